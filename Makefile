@@ -1,0 +1,67 @@
+# xmem: verbs only; the rules are in each folder's .mk file.
+#
+#   make                library, daemon, tool (build/release)
+#   make kmod           xmem.ko for KDIR (default: the newest headers installed)
+#   make demo           the pipeline on a real video; BACKEND=kernel, VIDEO=file
+#   make test           everything: what is missing is installed first
+#   make bench          speed, each against a floor of the same run
+#   make check-mutants  plants bugs and wants each found
+#   make install        DESTDIR, PREFIX; make clean; V=1 shows commands
+#
+# FLAVOUR=release|test|asan|tsan: where things are built and how. test has the
+# protocol's steps (XMEM_STEPS), asan and tsan add their sanitizer to that.
+
+SHELL    := /bin/bash
+FLAVOUR  ?= release
+B        := build/$(FLAVOUR)
+PREFIX   ?= /usr/local
+CC       ?= gcc
+CFLAGS   ?= -O2 -g
+VERSION  := 0.1.0
+
+# Every file is compiled with these; += in a .mk is for all of the tree.
+XM_CFLAGS  := -std=gnu11 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wno-unused-parameter \
+	-fvisibility=hidden -fPIC -pthread -Iinclude -Ikmod -D_GNU_SOURCE -DXMEM_VERSION='"$(VERSION)"' \
+	-DXMEM_LIBEXECDIR='"$(PREFIX)/libexec/xmem"' $(XMEM_EXTRA_CFLAGS)
+XM_LDFLAGS := -pthread
+ifeq ($(FLAVOUR),test)
+XM_CFLAGS  += -DXMEM_STEPS
+else ifeq ($(FLAVOUR),asan)
+XM_CFLAGS  += -DXMEM_STEPS -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+XM_LDFLAGS += -fsanitize=address,undefined
+else ifeq ($(FLAVOUR),tsan)
+XM_CFLAGS  += -DXMEM_STEPS -fsanitize=thread -Wno-tsan
+XM_LDFLAGS += -fsanitize=thread
+else ifneq ($(FLAVOUR),release)
+$(error FLAVOUR is release, test, asan or tsan, not '$(FLAVOUR)')
+endif
+
+ifeq ($(V),1)
+Q :=
+say = @:
+else
+Q := @
+say = @printf '  %-7s %s\n'
+endif
+
+.PHONY: all
+all:
+
+include $(wildcard $(addsuffix .mk,lib/lib tools/tools kmod/kmod examples/examples bench/bench tests/tests))
+
+$(B)/obj/%.o: %.c
+	$(say) CC $<
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(XM_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+# clean keeps build/vm: the test kernels, minutes of download; distclean does not.
+.PHONY: clean distclean
+clean:
+	$(say) CLEAN build
+	$(Q)if [ -d build ]; then find build -mindepth 1 -maxdepth 1 ! -name vm -exec rm -rf {} +; fi
+distclean:
+	$(say) CLEAN build
+	$(Q)rm -rf build
+
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
+.DELETE_ON_ERROR:

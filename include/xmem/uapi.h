@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR MIT */
+/*
+ * xmem: what the host (xmem.ko or xmemd) and its clients agree on.
+ *
+ * First the pages, which every client maps and in which everything is counted,
+ * then the requests. Words and promises: docs/design.md. Steps: kmod/protocol.h.
+ *
+ * Change log of the ABI
+ *   1  first light: pools, CPU payloads, rings, sleeping, end of a client
+ */
+#ifndef XMEM_UAPI_H
+#define XMEM_UAPI_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define XMEM_ABI	1
+#define XMEM_MAGIC	0x6c6f6f706d656d78ULL	/* "xmempool" */
+
+/* Limits of the layout; a pool's own are in its header. */
+#define XMEM_MAX_SLOTS		65536	/* a token has 16 bits for the slot */
+#define XMEM_MAX_CLIENTS	256	/* XMEM_CLIENT_WORDS bitmaps of 64 */
+#define XMEM_CLIENT_WORDS	4
+#define XMEM_MAX_RING		4096	/* entries; a power of two, at least 4 */
+#define XMEM_GROUP_SLOTS	64	/* slots that share pages, and so an owner */
+#define XMEM_MAX_GROUPS		(XMEM_MAX_SLOTS / XMEM_GROUP_SLOTS)
+#define XMEM_NAME_BYTES		32	/* a pool's name with its NUL */
+#define XMEM_LABEL_BYTES	16	/* a client's label with its NUL */
+
+/* ------------------------------------------------------------------------
+ * Pages. File offsets are the same for all clients of a pool:
+ *
+ *   0               pool region   header, client rows, slot rows; host writes
+ *   groups_offset   groups        state words and records; the owner writes
+ *   areas_offset    areas         cursors, ring, holds; each client its own
+ *
+ * All of it may be mapped shared and read-only. A client maps read-write, each
+ * in a mapping of its own, its area and the groups that it owns.
+ */
+
+struct xmem_pool_header {
+	__u64 magic;			/* XMEM_MAGIC */
+	__u32 abi;			/* XMEM_ABI */
+	__u32 slots;			/* capacity; a multiple of XMEM_GROUP_SLOTS */
+	__u32 clients;			/* capacity */
+	__u32 ring_entries;		/* of each client's ring; a power of two */
+	__u32 owner_uid;		/* of who made the pool, initial namespace */
+	__u32 reserved0;
+	__u64 clients_offset;		/* bytes from here to struct xmem_client_row[] */
+	__u64 slots_offset;		/* bytes from here to struct xmem_slot_row[] */
+	__u64 groups_offset;		/* bytes, page-aligned */
+	__u64 group_stride;		/* bytes from one group to the next */
+	__u64 areas_offset;		/* bytes, page-aligned */
+	__u64 area_stride;		/* bytes from one client's area to the next */
+	__u64 ring_offset;		/* bytes into an area: struct xmem_ring */
+	__u64 holds_offset;		/* bytes into an area; + (id % 16) * 256: __u32[slots] */
+	__u64 total_bytes;		/* of all regions together */
+	__u8  name[XMEM_NAME_BYTES];	/* NUL-terminated; empty: anonymous */
+	__u64 reserved1[15];
+	/* Two lines of their own: read by every walk, and by who waits for clients. */
+	__u64 counted[XMEM_CLIENT_WORDS];	/* bit set: that client's holds count */
+	__u64 reserved2[4];
+	__u32 clients_sleepers;		/* sleepers word: the client table changes */
+	__u32 reserved3[15];
+};
+
+/* A sleepers word: bit 0 = somebody sleeps, the rest counts wake-ups. */
+#define XMEM_SLEEPERS_ARMED	1u
+#define XMEM_SLEEPERS_STEP	2u
+
+enum xmem_client_state {
+	XMEM_CLIENT_NONE = 0,		/* the id is free */
+	XMEM_CLIENT_ALIVE = 1,
+	XMEM_CLIENT_ZOMBIE = 2,		/* ended; its ring is still in flight */
+};
+
+enum xmem_role {
+	XMEM_ROLE_READER = 1,		/* may subscribe, receive, get, put */
+	XMEM_ROLE_WRITER = 2,		/* may also attach and publish: it has a ring */
+};
+
+/* One client as all see it. Written by the host alone. */
+struct xmem_client_row {
+	__u64 incarnation;		/* number of this use of the id, from 1, never reused */
+	__u32 state;			/* enum xmem_client_state */
+	__u32 role;			/* enum xmem_role */
+	__u32 pid;			/* initial namespace; for display only */
+	__u32 uid;			/* likewise */
+	__u64 wait_bound_ns;		/* longest wait that its ring accepts; 0: none */
+	__u8  label[XMEM_LABEL_BYTES];	/* what it calls itself; NUL-terminated */
+	__u64 reserved0[2];
+	__u64 subscribers[XMEM_CLIENT_WORDS];	/* bit set: that client follows this ring */
+	__u64 waits[XMEM_CLIENT_WORDS];		/* ... and makes its publisher wait */
+	__u32 ring_sleepers;		/* sleepers word: this client's next publication */
+	__u32 slots_sleepers;		/* sleepers word: this owner's next free slot */
+	__u64 reserved1[7];
+};
+
+#define XMEM_OWNER_NONE	0xffffffffu	/* nothing is attached */
+#define XMEM_OWNER_HOST	0xfffffffeu	/* its owner ended; the host reclaims it */
+
+/* One slot as all see it. Written by the host alone. */
+struct xmem_slot_row {
+	__u32 owner;			/* client id, or XMEM_OWNER_* */
+	__u32 tenant;			/* whose ring its position is of; XMEM_OWNER_NONE: no one's */
+	__u32 payload;			/* id of the payload file, from 1, never reused */
+	__u32 tenancy;			/* number of this use of the slot; the first is random */
+	__u64 generation_first;		/* this tenancy's generations: from here up to the next
+					 * multiple of 1 << XMEM_TENANCY_SHIFT */
+	__u64 offset;			/* bytes into the payload file */
+	__u64 length;			/* bytes */
+	__u64 reserved1[3];
+};
+
+/*
+ * The state word of a slot: generation << 16 | walk number << 3 | state.
+ * A token is generation << 16 | slot.
+ */
+#define XMEM_GENERATION_BITS	48
+#define XMEM_TENANCY_SHIFT	24	/* a tenancy's generations share the bits above: 16 M tenancies */
+
+enum xmem_slot_state {
+	XMEM_SLOT_FREE = 0,		/* no contents */
+	XMEM_SLOT_WRITING = 1,		/* the owner's alone */
+	XMEM_SLOT_LIVE = 2,		/* whoever has the token may hold it */
+	XMEM_SLOT_SCANNING = 3,		/* LIVE, and its owner looks for holders */
+	XMEM_SLOT_UPGRADED = 4,		/* reserved: another client writes it */
+};
+
+struct xmem_slot_word {
+	__u64 state;			/* the state word */
+	__u64 position;			/* 1 + place of its last publication; 0: none */
+};
+
+/* What the contents are. Readers must not trust it more than its publisher. */
+struct xmem_metadata {
+	__u64 id;			/* the user's own */
+	__u32 storage;			/* enum xmem_storage */
+	__u32 device;			/* 0 for the CPU */
+	__u32 dtype;			/* the user's own, see xmem.h */
+	__u32 ndim;			/* valid places of shape and strides, at most 8 */
+	__s64 shape[8];			/* elements */
+	__s64 strides[8];		/* bytes */
+	__u64 size;			/* bytes of contents; publish sets it */
+	__u64 offset;			/* bytes of the buffer before them; publish sets it */
+	__u8  content_type[32];		/* NUL-terminated, for example "video/x-raw,gray8" */
+	__u8  producer[32];		/* NUL-terminated */
+	__u64 user[8];			/* the user's own */
+	__u64 reserved[27];		/* device handles to come; 0 */
+};
+
+enum xmem_storage { XMEM_STORAGE_CPU = 0 };
+
+/* XMEM_GROUP_SLOTS slots of one owner: state words dense, records apart. */
+struct xmem_group {
+	struct xmem_slot_word word[XMEM_GROUP_SLOTS];
+	__u64 reserved[384];
+	struct xmem_metadata record[XMEM_GROUP_SLOTS];
+};
+
+/* A subscriber's place in one publisher's ring; one line each. */
+struct xmem_cursor {
+	__u64 position;			/* next to receive; XMEM_CURSOR_NONE: not subscribed */
+	__u64 reserved[7];
+};
+#define XMEM_CURSOR_NONE	0xffffffffffffffffULL
+
+/* One publication: what the receiver polls. */
+struct xmem_entry {
+	__u64 position;			/* 1 + place, 0 while written; XMEM_ENTRY_VOID: taken back */
+	__u64 token;
+	__u64 sequence;			/* the publisher's count */
+	__u64 timestamp_ns;		/* CLOCK_MONOTONIC as its publisher says; 0: none */
+	__u64 offset;			/* bytes into the slot's payload */
+	__u64 length;			/* bytes */
+	__u64 reserved[2];
+};
+#define XMEM_ENTRY_VOID		(1ULL << 63)
+
+struct xmem_ring {
+	__u64 tail;			/* publications so far */
+	__u64 reserved[7];
+	struct xmem_entry entry[];	/* ring_entries of them */
+};
+
+/* ------------------------------------------------------------------------
+ * Requests: ioctls of a file of /dev/xmem; the daemon takes the same structs
+ * as datagrams (struct xmem_message). Every struct begins with its size: an
+ * older, shorter one is extended with zeros, a longer one is taken if the rest
+ * is zero. "Must be 0" is checked. On error nothing has changed.
+ *
+ *   ENOTTY      unknown request
+ *   E2BIG       non-zero bytes beyond what this host knows
+ *   EINVAL      size too small, a reserved field not 0, a field out of its range
+ *   EFAULT      the struct is not readable or not writable
+ *   ENOTCONN    the file has not joined, or its client has ended
+ *   EISCONN     join: the file has joined already
+ *   EPROTONOSUPPORT  join: another ABI
+ *   EPERM       not the mm that joined; a foreign pool; the request is not for this role
+ *   EACCES      payload: the file was attached with less access than is asked for
+ *   EEXIST      join: there is one by that name; subscribe: already subscribed
+ *   ENOENT      join: no such pool; subscribe, payload, sleep: no such client or payload
+ *   ESTALE      subscribe: that incarnation has ended; slot requests: not this tenancy
+ *   EBADF       not an open descriptor; join: not a pool's file
+ *   EMEDIUMTYPE attach: not a memfd (shmem or hugetlb)
+ *   ENOEXEC     attach: seals missing: F_SEAL_SHRINK, F_SEAL_GROW and
+ *               F_SEAL_FUTURE_WRITE or F_SEAL_WRITE
+ *   ERANGE      attach: slots reach beyond the file's end, or the file has holes
+ *   EUSERS      join: the pool's client table is full
+ *   ENOSPC      attach: the pool has too few free slots
+ *   EDQUOT      a limit of the host is reached (pools, payload files)
+ *   EAGAIN      settle: the word moved by itself
+ *   EBUSY       detach: the slot has contents, or is being written
+ *   ETIMEDOUT   wait: the deadline passed
+ *   EINTR       wait: a signal (restarted where SA_RESTART says so)
+ *   EOPNOTSUPP  subscribe: that ring does not wait for subscribers
+ *   ENOMEM
+ */
+#define XMEM_IOC_TYPE	0xE8
+
+/* join: make this file a client of a pool. Once per file. */
+#define XMEM_JOIN_EXISTING	(1u << 0)	/* do not create it */
+#define XMEM_JOIN_EXCLUSIVE	(1u << 1)	/* create it, or EEXIST */
+#define XMEM_JOIN_FILE		(1u << 2)	/* by pool_file; the name must be empty */
+#define XMEM_JOIN_FOREIGN	(1u << 3)	/* also one that another user has made */
+struct xmem_join {
+	__u32 size;
+	__u32 abi;			/* XMEM_ABI */
+	__u32 flags;			/* XMEM_JOIN_* */
+	__u32 role;			/* enum xmem_role */
+	__u8  name[XMEM_NAME_BYTES];	/* of [A-Za-z0-9._-]; empty: a new anonymous pool */
+	__s32 pool_file;		/* with XMEM_JOIN_FILE, else must be -1 */
+	__u32 slots;			/* capacity if it is created; 0: 1024; rounded up to groups */
+	__u32 clients;			/* likewise; 0: 64 */
+	__u32 ring_entries;		/* likewise; 0: 64 */
+	__u64 wait_bound_ns;		/* writer: longest wait for slow subscribers; 0: none */
+	__u8  label[XMEM_LABEL_BYTES];	/* NUL-terminated, printable */
+	__u32 client;			/* out: this client's id */
+	__u32 reserved;			/* must be 0 */
+	__u64 incarnation;		/* out */
+	__u64 total_bytes;		/* out: length of the whole layout */
+};
+
+/* pool_file: a descriptor whose holder may join this pool, nothing else. */
+struct xmem_pool_file {
+	__u32 size;
+	__s32 file;			/* out; close-on-exec */
+};
+
+/* attach: count slots of one payload file become the caller's, state FREE. */
+struct xmem_attach {
+	__u32 size;
+	__s32 file;			/* a sealed memfd; the host keeps its own reference */
+	__u64 offset;			/* bytes; of the first slot; a multiple of 64 */
+	__u64 stride;			/* bytes from slot to slot; a multiple of 64, at least length */
+	__u64 length;			/* bytes of each; not 0 */
+	__u32 count;			/* 1 to XMEM_GROUP_SLOTS */
+	__u32 payload;			/* out: the payload's id; in: 0, or an id to add slots to it
+					 * (then file must be -1) */
+	__u16 slot[XMEM_GROUP_SLOTS];	/* out */
+};
+
+/* payload: a read-only descriptor of a payload file. */
+#define XMEM_PAYLOAD_WRITE	(1u << 0)	/* writable; EACCES unless attached so, and the owner asks */
+struct xmem_payload {
+	__u32 size;
+	__u32 payload;
+	__u32 flags;			/* XMEM_PAYLOAD_* */
+	__s32 file;			/* out; close-on-exec */
+	__u64 bytes;			/* out: length of the file */
+};
+
+/* subscribe: follow a ring from its next publication on. */
+#define XMEM_SUBSCRIBE_WAIT	(1u << 0)	/* its publisher waits for me, within its bound */
+struct xmem_subscribe {
+	__u32 size;
+	__u32 publisher;		/* client id */
+	__u64 incarnation;		/* of that client; 0: whoever it is */
+	__u32 flags;			/* XMEM_SUBSCRIBE_* */
+	__u32 reserved;			/* must be 0 */
+	__u64 position;			/* out: where the cursor stands */
+};
+
+struct xmem_unsubscribe {
+	__u32 size;
+	__u32 publisher;
+	__u64 incarnation;
+};
+
+/* arm, wait, wake: one sleepers word. */
+enum xmem_sleep_kind {
+	XMEM_SLEEP_CLIENTS = 0,		/* the client table changes; client must be 0 */
+	XMEM_SLEEP_RING = 1,		/* client publishes; arm: a subscriber only */
+	XMEM_SLEEP_SLOTS = 2,		/* a slot of client may be free; arm: the owner only */
+};
+struct xmem_sleep {
+	__u32 size;
+	__u32 kind;			/* enum xmem_sleep_kind */
+	__u32 client;
+	__u32 value;			/* arm: out; wait: in, as arm gave it; wake: must be 0 */
+	__u64 deadline_ns;		/* wait: CLOCK_MONOTONIC; ~0: none; arm, wake: must be 0 */
+};
+
+/* settle, collect, renew, detach: one slot. */
+struct xmem_slot {
+	__u32 size;
+	__u32 slot;
+	__u64 generation;		/* settle: in; renew: out: first of the new range; else 0 */
+};
+
+#define XMEM_IOC_JOIN		_IO(XMEM_IOC_TYPE, 0x00)
+#define XMEM_IOC_POOL_FILE	_IO(XMEM_IOC_TYPE, 0x01)
+#define XMEM_IOC_ATTACH		_IO(XMEM_IOC_TYPE, 0x02)
+#define XMEM_IOC_PAYLOAD	_IO(XMEM_IOC_TYPE, 0x03)
+#define XMEM_IOC_SUBSCRIBE	_IO(XMEM_IOC_TYPE, 0x04)
+#define XMEM_IOC_UNSUBSCRIBE	_IO(XMEM_IOC_TYPE, 0x05)
+#define XMEM_IOC_ARM		_IO(XMEM_IOC_TYPE, 0x06)
+#define XMEM_IOC_WAIT		_IO(XMEM_IOC_TYPE, 0x07)
+#define XMEM_IOC_WAKE		_IO(XMEM_IOC_TYPE, 0x08)
+/* settle: a SCANNING slot that the caller holds and whose owner does not move goes back to LIVE. */
+#define XMEM_IOC_SETTLE		_IO(XMEM_IOC_TYPE, 0x09)
+/* collect: the caller put its last hold on a slot that is the host's. */
+#define XMEM_IOC_COLLECT	_IO(XMEM_IOC_TYPE, 0x0a)
+/* renew: a WRITING or FREE slot of the caller's gets a new range of generations. */
+#define XMEM_IOC_RENEW		_IO(XMEM_IOC_TYPE, 0x0b)
+/* detach: a FREE slot of the caller's goes back to the pool; its payload when it was the last. EBUSY: not FREE. */
+#define XMEM_IOC_DETACH		_IO(XMEM_IOC_TYPE, 0x0c)
+
+/* The daemon's datagrams, both ways; descriptors travel as SCM_RIGHTS. */
+struct xmem_message {
+	__u32 request;			/* XMEM_IOC_* */
+	__s32 result;			/* reply: 0 or -errno; request: 0 */
+	/* followed by the request's struct */
+};
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The host's bookkeeping: what the kernel module and the daemon do in the pages
+ * when a client joins, attaches, subscribes and ends. Pure like protocol.h.
+ *
+ * The caller (kmod/pool.c, tools/xmemd) brings pages, files, a lock, sleep, and
+ * the knowledge that a client has ended; it calls all of this under one lock
+ * per pool, except xm_arm and xm_disarm.
+ */
+#ifndef XM_HOST_H
+#define XM_HOST_H
+
+#include "protocol.h"
+
+#define XM_MAX_ZOMBIES	8	/* rings of dead publishers that one subscriber may keep */
+
+struct xm_host {
+	struct xm_map map;
+	u64 incarnations;			/* last one given */
+	u32 group_owner[XMEM_MAX_GROUPS];	/* client id, XMEM_OWNER_NONE or XMEM_OWNER_HOST */
+};
+
+/*
+ * The layout of a pool as @join asks for it, into *header (all but owner_uid).
+ * -EINVAL: a number out of its range, a name with a strange character.
+ */
+int xm_host_layout(const struct xmem_join *join, u64 page_bytes, struct xmem_pool_header *header);
+
+/* Take up a header whose region is zeroed and at least groups_offset long. */
+void xm_host_init(struct xm_host *host, struct xmem_pool_header *pool);
+
+/* A mapping's view of a layout: @base is where offset 0 is, all regions follow. */
+void xm_map_init(struct xm_map *map, void *base);
+
+/* ---- clients ---- */
+
+/* An id for a new client, or -EUSERS. The caller gives it a zeroed area, then joins it. */
+int xm_host_free_client(const struct xm_host *host);
+
+/* @join is checked here: role, label, wait_bound_ns. -EINVAL. Fills join's outputs. */
+int xm_host_join(struct xm_host *host, u32 client, struct xmem_join *join, u32 pid, u32 uid);
+
+/*
+ * Errors as uapi.h says for the request. After either the caller wakes the
+ * publisher's slots_sleepers: a cursor moved, and its owner may have gone to
+ * sleep for that (I5). After unsubscribe it reaps too, if that is a zombie.
+ */
+int xm_host_subscribe(struct xm_host *host, u32 me, struct xmem_subscribe *request);
+int xm_host_unsubscribe(struct xm_host *host, u32 me, const struct xmem_unsubscribe *request);
+
+/*
+ * A client has ended and can store no more (its pages are the host's own by
+ * now). Its slots become the host's, its cursors and holds go, its ring is
+ * repaired; it stays a zombie while that is in flight. The caller then makes
+ * other mappings see these pages, calls xm_host_reap and wakes everybody.
+ */
+void xm_host_end(struct xm_host *host, u32 client);
+
+/* A zombie that nobody follows any more is forgotten: true, and its area may go. */
+bool xm_host_bury(struct xm_host *host, u32 client);
+
+/* ---- slots ---- */
+
+/* How many slots can @me attach without a further group? */
+u32 xm_host_spare_slots(const struct xm_host *host, u32 me);
+
+/* A group that nobody has, or -ENOSPC. The caller gives it zeroed pages, then to @me. */
+int xm_host_free_group(const struct xm_host *host);
+void xm_host_give_group(struct xm_host *host, u32 group, u32 me);
+
+/*
+ * Give request->count spare slots to @me. @bytes: length of the payload file;
+ * @random: from the caller's generator. -EINVAL, -ERANGE; -ENOSPC: too few spare.
+ */
+int xm_host_attach(struct xm_host *host, u32 me, u32 payload, u64 bytes, u64 random, struct xmem_attach *request);
+
+/* The fields that xm_host_attach would refuse, before any file is looked at. */
+int xm_host_attach_check(const struct xmem_attach *request);
+
+/* A FREE slot of @me goes back: its payload's id in *ret_payload. -EINVAL, -EPERM, -EBUSY. */
+int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot *request, u32 *ret_payload);
+
+/* If @slot is the host's and nobody has it any more, free it: its payload's id, else 0. */
+u32 xm_host_reclaim(struct xm_host *host, u32 slot);
+
+/* A group of an ended client without slots goes back: true, and its pages may go. */
+bool xm_host_idle_group(struct xm_host *host, u32 group);
+
+/*
+ * Settle for a holder: @word is what the state word was a while (1 ms) ago.
+ * -EPERM: @me holds nothing there; -EAGAIN: it moved by itself; 0: LIVE.
+ */
+int xm_host_settle(const struct xm_host *host, u32 me, u32 slot, u64 word);
+
+/* The next tenancy's generations for a WRITING or FREE slot of @me. */
+int xm_host_renew(struct xm_host *host, u32 me, u64 random, struct xmem_slot *request);
+
+/* The sleepers word of a request, or NULL and *err. @arm: it is for arming. */
+u32 *xm_host_sleepers(const struct xm_host *host, u32 me, const struct xmem_sleep *request, bool arm, int *err);
+
+/* ---- debugging ---- */
+
+/* The invariants of the host's own words. NULL, or what is wrong. Slow; under the lock. */
+const char *xm_host_is_valid(const struct xm_host *host);
+
+#endif
