@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How the library reaches a host: two back ends, one table each.
+ *
+ *   backend_kmod.c     ioctl and mmap of /dev/xmem
+ *   backend_daemon.c   datagrams to xmemd, one memfd for all pages, futexes
+ *
+ * Differences that a user could notice: docs/design.md, "Two hosts".
+ * All functions return 0 or a negative errno and change nothing on failure.
+ * request, and only it, may be called by several threads at once.
+ */
+#ifndef XMEM_BACKEND_H
+#define XMEM_BACKEND_H
+
+#include "protocol.h"
+
+struct xmem_backend;
+
+/* One client's connection to its host. Zeroed by the caller, then backend->open. */
+struct xmem_link {
+	const struct xmem_backend *backend;
+	int file;			/* of /dev/xmem, or the socket */
+	struct xm_map *map;		/* the pool's pages; set by backend->map */
+	struct xmem_join join;		/* as answered */
+	void *private;			/* the back end's own */
+};
+
+struct xmem_backend {
+	const char *name;		/* "kernel", "daemon" */
+
+	/* post: link->file is open and has not joined. -ENODEV: there is no such host here. */
+	int (*open)(struct xmem_link *link);
+
+	/*
+	 * One of XMEM_IOC_* with its struct, whose size field is set. Descriptors in
+	 * structs stay the caller's when they go in, become his when they come out.
+	 * pre: open. Sleeps only for XMEM_IOC_WAIT (interruptible) and SETTLE (about 1 ms).
+	 */
+	int (*request)(struct xmem_link *link, unsigned int request, void *argument);
+
+	/* pre: joined, link->join as answered. post: map: all readable, own area writable; link->map = map. */
+	int (*map)(struct xmem_link *link, struct xm_map *map);
+
+	/* pre: mapped, the group is this client's. post: map->group[group] is writable. May be repeated. */
+	int (*map_group)(struct xmem_link *link, u32 group);
+
+	/* Ends the client: unmaps all, closes the file. Also after a failed open or map. */
+	void (*close)(struct xmem_link *link);
+
+	/* In a forked child: let go of what was inherited, without a word to the host. */
+	void (*forked)(struct xmem_link *link);
+};
+
+extern const struct xmem_backend xmem_backend_kmod;
+extern const struct xmem_backend xmem_backend_daemon;
+
+#endif

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The back end of xmemd: requests are datagrams, the pool's pages one memfd
+ * that is mapped whole. Arming, waiting, waking and settling need nobody: the
+ * library does in the pages what the module does for its clients, with the
+ * same checks (host.c).
+ *
+ * How xmemd is found and started is in daemon_start.c, the datagrams in wire.c.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend.h"
+#include "daemon_start.h"
+#include "futex.h"
+#include "host.h"
+#include "wire.h"
+
+#define NS		1000000000ULL
+#define LOOK_NS		NS		/* sleepers look this often whether the daemon is there */
+#define LEAVE_MS	1000
+#define SETTLE_NS	1000000L	/* how long a word must have stood still */
+
+struct daemon_link {
+	pthread_mutex_t lock;	/* one request with its reply on the socket at a time */
+	int pages;		/* the pool's memfd between join and map, else -1 */
+	void *base;		/* where it is mapped; NULL: not yet */
+	size_t bytes;
+	struct xm_host host;	/* its map alone: what host.c needs for arm and settle */
+};
+
+static int daemon_open(struct xmem_link *link)
+{
+	struct daemon_link *daemon = calloc(1, sizeof(*daemon));
+
+	link->file = -1;
+	if (!daemon)
+		return -ENOMEM;
+	pthread_mutex_init(&daemon->lock, NULL);
+	daemon->pages = -1;
+	link->private = daemon;
+	link->file = xm_daemon_connect();
+	return link->file < 0 ? link->file : 0;
+}
+
+/* ---- requests of the daemon ---- */
+
+/* The descriptor in a request's struct that has to travel, or -1. */
+static int file_in(unsigned int request, const union xm_request *argument)
+{
+	if (request == XMEM_IOC_JOIN && argument->join.flags & XMEM_JOIN_FILE)
+		return argument->join.pool_file;
+	if (request == XMEM_IOC_ATTACH)
+		return argument->attach.file;
+	return -1;
+}
+
+/* Which place of the caller's struct, or of ours, gets the descriptor of a reply. */
+static int *file_out(struct daemon_link *daemon, unsigned int request, union xm_request *argument)
+{
+	switch (request) {
+	case XMEM_IOC_JOIN:		return &daemon->pages;
+	case XMEM_IOC_POOL_FILE:	return &argument->pool_file.file;
+	case XMEM_IOC_PAYLOAD:		return &argument->payload.file;
+	}
+	return NULL;
+}
+
+/* Give the reply's descriptors to whom they belong; surplus ones to nobody. */
+static int take_reply_file(struct xm_datagram *reply, int *place)
+{
+	u32 i;
+
+	if (place && !reply->head.result && reply->files == 1) {
+		*place = reply->file[0];
+		return 0;
+	}
+	for (i = 0; i < reply->files; i++)
+		close(reply->file[i]);
+	return reply->head.result || (!place && !reply->files) ? 0 : -EMFILE;
+}
+
+/* Under the lock. @argument is at least as long as it says. */
+static int exchange(struct xmem_link *link, unsigned int request, union xm_request *argument)
+{
+	struct xmem_message head = { .request = request };
+	const struct xm_wire *wire = xm_wire_find(request);
+	bool whole = wire && argument->size >= wire->bytes;
+	struct xm_datagram reply;
+	u32 size = argument->size;
+	int err;
+
+	if (size > XM_WIRE_BYTES)
+		return wire ? -E2BIG : -ENOTTY;
+	err = xm_wire_send(link->file, &head, argument, size < sizeof(size) ? sizeof(size) : size,
+			   whole ? file_in(request, argument) : -1, 0);
+	if (!err)
+		err = xm_wire_receive(link->file, &reply, 0);
+	if (err)
+		return err;
+	if (reply.head.request != request || reply.head.result > 0)
+		return -ENOTCONN;	/* no daemon of ours speaks like that */
+	if (!reply.head.result)
+		memcpy(argument, reply.body, reply.length < size ? reply.length : size);
+	err = take_reply_file(&reply, file_out(link->private, request, argument));
+	return reply.head.result ? reply.head.result : err;
+}
+
+/* ---- requests that the library serves itself ---- */
+
+static u64 now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * NS + now.tv_nsec;
+}
+
+static bool daemon_gone(const struct xmem_link *link)
+{
+	struct pollfd look = { .fd = link->file, .events = POLLRDHUP };
+
+	return poll(&look, 1, 0) > 0 && look.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL);
+}
+
+static int wait_for_wake(struct xmem_link *link, u32 *word, const struct xmem_sleep *request)
+{
+	while (xm_still_armed(word, request->value)) {
+		u64 until = now_ns();
+		struct timespec deadline;
+		u32 value;
+
+		if (until >= request->deadline_ns)
+			return -ETIMEDOUT;
+		if (daemon_gone(link))
+			return -ENOTCONN;
+		until = request->deadline_ns - until < LOOK_NS ? request->deadline_ns : until + LOOK_NS;
+		deadline = (struct timespec){ until / NS, until % NS };
+		value = xm_load(word);
+		if (xm_still_armed(&value, request->value) && xm_futex_wait(word, value, &deadline) == -EINTR)
+			return -EINTR;
+	}
+	return 0;
+}
+
+static int sleep_request(struct xmem_link *link, unsigned int kind, struct xmem_sleep *request)
+{
+	struct daemon_link *daemon = link->private;
+	u32 *word;
+	int err;
+
+	if ((kind != XMEM_IOC_WAIT && request->deadline_ns) || (kind == XMEM_IOC_WAKE && request->value))
+		return -EINVAL;
+	word = xm_host_sleepers(&daemon->host, link->join.client, request, kind == XMEM_IOC_ARM, &err);
+	if (!word)
+		return err;
+	switch (kind) {
+	case XMEM_IOC_ARM:
+		request->value = xm_arm(word);
+		return 0;
+	case XMEM_IOC_WAIT:
+		return wait_for_wake(link, word, request);
+	}
+	if (xm_disarm(word))
+		xm_futex_wake_all(word);
+	return 0;
+}
+
+/* Is the caller a holder, and does the owner not move? Then its walk fails (settling is a hold). */
+static int settle(struct daemon_link *daemon, u32 me, const struct xmem_slot *request)
+{
+	const struct xm_map *map = &daemon->host.map;
+	struct timespec pause = { 0, SETTLE_NS };
+	u64 word;
+
+	if (request->slot >= map->slots)
+		return -EINVAL;
+	if (!(xm_load_acquire(xm_hold(map, me, request->slot)) & XM_HOLD_COUNT))
+		return -EPERM;
+	word = xm_load_acquire(&xm_slot(map, request->slot)->state);
+	if (xm_generation(word) != request->generation)
+		return -ESTALE;
+	if (xm_state(word) != XMEM_SLOT_SCANNING)
+		return -EAGAIN;
+	while (nanosleep(&pause, &pause))
+		;
+	return xm_host_settle(&daemon->host, me, request->slot, word);
+}
+
+static int serve_locally(struct xmem_link *link, unsigned int kind, void *argument)
+{
+	struct daemon_link *daemon = link->private;
+	union xm_request request;
+	int err = xm_wire_take(xm_wire_find(kind), argument, *(u32 *)argument, &request);
+
+	if (err)
+		return err;
+	if (!daemon->base)
+		return -ENOTCONN;
+	if (kind == XMEM_IOC_SETTLE)
+		return settle(daemon, link->join.client, &request.slot);
+	err = sleep_request(link, kind, &request.sleep);
+	if (!err && kind == XMEM_IOC_ARM)
+		((struct xmem_sleep *)argument)->value = request.sleep.value;
+	return err;
+}
+
+static int daemon_request(struct xmem_link *link, unsigned int request, void *argument)
+{
+	struct daemon_link *daemon = link->private;
+	int err, cancel;
+
+	switch (request) {
+	case XMEM_IOC_ARM:
+	case XMEM_IOC_WAIT:
+	case XMEM_IOC_WAKE:
+	case XMEM_IOC_SETTLE:
+		return serve_locally(link, request, argument);
+	}
+	/* A thread cancelled between request and reply would leave the reply to the next one. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&daemon->lock);
+	err = exchange(link, request, argument);
+	pthread_mutex_unlock(&daemon->lock);
+	pthread_setcancelstate(cancel, NULL);
+	return err;
+}
+
+/* ---- pages ---- */
+
+/* Is it a layout that the map has room for, of the length that join said? */
+static bool good_layout(const struct xmem_pool_header *pool, u64 bytes)
+{
+	return pool->magic == XMEM_MAGIC && pool->abi == XMEM_ABI && pool->total_bytes == bytes &&
+	       pool->slots <= XMEM_MAX_SLOTS && pool->clients <= XMEM_MAX_CLIENTS;
+}
+
+static int daemon_map(struct xmem_link *link, struct xm_map *map)
+{
+	struct daemon_link *daemon = link->private;
+	u64 bytes = link->join.total_bytes;
+	struct stat info;
+	void *base;
+
+	if (daemon->pages < 0)
+		return -ENOTCONN;
+	if (fstat(daemon->pages, &info) || (u64)info.st_size != bytes || bytes < sizeof(*map->pool))
+		return -EPROTONOSUPPORT;
+	base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, daemon->pages, 0);
+	if (base == MAP_FAILED)
+		return -errno;
+	if (!good_layout(base, bytes)) {
+		munmap(base, bytes);
+		return -EPROTONOSUPPORT;
+	}
+	/* A client is one address space: a child that stored here would count for its parent. */
+	madvise(base, bytes, MADV_DONTFORK);
+	madvise(base, bytes, MADV_DONTDUMP);
+	xm_map_init(map, base);
+	link->map = map;
+	daemon->host.map = *map;
+	daemon->bytes = bytes;
+	daemon->base = base;
+	close(daemon->pages);
+	daemon->pages = -1;
+	return 0;
+}
+
+/* All is writable: the processes of one user trust each other. */
+static int daemon_map_group(struct xmem_link *link, u32 group)
+{
+	return group < link->map->groups ? 0 : -EINVAL;
+}
+
+/*
+ * Say good-bye, and wait until the daemon has taken note, so that who closes and
+ * opens again does not find himself in his own way. Not for long: it may be stopped.
+ */
+static void leave(int file)
+{
+	struct pollfd look = { .fd = file, .events = POLLRDHUP };
+
+	if (!shutdown(file, SHUT_WR))
+		poll(&look, 1, LEAVE_MS);
+	close(file);
+}
+
+/* The pages first: once the daemon knows they may be another client's. */
+static void daemon_close(struct xmem_link *link)
+{
+	struct daemon_link *daemon = link->private;
+
+	if (!daemon)
+		return;
+	if (daemon->base)
+		munmap(daemon->base, daemon->bytes);
+	if (daemon->pages >= 0)
+		close(daemon->pages);
+	if (link->file >= 0)
+		leave(link->file);
+	pthread_mutex_destroy(&daemon->lock);
+	free(daemon);
+	link->private = NULL;
+	link->file = -1;
+}
+
+/* The pages are not here (MADV_DONTFORK), the lock may be anybody's, the connection is the parent's. */
+static void daemon_forked(struct xmem_link *link)
+{
+	struct daemon_link *daemon = link->private;
+
+	if (!daemon)
+		return;
+	if (daemon->pages >= 0)
+		close(daemon->pages);
+	if (link->file >= 0)
+		close(link->file);
+	daemon->pages = link->file = -1;
+	daemon->base = NULL;
+}
+
+const struct xmem_backend xmem_backend_daemon = {
+	.name = "daemon",
+	.open = daemon_open,
+	.request = daemon_request,
+	.map = daemon_map,
+	.map_group = daemon_map_group,
+	.close = daemon_close,
+	.forked = daemon_forked,
+};

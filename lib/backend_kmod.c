@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The kernel as host: ioctls on a file of /dev/xmem, and three kinds of mapping
+ * of it: everything read-only, the own area and the own groups read-write.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "backend.h"
+#include "host.h"
+
+struct own {				/* link->private */
+	char *base;			/* everything, read-only */
+	u64 total_bytes;
+	void *area;			/* mine, writable */
+	u64 area_stride, group_stride, groups_offset;
+	bool group[XMEM_MAX_GROUPS];	/* mine and mapped writable */
+};
+
+static int kmod_open(struct xmem_link *link)
+{
+	const char *path = getenv("XMEM_DEVICE");
+
+	link->file = open(path ? path : "/dev/xmem", O_RDWR | O_CLOEXEC);
+	if (link->file >= 0)
+		return 0;
+	return errno == ENOENT || errno == ENXIO || errno == ENODEV ? -ENODEV : -errno;
+}
+
+static int kmod_request(struct xmem_link *link, unsigned int request, void *argument)
+{
+	return ioctl(link->file, request, argument) < 0 ? -errno : 0;
+}
+
+static int kmod_map(struct xmem_link *link, struct xm_map *map)
+{
+	struct own *own = calloc(1, sizeof(*own));
+	const struct xmem_pool_header *pool;
+	u64 at;
+	int err;
+
+	if (!own)
+		return -ENOMEM;
+	own->total_bytes = link->join.total_bytes;
+	own->base = mmap(NULL, own->total_bytes, PROT_READ, MAP_SHARED, link->file, 0);
+	if (own->base == MAP_FAILED) {
+		err = -errno;
+		goto err_free;
+	}
+	pool = (const void *)own->base;
+	own->area_stride = pool->area_stride;
+	own->group_stride = pool->group_stride;
+	own->groups_offset = pool->groups_offset;
+	at = pool->areas_offset + link->join.client * pool->area_stride;
+	own->area = mmap(NULL, own->area_stride, PROT_READ | PROT_WRITE, MAP_SHARED, link->file, at);
+	if (own->area == MAP_FAILED) {
+		err = -errno;
+		goto err_unmap;
+	}
+	xm_map_init(map, own->base);
+	map->area[link->join.client] = own->area;
+	link->private = own;
+	link->map = map;
+	return 0;
+
+err_unmap:
+	munmap(own->base, own->total_bytes);
+err_free:
+	free(own);
+	return err;
+}
+
+static int kmod_map_group(struct xmem_link *link, u32 group)
+{
+	struct own *own = link->private;
+	void *pages;
+
+	if (own->group[group])
+		return 0;
+	pages = mmap(NULL, own->group_stride, PROT_READ | PROT_WRITE, MAP_SHARED, link->file,
+		     own->groups_offset + group * own->group_stride);
+	if (pages == MAP_FAILED)
+		return -errno;
+	link->map->group[group] = pages;
+	own->group[group] = true;
+	return 0;
+}
+
+static void unmap(struct xmem_link *link, struct own *own)
+{
+	u32 g;
+
+	for (g = 0; g < XMEM_MAX_GROUPS; g++)
+		if (own->group[g])
+			munmap(link->map->group[g], own->group_stride);
+	munmap(own->area, own->area_stride);	/* here the client ends, if not before */
+	munmap(own->base, own->total_bytes);
+	free(own);
+}
+
+static void kmod_close(struct xmem_link *link)
+{
+	if (link->private)
+		unmap(link, link->private);
+	link->private = NULL;
+	if (link->file >= 0)
+		close(link->file);
+	link->file = -1;
+}
+
+/* The mappings were not inherited (VM_DONTCOPY). */
+static void kmod_forked(struct xmem_link *link)
+{
+	if (link->file >= 0)
+		close(link->file);
+	link->file = -1;
+}
+
+const struct xmem_backend xmem_backend_kmod = {
+	.name = "kernel",
+	.open = kmod_open,
+	.request = kmod_request,
+	.map = kmod_map,
+	.map_group = kmod_map_group,
+	.close = kmod_close,
+	.forked = kmod_forked,
+};

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Buffers: getting one by its token, another handle, dropping a handle, and
+ * what a handle can be asked.
+ */
+#include <string.h>
+
+#include "private.h"
+
+/* ---- get ---- */
+
+#define LOOKS		200	/* at a word in SCANNING, before the host is asked */
+#define SETTLES		64	/* times that the host is asked; it fails only while the owner works */
+
+/*
+ * The hold is taken and the owner is looking for holders. If it goes on we see
+ * what it found; if it has been stopped the host settles it (1 ms).
+ */
+static int look_again(struct xmem_pool *pool, u64 token)
+{
+	struct xmem_slot request = {
+		.size = sizeof(request), .slot = xm_token_slot(token), .generation = xm_generation(token),
+	};
+	int err = -EAGAIN, asked, looks;
+
+	for (asked = 0; asked < SETTLES; asked++) {
+		for (looks = 0; looks < LOOKS && err == -EAGAIN; looks++)
+			err = xm_look(&pool->map, token);
+		if (err != -EAGAIN)
+			return err;
+		err = xm_request(pool, XMEM_IOC_SETTLE, &request);
+		if (err && err != -EAGAIN && err != -ESTALE)
+			return err;
+		err = xm_look(&pool->map, token);
+	}
+	return err;
+}
+
+int xm_hold_token(struct xmem_pool *pool, u64 token)
+{
+	int err = xm_get(&pool->map, pool->me, token);
+
+	if (likely(!err))
+		return 0;
+	if (err == -EINVAL)
+		return -ESTALE;		/* no such slot here: a token of another pool */
+	if (err == -EOVERFLOW)
+		return err;
+	if (err == -EAGAIN)
+		err = look_again(pool, token);
+	if (err)
+		xm_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(token)));
+	return err;
+}
+
+/* Where in its slot the contents lie: the record says, the owner's page, read once and checked. */
+static void place_contents(struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = buffer->pool;
+	const struct xmem_metadata *record = xm_record(&pool->map, buffer->slot);
+	u64 bytes = pool->map.row[buffer->slot].length;
+	u64 offset = xm_load(&record->offset), length = xm_load(&record->size);
+
+	buffer->offset = offset <= bytes ? offset : 0;
+	buffer->length = length <= bytes - buffer->offset ? length : bytes - buffer->offset;
+}
+
+XMEM_API struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token)
+{
+	struct xmem_buffer *buffer;
+	int err;
+
+	if (unlikely(!pool)) {
+		xm_fail_fast(EINVAL, "get: no pool");
+		return NULL;
+	}
+	if (unlikely(!xm_alive(pool))) {
+		xm_fail_forked();
+		return NULL;
+	}
+	buffer = xm_handle_new(pool);
+	if (unlikely(!buffer))
+		return NULL;
+	err = xm_hold_token(pool, token);
+	if (unlikely(err)) {
+		xm_handle_free(buffer);
+		if (err == -ESTALE)
+			xm_fail_fast(ESTALE, "get: what this token names is gone, or the token is another pool's");
+		else
+			xm_fail(-err, "get: %s", strerror(-err));
+		return NULL;
+	}
+	buffer->slot = xm_token_slot(token);
+	buffer->mode = XM_READING;
+	buffer->token = token;
+	buffer->sequence = buffer->timestamp_ns = 0;
+	place_contents(buffer);
+	return buffer;
+}
+
+/* ---- clone, release ---- */
+
+static int check(const struct xmem_buffer *buffer, const char *message)
+{
+	if (unlikely(!buffer))
+		return xm_fail_fast(EINVAL, message);
+	if (unlikely(!xm_alive(buffer->pool)))
+		return xm_fail_forked();
+	return 0;
+}
+
+XMEM_API struct xmem_buffer *xmem_clone(struct xmem_buffer *buffer)
+{
+	struct xmem_buffer *clone;
+	int err;
+
+	if (check(buffer, "clone: no buffer"))
+		return NULL;
+	if (buffer->mode != XM_READING) {
+		xm_fail_fast(EPERM, "clone: it is still being written");
+		return NULL;
+	}
+	clone = xm_handle_new(buffer->pool);
+	if (!clone)
+		return NULL;
+	err = xm_hold_more(&buffer->pool->map, buffer->pool->me, buffer->slot);
+	if (err) {
+		xm_handle_free(clone);
+		xm_fail_fast(-err, "clone: too many handles of one buffer");
+		return NULL;
+	}
+	clone->slot = buffer->slot;
+	clone->mode = XM_READING;
+	clone->token = buffer->token;
+	clone->sequence = buffer->sequence;
+	clone->timestamp_ns = buffer->timestamp_ns;
+	clone->offset = buffer->offset;
+	clone->length = buffer->length;
+	return clone;
+}
+
+XMEM_API void xmem_release(struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool;
+
+	if (unlikely(!buffer || !xm_alive(buffer->pool)))
+		return;
+	pool = buffer->pool;
+	if (likely(buffer->mode == XM_READING))
+		xm_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
+	else
+		xm_owner_give_up(pool, buffer->slot);
+	xm_handle_free(buffer);
+}
+
+/* ---- what a handle can be asked ---- */
+
+static char *data_of(struct xmem_buffer *buffer)
+{
+	char *data = __atomic_load_n(&buffer->data, __ATOMIC_ACQUIRE);
+
+	if (likely(data))
+		return data;
+	if (xm_payload_map(buffer))
+		return NULL;
+	return __atomic_load_n(&buffer->data, __ATOMIC_ACQUIRE);
+}
+
+XMEM_API const void *xmem_data(struct xmem_buffer *buffer)
+{
+	return check(buffer, "data: no buffer") ? NULL : data_of(buffer);
+}
+
+XMEM_API void *xmem_data_mut(struct xmem_buffer *buffer)
+{
+	if (check(buffer, "data: no buffer"))
+		return NULL;
+	if (buffer->mode != XM_WRITING) {
+		xm_fail_fast(EPERM, "data: published contents do not change; only a buffer from xmem_acquire is writable");
+		return NULL;
+	}
+	return data_of(buffer);
+}
+
+XMEM_API size_t xmem_size(struct xmem_buffer *buffer)
+{
+	return buffer ? buffer->length : 0;
+}
+
+XMEM_API uint64_t xmem_token(struct xmem_buffer *buffer)
+{
+	return buffer ? buffer->token : 0;
+}
+
+XMEM_API uint64_t xmem_sequence(struct xmem_buffer *buffer)
+{
+	return buffer ? buffer->sequence : 0;
+}
+
+XMEM_API uint64_t xmem_timestamp_ns(struct xmem_buffer *buffer)
+{
+	return buffer ? buffer->timestamp_ns : 0;
+}
+
+XMEM_API const struct xmem_metadata *xmem_metadata(struct xmem_buffer *buffer)
+{
+	return check(buffer, "metadata: no buffer") ? NULL : xm_record(&buffer->pool->map, buffer->slot);
+}
+
+XMEM_API struct xmem_metadata *xmem_metadata_mut(struct xmem_buffer *buffer)
+{
+	if (check(buffer, "metadata: no buffer"))
+		return NULL;
+	if (buffer->mode != XM_WRITING) {
+		xm_fail_fast(EPERM, "metadata: only a buffer from xmem_acquire is writable");
+		return NULL;
+	}
+	return xm_record(&buffer->pool->map, buffer->slot);
+}

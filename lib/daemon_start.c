@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Finding xmemd, starting it where nobody listens, and knocking until it opens.
+ *
+ * The daemon binds its address itself and then detaches, so no process of the
+ * user's ever has the listening socket (a copy of it in a forked child would
+ * take connections and never answer). Of several that are started at once the
+ * address takes one; the others see that and end, and their starters connect.
+ */
+#include <dlfcn.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon_start.h"
+#include "wire.h"
+
+#define MAX_TRIES	40	/* some 2 seconds in all */
+
+extern char **environ;
+
+/* ---- where it is ---- */
+
+/* The file @name beside @file (a path), into @ret. Is it there and may be run? */
+static bool beside(const char *file, const char *name, char *ret, size_t bytes)
+{
+	const char *slash = file ? strrchr(file, '/') : NULL;
+	int length;
+
+	if (!slash)
+		return false;
+	length = snprintf(ret, bytes, "%.*s%s", (int)(slash + 1 - file), file, name);
+	return length > 0 && (size_t)length < bytes && !access(ret, X_OK);
+}
+
+/* The library's own file; of a static library, the program's. */
+static const char *own_file(void)
+{
+	Dl_info info;
+
+	return dladdr((void *)xm_daemon_connect, &info) ? info.dli_fname : NULL;
+}
+
+/* Into @path, PATH_MAX bytes. 0, or -ENODEV: there is none, or it is not wanted. */
+static int find_daemon(char *path)
+{
+	const char *given = secure_getenv("XMEM_DAEMON");
+	char self[PATH_MAX];
+	ssize_t length;
+
+	if (given && *given) {
+		if (!strcmp(given, "none"))
+			return -ENODEV;
+		return (size_t)snprintf(path, PATH_MAX, "%s", given) < PATH_MAX ? 0 : -ENODEV;
+	}
+	if (beside(own_file(), "xmemd", path, PATH_MAX) ||
+	    beside(own_file(), "../libexec/xmem/xmemd", path, PATH_MAX))
+		return 0;
+	length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	self[length > 0 ? length : 0] = '\0';
+	if (beside(self, "xmemd", path, PATH_MAX) ||
+	    beside(XMEM_LIBEXECDIR "/", "xmemd", path, PATH_MAX))
+		return 0;
+	return -ENODEV;
+}
+
+/* ---- starting it ---- */
+
+/* It must not inherit what its starter blocks or ignores. */
+static int spawn(const char *path, pid_t *ret_pid)
+{
+	char *const argv[] = { (char *)path, "--daemon", NULL };
+	posix_spawnattr_t how;
+	sigset_t none, all;
+	int err;
+
+	err = posix_spawnattr_init(&how);
+	if (err)
+		return -err;
+	sigemptyset(&none);
+	sigfillset(&all);
+	posix_spawnattr_setsigmask(&how, &none);
+	posix_spawnattr_setsigdefault(&how, &all);
+	posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	err = posix_spawn(ret_pid, path, NULL, &how, argv, environ);
+	posix_spawnattr_destroy(&how);
+	return err == ENOENT || err == EACCES || err == ENOEXEC ? -ENODEV : -err;
+}
+
+/* Started, it listens (or another does) as soon as the child has ended. */
+static int start_daemon(void)
+{
+	char path[PATH_MAX];
+	int err, status;
+	pid_t pid, got;
+
+	err = find_daemon(path);
+	if (!err)
+		err = spawn(path, &pid);
+	if (err)
+		return err;
+	do
+		got = waitpid(pid, &status, 0);
+	while (got < 0 && errno == EINTR);
+	/* ECHILD: the program reaps all children itself; whether it listens shows in a moment. */
+	return got == pid && status ? -ENODEV : 0;
+}
+
+/* ---- reaching it ---- */
+
+/* Anybody may bind the address: only our own user's daemon will do. */
+static int check_peer(int file)
+{
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
+
+	if (getsockopt(file, SOL_SOCKET, SO_PEERCRED, &peer, &length))
+		return -errno;
+	return peer.uid == geteuid() ? 0 : -EPERM;
+}
+
+static int connect_once(const struct sockaddr_un *address, socklen_t length)
+{
+	int file = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int err;
+
+	if (file < 0)
+		return -errno;
+	do
+		err = connect(file, (const struct sockaddr *)address, length) ? -errno : 0;
+	while (err == -EINTR);
+	if (!err)
+		err = check_peer(file);
+	if (!err)
+		return file;
+	close(file);
+	return err;
+}
+
+int xm_daemon_connect(void)
+{
+	struct sockaddr_un address;
+	int length = xm_wire_address(&address);
+	int try, err;
+
+	if (length < 0)
+		return length;
+	for (try = 0; try < MAX_TRIES; try++) {
+		struct timespec pause = { 0, (try < 6 ? 1 << try : 64) * 1000000L };
+
+		err = connect_once(&address, length);
+		if (err != -ECONNREFUSED)
+			return err;
+		if (try)	/* another one has the address and does not listen yet, or no more */
+			nanosleep(&pause, NULL);
+		err = start_daemon();
+		if (err)
+			return err;
+	}
+	return -ENODEV;
+}

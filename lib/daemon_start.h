@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* Reaching xmemd, which is started if nobody listens; see daemon_start.c. */
+#ifndef XMEM_DAEMON_START_H
+#define XMEM_DAEMON_START_H
+
+/*
+ * A socket connected to the daemon of this user, or -errno. -ENODEV: there is
+ * none and it cannot be started; -EPERM: somebody else sits at its address.
+ */
+int xm_daemon_connect(void);
+
+#endif

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The calling thread's last error: a number and a sentence. Formatting happens
+ * only where something is really wrong; "nothing there yet" is a constant.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "private.h"
+
+static __thread struct {
+	int error;		/* negative errno; 0: none */
+	const char *message;
+	char text[256];
+} last __attribute__((tls_model("initial-exec")));
+
+int xm_fail_fast(int error, const char *message)
+{
+	last.error = -error;
+	last.message = message;
+	errno = error;
+	return -error;
+}
+
+int xm_fail(int error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(last.text, sizeof(last.text), format, args);
+	va_end(args);
+	return xm_fail_fast(error, last.text);
+}
+
+XMEM_API int xmem_peek_last_error(const char **ret_message)
+{
+	if (ret_message)
+		*ret_message = last.error ? last.message : "";
+	return last.error;
+}
+
+XMEM_API void xmem_clear_last_error(void)
+{
+	last.error = 0;
+}
+
+XMEM_API int xmem_get_last_error(const char **ret_message)
+{
+	int error = xmem_peek_last_error(ret_message);
+
+	last.error = 0;
+	return error;
+}
+
+/* The protocol found its own words impossible: better no answer than a wrong one. */
+void xm_check_failed(const char *what, const char *file, int line)
+{
+	fprintf(stderr, "xmem: %s:%d: impossible: not %s\n", file, line, what);
+	abort();
+}
+
+#ifdef XMEM_STEPS
+/* Tests bring their own. */
+__attribute__((weak)) void xm_step(int step)
+{
+}
+#endif

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Handles that a fork has left behind. A client is one address space: in the
+ * child no page of the parent's pools is mapped (MADV_DONTFORK), so every
+ * handle must be refused before it is used, and the child must let go of the
+ * parent's files at once, which would else keep it looking alive.
+ *
+ * The process's number is in a page that the kernel wipes in every child
+ * (MADV_WIPEONFORK), which also finds those that go round pthread_atfork.
+ */
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "private.h"
+
+static u64 no_process;			/* before the first pool: no handle has this number */
+u64 *xm_process = &no_process;
+
+/* Guards the list, the page's first making, and its number. Held across fork. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct xmem_pool *pools;
+static u64 number;
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void after_fork_parent(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+static void after_fork_child(void)
+{
+	struct xmem_pool *pool;
+
+	*xm_process = 0;
+	for (pool = pools; pool; pool = pool->next)
+		pool->link.backend->forked(&pool->link);
+	pools = NULL;			/* the memory stays: handles point to it */
+	pthread_mutex_init(&lock, NULL);
+}
+
+static int make_page(void)
+{
+	long bytes = sysconf(_SC_PAGESIZE);
+	void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return xm_fail(ENOMEM, "no memory for one page");
+	madvise(page, bytes, MADV_WIPEONFORK);	/* older kernels: the fork handler alone */
+	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+	xm_process = page;
+	return 0;
+}
+
+int xm_process_register(struct xmem_pool *pool)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&lock);
+	if (xm_process == &no_process)
+		err = make_page();
+	if (!err) {
+		if (!*xm_process)
+			*xm_process = ++number;
+		pool->process = *xm_process;
+		pool->next = pools;
+		pools = pool;
+	}
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
+void xm_process_unregister(struct xmem_pool *pool)
+{
+	struct xmem_pool **at;
+
+	pthread_mutex_lock(&lock);
+	for (at = &pools; *at; at = &(*at)->next) {
+		if (*at == pool) {
+			*at = pool->next;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+int xm_fail_forked(void)
+{
+	return xm_fail_fast(ECHILD, "this handle was inherited by fork and is dead here: open the pool anew");
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Futexes on words that several processes map, as glibc does not offer them.
+ * What a sleepers word means is protocol.h's; here is only how to sleep on it.
+ */
+#ifndef XMEM_FUTEX_H
+#define XMEM_FUTEX_H
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "protocol_env.h"
+
+/* While *word is @value, until @deadline (CLOCK_MONOTONIC). 0, -EAGAIN (it is not), -ETIMEDOUT, -EINTR. */
+static inline int xm_futex_wait(u32 *word, u32 value, const struct timespec *deadline)
+{
+	if (!syscall(SYS_futex, word, FUTEX_WAIT_BITSET, value, deadline, NULL, FUTEX_BITSET_MATCH_ANY))
+		return 0;
+	return -errno;
+}
+
+static inline void xm_futex_wake_all(u32 *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+#endif

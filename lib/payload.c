@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Payload files. A writer makes one sealed memfd for many buffers; it alone has
+ * a writable mapping, made before the seals forbid another (P6, P7). A reader
+ * maps a file whole when it first asks for data in it, and keeps the mapping:
+ * a hand-over in steady state maps nothing.
+ */
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "private.h"
+
+#define SEALS	(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
+
+static char *map_file(int file, u64 bytes, int protection)
+{
+	char *base = mmap(NULL, bytes, protection, MAP_SHARED, file, 0);
+
+	if (base == MAP_FAILED)
+		return NULL;
+	madvise(base, bytes, MADV_DONTFORK);	/* a child must not read, or write, later contents */
+	madvise(base, bytes, MADV_DONTDUMP);	/* a core dump delays what the host learns (P2) */
+	return base;
+}
+
+/* ---- writers ---- */
+
+/* A memfd of @bytes, allocated, mapped writable, then sealed. */
+static int make_file(u64 bytes, char **ret_base)
+{
+	int file = memfd_create("xmem-payload", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int err;
+
+	if (file < 0)
+		return xm_fail(errno, "memfd_create: %s", strerror(errno));
+	/* Allocated by us, now: a reader must never pay for it, nor fail (P7). */
+	err = ftruncate(file, bytes) ? errno : posix_fallocate(file, 0, bytes);
+	if (err) {
+		err = xm_fail(err == ENOSPC ? ENOMEM : err, "allocate %llu bytes of payload: %s",
+			      (unsigned long long)bytes, strerror(err));
+		goto err_close;
+	}
+	*ret_base = map_file(file, bytes, PROT_READ | PROT_WRITE);
+	if (!*ret_base) {
+		err = xm_fail(ENOMEM, "map %llu bytes of payload: %s", (unsigned long long)bytes, strerror(errno));
+		goto err_close;
+	}
+	if (fcntl(file, F_ADD_SEALS, SEALS)) {
+		err = xm_fail(errno, "seal a payload: %s", strerror(errno));
+		goto err_unmap;
+	}
+	return file;
+
+err_unmap:
+	munmap(*ret_base, bytes);
+err_close:
+	close(file);
+	return err;
+}
+
+static void detach(struct xmem_pool *pool, const u16 *slot, u32 count)
+{
+	while (count--) {
+		struct xmem_slot request = { .size = sizeof(request), .slot = slot[count] };
+
+		xm_request(pool, XMEM_IOC_DETACH, &request);
+	}
+}
+
+/* All of them or none. */
+static int attach(struct xmem_pool *pool, int file, u32 count, u64 stride, u64 bytes, u16 *ret_slot, u32 *ret_payload)
+{
+	u32 done, payload = 0;
+	int err;
+
+	for (done = 0; done < count;) {
+		struct xmem_attach request = {
+			.size = sizeof(request), .file = payload ? -1 : file, .payload = payload,
+			.offset = done * stride, .stride = stride, .length = bytes,
+			.count = count - done < XMEM_GROUP_SLOTS ? count - done : XMEM_GROUP_SLOTS,
+		};
+		u32 i;
+
+		err = xm_request(pool, XMEM_IOC_ATTACH, &request);
+		if (err)
+			goto err_detach;
+		payload = request.payload;
+		memcpy(&ret_slot[done], request.slot, request.count * sizeof(u16));
+		done += request.count;
+		for (i = done - request.count; i < done; i++) {
+			err = pool->link.backend->map_group(&pool->link, ret_slot[i] / XMEM_GROUP_SLOTS);
+			if (err)
+				goto err_detach;
+		}
+	}
+	*ret_payload = payload;
+	return 0;
+
+err_detach:
+	detach(pool, ret_slot, done);
+	return xm_fail(-err, err == -ENOSPC ? "attach %u buffers: the pool has too few free slots%s" :
+		       "attach %u buffers: %s", count, err == -ENOSPC ? "" : strerror(-err));
+}
+
+int xm_payload_make(struct xmem_pool *pool, u32 count, u64 bytes, u16 *ret_slot)
+{
+	u64 unit = bytes >= 4096 ? 4096 : 64, stride = (bytes + unit - 1) / unit * unit;
+	struct xm_mapping *mapping = calloc(1, sizeof(*mapping));
+	int file, err;
+
+	if (!mapping)
+		return xm_fail(ENOMEM, "no memory for a mapping");
+	file = make_file(stride * count, &mapping->base);
+	if (file < 0) {
+		err = file;
+		goto err_free;
+	}
+	mapping->bytes = stride * count;
+	mapping->writable = mapping->owned = true;
+	err = attach(pool, file, count, stride, bytes, ret_slot, &mapping->payload);
+	if (err)
+		goto err_unmap;
+	close(file);			/* the host has its own */
+	xm_lock(&pool->lock);
+	mapping->next = pool->mappings;
+	pool->mappings = mapping;
+	xm_unlock(&pool->lock);
+	return 0;
+
+err_unmap:
+	munmap(mapping->base, mapping->bytes);
+	close(file);
+err_free:
+	free(mapping);
+	return err;
+}
+
+/* ---- readers ---- */
+
+static bool still_attached(const struct xm_map *map, u32 payload)
+{
+	u32 s;
+
+	for (s = 0; s < map->slots; s++)
+		if (xm_load(&map->row[s].payload) == payload)
+			return true;
+	return false;
+}
+
+/* Mappings of payloads that have gone and that no handle points into. Under pool->lock. */
+static void drop_stale(struct xmem_pool *pool)
+{
+	struct xm_mapping **at = &pool->mappings, *mapping;
+
+	while ((mapping = *at)) {
+		if (mapping->owned || mapping->users || still_attached(&pool->map, mapping->payload)) {
+			at = &mapping->next;
+			continue;
+		}
+		*at = mapping->next;
+		munmap(mapping->base, mapping->bytes);
+		free(mapping);
+	}
+}
+
+static struct xm_mapping *map_new(struct xmem_pool *pool, u32 payload)
+{
+	struct xmem_payload request = { .size = sizeof(request), .payload = payload };
+	struct xm_mapping *mapping;
+	int err;
+
+	drop_stale(pool);
+	err = xm_request(pool, XMEM_IOC_PAYLOAD, &request);
+	if (err) {
+		xm_fail(-err, "a descriptor of payload %u: %s", payload, strerror(-err));
+		return NULL;
+	}
+	mapping = calloc(1, sizeof(*mapping));
+	if (mapping)
+		mapping->base = map_file(request.file, request.bytes, PROT_READ);
+	if (!mapping || !mapping->base) {
+		xm_fail(ENOMEM, "map payload %u, %llu bytes: %s", payload, (unsigned long long)request.bytes,
+			strerror(errno));
+		free(mapping);
+		mapping = NULL;
+	} else {
+		mapping->bytes = request.bytes;
+		mapping->payload = payload;
+		mapping->next = pool->mappings;
+		pool->mappings = mapping;
+	}
+	close(request.file);
+	return mapping;
+}
+
+/* Make buffer->data point at its contents. The slot is held, so its row stands still. */
+int xm_payload_map(struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = buffer->pool;
+	const struct xmem_slot_row *row = &pool->map.row[buffer->slot];
+	u32 payload = xm_load(&row->payload);
+	struct xm_mapping *mapping;
+	int err = -EIO;
+
+	xm_lock(&pool->lock);
+	if (buffer->mapping) {			/* another thread has been quicker */
+		xm_unlock(&pool->lock);
+		return 0;
+	}
+	for (mapping = pool->mappings; mapping && mapping->payload != payload; mapping = mapping->next)
+		;
+	if (!mapping)
+		mapping = map_new(pool, payload);
+	if (mapping && (row->length > mapping->bytes || row->offset > mapping->bytes - row->length)) {
+		xm_fail(EIO, "slot %u lies outside payload %u", buffer->slot, payload);
+		mapping = NULL;
+	}
+	if (mapping) {
+		mapping->users++;
+		buffer->mapping = mapping;
+		__atomic_store_n(&buffer->data, mapping->base + row->offset + buffer->offset, __ATOMIC_RELEASE);
+		err = 0;
+	}
+	xm_unlock(&pool->lock);
+	return err;
+}
+
+void xm_payload_unmap_all(struct xmem_pool *pool)
+{
+	struct xm_mapping *mapping;
+
+	while ((mapping = pool->mappings)) {
+		pool->mappings = mapping->next;
+		munmap(mapping->base, mapping->bytes);
+		free(mapping);
+	}
+}

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Pools: joining and leaving, their handles' free list, what is in them, and
+ * the few requests that everybody here makes of the host.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "private.h"
+
+/* ---- time, requests ---- */
+
+u64 xm_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ULL + now.tv_nsec;
+}
+
+u64 xm_deadline(int64_t timeout_ns)
+{
+	return timeout_ns == XMEM_FOREVER ? ~0ULL : xm_now_ns() + (u64)timeout_ns;
+}
+
+int xm_sleep_arm(struct xmem_pool *pool, u32 kind, u32 client, u32 *ret_value)
+{
+	struct xmem_sleep request = { .size = sizeof(request), .kind = kind, .client = client };
+	int err = xm_request(pool, XMEM_IOC_ARM, &request);
+
+	*ret_value = request.value;
+	return err;
+}
+
+int xm_sleep_wait(struct xmem_pool *pool, u32 kind, u32 client, u32 value, u64 deadline_ns)
+{
+	struct xmem_sleep request = {
+		.size = sizeof(request), .kind = kind, .client = client, .value = value, .deadline_ns = deadline_ns,
+	};
+
+	return xm_request(pool, XMEM_IOC_WAIT, &request);
+}
+
+void xm_sleep_wake(struct xmem_pool *pool, u32 kind, u32 client)
+{
+	struct xmem_sleep request = { .size = sizeof(request), .kind = kind, .client = client };
+
+	/* It fails only where the host has gone: then its sleepers find that out themselves. */
+	xm_request(pool, XMEM_IOC_WAKE, &request);
+}
+
+void xm_settle_todo(struct xmem_pool *pool, struct xm_todo todo)
+{
+	struct xmem_slot request = { .size = sizeof(request), .slot = todo.who };
+
+	if (todo.what == XM_WAKE_OWNER)
+		xm_sleep_wake(pool, XMEM_SLEEP_SLOTS, todo.who);
+	else if (todo.what == XM_TELL_HOST)
+		xm_request(pool, XMEM_IOC_COLLECT, &request);
+}
+
+/* ---- handles ---- */
+
+#define XM_BLOCK_HANDLES	64
+
+struct xm_block {
+	struct xm_block *next;
+	struct xmem_buffer handle[XM_BLOCK_HANDLES];
+};
+
+/* Under pool->lock. They go when the pool goes: there are as many as were held at once. */
+struct xmem_buffer *xm_handle_refill(struct xmem_pool *pool)
+{
+	struct xm_block *block = calloc(1, sizeof(*block));
+	int i;
+
+	if (!block) {
+		xm_fail_fast(ENOMEM, "no memory for a buffer's handle");
+		return NULL;
+	}
+	block->next = pool->blocks;
+	pool->blocks = block;
+	for (i = 0; i < XM_BLOCK_HANDLES; i++) {
+		block->handle[i].pool = pool;
+		block->handle[i].next = i + 1 < XM_BLOCK_HANDLES ? &block->handle[i + 1] : pool->spare;
+	}
+	return &block->handle[0];
+}
+
+static void free_handles(struct xmem_pool *pool)
+{
+	struct xm_block *block;
+
+	while ((block = pool->blocks)) {
+		pool->blocks = block->next;
+		free(block);
+	}
+}
+
+/* ---- open ---- */
+
+static const char *join_hint(int err)
+{
+	switch (-err) {
+	case EINVAL:	return "a name has at most 31 of [A-Za-z0-9._-], a ring 4 to 4096 entries, a power of two";
+	case ENOENT:	return "there is no such pool, and XMEM_OPEN_EXISTING was asked for";
+	case EEXIST:	return "there is such a pool, and XMEM_OPEN_EXCLUSIVE was asked for";
+	case EPERM:	return "another user made it; XMEM_OPEN_FOREIGN joins it all the same";
+	case EUSERS:	return "the pool has as many clients as it can have";
+	case EDQUOT:	return "the host has as many pools as it may have";
+	case ENODEV:	return "neither /dev/xmem nor xmemd can be reached; see XMEM_BACKEND and XMEM_DAEMON";
+	case EPROTONOSUPPORT: return "the host speaks another version of xmem";
+	case EACCES:	return "no permission for /dev/xmem: is the user in group xmem?";
+	case EBADF:	return "not a pool's file";
+	}
+	return strerror(-err);
+}
+
+static int open_with(struct xmem_link *link, const struct xmem_backend *backend)
+{
+	int err;
+
+	*link = (struct xmem_link){ .backend = backend };
+	err = backend->open(link);
+	if (err)
+		backend->close(link);
+	return err;
+}
+
+static int open_link(struct xmem_link *link)
+{
+	const char *insist = getenv("XMEM_BACKEND");
+	int err;
+
+	if (insist && !strcmp(insist, "daemon"))
+		return open_with(link, &xmem_backend_daemon);
+	err = open_with(link, &xmem_backend_kmod);
+	if (err != -ENODEV || (insist && *insist))
+		return err;
+	return open_with(link, &xmem_backend_daemon);
+}
+
+static int check_environment(void)
+{
+	const char *insist = getenv("XMEM_BACKEND");
+
+	if (insist && *insist && strcmp(insist, "kernel") && strcmp(insist, "daemon"))
+		return xm_fail(EINVAL, "XMEM_BACKEND is kernel or daemon, not '%s'", insist);
+	return 0;
+}
+
+/* A daemon about to leave for lack of work may drop a newcomer: knock again. */
+static int join(struct xmem_link *link, struct xmem_join *request)
+{
+	struct xmem_join first = *request;
+	int tries, err = -ENODEV;
+
+	for (tries = 0; tries < 5; tries++) {
+		*request = first;
+		err = open_link(link);
+		if (err)
+			return err;
+		err = link->backend->request(link, XMEM_IOC_JOIN, request);
+		if (!err) {
+			link->join = *request;
+			return 0;
+		}
+		link->backend->close(link);
+		if (err != -ENOTCONN)
+			break;
+	}
+	return err;
+}
+
+static int options_to_join(const struct xmem_pool_options *options, struct xmem_join *request)
+{
+	struct xmem_pool_options o = { 0 };
+	const char *label;
+
+	if (options) {
+		if (options->size != sizeof(o))
+			return xm_fail(EINVAL, "xmem_pool_options: size is %zu, not %zu", options->size, sizeof(o));
+		o = *options;
+	}
+	if (o.flags & ~(XMEM_OPEN_WRITER | XMEM_OPEN_EXISTING | XMEM_OPEN_EXCLUSIVE | XMEM_OPEN_FOREIGN))
+		return xm_fail(EINVAL, "xmem_pool_options: unknown flags 0x%x", o.flags);
+	if (o.wait_bound_ns < 0 || (o.wait_bound_ns && !(o.flags & XMEM_OPEN_WRITER)))
+		return xm_fail(EINVAL, "xmem_pool_options: wait_bound_ns is a writer's, and not negative");
+	request->flags |= (o.flags & XMEM_OPEN_EXISTING ? XMEM_JOIN_EXISTING : 0) |
+			  (o.flags & XMEM_OPEN_EXCLUSIVE ? XMEM_JOIN_EXCLUSIVE : 0) |
+			  (o.flags & XMEM_OPEN_FOREIGN ? XMEM_JOIN_FOREIGN : 0);
+	request->role = o.flags & XMEM_OPEN_WRITER ? XMEM_ROLE_WRITER : XMEM_ROLE_READER;
+	request->slots = o.slots;
+	request->clients = o.clients;
+	request->ring_entries = o.ring_entries;
+	request->wait_bound_ns = o.wait_bound_ns;
+	label = o.label ? o.label : program_invocation_short_name;
+	snprintf((char *)request->label, sizeof(request->label), "%s", label);
+	return 0;
+}
+
+static void destroy(struct xmem_pool *pool)
+{
+	xm_process_unregister(pool);
+	xm_payload_unmap_all(pool);
+	pool->link.backend->close(&pool->link);
+	free_handles(pool);
+	free(pool->owner.own);
+	free(pool);
+}
+
+static struct xmem_pool *open_pool(const char *what, struct xmem_join *request,
+				   const struct xmem_pool_options *options)
+{
+	struct xmem_pool *pool;
+	int err;
+
+	if (check_environment() || options_to_join(options, request))
+		return NULL;
+	pool = calloc(1, sizeof(*pool));
+	if (!pool) {
+		xm_fail(ENOMEM, "no memory for a pool's handle");
+		return NULL;
+	}
+	pthread_mutex_init(&pool->lock.mutex, NULL);
+	pthread_mutex_init(&pool->owner.lock.mutex, NULL);
+	err = join(&pool->link, request);
+	if (err)
+		goto err_free;
+	err = pool->link.backend->map(&pool->link, &pool->map);
+	if (err)
+		goto err_link;
+	pool->me = request->client;
+	pool->role = request->role;
+	pool->out = 1;
+	err = xm_owner_init(pool, request->wait_bound_ns);
+	if (err)
+		goto err_link;
+	err = xm_process_register(pool);
+	if (err)
+		goto err_owner;
+	return pool;
+
+err_owner:
+	free(pool->owner.own);
+err_link:
+	pool->link.backend->close(&pool->link);
+err_free:
+	free(pool);
+	xm_fail(-err, "%s: %s", what, join_hint(err));
+	return NULL;
+}
+
+XMEM_API struct xmem_pool *xmem_pool_open(const char *name, const struct xmem_pool_options *options)
+{
+	struct xmem_join request = { .size = sizeof(request), .abi = XMEM_ABI, .pool_file = -1 };
+	char what[80];
+
+	if (name && strlen(name) >= XMEM_NAME_BYTES) {
+		xm_fail(EINVAL, "open pool '%.40s...': %s", name, join_hint(-EINVAL));
+		return NULL;
+	}
+	memcpy(request.name, name ? name : "", name ? strlen(name) : 0);
+	snprintf(what, sizeof(what), "open pool '%s'", name ? name : "");
+	return open_pool(what, &request, options);
+}
+
+XMEM_API struct xmem_pool *xmem_pool_open_file(int file, const struct xmem_pool_options *options)
+{
+	struct xmem_join request = {
+		.size = sizeof(request), .abi = XMEM_ABI, .pool_file = file, .flags = XMEM_JOIN_FILE,
+	};
+
+	return open_pool("open a pool's file", &request, options);
+}
+
+XMEM_API int xmem_pool_file(struct xmem_pool *pool)
+{
+	struct xmem_pool_file request = { .size = sizeof(request) };
+	int err;
+
+	if (!pool)
+		return xm_fail_fast(EINVAL, "xmem_pool_file: no pool");
+	if (!xm_alive(pool))
+		return xm_fail_forked();
+	err = xm_request(pool, XMEM_IOC_POOL_FILE, &request);
+	return err ? xm_fail(-err, "a file of the pool: %s", strerror(-err)) : request.file;
+}
+
+void xm_pool_drop(struct xmem_pool *pool)
+{
+	destroy(pool);
+}
+
+XMEM_API void xmem_pool_close(struct xmem_pool *pool)
+{
+	bool last;
+
+	if (!pool || !xm_alive(pool))
+		return;
+	xm_lock(&pool->lock);
+	last = !--pool->out;
+	xm_unlock(&pool->lock);
+	if (last)
+		xm_pool_drop(pool);
+}
+
+XMEM_API const char *xmem_pool_backend(struct xmem_pool *pool)
+{
+	return pool ? pool->link.backend->name : NULL;
+}
+
+XMEM_API int xmem_pool_client(struct xmem_pool *pool)
+{
+	if (!pool)
+		return xm_fail_fast(EINVAL, "xmem_pool_client: no pool");
+	return xm_alive(pool) ? (int)pool->me : xm_fail_forked();
+}
+
+/* ---- stat ---- */
+
+static u64 holds_of(const struct xm_map *map, u32 slot)
+{
+	u64 holds = 0;
+	u32 c;
+
+	for (c = 0; c < map->clients; c++)
+		if (xm_bit(map->pool->counted, c))
+			holds += xm_load(xm_hold(map, c, slot)) & XM_HOLD_COUNT;
+	return holds;
+}
+
+static void stat_slot(const struct xm_map *map, u32 slot, struct xmem_pool_stat *stat)
+{
+	u32 owner = xm_load(&map->row[slot].owner);
+	u64 holds = holds_of(map, slot);
+
+	stat->holds += holds;
+	stat->held += holds != 0;
+	if (owner == XMEM_OWNER_NONE)
+		return;
+	stat->attached++;
+	stat->bytes += map->row[slot].length;
+	stat->limbo += owner == XMEM_OWNER_HOST;
+	switch (xm_state(xm_load(&xm_slot(map, slot)->state))) {
+	case XMEM_SLOT_FREE:	stat->free++; break;
+	case XMEM_SLOT_WRITING:	stat->writing++; break;
+	default:		stat->live++; break;
+	}
+}
+
+XMEM_API int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_stat *ret_stat)
+{
+	struct xmem_pool_stat stat = { .size = sizeof(stat) };
+	u32 i;
+
+	if (!pool || !ret_stat || ret_stat->size != sizeof(stat))
+		return xm_fail_fast(EINVAL, "xmem_pool_stat: no pool, or size is not sizeof(struct xmem_pool_stat)");
+	if (!xm_alive(pool))
+		return xm_fail_forked();
+	stat.slots = pool->map.slots;
+	for (i = 0; i < pool->map.slots; i++)
+		stat_slot(&pool->map, i, &stat);
+	for (i = 0; i < pool->map.clients; i++) {
+		stat.clients += xm_load(&pool->map.client[i].state) == XMEM_CLIENT_ALIVE;
+		stat.zombies += xm_load(&pool->map.client[i].state) == XMEM_CLIENT_ZOMBIE;
+	}
+	*ret_stat = stat;
+	return 0;
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The datagrams between libxmem and xmemd, see wire.h: how long they are, what
+ * comes with them, where they go. What they mean is in backend_daemon.c and in
+ * tools/xmemd_request.c.
+ */
+#include <linux/ioctl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "wire.h"
+
+static const struct xm_wire wires[] = {
+	{ XMEM_IOC_JOIN,	sizeof(struct xmem_join) },
+	{ XMEM_IOC_POOL_FILE,	sizeof(struct xmem_pool_file) },
+	{ XMEM_IOC_ATTACH,	sizeof(struct xmem_attach) },
+	{ XMEM_IOC_PAYLOAD,	sizeof(struct xmem_payload) },
+	{ XMEM_IOC_SUBSCRIBE,	sizeof(struct xmem_subscribe) },
+	{ XMEM_IOC_UNSUBSCRIBE,	sizeof(struct xmem_unsubscribe) },
+	{ XMEM_IOC_ARM,		sizeof(struct xmem_sleep) },
+	{ XMEM_IOC_WAIT,	sizeof(struct xmem_sleep) },
+	{ XMEM_IOC_WAKE,	sizeof(struct xmem_sleep) },
+	{ XMEM_IOC_SETTLE,	sizeof(struct xmem_slot) },
+	{ XMEM_IOC_COLLECT,	sizeof(struct xmem_slot) },
+	{ XMEM_IOC_RENEW,	sizeof(struct xmem_slot) },
+	{ XMEM_IOC_DETACH,	sizeof(struct xmem_slot) },
+};
+
+const struct xm_wire *xm_wire_find(u32 request)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(wires) / sizeof(*wires); i++)
+		if (wires[i].request == request)
+			return &wires[i];
+	return NULL;
+}
+
+int xm_wire_take(const struct xm_wire *wire, const void *bytes, size_t length, union xm_request *ret)
+{
+	const __u8 *byte = bytes;
+	u32 size;
+	size_t i;
+
+	if (length < sizeof(size))
+		return -EINVAL;
+	memcpy(&size, bytes, sizeof(size));
+	if (size < wire->bytes)
+		return -EINVAL;
+	if (size > XM_WIRE_BYTES)
+		return -E2BIG;
+	if (size > length)
+		return -EFAULT;
+	if (size < length)
+		return -EINVAL;
+	for (i = wire->bytes; i < size; i++)
+		if (byte[i])
+			return -E2BIG;
+	memset(ret, 0, sizeof(*ret));
+	memcpy(ret, bytes, wire->bytes);
+	return 0;
+}
+
+int xm_wire_address(struct sockaddr_un *address)
+{
+	const char *name = secure_getenv("XMEM_SOCKET");
+	size_t space = sizeof(address->sun_path) - 1;
+	int length;
+
+	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	if (name && *name)
+		length = snprintf(address->sun_path + 1, space, "%s", name);
+	else
+		length = snprintf(address->sun_path + 1, space, "xmem-%u", (unsigned int)geteuid());
+	if (length < 0 || (size_t)length >= space)
+		return -ENAMETOOLONG;
+	return offsetof(struct sockaddr_un, sun_path) + 1 + length;
+}
+
+/* ---- sending and receiving ---- */
+
+union control {
+	struct cmsghdr head;
+	char space[CMSG_SPACE(2 * sizeof(int))];
+};
+
+int xm_wire_send(int socket, const struct xmem_message *head, const void *body, size_t length, int file, int flags)
+{
+	struct iovec io[2] = { { (void *)head, sizeof(*head) }, { (void *)body, length } };
+	struct msghdr message = { .msg_iov = io, .msg_iovlen = 2 };
+	union control control = { 0 };
+	ssize_t sent;
+
+	if (file >= 0) {
+		message.msg_control = &control;
+		message.msg_controllen = CMSG_SPACE(sizeof(int));
+		control.head.cmsg_level = SOL_SOCKET;
+		control.head.cmsg_type = SCM_RIGHTS;
+		control.head.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.head), &file, sizeof(file));
+	}
+	do
+		sent = sendmsg(socket, &message, flags | MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	if (sent >= 0)
+		return 0;
+	return errno == EPIPE || errno == ECONNRESET ? -ENOTCONN : -errno;
+}
+
+static void take_files(struct msghdr *message, struct xm_datagram *datagram)
+{
+	struct cmsghdr *at;
+
+	for (at = CMSG_FIRSTHDR(message); at; at = CMSG_NXTHDR(message, at)) {
+		size_t bytes = at->cmsg_len - CMSG_LEN(0);
+
+		if (at->cmsg_level != SOL_SOCKET || at->cmsg_type != SCM_RIGHTS || bytes > sizeof(datagram->file))
+			continue;
+		memcpy(datagram->file, CMSG_DATA(at), bytes);
+		datagram->files = bytes / sizeof(int);
+	}
+	/* Two fit; where fewer came and some were cut off, we had no number for them. */
+	datagram->lost_file = message->msg_flags & MSG_CTRUNC && datagram->files < 2;
+}
+
+int xm_wire_receive(int socket, struct xm_datagram *ret, int flags)
+{
+	struct iovec io[2] = { { &ret->head, sizeof(ret->head) }, { ret->body, sizeof(ret->body) } };
+	union control control;
+	struct msghdr message = {
+		.msg_iov = io, .msg_iovlen = 2, .msg_control = &control, .msg_controllen = sizeof(control),
+	};
+	ssize_t got;
+
+	ret->files = 0;
+	do
+		got = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
+	while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return errno == ECONNRESET ? -ENOTCONN : -errno;
+	take_files(&message, ret);
+	ret->short_head = (size_t)got < sizeof(ret->head);
+	if (ret->short_head)
+		ret->head = (struct xmem_message){ 0 };
+	ret->length = ret->short_head ? 0 : got - sizeof(ret->head);
+	return got || ret->files || ret->lost_file ? 0 : -ENOTCONN;
+}

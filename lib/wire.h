@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The datagrams between libxmem and xmemd; compiled into both.
+ *
+ * A request is struct xmem_message and the request's struct, a reply the same,
+ * its struct only if the result is 0; descriptors travel as SCM_RIGHTS: with a
+ * request those of its struct that go in, with a reply those that come out (and
+ * a join's carries the memfd of all the pool's pages). Descriptor numbers inside
+ * the structs mean something to their sender alone.
+ */
+#ifndef XMEM_WIRE_H
+#define XMEM_WIRE_H
+
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "protocol.h"
+
+#define XM_WIRE_BYTES	4096	/* longest struct that is looked at */
+
+/* One kind of request, as this side knows it. */
+struct xm_wire {
+	u32 request;		/* XMEM_IOC_* */
+	u32 bytes;		/* of its struct; ABI 1 knows no shorter ones */
+};
+
+union xm_request {
+	u32 size;
+	struct xmem_join join;
+	struct xmem_pool_file pool_file;
+	struct xmem_attach attach;
+	struct xmem_payload payload;
+	struct xmem_subscribe subscribe;
+	struct xmem_unsubscribe unsubscribe;
+	struct xmem_sleep sleep;
+	struct xmem_slot slot;
+};
+
+/* NULL: no such request. */
+const struct xm_wire *xm_wire_find(u32 request);
+
+/*
+ * A struct that came in @length bytes, into @ret: a longer one's tail must be 0.
+ * -EINVAL: too short; -E2BIG: too long; -EFAULT: it says more than there is.
+ */
+int xm_wire_take(const struct xm_wire *wire, const void *bytes, size_t length, union xm_request *ret);
+
+/* Where xmemd listens: XMEM_SOCKET, or one name per user. The address's length, or -ENAMETOOLONG. */
+int xm_wire_address(struct sockaddr_un *address);
+
+/* One datagram as it came. */
+struct xm_datagram {
+	struct xmem_message head;
+	__u8 body[XM_WIRE_BYTES];
+	size_t length;		/* of the body */
+	u32 files;		/* descriptors that came, at most 2; the receiver's */
+	int file[2];
+	bool short_head;	/* not even a head: 0, -EINVAL for it */
+	bool lost_file;		/* a descriptor could not be taken: no number free */
+};
+
+/* @file: -1 for none. 0 or -errno; @flags: MSG_*. */
+int xm_wire_send(int socket, const struct xmem_message *head, const void *body, size_t length, int file, int flags);
+
+/* 0 or -errno; -ENOTCONN: the other side has gone (or sent an empty datagram). */
+int xm_wire_receive(int socket, struct xm_datagram *ret, int flags);
+
+#endif
