@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Connections: who may have one, reading requests, answering, and how they end.
+ *
+ * A client ends with its process (a pidfd tells) or when its socket is closed
+ * or shut down, whichever is first: a forked child may keep the socket open, and
+ * a process may leave and live on. A peer that does not read its replies loses
+ * its requests, not its client: its pages stay counted until it has really gone.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "xmemd.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD	77	/* Linux 6.5 */
+#endif
+#define BATCH		64	/* connections taken before anybody else is served */
+#define NO_FILES_PAUSE_NS	10000000L
+
+/* ---- who may have one ---- */
+
+static bool within_limits(const struct xd_daemon *daemon, pid_t pid)
+{
+	const struct xd_connection *other;
+	u32 same = 0;
+
+	if (daemon->connection_count >= daemon->limits.connections)
+		return false;
+	for (other = daemon->connections; other; other = other->next)
+		same += other->pid == pid;
+	return same < daemon->limits.per_process;
+}
+
+/* Before 6.5 by number: wrong only if the peer died and its number was given away meanwhile. */
+static int process_of(int socket, pid_t pid)
+{
+	socklen_t length = sizeof(int);
+	int process;
+
+	if (!getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &process, &length))
+		return process;
+	if (errno != ENOPROTOOPT || pid <= 0)
+		return -1;
+	return syscall(SYS_pidfd_open, pid, 0);
+}
+
+static int watch(int epoll, int file, u32 events, struct xd_connection *connection)
+{
+	struct epoll_event event = { .events = events, .data.ptr = connection };
+
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, file, &event);
+}
+
+static bool connection_new(struct xd_daemon *daemon, int socket)
+{
+	struct xd_connection *connection;
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
+
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) || peer.uid != geteuid() ||
+	    !within_limits(daemon, peer.pid))
+		return false;
+	connection = calloc(1, sizeof(*connection));
+	if (!connection)
+		return false;
+	connection->socket = socket;
+	connection->pid = peer.pid;
+	connection->process = process_of(socket, peer.pid);
+	if (connection->process < 0)
+		goto err_free;
+	if (watch(daemon->ends, connection->process, EPOLLIN, connection) ||
+	    watch(daemon->ends, socket, EPOLLRDHUP, connection) ||
+	    watch(daemon->epoll, socket, EPOLLIN, connection))
+		goto err_close;
+	connection->next = daemon->connections;
+	connection->here = &daemon->connections;
+	if (connection->next)
+		connection->next->here = &connection->next;
+	daemon->connections = connection;
+	daemon->connection_count++;
+	return true;
+
+err_close:
+	close(connection->process);
+err_free:
+	free(connection);
+	return false;
+}
+
+/* No number for a socket is left: with the spare one, take the next in line and turn it away. */
+static bool turn_away(struct xd_daemon *daemon)
+{
+	int socket;
+
+	close(daemon->spare);
+	socket = accept4(daemon->listener, NULL, NULL, SOCK_CLOEXEC);
+	if (socket >= 0)
+		close(socket);
+	daemon->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return socket >= 0;
+}
+
+u32 xd_accept(struct xd_daemon *daemon)
+{
+	struct timespec pause = { 0, NO_FILES_PAUSE_NS };
+	u32 n;
+
+	for (n = 0; n < BATCH; n++) {
+		int socket = accept4(daemon->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (socket >= 0) {
+			if (!connection_new(daemon, socket))
+				close(socket);
+			continue;
+		}
+		if (errno == EINTR || errno == ECONNABORTED)
+			continue;
+		if (errno == EAGAIN)
+			break;
+		/* EMFILE, or the system has none left: do not spin on a listener that stays readable. */
+		if (!turn_away(daemon)) {
+			nanosleep(&pause, NULL);
+			break;
+		}
+	}
+	return n;
+}
+
+/* ---- how they end ---- */
+
+void xd_connection_end(struct xd_daemon *daemon, struct xd_connection *connection)
+{
+	if (connection->pool)
+		xd_pool_leave(connection->pool, connection);
+	*connection->here = connection->next;
+	if (connection->next)
+		connection->next->here = connection->here;
+	daemon->connection_count--;
+	/* Closing takes them out of both epolls: no other process has these files. */
+	close(connection->process);
+	close(connection->socket);
+	free(connection);
+}
+
+/*
+ * It does not read its replies: it is told nothing more and heard no more. Its
+ * client may still store into its pages, so that ends when it closes or dies.
+ */
+static void give_up_on(struct xd_daemon *daemon, struct xd_connection *connection)
+{
+	if (!connection->pool) {
+		xd_connection_end(daemon, connection);
+		return;
+	}
+	shutdown(connection->socket, SHUT_WR);
+	epoll_ctl(daemon->epoll, EPOLL_CTL_DEL, connection->socket, NULL);
+}
+
+/* ---- requests and replies ---- */
+
+/* The reply, or if that cannot be sent at once, none ever again: nobody is waited for. */
+static void answer(struct xd_call *call, u32 request, int result)
+{
+	struct xmem_message head = { .request = request, .result = result };
+	const struct xm_wire *wire = result ? NULL : xm_wire_find(request);
+
+	if (xm_wire_send(call->from->socket, &head, &call->request, wire ? wire->bytes : 0,
+			 result ? -1 : call->answer, MSG_DONTWAIT))
+		give_up_on(call->daemon, call->from);
+}
+
+static int serve_datagram(struct xd_call *call, struct xm_datagram *datagram)
+{
+	if (datagram->short_head || datagram->head.result)
+		return -EINVAL;
+	if (datagram->lost_file)
+		return -EDQUOT;
+	if (datagram->files > 1)
+		return -EINVAL;
+	if (datagram->files) {
+		call->file = datagram->file[0];
+		datagram->files = 0;
+	}
+	return xd_serve(call, datagram->head.request, datagram->body, datagram->length);
+}
+
+void xd_connection_serve(struct xd_daemon *daemon, struct xd_connection *connection)
+{
+	struct xd_call call = { .daemon = daemon, .from = connection, .file = -1, .answer = -1 };
+	struct xm_datagram datagram;
+	int err;
+	u32 i;
+
+	err = xm_wire_receive(connection->socket, &datagram, MSG_DONTWAIT);
+	if (err == -EAGAIN)
+		return;
+	if (err && err != -ENOTCONN) {
+		give_up_on(daemon, connection);
+		return;
+	}
+	/* -ENOTCONN: an empty datagram; that the peer has gone the loop would have said. */
+	if (err)
+		datagram = (struct xm_datagram){ .short_head = true };
+	err = serve_datagram(&call, &datagram);
+	for (i = 0; i < datagram.files; i++)
+		close(datagram.file[i]);
+	if (call.file >= 0)
+		close(call.file);
+	answer(&call, datagram.head.request, err);
+	if (call.answer >= 0)
+		close(call.answer);
+}

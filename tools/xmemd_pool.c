@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Pools: one memfd each with the whole layout, their clients' ends, wake-ups.
+ * What the words in the pages mean is kmod/host.c's.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../lib/futex.h"
+#include "xmemd.h"
+
+/* ---- finding ---- */
+
+struct xd_pool *xd_pool_by_name(struct xd_daemon *daemon, const char *name)
+{
+	struct xd_pool *pool = daemon->pools;
+
+	while (pool && (!*name || strncmp(pool->name, name, XMEM_NAME_BYTES)))
+		pool = pool->next;
+	return pool;
+}
+
+/* A key is known by its inode: nobody else can make that one. */
+struct xd_pool *xd_pool_by_file(struct xd_daemon *daemon, int file)
+{
+	struct stat given, own;
+	struct xd_pool *pool;
+
+	if (fstat(file, &given))
+		return NULL;
+	for (pool = daemon->pools; pool; pool = pool->next)
+		if (pool->key >= 0 && !fstat(pool->key, &own) &&
+		    own.st_dev == given.st_dev && own.st_ino == given.st_ino)
+			return pool;
+	return NULL;
+}
+
+/* A memfd of @bytes whose length is fixed from now on, or -errno. */
+static int new_memfd(const char *name, u64 bytes, int seals)
+{
+	int file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int err;
+
+	if (file < 0)
+		return errno == EMFILE || errno == ENFILE ? -EDQUOT : -errno;
+	if (!ftruncate(file, bytes) && !fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | seals))
+		return file;
+	err = -errno;
+	close(file);
+	return err;
+}
+
+int xd_pool_file(struct xd_pool *pool)
+{
+	int file;
+
+	if (pool->key < 0) {
+		file = new_memfd("xmem-pool-file", 0, F_SEAL_WRITE);
+		if (file < 0)
+			return file;
+		pool->key = file;
+	}
+	file = fcntl(pool->key, F_DUPFD_CLOEXEC, 0);
+	return file < 0 ? -errno : file;
+}
+
+/* ---- making ---- */
+
+static int make_pages(struct xd_pool *pool, const struct xmem_pool_header *header)
+{
+	pool->bytes = header->total_bytes;
+	pool->pages = new_memfd("xmem-pool", pool->bytes, 0);
+	if (pool->pages < 0)
+		return pool->pages;
+	pool->base = mmap(NULL, pool->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, pool->pages, 0);
+	if (pool->base == MAP_FAILED) {
+		close(pool->pages);
+		return -ENOMEM;
+	}
+	madvise(pool->base, pool->bytes, MADV_DONTDUMP);
+	*(struct xmem_pool_header *)pool->base = *header;
+	return 0;
+}
+
+int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join *join, struct xd_pool **ret_pool)
+{
+	struct xmem_pool_header header;
+	struct xd_pool *pool;
+	int err;
+
+	err = xm_host_layout(join, sysconf(_SC_PAGESIZE), &header);
+	if (err)
+		return err;
+	if (daemon->pool_count >= XD_MAX_POOLS)
+		return -EDQUOT;
+	header.owner_uid = geteuid();
+	pool = calloc(1, sizeof(*pool));
+	if (!pool)
+		return -ENOMEM;
+	err = make_pages(pool, &header);
+	if (err) {
+		free(pool);
+		return err;
+	}
+	memcpy(pool->name, header.name, sizeof(pool->name));
+	pool->key = -1;
+	xm_host_init(&pool->host, (struct xmem_pool_header *)pool->base);
+	xm_map_init(&pool->host.map, pool->base);
+	pool->daemon = daemon;
+	pool->next = daemon->pools;
+	daemon->pools = pool;
+	daemon->pool_count++;
+	*ret_pool = pool;
+	return 0;
+}
+
+void xd_pool_drop(struct xd_pool *pool)
+{
+	struct xd_pool **at = &pool->daemon->pools;
+
+	if (pool->clients)
+		return;
+	while (*at != pool)
+		at = &(*at)->next;
+	*at = pool->next;
+	pool->daemon->pool_count--;
+	while (pool->payloads) {
+		pool->payloads->slots = 0;
+		xd_payload_drop_unused(pool, pool->payloads);
+	}
+	munmap(pool->base, pool->bytes);
+	close(pool->pages);
+	if (pool->key >= 0)
+		close(pool->key);
+	free(pool);
+}
+
+/* ---- waking ---- */
+
+void xd_wake(u32 *sleepers)
+{
+	if (xm_disarm(sleepers))
+		xm_futex_wake_all(sleepers);
+}
+
+/* Whatever the word says: its last waker may have died between the word and the wake. */
+static void wake_anyhow(u32 *sleepers)
+{
+	xm_disarm(sleepers);
+	xm_futex_wake_all(sleepers);
+}
+
+static void wake_everybody(struct xd_pool *pool)
+{
+	const struct xm_map *map = &pool->host.map;
+	u32 c;
+
+	wake_anyhow(&map->pool->clients_sleepers);
+	for (c = 0; c < map->clients; c++) {
+		wake_anyhow(&map->client[c].ring_sleepers);
+		wake_anyhow(&map->client[c].slots_sleepers);
+	}
+}
+
+/* ---- clients ---- */
+
+int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_join *join)
+{
+	int client = xm_host_free_client(&pool->host);
+	int err;
+
+	if (client < 0) {
+		xd_pool_reap(pool);
+		client = xm_host_free_client(&pool->host);
+	}
+	if (client < 0)
+		return client;
+	err = xm_host_join(&pool->host, client, join, from->pid, geteuid());
+	if (err)
+		return err;
+	join->total_bytes = pool->bytes;
+	from->pool = pool;
+	from->client = client;
+	from->role = join->role;
+	from->incarnation = join->incarnation;
+	pool->clients++;
+	xd_wake(&pool->host.map.pool->clients_sleepers);
+	return 0;
+}
+
+void xd_pool_leave(struct xd_pool *pool, struct xd_connection *from)
+{
+	xm_host_end(&pool->host, from->client);
+	xd_pool_reap(pool);
+	wake_everybody(pool);
+	xd_pool_check(pool);
+	from->pool = NULL;
+	pool->clients--;
+	xd_pool_drop(pool);
+}
+
+/* Fresh zeroed pages, not the old ones zeroed: something may still have those pinned. */
+static void replace_pages(struct xd_pool *pool, void *at, u64 bytes)
+{
+	if (fallocate(pool->pages, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (char *)at - pool->base, bytes))
+		memset(at, 0, bytes);
+}
+
+/* Rings first: a slot may be in flight in one that nobody follows any more. */
+void xd_pool_reap(struct xd_pool *pool)
+{
+	const struct xm_map *map = &pool->host.map;
+	bool gone = false;
+	u32 i, payload;
+
+	for (i = 0; i < map->clients; i++) {
+		if (!xm_host_bury(&pool->host, i))
+			continue;
+		replace_pages(pool, map->area[i], map->pool->area_stride);
+		gone = true;
+	}
+	for (i = 0; i < map->slots; i++) {
+		payload = xm_host_reclaim(&pool->host, i);
+		if (payload)
+			xd_payload_put(pool, payload);
+	}
+	for (i = 0; i < map->groups; i++)
+		if (xm_host_idle_group(&pool->host, i))
+			replace_pages(pool, map->group[i], map->pool->group_stride);
+	if (gone)
+		xd_wake(&map->pool->clients_sleepers);
+}
+
+void xd_pool_check(const struct xd_pool *pool)
+{
+	const char *wrong;
+
+	if (!pool->daemon->check)
+		return;
+	wrong = xm_host_is_valid(&pool->host);
+	if (!wrong)
+		return;
+	fprintf(stderr, "xmemd: pool '%s': %s\n", pool->name, wrong);
+	abort();
+}

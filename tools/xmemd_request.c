@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What each request does, with the errno that uapi.h names for it. Arm, wait,
+ * wake and settle are not here: the library serves them in the pages itself
+ * (lib/backend_daemon.c), sent to us they are unknown.
+ */
+#include <fcntl.h>
+#include <linux/ioctl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "xmemd.h"
+
+static u64 random_word(void)
+{
+	u64 word = 0;
+
+	while (getrandom(&word, sizeof(word), 0) != sizeof(word))
+		;
+	return word;
+}
+
+/* ---- join ---- */
+
+static int check_join(const struct xd_call *call, const struct xmem_join *join)
+{
+	const u32 known = XMEM_JOIN_EXISTING | XMEM_JOIN_EXCLUSIVE | XMEM_JOIN_FILE | XMEM_JOIN_FOREIGN;
+	bool by_file = join->flags & XMEM_JOIN_FILE;
+	struct xmem_pool_header unused;
+
+	if (call->from->pool)
+		return -EISCONN;
+	if (join->abi != XMEM_ABI)
+		return -EPROTONOSUPPORT;
+	if (join->flags & ~known || join->reserved || xm_host_layout(join, 4096, &unused) ||
+	    (join->flags & XMEM_JOIN_EXCLUSIVE && join->flags & (XMEM_JOIN_EXISTING | XMEM_JOIN_FILE)))
+		return -EINVAL;
+	if (by_file ? join->name[0] != 0 : join->pool_file != -1 || call->file >= 0)
+		return -EINVAL;
+	return by_file && call->file < 0 ? -EBADF : 0;
+}
+
+/* The pool that is meant, made if it may be. */
+static int pool_to_join(struct xd_call *call, struct xd_pool **ret_pool)
+{
+	const struct xmem_join *join = &call->request.join;
+
+	if (join->flags & XMEM_JOIN_FILE) {
+		*ret_pool = xd_pool_by_file(call->daemon, call->file);
+		return *ret_pool ? 0 : -EBADF;
+	}
+	*ret_pool = xd_pool_by_name(call->daemon, (const char *)join->name);
+	if (*ret_pool)
+		return join->flags & XMEM_JOIN_EXCLUSIVE ? -EEXIST : 0;
+	if (join->flags & XMEM_JOIN_EXISTING)
+		return -ENOENT;
+	return xd_pool_create(call->daemon, join, ret_pool);
+}
+
+static int serve_join(struct xd_call *call)
+{
+	struct xmem_join *join = &call->request.join;
+	struct xd_pool *pool;
+	int err;
+
+	err = check_join(call, join);
+	if (!err)
+		err = pool_to_join(call, &pool);
+	if (err)
+		return err;
+	call->answer = fcntl(pool->pages, F_DUPFD_CLOEXEC, 0);
+	err = call->answer < 0 ? -EDQUOT : xd_pool_join(pool, call->from, join);
+	if (err)
+		xd_pool_drop(pool);	/* if it is new */
+	return err;
+}
+
+static int serve_pool_file(struct xd_call *call)
+{
+	call->request.pool_file.file = -1;
+	call->answer = xd_pool_file(call->from->pool);
+	return call->answer < 0 ? call->answer : 0;
+}
+
+/* ---- payloads ---- */
+
+/* The payload meant: a new one of the file that came, or one of the caller's. */
+static int payload_to_attach(struct xd_call *call, struct xd_payload **ret_payload)
+{
+	struct xd_connection *from = call->from;
+	u32 id = call->request.attach.payload;
+	int err;
+
+	if (id) {
+		if (call->file >= 0)
+			return -EINVAL;
+		*ret_payload = xd_payload_find(from->pool, id);
+		if (!*ret_payload)
+			return -ENOENT;
+		return (*ret_payload)->incarnation == from->incarnation ? 0 : -EPERM;
+	}
+	if (call->file < 0)
+		return -EBADF;
+	err = xd_payload_new(from->pool, call->file, from->incarnation, ret_payload);
+	if (!err)
+		call->file = -1;	/* the payload's now */
+	return err;
+}
+
+/* With a further group where the caller's are full; one is enough for any request. */
+static int attach_slots(struct xd_call *call, const struct xd_payload *payload)
+{
+	struct xm_host *host = &call->from->pool->host;
+	struct xmem_attach *request = &call->request.attach;
+	u32 me = call->from->client;
+	int err, group;
+
+	err = xm_host_attach(host, me, payload->id, payload->bytes, random_word(), request);
+	if (err != -ENOSPC)
+		return err;
+	group = xm_host_free_group(host);
+	if (group < 0)
+		return group;
+	xm_host_give_group(host, group, me);
+	return xm_host_attach(host, me, payload->id, payload->bytes, random_word(), request);
+}
+
+static int serve_attach(struct xd_call *call)
+{
+	struct xd_payload *payload;
+	int err;
+
+	if (call->from->role != XMEM_ROLE_WRITER)
+		return -EPERM;
+	err = xm_host_attach_check(&call->request.attach);
+	if (!err)
+		err = payload_to_attach(call, &payload);
+	if (err)
+		return err;
+	err = attach_slots(call, payload);
+	if (!err)
+		payload->slots += call->request.attach.count;
+	xd_payload_drop_unused(call->from->pool, payload);
+	return err;
+}
+
+static int serve_payload(struct xd_call *call)
+{
+	struct xmem_payload *request = &call->request.payload;
+	bool write = request->flags & XMEM_PAYLOAD_WRITE;
+	struct xd_payload *payload;
+
+	if (request->flags & ~XMEM_PAYLOAD_WRITE)
+		return -EINVAL;
+	payload = xd_payload_find(call->from->pool, request->payload);
+	if (!payload)
+		return -ENOENT;
+	if (write && (!payload->writable || payload->incarnation != call->from->incarnation))
+		return -EACCES;
+	call->answer = xd_payload_open(payload, write);
+	if (call->answer < 0)
+		return call->answer;
+	request->file = -1;
+	request->bytes = payload->bytes;
+	return 0;
+}
+
+/* ---- rings, slots ---- */
+
+static int serve_subscribe(struct xd_call *call)
+{
+	return xm_host_subscribe(&call->from->pool->host, call->from->client, &call->request.subscribe);
+}
+
+/* What only this subscriber kept is free now, and its publisher may wait for that. */
+static int serve_unsubscribe(struct xd_call *call)
+{
+	const struct xmem_unsubscribe *request = &call->request.unsubscribe;
+	struct xd_pool *pool = call->from->pool;
+	const struct xm_map *map = &pool->host.map;
+	int err;
+
+	err = xm_host_unsubscribe(&pool->host, call->from->client, request);
+	if (err)
+		return err;
+	xd_pool_reap(pool);
+	xd_wake(&map->client[request->publisher].slots_sleepers);
+	xd_wake(&map->pool->clients_sleepers);
+	return 0;
+}
+
+static int serve_collect(struct xd_call *call)
+{
+	const struct xmem_slot *request = &call->request.slot;
+
+	if (request->slot >= call->from->pool->host.map.slots || request->generation)
+		return -EINVAL;
+	xd_pool_reap(call->from->pool);
+	return 0;
+}
+
+static int serve_renew(struct xd_call *call)
+{
+	return xm_host_renew(&call->from->pool->host, call->from->client, random_word(), &call->request.slot);
+}
+
+/* The group stays the caller's until its end: his pages are nobody else's. */
+static int serve_detach(struct xd_call *call)
+{
+	struct xd_connection *from = call->from;
+	u32 payload;
+	int err;
+
+	err = xm_host_detach(&from->pool->host, from->client, &call->request.slot, &payload);
+	if (!err)
+		xd_payload_put(from->pool, payload);
+	return err;
+}
+
+/* ---- all ---- */
+
+static int (*const servers[])(struct xd_call *call) = {
+	[_IOC_NR(XMEM_IOC_JOIN)]	= serve_join,
+	[_IOC_NR(XMEM_IOC_POOL_FILE)]	= serve_pool_file,
+	[_IOC_NR(XMEM_IOC_ATTACH)]	= serve_attach,
+	[_IOC_NR(XMEM_IOC_PAYLOAD)]	= serve_payload,
+	[_IOC_NR(XMEM_IOC_SUBSCRIBE)]	= serve_subscribe,
+	[_IOC_NR(XMEM_IOC_UNSUBSCRIBE)]	= serve_unsubscribe,
+	[_IOC_NR(XMEM_IOC_COLLECT)]	= serve_collect,
+	[_IOC_NR(XMEM_IOC_RENEW)]	= serve_renew,
+	[_IOC_NR(XMEM_IOC_DETACH)]	= serve_detach,
+};
+
+int xd_serve(struct xd_call *call, u32 request, const void *body, size_t length)
+{
+	const struct xm_wire *wire = xm_wire_find(request);
+	u32 number = _IOC_NR(request);
+	int err;
+
+	if (!wire || number >= sizeof(servers) / sizeof(*servers) || !servers[number])
+		return -ENOTTY;
+	err = xm_wire_take(wire, body, length, &call->request);
+	if (err)
+		return err;
+	if (request != XMEM_IOC_JOIN && !call->from->pool)
+		return -ENOTCONN;
+	if (call->file >= 0 && request != XMEM_IOC_JOIN && request != XMEM_IOC_ATTACH)
+		return -EINVAL;
+	err = servers[number](call);
+	if (call->from->pool)
+		xd_pool_check(call->from->pool);
+	return err;
+}
