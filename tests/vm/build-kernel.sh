@@ -1,0 +1,82 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# build-kernel.sh NAME: build one of our debug kernels from Debian's 6.1 source,
+# of the same version as the installed headers. Configuration: tinyconfig, then
+# configs/base.config, then configs/NAME.config. Takes 10 to 20 minutes, once;
+# the result is kept in build/vm/NAME. Does not make it bootable: see kernel.sh.
+set -euo pipefail
+. "$(dirname "$0")/common.sh"
+
+name=${1:-}
+fragments=("$vm_dir/configs/base.config" "$vm_dir/configs/$name.config")
+if [ -z "$name" ] || [ ! -r "${fragments[1]}" ]; then die "usage: $me NAME, with configs/NAME.config"; fi
+
+need make:make flex:flex bison:bison bc:bc xz:xz-utils flock:util-linux perl:perl
+need_file /usr/include/libelf.h:libelf-dev
+cc=$(kernel_cc)
+command -v "$cc" >/dev/null || die "missing tools, try: apt-get install gcc-12"
+
+release=$(stock_release)
+version=$(stock_version "$release")
+source_dir=$src_dir/linux-$version
+out=$cache_dir/$name
+tree=$out/tree
+log=$out/build.log
+mkdir -p "$out" "$src_dir"
+
+exec 9>"$out/lock"
+flock 9
+
+wanted=$(cat "${fragments[@]}" <(echo "$version"; "$cc" --version) | sha256sum)
+if [ "$wanted" = "$(cat "$out/stamp" 2>/dev/null)" ]; then
+	say "$out is up to date"
+	exit 0
+fi
+rm -f "$out/stamp" "$out/recipe"
+
+unpack_source() {
+	[ -e "$source_dir/.unpacked" ] && return
+	local pkg=$src_dir/pkg-$version
+	fetch_deb "linux-source-6.1=$version" "$pkg"
+	say "unpacking the source"
+	rm -rf "$source_dir"
+	mkdir -p "$source_dir"
+	tar -C "$source_dir" --strip-components=1 -xf "$pkg"/usr/src/linux-source-6.1.tar.xz
+	touch "$source_dir/.unpacked"
+	rm -rf "$pkg"
+}
+
+# Every symbol that a fragment asks for must have survived olddefconfig.
+check_taken() {
+	local line symbol lost=""
+	while read -r line; do
+		case $line in
+		CONFIG_*=n) symbol=${line%%=*}; ! grep -q "^$symbol=" "$tree/.config" || lost+=" $line" ;;
+		CONFIG_*) grep -qxF "$line" "$tree/.config" || lost+=" $line" ;;
+		"# CONFIG_"*" is not set")
+			symbol=${line#\# }; symbol=${symbol%% *}
+			! grep -q "^$symbol=" "$tree/.config" || lost+=" $symbol=n" ;;
+		esac
+	done < <(cat "${fragments[@]}")
+	[ -z "$lost" ] || die "not taken by the kernel's configuration:$lost"
+}
+
+unpack_source
+mkdir -p "$tree"
+make=(make -C "$source_dir" O="$tree" CC="$cc" HOSTCC="$cc" KBUILD_BUILD_USER=xmem KBUILD_BUILD_HOST=xmem)
+"${make[@]}" -s tinyconfig >"$log" 2>&1 || { tail -5 "$log" >&2; die "tinyconfig failed, see $log"; }
+"$source_dir/scripts/kconfig/merge_config.sh" -m -O "$tree" "$tree/.config" "${fragments[@]}" >>"$log" 2>&1
+"${make[@]}" -s olddefconfig >>"$log" 2>&1
+check_taken
+[ "${2:-}" != --config-only ] || exit 0
+
+say "building $name $version, log in $log"
+if ! nice -n 19 "${make[@]}" -j"${VM_JOBS:-$(nproc)}" bzImage modules >>"$log" 2>&1; then
+	tail -20 "$log" >&2
+	die "the build failed"
+fi
+cp "$tree/arch/x86/boot/bzImage" "$tree/.config" "$tree/Module.symvers" "$tree/System.map" "$out/"
+echo "$cc" >"$out/cc"
+cat "$tree/include/config/kernel.release" >"$out/release"
+echo "$wanted" >"$out/stamp"
+say "$out is ready"

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+# What the scripts of tests/vm share: where things are, how to complain, and
+# how to fetch a Debian package without installing it. Sourced, never run.
+# Nothing here starts a virtual machine.
+# shellcheck shell=bash
+
+vm_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+repo_dir=$(cd "$vm_dir/../.." && pwd)
+cache_dir=${VM_CACHE:-$repo_dir/build/vm}
+src_dir=$cache_dir/src
+me=${0##*/}
+
+say() { echo "$me: $*" >&2; }
+die() { say "$*"; exit 2; }
+
+# need COMMAND:PACKAGE...: all commands there, or one line telling what to install.
+need() {
+	local pair missing=""
+	for pair in "$@"; do
+		command -v "${pair%%:*}" >/dev/null || [[ "$missing " = *" ${pair#*:} "* ]] || missing+=" ${pair#*:}"
+	done
+	[ -z "$missing" ] || die "missing tools, try: apt-get install$missing"
+}
+
+# need_file FILE:PACKAGE...: the same for headers and other files.
+need_file() {
+	local pair missing=""
+	for pair in "$@"; do
+		[ -e "${pair%%:*}" ] || missing+=" ${pair#*:}"
+	done
+	[ -z "$missing" ] || die "missing files, try: apt-get install$missing"
+}
+
+# The compiler that Debian's bookworm kernels are built with, else the default.
+kernel_cc() {
+	if command -v gcc-12 >/dev/null; then echo gcc-12; else echo gcc; fi
+}
+
+# Release (6.1.0-N-amd64) of the installed stock headers, newest if several.
+stock_release() {
+	local release
+	release=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' 'linux-headers-6.1.0-*-amd64' 2>/dev/null |
+		sed -n 's/^ii *linux-headers-//p' | grep -v -e cloud -e '-rt-' | sort -V | tail -1) || true
+	[ -n "$release" ] || die "no 6.1 headers installed, try: apt-get install linux-headers-amd64"
+	echo "$release"
+}
+
+# Package version (6.1.N-M) of the same.
+stock_version() { dpkg-query -W -f '${Version}' "linux-headers-$1"; }
+
+# fetch_deb NAME=VERSION FOLDER: download and unpack one package, once.
+fetch_deb() {
+	local spec=$1 into=$2 debs=$src_dir/debs tmp
+	local mark=$into/.have/${spec//[^A-Za-z0-9.+_-]/_}
+	[ -e "$mark" ] && return 0
+	mkdir -p "$into/.have" "$debs"
+	tmp=$(mktemp -d "$debs/get.XXXXXX")
+	say "fetching $spec"
+	if ! (cd "$tmp" && apt-get -qq -o APT::Sandbox::User=root download "$spec" >&2); then
+		rm -rf "$tmp"
+		die "cannot download $spec, try: apt-get update"
+	fi
+	dpkg-deb -x "$tmp"/*.deb "$into"
+	rm -rf "$tmp"
+	touch "$mark"
+}

@@ -1,0 +1,51 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# complaints.sh CONSOLE-LOG [STATUS-FILE]: print what the kernel complained about
+# in a guest's log, and what its last status says is wrong (taint, lockdep).
+# Ends with 0 if there was nothing, 1 if there was. Knows nothing of tests or qemu.
+set -euo pipefail
+
+# Lockdep, slub_debug and kmemleak neither panic nor taint, so words must do.
+words='(^|[^E])BUG:|BUG [^ ]+ [(]|WARNING:|Oops|UBSAN:|KASAN:|KCSAN:|kernel BUG at|general protection fault, |Kernel panic'
+words+='|possible (circular|recursive|irq lock|deadlock)|inconsistent lock state|bad unlock balance'
+words+='|lock held when returning to user space|held lock freed|suspicious RCU|scheduling while atomic'
+words+='|INFO: task .* blocked|rcu.*(detected stall|self-detected)|soft lockup|hard LOCKUP'
+words+='|unreferenced object|refcount_t:|list_(add|del) corruption'
+words+='|[Cc]all [Tt]race:'
+
+# These bring a call trace of their own, which is no complaint: memory that ran
+# out, or was made to.
+excused='FAULT_INJECTION: forcing a failure|page allocation failure|invoked oom-killer'
+
+# Out-of-tree (4096) and unsigned (8192) modules are what we load.
+allowed_taint=$((4096 | 8192))
+
+log=$1
+status=${2:-}
+found=0
+
+# Neither is the kernel's command line one, nor what the guest's init dumps of a
+# guest that hangs.
+scan() {
+	LC_ALL=C awk -v words="$words" -v excused="$excused" '
+		/vm-init: time is nearly up/ { exit }
+		/[Cc]ommand line:/ { next }
+		$0 ~ excused { trace_excused = 1 }
+		/[Cc]all [Tt]race:/ && trace_excused { trace_excused = 0; next }
+		$0 ~ words { print NR ": " $0; found = 1 }
+		END { exit !found }' "$log"
+}
+if scan; then found=1; fi
+
+if [ -n "$status" ] && [ -e "$status" ]; then
+	taint=$(sed -n 's/^tainted=\([0-9]*\)$/\1/p' "$status")
+	if [ $((${taint:-0} & ~allowed_taint)) != 0 ]; then
+		echo "the kernel is tainted: $taint"
+		found=1
+	fi
+	if grep -qx 'debug_locks=0' "$status"; then
+		echo "lockdep has fired or was switched off: debug_locks 0"
+		found=1
+	fi
+fi
+exit "$found"

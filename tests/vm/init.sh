@@ -1,0 +1,158 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Process 1 of the guest, for the static busybox only. First in the initramfs:
+# loads the boot modules and stacks the host's root (9p, read-only) under a tmpfs.
+# Then, called with "inside", on that root: loads the module under test, runs the
+# command, unloads the module, writes /run/vm/out/status, leaves. Judges nothing:
+# vm.sh does, from the status and the console's log.
+# shellcheck disable=SC1091,SC2154,SC3045
+# (the settings are written by vm.sh; busybox knows ulimit -H)
+
+bb=/run/vm/busybox
+note() { echo "vm-init: $*"; }
+
+# Without a status file the host counts the guest as dead.
+give_up() {
+	note "FAILED: $*"
+	busybox reboot -f || $bb reboot -f
+}
+
+mount_9p() { busybox mount -t 9p -o "trans=virtio,version=9p2000.L,msize=512000,$3" "$1" "$2"; }
+
+stack_root() {
+	for file in /modules/*; do
+		[ ! -e "$file" ] || busybox insmod "$file" || give_up "insmod $file"
+	done
+	busybox mkdir -p /host /top /root.new
+	# loose: nobody changes these files while the guest runs, and reading is 3 times faster
+	mount_9p hostroot /host ro,cache=loose || give_up "mount of the host's root"
+	busybox mount -t tmpfs -o size=75% top /top
+	busybox mkdir /top/upper /top/work
+	busybox mount -t overlay -o lowerdir=/host,upperdir=/top/upper,workdir=/top/work overlay /root.new ||
+		give_up "mount of the overlay"
+	busybox mount -t tmpfs -o mode=755 run /root.new/run
+	busybox mkdir -p /root.new/run/vm/out
+	busybox cp /init /command /settings /bin/busybox /root.new/run/vm/
+	[ ! -e /module.ko ] || busybox cp /module.ko /root.new/run/vm/
+	mount_9p out /root.new/run/vm/out cache=none || give_up "mount of the output folder"
+	# not a plain chroot: user namespaces cannot be made inside one
+	exec busybox switch_root /root.new $bb sh /run/vm/init inside
+}
+
+# mount_if_known TYPE PLACE OPTIONS: for what not every kernel has.
+mount_if_known() {
+	$bb grep -qw "$1" /proc/filesystems || return 0
+	$bb mkdir -p "$2"
+	$bb mount -t "$1" -o "$3" "$1" "$2"
+}
+
+mount_rest() {
+	$bb mount -t proc proc /proc
+	$bb mount -t sysfs sysfs /sys
+	$bb mount -t devtmpfs -o mode=755 dev /dev
+	$bb mkdir -p /dev/pts /dev/shm
+	$bb mount -t devpts -o mode=620,ptmxmode=666 devpts /dev/pts
+	$bb mount -t tmpfs -o mode=1777 shm /dev/shm
+	$bb ln -sf /proc/self/fd /dev/fd
+	$bb ln -sf fd/0 /dev/stdin
+	$bb ln -sf fd/1 /dev/stdout
+	$bb ln -sf fd/2 /dev/stderr
+	mount_if_known debugfs /sys/kernel/debug mode=700
+	mount_if_known tracefs /sys/kernel/tracing mode=700
+	mount_if_known hugetlbfs /dev/hugepages mode=1777
+	# so that modprobe finds the kernel's own modules
+	if [ -n "$modules" ]; then
+		$bb mkdir -p "/lib/modules/$($bb uname -r)"
+		$bb mount --bind "$modules" "/lib/modules/$($bb uname -r)"
+	fi
+}
+
+# Shortly before the host ends a hanging guest: what everybody is waiting for.
+dump_when_late() {
+	read -r uptime _ </proc/uptime
+	$bb sleep $((dump_at > ${uptime%.*} ? dump_at - ${uptime%.*} : 0))
+	note "time is nearly up"
+	for process in /proc/[0-9]*; do
+		line=$($bb tr '\0' ' ' <"$process/cmdline")
+		[ -n "$line" ] || continue
+		note "${process#/proc/}: $line"
+		$bb cat "$process/stack"
+	done
+	echo w >/proc/sysrq-trigger
+	echo l >/proc/sysrq-trigger
+}
+
+load_module() {
+	unload=xmem
+	[ -e /run/vm/module.ko ] || return 0
+	unload=$module
+	note "loading $module $module_arguments"
+	# shellcheck disable=SC2086
+	$bb insmod /run/vm/module.ko $module_arguments
+}
+
+# Processes are still being torn down after the kill, and nothing announces when
+# their last file is closed: hence the polling. What is held for 10 s is a leak.
+unload_module() {
+	tries=60
+	while $bb grep -q "^$unload " /proc/modules; do
+		! $bb rmmod "$unload" 2>/run/vm/rmmod || return 0
+		tries=$((tries - 1))
+		if [ $tries = 0 ]; then
+			$bb cat /run/vm/rmmod
+			return 1
+		fi
+		$bb sleep 0.1
+	done
+}
+
+# look_for_leaks SCANS: only with kmemleak=on. It does not report what is younger
+# than 5 s, nor what has changed since the scan before: two for a first look.
+look_for_leaks() {
+	$bb grep -qw kmemleak=on /proc/cmdline || return 0
+	$bb sleep 6
+	scans=$1
+	while [ "$scans" -gt 0 ]; do
+		echo scan >/sys/kernel/debug/kmemleak
+		scans=$((scans - 1))
+	done
+	$bb cat /sys/kernel/debug/kmemleak
+}
+
+write_status() {
+	locks=$($bb sed -n 's/^ *debug_locks: *//p' /proc/lockdep_stats 2>/dev/null)
+	{
+		echo "command=$1"
+		echo "module=$2"
+		echo "tainted=$($bb cat /proc/sys/kernel/tainted)"
+		echo "debug_locks=${locks:-none}"
+	} >/run/vm/out/status
+	# qemu's isa-debug-exit at port 0xf4: ends with (5 << 1) | 1
+	$bb printf '\005' | $bb dd of=/dev/port bs=1 seek=244 conv=notrunc 2>/dev/null
+	give_up "still here after leaving"
+}
+
+run_inside() {
+	. /run/vm/settings
+	mount_rest
+	$bb hostname vm
+	ulimit -Hn 524288
+	$bb stty -F /dev/ttyS1 raw
+	dump_when_late &
+	load_module || write_status none not_loaded
+	note "running the command"
+	$bb setsid /bin/sh /run/vm/command </dev/null >/dev/ttyS1 2>&1
+	status=$?
+	note "the command ended with $status"
+	kill -9 -1
+	# before, while the module's functions still have names, and after
+	look_for_leaks 2
+	if unload_module; then state=unloaded; else state=stuck; fi
+	[ $state = stuck ] || look_for_leaks 1
+	write_status $status $state
+}
+
+case $1 in
+inside) run_inside ;;
+*) stack_root ;;
+esac

@@ -1,0 +1,208 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# kernel.sh NAME: make a kernel ready for vm.sh in build/vm/NAME and print that
+# folder. NAME: debian-6.1 (of the installed headers), debian-6.12 (backports),
+# kasan (needs build-kernel.sh). Nothing is installed; done once, then instant.
+# Each folder gets a file "env" of shell variables that says how to boot the
+# kernel and how to build modules for it. Does not boot anything.
+set -euo pipefail
+. "$(dirname "$0")/common.sh"
+
+name=${1:-}
+out=$cache_dir/$name
+root=$out/root
+busybox=$(command -v busybox || true)
+
+# The modules below which the guest finds the host's root; built-in ones are skipped.
+boot_modules="virtio_pci 9pnet_virtio 9p overlay"
+
+# le BYTES OFFSET FILE: a little-endian number in a file.
+le() { od -An -v -t "u$1" -j "$2" -N "$1" "$3" | tr -d ' '; }
+
+# unpack_vmlinux VMLINUZ VMLINUX: take the ELF image out of a bzImage (boot protocol
+# 2.08: setup_sects, payload_offset, payload_length). Booted directly it saves the
+# guest seconds of decompression. The payload's last 4 bytes are the unpacked size.
+unpack_vmlinux() {
+	local image=$1 vmlinux=$2 sectors start length unpack
+	[ "$(le 2 $((0x1fe)) "$image")" = $((0xaa55)) ] || die "$image is no bzImage"
+	sectors=$(le 1 $((0x1f1)) "$image")
+	start=$(((sectors + 1) * 512 + $(le 4 $((0x248)) "$image")))
+	length=$(le 4 $((0x24c)) "$image")
+	case $(od -An -v -t x1 -j "$start" -N 4 "$image" | tr -d ' ') in
+	fd377a58) unpack=(xz -dc) ;;
+	28b52ffd) unpack=(zstd -qdc) ;;
+	*) die "$image: compressed in a way not known here" ;;
+	esac
+	dd if="$image" bs=1M iflag=skip_bytes,count_bytes skip="$start" count=$((length - 4)) status=none |
+		"${unpack[@]}" >"$vmlinux"
+	[ "$(stat -c %s "$vmlinux")" = "$(le 4 $((start + length - 4)) "$image")" ] ||
+		die "$image: not unpacked whole"
+}
+
+# module_order FOLDER NAME...: the files to load, each after those it depends on.
+module_order() {
+	local folder=$1 module file depends
+	shift
+	for module; do
+		file=$(find "$folder" -name "$module.ko*" -o -name "${module//_/-}.ko*" | sed 1q)
+		[ -n "$file" ] || continue
+		depends=$(modinfo -F depends "$file")
+		# shellcheck disable=SC2086
+		[ -z "$depends" ] || module_order "$folder" ${depends//,/ }
+		echo "$file"
+	done
+}
+
+# write_initrd FOLDER-OF-MODULES|"": static busybox and the boot modules, numbered.
+# Not compressed: the guest would be slower to unpack it than to read it.
+write_initrd() {
+	local stage file number=10
+	stage=$(mktemp -d "$out/stage.XXXXXX")
+	chmod 755 "$stage"
+	mkdir -p "$stage"/{bin,dev,proc,sys,modules}
+	cp "$busybox" "$stage/bin/busybox"
+	ln -s busybox "$stage/bin/sh"
+	if [ -n "$1" ]; then
+		# shellcheck disable=SC2086
+		module_order "$1" $boot_modules | awk '!seen[$0]++' >"$stage/list"
+		while read -r file; do
+			case $file in
+			*.ko.xz) xz -dc "$file" >"$stage/modules/$number-$(basename "${file%.xz}")" ;;
+			*.ko) cp "$file" "$stage/modules/$number-$(basename "$file")" ;;
+			*) die "$file: compressed in a way not known here" ;;
+			esac
+			number=$((number + 1))
+		done <"$stage/list"
+		rm "$stage/list"
+	fi
+	(cd "$stage" && find . | sort | cpio --quiet -o -H newc) >"$out/initrd.cpio"
+	rm -rf "$stage"
+}
+
+# write_env NAME=VALUE...: last step, so that a folder with it is complete.
+write_env() {
+	local pair
+	for pair; do printf '%s=%q\n' "${pair%%=*}" "${pair#*=}"; done >"$out/env.new"
+	mv "$out/env.new" "$out/env"
+}
+
+# boot_debian RELEASE KDIR KMAKE: from the unpacked image package in $root.
+boot_debian() {
+	local release=$1 modules=$root/lib/modules/$1
+	unpack_vmlinux "$root/boot/vmlinuz-$release" "$out/vmlinux"
+	depmod -b "$root" "$release"
+	write_initrd "$modules"
+	write_env VM_KERNEL="$out/vmlinux" VM_INITRD="$out/initrd.cpio" VM_MACHINE=pc \
+		VM_MEMORY=1024 VM_TIMEOUT_SCALE=1 VM_RELEASE="$release" VM_MODULES="$modules" \
+		VM_KDIR="$2" VM_KMAKE="$3"
+}
+
+# ready INPUT: has this been made from this input by this very script?
+# mark_ready INPUT: now it has.
+recipe() { echo "$1 $(sha256sum <"$vm_dir/kernel.sh")"; }
+ready() { [ -e "$out/env" ] && [ "$(recipe "$1")" = "$(cat "$out/recipe" 2>/dev/null)" ]; }
+mark_ready() { recipe "$1" >"$out/recipe"; }
+
+prepare_debian_6_1() {
+	local release version
+	release=$(stock_release)
+	version=$(stock_version "$release")
+	! ready "$version" || return 0
+	[ -e "$root/boot/vmlinuz-$release" ] || rm -rf "$root"
+	fetch_deb "linux-image-$release=$version" "$root"
+	boot_debian "$release" "/usr/src/linux-headers-$release" "CC=$(kernel_cc)"
+	mark_ready "$version"
+}
+
+# An apt of our own, so that the machine's sources and lists stay as they are.
+private_apt() {
+	local apt=$out/apt suite=$1
+	mkdir -p "$apt"/state/lists/partial "$apt"/cache/archives/partial
+	: >"$apt/status"
+	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${VM_MIRROR:-http://deb.debian.org/debian} $suite main" >"$apt/sources.list"
+	cat >"$apt/apt.conf" <<-CONF
+		Dir::State "$apt/state";
+		Dir::State::status "$apt/status";
+		Dir::Cache "$apt/cache";
+		Dir::Etc::SourceList "$apt/sources.list";
+		Dir::Etc::SourceParts "/dev/null";
+		Dir::Etc::Preferences "/dev/null";
+		Dir::Etc::PreferencesParts "/dev/null";
+		Acquire::Languages "none";
+		APT::Sandbox::User "root";
+	CONF
+	export APT_CONFIG=$apt/apt.conf
+	apt-get -qq update >&2 || die "apt-get update failed for $suite"
+}
+
+# depends_of PACKAGE: its dependencies as "name version" (version empty if any does).
+depends_of() {
+	apt-cache show --no-all-versions "$1" | sed -n 's/^Depends: //p' | tr ',' '\n' |
+		sed -n 's/^ *\([^ |]*\) *\((= *\([^)]*\))\)\{0,1\} *$/\1 \3/p'
+}
+
+# choose_6_12: the release, then the packages to fetch, one a line. The headers lag
+# behind the image at times, so they decide.
+choose_6_12() {
+	local headers release version
+	read -r headers _ < <(depends_of linux-headers-amd64 | grep '^linux-headers-6\.12\.') ||
+		die "bookworm-backports has no 6.12 headers any more"
+	release=${headers#linux-headers-}
+	version=$(apt-cache show --no-all-versions "$headers" | sed -n 's/^Version: //p')
+	echo "$release"
+	echo "linux-image-$release=$version"
+	echo "$headers=$version"
+	depends_of "$headers" | sed -n -e '/^linux-headers-.*-common/p' -e '/^linux-kbuild-/p' |
+		while read -r name version; do echo "$name${version:+=$version}"; done
+}
+
+# Chosen once: to have a newer one, remove build/vm/debian-6.12.
+prepare_debian_6_12() {
+	local packages release package
+	if [ ! -s "$out/packages" ]; then
+		private_apt bookworm-backports
+		packages=$(choose_6_12)
+		echo "$packages" >"$out/packages"
+	fi
+	packages=$(cat "$out/packages")
+	! ready "$packages" || return 0
+	release=${packages%%$'\n'*}
+	export APT_CONFIG=$out/apt/apt.conf
+	for package in ${packages#*$'\n'}; do
+		fetch_deb "$package" "$root"
+	done
+	# the headers name each other by the path where they would be installed
+	sed -i "s|[^ ]*/usr/src/|$root/usr/src/|g" "$root/usr/src/linux-headers-$release/Makefile"
+	# BTF of modules would need pahole, and buys nothing here
+	boot_debian "$release" "$root/usr/src/linux-headers-$release" \
+		"CC=$(kernel_cc) CONFIG_DEBUG_INFO_BTF_MODULES="
+	mark_ready "$packages"
+}
+
+# Our own kernels are slow (hence the scale), do not boot as ELF, and on "pc" spend a
+# minute in ACPI; everything that the guest needs is built in.
+prepare_built() {
+	[ -e "$out/stamp" ] || die "no $name kernel yet, try: tests/vm/build-kernel.sh $name"
+	! ready "$(cat "$out/stamp")" || return 0
+	write_initrd ""
+	write_env VM_KERNEL="$out/bzImage" VM_INITRD="$out/initrd.cpio" VM_MACHINE=q35 \
+		VM_MEMORY=2048 VM_TIMEOUT_SCALE=4 VM_RELEASE="$(cat "$out/release")" VM_MODULES= \
+		VM_KDIR="$out/tree" VM_KMAKE="CC=$(cat "$out/cc")"
+	mark_ready "$(cat "$out/stamp")"
+}
+
+need busybox:busybox-static cpio:cpio depmod:kmod modinfo:kmod xz:xz-utils zstd:zstd flock:util-linux dpkg-deb:dpkg
+case $name in
+debian-6.1) prepare=prepare_debian_6_1 ;;
+debian-6.12) prepare=prepare_debian_6_12 ;;
+kasan) prepare=prepare_built ;;
+*) die "usage: $me debian-6.1 | debian-6.12 | kasan" ;;
+esac
+# the initramfs has no libraries
+! ldd "$busybox" >/dev/null 2>&1 || die "busybox is not static, try: apt-get install busybox-static"
+
+mkdir -p "$out"
+exec 9>"$out/lock.prepare"
+flock 9
+$prepare
+echo "$out"

@@ -1,0 +1,202 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# vm.sh [options] -- COMMAND ARGUMENT...: run a command as root inside a virtual
+# machine that sees this machine's files (changes are kept in memory only), with
+# a kernel module loaded, and judge the kernel's log. Emulated, so never a place
+# to measure speed. Kernels come from kernel.sh, the guest's side is init.sh.
+set -euo pipefail
+. "$(dirname "$0")/common.sh"
+
+usage() {
+	cat >&2 <<-TEXT
+		usage: $me [options] -- COMMAND ARGUMENT...
+		  -k NAME      kernel: debian-6.1 (default), debian-6.12, kasan
+		  -m FILE.ko   load this module before the command
+		  -p "A=B ..." its parameters
+		  -o FOLDER    keep console.log, output.log, status and files/ there
+		  -t SECONDS   time limit (default 120; times 4 for slow kernels)
+		  -M MIB       memory
+		  -a "WORDS"   more words for the kernel's command line
+		  -q           say nothing but the command's output and failures
+		Inside, VM_OUT names a folder that is FOLDER/files here, VM_NAME the kernel;
+		variables listed in VM_ENV, and all XMEM_*, are passed on. VM_CPUS here:
+		number of processors (default 2).
+		Ends with the command's status; 124: time limit; 125: the kernel complained,
+		died, could not unload the module, or the harness failed; 2: wrong usage.
+	TEXT
+	exit 2
+}
+
+kernel=debian-6.1 module='' parameters='' out='' limit=120 memory='' append='' quiet=''
+while getopts k:m:p:o:t:M:a:q option; do
+	case $option in
+	k) kernel=$OPTARG ;;
+	m) module=$OPTARG ;;
+	p) parameters=$OPTARG ;;
+	o) out=$OPTARG ;;
+	t) limit=$OPTARG ;;
+	M) memory=$OPTARG ;;
+	a) append=$OPTARG ;;
+	q) quiet=1 ;;
+	*) usage ;;
+	esac
+done
+shift $((OPTIND - 1))
+[ $# -gt 0 ] || usage
+[ -z "$module" ] || [ -r "$module" ] || die "no such module: $module"
+
+need qemu-system-x86_64:qemu-system-x86 cpio:cpio setpriv:util-linux timeout:coreutils
+folder=$("$vm_dir/kernel.sh" "$kernel")
+# shellcheck source=/dev/null
+. "$folder/env"
+limit=$((limit * VM_TIMEOUT_SCALE))
+
+# Everything temporary, and qemu, goes when this script does, however it ends
+# (setpriv below sees to qemu where even this trap is not run).
+temporary='' machine='' unwanted=''
+# shellcheck disable=SC2317
+clean_up() {
+	local status=$?
+	trap - EXIT
+	[ -z "$machine" ] || kill "$machine" 2>/dev/null || true
+	[ -z "$machine" ] || wait "$machine" 2>/dev/null || true
+	rm -rf "$temporary" "$unwanted"
+	exit "$status"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+mkdir -p "$cache_dir/run"
+temporary=$(mktemp -d "$cache_dir/run/vm.XXXXXX")
+if [ -z "$out" ]; then
+	out=$(mktemp -d "$cache_dir/run/out.XXXXXX")
+	unwanted=$out
+fi
+mkdir -p "$out/files"
+chmod 1777 "$out/files"
+out=$(cd "$out" && pwd)
+rm -f "$out/status"
+
+# quote WORD: for a POSIX shell.
+quote() { printf "'%s'" "${1//\'/\'\\\'\'}"; }
+
+write_command() {
+	local name word
+	cat <<-TEXT
+		export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+		export HOME=/root LANG=C.UTF-8 TERM=dumb
+		export VM_OUT=/run/vm/out/files VM_NAME=$kernel VM_TIMEOUT_SCALE=$VM_TIMEOUT_SCALE
+		cd $(quote "$PWD") || exit 125
+	TEXT
+	for name in $(compgen -A export XMEM_ || true) ${VM_ENV:-}; do
+		[ -z "${!name+set}" ] || printf 'export %s=%s\n' "$name" "$(quote "${!name}")"
+	done
+	printf 'exec'
+	for word; do printf ' %s' "$(quote "$word")"; done
+	echo
+}
+
+write_settings() {
+	local base=${module##*/}
+	base=${base%.ko}
+	echo "module=$(quote "${base//-/_}")"
+	echo "module_arguments=$(quote "$parameters")"
+	echo "modules=$(quote "$VM_MODULES")"
+	echo "dump_at=$((limit > 12 ? limit - 4 : limit * 2 / 3))"
+}
+
+# The guest's own part of the initramfs comes after the kernel's part in one file.
+write_initrd() {
+	local files=(init command settings)
+	cp "$vm_dir/init.sh" "$temporary/init"
+	chmod 755 "$temporary/init"
+	write_command "$@" >"$temporary/command"
+	write_settings >"$temporary/settings"
+	if [ -n "$module" ]; then
+		cp "$module" "$temporary/module.ko"
+		files+=(module.ko)
+	fi
+	{
+		cat "$VM_INITRD"
+		(cd "$temporary" && printf '%s\n' "${files[@]}" | cpio --quiet -o -H newc)
+	} >"$temporary/initrd"
+}
+
+# panic=-1 and -no-reboot: a kernel that panics ends qemu at once.
+cmdline="console=ttyS0 loglevel=7 panic=-1 oops=panic panic_on_warn=1 nokaslr mitigations=off"
+cmdline+=" tsc=reliable no_timer_check random.trust_cpu=on rcupdate.rcu_cpu_stall_timeout=60"
+
+# The first serial line is the kernel's console, the second the command's output.
+run_machine() {
+	# shellcheck disable=SC2054
+	local arguments=(
+		-nodefaults -no-user-config -display none -no-reboot
+		-machine "$VM_MACHINE" -accel tcg,thread=multi,tb-size=512 -cpu max
+		-smp "${VM_CPUS:-2}" -m "${memory:-$VM_MEMORY}"
+		-kernel "$VM_KERNEL" -initrd "$temporary/initrd" -append "$cmdline $append"
+		-serial "file:$out/console.log" -chardev stdio,id=output,signal=off -serial chardev:output
+		-device isa-debug-exit,iobase=0xf4,iosize=0x04
+		-fsdev "local,id=hostroot,path=/,security_model=none,multidevs=remap,readonly=on"
+		-device virtio-9p-pci,fsdev=hostroot,mount_tag=hostroot
+		-fsdev "local,id=out,path=${out//,/,,},security_model=none,multidevs=remap"
+		-device virtio-9p-pci,fsdev=out,mount_tag=out
+	)
+	exec setpriv --pdeathsig TERM timeout -k 5 "$limit" qemu-system-x86_64 "${arguments[@]}" \
+		</dev/null 2>"$temporary/qemu.err"
+}
+
+field() { sed -n "s/^$1=//p" "$out/status" 2>/dev/null || true; }
+
+module_trouble() {
+	say "the module could not be $1, see $out/console.log:"
+	tail -n 4 "$out/console.log" | sed 's/^/    /' >&2
+}
+
+# judge QEMU-STATUS: the exit status, and on standard error what is wrong.
+judge() {
+	local complaints result
+	if ! complaints=$("$vm_dir/complaints.sh" "$out/console.log" "$out/status"); then
+		say "the kernel complained ($kernel, see $out/console.log):"
+		echo "    ${complaints//$'\n'/$'\n'    }" >&2
+		result=125
+	fi
+	case $1 in
+	124 | 137)
+		say "time limit of $limit s reached ($kernel, see $out/console.log)"
+		return 124 ;;
+	11) ;;
+	*)
+		if [ -z "${result:-}" ]; then
+			say "the guest died ($kernel, qemu status $1, see $out/console.log)"
+			tail -n 5 "$out/console.log" "$temporary/qemu.err" >&2 || true
+		fi
+		return 125 ;;
+	esac
+	case $(field module) in
+	unloaded) ;;
+	not_loaded) module_trouble loaded; result=125 ;;
+	*) module_trouble unloaded; result=125 ;;
+	esac
+	[ -z "${result:-}" ] || say "(the command itself ended with $(field command))"
+	return "${result:-$(field command)}"
+}
+
+started=$SECONDS
+write_initrd "$@"
+mkfifo "$temporary/output"
+: >"$out/console.log"
+tee -p "$out/output.log" <"$temporary/output" &
+printer=$!
+run_machine >"$temporary/output" &
+machine=$!
+qemu_status=0
+wait "$machine" || qemu_status=$?
+machine=''
+wait "$printer" || true
+
+result=0
+judge "$qemu_status" || result=$?
+case $result in 124 | 125) unwanted='' ;; esac
+[ -n "$quiet" ] || say "$kernel: status $result after $((SECONDS - started)) s"
+exit "$result"
