@@ -154,11 +154,11 @@ static int sleep_request(struct xmem_link *link, unsigned int kind, struct xmem_
 	u32 *word;
 	int err;
 
-	if ((kind != XMEM_IOC_WAIT && request->deadline_ns) || (kind == XMEM_IOC_WAKE && request->value))
-		return -EINVAL;
 	word = xm_host_sleepers(&daemon->host, link->join.client, request, kind == XMEM_IOC_ARM, &err);
 	if (!word)
 		return err;
+	if ((kind != XMEM_IOC_WAIT && request->deadline_ns) || (kind == XMEM_IOC_WAKE && request->value))
+		return -EINVAL;
 	switch (kind) {
 	case XMEM_IOC_ARM:
 		request->value = xm_arm(word);

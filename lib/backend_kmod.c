@@ -84,7 +84,7 @@ static int kmod_map_group(struct xmem_link *link, u32 group)
 		     own->groups_offset + group * own->group_stride);
 	if (pages == MAP_FAILED)
 		return -errno;
-	link->map->group[group] = pages;
+	xm_store_release(&link->map->group[group], pages);	/* getters look at it meanwhile */
 	own->group[group] = true;
 	return 0;
 }
@@ -111,9 +111,11 @@ static void kmod_close(struct xmem_link *link)
 	link->file = -1;
 }
 
-/* The mappings were not inherited (VM_DONTCOPY). */
+/* The mappings were not inherited (VM_DONTCOPY): something else may be there by now. */
 static void kmod_forked(struct xmem_link *link)
 {
+	free(link->private);
+	link->private = NULL;
 	if (link->file >= 0)
 		close(link->file);
 	link->file = -1;

@@ -319,6 +319,10 @@ int main(int argc, char **argv)
 	listener = options.listen_fd >= 0 ? check_listener(options.listen_fd) : bind_listener();
 	if (listener == -EADDRINUSE && options.daemon)
 		return 0;	/* another one serves already: that is what was wanted */
+	if (listener == -EADDRINUSE) {
+		fputs("xmemd: another one serves this user already (or XMEM_SOCKET's address is taken)\n", stderr);
+		return 1;
+	}
 	if (listener < 0)
 		return fail(options.listen_fd >= 0 ? "--listen-fd" : "cannot listen", listener);
 	if (options.daemon) {

@@ -35,7 +35,7 @@ struct xd_payload {
 	u32 id;
 	u32 slots;		/* that name it; the file goes with the last */
 	int file;
-	bool writable;		/* it was attached so */
+	int access;		/* O_RDONLY, O_WRONLY or O_RDWR: as it was attached */
 	u64 bytes;
 	u64 incarnation;	/* of the client that attached it */
 };
@@ -138,7 +138,7 @@ void xd_pool_check(const struct xd_pool *pool);
 
 /* ---- payloads (xmemd_payload.c) ---- */
 
-/* A descriptor with this number free to take: its own, close-on-exec, or -errno. */
+/* The payload of @file, which is the payload's from then on; without slots yet. 0 or -errno. */
 int xd_payload_new(struct xd_pool *pool, int file, u64 incarnation, struct xd_payload **ret_payload);
 struct xd_payload *xd_payload_find(const struct xd_pool *pool, u32 id);
 

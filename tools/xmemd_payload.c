@@ -60,7 +60,7 @@ int xd_payload_new(struct xd_pool *pool, int file, u64 incarnation, struct xd_pa
 	payload->file = file;
 	payload->bytes = bytes;
 	payload->incarnation = incarnation;
-	payload->writable = (fcntl(file, F_GETFL) & O_ACCMODE) == O_RDWR;
+	payload->access = fcntl(file, F_GETFL) & O_ACCMODE;
 	payload->next = pool->payloads;
 	pool->payloads = payload;
 	pool->payload_count++;

@@ -32,12 +32,14 @@ static int check_join(const struct xd_call *call, const struct xmem_join *join)
 		return -EISCONN;
 	if (join->abi != XMEM_ABI)
 		return -EPROTONOSUPPORT;
-	if (join->flags & ~known || join->reserved || xm_host_layout(join, 4096, &unused) ||
+	if (join->flags & ~known || join->reserved ||
 	    (join->flags & XMEM_JOIN_EXCLUSIVE && join->flags & (XMEM_JOIN_EXISTING | XMEM_JOIN_FILE)))
 		return -EINVAL;
 	if (by_file ? join->name[0] != 0 : join->pool_file != -1 || call->file >= 0)
 		return -EINVAL;
-	return by_file && call->file < 0 ? -EBADF : 0;
+	if (by_file)
+		return call->file < 0 ? -EBADF : 0;
+	return xm_host_layout(join, 4096, &unused);	/* also where the pool is there already */
 }
 
 /* The pool that is meant, made if it may be. */
@@ -92,7 +94,7 @@ static int payload_to_attach(struct xd_call *call, struct xd_payload **ret_paylo
 	int err;
 
 	if (id) {
-		if (call->file >= 0)
+		if (call->file >= 0 || call->request.attach.file != -1)
 			return -EINVAL;
 		*ret_payload = xd_payload_find(from->pool, id);
 		if (!*ret_payload)
@@ -155,7 +157,8 @@ static int serve_payload(struct xd_call *call)
 	payload = xd_payload_find(call->from->pool, request->payload);
 	if (!payload)
 		return -ENOENT;
-	if (write && (!payload->writable || payload->incarnation != call->from->incarnation))
+	if (payload->access == O_WRONLY ||
+	    (write && (payload->access != O_RDWR || payload->incarnation != call->from->incarnation)))
 		return -EACCES;
 	call->answer = xd_payload_open(payload, write);
 	if (call->answer < 0)
@@ -167,9 +170,16 @@ static int serve_payload(struct xd_call *call)
 
 /* ---- rings, slots ---- */
 
+/* A cursor has moved: its publisher may wait for that (I5). */
 static int serve_subscribe(struct xd_call *call)
 {
-	return xm_host_subscribe(&call->from->pool->host, call->from->client, &call->request.subscribe);
+	struct xmem_subscribe *request = &call->request.subscribe;
+	struct xm_host *host = &call->from->pool->host;
+	int err = xm_host_subscribe(host, call->from->client, request);
+
+	if (!err)
+		xd_wake(&host->map.client[request->publisher].slots_sleepers);
+	return err;
 }
 
 /* What only this subscriber kept is free now, and its publisher may wait for that. */

@@ -1,0 +1,90 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# needs.sh PURPOSE...: see that the Debian packages for these purposes are there.
+# Nothing missing: says nothing. Missing ones: as root they are installed, else
+# the command that does it is printed, status 1. Which purposes: the list below.
+# Needs nothing but what every Debian machine has (dpkg, apt, bash, coreutils).
+set -euo pipefail
+
+me=${0##*/}
+die() { echo "$me: $*" >&2; exit 1; }
+
+# The headers of this machine's kind of kernel are named by its architecture.
+architecture() { dpkg --print-architecture; }
+
+packages_for() {
+	case $1 in
+	build) echo make gcc libc6-dev ;;
+	demo) echo make gcc libc6-dev libpng-dev libxxhash-dev ffmpeg forensics-samples-files ;;
+	kmod) echo make gcc libc6-dev kmod "linux-headers-$(architecture)" ;;
+	vm) echo qemu-system-x86 cpio busybox-static kmod xz-utils zstd util-linux procps ;;
+	test) packages_for build; echo check libpng-dev libxxhash-dev ffmpeg forensics-samples-files strace sparse ;;
+	bench) packages_for build; echo strace ;;
+	*) die "no such purpose: $1 (build, demo, kmod, vm, test, bench)" ;;
+	esac
+}
+
+# missing PACKAGE...: those that are not installed, one per line.
+missing() {
+	local package state
+	for package; do
+		state=$(dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null || true)
+		# several lines: one per architecture
+		grep -qx installed <<<"$state" || echo "$package"
+	done | sort -u
+}
+
+# apt's lists: there, and not older than a day?
+lists_are_fresh() {
+	local lists=/var/lib/apt/lists
+	[ -n "$(find "$lists" -maxdepth 1 -name '*_Packages*' -print -quit 2>/dev/null)" ] || return 1
+	[ -n "$(find "$lists" -maxdepth 1 \( -name '*_InRelease' -o -name '*_Release' -o -name partial \) -mtime -1 -print -quit)" ]
+}
+
+log=''
+# quietly COMMAND...: says nothing, unless it fails.
+quietly() {
+	"$@" </dev/null >"$log" 2>&1 && return 0
+	tail -n 5 "$log" | sed 's/^/    /' >&2
+	return 1
+}
+
+install_them() {
+	export DEBIAN_FRONTEND=noninteractive
+	local apt=(apt-get -q -o DPkg::Lock::Timeout=300)
+	local install=("${apt[@]}" install -y --no-install-recommends "$@")
+	log=$(mktemp)
+	trap 'rm -f "$log"' EXIT
+	trap 'exit 130' INT TERM HUP
+	echo "$me: installing $*"
+	if lists_are_fresh; then
+		"${install[@]}" </dev/null >"$log" 2>&1 && return 0
+	fi
+	quietly "${apt[@]}" update || die "apt-get update failed; is there a network?"
+	quietly "${install[@]}" || die "cannot install: $*"
+}
+
+main() {
+	local purpose wanted=() lacking=()
+	[ $# -gt 0 ] || die "usage: $me build|demo|kmod|vm|test|bench..."
+	for purpose; do
+		read -r -d '' -a more < <(packages_for "$purpose" && printf '\0')
+		wanted+=("${more[@]}")
+	done
+	if ! command -v dpkg-query >/dev/null; then
+		[ "${XMEM_NEEDS:-}" != ignore ] || return 0
+		die "not a Debian machine: install what these packages hold, then set XMEM_NEEDS=ignore: ${wanted[*]}"
+	fi
+	mapfile -t lacking < <(missing "${wanted[@]}")
+	[ ${#lacking[@]} -gt 0 ] || return 0
+	if [ "$(id -u)" = 0 ]; then
+		install_them "${lacking[@]}"
+		return
+	fi
+	local update=''
+	lists_are_fresh || update='apt-get update && '
+	echo "$me: packages are missing; run as root: ${update}apt-get install -y --no-install-recommends ${lacking[*]}" >&2
+	return 1
+}
+
+main "$@"
