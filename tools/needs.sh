@@ -13,12 +13,13 @@ die() { echo "$me: $*" >&2; exit 1; }
 architecture() { dpkg --print-architecture; }
 
 packages_for() {
+	local p
 	case $1 in
 	build) echo make gcc libc6-dev ;;
 	demo) echo make gcc libc6-dev libpng-dev libxxhash-dev ffmpeg forensics-samples-files ;;
 	kmod) echo make gcc libc6-dev kmod "linux-headers-$(architecture)" ;;
 	vm) echo qemu-system-x86 cpio busybox-static kmod xz-utils zstd util-linux procps ;;
-	test) packages_for build; echo check libpng-dev libxxhash-dev ffmpeg forensics-samples-files strace sparse ;;
+	test) for p in demo kmod vm; do packages_for $p; done; echo check sparse spin strace pkg-config git ;;
 	bench) packages_for build; echo strace ;;
 	*) die "no such purpose: $1 (build, demo, kmod, vm, test, bench)" ;;
 	esac
@@ -38,7 +39,7 @@ missing() {
 lists_are_fresh() {
 	local lists=/var/lib/apt/lists
 	[ -n "$(find "$lists" -maxdepth 1 -name '*_Packages*' -print -quit 2>/dev/null)" ] || return 1
-	[ -n "$(find "$lists" -maxdepth 1 \( -name '*_InRelease' -o -name '*_Release' -o -name partial \) -mtime -1 -print -quit)" ]
+	[ -n "$(find "$lists" -maxdepth 1 \( -name '*Release' -o -name partial \) -mtime -1 -print -quit)" ]
 }
 
 log=''

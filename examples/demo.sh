@@ -1,0 +1,115 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# demo.sh look|needs|targets|run: the steps of "make demo", see examples.mk.
+#   look      is there such a video, such a backend? before anything is installed
+#   needs     prints the purposes for tools/needs.sh
+#   targets   prints what to make
+#   run       runs the director: here, or in a virtual machine with xmem.ko
+# From the environment: DEMO_VIDEO (empty: Debian's clip), DEMO_BACKEND (kernel,
+# daemon or empty: what the library chooses), DEMO_PROGRAMS (their folder).
+set -euo pipefail
+
+video=${DEMO_VIDEO:-/usr/share/forensics-samples/original-files/movie2/movie-hello.mpeg}
+backend=${DEMO_BACKEND:-${XMEM_BACKEND:-}}
+programs=${DEMO_PROGRAMS:-build/release}
+folder=build/demo
+device=/dev/xmem
+
+die() { echo "demo: $*" >&2; exit 1; }
+
+in_machine() { [ "$backend" = kernel ] && [ ! -e "$device" ]; }
+
+look() {
+	case $backend in
+	'' | kernel | daemon) ;;
+	*) die "BACKEND is kernel or daemon, not '$backend'" ;;
+	esac
+	[ -n "${DEMO_VIDEO:-}" ] || return 0
+	[ -e "$video" ] || [ -L "$video" ] || die "$video: No such file or directory"
+	[ -f "$video" ] || die "$video: it is not a regular file"
+	[ -s "$video" ] || die "$video: the file is empty"
+	[ -r "$video" ] || die "$video: Permission denied"
+}
+
+kernel_setting() {
+	local env
+	env=$(tests/vm/kernel.sh debian-6.1)/env
+	# shellcheck source=/dev/null
+	(. "$env" && echo "${!1}")
+}
+
+# The guest has its own /dev, /proc, /run, /sys; and it reads as root, which may be less than we may.
+reachable_video() {
+	local real
+	real=$(realpath -- "$video")
+	case $real in
+	/dev/* | /proc/* | /run/* | /sys/*)
+		copy=$(mktemp -d build/demo-video.XXXXXX)
+		cp -- "$real" "$copy/${real##*/}"
+		video=$copy/${real##*/} ;;
+	*) video=$real ;;
+	esac
+}
+
+copy='' machine=''
+clean_up() {
+	[ -z "$copy" ] || rm -rf "$copy"
+	[ -z "$machine" ] || rm -rf "$machine"
+}
+
+# In the guest: the same director, the same folder, which is then only the guest's and has to be brought out.
+# shellcheck disable=SC2016
+in_guest='
+	"$1/demo-director" $4 -o "$3" -w 5000 -- "$2" 2>"$VM_OUT/errors"
+	status=$?
+	[ ! -d "$3" ] || cp -r "$3" "$VM_OUT/demo"
+	exit $status'
+
+# Emulated, everything is some 20 times slower: the producer waits for longer too.
+run_in_machine() {
+	local status=0 module plain=-p
+	[ ! -t 1 ] || plain=''
+	"$programs/demo-director" -c -- "$video"
+	mkdir -p build
+	trap clean_up EXIT
+	machine=$(mktemp -d build/demo-machine.XXXXXX)
+	reachable_video
+	module=$(find_module)
+	rm -rf "$folder"
+	XMEM_BACKEND=kernel tests/vm/vm.sh -q -k debian-6.1 -m "$module" -o "$machine" -t 3600 -M 2048 -- \
+		sh -c "$in_guest" demo "$PWD/$programs" "$video" "$folder" "$plain" || status=$?
+	[ ! -s "$machine/files/errors" ] || cat "$machine/files/errors" >&2
+	if [ -d "$machine/files/demo" ]; then
+		cp -r "$machine/files/demo" "$folder"
+	fi
+	case $status in
+	0) cp "$machine/console.log" "$folder/" ;;
+	124 | 125) mkdir -p "$folder" && cp "$machine/console.log" "$folder/" && die "see $folder/console.log" ;;
+	esac
+	return "$status"
+}
+
+find_module() {
+	local module
+	module=$(find build/kmod -name xmem.ko -path "*$(kernel_setting VM_RELEASE)*" -print -quit 2>/dev/null || true)
+	[ -n "$module" ] || die "no xmem.ko for $(kernel_setting VM_RELEASE) under build/kmod"
+	echo "$module"
+}
+
+run() {
+	[ -z "$backend" ] || export XMEM_BACKEND=$backend
+	if in_machine; then
+		run_in_machine
+	else
+		rm -f "$folder/console.log"	# of a run in the machine
+		exec "$programs/demo-director" -o "$folder" -- "$video"
+	fi
+}
+
+case ${1:-} in
+look) look ;;
+needs) if in_machine; then echo demo kmod vm; else echo demo; fi ;;
+targets) if in_machine; then echo "demo-programs kmod KDIR=$(kernel_setting VM_KDIR)"; else echo demo-programs; fi ;;
+run) run ;;
+*) die "usage: $0 look|needs|targets|run" ;;
+esac

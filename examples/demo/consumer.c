@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The life of a consumer. Every frame is used where it lies: no copy is made.
+ * Its checksum is verified when it is received and again just before it is
+ * released, since what xmem promises is that nobody writes it in between.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "consumer.h"
+#include "control.h"
+
+#define LOOK_UP_NS	(20 * 1000 * 1000)	/* while no frame comes: look what the director tells */
+#define COME_NS		(30LL * 1000 * 1000 * 1000)
+
+struct life {
+	const struct consumer *consumer;
+	const char *folder;
+	int control;
+	struct xmem_subscription *subscription;
+	struct frame previous;
+	struct message count;		/* frames, lost, corrupt, passed */
+	uint64_t first;			/* sequence of the first publication that was for me */
+	bool hold;			/* told to: stand still with the next frame in hand */
+};
+
+static void life_say(struct life *life, uint32_t kind, uint32_t value)
+{
+	life->count.kind = kind;
+	life->count.value = value;
+	control_say(life->control, &life->count);
+}
+
+static void life_open(struct life *life, const char *pool_name, int publisher)
+{
+	struct xmem_pool_options options = {
+		.size = sizeof(options),
+		.flags = XMEM_OPEN_EXISTING,
+		.label = life->consumer->label,
+	};
+	struct xmem_subscribe_options subscribe = {
+		.size = sizeof(subscribe),
+		.flags = life->consumer->subscribe_flags,
+		.publisher = publisher,
+		.timeout_ns = COME_NS,
+	};
+	struct xmem_pool *pool = xmem_pool_open(pool_name, &options);
+
+	if (!pool)
+		control_fail_xmem(life->control, "cannot join the pool");
+	life->subscription = xmem_subscribe(pool, &subscribe);
+	if (!life->subscription)
+		control_fail_xmem(life->control, "cannot follow the producer");
+	life_say(life, SAY_READY, (uint32_t)xmem_pool_client(pool));
+	xmem_pool_close(pool);		/* the subscription keeps it */
+}
+
+static void life_obey(struct life *life)
+{
+	switch (control_told(life->control)) {
+	case TELL_HOLD:
+		life->hold = true;
+		break;
+	case TELL_PAUSE:
+		life_say(life, SAY_PAUSED, life->previous.buffer != NULL);
+		while (control_wait(life->control) != TELL_GO)
+			;
+		break;
+	}
+}
+
+/* Publications are numbered: what was not received must have been counted as lost. */
+static void life_count(struct life *life, const struct xmem_buffer *buffer)
+{
+	uint64_t sequence = xmem_sequence((struct xmem_buffer *)buffer);
+	uint64_t lost = xmem_subscription_lost(life->subscription);
+
+	if (!life->count.frames)
+		life->first = sequence - lost;
+	if (sequence != life->first + life->count.frames + lost)
+		control_fail(life->control, "%s: publication %llu follows %llu, with %llu counted as lost",
+			     life->consumer->label, (unsigned long long)sequence,
+			     (unsigned long long)life->count.passed - 1, (unsigned long long)lost);
+	life->count.frames++;
+	life->count.lost = lost;
+	life->count.passed = sequence + 1;
+}
+
+/* A frame that is wrong is counted once. */
+static void life_verify(struct life *life, struct frame *frame)
+{
+	if (frame->corrupt || frame_intact(frame))
+		return;
+	frame->corrupt = true;
+	life->count.corrupt++;
+}
+
+static void life_release(struct life *life, struct frame *frame)
+{
+	if (!frame->buffer)
+		return;
+	life_verify(life, frame);
+	xmem_release(frame->buffer);
+	frame->buffer = NULL;
+}
+
+static void life_stand_still(struct life *life)
+{
+	life_say(life, SAY_HOLDING, 1 + (life->previous.buffer != NULL));
+	for (;;)
+		control_wait(life->control);	/* until killed; ends the process if the director dies */
+}
+
+static void life_frame(struct life *life, struct xmem_buffer *buffer)
+{
+	struct frame frame = { .buffer = NULL };
+
+	life_count(life, buffer);
+	if (!frame_understand(&frame, buffer))
+		control_fail(life->control, "%s: publication %llu is not a frame", life->consumer->label,
+			     (unsigned long long)life->count.passed - 1);
+	life_verify(life, &frame);
+	life->consumer->work(&frame, &life->previous);
+	if (life->hold && (life->previous.buffer || !life->consumer->keeps_previous))
+		life_stand_still(life);
+	life_release(life, &life->previous);
+	if (life->consumer->keeps_previous)
+		life->previous = frame;
+	else
+		life_release(life, &frame);
+	life_say(life, SAY_FRAME, 0);
+}
+
+/* Until the producer has ended and all that was in flight has been received. */
+static void life_follow(struct life *life)
+{
+	struct xmem_buffer *buffer;
+
+	for (;;) {
+		life_obey(life);
+		buffer = xmem_receive(life->subscription, LOOK_UP_NS);
+		if (buffer) {
+			life_frame(life, buffer);
+			continue;
+		}
+		switch (xmem_peek_last_error(NULL)) {
+		case -ETIMEDOUT:
+		case -EINTR:
+			break;
+		case -EPIPE:
+			return;
+		default:
+			control_fail_xmem(life->control, "cannot receive");
+		}
+	}
+}
+
+int consumer_main(const struct consumer *consumer, int argc, char **argv)
+{
+	struct life life = { .consumer = consumer, .folder = ".", .control = -1 };
+	bool good;
+
+	if (argc < 2) {
+		fprintf(stderr, "usage: %s POOL [PUBLISHER FOLDER [SOCKET]]\n", argv[0]);
+		return 2;
+	}
+	if (argc > 3)
+		life.folder = argv[3];
+	if (argc > 4)
+		life.control = control_open(argv[4]);
+	life_open(&life, argv[1], argc > 2 ? atoi(argv[2]) : XMEM_ANY_PUBLISHER);
+	life_follow(&life);
+	life_release(&life, &life.previous);
+	life.count.lost = xmem_subscription_lost(life.subscription);
+	if (life.count.frames)
+		life.count.passed = life.first + life.count.frames + life.count.lost;
+	xmem_unsubscribe(life.subscription);
+
+	good = consumer->finish(life.folder, life.count.text, sizeof(life.count.text));
+	if (!good)
+		control_fail(life.control, "%s: %s", consumer->label, life.count.text);
+	if (life.control < 0)
+		printf("%s: %llu frames, %llu lost, %llu corrupt; %s\n", consumer->label,
+		       (unsigned long long)life.count.frames, (unsigned long long)life.count.lost,
+		       (unsigned long long)life.count.corrupt, life.count.text);
+	life_say(&life, SAY_DONE, 0);
+	return life.count.corrupt ? 1 : 0;
+}

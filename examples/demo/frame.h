@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a frame is in this demo: planar YUV 4:2:0, 8 bits, one buffer per frame,
+ * and how its metadata say so. Producer and consumers agree here.
+ */
+#ifndef DEMO_FRAME_H
+#define DEMO_FRAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "xmem.h"
+
+#define FRAME_MAX_SIDE		32768
+#define FRAME_CONTENT_TYPE	"video/x-raw,I420"
+#define FRAME_DTYPE_U8		1	/* this demo's own number for 8 bits, unsigned */
+#define FRAME_CHECKSUM		0	/* place in the metadata's user words */
+
+struct frame {
+	struct xmem_buffer *buffer;	/* NULL: no frame */
+	int width;			/* of the luma plane, pixels */
+	int height;
+	const uint8_t *luma;		/* height rows of width */
+	const uint8_t *cb;		/* half of both, rounded up */
+	const uint8_t *cr;
+	uint64_t checksum;		/* as its producer says */
+	bool corrupt;			/* was found to be wrong */
+};
+
+/* Bytes of a frame; 0: such a frame cannot be. */
+size_t frame_bytes(int width, int height);
+
+/* XXH3 of the whole frame. */
+uint64_t frame_checksum(const void *data, size_t bytes);
+
+/* Fill the metadata of a buffer that holds frame number @number, checksum included. */
+void frame_describe(struct xmem_buffer *buffer, int width, int height, uint64_t number);
+
+/* Understand a received buffer, trusting nothing but its size. false: it is no frame. */
+bool frame_understand(struct frame *frame, struct xmem_buffer *buffer);
+
+/* Are the contents what the producer made? The caller holds the frame. */
+bool frame_intact(const struct frame *frame);
+
+#endif

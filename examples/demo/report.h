@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the demo shows: progress, the table, the last line. What it has measured
+ * is in struct report, the rest in crew[].
+ */
+#ifndef DEMO_REPORT_H
+#define DEMO_REPORT_H
+
+#include <stdint.h>
+
+#include "crew.h"
+#include "xmem.h"
+
+struct report {
+	bool plain;			/* progress as plain lines, also on a terminal */
+	const char *backend;
+	uint32_t publisher;		/* the producer's client id */
+	uint64_t planned;		/* frames, about */
+	uint64_t published;
+	uint32_t killed;
+	uint64_t corrupt;
+	/* the consumer's death */
+	uint32_t victim_holds;
+	uint64_t victim_passed;		/* publications */
+	int64_t consumer_return_ns;
+	int64_t away_ns;		/* from its death to having joined again */
+	bool producer_waited;		/* ... for it, since the video was nearly over */
+	/* the producer's */
+	uint64_t in_flight;
+	uint64_t before_frames[MEMBERS];
+	uint64_t after_frames[MEMBERS];
+	int64_t producer_return_ns;
+	/* the pool when all have gone */
+	struct xmem_pool_stat left;
+	uint64_t leaked;
+};
+
+/* @report is filled while the demo runs; the others name what to show. */
+void report_open(const struct report *report, int log, const char *video, const char *folder);
+
+/* Where everybody is; not more often than one can read. */
+void report_progress(void);
+void report_stop_progress(void);
+
+/* The table and the last line, also into the log. */
+void report_print(void);
+
+#endif

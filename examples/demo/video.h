@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Videos, by ffprobe and ffmpeg as child processes. Both get the name as
+ * "file:NAME", so that no name is taken for an option or an address, and are
+ * strict: a damaged video is an error, not a picture with holes.
+ */
+#ifndef DEMO_VIDEO_H
+#define DEMO_VIDEO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define VIDEO_TEXT	160
+
+/*
+ * Is it a video? true: *ret_frames is about how many frames it has, 0 if nobody
+ * can say. false: @why tells, without the name.
+ */
+bool video_probe(const char *path, uint64_t *ret_frames, char why[VIDEO_TEXT]);
+
+/* A running ffmpeg that writes decoded frames into a pipe. */
+struct video {
+	pid_t pid;
+	int pipe;
+	int complaints;			/* a memory file: what it says on standard error */
+	int width;
+	int height;
+};
+
+/* Start decoding, and read as far as to know the size of the pictures. */
+bool video_open(struct video *video, const char *path, char why[VIDEO_TEXT]);
+
+/* Is there another frame? 1: yes, read it. 0: the video is over, without any error. -1: @why. */
+int video_next(struct video *video, char why[VIDEO_TEXT]);
+
+/* Some bytes of the frame that video_next has announced, straight into @data. */
+bool video_read(struct video *video, void *data, size_t bytes, char why[VIDEO_TEXT]);
+
+/* Ends ffmpeg, whatever it is doing. */
+void video_close(struct video *video);
+
+#endif

@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What "make demo" does with bad videos (one line, an error, nothing left behind),
+# with good ones that have strange names and sizes, and when it is interrupted.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+clip=/usr/share/forensics-samples/original-files/movie2/movie-hello.mpeg
+sound=/usr/share/forensics-samples/original-files/audio1/debian.mp3
+picture=/usr/share/forensics-samples/original-files/pic1/debian.png
+folder=build/demo
+passed=0 failed=0
+
+good() { passed=$((passed + 1)); }
+bad() { failed=$((failed + 1)); echo "FAIL $name: $*"; }
+
+mkdir -p build
+work=$(realpath "$(mktemp -d build/bad-input.XXXXXX)")
+trap 'rm -rf "$work"' EXIT
+# In the environment of all that we start: whose it is can be seen in /proc.
+export BAD_INPUT_MARK=$work
+
+# What is still running, but the daemon, which stays for the next one, and this script.
+left_running() {
+	local environ pid
+	for environ in $(grep -lsF "BAD_INPUT_MARK=$work" /proc/[0-9]*/environ); do
+		pid=${environ#/proc/}
+		pid=${pid%/environ}
+		case $(cat "/proc/$pid/comm" 2>/dev/null) in
+		'' | xmemd | demo-bad-input* | bash | grep) ;;
+		*) tr '\0' ' ' <"/proc/$pid/cmdline" ;;
+		esac
+	done
+}
+
+nothing_left() {
+	local running
+	running=$(left_running)
+	[ -z "$running" ] || { bad "still running: $running"; return 1; }
+	[ ! -e "$folder" ] || { bad "left behind: $(ls -A "$folder")"; return 1; }
+}
+
+# refuses NAME VIDEO WORDS: an error that has these words, in one line.
+refuses() {
+	local status=0 lines
+	name=$1
+	rm -rf "$folder"
+	make --no-print-directory demo VIDEO="$2" >"$work/out" 2>"$work/err" || status=$?
+	[ $status != 0 ] || { bad "no error"; return; }
+	lines=$(grep -v '^make' "$work/err")
+	[ "$(wc -l <<<"$lines")" = 1 ] || { bad "not one line: $lines"; return; }
+	[[ $lines == "demo: "*"$3"* ]] || { bad "says: $lines"; return; }
+	nothing_left && good
+}
+
+# takes NAME VIDEO: runs well.
+takes() {
+	local status=0 last
+	name=$1
+	make --no-print-directory demo VIDEO="$2" >"$work/out" 2>&1 || status=$?
+	last=$(tail -n 1 "$work/out")
+	if [ $status != 0 ] || [[ $last != "demo: backend="*" consumers=3 killed=2 corrupt=0 leaked=0" ]]; then
+		bad "status $status, $last"
+	else
+		good
+	fi
+}
+
+# is_stopped NAME SIGNAL: in the middle, as by Ctrl-C.
+is_stopped() {
+	local job
+	name=$1
+	rm -rf "$folder"
+	: >"$work/out"
+	set -m			# a process group of its own, and no signals ignored
+	make --no-print-directory demo VIDEO="$work/large.mkv" >"$work/out" 2>&1 &
+	job=$!
+	set +m
+	until grep -q '^demo: frame' "$work/out" || ! kill -0 $job 2>/dev/null; do sleep 0.05; done
+	kill -"$2" -- -$job
+	wait $job && { bad "no error"; return; }
+	grep -q '^demo: stopped: ' "$work/out" || { bad "says: $(tail -n 2 "$work/out")"; return; }
+	nothing_left && good
+}
+
+# make_video SIZE SECONDS FILE [CODEC]
+make_video() {
+	ffmpeg -nostdin -v error -f lavfi -i "testsrc=size=$1:rate=10:duration=$2" -c:v "${4:-mpeg4}" "$work/$3"
+}
+
+if ! make --no-print-directory demo-programs >"$work/out" 2>&1; then
+	cat "$work/out"
+	echo "0 passed, 1 failed, 0 skipped"
+	exit 1
+fi
+: >"$work/empty.mp4"
+head -c 100000 /dev/urandom >"$work/noise.mp4"
+echo "no video" >"$work/text.mp4"
+head -c 400000 "$clip" >"$work/cut.mpeg"
+{ head -c 500000 "$clip"; head -c 3000 /dev/zero | tr '\0' x; tail -c +503001 "$clip"; } >"$work/damaged.mpeg"
+ffmpeg -nostdin -v error -i "$sound" -i "$picture" -map 0 -map 1 -c:v png -disposition:v attached_pic "$work/cover.mp3"
+cp "$clip" "$work/with space \$x'\".mpeg"
+make_video 321x181 1 odd.mkv
+make_video 2x2 1 tiny.mkv ffv1
+make_video 3840x2160 3 large.mkv
+
+refuses missing "$work/none.mp4" 'No such file'
+refuses folder "$work" 'not a regular file'
+refuses device /dev/zero 'not a regular file'
+refuses empty "$work/empty.mp4" 'empty'
+refuses noise "$work/noise.mp4" 'not a video'
+refuses text "$work/text.mp4" 'not a video'
+refuses picture "$picture" 'not a video'
+refuses sound "$sound" 'no video in it'
+refuses sound_with_cover "$work/cover.mp3" 'no video in it'
+refuses cut "$work/cut.mpeg" 'cannot be decoded'
+refuses damaged "$work/damaged.mpeg" 'cannot be decoded'
+BACKEND=none refuses backend_unknown "$clip" 'BACKEND is kernel or daemon'
+takes strange_name "$work/with space \$x'\".mpeg"
+takes odd_size "$work/odd.mkv"
+takes two_by_two "$work/tiny.mkv"
+is_stopped interrupted INT
+is_stopped terminated TERM
+
+echo "$passed passed, $failed failed, 0 skipped"
+[ $failed = 0 ]
