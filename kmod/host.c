@@ -361,15 +361,6 @@ bool xm_host_bury(struct xm_host *host, u32 client)
 
 /* ---- slots ---- */
 
-u32 xm_host_spare_slots(const struct xm_host *host, u32 me)
-{
-	u32 s, spare = 0;
-
-	for (s = 0; s < host->map.slots; s++)
-		spare += host->group_owner[s / XMEM_GROUP_SLOTS] == me && host->map.row[s].owner == XMEM_OWNER_NONE;
-	return spare;
-}
-
 int xm_host_free_group(const struct xm_host *host)
 {
 	u32 g;
@@ -398,15 +389,48 @@ int xm_host_attach_check(const struct xmem_attach *request)
 	return !request->payload == (request->file < 0) ? -EINVAL : 0;
 }
 
-/* Generations of the next tenancy: its number on top, a random start in the lower half below. */
-static u64 xm_first_generation(struct xmem_slot_row *row, u64 random)
+/*
+ * A slot whose tenancies have all had their turn is not used again in this pool:
+ * an owner who could make an old range come round could revive old tokens (P5).
+ */
+static bool xm_worn_out(const struct xmem_slot_row *row)
 {
-	u64 below = random & ((1ULL << (XMEM_TENANCY_SHIFT - 1)) - 1);
+	return row->tenancies >= TENANCIES;
+}
 
-	if (!row->tenancy)
-		row->tenancy = random >> 40 & TENANCIES;
-	row->tenancy = row->tenancy % TENANCIES + 1;	/* from 1 */
-	return (u64)row->tenancy << XMEM_TENANCY_SHIFT | below;
+/* Number of the next tenancy; that of the first is random. */
+static u32 xm_next_tenancy(const struct xmem_slot_row *row, u64 random)
+{
+	return (row->tenancies ? row->tenancy : random >> 40 & TENANCIES) % TENANCIES + 1;	/* from 1 */
+}
+
+/* Its generations: its number on top, a random start in the lower half below. */
+static u64 xm_first_generation(u32 tenancy, u64 random)
+{
+	return (u64)tenancy << XMEM_TENANCY_SHIFT | (random & ((1ULL << (XMEM_TENANCY_SHIFT - 1)) - 1));
+}
+
+static void xm_begin_tenancy(struct xmem_slot_row *row, u64 first)
+{
+	row->tenancy = first >> XMEM_TENANCY_SHIFT;
+	row->tenancies++;
+	xm_store_release(&row->generation_first, first);
+}
+
+static bool xm_is_spare(const struct xm_host *host, u32 slot, u32 me)
+{
+	const struct xmem_slot_row *row = &host->map.row[slot];
+
+	return host->group_owner[slot / XMEM_GROUP_SLOTS] == me && row->owner == XMEM_OWNER_NONE && !xm_worn_out(row);
+}
+
+u32 xm_host_spare_slots(const struct xm_host *host, u32 me)
+{
+	u32 s, spare = 0;
+
+	for (s = 0; s < host->map.slots; s++)
+		spare += xm_is_spare(host, s, me);
+	return spare;
 }
 
 int xm_host_attach(struct xm_host *host, u32 me, u32 payload, u64 bytes, u64 random, struct xmem_attach *request)
@@ -424,17 +448,17 @@ int xm_host_attach(struct xm_host *host, u32 me, u32 payload, u64 bytes, u64 ran
 		struct xmem_slot_row *row = &map->row[s];
 		u64 first;
 
-		if (host->group_owner[s / XMEM_GROUP_SLOTS] != me || row->owner != XMEM_OWNER_NONE)
+		if (!xm_is_spare(host, s, me))
 			continue;
 		random = random * 6364136223846793005ULL + 1442695040888963407ULL;
-		first = xm_first_generation(row, random);
+		first = xm_first_generation(xm_next_tenancy(row, random), random);
 		xm_store(&xm_slot(map, s)->position, 0);
 		xm_store_release(&xm_slot(map, s)->state, xm_word(first, 0, XMEM_SLOT_FREE));
 		row->payload = payload;
 		row->offset = request->offset + n * request->stride;
 		row->length = request->length;
 		row->tenant = me;
-		xm_store(&row->generation_first, first);
+		xm_begin_tenancy(row, first);
 		xm_store_release(&row->owner, me);
 		request->slot[n++] = s;
 	}
@@ -529,10 +553,12 @@ int xm_host_renew(struct xm_host *host, u32 me, u64 random, struct xmem_slot *re
 	word = xm_load_acquire(state);
 	if (xm_state(word) != XMEM_SLOT_WRITING && xm_state(word) != XMEM_SLOT_FREE)
 		return -ESTALE;
-	first = xm_first_generation(row, random);
+	if (xm_worn_out(row))
+		return -ENOSPC;
+	first = xm_first_generation(xm_next_tenancy(row, random), random);
 	if (!xm_cas_full(state, word, xm_word(first, 0, xm_state(word))))
 		return -ESTALE;
-	xm_store_release(&row->generation_first, first);
+	xm_begin_tenancy(row, first);
 	request->generation = first;
 	return 0;
 }

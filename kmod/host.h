@@ -5,7 +5,8 @@
  *
  * The caller (kmod/pool.c, tools/xmemd) brings pages, files, a lock, sleep, and
  * the knowledge that a client has ended; it calls all of this under one lock
- * per pool, except xm_arm and xm_disarm.
+ * per pool, except xm_host_sleepers, xm_arm and xm_disarm, and in the daemon's
+ * clients xm_host_settle, which only look and compare-and-swap.
  */
 #ifndef XM_HOST_H
 #define XM_HOST_H

@@ -256,23 +256,28 @@ static int xm_skip(const struct xm_map *map, u32 me, struct xm_follow *follow, s
 static int xm_not_there(const struct xm_map *map, u32 me, struct xm_follow *follow, u64 position, struct xm_todo *todo)
 {
 	u32 state = xm_load_acquire(&map->client[follow->publisher].state);
+	u64 tail;
 
 	/* First of all: with another incarnation the entry is another's. */
 	if (state == XMEM_CLIENT_NONE || !xm_followed_lives_on(map, follow))
 		return -EPIPE;
 	if ((position & ~XMEM_ENTRY_VOID) > follow->place)
 		return xm_skip(map, me, follow, todo);
-	if (state != XMEM_CLIENT_ZOMBIE || follow->place < xm_load_acquire(&xm_ring(map, follow->publisher)->tail))
-		return -EAGAIN;
-	/* It may have been completed since I looked, and I may still see the page of before the repair. */
+	tail = xm_load_acquire(&xm_ring(map, follow->publisher)->tail);
+	/* It may have been completed since I looked, and I may still see the page of before a repair. */
 	position = xm_load_acquire(&xm_entry(map, follow->publisher, follow->place)->position);
-	return (position & ~XMEM_ENTRY_VOID) > follow->place ? -EBUSY : -EPIPE;
+	if ((position & ~XMEM_ENTRY_VOID) > follow->place)
+		return -EBUSY;
+	/* It is being overwritten, perhaps for long: its publisher may have been stopped there. */
+	if (tail > follow->place && tail - follow->place > map->ring_mask)
+		return xm_skip(map, me, follow, todo);
+	return state == XMEM_CLIENT_ZOMBIE && follow->place >= tail ? -EPIPE : -EAGAIN;
 }
 
 /* May the entry alone be trusted, or must the state word be asked too? */
 static bool xm_entry_vouches(const struct xm_map *map, const struct xm_follow *follow, u32 slot)
 {
-	return xm_load(&map->row[slot].owner) == follow->publisher && follow->place >= follow->joined;
+	return xm_load_acquire(&map->row[slot].owner) == follow->publisher && follow->place >= follow->joined;
 }
 
 int xm_receive(const struct xm_map *map, u32 me, struct xm_follow *follow, struct xm_publication *what,
@@ -281,6 +286,7 @@ int xm_receive(const struct xm_map *map, u32 me, struct xm_follow *follow, struc
 	struct xmem_entry *entry = xm_entry(map, follow->publisher, follow->place);
 	u64 position = xm_load_acquire(&entry->position);
 	u64 place = follow->place;
+	bool vouches;
 	u32 slot;
 	int err;
 
@@ -302,12 +308,16 @@ int xm_receive(const struct xm_map *map, u32 me, struct xm_follow *follow, struc
 	if (__builtin_expect(err, 0))
 		return err;
 	XM_STEP(XM_STEP_RECEIVE_HELD);
-	/* The hold is full: it is before these looks (I1). */
+	/*
+	 * The hold is full: it is before these looks (I1). The owner first: if it is
+	 * another tenant's already, then so is the incarnation that we see after it.
+	 */
+	vouches = xm_entry_vouches(map, follow, slot);
 	if (__builtin_expect(xm_load_acquire(&entry->position) != place + 1 || !xm_followed_lives_on(map, follow), 0)) {
 		*todo = xm_put(map, me, slot);
 		return xm_followed_lives_on(map, follow) ? -EBUSY : -EPIPE;
 	}
-	if (__builtin_expect(!xm_entry_vouches(map, follow, slot), 0)) {
+	if (__builtin_expect(!vouches, 0)) {
 		err = xm_look(map, what->token);
 		if (err) {
 			*todo = xm_put(map, me, slot);
@@ -324,9 +334,13 @@ int xm_receive(const struct xm_map *map, u32 me, struct xm_follow *follow, struc
 bool xm_ready(const struct xm_map *map, u32 publisher, u64 incarnation, u64 place)
 {
 	const struct xmem_client_row *row = &map->client[publisher];
+	u64 tail;
 
 	if (!map->area[publisher] || xm_load_acquire(&row->state) != XMEM_CLIENT_ALIVE ||
 	    xm_load(&row->incarnation) != incarnation)
 		return true;
-	return (xm_load_acquire(&xm_entry(map, publisher, place)->position) & ~XMEM_ENTRY_VOID) > place;
+	if ((xm_load_acquire(&xm_entry(map, publisher, place)->position) & ~XMEM_ENTRY_VOID) > place)
+		return true;
+	tail = xm_load_acquire(&xm_ring(map, publisher)->tail);
+	return tail > place && tail - place > map->ring_mask;	/* lost */
 }

@@ -109,7 +109,9 @@ struct xmem_slot_row {
 					 * multiple of 1 << XMEM_TENANCY_SHIFT */
 	__u64 offset;			/* bytes into the payload file */
 	__u64 length;			/* bytes */
-	__u64 reserved1[3];
+	__u32 tenancies;		/* uses so far; after 16 M the slot is worn out (P5) */
+	__u32 reserved0;
+	__u64 reserved1[2];
 };
 
 /*
@@ -207,7 +209,7 @@ struct xmem_ring {
  *               F_SEAL_FUTURE_WRITE or F_SEAL_WRITE
  *   ERANGE      attach: slots reach beyond the file's end, or the file has holes
  *   EUSERS      join: the pool's client table is full
- *   ENOSPC      attach: the pool has too few free slots
+ *   ENOSPC      attach: the pool has too few free slots; renew: the slot is worn out
  *   EDQUOT      a limit of the host is reached (pools, payload files)
  *   EAGAIN      settle: the word moved by itself
  *   EBUSY       detach: the slot has contents, or is being written
