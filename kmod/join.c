@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A client's beginning: the join request, the client's struct and its area,
+ * and the pool's file, whose holder may join. Its end is in leave.c.
+ */
+#include <linux/anon_inodes.h>
+#include <linux/cred.h>
+#include <linux/file.h>
+#include <linux/pid.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "xmem_private.h"
+#include "trace.h"
+
+/* ---- clients ---- */
+
+static void xmem_client_release(struct kref *kref)
+{
+	struct xmem_client *client = container_of(kref, struct xmem_client, kref);
+
+	put_pid(client->pid);
+	mmdrop(client->mm);
+	xmem_pool_put(client->pool);
+	kfree(client);
+}
+
+void xmem_client_put(struct xmem_client *client)
+{
+	kref_put(&client->kref, xmem_client_release);
+}
+
+/* Takes the pool's lock for a request. -ENOTCONN: the client has ended; -EINTR: the caller dies. */
+int xmem_client_lock(struct xmem_client *client)
+{
+	if (mutex_lock_killable(&client->pool->lock))
+		return -EINTR;
+	if (!READ_ONCE(client->ended))
+		return 0;
+	mutex_unlock(&client->pool->lock);
+	return -ENOTCONN;
+}
+
+/* Of a pool that is used; takes that use over. */
+static struct xmem_client *xmem_client_new(struct xmem_pool *pool, u32 role)
+{
+	struct xmem_client *client = kzalloc(sizeof(*client), GFP_KERNEL_ACCOUNT);
+
+	if (!client)
+		return NULL;
+	kref_init(&client->kref);
+	xmem_pool_get(pool);
+	client->pool = pool;
+	client->role = role;
+	client->mm = current->mm;
+	mmgrab(client->mm);
+	client->pid = get_pid(task_tgid(current));
+	client->uid = current_euid();
+	return client;
+}
+
+/* A free id; if there seems to be none, after whoever is ending has ended. */
+static int xmem_client_id(struct xmem_pool *pool)
+{
+	int id = xm_host_free_client(&pool->host);
+
+	if (id >= 0)
+		return id;
+	mutex_unlock(&pool->lock);
+	flush_work(&pool->end_work);
+	mutex_lock(&pool->lock);
+	xmem_reap(pool);
+	return xm_host_free_client(&pool->host);
+}
+
+/* Into the table, counted. Its area is readable as zeros before anybody counts it. */
+static int xmem_client_enter(struct xmem_client *client, struct xmem_chunk *area, struct xmem_join *join)
+{
+	struct xmem_pool *pool = client->pool;
+	int err;
+
+	if (mutex_lock_killable(&pool->lock))
+		return -EINTR;
+	err = xmem_client_id(pool);
+	if (err < 0)
+		goto out;
+	client->id = err;
+	xmem_chunk_place(pool, &pool->area[client->id], area, client);
+	xmem_zap_area(pool, client->id);
+	pool->host.map.area[client->id] = area->now->view;
+	err = xm_host_join(&pool->host, client->id, join, task_tgid_nr(current),
+			   from_kuid(&init_user_ns, client->uid));
+	if (err) {
+		pool->host.map.area[client->id] = NULL;
+		xmem_chunk_take(pool, &pool->area[client->id]);
+		xmem_zap_area(pool, client->id);
+		goto out;
+	}
+	client->incarnation = join->incarnation;
+	kref_get(&client->kref);
+	pool->client[client->id] = client;
+	trace_xmem_client_join(pool->number, client->id, client->incarnation);
+out:
+	mutex_unlock(&pool->lock);
+	return err;
+}
+
+/* ---- join ---- */
+
+static int xmem_join_check(const struct xmem_join *join)
+{
+	const u32 known = XMEM_JOIN_EXISTING | XMEM_JOIN_EXCLUSIVE | XMEM_JOIN_FILE | XMEM_JOIN_FOREIGN;
+	bool by_file = join->flags & XMEM_JOIN_FILE;
+	struct xmem_pool_header unused;
+
+	if (join->abi != XMEM_ABI)
+		return -EPROTONOSUPPORT;
+	if (join->flags & ~known || join->reserved)
+		return -EINVAL;
+	if (join->flags & XMEM_JOIN_EXCLUSIVE && join->flags & (XMEM_JOIN_EXISTING | XMEM_JOIN_FILE))
+		return -EINVAL;
+	if (by_file ? join->name[0] != 0 : join->pool_file != -1)
+		return -EINVAL;
+	return xm_host_layout(join, PAGE_SIZE, &unused);
+}
+
+static const struct file_operations xmem_pool_file_fops;
+
+static struct xmem_pool *xmem_pool_of_file(int fd)
+{
+	struct file *file = fget(fd);
+	struct xmem_pool *pool = ERR_PTR(-EBADF);
+
+	if (!file)
+		return pool;
+	if (file->f_op == &xmem_pool_file_fops)
+		pool = xmem_pool_get_used(file->private_data);
+	fput(file);
+	return pool;
+}
+
+static int xmem_join(struct xmem_call *call, struct xmem_join *join)
+{
+	struct xmem_client *client;
+	struct xmem_chunk *area;
+	struct xmem_pool *pool;
+	int err = xmem_join_check(join);
+
+	if (err)
+		return err;
+	/* The sysfs entries are for the group that may open the device. */
+	pool = join->flags & XMEM_JOIN_FILE ? xmem_pool_of_file(join->pool_file) :
+		xmem_pool_open(join, file_inode(call->file->file)->i_gid);
+	if (IS_ERR(pool))
+		return PTR_ERR(pool);
+	area = xmem_chunk_new(pool, xmem_header(pool)->area_stride, true);
+	if (IS_ERR(area)) {
+		err = PTR_ERR(area);
+		goto err_pool;
+	}
+	client = xmem_client_new(pool, join->role);
+	if (!client) {
+		err = -ENOMEM;
+		goto err_area;
+	}
+	err = xmem_client_enter(client, area, join);
+	if (err)
+		goto err_client;
+	call->client = client;
+	xmem_wake(pool, XMEM_SLEEP_CLIENTS, 0);
+	xmem_sysfs_sync(pool);
+	return 0;
+
+err_client:
+	xmem_client_put(client);
+err_area:
+	xmem_chunk_free(pool, area);
+err_pool:
+	xmem_pool_unuse(pool);
+	return err;
+}
+
+/* On success the file's lock is held till xmem_join_finish. */
+int xmem_join_begin(struct xmem_call *call)
+{
+	int err;
+
+	if (mutex_lock_killable(&call->file->lock))
+		return -EINTR;
+	err = call->file->client ? -EISCONN : xmem_join(call, &call->u.join);
+	if (err)
+		mutex_unlock(&call->file->lock);
+	return err;
+}
+
+/* Only now is the file a client: until the caller has his answer all can be undone. */
+void xmem_join_finish(struct xmem_call *call, int err)
+{
+	struct xmem_client *client = call->client;
+
+	if (err) {
+		xmem_client_end(client);
+		xmem_client_put(client);
+	} else {
+		/* All mappings of a pool are in one address space, and in no other pool's. */
+		call->file->file->f_mapping = client->pool->inode->i_mapping;
+		smp_store_release(&call->file->client, client);
+	}
+	mutex_unlock(&call->file->lock);
+}
+
+/* ---- the pool's file ---- */
+
+static int xmem_pool_file_release(struct inode *inode, struct file *file)
+{
+	xmem_pool_unuse(file->private_data);
+	return 0;
+}
+
+static const struct file_operations xmem_pool_file_fops = {
+	.owner = THIS_MODULE,
+	.release = xmem_pool_file_release,
+	.llseek = noop_llseek,
+};
+
+int xmem_pool_file_begin(struct xmem_call *call)
+{
+	struct xmem_pool *pool = call->client->pool;
+	struct file *file;
+	int err = xmem_client_lock(call->client);
+
+	/* Under the lock the client, and so the pool, cannot come to its end. */
+	if (err)
+		return err;
+	pool = xmem_pool_get_used(pool);
+	mutex_unlock(&call->client->pool->lock);
+	if (IS_ERR(pool))
+		return -ENOTCONN;
+	file = anon_inode_getfile("[xmem-pool]", &xmem_pool_file_fops, pool, O_RDWR | O_CLOEXEC);
+	if (IS_ERR(file)) {
+		xmem_pool_unuse(pool);
+		return PTR_ERR(file);
+	}
+	call->give = file;
+	return 0;
+}

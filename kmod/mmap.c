@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Mapping the pool's pages. Errors of mmap():
+ *
+ *   ENOTCONN  the file has not joined, or its client has ended
+ *   EPERM     not the mm that joined; PROT_EXEC
+ *   EINVAL    outside the layout, or not MAP_SHARED
+ *   EACCES    PROT_WRITE for what is not all the client's own area, or own groups
+ *
+ * Pages come by faults, since others join and end later. A reader never gets
+ * SIGBUS: where nobody is there are zeros. A mapping made with PROT_WRITE gets
+ * nothing but its own pages, and SIGBUS when they are no longer its own.
+ *
+ * The mapping of the own area is the client's life: when its last part goes, by
+ * munmap, exec or exit, the client ends, whatever copies of the file there are.
+ */
+#include <linux/fs.h>
+#include <linux/pagemap.h>
+
+#include "compat.h"
+#include "xmem_private.h"
+
+static struct xmem_client *xmem_vma_client(const struct vm_area_struct *vma)
+{
+	const struct xmem_file *file = vma->vm_file->private_data;
+
+	return file->client;
+}
+
+/* ---- faults ---- */
+
+/* The page is returned locked: see pages.c, step 2. */
+static vm_fault_t xmem_fault_in(struct vm_fault *vmf, struct xmem_pool *pool, const struct xmem_client *writer)
+{
+	u64 offset = (u64)vmf->pgoff << PAGE_SHIFT;
+	struct page *page;
+
+	for (;;) {
+		page = xmem_page_get(pool, writer, offset);
+		if (!page)
+			return VM_FAULT_SIGBUS;
+		lock_page(page);
+		if (likely(xmem_page_is_current(pool, writer, offset, page)))
+			break;
+		unlock_page(page);
+		put_page(page);
+	}
+	if (unlikely(PageHWPoison(page))) {
+		unlock_page(page);
+		put_page(page);
+		return VM_FAULT_HWPOISON;
+	}
+	vmf->page = page;
+	return VM_FAULT_LOCKED;
+}
+
+static vm_fault_t xmem_read_fault(struct vm_fault *vmf)
+{
+	struct xmem_client *client = xmem_vma_client(vmf->vma);
+
+	if (vmf->flags & FAULT_FLAG_WRITE)
+		return VM_FAULT_SIGBUS;
+	return xmem_fault_in(vmf, client->pool, NULL);
+}
+
+/* Also for reading: what is mapped by it could be made writable by mprotect, without asking us. */
+static vm_fault_t xmem_own_fault(struct vm_fault *vmf)
+{
+	struct xmem_client *client = xmem_vma_client(vmf->vma);
+
+	/* A child has it if its parent says MADV_DOFORK. */
+	if (vmf->vma->vm_mm != client->mm)
+		return VM_FAULT_SIGBUS;
+	return xmem_fault_in(vmf, client->pool, client);
+}
+
+/* ---- the own area ---- */
+
+static void xmem_area_open(struct vm_area_struct *vma)
+{
+	struct xmem_client *client = xmem_vma_client(vma);
+
+	if (vma->vm_mm != client->mm)
+		return;
+	spin_lock(&client->pool->pages_lock);
+	client->area_maps++;
+	spin_unlock(&client->pool->pages_lock);
+}
+
+static void xmem_area_close(struct vm_area_struct *vma)
+{
+	struct xmem_client *client = xmem_vma_client(vma);
+
+	if (vma->vm_mm == client->mm)
+		xmem_client_unmapped(client);
+}
+
+static const struct vm_operations_struct xmem_area_ops = {
+	.open = xmem_area_open,
+	.close = xmem_area_close,
+	.fault = xmem_own_fault,
+};
+
+static const struct vm_operations_struct xmem_group_ops = {
+	.fault = xmem_own_fault,
+};
+
+static const struct vm_operations_struct xmem_read_ops = {
+	.fault = xmem_read_fault,
+};
+
+/* ---- mmap ---- */
+
+static int xmem_mmap_own(struct xmem_client *client, struct vm_area_struct *vma, u64 from, u64 to)
+{
+	struct xmem_pool *pool = client->pool;
+	int err = -EACCES;
+
+	spin_lock(&pool->pages_lock);
+	if (!xmem_may_write(pool, client, from, to))
+		goto out;
+	err = -ENOTCONN;
+	if (client->ended)
+		goto out;
+	err = 0;
+	if (from >= xmem_header(pool)->areas_offset) {
+		client->area_maps++;
+		vma->vm_ops = &xmem_area_ops;
+	} else {
+		vma->vm_ops = &xmem_group_ops;
+	}
+out:
+	spin_unlock(&pool->pages_lock);
+	return err;
+}
+
+int xmem_mmap(struct file *filp, struct vm_area_struct *vma)
+{
+	const struct xmem_file *file = filp->private_data;
+	struct xmem_client *client = smp_load_acquire(&file->client);
+	u64 from = (u64)vma->vm_pgoff << PAGE_SHIFT, to = from + (vma->vm_end - vma->vm_start), total;
+	int err;
+
+	if (!client || READ_ONCE(client->ended))
+		return -ENOTCONN;
+	if (vma->vm_mm != client->mm)
+		return -EPERM;
+	total = xmem_header(client->pool)->total_bytes;
+	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_pgoff > total >> PAGE_SHIFT || to > total)
+		return -EINVAL;
+	if (vma->vm_flags & VM_EXEC)
+		return -EPERM;
+	if (vma->vm_flags & VM_WRITE) {
+		err = xmem_mmap_own(client, vma, from, to);
+		if (err)
+			return err;
+		vm_flags_clear(vma, VM_MAYEXEC);
+	} else {
+		vma->vm_ops = &xmem_read_ops;
+		vm_flags_clear(vma, VM_MAYEXEC | VM_MAYWRITE);
+	}
+	vm_flags_set(vma, VM_DONTCOPY | VM_DONTDUMP | VM_DONTEXPAND);
+	return 0;
+}

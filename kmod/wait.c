@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sleeping and waking by the sleepers words of the pool region, and poll.
+ *
+ * The words are the pool's as long as its struct is, and changed atomically: no
+ * lock is needed. Each has a queue; a fourth kind, one per client, is for poll:
+ * epoll asks for the queue once, when nobody knows yet whom the client will
+ * follow, so what wakes a ring wakes its subscribers' poll queues too.
+ */
+#include <linux/hrtimer.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "xmem_private.h"
+#include "trace.h"
+
+#define XMEM_SLEEP_POLL		3	/* after enum xmem_sleep_kind; not for requests */
+#define XMEM_POLL_LOOK		256	/* slots that one poll looks at */
+
+/* ---- queues ---- */
+
+/* [0] is for the client table; then rings, slots and polls, one for each client. */
+static wait_queue_head_t *xmem_queue(const struct xmem_pool *pool, u32 kind, u32 client)
+{
+	return kind == XMEM_SLEEP_CLIENTS ? &pool->queues[0] :
+		&pool->queues[1 + (kind - 1) * pool->host.map.clients + client];
+}
+
+int xmem_queues_init(struct xmem_pool *pool)
+{
+	u32 i, count = 1 + 3 * pool->host.map.clients;
+
+	pool->queues = kvcalloc(count, sizeof(*pool->queues), GFP_KERNEL_ACCOUNT);
+	if (!pool->queues)
+		return -ENOMEM;
+	for (i = 0; i < count; i++)
+		init_waitqueue_head(&pool->queues[i]);
+	return 0;
+}
+
+static u32 *xmem_word(const struct xmem_pool *pool, u32 kind, u32 client)
+{
+	const struct xm_map *map = &pool->host.map;
+
+	if (kind == XMEM_SLEEP_CLIENTS)
+		return &map->pool->clients_sleepers;
+	return kind == XMEM_SLEEP_RING ? &map->client[client].ring_sleepers : &map->client[client].slots_sleepers;
+}
+
+static void xmem_wake_queues(struct xmem_pool *pool, u32 kind, u32 client)
+{
+	const struct xm_map *map = &pool->host.map;
+	u32 c;
+
+	wake_up_all(xmem_queue(pool, kind, client));
+	if (kind == XMEM_SLEEP_SLOTS)
+		wake_up_all(xmem_queue(pool, XMEM_SLEEP_POLL, client));
+	for (c = 0; kind == XMEM_SLEEP_RING && c < map->clients; c++)
+		if (xm_bit(map->client[client].subscribers, c))
+			wake_up_all(xmem_queue(pool, XMEM_SLEEP_POLL, c));
+}
+
+/* Wake who sleeps on a word, if anybody does. */
+void xmem_wake(struct xmem_pool *pool, u32 kind, u32 client)
+{
+	if (!xm_disarm(xmem_word(pool, kind, client)))
+		return;
+	trace_xmem_wake(pool->number, kind, client);
+	xmem_wake_queues(pool, kind, client);
+}
+
+/* Armed or not: also for the threads of a client that has ended, which must go. */
+void xmem_wake_everybody(struct xmem_pool *pool)
+{
+	u32 c;
+
+	xm_disarm(xmem_word(pool, XMEM_SLEEP_CLIENTS, 0));
+	wake_up_all(xmem_queue(pool, XMEM_SLEEP_CLIENTS, 0));
+	for (c = 0; c < pool->host.map.clients; c++) {
+		xm_disarm(xmem_word(pool, XMEM_SLEEP_RING, c));
+		xm_disarm(xmem_word(pool, XMEM_SLEEP_SLOTS, c));
+		wake_up_all(xmem_queue(pool, XMEM_SLEEP_RING, c));
+		wake_up_all(xmem_queue(pool, XMEM_SLEEP_SLOTS, c));
+		wake_up_all(xmem_queue(pool, XMEM_SLEEP_POLL, c));
+	}
+}
+
+/* ---- requests ---- */
+
+static u32 *xmem_request_word(struct xmem_call *call, bool arm, int *err)
+{
+	return xm_host_sleepers(&call->client->pool->host, call->client->id, &call->u.sleep, arm, err);
+}
+
+int xmem_arm_begin(struct xmem_call *call)
+{
+	int err;
+	u32 *word = xmem_request_word(call, true, &err);
+
+	if (call->u.sleep.deadline_ns)
+		return -EINVAL;
+	if (!word)
+		return err;
+	call->u.sleep.value = xm_arm(word);
+	return 0;
+}
+
+int xmem_wake_begin(struct xmem_call *call)
+{
+	int err;
+
+	if (call->u.sleep.value || call->u.sleep.deadline_ns)
+		return -EINVAL;
+	if (!xmem_request_word(call, false, &err))
+		return err;
+	xmem_wake(call->client->pool, call->u.sleep.kind, call->u.sleep.client);
+	return 0;
+}
+
+/* Is the sleep over, and how? -EAGAIN: not yet. */
+static int xmem_wait_over(const struct xmem_client *client, u32 *word, u32 value, bool late)
+{
+	if (READ_ONCE(client->ended))
+		return -ENOTCONN;
+	if (!xm_still_armed(word, value))
+		return 0;
+	if (late)
+		return -ETIMEDOUT;
+	return signal_pending(current) ? -ERESTARTSYS : -EAGAIN;
+}
+
+int xmem_wait_begin(struct xmem_call *call)
+{
+	const struct xmem_sleep *request = &call->u.sleep;
+	ktime_t deadline = ns_to_ktime(min_t(u64, request->deadline_ns, KTIME_MAX));
+	ktime_t *until = request->deadline_ns < KTIME_MAX ? &deadline : NULL;
+	bool late = false;
+	wait_queue_head_t *queue;
+	int err;
+	u32 *word = xmem_request_word(call, false, &err);
+	DEFINE_WAIT(wait);
+
+	if (!word)
+		return err;
+	queue = xmem_queue(call->client->pool, request->kind, request->client);
+	for (;;) {
+		prepare_to_wait(queue, &wait, TASK_INTERRUPTIBLE);
+		err = xmem_wait_over(call->client, word, request->value, late);
+		if (err != -EAGAIN)
+			break;
+		late = !schedule_hrtimeout(until, HRTIMER_MODE_ABS);
+	}
+	finish_wait(queue, &wait);
+	return err;
+}
+
+/* ---- poll ---- */
+
+/* Is there something to receive, or an end to see? All rings followed are armed first. */
+static bool xmem_poll_in(struct xmem_client *client)
+{
+	const struct xm_map *map = &client->pool->host.map;
+	bool any = false;
+	u32 p;
+
+	for (p = 0; p < map->clients; p++) {
+		if (!(client->follows[p / 64] >> p % 64 & 1))
+			continue;
+		if (!xm_bit(map->client[p].subscribers, client->id)) {
+			any = true;	/* it has ended, and is not waited for any more */
+			continue;
+		}
+		xm_arm(&map->client[p].ring_sleepers);
+		if (xm_ready(map, p, xm_load(&map->client[p].incarnation),
+			     xm_load(xm_cursor(map, client->id, p))))
+			any = true;
+	}
+	return any;
+}
+
+static bool xmem_is_held(const struct xm_map *map, u32 slot)
+{
+	u32 c;
+
+	for (c = 0; c < map->clients; c++)
+		if (xm_bit(map->pool->counted, c) && xm_load_acquire(xm_hold(map, c, slot)) & XM_HOLD_COUNT)
+			return true;
+	return false;
+}
+
+/*
+ * Would an acquire find something? Only looks, so it may say yes too often (the
+ * owner decides what it takes back from whom), and does after many slots.
+ */
+static bool xmem_poll_out(struct xmem_client *client)
+{
+	const struct xm_map *map = &client->pool->host.map;
+	u32 s, looked = 0;
+	u64 least;
+
+	xm_arm(&map->client[client->id].slots_sleepers);
+	least = xm_least_waiting(map, client->id, NULL);
+	for (s = 0; s < map->slots; s++) {
+		u32 state;
+
+		if (map->row[s].owner != client->id)
+			continue;
+		if (++looked > XMEM_POLL_LOOK)
+			return true;
+		state = xm_state(xm_load_acquire(&xm_slot(map, s)->state));
+		if (state == XMEM_SLOT_FREE)
+			return true;
+		if (state == XMEM_SLOT_LIVE && xm_load(&xm_slot(map, s)->position) <= least && !xmem_is_held(map, s))
+			return true;
+	}
+	return false;
+}
+
+__poll_t xmem_poll(struct file *filp, struct poll_table_struct *table)
+{
+	const struct xmem_file *file = filp->private_data;
+	struct xmem_client *client = smp_load_acquire(&file->client);
+	__poll_t events = 0;
+
+	if (!client)
+		return EPOLLERR;
+	poll_wait(filp, xmem_queue(client->pool, XMEM_SLEEP_POLL, client->id), table);
+	if (xmem_client_lock(client))
+		return EPOLLERR | EPOLLHUP;
+	if (xmem_poll_in(client))
+		events |= EPOLLIN | EPOLLRDNORM;
+	if (client->role == XMEM_ROLE_WRITER && poll_requested_events(table) & EPOLLOUT && xmem_poll_out(client))
+		events |= EPOLLOUT;
+	mutex_unlock(&client->pool->lock);
+	return events;
+}
