@@ -36,12 +36,9 @@ static int look_again(struct xmem_pool *pool, u64 token)
 	return err;
 }
 
-int xm_hold_token(struct xmem_pool *pool, u64 token)
+/* What xm_get said if not 0: find out, or drop the hold. */
+static XM_COLD int hold_settled(struct xmem_pool *pool, u64 token, int err)
 {
-	int err = xm_get(&pool->map, pool->me, token);
-
-	if (likely(!err))
-		return 0;
 	if (err == -EINVAL)
 		return -ESTALE;		/* no such slot here: a token of another pool */
 	if (err == -EOVERFLOW)
@@ -54,48 +51,78 @@ int xm_hold_token(struct xmem_pool *pool, u64 token)
 }
 
 /* Where in its slot the contents lie: the record says, the owner's page, read once and checked. */
-static void place_contents(struct xmem_buffer *buffer)
+static XM_INLINE void place_contents(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
 	const struct xmem_metadata *record = xm_record(&pool->map, buffer->slot);
 	u64 bytes = pool->map.row[buffer->slot].length;
 	u64 offset = xm_load(&record->offset), length = xm_load(&record->size);
 
-	buffer->offset = offset <= bytes ? offset : 0;
-	buffer->length = length <= bytes - buffer->offset ? length : bytes - buffer->offset;
+	offset = offset <= bytes ? offset : 0;
+	buffer->what.offset = offset;
+	buffer->what.length = length <= bytes - offset ? length : bytes - offset;
 }
 
-XMEM_API struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token)
+static XM_COLD struct xmem_buffer *get_refused(struct xmem_pool *pool)
 {
-	struct xmem_buffer *buffer;
-	int err;
-
-	if (unlikely(!pool)) {
+	if (!pool)
 		xm_fail_fast(EINVAL, "get: no pool");
-		return NULL;
-	}
-	if (unlikely(!xm_alive(pool))) {
+	else
 		xm_fail_forked();
-		return NULL;
-	}
-	buffer = xm_handle_new(pool);
-	if (unlikely(!buffer))
-		return NULL;
-	err = xm_hold_token(pool, token);
-	if (unlikely(err)) {
-		xm_handle_free(buffer);
-		if (err == -ESTALE)
-			xm_fail_fast(ESTALE, "get: what this token names is gone, or the token is another pool's");
-		else
-			xm_fail(-err, "get: %s", strerror(-err));
-		return NULL;
-	}
+	return NULL;
+}
+
+static XM_COLD struct xmem_buffer *get_failed(struct xmem_pool *pool, int err)
+{
+	if (err == -ESTALE)
+		xm_fail_fast(ESTALE, "get: what this token names is gone, or the token is another pool's");
+	else if (err)
+		xm_fail(-err, "get: %s", strerror(-err));
+	return NULL;
+}
+
+/* What a get by token knows of the contents. */
+static inline struct xmem_buffer *fill_got(struct xmem_buffer *buffer, u64 token)
+{
 	buffer->slot = xm_token_slot(token);
 	buffer->mode = XM_READING;
-	buffer->token = token;
-	buffer->sequence = buffer->timestamp_ns = 0;
+	buffer->what.token = token;
+	buffer->what.sequence = buffer->what.timestamp_ns = 0;
 	place_contents(buffer);
 	return buffer;
+}
+
+/* The hold was not to be had at once, or is there (@err 0) and a handle was not. */
+static XM_COLD struct xmem_buffer *get_slow(struct xmem_pool *pool, u64 token, int err)
+{
+	struct xmem_buffer *buffer;
+
+	err = err ? hold_settled(pool, token, err) : 0;
+	if (err)
+		return get_failed(pool, err);
+	buffer = xm_handle_new(pool);
+	if (!buffer) {
+		xm_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(token)));
+		return NULL;
+	}
+	return fill_got(buffer, token);
+}
+
+/*
+ * The handle is taken after the hold: stores between two locked additions cost
+ * more than the additions. Each way out is a tail call, so that none has to
+ * save registers.
+ */
+XMEM_API struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token)
+{
+	int err;
+
+	if (unlikely(!pool || !xm_alive(pool)))
+		return get_refused(pool);
+	err = xm_get(&pool->map, pool->me, token);
+	if (unlikely(err || !xm_handles_ready(pool)))
+		return get_slow(pool, token, err);
+	return fill_got(xm_handle_pop(pool), token);
 }
 
 /* ---- clone, release ---- */
@@ -131,26 +158,53 @@ XMEM_API struct xmem_buffer *xmem_clone(struct xmem_buffer *buffer)
 	}
 	clone->slot = buffer->slot;
 	clone->mode = XM_READING;
-	clone->token = buffer->token;
-	clone->sequence = buffer->sequence;
-	clone->timestamp_ns = buffer->timestamp_ns;
-	clone->offset = buffer->offset;
-	clone->length = buffer->length;
+	clone->what = buffer->what;
 	return clone;
+}
+
+static void let_go_of_data(struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = buffer->pool;
+
+	xm_lock(&pool->lock);
+	if (buffer->mapping)
+		buffer->mapping->users--;
+	buffer->mapping = NULL;
+	buffer->data = NULL;
+	xm_unlock(&pool->lock);
+}
+
+static XM_SLOW void release_slow(struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = buffer->pool;
+
+	if (buffer->mode == XM_READING) {
+		let_go_of_data(buffer);	/* before: with the hold the payload may go */
+		xm_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
+	} else if (buffer->mode == XM_WRITING) {
+		xm_owner_give_up(pool, buffer->slot);
+	} else {
+		return;		/* dropped already */
+	}
+	xm_handle_free(buffer);
 }
 
 XMEM_API void xmem_release(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool;
+	struct xm_todo todo;
+	u32 slot;
 
 	if (unlikely(!buffer || !xm_alive(buffer->pool)))
 		return;
 	pool = buffer->pool;
-	if (likely(buffer->mode == XM_READING))
-		xm_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
-	else
-		xm_owner_give_up(pool, buffer->slot);
-	xm_handle_free(buffer);
+	if (unlikely(buffer->mode != XM_READING || !xm_handles_free(pool)))
+		return release_slow(buffer);
+	slot = buffer->slot;
+	xm_handle_push(pool, buffer);	/* before the put, as xmem_get does it after the hold */
+	todo = xm_put(&pool->map, pool->me, slot);
+	if (unlikely(todo.what != XM_NOTHING))
+		xm_settle_todo(pool, todo);
 }
 
 /* ---- what a handle can be asked ---- */
@@ -184,22 +238,22 @@ XMEM_API void *xmem_data_mut(struct xmem_buffer *buffer)
 
 XMEM_API size_t xmem_size(struct xmem_buffer *buffer)
 {
-	return buffer ? buffer->length : 0;
+	return buffer ? buffer->what.length : 0;
 }
 
 XMEM_API uint64_t xmem_token(struct xmem_buffer *buffer)
 {
-	return buffer ? buffer->token : 0;
+	return buffer ? buffer->what.token : 0;
 }
 
 XMEM_API uint64_t xmem_sequence(struct xmem_buffer *buffer)
 {
-	return buffer ? buffer->sequence : 0;
+	return buffer ? buffer->what.sequence : 0;
 }
 
 XMEM_API uint64_t xmem_timestamp_ns(struct xmem_buffer *buffer)
 {
-	return buffer ? buffer->timestamp_ns : 0;
+	return buffer ? buffer->what.timestamp_ns : 0;
 }
 
 XMEM_API const struct xmem_metadata *xmem_metadata(struct xmem_buffer *buffer)

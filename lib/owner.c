@@ -16,42 +16,35 @@
 
 #define MAX_BATCH	16
 
-/* ---- lists; all under owner->lock ---- */
+/* ---- lists; all under owner->lock, or where xm_handles_free says that nobody else is there ---- */
 
-static void list_remove(struct xm_owner *owner, u32 slot)
+static inline void queue_add(struct xm_queue *queue, struct xm_own *own)
 {
-	struct xm_own *own = &owner->own[slot];
-
-	if (own->prev != XM_NO_SLOT)
-		owner->own[own->prev].next = own->next;
-	else
-		owner->head[own->list] = own->next;
-	if (own->next != XM_NO_SLOT)
-		owner->own[own->next].prev = own->prev;
-	else
-		owner->tail[own->list] = own->prev;
-	owner->count[own->list]--;
+	own->next = NULL;
+	*queue->last = own;
+	queue->last = &own->next;
 }
 
-static void list_append(struct xm_owner *owner, u32 slot, u32 list)
+/* Take out what *link points to; @link is queue->first or the one before's next. */
+static inline struct xm_own *queue_take(struct xm_queue *queue, struct xm_own **link)
 {
-	struct xm_own *own = &owner->own[slot];
+	struct xm_own *own = *link;
 
-	own->list = list;
-	own->next = XM_NO_SLOT;
-	own->prev = owner->tail[list];
-	if (own->prev != XM_NO_SLOT)
-		owner->own[own->prev].next = slot;
-	else
-		owner->head[list] = slot;
-	owner->tail[list] = slot;
-	owner->count[list]++;
+	*link = own->next;
+	if (unlikely(!own->next))
+		queue->last = link;
+	return own;
 }
 
-static void list_move(struct xm_owner *owner, u32 slot, u32 list)
+/* The link to the oldest that is large enough; it points to NULL if there is none. */
+static inline struct xm_own **queue_find(struct xm_queue *queue, u64 bytes)
 {
-	list_remove(owner, slot);
-	list_append(owner, slot, list);
+	struct xm_own **link;
+
+	for (link = &queue->first; *link; link = &(*link)->next)
+		if (likely((*link)->bytes >= bytes))
+			break;
+	return link;
 }
 
 int xm_owner_init(struct xmem_pool *pool, u64 wait_bound_ns)
@@ -62,10 +55,22 @@ int xm_owner_init(struct xmem_pool *pool, u64 wait_bound_ns)
 	owner->own = calloc(pool->map.slots, sizeof(*owner->own));
 	if (!owner->own)
 		return -ENOMEM;
+	for (i = 0; i < pool->map.slots; i++)
+		owner->own[i].slot = i;
 	for (i = 0; i < XM_LISTS; i++)
-		owner->head[i] = owner->tail[i] = XM_NO_SLOT;
+		owner->list[i].last = &owner->list[i].first;
 	owner->wait_bound_ns = wait_bound_ns;
 	return 0;
+}
+
+/*
+ * Something may be free now for another thread of ours. That armed its word and
+ * looked in vain under owner->lock, which we have had since: so we see it (I5).
+ */
+static inline void wake_own(struct xmem_pool *pool)
+{
+	if (unlikely(xm_load(&pool->map.client[pool->me].slots_sleepers) & XMEM_SLEEPERS_ARMED))
+		xm_sleep_wake(pool, XMEM_SLEEP_SLOTS, pool->me);
 }
 
 /* ---- preallocate ---- */
@@ -97,36 +102,26 @@ XMEM_API int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t
 	if (!slot)
 		return xm_fail(ENOMEM, "no memory for a list of %u slots", count);
 	owner = &pool->owner;
-	xm_lock(&owner->lock);
+	xm_lock(&pool->slow);		/* acquire and publish must not wait for files to be made */
 	err = xm_payload_make(pool, count, bytes, slot);
+	xm_unlock(&pool->slow);
 	if (!err) {
-		for (i = 0; i < count; i++)
-			list_append(owner, slot[i], XM_LIST_FREE);
+		xm_lock(&owner->lock);
+		for (i = 0; i < count; i++) {
+			owner->own[slot[i]].bytes = bytes;
+			queue_add(&owner->list[XM_LIST_FREE], &owner->own[slot[i]]);
+		}
+		owner->largest = bytes > owner->largest ? bytes : owner->largest;
 		owner->slots += count;
 		owner->batch = owner->slots / 4 < 1 ? 1 : owner->slots / 4 > MAX_BATCH ? MAX_BATCH : owner->slots / 4;
+		xm_unlock(&owner->lock);
+		wake_own(pool);
 	}
-	xm_unlock(&owner->lock);
 	free(slot);
 	return err;
 }
 
 /* ---- the collector ---- */
-
-static bool large_enough(struct xmem_pool *pool, u32 slot, u64 bytes)
-{
-	return pool->map.row[slot].length >= bytes;
-}
-
-static u32 first_in(struct xmem_pool *pool, u32 list, u64 bytes)
-{
-	struct xm_owner *owner = &pool->owner;
-	u32 slot;
-
-	for (slot = owner->head[list]; slot != XM_NO_SLOT; slot = owner->own[slot].next)
-		if (large_enough(pool, slot, bytes))
-			return slot;
-	return XM_NO_SLOT;
-}
 
 static u32 protected_entries(const struct xmem_pool *pool)
 {
@@ -135,35 +130,45 @@ static u32 protected_entries(const struct xmem_pool *pool)
 	return half < pool->map.ring_mask + 1 ? half : pool->map.ring_mask + 1;
 }
 
-/* Walk a batch of @list, from *at on; what nobody has becomes READY, the rest BUSY. */
-static u64 walk_batch(struct xmem_pool *pool, u32 *at, u64 bytes, bool take_back)
+/*
+ * Walk a batch of a list, from *link on; what nobody has becomes READY, the rest
+ * BUSY. Leaves *link where the next batch begins.
+ */
+static u64 walk_batch(struct xmem_pool *pool, u32 list, struct xm_own ***link, u64 bytes, bool take_back)
 {
 	struct xm_owner *owner = &pool->owner;
+	struct xm_queue *queue = &owner->list[list];
 	struct xm_walk how = {
 		.owner = pool->me, .depth = protected_entries(pool), .take_back = take_back, .lapsed = owner->lapsed,
 	};
-	u32 slot[MAX_BATCH], count = 0, most = take_back ? 1 : owner->batch, i;
+	u32 slot[MAX_BATCH], count = 0, most = take_back ? 1 : owner->batch, i = 0;
+	struct xm_own *own;
 	u64 mine;
 
-	for (; *at != XM_NO_SLOT && count < most; *at = owner->own[*at].next)
-		if (large_enough(pool, *at, bytes))
-			slot[count++] = *at;
+	for (own = **link; own && count < most; own = own->next)
+		if (own->bytes >= bytes)
+			slot[count++] = own->slot;
 	mine = count ? xm_walk(&pool->map, &how, slot, count) : 0;
-	for (i = 0; i < count; i++) {
-		if (mine >> i & 1)
-			list_move(owner, slot[i], XM_LIST_READY);
-		else if (owner->own[slot[i]].list == XM_LIST_LIVE)
-			list_move(owner, slot[i], XM_LIST_BUSY);
+	while (**link != own) {
+		bool walked = i < count && (**link)->slot == slot[i];
+
+		if (walked && mine >> i & 1)
+			queue_add(&owner->list[XM_LIST_READY], queue_take(queue, *link));
+		else if (walked && list == XM_LIST_LIVE)
+			queue_add(&owner->list[XM_LIST_BUSY], queue_take(queue, *link));
+		else
+			*link = &(**link)->next;
+		i += walked;
 	}
 	return mine;
 }
 
 static bool walk_list(struct xmem_pool *pool, u32 list, u64 bytes, bool take_back)
 {
-	u32 at = pool->owner.head[list];
+	struct xm_own **link = &pool->owner.list[list].first;
 
-	while (at != XM_NO_SLOT)
-		if (walk_batch(pool, &at, bytes, take_back))
+	while (*link)
+		if (walk_batch(pool, list, &link, bytes, take_back))
 			return true;
 	return false;
 }
@@ -210,11 +215,19 @@ static void lapse(struct xmem_pool *pool)
 	owner->blocked_since_ns = 0;
 }
 
-/* When slow subscribers lapse, counted over all acquires since the first that found nothing. */
-static u64 lapse_at(struct xm_owner *owner)
+/*
+ * When slow subscribers lapse: counted over all acquires since the first that found
+ * nothing while somebody we wait for lagged. Publishing, or finding one, ends that.
+ */
+static u64 lapse_at(struct xmem_pool *pool)
 {
-	if (!owner->wait_bound_ns)
+	struct xm_owner *owner = &pool->owner;
+
+	if (!owner->wait_bound_ns ||
+	    xm_least_waiting(&pool->map, pool->me, owner->lapsed) >= xm_load(&xm_ring(&pool->map, pool->me)->tail)) {
+		owner->blocked_since_ns = 0;
 		return ~0ULL;
+	}
 	if (!owner->blocked_since_ns)
 		owner->blocked_since_ns = xm_now_ns();
 	return owner->blocked_since_ns + owner->wait_bound_ns;
@@ -230,72 +243,77 @@ static bool any_lapsed(const struct xm_owner *owner)
 	return any;
 }
 
+/* Each unseen entry keeps a slot: where there are no more slots than entries, those run out first. */
+static inline bool ring_is_ample(const struct xmem_pool *pool)
+{
+	return pool->owner.slots <= pool->map.ring_mask + 1;
+}
+
 /* Would one more publication overwrite what a subscriber that we wait for has not seen? */
 static bool ring_is_full(struct xmem_pool *pool)
 {
 	struct xm_owner *owner = &pool->owner;
-	u64 entries = pool->map.ring_mask + 1;
 
-	if (owner->slots <= entries)
-		return false;		/* each unseen entry keeps a slot: those run out first */
-	return xm_load(&xm_ring(&pool->map, pool->me)->tail) + owner->count[XM_LIST_OUT] + 1 -
-	       xm_least_waiting(&pool->map, pool->me, owner->lapsed) > entries;
+	if (ring_is_ample(pool))
+		return false;
+	return xm_load(&xm_ring(&pool->map, pool->me)->tail) + owner->out + 1 -
+	       xm_least_waiting(&pool->map, pool->me, owner->lapsed) > pool->map.ring_mask + 1;
 }
 
 /* ---- acquire ---- */
 
-/* Generations of this tenancy used up (2^35 publications of one slot): a new range. */
-static int renew(struct xmem_pool *pool, u32 slot)
+/* Generations of this tenancy used up (8 M publications of one slot, or more): a new range. */
+static XM_COLD int renew(struct xmem_pool *pool, u32 slot)
 {
 	struct xmem_slot request = { .size = sizeof(request), .slot = slot };
 
-	if (likely(xm_in_tenancy(xm_generation(xm_load(&xm_slot(&pool->map, slot)->state)),
-				 xm_load(&pool->map.row[slot].generation_first))))
-		return 0;
 	return xm_request(pool, XMEM_IOC_RENEW, &request);
 }
 
-/* A slot to write into, OUT; -EAGAIN; under owner->lock. */
+static inline bool generations_left(const struct xmem_pool *pool, u32 slot)
+{
+	return likely(xm_in_tenancy(xm_generation(xm_load(&xm_slot(&pool->map, slot)->state)),
+				    xm_load(&pool->map.row[slot].generation_first)));
+}
+
+/* *link, READY and so WRITING, goes out. */
+static inline u32 take_out(struct xm_owner *owner, struct xm_own **link)
+{
+	owner->out++;
+	if (unlikely(owner->blocked_since_ns))
+		owner->blocked_since_ns = 0;
+	return queue_take(&owner->list[XM_LIST_READY], link)->slot;
+}
+
+/* A slot to write into; -EAGAIN, or another error that has been noted. Under owner->lock. */
 static int take_slot(struct xmem_pool *pool, u64 bytes, u32 *ret_slot)
 {
-	struct xm_owner *owner = &pool->owner;
-	u32 slot;
-	int err;
+	struct xm_queue *ready = &pool->owner.list[XM_LIST_READY], *unused = &pool->owner.list[XM_LIST_FREE];
+	struct xm_own **link = queue_find(ready, bytes);
 
 	if (unlikely(ring_is_full(pool)))
 		return -EAGAIN;
-	slot = first_in(pool, XM_LIST_READY, bytes);
-	if (slot == XM_NO_SLOT) {
-		slot = first_in(pool, XM_LIST_FREE, bytes);
-		if (slot != XM_NO_SLOT)
-			xm_take(&pool->map, slot);
+	if (!*link) {
+		link = queue_find(unused, bytes);
+		if (*link) {
+			xm_take(&pool->map, (*link)->slot);
+			queue_add(ready, queue_take(unused, link));
+		} else {
+			if (any_lapsed(&pool->owner))
+				forgive_lapsed(pool);
+			if (!collect(pool, bytes))
+				return -EAGAIN;
+		}
+		link = queue_find(ready, bytes);
 	}
-	if (slot == XM_NO_SLOT) {
-		if (any_lapsed(owner))
-			forgive_lapsed(pool);
-		if (!collect(pool, bytes))
-			return -EAGAIN;
-		slot = first_in(pool, XM_LIST_READY, bytes);
+	if (!generations_left(pool, (*link)->slot)) {
+		int err = renew(pool, (*link)->slot);
+
+		if (err)
+			return xm_fail(-err, "acquire: new generations for slot %u: %s", (*link)->slot, strerror(-err));
 	}
-	list_move(owner, slot, XM_LIST_OUT);
-	err = renew(pool, slot);
-	if (err) {
-		list_move(owner, slot, XM_LIST_READY);
-		return err;
-	}
-	owner->blocked_since_ns = 0;
-	*ret_slot = slot;
+	*ret_slot = take_out(&pool->owner, link);
 	return 0;
-}
-
-static bool has_such(struct xmem_pool *pool, u64 bytes)
-{
-	u32 list;
-
-	for (list = XM_LIST_FREE; list < XM_LISTS; list++)
-		if (first_in(pool, list, bytes) != XM_NO_SLOT)
-			return true;
-	return false;
 }
 
 /*
@@ -316,7 +334,7 @@ static int wait_for_slot(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, 
 		err = take_slot(pool, bytes, ret_slot);
 		if (err != -EAGAIN)
 			return err;
-		bound = lapse_at(owner);
+		bound = lapse_at(pool);
 		xm_unlock(&owner->lock);
 		err = xm_sleep_wait(pool, XMEM_SLEEP_SLOTS, pool->me, value, bound < deadline ? bound : deadline);
 		xm_lock(&owner->lock);
@@ -330,48 +348,65 @@ static int wait_for_slot(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, 
 	}
 }
 
-XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, int64_t timeout_ns)
+static XM_COLD struct xmem_buffer *acquire_refused(struct xmem_pool *pool)
 {
-	struct xm_owner *owner;
-	struct xmem_buffer *buffer;
+	if (!check_writer(pool, "acquire"))
+		xm_fail_fast(EINVAL, "acquire: a negative timeout");
+	return NULL;
+}
+
+static inline struct xmem_buffer *fill_acquired(struct xmem_buffer *buffer, u32 slot)
+{
+	buffer->slot = slot;
+	buffer->mode = XM_WRITING;
+	buffer->what = (struct xm_publication){ .length = buffer->pool->owner.own[slot].bytes };
+	return buffer;
+}
+
+/* Not at once, or not without locks. */
+static XM_SLOW struct xmem_buffer *acquire_slow(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns)
+{
+	struct xmem_buffer *buffer = xm_handle_new(pool);
+	struct xm_owner *owner = &pool->owner;
 	u32 slot;
 	int err;
 
-	if (unlikely(!pool || !xm_alive(pool) || pool->role != XMEM_ROLE_WRITER || timeout_ns < 0)) {
-		if (!check_writer(pool, "acquire"))
-			xm_fail_fast(EINVAL, "acquire: a negative timeout");
-		return NULL;
-	}
-	buffer = xm_handle_new(pool);
 	if (unlikely(!buffer))
 		return NULL;
-	owner = &pool->owner;
 	xm_lock(&owner->lock);
 	err = take_slot(pool, bytes, &slot);
-	if (unlikely(err == -EAGAIN && lapse_at(owner) <= xm_now_ns())) {
+	if (unlikely(err == -EAGAIN && lapse_at(pool) <= xm_now_ns())) {
 		lapse(pool);
 		err = take_slot(pool, bytes, &slot);
 	}
 	if (unlikely(err == -EAGAIN)) {
-		if (!has_such(pool, bytes))
-			err = xm_fail(ENOSPC, "acquire: no buffer of %zu bytes in this pool: see xmem_preallocate", bytes);
+		if (bytes > owner->largest)
+			err = xm_fail(ENOSPC, "acquire: no buffer of %zu bytes in this pool: see xmem_preallocate",
+				      (size_t)bytes);
 		else if (!timeout_ns)
 			err = xm_fail_fast(EAGAIN, "acquire: all buffers are held or in flight");
 		else
 			err = wait_for_slot(pool, bytes, timeout_ns, &slot);
-	} else if (unlikely(err)) {
-		xm_fail(-err, "acquire: %s", strerror(-err));
 	}
 	xm_unlock(&owner->lock);
-	if (unlikely(err)) {
-		xm_handle_free(buffer);
-		return NULL;
+	if (likely(!err))
+		return fill_acquired(buffer, slot);
+	xm_handle_free(buffer);
+	return NULL;
+}
+
+XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, int64_t timeout_ns)
+{
+	struct xm_own **link;
+
+	if (unlikely(!pool || !xm_alive(pool) || pool->role != XMEM_ROLE_WRITER || timeout_ns < 0))
+		return acquire_refused(pool);
+	if (likely(xm_handles_ready(pool) && ring_is_ample(pool))) {
+		link = queue_find(&pool->owner.list[XM_LIST_READY], bytes);
+		if (likely(*link && generations_left(pool, (*link)->slot)))
+			return fill_acquired(xm_handle_pop(pool), take_out(&pool->owner, link));
 	}
-	buffer->slot = slot;
-	buffer->mode = XM_WRITING;
-	buffer->token = buffer->sequence = buffer->timestamp_ns = buffer->offset = 0;
-	buffer->length = pool->map.row[slot].length;
-	return buffer;
+	return acquire_slow(pool, bytes, timeout_ns);
 }
 
 /* A buffer that was acquired and is not published after all. */
@@ -381,11 +416,10 @@ void xm_owner_give_up(struct xmem_pool *pool, u32 slot)
 
 	xm_lock(&owner->lock);
 	xm_give_up(&pool->map, slot);
-	list_move(owner, slot, XM_LIST_FREE);
+	queue_add(&owner->list[XM_LIST_FREE], &owner->own[slot]);
+	owner->out--;
 	xm_unlock(&owner->lock);
-	/* Another thread of ours may wait for just this one. */
-	if (unlikely(xm_load(&pool->map.client[pool->me].slots_sleepers) & XMEM_SLEEPERS_ARMED))
-		xm_sleep_wake(pool, XMEM_SLEEP_SLOTS, pool->me);
+	wake_own(pool);
 }
 
 /* ---- publish ---- */
@@ -404,7 +438,7 @@ static int check_publish(const struct xmem_buffer *buffer, const struct xmem_pub
 		return 0;
 	if (options->size != sizeof(*options) || options->flags & ~XMEM_PUBLISH_KEEP || options->reserved)
 		return xm_fail_fast(EINVAL, "xmem_publish_options: wrong size, unknown flags, or reserved not 0");
-	length = buffer->length;
+	length = buffer->what.length;
 	if (options->offset > length || options->length > length - options->offset)
 		return xm_fail(ERANGE, "publish: %llu bytes from %llu on, of a buffer of %llu",
 			       (unsigned long long)options->length, (unsigned long long)options->offset,
@@ -412,57 +446,78 @@ static int check_publish(const struct xmem_buffer *buffer, const struct xmem_pub
 	return 0;
 }
 
-/* The handle stays for reading; its hold is taken before the contents are LIVE. */
-static void keep(struct xmem_buffer *buffer, const struct xm_publication *what)
+/* Publish and, ahead of need, walk for the next buffer; under owner->lock. true: a wake is owed. */
+static inline bool publish_now(struct xmem_pool *pool, struct xmem_buffer *buffer)
 {
+	struct xm_owner *owner = &pool->owner;
+	bool sleepers;
+
+	sleepers = xm_publish(&pool->map, pool->me, buffer->slot, &buffer->what);
+	queue_add(&owner->list[XM_LIST_LIVE], &owner->own[buffer->slot]);
+	owner->out--;
+	if (unlikely(owner->blocked_since_ns))
+		owner->blocked_since_ns = 0;
+	if (unlikely(!owner->list[XM_LIST_READY].first && !owner->list[XM_LIST_FREE].first)) {
+		struct xm_own **link = &owner->list[XM_LIST_LIVE].first;
+
+		walk_batch(pool, XM_LIST_LIVE, &link, 0, false);
+	}
+	return sleepers;
+}
+
+/* The handle stays, for reading: its hold is taken before the contents are LIVE. */
+static XM_COLD int keep(struct xmem_buffer *buffer, u64 offset)
+{
+	struct xmem_pool *pool = buffer->pool;
+	int err = xm_hold_more(&pool->map, pool->me, buffer->slot);
+
+	if (err)
+		return xm_fail_fast(-err, "publish: too many handles of one buffer");
+	xm_lock(&pool->lock);		/* another thread may just be mapping it */
+	buffer->what.offset = offset;
 	if (buffer->mapping)
-		__atomic_store_n(&buffer->data, buffer->data + what->offset, __ATOMIC_RELEASE);
-	buffer->mode = XM_READING;
-	buffer->token = what->token;
-	buffer->sequence = what->sequence;
-	buffer->timestamp_ns = what->timestamp_ns;
-	buffer->offset = what->offset;
-	buffer->length = what->length;
+		__atomic_store_n(&buffer->data, buffer->data + offset, __ATOMIC_RELEASE);
+	xm_unlock(&pool->lock);
+	return 0;
 }
 
 XMEM_API int xmem_publish(struct xmem_buffer *buffer, const struct xmem_publish_options *options, uint64_t *ret_token)
 {
-	struct xm_publication what = { 0 };
+	struct xm_publication *what;
 	struct xmem_metadata *record;
 	struct xmem_pool *pool;
-	struct xm_owner *owner;
-	bool kept, sleepers;
-	u32 at;
+	bool kept = false, sleepers;
 	int err = check_publish(buffer, options);
 
 	if (unlikely(err))
 		return err;
 	pool = buffer->pool;
-	owner = &pool->owner;
-	kept = options && options->flags & XMEM_PUBLISH_KEEP;
-	what.timestamp_ns = options ? options->timestamp_ns : 0;
-	what.offset = options ? options->offset : 0;
-	what.length = options && options->length ? options->length : buffer->length - what.offset;
-	record = xm_record(&pool->map, buffer->slot);
-	record->size = what.length;
-	record->offset = what.offset;
-
-	xm_lock(&owner->lock);
-	if (kept)
-		xm_hold_more(&pool->map, pool->me, buffer->slot);
-	sleepers = xm_publish(&pool->map, pool->me, buffer->slot, &what);
-	list_move(owner, buffer->slot, XM_LIST_LIVE);
-	if (owner->head[XM_LIST_READY] == XM_NO_SLOT && owner->head[XM_LIST_FREE] == XM_NO_SLOT) {
-		at = owner->head[XM_LIST_LIVE];
-		walk_batch(pool, &at, 0, false);
+	what = &buffer->what;
+	if (options) {
+		kept = options->flags & XMEM_PUBLISH_KEEP;
+		if (unlikely(kept && keep(buffer, options->offset)))
+			return -EOVERFLOW;
+		what->timestamp_ns = options->timestamp_ns;
+		what->offset = options->offset;
+		what->length = options->length ? options->length : what->length - options->offset;
 	}
-	xm_unlock(&owner->lock);
+	/* For those who get it by its token. Mostly that is there already: spare the readers' line. */
+	record = xm_record(&pool->map, buffer->slot);
+	if (unlikely(record->size != what->length))
+		record->size = what->length;
+	if (unlikely(record->offset != what->offset))
+		record->offset = what->offset;
+
+	xm_lock(&pool->owner.lock);
+	sleepers = publish_now(pool, buffer);
+	xm_unlock(&pool->owner.lock);
+	wake_own(pool);
 	if (unlikely(sleepers))
 		xm_sleep_wake(pool, XMEM_SLEEP_RING, pool->me);
 	if (ret_token)
-		*ret_token = what.token;
-	if (kept)
-		keep(buffer, &what);
+		*ret_token = what->token;
+	if (unlikely(kept))
+		buffer->mode = XM_READING;
 	else
 		xm_handle_free(buffer);
 	return 0;

@@ -14,6 +14,7 @@
 
 #include "private.h"
 
+#define ALLOCATE_BYTES	(4ULL << 20)
 #define SEALS	(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 
 static char *map_file(int file, u64 bytes, int protection)
@@ -29,6 +30,26 @@ static char *map_file(int file, u64 bytes, int protection)
 
 /* ---- writers ---- */
 
+/*
+ * Allocated by us, now: a reader must never pay for it, nor fail (P7). In pieces,
+ * since a signal undoes the one under way. 0 or an errno.
+ */
+static int allocate(int file, u64 bytes)
+{
+	u64 at, piece;
+	int err;
+
+	for (at = 0; at < bytes; at += piece) {
+		piece = bytes - at < ALLOCATE_BYTES ? bytes - at : ALLOCATE_BYTES;
+		do
+			err = posix_fallocate(file, at, piece);
+		while (err == EINTR);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 /* A memfd of @bytes, allocated, mapped writable, then sealed. */
 static int make_file(u64 bytes, char **ret_base)
 {
@@ -37,8 +58,7 @@ static int make_file(u64 bytes, char **ret_base)
 
 	if (file < 0)
 		return xm_fail(errno, "memfd_create: %s", strerror(errno));
-	/* Allocated by us, now: a reader must never pay for it, nor fail (P7). */
-	err = ftruncate(file, bytes) ? errno : posix_fallocate(file, 0, bytes);
+	err = ftruncate(file, bytes) ? errno : allocate(file, bytes);
 	if (err) {
 		err = xm_fail(err == ENOSPC ? ENOMEM : err, "allocate %llu bytes of payload: %s",
 			      (unsigned long long)bytes, strerror(err));
@@ -151,20 +171,33 @@ static bool still_attached(const struct xm_map *map, u32 payload)
 	return false;
 }
 
-/* Mappings of payloads that have gone and that no handle points into. Under pool->lock. */
-static void drop_stale(struct xmem_pool *pool)
+static void unmap_list(struct xm_mapping *list)
 {
-	struct xm_mapping **at = &pool->mappings, *mapping;
+	struct xm_mapping *mapping;
 
-	while ((mapping = *at)) {
+	while ((mapping = list)) {
+		list = mapping->next;
+		munmap(mapping->base, mapping->bytes);
+		free(mapping);
+	}
+}
+
+void xm_payload_unmap_stale(struct xmem_pool *pool)
+{
+	struct xm_mapping **at, *mapping, *stale = NULL;
+
+	xm_lock(&pool->lock);
+	for (at = &pool->mappings; (mapping = *at);) {
 		if (mapping->owned || mapping->users || still_attached(&pool->map, mapping->payload)) {
 			at = &mapping->next;
 			continue;
 		}
 		*at = mapping->next;
-		munmap(mapping->base, mapping->bytes);
-		free(mapping);
+		mapping->next = stale;
+		stale = mapping;
 	}
+	xm_unlock(&pool->lock);
+	unmap_list(stale);
 }
 
 static struct xm_mapping *map_new(struct xmem_pool *pool, u32 payload)
@@ -173,7 +206,7 @@ static struct xm_mapping *map_new(struct xmem_pool *pool, u32 payload)
 	struct xm_mapping *mapping;
 	int err;
 
-	drop_stale(pool);
+	xm_payload_unmap_stale(pool);
 	err = xm_request(pool, XMEM_IOC_PAYLOAD, &request);
 	if (err) {
 		xm_fail(-err, "a descriptor of payload %u: %s", payload, strerror(-err));
@@ -190,10 +223,32 @@ static struct xm_mapping *map_new(struct xmem_pool *pool, u32 payload)
 	} else {
 		mapping->bytes = request.bytes;
 		mapping->payload = payload;
-		mapping->next = pool->mappings;
-		pool->mappings = mapping;
 	}
 	close(request.file);
+	return mapping;
+}
+
+/* Under pool->lock. */
+static struct xm_mapping *find(struct xmem_pool *pool, u32 payload)
+{
+	struct xm_mapping *mapping;
+
+	for (mapping = pool->mappings; mapping && mapping->payload != payload; mapping = mapping->next)
+		;
+	return mapping;
+}
+
+/* Of two threads that have mapped the same file one keeps it. Under pool->lock; *spare is to be dropped. */
+static struct xm_mapping *add(struct xmem_pool *pool, struct xm_mapping *mapping, struct xm_mapping **spare)
+{
+	struct xm_mapping *other = find(pool, mapping->payload);
+
+	if (other) {
+		*spare = mapping;
+		return other;
+	}
+	mapping->next = pool->mappings;
+	pool->mappings = mapping;
 	return mapping;
 }
 
@@ -203,39 +258,39 @@ int xm_payload_map(struct xmem_buffer *buffer)
 	struct xmem_pool *pool = buffer->pool;
 	const struct xmem_slot_row *row = &pool->map.row[buffer->slot];
 	u32 payload = xm_load(&row->payload);
-	struct xm_mapping *mapping;
+	struct xm_mapping *mapping, *spare = NULL;
 	int err = -EIO;
 
 	xm_lock(&pool->lock);
-	if (buffer->mapping) {			/* another thread has been quicker */
+	mapping = find(pool, payload);
+	if (!mapping) {
 		xm_unlock(&pool->lock);
-		return 0;
-	}
-	for (mapping = pool->mappings; mapping && mapping->payload != payload; mapping = mapping->next)
-		;
-	if (!mapping)
 		mapping = map_new(pool, payload);
-	if (mapping && (row->length > mapping->bytes || row->offset > mapping->bytes - row->length)) {
+		if (!mapping)
+			return err;
+		xm_lock(&pool->lock);
+		mapping = add(pool, mapping, &spare);
+	}
+	if (buffer->mapping) {			/* another thread has been quicker */
+		err = 0;
+		mapping = NULL;
+	} else if ((row->length > mapping->bytes || row->offset > mapping->bytes - row->length)) {
 		xm_fail(EIO, "slot %u lies outside payload %u", buffer->slot, payload);
 		mapping = NULL;
 	}
 	if (mapping) {
 		mapping->users++;
 		buffer->mapping = mapping;
-		__atomic_store_n(&buffer->data, mapping->base + row->offset + buffer->offset, __ATOMIC_RELEASE);
+		__atomic_store_n(&buffer->data, mapping->base + row->offset + buffer->what.offset, __ATOMIC_RELEASE);
 		err = 0;
 	}
 	xm_unlock(&pool->lock);
+	unmap_list(spare);
 	return err;
 }
 
 void xm_payload_unmap_all(struct xmem_pool *pool)
 {
-	struct xm_mapping *mapping;
-
-	while ((mapping = pool->mappings)) {
-		pool->mappings = mapping->next;
-		munmap(mapping->base, mapping->bytes);
-		free(mapping);
-	}
+	unmap_list(pool->mappings);
+	pool->mappings = NULL;
 }

@@ -59,11 +59,13 @@ void xm_settle_todo(struct xmem_pool *pool, struct xm_todo todo)
 
 	if (todo.what == XM_WAKE_OWNER)
 		xm_sleep_wake(pool, XMEM_SLEEP_SLOTS, todo.who);
-	else if (todo.what == XM_TELL_HOST)
-		xm_request(pool, XMEM_IOC_COLLECT, &request);
+	else if (todo.what == XM_TELL_HOST && !xm_request(pool, XMEM_IOC_COLLECT, &request))
+		xm_payload_unmap_stale(pool);
 }
 
 /* ---- handles ---- */
+
+static void destroy(struct xmem_pool *pool);
 
 #define XM_BLOCK_HANDLES	64
 
@@ -73,22 +75,49 @@ struct xm_block {
 };
 
 /* Under pool->lock. They go when the pool goes: there are as many as were held at once. */
-struct xmem_buffer *xm_handle_refill(struct xmem_pool *pool)
+static bool refill(struct xmem_pool *pool)
 {
-	struct xm_block *block = calloc(1, sizeof(*block));
+	struct xm_block *block = aligned_alloc(_Alignof(struct xm_block), sizeof(*block));
 	int i;
 
 	if (!block) {
 		xm_fail_fast(ENOMEM, "no memory for a buffer's handle");
-		return NULL;
+		return false;
 	}
+	memset(block, 0, sizeof(*block));
 	block->next = pool->blocks;
 	pool->blocks = block;
+	pool->made += XM_BLOCK_HANDLES;
 	for (i = 0; i < XM_BLOCK_HANDLES; i++) {
 		block->handle[i].pool = pool;
 		block->handle[i].next = i + 1 < XM_BLOCK_HANDLES ? &block->handle[i + 1] : pool->spare;
 	}
-	return &block->handle[0];
+	pool->spare = &block->handle[0];
+	return true;
+}
+
+struct xmem_buffer *xm_handle_new_locked(struct xmem_pool *pool)
+{
+	struct xmem_buffer *buffer;
+
+	xm_lock(&pool->lock);
+	buffer = pool->spare || refill(pool) ? xm_handle_pop(pool) : NULL;
+	pool->out += pool->closed && buffer;
+	xm_unlock(&pool->lock);
+	return buffer;
+}
+
+void xm_handle_free_locked(struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = buffer->pool;
+	bool last;
+
+	xm_lock(&pool->lock);
+	xm_handle_push(pool, buffer);
+	last = pool->closed && !--pool->out;
+	xm_unlock(&pool->lock);
+	if (unlikely(last))
+		destroy(pool);
 }
 
 static void free_handles(struct xmem_pool *pool)
@@ -179,7 +208,7 @@ static int join(struct xmem_link *link, struct xmem_join *request)
 static int options_to_join(const struct xmem_pool_options *options, struct xmem_join *request)
 {
 	struct xmem_pool_options o = { 0 };
-	const char *label;
+	u32 i;
 
 	if (options) {
 		if (options->size != sizeof(o))
@@ -198,8 +227,14 @@ static int options_to_join(const struct xmem_pool_options *options, struct xmem_
 	request->clients = o.clients;
 	request->ring_entries = o.ring_entries;
 	request->wait_bound_ns = o.wait_bound_ns;
-	label = o.label ? o.label : program_invocation_short_name;
-	snprintf((char *)request->label, sizeof(request->label), "%s", label);
+	snprintf((char *)request->label, sizeof(request->label), "%s", o.label ? o.label : program_invocation_short_name);
+	for (i = 0; request->label[i]; i++) {
+		if (request->label[i] >= ' ' && request->label[i] <= '~')
+			continue;
+		if (o.label)
+			return xm_fail(EINVAL, "xmem_pool_options: a label has printable ASCII characters only");
+		request->label[i] = '_';	/* a program may be called anything */
+	}
 	return 0;
 }
 
@@ -227,6 +262,7 @@ static struct xmem_pool *open_pool(const char *what, struct xmem_join *request,
 		return NULL;
 	}
 	pthread_mutex_init(&pool->lock.mutex, NULL);
+	pthread_mutex_init(&pool->slow.mutex, NULL);
 	pthread_mutex_init(&pool->owner.lock.mutex, NULL);
 	err = join(&pool->link, request);
 	if (err)
@@ -291,22 +327,36 @@ XMEM_API int xmem_pool_file(struct xmem_pool *pool)
 	return err ? xm_fail(-err, "a file of the pool: %s", strerror(-err)) : request.file;
 }
 
-void xm_pool_drop(struct xmem_pool *pool)
+/* Under pool->lock. Handles are not counted while the pool is open: that would be two stores for each. */
+static u64 handles_in_use(const struct xmem_pool *pool)
 {
-	destroy(pool);
+	const struct xmem_buffer *buffer;
+	u64 spare = 0;
+
+	for (buffer = pool->spare; buffer; buffer = buffer->next)
+		spare++;
+	return pool->made - spare;
+}
+
+void xm_pool_unshare(struct xmem_pool *pool)
+{
+	bool last = false;
+
+	xm_lock(&pool->lock);
+	if (!--pool->out) {
+		pool->closed = true;
+		pool->out = handles_in_use(pool);
+		last = !pool->out;
+	}
+	xm_unlock(&pool->lock);
+	if (last)
+		destroy(pool);
 }
 
 XMEM_API void xmem_pool_close(struct xmem_pool *pool)
 {
-	bool last;
-
-	if (!pool || !xm_alive(pool))
-		return;
-	xm_lock(&pool->lock);
-	last = !--pool->out;
-	xm_unlock(&pool->lock);
-	if (last)
-		xm_pool_drop(pool);
+	if (pool && xm_alive(pool))
+		xm_pool_unshare(pool);
 }
 
 XMEM_API const char *xmem_pool_backend(struct xmem_pool *pool)

@@ -10,7 +10,8 @@
  *   ring.c      subscribe, receive
  *   buffer.c    get, clone, release, what a handle can be asked
  *
- * Lock order: a subscription's lock or owner.lock, then pool->lock.
+ * Lock order: pool->slow, then a subscription's lock or owner.lock, then pool->lock.
+ * Only under pool->slow is the host asked for anything that it may take long for.
  */
 #ifndef XMEM_PRIVATE_H
 #define XMEM_PRIVATE_H
@@ -24,6 +25,11 @@
 #define XMEM_API	__attribute__((visibility("default")))
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
+
+/* Ways that the hot functions leave by tail calls, so that they need not save registers. */
+#define XM_SLOW		__attribute__((noinline))
+#define XM_COLD		__attribute__((noinline, cold))
+#define XM_INLINE	inline __attribute__((always_inline))
 
 /* ---- locks: as long as the process has one thread they cost a load ---- */
 
@@ -57,7 +63,7 @@ int xm_fail_fast(int error, const char *message);
 /* ---- fork (fork.c) ---- */
 
 /* Number of this process in its line of forks; wiped to 0 in a child until it opens a pool. */
-extern u64 *xm_process;
+extern u64 *xm_process __attribute__((visibility("hidden")));
 
 int xm_process_register(struct xmem_pool *pool);
 void xm_process_unregister(struct xmem_pool *pool);
@@ -79,16 +85,13 @@ struct xm_mapping {
 
 enum xm_mode { XM_READING = 1, XM_WRITING = 2 };
 
+/* What get and put touch is in the first of its lines. */
 struct xmem_buffer {
-	struct xmem_pool *pool;
+	_Alignas(64) struct xmem_pool *pool;
 	struct xmem_buffer *next;	/* in the free list; pool->lock */
 	u32 slot;
 	u32 mode;			/* enum xm_mode */
-	u64 token;			/* 0 while written */
-	u64 sequence;
-	u64 timestamp_ns;
-	u64 offset;			/* bytes into the slot's payload */
-	u64 length;
+	struct xm_publication what;	/* token 0 while written */
 	struct xm_mapping *mapping;	/* once data has been asked for; counted there; pool->lock */
 	char *data;			/* into it; set once, atomically */
 };
@@ -96,25 +99,32 @@ struct xmem_buffer {
 /* ---- the owner (owner.c) ---- */
 
 enum xm_list {			/* where an own slot is */
-	XM_LIST_NONE,		/* not ours */
 	XM_LIST_FREE,		/* FREE */
 	XM_LIST_READY,		/* WRITING, reclaimed ahead of need */
 	XM_LIST_LIVE,		/* published, not walked in vain yet; oldest first */
 	XM_LIST_BUSY,		/* limbo: walked in vain; oldest first */
-	XM_LIST_OUT,		/* WRITING, a handle has it */
 	XM_LISTS
 };
 
+/* One own slot, in at most one list. */
 struct xm_own {
-	u32 next, prev;		/* slots; XM_NO_SLOT ends */
-	u32 list;		/* enum xm_list */
+	struct xm_own *next;
+	u64 bytes;		/* of the slot; never changes while it is ours */
+	u32 slot;
 };
-#define XM_NO_SLOT	0xffffffffu
+
+/* First in, first out. */
+struct xm_queue {
+	struct xm_own *first;
+	struct xm_own **last;	/* where the next one is to be linked */
+};
 
 struct xm_owner {
 	struct xm_lock lock;	/* guards all here, and makes owner operations serial (I4) */
 	struct xm_own *own;	/* [slots] */
-	u32 head[XM_LISTS], tail[XM_LISTS], count[XM_LISTS];
+	struct xm_queue list[XM_LISTS];
+	u64 largest;		/* bytes of the largest slot */
+	u32 out;		/* slots that are in no list: WRITING, a handle has each */
 	u32 slots;		/* that we own */
 	u32 batch;		/* slots in one walk */
 	u64 wait_bound_ns;
@@ -132,7 +142,12 @@ struct xmem_pool {
 	struct xmem_buffer *spare;	/* handles */
 	struct xm_block *blocks;	/* where they come from */
 	struct xm_mapping *mappings;
-	u64 out;			/* the pool's own handle, buffers, subscriptions */
+	u64 made;			/* handles, spare ones and those in use */
+	u64 out;			/* the pool's own handle, and subscriptions; once closed: handles in use */
+	bool closed;			/* all of those have gone: from now on handles are counted */
+
+	struct xm_lock slow;		/* serialises preallocate, and subscribe with unsubscribe; guards: */
+	struct xmem_subscription *subscriptions;
 
 	struct xm_owner owner;
 	struct xmem_link link;
@@ -141,6 +156,7 @@ struct xmem_pool {
 
 struct xmem_subscription {
 	struct xmem_pool *pool;
+	struct xmem_subscription *next;	/* pool->slow */
 	struct xm_lock lock;		/* guards all below: one cursor, one receiver at a time (I4) */
 	struct xm_follow follow;
 	bool ended;			/* the host has been told that we have seen the end */
@@ -155,31 +171,36 @@ static inline bool xm_alive(const struct xmem_pool *pool)
 int xm_fail_forked(void);
 
 /* Take a handle, or drop it: the pool goes with the last one once it is closed. */
-struct xmem_buffer *xm_handle_refill(struct xmem_pool *pool);
-void xm_pool_drop(struct xmem_pool *pool);
+struct xmem_buffer *xm_handle_new_locked(struct xmem_pool *pool);
+void xm_handle_free_locked(struct xmem_buffer *buffer);
+void xm_pool_unshare(struct xmem_pool *pool);
 
-static inline struct xmem_buffer *xm_handle_new(struct xmem_pool *pool)
+/*
+ * The fast ways of the hot functions ask this: is there no other thread, so that
+ * no lock is needed, and are handles not counted? Their locks come with the slow ways.
+ */
+static inline bool xm_handles_free(const struct xmem_pool *pool)
 {
-	struct xmem_buffer *buffer;
+	return likely(__libc_single_threaded && !pool->closed);
+}
 
-	xm_lock(&pool->lock);
-	buffer = pool->spare;
-	if (unlikely(!buffer))
-		buffer = xm_handle_refill(pool);
-	if (likely(buffer)) {
-		pool->spare = buffer->next;
-		pool->out++;
-	}
-	xm_unlock(&pool->lock);
+/* ... and are there any? */
+static inline bool xm_handles_ready(const struct xmem_pool *pool)
+{
+	return likely(xm_handles_free(pool) && pool->spare);
+}
+
+/* These two: under pool->lock, or where xm_handles_free says so. */
+static inline struct xmem_buffer *xm_handle_pop(struct xmem_pool *pool)
+{
+	struct xmem_buffer *buffer = pool->spare;
+
+	pool->spare = buffer->next;
 	return buffer;
 }
 
-static inline void xm_handle_free(struct xmem_buffer *buffer)
+static inline void xm_handle_push(struct xmem_pool *pool, struct xmem_buffer *buffer)
 {
-	struct xmem_pool *pool = buffer->pool;
-	bool last;
-
-	xm_lock(&pool->lock);
 	if (buffer->mapping) {
 		buffer->mapping->users--;
 		buffer->mapping = NULL;
@@ -188,10 +209,19 @@ static inline void xm_handle_free(struct xmem_buffer *buffer)
 	buffer->mode = 0;
 	buffer->next = pool->spare;
 	pool->spare = buffer;
-	last = !--pool->out;
-	xm_unlock(&pool->lock);
-	if (unlikely(last))
-		xm_pool_drop(pool);
+}
+
+static inline struct xmem_buffer *xm_handle_new(struct xmem_pool *pool)
+{
+	return xm_handles_ready(pool) ? xm_handle_pop(pool) : xm_handle_new_locked(pool);
+}
+
+static inline void xm_handle_free(struct xmem_buffer *buffer)
+{
+	if (xm_handles_free(buffer->pool))
+		xm_handle_push(buffer->pool, buffer);
+	else
+		xm_handle_free_locked(buffer);
 }
 
 /* ---- requests ---- */
@@ -222,14 +252,14 @@ u64 xm_deadline(int64_t timeout_ns);
 
 int xm_payload_make(struct xmem_pool *pool, u32 count, u64 bytes, u16 *ret_slot);
 int xm_payload_map(struct xmem_buffer *buffer);
+
+/* Mappings of payloads that are attached nowhere any more, and that no handle points into. */
+void xm_payload_unmap_stale(struct xmem_pool *pool);
 void xm_payload_unmap_all(struct xmem_pool *pool);
 
 /* ---- owner.c ---- */
 
 int xm_owner_init(struct xmem_pool *pool, u64 wait_bound_ns);
 void xm_owner_give_up(struct xmem_pool *pool, u32 slot);
-
-/* A hold on @token, settling its owner's walk if need be. 0 or -errno, then without hold. */
-int xm_hold_token(struct xmem_pool *pool, u64 token);
 
 #endif

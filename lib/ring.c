@@ -11,6 +11,24 @@
 
 /* ---- subscribe ---- */
 
+/*
+ * A subscription to who had this id before us has its cursor in the same place:
+ * it must not be moving it any more when the host sets it anew (I4). Under pool->slow.
+ */
+static void retire_older(struct xmem_pool *pool, u32 publisher, u64 incarnation)
+{
+	struct xmem_subscription *old;
+
+	for (old = pool->subscriptions; old; old = old->next) {
+		xm_lock(&old->lock);
+		if (old->follow.publisher == publisher && old->follow.incarnation != incarnation) {
+			old->follow.incarnation = 0;	/* nobody's: it finds its publisher ended */
+			old->ended = true;
+		}
+		xm_unlock(&old->lock);
+	}
+}
+
 static int subscribe_to(struct xmem_pool *pool, u32 publisher, u64 incarnation, u32 flags,
 			struct xmem_subscription *subscription)
 {
@@ -18,15 +36,21 @@ static int subscribe_to(struct xmem_pool *pool, u32 publisher, u64 incarnation, 
 		.size = sizeof(request), .publisher = publisher, .incarnation = incarnation,
 		.flags = flags & XMEM_SUBSCRIBE_WAITS ? XMEM_SUBSCRIBE_WAIT : 0,
 	};
-	int err = xm_request(pool, XMEM_IOC_SUBSCRIBE, &request);
+	int err;
 
-	if (err)
-		return err;
-	subscription->follow = (struct xm_follow){
-		.publisher = publisher, .waits = flags & XMEM_SUBSCRIBE_WAITS, .incarnation = incarnation,
-		.joined = request.position, .place = request.position,
-	};
-	return 0;
+	xm_lock(&pool->slow);
+	retire_older(pool, publisher, incarnation);
+	err = xm_request(pool, XMEM_IOC_SUBSCRIBE, &request);
+	if (!err) {
+		subscription->follow = (struct xm_follow){
+			.publisher = publisher, .waits = flags & XMEM_SUBSCRIBE_WAITS, .incarnation = incarnation,
+			.joined = request.position, .place = request.position,
+		};
+		subscription->next = pool->subscriptions;
+		pool->subscriptions = subscription;
+	}
+	xm_unlock(&pool->slow);
+	return err;
 }
 
 /* One publisher by id, as it is now. */
@@ -135,6 +159,8 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool, const 
 		xm_fail_fast(ENOMEM, "no memory for a subscription");
 		return NULL;
 	}
+	subscription->pool = pool;
+	pthread_mutex_init(&subscription->lock.mutex, NULL);
 	err = subscribe_now(pool, &options, subscription);
 	if (err == -ENOENT && options.timeout_ns)
 		err = subscribe_wait(pool, &options, subscription);
@@ -143,8 +169,6 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool, const 
 		xm_fail(-err, "subscribe: %s", subscribe_hint(err));
 		return NULL;
 	}
-	pthread_mutex_init(&subscription->lock.mutex, NULL);
-	subscription->pool = pool;
 	xm_lock(&pool->lock);
 	pool->out++;
 	xm_unlock(&pool->lock);
@@ -164,6 +188,18 @@ static void tell_unsubscribed(struct xmem_subscription *subscription)
 	subscription->ended = true;
 }
 
+static void forget(struct xmem_pool *pool, struct xmem_subscription *subscription)
+{
+	struct xmem_subscription **at;
+
+	xm_lock(&pool->slow);
+	for (at = &pool->subscriptions; *at != subscription; at = &(*at)->next)
+		;
+	*at = subscription->next;
+	tell_unsubscribed(subscription);
+	xm_unlock(&pool->slow);
+}
+
 XMEM_API void xmem_unsubscribe(struct xmem_subscription *subscription)
 {
 	struct xmem_pool *pool;
@@ -172,29 +208,51 @@ XMEM_API void xmem_unsubscribe(struct xmem_subscription *subscription)
 		return;
 	pool = subscription->pool;
 	if (xm_alive(pool)) {
-		tell_unsubscribed(subscription);
-		xmem_pool_close(pool);		/* our share of it */
+		forget(pool, subscription);
+		xm_payload_unmap_stale(pool);
+		xm_pool_unshare(pool);
 	}
 	free(subscription);
 }
 
 /* ---- receive ---- */
 
-/* What the entry says of the buffer, bounds checked: the entry is its publisher's to write. */
-static bool fill(struct xmem_buffer *buffer, const struct xm_publication *what)
+/* What the entry says, bounds checked: it is its publisher's to write. */
+static inline bool within_slot(const struct xmem_pool *pool, const struct xm_publication *what)
 {
-	u64 length = buffer->pool->map.row[xm_token_slot(what->token)].length;
+	u64 length = pool->map.row[xm_token_slot(what->token)].length;
 
-	if (unlikely(what->offset > length || what->length > length - what->offset))
-		return false;
-	buffer->slot = xm_token_slot(what->token);
+	return likely(what->offset <= length && what->length <= length - what->offset);
+}
+
+/* Held, but it points outside its slot: as good as lost. */
+static XM_COLD int refuse_entry(struct xmem_subscription *subscription, const struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = subscription->pool;
+
+	subscription->follow.lost++;
+	xm_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(buffer->what.token)));
+	return -EBUSY;
+}
+
+/*
+ * One attempt. 0; -EAGAIN, -EPIPE; -EBUSY: again, it moved. Under the
+ * subscription's lock, and nothing of @buffer is kept but after 0.
+ */
+static XM_INLINE int receive_once(struct xmem_subscription *subscription, struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = subscription->pool;
+	struct xm_todo todo;
+	int err = xm_receive(&pool->map, pool->me, &subscription->follow, &buffer->what, &todo);
+
+	xm_do(pool, todo);
+	if (unlikely(err))
+		return err;
+	if (!within_slot(pool, &buffer->what))
+		return refuse_entry(subscription, buffer);
+	buffer->slot = xm_token_slot(buffer->what.token);
 	buffer->mode = XM_READING;
-	buffer->token = what->token;
-	buffer->sequence = what->sequence;
-	buffer->timestamp_ns = what->timestamp_ns;
-	buffer->offset = what->offset;
-	buffer->length = what->length;
-	return true;
+	return 0;
 }
 
 /*
@@ -203,26 +261,14 @@ static bool fill(struct xmem_buffer *buffer, const struct xm_publication *what)
  */
 static int receive_now(struct xmem_subscription *subscription, struct xmem_buffer *buffer)
 {
-	struct xmem_pool *pool = subscription->pool;
-	struct xm_publication what;
-	u32 tries = pool->map.ring_mask + 1 + MAX_RETRIES;	/* entries taken back are passed one by one */
-	struct xm_todo todo;
+	/* Entries taken back are passed one by one. */
+	u32 tries = subscription->pool->map.ring_mask + 1 + MAX_RETRIES;
 	int err;
 
-	for (;;) {
-		err = xm_receive(&pool->map, pool->me, &subscription->follow, &what, &todo);
-		xm_do(pool, todo);
-		if (likely(!err)) {
-			if (likely(fill(buffer, &what)))
-				return 0;
-			subscription->follow.lost++;
-			xm_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(what.token)));
-			err = -EBUSY;
-		}
-		if (err != -EBUSY || !--tries)
-			break;
-	}
-	if (err == -EPIPE)
+	do
+		err = receive_once(subscription, buffer);
+	while (unlikely(err == -EBUSY) && --tries);
+	if (unlikely(err == -EPIPE))
 		tell_unsubscribed(subscription);	/* the last subscriber at the end lets the ring go */
 	return err;
 }
@@ -238,8 +284,8 @@ static int receive_wait(struct xmem_subscription *subscription, struct xmem_buff
 		err = xm_sleep_arm(pool, XMEM_SLEEP_RING, publisher, &value);
 		if (err && err != -ENOENT)
 			return err;
-		if (err)		/* the host has dropped us: the look says EPIPE */
-			return receive_now(subscription, buffer) == 0 ? 0 : -EPIPE;
+		if (err)		/* the host has dropped us: the look says EPIPE, if not now then soon */
+			return receive_now(subscription, buffer);
 		err = receive_now(subscription, buffer);
 		if (err == -EBUSY && xm_now_ns() < deadline)
 			continue;	/* not asleep while there is something */
@@ -265,23 +311,21 @@ static const char *receive_hint(int err)
 	return "receive: the host refused to wait";
 }
 
-static bool can_receive(const struct xmem_subscription *subscription, int64_t timeout_ns)
+static XM_COLD struct xmem_buffer *receive_refused(struct xmem_subscription *subscription, int64_t timeout_ns)
 {
-	if (unlikely(!subscription || timeout_ns < 0))
-		return xm_fail_fast(EINVAL, "receive: no subscription, or a negative timeout"), false;
-	if (unlikely(!xm_alive(subscription->pool)))
-		return xm_fail_forked(), false;
-	return true;
+	if (!subscription || timeout_ns < 0)
+		xm_fail_fast(EINVAL, "receive: no subscription, or a negative timeout");
+	else
+		xm_fail_forked();
+	return NULL;
 }
 
-XMEM_API struct xmem_buffer *xmem_receive(struct xmem_subscription *subscription, int64_t timeout_ns)
+/* Not at the first look, or not without locks. */
+static XM_SLOW struct xmem_buffer *receive_slow(struct xmem_subscription *subscription, int64_t timeout_ns)
 {
-	struct xmem_buffer *buffer;
+	struct xmem_buffer *buffer = xm_handle_new(subscription->pool);
 	int err;
 
-	if (unlikely(!can_receive(subscription, timeout_ns)))
-		return NULL;
-	buffer = xm_handle_new(subscription->pool);
 	if (unlikely(!buffer))
 		return NULL;
 	xm_lock(&subscription->lock);
@@ -293,8 +337,30 @@ XMEM_API struct xmem_buffer *xmem_receive(struct xmem_subscription *subscription
 	xm_unlock(&subscription->lock);
 	if (likely(!err))
 		return buffer;
+	if (err == -EPIPE)
+		xm_payload_unmap_stale(subscription->pool);
 	xm_handle_free(buffer);
 	xm_fail_fast(-err, receive_hint(err));
+	return NULL;
+}
+
+XMEM_API struct xmem_buffer *xmem_receive(struct xmem_subscription *subscription, int64_t timeout_ns)
+{
+	struct xmem_pool *pool;
+	int err;
+
+	if (unlikely(!subscription || timeout_ns < 0 || !xm_alive(subscription->pool)))
+		return receive_refused(subscription, timeout_ns);
+	pool = subscription->pool;
+	if (unlikely(!xm_handles_ready(pool)))
+		return receive_slow(subscription, timeout_ns);
+	/* The handle is taken only if there is something for it: polling in vain stores nothing. */
+	err = receive_once(subscription, pool->spare);
+	if (likely(!err))
+		return xm_handle_pop(pool);
+	if (err != -EAGAIN || timeout_ns)
+		return receive_slow(subscription, timeout_ns);
+	xm_fail_fast(EAGAIN, "receive: nothing published yet");
 	return NULL;
 }
 
@@ -302,7 +368,7 @@ XMEM_API uint64_t xmem_subscription_lost(struct xmem_subscription *subscription)
 {
 	u64 lost;
 
-	if (!subscription)
+	if (!subscription || !xm_alive(subscription->pool))
 		return 0;
 	xm_lock(&subscription->lock);
 	lost = subscription->follow.lost;
@@ -312,6 +378,7 @@ XMEM_API uint64_t xmem_subscription_lost(struct xmem_subscription *subscription)
 
 XMEM_API int xmem_subscription_publisher(struct xmem_subscription *subscription)
 {
-	return subscription ? (int)subscription->follow.publisher :
-			      xm_fail_fast(EINVAL, "xmem_subscription_publisher: no subscription");
+	if (!subscription)
+		return xm_fail_fast(EINVAL, "xmem_subscription_publisher: no subscription");
+	return xm_alive(subscription->pool) ? (int)subscription->follow.publisher : xm_fail_forked();
 }
