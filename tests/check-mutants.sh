@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Plants bugs, one at a time, and wants each found: a test that never fails proves nothing.
+#
+#   tests/check-mutants.sh              all of tests/mutants/*.patch
+#   tests/check-mutants.sh no-scanning  some
+#
+# A patch's first lines say why it is wrong and what must turn red:
+#   # red: COMMAND              run in the patched copy after building; its program is what is built
+#   # time-out is red: REASON   else a command that does not end in LIMIT seconds proves nothing
+#   # limit: SECONDS            instead of LIMIT
+# Before that the same command must be green without the patch. The last line is
+# "N passed, N failed, N skipped".
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+LIMIT=${LIMIT:-60}
+work=$PWD/build/mutants
+names=("$@")
+[ $# = 0 ] && names=($(cd tests/mutants && ls *.patch | sed 's/\.patch$//'))
+
+header() { sed -n "s/^# $2: //p" "tests/mutants/$1.patch" | head -1; }
+programs() { grep -oE 'build/test/[a-z]+' <<<"$1" | sort -u; }
+
+# make in a copy, for the programs that a command names.
+build() {
+	make -C "$1" -s FLAVOUR=test CFLAGS=-O1 $(programs "$2") >"$1/build.log" 2>&1
+}
+
+run() {	# copy, command, seconds
+	(cd "$1" && ulimit -c 0 && timeout -k 5 "$3" bash -c "$2" >run.log 2>&1 </dev/null)
+}
+
+# The tree as it is, once; each mutant is a copy of it with its objects.
+make_base() {
+	rm -rf "$work"
+	mkdir -p "$work/base" "$work/said"
+	git ls-files -z --cached --others --exclude-standard | grep -zv '^tests/vm/' |
+		xargs -0 sh -c 'for f; do [ -f "$f" ] && printf "%s\0" "$f"; done' _ |
+		tar -c --null -T - -f - | tar -x -f - -C "$work/base"
+	local all name
+	all=$(for name in "${names[@]}"; do header "$name" red; done)
+	build "$work/base" "$all" && return 0
+	echo "FAIL base: the unpatched copy does not build"
+	tail -20 "$work/base/build.log"
+	return 1
+}
+
+check_green() {
+	local command bad=0
+	while IFS= read -r command; do
+		run "$work/base" "$command" "$LIMIT" && continue
+		echo "FAIL base: not green without a patch: $command"
+		tail -5 "$work/base/run.log"
+		bad=1
+	done < <(for name in "${names[@]}"; do header "$name" red; done | sort -u)
+	return $bad
+}
+
+# One mutant; says PASS or FAIL and why.
+try() {
+	local name=$1 copy=$work/$1 red limit rc
+	red=$(header "$name" red)
+	[ -n "$red" ] || { echo "FAIL $name: no line '# red: command'"; return; }
+	cp -a "$work/base" "$copy"
+	patch -d "$copy" -p1 -s -f --no-backup-if-mismatch <"tests/mutants/$name.patch" >"$copy/patch.log" 2>&1 ||
+		{ echo "FAIL $name: the patch does not apply"; return; }
+	build "$copy" "$red" || { echo "FAIL $name: does not build"; tail -5 "$copy/build.log"; return; }
+	limit=$(header "$name" limit)
+	run "$copy" "$red" "${limit:-$LIMIT}"
+	rc=$?
+	if [ $rc = 124 ] || [ $rc = 137 ]; then
+		if [ -n "$(header "$name" 'time-out is red')" ]; then
+			echo "PASS $name (time-out)"
+		else
+			echo "FAIL $name: no answer in ${limit:-$LIMIT} s, which proves nothing"
+		fi
+	elif [ $rc = 0 ]; then
+		echo "FAIL $name: still green: $red"
+	else
+		echo "PASS $name: $(grep -aoE ':[FE]:[a-z]+:[A-Za-z0-9_]+|^FAIL [A-Za-z0-9_]+' "$copy/run.log" | head -1 |
+			sed 's/.*[: ]//')"
+	fi
+	rm -rf "$copy"
+}
+
+for name in "${names[@]}"; do
+	[ -f "tests/mutants/$name.patch" ] || { echo "check-mutants: no tests/mutants/$name.patch" >&2; exit 2; }
+done
+make_base && check_green || { echo "0 passed, ${#names[@]} failed, 0 skipped"; exit 1; }
+
+export -f try run build programs header
+export work LIMIT
+printf '%s\n' "${names[@]}" | xargs -P "$(nproc)" -I{} bash -c 'try {} >"$work/said/{}" 2>&1; cat "$work/said/{}"'
+
+passed=$(cat "$work"/said/* | grep -c '^PASS')
+failed=$((${#names[@]} - passed))
+[ $failed = 0 ] && rm -rf "$work"
+echo "$passed passed, $failed failed, 0 skipped"
+[ $failed = 0 ]

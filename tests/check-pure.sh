@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The seams stay honest: the pure core needs nothing but the compiler's own helpers,
+# and folders look only at what CONTRIBUTING.md allows them.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+bad=0
+complain() { echo "FAIL $*"; bad=1; }
+
+for object in build/release/obj/kmod/protocol.o build/release/obj/kmod/host.o; do
+	[ -e $object ] || { complain "$object is not built"; continue; }
+	extra=$(nm -u "$object" | awk '{print $2}' | grep -vE '^(xm_walk|xm_check_failed|mem(set|cpy)|_GLOBAL_OFFSET_TABLE_)$')
+	[ -z "$extra" ] || complain "$object needs $extra"
+done
+lines=$(wc -l < kmod/protocol_env.h)
+[ "$lines" -le 90 ] || complain "kmod/protocol_env.h has grown to $lines lines: it has a new dependency"
+
+# includes LINE-PATTERN FILES...: complain about a local include that is not allowed
+includes() {
+	local allowed=$1 file found; shift
+	for file in "$@"; do
+		found=$(grep -hoE '^#include "[^"]+"' "$file" | grep -vE "\"($allowed)\"")
+		[ -z "$found" ] || complain "$file: $found"
+	done
+}
+includes 'protocol_env\.h|xmem/uapi\.h|protocol\.h|host\.h' kmod/protocol*.[ch] kmod/host.[ch]
+includes 'xmem\.h|demo\.h|[a-z_]+\.h' $(git ls-files 'examples/*.[ch]' 'bench/*.[ch]')
+! grep -lE '#include "(protocol|host|private|backend)\.h"' $(git ls-files 'examples/*.[ch]' 'bench/*.[ch]') ||
+	complain 'examples and bench see only xmem.h'
+exit $bad

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The daemon's socket, past lib/wire.c: datagrams that no library sends, and
+ * clients that do not read. None of it may cost the daemon a descriptor, or
+ * another client anything.
+ */
+#include <dirent.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "harness.h"
+
+#define BYTES	4096
+#define WHY	"the module has no socket"
+
+static void say(int file, const void *bytes, size_t length)
+{
+	CHECK(send(file, bytes, length, MSG_NOSIGNAL) == (ssize_t)length);
+}
+
+/* The result of the next reply; -ENOTCONN where there is none to come. */
+static int answer(int file)
+{
+	struct { struct xmem_message head; char rest[8192]; } reply;
+	ssize_t got = recv(file, &reply, sizeof(reply), 0);
+
+	if (got <= 0)
+		return -ENOTCONN;
+	CHECK(got >= (ssize_t)sizeof(reply.head));
+	return reply.head.result;
+}
+
+static unsigned int files_of_daemon(const struct raw *raw)
+{
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
+	char path[40];
+	unsigned int n = 0;
+	DIR *folder;
+
+	CHECK(!getsockopt(raw->link.file, SOL_SOCKET, SO_PEERCRED, &peer, &length));
+	snprintf(path, sizeof(path), "/proc/%d/fd", peer.pid);
+	folder = opendir(path);
+	CHECK(folder);
+	while (readdir(folder))
+		n++;
+	closedir(folder);
+	return n;
+}
+
+/* The daemon serves: a stranger can join, work and leave. */
+static void still_serves(void)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 2, BYTES), *reader = open_reader(name);
+
+	xmem_release(publish_and_get(writer, reader, 1));
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+TEST(P4_short_and_strange_datagrams)
+{
+	struct xmem_message head = { .request = XMEM_IOC_ARM, .result = 1 };
+	struct { struct xmem_message head; char body[4092]; } big = { .head.request = XMEM_IOC_JOIN };
+	struct raw raw;
+	size_t length;
+
+	daemon_only(WHY);
+	raw_open(&raw);
+	for (length = 1; length < sizeof(head); length++) {
+		say(raw.link.file, &head, length);
+		SAME(answer(raw.link.file), -EINVAL);
+	}
+	say(raw.link.file, &head, sizeof(head));	/* no struct, and a result in a request */
+	SAME(answer(raw.link.file), -EINVAL);
+	head = (struct xmem_message){ .request = 0xdeadbeef };
+	say(raw.link.file, &head, sizeof(head));
+	SAME(answer(raw.link.file), -ENOTTY);
+	/* A struct that says more, or less, than has come. */
+	memset(big.body, 0, sizeof(big.body));
+	memcpy(big.body, &(uint32_t){ 4000 }, 4);
+	say(raw.link.file, &big, sizeof(head) + 200);
+	CHECK(answer(raw.link.file) < 0);
+	memcpy(big.body, &(uint32_t){ sizeof(struct xmem_join) }, 4);
+	say(raw.link.file, &big, sizeof(big));
+	CHECK(answer(raw.link.file) < 0);
+	raw_close(&raw);
+	still_serves();
+}
+
+TEST(P4_random_datagrams)
+{
+	uint64_t random = seed();
+	struct raw raw;
+	unsigned int i;
+
+	daemon_only(WHY);
+	raw_open(&raw);
+	for (i = 0; i < scaled(2000); i++) {
+		uint64_t words[64];
+		size_t k, length = 8 + random_next(&random) % (sizeof(words) - 8);
+		struct xmem_message *head = (struct xmem_message *)words;
+
+		for (k = 0; k < 64; k++)
+			words[k] = random_next(&random) & (random_next(&random) & 1 ? ~0ULL : 0xff);
+		head->request = _IO(XMEM_IOC_TYPE, random_next(&random) % 14);
+		head->result = 0;
+		if (random_next(&random) & 1)	/* the right size, else wrong */
+			((uint32_t *)words)[2] = length - 8;
+		say(raw.link.file, words, length);
+		if (answer(raw.link.file) == -ENOTCONN) {
+			/* It may throw us out for that; others it serves. */
+			raw_close(&raw);
+			raw_open(&raw);
+		}
+	}
+	raw_close(&raw);
+	still_serves();
+}
+
+static void say_with_files(int link, const void *bytes, size_t length, int file, unsigned int count)
+{
+	union { struct cmsghdr head; char space[CMSG_SPACE(16 * sizeof(int))]; } control = { 0 };
+	struct iovec io = { (void *)bytes, length };
+	struct msghdr message = {
+		.msg_iov = &io, .msg_iovlen = 1, .msg_control = &control,
+		.msg_controllen = CMSG_SPACE(count * sizeof(int)),
+	};
+	unsigned int i;
+
+	control.head.cmsg_level = SOL_SOCKET;
+	control.head.cmsg_type = SCM_RIGHTS;
+	control.head.cmsg_len = CMSG_LEN(count * sizeof(int));
+	for (i = 0; i < count; i++)
+		((int *)CMSG_DATA(&control.head))[i] = file;
+	CHECK(sendmsg(link, &message, MSG_NOSIGNAL) == (ssize_t)length);
+}
+
+TEST(P4_descriptors_that_nobody_asked_for)
+{
+	struct { struct xmem_message head; struct xmem_payload payload; } message = {
+		.head.request = XMEM_IOC_PAYLOAD, .payload.size = sizeof(message.payload),
+	};
+	struct { struct xmem_message head; struct xmem_attach attach; } attach = {
+		.head.request = XMEM_IOC_ATTACH,
+		.attach = { .size = sizeof(attach.attach), .file = 5, .stride = BYTES, .length = BYTES, .count = 1 },
+	};
+	struct raw raw;
+	unsigned int before, i;
+	int file;
+
+	daemon_only(WHY);
+	raw_start(&raw, new_name(), XMEM_ROLE_WRITER);
+	file = new_memfd(BYTES, GOOD_SEALS);
+	before = files_of_daemon(&raw);
+	for (i = 1; i < 16; i++) {
+		say_with_files(raw.link.file, &message, sizeof(message), file, i);
+		CHECK(answer(raw.link.file) < 0);
+		say_with_files(raw.link.file, &message, 3, file, i);
+		CHECK(answer(raw.link.file) < 0);
+	}
+	/* An attach with more than its one file, and with none. */
+	say_with_files(raw.link.file, &attach, sizeof(attach), file, 2);
+	CHECK(answer(raw.link.file) < 0);
+	say(raw.link.file, &attach, sizeof(attach));
+	CHECK(answer(raw.link.file) < 0);
+	/* Fewer there may be: of tests before this one. */
+	CHECK(files_of_daemon(&raw) <= before);
+	close(file);
+	raw_close(&raw);
+	still_serves();
+}
+
+TEST(P4_a_client_that_stops_reading_replies)
+{
+	struct { struct xmem_message head; struct xmem_pool_file request; } message = {
+		.head.request = XMEM_IOC_POOL_FILE, .request.size = sizeof(message.request),
+	};
+	struct raw raw;
+	unsigned int i, sent = 0;
+
+	daemon_only(WHY);
+	raw_start(&raw, new_name(), XMEM_ROLE_READER);
+	/* Each answer carries a descriptor: it must not collect them without end. */
+	for (i = 0; i < 5000; i++) {
+		ssize_t got = send(raw.link.file, &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		sent += got > 0;
+		if (got < 0 && errno != EAGAIN)
+			break;
+	}
+	CHECK(sent > 0);
+	still_serves();
+	still_serves();
+	raw_close(&raw);
+	still_serves();
+}
+
+TEST(P4_connections_that_never_join)
+{
+	struct raw raw[20];
+	unsigned int i;
+
+	daemon_only(WHY);
+	for (i = 0; i < 20; i++)
+		raw_open(&raw[i]);
+	still_serves();
+	for (i = 0; i < 20; i++)
+		raw_close(&raw[i]);
+	still_serves();
+}
+
+TEST(P4_a_client_that_leaves_before_its_answer)
+{
+	struct { struct xmem_message head; struct xmem_join join; } message = {
+		.head.request = XMEM_IOC_JOIN,
+		.join = { .size = sizeof(message.join), .abi = XMEM_ABI, .role = XMEM_ROLE_WRITER, .pool_file = -1 },
+	};
+	struct xmem_pool *watcher;
+	struct raw first;
+	unsigned int i;
+
+	daemon_only(WHY);
+	snprintf((char *)message.join.name, sizeof(message.join.name), "%s", new_name());
+	watcher = open_reader((char *)message.join.name);
+	raw_open(&first);
+	for (i = 0; i < 50; i++) {
+		struct raw raw;
+
+		raw_open(&raw);
+		say(raw.link.file, &message, sizeof(message));
+		raw_close(&raw);
+	}
+	raw_close(&first);
+	check_quiet(watcher, 1);
+	xmem_pool_close(watcher);
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Fields of requests: what is reserved must be 0, what has a range keeps to it,
+ * what names somebody names somebody who is there. Each wrong one gets its
+ * errno. Lengths of structs are in requests.c.
+ */
+#include "harness.h"
+
+#define BYTES	4096
+
+static struct raw reader, writer;
+static const char *name;
+
+static void scene_start(void)
+{
+	name = new_name();
+	raw_start(&writer, name, XMEM_ROLE_WRITER);
+	raw_start(&reader, name, XMEM_ROLE_READER);
+}
+
+static void scene_end(void)
+{
+	raw_close(&reader);
+	raw_close(&writer);
+}
+
+/* ---- join ---- */
+
+static struct xmem_join good_join(void)
+{
+	struct xmem_join join = {
+		.size = sizeof(join), .abi = XMEM_ABI, .role = XMEM_ROLE_WRITER, .pool_file = -1,
+	};
+
+	snprintf((char *)join.name, sizeof(join.name), "%s", new_name());
+	return join;
+}
+
+static int try_join(struct xmem_join join)
+{
+	struct raw raw;
+	int err;
+
+	raw_open(&raw);
+	err = raw_request(&raw, XMEM_IOC_JOIN, &join);
+	raw_close(&raw);
+	return err;
+}
+
+/* A good join with one assignment made to it. */
+#define JOIN_WITH(assignment) ({ struct xmem_join j = good_join(); assignment; try_join(j); })
+#define NAMED(text) ({ struct xmem_join j = good_join(); memset(j.name, 0, sizeof(j.name)); \
+		memcpy(j.name, text, sizeof(text) - 1); try_join(j); })
+
+TEST(P4_join_with_reserved_or_unknown_bits_is_EINVAL)
+{
+	SAME(JOIN_WITH(), 0);
+	SAME(JOIN_WITH(j.reserved = 1), -EINVAL);
+	SAME(JOIN_WITH(j.reserved = 0x80000000), -EINVAL);
+	SAME(JOIN_WITH(j.flags = 1u << 4), -EINVAL);
+	SAME(JOIN_WITH(j.flags = 1u << 31), -EINVAL);
+}
+
+TEST(P4_join_of_another_abi_is_EPROTONOSUPPORT)
+{
+	SAME(JOIN_WITH(j.abi = XMEM_ABI + 1), -EPROTONOSUPPORT);
+	SAME(JOIN_WITH(j.abi = 0), -EPROTONOSUPPORT);
+	SAME(JOIN_WITH(j.abi = ~0u), -EPROTONOSUPPORT);
+}
+
+TEST(P4_join_out_of_range_is_EINVAL)
+{
+	SAME(JOIN_WITH(j.role = 0), -EINVAL);
+	SAME(JOIN_WITH(j.role = 3), -EINVAL);
+	SAME(JOIN_WITH(j.slots = XMEM_MAX_SLOTS + 1), -EINVAL);
+	SAME(JOIN_WITH(j.slots = ~0u), -EINVAL);
+	SAME(JOIN_WITH(j.clients = XMEM_MAX_CLIENTS + 1), -EINVAL);
+	SAME(JOIN_WITH(j.ring_entries = 2), -EINVAL);
+	SAME(JOIN_WITH(j.ring_entries = 48), -EINVAL);
+	SAME(JOIN_WITH(j.ring_entries = 2 * XMEM_MAX_RING), -EINVAL);
+	SAME(JOIN_WITH(j.ring_entries = 4), 0);
+	SAME(JOIN_WITH(j.label[0] = '\n'), -EINVAL);
+	SAME(JOIN_WITH(memset(j.label, 'x', sizeof(j.label))), -EINVAL);
+	SAME(JOIN_WITH((j.role = XMEM_ROLE_READER, j.wait_bound_ns = 1)), -EINVAL);
+}
+
+TEST(P4_join_of_a_strange_name_is_EINVAL)
+{
+	SAME(NAMED("has/slash"), -EINVAL);
+	SAME(NAMED("has space"), -EINVAL);
+	SAME(NAMED(".hidden"), -EINVAL);
+	SAME(NAMED("new\nline"), -EINVAL);
+	SAME(NAMED("\xff"), -EINVAL);
+	SAME(JOIN_WITH(memset(j.name, 'x', sizeof(j.name))), -EINVAL);
+	SAME(NAMED("A.b-c_9"), 0);
+}
+
+TEST(P4_join_by_file_wants_a_file_and_no_name)
+{
+	int pipes[2];
+
+	CHECK(!pipe(pipes));
+	SAME(JOIN_WITH(j.pool_file = pipes[0]), -EINVAL);		/* without the flag */
+	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FILE, j.pool_file = pipes[0])), -EINVAL);	/* and a name */
+	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FILE, j.pool_file = pipes[0], memset(j.name, 0, 32))), -EBADF);
+	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FILE, j.pool_file = 999, memset(j.name, 0, 32))), -EBADF);
+	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FILE, j.pool_file = -1, memset(j.name, 0, 32))), -EBADF);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+TEST(P4_join_existing_or_exclusive)
+{
+	scene_start();
+	SAME(JOIN_WITH(j.flags = XMEM_JOIN_EXISTING), -ENOENT);
+	SAME(JOIN_WITH((j.flags = XMEM_JOIN_EXCLUSIVE, memcpy(j.name, reader.link.join.name, 32))), -EEXIST);
+	SAME(JOIN_WITH((j.flags = XMEM_JOIN_EXISTING, memcpy(j.name, reader.link.join.name, 32))), 0);
+	scene_end();
+	SAME(JOIN_WITH(j.flags = XMEM_JOIN_EXCLUSIVE), 0);
+}
+
+/* ---- subscribe ---- */
+
+static int try_subscribe(struct raw *raw, uint32_t publisher, uint64_t incarnation, uint32_t flags, uint32_t reserved)
+{
+	struct xmem_subscribe request = {
+		.size = sizeof(request), .publisher = publisher, .incarnation = incarnation, .flags = flags,
+		.reserved = reserved,
+	};
+
+	return raw_request(raw, XMEM_IOC_SUBSCRIBE, &request);
+}
+
+static int try_unsubscribe(struct raw *raw, uint32_t publisher, uint64_t incarnation)
+{
+	struct xmem_unsubscribe request = {
+		.size = sizeof(request), .publisher = publisher, .incarnation = incarnation,
+	};
+
+	return raw_request(raw, XMEM_IOC_UNSUBSCRIBE, &request);
+}
+
+TEST(P4_subscribe_with_wrong_fields)
+{
+	uint32_t publisher;
+	uint64_t incarnation;
+
+	scene_start();
+	publisher = writer.link.join.client;
+	incarnation = writer.link.join.incarnation;
+	SAME(try_subscribe(&reader, publisher, incarnation, 2, 0), -EINVAL);
+	SAME(try_subscribe(&reader, publisher, incarnation, 1u << 31, 0), -EINVAL);
+	SAME(try_subscribe(&reader, publisher, incarnation, 0, 1), -EINVAL);
+	SAME(try_subscribe(&reader, ~0u, 0, 0, 0), -EINVAL);
+	SAME(try_subscribe(&reader, reader.map.clients, 0, 0, 0), -EINVAL);
+	SAME(try_subscribe(&reader, reader.map.clients - 1, 0, 0, 0), -ENOENT);
+	SAME(try_subscribe(&reader, reader.link.join.client, 0, 0, 0), -ENOENT);	/* a reader has no ring */
+	SAME(try_subscribe(&reader, publisher, incarnation + 100, 0, 0), -ESTALE);
+	SAME(try_subscribe(&reader, publisher, incarnation, XMEM_SUBSCRIBE_WAIT, 0), -EOPNOTSUPP);
+	SAME(try_unsubscribe(&reader, publisher, incarnation), -ENOENT);
+	SAME(try_subscribe(&reader, publisher, incarnation, 0, 0), 0);
+	SAME(try_subscribe(&reader, publisher, 0, 0, 0), -EEXIST);
+	SAME(try_unsubscribe(&reader, publisher, incarnation + 1), -ESTALE);
+	SAME(try_unsubscribe(&reader, ~0u, 0), -EINVAL);
+	SAME(try_unsubscribe(&reader, publisher, incarnation), 0);
+	SAME(try_unsubscribe(&reader, publisher, incarnation), -ENOENT);
+	scene_end();
+}
+
+/* ---- sleep ---- */
+
+static int try_sleep(struct raw *raw, unsigned int request, uint32_t kind, uint32_t client, uint32_t value,
+		     uint64_t deadline)
+{
+	struct xmem_sleep sleep = {
+		.size = sizeof(sleep), .kind = kind, .client = client, .value = value, .deadline_ns = deadline,
+	};
+
+	return raw_request(raw, request, &sleep);
+}
+
+TEST(P4_sleep_requests_with_wrong_fields)
+{
+	uint32_t me, other;
+
+	scene_start();
+	me = reader.link.join.client;
+	other = writer.link.join.client;
+	SAME(try_sleep(&reader, XMEM_IOC_ARM, 3, me, 0, 0), -EINVAL);
+	SAME(try_sleep(&reader, XMEM_IOC_ARM, ~0u, me, 0, 0), -EINVAL);
+	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_SLEEP_CLIENTS, 1, 0, 0), -EINVAL);
+	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_SLEEP_RING, reader.map.clients, 0, 0), -EINVAL);
+	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_SLEEP_RING, ~0u, 0, 0), -EINVAL);
+	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_SLEEP_CLIENTS, 0, 0, 1), -EINVAL);
+	/* Only those whom it concerns may arm: else a stranger makes every publication a system call. */
+	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_SLEEP_RING, other, 0, 0), -ENOENT);
+	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_SLEEP_SLOTS, other, 0, 0), -EPERM);
+	SAME(xm_load(&reader.map.client[other].ring_sleepers) & XMEM_SLEEPERS_ARMED, 0);
+	SAME(xm_load(&reader.map.client[other].slots_sleepers) & XMEM_SLEEPERS_ARMED, 0);
+	SAME(try_sleep(&reader, XMEM_IOC_WAKE, XMEM_SLEEP_RING, other, 1, 0), -EINVAL);
+	SAME(try_sleep(&reader, XMEM_IOC_WAKE, XMEM_SLEEP_RING, other, 0, 1), -EINVAL);
+	SAME(try_sleep(&reader, XMEM_IOC_WAKE, 3, other, 0, 0), -EINVAL);
+	SAME(try_sleep(&reader, XMEM_IOC_WAIT, 3, other, 0, 0), -EINVAL);
+	SAME(try_sleep(&reader, XMEM_IOC_WAIT, XMEM_SLEEP_RING, ~0u, 0, 0), -EINVAL);
+	scene_end();
+}
+
+TEST(P9_a_wait_whose_deadline_has_passed_is_ETIMEDOUT)
+{
+	struct xmem_sleep sleep = { .size = sizeof(sleep), .kind = XMEM_SLEEP_SLOTS };
+
+	scene_start();
+	sleep.client = writer.link.join.client;
+	SAME(raw_request(&writer, XMEM_IOC_ARM, &sleep), 0);
+	CHECK(sleep.value & XMEM_SLEEPERS_ARMED);
+	sleep.deadline_ns = 1;
+	SAME(raw_request(&writer, XMEM_IOC_WAIT, &sleep), -ETIMEDOUT);
+	/* Woken since: it does not sleep, whatever the deadline. */
+	SAME(try_sleep(&reader, XMEM_IOC_WAKE, XMEM_SLEEP_SLOTS, sleep.client, 0, 0), 0);
+	sleep.deadline_ns = ~0ULL;
+	SAME(raw_request(&writer, XMEM_IOC_WAIT, &sleep), 0);
+	scene_end();
+}
+
+/* ---- slots ---- */
+
+static int try_slot(struct raw *raw, unsigned int request, uint32_t slot, uint64_t generation)
+{
+	struct xmem_slot s = { .size = sizeof(s), .slot = slot, .generation = generation };
+
+	return raw_request(raw, request, &s);
+}
+
+TEST(P4_slot_requests_with_wrong_fields)
+{
+	static const unsigned int requests[] = { XMEM_IOC_COLLECT, XMEM_IOC_RENEW, XMEM_IOC_DETACH };
+	struct xmem_attach attach;
+	unsigned int i;
+	uint32_t slot;
+	int file;
+
+	scene_start();
+	file = new_memfd(2 * BYTES, GOOD_SEALS);
+	SAME(raw_attach(&writer, file, 2, &attach), 0);
+	slot = attach.slot[0];
+	for (i = 0; i < 3; i++) {
+		SAME(try_slot(&writer, requests[i], writer.map.slots, 0), -EINVAL);
+		SAME(try_slot(&writer, requests[i], ~0u, 0), -EINVAL);
+		SAME(try_slot(&writer, requests[i], slot, 1), -EINVAL);
+	}
+	SAME(try_slot(&writer, XMEM_IOC_SETTLE, writer.map.slots, 0), -EINVAL);
+	SAME(try_slot(&writer, XMEM_IOC_SETTLE, ~0u, 0), -EINVAL);
+	/* Somebody else's slots. */
+	SAME(try_slot(&reader, XMEM_IOC_RENEW, slot, 0), -EPERM);
+	SAME(try_slot(&reader, XMEM_IOC_DETACH, slot, 0), -EPERM);
+	SAME(try_slot(&reader, XMEM_IOC_COLLECT, slot, 0), 0);		/* not the host's: nothing to do */
+	SAME(xm_load(&reader.map.row[slot].owner), writer.link.join.client);
+	/* Nobody's. */
+	SAME(try_slot(&writer, XMEM_IOC_DETACH, attach.slot[1] + 1, 0), -EPERM);
+	SAME(try_slot(&writer, XMEM_IOC_RENEW, attach.slot[1] + 1, 0), -EPERM);
+	SAME(try_slot(&writer, XMEM_IOC_RENEW, slot, 0), 0);
+	SAME(try_slot(&writer, XMEM_IOC_DETACH, slot, 0), 0);
+	SAME(try_slot(&writer, XMEM_IOC_DETACH, slot, 0), -EPERM);
+	close(file);
+	scene_end();
+}
+
+TEST(P1_slots_with_contents_are_not_detached_or_renewed)
+{
+	struct xm_publication p = { 0 };
+	struct xmem_attach attach;
+	uint32_t slot;
+	int file;
+
+	scene_start();
+	file = new_memfd(BYTES, GOOD_SEALS);
+	SAME(raw_attach(&writer, file, 1, &attach), 0);
+	slot = attach.slot[0];
+	SAME(writer.link.backend->map_group(&writer.link, slot / XMEM_GROUP_SLOTS), 0);
+	SAME(xm_take(&writer.map, slot), 0);
+	SAME(try_slot(&writer, XMEM_IOC_DETACH, slot, 0), -EBUSY);
+	SAME(try_slot(&writer, XMEM_IOC_RENEW, slot, 0), 0);	/* nobody has that generation yet */
+	xm_publish(&writer.map, writer.link.join.client, slot, &p);
+	SAME(xm_get(&reader.map, reader.link.join.client, p.token), 0);
+	SAME(try_slot(&writer, XMEM_IOC_DETACH, slot, 0), -EBUSY);
+	SAME(try_slot(&writer, XMEM_IOC_RENEW, slot, 0), -ESTALE);
+	SAME(xm_look(&reader.map, p.token), 0);
+	close(file);
+	scene_end();
+}
+
+/* ---- payload ---- */
+
+TEST(P4_payload_requests_with_wrong_fields)
+{
+	struct xmem_payload request = { .size = sizeof(request), .file = -7 };
+	struct xmem_attach attach;
+	unsigned int files;
+	int file;
+
+	scene_start();
+	file = new_memfd(BYTES, GOOD_SEALS);
+	SAME(raw_attach(&writer, file, 1, &attach), 0);
+	files = open_files();
+	SAME(raw_request(&reader, XMEM_IOC_PAYLOAD, &request), -ENOENT);	/* 0 */
+	request.payload = attach.payload + 1;
+	SAME(raw_request(&reader, XMEM_IOC_PAYLOAD, &request), -ENOENT);
+	request.payload = ~0u;
+	SAME(raw_request(&reader, XMEM_IOC_PAYLOAD, &request), -ENOENT);
+	request.payload = attach.payload;
+	request.flags = 2;
+	SAME(raw_request(&reader, XMEM_IOC_PAYLOAD, &request), -EINVAL);
+	request.flags = 1u << 31;
+	SAME(raw_request(&reader, XMEM_IOC_PAYLOAD, &request), -EINVAL);
+	SAME(request.file, -7);
+	SAME(open_files(), files);
+	close(file);
+	scene_end();
+}

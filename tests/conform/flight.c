@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: MIT
+/*
+ * P3: nothing in flight is lost or leaked beyond what the subscriber's policy
+ * gives up; P8: contents outlive who made them. Publishers end here when they
+ * have nothing more to do; those killed inside a step are in kills.c.
+ */
+#include <signal.h>
+
+#include "harness.h"
+
+#define BYTES	4096
+
+struct source {
+	const char *name;
+	unsigned int count;		/* publications, then it waits */
+	uint64_t first;			/* stamp */
+	unsigned int buffers;
+	bool clean;			/* it closes its pool when told to */
+	int64_t wait_bound_ns;
+};
+
+static void be_source(void *argument)
+{
+	struct source *source = argument;
+	struct xmem_pool *pool = OPEN(source->name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = source->wait_bound_ns);
+	unsigned int i;
+
+	WORKED(xmem_preallocate(pool, source->buffers, BYTES));
+	tell_parent(xmem_pool_client(pool));
+	hear_parent();
+	for (i = 0; i < source->count; i++)
+		publish_stamp(pool, source->first + i);
+	tell_parent(1);
+	hear_parent();
+	if (source->clean)
+		xmem_pool_close(pool);
+}
+
+static struct child *start_source(struct source *source, struct xmem_pool *reader, struct xmem_subscription **ret_s,
+				  uint32_t flags)
+{
+	struct child *child = spawn(be_source, source);
+
+	*ret_s = follow(reader, (int)hear(child), flags);
+	tell(child, 1);
+	hear(child);
+	return child;
+}
+
+static void drained(struct xmem_subscription *s, uint64_t first, unsigned int count)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		struct xmem_buffer *b = receive_one(s);
+
+		SAME(stamp_of(b), first + i);
+		SAME(xmem_sequence(b), i);
+		xmem_release(b);
+	}
+	REFUSED(xmem_receive(s, 10 * SECOND), EPIPE);
+	REFUSED(xmem_receive(s, 0), EPIPE);
+	SAME(xmem_subscription_lost(s), 0);
+}
+
+TEST(P3_in_flight_survives_the_publishers_death)
+{
+	struct source source = { .name = new_name(), .count = 4, .first = 10, .buffers = 8 };
+	struct xmem_pool *reader = open_reader(source.name);
+	struct xmem_subscription *s;
+	struct child *child = start_source(&source, reader, &s, 0);
+
+	kill_child(child);
+	EVENTUALLY(stat_of(reader).zombies == 1);
+	/* What it did not publish is gone, what it did is kept. */
+	EVENTUALLY(stat_of(reader).attached == 4);
+	SAME(stat_of(reader).limbo, 4);
+	drained(s, 10, 4);
+	check_quiet(reader, 1);
+	EVENTUALLY(stat_of(reader).attached == 0);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+}
+
+TEST(P3_in_flight_survives_the_publishers_leaving)
+{
+	struct source source = { .name = new_name(), .count = 3, .first = 10, .buffers = 8, .clean = true };
+	struct xmem_pool *reader = open_reader(source.name);
+	struct xmem_subscription *s;
+	struct child *child = start_source(&source, reader, &s, 0);
+
+	tell(child, 1);
+	finish_child(child);
+	drained(s, 10, 3);
+	check_quiet(reader, 1);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+}
+
+TEST(P3_in_flight_goes_with_its_last_subscriber)
+{
+	struct source source = { .name = new_name(), .count = 4, .first = 1, .buffers = 8 };
+	struct xmem_pool *a = open_reader(source.name), *b = open_reader(source.name), *watcher;
+	struct xmem_subscription *sa, *sb;
+	struct child *child = spawn(be_source, &source);
+	int publisher = hear(child);
+
+	watcher = open_reader(source.name);
+	sa = follow(a, publisher, 0);
+	sb = follow(b, publisher, 0);
+	tell(child, 1);
+	hear(child);
+	kill_child(child);
+	EVENTUALLY(stat_of(watcher).zombies == 1);
+	xmem_unsubscribe(sa);
+	SAME(stat_of(watcher).zombies, 1);
+	/* The other one leaves without a word: its client ends. */
+	xmem_pool_close(b);
+	xmem_unsubscribe(sb);
+	check_quiet(watcher, 2);
+	EVENTUALLY(stat_of(watcher).attached == 0);
+	xmem_pool_close(a);
+	xmem_pool_close(watcher);
+}
+
+TEST(P3_held_contents_of_a_dead_publisher_go_with_the_last_hold)
+{
+	struct source source = { .name = new_name(), .count = 2, .first = 1, .buffers = 4 };
+	struct xmem_pool *reader = open_reader(source.name), *other = open_reader(source.name);
+	struct xmem_subscription *s;
+	struct child *child = start_source(&source, reader, &s, 0);
+	struct xmem_buffer *b = receive_one(s), *same;
+
+	kill_child(child);
+	EVENTUALLY(stat_of(reader).zombies == 1);
+	SAME(stamp_of(b), 1);
+	/* P8: whoever knows the token may still have it, though he never mapped it. */
+	same = xmem_get(other, xmem_token(b));
+	CHECK(same);
+	SAME(stamp_of(same), 1);
+	xmem_release(b);
+	xmem_unsubscribe(s);
+	EVENTUALLY(stat_of(reader).attached == 1);
+	SAME(stamp_of(same), 1);
+	xmem_release(same);
+	EVENTUALLY(stat_of(reader).attached == 0);
+	check_quiet(reader, 2);
+	xmem_pool_close(other);
+	xmem_pool_close(reader);
+}
+
+TEST(P8_contents_are_read_after_the_producer_has_died)
+{
+	struct source source = { .name = new_name(), .count = 1, .first = 0x5eed, .buffers = 2 };
+	struct xmem_pool *reader = open_reader(source.name);
+	struct xmem_subscription *s;
+	struct child *child = start_source(&source, reader, &s, 0);
+	struct xmem_buffer *b;
+
+	/* Dead before this process has as much as mapped the payload. */
+	kill_child(child);
+	EVENTUALLY(stat_of(reader).clients == 1);
+	b = xmem_receive(s, 0);
+	CHECK(b);
+	SAME(xmem_size(b), BYTES);
+	SAME(stamp_of(b), 0x5eed);
+	SAME(xmem_metadata(b)->size, BYTES);
+	xmem_unsubscribe(s);
+	SAME(stamp_of(b), 0x5eed);
+	xmem_release(b);
+	EVENTUALLY(stat_of(reader).attached == 0);
+	xmem_pool_close(reader);
+}
+
+TEST(P8_the_pool_lives_as_long_as_a_buffer_of_it)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 2, BYTES), *reader = open_reader(name);
+	struct xmem_buffer *b = publish_and_get(writer, reader, 0xb0b);
+
+	xmem_pool_close(writer);
+	xmem_pool_close(reader);
+	SAME(stamp_of(b), 0xb0b);
+	xmem_release(b);
+	reader = OPEN(name, .flags = XMEM_OPEN_EXCLUSIVE);
+	SAME(stat_of(reader).attached, 0);
+	xmem_pool_close(reader);
+}
+
+TEST(P3_who_waits_for_its_publisher_loses_nothing)
+{
+	struct source source = { .name = new_name(), .buffers = 3, .wait_bound_ns = 60 * SECOND };
+	struct xmem_pool *reader = open_reader(source.name);
+	struct xmem_subscription *s;
+	struct child *child;
+	unsigned int i;
+
+	source.count = scaled(500);
+	child = spawn(be_source, &source);
+	s = follow(reader, (int)hear(child), XMEM_SUBSCRIBE_WAITS);
+	tell(child, 1);
+	for (i = 0; i < source.count; i++) {
+		struct xmem_buffer *b = receive_one(s);
+
+		SAME(xmem_sequence(b), i);
+		SAME(stamp_of(b), i);
+		xmem_release(b);
+	}
+	SAME(xmem_subscription_lost(s), 0);
+	xmem_unsubscribe(s);
+	hear(child);
+	kill_child(child);
+	xmem_pool_close(reader);
+}
+
+TEST(P3_what_is_lost_is_counted)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .ring = 4), *reader = open_reader(name);
+	struct xmem_subscription *s;
+	uint64_t next = 0, i;
+
+	WORKED(xmem_preallocate(writer, 8, BYTES));
+	s = follow(reader, xmem_pool_client(writer), 0);
+	for (i = 0; i < 100; i++)
+		publish_stamp(writer, i);
+	for (i = 0; i < 4; i++) {
+		struct xmem_buffer *b = xmem_receive(s, 0);
+
+		if (!b)
+			break;
+		CHECK(xmem_sequence(b) >= next);
+		SAME(stamp_of(b), xmem_sequence(b));
+		next = xmem_sequence(b) + 1;
+		xmem_release(b);
+	}
+	CHECK(i > 0);			/* the last few are protected */
+	SAME(next, 100);
+	SAME(xmem_subscription_lost(s) + i, 100);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+TEST(P3_a_late_subscriber_gets_what_comes_after)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 8, BYTES), *reader = open_reader(name);
+	struct xmem_subscription *s;
+	struct xmem_buffer *b;
+	unsigned int i;
+
+	for (i = 0; i < 5; i++)
+		publish_stamp(writer, i);
+	s = follow(reader, xmem_pool_client(writer), 0);
+	REFUSED(xmem_receive(s, 0), EAGAIN);
+	publish_stamp(writer, 5);
+	b = receive_one(s);
+	SAME(stamp_of(b), 5);
+	SAME(xmem_sequence(b), 5);
+	SAME(xmem_subscription_lost(s), 0);
+	xmem_release(b);
+	/* And once more, from a later place. */
+	xmem_unsubscribe(s);
+	publish_stamp(writer, 6);
+	s = follow(reader, xmem_pool_client(writer), 0);
+	publish_stamp(writer, 7);
+	b = receive_one(s);
+	SAME(stamp_of(b), 7);
+	xmem_release(b);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+TEST(P3_a_new_publisher_is_not_taken_for_a_dead_one)
+{
+	struct source source = { .name = new_name(), .count = 3, .first = 100, .buffers = 4 };
+	struct xmem_pool *reader = OPEN(source.name, .clients = 3);
+	struct xmem_subscription *old, *young;
+	struct child *child = start_source(&source, reader, &old, 0), *next;
+
+	kill_child(child);
+	EVENTUALLY(stat_of(reader).zombies == 1);
+	/* Its id is not used again while its ring is in flight. */
+	source.first = 200;
+	next = start_source(&source, reader, &young, 0);
+	CHECK(xmem_subscription_publisher(young) != xmem_subscription_publisher(old));
+	drained(old, 100, 3);
+	kill_child(next);
+	drained(young, 200, 3);
+	xmem_unsubscribe(old);
+	xmem_unsubscribe(young);
+	check_quiet(reader, 1);
+	xmem_pool_close(reader);
+}
+
+TEST(P3_rings_of_dead_publishers_are_bounded)
+{
+	struct source source = { .name = new_name(), .count = 2, .first = 1, .buffers = 2 };
+	struct xmem_pool *reader = OPEN(source.name, .clients = 40, .slots = 4096), *watcher = open_reader(source.name);
+	struct xmem_subscription *s[12];
+	unsigned int i;
+
+	for (i = 0; i < 12; i++) {
+		struct child *child = start_source(&source, reader, &s[i], 0);
+
+		kill_child(child);
+		EVENTUALLY(stat_of(watcher).clients == 2);
+		CHECK(stat_of(watcher).zombies <= 8);
+	}
+	SAME(stat_of(watcher).zombies, 8);
+	EVENTUALLY(stat_of(watcher).attached == 16);
+	/* The oldest were given up, and say so; the others are all there. */
+	for (i = 0; i < 4; i++) {
+		REFUSED(xmem_receive(s[i], 0), EPIPE);
+		xmem_unsubscribe(s[i]);
+	}
+	for (; i < 12; i++) {
+		drained(s[i], 1, 2);
+		xmem_unsubscribe(s[i]);
+	}
+	check_quiet(watcher, 2);
+	EVENTUALLY(stat_of(watcher).attached == 0);
+	xmem_pool_close(reader);
+	xmem_pool_close(watcher);
+}

@@ -1,0 +1,510 @@
+// SPDX-License-Identifier: MIT
+/*
+ * P4: a client harms only itself and the readers of what it publishes, and the
+ * half of P9 that is about the stopped: nothing spins on them, waiting for them
+ * is bounded. Clients here write garbage into all that they may write, stand
+ * still at the worst moment, or stop reading.
+ */
+#include <signal.h>
+#include <sys/mman.h>
+
+#include "harness.h"
+
+#define BYTES	4096
+
+/* ---- garbage ---- */
+
+struct vandal {
+	const char *name;
+	uint64_t random;
+	struct xmem_attach attached;
+};
+
+/* Garbage of several kinds: bits, all ones, numbers that look like others' places. */
+static uint64_t garbage(uint64_t *random)
+{
+	uint64_t r = random_next(random);
+
+	switch (r >> 60) {
+	case 0:
+	case 1:		return ~0ULL;
+	case 2:		return r & 0xff;
+	case 3:		return XMEM_ENTRY_VOID | (r & 0xff);
+	case 4:		return 0;
+	case 5:		return 1ULL << (r & 63);
+	}
+	return r;
+}
+
+static void scribble(void *start, size_t bytes, uint64_t *random)
+{
+	uint64_t *word = start;
+	size_t i;
+
+	for (i = 0; i < bytes / 8; i++)
+		if (random_next(random) & 3)
+			__atomic_store_n(&word[i], garbage(random), __ATOMIC_RELAXED);
+}
+
+/* A ring that looks right but for what it says: it is received, and leads anywhere. */
+static void lie(struct raw *raw, const struct xmem_attach *own, uint64_t *random)
+{
+	struct xmem_ring *ring = xm_ring(&raw->map, raw->link.join.client);
+	uint64_t i, tail = raw->map.ring_mask + 1;
+
+	for (i = 0; i < tail; i++) {
+		struct xmem_entry *entry = &ring->entry[i];
+
+		xm_store(&entry->token, garbage(random) << 16 |
+			 (i & 4 ? random_next(random) % raw->map.slots : own->slot[i % own->count]));
+		xm_store(&entry->sequence, garbage(random));
+		xm_store(&entry->offset, i & 1 ? garbage(random) : random_next(random) % 8192);
+		xm_store(&entry->length, i & 2 ? garbage(random) : random_next(random) % 8192);
+		xm_store_release(&entry->position, i + 1);
+	}
+	xm_store_release(&ring->tail, tail);
+}
+
+/* All that a client may write, over and over. */
+static void vandalize(void *argument)
+{
+	struct vandal *vandal = argument;
+	struct raw raw;
+	struct xmem_pool_header *pool;
+	void *area, *group;
+	uint32_t g;
+
+	raw_start(&raw, vandal->name, XMEM_ROLE_WRITER);
+	pool = raw.map.pool;
+	SAME(raw_attach(&raw, new_memfd(64 * 4096, GOOD_SEALS), 64, &vandal->attached), 0);
+	g = vandal->attached.slot[0] / XMEM_GROUP_SLOTS;
+	SAME(raw.link.backend->map_group(&raw.link, g), 0);
+	area = raw.map.area[raw.link.join.client];
+	group = raw.map.group[g];
+	tell_parent(raw.link.join.client);
+	hear_parent();
+	lie(&raw, &vandal->attached, &vandal->random);
+	tell_parent(1);
+	hear_parent();
+	for (;;) {
+		scribble(area, pool->area_stride, &vandal->random);
+		scribble(group, sizeof(struct xmem_group), &vandal->random);
+		tell_parent(1);
+	}
+}
+
+/* A few hand-overs between two that have nothing to do with the vandal. */
+static void honest_work(struct xmem_pool *writer, struct xmem_subscription *s, unsigned int count)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		struct xmem_buffer *b;
+
+		publish_stamp(writer, i);
+		b = receive_one(s);
+		SAME(stamp_of(b), i);
+		xmem_release(b);
+	}
+}
+
+/*
+ * Its own hold counts are garbage too, so it keeps slots busy as if it held them,
+ * anybody's: that may cost the others buffers until it ends, and nothing else.
+ */
+TEST_WITHIN(P4_garbage_in_all_that_a_client_may_write, 60)
+{
+	struct vandal vandal = { .name = new_name(), .random = seed() };
+	struct xmem_pool *writer = OPEN(vandal.name, .flags = XMEM_OPEN_WRITER, .slots = 256, .clients = 8);
+	struct xmem_pool *reader = open_reader(vandal.name);
+	struct xmem_subscription *s, *of_garbage;
+	struct child *child;
+	unsigned int i, received = 0;
+
+	WORKED(xmem_preallocate(writer, 4, BYTES));
+	s = follow(reader, xmem_pool_client(writer), 0);
+	child = spawn(vandalize, &vandal);
+	of_garbage = follow(reader, (int)hear(child), 0);
+	honest_work(writer, s, 20);
+	tell(child, 1);
+	hear(child);
+	for (i = 0; i < 100; i++) {
+		struct xmem_buffer *b = xmem_receive(of_garbage, 0);
+
+		if (i == 50)
+			tell(child, 1);
+		if (i >= 50)
+			hear(child);
+		received += b != NULL;
+		if (b) {
+			/* Whatever it is, it can be looked at. */
+			xmem_metadata(b);
+			xmem_data(b);
+			xmem_release(b);
+		}
+		/* Walks of others end, whatever holds it claims: they find a buffer or they do not. */
+		xmem_release(xmem_acquire(writer, BYTES, 0));
+		xmem_get(reader, random_next(&vandal.random));
+		stat_of(reader);
+	}
+	kill_child(child);
+	EVENTUALLY(stat_of(writer).clients == 2);
+	/* Its ring is garbage, and yet it ends. */
+	for (i = 0; i < 10000; i++) {
+		struct xmem_buffer *b = xmem_receive(of_garbage, 0);
+
+		if (!b && xmem_peek_last_error(NULL) == -EPIPE)
+			break;
+		xmem_release(b);
+	}
+	CHECK(i < 10000);
+	xmem_unsubscribe(of_garbage);
+	honest_work(writer, s, 20);
+	xmem_unsubscribe(s);
+	check_quiet(writer, 2);
+	SAME(stat_of(writer).attached, 4);
+	printf("    %u pieces of garbage received\n", received);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+TEST(P4_garbage_holds_end_with_their_client)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 4, BYTES);
+	struct raw raw;
+	uint32_t slot, i;
+
+	for (i = 0; i < 4; i++)
+		publish_stamp(writer, i);
+	raw_start(&raw, name, XMEM_ROLE_READER);
+	for (slot = 0; slot < raw.map.slots; slot++)
+		xm_store(xm_hold(&raw.map, raw.link.join.client, slot), ~0u);
+	/* Busy, all but what was reclaimed before; the error says so, and nothing hangs. */
+	for (i = 0; i < 8; i++) {
+		struct xmem_buffer *b = xmem_acquire(writer, BYTES, 20 * MS);
+
+		if (!b) {
+			SAME(xmem_peek_last_error(NULL), -ETIMEDOUT);
+			break;
+		}
+		WORKED(xmem_publish(b, NULL, NULL));
+	}
+	CHECK(i < 8);
+	raw_close(&raw);
+	check_quiet(writer, 1);
+	for (i = 0; i < 8; i++)
+		publish_stamp(writer, i);
+	xmem_pool_close(writer);
+}
+
+TEST(P4_settling_is_for_holders_alone)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 1, BYTES);
+	struct xmem_buffer *kept;
+	uint64_t token = publish_kept(writer, 1, &kept);
+	struct xmem_slot request = {
+		.size = sizeof(request), .slot = xm_token_slot(token), .generation = xm_generation(token),
+	};
+	struct raw raw;
+
+	raw_start(&raw, name, XMEM_ROLE_READER);
+	SAME(raw_request(&raw, XMEM_IOC_SETTLE, &request), -EPERM);
+	SAME(xm_get(&raw.map, raw.link.join.client, token), 0);
+	/* It is LIVE: nothing is to be settled. */
+	SAME(raw_request(&raw, XMEM_IOC_SETTLE, &request), -EAGAIN);
+	xm_put(&raw.map, raw.link.join.client, xm_token_slot(token));
+	SAME(raw_request(&raw, XMEM_IOC_SETTLE, &request), -EPERM);
+	raw_close(&raw);
+	xmem_release(kept);
+	xmem_pool_close(writer);
+}
+
+TEST(P4_a_put_without_a_hold_changes_nothing)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 1, BYTES);
+	struct xmem_buffer *kept;
+	uint32_t slot = xm_token_slot(publish_kept(writer, 1, &kept)), me;
+	struct raw raw;
+
+	raw_start(&raw, name, XMEM_ROLE_READER);
+	me = raw.link.join.client;
+	xm_put(&raw.map, me, slot);
+	xm_put(&raw.map, me, slot);
+	SAME(xm_load(xm_hold(&raw.map, me, slot)) & XM_HOLD_COUNT, 0);
+	xmem_release(kept);
+	publish_stamp(writer, 2);
+	raw_close(&raw);
+	xmem_pool_close(writer);
+}
+
+TEST(P4_wakes_by_strangers_are_harmless)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 2, BYTES);
+	struct raw raw;
+	unsigned int kind, i;
+
+	raw_start(&raw, name, XMEM_ROLE_READER);
+	for (kind = XMEM_SLEEP_CLIENTS; kind <= XMEM_SLEEP_SLOTS; kind++) {
+		struct xmem_sleep request = {
+			.size = sizeof(request), .kind = kind,
+			.client = kind == XMEM_SLEEP_CLIENTS ? 0 : xmem_pool_client(writer),
+		};
+
+		for (i = 0; i < 100; i++)
+			SAME(raw_request(&raw, XMEM_IOC_WAKE, &request), 0);
+	}
+	publish_stamp(writer, 1);
+	raw_close(&raw);
+	xmem_pool_close(writer);
+}
+
+/* ---- the stopped ---- */
+
+struct slow {
+	const char *name;
+	int publisher;
+	uint32_t flags;
+	int step;
+};
+
+static void read_for_ever(void *argument)
+{
+	struct slow *slow = argument;
+	struct xmem_pool *pool = open_reader(slow->name);
+	struct xmem_subscription *s = follow(pool, slow->publisher, slow->flags);
+
+	tell_parent(1);
+	hear_parent();
+	for (;;)
+		xmem_release(receive_one(s));
+}
+
+static void pipeline_goes_on(uint32_t flags)
+{
+	struct slow slow = { .name = new_name(), .flags = flags };
+	struct xmem_pool *writer = OPEN(slow.name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = SECOND);
+	struct xmem_pool *reader = open_reader(slow.name);
+	struct xmem_subscription *s;
+	struct child *child;
+	int64_t start, longest = 0;
+	unsigned int i, lapses = 0;
+
+	WORKED(xmem_preallocate(writer, 8, BYTES));
+	slow.publisher = xmem_pool_client(writer);
+	s = follow(reader, slow.publisher, 0);
+	child = spawn(read_for_ever, &slow);
+	hear(child);
+	stop_child(child);
+	for (i = 0; i < 60; i++) {
+		start = now_ns();
+		publish_stamp(writer, i);
+		start = now_ns() - start;
+		longest = start > longest ? start : longest;
+		lapses += start > 500 * MS;
+		xmem_release(receive_one(s));
+	}
+	/* Waited for once, within the bound, and then no more while it does not move. */
+	if (flags) {
+		CHECK(longest >= 900 * MS);
+		SAME(lapses, 1);
+	} else {
+		CHECK(!lapses);
+	}
+	continue_child(child);
+	tell(child, 1);
+	/* It goes on, and when it has caught up it is waited for again. */
+	for (i = 0; i < 60; i++) {
+		publish_stamp(writer, i);
+		xmem_release(receive_one(s));
+	}
+	kill_child(child);
+	xmem_unsubscribe(s);
+	check_quiet(writer, 2);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+TEST(P9_a_stopped_subscriber_that_may_lose_costs_nothing)
+{
+	pipeline_goes_on(0);
+}
+
+TEST(P9_a_stopped_subscriber_is_waited_for_within_the_bound)
+{
+	pipeline_goes_on(XMEM_SUBSCRIBE_WAITS);
+}
+
+static void stop_in_mid_walk(void *argument)
+{
+	struct slow *slow = argument;
+	struct xmem_pool *pool = open_writer(slow->name, 1, BYTES);
+	struct xmem_buffer *kept;
+
+	tell_parent(publish_kept(pool, 42, &kept));
+	hear_parent();
+	xmem_release(kept);
+	at_step(slow->step, 0, STEP_STOP, NULL);
+	tell_parent(xmem_acquire(pool, BYTES, 0) != NULL);
+	hear_parent();
+}
+
+TEST(P9_owner_stopped_in_mid_walk_and_getters_go_on)
+{
+	static const int steps[] = {
+		XM_STEP_WALK_SCANNING, XM_STEP_WALK_CURSORS, XM_STEP_WALK_VOID, XM_STEP_WALK_HOLDS,
+	};
+	unsigned int i;
+
+	steps_only();
+	for (i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+		struct slow slow = { .name = new_name(), .step = steps[i] };
+		struct xmem_pool *reader = open_reader(slow.name);
+		struct child *child = spawn(stop_in_mid_walk, &slow);
+		uint64_t token = hear(child);
+		struct xmem_buffer *b;
+		int64_t start;
+
+		tell(child, 1);
+		wait_stopped(child);
+		start = now_ns();
+		b = xmem_get(reader, token);
+		CHECK(b);
+		CHECK(now_ns() - start < 5 * SECOND);
+		SAME(stamp_of(b), 42);
+		/* When it goes on its walk must find that it has failed. */
+		continue_child(child);
+		SAME(hear(child), 0);
+		SAME(stamp_of(b), 42);
+		tell(child, 1);
+		finish_child(child);
+		SAME(stamp_of(b), 42);
+		xmem_release(b);
+		check_quiet(reader, 1);
+		xmem_pool_close(reader);
+	}
+}
+
+static void stop_in_publish(void *argument)
+{
+	struct slow *slow = argument;
+	struct xmem_pool *pool = open_writer(slow->name, 4, BYTES);
+
+	tell_parent(xmem_pool_client(pool));
+	hear_parent();
+	publish_stamp(pool, 0);
+	at_step(slow->step, 0, STEP_STOP, NULL);
+	publish_stamp(pool, 1);
+	hear_parent();
+}
+
+TEST(P9_publisher_stopped_in_mid_publish_and_subscribers_go_on)
+{
+	int step;
+
+	steps_only();
+	for (step = XM_STEP_PUBLISH_POSITION; step <= XM_STEP_PUBLISH_TAIL; step++) {
+		struct slow slow = { .name = new_name(), .step = step };
+		struct xmem_pool *reader = open_reader(slow.name);
+		struct child *child = spawn(stop_in_publish, &slow);
+		struct xmem_subscription *s = follow(reader, (int)hear(child), 0);
+		struct xmem_buffer *b;
+		bool complete = step >= XM_STEP_PUBLISH_ENTRY;
+
+		tell(child, 1);
+		wait_stopped(child);
+		b = receive_one(s);
+		SAME(stamp_of(b), 0);
+		xmem_release(b);
+		b = xmem_receive(s, complete ? 10 * SECOND : 20 * MS);
+		SAME(b != NULL, complete);
+		if (b)
+			SAME(stamp_of(b), 1);
+		else
+			SAME(xmem_peek_last_error(NULL), -ETIMEDOUT);
+		xmem_release(b);
+		continue_child(child);
+		if (!complete) {
+			b = receive_one(s);
+			SAME(stamp_of(b), 1);
+			xmem_release(b);
+		}
+		kill_child(child);
+		REFUSED(xmem_receive(s, 10 * SECOND), EPIPE);
+		xmem_unsubscribe(s);
+		check_quiet(reader, 1);
+		xmem_pool_close(reader);
+	}
+}
+
+static void stop_overwriting(void *argument)
+{
+	struct slow *slow = argument;
+	struct xmem_pool *pool = OPEN(slow->name, .flags = XMEM_OPEN_WRITER);
+	unsigned int i;
+
+	WORKED(xmem_preallocate(pool, 12, BYTES));
+	tell_parent(xmem_pool_client(pool));
+	hear_parent();
+	at_step(slow->step, 4, STEP_STOP, NULL);
+	for (i = 0; i < 5; i++)
+		publish_stamp(pool, i);
+	hear_parent();
+}
+
+/* The entry at which a slow subscriber stands is open, and stays so: what comes after it is there. */
+TEST(P9_publisher_stopped_while_it_overwrites_and_subscribers_go_on)
+{
+	int step;
+
+	steps_only();
+	for (step = XM_STEP_PUBLISH_OPEN; step <= XM_STEP_PUBLISH_FIELDS; step++) {
+		struct slow slow = { .name = new_name(), .step = step };
+		struct xmem_pool *reader = OPEN(slow.name, .ring = 4);
+		struct child *child = spawn(stop_overwriting, &slow);
+		struct xmem_subscription *s = follow(reader, (int)hear(child), 0);
+		unsigned int i;
+
+		tell(child, 1);
+		wait_stopped(child);
+		for (i = 1; i <= 4; i++) {
+			struct xmem_buffer *b;
+
+			if (i == 4)
+				continue_child(child);
+			b = receive_one(s);
+			SAME(stamp_of(b), i);
+			xmem_release(b);
+		}
+		SAME(xmem_subscription_lost(s), 1);
+		kill_child(child);
+		xmem_unsubscribe(s);
+		check_quiet(reader, 1);
+		xmem_pool_close(reader);
+	}
+}
+
+TEST(P9_a_client_stopped_before_it_is_killed_holds_nothing)
+{
+	struct slow slow = { .name = new_name(), .flags = XMEM_SUBSCRIBE_WAITS };
+	struct xmem_pool *writer = OPEN(slow.name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 60 * SECOND);
+	struct child *child;
+	unsigned int i;
+
+	WORKED(xmem_preallocate(writer, 2, BYTES));
+	slow.publisher = xmem_pool_client(writer);
+	child = spawn(read_for_ever, &slow);
+	hear(child);
+	stop_child(child);
+	publish_stamp(writer, 0);
+	publish_stamp(writer, 1);
+	REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);
+	kill_child(child);
+	for (i = 0; i < 4; i++)
+		publish_stamp(writer, i);
+	check_quiet(writer, 1);
+	xmem_pool_close(writer);
+}

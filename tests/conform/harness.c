@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The harness: registration, verdicts, child processes, steps. What it knows of
+ * pools and of the host is in pools.c.
+ */
+#include <check.h>
+#include <dirent.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "harness.h"
+
+/* ---- registration ---- */
+
+static struct test *tests;
+
+void add_test(struct test *test)
+{
+	struct test **place = &tests;
+
+	/* By file, then name: the order of constructors means nothing. */
+	while (*place && (strcmp((*place)->file, test->file) < 0 ||
+			  (!strcmp((*place)->file, test->file) && strcmp((*place)->name, test->name) < 0)))
+		place = &(*place)->next;
+	test->next = *place;
+	*place = test;
+}
+
+struct test *first_test(void)
+{
+	return tests;
+}
+
+/* ---- verdicts ---- */
+
+static pid_t test_process;
+static struct outcome *current;
+static jmp_buf leave_test;
+
+void fail_at(const char *file, int line, const char *format, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	if (getpid() == test_process) {
+		printf("    FAILED at %s:%d: %s\n", file, line, text);
+		fflush(stdout);
+		_ck_assert_failed(file, line, "Failed", "%s", text);
+	}
+	fprintf(stderr, "child %d: %s:%d: %s\n", getpid(), file, line, text);
+	_exit(1);
+}
+
+void skip(const char *format, ...)
+{
+	va_list ap;
+
+	if (getpid() != test_process)
+		FAIL("skip in a child");
+	va_start(ap, format);
+	vsnprintf(current->why, sizeof(current->why), format, ap);
+	va_end(ap);
+	current->skipped = true;
+	longjmp(leave_test, 1);
+}
+
+int64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * SECOND + t.tv_nsec;
+}
+
+int64_t patience_ns(void)
+{
+	return 10 * SECOND;
+}
+
+void look_again_soon(void)
+{
+	poll(NULL, 0, 1);
+}
+
+unsigned int scaled(unsigned int count)
+{
+	const char *given = getenv("XMEM_TEST_SCALE");
+	unsigned long scale = given && *given ? strtoul(given, NULL, 10) : in_vm() ? 15 : 100;
+	unsigned long n = count * scale / 100;
+
+	return n ? n : 1;
+}
+
+uint64_t seed(void)
+{
+	static uint64_t value;
+	const char *given = getenv("XMEM_TEST_SEED");
+
+	if (!value) {
+		if (given)
+			value = strtoull(given, NULL, 0);
+		else
+			CHECK(getrandom(&value, sizeof(value), 0) == sizeof(value));
+		value |= 1;
+		printf("    XMEM_TEST_SEED=0x%llx\n", (unsigned long long)value);
+	}
+	return value;
+}
+
+uint64_t random_next(uint64_t *state)
+{
+	/* xorshift64: never 0 from a state that is not */
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+unsigned int open_files(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	CHECK(folder);
+	while (readdir(folder))
+		n++;
+	closedir(folder);
+	return n;
+}
+
+static sigjmp_buf trap;
+
+static void spring(int signal)
+{
+	siglongjmp(trap, signal);
+}
+
+int touch(volatile uint32_t *word, bool store)
+{
+	struct sigaction action = { .sa_handler = spring }, old[2];
+	int signal;
+
+	sigaction(SIGBUS, &action, &old[0]);
+	sigaction(SIGSEGV, &action, &old[1]);
+	signal = sigsetjmp(trap, 1);
+	if (!signal) {
+		if (store)
+			*word = 0xbad;
+		else
+			(void)*word;
+	}
+	sigaction(SIGBUS, &old[0], NULL);
+	sigaction(SIGSEGV, &old[1], NULL);
+	return signal;
+}
+
+/* ---- children ---- */
+
+#define MAX_CHILDREN	128
+
+static struct child children[MAX_CHILDREN];
+static unsigned int child_count;
+static int link_to_parent = -1;
+
+/* A place in children[]: one whose process has been reaped, or a new one. */
+static struct child *new_child(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < child_count; i++) {
+		if (!children[i].pid) {
+			close(children[i].link);
+			return &children[i];
+		}
+	}
+	CHECK(child_count < MAX_CHILDREN);
+	return &children[child_count++];
+}
+
+struct child *spawn(void (*body)(void *argument), void *argument)
+{
+	struct child *child = new_child();
+	pid_t parent = getpid();
+	int pair[2];
+
+	child->link = -1;
+	CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
+	fflush(NULL);
+	child->pid = fork();
+	CHECK(child->pid >= 0);
+	if (!child->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(1);
+		for (unsigned int i = 0; i < child_count; i++)
+			close(children[i].link);
+		child_count = 0;
+		close(pair[0]);
+		if (link_to_parent >= 0)
+			close(link_to_parent);
+		link_to_parent = pair[1];
+		body(argument);
+		_exit(0);
+	}
+	close(pair[1]);
+	child->link = pair[0];
+	return child;
+}
+
+int parent_link(void)
+{
+	return link_to_parent;
+}
+
+static void send_word(int link, uint64_t what)
+{
+	CHECK(send(link, &what, sizeof(what), MSG_NOSIGNAL) == sizeof(what));
+}
+
+static uint64_t receive_word(int link, pid_t who)
+{
+	uint64_t what;
+	ssize_t got;
+
+	do
+		got = recv(link, &what, sizeof(what), 0);
+	while (got < 0 && errno == EINTR);
+	if (got != sizeof(what))
+		FAIL("process %d has ended and said nothing", who);
+	return what;
+}
+
+void tell_parent(uint64_t what)
+{
+	send_word(link_to_parent, what);
+}
+
+uint64_t hear_parent(void)
+{
+	return receive_word(link_to_parent, getppid());
+}
+
+void tell(struct child *child, uint64_t what)
+{
+	send_word(child->link, what);
+}
+
+uint64_t hear(struct child *child)
+{
+	return receive_word(child->link, child->pid);
+}
+
+void send_file(int link, int file)
+{
+	union { struct cmsghdr head; char space[CMSG_SPACE(sizeof(int))]; } control = { 0 };
+	struct iovec io = { "f", 1 };
+	struct msghdr message = {
+		.msg_iov = &io, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control),
+	};
+
+	control.head.cmsg_level = SOL_SOCKET;
+	control.head.cmsg_type = SCM_RIGHTS;
+	control.head.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&control.head), &file, sizeof(file));
+	CHECK(sendmsg(link, &message, MSG_NOSIGNAL) == 1);
+}
+
+int receive_file(int link)
+{
+	union { struct cmsghdr head; char space[CMSG_SPACE(sizeof(int))]; } control = { 0 };
+	char byte;
+	struct iovec io = { &byte, 1 };
+	struct msghdr message = {
+		.msg_iov = &io, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control),
+	};
+	int file;
+
+	CHECK(recvmsg(link, &message, MSG_CMSG_CLOEXEC) == 1);
+	CHECK(control.head.cmsg_type == SCM_RIGHTS && control.head.cmsg_len == CMSG_LEN(sizeof(int)));
+	memcpy(&file, CMSG_DATA(&control.head), sizeof(file));
+	return file;
+}
+
+static int reap(struct child *child)
+{
+	int status;
+	pid_t got;
+
+	CHECK(child->pid > 0);
+	do
+		got = waitpid(child->pid, &status, 0);
+	while (got < 0 && errno == EINTR);
+	SAME(got, child->pid);
+	child->pid = 0;
+	return status;
+}
+
+void died_of_kill(struct child *child)
+{
+	int status = reap(child);
+
+	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+		FAIL("the child was to be killed, and ended with status 0x%x", status);
+}
+
+void kill_child(struct child *child)
+{
+	CHECK(!kill(child->pid, SIGKILL));
+	died_of_kill(child);
+}
+
+void finish_child(struct child *child)
+{
+	int status = reap(child);
+
+	if (status)
+		FAIL("the child failed: status 0x%x", status);
+}
+
+void wait_stopped(struct child *child)
+{
+	int status;
+
+	SAME(waitpid(child->pid, &status, WUNTRACED), child->pid);
+	if (!WIFSTOPPED(status)) {
+		child->pid = 0;
+		FAIL("the child was to stop, and ended with status 0x%x", status);
+	}
+}
+
+void stop_child(struct child *child)
+{
+	CHECK(!kill(child->pid, SIGSTOP));
+	wait_stopped(child);
+}
+
+void continue_child(struct child *child)
+{
+	CHECK(!kill(child->pid, SIGCONT));
+}
+
+static void end_children(void)
+{
+	for (unsigned int i = 0; i < child_count; i++) {
+		if (children[i].pid > 0) {
+			kill(children[i].pid, SIGKILL);
+			waitpid(children[i].pid, NULL, 0);
+		}
+		close(children[i].link);
+	}
+	child_count = 0;
+}
+
+/* ---- steps ---- */
+
+/* Set before the steps are reached; counted by whatever thread reaches one. */
+static struct {
+	int step;
+	enum at_step what;
+	void (*call)(int step);
+	unsigned int left;		/* atomic */
+	unsigned int seen;		/* atomic */
+} plan;
+
+void at_step(int step, unsigned int after, enum at_step what, void (*call)(int step))
+{
+	plan.step = step;
+	plan.call = call;
+	plan.seen = 0;
+	plan.left = after + 1;
+	plan.what = what;
+}
+
+void no_step(void)
+{
+	plan.what = 0;
+}
+
+unsigned int steps_seen(void)
+{
+	return plan.seen;
+}
+
+#ifdef XMEM_STEPS
+void xm_step(int step)
+{
+	if (__builtin_expect(!plan.what || (plan.step != ANY_STEP && plan.step != step), 1))
+		return;
+	__atomic_add_fetch(&plan.seen, 1, __ATOMIC_RELAXED);
+	if (__atomic_fetch_sub(&plan.left, 1, __ATOMIC_RELAXED) != 1)
+		return;
+	switch (plan.what) {
+	case STEP_KILL:
+		kill(getpid(), SIGKILL);
+		break;
+	case STEP_STOP:
+		raise(SIGSTOP);
+		break;
+	case STEP_CALL:
+		plan.what = 0;		/* what is called may reach the step itself */
+		plan.call(step);
+		break;
+	}
+}
+#endif
+
+void steps_only(void)
+{
+#ifndef XMEM_STEPS
+	skip("the library has no steps in this flavour");
+#endif
+}
+
+const char *step_name(int step)
+{
+	static const char *const name[XM_STEPS] = {
+		[XM_STEP_GET_HELD] = "GET_HELD", [XM_STEP_GET_DONE] = "GET_DONE",
+		[XM_STEP_PUT_BEFORE] = "PUT_BEFORE", [XM_STEP_PUT_DROPPED] = "PUT_DROPPED",
+		[XM_STEP_TAKE_WRITING] = "TAKE_WRITING", [XM_STEP_WALK_SCANNING] = "WALK_SCANNING",
+		[XM_STEP_WALK_CURSORS] = "WALK_CURSORS", [XM_STEP_WALK_VOID] = "WALK_VOID",
+		[XM_STEP_WALK_HOLDS] = "WALK_HOLDS", [XM_STEP_PUBLISH_POSITION] = "PUBLISH_POSITION",
+		[XM_STEP_PUBLISH_LIVE] = "PUBLISH_LIVE", [XM_STEP_PUBLISH_OPEN] = "PUBLISH_OPEN",
+		[XM_STEP_PUBLISH_FIELDS] = "PUBLISH_FIELDS", [XM_STEP_PUBLISH_ENTRY] = "PUBLISH_ENTRY",
+		[XM_STEP_PUBLISH_TAIL] = "PUBLISH_TAIL", [XM_STEP_RECEIVE_READ] = "RECEIVE_READ",
+		[XM_STEP_RECEIVE_HELD] = "RECEIVE_HELD", [XM_STEP_RECEIVE_VALID] = "RECEIVE_VALID",
+		[XM_STEP_RECEIVE_CURSOR] = "RECEIVE_CURSOR",
+	};
+
+	return step >= 0 && step < XM_STEPS && name[step] ? name[step] : "a step without a name";
+}
+
+/* ---- one test ---- */
+
+void run_test(struct test *test, struct outcome *outcome)
+{
+	unsigned int files = open_files();
+	int64_t start = now_ns();
+
+	test_process = getpid();
+	current = outcome;
+	outcome->ran = true;
+	printf("  %s\n", test->name);
+	fflush(stdout);
+	if (!setjmp(leave_test))
+		test->run();
+	no_step();
+	end_children();
+	if (outcome->skipped)
+		return;
+	if (open_files() != files)
+		FAIL("%u descriptors at the end, %u at the beginning", open_files(), files);
+	if (now_ns() - start > SECOND)
+		printf("    %.1f s\n", (double)(now_ns() - start) / SECOND);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What every conformance test uses: its registration, child processes, the
+ * places where a process can be killed or stopped, and checks of a pool.
+ *
+ * One binary runs on both hosts; XMEM_BACKEND says which. A test's name begins
+ * with the promise that it proves (docs/design.md, "Promises"). Each test runs
+ * in a process of its own and uses pools of its own; its children are killed
+ * and its descriptors counted when it ends. No scenario is in here.
+ */
+#ifndef XMEM_CONFORM_HARNESS_H
+#define XMEM_CONFORM_HARNESS_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "../../lib/backend.h"
+#include "xmem.h"
+
+#define MS	1000000LL
+#define SECOND	1000000000LL
+
+/* ---- registration ---- */
+
+struct test {
+	const char *name;
+	void (*run)(void);
+	const char *file;
+	int seconds;			/* limit, before scaling */
+	struct test *next;
+};
+void add_test(struct test *test);
+
+#define TEST_WITHIN(name_, seconds_) \
+	static void name_(void); \
+	static struct test test_##name_ = { #name_, name_, __FILE__, seconds_, NULL }; \
+	__attribute__((constructor)) static void add_##name_(void) { add_test(&test_##name_); } \
+	static void name_(void)
+#define TEST(name_)	TEST_WITHIN(name_, 20)
+
+/* ---- verdicts; in a child they end the child, and reaping it fails the test ---- */
+
+void fail_at(const char *file, int line, const char *format, ...)
+	__attribute__((noreturn, format(printf, 3, 4)));
+void skip(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+
+#define FAIL(...)	fail_at(__FILE__, __LINE__, __VA_ARGS__)
+#define CHECK(cond)	do { if (!(cond)) FAIL("%s", #cond); } while (0)
+#define SAME(got, want) do { \
+	long long got_ = (long long)(got), want_ = (long long)(want); \
+	if (got_ != want_) \
+		FAIL("%s is %lld (0x%llx), not %s = %lld", #got, got_, got_, #want, want_); \
+} while (0)
+/* A call that must fail with this errno, and whose thread's error says the same. */
+#define REFUSED(handle, error) do { \
+	if (handle) \
+		FAIL("%s succeeded", #handle); \
+	SAME(xmem_peek_last_error(NULL), -(error)); \
+} while (0)
+#define WORKED(call) do { \
+	const char *why_ = ""; \
+	int err_ = (call); \
+	if (err_ < 0) { \
+		xmem_peek_last_error(&why_); \
+		FAIL("%s: %s (%s)", #call, strerror(-err_), why_); \
+	} \
+} while (0)
+
+/*
+ * Wait until @cond. Nothing announces what the pages of other processes will
+ * show, hence the repeated looks: they end at a deadline, and no test takes it
+ * that something has happened because time has passed.
+ */
+#define EVENTUALLY(cond) do { \
+	int64_t end_ = now_ns() + patience_ns(); \
+	while (!(cond)) { \
+		if (now_ns() > end_) \
+			FAIL("never: %s", #cond); \
+		look_again_soon(); \
+	} \
+} while (0)
+int64_t now_ns(void);
+int64_t patience_ns(void);
+void look_again_soon(void);
+
+/* Work of loops: XMEM_TEST_SCALE percent of @count (100; in the virtual machine 15), at least 1. */
+unsigned int scaled(unsigned int count);
+/* For random tests: XMEM_TEST_SEED or a new one, printed by the first call. */
+uint64_t seed(void);
+uint64_t random_next(uint64_t *state);
+
+/* ---- what is being tested ---- */
+
+bool on_kernel(void);
+bool in_vm(void);			/* alone on its machine: system settings may be changed */
+void kernel_only(const char *why);	/* else skip */
+void daemon_only(const char *why);
+void steps_only(void);			/* skip in a flavour without XMEM_STEPS */
+const struct xmem_backend *host_backend(void);
+
+/* ---- children ---- */
+
+struct child {
+	pid_t pid;
+	int link;			/* to the child; in the child: to its parent */
+};
+
+/*
+ * Run @body in a forked process. Its parent's death is its own. The struct of
+ * a child that has been reaped is used again by the next.
+ */
+struct child *spawn(void (*body)(void *argument), void *argument);
+/* In the child, to the test; in the test, to a child. */
+void tell_parent(uint64_t what);
+uint64_t hear_parent(void);
+void tell(struct child *child, uint64_t what);
+uint64_t hear(struct child *child);
+/* Pass a descriptor along. */
+void send_file(int link, int file);
+int receive_file(int link);
+int parent_link(void);
+/* SIGKILL and reap; fails if it was dead already. */
+void kill_child(struct child *child);
+/* It must end by itself with status 0, or by SIGKILL. */
+void finish_child(struct child *child);
+void died_of_kill(struct child *child);
+void stop_child(struct child *child);		/* SIGSTOP, and wait until it stands */
+void wait_stopped(struct child *child);
+void continue_child(struct child *child);
+
+/* ---- steps of the protocol ---- */
+
+enum at_step { STEP_KILL = 1, STEP_STOP, STEP_CALL };
+#define ANY_STEP	(-1)
+
+/* In this process: the next @after + 1st time that @step is reached, do that. */
+void at_step(int step, unsigned int after, enum at_step what, void (*call)(int step));
+void no_step(void);
+unsigned int steps_seen(void);			/* since at_step */
+const char *step_name(int step);
+
+/* ---- pools ---- */
+
+/* A new name, of this test alone. */
+const char *new_name(void);
+
+struct setup {
+	uint32_t flags, slots, clients, ring;
+	int64_t wait_bound_ns;
+	const char *label;
+};
+struct xmem_pool *open_with(const char *name, const struct setup *setup);
+#define OPEN(name, ...)	open_with(name, &(struct setup){ __VA_ARGS__ })
+struct xmem_pool *open_reader(const char *name);
+struct xmem_pool *open_writer(const char *name, unsigned int buffers, size_t bytes);
+struct xmem_subscription *follow(struct xmem_pool *pool, int publisher, uint32_t flags);
+
+/* Poisoned before the call. */
+struct xmem_pool_stat stat_of(struct xmem_pool *pool);
+/* Nobody but @clients clients is left, nothing is held, no dead client's contents or ring. */
+void check_quiet(struct xmem_pool *pool, unsigned int clients);
+
+/* Acquire, fill with @stamp, publish; the token. Fails the test if it cannot. */
+uint64_t publish_stamp(struct xmem_pool *pool, uint64_t stamp);
+/*
+ * The same, and keep the handle: what nobody holds and no subscriber has still
+ * to receive may be reclaimed at once, so a token is passed on only while held.
+ */
+uint64_t publish_kept(struct xmem_pool *pool, uint64_t stamp, struct xmem_buffer **ret_kept);
+/* Published by @pool, held by @reader and by nobody else. */
+struct xmem_buffer *publish_and_get(struct xmem_pool *pool, struct xmem_pool *reader, uint64_t stamp);
+/* Receive one and check that all of it bears one stamp: that. */
+struct xmem_buffer *receive_one(struct xmem_subscription *subscription);
+uint64_t stamp_of(struct xmem_buffer *buffer);
+void fill(struct xmem_buffer *buffer, uint64_t stamp);
+
+/* ---- the host itself, past the library ---- */
+
+struct raw {
+	struct xmem_link link;
+	struct xm_map map;
+	bool mapped;
+};
+void raw_open(struct raw *raw);
+int raw_join(struct raw *raw, const char *name, uint32_t role, uint32_t flags);
+/* All of it, joined and mapped, or the test fails. */
+void raw_start(struct raw *raw, const char *name, uint32_t role);
+int raw_request(struct raw *raw, unsigned int request, void *argument);
+void raw_close(struct raw *raw);
+
+/* A memfd of @bytes, allocated, with @seals. */
+int new_memfd(size_t bytes, unsigned int seals);
+#define GOOD_SEALS	(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
+/* Attach @count slots of 4096 bytes of @file: 0 or -errno; *ret_request may be NULL. */
+int raw_attach(struct raw *raw, int file, unsigned int count, struct xmem_attach *ret_request);
+
+/* Load from there, or store garbage: the signal that it ended in, 0 if it went well. */
+int touch(volatile uint32_t *word, bool store);
+
+/* Open descriptors of this process. */
+unsigned int open_files(void);
+
+/* ---- used by main.c alone ---- */
+
+struct outcome {
+	bool ran, skipped;
+	char why[256];
+};
+struct test *first_test(void);
+void run_test(struct test *test, struct outcome *outcome);
+
+#endif

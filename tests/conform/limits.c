@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT
+/*
+ * P10: running out of something is an error that names it, what ran out comes
+ * back when its owners go, and nothing is left behind by what was refused. And
+ * many of each: subscribers, publishers, pools.
+ */
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "harness.h"
+
+#define BYTES	4096
+
+TEST(P10_a_full_client_table_is_EUSERS)
+{
+	const char *name = new_name(), *why;
+	struct xmem_pool *pool[4], *more;
+	unsigned int i;
+
+	pool[0] = OPEN(name, .clients = 4);
+	for (i = 1; i < 4; i++)
+		pool[i] = open_reader(name);
+	more = xmem_pool_open(name, NULL);
+	CHECK(!more);
+	SAME(xmem_get_last_error(&why), -EUSERS);
+	CHECK(strstr(why, name) && strstr(why, "clients"));
+	/* A place that comes free can be taken. */
+	xmem_pool_close(pool[2]);
+	EVENTUALLY((pool[2] = xmem_pool_open(name, NULL)));
+	REFUSED(xmem_pool_open(name, NULL), EUSERS);
+	for (i = 0; i < 4; i++)
+		xmem_pool_close(pool[i]);
+}
+
+TEST(P10_too_few_slots_is_ENOSPC_and_leaves_nothing)
+{
+	const char *name = new_name(), *why;
+	struct xmem_pool *a = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = 128);
+	struct xmem_pool *b = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	unsigned int files = open_files();
+
+	SAME(stat_of(a).slots, 128);
+	WORKED(xmem_preallocate(a, 60, BYTES));
+	/* 68 are left, 64 of them in one group: what was attached before the error goes back. */
+	SAME(xmem_preallocate(b, 65, BYTES), -ENOSPC);
+	SAME(xmem_peek_last_error(&why), -ENOSPC);
+	CHECK(strstr(why, "slots"));
+	SAME(stat_of(a).attached, 60);
+	WORKED(xmem_preallocate(b, 64, BYTES));
+	SAME(stat_of(a).attached, 124);
+	SAME(xmem_preallocate(b, 1, BYTES), -ENOSPC);
+	WORKED(xmem_preallocate(a, 4, BYTES));
+	SAME(xmem_preallocate(a, 1, BYTES), -ENOSPC);
+	SAME(open_files(), files);
+	xmem_pool_close(a);
+	EVENTUALLY(stat_of(b).attached == 64);
+	WORKED(xmem_preallocate(b, 64, BYTES));
+	xmem_pool_close(b);
+}
+
+TEST(P10_too_many_pools_is_EDQUOT)
+{
+	enum { MOST = 300 };
+	struct raw *raw = calloc(MOST, sizeof(*raw));
+	struct xmem_pool *one;
+	unsigned int i;
+	int err = 0;
+
+	CHECK(raw);
+	for (i = 0; i < MOST && !err; i++) {
+		raw_open(&raw[i]);
+		err = raw_join(&raw[i], "", XMEM_ROLE_READER, 0);
+	}
+	if (!err)
+		FAIL("%d pools, and no limit", MOST);
+	SAME(err, -EDQUOT);
+	REFUSED(xmem_pool_open(NULL, NULL), EDQUOT);
+	printf("    %u pools at most\n", i - 1);
+	while (i--)
+		raw_close(&raw[i]);
+	EVENTUALLY((one = xmem_pool_open(NULL, NULL)));
+	xmem_pool_close(one);
+	free(raw);
+}
+
+/* The module's own limits are parameters; alone on a machine they may be set. */
+static void set_parameter(const char *name, const char *value, char *ret_old)
+{
+	char path[100];
+	int file;
+	ssize_t got;
+
+	snprintf(path, sizeof(path), "/sys/module/xmem/parameters/%s", name);
+	file = open(path, O_RDWR | O_CLOEXEC);
+	if (file < 0)
+		skip("%s: %s", path, strerror(errno));
+	got = read(file, ret_old, 31);
+	CHECK(got > 0);
+	ret_old[got] = 0;
+	CHECK(pwrite(file, value, strlen(value), 0) > 0);
+	close(file);
+}
+
+TEST(P10_too_many_payload_files_is_EDQUOT)
+{
+	char old[32], value[32], ignored[32];
+	struct xmem_attach attach[4];
+	struct raw raw;
+	unsigned int i;
+
+	kernel_only("the daemon's limit is in the thousands and its own");
+	if (!in_vm())
+		skip("the limit is the whole machine's: only in the virtual machine");
+	raw_start(&raw, new_name(), XMEM_ROLE_WRITER);
+	set_parameter("max_payloads", "3", old);
+	for (i = 0; i < 4; i++) {
+		int file = new_memfd(BYTES, GOOD_SEALS);
+
+		SAME(raw_attach(&raw, file, 1, &attach[i]), i < 3 ? 0 : -EDQUOT);
+		close(file);
+	}
+	snprintf(value, sizeof(value), "%s", old);
+	set_parameter("max_payloads", value, ignored);
+	raw_close(&raw);
+}
+
+TEST(P10_out_of_descriptors_is_EMFILE_and_the_buffer_stays)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 2, BYTES), *reader = open_reader(name);
+	struct rlimit old, low;
+	struct xmem_buffer *kept, *b;
+	uint64_t token = publish_kept(writer, 6, &kept);
+	int highest = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	CHECK(highest >= 0 && !getrlimit(RLIMIT_NOFILE, &old));
+	low = old;
+	low.rlim_cur = highest;		/* none is free below: the next open fails */
+	CHECK(!setrlimit(RLIMIT_NOFILE, &low));
+	b = xmem_get(reader, token);
+	CHECK(b);			/* that needs no descriptor, mapping its payload does */
+	CHECK(!xmem_data(b));
+	CHECK(xmem_peek_last_error(NULL) < 0);
+	REFUSED(xmem_pool_open(new_name(), NULL), EMFILE);
+	CHECK(!setrlimit(RLIMIT_NOFILE, &old));
+	close(highest);
+	SAME(stamp_of(b), 6);
+	xmem_release(b);
+	xmem_release(kept);
+	check_quiet(writer, 2);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+TEST(P10_numbers_out_of_range_are_EINVAL)
+{
+	struct xmem_pool *writer = open_writer(new_name(), 2, BYTES);
+
+	SAME(xmem_preallocate(writer, 0, BYTES), -EINVAL);
+	SAME(xmem_preallocate(writer, 1, 0), -EINVAL);
+	CHECK(xmem_preallocate(writer, 2, SIZE_MAX / 2) < 0);
+	CHECK(xmem_preallocate(writer, ~0u, 4096) < 0);
+	SAME(stat_of(writer).attached, 2);
+	REFUSED(xmem_acquire(writer, BYTES, -1), EINVAL);
+	REFUSED(xmem_acquire(writer, BYTES + 1, 0), ENOSPC);
+	REFUSED(xmem_acquire(writer, BYTES + 1, XMEM_FOREVER), ENOSPC);
+	xmem_pool_close(writer);
+}
+
+/* ---- many ---- */
+
+#define MANY	20
+
+struct crowd {
+	const char *name;
+	int publisher;
+	unsigned int count;
+};
+
+static void one_of_many(void *argument)
+{
+	struct crowd *crowd = argument;
+	struct xmem_pool *pool = open_reader(crowd->name);
+	struct xmem_subscription *s = follow(pool, crowd->publisher, XMEM_SUBSCRIBE_WAITS);
+	unsigned int i;
+
+	tell_parent(1);
+	for (i = 0; i < crowd->count; i++) {
+		struct xmem_buffer *b = receive_one(s);
+
+		SAME(stamp_of(b), i);
+		SAME(xmem_sequence(b), i);
+		xmem_release(b);
+	}
+	SAME(xmem_subscription_lost(s), 0);
+	tell_parent(2);
+	hear_parent();
+}
+
+TEST_WITHIN(P3_many_subscribers_get_all, 60)
+{
+	struct crowd crowd = { .name = new_name(), .count = scaled(100) };
+	struct xmem_pool *writer = OPEN(crowd.name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 100 * SECOND);
+	struct child *child[MANY];
+	unsigned int i;
+
+	WORKED(xmem_preallocate(writer, 4, BYTES));
+	crowd.publisher = xmem_pool_client(writer);
+	for (i = 0; i < MANY; i++)
+		child[i] = spawn(one_of_many, &crowd);
+	for (i = 0; i < MANY; i++)
+		hear(child[i]);
+	for (i = 0; i < crowd.count; i++)
+		publish_stamp(writer, i);
+	for (i = 0; i < MANY; i++)
+		SAME(hear(child[i]), 2);
+	for (i = 0; i < MANY; i++)
+		kill_child(child[i]);
+	check_quiet(writer, 1);
+	xmem_pool_close(writer);
+}
+
+TEST(P4_two_publishers_in_one_pool)
+{
+	const char *name = new_name();
+	struct xmem_pool *a = open_writer(name, 3, BYTES), *b = open_writer(name, 3, BYTES);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *of_a = follow(reader, xmem_pool_client(a), 0);
+	struct xmem_subscription *of_b = follow(reader, xmem_pool_client(b), 0);
+	struct xmem_subscription *of_each_other = follow(a, xmem_pool_client(b), 0);
+	struct xmem_buffer *x;
+	unsigned int i;
+
+	for (i = 0; i < 30; i++) {
+		publish_stamp(a, 1000 + i);
+		publish_stamp(b, 2000 + i);
+		x = receive_one(of_a);
+		SAME(stamp_of(x), 1000 + i);
+		SAME(xmem_sequence(x), i);
+		xmem_release(x);
+		x = receive_one(of_b);
+		SAME(stamp_of(x), 2000 + i);
+		xmem_release(x);
+		x = receive_one(of_each_other);
+		SAME(stamp_of(x), 2000 + i);
+		xmem_release(x);
+	}
+	/* One that ends takes nothing of the other's along. */
+	xmem_unsubscribe(of_each_other);
+	xmem_pool_close(b);
+	REFUSED(xmem_receive(of_b, 10 * SECOND), EPIPE);
+	publish_stamp(a, 7);
+	x = receive_one(of_a);
+	SAME(stamp_of(x), 7);
+	xmem_release(x);
+	xmem_unsubscribe(of_a);
+	xmem_unsubscribe(of_b);
+	xmem_pool_close(reader);
+	check_quiet(a, 1);
+	SAME(stat_of(a).attached, 3);
+	xmem_pool_close(a);
+}
+
+TEST(P10_every_resource_goes_back_with_its_pool)
+{
+	const char *name = new_name();
+	unsigned int i, files = open_files();
+
+	for (i = 0; i < scaled(50); i++) {
+		struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER | XMEM_OPEN_EXCLUSIVE);
+		int file;
+
+		WORKED(xmem_preallocate(pool, 100, BYTES));
+		publish_stamp(pool, i);
+		WORKED(file = xmem_pool_file(pool));
+		close(file);
+		xmem_pool_close(pool);
+	}
+	SAME(open_files(), files);
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The harness's part that knows pools: opening them, stamped contents, checks
+ * of a pool's state, and requests made to the host past the library.
+ */
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "harness.h"
+
+/* ---- what is being tested ---- */
+
+bool on_kernel(void)
+{
+	const char *backend = getenv("XMEM_BACKEND");
+
+	return backend && *backend ? !strcmp(backend, "kernel") : !access("/dev/xmem", F_OK);
+}
+
+bool in_vm(void)
+{
+	return getenv("VM_OUT") != NULL;
+}
+
+void kernel_only(const char *why)
+{
+	if (!on_kernel())
+		skip("%s", why);
+}
+
+void daemon_only(const char *why)
+{
+	if (on_kernel())
+		skip("%s", why);
+}
+
+const struct xmem_backend *host_backend(void)
+{
+	return on_kernel() ? &xmem_backend_kmod : &xmem_backend_daemon;
+}
+
+/* ---- pools ---- */
+
+const char *new_name(void)
+{
+	static char name[8][XMEM_NAME_BYTES];
+	static unsigned int count;
+	char *place = name[count % 8];
+
+	snprintf(place, XMEM_NAME_BYTES, "conform.%d.%u", getpid(), count++);
+	return place;
+}
+
+struct xmem_pool *open_with(const char *name, const struct setup *setup)
+{
+	struct xmem_pool_options options = {
+		.size = sizeof(options), .flags = setup->flags, .slots = setup->slots, .clients = setup->clients,
+		.ring_entries = setup->ring, .wait_bound_ns = setup->wait_bound_ns, .label = setup->label,
+	};
+	const char *why = "";
+	struct xmem_pool *pool = xmem_pool_open(name, &options);
+
+	if (!pool) {
+		int err = xmem_peek_last_error(&why);
+
+		FAIL("opening %s: %s (%s)", name, strerror(-err), why);
+	}
+	return pool;
+}
+
+struct xmem_pool *open_reader(const char *name)
+{
+	return OPEN(name, .flags = 0);
+}
+
+struct xmem_pool *open_writer(const char *name, unsigned int buffers, size_t bytes)
+{
+	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER);
+
+	WORKED(xmem_preallocate(pool, buffers, bytes));
+	return pool;
+}
+
+struct xmem_subscription *follow(struct xmem_pool *pool, int publisher, uint32_t flags)
+{
+	struct xmem_subscribe_options options = {
+		.size = sizeof(options), .flags = flags, .publisher = publisher, .timeout_ns = 10 * SECOND,
+	};
+	const char *why = "";
+	struct xmem_subscription *subscription = xmem_subscribe(pool, &options);
+
+	if (!subscription) {
+		int err = xmem_peek_last_error(&why);
+
+		FAIL("subscribing: %s (%s)", strerror(-err), why);
+	}
+	return subscription;
+}
+
+struct xmem_pool_stat stat_of(struct xmem_pool *pool)
+{
+	struct xmem_pool_stat stat;
+
+	memset(&stat, 0xcc, sizeof(stat));
+	stat.size = sizeof(stat);
+	WORKED(xmem_pool_stat(pool, &stat));
+	return stat;
+}
+
+static bool is_quiet(struct xmem_pool *pool, unsigned int clients)
+{
+	struct xmem_pool_stat stat = stat_of(pool);
+
+	return !stat.holds && !stat.held && !stat.limbo && !stat.zombies && stat.clients == clients;
+}
+
+void check_quiet(struct xmem_pool *pool, unsigned int clients)
+{
+	int64_t end = now_ns() + patience_ns();
+
+	while (!is_quiet(pool, clients)) {
+		struct xmem_pool_stat s = stat_of(pool);
+
+		if (now_ns() > end)
+			FAIL("not quiet: holds %llu held %u limbo %u zombies %u, %u clients and not %u",
+			     (unsigned long long)s.holds, s.held, s.limbo, s.zombies, s.clients, clients);
+		look_again_soon();
+	}
+}
+
+/* ---- stamped contents ---- */
+
+void fill(struct xmem_buffer *buffer, uint64_t stamp)
+{
+	uint64_t *word = xmem_data_mut(buffer);
+	size_t i;
+
+	CHECK(word);
+	/* Atomic, as those who check whether contents change under them read it so. */
+	for (i = 0; i < xmem_size(buffer) / 8; i++)
+		__atomic_store_n(&word[i], stamp, __ATOMIC_RELAXED);
+	xmem_metadata_mut(buffer)->id = stamp;
+}
+
+uint64_t stamp_of(struct xmem_buffer *buffer)
+{
+	const uint64_t *word = xmem_data(buffer);
+	uint64_t stamp;
+	size_t i;
+
+	CHECK(word && xmem_size(buffer) >= 8);
+	stamp = __atomic_load_n(word, __ATOMIC_RELAXED);
+	for (i = 1; i < xmem_size(buffer) / 8; i++)
+		if (__atomic_load_n(&word[i], __ATOMIC_RELAXED) != stamp)
+			FAIL("contents of two publications: 0x%llx at 0, 0x%llx at %zu", (unsigned long long)stamp,
+			     (unsigned long long)word[i], i * 8);
+	if (xmem_metadata(buffer)->id != stamp)
+		FAIL("metadata of another publication");
+	return stamp;
+}
+
+static uint64_t publish_as(struct xmem_pool *pool, uint64_t stamp, uint32_t flags, struct xmem_buffer **ret_buffer)
+{
+	struct xmem_publish_options options = { .size = sizeof(options), .flags = flags };
+	const char *why = "";
+	uint64_t token = 0;
+
+	*ret_buffer = xmem_acquire(pool, 8, 10 * SECOND);
+	if (!*ret_buffer) {
+		int err = xmem_peek_last_error(&why);
+
+		FAIL("acquiring: %s (%s)", strerror(-err), why);
+	}
+	fill(*ret_buffer, stamp);
+	WORKED(xmem_publish(*ret_buffer, &options, &token));
+	CHECK(token);
+	return token;
+}
+
+uint64_t publish_stamp(struct xmem_pool *pool, uint64_t stamp)
+{
+	struct xmem_buffer *gone;
+
+	return publish_as(pool, stamp, 0, &gone);
+}
+
+uint64_t publish_kept(struct xmem_pool *pool, uint64_t stamp, struct xmem_buffer **ret_kept)
+{
+	return publish_as(pool, stamp, XMEM_PUBLISH_KEEP, ret_kept);
+}
+
+struct xmem_buffer *publish_and_get(struct xmem_pool *pool, struct xmem_pool *reader, uint64_t stamp)
+{
+	struct xmem_buffer *kept, *got;
+	uint64_t token = publish_kept(pool, stamp, &kept);
+
+	got = xmem_get(reader, token);
+	if (!got) {
+		const char *why = "";
+		int err = xmem_peek_last_error(&why);
+
+		FAIL("getting: %s (%s)", strerror(-err), why);
+	}
+	SAME(xmem_token(got), token);
+	SAME(stamp_of(got), stamp);
+	xmem_release(kept);
+	return got;
+}
+
+struct xmem_buffer *receive_one(struct xmem_subscription *subscription)
+{
+	const char *why = "";
+	struct xmem_buffer *buffer = xmem_receive(subscription, 10 * SECOND);
+
+	if (!buffer) {
+		int err = xmem_peek_last_error(&why);
+
+		FAIL("receiving: %s (%s)", strerror(-err), why);
+	}
+	stamp_of(buffer);
+	return buffer;
+}
+
+/* ---- the host itself ---- */
+
+void raw_open(struct raw *raw)
+{
+	memset(raw, 0, sizeof(*raw));
+	raw->link.backend = host_backend();
+	SAME(raw->link.backend->open(&raw->link), 0);
+}
+
+int raw_request(struct raw *raw, unsigned int request, void *argument)
+{
+	return raw->link.backend->request(&raw->link, request, argument);
+}
+
+int raw_join(struct raw *raw, const char *name, uint32_t role, uint32_t flags)
+{
+	struct xmem_join *join = &raw->link.join;
+
+	memset(join, 0, sizeof(*join));
+	join->size = sizeof(*join);
+	join->abi = XMEM_ABI;
+	join->role = role;
+	join->flags = flags;
+	join->pool_file = -1;
+	snprintf((char *)join->name, sizeof(join->name), "%s", name);
+	snprintf((char *)join->label, sizeof(join->label), "raw");
+	return raw_request(raw, XMEM_IOC_JOIN, join);
+}
+
+void raw_start(struct raw *raw, const char *name, uint32_t role)
+{
+	raw_open(raw);
+	SAME(raw_join(raw, name, role, 0), 0);
+	SAME(raw->link.backend->map(&raw->link, &raw->map), 0);
+	raw->mapped = true;
+}
+
+void raw_close(struct raw *raw)
+{
+	raw->link.backend->close(&raw->link);
+	raw->mapped = false;
+}
+
+int new_memfd(size_t bytes, unsigned int seals)
+{
+	int file = memfd_create("conform", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	CHECK(file >= 0);
+	CHECK(!bytes || !posix_fallocate(file, 0, bytes));
+	CHECK(!fcntl(file, F_ADD_SEALS, seals));
+	return file;
+}
+
+int raw_attach(struct raw *raw, int file, unsigned int count, struct xmem_attach *ret_request)
+{
+	struct xmem_attach request = {
+		.size = sizeof(request), .file = file, .stride = 4096, .length = 4096, .count = count,
+	};
+	int err = raw_request(raw, XMEM_IOC_ATTACH, &request);
+
+	if (!err && ret_request)
+		*ret_request = request;
+	return err;
+}

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Bad requests, made to the host past the library: each gets the errno that
+ * the table in uapi.h names, and changes nothing. Which file may be a payload
+ * is in payload_files.c, mmap in mappings.c, the daemon's datagrams in datagrams.c.
+ */
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+
+#include "harness.h"
+
+#define BYTES	4096
+
+/* Somebody to make requests as: joined, an owner of slots, beside another writer. */
+struct caller {
+	const char *name;
+	struct xmem_pool *other;	/* a writer, its id in @publisher */
+	uint32_t publisher;
+	struct raw raw;			/* a writer with @attached */
+	struct xmem_attach attached;
+	int memfd;
+};
+
+static void caller_start(struct caller *caller)
+{
+	caller->name = new_name();
+	caller->other = open_writer(caller->name, 2, BYTES);
+	caller->publisher = xmem_pool_client(caller->other);
+	raw_start(&caller->raw, caller->name, XMEM_ROLE_WRITER);
+	caller->memfd = new_memfd(8 * BYTES, GOOD_SEALS);
+	SAME(raw_attach(&caller->raw, caller->memfd, 8, &caller->attached), 0);
+}
+
+static void caller_end(struct caller *caller)
+{
+	close(caller->memfd);
+	raw_close(&caller->raw);
+	check_quiet(caller->other, 1);
+	xmem_pool_close(caller->other);
+}
+
+/* One kind of request: how a good one is made, what it answers, how it is undone. */
+struct kind {
+	const char *name;
+	unsigned int request;
+	uint32_t size;
+	int answer;
+	void (*make)(struct caller *caller, void *request);
+	void (*undo)(struct caller *caller, void *request);
+};
+
+static void make_pool_file(struct caller *caller, void *request)
+{
+}
+
+static void undo_pool_file(struct caller *caller, void *request)
+{
+	close(((struct xmem_pool_file *)request)->file);
+}
+
+static void make_attach(struct caller *caller, void *request)
+{
+	struct xmem_attach *attach = request;
+
+	attach->file = caller->memfd;
+	attach->stride = attach->length = BYTES;
+	attach->count = 1;
+}
+
+static void undo_attach(struct caller *caller, void *request)
+{
+	struct xmem_slot detach = { .size = sizeof(detach), .slot = ((struct xmem_attach *)request)->slot[0] };
+
+	SAME(raw_request(&caller->raw, XMEM_IOC_DETACH, &detach), 0);
+}
+
+static void make_payload(struct caller *caller, void *request)
+{
+	((struct xmem_payload *)request)->payload = caller->attached.payload;
+}
+
+static void undo_payload(struct caller *caller, void *request)
+{
+	close(((struct xmem_payload *)request)->file);
+}
+
+static void make_subscribe(struct caller *caller, void *request)
+{
+	((struct xmem_subscribe *)request)->publisher = caller->publisher;
+}
+
+static void undo_subscribe(struct caller *caller, void *request)
+{
+	struct xmem_unsubscribe undo = { .size = sizeof(undo), .publisher = caller->publisher };
+
+	SAME(raw_request(&caller->raw, XMEM_IOC_UNSUBSCRIBE, &undo), 0);
+}
+
+static void make_unsubscribe(struct caller *caller, void *request)
+{
+	struct xmem_subscribe subscribe = { .size = sizeof(subscribe), .publisher = caller->publisher };
+	int err = raw_request(&caller->raw, XMEM_IOC_SUBSCRIBE, &subscribe);
+
+	CHECK(!err || err == -EEXIST);
+	((struct xmem_unsubscribe *)request)->publisher = caller->publisher;
+}
+
+static void make_sleep(struct caller *caller, void *request)
+{
+	((struct xmem_sleep *)request)->kind = XMEM_SLEEP_SLOTS;
+	((struct xmem_sleep *)request)->client = caller->raw.link.join.client;
+}
+
+static void make_wait(struct caller *caller, void *request)
+{
+	struct xmem_sleep *sleep = request;
+
+	make_sleep(caller, sleep);
+	sleep->value = 0xfffffffe;	/* long past: it does not sleep */
+	sleep->deadline_ns = ~0ULL;
+}
+
+static void make_slot(struct caller *caller, void *request)
+{
+	((struct xmem_slot *)request)->slot = caller->attached.slot[0];
+}
+
+static void make_detach(struct caller *caller, void *request)
+{
+	struct xmem_attach attach;
+
+	SAME(raw_attach(&caller->raw, caller->memfd, 1, &attach), 0);
+	((struct xmem_slot *)request)->slot = attach.slot[0];
+}
+
+#define KIND(name, type, ...)	{ #name, XMEM_IOC_##name, sizeof(struct type), __VA_ARGS__ }
+
+static const struct kind kinds[] = {
+	KIND(POOL_FILE, xmem_pool_file, 0, make_pool_file, undo_pool_file),
+	KIND(ATTACH, xmem_attach, 0, make_attach, undo_attach),
+	KIND(PAYLOAD, xmem_payload, 0, make_payload, undo_payload),
+	KIND(SUBSCRIBE, xmem_subscribe, 0, make_subscribe, undo_subscribe),
+	KIND(UNSUBSCRIBE, xmem_unsubscribe, 0, make_unsubscribe, NULL),
+	KIND(ARM, xmem_sleep, 0, make_sleep, NULL),
+	KIND(WAIT, xmem_sleep, 0, make_wait, NULL),
+	KIND(WAKE, xmem_sleep, 0, make_sleep, NULL),
+	KIND(SETTLE, xmem_slot, -EPERM, make_slot, NULL),
+	KIND(COLLECT, xmem_slot, 0, make_slot, NULL),
+	KIND(RENEW, xmem_slot, 0, make_slot, NULL),
+	KIND(DETACH, xmem_slot, 0, make_detach, NULL),
+};
+#define KINDS	(sizeof(kinds) / sizeof(*kinds))
+
+static const struct kind *kind_of(unsigned int request)
+{
+	unsigned int i;
+
+	for (i = 0; i < KINDS; i++)
+		if (kinds[i].request == request)
+			return &kinds[i];
+	FAIL("no such kind");
+}
+
+/* A good request of @size bytes, what is beyond the struct all @tail; the answer. */
+static int ask(struct caller *caller, const struct kind *kind, uint32_t size, int tail)
+{
+	uint64_t space[1024] = { 0 }, before[1024];
+	int err;
+
+	kind->make(caller, space);
+	memset((char *)space + kind->size, tail, sizeof(space) - kind->size);
+	memcpy(space, &size, sizeof(size));
+	memcpy(before, space, sizeof(space));
+	err = raw_request(&caller->raw, kind->request, space);
+	if (err && memcmp(before, space, sizeof(space)))
+		FAIL("%s of %u bytes: %d, and the struct has changed", kind->name, size, err);
+	if (!err && kind->undo)
+		kind->undo(caller, space);
+	return err;
+}
+
+static void answers(struct caller *caller, const struct kind *kind, uint32_t size, int tail, int want)
+{
+	int got = ask(caller, kind, size, tail);
+
+	if (got != want)
+		FAIL("%s of %u bytes (%u are right), then 0x%x: %d and not %d", kind->name, size, kind->size, tail,
+		     got, want);
+}
+
+#define LENGTHS(name_, request_) \
+TEST(P4_lengths_of_a_struct_##name_) \
+{ \
+	every_length(kind_of(XMEM_IOC_##request_)); \
+}
+
+/* Short, exact, long with zeros, long with anything else. */
+static void every_length(const struct kind *kind)
+{
+	struct caller caller;
+
+	caller_start(&caller);
+	answers(&caller, kind, 0, 0, -EINVAL);
+	answers(&caller, kind, 3, 0, -EINVAL);
+	answers(&caller, kind, 4, 0, kind->size == 4 ? kind->answer : -EINVAL);
+	answers(&caller, kind, kind->size - 4, 0, -EINVAL);
+	answers(&caller, kind, kind->size - 1, 0, -EINVAL);
+	answers(&caller, kind, kind->size, 0, kind->answer);
+	answers(&caller, kind, kind->size, 0xff, kind->answer);		/* what follows is not its own */
+	answers(&caller, kind, kind->size + 1, 0, kind->answer);
+	answers(&caller, kind, kind->size + 64, 0, kind->answer);
+	answers(&caller, kind, kind->size + 1, 1, -E2BIG);
+	answers(&caller, kind, kind->size + 64, 0x80, -E2BIG);
+	answers(&caller, kind, 8192, 1, -E2BIG);
+	answers(&caller, kind, kind->size, 0, kind->answer);		/* and nothing is broken */
+	caller_end(&caller);
+}
+
+LENGTHS(pool_file, POOL_FILE)
+LENGTHS(attach, ATTACH)
+LENGTHS(payload, PAYLOAD)
+LENGTHS(subscribe, SUBSCRIBE)
+LENGTHS(unsubscribe, UNSUBSCRIBE)
+LENGTHS(arm, ARM)
+LENGTHS(wait, WAIT)
+LENGTHS(wake, WAKE)
+LENGTHS(settle, SETTLE)
+LENGTHS(collect, COLLECT)
+LENGTHS(renew, RENEW)
+LENGTHS(detach, DETACH)
+
+static int join_of_length(uint32_t size, int tail)
+{
+	struct { struct xmem_join join; char tail[128]; } request = {
+		.join = { .size = size, .abi = XMEM_ABI, .role = XMEM_ROLE_READER, .pool_file = -1 },
+	};
+	struct raw raw;
+	int err;
+
+	memset(request.tail, tail, sizeof(request.tail));
+	raw_open(&raw);
+	err = raw_request(&raw, XMEM_IOC_JOIN, &request);
+	raw_close(&raw);
+	return err;
+}
+
+TEST(P4_lengths_of_a_struct_join)
+{
+	uint32_t right = sizeof(struct xmem_join);
+
+	SAME(join_of_length(0, 0), -EINVAL);
+	SAME(join_of_length(4, 0), -EINVAL);
+	SAME(join_of_length(right - 1, 0), -EINVAL);
+	SAME(join_of_length(right, 1), 0);
+	SAME(join_of_length(right + 64, 0), 0);
+	SAME(join_of_length(right + 1, 1), -E2BIG);
+	SAME(join_of_length(right + 64, 1), -E2BIG);
+}
+
+/* ---- unknown requests, and requests at the wrong time ---- */
+
+TEST(P4_unknown_requests_are_ENOTTY)
+{
+	static const unsigned int unknown[] = {
+		0, 0xffffffff, _IO(XMEM_IOC_TYPE, 0x0d), _IO(XMEM_IOC_TYPE, 0x7f), _IO(XMEM_IOC_TYPE, 0xff),
+		_IO('x', 0), _IOWR(XMEM_IOC_TYPE, 0x05, struct xmem_join), _IO(XMEM_IOC_TYPE + 1, 0x06),
+	};
+	struct caller caller;
+	struct raw fresh;
+	unsigned int i;
+
+	caller_start(&caller);
+	raw_open(&fresh);
+	for (i = 0; i < sizeof(unknown) / sizeof(*unknown); i++) {
+		uint64_t space[64] = { 64 };
+
+		SAME(raw_request(&caller.raw, unknown[i], space), -ENOTTY);
+		SAME(raw_request(&fresh, unknown[i], space), -ENOTTY);
+	}
+	raw_close(&fresh);
+	caller_end(&caller);
+}
+
+/* A good request of each kind. */
+static uint64_t good[KINDS][64];
+
+static void make_all(struct caller *caller)
+{
+	unsigned int i;
+
+	memset(good, 0, sizeof(good));
+	for (i = 0; i < KINDS; i++) {
+		kinds[i].make(caller, good[i]);
+		memcpy(good[i], &kinds[i].size, sizeof(kinds[i].size));
+	}
+}
+
+static void all_say(struct raw *raw, int want)
+{
+	unsigned int i;
+
+	for (i = 0; i < KINDS; i++) {
+		int err = raw_request(raw, kinds[i].request, good[i]);
+
+		if (err != want)
+			FAIL("%s: %d and not %d", kinds[i].name, err, want);
+	}
+}
+
+TEST(P4_requests_before_joining_are_ENOTCONN)
+{
+	struct caller caller;
+	struct raw fresh;
+
+	caller_start(&caller);
+	raw_open(&fresh);
+	make_all(&caller);
+	all_say(&fresh, -ENOTCONN);
+	/* It may still join. */
+	SAME(raw_join(&fresh, caller.name, XMEM_ROLE_READER, 0), 0);
+	raw_close(&fresh);
+	caller_end(&caller);
+}
+
+TEST(P4_joining_twice_is_EISCONN)
+{
+	struct caller caller;
+	struct xmem_join again = {
+		.size = sizeof(again), .abi = XMEM_ABI, .role = XMEM_ROLE_READER, .pool_file = -1,
+	};
+
+	caller_start(&caller);
+	SAME(raw_request(&caller.raw, XMEM_IOC_JOIN, &again), -EISCONN);
+	snprintf((char *)again.name, sizeof(again.name), "%s", caller.name);
+	SAME(raw_request(&caller.raw, XMEM_IOC_JOIN, &again), -EISCONN);
+	SAME(stat_of(caller.other).clients, 2);
+	caller_end(&caller);
+}
+
+TEST(P4_requests_after_the_area_was_unmapped_are_ENOTCONN)
+{
+	struct caller caller;
+	struct raw raw;
+
+	kernel_only("the daemon does not see what a process unmaps");
+	caller_start(&caller);
+	raw_start(&raw, caller.name, XMEM_ROLE_WRITER);
+	SAME(stat_of(caller.other).clients, 3);
+	CHECK(!munmap(raw.map.area[raw.link.join.client], raw.map.pool->area_stride));
+	EVENTUALLY(stat_of(caller.other).clients == 2);
+	make_all(&caller);
+	all_say(&raw, -ENOTCONN);
+	SAME(raw_join(&raw, caller.name, XMEM_ROLE_READER, 0), -EISCONN);
+	raw_close(&raw);
+	caller_end(&caller);
+}
+
+static void ask_as_child(void *argument)
+{
+	struct caller *caller = argument;
+
+	all_say(&caller->raw, -EPERM);
+}
+
+TEST(P4_requests_by_another_address_space_are_EPERM)
+{
+	struct caller caller;
+
+	kernel_only("the daemon sees one socket, whoever writes to it");
+	caller_start(&caller);
+	make_all(&caller);
+	finish_child(spawn(ask_as_child, &caller));
+	caller_end(&caller);
+}
+
+/* ---- memory ---- */
+
+TEST(P4_structs_that_cannot_be_read_are_EFAULT)
+{
+	struct caller caller;
+	unsigned int i;
+	char *page;
+
+	kernel_only("the daemon's clients write their own datagrams");
+	caller_start(&caller);
+	page = mmap(NULL, 2 * BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(page != MAP_FAILED && !munmap(page + BYTES, BYTES));
+	for (i = 0; i < KINDS; i++) {
+		uint32_t *end = (uint32_t *)(page + BYTES - 4);
+
+		SAME(ioctl(caller.raw.link.file, kinds[i].request, NULL), -1);
+		SAME(errno, EFAULT);
+		SAME(ioctl(caller.raw.link.file, kinds[i].request, (void *)0xffff800000000000), -1);
+		SAME(errno, EFAULT);
+		*end = kinds[i].size;	/* says more than is mapped */
+		SAME(ioctl(caller.raw.link.file, kinds[i].request, end), -1);
+		SAME(errno, EFAULT);
+	}
+	munmap(page, BYTES);
+	caller_end(&caller);
+}
+
+TEST(P4_an_answer_that_cannot_be_written_changes_nothing)
+{
+	struct caller caller;
+	struct xmem_pool_stat before;
+	unsigned int i, files;
+	uint64_t *page;
+
+	kernel_only("the daemon's clients read their own datagrams");
+	caller_start(&caller);
+	page = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(page != MAP_FAILED);
+	before = stat_of(caller.other);
+	files = open_files();
+	for (i = 0; i < KINDS; i++) {
+		switch (kinds[i].request) {	/* those that answer */
+		case XMEM_IOC_POOL_FILE:
+		case XMEM_IOC_ATTACH:
+		case XMEM_IOC_PAYLOAD:
+		case XMEM_IOC_SUBSCRIBE:
+		case XMEM_IOC_ARM:
+		case XMEM_IOC_RENEW:
+			memset(page, 0, BYTES);
+			kinds[i].make(&caller, page);
+			memcpy(page, &kinds[i].size, sizeof(kinds[i].size));
+			mprotect(page, BYTES, PROT_READ);
+			SAME(ioctl(caller.raw.link.file, kinds[i].request, page), -1);
+			SAME(errno, EFAULT);
+			mprotect(page, BYTES, PROT_READ | PROT_WRITE);
+		}
+	}
+	SAME(open_files(), files);
+	SAME(stat_of(caller.other).attached, before.attached);
+	/* Not even subscribed. */
+	answers(&caller, kind_of(XMEM_IOC_SUBSCRIBE), sizeof(struct xmem_subscribe), 0, 0);
+	munmap(page, BYTES);
+	caller_end(&caller);
+}

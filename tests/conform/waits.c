@@ -1,0 +1,541 @@
+// SPDX-License-Identifier: MIT
+/*
+ * P9: nothing waits for ever on a dead process. Each kind of sleep, and each way
+ * in which what is waited for comes, ends or dies, of the sleeper as of others.
+ * That somebody sleeps is seen in the sleepers word that he has armed.
+ */
+#include <poll.h>
+#include <signal.h>
+
+#include "harness.h"
+
+#define BYTES	4096
+
+struct sleeper {
+	const char *name;
+	int publisher;
+	uint32_t flags;
+	int64_t timeout_ns;
+	int expect;			/* errno that ends its sleep; 0: what it wanted */
+};
+
+static void wait_until_asleep(const struct raw *raw, uint32_t *word)
+{
+	EVENTUALLY(xm_load(word) & XMEM_SLEEPERS_ARMED);
+}
+
+static uint32_t *ring_word(const struct raw *raw, int publisher)
+{
+	return &raw->map.client[publisher].ring_sleepers;
+}
+
+static uint32_t *slots_word(const struct raw *raw, int owner)
+{
+	return &raw->map.client[owner].slots_sleepers;
+}
+
+/* ---- receivers ---- */
+
+static void sleep_in_receive(void *argument)
+{
+	struct sleeper *sleeper = argument;
+	struct xmem_pool *pool = open_reader(sleeper->name);
+	struct xmem_subscription *s = follow(pool, sleeper->publisher, sleeper->flags);
+	struct xmem_buffer *b;
+
+	tell_parent(1);
+	b = xmem_receive(s, sleeper->timeout_ns);
+	if (sleeper->expect)
+		REFUSED(b, sleeper->expect);
+	else
+		SAME(stamp_of(b), 3);
+	tell_parent(2);
+	hear_parent();
+}
+
+TEST(P9_a_sleeping_receiver_wakes_when_something_comes)
+{
+	struct sleeper sleeper = { .name = new_name(), .timeout_ns = XMEM_FOREVER };
+	struct xmem_pool *writer = open_writer(sleeper.name, 4, BYTES);
+	struct child *child[3];
+	struct raw raw;
+	unsigned int i;
+
+	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
+	sleeper.publisher = xmem_pool_client(writer);
+	for (i = 0; i < 3; i++) {
+		child[i] = spawn(sleep_in_receive, &sleeper);
+		hear(child[i]);
+	}
+	wait_until_asleep(&raw, ring_word(&raw, sleeper.publisher));
+	publish_stamp(writer, 3);
+	for (i = 0; i < 3; i++)
+		SAME(hear(child[i]), 2);
+	for (i = 0; i < 3; i++)
+		kill_child(child[i]);
+	raw_close(&raw);
+	check_quiet(writer, 1);
+	xmem_pool_close(writer);
+}
+
+static void own_a_pool(void *argument)
+{
+	struct sleeper *sleeper = argument;
+	struct xmem_pool *pool = open_writer(sleeper->name, 2, BYTES);
+
+	tell_parent(xmem_pool_client(pool));
+	hear_parent();
+	xmem_pool_close(pool);
+}
+
+static void receivers_hear_of_the_end(bool killed)
+{
+	struct sleeper sleeper = { .name = new_name(), .timeout_ns = XMEM_FOREVER, .expect = EPIPE };
+	struct child *owner = spawn(own_a_pool, &sleeper), *child[2];
+	struct raw raw;
+	unsigned int i;
+
+	sleeper.publisher = hear(owner);
+	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
+	for (i = 0; i < 2; i++) {
+		child[i] = spawn(sleep_in_receive, &sleeper);
+		hear(child[i]);
+		wait_until_asleep(&raw, ring_word(&raw, sleeper.publisher));
+	}
+	if (killed) {
+		kill_child(owner);
+	} else {
+		tell(owner, 1);
+		finish_child(owner);
+	}
+	for (i = 0; i < 2; i++)
+		SAME(hear(child[i]), 2);
+	raw_close(&raw);
+}
+
+TEST(P9_a_sleeping_receiver_hears_of_its_publishers_death)
+{
+	receivers_hear_of_the_end(true);
+}
+
+TEST(P9_a_sleeping_receiver_hears_of_its_publishers_leaving)
+{
+	receivers_hear_of_the_end(false);
+}
+
+TEST(P9_a_killed_sleeper_does_not_hurt_the_publisher)
+{
+	struct sleeper sleeper = { .name = new_name(), .timeout_ns = XMEM_FOREVER };
+	struct xmem_pool *writer = open_writer(sleeper.name, 2, BYTES);
+	struct raw raw;
+	unsigned int i, k;
+
+	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
+	sleeper.publisher = xmem_pool_client(writer);
+	for (k = 0; k < 3; k++) {
+		struct child *child = spawn(sleep_in_receive, &sleeper);
+
+		hear(child);
+		wait_until_asleep(&raw, ring_word(&raw, sleeper.publisher));
+		kill_child(child);
+		for (i = 0; i < 10; i++)
+			publish_stamp(writer, i);
+		check_quiet(writer, 2);
+	}
+	raw_close(&raw);
+	xmem_pool_close(writer);
+}
+
+TEST(P9_timeouts_end_waiting)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 1, BYTES), *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
+	struct xmem_subscribe_options options = {
+		.size = sizeof(options), .publisher = XMEM_ANY_PUBLISHER, .timeout_ns = 30 * MS,
+	};
+	struct xmem_pool *empty = open_reader(new_name());
+	struct xmem_buffer *kept;
+	int64_t start = now_ns();
+
+	REFUSED(xmem_receive(s, 0), EAGAIN);
+	CHECK(now_ns() - start < SECOND);
+	REFUSED(xmem_receive(s, 30 * MS), ETIMEDOUT);
+	CHECK(now_ns() - start >= 30 * MS);
+	publish_kept(writer, 1, &kept);
+	start = now_ns();
+	REFUSED(xmem_acquire(writer, BYTES, 30 * MS), ETIMEDOUT);
+	CHECK(now_ns() - start >= 30 * MS);
+	start = now_ns();
+	REFUSED(xmem_subscribe(empty, &options), ETIMEDOUT);
+	CHECK(now_ns() - start >= 30 * MS);
+	options.timeout_ns = 0;
+	REFUSED(xmem_subscribe(empty, &options), ENOENT);
+	xmem_release(kept);
+	xmem_unsubscribe(s);
+	xmem_pool_close(empty);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* ---- signals ---- */
+
+static void nothing(int signal)
+{
+}
+
+static void catch_signals(void)
+{
+	struct sigaction action = { .sa_handler = nothing };
+
+	CHECK(!sigaction(SIGUSR1, &action, NULL));
+}
+
+static void interrupted_in_receive(void *argument)
+{
+	catch_signals();
+	sleep_in_receive(argument);
+}
+
+static void interrupted_in_acquire(void *argument)
+{
+	struct sleeper *sleeper = argument;
+	struct xmem_pool *pool = open_writer(sleeper->name, 1, BYTES);
+	struct xmem_buffer *kept;
+
+	catch_signals();
+	publish_kept(pool, 1, &kept);
+	tell_parent(xmem_pool_client(pool));
+	REFUSED(xmem_acquire(pool, BYTES, XMEM_FOREVER), EINTR);
+	tell_parent(2);
+	hear_parent();
+}
+
+static void interrupted_in_subscribe(void *argument)
+{
+	struct sleeper *sleeper = argument;
+	struct xmem_pool *pool = open_reader(sleeper->name);
+
+	catch_signals();
+	tell_parent(1);
+	REFUSED(xmem_subscribe(pool, NULL), EINTR);
+	tell_parent(2);
+	hear_parent();
+}
+
+/* One signal may come between arming and sleeping: send until it has been heard. */
+static void interrupt(struct child *child)
+{
+	struct pollfd heard = { .fd = child->link, .events = POLLIN };
+
+	do
+		CHECK(!kill(child->pid, SIGUSR1));
+	while (!poll(&heard, 1, 20));
+	SAME(hear(child), 2);
+	kill_child(child);
+}
+
+TEST(P9_a_signal_interrupts_receive)
+{
+	struct sleeper sleeper = { .name = new_name(), .timeout_ns = XMEM_FOREVER, .expect = EINTR };
+	struct xmem_pool *writer = open_writer(sleeper.name, 2, BYTES);
+	struct child *child;
+	struct raw raw;
+
+	sleeper.publisher = xmem_pool_client(writer);
+	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
+	child = spawn(interrupted_in_receive, &sleeper);
+	hear(child);
+	wait_until_asleep(&raw, ring_word(&raw, sleeper.publisher));
+	interrupt(child);
+	raw_close(&raw);
+	xmem_pool_close(writer);
+}
+
+TEST(P9_a_signal_interrupts_acquire)
+{
+	struct sleeper sleeper = { .name = new_name() };
+	struct child *child;
+	struct raw raw;
+
+	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
+	child = spawn(interrupted_in_acquire, &sleeper);
+	wait_until_asleep(&raw, slots_word(&raw, (int)hear(child)));
+	interrupt(child);
+	raw_close(&raw);
+}
+
+TEST(P9_a_signal_interrupts_subscribe)
+{
+	struct sleeper sleeper = { .name = new_name() };
+	struct child *child;
+	struct raw raw;
+
+	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
+	child = spawn(interrupted_in_subscribe, &sleeper);
+	hear(child);
+	wait_until_asleep(&raw, &raw.map.pool->clients_sleepers);
+	interrupt(child);
+	raw_close(&raw);
+}
+
+/* ---- owners ---- */
+
+static void sleep_in_acquire(void *argument)
+{
+	struct sleeper *sleeper = argument;
+	struct xmem_pool *pool = OPEN(sleeper->name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 600 * SECOND);
+	struct xmem_buffer *b;
+
+	WORKED(xmem_preallocate(pool, 1, BYTES));
+	tell_parent(xmem_pool_client(pool));
+	hear_parent();
+	tell_parent(publish_kept(pool, 3, &b));
+	hear_parent();
+	xmem_release(b);
+	b = xmem_acquire(pool, BYTES, XMEM_FOREVER);
+	CHECK(b);
+	tell_parent(2);
+	hear_parent();
+}
+
+static void hold_it(void *argument)
+{
+	struct sleeper *sleeper = argument;
+	struct xmem_pool *pool = open_reader(sleeper->name);
+	struct xmem_subscription *s = follow(pool, sleeper->publisher, sleeper->flags);
+	struct xmem_buffer *b;
+
+	tell_parent(1);
+	b = receive_one(s);
+	tell_parent(xmem_token(b));
+	hear_parent();
+	xmem_release(b);
+	tell_parent(3);
+	hear_parent();
+}
+
+enum ending { KILLED, RELEASED, KILLED_WITHOUT_RECEIVING };
+
+/* An owner sleeps for its one buffer, which a subscriber has, or has yet to receive. */
+static void owner_wakes(enum ending ending)
+{
+	struct sleeper sleeper = { .name = new_name(), .flags = XMEM_SUBSCRIBE_WAITS };
+	struct child *owner = spawn(sleep_in_acquire, &sleeper), *holder;
+	struct raw raw;
+
+	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
+	sleeper.publisher = hear(owner);
+	holder = spawn(hold_it, &sleeper);
+	hear(holder);
+	if (ending == KILLED_WITHOUT_RECEIVING)
+		stop_child(holder);
+	tell(owner, 1);
+	hear(owner);
+	if (ending != KILLED_WITHOUT_RECEIVING)
+		hear(holder);
+	tell(owner, 1);
+	wait_until_asleep(&raw, slots_word(&raw, sleeper.publisher));
+	if (ending == RELEASED)
+		tell(holder, 1);
+	else
+		kill_child(holder);
+	SAME(hear(owner), 2);
+	raw_close(&raw);
+}
+
+TEST(P9_a_sleeping_owner_wakes_when_the_holder_releases)
+{
+	owner_wakes(RELEASED);
+}
+
+TEST(P9_a_sleeping_owner_wakes_when_the_holder_is_killed)
+{
+	owner_wakes(KILLED);
+}
+
+TEST(P9_a_sleeping_owner_wakes_when_who_it_waits_for_is_killed)
+{
+	owner_wakes(KILLED_WITHOUT_RECEIVING);
+}
+
+/* A publisher of more buffers than its ring has entries: it waits for space there. */
+static void sleep_for_ring_space(void *argument)
+{
+	struct sleeper *sleeper = argument;
+	struct xmem_pool *pool = OPEN(sleeper->name, .flags = XMEM_OPEN_WRITER, .ring = 4,
+				      .wait_bound_ns = 600 * SECOND);
+	unsigned int i;
+
+	WORKED(xmem_preallocate(pool, 12, BYTES));
+	tell_parent(xmem_pool_client(pool));
+	hear_parent();
+	for (i = 0; i < 4; i++)
+		publish_stamp(pool, i);
+	REFUSED(xmem_acquire(pool, BYTES, 0), EAGAIN);
+	publish_stamp(pool, 4);		/* sleeps: acquire has 10 s, and enough free buffers */
+	tell_parent(2);
+	hear_parent();
+}
+
+TEST(P9_a_publisher_that_waits_for_ring_space_wakes_when_one_is_received)
+{
+	struct sleeper sleeper = { .name = new_name() };
+	struct child *owner;
+	struct xmem_subscription *s;
+	struct xmem_pool *reader;
+	struct xmem_buffer *kept;
+	struct raw raw;
+
+	owner = spawn(sleep_for_ring_space, &sleeper);
+	sleeper.publisher = hear(owner);
+	reader = open_reader(sleeper.name);
+	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
+	s = follow(reader, sleeper.publisher, XMEM_SUBSCRIBE_WAITS);
+	tell(owner, 1);
+	wait_until_asleep(&raw, slots_word(&raw, sleeper.publisher));
+	/* Received, and kept: no put follows that would wake it. */
+	kept = receive_one(s);
+	SAME(hear(owner), 2);
+	SAME(stamp_of(kept), 0);
+	xmem_release(kept);
+	xmem_unsubscribe(s);
+	raw_close(&raw);
+	xmem_pool_close(reader);
+}
+
+/* A holder killed after its last put and before the wake that it owes. */
+static void die_owing_a_wake(void *argument)
+{
+	struct sleeper *sleeper = argument;
+	struct xmem_pool *pool = open_reader(sleeper->name);
+	struct xmem_subscription *s = follow(pool, sleeper->publisher, sleeper->flags);
+	struct xmem_buffer *b;
+
+	tell_parent(1);
+	b = receive_one(s);
+	tell_parent(1);
+	hear_parent();
+	at_step(XM_STEP_PUT_DROPPED, 0, STEP_KILL, NULL);
+	xmem_release(b);
+}
+
+TEST(P9_a_wake_owed_by_a_dead_holder_is_given)
+{
+	struct sleeper sleeper = { .name = new_name() };
+	struct child *owner, *holder;
+	struct raw raw;
+
+	steps_only();
+	owner = spawn(sleep_in_acquire, &sleeper);
+	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
+	sleeper.publisher = hear(owner);
+	holder = spawn(die_owing_a_wake, &sleeper);
+	hear(holder);
+	tell(owner, 1);
+	hear(owner);
+	hear(holder);
+	tell(owner, 1);
+	wait_until_asleep(&raw, slots_word(&raw, sleeper.publisher));
+	tell(holder, 1);
+	died_of_kill(holder);
+	SAME(hear(owner), 2);
+	raw_close(&raw);
+}
+
+/* A publisher killed after its tail moved and before it wakes its subscribers. */
+static void die_owing_receivers_a_wake(void *argument)
+{
+	struct sleeper *sleeper = argument;
+	struct xmem_pool *pool = open_writer(sleeper->name, 2, BYTES);
+
+	tell_parent(xmem_pool_client(pool));
+	hear_parent();
+	at_step(XM_STEP_PUBLISH_TAIL, 0, STEP_KILL, NULL);
+	publish_stamp(pool, 3);
+}
+
+TEST(P9_a_wake_owed_by_a_dead_publisher_is_given)
+{
+	struct sleeper sleeper = { .name = new_name(), .timeout_ns = XMEM_FOREVER };
+	struct child *owner, *child;
+	struct raw raw;
+
+	steps_only();
+	owner = spawn(die_owing_receivers_a_wake, &sleeper);
+	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
+	sleeper.publisher = hear(owner);
+	child = spawn(sleep_in_receive, &sleeper);
+	hear(child);
+	wait_until_asleep(&raw, ring_word(&raw, sleeper.publisher));
+	tell(owner, 1);
+	died_of_kill(owner);
+	SAME(hear(child), 2);
+	raw_close(&raw);
+}
+
+/* ---- who waits for clients ---- */
+
+static void sleep_in_subscribe(void *argument)
+{
+	struct sleeper *sleeper = argument;
+	struct xmem_pool *pool = open_reader(sleeper->name);
+	struct xmem_subscription *s;
+
+	tell_parent(1);
+	s = xmem_subscribe(pool, NULL);
+	CHECK(s);
+	tell_parent(2);
+	xmem_release(receive_one(s));
+	tell_parent(3);
+}
+
+TEST(P9_a_sleeping_subscriber_wakes_when_a_publisher_comes)
+{
+	struct sleeper sleeper = { .name = new_name() };
+	struct child *child = spawn(sleep_in_subscribe, &sleeper);
+	struct xmem_pool *writer;
+	struct raw raw;
+
+	hear(child);
+	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
+	wait_until_asleep(&raw, &raw.map.pool->clients_sleepers);
+	writer = open_writer(sleeper.name, 2, BYTES);
+	SAME(hear(child), 2);
+	publish_stamp(writer, 3);
+	SAME(hear(child), 3);
+	finish_child(child);
+	raw_close(&raw);
+	xmem_pool_close(writer);
+}
+
+/* ---- a killed process does not block on others ---- */
+
+TEST(P9_a_sleeper_can_be_killed)
+{
+	struct sleeper sleeper = { .name = new_name(), .timeout_ns = XMEM_FOREVER };
+	struct xmem_pool *writer = open_writer(sleeper.name, 1, BYTES);
+	struct child *child[3];
+	struct raw raw;
+	struct sleeper other = { .name = new_name() };
+	struct raw there;
+
+	sleeper.publisher = xmem_pool_client(writer);
+	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
+	raw_start(&there, other.name, XMEM_ROLE_READER);
+	child[0] = spawn(sleep_in_receive, &sleeper);
+	hear(child[0]);
+	wait_until_asleep(&raw, ring_word(&raw, sleeper.publisher));
+	child[1] = spawn(interrupted_in_acquire, &sleeper);
+	wait_until_asleep(&raw, slots_word(&raw, (int)hear(child[1])));
+	child[2] = spawn(sleep_in_subscribe, &other);
+	hear(child[2]);
+	wait_until_asleep(&there, &there.map.pool->clients_sleepers);
+	kill_child(child[0]);
+	kill_child(child[1]);
+	kill_child(child[2]);
+	raw_close(&raw);
+	raw_close(&there);
+	check_quiet(writer, 1);
+	xmem_pool_close(writer);
+}

@@ -1,0 +1,14 @@
+# Tests. Each suite is a program or script of its own whose last line is
+# "N passed, N failed, N skipped"; tests/run.sh runs them all and adds up.
+
+include tests/unit/unit.mk tests/conform/conform.mk
+
+.PHONY: test check check-native check-vm check-model check-mutants check-kasan
+test check:
+	$(Q)tests/run.sh
+
+check-native check-vm check-model check-kasan:
+	$(Q)tests/run.sh $(@:check-%=%)
+
+check-mutants:
+	$(Q)tests/check-mutants.sh $(MUTANTS)

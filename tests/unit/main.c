@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Runs the unit tests of the core. CK_RUN_CASE=name runs one case, CK_FORK=no
+ * keeps them in this process, UNIT_SEED=n repeats the random ones.
+ */
+#include <stdio.h>
+
+#include "unit.h"
+
+int main(void)
+{
+	Suite *suite = suite_create("core");
+	SRunner *runner;
+	int failed;
+
+	layout_tests(suite);
+	word_tests(suite);
+	hold_tests(suite);
+	walk_tests(suite);
+	ring_tests(suite);
+	garbage_tests(suite);
+	client_tests(suite);
+	slot_tests(suite);
+	sleep_tests(suite);
+	race_tests(suite);
+	end_tests(suite);
+	fuzz_tests(suite);
+	stress_tests(suite);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	printf("%d passed, %d failed, 0 skipped\n", srunner_ntests_run(runner) - failed, failed);
+	srunner_free(runner);
+	return failed != 0;
+}

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The host's clients: joining, subscribing, ending, zombies and their limit.
+ */
+#include "unit.h"
+
+/* ---- join ---- */
+
+START_TEST(join_fills_row_and_outputs)
+{
+	struct world *world = world_make(64, 4, 4);
+	const struct xm_map *map = &world->host.map;
+	struct xmem_join join = { .role = XMEM_ROLE_WRITER, .wait_bound_ns = 5, .label = "cam" };
+	u32 i;
+
+	join.client = 77;
+	join.incarnation = join.total_bytes = POISON;
+	ck_assert_int_eq(xm_host_join(&world->host, 0, &join, 12, 34), 0);
+	ck_assert_uint_eq(join.client, 0);
+	ck_assert_uint_eq(join.incarnation, 1);
+	ck_assert_uint_eq(join.total_bytes, world->bytes);
+	ck_assert_uint_eq(map->client[0].state, XMEM_CLIENT_ALIVE);
+	ck_assert_uint_eq(map->client[0].pid, 12);
+	ck_assert_uint_eq(map->client[0].uid, 34);
+	ck_assert_str_eq((char *)map->client[0].label, "cam");
+	ck_assert(xm_bit(map->pool->counted, 0));
+	for (i = 0; i < map->clients; i++)
+		ck_assert_uint_eq(*xm_cursor(map, 0, i), XMEM_CURSOR_NONE);
+	ck_assert_int_eq(xm_host_free_client(&world->host), 1);
+	world_is_valid(world);
+	world_free(world);
+}
+END_TEST
+
+START_TEST(bad_join_is_EINVAL_and_changes_nothing)
+{
+	static const struct xmem_join bad[] = {
+		{ .role = 0 }, { .role = 3 }, { .role = XMEM_ROLE_READER, .wait_bound_ns = 1 },
+		{ .role = XMEM_ROLE_READER, .label = "a\n" },
+		{ .role = XMEM_ROLE_READER, .label = { [0 ... XMEM_LABEL_BYTES - 1] = 'a' } },
+	};
+	struct world *world = world_make(64, 4, 4);
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct xmem_join join = bad[i];
+
+		ck_assert_int_eq(xm_host_join(&world->host, 0, &join, 1, 1), -EINVAL);
+		ck_assert_uint_eq(world->host.map.client[0].state, XMEM_CLIENT_NONE);
+		ck_assert_uint_eq(world->host.incarnations, 0);
+	}
+	world_free(world);
+}
+END_TEST
+
+START_TEST(incarnations_are_never_used_again)
+{
+	struct world *world = world_make(64, 2, 4);
+	u64 last = 0;
+	u32 i, id;
+
+	for (i = 0; i < 5; i++) {
+		id = world_join(world, XMEM_ROLE_READER, 0);
+		ck_assert_uint_eq(id, 0);
+		ck_assert_uint_gt(world->host.map.client[id].incarnation, last);
+		last = world->host.map.client[id].incarnation;
+		world_end(world, id);
+	}
+	world_free(world);
+}
+END_TEST
+
+/* ---- subscribe ---- */
+
+static int subscribe(struct world *world, u32 me, u32 publisher, u64 incarnation, u32 flags)
+{
+	struct xmem_subscribe request = { .publisher = publisher, .incarnation = incarnation, .flags = flags };
+
+	return xm_host_subscribe(&world->host, me, &request);
+}
+
+static int unsubscribe(struct world *world, u32 me, u32 publisher, u64 incarnation)
+{
+	struct xmem_unsubscribe request = { .publisher = publisher, .incarnation = incarnation };
+
+	return xm_host_unsubscribe(&world->host, me, &request);
+}
+
+START_TEST(subscribe_refusals)
+{
+	struct world *world = world_make(64, 4, 4);
+	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0), reader = world_join(world, XMEM_ROLE_READER, 0);
+	struct xmem_subscribe reserved = { .publisher = writer, .reserved = 1 };
+
+	ck_assert_int_eq(subscribe(world, reader, 4, 0, 0), -EINVAL);
+	ck_assert_int_eq(subscribe(world, reader, ~0u, 0, 0), -EINVAL);
+	ck_assert_int_eq(subscribe(world, reader, writer, 0, 2), -EINVAL);
+	ck_assert_int_eq(xm_host_subscribe(&world->host, reader, &reserved), -EINVAL);
+	ck_assert_int_eq(subscribe(world, reader, 3, 0, 0), -ENOENT);
+	ck_assert_int_eq(subscribe(world, reader, 3, 9, 0), -ESTALE);
+	ck_assert_int_eq(subscribe(world, reader, reader, 0, 0), -ENOENT);
+	ck_assert_int_eq(subscribe(world, reader, writer, 9, 0), -ESTALE);
+	ck_assert_int_eq(subscribe(world, reader, writer, 0, XMEM_SUBSCRIBE_WAIT), -EOPNOTSUPP);
+	ck_assert_uint_eq(*xm_cursor(&world->host.map, reader, writer), XMEM_CURSOR_NONE);
+	ck_assert_int_eq(subscribe(world, reader, writer, 1, 0), 0);
+	ck_assert_int_eq(subscribe(world, reader, writer, 0, 0), -EEXIST);
+	world_is_valid(world);
+	world_free(world);
+}
+END_TEST
+
+START_TEST(subscribing_to_a_zombie_is_refused)
+{
+	struct world *world = world_make(64, 4, 4);
+	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0), reader = world_join(world, XMEM_ROLE_READER, 0), slot;
+
+	world_attach(world, writer, 1, &slot);
+	world_subscribe(world, reader, writer, 0);
+	world_take_publish(world, writer, slot);
+	world_end(world, writer);
+	ck_assert_int_eq(subscribe(world, writer + 2, writer, 0, 0), -ENOENT);
+	ck_assert_int_eq(subscribe(world, writer + 2, writer, 1, 0), -ESTALE);
+	world_free(world);
+}
+END_TEST
+
+START_TEST(unsubscribe_refusals)
+{
+	struct world *world = world_make(64, 4, 4);
+	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0), reader = world_join(world, XMEM_ROLE_READER, 0);
+
+	ck_assert_int_eq(unsubscribe(world, reader, 4, 0), -EINVAL);
+	ck_assert_int_eq(unsubscribe(world, reader, 3, 0), -ENOENT);
+	ck_assert_int_eq(unsubscribe(world, reader, writer, 9), -ESTALE);
+	ck_assert_int_eq(unsubscribe(world, reader, writer, 0), -ENOENT);
+	ck_assert_int_eq(subscribe(world, reader, writer, 0, 0), 0);
+	ck_assert_int_eq(unsubscribe(world, reader, writer, 1), 0);
+	ck_assert_uint_eq(*xm_cursor(&world->host.map, reader, writer), XMEM_CURSOR_NONE);
+	ck_assert_int_eq(unsubscribe(world, reader, writer, 1), -ENOENT);
+	world_is_valid(world);
+	world_free(world);
+}
+END_TEST
+
+START_TEST(subscriber_starts_at_the_tail)
+{
+	struct world *world = world_make(64, 4, 4);
+	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0), reader = world_join(world, XMEM_ROLE_READER, 0);
+	u32 slot[3], i;
+
+	world_attach(world, writer, 3, slot);
+	for (i = 0; i < 3; i++)
+		world_take_publish(world, writer, slot[i]);
+	ck_assert_uint_eq(world_subscribe(world, reader, writer, 0).place, 3);
+	ck_assert_uint_eq(*xm_cursor(&world->host.map, reader, writer), 3);
+	world_free(world);
+}
+END_TEST
+
+/* ---- end ---- */
+
+START_TEST(ended_client_holds_nothing_and_follows_nothing)
+{
+	struct world *world = world_make(64, 4, 4);
+	const struct xm_map *map = &world->host.map;
+	u32 writer = world_join(world, XMEM_ROLE_WRITER, 9), reader = world_join(world, XMEM_ROLE_READER, 0), slot[2];
+	struct xm_follow follow;
+	struct xm_publication what;
+	u64 token;
+
+	world_attach(world, writer, 2, slot);
+	follow = world_subscribe(world, reader, writer, XMEM_SUBSCRIBE_WAIT);
+	token = world_take_publish(world, writer, slot[0]);
+	world_take_publish(world, writer, slot[1]);
+	ck_assert_int_eq(world_receive(world, reader, &follow, &what), 0);
+	ck_assert_int_eq(xm_get(map, reader, token), 0);
+	world_end(world, reader);
+	ck_assert_uint_eq(world_holds(world), 0);
+	ck_assert(!xm_bit(map->client[writer].subscribers, reader));
+	ck_assert(!xm_bit(map->client[writer].waits, reader));
+	ck_assert_uint_eq(xm_least_waiting(map, writer, NULL), 2);
+	ck_assert(world_walk(world, writer, slot[0], false, 0));
+	ck_assert(world_walk(world, writer, slot[1], false, 0));
+	world_free(world);
+}
+END_TEST
+
+/* As a zombie it is still counted: it holds nothing for all that. */
+START_TEST(zombie_holds_nothing)
+{
+	struct world *world = world_make(128, 4, 4);
+	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0), other = world_join(world, XMEM_ROLE_WRITER, 0);
+	u32 reader = world_join(world, XMEM_ROLE_READER, 0), slot, mine;
+	u64 token;
+
+	world_attach(world, writer, 1, &mine);
+	world_attach(world, other, 1, &slot);
+	world_subscribe(world, reader, writer, 0);
+	world_take_publish(world, writer, mine);
+	token = world_take_publish(world, other, slot);
+	ck_assert_int_eq(xm_get(&world->host.map, writer, token), 0);
+	world_end(world, writer);
+	ck_assert_uint_eq(world->host.map.client[writer].state, XMEM_CLIENT_ZOMBIE);
+	ck_assert(xm_bit(world->host.map.pool->counted, writer));
+	ck_assert_uint_eq(world_holds(world), 0);
+	ck_assert(world_walk(world, other, slot, false, 0));
+	world_free(world);
+}
+END_TEST
+
+/* What was written is dropped, what was looked at is settled, what was LIVE stays. */
+START_TEST(end_leaves_slots_live_or_free)
+{
+	static const u32 before[] = {
+		XMEM_SLOT_FREE, XMEM_SLOT_WRITING, XMEM_SLOT_LIVE, XMEM_SLOT_SCANNING, XMEM_SLOT_UPGRADED, 5, 6, 7,
+	};
+	struct world *world = world_make(64, 4, 4);
+	const struct xm_map *map = &world->host.map;
+	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0), slot[8], i;
+	u64 generation;
+
+	world_attach(world, writer, 8, slot);
+	for (i = 0; i < 8; i++)
+		xm_slot(map, slot[i])->state += before[i] - XMEM_SLOT_FREE;
+	xm_host_end(&world->host, writer);
+	for (i = 0; i < 8; i++) {
+		generation = map->row[slot[i]].generation_first;
+		ck_assert_uint_eq(xm_slot(map, slot[i])->state,
+				  xm_word(generation, 0, i == 2 || i == 3 ? XMEM_SLOT_LIVE : XMEM_SLOT_FREE));
+		ck_assert_uint_eq(map->row[slot[i]].owner, XMEM_OWNER_HOST);
+	}
+	ck_assert_uint_eq(world_reap(world), 8);
+	world_is_clean(world);
+	world_free(world);
+}
+END_TEST
+
+START_TEST(client_that_follows_itself_ends_too)
+{
+	struct world *world = world_make(64, 4, 4);
+	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0), slot;
+
+	world_attach(world, writer, 1, &slot);
+	world_subscribe(world, writer, writer, 0);
+	world_take_publish(world, writer, slot);
+	world_end(world, writer);
+	ck_assert_uint_eq(world->host.map.client[writer].state, XMEM_CLIENT_NONE);
+	world_is_clean(world);
+	world_free(world);
+}
+END_TEST
+
+START_TEST(zombie_is_buried_when_its_last_subscriber_ends)
+{
+	struct world *world = world_make(64, 4, 4);
+	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0), a = world_join(world, XMEM_ROLE_READER, 0);
+	u32 b = world_join(world, XMEM_ROLE_READER, 0), slot;
+
+	world_attach(world, writer, 1, &slot);
+	world_subscribe(world, a, writer, 0);
+	world_subscribe(world, b, writer, 0);
+	world_take_publish(world, writer, slot);
+	world_end(world, writer);
+	ck_assert_int_eq(xm_host_free_client(&world->host), 3);		/* the zombie's id is not free */
+	world_end(world, a);
+	ck_assert_uint_eq(world->host.map.client[writer].state, XMEM_CLIENT_ZOMBIE);
+	world_end(world, b);
+	ck_assert_int_eq(xm_host_free_client(&world->host), 0);
+	world_is_clean(world);
+	world_free(world);
+}
+END_TEST
+
+/* A buffer outlives its owner's ring: held on, when all that was in flight has been passed. */
+START_TEST(held_slot_outlives_the_burial_of_its_owner)
+{
+	struct world *world = world_make(64, 4, 4);
+	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0), reader = world_join(world, XMEM_ROLE_READER, 0), slot, next;
+	u64 token;
+
+	world_attach(world, writer, 1, &slot);
+	token = world_take_publish(world, writer, slot);
+	ck_assert_int_eq(xm_get(&world->host.map, reader, token), 0);
+	world_end(world, writer);
+	ck_assert_uint_eq(world->host.map.client[writer].state, XMEM_CLIENT_NONE);
+	ck_assert_uint_eq(world->host.map.row[slot].tenant, XMEM_OWNER_NONE);
+	next = world_join(world, XMEM_ROLE_WRITER, 0);			/* the same id: nothing of it is the former's */
+	ck_assert_uint_eq(next, writer);
+	ck_assert_uint_eq(xm_host_reclaim(&world->host, slot), 0);
+	ck_assert_int_eq(xm_look(&world->host.map, token), 0);
+	world_put(world, reader, slot);
+	world_end(world, next);
+	world_is_clean(world);
+	world_free(world);
+}
+END_TEST
+
+START_TEST(one_subscriber_keeps_eight_zombies_the_oldest_go_first)
+{
+	struct world *world = world_make(1024, 16, 4);
+	const struct xm_map *map = &world->host.map;
+	u32 reader = world_join(world, XMEM_ROLE_READER, 0), slot, writer[10], i, zombies = 0;
+
+	for (i = 0; i < 10; i++) {
+		writer[i] = world_join(world, XMEM_ROLE_WRITER, 0);
+		world_attach(world, writer[i], 1, &slot);
+		world_subscribe(world, reader, writer[i], 0);
+		world_take_publish(world, writer[i], slot);
+	}
+	for (i = 10; i--; )
+		world_end(world, writer[i]);
+	for (i = 0; i < 10; i++)
+		zombies += map->client[writer[i]].state == XMEM_CLIENT_ZOMBIE;
+	ck_assert_uint_eq(zombies, XM_MAX_ZOMBIES);
+	/* by age of the client, not of its end */
+	ck_assert_uint_eq(world_count(world, XMEM_OWNER_HOST), XM_MAX_ZOMBIES);
+	world_end(world, reader);
+	world_is_clean(world);
+	world_free(world);
+}
+END_TEST
+
+void client_tests(Suite *suite)
+{
+	TCase *tcase = tcase_create("client");
+
+	tcase_add_test(tcase, join_fills_row_and_outputs);
+	tcase_add_test(tcase, bad_join_is_EINVAL_and_changes_nothing);
+	tcase_add_test(tcase, incarnations_are_never_used_again);
+	tcase_add_test(tcase, subscribe_refusals);
+	tcase_add_test(tcase, subscribing_to_a_zombie_is_refused);
+	tcase_add_test(tcase, unsubscribe_refusals);
+	tcase_add_test(tcase, subscriber_starts_at_the_tail);
+	tcase_add_test(tcase, ended_client_holds_nothing_and_follows_nothing);
+	tcase_add_test(tcase, zombie_holds_nothing);
+	tcase_add_test(tcase, end_leaves_slots_live_or_free);
+	tcase_add_test(tcase, client_that_follows_itself_ends_too);
+	tcase_add_test(tcase, zombie_is_buried_when_its_last_subscriber_ends);
+	tcase_add_test(tcase, held_slot_outlives_the_burial_of_its_owner);
+	tcase_add_test(tcase, one_subscriber_keeps_eight_zombies_the_oldest_go_first);
+	suite_add_tcase(suite, tcase);
+}

@@ -1,0 +1,617 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Random operations of several clients, one at a time, against a plain model of
+ * who may hold what: every result must be the model's, in both directions, and
+ * clients die at random steps. Repeat a failure with the seed that it printed.
+ */
+#include "unit.h"
+#include "unit.h"
+
+#define CLIENTS		6
+#define SLOTS		(12 * XMEM_GROUP_SLOTS)
+#define OWN		12	/* slots of one owner, at most */
+#define RING		8
+#define HANDLES		24
+#define LOG		4096	/* publications of one client, at most */
+#define HISTORY		256
+#define OPERATIONS	150000
+
+struct slot_model {
+	enum { NONE, FREE, WRITING, LIVE } state;
+	u64 token;			/* of LIVE */
+	u32 owner, tenant;		/* client, XMEM_OWNER_HOST; tenant: XMEM_OWNER_NONE when buried */
+	u64 place;			/* in the tenant's ring; ~0: never published */
+};
+
+struct follow_model {
+	bool open;			/* the client still has it */
+	bool subscribed;		/* the host still has it */
+	struct xm_follow f;
+	u64 cursor, lost;
+};
+
+struct client_model {
+	bool alive, zombie, writer;
+	u32 slot[OWN], slots;
+	u64 handle[HANDLES];		/* tokens, one per hold */
+	u32 handles;
+	struct follow_model follow[CLIENTS];
+	struct { u64 token; bool gone; } log[LOG];
+	u64 tail;
+};
+
+static struct fuzz {
+	struct world *world;
+	const struct xm_map *map;
+	u64 random;
+	int doom;			/* step at which the next operation's client dies, or -1 */
+	struct client_model client[CLIENTS];
+	struct slot_model slot[SLOTS];
+	u64 history[HISTORY];
+	u64 received, lost, taken, taken_back, deaths;	/* how much has really been tried */
+} fz;
+
+static u32 below(u32 n)
+{
+	return (unit_random(&fz.random) >> 24) % n;
+}
+
+/* ---- the model ---- */
+
+static bool held(u32 slot)
+{
+	u32 c, i;
+
+	for (c = 0; c < CLIENTS; c++)
+		for (i = 0; i < fz.client[c].handles; i++)
+			if (xm_token_slot(fz.client[c].handle[i]) == slot)
+				return true;
+	return false;
+}
+
+static bool in_flight(u32 slot, bool take_back, u32 depth, const u64 *lapsed)
+{
+	const struct slot_model *s = &fz.slot[slot];
+	u64 place = s->place;
+	u32 c;
+
+	if (s->tenant >= CLIENTS || place >= fz.client[s->tenant].tail || place + RING < fz.client[s->tenant].tail)
+		return false;
+	for (c = 0; c < CLIENTS; c++) {
+		const struct follow_model *f = &fz.client[c].follow[s->tenant];
+
+		if (!f->subscribed || place < f->cursor)
+			continue;
+		if (f->f.waits && !(lapsed && *lapsed >> c & 1))
+			return true;
+		if (!take_back || place + depth >= fz.client[s->tenant].tail)
+			return true;
+	}
+	return false;
+}
+
+static u32 reclaim(u32 slot)
+{
+	struct slot_model *s = &fz.slot[slot];
+
+	if (s->owner != XMEM_OWNER_HOST || (s->state == LIVE && (held(slot) || in_flight(slot, false, 0, NULL))))
+		return 0;
+	*s = (struct slot_model){ .owner = XMEM_OWNER_NONE, .tenant = XMEM_OWNER_NONE };
+	return 1;
+}
+
+static void bury(u32 c)
+{
+	u32 i;
+
+	for (i = 0; i < CLIENTS; i++)
+		if (fz.client[i].follow[c].subscribed && fz.client[i].follow[c].cursor < fz.client[c].tail)
+			return;
+	for (i = 0; i < CLIENTS; i++)
+		fz.client[i].follow[c].subscribed = false;
+	for (i = 0; i < SLOTS; i++)
+		if (fz.slot[i].tenant == c)
+			fz.slot[i].tenant = XMEM_OWNER_NONE;
+	fz.client[c].zombie = false;
+}
+
+static void reap(void)
+{
+	u32 i, freed = 0;
+
+	for (i = 0; i < CLIENTS; i++)
+		if (fz.client[i].zombie)
+			bury(i);
+	for (i = 0; i < SLOTS; i++)
+		freed += reclaim(i);
+	ck_assert_uint_eq(world_reap(fz.world), freed);
+}
+
+static void end(u32 c)
+{
+	struct client_model *client = &fz.client[c];
+	u32 i;
+
+	for (i = 0; i < SLOTS; i++)
+		if (fz.slot[i].owner == c)
+			fz.slot[i].owner = XMEM_OWNER_HOST;
+	for (i = 0; i < CLIENTS; i++)
+		client->follow[i] = (struct follow_model){ 0 };
+	client->alive = false;
+	client->zombie = true;
+	client->handles = client->slots = 0;
+	xm_host_end(&fz.world->host, c);
+	reap();
+	world_is_valid(fz.world);
+}
+
+/* ---- running one operation, perhaps not to its end ---- */
+
+/* True: its client died in it; the operation notes what had been done, then ends it. */
+static bool run(void (*what)(void *arg), void *arg)
+{
+	int doom = fz.doom;
+
+	fz.doom = -1;
+	if (doom < 0) {
+		what(arg);
+		return false;
+	}
+	if (!unit_dies_at(doom, 1, what, arg))
+		return false;
+	fz.deaths++;
+	return true;
+}
+
+/* ---- the owner's operations ---- */
+
+struct call {
+	u32 me, slot[OWN], count;
+	struct xm_walk how;
+	struct xm_publication what;
+	struct xm_follow *follow;
+	struct xm_todo todo;
+	u64 token, mine;
+	int err;
+};
+
+static void do_take(void *arg)
+{
+	struct call *call = arg;
+
+	call->err = xm_take(fz.map, call->slot[0]);
+}
+
+static void op_take(u32 me, u32 slot)
+{
+	struct call call = { .me = me, .slot = { slot } };
+	struct slot_model *s = &fz.slot[slot];
+
+	if (run(do_take, &call)) {
+		end(me);
+		return;
+	}
+	ck_assert_int_eq(call.err, s->state == FREE ? 0 : -EBUSY);
+	if (s->state == FREE)
+		s->state = WRITING;
+}
+
+static void do_walk(void *arg)
+{
+	struct call *call = arg;
+
+	call->mine = xm_walk(fz.map, &call->how, call->slot, call->count);
+}
+
+static void void_entry(u32 publisher, u64 place)
+{
+	fz.client[publisher].log[place].gone = true;
+}
+
+static void op_walk(u32 me)
+{
+	struct client_model *client = &fz.client[me];
+	u64 lapsed[XMEM_CLIENT_WORDS] = { below(4) ? 0 : unit_random(&fz.random) }, expected = 0, back = 0;
+	struct call call = { .me = me, .how = { .owner = me, .depth = below(6), .take_back = below(2), .lapsed = lapsed } };
+	u32 doom = fz.doom, i;
+
+	for (i = 0; i < client->slots; i++)
+		if (below(2))
+			call.slot[call.count++] = client->slot[i];
+	for (i = 0; i < call.count; i++) {
+		u32 slot = call.slot[i];
+
+		if (fz.slot[slot].state != LIVE || in_flight(slot, call.how.take_back, call.how.depth, lapsed))
+			continue;
+		if (in_flight(slot, false, 0, lapsed))
+			back |= 1ULL << i;
+		if (!held(slot))
+			expected |= 1ULL << i;
+	}
+	if (run(do_walk, &call)) {
+		for (i = 0; doom >= XM_STEP_WALK_VOID && i < call.count; i++)
+			if (back >> i & 1)
+				void_entry(me, fz.slot[call.slot[i]].place);
+		end(me);
+		return;
+	}
+	ck_assert_uint_eq(call.mine, expected);
+	for (i = 0; i < call.count; i++) {
+		if (back >> i & 1)
+			void_entry(me, fz.slot[call.slot[i]].place);
+		if (expected >> i & 1)
+			fz.slot[call.slot[i]].state = WRITING;
+	}
+	fz.taken += expected != 0;
+	fz.taken_back += (expected & back) != 0;
+}
+
+static void do_publish(void *arg)
+{
+	struct call *call = arg;
+
+	xm_publish(fz.map, call->me, call->slot[0], &call->what);
+}
+
+static void op_publish(u32 me, u32 slot)
+{
+	struct client_model *client = &fz.client[me];
+	struct call call = { .me = me, .slot = { slot } };
+	struct slot_model *s = &fz.slot[slot];
+	u64 token = xm_token(xm_generation(xm_slot(fz.map, slot)->state), slot), place = client->tail;
+	int doom = fz.doom;
+	bool died;
+
+	if (s->state != WRITING || client->tail == LOG)
+		return;
+	died = run(do_publish, &call);
+	if (died && doom >= XM_STEP_PUBLISH_LIVE) {
+		s->state = LIVE;
+		s->place = place;
+	}
+	if (died && doom >= XM_STEP_PUBLISH_OPEN && place >= RING)
+		void_entry(me, place - RING);
+	if (!died || doom >= XM_STEP_PUBLISH_ENTRY) {
+		client->log[place].token = token;
+		client->log[place].gone = false;
+		client->tail++;
+		*s = (struct slot_model){ LIVE, token, me, me, place };
+		fz.history[below(HISTORY)] = token;
+	}
+	if (died) {
+		end(me);
+		return;
+	}
+	ck_assert_uint_eq(call.what.token, token);
+	ck_assert_uint_eq(call.what.sequence, place);
+}
+
+static void op_give_up(u32 slot)
+{
+	ck_assert_int_eq(xm_give_up(fz.map, slot), fz.slot[slot].state == WRITING ? 0 : -EBUSY);
+	if (fz.slot[slot].state == WRITING)
+		fz.slot[slot].state = FREE;
+}
+
+static void op_detach(u32 me, u32 at)
+{
+	struct client_model *client = &fz.client[me];
+	struct xmem_slot request = { .slot = client->slot[at] };
+	u32 payload = 0, slot = client->slot[at];
+	bool can = fz.slot[slot].state == FREE;
+
+	ck_assert_int_eq(xm_host_detach(&fz.world->host, me, &request, &payload), can ? 0 : -EBUSY);
+	if (!can)
+		return;
+	ck_assert_uint_ne(payload, 0);
+	fz.slot[slot] = (struct slot_model){ .owner = XMEM_OWNER_NONE, .tenant = XMEM_OWNER_NONE };
+	client->slot[at] = client->slot[--client->slots];
+}
+
+static void op_renew(u32 me, u32 slot)
+{
+	struct xmem_slot request = { .slot = slot };
+	bool can = fz.slot[slot].state == FREE || fz.slot[slot].state == WRITING;
+
+	ck_assert_int_eq(xm_host_renew(&fz.world->host, me, unit_random(&fz.random), &request), can ? 0 : -ESTALE);
+}
+
+static void op_attach(u32 me)
+{
+	struct client_model *client = &fz.client[me];
+	u32 count = 1 + below(4), i;
+
+	if (client->slots + count > OWN ||
+	    (xm_host_spare_slots(&fz.world->host, me) < count && xm_host_free_group(&fz.world->host) < 0))
+		return;
+	world_attach(fz.world, me, count, client->slot + client->slots);
+	for (i = 0; i < count; i++)
+		fz.slot[client->slot[client->slots + i]] = (struct slot_model){ FREE, 0, me, me, ~0ULL };
+	client->slots += count;
+}
+
+/* ---- the reader's operations ---- */
+
+static void todo(u32 slot, struct xm_todo todo, bool was_last)
+{
+	u32 owner = fz.slot[slot].owner;
+
+	if (was_last && owner == XMEM_OWNER_HOST) {
+		ck_assert_int_eq(todo.what, XM_TELL_HOST);
+		ck_assert_uint_eq(todo.who, slot);
+		ck_assert_uint_eq(xm_host_reclaim(&fz.world->host, slot) != 0, reclaim(slot));
+	} else if (was_last && owner < CLIENTS && fz.map->client[owner].slots_sleepers & XMEM_SLEEPERS_ARMED) {
+		ck_assert_int_eq(todo.what, XM_WAKE_OWNER);
+		ck_assert_uint_eq(todo.who, owner);
+		world_do(fz.world, todo);
+	} else {
+		ck_assert_int_eq(todo.what, XM_NOTHING);
+	}
+}
+
+static u32 holds(u32 me, u32 slot)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < fz.client[me].handles; i++)
+		n += xm_token_slot(fz.client[me].handle[i]) == slot;
+	return n;
+}
+
+static void do_put(void *arg)
+{
+	struct call *call = arg;
+
+	call->todo = xm_put(fz.map, call->me, call->slot[0]);
+}
+
+static void op_put(u32 me)
+{
+	struct client_model *client = &fz.client[me];
+	struct call call = { .me = me };
+	u32 at;
+
+	if (!client->handles)
+		return;
+	at = below(client->handles);
+	call.slot[0] = xm_token_slot(client->handle[at]);
+	if (run(do_put, &call)) {
+		end(me);
+		return;
+	}
+	client->handle[at] = client->handle[--client->handles];
+	todo(call.slot[0], call.todo, !holds(me, call.slot[0]));
+}
+
+static void do_get(void *arg)
+{
+	struct call *call = arg;
+
+	call->err = xm_get(fz.map, call->me, call->token);
+	if (call->err == -ESTALE)
+		call->todo = xm_put(fz.map, call->me, xm_token_slot(call->token));
+}
+
+static void op_get(u32 me)
+{
+	struct client_model *client = &fz.client[me];
+	struct call call = { .me = me, .token = fz.history[below(HISTORY)] };
+	u32 slot = xm_token_slot(call.token);
+	bool there = call.token && fz.slot[slot].state == LIVE && fz.slot[slot].token == call.token;
+
+	if (client->handles == HANDLES)
+		return;
+	if (run(do_get, &call)) {
+		end(me);
+		return;
+	}
+	ck_assert_int_eq(call.err, there ? 0 : -ESTALE);
+	if (there)
+		client->handle[client->handles++] = call.token;
+	else
+		todo(slot, call.todo, !holds(me, slot));
+}
+
+static void do_receive(void *arg)
+{
+	struct call *call = arg;
+
+	memset(&call->what, 0xa5, sizeof(call->what));
+	call->err = xm_receive(fz.map, call->me, call->follow, &call->what, &call->todo);
+}
+
+/* What the model says of the next receive; moves the model's cursor. *token: of what is received. */
+static int receive_model(u32 me, u32 publisher, u64 *token)
+{
+	struct follow_model *f = &fz.client[me].follow[publisher];
+	const struct client_model *p = &fz.client[publisher];
+	u64 place = f->cursor;
+
+	if (!f->subscribed)
+		return -EPIPE;		/* buried, and perhaps another's by now */
+	if (place >= p->tail)
+		return p->zombie ? -EPIPE : -EAGAIN;
+	if (place + RING < p->tail) {
+		f->cursor = p->tail - RING + 1 > place + 1 ? p->tail - RING + 1 : place + 1;
+	} else {
+		f->cursor = place + 1;
+		if (!p->log[place].gone) {
+			*token = p->log[place].token;
+			return 0;
+		}
+	}
+	f->lost += f->cursor - place;
+	return -EBUSY;
+}
+
+static void op_receive(u32 me, u32 publisher)
+{
+	struct client_model *client = &fz.client[me];
+	struct follow_model *f = &client->follow[publisher];
+	struct call call = { .me = me, .follow = &f->f };
+	u64 token = 0;
+	int err;
+
+	if (!f->open || client->handles == HANDLES)
+		return;
+	if (run(do_receive, &call)) {
+		end(me);
+		return;
+	}
+	err = receive_model(me, publisher, &token);
+	ck_assert_int_eq(call.err, err);
+	ck_assert_uint_eq(f->f.place, f->cursor);
+	ck_assert_uint_eq(f->f.lost, f->lost);
+	fz.lost += err == -EBUSY;
+	if (!err) {
+		ck_assert_uint_eq(call.what.token, token);
+		/* I3: what may be received is there */
+		ck_assert_int_eq(fz.slot[xm_token_slot(token)].state, LIVE);
+		ck_assert_uint_eq(fz.slot[xm_token_slot(token)].token, token);
+		client->handle[client->handles++] = token;
+		fz.received++;
+	}
+	world_do(fz.world, call.todo);
+}
+
+static void op_clone(u32 me)
+{
+	struct client_model *client = &fz.client[me];
+
+	if (!client->handles || client->handles == HANDLES)
+		return;
+	client->handle[client->handles] = client->handle[below(client->handles)];
+	ck_assert_int_eq(xm_hold_more(fz.map, me, xm_token_slot(client->handle[client->handles])), 0);
+	client->handles++;
+}
+
+static void op_subscribe(u32 me, u32 publisher)
+{
+	struct follow_model *f = &fz.client[me].follow[publisher];
+	u32 flags = below(2) ? XMEM_SUBSCRIBE_WAIT : 0;
+
+	if (f->subscribed || !fz.client[publisher].alive || !fz.client[publisher].writer)
+		return;
+	*f = (struct follow_model){ .open = true, .subscribed = true };
+	f->f = world_subscribe(fz.world, me, publisher, flags);
+	f->cursor = f->f.place;
+	ck_assert_uint_eq(f->cursor, fz.client[publisher].tail);
+}
+
+static void op_unsubscribe(u32 me, u32 publisher)
+{
+	struct follow_model *f = &fz.client[me].follow[publisher];
+	struct xmem_unsubscribe request = { .publisher = publisher, .incarnation = f->f.incarnation };
+
+	if (!f->open)
+		return;
+	ck_assert_int_eq(xm_host_unsubscribe(&fz.world->host, me, &request) == 0, f->subscribed);
+	*f = (struct follow_model){ 0 };
+	reap();
+}
+
+/* ---- the driver ---- */
+
+static void op_join(void)
+{
+	bool writer = below(2);
+	int id = xm_host_free_client(&fz.world->host);
+	u32 i;
+
+	if (id < 0)
+		return;
+	ck_assert(!fz.client[id].alive && !fz.client[id].zombie);
+	for (i = 0; i < CLIENTS; i++)
+		ck_assert(!fz.client[i].follow[id].subscribed);
+	memset(&fz.client[id], 0, sizeof(fz.client[id]));
+	world_join(fz.world, writer ? XMEM_ROLE_WRITER : XMEM_ROLE_READER, writer ? 1000 : 0);
+	fz.client[id].alive = true;
+	fz.client[id].writer = writer;
+}
+
+static void any_of_owner(u32 me)
+{
+	u32 at = below(fz.client[me].slots), slot = fz.client[me].slot[at], kind = below(40);
+
+	if (kind < 14)
+		op_publish(me, slot);
+	else if (kind < 22)
+		op_take(me, slot);
+	else if (kind < 34)
+		op_walk(me);
+	else if (kind < 36)
+		op_give_up(slot);
+	else if (kind < 37)
+		op_renew(me, slot);
+	else if (kind < 38)
+		op_detach(me, at);
+	else
+		xm_arm(&fz.world->host.map.client[me].slots_sleepers);
+}
+
+static void any_operation(void)
+{
+	u32 me = below(CLIENTS), other = below(CLIENTS), kind = below(100);
+
+	fz.doom = -1;
+	if (kind < 4)
+		op_join();
+	if (!fz.client[me].alive)
+		return;
+	if (!below(60))
+		fz.doom = below(XM_STEPS);
+	if (kind < 40 && fz.client[me].slots)
+		any_of_owner(me);
+	else if (kind < 42 && fz.client[me].writer)
+		op_attach(me);
+	else if (kind < 45)
+		op_subscribe(me, other);
+	else if (kind < 46)
+		op_unsubscribe(me, other);
+	else if (kind < 70)
+		op_receive(me, other);
+	else if (kind < 80)
+		op_get(me);
+	else if (kind < 82)
+		op_clone(me);
+	else if (kind < 99)
+		op_put(me);
+	else if (!below(10))
+		end(me);
+}
+
+START_TEST(random_operations_agree_with_the_model)
+{
+	u32 i;
+
+	fz.world = world_make(SLOTS, CLIENTS, RING);
+	fz.map = &fz.world->host.map;
+	fz.random = unit_seed();
+	for (i = 0; i < SLOTS; i++)
+		fz.slot[i] = (struct slot_model){ .owner = XMEM_OWNER_NONE, .tenant = XMEM_OWNER_NONE };
+	for (i = 0; i < OPERATIONS; i++) {
+		any_operation();
+		if (i % 1024 == 0)
+			world_is_valid(fz.world);
+	}
+	for (i = 0; i < CLIENTS; i++)
+		if (fz.client[i].alive)
+			end(i);
+	world_is_clean(fz.world);
+	ck_assert_uint_eq(world_count(fz.world, XMEM_OWNER_NONE), SLOTS);
+	ck_assert_msg(fz.received > 500 && fz.lost > 50 && fz.taken > 500 && fz.taken_back > 20 && fz.deaths > 40,
+		      "too little was tried: %llu received, %llu lost, %llu taken, %llu back, %llu deaths",
+		      (unsigned long long)fz.received, (unsigned long long)fz.lost, (unsigned long long)fz.taken,
+		      (unsigned long long)fz.taken_back, (unsigned long long)fz.deaths);
+	world_free(fz.world);
+}
+END_TEST
+
+void fuzz_tests(Suite *suite)
+{
+	TCase *tcase = tcase_create("fuzz");
+
+	tcase_set_timeout(tcase, 120);
+	tcase_add_test(tcase, random_operations_agree_with_the_model);
+	suite_add_tcase(suite, tcase);
+}

@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Publishing and receiving, between honest clients; and what a subscriber sees
+ * when entries go, or their publisher does.
+ */
+#include "unit.h"
+
+struct stream {
+	struct world *world;
+	const struct xm_map *map;
+	u32 owner, reader;
+	u32 slot[16];
+	u64 token[64];			/* of publication n, slot n % 16 */
+	u64 published;
+	struct xm_follow follow;
+	struct xm_publication what;
+	struct xm_todo todo;
+};
+
+static struct stream stream_make(u32 flags)
+{
+	struct stream s = { .world = world_make(128, 4, 8) };
+
+	s.map = &s.world->host.map;
+	s.owner = world_join(s.world, XMEM_ROLE_WRITER, 1000);
+	s.reader = world_join(s.world, XMEM_ROLE_READER, 0);
+	world_attach(s.world, s.owner, 16, s.slot);
+	s.follow = world_subscribe(s.world, s.reader, s.owner, flags);
+	return s;
+}
+
+static void publish(struct stream *s, u32 count)
+{
+	for (; count--; s->published++) {
+		u32 slot = s->slot[s->published % 16];
+		u32 state = xm_state(xm_slot(s->map, slot)->state);
+
+		if (state == XMEM_SLOT_FREE)
+			ck_assert_int_eq(xm_take(s->map, slot), 0);
+		else if (state == XMEM_SLOT_LIVE)
+			ck_assert(world_walk(s->world, s->owner, slot, true, 0));
+		s->token[s->published] = world_publish(s->world, s->owner, slot);
+	}
+}
+
+/* One attempt, outputs poisoned. */
+static int receive(struct stream *s)
+{
+	memset(&s->what, 0xa5, sizeof(s->what));
+	memset(&s->todo, 0xa5, sizeof(s->todo));
+	return xm_receive(s->map, s->reader, &s->follow, &s->what, &s->todo);
+}
+
+static void expect(struct stream *s, u64 place)
+{
+	ck_assert_int_eq(world_receive(s->world, s->reader, &s->follow, &s->what), 0);
+	ck_assert_uint_eq(s->what.sequence, place);
+	ck_assert_uint_eq(s->what.token, s->token[place]);
+	ck_assert_uint_eq(s->what.timestamp_ns, 7);
+	ck_assert_uint_eq(s->what.offset, 8);
+	ck_assert_uint_eq(s->what.length, 16);
+	ck_assert_uint_eq(s->follow.place, place + 1);
+	ck_assert_uint_eq(*xm_cursor(s->map, s->reader, s->owner), place + 1);
+}
+
+static void put(struct stream *s)
+{
+	world_put(s->world, s->reader, xm_token_slot(s->what.token));
+}
+
+/* ---- the plain way ---- */
+
+START_TEST(publications_arrive_in_order)
+{
+	struct stream s = stream_make(0);
+	u32 i;
+
+	ck_assert_int_eq(receive(&s), -EAGAIN);
+	ck_assert_int_eq(s.todo.what, XM_NOTHING);
+	publish(&s, 5);
+	for (i = 0; i < 5; i++) {
+		ck_assert(xm_ready(s.map, s.owner, s.follow.incarnation, i));
+		expect(&s, i);
+		ck_assert_uint_eq(*xm_hold(s.map, s.reader, s.slot[i]), 1);
+		put(&s);
+	}
+	ck_assert(!xm_ready(s.map, s.owner, s.follow.incarnation, 5));
+	ck_assert_int_eq(receive(&s), -EAGAIN);
+	ck_assert_uint_eq(s.follow.lost, 0);
+	world_free(s.world);
+}
+END_TEST
+
+START_TEST(publish_fills_word_record_entry_and_tail)
+{
+	struct stream s = stream_make(0);
+	u64 first = s.map->row[s.slot[0]].generation_first;
+
+	publish(&s, 1);
+	ck_assert_uint_eq(xm_slot(s.map, s.slot[0])->state, xm_word(first + 1, 0, XMEM_SLOT_LIVE));
+	ck_assert_uint_eq(xm_slot(s.map, s.slot[0])->position, 1);
+	ck_assert_uint_eq(s.token[0], xm_token(first + 1, s.slot[0]));
+	ck_assert_uint_eq(xm_entry(s.map, s.owner, 0)->position, 1);
+	ck_assert_uint_eq(xm_ring(s.map, s.owner)->tail, 1);
+	world_free(s.world);
+}
+END_TEST
+
+START_TEST(two_publishers_do_not_mix)
+{
+	struct stream s = stream_make(0);
+	u32 other = world_join(s.world, XMEM_ROLE_WRITER, 0), slot;
+	struct xm_follow follow = world_subscribe(s.world, s.reader, other, 0);
+	u64 token;
+
+	world_attach(s.world, other, 1, &slot);
+	token = world_take_publish(s.world, other, slot);
+	ck_assert_int_eq(receive(&s), -EAGAIN);
+	ck_assert_int_eq(world_receive(s.world, s.reader, &follow, &s.what), 0);
+	ck_assert_uint_eq(s.what.token, token);
+	world_free(s.world);
+}
+END_TEST
+
+/* ---- losing ---- */
+
+START_TEST(overrun_skips_to_the_oldest_and_counts)
+{
+	struct stream s = stream_make(0);
+
+	publish(&s, 12);		/* ring of 8: the oldest that no publication touches is 5 */
+	expect(&s, 5);
+	ck_assert_uint_eq(s.follow.lost, 5);
+	expect(&s, 6);
+	world_free(s.world);
+}
+END_TEST
+
+/* All of the last D are there; a publication under way opens the oldest of them. */
+START_TEST(exactly_D_behind_loses_nothing)
+{
+	struct stream s = stream_make(0);
+	u32 i;
+
+	publish(&s, 8);
+	for (i = 0; i < 8; i++)
+		expect(&s, i);
+	ck_assert_uint_eq(s.follow.lost, 0);
+	world_free(s.world);
+}
+END_TEST
+
+START_TEST(void_entries_are_lost_one_by_one)
+{
+	struct stream s = stream_make(0);
+
+	publish(&s, 4);
+	ck_assert(world_walk(s.world, s.owner, s.slot[1], true, 0));
+	ck_assert(world_walk(s.world, s.owner, s.slot[2], true, 0));
+	expect(&s, 0);
+	ck_assert_int_eq(receive(&s), -EBUSY);
+	ck_assert_uint_eq(s.follow.place, 2);
+	expect(&s, 3);
+	ck_assert_uint_eq(s.follow.lost, 2);
+	world_free(s.world);
+}
+END_TEST
+
+START_TEST(void_entry_does_not_hide_that_it_is_newer)
+{
+	struct stream s = stream_make(0);
+
+	publish(&s, 9);			/* place 8 is where place 0 was */
+	ck_assert(world_walk(s.world, s.owner, s.slot[8], true, 0));
+	ck_assert_int_eq(receive(&s), -EBUSY);
+	ck_assert_uint_eq(s.follow.place, 2);
+	ck_assert_uint_eq(s.follow.lost, 2);
+	ck_assert(xm_ready(s.map, s.owner, s.follow.incarnation, 8));
+	world_free(s.world);
+}
+END_TEST
+
+static struct stream *lapped;
+
+static void lap(int step, void *arg)
+{
+	if (step == *(int *)arg) {
+		unit_step = NULL;
+		publish(lapped, 8);
+	}
+}
+
+static void check_lapped_at(int step)
+{
+	struct stream s = stream_make(0);
+
+	lapped = &s;
+	publish(&s, 1);
+	unit_step_arg = &step;
+	unit_step = lap;
+	ck_assert_int_eq(receive(&s), -EBUSY);
+	ck_assert_uint_eq(world_holds(s.world), 0);
+	expect(&s, 2);
+	ck_assert_uint_eq(s.follow.lost, 2);
+	world_free(s.world);
+}
+
+/* The entry is overwritten between the two looks: what was read is not trusted, no hold is left. */
+START_TEST(entry_overwritten_while_received_is_not_received)
+{
+	check_lapped_at(XM_STEP_RECEIVE_READ);
+	check_lapped_at(XM_STEP_RECEIVE_HELD);
+}
+END_TEST
+
+static void take_back(int step, void *arg)
+{
+	struct stream *s = arg;
+
+	if (step != XM_STEP_RECEIVE_READ)
+		return;
+	unit_step = NULL;
+	ck_assert(world_walk(s->world, s->owner, s->slot[0], true, 0));
+}
+
+START_TEST(entry_taken_back_while_received_is_not_received)
+{
+	struct stream s = stream_make(0);
+
+	publish(&s, 2);
+	unit_step_arg = &s;
+	unit_step = take_back;
+	ck_assert_int_eq(receive(&s), -EBUSY);
+	ck_assert_uint_eq(world_holds(s.world), 0);
+	expect(&s, 1);
+	ck_assert_uint_eq(s.follow.lost, 1);
+	world_free(s.world);
+}
+END_TEST
+
+/* The hold is there before the second look, so a take-back that comes then finds it. */
+static void fail_to_take_back(int step, void *arg)
+{
+	struct stream *s = arg;
+
+	if (step != XM_STEP_RECEIVE_VALID)
+		return;
+	unit_step = NULL;
+	ck_assert(!world_walk(s->world, s->owner, s->slot[0], true, 0));
+}
+
+START_TEST(received_is_held_from_the_second_look_on)
+{
+	struct stream s = stream_make(0);
+
+	publish(&s, 1);
+	unit_step_arg = &s;
+	unit_step = fail_to_take_back;
+	expect(&s, 0);
+	ck_assert_int_eq(xm_look(s.map, s.what.token), 0);
+	world_free(s.world);
+}
+END_TEST
+
+/* Publisher stopped with an entry open: what it overwrites is lost, what is complete behind it is not. */
+static void publish_one(void *arg)
+{
+	publish(arg, 1);
+}
+
+START_TEST(open_entry_hides_nothing_behind_it)
+{
+	struct stream s = stream_make(0);
+
+	publish(&s, 8);
+	ck_assert(unit_dies_at(XM_STEP_PUBLISH_OPEN, 1, publish_one, &s));
+	ck_assert(xm_ready(s.map, s.owner, s.follow.incarnation, 0));
+	ck_assert_int_eq(receive(&s), -EBUSY);
+	ck_assert_uint_eq(s.follow.lost, 1);
+	expect(&s, 1);
+	world_free(s.world);
+}
+END_TEST
+
+START_TEST(complete_entry_is_received_before_the_tail_moves)
+{
+	struct stream s = stream_make(0);
+
+	ck_assert(unit_dies_at(XM_STEP_PUBLISH_ENTRY, 1, publish_one, &s));
+	ck_assert_uint_eq(xm_ring(s.map, s.owner)->tail, 0);
+	ck_assert(xm_ready(s.map, s.owner, s.follow.incarnation, 0));
+	ck_assert_int_eq(receive(&s), 0);
+	ck_assert_uint_eq(s.what.sequence, 0);
+	world_free(s.world);
+}
+END_TEST
+
+/* ---- wakes ---- */
+
+START_TEST(publish_owes_a_wake_to_who_sleeps_for_it)
+{
+	struct stream s = stream_make(0);
+	struct xm_publication what = { 0 };
+
+	ck_assert_int_eq(xm_take(s.map, s.slot[0]), 0);
+	ck_assert(!xm_publish(s.map, s.owner, s.slot[0], &what));
+	xm_arm(&s.map->client[s.owner].ring_sleepers);
+	ck_assert_int_eq(xm_take(s.map, s.slot[1]), 0);
+	ck_assert(xm_publish(s.map, s.owner, s.slot[1], &what));
+	world_free(s.world);
+}
+END_TEST
+
+START_TEST(cursor_owes_a_wake_to_a_publisher_that_waits_for_it)
+{
+	struct stream s = stream_make(XMEM_SUBSCRIBE_WAIT);
+
+	publish(&s, 2);
+	xm_arm(&s.map->client[s.owner].slots_sleepers);
+	ck_assert_int_eq(receive(&s), 0);
+	ck_assert_int_eq(s.todo.what, XM_WAKE_OWNER);
+	ck_assert_uint_eq(s.todo.who, s.owner);
+	world_free(s.world);
+}
+END_TEST
+
+START_TEST(receiving_without_wait_owes_nothing_until_the_put)
+{
+	struct stream s = stream_make(0);
+	struct xm_todo todo;
+
+	publish(&s, 1);
+	xm_arm(&s.map->client[s.owner].slots_sleepers);
+	ck_assert_int_eq(receive(&s), 0);
+	ck_assert_int_eq(s.todo.what, XM_NOTHING);
+	todo = xm_put(s.map, s.reader, s.slot[0]);
+	ck_assert_int_eq(todo.what, XM_WAKE_OWNER);
+	world_free(s.world);
+}
+END_TEST
+
+/* No put follows what is skipped: the cursor itself is the event. */
+START_TEST(skipped_entry_owes_the_wake)
+{
+	struct stream s = stream_make(0);
+
+	publish(&s, 10);
+	xm_arm(&s.map->client[s.owner].slots_sleepers);
+	ck_assert_int_eq(receive(&s), -EBUSY);
+	ck_assert_int_eq(s.todo.what, XM_WAKE_OWNER);
+	ck_assert_uint_eq(s.todo.who, s.owner);
+	world_free(s.world);
+}
+END_TEST
+
+START_TEST(undone_hold_of_a_receive_owes_the_wake)
+{
+	struct stream s = stream_make(0);
+	int step = XM_STEP_RECEIVE_HELD;
+
+	lapped = &s;
+	publish(&s, 1);
+	xm_arm(&s.map->client[s.owner].slots_sleepers);
+	unit_step_arg = &step;
+	unit_step = lap;
+	ck_assert_int_eq(receive(&s), -EBUSY);
+	ck_assert_int_eq(s.todo.what, XM_WAKE_OWNER);
+	world_free(s.world);
+}
+END_TEST
+
+/* ---- the publisher's end ---- */
+
+START_TEST(what_was_in_flight_is_read_after_the_publishers_end)
+{
+	struct stream s = stream_make(0);
+
+	publish(&s, 3);
+	expect(&s, 0);
+	world_end(s.world, s.owner);
+	ck_assert_uint_eq(s.map->client[s.owner].state, XMEM_CLIENT_ZOMBIE);
+	ck_assert_uint_eq(world_count(s.world, XMEM_OWNER_HOST), 3);	/* one held, two in flight */
+	put(&s);
+	ck_assert_uint_eq(world_count(s.world, XMEM_OWNER_HOST), 2);
+	expect(&s, 1);
+	put(&s);
+	expect(&s, 2);
+	ck_assert(xm_ready(s.map, s.owner, s.follow.incarnation, 3));
+	put(&s);
+	ck_assert_int_eq(receive(&s), -EPIPE);
+	world_unsubscribe(s.world, s.reader, &s.follow);
+	world_is_clean(s.world);
+	world_free(s.world);
+}
+END_TEST
+
+START_TEST(end_of_an_idle_publisher_is_EPIPE)
+{
+	struct stream s = stream_make(0);
+
+	world_end(s.world, s.owner);
+	ck_assert_uint_eq(s.map->client[s.owner].state, XMEM_CLIENT_NONE);
+	ck_assert(xm_ready(s.map, s.owner, s.follow.incarnation, 0));
+	ck_assert_int_eq(receive(&s), -EPIPE);
+	world_is_clean(s.world);
+	world_free(s.world);
+}
+END_TEST
+
+/* The id goes to another publisher: its entries are not mine, wherever they stand. */
+START_TEST(next_publisher_with_the_same_id_is_EPIPE)
+{
+	u32 before, after;
+
+	for (before = 0; before < 3; before++)
+		for (after = 0; after < 12; after++) {
+			struct stream s = stream_make(0);
+			u32 next, i;
+
+			publish(&s, before);
+			for (i = 0; i < before; i++) {
+				expect(&s, i);
+				put(&s);
+			}
+			world_end(s.world, s.owner);
+			next = world_join(s.world, XMEM_ROLE_WRITER, 0);
+			ck_assert_uint_eq(next, s.owner);
+			world_attach(s.world, next, 16, s.slot);
+			s.published = 0;
+			publish(&s, after);
+			ck_assert(xm_ready(s.map, s.owner, s.follow.incarnation, s.follow.place));
+			ck_assert_int_eq(receive(&s), -EPIPE);
+			ck_assert_uint_eq(s.follow.lost, 0);
+			ck_assert_uint_eq(world_holds(s.world), 0);
+			world_free(s.world);
+		}
+}
+END_TEST
+
+static void change_publisher(int step, void *arg)
+{
+	struct stream *s = arg;
+
+	if (step == XM_STEP_RECEIVE_READ) {
+		unit_step = NULL;
+		s->map->client[s->owner].incarnation++;
+	}
+}
+
+START_TEST(publisher_that_changes_while_received_is_EPIPE)
+{
+	struct stream s = stream_make(0);
+
+	publish(&s, 1);
+	unit_step_arg = &s;
+	unit_step = change_publisher;
+	ck_assert_int_eq(receive(&s), -EPIPE);
+	ck_assert_uint_eq(world_holds(s.world), 0);
+	world_free(s.world);
+}
+END_TEST
+
+void ring_tests(Suite *suite)
+{
+	TCase *tcase = tcase_create("ring");
+
+	tcase_add_test(tcase, publications_arrive_in_order);
+	tcase_add_test(tcase, publish_fills_word_record_entry_and_tail);
+	tcase_add_test(tcase, two_publishers_do_not_mix);
+	tcase_add_test(tcase, overrun_skips_to_the_oldest_and_counts);
+	tcase_add_test(tcase, exactly_D_behind_loses_nothing);
+	tcase_add_test(tcase, void_entries_are_lost_one_by_one);
+	tcase_add_test(tcase, void_entry_does_not_hide_that_it_is_newer);
+	tcase_add_test(tcase, entry_overwritten_while_received_is_not_received);
+	tcase_add_test(tcase, entry_taken_back_while_received_is_not_received);
+	tcase_add_test(tcase, received_is_held_from_the_second_look_on);
+	tcase_add_test(tcase, open_entry_hides_nothing_behind_it);
+	tcase_add_test(tcase, complete_entry_is_received_before_the_tail_moves);
+	tcase_add_test(tcase, publish_owes_a_wake_to_who_sleeps_for_it);
+	tcase_add_test(tcase, cursor_owes_a_wake_to_a_publisher_that_waits_for_it);
+	tcase_add_test(tcase, receiving_without_wait_owes_nothing_until_the_put);
+	tcase_add_test(tcase, skipped_entry_owes_the_wake);
+	tcase_add_test(tcase, undone_hold_of_a_receive_owes_the_wake);
+	tcase_add_test(tcase, what_was_in_flight_is_read_after_the_publishers_end);
+	tcase_add_test(tcase, end_of_an_idle_publisher_is_EPIPE);
+	tcase_add_test(tcase, next_publisher_with_the_same_id_is_EPIPE);
+	tcase_add_test(tcase, publisher_that_changes_while_received_is_EPIPE);
+	suite_add_tcase(suite, tcase);
+}

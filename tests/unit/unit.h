@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Unit tests of the pure core: a world is a pool in plain memory, with the host
+ * in the same process and clients that are only ids. A "process" dies where a
+ * protocol step says so: it stores nothing more, and the host ends it.
+ * What needs real processes is in tests/conform.
+ */
+#ifndef XM_UNIT_H
+#define XM_UNIT_H
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host.h"
+
+#ifndef XMEM_STEPS
+#error "the unit tests need the protocol's steps: FLAVOUR=test, asan or tsan"
+#endif
+
+#define PAGE	4096u
+#define POISON	0xa5a5a5a5a5a5a5a5ULL
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+struct world {
+	struct xm_host host;	/* host.map is everybody's view: all pages, all writable */
+	void *base;
+	u64 bytes;
+	u32 payloads;		/* last id given */
+	u64 random;
+};
+
+/* ---- world.c ---- */
+
+struct world *world_make(u32 slots, u32 clients, u32 ring_entries);
+void world_free(struct world *world);
+
+/* These must succeed, and check the host's invariants after it. */
+u32 world_join(struct world *world, u32 role, u64 wait_bound_ns);
+void world_attach(struct world *world, u32 me, u32 count, u32 *slot);
+struct xm_follow world_subscribe(struct world *world, u32 me, u32 publisher, u32 flags);
+void world_unsubscribe(struct world *world, u32 me, const struct xm_follow *follow);
+void world_end(struct world *world, u32 client);	/* end, reap */
+
+/* What a host does after a client's end and a last put. Returns the slots freed. */
+u32 world_reap(struct world *world);
+void world_do(struct world *world, struct xm_todo todo);
+
+/* Publish what is WRITING; take and publish what is FREE. Returns the token. */
+u64 world_publish(struct world *world, u32 me, u32 slot);
+u64 world_take_publish(struct world *world, u32 me, u32 slot);
+
+/* Receive until there is something, an end or nothing; todos are done. */
+int world_receive(struct world *world, u32 me, struct xm_follow *follow, struct xm_publication *what);
+void world_put(struct world *world, u32 me, u32 slot);
+
+/* Plain walk of one slot: is it ours now? */
+bool world_walk(struct world *world, u32 owner, u32 slot, bool take_back, u32 depth);
+
+u32 world_count(const struct world *world, u32 owner);		/* slots with that owner */
+u64 world_holds(const struct world *world);			/* of all counted clients */
+void world_is_valid(const struct world *world);
+
+/* All is as if nobody had ever been there, but for clients that are alive. */
+void world_is_clean(const struct world *world);
+
+/* ---- steps ---- */
+
+/* Called at each step of the calling thread, if set. */
+extern __thread void (*unit_step)(int step, void *arg);
+extern __thread void *unit_step_arg;
+
+/* Run @what(@arg); it dies the @nth time (from 1) it comes to @step: true. */
+bool unit_dies_at(int step, int nth, void (*what)(void *arg), void *arg);
+
+/* Did anything run into that step since the test began? */
+bool unit_step_seen(int step);
+const char *unit_step_name(int step);
+
+/* xorshift, never 0. */
+u64 unit_random(u64 *state);
+u64 unit_seed(void);	/* UNIT_SEED of the environment, else from the clock; printed */
+
+/* ---- suites ---- */
+
+void layout_tests(Suite *suite);
+void word_tests(Suite *suite);
+void hold_tests(Suite *suite);
+void walk_tests(Suite *suite);
+void ring_tests(Suite *suite);
+void garbage_tests(Suite *suite);
+void client_tests(Suite *suite);
+void slot_tests(Suite *suite);
+void sleep_tests(Suite *suite);
+void race_tests(Suite *suite);
+void end_tests(Suite *suite);
+void fuzz_tests(Suite *suite);
+void stress_tests(Suite *suite);
+
+#endif

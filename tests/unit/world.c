@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The world of the unit tests: a pool in plain memory, the host's calls in the
+ * order that a real host makes them, and processes that die at a step.
+ */
+#include <setjmp.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "unit.h"
+
+struct world *world_make(u32 slots, u32 clients, u32 ring_entries)
+{
+	struct xmem_join join = { .slots = slots, .clients = clients, .ring_entries = ring_entries };
+	struct world *world = calloc(1, sizeof(*world));
+	struct xmem_pool_header header;
+
+	ck_assert_int_eq(xm_host_layout(&join, PAGE, &header), 0);
+	world->bytes = header.total_bytes;
+	ck_assert_int_eq(posix_memalign(&world->base, PAGE, world->bytes), 0);
+	memset(world->base, 0, world->bytes);
+	*(struct xmem_pool_header *)world->base = header;
+	xm_host_init(&world->host, world->base);
+	xm_map_init(&world->host.map, world->base);
+	world->random = 88172645463325252ULL;
+	world_is_valid(world);
+	return world;
+}
+
+void world_free(struct world *world)
+{
+	free(world->base);
+	free(world);
+}
+
+/* By words and with atomics: others may still look. */
+static void zero(void *from, u64 bytes)
+{
+	u64 *word = from, i;
+
+	for (i = 0; i < bytes / 8; i++)
+		xm_store(&word[i], 0);
+}
+
+u32 world_join(struct world *world, u32 role, u64 wait_bound_ns)
+{
+	struct xmem_join join = { .role = role, .wait_bound_ns = wait_bound_ns, .label = "unit" };
+	int id = xm_host_free_client(&world->host);
+
+	ck_assert_int_ge(id, 0);
+	zero(world->host.map.area[id], world->host.map.pool->area_stride);
+	ck_assert_int_eq(xm_host_join(&world->host, id, &join, 1000 + id, 0), 0);
+	ck_assert_uint_eq(join.client, (u32)id);
+	world_is_valid(world);
+	return id;
+}
+
+void world_attach(struct world *world, u32 me, u32 count, u32 *slot)
+{
+	struct xmem_attach request = { .file = 3, .stride = 64, .length = 64, .count = count };
+	u32 i;
+
+	while (xm_host_spare_slots(&world->host, me) < count) {
+		int group = xm_host_free_group(&world->host);
+
+		ck_assert_int_ge(group, 0);
+		zero(world->host.map.group[group], sizeof(struct xmem_group));
+		xm_host_give_group(&world->host, group, me);
+	}
+	ck_assert_int_eq(xm_host_attach_check(&request), 0);
+	ck_assert_int_eq(xm_host_attach(&world->host, me, ++world->payloads, 64ULL * count,
+					unit_random(&world->random), &request), 0);
+	for (i = 0; i < count; i++)
+		slot[i] = request.slot[i];
+	world_is_valid(world);
+}
+
+struct xm_follow world_subscribe(struct world *world, u32 me, u32 publisher, u32 flags)
+{
+	struct xmem_subscribe request = { .publisher = publisher, .flags = flags, .position = POISON };
+
+	ck_assert_int_eq(xm_host_subscribe(&world->host, me, &request), 0);
+	world_is_valid(world);
+	return (struct xm_follow){
+		.publisher = publisher, .waits = flags & XMEM_SUBSCRIBE_WAIT,
+		.incarnation = world->host.map.client[publisher].incarnation,
+		.joined = request.position, .place = request.position,
+	};
+}
+
+void world_unsubscribe(struct world *world, u32 me, const struct xm_follow *follow)
+{
+	struct xmem_unsubscribe request = { .publisher = follow->publisher, .incarnation = follow->incarnation };
+
+	ck_assert_int_eq(xm_host_unsubscribe(&world->host, me, &request), 0);
+	world_reap(world);
+	world_is_valid(world);
+}
+
+u32 world_reap(struct world *world)
+{
+	struct xm_host *host = &world->host;
+	u32 i, freed = 0;
+
+	for (i = 0; i < host->map.clients; i++)
+		if (xm_host_bury(host, i))
+			zero(host->map.area[i], host->map.pool->area_stride);
+	for (i = 0; i < host->map.slots; i++)
+		freed += xm_host_reclaim(host, i) != 0;
+	for (i = 0; i < host->map.groups; i++)
+		if (xm_host_idle_group(host, i))
+			zero(host->map.group[i], sizeof(struct xmem_group));
+	return freed;
+}
+
+void world_end(struct world *world, u32 client)
+{
+	xm_host_end(&world->host, client);
+	world_reap(world);
+	world_is_valid(world);
+}
+
+void world_do(struct world *world, struct xm_todo todo)
+{
+	if (todo.what == XM_WAKE_OWNER)
+		xm_disarm(&world->host.map.client[todo.who].slots_sleepers);
+	else if (todo.what == XM_TELL_HOST)
+		xm_host_reclaim(&world->host, todo.who);
+}
+
+/* ---- a client's steps ---- */
+
+u64 world_publish(struct world *world, u32 me, u32 slot)
+{
+	struct xm_publication what = { .timestamp_ns = 7, .offset = 8, .length = 16 };
+
+	xm_publish(&world->host.map, me, slot, &what);
+	return what.token;
+}
+
+u64 world_take_publish(struct world *world, u32 me, u32 slot)
+{
+	ck_assert_int_eq(xm_take(&world->host.map, slot), 0);
+	return world_publish(world, me, slot);
+}
+
+int world_receive(struct world *world, u32 me, struct xm_follow *follow, struct xm_publication *what)
+{
+	struct xm_todo todo;
+	int err, tries = 0;
+
+	do {
+		memset(what, 0xa5, sizeof(*what));
+		memset(&todo, 0xa5, sizeof(todo));
+		err = xm_receive(&world->host.map, me, follow, what, &todo);
+		world_do(world, todo);
+	} while (err == -EBUSY && ++tries < 10000);
+	return err;
+}
+
+void world_put(struct world *world, u32 me, u32 slot)
+{
+	world_do(world, xm_put(&world->host.map, me, slot));
+}
+
+bool world_walk(struct world *world, u32 owner, u32 slot, bool take_back, u32 depth)
+{
+	struct xm_walk how = { .owner = owner, .take_back = take_back, .depth = depth };
+
+	return xm_walk(&world->host.map, &how, &slot, 1);
+}
+
+/* ---- looking at it ---- */
+
+u32 world_count(const struct world *world, u32 owner)
+{
+	u32 i, count = 0;
+
+	for (i = 0; i < world->host.map.slots; i++)
+		count += world->host.map.row[i].owner == owner;
+	return count;
+}
+
+u64 world_holds(const struct world *world)
+{
+	const struct xm_map *map = &world->host.map;
+	u64 holds = 0;
+	u32 c, s;
+
+	for (c = 0; c < map->clients; c++)
+		for (s = 0; s < map->slots; s++)
+			if (xm_bit(map->pool->counted, c))
+				holds += xm_load(xm_hold(map, c, s)) & XM_HOLD_COUNT;
+	return holds;
+}
+
+void world_is_valid(const struct world *world)
+{
+	const char *wrong = xm_host_is_valid(&world->host);
+
+	ck_assert_msg(!wrong, "the host's words: %s", wrong);
+}
+
+void world_is_clean(const struct world *world)
+{
+	const struct xm_map *map = &world->host.map;
+	u32 i;
+
+	world_is_valid(world);
+	ck_assert_uint_eq(world_count(world, XMEM_OWNER_HOST), 0);
+	ck_assert_uint_eq(world_holds(world), 0);
+	for (i = 0; i < map->clients; i++)
+		ck_assert_uint_ne(map->client[i].state, XMEM_CLIENT_ZOMBIE);
+	for (i = 0; i < map->groups; i++)
+		ck_assert_uint_ne(world->host.group_owner[i], XMEM_OWNER_HOST);
+}
+
+/* ---- steps ---- */
+
+__thread void (*unit_step)(int step, void *arg);
+__thread void *unit_step_arg;
+static u32 steps_seen;
+
+void xm_step(int step)
+{
+	if (!(xm_load(&steps_seen) >> step & 1))
+		__atomic_fetch_or(&steps_seen, 1u << step, __ATOMIC_RELAXED);
+	if (unit_step)
+		unit_step(step, unit_step_arg);
+}
+
+bool unit_step_seen(int step)
+{
+	return xm_load(&steps_seen) >> step & 1;
+}
+
+const char *unit_step_name(int step)
+{
+	static const char *const name[XM_STEPS] = {
+		"GET_HELD", "GET_DONE", "PUT_BEFORE", "PUT_DROPPED", "TAKE_WRITING", "WALK_SCANNING", "WALK_CURSORS",
+		"WALK_VOID", "WALK_HOLDS", "PUBLISH_POSITION", "PUBLISH_LIVE", "PUBLISH_OPEN", "PUBLISH_FIELDS",
+		"PUBLISH_ENTRY", "PUBLISH_TAIL", "RECEIVE_READ", "RECEIVE_HELD", "RECEIVE_VALID", "RECEIVE_CURSOR",
+	};
+
+	return name[step];
+}
+
+struct death {
+	jmp_buf grave;
+	int step, left;
+};
+
+static void die(int step, void *arg)
+{
+	struct death *death = arg;
+
+	if (step == death->step && !--death->left)
+		longjmp(death->grave, 1);
+}
+
+bool unit_dies_at(int step, int nth, void (*what)(void *arg), void *arg)
+{
+	struct death death = { .step = step, .left = nth };
+
+	if (setjmp(death.grave)) {
+		unit_step = NULL;
+		return true;
+	}
+	unit_step_arg = &death;
+	unit_step = die;
+	what(arg);
+	unit_step = NULL;
+	return false;
+}
+
+void xm_check_failed(const char *what, const char *file, int line)
+{
+	ck_abort_msg("%s:%d: %s", file, line, what);
+}
+
+/* ---- random numbers ---- */
+
+u64 unit_random(u64 *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+u64 unit_seed(void)
+{
+	const char *given = getenv("UNIT_SEED");
+	struct timespec now;
+	u64 seed;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	seed = given ? strtoull(given, NULL, 0) : (u64)now.tv_sec * 1000003 ^ now.tv_nsec;
+	seed = seed ? seed : 1;
+	printf("seed: UNIT_SEED=%llu\n", (unsigned long long)seed);
+	fflush(stdout);
+	return seed;
+}
