@@ -25,11 +25,17 @@
  * Every function takes NULL for a handle: -EINVAL (or NULL), no crash.
  *
  * Threads. All functions may be called by any thread at any time, unless they
- * say otherwise. None is async-signal-safe. In a forked child inherited handles
- * are dead: every call says ECHILD, releasing them does nothing; open anew.
+ * say otherwise; threads must have been made by the C library. None is
+ * async-signal-safe. In a forked child inherited handles are dead: what needs
+ * the pool says ECHILD, releasing them does nothing; open anew.
  *
- * Time. Timeouts are in nanoseconds from now; 0 does not wait, XMEM_FOREVER
- * has no end. Waiting ends early with -EINTR when a signal handler ran.
+ * Time. Timeouts are in nanoseconds from now; 0 does not wait, XMEM_FOREVER has
+ * no end. Waiting may end early with -EINTR when a signal handler ran (with the
+ * kernel as host not for handlers with SA_RESTART).
+ *
+ * Beside the errors named, every function that asks the host (those that wait,
+ * open, preallocate, subscribe, or first look at a payload) may say ENOTCONN:
+ * the host has gone; and every one that makes a handle ENOMEM.
  */
 #ifndef XMEM_H
 #define XMEM_H
@@ -86,15 +92,16 @@ struct xmem_pool_options {
 /*
  * Join the pool @name ([A-Za-z0-9._-], at most 31), making it if there is none.
  * A NULL or empty name makes an anonymous one. @options may be NULL: a reader.
- * The pool ends with its last client.
+ * The pool ends with its last client (with the kernel as host: or pool file).
  *
- * The host is /dev/xmem if that can be opened, else xmemd, which is started if
- * need be; XMEM_BACKEND=kernel or =daemon in the environment insists on one.
+ * The host is /dev/xmem if there is one, else xmemd, which is started if need
+ * be; XMEM_BACKEND=kernel or =daemon in the environment insists on one.
  *
- * Returns: the pool, or NULL: EINVAL (a name or number out of range), ENOENT,
- * EEXIST, EPERM (made by another user), EUSERS (no client free), EDQUOT, ENODEV
- * (the host insisted on is not there), EPROTONOSUPPORT (another ABI), ENOMEM,
- * EMFILE. Ownership: xmem_pool_close. Since: 0.1.
+ * Returns: the pool, or NULL: EINVAL (a name, number or label out of range),
+ * ENOENT, EEXIST, EPERM (made by another user), EACCES (/dev/xmem may not be
+ * opened), EUSERS (no client free), EDQUOT (a limit of the host), ENODEV (the
+ * host insisted on is not there), EPROTONOSUPPORT (another ABI), ENOMEM, EMFILE.
+ * Ownership: xmem_pool_close. Since: 0.1.
  */
 struct xmem_pool *xmem_pool_open(const char *name, const struct xmem_pool_options *options);
 
@@ -125,7 +132,7 @@ struct xmem_pool_stat {
 	uint32_t slots;			/* capacity */
 	uint32_t attached;		/* slots with a payload */
 	uint32_t free;			/* attached, without contents */
-	uint32_t writing;
+	uint32_t writing;		/* being written, or taken ahead by their owner for that */
 	uint32_t live;			/* with contents */
 	uint32_t held;			/* slots that somebody holds */
 	uint32_t limbo;			/* the host's, their owner having ended */
@@ -141,8 +148,8 @@ int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_stat *ret_stat);
 /*
  * Make @count buffers of @bytes each, in one sealed file, allocated whole and
  * mapped. A writer does it before it acquires; it may do it again.
- * Returns: 0; -EINVAL, -EPERM (a reader), -ENOSPC (slots), -EDQUOT, -ENOMEM.
- * Then nothing is left behind. Since: 0.1.
+ * Returns: 0; -EINVAL, -EPERM (a reader), -ENOSPC (slots), -EDQUOT, -ENOMEM,
+ * -EMFILE. Then nothing is left behind. Since: 0.1.
  */
 int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes);
 
@@ -152,8 +159,9 @@ int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes);
  * A buffer of at least @bytes to write into: one that nobody uses any more. It
  * takes the oldest publication back from subscribers that may lose it, and
  * waits for the others within the pool's wait_bound_ns, all at most @timeout_ns.
+ * Where subscribers are waited for, at most ring_entries may be in hand at once.
  * Returns: the buffer, or NULL: EAGAIN (timeout 0), ETIMEDOUT, EINTR, EPERM (a
- * reader), ENOSPC (no buffer that large: xmem_preallocate). Ownership: ends in
+ * reader), ENOSPC (no buffer that large: xmem_preallocate; or a slot worn out). Ownership: ends in
  * xmem_publish or xmem_release. Since: 0.1.
  */
 struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, int64_t timeout_ns);
@@ -171,9 +179,11 @@ struct xmem_publish_options {
 
 /*
  * Give the contents to whoever follows this client. Ends the handle, unless
- * KEEP. @options and @ret_token may be NULL. Never waits.
+ * KEEP. The contents stay as long as they are in flight or held: who passes the
+ * token on by a way of his own keeps the handle until the other side has it.
+ * @options and @ret_token may be NULL. Never waits for anybody.
  * Returns: 0; -EINVAL, -EPERM (not a buffer from xmem_acquire), -ERANGE (offset
- * and length): then the buffer is the caller's as before. Since: 0.1.
+ * and length), -EOVERFLOW (KEEP: 2^30 handles): then the buffer is the caller's as before. Since: 0.1.
  */
 int xmem_publish(struct xmem_buffer *buffer, const struct xmem_publish_options *options, uint64_t *ret_token);
 
@@ -203,7 +213,9 @@ void xmem_unsubscribe(struct xmem_subscription *subscription);
 /*
  * The next publication, held and read-only.
  * Returns: the buffer, or NULL: EAGAIN (none yet; timeout 0), ETIMEDOUT, EINTR,
- * EPIPE (the publisher has ended and all that was in flight has been received).
+ * EPIPE (the publisher has ended, and what was in flight has been received, or
+ * the host has dropped its ring as the oldest of more than 8 that we kept),
+ * EOVERFLOW (2^30 handles of one buffer).
  * Ownership: xmem_release. Since: 0.1.
  */
 struct xmem_buffer *xmem_receive(struct xmem_subscription *subscription, int64_t timeout_ns);
@@ -217,7 +229,8 @@ int xmem_subscription_publisher(struct xmem_subscription *subscription);
 /*
  * The buffer that @token names, held and read-only.
  * Returns: the buffer, or NULL: ESTALE (those contents are gone, or the token is
- * another pool's). Ownership: xmem_release. Since: 0.1.
+ * another pool's), EAGAIN (its owner looks at it all the time: again), EOVERFLOW.
+ * Ownership: xmem_release. Since: 0.1.
  */
 struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token);
 

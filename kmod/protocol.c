@@ -106,11 +106,14 @@ static u64 xm_held(const struct xm_map *map, const u32 *slot, u32 count, u64 amo
 		u64 counted = xm_load_acquire(&map->pool->counted[i]);
 
 		for (; counted; counted &= counted - 1) {
+			const u32 *hold;
+
 			c = i * 64 + __builtin_ctzll(counted);
 			if (c >= map->clients || !map->area[c])
 				continue;
+			hold = xm_hold(map, c, 0);
 			for (n = 0; n < count; n++)
-				if (among >> n & 1 && xm_load_acquire(xm_hold(map, c, slot[n])) & XM_HOLD_COUNT)
+				if (among >> n & 1 && xm_load_acquire(&hold[slot[n]]) & XM_HOLD_COUNT)
 					held |= 1ULL << n;
 		}
 	}
@@ -128,8 +131,11 @@ u64 xm_walk(const struct xm_map *map, const struct xm_walk *how, const u32 *slot
 		u64 live = xm_load_acquire(state);
 
 		word[n] = xm_word(xm_generation(live), xm_walk_number(live) + 1, XMEM_SLOT_SCANNING);
-		if (xm_state(live) == XMEM_SLOT_LIVE && xm_cas_full(state, live, word[n]))
-			marked |= 1ULL << n;
+		if (xm_state(live) != XMEM_SLOT_LIVE)
+			continue;
+		/* A LIVE word is its owner's alone to change, so a store will do (with get_mut it will not). */
+		xm_store(state, word[n]);
+		marked |= 1ULL << n;
 	}
 	if (!marked)
 		return 0;

@@ -18,7 +18,7 @@
  *   FREE      -> WRITING   the owner takes it                    generation + 1
  *   WRITING   -> LIVE      the owner publishes it
  *   WRITING   -> FREE      the owner gives it up
- *   LIVE      -> SCANNING  the owner's walk begins, by CAS       walk + 1
+ *   LIVE      -> SCANNING  the owner's walk begins               walk + 1
  *   SCANNING  -> WRITING   nobody had it, by CAS                 generation + 1
  *   SCANNING  -> LIVE      somebody has it, or the host settled it, by CAS
  *

@@ -99,12 +99,15 @@ static int exchange(struct xmem_link *link, unsigned int request, union xm_reque
 		return wire ? -E2BIG : -ENOTTY;
 	err = xm_wire_send(link->file, &head, argument, size < sizeof(size) ? sizeof(size) : size,
 			   whole ? file_in(request, argument) : -1, 0);
-	if (!err)
-		err = xm_wire_receive(link->file, &reply, 0);
+	/* Also a daemon that has closed may have said why. */
+	if (!err || err == -ENOTCONN)
+		err = xm_wire_receive(link->file, &reply, err ? MSG_DONTWAIT : 0);
 	if (err)
-		return err;
-	if (reply.head.request != request || reply.head.result > 0)
+		return err == -EAGAIN ? -ENOTCONN : err;
+	if (reply.head.request != request || reply.head.result > 0) {
+		take_reply_file(&reply, NULL);
 		return -ENOTCONN;	/* no daemon of ours speaks like that */
+	}
 	if (!reply.head.result)
 		memcpy(argument, reply.body, reply.length < size ? reply.length : size);
 	err = take_reply_file(&reply, file_out(link->private, request, argument));

@@ -249,12 +249,23 @@ static inline bool ring_is_ample(const struct xmem_pool *pool)
 	return pool->owner.slots <= pool->map.ring_mask + 1;
 }
 
+static bool anybody_waited_for(const struct xmem_pool *pool)
+{
+	const struct xmem_client_row *row = &pool->map.client[pool->me];
+	u64 any = 0;
+	u32 i;
+
+	for (i = 0; i < XMEM_CLIENT_WORDS; i++)
+		any |= xm_load(&row->waits[i]) & ~pool->owner.lapsed[i];
+	return any;
+}
+
 /* Would one more publication overwrite what a subscriber that we wait for has not seen? */
 static bool ring_is_full(struct xmem_pool *pool)
 {
 	struct xm_owner *owner = &pool->owner;
 
-	if (ring_is_ample(pool))
+	if (ring_is_ample(pool) || !anybody_waited_for(pool))
 		return false;
 	return xm_load(&xm_ring(&pool->map, pool->me)->tail) + owner->out + 1 -
 	       xm_least_waiting(&pool->map, pool->me, owner->lapsed) > pool->map.ring_mask + 1;
@@ -453,7 +464,6 @@ static inline bool publish_now(struct xmem_pool *pool, struct xmem_buffer *buffe
 	bool sleepers;
 
 	sleepers = xm_publish(&pool->map, pool->me, buffer->slot, &buffer->what);
-	queue_add(&owner->list[XM_LIST_LIVE], &owner->own[buffer->slot]);
 	owner->out--;
 	if (unlikely(owner->blocked_since_ns))
 		owner->blocked_since_ns = 0;
@@ -462,6 +472,7 @@ static inline bool publish_now(struct xmem_pool *pool, struct xmem_buffer *buffe
 
 		walk_batch(pool, XM_LIST_LIVE, &link, 0, false);
 	}
+	queue_add(&owner->list[XM_LIST_LIVE], &owner->own[buffer->slot]);	/* last: it is not walked at once */
 	return sleepers;
 }
 

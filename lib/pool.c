@@ -138,9 +138,9 @@ static const char *join_hint(int err)
 	case EINVAL:	return "a name has at most 31 of [A-Za-z0-9._-], a ring 4 to 4096 entries, a power of two";
 	case ENOENT:	return "there is no such pool, and XMEM_OPEN_EXISTING was asked for";
 	case EEXIST:	return "there is such a pool, and XMEM_OPEN_EXCLUSIVE was asked for";
-	case EPERM:	return "another user made it; XMEM_OPEN_FOREIGN joins it all the same";
+	case EPERM:	return "another user made it (XMEM_OPEN_FOREIGN joins it all the same), or runs the daemon";
 	case EUSERS:	return "the pool has as many clients as it can have";
-	case EDQUOT:	return "the host has as many pools as it may have";
+	case EDQUOT:	return "the host has as many pools, or clients of this process, as it may have";
 	case ENODEV:	return "neither /dev/xmem nor xmemd can be reached; see XMEM_BACKEND and XMEM_DAEMON";
 	case EPROTONOSUPPORT: return "the host speaks another version of xmem";
 	case EACCES:	return "no permission for /dev/xmem: is the user in group xmem?";

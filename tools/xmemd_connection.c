@@ -56,6 +56,18 @@ static int watch(int epoll, int file, u32 events, struct xd_connection *connecti
 	return epoll_ctl(epoll, EPOLL_CTL_ADD, file, &event);
 }
 
+/* Turned away, with an answer to the join that it has sent or is about to send. */
+static void refuse(int socket)
+{
+	struct xmem_message head = { .request = XMEM_IOC_JOIN, .result = -EDQUOT };
+	char unread[sizeof(head)];
+
+	/* What is left unread would reset the connection, and the answer with it. */
+	recv(socket, unread, sizeof(unread), MSG_DONTWAIT);
+	xm_wire_send(socket, &head, NULL, 0, -1, MSG_DONTWAIT);
+	close(socket);
+}
+
 static bool connection_new(struct xd_daemon *daemon, int socket)
 {
 	struct xd_connection *connection;
@@ -115,7 +127,7 @@ u32 xd_accept(struct xd_daemon *daemon)
 
 		if (socket >= 0) {
 			if (!connection_new(daemon, socket))
-				close(socket);
+				refuse(socket);
 			continue;
 		}
 		if (errno == EINTR || errno == ECONNABORTED)

@@ -1,8 +1,9 @@
 # The conformance suite: one binary, the same on both hosts; see main.c there.
+# Its steps need FLAVOUR=test, asan or tsan; the daemon is found beside it.
 
 CONFORM_SRC := $(wildcard tests/conform/*.c)
 CONFORM_OBJ := $(CONFORM_SRC:%.c=$(B)/obj/%.o)
 
-$(B)/conform: $(CONFORM_OBJ) $(B)/libxmem.a
+$(B)/conform: $(CONFORM_OBJ) $(B)/libxmem.a | $(B)/xmemd
 	$(say) LD $@
-	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ -lcheck_pic -lsubunit -lrt -lm -ldl
+	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ $$(pkg-config --libs check) -ldl

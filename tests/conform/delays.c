@@ -177,11 +177,11 @@ static int ring_read_fixed(struct ring *ring, int file, uint64_t address, unsign
 
 struct pinner {
 	struct holder holder;
-	int source[2];			/* a pipe with what the helper writes */
+	int source[2];			/* a pipe with what its other process writes */
 };
 
 /* After its parent's death: store through the ring, then say what came of it. */
-static void helper_writes(struct ring *ring, struct pinner *pinner, uint64_t address)
+static void other_writes(struct ring *ring, struct pinner *pinner, uint64_t address)
 {
 	tell_parent(1);
 	while (!on_kernel())
@@ -215,7 +215,7 @@ static void pin_own_area(void *argument)
 	switch (syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL)) {
 	case 0:
 		close(raw.link.file);
-		helper_writes(&ring, pinner, (uintptr_t)area.iov_base);
+		other_writes(&ring, pinner, (uintptr_t)area.iov_base);
 	}
 	for (;;)
 		pause();
@@ -242,7 +242,7 @@ TEST(P2_killed_while_io_uring_has_its_area_pinned)
 		skip("this kernel registers no memory of files (%s); 6.12 does", strerror(-err));
 	if (err)
 		skip("io_uring: %s", strerror(-err));
-	hear(child);				/* the helper is there */
+	hear(child);				/* the other process is there */
 	kill_child(child);
 	check_quiet(writer, 1);
 

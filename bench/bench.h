@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the parts of the benchmark share: the table that cases fill, and the
+ * end, one client that publishes and receives. Cases use xmem.h alone.
+ *
+ * Each case runs in processes of its own, forked for it and pinned: side 0 on
+ * the first CPU, side 1, where there is one, on the second. What they share is
+ * one struct bench.
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "floor.h"
+#include "measure.h"
+#include "xmem.h"
+
+/* ---- the table (table.c) ---- */
+
+enum target_kind {
+	TARGET_NONE,		/* for information */
+	TARGET_RATIO,		/* the ratio to the floor at most this */
+	TARGET_VALUE,		/* the value at most this */
+};
+
+struct row {
+	char what[64];
+	char floor_name[48];	/* empty: none */
+	char unit[16];
+	enum target_kind kind;
+	double target;
+	struct figures figures;
+};
+
+#define BENCH_MAX_ROWS	40
+
+struct bench {
+	int cpu[2];
+	unsigned int reps;			/* of short batches; slow cases take a part of them */
+	uint64_t hand_overs;			/* of the memory case */
+	bool untimed;				/* times are for information: the machine is emulated */
+	char name[XMEM_NAME_BYTES];		/* the present case's pool */
+	char backend[16];
+	const char *folder;			/* for what is written; the same in all processes, by fork */
+	unsigned int rows;
+	struct row row[BENCH_MAX_ROWS];
+
+	/* between the sides of a case */
+	_Alignas(64) uint64_t arrived[2];
+	_Alignas(64) uint64_t note[2][8];
+	struct raw_shared raw;
+};
+
+/* A row for a series; its target is against the floor or against the value. */
+void row_series(struct bench *bench, const char *what, const char *floor_name, enum target_kind kind, double target,
+		struct series *series);
+
+/* A row for one number that is no time. Its target, if not negative, is for the value. */
+void row_number(struct bench *bench, const char *what, const char *unit, double value, double target);
+
+/* Rows from @first on, as text; how many of them missed their target. */
+unsigned int table_print(const struct bench *bench, unsigned int first);
+void table_print_head(void);
+
+/* All rows, as JSON. false: @path could not be written. */
+bool table_write(const struct bench *bench, const char *path);
+
+/* ---- the protocol without the library (inline.c) ---- */
+
+void inline_setup(void);
+double inline_get_put(unsigned int rounds);
+
+/* ---- the end (end.c) ---- */
+
+struct end {
+	struct xmem_pool *pool;
+	struct xmem_subscription *from;
+	struct xmem_buffer *next;	/* acquired ahead */
+	size_t bytes;
+	bool stamps;			/* the tick goes along in user[0] */
+	uint64_t sent;
+	uint64_t received;
+};
+
+/* Says what failed and what xmem says of it, and ends the process. */
+void die(const char *what) __attribute__((noreturn));
+
+/* Join the case's pool as a writer, with buffers of its own, if @buffers is not 0. */
+void end_open(struct end *end, struct bench *bench, unsigned int buffers, size_t bytes);
+void end_follow(struct end *end, int publisher);
+void end_close(struct end *end);
+
+/* Both sides of a case open an end and follow each other. */
+void end_pair(struct bench *bench, int side, struct end *end, unsigned int buffers, size_t bytes);
+
+/* Wait, busy, until the other side is here too. */
+void meet(struct bench *bench, int side);
+
+/* Describe the contents of the buffer acquired before, publish it, acquire the next. */
+void end_send(struct end *end);
+
+/* Poll until a buffer comes, and read its description. Ownership: xmem_release. */
+struct xmem_buffer *end_receive(struct end *end);
+
+/* ---- the loops that are timed (loops.c) ---- */
+
+/* What xmem_get and xmem_release do with one token, @rounds times. */
+void loop_get(struct end *end, uint64_t token, unsigned int rounds);
+
+/* acquire, publish, receive, release of one client that follows itself. */
+void loop_cycle(struct end *end, unsigned int rounds);
+
+/* Side 0 sends first and waits for the answer, @rounds times. */
+void loop_ping_pong(struct end *end, int side, uint64_t rounds);
+
+/* ---- cases ---- */
+
+void case_get(struct bench *bench, int side);
+void case_get_threads(struct bench *bench, int side);
+void case_cycle(struct bench *bench, int side);
+void case_cycle_threads(struct bench *bench, int side);
+void case_cycle_clients(struct bench *bench, int side);
+void case_ping_pong(struct bench *bench, int side);
+void case_large(struct bench *bench, int side);
+void case_wake(struct bench *bench, int side);
+void case_memory(struct bench *bench, int side);
+void case_syscalls(struct bench *bench, int side);
+
+/* What case_syscalls has strace run: the setup and @rounds of one loop. */
+void loop_named(struct bench *bench, int side, const char *name, unsigned int rounds);
+extern const char *const loop_names[];
+
+/* Forks @run on one or two CPUs and waits. false: a process failed. */
+bool run_apart(struct bench *bench, void (*run)(struct bench *bench, int side), int sides);
+
+#endif

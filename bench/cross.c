@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Cases of two processes on two cores: hand-over by busy polling, of small and
+ * of large buffers, and the wake-up of a sleeping receiver.
+ *
+ * Both sides run the same batches in the same order; what side 0 times counts.
+ * Half a round trip is one way. The two CPUs of a virtual machine do not always
+ * run at once; batches are short, so that this spoils few of them.
+ */
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define ROUNDS	200
+
+struct cross {
+	struct bench *bench;
+	struct end end;
+	int side;
+	unsigned int lines;	/* of the raw ping-pong */
+	int pause;
+	void *copy[2];
+};
+
+static void cross_open(struct cross *cross, struct bench *bench, int side, unsigned int buffers, size_t bytes)
+{
+	*cross = (struct cross){ .bench = bench, .side = side };
+	ns_per_tick();
+	end_pair(bench, side, &cross->end, buffers, bytes);
+}
+
+static void cross_close(struct cross *cross)
+{
+	meet(cross->bench, cross->side);	/* nobody leaves while the other polls */
+	end_close(&cross->end);
+}
+
+static double floor_raw(void *arg)
+{
+	struct cross *cross = arg;
+
+	meet(cross->bench, cross->side);
+	return floor_ping_pong(&cross->bench->raw, cross->side, 0, 0, ROUNDS);
+}
+
+static double value_raw(void *arg)
+{
+	struct cross *cross = arg;
+
+	meet(cross->bench, cross->side);
+	return floor_ping_pong(&cross->bench->raw, cross->side, cross->lines, cross->pause, ROUNDS);
+}
+
+static double value_ping_pong(void *arg)
+{
+	struct cross *cross = arg;
+	double start;
+
+	meet(cross->bench, cross->side);
+	start = now_ns();
+	loop_ping_pong(&cross->end, cross->side, ROUNDS);
+	return (now_ns() - start) / ROUNDS / 2;
+}
+
+/* Median over a batch, from the tick that the sender left to the description having been read. */
+static double value_one_way(void *arg)
+{
+	struct cross *cross = arg;
+	double way[ROUNDS];
+	unsigned int r;
+
+	meet(cross->bench, cross->side);
+	if (!cross->side)
+		end_send(&cross->end);
+	for (r = 0; r < ROUNDS; r++) {
+		struct xmem_buffer *buffer = end_receive(&cross->end);
+
+		way[r] = (int64_t)(ticks() - xmem_metadata(buffer)->user[0]) * ns_per_tick();
+		xmem_release(buffer);
+		if (cross->side || r + 1 < ROUNDS)
+			end_send(&cross->end);
+	}
+	return figure_of(way, ROUNDS).median;
+}
+
+void case_ping_pong(struct bench *bench, int side)
+{
+	static struct series series;
+	struct cross cross;
+
+	cross_open(&cross, bench, side, 32, 4096);
+	series_run(&series, bench->reps, floor_raw, value_ping_pong, &cross);
+	if (!side)
+		row_series(bench, "publish to receive, two cores", "raw line, one way", TARGET_RATIO, 2.5, &series);
+
+	cross.end.stamps = true;
+	series_run(&series, bench->reps / 2, floor_raw, value_one_way, &cross);
+	if (!side)
+		row_series(bench, "the same by TSC, one way", "raw line, one way", TARGET_NONE, 0, &series);
+
+	cross.lines = 2;
+	series_run(&series, bench->reps / 2, floor_raw, value_raw, &cross);
+	if (!side)
+		row_series(bench, "raw line with 2 lines of data", "raw line, one way", TARGET_NONE, 0, &series);
+	cross.lines = 0;
+	cross.pause = 1;
+	series_run(&series, bench->reps / 2, floor_raw, value_raw, &cross);
+	if (!side)
+		row_series(bench, "raw line, PAUSE in the poll", "raw line, one way", TARGET_NONE, 0, &series);
+	cross_close(&cross);
+}
+
+/* ---- large buffers ---- */
+
+#define LARGE	(6 << 20)
+
+static double floor_memcpy(void *arg)
+{
+	struct cross *cross = arg;
+
+	if (cross->side)
+		return 1;	/* one copies; two would share the memory's bandwidth */
+	return floor_copy(cross->copy[0], cross->copy[1], LARGE, 1);
+}
+
+void case_large(struct bench *bench, int side)
+{
+	static struct series series;
+	struct cross cross;
+	int n;
+
+	cross_open(&cross, bench, side, 8, LARGE);
+	for (n = 0; n < 2; n++) {
+		cross.copy[n] = mmap(NULL, LARGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		if (cross.copy[n] == MAP_FAILED)
+			die("mmap");
+		memset(cross.copy[n], n, LARGE);
+	}
+	series_run(&series, bench->reps / 20 + 11, floor_memcpy, value_ping_pong, &cross);
+	if (!side)
+		row_series(bench, "publish to receive of 6 MiB", "memcpy of 6 MiB", TARGET_NONE, 0, &series);
+	cross_close(&cross);
+}
+
+/* ---- sleeping ---- */
+
+#define ASLEEP_NS	100e3	/* after which a receiver that said it would sleep does so */
+#define WAKES		5	/* a batch */
+
+/* Side 1 sleeps for side 0 to wake it; the least of a batch, as side 1 sees it. */
+static double floor_futex(void *arg)
+{
+	struct cross *cross = arg;
+	struct raw_shared *raw = &cross->bench->raw;
+	double least = 1e12;
+	unsigned int n;
+
+	for (n = 0; n < WAKES; n++) {
+		uint32_t value = raw->futex;
+
+		meet(cross->bench, cross->side);
+		if (cross->side) {
+			double way = (int64_t)(floor_futex_sleep(raw, value) - raw->sent_tick) * ns_per_tick();
+
+			least = way < least ? way : least;
+		} else {
+			spin_ns(ASLEEP_NS);
+			floor_futex_wake(raw);
+		}
+		meet(cross->bench, cross->side);
+	}
+	return least;
+}
+
+static double value_wake(void *arg)
+{
+	struct cross *cross = arg;
+	double least = 1e12;
+	unsigned int n;
+
+	for (n = 0; n < WAKES; n++) {
+		meet(cross->bench, cross->side);
+		if (cross->side) {
+			struct xmem_buffer *buffer = xmem_receive(cross->end.from, XMEM_FOREVER);
+			uint64_t then = ticks();
+			double way;
+
+			if (!buffer)
+				die("xmem_receive");
+			way = (int64_t)(then - xmem_metadata(buffer)->user[0]) * ns_per_tick();
+			least = way < least ? way : least;
+			xmem_release(buffer);
+		} else {
+			spin_ns(ASLEEP_NS);
+			end_send(&cross->end);
+		}
+		meet(cross->bench, cross->side);
+	}
+	return least;
+}
+
+void case_wake(struct bench *bench, int side)
+{
+	static struct series series;
+	struct cross cross;
+
+	cross_open(&cross, bench, side, 32, 4096);
+	cross.end.stamps = true;
+	series_run(&series, bench->reps / 20 + 11, floor_futex, value_wake, &cross);
+	if (side)
+		row_series(bench, "publish to a sleeping receiver", "raw futex wake-up", TARGET_NONE, 0, &series);
+	cross_close(&cross);
+}

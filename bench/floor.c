@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The floors, see floor.h. Written plainly: what is slow here makes xmem look
+ * better than it is.
+ */
+#include "floor.h"
+
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "measure.h"
+
+double floor_locked_adds(unsigned int count, unsigned int rounds)
+{
+	static _Alignas(64) uint32_t word[16];
+	double start = now_ns();
+	unsigned int r, n;
+
+	for (r = 0; r < rounds; r++)
+		for (n = 0; n < count; n++) {
+			uint32_t old = __atomic_fetch_add(&word[0], n % 2 ? -1u : 1, __ATOMIC_SEQ_CST);
+
+			/* As a get or a put would, look at what it was. */
+			__asm__ volatile("" : : "r"(old));
+		}
+	return (now_ns() - start) / rounds;
+}
+
+static uint32_t *__attribute__((noipa)) called_get(uint32_t *word)
+{
+	return __atomic_fetch_add(word, 1, __ATOMIC_SEQ_CST) == ~0u ? NULL : word;
+}
+
+static void __attribute__((noipa)) called_put(uint32_t *word)
+{
+	uint32_t old = __atomic_fetch_add(word, -1u, __ATOMIC_SEQ_CST);
+
+	__asm__ volatile("" : : "r"(old));
+}
+
+double floor_called_adds(unsigned int rounds)
+{
+	static _Alignas(64) uint32_t word[16];
+	double start = now_ns();
+	unsigned int r;
+
+	for (r = 0; r < rounds; r++)
+		called_put(called_get(word));
+	return (now_ns() - start) / rounds;
+}
+
+static inline void relax(int pause)
+{
+#ifdef __x86_64__
+	if (pause)
+		__builtin_ia32_pause();
+#endif
+}
+
+static void raw_send(struct raw_way *way, unsigned int lines, uint64_t value)
+{
+	unsigned int n;
+
+	for (n = 0; n < lines; n++)
+		way->line[n].word = value;
+	__atomic_store_n(&way->flag, value, __ATOMIC_RELEASE);
+}
+
+static void raw_receive(struct raw_way *way, unsigned int lines, int pause, uint64_t value)
+{
+	uint64_t sum = 0;
+	unsigned int n;
+
+	while (__atomic_load_n(&way->flag, __ATOMIC_ACQUIRE) != value)
+		relax(pause);
+	for (n = 0; n < lines; n++)
+		sum += way->line[n].word;
+	__asm__ volatile("" : : "r"(sum));
+}
+
+double floor_ping_pong(struct raw_shared *raw, int side, unsigned int lines, int pause, unsigned int rounds)
+{
+	uint64_t value = raw->way[side].flag;	/* the last game's, the same both ways */
+	double start = now_ns();
+	unsigned int r;
+
+	for (r = 0; r < rounds; r++) {
+		value++;
+		if (!side)
+			raw_send(&raw->way[0], lines, value);
+		raw_receive(&raw->way[!side], lines, pause, value);
+		if (side)
+			raw_send(&raw->way[1], lines, value);
+	}
+	return (now_ns() - start) / rounds / 2;
+}
+
+double floor_copy(void *to, const void *from, size_t bytes, unsigned int rounds)
+{
+	double start = now_ns();
+	unsigned int r;
+
+	for (r = 0; r < rounds; r++) {
+		memcpy(to, from, bytes);
+		__asm__ volatile("" : : "r"(to) : "memory");
+	}
+	return (now_ns() - start) / rounds;
+}
+
+uint64_t floor_futex_sleep(struct raw_shared *raw, uint32_t value)
+{
+	while (__atomic_load_n(&raw->futex, __ATOMIC_ACQUIRE) == value)
+		syscall(SYS_futex, &raw->futex, FUTEX_WAIT, value, NULL, NULL, 0);
+	return ticks();
+}
+
+void floor_futex_wake(struct raw_shared *raw)
+{
+	raw->sent_tick = ticks();
+	__atomic_fetch_add(&raw->futex, 1, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, &raw->futex, FUTEX_WAKE, 1, NULL, NULL, 0);
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+/*
+ * get and put as the protocol has them, inlined, without the library's handles:
+ * what counting itself costs. The one file here that looks below xmem.h; the
+ * pages are one client's of its own, in plain memory.
+ */
+#include <stdlib.h>
+
+#include "host.h"
+#include "bench.h"
+
+static struct xm_host host;
+static uint64_t token;
+
+/* One client with one LIVE slot; it holds nothing. */
+void inline_setup(void)
+{
+	struct xmem_join join = { .size = sizeof(join), .abi = XMEM_ABI, .role = XMEM_ROLE_WRITER, .slots = 64 };
+	struct xmem_attach attach = { .size = sizeof(attach), .file = -1, .stride = 64, .length = 64, .count = 1 };
+	struct xm_publication what = { .length = 64 };
+	struct xmem_pool_header header;
+	char *pages;
+
+	if (xm_host_layout(&join, 4096, &header))
+		die("layout");
+	pages = aligned_alloc(4096, header.total_bytes);
+	if (!pages)
+		die("memory");
+	__builtin_memset(pages, 0, header.total_bytes);
+	*(struct xmem_pool_header *)pages = header;
+	xm_host_init(&host, (void *)pages);
+	xm_map_init(&host.map, pages);
+	xm_host_give_group(&host, 0, 0);
+	if (xm_host_join(&host, 0, &join, 1, 0) || xm_host_attach(&host, 0, 1, 64, 12345, &attach) ||
+	    xm_take(&host.map, attach.slot[0]))
+		die("a slot");
+	xm_publish(&host.map, 0, attach.slot[0], &what);
+	token = what.token;
+}
+
+double inline_get_put(unsigned int rounds)
+{
+	const struct xm_map *map = &host.map;
+	const uint64_t name = token;	/* as a caller has it: in a register */
+	double start = now_ns();
+	unsigned int r;
+
+	for (r = 0; r < rounds; r++) {
+		if (xm_get(map, 0, name))
+			die("get");
+		if (xm_put(map, 0, xm_token_slot(name)).what != XM_NOTHING)
+			die("put");
+	}
+	return (now_ns() - start) / rounds;
+}

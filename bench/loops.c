@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The loops that are timed, and that strace watches: nothing but calls of the
+ * library, in the order in which a program would make them.
+ */
+#include "bench.h"
+
+#include <string.h>
+
+void loop_get(struct end *end, uint64_t token, unsigned int rounds)
+{
+	while (rounds--) {
+		struct xmem_buffer *buffer = xmem_get(end->pool, token);
+
+		if (__builtin_expect(!buffer, 0))
+			die("xmem_get");
+		xmem_release(buffer);
+	}
+}
+
+void loop_cycle(struct end *end, unsigned int rounds)
+{
+	while (rounds--) {
+		struct xmem_buffer *buffer = xmem_acquire(end->pool, end->bytes, 0);
+
+		if (__builtin_expect(!buffer, 0))
+			die("xmem_acquire");
+		if (__builtin_expect(xmem_publish(buffer, NULL, NULL), 0))
+			die("xmem_publish");
+		buffer = xmem_receive(end->from, 0);
+		if (__builtin_expect(!buffer, 0))
+			die("xmem_receive");
+		xmem_release(buffer);
+	}
+}
+
+void loop_ping_pong(struct end *end, int side, uint64_t rounds)
+{
+	if (!side)
+		end_send(end);
+	while (rounds--) {
+		xmem_release(end_receive(end));
+		if (side || rounds)
+			end_send(end);
+	}
+}
+
+/* ---- for strace ---- */
+
+const char *const loop_names[] = { "get", "cycle", "ping-pong", NULL };
+
+void loop_named(struct bench *bench, int side, const char *name, unsigned int rounds)
+{
+	struct end end;
+
+	if (!strcmp(name, "ping-pong")) {
+		end_pair(bench, side, &end, 32, 4096);
+		loop_ping_pong(&end, side, rounds);
+		meet(bench, side);	/* nobody leaves while the other polls */
+	} else if (!side) {
+		uint64_t token;
+
+		end_open(&end, bench, 32, 4096);
+		end_follow(&end, xmem_pool_client(end.pool));
+		if (xmem_publish(xmem_acquire(end.pool, end.bytes, 0), NULL, &token))
+			die("xmem_publish");
+		if (!strcmp(name, "get"))
+			loop_get(&end, token, rounds);
+		xmem_release(xmem_receive(end.from, 0));
+		if (!strcmp(name, "cycle"))
+			loop_cycle(&end, rounds);
+	}
+	end_close(&end);
+}

@@ -1,0 +1,29 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# run.sh: what make bench does once all is built. Sees that strace is there, says
+# which host, and runs build/release/bench. BACKEND=kernel without a /dev/xmem
+# here goes into the virtual machine of tests/vm, which is emulated: its times
+# are not judged, its counts (system calls, memory) are.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+backend=${BACKEND:-${XMEM_BACKEND:-daemon}}
+case $backend in
+daemon | kernel) ;;
+*) echo "bench: BACKEND is daemon or kernel, not '$backend'" >&2; exit 2 ;;
+esac
+tools/needs.sh bench || exit 2
+
+export XMEM_BACKEND=$backend XMEM_DAEMON=$PWD/build/release/xmemd
+mkdir -p build/bench
+if [ "$backend" = daemon ] || [ -e /dev/xmem ]; then
+	exec build/release/bench --out build/bench
+fi
+
+tools/needs.sh kmod vm || exit 2
+# shellcheck source=/dev/null
+. "$(tests/vm/kernel.sh debian-6.1)/env"
+make --no-print-directory kmod KDIR="$VM_KDIR"
+# shellcheck disable=SC2016
+in_guest='cd "$1" && build/release/bench --untimed --reps 21 --hand-overs 200000 --out "$VM_OUT"'
+exec tests/vm/vm.sh -q -m "build/kmod/$VM_RELEASE/xmem.ko" -o build/bench/vm -t 600 -- bash -c "$in_guest" bench "$PWD"
