@@ -58,11 +58,20 @@ clean_up() {
 }
 
 # In the guest: the same director, the same folder, which is then only the guest's and has to be brought out.
+# Meanwhile all of /sys/class/xmem is read once a second; the last look at which a frame was held is kept.
 # shellcheck disable=SC2016
 in_guest='
-	"$1/demo-director" $4 -o "$3" -w 5000 -- "$2" 2>"$VM_OUT/errors"
+	"$1/demo-director" $4 -o "$3" -w 5000 -- "$2" 2>"$VM_OUT/errors" &
+	director=$!
+	while kill -0 $director 2>/dev/null; do
+		(cd /sys/class/xmem && grep -rs . pool*/ --exclude=uevent) >/tmp/look
+		! grep -q "slots/[0-9]*/refs:[1-9]" /tmp/look || cp /tmp/look /tmp/sysfs
+		sleep 1
+	done
+	wait $director
 	status=$?
 	[ ! -d "$3" ] || cp -r "$3" "$VM_OUT/demo"
+	[ ! -e /tmp/sysfs ] || cp /tmp/sysfs "$VM_OUT/demo/"
 	exit $status'
 
 # Emulated, everything is some 20 times slower: the producer waits for longer too.
@@ -83,7 +92,10 @@ run_in_machine() {
 		cp -r "$machine/files/demo" "$folder"
 	fi
 	case $status in
-	0) cp "$machine/console.log" "$folder/" ;;
+	0)
+		cp "$machine/console.log" "$folder/"
+		[ -s "$folder/sysfs" ] || die "/sys/class/xmem showed no buffer in use while the demo ran"
+		;;
 	124 | 125) mkdir -p "$folder" && cp "$machine/console.log" "$folder/" && die "see $folder/console.log" ;;
 	esac
 	return "$status"
