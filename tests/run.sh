@@ -26,6 +26,7 @@ check build  make-asan      "make $jobs FLAVOUR=asan all build/asan/unit build/a
 check build  make-tsan      "make $jobs FLAVOUR=tsan all build/tsan/unit build/tsan/conform"
 check build  kmod           "make kmod"
 check build  kmod-check     "make kmod-check"
+check build  dkms           "tests/check-dkms.sh"
 check build  pure-core      "tests/check-pure.sh"
 check build  readme-example "tests/check-readme.sh"
 check build  install        "tests/check-install.sh"

@@ -19,7 +19,7 @@ packages_for() {
 	demo) echo make gcc libc6-dev libpng-dev libxxhash-dev ffmpeg forensics-samples-files ;;
 	kmod) echo make gcc libc6-dev kmod "linux-headers-$(architecture)" ;;
 	vm) echo qemu-system-x86 cpio busybox-static kmod xz-utils zstd util-linux procps ;;
-	test) for p in demo kmod vm; do packages_for $p; done; echo check sparse spin strace pkg-config git ;;
+	test) for p in demo kmod vm; do packages_for $p; done; echo check sparse spin strace pkg-config git dkms ;;
 	bench) packages_for build; echo strace ;;
 	*) die "no such purpose: $1 (build, demo, kmod, vm, test, bench)" ;;
 	esac

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What "make dkms-install" puts in place is all that DKMS needs: added, built and
+# installed for the newest headers here, in trees of its own, and removed again.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' dkms.conf)
+kernel=$(basename "$(dirname "$(ls -dv /lib/modules/*/build | tail -1)")")
+tree=$PWD/build/dkms
+rm -rf "$tree"
+mkdir -p "$tree/tree" "$tree/modules/$kernel"
+# DKMS makes itself a signing key where there is none: not for a test.
+if [ ! -e /var/lib/dkms/mok.key ]; then trap 'rm -f /var/lib/dkms/mok.key /var/lib/dkms/mok.pub' EXIT; fi
+make -s dkms-install DESTDIR="$tree"
+dkms=(dkms --dkmstree "$tree/tree" --sourcetree "$tree/usr/src" --installtree "$tree/modules")
+"${dkms[@]}" add "xmem/$version"
+"${dkms[@]}" build "xmem/$version" -k "$kernel"
+"${dkms[@]}" install "xmem/$version" -k "$kernel" --no-depmod
+module=$(find "$tree/modules/$kernel" -name 'xmem.ko*' | head -1)
+[ -n "$module" ] || { echo 'FAIL DKMS installed no xmem.ko'; exit 1; }
+modinfo "$module" | grep -q "^vermagic: *$kernel " || { echo "FAIL $module is not for $kernel"; exit 1; }
+"${dkms[@]}" remove "xmem/$version" --all
