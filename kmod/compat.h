@@ -2,7 +2,7 @@
 /*
  * Every difference between kernels that the module knows, and nowhere else.
  * What can be seen in the headers is probed by Kbuild (XM_HAVE_*), not guessed
- * from the version. Supported: 5.15 and later.
+ * from the version. Tried: 6.1 and 6.12.
  */
 #ifndef XMEM_COMPAT_H
 #define XMEM_COMPAT_H
@@ -14,7 +14,11 @@
 #include <linux/hugetlb.h>
 #include <linux/magic.h>
 #include <linux/mm.h>
+#include <linux/nsproxy.h>
+#include <linux/sched/signal.h>
 #include <linux/shmem_fs.h>
+#include <linux/time_namespace.h>
+#include <linux/version.h>
 
 /* Tokens and offsets are 64 bits wide, and caches that alias would show kernel and user different pages. */
 #if !defined(CONFIG_X86_64) && !defined(CONFIG_ARM64)
@@ -61,7 +65,53 @@ static inline bool xm_hugetlb_seals(struct inode *inode, unsigned int *seals)
 	return false;
 }
 
-/* The same of one in ordinary pages. */
+/* The index in i_pages of page @n, in the file's own unit of pages. */
+static inline pgoff_t xm_page_index(struct inode *inode, pgoff_t n)
+{
+#if defined(CONFIG_HUGETLBFS) && LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+	if (inode->i_sb->s_magic == HUGETLBFS_MAGIC)
+		return n << huge_page_order(hstate_inode(inode));
+#endif
+	return n;
+}
+
+static inline unsigned int xm_page_shift(struct inode *inode)
+{
+#ifdef CONFIG_HUGETLBFS
+	if (inode->i_sb->s_magic == HUGETLBFS_MAGIC)
+		return huge_page_shift(hstate_inode(inode));
+#endif
+	return PAGE_SHIFT;
+}
+
+/* Is every page of a memfd there, in memory or in swap? 0, -ERANGE, -EINTR: the caller dies. */
+static inline int xm_has_all_pages(struct inode *inode)
+{
+	pgoff_t n, pages = DIV_ROUND_UP_ULL(i_size_read(inode), 1ULL << xm_page_shift(inode));
+
+	for (n = 0; n < pages; n++) {
+		if (!xa_load(&inode->i_mapping->i_pages, xm_page_index(inode, n)))
+			return -ERANGE;
+		if (n % 1024)
+			continue;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+	}
+	return 0;
+}
+
+/* CLOCK_MONOTONIC as the caller's time namespace shows it, to what timers go by. */
+static inline ktime_t xm_host_time(ktime_t time)
+{
+#ifdef CONFIG_TIME_NS
+	return ktime_sub(time, timespec64_to_ktime(current->nsproxy->time_ns->offsets.monotonic));
+#else
+	return time;
+#endif
+}
+
+/* The seals of a memfd in ordinary pages. */
 static inline unsigned int xm_shmem_seals(struct inode *inode)
 {
 	return READ_ONCE(SHMEM_I(inode)->seals);

@@ -171,7 +171,7 @@ static int xm_publisher_row(const struct xm_host *host, u32 publisher, u64 incar
 
 	if (publisher >= host->map.clients)
 		return -EINVAL;
-	row = &host->map.client[publisher];
+	row = &host->map.client[xm_index(publisher, host->map.clients)];
 	if (incarnation ? row->incarnation != incarnation || row->state == XMEM_CLIENT_NONE : false)
 		return -ESTALE;
 	if (row->state == XMEM_CLIENT_NONE || row->role != XMEM_ROLE_WRITER)
@@ -192,6 +192,7 @@ int xm_host_subscribe(struct xm_host *host, u32 me, struct xmem_subscribe *reque
 	err = xm_publisher_row(host, request->publisher, request->incarnation, &row);
 	if (err)
 		return err;
+	request->publisher = xm_index(request->publisher, map->clients);
 	if (row->state != XMEM_CLIENT_ALIVE)
 		return request->incarnation ? -ESTALE : -ENOENT;
 	if (xm_bit(row->subscribers, me))
@@ -227,7 +228,7 @@ int xm_host_unsubscribe(struct xm_host *host, u32 me, const struct xmem_unsubscr
 		return err;
 	if (!xm_bit(row->subscribers, me))
 		return -ENOENT;
-	xm_forget_subscriber(&host->map, me, request->publisher);
+	xm_forget_subscriber(&host->map, me, xm_index(request->publisher, host->map.clients));
 	xm_full_barrier();
 	return 0;
 }
@@ -485,14 +486,16 @@ static u32 xm_free_slot(const struct xm_map *map, u32 slot)
 int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot *request, u32 *ret_payload)
 {
 	const struct xm_map *map = &host->map;
+	u32 slot;
 
 	if (request->slot >= map->slots || request->generation)
 		return -EINVAL;
-	if (map->row[request->slot].owner != me)
+	slot = xm_index(request->slot, map->slots);
+	if (map->row[slot].owner != me)
 		return -EPERM;
-	if (xm_state(xm_load_acquire(&xm_slot(map, request->slot)->state)) != XMEM_SLOT_FREE)
+	if (xm_state(xm_load_acquire(&xm_slot(map, slot)->state)) != XMEM_SLOT_FREE)
 		return -EBUSY;
-	*ret_payload = xm_free_slot(map, request->slot);
+	*ret_payload = xm_free_slot(map, slot);
 	return 0;
 }
 
@@ -527,7 +530,10 @@ int xm_host_settle(const struct xm_host *host, u32 me, u32 slot, u64 word)
 	const struct xm_map *map = &host->map;
 	u64 *state;
 
-	if (slot >= map->slots || !map->group[slot / XMEM_GROUP_SLOTS])
+	if (slot >= map->slots)
+		return -EINVAL;
+	slot = xm_index(slot, map->slots);
+	if (!map->group[slot / XMEM_GROUP_SLOTS])
 		return -EINVAL;
 	if (!(xm_load_acquire(xm_hold(map, me, slot)) & XM_HOLD_COUNT))
 		return -EPERM;
@@ -543,13 +549,15 @@ int xm_host_renew(struct xm_host *host, u32 me, u64 random, struct xmem_slot *re
 	const struct xm_map *map = &host->map;
 	struct xmem_slot_row *row;
 	u64 *state, word, first;
+	u32 slot;
 
 	if (request->slot >= map->slots || request->generation)
 		return -EINVAL;
-	row = &map->row[request->slot];
+	slot = xm_index(request->slot, map->slots);
+	row = &map->row[slot];
 	if (row->owner != me)
 		return -EPERM;
-	state = &xm_slot(map, request->slot)->state;
+	state = &xm_slot(map, slot)->state;
 	word = xm_load_acquire(state);
 	if (xm_state(word) != XMEM_SLOT_WRITING && xm_state(word) != XMEM_SLOT_FREE)
 		return -ESTALE;
@@ -568,23 +576,25 @@ int xm_host_renew(struct xm_host *host, u32 me, u64 random, struct xmem_slot *re
 u32 *xm_host_sleepers(const struct xm_host *host, u32 me, const struct xmem_sleep *request, bool arm, int *err)
 {
 	const struct xm_map *map = &host->map;
+	u32 client;
 
 	*err = -EINVAL;
 	if (request->client >= map->clients)
 		return NULL;
+	client = xm_index(request->client, map->clients);
 	switch (request->kind) {
 	case XMEM_SLEEP_CLIENTS:
-		return request->client ? NULL : &map->pool->clients_sleepers;
+		return client ? NULL : &map->pool->clients_sleepers;
 	case XMEM_SLEEP_RING:
 		*err = -ENOENT;
-		if (arm && !xm_bit(map->client[request->client].subscribers, me))
+		if (arm && !xm_bit(map->client[client].subscribers, me))
 			return NULL;
-		return &map->client[request->client].ring_sleepers;
+		return &map->client[client].ring_sleepers;
 	case XMEM_SLEEP_SLOTS:
 		*err = -EPERM;
-		if (arm && request->client != me)
+		if (arm && client != me)
 			return NULL;
-		return &map->client[request->client].slots_sleepers;
+		return &map->client[client].slots_sleepers;
 	}
 	return NULL;
 }

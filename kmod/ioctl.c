@@ -19,7 +19,7 @@
 static int xmem_subscribe_begin(struct xmem_call *call)
 {
 	struct xmem_client *client = call->client;
-	int err = xmem_client_lock(client);
+	int err = xmem_client_lock_mapped(client);
 
 	if (err)
 		return err;
@@ -36,8 +36,12 @@ static int xmem_subscribe_begin(struct xmem_call *call)
 /* Once more for poll: a publisher that is followed no longer is not looked at. */
 static void xmem_unfollow(struct xmem_client *client, u32 publisher)
 {
-	if (publisher < client->pool->host.map.clients &&
-	    !xm_bit(client->pool->host.map.client[publisher].subscribers, client->id))
+	const struct xm_map *map = &client->pool->host.map;
+
+	if (publisher >= map->clients)
+		return;
+	publisher = xm_index(publisher, map->clients);
+	if (!xm_bit(map->client[publisher].subscribers, client->id))
 		client->follows[publisher / 64] &= ~(1ULL << publisher % 64);
 }
 
@@ -79,15 +83,17 @@ static int xmem_settle_look(struct xmem_client *client, const struct xmem_slot *
 {
 	const struct xm_map *map = &client->pool->host.map;
 	int err = xmem_client_lock(client);
+	u32 slot;
 
 	if (err)
 		return err;
-	if (request->slot >= map->slots || !map->group[request->slot / XMEM_GROUP_SLOTS]) {
+	slot = xm_index(request->slot, map->slots);
+	if (request->slot >= map->slots || !map->group[slot / XMEM_GROUP_SLOTS]) {
 		err = -EINVAL;
-	} else if (!(xm_load(xm_hold(map, client->id, request->slot)) & XM_HOLD_COUNT)) {
+	} else if (!(xm_load(xm_hold(map, client->id, slot)) & XM_HOLD_COUNT)) {
 		err = -EPERM;
 	} else {
-		*word = xm_load_acquire(&xm_slot(map, request->slot)->state);
+		*word = xm_load_acquire(&xm_slot(map, slot)->state);
 		if (xm_generation(*word) != request->generation)
 			err = -ESTALE;
 	}
@@ -95,9 +101,17 @@ static int xmem_settle_look(struct xmem_client *client, const struct xmem_slot *
 	return err;
 }
 
-static int xmem_settle_begin(struct xmem_call *call)
+/* A millisecond, or until the caller is killed. */
+void xmem_pause(void)
 {
 	ktime_t pause = ms_to_ktime(1);
+
+	set_current_state(TASK_KILLABLE);
+	schedule_hrtimeout(&pause, HRTIMER_MODE_REL);
+}
+
+static int xmem_settle_begin(struct xmem_call *call)
+{
 	u64 word;
 	int err = xmem_settle_look(call->client, &call->u.slot, &word);
 
@@ -106,8 +120,7 @@ static int xmem_settle_begin(struct xmem_call *call)
 	if (xm_state(word) != XMEM_SLOT_SCANNING)
 		return -EAGAIN;
 	/* So that nobody can keep a living owner from ever finishing a walk. */
-	set_current_state(TASK_KILLABLE);
-	schedule_hrtimeout(&pause, HRTIMER_MODE_REL);
+	xmem_pause();
 	err = xmem_client_lock(call->client);
 	if (err)
 		return err;
@@ -126,16 +139,19 @@ static int xmem_collect_begin(struct xmem_call *call)
 	err = xmem_client_lock(call->client);
 	if (err)
 		return err;
-	xmem_reclaim_slot(pool, call->u.slot.slot);
+	xmem_reclaim_slot(pool, xm_index(call->u.slot.slot, pool->host.map.slots));
 	mutex_unlock(&pool->lock);
 	return 0;
 }
 
+/* Not as fast as one likes: each takes one of the slot's 16 M tenancies. So does attach, after detach. */
 static int xmem_renew_begin(struct xmem_call *call)
 {
 	struct xmem_client *client = call->client;
-	int err = xmem_client_lock(client);
+	int err;
 
+	xmem_pause();
+	err = xmem_client_lock(client);
 	if (err)
 		return err;
 	err = xm_host_renew(&client->pool->host, client->id, get_random_u64(), &call->u.slot);

@@ -41,6 +41,12 @@ int xmem_client_lock(struct xmem_client *client)
 	return -ENOTCONN;
 }
 
+/* For what outlasts the request: only a client that has mapped its area ends with its process, whatever happens. */
+int xmem_client_lock_mapped(struct xmem_client *client)
+{
+	return READ_ONCE(client->area_maps) ? xmem_client_lock(client) : -ENOTCONN;
+}
+
 /* Of a pool that is used; takes that use over. */
 static struct xmem_client *xmem_client_new(struct xmem_pool *pool, u32 role)
 {

@@ -3,7 +3,8 @@
  * The end of a client, and of a pool.
  *
  * It begins in the process itself: the last writable mapping of its area goes
- * (munmap, exec, exit), or its file does. From then on its requests fail, and if
+ * (munmap, exec, exit), or its file does, or it lets go of the file without
+ * running in that mm any more. From then on its requests fail, and if
  * it was the pool's last user the name is free. The rest is one work item per
  * pool, so that two hundred clients that die at once are seen off in one sweep;
  * the dying process waits for it, which takes no longer than that sweep, and
@@ -11,6 +12,7 @@
  * on user space.
  */
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "xmem_private.h"
@@ -57,6 +59,41 @@ void xmem_client_unmapped(struct xmem_client *client)
 	spin_unlock(&client->pool->pages_lock);
 	if (last)
 		xmem_client_ended(client);
+}
+
+/* Does anybody but the caller's own threads run in this mm (vfork, CLONE_VM)? */
+static bool xmem_mm_is_shared(const struct mm_struct *mm)
+{
+	struct task_struct *process, *thread;
+	bool shared = false;
+
+	rcu_read_lock();
+	for_each_process(process) {
+		if (same_thread_group(process, current) || process->flags & PF_KTHREAD)
+			continue;
+		for_each_thread(process, thread)
+			shared |= READ_ONCE(thread->mm) == mm;
+		if (shared)
+			break;
+	}
+	rcu_read_unlock();
+	return shared;
+}
+
+/*
+ * The client's process lets go of the file, by exit or exec, and no longer runs
+ * in the mm that joined. Mostly the mappings have gone before, and the client
+ * with them; but anybody who looks at the mm just then (/proc/PID/cmdline will
+ * do) keeps it, for as long as he likes.
+ */
+void xmem_client_left(struct xmem_client *client)
+{
+	if (READ_ONCE(client->ended) || task_tgid(current) != client->pid || current->mm == client->mm)
+		return;
+	if (!current->mm && atomic_read(&current->signal->live))
+		return;		/* other threads are still there */
+	if (!xmem_mm_is_shared(client->mm))
+		xmem_client_end(client);
 }
 
 /* ---- the pages of an ended client ---- */

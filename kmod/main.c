@@ -82,6 +82,17 @@ static int xmem_open(struct inode *inode, struct file *filp)
 	return nonseekable_open(inode, filp);
 }
 
+/* Somebody closes a descriptor: is it the client on its way out? */
+static int xmem_flush(struct file *filp, fl_owner_t id)
+{
+	struct xmem_file *file = filp->private_data;
+	struct xmem_client *client = smp_load_acquire(&file->client);
+
+	if (client)
+		xmem_client_left(client);
+	return 0;
+}
+
 static int xmem_release(struct inode *inode, struct file *filp)
 {
 	struct xmem_file *file = filp->private_data;
@@ -99,6 +110,7 @@ static int xmem_release(struct inode *inode, struct file *filp)
 static const struct file_operations xmem_fops = {
 	.owner = THIS_MODULE,
 	.open = xmem_open,
+	.flush = xmem_flush,
 	.release = xmem_release,
 	.unlocked_ioctl = xmem_ioctl,
 	.mmap = xmem_mmap,

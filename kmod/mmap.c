@@ -6,6 +6,8 @@
  *   EPERM     not the mm that joined; PROT_EXEC
  *   EINVAL    outside the layout, or not MAP_SHARED
  *   EACCES    PROT_WRITE for what is not all the client's own area, or own groups
+ *   EDQUOT    more mappings than a client may have: all of them have to be swept
+ *             when anybody joins or ends
  *
  * Pages come by faults, since others join and end later. A reader never gets
  * SIGBUS: where nobody is there are zeros. A mapping made with PROT_WRITE gets
@@ -74,23 +76,41 @@ static vm_fault_t xmem_own_fault(struct vm_fault *vmf)
 	return xmem_fault_in(vmf, client->pool, client);
 }
 
-/* ---- the own area ---- */
+/* ---- counting ---- */
 
-static void xmem_area_open(struct vm_area_struct *vma)
+static void xmem_count(struct vm_area_struct *vma, int maps, int area_maps)
 {
 	struct xmem_client *client = xmem_vma_client(vma);
 
 	if (vma->vm_mm != client->mm)
 		return;
 	spin_lock(&client->pool->pages_lock);
-	client->area_maps++;
+	client->maps += maps;
+	client->area_maps += area_maps;
 	spin_unlock(&client->pool->pages_lock);
 }
 
+static void xmem_vma_open(struct vm_area_struct *vma)
+{
+	xmem_count(vma, 1, 0);
+}
+
+static void xmem_vma_close(struct vm_area_struct *vma)
+{
+	xmem_count(vma, -1, 0);
+}
+
+static void xmem_area_open(struct vm_area_struct *vma)
+{
+	xmem_count(vma, 1, 1);
+}
+
+/* The last one is the client's end. */
 static void xmem_area_close(struct vm_area_struct *vma)
 {
 	struct xmem_client *client = xmem_vma_client(vma);
 
+	xmem_count(vma, -1, 0);
 	if (vma->vm_mm == client->mm)
 		xmem_client_unmapped(client);
 }
@@ -102,36 +122,42 @@ static const struct vm_operations_struct xmem_area_ops = {
 };
 
 static const struct vm_operations_struct xmem_group_ops = {
+	.open = xmem_vma_open,
+	.close = xmem_vma_close,
 	.fault = xmem_own_fault,
 };
 
 static const struct vm_operations_struct xmem_read_ops = {
+	.open = xmem_vma_open,
+	.close = xmem_vma_close,
 	.fault = xmem_read_fault,
 };
 
 /* ---- mmap ---- */
 
-static int xmem_mmap_own(struct xmem_client *client, struct vm_area_struct *vma, u64 from, u64 to)
+#define XMEM_MAPS	32	/* a client's mappings, besides one for each group of the pool */
+
+/* Under pages_lock: which kind of mapping it is to be, or an errno. */
+static int xmem_mmap_kind(struct xmem_client *client, struct vm_area_struct *vma, u64 from, u64 to)
 {
 	struct xmem_pool *pool = client->pool;
-	int err = -EACCES;
 
-	spin_lock(&pool->pages_lock);
-	if (!xmem_may_write(pool, client, from, to))
-		goto out;
-	err = -ENOTCONN;
 	if (client->ended)
-		goto out;
-	err = 0;
-	if (from >= xmem_header(pool)->areas_offset) {
+		return -ENOTCONN;
+	if (client->maps >= XMEM_MAPS + pool->host.map.groups)
+		return -EDQUOT;
+	if (!(vma->vm_flags & VM_WRITE)) {
+		vma->vm_ops = &xmem_read_ops;
+	} else if (!xmem_may_write(pool, client, from, to)) {
+		return -EACCES;
+	} else if (from >= xmem_header(pool)->areas_offset) {
 		client->area_maps++;
 		vma->vm_ops = &xmem_area_ops;
 	} else {
 		vma->vm_ops = &xmem_group_ops;
 	}
-out:
-	spin_unlock(&pool->pages_lock);
-	return err;
+	client->maps++;
+	return 0;
 }
 
 int xmem_mmap(struct file *filp, struct vm_area_struct *vma)
@@ -150,15 +176,12 @@ int xmem_mmap(struct file *filp, struct vm_area_struct *vma)
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC)
 		return -EPERM;
-	if (vma->vm_flags & VM_WRITE) {
-		err = xmem_mmap_own(client, vma, from, to);
-		if (err)
-			return err;
-		vm_flags_clear(vma, VM_MAYEXEC);
-	} else {
-		vma->vm_ops = &xmem_read_ops;
-		vm_flags_clear(vma, VM_MAYEXEC | VM_MAYWRITE);
-	}
+	spin_lock(&client->pool->pages_lock);
+	err = xmem_mmap_kind(client, vma, from, to);
+	spin_unlock(&client->pool->pages_lock);
+	if (err)
+		return err;
+	vm_flags_clear(vma, vma->vm_flags & VM_WRITE ? VM_MAYEXEC : VM_MAYEXEC | VM_MAYWRITE);
 	vm_flags_set(vma, VM_DONTCOPY | VM_DONTDUMP | VM_DONTEXPAND);
 	return 0;
 }

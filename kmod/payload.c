@@ -54,10 +54,8 @@ static int xmem_payload_check(const struct file *file)
 		return -EMEDIUMTYPE;
 	if ((seals & size) != size || !(seals & write))
 		return -ENOEXEC;
-	/* No holes: each reader would pay for filling them, or be killed. */
-	if ((u64)inode->i_blocks << 9 < i_size_read(inode))
-		return -ERANGE;
-	return 0;
+	/* No holes: each reader would pay for filling them, or be killed. Sealed, it gets no new ones. */
+	return xm_has_all_pages(inode);
 }
 
 /* ---- references ---- */
@@ -188,7 +186,8 @@ static int xmem_attach_locked(struct xmem_client *client, struct xmem_payload_fi
 	if (!err) {
 		payload->slots += request->count;
 	} else if (new) {
-		xmem_payload_leave(pool, new);	/* the caller frees it */
+		xmem_payload_leave(pool, new);	/* the caller frees it; nobody has seen its id */
+		pool->payload_last--;
 	}
 	return err;
 }
@@ -224,7 +223,7 @@ static int xmem_attach_lock(struct xmem_client *client, u32 count)
 	int err;
 
 	do {
-		err = xmem_client_lock(client);
+		err = xmem_client_lock_mapped(client);
 		if (err)
 			break;
 		err = xmem_grow(client, count, &spare);
@@ -300,7 +299,10 @@ void xmem_attach_finish(struct xmem_call *call, int err)
 	struct xmem_slot slot = { .size = sizeof(slot) };
 	u32 i;
 
-	if (!err || xmem_client_lock(client))
+	if (!err)
+		return;
+	xmem_pause();			/* see xmem_renew_begin */
+	if (xmem_client_lock(client))
 		return;
 	for (i = 0; i < call->u.attach.count; i++) {
 		slot.slot = call->u.attach.slot[i];
@@ -312,8 +314,10 @@ void xmem_attach_finish(struct xmem_call *call, int err)
 
 int xmem_detach_begin(struct xmem_call *call)
 {
-	int err = xmem_client_lock(call->client);
+	int err;
 
+	xmem_pause();			/* see xmem_renew_begin */
+	err = xmem_client_lock(call->client);
 	if (err)
 		return err;
 	err = xmem_detach_locked(call->client, &call->u.slot);

@@ -3,7 +3,8 @@
  * The seam: all that the protocol needs of the world it is compiled in.
  *
  * Need: u16, u32, u64, bool, the errno names, READ/WRITE of shared words with named
- * ordering, a check macro, and XM_STEP, which tests turn into a place to be
+ * ordering, an index from outside that is within bounds also under speculation,
+ * a check macro, and XM_STEP, which tests turn into a place to be
  * delayed, stopped or killed. "full" = nothing passes it in either direction.
  */
 #ifndef XM_PROTOCOL_ENV_H
@@ -14,6 +15,7 @@
 #include <linux/atomic.h>
 #include <linux/bug.h>
 #include <linux/errno.h>
+#include <linux/nospec.h>
 #include <linux/types.h>
 
 #define xm_load(p)		READ_ONCE(*(p))
@@ -27,6 +29,7 @@
 #define xm_cas_full(p, old, new) ({ typeof(*(p)) o_ = (old), n_ = (new); cmpxchg(p, o_, n_) == o_; })
 #define xm_add_full(p, v)	((u32)atomic_fetch_add((int)(v), (atomic_t *)(p)))
 #define xm_check(cond)		WARN_ON_ONCE(!(cond))
+#define xm_index(i, size)	array_index_nospec(i, size)
 
 #else
 
@@ -62,6 +65,7 @@ typedef __u64 u64;
 #define xm_add_full(p, v)	({ u32 r_ = __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST); xm_after_rmw(); r_; })
 #define xm_check(cond)		((cond) ? (void)0 : xm_check_failed(#cond, __FILE__, __LINE__))
 void xm_check_failed(const char *what, const char *file, int line);
+#define xm_index(i, size)	(i)
 
 #endif
 

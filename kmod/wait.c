@@ -11,6 +11,7 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
+#include "compat.h"
 #include "xmem_private.h"
 #include "trace.h"
 
@@ -132,7 +133,7 @@ static int xmem_wait_over(const struct xmem_client *client, u32 *word, u32 value
 int xmem_wait_begin(struct xmem_call *call)
 {
 	const struct xmem_sleep *request = &call->u.sleep;
-	ktime_t deadline = ns_to_ktime(min_t(u64, request->deadline_ns, KTIME_MAX));
+	ktime_t deadline = xm_host_time(ns_to_ktime(min_t(u64, request->deadline_ns, KTIME_MAX)));
 	ktime_t *until = request->deadline_ns < KTIME_MAX ? &deadline : NULL;
 	bool late = false;
 	wait_queue_head_t *queue;

@@ -110,6 +110,7 @@ struct xmem_client {
 
 	bool ended;			/* pages_lock; also read without, it never goes back */
 	u32 area_maps;			/* pages_lock: VMAs of mm that map the area writable */
+	u32 maps;			/* pages_lock: all VMAs of mm */
 	u64 follows[XMEM_CLIENT_WORDS];	/* pool->lock: publishers subscribed to, also ended ones */
 };
 
@@ -161,6 +162,7 @@ struct inode *xmem_inode_new(void);
 
 /* ioctl.c */
 long xmem_ioctl(struct file *filp, unsigned int cmd, unsigned long arg);
+void xmem_pause(void);
 
 /* join.c */
 int xmem_join_begin(struct xmem_call *call);
@@ -168,6 +170,7 @@ void xmem_join_finish(struct xmem_call *call, int err);
 int xmem_pool_file_begin(struct xmem_call *call);
 void xmem_client_put(struct xmem_client *client);
 int __must_check xmem_client_lock(struct xmem_client *client);
+int __must_check xmem_client_lock_mapped(struct xmem_client *client);
 
 /* pool.c */
 struct xmem_pool *xmem_pool_open(const struct xmem_join *join, kgid_t group);
@@ -211,6 +214,7 @@ void xmem_payload_drop_all(struct xmem_pool *pool);
 /* leave.c */
 void xmem_client_end(struct xmem_client *client);
 void xmem_client_unmapped(struct xmem_client *client);
+void xmem_client_left(struct xmem_client *client);
 void xmem_pool_queue_end(struct xmem_pool *pool);
 void xmem_end_work(struct work_struct *work);
 bool xmem_reclaim_slot(struct xmem_pool *pool, u32 slot);

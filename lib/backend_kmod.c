@@ -22,7 +22,7 @@ struct own {				/* link->private */
 
 static int kmod_open(struct xmem_link *link)
 {
-	const char *path = getenv("XMEM_DEVICE");
+	const char *path = secure_getenv("XMEM_DEVICE");
 
 	link->file = open(path ? path : "/dev/xmem", O_RDWR | O_CLOEXEC);
 	if (link->file >= 0)
