@@ -106,7 +106,7 @@ test_parser() {
 test_whole() {
 	local k=$1 plant=(-k "$1" -m "$cache_dir/$1/plant/plant.ko")
 	start boot "$k.module_stuck" "$k" 125 'could not be unloaded' "${plant[@]}" -p kind=stuck -- true
-	extra_check=hang_was_reached start boot "$k.guest_hangs" "$k" 124 'time limit' -t 15 "${plant[@]}" -p kind=hang -- true
+	extra_check=hang_was_reached start boot "$k.guest_hangs" "$k" 124 'time limit' -t 30 "${plant[@]}" -p kind=hang -- true
 	# shellcheck disable=SC2016
 	extra_check=file_came_back start boot "$k.answers_and_brings_file" "$k" 0 "^it's \[x  y\]$" -- \
 		sh -c 'pwd >"$VM_OUT/here"; echo "$XMEM_SELFTEST [$1]"' sh 'x  y'

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What others, also strangers, do to delay the end of the dead or to slow the
+ * living (P2, P4), and what is easily overlooked: holes behind blocks beyond a
+ * file's end (P7), clocks of other time namespaces (P9). The module's alone.
+ */
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "harness.h"
+
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME	0x80
+#endif
+
+/* ---- looking at the dead ---- */
+
+static void joins_and_waits(void *name)
+{
+	struct xmem_pool *pool = open_writer(name, 4, 4096);
+
+	tell_parent(xmem_pool_client(pool));
+	pause();
+}
+
+/* Reads @arg's command line into a page that nobody will ever fill; its parent gets the userfaultfd. */
+static void looks_for_ever(void *arg)
+{
+	struct child *victim = arg;
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int faults = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	char path[64];
+	int file;
+
+	CHECK(faults >= 0 && page != MAP_FAILED);
+	SAME(ioctl(faults, UFFDIO_API, &api), 0);
+	range.range.start = (uintptr_t)page;
+	range.range.len = 4096;
+	SAME(ioctl(faults, UFFDIO_REGISTER, &range), 0);
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", victim->pid);
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	CHECK(file >= 0);
+	send_file(parent_link(), faults);
+	CHECK(read(file, page, 4096) >= 0);
+}
+
+TEST(P2_who_looks_at_the_dead_does_not_keep_them)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool;
+	struct child *victim, *onlooker;
+	struct pollfd faults = { .events = POLLIN };
+
+	kernel_only("the daemon goes by the process, not by its memory");
+	if (geteuid())
+		skip("userfaultfd is root's");
+	pool = open_reader(name);
+	victim = spawn(joins_and_waits, (void *)name);
+	hear(victim);
+	onlooker = spawn(looks_for_ever, victim);
+	faults.fd = receive_file(onlooker->link);
+	SAME(poll(&faults, 1, -1), 1);		/* it stands in the kernel, the victim's memory in its hand */
+	kill_child(victim);
+	EVENTUALLY(stat_of(pool).clients == 1);
+	SAME(stat_of(pool).attached, 0);
+	kill_child(onlooker);
+	close(faults.fd);
+	check_quiet(pool, 1);
+	xmem_pool_close(pool);
+}
+
+/* ---- many mappings ---- */
+
+TEST(P4_mappings_of_one_client_are_limited)
+{
+	void *at[4096];
+	unsigned int count, i;
+	struct raw raw;
+
+	kernel_only("the daemon maps nothing for anybody");
+	raw_start(&raw, new_name(), XMEM_ROLE_READER);
+	for (count = 0; count < 4096; count++) {
+		at[count] = mmap(NULL, raw.link.join.total_bytes, PROT_READ, MAP_SHARED, raw.link.file, 0);
+		if (at[count] == MAP_FAILED)
+			break;
+	}
+	SAME(errno, EDQUOT);
+	CHECK(count >= 16 && count < 32 + raw.map.groups);
+	SAME(munmap(at[0], raw.link.join.total_bytes), 0);
+	at[0] = mmap(NULL, raw.link.join.total_bytes, PROT_READ, MAP_SHARED, raw.link.file, 0);
+	CHECK(at[0] != MAP_FAILED);
+	for (i = 0; i < count; i++)
+		munmap(at[i], raw.link.join.total_bytes);
+	raw_close(&raw);
+}
+
+/* ---- holes ---- */
+
+TEST(P7_blocks_beyond_the_end_hide_no_holes)
+{
+	int file = memfd_create("holes", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct raw raw;
+
+	kernel_only("the daemon can only count blocks");
+	raw_start(&raw, new_name(), XMEM_ROLE_WRITER);
+	SAME(ftruncate(file, 1 << 20), 0);
+	SAME(fallocate(file, FALLOC_FL_KEEP_SIZE, 1 << 20, 1 << 20), 0);
+	SAME(fcntl(file, F_ADD_SEALS, GOOD_SEALS), 0);
+	SAME(raw_attach(&raw, file, 1, NULL), -ERANGE);
+	close(file);
+	raw_close(&raw);
+}
+
+/* ---- clocks ---- */
+
+static void waits_a_moment(void *name)
+{
+	struct xmem_subscribe_options options = { .size = sizeof(options), .publisher = -1, .timeout_ns = 50 * MS };
+
+	REFUSED(xmem_subscribe(open_reader(name), &options), ETIMEDOUT);
+}
+
+static void waits_in_another_time(void *name)
+{
+	static const char offset[] = "monotonic 1000000 0\n";
+	int file;
+
+	SAME(unshare(CLONE_NEWTIME), 0);
+	file = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
+	SAME(write(file, offset, sizeof(offset) - 1), sizeof(offset) - 1);
+	close(file);
+	finish_child(spawn(waits_a_moment, name));	/* children are in it */
+}
+
+TEST(P9_deadlines_go_by_the_time_namespace_of_who_waits)
+{
+	kernel_only("futexes know time namespaces");
+	if (!in_vm())
+		skip("time namespaces are made in the virtual machine only");
+	finish_child(spawn(waits_in_another_time, (void *)new_name()));
+}
