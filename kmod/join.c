@@ -235,7 +235,7 @@ int xmem_pool_file_begin(struct xmem_call *call)
 	struct file *file;
 	int err = xmem_client_lock(call->client);
 
-	/* Under the lock the client, and so the pool, cannot come to its end. */
+	/* It may be ending, but until that is done under this lock the pool is there. */
 	if (err)
 		return err;
 	pool = xmem_pool_get_used(pool);

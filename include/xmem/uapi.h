@@ -195,7 +195,8 @@ struct xmem_ring {
  *   E2BIG       non-zero bytes beyond what this host knows
  *   EINVAL      size too small, a reserved field not 0, a field out of its range
  *   EFAULT      the struct is not readable or not writable
- *   ENOTCONN    the file has not joined, or its client has ended
+ *   ENOTCONN    the file has not joined, or its client has ended; attach, subscribe
+ *               (kernel): it has not mapped its area, by which the host knows it
  *   EISCONN     join: the file has joined already
  *   EPROTONOSUPPORT  join: another ABI
  *   EPERM       not the mm that joined; a foreign pool; the request is not for this role
@@ -210,7 +211,7 @@ struct xmem_ring {
  *   ERANGE      attach: slots reach beyond the file's end, or the file has holes
  *   EUSERS      join: the pool's client table is full
  *   ENOSPC      attach: the pool has too few free slots; renew: the slot is worn out
- *   EDQUOT      a limit of the host is reached (pools, payload files)
+ *   EDQUOT      a limit of the host is reached (pools, payload files, pages, mappings)
  *   EAGAIN      settle: the word moved by itself
  *   EBUSY       detach: the slot has contents, or is being written
  *   ETIMEDOUT   wait: the deadline passed
