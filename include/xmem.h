@@ -183,7 +183,7 @@ struct xmem_publish_options {
  * token on by a way of his own keeps the handle until the other side has it.
  * @options and @ret_token may be NULL. Never waits for anybody.
  * Returns: 0; -EINVAL, -EPERM (not a buffer from xmem_acquire), -ERANGE (offset
- * and length), -EOVERFLOW (KEEP: 2^30 handles): then the buffer is the caller's as before. Since: 0.1.
+ * and length), -EOVERFLOW (KEEP: 2^29 handles): then the buffer is the caller's as before. Since: 0.1.
  */
 int xmem_publish(struct xmem_buffer *buffer, const struct xmem_publish_options *options, uint64_t *ret_token);
 
@@ -215,7 +215,7 @@ void xmem_unsubscribe(struct xmem_subscription *subscription);
  * Returns: the buffer, or NULL: EAGAIN (none yet; timeout 0), ETIMEDOUT, EINTR,
  * EPIPE (the publisher has ended, and what was in flight has been received, or
  * the host has dropped its ring as the oldest of more than 8 that we kept),
- * EOVERFLOW (2^30 handles of one buffer).
+ * EOVERFLOW (2^29 handles of one buffer).
  * Ownership: xmem_release. Since: 0.1.
  */
 struct xmem_buffer *xmem_receive(struct xmem_subscription *subscription, int64_t timeout_ns);

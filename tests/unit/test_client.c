@@ -275,7 +275,8 @@ END_TEST
 START_TEST(held_slot_outlives_the_burial_of_its_owner)
 {
 	struct world *world = world_make(64, 4, 4);
-	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0), reader = world_join(world, XMEM_ROLE_READER, 0), slot, next;
+	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0), reader = world_join(world, XMEM_ROLE_READER, 0), slot;
+	u32 next;
 	u64 token;
 
 	world_attach(world, writer, 1, &slot);

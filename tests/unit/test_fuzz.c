@@ -212,7 +212,9 @@ static void op_walk(u32 me)
 {
 	struct client_model *client = &fz.client[me];
 	u64 lapsed[XMEM_CLIENT_WORDS] = { below(4) ? 0 : unit_random(&fz.random) }, expected = 0, back = 0;
-	struct call call = { .me = me, .how = { .owner = me, .depth = below(6), .take_back = below(2), .lapsed = lapsed } };
+	struct call call = {
+		.me = me, .how = { .owner = me, .depth = below(6), .take_back = below(2), .lapsed = lapsed },
+	};
 	u32 doom = fz.doom, i;
 
 	for (i = 0; i < client->slots; i++)

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * I5 between a last put and the end of the slot's owner: either the put sees that the slot is the host's and
+ * tells it, or the host sees that nobody holds it.
+ *
+ * One slot, its owner has died, two clients hold it and put; one slot word for all.
+ *
+ * Broken by: REAPFIRST the host walks, then makes the slot its own; PUTFIRST the put looks at the owner before
+ * it drops its hold; UNTOLD a put tells only when it is the last of all, not of its client's.
+ */
+bool host;			/* the slot's owner is the host */
+byte hold[2] = 1;
+bool freed, lock;
+
+inline reclaim() {
+	atomic { !lock -> lock = true };
+	if :: host && hold[0] == 0 -> if :: hold[1] == 0 -> freed = true :: else fi :: else fi;
+	lock = false
+}
+
+proctype Client(byte me) {
+	bool tell;
+
+#ifdef PUTFIRST
+	tell = host;
+	hold[me]--;
+#else
+	hold[me]--;
+	tell = host;
+#endif
+#ifdef UNTOLD
+	tell = tell && hold[1 - me] == 0 && me == 0;
+#endif
+	if :: tell -> reclaim() :: else fi
+}
+
+proctype Host() {
+#ifdef REAPFIRST
+	host = true; host = false;
+	atomic { !lock -> lock = true };
+	freed = (hold[0] == 0 && hold[1] == 0);
+	lock = false;
+	host = true
+#else
+	host = true;
+	reclaim()
+#endif
+}
+
+init {
+	atomic { run Host(); run Client(0); run Client(1) };
+	_nr_pr == 1;
+	assert(freed)
+}

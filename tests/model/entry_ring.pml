@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ring and walk: I1 (void before the holds, hold before the second look), I2 (cursors before holds), I3 (in
+ * flight until void or overwritten), and the end of the owner at every store: repair, zombie, EPIPE.
+ *
+ * One owner with B slots and a ring of D, subscriber 1 may lose, subscriber 2 is waited for, the host. Every
+ * store of xm_walk, xm_publish and xm_receive is a step. The host repairs a fresh copy of the ring (n*) and says
+ * ZOMBIE before others see that copy.
+ *
+ * Broken by: NORECHECK no second look at the entry; NOVOID the entry taken back stays readable; VOIDLATE void
+ * after the holds; HOLDSFIRST holds before cursors; OFF1 "overwritten" one too soon; NOFLIGHT in flight not
+ * looked at; NOREPAIR the tail is believed; NORELOOK EPIPE without a last look at the entry; TAILFLIGHT a
+ * position beyond the tail counts as in flight; ROB taken back from 2.
+ */
+#ifndef B
+#define B 2
+#endif
+#ifndef D
+#define D 2
+#endif
+#ifndef NPUB
+#define NPUB 3
+#endif
+#define DEPTH 1			/* the last entry is never taken back */
+#define V 64			/* XMEM_ENTRY_VOID */
+#define FREE 0
+#define WRITING 1
+#define LIVE 2
+#define SCANNING 3
+
+byte st[B], gen[B], rp[B];			/* the owner's page; st and gen are one word */
+byte pos[D], es[D], eg[D], tail;		/* its ring; es, eg: what can be read torn */
+byte npos[D], ntail;				/* the repaired copy */
+bool switched, zombie, odead;
+byte hold[3 * B];				/* by client; the owner has none here */
+byte cursor[3];
+bool sub[3];
+byte bel[3 * B];				/* ghosts: what a client believes to hold */
+byte made;					/* complete publications */
+byte done;
+
+#define POS(x) (switched -> npos[x] : pos[x])
+#define TAIL (switched -> ntail : tail)
+#define PLACE(p) ((p) & 63)
+
+#ifdef OFF1
+#define OVERWRITTEN(p, t) ((p) + D <= (t))
+#else
+#define OVERWRITTEN(p, t) ((p) + D < (t))
+#endif
+#ifdef TAILFLIGHT
+#define INRING(p, t) (!OVERWRITTEN(p, t))
+#else
+#define INRING(p, t) ((p) < (t) && !OVERWRITTEN(p, t))
+#endif
+
+inline look_at_holds() {
+	if :: hold[1 * B + b] != 0 -> ok = false :: else fi;
+	if :: hold[2 * B + b] != 0 -> ok = false :: else fi
+}
+
+/* xm_walk of slot b with the ring's tail t; back: may take back. The host walks its own copy. */
+inline walk(t, back) {
+	st[b] = SCANNING; ok = true; flight = false; want = false;
+#ifdef HOLDSFIRST
+	look_at_holds();
+#endif
+	/* I2: cursors */
+#ifndef NOFLIGHT
+	if
+	:: rp[b] != 0 && INRING(rp[b] - 1, t) && sub[1] && rp[b] - 1 >= cursor[1] -> flight = true
+	:: else
+	fi;
+	if
+	:: rp[b] != 0 && INRING(rp[b] - 1, t) && sub[2] && rp[b] - 1 >= cursor[2] -> want = true
+	:: else
+	fi;
+#endif
+#ifdef ROB
+	if :: want && back -> want = false; flight = true :: else fi;
+#endif
+	if
+	:: want || (flight && !(back && rp[b] - 1 + DEPTH < t)) -> ok = false
+	:: else
+	fi;
+#ifdef VOIDLATE
+	look_at_holds();
+#endif
+#ifndef NOVOID
+	if
+	:: ok && flight && pos[PLACE(rp[b] - 1) % D] == rp[b] ->
+		pos[PLACE(rp[b] - 1) % D] = rp[b] + V
+	:: else
+	fi;
+#endif
+#ifndef HOLDSFIRST
+#ifndef VOIDLATE
+	look_at_holds();
+#endif
+#endif
+	if
+	:: ok -> atomic {
+		assert(bel[1 * B + b] == 0 && bel[2 * B + b] == 0);		/* P1 */
+		gen[b]++; st[b] = WRITING
+	   }
+	:: else -> st[b] = LIVE
+	fi
+}
+
+proctype Owner() {
+	byte b, n;
+	bool ok, flight, want;
+
+	do
+	:: n == NPUB -> break
+	:: n < NPUB ->
+		n++;
+		if
+		:: b = 0
+		:: b = 1
+#if B > 2
+		:: b = 2
+#endif
+		fi;
+		if
+		:: st[b] == FREE -> d_step { gen[b]++; st[b] = WRITING; ok = true }
+		:: st[b] == LIVE -> walk(tail, false)
+		:: st[b] == LIVE -> walk(tail, true)
+		fi;
+		/* the ring's room for who is waited for: if there is none it would sleep; here it gives up */
+		if
+		:: ok && sub[2] && tail + 1 - cursor[2] > D -> break
+		:: !ok -> skip
+		:: else ->
+			if :: skip :: break fi;			/* dies while writing */
+			rp[b] = tail + 1;
+			st[b] = LIVE;
+			if :: skip :: break fi;			/* dies before the entry */
+			pos[tail % D] = 0;
+			if :: skip :: break fi;			/* dies with the entry open */
+			es[tail % D] = b;
+			eg[tail % D] = gen[b];
+			atomic { pos[tail % D] = tail + 1; made++ };
+			if :: skip :: break fi;			/* dies before the tail */
+			tail++
+		fi
+	od;
+	odead = true
+}
+
+/* Repair by the entries: the highest position is the truth, what does not fit with it is void. */
+inline repair() {
+	d_step {
+		ntail = 0; b = 0;
+		do
+		:: b < D ->
+			if
+			:: PLACE(pos[b]) > ntail && (PLACE(pos[b]) - 1) % D == b -> ntail = PLACE(pos[b])
+			:: else
+			fi; b++
+		:: else -> break
+		od;
+#ifdef NOREPAIR
+		ntail = tail;
+#endif
+		b = 0;
+		do
+		:: b < D ->
+			/* the one place of the last D that entry b is of: q - 1 */
+			q = ntail;
+			do :: q > 0 && (q - 1) % D != b -> q-- :: else -> break od;
+			npos[b] = pos[b];
+			if
+			:: q == 0 || q + D <= ntail -> npos[b] = 0
+			:: else -> if :: PLACE(pos[b]) != q -> npos[b] = q + V :: else fi
+			fi;
+			b++
+		:: else -> break
+		od; b = 0; q = 0
+	}
+}
+
+proctype Host() {
+	byte b, q;
+	bool ok, flight, want;
+
+	odead;
+	repair();
+	do
+	:: b < B ->
+		if
+		:: st[b] == SCANNING -> st[b] = LIVE
+		:: st[b] == WRITING -> st[b] = FREE
+		:: else
+		fi; b++
+	:: else -> break
+	od;
+	zombie = true;
+	switched = true;
+#ifndef NOREPAIR
+	assert(ntail == made);
+#endif
+	/* reap, at once and again when all have gone: nothing may stay */
+	b = 0;
+	do
+	:: b < B && st[b] == LIVE -> walk(ntail, false); if :: ok -> st[b] = FREE :: else fi; b++
+	:: b < B && st[b] != LIVE -> b++
+	:: b == B -> break
+	od;
+	done == 2;
+	b = 0;
+	do
+	:: b < B && st[b] == LIVE -> walk(ntail, false); assert(ok); st[b] = FREE; b++
+	:: b < B && st[b] != LIVE -> b++
+	:: b == B -> break
+	od
+}
+
+/* To the oldest that is left. */
+inline pass_by() {
+	d_step {
+		t = TAIL;
+		t = (t >= D && t - D + 1 > i + 1 -> t - D + 1 : i + 1);
+		lost = lost + t - i; i = t; p = 0; t = 0; z = false
+	};
+	cursor[me] = i;
+	assert(me != 2)				/* nothing is lost by who is waited for */
+}
+
+proctype Sub(byte me) {
+	byte i, s, g, p, t, lost, got;
+	bool z;
+
+	do
+	:: p = POS(i % D);
+	   if
+	   :: p == i + 1 ->
+		s = es[i % D]; g = eg[i % D];		/* two loads: may be torn */
+		hold[me * B + s]++;
+		if
+#ifdef NORECHECK
+		:: true ->
+#else
+		:: atomic { POS(i % D) == i + 1 ->
+#endif
+			/* held: who may take it from us now? */
+			assert(gen[s] == g && (st[s] == LIVE || st[s] == SCANNING));
+			bel[me * B + s] = 1;
+#ifndef NORECHECK
+		   };
+#endif
+			cursor[me] = i + 1; i++; got++;
+			assert(gen[s] == g);
+			bel[me * B + s] = 0;
+			d_step { hold[me * B + s]--; s = 0; g = 0; p = 0 }
+#ifndef NORECHECK
+		:: else -> d_step { hold[me * B + s]--; s = 0; g = 0; p = 0 }
+#endif
+		fi
+	   :: else ->
+		if
+		:: PLACE(p) > i -> pass_by()		/* void, or newer */
+		:: else ->
+			z = zombie;
+			t = TAIL;
+#ifndef NORELOOK
+			p = POS(i % D);
+#endif
+			if
+			:: PLACE(p) > i -> d_step { p = 0; t = 0; z = false }	/* EBUSY: look again */
+			:: PLACE(p) <= i && t >= i + D -> pass_by()	/* it is being overwritten */
+			:: PLACE(p) <= i && t < i + D && z && i >= t -> break
+			:: else ->			/* EAGAIN */
+				d_step { (POS(i % D) != p || zombie != z || TAIL != t) -> p = 0; t = 0; z = false }
+			fi
+		fi
+	   fi
+	:: true -> goto dies				/* killed; with or without a hold is the same to others */
+	od;
+	assert(got + lost == made);			/* P3: EPIPE when all has been had or counted */
+	goto drained;					/* still subscribed, it pins nothing */
+dies:
+	sub[me] = false;
+drained:
+	atomic { done++ }
+}
+
+init {
+	atomic { sub[1] = true; sub[2] = true; run Owner(); run Host(); run Sub(1); run Sub(2) }
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * I1 with plain tokens: get takes its hold before it looks, the walk marks before it looks; and the end of a
+ * client.
+ *
+ * One slot of an owner that walks it over and over, NC clients that get by any token they heard of, put, and die
+ * at any store; the host drops what a dead one held. Nobody holds contents that were replaced; nothing stays
+ * held.
+ *
+ * Broken by: NOSCAN the walk does not mark; LOOKFIRST get looks, then takes its hold; NOGEN get does not compare
+ * the generation; KEEPDEAD the end of a client leaves its holds.
+ */
+#ifndef NC
+#define NC 2
+#endif
+#ifndef GMAX
+#define GMAX 2
+#endif
+#ifndef OPS
+#define OPS 2
+#endif
+#define LIVE 2
+#define SCANNING 3
+
+byte st = LIVE, gen;		/* one word */
+byte hold[NC];
+byte bel[NC], bgen[NC];			/* ghosts */
+byte heard;				/* the newest token that goes round; older ones are known too */
+byte dead;
+
+proctype Owner() {
+	byte i;
+	bool ok, last;
+
+	do
+	:: gen < GMAX ->
+again:
+		last = (dead == NC);
+#ifndef NOSCAN
+		st = SCANNING;
+#endif
+		ok = true; i = 0;
+		do
+		:: i < NC -> if :: hold[i] != 0 -> ok = false :: else fi; i++
+		:: else -> break
+		od;
+		if
+		:: ok -> atomic {
+			i = 0;
+			do
+			:: i < NC -> assert(bel[i] == 0 || bgen[i] != gen); i++
+			:: else -> break
+			od;
+			gen++; st = LIVE; heard = gen
+		   }
+		:: else ->
+			st = LIVE;
+			assert(!last);		/* all are dead: nothing is held */
+			dead == NC		/* it sleeps; here until the last has gone */
+		fi
+	:: else -> break
+	od
+}
+
+proctype Client(byte me) {
+	byte t, n;
+	bool mine;
+
+	do
+	:: n == OPS -> break
+	:: n < OPS && bel[me] == 0 ->
+		n++;
+		if :: t = heard :: heard > 0 -> t = heard - 1 fi;
+		mine = false;
+#ifdef LOOKFIRST
+		if :: gen == t && st == LIVE -> mine = true :: else fi;
+		hold[me]++;
+		if :: mine -> atomic { bel[me] = 1; bgen[me] = t } :: else -> hold[me]-- fi
+#else
+		hold[me]++;
+		if :: skip :: goto dies fi;
+		if
+#ifdef NOGEN
+		:: atomic { st == LIVE -> bel[me] = 1; bgen[me] = t; assert(gen == t) }
+#else
+		:: atomic { gen == t && st == LIVE -> bel[me] = 1; bgen[me] = t }
+		:: gen != t -> hold[me]--
+#endif
+		/* SCANNING: it looks again */
+		fi
+#endif
+	:: bel[me] != 0 ->
+		assert(bgen[me] == gen);
+		bel[me] = 0;
+		hold[me]--
+	:: goto dies
+	od;
+dies:
+	bel[me] = 0;
+#ifndef KEEPDEAD
+	hold[me] = 0;
+#endif
+	atomic { dead++ }
+}
+
+init {
+	atomic { run Owner(); run Client(0); run Client(1);
+#if NC > 2
+		run Client(2)
+#endif
+	}
+}

@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Runs the Spin models. The protocol's form must pass, and each form with one rule left out must
+# fail: else the model could not notice. Each .pml opens with what it checks and what breaks it.
+#
+#   tests/model/run.sh             bounds for about two minutes on two cores
+#   tests/model/run.sh holds.pml   one of them
+#   MODEL=full tests/model/run.sh  larger bounds, many minutes and 8 GB
+#
+# The last line is "N passed, N failed, N skipped".
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 2
+
+# file  flags of the right form  then: flags that each break it
+models() {
+	cat <<'END'
+entry_ring.pml NPUB=3           NORECHECK NOVOID VOIDLATE HOLDSFIRST OFF1 NOFLIGHT NOREPAIR NORELOOK TAILFLIGHT ROB
+holds.pml      -                NOSCAN LOOKFIRST NOGEN KEEPDEAD
+settle.pml     -                FORCED
+settle.pml     TWOWALKERS       NONUMBER ENTERPLAIN
+subscribe.pml  -                TAILFIRST NOPIN NOWAKE
+sleep.pml      -                LOOKFIRST WAKEFIRST NOCOUNT CLEARLATE
+puts.pml       -                STALEQUIET ENDQUIET PUTFIRST
+adopt.pml      -                REAPFIRST PUTFIRST UNTOLD
+threads.pml    CURSOR           NOMUTEX
+threads.pml    PUBLISH          NOMUTEX
+threads.pml    WAITS            NOWAKE
+END
+	[ "${MODEL:-}" = full ] || return 0
+	cat <<'END'
+holds.pml      NC=3,GMAX=3
+entry_ring.pml NPUB=4
+entry_ring.pml NPUB=3,B=3
+subscribe.pml  NPUB=8
+sleep.pml      N=3
+END
+}
+
+# Two runs at a time need 2 * MEMORY megabytes at most; the largest of the short ones takes 0.8 GB.
+MEMORY=2000
+[ "${MODEL:-}" = full ] && MEMORY=8000
+jobs=$(nproc)
+[ "${MODEL:-}" = full ] && jobs=1
+work=$PWD/build/model
+
+check() {	# file, comma-separated flags or -, pass or fail
+	local file=$1 flags=() f dir out how=-O2
+	[ "$3" = fail ] && how='-O0 -DT_REVERSE'	# finds it sooner, so fast code does not pay
+	[ "$2" != - ] && for f in ${2//,/ }; do flags+=("-D$f"); done
+	dir=$work/${file%.pml}.$2
+	mkdir -p "$dir" && cp "tests/model/$file" "$dir/m.pml" && cd "$dir" || return
+	if ! spin -a "${flags[@]}" m.pml >spin.log 2>&1 ||
+	   ! gcc $how -w -DSAFETY -DCOLLAPSE -DVECTORSZ=2048 -DMEMLIM="$MEMORY" -o pan pan.c >gcc.log 2>&1; then
+		echo "FAIL $file $2: does not build, see $dir"
+		return
+	fi
+	./pan -m1000000 >out 2>&1
+	out=$(grep -E 'errors:' out)
+	if grep -qE 'max search depth too small|out of memory|reached -DMEMLIM' out || [ -z "$out" ]; then
+		echo "FAIL $file $2: the search was not finished, see $dir/out"
+	elif [ "$3" = pass ] && [[ $out == *'errors: 0'* ]]; then
+		echo "PASS $file $2: $(awk '/states, stored/ { print $1 }' out) states"
+	elif [ "$3" = fail ] && [[ $out != *'errors: 0'* ]]; then
+		echo "PASS $file $2 is noticed: $(grep -oE 'assertion violated.*\(at|invalid end state' out | head -1 |
+			sed 's/ (at$//')"
+	elif [ "$3" = pass ]; then
+		echo "FAIL $file $2: $(grep -E 'assertion violated|invalid end state' out | head -1), see $dir"
+	else
+		echo "FAIL $file $2: the rule is left out and nothing is noticed, see $dir"
+	fi
+	rm -f pan pan.*
+}
+
+list() {
+	local file flags broken b
+	while read -r file flags broken; do
+		[ $# = 0 ] || [[ " $* " == *" $file "* ]] || continue
+		echo "$file $flags pass"
+		for b in $broken; do
+			[ "$flags" = - ] && echo "$file $b fail" || echo "$file $flags,$b fail"
+		done
+	done < <(models)
+}
+
+all=$(list "$@" | wc -l)
+for tool in spin gcc; do
+	if ! command -v $tool >/dev/null; then
+		echo "SKIP model: $tool is not installed (apt-get install $tool)"
+		echo "0 passed, 0 failed, $all skipped"
+		exit 0
+	fi
+done
+
+rm -rf "$work"
+mkdir -p "$work"
+export -f check
+export work MEMORY
+list "$@" | xargs -P "$jobs" -L1 bash -c 'check "$@"' _ | tee "$work/said"
+passed=$(grep -c '^PASS' "$work/said")
+echo "$passed passed, $((all - passed)) failed, 0 skipped"
+[ "$passed" = "$all" ]

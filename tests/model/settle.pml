@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * I1 when the host settles: a stopped owner's SCANNING goes back to LIVE for a holder, and the walk that was
+ * going on then fails whatever it has seen.
+ *
+ * One slot, an owner that walks twice (the word bears the walk's number), two getters that have it settled. With
+ * TWOWALKERS somebody else may walk the same slot (a second thread, or the host): then the number is what saves
+ * it.
+ *
+ * Broken by: FORCED the walk stores its verdict instead of a CAS; with TWOWALKERS: NONUMBER walks of one
+ * generation bear the same word, ENTERPLAIN the walk marks by a plain store.
+ */
+#define LIVE 2
+#define SCANNING 3
+#define WRITING 1
+
+byte st = LIVE, gen = 1, number = 0;	/* one word */
+byte hold[2], bel[2];
+bool taken;				/* ghost: somebody writes there */
+
+#ifdef NONUMBER
+#define SAME (st == SCANNING && gen == 1)
+#else
+#define SAME (st == SCANNING && gen == 1 && number == my)
+#endif
+
+proctype Walker() {
+	byte n, my;
+	bool ok, marked;
+
+	do
+	:: n == 2 -> break
+	:: n < 2 ->
+		n++; marked = false;
+#ifdef ENTERPLAIN
+		/* the owner's own idea of what it published */
+		if :: st == LIVE && gen == 1 -> marked = true :: else fi;
+		if :: marked -> atomic { st = SCANNING; gen = 1; number++; my = number } :: else fi;
+#else
+		atomic {
+			if :: st == LIVE && gen == 1 -> st = SCANNING; number++; my = number; marked = true :: else fi
+		};
+#endif
+		if
+		:: marked ->
+			ok = (hold[0] == 0);
+			ok = ok && (hold[1] == 0);
+			if
+			:: ok ->
+#ifdef FORCED
+				atomic {
+					assert(bel[0] == 0 && bel[1] == 0); st = WRITING; gen = 2; taken = true
+				}
+#else
+				atomic {
+					if
+					:: SAME ->
+						assert(bel[0] == 0 && bel[1] == 0);
+						st = WRITING; gen = 2; taken = true
+					:: else
+					fi
+				}
+#endif
+			:: else -> atomic { if :: SAME -> st = LIVE :: else fi }
+			fi
+		:: else
+		fi
+	od
+}
+
+proctype Getter(byte me) {
+	byte n, seen;
+
+	do
+	:: n == 2 -> break
+	:: n < 2 ->
+		n++;
+		hold[me]++;
+again:
+		if
+		:: atomic { st == LIVE && gen == 1 -> bel[me] = 1; assert(!taken) };
+			assert(!taken);
+			bel[me] = 0
+		:: atomic { st == SCANNING && gen == 1 -> seen = number };
+			/* a millisecond later, if the word is still the same, and I hold: settled */
+			atomic { if :: st == SCANNING && gen == 1 && number == seen -> st = LIVE :: else fi };
+			goto again
+		:: gen != 1
+		fi;
+		hold[me]--
+	od
+}
+
+init {
+	atomic {
+		run Walker();
+#ifdef TWOWALKERS
+		run Walker();
+#endif
+		run Getter(0); run Getter(1)
+	}
+}

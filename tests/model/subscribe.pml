@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * I2, I3 and I5 when somebody subscribes while the owner works: the cursor pins everything before the owner may
+ * see it, then stands at the tail; and the owner is woken, for it may have gone to sleep on that cursor.
+ *
+ * One owner with two slots and a ring of two that publishes, walks, and sleeps when nothing is free; one client
+ * that subscribes at some time, then receives and puts until it has had all.
+ *
+ * Broken by: TAILFIRST the tail is read before the bit is set; NOPIN the cursor is NONE until it stands at the
+ * tail; NOWAKE nobody wakes the owner after it.
+ */
+#ifndef NPUB
+#define NPUB 4
+#endif
+#define D 2
+#define LIVE 2
+#define SCANNING 3
+#define WRITING 1
+#define NONE 99
+
+byte st[2] = LIVE, gen[2], rp[2];
+byte pos[D], es[D], eg[D], tail;
+byte cursor = NONE, hold[2], bel[2];
+bool follows, armed, over;
+byte count;
+
+inline wake() {
+	atomic { if :: armed -> armed = false; count++ :: else fi }
+}
+
+inline walk() {
+	st[b] = SCANNING; ok = true;
+	if
+	:: follows ->
+		if
+		:: rp[b] != 0 && rp[b] - 1 < tail && rp[b] - 1 + D >= tail && rp[b] - 1 >= cursor -> ok = false
+		:: else
+		fi
+	:: else
+	fi;
+	if :: hold[b] != 0 -> ok = false :: else fi;
+	if
+	:: ok -> atomic { assert(bel[b] == 0); gen[b]++; st[b] = WRITING }
+	:: else -> st[b] = LIVE
+	fi
+}
+
+inline look() {
+	b = 0; walk();
+	if :: !ok -> b = 1; walk() :: else fi
+}
+
+proctype Owner() {
+	byte b, n, v;
+	bool ok;
+
+	do
+	:: n == NPUB -> break
+	:: n < NPUB ->
+		do
+		:: atomic { armed = true; v = count };
+		   look();
+		   if :: ok -> break :: else -> (count != v) fi
+		od;
+		rp[b] = tail + 1;
+		st[b] = LIVE;
+		pos[tail % D] = 0;
+		es[tail % D] = b;
+		eg[tail % D] = gen[b];
+		pos[tail % D] = tail + 1;
+		tail++;
+		n++
+	od;
+	over = true
+}
+
+proctype Client() {
+	byte i, s, g, t;
+
+	/* the host, for it */
+#ifdef TAILFIRST
+	t = tail;
+#endif
+#ifndef NOPIN
+	cursor = 0;
+#endif
+	follows = true;
+#ifndef TAILFIRST
+	t = tail;
+#endif
+	cursor = t;
+	i = t;
+#ifndef NOWAKE
+	wake();
+#endif
+	do
+	:: pos[i % D] == i + 1 ->
+		s = es[i % D]; g = eg[i % D];
+		hold[s]++;
+		if
+		:: atomic { pos[i % D] == i + 1 -> assert(gen[s] == g && st[s] != WRITING); bel[s] = 1 };
+			cursor = i + 1; i++;
+			assert(gen[s] == g);
+			bel[s] = 0
+		:: else
+		fi;
+		hold[s]--;
+		wake()
+	:: pos[i % D] > i + 1 -> i++; cursor = i; wake()
+	:: over && i == tail -> break
+	od
+}
+
+init {
+	atomic { run Owner(); run Client() }
+}
