@@ -190,7 +190,7 @@ int xmem_publish(struct xmem_buffer *buffer, const struct xmem_publish_options *
 /* ---- reading ---- */
 
 #define XMEM_ANY_PUBLISHER	(-1)
-#define XMEM_SUBSCRIBE_WAITS	(1u << 0)	/* the publisher waits for me, within its bound; else I lose the oldest */
+#define XMEM_SUBSCRIBE_WAITS	(1u << 0)	/* it waits for me, within its bound; else I lose the oldest */
 
 struct xmem_subscribe_options {
 	size_t size;

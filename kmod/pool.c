@@ -160,7 +160,6 @@ static struct xmem_pool *xmem_pool_new(const struct xmem_join *join, kgid_t grou
 	err = xmem_queues_init(pool);
 	if (err)
 		goto err_pool;
-	err = -ENOMEM;
 	err = xmem_sysfs_prepare(pool);
 	if (err)
 		goto err_pool;

@@ -40,11 +40,14 @@ suite model  model          "tests/model/run.sh"
 suite mutants mutants       "tests/check-mutants.sh"
 suite vm     vm-harness     "tests/vm/selftest.sh debian-6.1"
 suite vm     conform-kernel "tests/vm/vm.sh -k debian-6.1 -t 600 -o build/test-log/vm-6.1 -m build/kmod/$kernel/xmem.ko -- env XMEM_BACKEND=kernel build/test/conform"
+suite vm     random-requests "make -s build/release/random-requests && tests/vm/vm.sh -k debian-6.1 -t 120 -o build/test-log/random-6.1 -m build/kmod/$kernel/xmem.ko -- build/release/random-requests 30"
 suite vm     conform-6.12   "tests/vm/conform-other.sh debian-6.12 '*io_uring*' 'P2_*'"
 check demo   demo-daemon    "make demo BACKEND=daemon"
 check demo   demo-kernel    "make demo BACKEND=kernel"
 suite demo   demo-bad-input "tests/demo-bad-input.sh"
 suite kasan  conform-kasan  "tests/vm/conform-other.sh kasan '*'"
+suite kasan  alloc-failures "env VM_APPEND=kmemleak=on tests/kernel/in-vm.sh kasan alloc-failures"
+suite kasan  random-kasan   "tests/kernel/in-vm.sh kasan random-requests"
 
 [ "${1:-}" = -l ] && { printf '%s\n' "${suites[@]}" | tr '|' '\t'; exit 0; }
 wanted=("$@")

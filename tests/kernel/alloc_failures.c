@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Every allocation and every copy to or from user memory, in each request, fails
+ * once: /proc/thread-self/fail-nth makes the kernel fail the nth of this thread.
+ *
+ * Two clients live through a list of steps. For each step and n = 1, 2, ... until
+ * nothing is left to fail: all steps before it, then it with the nth failing, and
+ * if that was an error (which must say so: ENOMEM or EFAULT) the same again, which
+ * must go well, since on error nothing has changed; then the steps after it. When
+ * both have ended nobody may have the pool, and no descriptor may be left.
+ *
+ * Memory that is lost the kernel's kmemleak finds: boot with kmemleak=on. Pages
+ * lost the module itself complains of when it is unloaded.
+ */
+#include <poll.h>
+#include <stdlib.h>
+
+#include "raw.h"
+
+#define NAME		"alloc-failures"
+#define FAR_AWAY	((void *)0x100000000000)
+#define MOST_POINTS	2000		/* of one step; there are some tens */
+
+struct world {
+	struct raw writer, reader;
+	int memfd, pool_file;
+	struct xmem_attach attached;
+	u32 arm_value;
+	const char *stage;		/* how far it came, for reports */
+};
+
+/* ---- the nth failure ---- */
+
+static int fail_nth = -1;
+
+/* The knob is read by a copy from user memory, which counts too and may itself be what fails. */
+static void arm(unsigned int n)
+{
+	char text[16];
+	int length = snprintf(text, sizeof(text), "%u", n);
+
+	while (pwrite(fail_nth, text, length, 0) != length)
+		;
+}
+
+/* Did the nth fail? If not, that many would have had to follow; reading it may be what fails. */
+static bool disarm(void)
+{
+	char text[16] = "";
+	bool failed = pread(fail_nth, text, sizeof(text) - 1, 0) > 0 && !atoi(text);
+
+	arm(0);
+	return failed;
+}
+
+static bool set_knob(const char *path, const char *value)
+{
+	char full[128];
+	int file, length = strlen(value);
+	bool set;
+
+	snprintf(full, sizeof(full), "/sys/kernel/debug/%s", path);
+	file = open(full, O_WRONLY | O_CLOEXEC);
+	set = file >= 0 && write(file, value, length) == length;
+	if (file >= 0)
+		close(file);
+	return set;
+}
+
+/* By default only what may not sleep fails. Without a word in the log for each. */
+static const char *prepare(void)
+{
+	static const struct {
+		const char *path, *value;
+	} knobs[] = {
+		{ "failslab/ignore-gfp-wait", "N" },
+		{ "fail_page_alloc/ignore-gfp-wait", "N" },
+		{ "fail_page_alloc/ignore-gfp-highmem", "N" },
+		{ "fail_page_alloc/min-order", "0" },
+		{ "failslab/verbose", "0" },
+		{ "fail_page_alloc/verbose", "0" },
+		{ "fail_usercopy/verbose", "0" },
+	};
+	unsigned int i;
+
+	if (access(RAW_DEVICE, R_OK | W_OK))
+		return "no " RAW_DEVICE;
+	fail_nth = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
+	if (fail_nth < 0)
+		return "no /proc/thread-self/fail-nth: a kernel without fault injection";
+	for (i = 0; i < sizeof(knobs) / sizeof(*knobs); i++)
+		if (!set_knob(knobs[i].path, knobs[i].value))
+			return knobs[i].path;
+	return NULL;
+}
+
+/* ---- the steps: each 0 or -errno, and on error as if it had not been ---- */
+
+static int open_writer(struct world *w)
+{
+	return raw_open(&w->writer);
+}
+
+static int join_by_name(struct world *w)
+{
+	struct xmem_join join = raw_joining(NAME, XMEM_ROLE_WRITER);
+
+	join.slots = 64;
+	join.clients = 4;
+	join.ring_entries = 4;
+	return raw_join(&w->writer, &join);
+}
+
+static int map_pool(struct world *w)
+{
+	return raw_map(&w->writer);
+}
+
+static int map_area(struct world *w)
+{
+	return raw_map_area(&w->writer);
+}
+
+/*
+ * A fault without memory for it is tried again, and is no signal. Far from all
+ * other mappings, so that there are page tables to allocate.
+ */
+static int fault_pages_in(struct world *w)
+{
+	const struct xmem_pool_header *h = &w->writer.header;
+	char *far = mmap(FAR_AWAY, h->total_bytes, PROT_READ, MAP_SHARED, w->writer.file, 0);
+	u64 at;
+
+	if (far == MAP_FAILED)
+		return -errno;
+	for (at = 0; at < h->total_bytes; at += RAW_PAGE)
+		(void)*(volatile char *)(far + at);
+	while (munmap(far, h->total_bytes))
+		;
+	for (at = 0; at < h->area_stride; at += RAW_PAGE)
+		(void)*(volatile char *)((char *)w->writer.area + at);
+	xm_store((u64 *)w->writer.area, *(u64 *)w->writer.area);
+	return 0;
+}
+
+static int attach(struct world *w)
+{
+	w->attached = raw_attaching(w->memfd, 2);
+	return raw_request(&w->writer, XMEM_IOC_ATTACH, &w->attached);
+}
+
+static int attach_more(struct world *w)
+{
+	struct xmem_attach more = raw_attaching(-1, 1);
+
+	more.payload = w->attached.payload;
+	return raw_request(&w->writer, XMEM_IOC_ATTACH, &more);
+}
+
+static int map_group(struct world *w)
+{
+	return raw_map_group(&w->writer, w->attached.slot[0] / XMEM_GROUP_SLOTS);
+}
+
+static int open_payload(struct world *w)
+{
+	struct xmem_payload payload = { .size = sizeof(payload), .payload = w->attached.payload };
+	int err = raw_request(&w->writer, XMEM_IOC_PAYLOAD, &payload);
+
+	if (!err)
+		close(payload.file);
+	return err;
+}
+
+static int open_pool_file(struct world *w)
+{
+	struct xmem_pool_file pool_file = { .size = sizeof(pool_file) };
+	int err = raw_request(&w->writer, XMEM_IOC_POOL_FILE, &pool_file);
+
+	if (!err)
+		w->pool_file = pool_file.file;
+	return err;
+}
+
+static int open_reader(struct world *w)
+{
+	return raw_open(&w->reader);
+}
+
+static int join_by_file(struct world *w)
+{
+	struct xmem_join join = raw_joining("", XMEM_ROLE_READER);
+
+	join.flags = XMEM_JOIN_FILE;
+	join.pool_file = w->pool_file;
+	return raw_join(&w->reader, &join);
+}
+
+/* Only who has mapped its area may subscribe. */
+static int map_other(struct world *w)
+{
+	int err = w->reader.base ? 0 : raw_map(&w->reader);
+
+	return err ? err : raw_map_area(&w->reader);
+}
+
+static int subscribe(struct world *w)
+{
+	struct xmem_subscribe request = { .size = sizeof(request), .publisher = w->writer.join.client };
+
+	return raw_request(&w->reader, XMEM_IOC_SUBSCRIBE, &request);
+}
+
+static int poll_both(struct world *w)
+{
+	struct pollfd files[2] = { { w->reader.file, POLLIN, 0 }, { w->writer.file, POLLIN | POLLOUT, 0 } };
+	int n = poll(files, 2, 0);
+
+	if (n < 0)
+		return -errno;
+	return n == 1 && files[1].revents == POLLOUT ? 0 : -EPROTO;
+}
+
+static struct xmem_sleep ring_of(const struct world *w)
+{
+	return (struct xmem_sleep){
+		.size = sizeof(struct xmem_sleep), .kind = XMEM_SLEEP_RING, .client = w->writer.join.client,
+	};
+}
+
+static int arm_ring(struct world *w)
+{
+	struct xmem_sleep request = ring_of(w);
+	int err = raw_request(&w->reader, XMEM_IOC_ARM, &request);
+
+	w->arm_value = request.value;
+	return err;
+}
+
+static int wait_in_vain(struct world *w)
+{
+	struct xmem_sleep request = ring_of(w);
+	int err;
+
+	request.value = w->arm_value;
+	request.deadline_ns = 1;
+	err = raw_request(&w->reader, XMEM_IOC_WAIT, &request);
+	return err == -ETIMEDOUT ? 0 : err ? err : -EPROTO;
+}
+
+static int wake_ring(struct world *w)
+{
+	struct xmem_sleep request = ring_of(w);
+
+	return raw_request(&w->writer, XMEM_IOC_WAKE, &request);
+}
+
+static int renew(struct world *w)
+{
+	struct xmem_slot request = { .size = sizeof(request), .slot = w->attached.slot[0] };
+
+	return raw_request(&w->writer, XMEM_IOC_RENEW, &request);
+}
+
+static int detach(struct world *w)
+{
+	struct xmem_slot request = { .size = sizeof(request), .slot = w->attached.slot[1] };
+
+	return raw_request(&w->writer, XMEM_IOC_DETACH, &request);
+}
+
+static int unsubscribe(struct world *w)
+{
+	struct xmem_unsubscribe request = { .size = sizeof(request), .publisher = w->writer.join.client };
+
+	return raw_request(&w->reader, XMEM_IOC_UNSUBSCRIBE, &request);
+}
+
+/* Two mappings instead of one keep the client alive: if they are counted wrongly it does not end below. */
+static int split_area(struct world *w)
+{
+	return mprotect(w->writer.area, RAW_PAGE, PROT_READ) ? -errno : 0;
+}
+
+static int close_reader(struct world *w)
+{
+	raw_end(&w->reader);
+	close(w->pool_file);
+	w->pool_file = -1;
+	return 0;
+}
+
+/* A client's end allocates nothing; only munmap itself may fail. */
+static int unmap_area(struct world *w)
+{
+	if (munmap(w->writer.area, w->writer.header.area_stride))
+		return -errno;
+	w->writer.area = NULL;
+	return 0;
+}
+
+/* The writer has ended with its area, though its file is open and the rest mapped. */
+static int find_no_pool(struct world *w)
+{
+	int there = raw_pool_exists(NAME);
+
+	return there > 0 ? -EEXIST : there;
+}
+
+static int close_writer(struct world *w)
+{
+	raw_end(&w->writer);
+	return 0;
+}
+
+static const struct step {
+	const char *name;
+	int (*run)(struct world *w);
+} steps[] = {
+	{ "open", open_writer },
+	{ "join by name", join_by_name },
+	{ "map the pool", map_pool },
+	{ "map the own area", map_area },
+	{ "fault pages in", fault_pages_in },
+	{ "attach", attach },
+	{ "attach more of it", attach_more },
+	{ "map a group", map_group },
+	{ "payload", open_payload },
+	{ "pool file", open_pool_file },
+	{ "open another", open_reader },
+	{ "join by file", join_by_file },
+	{ "map for the other", map_other },
+	{ "subscribe", subscribe },
+	{ "poll", poll_both },
+	{ "arm", arm_ring },
+	{ "wait", wait_in_vain },
+	{ "wake", wake_ring },
+	{ "renew", renew },
+	{ "detach", detach },
+	{ "unsubscribe", unsubscribe },
+	{ "split the own area's mapping", split_area },
+	{ "close the other", close_reader },
+	{ "unmap the own area", unmap_area },
+	{ "look for the pool", find_no_pool },
+	{ "close", close_writer },
+};
+#define STEPS	(sizeof(steps) / sizeof(*steps))
+
+/* ---- one life ---- */
+
+/* What came of the step with the nth failure. */
+struct outcome {
+	bool failed;			/* there was an nth */
+	int err;
+};
+
+static bool step_is_well(struct world *w, const struct step *step, unsigned int n, const char *when)
+{
+	int err = step->run(w);
+
+	if (err)
+		fail(step->name, "%s, after failure %u of '%s': %s", when, n, w->stage, strerror(-err));
+	return !err;
+}
+
+static bool step_fails(struct world *w, const struct step *step, unsigned int n, struct outcome *outcome)
+{
+	int again;
+
+	w->stage = step->name;
+	arm(n);
+	outcome->err = step->run(w);
+	outcome->failed = disarm();
+	if (!outcome->err)
+		return true;
+	if (!outcome->failed || (outcome->err != -ENOMEM && outcome->err != -EFAULT)) {
+		fail(step->name, "failure %u is told as: %s", n, strerror(-outcome->err));
+		return false;
+	}
+	again = step->run(w);
+	if (again)
+		fail(step->name, "after failure %u the same again says: %s", n, strerror(-again));
+	return !again;
+}
+
+/* All steps, the nth failure in one of them. false: it has been told what is wrong. */
+static bool live(struct world *w, const struct step *failing, unsigned int n, struct outcome *outcome)
+{
+	const struct step *step;
+
+	w->stage = "none";
+	for (step = steps; step < steps + STEPS; step++) {
+		bool well = step == failing ? step_fails(w, step, n, outcome) :
+			step_is_well(w, step, n, step < failing ? "before" : "later");
+
+		if (!well)
+			return false;
+	}
+	return true;
+}
+
+static bool world_begin(struct world *w)
+{
+	*w = (struct world){ .writer = RAW_NONE, .reader = RAW_NONE, .pool_file = -1 };
+	w->memfd = raw_memfd(2, 0);
+	return w->memfd >= 0;
+}
+
+static void world_end(struct world *w)
+{
+	raw_end(&w->reader);
+	raw_end(&w->writer);
+	if (w->pool_file >= 0)
+		close(w->pool_file);
+	close(w->memfd);
+}
+
+static bool nothing_left(const struct step *step, unsigned int n, unsigned int descriptors)
+{
+	unsigned int now = raw_descriptors();
+	int there = raw_pool_exists(NAME);
+
+	if (there)
+		fail(step->name, "failure %u leaves the pool: %s", n, there > 0 ? "it is there" : strerror(-there));
+	if (now != descriptors)
+		fail(step->name, "failure %u leaves %u descriptors where there were %u", n, now, descriptors);
+	return !there && now == descriptors;
+}
+
+static void walk(const struct step *step)
+{
+	unsigned int n, errors = 0, descriptors = raw_descriptors();
+	struct world w;
+
+	for (n = 1; n <= MOST_POINTS; n++) {
+		struct outcome outcome = { .failed = false };
+		bool well = world_begin(&w) && live(&w, step, n, &outcome);
+
+		world_end(&w);
+		if (!nothing_left(step, n, descriptors) || !well)
+			return;
+		if (!outcome.failed) {
+			pass(step->name, "%u points of failure, %u errors, nothing left", n - 1, errors);
+			return;
+		}
+		errors += outcome.err != 0;
+	}
+	fail(step->name, "no end after %d points of failure", MOST_POINTS);
+}
+
+/* alloc-failures [STEP]: of all steps, or of one */
+int main(int argc, char **argv)
+{
+	const char *missing = prepare();
+	unsigned int i;
+
+	if (missing) {
+		skip("alloc-failures", "%s", missing);
+		return summary();
+	}
+	for (i = 0; i < STEPS; i++)
+		if (argc < 2 || !strcmp(argv[1], steps[i].name))
+			walk(&steps[i]);
+	i = raw_pools_shown(0);
+	if (i)
+		fail("no pool left in sysfs", "there are %u", i);
+	else
+		pass("no pool left in sysfs", "all have gone");
+	return summary();
+}

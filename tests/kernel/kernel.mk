@@ -1,0 +1,14 @@
+# What is asked of xmem.ko alone, past the library: allocations that fail, and
+# garbage. Run in the VM by tests/run.sh; in-vm.sh does one by hand.
+
+KERNEL_SHARED := tests/kernel/raw.c kmod/protocol.c kmod/host.c
+KERNEL_TESTS  := $(B)/alloc-failures $(B)/random-requests
+
+.PHONY: kernel-tests
+kernel-tests: $(KERNEL_TESTS)
+
+$(B)/alloc-failures: $(B)/obj/tests/kernel/alloc_failures.o
+$(B)/random-requests: $(B)/obj/tests/kernel/random_requests.o
+$(KERNEL_TESTS): $(KERNEL_SHARED:%.c=$(B)/obj/%.o)
+	$(say) LD $@
+	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@

@@ -1,0 +1,610 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Processes that ask xmem.ko for anything: each request with plausible and with
+ * senseless fields, garbage in all pages that a client may write, odd mappings,
+ * copies of files in children, and SIGKILL at no particular moment.
+ *
+ *   random-requests [PROCESSES] [REQUESTS of each]     XMEM_TEST_SEED=...
+ *
+ * Meanwhile a bystander in one of the pools keeps what it holds. No process gets a
+ * signal but the SIGKILL that was meant; in the end the pools have gone, the kernel
+ * is as untainted as before (the VM judges its log), and new clients work. The seed
+ * decides what each process asks, not how they meet.
+ */
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include "raw.h"
+
+#define KEPT		"random-kept"		/* the bystander is there all the time */
+#define BRIEF		"random-brief"		/* comes and goes */
+#define AT_ONCE		4			/* processes */
+#define CLIENTS		3			/* of each */
+#define PAYLOAD_PAGES	16
+
+union request {
+	u32 size;
+	u32 word[64];
+	struct xmem_join join;
+	struct xmem_pool_file pool_file;
+	struct xmem_attach attach;
+	struct xmem_payload payload;
+	struct xmem_subscribe subscribe;
+	struct xmem_unsubscribe unsubscribe;
+	struct xmem_sleep sleep;
+	struct xmem_slot slot;
+};
+
+/* One process. */
+struct actor {
+	u64 random;
+	struct raw client[CLIENTS];
+	struct raw *me;			/* who asks now */
+	int memfd, pool_file;
+};
+
+/* ---- chance ---- */
+
+static u64 chance(struct actor *a)
+{
+	/* xorshift64: never 0 from a state that is not */
+	a->random ^= a->random << 13;
+	a->random ^= a->random >> 7;
+	a->random ^= a->random << 17;
+	return a->random;
+}
+
+static bool one_in(struct actor *a, unsigned int n)
+{
+	return !(chance(a) % n);
+}
+
+/* Small numbers, the edges of what is allowed, or anything. */
+static u64 odd_number(struct actor *a)
+{
+	static const u64 edges[] = {
+		0, 1, 2, 3, 63, 64, 127, 128, 255, 256, 4096, 0xffff, 0x10000, 0x7fffffff, 0xfffffffe, 0xffffffff,
+		1ULL << 36, XMEM_ENTRY_VOID, ~0ULL,
+	};
+
+	switch (chance(a) % 6) {
+	case 0:
+		return chance(a);
+	case 1:
+		return edges[chance(a) % (sizeof(edges) / sizeof(*edges))];
+	}
+	return chance(a) % 20;
+}
+
+/* ---- requests: fields that may be right ---- */
+
+/* Rather one of its own: most requests for others' are refused, and early. */
+static u32 some_slot(struct actor *a)
+{
+	const struct xm_map *map = &a->me->map;
+	u32 slot, tries = 16;
+
+	do
+		slot = chance(a) % map->slots;
+	while (--tries && xm_load(&map->row[slot].owner) != a->me->join.client);
+	return slot;
+}
+
+/* Rather one that there is. */
+static u32 some_payload(struct actor *a)
+{
+	return xm_load(&a->me->map.row[some_slot(a)].payload);
+}
+
+static void fill_join(struct actor *a, union request *r)
+{
+	r->join = raw_joining(one_in(a, 2) ? KEPT : BRIEF, one_in(a, 2) ? XMEM_ROLE_READER : XMEM_ROLE_WRITER);
+	if (r->join.role == XMEM_ROLE_WRITER && one_in(a, 2))
+		r->join.wait_bound_ns = 1000;
+	if (a->pool_file >= 0 && one_in(a, 4)) {
+		r->join.flags = XMEM_JOIN_FILE;
+		r->join.pool_file = a->pool_file;
+		r->join.name[0] = 0;
+	} else if (one_in(a, 8)) {
+		r->join.name[0] = 0;
+	} else if (one_in(a, 4)) {
+		r->join.flags = 1U << chance(a) % 4;
+	}
+}
+
+static void fill_nothing(struct actor *a, union request *r)
+{
+}
+
+static void fill_attach(struct actor *a, union request *r)
+{
+	r->attach = raw_attaching(a->memfd, 1 + chance(a) % (one_in(a, 8) ? XMEM_GROUP_SLOTS : 4));
+	r->attach.stride = r->attach.length = 64 * (1 + chance(a) % 4);
+	if (one_in(a, 3)) {
+		r->attach.file = -1;
+		r->attach.payload = some_payload(a);
+	}
+}
+
+static void fill_payload(struct actor *a, union request *r)
+{
+	r->payload.payload = some_payload(a);
+	r->payload.flags = chance(a) % 2;
+}
+
+static void fill_subscribe(struct actor *a, union request *r)
+{
+	r->subscribe.publisher = chance(a) % 16;
+	r->subscribe.flags = chance(a) % 2;
+}
+
+static void fill_unsubscribe(struct actor *a, union request *r)
+{
+	const struct xm_map *map = &a->me->map;
+	unsigned int tries = 16;
+
+	do
+		r->unsubscribe.publisher = chance(a) % map->clients;
+	while (--tries && !xm_bit(map->client[r->unsubscribe.publisher].subscribers, a->me->join.client));
+}
+
+static void fill_sleep(struct actor *a, union request *r)
+{
+	r->sleep.kind = chance(a) % 3;
+	if (r->sleep.kind == XMEM_SLEEP_SLOTS)
+		r->sleep.client = a->me->join.client;
+	else if (r->sleep.kind == XMEM_SLEEP_RING)
+		r->sleep.client = chance(a) % 16;
+}
+
+/* What arm would have said, as often as not; never for long, see process(). */
+static void fill_wait(struct actor *a, union request *r)
+{
+	union request armed = { .size = sizeof(armed.sleep) };
+
+	fill_sleep(a, &armed);
+	if (one_in(a, 2))
+		raw_request(a->me, XMEM_IOC_ARM, &armed);
+	*r = armed;
+	r->sleep.deadline_ns = one_in(a, 8) ? ~0ULL : raw_now_ns() + chance(a) % 1000000;
+}
+
+static void fill_slot(struct actor *a, union request *r)
+{
+	r->slot.slot = some_slot(a);
+}
+
+/* Who says that he holds it is a holder. */
+static void fill_settle(struct actor *a, union request *r)
+{
+	const struct raw *me = a->me;
+
+	fill_slot(a, r);
+	r->slot.generation = xm_generation(xm_load(&xm_slot(&me->map, r->slot.slot)->state));
+	if (me->area)
+		xm_store(xm_hold(&me->map, me->join.client, r->slot.slot), 1);
+}
+
+/* ---- requests: what follows when one was taken ---- */
+
+static void keep_pool_file(struct actor *a, union request *r)
+{
+	if (a->pool_file >= 0)
+		close(a->pool_file);
+	a->pool_file = r->pool_file.file;
+}
+
+static void map_groups(struct actor *a, union request *r)
+{
+	u32 i;
+
+	for (i = 0; i < r->attach.count; i++)
+		raw_map_group(a->me, r->attach.slot[i] / XMEM_GROUP_SLOTS);
+}
+
+static void close_payload(struct actor *a, union request *r)
+{
+	close(r->payload.file);
+}
+
+#define REQUEST(NUMBER, type_, fill_, taken_) \
+	{ #type_, XMEM_IOC_##NUMBER, sizeof(struct xmem_##type_), fill_, taken_ }
+static const struct kind {
+	const char *type;
+	unsigned int request;
+	u32 size;
+	void (*fill)(struct actor *a, union request *r);
+	void (*taken)(struct actor *a, union request *r);
+} kinds[] = {
+	REQUEST(JOIN, join, fill_join, NULL),
+	REQUEST(POOL_FILE, pool_file, fill_nothing, keep_pool_file),
+	REQUEST(ATTACH, attach, fill_attach, map_groups),
+	REQUEST(PAYLOAD, payload, fill_payload, close_payload),
+	REQUEST(SUBSCRIBE, subscribe, fill_subscribe, NULL),
+	REQUEST(UNSUBSCRIBE, unsubscribe, fill_unsubscribe, NULL),
+	REQUEST(ARM, sleep, fill_sleep, NULL),
+	REQUEST(WAIT, sleep, fill_wait, NULL),
+	REQUEST(WAKE, sleep, fill_sleep, NULL),
+	REQUEST(SETTLE, slot, fill_settle, NULL),
+	REQUEST(COLLECT, slot, fill_slot, NULL),
+	REQUEST(RENEW, slot, fill_slot, NULL),
+	REQUEST(DETACH, slot, fill_slot, NULL),
+};
+#define KINDS	(sizeof(kinds) / sizeof(*kinds))
+
+/* Shared by all processes. */
+static struct tally {
+	u32 taken[KINDS], refused[KINDS];
+} *tally;
+
+/* One field that makes no sense gets further than many. */
+static void garble(struct actor *a, union request *r, unsigned int words)
+{
+	unsigned int i;
+
+	if (!one_in(a, 4)) {
+		r->word[chance(a) % words] = odd_number(a);
+		return;
+	}
+	for (i = 0; i < words; i++)
+		r->word[i] = odd_number(a);
+}
+
+/* One in four is garbled; nearly all joins are by files of their own. */
+static void ask(struct actor *a)
+{
+	unsigned int k = chance(a) % KINDS;
+	union request r = { .size = 0 };
+	struct raw joins = RAW_NONE, *who = a->me;
+	int err;
+
+	kinds[k].fill(a, &r);
+	if (one_in(a, 4))
+		garble(a, &r, kinds[k].size / 4);
+	r.size = one_in(a, 32) ? odd_number(a) % sizeof(r) : kinds[k].size;
+	if (kinds[k].request == XMEM_IOC_JOIN && !one_in(a, 8)) {
+		raw_open(&joins);
+		who = &joins;
+	}
+	err = raw_request(who, kinds[k].request, &r);
+	__atomic_fetch_add(err ? &tally->refused[k] : &tally->taken[k], 1, __ATOMIC_RELAXED);
+	if (!err && kinds[k].taken)
+		kinds[k].taken(a, &r);
+	raw_end(&joins);
+}
+
+/* ---- other things that a process can do ---- */
+
+static void scribble(struct actor *a)
+{
+	struct raw *me = a->me;
+	u64 n, *word;
+	u32 g;
+
+	for (n = chance(a) % 64; me->area && n; n--) {
+		word = (u64 *)me->area + chance(a) % (me->header.area_stride / 8);
+		xm_store(word, odd_number(a));
+	}
+	for (g = 0; me->area && g < me->map.groups; g++) {
+		for (n = raw_has_group(me, g) ? chance(a) % 64 : 0; n; n--) {
+			struct xmem_slot_word *slot = &me->map.group[g]->word[chance(a) % XMEM_GROUP_SLOTS];
+
+			/* Mostly only another state: with other generations nothing would be possible any more. */
+			xm_store(&slot->state, one_in(a, 16) ? odd_number(a) :
+				 (xm_load(&slot->state) & ~7ULL) | chance(a) % 5);
+			if (one_in(a, 4))
+				xm_store(&slot->position, odd_number(a));
+		}
+	}
+}
+
+/* All of the pool can be read at any time; so can whatever else was mapped for reading alone. */
+static void read_pages(const char *start, u64 bytes)
+{
+	u64 at;
+
+	for (at = 0; at < bytes; at += RAW_PAGE)
+		(void)*(volatile const char *)(start + at);
+}
+
+static void map_oddly(struct actor *a)
+{
+	struct raw *me = a->me;
+	u64 pages = me->join.total_bytes / RAW_PAGE, from = chance(a) % (pages + 2), count = 1 + chance(a) % 8;
+	int protection = chance(a) % 8, flags = one_in(a, 8) ? MAP_PRIVATE : MAP_SHARED;
+	void *start;
+
+	if (one_in(a, 4))
+		flags |= MAP_POPULATE;
+	start = mmap(NULL, count * RAW_PAGE, protection, flags, me->file, from * RAW_PAGE);
+	if (start != MAP_FAILED && protection == PROT_READ)
+		read_pages(start, count * RAW_PAGE);
+	/* Some stay: up to the limit. */
+	if (start != MAP_FAILED && !one_in(a, 8))
+		munmap(start, count * RAW_PAGE);
+	read_pages(me->base, me->join.total_bytes);
+}
+
+/* Whatever comes of it, a mapping for reading can be read and not be written. */
+static void change_mapping(struct actor *a)
+{
+	static const int advices[] = { MADV_DONTNEED, MADV_DOFORK, MADV_REMOVE, MADV_DODUMP, MADV_WILLNEED, MADV_COLD };
+	struct raw *me = a->me;
+	char *at = me->base + chance(a) % (me->join.total_bytes / RAW_PAGE) * RAW_PAGE;
+
+	switch (chance(a) % 3) {
+	case 0:
+		madvise(at, RAW_PAGE, advices[chance(a) % (sizeof(advices) / sizeof(*advices))]);
+		break;
+	case 1:
+		mprotect(at, RAW_PAGE, PROT_READ | PROT_WRITE);
+		mprotect(at, RAW_PAGE, PROT_READ | PROT_EXEC);
+		break;
+	case 2:
+		mremap(me->base, me->join.total_bytes, me->join.total_bytes + RAW_PAGE, MREMAP_MAYMOVE);
+		break;
+	}
+	read_pages(me->base, me->join.total_bytes);
+}
+
+static void poll_all(struct actor *a)
+{
+	struct pollfd files[CLIENTS];
+	unsigned int i;
+
+	for (i = 0; i < CLIENTS; i++)
+		files[i] = (struct pollfd){ a->client[i].file, chance(a) % 2 ? POLLIN : POLLIN | POLLOUT, 0 };
+	poll(files, CLIENTS, chance(a) % 2);
+}
+
+/* The client ends, in one of the ways that there are, and another takes its place. */
+static void replace(struct actor *a)
+{
+	struct raw *me = a->me;
+	union request r = { .size = 0 };
+
+	switch (chance(a) % 4) {
+	case 0:
+		/* The rest keeps the client alive; not touched again, and left to the process's end. */
+		if (me->area)
+			munmap(me->area, RAW_PAGE);
+		me->area = NULL;
+		return;
+	case 1:
+		/* The mappings are the client's life, and its file's. */
+		close(me->file);
+		me->file = -1;
+		scribble(a);
+		break;
+	}
+	raw_end(me);
+	fill_join(a, &r);
+	raw_start(me, &r.join);
+}
+
+/* A child that has all the files, and does not move; its parent's process group is killed in the end. */
+static void leave_child(struct actor *a)
+{
+	if (fork())
+		return;
+	for (;;)
+		pause();
+}
+
+/* While this process goes on asking; so it dies at any moment. */
+static void be_killed(struct actor *a)
+{
+	pid_t victim = getpid();
+
+	if (fork())
+		return;
+	kill(victim, SIGKILL);
+	_exit(0);
+}
+
+static void act(struct actor *a)
+{
+	u64 what = chance(a) % 256;
+
+	if (what < 176)
+		ask(a);
+	else if (what < 208)
+		scribble(a);
+	else if (what < 224)
+		map_oddly(a);
+	else if (what < 232)
+		change_mapping(a);
+	else if (what < 248)
+		poll_all(a);
+	else if (what < 254)
+		replace(a);
+	else if (one_in(a, 2))
+		leave_child(a);
+	else if (one_in(a, 8))
+		be_killed(a);
+}
+
+static void be_interrupted(int signal)
+{
+}
+
+/* Waits without a deadline end by a signal: every 10 ms, and not restarted. */
+static void start_clock(void)
+{
+	struct sigaction action = { .sa_handler = be_interrupted };
+	struct itimerval every = { { 0, 10000 }, { 0, 10000 } };
+
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &every, NULL);
+}
+
+static void process(u64 seed, unsigned int requests)
+{
+	struct actor a = { .random = seed * 0x9e3779b97f4a7c15ULL | 1, .pool_file = -1 };
+	union request r = { .size = 0 };
+	unsigned int i;
+
+	a.memfd = raw_memfd(PAYLOAD_PAGES, 0);
+	start_clock();
+	for (i = 0; i < CLIENTS; i++) {
+		fill_join(&a, &r);
+		raw_start(&a.client[i], &r.join);
+	}
+	while (requests--) {
+		a.me = &a.client[chance(&a) % CLIENTS];
+		/* The table may have been full; then it tries again. */
+		if (!a.me->base)
+			replace(&a);
+		else
+			act(&a);
+	}
+	_exit(0);
+}
+
+/* ---- the run ---- */
+
+struct deaths {
+	unsigned int exited, killed;
+	int other;			/* a signal that nobody sent, or an exit status */
+};
+
+/* This many at once; those that are not killed by themselves end, then their children are killed. */
+static void round_of(u64 seed, unsigned int processes, unsigned int requests, struct deaths *deaths)
+{
+	pid_t pid[AT_ONCE];
+	unsigned int i;
+	int status;
+
+	for (i = 0; i < processes; i++) {
+		pid[i] = fork();
+		if (!pid[i]) {
+			setpgid(0, 0);
+			process(seed + i, requests);
+		}
+		setpgid(pid[i], pid[i]);
+	}
+	for (i = 0; i < processes; i++) {
+		if (waitpid(pid[i], &status, 0) != pid[i])
+			continue;
+		if (WIFEXITED(status) && !WEXITSTATUS(status))
+			deaths->exited++;
+		else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+			deaths->killed++;
+		else
+			deaths->other = status;
+		kill(-pid[i], SIGKILL);
+	}
+	/* The children that they left have become ours. */
+	while (wait(NULL) > 0)
+		;
+}
+
+static void judge_requests(const struct deaths *deaths)
+{
+	char list[512] = "";
+	unsigned int i, length = 0, never = 0;
+
+	for (i = 0; i < KINDS; i++) {
+		length += snprintf(list + length, sizeof(list) - length, " %u:%u+%u", _IOC_NR(kinds[i].request),
+				   tally->taken[i], tally->refused[i]);
+		never += !tally->taken[i] || !tally->refused[i];
+	}
+	if (deaths->other)
+		fail("processes", "one ended with status 0x%x", deaths->other);
+	else
+		pass("processes", "%u exited, %u were killed", deaths->exited, deaths->killed);
+	if (never)
+		fail("requests", "%u never taken or never refused; number:taken+refused%s", never, list);
+	else
+		pass("requests", "number:taken+refused%s", list);
+}
+
+static void judge(const char *name, const char *trouble)
+{
+	if (trouble)
+		fail(name, "%s", trouble);
+	else
+		pass(name, "well");
+}
+
+static const char *judge_pools(void)
+{
+	static char text[64];
+	unsigned int shown = raw_pools_shown(0);
+
+	if (raw_pool_exists(KEPT) || raw_pool_exists(BRIEF))
+		return "a name is still taken";
+	snprintf(text, sizeof(text), "%u in sysfs", shown);
+	return shown ? text : NULL;
+}
+
+static long taint(void)
+{
+	char text[32] = "";
+	int file = open("/proc/sys/kernel/tainted", O_RDONLY | O_CLOEXEC);
+	ssize_t n = file < 0 ? 0 : read(file, text, sizeof(text) - 1);
+
+	if (file >= 0)
+		close(file);
+	return n > 0 ? atol(text) : -1;
+}
+
+static u64 choose_seed(void)
+{
+	const char *given = getenv("XMEM_TEST_SEED");
+	u64 seed = given ? strtoull(given, NULL, 0) : 0;
+
+	if (!given && getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		seed = raw_now_ns();
+	printf("XMEM_TEST_SEED=0x%llx\n", (unsigned long long)seed);
+	fflush(stdout);
+	return seed;
+}
+
+static void run(u64 seed, unsigned int processes, unsigned int requests)
+{
+	struct deaths deaths = { .exited = 0 };
+	const char *trouble;
+	long before = taint();
+	struct pair pair;
+	unsigned int done;
+
+	trouble = pair_hand_over(&pair, KEPT);
+	for (done = 0; done < processes && !trouble && !deaths.other; done += AT_ONCE) {
+		round_of(seed + done, processes - done < AT_ONCE ? processes - done : AT_ONCE, requests, &deaths);
+		trouble = pair_look(&pair);
+	}
+	judge("bystander", trouble ? trouble : pair_let_go(&pair));
+	pair_end(&pair);
+	judge_requests(&deaths);
+	judge("pools have gone", judge_pools());
+	trouble = pair_hand_over(&pair, BRIEF);
+	if (!trouble)
+		trouble = pair_look(&pair);
+	judge("new clients", trouble ? trouble : pair_let_go(&pair));
+	pair_end(&pair);
+	judge("taint", taint() == before ? NULL : "the kernel has complained");
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int processes = argc > 1 ? strtoul(argv[1], NULL, 10) : 100;
+	unsigned int requests = argc > 2 ? strtoul(argv[2], NULL, 10) : 1000;
+
+	if (access(RAW_DEVICE, R_OK | W_OK)) {
+		skip("random-requests", "no " RAW_DEVICE);
+		return summary();
+	}
+	tally = mmap(NULL, sizeof(*tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (tally == MAP_FAILED || prctl(PR_SET_CHILD_SUBREAPER, 1)) {
+		fail("random-requests", "%s", strerror(errno));
+		return summary();
+	}
+	run(choose_seed(), processes, requests);
+	return summary();
+}
