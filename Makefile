@@ -21,7 +21,7 @@ VERSION  := 0.1.0
 
 # Every file is compiled with these; += in a .mk is for all of the tree.
 XM_CFLAGS  := -std=gnu11 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wno-unused-parameter \
-	-fvisibility=hidden -fPIC -pthread -Iinclude -Ikmod -D_GNU_SOURCE -DXMEM_VERSION='"$(VERSION)"' \
+	-fvisibility=hidden -fPIC -pthread -Iinclude -I. -D_GNU_SOURCE -DXMEM_VERSION='"$(VERSION)"' \
 	-DXMEM_LIBEXECDIR='"$(PREFIX)/libexec/xmem"' $(XMEM_EXTRA_CFLAGS)
 XM_LDFLAGS := -pthread
 ifeq ($(FLAVOUR),test)
@@ -47,7 +47,7 @@ endif
 .PHONY: all
 all:
 
-include $(wildcard $(addsuffix .mk,lib/lib tools/tools kmod/kmod examples/examples bench/bench tests/tests))
+include $(wildcard $(addsuffix .mk,core/core lib/lib daemon/daemon cli/cli kmod/kmod examples/examples bench/bench tests/tests))
 
 $(B)/obj/%.o: %.c
 	$(say) CC $<

@@ -1,6 +1,6 @@
 # bench: speed, each against a floor of the same run. bench/README.md.
 
-BENCH_SRC := $(wildcard bench/*.c) kmod/protocol.c kmod/host.c
+BENCH_SRC := $(wildcard bench/*.c) $(CORE_SRC)
 BENCH_OBJ := $(BENCH_SRC:%.c=build/release/obj/%.o)
 
 ifeq ($(FLAVOUR),release)

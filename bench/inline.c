@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "host.h"
+#include "core/host.h"
 #include "bench.h"
 
 static struct xm_host host;

@@ -12,7 +12,7 @@ case $backend in
 daemon | kernel) ;;
 *) echo "bench: BACKEND is daemon or kernel, not '$backend'" >&2; exit 2 ;;
 esac
-tools/needs.sh bench || exit 2
+scripts/needs.sh bench || exit 2
 
 export XMEM_BACKEND=$backend XMEM_DAEMON=$PWD/build/release/xmemd
 mkdir -p build/bench
@@ -20,7 +20,7 @@ if [ "$backend" = daemon ] || [ -e /dev/xmem ]; then
 	exec build/release/bench --out build/bench
 fi
 
-tools/needs.sh kmod vm || exit 2
+scripts/needs.sh kmod vm || exit 2
 # shellcheck source=/dev/null
 . "$(tests/vm/kernel.sh debian-6.1)/env"
 make --no-print-directory kmod KDIR="$VM_KDIR"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # demo.sh look|needs|targets|run: the steps of "make demo", see examples.mk.
 #   look      is there such a video, such a backend? before anything is installed
-#   needs     prints the purposes for tools/needs.sh
+#   needs     prints the purposes for scripts/needs.sh
 #   targets   prints what to make
 #   run       runs the director: here, or in a virtual machine with xmem.ko
 # From the environment: DEMO_VIDEO (empty: Debian's clip), DEMO_BACKEND (kernel,

@@ -37,6 +37,6 @@ demo: export DEMO_PROGRAMS := $(B)
 .PHONY: demo
 demo:
 	$(Q)examples/demo.sh look
-	$(Q)needs=$$(examples/demo.sh needs) && tools/needs.sh $$needs
+	$(Q)needs=$$(examples/demo.sh needs) && scripts/needs.sh $$needs
 	$(Q)targets=$$(examples/demo.sh targets) && $(MAKE) --no-print-directory $$targets
 	$(Q)examples/demo.sh run

@@ -1,5 +1,6 @@
-# xmem.ko, for the kernel whose headers are in KDIR. Built in build/kmod/RELEASE/
-# from links to the sources, so that no object lands among them.
+# xmem.ko, for the kernel whose headers are in KDIR. Built in build/kmod/RELEASE/, a
+# tree of links to kmod/, core/ and the UAPI header, so that no object lands among them.
+# DKMS gets the same tree as copies.
 #
 #   make kmod          KDIR=... KMAKE="CC=gcc-12"
 #   make kmod-check    W=1 and sparse; any warning is an error
@@ -9,6 +10,7 @@
 KDIR  ?= $(shell ls -dv /lib/modules/*/build/Makefile 2>/dev/null | sed 's|/Makefile$$||' | tail -1)
 KMAKE ?= CONFIG_DEBUG_INFO_BTF_MODULES=
 KMOD_FILES   := $(sort kmod/Kbuild $(wildcard kmod/*.c kmod/*.h))
+KMOD_CORE    := $(sort $(wildcard core/*.c core/*.h))
 KMOD_RELEASE  = $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' $(KDIR)/include/generated/utsrelease.h 2>/dev/null)
 KMOD_DIR      = build/kmod/$(or $(KMOD_RELEASE),unknown)
 KMOD_MAKE     = $(MAKE) -C $(abspath $(KDIR)) $(KMAKE) $(if $(XMEM_DEBUG),XMEM_DEBUG=$(XMEM_DEBUG)) \
@@ -23,8 +25,9 @@ kmod: kmod-tree
 kmod-tree:
 	$(Q)test -n "$(KMOD_RELEASE)" || { echo "no kernel headers$(if $(KDIR), in $(KDIR)),"\
 	" try: apt-get install linux-headers-amd64" >&2; exit 1; }
-	$(Q)mkdir -p $(KMOD_DIR)/include/xmem
+	$(Q)mkdir -p $(KMOD_DIR)/core $(KMOD_DIR)/include/xmem
 	$(Q)ln -sf $(abspath $(KMOD_FILES)) $(KMOD_DIR)/
+	$(Q)ln -sf $(abspath $(KMOD_CORE)) $(KMOD_DIR)/core/
 	$(Q)ln -sf $(abspath include/xmem/uapi.h) $(KMOD_DIR)/include/xmem/
 
 # In a folder of its own, so that the module is not built anew for it, nor by it.
@@ -33,7 +36,7 @@ kmod-check: kmod-tree
 	$(say) CHECK kmod
 	$(Q)grep -q '^PACKAGE_VERSION="$(VERSION)"$$' dkms.conf || { echo "dkms.conf: not $(VERSION)" >&2; exit 1; }
 	$(Q)grep -q '^MODULE_VERSION("$(VERSION)")' kmod/main.c || { echo "kmod/main.c: not $(VERSION)" >&2; exit 1; }
-	$(Q)rm -f $(KMOD_DIR)/*.o
+	$(Q)rm -f $(KMOD_DIR)/*.o $(KMOD_DIR)/core/*.o
 	$(Q)$(KMOD_MAKE) -s --no-print-directory M=$(abspath $(KMOD_DIR)) W=1 C=2 \
 		CF="-D__CHECK_ENDIAN__ -Wcontext" modules >$(KMOD_DIR)/log 2>&1 || { cat $(KMOD_DIR)/log >&2; exit 1; }
 	$(Q)! grep -E '(warning|error|WARNING|ERROR):' $(KMOD_DIR)/log >&2
@@ -49,9 +52,10 @@ endif
 
 dkms-install:
 	$(say) INSTALL $(DKMS_DIR)
-	$(Q)install -d $(DKMS_DIR)/kmod $(DKMS_DIR)/include/xmem
+	$(Q)install -d $(DKMS_DIR)/kmod/core $(DKMS_DIR)/kmod/include/xmem
 	$(Q)install -m 644 $(KMOD_FILES) $(DKMS_DIR)/kmod/
-	$(Q)install -m 644 include/xmem/uapi.h $(DKMS_DIR)/include/xmem/
+	$(Q)install -m 644 $(KMOD_CORE) $(DKMS_DIR)/kmod/core/
+	$(Q)install -m 644 include/xmem/uapi.h $(DKMS_DIR)/kmod/include/xmem/
 	$(Q)install -m 644 dkms.conf $(DKMS_DIR)/
 	$(Q)install -D -m 644 udev/60-xmem.rules $(DESTDIR)/lib/udev/rules.d/60-xmem.rules
 ifeq ($(DESTDIR),)

@@ -41,7 +41,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
-#include "host.h"
+#include "core/host.h"
 
 struct xmem_client;
 struct xmem_node;

@@ -1,6 +1,6 @@
 # libxmem: the library, shared and static.
 
-LIB_SRC := $(wildcard lib/*.c) kmod/protocol.c kmod/host.c
+LIB_SRC := $(wildcard lib/*.c lib/*/*.c) $(CORE_SRC)
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/obj/%.o)
 
 all: $(B)/libxmem.so $(B)/libxmem.a

@@ -19,7 +19,7 @@
 #include <pthread.h>
 #include <sys/single_threaded.h>
 
-#include "backend.h"
+#include "host/backend.h"
 #include "xmem.h"
 
 #define XMEM_API	__attribute__((visibility("default")))

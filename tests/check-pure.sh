@@ -7,13 +7,13 @@ cd "$(dirname "$0")/.."
 bad=0
 complain() { echo "FAIL $*"; bad=1; }
 
-for object in build/release/obj/kmod/protocol.o build/release/obj/kmod/host.o; do
+for object in build/release/obj/core/protocol.o build/release/obj/core/host.o; do
 	[ -e $object ] || { complain "$object is not built"; continue; }
 	extra=$(nm -u "$object" | awk '{print $2}' | grep -vE '^(xm_walk|xm_check_failed|mem(set|cpy)|_GLOBAL_OFFSET_TABLE_)$')
 	[ -z "$extra" ] || complain "$object needs $extra"
 done
-lines=$(wc -l < kmod/protocol_env.h)
-[ "$lines" -le 90 ] || complain "kmod/protocol_env.h has grown to $lines lines: it has a new dependency"
+lines=$(wc -l < core/env.h)
+[ "$lines" -le 90 ] || complain "core/env.h has grown to $lines lines: it has a new dependency"
 
 # includes LINE-PATTERN FILES...: complain about a local include that is not allowed
 includes() {
@@ -23,8 +23,8 @@ includes() {
 		[ -z "$found" ] || complain "$file: $found"
 	done
 }
-includes 'protocol_env\.h|xmem/uapi\.h|protocol\.h|host\.h' kmod/protocol*.[ch] kmod/host.[ch]
-includes 'xmem\.h|demo\.h|[a-z_]+\.h' $(git ls-files 'examples/*.[ch]' 'bench/*.[ch]')
-! grep -lE '#include "(protocol|host|private|backend)\.h"' $(git ls-files 'examples/*.[ch]' 'bench/*.[ch]' | grep -v bench/inline.c) ||
+includes 'env\.h|protocol\.h|host\.h' core/*.[ch]
+includes 'xmem\.h|[a-z_]+\.h|core/[a-z]+\.h' $(git ls-files 'examples/*.[ch]' 'bench/*.[ch]')
+! grep -lE '#include "(core/|lib/|daemon/|private|backend)[a-z_/]*\.h"' $(git ls-files 'examples/*.[ch]' 'bench/*.[ch]' | grep -v bench/inline.c) ||
 	complain 'examples and bench see only xmem.h'
 exit $bad

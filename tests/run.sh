@@ -54,7 +54,7 @@ wanted=("$@")
 [ $# = 0 ] && wanted=(build native model mutants vm demo)
 wants() { local w; for w in "${wanted[@]}"; do [ "$w" = "$1" ] && return 0; done; return 1; }
 
-tools/needs.sh test || exit 2
+scripts/needs.sh test || exit 2
 mkdir -p "$log"
 passed=0 failed=0 skipped=0 bad=() reasons=()
 for row in "${suites[@]}"; do

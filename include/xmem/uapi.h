@@ -3,7 +3,7 @@
  * xmem: what the host (xmem.ko or xmemd) and its clients agree on.
  *
  * First the pages, which every client maps and in which everything is counted,
- * then the requests. Words and promises: docs/design.md. Steps: kmod/protocol.h.
+ * then the requests. Words and promises: docs/design.md. Steps: core/protocol.h.
  *
  * Change log of the ABI
  *   1  first light: pools, CPU payloads, rings, sleeping, end of a client

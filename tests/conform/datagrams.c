@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * The daemon's socket, past lib/wire.c: datagrams that no library sends, and
+ * The daemon's socket, past lib/host/wire.c: datagrams that no library sends, and
  * clients that do not read. None of it may cost the daemon a descriptor, or
  * another client anything.
  */

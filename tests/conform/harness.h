@@ -20,7 +20,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include "../../lib/backend.h"
+#include "lib/host/backend.h"
 #include "xmem.h"
 
 #define MS	1000000LL

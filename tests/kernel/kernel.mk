@@ -1,7 +1,7 @@
 # What is asked of xmem.ko alone, past the library: allocations that fail, and
 # garbage. Run in the VM by tests/run.sh; in-vm.sh does one by hand.
 
-KERNEL_SHARED := tests/kernel/raw.c kmod/protocol.c kmod/host.c
+KERNEL_SHARED := tests/kernel/raw.c $(CORE_SRC)
 KERNEL_TESTS  := $(B)/alloc-failures $(B)/random-requests
 
 .PHONY: kernel-tests

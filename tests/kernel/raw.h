@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "host.h"
+#include "core/host.h"
 
 #define RAW_DEVICE	"/dev/xmem"
 #define RAW_PAGE	4096

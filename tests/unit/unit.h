@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host.h"
+#include "core/host.h"
 
 #ifndef XMEM_STEPS
 #error "the unit tests need the protocol's steps: FLAVOUR=test, asan or tsan"

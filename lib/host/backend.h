@@ -2,8 +2,8 @@
 /*
  * How the library reaches a host: two back ends, one table each.
  *
- *   backend_kmod.c     ioctl and mmap of /dev/xmem
- *   backend_daemon.c   datagrams to xmemd, one memfd for all pages, futexes
+ *   kmod.c     ioctl and mmap of /dev/xmem
+ *   daemon.c   datagrams to xmemd, one memfd for all pages, futexes
  *
  * Differences that a user could notice: docs/design.md, "Two hosts".
  * All functions return 0 or a negative errno and change nothing on failure.
@@ -12,7 +12,7 @@
 #ifndef XMEM_BACKEND_H
 #define XMEM_BACKEND_H
 
-#include "protocol.h"
+#include "core/protocol.h"
 
 struct xmem_backend;
 

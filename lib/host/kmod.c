@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "backend.h"
-#include "host.h"
+#include "core/host.h"
 
 struct own {				/* link->private */
 	char *base;			/* everything, read-only */

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon_start.h"
+#include "start.h"
 #include "wire.h"
 
 #define MAX_TRIES	40	/* some 2 seconds in all */

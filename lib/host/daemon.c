@@ -5,7 +5,7 @@
  * library does in the pages what the module does for its clients, with the
  * same checks (host.c).
  *
- * How xmemd is found and started is in daemon_start.c, the datagrams in wire.c.
+ * How xmemd is found and started is in start.c, the datagrams in wire.c.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #include "backend.h"
-#include "daemon_start.h"
+#include "start.h"
 #include "futex.h"
-#include "host.h"
+#include "core/host.h"
 #include "wire.h"
 
 #define NS		1000000000ULL

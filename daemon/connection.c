@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "xmemd.h"
+#include "daemon.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD	77	/* Linux 6.5 */

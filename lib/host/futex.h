@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "protocol_env.h"
+#include "core/env.h"
 
 /* While *word is @value, until @deadline (CLOCK_MONOTONIC). 0, -EAGAIN (it is not), -ETIMEDOUT, -EINTR. */
 static inline int xm_futex_wait(u32 *word, u32 value, const struct timespec *deadline)

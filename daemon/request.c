@@ -2,14 +2,14 @@
 /*
  * What each request does, with the errno that uapi.h names for it. Arm, wait,
  * wake and settle are not here: the library serves them in the pages itself
- * (lib/backend_daemon.c), sent to us they are unknown.
+ * (lib/host/daemon.c), sent to us they are unknown.
  */
 #include <fcntl.h>
 #include <linux/ioctl.h>
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "xmemd.h"
+#include "daemon.h"
 
 static u64 random_word(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reaching xmemd, which is started if nobody listens; see daemon_start.c. */
+/* Reaching xmemd, which is started if nobody listens; see start.c. */
 #ifndef XMEM_DAEMON_START_H
 #define XMEM_DAEMON_START_H
 

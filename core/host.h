@@ -3,7 +3,7 @@
  * The host's bookkeeping: what the kernel module and the daemon do in the pages
  * when a client joins, attaches, subscribes and ends. Pure like protocol.h.
  *
- * The caller (kmod/pool.c, tools/xmemd) brings pages, files, a lock, sleep, and
+ * The caller (kmod/pool.c, daemon) brings pages, files, a lock, sleep, and
  * the knowledge that a client has ended; it calls all of this under one lock
  * per pool, except xm_host_sleepers, xm_arm and xm_disarm, and in the daemon's
  * clients xm_host_settle, which only look and compare-and-swap.

@@ -4,21 +4,21 @@
  * epoll loop, no lock: each function below runs to its end before another
  * event is looked at, and none blocks.
  *
- *   xmemd.c             options, the loop, start and leave
- *   xmemd_connection.c  connections: taken, read, answered, dropped
- *   xmemd_request.c     what each request does
- *   xmemd_pool.c        pools: pages, clients' ends, wake-ups
- *   xmemd_payload.c     payload files
+ *   main.c        options, the loop, start and leave
+ *   connection.c  connections: taken, read, answered, dropped
+ *   request.c     what each request does
+ *   pool.c        pools: pages, clients' ends, wake-ups
+ *   payload.c     payload files
  *
- * The bookkeeping in the pages is kmod/host.c, the datagrams are lib/wire.c.
+ * The bookkeeping in the pages is core/host.c, the datagrams are lib/host/wire.c.
  */
 #ifndef XMEMD_H
 #define XMEMD_H
 
 #include <sys/types.h>
 
-#include "../lib/wire.h"
-#include "host.h"
+#include "lib/host/wire.h"
+#include "core/host.h"
 
 #define XD_MAX_POOLS	64
 #define XD_MAX_PAYLOADS	4096	/* files of one pool */
@@ -91,7 +91,7 @@ struct xd_call {
 	int answer;		/* to go with the reply, closed after it; -1: none */
 };
 
-/* ---- connections (xmemd_connection.c) ---- */
+/* ---- connections (connection.c) ---- */
 
 /* Take who knocks, at most a batch of them. How many there were. */
 u32 xd_accept(struct xd_daemon *daemon);
@@ -102,12 +102,12 @@ void xd_connection_serve(struct xd_daemon *daemon, struct xd_connection *connect
 /* It and its client are no more. */
 void xd_connection_end(struct xd_daemon *daemon, struct xd_connection *connection);
 
-/* ---- requests (xmemd_request.c) ---- */
+/* ---- requests (request.c) ---- */
 
 /* 0, the struct and call->answer being the reply, or -errno. */
 int xd_serve(struct xd_call *call, u32 request, const void *body, size_t length);
 
-/* ---- pools (xmemd_pool.c) ---- */
+/* ---- pools (pool.c) ---- */
 
 struct xd_pool *xd_pool_by_name(struct xd_daemon *daemon, const char *name);
 struct xd_pool *xd_pool_by_file(struct xd_daemon *daemon, int file);
@@ -136,7 +136,7 @@ void xd_wake(u32 *sleepers);
 /* Abort if the host's words make no sense; does nothing unless daemon->check. */
 void xd_pool_check(const struct xd_pool *pool);
 
-/* ---- payloads (xmemd_payload.c) ---- */
+/* ---- payloads (payload.c) ---- */
 
 /* The payload of @file, which is the payload's from then on; without slots yet. 0 or -errno. */
 int xd_payload_new(struct xd_pool *pool, int file, u64 incarnation, struct xd_payload **ret_payload);

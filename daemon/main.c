@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "xmemd.h"
+#include "daemon.h"
 
 #define IDLE_MS		2000
 #define SPARE_FILES	64	/* for what is neither a connection nor a payload */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Payload files: what may be one, how long one is kept, what others get of it.
- * Slots, and who owns them, are the pool's (xmemd_pool.c, kmod/host.c).
+ * Slots, and who owns them, are the pool's (pool.c, core/host.c).
  */
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -11,7 +11,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "xmemd.h"
+#include "daemon.h"
 
 /* A memfd that can neither shrink nor be written or punched through a new mapping or descriptor. */
 static int check_seals(int file)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * The datagrams between libxmem and xmemd, see wire.h: how long they are, what
- * comes with them, where they go. What they mean is in backend_daemon.c and in
- * tools/xmemd_request.c.
+ * comes with them, where they go. What they mean is in daemon.c and in
+ * daemon/request.c.
  */
 #include <linux/ioctl.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Pools: one memfd each with the whole layout, their clients' ends, wake-ups.
- * What the words in the pages mean is kmod/host.c's.
+ * What the words in the pages mean is core/host.c's.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../lib/futex.h"
-#include "xmemd.h"
+#include "lib/host/futex.h"
+#include "daemon.h"
 
 /* ---- finding ---- */
 

@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "protocol.h"
+#include "core/protocol.h"
 
 #define XM_WIRE_BYTES	4096	/* longest struct that is looked at */
 

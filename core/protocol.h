@@ -3,7 +3,7 @@
  * The data plane: what clients do in the pages without asking anybody.
  *
  * PURE: no locks, no allocation, no files, no clock, no logging. The host gives
- * the pages; two seams (protocol_env.h, struct xm_map) say how they are reached.
+ * the pages; two seams (env.h, struct xm_map) say how they are reached.
  * Compiled unchanged into xmem.ko, libxmem, xmemd and the tests.
  *
  *   pool   a table of slots and the clients that use it
@@ -42,12 +42,8 @@
 #ifndef XM_PROTOCOL_H
 #define XM_PROTOCOL_H
 
-#include "protocol_env.h"
-#ifdef __KERNEL__
+#include "env.h"
 #include <xmem/uapi.h>
-#else
-#include "xmem/uapi.h"
-#endif
 
 /* Where the pages are, for whoever runs the protocol. Own ones writable. */
 struct xm_map {
