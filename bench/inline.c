@@ -15,8 +15,8 @@ static uint64_t token;
 /* One client with one LIVE slot; it holds nothing. */
 void inline_setup(void)
 {
-	struct xmem_join join = { .size = sizeof(join), .abi = XMEM_ABI, .role = XMEM_ROLE_WRITER, .slots = 64 };
-	struct xmem_attach attach = { .size = sizeof(attach), .file = -1, .stride = 64, .length = 64, .count = 1 };
+	struct xmem_join_request join = { .size = sizeof(join), .abi = XMEM_ABI, .role = XMEM_ROLE_WRITER, .slots = 64 };
+	struct xmem_attach_request attach = { .size = sizeof(attach), .file = -1, .stride = 64, .length = 64, .count = 1 };
 	struct xm_publication what = { .length = 64 };
 	struct xmem_pool_header header;
 	char *pages;

@@ -3,7 +3,7 @@
  * Memory: what there is before and after millions of hand-overs, of both
  * processes, of the daemon and in the pool. Two processes hand over in turn.
  *
- * Resident memory is read from smaps_rollup, which walks the page tables; the
+ * Resident memory is read from smaps_rollup, which scans the page tables; the
  * number in statm may lag by hundreds of kilobytes.
  */
 #include "bench.h"
@@ -70,7 +70,7 @@ static int daemon_pid(void)
 struct usage {
 	long resident[3];	/* KiB: side 0, side 1, the daemon */
 	long files[3];
-	struct xmem_pool_stat pool;
+	struct xmem_pool_info pool;
 };
 
 /* Side 1 notes its own, side 0 gathers all. Nothing is in flight, one buffer each is being written. */
@@ -94,7 +94,7 @@ static void take_stock(struct bench *bench, int side, struct end *end, struct us
 }
 
 /* What must be the same before and after: what counts slots, bytes, holds and clients. */
-static unsigned int pool_growth(const struct xmem_pool_stat *a, const struct xmem_pool_stat *b)
+static unsigned int pool_growth(const struct xmem_pool_info *a, const struct xmem_pool_info *b)
 {
 	return (b->attached > a->attached) + (b->bytes > a->bytes) + (b->held > a->held) + (b->holds > a->holds) +
 	       (b->writing > a->writing) + (b->limbo > a->limbo) + (b->clients > a->clients) +

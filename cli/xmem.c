@@ -25,7 +25,7 @@ static int fail(const char *what)
 /* ---- stat ---- */
 
 /* What the tool itself adds to the pool it looks at is left out: one client. */
-static void print_stat(const char *name, const char *backend, const struct xmem_pool_stat *s, bool json)
+static void print_stat(const char *name, const char *backend, const struct xmem_pool_info *s, bool json)
 {
 	const struct {
 		const char *name;
@@ -62,7 +62,7 @@ static int command_stat(int argc, char **argv)
 	struct xmem_pool_options options = {
 		.size = sizeof(options), .flags = XMEM_OPEN_EXISTING | XMEM_OPEN_FOREIGN, .label = "xmem stat",
 	};
-	struct xmem_pool_stat stat = { .size = sizeof(stat) };
+	struct xmem_pool_info stat = { .size = sizeof(stat) };
 	struct xmem_pool *pool;
 	bool json = false;
 	int c, err;

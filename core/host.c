@@ -30,7 +30,7 @@ static bool xm_good_name(const __u8 *name)
 	return false;	/* no NUL */
 }
 
-int xm_host_layout(const struct xmem_join *join, u64 page, struct xmem_pool_header *header)
+int xm_host_layout(const struct xmem_join_request *join, u64 page, struct xmem_pool_header *header)
 {
 	u64 slots = join->slots ? ROUND_UP((u64)join->slots, XMEM_GROUP_SLOTS) : 1024;
 	u64 clients = join->clients ? join->clients : 64;
@@ -91,9 +91,9 @@ void xm_host_init(struct xm_host *host, struct xmem_pool_header *pool)
 	xm_map_pool(&host->map, pool);
 	host->incarnations = 0;
 	for (i = 0; i < host->map.slots; i++) {
-		host->map.row[i].owner = XMEM_OWNER_NONE;
-		host->map.row[i].tenant = XMEM_OWNER_NONE;
-		host->map.row[i].generation_first = NO_GENERATIONS;
+		xm_slot_row(&host->map, i)->owner = XMEM_OWNER_NONE;
+		xm_slot_row(&host->map, i)->tenant = XMEM_OWNER_NONE;
+		xm_slot_row(&host->map, i)->generation_first = NO_GENERATIONS;
 	}
 	for (i = 0; i < host->map.groups; i++)
 		host->group_owner[i] = XMEM_OWNER_NONE;
@@ -114,7 +114,7 @@ int xm_host_free_client(const struct xm_host *host)
 	u32 c;
 
 	for (c = 0; c < host->map.clients; c++)
-		if (host->map.client[c].state == XMEM_CLIENT_NONE)
+		if (xm_client_row(&host->map, c)->state == XMEM_CLIENT_NONE)
 			return c;
 	return -EUSERS;
 }
@@ -132,10 +132,10 @@ static bool xm_good_label(const __u8 *label)
 	return false;
 }
 
-int xm_host_join(struct xm_host *host, u32 client, struct xmem_join *join, u32 pid, u32 uid)
+int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *join, u32 pid, u32 uid)
 {
 	const struct xm_map *map = &host->map;
-	struct xmem_client_row *row = &map->client[client];
+	struct xmem_client_row *row = xm_client_row(map, client);
 	u32 i;
 
 	if (join->role != XMEM_ROLE_READER && join->role != XMEM_ROLE_WRITER)
@@ -171,7 +171,7 @@ static int xm_publisher_row(const struct xm_host *host, u32 publisher, u64 incar
 
 	if (publisher >= host->map.clients)
 		return -EINVAL;
-	row = &host->map.client[xm_index(publisher, host->map.clients)];
+	row = xm_client_row(&host->map, xm_index(publisher, host->map.clients));
 	if (incarnation ? row->incarnation != incarnation || row->state == XMEM_CLIENT_NONE : false)
 		return -ESTALE;
 	if (row->state == XMEM_CLIENT_NONE || row->role != XMEM_ROLE_WRITER)
@@ -180,7 +180,7 @@ static int xm_publisher_row(const struct xm_host *host, u32 publisher, u64 incar
 	return 0;
 }
 
-int xm_host_subscribe(struct xm_host *host, u32 me, struct xmem_subscribe *request)
+int xm_host_subscribe(struct xm_host *host, u32 me, struct xmem_subscribe_request *request)
 {
 	const struct xm_map *map = &host->map;
 	struct xmem_client_row *row;
@@ -200,7 +200,7 @@ int xm_host_subscribe(struct xm_host *host, u32 me, struct xmem_subscribe *reque
 	if (request->flags & XMEM_SUBSCRIBE_WAIT && !row->wait_bound_ns)
 		return -EOPNOTSUPP;
 
-	/* At 0 it pins all; only when every walk sees that may it move up (I2, I3). */
+	/* At 0 it pins all; only when every scan sees that may it move up (I2, I3). */
 	xm_store(xm_cursor(map, me, request->publisher), 0);
 	xm_set_bit(row->waits, me, request->flags & XMEM_SUBSCRIBE_WAIT);
 	xm_set_bit(row->subscribers, me, true);
@@ -213,13 +213,13 @@ int xm_host_subscribe(struct xm_host *host, u32 me, struct xmem_subscribe *reque
 
 static void xm_forget_subscriber(const struct xm_map *map, u32 subscriber, u32 publisher)
 {
-	xm_set_bit(map->client[publisher].subscribers, subscriber, false);
-	xm_set_bit(map->client[publisher].waits, subscriber, false);
+	xm_set_bit(xm_client_row(map, publisher)->subscribers, subscriber, false);
+	xm_set_bit(xm_client_row(map, publisher)->waits, subscriber, false);
 	if (map->area[subscriber])
 		xm_store(xm_cursor(map, subscriber, publisher), XMEM_CURSOR_NONE);
 }
 
-int xm_host_unsubscribe(struct xm_host *host, u32 me, const struct xmem_unsubscribe *request)
+int xm_host_unsubscribe(struct xm_host *host, u32 me, const struct xmem_unsubscribe_request *request)
 {
 	struct xmem_client_row *row;
 	int err = xm_publisher_row(host, request->publisher, request->incarnation, &row);
@@ -267,30 +267,30 @@ static void xm_adopt_slots(struct xm_host *host, u32 client)
 	u32 g, s;
 
 	for (s = 0; s < map->slots; s++)
-		if (map->row[s].owner == client)
-			xm_store(&map->row[s].owner, XMEM_OWNER_HOST);
+		if (xm_slot_row(map, s)->owner == client)
+			xm_store(&xm_slot_row(map, s)->owner, XMEM_OWNER_HOST);
 	xm_full_barrier();	/* pairs with put: hold dropped, F, look at the owner (I5) */
 	for (g = 0; g < map->groups; g++)
 		if (host->group_owner[g] == client)
 			host->group_owner[g] = XMEM_OWNER_HOST;
 }
 
-/* What it wrote is dropped, where it looked for holders is settled. */
-static void xm_settle_slots(const struct xm_map *map, u32 client)
+/* What it wrote is dropped, where it looked for holders is resolved. */
+static void xm_end_slots(const struct xm_map *map, u32 client)
 {
 	u32 s;
 
 	for (s = 0; s < map->slots; s++) {
 		u64 *state, word;
 
-		if (map->row[s].owner != XMEM_OWNER_HOST || map->row[s].tenant != client)
+		if (xm_slot_row(map, s)->owner != XMEM_OWNER_HOST || xm_slot_row(map, s)->tenant != client)
 			continue;
 		state = &xm_slot(map, s)->state;
 		word = xm_load(state);
 		if (xm_state(word) == XMEM_SLOT_SCANNING)
 			word += XMEM_SLOT_LIVE - XMEM_SLOT_SCANNING;
 		else if (xm_state(word) != XMEM_SLOT_LIVE)
-			word = xm_word(xm_generation(word), xm_walk_number(word), XMEM_SLOT_FREE);
+			word = xm_word(xm_generation(word), xm_scan_number(word), XMEM_SLOT_FREE);
 		xm_store_release(state, word);
 	}
 }
@@ -301,11 +301,11 @@ static void xm_limit_zombies(const struct xm_map *map, u32 subscriber)
 	u32 oldest = 0, count = 0, c;
 
 	for (c = 0; c < map->clients; c++) {
-		const struct xmem_client_row *row = &map->client[c];
+		const struct xmem_client_row *row = xm_client_row(map, c);
 
 		if (row->state != XMEM_CLIENT_ZOMBIE || !xm_bit(row->subscribers, subscriber))
 			continue;
-		if (!count++ || row->incarnation < map->client[oldest].incarnation)
+		if (!count++ || row->incarnation < xm_client_row(map, oldest)->incarnation)
 			oldest = c;
 	}
 	if (count > XM_MAX_ZOMBIES)
@@ -315,15 +315,15 @@ static void xm_limit_zombies(const struct xm_map *map, u32 subscriber)
 void xm_host_end(struct xm_host *host, u32 client)
 {
 	const struct xm_map *map = &host->map;
-	struct xmem_client_row *row = &map->client[client];
+	struct xmem_client_row *row = xm_client_row(map, client);
 	u32 c;
 
 	xm_adopt_slots(host, client);
 	for (c = 0; c < map->clients; c++)
-		if (xm_bit(map->client[c].subscribers, client))
+		if (xm_bit(xm_client_row(map, c)->subscribers, client))
 			xm_forget_subscriber(map, client, c);
 	xm_repair_ring(map, client);
-	xm_settle_slots(map, client);
+	xm_end_slots(map, client);
 	for (c = 0; c < map->slots; c++)
 		xm_store(xm_hold(map, client, c), 0);
 	xm_store_release(&row->state, XMEM_CLIENT_ZOMBIE);
@@ -336,7 +336,7 @@ void xm_host_end(struct xm_host *host, u32 client)
 bool xm_host_bury(struct xm_host *host, u32 client)
 {
 	const struct xm_map *map = &host->map;
-	struct xmem_client_row *row = &map->client[client];
+	struct xmem_client_row *row = xm_client_row(map, client);
 	u64 tail;
 	u32 c;
 
@@ -353,8 +353,8 @@ bool xm_host_bury(struct xm_host *host, u32 client)
 		if (xm_bit(row->subscribers, c))
 			xm_forget_subscriber(map, c, client);
 	for (c = 0; c < map->slots; c++)
-		if (map->row[c].tenant == client)
-			xm_store(&map->row[c].tenant, XMEM_OWNER_NONE);
+		if (xm_slot_row(map, c)->tenant == client)
+			xm_store(&xm_slot_row(map, c)->tenant, XMEM_OWNER_NONE);
 	xm_set_bit(map->pool->counted, client, false);
 	xm_store_release(&row->state, XMEM_CLIENT_NONE);
 	return true;
@@ -377,7 +377,7 @@ void xm_host_give_group(struct xm_host *host, u32 group, u32 me)
 	host->group_owner[group] = me;
 }
 
-int xm_host_attach_check(const struct xmem_attach *request)
+int xm_host_attach_check(const struct xmem_attach_request *request)
 {
 	u32 i;
 
@@ -387,7 +387,7 @@ int xm_host_attach_check(const struct xmem_attach *request)
 	for (i = 0; i < XMEM_GROUP_SLOTS; i++)
 		if (request->slot[i])
 			return -EINVAL;
-	return !request->payload == (request->file < 0) ? -EINVAL : 0;
+	return !request->payload == (request->fd < 0) ? -EINVAL : 0;
 }
 
 /*
@@ -420,7 +420,7 @@ static void xm_begin_tenancy(struct xmem_slot_row *row, u64 first)
 
 static bool xm_is_spare(const struct xm_host *host, u32 slot, u32 me)
 {
-	const struct xmem_slot_row *row = &host->map.row[slot];
+	const struct xmem_slot_row *row = xm_slot_row(&host->map, slot);
 
 	return host->group_owner[slot / XMEM_GROUP_SLOTS] == me && row->owner == XMEM_OWNER_NONE && !xm_worn_out(row);
 }
@@ -434,7 +434,7 @@ u32 xm_host_spare_slots(const struct xm_host *host, u32 me)
 	return spare;
 }
 
-int xm_host_attach(struct xm_host *host, u32 me, u32 payload, u64 bytes, u64 random, struct xmem_attach *request)
+int xm_host_attach(struct xm_host *host, u32 me, u32 payload, u64 bytes, u64 random, struct xmem_attach_request *request)
 {
 	const struct xm_map *map = &host->map;
 	u64 last = (u64)(request->count - 1);
@@ -446,7 +446,7 @@ int xm_host_attach(struct xm_host *host, u32 me, u32 payload, u64 bytes, u64 ran
 	if (xm_host_spare_slots(host, me) < request->count)
 		return -ENOSPC;
 	for (s = 0; s < map->slots && n < request->count; s++) {
-		struct xmem_slot_row *row = &map->row[s];
+		struct xmem_slot_row *row = xm_slot_row(map, s);
 		u64 first;
 
 		if (!xm_is_spare(host, s, me))
@@ -470,7 +470,7 @@ int xm_host_attach(struct xm_host *host, u32 me, u32 payload, u64 bytes, u64 ran
 /* No contents, no owner, no payload. Returns the payload that it had. */
 static u32 xm_free_slot(const struct xm_map *map, u32 slot)
 {
-	struct xmem_slot_row *row = &map->row[slot];
+	struct xmem_slot_row *row = xm_slot_row(map, slot);
 	u64 *state = &xm_slot(map, slot)->state;
 	u32 payload = row->payload;
 
@@ -483,7 +483,7 @@ static u32 xm_free_slot(const struct xm_map *map, u32 slot)
 	return payload;
 }
 
-int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot *request, u32 *ret_payload)
+int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request *request, u32 *ret_payload)
 {
 	const struct xm_map *map = &host->map;
 	u32 slot;
@@ -491,7 +491,7 @@ int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot *request
 	if (request->slot >= map->slots || request->generation)
 		return -EINVAL;
 	slot = xm_index(request->slot, map->slots);
-	if (map->row[slot].owner != me)
+	if (xm_slot_row(map, slot)->owner != me)
 		return -EPERM;
 	if (xm_state(xm_load_acquire(&xm_slot(map, slot)->state)) != XMEM_SLOT_FREE)
 		return -EBUSY;
@@ -502,12 +502,12 @@ int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot *request
 u32 xm_host_reclaim(struct xm_host *host, u32 slot)
 {
 	const struct xm_map *map = &host->map;
-	struct xmem_slot_row *row = &map->row[slot];
-	struct xm_walk how = { .owner = row->tenant };
+	struct xmem_slot_row *row = xm_slot_row(map, slot);
+	struct xm_scan_rules how = { .owner = row->tenant };
 
 	if (row->owner != XMEM_OWNER_HOST)
 		return 0;
-	if (xm_state(xm_load_acquire(&xm_slot(map, slot)->state)) == XMEM_SLOT_LIVE && !xm_walk(map, &how, &slot, 1))
+	if (xm_state(xm_load_acquire(&xm_slot(map, slot)->state)) == XMEM_SLOT_LIVE && !xm_scan(map, &how, &slot, 1))
 		return 0;
 	return xm_free_slot(map, slot);
 }
@@ -519,13 +519,13 @@ bool xm_host_idle_group(struct xm_host *host, u32 group)
 	if (host->group_owner[group] != XMEM_OWNER_HOST)
 		return false;
 	for (s = first; s < first + XMEM_GROUP_SLOTS; s++)
-		if (host->map.row[s].owner != XMEM_OWNER_NONE)
+		if (xm_slot_row(&host->map, s)->owner != XMEM_OWNER_NONE)
 			return false;
 	host->group_owner[group] = XMEM_OWNER_NONE;
 	return true;
 }
 
-int xm_host_settle(const struct xm_host *host, u32 me, u32 slot, u64 word)
+int xm_host_resolve(const struct xm_host *host, u32 me, u32 slot, u64 word)
 {
 	const struct xm_map *map = &host->map;
 	u64 *state;
@@ -544,7 +544,7 @@ int xm_host_settle(const struct xm_host *host, u32 me, u32 slot, u64 word)
 	return 0;
 }
 
-int xm_host_renew(struct xm_host *host, u32 me, u64 random, struct xmem_slot *request)
+int xm_host_renew(struct xm_host *host, u32 me, u64 random, struct xmem_slot_request *request)
 {
 	const struct xm_map *map = &host->map;
 	struct xmem_slot_row *row;
@@ -554,7 +554,7 @@ int xm_host_renew(struct xm_host *host, u32 me, u64 random, struct xmem_slot *re
 	if (request->slot >= map->slots || request->generation)
 		return -EINVAL;
 	slot = xm_index(request->slot, map->slots);
-	row = &map->row[slot];
+	row = xm_slot_row(map, slot);
 	if (row->owner != me)
 		return -EPERM;
 	state = &xm_slot(map, slot)->state;
@@ -573,7 +573,7 @@ int xm_host_renew(struct xm_host *host, u32 me, u64 random, struct xmem_slot *re
 
 /* ---- sleep ---- */
 
-u32 *xm_host_sleepers(const struct xm_host *host, u32 me, const struct xmem_sleep *request, bool arm, int *err)
+u32 *xm_host_waiters(const struct xm_host *host, u32 me, const struct xmem_wait_request *request, bool arm, int *err)
 {
 	const struct xm_map *map = &host->map;
 	u32 client;
@@ -583,18 +583,18 @@ u32 *xm_host_sleepers(const struct xm_host *host, u32 me, const struct xmem_slee
 		return NULL;
 	client = xm_index(request->client, map->clients);
 	switch (request->kind) {
-	case XMEM_SLEEP_CLIENTS:
-		return client ? NULL : &map->pool->clients_sleepers;
-	case XMEM_SLEEP_RING:
+	case XMEM_WAIT_CLIENTS:
+		return client ? NULL : &map->pool->clients_waiters;
+	case XMEM_WAIT_RING:
 		*err = -ENOENT;
-		if (arm && !xm_bit(map->client[client].subscribers, me))
+		if (arm && !xm_bit(xm_client_row(map, client)->subscribers, me))
 			return NULL;
-		return &map->client[client].ring_sleepers;
-	case XMEM_SLEEP_SLOTS:
+		return &xm_client_row(map, client)->ring_waiters;
+	case XMEM_WAIT_SLOTS:
 		*err = -EPERM;
 		if (arm && client != me)
 			return NULL;
-		return &map->client[client].slots_sleepers;
+		return &xm_client_row(map, client)->slots_waiters;
 	}
 	return NULL;
 }
@@ -607,7 +607,7 @@ const char *xm_host_is_valid(const struct xm_host *host)
 	u32 c, s;
 
 	for (c = 0; c < map->clients; c++) {
-		const struct xmem_client_row *row = &map->client[c];
+		const struct xmem_client_row *row = xm_client_row(map, c);
 
 		if (row->state > XMEM_CLIENT_ZOMBIE)
 			return "a client in no known state";
@@ -618,11 +618,11 @@ const char *xm_host_is_valid(const struct xm_host *host)
 		if (row->incarnation > host->incarnations)
 			return "an incarnation that was never given";
 		for (s = 0; row->state != XMEM_CLIENT_NONE && s < map->clients; s++)
-			if (xm_bit(row->subscribers, s) && map->client[s].state != XMEM_CLIENT_ALIVE)
+			if (xm_bit(row->subscribers, s) && xm_client_row(map, s)->state != XMEM_CLIENT_ALIVE)
 				return "a subscriber that is not alive";
 	}
 	for (s = 0; s < map->slots; s++) {
-		const struct xmem_slot_row *row = &map->row[s];
+		const struct xmem_slot_row *row = xm_slot_row(map, s);
 		u32 group_owner = host->group_owner[s / XMEM_GROUP_SLOTS];
 
 		if (row->owner == XMEM_OWNER_NONE ? row->payload != 0 : row->payload == 0)
@@ -630,12 +630,12 @@ const char *xm_host_is_valid(const struct xm_host *host)
 		if (row->owner != XMEM_OWNER_NONE && row->owner != group_owner)
 			return "a slot whose owner is not its group's";
 		if (row->owner < XMEM_OWNER_HOST &&
-		    (row->owner >= map->clients || map->client[row->owner].state != XMEM_CLIENT_ALIVE))
+		    (row->owner >= map->clients || xm_client_row(map, row->owner)->state != XMEM_CLIENT_ALIVE))
 			return "a slot whose owner is not alive";
 		if ((row->owner == XMEM_OWNER_NONE) != (row->generation_first == NO_GENERATIONS))
 			return "a slot whose owner and generations disagree";
 		if (row->tenant != XMEM_OWNER_NONE &&
-		    (row->tenant >= map->clients || map->client[row->tenant].state == XMEM_CLIENT_NONE))
+		    (row->tenant >= map->clients || xm_client_row(map, row->tenant)->state == XMEM_CLIENT_NONE))
 			return "a slot whose tenant has been forgotten";
 	}
 	return NULL;

@@ -5,8 +5,8 @@
  *
  * The caller (kmod/pool.c, daemon) brings pages, files, a lock, sleep, and
  * the knowledge that a client has ended; it calls all of this under one lock
- * per pool, except xm_host_sleepers, xm_arm and xm_disarm, and in the daemon's
- * clients xm_host_settle, which only look and compare-and-swap.
+ * per pool, except xm_host_waiters, xm_arm and xm_disarm, and in the daemon's
+ * clients xm_host_resolve, which only look and compare-and-swap.
  */
 #ifndef XM_HOST_H
 #define XM_HOST_H
@@ -25,12 +25,12 @@ struct xm_host {
  * The layout of a pool as @join asks for it, into *header (all but owner_uid).
  * -EINVAL: a number out of its range, a name with a strange character.
  */
-int xm_host_layout(const struct xmem_join *join, u64 page_bytes, struct xmem_pool_header *header);
+int xm_host_layout(const struct xmem_join_request *join, u64 page_bytes, struct xmem_pool_header *header);
 
-/* Take up a header whose region is zeroed and at least groups_offset long. */
+/* Take up a header whose table is zeroed and at least groups_offset long. */
 void xm_host_init(struct xm_host *host, struct xmem_pool_header *pool);
 
-/* A mapping's view of a layout: @base is where offset 0 is, all regions follow. */
+/* A mapping's view of a layout: @base is where offset 0 is, all parts follow. */
 void xm_map_init(struct xm_map *map, void *base);
 
 /* ---- clients ---- */
@@ -39,15 +39,15 @@ void xm_map_init(struct xm_map *map, void *base);
 int xm_host_free_client(const struct xm_host *host);
 
 /* @join is checked here: role, label, wait_bound_ns. -EINVAL. Fills join's outputs. */
-int xm_host_join(struct xm_host *host, u32 client, struct xmem_join *join, u32 pid, u32 uid);
+int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *join, u32 pid, u32 uid);
 
 /*
  * Errors as uapi.h says for the request. After either the caller wakes the
- * publisher's slots_sleepers: a cursor moved, and its owner may have gone to
+ * publisher's slots_waiters: a cursor moved, and its owner may have gone to
  * sleep for that (I5). After unsubscribe it reaps too, if that is a zombie.
  */
-int xm_host_subscribe(struct xm_host *host, u32 me, struct xmem_subscribe *request);
-int xm_host_unsubscribe(struct xm_host *host, u32 me, const struct xmem_unsubscribe *request);
+int xm_host_subscribe(struct xm_host *host, u32 me, struct xmem_subscribe_request *request);
+int xm_host_unsubscribe(struct xm_host *host, u32 me, const struct xmem_unsubscribe_request *request);
 
 /*
  * A client has ended and can store no more (its pages are the host's own by
@@ -73,13 +73,13 @@ void xm_host_give_group(struct xm_host *host, u32 group, u32 me);
  * Give request->count spare slots to @me. @bytes: length of the payload file;
  * @random: from the caller's generator. -EINVAL, -ERANGE; -ENOSPC: too few spare.
  */
-int xm_host_attach(struct xm_host *host, u32 me, u32 payload, u64 bytes, u64 random, struct xmem_attach *request);
+int xm_host_attach(struct xm_host *host, u32 me, u32 payload, u64 bytes, u64 random, struct xmem_attach_request *request);
 
 /* The fields that xm_host_attach would refuse, before any file is looked at. */
-int xm_host_attach_check(const struct xmem_attach *request);
+int xm_host_attach_check(const struct xmem_attach_request *request);
 
 /* A FREE slot of @me goes back: its payload's id in *ret_payload. -EINVAL, -EPERM, -EBUSY. */
-int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot *request, u32 *ret_payload);
+int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request *request, u32 *ret_payload);
 
 /* If @slot is the host's and nobody has it any more, free it: its payload's id, else 0. */
 u32 xm_host_reclaim(struct xm_host *host, u32 slot);
@@ -88,16 +88,16 @@ u32 xm_host_reclaim(struct xm_host *host, u32 slot);
 bool xm_host_idle_group(struct xm_host *host, u32 group);
 
 /*
- * Settle for a holder: @word is what the state word was a while (1 ms) ago.
+ * Resolve for a holder: @word is what the state word was a while (1 ms) ago.
  * -EPERM: @me holds nothing there; -EAGAIN: it moved by itself; 0: LIVE.
  */
-int xm_host_settle(const struct xm_host *host, u32 me, u32 slot, u64 word);
+int xm_host_resolve(const struct xm_host *host, u32 me, u32 slot, u64 word);
 
 /* The next tenancy's generations for a WRITING or FREE slot of @me. */
-int xm_host_renew(struct xm_host *host, u32 me, u64 random, struct xmem_slot *request);
+int xm_host_renew(struct xm_host *host, u32 me, u64 random, struct xmem_slot_request *request);
 
-/* The sleepers word of a request, or NULL and *err. @arm: it is for arming. */
-u32 *xm_host_sleepers(const struct xm_host *host, u32 me, const struct xmem_sleep *request, bool arm, int *err);
+/* The waiters word of a request, or NULL and *err. @arm: it is for arming. */
+u32 *xm_host_waiters(const struct xm_host *host, u32 me, const struct xmem_wait_request *request, bool arm, int *err);
 
 /* ---- debugging ---- */
 

@@ -13,30 +13,30 @@
  *   ring   a publisher's log of its last publications; subscribers have cursors
  *   limbo  LIVE contents that their owner would have back and others still use
  *
- * A slot's state word is generation << 16 | walk number << 3 | state:
+ * A slot's state word is generation << 16 | scan number << 3 | state:
  *
  *   FREE      -> WRITING   the owner takes it                    generation + 1
  *   WRITING   -> LIVE      the owner publishes it
  *   WRITING   -> FREE      the owner gives it up
- *   LIVE      -> SCANNING  the owner's walk begins               walk + 1
+ *   LIVE      -> SCANNING  the owner's scan begins               scan + 1
  *   SCANNING  -> WRITING   nobody had it, by CAS                 generation + 1
- *   SCANNING  -> LIVE      somebody has it, or the host settled it, by CAS
+ *   SCANNING  -> LIVE      somebody has it, or the host resolved it, by CAS
  *
  * The invariants, each with a model in tests/model and a mutant in tests/mutants:
  *
  *   I1 A hold is taken before the word (or the entry) that allows it is looked
  *      at; the owner marks SCANNING (or the entry void) before it looks at the
  *      holds; both with a full barrier between. So one of the two sees the other.
- *   I2 A walk looks at the client table, then cursors, then holds: the way that
- *      a reference moves (in flight -> held) is the way that the walk looks.
+ *   I2 A scan looks at the client table, then cursors, then holds: the way that
+ *      a reference moves (in flight -> held) is the way that the scan looks.
  *   I3 A slot whose entry a subscriber may still receive is in flight, and not
  *      reclaimed before the entry is void or overwritten.
  *   I4 A cursor never goes back; owner operations are serial; each cursor's are.
- *   I5 Who makes a condition true looks at the sleepers word after it, who will
+ *   I5 Who makes a condition true looks at the waiters word after it, who will
  *      sleep arms the word before he looks at the condition, full barriers between.
  *
  * Threads: xm_get, xm_put and xm_hold_more may run anywhere at any time. The
- * owner's functions (xm_take, xm_walk, xm_publish, xm_give_up) are serial per
+ * owner's functions (xm_take, xm_scan, xm_publish, xm_give_up) are serial per
  * client, xm_receive per cursor; the caller sees to that.
  */
 #ifndef XM_PROTOCOL_H
@@ -67,10 +67,10 @@ enum xm_step {
 	XM_STEP_PUT_BEFORE,
 	XM_STEP_PUT_DROPPED,		/* put: hold dropped, nobody woken yet */
 	XM_STEP_TAKE_WRITING,		/* acquire: slot WRITING */
-	XM_STEP_WALK_SCANNING,		/* walk: slots marked, nothing looked at */
-	XM_STEP_WALK_CURSORS,		/* walk: cursors read, holds not */
-	XM_STEP_WALK_VOID,		/* walk: entries taken back, holds not read */
-	XM_STEP_WALK_HOLDS,		/* walk: holds read, verdict not written */
+	XM_STEP_SCAN_SCANNING,		/* scan: slots marked, nothing looked at */
+	XM_STEP_SCAN_CURSORS,		/* scan: cursors read, holds not */
+	XM_STEP_SCAN_VOID,		/* scan: entries evicted, holds not read */
+	XM_STEP_SCAN_HOLDS,		/* scan: holds read, verdict not written */
 	XM_STEP_PUBLISH_POSITION,	/* publish: position recorded, not LIVE */
 	XM_STEP_PUBLISH_LIVE,		/* publish: LIVE, entry untouched */
 	XM_STEP_PUBLISH_OPEN,		/* publish: entry open (position 0) */
@@ -89,9 +89,9 @@ enum xm_step {
 #define XM_HOLD_COUNT	0x3fffffffu	/* the rest of a hold word is reserved */
 #define XM_HOLD_LIMIT	0x20000000u	/* half of it: threads that pass it at once never carry it round to 0 */
 
-static inline u64 xm_word(u64 generation, u64 walk, u32 state)
+static inline u64 xm_word(u64 generation, u64 scan, u32 state)
 {
-	return generation << 16 | (walk & 0x1fff) << 3 | state;
+	return generation << 16 | (scan & 0x1fff) << 3 | state;
 }
 
 static inline u64 xm_generation(u64 word_or_token)
@@ -99,7 +99,7 @@ static inline u64 xm_generation(u64 word_or_token)
 	return word_or_token >> 16;
 }
 
-static inline u64 xm_walk_number(u64 word)
+static inline u64 xm_scan_number(u64 word)
 {
 	return word >> 3 & 0x1fff;
 }
@@ -127,14 +127,24 @@ static inline bool xm_in_tenancy(u64 generation, u64 first)
 
 /* ---- places ---- */
 
+static inline struct xmem_client_row *xm_client_row(const struct xm_map *map, u32 client)
+{
+	return &map->client[client];
+}
+
+static inline struct xmem_slot_row *xm_slot_row(const struct xm_map *map, u32 slot)
+{
+	return &map->row[slot];
+}
+
 static inline struct xmem_slot_word *xm_slot(const struct xm_map *map, u32 slot)
 {
 	return &map->group[slot / XMEM_GROUP_SLOTS]->word[slot % XMEM_GROUP_SLOTS];
 }
 
-static inline struct xmem_metadata *xm_record(const struct xm_map *map, u32 slot)
+static inline struct xmem_metadata *xm_metadata(const struct xm_map *map, u32 slot)
 {
-	return &map->group[slot / XMEM_GROUP_SLOTS]->record[slot % XMEM_GROUP_SLOTS];
+	return &map->group[slot / XMEM_GROUP_SLOTS]->metadata[slot % XMEM_GROUP_SLOTS];
 }
 
 /* Coloured by client, so that one slot's holds do not share one cache set. */
@@ -166,7 +176,7 @@ static inline bool xm_bit(const u64 *words, u32 bit)
 /* ---- holding ---- */
 
 /* What the caller still owes after a hold was dropped or a cursor moved (I5). */
-struct xm_todo {
+struct xm_pending {
 	enum { XM_NOTHING, XM_WAKE_OWNER, XM_TELL_HOST } what;
 	u32 who;			/* XM_WAKE_OWNER: client; XM_TELL_HOST: slot */
 };
@@ -184,21 +194,21 @@ static inline int xm_hold_more(const struct xm_map *map, u32 me, u32 slot)
 }
 
 /* Does the owner, or the host, want to know that my last hold has gone? */
-static inline struct xm_todo xm_put_todo(const struct xm_map *map, u32 slot)
+static inline struct xm_pending xm_put_pending(const struct xm_map *map, u32 slot)
 {
-	u32 owner = xm_load(&map->row[slot].owner);
+	u32 owner = xm_load(&xm_slot_row(map, slot)->owner);
 
 	if (__builtin_expect(owner < map->clients, 1)) {
-		if (__builtin_expect(xm_load(&map->client[owner].slots_sleepers) & XMEM_SLEEPERS_ARMED, 0))
-			return (struct xm_todo){ XM_WAKE_OWNER, owner };
+		if (__builtin_expect(xm_load(&xm_client_row(map, owner)->slots_waiters) & XMEM_WAITERS_ARMED, 0))
+			return (struct xm_pending){ XM_WAKE_OWNER, owner };
 	} else if (owner == XMEM_OWNER_HOST) {
-		return (struct xm_todo){ XM_TELL_HOST, slot };
+		return (struct xm_pending){ XM_TELL_HOST, slot };
 	}
-	return (struct xm_todo){ XM_NOTHING, 0 };
+	return (struct xm_pending){ XM_NOTHING, 0 };
 }
 
 /* Drop one hold. The caller has one; if not, nothing changes. */
-static inline struct xm_todo xm_put(const struct xm_map *map, u32 me, u32 slot)
+static inline struct xm_pending xm_put(const struct xm_map *map, u32 me, u32 slot)
 {
 	u32 *hold = xm_hold(map, me, slot);
 	u32 old;
@@ -207,16 +217,16 @@ static inline struct xm_todo xm_put(const struct xm_map *map, u32 me, u32 slot)
 	old = xm_add_full(hold, -1u) & XM_HOLD_COUNT;
 	XM_STEP(XM_STEP_PUT_DROPPED);
 	if (__builtin_expect(old == 1, 1))
-		return xm_put_todo(map, slot);
+		return xm_put_pending(map, slot);
 	if (!old)
 		xm_add_full(hold, 1);	/* garbage of our own making: at worst a moment busy */
-	return (struct xm_todo){ XM_NOTHING, 0 };
+	return (struct xm_pending){ XM_NOTHING, 0 };
 }
 
 /*
  * Look whether the content that @token names is there, the hold being taken.
  * 0: held. -ESTALE: it is not; the caller puts. -EAGAIN: its owner is looking
- * for holders; look again, and if it stays so ask the host to settle it.
+ * for holders; look again, and if it stays so ask the host to resolve it.
  */
 static inline int xm_look(const struct xm_map *map, u64 token)
 {
@@ -224,7 +234,7 @@ static inline int xm_look(const struct xm_map *map, u64 token)
 	u64 word = xm_load_acquire(&xm_slot(map, slot)->state);
 
 	if (__builtin_expect(xm_generation(word) != xm_generation(token) ||
-			     !xm_in_tenancy(xm_generation(token), xm_load(&map->row[slot].generation_first)), 0))
+			     !xm_in_tenancy(xm_generation(token), xm_load(&xm_slot_row(map, slot)->generation_first)), 0))
 		return -ESTALE;
 	if (__builtin_expect(xm_state(word) == XMEM_SLOT_LIVE, 1))
 		return 0;
@@ -255,11 +265,11 @@ static inline int xm_get(const struct xm_map *map, u32 me, u64 token)
 /* ---- the owner (protocol.c) ---- */
 
 /* How the owner looks at its subscribers. */
-struct xm_walk {
+struct xm_scan_rules {
 	u32 owner;			/* client id */
-	u32 depth;			/* last entries that a take-back spares */
-	bool take_back;			/* take from subscribers that may lose the oldest */
-	const u64 *lapsed;		/* bitmap: subscribers that waited for too long; or NULL */
+	u32 depth;			/* last entries that an eviction spares */
+	bool evict;			/* take from subscribers that may lose the oldest */
+	const u64 *demoted;		/* bitmap: subscribers that waited for too long; or NULL */
 };
 
 /* FREE -> WRITING, the next generation. -EBUSY: it is not FREE. */
@@ -269,17 +279,17 @@ int xm_take(const struct xm_map *map, u32 slot);
 int xm_give_up(const struct xm_map *map, u32 slot);
 
 /*
- * The walk: which of @count (<= 64) LIVE slots of the owner does nobody have?
+ * The scan: which of @count (<= 64) LIVE slots of the owner does nobody have?
  * Those become WRITING with the next generation; the others are LIVE as before.
  * Returns the bitmap of those that are the caller's now, by place in @slot.
  */
-u64 xm_walk(const struct xm_map *map, const struct xm_walk *how, const u32 *slot, u32 count);
+u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how, const u32 *slot, u32 count);
 
 /*
  * The least cursor of the subscribers for which @owner waits, at most the tail.
  * tail + writes planned - this must not pass the ring's entries.
  */
-u64 xm_least_waiting(const struct xm_map *map, u32 owner, const u64 *lapsed);
+u64 xm_least_waiting(const struct xm_map *map, u32 owner, const u64 *demoted);
 
 /* What goes into an entry beside its position. */
 struct xm_publication {
@@ -312,43 +322,43 @@ struct xm_follow {
 /*
  * Receive the next publication, one attempt. 0: *what is filled, one hold taken.
  * -EAGAIN: nothing there. -EPIPE: its publisher has ended and nothing is left.
- * -EBUSY: it moved under our feet, call again (bounded). *todo is owed in any case.
+ * -EBUSY: it moved under our feet, call again (bounded). *pending is owed in any case.
  */
 int xm_receive(const struct xm_map *map, u32 me, struct xm_follow *follow, struct xm_publication *what,
-	       struct xm_todo *todo);
+	       struct xm_pending *pending);
 
 /* Is there something to receive (or an end to see) at @place? For poll and wait. */
 bool xm_ready(const struct xm_map *map, u32 publisher, u64 incarnation, u64 place);
 
-/* ---- sleepers words; the host's, in the daemon's pools also the library's ---- */
+/* ---- waiters words; the host's, in the daemon's pools also the library's ---- */
 
 /* Arm, and return the value to wait on; look at the condition after it (I5). */
-static inline u32 xm_arm(u32 *sleepers)
+static inline u32 xm_arm(u32 *waiters)
 {
 	u32 old;
 
 	do
-		old = xm_load(sleepers);
-	while (!xm_cas_full(sleepers, old, old | XMEM_SLEEPERS_ARMED));
-	return old | XMEM_SLEEPERS_ARMED;
+		old = xm_load(waiters);
+	while (!xm_cas_full(waiters, old, old | XMEM_WAITERS_ARMED));
+	return old | XMEM_WAITERS_ARMED;
 }
 
 /* Has nobody woken since xm_arm gave @value? */
-static inline bool xm_still_armed(u32 *sleepers, u32 value)
+static inline bool xm_still_armed(u32 *waiters, u32 value)
 {
-	return !((xm_load_acquire(sleepers) ^ value) & ~XMEM_SLEEPERS_ARMED);
+	return !((xm_load_acquire(waiters) ^ value) & ~XMEM_WAITERS_ARMED);
 }
 
 /* Clear and count; true: somebody slept and is to be woken, all of them. */
-static inline bool xm_disarm(u32 *sleepers)
+static inline bool xm_disarm(u32 *waiters)
 {
 	u32 old;
 
 	do {
-		old = xm_load(sleepers);
-		if (!(old & XMEM_SLEEPERS_ARMED))
+		old = xm_load(waiters);
+		if (!(old & XMEM_WAITERS_ARMED))
 			return false;
-	} while (!xm_cas_full(sleepers, old, (old + XMEM_SLEEPERS_STEP) & ~XMEM_SLEEPERS_ARMED));
+	} while (!xm_cas_full(waiters, old, (old + XMEM_WAITERS_STEP) & ~XMEM_WAITERS_ARMED));
 	return true;
 }
 

@@ -86,7 +86,7 @@ struct xd_daemon {
 struct xd_call {
 	struct xd_daemon *daemon;
 	struct xd_connection *from;
-	union xm_request request;
+	union xm_wire_request request;
 	int file;		/* that came with it, or -1; who keeps it stores -1 */
 	int answer;		/* to go with the reply, closed after it; -1: none */
 };
@@ -113,10 +113,10 @@ struct xd_pool *xd_pool_by_name(struct xd_daemon *daemon, const char *name);
 struct xd_pool *xd_pool_by_file(struct xd_daemon *daemon, int file);
 
 /* A new pool as @join asks, without clients. 0 or -errno. */
-int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join *join, struct xd_pool **ret_pool);
+int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join_request *join, struct xd_pool **ret_pool);
 
 /* @from becomes a client of it. 0 or -errno. */
-int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_join *join);
+int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_join_request *join);
 
 /* @from's client has ended: drop what it had, wake all; the last one's end is the pool's. */
 void xd_pool_leave(struct xd_pool *pool, struct xd_connection *from);
@@ -131,7 +131,7 @@ int xd_pool_file(struct xd_pool *pool);
 void xd_pool_reap(struct xd_pool *pool);
 
 /* Wake who sleeps on this word, if there is anybody. */
-void xd_wake(u32 *sleepers);
+void xd_wake(u32 *waiters);
 
 /* Abort if the host's words make no sense; does nothing unless daemon->check. */
 void xd_pool_check(const struct xd_pool *pool);

@@ -87,7 +87,7 @@ static int make_pages(struct xd_pool *pool, const struct xmem_pool_header *heade
 	return 0;
 }
 
-int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join *join, struct xd_pool **ret_pool)
+int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join_request *join, struct xd_pool **ret_pool)
 {
 	struct xmem_pool_header header;
 	struct xd_pool *pool;
@@ -142,17 +142,17 @@ void xd_pool_drop(struct xd_pool *pool)
 
 /* ---- waking ---- */
 
-void xd_wake(u32 *sleepers)
+void xd_wake(u32 *waiters)
 {
-	if (xm_disarm(sleepers))
-		xm_futex_wake_all(sleepers);
+	if (xm_disarm(waiters))
+		xm_futex_wake_all(waiters);
 }
 
 /* Whatever the word says: its last waker may have died between the word and the wake. */
-static void wake_anyhow(u32 *sleepers)
+static void wake_anyhow(u32 *waiters)
 {
-	xm_disarm(sleepers);
-	xm_futex_wake_all(sleepers);
+	xm_disarm(waiters);
+	xm_futex_wake_all(waiters);
 }
 
 static void wake_everybody(struct xd_pool *pool)
@@ -160,16 +160,16 @@ static void wake_everybody(struct xd_pool *pool)
 	const struct xm_map *map = &pool->host.map;
 	u32 c;
 
-	wake_anyhow(&map->pool->clients_sleepers);
+	wake_anyhow(&map->pool->clients_waiters);
 	for (c = 0; c < map->clients; c++) {
-		wake_anyhow(&map->client[c].ring_sleepers);
-		wake_anyhow(&map->client[c].slots_sleepers);
+		wake_anyhow(&xm_client_row(map, c)->ring_waiters);
+		wake_anyhow(&xm_client_row(map, c)->slots_waiters);
 	}
 }
 
 /* ---- clients ---- */
 
-int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_join *join)
+int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_join_request *join)
 {
 	int client = xm_host_free_client(&pool->host);
 	int err;
@@ -189,7 +189,7 @@ int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_j
 	from->role = join->role;
 	from->incarnation = join->incarnation;
 	pool->clients++;
-	xd_wake(&pool->host.map.pool->clients_sleepers);
+	xd_wake(&pool->host.map.pool->clients_waiters);
 	return 0;
 }
 
@@ -233,7 +233,7 @@ void xd_pool_reap(struct xd_pool *pool)
 		if (xm_host_idle_group(&pool->host, i))
 			replace_pages(pool, map->group[i], map->pool->group_stride);
 	if (gone)
-		xd_wake(&map->pool->clients_sleepers);
+		xd_wake(&map->pool->clients_waiters);
 }
 
 void xd_pool_check(const struct xd_pool *pool)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * What each request does, with the errno that uapi.h names for it. Arm, wait,
- * wake and settle are not here: the library serves them in the pages itself
+ * wake and resolve are not here: the library serves them in the pages itself
  * (lib/host/daemon.c), sent to us they are unknown.
  */
 #include <fcntl.h>
@@ -22,10 +22,10 @@ static u64 random_word(void)
 
 /* ---- join ---- */
 
-static int check_join(const struct xd_call *call, const struct xmem_join *join)
+static int check_join(const struct xd_call *call, const struct xmem_join_request *join)
 {
-	const u32 known = XMEM_JOIN_EXISTING | XMEM_JOIN_EXCLUSIVE | XMEM_JOIN_FILE | XMEM_JOIN_FOREIGN;
-	bool by_file = join->flags & XMEM_JOIN_FILE;
+	const u32 known = XMEM_JOIN_EXISTING | XMEM_JOIN_EXCLUSIVE | XMEM_JOIN_FD | XMEM_JOIN_FOREIGN;
+	bool by_file = join->flags & XMEM_JOIN_FD;
 	struct xmem_pool_header unused;
 
 	if (call->from->pool)
@@ -33,9 +33,9 @@ static int check_join(const struct xd_call *call, const struct xmem_join *join)
 	if (join->abi != XMEM_ABI)
 		return -EPROTONOSUPPORT;
 	if (join->flags & ~known || join->reserved ||
-	    (join->flags & XMEM_JOIN_EXCLUSIVE && join->flags & (XMEM_JOIN_EXISTING | XMEM_JOIN_FILE)))
+	    (join->flags & XMEM_JOIN_EXCLUSIVE && join->flags & (XMEM_JOIN_EXISTING | XMEM_JOIN_FD)))
 		return -EINVAL;
-	if (by_file ? join->name[0] != 0 : join->pool_file != -1 || call->file >= 0)
+	if (by_file ? join->name[0] != 0 : join->pool_fd != -1 || call->file >= 0)
 		return -EINVAL;
 	if (by_file)
 		return call->file < 0 ? -EBADF : 0;
@@ -45,9 +45,9 @@ static int check_join(const struct xd_call *call, const struct xmem_join *join)
 /* The pool that is meant, made if it may be. */
 static int pool_to_join(struct xd_call *call, struct xd_pool **ret_pool)
 {
-	const struct xmem_join *join = &call->request.join;
+	const struct xmem_join_request *join = &call->request.join;
 
-	if (join->flags & XMEM_JOIN_FILE) {
+	if (join->flags & XMEM_JOIN_FD) {
 		*ret_pool = xd_pool_by_file(call->daemon, call->file);
 		return *ret_pool ? 0 : -EBADF;
 	}
@@ -61,7 +61,7 @@ static int pool_to_join(struct xd_call *call, struct xd_pool **ret_pool)
 
 static int serve_join(struct xd_call *call)
 {
-	struct xmem_join *join = &call->request.join;
+	struct xmem_join_request *join = &call->request.join;
 	struct xd_pool *pool;
 	int err;
 
@@ -79,7 +79,7 @@ static int serve_join(struct xd_call *call)
 
 static int serve_pool_file(struct xd_call *call)
 {
-	call->request.pool_file.file = -1;
+	call->request.pool_fd.fd = -1;
 	call->answer = xd_pool_file(call->from->pool);
 	return call->answer < 0 ? call->answer : 0;
 }
@@ -94,7 +94,7 @@ static int payload_to_attach(struct xd_call *call, struct xd_payload **ret_paylo
 	int err;
 
 	if (id) {
-		if (call->file >= 0 || call->request.attach.file != -1)
+		if (call->file >= 0 || call->request.attach.fd != -1)
 			return -EINVAL;
 		*ret_payload = xd_payload_find(from->pool, id);
 		if (!*ret_payload)
@@ -113,7 +113,7 @@ static int payload_to_attach(struct xd_call *call, struct xd_payload **ret_paylo
 static int attach_slots(struct xd_call *call, const struct xd_payload *payload)
 {
 	struct xm_host *host = &call->from->pool->host;
-	struct xmem_attach *request = &call->request.attach;
+	struct xmem_attach_request *request = &call->request.attach;
 	u32 me = call->from->client;
 	int err, group;
 
@@ -148,7 +148,7 @@ static int serve_attach(struct xd_call *call)
 
 static int serve_payload(struct xd_call *call)
 {
-	struct xmem_payload *request = &call->request.payload;
+	struct xmem_payload_request *request = &call->request.payload;
 	bool write = request->flags & XMEM_PAYLOAD_WRITE;
 	struct xd_payload *payload;
 
@@ -163,7 +163,7 @@ static int serve_payload(struct xd_call *call)
 	call->answer = xd_payload_open(payload, write);
 	if (call->answer < 0)
 		return call->answer;
-	request->file = -1;
+	request->fd = -1;
 	request->bytes = payload->bytes;
 	return 0;
 }
@@ -173,19 +173,19 @@ static int serve_payload(struct xd_call *call)
 /* A cursor has moved: its publisher may wait for that (I5). */
 static int serve_subscribe(struct xd_call *call)
 {
-	struct xmem_subscribe *request = &call->request.subscribe;
+	struct xmem_subscribe_request *request = &call->request.subscribe;
 	struct xm_host *host = &call->from->pool->host;
 	int err = xm_host_subscribe(host, call->from->client, request);
 
 	if (!err)
-		xd_wake(&host->map.client[request->publisher].slots_sleepers);
+		xd_wake(&xm_client_row(&host->map, request->publisher)->slots_waiters);
 	return err;
 }
 
 /* What only this subscriber kept is free now, and its publisher may wait for that. */
 static int serve_unsubscribe(struct xd_call *call)
 {
-	const struct xmem_unsubscribe *request = &call->request.unsubscribe;
+	const struct xmem_unsubscribe_request *request = &call->request.unsubscribe;
 	struct xd_pool *pool = call->from->pool;
 	const struct xm_map *map = &pool->host.map;
 	int err;
@@ -194,14 +194,14 @@ static int serve_unsubscribe(struct xd_call *call)
 	if (err)
 		return err;
 	xd_pool_reap(pool);
-	xd_wake(&map->client[request->publisher].slots_sleepers);
-	xd_wake(&map->pool->clients_sleepers);
+	xd_wake(&xm_client_row(map, request->publisher)->slots_waiters);
+	xd_wake(&map->pool->clients_waiters);
 	return 0;
 }
 
 static int serve_collect(struct xd_call *call)
 {
-	const struct xmem_slot *request = &call->request.slot;
+	const struct xmem_slot_request *request = &call->request.slot;
 
 	if (request->slot >= call->from->pool->host.map.slots || request->generation)
 		return -EINVAL;
@@ -231,7 +231,7 @@ static int serve_detach(struct xd_call *call)
 
 static int (*const servers[])(struct xd_call *call) = {
 	[_IOC_NR(XMEM_IOC_JOIN)]	= serve_join,
-	[_IOC_NR(XMEM_IOC_POOL_FILE)]	= serve_pool_file,
+	[_IOC_NR(XMEM_IOC_POOL_FD)]	= serve_pool_file,
 	[_IOC_NR(XMEM_IOC_ATTACH)]	= serve_attach,
 	[_IOC_NR(XMEM_IOC_PAYLOAD)]	= serve_payload,
 	[_IOC_NR(XMEM_IOC_SUBSCRIBE)]	= serve_subscribe,

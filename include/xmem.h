@@ -106,13 +106,13 @@ struct xmem_pool_options {
 struct xmem_pool *xmem_pool_open(const char *name, const struct xmem_pool_options *options);
 
 /*
- * Join the pool whose file @file is (xmem_pool_file, passed on as one likes).
+ * Join the pool whose file @file is (xmem_pool_fd, passed on as one likes).
  * @file stays the caller's. Errors as above, EBADF. Since: 0.1.
  */
-struct xmem_pool *xmem_pool_open_file(int file, const struct xmem_pool_options *options);
+struct xmem_pool *xmem_pool_open_fd(int file, const struct xmem_pool_options *options);
 
 /* A new descriptor whose holder may join this pool: 0 or more, or -errno. Since: 0.1. */
-int xmem_pool_file(struct xmem_pool *pool);
+int xmem_pool_fd(struct xmem_pool *pool);
 
 /*
  * Drop the handle. The client ends when its buffers and subscriptions have been
@@ -127,8 +127,8 @@ const char *xmem_pool_backend(struct xmem_pool *pool);
 int xmem_pool_client(struct xmem_pool *pool);
 
 /* What is in the pool now, read from its pages; other clients go on meanwhile. */
-struct xmem_pool_stat {
-	size_t size;			/* in: sizeof(struct xmem_pool_stat) */
+struct xmem_pool_info {
+	size_t size;			/* in: sizeof(struct xmem_pool_info) */
 	uint32_t slots;			/* capacity */
 	uint32_t attached;		/* slots with a payload */
 	uint32_t free;			/* attached, without contents */
@@ -143,7 +143,7 @@ struct xmem_pool_stat {
 };
 
 /* Returns: 0, -EINVAL, -ECHILD. Since: 0.1. */
-int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_stat *ret_stat);
+int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_stat);
 
 /*
  * Make @count buffers of @bytes each, in one sealed file, allocated whole and
@@ -266,8 +266,8 @@ uint64_t xmem_timestamp_ns(struct xmem_buffer *buffer);
  * the buffer is from xmem_acquire; what was there before is still there.
  * Since: 0.1.
  */
-const struct xmem_metadata *xmem_metadata(struct xmem_buffer *buffer);
-struct xmem_metadata *xmem_metadata_mut(struct xmem_buffer *buffer);
+const struct xmem_metadata *xmem_buffer_metadata(struct xmem_buffer *buffer);
+struct xmem_metadata *xmem_buffer_metadata_mut(struct xmem_buffer *buffer);
 
 #ifdef __cplusplus
 }

@@ -4,8 +4,8 @@
  * What can be seen in the headers is probed by Kbuild (XM_HAVE_*), not guessed
  * from the version. Tried: 6.1 and 6.12.
  */
-#ifndef XMEM_COMPAT_H
-#define XMEM_COMPAT_H
+#ifndef XK_COMPAT_H
+#define XK_COMPAT_H
 
 #include <linux/fcntl.h>
 #include <linux/fdtable.h>
@@ -25,7 +25,7 @@
 #error "xmem is for x86-64 and arm64"
 #endif
 
-#ifndef XM_HAVE_VM_FLAGS_SET
+#ifndef XK_HAVE_VM_FLAGS_SET
 static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
 {
 	vma->vm_flags |= flags;
@@ -38,23 +38,23 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 #endif
 
 /* A close-on-exec descriptor of @file, which stays the caller's; asks the security modules. */
-static inline int xm_receive_fd(struct file *file)
+static inline int xk_receive_fd(struct file *file)
 {
-#ifdef XM_HAVE_RECEIVE_FD_UFD
+#ifdef XK_HAVE_RECEIVE_FD_UFD
 	return receive_fd(file, NULL, O_CLOEXEC);
 #else
 	return receive_fd(file, O_CLOEXEC);
 #endif
 }
 
-#ifdef XM_HAVE_CONST_OWNERSHIP
-#define XM_OWNERSHIP_CONST const
+#ifdef XK_HAVE_CONST_OWNERSHIP
+#define XK_OWNERSHIP_CONST const
 #else
-#define XM_OWNERSHIP_CONST
+#define XK_OWNERSHIP_CONST
 #endif
 
 /* The seals of a memfd in huge pages; memfd_get_seals is not for modules. */
-static inline bool xm_hugetlb_seals(struct inode *inode, unsigned int *seals)
+static inline bool xk_hugetlb_seals(struct inode *inode, unsigned int *seals)
 {
 #ifdef CONFIG_HUGETLBFS
 	if (inode->i_sb->s_magic == HUGETLBFS_MAGIC) {
@@ -66,7 +66,7 @@ static inline bool xm_hugetlb_seals(struct inode *inode, unsigned int *seals)
 }
 
 /* The index in i_pages of page @n, in the file's own unit of pages. */
-static inline pgoff_t xm_page_index(struct inode *inode, pgoff_t n)
+static inline pgoff_t xk_page_index(struct inode *inode, pgoff_t n)
 {
 #if defined(CONFIG_HUGETLBFS) && LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
 	if (inode->i_sb->s_magic == HUGETLBFS_MAGIC)
@@ -75,7 +75,7 @@ static inline pgoff_t xm_page_index(struct inode *inode, pgoff_t n)
 	return n;
 }
 
-static inline unsigned int xm_page_shift(struct inode *inode)
+static inline unsigned int xk_page_shift(struct inode *inode)
 {
 #ifdef CONFIG_HUGETLBFS
 	if (inode->i_sb->s_magic == HUGETLBFS_MAGIC)
@@ -85,12 +85,12 @@ static inline unsigned int xm_page_shift(struct inode *inode)
 }
 
 /* Is every page of a memfd there, in memory or in swap? 0, -ERANGE, -EINTR: the caller dies. */
-static inline int xm_has_all_pages(struct inode *inode)
+static inline int xk_has_all_pages(struct inode *inode)
 {
-	pgoff_t n, pages = DIV_ROUND_UP_ULL(i_size_read(inode), 1ULL << xm_page_shift(inode));
+	pgoff_t n, pages = DIV_ROUND_UP_ULL(i_size_read(inode), 1ULL << xk_page_shift(inode));
 
 	for (n = 0; n < pages; n++) {
-		if (!xa_load(&inode->i_mapping->i_pages, xm_page_index(inode, n)))
+		if (!xa_load(&inode->i_mapping->i_pages, xk_page_index(inode, n)))
 			return -ERANGE;
 		if (n % 1024)
 			continue;
@@ -102,7 +102,7 @@ static inline int xm_has_all_pages(struct inode *inode)
 }
 
 /* CLOCK_MONOTONIC as the caller's time namespace shows it, to what timers go by. */
-static inline ktime_t xm_host_time(ktime_t time)
+static inline ktime_t xk_host_time(ktime_t time)
 {
 #ifdef CONFIG_TIME_NS
 	return ktime_sub(time, timespec64_to_ktime(current->nsproxy->time_ns->offsets.monotonic));
@@ -112,7 +112,7 @@ static inline ktime_t xm_host_time(ktime_t time)
 }
 
 /* The seals of a memfd in ordinary pages. */
-static inline unsigned int xm_shmem_seals(struct inode *inode)
+static inline unsigned int xk_shmem_seals(struct inode *inode)
 {
 	return READ_ONCE(SHMEM_I(inode)->seals);
 }

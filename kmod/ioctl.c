@@ -12,14 +12,14 @@
 #include <linux/uaccess.h>
 
 #include "compat.h"
-#include "xmem_private.h"
+#include "xk.h"
 
 /* ---- subscribe, unsubscribe ---- */
 
-static int xmem_subscribe_begin(struct xmem_call *call)
+static int xk_subscribe_begin(struct xk_call *call)
 {
-	struct xmem_client *client = call->client;
-	int err = xmem_client_lock_mapped(client);
+	struct xk_client *client = call->client;
+	int err = xk_client_lock_mapped(client);
 
 	if (err)
 		return err;
@@ -29,60 +29,60 @@ static int xmem_subscribe_begin(struct xmem_call *call)
 	mutex_unlock(&client->pool->lock);
 	/* Our cursor stood at 0 for a moment and pinned all: who looked just then may sleep. */
 	if (!err)
-		xmem_wake(client->pool, XMEM_SLEEP_SLOTS, call->u.subscribe.publisher);
+		xk_wake(client->pool, XMEM_WAIT_SLOTS, call->u.subscribe.publisher);
 	return err;
 }
 
 /* Once more for poll: a publisher that is followed no longer is not looked at. */
-static void xmem_unfollow(struct xmem_client *client, u32 publisher)
+static void xk_unfollow(struct xk_client *client, u32 publisher)
 {
 	const struct xm_map *map = &client->pool->host.map;
 
 	if (publisher >= map->clients)
 		return;
 	publisher = xm_index(publisher, map->clients);
-	if (!xm_bit(map->client[publisher].subscribers, client->id))
+	if (!xm_bit(xm_client_row(map, publisher)->subscribers, client->id))
 		client->follows[publisher / 64] &= ~(1ULL << publisher % 64);
 }
 
-static int xmem_unsubscribe(struct xmem_client *client, const struct xmem_unsubscribe *request)
+static int xk_unsubscribe(struct xk_client *client, const struct xmem_unsubscribe_request *request)
 {
-	struct xmem_pool *pool = client->pool;
-	int err = xmem_client_lock(client);
+	struct xk_pool *pool = client->pool;
+	int err = xk_client_lock(client);
 
 	if (err)
 		return err;
 	err = xm_host_unsubscribe(&pool->host, client->id, request);
-	xmem_unfollow(client, request->publisher);
+	xk_unfollow(client, request->publisher);
 	/* It may have been the last that a dead publisher's ring was kept for. */
-	if (!err && pool->host.map.client[request->publisher].state == XMEM_CLIENT_ZOMBIE)
-		xmem_reap(pool);
+	if (!err && xm_client_row(&pool->host.map, request->publisher)->state == XMEM_CLIENT_ZOMBIE)
+		xk_reap(pool);
 	mutex_unlock(&pool->lock);
 	if (!err)
-		xmem_wake(pool, XMEM_SLEEP_SLOTS, request->publisher);
+		xk_wake(pool, XMEM_WAIT_SLOTS, request->publisher);
 	return err;
 }
 
-static int xmem_unsubscribe_begin(struct xmem_call *call)
+static int xk_unsubscribe_begin(struct xk_call *call)
 {
-	return xmem_unsubscribe(call->client, &call->u.unsubscribe);
+	return xk_unsubscribe(call->client, &call->u.unsubscribe);
 }
 
-static void xmem_subscribe_finish(struct xmem_call *call, int err)
+static void xk_subscribe_finish(struct xk_call *call, int err)
 {
-	struct xmem_unsubscribe undo = { .publisher = call->u.subscribe.publisher };
+	struct xmem_unsubscribe_request undo = { .publisher = call->u.subscribe.publisher };
 
 	if (err)
-		xmem_unsubscribe(call->client, &undo);
+		xk_unsubscribe(call->client, &undo);
 }
 
-/* ---- settle, collect, renew ---- */
+/* ---- resolve, collect, renew ---- */
 
 /* The state word of a slot that the caller holds and believes to be SCANNING. */
-static int xmem_settle_look(struct xmem_client *client, const struct xmem_slot *request, u64 *word)
+static int xk_resolve_look(struct xk_client *client, const struct xmem_slot_request *request, u64 *word)
 {
 	const struct xm_map *map = &client->pool->host.map;
-	int err = xmem_client_lock(client);
+	int err = xk_client_lock(client);
 	u32 slot;
 
 	if (err)
@@ -102,7 +102,7 @@ static int xmem_settle_look(struct xmem_client *client, const struct xmem_slot *
 }
 
 /* A millisecond, or until the caller is killed. */
-void xmem_pause(void)
+void xk_pause(void)
 {
 	ktime_t pause = ms_to_ktime(1);
 
@@ -110,48 +110,48 @@ void xmem_pause(void)
 	schedule_hrtimeout(&pause, HRTIMER_MODE_REL);
 }
 
-static int xmem_settle_begin(struct xmem_call *call)
+static int xk_resolve_begin(struct xk_call *call)
 {
 	u64 word;
-	int err = xmem_settle_look(call->client, &call->u.slot, &word);
+	int err = xk_resolve_look(call->client, &call->u.slot, &word);
 
 	if (err)
 		return err;
 	if (xm_state(word) != XMEM_SLOT_SCANNING)
 		return -EAGAIN;
-	/* So that nobody can keep a living owner from ever finishing a walk. */
-	xmem_pause();
-	err = xmem_client_lock(call->client);
+	/* So that nobody can keep a living owner from ever finishing a scan. */
+	xk_pause();
+	err = xk_client_lock(call->client);
 	if (err)
 		return err;
-	err = xm_host_settle(&call->client->pool->host, call->client->id, call->u.slot.slot, word);
+	err = xm_host_resolve(&call->client->pool->host, call->client->id, call->u.slot.slot, word);
 	mutex_unlock(&call->client->pool->lock);
 	return err;
 }
 
-static int xmem_collect_begin(struct xmem_call *call)
+static int xk_collect_begin(struct xk_call *call)
 {
-	struct xmem_pool *pool = call->client->pool;
+	struct xk_pool *pool = call->client->pool;
 	int err;
 
 	if (call->u.slot.generation || call->u.slot.slot >= pool->host.map.slots)
 		return -EINVAL;
-	err = xmem_client_lock(call->client);
+	err = xk_client_lock(call->client);
 	if (err)
 		return err;
-	xmem_reclaim_slot(pool, xm_index(call->u.slot.slot, pool->host.map.slots));
+	xk_reclaim_slot(pool, xm_index(call->u.slot.slot, pool->host.map.slots));
 	mutex_unlock(&pool->lock);
 	return 0;
 }
 
 /* Not as fast as one likes: each takes one of the slot's 16 M tenancies. So does attach, after detach. */
-static int xmem_renew_begin(struct xmem_call *call)
+static int xk_renew_begin(struct xk_call *call)
 {
-	struct xmem_client *client = call->client;
+	struct xk_client *client = call->client;
 	int err;
 
-	xmem_pause();
-	err = xmem_client_lock(client);
+	xk_pause();
+	err = xk_client_lock(client);
 	if (err)
 		return err;
 	err = xm_host_renew(&client->pool->host, client->id, get_random_u64(), &call->u.slot);
@@ -166,36 +166,36 @@ static int xmem_renew_begin(struct xmem_call *call)
  * is one, is called after a begin that succeeded, with what came of giving the
  * answer back: an error there undoes what begin did.
  */
-struct xmem_op {
+struct xk_op {
 	unsigned int number;
 	u32 size;
 	bool answers;
-	int (*begin)(struct xmem_call *call);
-	void (*finish)(struct xmem_call *call, int err);
+	int (*begin)(struct xk_call *call);
+	void (*finish)(struct xk_call *call, int err);
 };
 
-#define XMEM_OP(number_, type, answers_, begin_, finish_)					\
+#define XK_OP(number_, type, answers_, begin_, finish_)					\
 	[_IOC_NR(number_)] = { .number = (number_), .size = sizeof(struct type),		\
 		.answers = (answers_), .begin = (begin_), .finish = (finish_) }
 
-static const struct xmem_op xmem_ops[] = {
-	XMEM_OP(XMEM_IOC_JOIN, xmem_join, true, xmem_join_begin, xmem_join_finish),
-	XMEM_OP(XMEM_IOC_POOL_FILE, xmem_pool_file, true, xmem_pool_file_begin, NULL),
-	XMEM_OP(XMEM_IOC_ATTACH, xmem_attach, true, xmem_attach_begin, xmem_attach_finish),
-	XMEM_OP(XMEM_IOC_PAYLOAD, xmem_payload, true, xmem_payload_begin, NULL),
-	XMEM_OP(XMEM_IOC_SUBSCRIBE, xmem_subscribe, true, xmem_subscribe_begin, xmem_subscribe_finish),
-	XMEM_OP(XMEM_IOC_UNSUBSCRIBE, xmem_unsubscribe, false, xmem_unsubscribe_begin, NULL),
-	XMEM_OP(XMEM_IOC_ARM, xmem_sleep, true, xmem_arm_begin, NULL),
-	XMEM_OP(XMEM_IOC_WAIT, xmem_sleep, false, xmem_wait_begin, NULL),
-	XMEM_OP(XMEM_IOC_WAKE, xmem_sleep, false, xmem_wake_begin, NULL),
-	XMEM_OP(XMEM_IOC_SETTLE, xmem_slot, false, xmem_settle_begin, NULL),
-	XMEM_OP(XMEM_IOC_COLLECT, xmem_slot, false, xmem_collect_begin, NULL),
-	XMEM_OP(XMEM_IOC_RENEW, xmem_slot, true, xmem_renew_begin, NULL),
-	XMEM_OP(XMEM_IOC_DETACH, xmem_slot, false, xmem_detach_begin, NULL),
+static const struct xk_op xk_ops[] = {
+	XK_OP(XMEM_IOC_JOIN, xmem_join_request, true, xk_join_begin, xk_join_finish),
+	XK_OP(XMEM_IOC_POOL_FD, xmem_pool_fd_request, true, xk_pool_fd_begin, NULL),
+	XK_OP(XMEM_IOC_ATTACH, xmem_attach_request, true, xk_attach_begin, xk_attach_finish),
+	XK_OP(XMEM_IOC_PAYLOAD, xmem_payload_request, true, xk_payload_begin, NULL),
+	XK_OP(XMEM_IOC_SUBSCRIBE, xmem_subscribe_request, true, xk_subscribe_begin, xk_subscribe_finish),
+	XK_OP(XMEM_IOC_UNSUBSCRIBE, xmem_unsubscribe_request, false, xk_unsubscribe_begin, NULL),
+	XK_OP(XMEM_IOC_ARM, xmem_wait_request, true, xk_arm_begin, NULL),
+	XK_OP(XMEM_IOC_WAIT, xmem_wait_request, false, xk_wait_begin, NULL),
+	XK_OP(XMEM_IOC_WAKE, xmem_wait_request, false, xk_wake_begin, NULL),
+	XK_OP(XMEM_IOC_RESOLVE, xmem_slot_request, false, xk_resolve_begin, NULL),
+	XK_OP(XMEM_IOC_COLLECT, xmem_slot_request, false, xk_collect_begin, NULL),
+	XK_OP(XMEM_IOC_RENEW, xmem_slot_request, true, xk_renew_begin, NULL),
+	XK_OP(XMEM_IOC_DETACH, xmem_slot_request, false, xk_detach_begin, NULL),
 };
 
 /* The caller's struct, as long as he thinks it is, into ours. */
-static int xmem_take_in(const struct xmem_op *op, void __user *argument, union xmem_request *u, u32 *size)
+static int xk_take_in(const struct xk_op *op, void __user *argument, union xk_request *u, u32 *size)
 {
 	int err;
 
@@ -216,18 +216,18 @@ static int xmem_take_in(const struct xmem_op *op, void __user *argument, union x
 	return 0;
 }
 
-static int xmem_give_back(const struct xmem_op *op, struct xmem_call *call, void __user *argument)
+static int xk_give_back(const struct xk_op *op, struct xk_call *call, void __user *argument)
 {
 	int fd = -1;
 
 	if (call->give) {
-		fd = xm_receive_fd(call->give);
+		fd = xk_receive_fd(call->give);
 		if (fd < 0)
 			return fd;
-		if (op->number == XMEM_IOC_POOL_FILE)
-			call->u.pool_file.file = fd;
+		if (op->number == XMEM_IOC_POOL_FD)
+			call->u.pool_fd.fd = fd;
 		else
-			call->u.payload.file = fd;
+			call->u.payload.fd = fd;
 	}
 	if (op->answers && copy_to_user(argument, &call->u, op->size)) {
 		if (fd >= 0)
@@ -238,7 +238,7 @@ static int xmem_give_back(const struct xmem_op *op, struct xmem_call *call, void
 }
 
 /* Who asks: only he who joined by this file, as long as he is there. */
-static int xmem_find_client(struct xmem_call *call)
+static int xk_find_client(struct xk_call *call)
 {
 	call->client = smp_load_acquire(&call->file->client);
 	if (!call->client || READ_ONCE(call->client->ended))
@@ -246,31 +246,31 @@ static int xmem_find_client(struct xmem_call *call)
 	return call->client->mm == current->mm ? 0 : -EPERM;
 }
 
-long xmem_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
+long xk_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 {
 	void __user *argument = (void __user *)arg;
-	struct xmem_call call = { .file = filp->private_data };
-	const struct xmem_op *op;
+	struct xk_call call = { .file = filp->private_data };
+	const struct xk_op *op;
 	u32 size;
 	int err;
 
-	if (_IOC_NR(cmd) >= ARRAY_SIZE(xmem_ops))
+	if (_IOC_NR(cmd) >= ARRAY_SIZE(xk_ops))
 		return -ENOTTY;
-	op = &xmem_ops[array_index_nospec(_IOC_NR(cmd), ARRAY_SIZE(xmem_ops))];
+	op = &xk_ops[array_index_nospec(_IOC_NR(cmd), ARRAY_SIZE(xk_ops))];
 	if (op->number != cmd)
 		return -ENOTTY;
-	err = xmem_take_in(op, argument, &call.u, &size);
+	err = xk_take_in(op, argument, &call.u, &size);
 	if (err)
 		return err;
-	if (op->begin != xmem_join_begin) {
-		err = xmem_find_client(&call);
+	if (op->begin != xk_join_begin) {
+		err = xk_find_client(&call);
 		if (err)
 			return err;
 	}
 	err = op->begin(&call);
 	if (err)
 		return err;
-	err = xmem_give_back(op, &call, argument);
+	err = xk_give_back(op, &call, argument);
 	if (op->finish)
 		op->finish(&call, err);
 	if (call.give)

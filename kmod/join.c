@@ -10,28 +10,28 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
-#include "xmem_private.h"
+#include "xk.h"
 #include "trace.h"
 
 /* ---- clients ---- */
 
-static void xmem_client_release(struct kref *kref)
+static void xk_client_release(struct kref *kref)
 {
-	struct xmem_client *client = container_of(kref, struct xmem_client, kref);
+	struct xk_client *client = container_of(kref, struct xk_client, kref);
 
 	put_pid(client->pid);
 	mmdrop(client->mm);
-	xmem_pool_put(client->pool);
+	xk_pool_put(client->pool);
 	kfree(client);
 }
 
-void xmem_client_put(struct xmem_client *client)
+void xk_client_put(struct xk_client *client)
 {
-	kref_put(&client->kref, xmem_client_release);
+	kref_put(&client->kref, xk_client_release);
 }
 
 /* Takes the pool's lock for a request. -ENOTCONN: the client has ended; -EINTR: the caller dies. */
-int xmem_client_lock(struct xmem_client *client)
+int xk_client_lock(struct xk_client *client)
 {
 	if (mutex_lock_killable(&client->pool->lock))
 		return -EINTR;
@@ -42,20 +42,20 @@ int xmem_client_lock(struct xmem_client *client)
 }
 
 /* For what outlasts the request: only a client that has mapped its area ends with its process, whatever happens. */
-int xmem_client_lock_mapped(struct xmem_client *client)
+int xk_client_lock_mapped(struct xk_client *client)
 {
-	return READ_ONCE(client->area_maps) ? xmem_client_lock(client) : -ENOTCONN;
+	return READ_ONCE(client->area_maps) ? xk_client_lock(client) : -ENOTCONN;
 }
 
 /* Of a pool that is used; takes that use over. */
-static struct xmem_client *xmem_client_new(struct xmem_pool *pool, u32 role)
+static struct xk_client *xk_client_new(struct xk_pool *pool, u32 role)
 {
-	struct xmem_client *client = kzalloc(sizeof(*client), GFP_KERNEL_ACCOUNT);
+	struct xk_client *client = kzalloc(sizeof(*client), GFP_KERNEL_ACCOUNT);
 
 	if (!client)
 		return NULL;
 	kref_init(&client->kref);
-	xmem_pool_get(pool);
+	xk_pool_get(pool);
 	client->pool = pool;
 	client->role = role;
 	client->mm = current->mm;
@@ -66,7 +66,7 @@ static struct xmem_client *xmem_client_new(struct xmem_pool *pool, u32 role)
 }
 
 /* A free id; if there seems to be none, after whoever is ending has ended. */
-static int xmem_client_id(struct xmem_pool *pool)
+static int xk_client_id(struct xk_pool *pool)
 {
 	int id = xm_host_free_client(&pool->host);
 
@@ -75,31 +75,31 @@ static int xmem_client_id(struct xmem_pool *pool)
 	mutex_unlock(&pool->lock);
 	flush_work(&pool->end_work);
 	mutex_lock(&pool->lock);
-	xmem_reap(pool);
+	xk_reap(pool);
 	return xm_host_free_client(&pool->host);
 }
 
 /* Into the table, counted. Its area is readable as zeros before anybody counts it. */
-static int xmem_client_enter(struct xmem_client *client, struct xmem_chunk *area, struct xmem_join *join)
+static int xk_client_enter(struct xk_client *client, struct xk_chunk *area, struct xmem_join_request *join)
 {
-	struct xmem_pool *pool = client->pool;
+	struct xk_pool *pool = client->pool;
 	int err;
 
 	if (mutex_lock_killable(&pool->lock))
 		return -EINTR;
-	err = xmem_client_id(pool);
+	err = xk_client_id(pool);
 	if (err < 0)
 		goto out;
 	client->id = err;
-	xmem_chunk_place(pool, &pool->area[client->id], area, client);
-	xmem_zap_area(pool, client->id);
+	xk_chunk_place(pool, &pool->area[client->id], area, client);
+	xk_zap_area(pool, client->id);
 	pool->host.map.area[client->id] = area->now->view;
 	err = xm_host_join(&pool->host, client->id, join, task_tgid_nr(current),
 			   from_kuid(&init_user_ns, client->uid));
 	if (err) {
 		pool->host.map.area[client->id] = NULL;
-		xmem_chunk_take(pool, &pool->area[client->id]);
-		xmem_zap_area(pool, client->id);
+		xk_chunk_take(pool, &pool->area[client->id]);
+		xk_zap_area(pool, client->id);
 		goto out;
 	}
 	client->incarnation = join->incarnation;
@@ -113,100 +113,100 @@ out:
 
 /* ---- join ---- */
 
-static int xmem_join_check(const struct xmem_join *join)
+static int xk_join_check(const struct xmem_join_request *join)
 {
-	const u32 known = XMEM_JOIN_EXISTING | XMEM_JOIN_EXCLUSIVE | XMEM_JOIN_FILE | XMEM_JOIN_FOREIGN;
-	bool by_file = join->flags & XMEM_JOIN_FILE;
+	const u32 known = XMEM_JOIN_EXISTING | XMEM_JOIN_EXCLUSIVE | XMEM_JOIN_FD | XMEM_JOIN_FOREIGN;
+	bool by_file = join->flags & XMEM_JOIN_FD;
 	struct xmem_pool_header unused;
 
 	if (join->abi != XMEM_ABI)
 		return -EPROTONOSUPPORT;
 	if (join->flags & ~known || join->reserved)
 		return -EINVAL;
-	if (join->flags & XMEM_JOIN_EXCLUSIVE && join->flags & (XMEM_JOIN_EXISTING | XMEM_JOIN_FILE))
+	if (join->flags & XMEM_JOIN_EXCLUSIVE && join->flags & (XMEM_JOIN_EXISTING | XMEM_JOIN_FD))
 		return -EINVAL;
-	if (by_file ? join->name[0] != 0 : join->pool_file != -1)
+	if (by_file ? join->name[0] != 0 : join->pool_fd != -1)
 		return -EINVAL;
 	return xm_host_layout(join, PAGE_SIZE, &unused);
 }
 
-static const struct file_operations xmem_pool_file_fops;
+static const struct file_operations xk_pool_fd_fops;
 
-static struct xmem_pool *xmem_pool_of_file(int fd)
+static struct xk_pool *xk_pool_of_fd(int fd)
 {
 	struct file *file = fget(fd);
-	struct xmem_pool *pool = ERR_PTR(-EBADF);
+	struct xk_pool *pool = ERR_PTR(-EBADF);
 
 	if (!file)
 		return pool;
-	if (file->f_op == &xmem_pool_file_fops)
-		pool = xmem_pool_get_used(file->private_data);
+	if (file->f_op == &xk_pool_fd_fops)
+		pool = xk_pool_get_used(file->private_data);
 	fput(file);
 	return pool;
 }
 
-static int xmem_join(struct xmem_call *call, struct xmem_join *join)
+static int xk_join(struct xk_call *call, struct xmem_join_request *join)
 {
-	struct xmem_client *client;
-	struct xmem_chunk *area;
-	struct xmem_pool *pool;
-	int err = xmem_join_check(join);
+	struct xk_client *client;
+	struct xk_chunk *area;
+	struct xk_pool *pool;
+	int err = xk_join_check(join);
 
 	if (err)
 		return err;
 	/* The sysfs entries are for the group that may open the device. */
-	pool = join->flags & XMEM_JOIN_FILE ? xmem_pool_of_file(join->pool_file) :
-		xmem_pool_open(join, file_inode(call->file->file)->i_gid);
+	pool = join->flags & XMEM_JOIN_FD ? xk_pool_of_fd(join->pool_fd) :
+		xk_pool_open(join, file_inode(call->file->file)->i_gid);
 	if (IS_ERR(pool))
 		return PTR_ERR(pool);
-	area = xmem_chunk_new(pool, xmem_header(pool)->area_stride, true);
+	area = xk_chunk_new(pool, xk_header(pool)->area_stride, true);
 	if (IS_ERR(area)) {
 		err = PTR_ERR(area);
 		goto err_pool;
 	}
-	client = xmem_client_new(pool, join->role);
+	client = xk_client_new(pool, join->role);
 	if (!client) {
 		err = -ENOMEM;
 		goto err_area;
 	}
-	err = xmem_client_enter(client, area, join);
+	err = xk_client_enter(client, area, join);
 	if (err)
 		goto err_client;
 	call->client = client;
-	xmem_wake(pool, XMEM_SLEEP_CLIENTS, 0);
-	xmem_sysfs_sync(pool);
+	xk_wake(pool, XMEM_WAIT_CLIENTS, 0);
+	xk_sysfs_sync(pool);
 	return 0;
 
 err_client:
-	xmem_client_put(client);
+	xk_client_put(client);
 err_area:
-	xmem_chunk_free(pool, area);
+	xk_chunk_free(pool, area);
 err_pool:
-	xmem_pool_unuse(pool);
+	xk_pool_unuse(pool);
 	return err;
 }
 
-/* On success the file's lock is held till xmem_join_finish. */
-int xmem_join_begin(struct xmem_call *call)
+/* On success the file's lock is held till xk_join_finish. */
+int xk_join_begin(struct xk_call *call)
 {
 	int err;
 
 	if (mutex_lock_killable(&call->file->lock))
 		return -EINTR;
-	err = call->file->client ? -EISCONN : xmem_join(call, &call->u.join);
+	err = call->file->client ? -EISCONN : xk_join(call, &call->u.join);
 	if (err)
 		mutex_unlock(&call->file->lock);
 	return err;
 }
 
 /* Only now is the file a client: until the caller has his answer all can be undone. */
-void xmem_join_finish(struct xmem_call *call, int err)
+void xk_join_finish(struct xk_call *call, int err)
 {
-	struct xmem_client *client = call->client;
+	struct xk_client *client = call->client;
 
 	if (err) {
-		xmem_client_end(client);
-		xmem_client_put(client);
+		xk_client_end(client);
+		xk_client_put(client);
 	} else {
 		/* All mappings of a pool are in one address space, and in no other pool's. */
 		call->file->file->f_mapping = client->pool->inode->i_mapping;
@@ -217,34 +217,34 @@ void xmem_join_finish(struct xmem_call *call, int err)
 
 /* ---- the pool's file ---- */
 
-static int xmem_pool_file_release(struct inode *inode, struct file *file)
+static int xk_pool_fd_release(struct inode *inode, struct file *file)
 {
-	xmem_pool_unuse(file->private_data);
+	xk_pool_unuse(file->private_data);
 	return 0;
 }
 
-static const struct file_operations xmem_pool_file_fops = {
+static const struct file_operations xk_pool_fd_fops = {
 	.owner = THIS_MODULE,
-	.release = xmem_pool_file_release,
+	.release = xk_pool_fd_release,
 	.llseek = noop_llseek,
 };
 
-int xmem_pool_file_begin(struct xmem_call *call)
+int xk_pool_fd_begin(struct xk_call *call)
 {
-	struct xmem_pool *pool = call->client->pool;
+	struct xk_pool *pool = call->client->pool;
 	struct file *file;
-	int err = xmem_client_lock(call->client);
+	int err = xk_client_lock(call->client);
 
 	/* It may be ending, but until that is done under this lock the pool is there. */
 	if (err)
 		return err;
-	pool = xmem_pool_get_used(pool);
+	pool = xk_pool_get_used(pool);
 	mutex_unlock(&call->client->pool->lock);
 	if (IS_ERR(pool))
 		return -ENOTCONN;
-	file = anon_inode_getfile("[xmem-pool]", &xmem_pool_file_fops, pool, O_RDWR | O_CLOEXEC);
+	file = anon_inode_getfile("[xmem-pool]", &xk_pool_fd_fops, pool, O_RDWR | O_CLOEXEC);
 	if (IS_ERR(file)) {
-		xmem_pool_unuse(pool);
+		xk_pool_unuse(pool);
 		return PTR_ERR(file);
 	}
 	call->give = file;

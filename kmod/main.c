@@ -11,52 +11,52 @@
 #include <linux/pseudo_fs.h>
 #include <linux/slab.h>
 
-#include "xmem_private.h"
+#include "xk.h"
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 
-unsigned int xmem_max_pools = 64;
-module_param_named(max_pools, xmem_max_pools, uint, 0644);
+unsigned int xk_max_pools = 64;
+module_param_named(max_pools, xk_max_pools, uint, 0644);
 MODULE_PARM_DESC(max_pools, "pools of all users together");
 
-unsigned int xmem_max_payloads = 4096;
-module_param_named(max_payloads, xmem_max_payloads, uint, 0644);
+unsigned int xk_max_payloads = 4096;
+module_param_named(max_payloads, xk_max_payloads, uint, 0644);
 MODULE_PARM_DESC(max_payloads, "payload files that one pool keeps open");
 
-unsigned long xmem_max_pool_bytes = 512UL << 20;
-module_param_named(max_pool_bytes, xmem_max_pool_bytes, ulong, 0644);
+unsigned long xk_max_pool_bytes = 512UL << 20;
+module_param_named(max_pool_bytes, xk_max_pool_bytes, ulong, 0644);
 MODULE_PARM_DESC(max_pool_bytes, "kernel memory for the pages of one pool, in bytes");
 
-unsigned long xmem_max_bytes = 2048UL << 20;
-module_param_named(max_bytes, xmem_max_bytes, ulong, 0644);
+unsigned long xk_max_bytes = 2048UL << 20;
+module_param_named(max_bytes, xk_max_bytes, ulong, 0644);
 MODULE_PARM_DESC(max_bytes, "kernel memory for the pages of all pools, in bytes");
 
-unsigned int xmem_max_sysfs_slots = 256;
-module_param_named(max_sysfs_slots, xmem_max_sysfs_slots, uint, 0444);
+unsigned int xk_max_sysfs_slots = 256;
+module_param_named(max_sysfs_slots, xk_max_sysfs_slots, uint, 0444);
 MODULE_PARM_DESC(max_sysfs_slots, "slots of one pool that are shown in sysfs");
 
-struct workqueue_struct *xmem_end_wq, *xmem_wq;
+struct workqueue_struct *xk_end_wq, *xk_wq;
 
 /* ---- one inode per pool ---- */
 
-static struct vfsmount *xmem_mount;
+static struct vfsmount *xk_mount;
 
-static int xmem_fs_init_context(struct fs_context *context)
+static int xk_fs_init_context(struct fs_context *context)
 {
 	return init_pseudo(context, XMEM_MAGIC & 0xffffffff) ? 0 : -ENOMEM;
 }
 
 /* No .owner: it would pin the module for as long as it is mounted, which is till exit. */
-static struct file_system_type xmem_fs = {
+static struct file_system_type xk_fs = {
 	.name = "xmem",
-	.init_fs_context = xmem_fs_init_context,
+	.init_fs_context = xk_fs_init_context,
 	.kill_sb = kill_anon_super,
 };
 
 /* Its address space is a pool's: all opens of a device file share one otherwise. */
-struct inode *xmem_inode_new(void)
+struct inode *xk_inode_new(void)
 {
-	struct inode *inode = alloc_anon_inode(xmem_mount->mnt_sb);
+	struct inode *inode = alloc_anon_inode(xk_mount->mnt_sb);
 
 	/*
 	 * mmap() counts writable mappings up in file->f_mapping before it calls us
@@ -70,9 +70,9 @@ struct inode *xmem_inode_new(void)
 
 /* ---- /dev/xmem ---- */
 
-static int xmem_open(struct inode *inode, struct file *filp)
+static int xk_open(struct inode *inode, struct file *filp)
 {
-	struct xmem_file *file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
+	struct xk_file *file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
 
 	if (!file)
 		return -ENOMEM;
@@ -83,23 +83,23 @@ static int xmem_open(struct inode *inode, struct file *filp)
 }
 
 /* Somebody closes a descriptor: is it the client on its way out? */
-static int xmem_flush(struct file *filp, fl_owner_t id)
+static int xk_flush(struct file *filp, fl_owner_t id)
 {
-	struct xmem_file *file = filp->private_data;
-	struct xmem_client *client = smp_load_acquire(&file->client);
+	struct xk_file *file = filp->private_data;
+	struct xk_client *client = smp_load_acquire(&file->client);
 
 	if (client)
-		xmem_client_left(client);
+		xk_client_left(client);
 	return 0;
 }
 
-static int xmem_release(struct inode *inode, struct file *filp)
+static int xk_release(struct inode *inode, struct file *filp)
 {
-	struct xmem_file *file = filp->private_data;
+	struct xk_file *file = filp->private_data;
 
 	if (file->client) {
-		xmem_client_end(file->client);
-		xmem_client_put(file->client);
+		xk_client_end(file->client);
+		xk_client_put(file->client);
 	}
 	mutex_destroy(&file->lock);
 	kfree(file);
@@ -107,76 +107,76 @@ static int xmem_release(struct inode *inode, struct file *filp)
 }
 
 /* No compat_ioctl: the host is for 64-bit processes, others get ENOTTY. */
-static const struct file_operations xmem_fops = {
+static const struct file_operations xk_fops = {
 	.owner = THIS_MODULE,
-	.open = xmem_open,
-	.flush = xmem_flush,
-	.release = xmem_release,
-	.unlocked_ioctl = xmem_ioctl,
-	.mmap = xmem_mmap,
-	.poll = xmem_poll,
+	.open = xk_open,
+	.flush = xk_flush,
+	.release = xk_release,
+	.unlocked_ioctl = xk_ioctl,
+	.mmap = xk_mmap,
+	.poll = xk_poll,
 	.llseek = noop_llseek,
 };
 
-static struct miscdevice xmem_misc = {
+static struct miscdevice xk_misc = {
 	.minor = MISC_DYNAMIC_MINOR,
 	.name = "xmem",
-	.fops = &xmem_fops,
+	.fops = &xk_fops,
 };
 
 /* ---- init and exit ---- */
 
-static int __init xmem_init(void)
+static int __init xk_init(void)
 {
 	int err;
 
 	BUILD_BUG_ON(sizeof(struct xmem_group) % sizeof(struct xmem_metadata));
-	xmem_mount = kern_mount(&xmem_fs);
-	if (IS_ERR(xmem_mount))
-		return PTR_ERR(xmem_mount);
-	err = xmem_payload_init();
+	xk_mount = kern_mount(&xk_fs);
+	if (IS_ERR(xk_mount))
+		return PTR_ERR(xk_mount);
+	err = xk_payload_init();
 	if (err)
 		goto err_mount;
 	err = -ENOMEM;
-	xmem_wq = alloc_workqueue("xmem", WQ_UNBOUND, 0);
-	if (!xmem_wq)
+	xk_wq = alloc_workqueue("xmem", WQ_UNBOUND, 0);
+	if (!xk_wq)
 		goto err_mount;
 	/* A queue of its own with a rescuer: the end of a client must not wait for memory. */
-	xmem_end_wq = alloc_workqueue("xmem_end", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	if (!xmem_end_wq)
+	xk_end_wq = alloc_workqueue("xk_end", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!xk_end_wq)
 		goto err_wq;
-	err = xmem_sysfs_init();
+	err = xk_sysfs_init();
 	if (err)
 		goto err_end_wq;
-	err = misc_register(&xmem_misc);
+	err = misc_register(&xk_misc);
 	if (err)
 		goto err_sysfs;
 	return 0;
 
 err_sysfs:
-	xmem_sysfs_exit();
+	xk_sysfs_exit();
 err_end_wq:
-	destroy_workqueue(xmem_end_wq);
+	destroy_workqueue(xk_end_wq);
 err_wq:
-	destroy_workqueue(xmem_wq);
+	destroy_workqueue(xk_wq);
 err_mount:
-	kern_unmount(xmem_mount);
+	kern_unmount(xk_mount);
 	return err;
 }
 
 /* No file is open any more, so no pool is used; only their last works may be under way. */
-static void __exit xmem_exit(void)
+static void __exit xk_exit(void)
 {
-	misc_deregister(&xmem_misc);
-	destroy_workqueue(xmem_end_wq);
-	destroy_workqueue(xmem_wq);
-	WARN_ON(!xmem_pools_none());
-	xmem_sysfs_exit();
-	kern_unmount(xmem_mount);
+	misc_deregister(&xk_misc);
+	destroy_workqueue(xk_end_wq);
+	destroy_workqueue(xk_wq);
+	WARN_ON(!xk_pools_none());
+	xk_sysfs_exit();
+	kern_unmount(xk_mount);
 }
 
-module_init(xmem_init);
-module_exit(xmem_exit);
+module_init(xk_init);
+module_exit(xk_exit);
 
 MODULE_DESCRIPTION("share large buffers between processes; who dies holds nothing");
 MODULE_AUTHOR("the xmem authors");

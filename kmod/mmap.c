@@ -20,11 +20,11 @@
 #include <linux/pagemap.h>
 
 #include "compat.h"
-#include "xmem_private.h"
+#include "xk.h"
 
-static struct xmem_client *xmem_vma_client(const struct vm_area_struct *vma)
+static struct xk_client *xk_vma_client(const struct vm_area_struct *vma)
 {
-	const struct xmem_file *file = vma->vm_file->private_data;
+	const struct xk_file *file = vma->vm_file->private_data;
 
 	return file->client;
 }
@@ -32,17 +32,17 @@ static struct xmem_client *xmem_vma_client(const struct vm_area_struct *vma)
 /* ---- faults ---- */
 
 /* The page is returned locked: see pages.c, step 2. */
-static vm_fault_t xmem_fault_in(struct vm_fault *vmf, struct xmem_pool *pool, const struct xmem_client *writer)
+static vm_fault_t xk_fault_in(struct vm_fault *vmf, struct xk_pool *pool, const struct xk_client *writer)
 {
 	u64 offset = (u64)vmf->pgoff << PAGE_SHIFT;
 	struct page *page;
 
 	for (;;) {
-		page = xmem_page_get(pool, writer, offset);
+		page = xk_page_get(pool, writer, offset);
 		if (!page)
 			return VM_FAULT_SIGBUS;
 		lock_page(page);
-		if (likely(xmem_page_is_current(pool, writer, offset, page)))
+		if (likely(xk_page_is_current(pool, writer, offset, page)))
 			break;
 		unlock_page(page);
 		put_page(page);
@@ -56,31 +56,31 @@ static vm_fault_t xmem_fault_in(struct vm_fault *vmf, struct xmem_pool *pool, co
 	return VM_FAULT_LOCKED;
 }
 
-static vm_fault_t xmem_read_fault(struct vm_fault *vmf)
+static vm_fault_t xk_read_fault(struct vm_fault *vmf)
 {
-	struct xmem_client *client = xmem_vma_client(vmf->vma);
+	struct xk_client *client = xk_vma_client(vmf->vma);
 
 	if (vmf->flags & FAULT_FLAG_WRITE)
 		return VM_FAULT_SIGBUS;
-	return xmem_fault_in(vmf, client->pool, NULL);
+	return xk_fault_in(vmf, client->pool, NULL);
 }
 
 /* Also for reading: what is mapped by it could be made writable by mprotect, without asking us. */
-static vm_fault_t xmem_own_fault(struct vm_fault *vmf)
+static vm_fault_t xk_own_fault(struct vm_fault *vmf)
 {
-	struct xmem_client *client = xmem_vma_client(vmf->vma);
+	struct xk_client *client = xk_vma_client(vmf->vma);
 
 	/* A child has it if its parent says MADV_DOFORK. */
 	if (vmf->vma->vm_mm != client->mm)
 		return VM_FAULT_SIGBUS;
-	return xmem_fault_in(vmf, client->pool, client);
+	return xk_fault_in(vmf, client->pool, client);
 }
 
 /* ---- counting ---- */
 
-static void xmem_count(struct vm_area_struct *vma, int maps, int area_maps)
+static void xk_count(struct vm_area_struct *vma, int maps, int area_maps)
 {
-	struct xmem_client *client = xmem_vma_client(vma);
+	struct xk_client *client = xk_vma_client(vma);
 
 	if (vma->vm_mm != client->mm)
 		return;
@@ -90,80 +90,80 @@ static void xmem_count(struct vm_area_struct *vma, int maps, int area_maps)
 	spin_unlock(&client->pool->pages_lock);
 }
 
-static void xmem_vma_open(struct vm_area_struct *vma)
+static void xk_vma_open(struct vm_area_struct *vma)
 {
-	xmem_count(vma, 1, 0);
+	xk_count(vma, 1, 0);
 }
 
-static void xmem_vma_close(struct vm_area_struct *vma)
+static void xk_vma_close(struct vm_area_struct *vma)
 {
-	xmem_count(vma, -1, 0);
+	xk_count(vma, -1, 0);
 }
 
-static void xmem_area_open(struct vm_area_struct *vma)
+static void xk_area_open(struct vm_area_struct *vma)
 {
-	xmem_count(vma, 1, 1);
+	xk_count(vma, 1, 1);
 }
 
 /* The last one is the client's end. */
-static void xmem_area_close(struct vm_area_struct *vma)
+static void xk_area_close(struct vm_area_struct *vma)
 {
-	struct xmem_client *client = xmem_vma_client(vma);
+	struct xk_client *client = xk_vma_client(vma);
 
-	xmem_count(vma, -1, 0);
+	xk_count(vma, -1, 0);
 	if (vma->vm_mm == client->mm)
-		xmem_client_unmapped(client);
+		xk_client_unmapped(client);
 }
 
-static const struct vm_operations_struct xmem_area_ops = {
-	.open = xmem_area_open,
-	.close = xmem_area_close,
-	.fault = xmem_own_fault,
+static const struct vm_operations_struct xk_area_ops = {
+	.open = xk_area_open,
+	.close = xk_area_close,
+	.fault = xk_own_fault,
 };
 
-static const struct vm_operations_struct xmem_group_ops = {
-	.open = xmem_vma_open,
-	.close = xmem_vma_close,
-	.fault = xmem_own_fault,
+static const struct vm_operations_struct xk_group_ops = {
+	.open = xk_vma_open,
+	.close = xk_vma_close,
+	.fault = xk_own_fault,
 };
 
-static const struct vm_operations_struct xmem_read_ops = {
-	.open = xmem_vma_open,
-	.close = xmem_vma_close,
-	.fault = xmem_read_fault,
+static const struct vm_operations_struct xk_read_ops = {
+	.open = xk_vma_open,
+	.close = xk_vma_close,
+	.fault = xk_read_fault,
 };
 
 /* ---- mmap ---- */
 
-#define XMEM_MAPS	32	/* a client's mappings, besides one for each group of the pool */
+#define XK_MAPS	32	/* a client's mappings, besides one for each group of the pool */
 
 /* Under pages_lock: which kind of mapping it is to be, or an errno. */
-static int xmem_mmap_kind(struct xmem_client *client, struct vm_area_struct *vma, u64 from, u64 to)
+static int xk_mmap_kind(struct xk_client *client, struct vm_area_struct *vma, u64 from, u64 to)
 {
-	struct xmem_pool *pool = client->pool;
+	struct xk_pool *pool = client->pool;
 
 	if (client->ended)
 		return -ENOTCONN;
-	if (client->maps >= XMEM_MAPS + pool->host.map.groups)
+	if (client->maps >= XK_MAPS + pool->host.map.groups)
 		return -EDQUOT;
 	if (!(vma->vm_flags & VM_WRITE)) {
-		vma->vm_ops = &xmem_read_ops;
-	} else if (!xmem_may_write(pool, client, from, to)) {
+		vma->vm_ops = &xk_read_ops;
+	} else if (!xk_may_write(pool, client, from, to)) {
 		return -EACCES;
-	} else if (from >= xmem_header(pool)->areas_offset) {
+	} else if (from >= xk_header(pool)->areas_offset) {
 		client->area_maps++;
-		vma->vm_ops = &xmem_area_ops;
+		vma->vm_ops = &xk_area_ops;
 	} else {
-		vma->vm_ops = &xmem_group_ops;
+		vma->vm_ops = &xk_group_ops;
 	}
 	client->maps++;
 	return 0;
 }
 
-int xmem_mmap(struct file *filp, struct vm_area_struct *vma)
+int xk_mmap(struct file *filp, struct vm_area_struct *vma)
 {
-	const struct xmem_file *file = filp->private_data;
-	struct xmem_client *client = smp_load_acquire(&file->client);
+	const struct xk_file *file = filp->private_data;
+	struct xk_client *client = smp_load_acquire(&file->client);
 	u64 from = (u64)vma->vm_pgoff << PAGE_SHIFT, to = from + (vma->vm_end - vma->vm_start), total;
 	int err;
 
@@ -171,13 +171,13 @@ int xmem_mmap(struct file *filp, struct vm_area_struct *vma)
 		return -ENOTCONN;
 	if (vma->vm_mm != client->mm)
 		return -EPERM;
-	total = xmem_header(client->pool)->total_bytes;
+	total = xk_header(client->pool)->total_bytes;
 	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_pgoff > total >> PAGE_SHIFT || to > total)
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC)
 		return -EPERM;
 	spin_lock(&client->pool->pages_lock);
-	err = xmem_mmap_kind(client, vma, from, to);
+	err = xk_mmap_kind(client, vma, from, to);
 	spin_unlock(&client->pool->pages_lock);
 	if (err)
 		return err;

@@ -21,11 +21,11 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "xmem_private.h"
+#include "xk.h"
 
 /* ---- pages ---- */
 
-void xmem_pages_free(struct xmem_pool *pool, struct xmem_pages *pages)
+void xk_pages_free(struct xk_pool *pool, struct xk_pages *pages)
 {
 	u32 i;
 
@@ -35,21 +35,21 @@ void xmem_pages_free(struct xmem_pool *pool, struct xmem_pages *pages)
 		vunmap(pages->view);
 	for (i = 0; i < pages->count && pages->page[i]; i++)
 		put_page(pages->page[i]);
-	xmem_pool_uncharge(pool, pages->count);
+	xk_pool_uncharge(pool, pages->count);
 	kvfree(pages);
 }
 
-static struct xmem_pages *xmem_pages_new(struct xmem_pool *pool, u32 count)
+static struct xk_pages *xk_pages_new(struct xk_pool *pool, u32 count)
 {
-	struct xmem_pages *pages;
-	int err = xmem_pool_charge(pool, count);
+	struct xk_pages *pages;
+	int err = xk_pool_charge(pool, count);
 	u32 i;
 
 	if (err)
 		return ERR_PTR(err);
 	pages = kvzalloc(struct_size(pages, page, count), GFP_KERNEL_ACCOUNT);
 	if (!pages) {
-		xmem_pool_uncharge(pool, count);
+		xk_pool_uncharge(pool, count);
 		return ERR_PTR(-ENOMEM);
 	}
 	pages->count = count;
@@ -64,47 +64,47 @@ static struct xmem_pages *xmem_pages_new(struct xmem_pool *pool, u32 count)
 	return pages;
 
 err_pages:
-	xmem_pages_free(pool, pages);
+	xk_pages_free(pool, pages);
 	return ERR_PTR(-ENOMEM);
 }
 
-static void xmem_page_settle(struct page *page)
+static void xk_page_drain(struct page *page)
 {
 	lock_page(page);
 	unlock_page(page);
 }
 
 /* Step 2: after it no fault can still map one of these. */
-void xmem_pages_settle(const struct xmem_pages *pages)
+void xk_pages_drain(const struct xk_pages *pages)
 {
 	u32 i;
 
 	for (i = 0; i < pages->count; i++)
-		xmem_page_settle(pages->page[i]);
+		xk_page_drain(pages->page[i]);
 }
 
 /* ---- chunks ---- */
 
-void xmem_chunk_free(struct xmem_pool *pool, struct xmem_chunk *chunk)
+void xk_chunk_free(struct xk_pool *pool, struct xk_chunk *chunk)
 {
-	xmem_pages_free(pool, chunk->now);
-	xmem_pages_free(pool, chunk->spare);
+	xk_pages_free(pool, chunk->now);
+	xk_pages_free(pool, chunk->spare);
 	kfree(chunk);
 }
 
-struct xmem_chunk *xmem_chunk_new(struct xmem_pool *pool, u64 bytes, bool spare)
+struct xk_chunk *xk_chunk_new(struct xk_pool *pool, u64 bytes, bool spare)
 {
-	struct xmem_chunk *chunk = kzalloc(sizeof(*chunk), GFP_KERNEL_ACCOUNT);
-	struct xmem_pages *pages;
+	struct xk_chunk *chunk = kzalloc(sizeof(*chunk), GFP_KERNEL_ACCOUNT);
+	struct xk_pages *pages;
 
 	if (!chunk)
 		return ERR_PTR(-ENOMEM);
-	pages = xmem_pages_new(pool, bytes >> PAGE_SHIFT);
+	pages = xk_pages_new(pool, bytes >> PAGE_SHIFT);
 	if (IS_ERR(pages))
 		goto err_chunk;
 	chunk->now = pages;
 	if (spare) {
-		pages = xmem_pages_new(pool, bytes >> PAGE_SHIFT);
+		pages = xk_pages_new(pool, bytes >> PAGE_SHIFT);
 		if (IS_ERR(pages))
 			goto err_chunk;
 		chunk->spare = pages;
@@ -112,13 +112,13 @@ struct xmem_chunk *xmem_chunk_new(struct xmem_pool *pool, u64 bytes, bool spare)
 	return chunk;
 
 err_chunk:
-	xmem_chunk_free(pool, chunk);
+	xk_chunk_free(pool, chunk);
 	return ERR_CAST(pages);
 }
 
 /* Where nothing was. The caller zaps what mapped the zero page there. */
-void xmem_chunk_place(struct xmem_pool *pool, struct xmem_chunk **place, struct xmem_chunk *chunk,
-		      struct xmem_client *writer)
+void xk_chunk_place(struct xk_pool *pool, struct xk_chunk **place, struct xk_chunk *chunk,
+		      struct xk_client *writer)
 {
 	lockdep_assert_held(&pool->lock);
 	spin_lock(&pool->pages_lock);
@@ -126,34 +126,34 @@ void xmem_chunk_place(struct xmem_pool *pool, struct xmem_chunk **place, struct 
 	chunk->writer = writer;
 	*place = chunk;
 	spin_unlock(&pool->pages_lock);
-	xmem_page_settle(pool->zero);
+	xk_page_drain(pool->zero);
 }
 
 /* The reverse; the caller zaps, then frees the chunk. */
-struct xmem_chunk *xmem_chunk_take(struct xmem_pool *pool, struct xmem_chunk **place)
+struct xk_chunk *xk_chunk_take(struct xk_pool *pool, struct xk_chunk **place)
 {
-	struct xmem_chunk *chunk = *place;
+	struct xk_chunk *chunk = *place;
 
 	lockdep_assert_held(&pool->lock);
 	spin_lock(&pool->pages_lock);
 	chunk->writer = NULL;
 	*place = NULL;
 	spin_unlock(&pool->pages_lock);
-	xmem_pages_settle(chunk->now);
+	xk_pages_drain(chunk->now);
 	return chunk;
 }
 
 /* The contents as of now in the spare pages: the host goes on with these. */
-void *xmem_chunk_copy(struct xmem_chunk *chunk)
+void *xk_chunk_copy(struct xk_chunk *chunk)
 {
 	memcpy(chunk->spare->view, chunk->now->view, (size_t)chunk->now->count << PAGE_SHIFT);
 	return chunk->spare->view;
 }
 
-/* The spare pages are what faults find from here on; the old ones, to settle, zap and free. */
-struct xmem_pages *xmem_chunk_turn(struct xmem_pool *pool, struct xmem_chunk *chunk)
+/* The spare pages are what faults find from here on; the old ones, to resolve, zap and free. */
+struct xk_pages *xk_chunk_swap(struct xk_pool *pool, struct xk_chunk *chunk)
 {
-	struct xmem_pages *old = chunk->now;
+	struct xk_pages *old = chunk->now;
 
 	lockdep_assert_held(&pool->lock);
 	spin_lock(&pool->pages_lock);
@@ -166,18 +166,18 @@ struct xmem_pages *xmem_chunk_turn(struct xmem_pool *pool, struct xmem_chunk *ch
 
 /* ---- step 3 ---- */
 
-void xmem_zap_area(struct xmem_pool *pool, u32 client)
+void xk_zap_area(struct xk_pool *pool, u32 client)
 {
-	const struct xmem_pool_header *header = xmem_header(pool);
+	const struct xmem_pool_header *header = xk_header(pool);
 
 	unmap_mapping_range(pool->inode->i_mapping, header->areas_offset + client * header->area_stride,
 			    header->area_stride, 1);
 }
 
 /* One sweep over all from @first to @last: others' groups between are only faulted again. */
-void xmem_zap_groups(struct xmem_pool *pool, u32 first, u32 last)
+void xk_zap_groups(struct xk_pool *pool, u32 first, u32 last)
 {
-	const struct xmem_pool_header *header = xmem_header(pool);
+	const struct xmem_pool_header *header = xk_header(pool);
 
 	unmap_mapping_range(pool->inode->i_mapping, header->groups_offset + first * header->group_stride,
 			    (last - first + 1) * header->group_stride, 1);
@@ -186,14 +186,14 @@ void xmem_zap_groups(struct xmem_pool *pool, u32 first, u32 last)
 /* ---- who may have which page ---- */
 
 /* The chunk that has byte @offset of the layout, or NULL, and the place of its page there. */
-static struct xmem_chunk *xmem_chunk_at(struct xmem_pool *pool, u64 offset, u32 *page)
+static struct xk_chunk *xk_chunk_at(struct xk_pool *pool, u64 offset, u32 *page)
 {
-	const struct xmem_pool_header *header = xmem_header(pool);
+	const struct xmem_pool_header *header = xk_header(pool);
 	u64 n;
 
 	if (offset < header->groups_offset) {
 		*page = offset >> PAGE_SHIFT;
-		return pool->region;
+		return pool->table;
 	}
 	if (offset < header->areas_offset) {
 		n = div64_u64_rem(offset - header->groups_offset, header->group_stride, &offset);
@@ -208,11 +208,11 @@ static struct xmem_chunk *xmem_chunk_at(struct xmem_pool *pool, u64 offset, u32 
 }
 
 /* May @client write all of this range? Only in its own area, or in groups that are its own. */
-bool xmem_may_write(struct xmem_pool *pool, const struct xmem_client *client, u64 from, u64 to)
+bool xk_may_write(struct xk_pool *pool, const struct xk_client *client, u64 from, u64 to)
 {
-	const struct xmem_pool_header *header = xmem_header(pool);
+	const struct xmem_pool_header *header = xk_header(pool);
 	u64 area = header->areas_offset + client->id * header->area_stride;
-	struct xmem_chunk *chunk;
+	struct xk_chunk *chunk;
 	u32 page;
 
 	lockdep_assert_held(&pool->pages_lock);
@@ -221,32 +221,32 @@ bool xmem_may_write(struct xmem_pool *pool, const struct xmem_client *client, u6
 	if (from < header->groups_offset || to > header->areas_offset)
 		return false;
 	for (; from < to; from += PAGE_SIZE) {
-		chunk = xmem_chunk_at(pool, from, &page);
+		chunk = xk_chunk_at(pool, from, &page);
 		if (!chunk || chunk->writer != client)
 			return false;
 	}
 	return true;
 }
 
-static struct page *xmem_page_at(struct xmem_pool *pool, const struct xmem_client *writer, u64 offset)
+static struct page *xk_page_at(struct xk_pool *pool, const struct xk_client *writer, u64 offset)
 {
-	struct xmem_chunk *chunk;
+	struct xk_chunk *chunk;
 	u32 page;
 
 	lockdep_assert_held(&pool->pages_lock);
-	chunk = xmem_chunk_at(pool, offset, &page);
+	chunk = xk_chunk_at(pool, offset, &page);
 	if (writer && (!chunk || chunk->writer != writer))
 		return NULL;
 	return chunk ? chunk->now->page[page] : pool->zero;
 }
 
 /* The page for @writer, or for a reader if that is NULL. NULL: not his. A reference is taken. */
-struct page *xmem_page_get(struct xmem_pool *pool, const struct xmem_client *writer, u64 offset)
+struct page *xk_page_get(struct xk_pool *pool, const struct xk_client *writer, u64 offset)
 {
 	struct page *page;
 
 	spin_lock(&pool->pages_lock);
-	page = xmem_page_at(pool, writer, offset);
+	page = xk_page_at(pool, writer, offset);
 	/* Page counts are 32 bits, and anybody may map a page as often as he has memory for. */
 	if (page && page_ref_count(page) > 1 << 30)
 		page = NULL;
@@ -256,13 +256,13 @@ struct page *xmem_page_get(struct xmem_pool *pool, const struct xmem_client *wri
 	return page;
 }
 
-bool xmem_page_is_current(struct xmem_pool *pool, const struct xmem_client *writer, u64 offset,
+bool xk_page_is_current(struct xk_pool *pool, const struct xk_client *writer, u64 offset,
 			  const struct page *page)
 {
 	bool same;
 
 	spin_lock(&pool->pages_lock);
-	same = xmem_page_at(pool, writer, offset) == page;
+	same = xk_page_at(pool, writer, offset) == page;
 	spin_unlock(&pool->pages_lock);
 	return same;
 }

@@ -12,7 +12,7 @@
 #include <linux/slab.h>
 
 #include "compat.h"
-#include "xmem_private.h"
+#include "xk.h"
 #include "trace.h"
 
 /* ---- which files ---- */
@@ -20,7 +20,7 @@
 static const struct file_operations *shmem_file_ops;	/* of every memfd in ordinary pages */
 
 /* Modules cannot name these; every file made by shmem_file_setup() has them. */
-int xmem_payload_init(void)
+int xk_payload_init(void)
 {
 	struct file *file = shmem_file_setup("xmem", 0, 0);
 
@@ -32,94 +32,94 @@ int xmem_payload_init(void)
 }
 
 /* Is it a memfd? The mount is the kernel's own, so no file of a tmpfs is taken for one. */
-static bool xmem_memfd_seals(const struct file *file, unsigned int *seals)
+static bool xk_memfd_seals(const struct file *file, unsigned int *seals)
 {
 	struct inode *inode = file_inode(file);
 
 	if (!(inode->i_sb->s_flags & SB_KERNMOUNT) || !S_ISREG(inode->i_mode))
 		return false;
 	if (file->f_op != shmem_file_ops)
-		return xm_hugetlb_seals(inode, seals);
-	*seals = xm_shmem_seals(inode);
+		return xk_hugetlb_seals(inode, seals);
+	*seals = xk_shmem_seals(inode);
 	return true;
 }
 
-static int xmem_payload_check(const struct file *file)
+static int xk_payload_check(const struct file *file)
 {
 	const unsigned int size = F_SEAL_SHRINK | F_SEAL_GROW, write = F_SEAL_FUTURE_WRITE | F_SEAL_WRITE;
 	struct inode *inode = file_inode(file);
 	unsigned int seals;
 
-	if (!xmem_memfd_seals(file, &seals))
+	if (!xk_memfd_seals(file, &seals))
 		return -EMEDIUMTYPE;
 	if ((seals & size) != size || !(seals & write))
 		return -ENOEXEC;
 	/* No holes: each reader would pay for filling them, or be killed. Sealed, it gets no new ones. */
-	return xm_has_all_pages(inode);
+	return xk_has_all_pages(inode);
 }
 
 /* ---- references ---- */
 
 /* The last drop of a file is not done in anybody's system call, nor in a dying process. */
-static void xmem_payload_drop_work(struct work_struct *work)
+static void xk_payload_drop_work(struct work_struct *work)
 {
-	struct xmem_payload_file *payload = container_of(work, struct xmem_payload_file, drop);
+	struct xk_payload_file *payload = container_of(work, struct xk_payload_file, drop);
 
 	__fput_sync(payload->file);
 	kfree(payload);
 }
 
-static void xmem_payload_release(struct kref *kref)
+static void xk_payload_release(struct kref *kref)
 {
-	struct xmem_payload_file *payload = container_of(kref, struct xmem_payload_file, kref);
+	struct xk_payload_file *payload = container_of(kref, struct xk_payload_file, kref);
 
-	queue_work(xmem_wq, &payload->drop);
+	queue_work(xk_wq, &payload->drop);
 }
 
-static void xmem_payload_put(struct xmem_payload_file *payload)
+static void xk_payload_put(struct xk_payload_file *payload)
 {
-	kref_put(&payload->kref, xmem_payload_release);
+	kref_put(&payload->kref, xk_payload_release);
 }
 
-static struct xmem_payload_file *xmem_payload_by_id(struct xmem_pool *pool, u32 id)
+static struct xk_payload_file *xk_payload_by_id(struct xk_pool *pool, u32 id)
 {
-	struct xmem_payload_file *payload;
+	struct xk_payload_file *payload;
 
 	lockdep_assert_held(&pool->lock);
-	hlist_for_each_entry(payload, &pool->payloads[id % XMEM_PAYLOAD_LISTS], node)
+	hlist_for_each_entry(payload, &pool->payloads[id % XK_PAYLOAD_LISTS], node)
 		if (payload->id == id)
 			return payload;
 	return NULL;
 }
 
 /* Out of the pool's table; its reference is the caller's. */
-static void xmem_payload_leave(struct xmem_pool *pool, struct xmem_payload_file *payload)
+static void xk_payload_leave(struct xk_pool *pool, struct xk_payload_file *payload)
 {
 	lockdep_assert_held(&pool->lock);
 	hlist_del(&payload->node);
 	pool->payload_count--;
 }
 
-void xmem_payload_drop_slot(struct xmem_pool *pool, u32 id)
+void xk_payload_drop_slot(struct xk_pool *pool, u32 id)
 {
-	struct xmem_payload_file *payload = xmem_payload_by_id(pool, id);
+	struct xk_payload_file *payload = xk_payload_by_id(pool, id);
 
 	if (WARN_ON(!payload) || --payload->slots)
 		return;
-	xmem_payload_leave(pool, payload);
-	xmem_payload_put(payload);
+	xk_payload_leave(pool, payload);
+	xk_payload_put(payload);
 }
 
-void xmem_payload_drop_all(struct xmem_pool *pool)
+void xk_payload_drop_all(struct xk_pool *pool)
 {
-	struct xmem_payload_file *payload;
+	struct xk_payload_file *payload;
 	struct hlist_node *next;
 	u32 i;
 
-	for (i = 0; i < XMEM_PAYLOAD_LISTS; i++) {
+	for (i = 0; i < XK_PAYLOAD_LISTS; i++) {
 		hlist_for_each_entry_safe(payload, next, &pool->payloads[i], node) {
-			xmem_payload_leave(pool, payload);
-			xmem_payload_put(payload);
+			xk_payload_leave(pool, payload);
+			xk_payload_put(payload);
 		}
 	}
 }
@@ -127,10 +127,10 @@ void xmem_payload_drop_all(struct xmem_pool *pool)
 /* ---- attach ---- */
 
 /* From the descriptor, not in the pool yet. Takes the file over only on success. */
-static struct xmem_payload_file *xmem_payload_new(struct file *file, u64 incarnation)
+static struct xk_payload_file *xk_payload_new(struct file *file, u64 incarnation)
 {
-	struct xmem_payload_file *payload;
-	int err = xmem_payload_check(file);
+	struct xk_payload_file *payload;
+	int err = xk_payload_check(file);
 
 	if (err)
 		return ERR_PTR(err);
@@ -141,44 +141,44 @@ static struct xmem_payload_file *xmem_payload_new(struct file *file, u64 incarna
 	payload->incarnation = incarnation;
 	payload->bytes = i_size_read(file_inode(file));
 	payload->file = file;
-	INIT_WORK(&payload->drop, xmem_payload_drop_work);
+	INIT_WORK(&payload->drop, xk_payload_drop_work);
 	return payload;
 }
 
 /* A new one gets its id, which is never used again. The pool's reference is the caller's. */
-static int xmem_payload_enter(struct xmem_pool *pool, struct xmem_payload_file *payload)
+static int xk_payload_enter(struct xk_pool *pool, struct xk_payload_file *payload)
 {
 	lockdep_assert_held(&pool->lock);
-	if (pool->payload_count >= xmem_max_payloads || pool->payload_last == U32_MAX)
+	if (pool->payload_count >= xk_max_payloads || pool->payload_last == U32_MAX)
 		return -EDQUOT;
 	payload->id = ++pool->payload_last;
 	pool->payload_count++;
-	hlist_add_head(&payload->node, &pool->payloads[payload->id % XMEM_PAYLOAD_LISTS]);
+	hlist_add_head(&payload->node, &pool->payloads[payload->id % XK_PAYLOAD_LISTS]);
 	return 0;
 }
 
 /* One of the caller's own, to add slots to. */
-static struct xmem_payload_file *xmem_payload_own(struct xmem_client *client, u32 id)
+static struct xk_payload_file *xk_payload_own(struct xk_client *client, u32 id)
 {
-	struct xmem_payload_file *payload = xmem_payload_by_id(client->pool, id);
+	struct xk_payload_file *payload = xk_payload_by_id(client->pool, id);
 
 	if (!payload)
 		return ERR_PTR(-ENOENT);
 	return payload->incarnation == client->incarnation ? payload : ERR_PTR(-EPERM);
 }
 
-static int xmem_attach_locked(struct xmem_client *client, struct xmem_payload_file *new, struct xmem_attach *request)
+static int xk_attach_locked(struct xk_client *client, struct xk_payload_file *new, struct xmem_attach_request *request)
 {
-	struct xmem_pool *pool = client->pool;
-	struct xmem_payload_file *payload = new;
+	struct xk_pool *pool = client->pool;
+	struct xk_payload_file *payload = new;
 	int err;
 
 	if (new) {
-		err = xmem_payload_enter(pool, new);
+		err = xk_payload_enter(pool, new);
 		if (err)
 			return err;
 	} else {
-		payload = xmem_payload_own(client, request->payload);
+		payload = xk_payload_own(client, request->payload);
 		if (IS_ERR(payload))
 			return PTR_ERR(payload);
 	}
@@ -186,16 +186,16 @@ static int xmem_attach_locked(struct xmem_client *client, struct xmem_payload_fi
 	if (!err) {
 		payload->slots += request->count;
 	} else if (new) {
-		xmem_payload_leave(pool, new);	/* the caller frees it; nobody has seen its id */
+		xk_payload_leave(pool, new);	/* the caller frees it; nobody has seen its id */
 		pool->payload_last--;
 	}
 	return err;
 }
 
 /* A group more for the client, if it has too few slots. May let go of the pool's lock: -EAGAIN, look again. */
-static int xmem_grow(struct xmem_client *client, u32 count, struct xmem_chunk **spare)
+static int xk_grow(struct xk_client *client, u32 count, struct xk_chunk **spare)
 {
-	struct xmem_pool *pool = client->pool;
+	struct xk_pool *pool = client->pool;
 	int group;
 
 	if (xm_host_spare_slots(&pool->host, client->id) >= count)
@@ -205,11 +205,11 @@ static int xmem_grow(struct xmem_client *client, u32 count, struct xmem_chunk **
 		return group;
 	if (!*spare) {
 		mutex_unlock(&pool->lock);
-		*spare = xmem_chunk_new(pool, xmem_header(pool)->group_stride, true);
+		*spare = xk_chunk_new(pool, xk_header(pool)->group_stride, true);
 		return -EAGAIN;
 	}
-	xmem_chunk_place(pool, &pool->group[group], *spare, client);
-	xmem_zap_groups(pool, group, group);
+	xk_chunk_place(pool, &pool->group[group], *spare, client);
+	xk_zap_groups(pool, group, group);
 	pool->host.map.group[group] = (*spare)->now->view;
 	xm_host_give_group(&pool->host, group, client->id);
 	*spare = NULL;
@@ -217,45 +217,45 @@ static int xmem_grow(struct xmem_client *client, u32 count, struct xmem_chunk **
 }
 
 /* The pool's lock, with slots enough. */
-static int xmem_attach_lock(struct xmem_client *client, u32 count)
+static int xk_attach_lock(struct xk_client *client, u32 count)
 {
-	struct xmem_chunk *spare = NULL;
+	struct xk_chunk *spare = NULL;
 	int err;
 
 	do {
-		err = xmem_client_lock_mapped(client);
+		err = xk_client_lock_mapped(client);
 		if (err)
 			break;
-		err = xmem_grow(client, count, &spare);
+		err = xk_grow(client, count, &spare);
 		if (err && err != -EAGAIN)
 			mutex_unlock(&client->pool->lock);
 		if (IS_ERR(spare))
 			return PTR_ERR(spare);
 	} while (err == -EAGAIN);
 	if (spare)
-		xmem_chunk_free(client->pool, spare);
+		xk_chunk_free(client->pool, spare);
 	return err;
 }
 
-static int xmem_attach(struct xmem_client *client, struct xmem_payload_file *new, struct xmem_attach *request)
+static int xk_attach(struct xk_client *client, struct xk_payload_file *new, struct xmem_attach_request *request)
 {
-	int err = xmem_attach_lock(client, request->count);
+	int err = xk_attach_lock(client, request->count);
 
 	if (err)
 		return err;
-	err = xmem_attach_locked(client, new, request);
+	err = xk_attach_locked(client, new, request);
 	mutex_unlock(&client->pool->lock);
 	if (err)
 		return err;
 	trace_xmem_attach(client->pool->number, client->id, request->payload, request->count);
-	xmem_sysfs_sync(client->pool);
+	xk_sysfs_sync(client->pool);
 	return 0;
 }
 
-int xmem_attach_begin(struct xmem_call *call)
+int xk_attach_begin(struct xk_call *call)
 {
-	struct xmem_attach *request = &call->u.attach;
-	struct xmem_payload_file *new;
+	struct xmem_attach_request *request = &call->u.attach;
+	struct xk_payload_file *new;
 	struct file *file;
 	int err;
 
@@ -265,14 +265,14 @@ int xmem_attach_begin(struct xmem_call *call)
 	if (err)
 		return err;
 	if (request->payload)
-		return request->file == -1 ? xmem_attach(call->client, NULL, request) : -EINVAL;
-	file = fget(request->file);
+		return request->fd == -1 ? xk_attach(call->client, NULL, request) : -EINVAL;
+	file = fget(request->fd);
 	if (!file)
 		return -EBADF;
-	new = xmem_payload_new(file, call->client->incarnation);
+	new = xk_payload_new(file, call->client->incarnation);
 	err = PTR_ERR_OR_ZERO(new);
 	if (!err)
-		err = xmem_attach(call->client, new, request);
+		err = xk_attach(call->client, new, request);
 	if (!err)
 		return 0;
 	if (!IS_ERR(new))
@@ -282,61 +282,61 @@ int xmem_attach_begin(struct xmem_call *call)
 }
 
 /* The slot's group stays the client's until its end: its pages are nobody else's. */
-static int xmem_detach_locked(struct xmem_client *client, const struct xmem_slot *request)
+static int xk_detach_locked(struct xk_client *client, const struct xmem_slot_request *request)
 {
 	u32 payload;
 	int err = xm_host_detach(&client->pool->host, client->id, request, &payload);
 
 	if (!err)
-		xmem_payload_drop_slot(client->pool, payload);
+		xk_payload_drop_slot(client->pool, payload);
 	return err;
 }
 
 /* The caller did not get the answer: he never had these slots. (What he guessed and took he keeps.) */
-void xmem_attach_finish(struct xmem_call *call, int err)
+void xk_attach_finish(struct xk_call *call, int err)
 {
-	struct xmem_client *client = call->client;
-	struct xmem_slot slot = { .size = sizeof(slot) };
+	struct xk_client *client = call->client;
+	struct xmem_slot_request slot = { .size = sizeof(slot) };
 	u32 i;
 
 	if (!err)
 		return;
-	xmem_pause();			/* see xmem_renew_begin */
-	if (xmem_client_lock(client))
+	xk_pause();			/* see xk_renew_begin */
+	if (xk_client_lock(client))
 		return;
 	for (i = 0; i < call->u.attach.count; i++) {
 		slot.slot = call->u.attach.slot[i];
-		xmem_detach_locked(client, &slot);
+		xk_detach_locked(client, &slot);
 	}
 	mutex_unlock(&client->pool->lock);
-	xmem_sysfs_sync(client->pool);
+	xk_sysfs_sync(client->pool);
 }
 
-int xmem_detach_begin(struct xmem_call *call)
+int xk_detach_begin(struct xk_call *call)
 {
 	int err;
 
-	xmem_pause();			/* see xmem_renew_begin */
-	err = xmem_client_lock(call->client);
+	xk_pause();			/* see xk_renew_begin */
+	err = xk_client_lock(call->client);
 	if (err)
 		return err;
-	err = xmem_detach_locked(call->client, &call->u.slot);
+	err = xk_detach_locked(call->client, &call->u.slot);
 	mutex_unlock(&call->client->pool->lock);
 	if (!err)
-		xmem_sysfs_sync(call->client->pool);
+		xk_sysfs_sync(call->client->pool);
 	return err;
 }
 
 /* ---- payload ---- */
 
-static struct xmem_payload_file *xmem_payload_find(struct xmem_client *client, u32 id)
+static struct xk_payload_file *xk_payload_find(struct xk_client *client, u32 id)
 {
-	struct xmem_payload_file *payload;
-	int err = xmem_client_lock(client);
+	struct xk_payload_file *payload;
+	int err = xk_client_lock(client);
 
 	if (err)
 		return ERR_PTR(err);
-	payload = xmem_payload_by_id(client->pool, id);
+	payload = xk_payload_by_id(client->pool, id);
 	if (payload)
 		kref_get(&payload->kref);
 	mutex_unlock(&client->pool->lock);
@@ -344,7 +344,7 @@ static struct xmem_payload_file *xmem_payload_find(struct xmem_client *client, u
 }
 
 /* A file of its own, so that neither position nor flags are shared; dentry_open asks nobody for permission. */
-static struct file *xmem_payload_open(const struct xmem_client *client, const struct xmem_payload_file *payload,
+static struct file *xk_payload_open(const struct xk_client *client, const struct xk_payload_file *payload,
 				      bool write)
 {
 	fmode_t had = payload->file->f_mode;
@@ -356,20 +356,20 @@ static struct file *xmem_payload_open(const struct xmem_client *client, const st
 	return dentry_open(&payload->file->f_path, (write ? O_RDWR : O_RDONLY) | O_LARGEFILE, current_cred());
 }
 
-int xmem_payload_begin(struct xmem_call *call)
+int xk_payload_begin(struct xk_call *call)
 {
-	struct xmem_payload *request = &call->u.payload;
-	struct xmem_payload_file *payload;
+	struct xmem_payload_request *request = &call->u.payload;
+	struct xk_payload_file *payload;
 	struct file *file;
 
 	if (request->flags & ~XMEM_PAYLOAD_WRITE)
 		return -EINVAL;
-	payload = xmem_payload_find(call->client, request->payload);
+	payload = xk_payload_find(call->client, request->payload);
 	if (IS_ERR(payload))
 		return PTR_ERR(payload);
-	file = xmem_payload_open(call->client, payload, request->flags & XMEM_PAYLOAD_WRITE);
+	file = xk_payload_open(call->client, payload, request->flags & XMEM_PAYLOAD_WRITE);
 	request->bytes = payload->bytes;
-	xmem_payload_put(payload);
+	xk_payload_put(payload);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	call->give = file;

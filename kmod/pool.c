@@ -15,7 +15,7 @@
 #include <linux/slab.h>
 #include <net/net_namespace.h>
 
-#include "xmem_private.h"
+#include "xk.h"
 
 static DEFINE_SPINLOCK(pools_lock);
 static LIST_HEAD(pools);		/* pools_lock; those that are used */
@@ -24,7 +24,7 @@ static atomic_long_t pages_of_all;
 static DEFINE_IDA(pool_numbers);
 
 /* Has everything been given back? For the module's exit. */
-bool xmem_pools_none(void)
+bool xk_pools_none(void)
 {
 	return list_empty(&pools) && !atomic_long_read(&pages_of_all);
 }
@@ -32,11 +32,11 @@ bool xmem_pools_none(void)
 /* ---- limits ---- */
 
 /* Account for pages to come. -EDQUOT. */
-int xmem_pool_charge(struct xmem_pool *pool, unsigned long pages)
+int xk_pool_charge(struct xk_pool *pool, unsigned long pages)
 {
-	if (atomic_long_add_return(pages, &pages_of_all) > xmem_max_bytes >> PAGE_SHIFT)
+	if (atomic_long_add_return(pages, &pages_of_all) > xk_max_bytes >> PAGE_SHIFT)
 		goto err_all;
-	if (atomic_long_add_return(pages, &pool->pages) > xmem_max_pool_bytes >> PAGE_SHIFT)
+	if (atomic_long_add_return(pages, &pool->pages) > xk_max_pool_bytes >> PAGE_SHIFT)
 		goto err_pool;
 	return 0;
 
@@ -47,18 +47,18 @@ err_all:
 	return -EDQUOT;
 }
 
-void xmem_pool_uncharge(struct xmem_pool *pool, unsigned long pages)
+void xk_pool_uncharge(struct xk_pool *pool, unsigned long pages)
 {
 	atomic_long_sub(pages, &pool->pages);
 	atomic_long_sub(pages, &pages_of_all);
 }
 
-static int xmem_pools_count_up(void)
+static int xk_pools_count_up(void)
 {
 	int err = -EDQUOT;
 
 	spin_lock(&pools_lock);
-	if (pools_count < xmem_max_pools) {
+	if (pools_count < xk_max_pools) {
 		pools_count++;
 		err = 0;
 	}
@@ -66,7 +66,7 @@ static int xmem_pools_count_up(void)
 	return err;
 }
 
-static void xmem_pools_count_down(void)
+static void xk_pools_count_down(void)
 {
 	spin_lock(&pools_lock);
 	pools_count--;
@@ -75,7 +75,7 @@ static void xmem_pools_count_down(void)
 
 /* ---- making and freeing ---- */
 
-static void xmem_pool_init(struct xmem_pool *pool, kgid_t group)
+static void xk_pool_init(struct xk_pool *pool, kgid_t group)
 {
 	kref_init(&pool->kref);
 	refcount_set(&pool->users, 1);
@@ -85,34 +85,34 @@ static void xmem_pool_init(struct xmem_pool *pool, kgid_t group)
 	pool->gid = group;
 	mutex_init(&pool->lock);
 	spin_lock_init(&pool->pages_lock);
-	INIT_WORK(&pool->end_work, xmem_end_work);
-	INIT_WORK(&pool->sysfs_work, xmem_sysfs_work);
+	INIT_WORK(&pool->end_work, xk_end_work);
+	INIT_WORK(&pool->sysfs_work, xk_sysfs_work);
 }
 
-/* The region: header and rows, which all may read and only the host writes. */
-static int xmem_pool_lay_out(struct xmem_pool *pool, const struct xmem_join *join)
+/* The table: header and rows, which all may read and only the host writes. */
+static int xk_pool_lay_out(struct xk_pool *pool, const struct xmem_join_request *join)
 {
 	struct xmem_pool_header header;
-	struct xmem_chunk *region;
+	struct xk_chunk *table;
 	int err = xm_host_layout(join, PAGE_SIZE, &header);
 
 	if (err)
 		return err;
 	header.owner_uid = from_kuid(&init_user_ns, pool->owner);
-	region = xmem_chunk_new(pool, header.groups_offset, false);
-	if (IS_ERR(region))
-		return PTR_ERR(region);
-	memcpy(region->now->view, &header, sizeof(header));
-	xm_host_init(&pool->host, region->now->view);
-	pool->region = region;
+	table = xk_chunk_new(pool, header.groups_offset, false);
+	if (IS_ERR(table))
+		return PTR_ERR(table);
+	memcpy(table->now->view, &header, sizeof(header));
+	xm_host_init(&pool->host, table->now->view);
+	pool->table = table;
 	return 0;
 }
 
 /* All but pages and queues of a pool that may be half made. */
-static void xmem_pool_free(struct xmem_pool *pool)
+static void xk_pool_free(struct xk_pool *pool)
 {
-	if (pool->region)
-		xmem_chunk_free(pool, pool->region);
+	if (pool->table)
+		xk_chunk_free(pool, pool->table);
 	kvfree(pool->slot_node);
 	bitmap_free(pool->slots_shown);
 	kvfree(pool->queues);
@@ -126,11 +126,11 @@ static void xmem_pool_free(struct xmem_pool *pool)
 	kvfree(pool);
 }
 
-static struct xmem_pool *xmem_pool_new(const struct xmem_join *join, kgid_t group)
+static struct xk_pool *xk_pool_new(const struct xmem_join_request *join, kgid_t group)
 {
-	struct xmem_pool *pool;
+	struct xk_pool *pool;
 	struct inode *inode;
-	int err = xmem_pools_count_up();
+	int err = xk_pools_count_up();
 
 	if (err)
 		return ERR_PTR(err);
@@ -142,9 +142,9 @@ static struct xmem_pool *xmem_pool_new(const struct xmem_join *join, kgid_t grou
 	if (err < 0)
 		goto err_struct;
 	pool->number = err;
-	xmem_pool_init(pool, group);
+	xk_pool_init(pool, group);
 
-	inode = xmem_inode_new();
+	inode = xk_inode_new();
 	if (IS_ERR(inode)) {
 		err = PTR_ERR(inode);
 		goto err_pool;
@@ -154,55 +154,55 @@ static struct xmem_pool *xmem_pool_new(const struct xmem_join *join, kgid_t grou
 	pool->zero = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
 	if (!pool->zero)
 		goto err_pool;
-	err = xmem_pool_lay_out(pool, join);
+	err = xk_pool_lay_out(pool, join);
 	if (err)
 		goto err_pool;
-	err = xmem_queues_init(pool);
+	err = xk_queues_init(pool);
 	if (err)
 		goto err_pool;
-	err = xmem_sysfs_prepare(pool);
+	err = xk_sysfs_prepare(pool);
 	if (err)
 		goto err_pool;
 	return pool;
 
 err_pool:
-	xmem_pool_free(pool);
+	xk_pool_free(pool);
 	goto err_count;
 err_struct:
 	kvfree(pool);
 err_count:
-	xmem_pools_count_down();
+	xk_pools_count_down();
 	return ERR_PTR(err);
 }
 
-void xmem_pool_get(struct xmem_pool *pool)
+void xk_pool_get(struct xk_pool *pool)
 {
 	kref_get(&pool->kref);
 }
 
-static void xmem_pool_release(struct kref *kref)
+static void xk_pool_release(struct kref *kref)
 {
-	struct xmem_pool *pool = container_of(kref, struct xmem_pool, kref);
+	struct xk_pool *pool = container_of(kref, struct xk_pool, kref);
 
 	WARN_ON(!pool->dead || pool->device);
-	xmem_pool_free(pool);
+	xk_pool_free(pool);
 }
 
-void xmem_pool_put(struct xmem_pool *pool)
+void xk_pool_put(struct xk_pool *pool)
 {
-	kref_put(&pool->kref, xmem_pool_release);
+	kref_put(&pool->kref, xk_pool_release);
 }
 
 /* ---- use ---- */
 
 /* One use more of a pool that may have none any more: -ENOENT. */
-struct xmem_pool *xmem_pool_get_used(struct xmem_pool *pool)
+struct xk_pool *xk_pool_get_used(struct xk_pool *pool)
 {
 	return refcount_inc_not_zero(&pool->users) ? pool : ERR_PTR(-ENOENT);
 }
 
 /* The last user's going frees the name at once, and then the pool. */
-void xmem_pool_unuse(struct xmem_pool *pool)
+void xk_pool_unuse(struct xk_pool *pool)
 {
 	bool last;
 
@@ -217,29 +217,29 @@ void xmem_pool_unuse(struct xmem_pool *pool)
 	spin_unlock(&pools_lock);
 	if (!last)
 		return;
-	xmem_pool_queue_end(pool);
-	xmem_pool_put(pool);
+	xk_pool_queue_end(pool);
+	xk_pool_put(pool);
 }
 
 /* ---- by name ---- */
 
-static struct xmem_pool *xmem_pool_find_locked(const struct xmem_join *join)
+static struct xk_pool *xk_pool_find_locked(const struct xmem_join_request *join)
 {
-	struct xmem_pool *pool;
+	struct xk_pool *pool;
 
 	lockdep_assert_held(&pools_lock);
 	if (!join->name[0])
 		return NULL;
 	list_for_each_entry(pool, &pools, list)
 		if (net_eq(pool->net, current->nsproxy->net_ns) &&
-		    !strncmp(xmem_header(pool)->name, join->name, XMEM_NAME_BYTES) &&
+		    !strncmp(xk_header(pool)->name, join->name, XMEM_NAME_BYTES) &&
 		    refcount_inc_not_zero(&pool->users))
 			return pool;
 	return NULL;
 }
 
 /* May the caller have a pool that was there before him? */
-static int xmem_pool_permit(const struct xmem_pool *pool, const struct xmem_join *join)
+static int xk_pool_permit(const struct xk_pool *pool, const struct xmem_join_request *join)
 {
 	if (join->flags & XMEM_JOIN_EXCLUSIVE)
 		return -EEXIST;
@@ -249,32 +249,32 @@ static int xmem_pool_permit(const struct xmem_pool *pool, const struct xmem_join
 }
 
 /* The pool that @join names, made if need be; the caller is one of its users. */
-struct xmem_pool *xmem_pool_open(const struct xmem_join *join, kgid_t group)
+struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t group)
 {
-	struct xmem_pool *pool, *new;
+	struct xk_pool *pool, *new;
 	int err;
 
 	spin_lock(&pools_lock);
-	pool = xmem_pool_find_locked(join);
+	pool = xk_pool_find_locked(join);
 	spin_unlock(&pools_lock);
 	if (!pool) {
 		if (join->flags & XMEM_JOIN_EXISTING)
 			return ERR_PTR(-ENOENT);
-		new = xmem_pool_new(join, group);
+		new = xk_pool_new(join, group);
 		if (IS_ERR(new))
 			return new;
 		spin_lock(&pools_lock);
-		pool = xmem_pool_find_locked(join);
+		pool = xk_pool_find_locked(join);
 		if (!pool)
 			list_add(&new->list, &pools);
 		spin_unlock(&pools_lock);
 		if (!pool)
 			return new;
-		xmem_pool_unuse(new);	/* somebody was faster */
+		xk_pool_unuse(new);	/* somebody was faster */
 	}
-	err = xmem_pool_permit(pool, join);
+	err = xk_pool_permit(pool, join);
 	if (err) {
-		xmem_pool_unuse(pool);
+		xk_pool_unuse(pool);
 		return ERR_PTR(err);
 	}
 	return pool;

@@ -19,303 +19,303 @@
 #include <linux/sysfs.h>
 
 #include "compat.h"
-#include "xmem_private.h"
+#include "xk.h"
 
 /* A directory of one slot or one client. */
-struct xmem_node {
+struct xk_node {
 	struct kobject kobj;
-	struct xmem_pool *pool;
+	struct xk_pool *pool;
 	u32 index;			/* slot, or client id */
 };
 
-struct xmem_node_attribute {
+struct xk_node_attribute {
 	struct attribute attr;
-	ssize_t (*show)(struct xmem_pool *pool, u32 index, char *page);	/* under pool->lock */
+	ssize_t (*show)(struct xk_pool *pool, u32 index, char *page);	/* under pool->lock */
 };
 
 /* ---- a pool's own files ---- */
 
-struct xmem_pool_attribute {
+struct xk_pool_attribute {
 	struct device_attribute attr;
-	ssize_t (*show)(struct xmem_pool *pool, char *page);		/* under pool->lock */
+	ssize_t (*show)(struct xk_pool *pool, char *page);		/* under pool->lock */
 };
 
-static ssize_t xmem_pool_show(struct device *device, struct device_attribute *attr, char *page)
+static ssize_t xk_pool_show(struct device *device, struct device_attribute *attr, char *page)
 {
-	struct xmem_pool *pool = dev_get_drvdata(device);
+	struct xk_pool *pool = dev_get_drvdata(device);
 	ssize_t n = -ENODEV;
 
 	if (mutex_lock_killable(&pool->lock))
 		return -EINTR;
 	if (!pool->dead)
-		n = container_of(attr, struct xmem_pool_attribute, attr)->show(pool, page);
+		n = container_of(attr, struct xk_pool_attribute, attr)->show(pool, page);
 	mutex_unlock(&pool->lock);
 	return n;
 }
 
-#define XMEM_POOL_ATTRIBUTE(name_)								\
-static struct xmem_pool_attribute xmem_pool_##name_ = {						\
-	.attr = __ATTR(name_, 0440, xmem_pool_show, NULL), .show = xmem_pool_show_##name_,	\
+#define XK_POOL_ATTRIBUTE(name_)								\
+static struct xk_pool_attribute xk_pool_##name_ = {						\
+	.attr = __ATTR(name_, 0440, xk_pool_show, NULL), .show = xk_pool_show_##name_,	\
 }
 
 /* A file with one number. */
-#define XMEM_POOL_NUMBER(name_, value)								\
-static ssize_t xmem_pool_show_##name_(struct xmem_pool *pool, char *page)			\
+#define XK_POOL_NUMBER(name_, value)								\
+static ssize_t xk_pool_show_##name_(struct xk_pool *pool, char *page)			\
 {												\
 	return sysfs_emit(page, "%lld\n", (long long)(value));					\
 }												\
-XMEM_POOL_ATTRIBUTE(name_)
+XK_POOL_ATTRIBUTE(name_)
 
-static ssize_t xmem_pool_show_name(struct xmem_pool *pool, char *page)
+static ssize_t xk_pool_show_name(struct xk_pool *pool, char *page)
 {
-	return sysfs_emit(page, "%s\n", xmem_header(pool)->name);
+	return sysfs_emit(page, "%s\n", xk_header(pool)->name);
 }
-XMEM_POOL_ATTRIBUTE(name);
+XK_POOL_ATTRIBUTE(name);
 
-static u32 xmem_count_slots(const struct xmem_pool *pool, bool of_host)
+static u32 xk_count_slots(const struct xk_pool *pool, bool of_host)
 {
 	const struct xm_map *map = &pool->host.map;
 	u32 s, count = 0;
 
 	for (s = 0; s < map->slots; s++)
-		count += of_host ? map->row[s].owner == XMEM_OWNER_HOST : map->row[s].owner != XMEM_OWNER_NONE;
+		count += of_host ? xm_slot_row(map, s)->owner == XMEM_OWNER_HOST : xm_slot_row(map, s)->owner != XMEM_OWNER_NONE;
 	return count;
 }
 
-static u64 xmem_count_bytes(const struct xmem_pool *pool)
+static u64 xk_count_bytes(const struct xk_pool *pool)
 {
 	const struct xm_map *map = &pool->host.map;
 	u64 bytes = 0;
 	u32 s;
 
 	for (s = 0; s < map->slots; s++)
-		if (map->row[s].owner != XMEM_OWNER_NONE)
-			bytes += map->row[s].length;
+		if (xm_slot_row(map, s)->owner != XMEM_OWNER_NONE)
+			bytes += xm_slot_row(map, s)->length;
 	return bytes;
 }
 
-static u32 xmem_count_clients(const struct xmem_pool *pool, u32 state)
+static u32 xk_count_clients(const struct xk_pool *pool, u32 state)
 {
 	const struct xm_map *map = &pool->host.map;
 	u32 c, count = 0;
 
 	for (c = 0; c < map->clients; c++)
-		count += map->client[c].state == state;
+		count += xm_client_row(map, c)->state == state;
 	return count;
 }
 
-XMEM_POOL_NUMBER(owner_uid, from_kuid_munged(current_user_ns(), pool->owner));
-XMEM_POOL_NUMBER(slots_max, pool->host.map.slots);
-XMEM_POOL_NUMBER(clients_max, pool->host.map.clients);
-XMEM_POOL_NUMBER(ring_entries, pool->host.map.ring_mask + 1);
-XMEM_POOL_NUMBER(attached, xmem_count_slots(pool, false));
-XMEM_POOL_NUMBER(attached_bytes, xmem_count_bytes(pool));
-XMEM_POOL_NUMBER(limbo, xmem_count_slots(pool, true));
-XMEM_POOL_NUMBER(alive, xmem_count_clients(pool, XMEM_CLIENT_ALIVE));
-XMEM_POOL_NUMBER(zombies, xmem_count_clients(pool, XMEM_CLIENT_ZOMBIE));
-XMEM_POOL_NUMBER(payloads, pool->payload_count);
-XMEM_POOL_NUMBER(payloads_max, xmem_max_payloads);
-XMEM_POOL_NUMBER(page_bytes, atomic_long_read(&pool->pages) << PAGE_SHIFT);
-XMEM_POOL_NUMBER(page_bytes_max, xmem_max_pool_bytes);
+XK_POOL_NUMBER(owner_uid, from_kuid_munged(current_user_ns(), pool->owner));
+XK_POOL_NUMBER(slots_max, pool->host.map.slots);
+XK_POOL_NUMBER(clients_max, pool->host.map.clients);
+XK_POOL_NUMBER(ring_entries, pool->host.map.ring_mask + 1);
+XK_POOL_NUMBER(attached, xk_count_slots(pool, false));
+XK_POOL_NUMBER(attached_bytes, xk_count_bytes(pool));
+XK_POOL_NUMBER(limbo, xk_count_slots(pool, true));
+XK_POOL_NUMBER(alive, xk_count_clients(pool, XMEM_CLIENT_ALIVE));
+XK_POOL_NUMBER(zombies, xk_count_clients(pool, XMEM_CLIENT_ZOMBIE));
+XK_POOL_NUMBER(payloads, pool->payload_count);
+XK_POOL_NUMBER(payloads_max, xk_max_payloads);
+XK_POOL_NUMBER(page_bytes, atomic_long_read(&pool->pages) << PAGE_SHIFT);
+XK_POOL_NUMBER(page_bytes_max, xk_max_pool_bytes);
 
-static struct attribute *xmem_pool_attrs[] = {
-	&xmem_pool_name.attr.attr, &xmem_pool_owner_uid.attr.attr, &xmem_pool_slots_max.attr.attr,
-	&xmem_pool_clients_max.attr.attr, &xmem_pool_ring_entries.attr.attr, &xmem_pool_attached.attr.attr,
-	&xmem_pool_attached_bytes.attr.attr, &xmem_pool_limbo.attr.attr, &xmem_pool_alive.attr.attr,
-	&xmem_pool_zombies.attr.attr, &xmem_pool_payloads.attr.attr, &xmem_pool_payloads_max.attr.attr,
-	&xmem_pool_page_bytes.attr.attr, &xmem_pool_page_bytes_max.attr.attr,
+static struct attribute *xk_pool_attrs[] = {
+	&xk_pool_name.attr.attr, &xk_pool_owner_uid.attr.attr, &xk_pool_slots_max.attr.attr,
+	&xk_pool_clients_max.attr.attr, &xk_pool_ring_entries.attr.attr, &xk_pool_attached.attr.attr,
+	&xk_pool_attached_bytes.attr.attr, &xk_pool_limbo.attr.attr, &xk_pool_alive.attr.attr,
+	&xk_pool_zombies.attr.attr, &xk_pool_payloads.attr.attr, &xk_pool_payloads_max.attr.attr,
+	&xk_pool_page_bytes.attr.attr, &xk_pool_page_bytes_max.attr.attr,
 	NULL
 };
-ATTRIBUTE_GROUPS(xmem_pool);
+ATTRIBUTE_GROUPS(xk_pool);
 
 /* ---- slots/N ---- */
 
-#define XMEM_NODE_ATTRIBUTE(kind, name_)							\
-static struct xmem_node_attribute xmem_##kind##_##name_ = {					\
-	.attr = { .name = #name_, .mode = 0440 }, .show = xmem_##kind##_show_##name_,		\
+#define XK_NODE_ATTRIBUTE(kind, name_)							\
+static struct xk_node_attribute xk_##kind##_##name_ = {					\
+	.attr = { .name = #name_, .mode = 0440 }, .show = xk_##kind##_show_##name_,		\
 }
 
-static u32 xmem_holds(const struct xmem_pool *pool, u32 client, u32 slot)
+static u32 xk_holds(const struct xk_pool *pool, u32 client, u32 slot)
 {
-	if (!xm_bit(xmem_header(pool)->counted, client))
+	if (!xm_bit(xk_header(pool)->counted, client))
 		return 0;
 	return xm_load(xm_hold(&pool->host.map, client, slot)) & XM_HOLD_COUNT;
 }
 
-static u64 xmem_state_word(const struct xmem_pool *pool, u32 slot)
+static u64 xk_state_word(const struct xk_pool *pool, u32 slot)
 {
 	const struct xm_map *map = &pool->host.map;
 
 	return map->group[slot / XMEM_GROUP_SLOTS] ? xm_load(&xm_slot(map, slot)->state) : 0;
 }
 
-static ssize_t xmem_slot_show_state(struct xmem_pool *pool, u32 slot, char *page)
+static ssize_t xk_slot_show_state(struct xk_pool *pool, u32 slot, char *page)
 {
 	static const char *const names[8] = { "free", "writing", "live", "scanning", "upgraded", "?", "?", "?" };
 
-	return sysfs_emit(page, "%s\n", names[xm_state(xmem_state_word(pool, slot))]);
+	return sysfs_emit(page, "%s\n", names[xm_state(xk_state_word(pool, slot))]);
 }
-XMEM_NODE_ATTRIBUTE(slot, state);
+XK_NODE_ATTRIBUTE(slot, state);
 
-static ssize_t xmem_slot_show_generation(struct xmem_pool *pool, u32 slot, char *page)
+static ssize_t xk_slot_show_generation(struct xk_pool *pool, u32 slot, char *page)
 {
-	return sysfs_emit(page, "%llu\n", xm_generation(xmem_state_word(pool, slot)));
+	return sysfs_emit(page, "%llu\n", xm_generation(xk_state_word(pool, slot)));
 }
-XMEM_NODE_ATTRIBUTE(slot, generation);
+XK_NODE_ATTRIBUTE(slot, generation);
 
-static ssize_t xmem_slot_show_size(struct xmem_pool *pool, u32 slot, char *page)
+static ssize_t xk_slot_show_size(struct xk_pool *pool, u32 slot, char *page)
 {
-	return sysfs_emit(page, "%llu\n", pool->host.map.row[slot].length);
+	return sysfs_emit(page, "%llu\n", xm_slot_row(&pool->host.map, slot)->length);
 }
-XMEM_NODE_ATTRIBUTE(slot, size);
+XK_NODE_ATTRIBUTE(slot, size);
 
-static ssize_t xmem_slot_show_owner(struct xmem_pool *pool, u32 slot, char *page)
+static ssize_t xk_slot_show_owner(struct xk_pool *pool, u32 slot, char *page)
 {
-	u32 owner = pool->host.map.row[slot].owner;
+	u32 owner = xm_slot_row(&pool->host.map, slot)->owner;
 
 	if (owner >= XMEM_OWNER_HOST)
 		return sysfs_emit(page, "%s\n", owner == XMEM_OWNER_HOST ? "host" : "none");
 	return sysfs_emit(page, "%u\n", owner);
 }
-XMEM_NODE_ATTRIBUTE(slot, owner);
+XK_NODE_ATTRIBUTE(slot, owner);
 
-static ssize_t xmem_slot_show_refs(struct xmem_pool *pool, u32 slot, char *page)
+static ssize_t xk_slot_show_refs(struct xk_pool *pool, u32 slot, char *page)
 {
 	u64 refs = 0;
 	u32 c;
 
 	for (c = 0; c < pool->host.map.clients; c++)
-		refs += xmem_holds(pool, c, slot);
+		refs += xk_holds(pool, c, slot);
 	return sysfs_emit(page, "%llu\n", refs);
 }
-XMEM_NODE_ATTRIBUTE(slot, refs);
+XK_NODE_ATTRIBUTE(slot, refs);
 
 /* The ids of the clients that hold it. */
-static ssize_t xmem_slot_show_holders(struct xmem_pool *pool, u32 slot, char *page)
+static ssize_t xk_slot_show_holders(struct xk_pool *pool, u32 slot, char *page)
 {
 	ssize_t n = 0;
 	u32 c;
 
 	for (c = 0; c < pool->host.map.clients; c++)
-		if (xmem_holds(pool, c, slot))
+		if (xk_holds(pool, c, slot))
 			n += sysfs_emit_at(page, n, n ? " %u" : "%u", c);
 	return n + sysfs_emit_at(page, n, "\n");
 }
-XMEM_NODE_ATTRIBUTE(slot, holders);
+XK_NODE_ATTRIBUTE(slot, holders);
 
-static struct attribute *xmem_slot_attrs[] = {
-	&xmem_slot_state.attr, &xmem_slot_generation.attr, &xmem_slot_size.attr,
-	&xmem_slot_owner.attr, &xmem_slot_refs.attr, &xmem_slot_holders.attr,
+static struct attribute *xk_slot_attrs[] = {
+	&xk_slot_state.attr, &xk_slot_generation.attr, &xk_slot_size.attr,
+	&xk_slot_owner.attr, &xk_slot_refs.attr, &xk_slot_holders.attr,
 	NULL
 };
-ATTRIBUTE_GROUPS(xmem_slot);
+ATTRIBUTE_GROUPS(xk_slot);
 
 /* ---- clients/N ---- */
 
-static ssize_t xmem_client_show_pid(struct xmem_pool *pool, u32 id, char *page)
+static ssize_t xk_client_show_pid(struct xk_pool *pool, u32 id, char *page)
 {
-	struct xmem_client *client = pool->client[id];
+	struct xk_client *client = pool->client[id];
 
 	/* 0 where the reader's namespace does not have it. */
 	return sysfs_emit(page, "%d\n", client ? pid_nr_ns(client->pid, task_active_pid_ns(current)) : 0);
 }
-XMEM_NODE_ATTRIBUTE(client, pid);
+XK_NODE_ATTRIBUTE(client, pid);
 
-static ssize_t xmem_client_show_uid(struct xmem_pool *pool, u32 id, char *page)
+static ssize_t xk_client_show_uid(struct xk_pool *pool, u32 id, char *page)
 {
-	struct xmem_client *client = pool->client[id];
+	struct xk_client *client = pool->client[id];
 
 	if (!client)
 		return -ENODEV;
 	return sysfs_emit(page, "%u\n", from_kuid_munged(current_user_ns(), client->uid));
 }
-XMEM_NODE_ATTRIBUTE(client, uid);
+XK_NODE_ATTRIBUTE(client, uid);
 
-static ssize_t xmem_client_show_label(struct xmem_pool *pool, u32 id, char *page)
+static ssize_t xk_client_show_label(struct xk_pool *pool, u32 id, char *page)
 {
-	return sysfs_emit(page, "%.*s\n", XMEM_LABEL_BYTES, pool->host.map.client[id].label);
+	return sysfs_emit(page, "%.*s\n", XMEM_LABEL_BYTES, xm_client_row(&pool->host.map, id)->label);
 }
-XMEM_NODE_ATTRIBUTE(client, label);
+XK_NODE_ATTRIBUTE(client, label);
 
-static ssize_t xmem_client_show_role(struct xmem_pool *pool, u32 id, char *page)
+static ssize_t xk_client_show_role(struct xk_pool *pool, u32 id, char *page)
 {
-	return sysfs_emit(page, "%s\n", pool->host.map.client[id].role == XMEM_ROLE_WRITER ? "writer" : "reader");
+	return sysfs_emit(page, "%s\n", xm_client_row(&pool->host.map, id)->role == XMEM_ROLE_WRITER ? "writer" : "reader");
 }
-XMEM_NODE_ATTRIBUTE(client, role);
+XK_NODE_ATTRIBUTE(client, role);
 
-static ssize_t xmem_client_show_state(struct xmem_pool *pool, u32 id, char *page)
+static ssize_t xk_client_show_state(struct xk_pool *pool, u32 id, char *page)
 {
 	static const char *const names[] = { "none", "alive", "zombie" };
 
-	return sysfs_emit(page, "%s\n", names[min_t(u32, pool->host.map.client[id].state, 2)]);
+	return sysfs_emit(page, "%s\n", names[min_t(u32, xm_client_row(&pool->host.map, id)->state, 2)]);
 }
-XMEM_NODE_ATTRIBUTE(client, state);
+XK_NODE_ATTRIBUTE(client, state);
 
-static ssize_t xmem_client_show_holds(struct xmem_pool *pool, u32 id, char *page)
+static ssize_t xk_client_show_holds(struct xk_pool *pool, u32 id, char *page)
 {
 	u64 holds = 0;
 	u32 s;
 
 	for (s = 0; s < pool->host.map.slots; s++)
-		holds += xmem_holds(pool, id, s);
+		holds += xk_holds(pool, id, s);
 	return sysfs_emit(page, "%llu\n", holds);
 }
-XMEM_NODE_ATTRIBUTE(client, holds);
+XK_NODE_ATTRIBUTE(client, holds);
 
-static struct attribute *xmem_client_attrs[] = {
-	&xmem_client_pid.attr, &xmem_client_uid.attr, &xmem_client_label.attr,
-	&xmem_client_role.attr, &xmem_client_state.attr, &xmem_client_holds.attr,
+static struct attribute *xk_client_attrs[] = {
+	&xk_client_pid.attr, &xk_client_uid.attr, &xk_client_label.attr,
+	&xk_client_role.attr, &xk_client_state.attr, &xk_client_holds.attr,
 	NULL
 };
-ATTRIBUTE_GROUPS(xmem_client);
+ATTRIBUTE_GROUPS(xk_client);
 
 /* ---- directories ---- */
 
-static ssize_t xmem_node_show(struct kobject *kobj, struct attribute *attr, char *page)
+static ssize_t xk_node_show(struct kobject *kobj, struct attribute *attr, char *page)
 {
-	struct xmem_node *node = container_of(kobj, struct xmem_node, kobj);
-	struct xmem_pool *pool = node->pool;
+	struct xk_node *node = container_of(kobj, struct xk_node, kobj);
+	struct xk_pool *pool = node->pool;
 	ssize_t n = -ENODEV;
 
 	if (mutex_lock_killable(&pool->lock))
 		return -EINTR;
 	if (!pool->dead)
-		n = container_of(attr, struct xmem_node_attribute, attr)->show(pool, node->index, page);
+		n = container_of(attr, struct xk_node_attribute, attr)->show(pool, node->index, page);
 	mutex_unlock(&pool->lock);
 	return n;
 }
 
-static void xmem_node_release(struct kobject *kobj)
+static void xk_node_release(struct kobject *kobj)
 {
-	kfree(container_of(kobj, struct xmem_node, kobj));
+	kfree(container_of(kobj, struct xk_node, kobj));
 }
 
-static void xmem_node_ownership(XM_OWNERSHIP_CONST struct kobject *kobj, kuid_t *uid, kgid_t *gid)
+static void xk_node_ownership(XK_OWNERSHIP_CONST struct kobject *kobj, kuid_t *uid, kgid_t *gid)
 {
 	*uid = GLOBAL_ROOT_UID;
-	*gid = container_of(kobj, struct xmem_node, kobj)->pool->gid;
+	*gid = container_of(kobj, struct xk_node, kobj)->pool->gid;
 }
 
-static const struct sysfs_ops xmem_node_ops = { .show = xmem_node_show };
+static const struct sysfs_ops xk_node_ops = { .show = xk_node_show };
 
-static struct kobj_type xmem_slot_type = {
-	.release = xmem_node_release,
-	.sysfs_ops = &xmem_node_ops,
-	.default_groups = xmem_slot_groups,
-	.get_ownership = xmem_node_ownership,
+static struct kobj_type xk_slot_type = {
+	.release = xk_node_release,
+	.sysfs_ops = &xk_node_ops,
+	.default_groups = xk_slot_groups,
+	.get_ownership = xk_node_ownership,
 };
 
-static struct kobj_type xmem_client_type = {
-	.release = xmem_node_release,
-	.sysfs_ops = &xmem_node_ops,
-	.default_groups = xmem_client_groups,
-	.get_ownership = xmem_node_ownership,
+static struct kobj_type xk_client_type = {
+	.release = xk_node_release,
+	.sysfs_ops = &xk_node_ops,
+	.default_groups = xk_client_groups,
+	.get_ownership = xk_node_ownership,
 };
 
-static struct xmem_node *xmem_node_new(struct xmem_pool *pool, struct kobject *parent, struct kobj_type *type,
+static struct xk_node *xk_node_new(struct xk_pool *pool, struct kobject *parent, struct kobj_type *type,
 				       u32 index)
 {
-	struct xmem_node *node = kzalloc(sizeof(*node), GFP_KERNEL);
+	struct xk_node *node = kzalloc(sizeof(*node), GFP_KERNEL);
 
 	if (!node)
 		return NULL;
@@ -328,13 +328,13 @@ static struct xmem_node *xmem_node_new(struct xmem_pool *pool, struct kobject *p
 }
 
 /* Makes @*place what it should be. What cannot be made is tried again at the next change. */
-static void xmem_node_set(struct xmem_pool *pool, struct xmem_node **place, struct kobject *parent,
+static void xk_node_set(struct xk_pool *pool, struct xk_node **place, struct kobject *parent,
 			  struct kobj_type *type, u32 index, bool wanted)
 {
 	if (wanted == !!*place)
 		return;
 	if (wanted) {
-		*place = xmem_node_new(pool, parent, type, index);
+		*place = xk_node_new(pool, parent, type, index);
 	} else {
 		kobject_del(&(*place)->kobj);	/* waits for readers */
 		kobject_put(&(*place)->kobj);
@@ -342,34 +342,34 @@ static void xmem_node_set(struct xmem_pool *pool, struct xmem_node **place, stru
 	}
 }
 
-static void xmem_device_release(struct device *device)
+static void xk_device_release(struct device *device)
 {
 	kfree(device);
 }
 
-static void xmem_device_ownership(XM_OWNERSHIP_CONST struct device *device, kuid_t *uid, kgid_t *gid)
+static void xk_device_ownership(XK_OWNERSHIP_CONST struct device *device, kuid_t *uid, kgid_t *gid)
 {
-	struct xmem_pool *pool = dev_get_drvdata(device);
+	struct xk_pool *pool = dev_get_drvdata(device);
 
 	*uid = GLOBAL_ROOT_UID;
 	*gid = pool->gid;
 }
 
-static struct class xmem_class = {
+static struct class xk_class = {
 	.name = "xmem",
-	.dev_groups = xmem_pool_groups,
-	.dev_release = xmem_device_release,
-	.get_ownership = xmem_device_ownership,
+	.dev_groups = xk_pool_groups,
+	.dev_release = xk_device_release,
+	.get_ownership = xk_device_ownership,
 };
 
-static void xmem_device_add(struct xmem_pool *pool)
+static void xk_device_add(struct xk_pool *pool)
 {
 	struct device *device = kzalloc(sizeof(*device), GFP_KERNEL);
 
 	if (!device)
 		return;
 	device_initialize(device);
-	device->class = &xmem_class;
+	device->class = &xk_class;
 	dev_set_drvdata(device, pool);
 	dev_set_uevent_suppress(device, true);
 	device_set_pm_not_required(device);
@@ -391,7 +391,7 @@ err_device:
 }
 
 /* Its slots and clients have gone before. */
-static void xmem_device_remove(struct xmem_pool *pool)
+static void xk_device_remove(struct xk_pool *pool)
 {
 	kobject_put(pool->slots_dir);
 	kobject_put(pool->clients_dir);
@@ -401,14 +401,14 @@ static void xmem_device_remove(struct xmem_pool *pool)
 
 /* ---- the work ---- */
 
-static u32 xmem_shown_slots(const struct xmem_pool *pool)
+static u32 xk_shown_slots(const struct xk_pool *pool)
 {
-	return min(xmem_max_sysfs_slots, pool->host.map.slots);
+	return min(xk_max_sysfs_slots, pool->host.map.slots);
 }
 
-int xmem_sysfs_prepare(struct xmem_pool *pool)
+int xk_sysfs_prepare(struct xk_pool *pool)
 {
-	u32 count = max(xmem_shown_slots(pool), 1U);
+	u32 count = max(xk_shown_slots(pool), 1U);
 
 	pool->slot_node = kvcalloc(count, sizeof(*pool->slot_node), GFP_KERNEL_ACCOUNT);
 	pool->slots_shown = bitmap_zalloc(count, GFP_KERNEL_ACCOUNT);
@@ -416,7 +416,7 @@ int xmem_sysfs_prepare(struct xmem_pool *pool)
 }
 
 /* What should be shown now. true: the pool is there at all. */
-static bool xmem_sysfs_wanted(struct xmem_pool *pool, unsigned long *slots, unsigned long *clients)
+static bool xk_sysfs_wanted(struct xk_pool *pool, unsigned long *slots, unsigned long *clients)
 {
 	const struct xm_map *map = &pool->host.map;
 	bool dead;
@@ -424,58 +424,58 @@ static bool xmem_sysfs_wanted(struct xmem_pool *pool, unsigned long *slots, unsi
 
 	mutex_lock(&pool->lock);
 	dead = pool->dead;
-	for (i = 0; i < xmem_shown_slots(pool) && !dead; i++)
-		if (map->row[i].owner != XMEM_OWNER_NONE)
+	for (i = 0; i < xk_shown_slots(pool) && !dead; i++)
+		if (xm_slot_row(map, i)->owner != XMEM_OWNER_NONE)
 			__set_bit(i, slots);
 	for (i = 0; i < map->clients && !dead; i++)
-		if (map->client[i].state != XMEM_CLIENT_NONE)
+		if (xm_client_row(map, i)->state != XMEM_CLIENT_NONE)
 			__set_bit(i, clients);
 	mutex_unlock(&pool->lock);
 	return !dead;
 }
 
-static void xmem_sysfs_update(struct xmem_pool *pool, unsigned long *slots)
+static void xk_sysfs_update(struct xk_pool *pool, unsigned long *slots)
 {
 	DECLARE_BITMAP(clients, XMEM_MAX_CLIENTS) = { 0 };
-	bool wanted = xmem_sysfs_wanted(pool, slots, clients);
+	bool wanted = xk_sysfs_wanted(pool, slots, clients);
 	u32 i;
 
 	if (wanted && !pool->device)
-		xmem_device_add(pool);
+		xk_device_add(pool);
 	if (!pool->device)
 		return;
-	for (i = 0; i < xmem_shown_slots(pool); i++)
-		xmem_node_set(pool, &pool->slot_node[i], pool->slots_dir, &xmem_slot_type, i, test_bit(i, slots));
+	for (i = 0; i < xk_shown_slots(pool); i++)
+		xk_node_set(pool, &pool->slot_node[i], pool->slots_dir, &xk_slot_type, i, test_bit(i, slots));
 	for (i = 0; i < pool->host.map.clients; i++)
-		xmem_node_set(pool, &pool->client_node[i], pool->clients_dir, &xmem_client_type, i,
+		xk_node_set(pool, &pool->client_node[i], pool->clients_dir, &xk_client_type, i,
 			      test_bit(i, clients));
 	if (!wanted)
-		xmem_device_remove(pool);
+		xk_device_remove(pool);
 }
 
-void xmem_sysfs_work(struct work_struct *work)
+void xk_sysfs_work(struct work_struct *work)
 {
-	struct xmem_pool *pool = container_of(work, struct xmem_pool, sysfs_work);
+	struct xk_pool *pool = container_of(work, struct xk_pool, sysfs_work);
 
-	bitmap_zero(pool->slots_shown, xmem_shown_slots(pool));
-	xmem_sysfs_update(pool, pool->slots_shown);
-	xmem_pool_put(pool);
+	bitmap_zero(pool->slots_shown, xk_shown_slots(pool));
+	xk_sysfs_update(pool, pool->slots_shown);
+	xk_pool_put(pool);
 }
 
 /* Something has changed that is shown; under any lock, and without. */
-void xmem_sysfs_sync(struct xmem_pool *pool)
+void xk_sysfs_sync(struct xk_pool *pool)
 {
-	xmem_pool_get(pool);
-	if (!queue_work(xmem_wq, &pool->sysfs_work))
-		xmem_pool_put(pool);
+	xk_pool_get(pool);
+	if (!queue_work(xk_wq, &pool->sysfs_work))
+		xk_pool_put(pool);
 }
 
-int xmem_sysfs_init(void)
+int xk_sysfs_init(void)
 {
-	return class_register(&xmem_class);
+	return class_register(&xk_class);
 }
 
-void xmem_sysfs_exit(void)
+void xk_sysfs_exit(void)
 {
-	class_unregister(&xmem_class);
+	class_unregister(&xk_class);
 }

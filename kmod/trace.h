@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Tracepoints, under events/xmem: a client's coming and going, slots given and
- * taken back, and wake-ups. Not the data plane: the kernel does not see it.
+ * evicted, and wake-ups. Not the data plane: the kernel does not see it.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM xmem
 
-#if !defined(XMEM_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
-#define XMEM_TRACE_H
+#if !defined(XK_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define XK_TRACE_H
 
 #include <linux/tracepoint.h>
 
-DECLARE_EVENT_CLASS(xmem_client,
+DECLARE_EVENT_CLASS(xk_client,
 	TP_PROTO(u32 pool, u32 client, u64 incarnation),
 	TP_ARGS(pool, client, incarnation),
 	TP_STRUCT__entry(
@@ -27,11 +27,11 @@ DECLARE_EVENT_CLASS(xmem_client,
 	TP_printk("pool=%u client=%u incarnation=%llu", __entry->pool, __entry->client, __entry->incarnation)
 );
 
-DEFINE_EVENT(xmem_client, xmem_client_join,
+DEFINE_EVENT(xk_client, xmem_client_join,
 	TP_PROTO(u32 pool, u32 client, u64 incarnation), TP_ARGS(pool, client, incarnation));
-DEFINE_EVENT(xmem_client, xmem_client_end,
+DEFINE_EVENT(xk_client, xmem_client_end,
 	TP_PROTO(u32 pool, u32 client, u64 incarnation), TP_ARGS(pool, client, incarnation));
-DEFINE_EVENT(xmem_client, xmem_client_bury,
+DEFINE_EVENT(xk_client, xmem_client_bury,
 	TP_PROTO(u32 pool, u32 client, u64 incarnation), TP_ARGS(pool, client, incarnation));
 
 TRACE_EVENT(xmem_attach,

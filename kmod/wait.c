@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sleeping and waking by the sleepers words of the pool region, and poll.
+ * Sleeping and waking by the waiters words of the pool table, and poll.
  *
  * The words are the pool's as long as its struct is, and changed atomically: no
  * lock is needed. Each has a queue; a fourth kind, one per client, is for poll:
@@ -12,22 +12,22 @@
 #include <linux/slab.h>
 
 #include "compat.h"
-#include "xmem_private.h"
+#include "xk.h"
 #include "trace.h"
 
-#define XMEM_SLEEP_POLL		3	/* after enum xmem_sleep_kind; not for requests */
-#define XMEM_POLL_LOOK		256	/* slots that one poll looks at */
+#define XK_WAIT_POLL		3	/* after enum xmem_wait_kind; not for requests */
+#define XK_POLL_LOOK		256	/* slots that one poll looks at */
 
 /* ---- queues ---- */
 
 /* [0] is for the client table; then rings, slots and polls, one for each client. */
-static wait_queue_head_t *xmem_queue(const struct xmem_pool *pool, u32 kind, u32 client)
+static wait_queue_head_t *xk_queue(const struct xk_pool *pool, u32 kind, u32 client)
 {
-	return kind == XMEM_SLEEP_CLIENTS ? &pool->queues[0] :
+	return kind == XMEM_WAIT_CLIENTS ? &pool->queues[0] :
 		&pool->queues[1 + (kind - 1) * pool->host.map.clients + client];
 }
 
-int xmem_queues_init(struct xmem_pool *pool)
+int xk_queues_init(struct xk_pool *pool)
 {
 	u32 i, count = 1 + 3 * pool->host.map.clients;
 
@@ -39,64 +39,64 @@ int xmem_queues_init(struct xmem_pool *pool)
 	return 0;
 }
 
-static u32 *xmem_word(const struct xmem_pool *pool, u32 kind, u32 client)
+static u32 *xk_word(const struct xk_pool *pool, u32 kind, u32 client)
 {
 	const struct xm_map *map = &pool->host.map;
 
-	if (kind == XMEM_SLEEP_CLIENTS)
-		return &map->pool->clients_sleepers;
-	return kind == XMEM_SLEEP_RING ? &map->client[client].ring_sleepers : &map->client[client].slots_sleepers;
+	if (kind == XMEM_WAIT_CLIENTS)
+		return &map->pool->clients_waiters;
+	return kind == XMEM_WAIT_RING ? &xm_client_row(map, client)->ring_waiters : &xm_client_row(map, client)->slots_waiters;
 }
 
-static void xmem_wake_queues(struct xmem_pool *pool, u32 kind, u32 client)
+static void xk_wake_queues(struct xk_pool *pool, u32 kind, u32 client)
 {
 	const struct xm_map *map = &pool->host.map;
 	u32 c;
 
-	wake_up_all(xmem_queue(pool, kind, client));
-	if (kind == XMEM_SLEEP_SLOTS)
-		wake_up_all(xmem_queue(pool, XMEM_SLEEP_POLL, client));
-	for (c = 0; kind == XMEM_SLEEP_RING && c < map->clients; c++)
-		if (xm_bit(map->client[client].subscribers, c))
-			wake_up_all(xmem_queue(pool, XMEM_SLEEP_POLL, c));
+	wake_up_all(xk_queue(pool, kind, client));
+	if (kind == XMEM_WAIT_SLOTS)
+		wake_up_all(xk_queue(pool, XK_WAIT_POLL, client));
+	for (c = 0; kind == XMEM_WAIT_RING && c < map->clients; c++)
+		if (xm_bit(xm_client_row(map, client)->subscribers, c))
+			wake_up_all(xk_queue(pool, XK_WAIT_POLL, c));
 }
 
 /* Wake who sleeps on a word, if anybody does. */
-void xmem_wake(struct xmem_pool *pool, u32 kind, u32 client)
+void xk_wake(struct xk_pool *pool, u32 kind, u32 client)
 {
-	if (!xm_disarm(xmem_word(pool, kind, client)))
+	if (!xm_disarm(xk_word(pool, kind, client)))
 		return;
 	trace_xmem_wake(pool->number, kind, client);
-	xmem_wake_queues(pool, kind, client);
+	xk_wake_queues(pool, kind, client);
 }
 
 /* Armed or not: also for the threads of a client that has ended, which must go. */
-void xmem_wake_everybody(struct xmem_pool *pool)
+void xk_wake_everybody(struct xk_pool *pool)
 {
 	u32 c;
 
-	xm_disarm(xmem_word(pool, XMEM_SLEEP_CLIENTS, 0));
-	wake_up_all(xmem_queue(pool, XMEM_SLEEP_CLIENTS, 0));
+	xm_disarm(xk_word(pool, XMEM_WAIT_CLIENTS, 0));
+	wake_up_all(xk_queue(pool, XMEM_WAIT_CLIENTS, 0));
 	for (c = 0; c < pool->host.map.clients; c++) {
-		xm_disarm(xmem_word(pool, XMEM_SLEEP_RING, c));
-		xm_disarm(xmem_word(pool, XMEM_SLEEP_SLOTS, c));
-		wake_up_all(xmem_queue(pool, XMEM_SLEEP_RING, c));
-		wake_up_all(xmem_queue(pool, XMEM_SLEEP_SLOTS, c));
-		wake_up_all(xmem_queue(pool, XMEM_SLEEP_POLL, c));
+		xm_disarm(xk_word(pool, XMEM_WAIT_RING, c));
+		xm_disarm(xk_word(pool, XMEM_WAIT_SLOTS, c));
+		wake_up_all(xk_queue(pool, XMEM_WAIT_RING, c));
+		wake_up_all(xk_queue(pool, XMEM_WAIT_SLOTS, c));
+		wake_up_all(xk_queue(pool, XK_WAIT_POLL, c));
 	}
 }
 
 /* ---- requests ---- */
 
-static u32 *xmem_request_word(struct xmem_call *call, bool arm, int *err)
+static u32 *xk_request_word(struct xk_call *call, bool arm, int *err)
 {
-	return xm_host_sleepers(&call->client->pool->host, call->client->id, &call->u.sleep, arm, err);
+	return xm_host_waiters(&call->client->pool->host, call->client->id, &call->u.sleep, arm, err);
 }
 
-int xmem_arm_begin(struct xmem_call *call)
+int xk_arm_begin(struct xk_call *call)
 {
 	int err;
-	u32 *word = xmem_request_word(call, true, &err);
+	u32 *word = xk_request_word(call, true, &err);
 
 	if (call->u.sleep.deadline_ns)
 		return -EINVAL;
@@ -106,20 +106,20 @@ int xmem_arm_begin(struct xmem_call *call)
 	return 0;
 }
 
-int xmem_wake_begin(struct xmem_call *call)
+int xk_wake_begin(struct xk_call *call)
 {
 	int err;
 
 	if (call->u.sleep.value || call->u.sleep.deadline_ns)
 		return -EINVAL;
-	if (!xmem_request_word(call, false, &err))
+	if (!xk_request_word(call, false, &err))
 		return err;
-	xmem_wake(call->client->pool, call->u.sleep.kind, call->u.sleep.client);
+	xk_wake(call->client->pool, call->u.sleep.kind, call->u.sleep.client);
 	return 0;
 }
 
 /* Is the sleep over, and how? -EAGAIN: not yet. */
-static int xmem_wait_over(const struct xmem_client *client, u32 *word, u32 value, bool late)
+static int xk_wait_over(const struct xk_client *client, u32 *word, u32 value, bool late)
 {
 	if (READ_ONCE(client->ended))
 		return -ENOTCONN;
@@ -130,23 +130,23 @@ static int xmem_wait_over(const struct xmem_client *client, u32 *word, u32 value
 	return signal_pending(current) ? -ERESTARTSYS : -EAGAIN;
 }
 
-int xmem_wait_begin(struct xmem_call *call)
+int xk_wait_begin(struct xk_call *call)
 {
-	const struct xmem_sleep *request = &call->u.sleep;
-	ktime_t deadline = xm_host_time(ns_to_ktime(min_t(u64, request->deadline_ns, KTIME_MAX)));
+	const struct xmem_wait_request *request = &call->u.sleep;
+	ktime_t deadline = xk_host_time(ns_to_ktime(min_t(u64, request->deadline_ns, KTIME_MAX)));
 	ktime_t *until = request->deadline_ns < KTIME_MAX ? &deadline : NULL;
 	bool late = false;
 	wait_queue_head_t *queue;
 	int err;
-	u32 *word = xmem_request_word(call, false, &err);
+	u32 *word = xk_request_word(call, false, &err);
 	DEFINE_WAIT(wait);
 
 	if (!word)
 		return err;
-	queue = xmem_queue(call->client->pool, request->kind, request->client);
+	queue = xk_queue(call->client->pool, request->kind, request->client);
 	for (;;) {
 		prepare_to_wait(queue, &wait, TASK_INTERRUPTIBLE);
-		err = xmem_wait_over(call->client, word, request->value, late);
+		err = xk_wait_over(call->client, word, request->value, late);
 		if (err != -EAGAIN)
 			break;
 		late = !schedule_hrtimeout(until, HRTIMER_MODE_ABS);
@@ -158,7 +158,7 @@ int xmem_wait_begin(struct xmem_call *call)
 /* ---- poll ---- */
 
 /* Is there something to receive, or an end to see? All rings followed are armed first. */
-static bool xmem_poll_in(struct xmem_client *client)
+static bool xk_poll_in(struct xk_client *client)
 {
 	const struct xm_map *map = &client->pool->host.map;
 	bool any = false;
@@ -167,19 +167,19 @@ static bool xmem_poll_in(struct xmem_client *client)
 	for (p = 0; p < map->clients; p++) {
 		if (!(client->follows[p / 64] >> p % 64 & 1))
 			continue;
-		if (!xm_bit(map->client[p].subscribers, client->id)) {
+		if (!xm_bit(xm_client_row(map, p)->subscribers, client->id)) {
 			any = true;	/* it has ended, and is not waited for any more */
 			continue;
 		}
-		xm_arm(&map->client[p].ring_sleepers);
-		if (xm_ready(map, p, xm_load(&map->client[p].incarnation),
+		xm_arm(&xm_client_row(map, p)->ring_waiters);
+		if (xm_ready(map, p, xm_load(&xm_client_row(map, p)->incarnation),
 			     xm_load(xm_cursor(map, client->id, p))))
 			any = true;
 	}
 	return any;
 }
 
-static bool xmem_is_held(const struct xm_map *map, u32 slot)
+static bool xk_is_held(const struct xm_map *map, u32 slot)
 {
 	u32 c;
 
@@ -193,44 +193,44 @@ static bool xmem_is_held(const struct xm_map *map, u32 slot)
  * Would an acquire find something? Only looks, so it may say yes too often (the
  * owner decides what it takes back from whom), and does after many slots.
  */
-static bool xmem_poll_out(struct xmem_client *client)
+static bool xk_poll_out(struct xk_client *client)
 {
 	const struct xm_map *map = &client->pool->host.map;
 	u32 s, looked = 0;
 	u64 least;
 
-	xm_arm(&map->client[client->id].slots_sleepers);
+	xm_arm(&xm_client_row(map, client->id)->slots_waiters);
 	least = xm_least_waiting(map, client->id, NULL);
 	for (s = 0; s < map->slots; s++) {
 		u32 state;
 
-		if (map->row[s].owner != client->id)
+		if (xm_slot_row(map, s)->owner != client->id)
 			continue;
-		if (++looked > XMEM_POLL_LOOK)
+		if (++looked > XK_POLL_LOOK)
 			return true;
 		state = xm_state(xm_load_acquire(&xm_slot(map, s)->state));
 		if (state == XMEM_SLOT_FREE)
 			return true;
-		if (state == XMEM_SLOT_LIVE && xm_load(&xm_slot(map, s)->position) <= least && !xmem_is_held(map, s))
+		if (state == XMEM_SLOT_LIVE && xm_load(&xm_slot(map, s)->position) <= least && !xk_is_held(map, s))
 			return true;
 	}
 	return false;
 }
 
-__poll_t xmem_poll(struct file *filp, struct poll_table_struct *table)
+__poll_t xk_poll(struct file *filp, struct poll_table_struct *table)
 {
-	const struct xmem_file *file = filp->private_data;
-	struct xmem_client *client = smp_load_acquire(&file->client);
+	const struct xk_file *file = filp->private_data;
+	struct xk_client *client = smp_load_acquire(&file->client);
 	__poll_t events = 0;
 
 	if (!client)
 		return EPOLLERR;
-	poll_wait(filp, xmem_queue(client->pool, XMEM_SLEEP_POLL, client->id), table);
-	if (xmem_client_lock(client))
+	poll_wait(filp, xk_queue(client->pool, XK_WAIT_POLL, client->id), table);
+	if (xk_client_lock(client))
 		return EPOLLERR | EPOLLHUP;
-	if (xmem_poll_in(client))
+	if (xk_poll_in(client))
 		events |= EPOLLIN | EPOLLRDNORM;
-	if (client->role == XMEM_ROLE_WRITER && poll_requested_events(table) & EPOLLOUT && xmem_poll_out(client))
+	if (client->role == XMEM_ROLE_WRITER && poll_requested_events(table) & EPOLLOUT && xk_poll_out(client))
 		events |= EPOLLOUT;
 	mutex_unlock(&client->pool->lock);
 	return events;

@@ -10,25 +10,25 @@
 /* ---- get ---- */
 
 #define LOOKS		200	/* at a word in SCANNING, before the host is asked */
-#define SETTLES		64	/* times that the host is asked; it fails only while the owner works */
+#define RESOLVES		64	/* times that the host is asked; it fails only while the owner works */
 
 /*
  * The hold is taken and the owner is looking for holders. If it goes on we see
- * what it found; if it has been stopped the host settles it (1 ms).
+ * what it found; if it has been stopped the host resolves it (1 ms).
  */
 static int look_again(struct xmem_pool *pool, u64 token)
 {
-	struct xmem_slot request = {
+	struct xmem_slot_request request = {
 		.size = sizeof(request), .slot = xm_token_slot(token), .generation = xm_generation(token),
 	};
 	int err = -EAGAIN, asked, looks;
 
-	for (asked = 0; asked < SETTLES; asked++) {
+	for (asked = 0; asked < RESOLVES; asked++) {
 		for (looks = 0; looks < LOOKS && err == -EAGAIN; looks++)
 			err = xm_look(&pool->map, token);
 		if (err != -EAGAIN)
 			return err;
-		err = xm_request(pool, XMEM_IOC_SETTLE, &request);
+		err = xl_request(pool, XMEM_IOC_RESOLVE, &request);
 		if (err && err != -EAGAIN && err != -ESTALE)
 			return err;
 		err = xm_look(&pool->map, token);
@@ -37,7 +37,7 @@ static int look_again(struct xmem_pool *pool, u64 token)
 }
 
 /* What xm_get said if not 0: find out, or drop the hold. */
-static XM_COLD int hold_settled(struct xmem_pool *pool, u64 token, int err)
+static XL_COLD int hold_resolved(struct xmem_pool *pool, u64 token, int err)
 {
 	if (err == -EINVAL)
 		return -ESTALE;		/* no such slot here: a token of another pool */
@@ -46,38 +46,38 @@ static XM_COLD int hold_settled(struct xmem_pool *pool, u64 token, int err)
 	if (err == -EAGAIN)
 		err = look_again(pool, token);
 	if (err)
-		xm_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(token)));
+		xl_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(token)));
 	return err;
 }
 
 /* Where in its slot the contents lie: the record says, the owner's page, read once and checked. */
-static XM_INLINE void place_contents(struct xmem_buffer *buffer)
+static XL_INLINE void place_contents(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
-	const struct xmem_metadata *record = xm_record(&pool->map, buffer->slot);
-	u64 bytes = pool->map.row[buffer->slot].length;
-	u64 offset = xm_load(&record->offset), length = xm_load(&record->size);
+	const struct xmem_metadata *metadata = xm_metadata(&pool->map, buffer->slot);
+	u64 bytes = xm_slot_row(&pool->map, buffer->slot)->length;
+	u64 offset = xm_load(&metadata->offset), length = xm_load(&metadata->size);
 
 	offset = offset <= bytes ? offset : 0;
 	buffer->what.offset = offset;
 	buffer->what.length = length <= bytes - offset ? length : bytes - offset;
 }
 
-static XM_COLD struct xmem_buffer *get_refused(struct xmem_pool *pool)
+static XL_COLD struct xmem_buffer *get_refused(struct xmem_pool *pool)
 {
 	if (!pool)
-		xm_fail_fast(EINVAL, "get: no pool");
+		xl_fail_fast(EINVAL, "get: no pool");
 	else
-		xm_fail_forked();
+		xl_fail_forked();
 	return NULL;
 }
 
-static XM_COLD struct xmem_buffer *get_failed(struct xmem_pool *pool, int err)
+static XL_COLD struct xmem_buffer *get_failed(struct xmem_pool *pool, int err)
 {
 	if (err == -ESTALE)
-		xm_fail_fast(ESTALE, "get: what this token names is gone, or the token is another pool's");
+		xl_fail_fast(ESTALE, "get: what this token names is gone, or the token is another pool's");
 	else if (err)
-		xm_fail(-err, "get: %s", strerror(-err));
+		xl_fail(-err, "get: %s", strerror(-err));
 	return NULL;
 }
 
@@ -85,7 +85,7 @@ static XM_COLD struct xmem_buffer *get_failed(struct xmem_pool *pool, int err)
 static inline struct xmem_buffer *fill_got(struct xmem_buffer *buffer, u64 token)
 {
 	buffer->slot = xm_token_slot(token);
-	buffer->mode = XM_READING;
+	buffer->mode = XL_READING;
 	buffer->what.token = token;
 	buffer->what.sequence = buffer->what.timestamp_ns = 0;
 	place_contents(buffer);
@@ -93,16 +93,16 @@ static inline struct xmem_buffer *fill_got(struct xmem_buffer *buffer, u64 token
 }
 
 /* The hold was not to be had at once, or is there (@err 0) and a handle was not. */
-static XM_COLD struct xmem_buffer *get_slow(struct xmem_pool *pool, u64 token, int err)
+static XL_COLD struct xmem_buffer *get_slow(struct xmem_pool *pool, u64 token, int err)
 {
 	struct xmem_buffer *buffer;
 
-	err = err ? hold_settled(pool, token, err) : 0;
+	err = err ? hold_resolved(pool, token, err) : 0;
 	if (err)
 		return get_failed(pool, err);
-	buffer = xm_handle_new(pool);
+	buffer = xl_handle_new(pool);
 	if (!buffer) {
-		xm_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(token)));
+		xl_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(token)));
 		return NULL;
 	}
 	return fill_got(buffer, token);
@@ -117,12 +117,12 @@ XMEM_API struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token)
 {
 	int err;
 
-	if (unlikely(!pool || !xm_alive(pool)))
+	if (unlikely(!pool || !xl_alive(pool)))
 		return get_refused(pool);
 	err = xm_get(&pool->map, pool->me, token);
-	if (unlikely(err || !xm_handles_ready(pool)))
+	if (unlikely(err || !xl_handles_ready(pool)))
 		return get_slow(pool, token, err);
-	return fill_got(xm_handle_pop(pool), token);
+	return fill_got(xl_handle_pop(pool), token);
 }
 
 /* ---- clone, release ---- */
@@ -130,9 +130,9 @@ XMEM_API struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token)
 static int check(const struct xmem_buffer *buffer, const char *message)
 {
 	if (unlikely(!buffer))
-		return xm_fail_fast(EINVAL, message);
-	if (unlikely(!xm_alive(buffer->pool)))
-		return xm_fail_forked();
+		return xl_fail_fast(EINVAL, message);
+	if (unlikely(!xl_alive(buffer->pool)))
+		return xl_fail_forked();
 	return 0;
 }
 
@@ -143,21 +143,21 @@ XMEM_API struct xmem_buffer *xmem_clone(struct xmem_buffer *buffer)
 
 	if (check(buffer, "clone: no buffer"))
 		return NULL;
-	if (buffer->mode != XM_READING) {
-		xm_fail_fast(EPERM, "clone: it is still being written");
+	if (buffer->mode != XL_READING) {
+		xl_fail_fast(EPERM, "clone: it is still being written");
 		return NULL;
 	}
-	clone = xm_handle_new(buffer->pool);
+	clone = xl_handle_new(buffer->pool);
 	if (!clone)
 		return NULL;
 	err = xm_hold_more(&buffer->pool->map, buffer->pool->me, buffer->slot);
 	if (err) {
-		xm_handle_free(clone);
-		xm_fail_fast(-err, "clone: too many handles of one buffer");
+		xl_handle_free(clone);
+		xl_fail_fast(-err, "clone: too many handles of one buffer");
 		return NULL;
 	}
 	clone->slot = buffer->slot;
-	clone->mode = XM_READING;
+	clone->mode = XL_READING;
 	clone->what = buffer->what;
 	return clone;
 }
@@ -166,45 +166,45 @@ static void let_go_of_data(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
 
-	xm_lock(&pool->lock);
+	xl_lock(&pool->lock);
 	if (buffer->mapping)
 		buffer->mapping->users--;
 	buffer->mapping = NULL;
 	buffer->data = NULL;
-	xm_unlock(&pool->lock);
+	xl_unlock(&pool->lock);
 }
 
-static XM_SLOW void release_slow(struct xmem_buffer *buffer)
+static XL_SLOW void release_slow(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
 
-	if (buffer->mode == XM_READING) {
+	if (buffer->mode == XL_READING) {
 		let_go_of_data(buffer);	/* before: with the hold the payload may go */
-		xm_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
-	} else if (buffer->mode == XM_WRITING) {
-		xm_owner_give_up(pool, buffer->slot);
+		xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
+	} else if (buffer->mode == XL_WRITING) {
+		xl_owner_give_up(pool, buffer->slot);
 	} else {
 		return;		/* dropped already */
 	}
-	xm_handle_free(buffer);
+	xl_handle_free(buffer);
 }
 
 XMEM_API void xmem_release(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool;
-	struct xm_todo todo;
+	struct xm_pending pending;
 	u32 slot;
 
-	if (unlikely(!buffer || !xm_alive(buffer->pool)))
+	if (unlikely(!buffer || !xl_alive(buffer->pool)))
 		return;
 	pool = buffer->pool;
-	if (unlikely(buffer->mode != XM_READING || !xm_handles_free(pool)))
+	if (unlikely(buffer->mode != XL_READING || !xl_handles_free(pool)))
 		return release_slow(buffer);
 	slot = buffer->slot;
-	xm_handle_push(pool, buffer);	/* before the put, as xmem_get does it after the hold */
-	todo = xm_put(&pool->map, pool->me, slot);
-	if (unlikely(todo.what != XM_NOTHING))
-		xm_settle_todo(pool, todo);
+	xl_handle_push(pool, buffer);	/* before the put, as xmem_get does it after the hold */
+	pending = xm_put(&pool->map, pool->me, slot);
+	if (unlikely(pending.what != XM_NOTHING))
+		xl_do_pending(pool, pending);
 }
 
 /* ---- what a handle can be asked ---- */
@@ -215,7 +215,7 @@ static char *data_of(struct xmem_buffer *buffer)
 
 	if (likely(data))
 		return data;
-	if (xm_payload_map(buffer))
+	if (xl_payload_map(buffer))
 		return NULL;
 	return __atomic_load_n(&buffer->data, __ATOMIC_ACQUIRE);
 }
@@ -229,8 +229,8 @@ XMEM_API void *xmem_data_mut(struct xmem_buffer *buffer)
 {
 	if (check(buffer, "data: no buffer"))
 		return NULL;
-	if (buffer->mode != XM_WRITING) {
-		xm_fail_fast(EPERM, "data: published contents do not change; only a buffer from xmem_acquire is writable");
+	if (buffer->mode != XL_WRITING) {
+		xl_fail_fast(EPERM, "data: published contents do not change; only a buffer from xmem_acquire is writable");
 		return NULL;
 	}
 	return data_of(buffer);
@@ -256,18 +256,18 @@ XMEM_API uint64_t xmem_timestamp_ns(struct xmem_buffer *buffer)
 	return buffer ? buffer->what.timestamp_ns : 0;
 }
 
-XMEM_API const struct xmem_metadata *xmem_metadata(struct xmem_buffer *buffer)
+XMEM_API const struct xmem_metadata *xmem_buffer_metadata(struct xmem_buffer *buffer)
 {
-	return check(buffer, "metadata: no buffer") ? NULL : xm_record(&buffer->pool->map, buffer->slot);
+	return check(buffer, "metadata: no buffer") ? NULL : xm_metadata(&buffer->pool->map, buffer->slot);
 }
 
-XMEM_API struct xmem_metadata *xmem_metadata_mut(struct xmem_buffer *buffer)
+XMEM_API struct xmem_metadata *xmem_buffer_metadata_mut(struct xmem_buffer *buffer)
 {
 	if (check(buffer, "metadata: no buffer"))
 		return NULL;
-	if (buffer->mode != XM_WRITING) {
-		xm_fail_fast(EPERM, "metadata: only a buffer from xmem_acquire is writable");
+	if (buffer->mode != XL_WRITING) {
+		xl_fail_fast(EPERM, "metadata: only a buffer from xmem_acquire is writable");
 		return NULL;
 	}
-	return xm_record(&buffer->pool->map, buffer->slot);
+	return xm_metadata(&buffer->pool->map, buffer->slot);
 }

@@ -15,7 +15,7 @@ static __thread struct {
 	char text[256];
 } last __attribute__((tls_model("initial-exec")));
 
-int xm_fail_fast(int error, const char *message)
+int xl_fail_fast(int error, const char *message)
 {
 	last.error = -error;
 	last.message = message;
@@ -23,14 +23,14 @@ int xm_fail_fast(int error, const char *message)
 	return -error;
 }
 
-int xm_fail(int error, const char *format, ...)
+int xl_fail(int error, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(last.text, sizeof(last.text), format, args);
 	va_end(args);
-	return xm_fail_fast(error, last.text);
+	return xl_fail_fast(error, last.text);
 }
 
 XMEM_API int xmem_peek_last_error(const char **ret_message)

@@ -15,7 +15,7 @@
 #include "private.h"
 
 static u64 no_process;			/* before the first pool: no handle has this number */
-u64 *xm_process = &no_process;
+u64 *xl_process = &no_process;
 
 /* Guards the list, the page's first making, and its number. Held across fork. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -36,7 +36,7 @@ static void after_fork_child(void)
 {
 	struct xmem_pool *pool;
 
-	*xm_process = 0;
+	*xl_process = 0;
 	for (pool = pools; pool; pool = pool->next)
 		pool->link.backend->forked(&pool->link);
 	pools = NULL;			/* the memory stays: handles point to it */
@@ -49,24 +49,24 @@ static int make_page(void)
 	void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (page == MAP_FAILED)
-		return xm_fail(ENOMEM, "no memory for one page");
+		return xl_fail(ENOMEM, "no memory for one page");
 	madvise(page, bytes, MADV_WIPEONFORK);	/* older kernels: the fork handler alone */
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
-	xm_process = page;
+	xl_process = page;
 	return 0;
 }
 
-int xm_process_register(struct xmem_pool *pool)
+int xl_process_register(struct xmem_pool *pool)
 {
 	int err = 0;
 
 	pthread_mutex_lock(&lock);
-	if (xm_process == &no_process)
+	if (xl_process == &no_process)
 		err = make_page();
 	if (!err) {
-		if (!*xm_process)
-			*xm_process = ++number;
-		pool->process = *xm_process;
+		if (!*xl_process)
+			*xl_process = ++number;
+		pool->process = *xl_process;
 		pool->next = pools;
 		pools = pool;
 	}
@@ -74,7 +74,7 @@ int xm_process_register(struct xmem_pool *pool)
 	return err;
 }
 
-void xm_process_unregister(struct xmem_pool *pool)
+void xl_process_unregister(struct xmem_pool *pool)
 {
 	struct xmem_pool **at;
 
@@ -88,7 +88,7 @@ void xm_process_unregister(struct xmem_pool *pool)
 	pthread_mutex_unlock(&lock);
 }
 
-int xm_fail_forked(void)
+int xl_fail_forked(void)
 {
-	return xm_fail_fast(ECHILD, "this handle was inherited by fork and is dead here: open the pool anew");
+	return xl_fail_fast(ECHILD, "this handle was inherited by fork and is dead here: open the pool anew");
 }

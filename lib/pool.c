@@ -14,7 +14,7 @@
 
 /* ---- time, requests ---- */
 
-u64 xm_now_ns(void)
+u64 xl_now_ns(void)
 {
 	struct timespec now;
 
@@ -22,107 +22,107 @@ u64 xm_now_ns(void)
 	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
-u64 xm_deadline(int64_t timeout_ns)
+u64 xl_deadline(int64_t timeout_ns)
 {
-	return timeout_ns == XMEM_FOREVER ? ~0ULL : xm_now_ns() + (u64)timeout_ns;
+	return timeout_ns == XMEM_FOREVER ? ~0ULL : xl_now_ns() + (u64)timeout_ns;
 }
 
-int xm_sleep_arm(struct xmem_pool *pool, u32 kind, u32 client, u32 *ret_value)
+int xl_waiters_arm(struct xmem_pool *pool, u32 kind, u32 client, u32 *ret_value)
 {
-	struct xmem_sleep request = { .size = sizeof(request), .kind = kind, .client = client };
-	int err = xm_request(pool, XMEM_IOC_ARM, &request);
+	struct xmem_wait_request request = { .size = sizeof(request), .kind = kind, .client = client };
+	int err = xl_request(pool, XMEM_IOC_ARM, &request);
 
 	*ret_value = request.value;
 	return err;
 }
 
-int xm_sleep_wait(struct xmem_pool *pool, u32 kind, u32 client, u32 value, u64 deadline_ns)
+int xl_waiters_wait(struct xmem_pool *pool, u32 kind, u32 client, u32 value, u64 deadline_ns)
 {
-	struct xmem_sleep request = {
+	struct xmem_wait_request request = {
 		.size = sizeof(request), .kind = kind, .client = client, .value = value, .deadline_ns = deadline_ns,
 	};
 
-	return xm_request(pool, XMEM_IOC_WAIT, &request);
+	return xl_request(pool, XMEM_IOC_WAIT, &request);
 }
 
-void xm_sleep_wake(struct xmem_pool *pool, u32 kind, u32 client)
+void xl_waiters_wake(struct xmem_pool *pool, u32 kind, u32 client)
 {
-	struct xmem_sleep request = { .size = sizeof(request), .kind = kind, .client = client };
+	struct xmem_wait_request request = { .size = sizeof(request), .kind = kind, .client = client };
 
-	/* It fails only where the host has gone: then its sleepers find that out themselves. */
-	xm_request(pool, XMEM_IOC_WAKE, &request);
+	/* It fails only where the host has gone: then its waiters find that out themselves. */
+	xl_request(pool, XMEM_IOC_WAKE, &request);
 }
 
-void xm_settle_todo(struct xmem_pool *pool, struct xm_todo todo)
+void xl_do_pending(struct xmem_pool *pool, struct xm_pending pending)
 {
-	struct xmem_slot request = { .size = sizeof(request), .slot = todo.who };
+	struct xmem_slot_request request = { .size = sizeof(request), .slot = pending.who };
 
-	if (todo.what == XM_WAKE_OWNER)
-		xm_sleep_wake(pool, XMEM_SLEEP_SLOTS, todo.who);
-	else if (todo.what == XM_TELL_HOST && !xm_request(pool, XMEM_IOC_COLLECT, &request))
-		xm_payload_unmap_stale(pool);
+	if (pending.what == XM_WAKE_OWNER)
+		xl_waiters_wake(pool, XMEM_WAIT_SLOTS, pending.who);
+	else if (pending.what == XM_TELL_HOST && !xl_request(pool, XMEM_IOC_COLLECT, &request))
+		xl_payload_unmap_stale(pool);
 }
 
 /* ---- handles ---- */
 
 static void destroy(struct xmem_pool *pool);
 
-#define XM_BLOCK_HANDLES	64
+#define XL_BLOCK_HANDLES	64
 
-struct xm_block {
-	struct xm_block *next;
-	struct xmem_buffer handle[XM_BLOCK_HANDLES];
+struct xl_block {
+	struct xl_block *next;
+	struct xmem_buffer handle[XL_BLOCK_HANDLES];
 };
 
 /* Under pool->lock. They go when the pool goes: there are as many as were held at once. */
 static bool refill(struct xmem_pool *pool)
 {
-	struct xm_block *block = aligned_alloc(_Alignof(struct xm_block), sizeof(*block));
+	struct xl_block *block = aligned_alloc(_Alignof(struct xl_block), sizeof(*block));
 	int i;
 
 	if (!block) {
-		xm_fail_fast(ENOMEM, "no memory for a buffer's handle");
+		xl_fail_fast(ENOMEM, "no memory for a buffer's handle");
 		return false;
 	}
 	memset(block, 0, sizeof(*block));
 	block->next = pool->blocks;
 	pool->blocks = block;
-	pool->made += XM_BLOCK_HANDLES;
-	for (i = 0; i < XM_BLOCK_HANDLES; i++) {
+	pool->made += XL_BLOCK_HANDLES;
+	for (i = 0; i < XL_BLOCK_HANDLES; i++) {
 		block->handle[i].pool = pool;
-		block->handle[i].next = i + 1 < XM_BLOCK_HANDLES ? &block->handle[i + 1] : pool->spare;
+		block->handle[i].next = i + 1 < XL_BLOCK_HANDLES ? &block->handle[i + 1] : pool->spare;
 	}
 	pool->spare = &block->handle[0];
 	return true;
 }
 
-struct xmem_buffer *xm_handle_new_locked(struct xmem_pool *pool)
+struct xmem_buffer *xl_handle_new_locked(struct xmem_pool *pool)
 {
 	struct xmem_buffer *buffer;
 
-	xm_lock(&pool->lock);
-	buffer = pool->spare || refill(pool) ? xm_handle_pop(pool) : NULL;
+	xl_lock(&pool->lock);
+	buffer = pool->spare || refill(pool) ? xl_handle_pop(pool) : NULL;
 	pool->out += pool->closed && buffer;
-	xm_unlock(&pool->lock);
+	xl_unlock(&pool->lock);
 	return buffer;
 }
 
-void xm_handle_free_locked(struct xmem_buffer *buffer)
+void xl_handle_free_locked(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
 	bool last;
 
-	xm_lock(&pool->lock);
-	xm_handle_push(pool, buffer);
+	xl_lock(&pool->lock);
+	xl_handle_push(pool, buffer);
 	last = pool->closed && !--pool->out;
-	xm_unlock(&pool->lock);
+	xl_unlock(&pool->lock);
 	if (unlikely(last))
 		destroy(pool);
 }
 
 static void free_handles(struct xmem_pool *pool)
 {
-	struct xm_block *block;
+	struct xl_block *block;
 
 	while ((block = pool->blocks)) {
 		pool->blocks = block->next;
@@ -178,14 +178,14 @@ static int check_environment(void)
 	const char *insist = getenv("XMEM_BACKEND");
 
 	if (insist && *insist && strcmp(insist, "kernel") && strcmp(insist, "daemon"))
-		return xm_fail(EINVAL, "XMEM_BACKEND is kernel or daemon, not '%s'", insist);
+		return xl_fail(EINVAL, "XMEM_BACKEND is kernel or daemon, not '%s'", insist);
 	return 0;
 }
 
 /* A daemon about to leave for lack of work may drop a newcomer: knock again. */
-static int join(struct xmem_link *link, struct xmem_join *request)
+static int join(struct xmem_link *link, struct xmem_join_request *request)
 {
-	struct xmem_join first = *request;
+	struct xmem_join_request first = *request;
 	int tries, err = -ENODEV;
 
 	for (tries = 0; tries < 5; tries++) {
@@ -205,20 +205,20 @@ static int join(struct xmem_link *link, struct xmem_join *request)
 	return err;
 }
 
-static int options_to_join(const struct xmem_pool_options *options, struct xmem_join *request)
+static int options_to_join(const struct xmem_pool_options *options, struct xmem_join_request *request)
 {
 	struct xmem_pool_options o = { 0 };
 	u32 i;
 
 	if (options) {
 		if (options->size != sizeof(o))
-			return xm_fail(EINVAL, "xmem_pool_options: size is %zu, not %zu", options->size, sizeof(o));
+			return xl_fail(EINVAL, "xmem_pool_options: size is %zu, not %zu", options->size, sizeof(o));
 		o = *options;
 	}
 	if (o.flags & ~(XMEM_OPEN_WRITER | XMEM_OPEN_EXISTING | XMEM_OPEN_EXCLUSIVE | XMEM_OPEN_FOREIGN))
-		return xm_fail(EINVAL, "xmem_pool_options: unknown flags 0x%x", o.flags);
+		return xl_fail(EINVAL, "xmem_pool_options: unknown flags 0x%x", o.flags);
 	if (o.wait_bound_ns < 0 || (o.wait_bound_ns && !(o.flags & XMEM_OPEN_WRITER)))
-		return xm_fail(EINVAL, "xmem_pool_options: wait_bound_ns is a writer's, and not negative");
+		return xl_fail(EINVAL, "xmem_pool_options: wait_bound_ns is a writer's, and not negative");
 	request->flags |= (o.flags & XMEM_OPEN_EXISTING ? XMEM_JOIN_EXISTING : 0) |
 			  (o.flags & XMEM_OPEN_EXCLUSIVE ? XMEM_JOIN_EXCLUSIVE : 0) |
 			  (o.flags & XMEM_OPEN_FOREIGN ? XMEM_JOIN_FOREIGN : 0);
@@ -232,7 +232,7 @@ static int options_to_join(const struct xmem_pool_options *options, struct xmem_
 		if (request->label[i] >= ' ' && request->label[i] <= '~')
 			continue;
 		if (o.label)
-			return xm_fail(EINVAL, "xmem_pool_options: a label has printable ASCII characters only");
+			return xl_fail(EINVAL, "xmem_pool_options: a label has printable ASCII characters only");
 		request->label[i] = '_';	/* a program may be called anything */
 	}
 	return 0;
@@ -240,15 +240,15 @@ static int options_to_join(const struct xmem_pool_options *options, struct xmem_
 
 static void destroy(struct xmem_pool *pool)
 {
-	xm_process_unregister(pool);
-	xm_payload_unmap_all(pool);
+	xl_process_unregister(pool);
+	xl_payload_unmap_all(pool);
 	pool->link.backend->close(&pool->link);
 	free_handles(pool);
 	free(pool->owner.own);
 	free(pool);
 }
 
-static struct xmem_pool *open_pool(const char *what, struct xmem_join *request,
+static struct xmem_pool *open_pool(const char *what, struct xmem_join_request *request,
 				   const struct xmem_pool_options *options)
 {
 	struct xmem_pool *pool;
@@ -258,7 +258,7 @@ static struct xmem_pool *open_pool(const char *what, struct xmem_join *request,
 		return NULL;
 	pool = calloc(1, sizeof(*pool));
 	if (!pool) {
-		xm_fail(ENOMEM, "no memory for a pool's handle");
+		xl_fail(ENOMEM, "no memory for a pool's handle");
 		return NULL;
 	}
 	pthread_mutex_init(&pool->lock.mutex, NULL);
@@ -273,10 +273,10 @@ static struct xmem_pool *open_pool(const char *what, struct xmem_join *request,
 	pool->me = request->client;
 	pool->role = request->role;
 	pool->out = 1;
-	err = xm_owner_init(pool, request->wait_bound_ns);
+	err = xl_owner_init(pool, request->wait_bound_ns);
 	if (err)
 		goto err_link;
-	err = xm_process_register(pool);
+	err = xl_process_register(pool);
 	if (err)
 		goto err_owner;
 	return pool;
@@ -287,17 +287,17 @@ err_link:
 	pool->link.backend->close(&pool->link);
 err_free:
 	free(pool);
-	xm_fail(-err, "%s: %s", what, join_hint(err));
+	xl_fail(-err, "%s: %s", what, join_hint(err));
 	return NULL;
 }
 
 XMEM_API struct xmem_pool *xmem_pool_open(const char *name, const struct xmem_pool_options *options)
 {
-	struct xmem_join request = { .size = sizeof(request), .abi = XMEM_ABI, .pool_file = -1 };
+	struct xmem_join_request request = { .size = sizeof(request), .abi = XMEM_ABI, .pool_fd = -1 };
 	char what[80];
 
 	if (name && strlen(name) >= XMEM_NAME_BYTES) {
-		xm_fail(EINVAL, "open pool '%.40s...': %s", name, join_hint(-EINVAL));
+		xl_fail(EINVAL, "open pool '%.40s...': %s", name, join_hint(-EINVAL));
 		return NULL;
 	}
 	memcpy(request.name, name ? name : "", name ? strlen(name) : 0);
@@ -305,26 +305,26 @@ XMEM_API struct xmem_pool *xmem_pool_open(const char *name, const struct xmem_po
 	return open_pool(what, &request, options);
 }
 
-XMEM_API struct xmem_pool *xmem_pool_open_file(int file, const struct xmem_pool_options *options)
+XMEM_API struct xmem_pool *xmem_pool_open_fd(int file, const struct xmem_pool_options *options)
 {
-	struct xmem_join request = {
-		.size = sizeof(request), .abi = XMEM_ABI, .pool_file = file, .flags = XMEM_JOIN_FILE,
+	struct xmem_join_request request = {
+		.size = sizeof(request), .abi = XMEM_ABI, .pool_fd = file, .flags = XMEM_JOIN_FD,
 	};
 
 	return open_pool("open a pool's file", &request, options);
 }
 
-XMEM_API int xmem_pool_file(struct xmem_pool *pool)
+XMEM_API int xmem_pool_fd(struct xmem_pool *pool)
 {
-	struct xmem_pool_file request = { .size = sizeof(request) };
+	struct xmem_pool_fd_request request = { .size = sizeof(request) };
 	int err;
 
 	if (!pool)
-		return xm_fail_fast(EINVAL, "xmem_pool_file: no pool");
-	if (!xm_alive(pool))
-		return xm_fail_forked();
-	err = xm_request(pool, XMEM_IOC_POOL_FILE, &request);
-	return err ? xm_fail(-err, "a file of the pool: %s", strerror(-err)) : request.file;
+		return xl_fail_fast(EINVAL, "xmem_pool_fd: no pool");
+	if (!xl_alive(pool))
+		return xl_fail_forked();
+	err = xl_request(pool, XMEM_IOC_POOL_FD, &request);
+	return err ? xl_fail(-err, "a file of the pool: %s", strerror(-err)) : request.fd;
 }
 
 /* Under pool->lock. Handles are not counted while the pool is open: that would be two stores for each. */
@@ -338,25 +338,25 @@ static u64 handles_in_use(const struct xmem_pool *pool)
 	return pool->made - spare;
 }
 
-void xm_pool_unshare(struct xmem_pool *pool)
+void xl_pool_unshare(struct xmem_pool *pool)
 {
 	bool last = false;
 
-	xm_lock(&pool->lock);
+	xl_lock(&pool->lock);
 	if (!--pool->out) {
 		pool->closed = true;
 		pool->out = handles_in_use(pool);
 		last = !pool->out;
 	}
-	xm_unlock(&pool->lock);
+	xl_unlock(&pool->lock);
 	if (last)
 		destroy(pool);
 }
 
 XMEM_API void xmem_pool_close(struct xmem_pool *pool)
 {
-	if (pool && xm_alive(pool))
-		xm_pool_unshare(pool);
+	if (pool && xl_alive(pool))
+		xl_pool_unshare(pool);
 }
 
 XMEM_API const char *xmem_pool_backend(struct xmem_pool *pool)
@@ -367,8 +367,8 @@ XMEM_API const char *xmem_pool_backend(struct xmem_pool *pool)
 XMEM_API int xmem_pool_client(struct xmem_pool *pool)
 {
 	if (!pool)
-		return xm_fail_fast(EINVAL, "xmem_pool_client: no pool");
-	return xm_alive(pool) ? (int)pool->me : xm_fail_forked();
+		return xl_fail_fast(EINVAL, "xmem_pool_client: no pool");
+	return xl_alive(pool) ? (int)pool->me : xl_fail_forked();
 }
 
 /* ---- stat ---- */
@@ -384,9 +384,9 @@ static u64 holds_of(const struct xm_map *map, u32 slot)
 	return holds;
 }
 
-static void stat_slot(const struct xm_map *map, u32 slot, struct xmem_pool_stat *stat)
+static void stat_slot(const struct xm_map *map, u32 slot, struct xmem_pool_info *stat)
 {
-	u32 owner = xm_load(&map->row[slot].owner);
+	u32 owner = xm_load(&xm_slot_row(map, slot)->owner);
 	u64 holds = holds_of(map, slot);
 
 	stat->holds += holds;
@@ -394,7 +394,7 @@ static void stat_slot(const struct xm_map *map, u32 slot, struct xmem_pool_stat 
 	if (owner == XMEM_OWNER_NONE)
 		return;
 	stat->attached++;
-	stat->bytes += map->row[slot].length;
+	stat->bytes += xm_slot_row(map, slot)->length;
 	stat->limbo += owner == XMEM_OWNER_HOST;
 	switch (xm_state(xm_load(&xm_slot(map, slot)->state))) {
 	case XMEM_SLOT_FREE:	stat->free++; break;
@@ -403,21 +403,21 @@ static void stat_slot(const struct xm_map *map, u32 slot, struct xmem_pool_stat 
 	}
 }
 
-XMEM_API int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_stat *ret_stat)
+XMEM_API int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_stat)
 {
-	struct xmem_pool_stat stat = { .size = sizeof(stat) };
+	struct xmem_pool_info stat = { .size = sizeof(stat) };
 	u32 i;
 
 	if (!pool || !ret_stat || ret_stat->size != sizeof(stat))
-		return xm_fail_fast(EINVAL, "xmem_pool_stat: no pool, or size is not sizeof(struct xmem_pool_stat)");
-	if (!xm_alive(pool))
-		return xm_fail_forked();
+		return xl_fail_fast(EINVAL, "xmem_pool_stat: no pool, or size is not sizeof(struct xmem_pool_info)");
+	if (!xl_alive(pool))
+		return xl_fail_forked();
 	stat.slots = pool->map.slots;
 	for (i = 0; i < pool->map.slots; i++)
 		stat_slot(&pool->map, i, &stat);
 	for (i = 0; i < pool->map.clients; i++) {
-		stat.clients += xm_load(&pool->map.client[i].state) == XMEM_CLIENT_ALIVE;
-		stat.zombies += xm_load(&pool->map.client[i].state) == XMEM_CLIENT_ZOMBIE;
+		stat.clients += xm_load(&xm_client_row(&pool->map, i)->state) == XMEM_CLIENT_ALIVE;
+		stat.zombies += xm_load(&xm_client_row(&pool->map, i)->state) == XMEM_CLIENT_ZOMBIE;
 	}
 	*ret_stat = stat;
 	return 0;

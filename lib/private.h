@@ -27,18 +27,18 @@
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 
 /* Ways that the hot functions leave by tail calls, so that they need not save registers. */
-#define XM_SLOW		__attribute__((noinline))
-#define XM_COLD		__attribute__((noinline, cold))
-#define XM_INLINE	inline __attribute__((always_inline))
+#define XL_SLOW		__attribute__((noinline))
+#define XL_COLD		__attribute__((noinline, cold))
+#define XL_INLINE	inline __attribute__((always_inline))
 
 /* ---- locks: as long as the process has one thread they cost a load ---- */
 
-struct xm_lock {
+struct xl_lock {
 	pthread_mutex_t mutex;
 	bool taken;		/* by its holder, who unlocks as he locked */
 };
 
-static inline void xm_lock(struct xm_lock *lock)
+static inline void xl_lock(struct xl_lock *lock)
 {
 	if (likely(__libc_single_threaded))
 		return;
@@ -46,7 +46,7 @@ static inline void xm_lock(struct xm_lock *lock)
 	lock->taken = true;
 }
 
-static inline void xm_unlock(struct xm_lock *lock)
+static inline void xl_unlock(struct xl_lock *lock)
 {
 	if (likely(!lock->taken))
 		return;
@@ -57,22 +57,22 @@ static inline void xm_unlock(struct xm_lock *lock)
 /* ---- errors (error.c) ---- */
 
 /* Note the error and return -error. The fast one takes a constant message. */
-int xm_fail(int error, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
-int xm_fail_fast(int error, const char *message);
+int xl_fail(int error, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
+int xl_fail_fast(int error, const char *message);
 
 /* ---- fork (fork.c) ---- */
 
 /* Number of this process in its line of forks; wiped to 0 in a child until it opens a pool. */
-extern u64 *xm_process __attribute__((visibility("hidden")));
+extern u64 *xl_process __attribute__((visibility("hidden")));
 
-int xm_process_register(struct xmem_pool *pool);
-void xm_process_unregister(struct xmem_pool *pool);
+int xl_process_register(struct xmem_pool *pool);
+void xl_process_unregister(struct xmem_pool *pool);
 
 /* ---- payloads (payload.c) ---- */
 
 /* One payload file, mapped whole. Guarded by pool->lock. */
-struct xm_mapping {
-	struct xm_mapping *next;
+struct xl_mapping {
+	struct xl_mapping *next;
 	u32 payload;
 	u32 users;		/* handles with a pointer into it */
 	bool writable;
@@ -83,73 +83,73 @@ struct xm_mapping {
 
 /* ---- handles ---- */
 
-enum xm_mode { XM_READING = 1, XM_WRITING = 2 };
+enum xl_mode { XL_READING = 1, XL_WRITING = 2 };
 
 /* What get and put touch is in the first of its lines. */
 struct xmem_buffer {
 	_Alignas(64) struct xmem_pool *pool;
 	struct xmem_buffer *next;	/* in the free list; pool->lock */
 	u32 slot;
-	u32 mode;			/* enum xm_mode */
+	u32 mode;			/* enum xl_mode */
 	struct xm_publication what;	/* token 0 while written */
-	struct xm_mapping *mapping;	/* once data has been asked for; counted there; pool->lock */
+	struct xl_mapping *mapping;	/* once data has been asked for; counted there; pool->lock */
 	char *data;			/* into it; set once, atomically */
 };
 
 /* ---- the owner (owner.c) ---- */
 
-enum xm_list {			/* where an own slot is */
-	XM_LIST_FREE,		/* FREE */
-	XM_LIST_READY,		/* WRITING, reclaimed ahead of need */
-	XM_LIST_LIVE,		/* published, not walked in vain yet; oldest first */
-	XM_LIST_BUSY,		/* limbo: walked in vain; oldest first */
-	XM_LISTS
+enum xl_list {			/* where an own slot is */
+	XL_LIST_FREE,		/* FREE */
+	XL_LIST_READY,		/* WRITING, reclaimed ahead of need */
+	XL_LIST_LIVE,		/* published, not scanned in vain yet; oldest first */
+	XL_LIST_BUSY,		/* limbo: scanned in vain; oldest first */
+	XL_LISTS
 };
 
 /* One own slot, in at most one list. */
-struct xm_own {
-	struct xm_own *next;
+struct xl_own {
+	struct xl_own *next;
 	u64 bytes;		/* of the slot; never changes while it is ours */
 	u32 slot;
 };
 
 /* First in, first out. */
-struct xm_queue {
-	struct xm_own *first;
-	struct xm_own **last;	/* where the next one is to be linked */
+struct xl_queue {
+	struct xl_own *first;
+	struct xl_own **last;	/* where the next one is to be linked */
 };
 
-struct xm_owner {
-	struct xm_lock lock;	/* guards all here, and makes owner operations serial (I4) */
-	struct xm_own *own;	/* [slots] */
-	struct xm_queue list[XM_LISTS];
+struct xl_owner {
+	struct xl_lock lock;	/* guards all here, and makes owner operations serial (I4) */
+	struct xl_own *own;	/* [slots] */
+	struct xl_queue list[XL_LISTS];
 	u64 largest;		/* bytes of the largest slot */
 	u32 out;		/* slots that are in no list: WRITING, a handle has each */
 	u32 slots;		/* that we own */
-	u32 batch;		/* slots in one walk */
+	u32 batch;		/* slots in one scan */
 	u64 wait_bound_ns;
 	u64 blocked_since_ns;	/* no slot since then; 0: not so */
-	u64 lapsed[XMEM_CLIENT_WORDS];		/* subscribers that we waited for in vain */
-	u64 lapsed_at[XMEM_MAX_CLIENTS];	/* where their cursor stood then */
+	u64 demoted[XMEM_CLIENT_WORDS];		/* subscribers that we waited for in vain */
+	u64 demoted_at[XMEM_MAX_CLIENTS];	/* where their cursor stood then */
 };
 
 struct xmem_pool {
 	struct xm_map map;
 	u32 me;
 	u32 role;
-	u64 process;			/* *xm_process when it was opened */
-	struct xm_lock lock;		/* guards the fields down to the blank line */
+	u64 process;			/* *xl_process when it was opened */
+	struct xl_lock lock;		/* guards the fields down to the blank line */
 	struct xmem_buffer *spare;	/* handles */
-	struct xm_block *blocks;	/* where they come from */
-	struct xm_mapping *mappings;
+	struct xl_block *blocks;	/* where they come from */
+	struct xl_mapping *mappings;
 	u64 made;			/* handles, spare ones and those in use */
 	u64 out;			/* the pool's own handle, and subscriptions; once closed: handles in use */
 	bool closed;			/* all of those have gone: from now on handles are counted */
 
-	struct xm_lock slow;		/* serialises preallocate, and subscribe with unsubscribe; guards: */
+	struct xl_lock slow;		/* serialises preallocate, and subscribe with unsubscribe; guards: */
 	struct xmem_subscription *subscriptions;
 
-	struct xm_owner owner;
+	struct xl_owner owner;
 	struct xmem_link link;
 	struct xmem_pool *next;		/* all pools of the process; fork.c's lock */
 };
@@ -157,41 +157,41 @@ struct xmem_pool {
 struct xmem_subscription {
 	struct xmem_pool *pool;
 	struct xmem_subscription *next;	/* pool->slow */
-	struct xm_lock lock;		/* guards all below: one cursor, one receiver at a time (I4) */
+	struct xl_lock lock;		/* guards all below: one cursor, one receiver at a time (I4) */
 	struct xm_follow follow;
 	bool ended;			/* the host has been told that we have seen the end */
 };
 
-static inline bool xm_alive(const struct xmem_pool *pool)
+static inline bool xl_alive(const struct xmem_pool *pool)
 {
-	return likely(pool->process == *xm_process);
+	return likely(pool->process == *xl_process);
 }
 
 /* -ECHILD, noted. */
-int xm_fail_forked(void);
+int xl_fail_forked(void);
 
 /* Take a handle, or drop it: the pool goes with the last one once it is closed. */
-struct xmem_buffer *xm_handle_new_locked(struct xmem_pool *pool);
-void xm_handle_free_locked(struct xmem_buffer *buffer);
-void xm_pool_unshare(struct xmem_pool *pool);
+struct xmem_buffer *xl_handle_new_locked(struct xmem_pool *pool);
+void xl_handle_free_locked(struct xmem_buffer *buffer);
+void xl_pool_unshare(struct xmem_pool *pool);
 
 /*
  * The fast ways of the hot functions ask this: is there no other thread, so that
  * no lock is needed, and are handles not counted? Their locks come with the slow ways.
  */
-static inline bool xm_handles_free(const struct xmem_pool *pool)
+static inline bool xl_handles_free(const struct xmem_pool *pool)
 {
 	return likely(__libc_single_threaded && !pool->closed);
 }
 
 /* ... and are there any? */
-static inline bool xm_handles_ready(const struct xmem_pool *pool)
+static inline bool xl_handles_ready(const struct xmem_pool *pool)
 {
-	return likely(xm_handles_free(pool) && pool->spare);
+	return likely(xl_handles_free(pool) && pool->spare);
 }
 
-/* These two: under pool->lock, or where xm_handles_free says so. */
-static inline struct xmem_buffer *xm_handle_pop(struct xmem_pool *pool)
+/* These two: under pool->lock, or where xl_handles_free says so. */
+static inline struct xmem_buffer *xl_handle_pop(struct xmem_pool *pool)
 {
 	struct xmem_buffer *buffer = pool->spare;
 
@@ -199,7 +199,7 @@ static inline struct xmem_buffer *xm_handle_pop(struct xmem_pool *pool)
 	return buffer;
 }
 
-static inline void xm_handle_push(struct xmem_pool *pool, struct xmem_buffer *buffer)
+static inline void xl_handle_push(struct xmem_pool *pool, struct xmem_buffer *buffer)
 {
 	if (buffer->mapping) {
 		buffer->mapping->users--;
@@ -211,55 +211,55 @@ static inline void xm_handle_push(struct xmem_pool *pool, struct xmem_buffer *bu
 	pool->spare = buffer;
 }
 
-static inline struct xmem_buffer *xm_handle_new(struct xmem_pool *pool)
+static inline struct xmem_buffer *xl_handle_new(struct xmem_pool *pool)
 {
-	return xm_handles_ready(pool) ? xm_handle_pop(pool) : xm_handle_new_locked(pool);
+	return xl_handles_ready(pool) ? xl_handle_pop(pool) : xl_handle_new_locked(pool);
 }
 
-static inline void xm_handle_free(struct xmem_buffer *buffer)
+static inline void xl_handle_free(struct xmem_buffer *buffer)
 {
-	if (xm_handles_free(buffer->pool))
-		xm_handle_push(buffer->pool, buffer);
+	if (xl_handles_free(buffer->pool))
+		xl_handle_push(buffer->pool, buffer);
 	else
-		xm_handle_free_locked(buffer);
+		xl_handle_free_locked(buffer);
 }
 
 /* ---- requests ---- */
 
-static inline int xm_request(struct xmem_pool *pool, unsigned int request, void *argument)
+static inline int xl_request(struct xmem_pool *pool, unsigned int request, void *argument)
 {
 	return pool->link.backend->request(&pool->link, request, argument);
 }
 
 /* What xm_put and xm_receive left to do (I5). */
-void xm_settle_todo(struct xmem_pool *pool, struct xm_todo todo);
+void xl_do_pending(struct xmem_pool *pool, struct xm_pending pending);
 
-static inline void xm_do(struct xmem_pool *pool, struct xm_todo todo)
+static inline void xl_do(struct xmem_pool *pool, struct xm_pending pending)
 {
-	if (unlikely(todo.what != XM_NOTHING))
-		xm_settle_todo(pool, todo);
+	if (unlikely(pending.what != XM_NOTHING))
+		xl_do_pending(pool, pending);
 }
 
-/* One sleepers word: arm; wait until @deadline_ns (absolute, ~0: none); wake. 0 or -errno. */
-int xm_sleep_arm(struct xmem_pool *pool, u32 kind, u32 client, u32 *ret_value);
-int xm_sleep_wait(struct xmem_pool *pool, u32 kind, u32 client, u32 value, u64 deadline_ns);
-void xm_sleep_wake(struct xmem_pool *pool, u32 kind, u32 client);
+/* One waiters word: arm; wait until @deadline_ns (absolute, ~0: none); wake. 0 or -errno. */
+int xl_waiters_arm(struct xmem_pool *pool, u32 kind, u32 client, u32 *ret_value);
+int xl_waiters_wait(struct xmem_pool *pool, u32 kind, u32 client, u32 value, u64 deadline_ns);
+void xl_waiters_wake(struct xmem_pool *pool, u32 kind, u32 client);
 
-u64 xm_now_ns(void);
-u64 xm_deadline(int64_t timeout_ns);
+u64 xl_now_ns(void);
+u64 xl_deadline(int64_t timeout_ns);
 
 /* ---- payload.c ---- */
 
-int xm_payload_make(struct xmem_pool *pool, u32 count, u64 bytes, u16 *ret_slot);
-int xm_payload_map(struct xmem_buffer *buffer);
+int xl_payload_make(struct xmem_pool *pool, u32 count, u64 bytes, u16 *ret_slot);
+int xl_payload_map(struct xmem_buffer *buffer);
 
 /* Mappings of payloads that are attached nowhere any more, and that no handle points into. */
-void xm_payload_unmap_stale(struct xmem_pool *pool);
-void xm_payload_unmap_all(struct xmem_pool *pool);
+void xl_payload_unmap_stale(struct xmem_pool *pool);
+void xl_payload_unmap_all(struct xmem_pool *pool);
 
 /* ---- owner.c ---- */
 
-int xm_owner_init(struct xmem_pool *pool, u64 wait_bound_ns);
-void xm_owner_give_up(struct xmem_pool *pool, u32 slot);
+int xl_owner_init(struct xmem_pool *pool, u64 wait_bound_ns);
+void xl_owner_give_up(struct xmem_pool *pool, u32 slot);
 
 #endif

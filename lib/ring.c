@@ -20,27 +20,27 @@ static void retire_older(struct xmem_pool *pool, u32 publisher, u64 incarnation)
 	struct xmem_subscription *old;
 
 	for (old = pool->subscriptions; old; old = old->next) {
-		xm_lock(&old->lock);
+		xl_lock(&old->lock);
 		if (old->follow.publisher == publisher && old->follow.incarnation != incarnation) {
 			old->follow.incarnation = 0;	/* nobody's: it finds its publisher ended */
 			old->ended = true;
 		}
-		xm_unlock(&old->lock);
+		xl_unlock(&old->lock);
 	}
 }
 
 static int subscribe_to(struct xmem_pool *pool, u32 publisher, u64 incarnation, u32 flags,
 			struct xmem_subscription *subscription)
 {
-	struct xmem_subscribe request = {
+	struct xmem_subscribe_request request = {
 		.size = sizeof(request), .publisher = publisher, .incarnation = incarnation,
 		.flags = flags & XMEM_SUBSCRIBE_WAITS ? XMEM_SUBSCRIBE_WAIT : 0,
 	};
 	int err;
 
-	xm_lock(&pool->slow);
+	xl_lock(&pool->slow);
 	retire_older(pool, publisher, incarnation);
-	err = xm_request(pool, XMEM_IOC_SUBSCRIBE, &request);
+	err = xl_request(pool, XMEM_IOC_SUBSCRIBE, &request);
 	if (!err) {
 		subscription->follow = (struct xm_follow){
 			.publisher = publisher, .waits = flags & XMEM_SUBSCRIBE_WAITS, .incarnation = incarnation,
@@ -49,7 +49,7 @@ static int subscribe_to(struct xmem_pool *pool, u32 publisher, u64 incarnation, 
 		subscription->next = pool->subscriptions;
 		pool->subscriptions = subscription;
 	}
-	xm_unlock(&pool->slow);
+	xl_unlock(&pool->slow);
 	return err;
 }
 
@@ -61,7 +61,7 @@ static int subscribe_one(struct xmem_pool *pool, const struct xmem_subscribe_opt
 
 	if (options->publisher < 0 || (u32)options->publisher >= pool->map.clients)
 		return -EINVAL;
-	row = &pool->map.client[options->publisher];
+	row = xm_client_row(&pool->map, options->publisher);
 	if (xm_load_acquire(&row->state) != XMEM_CLIENT_ALIVE || xm_load(&row->role) != XMEM_ROLE_WRITER)
 		return -ENOENT;
 	return subscribe_to(pool, options->publisher, xm_load(&row->incarnation), options->flags, subscription);
@@ -76,7 +76,7 @@ static int subscribe_any(struct xmem_pool *pool, const struct xmem_subscribe_opt
 	u32 c;
 
 	for (c = 0; c < pool->map.clients; c++) {
-		if (c == pool->me || xm_bit(pool->map.client[c].subscribers, pool->me))
+		if (c == pool->me || xm_bit(xm_client_row(&pool->map, c)->subscribers, pool->me))
 			continue;
 		one.publisher = c;
 		err = subscribe_one(pool, &one, subscription);
@@ -98,18 +98,18 @@ static int subscribe_now(struct xmem_pool *pool, const struct xmem_subscribe_opt
 static int subscribe_wait(struct xmem_pool *pool, const struct xmem_subscribe_options *options,
 			  struct xmem_subscription *subscription)
 {
-	u64 deadline = xm_deadline(options->timeout_ns);
+	u64 deadline = xl_deadline(options->timeout_ns);
 	u32 value;
 	int err;
 
 	for (;;) {
-		err = xm_sleep_arm(pool, XMEM_SLEEP_CLIENTS, 0, &value);
+		err = xl_waiters_arm(pool, XMEM_WAIT_CLIENTS, 0, &value);
 		if (err)
 			return err;
 		err = subscribe_now(pool, options, subscription);
 		if (err != -ENOENT)
 			return err;
-		err = xm_sleep_wait(pool, XMEM_SLEEP_CLIENTS, 0, value, deadline);
+		err = xl_waiters_wait(pool, XMEM_WAIT_CLIENTS, 0, value, deadline);
 		if (err)
 			return err;
 	}
@@ -133,7 +133,7 @@ static int check_options(const struct xmem_subscribe_options *given, struct xmem
 	if (!given)
 		return 0;
 	if (given->size != sizeof(*given) || given->flags & ~XMEM_SUBSCRIBE_WAITS || given->timeout_ns < 0)
-		return xm_fail_fast(EINVAL, "xmem_subscribe_options: wrong size, unknown flags, or a negative timeout");
+		return xl_fail_fast(EINVAL, "xmem_subscribe_options: wrong size, unknown flags, or a negative timeout");
 	*ret = *given;
 	return 0;
 }
@@ -145,18 +145,18 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool, const 
 	int err;
 
 	if (!pool) {
-		xm_fail_fast(EINVAL, "subscribe: no pool");
+		xl_fail_fast(EINVAL, "subscribe: no pool");
 		return NULL;
 	}
-	if (!xm_alive(pool)) {
-		xm_fail_forked();
+	if (!xl_alive(pool)) {
+		xl_fail_forked();
 		return NULL;
 	}
 	if (check_options(given, &options))
 		return NULL;
 	subscription = calloc(1, sizeof(*subscription));
 	if (!subscription) {
-		xm_fail_fast(ENOMEM, "no memory for a subscription");
+		xl_fail_fast(ENOMEM, "no memory for a subscription");
 		return NULL;
 	}
 	subscription->pool = pool;
@@ -166,25 +166,25 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool, const 
 		err = subscribe_wait(pool, &options, subscription);
 	if (err) {
 		free(subscription);
-		xm_fail(-err, "subscribe: %s", subscribe_hint(err));
+		xl_fail(-err, "subscribe: %s", subscribe_hint(err));
 		return NULL;
 	}
-	xm_lock(&pool->lock);
+	xl_lock(&pool->lock);
 	pool->out++;
-	xm_unlock(&pool->lock);
+	xl_unlock(&pool->lock);
 	return subscription;
 }
 
 static void tell_unsubscribed(struct xmem_subscription *subscription)
 {
-	struct xmem_unsubscribe request = {
+	struct xmem_unsubscribe_request request = {
 		.size = sizeof(request), .publisher = subscription->follow.publisher,
 		.incarnation = subscription->follow.incarnation,
 	};
 
 	/* Refused where the host has forgotten that ring already. */
 	if (!subscription->ended)
-		xm_request(subscription->pool, XMEM_IOC_UNSUBSCRIBE, &request);
+		xl_request(subscription->pool, XMEM_IOC_UNSUBSCRIBE, &request);
 	subscription->ended = true;
 }
 
@@ -192,12 +192,12 @@ static void forget(struct xmem_pool *pool, struct xmem_subscription *subscriptio
 {
 	struct xmem_subscription **at;
 
-	xm_lock(&pool->slow);
+	xl_lock(&pool->slow);
 	for (at = &pool->subscriptions; *at != subscription; at = &(*at)->next)
 		;
 	*at = subscription->next;
 	tell_unsubscribed(subscription);
-	xm_unlock(&pool->slow);
+	xl_unlock(&pool->slow);
 }
 
 XMEM_API void xmem_unsubscribe(struct xmem_subscription *subscription)
@@ -207,10 +207,10 @@ XMEM_API void xmem_unsubscribe(struct xmem_subscription *subscription)
 	if (!subscription)
 		return;
 	pool = subscription->pool;
-	if (xm_alive(pool)) {
+	if (xl_alive(pool)) {
 		forget(pool, subscription);
-		xm_payload_unmap_stale(pool);
-		xm_pool_unshare(pool);
+		xl_payload_unmap_stale(pool);
+		xl_pool_unshare(pool);
 	}
 	free(subscription);
 }
@@ -220,18 +220,18 @@ XMEM_API void xmem_unsubscribe(struct xmem_subscription *subscription)
 /* What the entry says, bounds checked: it is its publisher's to write. */
 static inline bool within_slot(const struct xmem_pool *pool, const struct xm_publication *what)
 {
-	u64 length = pool->map.row[xm_token_slot(what->token)].length;
+	u64 length = xm_slot_row(&pool->map, xm_token_slot(what->token))->length;
 
 	return likely(what->offset <= length && what->length <= length - what->offset);
 }
 
 /* Held, but it points outside its slot: as good as lost. */
-static XM_COLD int refuse_entry(struct xmem_subscription *subscription, const struct xmem_buffer *buffer)
+static XL_COLD int refuse_entry(struct xmem_subscription *subscription, const struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = subscription->pool;
 
 	subscription->follow.lost++;
-	xm_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(buffer->what.token)));
+	xl_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(buffer->what.token)));
 	return -EBUSY;
 }
 
@@ -239,19 +239,19 @@ static XM_COLD int refuse_entry(struct xmem_subscription *subscription, const st
  * One attempt. 0; -EAGAIN, -EPIPE; -EBUSY: again, it moved. Under the
  * subscription's lock, and nothing of @buffer is kept but after 0.
  */
-static XM_INLINE int receive_once(struct xmem_subscription *subscription, struct xmem_buffer *buffer)
+static XL_INLINE int receive_once(struct xmem_subscription *subscription, struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = subscription->pool;
-	struct xm_todo todo;
-	int err = xm_receive(&pool->map, pool->me, &subscription->follow, &buffer->what, &todo);
+	struct xm_pending pending;
+	int err = xm_receive(&pool->map, pool->me, &subscription->follow, &buffer->what, &pending);
 
-	xm_do(pool, todo);
+	xl_do(pool, pending);
 	if (unlikely(err))
 		return err;
 	if (!within_slot(pool, &buffer->what))
 		return refuse_entry(subscription, buffer);
 	buffer->slot = xm_token_slot(buffer->what.token);
-	buffer->mode = XM_READING;
+	buffer->mode = XL_READING;
 	return 0;
 }
 
@@ -261,7 +261,7 @@ static XM_INLINE int receive_once(struct xmem_subscription *subscription, struct
  */
 static int receive_now(struct xmem_subscription *subscription, struct xmem_buffer *buffer)
 {
-	/* Entries taken back are passed one by one. */
+	/* Entries evicted are passed one by one. */
 	u32 tries = subscription->pool->map.ring_mask + 1 + MAX_RETRIES;
 	int err;
 
@@ -277,23 +277,23 @@ static int receive_wait(struct xmem_subscription *subscription, struct xmem_buff
 {
 	struct xmem_pool *pool = subscription->pool;
 	u32 publisher = subscription->follow.publisher, value;
-	u64 deadline = xm_deadline(timeout_ns);
+	u64 deadline = xl_deadline(timeout_ns);
 	int err;
 
 	for (;;) {
-		err = xm_sleep_arm(pool, XMEM_SLEEP_RING, publisher, &value);
+		err = xl_waiters_arm(pool, XMEM_WAIT_RING, publisher, &value);
 		if (err && err != -ENOENT)
 			return err;
 		if (err)		/* the host has dropped us: the look says EPIPE, if not now then soon */
 			return receive_now(subscription, buffer);
 		err = receive_now(subscription, buffer);
-		if (err == -EBUSY && xm_now_ns() < deadline)
+		if (err == -EBUSY && xl_now_ns() < deadline)
 			continue;	/* not asleep while there is something */
 		if (err != -EAGAIN)
 			return err;
-		xm_unlock(&subscription->lock);
-		err = xm_sleep_wait(pool, XMEM_SLEEP_RING, publisher, value, deadline);
-		xm_lock(&subscription->lock);
+		xl_unlock(&subscription->lock);
+		err = xl_waiters_wait(pool, XMEM_WAIT_RING, publisher, value, deadline);
+		xl_lock(&subscription->lock);
 		if (err)
 			return err;
 	}
@@ -311,36 +311,36 @@ static const char *receive_hint(int err)
 	return "receive: the host refused to wait";
 }
 
-static XM_COLD struct xmem_buffer *receive_refused(struct xmem_subscription *subscription, int64_t timeout_ns)
+static XL_COLD struct xmem_buffer *receive_refused(struct xmem_subscription *subscription, int64_t timeout_ns)
 {
 	if (!subscription || timeout_ns < 0)
-		xm_fail_fast(EINVAL, "receive: no subscription, or a negative timeout");
+		xl_fail_fast(EINVAL, "receive: no subscription, or a negative timeout");
 	else
-		xm_fail_forked();
+		xl_fail_forked();
 	return NULL;
 }
 
 /* Not at the first look, or not without locks. */
-static XM_SLOW struct xmem_buffer *receive_slow(struct xmem_subscription *subscription, int64_t timeout_ns)
+static XL_SLOW struct xmem_buffer *receive_slow(struct xmem_subscription *subscription, int64_t timeout_ns)
 {
-	struct xmem_buffer *buffer = xm_handle_new(subscription->pool);
+	struct xmem_buffer *buffer = xl_handle_new(subscription->pool);
 	int err;
 
 	if (unlikely(!buffer))
 		return NULL;
-	xm_lock(&subscription->lock);
+	xl_lock(&subscription->lock);
 	err = receive_now(subscription, buffer);
 	if ((err == -EAGAIN || err == -EBUSY) && timeout_ns)
 		err = receive_wait(subscription, buffer, timeout_ns);
 	if (unlikely(err == -EBUSY))
 		err = timeout_ns ? -ETIMEDOUT : -EAGAIN;
-	xm_unlock(&subscription->lock);
+	xl_unlock(&subscription->lock);
 	if (likely(!err))
 		return buffer;
 	if (err == -EPIPE)
-		xm_payload_unmap_stale(subscription->pool);
-	xm_handle_free(buffer);
-	xm_fail_fast(-err, receive_hint(err));
+		xl_payload_unmap_stale(subscription->pool);
+	xl_handle_free(buffer);
+	xl_fail_fast(-err, receive_hint(err));
 	return NULL;
 }
 
@@ -349,18 +349,18 @@ XMEM_API struct xmem_buffer *xmem_receive(struct xmem_subscription *subscription
 	struct xmem_pool *pool;
 	int err;
 
-	if (unlikely(!subscription || timeout_ns < 0 || !xm_alive(subscription->pool)))
+	if (unlikely(!subscription || timeout_ns < 0 || !xl_alive(subscription->pool)))
 		return receive_refused(subscription, timeout_ns);
 	pool = subscription->pool;
-	if (unlikely(!xm_handles_ready(pool)))
+	if (unlikely(!xl_handles_ready(pool)))
 		return receive_slow(subscription, timeout_ns);
 	/* The handle is taken only if there is something for it: polling in vain stores nothing. */
 	err = receive_once(subscription, pool->spare);
 	if (likely(!err))
-		return xm_handle_pop(pool);
+		return xl_handle_pop(pool);
 	if (err != -EAGAIN || timeout_ns)
 		return receive_slow(subscription, timeout_ns);
-	xm_fail_fast(EAGAIN, "receive: nothing published yet");
+	xl_fail_fast(EAGAIN, "receive: nothing published yet");
 	return NULL;
 }
 
@@ -368,17 +368,17 @@ XMEM_API uint64_t xmem_subscription_lost(struct xmem_subscription *subscription)
 {
 	u64 lost;
 
-	if (!subscription || !xm_alive(subscription->pool))
+	if (!subscription || !xl_alive(subscription->pool))
 		return 0;
-	xm_lock(&subscription->lock);
+	xl_lock(&subscription->lock);
 	lost = subscription->follow.lost;
-	xm_unlock(&subscription->lock);
+	xl_unlock(&subscription->lock);
 	return lost;
 }
 
 XMEM_API int xmem_subscription_publisher(struct xmem_subscription *subscription)
 {
 	if (!subscription)
-		return xm_fail_fast(EINVAL, "xmem_subscription_publisher: no subscription");
-	return xm_alive(subscription->pool) ? (int)subscription->follow.publisher : xm_fail_forked();
+		return xl_fail_fast(EINVAL, "xmem_subscription_publisher: no subscription");
+	return xl_alive(subscription->pool) ? (int)subscription->follow.publisher : xl_fail_forked();
 }

@@ -41,9 +41,9 @@ static bool fail_xmem(const char *what)
 	return crew_fail(false, "%s: %s (%s)", what, why && *why ? why : "no reason given", strerror(-err));
 }
 
-static struct xmem_pool_stat look(void)
+static struct xmem_pool_info look(void)
 {
-	struct xmem_pool_stat stat = { .size = sizeof(stat) };
+	struct xmem_pool_info stat = { .size = sizeof(stat) };
 
 	if (xmem_pool_stat(pool, &stat))
 		fail_xmem("cannot look at the pool");
@@ -127,12 +127,12 @@ static void resume_members(uint32_t who)
 			crew_tell(&crew[i], TELL_GO);
 }
 
-static uint64_t count_holds(const struct xmem_pool_stat *stat)
+static uint64_t count_holds(const struct xmem_pool_info *stat)
 {
 	return stat->holds;
 }
 
-static uint64_t count_writing(const struct xmem_pool_stat *stat)
+static uint64_t count_writing(const struct xmem_pool_info *stat)
 {
 	return stat->writing;
 }
@@ -141,10 +141,10 @@ static uint64_t count_writing(const struct xmem_pool_stat *stat)
  * Kill @member and look at the pool, without a pause, until @count is 0. All
  * that it counts is the victim's, @least before the kill.
  */
-static bool kill_and_time(struct member *member, uint64_t (*count)(const struct xmem_pool_stat *),
+static bool kill_and_time(struct member *member, uint64_t (*count)(const struct xmem_pool_info *),
 			  uint64_t least, int64_t *ret_ns)
 {
-	struct xmem_pool_stat stat = look();
+	struct xmem_pool_info stat = look();
 	int64_t begin, now;
 
 	if (count(&stat) < least)
@@ -286,7 +286,7 @@ static bool all_was_read(void)
 }
 
 /* What the pool has, although only the director is left in it. */
-static uint64_t count_leaked(const struct xmem_pool_stat *stat)
+static uint64_t count_leaked(const struct xmem_pool_info *stat)
 {
 	return (uint64_t)stat->attached + stat->holds + stat->zombies + stat->clients - 1;
 }
@@ -294,7 +294,7 @@ static uint64_t count_leaked(const struct xmem_pool_stat *stat)
 static bool count_what_is_left(void)
 {
 	int64_t deadline = clock_ns() + RETURN_NS;
-	struct xmem_pool_stat stat;
+	struct xmem_pool_info stat;
 
 	do {
 		stat = look();

@@ -27,7 +27,7 @@ uint64_t frame_checksum(const void *data, size_t bytes)
 
 void frame_describe(struct xmem_buffer *buffer, int width, int height, uint64_t number)
 {
-	struct xmem_metadata *metadata = xmem_metadata_mut(buffer);
+	struct xmem_metadata *metadata = xmem_buffer_metadata_mut(buffer);
 	size_t bytes = frame_bytes(width, height);
 
 	memset(metadata, 0, sizeof(*metadata));
@@ -47,7 +47,7 @@ void frame_describe(struct xmem_buffer *buffer, int width, int height, uint64_t 
 
 bool frame_understand(struct frame *frame, struct xmem_buffer *buffer)
 {
-	struct xmem_metadata metadata = *xmem_metadata(buffer);
+	struct xmem_metadata metadata = *xmem_buffer_metadata(buffer);
 	size_t bytes;
 
 	if (metadata.dtype != FRAME_DTYPE_U8 || metadata.ndim != 2 ||

@@ -31,7 +31,7 @@ struct report {
 	uint64_t after_frames[MEMBERS];
 	int64_t producer_return_ns;
 	/* the pool when all have gone */
-	struct xmem_pool_stat left;
+	struct xmem_pool_info left;
 	uint64_t leaked;
 };
 

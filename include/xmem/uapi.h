@@ -30,7 +30,7 @@
 /* ------------------------------------------------------------------------
  * Pages. File offsets are the same for all clients of a pool:
  *
- *   0               pool region   header, client rows, slot rows; host writes
+ *   0               pool table   header, client rows, slot rows; host writes
  *   groups_offset   groups        state words and records; the owner writes
  *   areas_offset    areas         cursors, ring, holds; each client its own
  *
@@ -54,19 +54,19 @@ struct xmem_pool_header {
 	__u64 area_stride;		/* bytes from one client's area to the next */
 	__u64 ring_offset;		/* bytes into an area: struct xmem_ring */
 	__u64 holds_offset;		/* bytes into an area; + (id % 16) * 256: __u32[slots] */
-	__u64 total_bytes;		/* of all regions together */
+	__u64 total_bytes;		/* of all parts together */
 	__u8  name[XMEM_NAME_BYTES];	/* NUL-terminated; empty: anonymous */
 	__u64 reserved1[15];
-	/* Two lines of their own: read by every walk, and by who waits for clients. */
+	/* Two lines of their own: read by every scan, and by who waits for clients. */
 	__u64 counted[XMEM_CLIENT_WORDS];	/* bit set: that client's holds count */
 	__u64 reserved2[4];
-	__u32 clients_sleepers;		/* sleepers word: the client table changes */
+	__u32 clients_waiters;		/* waiters word: the client table changes */
 	__u32 reserved3[15];
 };
 
-/* A sleepers word: bit 0 = somebody sleeps, the rest counts wake-ups. */
-#define XMEM_SLEEPERS_ARMED	1u
-#define XMEM_SLEEPERS_STEP	2u
+/* A waiters word: bit 0 = somebody sleeps, the rest counts wake-ups. */
+#define XMEM_WAITERS_ARMED	1u
+#define XMEM_WAITERS_STEP	2u
 
 enum xmem_client_state {
 	XMEM_CLIENT_NONE = 0,		/* the id is free */
@@ -91,8 +91,8 @@ struct xmem_client_row {
 	__u64 reserved0[2];
 	__u64 subscribers[XMEM_CLIENT_WORDS];	/* bit set: that client follows this ring */
 	__u64 waits[XMEM_CLIENT_WORDS];		/* ... and makes its publisher wait */
-	__u32 ring_sleepers;		/* sleepers word: this client's next publication */
-	__u32 slots_sleepers;		/* sleepers word: this owner's next free slot */
+	__u32 ring_waiters;		/* waiters word: this client's next publication */
+	__u32 slots_waiters;		/* waiters word: this owner's next free slot */
 	__u64 reserved1[7];
 };
 
@@ -115,7 +115,7 @@ struct xmem_slot_row {
 };
 
 /*
- * The state word of a slot: generation << 16 | walk number << 3 | state.
+ * The state word of a slot: generation << 16 | scan number << 3 | state.
  * A token is generation << 16 | slot.
  */
 #define XMEM_GENERATION_BITS	48
@@ -157,7 +157,7 @@ enum xmem_storage { XMEM_STORAGE_CPU = 0 };
 struct xmem_group {
 	struct xmem_slot_word word[XMEM_GROUP_SLOTS];
 	__u64 reserved[384];
-	struct xmem_metadata record[XMEM_GROUP_SLOTS];
+	struct xmem_metadata metadata[XMEM_GROUP_SLOTS];
 };
 
 /* A subscriber's place in one publisher's ring; one line each. */
@@ -169,7 +169,7 @@ struct xmem_cursor {
 
 /* One publication: what the receiver polls. */
 struct xmem_entry {
-	__u64 position;			/* 1 + place, 0 while written; XMEM_ENTRY_VOID: taken back */
+	__u64 position;			/* 1 + place, 0 while written; XMEM_ENTRY_VOID: evicted */
 	__u64 token;
 	__u64 sequence;			/* the publisher's count */
 	__u64 timestamp_ns;		/* CLOCK_MONOTONIC as its publisher says; 0: none */
@@ -212,7 +212,7 @@ struct xmem_ring {
  *   EUSERS      join: the pool's client table is full
  *   ENOSPC      attach: the pool has too few free slots; renew: the slot is worn out
  *   EDQUOT      a limit of the host is reached (pools, payload files, pages, mappings)
- *   EAGAIN      settle: the word moved by itself
+ *   EAGAIN      resolve: the word moved by itself
  *   EBUSY       detach: the slot has contents, or is being written
  *   ETIMEDOUT   wait: the deadline passed
  *   EINTR       wait: a signal (restarted where SA_RESTART says so)
@@ -224,15 +224,15 @@ struct xmem_ring {
 /* join: make this file a client of a pool. Once per file. */
 #define XMEM_JOIN_EXISTING	(1u << 0)	/* do not create it */
 #define XMEM_JOIN_EXCLUSIVE	(1u << 1)	/* create it, or EEXIST */
-#define XMEM_JOIN_FILE		(1u << 2)	/* by pool_file; the name must be empty */
+#define XMEM_JOIN_FD		(1u << 2)	/* by pool_file; the name must be empty */
 #define XMEM_JOIN_FOREIGN	(1u << 3)	/* also one that another user has made */
-struct xmem_join {
+struct xmem_join_request {
 	__u32 size;
 	__u32 abi;			/* XMEM_ABI */
 	__u32 flags;			/* XMEM_JOIN_* */
 	__u32 role;			/* enum xmem_role */
 	__u8  name[XMEM_NAME_BYTES];	/* of [A-Za-z0-9._-]; empty: a new anonymous pool */
-	__s32 pool_file;		/* with XMEM_JOIN_FILE, else must be -1 */
+	__s32 pool_fd;		/* with XMEM_JOIN_FD, else must be -1 */
 	__u32 slots;			/* capacity if it is created; 0: 1024; rounded up to groups */
 	__u32 clients;			/* likewise; 0: 64 */
 	__u32 ring_entries;		/* likewise; 0: 64 */
@@ -245,37 +245,37 @@ struct xmem_join {
 };
 
 /* pool_file: a descriptor whose holder may join this pool, nothing else. */
-struct xmem_pool_file {
+struct xmem_pool_fd_request {
 	__u32 size;
-	__s32 file;			/* out; close-on-exec */
+	__s32 fd;			/* out; close-on-exec */
 };
 
 /* attach: count slots of one payload file become the caller's, state FREE. */
-struct xmem_attach {
+struct xmem_attach_request {
 	__u32 size;
-	__s32 file;			/* a sealed memfd; the host keeps its own reference */
+	__s32 fd;			/* a sealed memfd; the host keeps its own reference */
 	__u64 offset;			/* bytes; of the first slot; a multiple of 64 */
 	__u64 stride;			/* bytes from slot to slot; a multiple of 64, at least length */
 	__u64 length;			/* bytes of each; not 0 */
 	__u32 count;			/* 1 to XMEM_GROUP_SLOTS */
 	__u32 payload;			/* out: the payload's id; in: 0, or an id to add slots to it
-					 * (then file must be -1) */
+					 * (then fd must be -1) */
 	__u16 slot[XMEM_GROUP_SLOTS];	/* out */
 };
 
 /* payload: a read-only descriptor of a payload file. */
 #define XMEM_PAYLOAD_WRITE	(1u << 0)	/* writable; EACCES unless attached so, and the owner asks */
-struct xmem_payload {
+struct xmem_payload_request {
 	__u32 size;
 	__u32 payload;
 	__u32 flags;			/* XMEM_PAYLOAD_* */
-	__s32 file;			/* out; close-on-exec */
+	__s32 fd;			/* out; close-on-exec */
 	__u64 bytes;			/* out: length of the file */
 };
 
 /* subscribe: follow a ring from its next publication on. */
 #define XMEM_SUBSCRIBE_WAIT	(1u << 0)	/* its publisher waits for me, within its bound */
-struct xmem_subscribe {
+struct xmem_subscribe_request {
 	__u32 size;
 	__u32 publisher;		/* client id */
 	__u64 incarnation;		/* of that client; 0: whoever it is */
@@ -284,35 +284,35 @@ struct xmem_subscribe {
 	__u64 position;			/* out: where the cursor stands */
 };
 
-struct xmem_unsubscribe {
+struct xmem_unsubscribe_request {
 	__u32 size;
 	__u32 publisher;
 	__u64 incarnation;
 };
 
-/* arm, wait, wake: one sleepers word. */
-enum xmem_sleep_kind {
-	XMEM_SLEEP_CLIENTS = 0,		/* the client table changes; client must be 0 */
-	XMEM_SLEEP_RING = 1,		/* client publishes; arm: a subscriber only */
-	XMEM_SLEEP_SLOTS = 2,		/* a slot of client may be free; arm: the owner only */
+/* arm, wait, wake: one waiters word. */
+enum xmem_wait_kind {
+	XMEM_WAIT_CLIENTS = 0,		/* the client table changes; client must be 0 */
+	XMEM_WAIT_RING = 1,		/* client publishes; arm: a subscriber only */
+	XMEM_WAIT_SLOTS = 2,		/* a slot of client may be free; arm: the owner only */
 };
-struct xmem_sleep {
+struct xmem_wait_request {
 	__u32 size;
-	__u32 kind;			/* enum xmem_sleep_kind */
+	__u32 kind;			/* enum xmem_wait_kind */
 	__u32 client;
 	__u32 value;			/* arm: out; wait: in, as arm gave it; wake: must be 0 */
 	__u64 deadline_ns;		/* wait: CLOCK_MONOTONIC; ~0: none; arm, wake: must be 0 */
 };
 
-/* settle, collect, renew, detach: one slot. */
-struct xmem_slot {
+/* resolve, collect, renew, detach: one slot. */
+struct xmem_slot_request {
 	__u32 size;
 	__u32 slot;
-	__u64 generation;		/* settle: in; renew: out: first of the new range; else 0 */
+	__u64 generation;		/* resolve: in; renew: out: first of the new range; else 0 */
 };
 
 #define XMEM_IOC_JOIN		_IO(XMEM_IOC_TYPE, 0x00)
-#define XMEM_IOC_POOL_FILE	_IO(XMEM_IOC_TYPE, 0x01)
+#define XMEM_IOC_POOL_FD	_IO(XMEM_IOC_TYPE, 0x01)
 #define XMEM_IOC_ATTACH		_IO(XMEM_IOC_TYPE, 0x02)
 #define XMEM_IOC_PAYLOAD	_IO(XMEM_IOC_TYPE, 0x03)
 #define XMEM_IOC_SUBSCRIBE	_IO(XMEM_IOC_TYPE, 0x04)
@@ -320,8 +320,8 @@ struct xmem_slot {
 #define XMEM_IOC_ARM		_IO(XMEM_IOC_TYPE, 0x06)
 #define XMEM_IOC_WAIT		_IO(XMEM_IOC_TYPE, 0x07)
 #define XMEM_IOC_WAKE		_IO(XMEM_IOC_TYPE, 0x08)
-/* settle: a SCANNING slot that the caller holds and whose owner does not move goes back to LIVE. */
-#define XMEM_IOC_SETTLE		_IO(XMEM_IOC_TYPE, 0x09)
+/* resolve: a SCANNING slot that the caller holds and whose owner does not move goes back to LIVE. */
+#define XMEM_IOC_RESOLVE		_IO(XMEM_IOC_TYPE, 0x09)
 /* collect: the caller put its last hold on a slot that is the host's. */
 #define XMEM_IOC_COLLECT	_IO(XMEM_IOC_TYPE, 0x0a)
 /* renew: a WRITING or FREE slot of the caller's gets a new range of generations. */

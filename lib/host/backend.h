@@ -21,7 +21,7 @@ struct xmem_link {
 	const struct xmem_backend *backend;
 	int file;			/* of /dev/xmem, or the socket */
 	struct xm_map *map;		/* the pool's pages; set by backend->map */
-	struct xmem_join join;		/* as answered */
+	struct xmem_join_request join;		/* as answered */
 	void *private;			/* the back end's own */
 };
 
@@ -34,7 +34,7 @@ struct xmem_backend {
 	/*
 	 * One of XMEM_IOC_* with its struct, whose size field is set. Descriptors in
 	 * structs stay the caller's when they go in, become his when they come out.
-	 * pre: open. Sleeps only for XMEM_IOC_WAIT (interruptible) and SETTLE (about 1 ms).
+	 * pre: open. Sleeps only for XMEM_IOC_WAIT (interruptible) and RESOLVE (about 1 ms).
 	 */
 	int (*request)(struct xmem_link *link, unsigned int request, void *argument);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * The back end of xmemd: requests are datagrams, the pool's pages one memfd
- * that is mapped whole. Arming, waiting, waking and settling need nobody: the
+ * that is mapped whole. Arming, waiting, waking and resolving need nobody: the
  * library does in the pages what the module does for its clients, with the
  * same checks (host.c).
  *
@@ -22,16 +22,16 @@
 #include "wire.h"
 
 #define NS		1000000000ULL
-#define LOOK_NS		NS		/* sleepers look this often whether the daemon is there */
+#define LOOK_NS		NS		/* waiters look this often whether the daemon is there */
 #define LEAVE_MS	1000
-#define SETTLE_NS	1000000L	/* how long a word must have stood still */
+#define RESOLVE_NS	1000000L	/* how long a word must have stood still */
 
 struct daemon_link {
 	pthread_mutex_t lock;	/* one request with its reply on the socket at a time */
 	int pages;		/* the pool's memfd between join and map, else -1 */
 	void *base;		/* where it is mapped; NULL: not yet */
 	size_t bytes;
-	struct xm_host host;	/* its map alone: what host.c needs for arm and settle */
+	struct xm_host host;	/* its map alone: what host.c needs for arm and resolve */
 };
 
 static int daemon_open(struct xmem_link *link)
@@ -44,29 +44,29 @@ static int daemon_open(struct xmem_link *link)
 	pthread_mutex_init(&daemon->lock, NULL);
 	daemon->pages = -1;
 	link->private = daemon;
-	link->file = xm_daemon_connect();
+	link->file = xl_daemon_connect();
 	return link->file < 0 ? link->file : 0;
 }
 
 /* ---- requests of the daemon ---- */
 
 /* The descriptor in a request's struct that has to travel, or -1. */
-static int file_in(unsigned int request, const union xm_request *argument)
+static int file_in(unsigned int request, const union xm_wire_request *argument)
 {
-	if (request == XMEM_IOC_JOIN && argument->join.flags & XMEM_JOIN_FILE)
-		return argument->join.pool_file;
+	if (request == XMEM_IOC_JOIN && argument->join.flags & XMEM_JOIN_FD)
+		return argument->join.pool_fd;
 	if (request == XMEM_IOC_ATTACH)
-		return argument->attach.file;
+		return argument->attach.fd;
 	return -1;
 }
 
 /* Which place of the caller's struct, or of ours, gets the descriptor of a reply. */
-static int *file_out(struct daemon_link *daemon, unsigned int request, union xm_request *argument)
+static int *file_out(struct daemon_link *daemon, unsigned int request, union xm_wire_request *argument)
 {
 	switch (request) {
 	case XMEM_IOC_JOIN:		return &daemon->pages;
-	case XMEM_IOC_POOL_FILE:	return &argument->pool_file.file;
-	case XMEM_IOC_PAYLOAD:		return &argument->payload.file;
+	case XMEM_IOC_POOL_FD:	return &argument->pool_fd.fd;
+	case XMEM_IOC_PAYLOAD:		return &argument->payload.fd;
 	}
 	return NULL;
 }
@@ -86,7 +86,7 @@ static int take_reply_file(struct xm_datagram *reply, int *place)
 }
 
 /* Under the lock. @argument is at least as long as it says. */
-static int exchange(struct xmem_link *link, unsigned int request, union xm_request *argument)
+static int exchange(struct xmem_link *link, unsigned int request, union xm_wire_request *argument)
 {
 	struct xmem_message head = { .request = request };
 	const struct xm_wire *wire = xm_wire_find(request);
@@ -131,7 +131,7 @@ static bool daemon_gone(const struct xmem_link *link)
 	return poll(&look, 1, 0) > 0 && look.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL);
 }
 
-static int wait_for_wake(struct xmem_link *link, u32 *word, const struct xmem_sleep *request)
+static int wait_for_wake(struct xmem_link *link, u32 *word, const struct xmem_wait_request *request)
 {
 	while (xm_still_armed(word, request->value)) {
 		u64 until = now_ns();
@@ -151,13 +151,13 @@ static int wait_for_wake(struct xmem_link *link, u32 *word, const struct xmem_sl
 	return 0;
 }
 
-static int sleep_request(struct xmem_link *link, unsigned int kind, struct xmem_sleep *request)
+static int sleep_request(struct xmem_link *link, unsigned int kind, struct xmem_wait_request *request)
 {
 	struct daemon_link *daemon = link->private;
 	u32 *word;
 	int err;
 
-	word = xm_host_sleepers(&daemon->host, link->join.client, request, kind == XMEM_IOC_ARM, &err);
+	word = xm_host_waiters(&daemon->host, link->join.client, request, kind == XMEM_IOC_ARM, &err);
 	if (!word)
 		return err;
 	if ((kind != XMEM_IOC_WAIT && request->deadline_ns) || (kind == XMEM_IOC_WAKE && request->value))
@@ -174,11 +174,11 @@ static int sleep_request(struct xmem_link *link, unsigned int kind, struct xmem_
 	return 0;
 }
 
-/* Is the caller a holder, and does the owner not move? Then its walk fails (settling is a hold). */
-static int settle(struct daemon_link *daemon, u32 me, const struct xmem_slot *request)
+/* Is the caller a holder, and does the owner not move? Then its scan fails (resolving is a hold). */
+static int resolve(struct daemon_link *daemon, u32 me, const struct xmem_slot_request *request)
 {
 	const struct xm_map *map = &daemon->host.map;
-	struct timespec pause = { 0, SETTLE_NS };
+	struct timespec pause = { 0, RESOLVE_NS };
 	u64 word;
 
 	if (request->slot >= map->slots)
@@ -192,24 +192,24 @@ static int settle(struct daemon_link *daemon, u32 me, const struct xmem_slot *re
 		return -EAGAIN;
 	while (nanosleep(&pause, &pause))
 		;
-	return xm_host_settle(&daemon->host, me, request->slot, word);
+	return xm_host_resolve(&daemon->host, me, request->slot, word);
 }
 
 static int serve_locally(struct xmem_link *link, unsigned int kind, void *argument)
 {
 	struct daemon_link *daemon = link->private;
-	union xm_request request;
+	union xm_wire_request request;
 	int err = xm_wire_take(xm_wire_find(kind), argument, *(u32 *)argument, &request);
 
 	if (err)
 		return err;
 	if (!daemon->base)
 		return -ENOTCONN;
-	if (kind == XMEM_IOC_SETTLE)
-		return settle(daemon, link->join.client, &request.slot);
+	if (kind == XMEM_IOC_RESOLVE)
+		return resolve(daemon, link->join.client, &request.slot);
 	err = sleep_request(link, kind, &request.sleep);
 	if (!err && kind == XMEM_IOC_ARM)
-		((struct xmem_sleep *)argument)->value = request.sleep.value;
+		((struct xmem_wait_request *)argument)->value = request.sleep.value;
 	return err;
 }
 
@@ -222,7 +222,7 @@ static int daemon_request(struct xmem_link *link, unsigned int request, void *ar
 	case XMEM_IOC_ARM:
 	case XMEM_IOC_WAIT:
 	case XMEM_IOC_WAKE:
-	case XMEM_IOC_SETTLE:
+	case XMEM_IOC_RESOLVE:
 		return serve_locally(link, request, argument);
 	}
 	/* A thread cancelled between request and reply would leave the reply to the next one. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Futexes on words that several processes map, as glibc does not offer them.
- * What a sleepers word means is protocol.h's; here is only how to sleep on it.
+ * What a waiters word means is protocol.h's; here is only how to sleep on it.
  */
 #ifndef XMEM_FUTEX_H
 #define XMEM_FUTEX_H

@@ -44,7 +44,7 @@ static const char *own_file(void)
 {
 	Dl_info info;
 
-	return dladdr((void *)xm_daemon_connect, &info) ? info.dli_fname : NULL;
+	return dladdr((void *)xl_daemon_connect, &info) ? info.dli_fname : NULL;
 }
 
 /* Into @path, PATH_MAX bytes. 0, or -ENODEV: there is none, or it is not wanted. */
@@ -143,7 +143,7 @@ static int connect_once(const struct sockaddr_un *address, socklen_t length)
 	return err;
 }
 
-int xm_daemon_connect(void)
+int xl_daemon_connect(void)
 {
 	struct sockaddr_un address;
 	int length = xm_wire_address(&address);

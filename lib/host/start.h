@@ -7,6 +7,6 @@
  * A socket connected to the daemon of this user, or -errno. -ENODEV: there is
  * none and it cannot be started; -EPERM: somebody else sits at its address.
  */
-int xm_daemon_connect(void);
+int xl_daemon_connect(void);
 
 #endif

@@ -13,19 +13,19 @@
 #include "wire.h"
 
 static const struct xm_wire wires[] = {
-	{ XMEM_IOC_JOIN,	sizeof(struct xmem_join) },
-	{ XMEM_IOC_POOL_FILE,	sizeof(struct xmem_pool_file) },
-	{ XMEM_IOC_ATTACH,	sizeof(struct xmem_attach) },
-	{ XMEM_IOC_PAYLOAD,	sizeof(struct xmem_payload) },
-	{ XMEM_IOC_SUBSCRIBE,	sizeof(struct xmem_subscribe) },
-	{ XMEM_IOC_UNSUBSCRIBE,	sizeof(struct xmem_unsubscribe) },
-	{ XMEM_IOC_ARM,		sizeof(struct xmem_sleep) },
-	{ XMEM_IOC_WAIT,	sizeof(struct xmem_sleep) },
-	{ XMEM_IOC_WAKE,	sizeof(struct xmem_sleep) },
-	{ XMEM_IOC_SETTLE,	sizeof(struct xmem_slot) },
-	{ XMEM_IOC_COLLECT,	sizeof(struct xmem_slot) },
-	{ XMEM_IOC_RENEW,	sizeof(struct xmem_slot) },
-	{ XMEM_IOC_DETACH,	sizeof(struct xmem_slot) },
+	{ XMEM_IOC_JOIN,	sizeof(struct xmem_join_request) },
+	{ XMEM_IOC_POOL_FD,	sizeof(struct xmem_pool_fd_request) },
+	{ XMEM_IOC_ATTACH,	sizeof(struct xmem_attach_request) },
+	{ XMEM_IOC_PAYLOAD,	sizeof(struct xmem_payload_request) },
+	{ XMEM_IOC_SUBSCRIBE,	sizeof(struct xmem_subscribe_request) },
+	{ XMEM_IOC_UNSUBSCRIBE,	sizeof(struct xmem_unsubscribe_request) },
+	{ XMEM_IOC_ARM,		sizeof(struct xmem_wait_request) },
+	{ XMEM_IOC_WAIT,	sizeof(struct xmem_wait_request) },
+	{ XMEM_IOC_WAKE,	sizeof(struct xmem_wait_request) },
+	{ XMEM_IOC_RESOLVE,	sizeof(struct xmem_slot_request) },
+	{ XMEM_IOC_COLLECT,	sizeof(struct xmem_slot_request) },
+	{ XMEM_IOC_RENEW,	sizeof(struct xmem_slot_request) },
+	{ XMEM_IOC_DETACH,	sizeof(struct xmem_slot_request) },
 };
 
 const struct xm_wire *xm_wire_find(u32 request)
@@ -38,7 +38,7 @@ const struct xm_wire *xm_wire_find(u32 request)
 	return NULL;
 }
 
-int xm_wire_take(const struct xm_wire *wire, const void *bytes, size_t length, union xm_request *ret)
+int xm_wire_take(const struct xm_wire *wire, const void *bytes, size_t length, union xm_wire_request *ret)
 {
 	const __u8 *byte = bytes;
 	u32 size;

@@ -25,16 +25,16 @@ struct xm_wire {
 	u32 bytes;		/* of its struct; ABI 1 knows no shorter ones */
 };
 
-union xm_request {
+union xm_wire_request {
 	u32 size;
-	struct xmem_join join;
-	struct xmem_pool_file pool_file;
-	struct xmem_attach attach;
-	struct xmem_payload payload;
-	struct xmem_subscribe subscribe;
-	struct xmem_unsubscribe unsubscribe;
-	struct xmem_sleep sleep;
-	struct xmem_slot slot;
+	struct xmem_join_request join;
+	struct xmem_pool_fd_request pool_fd;
+	struct xmem_attach_request attach;
+	struct xmem_payload_request payload;
+	struct xmem_subscribe_request subscribe;
+	struct xmem_unsubscribe_request unsubscribe;
+	struct xmem_wait_request sleep;
+	struct xmem_slot_request slot;
 };
 
 /* NULL: no such request. */
@@ -44,7 +44,7 @@ const struct xm_wire *xm_wire_find(u32 request);
  * A struct that came in @length bytes, into @ret: a longer one's tail must be 0.
  * -EINVAL: too short; -E2BIG: too long; -EFAULT: it says more than there is.
  */
-int xm_wire_take(const struct xm_wire *wire, const void *bytes, size_t length, union xm_request *ret);
+int xm_wire_take(const struct xm_wire *wire, const void *bytes, size_t length, union xm_wire_request *ret);
 
 /* Where xmemd listens: XMEM_SOCKET, or one name per user. The address's length, or -ENAMETOOLONG. */
 int xm_wire_address(struct sockaddr_un *address);

@@ -57,20 +57,20 @@ static int make_file(u64 bytes, char **ret_base)
 	int err;
 
 	if (file < 0)
-		return xm_fail(errno, "memfd_create: %s", strerror(errno));
+		return xl_fail(errno, "memfd_create: %s", strerror(errno));
 	err = ftruncate(file, bytes) ? errno : allocate(file, bytes);
 	if (err) {
-		err = xm_fail(err == ENOSPC ? ENOMEM : err, "allocate %llu bytes of payload: %s",
+		err = xl_fail(err == ENOSPC ? ENOMEM : err, "allocate %llu bytes of payload: %s",
 			      (unsigned long long)bytes, strerror(err));
 		goto err_close;
 	}
 	*ret_base = map_file(file, bytes, PROT_READ | PROT_WRITE);
 	if (!*ret_base) {
-		err = xm_fail(ENOMEM, "map %llu bytes of payload: %s", (unsigned long long)bytes, strerror(errno));
+		err = xl_fail(ENOMEM, "map %llu bytes of payload: %s", (unsigned long long)bytes, strerror(errno));
 		goto err_close;
 	}
 	if (fcntl(file, F_ADD_SEALS, SEALS)) {
-		err = xm_fail(errno, "seal a payload: %s", strerror(errno));
+		err = xl_fail(errno, "seal a payload: %s", strerror(errno));
 		goto err_unmap;
 	}
 	return file;
@@ -85,9 +85,9 @@ err_close:
 static void detach(struct xmem_pool *pool, const u16 *slot, u32 count)
 {
 	while (count--) {
-		struct xmem_slot request = { .size = sizeof(request), .slot = slot[count] };
+		struct xmem_slot_request request = { .size = sizeof(request), .slot = slot[count] };
 
-		xm_request(pool, XMEM_IOC_DETACH, &request);
+		xl_request(pool, XMEM_IOC_DETACH, &request);
 	}
 }
 
@@ -98,14 +98,14 @@ static int attach(struct xmem_pool *pool, int file, u32 count, u64 stride, u64 b
 	int err;
 
 	for (done = 0; done < count;) {
-		struct xmem_attach request = {
-			.size = sizeof(request), .file = payload ? -1 : file, .payload = payload,
+		struct xmem_attach_request request = {
+			.size = sizeof(request), .fd = payload ? -1 : file, .payload = payload,
 			.offset = done * stride, .stride = stride, .length = bytes,
 			.count = count - done < XMEM_GROUP_SLOTS ? count - done : XMEM_GROUP_SLOTS,
 		};
 		u32 i;
 
-		err = xm_request(pool, XMEM_IOC_ATTACH, &request);
+		err = xl_request(pool, XMEM_IOC_ATTACH, &request);
 		if (err)
 			goto err_detach;
 		payload = request.payload;
@@ -122,18 +122,18 @@ static int attach(struct xmem_pool *pool, int file, u32 count, u64 stride, u64 b
 
 err_detach:
 	detach(pool, ret_slot, done);
-	return xm_fail(-err, err == -ENOSPC ? "attach %u buffers: the pool has too few free slots%s" :
+	return xl_fail(-err, err == -ENOSPC ? "attach %u buffers: the pool has too few free slots%s" :
 		       "attach %u buffers: %s", count, err == -ENOSPC ? "" : strerror(-err));
 }
 
-int xm_payload_make(struct xmem_pool *pool, u32 count, u64 bytes, u16 *ret_slot)
+int xl_payload_make(struct xmem_pool *pool, u32 count, u64 bytes, u16 *ret_slot)
 {
 	u64 unit = bytes >= 4096 ? 4096 : 64, stride = (bytes + unit - 1) / unit * unit;
-	struct xm_mapping *mapping = calloc(1, sizeof(*mapping));
+	struct xl_mapping *mapping = calloc(1, sizeof(*mapping));
 	int file, err;
 
 	if (!mapping)
-		return xm_fail(ENOMEM, "no memory for a mapping");
+		return xl_fail(ENOMEM, "no memory for a mapping");
 	file = make_file(stride * count, &mapping->base);
 	if (file < 0) {
 		err = file;
@@ -145,10 +145,10 @@ int xm_payload_make(struct xmem_pool *pool, u32 count, u64 bytes, u16 *ret_slot)
 	if (err)
 		goto err_unmap;
 	close(file);			/* the host has its own */
-	xm_lock(&pool->lock);
+	xl_lock(&pool->lock);
 	mapping->next = pool->mappings;
 	pool->mappings = mapping;
-	xm_unlock(&pool->lock);
+	xl_unlock(&pool->lock);
 	return 0;
 
 err_unmap:
@@ -166,14 +166,14 @@ static bool still_attached(const struct xm_map *map, u32 payload)
 	u32 s;
 
 	for (s = 0; s < map->slots; s++)
-		if (xm_load(&map->row[s].payload) == payload)
+		if (xm_load(&xm_slot_row(map, s)->payload) == payload)
 			return true;
 	return false;
 }
 
-static void unmap_list(struct xm_mapping *list)
+static void unmap_list(struct xl_mapping *list)
 {
-	struct xm_mapping *mapping;
+	struct xl_mapping *mapping;
 
 	while ((mapping = list)) {
 		list = mapping->next;
@@ -182,11 +182,11 @@ static void unmap_list(struct xm_mapping *list)
 	}
 }
 
-void xm_payload_unmap_stale(struct xmem_pool *pool)
+void xl_payload_unmap_stale(struct xmem_pool *pool)
 {
-	struct xm_mapping **at, *mapping, *stale = NULL;
+	struct xl_mapping **at, *mapping, *stale = NULL;
 
-	xm_lock(&pool->lock);
+	xl_lock(&pool->lock);
 	for (at = &pool->mappings; (mapping = *at);) {
 		if (mapping->owned || mapping->users || still_attached(&pool->map, mapping->payload)) {
 			at = &mapping->next;
@@ -196,27 +196,27 @@ void xm_payload_unmap_stale(struct xmem_pool *pool)
 		mapping->next = stale;
 		stale = mapping;
 	}
-	xm_unlock(&pool->lock);
+	xl_unlock(&pool->lock);
 	unmap_list(stale);
 }
 
-static struct xm_mapping *map_new(struct xmem_pool *pool, u32 payload)
+static struct xl_mapping *map_new(struct xmem_pool *pool, u32 payload)
 {
-	struct xmem_payload request = { .size = sizeof(request), .payload = payload };
-	struct xm_mapping *mapping;
+	struct xmem_payload_request request = { .size = sizeof(request), .payload = payload };
+	struct xl_mapping *mapping;
 	int err;
 
-	xm_payload_unmap_stale(pool);
-	err = xm_request(pool, XMEM_IOC_PAYLOAD, &request);
+	xl_payload_unmap_stale(pool);
+	err = xl_request(pool, XMEM_IOC_PAYLOAD, &request);
 	if (err) {
-		xm_fail(-err, "a descriptor of payload %u: %s", payload, strerror(-err));
+		xl_fail(-err, "a descriptor of payload %u: %s", payload, strerror(-err));
 		return NULL;
 	}
 	mapping = calloc(1, sizeof(*mapping));
 	if (mapping)
-		mapping->base = map_file(request.file, request.bytes, PROT_READ);
+		mapping->base = map_file(request.fd, request.bytes, PROT_READ);
 	if (!mapping || !mapping->base) {
-		xm_fail(ENOMEM, "map payload %u, %llu bytes: %s", payload, (unsigned long long)request.bytes,
+		xl_fail(ENOMEM, "map payload %u, %llu bytes: %s", payload, (unsigned long long)request.bytes,
 			strerror(errno));
 		free(mapping);
 		mapping = NULL;
@@ -224,14 +224,14 @@ static struct xm_mapping *map_new(struct xmem_pool *pool, u32 payload)
 		mapping->bytes = request.bytes;
 		mapping->payload = payload;
 	}
-	close(request.file);
+	close(request.fd);
 	return mapping;
 }
 
 /* Under pool->lock. */
-static struct xm_mapping *find(struct xmem_pool *pool, u32 payload)
+static struct xl_mapping *find(struct xmem_pool *pool, u32 payload)
 {
-	struct xm_mapping *mapping;
+	struct xl_mapping *mapping;
 
 	for (mapping = pool->mappings; mapping && mapping->payload != payload; mapping = mapping->next)
 		;
@@ -239,9 +239,9 @@ static struct xm_mapping *find(struct xmem_pool *pool, u32 payload)
 }
 
 /* Of two threads that have mapped the same file one keeps it. Under pool->lock; *spare is to be dropped. */
-static struct xm_mapping *add(struct xmem_pool *pool, struct xm_mapping *mapping, struct xm_mapping **spare)
+static struct xl_mapping *add(struct xmem_pool *pool, struct xl_mapping *mapping, struct xl_mapping **spare)
 {
-	struct xm_mapping *other = find(pool, mapping->payload);
+	struct xl_mapping *other = find(pool, mapping->payload);
 
 	if (other) {
 		*spare = mapping;
@@ -253,29 +253,29 @@ static struct xm_mapping *add(struct xmem_pool *pool, struct xm_mapping *mapping
 }
 
 /* Make buffer->data point at its contents. The slot is held, so its row stands still. */
-int xm_payload_map(struct xmem_buffer *buffer)
+int xl_payload_map(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
-	const struct xmem_slot_row *row = &pool->map.row[buffer->slot];
+	const struct xmem_slot_row *row = xm_slot_row(&pool->map, buffer->slot);
 	u32 payload = xm_load(&row->payload);
-	struct xm_mapping *mapping, *spare = NULL;
+	struct xl_mapping *mapping, *spare = NULL;
 	int err = -EIO;
 
-	xm_lock(&pool->lock);
+	xl_lock(&pool->lock);
 	mapping = find(pool, payload);
 	if (!mapping) {
-		xm_unlock(&pool->lock);
+		xl_unlock(&pool->lock);
 		mapping = map_new(pool, payload);
 		if (!mapping)
 			return err;
-		xm_lock(&pool->lock);
+		xl_lock(&pool->lock);
 		mapping = add(pool, mapping, &spare);
 	}
 	if (buffer->mapping) {			/* another thread has been quicker */
 		err = 0;
 		mapping = NULL;
 	} else if ((row->length > mapping->bytes || row->offset > mapping->bytes - row->length)) {
-		xm_fail(EIO, "slot %u lies outside payload %u", buffer->slot, payload);
+		xl_fail(EIO, "slot %u lies outside payload %u", buffer->slot, payload);
 		mapping = NULL;
 	}
 	if (mapping) {
@@ -284,12 +284,12 @@ int xm_payload_map(struct xmem_buffer *buffer)
 		__atomic_store_n(&buffer->data, mapping->base + row->offset + buffer->what.offset, __ATOMIC_RELEASE);
 		err = 0;
 	}
-	xm_unlock(&pool->lock);
+	xl_unlock(&pool->lock);
 	unmap_list(spare);
 	return err;
 }
 
-void xm_payload_unmap_all(struct xmem_pool *pool)
+void xl_payload_unmap_all(struct xmem_pool *pool)
 {
 	unmap_list(pool->mappings);
 	pool->mappings = NULL;

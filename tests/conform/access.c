@@ -19,7 +19,7 @@ struct scene {
 	struct xmem_pool *writer;
 	struct xmem_buffer *kept;
 	struct raw raw;			/* a client of the given role */
-	struct xmem_payload payload;
+	struct xmem_payload_request payload;
 };
 
 static void scene_start(struct scene *scene, uint32_t role)
@@ -31,12 +31,12 @@ static void scene_start(struct scene *scene, uint32_t role)
 	scene->writer = open_writer(scene->name, COUNT, BYTES);
 	token = publish_kept(scene->writer, 0xabc, &scene->kept);
 	raw_start(&scene->raw, scene->name, role);
-	scene->payload = (struct xmem_payload){
-		.size = sizeof(scene->payload), .payload = scene->raw.map.row[xm_token_slot(token)].payload,
-		.file = -1,
+	scene->payload = (struct xmem_payload_request){
+		.size = sizeof(scene->payload), .payload = xm_slot_row(&scene->raw.map, xm_token_slot(token))->payload,
+		.fd = -1,
 	};
 	SAME(raw_request(&scene->raw, XMEM_IOC_PAYLOAD, &scene->payload), 0);
-	CHECK(scene->payload.file >= 0);
+	CHECK(scene->payload.fd >= 0);
 	SAME(scene->payload.bytes, COUNT * BYTES);
 }
 
@@ -45,7 +45,7 @@ static void scene_end(struct scene *scene)
 	/* Nothing that was tried has changed anything. */
 	SAME(stamp_of(scene->kept), 0xabc);
 	xmem_release(scene->kept);
-	close(scene->payload.file);
+	close(scene->payload.fd);
 	raw_close(&scene->raw);
 	check_quiet(scene->writer, 1);
 	publish_stamp(scene->writer, 1);
@@ -89,9 +89,9 @@ TEST(P6_a_readers_descriptor_does_not_write)
 	struct scene scene;
 
 	scene_start(&scene, XMEM_ROLE_READER);
-	SAME(fcntl(scene.payload.file, F_GETFL) & O_ACCMODE, O_RDONLY);
-	CHECK(fcntl(scene.payload.file, F_GETFD) & FD_CLOEXEC);
-	cannot_write(scene.payload.file);
+	SAME(fcntl(scene.payload.fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+	CHECK(fcntl(scene.payload.fd, F_GETFD) & FD_CLOEXEC);
+	cannot_write(scene.payload.fd);
 	scene_end(&scene);
 }
 
@@ -101,7 +101,7 @@ TEST(P6_a_reader_reopens_its_descriptor_for_writing)
 	int file;
 
 	scene_start(&scene, XMEM_ROLE_READER);
-	file = reopen(scene.payload.file, O_RDWR);
+	file = reopen(scene.payload.fd, O_RDWR);
 	if (file >= 0) {	/* the inode is its maker's, and we are the same user */
 		cannot_write(file);
 		close(file);
@@ -115,7 +115,7 @@ TEST(P6_a_reader_reopens_and_truncates)
 	int file;
 
 	scene_start(&scene, XMEM_ROLE_READER);
-	file = reopen(scene.payload.file, O_RDWR | O_TRUNC);
+	file = reopen(scene.payload.fd, O_RDWR | O_TRUNC);
 	CHECK(file < 0);
 	scene_end(&scene);
 }
@@ -126,8 +126,8 @@ TEST(P6_a_reader_changes_the_mode_first)
 	int file;
 
 	scene_start(&scene, XMEM_ROLE_READER);
-	fchmod(scene.payload.file, 0666);
-	file = reopen(scene.payload.file, O_RDWR);
+	fchmod(scene.payload.fd, 0666);
+	file = reopen(scene.payload.fd, O_RDWR);
 	if (file >= 0) {
 		fchmod(file, 0777);
 		cannot_write(file);
@@ -142,32 +142,32 @@ TEST(P6_a_reader_cannot_lift_the_seals)
 	int seals;
 
 	scene_start(&scene, XMEM_ROLE_READER);
-	seals = fcntl(scene.payload.file, F_GET_SEALS);
+	seals = fcntl(scene.payload.fd, F_GET_SEALS);
 	SAME(seals & GOOD_SEALS, GOOD_SEALS);
 	/* Nor add one that would hurt its owner: that takes a writable file, or is sealed. */
-	SAME(fcntl(scene.payload.file, F_ADD_SEALS, F_SEAL_WRITE), -1);
+	SAME(fcntl(scene.payload.fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
 	scene_end(&scene);
 }
 
 TEST(P6_a_writable_descriptor_is_refused)
 {
 	struct scene scene;
-	struct xmem_payload request;
+	struct xmem_payload_request request;
 
 	scene_start(&scene, XMEM_ROLE_WRITER);
 	request = scene.payload;
 	request.flags = XMEM_PAYLOAD_WRITE;
-	request.file = -7;
+	request.fd = -7;
 	SAME(raw_request(&scene.raw, XMEM_IOC_PAYLOAD, &request), -EACCES);
-	SAME(request.file, -7);
+	SAME(request.fd, -7);
 	scene_end(&scene);
 }
 
 /* The host must not be talked into opening a file with more access than it was attached with. */
 static void launder(int file, struct raw *raw, struct raw *friend)
 {
-	struct xmem_payload request = { .size = sizeof(request), .file = -1 };
-	struct xmem_attach attach;
+	struct xmem_payload_request request = { .size = sizeof(request), .fd = -1 };
+	struct xmem_attach_request attach;
 	unsigned int flags;
 
 	if (raw_attach(raw, file, 1, &attach))
@@ -182,9 +182,9 @@ static void launder(int file, struct raw *raw, struct raw *friend)
 			SAME(err, -EACCES);
 			continue;
 		}
-		SAME(fcntl(request.file, F_GETFL) & O_ACCMODE, O_RDONLY);
-		cannot_write(request.file);
-		close(request.file);
+		SAME(fcntl(request.fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+		cannot_write(request.fd);
+		close(request.fd);
 	}
 }
 
@@ -196,9 +196,9 @@ TEST(P6_a_descriptor_laundered_as_ones_own_payload)
 
 	scene_start(&scene, XMEM_ROLE_WRITER);
 	raw_start(&friend, scene.name, XMEM_ROLE_WRITER);
-	launder(scene.payload.file, &scene.raw, &friend);
-	launder(scene.payload.file, &scene.raw, &scene.raw);
-	file = reopen(scene.payload.file, O_RDWR);
+	launder(scene.payload.fd, &scene.raw, &friend);
+	launder(scene.payload.fd, &scene.raw, &scene.raw);
+	file = reopen(scene.payload.fd, O_RDWR);
 	if (file >= 0) {
 		launder(file, &scene.raw, &friend);
 		close(file);
@@ -212,7 +212,7 @@ TEST(P6_a_reader_has_no_payload_of_its_own)
 	struct scene scene;
 
 	scene_start(&scene, XMEM_ROLE_READER);
-	SAME(raw_attach(&scene.raw, scene.payload.file, 1, NULL), -EPERM);
+	SAME(raw_attach(&scene.raw, scene.payload.fd, 1, NULL), -EPERM);
 	scene_end(&scene);
 }
 
@@ -225,7 +225,7 @@ TEST(P6_a_received_buffer_is_read_only)
 
 	CHECK(data);
 	REFUSED(xmem_data_mut(b), EPERM);
-	REFUSED(xmem_metadata_mut(b), EPERM);
+	REFUSED(xmem_buffer_metadata_mut(b), EPERM);
 	SAME(xmem_publish(b, NULL, NULL), -EPERM);
 	/* Not by force either. */
 	SAME(mprotect((void *)((uintptr_t)data & ~4095UL), BYTES, PROT_READ | PROT_WRITE), -1);
@@ -243,11 +243,11 @@ TEST(P7_the_owner_cannot_shrink_or_punch_it_either)
 	int file;
 
 	scene_start(&scene, XMEM_ROLE_READER);
-	data = mmap(NULL, COUNT * BYTES, PROT_READ, MAP_SHARED, scene.payload.file, 0);
+	data = mmap(NULL, COUNT * BYTES, PROT_READ, MAP_SHARED, scene.payload.fd, 0);
 	CHECK(data != MAP_FAILED);
 	/* The owner's own mapping is the one that may still write: not even it removes pages. */
 	SAME(madvise((void *)((uintptr_t)xmem_data(scene.kept) & ~4095UL), BYTES, MADV_REMOVE), -1);
-	file = reopen(scene.payload.file, O_RDWR);
+	file = reopen(scene.payload.fd, O_RDWR);
 	if (file >= 0) {
 		SAME(ftruncate(file, 0), -1);
 		SAME(errno, EPERM);
@@ -268,7 +268,7 @@ TEST(P7_payloads_are_allocated_whole)
 	struct stat info;
 
 	scene_start(&scene, XMEM_ROLE_READER);
-	CHECK(!fstat(scene.payload.file, &info));
+	CHECK(!fstat(scene.payload.fd, &info));
 	SAME(info.st_size, COUNT * BYTES);
 	CHECK(info.st_blocks * 512 >= COUNT * BYTES);
 	scene_end(&scene);
@@ -298,7 +298,7 @@ TEST(P6_another_user_reopens_it_for_writing)
 		skip("only root can be another user");
 	scene_start(&scene, XMEM_ROLE_READER);
 	child = spawn(write_as_another_user, NULL);
-	send_file(child->link, scene.payload.file);
+	send_file(child->link, scene.payload.fd);
 	finish_child(child);
 	scene_end(&scene);
 }

@@ -82,7 +82,7 @@ TEST(P4_short_and_strange_datagrams)
 	memcpy(big.body, &(uint32_t){ 4000 }, 4);
 	say(raw.link.file, &big, sizeof(head) + 200);
 	CHECK(answer(raw.link.file) < 0);
-	memcpy(big.body, &(uint32_t){ sizeof(struct xmem_join) }, 4);
+	memcpy(big.body, &(uint32_t){ sizeof(struct xmem_join_request) }, 4);
 	say(raw.link.file, &big, sizeof(big));
 	CHECK(answer(raw.link.file) < 0);
 	raw_close(&raw);
@@ -139,12 +139,12 @@ static void say_with_files(int link, const void *bytes, size_t length, int file,
 
 TEST(P4_descriptors_that_nobody_asked_for)
 {
-	struct { struct xmem_message head; struct xmem_payload payload; } message = {
+	struct { struct xmem_message head; struct xmem_payload_request payload; } message = {
 		.head.request = XMEM_IOC_PAYLOAD, .payload.size = sizeof(message.payload),
 	};
-	struct { struct xmem_message head; struct xmem_attach attach; } attach = {
+	struct { struct xmem_message head; struct xmem_attach_request attach; } attach = {
 		.head.request = XMEM_IOC_ATTACH,
-		.attach = { .size = sizeof(attach.attach), .file = 5, .stride = BYTES, .length = BYTES, .count = 1 },
+		.attach = { .size = sizeof(attach.attach), .fd = 5, .stride = BYTES, .length = BYTES, .count = 1 },
 	};
 	struct raw raw;
 	unsigned int before, i;
@@ -174,8 +174,8 @@ TEST(P4_descriptors_that_nobody_asked_for)
 
 TEST(P4_a_client_that_stops_reading_replies)
 {
-	struct { struct xmem_message head; struct xmem_pool_file request; } message = {
-		.head.request = XMEM_IOC_POOL_FILE, .request.size = sizeof(message.request),
+	struct { struct xmem_message head; struct xmem_pool_fd_request request; } message = {
+		.head.request = XMEM_IOC_POOL_FD, .request.size = sizeof(message.request),
 	};
 	struct raw raw;
 	unsigned int i, sent = 0;
@@ -213,9 +213,9 @@ TEST(P4_connections_that_never_join)
 
 TEST(P4_a_client_that_leaves_before_its_answer)
 {
-	struct { struct xmem_message head; struct xmem_join join; } message = {
+	struct { struct xmem_message head; struct xmem_join_request join; } message = {
 		.head.request = XMEM_IOC_JOIN,
-		.join = { .size = sizeof(message.join), .abi = XMEM_ABI, .role = XMEM_ROLE_WRITER, .pool_file = -1 },
+		.join = { .size = sizeof(message.join), .abi = XMEM_ABI, .role = XMEM_ROLE_WRITER, .pool_fd = -1 },
 	};
 	struct xmem_pool *watcher;
 	struct raw first;

@@ -26,17 +26,17 @@ static void scene_end(void)
 
 /* ---- join ---- */
 
-static struct xmem_join good_join(void)
+static struct xmem_join_request good_join(void)
 {
-	struct xmem_join join = {
-		.size = sizeof(join), .abi = XMEM_ABI, .role = XMEM_ROLE_WRITER, .pool_file = -1,
+	struct xmem_join_request join = {
+		.size = sizeof(join), .abi = XMEM_ABI, .role = XMEM_ROLE_WRITER, .pool_fd = -1,
 	};
 
 	snprintf((char *)join.name, sizeof(join.name), "%s", new_name());
 	return join;
 }
 
-static int try_join(struct xmem_join join)
+static int try_join(struct xmem_join_request join)
 {
 	struct raw raw;
 	int err;
@@ -48,8 +48,8 @@ static int try_join(struct xmem_join join)
 }
 
 /* A good join with one assignment made to it. */
-#define JOIN_WITH(assignment) ({ struct xmem_join j = good_join(); assignment; try_join(j); })
-#define NAMED(text) ({ struct xmem_join j = good_join(); memset(j.name, 0, sizeof(j.name)); \
+#define JOIN_WITH(assignment) ({ struct xmem_join_request j = good_join(); assignment; try_join(j); })
+#define NAMED(text) ({ struct xmem_join_request j = good_join(); memset(j.name, 0, sizeof(j.name)); \
 		memcpy(j.name, text, sizeof(text) - 1); try_join(j); })
 
 TEST(P4_join_with_reserved_or_unknown_bits_is_EINVAL)
@@ -100,11 +100,11 @@ TEST(P4_join_by_file_wants_a_file_and_no_name)
 	int pipes[2];
 
 	CHECK(!pipe(pipes));
-	SAME(JOIN_WITH(j.pool_file = pipes[0]), -EINVAL);		/* without the flag */
-	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FILE, j.pool_file = pipes[0])), -EINVAL);	/* and a name */
-	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FILE, j.pool_file = pipes[0], memset(j.name, 0, 32))), -EBADF);
-	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FILE, j.pool_file = 999, memset(j.name, 0, 32))), -EBADF);
-	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FILE, j.pool_file = -1, memset(j.name, 0, 32))), -EBADF);
+	SAME(JOIN_WITH(j.pool_fd = pipes[0]), -EINVAL);		/* without the flag */
+	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FD, j.pool_fd = pipes[0])), -EINVAL);	/* and a name */
+	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FD, j.pool_fd = pipes[0], memset(j.name, 0, 32))), -EBADF);
+	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FD, j.pool_fd = 999, memset(j.name, 0, 32))), -EBADF);
+	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FD, j.pool_fd = -1, memset(j.name, 0, 32))), -EBADF);
 	close(pipes[0]);
 	close(pipes[1]);
 }
@@ -123,7 +123,7 @@ TEST(P4_join_existing_or_exclusive)
 
 static int try_subscribe(struct raw *raw, uint32_t publisher, uint64_t incarnation, uint32_t flags, uint32_t reserved)
 {
-	struct xmem_subscribe request = {
+	struct xmem_subscribe_request request = {
 		.size = sizeof(request), .publisher = publisher, .incarnation = incarnation, .flags = flags,
 		.reserved = reserved,
 	};
@@ -133,7 +133,7 @@ static int try_subscribe(struct raw *raw, uint32_t publisher, uint64_t incarnati
 
 static int try_unsubscribe(struct raw *raw, uint32_t publisher, uint64_t incarnation)
 {
-	struct xmem_unsubscribe request = {
+	struct xmem_unsubscribe_request request = {
 		.size = sizeof(request), .publisher = publisher, .incarnation = incarnation,
 	};
 
@@ -172,7 +172,7 @@ TEST(P4_subscribe_with_wrong_fields)
 static int try_sleep(struct raw *raw, unsigned int request, uint32_t kind, uint32_t client, uint32_t value,
 		     uint64_t deadline)
 {
-	struct xmem_sleep sleep = {
+	struct xmem_wait_request sleep = {
 		.size = sizeof(sleep), .kind = kind, .client = client, .value = value, .deadline_ns = deadline,
 	};
 
@@ -188,35 +188,35 @@ TEST(P4_sleep_requests_with_wrong_fields)
 	other = writer.link.join.client;
 	SAME(try_sleep(&reader, XMEM_IOC_ARM, 3, me, 0, 0), -EINVAL);
 	SAME(try_sleep(&reader, XMEM_IOC_ARM, ~0u, me, 0, 0), -EINVAL);
-	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_SLEEP_CLIENTS, 1, 0, 0), -EINVAL);
-	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_SLEEP_RING, reader.map.clients, 0, 0), -EINVAL);
-	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_SLEEP_RING, ~0u, 0, 0), -EINVAL);
-	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_SLEEP_CLIENTS, 0, 0, 1), -EINVAL);
+	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_WAIT_CLIENTS, 1, 0, 0), -EINVAL);
+	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_WAIT_RING, reader.map.clients, 0, 0), -EINVAL);
+	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_WAIT_RING, ~0u, 0, 0), -EINVAL);
+	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_WAIT_CLIENTS, 0, 0, 1), -EINVAL);
 	/* Only those whom it concerns may arm: else a stranger makes every publication a system call. */
-	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_SLEEP_RING, other, 0, 0), -ENOENT);
-	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_SLEEP_SLOTS, other, 0, 0), -EPERM);
-	SAME(xm_load(&reader.map.client[other].ring_sleepers) & XMEM_SLEEPERS_ARMED, 0);
-	SAME(xm_load(&reader.map.client[other].slots_sleepers) & XMEM_SLEEPERS_ARMED, 0);
-	SAME(try_sleep(&reader, XMEM_IOC_WAKE, XMEM_SLEEP_RING, other, 1, 0), -EINVAL);
-	SAME(try_sleep(&reader, XMEM_IOC_WAKE, XMEM_SLEEP_RING, other, 0, 1), -EINVAL);
+	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_WAIT_RING, other, 0, 0), -ENOENT);
+	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_WAIT_SLOTS, other, 0, 0), -EPERM);
+	SAME(xm_load(&xm_client_row(&reader.map, other)->ring_waiters) & XMEM_WAITERS_ARMED, 0);
+	SAME(xm_load(&xm_client_row(&reader.map, other)->slots_waiters) & XMEM_WAITERS_ARMED, 0);
+	SAME(try_sleep(&reader, XMEM_IOC_WAKE, XMEM_WAIT_RING, other, 1, 0), -EINVAL);
+	SAME(try_sleep(&reader, XMEM_IOC_WAKE, XMEM_WAIT_RING, other, 0, 1), -EINVAL);
 	SAME(try_sleep(&reader, XMEM_IOC_WAKE, 3, other, 0, 0), -EINVAL);
 	SAME(try_sleep(&reader, XMEM_IOC_WAIT, 3, other, 0, 0), -EINVAL);
-	SAME(try_sleep(&reader, XMEM_IOC_WAIT, XMEM_SLEEP_RING, ~0u, 0, 0), -EINVAL);
+	SAME(try_sleep(&reader, XMEM_IOC_WAIT, XMEM_WAIT_RING, ~0u, 0, 0), -EINVAL);
 	scene_end();
 }
 
 TEST(P9_a_wait_whose_deadline_has_passed_is_ETIMEDOUT)
 {
-	struct xmem_sleep sleep = { .size = sizeof(sleep), .kind = XMEM_SLEEP_SLOTS };
+	struct xmem_wait_request sleep = { .size = sizeof(sleep), .kind = XMEM_WAIT_SLOTS };
 
 	scene_start();
 	sleep.client = writer.link.join.client;
 	SAME(raw_request(&writer, XMEM_IOC_ARM, &sleep), 0);
-	CHECK(sleep.value & XMEM_SLEEPERS_ARMED);
+	CHECK(sleep.value & XMEM_WAITERS_ARMED);
 	sleep.deadline_ns = 1;
 	SAME(raw_request(&writer, XMEM_IOC_WAIT, &sleep), -ETIMEDOUT);
 	/* Woken since: it does not sleep, whatever the deadline. */
-	SAME(try_sleep(&reader, XMEM_IOC_WAKE, XMEM_SLEEP_SLOTS, sleep.client, 0, 0), 0);
+	SAME(try_sleep(&reader, XMEM_IOC_WAKE, XMEM_WAIT_SLOTS, sleep.client, 0, 0), 0);
 	sleep.deadline_ns = ~0ULL;
 	SAME(raw_request(&writer, XMEM_IOC_WAIT, &sleep), 0);
 	scene_end();
@@ -226,7 +226,7 @@ TEST(P9_a_wait_whose_deadline_has_passed_is_ETIMEDOUT)
 
 static int try_slot(struct raw *raw, unsigned int request, uint32_t slot, uint64_t generation)
 {
-	struct xmem_slot s = { .size = sizeof(s), .slot = slot, .generation = generation };
+	struct xmem_slot_request s = { .size = sizeof(s), .slot = slot, .generation = generation };
 
 	return raw_request(raw, request, &s);
 }
@@ -234,7 +234,7 @@ static int try_slot(struct raw *raw, unsigned int request, uint32_t slot, uint64
 TEST(P4_slot_requests_with_wrong_fields)
 {
 	static const unsigned int requests[] = { XMEM_IOC_COLLECT, XMEM_IOC_RENEW, XMEM_IOC_DETACH };
-	struct xmem_attach attach;
+	struct xmem_attach_request attach;
 	unsigned int i;
 	uint32_t slot;
 	int file;
@@ -248,13 +248,13 @@ TEST(P4_slot_requests_with_wrong_fields)
 		SAME(try_slot(&writer, requests[i], ~0u, 0), -EINVAL);
 		SAME(try_slot(&writer, requests[i], slot, 1), -EINVAL);
 	}
-	SAME(try_slot(&writer, XMEM_IOC_SETTLE, writer.map.slots, 0), -EINVAL);
-	SAME(try_slot(&writer, XMEM_IOC_SETTLE, ~0u, 0), -EINVAL);
+	SAME(try_slot(&writer, XMEM_IOC_RESOLVE, writer.map.slots, 0), -EINVAL);
+	SAME(try_slot(&writer, XMEM_IOC_RESOLVE, ~0u, 0), -EINVAL);
 	/* Somebody else's slots. */
 	SAME(try_slot(&reader, XMEM_IOC_RENEW, slot, 0), -EPERM);
 	SAME(try_slot(&reader, XMEM_IOC_DETACH, slot, 0), -EPERM);
 	SAME(try_slot(&reader, XMEM_IOC_COLLECT, slot, 0), 0);		/* not the host's: nothing to do */
-	SAME(xm_load(&reader.map.row[slot].owner), writer.link.join.client);
+	SAME(xm_load(&xm_slot_row(&reader.map, slot)->owner), writer.link.join.client);
 	/* Nobody's. */
 	SAME(try_slot(&writer, XMEM_IOC_DETACH, attach.slot[1] + 1, 0), -EPERM);
 	SAME(try_slot(&writer, XMEM_IOC_RENEW, attach.slot[1] + 1, 0), -EPERM);
@@ -268,7 +268,7 @@ TEST(P4_slot_requests_with_wrong_fields)
 TEST(P1_slots_with_contents_are_not_detached_or_renewed)
 {
 	struct xm_publication p = { 0 };
-	struct xmem_attach attach;
+	struct xmem_attach_request attach;
 	uint32_t slot;
 	int file;
 
@@ -293,8 +293,8 @@ TEST(P1_slots_with_contents_are_not_detached_or_renewed)
 
 TEST(P4_payload_requests_with_wrong_fields)
 {
-	struct xmem_payload request = { .size = sizeof(request), .file = -7 };
-	struct xmem_attach attach;
+	struct xmem_payload_request request = { .size = sizeof(request), .fd = -7 };
+	struct xmem_attach_request attach;
 	unsigned int files;
 	int file;
 
@@ -312,7 +312,7 @@ TEST(P4_payload_requests_with_wrong_fields)
 	SAME(raw_request(&reader, XMEM_IOC_PAYLOAD, &request), -EINVAL);
 	request.flags = 1u << 31;
 	SAME(raw_request(&reader, XMEM_IOC_PAYLOAD, &request), -EINVAL);
-	SAME(request.file, -7);
+	SAME(request.fd, -7);
 	SAME(open_files(), files);
 	close(file);
 	scene_end();

@@ -13,9 +13,9 @@
 
 TEST(API_null_handles_are_EINVAL)
 {
-	struct xmem_pool_stat stat = { .size = sizeof(stat) };
+	struct xmem_pool_info stat = { .size = sizeof(stat) };
 
-	SAME(xmem_pool_file(NULL), -EINVAL);
+	SAME(xmem_pool_fd(NULL), -EINVAL);
 	SAME(xmem_pool_client(NULL), -EINVAL);
 	SAME(xmem_pool_stat(NULL, &stat), -EINVAL);
 	SAME(xmem_preallocate(NULL, 1, 1), -EINVAL);
@@ -28,8 +28,8 @@ TEST(API_null_handles_are_EINVAL)
 	REFUSED(xmem_clone(NULL), EINVAL);
 	REFUSED(xmem_data(NULL), EINVAL);
 	REFUSED(xmem_data_mut(NULL), EINVAL);
-	REFUSED(xmem_metadata(NULL), EINVAL);
-	REFUSED(xmem_metadata_mut(NULL), EINVAL);
+	REFUSED(xmem_buffer_metadata(NULL), EINVAL);
+	REFUSED(xmem_buffer_metadata_mut(NULL), EINVAL);
 	CHECK(!xmem_pool_backend(NULL));
 	SAME(xmem_size(NULL), 0);
 	SAME(xmem_token(NULL), 0);
@@ -46,7 +46,7 @@ TEST(API_options_of_another_size_are_EINVAL)
 	struct xmem_pool_options pool_options = { .size = sizeof(pool_options) - 1 };
 	struct xmem_publish_options publish_options = { .size = 0 };
 	struct xmem_subscribe_options subscribe_options = { .size = sizeof(subscribe_options) + 8 };
-	struct xmem_pool_stat stat = { .size = 4 };
+	struct xmem_pool_info stat = { .size = 4 };
 	struct xmem_pool *pool = open_writer(new_name(), 1, BYTES);
 	struct xmem_buffer *b = xmem_acquire(pool, 1, 0);
 
@@ -153,7 +153,7 @@ TEST(API_anonymous_pools_are_apart)
 static void join_by_file(void *argument)
 {
 	int file = receive_file(parent_link());
-	struct xmem_pool *pool = xmem_pool_open_file(file, NULL);
+	struct xmem_pool *pool = xmem_pool_open_fd(file, NULL);
 	struct xmem_buffer *b;
 
 	CHECK(pool);
@@ -176,7 +176,7 @@ TEST(API_a_pools_file_passes_the_right_to_join)
 	int file;
 
 	WORKED(xmem_preallocate(writer, 2, BYTES));
-	WORKED(file = xmem_pool_file(writer));
+	WORKED(file = xmem_pool_fd(writer));
 	CHECK(fcntl(file, F_GETFD) & FD_CLOEXEC);
 	token = publish_kept(writer, 0xf11e, &kept);
 	child = spawn(join_by_file, NULL);
@@ -197,19 +197,19 @@ TEST(P2_a_pools_file_is_no_client)
 {
 	const char *name = new_name();
 	struct xmem_pool *pool = open_reader(name), *again;
-	int file = xmem_pool_file(pool), other = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int file = xmem_pool_fd(pool), other = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	CHECK(file >= 0 && other >= 0);
 	SAME(stat_of(pool).clients, 1);
-	again = xmem_pool_open_file(file, NULL);
+	again = xmem_pool_open_fd(file, NULL);
 	CHECK(again);
 	SAME(stat_of(pool).clients, 2);
 	xmem_pool_close(pool);
 	check_quiet(again, 1);
 	xmem_pool_close(again);
-	REFUSED(xmem_pool_open_file(other, NULL), EBADF);
-	REFUSED(xmem_pool_open_file(-1, NULL), EBADF);
-	REFUSED(xmem_pool_open_file(888, NULL), EBADF);
+	REFUSED(xmem_pool_open_fd(other, NULL), EBADF);
+	REFUSED(xmem_pool_open_fd(-1, NULL), EBADF);
+	REFUSED(xmem_pool_open_fd(888, NULL), EBADF);
 	close(file);
 	close(other);
 }
@@ -227,13 +227,13 @@ struct inherited {
 static void use_inherited(void *argument)
 {
 	struct inherited *i = argument;
-	struct xmem_pool_stat stat = { .size = sizeof(stat) };
+	struct xmem_pool_info stat = { .size = sizeof(stat) };
 	struct xmem_pool *pool;
 	struct xmem_buffer *b;
 
 	REFUSED(xmem_data(i->read), ECHILD);
 	REFUSED(xmem_data_mut(i->written), ECHILD);
-	REFUSED(xmem_metadata(i->read), ECHILD);
+	REFUSED(xmem_buffer_metadata(i->read), ECHILD);
 	REFUSED(xmem_clone(i->read), ECHILD);
 	REFUSED(xmem_get(i->pool, i->token), ECHILD);
 	REFUSED(xmem_receive(i->s, 0), ECHILD);
@@ -242,7 +242,7 @@ static void use_inherited(void *argument)
 	SAME(xmem_publish(i->written, NULL, NULL), -ECHILD);
 	SAME(xmem_preallocate(i->pool, 1, 1), -ECHILD);
 	SAME(xmem_pool_stat(i->pool, &stat), -ECHILD);
-	SAME(xmem_pool_file(i->pool), -ECHILD);
+	SAME(xmem_pool_fd(i->pool), -ECHILD);
 	SAME(xmem_pool_client(i->pool), -ECHILD);
 
 	/* It joins anew, and what it inherited is dead even then. */
@@ -420,7 +420,7 @@ TEST(API_metadata_offset_length_and_time_arrive)
 		.size = sizeof(options), .timestamp_ns = 123456789, .offset = 128, .length = 1000,
 	};
 	struct xmem_buffer *b = xmem_acquire(writer, BYTES, 0), *same;
-	struct xmem_metadata *m = xmem_metadata_mut(b);
+	struct xmem_metadata *m = xmem_buffer_metadata_mut(b);
 	unsigned char *data = xmem_data_mut(b);
 	unsigned int i;
 
@@ -455,10 +455,10 @@ TEST(API_metadata_offset_length_and_time_arrive)
 		SAME(xmem_size(each), 1000);
 		SAME(*(const unsigned char *)xmem_data(each), 128);
 		SAME(((const unsigned char *)xmem_data(each))[999], (128 + 999) % 251);
-		SAME(xmem_metadata(each)->id, 77);
-		SAME(xmem_metadata(each)->shape[1], 100);
-		SAME(xmem_metadata(each)->size, 1000);
-		CHECK(!strcmp((const char *)xmem_metadata(each)->content_type, "video/x-raw,gray8"));
+		SAME(xmem_buffer_metadata(each)->id, 77);
+		SAME(xmem_buffer_metadata(each)->shape[1], 100);
+		SAME(xmem_buffer_metadata(each)->size, 1000);
+		CHECK(!strcmp((const char *)xmem_buffer_metadata(each)->content_type, "video/x-raw,gray8"));
 	}
 	xmem_release(same);
 	xmem_release(b);

@@ -17,7 +17,7 @@
 struct vandal {
 	const char *name;
 	uint64_t random;
-	struct xmem_attach attached;
+	struct xmem_attach_request attached;
 };
 
 /* Garbage of several kinds: bits, all ones, numbers that look like others' places. */
@@ -47,7 +47,7 @@ static void scribble(void *start, size_t bytes, uint64_t *random)
 }
 
 /* A ring that looks right but for what it says: it is received, and leads anywhere. */
-static void lie(struct raw *raw, const struct xmem_attach *own, uint64_t *random)
+static void lie(struct raw *raw, const struct xmem_attach_request *own, uint64_t *random)
 {
 	struct xmem_ring *ring = xm_ring(&raw->map, raw->link.join.client);
 	uint64_t i, tail = raw->map.ring_mask + 1;
@@ -138,11 +138,11 @@ TEST_WITHIN(P4_garbage_in_all_that_a_client_may_write, 60)
 		received += b != NULL;
 		if (b) {
 			/* Whatever it is, it can be looked at. */
-			xmem_metadata(b);
+			xmem_buffer_metadata(b);
 			xmem_data(b);
 			xmem_release(b);
 		}
-		/* Walks of others end, whatever holds it claims: they find a buffer or they do not. */
+		/* Scans of others end, whatever holds it claims: they find a buffer or they do not. */
 		xmem_release(xmem_acquire(writer, BYTES, 0));
 		xmem_get(reader, random_next(&vandal.random));
 		stat_of(reader);
@@ -198,24 +198,24 @@ TEST(P4_garbage_holds_end_with_their_client)
 	xmem_pool_close(writer);
 }
 
-TEST(P4_settling_is_for_holders_alone)
+TEST(P4_resolving_is_for_holders_alone)
 {
 	const char *name = new_name();
 	struct xmem_pool *writer = open_writer(name, 1, BYTES);
 	struct xmem_buffer *kept;
 	uint64_t token = publish_kept(writer, 1, &kept);
-	struct xmem_slot request = {
+	struct xmem_slot_request request = {
 		.size = sizeof(request), .slot = xm_token_slot(token), .generation = xm_generation(token),
 	};
 	struct raw raw;
 
 	raw_start(&raw, name, XMEM_ROLE_READER);
-	SAME(raw_request(&raw, XMEM_IOC_SETTLE, &request), -EPERM);
+	SAME(raw_request(&raw, XMEM_IOC_RESOLVE, &request), -EPERM);
 	SAME(xm_get(&raw.map, raw.link.join.client, token), 0);
-	/* It is LIVE: nothing is to be settled. */
-	SAME(raw_request(&raw, XMEM_IOC_SETTLE, &request), -EAGAIN);
+	/* It is LIVE: nothing is to be resolved. */
+	SAME(raw_request(&raw, XMEM_IOC_RESOLVE, &request), -EAGAIN);
 	xm_put(&raw.map, raw.link.join.client, xm_token_slot(token));
-	SAME(raw_request(&raw, XMEM_IOC_SETTLE, &request), -EPERM);
+	SAME(raw_request(&raw, XMEM_IOC_RESOLVE, &request), -EPERM);
 	raw_close(&raw);
 	xmem_release(kept);
 	xmem_pool_close(writer);
@@ -248,10 +248,10 @@ TEST(P4_wakes_by_strangers_are_harmless)
 	unsigned int kind, i;
 
 	raw_start(&raw, name, XMEM_ROLE_READER);
-	for (kind = XMEM_SLEEP_CLIENTS; kind <= XMEM_SLEEP_SLOTS; kind++) {
-		struct xmem_sleep request = {
+	for (kind = XMEM_WAIT_CLIENTS; kind <= XMEM_WAIT_SLOTS; kind++) {
+		struct xmem_wait_request request = {
 			.size = sizeof(request), .kind = kind,
-			.client = kind == XMEM_SLEEP_CLIENTS ? 0 : xmem_pool_client(writer),
+			.client = kind == XMEM_WAIT_CLIENTS ? 0 : xmem_pool_client(writer),
 		};
 
 		for (i = 0; i < 100; i++)
@@ -291,7 +291,7 @@ static void pipeline_goes_on(uint32_t flags)
 	struct xmem_subscription *s;
 	struct child *child;
 	int64_t start, longest = 0;
-	unsigned int i, lapses = 0;
+	unsigned int i, demotes = 0;
 
 	WORKED(xmem_preallocate(writer, 8, BYTES));
 	slow.publisher = xmem_pool_client(writer);
@@ -304,15 +304,15 @@ static void pipeline_goes_on(uint32_t flags)
 		publish_stamp(writer, i);
 		start = now_ns() - start;
 		longest = start > longest ? start : longest;
-		lapses += start > 500 * MS;
+		demotes += start > 500 * MS;
 		xmem_release(receive_one(s));
 	}
 	/* Waited for once, within the bound, and then no more while it does not move. */
 	if (flags) {
 		CHECK(longest >= 900 * MS);
-		SAME(lapses, 1);
+		SAME(demotes, 1);
 	} else {
-		CHECK(!lapses);
+		CHECK(!demotes);
 	}
 	continue_child(child);
 	tell(child, 1);
@@ -338,7 +338,7 @@ TEST(P9_a_stopped_subscriber_is_waited_for_within_the_bound)
 	pipeline_goes_on(XMEM_SUBSCRIBE_WAITS);
 }
 
-static void stop_in_mid_walk(void *argument)
+static void stop_in_mid_scan(void *argument)
 {
 	struct slow *slow = argument;
 	struct xmem_pool *pool = open_writer(slow->name, 1, BYTES);
@@ -352,10 +352,10 @@ static void stop_in_mid_walk(void *argument)
 	hear_parent();
 }
 
-TEST(P9_owner_stopped_in_mid_walk_and_getters_go_on)
+TEST(P9_owner_stopped_in_mid_scan_and_getters_go_on)
 {
 	static const int steps[] = {
-		XM_STEP_WALK_SCANNING, XM_STEP_WALK_CURSORS, XM_STEP_WALK_VOID, XM_STEP_WALK_HOLDS,
+		XM_STEP_SCAN_SCANNING, XM_STEP_SCAN_CURSORS, XM_STEP_SCAN_VOID, XM_STEP_SCAN_HOLDS,
 	};
 	unsigned int i;
 
@@ -363,7 +363,7 @@ TEST(P9_owner_stopped_in_mid_walk_and_getters_go_on)
 	for (i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
 		struct slow slow = { .name = new_name(), .step = steps[i] };
 		struct xmem_pool *reader = open_reader(slow.name);
-		struct child *child = spawn(stop_in_mid_walk, &slow);
+		struct child *child = spawn(stop_in_mid_scan, &slow);
 		uint64_t token = hear(child);
 		struct xmem_buffer *b;
 		int64_t start;
@@ -375,7 +375,7 @@ TEST(P9_owner_stopped_in_mid_walk_and_getters_go_on)
 		CHECK(b);
 		CHECK(now_ns() - start < 5 * SECOND);
 		SAME(stamp_of(b), 42);
-		/* When it goes on its walk must find that it has failed. */
+		/* When it goes on its scan must find that it has failed. */
 		continue_child(child);
 		SAME(hear(child), 0);
 		SAME(stamp_of(b), 42);

@@ -162,7 +162,7 @@ struct xmem_pool *open_writer(const char *name, unsigned int buffers, size_t byt
 struct xmem_subscription *follow(struct xmem_pool *pool, int publisher, uint32_t flags);
 
 /* Poisoned before the call. */
-struct xmem_pool_stat stat_of(struct xmem_pool *pool);
+struct xmem_pool_info stat_of(struct xmem_pool *pool);
 /* Nobody but @clients clients is left, nothing is held, no dead client's contents or ring. */
 void check_quiet(struct xmem_pool *pool, unsigned int clients);
 
@@ -198,7 +198,7 @@ void raw_close(struct raw *raw);
 int new_memfd(size_t bytes, unsigned int seals);
 #define GOOD_SEALS	(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
 /* Attach @count slots of 4096 bytes of @file: 0 or -errno; *ret_request may be NULL. */
-int raw_attach(struct raw *raw, int file, unsigned int count, struct xmem_attach *ret_request);
+int raw_attach(struct raw *raw, int file, unsigned int count, struct xmem_attach_request *ret_request);
 
 /* Load from there, or store garbage: the signal that it ended in, 0 if it went well. */
 int touch(volatile uint32_t *word, bool store);

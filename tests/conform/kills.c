@@ -52,7 +52,7 @@ static void consume(void *argument)
 		CHECK(same && clone);
 		xmem_release(b);
 		xmem_release(clone);
-		SAME(stamp_of(same), xmem_metadata(same)->id);
+		SAME(stamp_of(same), xmem_buffer_metadata(same)->id);
 		xmem_release(same);
 	}
 }
@@ -225,7 +225,7 @@ static struct xmem_pool *killed_producers_reader(struct kill *how)
 }
 
 static const int producer_steps[] = {
-	XM_STEP_TAKE_WRITING, XM_STEP_WALK_SCANNING, XM_STEP_WALK_CURSORS, XM_STEP_WALK_VOID, XM_STEP_WALK_HOLDS,
+	XM_STEP_TAKE_WRITING, XM_STEP_SCAN_SCANNING, XM_STEP_SCAN_CURSORS, XM_STEP_SCAN_VOID, XM_STEP_SCAN_HOLDS,
 	XM_STEP_PUBLISH_POSITION, XM_STEP_PUBLISH_LIVE, XM_STEP_PUBLISH_OPEN, XM_STEP_PUBLISH_FIELDS,
 	XM_STEP_PUBLISH_ENTRY, XM_STEP_PUBLISH_TAIL,
 };

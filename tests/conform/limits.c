@@ -104,7 +104,7 @@ static void set_parameter(const char *name, const char *value, char *ret_old)
 TEST(P10_too_many_payload_files_is_EDQUOT)
 {
 	char old[32], value[32], ignored[32];
-	struct xmem_attach attach[4];
+	struct xmem_attach_request attach[4];
 	struct raw raw;
 	unsigned int i;
 
@@ -272,7 +272,7 @@ TEST(P10_every_resource_goes_back_with_its_pool)
 
 		WORKED(xmem_preallocate(pool, 100, BYTES));
 		publish_stamp(pool, i);
-		WORKED(file = xmem_pool_file(pool));
+		WORKED(file = xmem_pool_fd(pool));
 		close(file);
 		xmem_pool_close(pool);
 	}

@@ -11,7 +11,7 @@
 #define WHY	"the daemon's clients map one memfd, whole"
 
 static struct raw a, b;		/* two clients of one pool; a is a writer with a group */
-static struct xmem_attach attached;
+static struct xmem_attach_request attached;
 static struct xmem_pool_header *pool;
 
 static void scene_start(void)

@@ -26,7 +26,7 @@ static void scene_end(void)
 
 	/* Nothing stays behind of what was refused. */
 	for (slot = 0; slot < raw.map.slots; slot++)
-		SAME(xm_load(&raw.map.row[slot].owner), XMEM_OWNER_NONE);
+		SAME(xm_load(&xm_slot_row(&raw.map, slot)->owner), XMEM_OWNER_NONE);
 	raw_close(&raw);
 }
 
@@ -68,8 +68,8 @@ TEST(P6_a_payload_with_all_seals_is_taken)
 		GOOD_SEALS, GOOD_SEALS | F_SEAL_SEAL, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE,
 		GOOD_SEALS | F_SEAL_WRITE,
 	};
-	struct xmem_attach attach;
-	struct xmem_slot detach = { .size = sizeof(detach) };
+	struct xmem_attach_request attach;
+	struct xmem_slot_request detach = { .size = sizeof(detach) };
 	unsigned int i;
 
 	scene_start();
@@ -186,17 +186,17 @@ TEST(P7_an_anonymous_inode_is_no_payload)
 /* Cycles: a pool that keeps itself alive. */
 TEST(P7_our_own_files_are_no_payload)
 {
-	struct xmem_pool_file request = { .size = sizeof(request) };
+	struct xmem_pool_fd_request request = { .size = sizeof(request) };
 	struct raw other;
 
 	scene_start();
 	raw_open(&other);
-	SAME(raw_request(&raw, XMEM_IOC_POOL_FILE, &request), 0);
+	SAME(raw_request(&raw, XMEM_IOC_POOL_FD, &request), 0);
 	/* The daemon's is a memfd, an empty one. */
-	refused_file(request.file, on_kernel() ? -EMEDIUMTYPE : -ERANGE);
+	refused_file(request.fd, on_kernel() ? -EMEDIUMTYPE : -ERANGE);
 	refused_file(raw.link.file, -EMEDIUMTYPE);
 	refused_file(other.link.file, -EMEDIUMTYPE);
-	close(request.file);
+	close(request.fd);
 	raw_close(&other);
 	scene_end();
 }
@@ -256,8 +256,8 @@ TEST(P7_an_empty_memfd_is_ERANGE)
 
 static int attach_at(int file, uint64_t offset, uint64_t stride, uint64_t length, uint32_t count, uint32_t payload)
 {
-	struct xmem_attach request = {
-		.size = sizeof(request), .file = file, .offset = offset, .stride = stride, .length = length,
+	struct xmem_attach_request request = {
+		.size = sizeof(request), .fd = file, .offset = offset, .stride = stride, .length = length,
 		.count = count, .payload = payload,
 	};
 
@@ -286,8 +286,8 @@ TEST(P7_slots_beyond_the_files_end_are_ERANGE)
 TEST(P4_attach_with_wrong_fields_is_EINVAL)
 {
 	int file = new_memfd(8 * BYTES, GOOD_SEALS);
-	struct xmem_attach request = {
-		.size = sizeof(request), .file = file, .stride = BYTES, .length = BYTES, .count = 1,
+	struct xmem_attach_request request = {
+		.size = sizeof(request), .fd = file, .stride = BYTES, .length = BYTES, .count = 1,
 	};
 
 	scene_start();
@@ -309,7 +309,7 @@ TEST(P4_attach_with_wrong_fields_is_EINVAL)
 TEST(P4_slots_are_added_to_ones_own_payload_alone)
 {
 	int file = new_memfd(8 * BYTES, GOOD_SEALS);
-	struct xmem_attach first;
+	struct xmem_attach_request first;
 	struct raw other;
 
 	scene_start();
@@ -319,7 +319,7 @@ TEST(P4_slots_are_added_to_ones_own_payload_alone)
 	/* Another client's: with it one could publish what that one may still write. */
 	CHECK(attach_at(-1, BYTES, BYTES, BYTES, 1, first.payload) < 0);
 	raw_close(&other);
-	EVENTUALLY(xm_load(&raw.map.row[first.slot[0]].owner) == XMEM_OWNER_NONE);
+	EVENTUALLY(xm_load(&xm_slot_row(&raw.map, first.slot[0])->owner) == XMEM_OWNER_NONE);
 	scene_end();
 
 	scene_start();

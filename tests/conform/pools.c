@@ -97,9 +97,9 @@ struct xmem_subscription *follow(struct xmem_pool *pool, int publisher, uint32_t
 	return subscription;
 }
 
-struct xmem_pool_stat stat_of(struct xmem_pool *pool)
+struct xmem_pool_info stat_of(struct xmem_pool *pool)
 {
-	struct xmem_pool_stat stat;
+	struct xmem_pool_info stat;
 
 	memset(&stat, 0xcc, sizeof(stat));
 	stat.size = sizeof(stat);
@@ -109,7 +109,7 @@ struct xmem_pool_stat stat_of(struct xmem_pool *pool)
 
 static bool is_quiet(struct xmem_pool *pool, unsigned int clients)
 {
-	struct xmem_pool_stat stat = stat_of(pool);
+	struct xmem_pool_info stat = stat_of(pool);
 
 	return !stat.holds && !stat.held && !stat.limbo && !stat.zombies && stat.clients == clients;
 }
@@ -119,7 +119,7 @@ void check_quiet(struct xmem_pool *pool, unsigned int clients)
 	int64_t end = now_ns() + patience_ns();
 
 	while (!is_quiet(pool, clients)) {
-		struct xmem_pool_stat s = stat_of(pool);
+		struct xmem_pool_info s = stat_of(pool);
 
 		if (now_ns() > end)
 			FAIL("not quiet: holds %llu held %u limbo %u zombies %u, %u clients and not %u",
@@ -139,7 +139,7 @@ void fill(struct xmem_buffer *buffer, uint64_t stamp)
 	/* Atomic, as those who check whether contents change under them read it so. */
 	for (i = 0; i < xmem_size(buffer) / 8; i++)
 		__atomic_store_n(&word[i], stamp, __ATOMIC_RELAXED);
-	xmem_metadata_mut(buffer)->id = stamp;
+	xmem_buffer_metadata_mut(buffer)->id = stamp;
 }
 
 uint64_t stamp_of(struct xmem_buffer *buffer)
@@ -154,7 +154,7 @@ uint64_t stamp_of(struct xmem_buffer *buffer)
 		if (__atomic_load_n(&word[i], __ATOMIC_RELAXED) != stamp)
 			FAIL("contents of two publications: 0x%llx at 0, 0x%llx at %zu", (unsigned long long)stamp,
 			     (unsigned long long)word[i], i * 8);
-	if (xmem_metadata(buffer)->id != stamp)
+	if (xmem_buffer_metadata(buffer)->id != stamp)
 		FAIL("metadata of another publication");
 	return stamp;
 }
@@ -237,14 +237,14 @@ int raw_request(struct raw *raw, unsigned int request, void *argument)
 
 int raw_join(struct raw *raw, const char *name, uint32_t role, uint32_t flags)
 {
-	struct xmem_join *join = &raw->link.join;
+	struct xmem_join_request *join = &raw->link.join;
 
 	memset(join, 0, sizeof(*join));
 	join->size = sizeof(*join);
 	join->abi = XMEM_ABI;
 	join->role = role;
 	join->flags = flags;
-	join->pool_file = -1;
+	join->pool_fd = -1;
 	snprintf((char *)join->name, sizeof(join->name), "%s", name);
 	snprintf((char *)join->label, sizeof(join->label), "raw");
 	return raw_request(raw, XMEM_IOC_JOIN, join);
@@ -274,10 +274,10 @@ int new_memfd(size_t bytes, unsigned int seals)
 	return file;
 }
 
-int raw_attach(struct raw *raw, int file, unsigned int count, struct xmem_attach *ret_request)
+int raw_attach(struct raw *raw, int file, unsigned int count, struct xmem_attach_request *ret_request)
 {
-	struct xmem_attach request = {
-		.size = sizeof(request), .file = file, .stride = 4096, .length = 4096, .count = count,
+	struct xmem_attach_request request = {
+		.size = sizeof(request), .fd = file, .stride = 4096, .length = 4096, .count = count,
 	};
 	int err = raw_request(raw, XMEM_IOC_ATTACH, &request);
 

@@ -17,7 +17,7 @@ struct caller {
 	struct xmem_pool *other;	/* a writer, its id in @publisher */
 	uint32_t publisher;
 	struct raw raw;			/* a writer with @attached */
-	struct xmem_attach attached;
+	struct xmem_attach_request attached;
 	int memfd;
 };
 
@@ -55,65 +55,65 @@ static void make_pool_file(struct caller *caller, void *request)
 
 static void undo_pool_file(struct caller *caller, void *request)
 {
-	close(((struct xmem_pool_file *)request)->file);
+	close(((struct xmem_pool_fd_request *)request)->fd);
 }
 
 static void make_attach(struct caller *caller, void *request)
 {
-	struct xmem_attach *attach = request;
+	struct xmem_attach_request *attach = request;
 
-	attach->file = caller->memfd;
+	attach->fd = caller->memfd;
 	attach->stride = attach->length = BYTES;
 	attach->count = 1;
 }
 
 static void undo_attach(struct caller *caller, void *request)
 {
-	struct xmem_slot detach = { .size = sizeof(detach), .slot = ((struct xmem_attach *)request)->slot[0] };
+	struct xmem_slot_request detach = { .size = sizeof(detach), .slot = ((struct xmem_attach_request *)request)->slot[0] };
 
 	SAME(raw_request(&caller->raw, XMEM_IOC_DETACH, &detach), 0);
 }
 
 static void make_payload(struct caller *caller, void *request)
 {
-	((struct xmem_payload *)request)->payload = caller->attached.payload;
+	((struct xmem_payload_request *)request)->payload = caller->attached.payload;
 }
 
 static void undo_payload(struct caller *caller, void *request)
 {
-	close(((struct xmem_payload *)request)->file);
+	close(((struct xmem_payload_request *)request)->fd);
 }
 
 static void make_subscribe(struct caller *caller, void *request)
 {
-	((struct xmem_subscribe *)request)->publisher = caller->publisher;
+	((struct xmem_subscribe_request *)request)->publisher = caller->publisher;
 }
 
 static void undo_subscribe(struct caller *caller, void *request)
 {
-	struct xmem_unsubscribe undo = { .size = sizeof(undo), .publisher = caller->publisher };
+	struct xmem_unsubscribe_request undo = { .size = sizeof(undo), .publisher = caller->publisher };
 
 	SAME(raw_request(&caller->raw, XMEM_IOC_UNSUBSCRIBE, &undo), 0);
 }
 
 static void make_unsubscribe(struct caller *caller, void *request)
 {
-	struct xmem_subscribe subscribe = { .size = sizeof(subscribe), .publisher = caller->publisher };
+	struct xmem_subscribe_request subscribe = { .size = sizeof(subscribe), .publisher = caller->publisher };
 	int err = raw_request(&caller->raw, XMEM_IOC_SUBSCRIBE, &subscribe);
 
 	CHECK(!err || err == -EEXIST);
-	((struct xmem_unsubscribe *)request)->publisher = caller->publisher;
+	((struct xmem_unsubscribe_request *)request)->publisher = caller->publisher;
 }
 
 static void make_sleep(struct caller *caller, void *request)
 {
-	((struct xmem_sleep *)request)->kind = XMEM_SLEEP_SLOTS;
-	((struct xmem_sleep *)request)->client = caller->raw.link.join.client;
+	((struct xmem_wait_request *)request)->kind = XMEM_WAIT_SLOTS;
+	((struct xmem_wait_request *)request)->client = caller->raw.link.join.client;
 }
 
 static void make_wait(struct caller *caller, void *request)
 {
-	struct xmem_sleep *sleep = request;
+	struct xmem_wait_request *sleep = request;
 
 	make_sleep(caller, sleep);
 	sleep->value = 0xfffffffe;	/* long past: it does not sleep */
@@ -122,32 +122,32 @@ static void make_wait(struct caller *caller, void *request)
 
 static void make_slot(struct caller *caller, void *request)
 {
-	((struct xmem_slot *)request)->slot = caller->attached.slot[0];
+	((struct xmem_slot_request *)request)->slot = caller->attached.slot[0];
 }
 
 static void make_detach(struct caller *caller, void *request)
 {
-	struct xmem_attach attach;
+	struct xmem_attach_request attach;
 
 	SAME(raw_attach(&caller->raw, caller->memfd, 1, &attach), 0);
-	((struct xmem_slot *)request)->slot = attach.slot[0];
+	((struct xmem_slot_request *)request)->slot = attach.slot[0];
 }
 
 #define KIND(name, type, ...)	{ #name, XMEM_IOC_##name, sizeof(struct type), __VA_ARGS__ }
 
 static const struct kind kinds[] = {
-	KIND(POOL_FILE, xmem_pool_file, 0, make_pool_file, undo_pool_file),
-	KIND(ATTACH, xmem_attach, 0, make_attach, undo_attach),
-	KIND(PAYLOAD, xmem_payload, 0, make_payload, undo_payload),
-	KIND(SUBSCRIBE, xmem_subscribe, 0, make_subscribe, undo_subscribe),
-	KIND(UNSUBSCRIBE, xmem_unsubscribe, 0, make_unsubscribe, NULL),
-	KIND(ARM, xmem_sleep, 0, make_sleep, NULL),
-	KIND(WAIT, xmem_sleep, 0, make_wait, NULL),
-	KIND(WAKE, xmem_sleep, 0, make_sleep, NULL),
-	KIND(SETTLE, xmem_slot, -EPERM, make_slot, NULL),
-	KIND(COLLECT, xmem_slot, 0, make_slot, NULL),
-	KIND(RENEW, xmem_slot, 0, make_slot, NULL),
-	KIND(DETACH, xmem_slot, 0, make_detach, NULL),
+	KIND(POOL_FD, xmem_pool_fd_request, 0, make_pool_file, undo_pool_file),
+	KIND(ATTACH, xmem_attach_request, 0, make_attach, undo_attach),
+	KIND(PAYLOAD, xmem_payload_request, 0, make_payload, undo_payload),
+	KIND(SUBSCRIBE, xmem_subscribe_request, 0, make_subscribe, undo_subscribe),
+	KIND(UNSUBSCRIBE, xmem_unsubscribe_request, 0, make_unsubscribe, NULL),
+	KIND(ARM, xmem_wait_request, 0, make_sleep, NULL),
+	KIND(WAIT, xmem_wait_request, 0, make_wait, NULL),
+	KIND(WAKE, xmem_wait_request, 0, make_sleep, NULL),
+	KIND(RESOLVE, xmem_slot_request, -EPERM, make_slot, NULL),
+	KIND(COLLECT, xmem_slot_request, 0, make_slot, NULL),
+	KIND(RENEW, xmem_slot_request, 0, make_slot, NULL),
+	KIND(DETACH, xmem_slot_request, 0, make_detach, NULL),
 };
 #define KINDS	(sizeof(kinds) / sizeof(*kinds))
 
@@ -216,7 +216,7 @@ static void every_length(const struct kind *kind)
 	caller_end(&caller);
 }
 
-LENGTHS(pool_file, POOL_FILE)
+LENGTHS(pool_file, POOL_FD)
 LENGTHS(attach, ATTACH)
 LENGTHS(payload, PAYLOAD)
 LENGTHS(subscribe, SUBSCRIBE)
@@ -224,15 +224,15 @@ LENGTHS(unsubscribe, UNSUBSCRIBE)
 LENGTHS(arm, ARM)
 LENGTHS(wait, WAIT)
 LENGTHS(wake, WAKE)
-LENGTHS(settle, SETTLE)
+LENGTHS(resolve, RESOLVE)
 LENGTHS(collect, COLLECT)
 LENGTHS(renew, RENEW)
 LENGTHS(detach, DETACH)
 
 static int join_of_length(uint32_t size, int tail)
 {
-	struct { struct xmem_join join; char tail[128]; } request = {
-		.join = { .size = size, .abi = XMEM_ABI, .role = XMEM_ROLE_READER, .pool_file = -1 },
+	struct { struct xmem_join_request join; char tail[128]; } request = {
+		.join = { .size = size, .abi = XMEM_ABI, .role = XMEM_ROLE_READER, .pool_fd = -1 },
 	};
 	struct raw raw;
 	int err;
@@ -246,7 +246,7 @@ static int join_of_length(uint32_t size, int tail)
 
 TEST(P4_lengths_of_a_struct_join)
 {
-	uint32_t right = sizeof(struct xmem_join);
+	uint32_t right = sizeof(struct xmem_join_request);
 
 	SAME(join_of_length(0, 0), -EINVAL);
 	SAME(join_of_length(4, 0), -EINVAL);
@@ -263,7 +263,7 @@ TEST(P4_unknown_requests_are_ENOTTY)
 {
 	static const unsigned int unknown[] = {
 		0, 0xffffffff, _IO(XMEM_IOC_TYPE, 0x0d), _IO(XMEM_IOC_TYPE, 0x7f), _IO(XMEM_IOC_TYPE, 0xff),
-		_IO('x', 0), _IOWR(XMEM_IOC_TYPE, 0x05, struct xmem_join), _IO(XMEM_IOC_TYPE + 1, 0x06),
+		_IO('x', 0), _IOWR(XMEM_IOC_TYPE, 0x05, struct xmem_join_request), _IO(XMEM_IOC_TYPE + 1, 0x06),
 	};
 	struct caller caller;
 	struct raw fresh;
@@ -325,8 +325,8 @@ TEST(P4_requests_before_joining_are_ENOTCONN)
 TEST(P4_joining_twice_is_EISCONN)
 {
 	struct caller caller;
-	struct xmem_join again = {
-		.size = sizeof(again), .abi = XMEM_ABI, .role = XMEM_ROLE_READER, .pool_file = -1,
+	struct xmem_join_request again = {
+		.size = sizeof(again), .abi = XMEM_ABI, .role = XMEM_ROLE_READER, .pool_fd = -1,
 	};
 
 	caller_start(&caller);
@@ -403,7 +403,7 @@ TEST(P4_structs_that_cannot_be_read_are_EFAULT)
 TEST(P4_an_answer_that_cannot_be_written_changes_nothing)
 {
 	struct caller caller;
-	struct xmem_pool_stat before;
+	struct xmem_pool_info before;
 	unsigned int i, files;
 	uint64_t *page;
 
@@ -415,7 +415,7 @@ TEST(P4_an_answer_that_cannot_be_written_changes_nothing)
 	files = open_files();
 	for (i = 0; i < KINDS; i++) {
 		switch (kinds[i].request) {	/* those that answer */
-		case XMEM_IOC_POOL_FILE:
+		case XMEM_IOC_POOL_FD:
 		case XMEM_IOC_ATTACH:
 		case XMEM_IOC_PAYLOAD:
 		case XMEM_IOC_SUBSCRIBE:
@@ -433,7 +433,7 @@ TEST(P4_an_answer_that_cannot_be_written_changes_nothing)
 	SAME(open_files(), files);
 	SAME(stat_of(caller.other).attached, before.attached);
 	/* Not even subscribed. */
-	answers(&caller, kind_of(XMEM_IOC_SUBSCRIBE), sizeof(struct xmem_subscribe), 0, 0);
+	answers(&caller, kind_of(XMEM_IOC_SUBSCRIBE), sizeof(struct xmem_subscribe_request), 0, 0);
 	munmap(page, BYTES);
 	caller_end(&caller);
 }

@@ -96,7 +96,7 @@ TEST(P1_the_oldest_entry_of_a_full_ring_is_still_in_flight)
 	s = follow(reader, xmem_pool_client(writer), 0);
 	for (i = 0; i < 4; i++)
 		publish_stamp(writer, i);
-	/* Two are free, the third is the oldest publication's: taken back, and so not received any more. */
+	/* Two are free, the third is the oldest publication's: evicted, and so not received any more. */
 	for (i = 0; i < 3; i++) {
 		taken[i] = xmem_acquire(writer, BYTES, 0);
 		CHECK(taken[i]);
@@ -188,10 +188,10 @@ static void get_it(int step)
 	race.got = xmem_get(race.reader, race.token);
 }
 
-TEST(P1_a_get_in_the_midst_of_a_walk_stops_it)
+TEST(P1_a_get_in_the_midst_of_a_scan_stops_it)
 {
 	static const int steps[] = {
-		XM_STEP_WALK_SCANNING, XM_STEP_WALK_CURSORS, XM_STEP_WALK_VOID, XM_STEP_WALK_HOLDS,
+		XM_STEP_SCAN_SCANNING, XM_STEP_SCAN_CURSORS, XM_STEP_SCAN_VOID, XM_STEP_SCAN_HOLDS,
 	};
 	unsigned int i;
 
@@ -210,7 +210,7 @@ TEST(P1_a_get_in_the_midst_of_a_walk_stops_it)
 			CHECK(!b);
 		else
 			CHECK(b);
-		CHECK(race.got);	/* the host settles a walk that stands still */
+		CHECK(race.got);	/* the host resolves a scan that stands still */
 		SAME(stamp_of(race.got), 40 + i);
 		race_end();
 	}
@@ -224,10 +224,10 @@ static void receive_it(int step)
 		race.stamp = stamp_of(race.got);
 }
 
-TEST(P1_a_receive_in_the_midst_of_a_take_back)
+TEST(P1_a_receive_in_the_midst_of_a_evict)
 {
 	static const int steps[] = {
-		XM_STEP_WALK_SCANNING, XM_STEP_WALK_CURSORS, XM_STEP_WALK_VOID, XM_STEP_WALK_HOLDS,
+		XM_STEP_SCAN_SCANNING, XM_STEP_SCAN_CURSORS, XM_STEP_SCAN_VOID, XM_STEP_SCAN_HOLDS,
 	};
 	unsigned int i, n;
 
@@ -315,7 +315,7 @@ TEST(P1_the_publisher_overtakes_in_the_midst_of_a_get)
 		at_step(steps[i], 0, STEP_CALL, overtake);
 		race.got = xmem_get(race.reader, race.token);
 		SAME(race.called, 1);
-		CHECK(race.got);	/* it held before the walk looked */
+		CHECK(race.got);	/* it held before the scan looked */
 		overtake(0);
 		SAME(stamp_of(race.got), 7);
 		race_end();

@@ -135,7 +135,7 @@ TEST(P5_an_owner_that_rewinds_does_not_revive_old_tokens)
 {
 	const char *name = new_name();
 	struct xmem_pool *reader = OPEN(name, .slots = 64);
-	struct xmem_attach attach;
+	struct xmem_attach_request attach;
 	uint64_t token[4], old;
 	struct child *child = spawn(publish_one_and_end, (void *)name);
 	struct raw hostile;

@@ -65,7 +65,7 @@ TEST(P4_a_pool_that_another_user_made_is_EPERM)
 	check_quiet(pool, 1);
 	xmem_pool_close(pool);
 
-	/* Nor does root walk into one. */
+	/* Nor does root scan into one. */
 	child = spawn(make_a_trap, (void *)squatted);
 	hear(child);
 	REFUSED(xmem_pool_open(squatted, NULL), EPERM);
@@ -87,7 +87,7 @@ static bool readable(struct raw *raw, int timeout_ms)
 
 TEST(P9_poll_says_when_there_is_something_to_receive)
 {
-	struct xmem_subscribe subscribe = { .size = sizeof(subscribe) };
+	struct xmem_subscribe_request subscribe = { .size = sizeof(subscribe) };
 	const char *name = new_name();
 	struct xmem_pool *writer;
 	struct raw raw;
@@ -116,14 +116,14 @@ static void publish_when_armed(void *argument)
 
 	raw_start(&raw, argument, XMEM_ROLE_READER);
 	tell_parent(xmem_pool_client(writer));
-	EVENTUALLY(xm_load(&raw.map.client[xmem_pool_client(writer)].ring_sleepers) & XMEM_SLEEPERS_ARMED);
+	EVENTUALLY(xm_load(&xm_client_row(&raw.map, xmem_pool_client(writer))->ring_waiters) & XMEM_WAITERS_ARMED);
 	publish_stamp(writer, 1);
 	hear_parent();
 }
 
 TEST(P9_poll_sleeps_until_something_is_published)
 {
-	struct xmem_subscribe subscribe = { .size = sizeof(subscribe) };
+	struct xmem_subscribe_request subscribe = { .size = sizeof(subscribe) };
 	const char *name = new_name();
 	struct child *child;
 	struct raw raw;

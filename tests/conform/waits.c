@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * P9: nothing waits for ever on a dead process. Each kind of sleep, and each way
- * in which what is waited for comes, ends or dies, of the sleeper as of others.
- * That somebody sleeps is seen in the sleepers word that he has armed.
+ * in which what is waited for comes, ends or dies, of the waiter as of others.
+ * That somebody sleeps is seen in the waiters word that he has armed.
  */
 #include <poll.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 
 #define BYTES	4096
 
-struct sleeper {
+struct waiter {
 	const char *name;
 	int publisher;
 	uint32_t flags;
@@ -21,32 +21,32 @@ struct sleeper {
 
 static void wait_until_asleep(const struct raw *raw, uint32_t *word)
 {
-	EVENTUALLY(xm_load(word) & XMEM_SLEEPERS_ARMED);
+	EVENTUALLY(xm_load(word) & XMEM_WAITERS_ARMED);
 }
 
 static uint32_t *ring_word(const struct raw *raw, int publisher)
 {
-	return &raw->map.client[publisher].ring_sleepers;
+	return &xm_client_row(&raw->map, publisher)->ring_waiters;
 }
 
 static uint32_t *slots_word(const struct raw *raw, int owner)
 {
-	return &raw->map.client[owner].slots_sleepers;
+	return &xm_client_row(&raw->map, owner)->slots_waiters;
 }
 
 /* ---- receivers ---- */
 
 static void sleep_in_receive(void *argument)
 {
-	struct sleeper *sleeper = argument;
-	struct xmem_pool *pool = open_reader(sleeper->name);
-	struct xmem_subscription *s = follow(pool, sleeper->publisher, sleeper->flags);
+	struct waiter *waiter = argument;
+	struct xmem_pool *pool = open_reader(waiter->name);
+	struct xmem_subscription *s = follow(pool, waiter->publisher, waiter->flags);
 	struct xmem_buffer *b;
 
 	tell_parent(1);
-	b = xmem_receive(s, sleeper->timeout_ns);
-	if (sleeper->expect)
-		REFUSED(b, sleeper->expect);
+	b = xmem_receive(s, waiter->timeout_ns);
+	if (waiter->expect)
+		REFUSED(b, waiter->expect);
 	else
 		SAME(stamp_of(b), 3);
 	tell_parent(2);
@@ -55,19 +55,19 @@ static void sleep_in_receive(void *argument)
 
 TEST(P9_a_sleeping_receiver_wakes_when_something_comes)
 {
-	struct sleeper sleeper = { .name = new_name(), .timeout_ns = XMEM_FOREVER };
-	struct xmem_pool *writer = open_writer(sleeper.name, 4, BYTES);
+	struct waiter waiter = { .name = new_name(), .timeout_ns = XMEM_FOREVER };
+	struct xmem_pool *writer = open_writer(waiter.name, 4, BYTES);
 	struct child *child[3];
 	struct raw raw;
 	unsigned int i;
 
-	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
-	sleeper.publisher = xmem_pool_client(writer);
+	raw_start(&raw, waiter.name, XMEM_ROLE_READER);
+	waiter.publisher = xmem_pool_client(writer);
 	for (i = 0; i < 3; i++) {
-		child[i] = spawn(sleep_in_receive, &sleeper);
+		child[i] = spawn(sleep_in_receive, &waiter);
 		hear(child[i]);
 	}
-	wait_until_asleep(&raw, ring_word(&raw, sleeper.publisher));
+	wait_until_asleep(&raw, ring_word(&raw, waiter.publisher));
 	publish_stamp(writer, 3);
 	for (i = 0; i < 3; i++)
 		SAME(hear(child[i]), 2);
@@ -80,8 +80,8 @@ TEST(P9_a_sleeping_receiver_wakes_when_something_comes)
 
 static void own_a_pool(void *argument)
 {
-	struct sleeper *sleeper = argument;
-	struct xmem_pool *pool = open_writer(sleeper->name, 2, BYTES);
+	struct waiter *waiter = argument;
+	struct xmem_pool *pool = open_writer(waiter->name, 2, BYTES);
 
 	tell_parent(xmem_pool_client(pool));
 	hear_parent();
@@ -90,17 +90,17 @@ static void own_a_pool(void *argument)
 
 static void receivers_hear_of_the_end(bool killed)
 {
-	struct sleeper sleeper = { .name = new_name(), .timeout_ns = XMEM_FOREVER, .expect = EPIPE };
-	struct child *owner = spawn(own_a_pool, &sleeper), *child[2];
+	struct waiter waiter = { .name = new_name(), .timeout_ns = XMEM_FOREVER, .expect = EPIPE };
+	struct child *owner = spawn(own_a_pool, &waiter), *child[2];
 	struct raw raw;
 	unsigned int i;
 
-	sleeper.publisher = hear(owner);
-	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
+	waiter.publisher = hear(owner);
+	raw_start(&raw, waiter.name, XMEM_ROLE_READER);
 	for (i = 0; i < 2; i++) {
-		child[i] = spawn(sleep_in_receive, &sleeper);
+		child[i] = spawn(sleep_in_receive, &waiter);
 		hear(child[i]);
-		wait_until_asleep(&raw, ring_word(&raw, sleeper.publisher));
+		wait_until_asleep(&raw, ring_word(&raw, waiter.publisher));
 	}
 	if (killed) {
 		kill_child(owner);
@@ -123,20 +123,20 @@ TEST(P9_a_sleeping_receiver_hears_of_its_publishers_leaving)
 	receivers_hear_of_the_end(false);
 }
 
-TEST(P9_a_killed_sleeper_does_not_hurt_the_publisher)
+TEST(P9_a_killed_waiter_does_not_hurt_the_publisher)
 {
-	struct sleeper sleeper = { .name = new_name(), .timeout_ns = XMEM_FOREVER };
-	struct xmem_pool *writer = open_writer(sleeper.name, 2, BYTES);
+	struct waiter waiter = { .name = new_name(), .timeout_ns = XMEM_FOREVER };
+	struct xmem_pool *writer = open_writer(waiter.name, 2, BYTES);
 	struct raw raw;
 	unsigned int i, k;
 
-	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
-	sleeper.publisher = xmem_pool_client(writer);
+	raw_start(&raw, waiter.name, XMEM_ROLE_READER);
+	waiter.publisher = xmem_pool_client(writer);
 	for (k = 0; k < 3; k++) {
-		struct child *child = spawn(sleep_in_receive, &sleeper);
+		struct child *child = spawn(sleep_in_receive, &waiter);
 
 		hear(child);
-		wait_until_asleep(&raw, ring_word(&raw, sleeper.publisher));
+		wait_until_asleep(&raw, ring_word(&raw, waiter.publisher));
 		kill_child(child);
 		for (i = 0; i < 10; i++)
 			publish_stamp(writer, i);
@@ -199,8 +199,8 @@ static void interrupted_in_receive(void *argument)
 
 static void interrupted_in_acquire(void *argument)
 {
-	struct sleeper *sleeper = argument;
-	struct xmem_pool *pool = open_writer(sleeper->name, 1, BYTES);
+	struct waiter *waiter = argument;
+	struct xmem_pool *pool = open_writer(waiter->name, 1, BYTES);
 	struct xmem_buffer *kept;
 
 	catch_signals();
@@ -213,8 +213,8 @@ static void interrupted_in_acquire(void *argument)
 
 static void interrupted_in_subscribe(void *argument)
 {
-	struct sleeper *sleeper = argument;
-	struct xmem_pool *pool = open_reader(sleeper->name);
+	struct waiter *waiter = argument;
+	struct xmem_pool *pool = open_reader(waiter->name);
 
 	catch_signals();
 	tell_parent(1);
@@ -237,16 +237,16 @@ static void interrupt(struct child *child)
 
 TEST(P9_a_signal_interrupts_receive)
 {
-	struct sleeper sleeper = { .name = new_name(), .timeout_ns = XMEM_FOREVER, .expect = EINTR };
-	struct xmem_pool *writer = open_writer(sleeper.name, 2, BYTES);
+	struct waiter waiter = { .name = new_name(), .timeout_ns = XMEM_FOREVER, .expect = EINTR };
+	struct xmem_pool *writer = open_writer(waiter.name, 2, BYTES);
 	struct child *child;
 	struct raw raw;
 
-	sleeper.publisher = xmem_pool_client(writer);
-	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
-	child = spawn(interrupted_in_receive, &sleeper);
+	waiter.publisher = xmem_pool_client(writer);
+	raw_start(&raw, waiter.name, XMEM_ROLE_READER);
+	child = spawn(interrupted_in_receive, &waiter);
 	hear(child);
-	wait_until_asleep(&raw, ring_word(&raw, sleeper.publisher));
+	wait_until_asleep(&raw, ring_word(&raw, waiter.publisher));
 	interrupt(child);
 	raw_close(&raw);
 	xmem_pool_close(writer);
@@ -254,12 +254,12 @@ TEST(P9_a_signal_interrupts_receive)
 
 TEST(P9_a_signal_interrupts_acquire)
 {
-	struct sleeper sleeper = { .name = new_name() };
+	struct waiter waiter = { .name = new_name() };
 	struct child *child;
 	struct raw raw;
 
-	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
-	child = spawn(interrupted_in_acquire, &sleeper);
+	raw_start(&raw, waiter.name, XMEM_ROLE_READER);
+	child = spawn(interrupted_in_acquire, &waiter);
 	wait_until_asleep(&raw, slots_word(&raw, (int)hear(child)));
 	interrupt(child);
 	raw_close(&raw);
@@ -267,14 +267,14 @@ TEST(P9_a_signal_interrupts_acquire)
 
 TEST(P9_a_signal_interrupts_subscribe)
 {
-	struct sleeper sleeper = { .name = new_name() };
+	struct waiter waiter = { .name = new_name() };
 	struct child *child;
 	struct raw raw;
 
-	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
-	child = spawn(interrupted_in_subscribe, &sleeper);
+	raw_start(&raw, waiter.name, XMEM_ROLE_READER);
+	child = spawn(interrupted_in_subscribe, &waiter);
 	hear(child);
-	wait_until_asleep(&raw, &raw.map.pool->clients_sleepers);
+	wait_until_asleep(&raw, &raw.map.pool->clients_waiters);
 	interrupt(child);
 	raw_close(&raw);
 }
@@ -283,8 +283,8 @@ TEST(P9_a_signal_interrupts_subscribe)
 
 static void sleep_in_acquire(void *argument)
 {
-	struct sleeper *sleeper = argument;
-	struct xmem_pool *pool = OPEN(sleeper->name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 600 * SECOND);
+	struct waiter *waiter = argument;
+	struct xmem_pool *pool = OPEN(waiter->name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 600 * SECOND);
 	struct xmem_buffer *b;
 
 	WORKED(xmem_preallocate(pool, 1, BYTES));
@@ -301,9 +301,9 @@ static void sleep_in_acquire(void *argument)
 
 static void hold_it(void *argument)
 {
-	struct sleeper *sleeper = argument;
-	struct xmem_pool *pool = open_reader(sleeper->name);
-	struct xmem_subscription *s = follow(pool, sleeper->publisher, sleeper->flags);
+	struct waiter *waiter = argument;
+	struct xmem_pool *pool = open_reader(waiter->name);
+	struct xmem_subscription *s = follow(pool, waiter->publisher, waiter->flags);
 	struct xmem_buffer *b;
 
 	tell_parent(1);
@@ -320,13 +320,13 @@ enum ending { KILLED, RELEASED, KILLED_WITHOUT_RECEIVING };
 /* An owner sleeps for its one buffer, which a subscriber has, or has yet to receive. */
 static void owner_wakes(enum ending ending)
 {
-	struct sleeper sleeper = { .name = new_name(), .flags = XMEM_SUBSCRIBE_WAITS };
-	struct child *owner = spawn(sleep_in_acquire, &sleeper), *holder;
+	struct waiter waiter = { .name = new_name(), .flags = XMEM_SUBSCRIBE_WAITS };
+	struct child *owner = spawn(sleep_in_acquire, &waiter), *holder;
 	struct raw raw;
 
-	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
-	sleeper.publisher = hear(owner);
-	holder = spawn(hold_it, &sleeper);
+	raw_start(&raw, waiter.name, XMEM_ROLE_READER);
+	waiter.publisher = hear(owner);
+	holder = spawn(hold_it, &waiter);
 	hear(holder);
 	if (ending == KILLED_WITHOUT_RECEIVING)
 		stop_child(holder);
@@ -335,7 +335,7 @@ static void owner_wakes(enum ending ending)
 	if (ending != KILLED_WITHOUT_RECEIVING)
 		hear(holder);
 	tell(owner, 1);
-	wait_until_asleep(&raw, slots_word(&raw, sleeper.publisher));
+	wait_until_asleep(&raw, slots_word(&raw, waiter.publisher));
 	if (ending == RELEASED)
 		tell(holder, 1);
 	else
@@ -362,8 +362,8 @@ TEST(P9_a_sleeping_owner_wakes_when_who_it_waits_for_is_killed)
 /* A publisher of more buffers than its ring has entries: it waits for space there. */
 static void sleep_for_ring_space(void *argument)
 {
-	struct sleeper *sleeper = argument;
-	struct xmem_pool *pool = OPEN(sleeper->name, .flags = XMEM_OPEN_WRITER, .ring = 4,
+	struct waiter *waiter = argument;
+	struct xmem_pool *pool = OPEN(waiter->name, .flags = XMEM_OPEN_WRITER, .ring = 4,
 				      .wait_bound_ns = 600 * SECOND);
 	unsigned int i;
 
@@ -380,20 +380,20 @@ static void sleep_for_ring_space(void *argument)
 
 TEST(P9_a_publisher_that_waits_for_ring_space_wakes_when_one_is_received)
 {
-	struct sleeper sleeper = { .name = new_name() };
+	struct waiter waiter = { .name = new_name() };
 	struct child *owner;
 	struct xmem_subscription *s;
 	struct xmem_pool *reader;
 	struct xmem_buffer *kept;
 	struct raw raw;
 
-	owner = spawn(sleep_for_ring_space, &sleeper);
-	sleeper.publisher = hear(owner);
-	reader = open_reader(sleeper.name);
-	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
-	s = follow(reader, sleeper.publisher, XMEM_SUBSCRIBE_WAITS);
+	owner = spawn(sleep_for_ring_space, &waiter);
+	waiter.publisher = hear(owner);
+	reader = open_reader(waiter.name);
+	raw_start(&raw, waiter.name, XMEM_ROLE_READER);
+	s = follow(reader, waiter.publisher, XMEM_SUBSCRIBE_WAITS);
 	tell(owner, 1);
-	wait_until_asleep(&raw, slots_word(&raw, sleeper.publisher));
+	wait_until_asleep(&raw, slots_word(&raw, waiter.publisher));
 	/* Received, and kept: no put follows that would wake it. */
 	kept = receive_one(s);
 	SAME(hear(owner), 2);
@@ -407,9 +407,9 @@ TEST(P9_a_publisher_that_waits_for_ring_space_wakes_when_one_is_received)
 /* A holder killed after its last put and before the wake that it owes. */
 static void die_owing_a_wake(void *argument)
 {
-	struct sleeper *sleeper = argument;
-	struct xmem_pool *pool = open_reader(sleeper->name);
-	struct xmem_subscription *s = follow(pool, sleeper->publisher, sleeper->flags);
+	struct waiter *waiter = argument;
+	struct xmem_pool *pool = open_reader(waiter->name);
+	struct xmem_subscription *s = follow(pool, waiter->publisher, waiter->flags);
 	struct xmem_buffer *b;
 
 	tell_parent(1);
@@ -422,21 +422,21 @@ static void die_owing_a_wake(void *argument)
 
 TEST(P9_a_wake_owed_by_a_dead_holder_is_given)
 {
-	struct sleeper sleeper = { .name = new_name() };
+	struct waiter waiter = { .name = new_name() };
 	struct child *owner, *holder;
 	struct raw raw;
 
 	steps_only();
-	owner = spawn(sleep_in_acquire, &sleeper);
-	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
-	sleeper.publisher = hear(owner);
-	holder = spawn(die_owing_a_wake, &sleeper);
+	owner = spawn(sleep_in_acquire, &waiter);
+	raw_start(&raw, waiter.name, XMEM_ROLE_READER);
+	waiter.publisher = hear(owner);
+	holder = spawn(die_owing_a_wake, &waiter);
 	hear(holder);
 	tell(owner, 1);
 	hear(owner);
 	hear(holder);
 	tell(owner, 1);
-	wait_until_asleep(&raw, slots_word(&raw, sleeper.publisher));
+	wait_until_asleep(&raw, slots_word(&raw, waiter.publisher));
 	tell(holder, 1);
 	died_of_kill(holder);
 	SAME(hear(owner), 2);
@@ -446,8 +446,8 @@ TEST(P9_a_wake_owed_by_a_dead_holder_is_given)
 /* A publisher killed after its tail moved and before it wakes its subscribers. */
 static void die_owing_receivers_a_wake(void *argument)
 {
-	struct sleeper *sleeper = argument;
-	struct xmem_pool *pool = open_writer(sleeper->name, 2, BYTES);
+	struct waiter *waiter = argument;
+	struct xmem_pool *pool = open_writer(waiter->name, 2, BYTES);
 
 	tell_parent(xmem_pool_client(pool));
 	hear_parent();
@@ -457,17 +457,17 @@ static void die_owing_receivers_a_wake(void *argument)
 
 TEST(P9_a_wake_owed_by_a_dead_publisher_is_given)
 {
-	struct sleeper sleeper = { .name = new_name(), .timeout_ns = XMEM_FOREVER };
+	struct waiter waiter = { .name = new_name(), .timeout_ns = XMEM_FOREVER };
 	struct child *owner, *child;
 	struct raw raw;
 
 	steps_only();
-	owner = spawn(die_owing_receivers_a_wake, &sleeper);
-	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
-	sleeper.publisher = hear(owner);
-	child = spawn(sleep_in_receive, &sleeper);
+	owner = spawn(die_owing_receivers_a_wake, &waiter);
+	raw_start(&raw, waiter.name, XMEM_ROLE_READER);
+	waiter.publisher = hear(owner);
+	child = spawn(sleep_in_receive, &waiter);
 	hear(child);
-	wait_until_asleep(&raw, ring_word(&raw, sleeper.publisher));
+	wait_until_asleep(&raw, ring_word(&raw, waiter.publisher));
 	tell(owner, 1);
 	died_of_kill(owner);
 	SAME(hear(child), 2);
@@ -478,8 +478,8 @@ TEST(P9_a_wake_owed_by_a_dead_publisher_is_given)
 
 static void sleep_in_subscribe(void *argument)
 {
-	struct sleeper *sleeper = argument;
-	struct xmem_pool *pool = open_reader(sleeper->name);
+	struct waiter *waiter = argument;
+	struct xmem_pool *pool = open_reader(waiter->name);
 	struct xmem_subscription *s;
 
 	tell_parent(1);
@@ -492,15 +492,15 @@ static void sleep_in_subscribe(void *argument)
 
 TEST(P9_a_sleeping_subscriber_wakes_when_a_publisher_comes)
 {
-	struct sleeper sleeper = { .name = new_name() };
-	struct child *child = spawn(sleep_in_subscribe, &sleeper);
+	struct waiter waiter = { .name = new_name() };
+	struct child *child = spawn(sleep_in_subscribe, &waiter);
 	struct xmem_pool *writer;
 	struct raw raw;
 
 	hear(child);
-	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
-	wait_until_asleep(&raw, &raw.map.pool->clients_sleepers);
-	writer = open_writer(sleeper.name, 2, BYTES);
+	raw_start(&raw, waiter.name, XMEM_ROLE_READER);
+	wait_until_asleep(&raw, &raw.map.pool->clients_waiters);
+	writer = open_writer(waiter.name, 2, BYTES);
 	SAME(hear(child), 2);
 	publish_stamp(writer, 3);
 	SAME(hear(child), 3);
@@ -511,26 +511,26 @@ TEST(P9_a_sleeping_subscriber_wakes_when_a_publisher_comes)
 
 /* ---- a killed process does not block on others ---- */
 
-TEST(P9_a_sleeper_can_be_killed)
+TEST(P9_a_waiter_can_be_killed)
 {
-	struct sleeper sleeper = { .name = new_name(), .timeout_ns = XMEM_FOREVER };
-	struct xmem_pool *writer = open_writer(sleeper.name, 1, BYTES);
+	struct waiter waiter = { .name = new_name(), .timeout_ns = XMEM_FOREVER };
+	struct xmem_pool *writer = open_writer(waiter.name, 1, BYTES);
 	struct child *child[3];
 	struct raw raw;
-	struct sleeper other = { .name = new_name() };
+	struct waiter other = { .name = new_name() };
 	struct raw there;
 
-	sleeper.publisher = xmem_pool_client(writer);
-	raw_start(&raw, sleeper.name, XMEM_ROLE_READER);
+	waiter.publisher = xmem_pool_client(writer);
+	raw_start(&raw, waiter.name, XMEM_ROLE_READER);
 	raw_start(&there, other.name, XMEM_ROLE_READER);
-	child[0] = spawn(sleep_in_receive, &sleeper);
+	child[0] = spawn(sleep_in_receive, &waiter);
 	hear(child[0]);
-	wait_until_asleep(&raw, ring_word(&raw, sleeper.publisher));
-	child[1] = spawn(interrupted_in_acquire, &sleeper);
+	wait_until_asleep(&raw, ring_word(&raw, waiter.publisher));
+	child[1] = spawn(interrupted_in_acquire, &waiter);
 	wait_until_asleep(&raw, slots_word(&raw, (int)hear(child[1])));
 	child[2] = spawn(sleep_in_subscribe, &other);
 	hear(child[2]);
-	wait_until_asleep(&there, &there.map.pool->clients_sleepers);
+	wait_until_asleep(&there, &there.map.pool->clients_waiters);
 	kill_child(child[0]);
 	kill_child(child[1]);
 	kill_child(child[2]);

@@ -24,7 +24,7 @@
 struct world {
 	struct raw writer, reader;
 	int memfd, pool_file;
-	struct xmem_attach attached;
+	struct xmem_attach_request attached;
 	u32 arm_value;
 	const char *stage;		/* how far it came, for reports */
 };
@@ -103,7 +103,7 @@ static int open_writer(struct world *w)
 
 static int join_by_name(struct world *w)
 {
-	struct xmem_join join = raw_joining(NAME, XMEM_ROLE_WRITER);
+	struct xmem_join_request join = raw_joining(NAME, XMEM_ROLE_WRITER);
 
 	join.slots = 64;
 	join.clients = 4;
@@ -151,7 +151,7 @@ static int attach(struct world *w)
 
 static int attach_more(struct world *w)
 {
-	struct xmem_attach more = raw_attaching(-1, 1);
+	struct xmem_attach_request more = raw_attaching(-1, 1);
 
 	more.payload = w->attached.payload;
 	return raw_request(&w->writer, XMEM_IOC_ATTACH, &more);
@@ -164,21 +164,21 @@ static int map_group(struct world *w)
 
 static int open_payload(struct world *w)
 {
-	struct xmem_payload payload = { .size = sizeof(payload), .payload = w->attached.payload };
+	struct xmem_payload_request payload = { .size = sizeof(payload), .payload = w->attached.payload };
 	int err = raw_request(&w->writer, XMEM_IOC_PAYLOAD, &payload);
 
 	if (!err)
-		close(payload.file);
+		close(payload.fd);
 	return err;
 }
 
 static int open_pool_file(struct world *w)
 {
-	struct xmem_pool_file pool_file = { .size = sizeof(pool_file) };
-	int err = raw_request(&w->writer, XMEM_IOC_POOL_FILE, &pool_file);
+	struct xmem_pool_fd_request pool_fd = { .size = sizeof(pool_file) };
+	int err = raw_request(&w->writer, XMEM_IOC_POOL_FD, &pool_file);
 
 	if (!err)
-		w->pool_file = pool_file.file;
+		w->pool_fd = pool_file.file;
 	return err;
 }
 
@@ -189,10 +189,10 @@ static int open_reader(struct world *w)
 
 static int join_by_file(struct world *w)
 {
-	struct xmem_join join = raw_joining("", XMEM_ROLE_READER);
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_READER);
 
-	join.flags = XMEM_JOIN_FILE;
-	join.pool_file = w->pool_file;
+	join.flags = XMEM_JOIN_FD;
+	join.pool_fd = w->pool_fd;
 	return raw_join(&w->reader, &join);
 }
 
@@ -206,7 +206,7 @@ static int map_other(struct world *w)
 
 static int subscribe(struct world *w)
 {
-	struct xmem_subscribe request = { .size = sizeof(request), .publisher = w->writer.join.client };
+	struct xmem_subscribe_request request = { .size = sizeof(request), .publisher = w->writer.join.client };
 
 	return raw_request(&w->reader, XMEM_IOC_SUBSCRIBE, &request);
 }
@@ -221,16 +221,16 @@ static int poll_both(struct world *w)
 	return n == 1 && files[1].revents == POLLOUT ? 0 : -EPROTO;
 }
 
-static struct xmem_sleep ring_of(const struct world *w)
+static struct xmem_wait_request ring_of(const struct world *w)
 {
-	return (struct xmem_sleep){
-		.size = sizeof(struct xmem_sleep), .kind = XMEM_SLEEP_RING, .client = w->writer.join.client,
+	return (struct xmem_wait_request){
+		.size = sizeof(struct xmem_wait_request), .kind = XMEM_WAIT_RING, .client = w->writer.join.client,
 	};
 }
 
 static int arm_ring(struct world *w)
 {
-	struct xmem_sleep request = ring_of(w);
+	struct xmem_wait_request request = ring_of(w);
 	int err = raw_request(&w->reader, XMEM_IOC_ARM, &request);
 
 	w->arm_value = request.value;
@@ -239,7 +239,7 @@ static int arm_ring(struct world *w)
 
 static int wait_in_vain(struct world *w)
 {
-	struct xmem_sleep request = ring_of(w);
+	struct xmem_wait_request request = ring_of(w);
 	int err;
 
 	request.value = w->arm_value;
@@ -250,28 +250,28 @@ static int wait_in_vain(struct world *w)
 
 static int wake_ring(struct world *w)
 {
-	struct xmem_sleep request = ring_of(w);
+	struct xmem_wait_request request = ring_of(w);
 
 	return raw_request(&w->writer, XMEM_IOC_WAKE, &request);
 }
 
 static int renew(struct world *w)
 {
-	struct xmem_slot request = { .size = sizeof(request), .slot = w->attached.slot[0] };
+	struct xmem_slot_request request = { .size = sizeof(request), .slot = w->attached.slot[0] };
 
 	return raw_request(&w->writer, XMEM_IOC_RENEW, &request);
 }
 
 static int detach(struct world *w)
 {
-	struct xmem_slot request = { .size = sizeof(request), .slot = w->attached.slot[1] };
+	struct xmem_slot_request request = { .size = sizeof(request), .slot = w->attached.slot[1] };
 
 	return raw_request(&w->writer, XMEM_IOC_DETACH, &request);
 }
 
 static int unsubscribe(struct world *w)
 {
-	struct xmem_unsubscribe request = { .size = sizeof(request), .publisher = w->writer.join.client };
+	struct xmem_unsubscribe_request request = { .size = sizeof(request), .publisher = w->writer.join.client };
 
 	return raw_request(&w->reader, XMEM_IOC_UNSUBSCRIBE, &request);
 }
@@ -285,8 +285,8 @@ static int split_area(struct world *w)
 static int close_reader(struct world *w)
 {
 	raw_end(&w->reader);
-	close(w->pool_file);
-	w->pool_file = -1;
+	close(w->pool_fd);
+	w->pool_fd = -1;
 	return 0;
 }
 
@@ -401,7 +401,7 @@ static bool live(struct world *w, const struct step *failing, unsigned int n, st
 
 static bool world_begin(struct world *w)
 {
-	*w = (struct world){ .writer = RAW_NONE, .reader = RAW_NONE, .pool_file = -1 };
+	*w = (struct world){ .writer = RAW_NONE, .reader = RAW_NONE, .pool_fd = -1 };
 	w->memfd = raw_memfd(2, 0);
 	return w->memfd >= 0;
 }
@@ -410,8 +410,8 @@ static void world_end(struct world *w)
 {
 	raw_end(&w->reader);
 	raw_end(&w->writer);
-	if (w->pool_file >= 0)
-		close(w->pool_file);
+	if (w->pool_fd >= 0)
+		close(w->pool_fd);
 	close(w->memfd);
 }
 
@@ -427,7 +427,7 @@ static bool nothing_left(const struct step *step, unsigned int n, unsigned int d
 	return !there && now == descriptors;
 }
 
-static void walk(const struct step *step)
+static void scan(const struct step *step)
 {
 	unsigned int n, errors = 0, descriptors = raw_descriptors();
 	struct world w;
@@ -460,7 +460,7 @@ int main(int argc, char **argv)
 	}
 	for (i = 0; i < STEPS; i++)
 		if (argc < 2 || !strcmp(argv[1], steps[i].name))
-			walk(&steps[i]);
+			scan(&steps[i]);
 	i = raw_pools_shown(0);
 	if (i)
 		fail("no pool left in sysfs", "there are %u", i);

@@ -30,14 +30,14 @@
 union request {
 	u32 size;
 	u32 word[64];
-	struct xmem_join join;
-	struct xmem_pool_file pool_file;
-	struct xmem_attach attach;
-	struct xmem_payload payload;
-	struct xmem_subscribe subscribe;
-	struct xmem_unsubscribe unsubscribe;
-	struct xmem_sleep sleep;
-	struct xmem_slot slot;
+	struct xmem_join_request join;
+	struct xmem_pool_fd_request pool_fd;
+	struct xmem_attach_request attach;
+	struct xmem_payload_request payload;
+	struct xmem_subscribe_request subscribe;
+	struct xmem_unsubscribe_request unsubscribe;
+	struct xmem_wait_request sleep;
+	struct xmem_slot_request slot;
 };
 
 /* One process. */
@@ -91,14 +91,14 @@ static u32 some_slot(struct actor *a)
 
 	do
 		slot = chance(a) % map->slots;
-	while (--tries && xm_load(&map->row[slot].owner) != a->me->join.client);
+	while (--tries && xm_load(&xm_slot_row(map, slot)->owner) != a->me->join.client);
 	return slot;
 }
 
 /* Rather one that there is. */
 static u32 some_payload(struct actor *a)
 {
-	return xm_load(&a->me->map.row[some_slot(a)].payload);
+	return xm_load(&xm_slot_row(&a->me->map, some_slot(a))->payload);
 }
 
 static void fill_join(struct actor *a, union request *r)
@@ -106,9 +106,9 @@ static void fill_join(struct actor *a, union request *r)
 	r->join = raw_joining(one_in(a, 2) ? KEPT : BRIEF, one_in(a, 2) ? XMEM_ROLE_READER : XMEM_ROLE_WRITER);
 	if (r->join.role == XMEM_ROLE_WRITER && one_in(a, 2))
 		r->join.wait_bound_ns = 1000;
-	if (a->pool_file >= 0 && one_in(a, 4)) {
-		r->join.flags = XMEM_JOIN_FILE;
-		r->join.pool_file = a->pool_file;
+	if (a->pool_fd >= 0 && one_in(a, 4)) {
+		r->join.flags = XMEM_JOIN_FD;
+		r->join.pool_fd = a->pool_fd;
 		r->join.name[0] = 0;
 	} else if (one_in(a, 8)) {
 		r->join.name[0] = 0;
@@ -126,7 +126,7 @@ static void fill_attach(struct actor *a, union request *r)
 	r->attach = raw_attaching(a->memfd, 1 + chance(a) % (one_in(a, 8) ? XMEM_GROUP_SLOTS : 4));
 	r->attach.stride = r->attach.length = 64 * (1 + chance(a) % 4);
 	if (one_in(a, 3)) {
-		r->attach.file = -1;
+		r->attach.fd = -1;
 		r->attach.payload = some_payload(a);
 	}
 }
@@ -150,15 +150,15 @@ static void fill_unsubscribe(struct actor *a, union request *r)
 
 	do
 		r->unsubscribe.publisher = chance(a) % map->clients;
-	while (--tries && !xm_bit(map->client[r->unsubscribe.publisher].subscribers, a->me->join.client));
+	while (--tries && !xm_bit(xm_client_row(map, r->unsubscribe.publisher)->subscribers, a->me->join.client));
 }
 
 static void fill_sleep(struct actor *a, union request *r)
 {
 	r->sleep.kind = chance(a) % 3;
-	if (r->sleep.kind == XMEM_SLEEP_SLOTS)
+	if (r->sleep.kind == XMEM_WAIT_SLOTS)
 		r->sleep.client = a->me->join.client;
-	else if (r->sleep.kind == XMEM_SLEEP_RING)
+	else if (r->sleep.kind == XMEM_WAIT_RING)
 		r->sleep.client = chance(a) % 16;
 }
 
@@ -180,7 +180,7 @@ static void fill_slot(struct actor *a, union request *r)
 }
 
 /* Who says that he holds it is a holder. */
-static void fill_settle(struct actor *a, union request *r)
+static void fill_resolve(struct actor *a, union request *r)
 {
 	const struct raw *me = a->me;
 
@@ -194,9 +194,9 @@ static void fill_settle(struct actor *a, union request *r)
 
 static void keep_pool_file(struct actor *a, union request *r)
 {
-	if (a->pool_file >= 0)
-		close(a->pool_file);
-	a->pool_file = r->pool_file.file;
+	if (a->pool_fd >= 0)
+		close(a->pool_fd);
+	a->pool_fd = r->pool_fd.fd;
 }
 
 static void map_groups(struct actor *a, union request *r)
@@ -209,7 +209,7 @@ static void map_groups(struct actor *a, union request *r)
 
 static void close_payload(struct actor *a, union request *r)
 {
-	close(r->payload.file);
+	close(r->payload.fd);
 }
 
 #define REQUEST(NUMBER, type_, fill_, taken_) \
@@ -222,7 +222,7 @@ static const struct kind {
 	void (*taken)(struct actor *a, union request *r);
 } kinds[] = {
 	REQUEST(JOIN, join, fill_join, NULL),
-	REQUEST(POOL_FILE, pool_file, fill_nothing, keep_pool_file),
+	REQUEST(POOL_FD, pool_file, fill_nothing, keep_pool_file),
 	REQUEST(ATTACH, attach, fill_attach, map_groups),
 	REQUEST(PAYLOAD, payload, fill_payload, close_payload),
 	REQUEST(SUBSCRIBE, subscribe, fill_subscribe, NULL),
@@ -230,7 +230,7 @@ static const struct kind {
 	REQUEST(ARM, sleep, fill_sleep, NULL),
 	REQUEST(WAIT, sleep, fill_wait, NULL),
 	REQUEST(WAKE, sleep, fill_sleep, NULL),
-	REQUEST(SETTLE, slot, fill_settle, NULL),
+	REQUEST(RESOLVE, slot, fill_resolve, NULL),
 	REQUEST(COLLECT, slot, fill_slot, NULL),
 	REQUEST(RENEW, slot, fill_slot, NULL),
 	REQUEST(DETACH, slot, fill_slot, NULL),
@@ -445,7 +445,7 @@ static void start_clock(void)
 
 static void process(u64 seed, unsigned int requests)
 {
-	struct actor a = { .random = seed * 0x9e3779b97f4a7c15ULL | 1, .pool_file = -1 };
+	struct actor a = { .random = seed * 0x9e3779b97f4a7c15ULL | 1, .pool_fd = -1 };
 	union request r = { .size = 0 };
 	unsigned int i;
 

@@ -74,7 +74,7 @@ int raw_open(struct raw *raw)
 	return raw->file < 0 ? -errno : 0;
 }
 
-int raw_join(struct raw *raw, const struct xmem_join *join)
+int raw_join(struct raw *raw, const struct xmem_join_request *join)
 {
 	raw->join = *join;
 	return raw_request(raw, XMEM_IOC_JOIN, &raw->join);
@@ -109,7 +109,7 @@ int raw_map_area(struct raw *raw)
 	return 0;
 }
 
-int raw_start(struct raw *raw, const struct xmem_join *join)
+int raw_start(struct raw *raw, const struct xmem_join_request *join)
 {
 	int err = raw_open(raw);
 
@@ -166,10 +166,10 @@ void raw_end(struct raw *raw)
 	*raw = RAW_NONE;
 }
 
-struct xmem_join raw_joining(const char *name, enum xmem_role role)
+struct xmem_join_request raw_joining(const char *name, enum xmem_role role)
 {
-	struct xmem_join join = {
-		.size = sizeof(join), .abi = XMEM_ABI, .role = role, .pool_file = -1,
+	struct xmem_join_request join = {
+		.size = sizeof(join), .abi = XMEM_ABI, .role = role, .pool_fd = -1,
 		.slots = 128, .clients = 16, .ring_entries = 8, .label = "raw",
 	};
 
@@ -202,10 +202,10 @@ err_file:
 	return err;
 }
 
-struct xmem_attach raw_attaching(int memfd, unsigned int count)
+struct xmem_attach_request raw_attaching(int memfd, unsigned int count)
 {
-	return (struct xmem_attach){
-		.size = sizeof(struct xmem_attach), .file = memfd,
+	return (struct xmem_attach_request){
+		.size = sizeof(struct xmem_attach_request), .file = memfd,
 		.stride = RAW_PAGE, .length = RAW_PAGE, .count = count,
 	};
 }
@@ -214,9 +214,9 @@ struct xmem_attach raw_attaching(int memfd, unsigned int count)
 
 const char *pair_hand_over(struct pair *p, const char *name)
 {
-	struct xmem_join join = raw_joining(name, XMEM_ROLE_WRITER);
-	struct xmem_subscribe subscribe = { .size = sizeof(subscribe) };
-	struct xm_todo todo;
+	struct xmem_join_request join = raw_joining(name, XMEM_ROLE_WRITER);
+	struct xmem_subscribe_request subscribe = { .size = sizeof(subscribe) };
+	struct xm_pending pending;
 	int memfd = raw_memfd(1, 0x5a);
 
 	*p = (struct pair){ .writer = RAW_NONE, .reader = RAW_NONE, .publication.length = RAW_PAGE };
@@ -241,19 +241,19 @@ const char *pair_hand_over(struct pair *p, const char *name)
 	if (xm_take(&p->writer.map, p->attached.slot[0]))
 		return "acquire";
 	xm_publish(&p->writer.map, p->writer.join.client, p->attached.slot[0], &p->publication);
-	return xm_receive(&p->reader.map, p->reader.join.client, &p->follow, &p->publication, &todo) ? "receive" : NULL;
+	return xm_receive(&p->reader.map, p->reader.join.client, &p->follow, &p->publication, &pending) ? "receive" : NULL;
 }
 
 static bool pair_payload_is_intact(const struct pair *p)
 {
-	struct xmem_payload payload = { .size = sizeof(payload), .payload = p->attached.payload };
+	struct xmem_payload_request payload = { .size = sizeof(payload), .payload = p->attached.payload };
 	char *start;
 	bool intact;
 
 	if (raw_request(&p->reader, XMEM_IOC_PAYLOAD, &payload))
 		return false;
-	start = mmap(NULL, RAW_PAGE, PROT_READ, MAP_SHARED, payload.file, 0);
-	close(payload.file);
+	start = mmap(NULL, RAW_PAGE, PROT_READ, MAP_SHARED, payload.fd, 0);
+	close(payload.fd);
 	if (start == MAP_FAILED)
 		return false;
 	intact = start[0] == 0x5a && !memcmp(start, start + 1, RAW_PAGE - 1);
@@ -265,16 +265,16 @@ const char *pair_look(const struct pair *p)
 {
 	const struct xm_map *map = &p->reader.map;
 	u32 me = p->reader.join.client, slot = p->attached.slot[0];
-	struct xm_walk walk = { .owner = p->writer.join.client, .take_back = true };
+	struct xm_scan_rules scan = { .owner = p->writer.join.client, .evict = true };
 
 	if (xm_load(xm_hold(map, me, slot)) != 1)
 		return "the hold is another number";
 	if (xm_get(map, me, p->publication.token))
 		return "the token is stale";
 	xm_put(map, me, slot);
-	if (map->row[slot].owner != walk.owner || map->row[slot].payload != p->attached.payload)
+	if (xm_slot_row(map, slot)->owner != scan.owner || xm_slot_row(map, slot)->payload != p->attached.payload)
 		return "the slot is another's";
-	if (xm_walk(&p->writer.map, &walk, &slot, 1))
+	if (xm_scan(&p->writer.map, &scan, &slot, 1))
 		return "the slot could be reclaimed";
 	return pair_payload_is_intact(p) ? NULL : "the payload is another";
 }
@@ -282,10 +282,10 @@ const char *pair_look(const struct pair *p)
 const char *pair_let_go(struct pair *p)
 {
 	u32 slot = p->attached.slot[0];
-	struct xm_walk walk = { .owner = p->writer.join.client };
+	struct xm_scan_rules scan = { .owner = p->writer.join.client };
 
 	xm_put(&p->reader.map, p->reader.join.client, slot);
-	return xm_walk(&p->writer.map, &walk, &slot, 1) == 1 ? NULL : "reclaim";
+	return xm_scan(&p->writer.map, &scan, &slot, 1) == 1 ? NULL : "reclaim";
 }
 
 void pair_end(struct pair *p)
@@ -298,7 +298,7 @@ void pair_end(struct pair *p)
 
 int raw_pool_exists(const char *name)
 {
-	struct xmem_join join = raw_joining(name, XMEM_ROLE_READER);
+	struct xmem_join_request join = raw_joining(name, XMEM_ROLE_READER);
 	struct raw raw;
 	int err = raw_open(&raw);
 

@@ -33,7 +33,7 @@ int summary(void);			/* the last line; the exit status */
 
 struct raw {
 	int file;			/* of /dev/xmem, or -1 */
-	struct xmem_join join;		/* as answered */
+	struct xmem_join_request join;		/* as answered */
 	struct xmem_pool_header header;	/* as it was when it mapped the pool */
 	char *base;			/* the whole layout, read-only; or NULL */
 	void *area;			/* its own; or NULL */
@@ -43,14 +43,14 @@ struct raw {
 
 /* Open, join, map: one after the other, or all. On error raw_end undoes what was done. */
 int raw_open(struct raw *raw);
-int raw_join(struct raw *raw, const struct xmem_join *join);
+int raw_join(struct raw *raw, const struct xmem_join_request *join);
 int raw_map(struct raw *raw);
 int raw_map_area(struct raw *raw);
-int raw_start(struct raw *raw, const struct xmem_join *join);
+int raw_start(struct raw *raw, const struct xmem_join_request *join);
 void raw_end(struct raw *raw);
 
 /* A join request of a small pool. */
-struct xmem_join raw_joining(const char *name, enum xmem_role role);
+struct xmem_join_request raw_joining(const char *name, enum xmem_role role);
 
 int raw_request(const struct raw *raw, unsigned int request, void *argument);
 /* An own group, writable in raw->map from then on. */
@@ -59,13 +59,13 @@ bool raw_has_group(const struct raw *raw, unsigned int group);
 /* A sealed memfd of so many pages, each filled with @fill; or -errno. */
 int raw_memfd(unsigned int pages, int fill);
 /* What to ask for @count slots of one page each. */
-struct xmem_attach raw_attaching(int memfd, unsigned int count);
+struct xmem_attach_request raw_attaching(int memfd, unsigned int count);
 
 /* ---- a hand-over: each function says what went wrong, or NULL ---- */
 
 struct pair {
 	struct raw writer, reader;
-	struct xmem_attach attached;
+	struct xmem_attach_request attached;
 	struct xm_publication publication;
 	struct xm_follow follow;
 };

@@ -5,7 +5,7 @@
  *
  * One slot, its owner has died, two clients hold it and put; one slot word for all.
  *
- * Broken by: REAPFIRST the host walks, then makes the slot its own; PUTFIRST the put looks at the owner before
+ * Broken by: REAPFIRST the host scans, then makes the slot its own; PUTFIRST the put looks at the owner before
  * it drops its hold; UNTOLD a put tells only when it is the last of all, not of its client's.
  */
 bool host;			/* the slot's owner is the host */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ring and walk: I1 (void before the holds, hold before the second look), I2 (cursors before holds), I3 (in
+ * Ring and scan: I1 (void before the holds, hold before the second look), I2 (cursors before holds), I3 (in
  * flight until void or overwritten), and the end of the owner at every store: repair, zombie, EPIPE.
  *
  * One owner with B slots and a ring of D, subscriber 1 may lose, subscriber 2 is waited for, the host. Every
- * store of xm_walk, xm_publish and xm_receive is a step. The host repairs a fresh copy of the ring (n*) and says
+ * store of xm_scan, xm_publish and xm_receive is a step. The host repairs a fresh copy of the ring (n*) and says
  * ZOMBIE before others see that copy.
  *
- * Broken by: NORECHECK no second look at the entry; NOVOID the entry taken back stays readable; VOIDLATE void
+ * Broken by: NORECHECK no second look at the entry; NOVOID the entry evicted stays readable; VOIDLATE void
  * after the holds; HOLDSFIRST holds before cursors; OFF1 "overwritten" one too soon; NOFLIGHT in flight not
  * looked at; NOREPAIR the tail is believed; NORELOOK EPIPE without a last look at the entry; TAILFLIGHT a
- * position beyond the tail counts as in flight; ROB taken back from 2.
+ * position beyond the tail counts as in flight; ROB evicted from 2.
  */
 #ifndef B
 #define B 2
@@ -21,7 +21,7 @@
 #ifndef NPUB
 #define NPUB 3
 #endif
-#define DEPTH 1			/* the last entry is never taken back */
+#define DEPTH 1			/* the last entry is never evicted */
 #define V 64			/* XMEM_ENTRY_VOID */
 #define FREE 0
 #define WRITING 1
@@ -59,8 +59,8 @@ inline look_at_holds() {
 	if :: hold[2 * B + b] != 0 -> ok = false :: else fi
 }
 
-/* xm_walk of slot b with the ring's tail t; back: may take back. The host walks its own copy. */
-inline walk(t, back) {
+/* xm_scan of slot b with the ring's tail t; back: may take back. The host scans its own copy. */
+inline scan(t, back) {
 	st[b] = SCANNING; ok = true; flight = false; want = false;
 #ifdef HOLDSFIRST
 	look_at_holds();
@@ -124,8 +124,8 @@ proctype Owner() {
 		fi;
 		if
 		:: st[b] == FREE -> d_step { gen[b]++; st[b] = WRITING; ok = true }
-		:: st[b] == LIVE -> walk(tail, false)
-		:: st[b] == LIVE -> walk(tail, true)
+		:: st[b] == LIVE -> scan(tail, false)
+		:: st[b] == LIVE -> scan(tail, true)
 		fi;
 		/* the ring's room for who is waited for: if there is none it would sleep; here it gives up */
 		if
@@ -203,14 +203,14 @@ proctype Host() {
 	/* reap, at once and again when all have gone: nothing may stay */
 	b = 0;
 	do
-	:: b < B && st[b] == LIVE -> walk(ntail, false); if :: ok -> st[b] = FREE :: else fi; b++
+	:: b < B && st[b] == LIVE -> scan(ntail, false); if :: ok -> st[b] = FREE :: else fi; b++
 	:: b < B && st[b] != LIVE -> b++
 	:: b == B -> break
 	od;
 	done == 2;
 	b = 0;
 	do
-	:: b < B && st[b] == LIVE -> walk(ntail, false); assert(ok); st[b] = FREE; b++
+	:: b < B && st[b] == LIVE -> scan(ntail, false); assert(ok); st[b] = FREE; b++
 	:: b < B && st[b] != LIVE -> b++
 	:: b == B -> break
 	od

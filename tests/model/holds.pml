@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * I1 with plain tokens: get takes its hold before it looks, the walk marks before it looks; and the end of a
+ * I1 with plain tokens: get takes its hold before it looks, the scan marks before it looks; and the end of a
  * client.
  *
- * One slot of an owner that walks it over and over, NC clients that get by any token they heard of, put, and die
+ * One slot of an owner that scans it over and over, NC clients that get by any token they heard of, put, and die
  * at any store; the host drops what a dead one held. Nobody holds contents that were replaced; nothing stays
  * held.
  *
- * Broken by: NOSCAN the walk does not mark; LOOKFIRST get looks, then takes its hold; NOGEN get does not compare
+ * Broken by: NOSCAN the scan does not mark; LOOKFIRST get looks, then takes its hold; NOGEN get does not compare
  * the generation; KEEPDEAD the end of a client leaves its holds.
  */
 #ifndef NC

@@ -7,7 +7,7 @@
  * killed (both are then dead) at any store.
  *
  * Broken by: STALEQUIET the put after ESTALE wakes nobody; ENDQUIET the end wakes only the owners of what was
- * held; PUTFIRST the put looks at the sleepers word before it drops the hold.
+ * held; PUTFIRST the put looks at the waiters word before it drops the hold.
  */
 byte hold = 1;			/* of the one client */
 bool armed, reused;
@@ -25,7 +25,7 @@ proctype Owner() {
 	do
 	:: atomic { armed = true; v = count };
 	   if
-	   :: hold == 0 -> break		/* the walk finds nobody */
+	   :: hold == 0 -> break		/* the scan finds nobody */
 	   :: else -> (count != v)		/* sleeps */
 	   fi
 	od;

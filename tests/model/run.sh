@@ -16,10 +16,10 @@ models() {
 	cat <<'END'
 entry_ring.pml NPUB=3           NORECHECK NOVOID VOIDLATE HOLDSFIRST OFF1 NOFLIGHT NOREPAIR NORELOOK TAILFLIGHT ROB
 holds.pml      -                NOSCAN LOOKFIRST NOGEN KEEPDEAD
-settle.pml     -                FORCED
-settle.pml     TWOWALKERS       NONUMBER ENTERPLAIN
+resolve.pml    -                FORCED
+resolve.pml    TWOSCANNERS       NONUMBER ENTERPLAIN
 subscribe.pml  -                TAILFIRST NOPIN NOWAKE
-sleep.pml      -                LOOKFIRST WAKEFIRST NOCOUNT CLEARLATE
+wait.pml       -                LOOKFIRST WAKEFIRST NOCOUNT CLEARLATE
 puts.pml       -                STALEQUIET ENDQUIET PUTFIRST
 adopt.pml      -                REAPFIRST PUTFIRST UNTOLD
 threads.pml    CURSOR           NOMUTEX
@@ -32,7 +32,7 @@ holds.pml      NC=3,GMAX=3
 entry_ring.pml NPUB=4
 entry_ring.pml NPUB=3,B=3
 subscribe.pml  NPUB=8
-sleep.pml      N=3
+wait.pml       N=3
 END
 }
 

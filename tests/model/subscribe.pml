@@ -3,7 +3,7 @@
  * I2, I3 and I5 when somebody subscribes while the owner works: the cursor pins everything before the owner may
  * see it, then stands at the tail; and the owner is woken, for it may have gone to sleep on that cursor.
  *
- * One owner with two slots and a ring of two that publishes, walks, and sleeps when nothing is free; one client
+ * One owner with two slots and a ring of two that publishes, scans, and sleeps when nothing is free; one client
  * that subscribes at some time, then receives and puts until it has had all.
  *
  * Broken by: TAILFIRST the tail is read before the bit is set; NOPIN the cursor is NONE until it stands at the
@@ -28,7 +28,7 @@ inline wake() {
 	atomic { if :: armed -> armed = false; count++ :: else fi }
 }
 
-inline walk() {
+inline scan() {
 	st[b] = SCANNING; ok = true;
 	if
 	:: follows ->
@@ -46,8 +46,8 @@ inline walk() {
 }
 
 inline look() {
-	b = 0; walk();
-	if :: !ok -> b = 1; walk() :: else fi
+	b = 0; scan();
+	if :: !ok -> b = 1; scan() :: else fi
 }
 
 proctype Owner() {

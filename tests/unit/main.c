@@ -16,7 +16,7 @@ int main(void)
 	layout_tests(suite);
 	word_tests(suite);
 	hold_tests(suite);
-	walk_tests(suite);
+	scan_tests(suite);
 	ring_tests(suite);
 	garbage_tests(suite);
 	client_tests(suite);

@@ -10,7 +10,7 @@ START_TEST(join_fills_row_and_outputs)
 {
 	struct world *world = world_make(64, 4, 4);
 	const struct xm_map *map = &world->host.map;
-	struct xmem_join join = { .role = XMEM_ROLE_WRITER, .wait_bound_ns = 5, .label = "cam" };
+	struct xmem_join_request join = { .role = XMEM_ROLE_WRITER, .wait_bound_ns = 5, .label = "cam" };
 	u32 i;
 
 	join.client = 77;
@@ -19,10 +19,10 @@ START_TEST(join_fills_row_and_outputs)
 	ck_assert_uint_eq(join.client, 0);
 	ck_assert_uint_eq(join.incarnation, 1);
 	ck_assert_uint_eq(join.total_bytes, world->bytes);
-	ck_assert_uint_eq(map->client[0].state, XMEM_CLIENT_ALIVE);
-	ck_assert_uint_eq(map->client[0].pid, 12);
-	ck_assert_uint_eq(map->client[0].uid, 34);
-	ck_assert_str_eq((char *)map->client[0].label, "cam");
+	ck_assert_uint_eq(xm_client_row(map, 0)->state, XMEM_CLIENT_ALIVE);
+	ck_assert_uint_eq(xm_client_row(map, 0)->pid, 12);
+	ck_assert_uint_eq(xm_client_row(map, 0)->uid, 34);
+	ck_assert_str_eq((char *)xm_client_row(map, 0)->label, "cam");
 	ck_assert(xm_bit(map->pool->counted, 0));
 	for (i = 0; i < map->clients; i++)
 		ck_assert_uint_eq(*xm_cursor(map, 0, i), XMEM_CURSOR_NONE);
@@ -34,7 +34,7 @@ END_TEST
 
 START_TEST(bad_join_is_EINVAL_and_changes_nothing)
 {
-	static const struct xmem_join bad[] = {
+	static const struct xmem_join_request bad[] = {
 		{ .role = 0 }, { .role = 3 }, { .role = XMEM_ROLE_READER, .wait_bound_ns = 1 },
 		{ .role = XMEM_ROLE_READER, .label = "a\n" },
 		{ .role = XMEM_ROLE_READER, .label = { [0 ... XMEM_LABEL_BYTES - 1] = 'a' } },
@@ -43,10 +43,10 @@ START_TEST(bad_join_is_EINVAL_and_changes_nothing)
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
-		struct xmem_join join = bad[i];
+		struct xmem_join_request join = bad[i];
 
 		ck_assert_int_eq(xm_host_join(&world->host, 0, &join, 1, 1), -EINVAL);
-		ck_assert_uint_eq(world->host.map.client[0].state, XMEM_CLIENT_NONE);
+		ck_assert_uint_eq(xm_client_row(&world->host.map, 0)->state, XMEM_CLIENT_NONE);
 		ck_assert_uint_eq(world->host.incarnations, 0);
 	}
 	world_free(world);
@@ -62,8 +62,8 @@ START_TEST(incarnations_are_never_used_again)
 	for (i = 0; i < 5; i++) {
 		id = world_join(world, XMEM_ROLE_READER, 0);
 		ck_assert_uint_eq(id, 0);
-		ck_assert_uint_gt(world->host.map.client[id].incarnation, last);
-		last = world->host.map.client[id].incarnation;
+		ck_assert_uint_gt(xm_client_row(&world->host.map, id)->incarnation, last);
+		last = xm_client_row(&world->host.map, id)->incarnation;
 		world_end(world, id);
 	}
 	world_free(world);
@@ -74,14 +74,14 @@ END_TEST
 
 static int subscribe(struct world *world, u32 me, u32 publisher, u64 incarnation, u32 flags)
 {
-	struct xmem_subscribe request = { .publisher = publisher, .incarnation = incarnation, .flags = flags };
+	struct xmem_subscribe_request request = { .publisher = publisher, .incarnation = incarnation, .flags = flags };
 
 	return xm_host_subscribe(&world->host, me, &request);
 }
 
 static int unsubscribe(struct world *world, u32 me, u32 publisher, u64 incarnation)
 {
-	struct xmem_unsubscribe request = { .publisher = publisher, .incarnation = incarnation };
+	struct xmem_unsubscribe_request request = { .publisher = publisher, .incarnation = incarnation };
 
 	return xm_host_unsubscribe(&world->host, me, &request);
 }
@@ -90,7 +90,7 @@ START_TEST(subscribe_refusals)
 {
 	struct world *world = world_make(64, 4, 4);
 	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0), reader = world_join(world, XMEM_ROLE_READER, 0);
-	struct xmem_subscribe reserved = { .publisher = writer, .reserved = 1 };
+	struct xmem_subscribe_request reserved = { .publisher = writer, .reserved = 1 };
 
 	ck_assert_int_eq(subscribe(world, reader, 4, 0, 0), -EINVAL);
 	ck_assert_int_eq(subscribe(world, reader, ~0u, 0, 0), -EINVAL);
@@ -176,11 +176,11 @@ START_TEST(ended_client_holds_nothing_and_follows_nothing)
 	ck_assert_int_eq(xm_get(map, reader, token), 0);
 	world_end(world, reader);
 	ck_assert_uint_eq(world_holds(world), 0);
-	ck_assert(!xm_bit(map->client[writer].subscribers, reader));
-	ck_assert(!xm_bit(map->client[writer].waits, reader));
+	ck_assert(!xm_bit(xm_client_row(map, writer)->subscribers, reader));
+	ck_assert(!xm_bit(xm_client_row(map, writer)->waits, reader));
 	ck_assert_uint_eq(xm_least_waiting(map, writer, NULL), 2);
-	ck_assert(world_walk(world, writer, slot[0], false, 0));
-	ck_assert(world_walk(world, writer, slot[1], false, 0));
+	ck_assert(world_scan(world, writer, slot[0], false, 0));
+	ck_assert(world_scan(world, writer, slot[1], false, 0));
 	world_free(world);
 }
 END_TEST
@@ -200,15 +200,15 @@ START_TEST(zombie_holds_nothing)
 	token = world_take_publish(world, other, slot);
 	ck_assert_int_eq(xm_get(&world->host.map, writer, token), 0);
 	world_end(world, writer);
-	ck_assert_uint_eq(world->host.map.client[writer].state, XMEM_CLIENT_ZOMBIE);
+	ck_assert_uint_eq(xm_client_row(&world->host.map, writer)->state, XMEM_CLIENT_ZOMBIE);
 	ck_assert(xm_bit(world->host.map.pool->counted, writer));
 	ck_assert_uint_eq(world_holds(world), 0);
-	ck_assert(world_walk(world, other, slot, false, 0));
+	ck_assert(world_scan(world, other, slot, false, 0));
 	world_free(world);
 }
 END_TEST
 
-/* What was written is dropped, what was looked at is settled, what was LIVE stays. */
+/* What was written is dropped, what was looked at is resolved, what was LIVE stays. */
 START_TEST(end_leaves_slots_live_or_free)
 {
 	static const u32 before[] = {
@@ -224,10 +224,10 @@ START_TEST(end_leaves_slots_live_or_free)
 		xm_slot(map, slot[i])->state += before[i] - XMEM_SLOT_FREE;
 	xm_host_end(&world->host, writer);
 	for (i = 0; i < 8; i++) {
-		generation = map->row[slot[i]].generation_first;
+		generation = xm_slot_row(map, slot[i])->generation_first;
 		ck_assert_uint_eq(xm_slot(map, slot[i])->state,
 				  xm_word(generation, 0, i == 2 || i == 3 ? XMEM_SLOT_LIVE : XMEM_SLOT_FREE));
-		ck_assert_uint_eq(map->row[slot[i]].owner, XMEM_OWNER_HOST);
+		ck_assert_uint_eq(xm_slot_row(map, slot[i])->owner, XMEM_OWNER_HOST);
 	}
 	ck_assert_uint_eq(world_reap(world), 8);
 	world_is_clean(world);
@@ -244,7 +244,7 @@ START_TEST(client_that_follows_itself_ends_too)
 	world_subscribe(world, writer, writer, 0);
 	world_take_publish(world, writer, slot);
 	world_end(world, writer);
-	ck_assert_uint_eq(world->host.map.client[writer].state, XMEM_CLIENT_NONE);
+	ck_assert_uint_eq(xm_client_row(&world->host.map, writer)->state, XMEM_CLIENT_NONE);
 	world_is_clean(world);
 	world_free(world);
 }
@@ -263,7 +263,7 @@ START_TEST(zombie_is_buried_when_its_last_subscriber_ends)
 	world_end(world, writer);
 	ck_assert_int_eq(xm_host_free_client(&world->host), 3);		/* the zombie's id is not free */
 	world_end(world, a);
-	ck_assert_uint_eq(world->host.map.client[writer].state, XMEM_CLIENT_ZOMBIE);
+	ck_assert_uint_eq(xm_client_row(&world->host.map, writer)->state, XMEM_CLIENT_ZOMBIE);
 	world_end(world, b);
 	ck_assert_int_eq(xm_host_free_client(&world->host), 0);
 	world_is_clean(world);
@@ -283,8 +283,8 @@ START_TEST(held_slot_outlives_the_burial_of_its_owner)
 	token = world_take_publish(world, writer, slot);
 	ck_assert_int_eq(xm_get(&world->host.map, reader, token), 0);
 	world_end(world, writer);
-	ck_assert_uint_eq(world->host.map.client[writer].state, XMEM_CLIENT_NONE);
-	ck_assert_uint_eq(world->host.map.row[slot].tenant, XMEM_OWNER_NONE);
+	ck_assert_uint_eq(xm_client_row(&world->host.map, writer)->state, XMEM_CLIENT_NONE);
+	ck_assert_uint_eq(xm_slot_row(&world->host.map, slot)->tenant, XMEM_OWNER_NONE);
 	next = world_join(world, XMEM_ROLE_WRITER, 0);			/* the same id: nothing of it is the former's */
 	ck_assert_uint_eq(next, writer);
 	ck_assert_uint_eq(xm_host_reclaim(&world->host, slot), 0);
@@ -311,7 +311,7 @@ START_TEST(one_subscriber_keeps_eight_zombies_the_oldest_go_first)
 	for (i = 10; i--; )
 		world_end(world, writer[i]);
 	for (i = 0; i < 10; i++)
-		zombies += map->client[writer[i]].state == XMEM_CLIENT_ZOMBIE;
+		zombies += xm_client_row(map, writer[i])->state == XMEM_CLIENT_ZOMBIE;
 	ck_assert_uint_eq(zombies, XM_MAX_ZOMBIES);
 	/* by age of the client, not of its end */
 	ck_assert_uint_eq(world_count(world, XMEM_OWNER_HOST), XM_MAX_ZOMBIES);

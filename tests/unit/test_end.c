@@ -53,7 +53,7 @@ static u32 acquire(struct scene *s)
 			return s->slot[i];
 	for (round = 0; round < 2; round++)
 		for (i = 0; i < SLOTS; i++)
-			if (world_walk(s->world, s->owner, s->slot[i], round, 1))
+			if (world_scan(s->world, s->owner, s->slot[i], round, 1))
 				return s->slot[i];
 	return ~0u;
 }
@@ -73,7 +73,7 @@ static void publish(struct scene *s)
 	world_publish(s->world, s->owner, slot);
 }
 
-/* Twelve rounds; the others go along, so that all kinds of walk happen. */
+/* Twelve rounds; the others go along, so that all kinds of scan happen. */
 static void owner_works(void *arg)
 {
 	struct scene *s = arg;
@@ -164,14 +164,14 @@ static void check_owner_gone(struct scene *s, int step)
 	}
 	for (i = 0; i < s->helds; i++)
 		ck_assert_int_eq(xm_look(s->map, s->held[i]), 0);
-	if (s->map->client[s->owner].state == XMEM_CLIENT_ZOMBIE) {
+	if (xm_client_row(s->map, s->owner)->state == XMEM_CLIENT_ZOMBIE) {
 		ck_assert_uint_eq(xm_ring(s->map, s->owner)->tail, made);
 		drain(s, s->waited, &s->waits, &s->received_waits, made);
 		ck_assert_uint_eq(s->waits.lost, 0);
-		if (s->map->client[s->owner].state == XMEM_CLIENT_ZOMBIE)
+		if (xm_client_row(s->map, s->owner)->state == XMEM_CLIENT_ZOMBIE)
 			drain(s, s->loser, &s->loses, &s->received_loses, made);
 	}
-	ck_assert_uint_eq(s->map->client[s->owner].state, XMEM_CLIENT_NONE);
+	ck_assert_uint_eq(xm_client_row(s->map, s->owner)->state, XMEM_CLIENT_NONE);
 	if (s->old_token)
 		world_put(s->world, s->getter, xm_token_slot(s->old_token));
 	for (i = 0; i < s->helds; i++)
@@ -244,17 +244,17 @@ static u32 kill_reader(int step)
 
 		for (i = 0; i < 3; i++)
 			publish(&s);
-		xm_arm(&s.map->client[s.owner].slots_sleepers);
+		xm_arm(&xm_client_row(s.map, s.owner)->slots_waiters);
 		dead = unit_dies_at(step, nth, reader_works, &s);
 		died += dead;
 		world_end(s.world, s.waited);
 		ck_assert_uint_eq(world_holds(s.world), 0);
 		/* the owner has all back that nobody else is to have */
 		for (i = 0; i < 3; i++)
-			ck_assert(!world_walk(s.world, s.owner, xm_token_slot(s.token[i]), false, 0));
+			ck_assert(!world_scan(s.world, s.owner, xm_token_slot(s.token[i]), false, 0));
 		world_end(s.world, s.loser);
 		for (i = 0; i < 3; i++)
-			ck_assert(world_walk(s.world, s.owner, xm_token_slot(s.token[i]), false, 0));
+			ck_assert(world_scan(s.world, s.owner, xm_token_slot(s.token[i]), false, 0));
 		world_end(s.world, s.owner);
 		world_is_clean(s.world);
 		world_free(s.world);

@@ -69,7 +69,7 @@ static bool held(u32 slot)
 	return false;
 }
 
-static bool in_flight(u32 slot, bool take_back, u32 depth, const u64 *lapsed)
+static bool in_flight(u32 slot, bool evict, u32 depth, const u64 *demoted)
 {
 	const struct slot_model *s = &fz.slot[slot];
 	u64 place = s->place;
@@ -82,9 +82,9 @@ static bool in_flight(u32 slot, bool take_back, u32 depth, const u64 *lapsed)
 
 		if (!f->subscribed || place < f->cursor)
 			continue;
-		if (f->f.waits && !(lapsed && *lapsed >> c & 1))
+		if (f->f.waits && !(demoted && *demoted >> c & 1))
 			return true;
-		if (!take_back || place + depth >= fz.client[s->tenant].tail)
+		if (!evict || place + depth >= fz.client[s->tenant].tail)
 			return true;
 	}
 	return false;
@@ -167,10 +167,10 @@ static bool run(void (*what)(void *arg), void *arg)
 
 struct call {
 	u32 me, slot[OWN], count;
-	struct xm_walk how;
+	struct xm_scan_rules how;
 	struct xm_publication what;
 	struct xm_follow *follow;
-	struct xm_todo todo;
+	struct xm_pending pending;
 	u64 token, mine;
 	int err;
 };
@@ -196,11 +196,11 @@ static void op_take(u32 me, u32 slot)
 		s->state = WRITING;
 }
 
-static void do_walk(void *arg)
+static void do_scan(void *arg)
 {
 	struct call *call = arg;
 
-	call->mine = xm_walk(fz.map, &call->how, call->slot, call->count);
+	call->mine = xm_scan(fz.map, &call->how, call->slot, call->count);
 }
 
 static void void_entry(u32 publisher, u64 place)
@@ -208,12 +208,12 @@ static void void_entry(u32 publisher, u64 place)
 	fz.client[publisher].log[place].gone = true;
 }
 
-static void op_walk(u32 me)
+static void op_scan(u32 me)
 {
 	struct client_model *client = &fz.client[me];
-	u64 lapsed[XMEM_CLIENT_WORDS] = { below(4) ? 0 : unit_random(&fz.random) }, expected = 0, back = 0;
+	u64 demoted[XMEM_CLIENT_WORDS] = { below(4) ? 0 : unit_random(&fz.random) }, expected = 0, back = 0;
 	struct call call = {
-		.me = me, .how = { .owner = me, .depth = below(6), .take_back = below(2), .lapsed = lapsed },
+		.me = me, .how = { .owner = me, .depth = below(6), .evict = below(2), .demoted = demoted },
 	};
 	u32 doom = fz.doom, i;
 
@@ -223,15 +223,15 @@ static void op_walk(u32 me)
 	for (i = 0; i < call.count; i++) {
 		u32 slot = call.slot[i];
 
-		if (fz.slot[slot].state != LIVE || in_flight(slot, call.how.take_back, call.how.depth, lapsed))
+		if (fz.slot[slot].state != LIVE || in_flight(slot, call.how.evict, call.how.depth, demoted))
 			continue;
-		if (in_flight(slot, false, 0, lapsed))
+		if (in_flight(slot, false, 0, demoted))
 			back |= 1ULL << i;
 		if (!held(slot))
 			expected |= 1ULL << i;
 	}
-	if (run(do_walk, &call)) {
-		for (i = 0; doom >= XM_STEP_WALK_VOID && i < call.count; i++)
+	if (run(do_scan, &call)) {
+		for (i = 0; doom >= XM_STEP_SCAN_VOID && i < call.count; i++)
 			if (back >> i & 1)
 				void_entry(me, fz.slot[call.slot[i]].place);
 		end(me);
@@ -298,7 +298,7 @@ static void op_give_up(u32 slot)
 static void op_detach(u32 me, u32 at)
 {
 	struct client_model *client = &fz.client[me];
-	struct xmem_slot request = { .slot = client->slot[at] };
+	struct xmem_slot_request request = { .slot = client->slot[at] };
 	u32 payload = 0, slot = client->slot[at];
 	bool can = fz.slot[slot].state == FREE;
 
@@ -312,7 +312,7 @@ static void op_detach(u32 me, u32 at)
 
 static void op_renew(u32 me, u32 slot)
 {
-	struct xmem_slot request = { .slot = slot };
+	struct xmem_slot_request request = { .slot = slot };
 	bool can = fz.slot[slot].state == FREE || fz.slot[slot].state == WRITING;
 
 	ck_assert_int_eq(xm_host_renew(&fz.world->host, me, unit_random(&fz.random), &request), can ? 0 : -ESTALE);
@@ -334,20 +334,20 @@ static void op_attach(u32 me)
 
 /* ---- the reader's operations ---- */
 
-static void todo(u32 slot, struct xm_todo todo, bool was_last)
+static void pending(u32 slot, struct xm_pending pending, bool was_last)
 {
 	u32 owner = fz.slot[slot].owner;
 
 	if (was_last && owner == XMEM_OWNER_HOST) {
-		ck_assert_int_eq(todo.what, XM_TELL_HOST);
-		ck_assert_uint_eq(todo.who, slot);
+		ck_assert_int_eq(pending.what, XM_TELL_HOST);
+		ck_assert_uint_eq(pending.who, slot);
 		ck_assert_uint_eq(xm_host_reclaim(&fz.world->host, slot) != 0, reclaim(slot));
-	} else if (was_last && owner < CLIENTS && fz.map->client[owner].slots_sleepers & XMEM_SLEEPERS_ARMED) {
-		ck_assert_int_eq(todo.what, XM_WAKE_OWNER);
-		ck_assert_uint_eq(todo.who, owner);
-		world_do(fz.world, todo);
+	} else if (was_last && owner < CLIENTS && xm_client_row(fz.map, owner)->slots_waiters & XMEM_WAITERS_ARMED) {
+		ck_assert_int_eq(pending.what, XM_WAKE_OWNER);
+		ck_assert_uint_eq(pending.who, owner);
+		world_do(fz.world, pending);
 	} else {
-		ck_assert_int_eq(todo.what, XM_NOTHING);
+		ck_assert_int_eq(pending.what, XM_NOTHING);
 	}
 }
 
@@ -364,7 +364,7 @@ static void do_put(void *arg)
 {
 	struct call *call = arg;
 
-	call->todo = xm_put(fz.map, call->me, call->slot[0]);
+	call->pending = xm_put(fz.map, call->me, call->slot[0]);
 }
 
 static void op_put(u32 me)
@@ -382,7 +382,7 @@ static void op_put(u32 me)
 		return;
 	}
 	client->handle[at] = client->handle[--client->handles];
-	todo(call.slot[0], call.todo, !holds(me, call.slot[0]));
+	pending(call.slot[0], call.pending, !holds(me, call.slot[0]));
 }
 
 static void do_get(void *arg)
@@ -391,7 +391,7 @@ static void do_get(void *arg)
 
 	call->err = xm_get(fz.map, call->me, call->token);
 	if (call->err == -ESTALE)
-		call->todo = xm_put(fz.map, call->me, xm_token_slot(call->token));
+		call->pending = xm_put(fz.map, call->me, xm_token_slot(call->token));
 }
 
 static void op_get(u32 me)
@@ -411,7 +411,7 @@ static void op_get(u32 me)
 	if (there)
 		client->handle[client->handles++] = call.token;
 	else
-		todo(slot, call.todo, !holds(me, slot));
+		pending(slot, call.pending, !holds(me, slot));
 }
 
 static void do_receive(void *arg)
@@ -419,7 +419,7 @@ static void do_receive(void *arg)
 	struct call *call = arg;
 
 	memset(&call->what, 0xa5, sizeof(call->what));
-	call->err = xm_receive(fz.map, call->me, call->follow, &call->what, &call->todo);
+	call->err = xm_receive(fz.map, call->me, call->follow, &call->what, &call->pending);
 }
 
 /* What the model says of the next receive; moves the model's cursor. *token: of what is received. */
@@ -473,7 +473,7 @@ static void op_receive(u32 me, u32 publisher)
 		client->handle[client->handles++] = token;
 		fz.received++;
 	}
-	world_do(fz.world, call.todo);
+	world_do(fz.world, call.pending);
 }
 
 static void op_clone(u32 me)
@@ -503,7 +503,7 @@ static void op_subscribe(u32 me, u32 publisher)
 static void op_unsubscribe(u32 me, u32 publisher)
 {
 	struct follow_model *f = &fz.client[me].follow[publisher];
-	struct xmem_unsubscribe request = { .publisher = publisher, .incarnation = f->f.incarnation };
+	struct xmem_unsubscribe_request request = { .publisher = publisher, .incarnation = f->f.incarnation };
 
 	if (!f->open)
 		return;
@@ -540,7 +540,7 @@ static void any_of_owner(u32 me)
 	else if (kind < 22)
 		op_take(me, slot);
 	else if (kind < 34)
-		op_walk(me);
+		op_scan(me);
 	else if (kind < 36)
 		op_give_up(slot);
 	else if (kind < 37)
@@ -548,7 +548,7 @@ static void any_of_owner(u32 me)
 	else if (kind < 38)
 		op_detach(me, at);
 	else
-		xm_arm(&fz.world->host.map.client[me].slots_sleepers);
+		xm_arm(&xm_client_row(&fz.world->host.map, me)->slots_waiters);
 }
 
 static void any_operation(void)

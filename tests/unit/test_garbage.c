@@ -43,11 +43,11 @@ static void feud_end(struct feud *f)
 static int receive(struct feud *f)
 {
 	struct xm_publication what;
-	struct xm_todo todo;
+	struct xm_pending pending;
 	int err;
 
 	memset(&what, 0xa5, sizeof(what));
-	err = xm_receive(f->map, f->reader, &f->follow, &what, &todo);
+	err = xm_receive(f->map, f->reader, &f->follow, &what, &pending);
 	if (!err)
 		world_put(f->world, f->reader, xm_token_slot(what.token));
 	return err;
@@ -130,7 +130,7 @@ START_TEST(subscribing_to_a_garbage_tail_harms_nobody)
 		for (tries = 0; tries < 20; tries++)
 			receive(&f);
 		ck_assert_uint_eq(world_holds(f.world), 0);
-		ck_assert(world_walk(f.world, f.good, f.good_slot[0], false, 0));
+		ck_assert(world_scan(f.world, f.good, f.good_slot[0], false, 0));
 		feud_end(&f);
 	}
 }
@@ -152,9 +152,9 @@ START_TEST(garbage_cursors_and_holds_only_keep_slots_busy)
 			*xm_cursor(f.map, f.bad, k) = garbage[i];
 		for (k = 0; k < f.map->slots; k++)
 			*xm_hold(f.map, f.bad, k) = garbage[i] | 1;
-		ck_assert(!world_walk(f.world, f.good, f.good_slot[0], true, 0));
+		ck_assert(!world_scan(f.world, f.good, f.good_slot[0], true, 0));
 		world_end(f.world, f.bad);
-		ck_assert(world_walk(f.world, f.good, f.good_slot[0], false, 0));
+		ck_assert(world_scan(f.world, f.good, f.good_slot[0], false, 0));
 		f.bad = world_join(f.world, XMEM_ROLE_READER, 0);
 		f.reader = world_join(f.world, XMEM_ROLE_READER, 0);
 		feud_end(&f);
@@ -193,7 +193,7 @@ START_TEST(client_of_pure_noise_ends_cleanly)
 		ck_assert_int_eq(err, -EPIPE);
 		ck_assert_int_eq(xm_get(f.map, f.reader, f.good_token), 0);
 		world_put(f.world, f.reader, f.good_slot[0]);
-		ck_assert(world_walk(f.world, f.good, f.good_slot[0], false, 0));
+		ck_assert(world_scan(f.world, f.good, f.good_slot[0], false, 0));
 		f.bad = world_join(f.world, XMEM_ROLE_READER, 0);
 		feud_end(&f);
 	}

@@ -11,9 +11,9 @@ START_TEST(state_word_keeps_its_three_parts)
 	u64 word = xm_word(0xfedcba987654, 0x1abc, XMEM_SLOT_SCANNING);
 
 	ck_assert_uint_eq(xm_generation(word), 0xfedcba987654);
-	ck_assert_uint_eq(xm_walk_number(word), 0x1abc);
+	ck_assert_uint_eq(xm_scan_number(word), 0x1abc);
 	ck_assert_uint_eq(xm_state(word), XMEM_SLOT_SCANNING);
-	/* the walk number wraps within its bits */
+	/* the scan number wraps within its bits */
 	ck_assert_uint_eq(xm_word(1, 0x2000, XMEM_SLOT_LIVE), xm_word(1, 0, XMEM_SLOT_LIVE));
 	ck_assert_uint_eq(xm_token_slot(xm_token(0xfedcba987654, 65535)), 65535);
 	ck_assert_uint_eq(xm_generation(xm_token(0xfedcba987654, 65535)), 0xfedcba987654);
@@ -64,14 +64,14 @@ static u32 holds_of(const struct pair *p)
 START_TEST(get_and_put_leave_nothing)
 {
 	struct pair p = pair_make();
-	struct xm_todo todo;
+	struct xm_pending pending;
 
 	ck_assert_int_eq(xm_get(p.map, p.reader, p.token), 0);
 	ck_assert_uint_eq(holds_of(&p), 1);
 	ck_assert_int_eq(xm_hold_more(p.map, p.reader, p.slot), 0);
 	ck_assert_uint_eq(holds_of(&p), 2);
-	todo = xm_put(p.map, p.reader, p.slot);
-	ck_assert_int_eq(todo.what, XM_NOTHING);
+	pending = xm_put(p.map, p.reader, p.slot);
+	ck_assert_int_eq(pending.what, XM_NOTHING);
 	xm_put(p.map, p.reader, p.slot);
 	ck_assert_uint_eq(holds_of(&p), 0);
 	world_free(p.world);
@@ -82,7 +82,7 @@ START_TEST(stale_token_is_ESTALE)
 {
 	struct pair p = pair_make();
 
-	ck_assert(world_walk(p.world, p.owner, p.slot, false, 0));
+	ck_assert(world_scan(p.world, p.owner, p.slot, false, 0));
 	ck_assert_int_eq(xm_get(p.map, p.reader, p.token), -ESTALE);	/* WRITING, the next generation */
 	ck_assert_uint_eq(holds_of(&p), 1);				/* the caller puts */
 	xm_put(p.map, p.reader, p.slot);
@@ -127,7 +127,7 @@ END_TEST
 START_TEST(generation_out_of_the_tenancy_is_stale_whatever_the_word_says)
 {
 	struct pair p = pair_make();
-	u64 first = p.map->row[p.slot].generation_first;
+	u64 first = xm_slot_row(p.map, p.slot)->generation_first;
 	u64 forged[] = { 0, 1, first - 1, first + (1ULL << XMEM_TENANCY_SHIFT), (1ULL << 48) - 1 };
 	u32 i;
 
@@ -162,7 +162,7 @@ START_TEST(spare_slot_has_no_valid_tokens)
 }
 END_TEST
 
-START_TEST(get_during_a_walk_is_EAGAIN_and_keeps_the_hold)
+START_TEST(get_during_a_scan_is_EAGAIN_and_keeps_the_hold)
 {
 	struct pair p = pair_make();
 	u64 *state = &xm_slot(p.map, p.slot)->state;
@@ -181,11 +181,11 @@ END_TEST
 START_TEST(put_without_a_hold_changes_nothing)
 {
 	struct pair p = pair_make();
-	struct xm_todo todo;
+	struct xm_pending pending;
 
-	xm_arm(&p.map->client[p.owner].slots_sleepers);
-	todo = xm_put(p.map, p.reader, p.slot);
-	ck_assert_int_eq(todo.what, XM_NOTHING);
+	xm_arm(&xm_client_row(p.map, p.owner)->slots_waiters);
+	pending = xm_put(p.map, p.reader, p.slot);
+	ck_assert_int_eq(pending.what, XM_NOTHING);
 	ck_assert_uint_eq(holds_of(&p), 0);
 	ck_assert_int_eq(xm_get(p.map, p.reader, p.token), 0);
 	ck_assert_uint_eq(holds_of(&p), 1);
@@ -204,7 +204,7 @@ START_TEST(too_many_holds_are_EOVERFLOW)
 	ck_assert_int_eq(xm_get(p.map, p.reader, p.token), -EOVERFLOW);
 	ck_assert_int_eq(xm_hold_more(p.map, p.reader, p.slot), -EOVERFLOW);
 	ck_assert_uint_eq(*hold, XM_HOLD_LIMIT);
-	ck_assert(!world_walk(p.world, p.owner, p.slot, false, 0));
+	ck_assert(!world_scan(p.world, p.owner, p.slot, false, 0));
 	world_free(p.world);
 }
 END_TEST
@@ -222,20 +222,20 @@ END_TEST
 START_TEST(last_put_owes_a_waiting_owner_a_wake)
 {
 	struct pair p = pair_make();
-	struct xm_todo todo;
+	struct xm_pending pending;
 
 	xm_get(p.map, p.reader, p.token);
 	xm_get(p.map, p.reader, p.token);
-	xm_arm(&p.map->client[p.owner].slots_sleepers);
-	todo = xm_put(p.map, p.reader, p.slot);
-	ck_assert_int_eq(todo.what, XM_NOTHING);
-	todo = xm_put(p.map, p.reader, p.slot);
-	ck_assert_int_eq(todo.what, XM_WAKE_OWNER);
-	ck_assert_uint_eq(todo.who, p.owner);
-	world_do(p.world, todo);
+	xm_arm(&xm_client_row(p.map, p.owner)->slots_waiters);
+	pending = xm_put(p.map, p.reader, p.slot);
+	ck_assert_int_eq(pending.what, XM_NOTHING);
+	pending = xm_put(p.map, p.reader, p.slot);
+	ck_assert_int_eq(pending.what, XM_WAKE_OWNER);
+	ck_assert_uint_eq(pending.who, p.owner);
+	world_do(p.world, pending);
 	xm_get(p.map, p.reader, p.token);
-	todo = xm_put(p.map, p.reader, p.slot);
-	ck_assert_int_eq(todo.what, XM_NOTHING);	/* nobody sleeps any more */
+	pending = xm_put(p.map, p.reader, p.slot);
+	ck_assert_int_eq(pending.what, XM_NOTHING);	/* nobody sleeps any more */
 	world_free(p.world);
 }
 END_TEST
@@ -244,14 +244,14 @@ END_TEST
 START_TEST(put_after_ESTALE_owes_the_wake_too)
 {
 	struct pair p = pair_make();
-	struct xm_todo todo;
+	struct xm_pending pending;
 
 	ck_assert_int_eq(xm_get(p.map, p.reader, p.token - (1 << 16)), -ESTALE);
-	ck_assert(!world_walk(p.world, p.owner, p.slot, false, 0));
-	xm_arm(&p.map->client[p.owner].slots_sleepers);
-	todo = xm_put(p.map, p.reader, p.slot);
-	ck_assert_int_eq(todo.what, XM_WAKE_OWNER);
-	ck_assert(world_walk(p.world, p.owner, p.slot, false, 0));
+	ck_assert(!world_scan(p.world, p.owner, p.slot, false, 0));
+	xm_arm(&xm_client_row(p.map, p.owner)->slots_waiters);
+	pending = xm_put(p.map, p.reader, p.slot);
+	ck_assert_int_eq(pending.what, XM_WAKE_OWNER);
+	ck_assert(world_scan(p.world, p.owner, p.slot, false, 0));
 	world_free(p.world);
 }
 END_TEST
@@ -259,17 +259,17 @@ END_TEST
 START_TEST(last_put_of_an_orphan_tells_the_host)
 {
 	struct pair p = pair_make();
-	struct xm_todo todo;
+	struct xm_pending pending;
 
 	xm_get(p.map, p.reader, p.token);
 	world_end(p.world, p.owner);
-	ck_assert_uint_eq(p.map->row[p.slot].owner, XMEM_OWNER_HOST);
+	ck_assert_uint_eq(xm_slot_row(p.map, p.slot)->owner, XMEM_OWNER_HOST);
 	ck_assert_int_eq(xm_get(p.map, p.reader, p.token), 0);	/* still readable */
-	todo = xm_put(p.map, p.reader, p.slot);
-	ck_assert_int_eq(todo.what, XM_NOTHING);
-	todo = xm_put(p.map, p.reader, p.slot);
-	ck_assert_int_eq(todo.what, XM_TELL_HOST);
-	ck_assert_uint_eq(todo.who, p.slot);
+	pending = xm_put(p.map, p.reader, p.slot);
+	ck_assert_int_eq(pending.what, XM_NOTHING);
+	pending = xm_put(p.map, p.reader, p.slot);
+	ck_assert_int_eq(pending.what, XM_TELL_HOST);
+	ck_assert_uint_eq(pending.who, p.slot);
 	ck_assert_uint_eq(xm_host_reclaim(&p.world->host, p.slot), 1);	/* its payload's id */
 	ck_assert_int_eq(xm_get(p.map, p.reader, p.token), -ESTALE);
 	world_put(p.world, p.reader, p.slot);
@@ -298,7 +298,7 @@ void hold_tests(Suite *suite)
 	tcase_add_test(tcase, token_of_another_pool_is_refused);
 	tcase_add_test(tcase, generation_out_of_the_tenancy_is_stale_whatever_the_word_says);
 	tcase_add_test(tcase, spare_slot_has_no_valid_tokens);
-	tcase_add_test(tcase, get_during_a_walk_is_EAGAIN_and_keeps_the_hold);
+	tcase_add_test(tcase, get_during_a_scan_is_EAGAIN_and_keeps_the_hold);
 	tcase_add_test(tcase, put_without_a_hold_changes_nothing);
 	tcase_add_test(tcase, too_many_holds_are_EOVERFLOW);
 	tcase_add_test(tcase, overflow_never_reads_as_unheld);

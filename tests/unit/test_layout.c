@@ -29,8 +29,8 @@ AT(xmem_client_row, wait_bound_ns, 24);
 AT(xmem_client_row, label, 32);
 AT(xmem_client_row, subscribers, 64);
 AT(xmem_client_row, waits, 96);
-AT(xmem_client_row, ring_sleepers, 128);
-AT(xmem_client_row, slots_sleepers, 132);
+AT(xmem_client_row, ring_waiters, 128);
+AT(xmem_client_row, slots_waiters, 132);
 AT(xmem_slot_row, owner, 0);
 AT(xmem_slot_row, tenant, 4);
 AT(xmem_slot_row, payload, 8);
@@ -39,7 +39,7 @@ AT(xmem_slot_row, offset, 24);
 AT(xmem_slot_row, length, 32);
 AT(xmem_slot_word, state, 0);
 AT(xmem_slot_word, position, 8);
-AT(xmem_group, record, 4096);
+AT(xmem_group, metadata, 4096);
 AT(xmem_entry, position, 0);
 AT(xmem_entry, token, 8);
 AT(xmem_entry, sequence, 16);
@@ -50,28 +50,28 @@ AT(xmem_ring, tail, 0);
 AT(xmem_ring, entry, 64);
 
 /* Each struct of a request begins with its size. */
-AT(xmem_join, size, 0);
-AT(xmem_pool_file, size, 0);
-AT(xmem_attach, size, 0);
-AT(xmem_payload, size, 0);
-AT(xmem_subscribe, size, 0);
-AT(xmem_unsubscribe, size, 0);
-AT(xmem_sleep, size, 0);
-AT(xmem_slot, size, 0);
+AT(xmem_join_request, size, 0);
+AT(xmem_pool_fd_request, size, 0);
+AT(xmem_attach_request, size, 0);
+AT(xmem_payload_request, size, 0);
+AT(xmem_subscribe_request, size, 0);
+AT(xmem_unsubscribe_request, size, 0);
+AT(xmem_wait_request, size, 0);
+AT(xmem_slot_request, size, 0);
 
-/* The words that all walks read are in lines of their own. */
-START_TEST(counted_and_sleepers_have_lines_of_their_own)
+/* The words that all scans read are in lines of their own. */
+START_TEST(counted_and_waiters_have_lines_of_their_own)
 {
 	ck_assert_uint_eq(offsetof(struct xmem_pool_header, counted) % 64, 0);
-	ck_assert_uint_eq(offsetof(struct xmem_pool_header, clients_sleepers) % 64, 0);
+	ck_assert_uint_eq(offsetof(struct xmem_pool_header, clients_waiters) % 64, 0);
 	ck_assert_uint_eq(offsetof(struct xmem_client_row, subscribers) % 64, 0);
-	ck_assert_uint_eq(offsetof(struct xmem_client_row, ring_sleepers) % 64, 0);
+	ck_assert_uint_eq(offsetof(struct xmem_client_row, ring_waiters) % 64, 0);
 }
 END_TEST
 
-static void check_regions(u32 slots, u32 clients, u32 ring)
+static void check_parts(u32 slots, u32 clients, u32 ring)
 {
-	struct xmem_join join = { .slots = slots, .clients = clients, .ring_entries = ring };
+	struct xmem_join_request join = { .slots = slots, .clients = clients, .ring_entries = ring };
 	struct xmem_pool_header h;
 
 	memset(&h, 0xa5, sizeof(h));
@@ -98,16 +98,16 @@ static void check_regions(u32 slots, u32 clients, u32 ring)
 
 START_TEST(regions_follow_each_other_without_overlap)
 {
-	check_regions(0, 0, 0);
-	check_regions(1, 1, 4);
-	check_regions(65, 3, 8);
-	check_regions(XMEM_MAX_SLOTS, XMEM_MAX_CLIENTS, XMEM_MAX_RING);
+	check_parts(0, 0, 0);
+	check_parts(1, 1, 4);
+	check_parts(65, 3, 8);
+	check_parts(XMEM_MAX_SLOTS, XMEM_MAX_CLIENTS, XMEM_MAX_RING);
 }
 END_TEST
 
 START_TEST(numbers_out_of_range_are_EINVAL)
 {
-	static const struct xmem_join bad[] = {
+	static const struct xmem_join_request bad[] = {
 		{ .slots = XMEM_MAX_SLOTS + 1 }, { .slots = 0xffffffff }, { .clients = XMEM_MAX_CLIENTS + 1 },
 		{ .ring_entries = 1 }, { .ring_entries = 2 }, { .ring_entries = 3 }, { .ring_entries = 6 },
 		{ .ring_entries = XMEM_MAX_RING * 2 }, { .name = "a/b" }, { .name = ".hidden" }, { .name = "a b" },
@@ -131,7 +131,7 @@ START_TEST(good_names_are_taken)
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(good); i++) {
-		struct xmem_join join = { 0 };
+		struct xmem_join_request join = { 0 };
 
 		memcpy(join.name, good[i], strlen(good[i]));
 		ck_assert_int_eq(xm_host_layout(&join, PAGE, &h), 0);
@@ -141,7 +141,7 @@ START_TEST(good_names_are_taken)
 END_TEST
 
 /* Two clients' words never share a place, whatever their colour. */
-START_TEST(every_place_lies_in_its_own_region)
+START_TEST(every_place_lies_in_its_own_part)
 {
 	struct world *world = world_make(128, 20, 16);
 	const struct xm_map *map = &world->host.map;
@@ -156,7 +156,7 @@ START_TEST(every_place_lies_in_its_own_region)
 		ck_assert((char *)(xm_hold(map, c, map->slots - 1) + 1) <= area + stride);
 		ck_assert((char *)xm_cursor(map, c, 0) == area);
 	}
-	ck_assert((char *)(xm_record(map, map->slots - 1) + 1) <= (char *)map->area[0]);
+	ck_assert((char *)(xm_metadata(map, map->slots - 1) + 1) <= (char *)map->area[0]);
 	ck_assert((char *)map->area[map->clients - 1] + stride == (char *)world->base + world->bytes);
 	world_free(world);
 }
@@ -166,10 +166,10 @@ void layout_tests(Suite *suite)
 {
 	TCase *tcase = tcase_create("layout");
 
-	tcase_add_test(tcase, counted_and_sleepers_have_lines_of_their_own);
+	tcase_add_test(tcase, counted_and_waiters_have_lines_of_their_own);
 	tcase_add_test(tcase, regions_follow_each_other_without_overlap);
 	tcase_add_test(tcase, numbers_out_of_range_are_EINVAL);
 	tcase_add_test(tcase, good_names_are_taken);
-	tcase_add_test(tcase, every_place_lies_in_its_own_region);
+	tcase_add_test(tcase, every_place_lies_in_its_own_part);
 	suite_add_tcase(suite, tcase);
 }

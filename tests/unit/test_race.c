@@ -12,7 +12,7 @@ struct race {
 	u64 token;			/* of slot[0], published once */
 	struct xm_follow follow;
 	struct xm_publication what;
-	struct xm_todo todo;
+	struct xm_pending pending;
 	int step;			/* where it happens */
 	void (*happens)(struct race *r);
 	int err;			/* of what happened; 1: nothing did */
@@ -43,42 +43,42 @@ static struct race race_make(int step, void (*happens)(struct race *r), bool sub
 	return r;
 }
 
-static void walk(struct race *r, bool take_back)
+static void scan(struct race *r, bool evict)
 {
 	unit_step_arg = r;
 	unit_step = at_step;
-	r->mine = world_walk(r->world, r->owner, r->slot[0], take_back, 0);
+	r->mine = world_scan(r->world, r->owner, r->slot[0], evict, 0);
 	unit_step = NULL;
 }
 
 static void race_end(struct race *r)
 {
 	world_end(r->world, r->reader);
-	if (r->map->client[r->owner].state == XMEM_CLIENT_ALIVE)
+	if (xm_client_row(r->map, r->owner)->state == XMEM_CLIENT_ALIVE)
 		world_end(r->world, r->owner);
 	world_is_clean(r->world);
 	world_free(r->world);
 }
 
-/* ---- within a walk ---- */
+/* ---- within a scan ---- */
 
 static void get(struct race *r)
 {
 	r->err = xm_get(r->map, r->reader, r->token);
 }
 
-START_TEST(get_within_a_walk)
+START_TEST(get_within_a_scan)
 {
 	int step;
 
-	for (step = XM_STEP_WALK_SCANNING; step <= XM_STEP_WALK_HOLDS; step++) {
+	for (step = XM_STEP_SCAN_SCANNING; step <= XM_STEP_SCAN_HOLDS; step++) {
 		struct race r = race_make(step, get, false);
 
-		walk(&r, false);
+		scan(&r, false);
 		ck_assert_int_eq(r.err, -EAGAIN);	/* it cannot know yet */
 		ck_assert_int_eq(xm_look(r.map, r.token), r.mine ? -ESTALE : 0);
 		/* the hold came before the owner looked at the holds: it is seen */
-		ck_assert_int_eq(r.mine, step == XM_STEP_WALK_HOLDS);
+		ck_assert_int_eq(r.mine, step == XM_STEP_SCAN_HOLDS);
 		race_end(&r);
 	}
 }
@@ -86,17 +86,17 @@ END_TEST
 
 static void receive(struct race *r)
 {
-	r->err = xm_receive(r->map, r->reader, &r->follow, &r->what, &r->todo);
+	r->err = xm_receive(r->map, r->reader, &r->follow, &r->what, &r->pending);
 }
 
-START_TEST(receive_within_a_walk)
+START_TEST(receive_within_a_scan)
 {
 	int step;
 
-	for (step = XM_STEP_WALK_SCANNING; step <= XM_STEP_WALK_HOLDS; step++) {
+	for (step = XM_STEP_SCAN_SCANNING; step <= XM_STEP_SCAN_HOLDS; step++) {
 		struct race r = race_make(step, receive, true);
 
-		walk(&r, false);
+		scan(&r, false);
 		ck_assert_int_eq(r.err, 0);
 		ck_assert(!r.mine);
 		ck_assert_int_eq(xm_look(r.map, r.token), 0);
@@ -105,16 +105,16 @@ START_TEST(receive_within_a_walk)
 }
 END_TEST
 
-START_TEST(receive_within_a_take_back)
+START_TEST(receive_within_a_evict)
 {
 	int step;
 
-	for (step = XM_STEP_WALK_SCANNING; step <= XM_STEP_WALK_HOLDS; step++) {
+	for (step = XM_STEP_SCAN_SCANNING; step <= XM_STEP_SCAN_HOLDS; step++) {
 		struct race r = race_make(step, receive, true);
 
-		walk(&r, true);
+		scan(&r, true);
 		ck_assert_int_eq(r.mine, r.err != 0);
-		ck_assert_int_eq(r.err, step >= XM_STEP_WALK_VOID ? -EBUSY : 0);
+		ck_assert_int_eq(r.err, step >= XM_STEP_SCAN_VOID ? -EBUSY : 0);
 		ck_assert_uint_eq(r.follow.lost, r.mine);
 		race_end(&r);
 	}
@@ -124,22 +124,22 @@ END_TEST
 static void receive_and_put(struct race *r)
 {
 	receive(r);
-	r->todo = xm_put(r->map, r->reader, xm_token_slot(r->what.token));
+	r->pending = xm_put(r->map, r->reader, xm_token_slot(r->what.token));
 }
 
 /* The owner may have seen it as in flight or as held: either way it is woken. */
-START_TEST(receive_and_put_within_a_walk_wakes_its_owner)
+START_TEST(receive_and_put_within_a_scan_wakes_its_owner)
 {
 	int step;
 
-	for (step = XM_STEP_WALK_SCANNING; step <= XM_STEP_WALK_HOLDS; step++) {
+	for (step = XM_STEP_SCAN_SCANNING; step <= XM_STEP_SCAN_HOLDS; step++) {
 		struct race r = race_make(step, receive_and_put, true);
 
-		xm_arm(&r.map->client[r.owner].slots_sleepers);
-		walk(&r, false);
+		xm_arm(&xm_client_row(r.map, r.owner)->slots_waiters);
+		scan(&r, false);
 		ck_assert_int_eq(r.err, 0);
-		ck_assert(r.mine || r.todo.what == XM_WAKE_OWNER);
-		ck_assert(r.mine || world_walk(r.world, r.owner, r.slot[0], false, 0));
+		ck_assert(r.mine || r.pending.what == XM_WAKE_OWNER);
+		ck_assert(r.mine || world_scan(r.world, r.owner, r.slot[0], false, 0));
 		race_end(&r);
 	}
 }
@@ -151,14 +151,14 @@ static void subscribe(struct race *r)
 	r->err = 0;
 }
 
-START_TEST(subscribe_within_a_walk)
+START_TEST(subscribe_within_a_scan)
 {
 	int step;
 
-	for (step = XM_STEP_WALK_SCANNING; step <= XM_STEP_WALK_HOLDS; step++) {
+	for (step = XM_STEP_SCAN_SCANNING; step <= XM_STEP_SCAN_HOLDS; step++) {
 		struct race r = race_make(step, subscribe, false);
 
-		walk(&r, false);
+		scan(&r, false);
 		ck_assert_int_eq(r.err, 0);
 		ck_assert(r.mine);		/* it was published before the subscription */
 		receive(&r);
@@ -178,16 +178,16 @@ static void end_reader(struct race *r)
 	r->err = 0;
 }
 
-START_TEST(reader_ends_within_a_walk)
+START_TEST(reader_ends_within_a_scan)
 {
 	int step;
 
-	for (step = XM_STEP_WALK_SCANNING; step <= XM_STEP_WALK_HOLDS; step++) {
+	for (step = XM_STEP_SCAN_SCANNING; step <= XM_STEP_SCAN_HOLDS; step++) {
 		struct race r = race_make(step, end_reader, true);
 
 		receive(&r);
-		walk(&r, false);
-		ck_assert(r.mine || world_walk(r.world, r.owner, r.slot[0], false, 0));
+		scan(&r, false);
+		ck_assert(r.mine || world_scan(r.world, r.owner, r.slot[0], false, 0));
 		r.reader = world_join(r.world, XMEM_ROLE_READER, 0);
 		race_end(&r);
 	}
@@ -245,24 +245,24 @@ END_TEST
 
 /* ---- within a receive ---- */
 
-static void take_back(struct race *r)
+static void evict(struct race *r)
 {
-	r->mine = world_walk(r->world, r->owner, r->slot[0], true, 0);
+	r->mine = world_scan(r->world, r->owner, r->slot[0], true, 0);
 	r->err = 0;
 }
 
-START_TEST(take_back_within_a_receive)
+START_TEST(evict_within_a_receive)
 {
 	int step, err;
 
 	for (step = XM_STEP_RECEIVE_READ; step <= XM_STEP_RECEIVE_VALID; step++) {
-		struct race r = race_make(step, take_back, true);
+		struct race r = race_make(step, evict, true);
 
 		unit_step_arg = &r;
 		unit_step = at_step;
-		err = xm_receive(r.map, r.reader, &r.follow, &r.what, &r.todo);
+		err = xm_receive(r.map, r.reader, &r.follow, &r.what, &r.pending);
 		unit_step = NULL;
-		/* Held and voided: neither of the two has it. The contents stay until the owner walks again. */
+		/* Held and voided: neither of the two has it. The contents stay until the owner scans again. */
 		ck_assert_int_eq(err, step == XM_STEP_RECEIVE_VALID ? 0 : -EBUSY);
 		ck_assert_int_eq(r.mine, step == XM_STEP_RECEIVE_READ);
 		ck_assert_uint_eq(world_holds(r.world), !err);
@@ -286,7 +286,7 @@ START_TEST(owner_ends_within_a_receive)
 
 		unit_step_arg = &r;
 		unit_step = at_step;
-		err = xm_receive(r.map, r.reader, &r.follow, &r.what, &r.todo);
+		err = xm_receive(r.map, r.reader, &r.follow, &r.what, &r.pending);
 		unit_step = NULL;
 		ck_assert_int_eq(r.err, 0);
 		ck_assert_int_eq(err, 0);	/* it was published and in flight: not lost */
@@ -310,27 +310,27 @@ START_TEST(owner_ends_within_a_put)
 		get(&r);
 		unit_step_arg = &r;
 		unit_step = at_step;
-		r.todo = xm_put(r.map, r.reader, r.slot[0]);
+		r.pending = xm_put(r.map, r.reader, r.slot[0]);
 		unit_step = NULL;
 		/* either the end found nobody, or the put tells the host */
-		world_do(r.world, r.todo);
+		world_do(r.world, r.pending);
 		ck_assert_uint_eq(world_count(r.world, XMEM_OWNER_HOST), 0);
 		race_end(&r);
 	}
 }
 END_TEST
 
-static void plain_walk(struct race *r)
+static void plain_scan(struct race *r)
 {
-	r->mine = world_walk(r->world, r->owner, r->slot[0], false, 0);
+	r->mine = world_scan(r->world, r->owner, r->slot[0], false, 0);
 }
 
-START_TEST(walk_within_a_get)
+START_TEST(scan_within_a_get)
 {
 	int step;
 
 	for (step = XM_STEP_GET_HELD; step <= XM_STEP_GET_DONE; step++) {
-		struct race r = race_make(step, plain_walk, false);
+		struct race r = race_make(step, plain_scan, false);
 
 		unit_step_arg = &r;
 		unit_step = at_step;
@@ -346,17 +346,17 @@ void race_tests(Suite *suite)
 {
 	TCase *tcase = tcase_create("race");
 
-	tcase_add_test(tcase, get_within_a_walk);
-	tcase_add_test(tcase, receive_within_a_walk);
-	tcase_add_test(tcase, receive_within_a_take_back);
-	tcase_add_test(tcase, receive_and_put_within_a_walk_wakes_its_owner);
-	tcase_add_test(tcase, subscribe_within_a_walk);
-	tcase_add_test(tcase, reader_ends_within_a_walk);
+	tcase_add_test(tcase, get_within_a_scan);
+	tcase_add_test(tcase, receive_within_a_scan);
+	tcase_add_test(tcase, receive_within_a_evict);
+	tcase_add_test(tcase, receive_and_put_within_a_scan_wakes_its_owner);
+	tcase_add_test(tcase, subscribe_within_a_scan);
+	tcase_add_test(tcase, reader_ends_within_a_scan);
 	tcase_add_test(tcase, receive_within_a_publication);
 	tcase_add_test(tcase, get_within_a_publication);
-	tcase_add_test(tcase, take_back_within_a_receive);
+	tcase_add_test(tcase, evict_within_a_receive);
 	tcase_add_test(tcase, owner_ends_within_a_receive);
 	tcase_add_test(tcase, owner_ends_within_a_put);
-	tcase_add_test(tcase, walk_within_a_get);
+	tcase_add_test(tcase, scan_within_a_get);
 	suite_add_tcase(suite, tcase);
 }

@@ -14,7 +14,7 @@ struct stream {
 	u64 published;
 	struct xm_follow follow;
 	struct xm_publication what;
-	struct xm_todo todo;
+	struct xm_pending pending;
 };
 
 static struct stream stream_make(u32 flags)
@@ -38,7 +38,7 @@ static void publish(struct stream *s, u32 count)
 		if (state == XMEM_SLOT_FREE)
 			ck_assert_int_eq(xm_take(s->map, slot), 0);
 		else if (state == XMEM_SLOT_LIVE)
-			ck_assert(world_walk(s->world, s->owner, slot, true, 0));
+			ck_assert(world_scan(s->world, s->owner, slot, true, 0));
 		s->token[s->published] = world_publish(s->world, s->owner, slot);
 	}
 }
@@ -47,8 +47,8 @@ static void publish(struct stream *s, u32 count)
 static int receive(struct stream *s)
 {
 	memset(&s->what, 0xa5, sizeof(s->what));
-	memset(&s->todo, 0xa5, sizeof(s->todo));
-	return xm_receive(s->map, s->reader, &s->follow, &s->what, &s->todo);
+	memset(&s->pending, 0xa5, sizeof(s->pending));
+	return xm_receive(s->map, s->reader, &s->follow, &s->what, &s->pending);
 }
 
 static void expect(struct stream *s, u64 place)
@@ -76,7 +76,7 @@ START_TEST(publications_arrive_in_order)
 	u32 i;
 
 	ck_assert_int_eq(receive(&s), -EAGAIN);
-	ck_assert_int_eq(s.todo.what, XM_NOTHING);
+	ck_assert_int_eq(s.pending.what, XM_NOTHING);
 	publish(&s, 5);
 	for (i = 0; i < 5; i++) {
 		ck_assert(xm_ready(s.map, s.owner, s.follow.incarnation, i));
@@ -94,7 +94,7 @@ END_TEST
 START_TEST(publish_fills_word_record_entry_and_tail)
 {
 	struct stream s = stream_make(0);
-	u64 first = s.map->row[s.slot[0]].generation_first;
+	u64 first = xm_slot_row(s.map, s.slot[0])->generation_first;
 
 	publish(&s, 1);
 	ck_assert_uint_eq(xm_slot(s.map, s.slot[0])->state, xm_word(first + 1, 0, XMEM_SLOT_LIVE));
@@ -155,8 +155,8 @@ START_TEST(void_entries_are_lost_one_by_one)
 	struct stream s = stream_make(0);
 
 	publish(&s, 4);
-	ck_assert(world_walk(s.world, s.owner, s.slot[1], true, 0));
-	ck_assert(world_walk(s.world, s.owner, s.slot[2], true, 0));
+	ck_assert(world_scan(s.world, s.owner, s.slot[1], true, 0));
+	ck_assert(world_scan(s.world, s.owner, s.slot[2], true, 0));
 	expect(&s, 0);
 	ck_assert_int_eq(receive(&s), -EBUSY);
 	ck_assert_uint_eq(s.follow.place, 2);
@@ -171,7 +171,7 @@ START_TEST(void_entry_does_not_hide_that_it_is_newer)
 	struct stream s = stream_make(0);
 
 	publish(&s, 9);			/* place 8 is where place 0 was */
-	ck_assert(world_walk(s.world, s.owner, s.slot[8], true, 0));
+	ck_assert(world_scan(s.world, s.owner, s.slot[8], true, 0));
 	ck_assert_int_eq(receive(&s), -EBUSY);
 	ck_assert_uint_eq(s.follow.place, 2);
 	ck_assert_uint_eq(s.follow.lost, 2);
@@ -213,14 +213,14 @@ START_TEST(entry_overwritten_while_received_is_not_received)
 }
 END_TEST
 
-static void take_back(int step, void *arg)
+static void evict(int step, void *arg)
 {
 	struct stream *s = arg;
 
 	if (step != XM_STEP_RECEIVE_READ)
 		return;
 	unit_step = NULL;
-	ck_assert(world_walk(s->world, s->owner, s->slot[0], true, 0));
+	ck_assert(world_scan(s->world, s->owner, s->slot[0], true, 0));
 }
 
 START_TEST(entry_taken_back_while_received_is_not_received)
@@ -229,7 +229,7 @@ START_TEST(entry_taken_back_while_received_is_not_received)
 
 	publish(&s, 2);
 	unit_step_arg = &s;
-	unit_step = take_back;
+	unit_step = evict;
 	ck_assert_int_eq(receive(&s), -EBUSY);
 	ck_assert_uint_eq(world_holds(s.world), 0);
 	expect(&s, 1);
@@ -238,15 +238,15 @@ START_TEST(entry_taken_back_while_received_is_not_received)
 }
 END_TEST
 
-/* The hold is there before the second look, so a take-back that comes then finds it. */
-static void fail_to_take_back(int step, void *arg)
+/* The hold is there before the second look, so an eviction that comes then finds it. */
+static void fail_to_evict(int step, void *arg)
 {
 	struct stream *s = arg;
 
 	if (step != XM_STEP_RECEIVE_VALID)
 		return;
 	unit_step = NULL;
-	ck_assert(!world_walk(s->world, s->owner, s->slot[0], true, 0));
+	ck_assert(!world_scan(s->world, s->owner, s->slot[0], true, 0));
 }
 
 START_TEST(received_is_held_from_the_second_look_on)
@@ -255,7 +255,7 @@ START_TEST(received_is_held_from_the_second_look_on)
 
 	publish(&s, 1);
 	unit_step_arg = &s;
-	unit_step = fail_to_take_back;
+	unit_step = fail_to_evict;
 	expect(&s, 0);
 	ck_assert_int_eq(xm_look(s.map, s.what.token), 0);
 	world_free(s.world);
@@ -304,7 +304,7 @@ START_TEST(publish_owes_a_wake_to_who_sleeps_for_it)
 
 	ck_assert_int_eq(xm_take(s.map, s.slot[0]), 0);
 	ck_assert(!xm_publish(s.map, s.owner, s.slot[0], &what));
-	xm_arm(&s.map->client[s.owner].ring_sleepers);
+	xm_arm(&xm_client_row(s.map, s.owner)->ring_waiters);
 	ck_assert_int_eq(xm_take(s.map, s.slot[1]), 0);
 	ck_assert(xm_publish(s.map, s.owner, s.slot[1], &what));
 	world_free(s.world);
@@ -316,10 +316,10 @@ START_TEST(cursor_owes_a_wake_to_a_publisher_that_waits_for_it)
 	struct stream s = stream_make(XMEM_SUBSCRIBE_WAIT);
 
 	publish(&s, 2);
-	xm_arm(&s.map->client[s.owner].slots_sleepers);
+	xm_arm(&xm_client_row(s.map, s.owner)->slots_waiters);
 	ck_assert_int_eq(receive(&s), 0);
-	ck_assert_int_eq(s.todo.what, XM_WAKE_OWNER);
-	ck_assert_uint_eq(s.todo.who, s.owner);
+	ck_assert_int_eq(s.pending.what, XM_WAKE_OWNER);
+	ck_assert_uint_eq(s.pending.who, s.owner);
 	world_free(s.world);
 }
 END_TEST
@@ -327,14 +327,14 @@ END_TEST
 START_TEST(receiving_without_wait_owes_nothing_until_the_put)
 {
 	struct stream s = stream_make(0);
-	struct xm_todo todo;
+	struct xm_pending pending;
 
 	publish(&s, 1);
-	xm_arm(&s.map->client[s.owner].slots_sleepers);
+	xm_arm(&xm_client_row(s.map, s.owner)->slots_waiters);
 	ck_assert_int_eq(receive(&s), 0);
-	ck_assert_int_eq(s.todo.what, XM_NOTHING);
-	todo = xm_put(s.map, s.reader, s.slot[0]);
-	ck_assert_int_eq(todo.what, XM_WAKE_OWNER);
+	ck_assert_int_eq(s.pending.what, XM_NOTHING);
+	pending = xm_put(s.map, s.reader, s.slot[0]);
+	ck_assert_int_eq(pending.what, XM_WAKE_OWNER);
 	world_free(s.world);
 }
 END_TEST
@@ -345,10 +345,10 @@ START_TEST(skipped_entry_owes_the_wake)
 	struct stream s = stream_make(0);
 
 	publish(&s, 10);
-	xm_arm(&s.map->client[s.owner].slots_sleepers);
+	xm_arm(&xm_client_row(s.map, s.owner)->slots_waiters);
 	ck_assert_int_eq(receive(&s), -EBUSY);
-	ck_assert_int_eq(s.todo.what, XM_WAKE_OWNER);
-	ck_assert_uint_eq(s.todo.who, s.owner);
+	ck_assert_int_eq(s.pending.what, XM_WAKE_OWNER);
+	ck_assert_uint_eq(s.pending.who, s.owner);
 	world_free(s.world);
 }
 END_TEST
@@ -360,11 +360,11 @@ START_TEST(undone_hold_of_a_receive_owes_the_wake)
 
 	lapped = &s;
 	publish(&s, 1);
-	xm_arm(&s.map->client[s.owner].slots_sleepers);
+	xm_arm(&xm_client_row(s.map, s.owner)->slots_waiters);
 	unit_step_arg = &step;
 	unit_step = lap;
 	ck_assert_int_eq(receive(&s), -EBUSY);
-	ck_assert_int_eq(s.todo.what, XM_WAKE_OWNER);
+	ck_assert_int_eq(s.pending.what, XM_WAKE_OWNER);
 	world_free(s.world);
 }
 END_TEST
@@ -378,7 +378,7 @@ START_TEST(what_was_in_flight_is_read_after_the_publishers_end)
 	publish(&s, 3);
 	expect(&s, 0);
 	world_end(s.world, s.owner);
-	ck_assert_uint_eq(s.map->client[s.owner].state, XMEM_CLIENT_ZOMBIE);
+	ck_assert_uint_eq(xm_client_row(s.map, s.owner)->state, XMEM_CLIENT_ZOMBIE);
 	ck_assert_uint_eq(world_count(s.world, XMEM_OWNER_HOST), 3);	/* one held, two in flight */
 	put(&s);
 	ck_assert_uint_eq(world_count(s.world, XMEM_OWNER_HOST), 2);
@@ -399,7 +399,7 @@ START_TEST(end_of_an_idle_publisher_is_EPIPE)
 	struct stream s = stream_make(0);
 
 	world_end(s.world, s.owner);
-	ck_assert_uint_eq(s.map->client[s.owner].state, XMEM_CLIENT_NONE);
+	ck_assert_uint_eq(xm_client_row(s.map, s.owner)->state, XMEM_CLIENT_NONE);
 	ck_assert(xm_ready(s.map, s.owner, s.follow.incarnation, 0));
 	ck_assert_int_eq(receive(&s), -EPIPE);
 	world_is_clean(s.world);
@@ -443,7 +443,7 @@ static void change_publisher(int step, void *arg)
 
 	if (step == XM_STEP_RECEIVE_READ) {
 		unit_step = NULL;
-		s->map->client[s->owner].incarnation++;
+		xm_client_row(s->map, s->owner)->incarnation++;
 	}
 }
 

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
 /*
- * The host's slots: attaching, detaching, reclaiming, groups, settling, new
- * generations; and the sleepers words.
+ * The host's slots: attaching, detaching, reclaiming, groups, resolving, new
+ * generations; and the waiters words.
  */
 #include "unit.h"
 
 /* ---- attach ---- */
 
-static struct xmem_attach attach_of(u32 count)
+static struct xmem_attach_request attach_of(u32 count)
 {
-	return (struct xmem_attach){ .file = 3, .offset = 128, .stride = 192, .length = 100, .count = count };
+	return (struct xmem_attach_request){ .fd = 3, .offset = 128, .stride = 192, .length = 100, .count = count };
 }
 
 START_TEST(attach_fields_out_of_range_are_EINVAL)
 {
-	struct xmem_attach good = attach_of(2), bad;
+	struct xmem_attach_request good = attach_of(2), bad;
 
 	ck_assert_int_eq(xm_host_attach_check(&good), 0);
 	bad = good, bad.count = 0;
@@ -31,11 +31,11 @@ START_TEST(attach_fields_out_of_range_are_EINVAL)
 	ck_assert_int_eq(xm_host_attach_check(&bad), -EINVAL);
 	bad = good, bad.slot[63] = 1;
 	ck_assert_int_eq(xm_host_attach_check(&bad), -EINVAL);
-	bad = good, bad.file = -1;
+	bad = good, bad.fd = -1;
 	ck_assert_int_eq(xm_host_attach_check(&bad), -EINVAL);
 	bad = good, bad.payload = 5;
 	ck_assert_int_eq(xm_host_attach_check(&bad), -EINVAL);
-	bad = good, bad.payload = 5, bad.file = -1;
+	bad = good, bad.payload = 5, bad.fd = -1;
 	ck_assert_int_eq(xm_host_attach_check(&bad), 0);
 }
 END_TEST
@@ -45,7 +45,7 @@ START_TEST(slots_beyond_the_file_are_ERANGE)
 	struct world *world = world_make(64, 2, 4);
 	u32 me = world_join(world, XMEM_ROLE_WRITER, 0);
 	u64 need = 128 + 192 + 100;
-	struct xmem_attach request = attach_of(2), huge = attach_of(2);
+	struct xmem_attach_request request = attach_of(2), huge = attach_of(2);
 
 	xm_host_give_group(&world->host, 0, me);
 	ck_assert_int_eq(xm_host_attach(&world->host, me, 1, need - 1, 1, &request), -ERANGE);
@@ -69,14 +69,14 @@ START_TEST(attach_fills_rows_in_order)
 	struct world *world = world_make(64, 2, 4);
 	const struct xm_map *map = &world->host.map;
 	u32 me = world_join(world, XMEM_ROLE_WRITER, 0), i;
-	struct xmem_attach request = attach_of(3);
+	struct xmem_attach_request request = attach_of(3);
 
 	ck_assert_int_eq(xm_host_attach(&world->host, me, 9, 1 << 20, 1, &request), -ENOSPC);	/* no group */
 	xm_host_give_group(&world->host, xm_host_free_group(&world->host), me);
 	ck_assert_int_eq(xm_host_attach(&world->host, me, 9, 1 << 20, 1, &request), 0);
 	ck_assert_uint_eq(request.payload, 9);
 	for (i = 0; i < 3; i++) {
-		const struct xmem_slot_row *row = &map->row[request.slot[i]];
+		const struct xmem_slot_row *row = xm_slot_row(map, request.slot[i]);
 
 		ck_assert_uint_eq(row->owner, me);
 		ck_assert_uint_eq(row->tenant, me);
@@ -99,7 +99,7 @@ START_TEST(too_few_spare_slots_are_ENOSPC)
 {
 	struct world *world = world_make(64, 2, 4);
 	u32 me = world_join(world, XMEM_ROLE_WRITER, 0), slot[60];
-	struct xmem_attach request = attach_of(5);
+	struct xmem_attach_request request = attach_of(5);
 
 	world_attach(world, me, 60, slot);
 	ck_assert_int_eq(xm_host_free_group(&world->host), -ENOSPC);
@@ -122,11 +122,11 @@ START_TEST(tenancies_of_a_slot_do_not_share_generations)
 		me = world_join(world, XMEM_ROLE_WRITER, 0);
 		world_attach(world, me, 1, &slot);
 		ck_assert_uint_eq(slot, 0);
-		first[i] = map->row[0].generation_first;
+		first[i] = xm_slot_row(map, 0)->generation_first;
 		for (k = 0; k < i; k++)
 			ck_assert(!xm_in_tenancy(first[i], first[k]) && !xm_in_tenancy(first[k], first[i]));
 		world_end(world, me);
-		ck_assert(!xm_in_tenancy(first[i], map->row[0].generation_first));
+		ck_assert(!xm_in_tenancy(first[i], xm_slot_row(map, 0)->generation_first));
 	}
 	world_free(world);
 }
@@ -141,7 +141,7 @@ START_TEST(two_like_pools_do_not_share_tokens)
 	world_join(b, XMEM_ROLE_WRITER, 0);
 	world_attach(a, me, 1, &slot);
 	world_attach(b, me, 1, &slot);
-	ck_assert_uint_ne(a->host.map.row[0].generation_first, b->host.map.row[0].generation_first);
+	ck_assert_uint_ne(xm_slot_row(&a->host.map, 0)->generation_first, xm_slot_row(&b->host.map, 0)->generation_first);
 	world_free(a);
 	world_free(b);
 }
@@ -152,23 +152,23 @@ START_TEST(renew_gives_a_range_of_its_own)
 	struct world *world = world_make(64, 4, 4);
 	const struct xm_map *map = &world->host.map;
 	u32 me = world_join(world, XMEM_ROLE_WRITER, 0), other = world_join(world, XMEM_ROLE_WRITER, 0), slot;
-	struct xmem_slot request;
+	struct xmem_slot_request request;
 	u64 before, token;
 
 	world_attach(world, me, 1, &slot);
-	before = map->row[slot].generation_first;
-	request = (struct xmem_slot){ .slot = slot, .generation = 1 };
+	before = xm_slot_row(map, slot)->generation_first;
+	request = (struct xmem_slot_request){ .slot = slot, .generation = 1 };
 	ck_assert_int_eq(xm_host_renew(&world->host, me, 5, &request), -EINVAL);
-	request = (struct xmem_slot){ .slot = 64 };
+	request = (struct xmem_slot_request){ .slot = 64 };
 	ck_assert_int_eq(xm_host_renew(&world->host, me, 5, &request), -EINVAL);
-	request = (struct xmem_slot){ .slot = slot };
+	request = (struct xmem_slot_request){ .slot = slot };
 	ck_assert_int_eq(xm_host_renew(&world->host, other, 5, &request), -EPERM);
 	/* the range runs out in mid-work: WRITING stays WRITING */
 	xm_slot(map, slot)->state = xm_word((before | ((1ULL << XMEM_TENANCY_SHIFT) - 1)), 3, XMEM_SLOT_FREE);
 	ck_assert_int_eq(xm_take(map, slot), 0);
 	ck_assert(!xm_in_tenancy(xm_generation(xm_slot(map, slot)->state), before));
 	ck_assert_int_eq(xm_host_renew(&world->host, me, 5, &request), 0);
-	ck_assert_uint_eq(request.generation, map->row[slot].generation_first);
+	ck_assert_uint_eq(request.generation, xm_slot_row(map, slot)->generation_first);
 	ck_assert(!xm_in_tenancy(before, request.generation));
 	ck_assert_uint_eq(xm_slot(map, slot)->state, xm_word(request.generation, 0, XMEM_SLOT_WRITING));
 	token = world_publish(world, me, slot);
@@ -186,10 +186,10 @@ START_TEST(slot_whose_tenancies_are_used_up_is_not_used_again)
 	struct world *world = world_make(64, 4, 4);
 	const struct xm_map *map = &world->host.map;
 	u32 me = world_join(world, XMEM_ROLE_WRITER, 0), slot, again;
-	struct xmem_slot request = { 0 };
+	struct xmem_slot_request request = { 0 };
 
 	world_attach(world, me, 1, &slot);
-	map->row[slot].tenancies = (1u << (XMEM_GENERATION_BITS - XMEM_TENANCY_SHIFT)) - 2;
+	xm_slot_row(map, slot)->tenancies = (1u << (XMEM_GENERATION_BITS - XMEM_TENANCY_SHIFT)) - 2;
 	request.slot = slot;
 	ck_assert_int_eq(xm_host_renew(&world->host, me, 5, &request), 0);
 	request.generation = 0;
@@ -211,20 +211,20 @@ START_TEST(detach_takes_free_slots_of_ones_own_only)
 	struct world *world = world_make(64, 4, 4);
 	u32 me = world_join(world, XMEM_ROLE_WRITER, 0), other = world_join(world, XMEM_ROLE_WRITER, 0);
 	u32 slot, payload = 77;
-	struct xmem_slot request = { .generation = 1 };
+	struct xmem_slot_request request = { .generation = 1 };
 	u64 token;
 
 	world_attach(world, me, 1, &slot);
 	request.slot = slot;
 	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, &payload), -EINVAL);
-	request = (struct xmem_slot){ .slot = 64 };
+	request = (struct xmem_slot_request){ .slot = 64 };
 	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, &payload), -EINVAL);
 	request.slot = slot;
 	ck_assert_int_eq(xm_host_detach(&world->host, other, &request, &payload), -EPERM);
 	token = world_take_publish(world, me, slot);
 	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, &payload), -EBUSY);
 	ck_assert_uint_eq(payload, 77);
-	ck_assert(world_walk(world, me, slot, false, 0));
+	ck_assert(world_scan(world, me, slot, false, 0));
 	ck_assert_int_eq(xm_give_up(&world->host.map, slot), 0);
 	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, &payload), 0);
 	ck_assert_uint_eq(payload, 1);
@@ -273,9 +273,9 @@ START_TEST(group_goes_back_with_its_last_slot)
 }
 END_TEST
 
-/* ---- settle ---- */
+/* ---- resolve ---- */
 
-START_TEST(settle_is_for_holders_and_only_when_the_word_stood_still)
+START_TEST(resolve_is_for_holders_and_only_when_the_word_stood_still)
 {
 	struct world *world = world_make(64, 4, 4);
 	const struct xm_map *map = &world->host.map;
@@ -286,15 +286,15 @@ START_TEST(settle_is_for_holders_and_only_when_the_word_stood_still)
 	token = world_take_publish(world, me, slot);
 	live = xm_slot(map, slot)->state;
 	scanning = xm_word(xm_generation(live), 1, XMEM_SLOT_SCANNING);
-	ck_assert_int_eq(xm_host_settle(&world->host, reader, 64, scanning), -EINVAL);
+	ck_assert_int_eq(xm_host_resolve(&world->host, reader, 64, scanning), -EINVAL);
 	xm_slot(map, slot)->state = scanning;
-	ck_assert_int_eq(xm_host_settle(&world->host, reader, slot, scanning), -EPERM);
+	ck_assert_int_eq(xm_host_resolve(&world->host, reader, slot, scanning), -EPERM);
 	ck_assert_int_eq(xm_get(map, reader, token), -EAGAIN);
-	ck_assert_int_eq(xm_host_settle(&world->host, reader, slot, live), -EAGAIN);
-	/* another walk's */
-	ck_assert_int_eq(xm_host_settle(&world->host, reader, slot, scanning + (1 << 3)), -EAGAIN);
+	ck_assert_int_eq(xm_host_resolve(&world->host, reader, slot, live), -EAGAIN);
+	/* another scan's */
+	ck_assert_int_eq(xm_host_resolve(&world->host, reader, slot, scanning + (1 << 3)), -EAGAIN);
 	ck_assert_uint_eq(xm_slot(map, slot)->state, scanning);
-	ck_assert_int_eq(xm_host_settle(&world->host, reader, slot, scanning), 0);
+	ck_assert_int_eq(xm_host_resolve(&world->host, reader, slot, scanning), 0);
 	ck_assert_uint_eq(xm_slot(map, slot)->state, xm_word(xm_generation(live), 1, XMEM_SLOT_LIVE));
 	ck_assert_int_eq(xm_look(map, token), 0);
 	world_free(world);
@@ -316,11 +316,11 @@ void slot_tests(Suite *suite)
 	tcase_add_test(tcase, detach_takes_free_slots_of_ones_own_only);
 	tcase_add_test(tcase, reclaim_leaves_the_slots_of_the_living);
 	tcase_add_test(tcase, group_goes_back_with_its_last_slot);
-	tcase_add_test(tcase, settle_is_for_holders_and_only_when_the_word_stood_still);
+	tcase_add_test(tcase, resolve_is_for_holders_and_only_when_the_word_stood_still);
 	suite_add_tcase(suite, tcase);
 }
 
-/* ---- sleepers words ---- */
+/* ---- waiters words ---- */
 
 START_TEST(armed_word_changes_when_it_is_disarmed)
 {
@@ -341,7 +341,7 @@ START_TEST(armed_word_changes_when_it_is_disarmed)
 }
 END_TEST
 
-START_TEST(sleepers_count_wraps)
+START_TEST(waiters_count_wraps)
 {
 	u32 word = 0xfffffffe, value = xm_arm(&word);
 
@@ -351,39 +351,39 @@ START_TEST(sleepers_count_wraps)
 }
 END_TEST
 
-static u32 *sleepers(struct world *world, u32 me, u32 kind, u32 client, bool arm, int *err)
+static u32 *waiters(struct world *world, u32 me, u32 kind, u32 client, bool arm, int *err)
 {
-	struct xmem_sleep request = { .kind = kind, .client = client };
+	struct xmem_wait_request request = { .kind = kind, .client = client };
 
 	*err = 0x5a5a;
-	return xm_host_sleepers(&world->host, me, &request, arm, err);
+	return xm_host_waiters(&world->host, me, &request, arm, err);
 }
 
-START_TEST(sleepers_words_and_who_may_arm_them)
+START_TEST(waiters_words_and_who_may_arm_them)
 {
 	struct world *world = world_make(64, 4, 4);
 	struct xmem_client_row *row = world->host.map.client;
 	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0), reader = world_join(world, XMEM_ROLE_READER, 0);
 	int err;
 
-	ck_assert_ptr_eq(sleepers(world, reader, XMEM_SLEEP_CLIENTS, 0, true, &err),
-			 &world->host.map.pool->clients_sleepers);
-	ck_assert_ptr_null(sleepers(world, reader, XMEM_SLEEP_CLIENTS, 1, true, &err));
+	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_CLIENTS, 0, true, &err),
+			 &world->host.map.pool->clients_waiters);
+	ck_assert_ptr_null(waiters(world, reader, XMEM_WAIT_CLIENTS, 1, true, &err));
 	ck_assert_int_eq(err, -EINVAL);
-	ck_assert_ptr_null(sleepers(world, reader, XMEM_SLEEP_RING, 4, true, &err));
+	ck_assert_ptr_null(waiters(world, reader, XMEM_WAIT_RING, 4, true, &err));
 	ck_assert_int_eq(err, -EINVAL);
-	ck_assert_ptr_null(sleepers(world, reader, 3, 0, true, &err));
+	ck_assert_ptr_null(waiters(world, reader, 3, 0, true, &err));
 	ck_assert_int_eq(err, -EINVAL);
-	ck_assert_ptr_null(sleepers(world, reader, XMEM_SLEEP_RING, writer, true, &err));
+	ck_assert_ptr_null(waiters(world, reader, XMEM_WAIT_RING, writer, true, &err));
 	ck_assert_int_eq(err, -ENOENT);
 	world_subscribe(world, reader, writer, 0);
-	ck_assert_ptr_eq(sleepers(world, reader, XMEM_SLEEP_RING, writer, true, &err), &row[writer].ring_sleepers);
-	ck_assert_ptr_null(sleepers(world, reader, XMEM_SLEEP_SLOTS, writer, true, &err));
+	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_RING, writer, true, &err), &row[writer].ring_waiters);
+	ck_assert_ptr_null(waiters(world, reader, XMEM_WAIT_SLOTS, writer, true, &err));
 	ck_assert_int_eq(err, -EPERM);
-	ck_assert_ptr_eq(sleepers(world, writer, XMEM_SLEEP_SLOTS, writer, true, &err), &row[writer].slots_sleepers);
+	ck_assert_ptr_eq(waiters(world, writer, XMEM_WAIT_SLOTS, writer, true, &err), &row[writer].slots_waiters);
 	/* anybody wakes */
-	ck_assert_ptr_eq(sleepers(world, reader, XMEM_SLEEP_SLOTS, writer, false, &err), &row[writer].slots_sleepers);
-	ck_assert_ptr_eq(sleepers(world, writer, XMEM_SLEEP_RING, writer, false, &err), &row[writer].ring_sleepers);
+	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_SLOTS, writer, false, &err), &row[writer].slots_waiters);
+	ck_assert_ptr_eq(waiters(world, writer, XMEM_WAIT_RING, writer, false, &err), &row[writer].ring_waiters);
 	world_free(world);
 }
 END_TEST
@@ -393,7 +393,7 @@ void sleep_tests(Suite *suite)
 	TCase *tcase = tcase_create("sleep");
 
 	tcase_add_test(tcase, armed_word_changes_when_it_is_disarmed);
-	tcase_add_test(tcase, sleepers_count_wraps);
-	tcase_add_test(tcase, sleepers_words_and_who_may_arm_them);
+	tcase_add_test(tcase, waiters_count_wraps);
+	tcase_add_test(tcase, waiters_words_and_who_may_arm_them);
 	suite_add_tcase(suite, tcase);
 }

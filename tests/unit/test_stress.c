@@ -32,8 +32,8 @@
 static struct {
 	struct world *world;
 	const struct xm_map *map;
-	pthread_mutex_t lock;		/* the host's: all of world->host but the sleepers words */
-	pthread_mutex_t bed;		/* with wake: who sleeps until a sleepers word changes */
+	pthread_mutex_t lock;		/* the host's: all of world->host but the waiters words */
+	pthread_mutex_t bed;		/* with wake: who sleeps until a waiters word changes */
 	pthread_cond_t wake;
 	u64 payload[8 * XMEM_GROUP_SLOTS][8];
 	u32 writers_left;		/* atomic */
@@ -72,7 +72,7 @@ static u32 dice(struct actor *a, u32 sides)
 static void dawdle(int step, void *arg)
 {
 	struct actor *a = arg;
-	u32 i, long_one = step == XM_STEP_GET_HELD || (step >= XM_STEP_WALK_SCANNING && step <= XM_STEP_WALK_HOLDS) ||
+	u32 i, long_one = step == XM_STEP_GET_HELD || (step >= XM_STEP_SCAN_SCANNING && step <= XM_STEP_SCAN_HOLDS) ||
 			  step == XM_STEP_RECEIVE_READ || step == XM_STEP_RECEIVE_HELD;
 
 	if (!dice(a, 24))
@@ -96,9 +96,9 @@ static void unlock_host(struct actor *a)
 
 /* ---- sleeping ---- */
 
-static void wake(u32 *sleepers)
+static void wake(u32 *waiters)
 {
-	if (!xm_disarm(sleepers))
+	if (!xm_disarm(waiters))
 		return;
 	pthread_mutex_lock(&st.bed);
 	pthread_cond_broadcast(&st.wake);
@@ -110,10 +110,10 @@ static void wake_all(void)
 	u32 c;
 
 	for (c = 0; c < CLIENTS; c++) {
-		wake(&st.map->client[c].ring_sleepers);
-		wake(&st.map->client[c].slots_sleepers);
+		wake(&xm_client_row(st.map, c)->ring_waiters);
+		wake(&xm_client_row(st.map, c)->slots_waiters);
 	}
-	wake(&st.map->pool->clients_sleepers);
+	wake(&st.map->pool->clients_waiters);
 }
 
 /* Until one of the words is no longer as xm_arm gave it. */
@@ -133,13 +133,13 @@ static void sleep_on(u32 **word, const u32 *value, u32 words)
 	pthread_mutex_unlock(&st.bed);
 }
 
-static void owe(struct actor *a, struct xm_todo todo)
+static void owe(struct actor *a, struct xm_pending pending)
 {
-	if (todo.what == XM_WAKE_OWNER) {
-		wake(&st.map->client[todo.who].slots_sleepers);
-	} else if (todo.what == XM_TELL_HOST) {
+	if (pending.what == XM_WAKE_OWNER) {
+		wake(&xm_client_row(st.map, pending.who)->slots_waiters);
+	} else if (pending.what == XM_TELL_HOST) {
 		lock_host(a);
-		xm_host_reclaim(&st.world->host, todo.who);
+		xm_host_reclaim(&st.world->host, pending.who);
 		unlock_host(a);
 	}
 }
@@ -170,7 +170,7 @@ static void be_born(struct actor *a, u32 role)
 		world_attach(st.world, a->me, OWN, a->slot);
 	memset(a->follows, 0, sizeof(a->follows));
 	unlock_host(a);
-	wake(&st.map->pool->clients_sleepers);
+	wake(&st.map->pool->clients_waiters);
 	unit_step_arg = a;
 	unit_step = dawdle;
 }
@@ -179,7 +179,7 @@ static void be_born(struct actor *a, u32 role)
 
 static u32 look_for_slot(struct actor *a)
 {
-	struct xm_walk how = { .owner = a->me, .depth = OWN / 2 };
+	struct xm_scan_rules how = { .owner = a->me, .depth = OWN / 2 };
 	u64 mine;
 	u32 i;
 
@@ -188,8 +188,8 @@ static u32 look_for_slot(struct actor *a)
 	for (i = 0; i < OWN; i++)
 		if (!xm_take(st.map, a->slot[i]))
 			return a->slot[i];
-	for (i = 0; i < 2; i++, how.take_back = true) {
-		mine = xm_walk(st.map, &how, a->slot, OWN);
+	for (i = 0; i < 2; i++, how.evict = true) {
+		mine = xm_scan(st.map, &how, a->slot, OWN);
 		if (!mine)
 			continue;
 		/* one to write, the rest are free for later */
@@ -203,7 +203,7 @@ static u32 look_for_slot(struct actor *a)
 
 static u32 acquire(struct actor *a)
 {
-	u32 *word = &st.map->client[a->me].slots_sleepers, value, slot;
+	u32 *word = &xm_client_row(st.map, a->me)->slots_waiters, value, slot;
 
 	for (;;) {
 		slot = look_for_slot(a);
@@ -226,7 +226,7 @@ static void write_one(struct actor *a)
 	for (i = 0; i < 8; i++)
 		st.payload[slot][i] = token;
 	if (xm_publish(st.map, a->me, slot, &what))
-		wake(&st.map->client[a->me].ring_sleepers);
+		wake(&xm_client_row(st.map, a->me)->ring_waiters);
 	ck_assert_uint_eq(what.token, token);
 	a->written++;
 }
@@ -259,7 +259,7 @@ static void check(u64 token)
 			      (unsigned long long)st.payload[slot][i], (unsigned long long)token);
 }
 
-/* A get to its end: looking again, then asking the host to settle. */
+/* A get to its end: looking again, then asking the host to resolve. */
 static bool get(struct actor *a, u64 token)
 {
 	u32 slot = xm_token_slot(token), looks;
@@ -274,7 +274,7 @@ static bool get(struct actor *a, u64 token)
 		}
 		if (err == -EAGAIN && xm_load(&xm_slot(st.map, slot)->state) == word) {
 			lock_host(a);
-			xm_host_settle(&st.world->host, a->me, slot, word);
+			xm_host_resolve(&st.world->host, a->me, slot, word);
 			unlock_host(a);
 			err = xm_look(st.map, token);
 		}
@@ -329,11 +329,11 @@ static int receive(struct actor *a, u32 publisher)
 {
 	struct xm_follow *f = &a->follow[publisher];
 	struct xm_publication what;
-	struct xm_todo todo;
+	struct xm_pending pending;
 	u64 lost = f->lost;
-	int err = xm_receive(st.map, a->me, f, &what, &todo);
+	int err = xm_receive(st.map, a->me, f, &what, &pending);
 
-	owe(a, todo);
+	owe(a, pending);
 	if (!err) {
 		count(&st.received);
 		keep(a, what.token);
@@ -345,36 +345,36 @@ static int receive(struct actor *a, u32 publisher)
 
 static void unfollow(struct actor *a, u32 publisher)
 {
-	struct xmem_unsubscribe request = { .publisher = publisher, .incarnation = a->follow[publisher].incarnation };
+	struct xmem_unsubscribe_request request = { .publisher = publisher, .incarnation = a->follow[publisher].incarnation };
 
 	lock_host(a);
 	xm_host_unsubscribe(&st.world->host, a->me, &request);	/* refused where the ring is forgotten already */
 	world_reap(st.world);
 	a->follows[publisher] = false;
 	unlock_host(a);
-	wake(&st.map->client[publisher].slots_sleepers);
+	wake(&xm_client_row(st.map, publisher)->slots_waiters);
 }
 
 /* Follow whoever there is. Two readers of three are waited for. */
 static void follow_all(struct actor *a)
 {
-	struct xmem_subscribe request;
+	struct xmem_subscribe_request request;
 	u32 c;
 
 	for (c = 0; c < CLIENTS; c++) {
 		if (a->follows[c])
 			continue;
-		request = (struct xmem_subscribe){ .publisher = c, .flags = a->random % 3 ? XMEM_SUBSCRIBE_WAIT : 0 };
+		request = (struct xmem_subscribe_request){ .publisher = c, .flags = a->random % 3 ? XMEM_SUBSCRIBE_WAIT : 0 };
 		lock_host(a);
 		if (!xm_host_subscribe(&st.world->host, a->me, &request)) {
 			a->follow[c] = (struct xm_follow){
 				.publisher = c, .waits = request.flags, .joined = request.position,
-				.incarnation = st.map->client[c].incarnation, .place = request.position,
+				.incarnation = xm_client_row(st.map, c)->incarnation, .place = request.position,
 			};
 			a->follows[c] = true;
 		}
 		unlock_host(a);
-		wake(&st.map->client[c].slots_sleepers);
+		wake(&xm_client_row(st.map, c)->slots_waiters);
 	}
 }
 
@@ -397,12 +397,12 @@ static void wait_for_any(struct actor *a)
 {
 	u32 *word[CLIENTS + 1], value[CLIENTS + 1], words = 0, c;
 
-	word[words] = &st.map->pool->clients_sleepers;
-	value[words++] = xm_arm(&st.map->pool->clients_sleepers);
+	word[words] = &st.map->pool->clients_waiters;
+	value[words++] = xm_arm(&st.map->pool->clients_waiters);
 	follow_all(a);
 	for (c = 0; c < CLIENTS; c++)
 		if (a->follows[c]) {
-			word[words] = &st.map->client[c].ring_sleepers;
+			word[words] = &xm_client_row(st.map, c)->ring_waiters;
 			value[words] = xm_arm(word[words]);
 			words++;
 		}

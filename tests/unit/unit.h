@@ -44,18 +44,18 @@ void world_end(struct world *world, u32 client);	/* end, reap */
 
 /* What a host does after a client's end and a last put. Returns the slots freed. */
 u32 world_reap(struct world *world);
-void world_do(struct world *world, struct xm_todo todo);
+void world_do(struct world *world, struct xm_pending pending);
 
 /* Publish what is WRITING; take and publish what is FREE. Returns the token. */
 u64 world_publish(struct world *world, u32 me, u32 slot);
 u64 world_take_publish(struct world *world, u32 me, u32 slot);
 
-/* Receive until there is something, an end or nothing; todos are done. */
+/* Receive until there is something, an end or nothing; pendings are done. */
 int world_receive(struct world *world, u32 me, struct xm_follow *follow, struct xm_publication *what);
 void world_put(struct world *world, u32 me, u32 slot);
 
-/* Plain walk of one slot: is it ours now? */
-bool world_walk(struct world *world, u32 owner, u32 slot, bool take_back, u32 depth);
+/* Plain scan of one slot: is it ours now? */
+bool world_scan(struct world *world, u32 owner, u32 slot, bool evict, u32 depth);
 
 u32 world_count(const struct world *world, u32 owner);		/* slots with that owner */
 u64 world_holds(const struct world *world);			/* of all counted clients */
@@ -86,7 +86,7 @@ u64 unit_seed(void);	/* UNIT_SEED of the environment, else from the clock; print
 void layout_tests(Suite *suite);
 void word_tests(Suite *suite);
 void hold_tests(Suite *suite);
-void walk_tests(Suite *suite);
+void scan_tests(Suite *suite);
 void ring_tests(Suite *suite);
 void garbage_tests(Suite *suite);
 void client_tests(Suite *suite);

@@ -11,7 +11,7 @@
 
 struct world *world_make(u32 slots, u32 clients, u32 ring_entries)
 {
-	struct xmem_join join = { .slots = slots, .clients = clients, .ring_entries = ring_entries };
+	struct xmem_join_request join = { .slots = slots, .clients = clients, .ring_entries = ring_entries };
 	struct world *world = calloc(1, sizeof(*world));
 	struct xmem_pool_header header;
 
@@ -44,7 +44,7 @@ static void zero(void *from, u64 bytes)
 
 u32 world_join(struct world *world, u32 role, u64 wait_bound_ns)
 {
-	struct xmem_join join = { .role = role, .wait_bound_ns = wait_bound_ns, .label = "unit" };
+	struct xmem_join_request join = { .role = role, .wait_bound_ns = wait_bound_ns, .label = "unit" };
 	int id = xm_host_free_client(&world->host);
 
 	ck_assert_int_ge(id, 0);
@@ -57,7 +57,7 @@ u32 world_join(struct world *world, u32 role, u64 wait_bound_ns)
 
 void world_attach(struct world *world, u32 me, u32 count, u32 *slot)
 {
-	struct xmem_attach request = { .file = 3, .stride = 64, .length = 64, .count = count };
+	struct xmem_attach_request request = { .fd = 3, .stride = 64, .length = 64, .count = count };
 	u32 i;
 
 	while (xm_host_spare_slots(&world->host, me) < count) {
@@ -77,20 +77,20 @@ void world_attach(struct world *world, u32 me, u32 count, u32 *slot)
 
 struct xm_follow world_subscribe(struct world *world, u32 me, u32 publisher, u32 flags)
 {
-	struct xmem_subscribe request = { .publisher = publisher, .flags = flags, .position = POISON };
+	struct xmem_subscribe_request request = { .publisher = publisher, .flags = flags, .position = POISON };
 
 	ck_assert_int_eq(xm_host_subscribe(&world->host, me, &request), 0);
 	world_is_valid(world);
 	return (struct xm_follow){
 		.publisher = publisher, .waits = flags & XMEM_SUBSCRIBE_WAIT,
-		.incarnation = world->host.map.client[publisher].incarnation,
+		.incarnation = xm_client_row(&world->host.map, publisher)->incarnation,
 		.joined = request.position, .place = request.position,
 	};
 }
 
 void world_unsubscribe(struct world *world, u32 me, const struct xm_follow *follow)
 {
-	struct xmem_unsubscribe request = { .publisher = follow->publisher, .incarnation = follow->incarnation };
+	struct xmem_unsubscribe_request request = { .publisher = follow->publisher, .incarnation = follow->incarnation };
 
 	ck_assert_int_eq(xm_host_unsubscribe(&world->host, me, &request), 0);
 	world_reap(world);
@@ -120,12 +120,12 @@ void world_end(struct world *world, u32 client)
 	world_is_valid(world);
 }
 
-void world_do(struct world *world, struct xm_todo todo)
+void world_do(struct world *world, struct xm_pending pending)
 {
-	if (todo.what == XM_WAKE_OWNER)
-		xm_disarm(&world->host.map.client[todo.who].slots_sleepers);
-	else if (todo.what == XM_TELL_HOST)
-		xm_host_reclaim(&world->host, todo.who);
+	if (pending.what == XM_WAKE_OWNER)
+		xm_disarm(&xm_client_row(&world->host.map, pending.who)->slots_waiters);
+	else if (pending.what == XM_TELL_HOST)
+		xm_host_reclaim(&world->host, pending.who);
 }
 
 /* ---- a client's steps ---- */
@@ -146,14 +146,14 @@ u64 world_take_publish(struct world *world, u32 me, u32 slot)
 
 int world_receive(struct world *world, u32 me, struct xm_follow *follow, struct xm_publication *what)
 {
-	struct xm_todo todo;
+	struct xm_pending pending;
 	int err, tries = 0;
 
 	do {
 		memset(what, 0xa5, sizeof(*what));
-		memset(&todo, 0xa5, sizeof(todo));
-		err = xm_receive(&world->host.map, me, follow, what, &todo);
-		world_do(world, todo);
+		memset(&pending, 0xa5, sizeof(pending));
+		err = xm_receive(&world->host.map, me, follow, what, &pending);
+		world_do(world, pending);
 	} while (err == -EBUSY && ++tries < 10000);
 	return err;
 }
@@ -163,11 +163,11 @@ void world_put(struct world *world, u32 me, u32 slot)
 	world_do(world, xm_put(&world->host.map, me, slot));
 }
 
-bool world_walk(struct world *world, u32 owner, u32 slot, bool take_back, u32 depth)
+bool world_scan(struct world *world, u32 owner, u32 slot, bool evict, u32 depth)
 {
-	struct xm_walk how = { .owner = owner, .take_back = take_back, .depth = depth };
+	struct xm_scan_rules how = { .owner = owner, .evict = evict, .depth = depth };
 
-	return xm_walk(&world->host.map, &how, &slot, 1);
+	return xm_scan(&world->host.map, &how, &slot, 1);
 }
 
 /* ---- looking at it ---- */
@@ -177,7 +177,7 @@ u32 world_count(const struct world *world, u32 owner)
 	u32 i, count = 0;
 
 	for (i = 0; i < world->host.map.slots; i++)
-		count += world->host.map.row[i].owner == owner;
+		count += xm_slot_row(&world->host.map, i)->owner == owner;
 	return count;
 }
 
@@ -210,7 +210,7 @@ void world_is_clean(const struct world *world)
 	ck_assert_uint_eq(world_count(world, XMEM_OWNER_HOST), 0);
 	ck_assert_uint_eq(world_holds(world), 0);
 	for (i = 0; i < map->clients; i++)
-		ck_assert_uint_ne(map->client[i].state, XMEM_CLIENT_ZOMBIE);
+		ck_assert_uint_ne(xm_client_row(map, i)->state, XMEM_CLIENT_ZOMBIE);
 	for (i = 0; i < map->groups; i++)
 		ck_assert_uint_ne(world->host.group_owner[i], XMEM_OWNER_HOST);
 }
@@ -237,8 +237,8 @@ bool unit_step_seen(int step)
 const char *unit_step_name(int step)
 {
 	static const char *const name[XM_STEPS] = {
-		"GET_HELD", "GET_DONE", "PUT_BEFORE", "PUT_DROPPED", "TAKE_WRITING", "WALK_SCANNING", "WALK_CURSORS",
-		"WALK_VOID", "WALK_HOLDS", "PUBLISH_POSITION", "PUBLISH_LIVE", "PUBLISH_OPEN", "PUBLISH_FIELDS",
+		"GET_HELD", "GET_DONE", "PUT_BEFORE", "PUT_DROPPED", "TAKE_WRITING", "SCAN_SCANNING", "SCAN_CURSORS",
+		"SCAN_VOID", "SCAN_HOLDS", "PUBLISH_POSITION", "PUBLISH_LIVE", "PUBLISH_OPEN", "PUBLISH_FIELDS",
 		"PUBLISH_ENTRY", "PUBLISH_TAIL", "RECEIVE_READ", "RECEIVE_HELD", "RECEIVE_VALID", "RECEIVE_CURSOR",
 	};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * The owner's side: taking a slot, the walk that looks for users, what is in
+ * The owner's side: taking a slot, the scan that looks for users, what is in
  * flight, taking back, waiting for subscribers.
  */
 #include "unit.h"
@@ -48,7 +48,7 @@ static u64 entry_of(const struct stage *s, u64 place)
 START_TEST(take_counts_the_generation_and_give_up_keeps_it)
 {
 	struct stage s = stage_make(0);
-	u64 first = s.map->row[s.slot[0]].generation_first;
+	u64 first = xm_slot_row(s.map, s.slot[0])->generation_first;
 
 	ck_assert_int_eq(xm_give_up(s.map, s.slot[0]), -EBUSY);
 	ck_assert_int_eq(xm_take(s.map, s.slot[0]), 0);
@@ -66,20 +66,20 @@ END_TEST
 
 /* ---- holds ---- */
 
-START_TEST(walk_takes_what_nobody_has)
+START_TEST(scan_takes_what_nobody_has)
 {
 	struct stage s = stage_make(0);
 	u64 word;
 
 	publish_some(&s, 0, 1);
 	word = word_of(&s, 0);
-	ck_assert(world_walk(s.world, s.owner, s.slot[0], false, 0));
+	ck_assert(world_scan(s.world, s.owner, s.slot[0], false, 0));
 	ck_assert_uint_eq(word_of(&s, 0), xm_word(xm_generation(word) + 1, 1, XMEM_SLOT_WRITING));
 	world_free(s.world);
 }
 END_TEST
 
-START_TEST(walk_leaves_held_slot_live)
+START_TEST(scan_leaves_held_slot_live)
 {
 	struct stage s = stage_make(0);
 	u64 word;
@@ -87,43 +87,43 @@ START_TEST(walk_leaves_held_slot_live)
 	publish_some(&s, 0, 1);
 	ck_assert_int_eq(xm_get(s.map, s.reader, s.token[0]), 0);
 	word = word_of(&s, 0);
-	ck_assert(!world_walk(s.world, s.owner, s.slot[0], true, 0));
-	/* as before, but for the walk's number */
+	ck_assert(!world_scan(s.world, s.owner, s.slot[0], true, 0));
+	/* as before, but for the scan's number */
 	ck_assert_uint_eq(word_of(&s, 0), xm_word(xm_generation(word), 1, XMEM_SLOT_LIVE));
 	ck_assert_int_eq(xm_look(s.map, s.token[0]), 0);
 	world_put(s.world, s.reader, s.slot[0]);
-	ck_assert(world_walk(s.world, s.owner, s.slot[0], false, 0));
+	ck_assert(world_scan(s.world, s.owner, s.slot[0], false, 0));
 	world_free(s.world);
 }
 END_TEST
 
-START_TEST(walk_sees_the_owners_own_hold)
+START_TEST(scan_sees_the_owners_own_hold)
 {
 	struct stage s = stage_make(0);
 
 	publish_some(&s, 0, 1);
 	ck_assert_int_eq(xm_get(s.map, s.owner, s.token[0]), 0);
-	ck_assert(!world_walk(s.world, s.owner, s.slot[0], false, 0));
+	ck_assert(!world_scan(s.world, s.owner, s.slot[0], false, 0));
 	world_free(s.world);
 }
 END_TEST
 
-START_TEST(walk_of_many_tells_them_apart)
+START_TEST(scan_of_many_tells_them_apart)
 {
 	struct stage s = stage_make(0);
-	struct xm_walk how = { .owner = s.owner };
+	struct xm_scan_rules how = { .owner = s.owner };
 
 	publish_some(&s, 0, 6);
 	xm_get(s.map, s.reader, s.token[1]);
 	xm_get(s.map, s.owner, s.token[4]);
-	ck_assert(world_walk(s.world, s.owner, s.slot[2], false, 0));	/* WRITING: not the walk's */
-	ck_assert_uint_eq(xm_walk(s.map, &how, s.slot, 8), 0x29);	/* 0, 3, 5; 6 and 7 are FREE */
-	ck_assert_uint_eq(xm_walk(s.map, &how, s.slot, 8), 0);
+	ck_assert(world_scan(s.world, s.owner, s.slot[2], false, 0));	/* WRITING: not the scan's */
+	ck_assert_uint_eq(xm_scan(s.map, &how, s.slot, 8), 0x29);	/* 0, 3, 5; 6 and 7 are FREE */
+	ck_assert_uint_eq(xm_scan(s.map, &how, s.slot, 8), 0);
 	world_free(s.world);
 }
 END_TEST
 
-START_TEST(walk_sees_the_holds_of_the_last_client_too)
+START_TEST(scan_sees_the_holds_of_the_last_client_too)
 {
 	struct world *world = world_make(64, XMEM_MAX_CLIENTS, 4);
 	u32 slot, owner = world_join(world, XMEM_ROLE_WRITER, 0), last = owner, i;
@@ -135,36 +135,36 @@ START_TEST(walk_sees_the_holds_of_the_last_client_too)
 	world_attach(world, owner, 1, &slot);
 	token = world_take_publish(world, owner, slot);
 	ck_assert_int_eq(xm_get(&world->host.map, last, token), 0);
-	ck_assert(!world_walk(world, owner, slot, false, 0));
+	ck_assert(!world_scan(world, owner, slot, false, 0));
 	world_end(world, last);
-	ck_assert(world_walk(world, owner, slot, false, 0));
+	ck_assert(world_scan(world, owner, slot, false, 0));
 	world_free(world);
 }
 END_TEST
 
-/* ---- settle against the walk ---- */
+/* ---- resolve against the scan ---- */
 
-static void settle_at(int step, void *arg)
+static void resolve_at(int step, void *arg)
 {
 	struct stage *s = arg;
 	u64 word = word_of(s, 0);
 
-	if (step != XM_STEP_WALK_HOLDS)
+	if (step != XM_STEP_SCAN_HOLDS)
 		return;
-	/* a getter came late, found SCANNING, and the host settled it */
+	/* a getter came late, found SCANNING, and the host resolved it */
 	ck_assert_int_eq(xm_get(s->map, s->reader, s->token[0]), -EAGAIN);
-	ck_assert_int_eq(xm_host_settle(&s->world->host, s->reader, s->slot[0], word), 0);
+	ck_assert_int_eq(xm_host_resolve(&s->world->host, s->reader, s->slot[0], word), 0);
 	ck_assert_int_eq(xm_look(s->map, s->token[0]), 0);
 }
 
-START_TEST(walk_that_was_settled_meanwhile_fails)
+START_TEST(scan_that_was_resolved_meanwhile_fails)
 {
 	struct stage s = stage_make(0);
 
 	publish_some(&s, 0, 1);
 	unit_step_arg = &s;
-	unit_step = settle_at;
-	ck_assert(!world_walk(s.world, s.owner, s.slot[0], false, 0));
+	unit_step = resolve_at;
+	ck_assert(!world_scan(s.world, s.owner, s.slot[0], false, 0));
 	unit_step = NULL;
 	ck_assert_int_eq(xm_look(s.map, s.token[0]), 0);
 	world_free(s.world);
@@ -173,19 +173,19 @@ END_TEST
 
 /* ---- in flight ---- */
 
-START_TEST(walk_leaves_what_is_in_flight)
+START_TEST(scan_leaves_what_is_in_flight)
 {
 	struct stage s = stage_make(0);
 	struct xm_follow follow = world_subscribe(s.world, s.reader, s.owner, 0);
 	struct xm_publication what;
 
 	publish_some(&s, 0, 2);
-	ck_assert(!world_walk(s.world, s.owner, s.slot[0], false, 0));
+	ck_assert(!world_scan(s.world, s.owner, s.slot[0], false, 0));
 	ck_assert_int_eq(world_receive(s.world, s.reader, &follow, &what), 0);
-	ck_assert(!world_walk(s.world, s.owner, s.slot[0], false, 0));		/* held */
+	ck_assert(!world_scan(s.world, s.owner, s.slot[0], false, 0));		/* held */
 	world_put(s.world, s.reader, s.slot[0]);
-	ck_assert(world_walk(s.world, s.owner, s.slot[0], false, 0));
-	ck_assert(!world_walk(s.world, s.owner, s.slot[1], false, 0));
+	ck_assert(world_scan(s.world, s.owner, s.slot[0], false, 0));
+	ck_assert(!world_scan(s.world, s.owner, s.slot[1], false, 0));
 	world_free(s.world);
 }
 END_TEST
@@ -197,8 +197,8 @@ START_TEST(what_came_before_the_subscriber_is_not_in_flight)
 	publish_some(&s, 0, 3);
 	world_subscribe(s.world, s.reader, s.owner, 0);
 	publish_some(&s, 3, 1);
-	ck_assert(world_walk(s.world, s.owner, s.slot[2], false, 0));
-	ck_assert(!world_walk(s.world, s.owner, s.slot[3], false, 0));
+	ck_assert(world_scan(s.world, s.owner, s.slot[2], false, 0));
+	ck_assert(!world_scan(s.world, s.owner, s.slot[3], false, 0));
 	world_free(s.world);
 }
 END_TEST
@@ -210,10 +210,10 @@ START_TEST(overwritten_entry_is_not_in_flight)
 
 	world_subscribe(s.world, s.reader, s.owner, 0);
 	publish_some(&s, 0, 8);
-	ck_assert(!world_walk(s.world, s.owner, s.slot[0], false, 0));
+	ck_assert(!world_scan(s.world, s.owner, s.slot[0], false, 0));
 	publish_some(&s, 8, 1);
-	ck_assert(world_walk(s.world, s.owner, s.slot[0], false, 0));
-	ck_assert(!world_walk(s.world, s.owner, s.slot[1], false, 0));
+	ck_assert(world_scan(s.world, s.owner, s.slot[0], false, 0));
+	ck_assert(!world_scan(s.world, s.owner, s.slot[1], false, 0));
 	world_free(s.world);
 }
 END_TEST
@@ -224,9 +224,9 @@ START_TEST(unsubscribed_entries_are_not_in_flight)
 	struct xm_follow follow = world_subscribe(s.world, s.reader, s.owner, 0);
 
 	publish_some(&s, 0, 1);
-	ck_assert(!world_walk(s.world, s.owner, s.slot[0], false, 0));
+	ck_assert(!world_scan(s.world, s.owner, s.slot[0], false, 0));
 	world_unsubscribe(s.world, s.reader, &follow);
-	ck_assert(world_walk(s.world, s.owner, s.slot[0], false, 0));
+	ck_assert(world_scan(s.world, s.owner, s.slot[0], false, 0));
 	world_free(s.world);
 }
 END_TEST
@@ -240,7 +240,7 @@ START_TEST(taken_back_entry_is_void_and_counted_lost)
 	struct xm_publication what;
 
 	publish_some(&s, 0, 3);
-	ck_assert(world_walk(s.world, s.owner, s.slot[0], true, 0));
+	ck_assert(world_scan(s.world, s.owner, s.slot[0], true, 0));
 	ck_assert_uint_eq(entry_of(&s, 0), 1 | XMEM_ENTRY_VOID);
 	ck_assert_int_eq(world_receive(s.world, s.reader, &follow, &what), 0);
 	ck_assert_uint_eq(what.sequence, 1);
@@ -250,22 +250,22 @@ START_TEST(taken_back_entry_is_void_and_counted_lost)
 }
 END_TEST
 
-START_TEST(take_back_spares_the_last_depth_entries)
+START_TEST(evict_spares_the_last_depth_entries)
 {
 	struct stage s = stage_make(0);
 
 	world_subscribe(s.world, s.reader, s.owner, 0);
 	publish_some(&s, 0, 6);
-	ck_assert(!world_walk(s.world, s.owner, s.slot[2], true, 4));
+	ck_assert(!world_scan(s.world, s.owner, s.slot[2], true, 4));
 	ck_assert_uint_eq(entry_of(&s, 2), 3);		/* and is not void either */
-	ck_assert(world_walk(s.world, s.owner, s.slot[1], true, 4));
-	ck_assert(world_walk(s.world, s.owner, s.slot[0], true, 4));
-	ck_assert(world_walk(s.world, s.owner, s.slot[5], true, 0));
+	ck_assert(world_scan(s.world, s.owner, s.slot[1], true, 4));
+	ck_assert(world_scan(s.world, s.owner, s.slot[0], true, 4));
+	ck_assert(world_scan(s.world, s.owner, s.slot[5], true, 0));
 	world_free(s.world);
 }
 END_TEST
 
-START_TEST(take_back_leaves_what_is_held)
+START_TEST(evict_leaves_what_is_held)
 {
 	struct stage s = stage_make(0);
 	struct xm_follow follow = world_subscribe(s.world, s.reader, s.owner, 0);
@@ -273,12 +273,12 @@ START_TEST(take_back_leaves_what_is_held)
 
 	publish_some(&s, 0, 2);
 	xm_get(s.map, s.owner, s.token[0]);
-	ck_assert(!world_walk(s.world, s.owner, s.slot[0], true, 0));
+	ck_assert(!world_scan(s.world, s.owner, s.slot[0], true, 0));
 	ck_assert_int_eq(xm_look(s.map, s.token[0]), 0);
 	ck_assert_int_eq(world_receive(s.world, s.reader, &follow, &what), 0);
 	ck_assert_uint_eq(follow.lost, 1);
 	xm_put(s.map, s.owner, s.slot[0]);
-	ck_assert(world_walk(s.world, s.owner, s.slot[0], false, 0));
+	ck_assert(world_scan(s.world, s.owner, s.slot[0], false, 0));
 	world_free(s.world);
 }
 END_TEST
@@ -287,20 +287,20 @@ START_TEST(nothing_is_taken_from_a_subscriber_that_is_waited_for)
 {
 	struct stage s = stage_make(1000);
 	u32 loser = world_join(s.world, XMEM_ROLE_READER, 0);
-	u64 lapsed[XMEM_CLIENT_WORDS] = { 1ULL << s.reader };
-	struct xm_walk how = { .owner = s.owner, .take_back = true, .lapsed = lapsed };
+	u64 demoted[XMEM_CLIENT_WORDS] = { 1ULL << s.reader };
+	struct xm_scan_rules how = { .owner = s.owner, .evict = true, .demoted = demoted };
 
 	world_subscribe(s.world, s.reader, s.owner, XMEM_SUBSCRIBE_WAIT);
 	world_subscribe(s.world, loser, s.owner, 0);
 	publish_some(&s, 0, 2);
-	ck_assert(!world_walk(s.world, s.owner, s.slot[0], true, 0));
+	ck_assert(!world_scan(s.world, s.owner, s.slot[0], true, 0));
 	ck_assert_uint_eq(entry_of(&s, 0), 1);
 	/* it has been waited for too long */
-	ck_assert_uint_eq(xm_walk(s.map, &how, s.slot, 1), 1);
+	ck_assert_uint_eq(xm_scan(s.map, &how, s.slot, 1), 1);
 	ck_assert_uint_eq(entry_of(&s, 0), 1 | XMEM_ENTRY_VOID);
-	/* without take_back also a lapsed one's entries stay */
-	how.take_back = false;
-	ck_assert_uint_eq(xm_walk(s.map, &how, s.slot + 1, 1), 0);
+	/* without evict also a demoted one's entries stay */
+	how.evict = false;
+	ck_assert_uint_eq(xm_scan(s.map, &how, s.slot + 1, 1), 0);
 	world_free(s.world);
 }
 END_TEST
@@ -309,7 +309,7 @@ START_TEST(least_waiting_is_the_slowest_that_is_waited_for)
 {
 	struct stage s = stage_make(1000);
 	u32 loser = world_join(s.world, XMEM_ROLE_READER, 0);
-	u64 lapsed[XMEM_CLIENT_WORDS] = { 1ULL << s.reader };
+	u64 demoted[XMEM_CLIENT_WORDS] = { 1ULL << s.reader };
 	struct xm_follow follow;
 	struct xm_publication what;
 
@@ -319,7 +319,7 @@ START_TEST(least_waiting_is_the_slowest_that_is_waited_for)
 	follow = world_subscribe(s.world, s.reader, s.owner, XMEM_SUBSCRIBE_WAIT);
 	publish_some(&s, 2, 3);
 	ck_assert_uint_eq(xm_least_waiting(s.map, s.owner, NULL), 2);
-	ck_assert_uint_eq(xm_least_waiting(s.map, s.owner, lapsed), 5);
+	ck_assert_uint_eq(xm_least_waiting(s.map, s.owner, demoted), 5);
 	ck_assert_int_eq(world_receive(s.world, s.reader, &follow, &what), 0);
 	ck_assert_uint_eq(xm_least_waiting(s.map, s.owner, NULL), 3);
 	*xm_cursor(s.map, s.reader, s.owner) = 1000;	/* garbage does not lift it over the tail */
@@ -328,24 +328,24 @@ START_TEST(least_waiting_is_the_slowest_that_is_waited_for)
 }
 END_TEST
 
-void walk_tests(Suite *suite)
+void scan_tests(Suite *suite)
 {
-	TCase *tcase = tcase_create("walk");
+	TCase *tcase = tcase_create("scan");
 
 	tcase_add_test(tcase, take_counts_the_generation_and_give_up_keeps_it);
-	tcase_add_test(tcase, walk_takes_what_nobody_has);
-	tcase_add_test(tcase, walk_leaves_held_slot_live);
-	tcase_add_test(tcase, walk_sees_the_owners_own_hold);
-	tcase_add_test(tcase, walk_of_many_tells_them_apart);
-	tcase_add_test(tcase, walk_sees_the_holds_of_the_last_client_too);
-	tcase_add_test(tcase, walk_that_was_settled_meanwhile_fails);
-	tcase_add_test(tcase, walk_leaves_what_is_in_flight);
+	tcase_add_test(tcase, scan_takes_what_nobody_has);
+	tcase_add_test(tcase, scan_leaves_held_slot_live);
+	tcase_add_test(tcase, scan_sees_the_owners_own_hold);
+	tcase_add_test(tcase, scan_of_many_tells_them_apart);
+	tcase_add_test(tcase, scan_sees_the_holds_of_the_last_client_too);
+	tcase_add_test(tcase, scan_that_was_resolved_meanwhile_fails);
+	tcase_add_test(tcase, scan_leaves_what_is_in_flight);
 	tcase_add_test(tcase, what_came_before_the_subscriber_is_not_in_flight);
 	tcase_add_test(tcase, overwritten_entry_is_not_in_flight);
 	tcase_add_test(tcase, unsubscribed_entries_are_not_in_flight);
 	tcase_add_test(tcase, taken_back_entry_is_void_and_counted_lost);
-	tcase_add_test(tcase, take_back_spares_the_last_depth_entries);
-	tcase_add_test(tcase, take_back_leaves_what_is_held);
+	tcase_add_test(tcase, evict_spares_the_last_depth_entries);
+	tcase_add_test(tcase, evict_leaves_what_is_held);
 	tcase_add_test(tcase, nothing_is_taken_from_a_subscriber_that_is_waited_for);
 	tcase_add_test(tcase, least_waiting_is_the_slowest_that_is_waited_for);
 	suite_add_tcase(suite, tcase);

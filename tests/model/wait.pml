@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * I5: sleepers words. A sleeper arms the word, then looks at its condition, then sleeps until the word's count
+ * I5: waiters words. A waiter arms the word, then looks at its condition, then sleeps until the word's count
  * moves; who makes the condition true looks at the word after it, clears it, counts, wakes all.
  *
- * Two sleepers share one word (two subscribers of a ring, or two threads), two wakers publish. Each sleeper
+ * Two waiters share one word (two subscribers of a ring, or two threads), two wakers publish. Each waiter
  * wants to see all publications. Nobody may sleep for ever: an invalid end state is a lost wake-up.
  *
  * Broken by: LOOKFIRST looks, then arms; WAKEFIRST the waker looks at the word before its publication; NOCOUNT
@@ -17,7 +17,7 @@ byte armed, count;		/* the word's two parts: one atomic word */
 
 #define STILL(v) (count == v)
 
-proctype Sleeper(byte me) {
+proctype Waiter(byte me) {
 	byte cur, v;
 
 	do
@@ -45,21 +45,21 @@ next:		skip
 
 proctype Waker() {
 	byte n;
-	bool sleepers;
+	bool waiters;
 
 	do
 	:: n == N -> break
 	:: n < N ->
 		n++;
 #ifdef WAKEFIRST
-		sleepers = (armed == 1);
+		waiters = (armed == 1);
 		atomic { tail++ };
 #else
 		atomic { tail++ };
-		sleepers = (armed == 1);
+		waiters = (armed == 1);
 #endif
 		if
-		:: sleepers ->
+		:: waiters ->
 #ifdef CLEARLATE
 			count++;
 			armed = 0
@@ -72,5 +72,5 @@ proctype Waker() {
 }
 
 init {
-	atomic { run Sleeper(0); run Sleeper(1); run Waker(); run Waker() }
+	atomic { run Waiter(0); run Waiter(1); run Waker(); run Waker() }
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * I1 when the host settles: a stopped owner's SCANNING goes back to LIVE for a holder, and the walk that was
+ * I1 when the host resolves: a stopped owner's SCANNING goes back to LIVE for a holder, and the scan that was
  * going on then fails whatever it has seen.
  *
- * One slot, an owner that walks twice (the word bears the walk's number), two getters that have it settled. With
- * TWOWALKERS somebody else may walk the same slot (a second thread, or the host): then the number is what saves
+ * One slot, an owner that scans twice (the word bears the scan's number), two getters that have it resolved. With
+ * TWOSCANNERS somebody else may scan the same slot (a second thread, or the host): then the number is what saves
  * it.
  *
- * Broken by: FORCED the walk stores its verdict instead of a CAS; with TWOWALKERS: NONUMBER walks of one
- * generation bear the same word, ENTERPLAIN the walk marks by a plain store.
+ * Broken by: FORCED the scan stores its verdict instead of a CAS; with TWOSCANNERS: NONUMBER scans of one
+ * generation bear the same word, ENTERPLAIN the scan marks by a plain store.
  */
 #define LIVE 2
 #define SCANNING 3
@@ -82,7 +82,7 @@ again:
 			assert(!taken);
 			bel[me] = 0
 		:: atomic { st == SCANNING && gen == 1 -> seen = number };
-			/* a millisecond later, if the word is still the same, and I hold: settled */
+			/* a millisecond later, if the word is still the same, and I hold: resolved */
 			atomic { if :: st == SCANNING && gen == 1 && number == seen -> st = LIVE :: else fi };
 			goto again
 		:: gen != 1
@@ -94,7 +94,7 @@ again:
 init {
 	atomic {
 		run Walker();
-#ifdef TWOWALKERS
+#ifdef TWOSCANNERS
 		run Walker();
 #endif
 		run Getter(0); run Getter(1)

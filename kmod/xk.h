@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the module's files share: a pool with its pages, a client, the pages
+ * themselves, and who may touch what under which lock.
+ *
+ * The bookkeeping in the pages is not here but in host.c, which is pure. The
+ * module adds what it cannot have: memory, files, sleep, and knowing who is dead.
+ *
+ * Locks, outermost first
+ *
+ *   mmap_lock               of any process; ->mmap, ->fault and the VMAs' ->close
+ *                           run under it. Never taken below a lock of ours but
+ *                           file->lock, so user memory is touched under no other.
+ *   xk_file.lock          joining by one file
+ *   xk_pool.end_work      not a lock, but waited for like one by a client's end
+ *   xk_pool.lock          the pool: its host words, chunks, payloads, client table
+ *   (i_mmap_rwsem, page locks)
+ *   xk_pool.pages_lock    what a fault looks at; who may write; who has ended
+ *   pools_lock              the list of pools
+ *
+ * Lifetime. A pool is *used* by clients that have not ended and by pool files;
+ * when the last goes its name is free at once and end_work empties it. The
+ * struct, the pool table and the wait queues stay as long as anything points
+ * to them (kref), so a request needs no lock to read host words.
+ *
+ * Memory is not allocated under pool->lock: the end of a client waits for that
+ * lock, and who allocates may wait for that end (out of memory).
+ */
+#ifndef XK_PRIVATE_H
+#define XK_PRIVATE_H
+
+#include <linux/ioctl.h>
+#include <linux/kobject.h>
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/poll.h>
+#include <linux/spinlock.h>
+#include <linux/uidgid.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "core/host.h"
+
+struct xk_client;
+struct xk_node;
+
+#define XK_PAYLOAD_LISTS	64
+
+/* Pages with the kernel's view of them. Never given to a second client. */
+struct xk_pages {
+	void *view;
+	u32 count;
+	struct page *page[];
+};
+
+/* What all see at one place of the layout: the table, a group, or an area. */
+struct xk_chunk {
+	struct xk_pages *now;		/* written under pool->lock and pages_lock, read under either */
+	struct xk_pages *spare;	/* takes over when the writer ends; pool->lock */
+	struct xk_client *writer;	/* may map it writable, or NULL; as now */
+};
+
+struct xk_pool {
+	struct kref kref;
+	refcount_t users;		/* 0: no longer in the list of pools; end_work empties it */
+	struct list_head list;		/* pools_lock */
+	struct net *net;		/* immutable, as all up to the next blank line */
+	u32 number;
+	kuid_t owner;			/* who made it */
+	kgid_t gid;			/* of the device file through which; may read sysfs */
+	struct inode *inode;		/* its address space has every mapping of this pool */
+	struct page *zero;		/* what readers see where there is no chunk */
+	wait_queue_head_t *queues;	/* see wait.c */
+	atomic_long_t pages;		/* charged to it */
+
+	struct mutex lock;
+	bool dead;			/* pool->lock: has been emptied */
+	struct xm_host host;		/* pool->lock; its map's pool, client, row: immutable pointers */
+	struct xk_client *client[XMEM_MAX_CLIENTS];	/* pool->lock; holds a reference; also of zombies */
+	struct hlist_head payloads[XK_PAYLOAD_LISTS];	/* pool->lock: by id */
+	u32 payload_count;		/* pool->lock */
+	u32 payload_last;		/* pool->lock: last id given */
+
+	spinlock_t pages_lock;
+	struct xk_chunk *table;	/* immutable */
+	struct xk_chunk *area[XMEM_MAX_CLIENTS];	/* written under both locks, read under either */
+	struct xk_chunk *group[XMEM_MAX_GROUPS];	/* the same */
+
+	struct work_struct end_work;	/* leave.c */
+	struct work_struct sysfs_work;	/* sysfs.c, which alone has what follows */
+	struct device *device;
+	struct kobject *slots_dir;
+	struct kobject *clients_dir;
+	struct xk_node **slot_node;	/* [as many as are shown] */
+	unsigned long *slots_shown;	/* bitmap of as many */
+	struct xk_node *client_node[XMEM_MAX_CLIENTS];
+};
+
+struct xk_client {
+	struct kref kref;		/* its file, and the pool's table */
+	struct xk_pool *pool;		/* immutable, as all up to the next blank line; holds a reference */
+	u32 id;
+	u64 incarnation;
+	u32 role;
+	struct mm_struct *mm;		/* grabbed: the pointer stays unique */
+	struct pid *pid;
+	kuid_t uid;
+
+	bool ended;			/* pages_lock; also read without, it never goes back */
+	u32 area_maps;			/* pages_lock: VMAs of mm that map the area writable */
+	u32 maps;			/* pages_lock: all VMAs of mm */
+	u64 follows[XMEM_CLIENT_WORDS];	/* pool->lock: publishers subscribed to, also ended ones */
+};
+
+/* An open file of /dev/xmem: nothing until it joins. */
+struct xk_file {
+	struct mutex lock;		/* serialises joining */
+	struct xk_client *client;	/* set once, with release; then immutable */
+	struct file *file;
+};
+
+/* A payload file; pool->lock but for kref. */
+struct xk_payload_file {
+	struct kref kref;
+	struct hlist_node node;
+	u32 id;
+	u32 slots;			/* that have it; the pool's reference goes with the last */
+	u64 incarnation;		/* of the client that attached it */
+	u64 bytes;
+	struct file *file;
+	struct work_struct drop;
+};
+
+union xk_request {
+	u32 size;
+	struct xmem_join_request join;
+	struct xmem_pool_fd_request pool_fd;
+	struct xmem_attach_request attach;
+	struct xmem_payload_request payload;
+	struct xmem_subscribe_request subscribe;
+	struct xmem_unsubscribe_request unsubscribe;
+	struct xmem_wait_request sleep;
+	struct xmem_slot_request slot;
+};
+
+/* One request on its way. */
+struct xk_call {
+	struct xk_file *file;
+	struct xk_client *client;	/* the caller; join: the new one */
+	union xk_request u;
+	struct file *give;		/* to become a descriptor of the caller's */
+};
+
+/* main.c */
+extern unsigned int xk_max_pools, xk_max_payloads, xk_max_sysfs_slots;
+extern unsigned long xk_max_pool_bytes, xk_max_bytes;
+extern struct workqueue_struct *xk_end_wq;	/* end_work alone */
+extern struct workqueue_struct *xk_wq;	/* the rest: sysfs, last drops of files */
+struct inode *xk_inode_new(void);
+
+/* ioctl.c */
+long xk_ioctl(struct file *filp, unsigned int cmd, unsigned long arg);
+void xk_pause(void);
+
+/* join.c */
+int xk_join_begin(struct xk_call *call);
+void xk_join_finish(struct xk_call *call, int err);
+int xk_pool_fd_begin(struct xk_call *call);
+void xk_client_put(struct xk_client *client);
+int __must_check xk_client_lock(struct xk_client *client);
+int __must_check xk_client_lock_mapped(struct xk_client *client);
+
+/* pool.c */
+struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t group);
+struct xk_pool *xk_pool_get_used(struct xk_pool *pool);
+void xk_pool_unuse(struct xk_pool *pool);
+void xk_pool_get(struct xk_pool *pool);
+void xk_pool_put(struct xk_pool *pool);
+int xk_pool_charge(struct xk_pool *pool, unsigned long pages);
+void xk_pool_uncharge(struct xk_pool *pool, unsigned long pages);
+bool xk_pools_none(void);
+
+/* pages.c */
+struct xk_chunk *xk_chunk_new(struct xk_pool *pool, u64 bytes, bool spare);
+void xk_chunk_free(struct xk_pool *pool, struct xk_chunk *chunk);
+void xk_chunk_place(struct xk_pool *pool, struct xk_chunk **place, struct xk_chunk *chunk,
+		      struct xk_client *writer);
+struct xk_chunk *xk_chunk_take(struct xk_pool *pool, struct xk_chunk **place);
+void *xk_chunk_copy(struct xk_chunk *chunk);
+struct xk_pages *xk_chunk_swap(struct xk_pool *pool, struct xk_chunk *chunk);
+void xk_pages_drain(const struct xk_pages *pages);
+void xk_pages_free(struct xk_pool *pool, struct xk_pages *pages);
+void xk_zap_area(struct xk_pool *pool, u32 client);
+void xk_zap_groups(struct xk_pool *pool, u32 first, u32 last);
+bool xk_may_write(struct xk_pool *pool, const struct xk_client *client, u64 from, u64 to);
+struct page *xk_page_get(struct xk_pool *pool, const struct xk_client *writer, u64 offset);
+bool xk_page_is_current(struct xk_pool *pool, const struct xk_client *writer, u64 offset,
+			  const struct page *page);
+
+/* mmap.c */
+int xk_mmap(struct file *filp, struct vm_area_struct *vma);
+
+/* payload.c */
+int xk_payload_init(void);
+int xk_attach_begin(struct xk_call *call);
+void xk_attach_finish(struct xk_call *call, int err);
+int xk_detach_begin(struct xk_call *call);
+int xk_payload_begin(struct xk_call *call);
+void xk_payload_drop_slot(struct xk_pool *pool, u32 id);
+void xk_payload_drop_all(struct xk_pool *pool);
+
+/* leave.c */
+void xk_client_end(struct xk_client *client);
+void xk_client_unmapped(struct xk_client *client);
+void xk_client_left(struct xk_client *client);
+void xk_pool_queue_end(struct xk_pool *pool);
+void xk_end_work(struct work_struct *work);
+bool xk_reclaim_slot(struct xk_pool *pool, u32 slot);
+void xk_reap(struct xk_pool *pool);
+
+/* wait.c */
+int xk_queues_init(struct xk_pool *pool);
+int xk_arm_begin(struct xk_call *call);
+int xk_wait_begin(struct xk_call *call);
+int xk_wake_begin(struct xk_call *call);
+void xk_wake(struct xk_pool *pool, u32 kind, u32 client);
+void xk_wake_everybody(struct xk_pool *pool);
+__poll_t xk_poll(struct file *filp, struct poll_table_struct *table);
+
+/* sysfs.c */
+int xk_sysfs_init(void);
+void xk_sysfs_exit(void);
+void xk_sysfs_sync(struct xk_pool *pool);
+void xk_sysfs_work(struct work_struct *work);
+int xk_sysfs_prepare(struct xk_pool *pool);
+
+static inline struct xmem_pool_header *xk_header(const struct xk_pool *pool)
+{
+	return pool->host.map.pool;
+}
+
+#endif
