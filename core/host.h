@@ -15,6 +15,12 @@
 
 #define XM_MAX_ZOMBIES	8	/* rings of dead publishers that one subscriber may keep */
 
+/*
+ * generation_first of a slot without a tenant: no token is in its range, whatever
+ * the state word in its owner's page says (P5).
+ */
+#define XM_NO_GENERATIONS	(~0ULL)
+
 struct xm_host {
 	struct xm_map map;
 	u64 incarnations;			/* last one given */

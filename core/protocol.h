@@ -262,7 +262,7 @@ static inline int xm_get(const struct xm_map *map, u32 me, u64 token)
 	return err;
 }
 
-/* ---- the owner (protocol.c) ---- */
+/* ---- the owner (scan.c, ring.c) ---- */
 
 /* How the owner looks at its subscribers. */
 struct xm_scan_rules {
@@ -307,7 +307,7 @@ struct xm_publication {
  */
 bool xm_publish(const struct xm_map *map, u32 me, u32 slot, struct xm_publication *what);
 
-/* ---- the subscriber (protocol.c) ---- */
+/* ---- the subscriber (ring.c) ---- */
 
 /* One subscription, in its subscriber's private memory. */
 struct xm_follow {

@@ -10,7 +10,7 @@
  *   pool.c        pools: pages, clients' ends, wake-ups
  *   payload.c     payload files
  *
- * The bookkeeping in the pages is core/host.c, the datagrams are lib/host/wire.c.
+ * The bookkeeping in the pages is core/host.h, the datagrams are lib/host/wire.c.
  */
 #ifndef XMEMD_H
 #define XMEMD_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Payload files: what may be one, how long one is kept, what others get of it.
- * Slots, and who owns them, are the pool's (pool.c, core/host.c).
+ * Slots, and who owns them, are the pool's (pool.c, core/host.h).
  */
 #include <fcntl.h>
 #include <linux/magic.h>

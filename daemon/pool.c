@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Pools: one memfd each with the whole layout, their clients' ends, wake-ups.
- * What the words in the pages mean is core/host.c's.
+ * What the words in the pages mean is core/host.h's.
  */
 #include <fcntl.h>
 #include <stdio.h>

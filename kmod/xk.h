@@ -3,7 +3,7 @@
  * What the module's files share: a pool with its pages, a client, the pages
  * themselves, and who may touch what under which lock.
  *
- * The bookkeeping in the pages is not here but in host.c, which is pure. The
+ * The bookkeeping in the pages is not here but in core/host.h, which is pure. The
  * module adds what it cannot have: memory, files, sleep, and knowing who is dead.
  *
  * Locks, outermost first

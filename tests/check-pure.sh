@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 bad=0
 complain() { echo "FAIL $*"; bad=1; }
 
-for object in build/release/obj/core/protocol.o build/release/obj/core/host.o; do
+for object in build/release/obj/core/*.o; do
 	[ -e $object ] || { complain "$object is not built"; continue; }
 	extra=$(nm -u "$object" | awk '{print $2}' | grep -vE '^(xm_scan|xm_check_failed|mem(set|cpy)|_GLOBAL_OFFSET_TABLE_)$')
 	[ -z "$extra" ] || complain "$object needs $extra"

@@ -3,7 +3,7 @@
  * The back end of xmemd: requests are datagrams, the pool's pages one memfd
  * that is mapped whole. Arming, waiting, waking and resolving need nobody: the
  * library does in the pages what the module does for its clients, with the
- * same checks (host.c).
+ * same checks (core/host.h).
  *
  * How xmemd is found and started is in start.c, the datagrams in wire.c.
  */
@@ -31,7 +31,7 @@ struct daemon_link {
 	int pages;		/* the pool's memfd between join and map, else -1 */
 	void *base;		/* where it is mapped; NULL: not yet */
 	size_t bytes;
-	struct xm_host host;	/* its map alone: what host.c needs for arm and resolve */
+	struct xm_host host;	/* its map alone: what core/host.h needs for arm and resolve */
 };
 
 static int daemon_open(struct xmem_link *link)

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The invariants of the host's own words, as code: the oracle of unit tests,
+ * fuzzers, the daemon with XMEMD_CHECK and the module with XMEM_DEBUG.
+ */
+#include "host.h"
+
+const char *xm_host_is_valid(const struct xm_host *host)
+{
+	const struct xm_map *map = &host->map;
+	u32 c, s;
+
+	for (c = 0; c < map->clients; c++) {
+		const struct xmem_client_row *row = xm_client_row(map, c);
+
+		if (row->state > XMEM_CLIENT_ZOMBIE)
+			return "a client in no known state";
+		if (xm_bit(map->pool->counted, c) != (row->state != XMEM_CLIENT_NONE))
+			return "counted differs from the client's state";
+		if (row->state != XMEM_CLIENT_NONE && !map->area[c])
+			return "a client without an area";
+		if (row->incarnation > host->incarnations)
+			return "an incarnation that was never given";
+		for (s = 0; row->state != XMEM_CLIENT_NONE && s < map->clients; s++)
+			if (xm_bit(row->subscribers, s) && xm_client_row(map, s)->state != XMEM_CLIENT_ALIVE)
+				return "a subscriber that is not alive";
+	}
+	for (s = 0; s < map->slots; s++) {
+		const struct xmem_slot_row *row = xm_slot_row(map, s);
+		u32 group_owner = host->group_owner[s / XMEM_GROUP_SLOTS];
+
+		if (row->owner == XMEM_OWNER_NONE ? row->payload != 0 : row->payload == 0)
+			return "a slot whose owner and payload disagree";
+		if (row->owner != XMEM_OWNER_NONE && row->owner != group_owner)
+			return "a slot whose owner is not its group's";
+		if (row->owner < XMEM_OWNER_HOST &&
+		    (row->owner >= map->clients || xm_client_row(map, row->owner)->state != XMEM_CLIENT_ALIVE))
+			return "a slot whose owner is not alive";
+		if ((row->owner == XMEM_OWNER_NONE) != (row->generation_first == XM_NO_GENERATIONS))
+			return "a slot whose owner and generations disagree";
+		if (row->tenant != XMEM_OWNER_NONE &&
+		    (row->tenant >= map->clients || xm_client_row(map, row->tenant)->state == XMEM_CLIENT_NONE))
+			return "a slot whose tenant has been forgotten";
+	}
+	return NULL;
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Clients: joining, subscribing, and all that the host does when one ends. What
+ * a client can write (its area) is read once and never trusted; what only the
+ * host writes (header, rows) is.
+ */
+#include "host.h"
+
+/* ---- clients ---- */
+
+static void xm_set_bit(u64 *words, u32 bit, bool on)
+{
+	u64 word = xm_load(&words[bit / 64]);
+
+	word = on ? word | 1ULL << bit % 64 : word & ~(1ULL << bit % 64);
+	xm_store_release(&words[bit / 64], word);
+}
+
+int xm_host_free_client(const struct xm_host *host)
+{
+	u32 c;
+
+	for (c = 0; c < host->map.clients; c++)
+		if (xm_client_row(&host->map, c)->state == XMEM_CLIENT_NONE)
+			return c;
+	return -EUSERS;
+}
+
+static bool xm_good_label(const __u8 *label)
+{
+	u32 i;
+
+	for (i = 0; i < XMEM_LABEL_BYTES; i++) {
+		if (!label[i])
+			return true;
+		if (label[i] < ' ' || label[i] > '~')
+			return false;
+	}
+	return false;
+}
+
+int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *join, u32 pid, u32 uid)
+{
+	const struct xm_map *map = &host->map;
+	struct xmem_client_row *row = xm_client_row(map, client);
+	u32 i;
+
+	if (join->role != XMEM_ROLE_READER && join->role != XMEM_ROLE_WRITER)
+		return -EINVAL;
+	if (!xm_good_label(join->label) || (join->role == XMEM_ROLE_READER && join->wait_bound_ns))
+		return -EINVAL;
+	for (i = 0; i < map->clients; i++)
+		xm_store(xm_cursor(map, client, i), XMEM_CURSOR_NONE);
+	row->role = join->role;
+	row->pid = pid;
+	row->uid = uid;
+	row->wait_bound_ns = join->wait_bound_ns;
+	for (i = 0; i < XMEM_LABEL_BYTES; i++)
+		row->label[i] = join->label[i];
+	for (i = 0; i < XMEM_CLIENT_WORDS; i++) {
+		xm_store(&row->subscribers[i], 0);
+		xm_store(&row->waits[i], 0);
+	}
+	xm_store(&row->incarnation, ++host->incarnations);
+	/* Counted before it can hold anything: what follows returns to the client (I1). */
+	xm_set_bit(map->pool->counted, client, true);
+	xm_store_release(&row->state, XMEM_CLIENT_ALIVE);
+	xm_full_barrier();
+	join->client = client;
+	join->incarnation = row->incarnation;
+	join->total_bytes = map->pool->total_bytes;
+	return 0;
+}
+
+static int xm_publisher_row(const struct xm_host *host, u32 publisher, u64 incarnation, struct xmem_client_row **ret)
+{
+	struct xmem_client_row *row;
+
+	if (publisher >= host->map.clients)
+		return -EINVAL;
+	row = xm_client_row(&host->map, xm_index(publisher, host->map.clients));
+	if (incarnation ? row->incarnation != incarnation || row->state == XMEM_CLIENT_NONE : false)
+		return -ESTALE;
+	if (row->state == XMEM_CLIENT_NONE || row->role != XMEM_ROLE_WRITER)
+		return -ENOENT;
+	*ret = row;
+	return 0;
+}
+
+int xm_host_subscribe(struct xm_host *host, u32 me, struct xmem_subscribe_request *request)
+{
+	const struct xm_map *map = &host->map;
+	struct xmem_client_row *row;
+	u64 tail;
+	int err;
+
+	if (request->flags & ~XMEM_SUBSCRIBE_WAIT || request->reserved)
+		return -EINVAL;
+	err = xm_publisher_row(host, request->publisher, request->incarnation, &row);
+	if (err)
+		return err;
+	request->publisher = xm_index(request->publisher, map->clients);
+	if (row->state != XMEM_CLIENT_ALIVE)
+		return request->incarnation ? -ESTALE : -ENOENT;
+	if (xm_bit(row->subscribers, me))
+		return -EEXIST;
+	if (request->flags & XMEM_SUBSCRIBE_WAIT && !row->wait_bound_ns)
+		return -EOPNOTSUPP;
+
+	/* At 0 it pins all; only when every scan sees that may it move up (I2, I3). */
+	xm_store(xm_cursor(map, me, request->publisher), 0);
+	xm_set_bit(row->waits, me, request->flags & XMEM_SUBSCRIBE_WAIT);
+	xm_set_bit(row->subscribers, me, true);
+	xm_full_barrier();
+	tail = xm_load_acquire(&xm_ring(map, request->publisher)->tail);
+	xm_store_release(xm_cursor(map, me, request->publisher), tail);
+	request->position = tail;
+	return 0;
+}
+
+static void xm_forget_subscriber(const struct xm_map *map, u32 subscriber, u32 publisher)
+{
+	xm_set_bit(xm_client_row(map, publisher)->subscribers, subscriber, false);
+	xm_set_bit(xm_client_row(map, publisher)->waits, subscriber, false);
+	if (map->area[subscriber])
+		xm_store(xm_cursor(map, subscriber, publisher), XMEM_CURSOR_NONE);
+}
+
+int xm_host_unsubscribe(struct xm_host *host, u32 me, const struct xmem_unsubscribe_request *request)
+{
+	struct xmem_client_row *row;
+	int err = xm_publisher_row(host, request->publisher, request->incarnation, &row);
+
+	if (err)
+		return err;
+	if (!xm_bit(row->subscribers, me))
+		return -ENOENT;
+	xm_forget_subscriber(&host->map, me, xm_index(request->publisher, host->map.clients));
+	xm_full_barrier();
+	return 0;
+}
+
+/* ---- the end of a client ---- */
+
+/* Only its own live ring entries stay; whoever waits for a lost one sees that it is lost. */
+static void xm_repair_ring(const struct xm_map *map, u32 client)
+{
+	struct xmem_ring *ring = xm_ring(map, client);
+	u64 entries = (u64)map->ring_mask + 1, tail = 0, i;
+
+	/* The truth is in the entries: one may be complete and tail not yet moved over it. */
+	for (i = 0; i < entries; i++) {
+		u64 position = xm_load(&ring->entry[i].position) & ~XMEM_ENTRY_VOID;
+
+		if (position > tail && ((position - 1) & map->ring_mask) == i && position < XMEM_ENTRY_VOID / 2)
+			tail = position;
+	}
+	for (i = 0; i < entries; i++) {
+		/* The one place in the last D whose entry this is. */
+		u64 place = tail - 1 - ((tail - 1 - i) & map->ring_mask);
+		u64 position = xm_load(&ring->entry[i].position);
+
+		if (!tail || place >= tail)
+			xm_store(&ring->entry[i].position, 0);	/* never published */
+		else if ((position & ~XMEM_ENTRY_VOID) != place + 1)
+			xm_store(&ring->entry[i].position, (place + 1) | XMEM_ENTRY_VOID);
+	}
+	xm_store_release(&ring->tail, tail);
+}
+
+static void xm_adopt_slots(struct xm_host *host, u32 client)
+{
+	const struct xm_map *map = &host->map;
+	u32 g, s;
+
+	for (s = 0; s < map->slots; s++)
+		if (xm_slot_row(map, s)->owner == client)
+			xm_store(&xm_slot_row(map, s)->owner, XMEM_OWNER_HOST);
+	xm_full_barrier();	/* pairs with put: hold dropped, F, look at the owner (I5) */
+	for (g = 0; g < map->groups; g++)
+		if (host->group_owner[g] == client)
+			host->group_owner[g] = XMEM_OWNER_HOST;
+}
+
+/* What it wrote is dropped, where it looked for holders is resolved. */
+static void xm_end_slots(const struct xm_map *map, u32 client)
+{
+	u32 s;
+
+	for (s = 0; s < map->slots; s++) {
+		u64 *state, word;
+
+		if (xm_slot_row(map, s)->owner != XMEM_OWNER_HOST || xm_slot_row(map, s)->tenant != client)
+			continue;
+		state = &xm_slot(map, s)->state;
+		word = xm_load(state);
+		if (xm_state(word) == XMEM_SLOT_SCANNING)
+			word += XMEM_SLOT_LIVE - XMEM_SLOT_SCANNING;
+		else if (xm_state(word) != XMEM_SLOT_LIVE)
+			word = xm_word(xm_generation(word), xm_scan_number(word), XMEM_SLOT_FREE);
+		xm_store_release(state, word);
+	}
+}
+
+/* At most XM_MAX_ZOMBIES dead rings on one subscriber's account; the oldest go first. */
+static void xm_limit_zombies(const struct xm_map *map, u32 subscriber)
+{
+	u32 oldest = 0, count = 0, c;
+
+	for (c = 0; c < map->clients; c++) {
+		const struct xmem_client_row *row = xm_client_row(map, c);
+
+		if (row->state != XMEM_CLIENT_ZOMBIE || !xm_bit(row->subscribers, subscriber))
+			continue;
+		if (!count++ || row->incarnation < xm_client_row(map, oldest)->incarnation)
+			oldest = c;
+	}
+	if (count > XM_MAX_ZOMBIES)
+		xm_forget_subscriber(map, subscriber, oldest);
+}
+
+void xm_host_end(struct xm_host *host, u32 client)
+{
+	const struct xm_map *map = &host->map;
+	struct xmem_client_row *row = xm_client_row(map, client);
+	u32 c;
+
+	xm_adopt_slots(host, client);
+	for (c = 0; c < map->clients; c++)
+		if (xm_bit(xm_client_row(map, c)->subscribers, client))
+			xm_forget_subscriber(map, client, c);
+	xm_repair_ring(map, client);
+	xm_end_slots(map, client);
+	for (c = 0; c < map->slots; c++)
+		xm_store(xm_hold(map, client, c), 0);
+	xm_store_release(&row->state, XMEM_CLIENT_ZOMBIE);
+	for (c = 0; c < map->clients; c++)
+		if (xm_bit(row->subscribers, c))
+			xm_limit_zombies(map, c);
+	xm_full_barrier();
+}
+
+bool xm_host_bury(struct xm_host *host, u32 client)
+{
+	const struct xm_map *map = &host->map;
+	struct xmem_client_row *row = xm_client_row(map, client);
+	u64 tail;
+	u32 c;
+
+	if (row->state != XMEM_CLIENT_ZOMBIE)
+		return false;
+	tail = xm_load(&xm_ring(map, client)->tail);
+	for (c = 0; c < map->clients; c++) {
+		if (!xm_bit(row->subscribers, c))
+			continue;
+		if (xm_load_acquire(xm_cursor(map, c, client)) < tail)
+			return false;
+	}
+	for (c = 0; c < map->clients; c++)
+		if (xm_bit(row->subscribers, c))
+			xm_forget_subscriber(map, c, client);
+	for (c = 0; c < map->slots; c++)
+		if (xm_slot_row(map, c)->tenant == client)
+			xm_store(&xm_slot_row(map, c)->tenant, XMEM_OWNER_NONE);
+	xm_set_bit(map->pool->counted, client, false);
+	xm_store_release(&row->state, XMEM_CLIENT_NONE);
+	return true;
+}
+
+/* ---- waiters ---- */
+
+u32 *xm_host_waiters(const struct xm_host *host, u32 me, const struct xmem_wait_request *request, bool arm, int *err)
+{
+	const struct xm_map *map = &host->map;
+	u32 client;
+
+	*err = -EINVAL;
+	if (request->client >= map->clients)
+		return NULL;
+	client = xm_index(request->client, map->clients);
+	switch (request->kind) {
+	case XMEM_WAIT_CLIENTS:
+		return client ? NULL : &map->pool->clients_waiters;
+	case XMEM_WAIT_RING:
+		*err = -ENOENT;
+		if (arm && !xm_bit(xm_client_row(map, client)->subscribers, me))
+			return NULL;
+		return &xm_client_row(map, client)->ring_waiters;
+	case XMEM_WAIT_SLOTS:
+		*err = -EPERM;
+		if (arm && client != me)
+			return NULL;
+		return &xm_client_row(map, client)->slots_waiters;
+	}
+	return NULL;
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Slots: how one gets an owner and a payload, a tenancy of generations, and how
+ * the host takes it back. State words are the owner's to write and never trusted.
+ */
+#include "host.h"
+
+#define TENANCIES	((1u << (XMEM_GENERATION_BITS - XMEM_TENANCY_SHIFT)) - 1)
+
+int xm_host_free_group(const struct xm_host *host)
+{
+	u32 g;
+
+	for (g = 0; g < host->map.groups; g++)
+		if (host->group_owner[g] == XMEM_OWNER_NONE)
+			return g;
+	return -ENOSPC;
+}
+
+void xm_host_give_group(struct xm_host *host, u32 group, u32 me)
+{
+	host->group_owner[group] = me;
+}
+
+int xm_host_attach_check(const struct xmem_attach_request *request)
+{
+	u32 i;
+
+	if (!request->count || request->count > XMEM_GROUP_SLOTS || !request->length ||
+	    request->offset % 64 || request->stride % 64 || request->stride < request->length)
+		return -EINVAL;
+	for (i = 0; i < XMEM_GROUP_SLOTS; i++)
+		if (request->slot[i])
+			return -EINVAL;
+	return !request->payload == (request->fd < 0) ? -EINVAL : 0;
+}
+
+/*
+ * A slot whose tenancies have all had their turn is not used again in this pool:
+ * an owner who could make an old range come round could revive old tokens (P5).
+ */
+static bool xm_worn_out(const struct xmem_slot_row *row)
+{
+	return row->tenancies >= TENANCIES;
+}
+
+/* Number of the next tenancy; that of the first is random. */
+static u32 xm_next_tenancy(const struct xmem_slot_row *row, u64 random)
+{
+	return (row->tenancies ? row->tenancy : random >> 40 & TENANCIES) % TENANCIES + 1;	/* from 1 */
+}
+
+/* Its generations: its number on top, a random start in the lower half below. */
+static u64 xm_first_generation(u32 tenancy, u64 random)
+{
+	return (u64)tenancy << XMEM_TENANCY_SHIFT | (random & ((1ULL << (XMEM_TENANCY_SHIFT - 1)) - 1));
+}
+
+static void xm_begin_tenancy(struct xmem_slot_row *row, u64 first)
+{
+	row->tenancy = first >> XMEM_TENANCY_SHIFT;
+	row->tenancies++;
+	xm_store_release(&row->generation_first, first);
+}
+
+static bool xm_is_spare(const struct xm_host *host, u32 slot, u32 me)
+{
+	const struct xmem_slot_row *row = xm_slot_row(&host->map, slot);
+
+	return host->group_owner[slot / XMEM_GROUP_SLOTS] == me && row->owner == XMEM_OWNER_NONE && !xm_worn_out(row);
+}
+
+u32 xm_host_spare_slots(const struct xm_host *host, u32 me)
+{
+	u32 s, spare = 0;
+
+	for (s = 0; s < host->map.slots; s++)
+		spare += xm_is_spare(host, s, me);
+	return spare;
+}
+
+int xm_host_attach(struct xm_host *host, u32 me, u32 payload, u64 bytes, u64 random, struct xmem_attach_request *request)
+{
+	const struct xm_map *map = &host->map;
+	u64 last = (u64)(request->count - 1);
+	u32 s, n = 0;
+
+	if (request->length > bytes || request->offset > bytes - request->length ||
+	    (last && request->stride > (bytes - request->length - request->offset) / last))
+		return -ERANGE;
+	if (xm_host_spare_slots(host, me) < request->count)
+		return -ENOSPC;
+	for (s = 0; s < map->slots && n < request->count; s++) {
+		struct xmem_slot_row *row = xm_slot_row(map, s);
+		u64 first;
+
+		if (!xm_is_spare(host, s, me))
+			continue;
+		random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+		first = xm_first_generation(xm_next_tenancy(row, random), random);
+		xm_store(&xm_slot(map, s)->position, 0);
+		xm_store_release(&xm_slot(map, s)->state, xm_word(first, 0, XMEM_SLOT_FREE));
+		row->payload = payload;
+		row->offset = request->offset + n * request->stride;
+		row->length = request->length;
+		row->tenant = me;
+		xm_begin_tenancy(row, first);
+		xm_store_release(&row->owner, me);
+		request->slot[n++] = s;
+	}
+	request->payload = payload;
+	return 0;
+}
+
+/* No contents, no owner, no payload. Returns the payload that it had. */
+static u32 xm_free_slot(const struct xm_map *map, u32 slot)
+{
+	struct xmem_slot_row *row = xm_slot_row(map, slot);
+	u64 *state = &xm_slot(map, slot)->state;
+	u32 payload = row->payload;
+
+	xm_store(state, xm_word(xm_generation(xm_load(state)), 0, XMEM_SLOT_FREE));
+	row->payload = 0;
+	row->offset = row->length = 0;
+	row->tenant = XMEM_OWNER_NONE;
+	xm_store(&row->generation_first, XM_NO_GENERATIONS);
+	xm_store_release(&row->owner, XMEM_OWNER_NONE);
+	return payload;
+}
+
+int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request *request, u32 *ret_payload)
+{
+	const struct xm_map *map = &host->map;
+	u32 slot;
+
+	if (request->slot >= map->slots || request->generation)
+		return -EINVAL;
+	slot = xm_index(request->slot, map->slots);
+	if (xm_slot_row(map, slot)->owner != me)
+		return -EPERM;
+	if (xm_state(xm_load_acquire(&xm_slot(map, slot)->state)) != XMEM_SLOT_FREE)
+		return -EBUSY;
+	*ret_payload = xm_free_slot(map, slot);
+	return 0;
+}
+
+u32 xm_host_reclaim(struct xm_host *host, u32 slot)
+{
+	const struct xm_map *map = &host->map;
+	struct xmem_slot_row *row = xm_slot_row(map, slot);
+	struct xm_scan_rules how = { .owner = row->tenant };
+
+	if (row->owner != XMEM_OWNER_HOST)
+		return 0;
+	if (xm_state(xm_load_acquire(&xm_slot(map, slot)->state)) == XMEM_SLOT_LIVE && !xm_scan(map, &how, &slot, 1))
+		return 0;
+	return xm_free_slot(map, slot);
+}
+
+bool xm_host_idle_group(struct xm_host *host, u32 group)
+{
+	u32 s, first = group * XMEM_GROUP_SLOTS;
+
+	if (host->group_owner[group] != XMEM_OWNER_HOST)
+		return false;
+	for (s = first; s < first + XMEM_GROUP_SLOTS; s++)
+		if (xm_slot_row(&host->map, s)->owner != XMEM_OWNER_NONE)
+			return false;
+	host->group_owner[group] = XMEM_OWNER_NONE;
+	return true;
+}
+
+int xm_host_resolve(const struct xm_host *host, u32 me, u32 slot, u64 word)
+{
+	const struct xm_map *map = &host->map;
+	u64 *state;
+
+	if (slot >= map->slots)
+		return -EINVAL;
+	slot = xm_index(slot, map->slots);
+	if (!map->group[slot / XMEM_GROUP_SLOTS])
+		return -EINVAL;
+	if (!(xm_load_acquire(xm_hold(map, me, slot)) & XM_HOLD_COUNT))
+		return -EPERM;
+	state = &xm_slot(map, slot)->state;
+	if (xm_state(word) != XMEM_SLOT_SCANNING ||
+	    !xm_cas_full(state, word, word + XMEM_SLOT_LIVE - XMEM_SLOT_SCANNING))
+		return -EAGAIN;
+	return 0;
+}
+
+int xm_host_renew(struct xm_host *host, u32 me, u64 random, struct xmem_slot_request *request)
+{
+	const struct xm_map *map = &host->map;
+	struct xmem_slot_row *row;
+	u64 *state, word, first;
+	u32 slot;
+
+	if (request->slot >= map->slots || request->generation)
+		return -EINVAL;
+	slot = xm_index(request->slot, map->slots);
+	row = xm_slot_row(map, slot);
+	if (row->owner != me)
+		return -EPERM;
+	state = &xm_slot(map, slot)->state;
+	word = xm_load_acquire(state);
+	if (xm_state(word) != XMEM_SLOT_WRITING && xm_state(word) != XMEM_SLOT_FREE)
+		return -ESTALE;
+	if (xm_worn_out(row))
+		return -ENOSPC;
+	first = xm_first_generation(xm_next_tenancy(row, random), random);
+	if (!xm_cas_full(state, word, xm_word(first, 0, xm_state(word))))
+		return -ESTALE;
+	xm_begin_tenancy(row, first);
+	request->generation = first;
+	return 0;
+}
