@@ -94,8 +94,6 @@ int xm_host_subscribe(struct xm_host *host, u32 me, struct xmem_subscribe_reques
 	u64 tail;
 	int err;
 
-	if (request->flags & ~XMEM_SUBSCRIBE_WAIT || request->reserved)
-		return -EINVAL;
 	err = xm_publisher_row(host, request->publisher, request->incarnation, &row);
 	if (err)
 		return err;
@@ -150,7 +148,7 @@ static void xm_repair_ring(const struct xm_map *map, u32 client)
 
 	/* The truth is in the entries: one may be complete and tail not yet moved over it. */
 	for (i = 0; i < entries; i++) {
-		u64 position = xm_load(&ring->entry[i].position) & ~XMEM_ENTRY_VOID;
+		u64 position = xm_load(&xm_entry(map, client, i)->position) & ~XMEM_ENTRY_VOID;
 
 		if (position > tail && ((position - 1) & map->ring_mask) == i && position < XMEM_ENTRY_VOID / 2)
 			tail = position;
@@ -158,12 +156,12 @@ static void xm_repair_ring(const struct xm_map *map, u32 client)
 	for (i = 0; i < entries; i++) {
 		/* The one place in the last D whose entry this is. */
 		u64 place = tail - 1 - ((tail - 1 - i) & map->ring_mask);
-		u64 position = xm_load(&ring->entry[i].position);
+		u64 position = xm_load(&xm_entry(map, client, i)->position);
 
 		if (!tail || place >= tail)
-			xm_store(&ring->entry[i].position, 0);	/* never published */
+			xm_store(&xm_entry(map, client, i)->position, 0);	/* never published */
 		else if ((position & ~XMEM_ENTRY_VOID) != place + 1)
-			xm_store(&ring->entry[i].position, (place + 1) | XMEM_ENTRY_VOID);
+			xm_store(&xm_entry(map, client, i)->position, (place + 1) | XMEM_ENTRY_VOID);
 	}
 	xm_store_release(&ring->tail, tail);
 }

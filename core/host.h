@@ -33,7 +33,28 @@ struct xm_host {
  */
 int xm_host_layout(const struct xmem_join_request *join, u64 page_bytes, struct xmem_pool_header *header);
 
-/* Take up a header whose table is zeroed and at least groups_offset long. */
+/*
+ * Where every part begins, by the capacities and strides that are in *header. A
+ * part of xm_host_layout; tests make rows, cursors, entries and metadata longer.
+ */
+void xm_layout_place(struct xmem_pool_header *header, u64 page_bytes);
+
+/*
+ * Is this the header of a pool of @bytes that this version can use? For a client,
+ * which knows only that a host has made it. -EPROTONOSUPPORT.
+ */
+int xm_layout_check(const struct xmem_pool_header *pool, u64 bytes);
+
+/* Does a pool that is there have what @join asks for? -ERANGE: a capacity is smaller. */
+int xm_host_fits(const struct xm_map *map, const struct xmem_join_request *join);
+
+/* What every host says to a query; it adds its own limits. */
+void xm_host_query(struct xmem_query_request *request);
+
+/* A pool as `pools` shows it: all but number and owner_uid. Reads host words alone. */
+void xm_host_describe(const struct xm_host *host, struct xmem_pools_request *request);
+
+/* Take up a header whose table is zeroed and at least groups_offset bytes long. */
 void xm_host_init(struct xm_host *host, struct xmem_pool_header *pool);
 
 /* A mapping's view of a layout: @base is where offset 0 is, all parts follow. */

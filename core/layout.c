@@ -23,6 +23,32 @@ static bool xm_good_name(const __u8 *name)
 	return false;	/* no NUL */
 }
 
+void xm_layout_place(struct xmem_pool_header *header, u64 page)
+{
+	u64 slots = header->slots, clients = header->clients, end;
+
+	header->clients_offset = sizeof(*header);
+	end = header->clients_offset + clients * header->client_row_stride;
+	header->slots_offset = ROUND_UP(end, 64);
+	end = header->slots_offset + slots * header->slot_row_stride;
+	header->groups_offset = ROUND_UP(end, page);
+
+	/* The state words have pages of their own: a scan of others' reads no metadata. */
+	header->metadata_offset = ROUND_UP(sizeof(struct xmem_group), 4096);
+	end = header->metadata_offset + XMEM_GROUP_SLOTS * (u64)header->metadata_stride;
+	header->group_stride = ROUND_UP(end, page);
+	header->areas_offset = header->groups_offset +
+			       slots / XMEM_GROUP_SLOTS * header->group_stride;
+
+	header->ring_offset = clients * header->cursor_stride;
+	header->entries_offset = header->ring_offset + sizeof(struct xmem_ring);
+	header->holds_offset = header->entries_offset +
+			       header->ring_entries * (u64)header->entry_stride;
+	end = header->holds_offset + 16 * 256 + slots * sizeof(u32);
+	header->area_stride = ROUND_UP(end, page);
+	header->total_bytes = header->areas_offset + clients * header->area_stride;
+}
+
 int xm_host_layout(const struct xmem_join_request *join, u64 page, struct xmem_pool_header *header)
 {
 	u64 slots = join->slots ? ROUND_UP((u64)join->slots, XMEM_GROUP_SLOTS) : 1024;
@@ -37,16 +63,12 @@ int xm_host_layout(const struct xmem_join_request *join, u64 page, struct xmem_p
 		.magic = XMEM_MAGIC, .abi = XMEM_ABI,
 		.slots = slots, .clients = clients, .ring_entries = ring,
 	};
-	header->clients_offset = sizeof(*header);
-	header->slots_offset = header->clients_offset + clients * sizeof(struct xmem_client_row);
-	header->slots_offset = ROUND_UP(header->slots_offset, 64);
-	header->groups_offset = ROUND_UP(header->slots_offset + slots * sizeof(struct xmem_slot_row), page);
-	header->group_stride = ROUND_UP(sizeof(struct xmem_group), page);
-	header->areas_offset = header->groups_offset + slots / XMEM_GROUP_SLOTS * header->group_stride;
-	header->ring_offset = clients * sizeof(struct xmem_cursor);
-	header->holds_offset = header->ring_offset + sizeof(struct xmem_ring) + ring * sizeof(struct xmem_entry);
-	header->area_stride = ROUND_UP(header->holds_offset + 16 * 256 + slots * sizeof(u32), page);
-	header->total_bytes = header->areas_offset + clients * header->area_stride;
+	header->client_row_stride = sizeof(struct xmem_client_row);
+	header->slot_row_stride = sizeof(struct xmem_slot_row);
+	header->cursor_stride = sizeof(struct xmem_cursor);
+	header->entry_stride = sizeof(struct xmem_entry);
+	header->metadata_stride = sizeof(struct xmem_metadata);
+	xm_layout_place(header, page);
 	for (i = 0; i < XMEM_NAME_BYTES; i++)
 		header->name[i] = join->name[i];
 	return 0;
@@ -55,14 +77,65 @@ int xm_host_layout(const struct xmem_join_request *join, u64 page, struct xmem_p
 static void xm_map_pool(struct xm_map *map, struct xmem_pool_header *pool)
 {
 	map->pool = pool;
-	map->client = (struct xmem_client_row *)((char *)pool + pool->clients_offset);
-	map->row = (struct xmem_slot_row *)((char *)pool + pool->slots_offset);
+	map->client_rows = (char *)pool + pool->clients_offset;
+	map->slot_rows = (char *)pool + pool->slots_offset;
 	map->clients = pool->clients;
 	map->slots = pool->slots;
 	map->ring_mask = pool->ring_entries - 1;
 	map->groups = pool->slots / XMEM_GROUP_SLOTS;
+	map->client_row_stride = pool->client_row_stride;
+	map->slot_row_stride = pool->slot_row_stride;
+	map->cursor_stride = pool->cursor_stride;
+	map->entry_stride = pool->entry_stride;
+	map->metadata_stride = pool->metadata_stride;
+	map->metadata_offset = pool->metadata_offset;
 	map->ring_offset = pool->ring_offset;
+	map->entries_offset = pool->entries_offset;
 	map->holds_offset = pool->holds_offset;
+}
+
+/* Do @count things of @stride bytes, each at least @least long, lie between @from and @to? */
+static bool xm_room(u64 from, u64 to, u64 count, u64 stride, u64 least)
+{
+	return stride >= least && from <= to && stride <= (to - from) / count;
+}
+
+int xm_layout_check(const struct xmem_pool_header *pool, u64 bytes)
+{
+	u64 groups = pool->slots / XMEM_GROUP_SLOTS, holds = 16 * 256 + pool->slots * sizeof(u32);
+
+	if (bytes < sizeof(*pool) || pool->magic != XMEM_MAGIC || pool->total_bytes != bytes ||
+	    pool->abi < XMEM_ABI_OLDEST || pool->incompat & ~XMEM_INCOMPAT_KNOWN)
+		return -EPROTONOSUPPORT;
+	if (!groups || pool->slots % XMEM_GROUP_SLOTS || pool->slots > XMEM_MAX_SLOTS ||
+	    !pool->clients || pool->clients > XMEM_MAX_CLIENTS || !pool->ring_entries ||
+	    pool->ring_entries > XMEM_MAX_RING || pool->ring_entries & (pool->ring_entries - 1))
+		return -EPROTONOSUPPORT;
+	if (!xm_room(pool->clients_offset, pool->slots_offset, pool->clients,
+		     pool->client_row_stride, sizeof(struct xmem_client_row)) ||
+	    !xm_room(pool->slots_offset, pool->groups_offset, pool->slots,
+		     pool->slot_row_stride, sizeof(struct xmem_slot_row)) ||
+	    !xm_room(pool->groups_offset, pool->areas_offset, groups,
+		     pool->group_stride, sizeof(struct xmem_group)) ||
+	    !xm_room(pool->metadata_offset, pool->group_stride, XMEM_GROUP_SLOTS,
+		     pool->metadata_stride, sizeof(struct xmem_metadata)) ||
+	    !xm_room(pool->areas_offset, bytes, pool->clients, pool->area_stride, holds))
+		return -EPROTONOSUPPORT;
+	if (!xm_room(0, pool->ring_offset, pool->clients,
+		     pool->cursor_stride, sizeof(struct xmem_cursor)) ||
+	    !xm_room(pool->ring_offset, pool->entries_offset, 1,
+		     sizeof(struct xmem_ring), sizeof(struct xmem_ring)) ||
+	    !xm_room(pool->entries_offset, pool->holds_offset, pool->ring_entries,
+		     pool->entry_stride, sizeof(struct xmem_entry)) ||
+	    !xm_room(pool->holds_offset, pool->area_stride, 1, holds, holds))
+		return -EPROTONOSUPPORT;
+	return 0;
+}
+
+int xm_host_fits(const struct xm_map *map, const struct xmem_join_request *join)
+{
+	return join->slots > map->slots || join->clients > map->clients ||
+	       join->ring_entries > map->ring_mask + 1 ? -ERANGE : 0;
 }
 
 void xm_map_init(struct xm_map *map, void *base)

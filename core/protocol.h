@@ -45,16 +45,26 @@
 #include "env.h"
 #include <xmem/uapi.h>
 
-/* Where the pages are, for whoever runs the protocol. Own ones writable. */
+/*
+ * Where the pages are, for whoever runs the protocol. Own ones writable. Strides
+ * and offsets are the header's, copied once; no sizeof of this version counts.
+ */
 struct xm_map {
 	struct xmem_pool_header *pool;
-	struct xmem_client_row *client;		/* [clients] */
-	struct xmem_slot_row *row;		/* [slots] */
-	u32 clients;				/* copied from the header, once */
+	void *client_rows;			/* the first; see xm_client_row */
+	void *slot_rows;			/* the first; see xm_slot_row */
+	u32 clients;
 	u32 slots;
 	u32 ring_mask;				/* ring entries - 1 */
 	u32 groups;
-	u64 ring_offset;
+	u32 client_row_stride;
+	u32 slot_row_stride;
+	u32 cursor_stride;
+	u32 entry_stride;
+	u32 metadata_stride;
+	u32 metadata_offset;			/* into a group */
+	u64 ring_offset;			/* these three into an area */
+	u64 entries_offset;
 	u64 holds_offset;
 	void *area[XMEM_MAX_CLIENTS];		/* NULL only where nobody is (the kernel's view) */
 	struct xmem_group *group[XMEM_MAX_GROUPS];
@@ -129,12 +139,12 @@ static inline bool xm_in_tenancy(u64 generation, u64 first)
 
 static inline struct xmem_client_row *xm_client_row(const struct xm_map *map, u32 client)
 {
-	return &map->client[client];
+	return (void *)((char *)map->client_rows + (size_t)client * map->client_row_stride);
 }
 
 static inline struct xmem_slot_row *xm_slot_row(const struct xm_map *map, u32 slot)
 {
-	return &map->row[slot];
+	return (void *)((char *)map->slot_rows + (size_t)slot * map->slot_row_stride);
 }
 
 static inline struct xmem_slot_word *xm_slot(const struct xm_map *map, u32 slot)
@@ -144,7 +154,8 @@ static inline struct xmem_slot_word *xm_slot(const struct xm_map *map, u32 slot)
 
 static inline struct xmem_metadata *xm_metadata(const struct xm_map *map, u32 slot)
 {
-	return &map->group[slot / XMEM_GROUP_SLOTS]->metadata[slot % XMEM_GROUP_SLOTS];
+	return (void *)((char *)map->group[slot / XMEM_GROUP_SLOTS] + map->metadata_offset +
+			slot % XMEM_GROUP_SLOTS * map->metadata_stride);
 }
 
 /* Coloured by client, so that one slot's holds do not share one cache set. */
@@ -155,7 +166,8 @@ static inline u32 *xm_hold(const struct xm_map *map, u32 client, u32 slot)
 
 static inline u64 *xm_cursor(const struct xm_map *map, u32 client, u32 publisher)
 {
-	return &((struct xmem_cursor *)map->area[client])[publisher].position;
+	return &((struct xmem_cursor *)((char *)map->area[client] +
+					(size_t)publisher * map->cursor_stride))->position;
 }
 
 static inline struct xmem_ring *xm_ring(const struct xm_map *map, u32 client)
@@ -165,7 +177,8 @@ static inline struct xmem_ring *xm_ring(const struct xm_map *map, u32 client)
 
 static inline struct xmem_entry *xm_entry(const struct xm_map *map, u32 client, u64 place)
 {
-	return &xm_ring(map, client)->entry[place & map->ring_mask];
+	return (void *)((char *)map->area[client] + map->entries_offset +
+			(place & map->ring_mask) * map->entry_stride);
 }
 
 static inline bool xm_bit(const u64 *words, u32 bit)

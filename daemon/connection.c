@@ -179,9 +179,13 @@ static void give_up_on(struct xd_daemon *daemon, struct xd_connection *connectio
 static void answer(struct xd_call *call, u32 request, int result)
 {
 	struct xmem_message head = { .request = request, .result = result };
-	const struct xm_wire *wire = result ? NULL : xm_wire_find(request);
+	const struct xm_request_kind *kind = result ? NULL : xm_request_find(request);
+	u32 bytes = kind ? kind->bytes : 0;
 
-	if (xm_wire_send(call->from->socket, &head, &call->request, wire ? wire->bytes : 0,
+	/* The answer is cut to what the caller knows. */
+	if (kind && call->request.size < bytes)
+		bytes = call->request.size;
+	if (xm_wire_send(call->from->socket, &head, &call->request, bytes,
 			 result ? -1 : call->answer, MSG_DONTWAIT))
 		give_up_on(call->daemon, call->from);
 }

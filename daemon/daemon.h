@@ -43,6 +43,7 @@ struct xd_payload {
 struct xd_pool {
 	struct xd_pool *next;
 	struct xd_daemon *daemon;
+	u64 number;			/* from 1, never reused */
 	char name[XMEM_NAME_BYTES];	/* our own copy: clients could write the header's */
 	int pages;			/* memfd of the whole layout */
 	char *base;
@@ -77,6 +78,7 @@ struct xd_daemon {
 	struct xd_limits limits;
 	u32 connection_count;
 	u32 pool_count;
+	u64 last_pool;			/* number given last */
 	u32 payload_count;
 	struct xd_connection *connections;
 	struct xd_pool *pools;
@@ -86,7 +88,7 @@ struct xd_daemon {
 struct xd_call {
 	struct xd_daemon *daemon;
 	struct xd_connection *from;
-	union xm_wire_request request;
+	union xm_request request;
 	int file;		/* that came with it, or -1; who keeps it stores -1 */
 	int answer;		/* to go with the reply, closed after it; -1: none */
 };
@@ -110,6 +112,8 @@ int xd_serve(struct xd_call *call, u32 request, const void *body, size_t length)
 /* ---- pools (pool.c) ---- */
 
 struct xd_pool *xd_pool_by_name(struct xd_daemon *daemon, const char *name);
+/* That with the least number above @number, or NULL. */
+struct xd_pool *xd_pool_after(struct xd_daemon *daemon, u64 number);
 struct xd_pool *xd_pool_by_file(struct xd_daemon *daemon, int file);
 
 /* A new pool as @join asks, without clients. 0 or -errno. */

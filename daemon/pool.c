@@ -25,6 +25,16 @@ struct xd_pool *xd_pool_by_name(struct xd_daemon *daemon, const char *name)
 	return pool;
 }
 
+struct xd_pool *xd_pool_after(struct xd_daemon *daemon, u64 number)
+{
+	struct xd_pool *pool, *next = NULL;
+
+	for (pool = daemon->pools; pool; pool = pool->next)
+		if (pool->number > number && (!next || pool->number < next->number))
+			next = pool;
+	return next;
+}
+
 /* A key is known by its inode: nobody else can make that one. */
 struct xd_pool *xd_pool_by_file(struct xd_daemon *daemon, int file)
 {
@@ -87,6 +97,27 @@ static int make_pages(struct xd_pool *pool, const struct xmem_pool_header *heade
 	return 0;
 }
 
+#ifdef XMEM_STEPS
+/* For tests: lay pools out as a newer host would, with longer rows, cursors, entries, metadata. */
+static void widen(struct xmem_pool_header *header)
+{
+	const char *wide = getenv("XMEMD_WIDE");
+
+	if (!wide || strcmp(wide, "1"))
+		return;
+	header->client_row_stride += 64;
+	header->slot_row_stride += 8;
+	header->cursor_stride += 64;
+	header->entry_stride += 24;
+	header->metadata_stride += 40;
+	xm_layout_place(header, sysconf(_SC_PAGESIZE));
+}
+#else
+static void widen(struct xmem_pool_header *header)
+{
+}
+#endif
+
 int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join_request *join, struct xd_pool **ret_pool)
 {
 	struct xmem_pool_header header;
@@ -98,6 +129,7 @@ int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join_request *joi
 		return err;
 	if (daemon->pool_count >= XD_MAX_POOLS)
 		return -EDQUOT;
+	widen(&header);
 	header.owner_uid = geteuid();
 	pool = calloc(1, sizeof(*pool));
 	if (!pool)
@@ -111,6 +143,7 @@ int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join_request *joi
 	pool->key = -1;
 	xm_host_init(&pool->host, (struct xmem_pool_header *)pool->base);
 	xm_map_init(&pool->host.map, pool->base);
+	pool->number = ++daemon->last_pool;
 	pool->daemon = daemon;
 	pool->next = daemon->pools;
 	daemon->pools = pool;

@@ -6,6 +6,8 @@
  */
 #include <fcntl.h>
 #include <linux/ioctl.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -20,20 +22,47 @@ static u64 random_word(void)
 	return word;
 }
 
+/* ---- query, pools ---- */
+
+static int serve_query(struct xd_call *call)
+{
+	struct xmem_query_request *request = &call->request.query;
+
+	xm_host_query(request);
+	request->max_payloads = XD_MAX_PAYLOADS;
+	request->max_pools = XD_MAX_POOLS;
+	request->pools = call->daemon->pool_count;
+	snprintf((char *)request->version, sizeof(request->version), "%s", XMEM_VERSION);
+	return 0;
+}
+
+static int serve_pools(struct xd_call *call)
+{
+	struct xmem_pools_request *request = &call->request.pools;
+	const struct xd_pool *pool = xd_pool_after(call->daemon, request->number);
+
+	if (!pool)
+		return -ENOENT;
+	request->number = pool->number;
+	request->owner_uid = geteuid();
+	xm_host_describe(&pool->host, request);
+	/* Our own copy of the name: clients can write the header's. */
+	memcpy(request->name, pool->name, sizeof(request->name));
+	return 0;
+}
+
 /* ---- join ---- */
 
 static int check_join(const struct xd_call *call, const struct xmem_join_request *join)
 {
-	const u32 known = XMEM_JOIN_EXISTING | XMEM_JOIN_EXCLUSIVE | XMEM_JOIN_FD | XMEM_JOIN_FOREIGN;
 	bool by_file = join->flags & XMEM_JOIN_FD;
 	struct xmem_pool_header unused;
 
 	if (call->from->pool)
 		return -EISCONN;
-	if (join->abi != XMEM_ABI)
+	if (join->abi < XMEM_ABI_OLDEST || join->abi > XMEM_ABI)
 		return -EPROTONOSUPPORT;
-	if (join->flags & ~known || join->reserved ||
-	    (join->flags & XMEM_JOIN_EXCLUSIVE && join->flags & (XMEM_JOIN_EXISTING | XMEM_JOIN_FD)))
+	if (join->flags & XMEM_JOIN_EXCLUSIVE && join->flags & (XMEM_JOIN_EXISTING | XMEM_JOIN_FD))
 		return -EINVAL;
 	if (by_file ? join->name[0] != 0 : join->pool_fd != -1 || call->file >= 0)
 		return -EINVAL;
@@ -68,6 +97,9 @@ static int serve_join(struct xd_call *call)
 	err = check_join(call, join);
 	if (!err)
 		err = pool_to_join(call, &pool);
+	if (err)
+		return err;
+	err = xm_host_fits(&pool->host.map, join);
 	if (err)
 		return err;
 	call->answer = fcntl(pool->pages, F_DUPFD_CLOEXEC, 0);
@@ -152,8 +184,6 @@ static int serve_payload(struct xd_call *call)
 	bool write = request->flags & XMEM_PAYLOAD_WRITE;
 	struct xd_payload *payload;
 
-	if (request->flags & ~XMEM_PAYLOAD_WRITE)
-		return -EINVAL;
 	payload = xd_payload_find(call->from->pool, request->payload);
 	if (!payload)
 		return -ENOENT;
@@ -239,20 +269,23 @@ static int (*const servers[])(struct xd_call *call) = {
 	[_IOC_NR(XMEM_IOC_COLLECT)]	= serve_collect,
 	[_IOC_NR(XMEM_IOC_RENEW)]	= serve_renew,
 	[_IOC_NR(XMEM_IOC_DETACH)]	= serve_detach,
+	[_IOC_NR(XMEM_IOC_QUERY)]	= serve_query,
+	[_IOC_NR(XMEM_IOC_POOLS)]	= serve_pools,
 };
 
 int xd_serve(struct xd_call *call, u32 request, const void *body, size_t length)
 {
-	const struct xm_wire *wire = xm_wire_find(request);
+	const struct xm_request_kind *kind = xm_request_find(request);
 	u32 number = _IOC_NR(request);
+	bool joined = request != XMEM_IOC_JOIN && request != XMEM_IOC_QUERY && request != XMEM_IOC_POOLS;
 	int err;
 
-	if (!wire || number >= sizeof(servers) / sizeof(*servers) || !servers[number])
+	if (!kind || number >= sizeof(servers) / sizeof(*servers) || !servers[number])
 		return -ENOTTY;
-	err = xm_wire_take(wire, body, length, &call->request);
+	err = xm_wire_take(kind, body, length, &call->request);
 	if (err)
 		return err;
-	if (request != XMEM_IOC_JOIN && !call->from->pool)
+	if (joined && !call->from->pool)
 		return -ENOTCONN;
 	if (call->file >= 0 && request != XMEM_IOC_JOIN && request != XMEM_IOC_ATTACH)
 		return -EINVAL;

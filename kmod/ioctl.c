@@ -167,56 +167,60 @@ static int xk_renew_begin(struct xk_call *call)
  * answer back: an error there undoes what begin did.
  */
 struct xk_op {
-	unsigned int number;
-	u32 size;
-	bool answers;
 	int (*begin)(struct xk_call *call);
 	void (*finish)(struct xk_call *call, int err);
+	bool unjoined;		/* also for a file that has not joined */
 };
 
-#define XK_OP(number_, type, answers_, begin_, finish_)					\
-	[_IOC_NR(number_)] = { .number = (number_), .size = sizeof(struct type),		\
-		.answers = (answers_), .begin = (begin_), .finish = (finish_) }
+#define XK_OP(name, begin_, ...)	[_IOC_NR(XMEM_IOC_##name)] = { .begin = (begin_), __VA_ARGS__ }
 
+/* By the number of the request; core/request.c says how its struct looks. */
 static const struct xk_op xk_ops[] = {
-	XK_OP(XMEM_IOC_JOIN, xmem_join_request, true, xk_join_begin, xk_join_finish),
-	XK_OP(XMEM_IOC_POOL_FD, xmem_pool_fd_request, true, xk_pool_fd_begin, NULL),
-	XK_OP(XMEM_IOC_ATTACH, xmem_attach_request, true, xk_attach_begin, xk_attach_finish),
-	XK_OP(XMEM_IOC_PAYLOAD, xmem_payload_request, true, xk_payload_begin, NULL),
-	XK_OP(XMEM_IOC_SUBSCRIBE, xmem_subscribe_request, true, xk_subscribe_begin, xk_subscribe_finish),
-	XK_OP(XMEM_IOC_UNSUBSCRIBE, xmem_unsubscribe_request, false, xk_unsubscribe_begin, NULL),
-	XK_OP(XMEM_IOC_ARM, xmem_wait_request, true, xk_arm_begin, NULL),
-	XK_OP(XMEM_IOC_WAIT, xmem_wait_request, false, xk_wait_begin, NULL),
-	XK_OP(XMEM_IOC_WAKE, xmem_wait_request, false, xk_wake_begin, NULL),
-	XK_OP(XMEM_IOC_RESOLVE, xmem_slot_request, false, xk_resolve_begin, NULL),
-	XK_OP(XMEM_IOC_COLLECT, xmem_slot_request, false, xk_collect_begin, NULL),
-	XK_OP(XMEM_IOC_RENEW, xmem_slot_request, true, xk_renew_begin, NULL),
-	XK_OP(XMEM_IOC_DETACH, xmem_slot_request, false, xk_detach_begin, NULL),
+	XK_OP(JOIN, xk_join_begin, .finish = xk_join_finish, .unjoined = true),
+	XK_OP(POOL_FD, xk_pool_fd_begin),
+	XK_OP(ATTACH, xk_attach_begin, .finish = xk_attach_finish),
+	XK_OP(PAYLOAD, xk_payload_begin),
+	XK_OP(SUBSCRIBE, xk_subscribe_begin, .finish = xk_subscribe_finish),
+	XK_OP(UNSUBSCRIBE, xk_unsubscribe_begin),
+	XK_OP(ARM, xk_arm_begin),
+	XK_OP(WAIT, xk_wait_begin),
+	XK_OP(WAKE, xk_wake_begin),
+	XK_OP(RESOLVE, xk_resolve_begin),
+	XK_OP(COLLECT, xk_collect_begin),
+	XK_OP(RENEW, xk_renew_begin),
+	XK_OP(DETACH, xk_detach_begin),
+	XK_OP(QUERY, xk_query_begin, .unjoined = true),
+	XK_OP(POOLS, xk_pools_begin, .unjoined = true),
 };
 
-/* The caller's struct, as long as he thinks it is, into ours. */
-static int xk_take_in(const struct xk_op *op, void __user *argument, union xk_request *u, u32 *size)
+/* The caller's struct, as long as the caller says, into ours, which is as long as we know it. */
+static int xk_take_in(const struct xm_request_kind *kind, void __user *argument,
+		      union xm_request *u, u32 *size)
 {
 	int err;
 
 	memset(u, 0, sizeof(*u));
 	if (get_user(*size, (u32 __user *)argument))
 		return -EFAULT;
-	if (*size < op->size)
-		return -EINVAL;
-	if (*size > PAGE_SIZE)
-		return -E2BIG;
-	err = copy_struct_from_user(u, op->size, argument, *size);
+	err = xm_request_size(kind, *size);
+	if (err)
+		return err;
+	err = copy_struct_from_user(u, kind->bytes, argument, *size);
 	if (err)
 		return err;
 	u->size = *size;	/* it may have changed meanwhile */
+	err = xm_request_check(kind, u);
+	if (err)
+		return err;
 	/* Better to find out now than when there is something to undo. */
-	if (op->answers && copy_to_user(argument, u, op->size))
+	if (kind->answers && copy_to_user(argument, u, min_t(u32, *size, kind->bytes)))
 		return -EFAULT;
 	return 0;
 }
 
-static int xk_give_back(const struct xk_op *op, struct xk_call *call, void __user *argument)
+/* The answer is cut to what the caller knows. */
+static int xk_give_back(const struct xm_request_kind *kind, struct xk_call *call,
+			void __user *argument, u32 size)
 {
 	int fd = -1;
 
@@ -224,12 +228,12 @@ static int xk_give_back(const struct xk_op *op, struct xk_call *call, void __use
 		fd = xk_receive_fd(call->give);
 		if (fd < 0)
 			return fd;
-		if (op->number == XMEM_IOC_POOL_FD)
+		if (kind->request == XMEM_IOC_POOL_FD)
 			call->u.pool_fd.fd = fd;
 		else
 			call->u.payload.fd = fd;
 	}
-	if (op->answers && copy_to_user(argument, &call->u, op->size)) {
+	if (kind->answers && copy_to_user(argument, &call->u, min_t(u32, size, kind->bytes))) {
 		if (fd >= 0)
 			close_fd(fd);
 		return -EFAULT;
@@ -250,19 +254,18 @@ long xk_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 {
 	void __user *argument = (void __user *)arg;
 	struct xk_call call = { .file = filp->private_data };
+	const struct xm_request_kind *kind = xm_request_find(cmd);
 	const struct xk_op *op;
 	u32 size;
 	int err;
 
-	if (_IOC_NR(cmd) >= ARRAY_SIZE(xk_ops))
+	if (!kind || _IOC_NR(cmd) >= ARRAY_SIZE(xk_ops))
 		return -ENOTTY;
 	op = &xk_ops[array_index_nospec(_IOC_NR(cmd), ARRAY_SIZE(xk_ops))];
-	if (op->number != cmd)
-		return -ENOTTY;
-	err = xk_take_in(op, argument, &call.u, &size);
+	err = xk_take_in(kind, argument, &call.u, &size);
 	if (err)
 		return err;
-	if (op->begin != xk_join_begin) {
+	if (!op->unjoined) {
 		err = xk_find_client(&call);
 		if (err)
 			return err;
@@ -270,7 +273,7 @@ long xk_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 	err = op->begin(&call);
 	if (err)
 		return err;
-	err = xk_give_back(op, &call, argument);
+	err = xk_give_back(kind, &call, argument, size);
 	if (op->finish)
 		op->finish(&call, err);
 	if (call.give)

@@ -115,14 +115,11 @@ out:
 
 static int xk_join_check(const struct xmem_join_request *join)
 {
-	const u32 known = XMEM_JOIN_EXISTING | XMEM_JOIN_EXCLUSIVE | XMEM_JOIN_FD | XMEM_JOIN_FOREIGN;
 	bool by_file = join->flags & XMEM_JOIN_FD;
 	struct xmem_pool_header unused;
 
-	if (join->abi != XMEM_ABI)
+	if (join->abi < XMEM_ABI_OLDEST || join->abi > XMEM_ABI)
 		return -EPROTONOSUPPORT;
-	if (join->flags & ~known || join->reserved)
-		return -EINVAL;
 	if (join->flags & XMEM_JOIN_EXCLUSIVE && join->flags & (XMEM_JOIN_EXISTING | XMEM_JOIN_FD))
 		return -EINVAL;
 	if (by_file ? join->name[0] != 0 : join->pool_fd != -1)
@@ -159,6 +156,9 @@ static int xk_join(struct xk_call *call, struct xmem_join_request *join)
 		xk_pool_open(join, file_inode(call->file->file)->i_gid);
 	if (IS_ERR(pool))
 		return PTR_ERR(pool);
+	err = xm_host_fits(&pool->host.map, join);
+	if (err)
+		goto err_pool;
 	area = xk_chunk_new(pool, xk_header(pool)->area_stride, true);
 	if (IS_ERR(area)) {
 		err = PTR_ERR(area);

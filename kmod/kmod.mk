@@ -35,7 +35,7 @@ kmod-check: KMOD_DIR = build/kmod/check-$(or $(KMOD_RELEASE),unknown)
 kmod-check: kmod-tree
 	$(say) CHECK kmod
 	$(Q)grep -q '^PACKAGE_VERSION="$(VERSION)"$$' dkms.conf || { echo "dkms.conf: not $(VERSION)" >&2; exit 1; }
-	$(Q)grep -q '^MODULE_VERSION("$(VERSION)")' kmod/main.c || { echo "kmod/main.c: not $(VERSION)" >&2; exit 1; }
+	$(Q)grep -q '^#define XK_VERSION.*"$(VERSION)"$$' kmod/xk.h || { echo "kmod/xk.h: not $(VERSION)" >&2; exit 1; }
 	$(Q)rm -f $(KMOD_DIR)/*.o $(KMOD_DIR)/core/*.o
 	$(Q)$(KMOD_MAKE) -s --no-print-directory M=$(abspath $(KMOD_DIR)) W=1 C=2 \
 		CF="-D__CHECK_ENDIAN__ -Wcontext" modules >$(KMOD_DIR)/log 2>&1 || { cat $(KMOD_DIR)/log >&2; exit 1; }

@@ -130,7 +130,6 @@ static int __init xk_init(void)
 {
 	int err;
 
-	BUILD_BUG_ON(sizeof(struct xmem_group) % sizeof(struct xmem_metadata));
 	xk_mount = kern_mount(&xk_fs);
 	if (IS_ERR(xk_mount))
 		return PTR_ERR(xk_mount);
@@ -181,4 +180,4 @@ module_exit(xk_exit);
 MODULE_DESCRIPTION("share large buffers between processes; who dies holds nothing");
 MODULE_AUTHOR("the xmem authors");
 MODULE_LICENSE("GPL");
-MODULE_VERSION("0.1.0");
+MODULE_VERSION(XK_VERSION);

@@ -221,6 +221,52 @@ void xk_pool_unuse(struct xk_pool *pool)
 	xk_pool_put(pool);
 }
 
+/* ---- query, pools ---- */
+
+int xk_query_begin(struct xk_call *call)
+{
+	struct xmem_query_request *request = &call->u.query;
+
+	xm_host_query(request);
+	request->max_payloads = xk_max_payloads;
+	request->max_pools = xk_max_pools;
+	spin_lock(&pools_lock);
+	request->pools = pools_count;
+	spin_unlock(&pools_lock);
+	strscpy(request->version, XK_VERSION, sizeof(request->version));
+	return 0;
+}
+
+/* The pool of the caller's network namespace with the least number above @number, used once more. */
+static struct xk_pool *xk_pool_after(u64 number)
+{
+	struct xk_pool *pool, *next = NULL;
+
+	spin_lock(&pools_lock);
+	list_for_each_entry(pool, &pools, list)
+		if (net_eq(pool->net, current->nsproxy->net_ns) && pool->number + 1ULL > number &&
+		    (!next || pool->number < next->number))
+			next = pool;
+	if (next && !refcount_inc_not_zero(&next->users))
+		next = NULL;
+	spin_unlock(&pools_lock);
+	return next;
+}
+
+int xk_pools_begin(struct xk_call *call)
+{
+	struct xmem_pools_request *request = &call->u.pools;
+	struct xk_pool *pool = xk_pool_after(request->number);
+
+	if (!pool)
+		return -ENOENT;
+	request->number = pool->number + 1ULL;
+	request->owner_uid = from_kuid(&init_user_ns, pool->owner);
+	xm_host_describe(&pool->host, request);
+	xk_pool_unuse(pool);
+	return 0;
+}
+
 /* ---- by name ---- */
 
 static struct xk_pool *xk_pool_find_locked(const struct xmem_join_request *join)

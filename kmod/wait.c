@@ -90,7 +90,7 @@ void xk_wake_everybody(struct xk_pool *pool)
 
 static u32 *xk_request_word(struct xk_call *call, bool arm, int *err)
 {
-	return xm_host_waiters(&call->client->pool->host, call->client->id, &call->u.sleep, arm, err);
+	return xm_host_waiters(&call->client->pool->host, call->client->id, &call->u.wait, arm, err);
 }
 
 int xk_arm_begin(struct xk_call *call)
@@ -98,11 +98,11 @@ int xk_arm_begin(struct xk_call *call)
 	int err;
 	u32 *word = xk_request_word(call, true, &err);
 
-	if (call->u.sleep.deadline_ns)
+	if (call->u.wait.deadline_ns)
 		return -EINVAL;
 	if (!word)
 		return err;
-	call->u.sleep.value = xm_arm(word);
+	call->u.wait.value = xm_arm(word);
 	return 0;
 }
 
@@ -110,11 +110,11 @@ int xk_wake_begin(struct xk_call *call)
 {
 	int err;
 
-	if (call->u.sleep.value || call->u.sleep.deadline_ns)
+	if (call->u.wait.value || call->u.wait.deadline_ns)
 		return -EINVAL;
 	if (!xk_request_word(call, false, &err))
 		return err;
-	xk_wake(call->client->pool, call->u.sleep.kind, call->u.sleep.client);
+	xk_wake(call->client->pool, call->u.wait.kind, call->u.wait.client);
 	return 0;
 }
 
@@ -132,7 +132,7 @@ static int xk_wait_over(const struct xk_client *client, u32 *word, u32 value, bo
 
 int xk_wait_begin(struct xk_call *call)
 {
-	const struct xmem_wait_request *request = &call->u.sleep;
+	const struct xmem_wait_request *request = &call->u.wait;
 	ktime_t deadline = xk_host_time(ns_to_ktime(min_t(u64, request->deadline_ns, KTIME_MAX)));
 	ktime_t *until = request->deadline_ns < KTIME_MAX ? &deadline : NULL;
 	bool late = false;

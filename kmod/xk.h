@@ -42,10 +42,12 @@
 #include <linux/workqueue.h>
 
 #include "core/host.h"
+#include "core/request.h"
 
 struct xk_client;
 struct xk_node;
 
+#define XK_VERSION		"0.1.0"
 #define XK_PAYLOAD_LISTS	64
 
 /* Pages with the kernel's view of them. Never given to a second client. */
@@ -133,23 +135,11 @@ struct xk_payload_file {
 	struct work_struct drop;
 };
 
-union xk_request {
-	u32 size;
-	struct xmem_join_request join;
-	struct xmem_pool_fd_request pool_fd;
-	struct xmem_attach_request attach;
-	struct xmem_payload_request payload;
-	struct xmem_subscribe_request subscribe;
-	struct xmem_unsubscribe_request unsubscribe;
-	struct xmem_wait_request sleep;
-	struct xmem_slot_request slot;
-};
-
 /* One request on its way. */
 struct xk_call {
 	struct xk_file *file;
 	struct xk_client *client;	/* the caller; join: the new one */
-	union xk_request u;
+	union xm_request u;
 	struct file *give;		/* to become a descriptor of the caller's */
 };
 
@@ -176,6 +166,8 @@ int __must_check xk_client_lock_mapped(struct xk_client *client);
 struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t group);
 struct xk_pool *xk_pool_get_used(struct xk_pool *pool);
 void xk_pool_unuse(struct xk_pool *pool);
+int xk_query_begin(struct xk_call *call);
+int xk_pools_begin(struct xk_call *call);
 void xk_pool_get(struct xk_pool *pool);
 void xk_pool_put(struct xk_pool *pool);
 int xk_pool_charge(struct xk_pool *pool, unsigned long pages);

@@ -7,6 +7,8 @@
  *
  * Change log of the ABI
  *   1  first light: pools, CPU payloads, rings, sleeping, end of a client
+ *   2  what can grow: strides and feature words in the header, flags in every
+ *      request, requests of any length from their minimum on, query, pools
  */
 #ifndef XMEM_UAPI_H
 #define XMEM_UAPI_H
@@ -14,7 +16,8 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define XMEM_ABI	1
+#define XMEM_ABI	2	/* the newest that this header describes */
+#define XMEM_ABI_OLDEST	2	/* the oldest that a host built with it still serves */
 #define XMEM_MAGIC	0x6c6f6f706d656d78ULL	/* "xmempool" */
 
 /* Limits of the layout; a pool's own are in its header. */
@@ -38,25 +41,48 @@
  * in a mapping of its own, its area and the groups that it owns.
  */
 
+
+/*
+ * Features of a pool's layout. A client ignores a bit that it does not know in
+ * `compat`, and must not use a pool that has one in `incompat` (EPROTONOSUPPORT).
+ * This version of the ABI defines none.
+ */
+#define XMEM_COMPAT_KNOWN	0ULL
+#define XMEM_INCOMPAT_KNOWN	0ULL
+
+/*
+ * Rows, cursors, entries and metadata are found by the strides in the header, and
+ * never by sizeof: a newer host makes them longer, and an older client does not
+ * look at what is behind the fields that it knows. No stride is shorter than the
+ * struct of this header. Fixed are a state word (16 bytes) and a hold (4 bytes).
+ */
 struct xmem_pool_header {
 	__u64 magic;			/* XMEM_MAGIC */
-	__u32 abi;			/* XMEM_ABI */
+	__u32 abi;			/* XMEM_ABI of the host that made the pool */
 	__u32 slots;			/* capacity; a multiple of XMEM_GROUP_SLOTS */
+	__u64 compat;			/* features that a client may ignore */
+	__u64 incompat;			/* features that a client has to know */
 	__u32 clients;			/* capacity */
 	__u32 ring_entries;		/* of each client's ring; a power of two */
 	__u32 owner_uid;		/* of who made the pool, initial namespace */
-	__u32 reserved0;
-	__u64 clients_offset;		/* bytes from here to struct xmem_client_row[] */
-	__u64 slots_offset;		/* bytes from here to struct xmem_slot_row[] */
+	__u32 client_row_stride;	/* bytes from one struct xmem_client_row to the next */
+	__u32 slot_row_stride;		/* bytes from one struct xmem_slot_row to the next */
+	__u32 cursor_stride;		/* bytes from one struct xmem_cursor to the next */
+	__u32 entry_stride;		/* bytes from one struct xmem_entry to the next */
+	__u32 metadata_stride;		/* bytes from one struct xmem_metadata to the next */
+	__u64 clients_offset;		/* bytes from here to the first client row */
+	__u64 slots_offset;		/* bytes from here to the first slot row */
 	__u64 groups_offset;		/* bytes, page-aligned */
 	__u64 group_stride;		/* bytes from one group to the next */
+	__u64 metadata_offset;		/* bytes into a group: its first metadata */
 	__u64 areas_offset;		/* bytes, page-aligned */
 	__u64 area_stride;		/* bytes from one client's area to the next */
 	__u64 ring_offset;		/* bytes into an area: struct xmem_ring */
+	__u64 entries_offset;		/* bytes into an area: the ring's first entry */
 	__u64 holds_offset;		/* bytes into an area; + (id % 16) * 256: __u32[slots] */
 	__u64 total_bytes;		/* of all parts together */
 	__u8  name[XMEM_NAME_BYTES];	/* NUL-terminated; empty: anonymous */
-	__u64 reserved1[15];
+	__u64 reserved1[9];
 	/* Two lines of their own: read by every scan, and by who waits for clients. */
 	__u64 counted[XMEM_CLIENT_WORDS];	/* bit set: that client's holds count */
 	__u64 reserved2[4];
@@ -153,11 +179,9 @@ struct xmem_metadata {
 
 enum xmem_storage { XMEM_STORAGE_CPU = 0 };
 
-/* XMEM_GROUP_SLOTS slots of one owner: state words dense, records apart. */
+/* XMEM_GROUP_SLOTS slots of one owner: state words dense; their metadata at metadata_offset. */
 struct xmem_group {
 	struct xmem_slot_word word[XMEM_GROUP_SLOTS];
-	__u64 reserved[384];
-	struct xmem_metadata metadata[XMEM_GROUP_SLOTS];
 };
 
 /* A subscriber's place in one publisher's ring; one line each. */
@@ -179,21 +203,32 @@ struct xmem_entry {
 };
 #define XMEM_ENTRY_VOID		(1ULL << 63)
 
+/* A publisher's ring; its ring_entries entries are at entries_offset. */
 struct xmem_ring {
 	__u64 tail;			/* publications so far */
 	__u64 reserved[7];
-	struct xmem_entry entry[];	/* ring_entries of them */
 };
 
 /* ------------------------------------------------------------------------
  * Requests: ioctls of a file of /dev/xmem; the daemon takes the same structs
- * as datagrams (struct xmem_message). Every struct begins with its size: an
- * older, shorter one is extended with zeros, a longer one is taken if the rest
- * is zero. "Must be 0" is checked. On error nothing has changed.
+ * as datagrams (struct xmem_message).
+ *
+ * Every struct begins with its size and its flags, and can grow at its end, as
+ * those of openat2() do:
+ *
+ *   - a shorter struct of an older caller is extended with zeros, down to the
+ *     minimum that is said at each request (XMEM_*_MIN);
+ *   - a longer struct of a newer caller is taken if the rest of it is zero;
+ *   - the answer is cut to the caller's size; what lies behind the fields that
+ *     the host knows stays as the caller had it.
+ *
+ * Unknown flags and reserved fields that are not 0 are refused. After an error
+ * nothing has changed.
  *
  *   ENOTTY      unknown request
  *   E2BIG       non-zero bytes beyond what this host knows
- *   EINVAL      size too small, a reserved field not 0, a field out of its range
+ *   EINVAL      size below the minimum, an unknown flag, a reserved field that is
+ *               not 0, a field out of its range
  *   EFAULT      the struct is not readable or not writable
  *   ENOTCONN    the file has not joined, or its client has ended; attach, subscribe
  *               (kernel): it has not mapped its area, by which the host knows it
@@ -202,13 +237,15 @@ struct xmem_ring {
  *   EPERM       not the mm that joined; a foreign pool; the request is not for this role
  *   EACCES      payload: the file was attached with less access than is asked for
  *   EEXIST      join: there is one by that name; subscribe: already subscribed
- *   ENOENT      join: no such pool; subscribe, payload, sleep: no such client or payload
+ *   ENOENT      join: no such pool; subscribe, payload, wait: no such client or payload;
+ *               pools: there are no more
  *   ESTALE      subscribe: that incarnation has ended; slot requests: not this tenancy
- *   EBADF       not an open descriptor; join: not a pool's file
+ *   EBADF       not an open descriptor; join: not a pool's descriptor
  *   EMEDIUMTYPE attach: not a memfd (shmem or hugetlb)
  *   ENOEXEC     attach: seals missing: F_SEAL_SHRINK, F_SEAL_GROW and
  *               F_SEAL_FUTURE_WRITE or F_SEAL_WRITE
- *   ERANGE      attach: slots reach beyond the file's end, or the file has holes
+ *   ERANGE      attach: slots reach beyond the file's end, or the file has holes;
+ *               join: the pool is there, and smaller than is asked for
  *   EUSERS      join: the pool's client table is full
  *   ENOSPC      attach: the pool has too few free slots; renew: the slot is worn out
  *   EDQUOT      a limit of the host is reached (pools, payload files, pages, mappings)
@@ -221,21 +258,58 @@ struct xmem_ring {
  */
 #define XMEM_IOC_TYPE	0xE8
 
+/* query: what this host is. Needs no join. */
+struct xmem_query_request {
+	__u32 size;
+	__u32 flags;			/* must be 0 */
+	__u32 abi;			/* out: XMEM_ABI of the host */
+	__u32 abi_oldest;		/* out: the oldest that it still serves */
+	__u64 compat;			/* out: the layout features of the pools that it makes */
+	__u64 incompat;			/* out: likewise */
+	__u32 max_slots;		/* out: of a pool; likewise the next three */
+	__u32 max_clients;		/* out */
+	__u32 max_ring_entries;		/* out */
+	__u32 max_payloads;		/* out: payload files of one pool */
+	__u32 group_slots;		/* out: slots are given to owners in groups of so many */
+	__u32 max_pools;		/* out: of all users together (kernel), or of this one (daemon) */
+	__u32 pools;			/* out: now */
+	__u32 reserved;			/* must be 0 */
+	__u8  version[16];		/* out: of the host's program; NUL-terminated */
+};
+#define XMEM_QUERY_MIN		8	/* up to flags */
+
+/* pools: the next pool of this host that the caller may see. Needs no join. */
+struct xmem_pools_request {
+	__u32 size;
+	__u32 flags;			/* must be 0 */
+	__u64 number;			/* in: look above it, 0 for the first; out: the pool's */
+	__u8  name[XMEM_NAME_BYTES];	/* out; empty: anonymous */
+	__u32 owner_uid;		/* out: of who made it */
+	__u32 slots;			/* out: capacity; likewise the next two */
+	__u32 clients;			/* out */
+	__u32 ring_entries;		/* out */
+	__u32 alive;			/* out: clients that have joined and not ended */
+	__u32 reserved;			/* must be 0 */
+	__u64 attached_bytes;		/* out: of all attached slots */
+};
+#define XMEM_POOLS_MIN		16	/* up to number */
+
 /* join: make this file a client of a pool. Once per file. */
 #define XMEM_JOIN_EXISTING	(1u << 0)	/* do not create it */
 #define XMEM_JOIN_EXCLUSIVE	(1u << 1)	/* create it, or EEXIST */
-#define XMEM_JOIN_FD		(1u << 2)	/* by pool_file; the name must be empty */
+#define XMEM_JOIN_FD		(1u << 2)	/* by pool_fd; the name must be empty */
 #define XMEM_JOIN_FOREIGN	(1u << 3)	/* also one that another user has made */
 struct xmem_join_request {
 	__u32 size;
-	__u32 abi;			/* XMEM_ABI */
 	__u32 flags;			/* XMEM_JOIN_* */
+	__u32 abi;			/* XMEM_ABI of the caller */
 	__u32 role;			/* enum xmem_role */
 	__u8  name[XMEM_NAME_BYTES];	/* of [A-Za-z0-9._-]; empty: a new anonymous pool */
-	__s32 pool_fd;		/* with XMEM_JOIN_FD, else must be -1 */
-	__u32 slots;			/* capacity if it is created; 0: 1024; rounded up to groups */
-	__u32 clients;			/* likewise; 0: 64 */
-	__u32 ring_entries;		/* likewise; 0: 64 */
+	__s32 pool_fd;			/* with XMEM_JOIN_FD, else must be -1 */
+	/* Capacities. A pool that is there already has at least these, or ERANGE. */
+	__u32 slots;			/* rounded up to groups; 0: any, 1024 if it is created */
+	__u32 clients;			/* 0: any, 64 if it is created */
+	__u32 ring_entries;		/* a power of two; 0: any, 64 if it is created */
 	__u64 wait_bound_ns;		/* writer: longest wait for slow subscribers; 0: none */
 	__u8  label[XMEM_LABEL_BYTES];	/* NUL-terminated, printable */
 	__u32 client;			/* out: this client's id */
@@ -243,52 +317,65 @@ struct xmem_join_request {
 	__u64 incarnation;		/* out */
 	__u64 total_bytes;		/* out: length of the whole layout */
 };
+#define XMEM_JOIN_MIN		52	/* up to pool_fd */
 
-/* pool_file: a descriptor whose holder may join this pool, nothing else. */
+/* pool_fd: a descriptor whose holder may join this pool, nothing else. */
 struct xmem_pool_fd_request {
 	__u32 size;
+	__u32 flags;			/* must be 0 */
 	__s32 fd;			/* out; close-on-exec */
+	__u32 reserved;			/* must be 0 */
 };
+#define XMEM_POOL_FD_MIN	12	/* up to fd */
 
 /* attach: count slots of one payload file become the caller's, state FREE. */
 struct xmem_attach_request {
 	__u32 size;
+	__u32 flags;			/* must be 0 */
 	__s32 fd;			/* a sealed memfd; the host keeps its own reference */
+	__u32 payload;			/* out: the payload's id; in: 0, or an id to add slots to it
+					 * (then fd must be -1) */
 	__u64 offset;			/* bytes; of the first slot; a multiple of 64 */
 	__u64 stride;			/* bytes from slot to slot; a multiple of 64, at least length */
 	__u64 length;			/* bytes of each; not 0 */
 	__u32 count;			/* 1 to XMEM_GROUP_SLOTS */
-	__u32 payload;			/* out: the payload's id; in: 0, or an id to add slots to it
-					 * (then fd must be -1) */
-	__u16 slot[XMEM_GROUP_SLOTS];	/* out */
+	__u32 reserved;			/* must be 0 */
+	__u16 slot[XMEM_GROUP_SLOTS];	/* out; in: 0 */
 };
+#define XMEM_ATTACH_MIN		44	/* up to count */
 
 /* payload: a read-only descriptor of a payload file. */
 #define XMEM_PAYLOAD_WRITE	(1u << 0)	/* writable; EACCES unless attached so, and the owner asks */
 struct xmem_payload_request {
 	__u32 size;
-	__u32 payload;
 	__u32 flags;			/* XMEM_PAYLOAD_* */
+	__u32 payload;
 	__s32 fd;			/* out; close-on-exec */
 	__u64 bytes;			/* out: length of the file */
 };
+#define XMEM_PAYLOAD_MIN	16	/* up to fd */
 
 /* subscribe: follow a ring from its next publication on. */
 #define XMEM_SUBSCRIBE_WAIT	(1u << 0)	/* its publisher waits for me, within its bound */
 struct xmem_subscribe_request {
 	__u32 size;
+	__u32 flags;			/* XMEM_SUBSCRIBE_WAIT */
 	__u32 publisher;		/* client id */
-	__u64 incarnation;		/* of that client; 0: whoever it is */
-	__u32 flags;			/* XMEM_SUBSCRIBE_* */
 	__u32 reserved;			/* must be 0 */
+	__u64 incarnation;		/* of that client; 0: whoever it is */
 	__u64 position;			/* out: where the cursor stands */
 };
+#define XMEM_SUBSCRIBE_MIN	12	/* up to publisher */
 
+/* unsubscribe: follow that ring no longer. */
 struct xmem_unsubscribe_request {
 	__u32 size;
+	__u32 flags;			/* must be 0 */
 	__u32 publisher;
-	__u64 incarnation;
+	__u32 reserved;			/* must be 0 */
+	__u64 incarnation;		/* as with subscribe */
 };
+#define XMEM_UNSUBSCRIBE_MIN	12	/* up to publisher */
 
 /* arm, wait, wake: one waiters word. */
 enum xmem_wait_kind {
@@ -298,18 +385,24 @@ enum xmem_wait_kind {
 };
 struct xmem_wait_request {
 	__u32 size;
+	__u32 flags;			/* must be 0 */
 	__u32 kind;			/* enum xmem_wait_kind */
 	__u32 client;
 	__u32 value;			/* arm: out; wait: in, as arm gave it; wake: must be 0 */
+	__u32 reserved;			/* must be 0 */
 	__u64 deadline_ns;		/* wait: CLOCK_MONOTONIC; ~0: none; arm, wake: must be 0 */
 };
+#define XMEM_WAIT_MIN		20	/* up to value */
 
 /* resolve, collect, renew, detach: one slot. */
 struct xmem_slot_request {
 	__u32 size;
+	__u32 flags;			/* must be 0 */
 	__u32 slot;
+	__u32 reserved;			/* must be 0 */
 	__u64 generation;		/* resolve: in; renew: out: first of the new range; else 0 */
 };
+#define XMEM_SLOT_MIN		12	/* up to slot */
 
 #define XMEM_IOC_JOIN		_IO(XMEM_IOC_TYPE, 0x00)
 #define XMEM_IOC_POOL_FD	_IO(XMEM_IOC_TYPE, 0x01)
@@ -321,13 +414,15 @@ struct xmem_slot_request {
 #define XMEM_IOC_WAIT		_IO(XMEM_IOC_TYPE, 0x07)
 #define XMEM_IOC_WAKE		_IO(XMEM_IOC_TYPE, 0x08)
 /* resolve: a SCANNING slot that the caller holds and whose owner does not move goes back to LIVE. */
-#define XMEM_IOC_RESOLVE		_IO(XMEM_IOC_TYPE, 0x09)
+#define XMEM_IOC_RESOLVE	_IO(XMEM_IOC_TYPE, 0x09)
 /* collect: the caller put its last hold on a slot that is the host's. */
 #define XMEM_IOC_COLLECT	_IO(XMEM_IOC_TYPE, 0x0a)
 /* renew: a WRITING or FREE slot of the caller's gets a new range of generations. */
 #define XMEM_IOC_RENEW		_IO(XMEM_IOC_TYPE, 0x0b)
-/* detach: a FREE slot of the caller's goes back to the pool; its payload when it was the last. EBUSY: not FREE. */
+/* detach: a FREE slot of the caller's goes back to the pool, and its payload with the last one. */
 #define XMEM_IOC_DETACH		_IO(XMEM_IOC_TYPE, 0x0c)
+#define XMEM_IOC_QUERY		_IO(XMEM_IOC_TYPE, 0x0d)
+#define XMEM_IOC_POOLS		_IO(XMEM_IOC_TYPE, 0x0e)
 
 /* The daemon's datagrams, both ways; descriptors travel as SCM_RIGHTS. */
 struct xmem_message {

@@ -51,7 +51,7 @@ static int daemon_open(struct xmem_link *link)
 /* ---- requests of the daemon ---- */
 
 /* The descriptor in a request's struct that has to travel, or -1. */
-static int file_in(unsigned int request, const union xm_wire_request *argument)
+static int file_in(unsigned int request, const union xm_request *argument)
 {
 	if (request == XMEM_IOC_JOIN && argument->join.flags & XMEM_JOIN_FD)
 		return argument->join.pool_fd;
@@ -61,7 +61,7 @@ static int file_in(unsigned int request, const union xm_wire_request *argument)
 }
 
 /* Which place of the caller's struct, or of ours, gets the descriptor of a reply. */
-static int *file_out(struct daemon_link *daemon, unsigned int request, union xm_wire_request *argument)
+static int *file_out(struct daemon_link *daemon, unsigned int request, union xm_request *argument)
 {
 	switch (request) {
 	case XMEM_IOC_JOIN:		return &daemon->pages;
@@ -86,17 +86,17 @@ static int take_reply_file(struct xm_datagram *reply, int *place)
 }
 
 /* Under the lock. @argument is at least as long as it says. */
-static int exchange(struct xmem_link *link, unsigned int request, union xm_wire_request *argument)
+static int exchange(struct xmem_link *link, unsigned int request, union xm_request *argument)
 {
 	struct xmem_message head = { .request = request };
-	const struct xm_wire *wire = xm_wire_find(request);
-	bool whole = wire && argument->size >= wire->bytes;
+	const struct xm_request_kind *kind = xm_request_find(request);
+	bool whole = kind && argument->size >= kind->least;
 	struct xm_datagram reply;
 	u32 size = argument->size;
 	int err;
 
-	if (size > XM_WIRE_BYTES)
-		return wire ? -E2BIG : -ENOTTY;
+	if (size > XM_REQUEST_BYTES)
+		return kind ? -E2BIG : -ENOTTY;
 	err = xm_wire_send(link->file, &head, argument, size < sizeof(size) ? sizeof(size) : size,
 			   whole ? file_in(request, argument) : -1, 0);
 	/* Also a daemon that has closed may have said why. */
@@ -198,8 +198,8 @@ static int resolve(struct daemon_link *daemon, u32 me, const struct xmem_slot_re
 static int serve_locally(struct xmem_link *link, unsigned int kind, void *argument)
 {
 	struct daemon_link *daemon = link->private;
-	union xm_wire_request request;
-	int err = xm_wire_take(xm_wire_find(kind), argument, *(u32 *)argument, &request);
+	union xm_request request;
+	int err = xm_wire_take(xm_request_find(kind), argument, *(u32 *)argument, &request);
 
 	if (err)
 		return err;
@@ -207,9 +207,9 @@ static int serve_locally(struct xmem_link *link, unsigned int kind, void *argume
 		return -ENOTCONN;
 	if (kind == XMEM_IOC_RESOLVE)
 		return resolve(daemon, link->join.client, &request.slot);
-	err = sleep_request(link, kind, &request.sleep);
+	err = sleep_request(link, kind, &request.wait);
 	if (!err && kind == XMEM_IOC_ARM)
-		((struct xmem_wait_request *)argument)->value = request.sleep.value;
+		((struct xmem_wait_request *)argument)->value = request.wait.value;
 	return err;
 }
 
@@ -236,13 +236,6 @@ static int daemon_request(struct xmem_link *link, unsigned int request, void *ar
 
 /* ---- pages ---- */
 
-/* Is it a layout that the map has room for, of the length that join said? */
-static bool good_layout(const struct xmem_pool_header *pool, u64 bytes)
-{
-	return pool->magic == XMEM_MAGIC && pool->abi == XMEM_ABI && pool->total_bytes == bytes &&
-	       pool->slots <= XMEM_MAX_SLOTS && pool->clients <= XMEM_MAX_CLIENTS;
-}
-
 static int daemon_map(struct xmem_link *link, struct xm_map *map)
 {
 	struct daemon_link *daemon = link->private;
@@ -257,7 +250,7 @@ static int daemon_map(struct xmem_link *link, struct xm_map *map)
 	base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, daemon->pages, 0);
 	if (base == MAP_FAILED)
 		return -errno;
-	if (!good_layout(base, bytes)) {
+	if (xm_layout_check(base, bytes)) {
 		munmap(base, bytes);
 		return -EPROTONOSUPPORT;
 	}

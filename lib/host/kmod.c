@@ -51,6 +51,9 @@ static int kmod_map(struct xmem_link *link, struct xm_map *map)
 		goto err_free;
 	}
 	pool = (const void *)own->base;
+	err = xm_layout_check(pool, own->total_bytes);
+	if (err)
+		goto err_unmap;
 	own->area_stride = pool->area_stride;
 	own->group_stride = pool->group_stride;
 	own->groups_offset = pool->groups_offset;

@@ -12,55 +12,30 @@
 
 #include "wire.h"
 
-static const struct xm_wire wires[] = {
-	{ XMEM_IOC_JOIN,	sizeof(struct xmem_join_request) },
-	{ XMEM_IOC_POOL_FD,	sizeof(struct xmem_pool_fd_request) },
-	{ XMEM_IOC_ATTACH,	sizeof(struct xmem_attach_request) },
-	{ XMEM_IOC_PAYLOAD,	sizeof(struct xmem_payload_request) },
-	{ XMEM_IOC_SUBSCRIBE,	sizeof(struct xmem_subscribe_request) },
-	{ XMEM_IOC_UNSUBSCRIBE,	sizeof(struct xmem_unsubscribe_request) },
-	{ XMEM_IOC_ARM,		sizeof(struct xmem_wait_request) },
-	{ XMEM_IOC_WAIT,	sizeof(struct xmem_wait_request) },
-	{ XMEM_IOC_WAKE,	sizeof(struct xmem_wait_request) },
-	{ XMEM_IOC_RESOLVE,	sizeof(struct xmem_slot_request) },
-	{ XMEM_IOC_COLLECT,	sizeof(struct xmem_slot_request) },
-	{ XMEM_IOC_RENEW,	sizeof(struct xmem_slot_request) },
-	{ XMEM_IOC_DETACH,	sizeof(struct xmem_slot_request) },
-};
-
-const struct xm_wire *xm_wire_find(u32 request)
-{
-	size_t i;
-
-	for (i = 0; i < sizeof(wires) / sizeof(*wires); i++)
-		if (wires[i].request == request)
-			return &wires[i];
-	return NULL;
-}
-
-int xm_wire_take(const struct xm_wire *wire, const void *bytes, size_t length, union xm_wire_request *ret)
+int xm_wire_take(const struct xm_request_kind *kind, const void *bytes, size_t length,
+		 union xm_request *ret)
 {
 	const __u8 *byte = bytes;
 	u32 size;
 	size_t i;
+	int err;
 
 	if (length < sizeof(size))
 		return -EINVAL;
 	memcpy(&size, bytes, sizeof(size));
-	if (size < wire->bytes)
-		return -EINVAL;
-	if (size > XM_WIRE_BYTES)
-		return -E2BIG;
+	err = xm_request_size(kind, size);
+	if (err)
+		return err;
 	if (size > length)
 		return -EFAULT;
 	if (size < length)
 		return -EINVAL;
-	for (i = wire->bytes; i < size; i++)
+	for (i = kind->bytes; i < size; i++)
 		if (byte[i])
 			return -E2BIG;
 	memset(ret, 0, sizeof(*ret));
-	memcpy(ret, bytes, wire->bytes);
-	return 0;
+	memcpy(ret, bytes, size < kind->bytes ? size : kind->bytes);
+	return xm_request_check(kind, ret);
 }
 
 int xm_wire_address(struct sockaddr_un *address)

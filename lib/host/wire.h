@@ -15,36 +15,15 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "core/protocol.h"
-
-#define XM_WIRE_BYTES	4096	/* longest struct that is looked at */
-
-/* One kind of request, as this side knows it. */
-struct xm_wire {
-	u32 request;		/* XMEM_IOC_* */
-	u32 bytes;		/* of its struct; ABI 1 knows no shorter ones */
-};
-
-union xm_wire_request {
-	u32 size;
-	struct xmem_join_request join;
-	struct xmem_pool_fd_request pool_fd;
-	struct xmem_attach_request attach;
-	struct xmem_payload_request payload;
-	struct xmem_subscribe_request subscribe;
-	struct xmem_unsubscribe_request unsubscribe;
-	struct xmem_wait_request sleep;
-	struct xmem_slot_request slot;
-};
-
-/* NULL: no such request. */
-const struct xm_wire *xm_wire_find(u32 request);
+#include "core/request.h"
 
 /*
- * A struct that came in @length bytes, into @ret: a longer one's tail must be 0.
- * -EINVAL: too short; -E2BIG: too long; -EFAULT: it says more than there is.
+ * A struct that came in @length bytes, into *ret, zeros added; a longer one's tail
+ * must be 0. -EINVAL: too short, an unknown flag, reserved not 0; -E2BIG: too
+ * long; -EFAULT: it says more than there is.
  */
-int xm_wire_take(const struct xm_wire *wire, const void *bytes, size_t length, union xm_wire_request *ret);
+int xm_wire_take(const struct xm_request_kind *kind, const void *bytes, size_t length,
+		 union xm_request *ret);
 
 /* Where xmemd listens: XMEM_SOCKET, or one name per user. The address's length, or -ENAMETOOLONG. */
 int xm_wire_address(struct sockaddr_un *address);
@@ -52,7 +31,7 @@ int xm_wire_address(struct sockaddr_un *address);
 /* One datagram as it came. */
 struct xm_datagram {
 	struct xmem_message head;
-	__u8 body[XM_WIRE_BYTES];
+	__u8 body[XM_REQUEST_BYTES];
 	size_t length;		/* of the body */
 	u32 files;		/* descriptors that came, at most 2; the receiver's */
 	int file[2];

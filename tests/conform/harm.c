@@ -49,11 +49,11 @@ static void scribble(void *start, size_t bytes, uint64_t *random)
 /* A ring that looks right but for what it says: it is received, and leads anywhere. */
 static void lie(struct raw *raw, const struct xmem_attach_request *own, uint64_t *random)
 {
-	struct xmem_ring *ring = xm_ring(&raw->map, raw->link.join.client);
+	uint32_t me = raw->link.join.client;
 	uint64_t i, tail = raw->map.ring_mask + 1;
 
 	for (i = 0; i < tail; i++) {
-		struct xmem_entry *entry = &ring->entry[i];
+		struct xmem_entry *entry = xm_entry(&raw->map, me, i);
 
 		xm_store(&entry->token, garbage(random) << 16 |
 			 (i & 4 ? random_next(random) % raw->map.slots : own->slot[i % own->count]));
@@ -62,7 +62,7 @@ static void lie(struct raw *raw, const struct xmem_attach_request *own, uint64_t
 		xm_store(&entry->length, i & 2 ? garbage(random) : random_next(random) % 8192);
 		xm_store_release(&entry->position, i + 1);
 	}
-	xm_store_release(&ring->tail, tail);
+	xm_store_release(&xm_ring(&raw->map, me)->tail, tail);
 }
 
 /* All that a client may write, over and over. */
@@ -88,7 +88,7 @@ static void vandalize(void *argument)
 	hear_parent();
 	for (;;) {
 		scribble(area, pool->area_stride, &vandal->random);
-		scribble(group, sizeof(struct xmem_group), &vandal->random);
+		scribble(group, pool->group_stride, &vandal->random);
 		tell_parent(1);
 	}
 }

@@ -44,6 +44,8 @@ struct kind {
 	const char *name;
 	unsigned int request;
 	uint32_t size;
+	uint32_t older;			/* without its last field */
+	uint32_t least;
 	int answer;
 	void (*make)(struct caller *caller, void *request);
 	void (*undo)(struct caller *caller, void *request);
@@ -133,21 +135,35 @@ static void make_detach(struct caller *caller, void *request)
 	((struct xmem_slot_request *)request)->slot = attach.slot[0];
 }
 
-#define KIND(name, type, ...)	{ #name, XMEM_IOC_##name, sizeof(struct type), __VA_ARGS__ }
+/* @last: the struct's last field, which an older caller does not know; @least: its minimum. */
+#define KIND(name, type, last, least, ...) \
+	{ #name, XMEM_IOC_##name, sizeof(struct type), offsetof(struct type, last), least, __VA_ARGS__ }
 
 static const struct kind kinds[] = {
-	KIND(POOL_FD, xmem_pool_fd_request, 0, make_pool_file, undo_pool_file),
-	KIND(ATTACH, xmem_attach_request, 0, make_attach, undo_attach),
-	KIND(PAYLOAD, xmem_payload_request, 0, make_payload, undo_payload),
-	KIND(SUBSCRIBE, xmem_subscribe_request, 0, make_subscribe, undo_subscribe),
-	KIND(UNSUBSCRIBE, xmem_unsubscribe_request, 0, make_unsubscribe, NULL),
-	KIND(ARM, xmem_wait_request, 0, make_sleep, NULL),
-	KIND(WAIT, xmem_wait_request, 0, make_wait, NULL),
-	KIND(WAKE, xmem_wait_request, 0, make_sleep, NULL),
-	KIND(RESOLVE, xmem_slot_request, -EPERM, make_slot, NULL),
-	KIND(COLLECT, xmem_slot_request, 0, make_slot, NULL),
-	KIND(RENEW, xmem_slot_request, 0, make_slot, NULL),
-	KIND(DETACH, xmem_slot_request, 0, make_detach, NULL),
+	KIND(POOL_FD, xmem_pool_fd_request, reserved, XMEM_POOL_FD_MIN,
+	     0, make_pool_file, undo_pool_file),
+	KIND(ATTACH, xmem_attach_request, slot, XMEM_ATTACH_MIN,
+	     0, make_attach, undo_attach),
+	KIND(PAYLOAD, xmem_payload_request, bytes, XMEM_PAYLOAD_MIN,
+	     0, make_payload, undo_payload),
+	KIND(SUBSCRIBE, xmem_subscribe_request, position, XMEM_SUBSCRIBE_MIN,
+	     0, make_subscribe, undo_subscribe),
+	KIND(UNSUBSCRIBE, xmem_unsubscribe_request, incarnation, XMEM_UNSUBSCRIBE_MIN,
+	     0, make_unsubscribe, NULL),
+	KIND(ARM, xmem_wait_request, deadline_ns, XMEM_WAIT_MIN,
+	     0, make_sleep, NULL),
+	KIND(WAIT, xmem_wait_request, deadline_ns, XMEM_WAIT_MIN,
+	     0, make_wait, NULL),
+	KIND(WAKE, xmem_wait_request, deadline_ns, XMEM_WAIT_MIN,
+	     0, make_sleep, NULL),
+	KIND(RESOLVE, xmem_slot_request, generation, XMEM_SLOT_MIN,
+	     -EPERM, make_slot, NULL),
+	KIND(COLLECT, xmem_slot_request, generation, XMEM_SLOT_MIN,
+	     0, make_slot, NULL),
+	KIND(RENEW, xmem_slot_request, generation, XMEM_SLOT_MIN,
+	     0, make_slot, NULL),
+	KIND(DETACH, xmem_slot_request, generation, XMEM_SLOT_MIN,
+	     0, make_detach, NULL),
 };
 #define KINDS	(sizeof(kinds) / sizeof(*kinds))
 
@@ -161,20 +177,27 @@ static const struct kind *kind_of(unsigned int request)
 	FAIL("no such kind");
 }
 
-/* A good request of @size bytes, what is beyond the struct all @tail; the answer. */
+/*
+ * A good request of @size bytes, and the answer. Of a longer one all that the host
+ * does not know is @tail; behind the caller's size nothing may ever change.
+ */
 static int ask(struct caller *caller, const struct kind *kind, uint32_t size, int tail)
 {
 	uint64_t space[1024] = { 0 }, before[1024];
+	uint32_t known = size < kind->size ? size : kind->size;
 	int err;
 
 	kind->make(caller, space);
-	memset((char *)space + kind->size, tail, sizeof(space) - kind->size);
+	memset((char *)space + known, size < kind->size ? 0xa5 : tail, sizeof(space) - known);
 	memcpy(space, &size, sizeof(size));
 	memcpy(before, space, sizeof(space));
 	err = raw_request(&caller->raw, kind->request, space);
 	if (err && memcmp(before, space, sizeof(space)))
 		FAIL("%s of %u bytes: %d, and the struct has changed", kind->name, size, err);
-	if (!err && kind->undo)
+	if (memcmp((char *)before + known, (char *)space + known, sizeof(space) - known))
+		FAIL("%s of %u bytes: the answer goes beyond what the caller knows", kind->name, size);
+	/* What was not answered cannot be undone: it goes with the caller. */
+	if (!err && kind->undo && (size >= kind->size || kind->request != XMEM_IOC_ATTACH))
 		kind->undo(caller, space);
 	return err;
 }
@@ -194,7 +217,7 @@ TEST(P4_lengths_of_a_struct_##name_) \
 	every_length(kind_of(XMEM_IOC_##request_)); \
 }
 
-/* Short, exact, long with zeros, long with anything else. */
+/* Too short, of an older caller, exact, of a newer one: with zeros, with anything else. */
 static void every_length(const struct kind *kind)
 {
 	struct caller caller;
@@ -202,12 +225,14 @@ static void every_length(const struct kind *kind)
 	caller_start(&caller);
 	answers(&caller, kind, 0, 0, -EINVAL);
 	answers(&caller, kind, 3, 0, -EINVAL);
-	answers(&caller, kind, 4, 0, kind->size == 4 ? kind->answer : -EINVAL);
-	answers(&caller, kind, kind->size - 4, 0, -EINVAL);
-	answers(&caller, kind, kind->size - 1, 0, -EINVAL);
+	answers(&caller, kind, 4, 0, -EINVAL);
+	answers(&caller, kind, kind->least - 1, 0, -EINVAL);
+	answers(&caller, kind, kind->least, 0, kind->answer);		/* of the oldest caller */
+	answers(&caller, kind, kind->older, 0, kind->answer);		/* one field shorter */
 	answers(&caller, kind, kind->size, 0, kind->answer);
 	answers(&caller, kind, kind->size, 0xff, kind->answer);		/* what follows is not its own */
 	answers(&caller, kind, kind->size + 1, 0, kind->answer);
+	answers(&caller, kind, kind->size + 8, 0, kind->answer);	/* one field longer */
 	answers(&caller, kind, kind->size + 64, 0, kind->answer);
 	answers(&caller, kind, kind->size + 1, 1, -E2BIG);
 	answers(&caller, kind, kind->size + 64, 0x80, -E2BIG);
@@ -250,7 +275,9 @@ TEST(P4_lengths_of_a_struct_join)
 
 	SAME(join_of_length(0, 0), -EINVAL);
 	SAME(join_of_length(4, 0), -EINVAL);
-	SAME(join_of_length(right - 1, 0), -EINVAL);
+	SAME(join_of_length(XMEM_JOIN_MIN - 1, 0), -EINVAL);
+	SAME(join_of_length(XMEM_JOIN_MIN, 0), 0);
+	SAME(join_of_length(offsetof(struct xmem_join_request, total_bytes), 0), 0);
 	SAME(join_of_length(right, 1), 0);
 	SAME(join_of_length(right + 64, 0), 0);
 	SAME(join_of_length(right + 1, 1), -E2BIG);
@@ -262,7 +289,7 @@ TEST(P4_lengths_of_a_struct_join)
 TEST(P4_unknown_requests_are_ENOTTY)
 {
 	static const unsigned int unknown[] = {
-		0, 0xffffffff, _IO(XMEM_IOC_TYPE, 0x0d), _IO(XMEM_IOC_TYPE, 0x7f), _IO(XMEM_IOC_TYPE, 0xff),
+		0, 0xffffffff, _IO(XMEM_IOC_TYPE, 0x0f), _IO(XMEM_IOC_TYPE, 0x7f), _IO(XMEM_IOC_TYPE, 0xff),
 		_IO('x', 0), _IOWR(XMEM_IOC_TYPE, 0x05, struct xmem_join_request), _IO(XMEM_IOC_TYPE + 1, 0x06),
 	};
 	struct caller caller;
@@ -278,6 +305,69 @@ TEST(P4_unknown_requests_are_ENOTTY)
 		SAME(raw_request(&fresh, unknown[i], space), -ENOTTY);
 	}
 	raw_close(&fresh);
+	caller_end(&caller);
+}
+
+/* ---- query and pools: for those who have not joined ---- */
+
+TEST(API_a_host_says_what_it_is)
+{
+	struct { struct xmem_query_request query; uint64_t newer; } request = { .query.size = 0 };
+	struct xmem_query_request short_one = { .size = XMEM_QUERY_MIN, .pools = 77 };
+	struct raw raw;
+
+	raw_open(&raw);
+	request.query.size = sizeof(request);
+	SAME(raw_request(&raw, XMEM_IOC_QUERY, &request), 0);
+	SAME(request.query.abi, XMEM_ABI);
+	SAME(request.query.abi_oldest, XMEM_ABI_OLDEST);
+	SAME(request.query.incompat, XMEM_INCOMPAT_KNOWN);
+	SAME(request.query.max_slots, XMEM_MAX_SLOTS);
+	SAME(request.query.max_clients, XMEM_MAX_CLIENTS);
+	SAME(request.query.max_ring_entries, XMEM_MAX_RING);
+	SAME(request.query.group_slots, XMEM_GROUP_SLOTS);
+	CHECK(request.query.max_pools >= 1 && request.query.max_payloads >= 1);
+	CHECK(!strcmp((char *)request.query.version, XMEM_VERSION));
+	/* An answer that is cut to nothing is still an answer. */
+	SAME(raw_request(&raw, XMEM_IOC_QUERY, &short_one), 0);
+	SAME(short_one.pools, 77);
+	request.newer = 1;
+	SAME(raw_request(&raw, XMEM_IOC_QUERY, &request), -E2BIG);
+	request.newer = 0;
+	request.query.flags = 1;
+	SAME(raw_request(&raw, XMEM_IOC_QUERY, &request), -EINVAL);
+	/* It may still join. */
+	SAME(raw_join(&raw, "", XMEM_ROLE_READER, 0), 0);
+	raw_close(&raw);
+}
+
+TEST(API_pools_are_listed_in_the_order_of_their_numbers)
+{
+	struct xmem_pools_request request = { .size = sizeof(request) };
+	struct caller caller;
+	struct raw raw;
+	uint64_t last = 0;
+	int found = 0, err;
+
+	caller_start(&caller);
+	raw_open(&raw);
+	while (!(err = raw_request(&raw, XMEM_IOC_POOLS, &request))) {
+		CHECK(request.number > last);
+		last = request.number;
+		if (strcmp((char *)request.name, caller.name))
+			continue;
+		found++;
+		SAME(request.owner_uid, geteuid());
+		SAME(request.slots, caller.raw.map.slots);
+		SAME(request.clients, caller.raw.map.clients);
+		SAME(request.ring_entries, caller.raw.map.ring_mask + 1);
+		CHECK(request.alive >= 2);
+	}
+	SAME(err, -ENOENT);
+	SAME(found, 1);
+	request.number = ~0ULL;
+	SAME(raw_request(&raw, XMEM_IOC_POOLS, &request), -ENOENT);
+	raw_close(&raw);
 	caller_end(&caller);
 }
 

@@ -180,7 +180,8 @@ START_TEST(client_of_pure_noise_ends_cleanly)
 		struct feud f = feud_make();
 
 		fill(&f, f.map->area[f.bad], f.map->pool->area_stride, kind);
-		fill(&f, f.map->group[f.bad_slot[0] / XMEM_GROUP_SLOTS], sizeof(struct xmem_group), kind);
+		fill(&f, f.map->group[f.bad_slot[0] / XMEM_GROUP_SLOTS],
+		     f.map->pool->group_stride, kind);
 		for (tries = 0; tries < 100; tries++)
 			receive(&f);
 		ck_assert_uint_eq(*xm_hold(f.map, f.reader, f.good_slot[0]), 0);

@@ -13,16 +13,20 @@ _Static_assert(sizeof(struct xmem_cursor) == 64, "cursor");
 _Static_assert(sizeof(struct xmem_ring) == 64, "ring, without its entries");
 _Static_assert(sizeof(struct xmem_metadata) == 512, "metadata");
 _Static_assert(sizeof(struct xmem_slot_word) == 16, "slot word");
-_Static_assert(sizeof(struct xmem_group) == 36864, "group");
-_Static_assert(sizeof(struct xmem_group) % PAGE == 0, "a group is whole pages");
+_Static_assert(sizeof(struct xmem_group) == 1024, "group, without its metadata");
 
 #define AT(type, field, offset)	_Static_assert(offsetof(struct type, field) == (offset), #type "." #field)
 
 AT(xmem_pool_header, magic, 0);
 AT(xmem_pool_header, abi, 8);
-AT(xmem_pool_header, clients_offset, 32);
-AT(xmem_pool_header, holds_offset, 88);
-AT(xmem_pool_header, name, 104);
+AT(xmem_pool_header, compat, 16);
+AT(xmem_pool_header, incompat, 24);
+AT(xmem_pool_header, client_row_stride, 44);
+AT(xmem_pool_header, metadata_stride, 60);
+AT(xmem_pool_header, clients_offset, 64);
+AT(xmem_pool_header, holds_offset, 136);
+AT(xmem_pool_header, name, 152);
+AT(xmem_pool_header, counted, 256);
 AT(xmem_client_row, incarnation, 0);
 AT(xmem_client_row, state, 8);
 AT(xmem_client_row, wait_bound_ns, 24);
@@ -39,7 +43,6 @@ AT(xmem_slot_row, offset, 24);
 AT(xmem_slot_row, length, 32);
 AT(xmem_slot_word, state, 0);
 AT(xmem_slot_word, position, 8);
-AT(xmem_group, metadata, 4096);
 AT(xmem_entry, position, 0);
 AT(xmem_entry, token, 8);
 AT(xmem_entry, sequence, 16);
@@ -47,7 +50,6 @@ AT(xmem_entry, timestamp_ns, 24);
 AT(xmem_entry, offset, 32);
 AT(xmem_entry, length, 40);
 AT(xmem_ring, tail, 0);
-AT(xmem_ring, entry, 64);
 
 /* Each struct of a request begins with its size. */
 AT(xmem_join_request, size, 0);
@@ -85,7 +87,8 @@ static void check_parts(u32 slots, u32 clients, u32 ring)
 	ck_assert_uint_ge(h.slots_offset, h.clients_offset + h.clients * sizeof(struct xmem_client_row));
 	ck_assert_uint_eq(h.slots_offset % 64, 0);
 	ck_assert_uint_ge(h.groups_offset, h.slots_offset + h.slots * sizeof(struct xmem_slot_row));
-	ck_assert_uint_ge(h.group_stride, sizeof(struct xmem_group));
+	ck_assert_uint_ge(h.metadata_offset, sizeof(struct xmem_group));
+	ck_assert_uint_ge(h.group_stride, h.metadata_offset + XMEM_GROUP_SLOTS * 512);
 	ck_assert_uint_ge(h.areas_offset, h.groups_offset + h.slots / XMEM_GROUP_SLOTS * h.group_stride);
 	ck_assert_uint_eq((h.groups_offset | h.group_stride | h.areas_offset | h.area_stride) % PAGE, 0);
 	ck_assert_uint_ge(h.ring_offset, h.clients * sizeof(struct xmem_cursor));
@@ -96,7 +99,7 @@ static void check_parts(u32 slots, u32 clients, u32 ring)
 	ck_assert_uint_eq(h.total_bytes, h.areas_offset + h.clients * h.area_stride);
 }
 
-START_TEST(regions_follow_each_other_without_overlap)
+START_TEST(parts_follow_each_other_without_overlap)
 {
 	check_parts(0, 0, 0);
 	check_parts(1, 1, 4);
@@ -162,12 +165,127 @@ START_TEST(every_place_lies_in_its_own_part)
 }
 END_TEST
 
+/* Each number of a header that a client must not believe, one at a time. */
+START_TEST(a_header_that_makes_no_sense_is_refused)
+{
+	struct xmem_join_request join = { .slots = 128, .clients = 5, .ring_entries = 8 };
+	struct xmem_pool_header good, bad;
+
+	ck_assert_int_eq(xm_host_layout(&join, PAGE, &good), 0);
+	ck_assert_int_eq(xm_layout_check(&good, good.total_bytes), 0);
+	ck_assert_int_eq(xm_layout_check(&good, good.total_bytes - 1), -EPROTONOSUPPORT);
+	ck_assert_int_eq(xm_layout_check(&good, 64), -EPROTONOSUPPORT);
+#define REFUSED(change) do { \
+	bad = good; \
+	bad.change; \
+	ck_assert_msg(xm_layout_check(&bad, bad.total_bytes) == -EPROTONOSUPPORT, "%s", #change); \
+} while (0)
+	REFUSED(magic++);
+	REFUSED(abi = XMEM_ABI_OLDEST - 1);
+	REFUSED(incompat = 1);
+	REFUSED(incompat = 1ULL << 63);
+	REFUSED(slots = 0);
+	REFUSED(slots = 129);
+	REFUSED(slots = XMEM_MAX_SLOTS + 64);
+	REFUSED(slots *= 2);
+	REFUSED(clients = 0);
+	REFUSED(clients = XMEM_MAX_CLIENTS + 1);
+	REFUSED(clients = 6);
+	REFUSED(ring_entries = 0);
+	REFUSED(ring_entries = 12);
+	REFUSED(ring_entries = 16);
+	REFUSED(client_row_stride--);
+	REFUSED(slot_row_stride--);
+	REFUSED(cursor_stride--);
+	REFUSED(entry_stride--);
+	REFUSED(metadata_stride--);
+	REFUSED(metadata_stride += 4096);
+	REFUSED(group_stride = 512);
+	REFUSED(group_stride *= 2);
+	REFUSED(area_stride -= PAGE);
+	REFUSED(area_stride *= 2);
+	REFUSED(clients_offset = ~0ULL);
+	REFUSED(slots_offset = ~0ULL);
+	REFUSED(groups_offset = ~0ULL);
+	REFUSED(areas_offset = ~0ULL);
+	REFUSED(ring_offset = ~0ULL);
+	REFUSED(entries_offset = ~0ULL);
+	REFUSED(holds_offset = ~0ULL);
+	REFUSED(metadata_offset = ~0ULL);
+#undef REFUSED
+	bad = good;
+	bad.compat = ~0ULL;	/* may be ignored */
+	ck_assert_int_eq(xm_layout_check(&bad, bad.total_bytes), 0);
+	bad = good;
+	bad.abi = XMEM_ABI + 1;	/* newer, and nothing in it that we have to know */
+	ck_assert_int_eq(xm_layout_check(&bad, bad.total_bytes), 0);
+}
+END_TEST
+
+START_TEST(a_pool_fits_who_asks_for_no_more_than_it_has)
+{
+	struct world *world = world_make(128, 5, 8);
+	const struct xm_map *map = &world->host.map;
+	struct xmem_join_request join = { 0 };
+
+	ck_assert_int_eq(xm_host_fits(map, &join), 0);
+	join = (struct xmem_join_request){ .slots = 128, .clients = 5, .ring_entries = 8 };
+	ck_assert_int_eq(xm_host_fits(map, &join), 0);
+	join = (struct xmem_join_request){ .slots = 129 };
+	ck_assert_int_eq(xm_host_fits(map, &join), -ERANGE);
+	join = (struct xmem_join_request){ .clients = 6 };
+	ck_assert_int_eq(xm_host_fits(map, &join), -ERANGE);
+	join = (struct xmem_join_request){ .ring_entries = 16 };
+	ck_assert_int_eq(xm_host_fits(map, &join), -ERANGE);
+	world_free(world);
+}
+END_TEST
+
+/* Minimum, flags and reserved field of each kind of request, and that none is missing. */
+START_TEST(requests_are_taken_from_their_minimum_on)
+{
+	u32 nr, known = 0;
+
+	for (nr = 0; nr < 256; nr++) {
+		const struct xm_request_kind *kind = xm_request_find(_IO(XMEM_IOC_TYPE, nr));
+		union xm_request request;
+
+		ck_assert_ptr_null(xm_request_find(_IO('x', nr)));
+		ck_assert_ptr_null(xm_request_find(_IOR(XMEM_IOC_TYPE, nr, int)));
+		if (!kind)
+			continue;
+		known++;
+		ck_assert_uint_ge(kind->least, 8);
+		ck_assert_uint_lt(kind->least, kind->bytes);
+		ck_assert_uint_le(kind->bytes, sizeof(request));
+		ck_assert_int_eq(xm_request_size(kind, 0), -EINVAL);
+		ck_assert_int_eq(xm_request_size(kind, kind->least - 1), -EINVAL);
+		ck_assert_int_eq(xm_request_size(kind, kind->least), 0);
+		ck_assert_int_eq(xm_request_size(kind, kind->bytes + 8), 0);
+		ck_assert_int_eq(xm_request_size(kind, XM_REQUEST_BYTES + 1), -E2BIG);
+		memset(&request, 0, sizeof(request));
+		ck_assert_int_eq(xm_request_check(kind, &request), 0);
+		request.flags = kind->flags;
+		ck_assert_int_eq(xm_request_check(kind, &request), 0);
+		request.flags = 1u << 31;
+		ck_assert_int_eq(xm_request_check(kind, &request), -EINVAL);
+		request.flags = 0;
+		memset((char *)&request + kind->reserved, 1, kind->reserved ? 4 : 0);
+		ck_assert_int_eq(xm_request_check(kind, &request), kind->reserved ? -EINVAL : 0);
+	}
+	ck_assert_uint_eq(known, 15);
+}
+END_TEST
+
 void layout_tests(Suite *suite)
 {
 	TCase *tcase = tcase_create("layout");
 
 	tcase_add_test(tcase, counted_and_waiters_have_lines_of_their_own);
-	tcase_add_test(tcase, regions_follow_each_other_without_overlap);
+	tcase_add_test(tcase, parts_follow_each_other_without_overlap);
+	tcase_add_test(tcase, a_header_that_makes_no_sense_is_refused);
+	tcase_add_test(tcase, a_pool_fits_who_asks_for_no_more_than_it_has);
+	tcase_add_test(tcase, requests_are_taken_from_their_minimum_on);
 	tcase_add_test(tcase, numbers_out_of_range_are_EINVAL);
 	tcase_add_test(tcase, good_names_are_taken);
 	tcase_add_test(tcase, every_place_lies_in_its_own_part);

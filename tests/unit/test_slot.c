@@ -362,7 +362,7 @@ static u32 *waiters(struct world *world, u32 me, u32 kind, u32 client, bool arm,
 START_TEST(waiters_words_and_who_may_arm_them)
 {
 	struct world *world = world_make(64, 4, 4);
-	struct xmem_client_row *row = world->host.map.client;
+	struct xmem_client_row *row = xm_client_row(&world->host.map, 0);
 	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0), reader = world_join(world, XMEM_ROLE_READER, 0);
 	int err;
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core/host.h"
+#include "core/request.h"
 
 #ifndef XMEM_STEPS
 #error "the unit tests need the protocol's steps: FLAVOUR=test, asan or tsan"
@@ -32,6 +33,8 @@ struct world {
 
 /* ---- world.c ---- */
 
+/* UNIT_WIDE in the environment: every world is laid out as a newer host would. */
+void world_widen(struct xmem_pool_header *header);
 struct world *world_make(u32 slots, u32 clients, u32 ring_entries);
 void world_free(struct world *world);
 

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The table of requests, see request.h and the rule in uapi.h.
+ */
+#include "host.h"
+#include "request.h"
+
+#define JOIN_FLAGS	(XMEM_JOIN_EXISTING | XMEM_JOIN_EXCLUSIVE | XMEM_JOIN_FD | XMEM_JOIN_FOREIGN)
+
+#define KIND(name, type, least_, answers_, flags_)						\
+	{ .request = XMEM_IOC_##name, .bytes = sizeof(struct type), .least = (least_),		\
+	  .answers = (answers_), .flags = (flags_), .reserved = offsetof(struct type, reserved) }
+
+static const struct xm_request_kind kinds[] = {
+	KIND(JOIN, xmem_join_request, XMEM_JOIN_MIN, true, JOIN_FLAGS),
+	KIND(POOL_FD, xmem_pool_fd_request, XMEM_POOL_FD_MIN, true, 0),
+	KIND(ATTACH, xmem_attach_request, XMEM_ATTACH_MIN, true, 0),
+	{ .request = XMEM_IOC_PAYLOAD, .bytes = sizeof(struct xmem_payload_request),
+	  .least = XMEM_PAYLOAD_MIN, .answers = true, .flags = XMEM_PAYLOAD_WRITE },
+	KIND(SUBSCRIBE, xmem_subscribe_request, XMEM_SUBSCRIBE_MIN, true, XMEM_SUBSCRIBE_WAIT),
+	KIND(UNSUBSCRIBE, xmem_unsubscribe_request, XMEM_UNSUBSCRIBE_MIN, false, 0),
+	KIND(ARM, xmem_wait_request, XMEM_WAIT_MIN, true, 0),
+	KIND(WAIT, xmem_wait_request, XMEM_WAIT_MIN, false, 0),
+	KIND(WAKE, xmem_wait_request, XMEM_WAIT_MIN, false, 0),
+	KIND(RESOLVE, xmem_slot_request, XMEM_SLOT_MIN, false, 0),
+	KIND(COLLECT, xmem_slot_request, XMEM_SLOT_MIN, false, 0),
+	KIND(RENEW, xmem_slot_request, XMEM_SLOT_MIN, true, 0),
+	KIND(DETACH, xmem_slot_request, XMEM_SLOT_MIN, false, 0),
+	KIND(QUERY, xmem_query_request, XMEM_QUERY_MIN, true, 0),
+	KIND(POOLS, xmem_pools_request, XMEM_POOLS_MIN, true, 0),
+};
+
+const struct xm_request_kind *xm_request_find(u32 request)
+{
+	u32 nr = request & 0xff;
+
+	/* The table is in the order of the numbers. */
+	if (nr >= sizeof(kinds) / sizeof(*kinds))
+		return NULL;
+	nr = xm_index(nr, sizeof(kinds) / sizeof(*kinds));
+	return kinds[nr].request == request ? &kinds[nr] : NULL;
+}
+
+int xm_request_size(const struct xm_request_kind *kind, u32 size)
+{
+	if (size < kind->least)
+		return -EINVAL;
+	return size > XM_REQUEST_BYTES ? -E2BIG : 0;
+}
+
+int xm_request_check(const struct xm_request_kind *kind, const union xm_request *request)
+{
+	if (request->flags & ~kind->flags)
+		return -EINVAL;
+	if (kind->reserved && *(const u32 *)((const char *)request + kind->reserved))
+		return -EINVAL;
+	return 0;
+}
+
+void xm_host_query(struct xmem_query_request *request)
+{
+	request->abi = XMEM_ABI;
+	request->abi_oldest = XMEM_ABI_OLDEST;
+	request->compat = XMEM_COMPAT_KNOWN;
+	request->incompat = XMEM_INCOMPAT_KNOWN;
+	request->max_slots = XMEM_MAX_SLOTS;
+	request->max_clients = XMEM_MAX_CLIENTS;
+	request->max_ring_entries = XMEM_MAX_RING;
+	request->group_slots = XMEM_GROUP_SLOTS;
+}
+
+void xm_host_describe(const struct xm_host *host, struct xmem_pools_request *request)
+{
+	const struct xm_map *map = &host->map;
+	u32 i;
+
+	for (i = 0; i < XMEM_NAME_BYTES; i++)
+		request->name[i] = map->pool->name[i];
+	request->slots = map->slots;
+	request->clients = map->clients;
+	request->ring_entries = map->ring_mask + 1;
+	request->alive = 0;
+	for (i = 0; i < map->clients; i++)
+		request->alive += xm_load(&xm_client_row(map, i)->state) == XMEM_CLIENT_ALIVE;
+	request->attached_bytes = 0;
+	for (i = 0; i < map->slots; i++) {
+		const struct xmem_slot_row *row = xm_slot_row(map, i);
+
+		if (xm_load(&row->owner) != XMEM_OWNER_NONE)
+			request->attached_bytes += xm_load(&row->length);
+	}
+}
