@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Fields of requests: what is reserved must be 0, what has a range keeps to it,
- * what names somebody names somebody who is there. Each wrong one gets its
- * errno. Lengths of structs are in requests.c.
+ * Fields of requests: a reserved field must be 0, a number must lie in its
+ * range, and a client or slot that is named must exist. Each wrong field gets
+ * its errno. The lengths of the structs are tested in requests.c.
  */
 #include "harness.h"
 
@@ -48,9 +48,13 @@ static int try_join(struct xmem_join_request join)
 }
 
 /* A good join with one assignment made to it. */
-#define JOIN_WITH(assignment) ({ struct xmem_join_request j = good_join(); assignment; try_join(j); })
-#define NAMED(text) ({ struct xmem_join_request j = good_join(); memset(j.name, 0, sizeof(j.name)); \
-		memcpy(j.name, text, sizeof(text) - 1); try_join(j); })
+#define JOIN_WITH(assignment) ({ \
+	struct xmem_join_request j = good_join(); \
+	assignment; \
+	try_join(j); \
+})
+#define NAMED(text)	JOIN_WITH((memset(j.name, 0, sizeof(j.name)), \
+				   memcpy(j.name, text, sizeof(text) - 1)))
 
 TEST(P4_join_with_reserved_or_unknown_bits_is_EINVAL)
 {
@@ -101,8 +105,9 @@ TEST(P4_join_by_file_wants_a_file_and_no_name)
 
 	CHECK(!pipe(pipes));
 	SAME(JOIN_WITH(j.pool_fd = pipes[0]), -EINVAL);		/* without the flag */
-	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FD, j.pool_fd = pipes[0])), -EINVAL);	/* and a name */
-	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FD, j.pool_fd = pipes[0], memset(j.name, 0, 32))), -EBADF);
+	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FD, j.pool_fd = pipes[0])), -EINVAL); /* and a name */
+	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FD, j.pool_fd = pipes[0], memset(j.name, 0, 32))),
+	     -EBADF);
 	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FD, j.pool_fd = 999, memset(j.name, 0, 32))), -EBADF);
 	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FD, j.pool_fd = -1, memset(j.name, 0, 32))), -EBADF);
 	close(pipes[0]);
@@ -113,19 +118,22 @@ TEST(P4_join_existing_or_exclusive)
 {
 	scene_start();
 	SAME(JOIN_WITH(j.flags = XMEM_JOIN_EXISTING), -ENOENT);
-	SAME(JOIN_WITH((j.flags = XMEM_JOIN_EXCLUSIVE, memcpy(j.name, reader.link.join.name, 32))), -EEXIST);
-	SAME(JOIN_WITH((j.flags = XMEM_JOIN_EXISTING, memcpy(j.name, reader.link.join.name, 32))), 0);
+	SAME(JOIN_WITH((j.flags = XMEM_JOIN_EXCLUSIVE, memcpy(j.name, reader.link.join.name, 32))),
+	     -EEXIST);
+	SAME(JOIN_WITH((j.flags = XMEM_JOIN_EXISTING, memcpy(j.name, reader.link.join.name, 32))),
+	     0);
 	scene_end();
 	SAME(JOIN_WITH(j.flags = XMEM_JOIN_EXCLUSIVE), 0);
 }
 
 /* ---- subscribe ---- */
 
-static int try_subscribe(struct raw *raw, uint32_t publisher, uint64_t incarnation, uint32_t flags, uint32_t reserved)
+static int try_subscribe(struct raw *raw, uint32_t publisher, uint64_t incarnation, uint32_t flags,
+			 uint32_t reserved)
 {
 	struct xmem_subscribe_request request = {
-		.size = sizeof(request), .publisher = publisher, .incarnation = incarnation, .flags = flags,
-		.reserved = reserved,
+		.size = sizeof(request), .publisher = publisher, .incarnation = incarnation,
+		.flags = flags, .reserved = reserved,
 	};
 
 	return raw_request(raw, XMEM_IOC_SUBSCRIBE, &request);
@@ -154,7 +162,8 @@ TEST(P4_subscribe_with_wrong_fields)
 	SAME(try_subscribe(&reader, ~0u, 0, 0, 0), -EINVAL);
 	SAME(try_subscribe(&reader, reader.map.clients, 0, 0, 0), -EINVAL);
 	SAME(try_subscribe(&reader, reader.map.clients - 1, 0, 0, 0), -ENOENT);
-	SAME(try_subscribe(&reader, reader.link.join.client, 0, 0, 0), -ENOENT);	/* a reader has no ring */
+	/* a reader has no ring */
+	SAME(try_subscribe(&reader, reader.link.join.client, 0, 0, 0), -ENOENT);
 	SAME(try_subscribe(&reader, publisher, incarnation + 100, 0, 0), -ESTALE);
 	SAME(try_subscribe(&reader, publisher, incarnation, XMEM_SUBSCRIBE_WAIT, 0), -EOPNOTSUPP);
 	SAME(try_unsubscribe(&reader, publisher, incarnation), -ENOENT);
@@ -169,11 +178,12 @@ TEST(P4_subscribe_with_wrong_fields)
 
 /* ---- sleep ---- */
 
-static int try_sleep(struct raw *raw, unsigned int request, uint32_t kind, uint32_t client, uint32_t value,
-		     uint64_t deadline)
+static int try_sleep(struct raw *raw, unsigned int request, uint32_t kind, uint32_t client,
+		     uint32_t value, uint64_t deadline)
 {
 	struct xmem_wait_request sleep = {
-		.size = sizeof(sleep), .kind = kind, .client = client, .value = value, .deadline_ns = deadline,
+		.size = sizeof(sleep), .kind = kind, .client = client, .value = value,
+		.deadline_ns = deadline,
 	};
 
 	return raw_request(raw, request, &sleep);
@@ -192,7 +202,10 @@ TEST(P4_sleep_requests_with_wrong_fields)
 	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_WAIT_RING, reader.map.clients, 0, 0), -EINVAL);
 	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_WAIT_RING, ~0u, 0, 0), -EINVAL);
 	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_WAIT_CLIENTS, 0, 0, 1), -EINVAL);
-	/* Only those whom it concerns may arm: else a stranger makes every publication a system call. */
+	/*
+	 * An armed word makes every publication a system call, so a client may
+	 * arm only the words of rings that it subscribes to.
+	 */
 	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_WAIT_RING, other, 0, 0), -ENOENT);
 	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_WAIT_SLOTS, other, 0, 0), -EPERM);
 	SAME(xm_load(&xm_client_row(&reader.map, other)->ring_waiters) & XMEM_WAITERS_ARMED, 0);
@@ -233,7 +246,9 @@ static int try_slot(struct raw *raw, unsigned int request, uint32_t slot, uint64
 
 TEST(P4_slot_requests_with_wrong_fields)
 {
-	static const unsigned int requests[] = { XMEM_IOC_COLLECT, XMEM_IOC_RENEW, XMEM_IOC_DETACH };
+	static const unsigned int requests[] = {
+		XMEM_IOC_COLLECT, XMEM_IOC_RENEW, XMEM_IOC_DETACH,
+	};
 	struct xmem_attach_request attach;
 	unsigned int i;
 	uint32_t slot;
@@ -253,7 +268,7 @@ TEST(P4_slot_requests_with_wrong_fields)
 	/* Somebody else's slots. */
 	SAME(try_slot(&reader, XMEM_IOC_RENEW, slot, 0), -EPERM);
 	SAME(try_slot(&reader, XMEM_IOC_DETACH, slot, 0), -EPERM);
-	SAME(try_slot(&reader, XMEM_IOC_COLLECT, slot, 0), 0);		/* not the host's: nothing to do */
+	SAME(try_slot(&reader, XMEM_IOC_COLLECT, slot, 0), 0);	/* not the host's: nothing to do */
 	SAME(xm_load(&xm_slot_row(&reader.map, slot)->owner), writer.link.join.client);
 	/* Nobody's. */
 	SAME(try_slot(&writer, XMEM_IOC_DETACH, attach.slot[1] + 1, 0), -EPERM);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The harness: registration, verdicts, child processes, steps. What it knows of
- * pools and of the host is in pools.c.
+ * The harness: registration of tests, verdicts, child processes and steps. The
+ * part that knows pools and the host is in pools.c.
  */
 #include <check.h>
 #include <dirent.h>
@@ -28,7 +28,8 @@ void add_test(struct test *test)
 
 	/* By file, then name: the order of constructors means nothing. */
 	while (*place && (strcmp((*place)->file, test->file) < 0 ||
-			  (!strcmp((*place)->file, test->file) && strcmp((*place)->name, test->name) < 0)))
+			  (!strcmp((*place)->file, test->file) &&
+			   strcmp((*place)->name, test->name) < 0)))
 		place = &(*place)->next;
 	test->next = *place;
 	*place = test;
@@ -266,7 +267,8 @@ void send_file(int link, int file)
 	union { struct cmsghdr head; char space[CMSG_SPACE(sizeof(int))]; } control = { 0 };
 	struct iovec io = { "f", 1 };
 	struct msghdr message = {
-		.msg_iov = &io, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control),
+		.msg_iov = &io, .msg_iovlen = 1, .msg_control = &control,
+		.msg_controllen = sizeof(control),
 	};
 
 	control.head.cmsg_level = SOL_SOCKET;
@@ -282,12 +284,14 @@ int receive_file(int link)
 	char byte;
 	struct iovec io = { &byte, 1 };
 	struct msghdr message = {
-		.msg_iov = &io, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control),
+		.msg_iov = &io, .msg_iovlen = 1, .msg_control = &control,
+		.msg_controllen = sizeof(control),
 	};
 	int file;
 
 	CHECK(recvmsg(link, &message, MSG_CMSG_CLOEXEC) == 1);
-	CHECK(control.head.cmsg_type == SCM_RIGHTS && control.head.cmsg_len == CMSG_LEN(sizeof(int)));
+	CHECK(control.head.cmsg_type == SCM_RIGHTS &&
+	      control.head.cmsg_len == CMSG_LEN(sizeof(int)));
 	memcpy(&file, CMSG_DATA(&control.head), sizeof(file));
 	return file;
 }
@@ -429,11 +433,13 @@ const char *step_name(int step)
 		[XM_STEP_PUT_BEFORE] = "PUT_BEFORE", [XM_STEP_PUT_DROPPED] = "PUT_DROPPED",
 		[XM_STEP_TAKE_WRITING] = "TAKE_WRITING", [XM_STEP_SCAN_SCANNING] = "SCAN_SCANNING",
 		[XM_STEP_SCAN_CURSORS] = "SCAN_CURSORS", [XM_STEP_SCAN_VOID] = "SCAN_VOID",
-		[XM_STEP_SCAN_HOLDS] = "SCAN_HOLDS", [XM_STEP_PUBLISH_POSITION] = "PUBLISH_POSITION",
+		[XM_STEP_SCAN_HOLDS] = "SCAN_HOLDS",
+		[XM_STEP_PUBLISH_POSITION] = "PUBLISH_POSITION",
 		[XM_STEP_PUBLISH_LIVE] = "PUBLISH_LIVE", [XM_STEP_PUBLISH_OPEN] = "PUBLISH_OPEN",
-		[XM_STEP_PUBLISH_FIELDS] = "PUBLISH_FIELDS", [XM_STEP_PUBLISH_ENTRY] = "PUBLISH_ENTRY",
-		[XM_STEP_PUBLISH_TAIL] = "PUBLISH_TAIL", [XM_STEP_RECEIVE_READ] = "RECEIVE_READ",
-		[XM_STEP_RECEIVE_HELD] = "RECEIVE_HELD", [XM_STEP_RECEIVE_VALID] = "RECEIVE_VALID",
+		[XM_STEP_PUBLISH_FIELDS] = "PUBLISH_FIELDS",
+		[XM_STEP_PUBLISH_ENTRY] = "PUBLISH_ENTRY", [XM_STEP_PUBLISH_TAIL] = "PUBLISH_TAIL",
+		[XM_STEP_RECEIVE_READ] = "RECEIVE_READ", [XM_STEP_RECEIVE_HELD] = "RECEIVE_HELD",
+		[XM_STEP_RECEIVE_VALID] = "RECEIVE_VALID",
 		[XM_STEP_RECEIVE_CURSOR] = "RECEIVE_CURSOR",
 	};
 

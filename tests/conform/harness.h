@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every conformance test uses: its registration, child processes, the
- * places where a process can be killed or stopped, and checks of a pool.
+ * What every conformance test uses: registration, child processes, the steps
+ * at which a process can be killed or stopped, and checks of a pool.
  *
  * One binary runs on both hosts; XMEM_BACKEND says which. A test's name begins
  * with the promise that it proves (docs/design.md, "Promises"). Each test runs
  * in a process of its own and uses pools of its own; its children are killed
- * and its descriptors counted when it ends. No scenario is in here.
+ * and its descriptors counted when it ends. The scenarios are in the other files.
  */
 #ifndef XMEM_CONFORM_HARNESS_H
 #define XMEM_CONFORM_HARNESS_H
@@ -163,7 +163,7 @@ struct xmem_subscription *follow(struct xmem_pool *pool, int publisher, uint32_t
 
 /* Poisoned before the call. */
 struct xmem_pool_info stat_of(struct xmem_pool *pool);
-/* Nobody but @clients clients is left, nothing is held, no dead client's contents or ring. */
+/* @clients clients are left; nothing is held; dead clients left no contents and no ring. */
 void check_quiet(struct xmem_pool *pool, unsigned int clients);
 
 /* Acquire, fill with @stamp, publish; the token. Fails the test if it cannot. */
@@ -174,8 +174,9 @@ uint64_t publish_stamp(struct xmem_pool *pool, uint64_t stamp);
  */
 uint64_t publish_kept(struct xmem_pool *pool, uint64_t stamp, struct xmem_buffer **ret_kept);
 /* Published by @pool, held by @reader and by nobody else. */
-struct xmem_buffer *publish_and_get(struct xmem_pool *pool, struct xmem_pool *reader, uint64_t stamp);
-/* Receive one and check that all of it bears one stamp: that. */
+struct xmem_buffer *publish_and_get(struct xmem_pool *pool, struct xmem_pool *reader,
+				    uint64_t stamp);
+/* Receive one publication and check that every word of it is the same stamp. */
 struct xmem_buffer *receive_one(struct xmem_subscription *subscription);
 uint64_t stamp_of(struct xmem_buffer *buffer);
 void fill(struct xmem_buffer *buffer, uint64_t stamp);
@@ -189,7 +190,7 @@ struct raw {
 };
 void raw_open(struct raw *raw);
 int raw_join(struct raw *raw, const char *name, uint32_t role, uint32_t flags);
-/* All of it, joined and mapped, or the test fails. */
+/* Open, join and map; fails the test if one of them fails. */
 void raw_start(struct raw *raw, const char *name, uint32_t role);
 int raw_request(struct raw *raw, unsigned int request, void *argument);
 void raw_close(struct raw *raw);
@@ -198,7 +199,8 @@ void raw_close(struct raw *raw);
 int new_memfd(size_t bytes, unsigned int seals);
 #define GOOD_SEALS	(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
 /* Attach @count slots of 4096 bytes of @file: 0 or -errno; *ret_request may be NULL. */
-int raw_attach(struct raw *raw, int file, unsigned int count, struct xmem_attach_request *ret_request);
+int raw_attach(struct raw *raw, int file, unsigned int count,
+	       struct xmem_attach_request *ret_request);
 
 /* Load from there, or store garbage: the signal that it ended in, 0 if it went well. */
 int touch(volatile uint32_t *word, bool store);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The harness's part that knows pools: opening them, stamped contents, checks
- * of a pool's state, and requests made to the host past the library.
+ * The part of the harness that knows pools: it opens them, stamps and checks
+ * contents, checks a pool's state, and sends requests straight to the host.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -54,8 +54,9 @@ const char *new_name(void)
 struct xmem_pool *open_with(const char *name, const struct setup *setup)
 {
 	struct xmem_pool_options options = {
-		.size = sizeof(options), .flags = setup->flags, .slots = setup->slots, .clients = setup->clients,
-		.ring_entries = setup->ring, .wait_bound_ns = setup->wait_bound_ns, .label = setup->label,
+		.size = sizeof(options), .flags = setup->flags, .slots = setup->slots,
+		.clients = setup->clients, .ring_entries = setup->ring,
+		.wait_bound_ns = setup->wait_bound_ns, .label = setup->label,
 	};
 	const char *why = "";
 	struct xmem_pool *pool = xmem_pool_open(name, &options);
@@ -84,7 +85,8 @@ struct xmem_pool *open_writer(const char *name, unsigned int buffers, size_t byt
 struct xmem_subscription *follow(struct xmem_pool *pool, int publisher, uint32_t flags)
 {
 	struct xmem_subscribe_options options = {
-		.size = sizeof(options), .flags = flags, .publisher = publisher, .timeout_ns = 10 * SECOND,
+		.size = sizeof(options), .flags = flags, .publisher = publisher,
+		.timeout_ns = 10 * SECOND,
 	};
 	const char *why = "";
 	struct xmem_subscription *subscription = xmem_subscribe(pool, &options);
@@ -122,8 +124,10 @@ void check_quiet(struct xmem_pool *pool, unsigned int clients)
 		struct xmem_pool_info s = stat_of(pool);
 
 		if (now_ns() > end)
-			FAIL("not quiet: holds %llu held %u limbo %u zombies %u, %u clients and not %u",
-			     (unsigned long long)s.holds, s.held, s.limbo, s.zombies, s.clients, clients);
+			FAIL("not quiet: holds %llu held %u limbo %u zombies %u, "
+			     "%u clients and not %u",
+			     (unsigned long long)s.holds, s.held, s.limbo, s.zombies, s.clients,
+			     clients);
 		look_again_soon();
 	}
 }
@@ -152,14 +156,15 @@ uint64_t stamp_of(struct xmem_buffer *buffer)
 	stamp = __atomic_load_n(word, __ATOMIC_RELAXED);
 	for (i = 1; i < xmem_size(buffer) / 8; i++)
 		if (__atomic_load_n(&word[i], __ATOMIC_RELAXED) != stamp)
-			FAIL("contents of two publications: 0x%llx at 0, 0x%llx at %zu", (unsigned long long)stamp,
-			     (unsigned long long)word[i], i * 8);
+			FAIL("contents of two publications: 0x%llx at 0, 0x%llx at %zu",
+			     (unsigned long long)stamp, (unsigned long long)word[i], i * 8);
 	if (xmem_buffer_metadata(buffer)->id != stamp)
 		FAIL("metadata of another publication");
 	return stamp;
 }
 
-static uint64_t publish_as(struct xmem_pool *pool, uint64_t stamp, uint32_t flags, struct xmem_buffer **ret_buffer)
+static uint64_t publish_as(struct xmem_pool *pool, uint64_t stamp, uint32_t flags,
+			   struct xmem_buffer **ret_buffer)
 {
 	struct xmem_publish_options options = { .size = sizeof(options), .flags = flags };
 	const char *why = "";
@@ -189,7 +194,8 @@ uint64_t publish_kept(struct xmem_pool *pool, uint64_t stamp, struct xmem_buffer
 	return publish_as(pool, stamp, XMEM_PUBLISH_KEEP, ret_kept);
 }
 
-struct xmem_buffer *publish_and_get(struct xmem_pool *pool, struct xmem_pool *reader, uint64_t stamp)
+struct xmem_buffer *publish_and_get(struct xmem_pool *pool, struct xmem_pool *reader,
+				    uint64_t stamp)
 {
 	struct xmem_buffer *kept, *got;
 	uint64_t token = publish_kept(pool, stamp, &kept);
@@ -274,7 +280,8 @@ int new_memfd(size_t bytes, unsigned int seals)
 	return file;
 }
 
-int raw_attach(struct raw *raw, int file, unsigned int count, struct xmem_attach_request *ret_request)
+int raw_attach(struct raw *raw, int file, unsigned int count,
+	       struct xmem_attach_request *ret_request)
 {
 	struct xmem_attach_request request = {
 		.size = sizeof(request), .fd = file, .stride = 4096, .length = 4096, .count = count,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Bad requests, made to the host past the library: each gets the errno that
- * the table in uapi.h names, and changes nothing. Which file may be a payload
- * is in payload_files.c, mmap in mappings.c, the daemon's datagrams in datagrams.c.
+ * Bad requests, sent straight to the host and not through the library. Each gets
+ * the errno that the table in uapi.h names, and changes nothing. Which file may
+ * be a payload is tested in payload_files.c, mmap in mappings.c, and the daemon's
+ * datagrams in datagrams.c.
  */
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -71,7 +72,9 @@ static void make_attach(struct caller *caller, void *request)
 
 static void undo_attach(struct caller *caller, void *request)
 {
-	struct xmem_slot_request detach = { .size = sizeof(detach), .slot = ((struct xmem_attach_request *)request)->slot[0] };
+	struct xmem_slot_request detach = {
+		.size = sizeof(detach), .slot = ((struct xmem_attach_request *)request)->slot[0],
+	};
 
 	SAME(raw_request(&caller->raw, XMEM_IOC_DETACH, &detach), 0);
 }
@@ -93,14 +96,18 @@ static void make_subscribe(struct caller *caller, void *request)
 
 static void undo_subscribe(struct caller *caller, void *request)
 {
-	struct xmem_unsubscribe_request undo = { .size = sizeof(undo), .publisher = caller->publisher };
+	struct xmem_unsubscribe_request undo = {
+		.size = sizeof(undo), .publisher = caller->publisher,
+	};
 
 	SAME(raw_request(&caller->raw, XMEM_IOC_UNSUBSCRIBE, &undo), 0);
 }
 
 static void make_unsubscribe(struct caller *caller, void *request)
 {
-	struct xmem_subscribe_request subscribe = { .size = sizeof(subscribe), .publisher = caller->publisher };
+	struct xmem_subscribe_request subscribe = {
+		.size = sizeof(subscribe), .publisher = caller->publisher,
+	};
 	int err = raw_request(&caller->raw, XMEM_IOC_SUBSCRIBE, &subscribe);
 
 	CHECK(!err || err == -EEXIST);
@@ -202,13 +209,14 @@ static int ask(struct caller *caller, const struct kind *kind, uint32_t size, in
 	return err;
 }
 
-static void answers(struct caller *caller, const struct kind *kind, uint32_t size, int tail, int want)
+static void answers(struct caller *caller, const struct kind *kind, uint32_t size, int tail,
+		    int want)
 {
 	int got = ask(caller, kind, size, tail);
 
 	if (got != want)
-		FAIL("%s of %u bytes (%u are right), then 0x%x: %d and not %d", kind->name, size, kind->size, tail,
-		     got, want);
+		FAIL("%s of %u bytes (%u are right), then 0x%x: %d and not %d", kind->name, size,
+		     kind->size, tail, got, want);
 }
 
 #define LENGTHS(name_, request_) \
@@ -230,7 +238,7 @@ static void every_length(const struct kind *kind)
 	answers(&caller, kind, kind->least, 0, kind->answer);		/* of the oldest caller */
 	answers(&caller, kind, kind->older, 0, kind->answer);		/* one field shorter */
 	answers(&caller, kind, kind->size, 0, kind->answer);
-	answers(&caller, kind, kind->size, 0xff, kind->answer);		/* what follows is not its own */
+	answers(&caller, kind, kind->size, 0xff, kind->answer);	/* what follows is not its own */
 	answers(&caller, kind, kind->size + 1, 0, kind->answer);
 	answers(&caller, kind, kind->size + 8, 0, kind->answer);	/* one field longer */
 	answers(&caller, kind, kind->size + 64, 0, kind->answer);

@@ -10,7 +10,9 @@ START_TEST(join_fills_row_and_outputs)
 {
 	struct world *world = world_make(64, 4, 4);
 	const struct xm_map *map = &world->host.map;
-	struct xmem_join_request join = { .role = XMEM_ROLE_WRITER, .wait_bound_ns = 5, .label = "cam" };
+	struct xmem_join_request join = {
+		.role = XMEM_ROLE_WRITER, .wait_bound_ns = 5, .label = "cam",
+	};
 	u32 i;
 
 	join.client = 77;
@@ -74,14 +76,18 @@ END_TEST
 
 static int subscribe(struct world *world, u32 me, u32 publisher, u64 incarnation, u32 flags)
 {
-	struct xmem_subscribe_request request = { .publisher = publisher, .incarnation = incarnation, .flags = flags };
+	struct xmem_subscribe_request request = {
+		.publisher = publisher, .incarnation = incarnation, .flags = flags,
+	};
 
 	return xm_host_subscribe(&world->host, me, &request);
 }
 
 static int unsubscribe(struct world *world, u32 me, u32 publisher, u64 incarnation)
 {
-	struct xmem_unsubscribe_request request = { .publisher = publisher, .incarnation = incarnation };
+	struct xmem_unsubscribe_request request = {
+		.publisher = publisher, .incarnation = incarnation,
+	};
 
 	return xm_host_unsubscribe(&world->host, me, &request);
 }
@@ -109,7 +115,8 @@ END_TEST
 START_TEST(subscribing_to_a_zombie_is_refused)
 {
 	struct world *world = world_make(64, 4, 4);
-	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0), reader = world_join(world, XMEM_ROLE_READER, 0), slot;
+	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0);
+	u32 reader = world_join(world, XMEM_ROLE_READER, 0), slot;
 
 	world_attach(world, writer, 1, &slot);
 	world_subscribe(world, reader, writer, 0);
@@ -124,7 +131,8 @@ END_TEST
 START_TEST(unsubscribe_refusals)
 {
 	struct world *world = world_make(64, 4, 4);
-	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0), reader = world_join(world, XMEM_ROLE_READER, 0);
+	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0);
+	u32 reader = world_join(world, XMEM_ROLE_READER, 0);
 
 	ck_assert_int_eq(unsubscribe(world, reader, 4, 0), -EINVAL);
 	ck_assert_int_eq(unsubscribe(world, reader, 3, 0), -ENOENT);
@@ -142,7 +150,8 @@ END_TEST
 START_TEST(subscriber_starts_at_the_tail)
 {
 	struct world *world = world_make(64, 4, 4);
-	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0), reader = world_join(world, XMEM_ROLE_READER, 0);
+	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0);
+	u32 reader = world_join(world, XMEM_ROLE_READER, 0);
 	u32 slot[3], i;
 
 	world_attach(world, writer, 3, slot);
@@ -160,7 +169,8 @@ START_TEST(ended_client_holds_nothing_and_follows_nothing)
 {
 	struct world *world = world_make(64, 4, 4);
 	const struct xm_map *map = &world->host.map;
-	u32 writer = world_join(world, XMEM_ROLE_WRITER, 9), reader = world_join(world, XMEM_ROLE_READER, 0), slot[2];
+	u32 writer = world_join(world, XMEM_ROLE_WRITER, 9);
+	u32 reader = world_join(world, XMEM_ROLE_READER, 0), slot[2];
 	struct xm_follow follow;
 	struct xm_publication what;
 	u64 token;
@@ -186,7 +196,8 @@ END_TEST
 START_TEST(zombie_holds_nothing)
 {
 	struct world *world = world_make(128, 4, 4);
-	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0), other = world_join(world, XMEM_ROLE_WRITER, 0);
+	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0);
+	u32 other = world_join(world, XMEM_ROLE_WRITER, 0);
 	u32 reader = world_join(world, XMEM_ROLE_READER, 0), slot, mine;
 	u64 token;
 
@@ -209,7 +220,8 @@ END_TEST
 START_TEST(end_leaves_slots_live_or_free)
 {
 	static const u32 before[] = {
-		XMEM_SLOT_FREE, XMEM_SLOT_WRITING, XMEM_SLOT_LIVE, XMEM_SLOT_SCANNING, XMEM_SLOT_UPGRADED, 5, 6, 7,
+		XMEM_SLOT_FREE, XMEM_SLOT_WRITING, XMEM_SLOT_LIVE, XMEM_SLOT_SCANNING,
+		XMEM_SLOT_UPGRADED, 5, 6, 7,
 	};
 	struct world *world = world_make(64, 4, 4);
 	const struct xm_map *map = &world->host.map;
@@ -223,7 +235,8 @@ START_TEST(end_leaves_slots_live_or_free)
 	for (i = 0; i < 8; i++) {
 		generation = xm_slot_row(map, slot[i])->generation_first;
 		ck_assert_uint_eq(xm_slot(map, slot[i])->state,
-				  xm_word(generation, 0, i == 2 || i == 3 ? XMEM_SLOT_LIVE : XMEM_SLOT_FREE));
+				  xm_word(generation, 0,
+					  i == 2 || i == 3 ? XMEM_SLOT_LIVE : XMEM_SLOT_FREE));
 		ck_assert_uint_eq(xm_slot_row(map, slot[i])->owner, XMEM_OWNER_HOST);
 	}
 	ck_assert_uint_eq(world_reap(world), 8);
@@ -250,7 +263,8 @@ END_TEST
 START_TEST(zombie_is_buried_when_its_last_subscriber_ends)
 {
 	struct world *world = world_make(64, 4, 4);
-	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0), a = world_join(world, XMEM_ROLE_READER, 0);
+	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0);
+	u32 a = world_join(world, XMEM_ROLE_READER, 0);
 	u32 b = world_join(world, XMEM_ROLE_READER, 0), slot;
 
 	world_attach(world, writer, 1, &slot);
@@ -258,7 +272,7 @@ START_TEST(zombie_is_buried_when_its_last_subscriber_ends)
 	world_subscribe(world, b, writer, 0);
 	world_take_publish(world, writer, slot);
 	world_end(world, writer);
-	ck_assert_int_eq(xm_host_free_client(&world->host), 3);		/* the zombie's id is not free */
+	ck_assert_int_eq(xm_host_free_client(&world->host), 3);	/* the zombie's id is not free */
 	world_end(world, a);
 	ck_assert_uint_eq(xm_client_row(&world->host.map, writer)->state, XMEM_CLIENT_ZOMBIE);
 	world_end(world, b);
@@ -272,7 +286,8 @@ END_TEST
 START_TEST(held_slot_outlives_the_burial_of_its_owner)
 {
 	struct world *world = world_make(64, 4, 4);
-	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0), reader = world_join(world, XMEM_ROLE_READER, 0), slot;
+	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0);
+	u32 reader = world_join(world, XMEM_ROLE_READER, 0), slot;
 	u32 next;
 	u64 token;
 
@@ -282,7 +297,8 @@ START_TEST(held_slot_outlives_the_burial_of_its_owner)
 	world_end(world, writer);
 	ck_assert_uint_eq(xm_client_row(&world->host.map, writer)->state, XMEM_CLIENT_NONE);
 	ck_assert_uint_eq(xm_slot_row(&world->host.map, slot)->tenant, XMEM_OWNER_NONE);
-	next = world_join(world, XMEM_ROLE_WRITER, 0);			/* the same id: nothing of it is the former's */
+	/* the same id: nothing of it is the former's */
+	next = world_join(world, XMEM_ROLE_WRITER, 0);
 	ck_assert_uint_eq(next, writer);
 	ck_assert_uint_eq(xm_host_reclaim(&world->host, slot), 0);
 	ck_assert_int_eq(xm_look(&world->host.map, token), 0);

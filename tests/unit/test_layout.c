@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What is fixed for ever: sizes and offsets of what lies in the pages, and how
- * a pool's layout follows from its numbers.
+ * Tests of what can never change: the sizes and offsets of the structs in a
+ * pool's pages, and how a pool's layout follows from its numbers.
  */
 #include "unit.h"
 
@@ -15,7 +15,8 @@ _Static_assert(sizeof(struct xmem_metadata) == 512, "metadata");
 _Static_assert(sizeof(struct xmem_slot_word) == 16, "slot word");
 _Static_assert(sizeof(struct xmem_group) == 1024, "group, without its metadata");
 
-#define AT(type, field, offset)	_Static_assert(offsetof(struct type, field) == (offset), #type "." #field)
+#define AT(type, field, offset) \
+	_Static_assert(offsetof(struct type, field) == (offset), #type "." #field)
 
 AT(xmem_pool_header, magic, 0);
 AT(xmem_pool_header, abi, 8);
@@ -73,7 +74,9 @@ END_TEST
 
 static void check_parts(u32 slots, u32 clients, u32 ring)
 {
-	struct xmem_join_request join = { .slots = slots, .clients = clients, .ring_entries = ring };
+	struct xmem_join_request join = {
+		.slots = slots, .clients = clients, .ring_entries = ring,
+	};
 	struct xmem_pool_header h;
 
 	memset(&h, 0xa5, sizeof(h));
@@ -84,7 +87,8 @@ static void check_parts(u32 slots, u32 clients, u32 ring)
 	ck_assert_uint_ge(h.slots, slots);
 	ck_assert_uint_ge(h.clients_offset, sizeof(h));
 	ck_assert_uint_eq(h.clients_offset % 64, 0);
-	ck_assert_uint_ge(h.slots_offset, h.clients_offset + h.clients * sizeof(struct xmem_client_row));
+	ck_assert_uint_ge(h.slots_offset,
+			  h.clients_offset + h.clients * sizeof(struct xmem_client_row));
 	ck_assert_uint_eq(h.slots_offset % 64, 0);
 	ck_assert_uint_ge(h.groups_offset, h.slots_offset + h.slots * sizeof(struct xmem_slot_row));
 	ck_assert_uint_ge(h.metadata_offset, sizeof(struct xmem_group));
@@ -111,10 +115,11 @@ END_TEST
 START_TEST(numbers_out_of_range_are_EINVAL)
 {
 	static const struct xmem_join_request bad[] = {
-		{ .slots = XMEM_MAX_SLOTS + 1 }, { .slots = 0xffffffff }, { .clients = XMEM_MAX_CLIENTS + 1 },
-		{ .ring_entries = 1 }, { .ring_entries = 2 }, { .ring_entries = 3 }, { .ring_entries = 6 },
-		{ .ring_entries = XMEM_MAX_RING * 2 }, { .name = "a/b" }, { .name = ".hidden" }, { .name = "a b" },
-		{ .name = "a\x80" }, { .name = { [0 ... XMEM_NAME_BYTES - 1] = 'a' } },
+		{ .slots = XMEM_MAX_SLOTS + 1 }, { .slots = 0xffffffff },
+		{ .clients = XMEM_MAX_CLIENTS + 1 }, { .ring_entries = 1 }, { .ring_entries = 2 },
+		{ .ring_entries = 3 }, { .ring_entries = 6 }, { .ring_entries = XMEM_MAX_RING * 2 },
+		{ .name = "a/b" }, { .name = ".hidden" }, { .name = "a b" }, { .name = "a\x80" },
+		{ .name = { [0 ... XMEM_NAME_BYTES - 1] = 'a' } },
 	};
 	struct xmem_pool_header h;
 	u32 i;
@@ -129,7 +134,9 @@ END_TEST
 
 START_TEST(good_names_are_taken)
 {
-	static const char *const good[] = { "", "a", "camera.0", "A-z_9", "0123456789012345678901234567890" };
+	static const char *const good[] = {
+		"", "a", "camera.0", "A-z_9", "0123456789012345678901234567890",
+	};
 	struct xmem_pool_header h;
 	u32 i;
 
@@ -155,12 +162,14 @@ START_TEST(every_place_lies_in_its_own_part)
 		char *area = map->area[c];
 
 		ck_assert((char *)xm_cursor(map, c, map->clients - 1) < (char *)xm_ring(map, c));
-		ck_assert((char *)(xm_entry(map, c, map->ring_mask) + 1) <= (char *)xm_hold(map, c, 0));
+		ck_assert((char *)(xm_entry(map, c, map->ring_mask) + 1) <=
+			  (char *)xm_hold(map, c, 0));
 		ck_assert((char *)(xm_hold(map, c, map->slots - 1) + 1) <= area + stride);
 		ck_assert((char *)xm_cursor(map, c, 0) == area);
 	}
 	ck_assert((char *)(xm_metadata(map, map->slots - 1) + 1) <= (char *)map->area[0]);
-	ck_assert((char *)map->area[map->clients - 1] + stride == (char *)world->base + world->bytes);
+	ck_assert((char *)map->area[map->clients - 1] + stride ==
+		  (char *)world->base + world->bytes);
 	world_free(world);
 }
 END_TEST

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The host's slots: attaching, detaching, reclaiming, groups, resolving, new
- * generations; and the waiters words.
+ * The host's slots: attaching, detaching, reclaiming, groups, resolving and new
+ * generations; also the waiters words.
  */
 #include "unit.h"
 
@@ -9,7 +9,9 @@
 
 static struct xmem_attach_request attach_of(u32 count)
 {
-	return (struct xmem_attach_request){ .fd = 3, .offset = 128, .stride = 192, .length = 100, .count = count };
+	return (struct xmem_attach_request){
+		.fd = 3, .offset = 128, .stride = 192, .length = 100, .count = count,
+	};
 }
 
 START_TEST(attach_fields_out_of_range_are_EINVAL)
@@ -71,7 +73,8 @@ START_TEST(attach_fills_rows_in_order)
 	u32 me = world_join(world, XMEM_ROLE_WRITER, 0), i;
 	struct xmem_attach_request request = attach_of(3);
 
-	ck_assert_int_eq(xm_host_attach(&world->host, me, 9, 1 << 20, 1, &request), -ENOSPC);	/* no group */
+	/* no group */
+	ck_assert_int_eq(xm_host_attach(&world->host, me, 9, 1 << 20, 1, &request), -ENOSPC);
 	xm_host_give_group(&world->host, xm_host_free_group(&world->host), me);
 	ck_assert_int_eq(xm_host_attach(&world->host, me, 9, 1 << 20, 1, &request), 0);
 	ck_assert_uint_eq(request.payload, 9);
@@ -124,7 +127,8 @@ START_TEST(tenancies_of_a_slot_do_not_share_generations)
 		ck_assert_uint_eq(slot, 0);
 		first[i] = xm_slot_row(map, 0)->generation_first;
 		for (k = 0; k < i; k++)
-			ck_assert(!xm_in_tenancy(first[i], first[k]) && !xm_in_tenancy(first[k], first[i]));
+			ck_assert(!xm_in_tenancy(first[i], first[k]) &&
+				  !xm_in_tenancy(first[k], first[i]));
 		world_end(world, me);
 		ck_assert(!xm_in_tenancy(first[i], xm_slot_row(map, 0)->generation_first));
 	}
@@ -141,7 +145,8 @@ START_TEST(two_like_pools_do_not_share_tokens)
 	world_join(b, XMEM_ROLE_WRITER, 0);
 	world_attach(a, me, 1, &slot);
 	world_attach(b, me, 1, &slot);
-	ck_assert_uint_ne(xm_slot_row(&a->host.map, 0)->generation_first, xm_slot_row(&b->host.map, 0)->generation_first);
+	ck_assert_uint_ne(xm_slot_row(&a->host.map, 0)->generation_first,
+			  xm_slot_row(&b->host.map, 0)->generation_first);
 	world_free(a);
 	world_free(b);
 }
@@ -151,7 +156,8 @@ START_TEST(renew_gives_a_range_of_its_own)
 {
 	struct world *world = world_make(64, 4, 4);
 	const struct xm_map *map = &world->host.map;
-	u32 me = world_join(world, XMEM_ROLE_WRITER, 0), other = world_join(world, XMEM_ROLE_WRITER, 0), slot;
+	u32 me = world_join(world, XMEM_ROLE_WRITER, 0);
+	u32 other = world_join(world, XMEM_ROLE_WRITER, 0), slot;
 	struct xmem_slot_request request;
 	u64 before, token;
 
@@ -164,13 +170,15 @@ START_TEST(renew_gives_a_range_of_its_own)
 	request = (struct xmem_slot_request){ .slot = slot };
 	ck_assert_int_eq(xm_host_renew(&world->host, other, 5, &request), -EPERM);
 	/* the range runs out in mid-work: WRITING stays WRITING */
-	xm_slot(map, slot)->state = xm_word((before | ((1ULL << XMEM_TENANCY_SHIFT) - 1)), 3, XMEM_SLOT_FREE);
+	xm_slot(map, slot)->state = xm_word((before | ((1ULL << XMEM_TENANCY_SHIFT) - 1)), 3,
+					    XMEM_SLOT_FREE);
 	ck_assert_int_eq(xm_take(map, slot), 0);
 	ck_assert(!xm_in_tenancy(xm_generation(xm_slot(map, slot)->state), before));
 	ck_assert_int_eq(xm_host_renew(&world->host, me, 5, &request), 0);
 	ck_assert_uint_eq(request.generation, xm_slot_row(map, slot)->generation_first);
 	ck_assert(!xm_in_tenancy(before, request.generation));
-	ck_assert_uint_eq(xm_slot(map, slot)->state, xm_word(request.generation, 0, XMEM_SLOT_WRITING));
+	ck_assert_uint_eq(xm_slot(map, slot)->state,
+			  xm_word(request.generation, 0, XMEM_SLOT_WRITING));
 	token = world_publish(world, me, slot);
 	ck_assert_int_eq(xm_get(map, other, token), 0);
 	request.generation = 0;
@@ -209,7 +217,8 @@ END_TEST
 START_TEST(detach_takes_free_slots_of_ones_own_only)
 {
 	struct world *world = world_make(64, 4, 4);
-	u32 me = world_join(world, XMEM_ROLE_WRITER, 0), other = world_join(world, XMEM_ROLE_WRITER, 0);
+	u32 me = world_join(world, XMEM_ROLE_WRITER, 0);
+	u32 other = world_join(world, XMEM_ROLE_WRITER, 0);
 	u32 slot, payload = 77;
 	struct xmem_slot_request request = { .generation = 1 };
 	u64 token;
@@ -255,7 +264,8 @@ END_TEST
 START_TEST(group_goes_back_with_its_last_slot)
 {
 	struct world *world = world_make(128, 4, 4);
-	u32 me = world_join(world, XMEM_ROLE_WRITER, 0), reader = world_join(world, XMEM_ROLE_READER, 0), slot[2];
+	u32 me = world_join(world, XMEM_ROLE_WRITER, 0);
+	u32 reader = world_join(world, XMEM_ROLE_READER, 0), slot[2];
 	u64 token;
 
 	world_attach(world, me, 2, slot);
@@ -263,7 +273,7 @@ START_TEST(group_goes_back_with_its_last_slot)
 	ck_assert_int_eq(xm_get(&world->host.map, reader, token), 0);
 	world_end(world, me);
 	ck_assert_uint_eq(world->host.group_owner[0], XMEM_OWNER_HOST);
-	ck_assert_uint_eq(world_count(world, XMEM_OWNER_HOST), 1);	/* the FREE one went at once */
+	ck_assert_uint_eq(world_count(world, XMEM_OWNER_HOST), 1); /* the FREE one went at once */
 	ck_assert_int_eq(xm_host_free_group(&world->host), 1);
 	world_put(world, reader, slot[1]);
 	world_reap(world);
@@ -279,7 +289,8 @@ START_TEST(resolve_is_for_holders_and_only_when_the_word_stood_still)
 {
 	struct world *world = world_make(64, 4, 4);
 	const struct xm_map *map = &world->host.map;
-	u32 me = world_join(world, XMEM_ROLE_WRITER, 0), reader = world_join(world, XMEM_ROLE_READER, 0), slot;
+	u32 me = world_join(world, XMEM_ROLE_WRITER, 0);
+	u32 reader = world_join(world, XMEM_ROLE_READER, 0), slot;
 	u64 token, live, scanning;
 
 	world_attach(world, me, 1, &slot);
@@ -295,7 +306,8 @@ START_TEST(resolve_is_for_holders_and_only_when_the_word_stood_still)
 	ck_assert_int_eq(xm_host_resolve(&world->host, reader, slot, scanning + (1 << 3)), -EAGAIN);
 	ck_assert_uint_eq(xm_slot(map, slot)->state, scanning);
 	ck_assert_int_eq(xm_host_resolve(&world->host, reader, slot, scanning), 0);
-	ck_assert_uint_eq(xm_slot(map, slot)->state, xm_word(xm_generation(live), 1, XMEM_SLOT_LIVE));
+	ck_assert_uint_eq(xm_slot(map, slot)->state,
+			  xm_word(xm_generation(live), 1, XMEM_SLOT_LIVE));
 	ck_assert_int_eq(xm_look(map, token), 0);
 	world_free(world);
 }
@@ -377,13 +389,17 @@ START_TEST(waiters_words_and_who_may_arm_them)
 	ck_assert_ptr_null(waiters(world, reader, XMEM_WAIT_RING, writer, true, &err));
 	ck_assert_int_eq(err, -ENOENT);
 	world_subscribe(world, reader, writer, 0);
-	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_RING, writer, true, &err), &row[writer].ring_waiters);
+	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_RING, writer, true, &err),
+			 &row[writer].ring_waiters);
 	ck_assert_ptr_null(waiters(world, reader, XMEM_WAIT_SLOTS, writer, true, &err));
 	ck_assert_int_eq(err, -EPERM);
-	ck_assert_ptr_eq(waiters(world, writer, XMEM_WAIT_SLOTS, writer, true, &err), &row[writer].slots_waiters);
+	ck_assert_ptr_eq(waiters(world, writer, XMEM_WAIT_SLOTS, writer, true, &err),
+			 &row[writer].slots_waiters);
 	/* anybody wakes */
-	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_SLOTS, writer, false, &err), &row[writer].slots_waiters);
-	ck_assert_ptr_eq(waiters(world, writer, XMEM_WAIT_RING, writer, false, &err), &row[writer].ring_waiters);
+	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_SLOTS, writer, false, &err),
+			 &row[writer].slots_waiters);
+	ck_assert_ptr_eq(waiters(world, writer, XMEM_WAIT_RING, writer, false, &err),
+			 &row[writer].ring_waiters);
 	world_free(world);
 }
 END_TEST

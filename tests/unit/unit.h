@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unit tests of the pure core: a world is a pool in plain memory, with the host
- * in the same process and clients that are only ids. A "process" dies where a
- * protocol step says so: it stores nothing more, and the host ends it.
- * What needs real processes is in tests/conform.
+ * Unit tests of the pure core. A world is a pool in plain memory; the host is in
+ * the same process and a client is only an id. A "process" dies at a step of the
+ * protocol: it stores nothing more, and the host ends it. Tests that need real
+ * processes are in tests/conform.
  */
 #ifndef XM_UNIT_H
 #define XM_UNIT_H
@@ -38,7 +38,7 @@ void world_widen(struct xmem_pool_header *header);
 struct world *world_make(u32 slots, u32 clients, u32 ring_entries);
 void world_free(struct world *world);
 
-/* These must succeed, and check the host's invariants after it. */
+/* Each of these must succeed; each checks the host's invariants afterwards. */
 u32 world_join(struct world *world, u32 role, u64 wait_bound_ns);
 void world_attach(struct world *world, u32 me, u32 count, u32 *slot);
 struct xm_follow world_subscribe(struct world *world, u32 me, u32 publisher, u32 flags);
@@ -54,7 +54,8 @@ u64 world_publish(struct world *world, u32 me, u32 slot);
 u64 world_take_publish(struct world *world, u32 me, u32 slot);
 
 /* Receive until there is something, an end or nothing; pendings are done. */
-int world_receive(struct world *world, u32 me, struct xm_follow *follow, struct xm_publication *what);
+int world_receive(struct world *world, u32 me, struct xm_follow *follow,
+		  struct xm_publication *what);
 void world_put(struct world *world, u32 me, u32 slot);
 
 /* Plain scan of one slot: is it ours now? */
@@ -64,7 +65,7 @@ u32 world_count(const struct world *world, u32 owner);		/* slots with that owner
 u64 world_holds(const struct world *world);			/* of all counted clients */
 void world_is_valid(const struct world *world);
 
-/* All is as if nobody had ever been there, but for clients that are alive. */
+/* Clients that are alive may be left; all else is as in a new pool. */
 void world_is_clean(const struct world *world);
 
 /* ---- steps ---- */
@@ -73,10 +74,10 @@ void world_is_clean(const struct world *world);
 extern __thread void (*unit_step)(int step, void *arg);
 extern __thread void *unit_step_arg;
 
-/* Run @what(@arg); it dies the @nth time (from 1) it comes to @step: true. */
+/* Run @what(@arg), which dies when it reaches @step for the @nth time (from 1): then true. */
 bool unit_dies_at(int step, int nth, void (*what)(void *arg), void *arg);
 
-/* Did anything run into that step since the test began? */
+/* Did anything reach that step since the test began? */
 bool unit_step_seen(int step);
 const char *unit_step_name(int step);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * The world of the unit tests: a pool in plain memory, the host's calls in the
- * order that a real host makes them, and processes that die at a step.
+ * order in which a real host makes them, and processes that die at a step.
  */
 #include <setjmp.h>
 #include <stdio.h>
@@ -22,7 +22,9 @@ void world_widen(struct xmem_pool_header *header)
 
 struct world *world_make(u32 slots, u32 clients, u32 ring_entries)
 {
-	struct xmem_join_request join = { .slots = slots, .clients = clients, .ring_entries = ring_entries };
+	struct xmem_join_request join = {
+		.slots = slots, .clients = clients, .ring_entries = ring_entries,
+	};
 	struct world *world = calloc(1, sizeof(*world));
 	struct xmem_pool_header header;
 
@@ -58,7 +60,9 @@ static void zero(void *from, u64 bytes)
 
 u32 world_join(struct world *world, u32 role, u64 wait_bound_ns)
 {
-	struct xmem_join_request join = { .role = role, .wait_bound_ns = wait_bound_ns, .label = "unit" };
+	struct xmem_join_request join = {
+		.role = role, .wait_bound_ns = wait_bound_ns, .label = "unit",
+	};
 	int id = xm_host_free_client(&world->host);
 
 	ck_assert_int_ge(id, 0);
@@ -71,7 +75,9 @@ u32 world_join(struct world *world, u32 role, u64 wait_bound_ns)
 
 void world_attach(struct world *world, u32 me, u32 count, u32 *slot)
 {
-	struct xmem_attach_request request = { .fd = 3, .stride = 64, .length = 64, .count = count };
+	struct xmem_attach_request request = {
+		.fd = 3, .stride = 64, .length = 64, .count = count,
+	};
 	u32 i;
 
 	while (xm_host_spare_slots(&world->host, me) < count) {
@@ -91,7 +97,9 @@ void world_attach(struct world *world, u32 me, u32 count, u32 *slot)
 
 struct xm_follow world_subscribe(struct world *world, u32 me, u32 publisher, u32 flags)
 {
-	struct xmem_subscribe_request request = { .publisher = publisher, .flags = flags, .position = POISON };
+	struct xmem_subscribe_request request = {
+		.publisher = publisher, .flags = flags, .position = POISON,
+	};
 
 	ck_assert_int_eq(xm_host_subscribe(&world->host, me, &request), 0);
 	world_is_valid(world);
@@ -104,7 +112,9 @@ struct xm_follow world_subscribe(struct world *world, u32 me, u32 publisher, u32
 
 void world_unsubscribe(struct world *world, u32 me, const struct xm_follow *follow)
 {
-	struct xmem_unsubscribe_request request = { .publisher = follow->publisher, .incarnation = follow->incarnation };
+	struct xmem_unsubscribe_request request = {
+		.publisher = follow->publisher, .incarnation = follow->incarnation,
+	};
 
 	ck_assert_int_eq(xm_host_unsubscribe(&world->host, me, &request), 0);
 	world_reap(world);
@@ -158,7 +168,8 @@ u64 world_take_publish(struct world *world, u32 me, u32 slot)
 	return world_publish(world, me, slot);
 }
 
-int world_receive(struct world *world, u32 me, struct xm_follow *follow, struct xm_publication *what)
+int world_receive(struct world *world, u32 me, struct xm_follow *follow,
+		  struct xm_publication *what)
 {
 	struct xm_pending pending;
 	int err, tries = 0;
@@ -251,9 +262,10 @@ bool unit_step_seen(int step)
 const char *unit_step_name(int step)
 {
 	static const char *const name[XM_STEPS] = {
-		"GET_HELD", "GET_DONE", "PUT_BEFORE", "PUT_DROPPED", "TAKE_WRITING", "SCAN_SCANNING", "SCAN_CURSORS",
-		"SCAN_VOID", "SCAN_HOLDS", "PUBLISH_POSITION", "PUBLISH_LIVE", "PUBLISH_OPEN", "PUBLISH_FIELDS",
-		"PUBLISH_ENTRY", "PUBLISH_TAIL", "RECEIVE_READ", "RECEIVE_HELD", "RECEIVE_VALID", "RECEIVE_CURSOR",
+		"GET_HELD", "GET_DONE", "PUT_BEFORE", "PUT_DROPPED", "TAKE_WRITING",
+		"SCAN_SCANNING", "SCAN_CURSORS", "SCAN_VOID", "SCAN_HOLDS", "PUBLISH_POSITION",
+		"PUBLISH_LIVE", "PUBLISH_OPEN", "PUBLISH_FIELDS", "PUBLISH_ENTRY", "PUBLISH_TAIL",
+		"RECEIVE_READ", "RECEIVE_HELD", "RECEIVE_VALID", "RECEIVE_CURSOR",
 	};
 
 	return name[step];
