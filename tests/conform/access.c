@@ -32,8 +32,8 @@ static void scene_start(struct scene *scene, uint32_t role)
 	token = publish_kept(scene->writer, 0xabc, &scene->kept);
 	raw_start(&scene->raw, scene->name, role);
 	scene->payload = (struct xmem_payload_request){
-		.size = sizeof(scene->payload), .payload = xm_slot_row(&scene->raw.map, xm_token_slot(token))->payload,
-		.fd = -1,
+		.size = sizeof(scene->payload),
+		.payload = xm_slot_row(&scene->raw.map, xm_token_slot(token))->payload, .fd = -1,
 	};
 	SAME(raw_request(&scene->raw, XMEM_IOC_PAYLOAD, &scene->payload), 0);
 	CHECK(scene->payload.fd >= 0);

@@ -62,7 +62,10 @@ static void still_serves(void)
 TEST(P4_short_and_strange_datagrams)
 {
 	struct xmem_message head = { .request = XMEM_IOC_ARM, .result = 1 };
-	struct { struct xmem_message head; char body[4092]; } big = { .head.request = XMEM_IOC_JOIN };
+	struct {
+		struct xmem_message head;
+		char body[4092];
+	} big = { .head.request = XMEM_IOC_JOIN };
 	struct raw raw;
 	size_t length;
 
@@ -144,7 +147,10 @@ TEST(P4_descriptors_that_nobody_asked_for)
 	};
 	struct { struct xmem_message head; struct xmem_attach_request attach; } attach = {
 		.head.request = XMEM_IOC_ATTACH,
-		.attach = { .size = sizeof(attach.attach), .fd = 5, .stride = BYTES, .length = BYTES, .count = 1 },
+		.attach = {
+			.size = sizeof(attach.attach), .fd = 5, .stride = BYTES, .length = BYTES,
+			.count = 1,
+		},
 	};
 	struct raw raw;
 	unsigned int before, i;
@@ -184,7 +190,8 @@ TEST(P4_a_client_that_stops_reading_replies)
 	raw_start(&raw, new_name(), XMEM_ROLE_READER);
 	/* Each answer carries a descriptor: it must not collect them without end. */
 	for (i = 0; i < 5000; i++) {
-		ssize_t got = send(raw.link.file, &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t got = send(raw.link.file, &message, sizeof(message),
+				   MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		sent += got > 0;
 		if (got < 0 && errno != EAGAIN)
@@ -215,7 +222,10 @@ TEST(P4_a_client_that_leaves_before_its_answer)
 {
 	struct { struct xmem_message head; struct xmem_join_request join; } message = {
 		.head.request = XMEM_IOC_JOIN,
-		.join = { .size = sizeof(message.join), .abi = XMEM_ABI, .role = XMEM_ROLE_WRITER, .pool_fd = -1 },
+		.join = {
+			.size = sizeof(message.join), .abi = XMEM_ABI, .role = XMEM_ROLE_WRITER,
+			.pool_fd = -1,
+		},
 	};
 	struct xmem_pool *watcher;
 	struct raw first;

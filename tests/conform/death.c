@@ -47,7 +47,8 @@ static void ready(struct child *child)
 }
 
 /* @writer's three buffers published, and held by a victim that stands ready, alone. */
-static struct child *run_victim(struct victim *victim, struct xmem_pool *writer, void (*body)(void *argument))
+static struct child *run_victim(struct victim *victim, struct xmem_pool *writer,
+				void (*body)(void *argument))
 {
 	struct xmem_buffer *kept[3];
 	struct child *child;
@@ -329,7 +330,7 @@ TEST(P2_the_client_lives_until_its_last_thread_has_gone)
 	struct child *child = start_victim(&victim, &writer);
 	struct raw other;
 
-	/* A request of another client's is answered after the host had time to see the end of the thread. */
+	/* Once it answers another client, the host has had time to see the thread's end. */
 	raw_start(&other, victim.name, XMEM_ROLE_READER);
 	SAME(stat_of(writer).holds, 3);
 	SAME(stat_of(writer).clients, 3);
@@ -394,7 +395,8 @@ static void publish_and_hold(void *argument)
 TEST(P2_killed_with_its_ring_in_flight_it_holds_nothing_else)
 {
 	struct victim victim = { .name = new_name() };
-	struct xmem_pool *writer = open_writer(victim.name, 1, BYTES), *reader = open_reader(victim.name);
+	struct xmem_pool *writer = open_writer(victim.name, 1, BYTES);
+	struct xmem_pool *reader = open_reader(victim.name);
 	struct xmem_subscription *s;
 	struct xmem_buffer *kept;
 	struct child *child;

@@ -144,12 +144,12 @@ static int ring_setup(struct ring *ring)
 	ring->file = syscall(SYS_io_uring_setup, 4, p);
 	if (ring->file < 0)
 		return -errno;
-	ring->sq = mmap(NULL, p->sq_off.array + p->sq_entries * 4, PROT_READ | PROT_WRITE, MAP_SHARED, ring->file,
-			IORING_OFF_SQ_RING);
-	ring->cq = mmap(NULL, p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe), PROT_READ | PROT_WRITE,
-			MAP_SHARED, ring->file, IORING_OFF_CQ_RING);
-	ring->sqe = mmap(NULL, p->sq_entries * sizeof(*ring->sqe), PROT_READ | PROT_WRITE, MAP_SHARED, ring->file,
-			 IORING_OFF_SQES);
+	ring->sq = mmap(NULL, p->sq_off.array + p->sq_entries * 4, PROT_READ | PROT_WRITE,
+			MAP_SHARED, ring->file, IORING_OFF_SQ_RING);
+	ring->cq = mmap(NULL, p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe),
+			PROT_READ | PROT_WRITE, MAP_SHARED, ring->file, IORING_OFF_CQ_RING);
+	ring->sqe = mmap(NULL, p->sq_entries * sizeof(*ring->sqe), PROT_READ | PROT_WRITE,
+			 MAP_SHARED, ring->file, IORING_OFF_SQES);
 	CHECK(ring->sq != MAP_FAILED && ring->cq != MAP_FAILED && ring->sqe != MAP_FAILED);
 	return 0;
 }
@@ -164,13 +164,15 @@ static int ring_read_fixed(struct ring *ring, int file, uint64_t address, unsign
 	struct io_uring_cqe *cqe;
 
 	ring->sqe[0] = (struct io_uring_sqe){
-		.opcode = IORING_OP_READ_FIXED, .fd = file, .addr = address, .len = bytes, .buf_index = 0,
+		.opcode = IORING_OP_READ_FIXED, .fd = file, .addr = address, .len = bytes,
+		.buf_index = 0,
 	};
 	array[*tail & (ring->params.sq_entries - 1)] = 0;
 	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
 	if (syscall(SYS_io_uring_enter, ring->file, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) < 0)
 		return -errno;
-	cqe = (struct io_uring_cqe *)(cq + ring->params.cq_off.cqes) + (*head & (ring->params.cq_entries - 1));
+	cqe = (struct io_uring_cqe *)(cq + ring->params.cq_off.cqes) +
+	      (*head & (ring->params.cq_entries - 1));
 	__atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
 	return cqe->res;
 }
@@ -204,7 +206,9 @@ static void pin_own_area(void *argument)
 	SAME(xm_get(&raw.map, raw.link.join.client, pinner->holder.token), 0);
 	err = ring_setup(&ring);
 	if (!err) {
-		area.iov_base = (void *)((uintptr_t)xm_hold(&raw.map, raw.link.join.client, 0) & ~4095UL);
+		uintptr_t hold = (uintptr_t)xm_hold(&raw.map, raw.link.join.client, 0);
+
+		area.iov_base = (void *)(hold & ~4095UL);
 		area.iov_len = 4096;
 		if (syscall(SYS_io_uring_register, ring.file, IORING_REGISTER_BUFFERS, &area, 1))
 			err = -errno;
@@ -276,7 +280,8 @@ static void register_own_file(void *argument)
 	raw_start(&raw, holder->name, XMEM_ROLE_READER);
 	SAME(xm_get(&raw.map, raw.link.join.client, holder->token), 0);
 	err = ring_setup(&ring);
-	if (!err && syscall(SYS_io_uring_register, ring.file, IORING_REGISTER_FILES, &raw.link.file, 1))
+	if (!err &&
+	    syscall(SYS_io_uring_register, ring.file, IORING_REGISTER_FILES, &raw.link.file, 1))
 		err = -errno;
 	tell_parent((uint32_t)err);
 	if (!err && !syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL)) {

@@ -22,7 +22,8 @@ struct source {
 static void be_source(void *argument)
 {
 	struct source *source = argument;
-	struct xmem_pool *pool = OPEN(source->name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = source->wait_bound_ns);
+	struct xmem_pool *pool = OPEN(source->name, .flags = XMEM_OPEN_WRITER,
+				      .wait_bound_ns = source->wait_bound_ns);
 	unsigned int i;
 
 	WORKED(xmem_preallocate(pool, source->buffers, BYTES));
@@ -36,8 +37,8 @@ static void be_source(void *argument)
 		xmem_pool_close(pool);
 }
 
-static struct child *start_source(struct source *source, struct xmem_pool *reader, struct xmem_subscription **ret_s,
-				  uint32_t flags)
+static struct child *start_source(struct source *source, struct xmem_pool *reader,
+				  struct xmem_subscription **ret_s, uint32_t flags)
 {
 	struct child *child = spawn(be_source, source);
 
@@ -84,7 +85,9 @@ TEST(P3_in_flight_survives_the_publishers_death)
 
 TEST(P3_in_flight_survives_the_publishers_leaving)
 {
-	struct source source = { .name = new_name(), .count = 3, .first = 10, .buffers = 8, .clean = true };
+	struct source source = {
+		.name = new_name(), .count = 3, .first = 10, .buffers = 8, .clean = true,
+	};
 	struct xmem_pool *reader = open_reader(source.name);
 	struct xmem_subscription *s;
 	struct child *child = start_source(&source, reader, &s, 0);
@@ -216,7 +219,8 @@ TEST(P3_who_waits_for_its_publisher_loses_nothing)
 TEST(P3_what_is_lost_is_counted)
 {
 	const char *name = new_name();
-	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .ring = 4), *reader = open_reader(name);
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .ring = 4);
+	struct xmem_pool *reader = open_reader(name);
 	struct xmem_subscription *s;
 	uint64_t next = 0, i;
 
@@ -298,7 +302,8 @@ TEST(P3_a_new_publisher_is_not_taken_for_a_dead_one)
 TEST(P3_rings_of_dead_publishers_are_bounded)
 {
 	struct source source = { .name = new_name(), .count = 2, .first = 1, .buffers = 2 };
-	struct xmem_pool *reader = OPEN(source.name, .clients = 40, .slots = 4096), *watcher = open_reader(source.name);
+	struct xmem_pool *reader = OPEN(source.name, .clients = 40, .slots = 4096);
+	struct xmem_pool *watcher = open_reader(source.name);
 	struct xmem_subscription *s[12];
 	unsigned int i;
 

@@ -52,21 +52,35 @@ TEST(API_options_of_another_size_are_EINVAL)
 
 	CHECK(b);
 	REFUSED(xmem_pool_open(new_name(), &pool_options), EINVAL);
-	pool_options = (struct xmem_pool_options){ .size = sizeof(pool_options), .flags = 1u << 30 };
+	pool_options = (struct xmem_pool_options){
+		.size = sizeof(pool_options), .flags = 1u << 30,
+	};
 	REFUSED(xmem_pool_open(new_name(), &pool_options), EINVAL);
-	pool_options = (struct xmem_pool_options){ .size = sizeof(pool_options), .wait_bound_ns = 5 };
+	pool_options = (struct xmem_pool_options){
+		.size = sizeof(pool_options), .wait_bound_ns = 5,
+	};
 	REFUSED(xmem_pool_open(new_name(), &pool_options), EINVAL);
-	pool_options = (struct xmem_pool_options){ .size = sizeof(pool_options), .ring_entries = 5 };
+	pool_options = (struct xmem_pool_options){
+		.size = sizeof(pool_options), .ring_entries = 5,
+	};
 	REFUSED(xmem_pool_open(new_name(), &pool_options), EINVAL);
 	SAME(xmem_publish(b, &publish_options, NULL), -EINVAL);
-	publish_options = (struct xmem_publish_options){ .size = sizeof(publish_options), .flags = 1u << 9 };
+	publish_options = (struct xmem_publish_options){
+		.size = sizeof(publish_options), .flags = 1u << 9,
+	};
 	SAME(xmem_publish(b, &publish_options, NULL), -EINVAL);
-	publish_options = (struct xmem_publish_options){ .size = sizeof(publish_options), .reserved = 1 };
+	publish_options = (struct xmem_publish_options){
+		.size = sizeof(publish_options), .reserved = 1,
+	};
 	SAME(xmem_publish(b, &publish_options, NULL), -EINVAL);
 	REFUSED(xmem_subscribe(pool, &subscribe_options), EINVAL);
-	subscribe_options = (struct xmem_subscribe_options){ .size = sizeof(subscribe_options), .flags = 1u << 9 };
+	subscribe_options = (struct xmem_subscribe_options){
+		.size = sizeof(subscribe_options), .flags = 1u << 9,
+	};
 	REFUSED(xmem_subscribe(pool, &subscribe_options), EINVAL);
-	subscribe_options = (struct xmem_subscribe_options){ .size = sizeof(subscribe_options), .timeout_ns = -5 };
+	subscribe_options = (struct xmem_subscribe_options){
+		.size = sizeof(subscribe_options), .timeout_ns = -5,
+	};
 	REFUSED(xmem_subscribe(pool, &subscribe_options), EINVAL);
 	SAME(xmem_pool_stat(pool, &stat), -EINVAL);
 	/* The buffer is as it was before all of this. */
@@ -112,8 +126,12 @@ TEST(API_a_success_leaves_the_error_alone)
 TEST(API_existing_and_exclusive)
 {
 	const char *name = new_name();
-	struct xmem_pool_options existing = { .size = sizeof(existing), .flags = XMEM_OPEN_EXISTING };
-	struct xmem_pool_options exclusive = { .size = sizeof(exclusive), .flags = XMEM_OPEN_EXCLUSIVE };
+	struct xmem_pool_options existing = {
+		.size = sizeof(existing), .flags = XMEM_OPEN_EXISTING,
+	};
+	struct xmem_pool_options exclusive = {
+		.size = sizeof(exclusive), .flags = XMEM_OPEN_EXCLUSIVE,
+	};
 	struct xmem_pool *a, *b;
 
 	REFUSED(xmem_pool_open(name, &existing), ENOENT);
@@ -307,7 +325,8 @@ TEST(P1_payloads_are_not_inherited)
 {
 	const char *name = new_name();
 	struct xmem_pool *writer = open_writer(name, 2, BYTES), *reader = open_reader(name);
-	struct xmem_buffer *read = publish_and_get(writer, reader, 1), *written = xmem_acquire(writer, BYTES, 0);
+	struct xmem_buffer *read = publish_and_get(writer, reader, 1);
+	struct xmem_buffer *written = xmem_acquire(writer, BYTES, 0);
 	const void *data[2] = { xmem_data(read), xmem_data_mut(written) };
 
 	CHECK(data[0] && data[1]);
@@ -387,7 +406,9 @@ TEST(API_subscribing_has_its_errors)
 {
 	const char *name = new_name();
 	struct xmem_pool *writer = open_writer(name, 2, BYTES), *reader = open_reader(name);
-	struct xmem_subscribe_options options = { .size = sizeof(options), .publisher = xmem_pool_client(writer) };
+	struct xmem_subscribe_options options = {
+		.size = sizeof(options), .publisher = xmem_pool_client(writer),
+	};
 	struct xmem_subscription *s;
 
 	options.flags = XMEM_SUBSCRIBE_WAITS;
@@ -458,7 +479,8 @@ TEST(API_metadata_offset_length_and_time_arrive)
 		SAME(xmem_buffer_metadata(each)->id, 77);
 		SAME(xmem_buffer_metadata(each)->shape[1], 100);
 		SAME(xmem_buffer_metadata(each)->size, 1000);
-		CHECK(!strcmp((const char *)xmem_buffer_metadata(each)->content_type, "video/x-raw,gray8"));
+		CHECK(!strcmp((const char *)xmem_buffer_metadata(each)->content_type,
+			      "video/x-raw,gray8"));
 	}
 	xmem_release(same);
 	xmem_release(b);

@@ -56,7 +56,8 @@ static void lie(struct raw *raw, const struct xmem_attach_request *own, uint64_t
 		struct xmem_entry *entry = xm_entry(&raw->map, me, i);
 
 		xm_store(&entry->token, garbage(random) << 16 |
-			 (i & 4 ? random_next(random) % raw->map.slots : own->slot[i % own->count]));
+			 (i & 4 ? random_next(random) % raw->map.slots :
+			  own->slot[i % own->count]));
 		xm_store(&entry->sequence, garbage(random));
 		xm_store(&entry->offset, i & 1 ? garbage(random) : random_next(random) % 8192);
 		xm_store(&entry->length, i & 2 ? garbage(random) : random_next(random) % 8192);
@@ -115,7 +116,8 @@ static void honest_work(struct xmem_pool *writer, struct xmem_subscription *s, u
 TEST_WITHIN(P4_garbage_in_all_that_a_client_may_write, 60)
 {
 	struct vandal vandal = { .name = new_name(), .random = seed() };
-	struct xmem_pool *writer = OPEN(vandal.name, .flags = XMEM_OPEN_WRITER, .slots = 256, .clients = 8);
+	struct xmem_pool *writer = OPEN(vandal.name, .flags = XMEM_OPEN_WRITER, .slots = 256,
+					.clients = 8);
 	struct xmem_pool *reader = open_reader(vandal.name);
 	struct xmem_subscription *s, *of_garbage;
 	struct child *child;
@@ -142,7 +144,10 @@ TEST_WITHIN(P4_garbage_in_all_that_a_client_may_write, 60)
 			xmem_data(b);
 			xmem_release(b);
 		}
-		/* Scans of others end, whatever holds it claims: they find a buffer or they do not. */
+		/*
+		 * Other clients' scans end, whatever holds the vandal claims. They
+		 * find a buffer or they do not.
+		 */
 		xmem_release(xmem_acquire(writer, BYTES, 0));
 		xmem_get(reader, random_next(&vandal.random));
 		stat_of(reader);
@@ -205,7 +210,8 @@ TEST(P4_resolving_is_for_holders_alone)
 	struct xmem_buffer *kept;
 	uint64_t token = publish_kept(writer, 1, &kept);
 	struct xmem_slot_request request = {
-		.size = sizeof(request), .slot = xm_token_slot(token), .generation = xm_generation(token),
+		.size = sizeof(request), .slot = xm_token_slot(token),
+		.generation = xm_generation(token),
 	};
 	struct raw raw;
 
@@ -286,7 +292,8 @@ static void read_for_ever(void *argument)
 static void pipeline_goes_on(uint32_t flags)
 {
 	struct slow slow = { .name = new_name(), .flags = flags };
-	struct xmem_pool *writer = OPEN(slow.name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = SECOND);
+	struct xmem_pool *writer = OPEN(slow.name, .flags = XMEM_OPEN_WRITER,
+					.wait_bound_ns = SECOND);
 	struct xmem_pool *reader = open_reader(slow.name);
 	struct xmem_subscription *s;
 	struct child *child;
@@ -455,7 +462,10 @@ static void stop_overwriting(void *argument)
 	hear_parent();
 }
 
-/* The entry at which a slow subscriber stands is open, and stays so: what comes after it is there. */
+/*
+ * The publisher stops with an entry open, and a slow subscriber stands at just
+ * that entry. The subscriber still receives what follows it.
+ */
 TEST(P9_publisher_stopped_while_it_overwrites_and_subscribers_go_on)
 {
 	int step;
@@ -490,7 +500,8 @@ TEST(P9_publisher_stopped_while_it_overwrites_and_subscribers_go_on)
 TEST(P9_a_client_stopped_before_it_is_killed_holds_nothing)
 {
 	struct slow slow = { .name = new_name(), .flags = XMEM_SUBSCRIBE_WAITS };
-	struct xmem_pool *writer = OPEN(slow.name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 60 * SECOND);
+	struct xmem_pool *writer = OPEN(slow.name, .flags = XMEM_OPEN_WRITER,
+					.wait_bound_ns = 60 * SECOND);
 	struct child *child;
 	unsigned int i;
 

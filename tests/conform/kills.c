@@ -64,7 +64,10 @@ static void kill_consumer(struct xmem_pool *writer, struct kill *how)
 	unsigned int i;
 
 	hear(child);
-	/* An acquire that waits for the dead one must be woken: it has 10 s, and the bound is 60. */
+	/*
+	 * An acquire that waits for the dead process must be woken by its end: the
+	 * acquire has 10 s, while the bound after which it stops waiting is 60 s.
+	 */
 	for (i = 0; !has_died(child); i++) {
 		publish_stamp(writer, i);
 		if (i == 100000)
@@ -81,7 +84,8 @@ static struct xmem_pool *killed_consumers_writer(struct kill *how)
 	struct xmem_pool *writer;
 
 	how->name = new_name();
-	writer = OPEN(how->name, .flags = XMEM_OPEN_WRITER, .clients = 4, .ring = 8, .wait_bound_ns = 60 * SECOND);
+	writer = OPEN(how->name, .flags = XMEM_OPEN_WRITER, .clients = 4, .ring = 8,
+		      .wait_bound_ns = 60 * SECOND);
 	WORKED(xmem_preallocate(writer, BUFFERS, BYTES));
 	how->publisher = xmem_pool_client(writer);
 	return writer;
@@ -90,8 +94,9 @@ static struct xmem_pool *killed_consumers_writer(struct kill *how)
 TEST_WITHIN(P2_killed_at_every_step_of_receive_get_and_put, 60)
 {
 	static const int steps[] = {
-		XM_STEP_GET_HELD, XM_STEP_GET_DONE, XM_STEP_PUT_BEFORE, XM_STEP_PUT_DROPPED, XM_STEP_RECEIVE_READ,
-		XM_STEP_RECEIVE_HELD, XM_STEP_RECEIVE_VALID, XM_STEP_RECEIVE_CURSOR,
+		XM_STEP_GET_HELD, XM_STEP_GET_DONE, XM_STEP_PUT_BEFORE, XM_STEP_PUT_DROPPED,
+		XM_STEP_RECEIVE_READ, XM_STEP_RECEIVE_HELD, XM_STEP_RECEIVE_VALID,
+		XM_STEP_RECEIVE_CURSOR,
 	};
 	struct kill how = { .flags = XMEM_SUBSCRIBE_WAITS };
 	struct xmem_pool *writer;
@@ -121,7 +126,10 @@ TEST_WITHIN(P2_killed_at_every_step_while_it_may_lose_the_oldest, 60)
 	writer = killed_consumers_writer(&how);
 	for (i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
 		how.step = steps[i];
-		/* Here get may find its contents gone, which consume() takes for an error: keep the pace. */
+		/*
+		 * A get that comes too late finds its contents gone, and consume()
+		 * takes that for an error. A subscriber that is waited for keeps up.
+		 */
 		how.flags = XMEM_SUBSCRIBE_WAITS * (i & 1);
 		kill_consumer(writer, &how);
 	}
@@ -149,7 +157,8 @@ TEST_WITHIN(P2_consumers_killed_at_random_steps, 60)
 static void produce(void *argument)
 {
 	struct kill *how = argument;
-	struct xmem_pool *pool = OPEN(how->name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 60 * SECOND);
+	struct xmem_pool *pool = OPEN(how->name, .flags = XMEM_OPEN_WRITER,
+				      .wait_bound_ns = 60 * SECOND);
 	uint64_t stamp;
 
 	WORKED(xmem_preallocate(pool, BUFFERS, BYTES));
@@ -184,7 +193,8 @@ static void follow_to_the_end(struct xmem_subscription *s, struct kill *how)
 		xmem_release(b);
 	}
 	if (xmem_peek_last_error(NULL) != -EPIPE)
-		FAIL("killed at %s: receive ended with %d", step_name(how->step), xmem_peek_last_error(NULL));
+		FAIL("killed at %s: receive ended with %d", step_name(how->step),
+		     xmem_peek_last_error(NULL));
 	REFUSED(xmem_receive(s, 0), EPIPE);
 	lost = xmem_subscription_lost(s);
 	if (how->flags & XMEM_SUBSCRIBE_WAITS) {
@@ -225,9 +235,9 @@ static struct xmem_pool *killed_producers_reader(struct kill *how)
 }
 
 static const int producer_steps[] = {
-	XM_STEP_TAKE_WRITING, XM_STEP_SCAN_SCANNING, XM_STEP_SCAN_CURSORS, XM_STEP_SCAN_VOID, XM_STEP_SCAN_HOLDS,
-	XM_STEP_PUBLISH_POSITION, XM_STEP_PUBLISH_LIVE, XM_STEP_PUBLISH_OPEN, XM_STEP_PUBLISH_FIELDS,
-	XM_STEP_PUBLISH_ENTRY, XM_STEP_PUBLISH_TAIL,
+	XM_STEP_TAKE_WRITING, XM_STEP_SCAN_SCANNING, XM_STEP_SCAN_CURSORS, XM_STEP_SCAN_VOID,
+	XM_STEP_SCAN_HOLDS, XM_STEP_PUBLISH_POSITION, XM_STEP_PUBLISH_LIVE, XM_STEP_PUBLISH_OPEN,
+	XM_STEP_PUBLISH_FIELDS, XM_STEP_PUBLISH_ENTRY, XM_STEP_PUBLISH_TAIL,
 };
 
 static void kill_producers_everywhere(uint32_t flags)
@@ -240,7 +250,10 @@ static void kill_producers_everywhere(uint32_t flags)
 	reader = killed_producers_reader(&how);
 	for (i = 0; i < sizeof(producer_steps) / sizeof(*producer_steps); i++) {
 		how.step = producer_steps[i];
-		/* First, in the midst, and when the ring has gone round; slots are taken once only. */
+		/*
+		 * It dies at the first publication, in the midst, and when the ring
+		 * has gone round. Only the first pass takes the slots.
+		 */
 		for (how.after = 0; how.after < 12; how.after += how.after ? 9 : 2) {
 			if (how.step == XM_STEP_TAKE_WRITING && how.after >= BUFFERS)
 				break;
@@ -295,8 +308,8 @@ static void die_overwriting(void *argument)
 TEST(P3_killed_while_it_overwrites_an_entry_loses_that_one_alone)
 {
 	static const int steps[] = {
-		XM_STEP_PUBLISH_POSITION, XM_STEP_PUBLISH_LIVE, XM_STEP_PUBLISH_OPEN, XM_STEP_PUBLISH_FIELDS,
-		XM_STEP_PUBLISH_ENTRY, XM_STEP_PUBLISH_TAIL,
+		XM_STEP_PUBLISH_POSITION, XM_STEP_PUBLISH_LIVE, XM_STEP_PUBLISH_OPEN,
+		XM_STEP_PUBLISH_FIELDS, XM_STEP_PUBLISH_ENTRY, XM_STEP_PUBLISH_TAIL,
 	};
 	struct kill how = { .name = new_name() };
 	struct xmem_pool *reader;
@@ -307,7 +320,8 @@ TEST(P3_killed_while_it_overwrites_an_entry_loses_that_one_alone)
 	for (i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
 		struct xmem_subscription *s;
 		struct child *child;
-		bool opened = steps[i] >= XM_STEP_PUBLISH_OPEN, complete = steps[i] >= XM_STEP_PUBLISH_ENTRY;
+		bool opened = steps[i] >= XM_STEP_PUBLISH_OPEN;
+		bool complete = steps[i] >= XM_STEP_PUBLISH_ENTRY;
 		uint64_t next;
 
 		how.step = steps[i];
@@ -317,8 +331,10 @@ TEST(P3_killed_while_it_overwrites_an_entry_loses_that_one_alone)
 		died_of_kill(child);
 		EVENTUALLY(stat_of(reader).clients == 1);
 		/*
-		 * Untouched, the first one is there; opened, it is lost. Complete, the fifth is there: who is
-		 * overtaken goes on where no publisher can be at work, one beyond the oldest that is left.
+		 * An untouched entry still gives the first publication; an opened
+		 * one has lost it. A complete one is the fifth: the subscriber was
+		 * overtaken, and goes on where no publisher can be at work, which is
+		 * one beyond the oldest entry that is left.
 		 */
 		for (next = opened + complete; next < 4u + complete; next++) {
 			struct xmem_buffer *b = receive_one(s);

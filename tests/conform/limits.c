@@ -200,7 +200,8 @@ static void one_of_many(void *argument)
 TEST_WITHIN(P3_many_subscribers_get_all, 60)
 {
 	struct crowd crowd = { .name = new_name(), .count = scaled(100) };
-	struct xmem_pool *writer = OPEN(crowd.name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 100 * SECOND);
+	struct xmem_pool *writer = OPEN(crowd.name, .flags = XMEM_OPEN_WRITER,
+					.wait_bound_ns = 100 * SECOND);
 	struct child *child[MANY];
 	unsigned int i;
 
@@ -267,7 +268,8 @@ TEST(P10_every_resource_goes_back_with_its_pool)
 	unsigned int i, files = open_files();
 
 	for (i = 0; i < scaled(50); i++) {
-		struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER | XMEM_OPEN_EXCLUSIVE);
+		struct xmem_pool *pool = OPEN(name,
+					      .flags = XMEM_OPEN_WRITER | XMEM_OPEN_EXCLUSIVE);
 		int file;
 
 		WORKED(xmem_preallocate(pool, 100, BYTES));

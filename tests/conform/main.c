@@ -62,8 +62,8 @@ static void print_failures(SRunner *runner)
 	int i, n = srunner_ntests_failed(runner);
 
 	for (i = 0; i < n; i++)
-		printf("FAILED %s: %s:%d: %s\n", tr_tcname(results[i]), tr_lfile(results[i]), tr_lno(results[i]),
-		       tr_msg(results[i]) ? tr_msg(results[i]) : "");
+		printf("FAILED %s: %s:%d: %s\n", tr_tcname(results[i]), tr_lfile(results[i]),
+		       tr_lno(results[i]), tr_msg(results[i]) ? tr_msg(results[i]) : "");
 	free(results);
 }
 
@@ -90,7 +90,8 @@ static int run_chosen(void)
 	}
 	print_failures(runner);
 	failed = srunner_ntests_failed(runner);
-	printf("%d passed, %d failed, %d skipped\n", srunner_ntests_run(runner) - failed - skipped, failed, skipped);
+	printf("%d passed, %d failed, %d skipped\n", srunner_ntests_run(runner) - failed - skipped,
+	       failed, skipped);
 	srunner_free(runner);
 	return failed ? 1 : 0;
 }
@@ -120,7 +121,8 @@ int main(int argc, char **argv)
 		puts(chosen[i]->name);
 	if (list)
 		return 0;
-	outcomes = mmap(NULL, sizeof(*outcomes) * MAX_TESTS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	outcomes = mmap(NULL, sizeof(*outcomes) * MAX_TESTS, PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (outcomes == MAP_FAILED) {
 		perror("conform: mmap");
 		return 2;

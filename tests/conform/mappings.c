@@ -37,15 +37,17 @@ static void *map(struct raw *who, uint64_t offset, size_t bytes, int protection,
 	return mmap(NULL, bytes, protection, flags, who->link.file, offset);
 }
 
-static void refused(struct raw *who, uint64_t offset, size_t bytes, int protection, int flags, int want)
+static void refused(struct raw *who, uint64_t offset, size_t bytes, int protection, int flags,
+		    int want)
 {
 	void *p = map(who, offset, bytes, protection, flags);
 
 	if (p != MAP_FAILED)
-		FAIL("mmap of 0x%zx bytes from 0x%llx on succeeded", bytes, (unsigned long long)offset);
+		FAIL("mmap of 0x%zx bytes from 0x%llx on succeeded", bytes,
+		     (unsigned long long)offset);
 	if (errno != want)
-		FAIL("mmap of 0x%zx bytes from 0x%llx on: %d and not %d", bytes, (unsigned long long)offset, errno,
-		     want);
+		FAIL("mmap of 0x%zx bytes from 0x%llx on: %d and not %d", bytes,
+		     (unsigned long long)offset, errno, want);
 }
 
 static uint64_t area_of(struct raw *who)
@@ -94,9 +96,9 @@ TEST(P4_mmap_of_others_pages_for_writing_is_EACCES)
 	refused(&a, 0, PAGE, RW, MAP_SHARED, EACCES);				/* the host's */
 	refused(&a, 0, PAGE, PROT_WRITE, MAP_SHARED, EACCES);
 	refused(&b, area, pool->area_stride, RW, MAP_SHARED, EACCES);		/* another's area */
-	refused(&b, group, pool->group_stride, RW, MAP_SHARED, EACCES);		/* another's group */
+	refused(&b, group, pool->group_stride, RW, MAP_SHARED, EACCES);	/* another's group */
 	refused(&a, group + pool->group_stride, PAGE, RW, MAP_SHARED, EACCES);	/* nobody's */
-	refused(&a, 0, pool->total_bytes, RW, MAP_SHARED, EACCES);		/* own ones among others */
+	refused(&a, 0, pool->total_bytes, RW, MAP_SHARED, EACCES);	/* own ones among others */
 	refused(&a, area - PAGE, 2 * PAGE, RW, MAP_SHARED, EACCES);
 	refused(&a, area, pool->area_stride + PAGE, RW, MAP_SHARED, EACCES);
 	refused(&a, group, pool->group_stride + PAGE, RW, MAP_SHARED, EACCES);
@@ -173,7 +175,8 @@ TEST(P2_a_moved_and_split_area_keeps_the_client_to_its_last_part)
 	place = raw.map.area[raw.link.join.client];
 	moved = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(moved != MAP_FAILED);
-	SAME((intptr_t)mremap(place, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, moved), (intptr_t)moved);
+	SAME((intptr_t)mremap(place, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, moved),
+	     (intptr_t)moved);
 	SAME(stat_of(watcher).clients, 2);
 	CHECK(bytes >= 3 * PAGE);
 	CHECK(!munmap(moved + PAGE, PAGE));

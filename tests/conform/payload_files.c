@@ -46,9 +46,9 @@ TEST(P6_a_payload_without_all_seals_is_ENOEXEC)
 {
 	static const unsigned int too_few[] = {
 		0, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_FUTURE_WRITE, F_SEAL_WRITE, F_SEAL_SEAL,
-		F_SEAL_SHRINK | F_SEAL_GROW, F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE, F_SEAL_GROW | F_SEAL_FUTURE_WRITE,
-		F_SEAL_SHRINK | F_SEAL_WRITE, F_SEAL_GROW | F_SEAL_WRITE,
-		F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
+		F_SEAL_SHRINK | F_SEAL_GROW, F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE,
+		F_SEAL_GROW | F_SEAL_FUTURE_WRITE, F_SEAL_SHRINK | F_SEAL_WRITE,
+		F_SEAL_GROW | F_SEAL_WRITE, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
 	};
 	unsigned int i;
 
@@ -254,11 +254,12 @@ TEST(P7_an_empty_memfd_is_ERANGE)
 	close(file);
 }
 
-static int attach_at(int file, uint64_t offset, uint64_t stride, uint64_t length, uint32_t count, uint32_t payload)
+static int attach_at(int file, uint64_t offset, uint64_t stride, uint64_t length, uint32_t count,
+		     uint32_t payload)
 {
 	struct xmem_attach_request request = {
-		.size = sizeof(request), .fd = file, .offset = offset, .stride = stride, .length = length,
-		.count = count, .payload = payload,
+		.size = sizeof(request), .fd = file, .offset = offset, .stride = stride,
+		.length = length, .count = count, .payload = payload,
 	};
 
 	return raw_request(&raw, XMEM_IOC_ATTACH, &request);

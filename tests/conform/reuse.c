@@ -58,7 +58,8 @@ TEST(P1_acquire_finds_nothing_while_all_are_held)
 TEST(P1_what_a_waited_for_subscriber_may_receive_is_not_reused)
 {
 	const char *name = new_name();
-	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 60 * SECOND);
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER,
+					.wait_bound_ns = 60 * SECOND);
 	struct xmem_pool *reader = open_reader(name);
 	struct xmem_subscription *s;
 	struct xmem_buffer *b;
@@ -83,11 +84,12 @@ TEST(P1_what_a_waited_for_subscriber_may_receive_is_not_reused)
 	xmem_pool_close(writer);
 }
 
-/* Four publications fill the ring, none is overwritten: the first slot is not free for the asking. */
+/* Four publications fill the ring and overwrite none, so the first slot is not free yet. */
 TEST(P1_the_oldest_entry_of_a_full_ring_is_still_in_flight)
 {
 	const char *name = new_name();
-	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .ring = 4), *reader = open_reader(name);
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .ring = 4);
+	struct xmem_pool *reader = open_reader(name);
 	struct xmem_buffer *b, *taken[3];
 	struct xmem_subscription *s;
 	unsigned int i;
@@ -96,7 +98,7 @@ TEST(P1_the_oldest_entry_of_a_full_ring_is_still_in_flight)
 	s = follow(reader, xmem_pool_client(writer), 0);
 	for (i = 0; i < 4; i++)
 		publish_stamp(writer, i);
-	/* Two are free, the third is the oldest publication's: evicted, and so not received any more. */
+	/* Two are free. The third is evicted from the oldest publication, which is then lost. */
 	for (i = 0; i < 3; i++) {
 		taken[i] = xmem_acquire(writer, BYTES, 0);
 		CHECK(taken[i]);
@@ -277,7 +279,9 @@ static void overtake(int step)
 
 TEST(P1_the_publisher_overtakes_in_the_midst_of_a_receive)
 {
-	static const int steps[] = { XM_STEP_RECEIVE_READ, XM_STEP_RECEIVE_HELD, XM_STEP_RECEIVE_VALID };
+	static const int steps[] = {
+		XM_STEP_RECEIVE_READ, XM_STEP_RECEIVE_HELD, XM_STEP_RECEIVE_VALID,
+	};
 	unsigned int i;
 
 	steps_only();
@@ -329,7 +333,8 @@ TEST(P1_the_publisher_overtakes_in_the_midst_of_a_get)
 
 static void stress_writer(void *name)
 {
-	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER, .ring = 16, .wait_bound_ns = 50 * MS);
+	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER, .ring = 16,
+				      .wait_bound_ns = 50 * MS);
 	uint64_t stamp;
 
 	WORKED(xmem_preallocate(pool, STRESS_BUFFERS, 2048));
@@ -350,7 +355,8 @@ static void stress_reader(void *argument)
 	struct stress_reader *arg = argument;
 	struct xmem_pool *pool = open_reader(arg->name);
 	bool waits = random_next(&arg->random) & 1;
-	struct xmem_subscription *s = follow(pool, arg->publisher, waits ? XMEM_SUBSCRIBE_WAITS : 0);
+	struct xmem_subscription *s = follow(pool, arg->publisher,
+					     waits ? XMEM_SUBSCRIBE_WAITS : 0);
 	struct xmem_buffer *held[2] = { NULL };
 	uint64_t stamp[2] = { 0 }, last = 0;
 

@@ -29,7 +29,10 @@ static void joins_and_waits(void *name)
 	pause();
 }
 
-/* Reads @arg's command line into a page that nobody will ever fill; its parent gets the userfaultfd. */
+/*
+ * Reads @arg's command line into a page that nobody will ever fill. Its parent
+ * gets the userfaultfd.
+ */
 static void looks_for_ever(void *arg)
 {
 	struct child *victim = arg;
@@ -67,7 +70,8 @@ TEST(P2_who_looks_at_the_dead_does_not_keep_them)
 	hear(victim);
 	onlooker = spawn(looks_for_ever, victim);
 	faults.fd = receive_file(onlooker->link);
-	SAME(poll(&faults, 1, -1), 1);		/* it stands in the kernel, the victim's memory in its hand */
+	/* Now the onlooker stands in the kernel, with a reference to the victim's memory. */
+	SAME(poll(&faults, 1, -1), 1);
 	kill_child(victim);
 	EVENTUALLY(stat_of(pool).clients == 1);
 	SAME(stat_of(pool).attached, 0);
@@ -88,7 +92,8 @@ TEST(P4_mappings_of_one_client_are_limited)
 	kernel_only("the daemon maps nothing for anybody");
 	raw_start(&raw, new_name(), XMEM_ROLE_READER);
 	for (count = 0; count < 4096; count++) {
-		at[count] = mmap(NULL, raw.link.join.total_bytes, PROT_READ, MAP_SHARED, raw.link.file, 0);
+		at[count] = mmap(NULL, raw.link.join.total_bytes, PROT_READ, MAP_SHARED,
+				 raw.link.file, 0);
 		if (at[count] == MAP_FAILED)
 			break;
 	}
@@ -123,7 +128,9 @@ TEST(P7_blocks_beyond_the_end_hide_no_holes)
 
 static void waits_a_moment(void *name)
 {
-	struct xmem_subscribe_options options = { .size = sizeof(options), .publisher = -1, .timeout_ns = 50 * MS };
+	struct xmem_subscribe_options options = {
+		.size = sizeof(options), .publisher = -1, .timeout_ns = 50 * MS,
+	};
 
 	REFUSED(xmem_subscribe(open_reader(name), &options), ETIMEDOUT);
 }

@@ -186,7 +186,8 @@ TEST(P10_sysfs_is_for_the_devices_group)
 	writer = open_writer(holder.name, 1, BYTES);
 	EVENTUALLY(find_pool(holder.name));
 	/* Nothing there is for the world. */
-	snprintf(command, sizeof(command), "find %s/ -maxdepth 1 -name attached -perm /o+rwx | grep -q .", pool_dir);
+	snprintf(command, sizeof(command),
+		 "find %s/ -maxdepth 1 -name attached -perm /o+rwx | grep -q .", pool_dir);
 	CHECK(system(command) != 0);
 	xmem_pool_close(writer);
 }

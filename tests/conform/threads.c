@@ -57,7 +57,8 @@ static void *publish_many(void *argument)
 	for (i = 0; i < crew.rounds; i++) {
 		struct xmem_buffer *kept;
 
-		__atomic_store_n(&crew.token, publish_kept(crew.writer, random(), &kept), __ATOMIC_RELEASE);
+		__atomic_store_n(&crew.token, publish_kept(crew.writer, random(), &kept),
+				 __ATOMIC_RELEASE);
 		xmem_release(kept);
 	}
 	return NULL;
@@ -68,7 +69,8 @@ static void *get_the_newest(void *argument)
 	unsigned int got = 0, i;
 
 	while (!__atomic_load_n(&crew.over, __ATOMIC_ACQUIRE)) {
-		struct xmem_buffer *b = xmem_get(crew.reader, __atomic_load_n(&crew.token, __ATOMIC_ACQUIRE));
+		struct xmem_buffer *b = xmem_get(crew.reader,
+						 __atomic_load_n(&crew.token, __ATOMIC_ACQUIRE));
 		struct xmem_buffer *clone;
 		uint64_t stamp;
 

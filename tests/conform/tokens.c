@@ -51,7 +51,8 @@ TEST(P5_a_token_is_stale_while_its_slot_is_written_again)
 
 TEST(P5_a_token_of_another_pool_is_stale)
 {
-	struct xmem_pool *a = open_writer(new_name(), 4, BYTES), *b = open_writer(new_name(), 4, BYTES);
+	struct xmem_pool *a = open_writer(new_name(), 4, BYTES);
+	struct xmem_pool *b = open_writer(new_name(), 4, BYTES);
 	struct xmem_buffer *of_a[4], *of_b[4];
 	uint64_t token[4];
 	unsigned int i;

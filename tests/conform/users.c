@@ -101,7 +101,8 @@ TEST(P9_poll_says_when_there_is_something_to_receive)
 	CHECK(!readable(&raw, 0));
 	publish_stamp(writer, 1);
 	CHECK(readable(&raw, -1));
-	xm_store_release(xm_cursor(&raw.map, raw.link.join.client, subscribe.publisher), subscribe.position + 1);
+	xm_store_release(xm_cursor(&raw.map, raw.link.join.client, subscribe.publisher),
+			 subscribe.position + 1);
 	CHECK(!readable(&raw, 0));
 	/* The end is something to see, too. */
 	xmem_pool_close(writer);
@@ -112,11 +113,13 @@ TEST(P9_poll_says_when_there_is_something_to_receive)
 static void publish_when_armed(void *argument)
 {
 	struct xmem_pool *writer = open_writer(argument, 4, BYTES);
+	struct xmem_client_row *row;
 	struct raw raw;
 
 	raw_start(&raw, argument, XMEM_ROLE_READER);
 	tell_parent(xmem_pool_client(writer));
-	EVENTUALLY(xm_load(&xm_client_row(&raw.map, xmem_pool_client(writer))->ring_waiters) & XMEM_WAITERS_ARMED);
+	row = xm_client_row(&raw.map, xmem_pool_client(writer));
+	EVENTUALLY(xm_load(&row->ring_waiters) & XMEM_WAITERS_ARMED);
 	publish_stamp(writer, 1);
 	hear_parent();
 }

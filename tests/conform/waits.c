@@ -284,7 +284,8 @@ TEST(P9_a_signal_interrupts_subscribe)
 static void sleep_in_acquire(void *argument)
 {
 	struct waiter *waiter = argument;
-	struct xmem_pool *pool = OPEN(waiter->name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 600 * SECOND);
+	struct xmem_pool *pool = OPEN(waiter->name, .flags = XMEM_OPEN_WRITER,
+				      .wait_bound_ns = 600 * SECOND);
 	struct xmem_buffer *b;
 
 	WORKED(xmem_preallocate(pool, 1, BYTES));

@@ -164,7 +164,9 @@ static int map_group(struct world *w)
 
 static int open_payload(struct world *w)
 {
-	struct xmem_payload_request payload = { .size = sizeof(payload), .payload = w->attached.payload };
+	struct xmem_payload_request payload = {
+		.size = sizeof(payload), .payload = w->attached.payload,
+	};
 	int err = raw_request(&w->writer, XMEM_IOC_PAYLOAD, &payload);
 
 	if (!err)
@@ -206,14 +208,18 @@ static int map_other(struct world *w)
 
 static int subscribe(struct world *w)
 {
-	struct xmem_subscribe_request request = { .size = sizeof(request), .publisher = w->writer.join.client };
+	struct xmem_subscribe_request request = {
+		.size = sizeof(request), .publisher = w->writer.join.client,
+	};
 
 	return raw_request(&w->reader, XMEM_IOC_SUBSCRIBE, &request);
 }
 
 static int poll_both(struct world *w)
 {
-	struct pollfd files[2] = { { w->reader.file, POLLIN, 0 }, { w->writer.file, POLLIN | POLLOUT, 0 } };
+	struct pollfd files[2] = {
+		{ w->reader.file, POLLIN, 0 }, { w->writer.file, POLLIN | POLLOUT, 0 },
+	};
 	int n = poll(files, 2, 0);
 
 	if (n < 0)
@@ -224,7 +230,8 @@ static int poll_both(struct world *w)
 static struct xmem_wait_request ring_of(const struct world *w)
 {
 	return (struct xmem_wait_request){
-		.size = sizeof(struct xmem_wait_request), .kind = XMEM_WAIT_RING, .client = w->writer.join.client,
+		.size = sizeof(struct xmem_wait_request), .kind = XMEM_WAIT_RING,
+		.client = w->writer.join.client,
 	};
 }
 
@@ -271,12 +278,17 @@ static int detach(struct world *w)
 
 static int unsubscribe(struct world *w)
 {
-	struct xmem_unsubscribe_request request = { .size = sizeof(request), .publisher = w->writer.join.client };
+	struct xmem_unsubscribe_request request = {
+		.size = sizeof(request), .publisher = w->writer.join.client,
+	};
 
 	return raw_request(&w->reader, XMEM_IOC_UNSUBSCRIBE, &request);
 }
 
-/* Two mappings instead of one keep the client alive: if they are counted wrongly it does not end below. */
+/*
+ * Two mappings instead of one keep the client alive. If the module counts them
+ * wrongly, the client does not end below.
+ */
 static int split_area(struct world *w)
 {
 	return mprotect(w->writer.area, RAW_PAGE, PROT_READ) ? -errno : 0;
@@ -359,11 +371,13 @@ static bool step_is_well(struct world *w, const struct step *step, unsigned int 
 	int err = step->run(w);
 
 	if (err)
-		fail(step->name, "%s, after failure %u of '%s': %s", when, n, w->stage, strerror(-err));
+		fail(step->name, "%s, after failure %u of '%s': %s", when, n, w->stage,
+		     strerror(-err));
 	return !err;
 }
 
-static bool step_fails(struct world *w, const struct step *step, unsigned int n, struct outcome *outcome)
+static bool step_fails(struct world *w, const struct step *step, unsigned int n,
+		       struct outcome *outcome)
 {
 	int again;
 
@@ -384,7 +398,8 @@ static bool step_fails(struct world *w, const struct step *step, unsigned int n,
 }
 
 /* All steps, the nth failure in one of them. false: it has been told what is wrong. */
-static bool live(struct world *w, const struct step *failing, unsigned int n, struct outcome *outcome)
+static bool live(struct world *w, const struct step *failing, unsigned int n,
+		 struct outcome *outcome)
 {
 	const struct step *step;
 
@@ -421,9 +436,11 @@ static bool nothing_left(const struct step *step, unsigned int n, unsigned int d
 	int there = raw_pool_exists(NAME);
 
 	if (there)
-		fail(step->name, "failure %u leaves the pool: %s", n, there > 0 ? "it is there" : strerror(-there));
+		fail(step->name, "failure %u leaves the pool: %s", n,
+		     there > 0 ? "it is there" : strerror(-there));
 	if (now != descriptors)
-		fail(step->name, "failure %u leaves %u descriptors where there were %u", n, now, descriptors);
+		fail(step->name, "failure %u leaves %u descriptors where there were %u", n, now,
+		     descriptors);
 	return !there && now == descriptors;
 }
 
@@ -440,7 +457,8 @@ static void scan(const struct step *step)
 		if (!nothing_left(step, n, descriptors) || !well)
 			return;
 		if (!outcome.failed) {
-			pass(step->name, "%u points of failure, %u errors, nothing left", n - 1, errors);
+			pass(step->name, "%u points of failure, %u errors, nothing left", n - 1,
+			     errors);
 			return;
 		}
 		errors += outcome.err != 0;

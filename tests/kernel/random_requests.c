@@ -68,8 +68,8 @@ static bool one_in(struct actor *a, unsigned int n)
 static u64 odd_number(struct actor *a)
 {
 	static const u64 edges[] = {
-		0, 1, 2, 3, 63, 64, 127, 128, 255, 256, 4096, 0xffff, 0x10000, 0x7fffffff, 0xfffffffe, 0xffffffff,
-		1ULL << 36, XMEM_ENTRY_VOID, ~0ULL,
+		0, 1, 2, 3, 63, 64, 127, 128, 255, 256, 4096, 0xffff, 0x10000, 0x7fffffff,
+		0xfffffffe, 0xffffffff, 1ULL << 36, XMEM_ENTRY_VOID, ~0ULL,
 	};
 
 	switch (chance(a) % 6) {
@@ -103,7 +103,8 @@ static u32 some_payload(struct actor *a)
 
 static void fill_join(struct actor *a, union request *r)
 {
-	r->join = raw_joining(one_in(a, 2) ? KEPT : BRIEF, one_in(a, 2) ? XMEM_ROLE_READER : XMEM_ROLE_WRITER);
+	r->join = raw_joining(one_in(a, 2) ? KEPT : BRIEF,
+			      one_in(a, 2) ? XMEM_ROLE_READER : XMEM_ROLE_WRITER);
 	if (r->join.role == XMEM_ROLE_WRITER && one_in(a, 2))
 		r->join.wait_bound_ns = 1000;
 	if (a->pool_fd >= 0 && one_in(a, 4)) {
@@ -150,7 +151,8 @@ static void fill_unsubscribe(struct actor *a, union request *r)
 
 	do
 		r->unsubscribe.publisher = chance(a) % map->clients;
-	while (--tries && !xm_bit(xm_client_row(map, r->unsubscribe.publisher)->subscribers, a->me->join.client));
+	while (--tries && !xm_bit(xm_client_row(map, r->unsubscribe.publisher)->subscribers,
+				  a->me->join.client));
 }
 
 static void fill_sleep(struct actor *a, union request *r)
@@ -292,9 +294,10 @@ static void scribble(struct actor *a)
 	}
 	for (g = 0; me->area && g < me->map.groups; g++) {
 		for (n = raw_has_group(me, g) ? chance(a) % 64 : 0; n; n--) {
-			struct xmem_slot_word *slot = &me->map.group[g]->word[chance(a) % XMEM_GROUP_SLOTS];
+			u32 word = chance(a) % XMEM_GROUP_SLOTS;
+			struct xmem_slot_word *slot = &me->map.group[g]->word[word];
 
-			/* Mostly only another state: with other generations nothing would be possible any more. */
+			/* Mostly another state alone: a wrong generation makes the slot useless. */
 			xm_store(&slot->state, one_in(a, 16) ? odd_number(a) :
 				 (xm_load(&slot->state) & ~7ULL) | chance(a) % 5);
 			if (one_in(a, 4))
@@ -315,7 +318,8 @@ static void read_pages(const char *start, u64 bytes)
 static void map_oddly(struct actor *a)
 {
 	struct raw *me = a->me;
-	u64 pages = me->join.total_bytes / RAW_PAGE, from = chance(a) % (pages + 2), count = 1 + chance(a) % 8;
+	u64 pages = me->join.total_bytes / RAW_PAGE, from = chance(a) % (pages + 2);
+	u64 count = 1 + chance(a) % 8;
 	int protection = chance(a) % 8, flags = one_in(a, 8) ? MAP_PRIVATE : MAP_SHARED;
 	void *start;
 
@@ -333,7 +337,9 @@ static void map_oddly(struct actor *a)
 /* Whatever comes of it, a mapping for reading can be read and not be written. */
 static void change_mapping(struct actor *a)
 {
-	static const int advices[] = { MADV_DONTNEED, MADV_DOFORK, MADV_REMOVE, MADV_DODUMP, MADV_WILLNEED, MADV_COLD };
+	static const int advices[] = {
+		MADV_DONTNEED, MADV_DOFORK, MADV_REMOVE, MADV_DODUMP, MADV_WILLNEED, MADV_COLD,
+	};
 	struct raw *me = a->me;
 	char *at = me->base + chance(a) % (me->join.total_bytes / RAW_PAGE) * RAW_PAGE;
 
@@ -346,7 +352,8 @@ static void change_mapping(struct actor *a)
 		mprotect(at, RAW_PAGE, PROT_READ | PROT_EXEC);
 		break;
 	case 2:
-		mremap(me->base, me->join.total_bytes, me->join.total_bytes + RAW_PAGE, MREMAP_MAYMOVE);
+		mremap(me->base, me->join.total_bytes, me->join.total_bytes + RAW_PAGE,
+		       MREMAP_MAYMOVE);
 		break;
 	}
 	read_pages(me->base, me->join.total_bytes);
@@ -358,7 +365,9 @@ static void poll_all(struct actor *a)
 	unsigned int i;
 
 	for (i = 0; i < CLIENTS; i++)
-		files[i] = (struct pollfd){ a->client[i].file, chance(a) % 2 ? POLLIN : POLLIN | POLLOUT, 0 };
+		files[i] = (struct pollfd){
+			a->client[i].file, chance(a) % 2 ? POLLIN : POLLIN | POLLOUT, 0,
+		};
 	poll(files, CLIENTS, chance(a) % 2);
 }
 
@@ -370,7 +379,10 @@ static void replace(struct actor *a)
 
 	switch (chance(a) % 4) {
 	case 0:
-		/* The rest keeps the client alive; not touched again, and left to the process's end. */
+		/*
+		 * What is left of the mapping keeps the client alive. Nobody touches
+		 * it again, and the process's end takes it away.
+		 */
 		if (me->area)
 			munmap(me->area, RAW_PAGE);
 		me->area = NULL;
@@ -387,7 +399,10 @@ static void replace(struct actor *a)
 	raw_start(me, &r.join);
 }
 
-/* A child that has all the files, and does not move; its parent's process group is killed in the end. */
+/*
+ * A child that inherits all the files and stands still. It ends with its
+ * parent's process group, which is killed.
+ */
 static void leave_child(struct actor *a)
 {
 	if (fork())
@@ -473,7 +488,10 @@ struct deaths {
 	int other;			/* a signal that nobody sent, or an exit status */
 };
 
-/* This many at once; those that are not killed by themselves end, then their children are killed. */
+/*
+ * Run this many processes at once. Some kill themselves, the others end; then
+ * the children that they left are killed.
+ */
 static void round_of(u64 seed, unsigned int processes, unsigned int requests, struct deaths *deaths)
 {
 	pid_t pid[AT_ONCE];
@@ -510,8 +528,8 @@ static void judge_requests(const struct deaths *deaths)
 	unsigned int i, length = 0, never = 0;
 
 	for (i = 0; i < KINDS; i++) {
-		length += snprintf(list + length, sizeof(list) - length, " %u:%u+%u", _IOC_NR(kinds[i].request),
-				   tally->taken[i], tally->refused[i]);
+		length += snprintf(list + length, sizeof(list) - length, " %u:%u+%u",
+				   _IOC_NR(kinds[i].request), tally->taken[i], tally->refused[i]);
 		never += !tally->taken[i] || !tally->refused[i];
 	}
 	if (deaths->other)
@@ -519,7 +537,8 @@ static void judge_requests(const struct deaths *deaths)
 	else
 		pass("processes", "%u exited, %u were killed", deaths->exited, deaths->killed);
 	if (never)
-		fail("requests", "%u never taken or never refused; number:taken+refused%s", never, list);
+		fail("requests", "%u never taken or never refused; number:taken+refused%s", never,
+		     list);
 	else
 		pass("requests", "number:taken+refused%s", list);
 }
@@ -576,7 +595,8 @@ static void run(u64 seed, unsigned int processes, unsigned int requests)
 
 	trouble = pair_hand_over(&pair, KEPT);
 	for (done = 0; done < processes && !trouble && !deaths.other; done += AT_ONCE) {
-		round_of(seed + done, processes - done < AT_ONCE ? processes - done : AT_ONCE, requests, &deaths);
+		round_of(seed + done, processes - done < AT_ONCE ? processes - done : AT_ONCE,
+			 requests, &deaths);
 		trouble = pair_look(&pair);
 	}
 	judge("bystander", trouble ? trouble : pair_let_go(&pair));
@@ -600,7 +620,8 @@ int main(int argc, char **argv)
 		skip("random-requests", "no " RAW_DEVICE);
 		return summary();
 	}
-	tally = mmap(NULL, sizeof(*tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	tally = mmap(NULL, sizeof(*tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		     -1, 0);
 	if (tally == MAP_FAILED || prctl(PR_SET_CHILD_SUBREAPER, 1)) {
 		fail("random-requests", "%s", strerror(errno));
 		return summary();

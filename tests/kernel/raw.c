@@ -101,8 +101,8 @@ int raw_map_area(struct raw *raw)
 {
 	const struct xmem_pool_header *h = &raw->header;
 
-	raw->area = raw_mmap(raw, PROT_READ | PROT_WRITE, h->areas_offset + raw->join.client * h->area_stride,
-			     h->area_stride);
+	raw->area = raw_mmap(raw, PROT_READ | PROT_WRITE,
+			     h->areas_offset + raw->join.client * h->area_stride, h->area_stride);
 	if (!raw->area)
 		return -errno;
 	raw->map.area[raw->join.client] = raw->area;
@@ -136,7 +136,8 @@ int raw_map_group(struct raw *raw, unsigned int group)
 
 	if (raw_has_group(raw, group))
 		return 0;
-	start = raw_mmap(raw, PROT_READ | PROT_WRITE, h->groups_offset + group * h->group_stride, h->group_stride);
+	start = raw_mmap(raw, PROT_READ | PROT_WRITE, h->groups_offset + group * h->group_stride,
+			 h->group_stride);
 	if (!start)
 		return -errno;
 	raw->map.group[group] = start;
@@ -219,7 +220,9 @@ const char *pair_hand_over(struct pair *p, const char *name)
 	struct xm_pending pending;
 	int memfd = raw_memfd(1, 0x5a);
 
-	*p = (struct pair){ .writer = RAW_NONE, .reader = RAW_NONE, .publication.length = RAW_PAGE };
+	*p = (struct pair){
+		.writer = RAW_NONE, .reader = RAW_NONE, .publication.length = RAW_PAGE,
+	};
 	if (raw_start(&p->writer, &join))
 		return "join of a writer";
 	p->attached = raw_attaching(memfd, 1);
@@ -235,18 +238,23 @@ const char *pair_hand_over(struct pair *p, const char *name)
 	if (raw_request(&p->reader, XMEM_IOC_SUBSCRIBE, &subscribe))
 		return "subscribe";
 	p->follow = (struct xm_follow){
-		.publisher = subscribe.publisher, .joined = subscribe.position, .place = subscribe.position,
-		.incarnation = p->writer.join.incarnation,
+		.publisher = subscribe.publisher, .joined = subscribe.position,
+		.place = subscribe.position, .incarnation = p->writer.join.incarnation,
 	};
 	if (xm_take(&p->writer.map, p->attached.slot[0]))
 		return "acquire";
 	xm_publish(&p->writer.map, p->writer.join.client, p->attached.slot[0], &p->publication);
-	return xm_receive(&p->reader.map, p->reader.join.client, &p->follow, &p->publication, &pending) ? "receive" : NULL;
+	if (xm_receive(&p->reader.map, p->reader.join.client, &p->follow, &p->publication,
+		       &pending))
+		return "receive";
+	return NULL;
 }
 
 static bool pair_payload_is_intact(const struct pair *p)
 {
-	struct xmem_payload_request payload = { .size = sizeof(payload), .payload = p->attached.payload };
+	struct xmem_payload_request payload = {
+		.size = sizeof(payload), .payload = p->attached.payload,
+	};
 	char *start;
 	bool intact;
 
@@ -272,7 +280,8 @@ const char *pair_look(const struct pair *p)
 	if (xm_get(map, me, p->publication.token))
 		return "the token is stale";
 	xm_put(map, me, slot);
-	if (xm_slot_row(map, slot)->owner != scan.owner || xm_slot_row(map, slot)->payload != p->attached.payload)
+	if (xm_slot_row(map, slot)->owner != scan.owner ||
+	    xm_slot_row(map, slot)->payload != p->attached.payload)
 		return "the slot is another's";
 	if (xm_scan(&p->writer.map, &scan, &slot, 1))
 		return "the slot could be reclaimed";

@@ -9,7 +9,10 @@
 #define SLOTS	6
 #define PUBLISHED	64	/* at most, by one scene */
 
-/* An owner that publishes, one subscriber that is waited for, one that may lose, one reader by token. */
+/*
+ * An owner that publishes, a subscriber that is waited for, one that may lose,
+ * and a reader that gets by token.
+ */
 struct scene {
 	struct world *world;
 	const struct xm_map *map;
@@ -25,7 +28,8 @@ struct scene {
 	u32 helds;
 };
 
-static void receive_one(struct scene *s, u32 me, struct xm_follow *follow, u64 *received, bool keep);
+static void receive_one(struct scene *s, u32 me, struct xm_follow *follow, u64 *received,
+			bool keep);
 
 static struct scene scene_make(void)
 {
@@ -118,7 +122,10 @@ static void receive_one(struct scene *s, u32 me, struct xm_follow *follow, u64 *
 		world_put(s->world, me, slot);
 }
 
-/* What a reader does: it receives by both kinds of subscription, gets, also what is stale, and puts. */
+/*
+ * What a reader does: it receives by both kinds of subscription, gets tokens,
+ * stale ones too, and puts.
+ */
 static void reader_works(void *arg)
 {
 	struct scene *s = arg;
@@ -160,7 +167,8 @@ static void check_owner_gone(struct scene *s, int step)
 	world_end(s->world, s->owner);
 	if (s->old_token) {
 		ck_assert_int_eq(xm_look(s->map, s->old_token), 0);
-		ck_assert_uint_eq(s->stamp[xm_token_slot(s->old_token)], xm_generation(s->old_token));
+		ck_assert_uint_eq(s->stamp[xm_token_slot(s->old_token)],
+				  xm_generation(s->old_token));
 	}
 	for (i = 0; i < s->helds; i++)
 		ck_assert_int_eq(xm_look(s->map, s->held[i]), 0);
@@ -202,7 +210,8 @@ START_TEST(owner_dies_at_every_step)
 	int step;
 
 	for (step = XM_STEP_TAKE_WRITING; step <= XM_STEP_PUBLISH_TAIL; step++)
-		ck_assert_msg(kill_owner(step) >= 2, "the owner never came to %s", unit_step_name(step));
+		ck_assert_msg(kill_owner(step) >= 2, "the owner never came to %s",
+			      unit_step_name(step));
 }
 END_TEST
 
@@ -251,10 +260,12 @@ static u32 kill_reader(int step)
 		ck_assert_uint_eq(world_holds(s.world), 0);
 		/* the owner has all back that nobody else is to have */
 		for (i = 0; i < 3; i++)
-			ck_assert(!world_scan(s.world, s.owner, xm_token_slot(s.token[i]), false, 0));
+			ck_assert(!world_scan(s.world, s.owner, xm_token_slot(s.token[i]),
+					      false, 0));
 		world_end(s.world, s.loser);
 		for (i = 0; i < 3; i++)
-			ck_assert(world_scan(s.world, s.owner, xm_token_slot(s.token[i]), false, 0));
+			ck_assert(world_scan(s.world, s.owner, xm_token_slot(s.token[i]),
+					     false, 0));
 		world_end(s.world, s.owner);
 		world_is_clean(s.world);
 		world_free(s.world);
@@ -265,13 +276,15 @@ static u32 kill_reader(int step)
 START_TEST(reader_dies_at_every_step)
 {
 	static const int steps[] = {
-		XM_STEP_GET_HELD, XM_STEP_GET_DONE, XM_STEP_PUT_BEFORE, XM_STEP_PUT_DROPPED, XM_STEP_RECEIVE_READ,
-		XM_STEP_RECEIVE_HELD, XM_STEP_RECEIVE_VALID, XM_STEP_RECEIVE_CURSOR,
+		XM_STEP_GET_HELD, XM_STEP_GET_DONE, XM_STEP_PUT_BEFORE, XM_STEP_PUT_DROPPED,
+		XM_STEP_RECEIVE_READ, XM_STEP_RECEIVE_HELD, XM_STEP_RECEIVE_VALID,
+		XM_STEP_RECEIVE_CURSOR,
 	};
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(steps); i++)
-		ck_assert_msg(kill_reader(steps[i]) >= 3, "the reader never came to %s", unit_step_name(steps[i]));
+		ck_assert_msg(kill_reader(steps[i]) >= 3, "the reader never came to %s",
+			      unit_step_name(steps[i]));
 }
 END_TEST
 

@@ -19,7 +19,8 @@
 struct slot_model {
 	enum { NONE, FREE, WRITING, LIVE } state;
 	u64 token;			/* of LIVE */
-	u32 owner, tenant;		/* client, XMEM_OWNER_HOST; tenant: XMEM_OWNER_NONE when buried */
+	u32 owner;			/* a client or XMEM_OWNER_HOST */
+	u32 tenant;			/* a client, or XMEM_OWNER_NONE when it is buried */
 	u64 place;			/* in the tenant's ring; ~0: never published */
 };
 
@@ -75,7 +76,8 @@ static bool in_flight(u32 slot, bool evict, u32 depth, const u64 *demoted)
 	u64 place = s->place;
 	u32 c;
 
-	if (s->tenant >= CLIENTS || place >= fz.client[s->tenant].tail || place + RING < fz.client[s->tenant].tail)
+	if (s->tenant >= CLIENTS || place >= fz.client[s->tenant].tail ||
+	    place + RING < fz.client[s->tenant].tail)
 		return false;
 	for (c = 0; c < CLIENTS; c++) {
 		const struct follow_model *f = &fz.client[c].follow[s->tenant];
@@ -94,7 +96,8 @@ static u32 reclaim(u32 slot)
 {
 	struct slot_model *s = &fz.slot[slot];
 
-	if (s->owner != XMEM_OWNER_HOST || (s->state == LIVE && (held(slot) || in_flight(slot, false, 0, NULL))))
+	if (s->owner != XMEM_OWNER_HOST ||
+	    (s->state == LIVE && (held(slot) || in_flight(slot, false, 0, NULL))))
 		return 0;
 	*s = (struct slot_model){ .owner = XMEM_OWNER_NONE, .tenant = XMEM_OWNER_NONE };
 	return 1;
@@ -105,7 +108,8 @@ static void bury(u32 c)
 	u32 i;
 
 	for (i = 0; i < CLIENTS; i++)
-		if (fz.client[i].follow[c].subscribed && fz.client[i].follow[c].cursor < fz.client[c].tail)
+		if (fz.client[i].follow[c].subscribed &&
+		    fz.client[i].follow[c].cursor < fz.client[c].tail)
 			return;
 	for (i = 0; i < CLIENTS; i++)
 		fz.client[i].follow[c].subscribed = false;
@@ -211,9 +215,11 @@ static void void_entry(u32 publisher, u64 place)
 static void op_scan(u32 me)
 {
 	struct client_model *client = &fz.client[me];
-	u64 demoted[XMEM_CLIENT_WORDS] = { below(4) ? 0 : unit_random(&fz.random) }, expected = 0, back = 0;
+	u64 demoted[XMEM_CLIENT_WORDS] = { below(4) ? 0 : unit_random(&fz.random) };
+	u64 expected = 0, back = 0;
 	struct call call = {
-		.me = me, .how = { .owner = me, .depth = below(6), .evict = below(2), .demoted = demoted },
+		.me = me,
+		.how = { .owner = me, .depth = below(6), .evict = below(2), .demoted = demoted },
 	};
 	u32 doom = fz.doom, i;
 
@@ -223,7 +229,8 @@ static void op_scan(u32 me)
 	for (i = 0; i < call.count; i++) {
 		u32 slot = call.slot[i];
 
-		if (fz.slot[slot].state != LIVE || in_flight(slot, call.how.evict, call.how.depth, demoted))
+		if (fz.slot[slot].state != LIVE ||
+		    in_flight(slot, call.how.evict, call.how.depth, demoted))
 			continue;
 		if (in_flight(slot, false, 0, demoted))
 			back |= 1ULL << i;
@@ -260,7 +267,8 @@ static void op_publish(u32 me, u32 slot)
 	struct client_model *client = &fz.client[me];
 	struct call call = { .me = me, .slot = { slot } };
 	struct slot_model *s = &fz.slot[slot];
-	u64 token = xm_token(xm_generation(xm_slot(fz.map, slot)->state), slot), place = client->tail;
+	u64 token = xm_token(xm_generation(xm_slot(fz.map, slot)->state), slot);
+	u64 place = client->tail;
 	int doom = fz.doom;
 	bool died;
 
@@ -315,7 +323,8 @@ static void op_renew(u32 me, u32 slot)
 	struct xmem_slot_request request = { .slot = slot };
 	bool can = fz.slot[slot].state == FREE || fz.slot[slot].state == WRITING;
 
-	ck_assert_int_eq(xm_host_renew(&fz.world->host, me, unit_random(&fz.random), &request), can ? 0 : -ESTALE);
+	ck_assert_int_eq(xm_host_renew(&fz.world->host, me, unit_random(&fz.random), &request),
+			 can ? 0 : -ESTALE);
 }
 
 static void op_attach(u32 me)
@@ -324,11 +333,14 @@ static void op_attach(u32 me)
 	u32 count = 1 + below(4), i;
 
 	if (client->slots + count > OWN ||
-	    (xm_host_spare_slots(&fz.world->host, me) < count && xm_host_free_group(&fz.world->host) < 0))
+	    (xm_host_spare_slots(&fz.world->host, me) < count &&
+	     xm_host_free_group(&fz.world->host) < 0))
 		return;
 	world_attach(fz.world, me, count, client->slot + client->slots);
 	for (i = 0; i < count; i++)
-		fz.slot[client->slot[client->slots + i]] = (struct slot_model){ FREE, 0, me, me, ~0ULL };
+		fz.slot[client->slot[client->slots + i]] = (struct slot_model){
+			FREE, 0, me, me, ~0ULL,
+		};
 	client->slots += count;
 }
 
@@ -342,7 +354,8 @@ static void pending(u32 slot, struct xm_pending pending, bool was_last)
 		ck_assert_int_eq(pending.what, XM_TELL_HOST);
 		ck_assert_uint_eq(pending.who, slot);
 		ck_assert_uint_eq(xm_host_reclaim(&fz.world->host, slot) != 0, reclaim(slot));
-	} else if (was_last && owner < CLIENTS && xm_client_row(fz.map, owner)->slots_waiters & XMEM_WAITERS_ARMED) {
+	} else if (was_last && owner < CLIENTS &&
+		   xm_client_row(fz.map, owner)->slots_waiters & XMEM_WAITERS_ARMED) {
 		ck_assert_int_eq(pending.what, XM_WAKE_OWNER);
 		ck_assert_uint_eq(pending.who, owner);
 		world_do(fz.world, pending);
@@ -422,7 +435,7 @@ static void do_receive(void *arg)
 	call->err = xm_receive(fz.map, call->me, call->follow, &call->what, &call->pending);
 }
 
-/* What the model says of the next receive; moves the model's cursor. *token: of what is received. */
+/* What the next receive must return. Moves the model's cursor; *token: what it receives. */
 static int receive_model(u32 me, u32 publisher, u64 *token)
 {
 	struct follow_model *f = &fz.client[me].follow[publisher];
@@ -483,7 +496,8 @@ static void op_clone(u32 me)
 	if (!client->handles || client->handles == HANDLES)
 		return;
 	client->handle[client->handles] = client->handle[below(client->handles)];
-	ck_assert_int_eq(xm_hold_more(fz.map, me, xm_token_slot(client->handle[client->handles])), 0);
+	ck_assert_int_eq(xm_hold_more(fz.map, me, xm_token_slot(client->handle[client->handles])),
+			 0);
 	client->handles++;
 }
 
@@ -503,7 +517,9 @@ static void op_subscribe(u32 me, u32 publisher)
 static void op_unsubscribe(u32 me, u32 publisher)
 {
 	struct follow_model *f = &fz.client[me].follow[publisher];
-	struct xmem_unsubscribe_request request = { .publisher = publisher, .incarnation = f->f.incarnation };
+	struct xmem_unsubscribe_request request = {
+		.publisher = publisher, .incarnation = f->f.incarnation,
+	};
 
 	if (!f->open)
 		return;
@@ -590,7 +606,9 @@ START_TEST(random_operations_agree_with_the_model)
 	fz.map = &fz.world->host.map;
 	fz.random = unit_seed();
 	for (i = 0; i < SLOTS; i++)
-		fz.slot[i] = (struct slot_model){ .owner = XMEM_OWNER_NONE, .tenant = XMEM_OWNER_NONE };
+		fz.slot[i] = (struct slot_model){
+			.owner = XMEM_OWNER_NONE, .tenant = XMEM_OWNER_NONE,
+		};
 	for (i = 0; i < OPERATIONS; i++) {
 		any_operation();
 		if (i % 1024 == 0)
@@ -601,10 +619,13 @@ START_TEST(random_operations_agree_with_the_model)
 			end(i);
 	world_is_clean(fz.world);
 	ck_assert_uint_eq(world_count(fz.world, XMEM_OWNER_NONE), SLOTS);
-	ck_assert_msg(fz.received > 500 && fz.lost > 50 && fz.taken > 500 && fz.taken_back > 20 && fz.deaths > 40,
-		      "too little was tried: %llu received, %llu lost, %llu taken, %llu back, %llu deaths",
-		      (unsigned long long)fz.received, (unsigned long long)fz.lost, (unsigned long long)fz.taken,
-		      (unsigned long long)fz.taken_back, (unsigned long long)fz.deaths);
+	ck_assert_msg(fz.received > 500 && fz.lost > 50 && fz.taken > 500 && fz.taken_back > 20 &&
+		      fz.deaths > 40,
+		      "too little was tried: %llu received, %llu lost, %llu taken, %llu back, "
+		      "%llu deaths",
+		      (unsigned long long)fz.received, (unsigned long long)fz.lost,
+		      (unsigned long long)fz.taken, (unsigned long long)fz.taken_back,
+		      (unsigned long long)fz.deaths);
 	world_free(fz.world);
 }
 END_TEST

@@ -80,7 +80,9 @@ START_TEST(entry_naming_anothers_slot_is_received_by_a_full_get_only)
 	*xm_entry(f.map, f.bad, 0) = (struct xmem_entry){ .position = 1, .token = f.good_token };
 	ck_assert_int_eq(receive(&f), 0);
 	/* a stale one: lost, not received */
-	*xm_entry(f.map, f.bad, 1) = (struct xmem_entry){ .position = 2, .token = f.good_token - (1 << 16) };
+	*xm_entry(f.map, f.bad, 1) = (struct xmem_entry){
+		.position = 2, .token = f.good_token - (1 << 16),
+	};
 	ck_assert_int_eq(receive(&f), -EBUSY);
 	ck_assert_uint_eq(f.follow.place, 2);
 	ck_assert_uint_eq(f.follow.lost, 1);
@@ -97,7 +99,8 @@ END_TEST
 START_TEST(garbage_positions_never_move_a_cursor_back)
 {
 	static const u64 garbage[] = {
-		~0ULL, 1ULL << 63, (1ULL << 63) - 1, 1ULL << 62, 5, XMEM_ENTRY_VOID | 5, XMEM_ENTRY_VOID | 1, POISON,
+		~0ULL, 1ULL << 63, (1ULL << 63) - 1, 1ULL << 62, 5, XMEM_ENTRY_VOID | 5,
+		XMEM_ENTRY_VOID | 1, POISON,
 	};
 	struct feud f = feud_make();
 	u32 i, t;
@@ -167,7 +170,8 @@ static void fill(struct feud *f, void *at, u64 bytes, u32 kind)
 	u64 *word = at, i;
 
 	for (i = 0; i < bytes / 8; i++)
-		word[i] = kind == 0 ? 0 : kind == 1 ? ~0ULL : unit_random(&f->world->random) >> kind % 64;
+		word[i] = kind == 0 ? 0 : kind == 1 ? ~0ULL :
+			  unit_random(&f->world->random) >> kind % 64;
 }
 
 /* All that a client can write is noise, then it ends. Its readers see an end too, soon. */

@@ -83,11 +83,12 @@ START_TEST(stale_token_is_ESTALE)
 	struct pair p = pair_make();
 
 	ck_assert(world_scan(p.world, p.owner, p.slot, false, 0));
-	ck_assert_int_eq(xm_get(p.map, p.reader, p.token), -ESTALE);	/* WRITING, the next generation */
+	/* WRITING, the next generation */
+	ck_assert_int_eq(xm_get(p.map, p.reader, p.token), -ESTALE);
 	ck_assert_uint_eq(holds_of(&p), 1);				/* the caller puts */
 	xm_put(p.map, p.reader, p.slot);
 	world_publish(p.world, p.owner, p.slot);
-	ck_assert_int_eq(xm_get(p.map, p.reader, p.token), -ESTALE);	/* LIVE, the next generation */
+	ck_assert_int_eq(xm_get(p.map, p.reader, p.token), -ESTALE); /* LIVE, the next generation */
 	xm_put(p.map, p.reader, p.slot);
 	world_free(p.world);
 }
@@ -95,7 +96,9 @@ END_TEST
 
 START_TEST(what_is_not_live_is_ESTALE_whatever_its_generation)
 {
-	static const u32 state[] = { XMEM_SLOT_FREE, XMEM_SLOT_WRITING, XMEM_SLOT_UPGRADED, 5, 6, 7 };
+	static const u32 state[] = {
+		XMEM_SLOT_FREE, XMEM_SLOT_WRITING, XMEM_SLOT_UPGRADED, 5, 6, 7,
+	};
 	struct pair p = pair_make();
 	u32 i;
 
@@ -116,7 +119,8 @@ START_TEST(token_of_another_pool_is_refused)
 
 	ck_assert_int_eq(xm_get(p.map, p.reader, other), -ESTALE);
 	xm_put(p.map, p.reader, p.slot);
-	ck_assert_int_eq(xm_get(p.map, p.reader, xm_token(1, 64)), -EINVAL);	/* no such slot: no hold is left */
+	/* no such slot: no hold is left */
+	ck_assert_int_eq(xm_get(p.map, p.reader, xm_token(1, 64)), -EINVAL);
 	ck_assert_int_eq(xm_get(p.map, p.reader, ~0ULL), -EINVAL);
 	ck_assert_uint_eq(world_holds(p.world), 0);
 	world_free(p.world);
@@ -140,7 +144,10 @@ START_TEST(generation_out_of_the_tenancy_is_stale_whatever_the_word_says)
 }
 END_TEST
 
-/* The next owner of the group forges the word of a slot that is not attached: no old token is good for it. */
+/*
+ * The next owner of a group forges the word of a slot that it has not attached.
+ * No old token becomes valid by that.
+ */
 START_TEST(spare_slot_has_no_valid_tokens)
 {
 	struct pair p = pair_make();
@@ -212,7 +219,8 @@ END_TEST
 /* Even while a get beyond the limit is undone, the count is never seen as 0 (P1). */
 START_TEST(overflow_never_reads_as_unheld)
 {
-	ck_assert_uint_gt(XM_HOLD_COUNT - XM_HOLD_LIMIT, 1u << 28);	/* room for that many threads at once */
+	/* room for that many threads at once */
+	ck_assert_uint_gt(XM_HOLD_COUNT - XM_HOLD_LIMIT, 1u << 28);
 	ck_assert_uint_ne((XM_HOLD_LIMIT + (1u << 28)) & XM_HOLD_COUNT, 0);
 }
 END_TEST

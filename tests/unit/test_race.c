@@ -31,7 +31,9 @@ static void at_step(int step, void *arg)
 
 static struct race race_make(int step, void (*happens)(struct race *r), bool subscribed)
 {
-	struct race r = { .world = world_make(64, 4, 4), .step = step, .happens = happens, .err = 1 };
+	struct race r = {
+		.world = world_make(64, 4, 4), .step = step, .happens = happens, .err = 1,
+	};
 
 	r.map = &r.world->host.map;
 	r.owner = world_join(r.world, XMEM_ROLE_WRITER, 1000);
@@ -262,7 +264,10 @@ START_TEST(evict_within_a_receive)
 		unit_step = at_step;
 		err = xm_receive(r.map, r.reader, &r.follow, &r.what, &r.pending);
 		unit_step = NULL;
-		/* Held and voided: neither of the two has it. The contents stay until the owner scans again. */
+		/*
+		 * The one held and the other voided, so neither has the buffer. The
+		 * contents stay until the owner scans again.
+		 */
 		ck_assert_int_eq(err, step == XM_STEP_RECEIVE_VALID ? 0 : -EBUSY);
 		ck_assert_int_eq(r.mine, step == XM_STEP_RECEIVE_READ);
 		ck_assert_uint_eq(world_holds(r.world), !err);

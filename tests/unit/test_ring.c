@@ -262,7 +262,10 @@ START_TEST(received_is_held_from_the_second_look_on)
 }
 END_TEST
 
-/* Publisher stopped with an entry open: what it overwrites is lost, what is complete behind it is not. */
+/*
+ * The publisher stops with an entry open. What it was overwriting is lost; the
+ * complete entries behind it are not.
+ */
 static void publish_one(void *arg)
 {
 	publish(arg, 1);
@@ -379,7 +382,7 @@ START_TEST(what_was_in_flight_is_read_after_the_publishers_end)
 	expect(&s, 0);
 	world_end(s.world, s.owner);
 	ck_assert_uint_eq(xm_client_row(s.map, s.owner)->state, XMEM_CLIENT_ZOMBIE);
-	ck_assert_uint_eq(world_count(s.world, XMEM_OWNER_HOST), 3);	/* one held, two in flight */
+	ck_assert_uint_eq(world_count(s.world, XMEM_OWNER_HOST), 3); /* one held, two in flight */
 	put(&s);
 	ck_assert_uint_eq(world_count(s.world, XMEM_OWNER_HOST), 2);
 	expect(&s, 1);

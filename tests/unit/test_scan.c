@@ -116,8 +116,8 @@ START_TEST(scan_of_many_tells_them_apart)
 	publish_some(&s, 0, 6);
 	xm_get(s.map, s.reader, s.token[1]);
 	xm_get(s.map, s.owner, s.token[4]);
-	ck_assert(world_scan(s.world, s.owner, s.slot[2], false, 0));	/* WRITING: not the scan's */
-	ck_assert_uint_eq(xm_scan(s.map, &how, s.slot, 8), 0x29);	/* 0, 3, 5; 6 and 7 are FREE */
+	ck_assert(world_scan(s.world, s.owner, s.slot[2], false, 0)); /* WRITING: not the scan's */
+	ck_assert_uint_eq(xm_scan(s.map, &how, s.slot, 8), 0x29); /* 0, 3, 5; 6 and 7 are FREE */
 	ck_assert_uint_eq(xm_scan(s.map, &how, s.slot, 8), 0);
 	world_free(s.world);
 }

@@ -72,7 +72,8 @@ static u32 dice(struct actor *a, u32 sides)
 static void dawdle(int step, void *arg)
 {
 	struct actor *a = arg;
-	u32 i, long_one = step == XM_STEP_GET_HELD || (step >= XM_STEP_SCAN_SCANNING && step <= XM_STEP_SCAN_HOLDS) ||
+	u32 i, long_one = step == XM_STEP_GET_HELD ||
+			  (step >= XM_STEP_SCAN_SCANNING && step <= XM_STEP_SCAN_HOLDS) ||
 			  step == XM_STEP_RECEIVE_READ || step == XM_STEP_RECEIVE_HELD;
 
 	if (!dice(a, 24))
@@ -293,7 +294,8 @@ static void get_old(struct actor *a)
 	for (i = 0; i < HISTORY; i++) {
 		u64 word = xm_load(&xm_slot(st.map, xm_token_slot(a->history[i]))->state);
 
-		if (xm_state(word) == XMEM_SLOT_SCANNING && xm_generation(word) == xm_generation(a->history[i]))
+		if (xm_state(word) == XMEM_SLOT_SCANNING &&
+		    xm_generation(word) == xm_generation(a->history[i]))
 			token = a->history[i];
 	}
 	if (!token)
@@ -338,17 +340,21 @@ static int receive(struct actor *a, u32 publisher)
 		count(&st.received);
 		keep(a, what.token);
 	}
-	ck_assert_msg(!f->waits || !f->lost, "%llu lost by one that is waited for", (unsigned long long)f->lost);
+	ck_assert_msg(!f->waits || !f->lost, "%llu lost by one that is waited for",
+		      (unsigned long long)f->lost);
 	__atomic_fetch_add(&st.lost, f->lost - lost, __ATOMIC_RELAXED);
 	return err;
 }
 
 static void unfollow(struct actor *a, u32 publisher)
 {
-	struct xmem_unsubscribe_request request = { .publisher = publisher, .incarnation = a->follow[publisher].incarnation };
+	struct xmem_unsubscribe_request request = {
+		.publisher = publisher, .incarnation = a->follow[publisher].incarnation,
+	};
 
 	lock_host(a);
-	xm_host_unsubscribe(&st.world->host, a->me, &request);	/* refused where the ring is forgotten already */
+	/* refused where the ring is forgotten already */
+	xm_host_unsubscribe(&st.world->host, a->me, &request);
 	world_reap(st.world);
 	a->follows[publisher] = false;
 	unlock_host(a);
@@ -364,12 +370,15 @@ static void follow_all(struct actor *a)
 	for (c = 0; c < CLIENTS; c++) {
 		if (a->follows[c])
 			continue;
-		request = (struct xmem_subscribe_request){ .publisher = c, .flags = a->random % 3 ? XMEM_SUBSCRIBE_WAIT : 0 };
+		request = (struct xmem_subscribe_request){
+			.publisher = c, .flags = a->random % 3 ? XMEM_SUBSCRIBE_WAIT : 0,
+		};
 		lock_host(a);
 		if (!xm_host_subscribe(&st.world->host, a->me, &request)) {
 			a->follow[c] = (struct xm_follow){
 				.publisher = c, .waits = request.flags, .joined = request.position,
-				.incarnation = xm_client_row(st.map, c)->incarnation, .place = request.position,
+				.incarnation = xm_client_row(st.map, c)->incarnation,
+				.place = request.position,
 			};
 			a->follows[c] = true;
 		}
@@ -407,7 +416,8 @@ static void wait_for_any(struct actor *a)
 			words++;
 		}
 	for (c = 0; c < CLIENTS; c++)
-		if (a->follows[c] && xm_ready(st.map, c, a->follow[c].incarnation, a->follow[c].place))
+		if (a->follows[c] &&
+		    xm_ready(st.map, c, a->follow[c].incarnation, a->follow[c].place))
 			return;
 	if (!__atomic_load_n(&st.writers_left, __ATOMIC_ACQUIRE))
 		return;
@@ -459,13 +469,15 @@ START_TEST(threads_agree_on_who_holds_what)
 	st.seed = unit_seed();
 	for (i = 0; i < WRITERS + READERS; i++) {
 		actor[i].random = st.seed + i * 7919;
-		ck_assert_int_eq(pthread_create(&thread[i], NULL, i < WRITERS ? writer : reader, &actor[i]), 0);
+		ck_assert_int_eq(pthread_create(&thread[i], NULL, i < WRITERS ? writer : reader,
+						&actor[i]), 0);
 	}
 	for (i = 0; i < WRITERS + READERS; i++)
 		pthread_join(thread[i], NULL);
 	printf("stress: received=%llu lost=%llu regot=%llu stale=%llu slept=%llu deaths=%llu\n",
-	       (unsigned long long)st.received, (unsigned long long)st.lost, (unsigned long long)st.regot,
-	       (unsigned long long)st.stale, (unsigned long long)st.slept, (unsigned long long)st.deaths);
+	       (unsigned long long)st.received, (unsigned long long)st.lost,
+	       (unsigned long long)st.regot, (unsigned long long)st.stale,
+	       (unsigned long long)st.slept, (unsigned long long)st.deaths);
 	fflush(stdout);
 	world_is_clean(st.world);
 	ck_assert_uint_eq(world_count(st.world, XMEM_OWNER_NONE), st.map->slots);
