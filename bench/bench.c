@@ -68,7 +68,8 @@ bool run_apart(struct bench *bench, void (*run)(struct bench *bench, int side), 
 
 		side = ended == child[1];
 		if (good && status) {
-			fprintf(stderr, "bench: side %d: %s %d\n", side, WIFSIGNALED(status) ? "signal" : "status",
+			fprintf(stderr, "bench: side %d: %s %d\n", side,
+				WIFSIGNALED(status) ? "signal" : "status",
 				WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 			good = false;
 			if (sides > 1)
@@ -105,7 +106,8 @@ static int run_cases(struct bench *bench, const char *only)
 	snprintf(path, sizeof(path), "%s/results.json", bench->folder);
 	if (!table_write(bench, path))
 		die(path);
-	printf("bench: backend=%s targets missed=%u%s\n", bench->backend, misses, good ? "" : ", incomplete");
+	printf("bench: backend=%s targets missed=%u%s\n", bench->backend, misses,
+	       good ? "" : ", incomplete");
 	return good ? misses > 0 : 2;
 }
 
@@ -128,12 +130,14 @@ int main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "case", required_argument, NULL, 'c' }, { "reps", required_argument, NULL, 'r' },
-		{ "hand-overs", required_argument, NULL, 'h' }, { "out", required_argument, NULL, 'o' },
-		{ "loop", required_argument, NULL, 'l' }, { "rounds", required_argument, NULL, 'n' },
-		{ "untimed", no_argument, NULL, 'u' }, { 0 },
+		{ "hand-overs", required_argument, NULL, 'h' },
+		{ "out", required_argument, NULL, 'o' }, { "loop", required_argument, NULL, 'l' },
+		{ "rounds", required_argument, NULL, 'n' }, { "untimed", no_argument, NULL, 'u' },
+		{ 0 },
 	};
 	const char *only = NULL;
-	struct bench *bench = mmap(NULL, sizeof(*bench), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct bench *bench = mmap(NULL, sizeof(*bench), PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int option;
 
 	if (bench == MAP_FAILED)
@@ -153,7 +157,8 @@ int main(int argc, char **argv)
 		default: return usage();
 		}
 	}
-	if (optind != argc || bench->reps < 11 || bench->reps > BENCH_MAX_REPS || bench->hand_overs < 2)
+	if (optind != argc || bench->reps < 11 || bench->reps > BENCH_MAX_REPS ||
+	    bench->hand_overs < 2)
 		return usage();
 	if (!pick_cpus(bench->cpu)) {
 		fputs("bench: two CPUs are needed\n", stderr);

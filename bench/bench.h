@@ -38,12 +38,12 @@ struct row {
 
 struct bench {
 	int cpu[2];
-	unsigned int reps;			/* of short batches; slow cases take a part of them */
+	unsigned int reps;			/* of short batches; slow cases take part of it */
 	uint64_t hand_overs;			/* of the memory case */
-	bool untimed;				/* times are for information: the machine is emulated */
+	bool untimed;				/* the machine is emulated: times are no results */
 	char name[XMEM_NAME_BYTES];		/* the present case's pool */
 	char backend[16];
-	const char *folder;			/* for what is written; the same in all processes, by fork */
+	const char *folder;			/* for output; the same in all processes, by fork */
 	unsigned int rows;
 	struct row row[BENCH_MAX_ROWS];
 
@@ -54,11 +54,12 @@ struct bench {
 };
 
 /* A row for a series; its target is against the floor or against the value. */
-void row_series(struct bench *bench, const char *what, const char *floor_name, enum target_kind kind, double target,
-		struct series *series);
+void row_series(struct bench *bench, const char *what, const char *floor_name,
+		enum target_kind kind, double target, struct series *series);
 
 /* A row for one number that is no time. Its target, if not negative, is for the value. */
-void row_number(struct bench *bench, const char *what, const char *unit, double value, double target);
+void row_number(struct bench *bench, const char *what, const char *unit, double value,
+		double target);
 
 /* Rows from @first on, as text; how many of them missed their target. */
 unsigned int table_print(const struct bench *bench, unsigned int first);

@@ -24,7 +24,8 @@ struct cross {
 	void *copy[2];
 };
 
-static void cross_open(struct cross *cross, struct bench *bench, int side, unsigned int buffers, size_t bytes)
+static void cross_open(struct cross *cross, struct bench *bench, int side, unsigned int buffers,
+		       size_t bytes)
 {
 	*cross = (struct cross){ .bench = bench, .side = side };
 	ns_per_tick();
@@ -93,22 +94,26 @@ void case_ping_pong(struct bench *bench, int side)
 	cross_open(&cross, bench, side, 32, 4096);
 	series_run(&series, bench->reps, floor_raw, value_ping_pong, &cross);
 	if (!side)
-		row_series(bench, "publish to receive, two cores", "raw line, one way", TARGET_RATIO, 2.5, &series);
+		row_series(bench, "publish to receive, two cores", "raw line, one way",
+			   TARGET_RATIO, 2.5, &series);
 
 	cross.end.stamps = true;
 	series_run(&series, bench->reps / 2, floor_raw, value_one_way, &cross);
 	if (!side)
-		row_series(bench, "the same by TSC, one way", "raw line, one way", TARGET_NONE, 0, &series);
+		row_series(bench, "the same by TSC, one way", "raw line, one way", TARGET_NONE, 0,
+			   &series);
 
 	cross.lines = 2;
 	series_run(&series, bench->reps / 2, floor_raw, value_raw, &cross);
 	if (!side)
-		row_series(bench, "raw line with 2 lines of data", "raw line, one way", TARGET_NONE, 0, &series);
+		row_series(bench, "raw line with 2 lines of data", "raw line, one way", TARGET_NONE,
+			   0, &series);
 	cross.lines = 0;
 	cross.pause = 1;
 	series_run(&series, bench->reps / 2, floor_raw, value_raw, &cross);
 	if (!side)
-		row_series(bench, "raw line, PAUSE in the poll", "raw line, one way", TARGET_NONE, 0, &series);
+		row_series(bench, "raw line, PAUSE in the poll", "raw line, one way", TARGET_NONE,
+			   0, &series);
 	cross_close(&cross);
 }
 
@@ -133,14 +138,16 @@ void case_large(struct bench *bench, int side)
 
 	cross_open(&cross, bench, side, 8, LARGE);
 	for (n = 0; n < 2; n++) {
-		cross.copy[n] = mmap(NULL, LARGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		cross.copy[n] = mmap(NULL, LARGE, PROT_READ | PROT_WRITE,
+				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 		if (cross.copy[n] == MAP_FAILED)
 			die("mmap");
 		memset(cross.copy[n], n, LARGE);
 	}
 	series_run(&series, bench->reps / 20 + 11, floor_memcpy, value_ping_pong, &cross);
 	if (!side)
-		row_series(bench, "publish to receive of 6 MiB", "memcpy of 6 MiB", TARGET_NONE, 0, &series);
+		row_series(bench, "publish to receive of 6 MiB", "memcpy of 6 MiB", TARGET_NONE, 0,
+			   &series);
 	cross_close(&cross);
 }
 
@@ -162,7 +169,8 @@ static double floor_futex(void *arg)
 
 		meet(cross->bench, cross->side);
 		if (cross->side) {
-			double way = (int64_t)(floor_futex_sleep(raw, value) - raw->sent_tick) * ns_per_tick();
+			double way = (int64_t)(floor_futex_sleep(raw, value) - raw->sent_tick) *
+				     ns_per_tick();
 
 			least = way < least ? way : least;
 		} else {
@@ -189,7 +197,8 @@ static double value_wake(void *arg)
 
 			if (!buffer)
 				die("xmem_receive");
-			way = (int64_t)(then - xmem_buffer_metadata(buffer)->user[0]) * ns_per_tick();
+			way = (int64_t)(then - xmem_buffer_metadata(buffer)->user[0]) *
+			      ns_per_tick();
 			least = way < least ? way : least;
 			xmem_release(buffer);
 		} else {
@@ -210,6 +219,7 @@ void case_wake(struct bench *bench, int side)
 	cross.end.stamps = true;
 	series_run(&series, bench->reps / 20 + 11, floor_futex, value_wake, &cross);
 	if (side)
-		row_series(bench, "publish to a sleeping receiver", "raw futex wake-up", TARGET_NONE, 0, &series);
+		row_series(bench, "publish to a sleeping receiver", "raw futex wake-up",
+			   TARGET_NONE, 0, &series);
 	cross_close(&cross);
 }

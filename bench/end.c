@@ -15,13 +15,16 @@ void die(const char *what)
 	const char *message = "";
 	int err = xmem_peek_last_error(&message);
 
-	fprintf(stderr, "bench: %s: %s (%s)\n", what, err ? message : "failed", strerror(err ? -err : errno));
+	fprintf(stderr, "bench: %s: %s (%s)\n", what, err ? message : "failed",
+		strerror(err ? -err : errno));
 	_Exit(2);
 }
 
 void end_open(struct end *end, struct bench *bench, unsigned int buffers, size_t bytes)
 {
-	struct xmem_pool_options options = { .size = sizeof(options), .flags = XMEM_OPEN_WRITER, .label = "bench" };
+	struct xmem_pool_options options = {
+		.size = sizeof(options), .flags = XMEM_OPEN_WRITER, .label = "bench",
+	};
 
 	*end = (struct end){ .bytes = bytes };
 	end->pool = xmem_pool_open(bench->name, &options);
@@ -96,8 +99,10 @@ static bool understood(const struct xmem_metadata *metadata, uint64_t id, uint64
 {
 	int64_t wrong = (metadata->id ^ id) | (metadata->dtype ^ 1) | (metadata->ndim ^ 3);
 
-	wrong |= (metadata->shape[0] ^ 1080) | (metadata->shape[1] ^ 1920) | (metadata->shape[2] ^ id);
-	wrong |= (metadata->strides[0] ^ 1920) | (metadata->strides[1] ^ 1) | (metadata->strides[2] ^ id);
+	wrong |= (metadata->shape[0] ^ 1080) | (metadata->shape[1] ^ 1920) |
+		 (metadata->shape[2] ^ id);
+	wrong |= (metadata->strides[0] ^ 1920) | (metadata->strides[1] ^ 1) |
+		 (metadata->strides[2] ^ id);
 	wrong |= metadata->size ^ bytes;	/* publish has set it */
 	return !wrong && !memcmp(metadata->content_type, content_type, sizeof(content_type));
 }
@@ -124,7 +129,8 @@ struct xmem_buffer *end_receive(struct end *end)
 	while (!(buffer = xmem_receive(end->from, 0)))
 		if (++empty % 65536 == 0 && xmem_peek_last_error(NULL) != -EAGAIN)
 			die("xmem_receive");
-	if (__builtin_expect(!understood(xmem_buffer_metadata(buffer), end->received++, end->bytes), 0))
+	if (__builtin_expect(!understood(xmem_buffer_metadata(buffer), end->received++,
+					 end->bytes), 0))
 		die("the description received is not the one sent");
 	return buffer;
 }

@@ -20,7 +20,8 @@ double floor_locked_adds(unsigned int count, unsigned int rounds)
 
 	for (r = 0; r < rounds; r++)
 		for (n = 0; n < count; n++) {
-			uint32_t old = __atomic_fetch_add(&word[0], n % 2 ? -1u : 1, __ATOMIC_SEQ_CST);
+			uint32_t old = __atomic_fetch_add(&word[0], n % 2 ? -1u : 1,
+							  __ATOMIC_SEQ_CST);
 
 			/* As a get or a put would, look at what it was. */
 			__asm__ volatile("" : : "r"(old));
@@ -80,7 +81,8 @@ static void raw_receive(struct raw_way *way, unsigned int lines, int pause, uint
 	__asm__ volatile("" : : "r"(sum));
 }
 
-double floor_ping_pong(struct raw_shared *raw, int side, unsigned int lines, int pause, unsigned int rounds)
+double floor_ping_pong(struct raw_shared *raw, int side, unsigned int lines, int pause,
+		       unsigned int rounds)
 {
 	uint64_t value = raw->way[side].flag;	/* the last game's, the same both ways */
 	double start = now_ns();

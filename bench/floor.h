@@ -37,7 +37,8 @@ double floor_called_adds(unsigned int rounds);
  * side 1 answers. @lines more lines are written before the flag and read after
  * it. @pause: with the instruction of that name in the poll.
  */
-double floor_ping_pong(struct raw_shared *raw, int side, unsigned int lines, int pause, unsigned int rounds);
+double floor_ping_pong(struct raw_shared *raw, int side, unsigned int lines, int pause,
+		       unsigned int rounds);
 
 /* Copy @bytes. */
 double floor_copy(void *to, const void *from, size_t bytes, unsigned int rounds);

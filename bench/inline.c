@@ -15,8 +15,12 @@ static uint64_t token;
 /* One client with one LIVE slot; it holds nothing. */
 void inline_setup(void)
 {
-	struct xmem_join_request join = { .size = sizeof(join), .abi = XMEM_ABI, .role = XMEM_ROLE_WRITER, .slots = 64 };
-	struct xmem_attach_request attach = { .size = sizeof(attach), .file = -1, .stride = 64, .length = 64, .count = 1 };
+	struct xmem_join_request join = {
+		.size = sizeof(join), .abi = XMEM_ABI, .role = XMEM_ROLE_WRITER, .slots = 64,
+	};
+	struct xmem_attach_request attach = {
+		.size = sizeof(attach), .file = -1, .stride = 64, .length = 64, .count = 1,
+	};
 	struct xm_publication what = { .length = 64 };
 	struct xmem_pool_header header;
 	char *pages;
@@ -31,8 +35,8 @@ void inline_setup(void)
 	xm_host_init(&host, (void *)pages);
 	xm_map_init(&host.map, pages);
 	xm_host_give_group(&host, 0, 0);
-	if (xm_host_join(&host, 0, &join, 1, 0) || xm_host_attach(&host, 0, 1, 64, 12345, &attach) ||
-	    xm_take(&host.map, attach.slot[0]))
+	if (xm_host_join(&host, 0, &join, 1, 0) ||
+	    xm_host_attach(&host, 0, 1, 64, 12345, &attach) || xm_take(&host.map, attach.slot[0]))
 		die("a slot");
 	xm_publish(&host.map, 0, attach.slot[0], &what);
 	token = what.token;

@@ -90,12 +90,15 @@ void case_get(struct bench *bench, int side)
 
 	inline_setup();
 	series_run(&series, bench->reps, floor_adds, value_inline, &local);
-	row_series(bench, "get+put, the protocol inlined", "two atomic adds", TARGET_RATIO, 1.3, &series);
+	row_series(bench, "get+put, the protocol inlined", "two atomic adds", TARGET_RATIO, 1.3,
+		   &series);
 	local_open(bench, &local);
 	series_run(&series, bench->reps, floor_calls, value_get, &local);
-	row_series(bench, "get+put, the library's handles", "two adds, a call each", TARGET_RATIO, 1.3, &series);
+	row_series(bench, "get+put, the library's handles", "two adds, a call each", TARGET_RATIO,
+		   1.3, &series);
 	series_run(&series, bench->reps, floor_adds, value_get, &local);
-	row_series(bench, "get+put, the library's handles", "two atomic adds", TARGET_NONE, 0, &series);
+	row_series(bench, "get+put, the library's handles", "two atomic adds", TARGET_NONE, 0,
+		   &series);
 	end_close(&local.end);
 }
 
@@ -107,11 +110,13 @@ void case_get_threads(struct bench *bench, int side)
 	start_thread();
 	local_open(bench, &local);
 	series_run(&series, bench->reps, floor_adds, value_get, &local);
-	row_series(bench, "get+put, 2 threads in the process", "two atomic adds", TARGET_NONE, 0, &series);
+	row_series(bench, "get+put, 2 threads in the process", "two atomic adds", TARGET_NONE, 0,
+		   &series);
 	end_close(&local.end);
 }
 
-static void measure_cycle(struct bench *bench, const char *what, enum target_kind kind, double target)
+static void measure_cycle(struct bench *bench, const char *what, enum target_kind kind,
+			  double target)
 {
 	static struct series series;
 	struct local local = { .adds = 5 };

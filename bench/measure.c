@@ -27,8 +27,8 @@ struct figure figure_of(double *values, unsigned int count)
 	};
 }
 
-void series_run(struct series *series, unsigned int reps, double (*floor)(void *arg), double (*value)(void *arg),
-		void *arg)
+void series_run(struct series *series, unsigned int reps, double (*floor)(void *arg),
+		double (*value)(void *arg), void *arg)
 {
 	unsigned int warm = 5, r;
 
@@ -62,7 +62,8 @@ static int core_of(int cpu)
 	int core = cpu;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
+		 cpu);
 	file = fopen(path, "r");
 	if (!file)
 		return cpu;

@@ -45,9 +45,12 @@ struct figures {
 	struct figure ratio;
 };
 
-/* Time @floor and @value in turn, @reps times after a few that do not count; both return nanoseconds. */
-void series_run(struct series *series, unsigned int reps, double (*floor)(void *arg), double (*value)(void *arg),
-		void *arg);
+/*
+ * Time @floor and @value in turn, @reps times after a few that do not count.
+ * Both return nanoseconds.
+ */
+void series_run(struct series *series, unsigned int reps, double (*floor)(void *arg),
+		double (*value)(void *arg), void *arg);
 
 /* Sorts the series. */
 struct figures figures_of(struct series *series);

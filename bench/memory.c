@@ -61,7 +61,8 @@ static int daemon_pid(void)
 		struct ucred peer;
 		socklen_t length = sizeof(peer);
 
-		if (!getsockopt(file, SOL_SOCKET, SO_PEERCRED, &peer, &length) && peer.pid && peer.pid != getpid())
+		if (!getsockopt(file, SOL_SOCKET, SO_PEERCRED, &peer, &length) && peer.pid &&
+		    peer.pid != getpid())
 			return peer.pid;
 	}
 	return 0;
@@ -73,7 +74,10 @@ struct usage {
 	struct xmem_pool_info pool;
 };
 
-/* Side 1 notes its own, side 0 gathers all. Nothing is in flight, one buffer each is being written. */
+/*
+ * Side 1 notes its own usage, side 0 gathers all of it. At that moment nothing
+ * is in flight, and each side is writing one buffer.
+ */
 static void take_stock(struct bench *bench, int side, struct end *end, struct usage *usage)
 {
 	int other = daemon_pid();
@@ -96,7 +100,8 @@ static void take_stock(struct bench *bench, int side, struct end *end, struct us
 /* What must be the same before and after: what counts slots, bytes, holds and clients. */
 static unsigned int pool_growth(const struct xmem_pool_info *a, const struct xmem_pool_info *b)
 {
-	return (b->attached > a->attached) + (b->bytes > a->bytes) + (b->held > a->held) + (b->holds > a->holds) +
+	return (b->attached > a->attached) + (b->bytes > a->bytes) +
+	       (b->held > a->held) + (b->holds > a->holds) +
 	       (b->writing > a->writing) + (b->limbo > a->limbo) + (b->clients > a->clients) +
 	       (b->zombies > a->zombies);
 }
@@ -110,7 +115,8 @@ static void memory_rows(struct bench *bench, const struct usage *a, const struct
 	row_number(bench, "memory grown: publishers", "KiB",
 		   b->resident[0] - a->resident[0] + b->resident[1] - a->resident[1], ALLOWED_KIB);
 	if (a->resident[2])
-		row_number(bench, "memory grown: xmemd", "KiB", b->resident[2] - a->resident[2], ALLOWED_KIB);
+		row_number(bench, "memory grown: xmemd", "KiB", b->resident[2] - a->resident[2],
+			   ALLOWED_KIB);
 	for (n = 0; n < 3; n++)
 		files += b->files[n] - a->files[n];
 	row_number(bench, "open files more", "", files, 0);

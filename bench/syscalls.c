@@ -42,7 +42,8 @@ static long strace_calls(const struct bench *bench, const char *loop, unsigned i
 	child = fork();
 	if (!child) {
 		unpin(bench->cpu);
-		execlp("strace", "strace", "-c", "-f", "-o", path, self, "--loop", loop, "--rounds", number, NULL);
+		execlp("strace", "strace", "-c", "-f", "-o", path, self, "--loop", loop, "--rounds",
+		       number, NULL);
 		die("strace");
 	}
 	if (child < 0 || waitpid(child, &status, 0) != child || status)

@@ -13,7 +13,8 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-static struct row *row_new(struct bench *bench, const char *what, const char *floor_name, const char *unit)
+static struct row *row_new(struct bench *bench, const char *what, const char *floor_name,
+			   const char *unit)
 {
 	struct row *row = &bench->row[bench->rows];
 
@@ -26,8 +27,8 @@ static struct row *row_new(struct bench *bench, const char *what, const char *fl
 	return row;
 }
 
-void row_series(struct bench *bench, const char *what, const char *floor_name, enum target_kind kind, double target,
-		struct series *series)
+void row_series(struct bench *bench, const char *what, const char *floor_name,
+		enum target_kind kind, double target, struct series *series)
 {
 	struct row *row = row_new(bench, what, floor_name, "ns");
 
@@ -36,7 +37,8 @@ void row_series(struct bench *bench, const char *what, const char *floor_name, e
 	row->figures = figures_of(series);
 }
 
-void row_number(struct bench *bench, const char *what, const char *unit, double value, double target)
+void row_number(struct bench *bench, const char *what, const char *unit, double value,
+		double target)
 {
 	struct row *row = row_new(bench, what, "", unit);
 
@@ -81,17 +83,20 @@ static void print_row(const struct row *row)
 	const struct figures *figures = &row->figures;
 
 	if (row->floor_name[0]) {
-		snprintf(floor_text, sizeof(floor_text), "%s %.4g", row->floor_name, figures->floor.median);
+		snprintf(floor_text, sizeof(floor_text), "%s %.4g", row->floor_name,
+			 figures->floor.median);
 		snprintf(ratio, sizeof(ratio), "%.3g", figures->ratio.median);
 		snprintf(spread, sizeof(spread), "%.2g",
-			 figure_spread(row->kind == TARGET_VALUE ? &figures->value : &figures->ratio));
+			 figure_spread(row->kind == TARGET_VALUE ? &figures->value :
+				       &figures->ratio));
 	}
 	if (row->kind == TARGET_RATIO)
 		snprintf(target, sizeof(target), "<= %g x", row->target);
 	else if (row->kind == TARGET_VALUE)
 		snprintf(target, sizeof(target), "<= %g %s", row->target, row->unit);
-	printf("%-36s %7.4g %-3s %7.4g %-3s %-28s %8s %7s  %-9s %s\n", row->what, figures->value.min, row->unit,
-	       figures->value.median, row->unit, floor_text, ratio, spread, target, verdict(row));
+	printf("%-36s %7.4g %-3s %7.4g %-3s %-28s %8s %7s  %-9s %s\n", row->what,
+	       figures->value.min, row->unit, figures->value.median, row->unit,
+	       floor_text, ratio, spread, target, verdict(row));
 }
 
 unsigned int table_print(const struct bench *bench, unsigned int first)
@@ -137,9 +142,10 @@ bool table_write(const struct bench *bench, const char *path)
 
 	if (!file || uname(&system))
 		return false;
-	fprintf(file, "{\n  \"backend\": \"%s\", \"kernel\": \"%s\", \"machine\": \"%s\", \"repetitions\": %u,\n"
-		"  \"hand_overs\": %llu,\n  \"rows\": [\n", bench->backend, system.release, system.machine,
-		bench->reps, (unsigned long long)bench->hand_overs);
+	fprintf(file, "{\n  \"backend\": \"%s\", \"kernel\": \"%s\", \"machine\": \"%s\", "
+		"\"repetitions\": %u,\n  \"hand_overs\": %llu,\n  \"rows\": [\n",
+		bench->backend, system.release, system.machine, bench->reps,
+		(unsigned long long)bench->hand_overs);
 	for (n = 0; n < bench->rows; n++) {
 		write_row(file, &bench->row[n]);
 		fputs(n + 1 < bench->rows ? ",\n" : "\n", file);
