@@ -12,7 +12,7 @@
 #include "consumer.h"
 #include "control.h"
 
-#define LOOK_UP_NS	(20 * 1000 * 1000)	/* while no frame comes: look what the director tells */
+#define LOOK_UP_NS	(20 * 1000 * 1000)	/* look for the director's word this often */
 #define COME_NS		(30LL * 1000 * 1000 * 1000)
 
 struct life {
@@ -80,7 +80,8 @@ static void life_count(struct life *life, const struct xmem_buffer *buffer)
 	if (!life->count.frames)
 		life->first = sequence - lost;
 	if (sequence != life->first + life->count.frames + lost)
-		control_fail(life->control, "%s: publication %llu follows %llu, with %llu counted as lost",
+		control_fail(life->control,
+			     "%s: publication %llu follows %llu, with %llu counted as lost",
 			     life->consumer->label, (unsigned long long)sequence,
 			     (unsigned long long)life->count.passed - 1, (unsigned long long)lost);
 	life->count.frames++;
@@ -109,8 +110,9 @@ static void life_release(struct life *life, struct frame *frame)
 static void life_stand_still(struct life *life)
 {
 	life_say(life, SAY_HOLDING, 1 + (life->previous.buffer != NULL));
+	/* It is killed here; if the director dies, control_wait ends the process. */
 	for (;;)
-		control_wait(life->control);	/* until killed; ends the process if the director dies */
+		control_wait(life->control);
 }
 
 static void life_frame(struct life *life, struct xmem_buffer *buffer)
@@ -119,8 +121,8 @@ static void life_frame(struct life *life, struct xmem_buffer *buffer)
 
 	life_count(life, buffer);
 	if (!frame_understand(&frame, buffer))
-		control_fail(life->control, "%s: publication %llu is not a frame", life->consumer->label,
-			     (unsigned long long)life->count.passed - 1);
+		control_fail(life->control, "%s: publication %llu is not a frame",
+			     life->consumer->label, (unsigned long long)life->count.passed - 1);
 	life_verify(life, &frame);
 	life->consumer->work(&frame, &life->previous);
 	if (life->hold && (life->previous.buffer || !life->consumer->keeps_previous))

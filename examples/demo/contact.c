@@ -133,7 +133,8 @@ static void sheet_draw(uint8_t *sheet, int width)
 
 		for (row = 0; row < thumb_height; row++)
 			memcpy(sheet + ((size_t)(top + row) * (size_t)width + (size_t)left) * 3,
-			       thumb[i] + (size_t)row * (size_t)thumb_width * 3, (size_t)thumb_width * 3);
+			       thumb[i] + (size_t)row * (size_t)thumb_width * 3,
+			       (size_t)thumb_width * 3);
 	}
 }
 
@@ -169,7 +170,8 @@ static bool contact_finish(const char *folder, char *text, size_t bytes)
 	char part[4096], whole[4096];
 
 	if (!thumbs || no_memory) {
-		snprintf(text, bytes, no_memory ? "no memory for a thumbnail" : "no frame was received");
+		snprintf(text, bytes,
+			 no_memory ? "no memory for a thumbnail" : "no frame was received");
 		return false;
 	}
 	if (snprintf(part, sizeof(part), "%s/.contact.png", folder) >= (int)sizeof(part) ||

@@ -80,5 +80,6 @@ void control_fail_xmem(int control, const char *what)
 	const char *why = "";
 	int err = xmem_get_last_error(&why);
 
-	control_fail(control, "%s: %s (%s)", what, why && *why ? why : "no reason given", strerror(-err));
+	control_fail(control, "%s: %s (%s)", what, why && *why ? why : "no reason given",
+		     strerror(-err));
 }

@@ -54,7 +54,8 @@ uint32_t control_told(int control);
 uint32_t control_wait(int control);
 
 /* Say why, on the socket or else on standard error, and end the process. */
-void control_fail(int control, const char *format, ...) __attribute__((noreturn, format(printf, 2, 3)));
+void control_fail(int control, const char *format, ...)
+	__attribute__((noreturn, format(printf, 2, 3)));
 
 /* The same for a failed call of xmem: @what, and the library's own message. */
 void control_fail_xmem(int control, const char *what) __attribute__((noreturn));

@@ -152,8 +152,9 @@ void crew_tell(struct member *member, uint32_t kind)
 	if (kind == TELL_GO && member->paused_ns)
 		member->began_ns += clock_ns() - member->paused_ns;
 	member->paused_ns = 0;
+	/* If the member has died, the next read from its socket says so. */
 	if (member->socket >= 0)
-		send(member->socket, &message, sizeof(message), MSG_NOSIGNAL);	/* if it has died we shall read that */
+		send(member->socket, &message, sizeof(message), MSG_NOSIGNAL);
 }
 
 /* ---- end ---- */
@@ -192,7 +193,8 @@ static bool ended(struct member *member)
 	if (WIFSIGNALED(status))
 		return crew_fail(true, "%s died: %s", member->name, strsignal(WTERMSIG(status)));
 	if (!crew_said(member, SAY_DONE))
-		return crew_fail(true, "%s ended early, with status %d", member->name, WEXITSTATUS(status));
+		return crew_fail(true, "%s ended early, with status %d", member->name,
+				 WEXITSTATUS(status));
 	return true;
 }
 
@@ -287,7 +289,9 @@ static bool listen_once(bool *quiet)
 	int i;
 
 	for (i = 0; i < MEMBERS; i++)
-		polled[i] = (struct pollfd){ .fd = crew[i].doomed ? -1 : crew[i].socket, .events = POLLIN };
+		polled[i] = (struct pollfd){
+			.fd = crew[i].doomed ? -1 : crew[i].socket, .events = POLLIN,
+		};
 	polled[MEMBERS] = (struct pollfd){ .fd = signals, .events = POLLIN };
 	*quiet = poll(polled, MEMBERS + 1, TICK_MS) <= 0;
 	if (*quiet)

@@ -19,13 +19,14 @@ struct member {
 	int socket;
 	bool doomed;			/* the director has killed it */
 	uint32_t said;			/* bit per enum message_kind, of this life */
-	uint32_t value;			/* what came with SAY_READY, SAY_HOLDING or SAY_PAUSED last */
+	uint32_t value;			/* of the last SAY_READY, SAY_HOLDING or SAY_PAUSED */
 	struct message last;		/* of this life */
 	uint64_t frames;		/* of its lives before */
 	uint64_t lost;
 	uint64_t corrupt;
-	int64_t began_ns;		/* this life: its first frame could come; later by what it was paused */
-	int64_t paused_ns;		/* stands still since; 0: it does not */
+	/* When this life could get its first frame, moved on by the time it was paused. */
+	int64_t began_ns;
+	int64_t paused_ns;		/* since when it stands still; 0: it does not */
 	int64_t busy_ns;		/* until its last frame, of its lives before */
 	int64_t latest_ns;		/* its last frame came */
 };

@@ -38,7 +38,8 @@ static bool fail_xmem(const char *what)
 	const char *why = "";
 	int err = xmem_get_last_error(&why);
 
-	return crew_fail(false, "%s: %s (%s)", what, why && *why ? why : "no reason given", strerror(-err));
+	return crew_fail(false, "%s: %s (%s)", what, why && *why ? why : "no reason given",
+			 strerror(-err));
 }
 
 static struct xmem_pool_info look(void)
@@ -61,7 +62,8 @@ static bool open_pool(void)
 		.label = "director",
 	};
 
-	snprintf(pool_name, sizeof(pool_name), "demo-%d-%llx", getpid(), (unsigned long long)clock_ns() & 0xffffff);
+	snprintf(pool_name, sizeof(pool_name), "demo-%d-%llx", getpid(),
+		 (unsigned long long)clock_ns() & 0xffffff);
 	pool = xmem_pool_open(pool_name, &options);
 	if (!pool)
 		return fail_xmem("cannot make the pool");
@@ -148,8 +150,9 @@ static bool kill_and_time(struct member *member, uint64_t (*count)(const struct 
 	int64_t begin, now;
 
 	if (count(&stat) < least)
-		return crew_fail(false, "%s says that it has %llu buffers, the pool says %llu", member->name,
-				 (unsigned long long)least, (unsigned long long)count(&stat));
+		return crew_fail(false, "%s says that it has %llu buffers, the pool says %llu",
+				 member->name, (unsigned long long)least,
+				 (unsigned long long)count(&stat));
 	begin = clock_ns();
 	if (!crew_kill(member))
 		return false;
@@ -161,14 +164,17 @@ static bool kill_and_time(struct member *member, uint64_t (*count)(const struct 
 	*ret_ns = now - begin;
 	report.killed++;
 	if (count(&stat))
-		return crew_fail(false, "the pool still has %llu buffers of %s, %lld s after its death",
-				 (unsigned long long)count(&stat), member->name, RETURN_NS / 1000000000);
+		return crew_fail(false,
+				 "the pool still has %llu buffers of %s, %lld s after its death",
+				 (unsigned long long)count(&stat), member->name,
+				 RETURN_NS / 1000000000);
 	return crew_bury(member);
 }
 
 static bool in_the_middle(void)
 {
-	return crew[PRODUCER].last.frames >= report.planned / 2 || crew_said(&crew[PRODUCER], SAY_AT_END);
+	return crew[PRODUCER].last.frames >= report.planned / 2 ||
+	       crew_said(&crew[PRODUCER], SAY_AT_END);
 }
 
 static bool held_or_at_end(void)
@@ -193,7 +199,8 @@ static bool let_motion_hold(void)
 
 static bool back_or_nearly_over(void)
 {
-	return crew_said(&crew[MOTION], SAY_READY) || crew[PRODUCER].last.frames >= report.planned * 3 / 4;
+	return crew_said(&crew[MOTION], SAY_READY) ||
+	       crew[PRODUCER].last.frames >= report.planned * 3 / 4;
 }
 
 /*
@@ -275,8 +282,8 @@ static bool all_was_read(void)
 	for (i = HISTOGRAM; i < MEMBERS; i++) {
 		report.after_frames[i] = crew[i].last.frames;
 		if (crew[i].last.passed != report.published)
-			return crew_fail(false, "%s saw the end after %llu of %llu publications", crew[i].name,
-					 (unsigned long long)crew[i].last.passed,
+			return crew_fail(false, "%s saw the end after %llu of %llu publications",
+					 crew[i].name, (unsigned long long)crew[i].last.passed,
 					 (unsigned long long)report.published);
 		if (!crew[i].last.frames)
 			return crew_fail(false, "%s received nothing", crew[i].name);
@@ -395,8 +402,10 @@ int main(int argc, char **argv)
 	report_stop_progress();
 	if (!good) {
 		clean_up(crew_failure_needs_log());
-		snprintf(text, sizeof(text), "%s%s%s%s", crew_failure(), crew_failure_needs_log() ? " (see " : "",
-			 crew_failure_needs_log() ? path : "", crew_failure_needs_log() ? ")" : "");
+		snprintf(text, sizeof(text), "%s%s%s%s", crew_failure(),
+			 crew_failure_needs_log() ? " (see " : "",
+			 crew_failure_needs_log() ? path : "",
+			 crew_failure_needs_log() ? ")" : "");
 		return refuse(text);
 	}
 	report_print();

@@ -40,7 +40,8 @@ void frame_describe(struct xmem_buffer *buffer, int width, int height, uint64_t 
 	metadata->strides[0] = width;
 	metadata->strides[1] = 1;
 	metadata->size = bytes;
-	snprintf((char *)metadata->content_type, sizeof(metadata->content_type), FRAME_CONTENT_TYPE);
+	snprintf((char *)metadata->content_type, sizeof(metadata->content_type),
+		 FRAME_CONTENT_TYPE);
 	snprintf((char *)metadata->producer, sizeof(metadata->producer), "xmem demo, ffmpeg");
 	metadata->user[FRAME_CHECKSUM] = frame_checksum(xmem_data_mut(buffer), bytes);
 }
@@ -51,7 +52,8 @@ bool frame_understand(struct frame *frame, struct xmem_buffer *buffer)
 	size_t bytes;
 
 	if (metadata.dtype != FRAME_DTYPE_U8 || metadata.ndim != 2 ||
-	    strncmp((char *)metadata.content_type, FRAME_CONTENT_TYPE, sizeof(metadata.content_type)))
+	    strncmp((char *)metadata.content_type, FRAME_CONTENT_TYPE,
+		    sizeof(metadata.content_type)))
 		return false;
 	if (metadata.shape[0] < 1 || metadata.shape[0] > FRAME_MAX_SIDE ||
 	    metadata.shape[1] < 1 || metadata.shape[1] > FRAME_MAX_SIDE)
@@ -74,5 +76,7 @@ bool frame_understand(struct frame *frame, struct xmem_buffer *buffer)
 
 bool frame_intact(const struct frame *frame)
 {
-	return frame_checksum(frame->luma, frame_bytes(frame->width, frame->height)) == frame->checksum;
+	size_t bytes = frame_bytes(frame->width, frame->height);
+
+	return frame_checksum(frame->luma, bytes) == frame->checksum;
 }

@@ -11,7 +11,8 @@ static uint64_t total[256];
 static void histogram_work(const struct frame *frame, const struct frame *previous)
 {
 	size_t count = (size_t)frame->width * (size_t)frame->height;
-	uint32_t part[4][256] = { 0 };	/* four, so that equal neighbours do not wait for each other */
+	/* Four tables, so that equal neighbours need not wait for each other. */
+	uint32_t part[4][256] = { 0 };
 	size_t i;
 
 	for (i = 0; i + 4 <= count; i += 4) {
@@ -53,8 +54,9 @@ static bool histogram_finish(const char *folder, char *text, size_t bytes)
 		snprintf(text, bytes, "no frame was received");
 		return false;
 	}
-	snprintf(text, bytes, "luma: mean %.1f, 5 %% below %d, 95 %% below %d", (double)sum / (double)pixels,
-		 histogram_percentile(pixels, 5), histogram_percentile(pixels, 95));
+	snprintf(text, bytes, "luma: mean %.1f, 5 %% below %d, 95 %% below %d",
+		 (double)sum / (double)pixels, histogram_percentile(pixels, 5),
+		 histogram_percentile(pixels, 95));
 	return true;
 }
 

@@ -28,7 +28,8 @@ static void motion_work(const struct frame *frame, const struct frame *previous)
 {
 	double score;
 
-	if (!previous->buffer || previous->width != frame->width || previous->height != frame->height)
+	if (!previous->buffer || previous->width != frame->width ||
+	    previous->height != frame->height)
 		return;
 	score = mean_difference(frame, previous);
 	compared++;
@@ -45,8 +46,8 @@ static bool motion_finish(const char *folder, char *text, size_t bytes)
 		snprintf(text, bytes, "no two frames were received");
 		return false;
 	}
-	snprintf(text, bytes, "motion: mean %.2f, most %.2f at frame %llu", sum / (double)compared, highest,
-		 (unsigned long long)highest_at);
+	snprintf(text, bytes, "motion: mean %.2f, most %.2f at frame %llu", sum / (double)compared,
+		 highest, (unsigned long long)highest_at);
 	return true;
 }
 

@@ -35,7 +35,9 @@ static uint64_t pass_frames;		/* decoded since then */
 
 static void say(uint32_t kind, uint32_t value)
 {
-	struct message message = { .kind = kind, .value = value, .frames = published, .passed = published };
+	struct message message = {
+		.kind = kind, .value = value, .frames = published, .passed = published,
+	};
 
 	control_say(control, &message);
 }
@@ -118,7 +120,10 @@ static void publish_oldest(void)
 			;
 }
 
-/* Another frame of this pass, into a buffer; if that is one too many, the oldest is published. false: no more. */
+/*
+ * Read the next frame of this pass into a buffer. If that makes one buffer too
+ * many, publish the oldest. false: the pass has no more frames.
+ */
 static bool one_frame(void)
 {
 	struct xmem_buffer *buffer;
@@ -185,7 +190,8 @@ static void write_half_a_frame(void)
 	if (next != 1)
 		control_fail(control, "%s: %s", path, next ? why : "there is no picture in it");
 	buffer = acquire();
-	if (!video_read(&video, xmem_data_mut(buffer), frame_bytes(video.width, video.height) / 2, why))
+	if (!video_read(&video, xmem_data_mut(buffer), frame_bytes(video.width, video.height) / 2,
+			why))
 		control_fail(control, "%s: %s", path, why);
 	say(SAY_HALFWAY, 0);
 	for (;;)

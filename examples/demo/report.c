@@ -40,8 +40,8 @@ static bool progress_is_due(bool terminal, int64_t now)
 {
 	if (terminal)
 		return now - shown_ns >= PROGRESS_TTY_NS;
-	return crew[PRODUCER].last.frames - shown_frames >= report->planned / PROGRESS_PLAIN_PARTS ||
-	       now - shown_ns >= PROGRESS_PLAIN_NS;
+	return now - shown_ns >= PROGRESS_PLAIN_NS ||
+	       crew[PRODUCER].last.frames - shown_frames >= report->planned / PROGRESS_PLAIN_PARTS;
 }
 
 void report_progress(void)
@@ -54,7 +54,8 @@ void report_progress(void)
 		return;
 	shown_ns = now;
 	shown_frames = crew[PRODUCER].last.frames;
-	printf("%sdemo: frame %" PRIu64 " of about %" PRIu64, terminal ? "\r\033[K" : "", shown_frames, report->planned);
+	printf("%sdemo: frame %" PRIu64 " of about %" PRIu64, terminal ? "\r\033[K" : "",
+	       shown_frames, report->planned);
 	for (i = HISTOGRAM; i < MEMBERS; i++)
 		printf(", %s %" PRIu64, crew[i].name, crew[i].last.passed);
 	if (!terminal)
@@ -111,13 +112,16 @@ static void print_row(int who)
 
 static void print_deaths(void)
 {
-	uint64_t again = crew[MOTION].last.passed - crew[MOTION].last.frames - crew[MOTION].last.lost;
+	const struct message *last = &crew[MOTION].last;
+	uint64_t again = last->passed - last->frames - last->lost;
 	int i;
 
-	both("  motion was killed holding %" PRIu32 " frames, joined again %.1f ms later, missed %" PRIu64 " meanwhile%s\n",
+	both("  motion was killed holding %" PRIu32 " frames, joined again %.1f ms later, "
+	     "missed %" PRIu64 " meanwhile%s\n",
 	     report->victim_holds, (double)report->away_ns / 1e6, again - report->victim_passed,
 	     report->producer_waited ? "; the producer waited for it" : "");
-	both("  the producer was killed in mid-write with %" PRIu64 " frames in flight; received after its death:",
+	both("  the producer was killed in mid-write with %" PRIu64 " frames in flight; "
+	     "received after its death:",
 	     report->in_flight);
 	for (i = HISTOGRAM; i < MEMBERS; i++)
 		both("%s %s %" PRIu64, i == HISTOGRAM ? "" : ",", crew[i].name,
@@ -129,15 +133,19 @@ void report_print(void)
 {
 	int i;
 
-	both("  %-10s %7s %8s %6s %8s %15s\n", "process", "frames", "fps", "lost", "corrupt", "killed -> back");
+	both("  %-10s %7s %8s %6s %8s %15s\n", "process", "frames", "fps", "lost", "corrupt",
+	     "killed -> back");
 	for (i = 0; i < MEMBERS; i++)
 		print_row(i);
 	print_deaths();
 	if (report->leaked)
-		both("  left in the pool: %u slots attached, %u held, %u in limbo, %" PRIu64 " holds, %u zombies, %u clients\n",
-		     report->left.attached, report->left.held, report->left.limbo, report->left.holds,
-		     report->left.zombies, report->left.clients);
+		both("  left in the pool: %u slots attached, %u held, %u in limbo, "
+		     "%" PRIu64 " holds, %u zombies, %u clients\n",
+		     report->left.attached, report->left.held, report->left.limbo,
+		     report->left.holds, report->left.zombies, report->left.clients);
 	both("  contact sheet: %s/contact.png, log: %s/log\n", folder, folder);
-	both("demo: backend=%s frames=%" PRIu64 " consumers=%d killed=%" PRIu32 " corrupt=%" PRIu64 " leaked=%" PRIu64 "\n",
-	     report->backend, report->published, MEMBERS - HISTOGRAM, report->killed, report->corrupt, report->leaked);
+	both("demo: backend=%s frames=%" PRIu64 " consumers=%d killed=%" PRIu32
+	     " corrupt=%" PRIu64 " leaked=%" PRIu64 "\n",
+	     report->backend, report->published, MEMBERS - HISTOGRAM, report->killed,
+	     report->corrupt, report->leaked);
 }

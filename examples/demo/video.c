@@ -199,7 +199,8 @@ static bool usable_file(const char *path, char why[VIDEO_TEXT])
 	if (stat(path, &status))
 		return fail(why, "%s", strerror(errno));
 	if (!S_ISREG(status.st_mode))
-		return fail(why, S_ISDIR(status.st_mode) ? "it is a folder" : "it is not a regular file");
+		return fail(why, S_ISDIR(status.st_mode) ? "it is a folder" :
+			    "it is not a regular file");
 	if (!status.st_size)
 		return fail(why, "the file is empty");
 	if (access(path, R_OK))
@@ -217,7 +218,8 @@ bool video_probe(const char *path, uint64_t *ret_frames, char why[VIDEO_TEXT])
 	if (!usable_file(path, why))
 		return false;
 	snprintf(name, sizeof(name), "file:%s", path);
-	if (!start(&probe, (char *[]){ "ffprobe", "-v", "error", "-protocol_whitelist", "file", "-select_streams", "V:0",
+	if (!start(&probe, (char *[]){ "ffprobe", "-v", "error", "-protocol_whitelist", "file",
+				       "-select_streams", "V:0",
 				       "-show_entries", "format=format_name,duration:"
 				       "stream=codec_type,avg_frame_rate,nb_frames",
 				       "-of", "default=noprint_wrappers=1", name, NULL }, why))
@@ -275,8 +277,10 @@ bool video_open(struct video *video, const char *path, char why[VIDEO_TEXT])
 	char name[4200];
 
 	snprintf(name, sizeof(name), "file:%s", path);
-	if (!start(video, (char *[]){ "ffmpeg", "-nostdin", "-v", "error", "-xerror", "-protocol_whitelist", "file",
-				      "-i", name, "-map", "0:V:0", "-vsync", "passthrough", "-pix_fmt", "yuv420p",
+	if (!start(video, (char *[]){ "ffmpeg", "-nostdin", "-v", "error", "-xerror",
+				      "-protocol_whitelist", "file", "-i", name,
+				      "-map", "0:V:0", "-vsync", "passthrough",
+				      "-pix_fmt", "yuv420p",
 				      "-f", "yuv4mpegpipe", "pipe:1", NULL }, why))
 		return false;
 	if (read_header(video, why))
