@@ -6,7 +6,8 @@ BENCH_OBJ := $(BENCH_SRC:%.c=build/release/obj/%.o)
 ifeq ($(FLAVOUR),release)
 build/release/bench: $(BENCH_OBJ) build/release/libxmem.so
 	$(say) LD $@
-	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN' $(BENCH_OBJ) -Lbuild/release -lxmem -o $@
+	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN' $(BENCH_OBJ) \
+		-Lbuild/release -lxmem -o $@
 
 .PHONY: bench
 bench: all build/release/bench

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * An end: one client of a pool that publishes and receives, as a program would
- * do it that works on frames. What a frame's description is, is here.
+ * An end is one client of a pool. It publishes and receives as a program that
+ * works on frames would; this file also writes and reads a frame's description.
  */
 #include "bench.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The floors, see floor.h. Written plainly: what is slow here makes xmem look
- * better than it is.
+ * The floors; floor.h says what they are. They are kept as fast as possible,
+ * because a slow floor makes xmem look better than it is.
  */
 #include "floor.h"
 

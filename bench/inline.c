@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * get and put as the protocol has them, inlined, without the library's handles:
- * what counting itself costs. The one file here that looks below xmem.h; the
- * pages are one client's of its own, in plain memory.
+ * get and put as the protocol has them, inlined and without the library's
+ * handles: this is what counting itself costs. No other file here looks below
+ * xmem.h. The pages are plain memory and belong to a single client.
  */
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ void inline_setup(void)
 		.size = sizeof(join), .abi = XMEM_ABI, .role = XMEM_ROLE_WRITER, .slots = 64,
 	};
 	struct xmem_attach_request attach = {
-		.size = sizeof(attach), .file = -1, .stride = 64, .length = 64, .count = 1,
+		.size = sizeof(attach), .fd = -1, .stride = 64, .length = 64, .count = 1,
 	};
 	struct xm_publication what = { .length = 64 };
 	struct xmem_pool_header header;

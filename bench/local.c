@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Cases in one process on one CPU: get and put, and the whole cycle; alone, in
- * a process of several threads, and in a pool with many clients.
+ * Cases in one process on one CPU. They time get and put, and the whole cycle:
+ * alone, in a process of several threads, and in a pool with many clients.
  */
 #include "bench.h"
 

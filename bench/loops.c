@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The loops that are timed, and that strace watches: nothing but calls of the
- * library, in the order in which a program would make them.
+ * The loops that the cases time and that strace watches. They only call the
+ * library, in the order in which a program would.
  */
 #include "bench.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Statistics of repetitions, pinning, clocks; see measure.h.
+ * Statistics of repetitions, pinning and clocks; measure.h says what they mean.
  */
 #include "measure.h"
 

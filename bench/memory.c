@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory: what there is before and after millions of hand-overs, of both
- * processes, of the daemon and in the pool. Two processes hand over in turn.
+ * Memory in use before and after millions of hand-overs: that of both processes,
+ * of the daemon and of the pool. Two processes hand over in turn.
  *
  * Resident memory is read from smaps_rollup, which scans the page tables; the
  * number in statm may lag by hundreds of kilobytes.

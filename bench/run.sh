@@ -26,4 +26,5 @@ scripts/needs.sh kmod vm || exit 2
 make --no-print-directory kmod KDIR="$VM_KDIR"
 # shellcheck disable=SC2016
 in_guest='cd "$1" && build/release/bench --untimed --reps 21 --hand-overs 200000 --out "$VM_OUT"'
-exec tests/vm/vm.sh -q -m "build/kmod/$VM_RELEASE/xmem.ko" -o build/bench/vm -t 600 -- bash -c "$in_guest" bench "$PWD"
+exec tests/vm/vm.sh -q -m "build/kmod/$VM_RELEASE/xmem.ko" -o build/bench/vm -t 600 -- \
+	bash -c "$in_guest" bench "$PWD"
