@@ -38,7 +38,8 @@ kernel_setting() {
 	(. "$env" && echo "${!1}")
 }
 
-# The guest has its own /dev, /proc, /run, /sys; and it reads as root, which may be less than we may.
+# The guest has its own /dev, /proc, /run, /sys. It reads as root, which may be less than
+# what the caller may read.
 reachable_video() {
 	local real
 	real=$(realpath -- "$video")
@@ -57,8 +58,9 @@ clean_up() {
 	[ -z "$machine" ] || rm -rf "$machine"
 }
 
-# In the guest: the same director, the same folder, which is then only the guest's and has to be brought out.
-# Meanwhile all of /sys/class/xmem is read once a second; the last look at which a frame was held is kept.
+# What runs in the guest: the same director on the same folder, which is then the guest's
+# alone and has to be brought out. Meanwhile all of /sys/class/xmem is read once a second;
+# the last look at which a frame was held is kept.
 # shellcheck disable=SC2016
 in_guest='
 	"$1/demo-director" $4 -o "$3" -w 5000 -- "$2" 2>"$VM_OUT/errors" &
@@ -85,7 +87,8 @@ run_in_machine() {
 	reachable_video
 	module=$(find_module)
 	rm -rf "$folder"
-	XMEM_BACKEND=kernel tests/vm/vm.sh -q -k debian-6.1 -m "$module" -o "$machine" -t 3600 -M 2048 -- \
+	XMEM_BACKEND=kernel tests/vm/vm.sh -q -k debian-6.1 -m "$module" -o "$machine" \
+		-t 3600 -M 2048 -- \
 		sh -c "$in_guest" demo "$PWD/$programs" "$video" "$folder" "$plain" || status=$?
 	[ ! -s "$machine/files/errors" ] || cat "$machine/files/errors" >&2
 	if [ -d "$machine/files/demo" ]; then
@@ -94,16 +97,21 @@ run_in_machine() {
 	case $status in
 	0)
 		cp "$machine/console.log" "$folder/"
-		[ -s "$folder/sysfs" ] || die "/sys/class/xmem showed no buffer in use while the demo ran"
+		[ -s "$folder/sysfs" ] ||
+			die "/sys/class/xmem showed no buffer in use while the demo ran"
 		;;
-	124 | 125) mkdir -p "$folder" && cp "$machine/console.log" "$folder/" && die "see $folder/console.log" ;;
+	124 | 125)
+		mkdir -p "$folder" && cp "$machine/console.log" "$folder/" &&
+			die "see $folder/console.log"
+		;;
 	esac
 	return "$status"
 }
 
 find_module() {
 	local module
-	module=$(find build/kmod -name xmem.ko -path "*$(kernel_setting VM_RELEASE)*" -print -quit 2>/dev/null || true)
+	module=$(find build/kmod -name xmem.ko -path "*$(kernel_setting VM_RELEASE)*" \
+		-print -quit 2>/dev/null || true)
 	[ -n "$module" ] || die "no xmem.ko for $(kernel_setting VM_RELEASE) under build/kmod"
 	echo "$module"
 }
@@ -121,7 +129,13 @@ run() {
 case ${1:-} in
 look) look ;;
 needs) if in_machine; then echo demo kmod vm; else echo demo; fi ;;
-targets) if in_machine; then echo "demo-programs kmod KDIR=$(kernel_setting VM_KDIR)"; else echo demo-programs; fi ;;
+targets)
+	if in_machine; then
+		echo "demo-programs kmod KDIR=$(kernel_setting VM_KDIR)"
+	else
+		echo demo-programs
+	fi
+	;;
 run) run ;;
 *) die "usage: $0 look|needs|targets|run" ;;
 esac
