@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * I5 between a last put and the end of the slot's owner: either the put sees that the slot is the host's and
- * tells it, or the host sees that nobody holds it.
+ * I5 between a last put and the end of the slot's owner: either the put sees that the slot is the
+ * host's and tells the host, or the host sees that nobody holds the slot.
  *
- * One slot, its owner has died, two clients hold it and put; one slot word for all.
+ * One slot whose owner has died; two clients hold it and put.
  *
- * Broken by: REAPFIRST the host scans, then makes the slot its own; PUTFIRST the put looks at the owner before
- * it drops its hold; UNTOLD a put tells only when it is the last of all, not of its client's.
+ * Each of these breaks it:
+ *   REAPFIRST  the host scans, then makes the slot its own
+ *   PUTFIRST   the put looks at the owner before it drops its hold
+ *   UNTOLD     a put tells the host only if it is the last of all, not of its client's
  */
 bool host;			/* the slot's owner is the host */
 byte hold[2] = 1;

@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ring and scan: I1 (void before the holds, hold before the second look), I2 (cursors before holds), I3 (in
- * flight until void or overwritten), and the end of the owner at every store: repair, zombie, EPIPE.
+ * Ring and scan: I1 (void before the holds, hold before the second look), I2 (cursors before
+ * holds), I3 (in flight until void or overwritten), and the end of the owner at every store
+ * (repair, zombie, EPIPE).
  *
- * One owner with B slots and a ring of D, subscriber 1 may lose, subscriber 2 is waited for, the host. Every
- * store of xm_scan, xm_publish and xm_receive is a step. The host repairs a fresh copy of the ring (n*) and says
- * ZOMBIE before others see that copy.
+ * One owner has B slots and a ring of D; subscriber 1 may lose, subscriber 2 is waited for; the
+ * host is there too. Every store of xm_scan, xm_publish and xm_receive is a step. The host repairs
+ * a fresh copy of the ring (n*) and says ZOMBIE before others see that copy.
  *
- * Broken by: NORECHECK no second look at the entry; NOVOID the entry evicted stays readable; VOIDLATE void
- * after the holds; HOLDSFIRST holds before cursors; OFF1 "overwritten" one too soon; NOFLIGHT in flight not
- * looked at; NOREPAIR the tail is believed; NORELOOK EPIPE without a last look at the entry; TAILFLIGHT a
- * position beyond the tail counts as in flight; ROB evicted from 2.
+ * Each of these breaks it:
+ *   NORECHECK   a receiver does not look at the entry a second time
+ *   NOVOID      the entry of an evicted slot stays readable
+ *   VOIDLATE    the entry becomes void after the scan has read the holds
+ *   HOLDSFIRST  the scan reads the holds before the cursors
+ *   OFF1        an entry counts as overwritten one publication too soon
+ *   NOFLIGHT    the scan does not look at what is in flight
+ *   NOREPAIR    the host believes the tail
+ *   NORELOOK    a receiver says EPIPE without a last look at the entry
+ *   TAILFLIGHT  a position beyond the tail counts as in flight
+ *   ROB         the owner evicts what subscriber 2 still waits for
  */
 #ifndef B
 #define B 2
@@ -127,7 +135,7 @@ proctype Owner() {
 		:: st[b] == LIVE -> scan(tail, false)
 		:: st[b] == LIVE -> scan(tail, true)
 		fi;
-		/* the ring's room for who is waited for: if there is none it would sleep; here it gives up */
+		/* A publisher without room in its ring would sleep; here it gives up. */
 		if
 		:: ok && sub[2] && tail + 1 - cursor[2] > D -> break
 		:: !ok -> skip
@@ -155,7 +163,8 @@ inline repair() {
 		do
 		:: b < D ->
 			if
-			:: PLACE(pos[b]) > ntail && (PLACE(pos[b]) - 1) % D == b -> ntail = PLACE(pos[b])
+			:: PLACE(pos[b]) > ntail && (PLACE(pos[b]) - 1) % D == b ->
+				ntail = PLACE(pos[b])
 			:: else
 			fi; b++
 		:: else -> break
@@ -267,17 +276,23 @@ proctype Sub(byte me) {
 			p = POS(i % D);
 #endif
 			if
-			:: PLACE(p) > i -> d_step { p = 0; t = 0; z = false }	/* EBUSY: look again */
-			:: PLACE(p) <= i && t >= i + D -> pass_by()	/* it is being overwritten */
+			/* EBUSY: look again */
+			:: PLACE(p) > i -> d_step { p = 0; t = 0; z = false }
+			/* it is being overwritten */
+			:: PLACE(p) <= i && t >= i + D -> pass_by()
 			:: PLACE(p) <= i && t < i + D && z && i >= t -> break
 			:: else ->			/* EAGAIN */
-				d_step { (POS(i % D) != p || zombie != z || TAIL != t) -> p = 0; t = 0; z = false }
+				d_step {
+					(POS(i % D) != p || zombie != z || TAIL != t) ->
+					p = 0; t = 0; z = false
+				}
 			fi
 		fi
 	   fi
-	:: true -> goto dies				/* killed; with or without a hold is the same to others */
+	/* Killed. Whether it held something is the same to the others. */
+	:: true -> goto dies
 	od;
-	assert(got + lost == made);			/* P3: EPIPE when all has been had or counted */
+	assert(got + lost == made);	/* P3: EPIPE when all has been had or counted */
 	goto drained;					/* still subscribed, it pins nothing */
 dies:
 	sub[me] = false;

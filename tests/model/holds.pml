@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * I1 with plain tokens: get takes its hold before it looks, the scan marks before it looks; and the end of a
- * client.
+ * I1 with plain tokens: get takes its hold before it looks, and the scan marks before it looks.
+ * Also the end of a client.
  *
- * One slot of an owner that scans it over and over, NC clients that get by any token they heard of, put, and die
- * at any store; the host drops what a dead one held. Nobody holds contents that were replaced; nothing stays
- * held.
+ * The owner of one slot scans it over and over. NC clients get by any token that they heard of,
+ * put, and die at any store; the host drops the holds of a dead one. Nobody may hold contents that
+ * were replaced, and nothing may stay held.
  *
- * Broken by: NOSCAN the scan does not mark; LOOKFIRST get looks, then takes its hold; NOGEN get does not compare
- * the generation; KEEPDEAD the end of a client leaves its holds.
+ * Each of these breaks it:
+ *   NOSCAN     the scan does not mark
+ *   LOOKFIRST  get looks, then takes its hold
+ *   NOGEN      get does not compare the generation
+ *   KEEPDEAD   the end of a client leaves its holds
  */
 #ifndef NC
 #define NC 2
@@ -25,7 +28,7 @@
 byte st = LIVE, gen;		/* one word */
 byte hold[NC];
 byte bel[NC], bgen[NC];			/* ghosts */
-byte heard;				/* the newest token that goes round; older ones are known too */
+byte heard;			/* the newest token that goes round; older ones are known too */
 byte dead;
 
 proctype Owner() {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * I5 for slots: every put that may be the last wakes a waiting owner, also that of a stale get; a client killed
- * between its put and its wake is made good by its end, which wakes everybody.
+ * I5 for slots: every put that may be the last wakes a waiting owner, and so does the put of a
+ * stale get. If a client is killed between its put and its wake, its end wakes everybody.
  *
- * One slot, an owner that wants it, a client of two threads: A holds it, B gets by a stale token. A may be
- * killed (both are then dead) at any store.
+ * One slot; an owner that wants it; a client of two threads: A holds the slot, B gets it by a stale
+ * token. A may be killed at any store, and then both are dead.
  *
- * Broken by: STALEQUIET the put after ESTALE wakes nobody; ENDQUIET the end wakes only the owners of what was
- * held; PUTFIRST the put looks at the waiters word before it drops the hold.
+ * Each of these breaks it:
+ *   STALEQUIET  the put after ESTALE wakes nobody
+ *   ENDQUIET    the end wakes only the owners of what was held
+ *   PUTFIRST    the put reads the waiters word before it drops the hold
  */
 byte hold = 1;			/* of the one client */
 bool armed, reused;

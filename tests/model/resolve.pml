@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * I1 when the host resolves: a stopped owner's SCANNING goes back to LIVE for a holder, and the scan that was
- * going on then fails whatever it has seen.
+ * I1 when the host resolves: the SCANNING of a stopped owner goes back to LIVE for a holder, and
+ * the scan that was going on then fails, whatever it has seen.
  *
- * One slot, an owner that scans twice (the word bears the scan's number), two getters that have it resolved. With
- * TWOSCANNERS somebody else may scan the same slot (a second thread, or the host): then the number is what saves
- * it.
+ * One slot; an owner that scans twice (the word bears the scan's number); two getters that have it
+ * resolved. With TWOSCANNERS somebody else (a second thread, or the host) may scan the same slot:
+ * then only the number tells one scan from the other.
  *
- * Broken by: FORCED the scan stores its verdict instead of a CAS; with TWOSCANNERS: NONUMBER scans of one
- * generation bear the same word, ENTERPLAIN the scan marks by a plain store.
+ * Each of these breaks it:
+ *   FORCED      the scan stores its verdict instead of a CAS
+ *   NONUMBER    with TWOSCANNERS: scans of one generation bear the same word
+ *   ENTERPLAIN  with TWOSCANNERS: the scan marks by a plain store
  */
 #define LIVE 2
 #define SCANNING 3
@@ -38,7 +40,11 @@ proctype Walker() {
 		if :: marked -> atomic { st = SCANNING; gen = 1; number++; my = number } :: else fi;
 #else
 		atomic {
-			if :: st == LIVE && gen == 1 -> st = SCANNING; number++; my = number; marked = true :: else fi
+			if
+			:: st == LIVE && gen == 1 ->
+				st = SCANNING; number++; my = number; marked = true
+			:: else
+			fi
 		};
 #endif
 		if
@@ -49,7 +55,8 @@ proctype Walker() {
 			:: ok ->
 #ifdef FORCED
 				atomic {
-					assert(bel[0] == 0 && bel[1] == 0); st = WRITING; gen = 2; taken = true
+					assert(bel[0] == 0 && bel[1] == 0);
+					st = WRITING; gen = 2; taken = true
 				}
 #else
 				atomic {
@@ -82,8 +89,13 @@ again:
 			assert(!taken);
 			bel[me] = 0
 		:: atomic { st == SCANNING && gen == 1 -> seen = number };
-			/* a millisecond later, if the word is still the same, and I hold: resolved */
-			atomic { if :: st == SCANNING && gen == 1 && number == seen -> st = LIVE :: else fi };
+			/* resolved if the word is the same a millisecond later, and it holds */
+			atomic {
+				if
+				:: st == SCANNING && gen == 1 && number == seen -> st = LIVE
+				:: else
+				fi
+			};
 			goto again
 		:: gen != 1
 		fi;

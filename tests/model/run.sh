@@ -13,8 +13,9 @@ cd "$(dirname "$0")/../.." || exit 2
 
 # file  flags of the right form  then: flags that each break it
 models() {
-	cat <<'END'
-entry_ring.pml NPUB=3           NORECHECK NOVOID VOIDLATE HOLDSFIRST OFF1 NOFLIGHT NOREPAIR NORELOOK TAILFLIGHT ROB
+	cat <<END
+entry_ring.pml NPUB=3           NORECHECK NOVOID VOIDLATE HOLDSFIRST OFF1 NOFLIGHT \
+				NOREPAIR NORELOOK TAILFLIGHT ROB
 holds.pml      -                NOSCAN LOOKFIRST NOGEN KEEPDEAD
 resolve.pml    -                FORCED
 resolve.pml    TWOSCANNERS       NONUMBER ENTERPLAIN
@@ -50,21 +51,25 @@ check() {	# file, comma-separated flags or -, pass or fail
 	dir=$work/${file%.pml}.$2
 	mkdir -p "$dir" && cp "tests/model/$file" "$dir/m.pml" && cd "$dir" || return
 	if ! spin -a "${flags[@]}" m.pml >spin.log 2>&1 ||
-	   ! gcc $how -w -DSAFETY -DCOLLAPSE -DVECTORSZ=2048 -DMEMLIM="$MEMORY" -o pan pan.c >gcc.log 2>&1; then
+	   ! gcc $how -w -DSAFETY -DCOLLAPSE -DVECTORSZ=2048 -DMEMLIM="$MEMORY" \
+		-o pan pan.c >gcc.log 2>&1; then
 		echo "FAIL $file $2: does not build, see $dir"
 		return
 	fi
 	./pan -m1000000 >out 2>&1
 	out=$(grep -E 'errors:' out)
-	if grep -qE 'max search depth too small|out of memory|reached -DMEMLIM' out || [ -z "$out" ]; then
+	if [ -z "$out" ] ||
+	   grep -qE 'max search depth too small|out of memory|reached -DMEMLIM' out; then
 		echo "FAIL $file $2: the search was not finished, see $dir/out"
 	elif [ "$3" = pass ] && [[ $out == *'errors: 0'* ]]; then
 		echo "PASS $file $2: $(awk '/states, stored/ { print $1 }' out) states"
 	elif [ "$3" = fail ] && [[ $out != *'errors: 0'* ]]; then
-		echo "PASS $file $2 is noticed: $(grep -oE 'assertion violated.*\(at|invalid end state' out | head -1 |
+		echo "PASS $file $2 is noticed: $(
+			grep -oE 'assertion violated.*\(at|invalid end state' out | head -1 |
 			sed 's/ (at$//')"
 	elif [ "$3" = pass ]; then
-		echo "FAIL $file $2: $(grep -E 'assertion violated|invalid end state' out | head -1), see $dir"
+		why=$(grep -E 'assertion violated|invalid end state' out | head -1)
+		echo "FAIL $file $2: $why, see $dir"
 	else
 		echo "FAIL $file $2: the rule is left out and nothing is noticed, see $dir"
 	fi

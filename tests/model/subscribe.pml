@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * I2, I3 and I5 when somebody subscribes while the owner works: the cursor pins everything before the owner may
- * see it, then stands at the tail; and the owner is woken, for it may have gone to sleep on that cursor.
+ * I2, I3 and I5 when somebody subscribes while the owner works: the cursor pins everything before
+ * the owner may see it, then stands at the tail. Then the owner is woken, for it may have gone to
+ * sleep on that cursor.
  *
- * One owner with two slots and a ring of two that publishes, scans, and sleeps when nothing is free; one client
- * that subscribes at some time, then receives and puts until it has had all.
+ * One owner with two slots and a ring of two publishes, scans, and sleeps when nothing is free.
+ * One client subscribes at some time, then receives and puts until it has had all.
  *
- * Broken by: TAILFIRST the tail is read before the bit is set; NOPIN the cursor is NONE until it stands at the
- * tail; NOWAKE nobody wakes the owner after it.
+ * Each of these breaks it:
+ *   TAILFIRST  the tail is read before the bit is set
+ *   NOPIN      the cursor is NONE until it stands at the tail
+ *   NOWAKE     nobody wakes the owner afterwards
  */
 #ifndef NPUB
 #define NPUB 4
@@ -33,7 +36,8 @@ inline scan() {
 	if
 	:: follows ->
 		if
-		:: rp[b] != 0 && rp[b] - 1 < tail && rp[b] - 1 + D >= tail && rp[b] - 1 >= cursor -> ok = false
+		:: rp[b] != 0 && rp[b] - 1 < tail && rp[b] - 1 + D >= tail &&
+		   rp[b] - 1 >= cursor -> ok = false
 		:: else
 		fi
 	:: else
@@ -98,7 +102,9 @@ proctype Client() {
 		s = es[i % D]; g = eg[i % D];
 		hold[s]++;
 		if
-		:: atomic { pos[i % D] == i + 1 -> assert(gen[s] == g && st[s] != WRITING); bel[s] = 1 };
+		:: atomic {
+			pos[i % D] == i + 1 -> assert(gen[s] == g && st[s] != WRITING); bel[s] = 1
+		   };
 			cursor = i + 1; i++;
 			assert(gen[s] == g);
 			bel[s] = 0

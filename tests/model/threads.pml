@@ -2,11 +2,14 @@
 /*
  * I4: threads of one client. A cursor never goes back, and owner operations are serial.
  *
- * CURSOR: two threads receive on one cursor while the owner reclaims what all have passed. PUBLISH: one thread
- * of the owner publishes while another acquires, a subscriber waits for the entry. WAITS: a publisher waits for
- * room in its ring and sleeps, its subscriber keeps what it gets and puts nothing.
+ * CURSOR: two threads receive on one cursor while the owner reclaims what all have passed.
+ * PUBLISH: one thread of the owner publishes while another acquires; a subscriber waits for the
+ * entry. WAITS: a publisher waits for room in its ring and sleeps; its subscriber keeps what it
+ * gets and puts nothing.
  *
- * Broken by: NOMUTEX with CURSOR or PUBLISH; NOWAKE with WAITS: receive moves the cursor and wakes nobody.
+ * Each of these breaks it:
+ *   NOMUTEX  with CURSOR or PUBLISH: there is no lock
+ *   NOWAKE   with WAITS: receive moves the cursor and wakes nobody
  */
 #ifdef NOMUTEX
 #define LOCK(m) skip
@@ -34,7 +37,8 @@ active proctype Owner() {
 			if :: hold[b] != 0 -> goto busy :: else -> assert(bel[b] == 0); gen[b]++ fi
 		:: else
 		fi;
-		x = tail % D; rp[b] = tail + 1; pos[x] = 0; es[x] = b; eg[x] = gen[b]; pos[x] = tail + 1; tail++;
+		x = tail % D; rp[b] = tail + 1; pos[x] = 0; es[x] = b; eg[x] = gen[b];
+		pos[x] = tail + 1; tail++;
 busy:		skip
 	:: else -> break
 	od

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * I5: waiters words. A waiter arms the word, then looks at its condition, then sleeps until the word's count
- * moves; who makes the condition true looks at the word after it, clears it, counts, wakes all.
+ * I5: waiters words. A waiter arms the word, then tests its condition, then sleeps until the
+ * word's count moves. A waker makes the condition true, then reads the word; if it is armed it
+ * clears it, counts, and wakes all.
  *
- * Two waiters share one word (two subscribers of a ring, or two threads), two wakers publish. Each waiter
- * wants to see all publications. Nobody may sleep for ever: an invalid end state is a lost wake-up.
+ * Two waiters share one word (two subscribers of a ring, or two threads), and two wakers publish.
+ * Each waiter wants to see all publications. Nobody may sleep for ever: an invalid end state is a
+ * lost wake-up.
  *
- * Broken by: LOOKFIRST looks, then arms; WAKEFIRST the waker looks at the word before its publication; NOCOUNT
- * disarming clears and does not count; CLEARLATE it wakes first and clears then.
+ * Each of these breaks it:
+ *   LOOKFIRST  a waiter tests its condition, then arms the word
+ *   WAKEFIRST  a waker reads the word before its publication
+ *   NOCOUNT    disarming clears the word and does not count
+ *   CLEARLATE  a waker wakes first and clears then
  */
 #ifndef N
 #define N 2			/* publications of each waker */
