@@ -20,14 +20,16 @@ CFLAGS   ?= -O2 -g
 VERSION  := 0.1.0
 
 # Every file is compiled with these; += in a .mk is for all of the tree.
-XM_CFLAGS  := -std=gnu11 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wno-unused-parameter \
-	-fvisibility=hidden -fPIC -pthread -Iinclude -I. -D_GNU_SOURCE -DXMEM_VERSION='"$(VERSION)"' \
-	-DXMEM_LIBEXECDIR='"$(PREFIX)/libexec/xmem"' $(XMEM_EXTRA_CFLAGS)
+XM_CFLAGS  := -std=gnu11 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes \
+	-Wno-unused-parameter -fvisibility=hidden -fPIC -pthread -Iinclude -I. -D_GNU_SOURCE \
+	-DXMEM_VERSION='"$(VERSION)"' -DXMEM_LIBEXECDIR='"$(PREFIX)/libexec/xmem"' \
+	$(XMEM_EXTRA_CFLAGS)
 XM_LDFLAGS := -pthread
 ifeq ($(FLAVOUR),test)
 XM_CFLAGS  += -DXMEM_STEPS
 else ifeq ($(FLAVOUR),asan)
-XM_CFLAGS  += -DXMEM_STEPS -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+XM_CFLAGS  += -DXMEM_STEPS -fsanitize=address,undefined -fno-sanitize-recover=undefined \
+	-fno-omit-frame-pointer
 XM_LDFLAGS += -fsanitize=address,undefined
 else ifeq ($(FLAVOUR),tsan)
 XM_CFLAGS  += -DXMEM_STEPS -fsanitize=thread -Wno-tsan
@@ -47,7 +49,8 @@ endif
 .PHONY: all
 all:
 
-include $(wildcard $(addsuffix .mk,core/core lib/lib daemon/daemon cli/cli kmod/kmod examples/examples bench/bench tests/tests))
+include $(wildcard $(addsuffix .mk,core/core lib/lib daemon/daemon cli/cli kmod/kmod \
+	examples/examples bench/bench tests/tests))
 
 $(B)/obj/%.o: %.c
 	$(say) CC $<
@@ -58,7 +61,9 @@ $(B)/obj/%.o: %.c
 .PHONY: clean distclean
 clean:
 	$(say) CLEAN build
-	$(Q)if [ -d build ]; then find build -mindepth 1 -maxdepth 1 ! -name vm -exec rm -rf {} +; fi
+	$(Q)if [ -d build ]; then \
+		find build -mindepth 1 -maxdepth 1 ! -name vm -exec rm -rf {} +; \
+	fi
 distclean:
 	$(say) CLEAN build
 	$(Q)rm -rf build

@@ -19,7 +19,10 @@ packages_for() {
 	demo) echo make gcc libc6-dev libpng-dev libxxhash-dev ffmpeg forensics-samples-files ;;
 	kmod) echo make gcc libc6-dev kmod "linux-headers-$(architecture)" ;;
 	vm) echo qemu-system-x86 cpio busybox-static kmod xz-utils zstd util-linux procps ;;
-	test) for p in demo kmod vm; do packages_for $p; done; echo check sparse spin strace pkg-config git dkms ;;
+	test)
+		for p in demo kmod vm; do packages_for $p; done
+		echo check sparse spin strace pkg-config git dkms
+		;;
 	bench) packages_for build; echo strace ;;
 	*) die "no such purpose: $1 (build, demo, kmod, vm, test, bench)" ;;
 	esac
@@ -38,8 +41,10 @@ missing() {
 # apt's lists: there, and not older than a day?
 lists_are_fresh() {
 	local lists=/var/lib/apt/lists
-	[ -n "$(find "$lists" -maxdepth 1 -name '*_Packages*' -print -quit 2>/dev/null)" ] || return 1
-	[ -n "$(find "$lists" -maxdepth 1 \( -name '*Release' -o -name partial \) -mtime -1 -print -quit)" ]
+	[ -n "$(find "$lists" -maxdepth 1 -name '*_Packages*' -print -quit 2>/dev/null)" ] ||
+		return 1
+	[ -n "$(find "$lists" -maxdepth 1 \( -name '*Release' -o -name partial \) -mtime -1 \
+		-print -quit)" ]
 }
 
 log=''
@@ -74,7 +79,8 @@ main() {
 	done
 	if ! command -v dpkg-query >/dev/null; then
 		[ "${XMEM_NEEDS:-}" != ignore ] || return 0
-		die "not a Debian machine: install what these packages hold, then set XMEM_NEEDS=ignore: ${wanted[*]}"
+		die "not a Debian machine: install what these packages hold," \
+			"then set XMEM_NEEDS=ignore: ${wanted[*]}"
 	fi
 	mapfile -t lacking < <(missing "${wanted[@]}")
 	[ ${#lacking[@]} -gt 0 ] || return 0
@@ -84,7 +90,8 @@ main() {
 	fi
 	local update=''
 	lists_are_fresh || update='apt-get update && '
-	echo "$me: packages are missing; run as root: ${update}apt-get install -y --no-install-recommends ${lacking[*]}" >&2
+	echo "$me: packages are missing; run as root:" \
+		"${update}apt-get install -y --no-install-recommends ${lacking[*]}" >&2
 	return 1
 }
 
