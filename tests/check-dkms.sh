@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What "make dkms-install" puts in place is all that DKMS needs: added, built and
-# installed for the newest headers here, in trees of its own, and removed again.
+# DKMS needs nothing but what "make dkms-install" puts in place. It adds, builds and
+# installs the module for the newest headers here, in trees of its own, and removes it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' dkms.conf)
@@ -10,7 +10,9 @@ tree=$PWD/build/dkms
 rm -rf "$tree"
 mkdir -p "$tree/tree" "$tree/modules/$kernel"
 # DKMS makes itself a signing key where there is none: not for a test.
-if [ ! -e /var/lib/dkms/mok.key ]; then trap 'rm -f /var/lib/dkms/mok.key /var/lib/dkms/mok.pub' EXIT; fi
+if [ ! -e /var/lib/dkms/mok.key ]; then
+	trap 'rm -f /var/lib/dkms/mok.key /var/lib/dkms/mok.pub' EXIT
+fi
 make -s dkms-install DESTDIR="$tree"
 dkms=(dkms --dkmstree "$tree/tree" --sourcetree "$tree/usr/src" --installtree "$tree/modules")
 "${dkms[@]}" add "xmem/$version"
@@ -18,5 +20,6 @@ dkms=(dkms --dkmstree "$tree/tree" --sourcetree "$tree/usr/src" --installtree "$
 "${dkms[@]}" install "xmem/$version" -k "$kernel" --no-depmod
 module=$(find "$tree/modules/$kernel" -name 'xmem.ko*' | head -1)
 [ -n "$module" ] || { echo 'FAIL DKMS installed no xmem.ko'; exit 1; }
-modinfo "$module" | grep -q "^vermagic: *$kernel " || { echo "FAIL $module is not for $kernel"; exit 1; }
+modinfo "$module" | grep -q "^vermagic: *$kernel " ||
+	{ echo "FAIL $module is not for $kernel"; exit 1; }
 "${dkms[@]}" remove "xmem/$version" --all

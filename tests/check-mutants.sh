@@ -19,10 +19,13 @@ work=$PWD/build/mutants
 names=("$@")
 # Those that run into their limit first, beside the others.
 [ $# = 0 ] && mapfile -t names < <(cd tests/mutants &&
-	{ grep -l '^# limit' ./*.patch; grep -L '^# limit' ./*.patch; } | sed 's|^\./||; s|\.patch$||')
+	{ grep -l '^# limit' ./*.patch; grep -L '^# limit' ./*.patch; } |
+		sed 's|^\./||; s|\.patch$||')
 
 header() { sed -n "s/^# $2: //p" "tests/mutants/$1.patch" | head -1; }
-programs() { grep -oE 'build/test/[a-z]+' <<<"$1" | sed 's|conform$|conform build/test/xmemd|' | sort -u; }
+programs() {
+	grep -oE 'build/test/[a-z]+' <<<"$1" | sed 's|conform$|conform build/test/xmemd|' | sort -u
+}
 
 # make in a copy, for the programs that a command names.
 build() {
@@ -65,9 +68,11 @@ try() {
 	red=$(header "$name" red)
 	[ -n "$red" ] || { echo "FAIL $name: no line '# red: command'"; return; }
 	cp -a "$work/base" "$copy"
-	patch -d "$copy" -p1 -s -f --no-backup-if-mismatch <"tests/mutants/$name.patch" >"$copy/patch.log" 2>&1 ||
+	patch -d "$copy" -p1 -s -f --no-backup-if-mismatch \
+		<"tests/mutants/$name.patch" >"$copy/patch.log" 2>&1 ||
 		{ echo "FAIL $name: the patch does not apply"; return; }
-	build "$copy" "$red" || { echo "FAIL $name: does not build"; tail -5 "$copy/build.log"; return; }
+	build "$copy" "$red" ||
+		{ echo "FAIL $name: does not build"; tail -5 "$copy/build.log"; return; }
 	limit=$(header "$name" limit)
 	run "$copy" "$red" "${limit:-$LIMIT}"
 	rc=$?
@@ -80,20 +85,23 @@ try() {
 	elif [ $rc = 0 ]; then
 		echo "FAIL $name: still green: $red"
 	else
-		echo "PASS $name: $(grep -aoE ':[FE]:[a-z]+:[A-Za-z0-9_]+|^FAILED [A-Za-z0-9_]+' "$copy/run.log" |
-			head -1 | sed 's/.*[: ]//')"
+		found=':[FE]:[a-z]+:[A-Za-z0-9_]+|^FAILED [A-Za-z0-9_]+'
+		echo "PASS $name: $(grep -aoE "$found" "$copy/run.log" | head -1 |
+			sed 's/.*[: ]//')"
 	fi
 	rm -rf "$copy"
 }
 
 for name in "${names[@]}"; do
-	[ -f "tests/mutants/$name.patch" ] || { echo "check-mutants: no tests/mutants/$name.patch" >&2; exit 2; }
+	[ -f "tests/mutants/$name.patch" ] ||
+		{ echo "check-mutants: no tests/mutants/$name.patch" >&2; exit 2; }
 done
 make_base && check_green || { echo "0 passed, ${#names[@]} failed, 0 skipped"; exit 1; }
 
 export -f try run build programs header
 export work LIMIT
-printf '%s\n' "${names[@]}" | xargs -P "$(nproc)" -I{} bash -c 'try {} >"$work/said/{}" 2>&1; cat "$work/said/{}"'
+printf '%s\n' "${names[@]}" |
+	xargs -P "$(nproc)" -I{} bash -c 'try {} >"$work/said/{}" 2>&1; cat "$work/said/{}"'
 
 passed=$(cat "$work"/said/* | grep -c '^PASS')
 failed=$((${#names[@]} - passed))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The seams stay honest: the pure core needs nothing but the compiler's own helpers,
-# and folders look only at what CONTRIBUTING.md allows them.
+# The pure core needs nothing but the compiler's own helpers, and each folder includes
+# only what CONTRIBUTING.md allows it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 bad=0
@@ -9,7 +9,8 @@ complain() { echo "FAIL $*"; bad=1; }
 
 for object in build/release/obj/core/*.o; do
 	[ -e $object ] || { complain "$object is not built"; continue; }
-	extra=$(nm -u "$object" | awk '{print $2}' | grep -vE '^(xm_scan|xm_check_failed|mem(set|cpy)|_GLOBAL_OFFSET_TABLE_)$')
+	extra=$(nm -u "$object" | awk '{print $2}' |
+		grep -vE '^(xm_scan|xm_check_failed|mem(set|cpy)|_GLOBAL_OFFSET_TABLE_)$')
 	[ -z "$extra" ] || complain "$object needs $extra"
 done
 lines=$(wc -l < core/env.h)
@@ -25,6 +26,7 @@ includes() {
 }
 includes 'env\.h|protocol\.h|host\.h' core/*.[ch]
 includes 'xmem\.h|[a-z_]+\.h|core/[a-z]+\.h' $(git ls-files 'examples/*.[ch]' 'bench/*.[ch]')
-! grep -lE '#include "(core/|lib/|daemon/|private|backend)[a-z_/]*\.h"' $(git ls-files 'examples/*.[ch]' 'bench/*.[ch]' | grep -v bench/inline.c) ||
+! grep -lE '#include "(core/|lib/|daemon/|private|backend)[a-z_/]*\.h"' \
+	$(git ls-files 'examples/*.[ch]' 'bench/*.[ch]' | grep -v bench/inline.c) ||
 	complain 'examples and bench see only xmem.h'
 exit $bad

@@ -59,7 +59,8 @@ takes() {
 	name=$1
 	make --no-print-directory demo VIDEO="$2" >"$work/out" 2>&1 || status=$?
 	last=$(tail -n 1 "$work/out")
-	if [ $status != 0 ] || [[ $last != "demo: backend="*" consumers=3 killed=2 corrupt=0 leaked=0" ]]; then
+	if [ $status != 0 ] ||
+	   [[ $last != "demo: backend="*" consumers=3 killed=2 corrupt=0 leaked=0" ]]; then
 		bad "status $status, $last"
 	else
 		good
@@ -85,7 +86,8 @@ is_stopped() {
 
 # make_video SIZE SECONDS FILE [CODEC]
 make_video() {
-	ffmpeg -nostdin -v error -f lavfi -i "testsrc=size=$1:rate=10:duration=$2" -c:v "${4:-mpeg4}" "$work/$3"
+	ffmpeg -nostdin -v error -f lavfi -i "testsrc=size=$1:rate=10:duration=$2" \
+		-c:v "${4:-mpeg4}" "$work/$3"
 }
 
 if ! make --no-print-directory demo-programs >"$work/out" 2>&1; then
@@ -97,8 +99,10 @@ fi
 head -c 100000 /dev/urandom >"$work/noise.mp4"
 echo "no video" >"$work/text.mp4"
 head -c 400000 "$clip" >"$work/cut.mpeg"
-{ head -c 500000 "$clip"; head -c 3000 /dev/zero | tr '\0' x; tail -c +503001 "$clip"; } >"$work/damaged.mpeg"
-ffmpeg -nostdin -v error -i "$sound" -i "$picture" -map 0 -map 1 -c:v png -disposition:v attached_pic "$work/cover.mp3"
+{ head -c 500000 "$clip"; head -c 3000 /dev/zero | tr '\0' x; tail -c +503001 "$clip"; } \
+	>"$work/damaged.mpeg"
+ffmpeg -nostdin -v error -i "$sound" -i "$picture" -map 0 -map 1 -c:v png \
+	-disposition:v attached_pic "$work/cover.mp3"
 cp "$clip" "$work/with space \$x'\".mpeg"
 make_video 321x181 1 odd.mkv
 make_video 2x2 1 tiny.mkv ffv1

@@ -17,7 +17,8 @@ suites=()		# group|name|kind|command; kind: suite or check
 suite() { suites+=("$1|$2|suite|$3"); }
 check() { suites+=("$1|$2|check|$3"); }
 
-kernel=$(basename "$(ls -d /lib/modules/*/build 2>/dev/null | sort -V | tail -1 | xargs -r dirname)" 2>/dev/null)
+kernel=$(basename "$(ls -d /lib/modules/*/build 2>/dev/null | sort -V | tail -1 |
+	xargs -r dirname)" 2>/dev/null)
 jobs=-j$(nproc)
 
 check build  make           "make $jobs all"
@@ -28,6 +29,7 @@ check build  kmod           "make kmod"
 check build  kmod-check     "make kmod-check"
 check build  dkms           "tests/check-dkms.sh"
 check build  pure-core      "tests/check-pure.sh"
+check build  width          "tests/check-width.sh"
 check build  readme-example "tests/check-readme.sh"
 check build  install        "tests/check-install.sh"
 suite native unit           "build/test/unit"
@@ -41,8 +43,12 @@ suite native conform-tsan   "env XMEM_BACKEND=daemon build/tsan/conform"
 suite model  model          "tests/model/run.sh"
 suite mutants mutants       "tests/check-mutants.sh"
 suite vm     vm-harness     "tests/vm/selftest.sh debian-6.1"
-suite vm     conform-kernel "tests/vm/vm.sh -k debian-6.1 -t 600 -o build/test-log/vm-6.1 -m build/kmod/$kernel/xmem.ko -- env XMEM_BACKEND=kernel build/test/conform"
-suite vm     random-requests "make -s build/release/random-requests && tests/vm/vm.sh -k debian-6.1 -t 120 -o build/test-log/random-6.1 -m build/kmod/$kernel/xmem.ko -- build/release/random-requests 30"
+suite vm     conform-kernel "tests/vm/vm.sh -k debian-6.1 -t 600 \
+	-o build/test-log/vm-6.1 -m build/kmod/$kernel/xmem.ko \
+	-- env XMEM_BACKEND=kernel build/test/conform"
+suite vm     random-requests "make -s build/release/random-requests && \
+	tests/vm/vm.sh -k debian-6.1 -t 120 -o build/test-log/random-6.1 \
+	-m build/kmod/$kernel/xmem.ko -- build/release/random-requests 30"
 suite vm     conform-6.12   "tests/vm/conform-other.sh debian-6.12"
 check demo   demo-daemon    "make demo BACKEND=daemon"
 check demo   demo-kernel    "make demo BACKEND=kernel"
@@ -68,13 +74,16 @@ for row in "${suites[@]}"; do
 	rc=$?
 	line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped' "$log/$name.log" | tail -1)
 	if [ $kind = check ]; then
-		[ $rc = 0 ] && line='1 passed, 0 failed, 0 skipped' || line='0 passed, 1 failed, 0 skipped'
+		line='0 passed, 1 failed, 0 skipped'
+		[ $rc = 0 ] && line='1 passed, 0 failed, 0 skipped'
 	fi
 	read -r p _ f _ s _ <<<"${line:-0 passed, 1 failed, 0 skipped}"
 	[ $rc != 0 ] && [ "$f" = 0 ] && f=1
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 	printf '%4d passed %3d failed %3d skipped  %4d s\n' "$p" "$f" "$s" $((SECONDS - start))
-	while IFS= read -r why; do reasons+=("$name: $why"); done < <(grep -aE '^SKIP' "$log/$name.log")
+	while IFS= read -r why; do
+		reasons+=("$name: $why")
+	done < <(grep -aE '^SKIP' "$log/$name.log")
 	if [ "$f" != 0 ]; then
 		bad+=("$name")
 		grep -aE '^(FAIL|[^ ]+:[0-9]+:F:)' "$log/$name.log" | tail -20 | sed 's/^/    /'

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * P6: a reader cannot write CPU payloads, in none of the ways that the system
- * offers to who has a descriptor. P7: a payload cannot shrink or be punched
- * under a mapping. All is tried by a process of the same user, and root at that.
+ * P6: a reader cannot write CPU payloads in any of the ways in which the system
+ * lets a process use a descriptor. P7: a payload cannot shrink, and nobody can
+ * punch a hole into it under a mapping. The attacker has the same user, and is
+ * root.
  */
 #include <linux/falloc.h>
 #include <sys/mman.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The daemon's socket, past lib/host/wire.c: datagrams that no library sends, and
- * clients that do not read. None of it may cost the daemon a descriptor, or
- * another client anything.
+ * Clients that use the daemon's socket without lib/host/wire.c: they send
+ * datagrams that no library sends, or do not read. None of this may cost the
+ * daemon a descriptor or harm another client.
  */
 #include <dirent.h>
 #include <poll.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * P2: a dead process holds nothing, whatever copies of its file, of its memory
- * or of what it had registered are left with others. What delays the kernel's
- * own teardown is in delays.c, kills inside the protocol in kills.c.
+ * P2: a dead process holds nothing, even if other processes keep copies of its
+ * descriptor, of its memory or of what it had registered. Tests of what delays
+ * the kernel's own teardown are in delays.c, kills inside the protocol in kills.c.
  */
 #include <pthread.h>
 #include <signal.h>

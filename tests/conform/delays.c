@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * P2's small print: what delays the kernel's own teardown of a process delays
- * its end as a client (a debugger, a core dump), and then all is back. And what
- * outlives a process in the kernel, an io_uring ring with its memory registered,
- * keeps nothing alive and reaches nobody else's pages.
+ * The limits of P2. If something (a debugger, a core dump) delays the kernel's
+ * own teardown of a process, its end as a client comes later; then the host
+ * releases all that it held. An io_uring ring can outlive its process with memory
+ * registered: it keeps no client alive and reaches nobody else's pages.
  */
 #include <linux/io_uring.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * P3: nothing in flight is lost or leaked beyond what the subscriber's policy
- * gives up; P8: contents outlive who made them. Publishers end here when they
- * have nothing more to do; those killed inside a step are in kills.c.
+ * gives up. P8: contents outlive the process that made them. The publishers here
+ * end between two calls; kills.c kills them inside one.
  */
 #include <signal.h>
 

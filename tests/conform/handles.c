@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The library's manners: handles are never dangling, errors have messages,
- * forked children are told, roles are kept, options are checked. Names here
- * begin with API where no promise is at stake.
+ * What the library owes its callers: handles never dangle, errors have messages,
+ * a forked child gets an error, roles are enforced, options are checked. A test's
+ * name begins with API if it proves none of the promises.
  */
 #include <sys/mman.h>
 #include <sys/wait.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * P4: a client harms only itself and the readers of what it publishes, and the
- * half of P9 that is about the stopped: nothing spins on them, waiting for them
- * is bounded. Clients here write garbage into all that they may write, stand
- * still at the worst moment, or stop reading.
+ * P4: a client harms only itself and the readers of what it publishes. Also the
+ * half of P9 that is about stopped processes: nothing spins on one, and waiting
+ * for one is bounded. The clients here write garbage into every page that they
+ * can write, stand still at the worst moment, or stop reading.
  */
 #include <signal.h>
 #include <sys/mman.h>

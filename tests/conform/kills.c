@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * SIGKILL between any two shared stores of the protocol: of a consumer inside
- * receive, get and put (P2), of a producer inside acquire and publish (P3), each
- * step in turn and then steps at random. After every one of them nothing is
- * held, nothing is lost that was published, and the pool goes on.
+ * SIGKILL between any two shared stores of the protocol. It hits a consumer in
+ * receive, get and put (P2) and a producer in acquire and publish (P3), at each
+ * step in turn and then at random steps. After every kill nothing is held,
+ * nothing published is lost, and the pool goes on.
  */
 #include <signal.h>
 #include <sys/mman.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * P10: running out of something is an error that names it, what ran out comes
- * back when its owners go, and nothing is left behind by what was refused. And
- * many of each: subscribers, publishers, pools.
+ * P10: when something runs out the error names it; it comes back when its owners
+ * go; and a refused request leaves nothing behind. Also many subscribers, many
+ * publishers and many pools at once.
  */
 #include <stdlib.h>
 #include <sys/resource.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Who may map what of a pool's pages, and how (P4). On the kernel alone: the
- * daemon's clients trust each other and map one memfd.
+ * Which client may map which of a pool's pages, and how (P4). These tests need
+ * the kernel module: the daemon's clients trust each other and map one memfd.
  */
 #include <sys/mman.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What may be a payload, and where slots may lie in it (P6, P7 at the door):
- * memfds, sealed, allocated whole, and nothing else.
+ * Which files can be payloads, and where slots can lie in them. P6 and P7 rest on
+ * this: only sealed memfds that are allocated whole are taken.
  */
 #include <stdlib.h>
 #include <sys/epoll.h>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * P1: contents are not replaced while any live client holds them. First what
- * happens when nothing races, then one client's step in the midst of another's
- * (two clients in one process, so that each order is exact), then everything at
- * once with kills.
+ * P1: contents are not replaced while any live client holds them. The tests begin
+ * without races; then one client acts in the midst of another's step (both are in
+ * one process, so that each order is exact); then all goes on at once, with kills.
  */
 #include <signal.h>
 #include <sys/wait.h>

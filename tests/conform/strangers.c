@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * What others, also strangers, do to delay the end of the dead or to slow the
- * living (P2, P4), and what is easily overlooked: holes behind blocks beyond a
- * file's end (P7), clocks of other time namespaces (P9). The module's alone.
+ * Other processes, strangers among them, try to delay the end of a dead client
+ * or to slow the living ones (P2, P4). Also two traps: holes that are hidden by
+ * blocks beyond a file's end (P7), and clocks of other time namespaces (P9).
+ * These tests need the kernel module.
  */
 #include <linux/userfaultfd.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * P10's other half: what there is, and whose it is, can be read under
- * /sys/class/xmem while it is used. On the kernel alone.
+ * The other half of P10: one can read under /sys/class/xmem which pools, clients
+ * and slots there are, and whose they are. These tests need the kernel module.
  */
 #include <dirent.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Threads that share one pool handle do everything at once (P1, P5 inside one
- * client); the same under TSan, which then judges the library's own memory.
+ * Threads that share one pool handle do everything at once (P1 and P5 inside one
+ * client). Built with TSan, the same tests also judge the library's own memory.
  */
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * P5: a token that is stale, of another pool, of an earlier one or made up is
- * ESTALE, never somebody else's data. And what a token is good for: it goes
- * through any channel.
+ * P5: a token that is stale, made up, or of another or an earlier pool gives
+ * ESTALE and never somebody else's data. Also the use of tokens: they go through
+ * any channel.
  */
 #include "harness.h"
 

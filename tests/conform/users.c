@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Several users, one host: pools of others are not joined by mistake, what
- * another user's client does harms only itself (P4). On the kernel alone, and
- * only where the device's mode may be changed.
+ * Several users on one host: nobody joins another user's pool by mistake, and
+ * another user's client harms only itself (P4). These tests need the kernel
+ * module, and a machine on which the device's mode may be changed.
  */
 #include <poll.h>
 #include <sys/stat.h>
@@ -104,7 +104,7 @@ TEST(P9_poll_says_when_there_is_something_to_receive)
 	xm_store_release(xm_cursor(&raw.map, raw.link.join.client, subscribe.publisher),
 			 subscribe.position + 1);
 	CHECK(!readable(&raw, 0));
-	/* The end is something to see, too. */
+	/* The publisher's end makes the file readable, too. */
 	xmem_pool_close(writer);
 	CHECK(readable(&raw, -1));
 	raw_close(&raw);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * P9: nothing waits for ever on a dead process. Each kind of sleep, and each way
- * in which what is waited for comes, ends or dies, of the waiter as of others.
- * That somebody sleeps is seen in the waiters word that he has armed.
+ * P9: nothing waits for ever on a dead process. The tests try each kind of sleep;
+ * then the event comes, or the other process ends or dies, or the waiter itself
+ * does. A test knows that a client sleeps when the client has armed a waiters word.
  */
 #include <poll.h>
 #include <signal.h>

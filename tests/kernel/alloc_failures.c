@@ -3,14 +3,15 @@
  * Every allocation and every copy to or from user memory, in each request, fails
  * once: /proc/thread-self/fail-nth makes the kernel fail the nth of this thread.
  *
- * Two clients live through a list of steps. For each step and n = 1, 2, ... until
- * nothing is left to fail: all steps before it, then it with the nth failing, and
- * if that was an error (which must say so: ENOMEM or EFAULT) the same again, which
- * must go well, since on error nothing has changed; then the steps after it. When
- * both have ended nobody may have the pool, and no descriptor may be left.
+ * Two clients go through a list of steps, once for each step and each n = 1, 2,
+ * ... until nothing is left to fail. They do all steps before that step, then the
+ * step with its nth allocation or copy failing. If the step fails, it must say
+ * ENOMEM or EFAULT and have changed nothing, so the same step is tried again and
+ * must succeed. Then the later steps follow. When both clients have ended, the
+ * pool must be gone and no descriptor may be left.
  *
- * Memory that is lost the kernel's kmemleak finds: boot with kmemleak=on. Pages
- * lost the module itself complains of when it is unloaded.
+ * The kernel's kmemleak finds lost memory: boot with kmemleak=on. The module
+ * itself complains of lost pages when it is unloaded.
  */
 #include <poll.h>
 #include <stdlib.h>

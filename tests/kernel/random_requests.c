@@ -6,10 +6,10 @@
  *
  *   random-requests [PROCESSES] [REQUESTS of each]     XMEM_TEST_SEED=...
  *
- * Meanwhile a bystander in one of the pools keeps what it holds. No process gets a
- * signal but the SIGKILL that was meant; in the end the pools have gone, the kernel
- * is as untainted as before (the VM judges its log), and new clients work. The seed
- * decides what each process asks, not how they meet.
+ * Meanwhile a bystander in one of the pools keeps what it holds. No process may get
+ * a signal other than the intended SIGKILL. In the end the pools have gone, the
+ * kernel is as untainted as before (the VM judges its log), and new clients work.
+ * The seed decides what each process asks, not how the processes meet.
  */
 #include <poll.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * See raw.h. Whatever a test has to say about what happens here it says itself.
+ * raw.h says what this is for. Nothing is printed here: each test reports itself.
  */
 #include <dirent.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * A client dies at every step of everything it does: nothing is lost that was
- * published, nothing stays behind, nobody waits for it (P2, P3).
+ * A client dies at every step of everything that it does. Nothing published is
+ * lost, nothing stays behind, and nobody waits for the dead client (P2, P3).
  */
 #include "unit.h"
 

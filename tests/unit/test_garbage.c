@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Hostile and broken clients: whatever stands in a client's own pages, others
- * and the host go on, and nobody holds or frees what is not his (P4).
+ * Hostile and broken clients: whatever a client's own pages contain, the others
+ * and the host go on, and no client holds or frees what belongs to another (P4).
  */
 #include "unit.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * One client does something whole between two steps of another: every place of
- * the protocol where the order of two looks or stores decides (I1, I2, I3).
+ * One client does something whole between two steps of another, at every place
+ * of the protocol where the order of two loads or stores decides (I1, I2, I3).
  */
 #include "unit.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Publishing and receiving, between honest clients; and what a subscriber sees
- * when entries go, or their publisher does.
+ * Publishing and receiving between honest clients; also what a subscriber sees
+ * when entries are overwritten or their publisher ends.
  */
 #include "unit.h"
 

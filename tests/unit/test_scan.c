@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The owner's side: taking a slot, the scan that looks for users, what is in
- * flight, taking back, waiting for subscribers.
+ * The owner's side: taking a slot, the scan that looks for users, slots in
+ * flight, evicting, and waiting for subscribers.
  */
 #include "unit.h"
 

@@ -2,9 +2,9 @@
 /*
  * Threads as clients over one layout, delayed and killed at random steps. Every
  * payload bears its token, written with plain stores while nobody may have it
- * and read with plain loads while it is held: who is wrong reads a wrong token,
- * and ThreadSanitizer sees the race. Sleeping is real: a lost wake-up hangs.
- * Bounded by counts, not by time.
+ * and read with plain loads while it is held. A client that is wrong reads a wrong
+ * token, and ThreadSanitizer sees the race. Sleeping is real, so a lost wake-up
+ * hangs. Counts bound the test, not time.
  */
 #include <pthread.h>
 #include <sched.h>

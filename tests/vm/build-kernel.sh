@@ -9,7 +9,9 @@ set -euo pipefail
 
 name=${1:-}
 fragments=("$vm_dir/configs/base.config" "$vm_dir/configs/$name.config")
-if [ -z "$name" ] || [ ! -r "${fragments[1]}" ]; then die "usage: $me NAME, with configs/NAME.config"; fi
+if [ -z "$name" ] || [ ! -r "${fragments[1]}" ]; then
+	die "usage: $me NAME, with configs/NAME.config"
+fi
 
 need make:make flex:flex bison:bison bc:bc xz:xz-utils flock:util-linux perl:perl
 need_file /usr/include/libelf.h:libelf-dev
@@ -51,7 +53,10 @@ check_taken() {
 	local line symbol lost=""
 	while read -r line; do
 		case $line in
-		CONFIG_*=n) symbol=${line%%=*}; ! grep -q "^$symbol=" "$tree/.config" || lost+=" $line" ;;
+		CONFIG_*=n)
+			symbol=${line%%=*}
+			! grep -q "^$symbol=" "$tree/.config" || lost+=" $line"
+			;;
 		CONFIG_*) grep -qxF "$line" "$tree/.config" || lost+=" $line" ;;
 		"# CONFIG_"*" is not set")
 			symbol=${line#\# }; symbol=${symbol%% *}
@@ -63,9 +68,12 @@ check_taken() {
 
 unpack_source
 mkdir -p "$tree"
-make=(make -C "$source_dir" O="$tree" CC="$cc" HOSTCC="$cc" KBUILD_BUILD_USER=xmem KBUILD_BUILD_HOST=xmem)
-"${make[@]}" -s tinyconfig >"$log" 2>&1 || { tail -5 "$log" >&2; die "tinyconfig failed, see $log"; }
-"$source_dir/scripts/kconfig/merge_config.sh" -m -O "$tree" "$tree/.config" "${fragments[@]}" >>"$log" 2>&1
+make=(make -C "$source_dir" O="$tree" CC="$cc" HOSTCC="$cc"
+	KBUILD_BUILD_USER=xmem KBUILD_BUILD_HOST=xmem)
+"${make[@]}" -s tinyconfig >"$log" 2>&1 ||
+	{ tail -5 "$log" >&2; die "tinyconfig failed, see $log"; }
+"$source_dir/scripts/kconfig/merge_config.sh" -m -O "$tree" "$tree/.config" \
+	"${fragments[@]}" >>"$log" 2>&1
 "${make[@]}" -s olddefconfig >>"$log" 2>&1
 check_taken
 [ "${2:-}" != --config-only ] || exit 0

@@ -17,7 +17,8 @@ die() { say "$*"; exit 2; }
 need() {
 	local pair missing=""
 	for pair in "$@"; do
-		command -v "${pair%%:*}" >/dev/null || [[ "$missing " = *" ${pair#*:} "* ]] || missing+=" ${pair#*:}"
+		command -v "${pair%%:*}" >/dev/null || [[ "$missing " = *" ${pair#*:} "* ]] ||
+			missing+=" ${pair#*:}"
 	done
 	[ -z "$missing" ] || die "missing tools, try: apt-get install$missing"
 }
@@ -39,9 +40,12 @@ kernel_cc() {
 # Release (6.1.0-N-amd64) of the installed stock headers, newest if several.
 stock_release() {
 	local release
-	release=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' 'linux-headers-6.1.0-*-amd64' 2>/dev/null |
-		sed -n 's/^ii *linux-headers-//p' | grep -v -e cloud -e '-rt-' | sort -V | tail -1) || true
-	[ -n "$release" ] || die "no 6.1 headers installed, try: apt-get install linux-headers-amd64"
+	release=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' \
+			'linux-headers-6.1.0-*-amd64' 2>/dev/null |
+		sed -n 's/^ii *linux-headers-//p' | grep -v -e cloud -e '-rt-' | sort -V |
+		tail -1) || true
+	[ -n "$release" ] ||
+		die "no 6.1 headers installed, try: apt-get install linux-headers-amd64"
 	echo "$release"
 }
 

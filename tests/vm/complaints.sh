@@ -6,9 +6,11 @@
 set -euo pipefail
 
 # Lockdep, slub_debug and kmemleak neither panic nor taint, so words must do.
-words='(^|[^E])BUG:|BUG [^ ]+ [(]|WARNING:|Oops|UBSAN:|KASAN:|KCSAN:|kernel BUG at|general protection fault, |Kernel panic'
+words='(^|[^E])BUG:|BUG [^ ]+ [(]|WARNING:|Oops|UBSAN:|KASAN:|KCSAN:|kernel BUG at'
+words+='|general protection fault, |Kernel panic'
 words+='|possible (circular|recursive|irq lock|deadlock)|inconsistent lock state|bad unlock balance'
-words+='|lock held when returning to user space|held lock freed|suspicious RCU|scheduling while atomic'
+words+='|lock held when returning to user space|held lock freed|suspicious RCU'
+words+='|scheduling while atomic'
 words+='|INFO: task .* blocked|rcu.*(detected stall|self-detected)|soft lockup|hard LOCKUP'
 words+='|unreferenced object|refcount_t:|list_(add|del) corruption'
 words+='|[Cc]all [Tt]race:'

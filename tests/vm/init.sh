@@ -28,7 +28,8 @@ stack_root() {
 	mount_9p hostroot /host ro,cache=loose || give_up "mount of the host's root"
 	busybox mount -t tmpfs -o size=75% top /top
 	busybox mkdir /top/upper /top/work
-	busybox mount -t overlay -o lowerdir=/host,upperdir=/top/upper,workdir=/top/work overlay /root.new ||
+	busybox mount -t overlay -o lowerdir=/host,upperdir=/top/upper,workdir=/top/work \
+		overlay /root.new ||
 		give_up "mount of the overlay"
 	busybox mount -t tmpfs -o mode=755 run /root.new/run
 	busybox mkdir -p /root.new/run/vm/out

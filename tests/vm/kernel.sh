@@ -33,7 +33,8 @@ unpack_vmlinux() {
 	28b52ffd) unpack=(zstd -qdc) ;;
 	*) die "$image: compressed in a way not known here" ;;
 	esac
-	dd if="$image" bs=1M iflag=skip_bytes,count_bytes skip="$start" count=$((length - 4)) status=none |
+	dd if="$image" bs=1M iflag=skip_bytes,count_bytes skip="$start" count=$((length - 4)) \
+		status=none |
 		"${unpack[@]}" >"$vmlinux"
 	[ "$(stat -c %s "$vmlinux")" = "$(le 4 $((start + length - 4)) "$image")" ] ||
 		die "$image: not unpacked whole"
@@ -67,7 +68,9 @@ write_initrd() {
 		module_order "$1" $boot_modules | awk '!seen[$0]++' >"$stage/list"
 		while read -r file; do
 			case $file in
-			*.ko.xz) xz -dc "$file" >"$stage/modules/$number-$(basename "${file%.xz}")" ;;
+			*.ko.xz)
+				xz -dc "$file" >"$stage/modules/$number-$(basename "${file%.xz}")"
+				;;
 			*.ko) cp "$file" "$stage/modules/$number-$(basename "$file")" ;;
 			*) die "$file: compressed in a way not known here" ;;
 			esac
@@ -119,7 +122,8 @@ private_apt() {
 	local apt=$out/apt suite=$1
 	mkdir -p "$apt"/state/lists/partial "$apt"/cache/archives/partial
 	: >"$apt/status"
-	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${VM_MIRROR:-http://deb.debian.org/debian} $suite main" >"$apt/sources.list"
+	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
+		"${VM_MIRROR:-http://deb.debian.org/debian} $suite main" >"$apt/sources.list"
 	cat >"$apt/apt.conf" <<-CONF
 		Dir::State "$apt/state";
 		Dir::State::status "$apt/status";
@@ -191,7 +195,8 @@ prepare_built() {
 	mark_ready "$(cat "$out/stamp")"
 }
 
-need busybox:busybox-static cpio:cpio depmod:kmod modinfo:kmod xz:xz-utils zstd:zstd flock:util-linux dpkg-deb:dpkg
+need busybox:busybox-static cpio:cpio depmod:kmod modinfo:kmod xz:xz-utils zstd:zstd \
+	flock:util-linux dpkg-deb:dpkg
 case $name in
 debian-6.1) prepare=prepare_debian_6_1 ;;
 debian-6.12) prepare=prepare_debian_6_12 ;;

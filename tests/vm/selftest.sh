@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# selftest.sh [NAME...]: does the VM harness notice what it must? Statuses, files
-# and output come back; each planted bug (plant/) makes a run fail, a clean run
-# does not. Default: debian-6.1, and kasan where that is built. Tests no xmem.
-# Debian kernels get the whole list, ours what only they can detect.
+# selftest.sh [NAME...]: checks that the VM harness notices what it must. Statuses,
+# files and output come back; each planted bug (plant/) makes a run fail, and a clean
+# run does not fail. Default: debian-6.1, and kasan where that is built. It does not
+# test xmem. Debian's kernels get the whole list, ours only what they alone detect.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -27,7 +27,8 @@ build_plant() {
 	mkdir -p "$to"
 	cp "$vm_dir"/plant/{Kbuild,plant.c} "$to/"
 	# shellcheck disable=SC1090,SC1091,SC2086
-	(. "$cache_dir/$1/env" && make -s -C "$VM_KDIR" M="$to" $VM_KMAKE modules) >"$to/log" 2>&1 ||
+	(. "$cache_dir/$1/env" && make -s -C "$VM_KDIR" M="$to" $VM_KMAKE modules) \
+		>"$to/log" 2>&1 ||
 		{ cat "$to/log" >&2; die "cannot build the plant for $1"; }
 }
 
@@ -37,7 +38,8 @@ boot() {
 	local name=$1 kernel=$2 wanted=$3 text=$4 got=0
 	shift 4
 	mkdir -p "$work/$name"
-	XMEM_SELFTEST="it's" "$vm_dir/vm.sh" -q -k "$kernel" -o "$work/$name/out" "$@" >"$work/$name/printed" 2>&1 || got=$?
+	XMEM_SELFTEST="it's" "$vm_dir/vm.sh" -q -k "$kernel" -o "$work/$name/out" "$@" \
+		>"$work/$name/printed" 2>&1 || got=$?
 	if [ "$got" != "$wanted" ]; then
 		fail "$name" "status $got, expected $wanted"
 	elif ! grep -Eq "$text" "$work/$name/printed"; then
@@ -87,14 +89,21 @@ complain() {
 	mkdir -p "$work/$name"
 	printf '%s\n' "$@" >"$work/$name/log"
 	"$vm_dir/complaints.sh" "$work/$name/log" >"$work/$name/printed" || got=$?
-	if [ "$got" = "$wanted" ]; then pass "$name"; else fail "$name" "status $got, expected $wanted"; fi
+	if [ "$got" = "$wanted" ]; then
+		pass "$name"
+	else
+		fail "$name" "status $got, expected $wanted"
+	fi
 }
 
 test_parser() {
-	complain parser_passes_clean_log 0 'Linux version 6.1' 'Kernel command line: BUG: WARNING:' 'initcall trace_init_x+0x0' 'DEBUG: x' \
+	complain parser_passes_clean_log 0 'Linux version 6.1' \
+		'Kernel command line: BUG: WARNING:' 'initcall trace_init_x+0x0' 'DEBUG: x' \
 		'x[1]: segfault at 0 ip 0 sp 0 error 4' 'traps: x[1] general protection fault ip:1'
-	complain parser_passes_injected_failure 0 'FAULT_INJECTION: forcing a failure.' 'Call Trace:'
-	complain parser_finds_trace_after_it 1 'FAULT_INJECTION: forcing a failure.' 'Call Trace:' 'Call Trace:'
+	complain parser_passes_injected_failure 0 \
+		'FAULT_INJECTION: forcing a failure.' 'Call Trace:'
+	complain parser_finds_trace_after_it 1 \
+		'FAULT_INJECTION: forcing a failure.' 'Call Trace:' 'Call Trace:'
 	complain parser_finds_lockdep 1 'WARNING: possible circular locking dependency detected'
 	complain parser_finds_hung_task 1 'INFO: task x:1 blocked for more than 120 seconds.'
 	complain parser_finds_leak 1 'unreferenced object 0xffff888 (size 64):'
@@ -105,27 +114,39 @@ test_parser() {
 
 test_whole() {
 	local k=$1 plant=(-k "$1" -m "$cache_dir/$1/plant/plant.ko")
-	start boot "$k.module_stuck" "$k" 125 'could not be unloaded' "${plant[@]}" -p kind=stuck -- true
-	extra_check=hang_was_reached start boot "$k.guest_hangs" "$k" 124 'time limit' -t 30 "${plant[@]}" -p kind=hang -- true
+	start boot "$k.module_stuck" "$k" 125 'could not be unloaded' \
+		"${plant[@]}" -p kind=stuck -- true
+	extra_check=hang_was_reached start boot "$k.guest_hangs" "$k" 124 'time limit' -t 30 \
+		"${plant[@]}" -p kind=hang -- true
 	# shellcheck disable=SC2016
-	extra_check=file_came_back start boot "$k.answers_and_brings_file" "$k" 0 "^it's \[x  y\]$" -- \
+	extra_check=file_came_back start boot "$k.answers_and_brings_file" "$k" 0 \
+		"^it's \[x  y\]$" -- \
 		sh -c 'pwd >"$VM_OUT/here"; echo "$XMEM_SELFTEST [$1]"' sh 'x  y'
-	start boot "$k.module_unloads_status_42" "$k" 42 '^plant .* Live' "${plant[@]}" -- sh -c 'cat /proc/modules; exit 42'
-	start boot "$k.module_refuses" "$k" 125 'could not be loaded' "${plant[@]}" -p kind=refuse -- true
-	start boot "$k.kernel_warns" "$k" 125 'planted warning|WARNING:' "${plant[@]}" -p kind=warn -- true
-	start boot "$k.kernel_oopses" "$k" 125 'BUG: kernel NULL pointer' "${plant[@]}" -p kind=oops -- true
-	extra_check=bug_text_printed start boot "$k.kernel_logs_bug_and_is_tainted" "$k" 125 'the kernel is tainted' \
-		"${plant[@]}" -p kind=text_and_taint -- true
-	start boot "$k.guest_dies" "$k" 125 'the guest died' -- sh -c 'echo b >/proc/sysrq-trigger; sleep 100'
+	start boot "$k.module_unloads_status_42" "$k" 42 '^plant .* Live' "${plant[@]}" -- \
+		sh -c 'cat /proc/modules; exit 42'
+	start boot "$k.module_refuses" "$k" 125 'could not be loaded' \
+		"${plant[@]}" -p kind=refuse -- true
+	start boot "$k.kernel_warns" "$k" 125 'planted warning|WARNING:' \
+		"${plant[@]}" -p kind=warn -- true
+	start boot "$k.kernel_oopses" "$k" 125 'BUG: kernel NULL pointer' \
+		"${plant[@]}" -p kind=oops -- true
+	extra_check=bug_text_printed start boot "$k.kernel_logs_bug_and_is_tainted" "$k" 125 \
+		'the kernel is tainted' "${plant[@]}" -p kind=text_and_taint -- true
+	start boot "$k.guest_dies" "$k" 125 'the guest died' -- \
+		sh -c 'echo b >/proc/sysrq-trigger; sleep 100'
 	start boot_and_interrupt "$k.output_is_live_and_interrupt_cleans_up" "$k"
 }
 
 test_debug() {
 	local k=$1 plant=(-k "$1" -m "$cache_dir/$1/plant/plant.ko")
-	start boot "$k.module_unloads_status_42" "$k" 42 '^plant .* Live' "${plant[@]}" -- sh -c 'cat /proc/modules; exit 42'
-	start boot "$k.lockdep_fires" "$k" 125 'possible circular locking' "${plant[@]}" -p kind=lockdep -- true
-	start boot "$k.use_after_free" "$k" 125 'BUG: KASAN' "${plant[@]}" -p kind=use_after_free -- true
-	start boot "$k.sleeps_in_atomic" "$k" 125 'BUG: sleeping function' "${plant[@]}" -p kind=atomic_sleep -- true
+	start boot "$k.module_unloads_status_42" "$k" 42 '^plant .* Live' "${plant[@]}" -- \
+		sh -c 'cat /proc/modules; exit 42'
+	start boot "$k.lockdep_fires" "$k" 125 'possible circular locking' \
+		"${plant[@]}" -p kind=lockdep -- true
+	start boot "$k.use_after_free" "$k" 125 'BUG: KASAN' \
+		"${plant[@]}" -p kind=use_after_free -- true
+	start boot "$k.sleeps_in_atomic" "$k" 125 'BUG: sleeping function' \
+		"${plant[@]}" -p kind=atomic_sleep -- true
 }
 
 need make:make pgrep:procps

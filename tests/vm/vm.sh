@@ -135,7 +135,8 @@ run_machine() {
 		-machine "$VM_MACHINE" -accel tcg,thread=multi,tb-size=512 -cpu max
 		-smp "${VM_CPUS:-2}" -m "${memory:-$VM_MEMORY}"
 		-kernel "$VM_KERNEL" -initrd "$temporary/initrd" -append "$cmdline $append"
-		-serial "file:$out/console.log" -chardev stdio,id=output,signal=off -serial chardev:output
+		-serial "file:$out/console.log" -chardev stdio,id=output,signal=off
+		-serial chardev:output
 		-device isa-debug-exit,iobase=0xf4,iosize=0x04
 		-fsdev "local,id=hostroot,path=/,security_model=none,multidevs=remap,readonly=on"
 		-device virtio-9p-pci,fsdev=hostroot,mount_tag=hostroot
