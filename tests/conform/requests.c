@@ -144,7 +144,8 @@ static void make_detach(struct caller *caller, void *request)
 
 /* @last: the struct's last field, which an older caller does not know; @least: its minimum. */
 #define KIND(name, type, last, least, ...) \
-	{ #name, XMEM_IOC_##name, sizeof(struct type), offsetof(struct type, last), least, __VA_ARGS__ }
+	{ #name, XMEM_IOC_##name, sizeof(struct type), offsetof(struct type, last), least, \
+	  __VA_ARGS__ }
 
 static const struct kind kinds[] = {
 	KIND(POOL_FD, xmem_pool_fd_request, reserved, XMEM_POOL_FD_MIN,
@@ -202,7 +203,8 @@ static int ask(struct caller *caller, const struct kind *kind, uint32_t size, in
 	if (err && memcmp(before, space, sizeof(space)))
 		FAIL("%s of %u bytes: %d, and the struct has changed", kind->name, size, err);
 	if (memcmp((char *)before + known, (char *)space + known, sizeof(space) - known))
-		FAIL("%s of %u bytes: the answer goes beyond what the caller knows", kind->name, size);
+		FAIL("%s of %u bytes: the answer goes beyond what the caller knows",
+		     kind->name, size);
 	/* What was not answered cannot be undone: it goes with the caller. */
 	if (!err && kind->undo && (size >= kind->size || kind->request != XMEM_IOC_ATTACH))
 		kind->undo(caller, space);
@@ -297,8 +299,10 @@ TEST(P4_lengths_of_a_struct_join)
 TEST(P4_unknown_requests_are_ENOTTY)
 {
 	static const unsigned int unknown[] = {
-		0, 0xffffffff, _IO(XMEM_IOC_TYPE, 0x0f), _IO(XMEM_IOC_TYPE, 0x7f), _IO(XMEM_IOC_TYPE, 0xff),
-		_IO('x', 0), _IOWR(XMEM_IOC_TYPE, 0x05, struct xmem_join_request), _IO(XMEM_IOC_TYPE + 1, 0x06),
+		0, 0xffffffff, _IO(XMEM_IOC_TYPE, 0x0f), _IO(XMEM_IOC_TYPE, 0x7f),
+		_IO(XMEM_IOC_TYPE, 0xff),
+		_IO('x', 0), _IOWR(XMEM_IOC_TYPE, 0x05, struct xmem_join_request),
+		_IO(XMEM_IOC_TYPE + 1, 0x06),
 	};
 	struct caller caller;
 	struct raw fresh;

@@ -24,7 +24,7 @@
 
 struct world {
 	struct raw writer, reader;
-	int memfd, pool_file;
+	int memfd, pool_fd;
 	struct xmem_attach_request attached;
 	u32 arm_value;
 	const char *stage;		/* how far it came, for reports */
@@ -177,11 +177,11 @@ static int open_payload(struct world *w)
 
 static int open_pool_file(struct world *w)
 {
-	struct xmem_pool_fd_request pool_fd = { .size = sizeof(pool_file) };
-	int err = raw_request(&w->writer, XMEM_IOC_POOL_FD, &pool_file);
+	struct xmem_pool_fd_request pool_fd = { .size = sizeof(pool_fd) };
+	int err = raw_request(&w->writer, XMEM_IOC_POOL_FD, &pool_fd);
 
 	if (!err)
-		w->pool_fd = pool_file.file;
+		w->pool_fd = pool_fd.fd;
 	return err;
 }
 

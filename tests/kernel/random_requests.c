@@ -36,7 +36,7 @@ union request {
 	struct xmem_payload_request payload;
 	struct xmem_subscribe_request subscribe;
 	struct xmem_unsubscribe_request unsubscribe;
-	struct xmem_wait_request sleep;
+	struct xmem_wait_request wait;
 	struct xmem_slot_request slot;
 };
 
@@ -45,7 +45,7 @@ struct actor {
 	u64 random;
 	struct raw client[CLIENTS];
 	struct raw *me;			/* who asks now */
-	int memfd, pool_file;
+	int memfd, pool_fd;
 };
 
 /* ---- chance ---- */
@@ -157,23 +157,23 @@ static void fill_unsubscribe(struct actor *a, union request *r)
 
 static void fill_sleep(struct actor *a, union request *r)
 {
-	r->sleep.kind = chance(a) % 3;
-	if (r->sleep.kind == XMEM_WAIT_SLOTS)
-		r->sleep.client = a->me->join.client;
-	else if (r->sleep.kind == XMEM_WAIT_RING)
-		r->sleep.client = chance(a) % 16;
+	r->wait.kind = chance(a) % 3;
+	if (r->wait.kind == XMEM_WAIT_SLOTS)
+		r->wait.client = a->me->join.client;
+	else if (r->wait.kind == XMEM_WAIT_RING)
+		r->wait.client = chance(a) % 16;
 }
 
 /* What arm would have said, as often as not; never for long, see process(). */
 static void fill_wait(struct actor *a, union request *r)
 {
-	union request armed = { .size = sizeof(armed.sleep) };
+	union request armed = { .size = sizeof(armed.wait) };
 
 	fill_sleep(a, &armed);
 	if (one_in(a, 2))
 		raw_request(a->me, XMEM_IOC_ARM, &armed);
 	*r = armed;
-	r->sleep.deadline_ns = one_in(a, 8) ? ~0ULL : raw_now_ns() + chance(a) % 1000000;
+	r->wait.deadline_ns = one_in(a, 8) ? ~0ULL : raw_now_ns() + chance(a) % 1000000;
 }
 
 static void fill_slot(struct actor *a, union request *r)
@@ -194,7 +194,7 @@ static void fill_resolve(struct actor *a, union request *r)
 
 /* ---- requests: what follows when one was taken ---- */
 
-static void keep_pool_file(struct actor *a, union request *r)
+static void keep_pool_fd(struct actor *a, union request *r)
 {
 	if (a->pool_fd >= 0)
 		close(a->pool_fd);
@@ -215,7 +215,7 @@ static void close_payload(struct actor *a, union request *r)
 }
 
 #define REQUEST(NUMBER, type_, fill_, taken_) \
-	{ #type_, XMEM_IOC_##NUMBER, sizeof(struct xmem_##type_), fill_, taken_ }
+	{ #type_, XMEM_IOC_##NUMBER, sizeof(struct xmem_##type_##_request), fill_, taken_ }
 static const struct kind {
 	const char *type;
 	unsigned int request;
@@ -224,14 +224,14 @@ static const struct kind {
 	void (*taken)(struct actor *a, union request *r);
 } kinds[] = {
 	REQUEST(JOIN, join, fill_join, NULL),
-	REQUEST(POOL_FD, pool_file, fill_nothing, keep_pool_file),
+	REQUEST(POOL_FD, pool_fd, fill_nothing, keep_pool_fd),
 	REQUEST(ATTACH, attach, fill_attach, map_groups),
 	REQUEST(PAYLOAD, payload, fill_payload, close_payload),
 	REQUEST(SUBSCRIBE, subscribe, fill_subscribe, NULL),
 	REQUEST(UNSUBSCRIBE, unsubscribe, fill_unsubscribe, NULL),
-	REQUEST(ARM, sleep, fill_sleep, NULL),
-	REQUEST(WAIT, sleep, fill_wait, NULL),
-	REQUEST(WAKE, sleep, fill_sleep, NULL),
+	REQUEST(ARM, wait, fill_sleep, NULL),
+	REQUEST(WAIT, wait, fill_wait, NULL),
+	REQUEST(WAKE, wait, fill_sleep, NULL),
 	REQUEST(RESOLVE, slot, fill_resolve, NULL),
 	REQUEST(COLLECT, slot, fill_slot, NULL),
 	REQUEST(RENEW, slot, fill_slot, NULL),

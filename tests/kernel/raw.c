@@ -206,7 +206,7 @@ err_file:
 struct xmem_attach_request raw_attaching(int memfd, unsigned int count)
 {
 	return (struct xmem_attach_request){
-		.size = sizeof(struct xmem_attach_request), .file = memfd,
+		.size = sizeof(struct xmem_attach_request), .fd = memfd,
 		.stride = RAW_PAGE, .length = RAW_PAGE, .count = count,
 	};
 }

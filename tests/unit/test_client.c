@@ -95,7 +95,8 @@ static int unsubscribe(struct world *world, u32 me, u32 publisher, u64 incarnati
 START_TEST(subscribe_refusals)
 {
 	struct world *world = world_make(64, 4, 4);
-	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0), reader = world_join(world, XMEM_ROLE_READER, 0);
+	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0);
+	u32 reader = world_join(world, XMEM_ROLE_READER, 0);
 
 	ck_assert_int_eq(subscribe(world, reader, 4, 0, 0), -EINVAL);
 	ck_assert_int_eq(subscribe(world, reader, ~0u, 0, 0), -EINVAL);

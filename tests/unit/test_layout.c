@@ -93,8 +93,10 @@ static void check_parts(u32 slots, u32 clients, u32 ring)
 	ck_assert_uint_ge(h.groups_offset, h.slots_offset + h.slots * sizeof(struct xmem_slot_row));
 	ck_assert_uint_ge(h.metadata_offset, sizeof(struct xmem_group));
 	ck_assert_uint_ge(h.group_stride, h.metadata_offset + XMEM_GROUP_SLOTS * 512);
-	ck_assert_uint_ge(h.areas_offset, h.groups_offset + h.slots / XMEM_GROUP_SLOTS * h.group_stride);
-	ck_assert_uint_eq((h.groups_offset | h.group_stride | h.areas_offset | h.area_stride) % PAGE, 0);
+	ck_assert_uint_ge(h.areas_offset,
+			  h.groups_offset + h.slots / XMEM_GROUP_SLOTS * h.group_stride);
+	ck_assert_uint_eq((h.groups_offset | h.group_stride | h.areas_offset) % PAGE, 0);
+	ck_assert_uint_eq(h.area_stride % PAGE, 0);
 	ck_assert_uint_ge(h.ring_offset, h.clients * sizeof(struct xmem_cursor));
 	ck_assert_uint_ge(h.holds_offset, h.ring_offset + 64 + h.ring_entries * 64ULL);
 	ck_assert_uint_eq((h.ring_offset | h.holds_offset) % 64, 0);

@@ -375,7 +375,8 @@ START_TEST(waiters_words_and_who_may_arm_them)
 {
 	struct world *world = world_make(64, 4, 4);
 	struct xmem_client_row *row = xm_client_row(&world->host.map, 0);
-	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0), reader = world_join(world, XMEM_ROLE_READER, 0);
+	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0);
+	u32 reader = world_join(world, XMEM_ROLE_READER, 0);
 	int err;
 
 	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_CLIENTS, 0, true, &err),
