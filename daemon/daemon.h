@@ -74,6 +74,7 @@ struct xd_daemon {
 	int listener;
 	int spare;			/* given up for a moment to turn somebody away */
 	bool check;			/* XMEMD_CHECK: look at the invariants all the time */
+	bool activated;			/* the listener is a service manager's */
 	int idle_ms;			/* leave when nobody has been there for so long; -1: never */
 	struct xd_limits limits;
 	u32 connection_count;

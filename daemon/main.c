@@ -17,6 +17,8 @@
 
 #define IDLE_MS		2000
 #define SPARE_FILES	64	/* for what is neither a connection nor a payload */
+#define PASSED_FD	3	/* where socket activation puts the first socket */
+#define PASSED_IS_WRONG	"descriptor 3 (see LISTEN_FDS) is no listening SOCK_SEQPACKET socket"
 
 void xm_check_failed(const char *what, const char *file, int line)
 {
@@ -55,7 +57,8 @@ static const char help[] =
 	"Environment:\n"
 	"  XMEM_SOCKET           abstract socket address, instead of xmem-UID\n"
 	"  XMEMD_CHECK=1         check the pool after each request, abort if it is wrong;\n"
-	"                        with --daemon standard error then stays open\n";
+	"                        with --daemon standard error then stays open\n"
+	"  LISTEN_FDS, LISTEN_PID  the socket of a service manager, see sd_listen_fds(3)\n";
 
 static bool number(const char *text, int least, int *ret)
 {
@@ -79,9 +82,13 @@ static void bad_usage(const char *what)
 static void parse(int argc, char **argv, struct options *options)
 {
 	static const struct option known[] = {
-		{ "foreground", no_argument, NULL, 'f' }, { "daemon", no_argument, NULL, 'd' },
-		{ "listen-fd", required_argument, NULL, 'l' }, { "idle-ms", required_argument, NULL, 'i' },
-		{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { 0 },
+		{ "foreground", no_argument, NULL, 'f' },
+		{ "daemon", no_argument, NULL, 'd' },
+		{ "listen-fd", required_argument, NULL, 'l' },
+		{ "idle-ms", required_argument, NULL, 'i' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ 0 },
 	};
 	bool foreground = false;
 	int c;
@@ -134,6 +141,29 @@ static int check_listener(int file)
 		return -EINVAL;
 	fcntl(file, F_SETFD, FD_CLOEXEC);
 	return fcntl(file, F_SETFL, O_NONBLOCK) ? -errno : file;
+}
+
+/*
+ * The socket that a service manager passed, as sd_listen_fds(3) has it: its descriptor, or -1:
+ * none was passed to us. The variables go, for they speak of this process alone.
+ */
+static int passed_listener(void)
+{
+	const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
+	int process, sockets;
+
+	unsetenv("LISTEN_PID");
+	unsetenv("LISTEN_FDS");
+	unsetenv("LISTEN_FDNAMES");
+	if (!pid || !count)
+		return -1;
+	if (!number(pid, 1, &process))
+		bad_usage("LISTEN_PID is the number of a process");
+	if (process != getpid())
+		return -1;	/* left over from a process that started us */
+	if (!number(count, 0, &sockets) || sockets != 1)
+		bad_usage("LISTEN_FDS is 1: exactly one socket, on descriptor 3, can be served");
+	return PASSED_FD;
 }
 
 /* -EADDRINUSE: there is a daemon already; of several at once exactly one binds. */
@@ -189,7 +219,8 @@ static int detach(bool keep_stderr)
 	}
 	close(ready[0]);
 	setsid();
-	if (chdir("/") || dup2(null, 0) < 0 || dup2(null, 1) < 0 || (!keep_stderr && dup2(null, 2) < 0))
+	if (chdir("/") || dup2(null, 0) < 0 || dup2(null, 1) < 0 ||
+	    (!keep_stderr && dup2(null, 2) < 0))
 		return -errno;
 	if (null > 2)
 		close(null);
@@ -203,17 +234,34 @@ static void say_ready(int ready)
 	close(ready);
 }
 
+/*
+ * Whoever started us may have limited itself; we serve all of the user's processes. So each
+ * soft limit that could end us, or our pages, is raised as far as is allowed.
+ */
+static void raise_limits(void)
+{
+	static const int limits[] = {
+		RLIMIT_NOFILE, RLIMIT_AS, RLIMIT_DATA, RLIMIT_FSIZE, RLIMIT_CPU, RLIMIT_MEMLOCK,
+	};
+	struct rlimit limit;
+	size_t i;
+
+	for (i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
+		if (getrlimit(limits[i], &limit))
+			continue;
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(limits[i], &limit);
+	}
+}
+
 /* Half of the descriptors for connections, half for payloads: neither can starve the other. */
 static void set_limits(struct xd_limits *limits)
 {
 	struct rlimit files = { 1024, 1024 };
 	u64 count;
 
-	if (!getrlimit(RLIMIT_NOFILE, &files)) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-		getrlimit(RLIMIT_NOFILE, &files);
-	}
+	raise_limits();
+	getrlimit(RLIMIT_NOFILE, &files);
 	count = files.rlim_cur < 1 << 20 ? files.rlim_cur : 1 << 20;
 	count = count > 4 * SPARE_FILES ? count - 2 * XD_MAX_POOLS - SPARE_FILES : SPARE_FILES;
 	limits->connections = count / 4;
@@ -236,8 +284,9 @@ static int set_up(struct xd_daemon *daemon, int listener)
 	daemon->ends = epoll_create1(EPOLL_CLOEXEC);
 	if (daemon->spare < 0 || daemon->epoll < 0 || daemon->ends < 0)
 		return -errno;
-	/* Listen once more: those who ask whose socket it is shall be told ours, not our parent's. */
-	if (listen(listener, SOMAXCONN) || watch(daemon, &daemon->listener) || watch(daemon, &daemon->ends))
+	/* Listen once more: whoever asks whose socket it is gets our process, not our parent. */
+	if (listen(listener, SOMAXCONN) || watch(daemon, &daemon->listener) ||
+	    watch(daemon, &daemon->ends))
 		return -errno;
 	return 0;
 }
@@ -290,8 +339,12 @@ static int run(struct xd_daemon *daemon)
 
 static void tear_down(struct xd_daemon *daemon)
 {
-	/* Copies of it elsewhere must not go on taking connections that nobody serves. */
-	shutdown(daemon->listener, SHUT_RDWR);
+	/*
+	 * Copies of it elsewhere must not go on taking connections that nobody serves. But a
+	 * service manager keeps its own, to start us again when the next one comes.
+	 */
+	if (!daemon->activated)
+		shutdown(daemon->listener, SHUT_RDWR);
 	close(daemon->listener);
 	while (daemon->connections)
 		xd_connection_end(daemon, daemon->connections);
@@ -311,20 +364,27 @@ int main(int argc, char **argv)
 	const char *check = getenv("XMEMD_CHECK");
 	struct xd_daemon daemon = { .check = check && !strcmp(check, "1") };
 	struct options options;
-	int listener, ready = -1, err;
+	int listener, ready = -1, passed, err;
 
 	parse(argc, argv, &options);
+	passed = passed_listener();
+	if (options.listen_fd < 0 && passed >= 0) {
+		options.listen_fd = passed;
+		daemon.activated = true;
+	}
 	signal(SIGPIPE, SIG_IGN);
 	daemon.idle_ms = options.idle_ms;
 	listener = options.listen_fd >= 0 ? check_listener(options.listen_fd) : bind_listener();
 	if (listener == -EADDRINUSE && options.daemon)
 		return 0;	/* another one serves already: that is what was wanted */
 	if (listener == -EADDRINUSE) {
-		fputs("xmemd: another one serves this user already (or XMEM_SOCKET's address is taken)\n", stderr);
+		fputs("xmemd: another one serves this user already "
+		      "(or XMEM_SOCKET's address is taken)\n", stderr);
 		return 1;
 	}
 	if (listener < 0)
-		return fail(options.listen_fd >= 0 ? "--listen-fd" : "cannot listen", listener);
+		return fail(daemon.activated ? PASSED_IS_WRONG :
+			    options.listen_fd >= 0 ? "--listen-fd" : "cannot listen", listener);
 	if (options.daemon) {
 		listener = close_inherited(listener);
 		ready = listener < 0 ? listener : detach(daemon.check);

@@ -1,7 +1,8 @@
 # Tests. Each suite is a program or script of its own whose last line is
 # "N passed, N failed, N skipped"; tests/run.sh runs them all and adds up.
 
-include tests/unit/unit.mk tests/conform/conform.mk tests/kernel/kernel.mk
+include tests/unit/unit.mk tests/conform/conform.mk tests/kernel/kernel.mk \
+	tests/activation/activation.mk
 
 .PHONY: test check check-native check-vm check-model check-mutants check-kasan
 test check:

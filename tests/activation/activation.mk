@@ -1,0 +1,9 @@
+# activation: xmemd as a service manager starts it; activate.c plays the manager.
+
+$(B)/activate: $(B)/obj/tests/activation/activate.o
+	$(say) LD $@
+	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@
+
+.PHONY: check-activation
+check-activation: all $(B)/activate
+	$(Q)tests/activation/check.sh $(B)
