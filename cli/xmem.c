@@ -132,7 +132,7 @@ static int command_help(int argc, char **argv)
 	puts("Usage: xmem COMMAND [ARGUMENT]...\n");
 	for (i = 0; i < COMMANDS; i++)
 		printf("  %-8s %-14s %s\n", commands[i].name, commands[i].arguments, commands[i].meaning);
-	puts("\nEnvironment: XMEM_BACKEND=kernel or =daemon insists on one host.");
+	puts("\nEnvironment, see docs/environment.md: XMEM_BACKEND, XMEM_DAEMON, XMEM_DEVICE, XMEM_SOCKET.");
 	return 0;
 }
 

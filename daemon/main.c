@@ -54,11 +54,7 @@ static const char help[] =
 	"  -h, --help            print this\n"
 	"  -V, --version         print the version\n"
 	"\n"
-	"Environment:\n"
-	"  XMEM_SOCKET           abstract socket address, instead of xmem-UID\n"
-	"  XMEMD_CHECK=1         check the pool after each request, abort if it is wrong;\n"
-	"                        with --daemon standard error then stays open\n"
-	"  LISTEN_FDS, LISTEN_PID  the socket of a service manager, see sd_listen_fds(3)\n";
+	"Environment, see docs/environment.md: XMEM_SOCKET, XMEMD_CHECK, LISTEN_FDS, LISTEN_PID\n";
 
 static bool number(const char *text, int least, int *ret)
 {

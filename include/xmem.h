@@ -95,7 +95,7 @@ struct xmem_pool_options {
  * The pool ends with its last client (with the kernel as host: or pool file).
  *
  * The host is /dev/xmem if there is one, else xmemd, which is started if need
- * be; XMEM_BACKEND=kernel or =daemon in the environment insists on one.
+ * be; XMEM_BACKEND in the environment insists on one (docs/environment.md).
  *
  * Returns: the pool, or NULL: EINVAL (a name, number or label out of range),
  * ENOENT, EEXIST, EPERM (made by another user), EACCES (/dev/xmem may not be

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# docs/environment.md is the one place: it has every variable that the code reads and none
+# that nothing reads; wherever else a variable is named, the page is named and no value is.
+# FOLDER has the built programs (build/release).
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 2
+B=${1:-build/release}
+page=docs/environment.md
+bad=0
+complain() { echo "FAIL $*"; bad=1; }
+
+rows=$(sed -n 's/^- `\([A-Z_]*\)`: .*/\1/p' $page)
+mapfile -t sources < <(git ls-files --cached --others --exclude-standard '*.[ch]' | sort -u)
+mapfile -t scripts < <(git ls-files --cached --others --exclude-standard '*.sh')
+calls=$(grep -noE 'getenv\([^)]*\)' "${sources[@]}" /dev/null)
+read_by_code=$(sed -n 's/.*getenv("\([A-Z_]*\)")$/\1/p' <<<"$calls" | sort -u)
+
+[ "$(wc -w <<<"$read_by_code")" -ge 5 ] || complain "found only these getenv calls: $calls"
+other=$(grep -v 'getenv("[A-Z_]*")$' <<<"$calls")
+[ -z "$other" ] || complain "a variable whose name this check cannot see: $other"
+for name in $read_by_code; do
+	grep -qx "$name" <<<"$rows" || complain "$page lacks $name, which the code reads"
+done
+for name in $rows; do
+	grep -qw "$name" <(cat "${sources[@]}" "${scripts[@]}") ||
+		complain "$page has $name, which nothing reads"
+done
+again=$(sort <<<"$rows" | uniq -d)
+[ -z "$again" ] || complain "$page explains twice: $again"
+
+# look WHERE: a text on standard input that names a variable names the page, and no value.
+names=$(grep -E '^(XMEM|LISTEN)' <<<"$rows" | paste -sd'|')
+look() {
+	local text found
+	text=$(cat)
+	found=$(grep -woE "($names)" <<<"$text" | sort -u | paste -sd' ')
+	[ -n "$found" ] || return 0
+	grep -q 'environment\.md' <<<"$text" || complain "$1 names $found, but not $page"
+	found=$(grep -woE "($names)=[^ ]*" <<<"$text" | paste -sd' ')
+	[ -z "$found" ] || complain "$1 explains what $page explains: $found"
+}
+while read -r file; do
+	[ "$file" = $page ] || [ ! -f "$file" ] || look "$file" <"$file"
+done < <(git ls-files --cached --others --exclude-standard '*.md' 'include/*' 'man/*' | sort -u)
+for program in xmem xmemd; do
+	"$B/$program" --help >build/help.txt || complain "$program --help"
+	grep -qE "($names)" build/help.txt || complain "$program --help names no variable"
+	look "$program --help" <build/help.txt
+done
+exit $bad
