@@ -6,7 +6,9 @@
 #   make test           everything: what is missing is installed first
 #   make bench          speed, each against a floor of the same run
 #   make check-mutants  plants bugs and wants each found
-#   make install        DESTDIR, PREFIX; make clean; V=1 shows commands
+#   make install        into PREFIX (folders: see below); make uninstall undoes it
+#   make clean          keeps the test kernels, build/vm; make distclean does not
+#   make help           prints this; V=1 shows commands
 #
 # FLAVOUR=release|test|asan|tsan: where things are built and how. test has the
 # protocol's steps (XMEM_STEPS), asan and tsan add their sanitizer to that.
@@ -14,7 +16,6 @@
 SHELL    := /bin/bash
 FLAVOUR  ?= release
 B        := build/$(FLAVOUR)
-PREFIX   ?= /usr/local
 CC       ?= gcc
 CFLAGS   ?= -O2 -g
 VERSION  := 0.1.0
@@ -22,8 +23,7 @@ VERSION  := 0.1.0
 # Every file is compiled with these; += in a .mk is for all of the tree.
 XM_CFLAGS  := -std=gnu11 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes \
 	-Wno-unused-parameter -fvisibility=hidden -fPIC -pthread -Iinclude -I. -D_GNU_SOURCE \
-	-DXMEM_VERSION='"$(VERSION)"' -DXMEM_LIBEXECDIR='"$(PREFIX)/libexec/xmem"' \
-	$(XMEM_EXTRA_CFLAGS)
+	-DXMEM_VERSION='"$(VERSION)"' $(XMEM_EXTRA_CFLAGS)
 XM_LDFLAGS := -pthread
 ifeq ($(FLAVOUR),test)
 XM_CFLAGS  += -DXMEM_STEPS
@@ -49,8 +49,8 @@ endif
 .PHONY: all
 all:
 
-include $(wildcard $(addsuffix .mk,core/core lib/lib daemon/daemon cli/cli kmod/kmod \
-	examples/examples bench/bench tests/tests))
+include scripts/install.mk $(wildcard $(addsuffix .mk,core/core lib/lib daemon/daemon cli/cli \
+	kmod/kmod examples/examples bench/bench tests/tests))
 
 $(B)/obj/%.o: %.c
 	$(say) CC $<
@@ -61,9 +61,7 @@ $(B)/obj/%.o: %.c
 .PHONY: clean distclean
 clean:
 	$(say) CLEAN build
-	$(Q)if [ -d build ]; then \
-		find build -mindepth 1 -maxdepth 1 ! -name vm -exec rm -rf {} +; \
-	fi
+	$(Q)[ ! -d build ] || find build -mindepth 1 -maxdepth 1 ! -name vm -exec rm -rf {} +
 distclean:
 	$(say) CLEAN build
 	$(Q)rm -rf build

@@ -9,8 +9,4 @@ $(B)/xmemd: $(XMEMD_OBJ)
 	$(say) LD $@
 	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@
 
-install: install-daemon
-.PHONY: install-daemon
-install-daemon: all
-	$(Q)install -d $(DESTDIR)$(PREFIX)/libexec/xmem
-	$(Q)install -m 755 $(B)/xmemd $(DESTDIR)$(PREFIX)/libexec/xmem/xmemd
+INSTALL += 755:$(B)/xmemd:$(LIBEXECDIR)/xmem/xmemd

@@ -44,7 +44,7 @@ kmod-check: kmod-tree
 kmod-install: kmod
 	$(say) INSTALL xmem.ko
 	$(Q)install -D -m 644 $(KMOD_DIR)/xmem.ko $(DESTDIR)/lib/modules/$(KMOD_RELEASE)/updates/xmem.ko
-	$(Q)install -D -m 644 udev/60-xmem.rules $(DESTDIR)/lib/udev/rules.d/60-xmem.rules
+	$(Q)install -D -m 644 udev/60-xmem.rules $(DESTDIR)$(UDEVDIR)/rules.d/60-xmem.rules
 ifeq ($(DESTDIR),)
 	$(Q)depmod $(KMOD_RELEASE)
 	$(Q)getent group xmem >/dev/null || groupadd --system xmem
@@ -57,7 +57,7 @@ dkms-install:
 	$(Q)install -m 644 $(KMOD_CORE) $(DKMS_DIR)/kmod/core/
 	$(Q)install -m 644 include/xmem/uapi.h $(DKMS_DIR)/kmod/include/xmem/
 	$(Q)install -m 644 dkms.conf $(DKMS_DIR)/
-	$(Q)install -D -m 644 udev/60-xmem.rules $(DESTDIR)/lib/udev/rules.d/60-xmem.rules
+	$(Q)install -D -m 644 udev/60-xmem.rules $(DESTDIR)$(UDEVDIR)/rules.d/60-xmem.rules
 ifeq ($(DESTDIR),)
 	$(Q)getent group xmem >/dev/null || groupadd --system xmem
 	$(Q)dkms add xmem/$(VERSION) 2>/dev/null || dkms status xmem/$(VERSION) | grep -q .

@@ -9,22 +9,27 @@ $(B)/libxmem.a: $(LIB_OBJ)
 	$(say) AR $@
 	$(Q)rm -f $@ && ar rcs $@ $^
 
-$(B)/libxmem.so.0: $(LIB_OBJ) lib/libxmem.map
+$(B)/libxmem.so.$(SOVERSION): $(LIB_OBJ) lib/libxmem.map
 	$(say) LD $@
-	$(Q)$(CC) -shared -Wl,-soname,libxmem.so.0 -Wl,--version-script=lib/libxmem.map -Wl,-z,defs \
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=lib/libxmem.map -Wl,-z,defs \
 		$(XM_LDFLAGS) $(LDFLAGS) $(LIB_OBJ) -o $@ -ldl
 
-$(B)/libxmem.so: $(B)/libxmem.so.0
-	$(Q)ln -sf libxmem.so.0 $@
+$(B)/libxmem.so: $(B)/libxmem.so.$(SOVERSION) $(B)/version.stamp
+	$(Q)ln -sf $(<F) $@
 
-.PHONY: install
-install: all
-	$(say) INSTALL $(DESTDIR)$(PREFIX)
-	$(Q)install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/xmem
-	$(Q)install -m 755 $(B)/libxmem.so.0 $(DESTDIR)$(PREFIX)/lib/libxmem.so.$(VERSION)
-	$(Q)ln -sf libxmem.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libxmem.so.0
-	$(Q)ln -sf libxmem.so.0 $(DESTDIR)$(PREFIX)/lib/libxmem.so
-	$(Q)install -m 644 $(B)/libxmem.a $(DESTDIR)$(PREFIX)/lib/
-	$(Q)install -m 644 include/xmem.h $(DESTDIR)$(PREFIX)/include/
-	$(Q)install -m 644 include/xmem/uapi.h $(DESTDIR)$(PREFIX)/include/xmem/
-	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' lib/xmem.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/xmem.pc
+# Where xmemd will be is remembered by start.o alone, which is built anew when that changes.
+START_DIR := $(LIBEXECDIR)/xmem
+$(eval $(call stamp,start,START_DIR))
+$(B)/obj/lib/host/start.o: $(B)/start.stamp
+$(B)/obj/lib/host/start.o: private XM_CFLAGS += -DXMEM_LIBEXECDIR='"$(START_DIR)"'
+
+INSTALL += 755:$(B)/libxmem.so.$(SOVERSION):$(LIBDIR)/libxmem.so.$(VERSION) \
+	link:libxmem.so.$(VERSION):$(LIBDIR)/libxmem.so.$(SOVERSION) \
+	link:libxmem.so.$(SOVERSION):$(LIBDIR)/libxmem.so \
+	644:$(B)/libxmem.a:$(LIBDIR)/libxmem.a \
+	$(foreach header,$(patsubst include/%,%,$(wildcard include/*.h include/*/*.h)),\
+		644:include/$(header):$(INCLUDEDIR)/$(header))
+
+# For those who build against it.
+INSTALL += 644:$(B)/in/lib/xmem.pc:$(LIBDIR)/pkgconfig/xmem.pc
+install: $(B)/in/lib/xmem.pc

@@ -1,33 +1,218 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# make install into a fresh DESTDIR: what is there, and does a program build against it and run?
-set -euo pipefail
+# make install, as a distribution and as a user of PREFIX do it: what lies where, do programs
+# build against it by pkg-config and run from anywhere with the xmemd that belongs
+# to them, does a changed PREFIX rebuild what depends on it, does uninstall leave nothing?
+set -Eeuo pipefail
 cd "$(dirname "$0")/.."
-dest=$PWD/build/install-check
-rm -rf "$dest"
-before=$(git status --porcelain)
-make install DESTDIR="$dest" PREFIX=/usr >/dev/null
-for file in lib/libxmem.so.0 lib/libxmem.a include/xmem.h include/xmem/uapi.h \
-	lib/pkgconfig/xmem.pc libexec/xmem/xmemd bin/xmem; do
-	[ -e "$dest/usr/$file" ] || { echo "FAIL $file is not installed"; exit 1; }
-done
-export PKG_CONFIG_PATH=$dest/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$dest
-cat > "$dest/try.c" <<'C'
-#include <xmem.h>
-int main(void)
-{
-	struct xmem_pool_options writer = { .size = sizeof(writer), .flags = XMEM_OPEN_WRITER };
-	struct xmem_pool *pool = xmem_pool_open(NULL, &writer);
-	struct xmem_buffer *buffer;
-	int bad = !pool || xmem_preallocate(pool, 2, 100) ||
-		  !(buffer = xmem_acquire(pool, 100, 0)) || xmem_publish(buffer, NULL, NULL);
-	xmem_pool_close(pool);
-	return bad;
+
+top=$PWD/build/install-check
+one=$top/one two=$top/two staged=$top/staged
+version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' dkms.conf)
+soname=libxmem.so.${version%%.*}
+unset "${!XMEM_@}" PREFIX BINDIR LIBDIR INCLUDEDIR LIBEXECDIR DATADIR DOCDIR MANDIR \
+	SYSTEMDUSERUNITDIR UDEVDIR DESTDIR PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR LD_LIBRARY_PATH
+export XMEM_BACKEND=daemon
+fail() { echo "FAIL $*"; exit 1; }
+trap 'echo "FAIL line $LINENO: $BASH_COMMAND" >&2' ERR
+quiet() { "$@" >"$top/log" 2>&1 || { tail -20 "$top/log"; fail "$*"; }; }
+
+# tree FOLDER: all that is in it, for a comparison.
+tree() { [ ! -d "$1" ] || (cd "$1" && find . -printf '%P %y %m %l\n' | sort); }
+
+# ---- programs: each opens a pool, publishes, and runs a command while the daemon serves it
+
+write_sources() {
+	cat >"$top/try.c" <<-'C'
+	#include <stdlib.h>
+	#include <stdio.h>
+	#include <xmem.h>
+
+	int main(int argc, char **argv)
+	{
+		struct xmem_pool_options writer = {
+			.size = sizeof(writer), .flags = XMEM_OPEN_WRITER,
+		};
+		struct xmem_pool *pool = xmem_pool_open(NULL, &writer);
+		struct xmem_buffer *buffer = NULL;
+		const char *why = "";
+		int bad = !pool || xmem_preallocate(pool, 2, 100) ||
+			  !(buffer = xmem_acquire(pool, 100, 0)) ||
+			  xmem_publish(buffer, NULL, NULL);
+
+		if (bad)
+			xmem_peek_last_error(&why);
+		if (*why)
+			fprintf(stderr, "%s\n", why);
+		if (!bad)
+			bad = system(argv[1]);
+		xmem_pool_close(pool);
+		return bad != 0;
+	}
+	C
+	cat >"$top/served-by" <<-'SH'
+	#!/bin/bash
+	for process in /proc/[0-9]*; do
+		[ "$(readlink "$process/exe")" = "$1" ] || continue
+		grep -qzx "XMEM_SOCKET=$XMEM_SOCKET" "$process/environ" && exit 0
+	done 2>/dev/null
+	exit 1
+	SH
+	chmod +x "$top/served-by"
 }
-C
-# shellcheck disable=SC2046
-gcc "$dest/try.c" -o "$dest/try" $(pkg-config --cflags --libs xmem)
-LD_LIBRARY_PATH=$dest/usr/lib XMEM_DAEMON=$dest/usr/libexec/xmem/xmemd \
-	XMEM_SOCKET=xmem-install-check "$dest/try"
-[ "$before" = "$(git status --porcelain)" ] ||
-	{ echo 'FAIL make install changed the tree:'; git status --porcelain; exit 1; }
+
+# runs WHAT XMEMD COMMAND...: from another folder, XMEM_DAEMON unset, served by that xmemd.
+runs() {
+	local what=$1 xmemd=$2
+	shift 2
+	(cd / && env -u XMEM_DAEMON "XMEM_SOCKET=xmem-install-$$-${what// /-}" "$@" \
+		"$top/served-by $xmemd") || fail "$what: does not run, or not with $xmemd"
+}
+
+# build NAME ROOT LIBDIR: shared, static and wholly static, by what pkg-config says.
+build() {
+	local name=$1 shared static
+	export PKG_CONFIG_PATH=$2$3/pkgconfig
+	shared=$(pkg-config --cflags --libs xmem)
+	static=$(pkg-config --static --cflags --libs xmem)
+	for word in -pthread -ldl; do
+		[[ " $static " = *" $word "* ]] || fail "pkg-config --static lacks $word: $static"
+		[[ " $shared " != *" $word "* ]] || fail "pkg-config has $word: $shared"
+	done
+	[ "$(pkg-config --modversion xmem)" = "$version" ] || fail "xmem.pc is not $version"
+	# shellcheck disable=SC2086
+	{
+		gcc "$top/try.c" -o "$top/$name-shared" $shared
+		gcc "$top/try.c" -o "$top/$name-static" ${static/-lxmem/-l:libxmem.a}
+		gcc -static "$top/try.c" -o "$top/$name-whole" $static 2>"$top/log"
+	}
+	readelf -d "$top/$name-shared" | grep -q "NEEDED.*\[$soname\]" || fail "$name: not $soname"
+	! readelf -d "$top/$name-static" | grep -q 'NEEDED.*xmem' || fail "$name-static is shared"
+}
+
+# ---- what is installed
+
+expected() {	# FOLDER that stands for /usr, LIBDIR below it
+	(cd include && find . -name '*.h' -printf 'include/%P\n')
+	printf '%s\n' bin/xmem "libexec/xmem/xmemd" share/doc/xmem/environment.md \
+		share/man/man8/xmemd.8 \
+		"$1"/{libxmem.a,libxmem.so,"$soname","libxmem.so.$version",pkgconfig/xmem.pc}
+}
+
+check_files() {	# ROOT LIBDIR
+	diff <(expected "$2" | sort) <(cd "$1" && find . ! -type d -printf '%P\n' | sort) ||
+		fail "$1: these files differ from what is expected"
+	[ -x "$1/bin/xmem" ] && [ -x "$1/libexec/xmem/xmemd" ] || fail "$1: not to be run"
+	! grep -rn '@[A-Z_]*@' "$1/$2/pkgconfig" ||
+		fail "$1: a value is missing"
+}
+
+check_prefixes() {
+	quiet make install PREFIX="$one"
+	check_files "$one" lib
+	build one '' "$one/lib"
+	runs 'one shared' "$one/libexec/xmem/xmemd" LD_LIBRARY_PATH="$one/lib" "$top/one-shared"
+	runs 'one static' "$one/libexec/xmem/xmemd" "$top/one-static"
+	runs 'one whole' "$one/libexec/xmem/xmemd" "$top/one-whole"
+
+	# From the same build tree: one object knows the folders, and that one alone is compiled.
+	quiet make PREFIX="$two"
+	[ "$(awk '$1 == "CC"' "$top/log")" = '  CC      lib/host/start.c' ] ||
+		fail "another PREFIX compiles: $(cat "$top/log")"
+	make -q PREFIX="$two" || fail 'the same PREFIX again is not up to date'
+	quiet make install PREFIX="$two"
+	build two '' "$two/lib"
+	runs 'two shared' "$two/libexec/xmem/xmemd" LD_LIBRARY_PATH="$two/lib" "$top/two-shared"
+	runs 'two static' "$two/libexec/xmem/xmemd" "$top/two-static"
+	runs 'two whole' "$two/libexec/xmem/xmemd" "$top/two-whole"
+}
+
+check_staged() {
+	local lib=lib multiarch
+	multiarch=$(gcc -print-multiarch)
+	[ -z "$multiarch" ] || lib=lib/$multiarch
+	quiet make install DESTDIR="$staged" PREFIX=/usr
+	check_files "$staged/usr" "$lib"
+	! grep -rl "$staged" "$staged" || fail 'these files remember DESTDIR'
+	export PKG_CONFIG_SYSROOT_DIR=$staged
+	build staged "$staged" "/usr/$lib"
+	unset PKG_CONFIG_SYSROOT_DIR
+	quiet make uninstall DESTDIR="$staged" PREFIX=/usr
+	[ ! -e "$staged" ] || fail "uninstall leaves in DESTDIR: $(tree "$staged")"
+}
+
+# Folders one by one, none of them below PREFIX.
+check_folders() {
+	local folders=(PREFIX="$top/p" BINDIR="$top/b" LIBDIR="$top/l/64" INCLUDEDIR="$top/i"
+		LIBEXECDIR="$top/x" DATADIR="$top/d" DOCDIR="$top/doc" MANDIR="$top/m"
+		SYSTEMDUSERUNITDIR="$top/u")
+	quiet make install "${folders[@]}"
+	[ -x "$top/b/xmem" ] && [ -f "$top/doc/environment.md" ] && [ -f "$top/m/man8/xmemd.8" ] &&
+		[ ! -e "$top/p" ] || fail 'a folder is not heeded'
+	build folders '' "$top/l/64"
+	runs 'folders static' "$top/x/xmem/xmemd" "$top/folders-static"
+	quiet make uninstall "${folders[@]}"
+	for folder in p b l i x d doc m; do
+		[ ! -e "$top/$folder" ] || fail "uninstall leaves $top/$folder"
+	done
+	! make -n install PREFIX=/usr LIBDIR=lib >"$top/log" 2>&1 || fail 'LIBDIR=lib is accepted'
+	grep -q 'LIBDIR is an absolute path' "$top/log" || fail "LIBDIR=lib: $(cat "$top/log")"
+}
+
+# ---- uninstall leaves what was there before, also empty folders and others' files
+
+check_uninstall() {
+	local before
+	quiet make uninstall PREFIX="$one"
+	[ ! -e "$one" ] || fail "uninstall leaves in PREFIX: $(tree "$one")"
+	mkdir -p "$one"/{bin,lib/pkgconfig,share/man/man8,include/xmem}
+	touch "$one"/{bin/other,lib/libother.so,include/xmem/other.h}
+	before=$(tree "$one")
+	quiet make install PREFIX="$one"
+	quiet make install PREFIX="$one"
+	quiet make uninstall PREFIX="$one"
+	diff <(echo "$before") <(tree "$one") || fail 'uninstall leaves another tree than there was'
+	quiet make uninstall PREFIX="$one"
+}
+
+# ---- one version, and help
+
+check_version() {
+	quiet make install VERSION=9.8.7 PREFIX="$one"
+	for line in "$("$one/bin/xmem" --version)" "$("$one/libexec/xmem/xmemd" --version)" \
+		"x $(PKG_CONFIG_PATH=$one/lib/pkgconfig pkg-config --modversion xmem)"; do
+		[ "${line#* }" = 9.8.7 ] || fail "VERSION=9.8.7 gives '$line'"
+	done
+	[ "$(readlink "$one/lib/libxmem.so.9")" = libxmem.so.9.8.7 ] || fail 'no libxmem.so.9'
+	readelf -d "$one/lib/libxmem.so" | grep -q 'SONAME.*\[libxmem.so.9\]' || fail 'no soname .9'
+	quiet make uninstall VERSION=9.8.7 PREFIX="$one"
+}
+
+check_help() {
+	local word words=(DESTDIR FLAVOUR KDIR V)
+	make help >"$top/help"
+	mapfile -t -O 4 words < <(sed -n 's/^\([A-Z]*\) *?=.*/\1/p' scripts/install.mk)
+	for word in "${words[@]}"; do
+		grep -qw "$word" "$top/help" || fail "make help lacks the variable $word"
+	done
+	mapfile -t words < <(sed -n 's/^\.PHONY: \([a-z -]*\)$/\1/p' Makefile scripts/install.mk \
+		kmod/kmod.mk bench/bench.mk examples/examples.mk | tr ' ' '\n' |
+		grep -vxE 'all|kmod-tree|demo-programs|examples')
+	[ ${#words[@]} -ge 10 ] || fail "these are all verbs: ${words[*]}"
+	for word in "${words[@]}"; do
+		grep -q "make $word\b" "$top/help" || fail "make help lacks $word"
+	done
+}
+
+rm -rf "$top"
+mkdir -p "$top"
+before=$(git status --porcelain)
+write_sources
+check_prefixes
+check_staged
+check_folders
+check_uninstall
+check_version
+check_help
+quiet make all
+[ "$before" = "$(git status --porcelain)" ] || { git status --porcelain; fail 'the tree changed'; }

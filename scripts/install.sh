@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# install.sh install|uninstall ENTRY...: puts files in place below DESTDIR, or removes the
+# same files. An entry is MODE:FILE:TARGET, or link:TEXT:TARGET for a symbolic link.
+#
+# The folders that it has to make are written down in build/installed-folders, so that
+# uninstall can remove exactly these once they are empty. Without that list ("make clean"
+# removes it) uninstall removes only the folders that bear the name xmem.
+set -euo pipefail
+
+folders=build/installed-folders
+now=start
+trap 'echo "install.sh: stopped at $now; make uninstall removes what is there already" >&2' ERR
+
+make_folder() {
+	[ ! -d "$1" ] || return 0
+	make_folder "$(dirname "$1")"
+	mkdir -m 755 "$1"
+	echo "$1" >>"$folders"
+}
+
+put() {	# mode, file, target
+	make_folder "$(dirname "$3")"
+	if [ "$1" = link ]; then
+		ln -sfn "$2" "$3"
+	else
+		install -m "$1" "$2" "$3"
+	fi
+}
+
+# remove_folders TARGET...: those that install made for these files, the deepest first.
+remove_folders() {
+	local folder target kept=()
+	mapfile -t made < <({
+		cat "$folders" 2>/dev/null || true
+		for target; do dirname "$target"; done | grep '/xmem$'
+	} | sort -ru)
+	for folder in "${made[@]}"; do
+		for target; do
+			[[ $target = "$folder"/* ]] || continue
+			rmdir "$folder" 2>/dev/null || true
+			break
+		done
+		[ ! -d "$folder" ] || kept+=("$folder")
+	done
+	rm -f "$folders"
+	[ ${#kept[@]} = 0 ] || printf '%s\n' "${kept[@]}" >"$folders"
+}
+
+# The linker's cache, where the library is in a folder that it looks in.
+refresh_linker() {
+	[ -z "${DESTDIR:-}" ] && [ "$(id -u)" = 0 ] || return 0
+	if ldconfig -vNX 2>/dev/null | grep -q "^$LIBDIR:"; then ldconfig; fi
+}
+
+verb=$1
+shift
+targets=()
+for entry; do
+	IFS=: read -r mode file target <<<"$entry"
+	now=$(realpath -ms "${DESTDIR:-}$target")
+	targets+=("$now")
+	case $verb in
+	install) put "$mode" "$file" "$now" ;;
+	uninstall) rm -f "$now" ;;
+	esac
+done
+[ "$verb" != uninstall ] || remove_folders "${targets[@]}"
+refresh_linker
