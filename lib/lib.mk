@@ -17,11 +17,14 @@ $(B)/libxmem.so.$(SOVERSION): $(LIB_OBJ) lib/libxmem.map
 $(B)/libxmem.so: $(B)/libxmem.so.$(SOVERSION) $(B)/version.stamp
 	$(Q)ln -sf $(<F) $@
 
-# Where xmemd will be is remembered by start.o alone, which is built anew when that changes.
-START_DIR := $(LIBEXECDIR)/xmem
-$(eval $(call stamp,start,START_DIR))
+# Where xmemd will be, absolute and from the library's folder, is remembered by start.o
+# alone, which is built anew when that changes.
+START_DIRS := $(LIBEXECDIR)/xmem $(call relative,$(LIBDIR),$(LIBEXECDIR)/xmem)
+$(eval $(call stamp,start,START_DIRS))
 $(B)/obj/lib/host/start.o: $(B)/start.stamp
-$(B)/obj/lib/host/start.o: private XM_CFLAGS += -DXMEM_LIBEXECDIR='"$(START_DIR)"'
+$(B)/obj/lib/host/start.o: private XM_CFLAGS += \
+	-DXMEM_LIBEXECDIR='"$(word 1,$(START_DIRS))"' \
+	-DXMEM_LIBEXEC_FROM_LIB='"$(word 2,$(START_DIRS))"'
 
 INSTALL += 755:$(B)/libxmem.so.$(SOVERSION):$(LIBDIR)/libxmem.so.$(VERSION) \
 	link:libxmem.so.$(VERSION):$(LIBDIR)/libxmem.so.$(SOVERSION) \

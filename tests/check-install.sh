@@ -115,6 +115,14 @@ check_prefixes() {
 	runs 'one static' "$one/libexec/xmem/xmemd" "$top/one-static"
 	runs 'one whole' "$one/libexec/xmem/xmemd" "$top/one-whole"
 
+	# In /tmp/folder it must not run what somebody else has put in /tmp/libexec.
+	mkdir -p "$top/folder" "$top/libexec/xmem"
+	cp "$top/one-static" "$top/folder/"
+	printf '#!/bin/sh\ntouch "%s"\n' "$top/trapped" >"$top/libexec/xmem/xmemd"
+	chmod +x "$top/libexec/xmem/xmemd"
+	runs 'one in a folder' "$one/libexec/xmem/xmemd" "$top/folder/one-static"
+	[ ! -e "$top/trapped" ] || fail "a program runs the folder above's libexec/xmem/xmemd"
+
 	# From the same build tree: one object knows the folders, and that one alone is compiled.
 	quiet make PREFIX="$two"
 	[ "$(awk '$1 == "CC"' "$top/log")" = '  CC      lib/host/start.c' ] ||
@@ -137,6 +145,8 @@ check_staged() {
 	export PKG_CONFIG_SYSROOT_DIR=$staged
 	build staged "$staged" "/usr/$lib"
 	unset PKG_CONFIG_SYSROOT_DIR
+	runs 'staged shared' "$staged/usr/libexec/xmem/xmemd" \
+		LD_LIBRARY_PATH="$staged/usr/$lib" "$top/staged-shared"
 	quiet make uninstall DESTDIR="$staged" PREFIX=/usr
 	[ ! -e "$staged" ] || fail "uninstall leaves in DESTDIR: $(tree "$staged")"
 }
@@ -150,6 +160,7 @@ check_folders() {
 	[ -x "$top/b/xmem" ] && [ -f "$top/doc/environment.md" ] && [ -f "$top/m/man8/xmemd.8" ] &&
 		[ ! -e "$top/p" ] || fail 'a folder is not heeded'
 	build folders '' "$top/l/64"
+	runs 'folders shared' "$top/x/xmem/xmemd" LD_LIBRARY_PATH="$top/l/64" "$top/folders-shared"
 	runs 'folders static' "$top/x/xmem/xmemd" "$top/folders-static"
 	quiet make uninstall "${folders[@]}"
 	for folder in p b l i x d doc m; do

@@ -9,6 +9,7 @@
  */
 #include <dlfcn.h>
 #include <limits.h>
+#include <link.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -39,12 +40,15 @@ static bool beside(const char *file, const char *name, char *ret, size_t bytes)
 	return length > 0 && (size_t)length < bytes && !access(ret, X_OK);
 }
 
-/* The library's own file; of a static library, the program's. */
+/* The shared library's own file. NULL: the library is linked into the program. */
 static const char *own_file(void)
 {
+	struct link_map *map = NULL;
 	Dl_info info;
 
-	return dladdr((void *)xl_daemon_connect, &info) ? info.dli_fname : NULL;
+	if (!dladdr1((void *)xl_daemon_connect, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
+		return NULL;
+	return map->l_name;	/* empty for the program itself */
 }
 
 /* Into @path, PATH_MAX bytes. 0, or -ENODEV: there is none, or it is not wanted. */
@@ -59,8 +63,12 @@ static int find_daemon(char *path)
 			return -ENODEV;
 		return (size_t)snprintf(path, PATH_MAX, "%s", given) < PATH_MAX ? 0 : -ENODEV;
 	}
+	/*
+	 * From the library's folder the path may lead upwards, so that an installed tree can be
+	 * moved. From a program's it must not: above that may be a folder like /tmp.
+	 */
 	if (beside(own_file(), "xmemd", path, PATH_MAX) ||
-	    beside(own_file(), "../libexec/xmem/xmemd", path, PATH_MAX))
+	    beside(own_file(), XMEM_LIBEXEC_FROM_LIB "/xmemd", path, PATH_MAX))
 		return 0;
 	length = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	self[length > 0 ? length : 0] = '\0';
