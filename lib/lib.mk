@@ -33,6 +33,8 @@ INSTALL += 755:$(B)/libxmem.so.$(SOVERSION):$(LIBDIR)/libxmem.so.$(VERSION) \
 	$(foreach header,$(patsubst include/%,%,$(wildcard include/*.h include/*/*.h)),\
 		644:include/$(header):$(INCLUDEDIR)/$(header))
 
-# For those who build against it.
-INSTALL += 644:$(B)/in/lib/xmem.pc:$(LIBDIR)/pkgconfig/xmem.pc
-install: $(B)/in/lib/xmem.pc
+# For those who build against it: pkg-config's and CMake's word of it.
+CMAKE_FILES := xmem-config.cmake xmem-config-version.cmake
+INSTALL += 644:$(B)/in/lib/xmem.pc:$(LIBDIR)/pkgconfig/xmem.pc \
+	$(foreach file,$(CMAKE_FILES),644:$(B)/in/cmake/$(file):$(LIBDIR)/cmake/xmem/$(file))
+install: $(B)/in/lib/xmem.pc $(CMAKE_FILES:%=$(B)/in/cmake/%)

@@ -21,7 +21,7 @@ packages_for() {
 	vm) echo qemu-system-x86 cpio busybox-static kmod xz-utils zstd util-linux procps ;;
 	test)
 		for p in demo kmod vm; do packages_for $p; done
-		echo check sparse spin strace pkg-config git dkms
+		echo check sparse spin strace pkg-config cmake git dkms
 		;;
 	bench) packages_for build; echo strace ;;
 	*) die "no such purpose: $1 (build, demo, kmod, vm, test, bench)" ;;

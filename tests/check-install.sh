@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # make install, as a distribution and as a user of PREFIX do it: what lies where, do programs
-# build against it by pkg-config and run from anywhere with the xmemd that belongs
+# build against it by pkg-config and CMake and run from anywhere with the xmemd that belongs
 # to them, does a changed PREFIX rebuild what depends on it, does uninstall leave nothing?
 set -Eeuo pipefail
 cd "$(dirname "$0")/.."
@@ -96,14 +96,15 @@ expected() {	# FOLDER that stands for /usr, LIBDIR below it
 	(cd include && find . -name '*.h' -printf 'include/%P\n')
 	printf '%s\n' bin/xmem "libexec/xmem/xmemd" share/doc/xmem/environment.md \
 		share/man/man8/xmemd.8 \
-		"$1"/{libxmem.a,libxmem.so,"$soname","libxmem.so.$version",pkgconfig/xmem.pc}
+		"$1"/{libxmem.a,libxmem.so,"$soname","libxmem.so.$version",pkgconfig/xmem.pc} \
+		"$1"/cmake/xmem/xmem-config{,-version}.cmake
 }
 
 check_files() {	# ROOT LIBDIR
 	diff <(expected "$2" | sort) <(cd "$1" && find . ! -type d -printf '%P\n' | sort) ||
 		fail "$1: these files differ from what is expected"
 	[ -x "$1/bin/xmem" ] && [ -x "$1/libexec/xmem/xmemd" ] || fail "$1: not to be run"
-	! grep -rn '@[A-Z_]*@' "$1/$2/pkgconfig" ||
+	! grep -rn '@[A-Z_]*@' "$1/$2/pkgconfig" "$1/$2/cmake" ||
 		fail "$1: a value is missing"
 }
 
@@ -162,12 +163,63 @@ check_folders() {
 	build folders '' "$top/l/64"
 	runs 'folders shared' "$top/x/xmem/xmemd" LD_LIBRARY_PATH="$top/l/64" "$top/folders-shared"
 	runs 'folders static' "$top/x/xmem/xmemd" "$top/folders-static"
+	cmake_project folders "$top/l/64"
 	quiet make uninstall "${folders[@]}"
 	for folder in p b l i x d doc m; do
 		[ ! -e "$top/$folder" ] || fail "uninstall leaves $top/$folder"
 	done
 	! make -n install PREFIX=/usr LIBDIR=lib >"$top/log" 2>&1 || fail 'LIBDIR=lib is accepted'
 	grep -q 'LIBDIR is an absolute path' "$top/log" || fail "LIBDIR=lib: $(cat "$top/log")"
+}
+
+# ---- CMake
+
+# cmake_project NAME LIBDIR [VERSION]: configure and build; the package is looked for there alone.
+cmake_project() {
+	local folder=$top/cmake-$1
+	rm -rf "$folder"
+	mkdir "$folder"
+	cat >"$folder/CMakeLists.txt" <<-CMAKE
+	cmake_minimum_required(VERSION 3.13)
+	project(try C)
+	find_package(xmem ${3:-} REQUIRED CONFIG)
+	add_executable(shared $top/try.c)
+	target_link_libraries(shared PRIVATE xmem::xmem)
+	add_executable(static $top/try.c)
+	target_link_libraries(static PRIVATE xmem::xmem_static)
+	message(STATUS "version \${xmem_VERSION}")
+	CMAKE
+	cmake -S "$folder" -B "$folder/build" -Dxmem_DIR="$2/cmake/xmem" >"$top/log" 2>&1 ||
+		return 1
+	grep -q "version $version\$" "$top/log" || fail "CMake does not find version $version"
+	quiet cmake --build "$folder/build"
+}
+
+check_cmake() {
+	local wrong
+	cmake_project two "$two/lib" "${version%.*}" || fail "CMake: $(cat "$top/log")"
+	runs 'cmake shared' "$two/libexec/xmem/xmemd" "$top/cmake-two/build/shared"
+	runs 'cmake static' "$two/libexec/xmem/xmemd" "$top/cmake-two/build/static"
+	! readelf -d "$top/cmake-two/build/static" | grep -q 'NEEDED.*xmem' ||
+		fail 'CMake: not static'
+	cmake_project exact "$two/lib" "$version EXACT" || fail "CMake: $(cat "$top/log")"
+	for wrong in 99 "$version.1" "${version%.*} EXACT" 0.0; do
+		! cmake_project wrong "$two/lib" "$wrong" || fail "CMake takes $version for $wrong"
+		grep -q 'considered but not accepted' "$top/log" || fail "$(cat "$top/log")"
+	done
+}
+
+# The whole tree, moved: who uses the shared library, pkg-config apart, does not notice.
+check_moved() {
+	mv "$two" "$top/moved"
+	runs 'moved shared' "$top/moved/libexec/xmem/xmemd" LD_LIBRARY_PATH="$top/moved/lib" \
+		"$top/two-shared"
+	cmake_project moved "$top/moved/lib" || fail "CMake, moved: $(cat "$top/log")"
+	runs 'cmake moved' "$top/moved/libexec/xmem/xmemd" "$top/cmake-moved/build/shared"
+	rm "$top/moved/lib/libxmem.a"
+	! cmake_project broken "$top/moved/lib" || fail 'CMake does not miss libxmem.a'
+	grep -q 'libxmem.a is missing' "$top/log" || fail "no libxmem.a: $(cat "$top/log")"
+	rm -r "$top/moved"
 }
 
 # ---- uninstall leaves what was there before, also empty folders and others' files
@@ -196,6 +248,7 @@ check_version() {
 	done
 	[ "$(readlink "$one/lib/libxmem.so.9")" = libxmem.so.9.8.7 ] || fail 'no libxmem.so.9'
 	readelf -d "$one/lib/libxmem.so" | grep -q 'SONAME.*\[libxmem.so.9\]' || fail 'no soname .9'
+	grep -q '"9.8.7"' "$one/lib/cmake/xmem/xmem-config-version.cmake" || fail 'CMake: not 9.8.7'
 	quiet make uninstall VERSION=9.8.7 PREFIX="$one"
 }
 
@@ -221,7 +274,9 @@ before=$(git status --porcelain)
 write_sources
 check_prefixes
 check_staged
+check_cmake
 check_folders
+check_moved
 check_uninstall
 check_version
 check_help
