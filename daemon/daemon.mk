@@ -9,4 +9,8 @@ $(B)/xmemd: $(XMEMD_OBJ)
 	$(say) LD $@
 	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@
 
-INSTALL += 755:$(B)/xmemd:$(LIBEXECDIR)/xmem/xmemd
+# The units let systemd listen for it, for whoever enables xmemd.socket.
+INSTALL += 755:$(B)/xmemd:$(LIBEXECDIR)/xmem/xmemd \
+	644:systemd/xmemd.socket:$(SYSTEMDUSERUNITDIR)/xmemd.socket \
+	644:$(B)/in/systemd/xmemd.service:$(SYSTEMDUSERUNITDIR)/xmemd.service
+install: $(B)/in/systemd/xmemd.service

@@ -95,7 +95,7 @@ build() {
 expected() {	# FOLDER that stands for /usr, LIBDIR below it
 	(cd include && find . -name '*.h' -printf 'include/%P\n')
 	printf '%s\n' bin/xmem "libexec/xmem/xmemd" share/doc/xmem/environment.md \
-		share/man/man8/xmemd.8 \
+		share/man/man8/xmemd.8 lib/systemd/user/xmemd.{socket,service} \
 		"$1"/{libxmem.a,libxmem.so,"$soname","libxmem.so.$version",pkgconfig/xmem.pc} \
 		"$1"/cmake/xmem/xmem-config{,-version}.cmake
 }
@@ -104,7 +104,7 @@ check_files() {	# ROOT LIBDIR
 	diff <(expected "$2" | sort) <(cd "$1" && find . ! -type d -printf '%P\n' | sort) ||
 		fail "$1: these files differ from what is expected"
 	[ -x "$1/bin/xmem" ] && [ -x "$1/libexec/xmem/xmemd" ] || fail "$1: not to be run"
-	! grep -rn '@[A-Z_]*@' "$1/$2/pkgconfig" "$1/$2/cmake" ||
+	! grep -rn '@[A-Z_]*@' "$1/lib/systemd" "$1/$2/pkgconfig" "$1/$2/cmake" ||
 		fail "$1: a value is missing"
 }
 
@@ -134,6 +134,8 @@ check_prefixes() {
 	runs 'two shared' "$two/libexec/xmem/xmemd" LD_LIBRARY_PATH="$two/lib" "$top/two-shared"
 	runs 'two static' "$two/libexec/xmem/xmemd" "$top/two-static"
 	runs 'two whole' "$two/libexec/xmem/xmemd" "$top/two-whole"
+	grep -qx "ExecStart=$two/libexec/xmem/xmemd --foreground" \
+		"$two/lib/systemd/user/xmemd.service" || fail 'xmemd.service starts another xmemd'
 }
 
 check_staged() {
@@ -159,13 +161,13 @@ check_folders() {
 		SYSTEMDUSERUNITDIR="$top/u")
 	quiet make install "${folders[@]}"
 	[ -x "$top/b/xmem" ] && [ -f "$top/doc/environment.md" ] && [ -f "$top/m/man8/xmemd.8" ] &&
-		[ ! -e "$top/p" ] || fail 'a folder is not heeded'
+		[ -f "$top/u/xmemd.socket" ] && [ ! -e "$top/p" ] || fail 'a folder is not heeded'
 	build folders '' "$top/l/64"
 	runs 'folders shared' "$top/x/xmem/xmemd" LD_LIBRARY_PATH="$top/l/64" "$top/folders-shared"
 	runs 'folders static' "$top/x/xmem/xmemd" "$top/folders-static"
 	cmake_project folders "$top/l/64"
 	quiet make uninstall "${folders[@]}"
-	for folder in p b l i x d doc m; do
+	for folder in p b l i x d doc m u; do
 		[ ! -e "$top/$folder" ] || fail "uninstall leaves $top/$folder"
 	done
 	! make -n install PREFIX=/usr LIBDIR=lib >"$top/log" 2>&1 || fail 'LIBDIR=lib is accepted'
@@ -220,6 +222,27 @@ check_moved() {
 	! cmake_project broken "$top/moved/lib" || fail 'CMake does not miss libxmem.a'
 	grep -q 'libxmem.a is missing' "$top/log" || fail "no libxmem.a: $(cat "$top/log")"
 	rm -r "$top/moved"
+}
+
+# ---- units
+
+check_units() {
+	local units=$one/lib/systemd/user address
+	XMEM_DAEMON=none strace -o "$top/log" -e trace=connect "$one/bin/xmem" backend \
+		>/dev/null 2>&1 || true
+	address=$(sed -n 's/.*sun_path=@"\([^"]*\)".*/\1/p' "$top/log" | sort -u)
+	[ "$address" = "xmem-$(id -u)" ] || fail "libxmem connects to '$address'"
+	grep -qx 'ListenSequentialPacket=@xmem-%U' "$units/xmemd.socket" ||
+		fail "xmemd.socket does not listen where libxmem connects"
+	if ! command -v systemd-analyze >/dev/null; then
+		echo 'SKIP units: systemd-analyze is not there'
+		return
+	fi
+	mkdir -p "$top/run"
+	MANPATH=$one/share/man XDG_RUNTIME_DIR=$top/run systemd-analyze --user --man=no verify \
+		"$units/xmemd.socket" "$units/xmemd.service" >"$top/log" 2>&1 ||
+		fail "units: $(cat "$top/log")"
+	[ ! -s "$top/log" ] || fail "units: $(cat "$top/log")"
 }
 
 # ---- uninstall leaves what was there before, also empty folders and others' files
@@ -277,6 +300,7 @@ check_staged
 check_cmake
 check_folders
 check_moved
+check_units
 check_uninstall
 check_version
 check_help
