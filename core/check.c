@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The invariants of the host's own words, as code: the oracle of unit tests,
- * fuzzers, the daemon with XMEMD_CHECK and the module with XMEM_DEBUG.
+ * The invariants of the words that only the host writes, as code. Unit tests, fuzzers,
+ * the daemon with XMEMD_CHECK and the module with XMEM_DEBUG test them here.
  */
 #include "host.h"
 
@@ -14,33 +14,36 @@ const char *xm_host_is_valid(const struct xm_host *host)
 		const struct xmem_client_row *row = xm_client_row(map, c);
 
 		if (row->state > XMEM_CLIENT_ZOMBIE)
-			return "a client in no known state";
+			return "a client's state is unknown";
 		if (xm_bit(map->pool->counted, c) != (row->state != XMEM_CLIENT_NONE))
-			return "counted differs from the client's state";
+			return "a client's counted bit differs from its state";
 		if (row->state != XMEM_CLIENT_NONE && !map->area[c])
-			return "a client without an area";
+			return "a client has no area";
 		if (row->incarnation > host->incarnations)
-			return "an incarnation that was never given";
+			return "a client has an incarnation that was never given";
 		for (s = 0; row->state != XMEM_CLIENT_NONE && s < map->clients; s++)
-			if (xm_bit(row->subscribers, s) && xm_client_row(map, s)->state != XMEM_CLIENT_ALIVE)
-				return "a subscriber that is not alive";
+			if (xm_bit(row->subscribers, s) &&
+			    xm_client_row(map, s)->state != XMEM_CLIENT_ALIVE)
+				return "a subscriber is not alive";
 	}
 	for (s = 0; s < map->slots; s++) {
 		const struct xmem_slot_row *row = xm_slot_row(map, s);
 		u32 group_owner = host->group_owner[s / XMEM_GROUP_SLOTS];
 
 		if (row->owner == XMEM_OWNER_NONE ? row->payload != 0 : row->payload == 0)
-			return "a slot whose owner and payload disagree";
+			return "a slot's owner and payload disagree";
 		if (row->owner != XMEM_OWNER_NONE && row->owner != group_owner)
-			return "a slot whose owner is not its group's";
+			return "a slot's owner is not its group's";
 		if (row->owner < XMEM_OWNER_HOST &&
-		    (row->owner >= map->clients || xm_client_row(map, row->owner)->state != XMEM_CLIENT_ALIVE))
-			return "a slot whose owner is not alive";
+		    (row->owner >= map->clients ||
+		     xm_client_row(map, row->owner)->state != XMEM_CLIENT_ALIVE))
+			return "a slot's owner is not alive";
 		if ((row->owner == XMEM_OWNER_NONE) != (row->generation_first == XM_NO_GENERATIONS))
-			return "a slot whose owner and generations disagree";
+			return "a slot's owner and generations disagree";
 		if (row->tenant != XMEM_OWNER_NONE &&
-		    (row->tenant >= map->clients || xm_client_row(map, row->tenant)->state == XMEM_CLIENT_NONE))
-			return "a slot whose tenant has been forgotten";
+		    (row->tenant >= map->clients ||
+		     xm_client_row(map, row->tenant)->state == XMEM_CLIENT_NONE))
+			return "a slot's tenant is not a client any more";
 	}
 	return NULL;
 }

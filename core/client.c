@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Clients: joining, subscribing, and all that the host does when one ends. What
- * a client can write (its area) is read once and never trusted; what only the
- * host writes (header, rows) is.
+ * Clients: how they join and subscribe, and all that the host does when one ends. A
+ * client can write its area, so the host reads each word there once and never trusts
+ * it. Only the host writes the header and the rows, so it trusts those.
  */
 #include "host.h"
 
@@ -39,7 +39,8 @@ static bool xm_good_label(const __u8 *label)
 	return false;
 }
 
-int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *join, u32 pid, u32 uid)
+int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *join, u32 pid,
+		 u32 uid)
 {
 	const struct xm_map *map = &host->map;
 	struct xmem_client_row *row = xm_client_row(map, client);
@@ -62,7 +63,7 @@ int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *joi
 		xm_store(&row->waits[i], 0);
 	}
 	xm_store(&row->incarnation, ++host->incarnations);
-	/* Counted before it can hold anything: what follows returns to the client (I1). */
+	/* Count the client before it can hold anything: its first hold comes after this (I1). */
 	xm_set_bit(map->pool->counted, client, true);
 	xm_store_release(&row->state, XMEM_CLIENT_ALIVE);
 	xm_full_barrier();
@@ -72,7 +73,8 @@ int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *joi
 	return 0;
 }
 
-static int xm_publisher_row(const struct xm_host *host, u32 publisher, u64 incarnation, struct xmem_client_row **ret)
+static int xm_publisher_row(const struct xm_host *host, u32 publisher, u64 incarnation,
+			    struct xmem_client_row **ret)
 {
 	struct xmem_client_row *row;
 
@@ -105,7 +107,7 @@ int xm_host_subscribe(struct xm_host *host, u32 me, struct xmem_subscribe_reques
 	if (request->flags & XMEM_SUBSCRIBE_WAIT && !row->wait_bound_ns)
 		return -EOPNOTSUPP;
 
-	/* At 0 it pins all; only when every scan sees that may it move up (I2, I3). */
+	/* A cursor of 0 pins every entry; advance it only after all scans can see it (I2, I3). */
 	xm_store(xm_cursor(map, me, request->publisher), 0);
 	xm_set_bit(row->waits, me, request->flags & XMEM_SUBSCRIBE_WAIT);
 	xm_set_bit(row->subscribers, me, true);
@@ -124,7 +126,8 @@ static void xm_forget_subscriber(const struct xm_map *map, u32 subscriber, u32 p
 		xm_store(xm_cursor(map, subscriber, publisher), XMEM_CURSOR_NONE);
 }
 
-int xm_host_unsubscribe(struct xm_host *host, u32 me, const struct xmem_unsubscribe_request *request)
+int xm_host_unsubscribe(struct xm_host *host, u32 me,
+			const struct xmem_unsubscribe_request *request)
 {
 	struct xmem_client_row *row;
 	int err = xm_publisher_row(host, request->publisher, request->incarnation, &row);
@@ -140,28 +143,31 @@ int xm_host_unsubscribe(struct xm_host *host, u32 me, const struct xmem_unsubscr
 
 /* ---- the end of a client ---- */
 
-/* Only its own live ring entries stay; whoever waits for a lost one sees that it is lost. */
+/*
+ * Keep only the entries that the client has completed and that are its own. A subscriber
+ * that waits for a lost one then sees that it is lost.
+ */
 static void xm_repair_ring(const struct xm_map *map, u32 client)
 {
 	struct xmem_ring *ring = xm_ring(map, client);
 	u64 entries = (u64)map->ring_mask + 1, tail = 0, i;
 
-	/* The truth is in the entries: one may be complete and tail not yet moved over it. */
+	/* The entries decide: one may be complete although tail has not moved over it yet. */
 	for (i = 0; i < entries; i++) {
 		u64 position = xm_load(&xm_entry(map, client, i)->position) & ~XMEM_ENTRY_VOID;
 
-		if (position > tail && ((position - 1) & map->ring_mask) == i && position < XMEM_ENTRY_VOID / 2)
+		if (position > tail && ((position - 1) & map->ring_mask) == i &&
+		    position < XMEM_ENTRY_VOID / 2)
 			tail = position;
 	}
 	for (i = 0; i < entries; i++) {
-		/* The one place in the last D whose entry this is. */
+		/* The one place among the last ring_mask + 1 whose entry this is. */
 		u64 place = tail - 1 - ((tail - 1 - i) & map->ring_mask);
-		u64 position = xm_load(&xm_entry(map, client, i)->position);
-
+		u64 *position = &xm_entry(map, client, i)->position;
 		if (!tail || place >= tail)
-			xm_store(&xm_entry(map, client, i)->position, 0);	/* never published */
-		else if ((position & ~XMEM_ENTRY_VOID) != place + 1)
-			xm_store(&xm_entry(map, client, i)->position, (place + 1) | XMEM_ENTRY_VOID);
+			xm_store(position, 0);	/* never published */
+		else if ((xm_load(position) & ~XMEM_ENTRY_VOID) != place + 1)
+			xm_store(position, (place + 1) | XMEM_ENTRY_VOID);
 	}
 	xm_store_release(&ring->tail, tail);
 }
@@ -174,13 +180,13 @@ static void xm_adopt_slots(struct xm_host *host, u32 client)
 	for (s = 0; s < map->slots; s++)
 		if (xm_slot_row(map, s)->owner == client)
 			xm_store(&xm_slot_row(map, s)->owner, XMEM_OWNER_HOST);
-	xm_full_barrier();	/* pairs with put: hold dropped, F, look at the owner (I5) */
+	xm_full_barrier();	/* pairs with put: hold dropped, full, look at the owner (I5) */
 	for (g = 0; g < map->groups; g++)
 		if (host->group_owner[g] == client)
 			host->group_owner[g] = XMEM_OWNER_HOST;
 }
 
-/* What it wrote is dropped, where it looked for holders is resolved. */
+/* Free the slots that were being written; return those that were being scanned to LIVE. */
 static void xm_end_slots(const struct xm_map *map, u32 client)
 {
 	u32 s;
@@ -188,7 +194,8 @@ static void xm_end_slots(const struct xm_map *map, u32 client)
 	for (s = 0; s < map->slots; s++) {
 		u64 *state, word;
 
-		if (xm_slot_row(map, s)->owner != XMEM_OWNER_HOST || xm_slot_row(map, s)->tenant != client)
+		if (xm_slot_row(map, s)->owner != XMEM_OWNER_HOST ||
+		    xm_slot_row(map, s)->tenant != client)
 			continue;
 		state = &xm_slot(map, s)->state;
 		word = xm_load(state);
@@ -200,7 +207,7 @@ static void xm_end_slots(const struct xm_map *map, u32 client)
 	}
 }
 
-/* At most XM_MAX_ZOMBIES dead rings on one subscriber's account; the oldest go first. */
+/* Let one subscriber keep at most XM_MAX_ZOMBIES rings of ended publishers: forget the oldest. */
 static void xm_limit_zombies(const struct xm_map *map, u32 subscriber)
 {
 	u32 oldest = 0, count = 0, c;
@@ -267,7 +274,8 @@ bool xm_host_bury(struct xm_host *host, u32 client)
 
 /* ---- waiters ---- */
 
-u32 *xm_host_waiters(const struct xm_host *host, u32 me, const struct xmem_wait_request *request, bool arm, int *err)
+u32 *xm_host_waiters(const struct xm_host *host, u32 me, const struct xmem_wait_request *request,
+		     bool arm, int *err)
 {
 	const struct xm_map *map = &host->map;
 	u32 client;

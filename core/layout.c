@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The layout of a pool: where each part of its pages begins, what the header
- * says of it, and how a mapping of it becomes a struct xm_map.
+ * The layout of a pool: where each part of its pages begins, what the header says about
+ * it, and how a mapping of the pages becomes a struct xm_map.
  */
 #include "host.h"
 
@@ -20,7 +20,7 @@ static bool xm_good_name(const __u8 *name)
 		      c == '_' || c == '-' || (c == '.' && i)))
 			return false;
 	}
-	return false;	/* no NUL */
+	return false;	/* the name has no NUL */
 }
 
 void xm_layout_place(struct xmem_pool_header *header, u64 page)
@@ -33,7 +33,7 @@ void xm_layout_place(struct xmem_pool_header *header, u64 page)
 	end = header->slots_offset + slots * header->slot_row_stride;
 	header->groups_offset = ROUND_UP(end, page);
 
-	/* The state words have pages of their own: a scan of others' reads no metadata. */
+	/* The state words have their own pages: a look at another owner's reads no metadata. */
 	header->metadata_offset = ROUND_UP(sizeof(struct xmem_group), 4096);
 	end = header->metadata_offset + XMEM_GROUP_SLOTS * (u64)header->metadata_stride;
 	header->group_stride = ROUND_UP(end, page);
@@ -94,7 +94,7 @@ static void xm_map_pool(struct xm_map *map, struct xmem_pool_header *pool)
 	map->holds_offset = pool->holds_offset;
 }
 
-/* Do @count things of @stride bytes, each at least @least long, lie between @from and @to? */
+/* Is there room for @count things of @stride bytes, at least @least each, from @from to @to? */
 static bool xm_room(u64 from, u64 to, u64 count, u64 stride, u64 least)
 {
 	return stride >= least && from <= to && stride <= (to - from) / count;
@@ -147,7 +147,8 @@ void xm_map_init(struct xm_map *map, void *base)
 	for (i = 0; i < map->clients; i++)
 		map->area[i] = (char *)base + pool->areas_offset + i * pool->area_stride;
 	for (i = 0; i < map->groups; i++)
-		map->group[i] = (struct xmem_group *)((char *)base + pool->groups_offset + i * pool->group_stride);
+		map->group[i] = (void *)((char *)base + pool->groups_offset +
+					 i * pool->group_stride);
 }
 
 void xm_host_init(struct xm_host *host, struct xmem_pool_header *pool)

@@ -1,58 +1,62 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The data plane: what clients do in the pages without asking anybody.
+ * The data plane: what clients do in the pages without a request to the host.
  *
- * PURE: no locks, no allocation, no files, no clock, no logging. The host gives
- * the pages; two seams (env.h, struct xm_map) say how they are reached.
- * Compiled unchanged into xmem.ko, libxmem, xmemd and the tests.
+ * PURE: it takes no lock, allocates nothing, opens no file, reads no clock and logs
+ * nothing. The host provides the pages; two seams (env.h and struct xm_map) say how
+ * they are reached. xmem.ko, libxmem, xmemd and the tests compile the same files.
  *
  *   pool   a table of slots and the clients that use it
  *   slot   one place in the table; its *owner* alone publishes and reclaims it
- *   token  generation << 16 | slot: one content of one slot, for ever
- *   hold   one client's count of its references to one slot, in its own area
- *   ring   a publisher's log of its last publications; subscribers have cursors
- *   limbo  LIVE contents that their owner would have back and others still use
+ *   token  generation << 16 | slot; it names one content of one slot for ever
+ *   hold   one client's count of its references to one slot, in that client's area
+ *   ring   a publisher's log of its last publications; each subscriber has a cursor
+ *   limbo  LIVE contents that their owner wants back while others still use them
  *
  * A slot's state word is generation << 16 | scan number << 3 | state:
  *
- *   FREE      -> WRITING   the owner takes it                    generation + 1
+ *   FREE      -> WRITING   the owner takes the slot                generation + 1
  *   WRITING   -> LIVE      the owner publishes it
  *   WRITING   -> FREE      the owner gives it up
- *   LIVE      -> SCANNING  the owner's scan begins               scan + 1
- *   SCANNING  -> WRITING   nobody had it, by CAS                 generation + 1
- *   SCANNING  -> LIVE      somebody has it, or the host resolved it, by CAS
+ *   LIVE      -> SCANNING  the owner begins a scan                 scan + 1
+ *   SCANNING  -> WRITING   the scan found no user; by CAS          generation + 1
+ *   SCANNING  -> LIVE      the scan found a user, or the host resolved the slot; by CAS
  *
- * The invariants, each with a model in tests/model and a mutant in tests/mutants:
+ * Each invariant has a model in tests/model and a mutant in tests/mutants:
  *
- *   I1 A hold is taken before the word (or the entry) that allows it is looked
- *      at; the owner marks SCANNING (or the entry void) before it looks at the
- *      holds; both with a full barrier between. So one of the two sees the other.
- *   I2 A scan looks at the client table, then cursors, then holds: the way that
- *      a reference moves (in flight -> held) is the way that the scan looks.
- *   I3 A slot whose entry a subscriber may still receive is in flight, and not
- *      reclaimed before the entry is void or overwritten.
- *   I4 A cursor never goes back; owner operations are serial; each cursor's are.
- *   I5 Who makes a condition true looks at the waiters word after it, who will
- *      sleep arms the word before he looks at the condition, full barriers between.
+ *   I1 A client takes a hold, then looks at the word (or the entry) that allows it.
+ *      The owner marks the slot SCANNING (or the entry void), then looks at the
+ *      holds. On each side a full barrier stands between the two steps, so at least
+ *      one side sees what the other did.
+ *   I2 A scan looks at the client table, then at the cursors, then at the holds. A
+ *      reference moves the same way (in flight -> held), so no scan misses it.
+ *   I3 A slot is in flight while a subscriber may still receive its entry. It is not
+ *      reclaimed before that entry is void or overwritten.
+ *   I4 A cursor never moves back. The operations of one owner are serial, and so are
+ *      the operations on one cursor.
+ *   I5 A waker makes the condition true, then reads the waiters word. A sleeper arms
+ *      the word, then tests the condition. Full barriers stand between.
  *
- * Threads: xm_get, xm_put and xm_hold_more may run anywhere at any time. The
- * owner's functions (xm_take, xm_scan, xm_publish, xm_give_up) are serial per
- * client, xm_receive per cursor; the caller sees to that.
+ * Threads: xm_get, xm_put and xm_hold_more may run anywhere at any time. The owner's
+ * functions (xm_take, xm_scan, xm_publish, xm_give_up) are serial per client, and
+ * xm_receive is serial per cursor; the caller ensures both.
  */
 #ifndef XM_PROTOCOL_H
 #define XM_PROTOCOL_H
 
 #include "env.h"
+#include "step.h"
 #include <xmem/uapi.h>
 
 /*
- * Where the pages are, for whoever runs the protocol. Own ones writable. Strides
- * and offsets are the header's, copied once; no sizeof of this version counts.
+ * Where the pages are in the mapping of the process that runs the protocol; it maps its
+ * own ones writable. The strides and offsets are copied once from the header, and no
+ * sizeof of this version stands for one of them.
  */
 struct xm_map {
 	struct xmem_pool_header *pool;
-	void *client_rows;			/* the first; see xm_client_row */
-	void *slot_rows;			/* the first; see xm_slot_row */
+	void *client_rows;			/* the first row; see xm_client_row */
+	void *slot_rows;			/* the first row; see xm_slot_row */
 	u32 clients;
 	u32 slots;
 	u32 ring_mask;				/* ring entries - 1 */
@@ -62,42 +66,19 @@ struct xm_map {
 	u32 cursor_stride;
 	u32 entry_stride;
 	u32 metadata_stride;
-	u32 metadata_offset;			/* into a group */
-	u64 ring_offset;			/* these three into an area */
+	u32 metadata_offset;			/* bytes into a group */
+	u64 ring_offset;			/* these three: bytes into an area */
 	u64 entries_offset;
 	u64 holds_offset;
-	void *area[XMEM_MAX_CLIENTS];		/* NULL only where nobody is (the kernel's view) */
+	void *area[XMEM_MAX_CLIENTS];		/* NULL: no client (only in the kernel) */
 	struct xmem_group *group[XMEM_MAX_GROUPS];
-};
-
-/* Where a test may delay, stop or kill a process: between any two shared stores. */
-enum xm_step {
-	XM_STEP_GET_HELD,		/* get: hold taken, word not yet looked at */
-	XM_STEP_GET_DONE,		/* get: about to return */
-	XM_STEP_PUT_BEFORE,
-	XM_STEP_PUT_DROPPED,		/* put: hold dropped, nobody woken yet */
-	XM_STEP_TAKE_WRITING,		/* acquire: slot WRITING */
-	XM_STEP_SCAN_SCANNING,		/* scan: slots marked, nothing looked at */
-	XM_STEP_SCAN_CURSORS,		/* scan: cursors read, holds not */
-	XM_STEP_SCAN_VOID,		/* scan: entries evicted, holds not read */
-	XM_STEP_SCAN_HOLDS,		/* scan: holds read, verdict not written */
-	XM_STEP_PUBLISH_POSITION,	/* publish: position recorded, not LIVE */
-	XM_STEP_PUBLISH_LIVE,		/* publish: LIVE, entry untouched */
-	XM_STEP_PUBLISH_OPEN,		/* publish: entry open (position 0) */
-	XM_STEP_PUBLISH_FIELDS,		/* publish: fields written */
-	XM_STEP_PUBLISH_ENTRY,		/* publish: entry complete, tail not moved */
-	XM_STEP_PUBLISH_TAIL,		/* publish: tail moved, nobody woken */
-	XM_STEP_RECEIVE_READ,		/* receive: fields read, no hold */
-	XM_STEP_RECEIVE_HELD,		/* receive: hold taken, entry not looked at again */
-	XM_STEP_RECEIVE_VALID,		/* receive: valid, cursor not moved */
-	XM_STEP_RECEIVE_CURSOR,		/* receive: cursor moved, nobody woken */
-	XM_STEPS
 };
 
 /* ---- words ---- */
 
 #define XM_HOLD_COUNT	0x3fffffffu	/* the rest of a hold word is reserved */
-#define XM_HOLD_LIMIT	0x20000000u	/* half of it: threads that pass it at once never carry it round to 0 */
+/* Half of the count: no number of threads that pass it at once can carry it round to 0. */
+#define XM_HOLD_LIMIT	0x20000000u
 
 static inline u64 xm_word(u64 generation, u64 scan, u32 state)
 {
@@ -129,7 +110,7 @@ static inline u32 xm_token_slot(u64 token)
 	return token & 0xffff;
 }
 
-/* Is it one of the generations that the host gave this tenancy of the slot? */
+/* Is @generation one of those that the host gave to this tenancy of the slot? */
 static inline bool xm_in_tenancy(u64 generation, u64 first)
 {
 	return generation >= first && !((generation ^ first) >> XMEM_TENANCY_SHIFT);
@@ -158,7 +139,7 @@ static inline struct xmem_metadata *xm_metadata(const struct xm_map *map, u32 sl
 			slot % XMEM_GROUP_SLOTS * map->metadata_stride);
 }
 
-/* Coloured by client, so that one slot's holds do not share one cache set. */
+/* The holds are coloured by client, so that those of one slot do not share one cache set. */
 static inline u32 *xm_hold(const struct xm_map *map, u32 client, u32 slot)
 {
 	return (u32 *)((char *)map->area[client] + map->holds_offset + client % 16 * 256) + slot;
@@ -188,13 +169,13 @@ static inline bool xm_bit(const u64 *words, u32 bit)
 
 /* ---- holding ---- */
 
-/* What the caller still owes after a hold was dropped or a cursor moved (I5). */
+/* What the caller still has to do after it dropped a hold or moved a cursor (I5). */
 struct xm_pending {
 	enum { XM_NOTHING, XM_WAKE_OWNER, XM_TELL_HOST } what;
 	u32 who;			/* XM_WAKE_OWNER: client; XM_TELL_HOST: slot */
 };
 
-/* One more hold of a slot that the caller's client holds already. -EOVERFLOW past 2^29. */
+/* Take one more hold of a slot that this client holds already. -EOVERFLOW: beyond 2^29. */
 static inline int xm_hold_more(const struct xm_map *map, u32 me, u32 slot)
 {
 	u32 *hold = xm_hold(map, me, slot);
@@ -206,13 +187,15 @@ static inline int xm_hold_more(const struct xm_map *map, u32 me, u32 slot)
 	return 0;
 }
 
-/* Does the owner, or the host, want to know that my last hold has gone? */
+/* Does the owner, or the host, want to know that the last hold of this client has gone? */
 static inline struct xm_pending xm_put_pending(const struct xm_map *map, u32 slot)
 {
 	u32 owner = xm_load(&xm_slot_row(map, slot)->owner);
 
 	if (__builtin_expect(owner < map->clients, 1)) {
-		if (__builtin_expect(xm_load(&xm_client_row(map, owner)->slots_waiters) & XMEM_WAITERS_ARMED, 0))
+		u32 waiters = xm_load(&xm_client_row(map, owner)->slots_waiters);
+
+		if (__builtin_expect(waiters & XMEM_WAITERS_ARMED, 0))
 			return (struct xm_pending){ XM_WAKE_OWNER, owner };
 	} else if (owner == XMEM_OWNER_HOST) {
 		return (struct xm_pending){ XM_TELL_HOST, slot };
@@ -220,7 +203,7 @@ static inline struct xm_pending xm_put_pending(const struct xm_map *map, u32 slo
 	return (struct xm_pending){ XM_NOTHING, 0 };
 }
 
-/* Drop one hold. The caller has one; if not, nothing changes. */
+/* Drop one hold. The caller must have one; if it has none, nothing changes. */
 static inline struct xm_pending xm_put(const struct xm_map *map, u32 me, u32 slot)
 {
 	u32 *hold = xm_hold(map, me, slot);
@@ -231,15 +214,15 @@ static inline struct xm_pending xm_put(const struct xm_map *map, u32 me, u32 slo
 	XM_STEP(XM_STEP_PUT_DROPPED);
 	if (__builtin_expect(old == 1, 1))
 		return xm_put_pending(map, slot);
-	if (!old)
-		xm_add_full(hold, 1);	/* garbage of our own making: at worst a moment busy */
+	if (!old)	/* The caller had none: the slot looks busy for a moment at worst. */
+		xm_add_full(hold, 1);
 	return (struct xm_pending){ XM_NOTHING, 0 };
 }
 
 /*
- * Look whether the content that @token names is there, the hold being taken.
- * 0: held. -ESTALE: it is not; the caller puts. -EAGAIN: its owner is looking
- * for holders; look again, and if it stays so ask the host to resolve it.
+ * Is the content that @token names still there? The caller has taken a hold before.
+ * 0: it is held. -ESTALE: it is gone; the caller puts the hold. -EAGAIN: its owner is
+ * scanning it; look again, and if that does not change ask the host to resolve it.
  */
 static inline int xm_look(const struct xm_map *map, u64 token)
 {
@@ -247,7 +230,8 @@ static inline int xm_look(const struct xm_map *map, u64 token)
 	u64 word = xm_load_acquire(&xm_slot(map, slot)->state);
 
 	if (__builtin_expect(xm_generation(word) != xm_generation(token) ||
-			     !xm_in_tenancy(xm_generation(token), xm_load(&xm_slot_row(map, slot)->generation_first)), 0))
+			     !xm_in_tenancy(xm_generation(token),
+					    xm_load(&xm_slot_row(map, slot)->generation_first)), 0))
 		return -ESTALE;
 	if (__builtin_expect(xm_state(word) == XMEM_SLOT_LIVE, 1))
 		return 0;
@@ -255,9 +239,9 @@ static inline int xm_look(const struct xm_map *map, u64 token)
 }
 
 /*
- * Take a hold on the content that @token names. 0: held. -ESTALE: gone, or
- * another pool's; put by the caller with xm_put. -EAGAIN: as xm_look, and the
- * hold stays. -EOVERFLOW, -EINVAL (no such slot): no hold is left.
+ * Take a hold on the content that @token names. 0: it is held. -ESTALE: it is gone, or
+ * the token is another pool's; the caller puts the hold with xm_put. -EAGAIN: as with
+ * xm_look, and the hold stays. -EOVERFLOW, -EINVAL (no such slot): no hold is left.
  */
 static inline int xm_get(const struct xm_map *map, u32 me, u64 token)
 {
@@ -280,27 +264,27 @@ static inline int xm_get(const struct xm_map *map, u32 me, u64 token)
 /* How the owner looks at its subscribers. */
 struct xm_scan_rules {
 	u32 owner;			/* client id */
-	u32 depth;			/* last entries that an eviction spares */
+	u32 depth;			/* an eviction spares so many of the last entries */
 	bool evict;			/* take from subscribers that may lose the oldest */
-	const u64 *demoted;		/* bitmap: subscribers that waited for too long; or NULL */
+	const u64 *demoted;		/* bitmap of those that were waited for too long, or NULL */
 };
 
-/* FREE -> WRITING, the next generation. -EBUSY: it is not FREE. */
+/* FREE -> WRITING with the next generation. -EBUSY: the slot is not FREE. */
 int xm_take(const struct xm_map *map, u32 slot);
 
-/* WRITING -> FREE. -EBUSY: it is not WRITING. */
+/* WRITING -> FREE. -EBUSY: the slot is not WRITING. */
 int xm_give_up(const struct xm_map *map, u32 slot);
 
 /*
- * The scan: which of @count (<= 64) LIVE slots of the owner does nobody have?
- * Those become WRITING with the next generation; the others are LIVE as before.
- * Returns the bitmap of those that are the caller's now, by place in @slot.
+ * The scan: which of @count (<= 64) LIVE slots of the owner does nobody use? Those
+ * become WRITING with the next generation; the others are LIVE as before. Returns the
+ * bitmap of the slots that are the caller's now, by their place in @slot.
  */
 u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how, const u32 *slot, u32 count);
 
 /*
  * The least cursor of the subscribers for which @owner waits, at most the tail.
- * tail + writes planned - this must not pass the ring's entries.
+ * tail + planned writes - this cursor must not exceed the number of ring entries.
  */
 u64 xm_least_waiting(const struct xm_map *map, u32 owner, const u64 *demoted);
 
@@ -314,38 +298,39 @@ struct xm_publication {
 };
 
 /*
- * WRITING -> LIVE and into the ring. Fills @what's token and sequence (the
- * place). true: somebody sleeps for it, the caller owes a wake of the ring.
- * The slot is the caller's and WRITING.
+ * WRITING -> LIVE, and an entry in the ring. Fills @what's token and sequence (the
+ * place). true: a subscriber sleeps until there is one, and the caller has to wake the
+ * ring's waiters. The slot must be the caller's and WRITING.
  */
 bool xm_publish(const struct xm_map *map, u32 me, u32 slot, struct xm_publication *what);
 
 /* ---- the subscriber (ring.c) ---- */
 
-/* One subscription, in its subscriber's private memory. */
+/* One subscription, in the private memory of its subscriber. */
 struct xm_follow {
 	u32 publisher;			/* client id */
-	bool waits;			/* its publisher waits for me */
+	bool waits;			/* the publisher waits for this subscriber */
 	u64 incarnation;		/* of the publisher */
-	u64 joined;			/* where my cursor stood at first */
-	u64 place;			/* my cursor */
-	u64 lost;			/* publications that I shall never see */
+	u64 joined;			/* where the cursor stood at first */
+	u64 place;			/* the cursor */
+	u64 lost;			/* publications that it can no longer receive */
 };
 
 /*
- * Receive the next publication, one attempt. 0: *what is filled, one hold taken.
- * -EAGAIN: nothing there. -EPIPE: its publisher has ended and nothing is left.
- * -EBUSY: it moved under our feet, call again (bounded). *pending is owed in any case.
+ * Try once to receive the next publication. 0: *what is filled and one hold is taken.
+ * -EAGAIN: there is none yet. -EPIPE: the publisher has ended and nothing is left.
+ * -EBUSY: the entry changed meanwhile; call again (bounded). *pending is to be done
+ * after every result.
  */
-int xm_receive(const struct xm_map *map, u32 me, struct xm_follow *follow, struct xm_publication *what,
-	       struct xm_pending *pending);
+int xm_receive(const struct xm_map *map, u32 me, struct xm_follow *follow,
+	       struct xm_publication *what, struct xm_pending *pending);
 
-/* Is there something to receive (or an end to see) at @place? For poll and wait. */
+/* Is there something to receive at @place, or has the publisher ended? For poll and wait. */
 bool xm_ready(const struct xm_map *map, u32 publisher, u64 incarnation, u64 place);
 
-/* ---- waiters words; the host's, in the daemon's pools also the library's ---- */
+/* ---- waiters words: of the host, and in the daemon's pools of the library too ---- */
 
-/* Arm, and return the value to wait on; look at the condition after it (I5). */
+/* Arm the word and return the value to wait on. The caller tests the condition after it (I5). */
 static inline u32 xm_arm(u32 *waiters)
 {
 	u32 old;
@@ -356,13 +341,13 @@ static inline u32 xm_arm(u32 *waiters)
 	return old | XMEM_WAITERS_ARMED;
 }
 
-/* Has nobody woken since xm_arm gave @value? */
+/* Has nobody disarmed the word since xm_arm returned @value? */
 static inline bool xm_still_armed(u32 *waiters, u32 value)
 {
 	return !((xm_load_acquire(waiters) ^ value) & ~XMEM_WAITERS_ARMED);
 }
 
-/* Clear and count; true: somebody slept and is to be woken, all of them. */
+/* Disarm the word and count the wake-up. true: somebody sleeps, and the caller wakes all. */
 static inline bool xm_disarm(u32 *waiters)
 {
 	u32 old;

@@ -1,33 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The table of requests, see request.h and the rule in uapi.h.
+ * The table of requests, as request.h describes it and uapi.h rules it; and the answers
+ * to the requests that need no join, as far as they are the same on both hosts.
  */
 #include "host.h"
 #include "request.h"
 
-#define JOIN_FLAGS	(XMEM_JOIN_EXISTING | XMEM_JOIN_EXCLUSIVE | XMEM_JOIN_FD | XMEM_JOIN_FOREIGN)
+#define JOIN_FLAGS	(XMEM_JOIN_EXISTING | XMEM_JOIN_EXCLUSIVE | XMEM_JOIN_FD | \
+			 XMEM_JOIN_FOREIGN)
 
-#define KIND(name, type, least_, answers_, flags_)						\
-	{ .request = XMEM_IOC_##name, .bytes = sizeof(struct type), .least = (least_),		\
-	  .answers = (answers_), .flags = (flags_), .reserved = offsetof(struct type, reserved) }
+/* Behind the minimum stands whether the request answers, and what else is not 0. */
+#define KIND(name, type, minimum, ...)							\
+	{ .request = XMEM_IOC_##name, .bytes = sizeof(struct type), .least = (minimum),	\
+	  .reserved = offsetof(struct type, reserved), __VA_ARGS__ }
 
 static const struct xm_request_kind kinds[] = {
-	KIND(JOIN, xmem_join_request, XMEM_JOIN_MIN, true, JOIN_FLAGS),
-	KIND(POOL_FD, xmem_pool_fd_request, XMEM_POOL_FD_MIN, true, 0),
-	KIND(ATTACH, xmem_attach_request, XMEM_ATTACH_MIN, true, 0),
+	KIND(JOIN, xmem_join_request, XMEM_JOIN_MIN,
+	     .answers = true, .unjoined = true, .flags = JOIN_FLAGS),
+	KIND(POOL_FD, xmem_pool_fd_request, XMEM_POOL_FD_MIN, .answers = true),
+	KIND(ATTACH, xmem_attach_request, XMEM_ATTACH_MIN, .answers = true),
 	{ .request = XMEM_IOC_PAYLOAD, .bytes = sizeof(struct xmem_payload_request),
 	  .least = XMEM_PAYLOAD_MIN, .answers = true, .flags = XMEM_PAYLOAD_WRITE },
-	KIND(SUBSCRIBE, xmem_subscribe_request, XMEM_SUBSCRIBE_MIN, true, XMEM_SUBSCRIBE_WAIT),
-	KIND(UNSUBSCRIBE, xmem_unsubscribe_request, XMEM_UNSUBSCRIBE_MIN, false, 0),
-	KIND(ARM, xmem_wait_request, XMEM_WAIT_MIN, true, 0),
-	KIND(WAIT, xmem_wait_request, XMEM_WAIT_MIN, false, 0),
-	KIND(WAKE, xmem_wait_request, XMEM_WAIT_MIN, false, 0),
-	KIND(RESOLVE, xmem_slot_request, XMEM_SLOT_MIN, false, 0),
-	KIND(COLLECT, xmem_slot_request, XMEM_SLOT_MIN, false, 0),
-	KIND(RENEW, xmem_slot_request, XMEM_SLOT_MIN, true, 0),
-	KIND(DETACH, xmem_slot_request, XMEM_SLOT_MIN, false, 0),
-	KIND(QUERY, xmem_query_request, XMEM_QUERY_MIN, true, 0),
-	KIND(POOLS, xmem_pools_request, XMEM_POOLS_MIN, true, 0),
+	KIND(SUBSCRIBE, xmem_subscribe_request, XMEM_SUBSCRIBE_MIN,
+	     .answers = true, .flags = XMEM_SUBSCRIBE_WAIT),
+	KIND(UNSUBSCRIBE, xmem_unsubscribe_request, XMEM_UNSUBSCRIBE_MIN, .answers = false),
+	KIND(ARM, xmem_wait_request, XMEM_WAIT_MIN, .answers = true),
+	KIND(WAIT, xmem_wait_request, XMEM_WAIT_MIN, .answers = false),
+	KIND(WAKE, xmem_wait_request, XMEM_WAIT_MIN, .answers = false),
+	KIND(RESOLVE, xmem_slot_request, XMEM_SLOT_MIN, .answers = false),
+	KIND(COLLECT, xmem_slot_request, XMEM_SLOT_MIN, .answers = false),
+	KIND(RENEW, xmem_slot_request, XMEM_SLOT_MIN, .answers = true),
+	KIND(DETACH, xmem_slot_request, XMEM_SLOT_MIN, .answers = false),
+	KIND(QUERY, xmem_query_request, XMEM_QUERY_MIN, .answers = true, .unjoined = true),
+	KIND(POOLS, xmem_pools_request, XMEM_POOLS_MIN, .answers = true, .unjoined = true),
 };
 
 const struct xm_request_kind *xm_request_find(u32 request)

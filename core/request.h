@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Requests as both hosts take them: how long the struct of each is, how short an
- * older caller's may be, which flags it knows. Pure. What a request does is the
- * hosts' business (kmod/, daemon/).
+ * Requests as both hosts take them: how long the struct of each is, how short that of
+ * an older caller may be, and which flags it knows. Pure. What a request does stands in
+ * the hosts (kmod/, daemon/).
  */
 #ifndef XM_REQUEST_H
 #define XM_REQUEST_H
 
 #include "protocol.h"
 
-#define XM_REQUEST_BYTES	4096	/* the longest struct of a newer caller that is looked at */
+/* A host looks at no struct that is longer, however new its caller is. */
+#define XM_REQUEST_BYTES	4096
 
 union xm_request {
 	struct {
@@ -31,23 +32,27 @@ union xm_request {
 /* One kind of request, as this version knows it. */
 struct xm_request_kind {
 	u32 request;		/* XMEM_IOC_* */
-	u16 bytes;		/* of its struct */
-	u16 least;		/* of an older caller's */
-	u16 reserved;		/* where its reserved u32 is; 0: there is none */
-	bool answers;		/* something in the struct goes back to the caller */
-	u32 flags;		/* that it knows */
+	u16 bytes;		/* length of its struct */
+	u16 least;		/* the shortest struct of an older caller */
+	u16 reserved;		/* offset of its reserved u32; 0: it has none */
+	bool answers;		/* the host writes something into the struct for the caller */
+	bool unjoined;		/* the caller need not have joined a pool */
+	u32 flags;		/* flags that it knows */
 };
 
 /* NULL: there is no such request. */
 const struct xm_request_kind *xm_request_find(u32 request);
 
 /*
- * Is @size one that a caller may say? -EINVAL: too short; -E2BIG: longer than
- * anybody looks at. What a longer one has behind kind->bytes must be zero.
+ * May a caller say that its struct has @size bytes? -EINVAL: too short; -E2BIG: longer
+ * than any host looks at. The bytes of a longer struct behind kind->bytes must be zero.
  */
 int xm_request_size(const struct xm_request_kind *kind, u32 size);
 
-/* Unknown flags, or a reserved field that is not 0: -EINVAL. @request is whole, zeros added. */
+/*
+ * -EINVAL: an unknown flag is set, or a reserved field is not 0. @request is the whole
+ * struct; the caller has extended a shorter one with zeros.
+ */
 int xm_request_check(const struct xm_request_kind *kind, const union xm_request *request);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The ring: publishing into it and receiving from it. The order of the lines is
- * the protocol, and each barrier says which other line it pairs with.
+ * The ring: how publications get into it and out of it. The order of the lines is the
+ * protocol, and the comment at each barrier says which other line it pairs with.
  */
 #include "protocol.h"
 
@@ -19,19 +19,22 @@ bool xm_publish(const struct xm_map *map, u32 me, u32 slot, struct xm_publicatio
 	what->sequence = place;
 	xm_store(&mine->position, place + 1);
 	XM_STEP(XM_STEP_PUBLISH_POSITION);
-	xm_store_release(&mine->state, xm_word(xm_generation(word), xm_scan_number(word), XMEM_SLOT_LIVE));
+	word = xm_word(xm_generation(word), xm_scan_number(word), XMEM_SLOT_LIVE);
+	xm_store_release(&mine->state, word);
 	XM_STEP(XM_STEP_PUBLISH_LIVE);
 
-	xm_store_release(&entry->position, 0);	/* release: after the tail of the publication before */
+	/* A release, so that it follows the tail of the publication before. */
+	xm_store_release(&entry->position, 0);
 	XM_STEP(XM_STEP_PUBLISH_OPEN);
-	xm_store_barrier();			/* open before the fields: pairs with receive's load barrier */
+	xm_store_barrier();	/* open before the fields: pairs with receive's load barrier */
 	xm_store(&entry->token, what->token);
 	xm_store(&entry->sequence, what->sequence);
 	xm_store(&entry->timestamp_ns, what->timestamp_ns);
 	xm_store(&entry->offset, what->offset);
 	xm_store(&entry->length, what->length);
 	XM_STEP(XM_STEP_PUBLISH_FIELDS);
-	xm_xchg_full(&entry->position, place + 1);	/* full: before the look at the waiters (I5) */
+	/* A full operation, so that it precedes the look at the waiters word (I5). */
+	xm_xchg_full(&entry->position, place + 1);
 	XM_STEP(XM_STEP_PUBLISH_ENTRY);
 	xm_store_release(&ring->tail, place + 1);
 	XM_STEP(XM_STEP_PUBLISH_TAIL);
@@ -40,10 +43,14 @@ bool xm_publish(const struct xm_map *map, u32 me, u32 slot, struct xm_publicatio
 
 /* ---- receive ---- */
 
-/* Move my cursor, never back. @event: a sleeping publisher is owed a wake, for no put of mine will follow. */
-static void xm_move_cursor(const struct xm_map *map, u32 me, struct xm_follow *follow, u64 place, bool event,
-			   struct xm_pending *pending)
+/*
+ * Move the cursor, never back. @event: a sleeping publisher must be woken (*pending),
+ * for no put of this subscriber follows that would wake it.
+ */
+static void xm_move_cursor(const struct xm_map *map, u32 me, struct xm_follow *follow, u64 place,
+			   bool event, struct xm_pending *pending)
 {
+	const struct xmem_client_row *row = xm_client_row(map, follow->publisher);
 	u64 *cursor = xm_cursor(map, me, follow->publisher);
 
 	follow->place = place;
@@ -51,20 +58,21 @@ static void xm_move_cursor(const struct xm_map *map, u32 me, struct xm_follow *f
 		xm_store_release(cursor, place);	/* after the hold (I2) */
 		return;
 	}
-	xm_xchg_full(cursor, place);			/* full: before the look at the waiters (I5) */
+	xm_xchg_full(cursor, place);	/* full: before the look at the waiters word (I5) */
 	XM_STEP(XM_STEP_RECEIVE_CURSOR);
-	if (pending->what == XM_NOTHING && xm_load(&xm_client_row(map, follow->publisher)->slots_waiters) & XMEM_WAITERS_ARMED)
+	if (pending->what == XM_NOTHING && xm_load(&row->slots_waiters) & XMEM_WAITERS_ARMED)
 		*pending = (struct xm_pending){ XM_WAKE_OWNER, follow->publisher };
 }
 
-/* Is it still the ring of whom we followed? Else neither it nor our cursor there is ours. */
+/* Is the ring still that of the followed incarnation? If not, the cursor there means nothing. */
 static bool xm_followed_lives_on(const struct xm_map *map, const struct xm_follow *follow)
 {
 	return xm_load(&xm_client_row(map, follow->publisher)->incarnation) == follow->incarnation;
 }
 
-/* The ring has gone on without me: to the oldest that is left. */
-static int xm_skip(const struct xm_map *map, u32 me, struct xm_follow *follow, struct xm_pending *pending)
+/* The ring has overtaken this subscriber: skip to the oldest entry that is left. */
+static int xm_skip(const struct xm_map *map, u32 me, struct xm_follow *follow,
+		   struct xm_pending *pending)
 {
 	u64 tail = xm_load_acquire(&xm_ring(map, follow->publisher)->tail);
 	u64 place = follow->place + 1;
@@ -78,36 +86,44 @@ static int xm_skip(const struct xm_map *map, u32 me, struct xm_follow *follow, s
 	return -EBUSY;
 }
 
-/* @position is not my next publication's: have I lost that, is this the end, or is it still to come? */
-static int xm_not_there(const struct xm_map *map, u32 me, struct xm_follow *follow, u64 position, struct xm_pending *pending)
+/*
+ * @position is not that of the next publication: that one is lost, or the publisher has
+ * ended, or the publication is still to come.
+ */
+static int xm_not_there(const struct xm_map *map, u32 me, struct xm_follow *follow, u64 position,
+			struct xm_pending *pending)
 {
 	u32 state = xm_load_acquire(&xm_client_row(map, follow->publisher)->state);
 	u64 tail;
 
-	/* First of all: with another incarnation the entry is another's. */
+	/* This test is the first: with another incarnation the entry is another client's. */
 	if (state == XMEM_CLIENT_NONE || !xm_followed_lives_on(map, follow))
 		return -EPIPE;
 	if ((position & ~XMEM_ENTRY_VOID) > follow->place)
 		return xm_skip(map, me, follow, pending);
 	tail = xm_load_acquire(&xm_ring(map, follow->publisher)->tail);
-	/* It may have been completed since I looked, and I may still see the page of before a repair. */
+	/*
+	 * The entry may have been completed since the first look, and this process may
+	 * still see the page as it was before a repair.
+	 */
 	position = xm_load_acquire(&xm_entry(map, follow->publisher, follow->place)->position);
 	if ((position & ~XMEM_ENTRY_VOID) > follow->place)
 		return -EBUSY;
-	/* It is being overwritten, perhaps for long: its publisher may have been stopped there. */
+	/* It is being overwritten, perhaps for long: its publisher may be stopped there. */
 	if (tail > follow->place && tail - follow->place > map->ring_mask)
 		return xm_skip(map, me, follow, pending);
 	return state == XMEM_CLIENT_ZOMBIE && follow->place >= tail ? -EPIPE : -EAGAIN;
 }
 
-/* May the entry alone be trusted, or must the state word be asked too? */
+/* Is the entry alone proof enough, so that the state word need not be read? */
 static bool xm_entry_vouches(const struct xm_map *map, const struct xm_follow *follow, u32 slot)
 {
-	return xm_load_acquire(&xm_slot_row(map, slot)->owner) == follow->publisher && follow->place >= follow->joined;
+	return xm_load_acquire(&xm_slot_row(map, slot)->owner) == follow->publisher &&
+	       follow->place >= follow->joined;
 }
 
-int xm_receive(const struct xm_map *map, u32 me, struct xm_follow *follow, struct xm_publication *what,
-	       struct xm_pending *pending)
+int xm_receive(const struct xm_map *map, u32 me, struct xm_follow *follow,
+	       struct xm_publication *what, struct xm_pending *pending)
 {
 	struct xmem_entry *entry = xm_entry(map, follow->publisher, follow->place);
 	u64 position = xm_load_acquire(&entry->position);
@@ -124,22 +140,25 @@ int xm_receive(const struct xm_map *map, u32 me, struct xm_follow *follow, struc
 	what->timestamp_ns = xm_load(&entry->timestamp_ns);
 	what->offset = xm_load(&entry->offset);
 	what->length = xm_load(&entry->length);
-	xm_load_barrier();		/* fields before the second look: pairs with publish's store barrier */
+	/* The fields before the second look: pairs with publish's store barrier. */
+	xm_load_barrier();
 	XM_STEP(XM_STEP_RECEIVE_READ);
 
 	slot = xm_token_slot(what->token);
 	if (__builtin_expect(slot >= map->slots, 0))
-		return xm_skip(map, me, follow, pending);	/* torn or garbage */
+		return xm_skip(map, me, follow, pending);	/* a torn read, or garbage */
 	err = xm_hold_more(map, me, slot);
 	if (__builtin_expect(err, 0))
 		return err;
 	XM_STEP(XM_STEP_RECEIVE_HELD);
 	/*
-	 * The hold is full: it is before these looks (I1). The owner first: if it is
-	 * another tenant's already, then so is the incarnation that we see after it.
+	 * The hold is a full operation, so it comes before these looks (I1). The owner is
+	 * read first: if the slot is another tenant's already, then the incarnation, read
+	 * after it, is another one too.
 	 */
 	vouches = xm_entry_vouches(map, follow, slot);
-	if (__builtin_expect(xm_load_acquire(&entry->position) != place + 1 || !xm_followed_lives_on(map, follow), 0)) {
+	if (__builtin_expect(xm_load_acquire(&entry->position) != place + 1 ||
+			     !xm_followed_lives_on(map, follow), 0)) {
 		*pending = xm_put(map, me, slot);
 		return xm_followed_lives_on(map, follow) ? -EBUSY : -EPIPE;
 	}
@@ -160,13 +179,15 @@ int xm_receive(const struct xm_map *map, u32 me, struct xm_follow *follow, struc
 bool xm_ready(const struct xm_map *map, u32 publisher, u64 incarnation, u64 place)
 {
 	const struct xmem_client_row *row = xm_client_row(map, publisher);
+	u64 position;
 	u64 tail;
 
 	if (!map->area[publisher] || xm_load_acquire(&row->state) != XMEM_CLIENT_ALIVE ||
 	    xm_load(&row->incarnation) != incarnation)
 		return true;
-	if ((xm_load_acquire(&xm_entry(map, publisher, place)->position) & ~XMEM_ENTRY_VOID) > place)
+	position = xm_load_acquire(&xm_entry(map, publisher, place)->position);
+	if ((position & ~XMEM_ENTRY_VOID) > place)
 		return true;
 	tail = xm_load_acquire(&xm_ring(map, publisher)->tail);
-	return tail > place && tail - place > map->ring_mask;	/* lost */
+	return tail > place && tail - place > map->ring_mask;	/* it is lost */
 }

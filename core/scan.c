@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The owner and its slots: taking one, giving it up, and the scan that finds
- * which of its LIVE slots nobody has. The order of the lines is the protocol,
- * and each barrier says which other line it pairs with.
+ * The owner and its slots: how it takes one, gives it up, and scans its LIVE slots for
+ * those that nobody uses. The order of the lines is the protocol, and the comment at
+ * each barrier says which other line it pairs with.
  */
 #include "protocol.h"
 
@@ -31,15 +31,16 @@ int xm_give_up(const struct xm_map *map, u32 slot)
 
 /* ---- scan ---- */
 
-/* What a scan knows of the ring its slots were published in. */
+/* What a scan knows of the ring in which its slots were published. */
 struct xm_flight {
 	u64 tail;
 	u64 depth;
-	u64 waiting;		/* least cursor that must be respected */
+	u64 waiting;		/* least cursor of the subscribers that must be waited for */
 	u64 any;		/* least cursor of all subscribers */
 };
 
-static void xm_least_cursors(const struct xm_map *map, u32 publisher, const u64 *demoted, struct xm_flight *flight)
+static void xm_least_cursors(const struct xm_map *map, u32 publisher, const u64 *demoted,
+			     struct xm_flight *flight)
 {
 	const struct xmem_client_row *row = xm_client_row(map, publisher);
 	u32 i;
@@ -69,26 +70,27 @@ u64 xm_least_waiting(const struct xm_map *map, u32 owner, const u64 *demoted)
 	struct xm_flight flight;
 	u64 tail = xm_load(&xm_ring(map, owner)->tail);
 
-	xm_full_barrier();	/* against subscribe: bit, F, cursor = tail */
+	xm_full_barrier();	/* pairs with subscribe: bit, full barrier, cursor = tail */
 	xm_least_cursors(map, owner, demoted, &flight);
 	return flight.waiting < tail ? flight.waiting : tail;
 }
 
 /* May a subscriber still receive the publication whose place + 1 is @position (I3)? */
-static bool xm_in_flight(const struct xm_map *map, const struct xm_flight *flight, u64 position, bool evict)
+static bool xm_in_flight(const struct xm_map *map, const struct xm_flight *flight, u64 position,
+			 bool evict)
 {
 	u64 place = position - 1;
 
 	if (!position || place >= flight->tail)
-		return false;		/* never published, or its owner died before the entry */
+		return false;	/* never published, or the owner ended before the entry */
 	if (place + map->ring_mask + 1 < flight->tail)
-		return false;		/* overwritten: publication place + D is complete */
+		return false;	/* overwritten: the one a whole ring later is complete */
 	if (place >= flight->waiting)
 		return true;
 	return place >= flight->any && (!evict || place + flight->depth >= flight->tail);
 }
 
-/* Take an entry back from those that may lose it: it keeps its position, void. */
+/* Take an entry from those that may lose it: it becomes void and keeps its position. */
 static void xm_void_entry(const struct xm_map *map, u32 publisher, u64 position)
 {
 	struct xmem_entry *entry = xm_entry(map, publisher, position - 1);
@@ -113,7 +115,8 @@ static u64 xm_held(const struct xm_map *map, const u32 *slot, u32 count, u64 amo
 				continue;
 			hold = xm_hold(map, c, 0);
 			for (n = 0; n < count; n++)
-				if (among >> n & 1 && xm_load_acquire(&hold[slot[n]]) & XM_HOLD_COUNT)
+				if (among >> n & 1 &&
+				    xm_load_acquire(&hold[slot[n]]) & XM_HOLD_COUNT)
 					held |= 1ULL << n;
 		}
 	}
@@ -130,19 +133,21 @@ u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how, const u32
 		u64 *state = &xm_slot(map, slot[n])->state;
 		u64 live = xm_load_acquire(state);
 
-		word[n] = xm_word(xm_generation(live), xm_scan_number(live) + 1, XMEM_SLOT_SCANNING);
+		word[n] = xm_word(xm_generation(live), xm_scan_number(live) + 1,
+				  XMEM_SLOT_SCANNING);
 		if (xm_state(live) != XMEM_SLOT_LIVE)
 			continue;
-		/* A LIVE word is its owner's alone to change, so a store will do (with get_mut it will not). */
+		/* Only its owner changes a LIVE word, so a store will do (not with get_mut). */
 		xm_store(state, word[n]);
 		marked |= 1ULL << n;
 	}
 	if (!marked)
 		return 0;
-	xm_full_barrier();	/* SCANNING before the looks: pairs with get's hold before its look (I1) */
+	/* SCANNING before the looks: pairs with get's full hold before its look (I1). */
+	xm_full_barrier();
 	XM_STEP(XM_STEP_SCAN_SCANNING);
 
-	/* I2: first cursors, then holds. (Each of the two reads the client table first.) */
+	/* I2: the cursors first, then the holds. Each of the two reads the client table first. */
 	flight.waiting = flight.any = XMEM_CURSOR_NONE;
 	if (how->owner < map->clients && map->area[how->owner]) {
 		flight.tail = xm_load(&xm_ring(map, how->owner)->tail);
@@ -162,8 +167,9 @@ u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how, const u32
 			voided |= 1ULL << n;
 		}
 	}
+	/* Void before the holds: pairs with receive's full hold before its second look (I1). */
 	if (voided)
-		xm_full_barrier();	/* void before the holds: pairs with receive's hold before its second look (I1) */
+		xm_full_barrier();
 	XM_STEP(XM_STEP_SCAN_VOID);
 	mine &= ~xm_held(map, slot, count, mine);
 	XM_STEP(XM_STEP_SCAN_HOLDS);
@@ -174,9 +180,11 @@ u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how, const u32
 		if (!(marked >> n & 1))
 			continue;
 		if (mine >> n & 1) {
-			/* It fails only where the host resolved it for a holder: then it is not mine. */
-			if (!xm_cas_full(state, word[n], xm_word(xm_generation(word[n]) + 1,
-								 xm_scan_number(word[n]), XMEM_SLOT_WRITING)))
+			u64 taken = xm_word(xm_generation(word[n]) + 1, xm_scan_number(word[n]),
+					    XMEM_SLOT_WRITING);
+
+			/* This fails only if the host resolved the slot for a holder. */
+			if (!xm_cas_full(state, word[n], taken))
 				mine &= ~(1ULL << n);
 		} else {
 			xm_cas_full(state, word[n], word[n] - XMEM_SLOT_SCANNING + XMEM_SLOT_LIVE);

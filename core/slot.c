@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Slots: how one gets an owner and a payload, a tenancy of generations, and how
- * the host takes it back. State words are the owner's to write and never trusted.
+ * Slots: how one gets an owner, a payload and a tenancy of generations, and how the host
+ * takes it back. The owner writes the state words, so the host never trusts them.
  */
 #include "host.h"
 
@@ -36,24 +36,26 @@ int xm_host_attach_check(const struct xmem_attach_request *request)
 }
 
 /*
- * A slot whose tenancies have all had their turn is not used again in this pool:
- * an owner who could make an old range come round could revive old tokens (P5).
+ * A slot whose tenancies are all used up is not used again in this pool: an owner that
+ * could make an old range come round again could revive old tokens (P5).
  */
 static bool xm_worn_out(const struct xmem_slot_row *row)
 {
 	return row->tenancies >= TENANCIES;
 }
 
-/* Number of the next tenancy; that of the first is random. */
+/* The number of the next tenancy, from 1; that of the first is random. */
 static u32 xm_next_tenancy(const struct xmem_slot_row *row, u64 random)
 {
-	return (row->tenancies ? row->tenancy : random >> 40 & TENANCIES) % TENANCIES + 1;	/* from 1 */
+	return (row->tenancies ? row->tenancy : random >> 40 & TENANCIES) % TENANCIES + 1;
 }
 
-/* Its generations: its number on top, a random start in the lower half below. */
+/* The first generation of a tenancy: its number, then a random start in the lower half. */
 static u64 xm_first_generation(u32 tenancy, u64 random)
 {
-	return (u64)tenancy << XMEM_TENANCY_SHIFT | (random & ((1ULL << (XMEM_TENANCY_SHIFT - 1)) - 1));
+	u64 half = 1ULL << (XMEM_TENANCY_SHIFT - 1);
+
+	return (u64)tenancy << XMEM_TENANCY_SHIFT | (random & (half - 1));
 }
 
 static void xm_begin_tenancy(struct xmem_slot_row *row, u64 first)
@@ -67,7 +69,8 @@ static bool xm_is_spare(const struct xm_host *host, u32 slot, u32 me)
 {
 	const struct xmem_slot_row *row = xm_slot_row(&host->map, slot);
 
-	return host->group_owner[slot / XMEM_GROUP_SLOTS] == me && row->owner == XMEM_OWNER_NONE && !xm_worn_out(row);
+	return host->group_owner[slot / XMEM_GROUP_SLOTS] == me &&
+	       row->owner == XMEM_OWNER_NONE && !xm_worn_out(row);
 }
 
 u32 xm_host_spare_slots(const struct xm_host *host, u32 me)
@@ -79,7 +82,8 @@ u32 xm_host_spare_slots(const struct xm_host *host, u32 me)
 	return spare;
 }
 
-int xm_host_attach(struct xm_host *host, u32 me, u32 payload, u64 bytes, u64 random, struct xmem_attach_request *request)
+int xm_host_attach(struct xm_host *host, u32 me, u32 payload, u64 bytes, u64 random,
+		   struct xmem_attach_request *request)
 {
 	const struct xm_map *map = &host->map;
 	u64 last = (u64)(request->count - 1);
@@ -112,7 +116,7 @@ int xm_host_attach(struct xm_host *host, u32 me, u32 payload, u64 bytes, u64 ran
 	return 0;
 }
 
-/* No contents, no owner, no payload. Returns the payload that it had. */
+/* Take contents, owner and payload from a slot. Returns the payload that it had. */
 static u32 xm_free_slot(const struct xm_map *map, u32 slot)
 {
 	struct xmem_slot_row *row = xm_slot_row(map, slot);
@@ -128,7 +132,8 @@ static u32 xm_free_slot(const struct xm_map *map, u32 slot)
 	return payload;
 }
 
-int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request *request, u32 *ret_payload)
+int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request *request,
+		   u32 *ret_payload)
 {
 	const struct xm_map *map = &host->map;
 	u32 slot;
@@ -152,7 +157,8 @@ u32 xm_host_reclaim(struct xm_host *host, u32 slot)
 
 	if (row->owner != XMEM_OWNER_HOST)
 		return 0;
-	if (xm_state(xm_load_acquire(&xm_slot(map, slot)->state)) == XMEM_SLOT_LIVE && !xm_scan(map, &how, &slot, 1))
+	if (xm_state(xm_load_acquire(&xm_slot(map, slot)->state)) == XMEM_SLOT_LIVE &&
+	    !xm_scan(map, &how, &slot, 1))
 		return 0;
 	return xm_free_slot(map, slot);
 }

@@ -14,7 +14,7 @@ for object in build/release/obj/core/*.o; do
 	[ -z "$extra" ] || complain "$object needs $extra"
 done
 lines=$(wc -l < core/env.h)
-[ "$lines" -le 90 ] || complain "core/env.h has grown to $lines lines: it has a new dependency"
+[ "$lines" -le 70 ] || complain "core/env.h has grown to $lines lines: it has a new dependency"
 
 # includes LINE-PATTERN FILES...: complain about a local include that is not allowed
 includes() {
@@ -24,7 +24,7 @@ includes() {
 		[ -z "$found" ] || complain "$file: $found"
 	done
 }
-includes 'env\.h|protocol\.h|host\.h' core/*.[ch]
+includes 'env\.h|step\.h|protocol\.h|host\.h|request\.h' core/*.[ch]
 includes 'xmem\.h|[a-z_]+\.h|core/[a-z]+\.h' $(git ls-files 'examples/*.[ch]' 'bench/*.[ch]')
 ! grep -lE '#include "(core/|lib/|daemon/|private|backend)[a-z_/]*\.h"' \
 	$(git ls-files 'examples/*.[ch]' 'bench/*.[ch]' | grep -v bench/inline.c) ||

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Steps: the places between two stores to shared words at which a test may delay,
+ * stop or kill a process. They are empty unless the build defines XMEM_STEPS.
+ */
+#ifndef XM_STEP_H
+#define XM_STEP_H
+
+enum xm_step {
+	XM_STEP_GET_HELD,		/* get: hold taken, word not yet looked at */
+	XM_STEP_GET_DONE,		/* get: about to return */
+	XM_STEP_PUT_BEFORE,		/* put: hold not yet dropped */
+	XM_STEP_PUT_DROPPED,		/* put: hold dropped, nobody woken yet */
+	XM_STEP_TAKE_WRITING,		/* acquire: slot WRITING */
+	XM_STEP_SCAN_SCANNING,		/* scan: slots marked, nothing looked at */
+	XM_STEP_SCAN_CURSORS,		/* scan: cursors read, holds not */
+	XM_STEP_SCAN_VOID,		/* scan: entries evicted, holds not read */
+	XM_STEP_SCAN_HOLDS,		/* scan: holds read, verdict not written */
+	XM_STEP_PUBLISH_POSITION,	/* publish: position recorded, not LIVE */
+	XM_STEP_PUBLISH_LIVE,		/* publish: LIVE, entry untouched */
+	XM_STEP_PUBLISH_OPEN,		/* publish: entry open (position 0) */
+	XM_STEP_PUBLISH_FIELDS,		/* publish: fields written */
+	XM_STEP_PUBLISH_ENTRY,		/* publish: entry complete, tail not moved */
+	XM_STEP_PUBLISH_TAIL,		/* publish: tail moved, nobody woken */
+	XM_STEP_RECEIVE_READ,		/* receive: fields read, no hold */
+	XM_STEP_RECEIVE_HELD,		/* receive: hold taken, entry not looked at again */
+	XM_STEP_RECEIVE_VALID,		/* receive: valid, cursor not moved */
+	XM_STEP_RECEIVE_CURSOR,		/* receive: cursor moved, nobody woken */
+	XM_STEPS
+};
+
+#ifdef XMEM_STEPS
+void xm_step(int step);
+#define XM_STEP(step)		xm_step(step)
+#else
+#define XM_STEP(step)		((void)0)
+#endif
+
+#endif
