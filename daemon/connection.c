@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * Connections: who may have one, reading requests, answering, and how they end.
+ * Connections: which process may have one, how requests are read and answered, and how
+ * connections end.
  *
- * A client ends with its process (a pidfd tells) or when its socket is closed
- * or shut down, whichever is first: a forked child may keep the socket open, and
- * a process may leave and live on. A peer that does not read its replies loses
- * its requests, not its client: its pages stay counted until it has really gone.
+ * A client ends with its process (a pidfd tells) or when its socket is closed or shut
+ * down, whichever is first: a forked child may keep the socket open, and a process may
+ * leave a pool and go on. A peer that does not read its replies loses its requests but
+ * not its client, whose pages stay counted until it has really gone.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -19,10 +20,10 @@
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD	77	/* Linux 6.5 */
 #endif
-#define BATCH		64	/* connections taken before anybody else is served */
+#define BATCH		64	/* connections accepted before another event is served */
 #define NO_FILES_PAUSE_NS	10000000L
 
-/* ---- who may have one ---- */
+/* ---- accepting ---- */
 
 static bool within_limits(const struct xd_daemon *daemon, pid_t pid)
 {
@@ -36,7 +37,10 @@ static bool within_limits(const struct xd_daemon *daemon, pid_t pid)
 	return same < daemon->limits.per_process;
 }
 
-/* Before 6.5 by number: wrong only if the peer died and its number was given away meanwhile. */
+/*
+ * Before Linux 6.5 the process is found by its number. That is wrong only if the peer has
+ * died and its number has been given to another process meanwhile.
+ */
 static int process_of(int socket, pid_t pid)
 {
 	socklen_t length = sizeof(int);
@@ -49,20 +53,20 @@ static int process_of(int socket, pid_t pid)
 	return syscall(SYS_pidfd_open, pid, 0);
 }
 
-static int watch(int epoll, int file, u32 events, struct xd_connection *connection)
+static int watch(int epoll, int fd, u32 events, struct xd_connection *connection)
 {
 	struct epoll_event event = { .events = events, .data.ptr = connection };
 
-	return epoll_ctl(epoll, EPOLL_CTL_ADD, file, &event);
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-/* Turned away, with an answer to the join that it has sent or is about to send. */
+/* Refuse a peer, and answer the join that it has sent or is about to send. */
 static void refuse(int socket)
 {
 	struct xmem_message head = { .request = XMEM_IOC_JOIN, .result = -EDQUOT };
 	char unread[sizeof(head)];
 
-	/* What is left unread would reset the connection, and the answer with it. */
+	/* Unread data would reset the connection, and the answer would be lost with it. */
 	recv(socket, unread, sizeof(unread), MSG_DONTWAIT);
 	xm_wire_send(socket, &head, NULL, 0, -1, MSG_DONTWAIT);
 	close(socket);
@@ -104,7 +108,7 @@ err_free:
 	return false;
 }
 
-/* No number for a socket is left: with the spare one, take the next in line and turn it away. */
+/* No descriptor is left. Free the spare one, accept the next peer with it and close that. */
 static bool turn_away(struct xd_daemon *daemon)
 {
 	int socket;
@@ -134,7 +138,7 @@ u32 xd_accept(struct xd_daemon *daemon)
 			continue;
 		if (errno == EAGAIN)
 			break;
-		/* EMFILE, or the system has none left: do not spin on a listener that stays readable. */
+		/* No descriptor is left. Do not spin on a listener that stays readable. */
 		if (!turn_away(daemon)) {
 			nanosleep(&pause, NULL);
 			break;
@@ -153,15 +157,16 @@ void xd_connection_end(struct xd_daemon *daemon, struct xd_connection *connectio
 	if (connection->next)
 		connection->next->here = connection->here;
 	daemon->connection_count--;
-	/* Closing takes them out of both epolls: no other process has these files. */
+	/* No other process has these descriptors, so closing removes them from both epolls. */
 	close(connection->process);
 	close(connection->socket);
 	free(connection);
 }
 
 /*
- * It does not read its replies: it is told nothing more and heard no more. Its
- * client may still store into its pages, so that ends when it closes or dies.
+ * The peer does not read its replies: it gets no more of them, and its requests are not
+ * read. Its client may still store into its pages, so the client ends only when the peer
+ * closes the connection or dies.
  */
 static void give_up_on(struct xd_daemon *daemon, struct xd_connection *connection)
 {
@@ -175,7 +180,7 @@ static void give_up_on(struct xd_daemon *daemon, struct xd_connection *connectio
 
 /* ---- requests and replies ---- */
 
-/* The reply, or if that cannot be sent at once, none ever again: nobody is waited for. */
+/* Send the reply. If it cannot be sent at once, none is sent ever again: nothing here blocks. */
 static void answer(struct xd_call *call, u32 request, int result)
 {
 	struct xmem_message head = { .request = request, .result = result };
@@ -199,7 +204,7 @@ static int serve_datagram(struct xd_call *call, struct xm_datagram *datagram)
 	if (datagram->files > 1)
 		return -EINVAL;
 	if (datagram->files) {
-		call->file = datagram->file[0];
+		call->fd = datagram->file[0];
 		datagram->files = 0;
 	}
 	return xd_serve(call, datagram->head.request, datagram->body, datagram->length);
@@ -207,7 +212,7 @@ static int serve_datagram(struct xd_call *call, struct xm_datagram *datagram)
 
 void xd_connection_serve(struct xd_daemon *daemon, struct xd_connection *connection)
 {
-	struct xd_call call = { .daemon = daemon, .from = connection, .file = -1, .answer = -1 };
+	struct xd_call call = { .daemon = daemon, .from = connection, .fd = -1, .answer = -1 };
 	struct xm_datagram datagram;
 	int err;
 	u32 i;
@@ -219,14 +224,14 @@ void xd_connection_serve(struct xd_daemon *daemon, struct xd_connection *connect
 		give_up_on(daemon, connection);
 		return;
 	}
-	/* -ENOTCONN: an empty datagram; that the peer has gone the loop would have said. */
+	/* -ENOTCONN is an empty datagram here: the loop sees first that a peer has gone. */
 	if (err)
 		datagram = (struct xm_datagram){ .short_head = true };
 	err = serve_datagram(&call, &datagram);
 	for (i = 0; i < datagram.files; i++)
 		close(datagram.file[i]);
-	if (call.file >= 0)
-		close(call.file);
+	if (call.fd >= 0)
+		close(call.fd);
 	answer(&call, datagram.head.request, err);
 	if (call.answer >= 0)
 		close(call.answer);

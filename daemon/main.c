@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmemd: the host of one user's pools where no module can be loaded. Options,
- * start, the loop, and leaving when nobody has been there for a while.
+ * xmemd: the host of one user's pools where no module can be loaded. Its options, its
+ * start, its loop, and how it leaves when no client has been connected for a while.
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -16,18 +16,18 @@
 #include "daemon.h"
 
 #define IDLE_MS		2000
-#define SPARE_FILES	64	/* for what is neither a connection nor a payload */
+#define SPARE_FDS	64	/* for everything but connections and payloads */
 #define PASSED_FD	3	/* where socket activation puts the first socket */
 #define PASSED_IS_WRONG	"descriptor 3 (see LISTEN_FDS) is no listening SOCK_SEQPACKET socket"
 
 void xm_check_failed(const char *what, const char *file, int line)
 {
-	fprintf(stderr, "xmemd: %s:%d: not so: %s\n", file, line, what);
+	fprintf(stderr, "xmemd: %s:%d: this does not hold: %s\n", file, line, what);
 	abort();
 }
 
 #ifdef XMEM_STEPS
-/* Steps are for clients: the host is not killed in the middle of one. */
+/* Tests stop and kill clients at steps, never the host. */
 void xm_step(int step)
 {
 }
@@ -44,14 +44,15 @@ struct options {
 static const char help[] =
 	"Usage: xmemd (--foreground | --daemon) [OPTION]...\n"
 	"\n"
-	"Host of xmem's pools for the processes of one user, where /dev/xmem is not\n"
-	"there. libxmem starts it by itself and it leaves by itself.\n"
+	"xmemd hosts the xmem pools of one user's processes where there is no /dev/xmem.\n"
+	"libxmem starts it when it is needed, and it leaves by itself.\n"
 	"\n"
-	"  -f, --foreground      serve, and stay attached to the terminal\n"
-	"  -d, --daemon          return as soon as clients can connect, serve in the background\n"
-	"  -l, --listen-fd=N     serve this listening socket rather than bind the address\n"
-	"  -i, --idle-ms=MS      leave when nobody was connected for so long (2000; -1: never)\n"
-	"  -h, --help            print this\n"
+	"  -f, --foreground      serve and stay attached to the terminal\n"
+	"  -d, --daemon          serve in the background; return when clients can connect\n"
+	"  -l, --listen-fd=N     serve this listening socket and bind no address\n"
+	"  -i, --idle-ms=MS      leave when no client was connected for so long\n"
+	"                        (default: 2000; -1: never)\n"
+	"  -h, --help            print this help\n"
 	"  -V, --version         print the version\n"
 	"\n"
 	"Environment, see docs/environment.md: XMEM_SOCKET, XMEMD_CHECK, LISTEN_FDS, LISTEN_PID\n";
@@ -100,11 +101,11 @@ static void parse(int argc, char **argv, struct options *options)
 			break;
 		case 'l':
 			if (!number(optarg, 0, &options->listen_fd))
-				bad_usage("--listen-fd is the number of a descriptor");
+				bad_usage("--listen-fd needs the number of a descriptor");
 			break;
 		case 'i':
 			if (!number(optarg, -1, &options->idle_ms))
-				bad_usage("--idle-ms is a number of milliseconds, or -1");
+				bad_usage("--idle-ms needs a number of milliseconds, or -1");
 			break;
 		case 'h':
 			fputs(help, stdout);
@@ -117,31 +118,32 @@ static void parse(int argc, char **argv, struct options *options)
 		}
 	}
 	if (optind < argc)
-		bad_usage("it takes no arguments");
+		bad_usage("it takes options but no arguments");
 	if (foreground == options->daemon)
-		bad_usage("either --foreground or --daemon");
+		bad_usage("it needs either --foreground or --daemon");
 }
 
 /* ---- start ---- */
 
-/* The descriptor that we were given, if it is what we need. */
-static int check_listener(int file)
+/* Check the descriptor that the caller has passed with --listen-fd, and prepare it. */
+static int check_listener(int fd)
 {
 	int listens = 0, type = 0;
 	socklen_t length = sizeof(int);
 
-	if (getsockopt(file, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) ||
-	    getsockopt(file, SOL_SOCKET, SO_TYPE, &type, &length))
+	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) ||
+	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length))
 		return -errno;
 	if (!listens || type != SOCK_SEQPACKET)
 		return -EINVAL;
-	fcntl(file, F_SETFD, FD_CLOEXEC);
-	return fcntl(file, F_SETFL, O_NONBLOCK) ? -errno : file;
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
+	return fcntl(fd, F_SETFL, O_NONBLOCK) ? -errno : fd;
 }
 
 /*
- * The socket that a service manager passed, as sd_listen_fds(3) has it: its descriptor, or -1:
- * none was passed to us. The variables go, for they speak of this process alone.
+ * The descriptor of the socket that a service manager has passed as sd_listen_fds(3)
+ * describes it; -1: this process got none. The variables are unset, for they concern no
+ * other process.
  */
 static int passed_listener(void)
 {
@@ -154,34 +156,34 @@ static int passed_listener(void)
 	if (!pid || !count)
 		return -1;
 	if (!number(pid, 1, &process))
-		bad_usage("LISTEN_PID is the number of a process");
+		bad_usage("LISTEN_PID needs the number of a process");
 	if (process != getpid())
-		return -1;	/* left over from a process that started us */
+		return -1;	/* They are meant for a process that started this one. */
 	if (!number(count, 0, &sockets) || sockets != 1)
-		bad_usage("LISTEN_FDS is 1: exactly one socket, on descriptor 3, can be served");
+		bad_usage("LISTEN_FDS must be 1: it serves exactly one socket, on descriptor 3");
 	return PASSED_FD;
 }
 
-/* -EADDRINUSE: there is a daemon already; of several at once exactly one binds. */
+/* -EADDRINUSE: a daemon runs already. If several start at once, exactly one binds. */
 static int bind_listener(void)
 {
 	struct sockaddr_un address;
 	int length = xm_wire_address(&address);
-	int err, file;
+	int err, fd;
 
 	if (length < 0)
 		return length;
-	file = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (file < 0)
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
 		return -errno;
-	if (!bind(file, (struct sockaddr *)&address, length) && !listen(file, SOMAXCONN))
-		return file;
+	if (!bind(fd, (struct sockaddr *)&address, length) && !listen(fd, SOMAXCONN))
+		return fd;
 	err = -errno;
-	close(file);
+	close(fd);
 	return err;
 }
 
-/* Everything but the listener and the standard three is our starter's business. */
+/* Close what the starter left open, except the listener and the standard descriptors. */
 static int close_inherited(int listener)
 {
 	if (listener < 3)
@@ -194,8 +196,8 @@ static int close_inherited(int listener)
 }
 
 /*
- * Go on in the background. The parent waits until the daemon has said that it
- * is ready, and fails if it ends without. Returns where to say it.
+ * Go on in the background. The parent waits until the daemon has said that it is ready,
+ * and fails if the daemon ends before. Returns the descriptor on which to say it.
  */
 static int detach(bool keep_stderr)
 {
@@ -226,13 +228,14 @@ static int detach(bool keep_stderr)
 static void say_ready(int ready)
 {
 	if (write(ready, "", 1) != 1)
-		fputs("xmemd: who started it has ended\n", stderr);
+		fputs("xmemd: the process that started it has ended; it serves all the same\n",
+		      stderr);
 	close(ready);
 }
 
 /*
- * Whoever started us may have limited itself; we serve all of the user's processes. So each
- * soft limit that could end us, or our pages, is raised as far as is allowed.
+ * The starter may have limited itself, but the daemon serves all of the user's processes.
+ * So it raises each soft limit that could end it, or limit its pages, as far as it may.
  */
 static void raise_limits(void)
 {
@@ -250,7 +253,10 @@ static void raise_limits(void)
 	}
 }
 
-/* Half of the descriptors for connections, half for payloads: neither can starve the other. */
+/*
+ * Half of the descriptors are for connections and half for payloads, so that neither can
+ * use up the other's.
+ */
 static void set_limits(struct xd_limits *limits)
 {
 	struct rlimit files = { 1024, 1024 };
@@ -259,17 +265,17 @@ static void set_limits(struct xd_limits *limits)
 	raise_limits();
 	getrlimit(RLIMIT_NOFILE, &files);
 	count = files.rlim_cur < 1 << 20 ? files.rlim_cur : 1 << 20;
-	count = count > 4 * SPARE_FILES ? count - 2 * XD_MAX_POOLS - SPARE_FILES : SPARE_FILES;
+	count = count > 4 * SPARE_FDS ? count - 2 * XD_MAX_POOLS - SPARE_FDS : SPARE_FDS;
 	limits->connections = count / 4;
 	limits->per_process = limits->connections / 4;
 	limits->payloads = count / 2;
 }
 
-static int watch(struct xd_daemon *daemon, int *file)
+static int watch(struct xd_daemon *daemon, int *fd)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = file };
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = fd };
 
-	return epoll_ctl(daemon->epoll, EPOLL_CTL_ADD, *file, &event);
+	return epoll_ctl(daemon->epoll, EPOLL_CTL_ADD, *fd, &event);
 }
 
 static int set_up(struct xd_daemon *daemon, int listener)
@@ -280,7 +286,7 @@ static int set_up(struct xd_daemon *daemon, int listener)
 	daemon->ends = epoll_create1(EPOLL_CLOEXEC);
 	if (daemon->spare < 0 || daemon->epoll < 0 || daemon->ends < 0)
 		return -errno;
-	/* Listen once more: whoever asks whose socket it is gets our process, not our parent. */
+	/* Listen again: a peer that asks which process listens learns this one, not its parent. */
 	if (listen(listener, SOMAXCONN) || watch(daemon, &daemon->listener) ||
 	    watch(daemon, &daemon->ends))
 		return -errno;
@@ -290,8 +296,8 @@ static int set_up(struct xd_daemon *daemon, int listener)
 /* ---- the loop ---- */
 
 /*
- * Wait for something to do. One event at a time: what it names cannot have been
- * freed by an earlier one of the same batch. 1, 0: nothing for @timeout_ms, -errno.
+ * Wait for one event. Events are not taken in batches, so that an earlier event cannot
+ * have freed what a later one names. 1: an event; 0: none for @timeout_ms; -errno.
  */
 static int next_event(int epoll, int timeout_ms, struct epoll_event *ret_event)
 {
@@ -304,8 +310,9 @@ static int next_event(int epoll, int timeout_ms, struct epoll_event *ret_event)
 }
 
 /*
- * Ends come before requests: who asks after he saw a process die finds that the
- * process holds nothing. (The end may also be that of the connection in @event.)
+ * Ends come before requests: a client that has seen a process die and asks then finds
+ * that the process holds nothing. The connection in @event may be the one that ends, so
+ * @event is dropped after an end; epoll reports it again.
  */
 static int run(struct xd_daemon *daemon)
 {
@@ -318,7 +325,7 @@ static int run(struct xd_daemon *daemon)
 			return n;
 		if (!n) {
 			if (!xd_accept(daemon))
-				return 0;	/* idle, and nobody at the door */
+				return 0;	/* It is idle, and no peer waits to be accepted. */
 			continue;
 		}
 		n = next_event(daemon->ends, 0, &end);
@@ -336,8 +343,8 @@ static int run(struct xd_daemon *daemon)
 static void tear_down(struct xd_daemon *daemon)
 {
 	/*
-	 * Copies of it elsewhere must not go on taking connections that nobody serves. But a
-	 * service manager keeps its own, to start us again when the next one comes.
+	 * Duplicates elsewhere must not go on accepting connections that nobody serves. But a
+	 * service manager keeps its own, and starts xmemd again when the next client comes.
 	 */
 	if (!daemon->activated)
 		shutdown(daemon->listener, SHUT_RDWR);
@@ -372,15 +379,16 @@ int main(int argc, char **argv)
 	daemon.idle_ms = options.idle_ms;
 	listener = options.listen_fd >= 0 ? check_listener(options.listen_fd) : bind_listener();
 	if (listener == -EADDRINUSE && options.daemon)
-		return 0;	/* another one serves already: that is what was wanted */
+		return 0;	/* A daemon serves already, as the caller wants. */
 	if (listener == -EADDRINUSE) {
-		fputs("xmemd: another one serves this user already "
-		      "(or XMEM_SOCKET's address is taken)\n", stderr);
+		fputs("xmemd: another xmemd serves this user already, or something else uses "
+		      "the address; choose another with XMEM_SOCKET\n", stderr);
 		return 1;
 	}
 	if (listener < 0)
-		return fail(daemon.activated ? PASSED_IS_WRONG :
-			    options.listen_fd >= 0 ? "--listen-fd" : "cannot listen", listener);
+		return fail(daemon.activated ? PASSED_IS_WRONG : options.listen_fd < 0 ?
+			    "cannot listen for clients" :
+			    "--listen-fd needs a listening SOCK_SEQPACKET socket", listener);
 	if (options.daemon) {
 		listener = close_inherited(listener);
 		ready = listener < 0 ? listener : detach(daemon.check);

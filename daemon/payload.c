@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Payload files: what may be one, how long one is kept, what others get of it.
- * Slots, and who owns them, are the pool's (pool.c, core/host.h).
+ * Payload files: which files are taken, how long each is kept, and with what access it is
+ * handed out. Slots and their owners are the business of pool.c and core/host.h.
  */
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -13,25 +13,32 @@
 
 #include "daemon.h"
 
-/* A memfd that can neither shrink nor be written or punched through a new mapping or descriptor. */
-static int check_seals(int file)
+/*
+ * The file must be a memfd that cannot shrink, and that nothing can write or punch
+ * through a new mapping or descriptor.
+ */
+static int check_seals(int fd)
 {
-	int seals = fcntl(file, F_GET_SEALS);
+	int seals = fcntl(fd, F_GET_SEALS);
 
 	if (seals < 0)
 		return errno == EINVAL ? -EMEDIUMTYPE : -errno;
-	if (!(seals & F_SEAL_SHRINK) || !(seals & F_SEAL_GROW) || !(seals & (F_SEAL_FUTURE_WRITE | F_SEAL_WRITE)))
+	if (!(seals & F_SEAL_SHRINK) || !(seals & F_SEAL_GROW) ||
+	    !(seals & (F_SEAL_FUTURE_WRITE | F_SEAL_WRITE)))
 		return -ENOEXEC;
 	return 0;
 }
 
-/* A hole would be filled on its readers' account. Huge pages are reserved when they are mapped. */
-static int check_filled(int file, u64 *ret_bytes)
+/*
+ * The file must have no holes, for a hole would be filled on its readers' account. Huge
+ * pages are an exception: they are reserved when they are mapped.
+ */
+static int check_filled(int fd, u64 *ret_bytes)
 {
 	struct statfs fs;
 	struct stat info;
 
-	if (fstat(file, &info) || fstatfs(file, &fs))
+	if (fstat(fd, &info) || fstatfs(fd, &fs))
 		return -errno;
 	if (fs.f_type != HUGETLBFS_MAGIC && (u64)info.st_blocks * 512 < (u64)info.st_size)
 		return -ERANGE;
@@ -39,15 +46,15 @@ static int check_filled(int file, u64 *ret_bytes)
 	return 0;
 }
 
-int xd_payload_new(struct xd_pool *pool, int file, u64 incarnation, struct xd_payload **ret_payload)
+int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, struct xd_payload **ret_payload)
 {
 	struct xd_payload *payload;
 	u64 bytes = 0;
 	int err;
 
-	err = check_seals(file);
+	err = check_seals(fd);
 	if (!err)
-		err = check_filled(file, &bytes);
+		err = check_filled(fd, &bytes);
 	if (err)
 		return err;
 	if (pool->payload_count >= XD_MAX_PAYLOADS || pool->last_payload == ~0u ||
@@ -57,10 +64,10 @@ int xd_payload_new(struct xd_pool *pool, int file, u64 incarnation, struct xd_pa
 	if (!payload)
 		return -ENOMEM;
 	payload->id = ++pool->last_payload;
-	payload->file = file;
+	payload->fd = fd;
 	payload->bytes = bytes;
 	payload->incarnation = incarnation;
-	payload->access = fcntl(file, F_GETFL) & O_ACCMODE;
+	payload->access = fcntl(fd, F_GETFL) & O_ACCMODE;
 	payload->next = pool->payloads;
 	pool->payloads = payload;
 	pool->payload_count++;
@@ -89,7 +96,7 @@ void xd_payload_drop_unused(struct xd_pool *pool, struct xd_payload *payload)
 	*at = payload->next;
 	pool->payload_count--;
 	pool->daemon->payload_count--;
-	close(payload->file);
+	close(payload->fd);
 	free(payload);
 }
 
@@ -103,13 +110,13 @@ void xd_payload_put(struct xd_pool *pool, u32 id)
 	xd_payload_drop_unused(pool, payload);
 }
 
-/* A file of its own with the access asked for: a copy of ours would have our access. */
+/* Open the file anew with the access asked for: a duplicate would have the daemon's access. */
 int xd_payload_open(const struct xd_payload *payload, bool writable)
 {
 	char path[32];
-	int file;
+	int fd;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", payload->file);
-	file = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC);
-	return file < 0 ? -errno : file;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", payload->fd);
+	fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Pools: one memfd each with the whole layout, their clients' ends, wake-ups.
- * What the words in the pages mean is core/host.h's.
+ * Pools: the memfd of each, which has the whole layout; the ends of their clients; and
+ * wake-ups. core/host.h says what the words in the pages mean.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -35,13 +35,13 @@ struct xd_pool *xd_pool_after(struct xd_daemon *daemon, u64 number)
 	return next;
 }
 
-/* A key is known by its inode: nobody else can make that one. */
-struct xd_pool *xd_pool_by_file(struct xd_daemon *daemon, int file)
+/* A key is known by its inode, for no other process can make a file with that one. */
+struct xd_pool *xd_pool_by_fd(struct xd_daemon *daemon, int fd)
 {
 	struct stat given, own;
 	struct xd_pool *pool;
 
-	if (fstat(file, &given))
+	if (fstat(fd, &given))
 		return NULL;
 	for (pool = daemon->pools; pool; pool = pool->next)
 		if (pool->key >= 0 && !fstat(pool->key, &own) &&
@@ -53,30 +53,31 @@ struct xd_pool *xd_pool_by_file(struct xd_daemon *daemon, int file)
 /* A memfd of @bytes whose length is fixed from now on, or -errno. */
 static int new_memfd(const char *name, u64 bytes, int seals)
 {
-	int file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int err;
 
-	if (file < 0)
+	if (fd < 0)
 		return errno == EMFILE || errno == ENFILE ? -EDQUOT : -errno;
-	if (!ftruncate(file, bytes) && !fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | seals))
-		return file;
+	seals |= F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	if (!ftruncate(fd, bytes) && !fcntl(fd, F_ADD_SEALS, seals))
+		return fd;
 	err = -errno;
-	close(file);
+	close(fd);
 	return err;
 }
 
-int xd_pool_file(struct xd_pool *pool)
+int xd_pool_fd(struct xd_pool *pool)
 {
-	int file;
+	int fd;
 
 	if (pool->key < 0) {
-		file = new_memfd("xmem-pool-file", 0, F_SEAL_WRITE);
-		if (file < 0)
-			return file;
-		pool->key = file;
+		fd = new_memfd("xmem-pool-file", 0, F_SEAL_WRITE);
+		if (fd < 0)
+			return fd;
+		pool->key = fd;
 	}
-	file = fcntl(pool->key, F_DUPFD_CLOEXEC, 0);
-	return file < 0 ? -errno : file;
+	fd = fcntl(pool->key, F_DUPFD_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
 }
 
 /* ---- making ---- */
@@ -98,7 +99,10 @@ static int make_pages(struct xd_pool *pool, const struct xmem_pool_header *heade
 }
 
 #ifdef XMEM_STEPS
-/* For tests: lay pools out as a newer host would, with longer rows, cursors, entries, metadata. */
+/*
+ * For tests: lay a pool out as a newer host would, whose rows, cursors, entries and
+ * metadata are longer.
+ */
 static void widen(struct xmem_pool_header *header)
 {
 	const char *wide = getenv("XMEMD_WIDE");
@@ -118,7 +122,8 @@ static void widen(struct xmem_pool_header *header)
 }
 #endif
 
-int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join_request *join, struct xd_pool **ret_pool)
+int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join_request *join,
+		   struct xd_pool **ret_pool)
 {
 	struct xmem_pool_header header;
 	struct xd_pool *pool;
@@ -181,7 +186,7 @@ void xd_wake(u32 *waiters)
 		xm_futex_wake_all(waiters);
 }
 
-/* Whatever the word says: its last waker may have died between the word and the wake. */
+/* Wake whatever the word says: its last waker may have died between the word and the wake. */
 static void wake_anyhow(u32 *waiters)
 {
 	xm_disarm(waiters);
@@ -237,14 +242,15 @@ void xd_pool_leave(struct xd_pool *pool, struct xd_connection *from)
 	xd_pool_drop(pool);
 }
 
-/* Fresh zeroed pages, not the old ones zeroed: something may still have those pinned. */
+/* Replace pages by fresh ones, for something may still have the old ones pinned. */
 static void replace_pages(struct xd_pool *pool, void *at, u64 bytes)
 {
-	if (fallocate(pool->pages, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (char *)at - pool->base, bytes))
+	if (fallocate(pool->pages, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		      (char *)at - pool->base, bytes))
 		memset(at, 0, bytes);
 }
 
-/* Rings first: a slot may be in flight in one that nobody follows any more. */
+/* Rings come first: a slot may be in flight in a ring that nobody follows any more. */
 void xd_pool_reap(struct xd_pool *pool)
 {
 	const struct xm_map *map = &pool->host.map;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * What each request does, with the errno that uapi.h names for it. Arm, wait,
- * wake and resolve are not here: the library serves them in the pages itself
- * (lib/host/daemon.c), sent to us they are unknown.
+ * What each request does, with the errno that uapi.h names for it. Arm, wait, wake and
+ * resolve are not here: the library does them in the pages by itself (lib/host/daemon.c),
+ * and the daemon answers that it does not know them.
  */
 #include <fcntl.h>
 #include <linux/ioctl.h>
@@ -46,7 +46,7 @@ static int serve_pools(struct xd_call *call)
 	request->number = pool->number;
 	request->owner_uid = geteuid();
 	xm_host_describe(&pool->host, request);
-	/* Our own copy of the name: clients can write the header's. */
+	/* This is the daemon's own copy of the name: clients can write the header's. */
 	memcpy(request->name, pool->name, sizeof(request->name));
 	return 0;
 }
@@ -55,7 +55,7 @@ static int serve_pools(struct xd_call *call)
 
 static int check_join(const struct xd_call *call, const struct xmem_join_request *join)
 {
-	bool by_file = join->flags & XMEM_JOIN_FD;
+	bool by_fd = join->flags & XMEM_JOIN_FD;
 	struct xmem_pool_header unused;
 
 	if (call->from->pool)
@@ -64,20 +64,21 @@ static int check_join(const struct xd_call *call, const struct xmem_join_request
 		return -EPROTONOSUPPORT;
 	if (join->flags & XMEM_JOIN_EXCLUSIVE && join->flags & (XMEM_JOIN_EXISTING | XMEM_JOIN_FD))
 		return -EINVAL;
-	if (by_file ? join->name[0] != 0 : join->pool_fd != -1 || call->file >= 0)
+	if (by_fd ? join->name[0] != 0 : join->pool_fd != -1 || call->fd >= 0)
 		return -EINVAL;
-	if (by_file)
-		return call->file < 0 ? -EBADF : 0;
-	return xm_host_layout(join, 4096, &unused);	/* also where the pool is there already */
+	if (by_fd)
+		return call->fd < 0 ? -EBADF : 0;
+	/* The numbers are checked even if the pool exists already. */
+	return xm_host_layout(join, 4096, &unused);
 }
 
-/* The pool that is meant, made if it may be. */
+/* The pool that the request names; it is created if that is allowed and needed. */
 static int pool_to_join(struct xd_call *call, struct xd_pool **ret_pool)
 {
 	const struct xmem_join_request *join = &call->request.join;
 
 	if (join->flags & XMEM_JOIN_FD) {
-		*ret_pool = xd_pool_by_file(call->daemon, call->file);
+		*ret_pool = xd_pool_by_fd(call->daemon, call->fd);
 		return *ret_pool ? 0 : -EBADF;
 	}
 	*ret_pool = xd_pool_by_name(call->daemon, (const char *)join->name);
@@ -105,20 +106,20 @@ static int serve_join(struct xd_call *call)
 	call->answer = fcntl(pool->pages, F_DUPFD_CLOEXEC, 0);
 	err = call->answer < 0 ? -EDQUOT : xd_pool_join(pool, call->from, join);
 	if (err)
-		xd_pool_drop(pool);	/* if it is new */
+		xd_pool_drop(pool);	/* A pool that has clients stays. */
 	return err;
 }
 
-static int serve_pool_file(struct xd_call *call)
+static int serve_pool_fd(struct xd_call *call)
 {
 	call->request.pool_fd.fd = -1;
-	call->answer = xd_pool_file(call->from->pool);
+	call->answer = xd_pool_fd(call->from->pool);
 	return call->answer < 0 ? call->answer : 0;
 }
 
 /* ---- payloads ---- */
 
-/* The payload meant: a new one of the file that came, or one of the caller's. */
+/* The payload that the request names: one of the caller's, or a new one of the file sent. */
 static int payload_to_attach(struct xd_call *call, struct xd_payload **ret_payload)
 {
 	struct xd_connection *from = call->from;
@@ -126,22 +127,25 @@ static int payload_to_attach(struct xd_call *call, struct xd_payload **ret_paylo
 	int err;
 
 	if (id) {
-		if (call->file >= 0 || call->request.attach.fd != -1)
+		if (call->fd >= 0 || call->request.attach.fd != -1)
 			return -EINVAL;
 		*ret_payload = xd_payload_find(from->pool, id);
 		if (!*ret_payload)
 			return -ENOENT;
 		return (*ret_payload)->incarnation == from->incarnation ? 0 : -EPERM;
 	}
-	if (call->file < 0)
+	if (call->fd < 0)
 		return -EBADF;
-	err = xd_payload_new(from->pool, call->file, from->incarnation, ret_payload);
+	err = xd_payload_new(from->pool, call->fd, from->incarnation, ret_payload);
 	if (!err)
-		call->file = -1;	/* the payload's now */
+		call->fd = -1;	/* The payload owns it now. */
 	return err;
 }
 
-/* With a further group where the caller's are full; one is enough for any request. */
+/*
+ * Attach slots to the caller, and give it a further group if its own are full. One group
+ * is enough for any request.
+ */
 static int attach_slots(struct xd_call *call, const struct xd_payload *payload)
 {
 	struct xm_host *host = &call->from->pool->host;
@@ -188,7 +192,8 @@ static int serve_payload(struct xd_call *call)
 	if (!payload)
 		return -ENOENT;
 	if (payload->access == O_WRONLY ||
-	    (write && (payload->access != O_RDWR || payload->incarnation != call->from->incarnation)))
+	    (write && (payload->access != O_RDWR ||
+		       payload->incarnation != call->from->incarnation)))
 		return -EACCES;
 	call->answer = xd_payload_open(payload, write);
 	if (call->answer < 0)
@@ -200,7 +205,7 @@ static int serve_payload(struct xd_call *call)
 
 /* ---- rings, slots ---- */
 
-/* A cursor has moved: its publisher may wait for that (I5). */
+/* A cursor has moved, and the publisher may sleep until one does (I5). */
 static int serve_subscribe(struct xd_call *call)
 {
 	struct xmem_subscribe_request *request = &call->request.subscribe;
@@ -212,7 +217,7 @@ static int serve_subscribe(struct xd_call *call)
 	return err;
 }
 
-/* What only this subscriber kept is free now, and its publisher may wait for that. */
+/* What only this subscriber kept is free now, and the publisher may sleep until it is. */
 static int serve_unsubscribe(struct xd_call *call)
 {
 	const struct xmem_unsubscribe_request *request = &call->request.unsubscribe;
@@ -241,10 +246,12 @@ static int serve_collect(struct xd_call *call)
 
 static int serve_renew(struct xd_call *call)
 {
-	return xm_host_renew(&call->from->pool->host, call->from->client, random_word(), &call->request.slot);
+	struct xm_host *host = &call->from->pool->host;
+
+	return xm_host_renew(host, call->from->client, random_word(), &call->request.slot);
 }
 
-/* The group stays the caller's until its end: his pages are nobody else's. */
+/* The group stays the caller's until its end: its pages are given to no other client. */
 static int serve_detach(struct xd_call *call)
 {
 	struct xd_connection *from = call->from;
@@ -261,7 +268,7 @@ static int serve_detach(struct xd_call *call)
 
 static int (*const servers[])(struct xd_call *call) = {
 	[_IOC_NR(XMEM_IOC_JOIN)]	= serve_join,
-	[_IOC_NR(XMEM_IOC_POOL_FD)]	= serve_pool_file,
+	[_IOC_NR(XMEM_IOC_POOL_FD)]	= serve_pool_fd,
 	[_IOC_NR(XMEM_IOC_ATTACH)]	= serve_attach,
 	[_IOC_NR(XMEM_IOC_PAYLOAD)]	= serve_payload,
 	[_IOC_NR(XMEM_IOC_SUBSCRIBE)]	= serve_subscribe,
@@ -277,7 +284,6 @@ int xd_serve(struct xd_call *call, u32 request, const void *body, size_t length)
 {
 	const struct xm_request_kind *kind = xm_request_find(request);
 	u32 number = _IOC_NR(request);
-	bool joined = request != XMEM_IOC_JOIN && request != XMEM_IOC_QUERY && request != XMEM_IOC_POOLS;
 	int err;
 
 	if (!kind || number >= sizeof(servers) / sizeof(*servers) || !servers[number])
@@ -285,9 +291,9 @@ int xd_serve(struct xd_call *call, u32 request, const void *body, size_t length)
 	err = xm_wire_take(kind, body, length, &call->request);
 	if (err)
 		return err;
-	if (joined && !call->from->pool)
+	if (!kind->unjoined && !call->from->pool)
 		return -ENOTCONN;
-	if (call->file >= 0 && request != XMEM_IOC_JOIN && request != XMEM_IOC_ATTACH)
+	if (call->fd >= 0 && request != XMEM_IOC_JOIN && request != XMEM_IOC_ATTACH)
 		return -EINVAL;
 	err = servers[number](call);
 	if (call->from->pool)
