@@ -2,12 +2,13 @@
 /*
  * xmem: what the host (xmem.ko or xmemd) and its clients agree on.
  *
- * First the pages, which every client maps and in which everything is counted,
- * then the requests. Words and promises: docs/design.md. Steps: core/protocol.h.
+ * It describes first the pages, which every client maps and in which everything is
+ * counted, then the requests. docs/design.md has the words and the promises, and
+ * core/protocol.h the steps.
  *
- * Change log of the ABI
+ * Change log of the ABI:
  *   1  first light: pools, CPU payloads, rings, sleeping, end of a client
- *   2  what can grow: strides and feature words in the header, flags in every
+ *   2  structs that can grow: strides and feature words in the header, flags in every
  *      request, requests of any length from their minimum on, query, pools
  */
 #ifndef XMEM_UAPI_H
@@ -33,28 +34,27 @@
 /* ------------------------------------------------------------------------
  * Pages. File offsets are the same for all clients of a pool:
  *
- *   0               pool table   header, client rows, slot rows; host writes
- *   groups_offset   groups        state words and records; the owner writes
- *   areas_offset    areas         cursors, ring, holds; each client its own
+ *   0               pool table   header, client rows, slot rows; the host writes them
+ *   groups_offset   groups       state words and metadata; the slots' owner writes them
+ *   areas_offset    areas        cursors, ring, holds; each client writes its own
  *
- * All of it may be mapped shared and read-only. A client maps read-write, each
- * in a mapping of its own, its area and the groups that it owns.
+ * All of it may be mapped shared and read-only. A client maps its area and the groups
+ * that it owns read-write, each in a mapping of its own.
  */
 
-
 /*
- * Features of a pool's layout. A client ignores a bit that it does not know in
- * `compat`, and must not use a pool that has one in `incompat` (EPROTONOSUPPORT).
- * This version of the ABI defines none.
+ * Features of a pool's layout. A client ignores a bit that it does not know in `compat`,
+ * and must not use a pool that has such a bit in `incompat` (EPROTONOSUPPORT). This
+ * version of the ABI defines none.
  */
 #define XMEM_COMPAT_KNOWN	0ULL
 #define XMEM_INCOMPAT_KNOWN	0ULL
 
 /*
- * Rows, cursors, entries and metadata are found by the strides in the header, and
- * never by sizeof: a newer host makes them longer, and an older client does not
- * look at what is behind the fields that it knows. No stride is shorter than the
- * struct of this header. Fixed are a state word (16 bytes) and a hold (4 bytes).
+ * Rows, cursors, entries and metadata are found by the strides in the header, and never
+ * by sizeof: a newer host makes them longer, and an older client does not look at what is
+ * behind the fields that it knows. No stride is shorter than the struct of this header.
+ * A state word (16 bytes) and a hold (4 bytes) have a fixed size.
  */
 struct xmem_pool_header {
 	__u64 magic;			/* XMEM_MAGIC */
@@ -64,7 +64,7 @@ struct xmem_pool_header {
 	__u64 incompat;			/* features that a client has to know */
 	__u32 clients;			/* capacity */
 	__u32 ring_entries;		/* of each client's ring; a power of two */
-	__u32 owner_uid;		/* of who made the pool, initial namespace */
+	__u32 owner_uid;		/* of the creator; initial namespace */
 	__u32 client_row_stride;	/* bytes from one struct xmem_client_row to the next */
 	__u32 slot_row_stride;		/* bytes from one struct xmem_slot_row to the next */
 	__u32 cursor_stride;		/* bytes from one struct xmem_cursor to the next */
@@ -74,7 +74,7 @@ struct xmem_pool_header {
 	__u64 slots_offset;		/* bytes from here to the first slot row */
 	__u64 groups_offset;		/* bytes, page-aligned */
 	__u64 group_stride;		/* bytes from one group to the next */
-	__u64 metadata_offset;		/* bytes into a group: its first metadata */
+	__u64 metadata_offset;		/* bytes into a group: the first struct xmem_metadata */
 	__u64 areas_offset;		/* bytes, page-aligned */
 	__u64 area_stride;		/* bytes from one client's area to the next */
 	__u64 ring_offset;		/* bytes into an area: struct xmem_ring */
@@ -83,59 +83,59 @@ struct xmem_pool_header {
 	__u64 total_bytes;		/* of all parts together */
 	__u8  name[XMEM_NAME_BYTES];	/* NUL-terminated; empty: anonymous */
 	__u64 reserved1[9];
-	/* Two lines of their own: read by every scan, and by who waits for clients. */
+	/* These have cache lines of their own: every scan and every wait for clients reads them. */
 	__u64 counted[XMEM_CLIENT_WORDS];	/* bit set: that client's holds count */
 	__u64 reserved2[4];
-	__u32 clients_waiters;		/* waiters word: the client table changes */
+	__u32 clients_waiters;		/* waiters word: until the client table changes */
 	__u32 reserved3[15];
 };
 
-/* A waiters word: bit 0 = somebody sleeps, the rest counts wake-ups. */
+/* A waiters word: bit 0 says that a waiter sleeps, the other bits count the wake-ups. */
 #define XMEM_WAITERS_ARMED	1u
 #define XMEM_WAITERS_STEP	2u
 
 enum xmem_client_state {
 	XMEM_CLIENT_NONE = 0,		/* the id is free */
 	XMEM_CLIENT_ALIVE = 1,
-	XMEM_CLIENT_ZOMBIE = 2,		/* ended; its ring is still in flight */
+	XMEM_CLIENT_ZOMBIE = 2,		/* it has ended; its ring is still in flight */
 };
 
 enum xmem_role {
 	XMEM_ROLE_READER = 1,		/* may subscribe, receive, get, put */
-	XMEM_ROLE_WRITER = 2,		/* may also attach and publish: it has a ring */
+	XMEM_ROLE_WRITER = 2,		/* may attach and publish too; it has a ring */
 };
 
-/* One client as all see it. Written by the host alone. */
+/* One client as all processes see it. Only the host writes it. */
 struct xmem_client_row {
 	__u64 incarnation;		/* number of this use of the id, from 1, never reused */
 	__u32 state;			/* enum xmem_client_state */
 	__u32 role;			/* enum xmem_role */
 	__u32 pid;			/* initial namespace; for display only */
 	__u32 uid;			/* likewise */
-	__u64 wait_bound_ns;		/* longest wait that its ring accepts; 0: none */
-	__u8  label[XMEM_LABEL_BYTES];	/* what it calls itself; NUL-terminated */
+	__u64 wait_bound_ns;		/* its longest wait for subscribers; 0: it does not wait */
+	__u8  label[XMEM_LABEL_BYTES];	/* the client's name for itself; NUL-terminated */
 	__u64 reserved0[2];
 	__u64 subscribers[XMEM_CLIENT_WORDS];	/* bit set: that client follows this ring */
-	__u64 waits[XMEM_CLIENT_WORDS];		/* ... and makes its publisher wait */
-	__u32 ring_waiters;		/* waiters word: this client's next publication */
-	__u32 slots_waiters;		/* waiters word: this owner's next free slot */
+	__u64 waits[XMEM_CLIENT_WORDS];		/* bit set: the publisher waits for it too */
+	__u32 ring_waiters;		/* waiters word: until this client publishes */
+	__u32 slots_waiters;		/* waiters word: until a slot of this owner may be free */
 	__u64 reserved1[7];
 };
 
 #define XMEM_OWNER_NONE	0xffffffffu	/* nothing is attached */
-#define XMEM_OWNER_HOST	0xfffffffeu	/* its owner ended; the host reclaims it */
+#define XMEM_OWNER_HOST	0xfffffffeu	/* the owner has ended; the host reclaims the slot */
 
-/* One slot as all see it. Written by the host alone. */
+/* One slot as all processes see it. Only the host writes it. */
 struct xmem_slot_row {
 	__u32 owner;			/* client id, or XMEM_OWNER_* */
-	__u32 tenant;			/* whose ring its position is of; XMEM_OWNER_NONE: no one's */
+	__u32 tenant;			/* client in whose ring it is published, or _NONE */
 	__u32 payload;			/* id of the payload file, from 1, never reused */
 	__u32 tenancy;			/* number of this use of the slot; the first is random */
-	__u64 generation_first;		/* this tenancy's generations: from here up to the next
-					 * multiple of 1 << XMEM_TENANCY_SHIFT */
+	__u64 generation_first;		/* the first of this tenancy's generations, which end
+					 * at the next multiple of 1 << XMEM_TENANCY_SHIFT */
 	__u64 offset;			/* bytes into the payload file */
 	__u64 length;			/* bytes */
-	__u32 tenancies;		/* uses so far; after 16 M the slot is worn out (P5) */
+	__u32 tenancies;		/* uses so far; after 2^24 - 1 the slot is worn out (P5) */
 	__u32 reserved0;
 	__u64 reserved1[2];
 };
@@ -145,13 +145,14 @@ struct xmem_slot_row {
  * A token is generation << 16 | slot.
  */
 #define XMEM_GENERATION_BITS	48
-#define XMEM_TENANCY_SHIFT	24	/* a tenancy's generations share the bits above: 16 M tenancies */
+/* The generations of one tenancy share the bits above these: 2^24 - 1 tenancies a slot. */
+#define XMEM_TENANCY_SHIFT	24
 
 enum xmem_slot_state {
-	XMEM_SLOT_FREE = 0,		/* no contents */
-	XMEM_SLOT_WRITING = 1,		/* the owner's alone */
-	XMEM_SLOT_LIVE = 2,		/* whoever has the token may hold it */
-	XMEM_SLOT_SCANNING = 3,		/* LIVE, and its owner looks for holders */
+	XMEM_SLOT_FREE = 0,		/* it has no contents */
+	XMEM_SLOT_WRITING = 1,		/* only its owner uses it */
+	XMEM_SLOT_LIVE = 2,		/* every client that has the token may hold it */
+	XMEM_SLOT_SCANNING = 3,		/* as LIVE, and its owner looks for holders */
 	XMEM_SLOT_UPGRADED = 4,		/* reserved: another client writes it */
 };
 
@@ -160,7 +161,7 @@ struct xmem_slot_word {
 	__u64 position;			/* 1 + place of its last publication; 0: none */
 };
 
-/* What the contents are. Readers must not trust it more than its publisher. */
+/* What the contents are. A reader must not trust it more than it trusts the publisher. */
 struct xmem_metadata {
 	__u64 id;			/* the user's own */
 	__u32 storage;			/* enum xmem_storage */
@@ -174,29 +175,29 @@ struct xmem_metadata {
 	__u8  content_type[32];		/* NUL-terminated, for example "video/x-raw,gray8" */
 	__u8  producer[32];		/* NUL-terminated */
 	__u64 user[8];			/* the user's own */
-	__u64 reserved[27];		/* device handles to come; 0 */
+	__u64 reserved[27];		/* 0; for device handles to come */
 };
 
 enum xmem_storage { XMEM_STORAGE_CPU = 0 };
 
-/* XMEM_GROUP_SLOTS slots of one owner: state words dense; their metadata at metadata_offset. */
+/* XMEM_GROUP_SLOTS slots of one owner: their state words. metadata_offset has the metadata. */
 struct xmem_group {
 	struct xmem_slot_word word[XMEM_GROUP_SLOTS];
 };
 
-/* A subscriber's place in one publisher's ring; one line each. */
+/* A subscriber's place in one publisher's ring. Each has a cache line of its own. */
 struct xmem_cursor {
 	__u64 position;			/* next to receive; XMEM_CURSOR_NONE: not subscribed */
 	__u64 reserved[7];
 };
 #define XMEM_CURSOR_NONE	0xffffffffffffffffULL
 
-/* One publication: what the receiver polls. */
+/* One publication. The receiver polls its position. */
 struct xmem_entry {
-	__u64 position;			/* 1 + place, 0 while written; XMEM_ENTRY_VOID: evicted */
+	__u64 position;			/* 1 + place; 0: being written; XMEM_ENTRY_VOID: evicted */
 	__u64 token;
 	__u64 sequence;			/* the publisher's count */
-	__u64 timestamp_ns;		/* CLOCK_MONOTONIC as its publisher says; 0: none */
+	__u64 timestamp_ns;		/* CLOCK_MONOTONIC, from the publisher; 0: none */
 	__u64 offset;			/* bytes into the slot's payload */
 	__u64 length;			/* bytes */
 	__u64 reserved[2];
@@ -210,107 +211,109 @@ struct xmem_ring {
 };
 
 /* ------------------------------------------------------------------------
- * Requests: ioctls of a file of /dev/xmem; the daemon takes the same structs
- * as datagrams (struct xmem_message).
+ * Requests: ioctls of an open /dev/xmem. The daemon takes the same structs as datagrams
+ * (struct xmem_message).
  *
  * Every struct begins with its size and its flags, and can grow at its end, as
  * those of openat2() do:
  *
- *   - a shorter struct of an older caller is extended with zeros, down to the
- *     minimum that is said at each request (XMEM_*_MIN);
+ *   - a shorter struct of an older caller is extended with zeros, down to the minimum that
+ *     stands behind each request (XMEM_*_MIN);
  *   - a longer struct of a newer caller is taken if the rest of it is zero;
- *   - the answer is cut to the caller's size; what lies behind the fields that
- *     the host knows stays as the caller had it.
+ *   - the answer is cut to the caller's size; what lies behind the fields that the host
+ *     knows stays as the caller had it.
  *
- * Unknown flags and reserved fields that are not 0 are refused. After an error
- * nothing has changed.
+ * The host refuses unknown flags and reserved fields that are not 0. A request that fails
+ * changes nothing.
  *
- *   ENOTTY      unknown request
- *   E2BIG       non-zero bytes beyond what this host knows
- *   EINVAL      size below the minimum, an unknown flag, a reserved field that is
- *               not 0, a field out of its range
+ *   ENOTTY      the request is unknown
+ *   E2BIG       bytes beyond what this host knows are not zero
+ *   EINVAL      the size is below the minimum, a flag is unknown, a reserved field is not
+ *               0, or a field is out of its range
  *   EFAULT      the struct is not readable or not writable
  *   ENOTCONN    the file has not joined, or its client has ended; attach, subscribe
- *               (kernel): it has not mapped its area, by which the host knows it
+ *               (kernel): the client has not mapped its area, by which the host knows it
  *   EISCONN     join: the file has joined already
- *   EPROTONOSUPPORT  join: another ABI
- *   EPERM       not the mm that joined; a foreign pool; the request is not for this role
+ *   EPROTONOSUPPORT  join: the host does not serve this ABI
+ *   EPERM       the caller's mm is not the one that joined; the pool is another user's; or
+ *               the client's role, or its part in the slot or ring, does not allow it
  *   EACCES      payload: the file was attached with less access than is asked for
- *   EEXIST      join: there is one by that name; subscribe: already subscribed
- *   ENOENT      join: no such pool; subscribe, payload, wait: no such client or payload;
- *               pools: there are no more
- *   ESTALE      subscribe: that incarnation has ended; slot requests: not this tenancy
- *   EBADF       not an open descriptor; join: not a pool's descriptor
- *   EMEDIUMTYPE attach: not a memfd (shmem or hugetlb)
- *   ENOEXEC     attach: seals missing: F_SEAL_SHRINK, F_SEAL_GROW and
+ *   EEXIST      join: a pool of that name exists; subscribe: it is subscribed already
+ *   ENOENT      join: the pool does not exist; subscribe, payload, wait: the client or
+ *               payload does not exist; pools: there are no more
+ *   ESTALE      subscribe: that incarnation has ended; slot requests: the tenancy is
+ *               another one
+ *   EBADF       the descriptor is not open; join: it is not a pool's
+ *   EMEDIUMTYPE attach: the file is not a memfd (shmem or hugetlb)
+ *   ENOEXEC     attach: the file lacks seals: F_SEAL_SHRINK, F_SEAL_GROW and
  *               F_SEAL_FUTURE_WRITE or F_SEAL_WRITE
- *   ERANGE      attach: slots reach beyond the file's end, or the file has holes;
- *               join: the pool is there, and smaller than is asked for
+ *   ERANGE      attach: the slots reach beyond the file's end, or the file has holes;
+ *               join: the pool exists, and is smaller than is asked for
  *   EUSERS      join: the pool's client table is full
  *   ENOSPC      attach: the pool has too few free slots; renew: the slot is worn out
  *   EDQUOT      a limit of the host is reached (pools, payload files, pages, mappings)
- *   EAGAIN      resolve: the word moved by itself
+ *   EAGAIN      resolve: the word changed by itself
  *   EBUSY       detach: the slot has contents, or is being written
  *   ETIMEDOUT   wait: the deadline passed
- *   EINTR       wait: a signal (restarted where SA_RESTART says so)
+ *   EINTR       wait: a signal came (restarted where SA_RESTART says so)
  *   EOPNOTSUPP  subscribe: that ring does not wait for subscribers
- *   ENOMEM
+ *   ENOMEM      there is not enough memory
  */
 #define XMEM_IOC_TYPE	0xE8
 
-/* query: what this host is. Needs no join. */
+/* query: describe this host. The caller need not have joined. */
 struct xmem_query_request {
 	__u32 size;
 	__u32 flags;			/* must be 0 */
 	__u32 abi;			/* out: XMEM_ABI of the host */
 	__u32 abi_oldest;		/* out: the oldest that it still serves */
 	__u64 compat;			/* out: the layout features of the pools that it makes */
-	__u64 incompat;			/* out: likewise */
-	__u32 max_slots;		/* out: of a pool; likewise the next three */
+	__u64 incompat;			/* out: the same for features a client has to know */
+	__u32 max_slots;		/* out: of one pool, as the next three */
 	__u32 max_clients;		/* out */
 	__u32 max_ring_entries;		/* out */
-	__u32 max_payloads;		/* out: payload files of one pool */
-	__u32 group_slots;		/* out: slots are given to owners in groups of so many */
-	__u32 max_pools;		/* out: of all users together (kernel), or of this one (daemon) */
-	__u32 pools;			/* out: now */
+	__u32 max_payloads;		/* out: payload files */
+	__u32 group_slots;		/* out: an owner gets slots in groups of so many */
+	__u32 max_pools;		/* out: of all users (kernel), or of this one (daemon) */
+	__u32 pools;			/* out: how many there are now */
 	__u32 reserved;			/* must be 0 */
 	__u8  version[16];		/* out: of the host's program; NUL-terminated */
 };
 #define XMEM_QUERY_MIN		8	/* up to flags */
 
-/* pools: the next pool of this host that the caller may see. Needs no join. */
+/* pools: the next pool of this host that the caller may see. It need not have joined. */
 struct xmem_pools_request {
 	__u32 size;
 	__u32 flags;			/* must be 0 */
 	__u64 number;			/* in: look above it, 0 for the first; out: the pool's */
 	__u8  name[XMEM_NAME_BYTES];	/* out; empty: anonymous */
-	__u32 owner_uid;		/* out: of who made it */
-	__u32 slots;			/* out: capacity; likewise the next two */
+	__u32 owner_uid;		/* out: of the creator */
+	__u32 slots;			/* out: capacity, as the next two */
 	__u32 clients;			/* out */
 	__u32 ring_entries;		/* out */
 	__u32 alive;			/* out: clients that have joined and not ended */
 	__u32 reserved;			/* must be 0 */
-	__u64 attached_bytes;		/* out: of all attached slots */
+	__u64 attached_bytes;		/* out: of all attached slots together */
 };
 #define XMEM_POOLS_MIN		16	/* up to number */
 
-/* join: make this file a client of a pool. Once per file. */
-#define XMEM_JOIN_EXISTING	(1u << 0)	/* do not create it */
-#define XMEM_JOIN_EXCLUSIVE	(1u << 1)	/* create it, or EEXIST */
-#define XMEM_JOIN_FD		(1u << 2)	/* by pool_fd; the name must be empty */
-#define XMEM_JOIN_FOREIGN	(1u << 3)	/* also one that another user has made */
+/* join: make this file a client of a pool. A file can join once. */
+#define XMEM_JOIN_EXISTING	(1u << 0)	/* do not create the pool, but fail (ENOENT) */
+#define XMEM_JOIN_EXCLUSIVE	(1u << 1)	/* create it, and fail if it exists (EEXIST) */
+#define XMEM_JOIN_FD		(1u << 2)	/* join the pool of pool_fd; the name is empty */
+#define XMEM_JOIN_FOREIGN	(1u << 3)	/* accept a pool that another user has created */
 struct xmem_join_request {
 	__u32 size;
 	__u32 flags;			/* XMEM_JOIN_* */
 	__u32 abi;			/* XMEM_ABI of the caller */
 	__u32 role;			/* enum xmem_role */
 	__u8  name[XMEM_NAME_BYTES];	/* of [A-Za-z0-9._-]; empty: a new anonymous pool */
-	__s32 pool_fd;			/* with XMEM_JOIN_FD, else must be -1 */
-	/* Capacities. A pool that is there already has at least these, or ERANGE. */
+	__s32 pool_fd;			/* with XMEM_JOIN_FD; else it must be -1 */
+	/* Capacities. If the pool exists, it must have at least these (ERANGE). */
 	__u32 slots;			/* rounded up to groups; 0: any, 1024 if it is created */
 	__u32 clients;			/* 0: any, 64 if it is created */
 	__u32 ring_entries;		/* a power of two; 0: any, 64 if it is created */
-	__u64 wait_bound_ns;		/* writer: longest wait for slow subscribers; 0: none */
+	__u64 wait_bound_ns;		/* writer: its longest wait for subscribers; 0: none */
 	__u8  label[XMEM_LABEL_BYTES];	/* NUL-terminated, printable */
 	__u32 client;			/* out: this client's id */
 	__u32 reserved;			/* must be 0 */
@@ -319,7 +322,7 @@ struct xmem_join_request {
 };
 #define XMEM_JOIN_MIN		52	/* up to pool_fd */
 
-/* pool_fd: a descriptor whose holder may join this pool, nothing else. */
+/* pool_fd: a descriptor. A process that has it may join this pool, and nothing else. */
 struct xmem_pool_fd_request {
 	__u32 size;
 	__u32 flags;			/* must be 0 */
@@ -328,24 +331,27 @@ struct xmem_pool_fd_request {
 };
 #define XMEM_POOL_FD_MIN	12	/* up to fd */
 
-/* attach: count slots of one payload file become the caller's, state FREE. */
+/* attach: `count` FREE slots in one payload file become the caller's. */
 struct xmem_attach_request {
 	__u32 size;
 	__u32 flags;			/* must be 0 */
-	__s32 fd;			/* a sealed memfd; the host keeps its own reference */
-	__u32 payload;			/* out: the payload's id; in: 0, or an id to add slots to it
-					 * (then fd must be -1) */
-	__u64 offset;			/* bytes; of the first slot; a multiple of 64 */
-	__u64 stride;			/* bytes from slot to slot; a multiple of 64, at least length */
-	__u64 length;			/* bytes of each; not 0 */
+	__s32 fd;			/* a sealed memfd, or -1; the host keeps a reference */
+	__u32 payload;			/* in: 0; or with fd -1 the id of a payload that gets more
+					 * slots; out: the payload's id */
+	__u64 offset;			/* bytes to the first slot; a multiple of 64 */
+	__u64 stride;			/* bytes from slot to slot; a multiple of 64, >= length */
+	__u64 length;			/* bytes of each slot; not 0 */
 	__u32 count;			/* 1 to XMEM_GROUP_SLOTS */
 	__u32 reserved;			/* must be 0 */
-	__u16 slot[XMEM_GROUP_SLOTS];	/* out; in: 0 */
+	__u16 slot[XMEM_GROUP_SLOTS];	/* out; the caller sets it to 0 */
 };
 #define XMEM_ATTACH_MIN		44	/* up to count */
 
-/* payload: a read-only descriptor of a payload file. */
-#define XMEM_PAYLOAD_WRITE	(1u << 0)	/* writable; EACCES unless attached so, and the owner asks */
+/*
+ * payload: a descriptor of a payload file, read-only unless the flag asks for a writable
+ * one. Only the owner gets that, and only if it has attached the file so (EACCES).
+ */
+#define XMEM_PAYLOAD_WRITE	(1u << 0)
 struct xmem_payload_request {
 	__u32 size;
 	__u32 flags;			/* XMEM_PAYLOAD_* */
@@ -356,13 +362,13 @@ struct xmem_payload_request {
 #define XMEM_PAYLOAD_MIN	16	/* up to fd */
 
 /* subscribe: follow a ring from its next publication on. */
-#define XMEM_SUBSCRIBE_WAIT	(1u << 0)	/* its publisher waits for me, within its bound */
+#define XMEM_SUBSCRIBE_WAIT	(1u << 0)	/* the publisher waits for it, within its bound */
 struct xmem_subscribe_request {
 	__u32 size;
 	__u32 flags;			/* XMEM_SUBSCRIBE_WAIT */
 	__u32 publisher;		/* client id */
 	__u32 reserved;			/* must be 0 */
-	__u64 incarnation;		/* of that client; 0: whoever it is */
+	__u64 incarnation;		/* of that client; 0: any */
 	__u64 position;			/* out: where the cursor stands */
 };
 #define XMEM_SUBSCRIBE_MIN	12	/* up to publisher */
@@ -380,17 +386,17 @@ struct xmem_unsubscribe_request {
 /* arm, wait, wake: one waiters word. */
 enum xmem_wait_kind {
 	XMEM_WAIT_CLIENTS = 0,		/* the client table changes; client must be 0 */
-	XMEM_WAIT_RING = 1,		/* client publishes; arm: a subscriber only */
-	XMEM_WAIT_SLOTS = 2,		/* a slot of client may be free; arm: the owner only */
+	XMEM_WAIT_RING = 1,		/* client publishes; only a subscriber may arm it */
+	XMEM_WAIT_SLOTS = 2,		/* a slot of client may be free; only client may arm it */
 };
 struct xmem_wait_request {
 	__u32 size;
 	__u32 flags;			/* must be 0 */
 	__u32 kind;			/* enum xmem_wait_kind */
 	__u32 client;
-	__u32 value;			/* arm: out; wait: in, as arm gave it; wake: must be 0 */
+	__u32 value;			/* arm: out; wait: in, as arm returned it; wake: 0 */
 	__u32 reserved;			/* must be 0 */
-	__u64 deadline_ns;		/* wait: CLOCK_MONOTONIC; ~0: none; arm, wake: must be 0 */
+	__u64 deadline_ns;		/* wait: CLOCK_MONOTONIC, ~0: none; arm, wake: 0 */
 };
 #define XMEM_WAIT_MIN		20	/* up to value */
 
@@ -400,7 +406,7 @@ struct xmem_slot_request {
 	__u32 flags;			/* must be 0 */
 	__u32 slot;
 	__u32 reserved;			/* must be 0 */
-	__u64 generation;		/* resolve: in; renew: out: first of the new range; else 0 */
+	__u64 generation;		/* resolve: in; renew: out, first of the range; else 0 */
 };
 #define XMEM_SLOT_MIN		12	/* up to slot */
 
@@ -413,13 +419,13 @@ struct xmem_slot_request {
 #define XMEM_IOC_ARM		_IO(XMEM_IOC_TYPE, 0x06)
 #define XMEM_IOC_WAIT		_IO(XMEM_IOC_TYPE, 0x07)
 #define XMEM_IOC_WAKE		_IO(XMEM_IOC_TYPE, 0x08)
-/* resolve: a SCANNING slot that the caller holds and whose owner does not move goes back to LIVE. */
+/* resolve: return a SCANNING slot that the caller holds to LIVE, for its owner has stopped. */
 #define XMEM_IOC_RESOLVE	_IO(XMEM_IOC_TYPE, 0x09)
-/* collect: the caller put its last hold on a slot that is the host's. */
+/* collect: tell the host that the caller has put its last hold on a slot that is the host's. */
 #define XMEM_IOC_COLLECT	_IO(XMEM_IOC_TYPE, 0x0a)
-/* renew: a WRITING or FREE slot of the caller's gets a new range of generations. */
+/* renew: give a WRITING or FREE slot of the caller a new range of generations. */
 #define XMEM_IOC_RENEW		_IO(XMEM_IOC_TYPE, 0x0b)
-/* detach: a FREE slot of the caller's goes back to the pool, and its payload with the last one. */
+/* detach: give back a FREE slot of the caller, and with a payload's last slot the payload. */
 #define XMEM_IOC_DETACH		_IO(XMEM_IOC_TYPE, 0x0c)
 #define XMEM_IOC_QUERY		_IO(XMEM_IOC_TYPE, 0x0d)
 #define XMEM_IOC_POOLS		_IO(XMEM_IOC_TYPE, 0x0e)
