@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The datagrams between libxmem and xmemd; compiled into both.
+ * The datagrams between libxmem and xmemd; both compile this file.
  *
- * A request is struct xmem_message and the request's struct, a reply the same,
- * its struct only if the result is 0; descriptors travel as SCM_RIGHTS: with a
- * request those of its struct that go in, with a reply those that come out (and
- * a join's carries the memfd of all the pool's pages). Descriptor numbers inside
- * the structs mean something to their sender alone.
+ * A request is struct xmem_message and the struct of the request. A reply is the same,
+ * but has the struct only if the result is 0. Descriptors travel as SCM_RIGHTS: with a
+ * request those that its struct passes in, with a reply those that it passes out; the
+ * reply to a join carries the memfd of all the pool's pages. A descriptor number inside a
+ * struct means something only to the process that sends it.
  */
 #ifndef XMEM_WIRE_H
 #define XMEM_WIRE_H
