@@ -1,7 +1,7 @@
 # xmem: verbs only; the rules are in each folder's .mk file.
 #
 #   make                library, daemon, tool (build/release)
-#   make kmod           xmem.ko for KDIR (default: the newest headers installed)
+#   make kmod           xmem.ko for KDIR (default: the running kernel's headers)
 #   make demo           the pipeline on a real video; BACKEND=kernel, VIDEO=file
 #   make test           everything: what is missing is installed first
 #   make bench          speed, each against a floor of the same run

@@ -21,10 +21,8 @@ if [ "$backend" = daemon ] || [ -e /dev/xmem ]; then
 fi
 
 scripts/needs.sh kmod vm || exit 2
-# shellcheck source=/dev/null
-. "$(tests/vm/kernel.sh debian-6.1)/env"
-make --no-print-directory kmod KDIR="$VM_KDIR"
+module=$(tests/vm/module.sh debian-6.1)
 # shellcheck disable=SC2016
 in_guest='cd "$1" && build/release/bench --untimed --reps 21 --hand-overs 200000 --out "$VM_OUT"'
-exec tests/vm/vm.sh -q -m "build/kmod/$VM_RELEASE/xmem.ko" -o build/bench/vm -t 600 -- \
+exec tests/vm/vm.sh -q -m "$module" -o build/bench/vm -t 600 -- \
 	bash -c "$in_guest" bench "$PWD"

@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# demo.sh look|needs|targets|run: the steps of "make demo", see examples.mk.
+# demo.sh look|needs|run: the steps of "make demo", see examples.mk.
 #   look      is there such a video, such a backend? before anything is installed
 #   needs     prints the purposes for scripts/needs.sh
-#   targets   prints what to make
 #   run       runs the director: here, or in a virtual machine with xmem.ko
 # From the environment: DEMO_VIDEO (empty: Debian's clip), DEMO_BACKEND (kernel,
 # daemon or empty: what the library chooses), DEMO_PROGRAMS (their folder).
@@ -29,13 +28,6 @@ look() {
 	[ -f "$video" ] || die "$video: it is not a regular file"
 	[ -s "$video" ] || die "$video: the file is empty"
 	[ -r "$video" ] || die "$video: Permission denied"
-}
-
-kernel_setting() {
-	local env
-	env=$(tests/vm/kernel.sh debian-6.1)/env
-	# shellcheck source=/dev/null
-	(. "$env" && echo "${!1}")
 }
 
 # The guest has its own /dev, /proc, /run, /sys. It reads as root, which may be less than
@@ -85,7 +77,7 @@ run_in_machine() {
 	trap clean_up EXIT
 	machine=$(mktemp -d build/demo-machine.XXXXXX)
 	reachable_video
-	module=$(find_module)
+	module=$(tests/vm/module.sh debian-6.1)
 	rm -rf "$folder"
 	XMEM_BACKEND=kernel tests/vm/vm.sh -q -k debian-6.1 -m "$module" -o "$machine" \
 		-t 3600 -M 2048 -- \
@@ -108,14 +100,6 @@ run_in_machine() {
 	return "$status"
 }
 
-find_module() {
-	local module
-	module=$(find build/kmod -name xmem.ko -path "*$(kernel_setting VM_RELEASE)*" \
-		-print -quit 2>/dev/null || true)
-	[ -n "$module" ] || die "no xmem.ko for $(kernel_setting VM_RELEASE) under build/kmod"
-	echo "$module"
-}
-
 run() {
 	[ -z "$backend" ] || export XMEM_BACKEND=$backend
 	if in_machine; then
@@ -129,13 +113,6 @@ run() {
 case ${1:-} in
 look) look ;;
 needs) if in_machine; then echo demo kmod vm; else echo demo; fi ;;
-targets)
-	if in_machine; then
-		echo "demo-programs kmod KDIR=$(kernel_setting VM_KDIR)"
-	else
-		echo demo-programs
-	fi
-	;;
 run) run ;;
-*) die "usage: $0 look|needs|targets|run" ;;
+*) die "usage: $0 look|needs|run" ;;
 esac

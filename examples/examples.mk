@@ -38,5 +38,5 @@ demo: export DEMO_PROGRAMS := $(B)
 demo:
 	$(Q)examples/demo.sh look
 	$(Q)needs=$$(examples/demo.sh needs) && scripts/needs.sh $$needs
-	$(Q)targets=$$(examples/demo.sh targets) && $(MAKE) --no-print-directory $$targets
+	$(Q)$(MAKE) --no-print-directory demo-programs
 	$(Q)examples/demo.sh run

@@ -1,30 +1,59 @@
-# xmem.ko, for the kernel whose headers are in KDIR. Built in build/kmod/RELEASE/, a
-# tree of links to kmod/, core/ and the UAPI header, so that no object lands among them.
-# DKMS gets the same tree as copies.
+# xmem.ko, for the kernel whose headers are in KDIR: by default the running kernel's, or the
+# newest that are installed. Built in build/kmod/RELEASE/, a tree of links to kmod/, core/ and
+# the UAPI header, so that no object lands among them. DKMS gets the same tree as copies.
 #
-#   make kmod          KDIR=... KMAKE="CC=gcc-12"
+#   make kmod          KDIR=... KMAKE="CC=gcc-12"; says for which kernel, and where it is
+#   make kmod-path     where that is, for scripts: make -s kmod-path, with the same KDIR
+#   make kmod-release  for which kernel: make -s kmod-release
 #   make kmod-check    W=1 and sparse; any warning is an error
 #   make kmod-install  xmem.ko and the udev rule, on this machine; DESTDIR
 #   make dkms-install  the sources, for DKMS to build for every kernel
 
-KDIR  ?= $(shell ls -dv /lib/modules/*/build/Makefile 2>/dev/null | sed 's|/Makefile$$||' | tail -1)
+KMOD_RUNNING := $(shell uname -r)
+
+# Not := because headers are looked for when they are needed: they may be installed by then.
+KDIR  ?= $(patsubst %/Makefile,%,$(firstword \
+	$(wildcard /lib/modules/$(KMOD_RUNNING)/build/Makefile) \
+	$(shell ls -dvr /lib/modules/*/build/Makefile 2>/dev/null)))
 KMAKE ?= CONFIG_DEBUG_INFO_BTF_MODULES=
 KMOD_FILES   := $(sort kmod/Kbuild $(wildcard kmod/*.c kmod/*.h))
 KMOD_CORE    := $(sort $(wildcard core/*.c core/*.h))
-KMOD_RELEASE  = $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' $(KDIR)/include/generated/utsrelease.h 2>/dev/null)
+KMOD_RELEASE  = $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' \
+	$(KDIR)/include/generated/utsrelease.h 2>/dev/null)
 KMOD_DIR      = build/kmod/$(or $(KMOD_RELEASE),unknown)
-KMOD_MAKE     = $(MAKE) -C $(abspath $(KDIR)) $(KMAKE) $(if $(XMEM_DEBUG),XMEM_DEBUG=$(XMEM_DEBUG)) \
+KMOD_MAKE     = $(MAKE) -C $(abspath $(KDIR)) $(KMAKE) \
+	$(if $(XMEM_DEBUG),XMEM_DEBUG=$(XMEM_DEBUG)) \
 	$(if $(XMEM_GCOV),XMEM_GCOV=$(XMEM_GCOV)) $(if $(XMEM_KCOV),XMEM_KCOV=$(XMEM_KCOV))
 DKMS_DIR      = $(DESTDIR)/usr/src/xmem-$(VERSION)
 
-.PHONY: kmod kmod-tree kmod-check kmod-install dkms-install
+# Nobody asked for the kernel that it is for, and it is not the one that runs.
+KMOD_FOREIGN  = $(and $(filter file,$(origin KDIR)), \
+	$(filter-out $(KMOD_RUNNING),$(KMOD_RELEASE)))
+
+.PHONY: kmod kmod-path kmod-release kmod-headers kmod-tree kmod-check kmod-install dkms-install
 kmod: kmod-tree
 	$(say) KMOD $(KMOD_DIR)/xmem.ko
 	$(Q)$(KMOD_MAKE) $(if $(V),,-s) --no-print-directory M=$(abspath $(KMOD_DIR)) modules
+	@echo "The module for Linux $(KMOD_RELEASE) is $(KMOD_DIR)/xmem.ko"
+	@test -z "$(KMOD_FOREIGN)" || { \
+	echo "Linux $(KMOD_RUNNING), which runs here, cannot load it; for one that it can load:"; \
+	echo "apt-get install linux-headers-$(KMOD_RUNNING), then make kmod again"; } >&2
 
-kmod-tree:
-	$(Q)test -n "$(KMOD_RELEASE)" || { echo "no kernel headers$(if $(KDIR), in $(KDIR)),"\
-	" try: apt-get install linux-headers-amd64" >&2; exit 1; }
+kmod-path: kmod-headers
+	@test -e $(KMOD_DIR)/xmem.ko || { \
+	echo "there is no $(KMOD_DIR)/xmem.ko yet, try: make kmod" >&2; exit 1; }
+	@echo $(KMOD_DIR)/xmem.ko
+
+kmod-release: kmod-headers
+	@echo $(KMOD_RELEASE)
+
+kmod-headers:
+	@test -n "$(KMOD_RELEASE)" || { \
+	echo "there are no kernel headers$(if $(KDIR), in $(KDIR)); to load the module here:" \
+	"apt-get install linux-headers-$(KMOD_RUNNING); to build it only: linux-headers-amd64" >&2; \
+	exit 1; }
+
+kmod-tree: kmod-headers
 	$(Q)mkdir -p $(KMOD_DIR)/core $(KMOD_DIR)/include/xmem
 	$(Q)ln -sf $(abspath $(KMOD_FILES)) $(KMOD_DIR)/
 	$(Q)ln -sf $(abspath $(KMOD_CORE)) $(KMOD_DIR)/core/
@@ -34,16 +63,20 @@ kmod-tree:
 kmod-check: KMOD_DIR = build/kmod/check-$(or $(KMOD_RELEASE),unknown)
 kmod-check: kmod-tree
 	$(say) CHECK kmod
-	$(Q)grep -q '^PACKAGE_VERSION="$(VERSION)"$$' dkms.conf || { echo "dkms.conf: not $(VERSION)" >&2; exit 1; }
-	$(Q)grep -q '^#define XK_VERSION.*"$(VERSION)"$$' kmod/xk.h || { echo "kmod/xk.h: not $(VERSION)" >&2; exit 1; }
+	$(Q)grep -q '^PACKAGE_VERSION="$(VERSION)"$$' dkms.conf || \
+		{ echo "dkms.conf: not $(VERSION)" >&2; exit 1; }
+	$(Q)grep -q '^#define XK_VERSION.*"$(VERSION)"$$' kmod/xk.h || \
+		{ echo "kmod/xk.h: not $(VERSION)" >&2; exit 1; }
 	$(Q)rm -f $(KMOD_DIR)/*.o $(KMOD_DIR)/core/*.o
 	$(Q)$(KMOD_MAKE) -s --no-print-directory M=$(abspath $(KMOD_DIR)) W=1 C=2 \
-		CF="-D__CHECK_ENDIAN__ -Wcontext" modules >$(KMOD_DIR)/log 2>&1 || { cat $(KMOD_DIR)/log >&2; exit 1; }
+		CF="-D__CHECK_ENDIAN__ -Wcontext" modules >$(KMOD_DIR)/log 2>&1 || \
+		{ cat $(KMOD_DIR)/log >&2; exit 1; }
 	$(Q)! grep -E '(warning|error|WARNING|ERROR):' $(KMOD_DIR)/log >&2
 
 kmod-install: kmod
 	$(say) INSTALL xmem.ko
-	$(Q)install -D -m 644 $(KMOD_DIR)/xmem.ko $(DESTDIR)/lib/modules/$(KMOD_RELEASE)/updates/xmem.ko
+	$(Q)install -D -m 644 $(KMOD_DIR)/xmem.ko \
+		$(DESTDIR)/lib/modules/$(KMOD_RELEASE)/updates/xmem.ko
 	$(Q)install -D -m 644 udev/60-xmem.rules $(DESTDIR)$(UDEVDIR)/rules.d/60-xmem.rules
 ifeq ($(DESTDIR),)
 	$(Q)depmod $(KMOD_RELEASE)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# DKMS needs nothing but what "make dkms-install" puts in place. It adds, builds and
-# installs the module for the newest headers here, in trees of its own, and removes it.
+# DKMS needs nothing but what "make dkms-install" puts in place. It adds, builds and installs
+# the module for the kernel that "make kmod" builds for, in trees of its own, and removes it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' dkms.conf)
-kernel=$(basename "$(dirname "$(ls -dv /lib/modules/*/build | tail -1)")")
+kernel=$(make -s kmod-release)
 tree=$PWD/build/dkms
 rm -rf "$tree"
 mkdir -p "$tree/tree" "$tree/modules/$kernel"

@@ -7,10 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 name=$1 program=$2; shift 2
-folder=$(tests/vm/kernel.sh "$name" | tail -1)
-# shellcheck disable=SC1091
-. "$folder/env"
-make -s kmod KDIR="$VM_KDIR" KMAKE="$VM_KMAKE" XMEM_DEBUG=y
+module=$(tests/vm/module.sh "$name" XMEM_DEBUG=y)
 make -s "build/release/$program"
 tests/vm/vm.sh -k "$name" -t 300 -a "${VM_APPEND:-}" -o "build/test-log/$program-$name" \
-	-m "build/kmod/$VM_RELEASE/xmem.ko" -- "build/release/$program" "$@"
+	-m "$module" -- "build/release/$program" "$@"

@@ -31,7 +31,7 @@ kernel=debian-6.1 module='' parameters='' out='' limit=120 memory='' append='' q
 while getopts k:m:p:o:t:M:a:q option; do
 	case $option in
 	k) kernel=$OPTARG ;;
-	m) module=$OPTARG ;;
+	m) module=${OPTARG:?-m needs the path of a module} ;;
 	p) parameters=$OPTARG ;;
 	o) out=$OPTARG ;;
 	t) limit=$OPTARG ;;

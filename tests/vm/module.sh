@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# module.sh KERNEL [VARIABLE=VALUE...]: make KERNEL ready (see kernel.sh), build xmem.ko for
+# it, and print where it is. The variables are make's. This is what to write after vm.sh -m.
+set -euo pipefail
+. "$(dirname "$0")/common.sh"
+
+[ $# -gt 0 ] || die "usage: $me KERNEL [VARIABLE=VALUE...]"
+folder=$("$vm_dir/kernel.sh" "$1")
+shift
+# shellcheck source=/dev/null
+. "$folder/env"
+cd "$repo_dir"
+make -s kmod KDIR="$VM_KDIR" KMAKE="$VM_KMAKE CONFIG_DEBUG_INFO_BTF_MODULES=" "$@" >&2
+make -s kmod-path KDIR="$VM_KDIR"
