@@ -10,7 +10,9 @@ build/release/bench: $(BENCH_OBJ) build/release/libxmem.so
 		-Lbuild/release -lxmem -o $@
 
 .PHONY: bench
-bench: all build/release/bench
+bench:
+	$(Q)scripts/needs.sh bench
+	$(Q)$(MAKE) --no-print-directory all build/release/bench
 	$(Q)BACKEND=$(BACKEND) bench/run.sh
 else
 .PHONY: bench

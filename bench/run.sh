@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# run.sh: what make bench does once all is built. Sees that strace is there, says
-# which host, and runs build/release/bench. BACKEND=kernel without a /dev/xmem
+# run.sh: what make bench does once all is installed and built. Says which host,
+# and runs build/release/bench. BACKEND=kernel without a /dev/xmem
 # here goes into the virtual machine of tests/vm, which is emulated: its times
 # are not judged, its counts (system calls, memory) are.
 set -euo pipefail
@@ -12,8 +12,6 @@ case $backend in
 daemon | kernel) ;;
 *) echo "bench: BACKEND is daemon or kernel, not '$backend'" >&2; exit 2 ;;
 esac
-scripts/needs.sh bench || exit 2
-
 export XMEM_BACKEND=$backend XMEM_DAEMON=$PWD/build/release/xmemd
 mkdir -p build/bench
 if [ "$backend" = daemon ] || [ -e /dev/xmem ]; then
