@@ -3,8 +3,9 @@
 # Runs the test suites and adds up what they say. Does its own set-up.
 #
 #   tests/run.sh               everything that CI runs
-#   tests/run.sh native vm     some groups: build native model mutants vm demo; kasan only by name
-#   tests/run.sh -l            lists the suites
+#   tests/run.sh native dkms   some groups or suites: build native model mutants vm demo;
+#                              group kasan only by name
+#   tests/run.sh -l            lists the suites: group, name, kind, command
 #
 # A suite is a command whose last line reads "N passed, N failed, N skipped"; lines
 # "SKIP name: why" say what was skipped. A suite without that line has failed, unless
@@ -17,9 +18,14 @@ suites=()		# group|name|kind|command; kind: suite or check
 suite() { suites+=("$1|$2|suite|$3"); }
 check() { suites+=("$1|$2|check|$3"); }
 
-kernel=$(basename "$(ls -d /lib/modules/*/build 2>/dev/null | sort -V | tail -1 |
-	xargs -r dirname)" 2>/dev/null)
+# What is installed is looked at when a suite runs, never in this list: it is made before the
+# set-up. Hence single quotes round what a suite shall find out; tests/bare sees to it.
 jobs=-j$(nproc)
+vm_6_1='tests/vm/vm.sh -k debian-6.1 -m "$(tests/vm/module.sh debian-6.1)" -o build/test-log'
+made() { echo "make -s $jobs $*"; }
+conform_on_daemon() {
+	echo "$(made "FLAVOUR=$1" "build/$1/conform") && XMEM_BACKEND=daemon build/$1/conform"
+}
 
 check build  make           "make $jobs all"
 check build  make-test      "make $jobs FLAVOUR=test all build/test/unit build/test/conform"
@@ -28,29 +34,27 @@ check build  make-tsan      "make $jobs FLAVOUR=tsan all build/tsan/unit build/t
 check build  kmod           "make kmod"
 check build  kmod-check     "make kmod-check"
 check build  dkms           "tests/check-dkms.sh"
-check build  pure-core      "tests/check-pure.sh"
+check build  pure-core      "$(made all) && tests/check-pure.sh"
 check build  width          "tests/check-width.sh"
-check build  readme-example "tests/check-readme.sh"
+check build  readme-example "$(made all) && tests/check-readme.sh"
 check build  environment    "tests/check-environment.sh"
 check build  install        "tests/check-install.sh"
-suite native unit           "build/test/unit"
-suite native unit-wide      "env UNIT_WIDE=1 build/test/unit"
-suite native unit-asan      "build/asan/unit"
-suite native unit-tsan      "build/tsan/unit"
-suite native conform        "env XMEM_BACKEND=daemon build/test/conform"
-suite native conform-wide   "env XMEMD_WIDE=1 XMEM_BACKEND=daemon build/test/conform"
-suite native conform-asan   "env XMEM_BACKEND=daemon build/asan/conform"
-suite native conform-tsan   "env XMEM_BACKEND=daemon build/tsan/conform"
+suite native unit           "$(made FLAVOUR=test build/test/unit) && build/test/unit"
+suite native unit-wide      "$(made FLAVOUR=test build/test/unit) && UNIT_WIDE=1 build/test/unit"
+suite native unit-asan      "$(made FLAVOUR=asan build/asan/unit) && build/asan/unit"
+suite native unit-tsan      "$(made FLAVOUR=tsan build/tsan/unit) && build/tsan/unit"
+suite native conform        "$(conform_on_daemon test)"
+suite native conform-wide   "export XMEMD_WIDE=1; $(conform_on_daemon test)"
+suite native conform-asan   "$(conform_on_daemon asan)"
+suite native conform-tsan   "$(conform_on_daemon tsan)"
 suite native activation     "make -s check-activation"
 suite model  model          "tests/model/run.sh"
 suite mutants mutants       "tests/check-mutants.sh"
 suite vm     vm-harness     "tests/vm/selftest.sh debian-6.1"
-suite vm     conform-kernel "tests/vm/vm.sh -k debian-6.1 -t 600 \
-	-o build/test-log/vm-6.1 -m build/kmod/$kernel/xmem.ko \
-	-- env XMEM_BACKEND=kernel build/test/conform"
-suite vm     random-requests "make -s build/release/random-requests && \
-	tests/vm/vm.sh -k debian-6.1 -t 120 -o build/test-log/random-6.1 \
-	-m build/kmod/$kernel/xmem.ko -- build/release/random-requests 30"
+suite vm     conform-kernel "$(made FLAVOUR=test build/test/conform) && \
+	$vm_6_1/vm-6.1 -t 600 -- env XMEM_BACKEND=kernel build/test/conform"
+suite vm     random-requests "$(made build/release/random-requests) && \
+	$vm_6_1/random-6.1 -t 120 -- build/release/random-requests 30"
 suite vm     conform-6.12   "tests/vm/conform-other.sh debian-6.12"
 check demo   demo-daemon    "make demo BACKEND=daemon"
 check demo   demo-kernel    "make demo BACKEND=kernel"
@@ -62,6 +66,12 @@ suite kasan  random-kasan   "tests/kernel/in-vm.sh kasan random-requests"
 [ "${1:-}" = -l ] && { printf '%s\n' "${suites[@]}" | tr '|' '\t'; exit 0; }
 wanted=("$@")
 [ $# = 0 ] && wanted=(build native model mutants vm demo)
+names=$(printf '%s\n' "${suites[@]}" | cut -d'|' -f1,2 | tr '|' '\n')
+for word in "${wanted[@]}"; do
+	grep -qxF -e "$word" <<<"$names" && continue
+	echo "run.sh: no group or suite is called '$word', see tests/run.sh -l" >&2
+	exit 2
+done
 wants() { local w; for w in "${wanted[@]}"; do [ "$w" = "$1" ] && return 0; done; return 1; }
 
 scripts/needs.sh test || exit 2
@@ -69,15 +79,16 @@ mkdir -p "$log"
 passed=0 failed=0 skipped=0 bad=() reasons=()
 for row in "${suites[@]}"; do
 	IFS='|' read -r group name kind command <<<"$row"
-	wants "$group" || continue
+	wants "$group" || wants "$name" || continue
 	start=$SECONDS
 	printf '%-16s ' "$name"
 	bash -c "$command" >"$log/$name.log" 2>&1 </dev/null
 	rc=$?
-	line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped' "$log/$name.log" | tail -1)
+	line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped' "$log/$name.log" |
+		tail -1)
 	if [ $kind = check ]; then
 		line='0 passed, 1 failed, 0 skipped'
-		[ $rc = 0 ] && line='1 passed, 0 failed, 0 skipped'
+		[ $rc != 0 ] || line='1 passed, 0 failed, 0 skipped'
 	fi
 	read -r p _ f _ s _ <<<"${line:-0 passed, 1 failed, 0 skipped}"
 	[ $rc != 0 ] && [ "$f" = 0 ] && f=1

@@ -1,15 +1,19 @@
 # Tests. Each suite is a program or script of its own whose last line is
 # "N passed, N failed, N skipped"; tests/run.sh runs them all and adds up.
+#
+#   make test               all that CI runs; TESTS="build unit": some groups or suites
+#   make check-GROUP        one group: native vm model mutants kasan
 
 include tests/unit/unit.mk tests/conform/conform.mk tests/kernel/kernel.mk \
 	tests/activation/activation.mk
 
 .PHONY: test check check-native check-vm check-model check-mutants check-kasan
 test check:
-	$(Q)tests/run.sh
+	$(Q)tests/run.sh $(TESTS)
 
 check-native check-vm check-model check-kasan:
 	$(Q)tests/run.sh $(@:check-%=%)
 
 check-mutants:
+	$(Q)scripts/needs.sh test
 	$(Q)tests/check-mutants.sh $(MUTANTS)
