@@ -57,11 +57,13 @@ $(B)/obj/%.o: %.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(XM_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
-# clean keeps build/vm: the test kernels, minutes of download; distclean does not.
+# clean keeps build/vm and build/bare, the test kernels and the bare Debian tree, which take
+# minutes to download; distclean does not.
 .PHONY: clean distclean
 clean:
 	$(say) CLEAN build
-	$(Q)[ ! -d build ] || find build -mindepth 1 -maxdepth 1 ! -name vm -exec rm -rf {} +
+	$(Q)[ ! -d build ] || find build -mindepth 1 -maxdepth 1 ! -name vm ! -name bare \
+		-exec rm -rf {} +
 distclean:
 	$(say) CLEAN build
 	$(Q)rm -rf build

@@ -16,12 +16,16 @@ packages_for() {
 	local p
 	case $1 in
 	build) echo make gcc libc6-dev ;;
-	demo) echo make gcc libc6-dev libpng-dev libxxhash-dev ffmpeg forensics-samples-files ;;
+	demo)
+		echo make gcc libc6-dev libpng-dev libxxhash-dev ffmpeg forensics-samples-files
+		;;
 	kmod) echo make gcc libc6-dev kmod "linux-headers-$(architecture)" ;;
-	vm) echo qemu-system-x86 cpio busybox-static kmod xz-utils zstd util-linux procps ;;
+	vm)
+		echo qemu-system-x86 cpio busybox-static kmod xz-utils zstd util-linux procps
+		;;
 	test)
 		for p in demo kmod vm; do packages_for $p; done
-		echo check sparse spin strace pkg-config cmake git dkms
+		echo check sparse spin strace pkg-config cmake git patch dkms g++ clang debootstrap
 		;;
 	bench) packages_for build; echo strace ;;
 	*) die "no such purpose: $1 (build, demo, kmod, vm, test, bench)" ;;

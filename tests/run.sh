@@ -3,7 +3,7 @@
 # Runs the test suites and adds up what they say. Does its own set-up.
 #
 #   tests/run.sh               everything that CI runs
-#   tests/run.sh native dkms   some groups or suites: build native model mutants vm demo;
+#   tests/run.sh native dkms   some groups or suites: build native model mutants vm demo bare;
 #                              group kasan only by name
 #   tests/run.sh -l            lists the suites: group, name, kind, command
 #
@@ -37,7 +37,7 @@ check build  dkms           "tests/check-dkms.sh"
 check build  pure-core      "$(made all) && tests/check-pure.sh"
 check build  width          "tests/check-width.sh"
 check build  readme-example "$(made all) && tests/check-readme.sh"
-check build  environment    "tests/check-environment.sh"
+check build  environment    "$(made all) && tests/check-environment.sh"
 check build  install        "tests/check-install.sh"
 suite native unit           "$(made FLAVOUR=test build/test/unit) && build/test/unit"
 suite native unit-wide      "$(made FLAVOUR=test build/test/unit) && UNIT_WIDE=1 build/test/unit"
@@ -59,13 +59,14 @@ suite vm     conform-6.12   "tests/vm/conform-other.sh debian-6.12"
 check demo   demo-daemon    "make demo BACKEND=daemon"
 check demo   demo-kernel    "make demo BACKEND=kernel"
 suite demo   demo-bad-input "tests/demo-bad-input.sh"
+suite bare   bare           "tests/bare/run.sh"
 suite kasan  conform-kasan  "tests/vm/conform-other.sh kasan"
 suite kasan  alloc-failures "env VM_APPEND=kmemleak=on tests/kernel/in-vm.sh kasan alloc-failures"
 suite kasan  random-kasan   "tests/kernel/in-vm.sh kasan random-requests"
 
 [ "${1:-}" = -l ] && { printf '%s\n' "${suites[@]}" | tr '|' '\t'; exit 0; }
 wanted=("$@")
-[ $# = 0 ] && wanted=(build native model mutants vm demo)
+[ $# = 0 ] && wanted=(build native model mutants vm demo bare)
 names=$(printf '%s\n' "${suites[@]}" | cut -d'|' -f1,2 | tr '|' '\n')
 for word in "${wanted[@]}"; do
 	grep -qxF -e "$word" <<<"$names" && continue

@@ -2,16 +2,16 @@
 # "N passed, N failed, N skipped"; tests/run.sh runs them all and adds up.
 #
 #   make test               all that CI runs; TESTS="build unit": some groups or suites
-#   make check-GROUP        one group: native vm model mutants kasan
+#   make check-GROUP        one group: native vm model mutants bare kasan
 
 include tests/unit/unit.mk tests/conform/conform.mk tests/kernel/kernel.mk \
 	tests/activation/activation.mk
 
-.PHONY: test check check-native check-vm check-model check-mutants check-kasan
+.PHONY: test check check-native check-vm check-model check-mutants check-bare check-kasan
 test check:
 	$(Q)tests/run.sh $(TESTS)
 
-check-native check-vm check-model check-kasan:
+check-native check-vm check-model check-bare check-kasan:
 	$(Q)tests/run.sh $(@:check-%=%)
 
 check-mutants:

@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# first_time.sh demo|test: in a bare tree (see tree.sh), run what the README says, for the first
+# time on this machine, and judge. Prints PASS or FAIL for each check. "test" leaves out what
+# takes long; of the suites in the virtual machine it keeps the shortest, because that needs
+# everything that the set-up and the builds prepare for them: headers, a kernel, the module.
+set -uo pipefail
+
+[ "${XMEM_BARE:-}" = 1 ] || { echo "$0: only for tests/bare/tree.sh" >&2; exit 2; }
+failed=0
+
+# verdict NAME STATUS
+verdict() {
+	if [ "$2" = 0 ]; then
+		echo "PASS $1"
+	else
+		echo "FAIL $1"
+		failed=1
+	fi
+}
+
+# All that the README leaves to the reader; the same as .ci/run does.
+install_make() {
+	! command -v make || return 1
+	apt-get update -q >/tmp/update.log 2>&1 &&
+		apt-get install -y -q --no-install-recommends make >/tmp/install.log 2>&1 && return
+	cat /tmp/update.log /tmp/install.log
+	return 1
+}
+
+# What is in the clone, but for what is built.
+files() {
+	find . \( -path ./build -o -path ./.git \) -prune -o -type f -exec sha256sum {} + | sort
+}
+
+demo() {
+	make demo 2>&1 | tee /tmp/demo.log
+	verdict 'make demo ends well' "${PIPESTATUS[0]}"
+	tail -1 /tmp/demo.log | grep -qx 'demo: backend=daemon .* corrupt=0 leaked=0'
+	verdict 'make demo corrupts and leaks nothing' $?
+}
+
+# The list of suites must not depend on what the set-up installs: it is made before.
+run_tests() {
+	tests/run.sh -l >/tmp/before
+	make test TESTS='build unit conform random-requests' 2>&1 | tee /tmp/test.log
+	verdict 'make test ends well' "${PIPESTATUS[0]}"
+	tail -1 /tmp/test.log | grep -qE '^[0-9]{3,} passed, 0 failed, [0-9]+ skipped$'
+	verdict 'make test counts hundreds of passes and no failure' $?
+	tests/run.sh -l | diff -u /tmp/before -
+	verdict 'tests/run.sh lists the same suites before the set-up and after it' $?
+	module=$(make -s kmod-path) && [ "$(modinfo -F name "$module")" = xmem ]
+	verdict 'make -s kmod-path names the module' $?
+}
+
+files >/tmp/files
+install_make
+verdict 'a bare tree has no make, and it can be installed' $?
+case ${1:-} in
+demo) demo ;;
+test) run_tests ;;
+*) echo "usage: $0 demo|test" >&2; exit 2 ;;
+esac
+files | diff /tmp/files -
+verdict 'nothing is written beside build/' $?
+exit $failed
