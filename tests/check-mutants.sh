@@ -14,6 +14,8 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 
+# Many run at once: each must find its own daemon, not one that is named for all.
+unset XMEM_SOCKET
 LIMIT=${LIMIT:-60}
 work=$PWD/build/mutants
 names=("$@")
