@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' dkms.conf)
-kernel=$(make -s kmod-release)
+kernel=$(make -s --no-print-directory kmod-release)
 tree=$PWD/build/dkms
 rm -rf "$tree"
 mkdir -p "$tree/tree" "$tree/modules/$kernel"

@@ -12,4 +12,4 @@ shift
 . "$folder/env"
 cd "$repo_dir"
 make -s kmod KDIR="$VM_KDIR" KMAKE="$VM_KMAKE CONFIG_DEBUG_INFO_BTF_MODULES=" "$@" >&2
-make -s kmod-path KDIR="$VM_KDIR"
+make -s --no-print-directory kmod-path KDIR="$VM_KDIR"
