@@ -5,12 +5,15 @@
  */
 #include <string.h>
 
-#include "private.h"
+#include "handle.h"
+#include "owned.h"
+#include "payload/payload.h"
+#include "request.h"
 
 /* ---- get ---- */
 
 #define LOOKS		200	/* at a word in SCANNING, before the host is asked */
-#define RESOLVES		64	/* times that the host is asked; it fails only while the owner works */
+#define RESOLVES	64 /* times that the host is asked; it fails only while the owner works */
 
 /*
  * The hold is taken and the owner is looking for holders. If it goes on we see
@@ -19,7 +22,9 @@
 static int look_again(struct xmem_pool *pool, u64 token)
 {
 	struct xmem_slot_request request = {
-		.size = sizeof(request), .slot = xm_token_slot(token), .generation = xm_generation(token),
+		.size = sizeof(request),
+		.slot = xm_token_slot(token),
+		.generation = xm_generation(token),
 	};
 	int err = -EAGAIN, asked, looks;
 
@@ -75,7 +80,8 @@ static XL_COLD struct xmem_buffer *get_refused(struct xmem_pool *pool)
 static XL_COLD struct xmem_buffer *get_failed(struct xmem_pool *pool, int err)
 {
 	if (err == -ESTALE)
-		xl_fail_fast(ESTALE, "get: what this token names is gone, or the token is another pool's");
+		xl_fail_fast(ESTALE,
+			     "get: what this token names is gone, or the token is another pool's");
 	else if (err)
 		xl_fail(-err, "get: %s", strerror(-err));
 	return NULL;
@@ -182,7 +188,7 @@ static XL_SLOW void release_slow(struct xmem_buffer *buffer)
 		let_go_of_data(buffer);	/* before: with the hold the payload may go */
 		xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
 	} else if (buffer->mode == XL_WRITING) {
-		xl_owner_give_up(pool, buffer->slot);
+		xl_owned_give_up(pool, buffer->slot);
 	} else {
 		return;		/* dropped already */
 	}
@@ -230,7 +236,8 @@ XMEM_API void *xmem_data_mut(struct xmem_buffer *buffer)
 	if (check(buffer, "data: no buffer"))
 		return NULL;
 	if (buffer->mode != XL_WRITING) {
-		xl_fail_fast(EPERM, "data: published contents do not change; only a buffer from xmem_acquire is writable");
+		xl_fail_fast(EPERM, "data: published contents do not change; only a buffer from "
+				    "xmem_acquire is writable");
 		return NULL;
 	}
 	return data_of(buffer);
@@ -258,7 +265,8 @@ XMEM_API uint64_t xmem_timestamp_ns(struct xmem_buffer *buffer)
 
 XMEM_API const struct xmem_metadata *xmem_buffer_metadata(struct xmem_buffer *buffer)
 {
-	return check(buffer, "metadata: no buffer") ? NULL : xm_metadata(&buffer->pool->map, buffer->slot);
+	return check(buffer, "metadata: no buffer") ? NULL
+						    : xm_metadata(&buffer->pool->map, buffer->slot);
 }
 
 XMEM_API struct xmem_metadata *xmem_buffer_metadata_mut(struct xmem_buffer *buffer)

@@ -90,5 +90,6 @@ void xl_process_unregister(struct xmem_pool *pool)
 
 int xl_fail_forked(void)
 {
-	return xl_fail_fast(ECHILD, "this handle was inherited by fork and is dead here: open the pool anew");
+	return xl_fail_fast(
+		ECHILD, "this handle was inherited by fork and is dead here: open the pool anew");
 }

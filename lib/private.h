@@ -2,15 +2,20 @@
 /*
  * The map of the library: its structs, which lock guards what, who is where.
  *
- *   error.c     the thread's last error
- *   fork.c      which handles are dead in this process
- *   pool.c      open, close, stat; the handles' free list
- *   payload.c   files: made and sealed for writers, mapped and kept for readers
- *   owner.c     preallocate, acquire, publish, the collector (limbo)
- *   ring.c      subscribe, receive
- *   buffer.c    get, clone, release, what a handle can be asked
+ *   pool.c join.c     pools: opened and closed; options checked, a host reached
+ *   handle.[ch]       handles of buffers: made, reused
+ *   request.[ch] time.c  requests to the host: arm, wait, wake; the clock
+ *   info.c            what is in a pool
+ *   owned.[ch]        the slots that a writer owns, in lists by what it knows of them:
+ *     preallocate.c acquire.c publish.c   made, written, published
+ *     collect.c demote.c                  found again; subscribers that are too slow
+ *   subscribe.c receive.c  subscriptions
+ *   buffer.c          get, clone, release, what a handle of a buffer can be asked
+ *   payload/          the files with the contents, behind one table of kinds
+ *   host/             both hosts, behind one table
+ *   error.c fork.c    the thread's last error; handles that a fork has left behind
  *
- * Lock order: pool->slow, then a subscription's lock or owner.lock, then pool->lock.
+ * Lock order: pool->slow, then a subscription's lock or owned.lock, then pool->lock.
  * Only under pool->slow is the host asked for anything that it may take long for.
  */
 #ifndef XMEM_PRIVATE_H
@@ -35,7 +40,7 @@
 
 struct xl_lock {
 	pthread_mutex_t mutex;
-	bool taken;		/* by its holder, who unlocks as he locked */
+	bool taken;		/* by its holder, which unlocks as it locked */
 };
 
 static inline void xl_lock(struct xl_lock *lock)
@@ -68,37 +73,9 @@ extern u64 *xl_process __attribute__((visibility("hidden")));
 int xl_process_register(struct xmem_pool *pool);
 void xl_process_unregister(struct xmem_pool *pool);
 
-/* ---- payloads (payload.c) ---- */
+/* ---- the slots that this client owns; rules: owned.h ---- */
 
-/* One payload file, mapped whole. Guarded by pool->lock. */
-struct xl_mapping {
-	struct xl_mapping *next;
-	u32 payload;
-	u32 users;		/* handles with a pointer into it */
-	bool writable;
-	bool owned;		/* made here: stays until the pool goes */
-	char *base;
-	u64 bytes;
-};
-
-/* ---- handles ---- */
-
-enum xl_mode { XL_READING = 1, XL_WRITING = 2 };
-
-/* What get and put touch is in the first of its lines. */
-struct xmem_buffer {
-	_Alignas(64) struct xmem_pool *pool;
-	struct xmem_buffer *next;	/* in the free list; pool->lock */
-	u32 slot;
-	u32 mode;			/* enum xl_mode */
-	struct xm_publication what;	/* token 0 while written */
-	struct xl_mapping *mapping;	/* once data has been asked for; counted there; pool->lock */
-	char *data;			/* into it; set once, atomically */
-};
-
-/* ---- the owner (owner.c) ---- */
-
-enum xl_list {			/* where an own slot is */
+enum xl_list {			/* where an owned slot is */
 	XL_LIST_FREE,		/* FREE */
 	XL_LIST_READY,		/* WRITING, reclaimed ahead of need */
 	XL_LIST_LIVE,		/* published, not scanned in vain yet; oldest first */
@@ -106,22 +83,22 @@ enum xl_list {			/* where an own slot is */
 	XL_LISTS
 };
 
-/* One own slot, in at most one list. */
-struct xl_own {
-	struct xl_own *next;
+/* One owned slot, in at most one list. */
+struct xl_owned_slot {
+	struct xl_owned_slot *next;
 	u64 bytes;		/* of the slot; never changes while it is ours */
-	u32 slot;
+	u32 index;		/* of the slot in the pool */
 };
 
 /* First in, first out. */
 struct xl_queue {
-	struct xl_own *first;
-	struct xl_own **last;	/* where the next one is to be linked */
+	struct xl_owned_slot *first;
+	struct xl_owned_slot **last;	/* where the next one is to be linked */
 };
 
-struct xl_owner {
+struct xl_owned {
 	struct xl_lock lock;	/* guards all here, and makes owner operations serial (I4) */
-	struct xl_own *own;	/* [slots] */
+	struct xl_owned_slot *slot;	/* [slots of the pool] */
 	struct xl_queue list[XL_LISTS];
 	u64 largest;		/* bytes of the largest slot */
 	u32 out;		/* slots that are in no list: WRITING, a handle has each */
@@ -133,6 +110,8 @@ struct xl_owner {
 	u64 demoted_at[XMEM_MAX_CLIENTS];	/* where their cursor stood then */
 };
 
+/* ---- pools and subscriptions ---- */
+
 struct xmem_pool {
 	struct xm_map map;
 	u32 me;
@@ -143,13 +122,13 @@ struct xmem_pool {
 	struct xl_block *blocks;	/* where they come from */
 	struct xl_mapping *mappings;
 	u64 made;			/* handles, spare ones and those in use */
-	u64 out;			/* the pool's own handle, and subscriptions; once closed: handles in use */
-	bool closed;			/* all of those have gone: from now on handles are counted */
+	u64 out;     /* the pool's own handle, and subscriptions; once closed: handles in use */
+	bool closed; /* all of those have gone: from now on handles are counted */
 
-	struct xl_lock slow;		/* serialises preallocate, and subscribe with unsubscribe; guards: */
+	struct xl_lock slow; /* serialises preallocate, and subscribe with unsubscribe; guards: */
 	struct xmem_subscription *subscriptions;
 
-	struct xl_owner owner;
+	struct xl_owned owned;
 	struct xmem_link link;
 	struct xmem_pool *next;		/* all pools of the process; fork.c's lock */
 };
@@ -157,7 +136,7 @@ struct xmem_pool {
 struct xmem_subscription {
 	struct xmem_pool *pool;
 	struct xmem_subscription *next;	/* pool->slow */
-	struct xl_lock lock;		/* guards all below: one cursor, one receiver at a time (I4) */
+	struct xl_lock lock; /* guards all below: one cursor, one receiver at a time (I4) */
 	struct xm_follow follow;
 	bool ended;			/* the host has been told that we have seen the end */
 };
@@ -170,96 +149,8 @@ static inline bool xl_alive(const struct xmem_pool *pool)
 /* -ECHILD, noted. */
 int xl_fail_forked(void);
 
-/* Take a handle, or drop it: the pool goes with the last one once it is closed. */
-struct xmem_buffer *xl_handle_new_locked(struct xmem_pool *pool);
-void xl_handle_free_locked(struct xmem_buffer *buffer);
+/* The pool goes with its last handle once it is closed (pool.c). */
 void xl_pool_unshare(struct xmem_pool *pool);
-
-/*
- * The fast ways of the hot functions ask this: is there no other thread, so that
- * no lock is needed, and are handles not counted? Their locks come with the slow ways.
- */
-static inline bool xl_handles_free(const struct xmem_pool *pool)
-{
-	return likely(__libc_single_threaded && !pool->closed);
-}
-
-/* ... and are there any? */
-static inline bool xl_handles_ready(const struct xmem_pool *pool)
-{
-	return likely(xl_handles_free(pool) && pool->spare);
-}
-
-/* These two: under pool->lock, or where xl_handles_free says so. */
-static inline struct xmem_buffer *xl_handle_pop(struct xmem_pool *pool)
-{
-	struct xmem_buffer *buffer = pool->spare;
-
-	pool->spare = buffer->next;
-	return buffer;
-}
-
-static inline void xl_handle_push(struct xmem_pool *pool, struct xmem_buffer *buffer)
-{
-	if (buffer->mapping) {
-		buffer->mapping->users--;
-		buffer->mapping = NULL;
-		buffer->data = NULL;
-	}
-	buffer->mode = 0;
-	buffer->next = pool->spare;
-	pool->spare = buffer;
-}
-
-static inline struct xmem_buffer *xl_handle_new(struct xmem_pool *pool)
-{
-	return xl_handles_ready(pool) ? xl_handle_pop(pool) : xl_handle_new_locked(pool);
-}
-
-static inline void xl_handle_free(struct xmem_buffer *buffer)
-{
-	if (xl_handles_free(buffer->pool))
-		xl_handle_push(buffer->pool, buffer);
-	else
-		xl_handle_free_locked(buffer);
-}
-
-/* ---- requests ---- */
-
-static inline int xl_request(struct xmem_pool *pool, unsigned int request, void *argument)
-{
-	return pool->link.backend->request(&pool->link, request, argument);
-}
-
-/* What xm_put and xm_receive left to do (I5). */
-void xl_do_pending(struct xmem_pool *pool, struct xm_pending pending);
-
-static inline void xl_do(struct xmem_pool *pool, struct xm_pending pending)
-{
-	if (unlikely(pending.what != XM_NOTHING))
-		xl_do_pending(pool, pending);
-}
-
-/* One waiters word: arm; wait until @deadline_ns (absolute, ~0: none); wake. 0 or -errno. */
-int xl_waiters_arm(struct xmem_pool *pool, u32 kind, u32 client, u32 *ret_value);
-int xl_waiters_wait(struct xmem_pool *pool, u32 kind, u32 client, u32 value, u64 deadline_ns);
-void xl_waiters_wake(struct xmem_pool *pool, u32 kind, u32 client);
-
-u64 xl_now_ns(void);
-u64 xl_deadline(int64_t timeout_ns);
-
-/* ---- payload.c ---- */
-
-int xl_payload_make(struct xmem_pool *pool, u32 count, u64 bytes, u16 *ret_slot);
-int xl_payload_map(struct xmem_buffer *buffer);
-
-/* Mappings of payloads that are attached nowhere any more, and that no handle points into. */
-void xl_payload_unmap_stale(struct xmem_pool *pool);
-void xl_payload_unmap_all(struct xmem_pool *pool);
-
-/* ---- owner.c ---- */
-
-int xl_owner_init(struct xmem_pool *pool, u64 wait_bound_ns);
-void xl_owner_give_up(struct xmem_pool *pool, u32 slot);
+void xl_pool_destroy(struct xmem_pool *pool);
 
 #endif

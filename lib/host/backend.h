@@ -38,10 +38,12 @@ struct xmem_backend {
 	 */
 	int (*request)(struct xmem_link *link, unsigned int request, void *argument);
 
-	/* pre: joined, link->join as answered. post: map: all readable, own area writable; link->map = map. */
+	/* pre: joined, link->join as answered. post: map: all readable, own area writable;
+	 * link->map = map. */
 	int (*map)(struct xmem_link *link, struct xm_map *map);
 
-	/* pre: mapped, the group is this client's. post: map->group[group] is writable. May be repeated. */
+	/* pre: mapped, the group is this client's. post: map->group[group] is writable. May be
+	 * repeated. */
 	int (*map_group)(struct xmem_link *link, u32 group);
 
 	/* Ends the client: unmaps all, closes the file. Also after a failed open or map. */

@@ -142,25 +142,30 @@ static int wait_for_wake(struct xmem_link *link, u32 *word, const struct xmem_wa
 			return -ETIMEDOUT;
 		if (daemon_gone(link))
 			return -ENOTCONN;
-		until = request->deadline_ns - until < LOOK_NS ? request->deadline_ns : until + LOOK_NS;
+		until = request->deadline_ns - until < LOOK_NS ? request->deadline_ns
+							       : until + LOOK_NS;
 		deadline = (struct timespec){ until / NS, until % NS };
 		value = xm_load(word);
-		if (xm_still_armed(&value, request->value) && xm_futex_wait(word, value, &deadline) == -EINTR)
+		if (xm_still_armed(&value, request->value) &&
+		    xm_futex_wait(word, value, &deadline) == -EINTR)
 			return -EINTR;
 	}
 	return 0;
 }
 
-static int sleep_request(struct xmem_link *link, unsigned int kind, struct xmem_wait_request *request)
+static int sleep_request(struct xmem_link *link, unsigned int kind,
+			 struct xmem_wait_request *request)
 {
 	struct daemon_link *daemon = link->private;
 	u32 *word;
 	int err;
 
-	word = xm_host_waiters(&daemon->host, link->join.client, request, kind == XMEM_IOC_ARM, &err);
+	word = xm_host_waiters(&daemon->host, link->join.client, request, kind == XMEM_IOC_ARM,
+			       &err);
 	if (!word)
 		return err;
-	if ((kind != XMEM_IOC_WAIT && request->deadline_ns) || (kind == XMEM_IOC_WAKE && request->value))
+	if ((kind != XMEM_IOC_WAIT && request->deadline_ns) ||
+	    (kind == XMEM_IOC_WAKE && request->value))
 		return -EINVAL;
 	switch (kind) {
 	case XMEM_IOC_ARM:
@@ -174,7 +179,8 @@ static int sleep_request(struct xmem_link *link, unsigned int kind, struct xmem_
 	return 0;
 }
 
-/* Is the caller a holder, and does the owner not move? Then its scan fails (resolving is a hold). */
+/* Is the caller a holder, and does the owner not move? Then its scan fails (resolving is a hold).
+ */
 static int resolve(struct daemon_link *daemon, u32 me, const struct xmem_slot_request *request)
 {
 	const struct xm_map *map = &daemon->host.map;
@@ -305,7 +311,8 @@ static void daemon_close(struct xmem_link *link)
 	link->file = -1;
 }
 
-/* The pages are not here (MADV_DONTFORK), the lock may be anybody's, the connection is the parent's. */
+/* The pages are not here (MADV_DONTFORK), the lock may be anybody's, the connection is the
+ * parent's. */
 static void daemon_forked(struct xmem_link *link)
 {
 	struct daemon_link *daemon = link->private;

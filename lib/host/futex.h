@@ -14,10 +14,12 @@
 
 #include "core/env.h"
 
-/* While *word is @value, until @deadline (CLOCK_MONOTONIC). 0, -EAGAIN (it is not), -ETIMEDOUT, -EINTR. */
+/* While *word is @value, until @deadline (CLOCK_MONOTONIC). 0, -EAGAIN (it is not), -ETIMEDOUT,
+ * -EINTR. */
 static inline int xm_futex_wait(u32 *word, u32 value, const struct timespec *deadline)
 {
-	if (!syscall(SYS_futex, word, FUTEX_WAIT_BITSET, value, deadline, NULL, FUTEX_BITSET_MATCH_ANY))
+	if (!syscall(SYS_futex, word, FUTEX_WAIT_BITSET, value, deadline, NULL,
+		     FUTEX_BITSET_MATCH_ANY))
 		return 0;
 	return -errno;
 }

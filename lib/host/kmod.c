@@ -12,7 +12,7 @@
 #include "backend.h"
 #include "core/host.h"
 
-struct own {				/* link->private */
+struct kmod_link {			/* link->private */
 	char *base;			/* everything, read-only */
 	u64 total_bytes;
 	void *area;			/* mine, writable */
@@ -37,71 +37,72 @@ static int kmod_request(struct xmem_link *link, unsigned int request, void *argu
 
 static int kmod_map(struct xmem_link *link, struct xm_map *map)
 {
-	struct own *own = calloc(1, sizeof(*own));
+	struct kmod_link *kmod = calloc(1, sizeof(*kmod));
 	const struct xmem_pool_header *pool;
 	u64 at;
 	int err;
 
-	if (!own)
+	if (!kmod)
 		return -ENOMEM;
-	own->total_bytes = link->join.total_bytes;
-	own->base = mmap(NULL, own->total_bytes, PROT_READ, MAP_SHARED, link->file, 0);
-	if (own->base == MAP_FAILED) {
+	kmod->total_bytes = link->join.total_bytes;
+	kmod->base = mmap(NULL, kmod->total_bytes, PROT_READ, MAP_SHARED, link->file, 0);
+	if (kmod->base == MAP_FAILED) {
 		err = -errno;
 		goto err_free;
 	}
-	pool = (const void *)own->base;
-	err = xm_layout_check(pool, own->total_bytes);
+	pool = (const void *)kmod->base;
+	err = xm_layout_check(pool, kmod->total_bytes);
 	if (err)
 		goto err_unmap;
-	own->area_stride = pool->area_stride;
-	own->group_stride = pool->group_stride;
-	own->groups_offset = pool->groups_offset;
+	kmod->area_stride = pool->area_stride;
+	kmod->group_stride = pool->group_stride;
+	kmod->groups_offset = pool->groups_offset;
 	at = pool->areas_offset + link->join.client * pool->area_stride;
-	own->area = mmap(NULL, own->area_stride, PROT_READ | PROT_WRITE, MAP_SHARED, link->file, at);
-	if (own->area == MAP_FAILED) {
+	kmod->area =
+		mmap(NULL, kmod->area_stride, PROT_READ | PROT_WRITE, MAP_SHARED, link->file, at);
+	if (kmod->area == MAP_FAILED) {
 		err = -errno;
 		goto err_unmap;
 	}
-	xm_map_init(map, own->base);
-	map->area[link->join.client] = own->area;
-	link->private = own;
+	xm_map_init(map, kmod->base);
+	map->area[link->join.client] = kmod->area;
+	link->private = kmod;
 	link->map = map;
 	return 0;
 
 err_unmap:
-	munmap(own->base, own->total_bytes);
+	munmap(kmod->base, kmod->total_bytes);
 err_free:
-	free(own);
+	free(kmod);
 	return err;
 }
 
 static int kmod_map_group(struct xmem_link *link, u32 group)
 {
-	struct own *own = link->private;
+	struct kmod_link *kmod = link->private;
 	void *pages;
 
-	if (own->group[group])
+	if (kmod->group[group])
 		return 0;
-	pages = mmap(NULL, own->group_stride, PROT_READ | PROT_WRITE, MAP_SHARED, link->file,
-		     own->groups_offset + group * own->group_stride);
+	pages = mmap(NULL, kmod->group_stride, PROT_READ | PROT_WRITE, MAP_SHARED, link->file,
+		     kmod->groups_offset + group * kmod->group_stride);
 	if (pages == MAP_FAILED)
 		return -errno;
 	xm_store_release(&link->map->group[group], pages);	/* getters look at it meanwhile */
-	own->group[group] = true;
+	kmod->group[group] = true;
 	return 0;
 }
 
-static void unmap(struct xmem_link *link, struct own *own)
+static void unmap(struct xmem_link *link, struct kmod_link *kmod)
 {
 	u32 g;
 
 	for (g = 0; g < XMEM_MAX_GROUPS; g++)
-		if (own->group[g])
-			munmap(link->map->group[g], own->group_stride);
-	munmap(own->area, own->area_stride);	/* here the client ends, if not before */
-	munmap(own->base, own->total_bytes);
-	free(own);
+		if (kmod->group[g])
+			munmap(link->map->group[g], kmod->group_stride);
+	munmap(kmod->area, kmod->area_stride);	/* here the client ends, if not before */
+	munmap(kmod->base, kmod->total_bytes);
+	free(kmod);
 }
 
 static void kmod_close(struct xmem_link *link)

@@ -165,7 +165,7 @@ int xl_daemon_connect(void)
 		err = connect_once(&address, length);
 		if (err != -ECONNREFUSED)
 			return err;
-		if (try)	/* another one has the address and does not listen yet, or no more */
+		if (try) /* another one has the address and does not listen yet, or no more */
 			nanosleep(&pause, NULL);
 		err = start_daemon();
 		if (err)

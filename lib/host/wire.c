@@ -61,7 +61,8 @@ union control {
 	char space[CMSG_SPACE(2 * sizeof(int))];
 };
 
-int xm_wire_send(int socket, const struct xmem_message *head, const void *body, size_t length, int file, int flags)
+int xm_wire_send(int socket, const struct xmem_message *head, const void *body, size_t length,
+		 int file, int flags)
 {
 	struct iovec io[2] = { { (void *)head, sizeof(*head) }, { (void *)body, length } };
 	struct msghdr message = { .msg_iov = io, .msg_iovlen = 2 };
@@ -91,7 +92,8 @@ static void take_files(struct msghdr *message, struct xm_datagram *datagram)
 	for (at = CMSG_FIRSTHDR(message); at; at = CMSG_NXTHDR(message, at)) {
 		size_t bytes = at->cmsg_len - CMSG_LEN(0);
 
-		if (at->cmsg_level != SOL_SOCKET || at->cmsg_type != SCM_RIGHTS || bytes > sizeof(datagram->file))
+		if (at->cmsg_level != SOL_SOCKET || at->cmsg_type != SCM_RIGHTS ||
+		    bytes > sizeof(datagram->file))
 			continue;
 		memcpy(datagram->file, CMSG_DATA(at), bytes);
 		datagram->files = bytes / sizeof(int);
@@ -102,10 +104,14 @@ static void take_files(struct msghdr *message, struct xm_datagram *datagram)
 
 int xm_wire_receive(int socket, struct xm_datagram *ret, int flags)
 {
-	struct iovec io[2] = { { &ret->head, sizeof(ret->head) }, { ret->body, sizeof(ret->body) } };
+	struct iovec io[2] = { { &ret->head, sizeof(ret->head) },
+			       { ret->body, sizeof(ret->body) } };
 	union control control;
 	struct msghdr message = {
-		.msg_iov = io, .msg_iovlen = 2, .msg_control = &control, .msg_controllen = sizeof(control),
+		.msg_iov = io,
+		.msg_iovlen = 2,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
 	};
 	ssize_t got;
 

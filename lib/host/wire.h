@@ -25,7 +25,8 @@
 int xm_wire_take(const struct xm_request_kind *kind, const void *bytes, size_t length,
 		 union xm_request *ret);
 
-/* Where xmemd listens: XMEM_SOCKET, or one name per user. The address's length, or -ENAMETOOLONG. */
+/* Where xmemd listens: XMEM_SOCKET, or one name per user. The address's length, or -ENAMETOOLONG.
+ */
 int xm_wire_address(struct sockaddr_un *address);
 
 /* One datagram as it came. */
@@ -40,7 +41,8 @@ struct xm_datagram {
 };
 
 /* @file: -1 for none. 0 or -errno; @flags: MSG_*. */
-int xm_wire_send(int socket, const struct xmem_message *head, const void *body, size_t length, int file, int flags);
+int xm_wire_send(int socket, const struct xmem_message *head, const void *body, size_t length,
+		 int file, int flags);
 
 /* 0 or -errno; -ENOTCONN: the other side has gone (or sent an empty datagram). */
 int xm_wire_receive(int socket, struct xm_datagram *ret, int flags);

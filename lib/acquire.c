@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Acquire: a slot to write into, at once, after collecting, or after waiting.
+ */
+#include <string.h>
+
+#include "handle.h"
+#include "owned.h"
+#include "request.h"
+
+/* Generations of this tenancy used up (8 M publications of one slot, or more): a new range. */
+static XL_COLD int renew(struct xmem_pool *pool, u32 slot)
+{
+	struct xmem_slot_request request = { .size = sizeof(request), .slot = slot };
+
+	return xl_request(pool, XMEM_IOC_RENEW, &request);
+}
+
+/* *link, READY and so WRITING, goes out. */
+static inline u32 take_out(struct xl_owned *owned, struct xl_owned_slot **link)
+{
+	owned->out++;
+	if (unlikely(owned->blocked_since_ns))
+		owned->blocked_since_ns = 0;
+	return xl_queue_take(&owned->list[XL_LIST_READY], link)->index;
+}
+
+/* A slot to write into; -EAGAIN, or another error that has been noted. Under owned->lock. */
+static int take_slot(struct xmem_pool *pool, u64 bytes, u32 *ret_slot)
+{
+	struct xl_queue *ready = &pool->owned.list[XL_LIST_READY],
+			*unused = &pool->owned.list[XL_LIST_FREE];
+	struct xl_owned_slot **link = xl_queue_find(ready, bytes);
+
+	if (unlikely(xl_ring_is_full(pool)))
+		return -EAGAIN;
+	if (!*link) {
+		link = xl_queue_find(unused, bytes);
+		if (*link) {
+			xm_take(&pool->map, (*link)->index);
+			xl_queue_add(ready, xl_queue_take(unused, link));
+		} else {
+			if (xl_any_demoted(&pool->owned))
+				xl_forgive_demoted(pool);
+			if (!xl_collect(pool, bytes))
+				return -EAGAIN;
+		}
+		link = xl_queue_find(ready, bytes);
+	}
+	if (!xl_generations_left(pool, (*link)->index)) {
+		int err = renew(pool, (*link)->index);
+
+		if (err)
+			return xl_fail(-err, "acquire: new generations for slot %u: %s",
+				       (*link)->index, strerror(-err));
+	}
+	*ret_slot = take_out(&pool->owned, link);
+	return 0;
+}
+
+/*
+ * Wait for a slot: arm, look again, sleep (I5). Slow subscribers are waited for
+ * no longer than our bound; then they demote and we look once more.
+ */
+static int wait_for_slot(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, u32 *ret_slot)
+{
+	struct xl_owned *owned = &pool->owned;
+	u64 deadline = xl_deadline(timeout_ns), bound;
+	u32 value;
+	int err;
+
+	for (;;) {
+		err = xl_waiters_arm(pool, XMEM_WAIT_SLOTS, pool->me, &value);
+		if (err)
+			return xl_fail(-err, "wait for a free buffer: %s", strerror(-err));
+		err = take_slot(pool, bytes, ret_slot);
+		if (err != -EAGAIN)
+			return err;
+		bound = xl_demote_at(pool);
+		xl_unlock(&owned->lock);
+		err = xl_waiters_wait(pool, XMEM_WAIT_SLOTS, pool->me, value,
+				      bound < deadline ? bound : deadline);
+		xl_lock(&owned->lock);
+		if (err == -ETIMEDOUT && bound < deadline) {
+			xl_demote(pool);
+		} else if (err == -ETIMEDOUT) {
+			return xl_fail_fast(
+				ETIMEDOUT,
+				"no buffer came free in time: all are held or in flight");
+		} else if (err) {
+			return xl_fail(-err, "wait for a free buffer: %s", strerror(-err));
+		}
+	}
+}
+
+static XL_COLD struct xmem_buffer *acquire_refused(struct xmem_pool *pool)
+{
+	if (!xl_check_writer(pool, "acquire"))
+		xl_fail_fast(EINVAL, "acquire: a negative timeout");
+	return NULL;
+}
+
+static inline struct xmem_buffer *fill_acquired(struct xmem_buffer *buffer, u32 slot)
+{
+	buffer->slot = slot;
+	buffer->mode = XL_WRITING;
+	buffer->what = (struct xm_publication){ .length = buffer->pool->owned.slot[slot].bytes };
+	return buffer;
+}
+
+/* Not at once, or not without locks. */
+static XL_SLOW struct xmem_buffer *acquire_slow(struct xmem_pool *pool, u64 bytes,
+						int64_t timeout_ns)
+{
+	struct xmem_buffer *buffer = xl_handle_new(pool);
+	struct xl_owned *owned = &pool->owned;
+	u32 slot;
+	int err;
+
+	if (unlikely(!buffer))
+		return NULL;
+	xl_lock(&owned->lock);
+	err = take_slot(pool, bytes, &slot);
+	if (unlikely(err == -EAGAIN && xl_demote_at(pool) <= xl_now_ns())) {
+		xl_demote(pool);
+		err = take_slot(pool, bytes, &slot);
+	}
+	if (unlikely(err == -EAGAIN)) {
+		if (bytes > owned->largest)
+			err = xl_fail(ENOSPC,
+				      "acquire: no buffer of %zu bytes in this pool: see "
+				      "xmem_preallocate",
+				      (size_t)bytes);
+		else if (!timeout_ns)
+			err = xl_fail_fast(EAGAIN, "acquire: all buffers are held or in flight");
+		else
+			err = wait_for_slot(pool, bytes, timeout_ns, &slot);
+	}
+	xl_unlock(&owned->lock);
+	if (likely(!err))
+		return fill_acquired(buffer, slot);
+	xl_handle_free(buffer);
+	return NULL;
+}
+
+XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, int64_t timeout_ns)
+{
+	struct xl_owned_slot **link;
+
+	if (unlikely(!pool || !xl_alive(pool) || pool->role != XMEM_ROLE_WRITER || timeout_ns < 0))
+		return acquire_refused(pool);
+	if (likely(xl_handles_ready(pool) && xl_ring_is_ample(pool))) {
+		link = xl_queue_find(&pool->owned.list[XL_LIST_READY], bytes);
+		if (likely(*link && xl_generations_left(pool, (*link)->index)))
+			return fill_acquired(xl_handle_pop(pool), take_out(&pool->owned, link));
+	}
+	return acquire_slow(pool, bytes, timeout_ns);
+}

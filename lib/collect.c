@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The collector: which of our slots does nobody use any more? A scan costs cache lines
+ * that readers write, so it takes several slots at once.
+ */
+#include "owned.h"
+
+static u32 protected_entries(const struct xmem_pool *pool)
+{
+	u32 half = pool->owned.slots / 2;
+
+	return half < pool->map.ring_mask + 1 ? half : pool->map.ring_mask + 1;
+}
+
+/*
+ * Scan a batch of a list, from *link on; what nobody has becomes READY, the rest
+ * BUSY. Leaves *link where the next batch begins.
+ */
+u64 xl_scan_batch(struct xmem_pool *pool, u32 list, struct xl_owned_slot ***link, u64 bytes,
+		  bool evict)
+{
+	struct xl_owned *owned = &pool->owned;
+	struct xl_queue *queue = &owned->list[list];
+	struct xm_scan_rules how = {
+		.owner = pool->me,
+		.depth = protected_entries(pool),
+		.evict = evict,
+		.demoted = owned->demoted,
+	};
+	u32 slot[XL_MAX_BATCH], count = 0, most = evict ? 1 : owned->batch, i = 0;
+	struct xl_owned_slot *one;
+	u64 mine;
+
+	for (one = **link; one && count < most; one = one->next)
+		if (one->bytes >= bytes)
+			slot[count++] = one->index;
+	mine = count ? xm_scan(&pool->map, &how, slot, count) : 0;
+	while (**link != one) {
+		bool scanned = i < count && (**link)->index == slot[i];
+
+		if (scanned && mine >> i & 1)
+			xl_queue_add(&owned->list[XL_LIST_READY], xl_queue_take(queue, *link));
+		else if (scanned && list == XL_LIST_LIVE)
+			xl_queue_add(&owned->list[XL_LIST_BUSY], xl_queue_take(queue, *link));
+		else
+			*link = &(**link)->next;
+		i += scanned;
+	}
+	return mine;
+}
+
+static bool scan_list(struct xmem_pool *pool, u32 list, u64 bytes, bool evict)
+{
+	struct xl_owned_slot **link = &pool->owned.list[list].first;
+
+	while (*link)
+		if (xl_scan_batch(pool, list, &link, bytes, evict))
+			return true;
+	return false;
+}
+
+/* What nobody uses; failing that, the oldest of what subscribers may lose. */
+bool xl_collect(struct xmem_pool *pool, u64 bytes)
+{
+	return scan_list(pool, XL_LIST_LIVE, bytes, false) ||
+	       scan_list(pool, XL_LIST_BUSY, bytes, false) ||
+	       scan_list(pool, XL_LIST_BUSY, bytes, true);
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Receive: the next publication of a subscription, at once or after waiting.
+ */
+#include "handle.h"
+#include "payload/payload.h"
+#include "request.h"
+#include "subscribe.h"
+
+#define MAX_RETRIES 4 /* looks at a ring that its publisher laps us in, beyond one of each entry   \
+		       */
+
+/* What the entry says, bounds checked: it is its publisher's to write. */
+static inline bool within_slot(const struct xmem_pool *pool, const struct xm_publication *what)
+{
+	u64 length = xm_slot_row(&pool->map, xm_token_slot(what->token))->length;
+
+	return likely(what->offset <= length && what->length <= length - what->offset);
+}
+
+/* Held, but it points outside its slot: as good as lost. */
+static XL_COLD int refuse_entry(struct xmem_subscription *subscription,
+				const struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = subscription->pool;
+
+	subscription->follow.lost++;
+	xl_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(buffer->what.token)));
+	return -EBUSY;
+}
+
+/*
+ * One attempt. 0; -EAGAIN, -EPIPE; -EBUSY: again, it moved. Under the
+ * subscription's lock, and nothing of @buffer is kept but after 0.
+ */
+static XL_INLINE int receive_once(struct xmem_subscription *subscription,
+				  struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = subscription->pool;
+	struct xm_pending pending;
+	int err = xm_receive(&pool->map, pool->me, &subscription->follow, &buffer->what, &pending);
+
+	xl_do(pool, pending);
+	if (unlikely(err))
+		return err;
+	if (!within_slot(pool, &buffer->what))
+		return refuse_entry(subscription, buffer);
+	buffer->slot = xm_token_slot(buffer->what.token);
+	buffer->mode = XL_READING;
+	return 0;
+}
+
+/*
+ * 0, -EAGAIN, -EPIPE, or -EBUSY: there may be more, but the publisher is quicker
+ * than we are. Under the subscription's lock.
+ */
+static int receive_now(struct xmem_subscription *subscription, struct xmem_buffer *buffer)
+{
+	/* Entries evicted are passed one by one. */
+	u32 tries = subscription->pool->map.ring_mask + 1 + MAX_RETRIES;
+	int err;
+
+	do
+		err = receive_once(subscription, buffer);
+	while (unlikely(err == -EBUSY) && --tries);
+	if (unlikely(err == -EPIPE))
+		xl_tell_unsubscribed(
+			subscription); /* the last subscriber at the end lets the ring go */
+	return err;
+}
+
+static int receive_wait(struct xmem_subscription *subscription, struct xmem_buffer *buffer,
+			int64_t timeout_ns)
+{
+	struct xmem_pool *pool = subscription->pool;
+	u32 publisher = subscription->follow.publisher, value;
+	u64 deadline = xl_deadline(timeout_ns);
+	int err;
+
+	for (;;) {
+		err = xl_waiters_arm(pool, XMEM_WAIT_RING, publisher, &value);
+		if (err && err != -ENOENT)
+			return err;
+		if (err) /* the host has dropped us: the look says EPIPE, if not now then soon */
+			return receive_now(subscription, buffer);
+		err = receive_now(subscription, buffer);
+		if (err == -EBUSY && xl_now_ns() < deadline)
+			continue;	/* not asleep while there is something */
+		if (err != -EAGAIN)
+			return err;
+		xl_unlock(&subscription->lock);
+		err = xl_waiters_wait(pool, XMEM_WAIT_RING, publisher, value, deadline);
+		xl_lock(&subscription->lock);
+		if (err)
+			return err;
+	}
+}
+
+static const char *receive_hint(int err)
+{
+	switch (-err) {
+	case EAGAIN:	return "receive: nothing published yet";
+	case ETIMEDOUT:	return "receive: nothing was published in time";
+	case EPIPE:
+		return "receive: the publisher has ended, and all that was in flight has been "
+		       "received";
+	case EINTR:	return "receive: a signal handler ran";
+	case ENOTCONN:	return "receive: the host has gone";
+	}
+	return "receive: the host refused to wait";
+}
+
+static XL_COLD struct xmem_buffer *receive_refused(struct xmem_subscription *subscription,
+						   int64_t timeout_ns)
+{
+	if (!subscription || timeout_ns < 0)
+		xl_fail_fast(EINVAL, "receive: no subscription, or a negative timeout");
+	else
+		xl_fail_forked();
+	return NULL;
+}
+
+/* Not at the first look, or not without locks. */
+static XL_SLOW struct xmem_buffer *receive_slow(struct xmem_subscription *subscription,
+						int64_t timeout_ns)
+{
+	struct xmem_buffer *buffer = xl_handle_new(subscription->pool);
+	int err;
+
+	if (unlikely(!buffer))
+		return NULL;
+	xl_lock(&subscription->lock);
+	err = receive_now(subscription, buffer);
+	if ((err == -EAGAIN || err == -EBUSY) && timeout_ns)
+		err = receive_wait(subscription, buffer, timeout_ns);
+	if (unlikely(err == -EBUSY))
+		err = timeout_ns ? -ETIMEDOUT : -EAGAIN;
+	xl_unlock(&subscription->lock);
+	if (likely(!err))
+		return buffer;
+	if (err == -EPIPE)
+		xl_payload_unmap_stale(subscription->pool);
+	xl_handle_free(buffer);
+	xl_fail_fast(-err, receive_hint(err));
+	return NULL;
+}
+
+XMEM_API struct xmem_buffer *xmem_receive(struct xmem_subscription *subscription,
+					  int64_t timeout_ns)
+{
+	struct xmem_pool *pool;
+	int err;
+
+	if (unlikely(!subscription || timeout_ns < 0 || !xl_alive(subscription->pool)))
+		return receive_refused(subscription, timeout_ns);
+	pool = subscription->pool;
+	if (unlikely(!xl_handles_ready(pool)))
+		return receive_slow(subscription, timeout_ns);
+	/* The handle is taken only if there is something for it: polling in vain stores nothing. */
+	err = receive_once(subscription, pool->spare);
+	if (likely(!err))
+		return xl_handle_pop(pool);
+	if (err != -EAGAIN || timeout_ns)
+		return receive_slow(subscription, timeout_ns);
+	xl_fail_fast(EAGAIN, "receive: nothing published yet");
+	return NULL;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Requests that everybody here makes of the host: one waiters word armed, waited
+ * for and woken, and what the protocol's functions leave to be done after them.
+ */
+#include "payload/payload.h"
+#include "request.h"
+
+int xl_waiters_arm(struct xmem_pool *pool, u32 kind, u32 client, u32 *ret_value)
+{
+	struct xmem_wait_request request = { .size = sizeof(request),
+					     .kind = kind,
+					     .client = client };
+	int err = xl_request(pool, XMEM_IOC_ARM, &request);
+
+	*ret_value = request.value;
+	return err;
+}
+
+int xl_waiters_wait(struct xmem_pool *pool, u32 kind, u32 client, u32 value, u64 deadline_ns)
+{
+	struct xmem_wait_request request = {
+		.size = sizeof(request),
+		.kind = kind,
+		.client = client,
+		.value = value,
+		.deadline_ns = deadline_ns,
+	};
+
+	return xl_request(pool, XMEM_IOC_WAIT, &request);
+}
+
+void xl_waiters_wake(struct xmem_pool *pool, u32 kind, u32 client)
+{
+	struct xmem_wait_request request = { .size = sizeof(request),
+					     .kind = kind,
+					     .client = client };
+
+	/* It fails only where the host has gone: then its waiters find that out themselves. */
+	xl_request(pool, XMEM_IOC_WAKE, &request);
+}
+
+void xl_do_pending(struct xmem_pool *pool, struct xm_pending pending)
+{
+	struct xmem_slot_request request = { .size = sizeof(request), .slot = pending.who };
+
+	if (pending.what == XM_WAKE_OWNER)
+		xl_waiters_wake(pool, XMEM_WAIT_SLOTS, pending.who);
+	else if (pending.what == XM_TELL_HOST && !xl_request(pool, XMEM_IOC_COLLECT, &request))
+		xl_payload_unmap_stale(pool);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Requests to the host, and the clock that their deadlines are on: request.c, time.c. */
+#ifndef XMEM_REQUEST_H
+#define XMEM_REQUEST_H
+
+#include "private.h"
+
+static inline int xl_request(struct xmem_pool *pool, unsigned int request, void *argument)
+{
+	return pool->link.backend->request(&pool->link, request, argument);
+}
+
+/* What xm_put and xm_receive left to do (I5). */
+void xl_do_pending(struct xmem_pool *pool, struct xm_pending pending);
+
+static inline void xl_do(struct xmem_pool *pool, struct xm_pending pending)
+{
+	if (unlikely(pending.what != XM_NOTHING))
+		xl_do_pending(pool, pending);
+}
+
+/* One waiters word: arm; wait until @deadline_ns (absolute, ~0: none); wake. 0 or -errno. */
+int xl_waiters_arm(struct xmem_pool *pool, u32 kind, u32 client, u32 *ret_value);
+int xl_waiters_wait(struct xmem_pool *pool, u32 kind, u32 client, u32 value, u64 deadline_ns);
+void xl_waiters_wake(struct xmem_pool *pool, u32 kind, u32 client);
+
+u64 xl_now_ns(void);
+u64 xl_deadline(int64_t timeout_ns);
+
+#endif
