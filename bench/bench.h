@@ -41,7 +41,7 @@ struct bench {
 	unsigned int reps;			/* of short batches; slow cases take part of it */
 	uint64_t hand_overs;			/* of the memory case */
 	bool untimed;				/* the machine is emulated: times are no results */
-	char name[XMEM_NAME_BYTES];		/* the present case's pool */
+	char name[32];				/* the present case's pool */
 	char backend[16];
 	const char *folder;			/* for output; the same in all processes, by fork */
 	unsigned int rows;

@@ -44,7 +44,11 @@ static void end_acquire(struct end *end)
 
 void end_follow(struct end *end, int publisher)
 {
-	struct xmem_subscribe_options options = { .size = sizeof(options), .publisher = publisher };
+	struct xmem_subscribe_options options = {
+		.size = sizeof(options),
+		.flags = XMEM_SUBSCRIBE_PUBLISHER,
+		.publisher = publisher,
+	};
 
 	end->from = xmem_subscribe(end->pool, &options);
 	if (!end->from)

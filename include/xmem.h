@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libxmem: share large buffers between processes of one machine, without
- * copying, without leaking, and without anybody's crash costing anybody else
- * anything.
+ * libxmem: processes of one machine share large buffers without copying them. A crash
+ * in one process neither leaks memory nor harms another process.
  *
- * A *pool* is a named table of slots. A writer fills buffers and publishes
- * them; subscribers receive each publication and hold it as long as they like;
- * whoever knows a buffer's 64-bit token may get it. Who dies, however, holds
- * nothing any more: the host (/dev/xmem, or the daemon xmemd where no module
- * can be loaded) gives it back at once.
+ * A *pool* is a named table of slots, each of which can have a buffer. A writer fills
+ * buffers and publishes them. A subscriber receives each publication and holds it for as
+ * long as it likes. Any client that knows the 64-bit token of a buffer can get it. When a
+ * process ends, however it ends, the host releases all that it held. The host is the
+ * kernel module behind /dev/xmem, or the daemon xmemd where no module can be loaded.
  *
  *	struct xmem_pool *pool = xmem_pool_open("camera", NULL);
  *	struct xmem_subscription *sub = xmem_subscribe(pool, NULL);
@@ -16,26 +15,35 @@
  *	look_at(xmem_data(frame), xmem_size(frame));
  *	xmem_release(frame);
  *
- * Errors. Functions that return a handle return NULL on failure, the others 0
- * (or a count) or a negative errno. Either way xmem_get_last_error() has the
- * thread's error with a message that names what was tried and what to do.
+ * This header goes from what every program needs to what few programs need.
  *
- * Handles. If you have it, it is valid: a buffer keeps its pool alive, the
- * order of destruction does not matter, any thread may drop the last one.
- * Every function takes NULL for a handle: -EINVAL (or NULL), no crash.
+ * Errors. A function that makes a handle returns NULL when it fails; the others return a
+ * negative errno. In both cases xmem_get_last_error() gives the calling thread the error
+ * and a message that says what was tried and what to do. Beside the errors that a
+ * function names, those that make a handle can fail with ENOMEM, and those that ask the
+ * host (they open, preallocate, subscribe, wait, or look at a buffer's data for the first
+ * time) with ENOTCONN when the host has gone. Nothing has changed after an error.
  *
- * Threads. All functions may be called by any thread at any time, unless they
- * say otherwise; threads must have been made by the C library. None is
- * async-signal-safe. In a forked child inherited handles are dead: what needs
- * the pool says ECHILD, releasing them does nothing; open anew.
+ * Handles. A handle is valid until the caller drops it. A buffer and a subscription keep
+ * their pool alive, so handles can be dropped in any order and by any thread. Every
+ * function accepts NULL for a handle and then fails with EINVAL; functions that drop a
+ * handle do nothing.
  *
- * Time. Timeouts are in nanoseconds from now; 0 does not wait, XMEM_FOREVER has
- * no end. Waiting may end early with -EINTR when a signal handler ran (with the
- * kernel as host not for handlers with SA_RESTART).
+ * Threads. Any thread may call any function at any time, unless the function says
+ * otherwise. The C library must have made the threads. No function is async-signal-safe.
+ * After fork the child cannot use handles that it inherited: functions fail with ECHILD,
+ * and dropping such a handle does nothing. The child opens the pool again.
  *
- * Beside the errors named, every function that asks the host (those that wait,
- * open, preallocate, subscribe, or first look at a payload) may say ENOTCONN:
- * the host has gone; and every one that makes a handle ENOMEM.
+ * Time. Timeouts are nanoseconds from now. 0 does not wait, and XMEM_FOREVER waits without
+ * end. A wait ends early with EINTR when a signal handler has run. (The kernel as host
+ * continues the wait after a handler that was installed with SA_RESTART.)
+ *
+ * Structs. Every struct of options or of answers begins with its size, which the caller
+ * sets to sizeof the struct. Both sides may be newer than the other: options that an
+ * older, shorter struct does not have are zero, which is their default; a newer, longer
+ * struct is accepted if what the library does not know is zero, and fails with E2BIG
+ * otherwise. An answer is cut to the caller's size. What lies behind the fields that the
+ * library knows is left alone, and size becomes the number of bytes that are valid.
  */
 #ifndef XMEM_H
 #define XMEM_H
@@ -43,7 +51,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "xmem/uapi.h"		/* struct xmem_metadata, limits */
+#include "xmem/metadata.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -62,212 +70,496 @@ struct xmem_subscription;
 /* ---- errors ---- */
 
 /*
- * The calling thread's last error: a negative errno, 0 for none, and *ret_message
- * (may be NULL) a sentence, valid until this thread's next xmem call.
- * xmem_get_last_error also clears it, xmem_peek_last_error does not.
- * Threads: each has its own. Since: 0.1.
+ * Get the last error of the calling thread, and forget it.
+ * @ret_message: a sentence about it, empty if there is none; may be NULL.
+ * Returns: a negative errno; 0: no call has failed since the error was last forgotten.
+ * Ownership: the message is the library's and valid until the thread's next xmem call.
+ * Threads: each thread has its own last error. Since: 0.1.
  */
 int xmem_get_last_error(const char **ret_message);
+
+/*
+ * Get the last error of the calling thread without forgetting it.
+ * Parameters, Returns, Ownership, Threads: as xmem_get_last_error. Since: 0.1.
+ */
 int xmem_peek_last_error(const char **ret_message);
+
+/*
+ * Forget the last error of the calling thread.
+ * Threads: each thread has its own last error. Since: 0.1.
+ */
 void xmem_clear_last_error(void);
 
 /* ---- pools ---- */
 
-#define XMEM_OPEN_WRITER	(1u << 0)	/* may acquire and publish; else a reader */
-#define XMEM_OPEN_EXISTING	(1u << 1)	/* ENOENT rather than create it */
-#define XMEM_OPEN_EXCLUSIVE	(1u << 2)	/* EEXIST rather than join it */
-#define XMEM_OPEN_FOREIGN	(1u << 3)	/* also one that another user has made */
+#define XMEM_OPEN_WRITER	(1u << 0)	/* this client acquires and publishes */
+#define XMEM_OPEN_EXISTING	(1u << 1)	/* do not create the pool: ENOENT */
+#define XMEM_OPEN_EXCLUSIVE	(1u << 2)	/* create the pool: EEXIST if it is there */
+#define XMEM_OPEN_FOREIGN	(1u << 3)	/* also join a pool that another user made */
 
-/* Zero means the default. Set size to sizeof(struct xmem_pool_options). */
+/* All fields but size may be 0, which means the default. */
 struct xmem_pool_options {
-	size_t size;
+	size_t size;			/* sizeof(struct xmem_pool_options) */
 	uint32_t flags;			/* XMEM_OPEN_* */
-	uint32_t slots;			/* capacity if it is created; 1024 */
-	uint32_t clients;		/* likewise; 64 */
-	uint32_t ring_entries;		/* publications that a ring remembers; likewise; 64 */
-	int64_t wait_bound_ns;		/* writer: how long a slow subscriber may make it wait; 0: not at all */
-	const char *label;		/* what others see this client called; NULL: the program's name */
+	uint32_t slots;			/* buffers needed at least, at most 65536; 0: any number */
+	uint32_t clients;		/* clients needed at least, at most 256; 0: any number */
+	uint32_t ring_entries;		/* publications of each writer that the pool remembers at
+					 * least: a power of two from 4 to 4096; 0: any number */
+	int64_t wait_bound_ns;		/* writer: how long a slow subscriber may make it wait in
+					 * all before it is passed over; 0: it never waits */
+	const char *label;		/* the name that others see for this client: at most 15
+					 * printable ASCII characters; NULL: the program's name */
 };
 
 /*
- * Join the pool @name ([A-Za-z0-9._-], at most 31), making it if there is none.
- * A NULL or empty name makes an anonymous one. @options may be NULL: a reader.
- * The pool ends with its last client (with the kernel as host: or pool file).
+ * Join a pool. If there is no pool of that name, make it.
+ * @name: up to 31 characters of A-Z a-z 0-9 . _ -, the first not a dot. NULL or "" makes
+ *	an anonymous pool, which others join by its descriptor.
+ * @options: NULL opens the pool as a reader.
  *
- * The host is /dev/xmem if there is one, else xmemd, which is started if need
- * be; XMEM_BACKEND in the environment insists on one (docs/environment.md).
+ * Who makes the pool decides its sizes: those in its options, or 1024 slots, 64 clients
+ * and 64 ring entries. Slots are given to writers in groups of 64: a pool of 1024 slots
+ * serves at most 16 writers. A pool ends with its last client (and, where the kernel is the
+ * host, its last descriptor).
  *
- * Returns: the pool, or NULL: EINVAL (a name, number or label out of range),
- * ENOENT, EEXIST, EPERM (made by another user), EACCES (/dev/xmem may not be
- * opened), EUSERS (no client free), EDQUOT (a limit of the host), ENODEV (the
- * host insisted on is not there), EPROTONOSUPPORT (another ABI), ENOMEM, EMFILE.
- * Ownership: xmem_pool_close. Since: 0.1.
+ * The host is /dev/xmem if there is one, and otherwise xmemd, which this call starts if it
+ * does not run. XMEM_BACKEND=kernel or XMEM_BACKEND=daemon in the environment insists on
+ * one of them (docs/environment.md).
+ *
+ * Returns: the pool, or NULL:
+ *	EINVAL	a name, number, label or flag is out of its range; the message says which
+ *	E2BIG	the options are newer than this library and ask for something it lacks
+ *	ENOENT	XMEM_OPEN_EXISTING, and there is no such pool
+ *	EEXIST	XMEM_OPEN_EXCLUSIVE, and there is one
+ *	ERANGE	the pool is there and smaller than the options ask for
+ *	EPERM	another user made it, or another user's program has the daemon's address
+ *	EACCES	this user may not open /dev/xmem
+ *	EUSERS	the pool has as many clients as it can have
+ *	EDQUOT	a limit of the host is reached
+ *	ENODEV	there is no host
+ *	EPROTONOSUPPORT  the host speaks another version of the protocol
+ *	ENOMEM, EMFILE
+ * Ownership: the caller calls xmem_pool_close. Since: 0.1.
  */
 struct xmem_pool *xmem_pool_open(const char *name, const struct xmem_pool_options *options);
 
 /*
- * Join the pool whose file @file is (xmem_pool_fd, passed on as one likes).
- * @file stays the caller's. Errors as above, EBADF. Since: 0.1.
- */
-struct xmem_pool *xmem_pool_open_fd(int file, const struct xmem_pool_options *options);
-
-/* A new descriptor whose holder may join this pool: 0 or more, or -errno. Since: 0.1. */
-int xmem_pool_fd(struct xmem_pool *pool);
-
-/*
- * Drop the handle. The client ends when its buffers and subscriptions have been
- * dropped too. NULL is taken. Since: 0.1.
+ * Drop the handle of a pool. The client ends when its buffers and subscriptions have been
+ * dropped too. Since: 0.1.
  */
 void xmem_pool_close(struct xmem_pool *pool);
 
-/* "kernel" or "daemon". Valid as long as the pool. Since: 0.1. */
-const char *xmem_pool_backend(struct xmem_pool *pool);
+/* ---- reading ---- */
 
-/* This client's id in the pool, or -errno. Since: 0.1. */
-int xmem_pool_client(struct xmem_pool *pool);
+#define XMEM_SUBSCRIBE_WAITS	 (1u << 0)	/* the publisher waits for this subscriber within
+						 * its wait_bound_ns; otherwise a slow
+						 * subscriber loses the oldest publication */
+#define XMEM_SUBSCRIBE_PUBLISHER (1u << 1)	/* only the client in `publisher` */
+#define XMEM_SUBSCRIBE_NOWAIT	 (1u << 2)	/* do not wait for a publisher to come: ENOENT */
 
-/* What is in the pool now, read from its pages; other clients go on meanwhile. */
-struct xmem_pool_info {
-	size_t size;			/* in: sizeof(struct xmem_pool_info) */
-	uint32_t slots;			/* capacity */
-	uint32_t attached;		/* slots with a payload */
-	uint32_t free;			/* attached, without contents */
-	uint32_t writing;		/* being written, or taken ahead by their owner for that */
-	uint32_t live;			/* with contents */
-	uint32_t held;			/* slots that somebody holds */
-	uint32_t limbo;			/* the host's, their owner having ended */
-	uint32_t clients;		/* alive */
-	uint32_t zombies;		/* ended, ring in flight */
-	uint64_t holds;			/* of all clients together */
-	uint64_t bytes;			/* of all attached slots */
+/* All fields but size may be 0: any publisher, and wait for one for ever. */
+struct xmem_subscribe_options {
+	size_t size;			/* sizeof(struct xmem_subscribe_options) */
+	uint32_t flags;			/* XMEM_SUBSCRIBE_* */
+	uint32_t publisher;		/* client id, with XMEM_SUBSCRIBE_PUBLISHER; else 0 */
+	int64_t timeout_ns;		/* how long to wait for a publisher to come; 0 or
+					 * XMEM_FOREVER: for ever; with NOWAIT: 0 */
 };
 
-/* Returns: 0, -EINVAL, -ECHILD. Since: 0.1. */
-int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_stat);
+/*
+ * Follow a publisher from its next publication on.
+ * @options: NULL is as all zero. Without XMEM_SUBSCRIBE_PUBLISHER it is the first writer
+ *	that this client does not follow yet.
+ * Returns: the subscription, or NULL:
+ *	EINVAL	a field or flag is out of its range; the message says which
+ *	E2BIG	as xmem_pool_open
+ *	ENOENT	there is no such publisher, and XMEM_SUBSCRIBE_NOWAIT
+ *	ETIMEDOUT  no publisher came in time
+ *	EEXIST	this client follows it already
+ *	EOPNOTSUPP  XMEM_SUBSCRIBE_WAITS, and its wait_bound_ns is 0
+ *	ESTALE	it ended meanwhile
+ *	EINTR
+ * Ownership: the caller calls xmem_unsubscribe. Since: 0.1.
+ */
+struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
+					 const struct xmem_subscribe_options *options);
 
 /*
- * Make @count buffers of @bytes each, in one sealed file, allocated whole and
- * mapped. A writer does it before it acquires; it may do it again.
- * Returns: 0; -EINVAL, -EPERM (a reader), -ENOSPC (slots), -EDQUOT, -ENOMEM,
- * -EMFILE. Then nothing is left behind. Since: 0.1.
+ * Receive the next publication: hold it, for reading.
+ * @timeout_ns: nanoseconds to wait for it.
+ * Returns: the buffer, or NULL:
+ *	EAGAIN	there is none yet, and the timeout is 0
+ *	ETIMEDOUT  none came in time
+ *	EPIPE	the publisher has ended and all that was in flight has been received, or the
+ *		host has dropped the oldest of more than 8 ended publishers' rings
+ *	EOVERFLOW  this client has 2^29 handles of the buffer
+ *	EINVAL	the timeout is negative
+ *	EINTR
+ * Ownership: the caller calls xmem_release. Since: 0.1.
  */
-int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes);
+struct xmem_buffer *xmem_receive(struct xmem_subscription *subscription, int64_t timeout_ns);
+
+/*
+ * Get the contents, xmem_size() bytes, which do not change while the buffer is held.
+ * Returns: their address, or NULL: EIO (the publisher gave a wrong place), ENOMEM, EMFILE.
+ * Ownership: valid until the handle of the buffer is dropped. Since: 0.1.
+ */
+const void *xmem_data(struct xmem_buffer *buffer);
+
+/*
+ * Get the number of bytes of contents; while the buffer is written, as many as were
+ * acquired.
+ * Returns: the number; 0 for NULL. Since: 0.1.
+ */
+size_t xmem_size(struct xmem_buffer *buffer);
+
+/*
+ * Drop the handle of a buffer. A buffer that was acquired and not published is given up.
+ * Since: 0.1.
+ */
+void xmem_release(struct xmem_buffer *buffer);
+
+/*
+ * Drop the handle of a subscription. The buffers that were received stay held.
+ * Threads: no other thread may be using the subscription. Since: 0.1.
+ */
+void xmem_unsubscribe(struct xmem_subscription *subscription);
 
 /* ---- writing ---- */
 
 /*
- * A buffer of at least @bytes to write into: one that nobody uses any more. It
- * takes the oldest publication back from subscribers that may lose it, and
- * waits for the others within the pool's wait_bound_ns, all at most @timeout_ns.
- * Where subscribers are waited for, at most ring_entries may be in hand at once.
- * Returns: the buffer, or NULL: EAGAIN (timeout 0), ETIMEDOUT, EINTR, EPERM (a
- * reader), ENOSPC (no buffer that large: xmem_preallocate; or a slot worn out). Ownership: ends in
- * xmem_publish or xmem_release. Since: 0.1.
+ * Make buffers: allocate their memory, all of it now, and attach them to the pool. A
+ * writer does so before it acquires, and may do so again.
+ * @count: buffers to make.
+ * @bytes: bytes of each.
+ *
+ * The buffers take slots of groups that belong to this writer alone; when those are full,
+ * the writer gets a further group of 64 slots.
+ *
+ * Returns: 0, or
+ *	-EINVAL	a number is 0 or larger than the pool can have
+ *	-EPERM	this client is a reader
+ *	-ENOSPC	the pool has no group left
+ *	-EDQUOT	a limit of the host is reached
+ *	-ENOMEM, -EMFILE
+ * Since: 0.1.
+ */
+int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes);
+
+/*
+ * Acquire a buffer to write into, one that nobody uses any more.
+ * @bytes: how many bytes the contents will have; any larger buffer will do, and
+ *	xmem_size() of the buffer is @bytes. 0: any buffer, the whole of it.
+ * @timeout_ns: nanoseconds to wait for one.
+ *
+ * If no buffer is free, this takes the oldest publication away from subscribers that have
+ * not received it and that the writer need not wait for. It waits for the other
+ * subscribers within the pool's wait_bound_ns. If a subscriber uses XMEM_SUBSCRIBE_WAITS,
+ * at most ring_entries buffers may be acquired and unpublished.
+ *
+ * Returns: the buffer, or NULL:
+ *	EAGAIN	none is free, and the timeout is 0
+ *	ETIMEDOUT  none became free in time; the message names the clients that hold them
+ *	ENOSPC	no buffer is that large, or a slot is worn out: preallocate (others)
+ *	EPERM	this client is a reader
+ *	EINVAL	the timeout is negative
+ *	EINTR
+ * Ownership: ends in xmem_publish or xmem_release. Since: 0.1.
  */
 struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, int64_t timeout_ns);
 
-#define XMEM_PUBLISH_KEEP	(1u << 0)	/* the handle stays, for reading */
+/*
+ * Get the contents of a buffer that is being written, xmem_capacity() bytes. What an
+ * earlier publication left there is still there.
+ * Returns: their address, or NULL: EPERM (the buffer is not from xmem_acquire), ENOMEM.
+ * Ownership: valid until the buffer is published or released. Since: 0.1.
+ */
+void *xmem_data_mut(struct xmem_buffer *buffer);
 
+#define XMEM_PUBLISH_KEEP	(1u << 0)	/* keep the handle, for reading */
+
+/* All fields but size may be 0. */
 struct xmem_publish_options {
-	size_t size;
+	size_t size;			/* sizeof(struct xmem_publish_options) */
 	uint32_t flags;			/* XMEM_PUBLISH_* */
-	uint32_t reserved;
-	uint64_t timestamp_ns;		/* CLOCK_MONOTONIC; 0: none */
+	uint32_t reserved;		/* must be 0 */
+	uint64_t timestamp_ns;		/* of CLOCK_MONOTONIC; 0: none */
 	uint64_t offset;		/* bytes of the buffer before the contents */
-	uint64_t length;		/* bytes of contents; 0: up to the end */
+	uint64_t length;		/* bytes of contents, which may reach up to the capacity;
+					 * 0: up to the end of what was acquired */
 };
 
 /*
- * Give the contents to whoever follows this client. Ends the handle, unless
- * KEEP. The contents stay as long as they are in flight or held: who passes the
- * token on by a way of his own keeps the handle until the other side has it.
- * @options and @ret_token may be NULL. Never waits for anybody.
- * Returns: 0; -EINVAL, -EPERM (not a buffer from xmem_acquire), -ERANGE (offset
- * and length), -EOVERFLOW (KEEP: 2^29 handles): then the buffer is the caller's as before. Since: 0.1.
+ * Publish a buffer to the subscribers of this client. This never waits.
+ * @options: NULL is as all zero: the contents are as long as was acquired.
+ * @ret_token: what names these contents, for xmem_get; may be NULL.
+ *
+ * The contents stay as long as a subscriber has yet to receive them or a client holds
+ * them. A program that passes the token on in a way of its own keeps the handle
+ * (XMEM_PUBLISH_KEEP) until the other side has got the buffer.
+ *
+ * Returns: 0, and the handle is gone unless it is kept; or
+ *	-EINVAL	an unknown flag, a reserved field that is not 0, or a size below the minimum
+ *	-E2BIG	as xmem_pool_open
+ *	-EPERM	the buffer is not from xmem_acquire
+ *	-ERANGE	offset and length reach beyond the buffer
+ *	-EOVERFLOW  XMEM_PUBLISH_KEEP, and this client has 2^29 handles of the buffer
+ * Ownership: after an error the buffer is the caller's as before. Since: 0.1.
  */
-int xmem_publish(struct xmem_buffer *buffer, const struct xmem_publish_options *options, uint64_t *ret_token);
+int xmem_publish(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
+		 uint64_t *ret_token);
 
-/* ---- reading ---- */
-
-#define XMEM_ANY_PUBLISHER	(-1)
-#define XMEM_SUBSCRIBE_WAITS	(1u << 0)	/* it waits for me, within its bound; else I lose the oldest */
-
-struct xmem_subscribe_options {
-	size_t size;
-	uint32_t flags;			/* XMEM_SUBSCRIBE_WAITS */
-	int32_t publisher;		/* client id, or XMEM_ANY_PUBLISHER: the first that is not followed yet */
-	int64_t timeout_ns;		/* how long to wait for a publisher to come */
-};
+/* ---- tokens ---- */
 
 /*
- * Follow a publisher from its next publication on. @options NULL: any, XMEM_FOREVER.
- * Returns: the subscription, or NULL: ENOENT (no publisher; timeout 0), ETIMEDOUT,
- * EEXIST (followed already), EOPNOTSUPP (it waits for nobody), ESTALE, EINTR.
- * Ownership: xmem_unsubscribe. Since: 0.1.
+ * Get the token of a buffer, which names its contents for ever.
+ * Returns: the token; 0 for NULL and while the buffer is written. Since: 0.1.
  */
-struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool, const struct xmem_subscribe_options *options);
-
-/* NULL is taken. Buffers received stay held. Since: 0.1. */
-void xmem_unsubscribe(struct xmem_subscription *subscription);
+uint64_t xmem_token(struct xmem_buffer *buffer);
 
 /*
- * The next publication, held and read-only.
- * Returns: the buffer, or NULL: EAGAIN (none yet; timeout 0), ETIMEDOUT, EINTR,
- * EPIPE (the publisher has ended, and what was in flight has been received, or
- * the host has dropped its ring as the oldest of more than 8 that we kept),
- * EOVERFLOW (2^29 handles of one buffer).
- * Ownership: xmem_release. Since: 0.1.
- */
-struct xmem_buffer *xmem_receive(struct xmem_subscription *subscription, int64_t timeout_ns);
-
-/* Publications that this subscription has lost so far by being slow. Since: 0.1. */
-uint64_t xmem_subscription_lost(struct xmem_subscription *subscription);
-
-/* The publisher's client id, or -errno. Since: 0.1. */
-int xmem_subscription_publisher(struct xmem_subscription *subscription);
-
-/*
- * The buffer that @token names, held and read-only.
- * Returns: the buffer, or NULL: ESTALE (those contents are gone, or the token is
- * another pool's), EAGAIN (its owner looks at it all the time: again), EOVERFLOW.
- * Ownership: xmem_release. Since: 0.1.
+ * Get the buffer that a token names, and hold it, for reading.
+ * @token: from xmem_publish or xmem_token of any client of this pool.
+ * Returns: the buffer, or NULL:
+ *	ESTALE	those contents are gone, or the token belongs to another pool
+ *	EAGAIN	the owner keeps scanning the buffer; retry
+ *	EOVERFLOW  this client has 2^29 handles of the buffer
+ * Ownership: the caller calls xmem_release. Since: 0.1.
  */
 struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token);
 
-/* Another handle of the same, read-only. NULL: EPERM (it is being written), EOVERFLOW. Since: 0.1. */
+/*
+ * Make another handle of a buffer, for reading.
+ * Returns: the handle, or NULL: EPERM (the buffer is being written), EOVERFLOW (this client
+ * has 2^29 handles of the buffer).
+ * Ownership: the caller calls xmem_release. Since: 0.1.
+ */
 struct xmem_buffer *xmem_clone(struct xmem_buffer *buffer);
 
-/* Drop the handle; a buffer being written is given up. NULL is taken. Since: 0.1. */
-void xmem_release(struct xmem_buffer *buffer);
+/* ---- more about a buffer ---- */
 
-/* ---- buffers ---- */
+/*
+ * Get the number of bytes of the whole buffer, of which the contents are a part.
+ * Returns: the number; 0 for NULL. Since: 0.2.
+ */
+size_t xmem_capacity(struct xmem_buffer *buffer);
 
-/* The contents, xmem_size() bytes; valid until the handle is dropped. NULL: ECHILD, or mapping failed. Since: 0.1. */
-const void *xmem_data(struct xmem_buffer *buffer);
-
-/* The same, writable; NULL: EPERM unless the buffer is from xmem_acquire. Since: 0.1. */
-void *xmem_data_mut(struct xmem_buffer *buffer);
-
-/* Bytes of contents; of the whole buffer while it is written. 0 for NULL. Since: 0.1. */
-size_t xmem_size(struct xmem_buffer *buffer);
-
-/* What names these contents for ever; 0 for NULL and while they are written. Since: 0.1. */
-uint64_t xmem_token(struct xmem_buffer *buffer);
-
-/* The publisher's count, from 0 for its first publication; 0 if not received. Since: 0.1. */
+/*
+ * Get the number of the publication, which its publisher counts from 0.
+ * Returns: the number; 0 if the buffer was not received. Since: 0.1.
+ */
 uint64_t xmem_sequence(struct xmem_buffer *buffer);
 
-/* As the publisher gave it. Since: 0.1. */
+/*
+ * Get the time that the publisher gave.
+ * Returns: nanoseconds of CLOCK_MONOTONIC; 0 if there is none. Since: 0.1.
+ */
 uint64_t xmem_timestamp_ns(struct xmem_buffer *buffer);
 
 /*
- * Shape, type and so on. Valid until the handle is dropped. It is the owner's
- * page: do not trust it more than its publisher. _mut: NULL and EPERM unless
- * the buffer is from xmem_acquire; what was there before is still there.
- * Since: 0.1.
+ * Get what the publisher says about the contents. A reader checks it before it relies on
+ * it, because the publisher can change it at any time.
+ * Returns: the metadata, or NULL. Ownership: valid until the handle is dropped. Since: 0.1.
  */
 const struct xmem_metadata *xmem_buffer_metadata(struct xmem_buffer *buffer);
+
+/*
+ * Get the metadata of a buffer that is being written. What an earlier publication left
+ * there is still there.
+ * Returns: the metadata, or NULL: EPERM (the buffer is not from xmem_acquire).
+ * Ownership: valid until the buffer is published or released. Since: 0.1.
+ */
 struct xmem_metadata *xmem_buffer_metadata_mut(struct xmem_buffer *buffer);
+
+/* ---- more about a subscription ---- */
+
+/*
+ * Get the number of publications that this subscription has lost by being slow.
+ * Returns: the number; 0 for NULL. Since: 0.1.
+ */
+uint64_t xmem_subscription_lost(struct xmem_subscription *subscription);
+
+/*
+ * Get the client id of the publisher.
+ * Returns: the id, or -EINVAL, -ECHILD. Since: 0.1.
+ */
+int xmem_subscription_publisher(struct xmem_subscription *subscription);
+
+/* ---- more about a pool ---- */
+
+/*
+ * Join the pool that a descriptor stands for.
+ * @fd: from xmem_pool_fd, passed on in any way; it stays the caller's.
+ * @options: as xmem_pool_open.
+ * Returns: as xmem_pool_open, and EBADF: @fd is not a pool's descriptor.
+ * Ownership: the caller calls xmem_pool_close. Since: 0.1.
+ */
+struct xmem_pool *xmem_pool_open_fd(int fd, const struct xmem_pool_options *options);
+
+/*
+ * Make a descriptor with which a process can join this pool.
+ * Returns: the descriptor, which is close-on-exec, or -errno: -EMFILE.
+ * Ownership: the caller closes it. Since: 0.1.
+ */
+int xmem_pool_fd(struct xmem_pool *pool);
+
+/*
+ * Get the name of the host: "kernel" or "daemon".
+ * Returns: the name; NULL for NULL. Ownership: valid as long as the pool. Since: 0.1.
+ */
+const char *xmem_pool_backend(struct xmem_pool *pool);
+
+/*
+ * Get the id of this client in the pool.
+ * Returns: the id, or -EINVAL, -ECHILD. Since: 0.1.
+ */
+int xmem_pool_client(struct xmem_pool *pool);
+
+/* ---- looking at things ---- */
+
+/* What is in a pool now. Other clients go on meanwhile, so the numbers need not add up. */
+struct xmem_pool_info {
+	size_t size;			/* in: sizeof(struct xmem_pool_info); out: valid bytes */
+	uint32_t slots;			/* capacity */
+	uint32_t attached;		/* slots with a buffer */
+	uint32_t free;			/* of those: without contents */
+	uint32_t writing;		/* being written, or taken ahead for that by their owner */
+	uint32_t live;			/* with contents */
+	uint32_t held;			/* slots that at least one client holds */
+	uint32_t limbo;			/* attached slots whose owner has ended */
+	uint32_t clients;		/* alive */
+	uint32_t zombies;		/* ended clients whose publications are still in flight */
+	uint32_t clients_max;		/* capacity */
+	uint32_t ring_entries;		/* capacity of each writer's ring */
+	uint32_t reserved;
+	uint64_t holds;			/* of all clients together */
+	uint64_t bytes;			/* of all attached slots */
+};
+
+/*
+ * Get what is in a pool, from its pages.
+ * @ret_info: its size field is set.
+ * Returns: 0, -EINVAL (size is less than that of the size field), -ECHILD. Since: 0.1.
+ */
+int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_info);
+
+enum xmem_client_role {
+	XMEM_CLIENT_READER = 1,
+	XMEM_CLIENT_WRITER = 2
+};
+
+/* One client of a pool. */
+struct xmem_client_info {
+	size_t size;			/* in: sizeof(struct xmem_client_info); out: valid bytes */
+	uint32_t id;
+	uint32_t role;			/* enum xmem_client_role */
+	uint32_t alive;			/* 1; 0: it has ended, and publications are in flight */
+	uint32_t pid;			/* as the host sees it */
+	uint32_t uid;			/* likewise */
+	uint32_t slots;			/* attached slots that it owns */
+	uint64_t incarnation;		/* number of this use of the id, which is never reused */
+	uint64_t wait_bound_ns;		/* as it gave it */
+	uint64_t holds;			/* holds of all slots together */
+	char label[16];			/* NUL-terminated */
+};
+
+/*
+ * Get what is known of one client of a pool.
+ * @client: its id, from 0 to clients_max - 1 of struct xmem_pool_info.
+ * @ret_info: its size field is set.
+ * Returns: 0; -ENOENT: no client has that id; -EINVAL: no client can have it, or size is
+ * less than that of the size field; -ECHILD. Since: 0.2.
+ */
+int xmem_pool_client_info(struct xmem_pool *pool, uint32_t client,
+			  struct xmem_client_info *ret_info);
+
+/* What a slot is used for. */
+enum xmem_slot_use {
+	XMEM_USE_NONE = 0,		/* it has no buffer */
+	XMEM_USE_FREE = 1,		/* a buffer without contents */
+	XMEM_USE_WRITING = 2,		/* being written, or taken ahead for that by its owner */
+	XMEM_USE_LIVE = 3,		/* it has contents */
+	XMEM_USE_LIMBO = 4		/* its owner has ended; it goes with its last holder */
+};
+
+#define XMEM_NOBODY	0xffffffffu	/* in place of a client id: no client */
+
+/* One slot of a pool. */
+struct xmem_slot_info {
+	size_t size;			/* in: sizeof(struct xmem_slot_info); out: valid bytes */
+	uint32_t slot;
+	uint32_t state;			/* enum xmem_slot_use */
+	uint32_t owner;			/* client id, or XMEM_NOBODY */
+	uint32_t payload;		/* number of the file with the contents; 0: none */
+	uint64_t token;			/* of the contents; 0: there are none */
+	uint64_t bytes;			/* of the whole buffer */
+	uint64_t holds;			/* of all clients together */
+	uint64_t position;		/* 1 + sequence number of its last publication; 0: none */
+};
+
+/*
+ * Get what is known of one slot of a pool.
+ * @slot: from 0 to slots - 1 of struct xmem_pool_info.
+ * @ret_info: its size field is set.
+ * Returns: 0; -EINVAL: there is no such slot, or size is less than that of the size field;
+ * -ECHILD. Since: 0.2.
+ */
+int xmem_pool_slot_info(struct xmem_pool *pool, uint32_t slot, struct xmem_slot_info *ret_info);
+
+/*
+ * Get how many holds one client has of one slot.
+ * Returns: the number; -EINVAL: there is no such client or slot; -ECHILD. Since: 0.2.
+ */
+int64_t xmem_pool_holds(struct xmem_pool *pool, uint32_t client, uint32_t slot);
+
+/* What the host is. */
+struct xmem_host_info {
+	size_t size;			/* in: sizeof(struct xmem_host_info); out: valid bytes */
+	uint32_t abi;			/* version of the protocol that it speaks */
+	uint32_t abi_oldest;		/* the oldest that it still serves */
+	uint64_t features;		/* that a client has to know in order to use its pools */
+	uint32_t max_slots;		/* of a pool */
+	uint32_t max_clients;		/* of a pool */
+	uint32_t max_ring_entries;	/* of a pool */
+	uint32_t group_slots;		/* slots are given to writers in groups of so many */
+	uint32_t max_pools;
+	uint32_t max_payloads;		/* files with contents, of a pool */
+	uint32_t pools;			/* now */
+	uint32_t reserved;
+	char backend[16];		/* "kernel" or "daemon" */
+	char version[16];		/* of the host's program; NUL-terminated */
+};
+
+/*
+ * Ask the host what it is, without joining a pool. A daemon is not started for this.
+ * @ret_info: its size field is set.
+ * Returns: 0; -ENODEV: no host is running; -EACCES, -EPERM: as xmem_pool_open; -EINVAL: size
+ * is less than that of the size field, or XMEM_BACKEND is wrong. Since: 0.2.
+ */
+int xmem_host_query(struct xmem_host_info *ret_info);
+
+/* One of the host's pools. */
+struct xmem_pool_entry {
+	size_t size;			/* in: sizeof(struct xmem_pool_entry); out: valid bytes */
+	uint64_t number;		/* of the pool, never reused while the host runs */
+	char name[32];			/* NUL-terminated; empty: anonymous */
+	uint32_t owner_uid;		/* of who made it */
+	uint32_t slots;			/* capacity */
+	uint32_t clients_max;		/* capacity */
+	uint32_t clients;		/* alive */
+	uint32_t ring_entries;		/* capacity of each writer's ring */
+	uint32_t reserved;
+	uint64_t bytes;			/* of all attached slots */
+};
+
+/*
+ * Get the host's next pool, without joining it. A daemon is not started for this.
+ * @after: the number of the pool before it; 0: get the first one.
+ * @ret_entry: its size field is set.
+ * Returns: 0; -ENOENT: there are no more, or no host is running; -EACCES, -EPERM: as
+ * xmem_pool_open; -EINVAL: as xmem_host_query. Since: 0.2.
+ */
+int xmem_pool_next(uint64_t after, struct xmem_pool_entry *ret_entry);
 
 #ifdef __cplusplus
 }

@@ -57,7 +57,7 @@ kmod-tree: kmod-headers
 	$(Q)mkdir -p $(KMOD_DIR)/core $(KMOD_DIR)/include/xmem
 	$(Q)ln -sf $(abspath $(KMOD_FILES)) $(KMOD_DIR)/
 	$(Q)ln -sf $(abspath $(KMOD_CORE)) $(KMOD_DIR)/core/
-	$(Q)ln -sf $(abspath include/xmem/uapi.h) $(KMOD_DIR)/include/xmem/
+	$(Q)ln -sf $(abspath include/xmem/uapi.h include/xmem/metadata.h) $(KMOD_DIR)/include/xmem/
 
 # In a folder of its own, so that the module is not built anew for it, nor by it.
 kmod-check: KMOD_DIR = build/kmod/check-$(or $(KMOD_RELEASE),unknown)
@@ -88,7 +88,7 @@ dkms-install:
 	$(Q)install -d $(DKMS_DIR)/kmod/core $(DKMS_DIR)/kmod/include/xmem
 	$(Q)install -m 644 $(KMOD_FILES) $(DKMS_DIR)/kmod/
 	$(Q)install -m 644 $(KMOD_CORE) $(DKMS_DIR)/kmod/core/
-	$(Q)install -m 644 include/xmem/uapi.h $(DKMS_DIR)/kmod/include/xmem/
+	$(Q)install -m 644 include/xmem/uapi.h include/xmem/metadata.h $(DKMS_DIR)/kmod/include/xmem/
 	$(Q)install -m 644 dkms.conf $(DKMS_DIR)/
 	$(Q)install -D -m 644 udev/60-xmem.rules $(DESTDIR)$(UDEVDIR)/rules.d/60-xmem.rules
 ifeq ($(DESTDIR),)

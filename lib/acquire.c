@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "handle.h"
+#include "holders.h"
 #include "owned.h"
+#include "pages.h"
 #include "request.h"
 
 /* Generations of this tenancy used up (8 M publications of one slot, or more): a new range. */
@@ -58,9 +60,18 @@ static int take_slot(struct xmem_pool *pool, u64 bytes, u32 *ret_slot)
 	return 0;
 }
 
+static XL_COLD int wait_failed(int err)
+{
+	if (err == -EINTR)
+		return xl_fail_fast(EINTR, "wait for a free buffer: a signal handler ran");
+	if (err == -ENOTCONN)
+		return xl_fail_fast(ENOTCONN, "wait for a free buffer: the host has gone");
+	return xl_fail(-err, "wait for a free buffer: %s", strerror(-err));
+}
+
 /*
  * Wait for a slot: arm, look again, sleep (I5). Slow subscribers are waited for
- * no longer than our bound; then they demote and we look once more.
+ * no longer than our bound; then they are demoted and we look once more.
  */
 static int wait_for_slot(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, u32 *ret_slot)
 {
@@ -72,7 +83,7 @@ static int wait_for_slot(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, 
 	for (;;) {
 		err = xl_waiters_arm(pool, XMEM_WAIT_SLOTS, pool->me, &value);
 		if (err)
-			return xl_fail(-err, "wait for a free buffer: %s", strerror(-err));
+			return wait_failed(err);
 		err = take_slot(pool, bytes, ret_slot);
 		if (err != -EAGAIN)
 			return err;
@@ -84,11 +95,9 @@ static int wait_for_slot(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, 
 		if (err == -ETIMEDOUT && bound < deadline) {
 			xl_demote(pool);
 		} else if (err == -ETIMEDOUT) {
-			return xl_fail_fast(
-				ETIMEDOUT,
-				"no buffer came free in time: all are held or in flight");
+			return xl_fail_no_buffer(pool, bytes, ETIMEDOUT);
 		} else if (err) {
-			return xl_fail(-err, "wait for a free buffer: %s", strerror(-err));
+			return wait_failed(err);
 		}
 	}
 }
@@ -100,12 +109,35 @@ static XL_COLD struct xmem_buffer *acquire_refused(struct xmem_pool *pool)
 	return NULL;
 }
 
-static inline struct xmem_buffer *fill_acquired(struct xmem_buffer *buffer, u32 slot)
+/* A buffer of which @bytes are to be written; 0: the whole of it. */
+static inline struct xmem_buffer *fill_acquired(struct xmem_buffer *buffer, u32 slot, u64 bytes)
 {
 	buffer->slot = slot;
 	buffer->mode = XL_WRITING;
-	buffer->what = (struct xm_publication){ .length = buffer->pool->owned.slot[slot].bytes };
+	buffer->what = (struct xm_publication){
+		.length = likely(bytes) ? bytes : buffer->pool->owned.slot[slot].bytes,
+	};
 	return buffer;
+}
+
+/* No slot was to be had at once: why, or wait for one. Under owned->lock. */
+static int no_slot_yet(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, u32 *ret_slot)
+{
+	char name[XL_NAME_BYTES];
+	u64 largest = pool->owned.largest;
+
+	if (!largest)
+		return xl_fail(ENOSPC, "%s: this writer has no buffers; preallocate some",
+			       xl_pool_name(pool, name, sizeof(name)));
+	if (bytes > largest)
+		return xl_fail(ENOSPC,
+			       "%s: no buffer of %llu bytes, the largest has %llu; preallocate "
+			       "larger ones",
+			       xl_pool_name(pool, name, sizeof(name)), (unsigned long long)bytes,
+			       (unsigned long long)largest);
+	if (!timeout_ns)
+		return xl_fail_no_buffer(pool, bytes, EAGAIN);
+	return wait_for_slot(pool, bytes, timeout_ns, ret_slot);
 }
 
 /* Not at once, or not without locks. */
@@ -125,20 +157,11 @@ static XL_SLOW struct xmem_buffer *acquire_slow(struct xmem_pool *pool, u64 byte
 		xl_demote(pool);
 		err = take_slot(pool, bytes, &slot);
 	}
-	if (unlikely(err == -EAGAIN)) {
-		if (bytes > owned->largest)
-			err = xl_fail(ENOSPC,
-				      "acquire: no buffer of %zu bytes in this pool: see "
-				      "xmem_preallocate",
-				      (size_t)bytes);
-		else if (!timeout_ns)
-			err = xl_fail_fast(EAGAIN, "acquire: all buffers are held or in flight");
-		else
-			err = wait_for_slot(pool, bytes, timeout_ns, &slot);
-	}
+	if (unlikely(err == -EAGAIN))
+		err = no_slot_yet(pool, bytes, timeout_ns, &slot);
 	xl_unlock(&owned->lock);
 	if (likely(!err))
-		return fill_acquired(buffer, slot);
+		return fill_acquired(buffer, slot, bytes);
 	xl_handle_free(buffer);
 	return NULL;
 }
@@ -152,7 +175,8 @@ XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, 
 	if (likely(xl_handles_ready(pool) && xl_ring_is_ample(pool))) {
 		link = xl_queue_find(&pool->owned.list[XL_LIST_READY], bytes);
 		if (likely(*link && xl_generations_left(pool, (*link)->index)))
-			return fill_acquired(xl_handle_pop(pool), take_out(&pool->owned, link));
+			return fill_acquired(xl_handle_pop(pool), take_out(&pool->owned, link),
+					     bytes);
 	}
 	return acquire_slow(pool, bytes, timeout_ns);
 }

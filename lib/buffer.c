@@ -55,7 +55,8 @@ static XL_COLD int hold_resolved(struct xmem_pool *pool, u64 token, int err)
 	return err;
 }
 
-/* Where in its slot the contents lie: the record says, the owner's page, read once and checked. */
+/* Where in its slot the contents lie: its owner's
+ * metadata say, which others can change: read once, then bounds-checked. */
 static XL_INLINE void place_contents(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
@@ -246,6 +247,13 @@ XMEM_API void *xmem_data_mut(struct xmem_buffer *buffer)
 XMEM_API size_t xmem_size(struct xmem_buffer *buffer)
 {
 	return buffer ? buffer->what.length : 0;
+}
+
+XMEM_API size_t xmem_capacity(struct xmem_buffer *buffer)
+{
+	if (!buffer || !xl_alive(buffer->pool))
+		return 0;
+	return xm_slot_row(&buffer->pool->map, buffer->slot)->length;	/* it is held, and stays */
 }
 
 XMEM_API uint64_t xmem_token(struct xmem_buffer *buffer)

@@ -1,82 +1,77 @@
 // SPDX-License-Identifier: MIT
 /*
- * Joining a pool: the caller's options are checked, a host is reached, and a refusal
- * is put into words.
+ * Joining a pool, and what it means that a host refused.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "join.h"
+#include "reach.h"
 
-const char *xl_join_hint(int err)
+#define MAX_TRIES	5	/* a daemon about to leave for lack of work may drop a newcomer */
+
+/* "pool 'camera'", as messages call it. */
+static const char *name_of(const struct xmem_join_request *request, char *ret, size_t bytes)
 {
+	if (request->flags & XMEM_JOIN_FD)
+		return "the descriptor's pool";
+	if (!*request->name)
+		return "an anonymous pool";
+	snprintf(ret, bytes, "pool '%s'", (const char *)request->name);
+	return ret;
+}
+
+static int too_small(const char *name, const struct xmem_join_request *request)
+{
+	return xl_fail(ERANGE,
+		       "open %s: it is there and smaller than asked for: at least %u slots, %u "
+		       "clients and %u ring entries; ask for less, or open it first with these",
+		       name, request->slots, request->clients, request->ring_entries);
+}
+
+int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join_request *request)
+{
+	const char *host = link->backend->name, *hint = NULL;
+	char space[XMEM_NAME_BYTES + 8];
+	const char *name = name_of(request, space, sizeof(space));
+
 	switch (-err) {
-	case EINVAL:
-		return "a name has at most 31 of [A-Za-z0-9._-], a ring 4 to 4096 entries, a power "
-		       "of two";
-	case ENOENT:	return "there is no such pool, and XMEM_OPEN_EXISTING was asked for";
-	case EEXIST:	return "there is such a pool, and XMEM_OPEN_EXCLUSIVE was asked for";
-	case EPERM:
-		return "another user made it (XMEM_OPEN_FOREIGN joins it all the same), or runs "
-		       "the daemon";
-	case EUSERS:	return "the pool has as many clients as it can have";
+	case ENOENT:
+		return xl_fail(ENOENT, "there is no %s on the %s host", name, host);
+	case EEXIST:
+		return xl_fail(EEXIST, "there is a %s on the %s host already", name, host);
+	case ERANGE:
+		return too_small(name, request);
+	case EUSERS:
+		hint = "it has as many clients as it can have";
+		break;
 	case EDQUOT:
-		return "the host has as many pools, or clients of this process, as it may have";
-	case ENODEV:
-		return "neither /dev/xmem nor xmemd can be reached; see XMEM_BACKEND and "
-		       "XMEM_DAEMON";
-	case EPROTONOSUPPORT: return "the host speaks another version of xmem";
-	case EACCES:	return "no permission for /dev/xmem: is the user in group xmem?";
-	case EBADF:	return "not a pool's file";
+		hint = "the host has as many pools, or clients of this process, as it may have";
+		break;
+	case EPERM:
+		if (link->backend == &xmem_backend_kmod)
+			hint = "another user made it; a program that is to join it all the same "
+			       "opens it with XMEM_OPEN_FOREIGN";
+		break;
+	case EBADF:
+		hint = "this is no descriptor from xmem_pool_fd";
+		break;
 	}
-	return strerror(-err);
+	if (!hint)
+		hint = xl_reach_hint(err, link);
+	return xl_fail(-err, "open %s: %s", name, hint ? hint : strerror(-err));
 }
 
-static int open_with(struct xmem_link *link, const struct xmem_backend *backend)
-{
-	int err;
-
-	*link = (struct xmem_link){ .backend = backend };
-	err = backend->open(link);
-	if (err)
-		backend->close(link);
-	return err;
-}
-
-static int open_link(struct xmem_link *link)
-{
-	const char *insist = getenv("XMEM_BACKEND");
-	int err;
-
-	if (insist && !strcmp(insist, "daemon"))
-		return open_with(link, &xmem_backend_daemon);
-	err = open_with(link, &xmem_backend_kmod);
-	if (err != -ENODEV || (insist && *insist))
-		return err;
-	return open_with(link, &xmem_backend_daemon);
-}
-
-int xl_check_environment(void)
-{
-	const char *insist = getenv("XMEM_BACKEND");
-
-	if (insist && *insist && strcmp(insist, "kernel") && strcmp(insist, "daemon"))
-		return xl_fail(EINVAL, "XMEM_BACKEND is kernel or daemon, not '%s'", insist);
-	return 0;
-}
-
-/* A daemon about to leave for lack of work may drop a newcomer: knock again. */
 int xl_join(struct xmem_link *link, struct xmem_join_request *request)
 {
 	struct xmem_join_request first = *request;
 	int tries, err = -ENODEV;
 
-	for (tries = 0; tries < 5; tries++) {
+	for (tries = 0; tries < MAX_TRIES; tries++) {
 		*request = first;
-		err = open_link(link);
+		err = xl_reach(link, true);
 		if (err)
-			return err;
+			break;
 		err = link->backend->request(link, XMEM_IOC_JOIN, request);
 		if (!err) {
 			link->join = *request;
@@ -86,44 +81,5 @@ int xl_join(struct xmem_link *link, struct xmem_join_request *request)
 		if (err != -ENOTCONN)
 			break;
 	}
-	return err;
-}
-
-int xl_join_options(const struct xmem_pool_options *options, struct xmem_join_request *request)
-{
-	struct xmem_pool_options o = { 0 };
-	u32 i;
-
-	if (options) {
-		if (options->size != sizeof(o))
-			return xl_fail(EINVAL, "xmem_pool_options: size is %zu, not %zu",
-				       options->size, sizeof(o));
-		o = *options;
-	}
-	if (o.flags &
-	    ~(XMEM_OPEN_WRITER | XMEM_OPEN_EXISTING | XMEM_OPEN_EXCLUSIVE | XMEM_OPEN_FOREIGN))
-		return xl_fail(EINVAL, "xmem_pool_options: unknown flags 0x%x", o.flags);
-	if (o.wait_bound_ns < 0 || (o.wait_bound_ns && !(o.flags & XMEM_OPEN_WRITER)))
-		return xl_fail(EINVAL,
-			       "xmem_pool_options: wait_bound_ns is a writer's, and not negative");
-	request->flags |= (o.flags & XMEM_OPEN_EXISTING ? XMEM_JOIN_EXISTING : 0) |
-			  (o.flags & XMEM_OPEN_EXCLUSIVE ? XMEM_JOIN_EXCLUSIVE : 0) |
-			  (o.flags & XMEM_OPEN_FOREIGN ? XMEM_JOIN_FOREIGN : 0);
-	request->role = o.flags & XMEM_OPEN_WRITER ? XMEM_ROLE_WRITER : XMEM_ROLE_READER;
-	request->slots = o.slots;
-	request->clients = o.clients;
-	request->ring_entries = o.ring_entries;
-	request->wait_bound_ns = o.wait_bound_ns;
-	snprintf((char *)request->label, sizeof(request->label), "%s",
-		 o.label ? o.label : program_invocation_short_name);
-	for (i = 0; request->label[i]; i++) {
-		if (request->label[i] >= ' ' && request->label[i] <= '~')
-			continue;
-		if (o.label)
-			return xl_fail(
-				EINVAL,
-				"xmem_pool_options: a label has printable ASCII characters only");
-		request->label[i] = '_';	/* a program may be called anything */
-	}
-	return 0;
+	return xl_join_failed(err, link, &first);
 }

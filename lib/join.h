@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Joining a pool: join.c. */
+/* Joining a pool: options.c, join.c. */
 #ifndef XMEM_JOIN_H
 #define XMEM_JOIN_H
 
 #include "private.h"
 
-/* Is XMEM_BACKEND something that can be meant? 0, or -EINVAL, noted. */
-int xl_check_environment(void);
-
-/* The caller's options, checked, into the request. 0, or -EINVAL, noted. */
+/* The caller's name and options, checked, into the request. 0, or an error, noted. */
+int xl_join_name(const char *name, struct xmem_join_request *request);
 int xl_join_options(const struct xmem_pool_options *options, struct xmem_join_request *request);
 
-/* Reach a host and join. 0 or -errno; then nothing is left open. */
+/* Reach a host and join. 0 or an error, noted; then nothing is left open. */
 int xl_join(struct xmem_link *link, struct xmem_join_request *request);
 
-/* What a refusal means, in words. */
-const char *xl_join_hint(int err);
+/* Note what it means that joining, or what comes after it, failed with @err. Returns @err. */
+int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join_request *request);
 
 #endif

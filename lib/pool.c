@@ -9,8 +9,20 @@
 #include "handle.h"
 #include "join.h"
 #include "owned.h"
+#include "pages.h"
 #include "payload/payload.h"
+#include "reach.h"
 #include "request.h"
+
+const char *xl_pool_name(const struct xmem_pool *pool, char *ret, size_t bytes)
+{
+	const char *name = (const char *)pool->map.pool->name;
+
+	if (!*name)
+		return "the anonymous pool";
+	snprintf(ret, bytes, "pool %.*s", XMEM_NAME_BYTES, name);
+	return ret;
+}
 
 void xl_pool_destroy(struct xmem_pool *pool)
 {
@@ -22,15 +34,10 @@ void xl_pool_destroy(struct xmem_pool *pool)
 	free(pool);
 }
 
-static struct xmem_pool *open_pool(const char *what, struct xmem_join_request *request,
-				   const struct xmem_pool_options *options)
+static struct xmem_pool *new_pool(void)
 {
-	struct xmem_pool *pool;
-	int err;
+	struct xmem_pool *pool = calloc(1, sizeof(*pool));
 
-	if (xl_check_environment() || xl_join_options(options, request))
-		return NULL;
-	pool = calloc(1, sizeof(*pool));
 	if (!pool) {
 		xl_fail(ENOMEM, "no memory for a pool's handle");
 		return NULL;
@@ -38,8 +45,21 @@ static struct xmem_pool *open_pool(const char *what, struct xmem_join_request *r
 	pthread_mutex_init(&pool->lock.mutex, NULL);
 	pthread_mutex_init(&pool->slow.mutex, NULL);
 	pthread_mutex_init(&pool->owned.lock.mutex, NULL);
-	err = xl_join(&pool->link, request);
-	if (err)
+	return pool;
+}
+
+static struct xmem_pool *open_pool(struct xmem_join_request *request,
+				   const struct xmem_pool_options *options)
+{
+	struct xmem_pool *pool;
+	int err;
+
+	if (xl_check_environment() || xl_join_options(options, request))
+		return NULL;
+	pool = new_pool();
+	if (!pool)
+		return NULL;
+	if (xl_join(&pool->link, request))
 		goto err_free;
 	err = pool->link.backend->map(&pool->link, &pool->map);
 	if (err)
@@ -52,42 +72,36 @@ static struct xmem_pool *open_pool(const char *what, struct xmem_join_request *r
 		goto err_link;
 	err = xl_process_register(pool);
 	if (err)
-		goto err_owner;
+		goto err_owned;
 	return pool;
 
-err_owner:
+err_owned:
 	free(pool->owned.slot);
 err_link:
 	pool->link.backend->close(&pool->link);
+	xl_join_failed(err, &pool->link, request);
 err_free:
 	free(pool);
-	xl_fail(-err, "%s: %s", what, xl_join_hint(err));
 	return NULL;
 }
 
-XMEM_API struct xmem_pool *xmem_pool_open(const char *name, const struct xmem_pool_options *options)
-{
-	struct xmem_join_request request = { .size = sizeof(request),
-					     .abi = XMEM_ABI,
-					     .pool_fd = -1 };
-	char what[80];
-
-	if (name && strlen(name) >= XMEM_NAME_BYTES) {
-		xl_fail(EINVAL, "open pool '%.40s...': %s", name, xl_join_hint(-EINVAL));
-		return NULL;
-	}
-	memcpy(request.name, name ? name : "", name ? strlen(name) : 0);
-	snprintf(what, sizeof(what), "open pool '%s'", name ? name : "");
-	return open_pool(what, &request, options);
-}
-
-XMEM_API struct xmem_pool *xmem_pool_open_fd(int file, const struct xmem_pool_options *options)
+XMEM_API struct xmem_pool *xmem_pool_open(const char *name,
+					  const struct xmem_pool_options *options)
 {
 	struct xmem_join_request request = {
-		.size = sizeof(request), .abi = XMEM_ABI, .pool_fd = file, .flags = XMEM_JOIN_FD,
+		.size = sizeof(request), .abi = XMEM_ABI, .pool_fd = -1,
 	};
 
-	return open_pool("open a pool's file", &request, options);
+	return xl_join_name(name, &request) ? NULL : open_pool(&request, options);
+}
+
+XMEM_API struct xmem_pool *xmem_pool_open_fd(int fd, const struct xmem_pool_options *options)
+{
+	struct xmem_join_request request = {
+		.size = sizeof(request), .abi = XMEM_ABI, .pool_fd = fd, .flags = XMEM_JOIN_FD,
+	};
+
+	return open_pool(&request, options);
 }
 
 XMEM_API int xmem_pool_fd(struct xmem_pool *pool)
@@ -100,7 +114,7 @@ XMEM_API int xmem_pool_fd(struct xmem_pool *pool)
 	if (!xl_alive(pool))
 		return xl_fail_forked();
 	err = xl_request(pool, XMEM_IOC_POOL_FD, &request);
-	return err ? xl_fail(-err, "a file of the pool: %s", strerror(-err)) : request.fd;
+	return err ? xl_fail(-err, "a descriptor of the pool: %s", strerror(-err)) : request.fd;
 }
 
 void xl_pool_unshare(struct xmem_pool *pool)

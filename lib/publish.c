@@ -5,31 +5,54 @@
 #include "handle.h"
 #include "owned.h"
 #include "request.h"
+#include "structs.h"
 
-static int check_publish(const struct xmem_buffer *buffer,
-			 const struct xmem_publish_options *options)
+/* What the caller wants of a publication. */
+struct wish {
+	bool keep;
+	u64 timestamp_ns, offset, length;
+};
+
+/* The options, checked against the buffer, into *ret. */
+static int check_options(const struct xmem_buffer *buffer,
+			 const struct xmem_publish_options *options, struct wish *ret)
 {
-	u64 length;
+	struct xmem_publish_options o = { 0 };
+	u64 acquired = buffer->what.length, capacity;
+	int err = xl_options_take("xmem_publish_options", options, &o, sizeof(o));
 
-	if (!buffer)
+	if (unlikely(err))
+		return err;
+	if (unlikely(o.flags & ~XMEM_PUBLISH_KEEP))
+		return xl_fail(EINVAL, "xmem_publish_options: flags has 0x%x, which has no meaning",
+			       o.flags & ~XMEM_PUBLISH_KEEP);
+	if (unlikely(o.reserved))
+		return xl_fail_fast(EINVAL, "xmem_publish_options: reserved is not 0");
+	capacity = buffer->pool->owned.slot[buffer->slot].bytes;
+	if (unlikely(o.length ? o.offset > capacity || o.length > capacity - o.offset :
+				o.offset > acquired))
+		return xl_fail(ERANGE,
+			       "publish: %llu bytes from %llu on; %llu of %llu were acquired",
+			       (unsigned long long)o.length, (unsigned long long)o.offset,
+			       (unsigned long long)acquired, (unsigned long long)capacity);
+	*ret = (struct wish){
+		.keep = o.flags & XMEM_PUBLISH_KEEP,
+		.timestamp_ns = o.timestamp_ns,
+		.offset = o.offset,
+		.length = o.length ? o.length : acquired - o.offset,
+	};
+	return 0;
+}
+
+static int check_buffer(const struct xmem_buffer *buffer)
+{
+	if (unlikely(!buffer))
 		return xl_fail_fast(EINVAL, "publish: no buffer");
-	if (!xl_alive(buffer->pool))
+	if (unlikely(!xl_alive(buffer->pool)))
 		return xl_fail_forked();
-	if (buffer->mode != XL_WRITING)
+	if (unlikely(buffer->mode != XL_WRITING))
 		return xl_fail_fast(EPERM,
 				    "publish: only a buffer from xmem_acquire can be published");
-	if (!options)
-		return 0;
-	if (options->size != sizeof(*options) || options->flags & ~XMEM_PUBLISH_KEEP ||
-	    options->reserved)
-		return xl_fail_fast(
-			EINVAL,
-			"xmem_publish_options: wrong size, unknown flags, or reserved not 0");
-	length = buffer->what.length;
-	if (options->offset > length || options->length > length - options->offset)
-		return xl_fail(ERANGE, "publish: %llu bytes from %llu on, of a buffer of %llu",
-			       (unsigned long long)options->length,
-			       (unsigned long long)options->offset, (unsigned long long)length);
 	return 0;
 }
 
@@ -69,34 +92,44 @@ static XL_COLD int keep(struct xmem_buffer *buffer, u64 offset)
 	return 0;
 }
 
+/*
+ * Where the contents lie, for those that get them by their token. Mostly that is there
+ * already, and then the line that readers have is spared.
+ */
+static inline void note_place(struct xmem_metadata *metadata, const struct xm_publication *what)
+{
+	if (unlikely(metadata->size != what->length))
+		metadata->size = what->length;
+	if (unlikely(metadata->offset != what->offset))
+		metadata->offset = what->offset;
+}
+
 XMEM_API int xmem_publish(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
 			  uint64_t *ret_token)
 {
 	struct xm_publication *what;
-	struct xmem_metadata *metadata;
 	struct xmem_pool *pool;
 	bool kept = false, waiters;
-	int err = check_publish(buffer, options);
+	int err = check_buffer(buffer);
 
 	if (unlikely(err))
 		return err;
 	pool = buffer->pool;
 	what = &buffer->what;
 	if (options) {
-		kept = options->flags & XMEM_PUBLISH_KEEP;
-		if (unlikely(kept && keep(buffer, options->offset)))
+		struct wish wish = { 0 };
+
+		err = check_options(buffer, options, &wish);
+		if (unlikely(err))
+			return err;
+		kept = wish.keep;
+		if (unlikely(kept && keep(buffer, wish.offset)))
 			return -EOVERFLOW;
-		what->timestamp_ns = options->timestamp_ns;
-		what->offset = options->offset;
-		what->length = options->length ? options->length : what->length - options->offset;
+		what->timestamp_ns = wish.timestamp_ns;
+		what->offset = wish.offset;
+		what->length = wish.length;
 	}
-	/* For those who get it by its token. Mostly that is there already: spare the readers' line.
-	 */
-	metadata = xm_metadata(&pool->map, buffer->slot);
-	if (unlikely(metadata->size != what->length))
-		metadata->size = what->length;
-	if (unlikely(metadata->offset != what->offset))
-		metadata->offset = what->offset;
+	note_place(xm_metadata(&pool->map, buffer->slot), what);
 
 	xl_lock(&pool->owned.lock);
 	waiters = publish_now(pool, buffer);

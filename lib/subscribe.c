@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "handle.h"
+#include "pages.h"
 #include "payload/payload.h"
 #include "request.h"
+#include "structs.h"
 #include "subscribe.h"
 
 /*
@@ -56,34 +58,27 @@ static int subscribe_to(struct xmem_pool *pool, u32 publisher, u64 incarnation, 
 }
 
 /* One publisher by id, as it is now. */
-static int subscribe_one(struct xmem_pool *pool, const struct xmem_subscribe_options *options,
+static int subscribe_one(struct xmem_pool *pool, u32 publisher, u32 flags,
 			 struct xmem_subscription *subscription)
 {
-	const struct xmem_client_row *row;
+	const struct xmem_client_row *row = xm_client_row(&pool->map, publisher);
 
-	if (options->publisher < 0 || (u32)options->publisher >= pool->map.clients)
-		return -EINVAL;
-	row = xm_client_row(&pool->map, options->publisher);
 	if (xm_load_acquire(&row->state) != XMEM_CLIENT_ALIVE ||
 	    xm_load(&row->role) != XMEM_ROLE_WRITER)
 		return -ENOENT;
-	return subscribe_to(pool, options->publisher, xm_load(&row->incarnation), options->flags,
-			    subscription);
+	return subscribe_to(pool, publisher, xm_load(&row->incarnation), flags, subscription);
 }
 
 /* The first other publisher that we do not follow. */
-static int subscribe_any(struct xmem_pool *pool, const struct xmem_subscribe_options *options,
-			 struct xmem_subscription *subscription)
+static int subscribe_any(struct xmem_pool *pool, u32 flags, struct xmem_subscription *subscription)
 {
-	struct xmem_subscribe_options one = *options;
-	int err = -ENOENT, worst = -ENOENT;
+	int err, worst = -ENOENT;
 	u32 c;
 
 	for (c = 0; c < pool->map.clients; c++) {
 		if (c == pool->me || xm_bit(xm_client_row(&pool->map, c)->subscribers, pool->me))
 			continue;
-		one.publisher = c;
-		err = subscribe_one(pool, &one, subscription);
+		err = subscribe_one(pool, c, flags, subscription);
 		if (!err)
 			return 0;
 		if (err != -ENOENT && err != -ESTALE && err != -EEXIST)
@@ -95,9 +90,9 @@ static int subscribe_any(struct xmem_pool *pool, const struct xmem_subscribe_opt
 static int subscribe_now(struct xmem_pool *pool, const struct xmem_subscribe_options *options,
 			 struct xmem_subscription *subscription)
 {
-	return options->publisher == XMEM_ANY_PUBLISHER
-		       ? subscribe_any(pool, options, subscription)
-		       : subscribe_one(pool, options, subscription);
+	if (options->flags & XMEM_SUBSCRIBE_PUBLISHER)
+		return subscribe_one(pool, options->publisher, options->flags, subscription);
+	return subscribe_any(pool, options->flags, subscription);
 }
 
 static int subscribe_wait(struct xmem_pool *pool, const struct xmem_subscribe_options *options,
@@ -120,32 +115,75 @@ static int subscribe_wait(struct xmem_pool *pool, const struct xmem_subscribe_op
 	}
 }
 
-static const char *subscribe_hint(int err)
+static const char *subscribe_hint(int err, const struct xmem_subscribe_options *options)
 {
+	bool one = options->flags & XMEM_SUBSCRIBE_PUBLISHER;
+
 	switch (-err) {
-	case ENOENT:	return "there is no such publisher";
-	case ETIMEDOUT:	return "no publisher came in time";
-	case EEXIST:	return "it is followed already";
+	case ENOENT:	return one ? "that client is no writer" : "no writer is there to follow";
+	case ETIMEDOUT:	return one ? "that client did not come in time" : "no writer came in time";
+	case EEXIST:	return "this client follows it already";
 	case EOPNOTSUPP: return "it waits for nobody: its wait_bound_ns is 0";
-	case EINVAL:	return "no such client id";
+	case ESTALE:	return "it has just ended";
+	case EINTR:	return "a signal handler ran";
+	case ENOTCONN:	return "the host has gone";
 	}
 	return strerror(-err);
 }
 
-static int check_options(const struct xmem_subscribe_options *given,
-			 struct xmem_subscribe_options *ret)
+static void note_failure(int err, const struct xmem_pool *pool,
+			 const struct xmem_subscribe_options *options)
 {
-	*ret = (struct xmem_subscribe_options){ .publisher = XMEM_ANY_PUBLISHER,
-						.timeout_ns = XMEM_FOREVER };
-	if (!given)
-		return 0;
-	if (given->size != sizeof(*given) || given->flags & ~XMEM_SUBSCRIBE_WAITS ||
-	    given->timeout_ns < 0)
-		return xl_fail_fast(
-			EINVAL,
-			"xmem_subscribe_options: wrong size, unknown flags, or a negative timeout");
-	*ret = *given;
+	char name[XL_NAME_BYTES];
+	const char *hint = subscribe_hint(err, options);
+
+	if (options->flags & XMEM_SUBSCRIBE_PUBLISHER)
+		xl_fail(-err, "subscribe to client %u of %s: %s", options->publisher,
+			xl_pool_name(pool, name, sizeof(name)), hint);
+	else
+		xl_fail(-err, "subscribe to a writer of %s: %s",
+			xl_pool_name(pool, name, sizeof(name)), hint);
+}
+
+static int check_options(const struct xmem_pool *pool, const struct xmem_subscribe_options *o)
+{
+	u32 unknown = o->flags & ~(XMEM_SUBSCRIBE_WAITS | XMEM_SUBSCRIBE_PUBLISHER |
+				   XMEM_SUBSCRIBE_NOWAIT);
+
+	if (unknown)
+		return xl_fail(EINVAL,
+			       "xmem_subscribe_options: flags has 0x%x, which has no meaning",
+			       unknown);
+	if (o->publisher && !(o->flags & XMEM_SUBSCRIBE_PUBLISHER))
+		return xl_fail(EINVAL, "xmem_subscribe_options: publisher is %u, but flags lack "
+				       "XMEM_SUBSCRIBE_PUBLISHER", o->publisher);
+	if (o->publisher >= pool->map.clients)
+		return xl_fail(EINVAL,
+			       "xmem_subscribe_options: publisher is %u, but ids of the pool "
+			       "end at %u",
+			       o->publisher, pool->map.clients - 1);
+	if (o->timeout_ns < 0)
+		return xl_fail(EINVAL, "xmem_subscribe_options: timeout_ns is negative");
+	if (o->timeout_ns && o->flags & XMEM_SUBSCRIBE_NOWAIT)
+		return xl_fail(EINVAL,
+			       "xmem_subscribe_options: timeout_ns is not 0, but flags have "
+			       "XMEM_SUBSCRIBE_NOWAIT");
 	return 0;
+}
+
+/* The caller's options with defaults filled in. 0, or an error, noted. */
+static int take_options(const struct xmem_pool *pool, const struct xmem_subscribe_options *given,
+			struct xmem_subscribe_options *ret)
+{
+	int err;
+
+	*ret = (struct xmem_subscribe_options){ 0 };
+	err = xl_options_take("xmem_subscribe_options", given, ret, sizeof(*ret));
+	if (!err)
+		err = check_options(pool, ret);
+	if (!err && !ret->timeout_ns)
+		ret->timeout_ns = XMEM_FOREVER;
+	return err;
 }
 
 XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
@@ -163,7 +201,7 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 		xl_fail_forked();
 		return NULL;
 	}
-	if (check_options(given, &options))
+	if (take_options(pool, given, &options))
 		return NULL;
 	subscription = calloc(1, sizeof(*subscription));
 	if (!subscription) {
@@ -173,11 +211,11 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 	subscription->pool = pool;
 	pthread_mutex_init(&subscription->lock.mutex, NULL);
 	err = subscribe_now(pool, &options, subscription);
-	if (err == -ENOENT && options.timeout_ns)
+	if (err == -ENOENT && !(options.flags & XMEM_SUBSCRIBE_NOWAIT))
 		err = subscribe_wait(pool, &options, subscription);
 	if (err) {
 		free(subscription);
-		xl_fail(-err, "subscribe: %s", subscribe_hint(err));
+		note_failure(err, pool, &options);
 		return NULL;
 	}
 	xl_lock(&pool->lock);

@@ -42,8 +42,9 @@ static void life_open(struct life *life, const char *pool_name, int publisher)
 	};
 	struct xmem_subscribe_options subscribe = {
 		.size = sizeof(subscribe),
-		.flags = life->consumer->subscribe_flags,
-		.publisher = publisher,
+		.flags = life->consumer->subscribe_flags |
+			 (publisher >= 0 ? XMEM_SUBSCRIBE_PUBLISHER : 0),
+		.publisher = publisher >= 0 ? publisher : 0,
 		.timeout_ns = COME_NS,
 	};
 	struct xmem_pool *pool = xmem_pool_open(pool_name, &options);
@@ -172,7 +173,7 @@ int consumer_main(const struct consumer *consumer, int argc, char **argv)
 		life.folder = argv[3];
 	if (argc > 4)
 		life.control = control_open(argv[4]);
-	life_open(&life, argv[1], argc > 2 ? atoi(argv[2]) : XMEM_ANY_PUBLISHER);
+	life_open(&life, argv[1], argc > 2 ? atoi(argv[2]) : -1);
 	life_follow(&life);
 	life_release(&life, &life.previous);
 	life.count.lost = xmem_subscription_lost(life.subscription);

@@ -30,7 +30,7 @@ static const char *folder = ".";
 static const char *wait_ms = "200";
 static bool only_look;
 static struct xmem_pool *pool;
-static char pool_name[XMEM_NAME_BYTES];
+static char pool_name[32];
 static struct report report;
 
 static bool fail_xmem(const char *what)

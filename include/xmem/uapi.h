@@ -17,6 +17,8 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
+#include "metadata.h"
+
 #define XMEM_ABI	2	/* the newest that this header describes */
 #define XMEM_ABI_OLDEST	2	/* the oldest that a host built with it still serves */
 #define XMEM_MAGIC	0x6c6f6f706d656d78ULL	/* "xmempool" */
@@ -160,25 +162,6 @@ struct xmem_slot_word {
 	__u64 state;			/* the state word */
 	__u64 position;			/* 1 + place of its last publication; 0: none */
 };
-
-/* What the contents are. A reader must not trust it more than it trusts the publisher. */
-struct xmem_metadata {
-	__u64 id;			/* the user's own */
-	__u32 storage;			/* enum xmem_storage */
-	__u32 device;			/* 0 for the CPU */
-	__u32 dtype;			/* the user's own, see xmem.h */
-	__u32 ndim;			/* valid places of shape and strides, at most 8 */
-	__s64 shape[8];			/* elements */
-	__s64 strides[8];		/* bytes */
-	__u64 size;			/* bytes of contents; publish sets it */
-	__u64 offset;			/* bytes of the buffer before them; publish sets it */
-	__u8  content_type[32];		/* NUL-terminated, for example "video/x-raw,gray8" */
-	__u8  producer[32];		/* NUL-terminated */
-	__u64 user[8];			/* the user's own */
-	__u64 reserved[27];		/* 0; for device handles to come */
-};
-
-enum xmem_storage { XMEM_STORAGE_CPU = 0 };
 
 /* XMEM_GROUP_SLOTS slots of one owner: their state words. metadata_offset has the metadata. */
 struct xmem_group {

@@ -28,12 +28,15 @@ struct xmem_link {
 struct xmem_backend {
 	const char *name;		/* "kernel", "daemon" */
 
-	/* post: link->file is open and has not joined. -ENODEV: there is no such host here. */
-	int (*open)(struct xmem_link *link);
+	/*
+	 * post: link->file is open and has not joined; query and pools may be asked of it.
+	 * @start: start a daemon if none runs. -ENODEV: there is no such host here.
+	 */
+	int (*open)(struct xmem_link *link, bool start);
 
 	/*
 	 * One of XMEM_IOC_* with its struct, whose size field is set. Descriptors in
-	 * structs stay the caller's when they go in, become his when they come out.
+	 * structs stay the caller's when they go in, become its when they come out.
 	 * pre: open. Sleeps only for XMEM_IOC_WAIT (interruptible) and RESOLVE (about 1 ms).
 	 */
 	int (*request)(struct xmem_link *link, unsigned int request, void *argument);

@@ -34,7 +34,7 @@ struct daemon_link {
 	struct xm_host host;	/* its map alone: what core/host.h needs for arm and resolve */
 };
 
-static int daemon_open(struct xmem_link *link)
+static int daemon_open(struct xmem_link *link, bool start)
 {
 	struct daemon_link *daemon = calloc(1, sizeof(*daemon));
 
@@ -44,7 +44,7 @@ static int daemon_open(struct xmem_link *link)
 	pthread_mutex_init(&daemon->lock, NULL);
 	daemon->pages = -1;
 	link->private = daemon;
-	link->file = xl_daemon_connect();
+	link->file = xl_daemon_connect(start);
 	return link->file < 0 ? link->file : 0;
 }
 
@@ -280,8 +280,8 @@ static int daemon_map_group(struct xmem_link *link, u32 group)
 }
 
 /*
- * Say good-bye, and wait until the daemon has taken note, so that who closes and
- * opens again does not find himself in his own way. Not for long: it may be stopped.
+ * Say good-bye, and wait until the daemon has taken note, so that a process
+ * that closes and opens again does not find itself in its own way. Not for long: it may be stopped.
  */
 static void leave(int file)
 {

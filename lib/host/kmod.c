@@ -20,7 +20,7 @@ struct kmod_link {			/* link->private */
 	bool group[XMEM_MAX_GROUPS];	/* mine and mapped writable */
 };
 
-static int kmod_open(struct xmem_link *link)
+static int kmod_open(struct xmem_link *link, bool start)
 {
 	const char *path = secure_getenv("XMEM_DEVICE");
 

@@ -151,7 +151,7 @@ static int connect_once(const struct sockaddr_un *address, socklen_t length)
 	return err;
 }
 
-int xl_daemon_connect(void)
+int xl_daemon_connect(bool start)
 {
 	struct sockaddr_un address;
 	int length = xm_wire_address(&address);
@@ -165,6 +165,8 @@ int xl_daemon_connect(void)
 		err = connect_once(&address, length);
 		if (err != -ECONNREFUSED)
 			return err;
+		if (!start)
+			return -ENODEV;
 		if (try) /* another one has the address and does not listen yet, or no more */
 			nanosleep(&pause, NULL);
 		err = start_daemon();

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Reaching xmemd, which is started if nobody listens; see start.c. */
+/* Reaching xmemd, which can be started if nobody listens; see start.c. */
 #ifndef XMEM_DAEMON_START_H
 #define XMEM_DAEMON_START_H
 
+#include <stdbool.h>
+
 /*
  * A socket connected to the daemon of this user, or -errno. -ENODEV: there is
- * none and it cannot be started; -EPERM: somebody else sits at its address.
+ * none, and it is not to be started (@start is false) or cannot be; -EPERM: another
+ * user's program has its address.
  */
-int xl_daemon_connect(void);
+int xl_daemon_connect(bool start);
 
 #endif

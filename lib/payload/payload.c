@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../handle.h"
+#include "../pages.h"
 #include "payload.h"
 #include "../request.h"
 
@@ -21,6 +22,34 @@ static void detach(struct xmem_pool *pool, const u16 *slot, u32 count)
 
 		xl_request(pool, XMEM_IOC_DETACH, &request);
 	}
+}
+
+static u32 groups_taken(const struct xm_map *map)
+{
+	u32 taken = 0, g, s;
+
+	for (g = 0; g < map->groups; g++) {
+		for (s = 0; s < XMEM_GROUP_SLOTS; s++)
+			if (xm_load(&xm_slot_row(map, g * XMEM_GROUP_SLOTS + s)->owner) !=
+			    XMEM_OWNER_NONE)
+				break;
+		taken += s < XMEM_GROUP_SLOTS;
+	}
+	return taken;
+}
+
+/* Before anything is detached. */
+static int attach_failed(const struct xmem_pool *pool, u32 count, int err)
+{
+	char name[XL_NAME_BYTES];
+
+	if (err != -ENOSPC)
+		return xl_fail(-err, "attach %u buffers: %s", count, strerror(-err));
+	return xl_fail(ENOSPC,
+		       "%s: no slots for %u buffers: writers get slots in groups of %u, and %u of "
+		       "the %u groups have owners; open the pool with more slots",
+		       xl_pool_name(pool, name, sizeof(name)), count, XMEM_GROUP_SLOTS,
+		       groups_taken(&pool->map), pool->map.groups);
 }
 
 /* All of them or none. */
@@ -55,11 +84,9 @@ static int attach(struct xmem_pool *pool, int fd, u32 count, u64 stride, u64 byt
 	return 0;
 
 err_detach:
+	err = attach_failed(pool, count, err);
 	detach(pool, ret_slot, done);
-	return xl_fail(-err,
-		       err == -ENOSPC ? "attach %u buffers: the pool has too few free slots%s"
-				      : "attach %u buffers: %s",
-		       count, err == -ENOSPC ? "" : strerror(-err));
+	return err;
 }
 
 int xl_payload_make(struct xmem_pool *pool, u32 count, u64 bytes, u16 *ret_slot)

@@ -32,6 +32,7 @@ TEST(API_null_handles_are_EINVAL)
 	REFUSED(xmem_buffer_metadata_mut(NULL), EINVAL);
 	CHECK(!xmem_pool_backend(NULL));
 	SAME(xmem_size(NULL), 0);
+	SAME(xmem_capacity(NULL), 0);
 	SAME(xmem_token(NULL), 0);
 	SAME(xmem_sequence(NULL), 0);
 	SAME(xmem_timestamp_ns(NULL), 0);
@@ -39,54 +40,6 @@ TEST(API_null_handles_are_EINVAL)
 	xmem_pool_close(NULL);
 	xmem_unsubscribe(NULL);
 	xmem_release(NULL);
-}
-
-TEST(API_options_of_another_size_are_EINVAL)
-{
-	struct xmem_pool_options pool_options = { .size = sizeof(pool_options) - 1 };
-	struct xmem_publish_options publish_options = { .size = 0 };
-	struct xmem_subscribe_options subscribe_options = { .size = sizeof(subscribe_options) + 8 };
-	struct xmem_pool_info stat = { .size = 4 };
-	struct xmem_pool *pool = open_writer(new_name(), 1, BYTES);
-	struct xmem_buffer *b = xmem_acquire(pool, 1, 0);
-
-	CHECK(b);
-	REFUSED(xmem_pool_open(new_name(), &pool_options), EINVAL);
-	pool_options = (struct xmem_pool_options){
-		.size = sizeof(pool_options), .flags = 1u << 30,
-	};
-	REFUSED(xmem_pool_open(new_name(), &pool_options), EINVAL);
-	pool_options = (struct xmem_pool_options){
-		.size = sizeof(pool_options), .wait_bound_ns = 5,
-	};
-	REFUSED(xmem_pool_open(new_name(), &pool_options), EINVAL);
-	pool_options = (struct xmem_pool_options){
-		.size = sizeof(pool_options), .ring_entries = 5,
-	};
-	REFUSED(xmem_pool_open(new_name(), &pool_options), EINVAL);
-	SAME(xmem_publish(b, &publish_options, NULL), -EINVAL);
-	publish_options = (struct xmem_publish_options){
-		.size = sizeof(publish_options), .flags = 1u << 9,
-	};
-	SAME(xmem_publish(b, &publish_options, NULL), -EINVAL);
-	publish_options = (struct xmem_publish_options){
-		.size = sizeof(publish_options), .reserved = 1,
-	};
-	SAME(xmem_publish(b, &publish_options, NULL), -EINVAL);
-	REFUSED(xmem_subscribe(pool, &subscribe_options), EINVAL);
-	subscribe_options = (struct xmem_subscribe_options){
-		.size = sizeof(subscribe_options), .flags = 1u << 9,
-	};
-	REFUSED(xmem_subscribe(pool, &subscribe_options), EINVAL);
-	subscribe_options = (struct xmem_subscribe_options){
-		.size = sizeof(subscribe_options), .timeout_ns = -5,
-	};
-	REFUSED(xmem_subscribe(pool, &subscribe_options), EINVAL);
-	SAME(xmem_pool_stat(pool, &stat), -EINVAL);
-	/* The buffer is as it was before all of this. */
-	fill(b, 3);
-	WORKED(xmem_publish(b, NULL, NULL));
-	xmem_pool_close(pool);
 }
 
 TEST(API_errors_have_messages)
@@ -99,16 +52,10 @@ TEST(API_errors_have_messages)
 	CHECK(why && !*why);
 	CHECK(!xmem_pool_open(name, &options));
 	SAME(xmem_peek_last_error(&why), -ENOENT);
-	CHECK(strstr(why, name) && strstr(why, "XMEM_OPEN_EXISTING"));
+	CHECK(strstr(why, name));
 	SAME(xmem_get_last_error(&why), -ENOENT);
 	CHECK(strstr(why, name));
 	SAME(xmem_get_last_error(NULL), 0);
-	CHECK(!xmem_pool_open("no/slash", NULL));
-	SAME(xmem_get_last_error(&why), -EINVAL);
-	CHECK(strstr(why, "no/slash") && strstr(why, "A-Z"));
-	CHECK(!xmem_pool_open("a.name.that.is.longer.than.any.pool.may.have", NULL));
-	SAME(xmem_get_last_error(&why), -EINVAL);
-	CHECK(strstr(why, "31"));
 }
 
 TEST(API_a_success_leaves_the_error_alone)
@@ -389,7 +336,8 @@ TEST(API_what_is_written_is_not_read_yet)
 	struct xmem_buffer *b = xmem_acquire(writer, 100, 0);
 
 	CHECK(b);
-	SAME(xmem_size(b), BYTES);
+	SAME(xmem_size(b), 100);
+	SAME(xmem_capacity(b), BYTES);
 	SAME(xmem_token(b), 0);
 	REFUSED(xmem_clone(b), EPERM);
 	CHECK(xmem_data(b) && xmem_data(b) == xmem_data_mut(b));
@@ -411,16 +359,18 @@ TEST(API_subscribing_has_its_errors)
 	};
 	struct xmem_subscription *s;
 
-	options.flags = XMEM_SUBSCRIBE_WAITS;
+	options.flags = XMEM_SUBSCRIBE_WAITS | XMEM_SUBSCRIBE_PUBLISHER;
 	REFUSED(xmem_subscribe(reader, &options), EOPNOTSUPP);
-	options.flags = 0;
+	options.flags = XMEM_SUBSCRIBE_PUBLISHER;
 	s = xmem_subscribe(reader, &options);
 	CHECK(s);
 	SAME(xmem_subscription_publisher(s), xmem_pool_client(writer));
 	REFUSED(xmem_subscribe(reader, &options), EEXIST);
+	options.flags |= XMEM_SUBSCRIBE_NOWAIT;
 	options.publisher = xmem_pool_client(reader);
 	REFUSED(xmem_subscribe(reader, &options), ENOENT);
-	options.publisher = XMEM_ANY_PUBLISHER;
+	options.publisher = 0;
+	options.flags = XMEM_SUBSCRIBE_NOWAIT;
 	REFUSED(xmem_subscribe(reader, &options), ENOENT);
 	xmem_unsubscribe(s);
 	s = xmem_subscribe(reader, &options);
@@ -497,7 +447,8 @@ TEST(API_buffers_of_several_sizes)
 	WORKED(xmem_preallocate(writer, 1, 100000));
 	large = xmem_acquire(writer, 50000, 0);
 	CHECK(large);
-	SAME(xmem_size(large), 100000);
+	SAME(xmem_size(large), 50000);
+	SAME(xmem_capacity(large), 100000);
 	memset(xmem_data_mut(large), 1, 100000);
 	REFUSED(xmem_acquire(writer, 50000, 0), EAGAIN);
 	small[0] = xmem_acquire(writer, 1000, 0);

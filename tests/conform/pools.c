@@ -85,8 +85,8 @@ struct xmem_pool *open_writer(const char *name, unsigned int buffers, size_t byt
 struct xmem_subscription *follow(struct xmem_pool *pool, int publisher, uint32_t flags)
 {
 	struct xmem_subscribe_options options = {
-		.size = sizeof(options), .flags = flags, .publisher = publisher,
-		.timeout_ns = 10 * SECOND,
+		.size = sizeof(options), .flags = flags | XMEM_SUBSCRIBE_PUBLISHER,
+		.publisher = publisher, .timeout_ns = 10 * SECOND,
 	};
 	const char *why = "";
 	struct xmem_subscription *subscription = xmem_subscribe(pool, &options);
@@ -170,7 +170,7 @@ static uint64_t publish_as(struct xmem_pool *pool, uint64_t stamp, uint32_t flag
 	const char *why = "";
 	uint64_t token = 0;
 
-	*ret_buffer = xmem_acquire(pool, 8, 10 * SECOND);
+	*ret_buffer = xmem_acquire(pool, 0, 10 * SECOND);
 	if (!*ret_buffer) {
 		int err = xmem_peek_last_error(&why);
 
@@ -233,7 +233,7 @@ void raw_open(struct raw *raw)
 {
 	memset(raw, 0, sizeof(*raw));
 	raw->link.backend = host_backend();
-	SAME(raw->link.backend->open(&raw->link), 0);
+	SAME(raw->link.backend->open(&raw->link, true), 0);
 }
 
 int raw_request(struct raw *raw, unsigned int request, void *argument)

@@ -129,9 +129,7 @@ TEST(P7_blocks_beyond_the_end_hide_no_holes)
 
 static void waits_a_moment(void *name)
 {
-	struct xmem_subscribe_options options = {
-		.size = sizeof(options), .publisher = -1, .timeout_ns = 50 * MS,
-	};
+	struct xmem_subscribe_options options = { .size = sizeof(options), .timeout_ns = 50 * MS };
 
 	REFUSED(xmem_subscribe(open_reader(name), &options), ETIMEDOUT);
 }

@@ -152,7 +152,7 @@ TEST(P9_timeouts_end_waiting)
 	struct xmem_pool *writer = open_writer(name, 1, BYTES), *reader = open_reader(name);
 	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
 	struct xmem_subscribe_options options = {
-		.size = sizeof(options), .publisher = XMEM_ANY_PUBLISHER, .timeout_ns = 30 * MS,
+		.size = sizeof(options), .timeout_ns = 30 * MS,
 	};
 	struct xmem_pool *empty = open_reader(new_name());
 	struct xmem_buffer *kept;
@@ -170,6 +170,7 @@ TEST(P9_timeouts_end_waiting)
 	REFUSED(xmem_subscribe(empty, &options), ETIMEDOUT);
 	CHECK(now_ns() - start >= 30 * MS);
 	options.timeout_ns = 0;
+	options.flags = XMEM_SUBSCRIBE_NOWAIT;
 	REFUSED(xmem_subscribe(empty, &options), ENOENT);
 	xmem_release(kept);
 	xmem_unsubscribe(s);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Naming those that hold all buffers: holders.c. */
+#ifndef XMEM_HOLDERS_H
+#define XMEM_HOLDERS_H
+
+#include "private.h"
+
+/*
+ * Note that no buffer of @bytes is free, and who has them. @error: EAGAIN or ETIMEDOUT;
+ * where looking would take long, EAGAIN only says that. Returns -@error. Under owned.lock.
+ */
+int xl_fail_no_buffer(struct xmem_pool *pool, u64 bytes, int error);
+
+#endif

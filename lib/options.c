@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What xmem_pool_open is given, checked here and not by the host, so that each error
+ * names the field that is wrong.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "join.h"
+#include "structs.h"
+
+#define ALL_FLAGS (XMEM_OPEN_WRITER | XMEM_OPEN_EXISTING | XMEM_OPEN_EXCLUSIVE | XMEM_OPEN_FOREIGN)
+
+static bool good_in_name(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '.' || c == '_' || c == '-';
+}
+
+int xl_join_name(const char *name, struct xmem_join_request *request)
+{
+	size_t length = name ? strlen(name) : 0, i;
+
+	if (length >= XMEM_NAME_BYTES)
+		return xl_fail(EINVAL, "open pool '%.40s...': a name has at most 31 characters, "
+				       "this one has %zu", name, length);
+	for (i = 0; i < length; i++)
+		if (!good_in_name(name[i]) || *name == '.')
+			return xl_fail(EINVAL, "open pool '%s': a name has only characters of "
+					       "[A-Za-z0-9._-], and the first is not a dot", name);
+	if (length)
+		memcpy(request->name, name, length);
+	return 0;
+}
+
+static int bad(const char *format, unsigned long long given)
+{
+	return xl_fail(EINVAL, format, given);
+}
+
+static int check_numbers(const struct xmem_pool_options *o)
+{
+	u32 ring = o->ring_entries;
+
+	if (o->slots > XMEM_MAX_SLOTS)
+		return bad("xmem_pool_options: slots is %llu, more than 65536", o->slots);
+	if (o->clients > XMEM_MAX_CLIENTS)
+		return bad("xmem_pool_options: clients is %llu, more than 256", o->clients);
+	if (ring && (ring < 4 || ring > XMEM_MAX_RING || ring & (ring - 1)))
+		return bad("xmem_pool_options: ring_entries is %llu, and not a power of two "
+			   "from 4 to 4096", ring);
+	if (o->wait_bound_ns < 0)
+		return xl_fail(EINVAL, "xmem_pool_options: wait_bound_ns is negative");
+	if (o->wait_bound_ns && !(o->flags & XMEM_OPEN_WRITER))
+		return xl_fail(EINVAL, "xmem_pool_options: wait_bound_ns is for writers: flags "
+				       "lack XMEM_OPEN_WRITER");
+	return 0;
+}
+
+static int check_flags(u32 flags)
+{
+	if (flags & ~ALL_FLAGS)
+		return bad("xmem_pool_options: flags has 0x%llx, which has no meaning",
+			   flags & ~ALL_FLAGS);
+	if (flags & XMEM_OPEN_EXISTING && flags & XMEM_OPEN_EXCLUSIVE)
+		return xl_fail(EINVAL, "xmem_pool_options: flags has both XMEM_OPEN_EXISTING and "
+				       "XMEM_OPEN_EXCLUSIVE");
+	return 0;
+}
+
+/* A label that was given has to be right; a program may be called anything. */
+static int put_label(const char *label, char *ret)
+{
+	const char *from = label ? label : program_invocation_short_name;
+	u32 i;
+
+	if (label && strlen(label) >= XMEM_LABEL_BYTES)
+		return xl_fail(EINVAL, "xmem_pool_options: label '%.40s' has more than 15 "
+				       "characters", label);
+	snprintf(ret, XMEM_LABEL_BYTES, "%s", from);
+	for (i = 0; ret[i]; i++) {
+		if (ret[i] >= ' ' && ret[i] <= '~')
+			continue;
+		if (label)
+			return xl_fail(EINVAL, "xmem_pool_options: label has a character that is "
+					       "not printable ASCII, at %u", i);
+		ret[i] = '_';
+	}
+	return 0;
+}
+
+int xl_join_options(const struct xmem_pool_options *options, struct xmem_join_request *request)
+{
+	struct xmem_pool_options o = { 0 };
+
+	if (xl_options_take("xmem_pool_options", options, &o, sizeof(o)))
+		return xmem_peek_last_error(NULL);
+	if (check_flags(o.flags) || check_numbers(&o) ||
+	    put_label(o.label, (char *)request->label))
+		return -EINVAL;
+	request->flags |= (o.flags & XMEM_OPEN_EXISTING ? XMEM_JOIN_EXISTING : 0) |
+			  (o.flags & XMEM_OPEN_EXCLUSIVE ? XMEM_JOIN_EXCLUSIVE : 0) |
+			  (o.flags & XMEM_OPEN_FOREIGN ? XMEM_JOIN_FOREIGN : 0);
+	request->role = o.flags & XMEM_OPEN_WRITER ? XMEM_ROLE_WRITER : XMEM_ROLE_READER;
+	request->slots = o.slots;
+	request->clients = o.clients;
+	request->ring_entries = o.ring_entries;
+	request->wait_bound_ns = o.wait_bound_ns;
+	return 0;
+}

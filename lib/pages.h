@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* What the slow ways of the library read from a pool's pages. */
+#ifndef XMEM_PAGES_H
+#define XMEM_PAGES_H
+
+#include "private.h"
+
+/* Holds of one slot that one client has; those of a client that has ended do not count. */
+static inline u32 xl_holds(const struct xm_map *map, u32 client, u32 slot)
+{
+	if (!xm_bit(map->pool->counted, client))
+		return 0;
+	return xm_load(xm_hold(map, client, slot)) & XM_HOLD_COUNT;
+}
+
+static inline u64 xl_holds_of_slot(const struct xm_map *map, u32 slot)
+{
+	u64 holds = 0;
+	u32 c;
+
+	for (c = 0; c < map->clients; c++)
+		holds += xl_holds(map, c, slot);
+	return holds;
+}
+
+/* "pool camera", or "the anonymous pool", as messages call it. */
+const char *xl_pool_name(const struct xmem_pool *pool, char *ret, size_t bytes);
+#define XL_NAME_BYTES	(XMEM_NAME_BYTES + 8)
+
+#endif

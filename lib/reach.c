@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Reaching a host: the kernel if there is /dev/xmem, otherwise the daemon, or the one that
+ * XMEM_BACKEND insists on; and what it means when that fails.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "reach.h"
+
+/* What XMEM_BACKEND says; NULL: nothing. */
+static const char *insisted(void)
+{
+	const char *backend = getenv("XMEM_BACKEND");
+
+	return backend && *backend ? backend : NULL;
+}
+
+int xl_check_environment(void)
+{
+	const char *backend = insisted();
+
+	if (backend && strcmp(backend, "kernel") && strcmp(backend, "daemon"))
+		return xl_fail(EINVAL, "XMEM_BACKEND is kernel or daemon, not '%s'", backend);
+	return 0;
+}
+
+static int open_with(struct xmem_link *link, const struct xmem_backend *backend, bool start)
+{
+	int err;
+
+	*link = (struct xmem_link){ .backend = backend };
+	err = backend->open(link, start);
+	if (err)
+		backend->close(link);
+	return err;
+}
+
+int xl_reach(struct xmem_link *link, bool start)
+{
+	const char *backend = insisted();
+	int err;
+
+	if (backend && !strcmp(backend, "daemon"))
+		return open_with(link, &xmem_backend_daemon, start);
+	err = open_with(link, &xmem_backend_kmod, start);
+	if (err != -ENODEV || backend)
+		return err;
+	return open_with(link, &xmem_backend_daemon, start);
+}
+
+static const char *no_host(const struct xmem_link *link)
+{
+	if (link->backend == &xmem_backend_kmod)
+		return "there is no device /dev/xmem, on which XMEM_BACKEND=kernel insists; "
+		       "load the module xmem";
+	if (insisted())
+		return "xmemd, on which XMEM_BACKEND=daemon insists, does not run and cannot be "
+		       "started; install it, or set XMEM_DAEMON to its path";
+	return "there is no device /dev/xmem, and the daemon xmemd does not run and cannot be "
+	       "started; load the module xmem, or install xmemd";
+}
+
+const char *xl_reach_hint(int err, const struct xmem_link *link)
+{
+	bool kernel = link->backend == &xmem_backend_kmod;
+
+	switch (-err) {
+	case ENODEV:
+		return no_host(link);
+	case EACCES:
+		return kernel ? "this user may not open /dev/xmem; add it to the device's group" :
+				NULL;
+	case EPERM:
+		return kernel ? NULL :
+				"another user's program has the address of this user's xmemd; "
+				"end it, or set XMEM_SOCKET to another name";
+	case ENOTCONN:
+		return "the host has gone; try again";
+	case EPROTONOSUPPORT:
+		return "the host speaks another version of xmem's protocol; update the older one";
+	}
+	return NULL;
+}

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Each public header compiles alone and twice, in every dialect that its users may have,
+# with all warnings as errors, from a folder that has nothing but include/.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 2
+
+warnings=(-Wall -Wextra -Wpedantic -Werror -Wshadow -fsyntax-only)
+headers=$(cd include && find . -name '*.h' | sed 's|^\./||' | sort)
+bad=0 tried=0
+
+try() {	# compiler, language, standard, header
+	local said
+	tried=$((tried + 1))
+	said=$(printf '#include <%s>\n#include <%s>\n' "$4" "$4" |
+		"$1" -x "$2" "-std=$3" "${warnings[@]}" -Iinclude - 2>&1) && return
+	echo "FAIL $4 with $1 -std=$3:"
+	head -5 <<<"$said"
+	bad=1
+}
+
+for compiler in gcc g++ clang clang++; do
+	command -v $compiler >/dev/null || { echo "FAIL no $compiler here"; exit 1; }
+done
+for header in $headers; do
+	for standard in c11 c2x; do
+		try gcc c $standard "$header"
+		try clang c $standard "$header"
+	done
+	for standard in c++17 c++20; do
+		try g++ c++ $standard "$header"
+		try clang++ c++ $standard "$header"
+	done
+done
+# What a program sees of the protocol is what metadata.h has, and nothing of uapi.h.
+said=$(printf '#include <xmem.h>\n#ifdef XMEM_UAPI_H\n#error xmem.h includes uapi.h\n#endif\n' |
+	gcc -x c -fsyntax-only -Iinclude - 2>&1) || { echo "FAIL $said"; bad=1; }
+echo "$tried combinations"
+exit $bad
