@@ -55,7 +55,8 @@ static void arrives(struct pair *pair, const struct xmem_publish_options *option
 	SAME(xmem_buffer_metadata(b)->offset, offset);
 	if (bytes) {
 		SAME(*(const unsigned char *)xmem_data(b), offset % 251);
-		SAME(((const unsigned char *)xmem_data(same))[bytes - 1], (offset + bytes - 1) % 251);
+		SAME(((const unsigned char *)xmem_data(same))[bytes - 1],
+		     (offset + bytes - 1) % 251);
 	}
 	xmem_release(same);
 	xmem_release(b);

@@ -152,7 +152,8 @@ static void answered(const struct question *question, const unsigned char *whole
 	answer.size = size;
 	WORKED(question->ask(question->pool, &answer));
 	SAME(answer.size, valid);
-	CHECK(!memcmp(answer.byte + sizeof(size_t), whole + sizeof(size_t), valid - sizeof(size_t)));
+	CHECK(!memcmp(answer.byte + sizeof(size_t), whole + sizeof(size_t),
+		      valid - sizeof(size_t)));
 	for (i = valid; i < sizeof(answer.byte); i++)
 		SAME(answer.byte[i], POISON);
 }
