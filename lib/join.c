@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "host_info.h"
 #include "join.h"
 #include "reach.h"
 
@@ -23,10 +24,19 @@ static const char *name_of(const struct xmem_join_request *request, char *ret, s
 
 static int too_small(const char *name, const struct xmem_join_request *request)
 {
-	return xl_fail(ERANGE,
-		       "open %s: it is there and smaller than asked for: at least %u slots, %u "
-		       "clients and %u ring entries; ask for less, or open it first with these",
-		       name, request->slots, request->clients, request->ring_entries);
+	struct xmem_pool_entry there;
+
+	if (request->flags & XMEM_JOIN_FD || !xl_pool_find((const char *)request->name, &there))
+		return xl_fail(ERANGE,
+			       "open %s: it is smaller than asked for: at least %u slots, %u "
+			       "clients, %u ring entries",
+			       name, request->slots, request->clients, request->ring_entries);
+	return xl_fail(
+		ERANGE,
+		"open %s: it has %u slots, %u clients and %u ring entries; asked for were at "
+		"least %u, %u and %u; the first to open it decides",
+		name, there.slots, there.clients_max, there.ring_entries, request->slots,
+		request->clients, request->ring_entries);
 }
 
 int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join_request *request)

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What the host is and which pools it has, asked on a connection of its own that joins
+ * nothing. A daemon is not started for this.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "host_info.h"
+#include "reach.h"
+#include "structs.h"
+
+/* One request of the host that would be used. 0 or -errno; *link says which it is. */
+static int ask(struct xmem_link *link, unsigned int request, void *argument)
+{
+	int err = xl_reach(link, false);
+
+	if (err)
+		return err;
+	err = link->backend->request(link, request, argument);
+	link->backend->close(link);
+	return err;
+}
+
+static int ask_failed(const char *what, int err, const struct xmem_link *link)
+{
+	const char *hint = xl_reach_hint(err, link);
+
+	return xl_fail(-err, "%s: %s", what, hint ? hint : strerror(-err));
+}
+
+/* Both are the host's to fill; its NUL is not relied on. */
+static void put_text(char *ret, size_t bytes, const __u8 *from, size_t from_bytes)
+{
+	snprintf(ret, bytes, "%.*s", (int)from_bytes, (const char *)from);
+}
+
+/* ---- the host ---- */
+
+static void fill_host(const struct xmem_query_request *r, const char *backend,
+		      struct xmem_host_info *ret)
+{
+	*ret = (struct xmem_host_info){
+		.size = sizeof(*ret),
+		.abi = r->abi,
+		.abi_oldest = r->abi_oldest,
+		.features = r->incompat,
+		.max_slots = r->max_slots,
+		.max_clients = r->max_clients,
+		.max_ring_entries = r->max_ring_entries,
+		.group_slots = r->group_slots,
+		.max_pools = r->max_pools,
+		.max_payloads = r->max_payloads,
+		.pools = r->pools,
+	};
+	snprintf(ret->backend, sizeof(ret->backend), "%s", backend);
+	put_text(ret->version, sizeof(ret->version), r->version, sizeof(r->version));
+}
+
+XMEM_API int xmem_host_query(struct xmem_host_info *ret_info)
+{
+	struct xmem_query_request request = { .size = sizeof(request) };
+	struct xmem_host_info info;
+	struct xmem_link link;
+	int err = xl_answer_check("xmem_host_info", ret_info);
+
+	if (!err)
+		err = xl_check_environment();
+	if (err)
+		return err;
+	err = ask(&link, XMEM_IOC_QUERY, &request);
+	if (err == -ENODEV)
+		return xl_fail(ENODEV, "no host is running: there is no %s",
+			       link.backend == &xmem_backend_kmod ? "device /dev/xmem" :
+								    "daemon of this user");
+	if (err)
+		return ask_failed("ask the host what it is", err, &link);
+	fill_host(&request, link.backend->name, &info);
+	xl_answer_give(ret_info, &info, sizeof(info));
+	return 0;
+}
+
+/* ---- its pools ---- */
+
+static void fill_entry(const struct xmem_pools_request *r, struct xmem_pool_entry *ret)
+{
+	*ret = (struct xmem_pool_entry){
+		.size = sizeof(*ret),
+		.number = r->number,
+		.owner_uid = r->owner_uid,
+		.slots = r->slots,
+		.clients_max = r->clients,
+		.clients = r->alive,
+		.ring_entries = r->ring_entries,
+		.bytes = r->attached_bytes,
+	};
+	put_text(ret->name, sizeof(ret->name), r->name, sizeof(r->name));
+}
+
+XMEM_API int xmem_pool_next(uint64_t after, struct xmem_pool_entry *ret_entry)
+{
+	struct xmem_pools_request request = { .size = sizeof(request), .number = after };
+	struct xmem_pool_entry entry;
+	struct xmem_link link;
+	int err = xl_answer_check("xmem_pool_entry", ret_entry);
+
+	if (!err)
+		err = xl_check_environment();
+	if (err)
+		return err;
+	err = ask(&link, XMEM_IOC_POOLS, &request);
+	if (err == -ENODEV)
+		return xl_fail_fast(ENOENT, "there are no pools: no host is running");
+	if (err == -ENOENT)
+		return xl_fail_fast(ENOENT, "there are no more pools");
+	if (err)
+		return ask_failed("ask the host for its pools", err, &link);
+	fill_entry(&request, &entry);
+	xl_answer_give(ret_entry, &entry, sizeof(entry));
+	return 0;
+}
+
+bool xl_pool_find(const char *name, struct xmem_pool_entry *ret)
+{
+	struct xmem_pools_request request = { .size = sizeof(request) };
+	struct xmem_link link;
+
+	while (!ask(&link, XMEM_IOC_POOLS, &request)) {
+		fill_entry(&request, ret);
+		if (!strcmp(ret->name, name))
+			return true;
+		request = (struct xmem_pools_request){
+			.size = sizeof(request), .number = ret->number,
+		};
+	}
+	return false;
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Looking at things: the host, its pools, a pool's clients and slots, and who holds what.
+ */
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "harness.h"
+
+#define BYTES	4096
+
+/* ---- answers, poisoned before the call ---- */
+
+static int client_of(struct xmem_pool *pool, uint32_t client, struct xmem_client_info *ret)
+{
+	memset(ret, 0xcc, sizeof(*ret));
+	ret->size = sizeof(*ret);
+	return xmem_pool_client_info(pool, client, ret);
+}
+
+static int slot_of(struct xmem_pool *pool, uint32_t slot, struct xmem_slot_info *ret)
+{
+	memset(ret, 0xcc, sizeof(*ret));
+	ret->size = sizeof(*ret);
+	return xmem_pool_slot_info(pool, slot, ret);
+}
+
+/* The slot with those contents. */
+static struct xmem_slot_info slot_with(struct xmem_pool *pool, uint64_t token)
+{
+	struct xmem_slot_info info;
+	uint32_t s, slots = stat_of(pool).slots;
+
+	for (s = 0; s < slots; s++) {
+		SAME(slot_of(pool, s, &info), 0);
+		if (info.token == token)
+			return info;
+	}
+	FAIL("no slot has token 0x%llx", (unsigned long long)token);
+}
+
+static bool find_pool(const char *name, struct xmem_pool_entry *ret)
+{
+	uint64_t after = 0;
+
+	for (;;) {
+		int err;
+
+		memset(ret, 0xcc, sizeof(*ret));
+		ret->size = sizeof(*ret);
+		err = xmem_pool_next(after, ret);
+		if (err) {
+			SAME(err, -ENOENT);
+			SAME(xmem_peek_last_error(NULL), -ENOENT);
+			return false;
+		}
+		CHECK(ret->number > after);
+		after = ret->number;
+		if (!strcmp(ret->name, name))
+			return true;
+	}
+}
+
+/* ---- clients ---- */
+
+TEST(API_clients_are_told_apart)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .label = "maker",
+					.wait_bound_ns = 5 * MS);
+	struct xmem_pool *reader = OPEN(name, .label = "viewer");
+	struct xmem_client_info w, r;
+	uint32_t c;
+
+	WORKED(xmem_preallocate(writer, 3, BYTES));
+	SAME(client_of(reader, xmem_pool_client(writer), &w), 0);
+	SAME(client_of(reader, xmem_pool_client(reader), &r), 0);
+	SAME(w.size, sizeof(w));
+	SAME(w.id, xmem_pool_client(writer));
+	SAME(w.role, XMEM_CLIENT_WRITER);
+	SAME(w.alive, 1);
+	SAME(w.uid, getuid());
+	SAME(w.slots, 3);
+	SAME(w.wait_bound_ns, 5 * MS);
+	SAME(w.holds, 0);
+	CHECK(!strcmp(w.label, "maker"));
+	SAME(r.id, xmem_pool_client(reader));
+	SAME(r.role, XMEM_CLIENT_READER);
+	SAME(r.slots, 0);
+	SAME(r.wait_bound_ns, 0);
+	CHECK(!strcmp(r.label, "viewer"));
+	CHECK(w.incarnation && r.incarnation > w.incarnation);
+	SAME(w.pid, r.pid);
+	CHECK(w.pid);
+	for (c = 0; c < stat_of(reader).clients_max; c++)
+		if (c != w.id && c != r.id)
+			SAME(client_of(reader, c, &w), -ENOENT);
+	SAME(client_of(reader, c, &w), -EINVAL);
+	SAME(client_of(reader, XMEM_NOBODY, &w), -EINVAL);
+	xmem_pool_close(reader);
+	EVENTUALLY(client_of(writer, r.id, &w) == -ENOENT);
+	xmem_pool_close(writer);
+}
+
+static void publish_and_die(void *name)
+{
+	struct xmem_pool *pool = open_writer(name, 2, BYTES);
+
+	tell_parent(xmem_pool_client(pool));
+	hear_parent();
+	tell_parent(publish_stamp(pool, 3));
+	hear_parent();
+}
+
+TEST(API_a_client_that_ended_in_flight_is_not_alive)
+{
+	const char *name = new_name();
+	struct xmem_pool *reader = open_reader(name);
+	struct child *child = spawn(publish_and_die, (void *)name);
+	uint32_t id = hear(child);
+	struct xmem_subscription *s = follow(reader, id, 0);
+	struct xmem_client_info info;
+	struct xmem_slot_info slot;
+	struct xmem_buffer *b;
+	uint64_t token;
+
+	SAME(client_of(reader, id, &info), 0);
+	SAME(info.alive, 1);
+	tell(child, 1);
+	token = hear(child);
+	kill_child(child);
+	EVENTUALLY(!client_of(reader, id, &info) && !info.alive);
+	SAME(info.slots, 0);
+	EVENTUALLY(slot_with(reader, token).state == XMEM_USE_LIMBO);
+	slot = slot_with(reader, token);
+	SAME(slot.owner, XMEM_NOBODY);
+	b = receive_one(s);
+	SAME(slot_with(reader, token).holds, 1);
+	xmem_release(b);
+	xmem_unsubscribe(s);
+	EVENTUALLY(client_of(reader, id, &info) == -ENOENT);
+	EVENTUALLY(!slot_of(reader, slot.slot, &slot) && slot.state == XMEM_USE_NONE);
+	xmem_pool_close(reader);
+}
+
+/* ---- slots ---- */
+
+TEST(API_a_slot_is_followed_through_its_life)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 1, BYTES), *reader = open_reader(name);
+	struct xmem_slot_info info;
+	struct xmem_buffer *b, *kept;
+	uint32_t slot = 0, me = xmem_pool_client(writer);
+	uint64_t token;
+
+	while (!slot_of(reader, slot, &info) && info.state == XMEM_USE_NONE)
+		slot++;
+	SAME(info.slot, slot);
+	SAME(info.state, XMEM_USE_FREE);
+	SAME(info.owner, me);
+	SAME(info.bytes, BYTES);
+	SAME(info.token, 0);
+	SAME(info.holds, 0);
+	SAME(info.position, 0);
+	CHECK(info.payload);
+	b = xmem_acquire(writer, 100, 0);
+	CHECK(b);
+	SAME(slot_of(reader, slot, &info), 0);
+	SAME(info.state, XMEM_USE_WRITING);
+	SAME(info.token, 0);
+	xmem_release(b);
+	token = publish_kept(writer, 1, &kept);
+	SAME(slot_of(reader, slot, &info), 0);
+	SAME(info.state, XMEM_USE_LIVE);
+	SAME(info.token, token);
+	SAME(info.holds, 1);
+	SAME(info.position, 1);
+	SAME(slot_of(reader, slot + 1, &info), 0);
+	SAME(info.state, XMEM_USE_NONE);
+	SAME(info.owner, XMEM_NOBODY);
+	SAME(info.payload, 0);
+	SAME(info.bytes, 0);
+	SAME(slot_of(reader, stat_of(reader).slots, &info), -EINVAL);
+	xmem_release(kept);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* ---- holds ---- */
+
+TEST(API_holds_are_counted_by_client_and_slot)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 2, BYTES), *reader = open_reader(name);
+	struct xmem_buffer *kept, *b[3];
+	struct xmem_client_info info;
+	uint64_t token = publish_kept(writer, 1, &kept);
+	uint32_t slot = slot_with(reader, token).slot, r = xmem_pool_client(reader), i;
+
+	SAME(xmem_pool_holds(writer, xmem_pool_client(writer), slot), 1);
+	for (i = 0; i < 3; i++) {
+		SAME(xmem_pool_holds(writer, r, slot), i);
+		CHECK((b[i] = xmem_get(reader, token)));
+	}
+	SAME(xmem_pool_holds(writer, r, slot), 3);
+	SAME(client_of(writer, r, &info), 0);
+	SAME(info.holds, 3);
+	SAME(slot_with(writer, token).holds, 4);
+	SAME(xmem_pool_holds(writer, r, (slot + 1) % 1024), 0);
+	SAME(xmem_pool_holds(writer, 60, slot), 0);
+	SAME(xmem_pool_holds(writer, 64, slot), -EINVAL);
+	SAME(xmem_pool_holds(writer, r, 1024), -EINVAL);
+	for (i = 0; i < 3; i++)
+		xmem_release(b[i]);
+	xmem_release(kept);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* ---- the host and its pools ---- */
+
+TEST(API_the_host_says_what_it_is)
+{
+	struct xmem_pool *pool = open_reader(new_name());
+	struct xmem_host_info info, less;
+
+	memset(&info, 0xcc, sizeof(info));
+	info.size = sizeof(info);
+	WORKED(xmem_host_query(&info));
+	SAME(info.size, sizeof(info));
+	CHECK(info.abi >= info.abi_oldest && info.abi_oldest);
+	SAME(info.max_slots, 65536);
+	SAME(info.max_clients, 256);
+	SAME(info.max_ring_entries, 4096);
+	SAME(info.group_slots, 64);
+	CHECK(info.pools >= 1 && info.max_pools >= info.pools);
+	CHECK(info.max_payloads);
+	SAME(info.reserved, 0);
+	CHECK(!strcmp(info.backend, on_kernel() ? "kernel" : "daemon"));
+	CHECK(*info.version && strlen(info.version) < sizeof(info.version));
+	memset(&less, 0xcc, sizeof(less));
+	less.size = offsetof(struct xmem_host_info, features);
+	WORKED(xmem_host_query(&less));
+	SAME(less.abi_oldest, info.abi_oldest);
+	SAME(less.features, 0xccccccccccccccccULL);
+	less.size = 7;
+	SAME(xmem_host_query(&less), -EINVAL);
+	SAME(xmem_host_query(NULL), -EINVAL);
+	SAME(xmem_pool_next(0, NULL), -EINVAL);
+	xmem_pool_close(pool);
+}
+
+TEST(API_pools_are_listed_without_joining_them)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = 128, .clients = 5,
+					.ring = 16);
+	struct xmem_pool *other = open_reader(new_name()), *reader;
+	struct xmem_pool_entry entry;
+
+	WORKED(xmem_preallocate(writer, 2, BYTES));
+	CHECK(find_pool(name, &entry));
+	SAME(entry.size, sizeof(entry));
+	SAME(entry.owner_uid, getuid());
+	SAME(entry.slots, 128);
+	SAME(entry.clients_max, 5);
+	SAME(entry.clients, 1);
+	SAME(entry.ring_entries, 16);
+	SAME(entry.bytes, 2 * BYTES);
+	SAME(entry.reserved, 0);
+	reader = open_reader(name);
+	CHECK(find_pool(name, &entry));
+	SAME(entry.clients, 2);
+	SAME(stat_of(reader).clients, 2);	/* nobody joined in order to look */
+	SAME(stat_of(reader).clients_max, 5);
+	SAME(stat_of(reader).ring_entries, 16);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+	EVENTUALLY(!find_pool(name, &entry));
+	xmem_pool_close(other);
+}
+
+TEST(API_looking_starts_no_daemon)
+{
+	struct xmem_host_info info = { .size = sizeof(info) };
+	struct xmem_pool_entry entry = { .size = sizeof(entry) };
+	char name[40];
+	int i;
+
+	daemon_only("the kernel is not started by looking");
+	snprintf(name, sizeof(name), "xmem-nobody-%d", getpid());
+	setenv("XMEM_SOCKET", name, 1);
+	for (i = 0; i < 2; i++) {
+		SAME(xmem_host_query(&info), -ENODEV);
+		SAME(xmem_pool_next(0, &entry), -ENOENT);
+	}
+}

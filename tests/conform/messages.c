@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Errors name what is wrong: the field, the host that was asked, both numbers, and who
+ * holds the buffers.
+ */
+#include <stdlib.h>
+
+#include "harness.h"
+
+#define BYTES	4096
+
+/* The thread's error is @error and its message has all words, and none of @not. */
+static void says(int error, const char *not, const char *const *word)
+{
+	const char *why;
+
+	SAME(xmem_get_last_error(&why), -error);
+	for (; *word; word++)
+		if (!strstr(why, *word))
+			FAIL("the message does not say '%s': %s", *word, why);
+	if (not && strstr(why, not))
+		FAIL("the message speaks of '%s': %s", not, why);
+}
+#define SAYS(error, not, ...)	says(error, not, (const char *const []){ __VA_ARGS__, NULL })
+
+/* ---- opening ---- */
+
+static void refuse(const char *name, const struct xmem_pool_options *options)
+{
+	if (xmem_pool_open(name, options))
+		FAIL("opening %s succeeded", name);
+}
+#define OPTIONS(...)                                                                               \
+	&(struct xmem_pool_options)                                                                \
+	{                                                                                          \
+		.size = sizeof(struct xmem_pool_options), __VA_ARGS__                              \
+	}
+
+TEST(API_EINVAL_names_the_field)
+{
+	const uint32_t both = XMEM_OPEN_EXISTING | XMEM_OPEN_EXCLUSIVE;
+	const char *name = new_name();
+
+	refuse("no/slash", NULL);
+	SAYS(EINVAL, NULL, "no/slash", "name", "A-Z");
+	refuse(".hidden", NULL);
+	SAYS(EINVAL, NULL, ".hidden", "dot");
+	refuse("a.name.that.is.longer.than.any.pool.may.have", NULL);
+	SAYS(EINVAL, NULL, "name", "31");
+	refuse(name, OPTIONS(.slots = 65537));
+	SAYS(EINVAL, "A-Z", "slots", "65537", "65536");
+	refuse(name, OPTIONS(.clients = 257));
+	SAYS(EINVAL, "A-Z", "clients", "257", "256");
+	refuse(name, OPTIONS(.ring_entries = 5));
+	SAYS(EINVAL, "A-Z", "ring_entries", "5", "power of two");
+	refuse(name, OPTIONS(.ring_entries = 2));
+	SAYS(EINVAL, "A-Z", "ring_entries");
+	refuse(name, OPTIONS(.ring_entries = 8192));
+	SAYS(EINVAL, "A-Z", "ring_entries", "8192");
+	refuse(name, OPTIONS(.wait_bound_ns = 5));
+	SAYS(EINVAL, "A-Z", "wait_bound_ns", "XMEM_OPEN_WRITER");
+	refuse(name, OPTIONS(.flags = XMEM_OPEN_WRITER, .wait_bound_ns = -5));
+	SAYS(EINVAL, "A-Z", "wait_bound_ns", "negative");
+	refuse(name, OPTIONS(.label = "sixteen letters."));
+	SAYS(EINVAL, "A-Z", "label", "15");
+	refuse(name, OPTIONS(.label = "two\nlines"));
+	SAYS(EINVAL, "A-Z", "label", "printable");
+	refuse(name, OPTIONS(.flags = 1u << 30));
+	SAYS(EINVAL, "A-Z", "flags", "0x40000000");
+	refuse(name, OPTIONS(.flags = both));
+	SAYS(EINVAL, "A-Z", "flags", "XMEM_OPEN_EXCLUSIVE");
+}
+
+TEST(API_EINVAL_names_the_field_of_a_subscription)
+{
+	struct xmem_pool *pool = open_reader(new_name());
+	static const struct { struct xmem_subscribe_options o; const char *field; } wrong[] = {
+		{ { .flags = 1u << 9 }, "flags" },
+		{ { .publisher = 3 }, "publisher" },
+		{ { .publisher = 64, .flags = XMEM_SUBSCRIBE_PUBLISHER }, "publisher" },
+		{ { .timeout_ns = -5 }, "timeout_ns" },
+		{ { .timeout_ns = 1, .flags = XMEM_SUBSCRIBE_NOWAIT }, "timeout_ns" },
+	};
+	unsigned int i;
+
+	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		struct xmem_subscribe_options options = wrong[i].o;
+
+		options.size = sizeof(options);
+		CHECK(!xmem_subscribe(pool, &options));
+		SAYS(EINVAL, NULL, wrong[i].field);
+	}
+	xmem_pool_close(pool);
+}
+
+TEST(API_EINVAL_names_the_field_of_a_publication)
+{
+	struct xmem_pool *pool = open_writer(new_name(), 1, BYTES);
+	struct xmem_buffer *b = xmem_acquire(pool, 1, 0);
+	struct xmem_publish_options options = { .size = sizeof(options), .flags = 1u << 9 };
+
+	CHECK(b);
+	SAME(xmem_publish(b, &options, NULL), -EINVAL);
+	SAYS(EINVAL, NULL, "flags", "0x200");
+	options.flags = 0;
+	options.reserved = 1;
+	SAME(xmem_publish(b, &options, NULL), -EINVAL);
+	SAYS(EINVAL, NULL, "reserved");
+	WORKED(xmem_publish(b, NULL, NULL));	/* the buffer is as it was */
+	xmem_pool_close(pool);
+}
+
+TEST(API_a_pool_that_is_not_or_is_there_is_named_with_its_host)
+{
+	const char *name = new_name(), *host = on_kernel() ? "kernel" : "daemon";
+	struct xmem_pool *pool;
+
+	refuse(name, OPTIONS(.flags = XMEM_OPEN_EXISTING));
+	SAYS(ENOENT, "XMEM_", name, host);
+	pool = open_reader(name);
+	refuse(name, OPTIONS(.flags = XMEM_OPEN_EXCLUSIVE));
+	SAYS(EEXIST, "XMEM_", name, host);
+	xmem_pool_close(pool);
+}
+
+TEST(API_a_pool_that_is_too_small_is_ERANGE_and_both_numbers)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = OPEN(name, .slots = 128, .clients = 8, .ring = 16), *same;
+
+	refuse(name, OPTIONS(.slots = 4096));
+	SAYS(ERANGE, NULL, name, "128", "4096");
+	refuse(name, OPTIONS(.clients = 9));
+	SAYS(ERANGE, NULL, "8 clients", "9");
+	refuse(name, OPTIONS(.ring_entries = 32));
+	SAYS(ERANGE, NULL, "16 ring", "32");
+	same = xmem_pool_open(name, OPTIONS(.slots = 100, .clients = 2, .ring_entries = 4));
+	CHECK(same);
+	SAME(stat_of(same).slots, 128);
+	SAME(stat_of(same).clients_max, 8);
+	xmem_pool_close(same);
+	xmem_pool_close(pool);
+}
+
+TEST(API_a_host_that_is_not_there_is_named)
+{
+	char name[40];
+
+	snprintf(name, sizeof(name), "xmem-nobody-%d", getpid());
+	setenv("XMEM_SOCKET", name, 1);
+	setenv("XMEM_DAEMON", "none", 1);
+	setenv("XMEM_DEVICE", "/nowhere/xmem", 1);
+	setenv("XMEM_BACKEND", "kernel", 1);
+	refuse(name, NULL);
+	SAYS(ENODEV, "xmemd", "/dev/xmem", "XMEM_BACKEND=kernel");
+	setenv("XMEM_BACKEND", "daemon", 1);
+	refuse(name, NULL);
+	SAYS(ENODEV, "/dev/xmem", "xmemd", "XMEM_BACKEND=daemon");
+	unsetenv("XMEM_BACKEND");
+	refuse(name, NULL);
+	SAYS(ENODEV, "XMEM_BACKEND", "/dev/xmem", "xmemd");
+	setenv("XMEM_BACKEND", "cloud", 1);
+	refuse(name, NULL);
+	SAYS(EINVAL, NULL, "XMEM_BACKEND", "cloud");
+}
+
+/* ---- buffers ---- */
+
+TEST(API_ENOSPC_speaks_of_groups)
+{
+	const char *name = new_name();
+	struct xmem_pool *a = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = 128);
+	struct xmem_pool *b = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct xmem_pool *c = OPEN(name, .flags = XMEM_OPEN_WRITER);
+
+	WORKED(xmem_preallocate(a, 1, BYTES));
+	WORKED(xmem_preallocate(b, 1, BYTES));
+	/* 126 slots have no buffer, and the third writer gets none of them. */
+	SAME(xmem_preallocate(c, 1, BYTES), -ENOSPC);
+	SAYS(ENOSPC, NULL, name, "groups of 64", "2 of the 2 groups", "more slots");
+	WORKED(xmem_preallocate(a, 63, BYTES));
+	SAME(xmem_preallocate(a, 1, BYTES), -ENOSPC);
+	xmem_pool_close(c);
+	xmem_pool_close(b);
+	xmem_pool_close(a);
+}
+
+TEST(API_a_buffer_that_large_is_not_there)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER);
+
+	CHECK(!xmem_acquire(pool, 1, 0));
+	SAYS(ENOSPC, NULL, name, "no buffers", "preallocate");
+	WORKED(xmem_preallocate(pool, 1, BYTES));
+	CHECK(!xmem_acquire(pool, BYTES + 1, 0));
+	SAYS(ENOSPC, NULL, name, "4097", "4096");
+	xmem_pool_close(pool);
+}
+
+/* Receives @count publications, holds them until it is told. */
+struct holder {
+	const char *name, *label;
+	int publisher, count;
+};
+
+static void hold(void *argument)
+{
+	const struct holder *holder = argument;
+	struct xmem_pool *pool = OPEN(holder->name, .label = holder->label);
+	struct xmem_subscription *s = follow(pool, holder->publisher, 0);
+	int i;
+
+	tell_parent(1);
+	hear_parent();
+	for (i = 0; i < holder->count; i++)
+		CHECK(xmem_receive(s, 0));
+	tell_parent(1);
+	hear_parent();
+}
+
+TEST(API_acquire_names_who_has_the_buffers)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 8, BYTES), *reader = open_reader(name);
+	struct holder viewer = { name, "viewer", xmem_pool_client(writer), 5 };
+	struct holder logger = { name, "logger", xmem_pool_client(writer), 3 };
+	struct child *child[2] = { spawn(hold, &viewer), spawn(hold, &logger) };
+	char holders[80];
+	struct xmem_buffer *b[2];
+	int i;
+
+	for (i = 0; i < 2; i++)
+		hear(child[i]);
+	for (i = 0; i < 6; i++)
+		publish_stamp(writer, i);
+	for (i = 0; i < 2; i++) {
+		tell(child[i], 1);
+		hear(child[i]);
+		CHECK((b[i] = xmem_acquire(writer, 10, 0)));
+	}
+	/* Five are held, two are written, and the sixth publication is still in flight. */
+	snprintf(holders, sizeof(holders), "(viewer pid %d: 5, logger pid %d: 3)", child[0]->pid,
+		 child[1]->pid);
+	CHECK(!xmem_acquire(writer, 10, 20 * MS));
+	SAYS(ETIMEDOUT, "free,", name, "no free buffer", "5 of 8 held", holders, "2 being written",
+	     "1 in flight");
+	CHECK(!xmem_acquire(writer, 10, 0));
+	SAYS(EAGAIN, NULL, name, "5 of 8 held", holders);
+	for (i = 0; i < 2; i++) {
+		xmem_release(b[i]);
+		kill_child(child[i]);
+	}
+	EVENTUALLY((b[0] = xmem_acquire(writer, 10, 0)));
+	xmem_release(b[0]);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
