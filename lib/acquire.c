@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Acquire: a slot to write into, at once, after collecting, or after waiting.
+ * Acquire: find a slot to write into, at once, by collecting, or by waiting.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "pages.h"
 #include "request.h"
 
-/* Generations of this tenancy used up (8 M publications of one slot, or more): a new range. */
+/* Get a new range of generations: this tenancy's are used up after 2^23 publications. */
 static XL_COLD int renew(struct xmem_pool *pool, u32 slot)
 {
 	struct xmem_slot_request request = { .size = sizeof(request), .slot = slot };
@@ -18,7 +18,7 @@ static XL_COLD int renew(struct xmem_pool *pool, u32 slot)
 	return xl_request(pool, XMEM_IOC_RENEW, &request);
 }
 
-/* *link, READY and so WRITING, goes out. */
+/* Take *link, which is READY, out of its list. */
 static inline u32 take_out(struct xl_owned *owned, struct xl_owned_slot **link)
 {
 	owned->out++;
@@ -27,7 +27,10 @@ static inline u32 take_out(struct xl_owned *owned, struct xl_owned_slot **link)
 	return xl_queue_take(&owned->list[XL_LIST_READY], link)->index;
 }
 
-/* A slot to write into; -EAGAIN, or another error that has been noted. Under owned->lock. */
+/*
+ * Find a slot to write into. Returns 0, -EAGAIN if there is none, or another error, which
+ * is noted. Under owned->lock.
+ */
 static int take_slot(struct xmem_pool *pool, u64 bytes, u32 *ret_slot)
 {
 	struct xl_queue *ready = &pool->owned.list[XL_LIST_READY],
@@ -70,8 +73,8 @@ static XL_COLD int wait_failed(int err)
 }
 
 /*
- * Wait for a slot: arm, look again, sleep (I5). Slow subscribers are waited for
- * no longer than our bound; then they are demoted and we look once more.
+ * Wait for a slot: arm, look again, sleep (I5). Slow subscribers are waited for no longer
+ * than the writer's bound; then they are demoted, and there is one more look.
  */
 static int wait_for_slot(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, u32 *ret_slot)
 {
@@ -109,7 +112,7 @@ static XL_COLD struct xmem_buffer *acquire_refused(struct xmem_pool *pool)
 	return NULL;
 }
 
-/* A buffer of which @bytes are to be written; 0: the whole of it. */
+/* Make the handle one of which @bytes are to be written; 0: the whole buffer. */
 static inline struct xmem_buffer *fill_acquired(struct xmem_buffer *buffer, u32 slot, u64 bytes)
 {
 	buffer->slot = slot;
@@ -120,7 +123,7 @@ static inline struct xmem_buffer *fill_acquired(struct xmem_buffer *buffer, u32 
 	return buffer;
 }
 
-/* No slot was to be had at once: why, or wait for one. Under owned->lock. */
+/* No slot was found at once: say why, or wait for one. Under owned->lock. */
 static int no_slot_yet(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, u32 *ret_slot)
 {
 	char name[XL_NAME_BYTES];
@@ -140,7 +143,7 @@ static int no_slot_yet(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, u3
 	return wait_for_slot(pool, bytes, timeout_ns, ret_slot);
 }
 
-/* Not at once, or not without locks. */
+/* The way with locks, which may collect and wait. */
 static XL_SLOW struct xmem_buffer *acquire_slow(struct xmem_pool *pool, u64 bytes,
 						int64_t timeout_ns)
 {

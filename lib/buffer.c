@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Buffers: getting one by its token, another handle, dropping a handle, and
- * what a handle can be asked.
+ * Buffers: getting one by its token, making another handle, dropping a handle, and asking a
+ * handle.
  */
 #include <string.h>
 
@@ -12,12 +12,12 @@
 
 /* ---- get ---- */
 
-#define LOOKS		200	/* at a word in SCANNING, before the host is asked */
-#define RESOLVES	64 /* times that the host is asked; it fails only while the owner works */
+#define LOOKS		200	/* at a state word in SCANNING, before the host is asked */
+#define RESOLVES	64 /* requests to the host, which fails only while the owner works */
 
 /*
- * The hold is taken and the owner is looking for holders. If it goes on we see
- * what it found; if it has been stopped the host resolves it (1 ms).
+ * The hold is taken while the owner scans the slot. If the owner goes on, the state word says
+ * what it found. If the owner is stopped, the host resolves the slot, which takes 1 ms.
  */
 static int look_again(struct xmem_pool *pool, u64 token)
 {
@@ -41,7 +41,7 @@ static int look_again(struct xmem_pool *pool, u64 token)
 	return err;
 }
 
-/* What xm_get said if not 0: find out, or drop the hold. */
+/* xm_get did not return 0: find out whether the hold is good, or drop it. */
 static XL_COLD int hold_resolved(struct xmem_pool *pool, u64 token, int err)
 {
 	if (err == -EINVAL)
@@ -55,8 +55,7 @@ static XL_COLD int hold_resolved(struct xmem_pool *pool, u64 token, int err)
 	return err;
 }
 
-/* Where in its slot the contents lie: its owner's
- * metadata say, which others can change: read once, then bounds-checked. */
+/* Read offset and length from the metadata, which the owner can write, once; check the bounds. */
 static XL_INLINE void place_contents(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
@@ -88,7 +87,7 @@ static XL_COLD struct xmem_buffer *get_failed(struct xmem_pool *pool, int err)
 	return NULL;
 }
 
-/* What a get by token knows of the contents. */
+/* Fill a handle with what a get by token knows. */
 static inline struct xmem_buffer *fill_got(struct xmem_buffer *buffer, u64 token)
 {
 	buffer->slot = xm_token_slot(token);
@@ -99,7 +98,7 @@ static inline struct xmem_buffer *fill_got(struct xmem_buffer *buffer, u64 token
 	return buffer;
 }
 
-/* The hold was not to be had at once, or is there (@err 0) and a handle was not. */
+/* Either the hold is not certain yet, or it is (@err is 0) and no handle was at hand. */
 static XL_COLD struct xmem_buffer *get_slow(struct xmem_pool *pool, u64 token, int err)
 {
 	struct xmem_buffer *buffer;
@@ -116,9 +115,8 @@ static XL_COLD struct xmem_buffer *get_slow(struct xmem_pool *pool, u64 token, i
 }
 
 /*
- * The handle is taken after the hold: stores between two locked additions cost
- * more than the additions. Each way out is a tail call, so that none has to
- * save registers.
+ * The handle is taken after the hold, because stores between two locked additions cost more
+ * than the additions. Each way out is a tail call, so that no registers have to be saved.
  */
 XMEM_API struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token)
 {
@@ -186,12 +184,12 @@ static XL_SLOW void release_slow(struct xmem_buffer *buffer)
 	struct xmem_pool *pool = buffer->pool;
 
 	if (buffer->mode == XL_READING) {
-		let_go_of_data(buffer);	/* before: with the hold the payload may go */
+		let_go_of_data(buffer);	/* before the put, with which the payload may go */
 		xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
 	} else if (buffer->mode == XL_WRITING) {
 		xl_owned_give_up(pool, buffer->slot);
 	} else {
-		return;		/* dropped already */
+		return;		/* it has been dropped already */
 	}
 	xl_handle_free(buffer);
 }
@@ -208,7 +206,7 @@ XMEM_API void xmem_release(struct xmem_buffer *buffer)
 	if (unlikely(buffer->mode != XL_READING || !xl_handles_free(pool)))
 		return release_slow(buffer);
 	slot = buffer->slot;
-	xl_handle_push(pool, buffer);	/* before the put, as xmem_get does it after the hold */
+	xl_handle_push(pool, buffer);	/* before the put, for the reason that xmem_get has */
 	pending = xm_put(&pool->map, pool->me, slot);
 	if (unlikely(pending.what != XM_NOTHING))
 		xl_do_pending(pool, pending);
@@ -253,7 +251,8 @@ XMEM_API size_t xmem_capacity(struct xmem_buffer *buffer)
 {
 	if (!buffer || !xl_alive(buffer->pool))
 		return 0;
-	return xm_slot_row(&buffer->pool->map, buffer->slot)->length;	/* it is held, and stays */
+	return xm_slot_row(&buffer->pool->map, buffer->slot)
+		->length; /* a held slot's length does not change */
 }
 
 XMEM_API uint64_t xmem_token(struct xmem_buffer *buffer)

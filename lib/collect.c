@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The collector: which of our slots does nobody use any more? A scan costs cache lines
- * that readers write, so it takes several slots at once.
+ * The collector finds slots that nobody uses any more. A scan reads cache lines that
+ * readers write, which is slow, so one scan takes several slots.
  */
 #include "owned.h"
 
@@ -13,8 +13,8 @@ static u32 protected_entries(const struct xmem_pool *pool)
 }
 
 /*
- * Scan a batch of a list, from *link on; what nobody has becomes READY, the rest
- * BUSY. Leaves *link where the next batch begins.
+ * Scan a batch of a list from *link on. Slots that nobody has become READY, the others
+ * BUSY. Leaves *link where the next batch begins. Returns 0 if no slot became READY.
  */
 u64 xl_scan_batch(struct xmem_pool *pool, u32 list, struct xl_owned_slot ***link, u64 bytes,
 		  bool evict)
@@ -59,7 +59,7 @@ static bool scan_list(struct xmem_pool *pool, u32 list, u64 bytes, bool evict)
 	return false;
 }
 
-/* What nobody uses; failing that, the oldest of what subscribers may lose. */
+/* Find a slot that nobody uses. If there is none, evict the oldest that subscribers may lose. */
 bool xl_collect(struct xmem_pool *pool, u64 bytes)
 {
 	return scan_list(pool, XL_LIST_LIVE, bytes, false) ||

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Slow subscribers. A writer waits for those that ask for it, but no longer than its
- * bound: then they are demoted, which means that they lose the oldest like all others,
- * until they move on.
+ * Slow subscribers. A writer waits for subscribers that ask for it, but no longer than its
+ * bound. Then it demotes them: like all others they lose the oldest publication, until they
+ * receive again.
  */
 #include "owned.h"
 #include "request.h"
 
-/* A subscriber that has moved since we gave it up is waited for again. */
+/* Wait again for demoted subscribers that have received something since. */
 void xl_forgive_demoted(struct xmem_pool *pool)
 {
 	struct xl_owned *owned = &pool->owned;
@@ -19,7 +19,7 @@ void xl_forgive_demoted(struct xmem_pool *pool)
 			owned->demoted[c / 64] &= ~(1ULL << c % 64);
 }
 
-/* The bound is over: from now on the laggards lose the oldest (P9). */
+/* The bound has passed: demote the subscribers that have not received everything (P9). */
 void xl_demote(struct xmem_pool *pool)
 {
 	struct xl_owned *owned = &pool->owned;
@@ -41,8 +41,9 @@ void xl_demote(struct xmem_pool *pool)
 }
 
 /*
- * When slow subscribers demote: counted over all acquires since the first that found
- * nothing while somebody we wait for lagged. Publishing, or finding one, ends that.
+ * When are slow subscribers to be demoted? The bound begins with the first acquire that
+ * finds nothing while a subscriber that is waited for lags; it ends when a slot is found
+ * or published. Returns ~0 if no subscriber is in the way.
  */
 u64 xl_demote_at(struct xmem_pool *pool)
 {
@@ -79,7 +80,7 @@ static bool anybody_waited_for(const struct xmem_pool *pool)
 	return any;
 }
 
-/* Would one more publication overwrite what a subscriber that we wait for has not seen? */
+/* Would one more publication overwrite an entry that a waiting subscriber has yet to receive? */
 bool xl_ring_is_full(struct xmem_pool *pool)
 {
 	struct xl_owned *owned = &pool->owned;

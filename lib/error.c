@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The calling thread's last error: a number and a sentence. Formatting happens
- * only where something is really wrong; "nothing there yet" is a constant.
+ * The calling thread's last error: a number and a sentence. Errors that are part of normal
+ * work, such as "nothing published yet", have constant sentences, because formatting is slow.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ XMEM_API int xmem_get_last_error(const char **ret_message)
 	return error;
 }
 
-/* The protocol found its own words impossible: better no answer than a wrong one. */
+/* A word in the pages has an impossible value: end the process before it acts on it. */
 void xm_check_failed(const char *what, const char *file, int line)
 {
 	fprintf(stderr, "xmem: %s:%d: impossible: not %s\n", file, line, what);
@@ -61,7 +61,7 @@ void xm_check_failed(const char *what, const char *file, int line)
 }
 
 #ifdef XMEM_STEPS
-/* Tests bring their own. */
+/* Tests replace this one. */
 __attribute__((weak)) void xm_step(int step)
 {
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Handles that a fork has left behind. A client is one address space: in the
- * child no page of the parent's pools is mapped (MADV_DONTFORK), so every
- * handle must be refused before it is used, and the child must let go of the
- * parent's files at once, which would else keep it looking alive.
+ * Handles that a child inherits by fork. A client is one address space: no page of the
+ * parent's pools is mapped in the child (MADV_DONTFORK), so every handle must be refused
+ * before it is used. The child must close the parent's files at once, because they would
+ * keep the parent's client alive after the parent's end.
  *
- * The process's number is in a page that the kernel wipes in every child
- * (MADV_WIPEONFORK), which also finds those that go round pthread_atfork.
+ * The number of the process is in a page that the kernel wipes in every child
+ * (MADV_WIPEONFORK), also in a child whose fork did not call the handlers of
+ * pthread_atfork.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -14,10 +15,10 @@
 
 #include "private.h"
 
-static u64 no_process;			/* before the first pool: no handle has this number */
+static u64 no_process; /* until the first pool is opened; no handle has this number */
 u64 *xl_process = &no_process;
 
-/* Guards the list, the page's first making, and its number. Held across fork. */
+/* Guards the list, the making of the page, and the number. Held across fork. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xmem_pool *pools;
 static u64 number;
@@ -39,7 +40,7 @@ static void after_fork_child(void)
 	*xl_process = 0;
 	for (pool = pools; pool; pool = pool->next)
 		pool->link.backend->forked(&pool->link);
-	pools = NULL;			/* the memory stays: handles point to it */
+	pools = NULL;			/* the memory stays, because handles point to it */
 	pthread_mutex_init(&lock, NULL);
 }
 
@@ -50,7 +51,7 @@ static int make_page(void)
 
 	if (page == MAP_FAILED)
 		return xl_fail(ENOMEM, "no memory for one page");
-	madvise(page, bytes, MADV_WIPEONFORK);	/* older kernels: the fork handler alone */
+	madvise(page, bytes, MADV_WIPEONFORK);	/* an older kernel leaves it to the fork handler */
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 	xl_process = page;
 	return 0;

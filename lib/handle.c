@@ -15,7 +15,7 @@ struct xl_block {
 	struct xmem_buffer handle[XL_BLOCK_HANDLES];
 };
 
-/* Under pool->lock. They go when the pool goes: there are as many as were held at once. */
+/* Make one more block. It is freed with the pool. Under pool->lock. */
 static bool refill(struct xmem_pool *pool)
 {
 	struct xl_block *block = aligned_alloc(_Alignof(struct xl_block), sizeof(*block));
@@ -72,8 +72,10 @@ void xl_handles_destroy(struct xmem_pool *pool)
 	}
 }
 
-/* Under pool->lock. Handles are not counted while the pool is open: that would be two stores for
- * each. */
+/*
+ * Counted from the free list, because a counter would cost each handle two stores. Under
+ * pool->lock.
+ */
 u64 xl_handles_in_use(const struct xmem_pool *pool)
 {
 	const struct xmem_buffer *buffer;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handles of buffers: what get and put touch, and the fast ways of taking and dropping
- * one. They are inline because get and put are little else; the others are in handle.c.
+ * Handles of buffers, and the fast ways of taking and dropping one. These are inline,
+ * because get and put do little else; the slow ways are in handle.c.
  */
 #ifndef XMEM_HANDLE_H
 #define XMEM_HANDLE_H
@@ -11,10 +11,10 @@
 
 enum xl_mode { XL_READING = 1, XL_WRITING = 2 };
 
-/* What get and put touch is in the first of its lines. */
+/* Get and put touch only the first cache line of it. */
 struct xmem_buffer {
 	_Alignas(64) struct xmem_pool *pool;
-	struct xmem_buffer *next;	/* in the free list; pool->lock */
+	struct xmem_buffer *next;	/* in the free list; under pool->lock */
 	u32 slot;
 	u32 mode;			/* enum xl_mode */
 	struct xm_publication what;	/* token 0 while written */
@@ -22,29 +22,31 @@ struct xmem_buffer {
 	char *data;			/* into it; set once, atomically */
 };
 
-/* Take a handle, or drop it: the pool goes with the last one once it is closed. */
+/* Take a handle; drop it. Once the pool is closed, the last handle destroys it. */
 struct xmem_buffer *xl_handle_new_locked(struct xmem_pool *pool);
 void xl_handle_free_locked(struct xmem_buffer *buffer);
-/* When the pool ends: the memory of all handles. How many are in use; under pool->lock. */
+/* Free the memory of all handles, when the pool ends. */
 void xl_handles_destroy(struct xmem_pool *pool);
+
+/* How many handles are in use? Under pool->lock. */
 u64 xl_handles_in_use(const struct xmem_pool *pool);
 
 /*
- * The fast ways of the hot functions ask this: is there no other thread, so that
- * no lock is needed, and are handles not counted? Their locks come with the slow ways.
+ * May a hot function go its fast way? Only if the process has no other thread, so that no
+ * lock is needed, and the pool is open, so that handles are not counted.
  */
 static inline bool xl_handles_free(const struct xmem_pool *pool)
 {
 	return likely(__libc_single_threaded && !pool->closed);
 }
 
-/* ... and are there any? */
+/* The same, and is there a spare handle? */
 static inline bool xl_handles_ready(const struct xmem_pool *pool)
 {
 	return likely(xl_handles_free(pool) && pool->spare);
 }
 
-/* These two: under pool->lock, or where xl_handles_free says so. */
+/* Call these two under pool->lock, or if xl_handles_free() is true. */
 static inline struct xmem_buffer *xl_handle_pop(struct xmem_pool *pool)
 {
 	struct xmem_buffer *buffer = pool->spare;

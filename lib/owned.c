@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * The slots that this client owns: their lists are made here, and a buffer that was
- * acquired and is not published after all comes back here. Lists and rules: owned.h.
+ * acquired but not published is given up here. Lists and rules: owned.h.
  */
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ int xl_owned_init(struct xmem_pool *pool, u64 wait_bound_ns)
 	return 0;
 }
 
-/* A buffer that was acquired and is not published after all. */
+/* Free the slot of a buffer that was acquired but is not published. */
 void xl_owned_give_up(struct xmem_pool *pool, u32 slot)
 {
 	struct xl_owned *owned = &pool->owned;

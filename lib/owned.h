@@ -2,12 +2,12 @@
 /*
  * The slots that this client owns stand in lists by what it knows of them:
  *
- *   FREE -> out -> LIVE -> READY -> out ...      all goes well
- *                  LIVE -> BUSY -> READY         somebody still had it: limbo
+ *   FREE -> out -> LIVE -> READY -> out ...      nobody held it when it was scanned
+ *                  LIVE -> BUSY -> READY         a client held it at the first scan
  *
- * A slot that is out is in no list: a handle has it. One scan is done right after
- * publishing, ahead of need. All of this is under owned.lock, or where xl_handles_free
- * says that nobody else is there.
+ * A slot that is out is in no list, because a handle has it. One scan is done right after
+ * publishing, before a buffer is needed. The lists change only under owned.lock, or if
+ * xl_handles_free() says that there is no other thread.
  */
 #ifndef XMEM_OWNED_H
 #define XMEM_OWNED_H
@@ -23,7 +23,7 @@ static inline void xl_queue_add(struct xl_queue *queue, struct xl_owned_slot *on
 	queue->last = &one->next;
 }
 
-/* Take out what *link points to; @link is queue->first or the one before's next. */
+/* Take out what *link points to. @link is queue->first, or `next` of the slot before it. */
 static inline struct xl_owned_slot *xl_queue_take(struct xl_queue *queue,
 						  struct xl_owned_slot **link)
 {
@@ -35,7 +35,7 @@ static inline struct xl_owned_slot *xl_queue_take(struct xl_queue *queue,
 	return one;
 }
 
-/* The link to the oldest that is large enough; it points to NULL if there is none. */
+/* Find the link to the oldest slot that is large enough; *link is NULL if there is none. */
 static inline struct xl_owned_slot **xl_queue_find(struct xl_queue *queue, u64 bytes)
 {
 	struct xl_owned_slot **link;
@@ -47,8 +47,8 @@ static inline struct xl_owned_slot **xl_queue_find(struct xl_queue *queue, u64 b
 }
 
 /*
- * Something may be free now for another thread of ours. That armed its word and
- * looked in vain under owned.lock, which we have had since: so we see it (I5).
+ * Wake a thread of this process that waits for a slot. It armed the word and then looked
+ * in vain under owned.lock, which this thread has taken since: so the word is seen (I5).
  */
 static inline void xl_owned_wake(struct xmem_pool *pool)
 {
@@ -57,7 +57,9 @@ static inline void xl_owned_wake(struct xmem_pool *pool)
 		xl_waiters_wake(pool, XMEM_WAIT_SLOTS, pool->me);
 }
 
-/* Each unseen entry keeps a slot: where there are no more slots than entries, those run out first.
+/*
+ * Are there no more slots than ring entries? Then slots run out before the ring is full,
+ * because each entry that has not been received keeps its slot.
  */
 static inline bool xl_ring_is_ample(const struct xmem_pool *pool)
 {
@@ -70,7 +72,7 @@ static inline bool xl_generations_left(const struct xmem_pool *pool, u32 slot)
 				    xm_load(&xm_slot_row(&pool->map, slot)->generation_first)));
 }
 
-/* May this client write? 0, or an error, noted. */
+/* May this client write? Returns 0, or an error, noted. */
 int xl_check_writer(struct xmem_pool *pool, const char *what);
 
 int xl_owned_init(struct xmem_pool *pool, u64 wait_bound_ns);

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The map of the library: its structs, which lock guards what, who is where.
+ * The map of the library: where each thing is, its structs, and which lock guards what.
  *
- *   pool.c join.c     pools: opened and closed; options checked, a host reached
- *   handle.[ch]       handles of buffers: made, reused
- *   request.[ch] time.c  requests to the host: arm, wait, wake; the clock
- *   info.c            what is in a pool
- *   owned.[ch]        the slots that a writer owns, in lists by what it knows of them:
- *     preallocate.c acquire.c publish.c   made, written, published
- *     collect.c demote.c                  found again; subscribers that are too slow
- *   subscribe.c receive.c  subscriptions
- *   buffer.c          get, clone, release, what a handle of a buffer can be asked
- *   payload/          the files with the contents, behind one table of kinds
- *   host/             both hosts, behind one table
- *   error.c fork.c    the thread's last error; handles that a fork has left behind
+ *   pool.c options.c join.c   opening a pool: check the options, reach a host, join
+ *   reach.c                   choosing a host, and why none is there
+ *   info.c host_info.c        looking: a pool, its clients and slots; the host and its pools
+ *   handle.[ch] buffer.c      handles of buffers; get, clone, release, questions
+ *   owned.[ch]                the slots that a writer owns, in lists
+ *     preallocate.c acquire.c publish.c   buffers are made, written, published
+ *     collect.c demote.c                  used slots are found again; slow subscribers
+ *     holders.c                           why no buffer is free, in words
+ *   subscribe.c receive.c     subscriptions
+ *   payload/                  the files with the contents, behind one table of kinds
+ *   host/                     the two hosts, behind one table
+ *   structs.[ch]              structs of the public API that grow
+ *   request.[ch] time.c       requests to the host; the clock
+ *   pages.h                   what the slow ways read from a pool's pages
+ *   error.c fork.c            the thread's last error; handles that a fork has inherited
  *
- * Lock order: pool->slow, then a subscription's lock or owned.lock, then pool->lock.
- * Only under pool->slow is the host asked for anything that it may take long for.
+ * Lock order: pool->slow, then a subscription's lock or owned.lock, then pool->lock. A
+ * request that may take the host long is made under pool->slow only, or under no lock.
  */
 #ifndef XMEM_PRIVATE_H
 #define XMEM_PRIVATE_H
@@ -31,16 +34,16 @@
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 
-/* Ways that the hot functions leave by tail calls, so that they need not save registers. */
+/* Hot functions leave for these by tail calls, so that they need not save registers. */
 #define XL_SLOW		__attribute__((noinline))
 #define XL_COLD		__attribute__((noinline, cold))
 #define XL_INLINE	inline __attribute__((always_inline))
 
-/* ---- locks: as long as the process has one thread they cost a load ---- */
+/* ---- locks: they cost one load as long as the process has one thread ---- */
 
 struct xl_lock {
 	pthread_mutex_t mutex;
-	bool taken;		/* by its holder, which unlocks as it locked */
+	bool taken;		/* the mutex is locked, so unlocking unlocks it */
 };
 
 static inline void xl_lock(struct xl_lock *lock)
@@ -61,13 +64,13 @@ static inline void xl_unlock(struct xl_lock *lock)
 
 /* ---- errors (error.c) ---- */
 
-/* Note the error and return -error. The fast one takes a constant message. */
+/* Make it the thread's last error and return -error. The fast one takes a constant message. */
 int xl_fail(int error, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 int xl_fail_fast(int error, const char *message);
 
 /* ---- fork (fork.c) ---- */
 
-/* Number of this process in its line of forks; wiped to 0 in a child until it opens a pool. */
+/* The number of this process among its forks. It is 0 in a child that has opened no pool. */
 extern u64 *xl_process __attribute__((visibility("hidden")));
 
 int xl_process_register(struct xmem_pool *pool);
@@ -77,16 +80,16 @@ void xl_process_unregister(struct xmem_pool *pool);
 
 enum xl_list {			/* where an owned slot is */
 	XL_LIST_FREE,		/* FREE */
-	XL_LIST_READY,		/* WRITING, reclaimed ahead of need */
-	XL_LIST_LIVE,		/* published, not scanned in vain yet; oldest first */
-	XL_LIST_BUSY,		/* limbo: scanned in vain; oldest first */
+	XL_LIST_READY,		/* WRITING: taken before a buffer is needed */
+	XL_LIST_LIVE,		/* published, and no scan has found a holder yet; oldest first */
+	XL_LIST_BUSY,		/* a scan has found a holder; oldest first */
 	XL_LISTS
 };
 
 /* One owned slot, in at most one list. */
 struct xl_owned_slot {
 	struct xl_owned_slot *next;
-	u64 bytes;		/* of the slot; never changes while it is ours */
+	u64 bytes;		/* of the slot; 0: this client does not own it */
 	u32 index;		/* of the slot in the pool */
 };
 
@@ -97,17 +100,17 @@ struct xl_queue {
 };
 
 struct xl_owned {
-	struct xl_lock lock;	/* guards all here, and makes owner operations serial (I4) */
+	struct xl_lock lock;	/* guards this struct; one owner operation at a time (I4) */
 	struct xl_owned_slot *slot;	/* [slots of the pool] */
 	struct xl_queue list[XL_LISTS];
 	u64 largest;		/* bytes of the largest slot */
-	u32 out;		/* slots that are in no list: WRITING, a handle has each */
-	u32 slots;		/* that we own */
+	u32 out;		/* slots that are in no list, because a handle has them */
+	u32 slots;		/* that this client owns */
 	u32 batch;		/* slots in one scan */
 	u64 wait_bound_ns;
-	u64 blocked_since_ns;	/* no slot since then; 0: not so */
-	u64 demoted[XMEM_CLIENT_WORDS];		/* subscribers that we waited for in vain */
-	u64 demoted_at[XMEM_MAX_CLIENTS];	/* where their cursor stood then */
+	u64 blocked_since_ns;	/* since when no slot is to be had; 0: there is one */
+	u64 demoted[XMEM_CLIENT_WORDS];		/* subscribers that were waited for too long */
+	u64 demoted_at[XMEM_MAX_CLIENTS];	/* where their cursors stood then */
 };
 
 /* ---- pools and subscriptions ---- */
@@ -116,29 +119,31 @@ struct xmem_pool {
 	struct xm_map map;
 	u32 me;
 	u32 role;
-	u64 process;			/* *xl_process when it was opened */
+	u64 process;			/* what *xl_process was when the pool was opened */
 	struct xl_lock lock;		/* guards the fields down to the blank line */
 	struct xmem_buffer *spare;	/* handles */
 	struct xl_block *blocks;	/* where they come from */
 	struct xl_mapping *mappings;
-	u64 made;			/* handles, spare ones and those in use */
-	u64 out;     /* the pool's own handle, and subscriptions; once closed: handles in use */
-	bool closed; /* all of those have gone: from now on handles are counted */
+	u64 made;			/* handles: spare ones and those in use */
+	u64 out;			/* shares: the pool's handle and its subscriptions; once
+					 * closed: handles of buffers in use */
+	bool closed; /* all shares are dropped: handles are counted from now on */
 
-	struct xl_lock slow; /* serialises preallocate, and subscribe with unsubscribe; guards: */
+	struct xl_lock slow;		/* serialises preallocate, and subscribe with unsubscribe;
+					 * guards: */
 	struct xmem_subscription *subscriptions;
 
 	struct xl_owned owned;
 	struct xmem_link link;
-	struct xmem_pool *next;		/* all pools of the process; fork.c's lock */
+	struct xmem_pool *next;		/* all pools of the process; under fork.c's lock */
 };
 
 struct xmem_subscription {
 	struct xmem_pool *pool;
-	struct xmem_subscription *next;	/* pool->slow */
-	struct xl_lock lock; /* guards all below: one cursor, one receiver at a time (I4) */
+	struct xmem_subscription *next;	/* under pool->slow */
+	struct xl_lock lock;		/* guards all below; one receiver at a time (I4) */
 	struct xm_follow follow;
-	bool ended;			/* the host has been told that we have seen the end */
+	bool ended;			/* the host knows that we follow no longer */
 };
 
 static inline bool xl_alive(const struct xmem_pool *pool)
@@ -149,7 +154,7 @@ static inline bool xl_alive(const struct xmem_pool *pool)
 /* -ECHILD, noted. */
 int xl_fail_forked(void);
 
-/* The pool goes with its last handle once it is closed (pool.c). */
+/* Drop one share of a pool; with the last one it is destroyed, once no handle is in use. */
 void xl_pool_unshare(struct xmem_pool *pool);
 void xl_pool_destroy(struct xmem_pool *pool);
 

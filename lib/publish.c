@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT
 /*
- * Publish: the contents become readable for ever and go into the ring.
+ * Publish: check what the caller wants, make the contents readable, and put them into the
+ * ring.
  */
 #include "handle.h"
 #include "owned.h"
 #include "request.h"
 #include "structs.h"
 
-/* What the caller wants of a publication. */
+/* What the caller wants a publication to be. */
 struct wish {
 	bool keep;
 	u64 timestamp_ns, offset, length;
 };
 
-/* The options, checked against the buffer, into *ret. */
+/* Check the options against the buffer and put what they mean into *ret. */
 static int check_options(const struct xmem_buffer *buffer,
 			 const struct xmem_publish_options *options, struct wish *ret)
 {
@@ -56,7 +57,10 @@ static int check_buffer(const struct xmem_buffer *buffer)
 	return 0;
 }
 
-/* Publish and, ahead of need, scan for the next buffer; under owned->lock. true: a wake is owed. */
+/*
+ * Publish, and scan for the next buffer before it is needed. Returns whether subscribers
+ * have to be woken. Under owned->lock.
+ */
 static inline bool publish_now(struct xmem_pool *pool, struct xmem_buffer *buffer)
 {
 	struct xl_owned *owned = &pool->owned;
@@ -71,12 +75,12 @@ static inline bool publish_now(struct xmem_pool *pool, struct xmem_buffer *buffe
 
 		xl_scan_batch(pool, XL_LIST_LIVE, &link, 0, false);
 	}
-	xl_queue_add(&owned->list[XL_LIST_LIVE],
-		     &owned->slot[buffer->slot]); /* last: it is not scanned at once */
+	/* After the scan, which so does not look at it. */
+	xl_queue_add(&owned->list[XL_LIST_LIVE], &owned->slot[buffer->slot]);
 	return waiters;
 }
 
-/* The handle stays, for reading: its hold is taken before the contents are LIVE. */
+/* Keep the handle for reading: take its hold before the contents are LIVE. */
 static XL_COLD int keep(struct xmem_buffer *buffer, u64 offset)
 {
 	struct xmem_pool *pool = buffer->pool;
@@ -84,7 +88,7 @@ static XL_COLD int keep(struct xmem_buffer *buffer, u64 offset)
 
 	if (err)
 		return xl_fail_fast(-err, "publish: too many handles of one buffer");
-	xl_lock(&pool->lock);		/* another thread may just be mapping it */
+	xl_lock(&pool->lock);		/* another thread may be mapping it now */
 	buffer->what.offset = offset;
 	if (buffer->mapping)
 		__atomic_store_n(&buffer->data, buffer->data + offset, __ATOMIC_RELEASE);
@@ -93,8 +97,8 @@ static XL_COLD int keep(struct xmem_buffer *buffer, u64 offset)
 }
 
 /*
- * Where the contents lie, for those that get them by their token. Mostly that is there
- * already, and then the line that readers have is spared.
+ * Say where the contents lie, for clients that get them by their token. Mostly the metadata
+ * say so already; then the cache line, which readers have, is not written.
  */
 static inline void note_place(struct xmem_metadata *metadata, const struct xm_publication *what)
 {

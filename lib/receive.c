@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
- * Receive: the next publication of a subscription, at once or after waiting.
+ * Receive: take the next publication of a subscription, at once or after waiting.
  */
 #include "handle.h"
 #include "payload/payload.h"
 #include "request.h"
 #include "subscribe.h"
 
-#define MAX_RETRIES 4 /* looks at a ring that its publisher laps us in, beyond one of each entry   \
-		       */
+/* Looks at a ring whose publisher is faster than us, beyond one look at each entry. */
+#define MAX_RETRIES	4
 
-/* What the entry says, bounds checked: it is its publisher's to write. */
+/* Check the bounds that the entry gives, because its publisher can write anything there. */
 static inline bool within_slot(const struct xmem_pool *pool, const struct xm_publication *what)
 {
 	u64 length = xm_slot_row(&pool->map, xm_token_slot(what->token))->length;
@@ -18,7 +18,7 @@ static inline bool within_slot(const struct xmem_pool *pool, const struct xm_pub
 	return likely(what->offset <= length && what->length <= length - what->offset);
 }
 
-/* Held, but it points outside its slot: as good as lost. */
+/* The entry points outside its slot: put the buffer and count it as lost. */
 static XL_COLD int refuse_entry(struct xmem_subscription *subscription,
 				const struct xmem_buffer *buffer)
 {
@@ -30,8 +30,8 @@ static XL_COLD int refuse_entry(struct xmem_subscription *subscription,
 }
 
 /*
- * One attempt. 0; -EAGAIN, -EPIPE; -EBUSY: again, it moved. Under the
- * subscription's lock, and nothing of @buffer is kept but after 0.
+ * Try once. Returns 0, -EAGAIN, -EPIPE, or -EBUSY if the ring moved meanwhile: try again.
+ * @buffer is of use only after 0. Under the subscription's lock.
  */
 static XL_INLINE int receive_once(struct xmem_subscription *subscription,
 				  struct xmem_buffer *buffer)
@@ -51,12 +51,12 @@ static XL_INLINE int receive_once(struct xmem_subscription *subscription,
 }
 
 /*
- * 0, -EAGAIN, -EPIPE, or -EBUSY: there may be more, but the publisher is quicker
- * than we are. Under the subscription's lock.
+ * Try until the answer is clear. Returns 0, -EAGAIN, -EPIPE, or -EBUSY if the publisher
+ * remains faster than this loop. Under the subscription's lock.
  */
 static int receive_now(struct xmem_subscription *subscription, struct xmem_buffer *buffer)
 {
-	/* Entries evicted are passed one by one. */
+	/* Evicted entries are passed one by one, so there is one try for each entry. */
 	u32 tries = subscription->pool->map.ring_mask + 1 + MAX_RETRIES;
 	int err;
 
@@ -64,8 +64,7 @@ static int receive_now(struct xmem_subscription *subscription, struct xmem_buffe
 		err = receive_once(subscription, buffer);
 	while (unlikely(err == -EBUSY) && --tries);
 	if (unlikely(err == -EPIPE))
-		xl_tell_unsubscribed(
-			subscription); /* the last subscriber at the end lets the ring go */
+		xl_tell_unsubscribed(subscription);	/* so that the host can drop the ring */
 	return err;
 }
 
@@ -81,11 +80,11 @@ static int receive_wait(struct xmem_subscription *subscription, struct xmem_buff
 		err = xl_waiters_arm(pool, XMEM_WAIT_RING, publisher, &value);
 		if (err && err != -ENOENT)
 			return err;
-		if (err) /* the host has dropped us: the look says EPIPE, if not now then soon */
+		if (err)	/* the host has dropped the ring: a look finds that out */
 			return receive_now(subscription, buffer);
 		err = receive_now(subscription, buffer);
 		if (err == -EBUSY && xl_now_ns() < deadline)
-			continue;	/* not asleep while there is something */
+			continue;	/* there is something, so do not sleep */
 		if (err != -EAGAIN)
 			return err;
 		xl_unlock(&subscription->lock);
@@ -120,7 +119,7 @@ static XL_COLD struct xmem_buffer *receive_refused(struct xmem_subscription *sub
 	return NULL;
 }
 
-/* Not at the first look, or not without locks. */
+/* The way with locks, which may wait. */
 static XL_SLOW struct xmem_buffer *receive_slow(struct xmem_subscription *subscription,
 						int64_t timeout_ns)
 {
@@ -156,7 +155,7 @@ XMEM_API struct xmem_buffer *xmem_receive(struct xmem_subscription *subscription
 	pool = subscription->pool;
 	if (unlikely(!xl_handles_ready(pool)))
 		return receive_slow(subscription, timeout_ns);
-	/* The handle is taken only if there is something for it: polling in vain stores nothing. */
+	/* Take the handle only if there is something, so that polling in vain stores nothing. */
 	err = receive_once(subscription, pool->spare);
 	if (likely(!err))
 		return xl_handle_pop(pool);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Requests that everybody here makes of the host: one waiters word armed, waited
- * for and woken, and what the protocol's functions leave to be done after them.
+ * Requests to the host that many files make: arming a waiters word, waiting on it and waking
+ * it, and doing what a function of the protocol left pending.
  */
 #include "payload/payload.h"
 #include "request.h"
@@ -36,7 +36,7 @@ void xl_waiters_wake(struct xmem_pool *pool, u32 kind, u32 client)
 					     .kind = kind,
 					     .client = client };
 
-	/* It fails only where the host has gone: then its waiters find that out themselves. */
+	/* This fails only if the host has gone, and then the waiters find out themselves. */
 	xl_request(pool, XMEM_IOC_WAKE, &request);
 }
 

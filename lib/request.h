@@ -10,7 +10,7 @@ static inline int xl_request(struct xmem_pool *pool, unsigned int request, void 
 	return pool->link.backend->request(&pool->link, request, argument);
 }
 
-/* What xm_put and xm_receive left to do (I5). */
+/* Do what xm_put or xm_receive left pending (I5). */
 void xl_do_pending(struct xmem_pool *pool, struct xm_pending pending);
 
 static inline void xl_do(struct xmem_pool *pool, struct xm_pending pending)
@@ -19,7 +19,10 @@ static inline void xl_do(struct xmem_pool *pool, struct xm_pending pending)
 		xl_do_pending(pool, pending);
 }
 
-/* One waiters word: arm; wait until @deadline_ns (absolute, ~0: none); wake. 0 or -errno. */
+/*
+ * Arm a waiters word; wait on it until @deadline_ns, which is absolute (~0: no deadline);
+ * wake its waiters. They return 0 or -errno.
+ */
 int xl_waiters_arm(struct xmem_pool *pool, u32 kind, u32 client, u32 *ret_value);
 int xl_waiters_wait(struct xmem_pool *pool, u32 kind, u32 client, u32 value, u64 deadline_ns);
 void xl_waiters_wake(struct xmem_pool *pool, u32 kind, u32 client);

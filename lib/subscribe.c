@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Subscriptions: finding a publisher, following it, giving it up.
+ * Subscriptions: finding a publisher, following it, and following it no longer.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 #include "subscribe.h"
 
 /*
- * A subscription to who had this id before us has its cursor in the same place:
- * it must not be moving it any more when the host sets it anew (I4). Under pool->slow.
+ * A subscription to an earlier client of this id has its cursor in the same place. It must
+ * not move the cursor any more when the host sets it anew (I4). Under pool->slow.
  */
 static void retire_older(struct xmem_pool *pool, u32 publisher, u64 incarnation)
 {
@@ -23,7 +23,7 @@ static void retire_older(struct xmem_pool *pool, u32 publisher, u64 incarnation)
 	for (old = pool->subscriptions; old; old = old->next) {
 		xl_lock(&old->lock);
 		if (old->follow.publisher == publisher && old->follow.incarnation != incarnation) {
-			old->follow.incarnation = 0;	/* nobody's: it finds its publisher ended */
+			old->follow.incarnation = 0;	/* no client has it: receive says EPIPE */
 			old->ended = true;
 		}
 		xl_unlock(&old->lock);
@@ -57,7 +57,7 @@ static int subscribe_to(struct xmem_pool *pool, u32 publisher, u64 incarnation, 
 	return err;
 }
 
-/* One publisher by id, as it is now. */
+/* Follow one client, if it is a writer now. */
 static int subscribe_one(struct xmem_pool *pool, u32 publisher, u32 flags,
 			 struct xmem_subscription *subscription)
 {
@@ -69,7 +69,7 @@ static int subscribe_one(struct xmem_pool *pool, u32 publisher, u32 flags,
 	return subscribe_to(pool, publisher, xm_load(&row->incarnation), flags, subscription);
 }
 
-/* The first other publisher that we do not follow. */
+/* Follow the first other writer that this client does not follow yet. */
 static int subscribe_any(struct xmem_pool *pool, u32 flags, struct xmem_subscription *subscription)
 {
 	int err, worst = -ENOENT;
@@ -171,7 +171,7 @@ static int check_options(const struct xmem_pool *pool, const struct xmem_subscri
 	return 0;
 }
 
-/* The caller's options with defaults filled in. 0, or an error, noted. */
+/* Take the caller's options and fill in the defaults. Returns 0, or an error, noted. */
 static int take_options(const struct xmem_pool *pool, const struct xmem_subscribe_options *given,
 			struct xmem_subscribe_options *ret)
 {
@@ -231,7 +231,7 @@ void xl_tell_unsubscribed(struct xmem_subscription *subscription)
 		.incarnation = subscription->follow.incarnation,
 	};
 
-	/* Refused where the host has forgotten that ring already. */
+	/* The host refuses this if it has forgotten the ring already. */
 	if (!subscription->ended)
 		xl_request(subscription->pool, XMEM_IOC_UNSUBSCRIBE, &request);
 	subscription->ended = true;

@@ -5,9 +5,9 @@
  *   kmod.c     ioctl and mmap of /dev/xmem
  *   daemon.c   datagrams to xmemd, one memfd for all pages, futexes
  *
- * Differences that a user could notice: docs/design.md, "Two hosts".
- * All functions return 0 or a negative errno and change nothing on failure.
- * request, and only it, may be called by several threads at once.
+ * Differences that a user can notice: docs/design.md, "Two hosts". All functions return 0 or
+ * a negative errno, and change nothing when they fail. Only request may be called by several
+ * threads at once.
  */
 #ifndef XMEM_BACKEND_H
 #define XMEM_BACKEND_H
@@ -36,23 +36,27 @@ struct xmem_backend {
 
 	/*
 	 * One of XMEM_IOC_* with its struct, whose size field is set. Descriptors in
-	 * structs stay the caller's when they go in, become its when they come out.
+	 * structs that go in stay the caller's; those that come out become the caller's.
 	 * pre: open. Sleeps only for XMEM_IOC_WAIT (interruptible) and RESOLVE (about 1 ms).
 	 */
 	int (*request)(struct xmem_link *link, unsigned int request, void *argument);
 
-	/* pre: joined, link->join as answered. post: map: all readable, own area writable;
-	 * link->map = map. */
+	/*
+	 * pre: joined, link->join as answered. post: *map is filled, all of it is readable, this
+	 * client's area is writable; link->map = map.
+	 */
 	int (*map)(struct xmem_link *link, struct xm_map *map);
 
-	/* pre: mapped, the group is this client's. post: map->group[group] is writable. May be
-	 * repeated. */
+	/*
+	 * pre: mapped, the group is this client's. post: map->group[group] is writable. May be
+	 * called again for the same group.
+	 */
 	int (*map_group)(struct xmem_link *link, u32 group);
 
-	/* Ends the client: unmaps all, closes the file. Also after a failed open or map. */
+	/* End the client: unmap all, close the file. Also called after a failed open or map. */
 	void (*close)(struct xmem_link *link);
 
-	/* In a forked child: let go of what was inherited, without a word to the host. */
+	/* In a forked child: drop what it inherited, without telling the host. */
 	void (*forked)(struct xmem_link *link);
 };
 

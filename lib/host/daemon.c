@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The back end of xmemd: requests are datagrams, the pool's pages one memfd
- * that is mapped whole. Arming, waiting, waking and resolving need nobody: the
- * library does in the pages what the module does for its clients, with the
- * same checks (core/host.h).
+ * The back end of xmemd: requests are datagrams, and the pages of a pool are one memfd that
+ * is mapped whole. Arming, waiting, waking and resolving need no request: the library does
+ * in the pages what the module does for its clients, with the same checks (core/host.h).
  *
  * How xmemd is found and started is in start.c, the datagrams in wire.c.
  */
@@ -22,12 +21,12 @@
 #include "wire.h"
 
 #define NS		1000000000ULL
-#define LOOK_NS		NS		/* waiters look this often whether the daemon is there */
+#define LOOK_NS		NS		/* how often a waiter looks whether the daemon is alive */
 #define LEAVE_MS	1000
-#define RESOLVE_NS	1000000L	/* how long a word must have stood still */
+#define RESOLVE_NS	1000000L	/* how long a state word must not have changed */
 
 struct daemon_link {
-	pthread_mutex_t lock;	/* one request with its reply on the socket at a time */
+	pthread_mutex_t lock;	/* one request and its reply at a time */
 	int pages;		/* the pool's memfd between join and map, else -1 */
 	void *base;		/* where it is mapped; NULL: not yet */
 	size_t bytes;
@@ -60,7 +59,7 @@ static int file_in(unsigned int request, const union xm_request *argument)
 	return -1;
 }
 
-/* Which place of the caller's struct, or of ours, gets the descriptor of a reply. */
+/* Where does the descriptor of a reply go? NULL: this request has none. */
 static int *file_out(struct daemon_link *daemon, unsigned int request, union xm_request *argument)
 {
 	switch (request) {
@@ -71,7 +70,7 @@ static int *file_out(struct daemon_link *daemon, unsigned int request, union xm_
 	return NULL;
 }
 
-/* Give the reply's descriptors to whom they belong; surplus ones to nobody. */
+/* Put the reply's descriptor in its place, and close any others. */
 static int take_reply_file(struct xm_datagram *reply, int *place)
 {
 	u32 i;
@@ -99,14 +98,14 @@ static int exchange(struct xmem_link *link, unsigned int request, union xm_reque
 		return kind ? -E2BIG : -ENOTTY;
 	err = xm_wire_send(link->file, &head, argument, size < sizeof(size) ? sizeof(size) : size,
 			   whole ? file_in(request, argument) : -1, 0);
-	/* Also a daemon that has closed may have said why. */
+	/* A daemon that has closed the connection may have answered before. */
 	if (!err || err == -ENOTCONN)
 		err = xm_wire_receive(link->file, &reply, err ? MSG_DONTWAIT : 0);
 	if (err)
 		return err == -EAGAIN ? -ENOTCONN : err;
 	if (reply.head.request != request || reply.head.result > 0) {
 		take_reply_file(&reply, NULL);
-		return -ENOTCONN;	/* no daemon of ours speaks like that */
+		return -ENOTCONN;	/* this is no answer of xmemd */
 	}
 	if (!reply.head.result)
 		memcpy(argument, reply.body, reply.length < size ? reply.length : size);
@@ -179,8 +178,7 @@ static int sleep_request(struct xmem_link *link, unsigned int kind,
 	return 0;
 }
 
-/* Is the caller a holder, and does the owner not move? Then its scan fails (resolving is a hold).
- */
+/* Resolve for a holder if the owner does not move: the slot goes back to LIVE. */
 static int resolve(struct daemon_link *daemon, u32 me, const struct xmem_slot_request *request)
 {
 	const struct xm_map *map = &daemon->host.map;
@@ -231,7 +229,7 @@ static int daemon_request(struct xmem_link *link, unsigned int request, void *ar
 	case XMEM_IOC_RESOLVE:
 		return serve_locally(link, request, argument);
 	}
-	/* A thread cancelled between request and reply would leave the reply to the next one. */
+	/* If a thread were cancelled here, the next one would read its reply. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&daemon->lock);
 	err = exchange(link, request, argument);
@@ -260,7 +258,7 @@ static int daemon_map(struct xmem_link *link, struct xm_map *map)
 		munmap(base, bytes);
 		return -EPROTONOSUPPORT;
 	}
-	/* A client is one address space: a child that stored here would count for its parent. */
+	/* A client is one address space: what a child stored would count as its parent's. */
 	madvise(base, bytes, MADV_DONTFORK);
 	madvise(base, bytes, MADV_DONTDUMP);
 	xm_map_init(map, base);
@@ -273,15 +271,16 @@ static int daemon_map(struct xmem_link *link, struct xm_map *map)
 	return 0;
 }
 
-/* All is writable: the processes of one user trust each other. */
+/* All pages are writable already: the processes of one user trust each other. */
 static int daemon_map_group(struct xmem_link *link, u32 group)
 {
 	return group < link->map->groups ? 0 : -EINVAL;
 }
 
 /*
- * Say good-bye, and wait until the daemon has taken note, so that a process
- * that closes and opens again does not find itself in its own way. Not for long: it may be stopped.
+ * End the connection and wait until the daemon knows, so that a process which closes and
+ * opens again does not find its old client there. Do not wait for long: the daemon may be
+ * stopped.
  */
 static void leave(int file)
 {
@@ -292,7 +291,7 @@ static void leave(int file)
 	close(file);
 }
 
-/* The pages first: once the daemon knows they may be another client's. */
+/* Unmap the pages first: once the daemon knows of the end, another client may get them. */
 static void daemon_close(struct xmem_link *link)
 {
 	struct daemon_link *daemon = link->private;
@@ -311,8 +310,10 @@ static void daemon_close(struct xmem_link *link)
 	link->file = -1;
 }
 
-/* The pages are not here (MADV_DONTFORK), the lock may be anybody's, the connection is the
- * parent's. */
+/*
+ * The child has no pages (MADV_DONTFORK). It does not touch the lock, which a thread of the
+ * parent may have had, and leaves the connection to the parent.
+ */
 static void daemon_forked(struct xmem_link *link)
 {
 	struct daemon_link *daemon = link->private;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Futexes on words that several processes map, as glibc does not offer them.
- * What a waiters word means is protocol.h's; here is only how to sleep on it.
+ * Futexes on words that several processes map, which glibc does not offer. What a waiters
+ * word means is in protocol.h; here is only how to sleep on it.
  */
 #ifndef XMEM_FUTEX_H
 #define XMEM_FUTEX_H
@@ -14,8 +14,10 @@
 
 #include "core/env.h"
 
-/* While *word is @value, until @deadline (CLOCK_MONOTONIC). 0, -EAGAIN (it is not), -ETIMEDOUT,
- * -EINTR. */
+/*
+ * Sleep while *word is @value, until @deadline of CLOCK_MONOTONIC. Returns 0, -EAGAIN if *word is
+ * another value, -ETIMEDOUT or -EINTR.
+ */
 static inline int xm_futex_wait(u32 *word, u32 value, const struct timespec *deadline)
 {
 	if (!syscall(SYS_futex, word, FUTEX_WAIT_BITSET, value, deadline, NULL,

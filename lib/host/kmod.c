@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The kernel as host: ioctls on a file of /dev/xmem, and three kinds of mapping
- * of it: everything read-only, the own area and the own groups read-write.
+ * The kernel as host: ioctls on a file of /dev/xmem, and mappings of it: all pages read-only,
+ * the client's own area and its own groups read-write.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -15,9 +15,9 @@
 struct kmod_link {			/* link->private */
 	char *base;			/* everything, read-only */
 	u64 total_bytes;
-	void *area;			/* mine, writable */
+	void *area;			/* this client's, writable */
 	u64 area_stride, group_stride, groups_offset;
-	bool group[XMEM_MAX_GROUPS];	/* mine and mapped writable */
+	bool group[XMEM_MAX_GROUPS];	/* this client's, and mapped writable */
 };
 
 static int kmod_open(struct xmem_link *link, bool start)
@@ -88,7 +88,7 @@ static int kmod_map_group(struct xmem_link *link, u32 group)
 		     kmod->groups_offset + group * kmod->group_stride);
 	if (pages == MAP_FAILED)
 		return -errno;
-	xm_store_release(&link->map->group[group], pages);	/* getters look at it meanwhile */
+	xm_store_release(&link->map->group[group], pages); /* other threads may be reading it */
 	kmod->group[group] = true;
 	return 0;
 }
@@ -100,7 +100,7 @@ static void unmap(struct xmem_link *link, struct kmod_link *kmod)
 	for (g = 0; g < XMEM_MAX_GROUPS; g++)
 		if (kmod->group[g])
 			munmap(link->map->group[g], kmod->group_stride);
-	munmap(kmod->area, kmod->area_stride);	/* here the client ends, if not before */
+	munmap(kmod->area, kmod->area_stride);	/* the client ends here at the latest */
 	munmap(kmod->base, kmod->total_bytes);
 	free(kmod);
 }
@@ -115,7 +115,7 @@ static void kmod_close(struct xmem_link *link)
 	link->file = -1;
 }
 
-/* The mappings were not inherited (VM_DONTCOPY): something else may be there by now. */
+/* The child has no mappings (VM_DONTCOPY), so nothing must be unmapped at their addresses. */
 static void kmod_forked(struct xmem_link *link)
 {
 	free(link->private);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Finding xmemd, starting it where nobody listens, and knocking until it opens.
+ * Finding xmemd, starting it if nobody listens, and connecting to it.
  *
- * The daemon binds its address itself and then detaches, so no process of the
- * user's ever has the listening socket (a copy of it in a forked child would
- * take connections and never answer). Of several that are started at once the
- * address takes one; the others see that and end, and their starters connect.
+ * The daemon binds its address itself and then detaches, so that no process of the user has
+ * the listening socket: a copy of it in a forked child would take connections and never
+ * answer. If several daemons are started at once, one gets the address; the others see that
+ * and end, and the processes that started them connect to the one.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -80,7 +80,7 @@ static int find_daemon(char *path)
 
 /* ---- starting it ---- */
 
-/* It must not inherit what its starter blocks or ignores. */
+/* Start it with default signal handling: it must not inherit what this process ignores. */
 static int spawn(const char *path, pid_t *ret_pid)
 {
 	char *const argv[] = { (char *)path, "--daemon", NULL };
@@ -101,7 +101,7 @@ static int spawn(const char *path, pid_t *ret_pid)
 	return err == ENOENT || err == EACCES || err == ENOEXEC ? -ENODEV : -err;
 }
 
-/* Started, it listens (or another does) as soon as the child has ended. */
+/* Start a daemon. When its first process has ended, it listens, or another daemon does. */
 static int start_daemon(void)
 {
 	char path[PATH_MAX];
@@ -116,13 +116,13 @@ static int start_daemon(void)
 	do
 		got = waitpid(pid, &status, 0);
 	while (got < 0 && errno == EINTR);
-	/* ECHILD: the program reaps all children itself; whether it listens shows in a moment. */
+	/* ECHILD: this program reaps all children itself, and connecting will tell. */
 	return got == pid && status ? -ENODEV : 0;
 }
 
 /* ---- reaching it ---- */
 
-/* Anybody may bind the address: only our own user's daemon will do. */
+/* Any user can bind the address, so check that the daemon is this user's. */
 static int check_peer(int file)
 {
 	struct ucred peer;
@@ -167,7 +167,7 @@ int xl_daemon_connect(bool start)
 			return err;
 		if (!start)
 			return -ENODEV;
-		if (try) /* another one has the address and does not listen yet, or no more */
+		if (try) /* another one is about to listen, or to end */
 			nanosleep(&pause, NULL);
 		err = start_daemon();
 		if (err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reaching xmemd, which can be started if nobody listens; see start.c. */
+/* Connecting to xmemd, and starting it if nobody listens: start.c. */
 #ifndef XMEM_DAEMON_START_H
 #define XMEM_DAEMON_START_H
 

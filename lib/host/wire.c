@@ -98,7 +98,7 @@ static void take_files(struct msghdr *message, struct xm_datagram *datagram)
 		memcpy(datagram->file, CMSG_DATA(at), bytes);
 		datagram->files = bytes / sizeof(int);
 	}
-	/* Two fit; where fewer came and some were cut off, we had no number for them. */
+	/* There is room for two: if fewer came and some were cut off, no number was free. */
 	datagram->lost_file = message->msg_flags & MSG_CTRUNC && datagram->files < 2;
 }
 

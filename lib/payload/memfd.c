@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Payloads in memory of the CPU: sealed memfds. A writer makes one for many buffers;
- * it alone has a writable mapping, made before the seals forbid another (P6, P7).
+ * Payloads in memory of the CPU are sealed memfds. A writer makes one for many buffers. Only
+ * the writer has a writable mapping; it is made before the seals forbid others (P6, P7).
  */
 #include <fcntl.h>
 #include <linux/memfd.h>
@@ -26,8 +26,8 @@ static char *map_file(int fd, u64 bytes, int protection)
 }
 
 /*
- * Allocated by us, now: a reader must never pay for it, nor fail (P7). In pieces,
- * since a signal undoes the one under way. 0 or an errno.
+ * Allocate all memory now, so that no reader pays for it or fails (P7). It is done in pieces,
+ * because a signal undoes the piece in work. Returns 0 or an errno.
  */
 static int allocate(int fd, u64 bytes)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * What payloads of all kinds share: attaching a writer's to slots, finding the one in
- * which a slot lies, keeping its mapping. A reader maps a payload whole when it first
- * asks for data in it, and keeps that: a hand-over in steady state maps nothing.
+ * What payloads of all kinds share: they are attached to slots, found by their number, and
+ * their mappings are kept. A reader maps a whole payload when it first asks for data in it
+ * and keeps the mapping, so that later hand-overs map nothing.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static u32 groups_taken(const struct xm_map *map)
 	return taken;
 }
 
-/* Before anything is detached. */
+/* Say why. Call this before anything is detached, so that the numbers are those that failed. */
 static int attach_failed(const struct xmem_pool *pool, u32 count, int err)
 {
 	char name[XL_NAME_BYTES];
@@ -52,7 +52,7 @@ static int attach_failed(const struct xmem_pool *pool, u32 count, int err)
 		       groups_taken(&pool->map), pool->map.groups);
 }
 
-/* All of them or none. */
+/* Attach all or none. */
 static int attach(struct xmem_pool *pool, int fd, u32 count, u64 stride, u64 bytes, u16 *ret_slot,
 		  u32 *ret_payload)
 {
@@ -105,7 +105,7 @@ int xl_payload_make(struct xmem_pool *pool, u32 count, u64 bytes, u16 *ret_slot)
 		goto err_free;
 	}
 	err = attach(pool, fd, count, stride, bytes, ret_slot, &mapping->payload);
-	close(fd);			/* the host has its own */
+	close(fd);			/* the host keeps a descriptor of its own */
 	if (err)
 		goto err_unmap;
 	xl_lock(&pool->lock);
@@ -202,8 +202,10 @@ static struct xl_mapping *find(struct xmem_pool *pool, u32 payload)
 	return mapping;
 }
 
-/* Of two threads that have mapped the same file one keeps it. Under pool->lock; *spare is to be
- * dropped. */
+/*
+ * Keep a mapping. If another thread has mapped the same payload meanwhile, its mapping is kept
+ * and *spare is to be dropped. Under pool->lock.
+ */
 static struct xl_mapping *add(struct xmem_pool *pool, struct xl_mapping *mapping,
 			      struct xl_mapping **spare)
 {
@@ -218,7 +220,7 @@ static struct xl_mapping *add(struct xmem_pool *pool, struct xl_mapping *mapping
 	return mapping;
 }
 
-/* Make buffer->data point at its contents. The slot is held, so its row stands still. */
+/* The slot is held or being written, so its row does not change. */
 int xl_payload_map(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
@@ -237,7 +239,7 @@ int xl_payload_map(struct xmem_buffer *buffer)
 		xl_lock(&pool->lock);
 		mapping = add(pool, mapping, &spare);
 	}
-	if (buffer->mapping) {			/* another thread has been quicker */
+	if (buffer->mapping) {			/* another thread has done it meanwhile */
 		err = 0;
 		mapping = NULL;
 	} else if ((row->length > mapping->bytes || row->offset > mapping->bytes - row->length)) {
