@@ -123,8 +123,8 @@ struct xmem_pool_options {
  * host, its last descriptor).
  *
  * The host is /dev/xmem if there is one, and otherwise xmemd, which this call starts if it
- * does not run. XMEM_BACKEND=kernel or XMEM_BACKEND=daemon in the environment insists on
- * one of them (docs/environment.md).
+ * does not run. XMEM_BACKEND in the environment insists on one of them
+ * (docs/environment.md).
  *
  * Returns: the pool, or NULL:
  *	EINVAL	a name, number, label or flag is out of its range; the message says which

@@ -12,7 +12,7 @@
 static __thread struct {
 	int error;		/* negative errno; 0: none */
 	const char *message;
-	char text[256];
+	char text[320];
 } last __attribute__((tls_model("initial-exec")));
 
 int xl_fail_fast(int error, const char *message)

@@ -24,7 +24,8 @@ static int ask(struct xmem_link *link, unsigned int request, void *argument)
 
 static int ask_failed(const char *what, int err, const struct xmem_link *link)
 {
-	const char *hint = xl_reach_hint(err, link);
+	char space[XL_HINT_BYTES];
+	const char *hint = xl_reach_hint(err, link, space);
 
 	return xl_fail(-err, "%s: %s", what, hint ? hint : strerror(-err));
 }

@@ -42,7 +42,7 @@ static int too_small(const char *name, const struct xmem_join_request *request)
 int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join_request *request)
 {
 	const char *host = link->backend->name, *hint = NULL;
-	char space[XMEM_NAME_BYTES + 8];
+	char space[XMEM_NAME_BYTES + 8], reach[XL_HINT_BYTES];
 	const char *name = name_of(request, space, sizeof(space));
 
 	switch (-err) {
@@ -68,7 +68,7 @@ int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join
 		break;
 	}
 	if (!hint)
-		hint = xl_reach_hint(err, link);
+		hint = xl_reach_hint(err, link, reach);
 	return xl_fail(-err, "open %s: %s", name, hint ? hint : strerror(-err));
 }
 

@@ -47,7 +47,7 @@ static int check_numbers(const struct xmem_pool_options *o)
 	if (o->clients > XMEM_MAX_CLIENTS)
 		return bad("xmem_pool_options: clients is %llu, more than 256", o->clients);
 	if (ring && (ring < 4 || ring > XMEM_MAX_RING || ring & (ring - 1)))
-		return bad("xmem_pool_options: ring_entries is %llu, and not a power of two "
+		return bad("xmem_pool_options: ring_entries is %llu, which is not a power of two "
 			   "from 4 to 4096", ring);
 	if (o->wait_bound_ns < 0)
 		return xl_fail(EINVAL, "xmem_pool_options: wait_bound_ns is negative");

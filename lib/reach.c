@@ -3,6 +3,7 @@
  * Reaching a host: the kernel if there is /dev/xmem, otherwise the daemon, or the one that
  * XMEM_BACKEND insists on; and what it means when that fails.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,28 +50,48 @@ int xl_reach(struct xmem_link *link, bool start)
 	return open_with(link, &xmem_backend_daemon, start);
 }
 
-static const char *no_host(const struct xmem_link *link)
+static const char *device(void)
 {
-	if (link->backend == &xmem_backend_kmod)
-		return "there is no device /dev/xmem, on which XMEM_BACKEND=kernel insists; "
-		       "load the module xmem";
-	if (insisted())
-		return "xmemd, on which XMEM_BACKEND=daemon insists, does not run and cannot be "
-		       "started; install it, or set XMEM_DAEMON to its path";
-	return "there is no device /dev/xmem, and the daemon xmemd does not run and cannot be "
-	       "started; load the module xmem, or install xmemd";
+	const char *path = secure_getenv("XMEM_DEVICE");
+
+	return path ? path : "/dev/xmem";
 }
 
-const char *xl_reach_hint(int err, const struct xmem_link *link)
+static const char *no_host(const struct xmem_link *link, char space[XL_HINT_BYTES])
+{
+	if (link->backend == &xmem_backend_kmod)
+		snprintf(space, XL_HINT_BYTES,
+			 "there is no device %.60s, on which XMEM_BACKEND=kernel insists; load the "
+			 "module xmem",
+			 device());
+	else if (insisted())
+		return "xmemd, on which XMEM_BACKEND=daemon insists, does not run and cannot be "
+		       "started; install it, or set XMEM_DAEMON to its path";
+	else
+		snprintf(
+			space, XL_HINT_BYTES,
+			"there is no device %.60s, and the daemon xmemd does not run and cannot be "
+			"started; load the module xmem, or install xmemd",
+			device());
+	return space;
+}
+
+static const char *no_access(char space[XL_HINT_BYTES])
+{
+	snprintf(space, XL_HINT_BYTES,
+		 "this user may not open %.60s; add it to the device's group", device());
+	return space;
+}
+
+const char *xl_reach_hint(int err, const struct xmem_link *link, char space[XL_HINT_BYTES])
 {
 	bool kernel = link->backend == &xmem_backend_kmod;
 
 	switch (-err) {
 	case ENODEV:
-		return no_host(link);
+		return no_host(link, space);
 	case EACCES:
-		return kernel ? "this user may not open /dev/xmem; add it to the device's group" :
-				NULL;
+		return kernel ? no_access(space) : NULL;
 	case EPERM:
 		return kernel ? NULL :
 				"another user's program has the address of this user's xmemd; "

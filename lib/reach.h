@@ -14,7 +14,11 @@ int xl_check_environment(void);
  */
 int xl_reach(struct xmem_link *link, bool start);
 
-/* What an error of xl_reach means, in words; NULL: it has no meaning of its own. */
-const char *xl_reach_hint(int err, const struct xmem_link *link);
+/*
+ * What an error of xl_reach means, in words, which may lie in @space; NULL: it has no
+ * meaning of its own.
+ */
+#define XL_HINT_BYTES	200
+const char *xl_reach_hint(int err, const struct xmem_link *link, char space[XL_HINT_BYTES]);
 
 #endif
