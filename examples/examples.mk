@@ -1,4 +1,4 @@
-# examples: the demo, and the README's example. They see only include/xmem.h.
+# examples: programs of one file each, and the demo. They see only include/xmem.h.
 
 DEMO_SHARED   := control frame
 DEMO_CONSUMER := $(DEMO_SHARED) consumer
@@ -22,12 +22,18 @@ $(B)/$(1): $(patsubst %,$(B)/obj/examples/demo/%.o,$($(1)_OBJ)) $(B)/libxmem.a
 endef
 $(foreach program,$(notdir $(DEMO_PROGRAMS)),$(eval $(call demo_program,$(program))))
 
-.PHONY: examples
-examples: $(B)/ten_lines
+# One file is one program, as a stranger would compile it: standard C, no private header.
+EXAMPLES := $(addprefix $(B)/,$(basename $(notdir $(wildcard examples/*.c))))
+EXAMPLE_CFLAGS := -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror
 
-$(B)/ten_lines: $(B)/obj/examples/ten_lines.o $(B)/libxmem.a
-	$(say) LD $@
-	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ -ldl
+.PHONY: examples
+examples: $(B)/xmemd $(EXAMPLES)
+
+$(EXAMPLES): $(B)/%: examples/%.c include/xmem.h $(wildcard include/xmem/*.h) $(B)/libxmem.a
+	$(say) CC $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(EXAMPLE_CFLAGS) $(CFLAGS) -Iinclude $< $(XM_LDFLAGS) $(LDFLAGS) \
+		$(B)/libxmem.a -ldl -o $@
 
 # Names are taken as they are, with whatever characters they have.
 demo: export DEMO_VIDEO := $(value VIDEO)

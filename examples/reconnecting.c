@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reconnecting POOL: a subscriber that goes on whatever ends. When its publisher ends it
+ * follows the next one. When the host itself ends, because the daemon is killed, the pool
+ * is gone with it: this program opens the pool anew, which starts a daemon if there is none. It
+ * gives up, and says why, only if that fails.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <xmem.h>
+
+static void say_error(void)
+{
+	const char *why;
+
+	xmem_peek_last_error(&why);
+	fprintf(stderr, "reconnecting: %s\n", why);
+}
+
+/* Until the publisher ends: -EPIPE; or something worse. */
+static int show_all(struct xmem_subscription *subscription)
+{
+	struct xmem_buffer *buffer;
+
+	while ((buffer = xmem_receive(subscription, XMEM_FOREVER))) {
+		printf("%" PRIu64 ": %zu bytes\n", xmem_sequence(buffer), xmem_size(buffer));
+		xmem_release(buffer);
+	}
+	return xmem_peek_last_error(NULL);
+}
+
+/* One publisher after another, as long as the host is there. Returns the error. */
+static int follow(struct xmem_pool *pool)
+{
+	struct xmem_subscription *subscription;
+	int err;
+
+	for (;;) {
+		printf("waiting for a publisher\n");
+		subscription = xmem_subscribe(pool, NULL);
+		if (!subscription) {
+			say_error();
+			return xmem_get_last_error(NULL);
+		}
+		printf("following publisher %d\n", xmem_subscription_publisher(subscription));
+		err = show_all(subscription);
+		say_error();
+		xmem_unsubscribe(subscription);
+		if (err != -EPIPE)
+			return err;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "camera";
+	struct xmem_pool *pool;
+
+	while ((pool = xmem_pool_open(name, NULL))) {
+		printf("pool %s is open on the %s host\n", name, xmem_pool_backend(pool));
+		if (follow(pool) != -ENOTCONN)
+			return 1;
+		xmem_pool_close(pool);	/* and once more from the beginning */
+	}
+	say_error();
+	return 1;
+}

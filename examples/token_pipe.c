@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * token_pipe TEXT...: passes buffers on by a way of its own. Each text is in a buffer, and only
+ * the buffer's token goes through a pipe. The process at the other end gets the buffer by it,
+ * answers through a second pipe, and prints the text. Until then the sender keeps its handle.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <xmem.h>
+
+static void fail(const char *who)
+{
+	const char *why;
+
+	fprintf(stderr, "token_pipe: %s: %s\n", who,
+		xmem_get_last_error(&why) ? why : "the process at the other end has ended");
+	exit(1);
+}
+
+static int receive(struct xmem_pool *pool, int tokens, int answers)
+{
+	uint64_t token;
+
+	while (read(tokens, &token, sizeof(token)) == sizeof(token)) {
+		struct xmem_buffer *text = xmem_get(pool, token);
+
+		if (!text || !xmem_data(text) || write(answers, "", 1) != 1)
+			fail("receiver");
+		printf("%.*s\n", (int)xmem_size(text), (const char *)xmem_data(text));
+		xmem_release(text);
+	}
+	return fflush(stdout) ? 1 : 0;
+}
+
+static void pass_on(struct xmem_pool *pool, const char *text, int tokens, int answers)
+{
+	struct xmem_publish_options keep = { .size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
+	struct xmem_buffer *buffer = xmem_acquire(pool, strlen(text) + 1, XMEM_FOREVER);
+	uint64_t token;
+	char answer;
+
+	if (!buffer || !xmem_data_mut(buffer))
+		fail("sender");
+	keep.length = strlen(text) + 1;
+	memcpy(xmem_data_mut(buffer), text, keep.length);
+	if (xmem_publish(buffer, &keep, &token) ||
+	    write(tokens, &token, sizeof(token)) != sizeof(token) || read(answers, &answer, 1) != 1)
+		fail("sender");
+	xmem_release(buffer);
+}
+
+int main(int argc, char **argv)
+{
+	struct xmem_pool_options writer = { .size = sizeof(writer), .flags = XMEM_OPEN_WRITER };
+	struct xmem_pool *pool = xmem_pool_open(NULL, &writer);		/* it has no name */
+	int pool_fd = pool ? xmem_pool_fd(pool) : -1, tokens[2], answers[2], status = 1;
+	pid_t child = -1;
+
+	if (pool_fd < 0 || xmem_preallocate(pool, 1, 4096))
+		fail("sender");
+	signal(SIGPIPE, SIG_IGN);
+	if (pipe(tokens) || pipe(answers) || (child = fork()) < 0)
+		return perror("token_pipe"), 1;
+	if (!child) {	/* the parent's pool is dead here: the child opens it for itself */
+		close(tokens[1]);
+		pool = xmem_pool_open_fd(pool_fd, NULL);
+		return pool ? receive(pool, tokens[0], answers[1]) : (fail("receiver"), 1);
+	}
+	close(answers[1]);
+	for (int i = 1; i < argc; i++)
+		pass_on(pool, argv[i], tokens[1], answers[0]);
+	close(tokens[1]);
+	return wait(&status) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}

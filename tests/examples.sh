@@ -1,0 +1,234 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The programs of examples/ do what they say: publishers are killed and started again, the host
+# is killed, and those who follow go on.
+#   XMEM_BACKEND=daemon|kernel tests/examples.sh [FOLDER]     FOLDER: build/release
+# Programs are waited for by what they print; a line that does not come within PATIENCE seconds
+# is a failure.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 2
+
+programs=${1:-build/release}
+backend=${XMEM_BACKEND:?is daemon or kernel}
+patience=${PATIENCE:-60}
+export XMEM_SOCKET=xmem-examples-$$
+work=$(mktemp -d)
+passed=0 failed=0 skipped=0 name=''
+declare -A pid out
+clean_up() {
+	trap - EXIT
+	[ ${#pid[@]} = 0 ] || kill -KILL "${pid[@]}" 2>/dev/null
+	rm -rf "$work"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM HUP
+
+# ---- programs that run, and what they print ----
+
+# run WHO PROGRAM ARGUMENT...: WHO names it from now on; its standard input is ours.
+run() {
+	local who=$1 program=$2
+	shift 2
+	rm -f "$work/$who"
+	mkfifo "$work/$who"
+	: >"$work/$who.log"
+	stdbuf -oL "$programs/$program" "$@" <&0 >"$work/$who" 2>"$work/$who.err" 8>&- 9>&- &
+	pid[$who]=$!
+	exec {out[$who]}<"$work/$who"
+}
+
+# expect WHO PATTERN [COUNT]: reads what it prints up to the COUNTth line with that extended
+# regular expression; all of it is kept in WHO.log.
+expect() {
+	local who=$1 pattern=$2 left=${3:-1} line
+	while [ "$left" -gt 0 ]; do
+		if ! IFS= read -r -t "$patience" -u "${out[$who]}" line; then
+			echo "  $who does not print '$pattern'; its errors: $(cat "$work/$who.err")"
+			return 1
+		fi
+		echo "$line" >>"$work/$who.log"
+		[[ ! $line =~ $pattern ]] || left=$((left - 1))
+	done
+}
+
+# end WHO SIGNAL: kills it, and keeps what it has printed until then.
+end() {
+	kill -"$2" "${pid[$1]}" 2>/dev/null
+	wait "${pid[$1]}" 2>/dev/null
+	unset "pid[$1]"
+	cat <&"${out[$1]}" >>"$work/$1.log"
+	exec {out[$1]}<&-
+}
+
+# ends WHO STATUS: waits until it ends by itself, with that status.
+ends() {
+	local status=0
+	wait "${pid[$1]}" || status=$?
+	unset "pid[$1]"
+	[ $status = "$2" ] || { echo "  $1 ends with $status, not $2"; return 1; }
+}
+
+running() { kill -0 "${pid[$1]}"; }
+
+# A publisher whose frames we write: feed and eof write into, and close, its standard input.
+# 8 is that pipe, and 9, open for both directions, lets it be opened before there is a reader.
+run_publisher() {
+	rm -f "$work/frames"
+	mkfifo "$work/frames"
+	exec 9<>"$work/frames" 8>"$work/frames"
+	run "$1" publisher <"$work/frames"
+	exec 9<&-
+}
+feed() { head -c "$1" /dev/zero >&8; }
+eof() { exec 8>&-; }
+
+# fed WHO BYTES LINE: it follows the publisher; fed with so much, it prints that line.
+fed() { expect "$1" '^following publisher [0-9]+$' && feed "$2" && expect "$1" "$3"; }
+
+# ---- the tests ----
+
+# Frames come as they are fed; one publisher ends, the next is killed, a third is followed.
+subscriber_follows_each_publisher() {
+	run_publisher first
+	run subscriber subscriber
+	fed subscriber 1048576 '^1048576 bytes at 0x' && feed 100 || return
+	eof
+	expect subscriber '^100 bytes at 0x' && ends first 0 || return
+	run_publisher second
+	fed subscriber 1048576 '^1048576 bytes at 0x' || return
+	end second KILL
+	run_publisher third
+	fed subscriber 1048576 '^1048576 bytes at 0x' && running subscriber
+}
+
+# pictures WHO: what it says about each: the number and the sum over all pixels.
+pictures() { grep '^picture' "$work/$1.log"; }
+
+# all_sent FROM: each picture that the consumer has shown since its log was emptied is one that
+# FROM has sent, with these contents; in order, and there are some.
+all_sent() {
+	pictures consumer >"$work/seen"
+	pictures "$1" >"$work/sent"
+	[ "$(wc -l <"$work/seen")" -ge 5 ] || { echo "  consumer has seen too little"; return 1; }
+	if grep -vxFf "$work/sent" "$work/seen"; then
+		echo "  ... is nothing that $1 has sent"
+		return 1
+	fi
+	sort -c -u -n -k 2,2 "$work/seen"
+}
+
+consumer_gets_what_producer_sent() {
+	run first producer pictures
+	run consumer consumer pictures
+	expect consumer '^picture' 5 || return
+	end first KILL
+	expect consumer '^publisher ended, [0-9]+ lost$' && all_sent first || return
+	: >"$work/consumer.log"
+	run second producer pictures
+	expect consumer '^picture' 5 && running consumer || return
+	end second TERM
+	expect consumer '^publisher ended' && all_sent second || return
+	! cmp -s "$work/first.log" "$work/second.log"	# a sum says which of them it is of
+}
+
+token_passes_through_a_pipe() {
+	local texts=(hello 'two words' '' "$(printf '%4000s' long)")
+	"$programs/token_pipe" "${texts[@]}" >"$work/told" || return
+	printf '%s\n' "${texts[@]}" | cmp - "$work/told"
+}
+
+# The sender says why and fails; the receiver, having nothing to read any more, ends too.
+token_of_a_text_too_long() {
+	! "$programs/token_pipe" hi "$(printf '%5000s' long)" >"$work/told" 2>"$work/err" || return
+	[ "$(cat "$work/told")" = hi ] && grep -q '^token_pipe: sender: .*no buffer' "$work/err"
+}
+
+reconnecting_survives_its_publisher() {
+	run_publisher first
+	run reconnecting reconnecting camera
+	expect reconnecting "^pool camera is open on the $backend host$" &&
+		fed reconnecting 1048576 '^0: 1048576 bytes$' || return
+	end first KILL
+	expect reconnecting '^waiting for a publisher$' || return
+	run_publisher second
+	fed reconnecting 1048576 '^0: 1048576 bytes$' && running reconnecting
+}
+
+# The daemon that serves our address; empty if there is none.
+daemon() {
+	local environ comm
+	for environ in $(grep -lsazxF "XMEM_SOCKET=$XMEM_SOCKET" /proc/[0-9]*/environ); do
+		read -r comm 2>/dev/null <"${environ%environ}comm" || continue
+		[ "$comm" != xmemd ] || basename "${environ%/environ}"
+	done
+}
+
+reconnecting_survives_its_host() {
+	local host
+	if [ "$backend" = kernel ]; then
+		echo "SKIP $name: the module stays loaded as long as a pool is open"
+		return 77
+	fi
+	run_publisher first
+	run reconnecting reconnecting camera
+	fed reconnecting 1048576 '^0: 1048576 bytes$' || return
+	host=$(daemon)
+	[[ $host =~ ^[0-9]+$ ]] || { echo "  not one daemon: $host"; return 1; }
+	kill -KILL "$host"
+	expect reconnecting '^pool camera is open on the daemon host$' &&
+		grep -q 'the host has gone' "$work/reconnecting.err" || return
+	end first KILL
+	run_publisher second
+	fed reconnecting 1048576 '^0: 1048576 bytes$' && [ "$(daemon)" != "$host" ]
+}
+
+# says_no_host ENVIRONMENT...: every program says why in one line, and fails.
+says_no_host() {
+	local program
+	for program in subscriber publisher producer consumer token_pipe reconnecting; do
+		if env "$@" "$programs/$program" >"$work/told" 2>"$work/err" </dev/null; then
+			echo "  $program: no error"
+			return 1
+		fi
+		if [ "$(wc -l <"$work/err")" != 1 ] || [ -s "$work/told" ] ||
+			! grep -q "^$program: .*open.* pool.*: .*xmem" "$work/err"; then
+			echo "  $program says: $(cat "$work/told" "$work/err")"
+			return 1
+		fi
+	done
+}
+
+no_daemon_is_an_error() {
+	says_no_host XMEM_BACKEND=daemon XMEM_DAEMON=none XMEM_SOCKET="$XMEM_SOCKET-none"
+}
+
+no_device_is_an_error() {
+	if [ -e /dev/xmem ]; then
+		echo "SKIP $name: this machine has /dev/xmem"
+		return 77
+	fi
+	says_no_host XMEM_BACKEND=kernel
+}
+
+publisher_that_cannot_read() {
+	! "$programs/publisher" </ 2>"$work/err" &&
+		[ "$(cat "$work/err")" = 'publisher: standard input: Is a directory' ]
+}
+
+for name in subscriber_follows_each_publisher consumer_gets_what_producer_sent \
+	token_passes_through_a_pipe token_of_a_text_too_long reconnecting_survives_its_publisher \
+	reconnecting_survives_its_host no_daemon_is_an_error no_device_is_an_error \
+	publisher_that_cannot_read; do
+	result=0
+	"$name" || result=$?
+	case $result in
+	0) passed=$((passed + 1)) ;;
+	77) skipped=$((skipped + 1)) ;;
+	*) failed=$((failed + 1)); echo "FAIL $name" ;;
+	esac
+	for who in "${!pid[@]}"; do
+		end "$who" KILL
+	done
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]
