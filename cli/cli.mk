@@ -1,12 +1,24 @@
-# xmem, the command-line tool.
+# xmem, the command-line tool. It writes JSON by libjansson, which nothing else here needs:
+# CLI=no leaves the tool out.
 
+CLI     ?= yes
 CLI_SRC := $(wildcard cli/*.c)
 CLI_OBJ := $(CLI_SRC:%.c=$(B)/obj/%.o)
 
+ifneq ($(CLI),no)
 all: $(B)/xmem
+INSTALL += 755:$(B)/xmem:$(BINDIR)/xmem
+endif
+
+# Looked for once, so that who lacks it is told what to do.
+$(CLI_OBJ): | $(B)/obj/cli/jansson
+$(B)/obj/cli/jansson:
+	$(Q)mkdir -p $(@D)
+	$(Q)echo '#include <jansson.h>' | $(CC) $(CFLAGS) -E - >/dev/null 2>&1 || { \
+		echo 'cli: jansson.h is missing: install libjansson-dev,' \
+			'or leave the xmem tool out by make CLI=no' >&2; exit 1; }
+	$(Q)touch $@
 
 $(B)/xmem: $(CLI_OBJ) $(B)/libxmem.a
 	$(say) LD $@
-	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ -ldl
-
-INSTALL += 755:$(B)/xmem:$(BINDIR)/xmem
+	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ -ljansson -ldl

@@ -15,7 +15,7 @@ architecture() { dpkg --print-architecture; }
 packages_for() {
 	local p
 	case $1 in
-	build) echo make gcc libc6-dev ;;
+	build) echo make gcc libc6-dev libjansson-dev ;;
 	demo)
 		echo make gcc libc6-dev libpng-dev libxxhash-dev ffmpeg forensics-samples-files
 		;;
@@ -24,8 +24,8 @@ packages_for() {
 		echo qemu-system-x86 cpio busybox-static kmod xz-utils zstd util-linux procps
 		;;
 	test)
-		for p in demo kmod vm; do packages_for $p; done
-		echo check sparse spin strace pkg-config cmake git patch dkms g++ clang debootstrap
+		for p in build demo kmod vm; do packages_for $p; done
+		echo check sparse spin strace pkg-config cmake git patch dkms g++ clang debootstrap jq
 		;;
 	bench) packages_for build; echo strace ;;
 	*) die "no such purpose: $1 (build, demo, kmod, vm, test, bench)" ;;

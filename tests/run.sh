@@ -51,6 +51,7 @@ suite native conform-asan   "$(conform_on_daemon asan)"
 suite native conform-tsan   "$(conform_on_daemon tsan)"
 suite native activation     "make -s check-activation"
 suite native examples       "make -s examples && XMEM_BACKEND=daemon tests/examples.sh"
+suite native cli            "make -s cli-tests && XMEM_BACKEND=daemon tests/cli/run.sh"
 suite model  model          "tests/model/run.sh"
 suite mutants mutants       "tests/check-mutants.sh"
 suite vm     vm-harness     "tests/vm/selftest.sh debian-6.1"
@@ -60,6 +61,8 @@ suite vm     random-requests "$(made build/release/random-requests) && \
 	$vm_6_1/random-6.1 -t 120 -- build/release/random-requests 30"
 suite vm     examples-kernel "$(made examples) && export XMEM_BACKEND=kernel; \
 	$vm_6_1/examples-6.1 -t 300 -- tests/examples.sh"
+suite vm     cli-kernel     "$(made cli-tests) && export XMEM_BACKEND=kernel; \
+	$vm_6_1/cli-6.1 -t 300 -- tests/cli/run.sh"
 suite vm     conform-6.12   "tests/vm/conform-other.sh debian-6.12"
 check demo   demo-daemon    "make demo BACKEND=daemon"
 check demo   demo-kernel    "make demo BACKEND=kernel"

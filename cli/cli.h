@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the commands of the xmem tool share. A command gathers what it shows as JSON
+ * values; the same values become either JSON or a table, so that both say the same.
+ */
+#ifndef CLI_H
+#define CLI_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "xmem.h"
+
+/* Exit statuses of all commands. */
+enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
+
+struct cli_arguments {
+	bool json;
+	bool help;			/* asked for, and nothing else matters */
+	const char *pool;		/* NULL: not given */
+	const char *slot;		/* likewise */
+};
+
+struct cli_command {
+	const char *name;
+	const char *arguments;		/* as --help shows them */
+	const char *meaning;
+	int least, most;		/* arguments, without options: POOL, then SLOT */
+	bool json;			/* it takes --json */
+	int (*run)(const struct cli_arguments *arguments);
+};
+
+int cli_list(const struct cli_arguments *arguments);
+int cli_stat(const struct cli_arguments *arguments);
+int cli_clients(const struct cli_arguments *arguments);
+int cli_holders(const struct cli_arguments *arguments);
+int cli_backend(const struct cli_arguments *arguments);
+int cli_version(const struct cli_arguments *arguments);
+
+/* ---- errors: one line on standard error, "xmem: what: why" ---- */
+
+/* Both return their exit status, CLI_FAILED and CLI_USAGE. */
+__attribute__((format(printf, 1, 2))) int cli_fail(const char *format, ...);
+__attribute__((format(printf, 1, 2))) int cli_usage(const char *format, ...);
+
+/* The library's last error, which says what was tried. */
+int cli_fail_xmem(void);
+
+__attribute__((noreturn)) void cli_no_memory(void);
+
+/* ---- pools ---- */
+
+/*
+ * Join the pool @name as a reader, to look at it. A daemon is not started for that.
+ * NULL: the reason has been said. The caller leaves its own client out of what it shows.
+ */
+struct xmem_pool *cli_open(const char *name);
+
+/* ---- what is shown ---- */
+
+/* A new, empty array or object. */
+json_t *cli_array(void);
+json_t *cli_object(void);
+
+/* Put a field into an object. @value: the object takes it over; NULL: there was no memory. */
+void cli_set(json_t *object, const char *key, json_t *value);
+void cli_set_number(json_t *object, const char *key, uint64_t value);
+void cli_append(json_t *array, json_t *value);
+
+struct cli_column {
+	const char *title;
+	const char *key;		/* of the field in each row: a number, a text or null */
+	char *(*text)(const json_t *row);	/* instead of key: returns a malloc'ed text */
+};
+
+/* Columns end with a title of NULL. Numbers stand on the right, texts on the left. */
+void cli_print_table(const json_t *rows, const struct cli_column *columns);
+void cli_print_json(const json_t *value);
+
+/* snprintf into memory of its own; never NULL. */
+__attribute__((format(printf, 1, 2))) char *cli_format(const char *format, ...);
+
+#endif

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+/*
+ * xmem backend, xmem version: what is installed here.
+ */
+#include <stdio.h>
+
+#include "cli.h"
+
+/* Which host programs get here: an anonymous pool is made for a moment. */
+int cli_backend(const struct cli_arguments *arguments)
+{
+	struct xmem_pool *pool = xmem_pool_open(NULL, NULL);
+
+	if (!pool)
+		return cli_fail_xmem();
+	puts(xmem_pool_backend(pool));
+	xmem_pool_close(pool);
+	return CLI_DONE;
+}
+
+int cli_version(const struct cli_arguments *arguments)
+{
+	puts("xmem " XMEM_VERSION);
+	return CLI_DONE;
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+/*
+ * xmem clients POOL: the clients of a pool, but for the tool itself.
+ */
+#include <errno.h>
+
+#include "cli.h"
+
+static const struct cli_column columns[] = {
+	{ "CLIENT", "client", NULL },	{ "LABEL", "label", NULL },
+	{ "PID", "pid", NULL },		{ "UID", "uid", NULL },
+	{ "ROLE", "role", NULL },	{ "STATE", "state", NULL },
+	{ "SLOTS", "slots", NULL },	{ "HOLDS", "holds", NULL },
+	{ "WAIT_NS", "wait_bound_ns", NULL }, { 0 },
+};
+
+static json_t *row_of(const struct xmem_client_info *info)
+{
+	json_t *row = cli_object();
+
+	cli_set_number(row, "client", info->id);
+	cli_set(row, "label", json_string(info->label));
+	cli_set_number(row, "pid", info->pid);
+	cli_set_number(row, "uid", info->uid);
+	cli_set(row, "role", json_string(info->role == XMEM_CLIENT_WRITER ? "writer" : "reader"));
+	cli_set(row, "state", json_string(info->alive ? "alive" : "zombie"));
+	cli_set_number(row, "slots", info->slots);
+	cli_set_number(row, "holds", info->holds);
+	cli_set_number(row, "wait_bound_ns", info->wait_bound_ns);
+	cli_set_number(row, "incarnation", info->incarnation);
+	return row;
+}
+
+/* 0, or -errno. A client that ends meanwhile is not there any more. */
+static int gather(struct xmem_pool *pool, json_t *rows)
+{
+	struct xmem_pool_info stat = { .size = sizeof(stat) };
+	struct xmem_client_info info;
+	uint32_t id;
+	int err = xmem_pool_stat(pool, &stat);
+
+	for (id = 0; !err && id < stat.clients_max; id++) {
+		if ((int)id == xmem_pool_client(pool))
+			continue;
+		info.size = sizeof(info);
+		err = xmem_pool_client_info(pool, id, &info);
+		if (!err)
+			cli_append(rows, row_of(&info));
+		else if (err == -ENOENT)
+			err = 0;
+	}
+	return err;
+}
+
+static void print(const struct cli_arguments *arguments, struct xmem_pool *pool, json_t *rows)
+{
+	json_t *all = cli_object();
+
+	cli_set(all, "pool", json_string(arguments->pool));
+	cli_set(all, "backend", json_string(xmem_pool_backend(pool)));
+	cli_set(all, "clients", json_incref(rows));
+	if (arguments->json)
+		cli_print_json(all);
+	else
+		cli_print_table(rows, columns);
+	json_decref(all);
+}
+
+int cli_clients(const struct cli_arguments *arguments)
+{
+	struct xmem_pool *pool = cli_open(arguments->pool);
+	json_t *rows;
+	int err;
+
+	if (!pool)
+		return CLI_FAILED;
+	rows = cli_array();
+	err = gather(pool, rows);
+	if (err)
+		cli_fail_xmem();
+	else
+		print(arguments, pool, rows);
+	json_decref(rows);
+	xmem_pool_close(pool);
+	return err ? CLI_FAILED : CLI_DONE;
+}

@@ -1,0 +1,309 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The xmem tool: every command as table and as JSON, beside a scene (scene.c) in which it is
+# known who holds what; then what it says to wrong arguments, without a host, and where
+# its output cannot be written.
+#   XMEM_BACKEND=daemon|kernel tests/cli/run.sh [FOLDER]     FOLDER: build/release
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 2
+
+programs=$(realpath "${1:-build/release}")
+backend=${XMEM_BACKEND:?is daemon or kernel}
+export XMEM_SOCKET=xmem-cli-$$ XMEM_DAEMON=$programs/xmemd
+nowhere="env XMEM_BACKEND=daemon XMEM_SOCKET=$XMEM_SOCKET-none"
+work=$(mktemp -d)
+passed=0 failed=0 skipped=0 name='' scene=''
+declare -A is			# what the scene says: processes and tokens
+clean_up() {
+	trap - EXIT
+	[ -z "$scene" ] || kill "$scene" 2>/dev/null
+	rm -rf "$work"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM HUP
+
+# ---- tools ----
+
+xmem() { "$programs/xmem" "$@"; }
+
+says() { echo "  $*"; return 1; }
+
+# json FILTER COMMAND...: the tool's JSON through jq, one value a line.
+json() {
+	local filter=$1
+	shift
+	xmem "$@" --json | jq -c "${known[@]}" "$filter"
+}
+
+# same WANTED GOT
+same() { [ "$1" = "$2" ] || says "wanted $1" $'\n'"  got    $2"; }
+
+# cells COMMAND...: the table without its titles, one space between cells.
+cells() { xmem "$@" | tail -n +2 | sed 's/^ *//; s/  */ /g'; }
+
+# refuses STATUS WORDS ARGUMENT...: that status, nothing but one line, which has these words.
+refuses() {
+	local wanted=$1 words=$2 status=0
+	shift 2
+	"$@" >"$work/out" 2>"$work/err" || status=$?
+	[ $status = "$wanted" ] || { says "$*: status $status, not $wanted"; return; }
+	[ ! -s "$work/out" ] || { says "$*: it also prints $(cat "$work/out")"; return; }
+	[ "$(wc -l <"$work/err")" = 1 ] && grep -q "^xmem: .*$words" "$work/err" ||
+		says "$*: it says $(cat "$work/err")"
+}
+
+# What the scene says up to this line.
+hear_scene() {
+	local key value
+	while read -r -t 60 -u "${scene_out}" key value; do
+		[ "$key" != "$1" ] || return 0
+		is[$key]=$value
+	done
+	says "the scene does not say $1"
+}
+
+set_scene() {
+	mkfifo "$work/to" "$work/from"
+	"$programs/cli-scene" scene <"$work/to" >"$work/from" &
+	scene=$!
+	exec {scene_in}>"$work/to" {scene_out}<"$work/from"
+	hear_scene ready || return
+	known=(--arg A "${is[A]}" --arg B "${is[B]}" --arg C "${is[C]}" --argjson uid "$(id -u)"
+		--argjson cam "${is[cam]}" --argjson viewer "${is[viewer]}"
+		--argjson logger "${is[logger]}" --arg backend "$backend")
+}
+
+# ---- the scene as it is seen ----
+
+list_has_named_and_anonymous() {
+	same '["scene",3,8,128,8,16384]
+[null,1,64,1024,64,0]' "$(json 'sort_by(.name == null)[] |
+		[.name, .clients, .clients_max, .slots, .ring_entries, .bytes]' list)" &&
+		same true "$(json 'all(.uid == $uid)' list)" &&
+		same true "$(json 'map(.number) | . == unique and length == 2' list)"
+}
+
+list_as_a_table() {
+	same 'NUMBER POOL UID CLIENTS SLOTS RING BYTES' \
+		"$(xmem list | head -n 1 | sed 's/  */ /g')" &&
+		same "$(xmem list --json | jq -r '.[] | [.number, .name // "(anonymous)", .uid,
+			"\(.clients)/\(.clients_max)", .slots, .ring_entries, .bytes] |
+			map(tostring) | join(" ")')" "$(cells list)"
+}
+
+# Titles, numbers and texts begin or end in one column; no line ends with a space.
+table_is_aligned() {
+	xmem clients scene >"$work/table"
+	! grep -n ' $' "$work/table" || return
+	awk 'NR == 1 { label = index($0, "LABEL"); pid = index($0, "  UID") }
+		substr($0, label - 1, 1) != " " || substr($0, label, 1) == " " ||
+		substr($0, pid, 1) != " " || substr($0, pid - 1, 1) == " " { bad = 1 }
+		END { exit bad || NR != 4 }' "$work/table" || says "$(cat "$work/table")"
+}
+
+# The tool itself is in none of the counts.
+clients_are_who_they_are() {
+	local pids='{cam: $cam, viewer: $viewer, logger: $logger}'
+	local expression="(.pool == \"scene\" and .backend == \$backend),
+		(.clients | sort_by(.label)[] | [.label, .pid == ${pids}[.label], .role, .state,
+		.slots, .holds, .uid == \$uid])"
+	same 'true
+["cam",true,"writer","alive",4,1,true]
+["logger",true,"reader","alive",0,1,true]
+["viewer",true,"reader","alive",0,3,true]' "$(json "$expression" clients scene)" &&
+		same true "$(json '.clients | map(.client) | . == unique' clients scene)"
+}
+
+clients_as_a_table() {
+	same "$(xmem clients scene --json | jq -r '.clients[] | [.client, .label, .pid, .uid, .role,
+		.state, .slots, .holds, .wait_bound_ns] | map(tostring) | join(" ")')" \
+		"$(cells clients scene)"
+}
+
+# Who holds a slot, by the name of its token.
+holders='def holders: .holders | map("\(.label) \(.holds)") | sort | join(", ");
+	def which: {($A): "A", ($B): "B", ($C): "C"}[.token // ""];'
+
+holders_are_who_they_are() {
+	same '"scene"
+["A","live",4096,"cam","cam 1, logger 1, viewer 2"]
+["B","live",4096,"cam","viewer 1"]' "$(json "$holders .pool, (.slots[] | [which, .state, .bytes,
+		.owner.label, holders])" holders scene)" &&
+		same true "$(json '[.slots[] | .owner, .holders[]] |
+			all(.pid == {cam: $cam, viewer: $viewer, logger: $logger}[.label])' \
+			holders scene)"
+}
+
+holders_as_a_table() {
+	same "$(xmem holders scene --json | jq -r 'def who: "\(.label) \(.pid)"; .slots[] |
+		[.slot, .state, .bytes, (.owner | who),
+		(.holders | map("\(who): \(.holds)") | join(", "))] | map(tostring) | join(" ")')" \
+		"$(cells holders scene)" &&
+		same 3 "$(xmem holders scene | wc -l)"
+}
+
+# The slot that is asked for is shown also if nobody holds it, or if it has no buffer.
+holders_of_one_slot() {
+	local slots='.slots | map([.slot, .state, .token == $C, .owner.label, .holders])'
+	local slot
+	slot=$(json "$holders .slots[] | select(which == \"A\").slot" holders scene)
+	same "[$slot]" "$(json '.slots | map(.slot)' holders scene "$slot")" &&
+		same '[[127,"none",false,null,[]]]' "$(json "$slots" holders scene 127)" &&
+		same '127 none 0 - -' "$(cells holders scene 127)" || return
+	for slot in 0 1 2 3; do json "$slots | .[]" holders scene $slot; done >"$work/slots"
+	grep -qx '\[[0-3],"live",true,"cam",\[\]\]' "$work/slots" &&	# C: in flight, not held
+		grep -qx '\[[0-3],"writing",false,"cam",\[\]\]' "$work/slots" ||
+		says "$(cat "$work/slots")"
+}
+
+stat_counts_without_the_tool() {
+	same '["scene",128,4,0,1,3,2,0,5,3,0,16384]' "$(json '[.pool, .slots, .attached, .free,
+		.writing, .live, .held, .limbo, .holds, .clients, .zombies, .bytes]' stat scene)" &&
+		same "$backend" "$(json .backend stat scene | tr -d '"')" &&
+		same "$(xmem stat scene --json | jq -r 'to_entries[] | "\(.key) \(.value)"')" \
+			"$(xmem stat scene | awk '{ print $1, $2 }')"
+}
+
+# Killed, its holds are gone at once; its buffers stay as long as others use them.
+killed_owner_is_seen() {
+	echo kill >&"$scene_in"
+	hear_scene killed || return
+	same '["cam","zombie",0]
+["logger","alive",1]
+["viewer","alive",3]' "$(json '.clients | sort_by(.label)[] | [.label, .state, .holds]' \
+		clients scene)" &&
+		same '["A","limbo","logger 1, viewer 2"]
+["B","limbo","viewer 1"]' "$(json "$holders .slots[] | [which, .state, holders]" holders scene)" &&
+		same '[3,1]' "$(json '[.limbo, .zombies]' stat scene)"
+}
+
+# ---- what it does not like ----
+
+# Each with a status of 2, on one line that says where to read on.
+bad_usage() {
+	local end='; see xmem --help$' slot
+	refuses 2 "which command?$end" xmem &&
+		refuses 2 "there is no command 'lists'$end" xmem lists &&
+		refuses 2 "list: there is no option --jsonx$end" xmem list --jsonx &&
+		refuses 2 "list: there is no option -j$end" xmem list -j &&
+		refuses 2 "list: there is no option -x$end" xmem list -xj &&
+		refuses 2 "list: there is no option --json=yes$end" xmem list --json=yes &&
+		refuses 2 "backend: there is no option --json$end" xmem backend --json &&
+		refuses 2 "list: the arguments are '\[--json\]'$end" xmem list scene &&
+		refuses 2 "stat: the arguments are .*POOL'$end" xmem stat &&
+		refuses 2 "clients: the arguments are .*POOL'$end" xmem clients scene 1 &&
+		refuses 2 "holders: the arguments are .*$end" xmem holders scene 1 2 &&
+		refuses 2 "clients: the name of the pool is empty$end" xmem clients '' || return
+	for slot in x '' -- -1 +1 1x 4294967295 99999999999999999999; do
+		refuses 2 "SLOT is a number, not '$slot'$end" xmem holders -- scene "$slot" ||
+			return
+	done
+}
+
+no_such_pool() {
+	local command
+	for command in stat clients holders; do
+		refuses 1 "there is no pool 'nosuch' on the $backend host" xmem $command nosuch &&
+			refuses 1 "open pool 'no/such'.*name" xmem $command no/such || return
+	done
+	refuses 1 "pool 'scene': it has no slot 128, only 0 to 127" xmem holders scene 128
+}
+
+help_and_version() {
+	local first='Usage: xmem COMMAND [ARGUMENT]...'
+	same "$first" "$(xmem --help | head -n 1)" && same "$first" "$(xmem -h | head -n 1)" &&
+		same "$first" "$(xmem help | head -n 1)" &&
+		same "$first" "$(xmem holders --help | head -n 1)" &&
+		same 7 "$(xmem help | grep -cE '^  [a-z]+ ')" &&
+		same "$(xmem version)" "$(xmem --version)" && same "$(xmem version)" "$(xmem -V)" &&
+		[[ $(xmem version) =~ ^xmem\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
+}
+
+backend_is_told() { same "$backend" "$(xmem backend)"; }
+
+# A command that prints nothing because it could not has failed. stdbuf lets it write while the
+# pool is open, and other writes come after the one that fails.
+output_that_cannot_be_written() {
+	local words='standard output: ' command
+	for command in list 'list --json' 'clients scene' 'holders scene --json' 'stat scene' help \
+		backend version; do
+		# shellcheck disable=SC2086
+		refuses 1 "$words" bash -c '"$0" "$@" >/dev/full' "$programs/xmem" $command &&
+			refuses 1 "$words" bash -c 'stdbuf -o0 "$0" "$@" >/dev/full' \
+				"$programs/xmem" $command &&
+			refuses 1 "$words" bash -c '"$0" "$@" >&-' "$programs/xmem" $command &&
+			refuses 1 "$words" bash -c 'stdbuf -o0 "$0" "$@" >&-' \
+				"$programs/xmem" $command || return
+	done
+	# Nothing of it went into the pool's files, which would have had the number of stdout.
+	same 3 "$(json '.clients | length' clients scene)"
+}
+
+# ---- without a host ----
+
+daemon_runs() { grep -qsazxF "XMEM_SOCKET=$XMEM_SOCKET-none" /proc/[0-9]*/environ; }
+
+no_host_and_none_is_started() {
+	local command
+	same '[]' "$($nowhere "$programs/xmem" list --json)" &&
+		same 'NUMBER POOL UID CLIENTS SLOTS RING BYTES' \
+			"$($nowhere "$programs/xmem" list | sed 's/  */ /g')" || return
+	for command in stat clients holders; do
+		refuses 1 "there is no pool 'scene': no host is running" \
+			$nowhere "$programs/xmem" $command scene || return
+	done
+	refuses 1 'xmemd' $nowhere XMEM_DAEMON=none "$programs/xmem" backend || return
+	! daemon_runs || says 'a daemon was started'
+}
+
+no_device() {
+	if [ -e /dev/xmem ]; then
+		echo "SKIP $name: this machine has /dev/xmem"
+		return 77
+	fi
+	refuses 1 "there is no pool 'scene': no host is running" \
+		env XMEM_BACKEND=kernel "$programs/xmem" clients scene &&
+		refuses 1 '/dev/xmem' env XMEM_BACKEND=kernel "$programs/xmem" backend
+}
+
+wrong_backend_is_said() {
+	local command
+	for command in list 'clients scene' backend; do
+		# shellcheck disable=SC2086
+		refuses 1 'XMEM_BACKEND' env XMEM_BACKEND=none "$programs/xmem" $command || return
+	done
+}
+
+# Who has no JSON library is told what to do, in the place of the compiler's complaint.
+build_without_json_library() {
+	if [ "$backend" = kernel ]; then
+		echo "SKIP $name: it is the same on every host"
+		return 77
+	fi
+	! make -s B="$work/none" CFLAGS=-nostdinc "$work/none/obj/cli/jansson" 2>"$work/err" ||
+		return
+	grep -q '^cli: jansson.h is missing: install libjansson-dev, or .* CLI=no$' "$work/err" &&
+		! make -n B="$work/none" CLI=no all | grep -E 'cli/|jansson' &&
+		make -n B="$work/none" all | grep 'cli/xmem.c' >/dev/null
+}
+
+set_scene || { echo '0 passed, 1 failed, 0 skipped'; exit 1; }
+for name in list_has_named_and_anonymous list_as_a_table table_is_aligned \
+	clients_are_who_they_are clients_as_a_table holders_are_who_they_are holders_as_a_table \
+	holders_of_one_slot stat_counts_without_the_tool bad_usage no_such_pool help_and_version \
+	backend_is_told output_that_cannot_be_written no_host_and_none_is_started no_device \
+	wrong_backend_is_said build_without_json_library \
+	killed_owner_is_seen; do
+	result=0
+	"$name" || result=$?
+	case $result in
+	0) passed=$((passed + 1)) ;;
+	77) skipped=$((skipped + 1)) ;;
+	*) failed=$((failed + 1)); echo "FAIL $name" ;;
+	esac
+done
+exec {scene_in}>&-
+wait "$scene" || { failed=$((failed + 1)); echo "FAIL the scene ends with an error"; }
+scene=''
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+/*
+ * cli-scene POOL: a pool in which it is known who holds what, for tests of the xmem tool.
+ *
+ *   cam      owns four buffers: it publishes A, B and C, and is writing a fourth
+ *   viewer   follows cam and has received nothing; holds A twice and B once
+ *   logger   holds A once
+ *   cam      also holds A; nobody holds C, which is in flight to viewer
+ *
+ * The scene itself is the only client of a pool without a name. It prints a line for each
+ * process and each token, then "ready". For a line on its standard input it kills cam and
+ * prints "killed"; at the end of its standard input it ends with all the others.
+ */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "xmem.h"
+
+enum { A, B, C, TOKENS };
+
+static const char *name;
+
+/* One of the processes: its parent writes into to and reads from from, itself vice versa. */
+struct member {
+	pid_t pid;
+	int to, from;
+};
+
+static void fail(const char *what)
+{
+	const char *why;
+
+	xmem_peek_last_error(&why);
+	fprintf(stderr, "cli-scene: %s: %s\n", what, why);
+	exit(1);
+}
+
+static void tell(int fd, const void *data, size_t bytes)
+{
+	if (write(fd, data, bytes) != (ssize_t)bytes)
+		fail("a process of the scene has ended");
+}
+
+static void hear(int fd, void *data, size_t bytes)
+{
+	if (read(fd, data, bytes) != (ssize_t)bytes)
+		fail("a process of the scene has ended");
+}
+
+static void tell_done(int fd)
+{
+	tell(fd, "", 1);
+}
+
+static void hear_done(int fd)
+{
+	char byte;
+
+	hear(fd, &byte, 1);
+}
+
+/* ---- the processes ---- */
+
+static struct xmem_pool *join(const char *label, uint32_t flags)
+{
+	struct xmem_pool_options options = {
+		.size = sizeof(options), .flags = flags, .slots = 128, .clients = 8,
+		.ring_entries = 8, .label = label,
+	};
+	struct xmem_pool *pool = xmem_pool_open(name, &options);
+
+	if (!pool)
+		fail(label);
+	return pool;
+}
+
+static struct xmem_buffer *publish(struct xmem_pool *pool, uint64_t *ret_token)
+{
+	struct xmem_publish_options keep = { .size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
+	struct xmem_buffer *buffer = xmem_acquire(pool, 4096, 0);
+
+	if (!buffer || xmem_publish(buffer, &keep, ret_token))
+		fail("publish");
+	return buffer;
+}
+
+static void cam(int in, int out)
+{
+	struct xmem_pool *pool = join("cam", XMEM_OPEN_WRITER);
+	struct xmem_buffer *buffer[TOKENS];
+	uint64_t token[TOKENS];
+	int i;
+
+	if (xmem_preallocate(pool, 4, 4096))
+		fail("preallocate");
+	tell_done(out);
+	hear_done(in);			/* viewer follows */
+	for (i = A; i < TOKENS; i++)
+		buffer[i] = publish(pool, &token[i]);
+	tell(out, token, sizeof(token));
+	hear_done(in);			/* the others hold what they shall */
+	xmem_release(buffer[B]);
+	xmem_release(buffer[C]);
+	if (!xmem_acquire(pool, 4096, 0))
+		fail("acquire");
+	tell_done(out);
+}
+
+static void get(struct xmem_pool *pool, uint64_t token)
+{
+	if (!xmem_get(pool, token))
+		fail("get");
+}
+
+static void viewer(int in, int out)
+{
+	struct xmem_pool *pool = join("viewer", XMEM_OPEN_EXISTING);
+	uint64_t token[TOKENS];
+
+	if (!xmem_subscribe(pool, NULL))
+		fail("subscribe");
+	tell_done(out);
+	hear(in, token, sizeof(token));
+	get(pool, token[A]);
+	get(pool, token[A]);
+	get(pool, token[B]);
+	tell_done(out);
+}
+
+static void logger(int in, int out)
+{
+	struct xmem_pool *pool = join("logger", XMEM_OPEN_EXISTING);
+	uint64_t token[TOKENS];
+
+	hear(in, token, sizeof(token));
+	get(pool, token[A]);
+	tell_done(out);
+}
+
+static struct member start(void (*play)(int in, int out))
+{
+	int to[2], from[2];
+	pid_t pid;
+
+	if (pipe(to) || pipe(from))
+		fail("pipe");
+	pid = fork();
+	if (pid < 0)
+		fail("fork");
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		play(to[0], from[1]);
+		for (;;)
+			pause();
+	}
+	return (struct member){ .pid = pid, .to = to[1], .from = from[0] };
+}
+
+static void end(struct member *member)
+{
+	if (!member->pid)
+		return;		/* it was killed before */
+	kill(member->pid, SIGKILL);
+	waitpid(member->pid, NULL, 0);
+	member->pid = 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct member c, v, l;
+	uint64_t token[TOKENS];
+	char line[64];
+
+	if (argc != 2)
+		return 2;
+	name = argv[1];
+	c = start(cam);
+	hear_done(c.from);
+	v = start(viewer);
+	hear_done(v.from);
+	tell_done(c.to);
+	hear(c.from, token, sizeof(token));
+	tell(v.to, token, sizeof(token));
+	hear_done(v.from);
+	l = start(logger);
+	tell(l.to, token, sizeof(token));
+	hear_done(l.from);
+	tell_done(c.to);
+	hear_done(c.from);
+	if (!xmem_pool_open(NULL, NULL))
+		fail("a pool without a name");
+	printf("cam %d\nviewer %d\nlogger %d\n", c.pid, v.pid, l.pid);
+	printf("A 0x%016" PRIx64 "\nB 0x%016" PRIx64 "\nC 0x%016" PRIx64 "\nready\n", token[A],
+	       token[B], token[C]);
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		end(&c);
+		puts("killed");
+		fflush(stdout);
+	}
+	end(&v);
+	end(&l);
+	end(&c);
+	return 0;
+}
