@@ -50,7 +50,8 @@ sources() {
 # How this machine's apt gets at a mirror: proxies, patience, checks of the date.
 apt_settings() {
 	apt-config dump --no-empty |
-		grep -E '^Acquire::(http|https|Retries|Check-|ForceIPv)' | grep -v -i auto-detect || true
+		grep -E '^Acquire::(http|https|Retries|Check-|ForceIPv)' |
+		grep -v -i auto-detect || true
 	echo 'Acquire::Languages "none";'
 }
 
