@@ -7,7 +7,7 @@
 #   make bench          speed, each against a floor of the same run
 #   make check-mutants  plants bugs and wants each found
 #   make install        into PREFIX (folders: see below); make uninstall undoes it
-#   make clean          keeps the test kernels, build/vm; make distclean does not
+#   make clean          keeps build/vm and build/bare, downloaded; make distclean does not
 #   make help           prints this; V=1 shows commands
 #
 # FLAVOUR=release|test|asan|tsan: where things are built and how. test has the
@@ -57,8 +57,6 @@ $(B)/obj/%.o: %.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(XM_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
-# clean keeps build/vm and build/bare, the test kernels and the bare Debian tree, which take
-# minutes to download; distclean does not.
 .PHONY: clean distclean
 clean:
 	$(say) CLEAN build

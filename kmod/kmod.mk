@@ -50,8 +50,8 @@ kmod-release: kmod-headers
 kmod-headers:
 	@test -n "$(KMOD_RELEASE)" || { \
 	echo "there are no kernel headers$(if $(KDIR), in $(KDIR)); to load the module here:" \
-	"apt-get install linux-headers-$(KMOD_RUNNING); to build it only: linux-headers-amd64" >&2; \
-	exit 1; }
+	"apt-get install linux-headers-$(KMOD_RUNNING);" \
+	"to build it only: linux-headers-amd64" >&2; exit 1; }
 
 kmod-tree: kmod-headers
 	$(Q)mkdir -p $(KMOD_DIR)/core $(KMOD_DIR)/include/xmem
