@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Every difference between kernels that the module knows, and nowhere else.
- * What can be seen in the headers is probed by Kbuild (XM_HAVE_*), not guessed
+ * What can be seen in the headers is probed by Kbuild (XK_HAVE_*), not guessed
  * from the version. Tried: 6.1 and 6.12.
  */
 #ifndef XK_COMPAT_H
