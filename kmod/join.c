@@ -13,58 +13,6 @@
 #include "xk.h"
 #include "trace.h"
 
-/* ---- clients ---- */
-
-static void xk_client_release(struct kref *kref)
-{
-	struct xk_client *client = container_of(kref, struct xk_client, kref);
-
-	put_pid(client->pid);
-	mmdrop(client->mm);
-	xk_pool_put(client->pool);
-	kfree(client);
-}
-
-void xk_client_put(struct xk_client *client)
-{
-	kref_put(&client->kref, xk_client_release);
-}
-
-/* Takes the pool's lock for a request. -ENOTCONN: the client has ended; -EINTR: the caller dies. */
-int xk_client_lock(struct xk_client *client)
-{
-	if (mutex_lock_killable(&client->pool->lock))
-		return -EINTR;
-	if (!READ_ONCE(client->ended))
-		return 0;
-	mutex_unlock(&client->pool->lock);
-	return -ENOTCONN;
-}
-
-/* For what outlasts the request: only a client that has mapped its area ends with its process, whatever happens. */
-int xk_client_lock_mapped(struct xk_client *client)
-{
-	return READ_ONCE(client->area_maps) ? xk_client_lock(client) : -ENOTCONN;
-}
-
-/* Of a pool that is used; takes that use over. */
-static struct xk_client *xk_client_new(struct xk_pool *pool, u32 role)
-{
-	struct xk_client *client = kzalloc(sizeof(*client), GFP_KERNEL_ACCOUNT);
-
-	if (!client)
-		return NULL;
-	kref_init(&client->kref);
-	xk_pool_get(pool);
-	client->pool = pool;
-	client->role = role;
-	client->mm = current->mm;
-	mmgrab(client->mm);
-	client->pid = get_pid(task_tgid(current));
-	client->uid = current_euid();
-	return client;
-}
-
 /* A free id; if there seems to be none, after whoever is ending has ended. */
 static int xk_client_id(struct xk_pool *pool)
 {

@@ -20,38 +20,15 @@
 static DEFINE_SPINLOCK(pools_lock);
 static LIST_HEAD(pools);		/* pools_lock; those that are used */
 static unsigned int pools_count;	/* pools_lock; used or about to be */
-static atomic_long_t pages_of_all;
 static DEFINE_IDA(pool_numbers);
 
 /* Has everything been given back? For the module's exit. */
 bool xk_pools_none(void)
 {
-	return list_empty(&pools) && !atomic_long_read(&pages_of_all);
+	return list_empty(&pools) && !atomic_long_read(&xk_pages_of_all);
 }
 
-/* ---- limits ---- */
-
-/* Account for pages to come. -EDQUOT. */
-int xk_pool_charge(struct xk_pool *pool, unsigned long pages)
-{
-	if (atomic_long_add_return(pages, &pages_of_all) > xk_max_bytes >> PAGE_SHIFT)
-		goto err_all;
-	if (atomic_long_add_return(pages, &pool->pages) > xk_max_pool_bytes >> PAGE_SHIFT)
-		goto err_pool;
-	return 0;
-
-err_pool:
-	atomic_long_sub(pages, &pool->pages);
-err_all:
-	atomic_long_sub(pages, &pages_of_all);
-	return -EDQUOT;
-}
-
-void xk_pool_uncharge(struct xk_pool *pool, unsigned long pages)
-{
-	atomic_long_sub(pages, &pool->pages);
-	atomic_long_sub(pages, &pages_of_all);
-}
+/* ---- making and freeing ---- */
 
 static int xk_pools_count_up(void)
 {
@@ -72,8 +49,6 @@ static void xk_pools_count_down(void)
 	pools_count--;
 	spin_unlock(&pools_lock);
 }
-
-/* ---- making and freeing ---- */
 
 static void xk_pool_init(struct xk_pool *pool, kgid_t group)
 {
@@ -221,24 +196,8 @@ void xk_pool_unuse(struct xk_pool *pool)
 	xk_pool_put(pool);
 }
 
-/* ---- query, pools ---- */
-
-int xk_query_begin(struct xk_call *call)
-{
-	struct xmem_query_request *request = &call->u.query;
-
-	xm_host_query(request);
-	request->max_payloads = xk_max_payloads;
-	request->max_pools = xk_max_pools;
-	spin_lock(&pools_lock);
-	request->pools = pools_count;
-	spin_unlock(&pools_lock);
-	strscpy(request->version, XK_VERSION, sizeof(request->version));
-	return 0;
-}
-
 /* The pool of the caller's network namespace with the least number above @number, used once more. */
-static struct xk_pool *xk_pool_after(u64 number)
+struct xk_pool *xk_pool_after(u64 number)
 {
 	struct xk_pool *pool, *next = NULL;
 
@@ -253,18 +212,15 @@ static struct xk_pool *xk_pool_after(u64 number)
 	return next;
 }
 
-int xk_pools_begin(struct xk_call *call)
+/* How many are used, or about to be. */
+unsigned int xk_pools_used(void)
 {
-	struct xmem_pools_request *request = &call->u.pools;
-	struct xk_pool *pool = xk_pool_after(request->number);
+	unsigned int count;
 
-	if (!pool)
-		return -ENOENT;
-	request->number = pool->number + 1ULL;
-	request->owner_uid = from_kuid(&init_user_ns, pool->owner);
-	xm_host_describe(&pool->host, request);
-	xk_pool_unuse(pool);
-	return 0;
+	spin_lock(&pools_lock);
+	count = pools_count;
+	spin_unlock(&pools_lock);
+	return count;
 }
 
 /* ---- by name ---- */

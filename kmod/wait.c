@@ -155,6 +155,15 @@ int xk_wait_begin(struct xk_call *call)
 	return err;
 }
 
+/* A millisecond, or until the caller is killed. */
+void xk_pause(void)
+{
+	ktime_t pause = ms_to_ktime(1);
+
+	set_current_state(TASK_KILLABLE);
+	schedule_hrtimeout(&pause, HRTIMER_MODE_REL);
+}
+
 /* ---- poll ---- */
 
 /* Is there something to receive, or an end to see? All rings followed are armed first. */

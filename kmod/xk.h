@@ -143,36 +143,17 @@ struct xk_call {
 	struct file *give;		/* to become a descriptor of the caller's */
 };
 
-/* main.c */
+/* limits.c */
 extern unsigned int xk_max_pools, xk_max_payloads, xk_max_sysfs_slots;
 extern unsigned long xk_max_pool_bytes, xk_max_bytes;
-extern struct workqueue_struct *xk_end_wq;	/* end_work alone */
-extern struct workqueue_struct *xk_wq;	/* the rest: sysfs, last drops of files */
-struct inode *xk_inode_new(void);
-
-/* ioctl.c */
-long xk_ioctl(struct file *filp, unsigned int cmd, unsigned long arg);
-void xk_pause(void);
-
-/* join.c */
-int xk_join_begin(struct xk_call *call);
-void xk_join_finish(struct xk_call *call, int err);
-int xk_pool_fd_begin(struct xk_call *call);
-void xk_client_put(struct xk_client *client);
-int __must_check xk_client_lock(struct xk_client *client);
-int __must_check xk_client_lock_mapped(struct xk_client *client);
-
-/* pool.c */
-struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t group);
-struct xk_pool *xk_pool_get_used(struct xk_pool *pool);
-void xk_pool_unuse(struct xk_pool *pool);
-int xk_query_begin(struct xk_call *call);
-int xk_pools_begin(struct xk_call *call);
-void xk_pool_get(struct xk_pool *pool);
-void xk_pool_put(struct xk_pool *pool);
+extern atomic_long_t xk_pages_of_all;
 int xk_pool_charge(struct xk_pool *pool, unsigned long pages);
 void xk_pool_uncharge(struct xk_pool *pool, unsigned long pages);
-bool xk_pools_none(void);
+
+/* inode.c */
+int xk_inode_init(void);
+void xk_inode_exit(void);
+struct inode *xk_inode_new(void);
 
 /* pages.c */
 struct xk_chunk *xk_chunk_new(struct xk_pool *pool, u64 bytes, bool spare);
@@ -191,17 +172,53 @@ struct page *xk_page_get(struct xk_pool *pool, const struct xk_client *writer, u
 bool xk_page_is_current(struct xk_pool *pool, const struct xk_client *writer, u64 offset,
 			  const struct page *page);
 
-/* mmap.c */
-int xk_mmap(struct file *filp, struct vm_area_struct *vma);
+/* pool.c */
+struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t group);
+struct xk_pool *xk_pool_get_used(struct xk_pool *pool);
+void xk_pool_unuse(struct xk_pool *pool);
+struct xk_pool *xk_pool_after(u64 number);
+unsigned int xk_pools_used(void);
+void xk_pool_get(struct xk_pool *pool);
+void xk_pool_put(struct xk_pool *pool);
+bool xk_pools_none(void);
+
+/* client.c */
+struct xk_client *xk_client_new(struct xk_pool *pool, u32 role);
+void xk_client_put(struct xk_client *client);
+int __must_check xk_client_lock(struct xk_client *client);
+int __must_check xk_client_lock_mapped(struct xk_client *client);
+
+/* wait.c */
+int xk_queues_init(struct xk_pool *pool);
+void xk_wake(struct xk_pool *pool, u32 kind, u32 client);
+void xk_wake_everybody(struct xk_pool *pool);
+void xk_pause(void);
+int xk_arm_begin(struct xk_call *call);
+int xk_wait_begin(struct xk_call *call);
+int xk_wake_begin(struct xk_call *call);
+__poll_t xk_poll(struct file *filp, struct poll_table_struct *table);
 
 /* payload.c */
 int xk_payload_init(void);
-int xk_attach_begin(struct xk_call *call);
-void xk_attach_finish(struct xk_call *call, int err);
-int xk_detach_begin(struct xk_call *call);
-int xk_payload_begin(struct xk_call *call);
+struct xk_payload_file *xk_payload_new(struct file *file, u64 incarnation);
+int xk_payload_enter(struct xk_pool *pool, struct xk_payload_file *payload);
+void xk_payload_leave(struct xk_pool *pool, struct xk_payload_file *payload);
+struct xk_payload_file *xk_payload_by_id(struct xk_pool *pool, u32 id);
 void xk_payload_drop_slot(struct xk_pool *pool, u32 id);
 void xk_payload_drop_all(struct xk_pool *pool);
+int xk_payload_begin(struct xk_call *call);
+
+/* sysfs.c */
+int xk_sysfs_init(void);
+void xk_sysfs_exit(void);
+int xk_sysfs_prepare(struct xk_pool *pool);
+void xk_sysfs_work(struct work_struct *work);
+void xk_sysfs_sync(struct xk_pool *pool);
+
+/* reap.c */
+bool xk_reclaim_slot(struct xk_pool *pool, u32 slot);
+void xk_reap(struct xk_pool *pool);
+void xk_empty_pool(struct xk_pool *pool);
 
 /* leave.c */
 void xk_client_end(struct xk_client *client);
@@ -209,24 +226,44 @@ void xk_client_unmapped(struct xk_client *client);
 void xk_client_left(struct xk_client *client);
 void xk_pool_queue_end(struct xk_pool *pool);
 void xk_end_work(struct work_struct *work);
-bool xk_reclaim_slot(struct xk_pool *pool, u32 slot);
-void xk_reap(struct xk_pool *pool);
 
-/* wait.c */
-int xk_queues_init(struct xk_pool *pool);
-int xk_arm_begin(struct xk_call *call);
-int xk_wait_begin(struct xk_call *call);
-int xk_wake_begin(struct xk_call *call);
-void xk_wake(struct xk_pool *pool, u32 kind, u32 client);
-void xk_wake_everybody(struct xk_pool *pool);
-__poll_t xk_poll(struct file *filp, struct poll_table_struct *table);
+/* join.c */
+int xk_join_begin(struct xk_call *call);
+void xk_join_finish(struct xk_call *call, int err);
+int xk_pool_fd_begin(struct xk_call *call);
 
-/* sysfs.c */
-int xk_sysfs_init(void);
-void xk_sysfs_exit(void);
-void xk_sysfs_sync(struct xk_pool *pool);
-void xk_sysfs_work(struct work_struct *work);
-int xk_sysfs_prepare(struct xk_pool *pool);
+/* attach.c */
+int xk_attach_begin(struct xk_call *call);
+void xk_attach_finish(struct xk_call *call, int err);
+int xk_detach_begin(struct xk_call *call);
+
+/* subscribe.c */
+int xk_subscribe_begin(struct xk_call *call);
+void xk_subscribe_finish(struct xk_call *call, int err);
+int xk_unsubscribe_begin(struct xk_call *call);
+
+/* slot.c */
+int xk_resolve_begin(struct xk_call *call);
+int xk_collect_begin(struct xk_call *call);
+int xk_renew_begin(struct xk_call *call);
+
+/* query.c */
+int xk_query_begin(struct xk_call *call);
+int xk_pools_begin(struct xk_call *call);
+
+/* mmap.c */
+int xk_mmap(struct file *filp, struct vm_area_struct *vma);
+
+/* ioctl.c */
+long xk_ioctl(struct file *filp, unsigned int cmd, unsigned long arg);
+
+/* device.c */
+int xk_device_init(void);
+void xk_device_exit(void);
+
+/* module.c */
+extern struct workqueue_struct *xk_end_wq;	/* end_work alone */
+extern struct workqueue_struct *xk_wq;	/* the rest: sysfs, last drops of files */
 
 static inline struct xmem_pool_header *xk_header(const struct xk_pool *pool)
 {

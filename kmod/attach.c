@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Requests: attach and detach, by which an owner gets slots and gives them back. */
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+
+#include "xk.h"
+#include "trace.h"
+
+/* One of the caller's own, to add slots to. */
+static struct xk_payload_file *xk_payload_own(struct xk_client *client, u32 id)
+{
+	struct xk_payload_file *payload = xk_payload_by_id(client->pool, id);
+
+	if (!payload)
+		return ERR_PTR(-ENOENT);
+	return payload->incarnation == client->incarnation ? payload : ERR_PTR(-EPERM);
+}
+
+static int xk_attach_locked(struct xk_client *client, struct xk_payload_file *new, struct xmem_attach_request *request)
+{
+	struct xk_pool *pool = client->pool;
+	struct xk_payload_file *payload = new;
+	int err;
+
+	if (new) {
+		err = xk_payload_enter(pool, new);
+		if (err)
+			return err;
+	} else {
+		payload = xk_payload_own(client, request->payload);
+		if (IS_ERR(payload))
+			return PTR_ERR(payload);
+	}
+	err = xm_host_attach(&pool->host, client->id, payload->id, payload->bytes, get_random_u64(), request);
+	if (!err) {
+		payload->slots += request->count;
+	} else if (new) {
+		xk_payload_leave(pool, new);	/* the caller frees it; nobody has seen its id */
+		pool->payload_last--;
+	}
+	return err;
+}
+
+/* A group more for the client, if it has too few slots. May let go of the pool's lock: -EAGAIN, look again. */
+static int xk_grow(struct xk_client *client, u32 count, struct xk_chunk **spare)
+{
+	struct xk_pool *pool = client->pool;
+	int group;
+
+	if (xm_host_spare_slots(&pool->host, client->id) >= count)
+		return 0;
+	group = xm_host_free_group(&pool->host);
+	if (group < 0)
+		return group;
+	if (!*spare) {
+		mutex_unlock(&pool->lock);
+		*spare = xk_chunk_new(pool, xk_header(pool)->group_stride, true);
+		return -EAGAIN;
+	}
+	xk_chunk_place(pool, &pool->group[group], *spare, client);
+	xk_zap_groups(pool, group, group);
+	pool->host.map.group[group] = (*spare)->now->view;
+	xm_host_give_group(&pool->host, group, client->id);
+	*spare = NULL;
+	return 0;
+}
+
+/* The pool's lock, with slots enough. */
+static int xk_attach_lock(struct xk_client *client, u32 count)
+{
+	struct xk_chunk *spare = NULL;
+	int err;
+
+	do {
+		err = xk_client_lock_mapped(client);
+		if (err)
+			break;
+		err = xk_grow(client, count, &spare);
+		if (err && err != -EAGAIN)
+			mutex_unlock(&client->pool->lock);
+		if (IS_ERR(spare))
+			return PTR_ERR(spare);
+	} while (err == -EAGAIN);
+	if (spare)
+		xk_chunk_free(client->pool, spare);
+	return err;
+}
+
+static int xk_attach(struct xk_client *client, struct xk_payload_file *new, struct xmem_attach_request *request)
+{
+	int err = xk_attach_lock(client, request->count);
+
+	if (err)
+		return err;
+	err = xk_attach_locked(client, new, request);
+	mutex_unlock(&client->pool->lock);
+	if (err)
+		return err;
+	trace_xmem_attach(client->pool->number, client->id, request->payload, request->count);
+	xk_sysfs_sync(client->pool);
+	return 0;
+}
+
+int xk_attach_begin(struct xk_call *call)
+{
+	struct xmem_attach_request *request = &call->u.attach;
+	struct xk_payload_file *new;
+	struct file *file;
+	int err;
+
+	if (call->client->role != XMEM_ROLE_WRITER)
+		return -EPERM;
+	err = xm_host_attach_check(request);
+	if (err)
+		return err;
+	if (request->payload)
+		return request->fd == -1 ? xk_attach(call->client, NULL, request) : -EINVAL;
+	file = fget(request->fd);
+	if (!file)
+		return -EBADF;
+	new = xk_payload_new(file, call->client->incarnation);
+	err = PTR_ERR_OR_ZERO(new);
+	if (!err)
+		err = xk_attach(call->client, new, request);
+	if (!err)
+		return 0;
+	if (!IS_ERR(new))
+		kfree(new);
+	fput(file);
+	return err;
+}
+
+/* The slot's group stays the client's until its end: its pages are nobody else's. */
+static int xk_detach_locked(struct xk_client *client, const struct xmem_slot_request *request)
+{
+	u32 payload;
+	int err = xm_host_detach(&client->pool->host, client->id, request, &payload);
+
+	if (!err)
+		xk_payload_drop_slot(client->pool, payload);
+	return err;
+}
+
+/* The caller did not get the answer: he never had these slots. (What he guessed and took he keeps.) */
+void xk_attach_finish(struct xk_call *call, int err)
+{
+	struct xk_client *client = call->client;
+	struct xmem_slot_request slot = { .size = sizeof(slot) };
+	u32 i;
+
+	if (!err)
+		return;
+	xk_pause();			/* see xk_renew_begin */
+	if (xk_client_lock(client))
+		return;
+	for (i = 0; i < call->u.attach.count; i++) {
+		slot.slot = call->u.attach.slot[i];
+		xk_detach_locked(client, &slot);
+	}
+	mutex_unlock(&client->pool->lock);
+	xk_sysfs_sync(client->pool);
+}
+
+int xk_detach_begin(struct xk_call *call)
+{
+	int err;
+
+	xk_pause();			/* see xk_renew_begin */
+	err = xk_client_lock(call->client);
+	if (err)
+		return err;
+	err = xk_detach_locked(call->client, &call->u.slot);
+	mutex_unlock(&call->client->pool->lock);
+	if (!err)
+		xk_sysfs_sync(call->client->pool);
+	return err;
+}

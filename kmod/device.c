@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * /dev/xmem and what is opened there. An open file is nothing until it joins a
+ * pool (join.c); what it asks then is dispatched in ioctl.c.
+ */
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "xk.h"
+
+static int xk_open(struct inode *inode, struct file *filp)
+{
+	struct xk_file *file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
+
+	if (!file)
+		return -ENOMEM;
+	mutex_init(&file->lock);
+	file->file = filp;
+	filp->private_data = file;
+	return nonseekable_open(inode, filp);
+}
+
+/* Somebody closes a descriptor: is it the client on its way out? */
+static int xk_flush(struct file *filp, fl_owner_t id)
+{
+	struct xk_file *file = filp->private_data;
+	struct xk_client *client = smp_load_acquire(&file->client);
+
+	if (client)
+		xk_client_left(client);
+	return 0;
+}
+
+static int xk_release(struct inode *inode, struct file *filp)
+{
+	struct xk_file *file = filp->private_data;
+
+	if (file->client) {
+		xk_client_end(file->client);
+		xk_client_put(file->client);
+	}
+	mutex_destroy(&file->lock);
+	kfree(file);
+	return 0;
+}
+
+/* No compat_ioctl: the host is for 64-bit processes, others get ENOTTY. */
+static const struct file_operations xk_fops = {
+	.owner = THIS_MODULE,
+	.open = xk_open,
+	.flush = xk_flush,
+	.release = xk_release,
+	.unlocked_ioctl = xk_ioctl,
+	.mmap = xk_mmap,
+	.poll = xk_poll,
+	.llseek = noop_llseek,
+};
+
+static struct miscdevice xk_misc = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "xmem",
+	.fops = &xk_fops,
+};
+
+int __init xk_device_init(void)
+{
+	return misc_register(&xk_misc);
+}
+
+void xk_device_exit(void)
+{
+	misc_deregister(&xk_misc);
+}

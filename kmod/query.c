@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Requests that need no join: query, pools. */
+#include <linux/cred.h>
+#include <linux/string.h>
+
+#include "xk.h"
+
+int xk_query_begin(struct xk_call *call)
+{
+	struct xmem_query_request *request = &call->u.query;
+
+	xm_host_query(request);
+	request->max_payloads = xk_max_payloads;
+	request->max_pools = xk_max_pools;
+	request->pools = xk_pools_used();
+	strscpy(request->version, XK_VERSION, sizeof(request->version));
+	return 0;
+}
+
+int xk_pools_begin(struct xk_call *call)
+{
+	struct xmem_pools_request *request = &call->u.pools;
+	struct xk_pool *pool = xk_pool_after(request->number);
+
+	if (!pool)
+		return -ENOENT;
+	request->number = pool->number + 1ULL;
+	request->owner_uid = from_kuid(&init_user_ns, pool->owner);
+	xm_host_describe(&pool->host, request);
+	xk_pool_unuse(pool);
+	return 0;
+}

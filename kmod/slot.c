@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Requests of one slot: resolve, collect, renew. */
+#include <linux/random.h>
+
+#include "xk.h"
+
+/* The state word of a slot that the caller holds and believes to be SCANNING. */
+static int xk_resolve_look(struct xk_client *client, const struct xmem_slot_request *request, u64 *word)
+{
+	const struct xm_map *map = &client->pool->host.map;
+	int err = xk_client_lock(client);
+	u32 slot;
+
+	if (err)
+		return err;
+	slot = xm_index(request->slot, map->slots);
+	if (request->slot >= map->slots || !map->group[slot / XMEM_GROUP_SLOTS]) {
+		err = -EINVAL;
+	} else if (!(xm_load(xm_hold(map, client->id, slot)) & XM_HOLD_COUNT)) {
+		err = -EPERM;
+	} else {
+		*word = xm_load_acquire(&xm_slot(map, slot)->state);
+		if (xm_generation(*word) != request->generation)
+			err = -ESTALE;
+	}
+	mutex_unlock(&client->pool->lock);
+	return err;
+}
+
+int xk_resolve_begin(struct xk_call *call)
+{
+	u64 word;
+	int err = xk_resolve_look(call->client, &call->u.slot, &word);
+
+	if (err)
+		return err;
+	if (xm_state(word) != XMEM_SLOT_SCANNING)
+		return -EAGAIN;
+	/* So that nobody can keep a living owner from ever finishing a scan. */
+	xk_pause();
+	err = xk_client_lock(call->client);
+	if (err)
+		return err;
+	err = xm_host_resolve(&call->client->pool->host, call->client->id, call->u.slot.slot, word);
+	mutex_unlock(&call->client->pool->lock);
+	return err;
+}
+
+int xk_collect_begin(struct xk_call *call)
+{
+	struct xk_pool *pool = call->client->pool;
+	int err;
+
+	if (call->u.slot.generation || call->u.slot.slot >= pool->host.map.slots)
+		return -EINVAL;
+	err = xk_client_lock(call->client);
+	if (err)
+		return err;
+	xk_reclaim_slot(pool, xm_index(call->u.slot.slot, pool->host.map.slots));
+	mutex_unlock(&pool->lock);
+	return 0;
+}
+
+/* Not as fast as one likes: each takes one of the slot's 16 M tenancies. So does attach, after detach. */
+int xk_renew_begin(struct xk_call *call)
+{
+	struct xk_client *client = call->client;
+	int err;
+
+	xk_pause();
+	err = xk_client_lock(client);
+	if (err)
+		return err;
+	err = xm_host_renew(&client->pool->host, client->id, get_random_u64(), &call->u.slot);
+	mutex_unlock(&client->pool->lock);
+	return err;
+}
