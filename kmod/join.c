@@ -90,6 +90,59 @@ static struct xk_pool *xk_pool_of_fd(int fd)
 	return pool;
 }
 
+/* May the caller have a pool that was there before him? */
+static int xk_pool_permit(const struct xk_pool *pool, const struct xmem_join_request *join)
+{
+	if (join->flags & XMEM_JOIN_EXCLUSIVE)
+		return -EEXIST;
+	if (!(join->flags & XMEM_JOIN_FOREIGN) && !uid_eq(pool->owner, current_euid()))
+		return -EPERM;
+	return 0;
+}
+
+/* A new one, ready for use. */
+static struct xk_pool *xk_pool_make(const struct xmem_join_request *join, kgid_t group)
+{
+	struct xk_pool *pool = xk_pool_new(join, group);
+	int err;
+
+	if (IS_ERR(pool))
+		return pool;
+	xk_leave_prepare(pool);
+	err = xk_queues_prepare(pool);
+	if (!err)
+		err = xk_sysfs_prepare(pool);
+	if (!err)
+		return pool;
+	xk_pool_discard(pool);
+	return ERR_PTR(err);
+}
+
+/* The pool that @join names, made if need be; the caller is one of its users. */
+static struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t group)
+{
+	struct xk_pool *pool = xk_pool_find(join), *new;
+	int err;
+
+	if (!pool) {
+		if (join->flags & XMEM_JOIN_EXISTING)
+			return ERR_PTR(-ENOENT);
+		new = xk_pool_make(join, group);
+		if (IS_ERR(new))
+			return new;
+		pool = xk_pool_enlist(new, join);
+		if (pool == new)
+			return new;
+		xk_pool_unuse(new);	/* somebody was faster */
+	}
+	err = xk_pool_permit(pool, join);
+	if (err) {
+		xk_pool_unuse(pool);
+		return ERR_PTR(err);
+	}
+	return pool;
+}
+
 static int xk_join(struct xk_call *call, struct xmem_join_request *join)
 {
 	struct xk_client *client;

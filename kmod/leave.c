@@ -20,13 +20,6 @@
 
 /* ---- in the process ---- */
 
-void xk_pool_queue_end(struct xk_pool *pool)
-{
-	xk_pool_get(pool);
-	if (!queue_work(xk_end_wq, &pool->end_work))
-		xk_pool_put(pool);	/* queued already, with a reference */
-}
-
 static void xk_client_ended(struct xk_client *client)
 {
 	xk_pool_unuse(client->pool);
@@ -174,7 +167,7 @@ static bool xk_end_clients(struct xk_pool *pool)
 	return any;
 }
 
-void xk_end_work(struct work_struct *work)
+static void xk_end_work(struct work_struct *work)
 {
 	struct xk_pool *pool = container_of(work, struct xk_pool, end_work);
 	bool any;
@@ -195,4 +188,9 @@ void xk_end_work(struct work_struct *work)
 		xk_wake_everybody(pool);
 	mutex_unlock(&pool->lock);
 	xk_pool_put(pool);
+}
+
+void xk_leave_prepare(struct xk_pool *pool)
+{
+	INIT_WORK(&pool->end_work, xk_end_work);
 }

@@ -28,12 +28,38 @@ unsigned int xk_max_sysfs_slots = 256;
 module_param_named(max_sysfs_slots, xk_max_sysfs_slots, uint, 0444);
 MODULE_PARM_DESC(max_sysfs_slots, "slots of one pool that are shown in sysfs");
 
-atomic_long_t xk_pages_of_all;
+/* ---- what is in use ---- */
 
-/* Account for pages to come. -EDQUOT. */
-int xk_pool_charge(struct xk_pool *pool, unsigned long pages)
+static atomic_t pools_charged;
+static atomic_long_t pages_charged;	/* of all pools */
+
+/* Account for one more pool. -EDQUOT: there are as many as may be. */
+int xk_charge_pool(void)
 {
-	if (atomic_long_add_return(pages, &xk_pages_of_all) > xk_max_bytes >> PAGE_SHIFT)
+	int pools = atomic_read(&pools_charged);
+
+	do {
+		if (pools >= xk_max_pools)
+			return -EDQUOT;
+	} while (!atomic_try_cmpxchg(&pools_charged, &pools, pools + 1));
+	return 0;
+}
+
+void xk_uncharge_pool(void)
+{
+	atomic_dec(&pools_charged);
+}
+
+/* How many pools there are, or are about to be. */
+unsigned int xk_pools_charged(void)
+{
+	return atomic_read(&pools_charged);
+}
+
+/* Account for pages of @pool that are to be allocated. -EDQUOT. */
+int xk_charge_pages(struct xk_pool *pool, unsigned long pages)
+{
+	if (atomic_long_add_return(pages, &pages_charged) > xk_max_bytes >> PAGE_SHIFT)
 		goto err_all;
 	if (atomic_long_add_return(pages, &pool->pages) > xk_max_pool_bytes >> PAGE_SHIFT)
 		goto err_pool;
@@ -42,12 +68,18 @@ int xk_pool_charge(struct xk_pool *pool, unsigned long pages)
 err_pool:
 	atomic_long_sub(pages, &pool->pages);
 err_all:
-	atomic_long_sub(pages, &xk_pages_of_all);
+	atomic_long_sub(pages, &pages_charged);
 	return -EDQUOT;
 }
 
-void xk_pool_uncharge(struct xk_pool *pool, unsigned long pages)
+void xk_uncharge_pages(struct xk_pool *pool, unsigned long pages)
 {
 	atomic_long_sub(pages, &pool->pages);
-	atomic_long_sub(pages, &xk_pages_of_all);
+	atomic_long_sub(pages, &pages_charged);
+}
+
+/* Has everything been given back? The module asks when it goes. */
+bool xk_nothing_charged(void)
+{
+	return !atomic_read(&pools_charged) && !atomic_long_read(&pages_charged);
 }

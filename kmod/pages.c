@@ -35,21 +35,21 @@ void xk_pages_free(struct xk_pool *pool, struct xk_pages *pages)
 		vunmap(pages->view);
 	for (i = 0; i < pages->count && pages->page[i]; i++)
 		put_page(pages->page[i]);
-	xk_pool_uncharge(pool, pages->count);
+	xk_uncharge_pages(pool, pages->count);
 	kvfree(pages);
 }
 
 static struct xk_pages *xk_pages_new(struct xk_pool *pool, u32 count)
 {
 	struct xk_pages *pages;
-	int err = xk_pool_charge(pool, count);
+	int err = xk_charge_pages(pool, count);
 	u32 i;
 
 	if (err)
 		return ERR_PTR(err);
 	pages = kvzalloc(struct_size(pages, page, count), GFP_KERNEL_ACCOUNT);
 	if (!pages) {
-		xk_pool_uncharge(pool, count);
+		xk_uncharge_pages(pool, count);
 		return ERR_PTR(-ENOMEM);
 	}
 	pages->count = count;

@@ -17,38 +17,35 @@
 
 #include "xk.h"
 
+struct workqueue_struct *xk_end_wq, *xk_wq;
 static DEFINE_SPINLOCK(pools_lock);
 static LIST_HEAD(pools);		/* pools_lock; those that are used */
-static unsigned int pools_count;	/* pools_lock; used or about to be */
 static DEFINE_IDA(pool_numbers);
 
-/* Has everything been given back? For the module's exit. */
-bool xk_pools_none(void)
+/* ---- the module's begin and end ---- */
+
+int __init xk_pools_init(void)
 {
-	return list_empty(&pools) && !atomic_long_read(&xk_pages_of_all);
+	xk_wq = alloc_workqueue("xmem", WQ_UNBOUND, 0);
+	if (!xk_wq)
+		return -ENOMEM;
+	/* A queue of its own with a rescuer: the end of a client must not wait for memory. */
+	xk_end_wq = alloc_workqueue("xk_end", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (xk_end_wq)
+		return 0;
+	destroy_workqueue(xk_wq);
+	return -ENOMEM;
+}
+
+/* No file is open any more, so no pool is used; only their last works may be under way. */
+void xk_pools_exit(void)
+{
+	destroy_workqueue(xk_end_wq);
+	destroy_workqueue(xk_wq);
+	WARN_ON(!list_empty(&pools) || !xk_nothing_charged());
 }
 
 /* ---- making and freeing ---- */
-
-static int xk_pools_count_up(void)
-{
-	int err = -EDQUOT;
-
-	spin_lock(&pools_lock);
-	if (pools_count < xk_max_pools) {
-		pools_count++;
-		err = 0;
-	}
-	spin_unlock(&pools_lock);
-	return err;
-}
-
-static void xk_pools_count_down(void)
-{
-	spin_lock(&pools_lock);
-	pools_count--;
-	spin_unlock(&pools_lock);
-}
 
 static void xk_pool_init(struct xk_pool *pool, kgid_t group)
 {
@@ -60,8 +57,6 @@ static void xk_pool_init(struct xk_pool *pool, kgid_t group)
 	pool->gid = group;
 	mutex_init(&pool->lock);
 	spin_lock_init(&pool->pages_lock);
-	INIT_WORK(&pool->end_work, xk_end_work);
-	INIT_WORK(&pool->sysfs_work, xk_sysfs_work);
 }
 
 /* The table: header and rows, which all may read and only the host writes. */
@@ -101,18 +96,29 @@ static void xk_pool_free(struct xk_pool *pool)
 	kvfree(pool);
 }
 
-static struct xk_pool *xk_pool_new(const struct xmem_join_request *join, kgid_t group)
+/* One that could not be made ready, so that only the caller knows it. */
+void xk_pool_discard(struct xk_pool *pool)
+{
+	xk_pool_free(pool);
+	xk_uncharge_pool();
+}
+
+/*
+ * A pool with its table, which has one use: the caller's. Before it is found by
+ * others (xk_pool_enlist), the files above prepare what is theirs in it.
+ */
+struct xk_pool *xk_pool_new(const struct xmem_join_request *join, kgid_t group)
 {
 	struct xk_pool *pool;
 	struct inode *inode;
-	int err = xk_pools_count_up();
+	int err = xk_charge_pool();
 
 	if (err)
 		return ERR_PTR(err);
 	err = -ENOMEM;
 	pool = kvzalloc(sizeof(*pool), GFP_KERNEL_ACCOUNT);
 	if (!pool)
-		goto err_count;
+		goto err_charge;
 	err = ida_alloc(&pool_numbers, GFP_KERNEL);
 	if (err < 0)
 		goto err_struct;
@@ -132,21 +138,15 @@ static struct xk_pool *xk_pool_new(const struct xmem_join_request *join, kgid_t 
 	err = xk_pool_lay_out(pool, join);
 	if (err)
 		goto err_pool;
-	err = xk_queues_init(pool);
-	if (err)
-		goto err_pool;
-	err = xk_sysfs_prepare(pool);
-	if (err)
-		goto err_pool;
 	return pool;
 
 err_pool:
-	xk_pool_free(pool);
-	goto err_count;
+	xk_pool_discard(pool);
+	return ERR_PTR(err);
 err_struct:
 	kvfree(pool);
-err_count:
-	xk_pools_count_down();
+err_charge:
+	xk_uncharge_pool();
 	return ERR_PTR(err);
 }
 
@@ -176,6 +176,14 @@ struct xk_pool *xk_pool_get_used(struct xk_pool *pool)
 	return refcount_inc_not_zero(&pool->users) ? pool : ERR_PTR(-ENOENT);
 }
 
+/* What the end of a client or of the pool's use asks for: see leave.c, which prepared it. */
+void xk_pool_queue_end(struct xk_pool *pool)
+{
+	xk_pool_get(pool);
+	if (!queue_work(xk_end_wq, &pool->end_work))
+		xk_pool_put(pool);	/* queued already, with a reference */
+}
+
 /* The last user's going frees the name at once, and then the pool. */
 void xk_pool_unuse(struct xk_pool *pool)
 {
@@ -187,7 +195,7 @@ void xk_pool_unuse(struct xk_pool *pool)
 	last = refcount_dec_and_test(&pool->users);
 	if (last) {
 		list_del_init(&pool->list);
-		pools_count--;
+		xk_uncharge_pool();
 	}
 	spin_unlock(&pools_lock);
 	if (!last)
@@ -212,17 +220,6 @@ struct xk_pool *xk_pool_after(u64 number)
 	return next;
 }
 
-/* How many are used, or about to be. */
-unsigned int xk_pools_used(void)
-{
-	unsigned int count;
-
-	spin_lock(&pools_lock);
-	count = pools_count;
-	spin_unlock(&pools_lock);
-	return count;
-}
-
 /* ---- by name ---- */
 
 static struct xk_pool *xk_pool_find_locked(const struct xmem_join_request *join)
@@ -240,44 +237,26 @@ static struct xk_pool *xk_pool_find_locked(const struct xmem_join_request *join)
 	return NULL;
 }
 
-/* May the caller have a pool that was there before him? */
-static int xk_pool_permit(const struct xk_pool *pool, const struct xmem_join_request *join)
+/* The pool that @join names, with one use more, or NULL. */
+struct xk_pool *xk_pool_find(const struct xmem_join_request *join)
 {
-	if (join->flags & XMEM_JOIN_EXCLUSIVE)
-		return -EEXIST;
-	if (!(join->flags & XMEM_JOIN_FOREIGN) && !uid_eq(pool->owner, current_euid()))
-		return -EPERM;
-	return 0;
-}
-
-/* The pool that @join names, made if need be; the caller is one of its users. */
-struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t group)
-{
-	struct xk_pool *pool, *new;
-	int err;
+	struct xk_pool *pool;
 
 	spin_lock(&pools_lock);
 	pool = xk_pool_find_locked(join);
 	spin_unlock(&pools_lock);
-	if (!pool) {
-		if (join->flags & XMEM_JOIN_EXISTING)
-			return ERR_PTR(-ENOENT);
-		new = xk_pool_new(join, group);
-		if (IS_ERR(new))
-			return new;
-		spin_lock(&pools_lock);
-		pool = xk_pool_find_locked(join);
-		if (!pool)
-			list_add(&new->list, &pools);
-		spin_unlock(&pools_lock);
-		if (!pool)
-			return new;
-		xk_pool_unuse(new);	/* somebody was faster */
-	}
-	err = xk_pool_permit(pool, join);
-	if (err) {
-		xk_pool_unuse(pool);
-		return ERR_PTR(err);
-	}
 	return pool;
+}
+
+/* From here on @new is found by its name; or returns the one that has it, with one use more. */
+struct xk_pool *xk_pool_enlist(struct xk_pool *new, const struct xmem_join_request *join)
+{
+	struct xk_pool *pool;
+
+	spin_lock(&pools_lock);
+	pool = xk_pool_find_locked(join);
+	if (!pool)
+		list_add(&new->list, &pools);
+	spin_unlock(&pools_lock);
+	return pool ? pool : new;
 }

@@ -12,7 +12,7 @@ int xk_query_begin(struct xk_call *call)
 	xm_host_query(request);
 	request->max_payloads = xk_max_payloads;
 	request->max_pools = xk_max_pools;
-	request->pools = xk_pools_used();
+	request->pools = xk_pools_charged();
 	strscpy(request->version, XK_VERSION, sizeof(request->version));
 	return 0;
 }

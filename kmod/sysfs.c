@@ -406,15 +406,6 @@ static u32 xk_shown_slots(const struct xk_pool *pool)
 	return min(xk_max_sysfs_slots, pool->host.map.slots);
 }
 
-int xk_sysfs_prepare(struct xk_pool *pool)
-{
-	u32 count = max(xk_shown_slots(pool), 1U);
-
-	pool->slot_node = kvcalloc(count, sizeof(*pool->slot_node), GFP_KERNEL_ACCOUNT);
-	pool->slots_shown = bitmap_zalloc(count, GFP_KERNEL_ACCOUNT);
-	return pool->slot_node && pool->slots_shown ? 0 : -ENOMEM;
-}
-
 /* What should be shown now. true: the pool is there at all. */
 static bool xk_sysfs_wanted(struct xk_pool *pool, unsigned long *slots, unsigned long *clients)
 {
@@ -453,13 +444,23 @@ static void xk_sysfs_update(struct xk_pool *pool, unsigned long *slots)
 		xk_device_remove(pool);
 }
 
-void xk_sysfs_work(struct work_struct *work)
+static void xk_sysfs_work(struct work_struct *work)
 {
 	struct xk_pool *pool = container_of(work, struct xk_pool, sysfs_work);
 
 	bitmap_zero(pool->slots_shown, xk_shown_slots(pool));
 	xk_sysfs_update(pool, pool->slots_shown);
 	xk_pool_put(pool);
+}
+
+int xk_sysfs_prepare(struct xk_pool *pool)
+{
+	u32 count = max(xk_shown_slots(pool), 1U);
+
+	INIT_WORK(&pool->sysfs_work, xk_sysfs_work);
+	pool->slot_node = kvcalloc(count, sizeof(*pool->slot_node), GFP_KERNEL_ACCOUNT);
+	pool->slots_shown = bitmap_zalloc(count, GFP_KERNEL_ACCOUNT);
+	return pool->slot_node && pool->slots_shown ? 0 : -ENOMEM;
 }
 
 /* Something has changed that is shown; under any lock, and without. */

@@ -27,7 +27,7 @@ static wait_queue_head_t *xk_queue(const struct xk_pool *pool, u32 kind, u32 cli
 		&pool->queues[1 + (kind - 1) * pool->host.map.clients + client];
 }
 
-int xk_queues_init(struct xk_pool *pool)
+int xk_queues_prepare(struct xk_pool *pool)
 {
 	u32 i, count = 1 + 3 * pool->host.map.clients;
 

@@ -6,6 +6,20 @@
  * The bookkeeping in the pages is not here but in core/host.h, which is pure. The
  * module adds what it cannot have: memory, files, sleep, and knowing who is dead.
  *
+ * Layers. A file calls only what is defined in the lines above its own or, in its
+ * own line, further left; tests/check-layers.sh reads this table and checks it.
+ * Where something must be told upward there is a callback: a work item in the pool,
+ * which the file above it prepared.
+ *
+ *   core/                                   what happens in the pages; pure
+ *   limits.c inode.c trace.c pages.c        pages and what may be used of them
+ *   pool.c client.c                         objects: made, found, counted, locked, freed
+ *   wait.c payload.c sysfs.c                what a pool has besides pages
+ *   reap.c leave.c                          the end of a client and of a pool
+ *   join.c attach.c subscribe.c slot.c query.c mmap.c    what a process asks for
+ *   ioctl.c                                 which request is which
+ *   device.c module.c                       /dev/xmem; init and exit
+ *
  * Locks, outermost first
  *
  *   mmap_lock               of any process; ->mmap, ->fault and the VMAs' ->close
@@ -143,12 +157,20 @@ struct xk_call {
 	struct file *give;		/* to become a descriptor of the caller's */
 };
 
+static inline struct xmem_pool_header *xk_header(const struct xk_pool *pool)
+{
+	return pool->host.map.pool;
+}
+
 /* limits.c */
 extern unsigned int xk_max_pools, xk_max_payloads, xk_max_sysfs_slots;
 extern unsigned long xk_max_pool_bytes, xk_max_bytes;
-extern atomic_long_t xk_pages_of_all;
-int xk_pool_charge(struct xk_pool *pool, unsigned long pages);
-void xk_pool_uncharge(struct xk_pool *pool, unsigned long pages);
+int xk_charge_pool(void);
+void xk_uncharge_pool(void);
+int xk_charge_pages(struct xk_pool *pool, unsigned long pages);
+void xk_uncharge_pages(struct xk_pool *pool, unsigned long pages);
+unsigned int xk_pools_charged(void);
+bool xk_nothing_charged(void);
 
 /* inode.c */
 int xk_inode_init(void);
@@ -173,14 +195,20 @@ bool xk_page_is_current(struct xk_pool *pool, const struct xk_client *writer, u6
 			  const struct page *page);
 
 /* pool.c */
-struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t group);
-struct xk_pool *xk_pool_get_used(struct xk_pool *pool);
-void xk_pool_unuse(struct xk_pool *pool);
+extern struct workqueue_struct *xk_end_wq;	/* end_work alone */
+extern struct workqueue_struct *xk_wq;	/* the rest: sysfs, last drops of files */
+int xk_pools_init(void);
+void xk_pools_exit(void);
+struct xk_pool *xk_pool_new(const struct xmem_join_request *join, kgid_t group);
+void xk_pool_discard(struct xk_pool *pool);
+struct xk_pool *xk_pool_find(const struct xmem_join_request *join);
+struct xk_pool *xk_pool_enlist(struct xk_pool *new, const struct xmem_join_request *join);
 struct xk_pool *xk_pool_after(u64 number);
-unsigned int xk_pools_used(void);
 void xk_pool_get(struct xk_pool *pool);
 void xk_pool_put(struct xk_pool *pool);
-bool xk_pools_none(void);
+struct xk_pool *xk_pool_get_used(struct xk_pool *pool);
+void xk_pool_unuse(struct xk_pool *pool);
+void xk_pool_queue_end(struct xk_pool *pool);
 
 /* client.c */
 struct xk_client *xk_client_new(struct xk_pool *pool, u32 role);
@@ -189,7 +217,7 @@ int __must_check xk_client_lock(struct xk_client *client);
 int __must_check xk_client_lock_mapped(struct xk_client *client);
 
 /* wait.c */
-int xk_queues_init(struct xk_pool *pool);
+int xk_queues_prepare(struct xk_pool *pool);
 void xk_wake(struct xk_pool *pool, u32 kind, u32 client);
 void xk_wake_everybody(struct xk_pool *pool);
 void xk_pause(void);
@@ -212,7 +240,6 @@ int xk_payload_begin(struct xk_call *call);
 int xk_sysfs_init(void);
 void xk_sysfs_exit(void);
 int xk_sysfs_prepare(struct xk_pool *pool);
-void xk_sysfs_work(struct work_struct *work);
 void xk_sysfs_sync(struct xk_pool *pool);
 
 /* reap.c */
@@ -221,11 +248,10 @@ void xk_reap(struct xk_pool *pool);
 void xk_empty_pool(struct xk_pool *pool);
 
 /* leave.c */
+void xk_leave_prepare(struct xk_pool *pool);
 void xk_client_end(struct xk_client *client);
 void xk_client_unmapped(struct xk_client *client);
 void xk_client_left(struct xk_client *client);
-void xk_pool_queue_end(struct xk_pool *pool);
-void xk_end_work(struct work_struct *work);
 
 /* join.c */
 int xk_join_begin(struct xk_call *call);
@@ -260,14 +286,5 @@ long xk_ioctl(struct file *filp, unsigned int cmd, unsigned long arg);
 /* device.c */
 int xk_device_init(void);
 void xk_device_exit(void);
-
-/* module.c */
-extern struct workqueue_struct *xk_end_wq;	/* end_work alone */
-extern struct workqueue_struct *xk_wq;	/* the rest: sysfs, last drops of files */
-
-static inline struct xmem_pool_header *xk_header(const struct xk_pool *pool)
-{
-	return pool->host.map.pool;
-}
 
 #endif
