@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Requests: attach and detach, by which an owner gets slots and gives them back. */
+/*
+ * Requests: attach, by which a client gets slots of a payload file, and detach, by which
+ * it gives a slot back. payload.c has the files themselves.
+ */
 #include <linux/file.h>
-#include <linux/fs.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 
 #include "xk.h"
 #include "trace.h"
 
-/* One of the caller's own, to add slots to. */
-static struct xk_payload_file *xk_payload_own(struct xk_client *client, u32 id)
+/* A payload that the caller attached, to add slots to. */
+static struct xk_payload_file *xk_payload_owned(struct xk_client *client, u32 id)
 {
 	struct xk_payload_file *payload = xk_payload_by_id(client->pool, id);
 
@@ -18,7 +20,8 @@ static struct xk_payload_file *xk_payload_own(struct xk_client *client, u32 id)
 	return payload->incarnation == client->incarnation ? payload : ERR_PTR(-EPERM);
 }
 
-static int xk_attach_locked(struct xk_client *client, struct xk_payload_file *new, struct xmem_attach_request *request)
+static int xk_attach_locked(struct xk_client *client, struct xk_payload_file *new,
+			    struct xmem_attach_request *request)
 {
 	struct xk_pool *pool = client->pool;
 	struct xk_payload_file *payload = new;
@@ -29,11 +32,12 @@ static int xk_attach_locked(struct xk_client *client, struct xk_payload_file *ne
 		if (err)
 			return err;
 	} else {
-		payload = xk_payload_own(client, request->payload);
+		payload = xk_payload_owned(client, request->payload);
 		if (IS_ERR(payload))
 			return PTR_ERR(payload);
 	}
-	err = xm_host_attach(&pool->host, client->id, payload->id, payload->bytes, get_random_u64(), request);
+	err = xm_host_attach(&pool->host, client->id, payload->id, payload->bytes,
+			     get_random_u64(), request);
 	if (!err) {
 		payload->slots += request->count;
 	} else if (new) {
@@ -43,7 +47,10 @@ static int xk_attach_locked(struct xk_client *client, struct xk_payload_file *ne
 	return err;
 }
 
-/* A group more for the client, if it has too few slots. May let go of the pool's lock: -EAGAIN, look again. */
+/*
+ * Gives the client one more group if it has too few spare slots. To allocate the pages it
+ * drops the pool's lock; then it returns -EAGAIN and the caller begins again.
+ */
 static int xk_grow(struct xk_client *client, u32 count, struct xk_chunk **spare)
 {
 	struct xk_pool *pool = client->pool;
@@ -67,7 +74,7 @@ static int xk_grow(struct xk_client *client, u32 count, struct xk_chunk **spare)
 	return 0;
 }
 
-/* The pool's lock, with slots enough. */
+/* Takes the pool's lock when the client has @count spare slots. */
 static int xk_attach_lock(struct xk_client *client, u32 count)
 {
 	struct xk_chunk *spare = NULL;
@@ -88,7 +95,8 @@ static int xk_attach_lock(struct xk_client *client, u32 count)
 	return err;
 }
 
-static int xk_attach(struct xk_client *client, struct xk_payload_file *new, struct xmem_attach_request *request)
+static int xk_attach(struct xk_client *client, struct xk_payload_file *new,
+		     struct xmem_attach_request *request)
 {
 	int err = xk_attach_lock(client, request->count);
 
@@ -132,7 +140,10 @@ int xk_attach_begin(struct xk_call *call)
 	return err;
 }
 
-/* The slot's group stays the client's until its end: its pages are nobody else's. */
+/*
+ * The slot's group stays with the client until it ends, because nobody else gets pages
+ * that the client could write.
+ */
 static int xk_detach_locked(struct xk_client *client, const struct xmem_slot_request *request)
 {
 	u32 payload;
@@ -143,7 +154,10 @@ static int xk_detach_locked(struct xk_client *client, const struct xmem_slot_req
 	return err;
 }
 
-/* The caller did not get the answer: he never had these slots. (What he guessed and took he keeps.) */
+/*
+ * If the caller did not get the answer it never had these slots, and they are detached. A
+ * slot whose number it guessed and which it uses already is not FREE and stays.
+ */
 void xk_attach_finish(struct xk_call *call, int err)
 {
 	struct xk_client *client = call->client;
@@ -152,7 +166,7 @@ void xk_attach_finish(struct xk_call *call, int err)
 
 	if (!err)
 		return;
-	xk_pause();			/* see xk_renew_begin */
+	xk_pause();	/* see xk_renew_begin */
 	if (xk_client_lock(client))
 		return;
 	for (i = 0; i < call->u.attach.count; i++) {
@@ -167,7 +181,7 @@ int xk_detach_begin(struct xk_call *call)
 {
 	int err;
 
-	xk_pause();			/* see xk_renew_begin */
+	xk_pause();	/* see xk_renew_begin */
 	err = xk_client_lock(call->client);
 	if (err)
 		return err;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The client's struct: making it, its references, and taking its pool's lock for
- * one of its requests.
+ * Clients: making the struct, counting references to it, and taking its pool's lock
+ * for one of its requests. join.c makes it a client of the pool, leave.c ends it.
  */
 #include <linux/cred.h>
 #include <linux/pid.h>
@@ -25,7 +25,10 @@ void xk_client_put(struct xk_client *client)
 	kref_put(&client->kref, xk_client_release);
 }
 
-/* Takes the pool's lock for a request. -ENOTCONN: the client has ended; -EINTR: the caller dies. */
+/*
+ * Takes the pool's lock for a request. -ENOTCONN: the client has ended;
+ * -EINTR: the caller has a fatal signal.
+ */
 int xk_client_lock(struct xk_client *client)
 {
 	if (mutex_lock_killable(&client->pool->lock))
@@ -36,13 +39,16 @@ int xk_client_lock(struct xk_client *client)
 	return -ENOTCONN;
 }
 
-/* For what outlasts the request: only a client that has mapped its area ends with its process, whatever happens. */
+/*
+ * The same, for requests whose effect outlasts them. They need a client that has mapped
+ * its area, because only such a client is sure to end with its process.
+ */
 int xk_client_lock_mapped(struct xk_client *client)
 {
 	return READ_ONCE(client->area_maps) ? xk_client_lock(client) : -ENOTCONN;
 }
 
-/* Of a pool that is used; takes that use over. */
+/* The new client takes over a use of @pool that the caller has. */
 struct xk_client *xk_client_new(struct xk_pool *pool, u32 role)
 {
 	struct xk_client *client = kzalloc(sizeof(*client), GFP_KERNEL_ACCOUNT);

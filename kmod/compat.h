@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Every difference between kernels that the module knows, and nowhere else.
- * What can be seen in the headers is probed by Kbuild (XK_HAVE_*), not guessed
- * from the version. Tried: 6.1 and 6.12.
+ * All differences between kernels that the module knows of are here and nowhere else.
+ * Kbuild probes the kernel's headers for what can be seen there (XK_HAVE_*); the
+ * version decides only where the headers tell nothing. Tried: 6.1 and 6.12.
  */
 #ifndef XK_COMPAT_H
 #define XK_COMPAT_H
@@ -20,7 +20,10 @@
 #include <linux/time_namespace.h>
 #include <linux/version.h>
 
-/* Tokens and offsets are 64 bits wide, and caches that alias would show kernel and user different pages. */
+/*
+ * Tokens and offsets are 64 bits wide; and where caches alias, the kernel and a process
+ * would see different contents of one page.
+ */
 #if !defined(CONFIG_X86_64) && !defined(CONFIG_ARM64)
 #error "xmem is for x86-64 and arm64"
 #endif
@@ -37,7 +40,10 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 }
 #endif
 
-/* A close-on-exec descriptor of @file, which stays the caller's; asks the security modules. */
+/*
+ * Install a close-on-exec descriptor of @file and return it. The caller keeps its own
+ * reference. The security modules are asked.
+ */
 static inline int xk_receive_fd(struct file *file)
 {
 #ifdef XK_HAVE_RECEIVE_FD_UFD
@@ -53,7 +59,7 @@ static inline int xk_receive_fd(struct file *file)
 #define XK_OWNERSHIP_CONST
 #endif
 
-/* The seals of a memfd in huge pages; memfd_get_seals is not for modules. */
+/* The seals of a memfd in huge pages. Modules cannot call memfd_get_seals. */
 static inline bool xk_hugetlb_seals(struct inode *inode, unsigned int *seals)
 {
 #ifdef CONFIG_HUGETLBFS
@@ -65,7 +71,7 @@ static inline bool xk_hugetlb_seals(struct inode *inode, unsigned int *seals)
 	return false;
 }
 
-/* The index in i_pages of page @n, in the file's own unit of pages. */
+/* The index in i_pages of page @n, counted in pages of the file's own size. */
 static inline pgoff_t xk_page_index(struct inode *inode, pgoff_t n)
 {
 #if defined(CONFIG_HUGETLBFS) && LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
@@ -84,7 +90,7 @@ static inline unsigned int xk_page_shift(struct inode *inode)
 	return PAGE_SHIFT;
 }
 
-/* Is every page of a memfd there, in memory or in swap? 0, -ERANGE, -EINTR: the caller dies. */
+/* 0 if every page of a memfd exists, in memory or in swap. -ERANGE; -EINTR: a fatal signal. */
 static inline int xk_has_all_pages(struct inode *inode)
 {
 	pgoff_t n, pages = DIV_ROUND_UP_ULL(i_size_read(inode), 1ULL << xk_page_shift(inode));
@@ -101,7 +107,7 @@ static inline int xk_has_all_pages(struct inode *inode)
 	return 0;
 }
 
-/* CLOCK_MONOTONIC as the caller's time namespace shows it, to what timers go by. */
+/* Converts CLOCK_MONOTONIC from the caller's time namespace to the initial one, for timers. */
 static inline ktime_t xk_host_time(ktime_t time)
 {
 #ifdef CONFIG_TIME_NS

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/xmem and what is opened there. An open file is nothing until it joins a
- * pool (join.c); what it asks then is dispatched in ioctl.c.
+ * The device /dev/xmem and its open files. An open file can do nothing until it joins
+ * a pool (join.c); ioctl.c dispatches its requests.
  */
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
@@ -22,7 +22,7 @@ static int xk_open(struct inode *inode, struct file *filp)
 	return nonseekable_open(inode, filp);
 }
 
-/* Somebody closes a descriptor: is it the client on its way out? */
+/* A process closes a descriptor of the file. It may be the client, about to go. */
 static int xk_flush(struct file *filp, fl_owner_t id)
 {
 	struct xk_file *file = filp->private_data;
@@ -46,7 +46,7 @@ static int xk_release(struct inode *inode, struct file *filp)
 	return 0;
 }
 
-/* No compat_ioctl: the host is for 64-bit processes, others get ENOTTY. */
+/* There is no compat_ioctl: the host is for 64-bit processes, others get ENOTTY. */
 static const struct file_operations xk_fops = {
 	.owner = THIS_MODULE,
 	.open = xk_open,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The pseudo file system that lends each pool an inode: every mapping of a pool is
- * in that inode's address space.
+ * A pseudo file system that gives each pool an inode. All mappings of a pool are in
+ * the address space of its inode, so that pages.c can zap them.
  */
 #include <linux/fs.h>
 #include <linux/mount.h>
@@ -16,7 +16,10 @@ static int xk_fs_init_context(struct fs_context *context)
 	return init_pseudo(context, XMEM_MAGIC & 0xffffffff) ? 0 : -ENOMEM;
 }
 
-/* No .owner: it would pin the module for as long as it is mounted, which is till exit. */
+/*
+ * It has no .owner: that would pin the module for as long as the file system is mounted,
+ * which is until the module's exit.
+ */
 static struct file_system_type xk_fs = {
 	.name = "xmem",
 	.init_fs_context = xk_fs_init_context,
@@ -34,15 +37,19 @@ void xk_inode_exit(void)
 	kern_unmount(xk_mount);
 }
 
-/* Its address space is a pool's: all opens of a device file share one otherwise. */
+/*
+ * An inode whose address space is for one pool. Without it all opens of the device file
+ * would share the device's address space.
+ */
 struct inode *xk_inode_new(void)
 {
 	struct inode *inode = alloc_anon_inode(xk_mount->mnt_sb);
 
 	/*
-	 * mmap() counts writable mappings up in file->f_mapping before it calls us
-	 * and down after it; a join by another thread changes f_mapping between the
-	 * two. Below 0 nobody could map the pool any more, so it starts far above.
+	 * mmap() increments the count of writable mappings in file->f_mapping before
+	 * it calls us and decrements it afterwards; a join by another thread changes
+	 * f_mapping between the two. If the count fell below 0 nobody could map the
+	 * pool any more, so it starts far above.
 	 */
 	if (!IS_ERR(inode))
 		atomic_set(&inode->i_data.i_mmap_writable, 1 << 30);

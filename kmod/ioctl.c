@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Requests: taking the struct in, finding the client, giving the struct back.
- * The table says what there is; what a request does is in the file of its
- * object, the shortest ones are here. Errors: the table in uapi.h.
+ * Requests: copying the caller's struct in, finding the client, copying the answer out.
+ * The table says which function does which request; that function is in the file of the
+ * request's object. core/request.c knows the structs, uapi.h lists the errors.
  */
 #include <linux/file.h>
-#include <linux/hrtimer.h>
 #include <linux/nospec.h>
-#include <linux/random.h>
-#include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 
 #include "compat.h"
@@ -17,9 +14,9 @@
 /* ---- dispatch ---- */
 
 /*
- * begin does it, or says an errno and has changed nothing. finish, where there
- * is one, is called after a begin that succeeded, with what came of giving the
- * answer back: an error there undoes what begin did.
+ * begin does the request, or returns an errno and has changed nothing. finish, if there
+ * is one, is called after a begin that succeeded; its err says whether the answer reached
+ * the caller. If it did not, finish undoes what begin did.
  */
 struct xk_op {
 	int (*begin)(struct xk_call *call);
@@ -27,7 +24,8 @@ struct xk_op {
 	bool unjoined;		/* also for a file that has not joined */
 };
 
-#define XK_OP(name, begin_, ...)	[_IOC_NR(XMEM_IOC_##name)] = { .begin = (begin_), __VA_ARGS__ }
+#define XK_OP(name, begin_, ...)						\
+	[_IOC_NR(XMEM_IOC_##name)] = { .begin = (begin_), __VA_ARGS__ }
 
 /* By the number of the request; core/request.c says how its struct looks. */
 static const struct xk_op xk_ops[] = {
@@ -96,7 +94,7 @@ static int xk_give_back(const struct xm_request_kind *kind, struct xk_call *call
 	return 0;
 }
 
-/* Who asks: only he who joined by this file, as long as he is there. */
+/* The client that asks: the mm that joined by this file, until the client ends. */
 static int xk_find_client(struct xk_call *call)
 {
 	call->client = smp_load_acquire(&call->file->client);

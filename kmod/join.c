@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A client's beginning: the join request, the client's struct and its area,
- * and the pool's file, whose holder may join. Its end is in leave.c.
+ * Requests: join, which makes an open file a client of a pool and makes that pool if
+ * need be; and pool_fd, which gives a descriptor whose holder may join the pool. leave.c
+ * ends a client.
  */
 #include <linux/anon_inodes.h>
 #include <linux/cred.h>
 #include <linux/file.h>
 #include <linux/pid.h>
-#include <linux/sched/mm.h>
-#include <linux/slab.h>
 
 #include "xk.h"
 #include "trace.h"
 
-/* A free id; if there seems to be none, after whoever is ending has ended. */
+/* ---- the client enters the pool ---- */
+
+/* A free id. If there is none, waits for the clients that are ending and looks again. */
 static int xk_client_id(struct xk_pool *pool)
 {
 	int id = xm_host_free_client(&pool->host);
@@ -27,8 +28,12 @@ static int xk_client_id(struct xk_pool *pool)
 	return xm_host_free_client(&pool->host);
 }
 
-/* Into the table, counted. Its area is readable as zeros before anybody counts it. */
-static int xk_client_enter(struct xk_client *client, struct xk_chunk *area, struct xmem_join_request *join)
+/*
+ * Puts the client into the client table and gives it its area. The area is readable, as
+ * zeros, before any scan counts the client.
+ */
+static int xk_client_enter(struct xk_client *client, struct xk_chunk *area,
+			   struct xmem_join_request *join)
 {
 	struct xk_pool *pool = client->pool;
 	int err;
@@ -59,18 +64,18 @@ out:
 	return err;
 }
 
-/* ---- join ---- */
+/* ---- the pool ---- */
 
 static int xk_join_check(const struct xmem_join_request *join)
 {
-	bool by_file = join->flags & XMEM_JOIN_FD;
+	bool by_fd = join->flags & XMEM_JOIN_FD;
 	struct xmem_pool_header unused;
 
 	if (join->abi < XMEM_ABI_OLDEST || join->abi > XMEM_ABI)
 		return -EPROTONOSUPPORT;
 	if (join->flags & XMEM_JOIN_EXCLUSIVE && join->flags & (XMEM_JOIN_EXISTING | XMEM_JOIN_FD))
 		return -EINVAL;
-	if (by_file ? join->name[0] != 0 : join->pool_fd != -1)
+	if (by_fd ? join->name[0] != 0 : join->pool_fd != -1)
 		return -EINVAL;
 	return xm_host_layout(join, PAGE_SIZE, &unused);
 }
@@ -90,7 +95,7 @@ static struct xk_pool *xk_pool_of_fd(int fd)
 	return pool;
 }
 
-/* May the caller have a pool that was there before him? */
+/* May the caller join a pool that existed before? */
 static int xk_pool_permit(const struct xk_pool *pool, const struct xmem_join_request *join)
 {
 	if (join->flags & XMEM_JOIN_EXCLUSIVE)
@@ -100,7 +105,7 @@ static int xk_pool_permit(const struct xk_pool *pool, const struct xmem_join_req
 	return 0;
 }
 
-/* A new one, ready for use. */
+/* A new pool, ready for use. */
 static struct xk_pool *xk_pool_make(const struct xmem_join_request *join, kgid_t group)
 {
 	struct xk_pool *pool = xk_pool_new(join, group);
@@ -118,7 +123,7 @@ static struct xk_pool *xk_pool_make(const struct xmem_join_request *join, kgid_t
 	return ERR_PTR(err);
 }
 
-/* The pool that @join names, made if need be; the caller is one of its users. */
+/* The pool that @join names, made if need be. The caller has a use of it. */
 static struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t group)
 {
 	struct xk_pool *pool = xk_pool_find(join), *new;
@@ -133,7 +138,7 @@ static struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t
 		pool = xk_pool_enlist(new, join);
 		if (pool == new)
 			return new;
-		xk_pool_unuse(new);	/* somebody was faster */
+		xk_pool_unuse(new);	/* another process was faster */
 	}
 	err = xk_pool_permit(pool, join);
 	if (err) {
@@ -142,6 +147,8 @@ static struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t
 	}
 	return pool;
 }
+
+/* ---- join ---- */
 
 static int xk_join(struct xk_call *call, struct xmem_join_request *join)
 {
@@ -152,7 +159,7 @@ static int xk_join(struct xk_call *call, struct xmem_join_request *join)
 
 	if (err)
 		return err;
-	/* The sysfs entries are for the group that may open the device. */
+	/* The group that may open the device may read the pool's files in sysfs. */
 	pool = join->flags & XMEM_JOIN_FD ? xk_pool_of_fd(join->pool_fd) :
 		xk_pool_open(join, file_inode(call->file->file)->i_gid);
 	if (IS_ERR(pool))
@@ -187,7 +194,7 @@ err_pool:
 	return err;
 }
 
-/* On success the file's lock is held till xk_join_finish. */
+/* On success the file's lock is held until xk_join_finish. */
 int xk_join_begin(struct xk_call *call)
 {
 	int err;
@@ -200,7 +207,7 @@ int xk_join_begin(struct xk_call *call)
 	return err;
 }
 
-/* Only now is the file a client: until the caller has his answer all can be undone. */
+/* The file becomes a client only now: until the caller has the answer all can be undone. */
 void xk_join_finish(struct xk_call *call, int err)
 {
 	struct xk_client *client = call->client;
@@ -209,14 +216,14 @@ void xk_join_finish(struct xk_call *call, int err)
 		xk_client_end(client);
 		xk_client_put(client);
 	} else {
-		/* All mappings of a pool are in one address space, and in no other pool's. */
+		/* All mappings of a pool are in one address space, which no other pool uses. */
 		call->file->file->f_mapping = client->pool->inode->i_mapping;
 		smp_store_release(&call->file->client, client);
 	}
 	mutex_unlock(&call->file->lock);
 }
 
-/* ---- the pool's file ---- */
+/* ---- the descriptor of a pool ---- */
 
 static int xk_pool_fd_release(struct inode *inode, struct file *file)
 {
@@ -236,7 +243,7 @@ int xk_pool_fd_begin(struct xk_call *call)
 	struct file *file;
 	int err = xk_client_lock(call->client);
 
-	/* It may be ending, but until that is done under this lock the pool is there. */
+	/* The client may be ending, but until end_work has this lock the pool is used. */
 	if (err)
 		return err;
 	pool = xk_pool_get_used(pool);

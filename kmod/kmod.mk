@@ -64,9 +64,9 @@ kmod-check: KMOD_DIR = build/kmod/check-$(or $(KMOD_RELEASE),unknown)
 kmod-check: kmod-tree
 	$(say) CHECK kmod
 	$(Q)grep -q '^PACKAGE_VERSION="$(VERSION)"$$' dkms.conf || \
-		{ echo "dkms.conf: not $(VERSION)" >&2; exit 1; }
+		{ echo "dkms.conf: PACKAGE_VERSION is not $(VERSION)" >&2; exit 1; }
 	$(Q)grep -q '^#define XK_VERSION.*"$(VERSION)"$$' kmod/xk.h || \
-		{ echo "kmod/xk.h: not $(VERSION)" >&2; exit 1; }
+		{ echo "kmod/xk.h: XK_VERSION is not $(VERSION)" >&2; exit 1; }
 	$(Q)rm -f $(KMOD_DIR)/*.o $(KMOD_DIR)/core/*.o
 	$(Q)$(KMOD_MAKE) -s --no-print-directory M=$(abspath $(KMOD_DIR)) W=1 C=2 \
 		CF="-D__CHECK_ENDIAN__ -Wcontext" modules >$(KMOD_DIR)/log 2>&1 || \
@@ -88,7 +88,8 @@ dkms-install:
 	$(Q)install -d $(DKMS_DIR)/kmod/core $(DKMS_DIR)/kmod/include/xmem
 	$(Q)install -m 644 $(KMOD_FILES) $(DKMS_DIR)/kmod/
 	$(Q)install -m 644 $(KMOD_CORE) $(DKMS_DIR)/kmod/core/
-	$(Q)install -m 644 include/xmem/uapi.h include/xmem/metadata.h $(DKMS_DIR)/kmod/include/xmem/
+	$(Q)install -m 644 include/xmem/uapi.h include/xmem/metadata.h \
+		$(DKMS_DIR)/kmod/include/xmem/
 	$(Q)install -m 644 dkms.conf $(DKMS_DIR)/
 	$(Q)install -D -m 644 udev/60-xmem.rules $(DESTDIR)$(UDEVDIR)/rules.d/60-xmem.rules
 ifeq ($(DESTDIR),)

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The end of a client, and of a pool.
+ * The end of a client.
  *
- * It begins in the process itself: the last writable mapping of its area goes
- * (munmap, exec, exit), or its file does, or it lets go of the file without
- * running in that mm any more. From then on its requests fail, and if
- * it was the pool's last user the name is free. The rest is one work item per
- * pool, so that two hundred clients that die at once are seen off in one sweep;
- * the dying process waits for it, which takes no longer than that sweep, and
- * when it has been reaped its holds are gone. Nothing here allocates or sleeps
- * on user space.
+ * It begins in the process itself: when the last writable mapping of its area goes
+ * (munmap, exec, exit), when its file goes, or when it closes a descriptor of the file
+ * and no longer runs in the mm that joined. From then on its requests fail; if it had
+ * the last use of the pool, the pool's name is free. One work item per pool does the
+ * rest, so that one sweep ends two hundred clients that die at once. A dying process
+ * waits for that sweep; so when its parent has reaped it, its holds are gone. Nothing
+ * here allocates memory or waits for user space.
  */
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
-#include <linux/slab.h>
 
 #include "xk.h"
 #include "trace.h"
@@ -27,7 +25,7 @@ static void xk_client_ended(struct xk_client *client)
 	flush_work(&client->pool->end_work);
 }
 
-/* For good, whatever is still mapped. Once; later calls do nothing. */
+/* Ends the client for good, whatever it still maps. Later calls do nothing. */
 void xk_client_end(struct xk_client *client)
 {
 	bool first;
@@ -40,7 +38,7 @@ void xk_client_end(struct xk_client *client)
 		xk_client_ended(client);
 }
 
-/* A part of its area is no longer mapped writable; the last part ends it. */
+/* A writable mapping of the client's area has gone. With the last one the client ends. */
 void xk_client_unmapped(struct xk_client *client)
 {
 	bool last;
@@ -54,7 +52,7 @@ void xk_client_unmapped(struct xk_client *client)
 		xk_client_ended(client);
 }
 
-/* Does anybody but the caller's own threads run in this mm (vfork, CLONE_VM)? */
+/* Does any process but the caller run in this mm (vfork, CLONE_VM)? */
 static bool xk_mm_is_shared(const struct mm_struct *mm)
 {
 	struct task_struct *process, *thread;
@@ -74,24 +72,26 @@ static bool xk_mm_is_shared(const struct mm_struct *mm)
 }
 
 /*
- * The client's process lets go of the file, by exit or exec, and no longer runs
- * in the mm that joined. Mostly the mappings have gone before, and the client
- * with them; but anybody who looks at the mm just then (/proc/PID/cmdline will
- * do) keeps it, for as long as he likes.
+ * A process closes a descriptor of the client's file. If it is the client's process and
+ * no longer runs in the mm that joined, because of exit or exec, the client ends here.
+ * Usually the mappings have gone before, and the client with them. But a process that
+ * reads /proc/PID/cmdline at that moment keeps the mm, for as long as it likes.
  */
 void xk_client_left(struct xk_client *client)
 {
-	if (READ_ONCE(client->ended) || task_tgid(current) != client->pid || current->mm == client->mm)
+	if (READ_ONCE(client->ended))
+		return;
+	if (task_tgid(current) != client->pid || current->mm == client->mm)
 		return;
 	if (!current->mm && atomic_read(&current->signal->live))
-		return;		/* other threads are still there */
+		return;		/* other threads of the process still run */
 	if (!xk_mm_is_shared(client->mm))
 		xk_client_end(client);
 }
 
 /* ---- the pages of an ended client ---- */
 
-/* Step 1: the host looks at copies, which nobody can change any more. */
+/* First the host goes on with copies, which nobody else can change. */
 static void xk_copy_pages(struct xk_pool *pool, struct xk_client *client)
 {
 	struct xm_map *map = &pool->host.map;
@@ -106,7 +106,7 @@ static void xk_copy_pages(struct xk_pool *pool, struct xk_client *client)
 	}
 }
 
-/* Step 2: so does everybody else; see pages.c for the order. */
+/* Then everybody else sees the copies; pages.c says in which steps. */
 static void xk_swap_pages(struct xk_pool *pool, struct xk_client *client)
 {
 	struct xk_pages *old = xk_chunk_swap(pool, pool->area[client->id]);
@@ -123,7 +123,7 @@ static void xk_swap_pages(struct xk_pool *pool, struct xk_client *client)
 			continue;
 		old = xk_chunk_swap(pool, chunk);
 		xk_pages_drain(old);
-		chunk->spare = old;	/* till all are zapped at once */
+		chunk->spare = old;	/* until all are zapped at once */
 		first = min(first, g);
 		last = g;
 	}
@@ -133,7 +133,7 @@ static void xk_swap_pages(struct xk_pool *pool, struct xk_client *client)
 	for (g = first; g <= last; g++) {
 		struct xk_chunk *chunk = pool->group[g];
 
-		/* Only those of ended clients have no writer; what they have for a spare is old. */
+		/* Only groups of ended clients have no writer; their spare pages are old. */
 		if (!chunk || chunk->writer)
 			continue;
 		xk_pages_free(pool, chunk->spare);
@@ -159,7 +159,9 @@ static bool xk_end_clients(struct xk_pool *pool)
 	for (c = 0; c < pool->host.map.clients; c++) {
 		struct xk_client *client = pool->client[c];
 
-		if (!client || !READ_ONCE(client->ended) || xm_client_row(&pool->host.map, c)->state != XMEM_CLIENT_ALIVE)
+		if (!client || !READ_ONCE(client->ended))
+			continue;
+		if (xm_client_row(&pool->host.map, c)->state != XMEM_CLIENT_ALIVE)
 			continue;
 		xk_end_client(pool, client);
 		any = true;
@@ -183,13 +185,14 @@ static void xk_end_work(struct work_struct *work)
 			WARN(1, "xmem: pool%u: %s\n", pool->number, xm_host_is_valid(&pool->host));
 #endif
 	}
-	/* Always: whoever waited for the dead must look again, and its own threads go. */
+	/* Whoever waited for an ended client must look again, and its own threads return. */
 	if (any)
 		xk_wake_everybody(pool);
 	mutex_unlock(&pool->lock);
 	xk_pool_put(pool);
 }
 
+/* Prepares the work through which pool.c says that the last use has gone. */
 void xk_leave_prepare(struct xk_pool *pool)
 {
 	INIT_WORK(&pool->end_work, xk_end_work);

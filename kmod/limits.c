@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the administrator allows, as the module's parameters, and how much of it
- * is in use.
+ * The limits: what the administrator allows, as parameters of the module, and how
+ * much of it is in use. EDQUOT tells a caller that one of them is reached.
  */
 #include <linux/atomic.h>
 #include <linux/module.h>
@@ -10,30 +10,30 @@
 
 unsigned int xk_max_pools = 64;
 module_param_named(max_pools, xk_max_pools, uint, 0644);
-MODULE_PARM_DESC(max_pools, "pools of all users together");
+MODULE_PARM_DESC(max_pools, "how many pools there may be, of all users together");
 
 unsigned int xk_max_payloads = 4096;
 module_param_named(max_payloads, xk_max_payloads, uint, 0644);
-MODULE_PARM_DESC(max_payloads, "payload files that one pool keeps open");
+MODULE_PARM_DESC(max_payloads, "how many payload files one pool may keep open");
 
 unsigned long xk_max_pool_bytes = 512UL << 20;
 module_param_named(max_pool_bytes, xk_max_pool_bytes, ulong, 0644);
-MODULE_PARM_DESC(max_pool_bytes, "kernel memory for the pages of one pool, in bytes");
+MODULE_PARM_DESC(max_pool_bytes, "how much memory the shared pages of one pool may take, in bytes");
 
 unsigned long xk_max_bytes = 2048UL << 20;
 module_param_named(max_bytes, xk_max_bytes, ulong, 0644);
-MODULE_PARM_DESC(max_bytes, "kernel memory for the pages of all pools, in bytes");
+MODULE_PARM_DESC(max_bytes, "how much memory the shared pages of all pools may take, in bytes");
 
 unsigned int xk_max_sysfs_slots = 256;
 module_param_named(max_sysfs_slots, xk_max_sysfs_slots, uint, 0444);
-MODULE_PARM_DESC(max_sysfs_slots, "slots of one pool that are shown in sysfs");
+MODULE_PARM_DESC(max_sysfs_slots, "how many slots of one pool are shown in sysfs");
 
 /* ---- what is in use ---- */
 
 static atomic_t pools_charged;
 static atomic_long_t pages_charged;	/* of all pools */
 
-/* Account for one more pool. -EDQUOT: there are as many as may be. */
+/* Account for one more pool. -EDQUOT: there are as many as there may be. */
 int xk_charge_pool(void)
 {
 	int pools = atomic_read(&pools_charged);
@@ -56,7 +56,7 @@ unsigned int xk_pools_charged(void)
 	return atomic_read(&pools_charged);
 }
 
-/* Account for pages of @pool that are to be allocated. -EDQUOT. */
+/* Account for pages of @pool that the caller will allocate. -EDQUOT. */
 int xk_charge_pages(struct xk_pool *pool, unsigned long pages)
 {
 	if (atomic_long_add_return(pages, &pages_charged) > xk_max_bytes >> PAGE_SHIFT)
@@ -78,7 +78,7 @@ void xk_uncharge_pages(struct xk_pool *pool, unsigned long pages)
 	atomic_long_sub(pages, &pages_charged);
 }
 
-/* Has everything been given back? The module asks when it goes. */
+/* Has everything been given back? The module asks this when it is unloaded. */
 bool xk_nothing_charged(void)
 {
 	return !atomic_read(&pools_charged) && !atomic_long_read(&pages_charged);

@@ -3,18 +3,20 @@
  * Mapping the pool's pages. Errors of mmap():
  *
  *   ENOTCONN  the file has not joined, or its client has ended
- *   EPERM     not the mm that joined; PROT_EXEC
- *   EINVAL    outside the layout, or not MAP_SHARED
- *   EACCES    PROT_WRITE for what is not all the client's own area, or own groups
- *   EDQUOT    more mappings than a client may have: all of them have to be swept
- *             when anybody joins or ends
+ *   EPERM     the caller is not the mm that joined; or PROT_EXEC
+ *   EINVAL    the range is outside the layout; or not MAP_SHARED
+ *   EACCES    PROT_WRITE, and the range is neither within the client's area nor within
+ *             groups that it owns
+ *   EDQUOT    the client has as many mappings as it may have; there is a limit because
+ *             every join and every end has to sweep all of them
  *
- * Pages come by faults, since others join and end later. A reader never gets
- * SIGBUS: where nobody is there are zeros. A mapping made with PROT_WRITE gets
- * nothing but its own pages, and SIGBUS when they are no longer its own.
+ * Pages are mapped by faults, because clients join and end later. A reader never gets
+ * SIGBUS: where there is no client it reads zeros. A mapping made with PROT_WRITE shows
+ * only pages that its client may write, and gives SIGBUS when that is no longer so.
  *
- * The mapping of the own area is the client's life: when its last part goes, by
- * munmap, exec or exit, the client ends, whatever copies of the file there are.
+ * The client lives as long as its area is mapped writable. When the last such mapping
+ * goes, by munmap, exec or exit, the client ends, whatever copies of the descriptor
+ * there are.
  */
 #include <linux/fs.h>
 #include <linux/pagemap.h>
@@ -31,8 +33,9 @@ static struct xk_client *xk_vma_client(const struct vm_area_struct *vma)
 
 /* ---- faults ---- */
 
-/* The page is returned locked: see pages.c, step 2. */
-static vm_fault_t xk_fault_in(struct vm_fault *vmf, struct xk_pool *pool, const struct xk_client *writer)
+/* Returns the page locked: see pages.c, step 2. */
+static vm_fault_t xk_fault_in(struct vm_fault *vmf, struct xk_pool *pool,
+			      const struct xk_client *writer)
 {
 	u64 offset = (u64)vmf->pgoff << PAGE_SHIFT;
 	struct page *page;
@@ -65,12 +68,12 @@ static vm_fault_t xk_read_fault(struct vm_fault *vmf)
 	return xk_fault_in(vmf, client->pool, NULL);
 }
 
-/* Also for reading: what is mapped by it could be made writable by mprotect, without asking us. */
-static vm_fault_t xk_own_fault(struct vm_fault *vmf)
+/* For reads too: mprotect could make writable what is mapped here, and does not ask us. */
+static vm_fault_t xk_owned_fault(struct vm_fault *vmf)
 {
 	struct xk_client *client = xk_vma_client(vmf->vma);
 
-	/* A child has it if its parent says MADV_DOFORK. */
+	/* After MADV_DOFORK a child has the mapping too. */
 	if (vmf->vma->vm_mm != client->mm)
 		return VM_FAULT_SIGBUS;
 	return xk_fault_in(vmf, client->pool, client);
@@ -105,7 +108,7 @@ static void xk_area_open(struct vm_area_struct *vma)
 	xk_count(vma, 1, 1);
 }
 
-/* The last one is the client's end. */
+/* When the last one goes, the client ends. */
 static void xk_area_close(struct vm_area_struct *vma)
 {
 	struct xk_client *client = xk_vma_client(vma);
@@ -118,13 +121,13 @@ static void xk_area_close(struct vm_area_struct *vma)
 static const struct vm_operations_struct xk_area_ops = {
 	.open = xk_area_open,
 	.close = xk_area_close,
-	.fault = xk_own_fault,
+	.fault = xk_owned_fault,
 };
 
 static const struct vm_operations_struct xk_group_ops = {
 	.open = xk_vma_open,
 	.close = xk_vma_close,
-	.fault = xk_own_fault,
+	.fault = xk_owned_fault,
 };
 
 static const struct vm_operations_struct xk_read_ops = {
@@ -135,9 +138,9 @@ static const struct vm_operations_struct xk_read_ops = {
 
 /* ---- mmap ---- */
 
-#define XK_MAPS	32	/* a client's mappings, besides one for each group of the pool */
+#define XK_MAPS	32	/* mappings of one client, besides one for each group of the pool */
 
-/* Under pages_lock: which kind of mapping it is to be, or an errno. */
+/* Under pages_lock: says what kind of mapping it becomes and counts it, or returns an errno. */
 static int xk_mmap_kind(struct xk_client *client, struct vm_area_struct *vma, u64 from, u64 to)
 {
 	struct xk_pool *pool = client->pool;
@@ -164,7 +167,8 @@ int xk_mmap(struct file *filp, struct vm_area_struct *vma)
 {
 	const struct xk_file *file = filp->private_data;
 	struct xk_client *client = smp_load_acquire(&file->client);
-	u64 from = (u64)vma->vm_pgoff << PAGE_SHIFT, to = from + (vma->vm_end - vma->vm_start), total;
+	u64 from = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	u64 to = from + (vma->vm_end - vma->vm_start), total;
 	int err;
 
 	if (!client || READ_ONCE(client->ended))

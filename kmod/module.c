@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The module's beginning and end. */
+/*
+ * The module itself: what is set up when it is loaded, in the order of the layers (xk.h),
+ * and undone when it is unloaded. Its parameters are in limits.c.
+ */
 #include <linux/module.h>
 
 #include "xk.h"
@@ -45,7 +48,7 @@ static void __exit xk_exit(void)
 module_init(xk_init);
 module_exit(xk_exit);
 
-MODULE_DESCRIPTION("share large buffers between processes; who dies holds nothing");
-MODULE_AUTHOR("the xmem authors");
+MODULE_DESCRIPTION("Share large buffers between processes; the host releases what a dead one held");
+MODULE_AUTHOR("The xmem authors");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(XK_VERSION);

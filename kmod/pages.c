@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Chunks: the pages behind one place of the layout, their replacement, and who
- * may have which. Mapping them is mmap.c's.
+ * Chunks: the pages behind one place of the layout, how they are replaced, and which
+ * client may have which page. mmap.c maps them.
  *
- * A page that a client could write is never given to another: pins (io_uring,
- * RDMA, GPUs) outlive clients. So every chunk with a writer has a spare set,
- * allocated with it; when the writer ends its contents are copied there, the
- * spare takes its place, and the old pages are dropped to whoever still pins them.
+ * A page that a client could write is never given to another client, because pins
+ * (io_uring, RDMA, GPUs) outlive clients. So every chunk with a writer has spare pages,
+ * allocated with it. When the writer ends, the contents are copied into the spare
+ * pages, these take the place of the old ones, and the old ones are freed when nobody
+ * pins them any more.
  *
- * Replacing what others map, in this order:
+ * Pages that others have mapped are replaced in three steps:
  *
  *   1. the new pages are put in place, under pages_lock;
- *   2. each old page is locked and unlocked: a fault that had found it before
- *      holds its lock until it is mapped, one that comes later looks again;
- *   3. all mappings of the place are zapped; then nobody can reach an old page.
+ *   2. each old page is locked and unlocked: a fault that found the page before step 1
+ *      holds its lock until the page is mapped, and a later fault looks again;
+ *   3. all mappings of the place are zapped; from then on nobody reaches an old page.
  *
- * Where there was nothing the old page is the pool's zero page.
+ * At a place that had no chunk the old page is the pool's zero page.
  */
 #include <linux/pagemap.h>
 #include <linux/slab.h>
@@ -74,7 +75,7 @@ static void xk_page_drain(struct page *page)
 	unlock_page(page);
 }
 
-/* Step 2: after it no fault can still map one of these. */
+/* Step 2: after it no fault maps one of these pages any more. */
 void xk_pages_drain(const struct xk_pages *pages)
 {
 	u32 i;
@@ -116,9 +117,9 @@ err_chunk:
 	return ERR_CAST(pages);
 }
 
-/* Where nothing was. The caller zaps what mapped the zero page there. */
+/* Put @chunk where no chunk was. The caller then zaps the mappings of the zero page there. */
 void xk_chunk_place(struct xk_pool *pool, struct xk_chunk **place, struct xk_chunk *chunk,
-		      struct xk_client *writer)
+		    struct xk_client *writer)
 {
 	lockdep_assert_held(&pool->lock);
 	spin_lock(&pool->pages_lock);
@@ -129,7 +130,7 @@ void xk_chunk_place(struct xk_pool *pool, struct xk_chunk **place, struct xk_chu
 	xk_page_drain(pool->zero);
 }
 
-/* The reverse; the caller zaps, then frees the chunk. */
+/* Take the chunk away from @place. The caller zaps the place, then frees the chunk. */
 struct xk_chunk *xk_chunk_take(struct xk_pool *pool, struct xk_chunk **place)
 {
 	struct xk_chunk *chunk = *place;
@@ -143,14 +144,17 @@ struct xk_chunk *xk_chunk_take(struct xk_pool *pool, struct xk_chunk **place)
 	return chunk;
 }
 
-/* The contents as of now in the spare pages: the host goes on with these. */
+/* Copy the contents into the spare pages and return the host's view of the copy. */
 void *xk_chunk_copy(struct xk_chunk *chunk)
 {
 	memcpy(chunk->spare->view, chunk->now->view, (size_t)chunk->now->count << PAGE_SHIFT);
 	return chunk->spare->view;
 }
 
-/* The spare pages are what faults find from here on; the old ones, to resolve, zap and free. */
+/*
+ * Step 1 for a chunk: faults find the spare pages from here on. Returns the old pages,
+ * which the caller drains, zaps and frees.
+ */
 struct xk_pages *xk_chunk_swap(struct xk_pool *pool, struct xk_chunk *chunk)
 {
 	struct xk_pages *old = chunk->now;
@@ -170,22 +174,27 @@ void xk_zap_area(struct xk_pool *pool, u32 client)
 {
 	const struct xmem_pool_header *header = xk_header(pool);
 
-	unmap_mapping_range(pool->inode->i_mapping, header->areas_offset + client * header->area_stride,
+	unmap_mapping_range(pool->inode->i_mapping,
+			    header->areas_offset + client * header->area_stride,
 			    header->area_stride, 1);
 }
 
-/* One sweep over all from @first to @last: others' groups between are only faulted again. */
+/*
+ * One sweep over all groups from @first to @last. Groups of others between them are zapped
+ * too; the next access faults them in again.
+ */
 void xk_zap_groups(struct xk_pool *pool, u32 first, u32 last)
 {
 	const struct xmem_pool_header *header = xk_header(pool);
 
-	unmap_mapping_range(pool->inode->i_mapping, header->groups_offset + first * header->group_stride,
+	unmap_mapping_range(pool->inode->i_mapping,
+			    header->groups_offset + first * header->group_stride,
 			    (last - first + 1) * header->group_stride, 1);
 }
 
 /* ---- who may have which page ---- */
 
-/* The chunk that has byte @offset of the layout, or NULL, and the place of its page there. */
+/* The chunk at byte @offset of the layout, or NULL; *page is the index of the page in it. */
 static struct xk_chunk *xk_chunk_at(struct xk_pool *pool, u64 offset, u32 *page)
 {
 	const struct xmem_pool_header *header = xk_header(pool);
@@ -207,7 +216,7 @@ static struct xk_chunk *xk_chunk_at(struct xk_pool *pool, u64 offset, u32 *page)
 	return pool->area[n];
 }
 
-/* May @client write all of this range? Only in its own area, or in groups that are its own. */
+/* May @client write all of this range? It may in its area and in groups that it owns. */
 bool xk_may_write(struct xk_pool *pool, const struct xk_client *client, u64 from, u64 to)
 {
 	const struct xmem_pool_header *header = xk_header(pool);
@@ -240,14 +249,17 @@ static struct page *xk_page_at(struct xk_pool *pool, const struct xk_client *wri
 	return chunk ? chunk->now->page[page] : pool->zero;
 }
 
-/* The page for @writer, or for a reader if that is NULL. NULL: not his. A reference is taken. */
+/*
+ * The page at @offset, with a reference: for @writer, or for a reader if that is NULL.
+ * NULL: @writer may not write there.
+ */
 struct page *xk_page_get(struct xk_pool *pool, const struct xk_client *writer, u64 offset)
 {
 	struct page *page;
 
 	spin_lock(&pool->pages_lock);
 	page = xk_page_at(pool, writer, offset);
-	/* Page counts are 32 bits, and anybody may map a page as often as he has memory for. */
+	/* A page count has 32 bits, and a client may map a page as often as it has memory for. */
 	if (page && page_ref_count(page) > 1 << 30)
 		page = NULL;
 	if (page)
@@ -256,8 +268,9 @@ struct page *xk_page_get(struct xk_pool *pool, const struct xk_client *writer, u
 	return page;
 }
 
+/* Is @page what xk_page_get would find now? */
 bool xk_page_is_current(struct xk_pool *pool, const struct xk_client *writer, u64 offset,
-			  const struct page *page)
+			const struct page *page)
 {
 	bool same;
 

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Payload files: what may be attached, who gets it how, and letting go of it.
+ * Payload files: which files may be attached, who may open them how, and when the pool
+ * drops them. attach.c gives slots to their owners.
  *
- * Only memfds that nobody can shrink, punch or write through a new mapping: so
- * readers need not fear SIGBUS or change, and there are no cycles of files.
- * Nobody gets a file with more access than it was attached with.
+ * A payload is a memfd that nobody can shrink, punch or write through a new mapping. So
+ * no reader gets SIGBUS or sees contents change, and files cannot hold each other in a
+ * cycle. Nobody gets a file with more access than it was attached with.
  */
 #include <linux/cred.h>
 #include <linux/file.h>
-#include <linux/random.h>
 #include <linux/slab.h>
 
 #include "compat.h"
 #include "xk.h"
-#include "trace.h"
 
 /* ---- which files ---- */
 
 static const struct file_operations *shmem_file_ops;	/* of every memfd in ordinary pages */
 
-/* Modules cannot name these; every file made by shmem_file_setup() has them. */
+/* Modules cannot name these operations, but every file of shmem_file_setup() has them. */
 int xk_payload_init(void)
 {
 	struct file *file = shmem_file_setup("xmem", 0, 0);
@@ -31,7 +30,10 @@ int xk_payload_init(void)
 	return 0;
 }
 
-/* Is it a memfd? The mount is the kernel's own, so no file of a tmpfs is taken for one. */
+/*
+ * Is it a memfd? If so, *seals are its seals. The mount must be the kernel's own, so that
+ * no file of a tmpfs is taken for a memfd.
+ */
 static bool xk_memfd_seals(const struct file *file, unsigned int *seals)
 {
 	struct inode *inode = file_inode(file);
@@ -46,7 +48,8 @@ static bool xk_memfd_seals(const struct file *file, unsigned int *seals)
 
 static int xk_payload_check(const struct file *file)
 {
-	const unsigned int size = F_SEAL_SHRINK | F_SEAL_GROW, write = F_SEAL_FUTURE_WRITE | F_SEAL_WRITE;
+	const unsigned int size = F_SEAL_SHRINK | F_SEAL_GROW;
+	const unsigned int write = F_SEAL_FUTURE_WRITE | F_SEAL_WRITE;
 	struct inode *inode = file_inode(file);
 	unsigned int seals;
 
@@ -54,13 +57,16 @@ static int xk_payload_check(const struct file *file)
 		return -EMEDIUMTYPE;
 	if ((seals & size) != size || !(seals & write))
 		return -ENOEXEC;
-	/* No holes: each reader would pay for filling them, or be killed. Sealed, it gets no new ones. */
+	/*
+	 * A reader would have to fill a hole at its own expense, or be killed for it. The
+	 * seals prevent new holes.
+	 */
 	return xk_has_all_pages(inode);
 }
 
 /* ---- references ---- */
 
-/* The last drop of a file is not done in anybody's system call, nor in a dying process. */
+/* The last reference to a file is dropped in no system call and in no dying process. */
 static void xk_payload_drop_work(struct work_struct *work)
 {
 	struct xk_payload_file *payload = container_of(work, struct xk_payload_file, drop);
@@ -92,7 +98,7 @@ struct xk_payload_file *xk_payload_by_id(struct xk_pool *pool, u32 id)
 	return NULL;
 }
 
-/* Out of the pool's table; its reference is the caller's. */
+/* Takes @payload out of the pool's table. The table's reference becomes the caller's. */
 void xk_payload_leave(struct xk_pool *pool, struct xk_payload_file *payload)
 {
 	lockdep_assert_held(&pool->lock);
@@ -100,6 +106,7 @@ void xk_payload_leave(struct xk_pool *pool, struct xk_payload_file *payload)
 	pool->payload_count--;
 }
 
+/* A slot does not use payload @id any more. */
 void xk_payload_drop_slot(struct xk_pool *pool, u32 id)
 {
 	struct xk_payload_file *payload = xk_payload_by_id(pool, id);
@@ -124,9 +131,9 @@ void xk_payload_drop_all(struct xk_pool *pool)
 	}
 }
 
-/* ---- attach ---- */
+/* ---- making one ---- */
 
-/* From the descriptor, not in the pool yet. Takes the file over only on success. */
+/* Not in the pool's table yet. Takes over the caller's reference to @file only on success. */
 struct xk_payload_file *xk_payload_new(struct file *file, u64 incarnation)
 {
 	struct xk_payload_file *payload;
@@ -145,7 +152,7 @@ struct xk_payload_file *xk_payload_new(struct file *file, u64 incarnation)
 	return payload;
 }
 
-/* A new one gets its id, which is never used again. The pool's reference is the caller's. */
+/* Gives @payload its id, which is never used again, and the caller's reference to the table. */
 int xk_payload_enter(struct xk_pool *pool, struct xk_payload_file *payload)
 {
 	lockdep_assert_held(&pool->lock);
@@ -157,7 +164,7 @@ int xk_payload_enter(struct xk_pool *pool, struct xk_payload_file *payload)
 	return 0;
 }
 
-/* ---- payload ---- */
+/* ---- the request: a descriptor of a payload ---- */
 
 static struct xk_payload_file *xk_payload_find(struct xk_client *client, u32 id)
 {
@@ -173,9 +180,12 @@ static struct xk_payload_file *xk_payload_find(struct xk_client *client, u32 id)
 	return payload ? payload : ERR_PTR(-ENOENT);
 }
 
-/* A file of its own, so that neither position nor flags are shared; dentry_open asks nobody for permission. */
-static struct file *xk_payload_open(const struct xk_client *client, const struct xk_payload_file *payload,
-				      bool write)
+/*
+ * Opens the file anew, so that neither position nor flags are shared. dentry_open checks
+ * no permission; the access of the file that was attached decides.
+ */
+static struct file *xk_payload_open(const struct xk_client *client,
+				    const struct xk_payload_file *payload, bool write)
 {
 	fmode_t had = payload->file->f_mode;
 
@@ -183,7 +193,8 @@ static struct file *xk_payload_open(const struct xk_client *client, const struct
 		return ERR_PTR(-EACCES);
 	if (write && payload->incarnation != client->incarnation)
 		return ERR_PTR(-EACCES);
-	return dentry_open(&payload->file->f_path, (write ? O_RDWR : O_RDONLY) | O_LARGEFILE, current_cred());
+	return dentry_open(&payload->file->f_path, (write ? O_RDWR : O_RDONLY) | O_LARGEFILE,
+			   current_cred());
 }
 
 int xk_payload_begin(struct xk_call *call)

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Pools: making, finding by name, counting who uses them, limits, and the last
- * free. What happens in a pool is elsewhere; how it is emptied is in leave.c.
+ * Pools: making them, finding them by name, counting their uses, and freeing them.
+ * What happens in a pool is elsewhere; leave.c empties a pool that nobody uses.
  *
- * Names are those of one network namespace, as abstract sockets' are, so that
- * containers see the same pools whichever host they use.
+ * A name belongs to one network namespace, as the name of an abstract socket does, so
+ * that a container sees the same pools with the module and with the daemon.
  */
-#include <linux/atomic.h>
 #include <linux/bitmap.h>
 #include <linux/cred.h>
 #include <linux/fs.h>
@@ -19,17 +18,17 @@
 
 struct workqueue_struct *xk_end_wq, *xk_wq;
 static DEFINE_SPINLOCK(pools_lock);
-static LIST_HEAD(pools);		/* pools_lock; those that are used */
+static LIST_HEAD(pools);		/* pools_lock; all that are used */
 static DEFINE_IDA(pool_numbers);
 
-/* ---- the module's begin and end ---- */
+/* ---- init and exit ---- */
 
 int __init xk_pools_init(void)
 {
 	xk_wq = alloc_workqueue("xmem", WQ_UNBOUND, 0);
 	if (!xk_wq)
 		return -ENOMEM;
-	/* A queue of its own with a rescuer: the end of a client must not wait for memory. */
+	/* It has a rescuer, because the end of a client must not wait for memory. */
 	xk_end_wq = alloc_workqueue("xk_end", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (xk_end_wq)
 		return 0;
@@ -37,7 +36,7 @@ int __init xk_pools_init(void)
 	return -ENOMEM;
 }
 
-/* No file is open any more, so no pool is used; only their last works may be under way. */
+/* No file is open any more, so no pool is used. Work items of pools may still run. */
 void xk_pools_exit(void)
 {
 	destroy_workqueue(xk_end_wq);
@@ -59,7 +58,7 @@ static void xk_pool_init(struct xk_pool *pool, kgid_t group)
 	spin_lock_init(&pool->pages_lock);
 }
 
-/* The table: header and rows, which all may read and only the host writes. */
+/* Makes the pool table: header and rows, which all clients read and only the host writes. */
 static int xk_pool_lay_out(struct xk_pool *pool, const struct xmem_join_request *join)
 {
 	struct xmem_pool_header header;
@@ -78,7 +77,7 @@ static int xk_pool_lay_out(struct xk_pool *pool, const struct xmem_join_request 
 	return 0;
 }
 
-/* All but pages and queues of a pool that may be half made. */
+/* Frees a pool, which may be half made. */
 static void xk_pool_free(struct xk_pool *pool)
 {
 	if (pool->table)
@@ -96,7 +95,7 @@ static void xk_pool_free(struct xk_pool *pool)
 	kvfree(pool);
 }
 
-/* One that could not be made ready, so that only the caller knows it. */
+/* Frees a pool that only the caller knows, because it could not be made ready. */
 void xk_pool_discard(struct xk_pool *pool)
 {
 	xk_pool_free(pool);
@@ -104,8 +103,8 @@ void xk_pool_discard(struct xk_pool *pool)
 }
 
 /*
- * A pool with its table, which has one use: the caller's. Before it is found by
- * others (xk_pool_enlist), the files above prepare what is theirs in it.
+ * Makes a pool with its table and one use, which is the caller's. Higher files prepare
+ * what is theirs in it before the caller lets others find it (xk_pool_enlist).
  */
 struct xk_pool *xk_pool_new(const struct xmem_join_request *join, kgid_t group)
 {
@@ -170,21 +169,21 @@ void xk_pool_put(struct xk_pool *pool)
 
 /* ---- use ---- */
 
-/* One use more of a pool that may have none any more: -ENOENT. */
+/* Takes a use unless the pool has none left: then -ENOENT. */
 struct xk_pool *xk_pool_get_used(struct xk_pool *pool)
 {
 	return refcount_inc_not_zero(&pool->users) ? pool : ERR_PTR(-ENOENT);
 }
 
-/* What the end of a client or of the pool's use asks for: see leave.c, which prepared it. */
+/* Asks for end_work: a client has ended, or the last use of the pool has gone. See leave.c. */
 void xk_pool_queue_end(struct xk_pool *pool)
 {
 	xk_pool_get(pool);
 	if (!queue_work(xk_end_wq, &pool->end_work))
-		xk_pool_put(pool);	/* queued already, with a reference */
+		xk_pool_put(pool);	/* it is queued already, with a reference */
 }
 
-/* The last user's going frees the name at once, and then the pool. */
+/* Gives a use up. The last one frees the name at once; end_work then empties the pool. */
 void xk_pool_unuse(struct xk_pool *pool)
 {
 	bool last;
@@ -204,7 +203,10 @@ void xk_pool_unuse(struct xk_pool *pool)
 	xk_pool_put(pool);
 }
 
-/* The pool of the caller's network namespace with the least number above @number, used once more. */
+/*
+ * The pool of the caller's network namespace that comes next after @number, or NULL. It gets
+ * one more use. Here the numbers of pools begin at 1, so that 0 asks for the first.
+ */
 struct xk_pool *xk_pool_after(u64 number)
 {
 	struct xk_pool *pool, *next = NULL;
@@ -237,7 +239,7 @@ static struct xk_pool *xk_pool_find_locked(const struct xmem_join_request *join)
 	return NULL;
 }
 
-/* The pool that @join names, with one use more, or NULL. */
+/* The pool that @join names, or NULL. It gets one more use, which is the caller's. */
 struct xk_pool *xk_pool_find(const struct xmem_join_request *join)
 {
 	struct xk_pool *pool;
@@ -248,7 +250,10 @@ struct xk_pool *xk_pool_find(const struct xmem_join_request *join)
 	return pool;
 }
 
-/* From here on @new is found by its name; or returns the one that has it, with one use more. */
+/*
+ * Lets others find @new by its name and returns it. If another pool has that name by now,
+ * returns that one instead, with one more use.
+ */
 struct xk_pool *xk_pool_enlist(struct xk_pool *new, const struct xmem_join_request *join)
 {
 	struct xk_pool *pool;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Requests that need no join: query, pools. */
+/*
+ * Requests that need no join: query, which tells what the module knows and allows, and
+ * pools, which lists the pools one by one.
+ */
 #include <linux/cred.h>
 #include <linux/string.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What ended clients have left and nobody has any more: payloads, groups of slots,
- * rings. leave.c says when a client has ended.
+ * Reaping: what ended clients have left is freed when nobody has it any more: payloads of
+ * slots, groups of slots, and with the rings the clients. leave.c ends a client.
  */
 #include "xk.h"
 #include "trace.h"
@@ -30,7 +30,7 @@ static void xk_remove_client(struct xk_pool *pool, u32 id)
 	xk_client_put(client);
 }
 
-/* A slot of the host's that nobody has: its payload goes. */
+/* If the slot is the host's and nobody holds it, its payload goes. true: it was freed. */
 static bool xk_free_slot(struct xk_pool *pool, u32 slot)
 {
 	u32 payload;
@@ -59,7 +59,7 @@ static bool xk_bury_zombies(struct xk_pool *pool)
 	return any;
 }
 
-/* One slot, after its last holder said so. true: it was freed. */
+/* Reaps one slot, after a holder has put its last hold. true: it was freed. */
 bool xk_reclaim_slot(struct xk_pool *pool, u32 slot)
 {
 	u32 group = slot / XMEM_GROUP_SLOTS;
@@ -69,7 +69,7 @@ bool xk_reclaim_slot(struct xk_pool *pool, u32 slot)
 		return false;
 	if (xm_host_idle_group(&pool->host, group))
 		xk_remove_group(pool, group);
-	/* With a ring go the slots that only it had kept: those that its subscribers skipped. */
+	/* A ring that goes frees the slots that only it kept: its subscribers skipped them. */
 	if (xk_bury_zombies(pool))
 		xk_reap(pool);
 	else
@@ -77,7 +77,7 @@ bool xk_reclaim_slot(struct xk_pool *pool, u32 slot)
 	return true;
 }
 
-/* All that ended clients have left and nobody has any more. */
+/* Reaps all that ended clients have left and nobody has any more. */
 void xk_reap(struct xk_pool *pool)
 {
 	u32 s, g;
@@ -96,7 +96,7 @@ void xk_reap(struct xk_pool *pool)
 	xk_sysfs_sync(pool);
 }
 
-/* Nobody uses the pool: zombies and what is held go too. */
+/* Nobody uses the pool, so zombies and slots that are held go too. */
 void xk_empty_pool(struct xk_pool *pool)
 {
 	struct xm_map *map = &pool->host.map;

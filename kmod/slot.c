@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Requests of one slot: resolve, collect, renew. */
+/*
+ * Requests of one slot: resolve (make a SCANNING slot LIVE), collect (reap it), renew (give
+ * it a new tenancy). attach.c has detach.
+ */
 #include <linux/random.h>
 
 #include "xk.h"
 
-/* The state word of a slot that the caller holds and believes to be SCANNING. */
-static int xk_resolve_look(struct xk_client *client, const struct xmem_slot_request *request, u64 *word)
+/* Reads the state word of a slot that the caller holds and believes to be SCANNING. */
+static int xk_resolve_look(struct xk_client *client, const struct xmem_slot_request *request,
+			   u64 *word)
 {
 	const struct xm_map *map = &client->pool->host.map;
 	int err = xk_client_lock(client);
@@ -36,12 +40,13 @@ int xk_resolve_begin(struct xk_call *call)
 		return err;
 	if (xm_state(word) != XMEM_SLOT_SCANNING)
 		return -EAGAIN;
-	/* So that nobody can keep a living owner from ever finishing a scan. */
+	/* Without the pause a holder could keep a living owner from ever finishing a scan. */
 	xk_pause();
 	err = xk_client_lock(call->client);
 	if (err)
 		return err;
-	err = xm_host_resolve(&call->client->pool->host, call->client->id, call->u.slot.slot, word);
+	err = xm_host_resolve(&call->client->pool->host, call->client->id, call->u.slot.slot,
+			      word);
 	mutex_unlock(&call->client->pool->lock);
 	return err;
 }
@@ -61,7 +66,10 @@ int xk_collect_begin(struct xk_call *call)
 	return 0;
 }
 
-/* Not as fast as one likes: each takes one of the slot's 16 M tenancies. So does attach, after detach. */
+/*
+ * The rate is limited, because every call consumes one of the slot's 2^24 tenancies. An
+ * attach after a detach does so too.
+ */
 int xk_renew_begin(struct xk_call *call)
 {
 	struct xk_client *client = call->client;

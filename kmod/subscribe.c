@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Requests: subscribe and unsubscribe. */
+/* Requests: subscribe and unsubscribe, by which a client follows the ring of a publisher. */
 #include "xk.h"
 
 int xk_subscribe_begin(struct xk_call *call)
 {
 	struct xk_client *client = call->client;
+	u32 publisher = call->u.subscribe.publisher;
 	int err = xk_client_lock_mapped(client);
 
 	if (err)
 		return err;
 	err = xm_host_subscribe(&client->pool->host, client->id, &call->u.subscribe);
 	if (!err)
-		client->follows[call->u.subscribe.publisher / 64] |= 1ULL << call->u.subscribe.publisher % 64;
+		client->follows[publisher / 64] |= 1ULL << publisher % 64;
 	mutex_unlock(&client->pool->lock);
-	/* Our cursor stood at 0 for a moment and pinned all: who looked just then may sleep. */
+	/*
+	 * The cursor was 0 for a moment and pinned every entry. A publisher that scanned
+	 * just then may wait for a slot.
+	 */
 	if (!err)
-		xk_wake(client->pool, XMEM_WAIT_SLOTS, call->u.subscribe.publisher);
+		xk_wake(client->pool, XMEM_WAIT_SLOTS, publisher);
 	return err;
 }
 
-/* Once more for poll: a publisher that is followed no longer is not looked at. */
+/* Poll no longer looks at a publisher that the client does not follow any more. */
 static void xk_unfollow(struct xk_client *client, u32 publisher)
 {
 	const struct xm_map *map = &client->pool->host.map;
@@ -40,7 +44,7 @@ static int xk_unsubscribe(struct xk_client *client, const struct xmem_unsubscrib
 		return err;
 	err = xm_host_unsubscribe(&pool->host, client->id, request);
 	xk_unfollow(client, request->publisher);
-	/* It may have been the last that a dead publisher's ring was kept for. */
+	/* The ring of an ended publisher may have been kept only for this client. */
 	if (!err && xm_client_row(&pool->host.map, request->publisher)->state == XMEM_CLIENT_ZOMBIE)
 		xk_reap(pool);
 	mutex_unlock(&pool->lock);
@@ -54,6 +58,7 @@ int xk_unsubscribe_begin(struct xk_call *call)
 	return xk_unsubscribe(call->client, &call->u.unsubscribe);
 }
 
+/* If the caller did not get the answer, it does not follow the publisher. */
 void xk_subscribe_finish(struct xk_call *call, int err)
 {
 	struct xmem_unsubscribe_request undo = { .publisher = call->u.subscribe.publisher };

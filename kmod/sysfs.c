@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /sys/class/xmem/poolN: what each pool has, its limits, its slots and clients.
- * For people and tools; nothing in xmem reads it. Files belong to the group that
- * may open the device, mode 0440.
+ * /sys/class/xmem/poolN: what a pool has, its limits, its slots and its clients. It is
+ * for people and tools; nothing in xmem reads it. The files have mode 0440 and belong to
+ * the group that may open the device.
  *
- * One work item per pool makes entries and removes them, without the pool's
- * lock: removal waits for readers, and readers take that lock. Removal has ended
- * before the pool is freed, so readers need no reference. Pools come and go as
- * any user likes, so they make no uevents.
+ * One work item per pool makes and removes entries. It does not hold the pool's lock
+ * while it removes them, because removal waits for readers and readers take that lock.
+ * The pool is freed after that removal, so readers need no reference. There are no
+ * uevents, because any user can make pools come and go.
  */
 #include <linux/bitmap.h>
 #include <linux/cred.h>
@@ -78,7 +78,10 @@ static u32 xk_count_slots(const struct xk_pool *pool, bool of_host)
 	u32 s, count = 0;
 
 	for (s = 0; s < map->slots; s++)
-		count += of_host ? xm_slot_row(map, s)->owner == XMEM_OWNER_HOST : xm_slot_row(map, s)->owner != XMEM_OWNER_NONE;
+		if (of_host)
+			count += xm_slot_row(map, s)->owner == XMEM_OWNER_HOST;
+		else
+			count += xm_slot_row(map, s)->owner != XMEM_OWNER_NONE;
 	return count;
 }
 
@@ -120,9 +123,10 @@ XK_POOL_NUMBER(page_bytes_max, xk_max_pool_bytes);
 
 static struct attribute *xk_pool_attrs[] = {
 	&xk_pool_name.attr.attr, &xk_pool_owner_uid.attr.attr, &xk_pool_slots_max.attr.attr,
-	&xk_pool_clients_max.attr.attr, &xk_pool_ring_entries.attr.attr, &xk_pool_attached.attr.attr,
-	&xk_pool_attached_bytes.attr.attr, &xk_pool_limbo.attr.attr, &xk_pool_alive.attr.attr,
-	&xk_pool_zombies.attr.attr, &xk_pool_payloads.attr.attr, &xk_pool_payloads_max.attr.attr,
+	&xk_pool_clients_max.attr.attr, &xk_pool_ring_entries.attr.attr,
+	&xk_pool_attached.attr.attr, &xk_pool_attached_bytes.attr.attr,
+	&xk_pool_limbo.attr.attr, &xk_pool_alive.attr.attr, &xk_pool_zombies.attr.attr,
+	&xk_pool_payloads.attr.attr, &xk_pool_payloads_max.attr.attr,
 	&xk_pool_page_bytes.attr.attr, &xk_pool_page_bytes_max.attr.attr,
 	NULL
 };
@@ -151,7 +155,9 @@ static u64 xk_state_word(const struct xk_pool *pool, u32 slot)
 
 static ssize_t xk_slot_show_state(struct xk_pool *pool, u32 slot, char *page)
 {
-	static const char *const names[8] = { "free", "writing", "live", "scanning", "upgraded", "?", "?", "?" };
+	static const char *const names[8] = {
+		"free", "writing", "live", "scanning", "upgraded", "?", "?", "?"
+	};
 
 	return sysfs_emit(page, "%s\n", names[xm_state(xk_state_word(pool, slot))]);
 }
@@ -190,7 +196,7 @@ static ssize_t xk_slot_show_refs(struct xk_pool *pool, u32 slot, char *page)
 }
 XK_NODE_ATTRIBUTE(slot, refs);
 
-/* The ids of the clients that hold it. */
+/* The ids of the clients that hold the slot. */
 static ssize_t xk_slot_show_holders(struct xk_pool *pool, u32 slot, char *page)
 {
 	ssize_t n = 0;
@@ -216,8 +222,10 @@ static ssize_t xk_client_show_pid(struct xk_pool *pool, u32 id, char *page)
 {
 	struct xk_client *client = pool->client[id];
 
-	/* 0 where the reader's namespace does not have it. */
-	return sysfs_emit(page, "%d\n", client ? pid_nr_ns(client->pid, task_active_pid_ns(current)) : 0);
+	if (!client)
+		return sysfs_emit(page, "0\n");
+	/* This is 0 too if the reader's namespace does not have the process. */
+	return sysfs_emit(page, "%d\n", pid_nr_ns(client->pid, task_active_pid_ns(current)));
 }
 XK_NODE_ATTRIBUTE(client, pid);
 
@@ -233,13 +241,16 @@ XK_NODE_ATTRIBUTE(client, uid);
 
 static ssize_t xk_client_show_label(struct xk_pool *pool, u32 id, char *page)
 {
-	return sysfs_emit(page, "%.*s\n", XMEM_LABEL_BYTES, xm_client_row(&pool->host.map, id)->label);
+	return sysfs_emit(page, "%.*s\n", XMEM_LABEL_BYTES,
+			  xm_client_row(&pool->host.map, id)->label);
 }
 XK_NODE_ATTRIBUTE(client, label);
 
 static ssize_t xk_client_show_role(struct xk_pool *pool, u32 id, char *page)
 {
-	return sysfs_emit(page, "%s\n", xm_client_row(&pool->host.map, id)->role == XMEM_ROLE_WRITER ? "writer" : "reader");
+	u32 role = xm_client_row(&pool->host.map, id)->role;
+
+	return sysfs_emit(page, "%s\n", role == XMEM_ROLE_WRITER ? "writer" : "reader");
 }
 XK_NODE_ATTRIBUTE(client, role);
 
@@ -247,7 +258,9 @@ static ssize_t xk_client_show_state(struct xk_pool *pool, u32 id, char *page)
 {
 	static const char *const names[] = { "none", "alive", "zombie" };
 
-	return sysfs_emit(page, "%s\n", names[min_t(u32, xm_client_row(&pool->host.map, id)->state, 2)]);
+	u32 state = xm_client_row(&pool->host.map, id)->state;
+
+	return sysfs_emit(page, "%s\n", names[min_t(u32, state, 2)]);
 }
 XK_NODE_ATTRIBUTE(client, state);
 
@@ -275,12 +288,13 @@ static ssize_t xk_node_show(struct kobject *kobj, struct attribute *attr, char *
 {
 	struct xk_node *node = container_of(kobj, struct xk_node, kobj);
 	struct xk_pool *pool = node->pool;
+	const struct xk_node_attribute *shown = container_of(attr, struct xk_node_attribute, attr);
 	ssize_t n = -ENODEV;
 
 	if (mutex_lock_killable(&pool->lock))
 		return -EINTR;
 	if (!pool->dead)
-		n = container_of(attr, struct xk_node_attribute, attr)->show(pool, node->index, page);
+		n = shown->show(pool, node->index, page);
 	mutex_unlock(&pool->lock);
 	return n;
 }
@@ -312,8 +326,8 @@ static struct kobj_type xk_client_type = {
 	.get_ownership = xk_node_ownership,
 };
 
-static struct xk_node *xk_node_new(struct xk_pool *pool, struct kobject *parent, struct kobj_type *type,
-				       u32 index)
+static struct xk_node *xk_node_new(struct xk_pool *pool, struct kobject *parent,
+				   struct kobj_type *type, u32 index)
 {
 	struct xk_node *node = kzalloc(sizeof(*node), GFP_KERNEL);
 
@@ -327,9 +341,9 @@ static struct xk_node *xk_node_new(struct xk_pool *pool, struct kobject *parent,
 	return NULL;
 }
 
-/* Makes @*place what it should be. What cannot be made is tried again at the next change. */
+/* Makes or removes the node at @place. If making it fails, the next change tries again. */
 static void xk_node_set(struct xk_pool *pool, struct xk_node **place, struct kobject *parent,
-			  struct kobj_type *type, u32 index, bool wanted)
+			struct kobj_type *type, u32 index, bool wanted)
 {
 	if (wanted == !!*place)
 		return;
@@ -390,7 +404,7 @@ err_device:
 	put_device(device);
 }
 
-/* Its slots and clients have gone before. */
+/* The nodes of its slots and clients have been removed before. */
 static void xk_device_remove(struct xk_pool *pool)
 {
 	kobject_put(pool->slots_dir);
@@ -406,7 +420,7 @@ static u32 xk_shown_slots(const struct xk_pool *pool)
 	return min(xk_max_sysfs_slots, pool->host.map.slots);
 }
 
-/* What should be shown now. true: the pool is there at all. */
+/* What should be shown now. false: nothing, because the pool has been emptied. */
 static bool xk_sysfs_wanted(struct xk_pool *pool, unsigned long *slots, unsigned long *clients)
 {
 	const struct xm_map *map = &pool->host.map;
@@ -436,10 +450,11 @@ static void xk_sysfs_update(struct xk_pool *pool, unsigned long *slots)
 	if (!pool->device)
 		return;
 	for (i = 0; i < xk_shown_slots(pool); i++)
-		xk_node_set(pool, &pool->slot_node[i], pool->slots_dir, &xk_slot_type, i, test_bit(i, slots));
+		xk_node_set(pool, &pool->slot_node[i], pool->slots_dir, &xk_slot_type, i,
+			    test_bit(i, slots));
 	for (i = 0; i < pool->host.map.clients; i++)
 		xk_node_set(pool, &pool->client_node[i], pool->clients_dir, &xk_client_type, i,
-			      test_bit(i, clients));
+			    test_bit(i, clients));
 	if (!wanted)
 		xk_device_remove(pool);
 }
@@ -463,7 +478,7 @@ int xk_sysfs_prepare(struct xk_pool *pool)
 	return pool->slot_node && pool->slots_shown ? 0 : -ENOMEM;
 }
 
-/* Something has changed that is shown; under any lock, and without. */
+/* Asks for the work after a change of what is shown. Any lock may be held. */
 void xk_sysfs_sync(struct xk_pool *pool)
 {
 	xk_pool_get(pool);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The tracepoints of trace.h are defined here. */
+/* The definitions of the tracepoints that trace.h declares. */
 #include "xk.h"
 #define CREATE_TRACE_POINTS
 #include "trace.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tracepoints, under events/xmem: a client's coming and going, slots given and
- * evicted, and wake-ups. Not the data plane: the kernel does not see it.
+ * Tracepoints, under events/xmem: a client joins, ends and is buried, slots are attached
+ * and reclaimed, waiters are woken. Messages are not traced: they do not pass through
+ * the kernel.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM xmem
@@ -24,7 +25,8 @@ DECLARE_EVENT_CLASS(xk_client,
 		__entry->client = client;
 		__entry->incarnation = incarnation;
 	),
-	TP_printk("pool=%u client=%u incarnation=%llu", __entry->pool, __entry->client, __entry->incarnation)
+	TP_printk("pool=%u client=%u incarnation=%llu", __entry->pool, __entry->client,
+		  __entry->incarnation)
 );
 
 DEFINE_EVENT(xk_client, xmem_client_join,
@@ -49,8 +51,8 @@ TRACE_EVENT(xmem_attach,
 		__entry->payload = payload;
 		__entry->count = count;
 	),
-	TP_printk("pool=%u client=%u payload=%u slots=%u", __entry->pool, __entry->client, __entry->payload,
-		  __entry->count)
+	TP_printk("pool=%u client=%u payload=%u slots=%u", __entry->pool, __entry->client,
+		  __entry->payload, __entry->count)
 );
 
 TRACE_EVENT(xmem_reclaim,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sleeping and waking by the waiters words of the pool table, and poll.
+ * Waiting and waking by the waiters words of the pool table, and poll.
  *
- * The words are the pool's as long as its struct is, and changed atomically: no
- * lock is needed. Each has a queue; a fourth kind, one per client, is for poll:
- * epoll asks for the queue once, when nobody knows yet whom the client will
- * follow, so what wakes a ring wakes its subscribers' poll queues too.
+ * A waiters word exists as long as the pool's struct and is changed atomically, so no
+ * lock is needed. Each word has a queue. A further queue per client is for poll: epoll
+ * asks for the queue only once, when nobody knows yet which publishers the client will
+ * follow, so whatever wakes a ring also wakes the poll queues of its subscribers.
  */
 #include <linux/hrtimer.h>
 #include <linux/sched/signal.h>
@@ -15,12 +15,12 @@
 #include "xk.h"
 #include "trace.h"
 
-#define XK_WAIT_POLL		3	/* after enum xmem_wait_kind; not for requests */
-#define XK_POLL_LOOK		256	/* slots that one poll looks at */
+#define XK_WAIT_POLL		3	/* follows enum xmem_wait_kind; requests cannot name it */
+#define XK_POLL_LOOK		256	/* how many slots one poll looks at */
 
 /* ---- queues ---- */
 
-/* [0] is for the client table; then rings, slots and polls, one for each client. */
+/* [0] is for the client table; rings, slots and polls follow, one of each per client. */
 static wait_queue_head_t *xk_queue(const struct xk_pool *pool, u32 kind, u32 client)
 {
 	return kind == XMEM_WAIT_CLIENTS ? &pool->queues[0] :
@@ -45,7 +45,9 @@ static u32 *xk_word(const struct xk_pool *pool, u32 kind, u32 client)
 
 	if (kind == XMEM_WAIT_CLIENTS)
 		return &map->pool->clients_waiters;
-	return kind == XMEM_WAIT_RING ? &xm_client_row(map, client)->ring_waiters : &xm_client_row(map, client)->slots_waiters;
+	if (kind == XMEM_WAIT_RING)
+		return &xm_client_row(map, client)->ring_waiters;
+	return &xm_client_row(map, client)->slots_waiters;
 }
 
 static void xk_wake_queues(struct xk_pool *pool, u32 kind, u32 client)
@@ -61,7 +63,7 @@ static void xk_wake_queues(struct xk_pool *pool, u32 kind, u32 client)
 			wake_up_all(xk_queue(pool, XK_WAIT_POLL, c));
 }
 
-/* Wake who sleeps on a word, if anybody does. */
+/* Wakes all who wait on a word, if it is armed. */
 void xk_wake(struct xk_pool *pool, u32 kind, u32 client)
 {
 	if (!xm_disarm(xk_word(pool, kind, client)))
@@ -70,7 +72,7 @@ void xk_wake(struct xk_pool *pool, u32 kind, u32 client)
 	xk_wake_queues(pool, kind, client);
 }
 
-/* Armed or not: also for the threads of a client that has ended, which must go. */
+/* Wakes unconditionally, because the threads of an ended client must return too. */
 void xk_wake_everybody(struct xk_pool *pool)
 {
 	u32 c;
@@ -90,7 +92,8 @@ void xk_wake_everybody(struct xk_pool *pool)
 
 static u32 *xk_request_word(struct xk_call *call, bool arm, int *err)
 {
-	return xm_host_waiters(&call->client->pool->host, call->client->id, &call->u.wait, arm, err);
+	return xm_host_waiters(&call->client->pool->host, call->client->id, &call->u.wait,
+			       arm, err);
 }
 
 int xk_arm_begin(struct xk_call *call)
@@ -118,7 +121,7 @@ int xk_wake_begin(struct xk_call *call)
 	return 0;
 }
 
-/* Is the sleep over, and how? -EAGAIN: not yet. */
+/* How the wait ends: 0 or an errno; -EAGAIN: it goes on. */
 static int xk_wait_over(const struct xk_client *client, u32 *word, u32 value, bool late)
 {
 	if (READ_ONCE(client->ended))
@@ -155,7 +158,7 @@ int xk_wait_begin(struct xk_call *call)
 	return err;
 }
 
-/* A millisecond, or until the caller is killed. */
+/* Waits a millisecond, or until the caller is killed. */
 void xk_pause(void)
 {
 	ktime_t pause = ms_to_ktime(1);
@@ -166,7 +169,7 @@ void xk_pause(void)
 
 /* ---- poll ---- */
 
-/* Is there something to receive, or an end to see? All rings followed are armed first. */
+/* Is there something to receive, or an end to see? Arms all rings that the client follows. */
 static bool xk_poll_in(struct xk_client *client)
 {
 	const struct xm_map *map = &client->pool->host.map;
@@ -177,7 +180,7 @@ static bool xk_poll_in(struct xk_client *client)
 		if (!(client->follows[p / 64] >> p % 64 & 1))
 			continue;
 		if (!xm_bit(xm_client_row(map, p)->subscribers, client->id)) {
-			any = true;	/* it has ended, and is not waited for any more */
+			any = true;	/* that publisher has ended */
 			continue;
 		}
 		xm_arm(&xm_client_row(map, p)->ring_waiters);
@@ -193,14 +196,15 @@ static bool xk_is_held(const struct xm_map *map, u32 slot)
 	u32 c;
 
 	for (c = 0; c < map->clients; c++)
-		if (xm_bit(map->pool->counted, c) && xm_load_acquire(xm_hold(map, c, slot)) & XM_HOLD_COUNT)
+		if (xm_bit(map->pool->counted, c) &&
+		    xm_load_acquire(xm_hold(map, c, slot)) & XM_HOLD_COUNT)
 			return true;
 	return false;
 }
 
 /*
- * Would an acquire find something? Only looks, so it may say yes too often (the
- * owner decides what it takes back from whom), and does after many slots.
+ * Would an acquire find something? This only looks, so it may say yes too often: the
+ * owner decides what it evicts, and after XK_POLL_LOOK slots the answer is always yes.
  */
 static bool xk_poll_out(struct xk_client *client)
 {
@@ -220,7 +224,8 @@ static bool xk_poll_out(struct xk_client *client)
 		state = xm_state(xm_load_acquire(&xm_slot(map, s)->state));
 		if (state == XMEM_SLOT_FREE)
 			return true;
-		if (state == XMEM_SLOT_LIVE && xm_load(&xm_slot(map, s)->position) <= least && !xk_is_held(map, s))
+		if (state == XMEM_SLOT_LIVE && xm_load(&xm_slot(map, s)->position) <= least &&
+		    !xk_is_held(map, s))
 			return true;
 	}
 	return false;
@@ -239,7 +244,8 @@ __poll_t xk_poll(struct file *filp, struct poll_table_struct *table)
 		return EPOLLERR | EPOLLHUP;
 	if (xk_poll_in(client))
 		events |= EPOLLIN | EPOLLRDNORM;
-	if (client->role == XMEM_ROLE_WRITER && poll_requested_events(table) & EPOLLOUT && xk_poll_out(client))
+	if (client->role == XMEM_ROLE_WRITER && poll_requested_events(table) & EPOLLOUT &&
+	    xk_poll_out(client))
 		events |= EPOLLOUT;
 	mutex_unlock(&client->pool->lock);
 	return events;

@@ -1,44 +1,46 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the module's files share: a pool with its pages, a client, the pages
- * themselves, and who may touch what under which lock.
+ * What the module's files share: the structs of a pool, of its pages and of a client,
+ * which file may call which, and which lock guards what.
  *
- * The bookkeeping in the pages is not here but in core/host.h, which is pure. The
- * module adds what it cannot have: memory, files, sleep, and knowing who is dead.
+ * What is counted in the pages is not done here but in core/, which is pure. The
+ * module adds what the core cannot have: memory, files, waiting, and the knowledge
+ * that a client has ended.
  *
  * Layers. A file calls only what is defined in the lines above its own or, in its
  * own line, further left; tests/check-layers.sh reads this table and checks it.
- * Where something must be told upward there is a callback: a work item in the pool,
- * which the file above it prepared.
+ * What a lower file must tell a higher one goes through a work item in the pool,
+ * which the higher file has prepared.
  *
- *   core/                                   what happens in the pages; pure
- *   limits.c inode.c trace.c pages.c        pages and what may be used of them
- *   pool.c client.c                         objects: made, found, counted, locked, freed
- *   wait.c payload.c sysfs.c                what a pool has besides pages
- *   reap.c leave.c                          the end of a client and of a pool
- *   join.c attach.c subscribe.c slot.c query.c mmap.c    what a process asks for
- *   ioctl.c                                 which request is which
- *   device.c module.c                       /dev/xmem; init and exit
+ *   core/                                        the bookkeeping in the pages
+ *   limits.c inode.c trace.c pages.c             pages, and how many there may be
+ *   pool.c client.c                              objects: made, found, locked, freed
+ *   wait.c payload.c sysfs.c                     what a pool has besides its pages
+ *   reap.c leave.c                               the end of a client and of a pool
+ *   join.c attach.c subscribe.c slot.c query.c   what a process asks for
+ *   mmap.c
+ *   ioctl.c                                      which request is done by which function
+ *   device.c module.c                            /dev/xmem; the module's init and exit
  *
  * Locks, outermost first
  *
- *   mmap_lock               of any process; ->mmap, ->fault and the VMAs' ->close
- *                           run under it. Never taken below a lock of ours but
- *                           file->lock, so user memory is touched under no other.
- *   xk_file.lock          joining by one file
- *   xk_pool.end_work      not a lock, but waited for like one by a client's end
+ *   mmap_lock             of any process; ->mmap, ->fault and a VMA's ->close run
+ *                         under it. It is never taken below a lock of ours except
+ *                         xk_file.lock, so user memory is touched under no other.
+ *   xk_file.lock          joining by one open file
+ *   xk_pool.end_work      not a lock, but the end of a client waits for it like one
  *   xk_pool.lock          the pool: its host words, chunks, payloads, client table
  *   (i_mmap_rwsem, page locks)
  *   xk_pool.pages_lock    what a fault looks at; who may write; who has ended
- *   pools_lock              the list of pools
+ *   pools_lock            the list of pools (pool.c)
  *
- * Lifetime. A pool is *used* by clients that have not ended and by pool files;
- * when the last goes its name is free at once and end_work empties it. The
- * struct, the pool table and the wait queues stay as long as anything points
- * to them (kref), so a request needs no lock to read host words.
+ * Lifetime. A pool is *used* by its clients that have not ended and by descriptors of
+ * the pool. When the last use goes, the name is free at once and end_work empties the
+ * pool. The struct, the pool table and the wait queues stay as long as anything points
+ * to them (kref), so that a request reads host words without a lock.
  *
- * Memory is not allocated under pool->lock: the end of a client waits for that
- * lock, and who allocates may wait for that end (out of memory).
+ * Nothing allocates memory under xk_pool.lock: the end of a client waits for that lock,
+ * and when memory runs out an allocation may have to wait for that end.
  */
 #ifndef XK_PRIVATE_H
 #define XK_PRIVATE_H
@@ -64,48 +66,52 @@ struct xk_node;
 #define XK_VERSION		"0.1.0"
 #define XK_PAYLOAD_LISTS	64
 
-/* Pages with the kernel's view of them. Never given to a second client. */
+/* Pages with the kernel's view of them. They are never given to a second client. */
 struct xk_pages {
 	void *view;
 	u32 count;
 	struct page *page[];
 };
 
-/* What all see at one place of the layout: the table, a group, or an area. */
+/* What every client sees at one place of the layout: the table, a group, or an area. */
 struct xk_chunk {
-	struct xk_pages *now;		/* written under pool->lock and pages_lock, read under either */
-	struct xk_pages *spare;	/* takes over when the writer ends; pool->lock */
-	struct xk_client *writer;	/* may map it writable, or NULL; as now */
+	/* Written under pool->lock and pages_lock, read under either. */
+	struct xk_pages *now;
+	struct xk_client *writer;	/* may map it writable; or NULL */
+
+	struct xk_pages *spare;		/* pool->lock: takes over when the writer ends */
 };
 
 struct xk_pool {
 	struct kref kref;
-	refcount_t users;		/* 0: no longer in the list of pools; end_work empties it */
+	refcount_t users;		/* 0: not in the list of pools; end_work empties it */
 	struct list_head list;		/* pools_lock */
 	struct net *net;		/* immutable, as all up to the next blank line */
 	u32 number;
 	kuid_t owner;			/* who made it */
-	kgid_t gid;			/* of the device file through which; may read sysfs */
+	kgid_t gid;			/* of the device file at that time; may read sysfs */
 	struct inode *inode;		/* its address space has every mapping of this pool */
 	struct page *zero;		/* what readers see where there is no chunk */
 	wait_queue_head_t *queues;	/* see wait.c */
 	atomic_long_t pages;		/* charged to it */
 
 	struct mutex lock;
-	bool dead;			/* pool->lock: has been emptied */
-	struct xm_host host;		/* pool->lock; its map's pool, client, row: immutable pointers */
-	struct xk_client *client[XMEM_MAX_CLIENTS];	/* pool->lock; holds a reference; also of zombies */
+	bool dead;			/* pool->lock: it has been emptied */
+	struct xm_host host;		/* pool->lock; but the map's pointers to the table
+					 * (pool, client, row) are immutable */
+	struct xk_client *client[XMEM_MAX_CLIENTS];	/* pool->lock; referenced; zombies too */
 	struct hlist_head payloads[XK_PAYLOAD_LISTS];	/* pool->lock: by id */
 	u32 payload_count;		/* pool->lock */
 	u32 payload_last;		/* pool->lock: last id given */
 
 	spinlock_t pages_lock;
-	struct xk_chunk *table;	/* immutable */
-	struct xk_chunk *area[XMEM_MAX_CLIENTS];	/* written under both locks, read under either */
-	struct xk_chunk *group[XMEM_MAX_GROUPS];	/* the same */
+	struct xk_chunk *table;		/* immutable */
+	/* Written under both locks, read under either. */
+	struct xk_chunk *area[XMEM_MAX_CLIENTS];
+	struct xk_chunk *group[XMEM_MAX_GROUPS];
 
 	struct work_struct end_work;	/* leave.c */
-	struct work_struct sysfs_work;	/* sysfs.c, which alone has what follows */
+	struct work_struct sysfs_work;	/* sysfs.c, which alone uses what follows */
 	struct device *device;
 	struct kobject *slots_dir;
 	struct kobject *clients_dir;
@@ -115,46 +121,48 @@ struct xk_pool {
 };
 
 struct xk_client {
-	struct kref kref;		/* its file, and the pool's table */
-	struct xk_pool *pool;		/* immutable, as all up to the next blank line; holds a reference */
+	struct kref kref;		/* of its file, and of the pool's client table */
+	struct xk_pool *pool;		/* with a reference; immutable, as all up to the next
+					 * blank line */
 	u32 id;
 	u64 incarnation;
 	u32 role;
-	struct mm_struct *mm;		/* grabbed: the pointer stays unique */
+	struct mm_struct *mm;		/* grabbed, so that no other mm gets this address */
 	struct pid *pid;
 	kuid_t uid;
 
-	bool ended;			/* pages_lock; also read without, it never goes back */
+	bool ended;			/* pages_lock; also read without it: it is set once */
 	u32 area_maps;			/* pages_lock: VMAs of mm that map the area writable */
-	u32 maps;			/* pages_lock: all VMAs of mm */
-	u64 follows[XMEM_CLIENT_WORDS];	/* pool->lock: publishers subscribed to, also ended ones */
+	u32 maps;			/* pages_lock: all VMAs of mm that map the pool */
+	u64 follows[XMEM_CLIENT_WORDS];	/* pool->lock: publishers it subscribed to, ended ones
+					 * too */
 };
 
-/* An open file of /dev/xmem: nothing until it joins. */
+/* An open file of /dev/xmem. It is no client until it joins. */
 struct xk_file {
 	struct mutex lock;		/* serialises joining */
-	struct xk_client *client;	/* set once, with release; then immutable */
+	struct xk_client *client;	/* set once, with release order; then immutable */
 	struct file *file;
 };
 
-/* A payload file; pool->lock but for kref. */
+/* A payload file. pool->lock guards all but kref. */
 struct xk_payload_file {
 	struct kref kref;
 	struct hlist_node node;
 	u32 id;
-	u32 slots;			/* that have it; the pool's reference goes with the last */
+	u32 slots;			/* that use it; the pool's reference goes with the last */
 	u64 incarnation;		/* of the client that attached it */
 	u64 bytes;
 	struct file *file;
 	struct work_struct drop;
 };
 
-/* One request on its way. */
+/* One request while it is being done. */
 struct xk_call {
 	struct xk_file *file;
-	struct xk_client *client;	/* the caller; join: the new one */
+	struct xk_client *client;	/* the caller; in a join: the new client */
 	union xm_request u;
-	struct file *give;		/* to become a descriptor of the caller's */
+	struct file *give;		/* becomes a descriptor of the caller */
 };
 
 static inline struct xmem_pool_header *xk_header(const struct xk_pool *pool)
@@ -162,7 +170,7 @@ static inline struct xmem_pool_header *xk_header(const struct xk_pool *pool)
 	return pool->host.map.pool;
 }
 
-/* limits.c */
+/* Prototypes, in the order of the table above. limits.c */
 extern unsigned int xk_max_pools, xk_max_payloads, xk_max_sysfs_slots;
 extern unsigned long xk_max_pool_bytes, xk_max_bytes;
 int xk_charge_pool(void);
@@ -181,7 +189,7 @@ struct inode *xk_inode_new(void);
 struct xk_chunk *xk_chunk_new(struct xk_pool *pool, u64 bytes, bool spare);
 void xk_chunk_free(struct xk_pool *pool, struct xk_chunk *chunk);
 void xk_chunk_place(struct xk_pool *pool, struct xk_chunk **place, struct xk_chunk *chunk,
-		      struct xk_client *writer);
+		    struct xk_client *writer);
 struct xk_chunk *xk_chunk_take(struct xk_pool *pool, struct xk_chunk **place);
 void *xk_chunk_copy(struct xk_chunk *chunk);
 struct xk_pages *xk_chunk_swap(struct xk_pool *pool, struct xk_chunk *chunk);
@@ -192,11 +200,11 @@ void xk_zap_groups(struct xk_pool *pool, u32 first, u32 last);
 bool xk_may_write(struct xk_pool *pool, const struct xk_client *client, u64 from, u64 to);
 struct page *xk_page_get(struct xk_pool *pool, const struct xk_client *writer, u64 offset);
 bool xk_page_is_current(struct xk_pool *pool, const struct xk_client *writer, u64 offset,
-			  const struct page *page);
+			const struct page *page);
 
 /* pool.c */
-extern struct workqueue_struct *xk_end_wq;	/* end_work alone */
-extern struct workqueue_struct *xk_wq;	/* the rest: sysfs, last drops of files */
+extern struct workqueue_struct *xk_end_wq;	/* only for end_work */
+extern struct workqueue_struct *xk_wq;		/* for sysfs_work and the last drop of a file */
 int xk_pools_init(void);
 void xk_pools_exit(void);
 struct xk_pool *xk_pool_new(const struct xmem_join_request *join, kgid_t group);

@@ -7,8 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 columns=100
-# To be added when its lines are short: kmod.
-folders=(.ci bench cli core daemon examples include lib scripts tests Makefile)
+folders=(.ci bench cli core daemon examples include kmod lib scripts tests Makefile)
 kinds='(\.([ch]|sh|mk|pml|py|cmake|patch|cmake\.in)|/Makefile|/Kbuild|CMakeLists\.txt)$'
 
 mapfile -t files < <(git ls-files -- "${folders[@]}" | while read -r file; do
