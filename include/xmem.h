@@ -58,7 +58,7 @@ extern "C" {
 #endif
 
 #define XMEM_VERSION_MAJOR	0
-#define XMEM_VERSION_MINOR	1
+#define XMEM_VERSION_MINOR	2
 #define XMEM_VERSION_PATCH	0
 
 #define XMEM_FOREVER	INT64_MAX
@@ -359,7 +359,7 @@ uint64_t xmem_timestamp_ns(struct xmem_buffer *buffer);
 /*
  * Get what the publisher says about the contents. A reader checks it before it relies on
  * it, because the publisher can change it at any time.
- * Returns: the metadata, or NULL. Ownership: valid until the handle is dropped. Since: 0.1.
+ * Returns: the metadata, or NULL. Ownership: valid until the handle is dropped. Since: 0.2.
  */
 const struct xmem_metadata *xmem_buffer_metadata(struct xmem_buffer *buffer);
 
@@ -367,7 +367,7 @@ const struct xmem_metadata *xmem_buffer_metadata(struct xmem_buffer *buffer);
  * Get the metadata of a buffer that is being written. What an earlier publication left
  * there is still there.
  * Returns: the metadata, or NULL: EPERM (the buffer is not from xmem_acquire).
- * Ownership: valid until the buffer is published or released. Since: 0.1.
+ * Ownership: valid until the buffer is published or released. Since: 0.2.
  */
 struct xmem_metadata *xmem_buffer_metadata_mut(struct xmem_buffer *buffer);
 
@@ -392,14 +392,14 @@ int xmem_subscription_publisher(struct xmem_subscription *subscription);
  * @fd: from xmem_pool_fd, passed on in any way; it stays the caller's.
  * @options: as xmem_pool_open.
  * Returns: as xmem_pool_open, and EBADF: @fd is not a pool's descriptor.
- * Ownership: the caller calls xmem_pool_close. Since: 0.1.
+ * Ownership: the caller calls xmem_pool_close. Since: 0.2.
  */
 struct xmem_pool *xmem_pool_open_fd(int fd, const struct xmem_pool_options *options);
 
 /*
  * Make a descriptor with which a process can join this pool.
  * Returns: the descriptor, which is close-on-exec, or -errno: -EMFILE.
- * Ownership: the caller closes it. Since: 0.1.
+ * Ownership: the caller closes it. Since: 0.2.
  */
 int xmem_pool_fd(struct xmem_pool *pool);
 
