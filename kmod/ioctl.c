@@ -21,7 +21,6 @@
 struct xk_op {
 	int (*begin)(struct xk_call *call);
 	void (*finish)(struct xk_call *call, int err);
-	bool unjoined;		/* also for a file that has not joined */
 };
 
 #define XK_OP(name, begin_, ...)						\
@@ -29,7 +28,7 @@ struct xk_op {
 
 /* By the number of the request; core/request.c says how its struct looks. */
 static const struct xk_op xk_ops[] = {
-	XK_OP(JOIN, xk_join_begin, .finish = xk_join_finish, .unjoined = true),
+	XK_OP(JOIN, xk_join_begin, .finish = xk_join_finish),
 	XK_OP(POOL_FD, xk_pool_fd_begin),
 	XK_OP(ATTACH, xk_attach_begin, .finish = xk_attach_finish),
 	XK_OP(PAYLOAD, xk_payload_begin),
@@ -42,8 +41,8 @@ static const struct xk_op xk_ops[] = {
 	XK_OP(COLLECT, xk_collect_begin),
 	XK_OP(RENEW, xk_renew_begin),
 	XK_OP(DETACH, xk_detach_begin),
-	XK_OP(QUERY, xk_query_begin, .unjoined = true),
-	XK_OP(POOLS, xk_pools_begin, .unjoined = true),
+	XK_OP(QUERY, xk_query_begin),
+	XK_OP(POOLS, xk_pools_begin),
 };
 
 /* The caller's struct, as long as the caller says, into ours, which is as long as we know it. */
@@ -118,7 +117,7 @@ long xk_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 	err = xk_take_in(kind, argument, &call.u, &size);
 	if (err)
 		return err;
-	if (!op->unjoined) {
+	if (!kind->unjoined) {
 		err = xk_find_client(&call);
 		if (err)
 			return err;

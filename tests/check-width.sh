@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # No line is wider than 100 columns, where a tab fills up to the next multiple of 8.
-# Looks at what git tracks: C, headers, shell, make, models, Python, CMake. Of a mutant's
-# patch only the comment lines count, for the rest is the code that it changes.
+# Looks at all that git tracks: C, headers, shell, make, models, Python, CMake, Markdown. Of
+# a mutant's patch only the comment lines count, for the rest is the code that it changes,
+# and of Markdown not the rows of tables.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 columns=100
-folders=(.ci bench cli core daemon examples include kmod lib scripts tests Makefile)
-kinds='(\.([ch]|sh|mk|pml|py|cmake|patch|cmake\.in)|/Makefile|/Kbuild|CMakeLists\.txt)$'
+kinds='(\.([ch]|sh|mk|pml|py|md|cmake|patch|cmake\.in)|/Makefile|/Kbuild|CMakeLists\.txt)$'
 
-mapfile -t files < <(git ls-files -- "${folders[@]}" | while read -r file; do
+mapfile -t files < <(git ls-files | while read -r file; do
 	[ -f "$file" ] || continue			# deleted, not yet committed
 	[[ "/$file" =~ $kinds ]] || [[ $(head -c 64 "$file" | head -1 | tr -d '\0') = '#!'* ]] ||
 		continue
@@ -21,6 +21,7 @@ done)
 wide=0
 for file in "${files[@]}"; do
 	pattern="^.{$((columns + 1)),}"
+	[[ $file != *.md ]] || pattern="^[^|].{$columns,}"
 	[[ $file != *.patch ]] || pattern="^# .{$((columns - 1)),}"
 	while IFS=: read -r line _; do
 		echo "FAIL $file:$line: more than $columns columns"
