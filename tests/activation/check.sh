@@ -70,10 +70,10 @@ refuses() {
 	finish "$what" 1
 	same "$what: message" "$(grep -c -- "$message" "$work/errors")" 1
 }
-refuses 'two sockets'        'LISTEN_FDS is 1: exactly one socket' 2 -s 2
-refuses 'no socket'          'LISTEN_FDS is 1: exactly one socket' 2 -s 0
-refuses 'no number'          'LISTEN_FDS is 1: exactly one socket' 2 -s 1x
-refuses 'no process'         'LISTEN_PID is the number of a process' 2 -p me
+refuses 'two sockets'        'LISTEN_FDS must be 1' 2 -s 2
+refuses 'no socket'          'LISTEN_FDS must be 1' 2 -s 0
+refuses 'no number'          'LISTEN_FDS must be 1' 2 -s 1x
+refuses 'no process'         'LISTEN_PID needs the number of a process' 2 -p me
 refuses 'a stream socket'    'is no listening SOCK_SEQPACKET socket' 1 -t stream
 refuses 'not a socket'       'is no listening SOCK_SEQPACKET socket' 1 -t file
 
