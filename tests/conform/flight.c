@@ -137,7 +137,7 @@ TEST(P3_held_contents_of_a_dead_publisher_go_with_the_last_hold)
 	kill_child(child);
 	EVENTUALLY(stat_of(reader).zombies == 1);
 	SAME(stamp_of(b), 1);
-	/* P8: whoever knows the token may still have it, though he never mapped it. */
+	/* P8: a client that knows the token can still get it, and had not mapped it before. */
 	same = xmem_get(other, xmem_token(b));
 	CHECK(same);
 	SAME(stamp_of(same), 1);

@@ -181,7 +181,7 @@ static void fill_slot(struct actor *a, union request *r)
 	r->slot.slot = some_slot(a);
 }
 
-/* Who says that he holds it is a holder. */
+/* A client that says that it holds the slot is a holder. */
 static void fill_resolve(struct actor *a, union request *r)
 {
 	const struct raw *me = a->me;

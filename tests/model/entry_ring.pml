@@ -67,8 +67,8 @@ inline look_at_holds() {
 	if :: hold[2 * B + b] != 0 -> ok = false :: else fi
 }
 
-/* xm_scan of slot b with the ring's tail t; back: may take back. The host scans its own copy. */
-inline scan(t, back) {
+/* xm_scan of slot b with the ring's tail t; evict: may evict. The host scans its own copy. */
+inline scan(t, evict) {
 	st[b] = SCANNING; ok = true; flight = false; want = false;
 #ifdef HOLDSFIRST
 	look_at_holds();
@@ -85,10 +85,10 @@ inline scan(t, back) {
 	fi;
 #endif
 #ifdef ROB
-	if :: want && back -> want = false; flight = true :: else fi;
+	if :: want && evict -> want = false; flight = true :: else fi;
 #endif
 	if
-	:: want || (flight && !(back && rp[b] - 1 + DEPTH < t)) -> ok = false
+	:: want || (flight && !(evict && rp[b] - 1 + DEPTH < t)) -> ok = false
 	:: else
 	fi;
 #ifdef VOIDLATE

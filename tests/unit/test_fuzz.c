@@ -49,7 +49,7 @@ static struct fuzz {
 	struct client_model client[CLIENTS];
 	struct slot_model slot[SLOTS];
 	u64 history[HISTORY];
-	u64 received, lost, taken, taken_back, deaths;	/* how much has really been tried */
+	u64 received, lost, taken, evicted, deaths;	/* how much has really been tried */
 } fz;
 
 static u32 below(u32 n)
@@ -252,7 +252,7 @@ static void op_scan(u32 me)
 			fz.slot[call.slot[i]].state = WRITING;
 	}
 	fz.taken += expected != 0;
-	fz.taken_back += (expected & back) != 0;
+	fz.evicted += (expected & back) != 0;
 }
 
 static void do_publish(void *arg)
@@ -619,12 +619,12 @@ START_TEST(random_operations_agree_with_the_model)
 			end(i);
 	world_is_clean(fz.world);
 	ck_assert_uint_eq(world_count(fz.world, XMEM_OWNER_NONE), SLOTS);
-	ck_assert_msg(fz.received > 500 && fz.lost > 50 && fz.taken > 500 && fz.taken_back > 20 &&
+	ck_assert_msg(fz.received > 500 && fz.lost > 50 && fz.taken > 500 && fz.evicted > 20 &&
 		      fz.deaths > 40,
 		      "too little was tried: %llu received, %llu lost, %llu taken, %llu back, "
 		      "%llu deaths",
 		      (unsigned long long)fz.received, (unsigned long long)fz.lost,
-		      (unsigned long long)fz.taken, (unsigned long long)fz.taken_back,
+		      (unsigned long long)fz.taken, (unsigned long long)fz.evicted,
 		      (unsigned long long)fz.deaths);
 	world_free(fz.world);
 }

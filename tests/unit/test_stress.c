@@ -361,7 +361,7 @@ static void unfollow(struct actor *a, u32 publisher)
 	wake(&xm_client_row(st.map, publisher)->slots_waiters);
 }
 
-/* Follow whoever there is. Two readers of three are waited for. */
+/* Follow every publisher that is there. Publishers wait for two readers of three. */
 static void follow_all(struct actor *a)
 {
 	struct xmem_subscribe_request request;
