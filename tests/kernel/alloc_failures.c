@@ -195,6 +195,7 @@ static int join_by_file(struct world *w)
 	struct xmem_join_request join = raw_joining("", XMEM_ROLE_READER);
 
 	join.flags = XMEM_JOIN_FD;
+	join.slots = join.clients = join.ring_entries = 0;	/* as many as it has */
 	join.pool_fd = w->pool_fd;
 	return raw_join(&w->reader, &join);
 }
