@@ -33,7 +33,7 @@ void inline_setup(void)
 	__builtin_memset(pages, 0, header.total_bytes);
 	*(struct xmem_pool_header *)pages = header;
 	xm_host_init(&host, (void *)pages);
-	xm_map_init(&host.map, pages);
+	xm_map_init(&host.map, pages, &header);
 	xm_host_give_group(&host, 0, 0);
 	if (xm_host_join(&host, 0, &join, 1, 0) ||
 	    xm_host_attach(&host, 0, 1, 64, 12345, &attach) || xm_take(&host.map, attach.slot[0]))

@@ -58,8 +58,16 @@ void xm_host_describe(const struct xm_host *host, struct xmem_pools_request *req
 /* Begin with a header whose table is zeroed and at least groups_offset bytes long. */
 void xm_host_init(struct xm_host *host, struct xmem_pool_header *pool);
 
-/* Make the view of a mapping in which offset 0 is at @base and all parts follow. */
-void xm_map_init(struct xm_map *map, void *base);
+/* Make the view of a mapping in which offset 0 is at @base and all parts follow @header. */
+void xm_map_init(struct xm_map *map, void *base, const struct xmem_pool_header *header);
+
+/*
+ * The same for a client, which does not believe what it was told: @bytes are mapped at
+ * @base, and join said that the caller is @client. The header is copied to *ret_header,
+ * checked there and used from there, since others may write the page. -EPROTONOSUPPORT.
+ */
+int xm_map_take(struct xm_map *map, void *base, u64 bytes, u32 client,
+		struct xmem_pool_header *ret_header);
 
 /* ---- clients ---- */
 

@@ -74,11 +74,11 @@ int xm_host_layout(const struct xmem_join_request *join, u64 page, struct xmem_p
 	return 0;
 }
 
-static void xm_map_pool(struct xm_map *map, struct xmem_pool_header *pool)
+static void xm_map_pool(struct xm_map *map, void *base, const struct xmem_pool_header *pool)
 {
-	map->pool = pool;
-	map->client_rows = (char *)pool + pool->clients_offset;
-	map->slot_rows = (char *)pool + pool->slots_offset;
+	map->pool = base;
+	map->client_rows = (char *)base + pool->clients_offset;
+	map->slot_rows = (char *)base + pool->slots_offset;
 	map->clients = pool->clients;
 	map->slots = pool->slots;
 	map->ring_mask = pool->ring_entries - 1;
@@ -100,6 +100,19 @@ static bool xm_room(u64 from, u64 to, u64 count, u64 stride, u64 least)
 	return stride >= least && from <= to && stride <= (to - from) / count;
 }
 
+/* Is every word at a place where it can be changed atomically, and every mapping whole pages? */
+static bool xm_aligned(const struct xmem_pool_header *pool)
+{
+	u64 words = pool->clients_offset | pool->slots_offset | pool->client_row_stride |
+		    pool->slot_row_stride | pool->cursor_stride | pool->entry_stride |
+		    pool->metadata_stride | pool->metadata_offset | pool->ring_offset |
+		    pool->entries_offset | pool->holds_offset;
+	u64 pages = pool->groups_offset | pool->group_stride | pool->areas_offset |
+		    pool->area_stride;
+
+	return !(words % sizeof(u64)) && !(pages % 4096);
+}
+
 int xm_layout_check(const struct xmem_pool_header *pool, u64 bytes)
 {
 	u64 groups = pool->slots / XMEM_GROUP_SLOTS, holds = 16 * 256 + pool->slots * sizeof(u32);
@@ -110,6 +123,8 @@ int xm_layout_check(const struct xmem_pool_header *pool, u64 bytes)
 	if (!groups || pool->slots % XMEM_GROUP_SLOTS || pool->slots > XMEM_MAX_SLOTS ||
 	    !pool->clients || pool->clients > XMEM_MAX_CLIENTS || !pool->ring_entries ||
 	    pool->ring_entries > XMEM_MAX_RING || pool->ring_entries & (pool->ring_entries - 1))
+		return -EPROTONOSUPPORT;
+	if (pool->clients_offset < sizeof(*pool) || !xm_aligned(pool))
 		return -EPROTONOSUPPORT;
 	if (!xm_room(pool->clients_offset, pool->slots_offset, pool->clients,
 		     pool->client_row_stride, sizeof(struct xmem_client_row)) ||
@@ -138,12 +153,11 @@ int xm_host_fits(const struct xm_map *map, const struct xmem_join_request *join)
 	       join->ring_entries > map->ring_mask + 1 ? -ERANGE : 0;
 }
 
-void xm_map_init(struct xm_map *map, void *base)
+void xm_map_init(struct xm_map *map, void *base, const struct xmem_pool_header *pool)
 {
-	struct xmem_pool_header *pool = base;
 	u32 i;
 
-	xm_map_pool(map, pool);
+	xm_map_pool(map, base, pool);
 	for (i = 0; i < map->clients; i++)
 		map->area[i] = (char *)base + pool->areas_offset + i * pool->area_stride;
 	for (i = 0; i < map->groups; i++)
@@ -151,11 +165,28 @@ void xm_map_init(struct xm_map *map, void *base)
 					 i * pool->group_stride);
 }
 
+int xm_map_take(struct xm_map *map, void *base, u64 bytes, u32 client,
+		struct xmem_pool_header *ret_header)
+{
+	int err;
+
+	if (bytes < sizeof(*ret_header))
+		return -EPROTONOSUPPORT;
+	*ret_header = *(struct xmem_pool_header *)base;
+	err = xm_layout_check(ret_header, bytes);
+	if (err)
+		return err;
+	if (client >= ret_header->clients)
+		return -EPROTONOSUPPORT;
+	xm_map_init(map, base, ret_header);
+	return 0;
+}
+
 void xm_host_init(struct xm_host *host, struct xmem_pool_header *pool)
 {
 	u32 i;
 
-	xm_map_pool(&host->map, pool);
+	xm_map_pool(&host->map, pool, pool);
 	host->incarnations = 0;
 	for (i = 0; i < host->map.slots; i++) {
 		xm_slot_row(&host->map, i)->owner = XMEM_OWNER_NONE;

@@ -147,7 +147,7 @@ int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join_request *joi
 	memcpy(pool->name, header.name, sizeof(pool->name));
 	pool->key = -1;
 	xm_host_init(&pool->host, (struct xmem_pool_header *)pool->base);
-	xm_map_init(&pool->host.map, pool->base);
+	xm_map_init(&pool->host.map, pool->base, &header);
 	pool->number = ++daemon->last_pool;
 	pool->daemon = daemon;
 	pool->next = daemon->pools;

@@ -64,7 +64,7 @@ static struct xmem_pool *open_pool(struct xmem_join_request *request,
 	err = pool->link.backend->map(&pool->link, &pool->map);
 	if (err)
 		goto err_link;
-	pool->me = request->client;
+	pool->me = request->client;	/* the back end has checked it */
 	pool->role = request->role;
 	pool->out = 1;
 	err = xl_owned_init(pool, request->wait_bound_ns);

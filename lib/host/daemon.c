@@ -244,8 +244,10 @@ static int daemon_map(struct xmem_link *link, struct xm_map *map)
 {
 	struct daemon_link *daemon = link->private;
 	u64 bytes = link->join.total_bytes;
+	struct xmem_pool_header header;
 	struct stat info;
 	void *base;
+	int err;
 
 	if (daemon->pages < 0)
 		return -ENOTCONN;
@@ -254,14 +256,14 @@ static int daemon_map(struct xmem_link *link, struct xm_map *map)
 	base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, daemon->pages, 0);
 	if (base == MAP_FAILED)
 		return -errno;
-	if (xm_layout_check(base, bytes)) {
+	err = xm_map_take(map, base, bytes, link->join.client, &header);
+	if (err) {
 		munmap(base, bytes);
-		return -EPROTONOSUPPORT;
+		return err;
 	}
 	/* A client is one address space: what a child stored would count as its parent's. */
 	madvise(base, bytes, MADV_DONTFORK);
 	madvise(base, bytes, MADV_DONTDUMP);
-	xm_map_init(map, base);
 	link->map = map;
 	daemon->host.map = *map;
 	daemon->bytes = bytes;

@@ -38,7 +38,7 @@ static int kmod_request(struct xmem_link *link, unsigned int request, void *argu
 static int kmod_map(struct xmem_link *link, struct xm_map *map)
 {
 	struct kmod_link *kmod = calloc(1, sizeof(*kmod));
-	const struct xmem_pool_header *pool;
+	struct xmem_pool_header pool;
 	u64 at;
 	int err;
 
@@ -50,21 +50,19 @@ static int kmod_map(struct xmem_link *link, struct xm_map *map)
 		err = -errno;
 		goto err_free;
 	}
-	pool = (const void *)kmod->base;
-	err = xm_layout_check(pool, kmod->total_bytes);
+	err = xm_map_take(map, kmod->base, kmod->total_bytes, link->join.client, &pool);
 	if (err)
 		goto err_unmap;
-	kmod->area_stride = pool->area_stride;
-	kmod->group_stride = pool->group_stride;
-	kmod->groups_offset = pool->groups_offset;
-	at = pool->areas_offset + link->join.client * pool->area_stride;
+	kmod->area_stride = pool.area_stride;
+	kmod->group_stride = pool.group_stride;
+	kmod->groups_offset = pool.groups_offset;
+	at = pool.areas_offset + link->join.client * pool.area_stride;
 	kmod->area =
 		mmap(NULL, kmod->area_stride, PROT_READ | PROT_WRITE, MAP_SHARED, link->file, at);
 	if (kmod->area == MAP_FAILED) {
 		err = -errno;
 		goto err_unmap;
 	}
-	xm_map_init(map, kmod->base);
 	map->area[link->join.client] = kmod->area;
 	link->private = kmod;
 	link->map = map;

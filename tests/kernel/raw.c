@@ -93,7 +93,7 @@ int raw_map(struct raw *raw)
 	if (!raw->base)
 		return -errno;
 	raw->header = *(struct xmem_pool_header *)raw->base;
-	xm_map_init(&raw->map, raw->base);
+	xm_map_init(&raw->map, raw->base, &raw->header);
 	return 0;
 }
 

@@ -223,6 +223,19 @@ START_TEST(a_header_that_makes_no_sense_is_refused)
 	REFUSED(entries_offset = ~0ULL);
 	REFUSED(holds_offset = ~0ULL);
 	REFUSED(metadata_offset = ~0ULL);
+	/* Words that lie across two places, and mappings that begin within a page. */
+	REFUSED(client_row_stride++);
+	REFUSED(slot_row_stride++);
+	REFUSED(cursor_stride++);
+	REFUSED(entry_stride++);
+	REFUSED(metadata_stride++);
+	REFUSED(clients_offset--);
+	REFUSED(clients_offset -= 8);	/* within the header */
+	REFUSED(slots_offset -= 4);
+	REFUSED(metadata_offset -= 4);
+	REFUSED(entries_offset -= 4);
+	REFUSED(groups_offset += 64);
+	REFUSED(areas_offset += 64);
 #undef REFUSED
 	bad = good;
 	bad.compat = ~0ULL;	/* may be ignored */
@@ -230,6 +243,25 @@ START_TEST(a_header_that_makes_no_sense_is_refused)
 	bad = good;
 	bad.abi = XMEM_ABI + 1;	/* newer, and nothing in it that we have to know */
 	ck_assert_int_eq(xm_layout_check(&bad, bad.total_bytes), 0);
+}
+END_TEST
+
+/* What a daemon that is none of ours might say of the header and of the client's id. */
+START_TEST(a_client_takes_a_map_only_if_its_id_is_in_the_table)
+{
+	struct world *world = world_make(64, 3, 4);
+	struct xmem_pool_header header;
+	struct xm_map map;
+
+	ck_assert_int_eq(xm_map_take(&map, world->base, world->bytes, 2, &header), 0);
+	ck_assert_ptr_eq(map.area[2], world->host.map.area[2]);
+	ck_assert_ptr_eq(xm_slot_row(&map, 63), xm_slot_row(&world->host.map, 63));
+	ck_assert_int_eq(xm_map_take(&map, world->base, world->bytes, 3, &header),
+			 -EPROTONOSUPPORT);
+	ck_assert_int_eq(xm_map_take(&map, world->base, world->bytes, ~0u, &header),
+			 -EPROTONOSUPPORT);
+	ck_assert_int_eq(xm_map_take(&map, world->base, 8, 0, &header), -EPROTONOSUPPORT);
+	world_free(world);
 }
 END_TEST
 
@@ -295,6 +327,7 @@ void layout_tests(Suite *suite)
 	tcase_add_test(tcase, counted_and_waiters_have_lines_of_their_own);
 	tcase_add_test(tcase, parts_follow_each_other_without_overlap);
 	tcase_add_test(tcase, a_header_that_makes_no_sense_is_refused);
+	tcase_add_test(tcase, a_client_takes_a_map_only_if_its_id_is_in_the_table);
 	tcase_add_test(tcase, a_pool_fits_who_asks_for_no_more_than_it_has);
 	tcase_add_test(tcase, requests_are_taken_from_their_minimum_on);
 	tcase_add_test(tcase, numbers_out_of_range_are_EINVAL);

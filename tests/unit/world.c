@@ -37,7 +37,7 @@ struct world *world_make(u32 slots, u32 clients, u32 ring_entries)
 	memset(world->base, 0, world->bytes);
 	*(struct xmem_pool_header *)world->base = header;
 	xm_host_init(&world->host, world->base);
-	xm_map_init(&world->host.map, world->base);
+	xm_map_init(&world->host.map, world->base, &header);
 	world->random = 88172645463325252ULL;
 	world_is_valid(world);
 	return world;
