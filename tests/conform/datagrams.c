@@ -204,6 +204,26 @@ TEST(P4_a_client_that_stops_reading_replies)
 	still_serves();
 }
 
+/* On the wire too: an older library reads no more than it has asked for. */
+TEST(P4_an_answer_is_no_longer_than_the_question)
+{
+	struct { struct xmem_message head; struct xmem_query_request query; } message = {
+		.head.request = XMEM_IOC_QUERY,
+	}, reply;
+	uint32_t size;
+	struct raw raw;
+
+	daemon_only(WHY);
+	raw_open(&raw);
+	for (size = XMEM_QUERY_MIN; size <= sizeof(message.query); size += 4) {
+		message.query.size = size;
+		say(raw.link.file, &message, sizeof(message.head) + size);
+		SAME(recv(raw.link.file, &reply, sizeof(reply), 0), sizeof(reply.head) + size);
+		SAME(reply.head.result, 0);
+	}
+	raw_close(&raw);
+}
+
 TEST(P4_connections_that_never_join)
 {
 	struct raw raw[20];

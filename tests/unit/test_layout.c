@@ -246,6 +246,38 @@ START_TEST(a_header_that_makes_no_sense_is_refused)
 }
 END_TEST
 
+/* Whatever their structs' size here: the strides are the host's. */
+START_TEST(places_follow_the_strides_of_the_header)
+{
+	struct world *world = world_make(128, 5, 8);
+	struct xmem_pool_header header = *world->host.map.pool;
+	struct xm_map map;
+	char *base;
+
+	world_free(world);
+	world_widen(&header);
+	base = calloc(1, header.total_bytes);
+	ck_assert_ptr_nonnull(base);
+	memcpy(base, &header, sizeof(header));
+	ck_assert_int_eq(xm_map_take(&map, base, header.total_bytes, 0, &header), 0);
+#define APART(a, b)	((u64)((char *)(b) - (char *)(a)))
+	ck_assert_uint_eq(APART(xm_client_row(&map, 0), xm_client_row(&map, 4)),
+			  4ULL * header.client_row_stride);
+	ck_assert_uint_eq(APART(xm_slot_row(&map, 0), xm_slot_row(&map, 127)),
+			  127ULL * header.slot_row_stride);
+	ck_assert_uint_eq(APART(xm_cursor(&map, 1, 0), xm_cursor(&map, 1, 4)),
+			  4ULL * header.cursor_stride);
+	ck_assert_uint_eq(APART(xm_entry(&map, 1, 0), xm_entry(&map, 1, 7)),
+			  7ULL * header.entry_stride);
+	ck_assert_uint_eq(APART(xm_metadata(&map, 64), xm_metadata(&map, 127)),
+			  63ULL * header.metadata_stride);
+	ck_assert_uint_eq(APART(map.group[0], xm_metadata(&map, 0)), header.metadata_offset);
+	ck_assert_uint_eq(APART(map.area[1], xm_entry(&map, 1, 0)), header.entries_offset);
+#undef APART
+	free(base);
+}
+END_TEST
+
 /* What a daemon that is none of ours might say of the header and of the client's id. */
 START_TEST(a_client_takes_a_map_only_if_its_id_is_in_the_table)
 {
@@ -327,6 +359,7 @@ void layout_tests(Suite *suite)
 	tcase_add_test(tcase, counted_and_waiters_have_lines_of_their_own);
 	tcase_add_test(tcase, parts_follow_each_other_without_overlap);
 	tcase_add_test(tcase, a_header_that_makes_no_sense_is_refused);
+	tcase_add_test(tcase, places_follow_the_strides_of_the_header);
 	tcase_add_test(tcase, a_client_takes_a_map_only_if_its_id_is_in_the_table);
 	tcase_add_test(tcase, a_pool_fits_who_asks_for_no_more_than_it_has);
 	tcase_add_test(tcase, requests_are_taken_from_their_minimum_on);
