@@ -230,6 +230,19 @@ START_TEST(owner_dies_between_entry_and_tail)
 }
 END_TEST
 
+/* A position that nobody can have reached is garbage, and does not become the ring's tail. */
+START_TEST(an_absurd_position_does_not_become_the_tail)
+{
+	struct scene s = scene_make();
+	u64 absurd = XMEM_ENTRY_VOID / 2 + 1;
+
+	xm_store(&xm_entry(s.map, s.owner, absurd - 1)->position, absurd);
+	world_end(s.world, s.owner);
+	ck_assert_uint_eq(xm_ring(s.map, s.owner)->tail, 0);
+	world_free(s.world);
+}
+END_TEST
+
 START_TEST(owner_dies_with_position_recorded_and_the_slot_is_freed)
 {
 	struct scene s = scene_make();
@@ -332,6 +345,7 @@ void end_tests(Suite *suite)
 	tcase_set_timeout(tcase, 120);
 	tcase_add_test(tcase, owner_dies_at_every_step);
 	tcase_add_test(tcase, owner_dies_between_entry_and_tail);
+	tcase_add_test(tcase, an_absurd_position_does_not_become_the_tail);
 	tcase_add_test(tcase, owner_dies_with_position_recorded_and_the_slot_is_freed);
 	tcase_add_test(tcase, reader_dies_at_every_step);
 	tcase_add_test(tcase, reader_dies_then_owner_dies);
