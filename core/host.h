@@ -4,9 +4,11 @@
  * client joins, attaches, subscribes and ends. It is pure, like protocol.h.
  *
  * The caller (kmod/, daemon/) provides the pages, the files, a lock and sleep, and knows
- * when a client has ended. It calls all of this under one lock per pool, except
- * xm_host_waiters, xm_arm, xm_disarm, and in the clients of the daemon xm_host_resolve:
- * these only look and compare-and-swap.
+ * when a client has ended. It calls what changes a pool under one lock per pool, except
+ * xm_arm, xm_disarm, and in the clients of the daemon xm_host_resolve, which only look
+ * and compare-and-swap. xm_host_waiters, xm_host_fits and xm_host_describe only look and
+ * need no lock; the sum of bytes that xm_host_describe gives may then be a mixture of
+ * two moments. xm_host_layout, xm_host_query and xm_map_take touch no pool that is in use.
  */
 #ifndef XM_HOST_H
 #define XM_HOST_H

@@ -34,8 +34,8 @@
  *      reclaimed before that entry is void or overwritten.
  *   I4 A cursor never moves back. The operations of one owner are serial, and so are
  *      the operations on one cursor.
- *   I5 A waker makes the condition true, then reads the waiters word. A sleeper arms
- *      the word, then tests the condition. Full barriers stand between.
+ *   I5 A waker makes the condition true, then reads the waiters word. A client that is
+ *      going to sleep arms the word, then tests the condition. Full barriers stand between.
  *
  * Threads: xm_get, xm_put and xm_hold_more may run anywhere at any time. The owner's
  * functions (xm_take, xm_scan, xm_publish, xm_give_up) are serial per client, and

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * Slots: how one gets an owner, a payload and a tenancy of generations, and how the host
- * takes it back. The owner writes the state words, so the host never trusts them.
+ * reclaims it. The owner writes the state words, so the host never trusts them.
  */
 #include "host.h"
 
@@ -106,7 +106,7 @@ int xm_host_attach(struct xm_host *host, u32 me, u32 payload, u64 bytes, u64 ran
 		xm_store_release(&xm_slot(map, s)->state, xm_word(first, 0, XMEM_SLOT_FREE));
 		row->payload = payload;
 		row->offset = request->offset + n * request->stride;
-		row->length = request->length;
+		xm_store(&row->length, request->length);
 		row->tenant = me;
 		xm_begin_tenancy(row, first);
 		xm_store_release(&row->owner, me);
@@ -125,7 +125,8 @@ static u32 xm_free_slot(const struct xm_map *map, u32 slot)
 
 	xm_store(state, xm_word(xm_generation(xm_load(state)), 0, XMEM_SLOT_FREE));
 	row->payload = 0;
-	row->offset = row->length = 0;
+	row->offset = 0;
+	xm_store(&row->length, 0);
 	row->tenant = XMEM_OWNER_NONE;
 	xm_store(&row->generation_first, XM_NO_GENERATIONS);
 	xm_store_release(&row->owner, XMEM_OWNER_NONE);

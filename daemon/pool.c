@@ -35,7 +35,7 @@ struct xd_pool *xd_pool_after(struct xd_daemon *daemon, u64 number)
 	return next;
 }
 
-/* A key is known by its inode, for no other process can make a file with that one. */
+/* A pool descriptor is known by its inode, for no other process can make a file with that one. */
 struct xd_pool *xd_pool_by_fd(struct xd_daemon *daemon, int fd)
 {
 	struct stat given, own;

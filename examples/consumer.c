@@ -16,7 +16,7 @@ static void fail(void)
 
 	xmem_get_last_error(&why);
 	fprintf(stderr, "consumer: %s\n", why);
-	exit(1);	/* the host takes back whatever we hold */
+	exit(1);	/* the host releases all that we hold */
 }
 
 /* The sum over all pixels. What the metadata says is the producer's claim: it is checked. */

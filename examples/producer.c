@@ -21,7 +21,7 @@ static void fail(void)
 
 	xmem_get_last_error(&why);
 	fprintf(stderr, "producer: %s\n", why);
-	exit(1);	/* the host takes back whatever we have */
+	exit(1);	/* the host releases all that we have */
 }
 
 /* A gradient that moves, other pictures in each process. The sum is over all pixels. */

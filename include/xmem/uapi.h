@@ -202,7 +202,8 @@ struct xmem_ring {
  *
  *   - a shorter struct of an older caller is extended with zeros, down to the minimum that
  *     stands behind each request (XMEM_*_MIN);
- *   - a longer struct of a newer caller is taken if the rest of it is zero;
+ *   - a longer struct of a newer caller, up to 4096 bytes, is taken if the rest of it is
+ *     zero;
  *   - the answer is cut to the caller's size; what lies behind the fields that the host
  *     knows stays as the caller had it.
  *

@@ -152,7 +152,7 @@ static int wait_for_wake(struct xmem_link *link, u32 *word, const struct xmem_wa
 	return 0;
 }
 
-static int sleep_request(struct xmem_link *link, unsigned int kind,
+static int waiters_request(struct xmem_link *link, unsigned int kind,
 			 struct xmem_wait_request *request)
 {
 	struct daemon_link *daemon = link->private;
@@ -211,7 +211,7 @@ static int serve_locally(struct xmem_link *link, unsigned int kind, void *argume
 		return -ENOTCONN;
 	if (kind == XMEM_IOC_RESOLVE)
 		return resolve(daemon, link->join.client, &request.slot);
-	err = sleep_request(link, kind, &request.wait);
+	err = waiters_request(link, kind, &request.wait);
 	if (!err && kind == XMEM_IOC_ARM)
 		((struct xmem_wait_request *)argument)->value = request.wait.value;
 	return err;

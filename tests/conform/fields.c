@@ -178,7 +178,7 @@ TEST(P4_subscribe_with_wrong_fields)
 
 /* ---- sleep ---- */
 
-static int try_sleep(struct raw *raw, unsigned int request, uint32_t kind, uint32_t client,
+static int try_waiters(struct raw *raw, unsigned int request, uint32_t kind, uint32_t client,
 		     uint32_t value, uint64_t deadline)
 {
 	struct xmem_wait_request sleep = {
@@ -189,32 +189,32 @@ static int try_sleep(struct raw *raw, unsigned int request, uint32_t kind, uint3
 	return raw_request(raw, request, &sleep);
 }
 
-TEST(P4_sleep_requests_with_wrong_fields)
+TEST(P4_waiters_requests_with_wrong_fields)
 {
 	uint32_t me, other;
 
 	scene_start();
 	me = reader.link.join.client;
 	other = writer.link.join.client;
-	SAME(try_sleep(&reader, XMEM_IOC_ARM, 3, me, 0, 0), -EINVAL);
-	SAME(try_sleep(&reader, XMEM_IOC_ARM, ~0u, me, 0, 0), -EINVAL);
-	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_WAIT_CLIENTS, 1, 0, 0), -EINVAL);
-	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_WAIT_RING, reader.map.clients, 0, 0), -EINVAL);
-	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_WAIT_RING, ~0u, 0, 0), -EINVAL);
-	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_WAIT_CLIENTS, 0, 0, 1), -EINVAL);
+	SAME(try_waiters(&reader, XMEM_IOC_ARM, 3, me, 0, 0), -EINVAL);
+	SAME(try_waiters(&reader, XMEM_IOC_ARM, ~0u, me, 0, 0), -EINVAL);
+	SAME(try_waiters(&reader, XMEM_IOC_ARM, XMEM_WAIT_CLIENTS, 1, 0, 0), -EINVAL);
+	SAME(try_waiters(&reader, XMEM_IOC_ARM, XMEM_WAIT_RING, reader.map.clients, 0, 0), -EINVAL);
+	SAME(try_waiters(&reader, XMEM_IOC_ARM, XMEM_WAIT_RING, ~0u, 0, 0), -EINVAL);
+	SAME(try_waiters(&reader, XMEM_IOC_ARM, XMEM_WAIT_CLIENTS, 0, 0, 1), -EINVAL);
 	/*
 	 * An armed word makes every publication a system call, so a client may
 	 * arm only the words of rings that it subscribes to.
 	 */
-	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_WAIT_RING, other, 0, 0), -ENOENT);
-	SAME(try_sleep(&reader, XMEM_IOC_ARM, XMEM_WAIT_SLOTS, other, 0, 0), -EPERM);
+	SAME(try_waiters(&reader, XMEM_IOC_ARM, XMEM_WAIT_RING, other, 0, 0), -ENOENT);
+	SAME(try_waiters(&reader, XMEM_IOC_ARM, XMEM_WAIT_SLOTS, other, 0, 0), -EPERM);
 	SAME(xm_load(&xm_client_row(&reader.map, other)->ring_waiters) & XMEM_WAITERS_ARMED, 0);
 	SAME(xm_load(&xm_client_row(&reader.map, other)->slots_waiters) & XMEM_WAITERS_ARMED, 0);
-	SAME(try_sleep(&reader, XMEM_IOC_WAKE, XMEM_WAIT_RING, other, 1, 0), -EINVAL);
-	SAME(try_sleep(&reader, XMEM_IOC_WAKE, XMEM_WAIT_RING, other, 0, 1), -EINVAL);
-	SAME(try_sleep(&reader, XMEM_IOC_WAKE, 3, other, 0, 0), -EINVAL);
-	SAME(try_sleep(&reader, XMEM_IOC_WAIT, 3, other, 0, 0), -EINVAL);
-	SAME(try_sleep(&reader, XMEM_IOC_WAIT, XMEM_WAIT_RING, ~0u, 0, 0), -EINVAL);
+	SAME(try_waiters(&reader, XMEM_IOC_WAKE, XMEM_WAIT_RING, other, 1, 0), -EINVAL);
+	SAME(try_waiters(&reader, XMEM_IOC_WAKE, XMEM_WAIT_RING, other, 0, 1), -EINVAL);
+	SAME(try_waiters(&reader, XMEM_IOC_WAKE, 3, other, 0, 0), -EINVAL);
+	SAME(try_waiters(&reader, XMEM_IOC_WAIT, 3, other, 0, 0), -EINVAL);
+	SAME(try_waiters(&reader, XMEM_IOC_WAIT, XMEM_WAIT_RING, ~0u, 0, 0), -EINVAL);
 	scene_end();
 }
 
@@ -229,7 +229,7 @@ TEST(P9_a_wait_whose_deadline_has_passed_is_ETIMEDOUT)
 	sleep.deadline_ns = 1;
 	SAME(raw_request(&writer, XMEM_IOC_WAIT, &sleep), -ETIMEDOUT);
 	/* Woken since: it does not sleep, whatever the deadline. */
-	SAME(try_sleep(&reader, XMEM_IOC_WAKE, XMEM_WAIT_SLOTS, sleep.client, 0, 0), 0);
+	SAME(try_waiters(&reader, XMEM_IOC_WAKE, XMEM_WAIT_SLOTS, sleep.client, 0, 0), 0);
 	sleep.deadline_ns = ~0ULL;
 	SAME(raw_request(&writer, XMEM_IOC_WAIT, &sleep), 0);
 	scene_end();

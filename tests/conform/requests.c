@@ -114,7 +114,7 @@ static void make_unsubscribe(struct caller *caller, void *request)
 	((struct xmem_unsubscribe_request *)request)->publisher = caller->publisher;
 }
 
-static void make_sleep(struct caller *caller, void *request)
+static void make_waiters(struct caller *caller, void *request)
 {
 	((struct xmem_wait_request *)request)->kind = XMEM_WAIT_SLOTS;
 	((struct xmem_wait_request *)request)->client = caller->raw.link.join.client;
@@ -124,7 +124,7 @@ static void make_wait(struct caller *caller, void *request)
 {
 	struct xmem_wait_request *sleep = request;
 
-	make_sleep(caller, sleep);
+	make_waiters(caller, sleep);
 	sleep->value = 0xfffffffe;	/* long past: it does not sleep */
 	sleep->deadline_ns = ~0ULL;
 }
@@ -159,11 +159,11 @@ static const struct kind kinds[] = {
 	KIND(UNSUBSCRIBE, xmem_unsubscribe_request, incarnation, XMEM_UNSUBSCRIBE_MIN,
 	     0, make_unsubscribe, NULL),
 	KIND(ARM, xmem_wait_request, deadline_ns, XMEM_WAIT_MIN,
-	     0, make_sleep, NULL),
+	     0, make_waiters, NULL),
 	KIND(WAIT, xmem_wait_request, deadline_ns, XMEM_WAIT_MIN,
 	     0, make_wait, NULL),
 	KIND(WAKE, xmem_wait_request, deadline_ns, XMEM_WAIT_MIN,
-	     0, make_sleep, NULL),
+	     0, make_waiters, NULL),
 	KIND(RESOLVE, xmem_slot_request, generation, XMEM_SLOT_MIN,
 	     -EPERM, make_slot, NULL),
 	KIND(COLLECT, xmem_slot_request, generation, XMEM_SLOT_MIN,

@@ -155,7 +155,7 @@ static void fill_unsubscribe(struct actor *a, union request *r)
 				  a->me->join.client));
 }
 
-static void fill_sleep(struct actor *a, union request *r)
+static void fill_waiters(struct actor *a, union request *r)
 {
 	r->wait.kind = chance(a) % 3;
 	if (r->wait.kind == XMEM_WAIT_SLOTS)
@@ -169,7 +169,7 @@ static void fill_wait(struct actor *a, union request *r)
 {
 	union request armed = { .size = sizeof(armed.wait) };
 
-	fill_sleep(a, &armed);
+	fill_waiters(a, &armed);
 	if (one_in(a, 2))
 		raw_request(a->me, XMEM_IOC_ARM, &armed);
 	*r = armed;
@@ -229,9 +229,9 @@ static const struct kind {
 	REQUEST(PAYLOAD, payload, fill_payload, close_payload),
 	REQUEST(SUBSCRIBE, subscribe, fill_subscribe, NULL),
 	REQUEST(UNSUBSCRIBE, unsubscribe, fill_unsubscribe, NULL),
-	REQUEST(ARM, wait, fill_sleep, NULL),
+	REQUEST(ARM, wait, fill_waiters, NULL),
 	REQUEST(WAIT, wait, fill_wait, NULL),
-	REQUEST(WAKE, wait, fill_sleep, NULL),
+	REQUEST(WAKE, wait, fill_waiters, NULL),
 	REQUEST(RESOLVE, slot, fill_resolve, NULL),
 	REQUEST(COLLECT, slot, fill_slot, NULL),
 	REQUEST(RENEW, slot, fill_slot, NULL),

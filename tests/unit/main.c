@@ -21,7 +21,7 @@ int main(void)
 	garbage_tests(suite);
 	client_tests(suite);
 	slot_tests(suite);
-	sleep_tests(suite);
+	waiters_tests(suite);
 	race_tests(suite);
 	end_tests(suite);
 	fuzz_tests(suite);

@@ -405,9 +405,9 @@ START_TEST(waiters_words_and_who_may_arm_them)
 }
 END_TEST
 
-void sleep_tests(Suite *suite)
+void waiters_tests(Suite *suite)
 {
-	TCase *tcase = tcase_create("sleep");
+	TCase *tcase = tcase_create("waiters");
 
 	tcase_add_test(tcase, armed_word_changes_when_it_is_disarmed);
 	tcase_add_test(tcase, waiters_count_wraps);

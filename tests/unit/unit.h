@@ -95,7 +95,7 @@ void ring_tests(Suite *suite);
 void garbage_tests(Suite *suite);
 void client_tests(Suite *suite);
 void slot_tests(Suite *suite);
-void sleep_tests(Suite *suite);
+void waiters_tests(Suite *suite);
 void race_tests(Suite *suite);
 void end_tests(Suite *suite);
 void fuzz_tests(Suite *suite);
