@@ -57,6 +57,7 @@ static int check_join(const struct xd_call *call, const struct xmem_join_request
 {
 	bool by_fd = join->flags & XMEM_JOIN_FD;
 	struct xmem_pool_header unused;
+	int err;
 
 	if (call->from->pool)
 		return -EISCONN;
@@ -66,10 +67,9 @@ static int check_join(const struct xd_call *call, const struct xmem_join_request
 		return -EINVAL;
 	if (by_fd ? join->name[0] != 0 : join->pool_fd != -1 || call->fd >= 0)
 		return -EINVAL;
-	if (by_fd)
-		return call->fd < 0 ? -EBADF : 0;
 	/* The numbers are checked even if the pool exists already. */
-	return xm_host_layout(join, 4096, &unused);
+	err = xm_host_layout(join, 4096, &unused);
+	return !err && by_fd && call->fd < 0 ? -EBADF : err;
 }
 
 /* The pool that the request names; it is created if that is allowed and needed. */

@@ -110,6 +110,8 @@ TEST(P4_join_by_file_wants_a_file_and_no_name)
 	     -EBADF);
 	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FD, j.pool_fd = 999, memset(j.name, 0, 32))), -EBADF);
 	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FD, j.pool_fd = -1, memset(j.name, 0, 32))), -EBADF);
+	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FD, j.pool_fd = pipes[0], memset(j.name, 0, 32),
+			j.ring_entries = 3)), -EINVAL);
 	close(pipes[0]);
 	close(pipes[1]);
 }
