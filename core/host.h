@@ -106,8 +106,11 @@ bool xm_host_bury(struct xm_host *host, u32 client);
 /* How many slots can @me attach without a further group? */
 u32 xm_host_spare_slots(const struct xm_host *host, u32 me);
 
-/* A group without an owner, or -ENOSPC. The caller gives it zeroed pages, then to @me. */
-int xm_host_free_group(const struct xm_host *host);
+/*
+ * A group without an owner with which @me has @count spare slots, or -ENOSPC. The caller gives
+ * it zeroed pages, then to @me.
+ */
+int xm_host_free_group(const struct xm_host *host, u32 me, u32 count);
 void xm_host_give_group(struct xm_host *host, u32 group, u32 me);
 
 /*

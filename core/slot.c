@@ -7,16 +7,6 @@
 
 #define TENANCIES	((1u << (XMEM_GENERATION_BITS - XMEM_TENANCY_SHIFT)) - 1)
 
-int xm_host_free_group(const struct xm_host *host)
-{
-	u32 g;
-
-	for (g = 0; g < host->map.groups; g++)
-		if (host->group_owner[g] == XMEM_OWNER_NONE)
-			return g;
-	return -ENOSPC;
-}
-
 void xm_host_give_group(struct xm_host *host, u32 group, u32 me)
 {
 	host->group_owner[group] = me;
@@ -80,6 +70,23 @@ u32 xm_host_spare_slots(const struct xm_host *host, u32 me)
 	for (s = 0; s < host->map.slots; s++)
 		spare += xm_is_spare(host, s, me);
 	return spare;
+}
+
+int xm_host_free_group(const struct xm_host *host, u32 me, u32 count)
+{
+	u32 g, s, spare = xm_host_spare_slots(host, me);
+
+	for (g = 0; g < host->map.groups; g++) {
+		u32 more = 0;
+
+		if (host->group_owner[g] != XMEM_OWNER_NONE)
+			continue;
+		for (s = g * XMEM_GROUP_SLOTS; s < (g + 1) * XMEM_GROUP_SLOTS; s++)
+			more += !xm_worn_out(xm_slot_row(&host->map, s));
+		if (spare + more >= count)
+			return g;
+	}
+	return -ENOSPC;
 }
 
 int xm_host_attach(struct xm_host *host, u32 me, u32 payload, u64 bytes, u64 random,

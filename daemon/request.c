@@ -32,6 +32,7 @@ static int serve_query(struct xd_call *call)
 	request->max_payloads = XD_MAX_PAYLOADS;
 	request->max_pools = XD_MAX_POOLS;
 	request->pools = call->daemon->pool_count;
+	memset(request->version, 0, sizeof(request->version));
 	snprintf((char *)request->version, sizeof(request->version), "%s", XMEM_VERSION);
 	return 0;
 }
@@ -156,7 +157,7 @@ static int attach_slots(struct xd_call *call, const struct xd_payload *payload)
 	err = xm_host_attach(host, me, payload->id, payload->bytes, random_word(), request);
 	if (err != -ENOSPC)
 		return err;
-	group = xm_host_free_group(host);
+	group = xm_host_free_group(host, me, request->count);
 	if (group < 0)
 		return group;
 	xm_host_give_group(host, group, me);

@@ -20,8 +20,46 @@ static struct xk_payload_file *xk_payload_owned(struct xk_client *client, u32 id
 	return payload->incarnation == client->incarnation ? payload : ERR_PTR(-EPERM);
 }
 
+/*
+ * Gives the client @spare as one more group, if a group makes its spare slots @count.
+ * -EAGAIN: there is no @spare yet; the caller allocates it without the pool's lock.
+ */
+static int xk_grow(struct xk_client *client, u32 count, struct xk_chunk **spare)
+{
+	struct xk_pool *pool = client->pool;
+	int group = xm_host_free_group(&pool->host, client->id, count);
+
+	if (group < 0)
+		return group;
+	if (!*spare)
+		return -EAGAIN;
+	xk_chunk_place(pool, &pool->group[group], *spare, client);
+	xk_zap_groups(pool, group, group);
+	pool->host.map.group[group] = (*spare)->now->view;
+	xm_host_give_group(&pool->host, group, client->id);
+	*spare = NULL;
+	return 0;
+}
+
+/* The client grows only when nothing but slots is missing, so a refusal leaves no group. */
+static int xk_attach_slots(struct xk_client *client, const struct xk_payload_file *payload,
+			   struct xmem_attach_request *request, struct xk_chunk **spare)
+{
+	struct xm_host *host = &client->pool->host;
+	int err = xm_host_attach(host, client->id, payload->id, payload->bytes,
+				 get_random_u64(), request);
+
+	if (err != -ENOSPC)
+		return err;
+	err = xk_grow(client, request->count, spare);
+	if (err)
+		return err;
+	return xm_host_attach(host, client->id, payload->id, payload->bytes,
+			      get_random_u64(), request);
+}
+
 static int xk_attach_locked(struct xk_client *client, struct xk_payload_file *new,
-			    struct xmem_attach_request *request)
+			    struct xmem_attach_request *request, struct xk_chunk **spare)
 {
 	struct xk_pool *pool = client->pool;
 	struct xk_payload_file *payload = new;
@@ -36,8 +74,7 @@ static int xk_attach_locked(struct xk_client *client, struct xk_payload_file *ne
 		if (IS_ERR(payload))
 			return PTR_ERR(payload);
 	}
-	err = xm_host_attach(&pool->host, client->id, payload->id, payload->bytes,
-			     get_random_u64(), request);
+	err = xk_attach_slots(client, payload, request, spare);
 	if (!err) {
 		payload->slots += request->count;
 	} else if (new) {
@@ -47,63 +84,36 @@ static int xk_attach_locked(struct xk_client *client, struct xk_payload_file *ne
 	return err;
 }
 
-/*
- * Gives the client one more group if it has too few spare slots. To allocate the pages it
- * drops the pool's lock; then it returns -EAGAIN and the caller begins again.
- */
-static int xk_grow(struct xk_client *client, u32 count, struct xk_chunk **spare)
+/* The same, without the pool's lock, and with pages for a group if it takes one. */
+static int xk_attach_unlocked(struct xk_client *client, struct xk_payload_file *new,
+			      struct xmem_attach_request *request)
 {
 	struct xk_pool *pool = client->pool;
-	int group;
-
-	if (xm_host_spare_slots(&pool->host, client->id) >= count)
-		return 0;
-	group = xm_host_free_group(&pool->host);
-	if (group < 0)
-		return group;
-	if (!*spare) {
-		mutex_unlock(&pool->lock);
-		*spare = xk_chunk_new(pool, xk_header(pool)->group_stride, true);
-		return -EAGAIN;
-	}
-	xk_chunk_place(pool, &pool->group[group], *spare, client);
-	xk_zap_groups(pool, group, group);
-	pool->host.map.group[group] = (*spare)->now->view;
-	xm_host_give_group(&pool->host, group, client->id);
-	*spare = NULL;
-	return 0;
-}
-
-/* Takes the pool's lock when the client has @count spare slots. */
-static int xk_attach_lock(struct xk_client *client, u32 count)
-{
 	struct xk_chunk *spare = NULL;
 	int err;
 
-	do {
+	for (;;) {
 		err = xk_client_lock_mapped(client);
 		if (err)
 			break;
-		err = xk_grow(client, count, &spare);
-		if (err && err != -EAGAIN)
-			mutex_unlock(&client->pool->lock);
+		err = xk_attach_locked(client, new, request, &spare);
+		mutex_unlock(&pool->lock);
+		if (err != -EAGAIN)
+			break;
+		spare = xk_chunk_new(pool, xk_header(pool)->group_stride, true);
 		if (IS_ERR(spare))
 			return PTR_ERR(spare);
-	} while (err == -EAGAIN);
+	}
 	if (spare)
-		xk_chunk_free(client->pool, spare);
+		xk_chunk_free(pool, spare);
 	return err;
 }
 
 static int xk_attach(struct xk_client *client, struct xk_payload_file *new,
 		     struct xmem_attach_request *request)
 {
-	int err = xk_attach_lock(client, request->count);
+	int err = xk_attach_unlocked(client, new, request);
 
-	if (err)
-		return err;
-	err = xk_attach_locked(client, new, request);
-	mutex_unlock(&client->pool->lock);
 	if (err)
 		return err;
 	trace_xmem_attach(client->pool->number, client->id, request->payload, request->count);

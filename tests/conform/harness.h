@@ -101,6 +101,8 @@ bool on_kernel(void);
 bool in_vm(void);			/* alone on its machine: system settings may be changed */
 void kernel_only(const char *why);	/* else skip */
 void daemon_only(const char *why);
+/* Set a parameter of the module, whose value before is put into @ret_old [32], or NULL. */
+void set_parameter(const char *name, const char *value, char *ret_old);
 void steps_only(void);			/* skip in a flavour without XMEM_STEPS */
 const struct xmem_backend *host_backend(void);
 

@@ -34,6 +34,27 @@ void daemon_only(const char *why)
 		skip("%s", why);
 }
 
+void set_parameter(const char *name, const char *value, char *ret_old)
+{
+	char path[100], ignored[32];
+	ssize_t got;
+	int file;
+
+	if (!in_vm())
+		skip("the module's limits are the whole machine's: only in the virtual machine");
+	snprintf(path, sizeof(path), "/sys/module/xmem/parameters/%s", name);
+	file = open(path, O_RDWR | O_CLOEXEC);
+	if (file < 0)
+		FAIL("%s: %s", path, strerror(errno));
+	if (!ret_old)
+		ret_old = ignored;
+	got = read(file, ret_old, 31);
+	CHECK(got > 0);
+	ret_old[got] = 0;
+	CHECK(pwrite(file, value, strlen(value), 0) > 0);
+	close(file);
+}
+
 const struct xmem_backend *host_backend(void)
 {
 	return on_kernel() ? &xmem_backend_kmod : &xmem_backend_daemon;

@@ -191,3 +191,45 @@ TEST(P10_sysfs_is_for_the_devices_group)
 	CHECK(system(command) != 0);
 	xmem_pool_close(writer);
 }
+
+/* Memory that a limit counts comes back, so the same limit lets the same client in again. */
+TEST(P10_pages_are_counted_and_given_back)
+{
+	const char *name = new_name();
+	int file = new_memfd(BYTES, GOOD_SEALS), i;
+	char full[32], old[32];
+	struct raw writer, reader;
+	long before, with_reader;
+
+	kernel_only(WHY);
+	raw_start(&writer, name, XMEM_ROLE_WRITER);
+	EVENTUALLY(find_pool(name));
+	before = number("page_bytes");
+	raw_start(&reader, name, XMEM_ROLE_READER);
+	with_reader = number("page_bytes");
+	CHECK(with_reader > before);
+	raw_close(&reader);
+	EVENTUALLY(number("page_bytes") == before);
+	snprintf(full, sizeof(full), "%ld", with_reader);
+	set_parameter("max_pool_bytes", full, old);
+	for (i = 0; i < 3; i++) {
+		raw_start(&reader, name, XMEM_ROLE_READER);
+		SAME(raw_attach(&writer, file, 1, NULL), -EDQUOT);
+		SAME(number("page_bytes"), with_reader);
+		raw_close(&reader);
+		EVENTUALLY(number("page_bytes") == before);
+	}
+	set_parameter("max_pool_bytes", old, NULL);
+	/* An attach that is refused for its payload takes no pages either. */
+	for (i = 0; i < 2; i++) {
+		struct xmem_attach_request request = {
+			.size = sizeof(request), .fd = i ? -1 : file, .payload = i ? 777 : 0,
+			.offset = BYTES, .stride = BYTES, .length = BYTES, .count = 1,
+		};
+
+		SAME(raw_request(&writer, XMEM_IOC_ATTACH, &request), i ? -ENOENT : -ERANGE);
+		SAME(number("page_bytes"), before);
+	}
+	close(file);
+	raw_close(&writer);
+}

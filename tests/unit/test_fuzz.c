@@ -334,7 +334,7 @@ static void op_attach(u32 me)
 
 	if (client->slots + count > OWN ||
 	    (xm_host_spare_slots(&fz.world->host, me) < count &&
-	     xm_host_free_group(&fz.world->host) < 0))
+	     xm_host_free_group(&fz.world->host, me, count) < 0))
 		return;
 	world_attach(fz.world, me, count, client->slot + client->slots);
 	for (i = 0; i < count; i++)

@@ -75,7 +75,7 @@ START_TEST(attach_fills_rows_in_order)
 
 	/* no group */
 	ck_assert_int_eq(xm_host_attach(&world->host, me, 9, 1 << 20, 1, &request), -ENOSPC);
-	xm_host_give_group(&world->host, xm_host_free_group(&world->host), me);
+	xm_host_give_group(&world->host, xm_host_free_group(&world->host, me, 3), me);
 	ck_assert_int_eq(xm_host_attach(&world->host, me, 9, 1 << 20, 1, &request), 0);
 	ck_assert_uint_eq(request.payload, 9);
 	for (i = 0; i < 3; i++) {
@@ -105,7 +105,7 @@ START_TEST(too_few_spare_slots_are_ENOSPC)
 	struct xmem_attach_request request = attach_of(5);
 
 	world_attach(world, me, 60, slot);
-	ck_assert_int_eq(xm_host_free_group(&world->host), -ENOSPC);
+	ck_assert_int_eq(xm_host_free_group(&world->host, me, 5), -ENOSPC);
 	ck_assert_int_eq(xm_host_attach(&world->host, me, 2, 1 << 20, 1, &request), -ENOSPC);
 	ck_assert_uint_eq(world_count(world, me), 60);
 	world_free(world);
@@ -274,10 +274,10 @@ START_TEST(group_goes_back_with_its_last_slot)
 	world_end(world, me);
 	ck_assert_uint_eq(world->host.group_owner[0], XMEM_OWNER_HOST);
 	ck_assert_uint_eq(world_count(world, XMEM_OWNER_HOST), 1); /* the FREE one went at once */
-	ck_assert_int_eq(xm_host_free_group(&world->host), 1);
+	ck_assert_int_eq(xm_host_free_group(&world->host, reader, 1), 1);
 	world_put(world, reader, slot[1]);
 	world_reap(world);
-	ck_assert_int_eq(xm_host_free_group(&world->host), 0);
+	ck_assert_int_eq(xm_host_free_group(&world->host, reader, 1), 0);
 	world_is_clean(world);
 	world_free(world);
 }

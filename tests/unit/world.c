@@ -81,7 +81,7 @@ void world_attach(struct world *world, u32 me, u32 count, u32 *slot)
 	u32 i;
 
 	while (xm_host_spare_slots(&world->host, me) < count) {
-		int group = xm_host_free_group(&world->host);
+		int group = xm_host_free_group(&world->host, me, 1);
 
 		ck_assert_int_ge(group, 0);
 		zero(world->host.map.group[group], world->host.map.pool->group_stride);

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+/*
+ * P10: a request that fails changes nothing, whatever it fails of: an attach takes neither
+ * slots nor pages, and what a limit refuses is available as soon as somebody gives it back.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "harness.h"
+
+#define BYTES	4096
+
+/* ---- attach ---- */
+
+static int attach_with(struct raw *raw, int file, uint32_t payload, uint64_t offset)
+{
+	struct xmem_attach_request request = {
+		.size = sizeof(request), .fd = file, .payload = payload, .offset = offset,
+		.stride = BYTES, .length = BYTES, .count = 1,
+	};
+
+	return raw_request(raw, XMEM_IOC_ATTACH, &request);
+}
+
+/* The pool has two groups of slots, of which one is free while the attaches fail. */
+TEST(P10_an_attach_that_fails_takes_no_slots_from_others)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = OPEN(name, .slots = 128);
+	int file = new_memfd(64 * BYTES, GOOD_SEALS);
+	struct xmem_attach_request first;
+	struct raw one, failing, another;
+
+	raw_start(&one, name, XMEM_ROLE_WRITER);
+	raw_start(&failing, name, XMEM_ROLE_WRITER);
+	raw_start(&another, name, XMEM_ROLE_WRITER);
+	SAME(raw_attach(&one, file, 1, &first), 0);
+	SAME(attach_with(&failing, file, 0, 64 * BYTES), -ERANGE);
+	SAME(attach_with(&failing, -1, 777, 0), -ENOENT);
+	SAME(attach_with(&failing, -1, first.payload, 0), -EPERM);
+	SAME(stat_of(pool).attached, 1);
+	SAME(raw_attach(&another, file, 64, NULL), 0);
+	SAME(raw_attach(&failing, file, 1, NULL), -ENOSPC);
+	SAME(raw_attach(&one, file, 63, NULL), 0);
+	SAME(stat_of(pool).attached, 128);
+	close(file);
+	raw_close(&one);
+	raw_close(&failing);
+	raw_close(&another);
+	xmem_pool_close(pool);
+}
+
+TEST(P10_an_attach_beyond_a_limit_takes_no_slots_from_others)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool;
+	int file = new_memfd(BYTES, GOOD_SEALS);
+	struct raw one, another;
+	char old[32];
+
+	kernel_only("the daemon's limit is in the thousands and its own");
+	pool = OPEN(name, .slots = 64);
+	raw_start(&one, name, XMEM_ROLE_WRITER);
+	raw_start(&another, name, XMEM_ROLE_WRITER);
+	set_parameter("max_payloads", "0", old);
+	SAME(raw_attach(&one, file, 1, NULL), -EDQUOT);
+	set_parameter("max_payloads", old, NULL);
+	SAME(raw_attach(&another, file, 1, NULL), 0);
+	close(file);
+	raw_close(&one);
+	raw_close(&another);
+	xmem_pool_close(pool);
+}
+
+/* ---- answers that cannot be written ---- */
+
+/* Is the private page still that of the file? A store to it makes a copy. */
+static bool is_the_files(int pagemap, const void *page)
+{
+	uint64_t entry;
+
+	CHECK(pread(pagemap, &entry, sizeof(entry), (uintptr_t)page / BYTES * sizeof(entry)) ==
+	      sizeof(entry));
+	return entry >> 61 & 1;
+}
+
+/*
+ * The host stores into the caller's struct before it does anything, and the answer when all
+ * is done. Between the two this thread makes the struct read-only.
+ */
+static void *forbid_the_answer(void *page)
+{
+	int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+
+	CHECK(pagemap >= 0);
+	while (is_the_files(pagemap, page))
+		;
+	CHECK(!mprotect(page, BYTES, PROT_READ));
+	close(pagemap);
+	return NULL;
+}
+
+/* Attaches a slot of @file; its result, and where it worked the answer. */
+static int attach_unanswered(struct raw *raw, int file, struct xmem_attach_request *ret_answer)
+{
+	struct xmem_attach_request request = {
+		.size = sizeof(request), .fd = file, .stride = BYTES, .length = BYTES, .count = 1,
+	};
+	int err, struct_file = memfd_create("struct", MFD_CLOEXEC);
+	pthread_t thread;
+	void *page;
+
+	CHECK(struct_file >= 0 && !ftruncate(struct_file, BYTES));
+	CHECK(pwrite(struct_file, &request, sizeof(request), 0) == sizeof(request));
+	page = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE, struct_file, 0);
+	CHECK(page != MAP_FAILED);
+	SAME(*(volatile uint32_t *)page, sizeof(request));
+	CHECK(!pthread_create(&thread, NULL, forbid_the_answer, page));
+	err = raw_request(raw, XMEM_IOC_ATTACH, page);
+	CHECK(!pthread_join(thread, NULL));
+	memcpy(ret_answer, page, sizeof(*ret_answer));
+	munmap(page, BYTES);
+	close(struct_file);
+	return err;
+}
+
+TEST_WITHIN(P10_an_attach_whose_answer_is_lost_is_undone, 60)
+{
+	enum { PAGES = 16384 };		/* the host looks at each, which gives the thread time */
+	int err = 0, file = new_memfd(PAGES * (size_t)BYTES, GOOD_SEALS);
+	struct xmem_attach_request answer;
+	struct xmem_payload_request payload = { .size = sizeof(payload) };
+	const char *name = new_name();
+	struct xmem_pool *pool;
+	struct raw raw;
+	int i;
+
+	kernel_only("the daemon's clients read their own datagrams");
+	pool = OPEN(name, .slots = 64);
+	raw_start(&raw, name, XMEM_ROLE_WRITER);
+	for (i = 0; i < 50; i++) {
+		struct xmem_slot_request slot = { .size = sizeof(slot) };
+
+		err = attach_unanswered(&raw, file, &answer);
+		if (err)
+			break;
+		slot.slot = answer.slot[0];	/* the thread came too late */
+		SAME(raw_request(&raw, XMEM_IOC_DETACH, &slot), 0);
+	}
+	SAME(err, -EFAULT);
+	SAME(stat_of(pool).attached, 0);
+	payload.payload = i + 1;	/* payloads are numbered from 1 */
+	SAME(raw_request(&raw, XMEM_IOC_PAYLOAD, &payload), -ENOENT);
+	SAME(raw_attach(&raw, file, 64, &answer), 0);
+	SAME(answer.payload, i + 2);
+	close(file);
+	raw_close(&raw);
+	xmem_pool_close(pool);
+}
+
+/* ---- limits of memory ---- */
+
+static void limit_of_pages(const char *parameter)
+{
+	const char *name = new_name();
+	int file = new_memfd(BYTES, GOOD_SEALS);
+	struct raw writer, more;
+	char old[32];
+
+	kernel_only("the daemon leaves memory to its own limits");
+	raw_start(&writer, name, XMEM_ROLE_WRITER);
+	raw_open(&more);
+	set_parameter(parameter, "0", old);
+	SAME(raw_attach(&writer, file, 1, NULL), -EDQUOT);
+	SAME(raw_join(&more, name, XMEM_ROLE_READER, 0), -EDQUOT);
+	SAME(raw_join(&more, new_name(), XMEM_ROLE_READER, 0), -EDQUOT);
+	set_parameter(parameter, old, NULL);
+	SAME(raw_attach(&writer, file, 1, NULL), 0);
+	SAME(raw_join(&more, name, XMEM_ROLE_READER, 0), 0);
+	close(file);
+	raw_close(&more);
+	raw_close(&writer);
+}
+
+TEST(P10_too_many_bytes_of_a_pool_is_EDQUOT)
+{
+	limit_of_pages("max_pool_bytes");
+}
+
+TEST(P10_too_many_bytes_of_all_pools_is_EDQUOT)
+{
+	limit_of_pages("max_bytes");
+}
