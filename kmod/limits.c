@@ -50,12 +50,6 @@ void xk_uncharge_pool(void)
 	atomic_dec(&pools_charged);
 }
 
-/* How many pools there are, or are about to be. */
-unsigned int xk_pools_charged(void)
-{
-	return atomic_read(&pools_charged);
-}
-
 /* Account for pages of @pool that the caller will allocate. -EDQUOT. */
 int xk_charge_pages(struct xk_pool *pool, unsigned long pages)
 {

@@ -18,7 +18,8 @@
 
 struct workqueue_struct *xk_end_wq, *xk_wq;
 static DEFINE_SPINLOCK(pools_lock);
-static LIST_HEAD(pools);		/* pools_lock; all that are used */
+static LIST_HEAD(pools);		/* pools_lock; all that are used, by serial */
+static u64 last_serial;			/* pools_lock */
 static DEFINE_IDA(pool_numbers);
 
 /* ---- init and exit ---- */
@@ -203,23 +204,39 @@ void xk_pool_unuse(struct xk_pool *pool)
 	xk_pool_put(pool);
 }
 
+/* ---- all of them ---- */
+
 /*
- * The pool of the caller's network namespace that comes next after @number, or NULL. It gets
- * one more use. Here the numbers of pools begin at 1, so that 0 asks for the first.
+ * The pool of the caller's network namespace with the least serial above @serial, or NULL.
+ * It gets a reference, but no use: who lists pools must not keep one alive, nor its name.
  */
-struct xk_pool *xk_pool_after(u64 number)
+struct xk_pool *xk_pool_after(u64 serial)
 {
 	struct xk_pool *pool, *next = NULL;
 
 	spin_lock(&pools_lock);
-	list_for_each_entry(pool, &pools, list)
-		if (net_eq(pool->net, current->nsproxy->net_ns) && pool->number + 1ULL > number &&
-		    (!next || pool->number < next->number))
+	list_for_each_entry(pool, &pools, list) {
+		if (pool->serial > serial && net_eq(pool->net, current->nsproxy->net_ns)) {
+			xk_pool_get(pool);
 			next = pool;
-	if (next && !refcount_inc_not_zero(&next->users))
-		next = NULL;
+			break;
+		}
+	}
 	spin_unlock(&pools_lock);
 	return next;
+}
+
+/* How many pools the caller's network namespace has. */
+u32 xk_pools_count(void)
+{
+	struct xk_pool *pool;
+	u32 count = 0;
+
+	spin_lock(&pools_lock);
+	list_for_each_entry(pool, &pools, list)
+		count += net_eq(pool->net, current->nsproxy->net_ns);
+	spin_unlock(&pools_lock);
+	return count;
 }
 
 /* ---- by name ---- */
@@ -260,8 +277,10 @@ struct xk_pool *xk_pool_enlist(struct xk_pool *new, const struct xmem_join_reque
 
 	spin_lock(&pools_lock);
 	pool = xk_pool_find_locked(join);
-	if (!pool)
-		list_add(&new->list, &pools);
+	if (!pool) {
+		new->serial = ++last_serial;
+		list_add_tail(&new->list, &pools);
+	}
 	spin_unlock(&pools_lock);
 	return pool ? pool : new;
 }

@@ -15,11 +15,12 @@ int xk_query_begin(struct xk_call *call)
 	xm_host_query(request);
 	request->max_payloads = xk_max_payloads;
 	request->max_pools = xk_max_pools;
-	request->pools = xk_pools_charged();
-	strscpy(request->version, XK_VERSION, sizeof(request->version));
+	request->pools = xk_pools_count();
+	strscpy_pad(request->version, XK_VERSION, sizeof(request->version));
 	return 0;
 }
 
+/* What it reads stays as long as the pool's struct, also where the pool ends meanwhile. */
 int xk_pools_begin(struct xk_call *call)
 {
 	struct xmem_pools_request *request = &call->u.pools;
@@ -27,9 +28,9 @@ int xk_pools_begin(struct xk_call *call)
 
 	if (!pool)
 		return -ENOENT;
-	request->number = pool->number + 1ULL;
+	request->number = pool->serial;
 	request->owner_uid = from_kuid(&init_user_ns, pool->owner);
 	xm_host_describe(&pool->host, request);
-	xk_pool_unuse(pool);
+	xk_pool_put(pool);
 	return 0;
 }

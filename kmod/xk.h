@@ -87,7 +87,8 @@ struct xk_pool {
 	refcount_t users;		/* 0: not in the list of pools; end_work empties it */
 	struct list_head list;		/* pools_lock */
 	struct net *net;		/* immutable, as all up to the next blank line */
-	u32 number;
+	u64 serial;			/* from 1, never used again; set when it is listed */
+	u32 number;			/* in sysfs and traces; used again */
 	kuid_t owner;			/* who made it */
 	kgid_t gid;			/* of the device file at that time; may read sysfs */
 	struct inode *inode;		/* its address space has every mapping of this pool */
@@ -177,7 +178,6 @@ int xk_charge_pool(void);
 void xk_uncharge_pool(void);
 int xk_charge_pages(struct xk_pool *pool, unsigned long pages);
 void xk_uncharge_pages(struct xk_pool *pool, unsigned long pages);
-unsigned int xk_pools_charged(void);
 bool xk_nothing_charged(void);
 
 /* inode.c */
@@ -211,7 +211,8 @@ struct xk_pool *xk_pool_new(const struct xmem_join_request *join, kgid_t group);
 void xk_pool_discard(struct xk_pool *pool);
 struct xk_pool *xk_pool_find(const struct xmem_join_request *join);
 struct xk_pool *xk_pool_enlist(struct xk_pool *new, const struct xmem_join_request *join);
-struct xk_pool *xk_pool_after(u64 number);
+struct xk_pool *xk_pool_after(u64 serial);
+u32 xk_pools_count(void);
 void xk_pool_get(struct xk_pool *pool);
 void xk_pool_put(struct xk_pool *pool);
 struct xk_pool *xk_pool_get_used(struct xk_pool *pool);

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Looking at things: the host, its pools, a pool's clients and slots, and who holds what.
+ * Looking into a pool: its clients, its slots, and who holds what.
  */
-#include <stddef.h>
-#include <stdlib.h>
-
 #include "harness.h"
 
 #define BYTES	4096
@@ -37,28 +34,6 @@ static struct xmem_slot_info slot_with(struct xmem_pool *pool, uint64_t token)
 			return info;
 	}
 	FAIL("no slot has token 0x%llx", (unsigned long long)token);
-}
-
-static bool find_pool(const char *name, struct xmem_pool_entry *ret)
-{
-	uint64_t after = 0;
-
-	for (;;) {
-		int err;
-
-		memset(ret, 0xcc, sizeof(*ret));
-		ret->size = sizeof(*ret);
-		err = xmem_pool_next(after, ret);
-		if (err) {
-			SAME(err, -ENOENT);
-			SAME(xmem_peek_last_error(NULL), -ENOENT);
-			return false;
-		}
-		CHECK(ret->number > after);
-		after = ret->number;
-		if (!strcmp(ret->name, name))
-			return true;
-	}
 }
 
 /* ---- clients ---- */
@@ -216,83 +191,4 @@ TEST(API_holds_are_counted_by_client_and_slot)
 	xmem_release(kept);
 	xmem_pool_close(reader);
 	xmem_pool_close(writer);
-}
-
-/* ---- the host and its pools ---- */
-
-TEST(API_the_host_says_what_it_is)
-{
-	struct xmem_pool *pool = open_reader(new_name());
-	struct xmem_host_info info, less;
-
-	memset(&info, 0xcc, sizeof(info));
-	info.size = sizeof(info);
-	WORKED(xmem_host_query(&info));
-	SAME(info.size, sizeof(info));
-	CHECK(info.abi >= info.abi_oldest && info.abi_oldest);
-	SAME(info.max_slots, 65536);
-	SAME(info.max_clients, 256);
-	SAME(info.max_ring_entries, 4096);
-	SAME(info.group_slots, 64);
-	CHECK(info.pools >= 1 && info.max_pools >= info.pools);
-	CHECK(info.max_payloads);
-	SAME(info.reserved, 0);
-	CHECK(!strcmp(info.backend, on_kernel() ? "kernel" : "daemon"));
-	CHECK(*info.version && strlen(info.version) < sizeof(info.version));
-	memset(&less, 0xcc, sizeof(less));
-	less.size = offsetof(struct xmem_host_info, features);
-	WORKED(xmem_host_query(&less));
-	SAME(less.abi_oldest, info.abi_oldest);
-	SAME(less.features, 0xccccccccccccccccULL);
-	less.size = 7;
-	SAME(xmem_host_query(&less), -EINVAL);
-	SAME(xmem_host_query(NULL), -EINVAL);
-	SAME(xmem_pool_next(0, NULL), -EINVAL);
-	xmem_pool_close(pool);
-}
-
-TEST(API_pools_are_listed_without_joining_them)
-{
-	const char *name = new_name();
-	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = 128, .clients = 5,
-					.ring = 16);
-	struct xmem_pool *other = open_reader(new_name()), *reader;
-	struct xmem_pool_entry entry;
-
-	WORKED(xmem_preallocate(writer, 2, BYTES));
-	CHECK(find_pool(name, &entry));
-	SAME(entry.size, sizeof(entry));
-	SAME(entry.owner_uid, getuid());
-	SAME(entry.slots, 128);
-	SAME(entry.clients_max, 5);
-	SAME(entry.clients, 1);
-	SAME(entry.ring_entries, 16);
-	SAME(entry.bytes, 2 * BYTES);
-	SAME(entry.reserved, 0);
-	reader = open_reader(name);
-	CHECK(find_pool(name, &entry));
-	SAME(entry.clients, 2);
-	SAME(stat_of(reader).clients, 2);	/* nobody joined in order to look */
-	SAME(stat_of(reader).clients_max, 5);
-	SAME(stat_of(reader).ring_entries, 16);
-	xmem_pool_close(reader);
-	xmem_pool_close(writer);
-	EVENTUALLY(!find_pool(name, &entry));
-	xmem_pool_close(other);
-}
-
-TEST(API_looking_starts_no_daemon)
-{
-	struct xmem_host_info info = { .size = sizeof(info) };
-	struct xmem_pool_entry entry = { .size = sizeof(entry) };
-	char name[40];
-	int i;
-
-	daemon_only("the kernel is not started by looking");
-	snprintf(name, sizeof(name), "xmem-nobody-%d", getpid());
-	setenv("XMEM_SOCKET", name, 1);
-	for (i = 0; i < 2; i++) {
-		SAME(xmem_host_query(&info), -ENODEV);
-		SAME(xmem_pool_next(0, &entry), -ENOENT);
-	}
 }
