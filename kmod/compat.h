@@ -18,6 +18,7 @@
 #include <linux/sched/signal.h>
 #include <linux/shmem_fs.h>
 #include <linux/time_namespace.h>
+#include <linux/uaccess.h>
 #include <linux/version.h>
 
 /*
@@ -41,15 +42,29 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 #endif
 
 /*
- * Install a close-on-exec descriptor of @file and return it. The caller keeps its own
- * reference. The security modules are asked.
+ * Write the number of a new close-on-exec descriptor of @file to @number, then install it.
+ * The caller keeps its own reference. receive_fd asks the security modules first; modules
+ * cannot call security_file_receive, so get_unused_fd_flags and fd_install would pass it by.
+ *
+ * Before Linux 6.7 the descriptor is installed before its number is written, and is closed
+ * again if that fails. Then another thread of the caller that has closed this number, which
+ * nobody told it, and opened a file of its own there loses that file.
  */
-static inline int xk_receive_fd(struct file *file)
+static inline int xk_receive_fd(struct file *file, int __user *number)
 {
 #ifdef XK_HAVE_RECEIVE_FD_UFD
-	return receive_fd(file, NULL, O_CLOEXEC);
+	int fd = receive_fd(file, number, O_CLOEXEC);
+
+	return fd < 0 ? fd : 0;
 #else
-	return receive_fd(file, O_CLOEXEC);
+	int fd = receive_fd(file, O_CLOEXEC);
+
+	if (fd < 0)
+		return fd;
+	if (!put_user(fd, number))
+		return 0;
+	close_fd(fd);
+	return -EFAULT;
 #endif
 }
 

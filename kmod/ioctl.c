@@ -16,7 +16,8 @@
 /*
  * begin does the request, or returns an errno and has changed nothing. finish, if there
  * is one, is called after a begin that succeeded; its err says whether the answer reached
- * the caller. If it did not, finish undoes what begin did.
+ * the caller. If it did not, finish undoes what begin did. arm and renew have none: uapi.h
+ * says that their effect stays.
  */
 struct xk_op {
 	int (*begin)(struct xk_call *call);
@@ -70,27 +71,21 @@ static int xk_take_in(const struct xm_request_kind *kind, void __user *argument,
 	return 0;
 }
 
-/* The answer is cut to what the caller knows. */
+/* Where the answer has the descriptor; every caller's struct is long enough (XMEM_*_MIN). */
+static int __user *xk_fd_place(const struct xm_request_kind *kind, void __user *argument)
+{
+	return argument + (kind->request == XMEM_IOC_POOL_FD ?
+			   offsetof(struct xmem_pool_fd_request, fd) :
+			   offsetof(struct xmem_payload_request, fd));
+}
+
+/* The answer is cut to what the caller knows. The descriptor is last: it is hard to undo. */
 static int xk_give_back(const struct xm_request_kind *kind, struct xk_call *call,
 			void __user *argument, u32 size)
 {
-	int fd = -1;
-
-	if (call->give) {
-		fd = xk_receive_fd(call->give);
-		if (fd < 0)
-			return fd;
-		if (kind->request == XMEM_IOC_POOL_FD)
-			call->u.pool_fd.fd = fd;
-		else
-			call->u.payload.fd = fd;
-	}
-	if (kind->answers && copy_to_user(argument, &call->u, min_t(u32, size, kind->bytes))) {
-		if (fd >= 0)
-			close_fd(fd);
+	if (kind->answers && copy_to_user(argument, &call->u, min_t(u32, size, kind->bytes)))
 		return -EFAULT;
-	}
-	return 0;
+	return call->give ? xk_receive_fd(call->give, xk_fd_place(kind, argument)) : 0;
 }
 
 /* The client that asks: the mm that joined by this file, until the client ends. */

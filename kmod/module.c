@@ -48,7 +48,7 @@ static void __exit xk_exit(void)
 module_init(xk_init);
 module_exit(xk_exit);
 
-MODULE_DESCRIPTION("Share large buffers between processes; the host releases what a dead one held");
+MODULE_DESCRIPTION("Shares large buffers between processes and takes them back when a process dies");
 MODULE_AUTHOR("The xmem authors");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(XK_VERSION);

@@ -208,7 +208,9 @@ struct xmem_ring {
  *     knows stays as the caller had it.
  *
  * The host refuses unknown flags and reserved fields that are not 0. A request that fails
- * changes nothing.
+ * changes nothing, with one exception: EFAULT of arm and renew, when another thread makes the
+ * struct unwritable while the host serves the request. Then the word is armed, which costs one
+ * wake-up; or the slot has new generations, and its owner renews it again to know them.
  *
  *   ENOTTY      the request is unknown
  *   E2BIG       bytes beyond what this host knows are not zero
@@ -259,19 +261,27 @@ struct xmem_query_request {
 	__u32 max_payloads;		/* out: payload files */
 	__u32 group_slots;		/* out: an owner gets slots in groups of so many */
 	__u32 max_pools;		/* out: of all users (kernel), or of this one (daemon) */
-	__u32 pools;			/* out: how many there are now */
+	__u32 pools;			/* out: how many the caller may see now */
 	__u32 reserved;			/* must be 0 */
 	__u8  version[16];		/* out: of the host's program; NUL-terminated */
 };
 #define XMEM_QUERY_MIN		8	/* up to flags */
 
-/* pools: the next pool of this host that the caller may see. It need not have joined. */
+/*
+ * pools: the next pool that the caller may see. The caller need not have joined, and becomes
+ * no user of the pool: one that ends meanwhile ends. What it may see depends on the host:
+ *
+ *   kernel   all pools of the caller's network namespace, whichever user made them
+ *   daemon   all pools of this daemon, which are its user's
+ */
 struct xmem_pools_request {
 	__u32 size;
 	__u32 flags;			/* must be 0 */
-	__u64 number;			/* in: look above it, 0 for the first; out: the pool's */
+	__u64 number;			/* in: look above it, 0 for the first; out: the pool's,
+					 * which no other pool gets while the host runs */
 	__u8  name[XMEM_NAME_BYTES];	/* out; empty: anonymous */
-	__u32 owner_uid;		/* out: of the creator */
+	__u32 owner_uid;		/* out: of the creator, in the initial user namespace
+					 * (kernel), or in the daemon's own (daemon) */
 	__u32 slots;			/* out: capacity, as the next two */
 	__u32 clients;			/* out */
 	__u32 ring_entries;		/* out */
