@@ -1,6 +1,7 @@
 # xmem.ko, for the kernel whose headers are in KDIR: by default the running kernel's, or the
 # newest that are installed. Built in build/kmod/RELEASE/, a tree of links to kmod/, core/ and
 # the UAPI header, so that no object lands among them. DKMS gets the same tree as copies.
+# An empty KDIR is the same as none.
 #
 #   make kmod          KDIR=... KMAKE="CC=gcc-12"; says for which kernel, and where it is
 #   make kmod-path     where that is, for scripts: make -s kmod-path, with the same KDIR
@@ -12,9 +13,15 @@
 KMOD_RUNNING := $(shell uname -r)
 
 # Not := because headers are looked for when they are needed: they may be installed by then.
-KDIR  ?= $(patsubst %/Makefile,%,$(firstword \
+KMOD_HEADERS = $(patsubst %/Makefile,%,$(firstword \
 	$(wildcard /lib/modules/$(KMOD_RUNNING)/build/Makefile) \
 	$(shell ls -dvr /lib/modules/*/build/Makefile 2>/dev/null)))
+KDIR  ?= $(KMOD_HEADERS)
+ifneq ($(origin KDIR),file)
+ifeq ($(strip $(KDIR)),)
+override KDIR = $(KMOD_HEADERS)
+endif
+endif
 KMAKE ?= CONFIG_DEBUG_INFO_BTF_MODULES=
 KMOD_FILES   := $(sort kmod/Kbuild $(wildcard kmod/*.c kmod/*.h))
 KMOD_CORE    := $(sort $(wildcard core/*.c core/*.h))
@@ -27,7 +34,7 @@ KMOD_MAKE     = $(MAKE) -C $(abspath $(KDIR)) $(KMAKE) \
 DKMS_DIR      = $(DESTDIR)/usr/src/xmem-$(VERSION)
 
 # Nobody asked for the kernel that it is for, and it is not the one that runs.
-KMOD_FOREIGN  = $(and $(filter file,$(origin KDIR)), \
+KMOD_FOREIGN  = $(and $(filter file override,$(origin KDIR)), \
 	$(filter-out $(KMOD_RUNNING),$(KMOD_RELEASE)))
 
 .PHONY: kmod kmod-path kmod-release kmod-headers kmod-tree kmod-check kmod-install dkms-install

@@ -42,12 +42,20 @@ row() {
 	done <<<"$may_include"
 }
 
-# check_file FILE: each header that it includes and that is of this tree
+# check_file FILE: each file of this tree that it includes, whatever that is called, and what
+# those include in turn
+declare -A checked
 check_file() {
 	local line name found pattern fits patterns
+	[ -z "${checked[$1]:-}" ] || return
+	checked[$1]=yes
 	mapfile -t patterns < <(row "$1")
 	[ ${#patterns[@]} != 0 ] || complain "$1: no row of $0 says what it may include"
 	while read -r line; do
+		[[ $line == *[\"\<]*[\"\>]* ]] || {
+			complain "$1: '$line' does not say which file it means"
+			continue
+		}
 		name=${line#*[\"<]} name=${name%%[\">]*}
 		found=$(resolve "$(dirname "$1")" "$name")
 		if [ -z "$found" ]; then
@@ -60,7 +68,8 @@ check_file() {
 			[[ $found == $pattern ]] && fits=yes
 		done
 		[ $fits = yes ] || complain "$1 includes $found; it may include: ${patterns[*]}"
-	done < <(grep -E '^#[ 	]*include' "$1")
+		[[ $found == tests/* ]] || check_file "$found"
+	done < <(grep -E '^[[:space:]]*#[[:space:]]*include' "$1")
 }
 
 check_includes() {
