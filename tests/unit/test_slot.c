@@ -212,6 +212,24 @@ START_TEST(slot_whose_tenancies_are_used_up_is_not_used_again)
 }
 END_TEST
 
+/* Else a client would keep a group that does not help it. */
+START_TEST(group_whose_slots_are_used_up_is_given_to_nobody)
+{
+	struct world *world = world_make(128, 4, 4);
+	u32 s, me = world_join(world, XMEM_ROLE_WRITER, 0);
+
+	for (s = 10; s < 64; s++)
+		xm_slot_row(&world->host.map, s)->tenancies =
+			(1u << (XMEM_GENERATION_BITS - XMEM_TENANCY_SHIFT)) - 1;
+	ck_assert_int_eq(xm_host_free_group(&world->host, me, 10), 0);
+	ck_assert_int_eq(xm_host_free_group(&world->host, me, 11), 1);
+	xm_host_give_group(&world->host, 1, me);
+	ck_assert_int_eq(xm_host_free_group(&world->host, me, 74), 0);
+	ck_assert_int_eq(xm_host_free_group(&world->host, me, 75), -ENOSPC);
+	world_free(world);
+}
+END_TEST
+
 /* ---- detach, reclaim, groups ---- */
 
 START_TEST(detach_takes_free_slots_of_ones_own_only)
@@ -325,6 +343,7 @@ void slot_tests(Suite *suite)
 	tcase_add_test(tcase, two_like_pools_do_not_share_tokens);
 	tcase_add_test(tcase, renew_gives_a_range_of_its_own);
 	tcase_add_test(tcase, slot_whose_tenancies_are_used_up_is_not_used_again);
+	tcase_add_test(tcase, group_whose_slots_are_used_up_is_given_to_nobody);
 	tcase_add_test(tcase, detach_takes_free_slots_of_ones_own_only);
 	tcase_add_test(tcase, reclaim_leaves_the_slots_of_the_living);
 	tcase_add_test(tcase, group_goes_back_with_its_last_slot);
