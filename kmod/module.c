@@ -48,7 +48,7 @@ static void __exit xk_exit(void)
 module_init(xk_init);
 module_exit(xk_exit);
 
-MODULE_DESCRIPTION("Shares large buffers between processes and takes them back when a process dies");
+MODULE_DESCRIPTION("Shares large buffers between processes and survives their crashes");
 MODULE_AUTHOR("The xmem authors");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(XK_VERSION);
