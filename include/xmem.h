@@ -461,6 +461,10 @@ struct xmem_client_info {
 	uint64_t wait_bound_ns;		/* as it gave it */
 	uint64_t holds;			/* holds of all slots together */
 	char label[16];			/* NUL-terminated */
+	uint32_t follows;		/* publishers that it follows, also ended ones; since 0.2 */
+	uint32_t reserved;
+	uint64_t behind;		/* publications in their rings that it has yet to receive,
+					 * all together; since 0.2 */
 };
 
 /*

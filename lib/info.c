@@ -62,6 +62,22 @@ XMEM_API int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_i
 
 /* ---- a client ---- */
 
+/* Whom does it follow, and how far is it behind? */
+static void add_subscriptions(const struct xm_map *map, struct xmem_client_info *info)
+{
+	u32 p;
+
+	for (p = 0; p < map->clients; p++) {
+		const struct xmem_client_row *row = xm_client_row(map, p);
+
+		if (xm_load_acquire(&row->state) == XMEM_CLIENT_NONE ||
+		    !xm_bit(row->subscribers, info->id))
+			continue;
+		info->follows++;
+		info->behind += xl_behind(map, info->id, p);
+	}
+}
+
 /* One look at a row that the host may be changing; false: there is no client. */
 static bool read_client(const struct xm_map *map, u32 client, struct xmem_client_info *ret)
 {
@@ -84,6 +100,8 @@ static bool read_client(const struct xm_map *map, u32 client, struct xmem_client
 		ret->slots += xm_load(&xm_slot_row(map, s)->owner) == client;
 		ret->holds += xl_holds(map, client, s);
 	}
+	if (state == XMEM_CLIENT_ALIVE)		/* one that has ended follows nobody */
+		add_subscriptions(map, ret);
 	return state != XMEM_CLIENT_NONE;
 }
 

@@ -23,6 +23,20 @@ static inline u64 xl_holds_of_slot(const struct xm_map *map, u32 slot)
 	return holds;
 }
 
+/*
+ * Publications in @publisher's ring that @client has yet to receive. Both write their own
+ * positions and may go on, so this is never more than the ring can have.
+ */
+static inline u64 xl_behind(const struct xm_map *map, u32 client, u32 publisher)
+{
+	u64 cursor = xm_load_acquire(xm_cursor(map, client, publisher));
+	u64 tail = xm_load_acquire(&xm_ring(map, publisher)->tail);
+
+	if (cursor >= tail)
+		return 0;
+	return tail - cursor <= map->ring_mask ? tail - cursor : (u64)map->ring_mask + 1;
+}
+
 /* "pool camera", or "the anonymous pool", as messages call it. */
 const char *xl_pool_name(const struct xmem_pool *pool, char *ret, size_t bytes);
 #define XL_NAME_BYTES	(XMEM_NAME_BYTES + 8)

@@ -118,6 +118,62 @@ TEST(API_a_client_that_ended_in_flight_is_not_alive)
 	xmem_pool_close(reader);
 }
 
+static void publish_three_and_die(void *name)
+{
+	struct xmem_pool *pool = open_writer(name, 4, BYTES);
+	int i;
+
+	tell_parent(xmem_pool_client(pool));
+	hear_parent();
+	for (i = 0; i < 3; i++)
+		publish_stamp(pool, i);
+	tell_parent(1);
+	hear_parent();
+}
+
+TEST(API_a_client_that_lags_is_seen)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .ring = 4);
+	struct xmem_pool *reader = open_reader(name);
+	struct child *child = spawn(publish_three_and_die, (void *)name);
+	struct xmem_subscription *ended = follow(reader, hear(child), 0);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
+	uint32_t me = xmem_pool_client(reader), i;
+	struct xmem_client_info info;
+
+	WORKED(xmem_preallocate(writer, 8, BYTES));
+	SAME(client_of(writer, me, &info), 0);
+	SAME(info.follows, 2);
+	SAME(info.reserved, 0);
+	SAME(info.behind, 0);
+	tell(child, 1);
+	hear(child);
+	kill_child(child);
+	publish_stamp(writer, 0);
+	SAME(client_of(writer, me, &info), 0);
+	SAME(info.follows, 2);
+	SAME(info.behind, 4);
+	xmem_release(receive_one(s));
+	xmem_release(receive_one(ended));
+	SAME(client_of(writer, me, &info), 0);
+	SAME(info.behind, 2);
+	for (i = 0; i < 6; i++)
+		publish_stamp(writer, i);
+	SAME(client_of(writer, me, &info), 0);
+	SAME(info.behind, 2 + 4);	/* the ring has four entries, the others are lost */
+	xmem_unsubscribe(ended);
+	SAME(client_of(writer, me, &info), 0);
+	SAME(info.follows, 1);
+	SAME(info.behind, 4);
+	SAME(client_of(reader, xmem_pool_client(writer), &info), 0);
+	SAME(info.follows, 0);
+	SAME(info.behind, 0);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
 /* ---- slots ---- */
 
 TEST(API_a_slot_is_followed_through_its_life)
