@@ -118,12 +118,21 @@ int xm_host_subscribe(struct xm_host *host, u32 me, struct xmem_subscribe_reques
 	return 0;
 }
 
-static void xm_forget_subscriber(const struct xm_map *map, u32 subscriber, u32 publisher)
+/*
+ * The cursor comes before the bits: a subscriber that finds its bit cleared then sees in
+ * @cursor why.
+ */
+static void xm_forget_at(const struct xm_map *map, u32 subscriber, u32 publisher, u64 cursor)
 {
+	if (map->area[subscriber])
+		xm_store(xm_cursor(map, subscriber, publisher), cursor);
 	xm_set_bit(xm_client_row(map, publisher)->subscribers, subscriber, false);
 	xm_set_bit(xm_client_row(map, publisher)->waits, subscriber, false);
-	if (map->area[subscriber])
-		xm_store(xm_cursor(map, subscriber, publisher), XMEM_CURSOR_NONE);
+}
+
+static void xm_forget_subscriber(const struct xm_map *map, u32 subscriber, u32 publisher)
+{
+	xm_forget_at(map, subscriber, publisher, XMEM_CURSOR_NONE);
 }
 
 int xm_host_unsubscribe(struct xm_host *host, u32 me,
@@ -221,7 +230,8 @@ static void xm_limit_zombies(const struct xm_map *map, u32 subscriber)
 			oldest = c;
 	}
 	if (count > XM_MAX_ZOMBIES)
-		xm_forget_subscriber(map, subscriber, oldest);
+		xm_forget_at(map, subscriber, oldest,
+			     xm_load(&xm_ring(map, oldest)->tail) | XMEM_CURSOR_DROPPED);
 }
 
 void xm_host_end(struct xm_host *host, u32 client)

@@ -191,7 +191,8 @@ struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
  *	EAGAIN	there is none yet, and the timeout is 0
  *	ETIMEDOUT  none came in time
  *	EPIPE	the publisher has ended and all that was in flight has been received, or the
- *		host has dropped the oldest of more than 8 ended publishers' rings
+ *		host has dropped the oldest of more than 8 ended publishers' rings; the
+ *		message says which
  *	EOVERFLOW  this client has 2^29 handles of the buffer
  *	EINVAL	the timeout is negative
  *	EINTR
@@ -374,7 +375,10 @@ struct xmem_metadata *xmem_buffer_metadata_mut(struct xmem_buffer *buffer);
 /* ---- more about a subscription ---- */
 
 /*
- * Get the number of publications that this subscription has lost by being slow.
+ * Get the number of publications that this subscription has lost by being slow. What was
+ * left in a ring that the host has dropped counts from the EPIPE of xmem_receive on. If
+ * something was received after the host dropped it, that number is not known and does not
+ * count; the message of EPIPE says so.
  * Returns: the number; 0 for NULL. Since: 0.1.
  */
 uint64_t xmem_subscription_lost(struct xmem_subscription *subscription);

@@ -144,6 +144,11 @@ struct xmem_subscription {
 	struct xl_lock lock;		/* guards all below; one receiver at a time (I4) */
 	struct xm_follow follow;
 	bool ended;			/* the host knows that we follow no longer */
+	enum {
+		XL_NOT_DROPPED,
+		XL_DROPPED,		/* the host has dropped the ring; follow.lost counts it */
+		XL_DROPPED_UNCOUNTED	/* likewise, but what was left in it is not known */
+	} dropped;
 };
 
 static inline bool xl_alive(const struct xmem_pool *pool)

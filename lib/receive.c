@@ -63,8 +63,10 @@ static int receive_now(struct xmem_subscription *subscription, struct xmem_buffe
 	do
 		err = receive_once(subscription, buffer);
 	while (unlikely(err == -EBUSY) && --tries);
-	if (unlikely(err == -EPIPE))
+	if (unlikely(err == -EPIPE)) {
+		xl_note_end(subscription);
 		xl_tell_unsubscribed(subscription);	/* so that the host can drop the ring */
+	}
 	return err;
 }
 
@@ -95,14 +97,29 @@ static int receive_wait(struct xmem_subscription *subscription, struct xmem_buff
 	}
 }
 
-static const char *receive_hint(int err)
+static const char *end_hint(const struct xmem_subscription *subscription)
+{
+	switch (subscription->dropped) {
+	case XL_DROPPED:
+		return "receive: the publisher has ended, and the host has dropped its ring as the "
+		       "oldest of more than 8; what was left in it is lost, and counted by "
+		       "xmem_subscription_lost";
+	case XL_DROPPED_UNCOUNTED:
+		return "receive: the publisher has ended, and the host has dropped its ring as the "
+		       "oldest of more than 8; what was left in it is lost, and how much that was "
+		       "is not known";
+	case XL_NOT_DROPPED:
+		break;
+	}
+	return "receive: the publisher has ended, and all that was in flight has been received";
+}
+
+static const char *receive_hint(int err, const struct xmem_subscription *subscription)
 {
 	switch (-err) {
 	case EAGAIN:	return "receive: nothing published yet";
 	case ETIMEDOUT:	return "receive: nothing was published in time";
-	case EPIPE:
-		return "receive: the publisher has ended, and all that was in flight has been "
-		       "received";
+	case EPIPE:	return end_hint(subscription);
 	case EINTR:	return "receive: a signal handler ran";
 	case ENOTCONN:	return "receive: the host has gone";
 	}
@@ -140,7 +157,7 @@ static XL_SLOW struct xmem_buffer *receive_slow(struct xmem_subscription *subscr
 	if (err == -EPIPE)
 		xl_payload_unmap_stale(subscription->pool);
 	xl_handle_free(buffer);
-	xl_fail_fast(-err, receive_hint(err));
+	xl_fail_fast(-err, receive_hint(err, subscription));
 	return NULL;
 }
 

@@ -12,6 +12,49 @@
 #include "structs.h"
 #include "subscribe.h"
 
+/* Does the host still count this client among the subscribers of that incarnation? */
+static bool still_follows(const struct xmem_pool *pool, const struct xm_follow *follow)
+{
+	const struct xmem_client_row *row = xm_client_row(&pool->map, follow->publisher);
+
+	return xm_load_acquire(&row->state) != XMEM_CLIENT_NONE &&
+	       xm_load(&row->incarnation) == follow->incarnation &&
+	       xm_bit(row->subscribers, pool->me);
+}
+
+/* Is the ring still there, and has all of it been received? */
+static bool received_all(const struct xmem_pool *pool, const struct xm_follow *follow)
+{
+	const struct xmem_client_row *row = xm_client_row(&pool->map, follow->publisher);
+	u64 tail = xm_load_acquire(&xm_ring(&pool->map, follow->publisher)->tail);
+
+	return follow->place >= tail && xm_load_acquire(&row->state) == XMEM_CLIENT_ZOMBIE &&
+	       xm_load(&row->incarnation) == follow->incarnation;
+}
+
+void xl_note_end(struct xmem_subscription *subscription)
+{
+	struct xmem_pool *pool = subscription->pool;
+	struct xm_follow *follow = &subscription->follow;
+	u64 cursor, end;
+
+	if (subscription->ended || still_follows(pool, follow))
+		return;
+	xm_load_barrier();	/* the bit before the cursor: pairs with xm_forget_at */
+	cursor = xm_load_acquire(xm_cursor(&pool->map, pool->me, follow->publisher));
+	if (cursor == XMEM_CURSOR_NONE)
+		return;
+	end = cursor & ~XMEM_CURSOR_DROPPED;
+	if (cursor == end) {		/* a later receive has overwritten what the host noted */
+		if (!received_all(pool, follow))
+			subscription->dropped = XL_DROPPED_UNCOUNTED;
+	} else if (end > follow->place) {
+		subscription->dropped = XL_DROPPED;
+		follow->lost += end - follow->place;
+		follow->place = end;
+	}
+}
+
 /*
  * A subscription to an earlier client of this id has its cursor in the same place. It must
  * not move the cursor any more when the host sets it anew (I4). Under pool->slow.
@@ -23,6 +66,7 @@ static void retire_older(struct xmem_pool *pool, u32 publisher, u64 incarnation)
 	for (old = pool->subscriptions; old; old = old->next) {
 		xl_lock(&old->lock);
 		if (old->follow.publisher == publisher && old->follow.incarnation != incarnation) {
+			xl_note_end(old);
 			old->follow.incarnation = 0;	/* no client has it: receive says EPIPE */
 			old->ended = true;
 		}

@@ -5,6 +5,13 @@
 
 #include "private.h"
 
+/*
+ * The publisher has ended: find out whether the host has dropped the ring before all of it
+ * was received, and count what is lost. Under the subscription's lock, before the host is
+ * told.
+ */
+void xl_note_end(struct xmem_subscription *subscription);
+
 /* Tell the host, once, that this subscription has ended. */
 void xl_tell_unsubscribed(struct xmem_subscription *subscription);
 

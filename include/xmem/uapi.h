@@ -170,10 +170,12 @@ struct xmem_group {
 
 /* A subscriber's place in one publisher's ring. Each has a cache line of its own. */
 struct xmem_cursor {
-	__u64 position;			/* next to receive; XMEM_CURSOR_NONE: not subscribed */
+	__u64 position;			/* next to receive, or XMEM_CURSOR_* */
 	__u64 reserved[7];
 };
-#define XMEM_CURSOR_NONE	0xffffffffffffffffULL
+#define XMEM_CURSOR_NONE	0xffffffffffffffffULL	/* not subscribed */
+/* The host has dropped the ring of an ended publisher; the other bits say where it ended. */
+#define XMEM_CURSOR_DROPPED	(1ULL << 63)
 
 /* One publication. The receiver polls its position. */
 struct xmem_entry {

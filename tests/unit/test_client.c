@@ -327,6 +327,10 @@ START_TEST(one_subscriber_keeps_eight_zombies_the_oldest_go_first)
 	for (i = 0; i < 10; i++)
 		zombies += xm_client_row(map, writer[i])->state == XMEM_CLIENT_ZOMBIE;
 	ck_assert_uint_eq(zombies, XM_MAX_ZOMBIES);
+	/* The subscriber can see which ones were dropped, and where they ended. */
+	for (i = 0; i < 10; i++)
+		ck_assert_uint_eq(*xm_cursor(map, reader, writer[i]),
+				  i < 2 ? 1 | XMEM_CURSOR_DROPPED : 0);
 	/* by age of the client, not of its end */
 	ck_assert_uint_eq(world_count(world, XMEM_OWNER_HOST), XM_MAX_ZOMBIES);
 	world_end(world, reader);
