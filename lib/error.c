@@ -12,7 +12,7 @@
 static __thread struct {
 	int error;		/* negative errno; 0: none */
 	const char *message;
-	char text[320];
+	char text[512];
 } last __attribute__((tls_model("initial-exec")));
 
 int xl_fail_fast(int error, const char *message)
@@ -23,6 +23,19 @@ int xl_fail_fast(int error, const char *message)
 	return -error;
 }
 
+/*
+ * A message may quote a name, a label or a path that anybody has made: no control character
+ * (also none of C1, which is 0xc2 0x80 to 0xc2 0x9f) reaches the terminal.
+ */
+static void make_printable(char *text)
+{
+	unsigned char *c;
+
+	for (c = (unsigned char *)text; *c; c++)
+		if (*c < ' ' || *c == 0x7f || (*c == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f))
+			*c = '?';
+}
+
 int xl_fail(int error, const char *format, ...)
 {
 	va_list args;
@@ -30,6 +43,7 @@ int xl_fail(int error, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(last.text, sizeof(last.text), format, args);
 	va_end(args);
+	make_printable(last.text);
 	return xl_fail_fast(error, last.text);
 }
 

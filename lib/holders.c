@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
  * Why acquire finds no buffer, in words: how many are held and by whom, how many are being
- * written, how many are in flight.
+ * written, how many are in flight and for whom, and whether the ring is full.
  */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "holders.h"
+#include "owned.h"
 #include "pages.h"
 
 #define MAX_NAMED	3	/* holders whose names fit into a message */
@@ -16,11 +17,11 @@
 /* What the slots that are large enough are used for. */
 struct census {
 	u32 slots, held, writing, in_flight, free;
-	u32 by[XMEM_MAX_CLIENTS];	/* how many of them each client holds */
+	u32 by[XMEM_MAX_CLIENTS];	/* how many of them each client holds, or has yet to get */
 };
 
 struct text {
-	char bytes[240];
+	char bytes[440];
 	size_t used;
 };
 
@@ -53,10 +54,23 @@ static bool count_holders(const struct xm_map *map, u32 slot, struct census *cen
 	return held;
 }
 
+/* Those in the lists FREE and READY could be had; the latter are WRITING too. */
+static u32 count_free(const struct xmem_pool *pool, u64 bytes)
+{
+	static const u32 lists[] = { XL_LIST_FREE, XL_LIST_READY };
+	const struct xl_owned_slot *one;
+	u32 i, count = 0;
+
+	for (i = 0; i < 2; i++)
+		for (one = pool->owned.list[lists[i]].first; one; one = one->next)
+			count += one->bytes >= bytes;
+	return count;
+}
+
 static void count_slots(const struct xmem_pool *pool, u64 bytes, struct census *ret)
 {
 	const struct xm_map *map = &pool->map;
-	u32 s, state;
+	u32 s, state, unpublished = 0;
 
 	memset(ret, 0, sizeof(*ret));
 	for (s = 0; s < map->slots; s++) {
@@ -66,73 +80,126 @@ static void count_slots(const struct xmem_pool *pool, u64 bytes, struct census *
 			continue;
 		ret->slots++;
 		state = xm_state(xm_load(&xm_slot(map, s)->state));
-		if (state == XMEM_SLOT_FREE)
-			ret->free++;
-		else if (state == XMEM_SLOT_WRITING)
-			ret->writing++;
+		if (state == XMEM_SLOT_FREE || state == XMEM_SLOT_WRITING)
+			unpublished++;
 		else if (count_holders(map, s, ret))
 			ret->held++;
 		else
 			ret->in_flight++;
 	}
+	ret->free = count_free(pool, bytes);
+	ret->writing = unpublished - ret->free;
 }
 
-/* The client that holds most; it is taken out of the census. */
-static u32 next_holder(const struct xm_map *map, struct census *census, u32 *ret_slots)
+/* The client with the largest number; it is taken out of the census. */
+static u32 next_client(const struct xm_map *map, struct census *census, u32 *ret_number)
 {
 	u32 c, most = 0;
 
 	for (c = 1; c < map->clients; c++)
 		if (census->by[c] > census->by[most])
 			most = c;
-	*ret_slots = census->by[most];
+	*ret_number = census->by[most];
 	census->by[most] = 0;
 	return most;
 }
 
-/* " (viewer pid 412: 5, logger pid 415: 3, and others)" */
-static void name_holders(const struct xm_map *map, struct census *census, struct text *to)
+/* " (viewer pid 412: 5, logger pid 415: 3, and others)"; @first follows the first pid. */
+static void name_clients(const struct xm_map *map, struct census *census, const char *first,
+			 struct text *to)
 {
-	u32 named, slots, holder;
+	u32 named, number, client;
 
-	for (named = 0; (holder = next_holder(map, census, &slots)), slots; named++) {
-		const struct xmem_client_row *row = xm_client_row(map, holder);
+	for (named = 0; (client = next_client(map, census, &number)), number; named++) {
+		const struct xmem_client_row *row = xm_client_row(map, client);
 
 		if (named == MAX_NAMED) {
 			add(to, ", and others");
 			break;
 		}
-		add(to, "%s%.*s pid %u: %u", named ? ", " : " (", XMEM_LABEL_BYTES,
-			(const char *)row->label, xm_load(&row->pid), slots);
+		add(to, "%s%.*s pid %u%s %u", named ? ", " : " (", XMEM_LABEL_BYTES,
+		    (const char *)row->label, xm_load(&row->pid), named ? ":" : first, number);
 	}
 	if (named)
 		add(to, ")");
 }
 
-static void describe(const struct xmem_pool *pool, struct census *census, struct text *to)
+/* Name the subscribers that have not received everything, the slowest first. */
+static void name_laggards(const struct xmem_pool *pool, struct census *census, struct text *to)
 {
-	char name[XL_NAME_BYTES];
+	const struct xmem_client_row *row = xm_client_row(&pool->map, pool->me);
+	u32 c;
 
-	add(to, "%s: no free buffer: ", xl_pool_name(pool, name, sizeof(name)));
-	add(to, "%u of %u held", census->held, census->slots);
-	name_holders(&pool->map, census, to);
+	for (c = 0; c < pool->map.clients; c++)
+		census->by[c] = xm_bit(row->subscribers, c) ? xl_behind(&pool->map, c, pool->me) : 0;
+	name_clients(&pool->map, census, " has yet to receive", to);
+}
+
+/* Buffers are free, but one more publication might overwrite what is waited for. */
+static void describe_ring(const struct xmem_pool *pool, struct census *census, struct text *to)
+{
+	u64 owed = xm_load(&xm_ring(&pool->map, pool->me)->tail) -
+		   xm_least_waiting(&pool->map, pool->me, pool->owned.demoted);
+
+	if (owed) {
+		add(to, "the ring of %u entries has no room: %u acquired and unpublished, %llu "
+			"published and yet to be received",
+		    pool->map.ring_mask + 1, pool->owned.out, (unsigned long long)owed);
+		name_laggards(pool, census, to);
+	} else {
+		add(to, "while a subscriber is waited for, at most %u buffers (ring_entries) may "
+			"be acquired and unpublished, and %u are",
+		    pool->map.ring_mask + 1, pool->owned.out);
+	}
+}
+
+static void describe(const struct xmem_pool *pool, u64 bytes, struct census *census,
+		     struct text *to)
+{
+	add(to, "%u of %u ", census->held, census->slots);
+	if (census->slots < pool->owned.slots)
+		add(to, "buffers of at least %llu bytes ", (unsigned long long)bytes);
+	add(to, "held");
+	name_clients(&pool->map, census, ":", to);
 	if (census->writing)
 		add(to, ", %u being written", census->writing);
-	if (census->in_flight)
+	if (census->in_flight) {
 		add(to, ", %u in flight", census->in_flight);
-	if (census->free)
-		add(to, ", %u free, but a subscriber that is waited for has yet to receive a "
-			"whole ring", census->free);
+		if (!census->free)
+			name_laggards(pool, census, to);
+	}
+	if (census->free) {
+		add(to, ", %u free, but ", census->free);
+		describe_ring(pool, census, to);
+	}
+}
+
+/* What takes no long look: no holds, and no slots one by one. */
+static void describe_quickly(struct xmem_pool *pool, struct census *census, struct text *to)
+{
+	const struct xl_owned *owned = &pool->owned;
+
+	if (xl_ring_is_full(pool))
+		describe_ring(pool, census, to);
+	else if (owned->out == owned->slots)
+		add(to, "all %u are being written", owned->slots);
+	else
+		add(to, "%u of %u being written, the others held, in flight or too small",
+		    owned->out, owned->slots);
 }
 
 int xl_fail_no_buffer(struct xmem_pool *pool, u64 bytes, int error)
 {
+	char name[XL_NAME_BYTES];
 	struct text text = { .used = 0 };
 	struct census census;
 
-	if (error == EAGAIN && (u64)pool->map.clients * pool->owned.slots > QUICK_LOOKS)
-		return xl_fail_fast(EAGAIN, "no free buffer: all are held or in flight");
-	count_slots(pool, bytes, &census);
-	describe(pool, &census, &text);
+	add(&text, "%s: no free buffer: ", xl_pool_name(pool, name, sizeof(name)));
+	if (error == EAGAIN && (u64)pool->map.clients * pool->owned.slots > QUICK_LOOKS) {
+		describe_quickly(pool, &census, &text);
+	} else {
+		count_slots(pool, bytes, &census);
+		describe(pool, bytes, &census, &text);
+	}
 	return xl_fail(error, "%s", text.bytes);
 }

@@ -7,7 +7,7 @@
 
 /*
  * Note that no buffer of @bytes is free, and who has them. @error: EAGAIN or ETIMEDOUT;
- * where looking would take long, EAGAIN only says that. Returns -@error. Under owned.lock.
+ * where looking would take long, EAGAIN names nobody who holds. Returns -@error. Under owned.lock.
  */
 int xl_fail_no_buffer(struct xmem_pool *pool, u64 bytes, int error);
 

@@ -256,3 +256,126 @@ TEST(API_acquire_names_who_has_the_buffers)
 	xmem_pool_close(reader);
 	xmem_pool_close(writer);
 }
+
+/* Follows and receives nothing until it is killed. */
+struct laggard {
+	const char *name;
+	int publisher;
+	uint32_t flags;
+};
+
+static void lag(void *argument)
+{
+	const struct laggard *laggard = argument;
+	struct xmem_pool *pool = OPEN(laggard->name, .label = "laggard");
+
+	follow(pool, laggard->publisher, laggard->flags);
+	tell_parent(1);
+	hear_parent();
+}
+
+TEST(API_acquire_names_who_lags)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER,
+					.wait_bound_ns = 3600 * SECOND);
+	struct laggard laggard = { name, xmem_pool_client(writer), XMEM_SUBSCRIBE_WAITS };
+	struct child *child = spawn(lag, &laggard);
+	char who[80];
+	int i;
+
+	WORKED(xmem_preallocate(writer, 4, BYTES));
+	hear(child);
+	for (i = 0; i < 4; i++)
+		publish_stamp(writer, i);
+	snprintf(who, sizeof(who), "4 in flight (laggard pid %d has yet to receive 4)", child->pid);
+	CHECK(!xmem_acquire(writer, 10, 0));
+	SAYS(EAGAIN, NULL, name, "0 of 4 held", who);
+	CHECK(!xmem_acquire(writer, 10, 20 * MS));
+	SAYS(ETIMEDOUT, NULL, who);
+	kill_child(child);
+	xmem_pool_close(writer);
+}
+
+TEST(API_acquire_says_when_the_ring_is_full)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .ring = 4,
+					.wait_bound_ns = 3600 * SECOND);
+	struct laggard laggard = { name, xmem_pool_client(writer), XMEM_SUBSCRIBE_WAITS };
+	struct child *child = spawn(lag, &laggard);
+	struct xmem_buffer *b[4];
+	char who[80];
+	int i;
+
+	WORKED(xmem_preallocate(writer, 8, BYTES));
+	hear(child);
+	for (i = 0; i < 4; i++)
+		CHECK((b[i] = xmem_acquire(writer, 10, 0)));
+	/* The subscriber owes nothing: it is the writer that has filled the ring. */
+	CHECK(!xmem_acquire(writer, 10, 0));
+	SAYS(EAGAIN, "yet to", name, "4 being written, 4 free", "at most 4 buffers (ring_entries)",
+	     "acquired and unpublished, and 4 are");
+	for (i = 0; i < 3; i++)
+		WORKED(xmem_publish(b[i], NULL, NULL));
+	snprintf(who, sizeof(who), "(laggard pid %d has yet to receive 3)", child->pid);
+	CHECK(!xmem_acquire(writer, 10, 0));
+	SAYS(EAGAIN, NULL, "4 free", "ring of 4 entries", "1 acquired", who);
+	xmem_release(b[3]);
+	kill_child(child);
+	xmem_pool_close(writer);
+}
+
+TEST(API_acquire_in_a_large_pool_says_what_it_knows)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = 128,
+					.clients = 64, .ring = 128);
+	struct xmem_buffer *b[80];
+	int i;
+
+	WORKED(xmem_preallocate(writer, 80, BYTES));
+	for (i = 0; i < 80; i++)
+		CHECK((b[i] = xmem_acquire(writer, 10, 0)));
+	CHECK(!xmem_acquire(writer, 10, 0));
+	SAYS(EAGAIN, "in flight", name, "no free buffer", "all 80 are being written");
+	for (i = 0; i < 20; i++) {
+		struct xmem_publish_options keep = { sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
+
+		WORKED(xmem_publish(b[i], &keep, NULL));
+	}
+	CHECK(!xmem_acquire(writer, 10, 0));
+	SAYS(EAGAIN, NULL, name, "60 of 80 being written", "held");
+	for (i = 0; i < 80; i++)
+		xmem_release(b[i]);
+	xmem_pool_close(writer);
+}
+
+TEST(API_acquire_counts_those_that_are_large_enough)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 5, 100);
+	struct xmem_buffer *b[2];
+	int i;
+
+	WORKED(xmem_preallocate(writer, 2, BYTES));
+	for (i = 0; i < 2; i++)
+		CHECK((b[i] = xmem_acquire(writer, BYTES, 0)));
+	CHECK(!xmem_acquire(writer, 200, 0));
+	SAYS(EAGAIN, "free,", name, "0 of 2 buffers of at least 200 bytes held", "2 being written");
+	for (i = 0; i < 2; i++)
+		xmem_release(b[i]);
+	xmem_pool_close(writer);
+}
+
+TEST(API_no_control_character_reaches_a_message)
+{
+	const char *why, *c;
+
+	refuse("a\033[2J\n\177pool", NULL);
+	SAME(xmem_get_last_error(&why), -EINVAL);
+	for (c = why; *c; c++)
+		if (*c < ' ' || *c == 0x7f)
+			FAIL("the message has the character 0x%x", *c);
+	CHECK(strstr(why, "a?[2J??pool"));
+}
