@@ -137,6 +137,7 @@ struct xmem_pool_options {
  *	EUSERS	the pool has as many clients as it can have
  *	EDQUOT	a limit of the host is reached
  *	ENODEV	there is no host
+ *	ENAMETOOLONG  XMEM_SOCKET in the environment is too long for an address
  *	EPROTONOSUPPORT  the host speaks another version of the protocol
  *	ENOMEM, EMFILE
  * Ownership: the caller calls xmem_pool_close. Since: 0.1.
@@ -516,7 +517,8 @@ int xmem_pool_slot_info(struct xmem_pool *pool, uint32_t slot, struct xmem_slot_
 
 /*
  * Get how many holds one client has of one slot.
- * Returns: the number; -EINVAL: there is no such client or slot; -ECHILD. Since: 0.2.
+ * Returns: the number; -ENOENT: no client has that id; -EINVAL: no client can have it, or
+ * there is no such slot; -ECHILD. Since: 0.2.
  */
 int64_t xmem_pool_holds(struct xmem_pool *pool, uint32_t client, uint32_t slot);
 
@@ -541,8 +543,9 @@ struct xmem_host_info {
 /*
  * Ask the host what it is, without joining a pool. A daemon is not started for this.
  * @ret_info: its size field is set.
- * Returns: 0; -ENODEV: no host is running; -EACCES, -EPERM: as xmem_pool_open; -EINVAL: size
- * is less than that of the size field, or XMEM_BACKEND is wrong. Since: 0.2.
+ * Returns: 0; -ENODEV: no host is running; -EACCES, -EPERM, -ENAMETOOLONG: as
+ * xmem_pool_open; -EDQUOT: the host has as many connections as it may have; -EINVAL: size is
+ * less than that of the size field, or XMEM_BACKEND is wrong. Since: 0.2.
  */
 int xmem_host_query(struct xmem_host_info *ret_info);
 
@@ -564,8 +567,8 @@ struct xmem_pool_entry {
  * Get the host's next pool, without joining it. A daemon is not started for this.
  * @after: the number of the pool before it; 0: get the first one.
  * @ret_entry: its size field is set.
- * Returns: 0; -ENOENT: there are no more, or no host is running; -EACCES, -EPERM: as
- * xmem_pool_open; -EINVAL: as xmem_host_query. Since: 0.2.
+ * Returns: 0; -ENOENT: there are no more, or no host is running; -EACCES, -EPERM,
+ * -ENAMETOOLONG: as xmem_pool_open; -EDQUOT, -EINVAL: as xmem_host_query. Since: 0.2.
  */
 int xmem_pool_next(uint64_t after, struct xmem_pool_entry *ret_entry);
 

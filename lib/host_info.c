@@ -10,22 +10,32 @@
 #include "reach.h"
 #include "structs.h"
 
-/* One request of the host that would be used. 0 or -errno; *link says which it is. */
+/*
+ * One request of the host that would be used. 0 or -errno; *link says which it is. A daemon
+ * that leaves just then is asked no more; if no other runs by then, that is -ENODEV.
+ */
 static int ask(struct xmem_link *link, unsigned int request, void *argument)
 {
-	int err = xl_reach(link, false);
+	int tries, err = -ENODEV;
 
-	if (err)
-		return err;
-	err = link->backend->request(link, request, argument);
-	link->backend->close(link);
-	return err;
+	for (tries = 0; tries < XL_MAX_TRIES; tries++) {
+		err = xl_reach(link, false);
+		if (err)
+			break;
+		err = link->backend->request(link, request, argument);
+		link->backend->close(link);
+		if (err != -ENOTCONN)
+			break;
+	}
+	return err == -ENOTCONN ? -ENODEV : err;
 }
 
 static int ask_failed(const char *what, int err, const struct xmem_link *link)
 {
 	char space[XL_HINT_BYTES];
-	const char *hint = xl_reach_hint(err, link, space);
+	const char *hint = err == -EDQUOT ? "the host has as many connections, in all or of this "
+					    "process, as it may have"
+					  : xl_reach_hint(err, link, space);
 
 	return xl_fail(-err, "%s: %s", what, hint ? hint : strerror(-err));
 }
@@ -62,6 +72,7 @@ XMEM_API int xmem_host_query(struct xmem_host_info *ret_info)
 {
 	struct xmem_query_request request = { .size = sizeof(request) };
 	struct xmem_host_info info;
+	char space[XL_HINT_BYTES];
 	struct xmem_link link;
 	int err = xl_answer_check("xmem_host_info", ret_info);
 
@@ -71,9 +82,7 @@ XMEM_API int xmem_host_query(struct xmem_host_info *ret_info)
 		return err;
 	err = ask(&link, XMEM_IOC_QUERY, &request);
 	if (err == -ENODEV)
-		return xl_fail(ENODEV, "no host is running: there is no %s",
-			       link.backend == &xmem_backend_kmod ? "device /dev/xmem" :
-								    "daemon of this user");
+		return xl_fail(ENODEV, "no host is running: %s", xl_nothing_runs(&link, space));
 	if (err)
 		return ask_failed("ask the host what it is", err, &link);
 	fill_host(&request, link.backend->name, &info);

@@ -207,5 +207,7 @@ XMEM_API int64_t xmem_pool_holds(struct xmem_pool *pool, uint32_t client, uint32
 			       pool->map.clients);
 	if (slot >= pool->map.slots)
 		return no_such_slot(pool, slot);
+	if (xm_load_acquire(&xm_client_row(&pool->map, client)->state) == XMEM_CLIENT_NONE)
+		return xl_fail(ENOENT, "no client has the id %u now", client);
 	return xl_holds(&pool->map, client, slot);
 }

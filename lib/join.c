@@ -9,8 +9,6 @@
 #include "join.h"
 #include "reach.h"
 
-#define MAX_TRIES	5	/* a daemon about to leave for lack of work may drop a newcomer */
-
 /* "pool 'camera'", as messages call it. */
 static const char *name_of(const struct xmem_join_request *request, char *ret, size_t bytes)
 {
@@ -47,6 +45,9 @@ int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join
 
 	switch (-err) {
 	case ENOENT:
+		if (!*request->name && !(request->flags & XMEM_JOIN_FD))
+			return xl_fail(ENOENT, "open an anonymous pool: it never exists already, as "
+					       "the flag XMEM_OPEN_EXISTING asks for");
 		return xl_fail(ENOENT, "there is no %s on the %s host", name, host);
 	case EEXIST:
 		return xl_fail(EEXIST, "there is a %s on the %s host already", name, host);
@@ -64,7 +65,7 @@ int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join
 			       "opens it with XMEM_OPEN_FOREIGN";
 		break;
 	case EBADF:
-		hint = "this is no descriptor from xmem_pool_fd";
+		hint = "this is no descriptor from xmem_pool_fd, or the pool has ended since";
 		break;
 	}
 	if (!hint)
@@ -77,7 +78,7 @@ int xl_join(struct xmem_link *link, struct xmem_join_request *request)
 	struct xmem_join_request first = *request;
 	int tries, err = -ENODEV;
 
-	for (tries = 0; tries < MAX_TRIES; tries++) {
+	for (tries = 0; tries < XL_MAX_TRIES; tries++) {
 		*request = first;
 		err = xl_reach(link, true);
 		if (err)

@@ -57,7 +57,7 @@ static int check_numbers(const struct xmem_pool_options *o)
 	return 0;
 }
 
-static int check_flags(u32 flags)
+static int check_flags(u32 flags, bool by_fd)
 {
 	if (flags & ~ALL_FLAGS)
 		return bad("xmem_pool_options: flags has 0x%llx, which has no meaning",
@@ -65,6 +65,9 @@ static int check_flags(u32 flags)
 	if (flags & XMEM_OPEN_EXISTING && flags & XMEM_OPEN_EXCLUSIVE)
 		return xl_fail(EINVAL, "xmem_pool_options: flags has both XMEM_OPEN_EXISTING and "
 				       "XMEM_OPEN_EXCLUSIVE");
+	if (by_fd && flags & XMEM_OPEN_EXCLUSIVE)
+		return xl_fail(EINVAL, "xmem_pool_options: flags has XMEM_OPEN_EXCLUSIVE, but the "
+				       "pool of a descriptor is there already");
 	return 0;
 }
 
@@ -95,7 +98,7 @@ int xl_join_options(const struct xmem_pool_options *options, struct xmem_join_re
 
 	if (xl_options_take("xmem_pool_options", options, &o, sizeof(o)))
 		return xmem_peek_last_error(NULL);
-	if (check_flags(o.flags) || check_numbers(&o) ||
+	if (check_flags(o.flags, request->flags & XMEM_JOIN_FD) || check_numbers(&o) ||
 	    put_label(o.label, (char *)request->label))
 		return -EINVAL;
 	request->flags |= (o.flags & XMEM_OPEN_EXISTING ? XMEM_JOIN_EXISTING : 0) |

@@ -8,6 +8,8 @@
 #include "payload/payload.h"
 #include "request.h"
 
+#define MAX_BYTES	(1ULL << 46)	/* of one payload file */
+
 int xl_check_writer(struct xmem_pool *pool, const char *what)
 {
 	if (!pool)
@@ -26,6 +28,17 @@ static u32 clamp(u32 value, u32 least, u32 most)
 	return value < least ? least : value > most ? most : value;
 }
 
+static int bad_numbers(const struct xmem_pool *pool, u32 count, size_t bytes)
+{
+	if (!count || count > pool->map.slots)
+		return xl_fail(EINVAL, "preallocate: count is %u, not from 1 to %u, the slots of "
+				       "the pool", count, pool->map.slots);
+	if (!bytes)
+		return xl_fail(EINVAL, "preallocate: bytes is 0");
+	return xl_fail(EINVAL, "preallocate: bytes is %zu, and all %u buffers together must not "
+			       "have more than %llu bytes", bytes, count, MAX_BYTES);
+}
+
 XMEM_API int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes)
 {
 	struct xl_owned *owned;
@@ -35,11 +48,8 @@ XMEM_API int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t
 
 	if (err)
 		return err;
-	if (!count || count > pool->map.slots || !bytes || bytes > (1ULL << 46) / count)
-		return xl_fail(EINVAL,
-			       "preallocate %u buffers of %zu bytes: at least one of each, at most "
-			       "%u buffers",
-			       count, bytes, pool->map.slots);
+	if (!count || count > pool->map.slots || !bytes || bytes > MAX_BYTES / count)
+		return bad_numbers(pool, count, bytes);
 	slot = calloc(count, sizeof(*slot));
 	if (!slot)
 		return xl_fail(ENOMEM, "no memory for a list of %u slots", count);

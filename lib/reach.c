@@ -50,36 +50,81 @@ int xl_reach(struct xmem_link *link, bool start)
 	return open_with(link, &xmem_backend_daemon, start);
 }
 
-static const char *device(void)
+const char *xl_device(void)
 {
 	const char *path = secure_getenv("XMEM_DEVICE");
 
-	return path ? path : "/dev/xmem";
+	return path && *path ? path : "/dev/xmem";
+}
+
+/* What XMEM_DAEMON says; NULL: nothing. */
+static const char *daemon_set(void)
+{
+	const char *path = secure_getenv("XMEM_DAEMON");
+
+	return path && *path ? path : NULL;
+}
+
+/* Why xmemd could not be started, and what to do. */
+static const char *no_start(char space[XL_HINT_BYTES])
+{
+	const char *path = daemon_set();
+
+	if (!path)
+		return "cannot be started; install it, or set XMEM_DAEMON to its path";
+	if (!strcmp(path, "none"))
+		return "XMEM_DAEMON=none forbids to start it; start it, or unset XMEM_DAEMON";
+	snprintf(space, XL_HINT_BYTES,
+		 "XMEM_DAEMON=%.60s names no program that runs as xmemd; correct it, or unset it",
+		 path);
+	return space;
 }
 
 static const char *no_host(const struct xmem_link *link, char space[XL_HINT_BYTES])
 {
+	char why[XL_HINT_BYTES];
+
 	if (link->backend == &xmem_backend_kmod)
 		snprintf(space, XL_HINT_BYTES,
 			 "there is no device %.60s, on which XMEM_BACKEND=kernel insists; load the "
 			 "module xmem",
-			 device());
+			 xl_device());
 	else if (insisted())
-		return "xmemd, on which XMEM_BACKEND=daemon insists, does not run and cannot be "
-		       "started; install it, or set XMEM_DAEMON to its path";
+		snprintf(space, XL_HINT_BYTES,
+			 "xmemd, on which XMEM_BACKEND=daemon insists, does not run, and %.160s",
+			 no_start(why));
 	else
-		snprintf(
-			space, XL_HINT_BYTES,
-			"there is no device %.60s, and the daemon xmemd does not run and cannot be "
-			"started; load the module xmem, or install xmemd",
-			device());
+		snprintf(space, XL_HINT_BYTES,
+			 "there is no device %.60s, and the daemon xmemd does not run, and %.160s",
+			 xl_device(), no_start(why));
+	return space;
+}
+
+const char *xl_nothing_runs(const struct xmem_link *link, char space[XL_HINT_BYTES])
+{
+	if (link->backend == &xmem_backend_kmod)
+		snprintf(space, XL_HINT_BYTES, "there is no device %.60s", xl_device());
+	else if (insisted())
+		return "there is no daemon of this user";
+	else
+		snprintf(space, XL_HINT_BYTES,
+			 "there is neither a device %.60s nor a daemon of this user", xl_device());
 	return space;
 }
 
 static const char *no_access(char space[XL_HINT_BYTES])
 {
 	snprintf(space, XL_HINT_BYTES,
-		 "this user may not open %.60s; add it to the device's group", device());
+		 "this user may not open %.60s; add it to the device's group", xl_device());
+	return space;
+}
+
+static const char *no_device(char space[XL_HINT_BYTES])
+{
+	snprintf(space, XL_HINT_BYTES,
+		 "%.60s is no xmem device that knows this request; correct XMEM_DEVICE, or update "
+		 "the module xmem",
+		 xl_device());
 	return space;
 }
 
@@ -96,6 +141,10 @@ const char *xl_reach_hint(int err, const struct xmem_link *link, char space[XL_H
 		return kernel ? NULL :
 				"another user's program has the address of this user's xmemd; "
 				"end it, or set XMEM_SOCKET to another name";
+	case ENAMETOOLONG:
+		return "XMEM_SOCKET is too long for an address: at most 106 characters";
+	case ENOTTY:
+		return kernel ? no_device(space) : NULL;
 	case ENOTCONN:
 		return "the host has gone; try again";
 	case EPROTONOSUPPORT:

@@ -129,8 +129,10 @@ static const char *receive_hint(int err, const struct xmem_subscription *subscri
 static XL_COLD struct xmem_buffer *receive_refused(struct xmem_subscription *subscription,
 						   int64_t timeout_ns)
 {
-	if (!subscription || timeout_ns < 0)
-		xl_fail_fast(EINVAL, "receive: no subscription, or a negative timeout");
+	if (!subscription)
+		xl_fail_fast(EINVAL, "receive: no subscription");
+	else if (timeout_ns < 0)
+		xl_fail_fast(EINVAL, "receive: a negative timeout");
 	else
 		xl_fail_forked();
 	return NULL;

@@ -3,8 +3,16 @@
  * Requests to the host that many files make: arming a waiters word, waiting on it and waking
  * it, and doing what a function of the protocol left pending.
  */
+#include <string.h>
+
 #include "payload/payload.h"
 #include "request.h"
+
+const char *xl_request_error(int err)
+{
+	return err == -ENOTCONN ? "the host has gone; close the pool and open it again"
+				: strerror(-err);
+}
 
 int xl_waiters_arm(struct xmem_pool *pool, u32 kind, u32 client, u32 *ret_value)
 {

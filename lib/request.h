@@ -10,6 +10,9 @@ static inline int xl_request(struct xmem_pool *pool, unsigned int request, void 
 	return pool->link.backend->request(&pool->link, request, argument);
 }
 
+/* What the error of a request means, in words. */
+const char *xl_request_error(int err);
+
 /* Do what xm_put or xm_receive left pending (I5). */
 void xl_do_pending(struct xmem_pool *pool, struct xm_pending pending);
 

@@ -103,6 +103,9 @@ static int exchange(struct xmem_link *link, unsigned int request, union xm_reque
 		err = xm_wire_receive(link->file, &reply, err ? MSG_DONTWAIT : 0);
 	if (err)
 		return err == -EAGAIN ? -ENOTCONN : err;
+	/* A daemon that is full answers a join, whatever the first request was. */
+	if (reply.head.request == XMEM_IOC_JOIN && reply.head.result == -EDQUOT)
+		reply.head.request = request;
 	if (reply.head.request != request || reply.head.result > 0) {
 		take_reply_file(&reply, NULL);
 		return -ENOTCONN;	/* this is no answer of xmemd */

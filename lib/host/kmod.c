@@ -24,7 +24,7 @@ static int kmod_open(struct xmem_link *link, bool start)
 {
 	const char *path = secure_getenv("XMEM_DEVICE");
 
-	link->file = open(path ? path : "/dev/xmem", O_RDWR | O_CLOEXEC);
+	link->file = open(path && *path ? path : "/dev/xmem", O_RDWR | O_CLOEXEC);
 	if (link->file >= 0)
 		return 0;
 	return errno == ENOENT || errno == ENXIO || errno == ENODEV ? -ENODEV : -errno;

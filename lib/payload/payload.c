@@ -43,8 +43,16 @@ static int attach_failed(const struct xmem_pool *pool, u32 count, int err)
 {
 	char name[XL_NAME_BYTES];
 
+	xl_pool_name(pool, name, sizeof(name));
+	if (err == -EDQUOT)
+		return xl_fail(EDQUOT,
+			       "%s: attach buffers (%u): the pool or the host has as many payload "
+			       "files as it may have, and each preallocate makes one; preallocate "
+			       "more buffers at a time",
+			       name, count);
 	if (err != -ENOSPC)
-		return xl_fail(-err, "attach %u buffers: %s", count, strerror(-err));
+		return xl_fail(-err, "%s: attach buffers (%u): %s", name, count,
+			       xl_request_error(err));
 	return xl_fail(ENOSPC,
 		       "%s: no slots for %u buffers: writers get slots in groups of %u, and %u of "
 		       "the %u groups have owners; open the pool with more slots",
@@ -172,7 +180,7 @@ static struct xl_mapping *map_new(struct xmem_pool *pool, u32 payload)
 	xl_payload_unmap_stale(pool);
 	err = xl_request(pool, XMEM_IOC_PAYLOAD, &request);
 	if (err) {
-		xl_fail(-err, "a descriptor of payload %u: %s", payload, strerror(-err));
+		xl_fail(-err, "a descriptor of payload %u: %s", payload, xl_request_error(err));
 		return NULL;
 	}
 	mapping = calloc(1, sizeof(*mapping));

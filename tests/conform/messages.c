@@ -69,6 +69,53 @@ TEST(API_EINVAL_names_the_field)
 	SAYS(EINVAL, "A-Z", "flags", "0x40000000");
 	refuse(name, OPTIONS(.flags = both));
 	SAYS(EINVAL, "A-Z", "flags", "XMEM_OPEN_EXCLUSIVE");
+	refuse(NULL, OPTIONS(.flags = XMEM_OPEN_EXISTING));
+	SAYS(ENOENT, "no an", "anonymous", "XMEM_OPEN_EXISTING");
+	CHECK(!xmem_pool_open_fd(0, OPTIONS(.flags = XMEM_OPEN_EXCLUSIVE)));
+	SAYS(EINVAL, NULL, "flags", "XMEM_OPEN_EXCLUSIVE", "descriptor");
+}
+
+TEST(API_EINVAL_names_the_number_of_a_preallocate)
+{
+	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .slots = 64);
+
+	SAME(xmem_preallocate(pool, 0, BYTES), -EINVAL);
+	SAYS(EINVAL, "bytes", "count is 0", "64");
+	SAME(xmem_preallocate(pool, 65, BYTES), -EINVAL);
+	SAYS(EINVAL, "bytes", "count is 65", "64");
+	SAME(xmem_preallocate(pool, 1, 0), -EINVAL);
+	SAYS(EINVAL, "count", "bytes is 0");
+	SAME(xmem_preallocate(pool, 2, 1ULL << 46), -EINVAL);
+	SAYS(EINVAL, "count", "bytes is 70368744177664", "2 buffers together");
+	xmem_pool_close(pool);
+}
+
+TEST(API_EINVAL_of_receive_has_one_cause)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 1, BYTES), *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
+
+	CHECK(!xmem_receive(NULL, 0));
+	SAYS(EINVAL, "timeout", "no subscription");
+	CHECK(!xmem_receive(s, -1));
+	SAYS(EINVAL, "no subscription", "negative timeout");
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+TEST(API_a_descriptor_of_an_ended_pool_is_EBADF)
+{
+	struct xmem_pool *pool = open_reader(new_name());
+	int fd = xmem_pool_fd(pool);
+
+	daemon_only("in the kernel the descriptor keeps the pool");
+	CHECK(fd >= 0);
+	xmem_pool_close(pool);
+	CHECK(!xmem_pool_open_fd(fd, NULL));
+	SAYS(EBADF, NULL, "xmem_pool_fd", "has ended");
+	close(fd);
 }
 
 TEST(API_EINVAL_names_the_field_of_a_subscription)
@@ -142,6 +189,14 @@ TEST(API_a_pool_that_is_too_small_is_ERANGE_and_both_numbers)
 	xmem_pool_close(pool);
 }
 
+/* The host is not there, and looking does not start it. */
+#define SAYS_NOTHING_RUNS(not, ...) do { \
+	struct xmem_host_info info_ = { .size = sizeof(info_) }; \
+	SAME(xmem_host_query(&info_), -ENODEV); \
+	SAYS(ENODEV, not, __VA_ARGS__); \
+} while (0)
+#define TEN	"0123456789"
+
 TEST(API_a_host_that_is_not_there_is_named)
 {
 	char name[40];
@@ -156,9 +211,29 @@ TEST(API_a_host_that_is_not_there_is_named)
 	setenv("XMEM_BACKEND", "daemon", 1);
 	refuse(name, NULL);
 	SAYS(ENODEV, "device", "xmemd", "XMEM_BACKEND=daemon");
+	SAYS_NOTHING_RUNS("XMEM_BACKEND", "daemon");
 	unsetenv("XMEM_BACKEND");
 	refuse(name, NULL);
-	SAYS(ENODEV, "XMEM_BACKEND", "/nowhere/xmem", "xmemd");
+	SAYS(ENODEV, "XMEM_BACKEND", "/nowhere/xmem", "xmemd", "XMEM_DAEMON=none forbids");
+	SAYS_NOTHING_RUNS(NULL, "/nowhere/xmem", "daemon");
+	setenv("XMEM_DAEMON", "/nonexist", 1);
+	refuse(name, NULL);
+	SAYS(ENODEV, NULL, "XMEM_DAEMON=/nonexist", "no program");
+	setenv("XMEM_DAEMON", "none", 1);
+	setenv("XMEM_DEVICE", "", 1);		/* as unset */
+	setenv("XMEM_BACKEND", "kernel", 1);
+	if (!on_kernel()) {
+		refuse(name, NULL);
+		SAYS(ENODEV, NULL, "/dev/xmem");
+		SAYS_NOTHING_RUNS(NULL, "/dev/xmem");
+	}
+	setenv("XMEM_DEVICE", "/dev/null", 1);
+	refuse(name, NULL);
+	SAYS(ENOTTY, "ioctl", "/dev/null", "no xmem device", "XMEM_DEVICE");
+	setenv("XMEM_BACKEND", "daemon", 1);
+	setenv("XMEM_SOCKET", TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN, 1);
+	refuse("a", NULL);
+	SAYS(ENAMETOOLONG, NULL, "XMEM_SOCKET", "106");
 	setenv("XMEM_BACKEND", "cloud", 1);
 	refuse(name, NULL);
 	SAYS(EINVAL, NULL, "XMEM_BACKEND", "cloud");
