@@ -47,7 +47,7 @@ struct xd_pool {
 	char name[XMEM_NAME_BYTES];	/* a private copy: clients can write the header's */
 	int pages;			/* memfd of the whole layout */
 	char *base;
-	u64 bytes;
+	struct xmem_pool_header layout;	/* a private copy, too: clients can write all pages */
 	int key;			/* memfd that is the right to join; -1: never asked for */
 	u32 clients;			/* connections that have joined and not ended */
 	u32 last_payload;		/* the id that was given last */

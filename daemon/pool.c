@@ -84,16 +84,18 @@ int xd_pool_fd(struct xd_pool *pool)
 
 static int make_pages(struct xd_pool *pool, const struct xmem_pool_header *header)
 {
-	pool->bytes = header->total_bytes;
-	pool->pages = new_memfd("xmem-pool", pool->bytes, 0);
+	u64 bytes = header->total_bytes;
+
+	pool->pages = new_memfd("xmem-pool", bytes, 0);
 	if (pool->pages < 0)
 		return pool->pages;
-	pool->base = mmap(NULL, pool->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, pool->pages, 0);
+	pool->base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, pool->pages, 0);
 	if (pool->base == MAP_FAILED) {
 		close(pool->pages);
 		return -ENOMEM;
 	}
-	madvise(pool->base, pool->bytes, MADV_DONTDUMP);
+	madvise(pool->base, bytes, MADV_DONTDUMP);
+	pool->layout = *header;
 	*(struct xmem_pool_header *)pool->base = *header;
 	return 0;
 }
@@ -171,7 +173,7 @@ void xd_pool_drop(struct xd_pool *pool)
 		pool->payloads->slots = 0;
 		xd_payload_drop_unused(pool, pool->payloads);
 	}
-	munmap(pool->base, pool->bytes);
+	munmap(pool->base, pool->layout.total_bytes);
 	close(pool->pages);
 	if (pool->key >= 0)
 		close(pool->key);
@@ -221,7 +223,7 @@ int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_j
 	err = xm_host_join(&pool->host, client, join, from->pid, geteuid());
 	if (err)
 		return err;
-	join->total_bytes = pool->bytes;
+	join->total_bytes = pool->layout.total_bytes;
 	from->pool = pool;
 	from->client = client;
 	from->role = join->role;
@@ -260,7 +262,7 @@ void xd_pool_reap(struct xd_pool *pool)
 	for (i = 0; i < map->clients; i++) {
 		if (!xm_host_bury(&pool->host, i))
 			continue;
-		replace_pages(pool, map->area[i], map->pool->area_stride);
+		replace_pages(pool, map->area[i], pool->layout.area_stride);
 		gone = true;
 	}
 	for (i = 0; i < map->slots; i++) {
@@ -270,7 +272,7 @@ void xd_pool_reap(struct xd_pool *pool)
 	}
 	for (i = 0; i < map->groups; i++)
 		if (xm_host_idle_group(&pool->host, i))
-			replace_pages(pool, map->group[i], map->pool->group_stride);
+			replace_pages(pool, map->group[i], pool->layout.group_stride);
 	if (gone)
 		xd_wake(&map->pool->clients_waiters);
 }

@@ -173,6 +173,37 @@ TEST_WITHIN(P4_garbage_in_all_that_a_client_may_write, 60)
 	xmem_pool_close(writer);
 }
 
+/* In the daemon's pools clients can write the header as well: the daemon has its own copy. */
+TEST(P4_a_forged_header_does_not_end_the_daemon)
+{
+	const char *name = new_name();
+	struct xmem_pool *honest = open_writer(new_name(), 1, BYTES);
+	struct raw vandal, next;
+	struct xmem_pool_header *pool;
+	int file = new_memfd(4096, GOOD_SEALS);
+
+	daemon_only("the kernel maps the header for reading");
+	raw_start(&vandal, name, XMEM_ROLE_READER);
+	pool = vandal.map.pool;
+	memset(pool->name, 0xff, sizeof(pool->name));
+	pool->slots = pool->clients = pool->ring_entries = ~0u;
+	pool->client_row_stride = pool->slot_row_stride = pool->cursor_stride = ~0u;
+	pool->area_stride = pool->group_stride = pool->total_bytes = ~0ULL;
+	pool->areas_offset = pool->groups_offset = pool->holds_offset = ~0ULL;
+	/* Its area and its group become free, and their pages are replaced. */
+	raw_open(&next);
+	SAME(raw_join(&next, name, XMEM_ROLE_WRITER, 0), 0);
+	SAME(raw_attach(&next, file, 1, NULL), 0);
+	raw_close(&next);
+	close(file);
+	EVENTUALLY(xm_load(&xm_client_row(&vandal.map, next.link.join.client)->state) ==
+		   XMEM_CLIENT_NONE);
+	raw_close(&vandal);
+	/* The same daemon is there: this asks it. */
+	WORKED(xmem_preallocate(honest, 1, BYTES));
+	xmem_pool_close(honest);
+}
+
 TEST(P4_garbage_holds_end_with_their_client)
 {
 	const char *name = new_name();
