@@ -47,10 +47,14 @@ remove_folders() {
 	[ ${#kept[@]} = 0 ] || printf '%s\n' "${kept[@]}" >"$folders"
 }
 
-# The linker's cache, where the library is in a folder that it looks in.
+# The linker's cache, where the library is in a folder that it looks in. Its list of folders is
+# read to the end: who stops reading would make ldconfig fail by SIGPIPE.
 refresh_linker() {
+	local folders PATH=$PATH:/usr/sbin:/sbin
 	[ -z "${DESTDIR:-}" ] && [ "$(id -u)" = 0 ] || return 0
-	if ldconfig -vNX 2>/dev/null | grep -q "^$LIBDIR:"; then ldconfig; fi
+	now="the linker's cache"
+	folders=$(ldconfig -vNX 2>/dev/null || true)
+	if [[ $'\n'$folders == *$'\n'"$LIBDIR:"* ]]; then ldconfig; fi
 }
 
 verb=$1

@@ -174,6 +174,32 @@ check_folders() {
 	grep -q 'LIBDIR is an absolute path' "$top/log" || fail "LIBDIR=lib: $(cat "$top/log")"
 }
 
+# The linker's cache is written anew where it covers LIBDIR, however long ldconfig's list is,
+# and not otherwise. tests/bare does the same with the machine's own cache.
+check_linker() {
+	local fake=$top/fake
+	mkdir -p "$fake"
+	printf '#!/bin/sh\necho 0\n' >"$fake/id"
+	cat >"$fake/ldconfig" <<-SH
+	#!/bin/bash
+	[ \$# = 0 ] && exec touch "$top/refreshed"
+	echo /lib:
+	echo "/cache/lib: (from /etc/ld.so.conf.d/libc.conf:2)"
+	seq 200000
+	echo /usr/lib:
+	SH
+	chmod +x "$fake/id" "$fake/ldconfig"
+	linked() {	# LIBDIR DESTDIR
+		rm -f "$top/refreshed"
+		PATH=$fake:$PATH LIBDIR=$1 DESTDIR=$2 quiet scripts/install.sh "${3:-install}"
+		[ -e "$top/refreshed" ]
+	}
+	linked /cache/lib '' || fail "install leaves the linker's cache as it was"
+	linked /usr/lib '' uninstall || fail "uninstall leaves the linker's cache as it was"
+	! linked /cache '' || fail "the linker's cache does not cover /cache"
+	! linked /cache/lib "$staged" || fail "a staged install touches the linker's cache"
+}
+
 # ---- CMake
 
 # cmake_project NAME LIBDIR [VERSION]: configure and build; the package is looked for there alone.
@@ -297,6 +323,7 @@ before=$(git status --porcelain)
 write_sources
 check_prefixes
 check_staged
+check_linker
 check_cmake
 check_folders
 check_moved

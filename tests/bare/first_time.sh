@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# first_time.sh demo|test: in a bare tree (see tree.sh), run what the README says, for the first
-# time on this machine, and judge. Prints PASS or FAIL for each check. "test" leaves out what
-# takes long; of the suites in the virtual machine it keeps the shortest, because that needs
+# first_time.sh demo|test|install: in a bare tree (see tree.sh), run what the README says, for
+# the first time on this machine, and judge. Prints PASS or FAIL for each check. "test" leaves out
+# what takes long; of the suites in the virtual machine it keeps the shortest, because that needs
 # everything that the set-up and the builds prepare for them: headers, a kernel, the module.
+# "install" puts xmem into /usr/local, and compiles and runs the README's two programs there.
 set -uo pipefail
 
 [ "${XMEM_BARE:-}" = 1 ] || { echo "$0: only for tests/bare/tree.sh" >&2; exit 2; }
@@ -53,13 +54,55 @@ run_tests() {
 	verdict 'make -s kmod-path names the module' $?
 }
 
+# compile NAME: by the line that the README shows.
+compile() {
+	local line
+	line=$(grep -oE '`cc -o subscriber [^`]*`' README.md | tr -d '`')
+	cp "examples/$1.c" /tmp && (cd /tmp && eval "${line//subscriber/$1}")
+}
+
+# One frame of the README's publisher arrives at its subscriber.
+use_programs() {
+	local publisher arrives
+	timeout 60 /tmp/publisher </dev/zero &
+	publisher=$!
+	timeout 60 stdbuf -oL /tmp/subscriber | grep -m 1 ' bytes at '
+	arrives=${PIPESTATUS[1]}	# the subscriber itself ends by SIGPIPE, or by the timeout
+	kill "$publisher"
+	wait "$publisher"
+	return "$arrives"
+}
+
+install_it() {
+	local program
+	# What a program of one's own needs is not the README's to install.
+	scripts/needs.sh build && apt-get install -y -q --no-install-recommends pkg-config \
+		>>/tmp/install.log 2>&1
+	verdict 'the compiler and pkg-config can be installed' $?
+	make install
+	verdict 'make install ends well' $?
+	for program in subscriber publisher; do
+		compile $program
+		verdict "$program compiles as README.md says" $?
+	done
+	use_programs
+	verdict 'the programs run with what is installed' $?
+	[ "$(readlink -f "$(command -v xmem)")" = /usr/local/bin/xmem ] && xmem list
+	verdict 'the tool runs with what is installed' $?
+	make uninstall
+	verdict 'make uninstall ends well' $?
+	! ldconfig -p | grep libxmem
+	verdict "the linker's cache forgets what is uninstalled" $?
+}
+
 files >/tmp/files
 install_make
 verdict 'a bare tree has no make, and it can be installed' $?
 case ${1:-} in
 demo) demo ;;
 test) run_tests ;;
-*) echo "usage: $0 demo|test" >&2; exit 2 ;;
+install) install_it ;;
+*) echo "usage: $0 demo|test|install" >&2; exit 2 ;;
 esac
 files | diff /tmp/files -
 verdict 'nothing is written beside build/' $?
