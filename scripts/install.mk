@@ -15,7 +15,13 @@
 #
 # "make uninstall" wants the same folders as the "make install" that it undoes.
 
-SOVERSION          := $(firstword $(subst ., ,$(VERSION)))
+# The ABI's name in libxmem.so.SOVERSION. While the major number is 0, each minor one is an ABI.
+VERSION_WORDS      := $(subst ., ,$(VERSION))
+SOVERSION          := $(firstword $(VERSION_WORDS))
+ifeq ($(SOVERSION),0)
+SOVERSION          := 0.$(word 2,$(VERSION_WORDS))
+endif
+
 PREFIX             ?= /usr/local
 override PREFIX    := $(abspath $(PREFIX))
 ifeq ($(PREFIX),/usr)

@@ -9,7 +9,9 @@ cd "$(dirname "$0")/.."
 top=$PWD/build/install-check
 one=$top/one two=$top/two staged=$top/staged
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' dkms.conf)
-soname=libxmem.so.${version%%.*}
+major=${version%%.*} soversion=${version%.*}	# 0.MINOR, from 1 on MAJOR
+[ "$major" = 0 ] || soversion=$major
+soname=libxmem.so.$soversion
 unset "${!XMEM_@}" PREFIX BINDIR LIBDIR INCLUDEDIR LIBEXECDIR DATADIR DOCDIR MANDIR \
 	SYSTEMDUSERUNITDIR UDEVDIR DESTDIR PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR LD_LIBRARY_PATH
 export XMEM_BACKEND=daemon
@@ -299,6 +301,10 @@ check_version() {
 	readelf -d "$one/lib/libxmem.so" | grep -q 'SONAME.*\[libxmem.so.9\]' || fail 'no soname .9'
 	grep -q '"9.8.7"' "$one/lib/cmake/xmem/xmem-config-version.cmake" || fail 'CMake: not 9.8.7'
 	quiet make uninstall VERSION=9.8.7 PREFIX="$one"
+	# Before 1.0 each minor version breaks the ABI: no program of one loads another.
+	make -n install VERSION=0.98.7 PREFIX="$one" >"$top/log"
+	grep -q -e '-soname,libxmem.so.0.98 ' "$top/log" || fail 'the soname of 0.98.7'
+	grep -q ":$one/lib/libxmem.so.0.98'" "$top/log" || fail 'the link of 0.98.7'
 }
 
 check_help() {

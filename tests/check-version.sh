@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# There is one version, the Makefile's: the public header, the module, DKMS, the library's
+# symbols and the newest entry of the changelog say the same.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 2
+bad=0
+
+version=$(sed -n 's/^VERSION *:= *//p' Makefile)
+[[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]] || { echo "FAIL the Makefile's is '$version'"; exit 1; }
+
+# agrees WHERE WHAT-IT-SAYS [WANTED]
+agrees() {
+	[ "$2" = "${3:-$version}" ] && return
+	echo "FAIL $1 says '$2', the Makefile '${3:-$version}'"
+	bad=1
+}
+
+# value FILE MACRO: what is defined there, without quotes
+value() { sed -n "s/^#define $2[[:space:]]*\"*\([^\"]*\)\"*\$/\1/p" "$1"; }
+
+numbers=()
+for part in MAJOR MINOR PATCH; do
+	numbers+=("$(value include/xmem.h XMEM_VERSION_$part)")
+done
+agrees include/xmem.h "$(IFS=.; echo "${numbers[*]}")"
+agrees kmod/xk.h "$(value kmod/xk.h XK_VERSION)"
+agrees dkms.conf "$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' dkms.conf)"
+agrees "the first entry of CHANGELOG.md" "$(sed -n 's/^## //p' CHANGELOG.md | head -1)"
+
+# Before 1.0 the library has one node of symbols, MAJOR.MINOR; later that is its newest one.
+nodes=$(sed -n 's/^XMEM_\([0-9.]*\) {$/\1/p' lib/libxmem.map)
+[[ $version != 0.* ]] || agrees lib/libxmem.map "$nodes" "${version%.*}"
+[ $bad != 0 ] || echo "$version everywhere"
+exit $bad
