@@ -58,6 +58,17 @@ __attribute__((noreturn)) void cli_no_memory(void);
  */
 struct xmem_pool *cli_open(const char *name);
 
+/*
+ * Leave the pool. A command does so before it prints: as long as its reader does not read,
+ * the tool would keep a pool alive that all others have left.
+ * @err: how looking at it ended; what the library says about an error is said here.
+ * Returns: @err.
+ */
+int cli_close(struct xmem_pool *pool, int err);
+
+/* A new object that says which pool this is: "pool", "backend". */
+json_t *cli_about(const char *name, struct xmem_pool *pool);
+
 /* ---- what is shown ---- */
 
 /* A new, empty array or object. */

@@ -52,35 +52,22 @@ static int gather(struct xmem_pool *pool, json_t *rows)
 	return err;
 }
 
-static void print(const struct cli_arguments *arguments, struct xmem_pool *pool, json_t *rows)
-{
-	json_t *all = cli_object();
-
-	cli_set(all, "pool", json_string(arguments->pool));
-	cli_set(all, "backend", json_string(xmem_pool_backend(pool)));
-	cli_set(all, "clients", json_incref(rows));
-	if (arguments->json)
-		cli_print_json(all);
-	else
-		cli_print_table(rows, columns);
-	json_decref(all);
-}
-
 int cli_clients(const struct cli_arguments *arguments)
 {
 	struct xmem_pool *pool = cli_open(arguments->pool);
-	json_t *rows;
+	json_t *all, *rows;
 	int err;
 
 	if (!pool)
 		return CLI_FAILED;
+	all = cli_about(arguments->pool, pool);
 	rows = cli_array();
-	err = gather(pool, rows);
-	if (err)
-		cli_fail_xmem();
-	else
-		print(arguments, pool, rows);
-	json_decref(rows);
-	xmem_pool_close(pool);
+	cli_set(all, "clients", rows);
+	err = cli_close(pool, gather(pool, rows));
+	if (!err && arguments->json)
+		cli_print_json(all);
+	else if (!err)
+		cli_print_table(rows, columns);
+	json_decref(all);
 	return err ? CLI_FAILED : CLI_DONE;
 }

@@ -157,20 +157,6 @@ static int gather(struct look *look, uint32_t first, uint32_t end, bool all, jso
 
 /* ---- the command ---- */
 
-static void print(const struct cli_arguments *arguments, struct xmem_pool *pool, json_t *rows)
-{
-	json_t *all = cli_object();
-
-	cli_set(all, "pool", json_string(arguments->pool));
-	cli_set(all, "backend", json_string(xmem_pool_backend(pool)));
-	cli_set(all, "slots", json_incref(rows));
-	if (arguments->json)
-		cli_print_json(all);
-	else
-		cli_print_table(rows, columns);
-	json_decref(all);
-}
-
 /* Digits only. XMEM_NOBODY: it is no number that a slot can have. */
 static uint32_t slot_number(const char *text)
 {
@@ -185,41 +171,35 @@ static uint32_t slot_number(const char *text)
 	return (uint32_t)value;
 }
 
-static int show(const struct cli_arguments *arguments, struct look *look, uint32_t slot)
-{
-	uint32_t first = arguments->slot ? slot : 0, end;
-	json_t *rows;
-	int err = look_at(look);
-
-	if (err)
-		return cli_fail_xmem();
-	if (arguments->slot && slot >= look->stat.slots)
-		return cli_fail("pool '%s': it has no slot %s, only 0 to %u", arguments->pool,
-				arguments->slot, look->stat.slots - 1);
-	end = arguments->slot ? slot + 1 : look->stat.slots;
-	rows = cli_array();
-	err = gather(look, first, end, arguments->slot, rows);
-	if (err)
-		cli_fail_xmem();
-	else
-		print(arguments, look->pool, rows);
-	json_decref(rows);
-	return err ? CLI_FAILED : CLI_DONE;
-}
-
 int cli_holders(const struct cli_arguments *arguments)
 {
 	uint32_t slot = arguments->slot ? slot_number(arguments->slot) : 0;
 	struct look look = { .stat.size = sizeof(look.stat) };
-	int status;
+	json_t *all, *rows;
+	int err;
 
 	if (slot == XMEM_NOBODY)
 		return cli_usage("holders: SLOT is a number, not '%s'", arguments->slot);
 	look.pool = cli_open(arguments->pool);
 	if (!look.pool)
 		return CLI_FAILED;
-	status = show(arguments, &look, slot);
+	all = cli_about(arguments->pool, look.pool);
+	rows = cli_array();
+	cli_set(all, "slots", rows);
+	err = look_at(&look);
+	if (!err && !arguments->slot)
+		err = gather(&look, 0, look.stat.slots, false, rows);
+	else if (!err && slot < look.stat.slots)
+		err = gather(&look, slot, slot + 1, true, rows);
+	err = cli_close(look.pool, err);
+	if (!err && arguments->slot && slot >= look.stat.slots)
+		err = cli_fail("pool '%s': it has no slot %s, only 0 to %u", arguments->pool,
+			       arguments->slot, look.stat.slots - 1);
+	else if (!err && arguments->json)
+		cli_print_json(all);
+	else if (!err)
+		cli_print_table(rows, columns);
 	json_decref(look.clients);
-	xmem_pool_close(look.pool);
-	return status;
+	json_decref(all);
+	return err ? CLI_FAILED : CLI_DONE;
 }

@@ -12,11 +12,11 @@ backend=${XMEM_BACKEND:?is daemon or kernel}
 export XMEM_SOCKET=xmem-cli-$$ XMEM_DAEMON=$programs/xmemd
 nowhere="env XMEM_BACKEND=daemon XMEM_SOCKET=$XMEM_SOCKET-none"
 work=$(mktemp -d)
-passed=0 failed=0 skipped=0 name='' scene=''
+passed=0 failed=0 skipped=0 name='' scene='' other=''
 declare -A is			# what the scene says: processes and tokens
 clean_up() {
 	trap - EXIT
-	[ -z "$scene" ] || kill "$scene" 2>/dev/null
+	[ -z "$scene$other" ] || kill ${scene:+"$scene"} ${other:+"$other"} 2>/dev/null
 	rm -rf "$work"
 }
 trap clean_up EXIT
@@ -71,6 +71,30 @@ set_scene() {
 	known=(--arg A "${is[A]}" --arg B "${is[B]}" --arg C "${is[C]}" --argjson uid "$(id -u)"
 		--argjson cam "${is[cam]}" --argjson viewer "${is[viewer]}"
 		--argjson logger "${is[logger]}" --arg backend "$backend")
+}
+
+# set_other CLIENTS, other_says LINE, end_other: another scene, in the pool "other".
+set_other() {
+	mkfifo "$work/other-to" "$work/other-from"
+	"$programs/cli-scene" other "$@" <"$work/other-to" >"$work/other-from" &
+	other=$!
+	exec {other_in}>"$work/other-to" {other_out}<"$work/other-from"
+	other_says ready
+}
+
+other_says() {
+	local line
+	while read -r -t 60 -u "$other_out" line; do
+		[ "$line" != "$1" ] || return 0
+	done
+	says "the other scene does not say $1"
+}
+
+end_other() {
+	exec {other_in}>&- {other_out}<&-
+	wait "$other" || says 'the other scene ends with an error'
+	other=''
+	rm "$work/other-to" "$work/other-from"
 }
 
 # ---- the scene as it is seen ----
@@ -175,6 +199,59 @@ killed_owner_is_seen() {
 		same '["A","limbo","logger 1, viewer 2"]
 ["B","limbo","viewer 1"]' "$(json "$holders .slots[] | [which, .state, holders]" holders scene)" &&
 		same '[3,1]' "$(json '[.limbo, .zombies]' stat scene)"
+}
+
+# ---- the tool is a client only while it looks ----
+
+# writes PROCESS: it is in write(2) to standard output, and stays there.
+writes() {
+	local tries call
+	for ((tries = 0; tries < 6000; tries++)); do
+		read -r call </proc/"$1"/syscall || return
+		[[ $call != '1 0x1 '* ]] || return 0
+		read -r -t 0.01 -u "$other_out" || true		# it says nothing now
+	done
+	says "process $1 does not write: $call"
+}
+
+# A pager that is not read on must not keep a pool that all others have left. stdbuf makes the
+# tool write as soon as it prints, as it does when there is much to print.
+output_that_nobody_reads_keeps_no_pool() {
+	local command tool result=0 full
+	for command in 'stat other' 'clients other' 'holders other --json'; do
+		set_other || return
+		mkfifo "$work/full"
+		exec {full}<>"$work/full"
+		dd if=/dev/zero of="$work/full" bs=4096 oflag=nonblock 2>/dev/null
+		# shellcheck disable=SC2086
+		stdbuf -o0 "$programs/xmem" $command \
+			>&"$full" {full}>&- {other_in}>&- {other_out}<&- &
+		tool=$!
+		writes $tool || result=1
+		end_other || result=1
+		same false "$(json 'any(.name == "other")' list)" ||
+			{ says "xmem $command keeps the pool"; result=1; }
+		kill $tool
+		wait $tool 2>/dev/null
+		exec {full}>&-
+		rm "$work/full"
+	done
+	return $result
+}
+
+# Who cannot look learns whom to end.
+full_pool() {
+	local command places='the tool needs one of its 3 places' result=0
+	set_other 3 || return
+	for command in stat clients holders; do
+		refuses 1 "'other'.*: 3 clients are alive, and 0 have ended.*; $places" \
+			xmem $command other || result=1
+	done
+	echo kill >&"$other_in"
+	other_says killed &&
+		refuses 1 "'other'.*: 2 clients are alive, and 1 has ended.*; $places" \
+			xmem stat other || result=1
+	end_other && return $result
 }
 
 # ---- what it does not like ----
@@ -290,7 +367,8 @@ build_without_json_library() {
 set_scene || { echo '0 passed, 1 failed, 0 skipped'; exit 1; }
 for name in list_has_named_and_anonymous list_as_a_table table_is_aligned \
 	clients_are_who_they_are clients_as_a_table holders_are_who_they_are holders_as_a_table \
-	holders_of_one_slot stat_counts_without_the_tool bad_usage no_such_pool help_and_version \
+	holders_of_one_slot stat_counts_without_the_tool \
+	output_that_nobody_reads_keeps_no_pool full_pool bad_usage no_such_pool help_and_version \
 	backend_is_told output_that_cannot_be_written no_host_and_none_is_started no_device \
 	wrong_backend_is_said build_without_json_library \
 	killed_owner_is_seen; do

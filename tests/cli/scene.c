@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * cli-scene POOL: a pool in which it is known who holds what, for tests of the xmem tool.
+ * cli-scene POOL [CLIENTS]: a pool for so many clients (8), in which it is known who holds
+ * what, for tests of the xmem tool.
  *
  *   cam      owns four buffers: it publishes A, B and C, and is writing a fourth
  *   viewer   follows cam and has received nothing; holds A twice and B once
@@ -24,6 +25,7 @@
 enum { A, B, C, TOKENS };
 
 static const char *name;
+static uint32_t clients = 8;
 
 /* One of the processes: its parent writes into to and reads from from, itself vice versa. */
 struct member {
@@ -69,7 +71,7 @@ static void hear_done(int fd)
 static struct xmem_pool *join(const char *label, uint32_t flags)
 {
 	struct xmem_pool_options options = {
-		.size = sizeof(options), .flags = flags, .slots = 128, .clients = 8,
+		.size = sizeof(options), .flags = flags, .slots = 128, .clients = clients,
 		.ring_entries = 8, .label = label,
 	};
 	struct xmem_pool *pool = xmem_pool_open(name, &options);
@@ -176,9 +178,11 @@ int main(int argc, char **argv)
 	uint64_t token[TOKENS];
 	char line[64];
 
-	if (argc != 2)
+	if (argc < 2 || argc > 3)
 		return 2;
 	name = argv[1];
+	if (argc == 3)
+		clients = (uint32_t)strtoul(argv[2], NULL, 10);
 	c = start(cam);
 	hear_done(c.from);
 	v = start(viewer);
