@@ -50,6 +50,13 @@ int cli_fail_xmem(void);
 
 __attribute__((noreturn)) void cli_no_memory(void);
 
+/*
+ * Between these two the host is asked. If it does not answer for long, because it is stopped,
+ * the tool says so and ends with CLI_FAILED.
+ */
+void cli_ask(void);
+void cli_answered(void);
+
 /* ---- pools ---- */
 
 /*

@@ -9,8 +9,11 @@
 /* Which host programs get here: an anonymous pool is made for a moment. */
 int cli_backend(const struct cli_arguments *arguments)
 {
-	struct xmem_pool *pool = xmem_pool_open(NULL, NULL);
+	struct xmem_pool *pool;
 
+	cli_ask();
+	pool = xmem_pool_open(NULL, NULL);
+	cli_answered();
 	if (!pool)
 		return cli_fail_xmem();
 	puts(xmem_pool_backend(pool));

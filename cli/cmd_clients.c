@@ -11,6 +11,7 @@ static const struct cli_column columns[] = {
 	{ "PID", "pid", NULL },		{ "UID", "uid", NULL },
 	{ "ROLE", "role", NULL },	{ "STATE", "state", NULL },
 	{ "SLOTS", "slots", NULL },	{ "HOLDS", "holds", NULL },
+	{ "FOLLOWS", "follows", NULL },	{ "BEHIND", "behind", NULL },
 	{ "WAIT_NS", "wait_bound_ns", NULL }, { 0 },
 };
 
@@ -26,6 +27,8 @@ static json_t *row_of(const struct xmem_client_info *info)
 	cli_set(row, "state", json_string(info->alive ? "alive" : "zombie"));
 	cli_set_number(row, "slots", info->slots);
 	cli_set_number(row, "holds", info->holds);
+	cli_set_number(row, "follows", info->follows);
+	cli_set_number(row, "behind", info->behind);
 	cli_set_number(row, "wait_bound_ns", info->wait_bound_ns);
 	cli_set_number(row, "incarnation", info->incarnation);
 	return row;

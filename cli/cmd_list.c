@@ -48,6 +48,7 @@ int cli_list(const struct cli_arguments *arguments)
 	json_t *rows = cli_array();
 	int err;
 
+	cli_ask();
 	for (;;) {
 		entry.size = sizeof(entry);
 		err = xmem_pool_next(entry.number, &entry);
@@ -55,6 +56,7 @@ int cli_list(const struct cli_arguments *arguments)
 			break;
 		cli_append(rows, row_of(&entry));
 	}
+	cli_answered();
 	if (err != -ENOENT)
 		cli_fail_xmem();
 	else if (arguments->json)

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: MIT
 /*
- * How commands fail: one line on standard error, and an exit status.
+ * How commands fail: one line on standard error, and an exit status. Also when the host
+ * does not answer.
  */
+#include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "cli.h"
+
+#define ANSWER_SECONDS	10
 
 static void say(const char *format, va_list arguments, const char *end)
 {
@@ -46,4 +52,28 @@ int cli_fail_xmem(void)
 void cli_no_memory(void)
 {
 	exit(cli_fail("no memory for what is to be shown"));
+}
+
+/* ---- a host that does not answer ---- */
+
+/* The library waits for its answer without end, so here is only what a handler may do. */
+static void give_up(int number)
+{
+	static const char text[] =
+		"xmem: the host does not answer: is xmemd stopped? (ps -o pid,stat -C xmemd)\n";
+
+	while (write(STDERR_FILENO, text, sizeof(text) - 1) < 0 && errno == EINTR)
+		;
+	_exit(CLI_FAILED);
+}
+
+void cli_ask(void)
+{
+	signal(SIGALRM, give_up);
+	alarm(ANSWER_SECONDS);
+}
+
+void cli_answered(void)
+{
+	alarm(0);
 }

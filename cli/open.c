@@ -54,6 +54,7 @@ struct xmem_pool *cli_open(const char *name)
 	};
 	struct xmem_pool *pool;
 
+	cli_ask();
 	if (!host_is_there(name))
 		return NULL;
 	pool = xmem_pool_open(name, &options);
@@ -61,6 +62,7 @@ struct xmem_pool *cli_open(const char *name)
 		say_full(name);
 	else if (!pool)
 		cli_fail_xmem();
+	cli_answered();
 	return pool;
 }
 

@@ -35,8 +35,13 @@ static int help(const struct cli_arguments *arguments)
 		printf("  %-8s %-21s %s\n", commands[i].name, commands[i].arguments,
 		       commands[i].meaning);
 	puts("\n"
+	     "POOL is a name: a pool without one, which list calls anonymous, can be listed and\n"
+	     "not looked at. stat, clients and holders join the pool while they look, so they\n"
+	     "need one free place among its clients; they leave before they print.\n"
+	     "\n"
 	     "--json prints the same, and more, for programs. No command but backend starts a\n"
-	     "daemon. The status is 0; 1 if the command failed; 2 if it was not understood.\n"
+	     "daemon. A host that does not answer for 10 seconds is an error. The status is 0; 1\n"
+	     "if the command failed; 2 if it was not understood.\n"
 	     "Environment, see docs/environment.md: XMEM_BACKEND, XMEM_DAEMON, XMEM_DEVICE,\n"
 	     "XMEM_SOCKET.");
 	return CLI_DONE;

@@ -76,6 +76,15 @@ static void bad_usage(const char *what)
 	exit(2);
 }
 
+/* Print and leave; who asked for a text and cannot have it has not been served. */
+__attribute__((noreturn)) static void leave_with(const char *text)
+{
+	if (fputs(text, stdout) >= 0 && !fflush(stdout))
+		exit(0);
+	fprintf(stderr, "xmemd: standard output: %s\n", strerror(errno));
+	exit(1);
+}
+
 static void parse(int argc, char **argv, struct options *options)
 {
 	static const struct option known[] = {
@@ -108,11 +117,9 @@ static void parse(int argc, char **argv, struct options *options)
 				bad_usage("--idle-ms needs a number of milliseconds, or -1");
 			break;
 		case 'h':
-			fputs(help, stdout);
-			exit(0);
+			leave_with(help);
 		case 'V':
-			puts("xmemd " XMEM_VERSION);
-			exit(0);
+			leave_with("xmemd " XMEM_VERSION "\n");
 		default:
 			exit(2);
 		}

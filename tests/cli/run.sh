@@ -130,17 +130,18 @@ clients_are_who_they_are() {
 	local pids='{cam: $cam, viewer: $viewer, logger: $logger}'
 	local expression="(.pool == \"scene\" and .backend == \$backend),
 		(.clients | sort_by(.label)[] | [.label, .pid == ${pids}[.label], .role, .state,
-		.slots, .holds, .uid == \$uid])"
+		.slots, .holds, .follows, .behind, .uid == \$uid])"
 	same 'true
-["cam",true,"writer","alive",4,1,true]
-["logger",true,"reader","alive",0,1,true]
-["viewer",true,"reader","alive",0,3,true]' "$(json "$expression" clients scene)" &&
+["cam",true,"writer","alive",4,1,0,0,true]
+["logger",true,"reader","alive",0,1,0,0,true]
+["viewer",true,"reader","alive",0,3,1,3,true]' "$(json "$expression" clients scene)" &&
 		same true "$(json '.clients | map(.client) | . == unique' clients scene)"
 }
 
 clients_as_a_table() {
 	same "$(xmem clients scene --json | jq -r '.clients[] | [.client, .label, .pid, .uid, .role,
-		.state, .slots, .holds, .wait_bound_ns] | map(tostring) | join(" ")')" \
+		.state, .slots, .holds, .follows, .behind, .wait_bound_ns] |
+		map(tostring) | join(" ")')" \
 		"$(cells clients scene)"
 }
 
@@ -286,6 +287,36 @@ no_such_pool() {
 	refuses 1 "pool 'scene': it has no slot 128, only 0 to 127" xmem holders scene 128
 }
 
+# A host that is stopped does not stop the tool.
+host_that_does_not_answer() {
+	local file process=''
+	if [ "$backend" = kernel ]; then
+		echo "SKIP $name: the module cannot be stopped"
+		return 77
+	fi
+	for file in $(grep -lsazxF "XMEM_SOCKET=$XMEM_SOCKET" /proc/[0-9]*/environ); do
+		file=${file%/environ}
+		[ "$(readlink "$file/exe")" != "$programs/xmemd" ] || process=${file#/proc/}
+	done
+	[ -n "$process" ] || { says 'xmemd is not found'; return; }
+	kill -STOP "$process"
+	refuses 1 'the host does not answer' timeout 60 "$programs/xmem" stat scene
+	local result=$?
+	kill -CONT "$process"
+	return $result
+}
+
+# What cannot be printed is no help.
+daemon_help_that_cannot_be_written() {
+	local option status
+	for option in --help --version; do
+		status=0
+		"$programs/xmemd" $option >/dev/full 2>"$work/err" || status=$?
+		[ $status = 1 ] && grep -q '^xmemd: standard output: ' "$work/err" ||
+			{ says "xmemd $option: status $status, $(cat "$work/err")"; return; }
+	done
+}
+
 help_and_version() {
 	local first='Usage: xmem COMMAND [ARGUMENT]...'
 	same "$first" "$(xmem --help | head -n 1)" && same "$first" "$(xmem -h | head -n 1)" &&
@@ -368,7 +399,8 @@ set_scene || { echo '0 passed, 1 failed, 0 skipped'; exit 1; }
 for name in list_has_named_and_anonymous list_as_a_table table_is_aligned \
 	clients_are_who_they_are clients_as_a_table holders_are_who_they_are holders_as_a_table \
 	holders_of_one_slot stat_counts_without_the_tool \
-	output_that_nobody_reads_keeps_no_pool full_pool bad_usage no_such_pool help_and_version \
+	output_that_nobody_reads_keeps_no_pool full_pool bad_usage no_such_pool \
+	host_that_does_not_answer daemon_help_that_cannot_be_written help_and_version \
 	backend_is_told output_that_cannot_be_written no_host_and_none_is_started no_device \
 	wrong_backend_is_said build_without_json_library \
 	killed_owner_is_seen; do
