@@ -114,7 +114,9 @@ XMEM_API int xmem_pool_fd(struct xmem_pool *pool)
 	if (!xl_alive(pool))
 		return xl_fail_forked();
 	err = xl_request(pool, XMEM_IOC_POOL_FD, &request);
-	return err ? xl_fail(-err, "a descriptor of the pool: %s", xl_request_error(err)) : request.fd;
+	if (err)
+		return xl_fail(-err, "a descriptor of the pool: %s", xl_request_error(err));
+	return request.fd;
 }
 
 void xl_pool_unshare(struct xmem_pool *pool)
