@@ -30,12 +30,13 @@ static int ask(struct xmem_link *link, unsigned int request, void *argument)
 	return err == -ENOTCONN ? -ENODEV : err;
 }
 
+static const char many_connections[] =
+	"the host has as many connections, in all or of this process, as it may have";
+
 static int ask_failed(const char *what, int err, const struct xmem_link *link)
 {
 	char space[XL_HINT_BYTES];
-	const char *hint = err == -EDQUOT ? "the host has as many connections, in all or of this "
-					    "process, as it may have"
-					  : xl_reach_hint(err, link, space);
+	const char *hint = err == -EDQUOT ? many_connections : xl_reach_hint(err, link, space);
 
 	return xl_fail(-err, "%s: %s", what, hint ? hint : strerror(-err));
 }
@@ -144,4 +145,20 @@ bool xl_pool_find(const char *name, struct xmem_pool_entry *ret)
 		};
 	}
 	return false;
+}
+
+const char *xl_limit_reached(const struct xmem_link *link)
+{
+	struct xmem_query_request request = { .size = sizeof(request) };
+	struct xmem_link other;
+	int err = ask(&other, XMEM_IOC_QUERY, &request);
+
+	if (err == -EDQUOT)
+		return many_connections;
+	if (!err && request.pools >= request.max_pools)
+		return "the host has as many pools as it may have";
+	if (link->backend == &xmem_backend_kmod)
+		return "the pools have as many bytes of metadata as they may have (max_pool_bytes, "
+		       "max_bytes)";
+	return "xmemd has no descriptor left";
 }

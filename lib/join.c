@@ -57,7 +57,7 @@ int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join
 		hint = "it has as many clients as it can have";
 		break;
 	case EDQUOT:
-		hint = "the host has as many pools, or clients of this process, as it may have";
+		hint = xl_limit_reached(link);
 		break;
 	case EPERM:
 		if (link->backend == &xmem_backend_kmod)

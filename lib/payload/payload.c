@@ -41,23 +41,24 @@ static u32 groups_taken(const struct xm_map *map)
 /* Say why. Call this before anything is detached, so that the numbers are those that failed. */
 static int attach_failed(const struct xmem_pool *pool, u32 count, int err)
 {
-	char name[XL_NAME_BYTES];
+	char space[XL_NAME_BYTES];
+	const char *name = xl_pool_name(pool, space, sizeof(space));
+	bool kernel = pool->link.backend == &xmem_backend_kmod;
 
-	xl_pool_name(pool, name, sizeof(name));
 	if (err == -EDQUOT)
 		return xl_fail(EDQUOT,
-			       "%s: attach buffers (%u): the pool or the host has as many payload "
-			       "files as it may have, and each preallocate makes one; preallocate "
-			       "more buffers at a time",
-			       name, count);
+			       "%s: attach buffers (%u): the host has as many payload files%s as it "
+			       "may have; each preallocate makes one, so make more buffers at a time",
+			       name, count,
+			       kernel ? " of this pool (max_payloads), or bytes of metadata "
+					"(max_pool_bytes, max_bytes)," : "");
 	if (err != -ENOSPC)
 		return xl_fail(-err, "%s: attach buffers (%u): %s", name, count,
 			       xl_request_error(err));
 	return xl_fail(ENOSPC,
 		       "%s: no slots for %u buffers: writers get slots in groups of %u, and %u of "
 		       "the %u groups have owners; open the pool with more slots",
-		       xl_pool_name(pool, name, sizeof(name)), count, XMEM_GROUP_SLOTS,
-		       groups_taken(&pool->map), pool->map.groups);
+		       name, count, XMEM_GROUP_SLOTS, groups_taken(&pool->map), pool->map.groups);
 }
 
 /* Attach all or none. */

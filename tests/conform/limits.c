@@ -4,8 +4,12 @@
  * go; and a refused request leaves nothing behind. Also many subscribers, many
  * publishers and many pools at once.
  */
+#include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include "harness.h"
 
@@ -63,6 +67,7 @@ TEST(P10_too_many_pools_is_EDQUOT)
 	enum { MOST = 300 };
 	struct raw *raw = calloc(MOST, sizeof(*raw));
 	struct xmem_pool *one;
+	const char *why;
 	unsigned int i;
 	int err = 0;
 
@@ -74,7 +79,9 @@ TEST(P10_too_many_pools_is_EDQUOT)
 	if (!err)
 		FAIL("%d pools, and no limit", MOST);
 	SAME(err, -EDQUOT);
-	REFUSED(xmem_pool_open(NULL, NULL), EDQUOT);
+	CHECK(!xmem_pool_open(NULL, NULL));
+	SAME(xmem_get_last_error(&why), -EDQUOT);
+	CHECK(strstr(why, "as many pools") && !strstr(why, "connections"));
 	printf("    %u pools at most\n", i - 1);
 	while (i--)
 		raw_close(&raw[i]);
@@ -101,6 +108,124 @@ TEST(P10_too_many_payload_files_is_EDQUOT)
 	}
 	set_parameter("max_payloads", old, NULL);
 	raw_close(&raw);
+}
+
+static void says(int error, const char *word)
+{
+	const char *why;
+
+	SAME(xmem_get_last_error(&why), -error);
+	if (!strstr(why, word))
+		FAIL("the message does not say '%s': %s", word, why);
+}
+
+/* From now on a daemon of this test alone, which is started with @files descriptors. */
+static void use_own_daemon(unsigned int files)
+{
+	struct rlimit limit = { files, files };
+	char name[40];
+
+	snprintf(name, sizeof(name), "xmem-own-%d", getpid());
+	setenv("XMEM_SOCKET", name, 1);
+	CHECK(!setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+TEST(P10_too_many_connections_are_EDQUOT_for_every_question)
+{
+	struct xmem_host_info info = { .size = sizeof(info) };
+	struct xmem_pool_entry entry = { .size = sizeof(entry) };
+	struct xmem_pool *pool[4];
+	unsigned int i;
+
+	daemon_only("the kernel has no connections");
+	use_own_daemon(256);		/* 16 connections, 4 of one process */
+	for (i = 0; i < 4; i++)
+		pool[i] = open_reader(new_name());
+	CHECK(!xmem_pool_open(NULL, NULL));
+	says(EDQUOT, "as many connections");
+	SAME(xmem_host_query(&info), -EDQUOT);
+	says(EDQUOT, "as many connections");
+	SAME(xmem_pool_next(0, &entry), -EDQUOT);
+	says(EDQUOT, "as many connections");
+	xmem_pool_close(pool[0]);
+	WORKED(xmem_host_query(&info));
+	for (i = 1; i < 4; i++)
+		xmem_pool_close(pool[i]);
+}
+
+TEST(P10_too_many_payload_files_are_named)
+{
+	struct xmem_pool *pool;
+	unsigned int i;
+
+	daemon_only("the kernel's limit is the whole machine's");
+	use_own_daemon(256);		/* 32 payload files */
+	pool = open_writer(new_name(), 1, BYTES);
+	for (i = 1; i < 32; i++)
+		WORKED(xmem_preallocate(pool, 1, BYTES));
+	SAME(xmem_preallocate(pool, 1, BYTES), -EDQUOT);
+	says(EDQUOT, "payload files");
+	xmem_pool_close(pool);
+}
+
+TEST(P10_after_the_hosts_end_the_messages_say_so)
+{
+	struct xmem_pool *writer, *reader;
+	struct xmem_buffer *kept, *b;
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
+	struct raw raw;
+	const char *name = new_name();
+
+	daemon_only("the kernel does not end");
+	use_own_daemon(1024);
+	writer = open_writer(name, 1, BYTES);
+	reader = open_reader(name);
+	CHECK((b = xmem_get(reader, publish_kept(writer, 1, &kept))));
+	raw_open(&raw);
+	CHECK(!getsockopt(raw.link.file, SOL_SOCKET, SO_PEERCRED, &peer, &length));
+	CHECK(peer.pid > 1 && !kill(peer.pid, SIGKILL));
+	EVENTUALLY(xmem_preallocate(writer, 1, BYTES) == -ENOTCONN);
+	says(ENOTCONN, "the host has gone");
+	SAME(xmem_pool_fd(writer), -ENOTCONN);
+	says(ENOTCONN, "the host has gone");
+	CHECK(!xmem_data(b));
+	says(ENOTCONN, "the host has gone");
+	raw_close(&raw);
+	xmem_release(b);
+	xmem_release(kept);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* Like a daemon that leaves: it takes connections and closes them. */
+static void leave_at_once(void *name)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "%s",
+			      (char *)name);
+
+	length += offsetof(struct sockaddr_un, sun_path) + 1;
+	CHECK(!bind(listener, (struct sockaddr *)&address, length) && !listen(listener, 64));
+	tell_parent(1);
+	for (;;)
+		close(accept(listener, NULL, NULL));
+}
+
+TEST(P10_a_daemon_that_leaves_while_it_is_asked_is_none)
+{
+	struct xmem_host_info info = { .size = sizeof(info) };
+	struct xmem_pool_entry entry = { .size = sizeof(entry) };
+	struct child *child;
+
+	daemon_only("the kernel does not leave");
+	use_own_daemon(1024);
+	child = spawn(leave_at_once, getenv("XMEM_SOCKET"));
+	hear(child);
+	SAME(xmem_host_query(&info), -ENODEV);
+	SAME(xmem_pool_next(0, &entry), -ENOENT);
+	kill_child(child);
 }
 
 TEST(P10_out_of_descriptors_is_EMFILE_and_the_buffer_stays)
