@@ -130,8 +130,10 @@ static void name_laggards(const struct xmem_pool *pool, struct census *census, s
 	const struct xmem_client_row *row = xm_client_row(&pool->map, pool->me);
 	u32 c;
 
+	memset(census->by, 0, sizeof(census->by));
 	for (c = 0; c < pool->map.clients; c++)
-		census->by[c] = xm_bit(row->subscribers, c) ? xl_behind(&pool->map, c, pool->me) : 0;
+		if (xm_bit(row->subscribers, c))
+			census->by[c] = xl_behind(&pool->map, c, pool->me);
 	name_clients(&pool->map, census, " has yet to receive", to);
 }
 

@@ -46,8 +46,8 @@ int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join
 	switch (-err) {
 	case ENOENT:
 		if (!*request->name && !(request->flags & XMEM_JOIN_FD))
-			return xl_fail(ENOENT, "open an anonymous pool: it never exists already, as "
-					       "the flag XMEM_OPEN_EXISTING asks for");
+			return xl_fail(ENOENT, "open an anonymous pool: it is always a new one, "
+					       "but flags has XMEM_OPEN_EXISTING");
 		return xl_fail(ENOENT, "there is no %s on the %s host", name, host);
 	case EEXIST:
 		return xl_fail(EEXIST, "there is a %s on the %s host already", name, host);

@@ -65,24 +65,28 @@ static const char *daemon_set(void)
 	return path && *path ? path : NULL;
 }
 
+#define WHY_BYTES	150
+
 /* Why xmemd could not be started, and what to do. */
-static const char *no_start(char space[XL_HINT_BYTES])
+static const char *no_start(char space[WHY_BYTES])
 {
 	const char *path = daemon_set();
 
 	if (!path)
 		return "cannot be started; install it, or set XMEM_DAEMON to its path";
 	if (!strcmp(path, "none"))
-		return "XMEM_DAEMON=none forbids to start it; start it, or unset XMEM_DAEMON";
-	snprintf(space, XL_HINT_BYTES,
-		 "XMEM_DAEMON=%.60s names no program that runs as xmemd; correct it, or unset it",
+		return "is not started, which XMEM_DAEMON=none forbids; start it, or unset "
+		       "XMEM_DAEMON";
+	snprintf(space, WHY_BYTES,
+		 "cannot be started: XMEM_DAEMON=%.60s is no xmemd that runs; correct it, or "
+		 "unset it",
 		 path);
 	return space;
 }
 
 static const char *no_host(const struct xmem_link *link, char space[XL_HINT_BYTES])
 {
-	char why[XL_HINT_BYTES];
+	char why[WHY_BYTES];
 
 	if (link->backend == &xmem_backend_kmod)
 		snprintf(space, XL_HINT_BYTES,
@@ -91,11 +95,12 @@ static const char *no_host(const struct xmem_link *link, char space[XL_HINT_BYTE
 			 xl_device());
 	else if (insisted())
 		snprintf(space, XL_HINT_BYTES,
-			 "xmemd, on which XMEM_BACKEND=daemon insists, does not run, and %.160s",
+			 "xmemd, on which XMEM_BACKEND=daemon insists, does not run and %s",
 			 no_start(why));
 	else
 		snprintf(space, XL_HINT_BYTES,
-			 "there is no device %.60s, and the daemon xmemd does not run, and %.160s",
+			 "there is no device %.60s (load the module xmem), and the daemon xmemd "
+			 "does not run and %s",
 			 xl_device(), no_start(why));
 	return space;
 }

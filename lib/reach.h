@@ -23,7 +23,7 @@ int xl_reach(struct xmem_link *link, bool start);
  * What an error of xl_reach means, in words, which may lie in @space; NULL: it has no
  * meaning of its own.
  */
-#define XL_HINT_BYTES	300
+#define XL_HINT_BYTES	340
 const char *xl_reach_hint(int err, const struct xmem_link *link, char space[XL_HINT_BYTES]);
 
 /* Which hosts were tried when none runs, and none was to be started; it may lie in @space. */

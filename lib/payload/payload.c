@@ -47,8 +47,9 @@ static int attach_failed(const struct xmem_pool *pool, u32 count, int err)
 
 	if (err == -EDQUOT)
 		return xl_fail(EDQUOT,
-			       "%s: attach buffers (%u): the host has as many payload files%s as it "
-			       "may have; each preallocate makes one, so make more buffers at a time",
+			       "%s: attach buffers (%u): the host has as many payload files%s as "
+			       "it may have; each preallocate makes one, so make more buffers at "
+			       "a time",
 			       name, count,
 			       kernel ? " of this pool (max_payloads), or bytes of metadata "
 					"(max_pool_bytes, max_bytes)," : "");

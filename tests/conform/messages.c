@@ -218,7 +218,7 @@ TEST(API_a_host_that_is_not_there_is_named)
 	SAYS_NOTHING_RUNS(NULL, "/nowhere/xmem", "daemon");
 	setenv("XMEM_DAEMON", "/nonexist", 1);
 	refuse(name, NULL);
-	SAYS(ENODEV, NULL, "XMEM_DAEMON=/nonexist", "no program");
+	SAYS(ENODEV, NULL, "XMEM_DAEMON=/nonexist", "no xmemd");
 	setenv("XMEM_DAEMON", "none", 1);
 	setenv("XMEM_DEVICE", "", 1);		/* as unset */
 	setenv("XMEM_BACKEND", "kernel", 1);
