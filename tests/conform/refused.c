@@ -101,27 +101,24 @@ static void *forbid_the_answer(void *page)
 	return NULL;
 }
 
-/* Attaches a slot of @file; its result, and where it worked the answer. */
-static int attach_unanswered(struct raw *raw, int file, struct xmem_attach_request *ret_answer)
+/* The result of a request whose answer should not arrive; its struct as it is afterwards. */
+static int request_unanswered(struct raw *raw, unsigned int request, void *argument, size_t bytes)
 {
-	struct xmem_attach_request request = {
-		.size = sizeof(request), .fd = file, .stride = BYTES, .length = BYTES, .count = 1,
-	};
-	int err, struct_file = memfd_create("struct", MFD_CLOEXEC);
+	int err, file = memfd_create("struct", MFD_CLOEXEC);
 	pthread_t thread;
 	void *page;
 
-	CHECK(struct_file >= 0 && !ftruncate(struct_file, BYTES));
-	CHECK(pwrite(struct_file, &request, sizeof(request), 0) == sizeof(request));
-	page = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE, struct_file, 0);
+	CHECK(file >= 0 && !ftruncate(file, BYTES));
+	CHECK(pwrite(file, argument, bytes, 0) == (ssize_t)bytes);
+	page = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
 	CHECK(page != MAP_FAILED);
-	SAME(*(volatile uint32_t *)page, sizeof(request));
+	SAME(*(volatile uint32_t *)page, bytes);
 	CHECK(!pthread_create(&thread, NULL, forbid_the_answer, page));
-	err = raw_request(raw, XMEM_IOC_ATTACH, page);
+	err = raw_request(raw, request, page);
 	CHECK(!pthread_join(thread, NULL));
-	memcpy(ret_answer, page, sizeof(*ret_answer));
+	memcpy(argument, page, bytes);
 	munmap(page, BYTES);
-	close(struct_file);
+	close(file);
 	return err;
 }
 
@@ -142,7 +139,11 @@ TEST_WITHIN(P10_an_attach_whose_answer_is_lost_is_undone, 60)
 	for (i = 0; i < 50; i++) {
 		struct xmem_slot_request slot = { .size = sizeof(slot) };
 
-		err = attach_unanswered(&raw, file, &answer);
+		answer = (struct xmem_attach_request){
+			.size = sizeof(answer), .fd = file, .stride = BYTES, .length = BYTES,
+			.count = 1,
+		};
+		err = request_unanswered(&raw, XMEM_IOC_ATTACH, &answer, sizeof(answer));
 		if (err)
 			break;
 		slot.slot = answer.slot[0];	/* the thread came too late */
@@ -155,6 +156,35 @@ TEST_WITHIN(P10_an_attach_whose_answer_is_lost_is_undone, 60)
 	SAME(raw_attach(&raw, file, 64, &answer), 0);
 	SAME(answer.payload, i + 2);
 	close(file);
+	raw_close(&raw);
+	xmem_pool_close(pool);
+}
+
+TEST_WITHIN(P10_a_join_whose_answer_is_lost_is_undone, 60)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool;
+	struct raw raw;
+	int i, err = 0;
+
+	kernel_only("the daemon's clients read their own datagrams");
+	pool = OPEN(name, .slots = 65536);	/* pages of many holds, which gives the thread time */
+	for (i = 0; i < 200 && !err; i++) {
+		struct xmem_join_request join = {
+			.size = sizeof(join), .abi = XMEM_ABI, .role = XMEM_ROLE_WRITER,
+			.pool_fd = -1,
+		};
+
+		snprintf((char *)join.name, sizeof(join.name), "%s", name);
+		raw_open(&raw);
+		err = request_unanswered(&raw, XMEM_IOC_JOIN, &join, sizeof(join));
+		if (!err)
+			raw_close(&raw);	/* the thread came too late */
+	}
+	SAME(err, -EFAULT);
+	SAME(stat_of(pool).clients, 1);
+	SAME(raw_join(&raw, name, XMEM_ROLE_READER, 0), 0);
+	SAME(stat_of(pool).clients, 2);
 	raw_close(&raw);
 	xmem_pool_close(pool);
 }
