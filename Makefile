@@ -1,6 +1,7 @@
 # xmem: verbs only; the rules are in each folder's .mk file.
 #
 #   make                library, daemon, tool (build/release)
+#   make examples       the programs of examples/, in build/FLAVOUR
 #   make kmod           xmem.ko for KDIR (default: the running kernel's headers)
 #   make demo           the pipeline on a real video; BACKEND=kernel, VIDEO=file
 #   make test           everything: what is missing is installed first
@@ -12,6 +13,7 @@
 #
 # FLAVOUR=release|test|asan|tsan: where things are built and how. test has the
 # protocol's steps (XMEM_STEPS), asan and tsan add their sanitizer to that.
+# CC=gcc, CFLAGS="-O2 -g", LDFLAGS: the compiler and its options. CLI=no: without the xmem tool.
 
 SHELL    := /bin/bash
 FLAVOUR  ?= release

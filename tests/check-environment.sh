@@ -19,8 +19,13 @@ read_by_code=$(sed -n 's/.*getenv("\([A-Z_]*\)")$/\1/p' <<<"$calls" | sort -u)
 [ "$(wc -w <<<"$read_by_code")" -ge 5 ] || complain "found only these getenv calls: $calls"
 other=$(grep -v 'getenv("[A-Z_]*")$' <<<"$calls")
 [ -z "$other" ] || complain "a variable whose name this check cannot see: $other"
-for name in $read_by_code; do
-	grep -qx "$name" <<<"$rows" || complain "$page lacks $name, which the code reads"
+# What a script's caller may set has a default there: ${V:-...}. These are make's, the system's,
+# or set by one script for another.
+not_for_users='BACKEND|DEMO_[A-Z]*|DESTDIR|TERM|XMEM_BARE'
+read_by_scripts=$(grep -hoE '\$\{[A-Z][A-Z_]+:-' "${scripts[@]}" | tr -d '${:-' | sort -u |
+	grep -vxE "$not_for_users")
+for name in $read_by_code $read_by_scripts; do
+	grep -qx "$name" <<<"$rows" || complain "$page lacks $name, which is read"
 done
 for name in $rows; do
 	grep -qw "$name" <(cat "${sources[@]}" "${scripts[@]}") ||

@@ -308,15 +308,15 @@ check_version() {
 }
 
 check_help() {
-	local word words=(DESTDIR FLAVOUR KDIR V)
+	local word words=(DESTDIR FLAVOUR KDIR V CC CFLAGS CLI)
 	make help >"$top/help"
-	mapfile -t -O 4 words < <(sed -n 's/^\([A-Z]*\) *?=.*/\1/p' scripts/install.mk)
+	mapfile -t -O 7 words < <(sed -n 's/^\([A-Z]*\) *?=.*/\1/p' scripts/install.mk)
 	for word in "${words[@]}"; do
 		grep -qw "$word" "$top/help" || fail "make help lacks the variable $word"
 	done
 	mapfile -t words < <(sed -n 's/^\.PHONY: \([a-z -]*\)$/\1/p' Makefile scripts/install.mk \
 		kmod/kmod.mk bench/bench.mk examples/examples.mk | tr ' ' '\n' |
-		grep -vxE 'all|kmod-(tree|headers)|demo-programs|examples')
+		grep -vxE 'all|kmod-(tree|headers)|demo-programs')
 	[ ${#words[@]} -ge 10 ] || fail "these are all verbs: ${words[*]}"
 	for word in "${words[@]}"; do
 		grep -q "make $word\b" "$top/help" || fail "make help lacks $word"

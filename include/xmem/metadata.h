@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR MIT */
 /*
  * What a publisher says about the contents of a buffer: shape, type and so on.
- * The record lies in pages that the publisher can write and all clients can
+ * The metadata lies in pages that the publisher can write and all clients can
  * read, so a reader must not trust it more than it trusts the publisher.
  */
 #ifndef XMEM_METADATA_H
