@@ -168,7 +168,7 @@ TEST_WITHIN(P10_a_join_whose_answer_is_lost_is_undone, 60)
 	int i, err = 0;
 
 	kernel_only("the daemon's clients read their own datagrams");
-	pool = OPEN(name, .slots = 65536);	/* pages of many holds, which gives the thread time */
+	pool = OPEN(name, .slots = 65536);	/* many holds: time for the thread */
 	for (i = 0; i < 200 && !err; i++) {
 		struct xmem_join_request join = {
 			.size = sizeof(join), .abi = XMEM_ABI, .role = XMEM_ROLE_WRITER,
