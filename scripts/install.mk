@@ -39,8 +39,14 @@ UDEVDIR            ?= /usr/lib/udev
 
 INSTALL_DIRS := PREFIX BINDIR LIBDIR INCLUDEDIR LIBEXECDIR DATADIR DOCDIR MANDIR \
 	SYSTEMDUSERUNITDIR UDEVDIR
-$(foreach dir,$(INSTALL_DIRS),$(if $(or $(filter-out /%,$($(dir))),$(word 2,$($(dir)))),\
+$(foreach dir,$(INSTALL_DIRS),$(if $(and $(filter /%,$(firstword $($(dir)))),\
+	$(if $(word 2,$($(dir))),,one)),,\
 	$(error $(dir) is an absolute path without blanks, not '$($(dir))')))
+
+# They go through the shell, sed, and entries of INSTALL, in which these mean something else.
+SPECIAL := ' " ` | & \ : *
+$(foreach dir,$(INSTALL_DIRS) DESTDIR,$(foreach c,$(if $(filter DESTDIR,$(dir)),',$(SPECIAL)),\
+	$(if $(findstring $(c),$($(dir))),$(error $(dir) may not have the character $(c)))))
 
 # $(call relative,FROM,TO): so that an installed tree may be moved as a whole.
 relative = $(shell realpath -ms --relative-to='$(1)' '$(2)')

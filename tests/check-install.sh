@@ -156,6 +156,12 @@ check_staged() {
 	[ ! -e "$staged" ] || fail "uninstall leaves in DESTDIR: $(tree "$staged")"
 }
 
+# refused ASSIGNMENT WORDS: make install does nothing, and says so.
+refused() {
+	! make -n install "$1" >"$top/log" 2>&1 || fail "$1 is accepted"
+	grep -qF "$2" "$top/log" || fail "$1: $(cat "$top/log")"
+}
+
 # Folders one by one, none of them below PREFIX.
 check_folders() {
 	local folders=(PREFIX="$top/p" BINDIR="$top/b" LIBDIR="$top/l/64" INCLUDEDIR="$top/i"
@@ -174,6 +180,12 @@ check_folders() {
 	done
 	! make -n install PREFIX=/usr LIBDIR=lib >"$top/log" 2>&1 || fail 'LIBDIR=lib is accepted'
 	grep -q 'LIBDIR is an absolute path' "$top/log" || fail "LIBDIR=lib: $(cat "$top/log")"
+	refused LIBDIR= 'LIBDIR is an absolute path'
+	refused PREFIX= 'PREFIX is an absolute path'
+	refused "DESTDIR=/tmp/it's" "DESTDIR may not have the character '"
+	refused "BINDIR=/tmp/it's" "BINDIR may not have the character '"
+	refused 'PREFIX=/tmp/a|b' 'PREFIX may not have the character |'
+	refused 'DATADIR=/tmp/a&b' 'DATADIR may not have the character &'
 }
 
 # The linker's cache is written anew where it covers LIBDIR, however long ldconfig's list is,
