@@ -28,20 +28,24 @@ put() {	# mode, file, target
 	fi
 }
 
-# remove_folders TARGET...: those that install made for these files, the deepest first.
+# remove_folders TARGET...: those that install made for these files, the deepest first; if the
+# list has none of them, those that bear the name xmem.
 remove_folders() {
-	local folder target kept=()
-	mapfile -t made < <({
-		cat "$folders" 2>/dev/null || true
-		for target; do dirname "$target"; done | grep '/xmem$'
-	} | sort -ru)
-	for folder in "${made[@]}"; do
+	local folder target made kept=() known=''
+	mapfile -t made < <(sort -ru "$folders" 2>/dev/null || true)
+	for folder in ${made[@]+"${made[@]}"}; do
 		for target; do
 			[[ $target = "$folder"/* ]] || continue
+			known=1
 			rmdir "$folder" 2>/dev/null || true
 			break
 		done
 		[ ! -d "$folder" ] || kept+=("$folder")
+	done
+	for target; do
+		folder=$(dirname "$target")
+		[ -z "$known" ] && [ "${folder##*/}" = xmem ] || continue
+		rmdir "$folder" 2>/dev/null || true
 	done
 	rm -f "$folders"
 	[ ${#kept[@]} = 0 ] || printf '%s\n' "${kept[@]}" >"$folders"

@@ -291,7 +291,7 @@ check_uninstall() {
 	local before
 	quiet make uninstall PREFIX="$one"
 	[ ! -e "$one" ] || fail "uninstall leaves in PREFIX: $(tree "$one")"
-	mkdir -p "$one"/{bin,lib/pkgconfig,share/man/man8,include/xmem}
+	mkdir -p "$one"/{bin,lib/pkgconfig,share/man/man8,include/xmem,libexec/xmem}
 	touch "$one"/{bin/other,lib/libother.so,include/xmem/other.h}
 	before=$(tree "$one")
 	quiet make install PREFIX="$one"
