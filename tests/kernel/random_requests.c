@@ -19,6 +19,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
+#include "core/request.h"
 #include "raw.h"
 
 #define KEPT		"random-kept"		/* the bystander is there all the time */
@@ -26,19 +27,6 @@
 #define AT_ONCE		4			/* processes */
 #define CLIENTS		3			/* of each */
 #define PAYLOAD_PAGES	16
-
-union request {
-	u32 size;
-	u32 word[64];
-	struct xmem_join_request join;
-	struct xmem_pool_fd_request pool_fd;
-	struct xmem_attach_request attach;
-	struct xmem_payload_request payload;
-	struct xmem_subscribe_request subscribe;
-	struct xmem_unsubscribe_request unsubscribe;
-	struct xmem_wait_request wait;
-	struct xmem_slot_request slot;
-};
 
 /* One process. */
 struct actor {
@@ -101,7 +89,7 @@ static u32 some_payload(struct actor *a)
 	return xm_load(&xm_slot_row(&a->me->map, some_slot(a))->payload);
 }
 
-static void fill_join(struct actor *a, union request *r)
+static void fill_join(struct actor *a, union xm_request *r)
 {
 	r->join = raw_joining(one_in(a, 2) ? KEPT : BRIEF,
 			      one_in(a, 2) ? XMEM_ROLE_READER : XMEM_ROLE_WRITER);
@@ -118,11 +106,16 @@ static void fill_join(struct actor *a, union request *r)
 	}
 }
 
-static void fill_nothing(struct actor *a, union request *r)
+static void fill_nothing(struct actor *a, union xm_request *r)
 {
 }
 
-static void fill_attach(struct actor *a, union request *r)
+static void fill_pools(struct actor *a, union xm_request *r)
+{
+	r->pools.number = one_in(a, 2) ? 0 : odd_number(a);
+}
+
+static void fill_attach(struct actor *a, union xm_request *r)
 {
 	r->attach = raw_attaching(a->memfd, 1 + chance(a) % (one_in(a, 8) ? XMEM_GROUP_SLOTS : 4));
 	r->attach.stride = r->attach.length = 64 * (1 + chance(a) % 4);
@@ -132,19 +125,19 @@ static void fill_attach(struct actor *a, union request *r)
 	}
 }
 
-static void fill_payload(struct actor *a, union request *r)
+static void fill_payload(struct actor *a, union xm_request *r)
 {
 	r->payload.payload = some_payload(a);
 	r->payload.flags = chance(a) % 2;
 }
 
-static void fill_subscribe(struct actor *a, union request *r)
+static void fill_subscribe(struct actor *a, union xm_request *r)
 {
 	r->subscribe.publisher = chance(a) % 16;
 	r->subscribe.flags = chance(a) % 2;
 }
 
-static void fill_unsubscribe(struct actor *a, union request *r)
+static void fill_unsubscribe(struct actor *a, union xm_request *r)
 {
 	const struct xm_map *map = &a->me->map;
 	unsigned int tries = 16;
@@ -155,7 +148,7 @@ static void fill_unsubscribe(struct actor *a, union request *r)
 				  a->me->join.client));
 }
 
-static void fill_waiters(struct actor *a, union request *r)
+static void fill_waiters(struct actor *a, union xm_request *r)
 {
 	r->wait.kind = chance(a) % 3;
 	if (r->wait.kind == XMEM_WAIT_SLOTS)
@@ -165,9 +158,9 @@ static void fill_waiters(struct actor *a, union request *r)
 }
 
 /* What arm would have said, as often as not; never for long, see process(). */
-static void fill_wait(struct actor *a, union request *r)
+static void fill_wait(struct actor *a, union xm_request *r)
 {
-	union request armed = { .size = sizeof(armed.wait) };
+	union xm_request armed = { .size = sizeof(armed.wait) };
 
 	fill_waiters(a, &armed);
 	if (one_in(a, 2))
@@ -176,13 +169,13 @@ static void fill_wait(struct actor *a, union request *r)
 	r->wait.deadline_ns = one_in(a, 8) ? ~0ULL : raw_now_ns() + chance(a) % 1000000;
 }
 
-static void fill_slot(struct actor *a, union request *r)
+static void fill_slot(struct actor *a, union xm_request *r)
 {
 	r->slot.slot = some_slot(a);
 }
 
 /* A client that says that it holds the slot is a holder. */
-static void fill_resolve(struct actor *a, union request *r)
+static void fill_resolve(struct actor *a, union xm_request *r)
 {
 	const struct raw *me = a->me;
 
@@ -194,14 +187,14 @@ static void fill_resolve(struct actor *a, union request *r)
 
 /* ---- requests: what follows when one was taken ---- */
 
-static void keep_pool_fd(struct actor *a, union request *r)
+static void keep_pool_fd(struct actor *a, union xm_request *r)
 {
 	if (a->pool_fd >= 0)
 		close(a->pool_fd);
 	a->pool_fd = r->pool_fd.fd;
 }
 
-static void map_groups(struct actor *a, union request *r)
+static void map_groups(struct actor *a, union xm_request *r)
 {
 	u32 i;
 
@@ -209,7 +202,7 @@ static void map_groups(struct actor *a, union request *r)
 		raw_map_group(a->me, r->attach.slot[i] / XMEM_GROUP_SLOTS);
 }
 
-static void close_payload(struct actor *a, union request *r)
+static void close_payload(struct actor *a, union xm_request *r)
 {
 	close(r->payload.fd);
 }
@@ -220,8 +213,8 @@ static const struct kind {
 	const char *type;
 	unsigned int request;
 	u32 size;
-	void (*fill)(struct actor *a, union request *r);
-	void (*taken)(struct actor *a, union request *r);
+	void (*fill)(struct actor *a, union xm_request *r);
+	void (*taken)(struct actor *a, union xm_request *r);
 } kinds[] = {
 	REQUEST(JOIN, join, fill_join, NULL),
 	REQUEST(POOL_FD, pool_fd, fill_nothing, keep_pool_fd),
@@ -236,6 +229,8 @@ static const struct kind {
 	REQUEST(COLLECT, slot, fill_slot, NULL),
 	REQUEST(RENEW, slot, fill_slot, NULL),
 	REQUEST(DETACH, slot, fill_slot, NULL),
+	REQUEST(QUERY, query, fill_nothing, NULL),
+	REQUEST(POOLS, pools, fill_pools, NULL),
 };
 #define KINDS	(sizeof(kinds) / sizeof(*kinds))
 
@@ -244,39 +239,47 @@ static struct tally {
 	u32 taken[KINDS], refused[KINDS];
 } *tally;
 
+static void set_word(union xm_request *r, unsigned int place, u32 word)
+{
+	memcpy((char *)r + place * sizeof(word), &word, sizeof(word));
+}
+
 /* One field that makes no sense gets further than many. */
-static void garble(struct actor *a, union request *r, unsigned int words)
+static void garble(struct actor *a, union xm_request *r, unsigned int words)
 {
 	unsigned int i;
 
 	if (!one_in(a, 4)) {
-		r->word[chance(a) % words] = odd_number(a);
+		set_word(r, chance(a) % words, odd_number(a));
 		return;
 	}
 	for (i = 0; i < words; i++)
-		r->word[i] = odd_number(a);
+		set_word(r, i, odd_number(a));
 }
 
 /* One in four is garbled; nearly all joins are by files of their own. */
 static void ask(struct actor *a)
 {
 	unsigned int k = chance(a) % KINDS;
-	union request r = { .size = 0 };
+	struct { union xm_request r; u64 newer[16]; } asked = { .newer = { 0 } };
+	union xm_request *r = &asked.r;
 	struct raw joins = RAW_NONE, *who = a->me;
 	int err;
 
-	kinds[k].fill(a, &r);
+	kinds[k].fill(a, r);
 	if (one_in(a, 4))
-		garble(a, &r, kinds[k].size / 4);
-	r.size = one_in(a, 32) ? odd_number(a) % sizeof(r) : kinds[k].size;
+		garble(a, r, kinds[k].size / 4);
+	if (one_in(a, 8))	/* what only a newer caller knows */
+		asked.newer[chance(a) % 16] = odd_number(a);
+	r->size = one_in(a, 32) ? odd_number(a) % sizeof(asked) : kinds[k].size;
 	if (kinds[k].request == XMEM_IOC_JOIN && !one_in(a, 8)) {
 		raw_open(&joins);
 		who = &joins;
 	}
-	err = raw_request(who, kinds[k].request, &r);
+	err = raw_request(who, kinds[k].request, r);
 	__atomic_fetch_add(err ? &tally->refused[k] : &tally->taken[k], 1, __ATOMIC_RELAXED);
 	if (!err && kinds[k].taken)
-		kinds[k].taken(a, &r);
+		kinds[k].taken(a, r);
 	raw_end(&joins);
 }
 
@@ -375,7 +378,7 @@ static void poll_all(struct actor *a)
 static void replace(struct actor *a)
 {
 	struct raw *me = a->me;
-	union request r = { .size = 0 };
+	union xm_request r = { .size = 0 };
 
 	switch (chance(a) % 4) {
 	case 0:
@@ -461,7 +464,7 @@ static void start_clock(void)
 static void process(u64 seed, unsigned int requests)
 {
 	struct actor a = { .random = seed * 0x9e3779b97f4a7c15ULL | 1, .pool_fd = -1 };
-	union request r = { .size = 0 };
+	union xm_request r = { .size = 0 };
 	unsigned int i;
 
 	a.memfd = raw_memfd(PAYLOAD_PAGES, 0);
