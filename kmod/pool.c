@@ -30,7 +30,7 @@ int __init xk_pools_init(void)
 	if (!xk_wq)
 		return -ENOMEM;
 	/* It has a rescuer, because the end of a client must not wait for memory. */
-	xk_end_wq = alloc_workqueue("xk_end", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	xk_end_wq = alloc_workqueue("xmem_end", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (xk_end_wq)
 		return 0;
 	destroy_workqueue(xk_wq);
