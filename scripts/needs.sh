@@ -26,7 +26,7 @@ packages_for() {
 	test)
 		for p in build demo kmod vm; do packages_for $p; done
 		echo check sparse spin strace pkg-config cmake git patch dkms
-		echo g++ clang debootstrap jq
+		echo g++ clang debootstrap jq systemd
 		;;
 	bench) packages_for build; echo strace ;;
 	*) die "no such purpose: $1 (build, demo, kmod, vm, test, bench)" ;;

@@ -9,7 +9,7 @@
 #
 # A suite is a command whose last line reads "N passed, N failed, N skipped"; lines
 # "SKIP name: why" say what was skipped. A suite without that line has failed, unless
-# it is a plain check (exit status only), which counts as one test.
+# it is a plain check (exit status only), which counts as one test; its SKIP lines count too.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -98,8 +98,9 @@ for row in "${suites[@]}"; do
 	line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped' "$log/$name.log" |
 		tail -1)
 	if [ $kind = check ]; then
-		line='0 passed, 1 failed, 0 skipped'
-		[ $rc != 0 ] || line='1 passed, 0 failed, 0 skipped'
+		parts=$(grep -acE '^SKIP' "$log/$name.log")
+		line="0 passed, 1 failed, $parts skipped"
+		[ $rc != 0 ] || line="1 passed, 0 failed, $parts skipped"
 	fi
 	read -r p _ f _ s _ <<<"${line:-0 passed, 1 failed, 0 skipped}"
 	[ $rc != 0 ] && [ "$f" = 0 ] && f=1
