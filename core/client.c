@@ -66,6 +66,9 @@ int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *joi
 	/* Count the client before it can hold anything: its first hold comes after this (I1). */
 	xm_set_bit(map->pool->counted, client, true);
 	xm_store_release(&row->state, XMEM_CLIENT_ALIVE);
+	/* After the state: who sees the number finds the writer. */
+	if (join->role == XMEM_ROLE_WRITER)
+		xm_store_release(&map->pool->writers, map->pool->writers + 1);
 	xm_full_barrier();
 	join->client = client;
 	join->incarnation = row->incarnation;

@@ -22,7 +22,7 @@ static const struct xm_request_kind kinds[] = {
 	{ .request = XMEM_IOC_PAYLOAD, .bytes = sizeof(struct xmem_payload_request),
 	  .least = XMEM_PAYLOAD_MIN, .answers = true, .flags = XMEM_PAYLOAD_WRITE },
 	KIND(SUBSCRIBE, xmem_subscribe_request, XMEM_SUBSCRIBE_MIN,
-	     .answers = true, .flags = XMEM_SUBSCRIBE_WAIT),
+	     .answers = true, .flags = XMEM_SUBSCRIBE_WAIT | XMEM_SUBSCRIBE_JOINT),
 	KIND(UNSUBSCRIBE, xmem_unsubscribe_request, XMEM_UNSUBSCRIBE_MIN, .answers = false),
 	KIND(ARM, xmem_wait_request, XMEM_WAIT_MIN, .answers = true),
 	KIND(WAIT, xmem_wait_request, XMEM_WAIT_MIN, .answers = false),
@@ -33,6 +33,7 @@ static const struct xm_request_kind kinds[] = {
 	KIND(DETACH, xmem_slot_request, XMEM_SLOT_MIN, .answers = false),
 	KIND(QUERY, xmem_query_request, XMEM_QUERY_MIN, .answers = true, .unjoined = true),
 	KIND(POOLS, xmem_pools_request, XMEM_POOLS_MIN, .answers = true, .unjoined = true),
+	KIND(POLL_FD, xmem_poll_fd_request, XMEM_POLL_FD_MIN, .answers = true),
 };
 
 const struct xm_request_kind *xm_request_find(u32 request)

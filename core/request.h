@@ -27,6 +27,7 @@ union xm_request {
 	struct xmem_unsubscribe_request unsubscribe;
 	struct xmem_wait_request wait;
 	struct xmem_slot_request slot;
+	struct xmem_poll_fd_request poll_fd;
 };
 
 /* One kind of request, as this version knows it. */

@@ -181,12 +181,16 @@ static void give_up_on(struct xd_daemon *daemon, struct xd_connection *connectio
 /* ---- requests and replies ---- */
 
 /* Send the reply. If it cannot be sent at once, none is sent ever again: nothing here blocks. */
-static void answer(struct xd_call *call, u32 request, int result)
+static void answer(struct xd_call *call, const struct xmem_message *to, int result)
 {
-	struct xmem_message head = { .request = request, .result = result };
-	const struct xm_request_kind *kind = result ? NULL : xm_request_find(request);
+	struct xmem_message head = {
+		.request = to->request, .result = result, .number = to->number,
+	};
+	const struct xm_request_kind *kind = result ? NULL : xm_request_find(to->request);
 	u32 bytes = kind ? kind->bytes : 0;
 
+	if (to->result == XMEM_NO_REPLY)
+		return;
 	/* The answer is cut to what the caller knows. */
 	if (kind && call->request.size < bytes)
 		bytes = call->request.size;
@@ -197,7 +201,8 @@ static void answer(struct xd_call *call, u32 request, int result)
 
 static int serve_datagram(struct xd_call *call, struct xm_datagram *datagram)
 {
-	if (datagram->short_head || datagram->head.result)
+	if (datagram->short_head ||
+	    (datagram->head.result && datagram->head.result != XMEM_NO_REPLY))
 		return -EINVAL;
 	if (datagram->lost_file)
 		return -EDQUOT;
@@ -232,7 +237,7 @@ void xd_connection_serve(struct xd_daemon *daemon, struct xd_connection *connect
 		close(datagram.file[i]);
 	if (call.fd >= 0)
 		close(call.fd);
-	answer(&call, datagram.head.request, err);
+	answer(&call, &datagram.head, err);
 	if (call.answer >= 0)
 		close(call.answer);
 }

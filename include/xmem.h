@@ -58,7 +58,7 @@ extern "C" {
 #endif
 
 #define XMEM_VERSION_MAJOR	0
-#define XMEM_VERSION_MINOR	2
+#define XMEM_VERSION_MINOR	3
 #define XMEM_VERSION_PATCH	0
 
 #define XMEM_FOREVER	INT64_MAX

@@ -10,6 +10,8 @@
  *   1  first light: pools, CPU payloads, rings, sleeping, end of a client
  *   2  structs that can grow: strides and feature words in the header, flags in every
  *      request, requests of any length from their minimum on, query, pools
+ *   3  descriptors to poll, demotions and what an owner wants in its area, numbers of
+ *      datagrams, whether the host lives
  */
 #ifndef XMEM_UAPI_H
 #define XMEM_UAPI_H
@@ -19,8 +21,8 @@
 
 #include "metadata.h"
 
-#define XMEM_ABI	2	/* the newest that this header describes */
-#define XMEM_ABI_OLDEST	2	/* the oldest that a host built with it still serves */
+#define XMEM_ABI	3	/* the newest that this header describes */
+#define XMEM_ABI_OLDEST	3	/* the oldest that a host built with it still serves */
 #define XMEM_MAGIC	0x6c6f6f706d656d78ULL	/* "xmempool" */
 
 /* Limits of the layout; a pool's own are in its header. */
@@ -84,10 +86,15 @@ struct xmem_pool_header {
 	__u64 holds_offset;		/* bytes into an area; + (id % 16) * 256: __u32[slots] */
 	__u64 total_bytes;		/* of all parts together */
 	__u8  name[XMEM_NAME_BYTES];	/* NUL-terminated; empty: anonymous */
-	__u64 reserved1[9];
+	__u64 host_list[2];		/* daemon: links of its robust futexes; kernel: 0 */
+	__u64 reserved1[7];
 	/* These have cache lines of their own: every scan and every wait for clients reads them. */
 	__u64 counted[XMEM_CLIENT_WORDS];	/* bit set: that client's holds count */
-	__u64 reserved2[4];
+	__u64 writers;			/* how many writers have joined so far */
+	__u64 payloads_gone;		/* how many payload files have gone so far */
+	__u32 host;			/* its low 30 bits are not 0 as long as the host lives */
+	__u32 pollers;			/* daemon: how many poll_fd it has given out; kernel: 0 */
+	__u64 reserved2;
 	__u32 clients_waiters;		/* waiters word: until the client table changes */
 	__u32 reserved3[15];
 };
@@ -95,6 +102,8 @@ struct xmem_pool_header {
 /* A waiters word: bit 0 says that a waiter sleeps, the other bits count the wake-ups. */
 #define XMEM_WAITERS_ARMED	1u
 #define XMEM_WAITERS_STEP	2u
+
+#define XMEM_HOST_ALIVE		0x3fffffffu	/* of the header's host */
 
 enum xmem_client_state {
 	XMEM_CLIENT_NONE = 0,		/* the id is free */
@@ -160,18 +169,26 @@ enum xmem_slot_state {
 
 struct xmem_slot_word {
 	__u64 state;			/* the state word */
-	__u64 position;			/* 1 + place of its last publication; 0: none */
+	__u64 position;			/* 1 + place of its last publication; 0: none;
+					 * XMEM_POSITION_IN_HAND */
 };
+#define XMEM_POSITION_IN_HAND	(1ULL << 63)	/* WRITING: the owner's program has it now */
 
 /* XMEM_GROUP_SLOTS slots of one owner: their state words. metadata_offset has the metadata. */
 struct xmem_group {
 	struct xmem_slot_word word[XMEM_GROUP_SLOTS];
 };
 
-/* A subscriber's place in one publisher's ring. Each has a cache line of its own. */
+/*
+ * What a client notes about another one. position is its place in the ring of that client;
+ * demoted_* say whether it, as a publisher, has demoted that client: it has, as long as that
+ * client's incarnation and cursor are still these. Each has a cache line of its own.
+ */
 struct xmem_cursor {
 	__u64 position;			/* next to receive, or XMEM_CURSOR_* */
-	__u64 reserved[7];
+	__u64 demoted_incarnation;	/* of the subscriber that was demoted; 0: none */
+	__u64 demoted_at;		/* where its cursor stood */
+	__u64 reserved[5];
 };
 #define XMEM_CURSOR_NONE	0xffffffffffffffffULL	/* not subscribed */
 /* The host has dropped the ring of an ended publisher; the other bits say where it ended. */
@@ -192,7 +209,10 @@ struct xmem_entry {
 /* A publisher's ring; its ring_entries entries are at entries_offset. */
 struct xmem_ring {
 	__u64 tail;			/* publications so far */
-	__u64 reserved[7];
+	__u64 demote_at_ns;		/* CLOCK_MONOTONIC: when the owner demotes those that it
+					 * waits for; 0: it does not wait now */
+	__u64 wanted;			/* bytes of the buffer that was last refused; 0: any */
+	__u64 reserved[5];
 };
 
 /* ------------------------------------------------------------------------
@@ -359,9 +379,11 @@ struct xmem_payload_request {
 
 /* subscribe: follow a ring from its next publication on. */
 #define XMEM_SUBSCRIBE_WAIT	(1u << 0)	/* the publisher waits for it, within its bound */
+#define XMEM_SUBSCRIBE_JOINT	(1u << 1)	/* one of the rings that the caller follows as one:
+						 * see XMEM_POLL_JOINT */
 struct xmem_subscribe_request {
 	__u32 size;
-	__u32 flags;			/* XMEM_SUBSCRIBE_WAIT */
+	__u32 flags;			/* XMEM_SUBSCRIBE_* */
 	__u32 publisher;		/* client id */
 	__u32 reserved;			/* must be 0 */
 	__u64 incarnation;		/* of that client; 0: any */
@@ -406,6 +428,33 @@ struct xmem_slot_request {
 };
 #define XMEM_SLOT_MIN		12	/* up to slot */
 
+/*
+ * poll_fd: a descriptor for poll, select and epoll, level-triggered. It is readable as long as
+ * one of the rings has a publication that this client can receive, or has ended, and the host
+ * follows it for this client. That of XMEM_POLL_CLIENT is also writable, exactly as long as an
+ * acquire of `wanted` bytes (struct xmem_ring) would succeed. When the client ends, or the host,
+ * it is readable and hung up.
+ *
+ *   kernel   whoever polls it arms what is needed
+ *   daemon   the client arms the words and keeps the descriptor's state true; see lib/poll.c
+ */
+enum xmem_poll_kind {
+	XMEM_POLL_CLIENT = 0,		/* all rings that the client follows; publisher must be 0 */
+	XMEM_POLL_RING = 1,		/* the ring of `publisher` */
+	XMEM_POLL_JOINT = 2,		/* all rings with XMEM_SUBSCRIBE_JOINT, and writers that
+					 * the client does not follow yet; publisher must be 0 */
+};
+struct xmem_poll_fd_request {
+	__u32 size;
+	__u32 flags;			/* must be 0 */
+	__u32 kind;			/* enum xmem_poll_kind */
+	__u32 publisher;		/* client id */
+	__u64 incarnation;		/* of that client; else 0 */
+	__s32 fd;			/* out; close-on-exec */
+	__u32 reserved;			/* must be 0 */
+};
+#define XMEM_POLL_FD_MIN	28	/* up to fd */
+
 #define XMEM_IOC_JOIN		_IO(XMEM_IOC_TYPE, 0x00)
 #define XMEM_IOC_POOL_FD	_IO(XMEM_IOC_TYPE, 0x01)
 #define XMEM_IOC_ATTACH		_IO(XMEM_IOC_TYPE, 0x02)
@@ -425,12 +474,15 @@ struct xmem_slot_request {
 #define XMEM_IOC_DETACH		_IO(XMEM_IOC_TYPE, 0x0c)
 #define XMEM_IOC_QUERY		_IO(XMEM_IOC_TYPE, 0x0d)
 #define XMEM_IOC_POOLS		_IO(XMEM_IOC_TYPE, 0x0e)
+#define XMEM_IOC_POLL_FD	_IO(XMEM_IOC_TYPE, 0x0f)
 
 /* The daemon's datagrams, both ways; descriptors travel as SCM_RIGHTS. */
 struct xmem_message {
 	__u32 request;			/* XMEM_IOC_* */
-	__s32 result;			/* reply: 0 or -errno; request: 0 */
+	__s32 result;			/* reply: 0 or -errno; request: 0, or XMEM_NO_REPLY */
+	__u64 number;			/* of the request, from its sender; the reply repeats it */
 	/* followed by the request's struct */
 };
+#define XMEM_NO_REPLY	1		/* the sender wants no reply to this request */
 
 #endif

@@ -61,7 +61,7 @@ static void still_serves(void)
 
 TEST(P4_short_and_strange_datagrams)
 {
-	struct xmem_message head = { .request = XMEM_IOC_ARM, .result = 1 };
+	struct xmem_message head = { .request = XMEM_IOC_ARM, .result = 2 };
 	struct {
 		struct xmem_message head;
 		char body[4092];

@@ -158,7 +158,7 @@ TEST(P4_subscribe_with_wrong_fields)
 	scene_start();
 	publisher = writer.link.join.client;
 	incarnation = writer.link.join.incarnation;
-	SAME(try_subscribe(&reader, publisher, incarnation, 2, 0), -EINVAL);
+	SAME(try_subscribe(&reader, publisher, incarnation, 4, 0), -EINVAL);
 	SAME(try_subscribe(&reader, publisher, incarnation, 1u << 31, 0), -EINVAL);
 	SAME(try_subscribe(&reader, publisher, incarnation, 0, 1), -EINVAL);
 	SAME(try_subscribe(&reader, ~0u, 0, 0, 0), -EINVAL);
