@@ -2,7 +2,7 @@
 /*
  * The seam: everything that the protocol needs from the world that it is compiled in.
  *
- * Need: u16, u32, u64, bool and the errno names; accesses to shared words with a named
+ * Need: u8, u16, u32, u64, bool and the errno names; accesses to shared words with a named
  * ordering, of which a "full" one lets no access pass in either direction; an index from
  * outside that stays within bounds under speculation too; and a check macro.
  */
@@ -38,6 +38,7 @@
 #ifndef __LP64__
 #error "xmem is for 64-bit machines"
 #endif
+typedef __u8 u8;
 typedef __u16 u16;
 typedef __u32 u32;
 typedef __u64 u64;

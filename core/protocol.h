@@ -261,13 +261,28 @@ static inline int xm_get(const struct xm_map *map, u32 me, u64 token)
 
 /* ---- the owner (scan.c, ring.c) ---- */
 
-/* How the owner looks at its subscribers. */
+/* In whose ring the scanned slots were published, and two of its places (policy.h). */
 struct xm_scan_rules {
-	u32 owner;			/* client id */
-	u32 depth;			/* an eviction spares so many of the last entries */
-	bool evict;			/* take from subscribers that may lose the oldest */
-	const u64 *demoted;		/* bitmap of those that were waited for too long, or NULL */
+	u64 tail;
+	u64 passed;			/* below it nobody can still receive a publication */
+	u64 evictable;			/* below it a publication may be evicted */
+	u32 owner;			/* client id, or XMEM_OWNER_NONE: no ring any more */
 };
+
+/*
+ * Can a publication of @position (1 + its place) still be received by somebody whose cursor
+ * is @from or more (I3)?
+ */
+static inline bool xm_in_flight(const struct xm_map *map, u64 tail, u64 from, u64 position)
+{
+	u64 place = position - 1;
+
+	/* Position 0: never published. Beyond the tail: the owner ended before the entry. */
+	if (place >= tail || place < from)
+		return false;
+	/* If it is overwritten, the publication a whole ring later is complete. */
+	return place + map->ring_mask + 1 >= tail;
+}
 
 /* FREE -> WRITING with the next generation. -EBUSY: the slot is not FREE. */
 int xm_take(const struct xm_map *map, u32 slot);
@@ -276,17 +291,20 @@ int xm_take(const struct xm_map *map, u32 slot);
 int xm_give_up(const struct xm_map *map, u32 slot);
 
 /*
- * The scan: which of @count (<= 64) LIVE slots of the owner does nobody use? Those
- * become WRITING with the next generation; the others are LIVE as before. Returns the
- * bitmap of the slots that are the caller's now, by their place in @slot.
+ * Which slots of @group that are in the bitmap @among are held? ret_holder[i], unless it is
+ * NULL, becomes a client that holds the i-th slot of the group.
  */
-u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how, const u32 *slot, u32 count);
+u64 xm_group_held(const struct xm_map *map, u32 group, u64 among, u8 *ret_holder);
 
 /*
- * The least cursor of the subscribers for which @owner waits, at most the tail.
- * tail + planned writes - this cursor must not exceed the number of ring entries.
+ * The scan: which of @count (<= 64) slots of the owner does nobody use? Those become WRITING
+ * with the next generation and position 0; the others are LIVE as before, and ret_holder[i],
+ * unless @ret_holder is NULL, becomes a client that holds slot[i] if there is one. Slots that
+ * are not LIVE, or in flight at or above how->evictable, are left alone. Returns the bitmap
+ * of the slots that are the caller's now, by their place in @slot.
  */
-u64 xm_least_waiting(const struct xm_map *map, u32 owner, const u64 *demoted);
+u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how, const u32 *slot, u32 count,
+	    u8 *ret_holder);
 
 /* What goes into an entry beside its position. */
 struct xm_publication {

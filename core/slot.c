@@ -4,6 +4,7 @@
  * reclaims it. The owner writes the state words, so the host never trusts them.
  */
 #include "host.h"
+#include "policy.h"
 
 #define TENANCIES	((1u << (XMEM_GENERATION_BITS - XMEM_TENANCY_SHIFT)) - 1)
 
@@ -162,13 +163,17 @@ u32 xm_host_reclaim(struct xm_host *host, u32 slot)
 	const struct xm_map *map = &host->map;
 	struct xmem_slot_row *row = xm_slot_row(map, slot);
 	struct xm_scan_rules how = { .owner = row->tenant };
+	u32 culprit;
 
 	if (row->owner != XMEM_OWNER_HOST)
 		return 0;
-	if (xm_state(xm_load_acquire(&xm_slot(map, slot)->state)) == XMEM_SLOT_LIVE &&
-	    !xm_scan(map, &how, &slot, 1))
-		return 0;
-	return xm_free_slot(map, slot);
+	if (xm_state(xm_load_acquire(&xm_slot(map, slot)->state)) != XMEM_SLOT_LIVE)
+		return xm_free_slot(map, slot);
+	if (how.owner < map->clients && map->area[how.owner]) {
+		how.tail = xm_load(&xm_ring(map, how.owner)->tail);
+		how.passed = how.evictable = xm_passed(map, how.owner, &culprit);
+	}
+	return xm_scan(map, &how, &slot, 1, NULL) ? xm_free_slot(map, slot) : 0;
 }
 
 bool xm_host_idle_group(struct xm_host *host, u32 group)

@@ -12,8 +12,8 @@ enum xm_step {
 	XM_STEP_PUT_BEFORE,		/* put: hold not yet dropped */
 	XM_STEP_PUT_DROPPED,		/* put: hold dropped, nobody woken yet */
 	XM_STEP_TAKE_WRITING,		/* acquire: slot WRITING */
-	XM_STEP_SCAN_SCANNING,		/* scan: slots marked, nothing looked at */
-	XM_STEP_SCAN_CURSORS,		/* scan: cursors read, holds not */
+	XM_STEP_SCAN_CURSORS,		/* scan: cursors read, nothing marked */
+	XM_STEP_SCAN_SCANNING,		/* scan: slots marked, holds not read */
 	XM_STEP_SCAN_VOID,		/* scan: entries evicted, holds not read */
 	XM_STEP_SCAN_HOLDS,		/* scan: holds read, verdict not written */
 	XM_STEP_PUBLISH_POSITION,	/* publish: position recorded, not LIVE */

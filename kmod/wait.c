@@ -12,6 +12,7 @@
 #include <linux/slab.h>
 
 #include "compat.h"
+#include "core/policy.h"
 #include "xk.h"
 #include "trace.h"
 
@@ -209,11 +210,11 @@ static bool xk_is_held(const struct xm_map *map, u32 slot)
 static bool xk_poll_out(struct xk_client *client)
 {
 	const struct xm_map *map = &client->pool->host.map;
+	struct xm_waited waited;
 	u32 s, looked = 0;
-	u64 least;
 
 	xm_arm(&xm_client_row(map, client->id)->slots_waiters);
-	least = xm_least_waiting(map, client->id, NULL);
+	xm_look_at_waited(map, client->id, &waited);
 	for (s = 0; s < map->slots; s++) {
 		u32 state;
 
@@ -224,7 +225,8 @@ static bool xk_poll_out(struct xk_client *client)
 		state = xm_state(xm_load_acquire(&xm_slot(map, s)->state));
 		if (state == XMEM_SLOT_FREE)
 			return true;
-		if (state == XMEM_SLOT_LIVE && xm_load(&xm_slot(map, s)->position) <= least &&
+		if (state == XMEM_SLOT_LIVE &&
+		    xm_load(&xm_slot(map, s)->position) <= waited.evictable &&
 		    !xk_is_held(map, s))
 			return true;
 	}

@@ -45,8 +45,6 @@ static int take_slot(struct xmem_pool *pool, u64 bytes, u32 *ret_slot)
 			xm_take(&pool->map, (*link)->index);
 			xl_queue_add(ready, xl_queue_take(unused, link));
 		} else {
-			if (xl_any_demoted(&pool->owned))
-				xl_forgive_demoted(pool);
 			if (!xl_collect(pool, bytes))
 				return -EAGAIN;
 		}

@@ -5,11 +5,22 @@
  */
 #include "owned.h"
 
-static u32 protected_entries(const struct xmem_pool *pool)
+static struct xm_scan_rules scan_rules(const struct xmem_pool *pool, bool evict)
 {
-	u32 half = pool->owned.slots / 2;
+	const struct xm_map *map = &pool->map;
+	u64 depth = xm_depth(map, pool->owned.slots);
+	struct xm_scan_rules how = { .owner = pool->me };
+	struct xm_waited waited;
+	u32 culprit;
 
-	return half < pool->map.ring_mask + 1 ? half : pool->map.ring_mask + 1;
+	how.passed = how.evictable = xm_passed(map, pool->me, &culprit);
+	xm_look_at_waited(map, pool->me, &waited);
+	how.tail = waited.tail;
+	if (waited.evictable > how.tail - depth)
+		waited.evictable = how.tail - depth;
+	if (evict && how.tail > depth && waited.evictable > how.passed)
+		how.evictable = waited.evictable;
+	return how;
 }
 
 /*
@@ -21,12 +32,7 @@ u64 xl_scan_batch(struct xmem_pool *pool, u32 list, struct xl_owned_slot ***link
 {
 	struct xl_owned *owned = &pool->owned;
 	struct xl_queue *queue = &owned->list[list];
-	struct xm_scan_rules how = {
-		.owner = pool->me,
-		.depth = protected_entries(pool),
-		.evict = evict,
-		.demoted = owned->demoted,
-	};
+	struct xm_scan_rules how = scan_rules(pool, evict);
 	u32 slot[XL_MAX_BATCH], count = 0, most = evict ? 1 : owned->batch, i = 0;
 	struct xl_owned_slot *one;
 	u64 mine;
@@ -34,7 +40,7 @@ u64 xl_scan_batch(struct xmem_pool *pool, u32 list, struct xl_owned_slot ***link
 	for (one = **link; one && count < most; one = one->next)
 		if (one->bytes >= bytes)
 			slot[count++] = one->index;
-	mine = count ? xm_scan(&pool->map, &how, slot, count) : 0;
+	mine = count ? xm_scan(&pool->map, &how, slot, count, NULL) : 0;
 	while (**link != one) {
 		bool scanned = i < count && (**link)->index == slot[i];
 

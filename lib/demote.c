@@ -7,37 +7,11 @@
 #include "owned.h"
 #include "request.h"
 
-/* Wait again for demoted subscribers that have received something since. */
-void xl_forgive_demoted(struct xmem_pool *pool)
-{
-	struct xl_owned *owned = &pool->owned;
-	u32 c;
-
-	for (c = 0; c < pool->map.clients; c++)
-		if (owned->demoted[c / 64] >> c % 64 & 1 &&
-		    xm_load_acquire(xm_cursor(&pool->map, c, pool->me)) != owned->demoted_at[c])
-			owned->demoted[c / 64] &= ~(1ULL << c % 64);
-}
-
 /* The bound has passed: demote the subscribers that have not received everything (P9). */
 void xl_demote(struct xmem_pool *pool)
 {
-	struct xl_owned *owned = &pool->owned;
-	u64 tail = xm_load(&xm_ring(&pool->map, pool->me)->tail);
-	u32 c;
-
-	for (c = 0; c < pool->map.clients; c++) {
-		u64 cursor;
-
-		if (!xm_bit(xm_client_row(&pool->map, pool->me)->waits, c))
-			continue;
-		cursor = xm_load_acquire(xm_cursor(&pool->map, c, pool->me));
-		if (cursor >= tail)
-			continue;
-		owned->demoted[c / 64] |= 1ULL << c % 64;
-		owned->demoted_at[c] = cursor;
-	}
-	owned->blocked_since_ns = 0;
+	xm_demote(&pool->map, pool->me, xm_load(&xm_ring(&pool->map, pool->me)->tail));
+	pool->owned.blocked_since_ns = 0;
 }
 
 /*
@@ -48,9 +22,10 @@ void xl_demote(struct xmem_pool *pool)
 u64 xl_demote_at(struct xmem_pool *pool)
 {
 	struct xl_owned *owned = &pool->owned;
+	struct xm_waited waited;
 
-	if (!owned->wait_bound_ns || xm_least_waiting(&pool->map, pool->me, owned->demoted) >=
-					     xm_load(&xm_ring(&pool->map, pool->me)->tail)) {
+	xm_look_at_waited(&pool->map, pool->me, &waited);
+	if (!owned->wait_bound_ns || !waited.lagging) {
 		owned->blocked_since_ns = 0;
 		return ~0ULL;
 	}
@@ -59,34 +34,13 @@ u64 xl_demote_at(struct xmem_pool *pool)
 	return owned->blocked_since_ns + owned->wait_bound_ns;
 }
 
-bool xl_any_demoted(const struct xl_owned *owned)
-{
-	u64 any = 0;
-	u32 i;
-
-	for (i = 0; i < XMEM_CLIENT_WORDS; i++)
-		any |= owned->demoted[i];
-	return any;
-}
-
-static bool anybody_waited_for(const struct xmem_pool *pool)
-{
-	const struct xmem_client_row *row = xm_client_row(&pool->map, pool->me);
-	u64 any = 0;
-	u32 i;
-
-	for (i = 0; i < XMEM_CLIENT_WORDS; i++)
-		any |= xm_load(&row->waits[i]) & ~pool->owned.demoted[i];
-	return any;
-}
-
 /* Would one more publication overwrite an entry that a waiting subscriber has yet to receive? */
 bool xl_ring_is_full(struct xmem_pool *pool)
 {
-	struct xl_owned *owned = &pool->owned;
+	struct xm_waited waited;
 
-	if (xl_ring_is_ample(pool) || !anybody_waited_for(pool))
+	if (xl_ring_is_ample(pool))
 		return false;
-	return xm_load(&xm_ring(&pool->map, pool->me)->tail) + owned->out + 1 -
-	       xm_least_waiting(&pool->map, pool->me, owned->demoted) > pool->map.ring_mask + 1;
+	xm_look_at_waited(&pool->map, pool->me, &waited);
+	return !xm_has_room(&pool->map, &waited, pool->owned.out);
 }

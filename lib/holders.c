@@ -140,13 +140,13 @@ static void name_laggards(const struct xmem_pool *pool, struct census *census, s
 /* Buffers are free, but one more publication might overwrite what is waited for. */
 static void describe_ring(const struct xmem_pool *pool, struct census *census, struct text *to)
 {
-	u64 owed = xm_load(&xm_ring(&pool->map, pool->me)->tail) -
-		   xm_least_waiting(&pool->map, pool->me, pool->owned.demoted);
+	struct xm_waited waited;
 
-	if (owed) {
+	xm_look_at_waited(&pool->map, pool->me, &waited);
+	if (waited.lagging) {
 		add(to, "the ring of %u entries has no room: %u acquired and unpublished, %llu "
 			"published and yet to be received",
-		    pool->map.ring_mask + 1, pool->owned.out, (unsigned long long)owed);
+		    pool->map.ring_mask + 1, pool->owned.out, (unsigned long long)(waited.tail - waited.evictable));
 		name_laggards(pool, census, to);
 	} else {
 		add(to, "while a subscriber is waited for, at most %u buffers (ring_entries) may "

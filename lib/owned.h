@@ -12,6 +12,7 @@
 #ifndef XMEM_OWNED_H
 #define XMEM_OWNED_H
 
+#include "core/policy.h"
 #include "request.h"
 
 #define XL_MAX_BATCH	16
@@ -84,10 +85,8 @@ u64 xl_scan_batch(struct xmem_pool *pool, u32 list, struct xl_owned_slot ***link
 bool xl_collect(struct xmem_pool *pool, u64 bytes);
 
 /* demote.c */
-void xl_forgive_demoted(struct xmem_pool *pool);
 void xl_demote(struct xmem_pool *pool);
 u64 xl_demote_at(struct xmem_pool *pool);
-bool xl_any_demoted(const struct xl_owned *owned);
 bool xl_ring_is_full(struct xmem_pool *pool);
 
 #endif

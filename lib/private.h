@@ -109,8 +109,6 @@ struct xl_owned {
 	u32 batch;		/* slots in one scan */
 	u64 wait_bound_ns;
 	u64 blocked_since_ns;	/* since when no slot is to be had; 0: there is one */
-	u64 demoted[XMEM_CLIENT_WORDS];		/* subscribers that were waited for too long */
-	u64 demoted_at[XMEM_MAX_CLIENTS];	/* where their cursors stood then */
 };
 
 /* ---- pools and subscriptions ---- */

@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <time.h>
 
+#include "core/policy.h"
 #include "raw.h"
 
 void xm_check_failed(const char *what, const char *file, int line)
@@ -269,11 +270,26 @@ static bool pair_payload_is_intact(const struct pair *p)
 	return intact;
 }
 
+static struct xm_scan_rules pair_rules(const struct pair *p, bool evict)
+{
+	const struct xm_map *map = &p->writer.map;
+	struct xm_scan_rules rules = { .owner = p->writer.join.client };
+	struct xm_waited waited;
+	u32 culprit;
+
+	rules.passed = rules.evictable = xm_passed(map, rules.owner, &culprit);
+	xm_look_at_waited(map, rules.owner, &waited);
+	rules.tail = waited.tail;
+	if (evict)
+		rules.evictable = waited.evictable;
+	return rules;
+}
+
 const char *pair_look(const struct pair *p)
 {
 	const struct xm_map *map = &p->reader.map;
 	u32 me = p->reader.join.client, slot = p->attached.slot[0];
-	struct xm_scan_rules scan = { .owner = p->writer.join.client, .evict = true };
+	struct xm_scan_rules scan = pair_rules(p, true);
 
 	if (xm_load(xm_hold(map, me, slot)) != 1)
 		return "the hold is another number";
@@ -283,7 +299,7 @@ const char *pair_look(const struct pair *p)
 	if (xm_slot_row(map, slot)->owner != scan.owner ||
 	    xm_slot_row(map, slot)->payload != p->attached.payload)
 		return "the slot is another's";
-	if (xm_scan(&p->writer.map, &scan, &slot, 1))
+	if (xm_scan(&p->writer.map, &scan, &slot, 1, NULL))
 		return "the slot could be reclaimed";
 	return pair_payload_is_intact(p) ? NULL : "the payload is another";
 }
@@ -291,10 +307,10 @@ const char *pair_look(const struct pair *p)
 const char *pair_let_go(struct pair *p)
 {
 	u32 slot = p->attached.slot[0];
-	struct xm_scan_rules scan = { .owner = p->writer.join.client };
+	struct xm_scan_rules scan = pair_rules(p, false);
 
 	xm_put(&p->reader.map, p->reader.join.client, slot);
-	return xm_scan(&p->writer.map, &scan, &slot, 1) == 1 ? NULL : "reclaim";
+	return xm_scan(&p->writer.map, &scan, &slot, 1, NULL) == 1 ? NULL : "reclaim";
 }
 
 void pair_end(struct pair *p)

@@ -17,6 +17,7 @@ int main(void)
 	word_tests(suite);
 	hold_tests(suite);
 	scan_tests(suite);
+	policy_tests(suite);
 	ring_tests(suite);
 	garbage_tests(suite);
 	client_tests(suite);

@@ -64,10 +64,11 @@ static u32 acquire(struct scene *s)
 
 static void publish(struct scene *s)
 {
+	struct xm_waited waited;
 	u32 slot;
 
-	/* the ring's rule for subscribers that are waited for */
-	if (xm_ring(s->map, s->owner)->tail + 1 - xm_least_waiting(s->map, s->owner, NULL) > RING)
+	xm_look_at_waited(s->map, s->owner, &waited);
+	if (!xm_has_room(s->map, &waited, 0))
 		return;
 	slot = acquire(s);
 	if (slot == ~0u)

@@ -5,7 +5,6 @@
  * clients die at random steps. Repeat a failure with the seed that it printed.
  */
 #include "unit.h"
-#include "unit.h"
 
 #define CLIENTS		6
 #define SLOTS		(12 * XMEM_GROUP_SLOTS)
@@ -29,6 +28,7 @@ struct follow_model {
 	bool subscribed;		/* the host still has it */
 	struct xm_follow f;
 	u64 cursor, lost;
+	bool demoted;			/* and this still stands */
 };
 
 struct client_model {
@@ -49,7 +49,7 @@ static struct fuzz {
 	struct client_model client[CLIENTS];
 	struct slot_model slot[SLOTS];
 	u64 history[HISTORY];
-	u64 received, lost, taken, evicted, deaths;	/* how much has really been tried */
+	u64 received, lost, taken, evicted, demoted, deaths;	/* how much has really been tried */
 } fz;
 
 static u32 below(u32 n)
@@ -70,7 +70,7 @@ static bool held(u32 slot)
 	return false;
 }
 
-static bool in_flight(u32 slot, bool evict, u32 depth, const u64 *demoted)
+static bool in_flight(u32 slot, bool evict, u32 depth)
 {
 	const struct slot_model *s = &fz.slot[slot];
 	u64 place = s->place;
@@ -84,9 +84,7 @@ static bool in_flight(u32 slot, bool evict, u32 depth, const u64 *demoted)
 
 		if (!f->subscribed || place < f->cursor)
 			continue;
-		if (f->f.waits && !(demoted && *demoted >> c & 1))
-			return true;
-		if (!evict || place + depth >= fz.client[s->tenant].tail)
+		if (!evict || (f->f.waits && !f->demoted) || place + depth >= fz.client[s->tenant].tail)
 			return true;
 	}
 	return false;
@@ -97,7 +95,7 @@ static u32 reclaim(u32 slot)
 	struct slot_model *s = &fz.slot[slot];
 
 	if (s->owner != XMEM_OWNER_HOST ||
-	    (s->state == LIVE && (held(slot) || in_flight(slot, false, 0, NULL))))
+	    (s->state == LIVE && (held(slot) || in_flight(slot, false, 0))))
 		return 0;
 	*s = (struct slot_model){ .owner = XMEM_OWNER_NONE, .tenant = XMEM_OWNER_NONE };
 	return 1;
@@ -204,7 +202,7 @@ static void do_scan(void *arg)
 {
 	struct call *call = arg;
 
-	call->mine = xm_scan(fz.map, &call->how, call->slot, call->count);
+	call->mine = xm_scan(fz.map, &call->how, call->slot, call->count, NULL);
 }
 
 static void void_entry(u32 publisher, u64 place)
@@ -212,16 +210,30 @@ static void void_entry(u32 publisher, u64 place)
 	fz.client[publisher].log[place].gone = true;
 }
 
+static void op_demote(u32 me)
+{
+	u64 tail = fz.client[me].tail, place = tail - below(tail < 2 ? tail + 1 : 3);
+	u32 c, count = 0;
+
+	for (c = 0; c < CLIENTS; c++) {
+		struct follow_model *f = &fz.client[c].follow[me];
+
+		if (!f->subscribed || !f->f.waits || f->demoted || f->cursor >= place)
+			continue;
+		f->demoted = true;
+		count++;
+	}
+	ck_assert_uint_eq(xm_demote(fz.map, me, place), count);
+	fz.demoted += count;
+}
+
 static void op_scan(u32 me)
 {
 	struct client_model *client = &fz.client[me];
-	u64 demoted[XMEM_CLIENT_WORDS] = { below(4) ? 0 : unit_random(&fz.random) };
+	bool evict = below(2);
+	u32 depth = below(6), doom = fz.doom, i;
 	u64 expected = 0, back = 0;
-	struct call call = {
-		.me = me,
-		.how = { .owner = me, .depth = below(6), .evict = below(2), .demoted = demoted },
-	};
-	u32 doom = fz.doom, i;
+	struct call call = { .me = me, .how = world_rules(fz.world, me, evict, depth) };
 
 	for (i = 0; i < client->slots; i++)
 		if (below(2))
@@ -229,10 +241,9 @@ static void op_scan(u32 me)
 	for (i = 0; i < call.count; i++) {
 		u32 slot = call.slot[i];
 
-		if (fz.slot[slot].state != LIVE ||
-		    in_flight(slot, call.how.evict, call.how.depth, demoted))
+		if (fz.slot[slot].state != LIVE || in_flight(slot, evict, depth))
 			continue;
-		if (in_flight(slot, false, 0, demoted))
+		if (in_flight(slot, false, 0))
 			back |= 1ULL << i;
 		if (!held(slot))
 			expected |= 1ULL << i;
@@ -446,6 +457,7 @@ static int receive_model(u32 me, u32 publisher, u64 *token)
 		return -EPIPE;		/* buried, and perhaps another's by now */
 	if (place >= p->tail)
 		return p->zombie ? -EPIPE : -EAGAIN;
+	f->demoted = false;
 	if (place + RING < p->tail) {
 		f->cursor = p->tail - RING + 1 > place + 1 ? p->tail - RING + 1 : place + 1;
 	} else {
@@ -555,8 +567,10 @@ static void any_of_owner(u32 me)
 		op_publish(me, slot);
 	else if (kind < 22)
 		op_take(me, slot);
-	else if (kind < 34)
+	else if (kind < 33)
 		op_scan(me);
+	else if (kind < 34)
+		op_demote(me);
 	else if (kind < 36)
 		op_give_up(slot);
 	else if (kind < 37)
@@ -620,12 +634,12 @@ START_TEST(random_operations_agree_with_the_model)
 	world_is_clean(fz.world);
 	ck_assert_uint_eq(world_count(fz.world, XMEM_OWNER_NONE), SLOTS);
 	ck_assert_msg(fz.received > 500 && fz.lost > 50 && fz.taken > 500 && fz.evicted > 20 &&
-		      fz.deaths > 40,
+		      fz.demoted > 20 && fz.deaths > 40,
 		      "too little was tried: %llu received, %llu lost, %llu taken, %llu back, "
-		      "%llu deaths",
+		      "%llu demoted, %llu deaths",
 		      (unsigned long long)fz.received, (unsigned long long)fz.lost,
 		      (unsigned long long)fz.taken, (unsigned long long)fz.evicted,
-		      (unsigned long long)fz.deaths);
+		      (unsigned long long)fz.demoted, (unsigned long long)fz.deaths);
 	world_free(fz.world);
 }
 END_TEST

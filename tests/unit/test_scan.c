@@ -111,14 +111,19 @@ END_TEST
 START_TEST(scan_of_many_tells_them_apart)
 {
 	struct stage s = stage_make(0);
-	struct xm_scan_rules how = { .owner = s.owner };
+	struct xm_scan_rules how;
+	u8 holder[8];
 
 	publish_some(&s, 0, 6);
+	how = world_rules(s.world, s.owner, false, 0);
 	xm_get(s.map, s.reader, s.token[1]);
 	xm_get(s.map, s.owner, s.token[4]);
 	ck_assert(world_scan(s.world, s.owner, s.slot[2], false, 0)); /* WRITING: not the scan's */
-	ck_assert_uint_eq(xm_scan(s.map, &how, s.slot, 8), 0x29); /* 0, 3, 5; 6 and 7 are FREE */
-	ck_assert_uint_eq(xm_scan(s.map, &how, s.slot, 8), 0);
+	/* 0, 3, 5; 6 and 7 are FREE */
+	ck_assert_uint_eq(xm_scan(s.map, &how, s.slot, 8, holder), 0x29);
+	ck_assert_uint_eq(holder[1], s.reader);
+	ck_assert_uint_eq(holder[4], s.owner);
+	ck_assert_uint_eq(xm_scan(s.map, &how, s.slot, 8, NULL), 0);
 	world_free(s.world);
 }
 END_TEST
@@ -287,8 +292,6 @@ START_TEST(nothing_is_taken_from_a_subscriber_that_is_waited_for)
 {
 	struct stage s = stage_make(1000);
 	u32 loser = world_join(s.world, XMEM_ROLE_READER, 0);
-	u64 demoted[XMEM_CLIENT_WORDS] = { 1ULL << s.reader };
-	struct xm_scan_rules how = { .owner = s.owner, .evict = true, .demoted = demoted };
 
 	world_subscribe(s.world, s.reader, s.owner, XMEM_SUBSCRIBE_WAIT);
 	world_subscribe(s.world, loser, s.owner, 0);
@@ -296,35 +299,42 @@ START_TEST(nothing_is_taken_from_a_subscriber_that_is_waited_for)
 	ck_assert(!world_scan(s.world, s.owner, s.slot[0], true, 0));
 	ck_assert_uint_eq(entry_of(&s, 0), 1);
 	/* it has been waited for too long */
-	ck_assert_uint_eq(xm_scan(s.map, &how, s.slot, 1), 1);
+	ck_assert_uint_eq(xm_demote(s.map, s.owner, 2), 1);
+	ck_assert(world_scan(s.world, s.owner, s.slot[0], true, 0));
 	ck_assert_uint_eq(entry_of(&s, 0), 1 | XMEM_ENTRY_VOID);
 	/* without evict also a demoted one's entries stay */
-	how.evict = false;
-	ck_assert_uint_eq(xm_scan(s.map, &how, s.slot + 1, 1), 0);
+	ck_assert(!world_scan(s.world, s.owner, s.slot[1], false, 0));
 	world_free(s.world);
 }
 END_TEST
 
-START_TEST(least_waiting_is_the_slowest_that_is_waited_for)
+/* One hold of each line of a group, and of each group: wide looks must not miss one. */
+START_TEST(scan_sees_a_hold_at_every_place_of_a_group)
 {
-	struct stage s = stage_make(1000);
-	u32 loser = world_join(s.world, XMEM_ROLE_READER, 0);
-	u64 demoted[XMEM_CLIENT_WORDS] = { 1ULL << s.reader };
-	struct xm_follow follow;
-	struct xm_publication what;
+	struct world *world = world_make(2 * XMEM_GROUP_SLOTS, 4, 4);
+	const struct xm_map *map = &world->host.map;
+	u32 owner = world_join(world, XMEM_ROLE_WRITER, 0);
+	u32 reader = world_join(world, XMEM_ROLE_READER, 0), slot[128], i;
+	struct xm_scan_rules how;
+	u8 holder[64];
 
-	publish_some(&s, 0, 2);
-	ck_assert_uint_eq(xm_least_waiting(s.map, s.owner, NULL), 2);
-	world_subscribe(s.world, loser, s.owner, 0);
-	follow = world_subscribe(s.world, s.reader, s.owner, XMEM_SUBSCRIBE_WAIT);
-	publish_some(&s, 2, 3);
-	ck_assert_uint_eq(xm_least_waiting(s.map, s.owner, NULL), 2);
-	ck_assert_uint_eq(xm_least_waiting(s.map, s.owner, demoted), 5);
-	ck_assert_int_eq(world_receive(s.world, s.reader, &follow, &what), 0);
-	ck_assert_uint_eq(xm_least_waiting(s.map, s.owner, NULL), 3);
-	*xm_cursor(s.map, s.reader, s.owner) = 1000;	/* garbage does not lift it over the tail */
-	ck_assert_uint_eq(xm_least_waiting(s.map, s.owner, NULL), 5);
-	world_free(s.world);
+	world_attach(world, owner, 64, slot);
+	world_attach(world, owner, 64, slot + 64);
+	for (i = 0; i < 128; i++) {
+		u64 token = world_take_publish(world, owner, slot[i]);
+
+		ck_assert_int_eq(xm_get(map, reader, token), 0);
+		how = world_rules(world, owner, false, 0);
+		/* 64 of both groups, around this one */
+		ck_assert(!(xm_scan(map, &how, slot + (i < 64 ? i / 2 : 64), 64, holder) >>
+			    (i < 64 ? i - i / 2 : i - 64) & 1));
+		ck_assert_uint_eq(holder[i < 64 ? i - i / 2 : i - 64], reader);
+		ck_assert_uint_eq(xm_group_held(map, slot[i] / 64, ~0ULL, NULL),
+				  1ULL << slot[i] % 64);
+		world_put(world, reader, slot[i]);
+		ck_assert_uint_eq(xm_scan(map, &how, slot + i, 1, holder), 1);
+	}
+	world_free(world);
 }
 END_TEST
 
@@ -347,6 +357,6 @@ void scan_tests(Suite *suite)
 	tcase_add_test(tcase, evict_spares_the_last_depth_entries);
 	tcase_add_test(tcase, evict_leaves_what_is_held);
 	tcase_add_test(tcase, nothing_is_taken_from_a_subscriber_that_is_waited_for);
-	tcase_add_test(tcase, least_waiting_is_the_slowest_that_is_waited_for);
+	tcase_add_test(tcase, scan_sees_a_hold_at_every_place_of_a_group);
 	suite_add_tcase(suite, tcase);
 }

@@ -73,7 +73,7 @@ static void dawdle(int step, void *arg)
 {
 	struct actor *a = arg;
 	u32 i, long_one = step == XM_STEP_GET_HELD ||
-			  (step >= XM_STEP_SCAN_SCANNING && step <= XM_STEP_SCAN_HOLDS) ||
+			  (step >= XM_STEP_SCAN_CURSORS && step <= XM_STEP_SCAN_HOLDS) ||
 			  step == XM_STEP_RECEIVE_READ || step == XM_STEP_RECEIVE_HELD;
 
 	if (!dice(a, 24))
@@ -180,17 +180,20 @@ static void be_born(struct actor *a, u32 role)
 
 static u32 look_for_slot(struct actor *a)
 {
-	struct xm_scan_rules how = { .owner = a->me, .depth = OWN / 2 };
+	struct xm_waited waited;
 	u64 mine;
 	u32 i;
 
-	if (xm_ring(st.map, a->me)->tail + 1 - xm_least_waiting(st.map, a->me, NULL) > RING)
+	xm_look_at_waited(st.map, a->me, &waited);
+	if (!xm_has_room(st.map, &waited, 0))
 		return ~0u;
 	for (i = 0; i < OWN; i++)
 		if (!xm_take(st.map, a->slot[i]))
 			return a->slot[i];
-	for (i = 0; i < 2; i++, how.evict = true) {
-		mine = xm_scan(st.map, &how, a->slot, OWN);
+	for (i = 0; i < 2; i++) {
+		struct xm_scan_rules how = world_rules(st.world, a->me, i, OWN / 2);
+
+		mine = xm_scan(st.map, &how, a->slot, OWN, NULL);
 		if (!mine)
 			continue;
 		/* one to write, the rest are free for later */

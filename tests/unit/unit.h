@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core/host.h"
+#include "core/policy.h"
 #include "core/request.h"
 
 #ifndef XMEM_STEPS
@@ -58,6 +59,9 @@ int world_receive(struct world *world, u32 me, struct xm_follow *follow,
 		  struct xm_publication *what);
 void world_put(struct world *world, u32 me, u32 slot);
 
+/* Rules of a scan; @evict: all but what is waited for and the last @depth publications. */
+struct xm_scan_rules world_rules(struct world *world, u32 owner, bool evict, u32 depth);
+
 /* Plain scan of one slot: is it ours now? */
 bool world_scan(struct world *world, u32 owner, u32 slot, bool evict, u32 depth);
 
@@ -91,6 +95,7 @@ void layout_tests(Suite *suite);
 void word_tests(Suite *suite);
 void hold_tests(Suite *suite);
 void scan_tests(Suite *suite);
+void policy_tests(Suite *suite);
 void ring_tests(Suite *suite);
 void garbage_tests(Suite *suite);
 void client_tests(Suite *suite);

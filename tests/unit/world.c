@@ -188,11 +188,30 @@ void world_put(struct world *world, u32 me, u32 slot)
 	world_do(world, xm_put(&world->host.map, me, slot));
 }
 
+struct xm_scan_rules world_rules(struct world *world, u32 owner, bool evict, u32 depth)
+{
+	const struct xm_map *map = &world->host.map;
+	struct xm_scan_rules how = { .owner = owner };
+	struct xm_waited waited;
+	u32 culprit;
+
+	how.passed = how.evictable = xm_passed(map, owner, &culprit);
+	xm_look_at_waited(map, owner, &waited);
+	how.tail = waited.tail;
+	if (how.tail <= depth)
+		waited.evictable = 0;
+	else if (waited.evictable > how.tail - depth)
+		waited.evictable = how.tail - depth;
+	if (evict && waited.evictable > how.passed)
+		how.evictable = waited.evictable;
+	return how;
+}
+
 bool world_scan(struct world *world, u32 owner, u32 slot, bool evict, u32 depth)
 {
-	struct xm_scan_rules how = { .owner = owner, .evict = evict, .depth = depth };
+	struct xm_scan_rules how = world_rules(world, owner, evict, depth);
 
-	return xm_scan(&world->host.map, &how, &slot, 1);
+	return xm_scan(&world->host.map, &how, &slot, 1, NULL);
 }
 
 /* ---- looking at it ---- */
@@ -263,7 +282,7 @@ const char *unit_step_name(int step)
 {
 	static const char *const name[XM_STEPS] = {
 		"GET_HELD", "GET_DONE", "PUT_BEFORE", "PUT_DROPPED", "TAKE_WRITING",
-		"SCAN_SCANNING", "SCAN_CURSORS", "SCAN_VOID", "SCAN_HOLDS", "PUBLISH_POSITION",
+		"SCAN_CURSORS", "SCAN_SCANNING", "SCAN_VOID", "SCAN_HOLDS", "PUBLISH_POSITION",
 		"PUBLISH_LIVE", "PUBLISH_OPEN", "PUBLISH_FIELDS", "PUBLISH_ENTRY", "PUBLISH_TAIL",
 		"RECEIVE_READ", "RECEIVE_HELD", "RECEIVE_VALID", "RECEIVE_CURSOR",
 	};
