@@ -65,8 +65,10 @@ int xl_process_register(struct xmem_pool *pool)
 	if (xl_process == &no_process)
 		err = make_page();
 	if (!err) {
-		if (!*xl_process)
+		if (!*xl_process) {
 			*xl_process = ++number;
+			xl_membarrier_register();
+		}
 		pool->process = *xl_process;
 		pool->next = pools;
 		pools = pool;

@@ -6,6 +6,8 @@
 #ifndef XMEM_HANDLE_H
 #define XMEM_HANDLE_H
 
+#include <sys/single_threaded.h>
+
 #include "payload/payload.h"
 #include "private.h"
 

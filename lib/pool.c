@@ -38,13 +38,8 @@ static struct xmem_pool *new_pool(void)
 {
 	struct xmem_pool *pool = calloc(1, sizeof(*pool));
 
-	if (!pool) {
+	if (!pool)
 		xl_fail(ENOMEM, "no memory for a pool's handle");
-		return NULL;
-	}
-	pthread_mutex_init(&pool->lock.mutex, NULL);
-	pthread_mutex_init(&pool->slow.mutex, NULL);
-	pthread_mutex_init(&pool->owned.lock.mutex, NULL);
 	return pool;
 }
 

@@ -17,6 +17,7 @@
  *   request.[ch] time.c       requests to the host; the clock
  *   pages.h                   what the slow ways read from a pool's pages
  *   error.c fork.c            the thread's last error; handles that a fork has inherited
+ *   lock.[ch]                 locks, which cost little to the thread that has them mostly
  *
  * Lock order: pool->slow, then a subscription's lock or owned.lock, then pool->lock. A
  * request that may take the host long is made under pool->slow only, or under no lock.
@@ -25,9 +26,9 @@
 #define XMEM_PRIVATE_H
 
 #include <pthread.h>
-#include <sys/single_threaded.h>
 
 #include "host/backend.h"
+#include "lock.h"
 #include "xmem.h"
 
 #define XMEM_API	__attribute__((visibility("default")))
@@ -38,29 +39,6 @@
 #define XL_SLOW		__attribute__((noinline))
 #define XL_COLD		__attribute__((noinline, cold))
 #define XL_INLINE	inline __attribute__((always_inline))
-
-/* ---- locks: they cost one load as long as the process has one thread ---- */
-
-struct xl_lock {
-	pthread_mutex_t mutex;
-	bool taken;		/* the mutex is locked, so unlocking unlocks it */
-};
-
-static inline void xl_lock(struct xl_lock *lock)
-{
-	if (likely(__libc_single_threaded))
-		return;
-	pthread_mutex_lock(&lock->mutex);
-	lock->taken = true;
-}
-
-static inline void xl_unlock(struct xl_lock *lock)
-{
-	if (likely(!lock->taken))
-		return;
-	lock->taken = false;
-	pthread_mutex_unlock(&lock->mutex);
-}
 
 /* ---- errors (error.c) ---- */
 

@@ -253,7 +253,6 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 		return NULL;
 	}
 	subscription->pool = pool;
-	pthread_mutex_init(&subscription->lock.mutex, NULL);
 	err = subscribe_now(pool, &options, subscription);
 	if (err == -ENOENT && !(options.flags & XMEM_SUBSCRIBE_NOWAIT))
 		err = subscribe_wait(pool, &options, subscription);

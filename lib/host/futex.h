@@ -31,4 +31,15 @@ static inline void xm_futex_wake_all(u32 *word)
 	syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+/* The same for a word that only this process has. The caller looks at the word again. */
+static inline void xl_futex_wait_private(u32 *word, u32 value)
+{
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+static inline void xl_futex_wake_private(u32 *word, int waiters)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, waiters, NULL, NULL, 0);
+}
+
 #endif

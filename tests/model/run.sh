@@ -26,6 +26,7 @@ adopt.pml      -                REAPFIRST PUTFIRST UNTOLD
 threads.pml    CURSOR           NOMUTEX
 threads.pml    PUBLISH          NOMUTEX
 threads.pml    WAITS            NOWAKE
+bias.pml       -                NOBARRIER NOLOOK NOWAKE STEPQUIET NOWAIT
 END
 	[ "${MODEL:-}" = full ] || return 0
 	cat <<'END'

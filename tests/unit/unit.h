@@ -105,5 +105,6 @@ void race_tests(Suite *suite);
 void end_tests(Suite *suite);
 void fuzz_tests(Suite *suite);
 void stress_tests(Suite *suite);
+void lock_tests(Suite *suite);
 
 #endif

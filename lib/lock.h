@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The library's one kind of lock. A thread that takes a lock again and again, and alone, gets
+ * it *biased*: it then locks and unlocks with plain stores. The first other thread that wants
+ * the lock takes the bias away for ever; from then on the lock is a mutex on one futex word.
+ * Memory that is zero is a lock that nobody has.
+ *
+ * The lock's states, and the rule behind them:
+ *
+ *   bias   XL_UNBIASED -> a thread's number -> XL_REVOKED; it never goes back
+ *   held   the number of the thread that has the lock by its bias; that thread alone stores it
+ *   word   the mutex: 0 free, 1 taken, 2 taken and somebody sleeps
+ *
+ *   The biased thread stores held, then loads bias. Whoever revokes has the mutex; it stores
+ *   bias, calls membarrier, then loads held. The membarrier is a full barrier in both threads,
+ *   so either the biased thread sees that its bias has gone, steps back and takes the mutex
+ *   like all others, or the revoker sees held and sleeps until it is 0. To unlock, the biased
+ *   thread stores held = 0, then loads bias, and wakes the revoker if the bias has gone: so no
+ *   wake-up is lost, and nobody spins on a thread that is stopped.
+ *
+ * A thread's number is never used again, so the end of a thread that has a bias needs no care.
+ * Where the kernel refuses membarrier, no lock is ever biased. A lock is not recursive. Model:
+ * tests/model/bias.pml.
+ */
+#ifndef XMEM_LOCK_H
+#define XMEM_LOCK_H
+
+#include "core/env.h"
+
+#define XL_UNBIASED	0u
+#define XL_REVOKED	1u
+#define XL_NO_THREAD	2u		/* the number of a thread that has got none yet */
+#define XL_FIRST_THREAD	3u
+
+#define XL_BIAS_AFTER	32		/* times that one thread has the lock in turn */
+
+struct xl_lock {
+	u32 bias;
+	u32 held;
+	u32 word;
+	u32 last;			/* who had the mutex last; under it */
+	u32 streak;			/* how often in turn; likewise */
+};
+
+extern __thread u32 xl_thread
+	__attribute__((visibility("hidden"), tls_model("initial-exec")));
+
+void xl_lock_slow(struct xl_lock *lock) __attribute__((visibility("hidden")));
+void xl_unlock_mutex(struct xl_lock *lock) __attribute__((visibility("hidden")));
+void xl_unlock_revoked(struct xl_lock *lock) __attribute__((visibility("hidden")));
+
+#define xl_compiler_barrier()	__atomic_signal_fence(__ATOMIC_SEQ_CST)
+
+static inline void xl_lock(struct xl_lock *lock)
+{
+	u32 me = xl_thread;
+
+	if (__builtin_expect(xm_load(&lock->bias) == me, 1)) {
+		xm_store(&lock->held, me);
+		xl_compiler_barrier();
+		if (__builtin_expect(xm_load_acquire(&lock->bias) == me, 1))
+			return;
+	}
+	xl_lock_slow(lock);
+}
+
+static inline void xl_unlock(struct xl_lock *lock)
+{
+	u32 me = xl_thread;
+
+	if (__builtin_expect(xm_load(&lock->held) == me, 1)) {
+		xm_store_release(&lock->held, 0);
+		xl_compiler_barrier();
+		if (__builtin_expect(xm_load(&lock->bias) != me, 0))
+			xl_unlock_revoked(lock);
+	} else {
+		xl_unlock_mutex(lock);
+	}
+}
+
+/*
+ * Ask the kernel for membarrier. Call it in each process before the first lock that may be
+ * biased; it takes some milliseconds if the process has threads already. Returns whether there
+ * is membarrier.
+ */
+bool xl_membarrier_register(void);
+bool xl_membarrier_ready(void);
+
+/*
+ * All threads of this process have passed a full barrier when this returns. Without membarrier
+ * it only is one in this thread.
+ */
+void xl_membarrier(void);
+
+#endif
