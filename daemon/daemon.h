@@ -137,6 +137,9 @@ int xd_pool_fd(struct xd_pool *pool);
 /* Free what only ended clients have used: zombies, slots, groups, payloads. */
 void xd_pool_reap(struct xd_pool *pool);
 
+/* The same for what the put of one hold of @slot can have freed. */
+void xd_pool_collect(struct xd_pool *pool, u32 slot);
+
 /* Wake all that sleep on this waiters word, if any do. */
 void xd_wake(u32 *waiters);
 

@@ -195,6 +195,15 @@ static void wake_anyhow(u32 *waiters)
 	xm_futex_wake_all(waiters);
 }
 
+static void wake_owners(struct xd_pool *pool)
+{
+	const struct xm_map *map = &pool->host.map;
+	u32 c;
+
+	for (c = 0; c < map->clients; c++)
+		xd_wake(&xm_client_row(map, c)->slots_waiters);
+}
+
 static void wake_everybody(struct xd_pool *pool)
 {
 	const struct xm_map *map = &pool->host.map;
@@ -233,9 +242,11 @@ int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_j
 	return 0;
 }
 
+/* Who waits for a buffer is woken before the slots are searched for what else is free now. */
 void xd_pool_leave(struct xd_pool *pool, struct xd_connection *from)
 {
 	xm_host_end(&pool->host, from->client);
+	wake_owners(pool);
 	xd_pool_reap(pool);
 	wake_everybody(pool);
 	xd_pool_check(pool);
@@ -252,29 +263,66 @@ static void replace_pages(struct xd_pool *pool, void *at, u64 bytes)
 		memset(at, 0, bytes);
 }
 
+/* ---- freeing what only ended clients have used ---- */
+
+static bool bury(struct xd_pool *pool, u32 client)
+{
+	if (!xm_host_bury(&pool->host, client))
+		return false;
+	replace_pages(pool, pool->host.map.area[client], pool->layout.area_stride);
+	return true;
+}
+
+static void reclaim(struct xd_pool *pool, u32 slot)
+{
+	u32 payload = xm_host_reclaim(&pool->host, slot);
+
+	if (payload)
+		xd_payload_put(pool, payload);
+}
+
+static void free_group(struct xd_pool *pool, u32 group)
+{
+	if (xm_host_idle_group(&pool->host, group))
+		replace_pages(pool, pool->host.map.group[group], pool->layout.group_stride);
+}
+
 /* Rings come first: a slot may be in flight in a ring that nobody follows any more. */
 void xd_pool_reap(struct xd_pool *pool)
 {
 	const struct xm_map *map = &pool->host.map;
 	bool gone = false;
-	u32 i, payload;
+	u32 i;
 
-	for (i = 0; i < map->clients; i++) {
-		if (!xm_host_bury(&pool->host, i))
-			continue;
-		replace_pages(pool, map->area[i], pool->layout.area_stride);
-		gone = true;
-	}
-	for (i = 0; i < map->slots; i++) {
-		payload = xm_host_reclaim(&pool->host, i);
-		if (payload)
-			xd_payload_put(pool, payload);
-	}
+	for (i = 0; i < map->clients; i++)
+		gone |= bury(pool, i);
+	for (i = 0; i < map->slots; i++)
+		reclaim(pool, i);
 	for (i = 0; i < map->groups; i++)
-		if (xm_host_idle_group(&pool->host, i))
-			replace_pages(pool, map->group[i], pool->layout.group_stride);
+		free_group(pool, i);
 	if (gone)
 		xd_wake(&map->pool->clients_waiters);
+}
+
+/*
+ * Only this slot can have become free by that put, and the ring in which it was published can
+ * have been received to its end. If it has, that frees other slots too, once for each ring.
+ */
+void xd_pool_collect(struct xd_pool *pool, u32 slot)
+{
+	const struct xm_map *map = &pool->host.map;
+	const struct xmem_slot_row *row = xm_slot_row(map, slot);
+	u32 tenant = row->tenant;
+
+	if (row->owner != XMEM_OWNER_HOST)
+		return;
+	if (tenant < map->clients && bury(pool, tenant)) {
+		xd_wake(&map->pool->clients_waiters);
+		xd_pool_reap(pool);
+		return;
+	}
+	reclaim(pool, slot);
+	free_group(pool, slot / XMEM_GROUP_SLOTS);
 }
 
 void xd_pool_check(const struct xd_pool *pool)

@@ -241,7 +241,7 @@ static int serve_collect(struct xd_call *call)
 
 	if (request->slot >= call->from->pool->host.map.slots || request->generation)
 		return -EINVAL;
-	xd_pool_reap(call->from->pool);
+	xd_pool_collect(call->from->pool, request->slot);
 	return 0;
 }
 
