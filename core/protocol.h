@@ -167,6 +167,12 @@ static inline bool xm_bit(const u64 *words, u32 bit)
 	return xm_load(&words[bit / 64]) >> bit % 64 & 1;
 }
 
+/* Has the host ended? Then no end of a client is noticed any more, and nothing is reclaimed. */
+static inline bool xm_host_died(const struct xm_map *map)
+{
+	return __builtin_expect(!(xm_load(&map->pool->host) & XMEM_HOST_ALIVE), 0);
+}
+
 /* ---- holding ---- */
 
 /* What the caller still has to do after it dropped a hold or moved a cursor (I5). */

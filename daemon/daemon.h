@@ -8,6 +8,7 @@
  *   connection.c  connections: how they are accepted, read, answered and ended
  *   request.c     what each request does
  *   pool.c        pools: their pages, the ends of their clients, wake-ups
+ *   alive.c       what tells clients that xmemd has ended
  *   payload.c     payload files
  *
  * The bookkeeping in the pages is in core/host.h, the datagrams are in lib/host/wire.h.
@@ -145,6 +146,21 @@ void xd_wake(u32 *waiters);
 
 /* Abort if the host's words make no sense. It does nothing unless daemon->check is set. */
 void xd_pool_check(const struct xd_pool *pool);
+
+/* ---- the word that says whether xmemd lives (alive.c) ---- */
+
+/* Once, by the process that serves. */
+void xd_alive_begin(void);
+
+/* A new pool says so; a pool that nobody uses does so no longer. */
+void xd_alive_add(struct xd_pool *pool);
+void xd_alive_remove(struct xd_pool *pool);
+
+/* xmemd leaves although it has clients: tell them. */
+void xd_alive_end(struct xd_daemon *daemon);
+
+/* The bytes in front of a pool's pages, in which its link is. */
+#define XD_FRONT_BYTES	65536	/* a page of any machine */
 
 /* ---- payloads (payload.c) ---- */
 

@@ -287,6 +287,7 @@ static int watch(struct xd_daemon *daemon, int *fd)
 
 static int set_up(struct xd_daemon *daemon, int listener)
 {
+	xd_alive_begin();
 	daemon->listener = listener;
 	daemon->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	daemon->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -356,6 +357,7 @@ static void tear_down(struct xd_daemon *daemon)
 	if (!daemon->activated)
 		shutdown(daemon->listener, SHUT_RDWR);
 	close(daemon->listener);
+	xd_alive_end(daemon);
 	while (daemon->connections)
 		xd_connection_end(daemon, daemon->connections);
 	close(daemon->ends);

@@ -85,19 +85,29 @@ int xd_pool_fd(struct xd_pool *pool)
 static int make_pages(struct xd_pool *pool, const struct xmem_pool_header *header)
 {
 	u64 bytes = header->total_bytes;
+	char *front;
 
 	pool->pages = new_memfd("xmem-pool", bytes, 0);
 	if (pool->pages < 0)
 		return pool->pages;
-	pool->base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, pool->pages, 0);
-	if (pool->base == MAP_FAILED) {
-		close(pool->pages);
-		return -ENOMEM;
-	}
+	front = mmap(NULL, XD_FRONT_BYTES + bytes, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (front == MAP_FAILED)
+		goto err_close;
+	pool->base = mmap(front + XD_FRONT_BYTES, bytes, PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_FIXED, pool->pages, 0);
+	if (pool->base == MAP_FAILED)
+		goto err_unmap;
 	madvise(pool->base, bytes, MADV_DONTDUMP);
 	pool->layout = *header;
 	*(struct xmem_pool_header *)pool->base = *header;
 	return 0;
+
+err_unmap:
+	munmap(front, XD_FRONT_BYTES + bytes);
+err_close:
+	close(pool->pages);
+	return -ENOMEM;
 }
 
 #ifdef XMEM_STEPS
@@ -155,6 +165,7 @@ int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join_request *joi
 	pool->next = daemon->pools;
 	daemon->pools = pool;
 	daemon->pool_count++;
+	xd_alive_add(pool);
 	*ret_pool = pool;
 	return 0;
 }
@@ -173,7 +184,8 @@ void xd_pool_drop(struct xd_pool *pool)
 		pool->payloads->slots = 0;
 		xd_payload_drop_unused(pool, pool->payloads);
 	}
-	munmap(pool->base, pool->layout.total_bytes);
+	xd_alive_remove(pool);
+	munmap(pool->base - XD_FRONT_BYTES, XD_FRONT_BYTES + pool->layout.total_bytes);
 	close(pool->pages);
 	if (pool->key >= 0)
 		close(pool->key);

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "died.h"
 #include "handle.h"
 #include "holders.h"
 #include "owned.h"
@@ -173,6 +174,8 @@ XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, 
 
 	if (unlikely(!pool || !xl_alive(pool) || pool->role != XMEM_ROLE_WRITER || timeout_ns < 0))
 		return acquire_refused(pool);
+	if (xl_host_died(pool))
+		return xl_fail_died(pool), NULL;
 	if (likely(xl_handles_ready(pool) && xl_ring_is_ample(pool))) {
 		link = xl_queue_find(&pool->owned.list[XL_LIST_READY], bytes);
 		if (likely(*link && xl_generations_left(pool, (*link)->index)))

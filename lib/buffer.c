@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "died.h"
 #include "handle.h"
 #include "owned.h"
 #include "payload/payload.h"
@@ -124,6 +125,8 @@ XMEM_API struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token)
 
 	if (unlikely(!pool || !xl_alive(pool)))
 		return get_refused(pool);
+	if (xl_host_died(pool))
+		return xl_fail_died(pool), NULL;
 	err = xm_get(&pool->map, pool->me, token);
 	if (unlikely(err || !xl_handles_ready(pool)))
 		return get_slow(pool, token, err);

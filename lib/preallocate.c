@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "died.h"
 #include "owned.h"
 #include "payload/payload.h"
 #include "request.h"
@@ -48,6 +49,8 @@ XMEM_API int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t
 
 	if (err)
 		return err;
+	if (xl_host_died(pool))
+		return xl_fail_died(pool);
 	if (!count || count > pool->map.slots || !bytes || bytes > MAX_BYTES / count)
 		return bad_numbers(pool, count, bytes);
 	slot = calloc(count, sizeof(*slot));

@@ -16,6 +16,7 @@
  *   structs.[ch]              structs of the public API that grow
  *   request.[ch] time.c       requests to the host; the clock
  *   pages.h                   what the slow ways read from a pool's pages
+ *   died.[ch]                 the host has ended, and the next call says so
  *   error.c fork.c            the thread's last error; handles that a fork has inherited
  *   lock.[ch]                 locks, which cost little to the thread that has them mostly
  *

@@ -3,6 +3,7 @@
  * Publish: check what the caller wants, make the contents readable, and put them into the
  * ring.
  */
+#include "died.h"
 #include "handle.h"
 #include "owned.h"
 #include "request.h"
@@ -119,6 +120,8 @@ XMEM_API int xmem_publish(struct xmem_buffer *buffer, const struct xmem_publish_
 	if (unlikely(err))
 		return err;
 	pool = buffer->pool;
+	if (xl_host_died(pool))
+		return xl_fail_died(pool);
 	what = &buffer->what;
 	if (options) {
 		struct wish wish = { 0 };

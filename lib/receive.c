@@ -2,6 +2,7 @@
 /*
  * Receive: take the next publication of a subscription, at once or after waiting.
  */
+#include "died.h"
 #include "handle.h"
 #include "payload/payload.h"
 #include "request.h"
@@ -172,6 +173,8 @@ XMEM_API struct xmem_buffer *xmem_receive(struct xmem_subscription *subscription
 	if (unlikely(!subscription || timeout_ns < 0 || !xl_alive(subscription->pool)))
 		return receive_refused(subscription, timeout_ns);
 	pool = subscription->pool;
+	if (xl_host_died(pool))
+		return xl_fail_died(pool), NULL;
 	if (unlikely(!xl_handles_ready(pool)))
 		return receive_slow(subscription, timeout_ns);
 	/* Take the handle only if there is something, so that polling in vain stores nothing. */

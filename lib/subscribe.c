@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "died.h"
 #include "handle.h"
 #include "pages.h"
 #include "payload/payload.h"
@@ -247,6 +248,8 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 	}
 	if (take_options(pool, given, &options))
 		return NULL;
+	if (xl_host_died(pool))
+		return xl_fail_died(pool), NULL;
 	subscription = calloc(1, sizeof(*subscription));
 	if (!subscription) {
 		xl_fail_fast(ENOMEM, "no memory for a subscription");

@@ -86,13 +86,13 @@ struct xmem_pool_header {
 	__u64 holds_offset;		/* bytes into an area; + (id % 16) * 256: __u32[slots] */
 	__u64 total_bytes;		/* of all parts together */
 	__u8  name[XMEM_NAME_BYTES];	/* NUL-terminated; empty: anonymous */
-	__u64 host_list[2];		/* daemon: links of its robust futexes; kernel: 0 */
-	__u64 reserved1[7];
+	__u64 reserved1[9];
 	/* These have cache lines of their own: every scan and every wait for clients reads them. */
 	__u64 counted[XMEM_CLIENT_WORDS];	/* bit set: that client's holds count */
 	__u64 writers;			/* how many writers have joined so far */
 	__u64 payloads_gone;		/* how many payload files have gone so far */
-	__u32 host;			/* its low 30 bits are not 0 as long as the host lives */
+	__u32 host;			/* its low 30 bits are not 0 as long as the host lives;
+					 * a futex (daemon): who finds them 0 wakes all there */
 	__u32 pollers;			/* daemon: how many poll_fd it has given out; kernel: 0 */
 	__u64 reserved2;
 	__u32 clients_waiters;		/* waiters word: until the client table changes */

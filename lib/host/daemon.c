@@ -21,7 +21,7 @@
 #include "wire.h"
 
 #define NS		1000000000ULL
-#define LOOK_NS		NS		/* how often a waiter looks whether the daemon is alive */
+#define LOOK_NS		NS		/* how often a waiter looks, before Linux 5.16 */
 #define LEAVE_MS	1000
 #define RESOLVE_NS	1000000L	/* how long a state word must not have changed */
 
@@ -126,33 +126,49 @@ static u64 now_ns(void)
 	return now.tv_sec * NS + now.tv_nsec;
 }
 
-static bool daemon_gone(const struct xmem_link *link)
+/* Where it is not known how to sleep on two words, look each second whether the host lives. */
+static int sleep_looking(u32 *word, u32 value, u64 deadline_ns)
 {
-	struct pollfd look = { .fd = link->file, .events = POLLRDHUP };
+	u64 until = now_ns() + LOOK_NS;
+	struct timespec deadline;
+	int err;
 
-	return poll(&look, 1, 0) > 0 && look.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL);
+	if (deadline_ns < until)
+		until = deadline_ns;
+	deadline = (struct timespec){ until / NS, until % NS };
+	err = xm_futex_wait(word, value, &deadline);
+	return err == -ETIMEDOUT && until < deadline_ns ? 0 : err;
 }
 
-static int wait_for_wake(struct xmem_link *link, u32 *word, const struct xmem_wait_request *request)
+/* Sleep until @word changes from @value, or the host dies. 0: look again; or -errno. */
+static int sleep_on(u32 *word, u32 value, u32 *host, u32 alive, u64 deadline_ns)
 {
-	while (xm_still_armed(word, request->value)) {
-		u64 until = now_ns();
-		struct timespec deadline;
-		u32 value;
+	struct futex_waitv words[2] = { xm_futex_at(word, value), xm_futex_at(host, alive) };
+	int err = xm_futex_wait_any(words, 2, deadline_ns);
 
-		if (until >= request->deadline_ns)
-			return -ETIMEDOUT;
-		if (daemon_gone(link))
+	if (err == -ENOSYS)
+		err = sleep_looking(word, value, deadline_ns);
+	return err == -EAGAIN ? 0 : err;
+}
+
+static int wait_for_wake(struct daemon_link *daemon, u32 *word,
+			 const struct xmem_wait_request *request)
+{
+	u32 *host = &daemon->host.map.pool->host;
+	int err = 0;
+
+	while (!err && xm_still_armed(word, request->value)) {
+		u32 value = xm_load(word), alive = xm_load(host);
+
+		if (!(alive & XMEM_HOST_ALIVE)) {
+			/* The kernel has woken one waiter. */
+			xm_futex_wake_all(host);
 			return -ENOTCONN;
-		until = request->deadline_ns - until < LOOK_NS ? request->deadline_ns
-							       : until + LOOK_NS;
-		deadline = (struct timespec){ until / NS, until % NS };
-		value = xm_load(word);
-		if (xm_still_armed(&value, request->value) &&
-		    xm_futex_wait(word, value, &deadline) == -EINTR)
-			return -EINTR;
+		}
+		if (xm_still_armed(&value, request->value))
+			err = sleep_on(word, value, host, alive, request->deadline_ns);
 	}
-	return 0;
+	return err;
 }
 
 static int waiters_request(struct xmem_link *link, unsigned int kind,
@@ -174,7 +190,7 @@ static int waiters_request(struct xmem_link *link, unsigned int kind,
 		request->value = xm_arm(word);
 		return 0;
 	case XMEM_IOC_WAIT:
-		return wait_for_wake(link, word, request);
+		return wait_for_wake(daemon, word, request);
 	}
 	if (xm_disarm(word))
 		xm_futex_wake_all(word);

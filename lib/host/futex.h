@@ -7,6 +7,7 @@
 #define XMEM_FUTEX_H
 
 #include <limits.h>
+#include <stdint.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -24,6 +25,38 @@ static inline int xm_futex_wait(u32 *word, u32 value, const struct timespec *dea
 		     FUTEX_BITSET_MATCH_ANY))
 		return 0;
 	return -errno;
+}
+
+#ifndef FUTEX_32		/* of Linux 5.16 */
+#define FUTEX_32	2
+struct futex_waitv {
+	__u64 val;
+	__u64 uaddr;
+	__u32 flags;
+	__u32 __reserved;
+};
+#endif
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv	449
+#endif
+
+static inline struct futex_waitv xm_futex_at(u32 *word, u32 value)
+{
+	return (struct futex_waitv){ .val = value, .uaddr = (uintptr_t)word, .flags = FUTEX_32 };
+}
+
+/*
+ * Sleep while each word still has its value, until @deadline_ns of CLOCK_MONOTONIC (~0: without
+ * a limit). Returns 0, -EAGAIN, -ETIMEDOUT, -EINTR, or -ENOSYS before Linux 5.16.
+ */
+static inline int xm_futex_wait_any(struct futex_waitv *words, u32 count, u64 deadline_ns)
+{
+	struct timespec deadline = { deadline_ns / 1000000000, deadline_ns % 1000000000 };
+
+	if (syscall(SYS_futex_waitv, words, count, 0, deadline_ns == ~0ULL ? NULL : &deadline,
+		    CLOCK_MONOTONIC) >= 0)
+		return 0;
+	return errno == EPERM ? -ENOSYS : -errno;	/* old filters of system calls */
 }
 
 static inline void xm_futex_wake_all(u32 *word)
