@@ -82,6 +82,10 @@ void xm_host_describe(const struct xm_host *host, struct xmem_pools_request *req
 
 	for (i = 0; i < XMEM_NAME_BYTES; i++)
 		request->name[i] = map->pool->name[i];
+	request->payload_bytes = xm_load(&map->pool->payload_bytes);
+	request->kept_bytes = xm_load(&map->pool->kept_bytes);
+	request->payloads = xm_load(&map->pool->payloads);
+	request->reserved1 = 0;
 	request->slots = map->slots;
 	request->clients = map->clients;
 	request->ring_entries = map->ring_mask + 1;

@@ -114,6 +114,7 @@ int xm_host_attach(struct xm_host *host, u32 me, u32 payload, u64 bytes, u64 ran
 		xm_store_release(&xm_slot(map, s)->state, xm_word(first, 0, XMEM_SLOT_FREE));
 		row->payload = payload;
 		row->offset = request->offset + n * request->stride;
+		row->payload_bytes = bytes;
 		xm_store(&row->length, request->length);
 		row->tenant = me;
 		xm_begin_tenancy(row, first);
@@ -132,6 +133,7 @@ static u32 xm_free_slot(const struct xm_map *map, u32 slot)
 	u32 payload = row->payload;
 
 	xm_store(state, xm_word(xm_generation(xm_load(state)), 0, XMEM_SLOT_FREE));
+	row->payload_bytes = 0;
 	row->payload = 0;
 	row->offset = 0;
 	xm_store(&row->length, 0);
@@ -174,6 +176,33 @@ u32 xm_host_reclaim(struct xm_host *host, u32 slot)
 		how.passed = how.evictable = xm_passed(map, how.owner, &culprit);
 	}
 	return xm_scan(map, &how, &slot, 1, NULL) ? xm_free_slot(map, slot) : 0;
+}
+
+void xm_host_payload_comes(struct xm_host *host, u64 bytes)
+{
+	struct xmem_pool_header *pool = host->map.pool;
+
+	xm_store(&pool->payloads, pool->payloads + 1);
+	xm_store(&pool->payload_bytes, pool->payload_bytes + bytes);
+}
+
+void xm_host_payload_kept(struct xm_host *host, u64 bytes)
+{
+	struct xmem_pool_header *pool = host->map.pool;
+
+	xm_store(&pool->kept_bytes, pool->kept_bytes + bytes);
+}
+
+void xm_host_payload_goes(struct xm_host *host, u64 bytes, bool kept)
+{
+	struct xmem_pool_header *pool = host->map.pool;
+
+	xm_store(&pool->payloads, pool->payloads - 1);
+	xm_store(&pool->payload_bytes, pool->payload_bytes - bytes);
+	if (kept)
+		xm_store(&pool->kept_bytes, pool->kept_bytes - bytes);
+	/* Who sees the number sees the rows, in which no slot names this file any more. */
+	xm_store_release(&pool->payloads_gone, pool->payloads_gone + 1);
 }
 
 bool xm_host_idle_group(struct xm_host *host, u32 group)

@@ -23,6 +23,7 @@
 
 #define XD_MAX_POOLS	64
 #define XD_MAX_PAYLOADS	4096	/* payload files of one pool */
+#define XD_PAYLOAD_LISTS	256
 
 /* How many of each kind the daemon takes; derived from RLIMIT_NOFILE. */
 struct xd_limits {
@@ -39,6 +40,7 @@ struct xd_payload {
 	int access;		/* O_RDONLY, O_WRONLY or O_RDWR: as it was attached */
 	u64 bytes;
 	u64 incarnation;	/* of the client that attached it */
+	bool kept;		/* that client has ended */
 };
 
 struct xd_pool {
@@ -53,7 +55,7 @@ struct xd_pool {
 	u32 clients;			/* connections that have joined and not ended */
 	u32 last_payload;		/* the id that was given last */
 	u32 payload_count;
-	struct xd_payload *payloads;
+	struct xd_payload *payloads[XD_PAYLOAD_LISTS];	/* by id */
 	struct xm_host host;
 };
 
@@ -174,6 +176,10 @@ struct xd_payload *xd_payload_find(const struct xd_pool *pool, u32 id);
 /* One slot less names the payload. A payload that no slot names is freed. */
 void xd_payload_put(struct xd_pool *pool, u32 id);
 void xd_payload_drop_unused(struct xd_pool *pool, struct xd_payload *payload);
+void xd_payload_drop_all(struct xd_pool *pool);
+
+/* A client has ended: count what others keep of its files. Call it before they are reaped. */
+void xd_payload_owner_ended(struct xd_pool *pool, u64 incarnation);
 
 /* A new descriptor of the file, read-only or writable, or -errno. */
 int xd_payload_open(const struct xd_payload *payload, bool writable);

@@ -46,6 +46,22 @@ static int check_filled(int fd, u64 *ret_bytes)
 	return 0;
 }
 
+static struct xd_payload **list_of(struct xd_pool *pool, u32 id)
+{
+	return &pool->payloads[id % XD_PAYLOAD_LISTS];
+}
+
+static void enter(struct xd_pool *pool, struct xd_payload *payload)
+{
+	struct xd_payload **list = list_of(pool, payload->id);
+
+	payload->next = *list;
+	*list = payload;
+	pool->payload_count++;
+	pool->daemon->payload_count++;
+	xm_host_payload_comes(&pool->host, payload->bytes);
+}
+
 int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, struct xd_payload **ret_payload)
 {
 	struct xd_payload *payload;
@@ -68,17 +84,14 @@ int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, struct xd_payl
 	payload->bytes = bytes;
 	payload->incarnation = incarnation;
 	payload->access = fcntl(fd, F_GETFL) & O_ACCMODE;
-	payload->next = pool->payloads;
-	pool->payloads = payload;
-	pool->payload_count++;
-	pool->daemon->payload_count++;
+	enter(pool, payload);
 	*ret_payload = payload;
 	return 0;
 }
 
 struct xd_payload *xd_payload_find(const struct xd_pool *pool, u32 id)
 {
-	struct xd_payload *payload = pool->payloads;
+	struct xd_payload *payload = pool->payloads[id % XD_PAYLOAD_LISTS];
 
 	while (payload && payload->id != id)
 		payload = payload->next;
@@ -87,7 +100,7 @@ struct xd_payload *xd_payload_find(const struct xd_pool *pool, u32 id)
 
 void xd_payload_drop_unused(struct xd_pool *pool, struct xd_payload *payload)
 {
-	struct xd_payload **at = &pool->payloads;
+	struct xd_payload **at = list_of(pool, payload->id);
 
 	if (payload->slots)
 		return;
@@ -96,8 +109,36 @@ void xd_payload_drop_unused(struct xd_pool *pool, struct xd_payload *payload)
 	*at = payload->next;
 	pool->payload_count--;
 	pool->daemon->payload_count--;
+	xm_host_payload_goes(&pool->host, payload->bytes, payload->kept);
 	close(payload->fd);
 	free(payload);
+}
+
+void xd_payload_drop_all(struct xd_pool *pool)
+{
+	u32 i;
+
+	for (i = 0; i < XD_PAYLOAD_LISTS; i++) {
+		while (pool->payloads[i]) {
+			pool->payloads[i]->slots = 0;
+			xd_payload_drop_unused(pool, pool->payloads[i]);
+		}
+	}
+}
+
+void xd_payload_owner_ended(struct xd_pool *pool, u64 incarnation)
+{
+	struct xd_payload *payload;
+	u32 i;
+
+	for (i = 0; i < XD_PAYLOAD_LISTS; i++) {
+		for (payload = pool->payloads[i]; payload; payload = payload->next) {
+			if (payload->incarnation != incarnation)
+				continue;
+			payload->kept = true;
+			xm_host_payload_kept(&pool->host, payload->bytes);
+		}
+	}
 }
 
 void xd_payload_put(struct xd_pool *pool, u32 id)

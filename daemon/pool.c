@@ -180,10 +180,7 @@ void xd_pool_drop(struct xd_pool *pool)
 		at = &(*at)->next;
 	*at = pool->next;
 	pool->daemon->pool_count--;
-	while (pool->payloads) {
-		pool->payloads->slots = 0;
-		xd_payload_drop_unused(pool, pool->payloads);
-	}
+	xd_payload_drop_all(pool);
 	xd_alive_remove(pool);
 	munmap(pool->base - XD_FRONT_BYTES, XD_FRONT_BYTES + pool->layout.total_bytes);
 	close(pool->pages);
@@ -258,6 +255,7 @@ int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_j
 void xd_pool_leave(struct xd_pool *pool, struct xd_connection *from)
 {
 	xm_host_end(&pool->host, from->client);
+	xd_payload_owner_ended(pool, from->incarnation);
 	wake_owners(pool);
 	xd_pool_reap(pool);
 	wake_everybody(pool);

@@ -104,6 +104,24 @@ void xk_payload_leave(struct xk_pool *pool, struct xk_payload_file *payload)
 	lockdep_assert_held(&pool->lock);
 	hlist_del(&payload->node);
 	pool->payload_count--;
+	xm_host_payload_goes(&pool->host, payload->bytes, payload->kept);
+}
+
+/* The client @incarnation has ended: counts what others keep of its files, before the reaping. */
+void xk_payload_owner_ended(struct xk_pool *pool, u64 incarnation)
+{
+	struct xk_payload_file *payload;
+	u32 i;
+
+	lockdep_assert_held(&pool->lock);
+	for (i = 0; i < XK_PAYLOAD_LISTS; i++) {
+		hlist_for_each_entry(payload, &pool->payloads[i], node) {
+			if (payload->incarnation != incarnation)
+				continue;
+			payload->kept = true;
+			xm_host_payload_kept(&pool->host, payload->bytes);
+		}
+	}
 }
 
 /* A slot does not use payload @id any more. */
@@ -161,6 +179,7 @@ int xk_payload_enter(struct xk_pool *pool, struct xk_payload_file *payload)
 	payload->id = ++pool->payload_last;
 	pool->payload_count++;
 	hlist_add_head(&payload->node, &pool->payloads[payload->id % XK_PAYLOAD_LISTS]);
+	xm_host_payload_comes(&pool->host, payload->bytes);
 	return 0;
 }
 

@@ -118,6 +118,8 @@ XK_POOL_NUMBER(alive, xk_count_clients(pool, XMEM_CLIENT_ALIVE));
 XK_POOL_NUMBER(zombies, xk_count_clients(pool, XMEM_CLIENT_ZOMBIE));
 XK_POOL_NUMBER(payloads, pool->payload_count);
 XK_POOL_NUMBER(payloads_max, xk_max_payloads);
+XK_POOL_NUMBER(payload_bytes, xk_header(pool)->payload_bytes);
+XK_POOL_NUMBER(kept_bytes, xk_header(pool)->kept_bytes);
 XK_POOL_NUMBER(page_bytes, atomic_long_read(&pool->pages) << PAGE_SHIFT);
 XK_POOL_NUMBER(page_bytes_max, xk_max_pool_bytes);
 
@@ -127,6 +129,7 @@ static struct attribute *xk_pool_attrs[] = {
 	&xk_pool_attached.attr.attr, &xk_pool_attached_bytes.attr.attr,
 	&xk_pool_limbo.attr.attr, &xk_pool_alive.attr.attr, &xk_pool_zombies.attr.attr,
 	&xk_pool_payloads.attr.attr, &xk_pool_payloads_max.attr.attr,
+	&xk_pool_payload_bytes.attr.attr, &xk_pool_kept_bytes.attr.attr,
 	&xk_pool_page_bytes.attr.attr, &xk_pool_page_bytes_max.attr.attr,
 	NULL
 };

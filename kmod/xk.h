@@ -154,6 +154,7 @@ struct xk_payload_file {
 	u32 slots;			/* that use it; the pool's reference goes with the last */
 	u64 incarnation;		/* of the client that attached it */
 	u64 bytes;
+	bool kept;			/* that client has ended */
 	struct file *file;
 	struct work_struct drop;
 };
@@ -241,6 +242,7 @@ struct xk_payload_file *xk_payload_new(struct file *file, u64 incarnation);
 int xk_payload_enter(struct xk_pool *pool, struct xk_payload_file *payload);
 void xk_payload_leave(struct xk_pool *pool, struct xk_payload_file *payload);
 struct xk_payload_file *xk_payload_by_id(struct xk_pool *pool, u32 id);
+void xk_payload_owner_ended(struct xk_pool *pool, u64 incarnation);
 void xk_payload_drop_slot(struct xk_pool *pool, u32 id);
 void xk_payload_drop_all(struct xk_pool *pool);
 int xk_payload_begin(struct xk_call *call);

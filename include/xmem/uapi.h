@@ -86,7 +86,11 @@ struct xmem_pool_header {
 	__u64 holds_offset;		/* bytes into an area; + (id % 16) * 256: __u32[slots] */
 	__u64 total_bytes;		/* of all parts together */
 	__u8  name[XMEM_NAME_BYTES];	/* NUL-terminated; empty: anonymous */
-	__u64 reserved1[9];
+	__u32 payloads;			/* payload files now */
+	__u32 reserved0;
+	__u64 payload_bytes;		/* of all payload files */
+	__u64 kept_bytes;		/* of those whose owner has ended, and which others use */
+	__u64 reserved1[6];
 	/* These have cache lines of their own: every scan and every wait for clients reads them. */
 	__u64 counted[XMEM_CLIENT_WORDS];	/* bit set: that client's holds count */
 	__u64 writers;			/* how many writers have joined so far */
@@ -148,7 +152,8 @@ struct xmem_slot_row {
 	__u64 length;			/* bytes */
 	__u32 tenancies;		/* uses so far; after 2^24 - 1 the slot is worn out (P5) */
 	__u32 reserved0;
-	__u64 reserved1[2];
+	__u64 payload_bytes;		/* of the whole payload file */
+	__u64 reserved1;
 };
 
 /*
@@ -212,7 +217,8 @@ struct xmem_ring {
 	__u64 demote_at_ns;		/* CLOCK_MONOTONIC: when the owner demotes those that it
 					 * waits for; 0: it does not wait now */
 	__u64 wanted;			/* bytes of the buffer that was last refused; 0: any */
-	__u64 reserved[5];
+	__u64 mapped_bytes;		/* of the payload files that this client has mapped */
+	__u64 reserved[4];
 };
 
 /* ------------------------------------------------------------------------
@@ -310,6 +316,10 @@ struct xmem_pools_request {
 	__u32 alive;			/* out: clients that have joined and not ended */
 	__u32 reserved;			/* must be 0 */
 	__u64 attached_bytes;		/* out: of all attached slots together */
+	__u64 payload_bytes;		/* out: of all payload files */
+	__u64 kept_bytes;		/* out: of those whose owner has ended */
+	__u32 payloads;			/* out: payload files */
+	__u32 reserved1;		/* must be 0 */
 };
 #define XMEM_POOLS_MIN		16	/* up to number */
 

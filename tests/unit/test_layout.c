@@ -27,7 +27,10 @@ AT(xmem_pool_header, metadata_stride, 60);
 AT(xmem_pool_header, clients_offset, 64);
 AT(xmem_pool_header, holds_offset, 136);
 AT(xmem_pool_header, name, 152);
+AT(xmem_pool_header, payloads, 184);
+AT(xmem_pool_header, kept_bytes, 200);
 AT(xmem_pool_header, counted, 256);
+AT(xmem_pool_header, payloads_gone, 296);
 AT(xmem_client_row, incarnation, 0);
 AT(xmem_client_row, state, 8);
 AT(xmem_client_row, wait_bound_ns, 24);
@@ -42,6 +45,7 @@ AT(xmem_slot_row, payload, 8);
 AT(xmem_slot_row, generation_first, 16);
 AT(xmem_slot_row, offset, 24);
 AT(xmem_slot_row, length, 32);
+AT(xmem_slot_row, payload_bytes, 48);
 AT(xmem_slot_word, state, 0);
 AT(xmem_slot_word, position, 8);
 AT(xmem_entry, position, 0);
@@ -51,6 +55,7 @@ AT(xmem_entry, timestamp_ns, 24);
 AT(xmem_entry, offset, 32);
 AT(xmem_entry, length, 40);
 AT(xmem_ring, tail, 0);
+AT(xmem_ring, mapped_bytes, 24);
 
 /* Each struct of a request begins with its size. */
 AT(xmem_join_request, size, 0);

@@ -86,6 +86,7 @@ START_TEST(attach_fills_rows_in_order)
 		ck_assert_uint_eq(row->payload, 9);
 		ck_assert_uint_eq(row->offset, 128 + 192 * i);
 		ck_assert_uint_eq(row->length, 100);
+		ck_assert_uint_eq(row->payload_bytes, 1 << 20);
 		ck_assert_uint_ne(row->generation_first >> XMEM_TENANCY_SHIFT, 0);
 		ck_assert(xm_in_tenancy(row->generation_first + (1ULL << (XMEM_TENANCY_SHIFT - 1)),
 					row->generation_first));
@@ -424,6 +425,34 @@ START_TEST(waiters_words_and_who_may_arm_them)
 }
 END_TEST
 
+/* ---- payload files ---- */
+
+START_TEST(payload_files_are_counted_until_they_go)
+{
+	struct world *world = world_make(64, 4, 8);
+	struct xmem_pools_request said = { .size = sizeof(said) };
+	const struct xmem_pool_header *pool = world->host.map.pool;
+
+	xm_host_payload_comes(&world->host, 4096);
+	xm_host_payload_comes(&world->host, 8192);
+	ck_assert_uint_eq(pool->payloads, 2);
+	ck_assert_uint_eq(pool->payload_bytes, 12288);
+	xm_host_payload_kept(&world->host, 8192);
+	xm_host_describe(&world->host, &said);
+	ck_assert_uint_eq(said.payloads, 2);
+	ck_assert_uint_eq(said.payload_bytes, 12288);
+	ck_assert_uint_eq(said.kept_bytes, 8192);
+	ck_assert_uint_eq(pool->payloads_gone, 0);
+	xm_host_payload_goes(&world->host, 8192, true);
+	ck_assert_uint_eq(pool->kept_bytes, 0);
+	xm_host_payload_goes(&world->host, 4096, false);
+	ck_assert_uint_eq(pool->payloads, 0);
+	ck_assert_uint_eq(pool->payload_bytes, 0);
+	ck_assert_uint_eq(pool->payloads_gone, 2);
+	world_free(world);
+}
+END_TEST
+
 void waiters_tests(Suite *suite)
 {
 	TCase *tcase = tcase_create("waiters");
@@ -431,5 +460,6 @@ void waiters_tests(Suite *suite)
 	tcase_add_test(tcase, armed_word_changes_when_it_is_disarmed);
 	tcase_add_test(tcase, waiters_count_wraps);
 	tcase_add_test(tcase, waiters_words_and_who_may_arm_them);
+	tcase_add_test(tcase, payload_files_are_counted_until_they_go);
 	suite_add_tcase(suite, tcase);
 }
