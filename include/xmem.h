@@ -238,12 +238,22 @@ void xmem_unsubscribe(struct xmem_subscription *subscription);
  * The buffers take slots of groups that belong to this writer alone; when those are full,
  * the writer gets a further group of 64 slots.
  *
- * Returns: 0, or
+ * A file has at most 64 buffers and, unless one buffer is larger, about 16 MB; with more than
+ * 1024 large buffers it has as many as it takes for 1024 files. When this writer has ended, a
+ * buffer that somebody still uses keeps its whole file (bytes_kept of struct xmem_pool_info).
+ *
+ * The memory cgroups of this process, up to the root, and MemAvailable of the machine are looked
+ * at first, and again after each 16 MB, so that too large a number fails instead of getting a
+ * process killed. Programs that allocate at the same moment can still pass a limit together.
+ *
+ * Returns: 0, or an error, and then no buffer has been made:
  *	-EINVAL	a number is 0 or larger than the pool can have
  *	-EPERM	this client is a reader
  *	-ENOSPC	the pool has no group left
  *	-EDQUOT	a limit of the host is reached
- *	-ENOMEM, -EMFILE
+ *	-EFBIG	one buffer is larger than the files that this process may make (RLIMIT_FSIZE)
+ *	-ENOMEM	a cgroup or the machine has too little memory left; the message names it
+ *	-EMFILE
  * Since: 0.1.
  */
 int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes);
@@ -439,11 +449,21 @@ struct xmem_pool_info {
 	uint32_t reserved;
 	uint64_t holds;			/* of all clients together */
 	uint64_t bytes;			/* of all attached slots */
+	uint64_t bytes_files;		/* of the files that these are in; since 0.4 */
+	uint64_t bytes_kept;		/* of those whose owner has ended; since 0.4 */
+	uint64_t bytes_mapped;		/* of the files that this handle has mapped; since 0.4 */
+	uint32_t payloads;		/* how many files; since 0.4 */
+	uint32_t reserved1;
 };
 
 /*
  * Get what is in a pool, from its pages.
  * @ret_info: its size field is set.
+ *
+ * A file goes when nobody uses a buffer of it any more. A process that has mapped it keeps its
+ * memory until it calls a function that may wait or that asks the host, or this one: a program
+ * that does nothing unmaps nothing. bytes_mapped of its struct xmem_client_info shows that.
+ *
  * Returns: 0, -EINVAL (size is less than that of the size field), -ECHILD. Since: 0.1.
  */
 int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_info);
@@ -470,6 +490,10 @@ struct xmem_client_info {
 	uint32_t reserved;
 	uint64_t behind;		/* publications in their rings that it has yet to receive,
 					 * all together; since 0.2 */
+	uint64_t bytes_mapped;		/* of the files that it has mapped, as it says itself;
+					 * since 0.4 */
+	uint64_t bytes_kept;		/* of files of ended owners in which it holds a buffer, or
+					 * has yet to receive one; since 0.4 */
 };
 
 /*
@@ -504,6 +528,7 @@ struct xmem_slot_info {
 	uint64_t bytes;			/* of the whole buffer */
 	uint64_t holds;			/* of all clients together */
 	uint64_t position;		/* 1 + sequence number of its last publication; 0: none */
+	uint64_t payload_bytes;		/* of the whole file with the contents; since 0.4 */
 };
 
 /*
@@ -561,6 +586,10 @@ struct xmem_pool_entry {
 	uint32_t ring_entries;		/* capacity of each writer's ring */
 	uint32_t reserved;
 	uint64_t bytes;			/* of all attached slots */
+	uint64_t bytes_files;		/* of the files that these are in; since 0.4 */
+	uint64_t bytes_kept;		/* of those whose owner has ended; since 0.4 */
+	uint32_t payloads;		/* how many files; since 0.4 */
+	uint32_t reserved1;
 };
 
 /*

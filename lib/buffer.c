@@ -170,24 +170,11 @@ XMEM_API struct xmem_buffer *xmem_clone(struct xmem_buffer *buffer)
 	return clone;
 }
 
-static void let_go_of_data(struct xmem_buffer *buffer)
-{
-	struct xmem_pool *pool = buffer->pool;
-
-	xl_lock(&pool->lock);
-	if (buffer->mapping)
-		buffer->mapping->users--;
-	buffer->mapping = NULL;
-	buffer->data = NULL;
-	xl_unlock(&pool->lock);
-}
-
 static XL_SLOW void release_slow(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
 
 	if (buffer->mode == XL_READING) {
-		let_go_of_data(buffer);	/* before the put, with which the payload may go */
 		xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
 	} else if (buffer->mode == XL_WRITING) {
 		xl_owned_give_up(pool, buffer->slot);
@@ -219,13 +206,9 @@ XMEM_API void xmem_release(struct xmem_buffer *buffer)
 
 static char *data_of(struct xmem_buffer *buffer)
 {
-	char *data = __atomic_load_n(&buffer->data, __ATOMIC_ACQUIRE);
+	char *data = xl_payload_data(buffer->pool, buffer->slot);
 
-	if (likely(data))
-		return data;
-	if (xl_payload_map(buffer))
-		return NULL;
-	return __atomic_load_n(&buffer->data, __ATOMIC_ACQUIRE);
+	return likely(data) ? data + buffer->what.offset : NULL;
 }
 
 XMEM_API const void *xmem_data(struct xmem_buffer *buffer)

@@ -20,8 +20,6 @@ struct xmem_buffer {
 	u32 slot;
 	u32 mode;			/* enum xl_mode */
 	struct xm_publication what;	/* token 0 while written */
-	struct xl_mapping *mapping; /* once data has been asked for; counted there; pool->lock */
-	char *data;			/* into it; set once, atomically */
 };
 
 /* Take a handle; drop it. Once the pool is closed, the last handle destroys it. */
@@ -59,11 +57,6 @@ static inline struct xmem_buffer *xl_handle_pop(struct xmem_pool *pool)
 
 static inline void xl_handle_push(struct xmem_pool *pool, struct xmem_buffer *buffer)
 {
-	if (buffer->mapping) {
-		buffer->mapping->users--;
-		buffer->mapping = NULL;
-		buffer->data = NULL;
-	}
 	buffer->mode = 0;
 	buffer->next = pool->spare;
 	pool->spare = buffer;

@@ -104,6 +104,9 @@ static void fill_entry(const struct xmem_pools_request *r, struct xmem_pool_entr
 		.clients = r->alive,
 		.ring_entries = r->ring_entries,
 		.bytes = r->attached_bytes,
+		.payloads = r->payloads,
+		.bytes_files = r->payload_bytes,
+		.bytes_kept = r->kept_bytes,
 	};
 	put_text(ret->name, sizeof(ret->name), r->name, sizeof(r->name));
 }

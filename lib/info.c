@@ -3,7 +3,10 @@
  * What is in a pool: all of it, one client, one slot. It is read from the pool's pages,
  * which other clients go on changing.
  */
+#include <stdlib.h>
+
 #include "pages.h"
+#include "payload/payload.h"
 #include "structs.h"
 
 /* Can @pool be looked at? 0, or an error, noted. */
@@ -35,6 +38,19 @@ static void add_slot(const struct xm_map *map, u32 slot, struct xmem_pool_info *
 	}
 }
 
+static void add_files(struct xmem_pool *pool, struct xmem_pool_info *info)
+{
+	const struct xmem_pool_header *header = pool->map.pool;
+
+	info->payloads = xm_load(&header->payloads);
+	info->bytes_files = xm_load(&header->payload_bytes);
+	info->bytes_kept = xm_load(&header->kept_bytes);
+	xl_payload_unmap_stale(pool);
+	xl_lock(&pool->lock);
+	info->bytes_mapped = pool->mappings.bytes;
+	xl_unlock(&pool->lock);
+}
+
 XMEM_API int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_info)
 {
 	struct xmem_pool_info info = { .size = sizeof(info) };
@@ -56,6 +72,7 @@ XMEM_API int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_i
 		info.clients += state == XMEM_CLIENT_ALIVE;
 		info.zombies += state == XMEM_CLIENT_ZOMBIE;
 	}
+	add_files(pool, &info);
 	xl_answer_give(ret_info, &info, sizeof(info));
 	return 0;
 }
@@ -76,6 +93,62 @@ static void add_subscriptions(const struct xm_map *map, struct xmem_client_info 
 		info->follows++;
 		info->behind += xl_behind(map, info->id, p);
 	}
+}
+
+/* Does @client keep this slot of an ended owner: held, or not received yet? */
+static bool keeps(const struct xm_map *map, u32 client, u32 slot)
+{
+	const struct xmem_slot_row *row = xm_slot_row(map, slot);
+	u32 tenant = xm_load(&row->tenant);
+	u64 cursor, position;
+
+	if (xm_load(&row->owner) != XMEM_OWNER_HOST)
+		return false;
+	if (xl_holds(map, client, slot))
+		return true;
+	if (tenant >= map->clients || !xm_bit(xm_client_row(map, tenant)->subscribers, client))
+		return false;
+	cursor = xm_load_acquire(xm_cursor(map, client, tenant));
+	position = xm_load(&xm_slot(map, slot)->position);
+	return position > cursor && position < XMEM_POSITION_IN_HAND;
+}
+
+struct file {
+	u32 payload;
+	u64 bytes;
+};
+
+static int by_payload(const void *a, const void *b)
+{
+	u32 p = ((const struct file *)a)->payload, q = ((const struct file *)b)->payload;
+
+	return p < q ? -1 : p > q;
+}
+
+/* The files of ended owners that @client keeps, each counted once. 0, or -ENOMEM, noted. */
+static int kept_bytes(const struct xm_map *map, u32 client, uint64_t *ret)
+{
+	struct file *file = malloc(map->slots * sizeof(*file));
+	u32 s, i, count = 0;
+
+	if (!file)
+		return xl_fail_fast(ENOMEM, "no memory to count the files that a client keeps");
+	for (s = 0; s < map->slots; s++) {
+		const struct xmem_slot_row *row = xm_slot_row(map, s);
+
+		if (keeps(map, client, s))
+			file[count++] = (struct file){
+				.payload = xm_load(&row->payload),
+				.bytes = xm_load(&row->payload_bytes),
+			};
+	}
+	qsort(file, count, sizeof(*file), by_payload);
+	*ret = 0;
+	for (i = 0; i < count; i++)
+		if (!i || file[i].payload != file[i - 1].payload)
+			*ret += file[i].bytes;
+	free(file);
+	return 0;
 }
 
 /* One look at a row that the host may be changing; false: there is no client. */
@@ -100,8 +173,10 @@ static bool read_client(const struct xm_map *map, u32 client, struct xmem_client
 		ret->slots += xm_load(&xm_slot_row(map, s)->owner) == client;
 		ret->holds += xl_holds(map, client, s);
 	}
-	if (state == XMEM_CLIENT_ALIVE)		/* one that has ended follows nobody */
+	if (state == XMEM_CLIENT_ALIVE) {	/* one that has ended follows nobody */
 		add_subscriptions(map, ret);
+		ret->bytes_mapped = xm_load(&xm_ring(map, client)->mapped_bytes);
+	}
 	return state != XMEM_CLIENT_NONE;
 }
 
@@ -126,6 +201,10 @@ XMEM_API int xmem_pool_client_info(struct xmem_pool *pool, uint32_t client,
 	while (info.incarnation != xm_load_acquire(&row->incarnation));
 	if (!there)
 		return xl_fail(ENOENT, "no client has the id %u now", client);
+	if (info.alive)
+		err = kept_bytes(&pool->map, client, &info.bytes_kept);
+	if (err)
+		return err;
 	xl_answer_give(ret_info, &info, sizeof(info));
 	return 0;
 }
@@ -163,6 +242,7 @@ static void read_slot(const struct xm_map *map, u32 slot, struct xmem_slot_info 
 		return;
 	ret->payload = xm_load(&row->payload);
 	ret->bytes = row->length;
+	ret->payload_bytes = xm_load(&row->payload_bytes);
 	ret->position = xm_load(&xm_slot(map, slot)->position);
 	if (state != XMEM_SLOT_FREE && state != XMEM_SLOT_WRITING)
 		ret->token = xm_token(xm_generation(word), slot);

@@ -27,7 +27,7 @@ const char *xl_pool_name(const struct xmem_pool *pool, char *ret, size_t bytes)
 void xl_pool_destroy(struct xmem_pool *pool)
 {
 	xl_process_unregister(pool);
-	xl_payload_unmap_all(pool);
+	xl_mappings_destroy(pool);
 	pool->link.backend->close(&pool->link);
 	xl_handles_destroy(pool);
 	free(pool->owned.slot);
@@ -62,7 +62,9 @@ static struct xmem_pool *open_pool(struct xmem_join_request *request,
 	pool->me = request->client;	/* the back end has checked it */
 	pool->role = request->role;
 	pool->out = 1;
-	err = xl_owned_init(pool, request->wait_bound_ns);
+	err = xl_mappings_init(pool);
+	if (!err)
+		err = xl_owned_init(pool, request->wait_bound_ns);
 	if (err)
 		goto err_link;
 	err = xl_process_register(pool);
@@ -73,6 +75,7 @@ static struct xmem_pool *open_pool(struct xmem_join_request *request,
 err_owned:
 	free(pool->owned.slot);
 err_link:
+	xl_mappings_destroy(pool);
 	pool->link.backend->close(&pool->link);
 	xl_join_failed(err, &pool->link, request);
 err_free:

@@ -90,6 +90,24 @@ struct xl_owned {
 	u64 blocked_since_ns;	/* since when no slot is to be had; 0: there is one */
 };
 
+/* ---- payloads that are mapped; rules: payload/payload.h ---- */
+
+/* What is known of a slot: the number of its payload, and where that is mapped. */
+struct xl_place {
+	u32 payload;
+	char *base;
+};
+
+struct xl_mappings {			/* under pool->lock, but for place */
+	struct xl_place *place;		/* [slots of the pool] */
+	struct xl_mapping **list;	/* by payload; so many, a power of two: */
+	u32 lists;
+	u32 count;			/* of mappings */
+	u32 pass;			/* looks at all rows so far */
+	u64 gone;			/* the header's payloads_gone at the last look */
+	u64 bytes;			/* of all mappings */
+};
+
 /* ---- pools and subscriptions ---- */
 
 struct xmem_pool {
@@ -100,7 +118,7 @@ struct xmem_pool {
 	struct xl_lock lock;		/* guards the fields down to the blank line */
 	struct xmem_buffer *spare;	/* handles */
 	struct xl_block *blocks;	/* where they come from */
-	struct xl_mapping *mappings;
+	struct xl_mappings mappings;
 	u64 made;			/* handles: spare ones and those in use */
 	u64 out;			/* shares: the pool's handle and its subscriptions; once
 					 * closed: handles of buffers in use */

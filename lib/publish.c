@@ -89,11 +89,7 @@ static XL_COLD int keep(struct xmem_buffer *buffer, u64 offset)
 
 	if (err)
 		return xl_fail_fast(-err, "publish: too many handles of one buffer");
-	xl_lock(&pool->lock);		/* another thread may be mapping it now */
 	buffer->what.offset = offset;
-	if (buffer->mapping)
-		__atomic_store_n(&buffer->data, buffer->data + offset, __ATOMIC_RELEASE);
-	xl_unlock(&pool->lock);
 	return 0;
 }
 

@@ -91,6 +91,7 @@ static int receive_wait(struct xmem_subscription *subscription, struct xmem_buff
 		if (err != -EAGAIN)
 			return err;
 		xl_unlock(&subscription->lock);
+		xl_payload_unmap_stale(pool);
 		err = xl_waiters_wait(pool, XMEM_WAIT_RING, publisher, value, deadline);
 		xl_lock(&subscription->lock);
 		if (err)

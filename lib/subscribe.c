@@ -255,6 +255,7 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 		xl_fail_fast(ENOMEM, "no memory for a subscription");
 		return NULL;
 	}
+	xl_payload_unmap_stale(pool);
 	subscription->pool = pool;
 	err = subscribe_now(pool, &options, subscription);
 	if (err == -ENOENT && !(options.flags & XMEM_SUBSCRIBE_NOWAIT))

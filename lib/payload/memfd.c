@@ -12,6 +12,7 @@
 #include "payload.h"
 
 #define ALLOCATE_BYTES	(4ULL << 20)
+#define LOOK_BYTES	(16ULL << 20)
 #define SEALS	(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 
 static char *map_file(int fd, u64 bytes, int protection)
@@ -25,9 +26,16 @@ static char *map_file(int fd, u64 bytes, int protection)
 	return base;
 }
 
+static int allocate_failed(u64 bytes, int err)
+{
+	return xl_fail(err == ENOSPC ? ENOMEM : err, "allocate %llu bytes of payload: %s",
+		       (unsigned long long)bytes, strerror(err));
+}
+
 /*
  * Allocate all memory now, so that no reader pays for it or fails (P7). It is done in pieces,
- * because a signal undoes the piece in work. Returns 0 or an errno.
+ * because a signal undoes the piece in work, and because others allocate at the same time.
+ * Returns 0 or a negative errno, noted.
  */
 static int allocate(int fd, u64 bytes)
 {
@@ -36,11 +44,14 @@ static int allocate(int fd, u64 bytes)
 
 	for (at = 0; at < bytes; at += piece) {
 		piece = bytes - at < ALLOCATE_BYTES ? bytes - at : ALLOCATE_BYTES;
+		err = at && at % LOOK_BYTES == 0 ? xl_room_check(bytes - at) : 0;
+		if (err)
+			return err;
 		do
 			err = posix_fallocate(fd, at, piece);
 		while (err == EINTR);
 		if (err)
-			return err;
+			return allocate_failed(bytes, err);
 	}
 	return 0;
 }
@@ -52,12 +63,9 @@ static int make(struct xl_mapping *mapping, u64 bytes)
 
 	if (fd < 0)
 		return xl_fail(errno, "memfd_create: %s", strerror(errno));
-	err = ftruncate(fd, bytes) ? errno : allocate(fd, bytes);
-	if (err) {
-		err = xl_fail(err == ENOSPC ? ENOMEM : err, "allocate %llu bytes of payload: %s",
-			      (unsigned long long)bytes, strerror(err));
+	err = ftruncate(fd, bytes) ? allocate_failed(bytes, errno) : allocate(fd, bytes);
+	if (err)
 		goto err_close;
-	}
 	mapping->base = map_file(fd, bytes, PROT_READ | PROT_WRITE);
 	if (!mapping->base) {
 		err = xl_fail(ENOMEM, "map %llu bytes of payload: %s", (unsigned long long)bytes,

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: MIT
 /*
- * What payloads of all kinds share: they are attached to slots, found by their number, and
- * their mappings are kept. A reader maps a whole payload when it first asks for data in it
- * and keeps the mapping, so that later hand-overs map nothing.
+ * Making buffers: how many share a file, and attaching all of them or none.
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-#include "../handle.h"
 #include "../pages.h"
 #include "payload.h"
 #include "../request.h"
+
+/*
+ * One held buffer keeps its whole file, and the seals forbid that anybody punches holes into it.
+ * So files are small. But a host has a limit for files, so one call makes at most MAX_FILES.
+ */
+#define FILE_BYTES	(16ULL << 20)	/* of one file, if more than one buffer shares it */
+#define MAX_FILES	1024u
 
 /* ---- attaching ---- */
 
@@ -48,11 +53,12 @@ static int attach_failed(const struct xmem_pool *pool, u32 count, int err)
 	if (err == -EDQUOT)
 		return xl_fail(EDQUOT,
 			       "%s: attach buffers (%u): the host has as many payload files%s as "
-			       "it may have; each preallocate makes one, so make more buffers at "
-			       "a time",
+			       "it may have; each has at most %u buffers and about %llu MB, so "
+			       "make fewer, or small ones more at a time",
 			       name, count,
 			       kernel ? " of this pool (max_payloads), or bytes of metadata "
-					"(max_pool_bytes, max_bytes)," : "");
+					"(max_pool_bytes, max_bytes)," : "",
+			       XMEM_GROUP_SLOTS, FILE_BYTES >> 20);
 	if (err != -ENOSPC)
 		return xl_fail(-err, "%s: attach buffers (%u): %s", name, count,
 			       xl_request_error(err));
@@ -62,46 +68,71 @@ static int attach_failed(const struct xmem_pool *pool, u32 count, int err)
 		       name, count, XMEM_GROUP_SLOTS, groups_taken(&pool->map), pool->map.groups);
 }
 
-/* Attach all or none. */
-static int attach(struct xmem_pool *pool, int fd, u32 count, u64 stride, u64 bytes, u16 *ret_slot,
-		  u32 *ret_payload)
+/* Attach @count buffers, at most a group's, of a new file. Returns 0 or -errno, not noted. */
+static int attach(struct xmem_pool *pool, int fd, u32 count, u64 stride, u64 bytes,
+		  struct xl_mapping *mapping, u16 *ret_slot)
 {
-	u32 done, payload = 0;
-	int err;
+	struct xmem_attach_request request = {
+		.size = sizeof(request), .fd = fd, .stride = stride, .length = bytes,
+		.count = count,
+	};
+	int err = xl_request(pool, XMEM_IOC_ATTACH, &request);
+	u32 i;
 
-	for (done = 0; done < count;) {
-		struct xmem_attach_request request = {
-			.size = sizeof(request), .fd = payload ? -1 : fd, .payload = payload,
-			.offset = done * stride, .stride = stride, .length = bytes,
-			.count = count - done < XMEM_GROUP_SLOTS ? count - done : XMEM_GROUP_SLOTS,
-		};
-		u32 i;
-
-		err = xl_request(pool, XMEM_IOC_ATTACH, &request);
-		if (err)
-			goto err_detach;
-		payload = request.payload;
-		memcpy(&ret_slot[done], request.slot, request.count * sizeof(u16));
-		done += request.count;
-		for (i = done - request.count; i < done; i++) {
-			err = pool->link.backend->map_group(&pool->link,
-							    ret_slot[i] / XMEM_GROUP_SLOTS);
-			if (err)
-				goto err_detach;
-		}
+	if (err)
+		return err;
+	mapping->payload = request.payload;
+	memcpy(ret_slot, request.slot, count * sizeof(*ret_slot));
+	for (i = 0; i < count && !err; i++) {
+		xl_place(pool, ret_slot[i], mapping);
+		err = pool->link.backend->map_group(&pool->link, ret_slot[i] / XMEM_GROUP_SLOTS);
 	}
-	*ret_payload = payload;
-	return 0;
-
-err_detach:
-	err = attach_failed(pool, count, err);
-	detach(pool, ret_slot, done);
+	if (err)
+		detach(pool, ret_slot, count);
 	return err;
 }
 
-int xl_payload_make(struct xmem_pool *pool, u32 count, u64 bytes, u16 *ret_slot)
+/* ---- files ---- */
+
+struct shape {
+	u32 count;	/* of buffers */
+	u64 bytes;	/* of each */
+	u64 stride;	/* from one to the next */
+	u32 per_file;
+};
+
+static u64 stride_of(u64 bytes)
 {
-	u64 unit = bytes >= 4096 ? 4096 : 64, stride = (bytes + unit - 1) / unit * unit;
+	u64 unit = bytes >= 4096 ? 4096 : 64;
+
+	return (bytes + unit - 1) / unit * unit;
+}
+
+/* A file beyond RLIMIT_FSIZE would not only fail: SIGXFSZ would end the program. */
+static int find_shape(u32 count, u64 bytes, struct shape *ret)
+{
+	u64 stride = stride_of(bytes), most = FILE_BYTES / stride;
+	u32 least = (count + MAX_FILES - 1) / MAX_FILES;
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+
+	getrlimit(RLIMIT_FSIZE, &limit);
+	if (stride > limit.rlim_cur)
+		return xl_fail(EFBIG, "preallocate: a buffer needs a file of %llu bytes, but this "
+			       "process may only make files of %llu (RLIMIT_FSIZE, ulimit -f)",
+			       (unsigned long long)stride, (unsigned long long)limit.rlim_cur);
+	most = most < least ? least : most;
+	most = most > XMEM_GROUP_SLOTS ? XMEM_GROUP_SLOTS : most;
+	most = most > limit.rlim_cur / stride ? limit.rlim_cur / stride : most;
+	*ret = (struct shape){
+		.count = count, .bytes = bytes, .stride = stride, .per_file = most ? most : 1,
+	};
+	return 0;
+}
+
+/* Make a file of @count buffers, attach them and add its mapping to the list. */
+static int make_file(struct xmem_pool *pool, const struct shape *shape, u32 count,
+		     struct xl_mapping **list, u16 *ret_slot)
+{
 	struct xl_mapping *mapping = calloc(1, sizeof(*mapping));
 	int fd, err;
 
@@ -109,167 +140,49 @@ int xl_payload_make(struct xmem_pool *pool, u32 count, u64 bytes, u16 *ret_slot)
 		return xl_fail(ENOMEM, "no memory for a mapping");
 	mapping->kind = &xl_payload_memfd;
 	mapping->owned = true;
-	fd = mapping->kind->make(mapping, stride * count);
+	fd = mapping->kind->make(mapping, shape->stride * count);
 	if (fd < 0) {
-		err = fd;
-		goto err_free;
+		free(mapping);
+		return fd;
 	}
-	err = attach(pool, fd, count, stride, bytes, ret_slot, &mapping->payload);
+	err = attach(pool, fd, count, shape->stride, shape->bytes, mapping, ret_slot);
 	close(fd);			/* the host keeps a descriptor of its own */
-	if (err)
-		goto err_unmap;
-	xl_lock(&pool->lock);
-	mapping->next = pool->mappings;
-	pool->mappings = mapping;
-	xl_unlock(&pool->lock);
+	if (err) {
+		xl_mappings_unmap(mapping);
+		return attach_failed(pool, shape->count, err);
+	}
+	mapping->next = *list;
+	*list = mapping;
 	return 0;
-
-err_unmap:
-	mapping->kind->unmap(mapping);
-err_free:
-	free(mapping);
-	return err;
 }
 
-/* ---- mappings ---- */
-
-static bool still_attached(const struct xm_map *map, u32 payload)
+int xl_payload_make(struct xmem_pool *pool, u32 count, u64 bytes, u16 *ret_slot)
 {
-	u32 s;
+	struct xl_mapping *list = NULL, *mapping;
+	u64 looked = 0;			/* bytes that had been made at the last look at the room */
+	struct shape shape = { 0 };
+	u32 done, n;
+	int err = find_shape(count, bytes, &shape);
 
-	for (s = 0; s < map->slots; s++)
-		if (xm_load(&xm_slot_row(map, s)->payload) == payload)
-			return true;
-	return false;
-}
-
-static void unmap_list(struct xl_mapping *list)
-{
-	struct xl_mapping *mapping;
-
+	if (err)
+		return err;
+	for (done = 0; !err && done < count; done += err ? 0 : n) {
+		n = count - done < shape.per_file ? count - done : shape.per_file;
+		if (!done || done * shape.stride - looked >= FILE_BYTES) {
+			looked = done * shape.stride;
+			err = xl_room_check((count - done) * shape.stride);
+		}
+		if (!err)
+			err = make_file(pool, &shape, n, &list, &ret_slot[done]);
+	}
+	if (err) {
+		detach(pool, ret_slot, done);
+		xl_mappings_unmap(list);
+		return err;
+	}
 	while ((mapping = list)) {
 		list = mapping->next;
-		mapping->kind->unmap(mapping);
-		free(mapping);
+		xl_mapping_add(pool, mapping);
 	}
-}
-
-void xl_payload_unmap_stale(struct xmem_pool *pool)
-{
-	struct xl_mapping **at, *mapping, *stale = NULL;
-
-	xl_lock(&pool->lock);
-	for (at = &pool->mappings; (mapping = *at);) {
-		if (mapping->owned || mapping->users ||
-		    still_attached(&pool->map, mapping->payload)) {
-			at = &mapping->next;
-			continue;
-		}
-		*at = mapping->next;
-		mapping->next = stale;
-		stale = mapping;
-	}
-	xl_unlock(&pool->lock);
-	unmap_list(stale);
-}
-
-static struct xl_mapping *map_new(struct xmem_pool *pool, u32 payload)
-{
-	struct xmem_payload_request request = { .size = sizeof(request), .payload = payload };
-	struct xl_mapping *mapping;
-	int err;
-
-	xl_payload_unmap_stale(pool);
-	err = xl_request(pool, XMEM_IOC_PAYLOAD, &request);
-	if (err) {
-		xl_fail(-err, "a descriptor of payload %u: %s", payload, xl_request_error(err));
-		return NULL;
-	}
-	mapping = calloc(1, sizeof(*mapping));
-	if (!mapping) {
-		xl_fail(ENOMEM, "no memory for a mapping");
-	} else {
-		mapping->kind = &xl_payload_memfd;
-		mapping->payload = payload;
-		mapping->bytes = request.bytes;
-		if (mapping->kind->map(mapping, request.fd)) {
-			free(mapping);
-			mapping = NULL;
-		}
-	}
-	close(request.fd);
-	return mapping;
-}
-
-/* Under pool->lock. */
-static struct xl_mapping *find(struct xmem_pool *pool, u32 payload)
-{
-	struct xl_mapping *mapping;
-
-	for (mapping = pool->mappings; mapping && mapping->payload != payload;
-	     mapping = mapping->next)
-		;
-	return mapping;
-}
-
-/*
- * Keep a mapping. If another thread has mapped the same payload meanwhile, its mapping is kept
- * and *spare is to be dropped. Under pool->lock.
- */
-static struct xl_mapping *add(struct xmem_pool *pool, struct xl_mapping *mapping,
-			      struct xl_mapping **spare)
-{
-	struct xl_mapping *other = find(pool, mapping->payload);
-
-	if (other) {
-		*spare = mapping;
-		return other;
-	}
-	mapping->next = pool->mappings;
-	pool->mappings = mapping;
-	return mapping;
-}
-
-/* The slot is held or being written, so its row does not change. */
-int xl_payload_map(struct xmem_buffer *buffer)
-{
-	struct xmem_pool *pool = buffer->pool;
-	const struct xmem_slot_row *row = xm_slot_row(&pool->map, buffer->slot);
-	u32 payload = xm_load(&row->payload);
-	struct xl_mapping *mapping, *spare = NULL;
-	int err = -EIO;
-
-	xl_lock(&pool->lock);
-	mapping = find(pool, payload);
-	if (!mapping) {
-		xl_unlock(&pool->lock);
-		mapping = map_new(pool, payload);
-		if (!mapping)
-			return err;
-		xl_lock(&pool->lock);
-		mapping = add(pool, mapping, &spare);
-	}
-	if (buffer->mapping) {			/* another thread has done it meanwhile */
-		err = 0;
-		mapping = NULL;
-	} else if ((row->length > mapping->bytes || row->offset > mapping->bytes - row->length)) {
-		xl_fail(EIO, "slot %u lies outside payload %u", buffer->slot, payload);
-		mapping = NULL;
-	}
-	if (mapping) {
-		mapping->users++;
-		buffer->mapping = mapping;
-		__atomic_store_n(&buffer->data, mapping->base + row->offset + buffer->what.offset,
-				 __ATOMIC_RELEASE);
-		err = 0;
-	}
-	xl_unlock(&pool->lock);
-	unmap_list(spare);
-	return err;
-}
-
-void xl_payload_unmap_all(struct xmem_pool *pool)
-{
-	unmap_list(pool->mappings);
-	pool->mappings = NULL;
+	return 0;
 }

@@ -1,9 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Payloads: the files that hold contents. What all kinds share (which file is mapped
- * where, who looks into it) is in payload.c; each kind brings a table and a file.
+ * Payloads: the files that hold contents.
  *
- *   memfd.c   memory of the CPU, in a sealed memfd
+ *   payload.c   making buffers: how many share a file, and attaching all of them or none
+ *   mapping.c   which files this process has mapped, where, and which of them have gone
+ *   room.c      how much memory may still be allocated
+ *   memfd.c     memory of the CPU, in a sealed memfd; each further kind brings a table too
+ *
+ * Finding the contents of a slot takes no lock. mappings.place has, for each slot, the number
+ * of a payload and where that is mapped. It counts only if the slot's row names the same
+ * payload. The argument why what it says is then true:
+ *
+ *   - Who asks holds the slot, or writes it. As long as it does, the host does not free the
+ *     slot (P1), so the row keeps naming payload P, and P stays attached.
+ *   - A mapping goes only if a look at all rows, under pool->lock, finds no slot that names its
+ *     payload. So the mapping of P stays. There is only one: mappings are entered under
+ *     pool->lock, and whoever finds another one of P there uses that.
+ *   - Only who holds or writes a slot writes its place, the address before the number (release;
+ *     acquire on the other side). So all who write it at the same time write the same. One who
+ *     wrote it for an earlier payload of the slot has put its hold before the slot got P, and
+ *     the hold word orders that store before ours.
+ *   - A place that names a payload which has gone never counts again, because the number of a
+ *     payload is never used again in the pool.
  */
 #ifndef XMEM_PAYLOAD_H
 #define XMEM_PAYLOAD_H
@@ -13,9 +31,9 @@
 /* One payload file, mapped whole. Guarded by pool->lock. */
 struct xl_mapping {
 	struct xl_mapping *next;
-	u32 payload;
-	u32 users;		/* handles with a pointer into it */
 	const struct xl_payload_kind *kind;
+	u32 payload;
+	u32 pass;		/* the last look at all rows that found it attached */
 	bool owned;		/* made here: stays until the pool goes */
 	char *base;
 	u64 bytes;
@@ -41,14 +59,76 @@ struct xl_payload_kind {
 
 extern const struct xl_payload_kind xl_payload_memfd;
 
-/* A payload of @count buffers of @bytes each, attached: all of them or none. */
+/* ---- making (payload.c) ---- */
+
+/* @count buffers of @bytes each, attached: all of them or none. 0 or -errno, noted. */
 int xl_payload_make(struct xmem_pool *pool, u32 count, u64 bytes, u16 *ret_slot);
 
-/* Make @buffer point at its contents; the slot is held or being written. */
-int xl_payload_map(struct xmem_buffer *buffer);
+/* ---- mappings (mapping.c) ---- */
 
-/* Unmap mappings of payloads that are attached nowhere any more, and that no handle points into. */
+/* 0 or -errno, not noted. pre: pool->map. */
+int xl_mappings_init(struct xmem_pool *pool);
+/* Unmap all. Nobody uses the pool any more. */
+void xl_mappings_destroy(struct xmem_pool *pool);
+
+/* Keep a mapping of this process's own payload, which no other thread knows yet. */
+void xl_mapping_add(struct xmem_pool *pool, struct xl_mapping *mapping);
+void xl_mappings_unmap(struct xl_mapping *list);
+
+/* Note where the payload of @slot is. The slot is held or written, and has that payload. */
+void xl_place(struct xmem_pool *pool, u32 slot, const struct xl_mapping *mapping);
+
+/* Where @slot begins, found or mapped; NULL: the error is noted. The slot is held or written. */
+char *xl_payload_find(struct xmem_pool *pool, u32 slot);
+
+/*
+ * Unmap the payloads that are attached nowhere any more. It costs a load unless a payload has
+ * gone since the last time. It is for ways that are slow anyhow.
+ */
 void xl_payload_unmap_stale(struct xmem_pool *pool);
-void xl_payload_unmap_all(struct xmem_pool *pool);
+
+/*
+ * Map the payloads of all slots in which @publisher publishes, so that xmem_data does not have
+ * to. 0 or -errno, noted; what has been mapped stays.
+ */
+int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher);
+
+static XL_INLINE bool xl_placed(const struct xl_place *place, const struct xmem_slot_row *row)
+{
+	return likely(__atomic_load_n(&place->payload, __ATOMIC_ACQUIRE) ==
+		      xm_load(&row->payload) && place->base);
+}
+
+/* Where the bytes of @slot begin, which is held or written; NULL: the error is noted. */
+static XL_INLINE char *xl_payload_data(struct xmem_pool *pool, u32 slot)
+{
+	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
+	const struct xl_place *place = &pool->mappings.place[slot];
+
+	return xl_placed(place, row) ? place->base + row->offset : xl_payload_find(pool, slot);
+}
+
+/* Map the payload of @slot, which is held, unless it is mapped. 0 or -errno, noted. */
+static XL_INLINE int xl_payload_ahead(struct xmem_pool *pool, u32 slot)
+{
+	if (xl_placed(&pool->mappings.place[slot], xm_slot_row(&pool->map, slot)))
+		return 0;
+	return xl_payload_find(pool, slot) ? 0 : xmem_peek_last_error(NULL);
+}
+
+/* ---- memory (room.c) ---- */
+
+/* What leaves least: how much of its limit is left, and where that limit is written. */
+struct xl_room {
+	u64 left;
+	u64 limit;
+	char what[256];
+};
+
+/* Both folders are given for tests. Nothing is known: left is ~0. */
+void xl_room_find(const char *proc, const char *cgroups, struct xl_room *ret);
+
+/* May @bytes more be allocated, as far as one can see? 0, or -ENOMEM, noted. */
+int xl_room_check(u64 bytes);
 
 #endif

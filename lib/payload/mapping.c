@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The payload files that this process has mapped. A reader maps a whole payload when it first
+ * needs data in it and keeps the mapping as long as the payload is attached anywhere, so that
+ * later hand-overs map nothing. payload.h says why finding data needs no lock.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../request.h"
+#include "payload.h"
+
+#define FIRST_LISTS	16
+
+/* ---- the table, by payload; all of it under pool->lock ---- */
+
+static struct xl_mapping **list_of(struct xl_mappings *mappings, u32 payload)
+{
+	return &mappings->list[payload & (mappings->lists - 1)];
+}
+
+static struct xl_mapping *find(struct xmem_pool *pool, u32 payload)
+{
+	struct xl_mapping *mapping = *list_of(&pool->mappings, payload);
+
+	while (mapping && mapping->payload != payload)
+		mapping = mapping->next;
+	return mapping;
+}
+
+static void push(struct xl_mapping **list, struct xl_mapping *mapping)
+{
+	mapping->next = *list;
+	*list = mapping;
+}
+
+/* Keep the lists short. Without memory they just become longer. */
+static void grow(struct xl_mappings *mappings)
+{
+	struct xl_mapping **old = mappings->list, *mapping;
+	u32 i, lists = mappings->lists;
+
+	mappings->list = calloc(2 * (size_t)lists, sizeof(*mappings->list));
+	if (!mappings->list) {
+		mappings->list = old;
+		return;
+	}
+	mappings->lists = 2 * lists;
+	for (i = 0; i < lists; i++) {
+		while ((mapping = old[i])) {
+			old[i] = mapping->next;
+			push(list_of(mappings, mapping->payload), mapping);
+		}
+	}
+	free(old);
+}
+
+/* This client's word says how much it has mapped, so that others can see it. */
+static void count_bytes(struct xmem_pool *pool, u64 more)
+{
+	pool->mappings.bytes += more;
+	xm_store(&xm_ring(&pool->map, pool->me)->mapped_bytes, pool->mappings.bytes);
+}
+
+static void add(struct xmem_pool *pool, struct xl_mapping *mapping)
+{
+	struct xl_mappings *mappings = &pool->mappings;
+
+	if (mappings->count >= mappings->lists)
+		grow(mappings);
+	push(list_of(mappings, mapping->payload), mapping);
+	mappings->count++;
+	count_bytes(pool, mapping->bytes);
+}
+
+int xl_mappings_init(struct xmem_pool *pool)
+{
+	struct xl_mappings *mappings = &pool->mappings;
+
+	mappings->place = calloc(pool->map.slots, sizeof(*mappings->place));
+	mappings->list = calloc(FIRST_LISTS, sizeof(*mappings->list));
+	mappings->lists = FIRST_LISTS;
+	if (mappings->place && mappings->list)
+		return 0;
+	xl_mappings_destroy(pool);
+	return -ENOMEM;
+}
+
+void xl_mappings_destroy(struct xmem_pool *pool)
+{
+	struct xl_mappings *mappings = &pool->mappings;
+	u32 i;
+
+	for (i = 0; mappings->list && i < mappings->lists; i++)
+		xl_mappings_unmap(mappings->list[i]);
+	free(mappings->list);
+	free(mappings->place);
+	*mappings = (struct xl_mappings){ 0 };
+}
+
+void xl_mapping_add(struct xmem_pool *pool, struct xl_mapping *mapping)
+{
+	xl_lock(&pool->lock);
+	add(pool, mapping);
+	xl_unlock(&pool->lock);
+}
+
+void xl_mappings_unmap(struct xl_mapping *list)
+{
+	struct xl_mapping *mapping;
+
+	while ((mapping = list)) {
+		list = mapping->next;
+		mapping->kind->unmap(mapping);
+		free(mapping);
+	}
+}
+
+/* ---- payloads that have gone ---- */
+
+/* Which mappings are still needed? One look at each row. Returns the number of this look. */
+static u32 mark_attached(struct xmem_pool *pool)
+{
+	u32 s, payload, last = 0, pass = ++pool->mappings.pass;
+	struct xl_mapping *mapping;
+
+	for (s = 0; s < pool->map.slots; s++) {
+		XM_STEP(XM_STEP_MAPPING_LOOK);
+		payload = xm_load(&xm_slot_row(&pool->map, s)->payload);
+		if (!payload || payload == last)
+			continue;
+		mapping = find(pool, payload);
+		if (mapping)
+			mapping->pass = pass;
+		last = payload;
+	}
+	return pass;
+}
+
+/* Take those out of the table that the look has not found. */
+static struct xl_mapping *take_stale(struct xmem_pool *pool, u32 pass)
+{
+	struct xl_mappings *mappings = &pool->mappings;
+	struct xl_mapping **at, *mapping, *stale = NULL;
+	u32 i;
+
+	for (i = 0; i < mappings->lists; i++) {
+		for (at = &mappings->list[i]; (mapping = *at);) {
+			XM_STEP(XM_STEP_MAPPING_LOOK);
+			if (mapping->owned || mapping->pass == pass) {
+				at = &mapping->next;
+				continue;
+			}
+			*at = mapping->next;
+			push(&stale, mapping);
+			mappings->count--;
+			count_bytes(pool, -mapping->bytes);
+		}
+	}
+	return stale;
+}
+
+void xl_payload_unmap_stale(struct xmem_pool *pool)
+{
+	u64 gone = xm_load_acquire(&pool->map.pool->payloads_gone);
+	struct xl_mapping *stale;
+
+	if (likely(gone == __atomic_load_n(&pool->mappings.gone, __ATOMIC_RELAXED)))
+		return;
+	xl_lock(&pool->lock);
+	stale = take_stale(pool, mark_attached(pool));
+	__atomic_store_n(&pool->mappings.gone, gone, __ATOMIC_RELAXED);
+	xl_unlock(&pool->lock);
+	xl_mappings_unmap(stale);
+}
+
+/* ---- mapping one ---- */
+
+/* Ask the host for the file and map it. NULL: *err has been noted. */
+static struct xl_mapping *map_file(struct xmem_pool *pool, u32 payload, int *err)
+{
+	struct xmem_payload_request request = { .size = sizeof(request), .payload = payload };
+	struct xl_mapping *mapping;
+
+	*err = xl_request(pool, XMEM_IOC_PAYLOAD, &request);
+	if (*err) {
+		xl_fail(-*err, "a descriptor of payload %u: %s", payload, xl_request_error(*err));
+		return NULL;
+	}
+	mapping = calloc(1, sizeof(*mapping));
+	if (!mapping) {
+		*err = xl_fail(ENOMEM, "no memory for a mapping");
+	} else {
+		mapping->kind = &xl_payload_memfd;
+		mapping->payload = payload;
+		mapping->bytes = request.bytes;
+		*err = mapping->kind->map(mapping, request.fd);
+		if (*err) {
+			free(mapping);
+			mapping = NULL;
+		}
+	}
+	close(request.fd);
+	return mapping;
+}
+
+/*
+ * The mapping of a payload, which is made if need be: under pool->lock when this is called and
+ * when it returns, but not in between. Another thread may have mapped the same payload
+ * meanwhile; then that mapping is used. The payload may have gone meanwhile, if no slot of it is
+ * held; then the next look at the rows has to find that out, even if the header's number has
+ * moved before.
+ */
+static struct xl_mapping *find_or_map(struct xmem_pool *pool, u32 payload, int *err)
+{
+	struct xl_mapping *mapping = find(pool, payload), *other;
+	u64 gone;
+
+	*err = 0;
+	if (mapping)
+		return mapping;
+	xl_unlock(&pool->lock);
+	xl_payload_unmap_stale(pool);
+	gone = xm_load_acquire(&pool->map.pool->payloads_gone);
+	mapping = map_file(pool, payload, err);
+	xl_lock(&pool->lock);
+	if (!mapping)
+		return NULL;
+	other = find(pool, payload);
+	if (other) {
+		xl_mappings_unmap(mapping);
+		return other;
+	}
+	add(pool, mapping);
+	if (gone < pool->mappings.gone)
+		__atomic_store_n(&pool->mappings.gone, gone, __ATOMIC_RELAXED);
+	return mapping;
+}
+
+/* ---- places ---- */
+
+void xl_place(struct xmem_pool *pool, u32 slot, const struct xl_mapping *mapping)
+{
+	struct xl_place *place = &pool->mappings.place[slot];
+
+	__atomic_store_n(&place->base, mapping->base, __ATOMIC_RELAXED);
+	__atomic_store_n(&place->payload, mapping->payload, __ATOMIC_RELEASE);
+}
+
+static bool within(const struct xmem_slot_row *row, const struct xl_mapping *mapping)
+{
+	return row->length <= mapping->bytes && row->offset <= mapping->bytes - row->length;
+}
+
+char *xl_payload_find(struct xmem_pool *pool, u32 slot)
+{
+	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
+	u32 payload = xm_load(&row->payload);
+	struct xl_mapping *mapping;
+	char *data = NULL;
+	int err;
+
+	xl_lock(&pool->lock);
+	mapping = find_or_map(pool, payload, &err);
+	if (mapping && within(row, mapping)) {
+		xl_place(pool, slot, mapping);
+		data = mapping->base + row->offset;
+	}
+	xl_unlock(&pool->lock);
+	if (mapping && !data)
+		xl_fail(EIO, "slot %u lies outside payload %u", slot, payload);
+	return data;
+}
+
+/* Nobody holds the slots here, so no place is written, and a payload may just have gone. */
+int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher)
+{
+	u32 s, payload, last = 0;
+	int err = 0;
+
+	for (s = 0; s < pool->map.slots; s++) {
+		const struct xmem_slot_row *row = xm_slot_row(&pool->map, s);
+
+		payload = xm_load(&row->payload);
+		if (xm_load(&row->tenant) != publisher || !payload || payload == last)
+			continue;
+		xl_lock(&pool->lock);
+		find_or_map(pool, payload, &err);
+		xl_unlock(&pool->lock);
+		if (err && err != -ENOENT)
+			return err;
+		last = payload;
+	}
+	return 0;
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+/*
+ * How much memory may still be allocated: what the memory cgroups of this process allow, each
+ * up to the root, and what the machine has. Without a look at this, the kernel would kill a
+ * process of the cgroup where an allocation should fail. Pages that can be dropped and swap that
+ * is free count as left. What cannot be read says nothing.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "payload.h"
+
+#define PATH_BYTES	4096
+#define NO_LIMIT	(~0ULL)
+#define SPARE_BYTES	(1ULL << 20)	/* the kernel charges in batches, and for page tables */
+
+/* ---- numbers in files ---- */
+
+static FILE *open_in(const char *folder, const char *name)
+{
+	char path[PATH_BYTES];
+
+	if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
+		return NULL;
+	return fopen(path, "re");
+}
+
+/* The number that the file is; NO_LIMIT: it says "max", or what means that, or is not there. */
+static u64 number(const char *folder, const char *name)
+{
+	FILE *file = open_in(folder, name);
+	u64 value = NO_LIMIT;
+	char line[64];
+
+	if (!file)
+		return NO_LIMIT;
+	if (fgets(line, sizeof(line), file) && *line >= '0' && *line <= '9')
+		value = strtoull(line, NULL, 10);
+	fclose(file);
+	return value < 1ULL << 62 ? value : NO_LIMIT;
+}
+
+/* The sum of the lines whose first word is one of @keys, which ends with NULL. */
+static u64 sum(const char *folder, const char *name, const char *const *keys)
+{
+	FILE *file = open_in(folder, name);
+	char line[256], key[64];
+	unsigned long long value;
+	u64 total = 0;
+	int i;
+
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%63s %llu", key, &value) != 2)
+			continue;
+		for (i = 0; keys[i]; i++)
+			if (!strcmp(key, keys[i]))
+				total += value;
+	}
+	if (file)
+		fclose(file);
+	return total;
+}
+
+static u64 minus(u64 a, u64 b)
+{
+	return a == NO_LIMIT ? NO_LIMIT : a > b ? a - b : 0;
+}
+
+static u64 least(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
+static void take(struct xl_room *room, u64 left, u64 limit, const char *folder, const char *name)
+{
+	if (left >= room->left)
+		return;
+	room->left = left;
+	room->limit = limit;
+	snprintf(room->what, sizeof(room->what), "%.200s/%s", folder, name);
+}
+
+/* ---- one cgroup ---- */
+
+/* The two versions of cgroups name the same things differently. */
+struct files {
+	const char *limit[2], *used, *swap_limit, *swap_used;
+	const char *droppable[4];		/* lines of memory.stat */
+	bool swap_with_memory;			/* swap_limit and swap_used are of both together */
+};
+
+static const struct files version_1 = {
+	.limit = { "memory.limit_in_bytes" }, .used = "memory.usage_in_bytes",
+	.swap_limit = "memory.memsw.limit_in_bytes", .swap_used = "memory.memsw.usage_in_bytes",
+	.droppable = { "total_inactive_file", "total_active_file" },
+	.swap_with_memory = true,
+};
+
+static const struct files version_2 = {
+	.limit = { "memory.max", "memory.high" }, .used = "memory.current",
+	.swap_limit = "memory.swap.max", .swap_used = "memory.swap.current",
+	.droppable = { "inactive_file", "active_file", "slab_reclaimable" },
+};
+
+static void look_at_cgroup(const char *folder, const struct files *files, u64 swap_free,
+			   struct xl_room *room)
+{
+	u64 used = number(folder, files->used), limit, left, swap, droppable;
+	int i;
+
+	for (i = 0; i < 2 && files->limit[i] && used != NO_LIMIT; i++) {
+		limit = number(folder, files->limit[i]);
+		if (limit == NO_LIMIT)
+			continue;
+		droppable = sum(folder, "memory.stat", files->droppable);
+		swap = minus(number(folder, files->swap_limit), number(folder, files->swap_used));
+		left = minus(limit, used) + droppable;
+		if (files->swap_with_memory)
+			left = least(left + swap_free, least(swap, 1ULL << 62) + droppable);
+		else
+			left += least(swap, swap_free);
+		take(room, left, limit, folder, files->limit[i]);
+	}
+}
+
+/* The cgroup @path below @root, and all above it. */
+static void look_at_cgroups(const char *root, const char *path, const struct files *files,
+			    u64 swap_free, struct xl_room *room)
+{
+	char folder[PATH_BYTES];
+	size_t root_length = strlen(root);
+	char *end;
+
+	if (snprintf(folder, sizeof(folder), "%s%s", root, path) >= (int)sizeof(folder))
+		return;
+	/* The path may be one of another namespace; then only the root is known here. */
+	if (strstr(path, "/..") || access(folder, F_OK))
+		folder[root_length] = '\0';
+	for (;;) {
+		look_at_cgroup(folder, files, swap_free, room);
+		end = strrchr(folder + root_length, '/');
+		if (!end)
+			return;
+		*end = '\0';
+	}
+}
+
+/* ---- all of them ---- */
+
+/* Is @word one of those that stand between the colons, separated by commas? */
+static bool has_controller(const char *list, const char *word)
+{
+	size_t length = strlen(word);
+	const char *at;
+
+	for (at = list; (at = strstr(at, word)); at += length)
+		if ((at == list || at[-1] == ',') && (!at[length] || at[length] == ','))
+			return true;
+	return false;
+}
+
+/* A line of /proc/self/cgroup: number:controllers:path. */
+static void look_at_line(char *line, const char *cgroups, u64 swap_free, struct xl_room *room)
+{
+	char *controllers = strchr(line, ':'), *path;
+	char root[PATH_BYTES];
+	const char *below = "";
+
+	path = controllers ? strchr(++controllers, ':') : NULL;
+	if (!path)
+		return;
+	*path++ = '\0';
+	path[strcspn(path, "\n")] = '\0';
+	if (has_controller(controllers, "memory")) {
+		below = "/memory";
+	} else if (*controllers) {
+		return;
+	} else {
+		snprintf(root, sizeof(root), "%s/cgroup.controllers", cgroups);
+		below = access(root, F_OK) ? "/unified" : "";
+	}
+	snprintf(root, sizeof(root), "%s%s", cgroups, below);
+	look_at_cgroups(root, strcmp(path, "/") ? path : "", *controllers ? &version_1 : &version_2,
+			swap_free, room);
+}
+
+void xl_room_find(const char *proc, const char *cgroups, struct xl_room *ret)
+{
+	static const char *const available[] = { "MemAvailable:", NULL };
+	static const char *const total[] = { "MemTotal:", NULL };
+	static const char *const swap[] = { "SwapFree:", NULL };
+	u64 swap_free = sum(proc, "meminfo", swap) << 10;
+	u64 memory = sum(proc, "meminfo", total) << 10;
+	FILE *file = open_in(proc, "self/cgroup");
+	char line[PATH_BYTES];
+
+	*ret = (struct xl_room){ .left = NO_LIMIT, .limit = NO_LIMIT };
+	if (memory)
+		take(ret, (sum(proc, "meminfo", available) << 10) + swap_free, memory, proc,
+		     "meminfo");
+	while (file && fgets(line, sizeof(line), file))
+		look_at_line(line, cgroups, swap_free, ret);
+	if (file)
+		fclose(file);
+}
+
+int xl_room_check(u64 bytes)
+{
+	struct xl_room room;
+
+	xl_room_find("/proc", "/sys/fs/cgroup", &room);
+	if (room.left == NO_LIMIT || room.left >= bytes + bytes / 128 + SPARE_BYTES)
+		return 0;
+	return xl_fail(ENOMEM, "preallocate: %llu bytes are needed, but of the %llu bytes that %s "
+		       "allows only %llu are left; make fewer or smaller buffers",
+		       (unsigned long long)bytes, (unsigned long long)room.limit, room.what,
+		       (unsigned long long)room.left);
+}
