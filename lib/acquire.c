@@ -11,6 +11,8 @@
 #include "pages.h"
 #include "request.h"
 
+#define LONG_LOOK	64	/* slots; fewer are looked at again by each acquire */
+
 /* Get a new range of generations: this tenancy's are used up after 2^23 publications. */
 static XL_COLD int renew(struct xmem_pool *pool, u32 slot)
 {
@@ -19,47 +21,86 @@ static XL_COLD int renew(struct xmem_pool *pool, u32 slot)
 	return xl_request(pool, XMEM_IOC_RENEW, &request);
 }
 
-/* Take *link, which is READY, out of its list. */
-static inline u32 take_out(struct xl_owned *owned, struct xl_owned_slot **link)
+/*
+ * Has nothing changed since an acquire of so many bytes or fewer found nothing? Then this one
+ * need not look. Who drops a hold, moves a cursor or ends disarms the waiters word (I5).
+ */
+static bool still_none(const struct xmem_pool *pool, u64 bytes)
 {
-	owned->out++;
-	if (unlikely(owned->blocked_since_ns))
-		owned->blocked_since_ns = 0;
-	return xl_queue_take(&owned->list[XL_LIST_READY], link)->index;
+	const struct xl_owned *owned = &pool->owned;
+	u32 *word = &xm_client_row(&pool->map, pool->me)->slots_waiters;
+
+	return owned->none && bytes >= owned->none_bytes && xm_still_armed(word, owned->none_armed);
 }
 
 /*
- * Find a slot to write into. Returns 0, -EAGAIN if there is none, or another error, which
- * is noted. Under owned->lock.
+ * Make a slot READY. The smallest that is large enough is taken, and nothing is evicted as
+ * long as a slot is to be had without it.
  */
-static int take_slot(struct xmem_pool *pool, u64 bytes, u32 *ret_slot)
+static struct xl_owned_slot *find_slot(struct xmem_pool *pool, u64 bytes)
 {
-	struct xl_queue *ready = &pool->owned.list[XL_LIST_READY],
-			*unused = &pool->owned.list[XL_LIST_FREE];
-	struct xl_owned_slot **link = xl_queue_find(ready, bytes);
+	struct xl_size *size, *first = pool->owned.sizes;
+	struct xm_waited waited;
 
-	if (unlikely(xl_ring_is_full(pool)))
-		return -EAGAIN;
-	if (!*link) {
-		link = xl_queue_find(unused, bytes);
-		if (*link) {
-			xm_take(&pool->map, (*link)->index);
-			xl_queue_add(ready, xl_queue_take(unused, link));
-		} else {
-			if (!xl_collect(pool, bytes))
-				return -EAGAIN;
+	while (first && first->bytes < bytes)
+		first = first->larger;
+	for (size = first; size; size = size->larger) {
+		struct xl_queue *ready = &size->list[XL_LIST_READY],
+				*unused = &size->list[XL_LIST_FREE];
+
+		if (!ready->first && unused->first) {
+			xm_take(&pool->map, unused->first->index);
+			unused->first->spent = !xl_generations_left(pool, unused->first);
+			xl_queue_add(ready, xl_queue_take(unused, &unused->first));
 		}
-		link = xl_queue_find(ready, bytes);
+		if (ready->first || xl_collect_passed(pool, size) || xl_collect_busy(pool, size))
+			return ready->first;
 	}
-	if (!xl_generations_left(pool, (*link)->index)) {
-		int err = renew(pool, (*link)->index);
+	xm_look_at_waited(&pool->map, pool->me, &waited);
+	for (size = first; size; size = size->larger)
+		if (xl_evict(pool, size, &waited))
+			return size->list[XL_LIST_READY].first;
+	return NULL;
+}
 
-		if (err)
-			return xl_fail(-err, "acquire: new generations for slot %u: %s",
-				       (*link)->index, strerror(-err));
-	}
-	*ret_slot = take_out(&pool->owned, link);
+/*
+ * Find a slot to write into, which is READY then. Returns 0, -EAGAIN if there is none, or
+ * another error, which is noted. Under owned->lock.
+ */
+static int take_slot(struct xmem_pool *pool, u64 bytes, struct xl_owned_slot **ret)
+{
+	int err;
+
+	if (still_none(pool, bytes) || xl_ring_is_full(pool))
+		return -EAGAIN;
+	*ret = find_slot(pool, bytes);
+	if (!*ret)
+		return -EAGAIN;
+	if (likely(!(*ret)->spent))
+		return 0;
+	err = renew(pool, (*ret)->index);
+	if (err)
+		return xl_fail(-err, "acquire: new generations for slot %u: %s", (*ret)->index,
+			       strerror(-err));
+	(*ret)->spent = false;
 	return 0;
+}
+
+/* The same, once more after the bound for slow subscribers has passed. */
+static int take_slot_or_demote(struct xmem_pool *pool, u64 bytes, struct xl_owned_slot **ret)
+{
+	int err = take_slot(pool, bytes, ret);
+
+	if (err != -EAGAIN)
+		return err;
+	xl_note_refused(pool, bytes);
+	if (xl_demote_at(pool) > xl_now_ns())
+		return err;
+	xl_demote(pool);
+	err = take_slot(pool, bytes, ret);
+	if (err == -EAGAIN)
+		xl_note_refused(pool, bytes);
+	return err;
 }
 
 static XL_COLD int wait_failed(int err)
@@ -71,11 +112,35 @@ static XL_COLD int wait_failed(int err)
 	return xl_fail(-err, "wait for a free buffer: %s", strerror(-err));
 }
 
+/* Arm the waiters word and look again. If there is still nothing, that is remembered. */
+static int arm_and_look(struct xmem_pool *pool, u64 bytes, u32 *ret_value,
+			struct xl_owned_slot **ret)
+{
+	struct xl_owned *owned = &pool->owned;
+	int err;
+
+	if (still_none(pool, bytes)) {
+		*ret_value = owned->none_armed;
+		return -EAGAIN;
+	}
+	err = xl_waiters_arm(pool, XMEM_WAIT_SLOTS, pool->me, ret_value);
+	if (err)
+		return wait_failed(err);
+	err = take_slot_or_demote(pool, bytes, ret);
+	if (err == -EAGAIN) {
+		owned->none = true;
+		owned->none_armed = *ret_value;
+		owned->none_bytes = bytes;
+	}
+	return err;
+}
+
 /*
  * Wait for a slot: arm, look again, sleep (I5). Slow subscribers are waited for no longer
  * than the writer's bound; then they are demoted, and there is one more look.
  */
-static int wait_for_slot(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, u32 *ret_slot)
+static int wait_for_slot(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns,
+			 struct xl_owned_slot **ret)
 {
 	struct xl_owned *owned = &pool->owned;
 	u64 deadline = xl_deadline(timeout_ns), bound;
@@ -83,10 +148,7 @@ static int wait_for_slot(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, 
 	int err;
 
 	for (;;) {
-		err = xl_waiters_arm(pool, XMEM_WAIT_SLOTS, pool->me, &value);
-		if (err)
-			return wait_failed(err);
-		err = take_slot(pool, bytes, ret_slot);
+		err = arm_and_look(pool, bytes, &value, ret);
 		if (err != -EAGAIN)
 			return err;
 		bound = xl_demote_at(pool);
@@ -94,13 +156,12 @@ static int wait_for_slot(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, 
 		err = xl_waiters_wait(pool, XMEM_WAIT_SLOTS, pool->me, value,
 				      bound < deadline ? bound : deadline);
 		xl_lock(&owned->lock);
-		if (err == -ETIMEDOUT && bound < deadline) {
+		if (err == -ETIMEDOUT && bound < deadline)
 			xl_demote(pool);
-		} else if (err == -ETIMEDOUT) {
+		else if (err == -ETIMEDOUT)
 			return xl_fail_no_buffer(pool, bytes, ETIMEDOUT);
-		} else if (err) {
+		else if (err)
 			return wait_failed(err);
-		}
 	}
 }
 
@@ -111,76 +172,106 @@ static XL_COLD struct xmem_buffer *acquire_refused(struct xmem_pool *pool)
 	return NULL;
 }
 
-/* Make the handle one of which @bytes are to be written; 0: the whole buffer. */
-static inline struct xmem_buffer *fill_acquired(struct xmem_buffer *buffer, u32 slot, u64 bytes)
+static u64 largest(const struct xmem_pool *pool)
 {
-	buffer->slot = slot;
-	buffer->mode = XL_WRITING;
-	buffer->what = (struct xm_publication){
-		.length = likely(bytes) ? bytes : buffer->pool->owned.slot[slot].bytes,
-	};
-	return buffer;
+	const struct xl_size *size;
+	u64 bytes = 0;
+
+	for (size = pool->owned.sizes; size; size = size->larger)
+		bytes = size->slots ? size->bytes : bytes;
+	return bytes;
 }
 
-/* No slot was found at once: say why, or wait for one. Under owned->lock. */
-static int no_slot_yet(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, u32 *ret_slot)
+/* Nothing was found at once: say why, or wait. Under owned->lock. */
+static int no_slot_yet(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns,
+		       struct xl_owned_slot **ret)
 {
 	char name[XL_NAME_BYTES];
-	u64 largest = pool->owned.largest;
+	u64 most = largest(pool);
+	u32 value;
+	int err;
 
-	if (!largest)
+	if (!most)
 		return xl_fail(ENOSPC, "%s: this writer has no buffers; preallocate some",
 			       xl_pool_name(pool, name, sizeof(name)));
-	if (bytes > largest)
+	if (bytes > most)
 		return xl_fail(ENOSPC,
 			       "%s: no buffer of %llu bytes, the largest has %llu; preallocate "
 			       "larger ones",
 			       xl_pool_name(pool, name, sizeof(name)), (unsigned long long)bytes,
-			       (unsigned long long)largest);
-	if (!timeout_ns)
-		return xl_fail_no_buffer(pool, bytes, EAGAIN);
-	return wait_for_slot(pool, bytes, timeout_ns, ret_slot);
+			       (unsigned long long)most);
+	if (timeout_ns)
+		return wait_for_slot(pool, bytes, timeout_ns, ret);
+	/* A long look is not repeated before something has changed, which costs one wake-up. */
+	if (pool->owned.slots > LONG_LOOK) {
+		err = arm_and_look(pool, bytes, &value, ret);
+		if (err != -EAGAIN)
+			return err;
+	}
+	return xl_fail_no_buffer(pool, bytes, EAGAIN);
 }
 
-/* The way with locks, which may collect and wait. */
-static XL_SLOW struct xmem_buffer *acquire_slow(struct xmem_pool *pool, u64 bytes,
-						int64_t timeout_ns)
+/* No slot is READY, or the ring may have no room. Under owned->lock. */
+static XL_SLOW int acquire_slow(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns,
+				struct xl_owned_slot **ret)
 {
-	struct xmem_buffer *buffer = xl_handle_new(pool);
-	struct xl_owned *owned = &pool->owned;
-	u32 slot;
-	int err;
+	int err = take_slot_or_demote(pool, bytes, ret);
 
-	if (unlikely(!buffer))
-		return NULL;
-	xl_lock(&owned->lock);
-	err = take_slot(pool, bytes, &slot);
-	if (unlikely(err == -EAGAIN && xl_demote_at(pool) <= xl_now_ns())) {
-		xl_demote(pool);
-		err = take_slot(pool, bytes, &slot);
-	}
-	if (unlikely(err == -EAGAIN))
-		err = no_slot_yet(pool, bytes, timeout_ns, &slot);
-	xl_unlock(&owned->lock);
-	if (likely(!err))
-		return fill_acquired(buffer, slot, bytes);
-	xl_handle_free(buffer);
-	return NULL;
+	return err == -EAGAIN ? no_slot_yet(pool, bytes, timeout_ns, ret) : err;
+}
+
+/* The smallest size that is large enough, if it has a READY slot. */
+static inline struct xl_owned_slot *ready_slot(const struct xl_owned *owned, u64 bytes)
+{
+	const struct xl_size *size = owned->sizes;
+
+	while (size && unlikely(size->bytes < bytes))
+		size = size->larger;
+	return likely(size) ? size->list[XL_LIST_READY].first : NULL;
+}
+
+/* Hand out a READY slot. */
+static inline void hand_out(struct xmem_pool *pool, struct xl_owned_slot *one)
+{
+	struct xl_queue *ready = &one->size->list[XL_LIST_READY];
+
+	xl_queue_take(ready, &ready->first);
+	xm_store(&one->word->position, XMEM_POSITION_IN_HAND);
+	pool->owned.promised++;
+	if (unlikely(pool->owned.refused))
+		xl_note_success(pool);
 }
 
 XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, int64_t timeout_ns)
 {
-	struct xl_owned_slot **link;
+	struct xl_owned_slot *one;
+	struct xmem_buffer *buffer;
+	struct xl_owned *owned;
+	int err = 0;
 
 	if (unlikely(!pool || !xl_alive(pool) || pool->role != XMEM_ROLE_WRITER || timeout_ns < 0))
 		return acquire_refused(pool);
 	if (xl_host_died(pool))
 		return xl_fail_died(pool), NULL;
-	if (likely(xl_handles_ready(pool) && xl_ring_is_ample(pool))) {
-		link = xl_queue_find(&pool->owned.list[XL_LIST_READY], bytes);
-		if (likely(*link && xl_generations_left(pool, (*link)->index)))
-			return fill_acquired(xl_handle_pop(pool), take_out(&pool->owned, link),
-					     bytes);
+	buffer = xl_handle_new(pool);
+	if (unlikely(!buffer))
+		return NULL;
+	owned = &pool->owned;
+	xl_lock(&owned->lock);
+	one = ready_slot(owned, bytes);
+	if (unlikely(!one || one->spent || owned->promised >= owned->room_end))
+		err = acquire_slow(pool, bytes, timeout_ns, &one);
+	if (likely(!err))
+		hand_out(pool, one);
+	xl_unlock(&owned->lock);
+	if (unlikely(err)) {
+		xl_handle_free(buffer);
+		return NULL;
 	}
-	return acquire_slow(pool, bytes, timeout_ns);
+	buffer->slot = one->index;
+	buffer->mode = XL_WRITING;
+	buffer->what = (struct xm_publication){
+		.length = likely(bytes) ? bytes : one->size->bytes,
+	};
+	return buffer;
 }

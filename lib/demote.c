@@ -1,46 +1,94 @@
 // SPDX-License-Identifier: MIT
 /*
- * Slow subscribers. A writer waits for subscribers that ask for it, but no longer than its
- * bound. Then it demotes them: like all others they lose the oldest publication, until they
- * receive again.
+ * Waiting for slow subscribers. A writer waits for subscribers that ask for it, but no longer
+ * than its bound. Then it demotes them: like all others they lose the oldest publication,
+ * until they receive again. What they have yet to receive must not be overwritten, so the
+ * ring may have no room although buffers are free.
  */
 #include "owned.h"
 #include "request.h"
 
-/* The bound has passed: demote the subscribers that have not received everything (P9). */
-void xl_demote(struct xmem_pool *pool)
+/* Look at the ring, and remember until when there is room in it. */
+static void look_at_room(struct xmem_pool *pool, struct xm_waited *ret)
 {
-	xm_demote(&pool->map, pool->me, xm_load(&xm_ring(&pool->map, pool->me)->tail));
-	pool->owned.blocked_since_ns = 0;
+	xm_look_at_waited(&pool->map, pool->me, ret);
+	/* A demotion may end at any time, and then less has room. */
+	pool->owned.room_end = ret->demoted ? 0 : ret->evictable + pool->map.ring_mask + 1;
 }
 
-/*
- * When are slow subscribers to be demoted? The bound begins with the first acquire that
- * finds nothing while a subscriber that is waited for lags; it ends when a slot is found
- * or published. Returns ~0 if no subscriber is in the way.
- */
-u64 xl_demote_at(struct xmem_pool *pool)
-{
-	struct xl_owned *owned = &pool->owned;
-	struct xm_waited waited;
-
-	xm_look_at_waited(&pool->map, pool->me, &waited);
-	if (!owned->wait_bound_ns || !waited.lagging) {
-		owned->blocked_since_ns = 0;
-		return ~0ULL;
-	}
-	if (!owned->blocked_since_ns)
-		owned->blocked_since_ns = xl_now_ns();
-	return owned->blocked_since_ns + owned->wait_bound_ns;
-}
-
-/* Would one more publication overwrite an entry that a waiting subscriber has yet to receive? */
+/* Would one more publication overwrite what a subscriber that is waited for must receive? */
 bool xl_ring_is_full(struct xmem_pool *pool)
 {
 	struct xm_waited waited;
 
-	if (xl_ring_is_ample(pool))
+	if (likely(pool->owned.promised < pool->owned.room_end))
 		return false;
+	look_at_room(pool, &waited);
+	return !xm_has_room(&pool->map, &waited, xl_in_hand(pool));
+}
+
+/*
+ * A publication does not wait. If the ring has no room for it, because buffers were acquired
+ * before the subscriber came, it demotes those that lose by it.
+ */
+void xl_make_room(struct xmem_pool *pool)
+{
+	u64 tail = xl_tail(pool), entries = (u64)pool->map.ring_mask + 1;
+	struct xm_waited waited;
+
+	look_at_room(pool, &waited);
+	if (!waited.count || tail - waited.evictable < entries)
+		return;
+	xm_demote(&pool->map, pool->me, tail - entries + 1);
+	pool->owned.room_end = 0;
+}
+
+/* The bound has passed: demote the subscribers that have not received everything (P9). */
+void xl_demote(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+
+	xm_demote(&pool->map, pool->me, xl_tail(pool));
+	xm_store(&xm_ring(&pool->map, pool->me)->demote_at_ns, 0);
+	owned->room_end = 0;
+	owned->none = false;
+}
+
+/*
+ * The bound begins with the first acquire that finds nothing while a subscriber that is waited
+ * for lags; it ends when one finds something. Hosts read it too, for those who poll.
+ */
+void xl_note_refused(struct xmem_pool *pool, u64 bytes)
+{
+	struct xmem_ring *ring = xm_ring(&pool->map, pool->me);
+	struct xl_owned *owned = &pool->owned;
+	struct xm_waited waited;
+	u64 now, at = 0;
+
 	xm_look_at_waited(&pool->map, pool->me, &waited);
-	return !xm_has_room(&pool->map, &waited, pool->owned.out);
+	if (owned->wait_bound_ns && waited.lagging) {
+		at = xm_load(&ring->demote_at_ns);
+		now = at ? 0 : xl_now_ns();
+		if (!at)
+			at = owned->wait_bound_ns < ~0ULL - now ? now + owned->wait_bound_ns : ~0ULL;
+	}
+	xm_store(&ring->demote_at_ns, at);
+	xm_store(&ring->wanted, bytes);
+	owned->refused = true;
+}
+
+void xl_note_success(struct xmem_pool *pool)
+{
+	struct xmem_ring *ring = xm_ring(&pool->map, pool->me);
+
+	xm_store(&ring->demote_at_ns, 0);
+	xm_store(&ring->wanted, 0);
+	pool->owned.refused = false;
+}
+
+u64 xl_demote_at(const struct xmem_pool *pool)
+{
+	u64 at = xm_load(&xm_ring(&pool->map, pool->me)->demote_at_ns);
+
+	return at ? at : ~0ULL;
 }

@@ -59,11 +59,13 @@ static u32 count_free(const struct xmem_pool *pool, u64 bytes)
 {
 	static const u32 lists[] = { XL_LIST_FREE, XL_LIST_READY };
 	const struct xl_owned_slot *one;
+	const struct xl_size *size;
 	u32 i, count = 0;
 
-	for (i = 0; i < 2; i++)
-		for (one = pool->owned.list[lists[i]].first; one; one = one->next)
-			count += one->bytes >= bytes;
+	for (size = pool->owned.sizes; size; size = size->larger)
+		for (i = 0; size->bytes >= bytes && i < 2; i++)
+			for (one = size->list[lists[i]].first; one; one = one->next)
+				count++;
 	return count;
 }
 
@@ -74,7 +76,7 @@ static void count_slots(const struct xmem_pool *pool, u64 bytes, struct census *
 
 	memset(ret, 0, sizeof(*ret));
 	for (s = 0; s < map->slots; s++) {
-		u64 has = pool->owned.slot[s].bytes;	/* 0: the slot is not ours */
+		u64 has = xl_slot_bytes(pool, s);	/* 0: the slot is not ours */
 
 		if (!has || has < bytes)
 			continue;
@@ -146,12 +148,12 @@ static void describe_ring(const struct xmem_pool *pool, struct census *census, s
 	if (waited.lagging) {
 		add(to, "the ring of %u entries has no room: %u acquired and unpublished, %llu "
 			"published and yet to be received",
-		    pool->map.ring_mask + 1, pool->owned.out, (unsigned long long)(waited.tail - waited.evictable));
+		    pool->map.ring_mask + 1, xl_in_hand(pool), (unsigned long long)(waited.tail - waited.evictable));
 		name_laggards(pool, census, to);
 	} else {
 		add(to, "while a subscriber is waited for, at most %u buffers (ring_entries) may "
 			"be acquired and unpublished, and %u are",
-		    pool->map.ring_mask + 1, pool->owned.out);
+		    pool->map.ring_mask + 1, xl_in_hand(pool));
 	}
 }
 
@@ -183,11 +185,11 @@ static void describe_quickly(struct xmem_pool *pool, struct census *census, stru
 
 	if (xl_ring_is_full(pool))
 		describe_ring(pool, census, to);
-	else if (owned->out == owned->slots)
+	else if (xl_in_hand(pool) == owned->slots)
 		add(to, "all %u are being written", owned->slots);
 	else
 		add(to, "%u of %u being written, the others held, in flight or too small",
-		    owned->out, owned->slots);
+		    xl_in_hand(pool), owned->slots);
 }
 
 int xl_fail_no_buffer(struct xmem_pool *pool, u64 bytes, int error)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The slots that this client owns: their lists are made here, and a buffer that was
- * acquired but not published is given up here. Lists and rules: owned.h.
+ * The slots that this client owns: their lists are made here, slots are added, and a buffer
+ * that was acquired but not published is given up. Lists and rules: owned.h.
  */
 #include <stdlib.h>
 
@@ -17,23 +17,88 @@ int xl_owned_init(struct xmem_pool *pool, u64 wait_bound_ns)
 	owned->slot = calloc(pool->map.slots, sizeof(*owned->slot));
 	if (!owned->slot)
 		return -ENOMEM;
-	for (i = 0; i < pool->map.slots; i++)
+	for (i = 0; i < pool->map.slots; i++) {
 		owned->slot[i].index = i;
-	for (i = 0; i < XL_LISTS; i++)
-		owned->list[i].last = &owned->list[i].first;
+		owned->slot[i].word = xm_slot(&pool->map, i);
+	}
+	owned->culprit = XMEM_OWNER_NONE;
 	owned->wait_bound_ns = wait_bound_ns;
 	return 0;
+}
+
+void xl_owned_destroy(struct xmem_pool *pool)
+{
+	struct xl_size *size;
+
+	while ((size = pool->owned.sizes)) {
+		pool->owned.sizes = size->larger;
+		free(size);
+	}
+	free(pool->owned.slot);
+}
+
+/* The link to the first size of at least so many bytes; *link is NULL if there is none. */
+static struct xl_size **find_size(struct xl_owned *owned, u64 bytes)
+{
+	struct xl_size **link = &owned->sizes;
+
+	while (*link && (*link)->bytes < bytes)
+		link = &(*link)->larger;
+	return link;
+}
+
+int xl_owned_prepare(struct xmem_pool *pool, u64 bytes)
+{
+	struct xl_size *size = calloc(1, sizeof(*size)), **link;
+	u32 i;
+
+	if (!size)
+		return xl_fail(ENOMEM, "no memory for a list of buffers");
+	size->bytes = bytes;
+	for (i = 0; i < XL_LISTS; i++)
+		size->list[i].last = &size->list[i].first;
+	xl_lock(&pool->owned.lock);
+	link = find_size(&pool->owned, bytes);
+	if (!*link || (*link)->bytes != bytes) {
+		size->larger = *link;
+		*link = size;
+		size = NULL;
+	}
+	xl_unlock(&pool->owned.lock);
+	free(size);
+	return 0;
+}
+
+void xl_owned_add(struct xmem_pool *pool, const u16 *slot, u32 count, u64 bytes)
+{
+	struct xl_owned *owned = &pool->owned;
+	struct xl_size *size;
+	u32 i;
+
+	xl_lock(&owned->lock);
+	size = *find_size(owned, bytes);
+	for (i = 0; i < count; i++) {
+		owned->slot[slot[i]].size = size;
+		xl_queue_add(&size->list[XL_LIST_FREE], &owned->slot[slot[i]]);
+	}
+	size->slots += count;
+	owned->slots += count;
+	owned->none = false;
+	xl_unlock(&owned->lock);
+	xl_owned_wake(pool);
 }
 
 /* Free the slot of a buffer that was acquired but is not published. */
 void xl_owned_give_up(struct xmem_pool *pool, u32 slot)
 {
 	struct xl_owned *owned = &pool->owned;
+	struct xl_owned_slot *one = &owned->slot[slot];
 
 	xl_lock(&owned->lock);
 	xm_give_up(&pool->map, slot);
-	xl_queue_add(&owned->list[XL_LIST_FREE], &owned->slot[slot]);
-	owned->out--;
+	xl_queue_add(&one->size->list[XL_LIST_FREE], one);
+	owned->promised--;
+	owned->none = false;
 	xl_unlock(&owned->lock);
 	xl_owned_wake(pool);
 }

@@ -1,13 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slots that this client owns stand in lists by what it knows of them:
+ * The slots that this client owns stand in lists by size and by what it knows of them:
  *
- *   FREE -> out -> LIVE -> READY -> out ...      nobody held it when it was scanned
- *                  LIVE -> BUSY -> READY         a client held it at the first scan
+ *   FREE -> in hand -> LIVE -> READY -> in hand ...      nobody held it when it was scanned
+ *                      LIVE -> BUSY -> READY             a client held it then
  *
- * A slot that is out is in no list, because a handle has it. One scan is done right after
- * publishing, before a buffer is needed. The lists change only under owned.lock, or if
- * xl_handles_free() says that there is no other thread.
+ * A slot that is in hand is in no list, because a handle has it. LIVE slots stand in the
+ * order of their places in the ring, so those that nobody can still receive come first, and
+ * nothing that is known to be in flight is scanned. What may be taken when is decided in
+ * core/policy.h; here is remembered what stays true:
+ *
+ *   passed     what is passed once is passed for ever; it grows only when the cursor of its
+ *              culprit moves or the culprit leaves
+ *   room_end   a subscriber that comes later begins at the tail or behind it, so there is
+ *              room up to here at least; if demotions stand, it is looked at each time
+ *   none       whoever changes what an owner waits for looks at its waiters word (I5); while
+ *              the word stays armed, an acquire that found nothing would find nothing again
+ *
+ * The lists change only under owned.lock.
  */
 #ifndef XMEM_OWNED_H
 #define XMEM_OWNED_H
@@ -15,7 +25,7 @@
 #include "core/policy.h"
 #include "request.h"
 
-#define XL_MAX_BATCH	16
+#define XL_MAX_BATCH	64	/* slots in one scan */
 
 static inline void xl_queue_add(struct xl_queue *queue, struct xl_owned_slot *one)
 {
@@ -24,7 +34,7 @@ static inline void xl_queue_add(struct xl_queue *queue, struct xl_owned_slot *on
 	queue->last = &one->next;
 }
 
-/* Take out what *link points to. @link is queue->first, or `next` of the slot before it. */
+/* Take out what *link points to. @link is &queue->first, or `next` of the slot before it. */
 static inline struct xl_owned_slot *xl_queue_take(struct xl_queue *queue,
 						  struct xl_owned_slot **link)
 {
@@ -34,17 +44,6 @@ static inline struct xl_owned_slot *xl_queue_take(struct xl_queue *queue,
 	if (unlikely(!one->next))
 		queue->last = link;
 	return one;
-}
-
-/* Find the link to the oldest slot that is large enough; *link is NULL if there is none. */
-static inline struct xl_owned_slot **xl_queue_find(struct xl_queue *queue, u64 bytes)
-{
-	struct xl_owned_slot **link;
-
-	for (link = &queue->first; *link; link = &(*link)->next)
-		if (likely((*link)->bytes >= bytes))
-			break;
-	return link;
 }
 
 /*
@@ -58,35 +57,57 @@ static inline void xl_owned_wake(struct xmem_pool *pool)
 		xl_waiters_wake(pool, XMEM_WAIT_SLOTS, pool->me);
 }
 
-/*
- * Are there no more slots than ring entries? Then slots run out before the ring is full,
- * because each entry that has not been received keeps its slot.
- */
-static inline bool xl_ring_is_ample(const struct xmem_pool *pool)
+static inline u64 xl_tail(const struct xmem_pool *pool)
 {
-	return pool->owned.slots <= pool->map.ring_mask + 1;
+	return xm_load(&xm_ring(&pool->map, pool->me)->tail);
 }
 
-static inline bool xl_generations_left(const struct xmem_pool *pool, u32 slot)
+/* Buffers that handles have: acquired, and not published or given up. */
+static inline u32 xl_in_hand(const struct xmem_pool *pool)
 {
-	return likely(xm_in_tenancy(xm_generation(xm_load(&xm_slot(&pool->map, slot)->state)),
-				    xm_load(&xm_slot_row(&pool->map, slot)->generation_first)));
+	return pool->owned.promised - xl_tail(pool);
+}
+
+static inline u64 xl_slot_bytes(const struct xmem_pool *pool, u32 slot)
+{
+	const struct xl_size *size = pool->owned.slot[slot].size;
+
+	return size ? size->bytes : 0;
+}
+
+/* Are there generations left for what the slot has now? It is FREE or WRITING. */
+static inline bool xl_generations_left(const struct xmem_pool *pool,
+				       const struct xl_owned_slot *one)
+{
+	u64 first = xm_load(&xm_slot_row(&pool->map, one->index)->generation_first);
+
+	return likely(xm_in_tenancy(xm_generation(xm_load(&one->word->state)), first));
 }
 
 /* May this client write? Returns 0, or an error, noted. */
 int xl_check_writer(struct xmem_pool *pool, const char *what);
 
 int xl_owned_init(struct xmem_pool *pool, u64 wait_bound_ns);
+void xl_owned_destroy(struct xmem_pool *pool);
+/* Make room for slots of that size: before they exist, so that adding them cannot fail. */
+int xl_owned_prepare(struct xmem_pool *pool, u64 bytes);
+void xl_owned_add(struct xmem_pool *pool, const u16 *slot, u32 count, u64 bytes);
 void xl_owned_give_up(struct xmem_pool *pool, u32 slot);
 
-/* collect.c */
-u64 xl_scan_batch(struct xmem_pool *pool, u32 list, struct xl_owned_slot ***link, u64 bytes,
-		  bool evict);
-bool xl_collect(struct xmem_pool *pool, u64 bytes);
+/* All below is called under owned.lock. */
 
-/* demote.c */
-void xl_demote(struct xmem_pool *pool);
-u64 xl_demote_at(struct xmem_pool *pool);
+/* collect.c: make slots READY. They return whether there is one of the size now. */
+bool xl_collect_passed(struct xmem_pool *pool, struct xl_size *size);
+bool xl_collect_busy(struct xmem_pool *pool, struct xl_size *size);
+bool xl_evict(struct xmem_pool *pool, struct xl_size *size, const struct xm_waited *waited);
+
+/* demote.c: the bound, and room in the ring. */
 bool xl_ring_is_full(struct xmem_pool *pool);
+void xl_make_room(struct xmem_pool *pool);
+void xl_demote(struct xmem_pool *pool);
+void xl_note_refused(struct xmem_pool *pool, u64 bytes);
+void xl_note_success(struct xmem_pool *pool);
+/* When are slow subscribers to be demoted? ~0: nobody is waited for who lags. */
+u64 xl_demote_at(const struct xmem_pool *pool);
 
 #endif

@@ -30,7 +30,7 @@ void xl_pool_destroy(struct xmem_pool *pool)
 	xl_mappings_destroy(pool);
 	pool->link.backend->close(&pool->link);
 	xl_handles_destroy(pool);
-	free(pool->owned.slot);
+	xl_owned_destroy(pool);
 	free(pool);
 }
 
@@ -73,7 +73,7 @@ static struct xmem_pool *open_pool(struct xmem_join_request *request,
 	return pool;
 
 err_owned:
-	free(pool->owned.slot);
+	xl_owned_destroy(pool);
 err_link:
 	xl_mappings_destroy(pool);
 	pool->link.backend->close(&pool->link);

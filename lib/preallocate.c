@@ -24,11 +24,6 @@ int xl_check_writer(struct xmem_pool *pool, const char *what)
 	return 0;
 }
 
-static u32 clamp(u32 value, u32 least, u32 most)
-{
-	return value < least ? least : value > most ? most : value;
-}
-
 static int bad_numbers(const struct xmem_pool *pool, u32 count, size_t bytes)
 {
 	if (!count || count > pool->map.slots)
@@ -42,9 +37,7 @@ static int bad_numbers(const struct xmem_pool *pool, u32 count, size_t bytes)
 
 XMEM_API int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes)
 {
-	struct xl_owned *owned;
 	u16 *slot;
-	u32 i;
 	int err = xl_check_writer(pool, "preallocate");
 
 	if (err)
@@ -56,22 +49,15 @@ XMEM_API int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t
 	slot = calloc(count, sizeof(*slot));
 	if (!slot)
 		return xl_fail(ENOMEM, "no memory for a list of %u slots", count);
-	owned = &pool->owned;
+	err = xl_owned_prepare(pool, bytes);
+	if (err)
+		goto out;
 	xl_lock(&pool->slow);		/* acquire and publish must not wait for files to be made */
 	err = xl_payload_make(pool, count, bytes, slot);
 	xl_unlock(&pool->slow);
-	if (!err) {
-		xl_lock(&owned->lock);
-		for (i = 0; i < count; i++) {
-			owned->slot[slot[i]].bytes = bytes;
-			xl_queue_add(&owned->list[XL_LIST_FREE], &owned->slot[slot[i]]);
-		}
-		owned->largest = bytes > owned->largest ? bytes : owned->largest;
-		owned->slots += count;
-		owned->batch = clamp(owned->slots / 4, 1, XL_MAX_BATCH);
-		xl_unlock(&owned->lock);
-		xl_owned_wake(pool);
-	}
+	if (!err)
+		xl_owned_add(pool, slot, count, bytes);
+out:
 	free(slot);
 	return err;
 }

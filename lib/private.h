@@ -60,16 +60,20 @@ void xl_process_unregister(struct xmem_pool *pool);
 enum xl_list {			/* where an owned slot is */
 	XL_LIST_FREE,		/* FREE */
 	XL_LIST_READY,		/* WRITING: taken before a buffer is needed */
-	XL_LIST_LIVE,		/* published, and no scan has found a holder yet; oldest first */
-	XL_LIST_BUSY,		/* a scan has found a holder; oldest first */
+	XL_LIST_LIVE,		/* published; oldest first */
+	XL_LIST_BUSY,		/* published and not in flight; a scan has found a holder */
 	XL_LISTS
 };
 
 /* One owned slot, in at most one list. */
 struct xl_owned_slot {
 	struct xl_owned_slot *next;
-	u64 bytes;		/* of the slot; 0: this client does not own it */
+	struct xl_size *size;	/* NULL: this client does not own it */
+	struct xmem_slot_word *word;
 	u32 index;		/* of the slot in the pool */
+	u8 holder;		/* who held it when it was looked at, if `held` */
+	bool held;
+	bool spent;		/* READY: it needs a new range of generations */
 };
 
 /* First in, first out. */
@@ -78,16 +82,29 @@ struct xl_queue {
 	struct xl_owned_slot **last;	/* where the next one is to be linked */
 };
 
+/* The owned slots of one size. */
+struct xl_size {
+	u64 bytes;
+	struct xl_size *larger;	/* the next one */
+	struct xl_queue list[XL_LISTS];
+	u32 slots;
+};
+
 struct xl_owned {
 	struct xl_lock lock;	/* guards this struct; one owner operation at a time (I4) */
 	struct xl_owned_slot *slot;	/* [slots of the pool] */
-	struct xl_queue list[XL_LISTS];
-	u64 largest;		/* bytes of the largest slot */
-	u32 out;		/* slots that are in no list, because a handle has them */
+	struct xl_size *sizes;	/* the smallest first */
+	u64 promised;		/* publications so far, and buffers that handles have */
+	u64 room_end;		/* so many may be promised before the ring is looked at again */
+	u64 passed;		/* nobody can still receive a publication below this place */
+	u64 culprit_at;		/* its cursor, which keeps `passed` low */
+	u32 culprit;		/* client, or XMEM_OWNER_NONE */
 	u32 slots;		/* that this client owns */
-	u32 batch;		/* slots in one scan */
 	u64 wait_bound_ns;
-	u64 blocked_since_ns;	/* since when no slot is to be had; 0: there is one */
+	bool refused;		/* the last acquire found nothing: the ring says what it wanted */
+	bool none;		/* nothing of `none_bytes` is to be had as long as the waiters */
+	u32 none_armed;		/* word is armed with this value (I5) */
+	u64 none_bytes;
 };
 
 /* ---- payloads that are mapped; rules: payload/payload.h ---- */

@@ -30,7 +30,7 @@ static int check_options(const struct xmem_buffer *buffer,
 			       o.flags & ~XMEM_PUBLISH_KEEP);
 	if (unlikely(o.reserved))
 		return xl_fail_fast(EINVAL, "xmem_publish_options: reserved is not 0");
-	capacity = buffer->pool->owned.slot[buffer->slot].bytes;
+	capacity = xl_slot_bytes(buffer->pool, buffer->slot);
 	if (unlikely(o.length ? o.offset > capacity || o.length > capacity - o.offset :
 				o.offset > acquired))
 		return xl_fail(ERANGE,
@@ -59,25 +59,24 @@ static int check_buffer(const struct xmem_buffer *buffer)
 }
 
 /*
- * Publish, and scan for the next buffer before it is needed. Returns whether subscribers
+ * Publish, and scan for the next buffers before they are needed. Returns whether subscribers
  * have to be woken. Under owned->lock.
  */
 static inline bool publish_now(struct xmem_pool *pool, struct xmem_buffer *buffer)
 {
 	struct xl_owned *owned = &pool->owned;
+	struct xl_owned_slot *one = &owned->slot[buffer->slot];
+	struct xl_size *size = one->size;
 	bool waiters;
 
+	if (unlikely(xl_tail(pool) >= owned->room_end))
+		xl_make_room(pool);
 	waiters = xm_publish(&pool->map, pool->me, buffer->slot, &buffer->what);
-	owned->out--;
-	if (unlikely(owned->blocked_since_ns))
-		owned->blocked_since_ns = 0;
-	if (unlikely(!owned->list[XL_LIST_READY].first && !owned->list[XL_LIST_FREE].first)) {
-		struct xl_owned_slot **link = &owned->list[XL_LIST_LIVE].first;
-
-		xl_scan_batch(pool, XL_LIST_LIVE, &link, 0, false);
-	}
+	owned->none = false;
+	if (unlikely(!size->list[XL_LIST_READY].first && !size->list[XL_LIST_FREE].first))
+		xl_collect_passed(pool, size);
 	/* After the scan, which so does not look at it. */
-	xl_queue_add(&owned->list[XL_LIST_LIVE], &owned->slot[buffer->slot]);
+	xl_queue_add(&size->list[XL_LIST_LIVE], one);
 	return waiters;
 }
 

@@ -15,6 +15,7 @@ struct stage {
 	u32 reader[3];
 	struct xm_follow follow[3];
 	u64 random;
+	u32 steps;
 };
 
 static const u32 counts[] = { 4, RING, 24 };	/* slots below, equal to and above the ring */
@@ -273,7 +274,8 @@ static bool would_find(const struct stage *s, bool demoting)
 static void anything(struct stage *s)
 {
 	u64 random = unit_random(&s->random) >> 20;
-	u32 i = random % 3, slot = s->slot[random / 3 % s->count];
+	bool lazy = s->steps++ >> 9 & 1;	/* now and then one reads nothing for a while */
+	u32 i = lazy ? random % 2 : random % 3, slot = s->slot[random / 3 % s->count];
 	struct xmem_slot_word *word = xm_slot(s->map, slot);
 	struct xm_publication what;
 
