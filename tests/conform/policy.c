@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The owner's policy: whom it waits for and until when (P3, P9), what it evicts, which buffer
+ * it takes, and what it says about itself to those who poll. The tests have buffers below,
+ * equal to and above the ring's 8 entries.
+ */
+#include <stdlib.h>
+
+#include "core/policy.h"
+#include "harness.h"
+
+#define BYTES	4096
+#define RING	8
+
+static const unsigned int counts[] = { 4, RING, 32, 64 };
+
+/* A writer with a ring of 8, and a reader that follows it. */
+struct pair {
+	struct xmem_pool *writer, *reader;
+	struct xmem_subscription *s;
+};
+
+static struct pair pair_open(const char *name, unsigned int buffers, int64_t wait_bound_ns,
+			     uint32_t flags)
+{
+	struct pair p = {
+		.writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .ring = RING, .clients = 24,
+			       .wait_bound_ns = wait_bound_ns),
+	};
+
+	if (buffers)
+		WORKED(xmem_preallocate(p.writer, buffers, BYTES));
+	p.reader = open_reader(name);
+	p.s = follow(p.reader, xmem_pool_client(p.writer), flags);
+	return p;
+}
+
+static void pair_close(struct pair *p)
+{
+	xmem_unsubscribe(p->s);
+	xmem_pool_close(p->reader);
+	xmem_pool_close(p->writer);
+}
+
+/* Publish as long as an acquire that does not wait finds something, at most @most times. */
+static unsigned int publish_at_once(struct xmem_pool *writer, unsigned int most)
+{
+	struct xmem_buffer *b;
+	unsigned int i;
+
+	for (i = 0; i < most; i++) {
+		b = xmem_acquire(writer, BYTES, 0);
+		if (!b)
+			break;
+		WORKED(xmem_publish(b, NULL, NULL));
+	}
+	if (i < most)
+		SAME(xmem_peek_last_error(NULL), -EAGAIN);
+	return i;
+}
+
+static unsigned int receive_all(struct xmem_subscription *s)
+{
+	struct xmem_buffer *b;
+	unsigned int i;
+
+	for (i = 0; (b = xmem_receive(s, 0)); i++)
+		xmem_release(b);
+	SAME(xmem_peek_last_error(NULL), -EAGAIN);
+	return i;
+}
+
+/* ---- waiting, and being demoted (L1) ---- */
+
+/* Nothing is overwritten or evicted before the subscriber has received it. */
+static void is_waited_for(struct pair *p, unsigned int buffers)
+{
+	uint64_t lost = xmem_subscription_lost(p->s);
+	unsigned int room = buffers < RING ? buffers : RING;
+
+	SAME(publish_at_once(p->writer, 100), room);
+	SAME(receive_all(p->s), room);
+	SAME(xmem_subscription_lost(p->s), lost);
+}
+
+static void is_demoted(struct pair *p)
+{
+	unsigned int i;
+
+	/* The first of these that finds no room waits for the bound, the others do not. */
+	for (i = 0; i < 100; i++)
+		publish_stamp(p->writer, i);
+}
+
+TEST(P3_a_demoted_subscriber_is_waited_for_again_once_it_receives)
+{
+	unsigned int i, round;
+
+	for (i = 0; i < 4; i++) {
+		struct pair p = pair_open(new_name(), counts[i], 50 * MS, XMEM_SUBSCRIBE_WAITS);
+		uint64_t lost = 0;
+
+		is_waited_for(&p, counts[i]);
+		for (round = 0; round < 3; round++) {
+			is_demoted(&p);
+			CHECK(receive_all(p.s) > 0);
+			CHECK(xmem_subscription_lost(p.s) > lost);
+			lost = xmem_subscription_lost(p.s);
+			is_waited_for(&p, counts[i]);
+		}
+		pair_close(&p);
+	}
+}
+
+TEST(P3_a_new_client_does_not_inherit_a_demotion)
+{
+	unsigned int i;
+
+	for (i = 0; i < 4; i++) {
+		const char *name = new_name();
+		struct pair p = pair_open(name, counts[i], 50 * MS, XMEM_SUBSCRIBE_WAITS);
+		int id = xmem_pool_client(p.reader);
+
+		is_demoted(&p);
+		xmem_unsubscribe(p.s);
+		xmem_pool_close(p.reader);
+		EVENTUALLY(stat_of(p.writer).clients == 1);
+		p.reader = open_reader(name);
+		SAME(xmem_pool_client(p.reader), id);
+		p.s = follow(p.reader, xmem_pool_client(p.writer), XMEM_SUBSCRIBE_WAITS);
+		is_waited_for(&p, counts[i]);
+		pair_close(&p);
+	}
+}
+
+/* L18: buffers that were in hand before the subscriber came. */
+TEST(P3_a_publication_demotes_whom_it_overtakes_and_never_waits)
+{
+	const char *name = new_name();
+	struct pair p = pair_open(name, 32, 600 * SECOND, 0);
+	struct xmem_subscription *s;
+	struct xmem_pool *late;
+	struct xmem_buffer *b[RING + 3];
+	const struct xmem_cursor *note;
+	struct raw raw;
+	unsigned int i;
+
+	for (i = 0; i < RING + 3; i++)
+		CHECK((b[i] = xmem_acquire(p.writer, BYTES, 0)));
+	late = open_reader(name);
+	s = follow(late, xmem_pool_client(p.writer), XMEM_SUBSCRIBE_WAITS);
+	raw_start(&raw, name, XMEM_ROLE_READER);
+	/* A cursor and a note stand in one struct, but in different areas. */
+	note = (void *)((char *)raw.map.area[xmem_pool_client(p.writer)] +
+			xmem_pool_client(late) * raw.map.cursor_stride);
+	for (i = 0; i < RING + 3; i++) {
+		if (i <= RING)
+			REFUSED(xmem_acquire(p.writer, BYTES, 0), EAGAIN);
+		SAME(note->demoted_incarnation != 0, i > RING);
+		fill(b[i], i);
+		WORKED(xmem_publish(b[i], NULL, NULL));
+	}
+	SAME(note->demoted_incarnation,
+	     xm_client_row(&raw.map, xmem_pool_client(late))->incarnation);
+	SAME(note->demoted_at, 0);
+	/* What is left of the ring, after one that a slow receiver is near to losing. */
+	SAME(receive_all(s), RING - 1);
+	SAME(xmem_subscription_lost(s), 4);
+	SAME(publish_at_once(p.writer, 100), RING);
+	SAME(receive_all(s), RING);
+	SAME(xmem_subscription_lost(s), 4);
+	xmem_unsubscribe(s);
+	xmem_pool_close(late);
+	raw_close(&raw);
+	pair_close(&p);
+}
+
+/* ---- evicting (L2) ---- */
+
+TEST(P9_a_subscriber_that_may_lose_the_oldest_never_blocks_its_publisher)
+{
+	unsigned int i, k;
+
+	for (i = 0; i < 4; i++) {
+		struct pair p = pair_open(new_name(), counts[i], 0, 0);
+		struct xmem_buffer *kept[64];
+
+		/* All buffers but one are held: no protected depth is left. */
+		for (k = 0; k < counts[i] - 1; k++) {
+			publish_kept(p.writer, k, &kept[k]);
+			SAME(publish_at_once(p.writer, 20), 20);
+		}
+		SAME(publish_at_once(p.writer, 40), 40);
+		for (k = 0; k < counts[i] - 1; k++) {
+			SAME(stamp_of(kept[k]), k);
+			xmem_release(kept[k]);
+		}
+		pair_close(&p);
+	}
+}
+
+TEST(P9_buffers_of_another_size_protect_no_publication_of_this_one)
+{
+	unsigned int large;
+
+	for (large = 1; large < 12; large++) {
+		struct pair p = pair_open(new_name(), 10, 0, 0);
+		unsigned int i;
+
+		WORKED(xmem_preallocate(p.writer, large, 4 * BYTES));
+		for (i = 0; i < 20; i++) {
+			struct xmem_buffer *b = xmem_acquire(p.writer, 4 * BYTES, 0);
+
+			CHECK(b);
+			WORKED(xmem_publish(b, NULL, NULL));
+		}
+		pair_close(&p);
+	}
+}
+
+TEST(P3_the_last_publications_stay_for_those_that_may_lose)
+{
+	unsigned int i;
+
+	for (i = 0; i < 4; i++) {
+		struct pair p = pair_open(new_name(), counts[i], 0, 0);
+		unsigned int published = scaled(200) + 64, depth = counts[i] / 2, got;
+
+		SAME(publish_at_once(p.writer, published), published);
+		got = receive_all(p.s);
+		/* The ring's oldest entry may be the next one to be overwritten. */
+		CHECK(got >= (depth < RING ? depth : RING - 1));
+		SAME(got + xmem_subscription_lost(p.s), published);
+		pair_close(&p);
+	}
+}
+
+TEST(P3_nothing_is_evicted_while_a_buffer_is_free)
+{
+	struct pair p = pair_open(new_name(), RING - 2, 0, 0);
+	struct xmem_buffer *b;
+
+	WORKED(xmem_preallocate(p.writer, 1, 4 * BYTES));
+	SAME(publish_at_once(p.writer, RING - 2), RING - 2);
+	/* Not the large one is too good for this, but the publications are. */
+	CHECK((b = xmem_acquire(p.writer, BYTES, 0)));
+	SAME(xmem_capacity(b), 4 * BYTES);
+	SAME(receive_all(p.s), RING - 2);
+	SAME(xmem_subscription_lost(p.s), 0);
+	xmem_release(b);
+	pair_close(&p);
+}
+
+/* ---- which buffer (L19) ---- */
+
+TEST(API_acquire_takes_the_smallest_buffer_that_is_large_enough)
+{
+	static const size_t sizes[] = { 1 << 20, 64, 4096, 64 };
+	static const struct { size_t wanted, capacity; } takes[] = {
+		{ 64, 64 }, { 65, 4096 }, { 0, 64 }, { 1, 1 << 20 },
+	};
+	struct pair p = pair_open(new_name(), 0, 0, 0);
+	struct xmem_buffer *b[4];
+	unsigned int i, round;
+
+	for (i = 0; i < 4; i++)
+		WORKED(xmem_preallocate(p.writer, 1, sizes[i]));
+	for (round = 0; round < 3; round++) {
+		for (i = 0; i < 4; i++) {
+			CHECK((b[i] = xmem_acquire(p.writer, takes[i].wanted, 0)));
+			SAME(xmem_capacity(b[i]), takes[i].capacity);
+		}
+		REFUSED(xmem_acquire(p.writer, 1, 0), EAGAIN);
+		/* Published and received, or given up: it is the same. */
+		for (i = 0; i < 4; i++)
+			if (round)
+				xmem_release(b[i]);
+			else
+				WORKED(xmem_publish(b[i], NULL, NULL));
+		receive_all(p.s);
+	}
+	pair_close(&p);
+}
+
+/* ---- an acquire that fails is not tried again in vain, but in time (L17) ---- */
+
+/* All of 128 buffers are held by the reader: acquires fail, and keep failing. */
+static void use_up(struct pair *p, struct xmem_buffer **held)
+{
+	unsigned int i;
+
+	for (i = 0; i < 128; i++) {
+		publish_stamp(p->writer, i);
+		CHECK((held[i] = xmem_receive(p->s, 0)));
+	}
+	for (i = 0; i < 5; i++)
+		REFUSED(xmem_acquire(p->writer, BYTES, 0), EAGAIN);
+	REFUSED(xmem_acquire(p->writer, BYTES, MS), ETIMEDOUT);
+	REFUSED(xmem_acquire(p->writer, BYTES, 0), EAGAIN);
+}
+
+static void found_at_once(struct pair *p)
+{
+	struct xmem_buffer *b = xmem_acquire(p->writer, BYTES, 0);
+
+	CHECK(b);
+	WORKED(xmem_publish(b, NULL, NULL));
+}
+
+TEST(P9_an_acquire_that_failed_succeeds_as_soon_as_it_can)
+{
+	struct pair p = pair_open(new_name(), 128, 0, 0);
+	struct xmem_buffer *held[128], *b;
+	unsigned int i;
+
+	use_up(&p, held);
+	/* The last hold of a buffer goes, whichever it is. */
+	for (i = 3; i < 128; i += 31) {
+		xmem_release(held[i]);
+		found_at_once(&p);
+		CHECK((held[i] = xmem_receive(p.s, 0)));
+		REFUSED(xmem_acquire(p.writer, BYTES, 0), EAGAIN);
+		REFUSED(xmem_acquire(p.writer, BYTES, 0), EAGAIN);
+	}
+	/* A clone keeps it; only the last one counts. */
+	b = xmem_clone(held[7]);
+	xmem_release(held[7]);
+	REFUSED(xmem_acquire(p.writer, BYTES, 0), EAGAIN);
+	xmem_release(b);
+	CHECK((b = xmem_acquire(p.writer, BYTES, 0)));
+	REFUSED(xmem_acquire(p.writer, BYTES, 0), EAGAIN);
+	REFUSED(xmem_acquire(p.writer, BYTES, 0), EAGAIN);
+	/* One is given up, others are made. */
+	xmem_release(b);
+	CHECK((b = xmem_acquire(p.writer, BYTES, 0)));
+	REFUSED(xmem_acquire(p.writer, BYTES, 0), EAGAIN);
+	WORKED(xmem_preallocate(p.writer, 1, BYTES));
+	found_at_once(&p);
+	xmem_release(b);
+	for (i = 0; i < 128; i++)
+		if (i != 7)
+			xmem_release(held[i]);
+	SAME(publish_at_once(p.writer, 100), 100);
+	pair_close(&p);
+}
+
+TEST(P9_an_acquire_that_failed_succeeds_when_a_smaller_one_is_enough)
+{
+	struct pair p = pair_open(new_name(), 100, 0, 0);
+	struct xmem_buffer *large;
+
+	WORKED(xmem_preallocate(p.writer, 1, 2 * BYTES));
+	CHECK((large = xmem_acquire(p.writer, 2 * BYTES, 0)));
+	REFUSED(xmem_acquire(p.writer, 2 * BYTES, 0), EAGAIN);
+	REFUSED(xmem_acquire(p.writer, BYTES + 1, 0), EAGAIN);
+	found_at_once(&p);
+	REFUSED(xmem_acquire(p.writer, 2 * BYTES, 0), EAGAIN);
+	xmem_release(large);
+	CHECK((large = xmem_acquire(p.writer, 2 * BYTES, 0)));
+	xmem_release(large);
+	pair_close(&p);
+}
+
+/* Subscribers that are waited for stand in the way: one moves, leaves, or is demoted. */
+TEST(P9_an_acquire_that_failed_succeeds_when_who_it_waits_for_is_no_more_in_the_way)
+{
+	const char *name = new_name();
+	struct pair p = pair_open(name, 128, 3600 * SECOND, XMEM_SUBSCRIBE_WAITS);
+	struct xmem_pool *other = open_reader(name);
+	struct xmem_subscription *s = follow(other, xmem_pool_client(p.writer),
+					     XMEM_SUBSCRIBE_WAITS);
+
+	SAME(publish_at_once(p.writer, 100), RING);
+	SAME(publish_at_once(p.writer, 100), 0);
+	xmem_release(receive_one(s));
+	SAME(publish_at_once(p.writer, 100), 0);
+	xmem_release(receive_one(p.s));
+	SAME(publish_at_once(p.writer, 100), 1);
+	SAME(publish_at_once(p.writer, 100), 0);
+	receive_all(p.s);
+	SAME(publish_at_once(p.writer, 100), 0);
+	xmem_unsubscribe(s);
+	SAME(publish_at_once(p.writer, 100), RING);
+	xmem_pool_close(other);
+	pair_close(&p);
+}
+
+/* ---- what the pages say, for those who poll ---- */
+
+static bool writable(const struct raw *raw, const struct pair *p, uint64_t now,
+		     uint64_t *ret_deadline)
+{
+	u64 deadline = 0xa5a5;
+	bool yes = xm_writable(&raw->map, xmem_pool_client(p->writer), now, &deadline);
+
+	*ret_deadline = deadline;
+	return yes;
+}
+
+TEST(P9_the_pages_say_whether_an_acquire_would_succeed)
+{
+	const char *name = new_name();
+	struct pair p = pair_open(name, 12, 50 * MS, XMEM_SUBSCRIBE_WAITS);
+	struct xmem_buffer *b[3];
+	uint64_t deadline;
+	struct raw raw;
+	struct xmem_ring *ring;
+
+	raw_start(&raw, name, XMEM_ROLE_READER);
+	ring = xm_ring(&raw.map, xmem_pool_client(p.writer));
+	CHECK(writable(&raw, &p, now_ns(), &deadline));
+	SAME(publish_at_once(p.writer, RING - 1), RING - 1);
+	CHECK(writable(&raw, &p, now_ns(), &deadline));
+	CHECK((b[0] = xmem_acquire(p.writer, 100, 0)));
+	/* One in hand and seven in flight: the ring of eight has no room. */
+	CHECK(!writable(&raw, &p, now_ns(), &deadline));
+	SAME(deadline, 0);
+	SAME(ring->demote_at_ns, 0);
+	REFUSED(xmem_acquire(p.writer, 200, 0), EAGAIN);
+	SAME(ring->wanted, 200);
+	CHECK(ring->demote_at_ns);
+	CHECK(!writable(&raw, &p, ring->demote_at_ns - 1, &deadline));
+	SAME(deadline, ring->demote_at_ns);
+	CHECK(writable(&raw, &p, ring->demote_at_ns, &deadline));
+	EVENTUALLY(writable(&raw, &p, now_ns(), &deadline));
+	CHECK((b[1] = xmem_acquire(p.writer, 200, 0)));
+	SAME(ring->wanted, 0);
+	SAME(ring->demote_at_ns, 0);
+	/* It wants more than there is at all. */
+	REFUSED(xmem_acquire(p.writer, BYTES + 1, 0), ENOSPC);
+	xmem_release(b[0]);
+	xmem_release(b[1]);
+	CHECK(receive_all(p.s) > 0);
+	CHECK((b[2] = xmem_acquire(p.writer, 0, 0)));
+	SAME(ring->wanted, 0);
+	CHECK(writable(&raw, &p, now_ns(), &deadline));
+	xmem_release(b[2]);
+	raw_close(&raw);
+	pair_close(&p);
+}
