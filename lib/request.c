@@ -55,5 +55,5 @@ void xl_do_pending(struct xmem_pool *pool, struct xm_pending pending)
 	if (pending.what == XM_WAKE_OWNER)
 		xl_waiters_wake(pool, XMEM_WAIT_SLOTS, pending.who);
 	else if (pending.what == XM_TELL_HOST && !xl_request(pool, XMEM_IOC_COLLECT, &request))
-		xl_payload_unmap_stale(pool);
+		xl_payload_unmap_some(pool);
 }

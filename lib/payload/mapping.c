@@ -56,9 +56,10 @@ static void grow(struct xl_mappings *mappings)
 }
 
 /* This client's word says how much it has mapped, so that others can see it. */
-static void count_bytes(struct xmem_pool *pool, u64 more)
+static void count(struct xmem_pool *pool, int more, u64 bytes)
 {
-	pool->mappings.bytes += more;
+	__atomic_store_n(&pool->mappings.count, pool->mappings.count + more, __ATOMIC_RELAXED);
+	pool->mappings.bytes += bytes;
 	xm_store(&xm_ring(&pool->map, pool->me)->mapped_bytes, pool->mappings.bytes);
 }
 
@@ -69,8 +70,7 @@ static void add(struct xmem_pool *pool, struct xl_mapping *mapping)
 	if (mappings->count >= mappings->lists)
 		grow(mappings);
 	push(list_of(mappings, mapping->payload), mapping);
-	mappings->count++;
-	count_bytes(pool, mapping->bytes);
+	count(pool, 1, mapping->bytes);
 }
 
 int xl_mappings_init(struct xmem_pool *pool)
@@ -153,25 +153,36 @@ static struct xl_mapping *take_stale(struct xmem_pool *pool, u32 pass)
 			}
 			*at = mapping->next;
 			push(&stale, mapping);
-			mappings->count--;
-			count_bytes(pool, -mapping->bytes);
+			count(pool, -1, -mapping->bytes);
 		}
 	}
 	return stale;
 }
 
-void xl_payload_unmap_stale(struct xmem_pool *pool)
+/* Look at all rows once more than @most payloads have gone since the last look. */
+static void unmap_beyond(struct xmem_pool *pool, u32 most)
 {
 	u64 gone = xm_load_acquire(&pool->map.pool->payloads_gone);
 	struct xl_mapping *stale;
 
-	if (likely(gone == __atomic_load_n(&pool->mappings.gone, __ATOMIC_RELAXED)))
+	if (likely(gone - __atomic_load_n(&pool->mappings.gone, __ATOMIC_RELAXED) <= most))
 		return;
 	xl_lock(&pool->lock);
 	stale = take_stale(pool, mark_attached(pool));
 	__atomic_store_n(&pool->mappings.gone, gone, __ATOMIC_RELAXED);
 	xl_unlock(&pool->lock);
 	xl_mappings_unmap(stale);
+}
+
+void xl_payload_unmap_stale(struct xmem_pool *pool)
+{
+	unmap_beyond(pool, 0);
+}
+
+/* So that n payloads that go one by one cost log n looks at all rows, not n of them. */
+void xl_payload_unmap_some(struct xmem_pool *pool)
+{
+	unmap_beyond(pool, __atomic_load_n(&pool->mappings.count, __ATOMIC_RELAXED) / 8);
 }
 
 /* ---- mapping one ---- */
@@ -220,7 +231,7 @@ static struct xl_mapping *find_or_map(struct xmem_pool *pool, u32 payload, int *
 	if (mapping)
 		return mapping;
 	xl_unlock(&pool->lock);
-	xl_payload_unmap_stale(pool);
+	xl_payload_unmap_some(pool);
 	gone = xm_load_acquire(&pool->map.pool->payloads_gone);
 	mapping = map_file(pool, payload, err);
 	xl_lock(&pool->lock);

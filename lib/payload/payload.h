@@ -87,6 +87,9 @@ char *xl_payload_find(struct xmem_pool *pool, u32 slot);
  */
 void xl_payload_unmap_stale(struct xmem_pool *pool);
 
+/* The same where many payloads may go one by one: not before an eighth of the mapped number. */
+void xl_payload_unmap_some(struct xmem_pool *pool);
+
 /*
  * Map the payloads of all slots in which @publisher publishes, so that xmem_data does not have
  * to. 0 or -errno, noted; what has been mapped stays.
