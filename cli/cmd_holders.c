@@ -47,7 +47,8 @@ static char *holders_text(const json_t *row)
 
 static const struct cli_column columns[] = {
 	{ "SLOT", "slot", NULL },	{ "STATE", "state", NULL },
-	{ "BYTES", "bytes", NULL },	{ "OWNER", NULL, owner_text },
+	{ "BYTES", "bytes", NULL },	{ "FILE", "bytes_file", NULL },
+	{ "OWNER", NULL, owner_text },
 	{ "HOLDERS", NULL, holders_text }, { 0 },
 };
 
@@ -133,6 +134,8 @@ static json_t *row_of(struct look *look, const struct xmem_slot_info *info)
 	cli_set_number(row, "slot", info->slot);
 	cli_set(row, "state", json_string(state_name(info->state)));
 	cli_set_number(row, "bytes", info->bytes);
+	cli_set_number(row, "payload", info->payload);
+	cli_set_number(row, "bytes_file", info->payload_bytes);
 	cli_set(row, "token", token_text(info->token));
 	cli_set(row, "owner", owner ? json_copy(owner) : json_null());
 	cli_set(row, "holders", holders_of(look, info->slot));

@@ -24,7 +24,8 @@ static const struct cli_column columns[] = {
 	{ "NUMBER", "number", NULL },	{ "POOL", NULL, name_text },
 	{ "UID", "uid", NULL },		{ "CLIENTS", NULL, clients_text },
 	{ "SLOTS", "slots", NULL },	{ "RING", "ring_entries", NULL },
-	{ "BYTES", "bytes", NULL },	{ 0 },
+	{ "BYTES", "bytes", NULL },	{ "FILES", "bytes_files", NULL },
+	{ "KEPT", "bytes_kept", NULL },	{ 0 },
 };
 
 static json_t *row_of(const struct xmem_pool_entry *entry)
@@ -39,6 +40,9 @@ static json_t *row_of(const struct xmem_pool_entry *entry)
 	cli_set_number(row, "slots", entry->slots);
 	cli_set_number(row, "ring_entries", entry->ring_entries);
 	cli_set_number(row, "bytes", entry->bytes);
+	cli_set_number(row, "bytes_files", entry->bytes_files);
+	cli_set_number(row, "bytes_kept", entry->bytes_kept);
+	cli_set_number(row, "payloads", entry->payloads);
 	return row;
 }
 

@@ -19,7 +19,26 @@ static const char *const meanings[][2] = {
 	{ "clients", "alive" },
 	{ "zombies", "ended, their publications still in flight" },
 	{ "bytes", "of all attached slots" },
+	{ "payloads", "files that these are in" },
+	{ "bytes_files", "of these files" },
+	{ "bytes_kept", "of these: of files whose owner has ended; clients says by whom" },
+	{ "bytes_mapped", "of files that clients have mapped, all of them together" },
 };
+
+/* What all clients have mapped, as each says itself. A client that ends meanwhile has nothing. */
+static uint64_t mapped_by_all(struct xmem_pool *pool, uint32_t clients_max)
+{
+	struct xmem_client_info info;
+	uint64_t bytes = 0;
+	uint32_t id;
+
+	for (id = 0; id < clients_max; id++) {
+		info.size = sizeof(info);
+		if (!xmem_pool_client_info(pool, id, &info))
+			bytes += info.bytes_mapped;
+	}
+	return bytes;
+}
 
 /* 0, or -errno. What the tool itself adds to the pool is left out: one client. */
 static int gather(struct xmem_pool *pool, json_t *all)
@@ -40,6 +59,10 @@ static int gather(struct xmem_pool *pool, json_t *all)
 	cli_set_number(all, "clients", stat.clients - 1);
 	cli_set_number(all, "zombies", stat.zombies);
 	cli_set_number(all, "bytes", stat.bytes);
+	cli_set_number(all, "payloads", stat.payloads);
+	cli_set_number(all, "bytes_files", stat.bytes_files);
+	cli_set_number(all, "bytes_kept", stat.bytes_kept);
+	cli_set_number(all, "bytes_mapped", mapped_by_all(pool, stat.clients_max));
 	return 0;
 }
 
@@ -47,10 +70,10 @@ static void print_lines(const json_t *all)
 {
 	size_t i;
 
-	printf("pool      %s\n", json_string_value(json_object_get(all, "pool")));
-	printf("backend   %s\n", json_string_value(json_object_get(all, "backend")));
+	printf("pool         %s\n", json_string_value(json_object_get(all, "pool")));
+	printf("backend      %s\n", json_string_value(json_object_get(all, "backend")));
 	for (i = 0; i < sizeof(meanings) / sizeof(*meanings); i++)
-		printf("%-9s %-12" JSON_INTEGER_FORMAT " %s\n", meanings[i][0],
+		printf("%-12s %-12" JSON_INTEGER_FORMAT " %s\n", meanings[i][0],
 		       json_integer_value(json_object_get(all, meanings[i][0])), meanings[i][1]);
 }
 

@@ -181,6 +181,9 @@ void xd_payload_drop_all(struct xd_pool *pool);
 /* A client has ended: count what others keep of its files. Call it before they are reaped. */
 void xd_payload_owner_ended(struct xd_pool *pool, u64 incarnation);
 
+/* Is /proc there, by which files are opened anew? */
+bool xd_payload_can_open(void);
+
 /* A new descriptor of the file, read-only or writable, or -errno. */
 int xd_payload_open(const struct xd_payload *payload, bool writable);
 

@@ -385,6 +385,8 @@ int main(int argc, char **argv)
 		daemon.activated = true;
 	}
 	signal(SIGPIPE, SIG_IGN);
+	if (!xd_payload_can_open())
+		return fail("it opens payload files through /proc/self/fd; mount /proc", -errno);
 	daemon.idle_ms = options.idle_ms;
 	listener = options.listen_fd >= 0 ? check_listener(options.listen_fd) : bind_listener();
 	if (listener == -EADDRINUSE && options.daemon)

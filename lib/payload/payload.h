@@ -96,25 +96,27 @@ void xl_payload_unmap_some(struct xmem_pool *pool);
  */
 int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher);
 
-static XL_INLINE bool xl_placed(const struct xl_place *place, const struct xmem_slot_row *row)
+/* Where the payload that @row names is mapped, as far as @place knows; or NULL. */
+static XL_INLINE char *xl_placed(const struct xl_place *place, const struct xmem_slot_row *row)
 {
-	return likely(__atomic_load_n(&place->payload, __ATOMIC_ACQUIRE) ==
-		      xm_load(&row->payload) && place->base);
+	if (unlikely(__atomic_load_n(&place->payload, __ATOMIC_ACQUIRE) != xm_load(&row->payload)))
+		return NULL;
+	return __atomic_load_n(&place->base, __ATOMIC_RELAXED);
 }
 
 /* Where the bytes of @slot begin, which is held or written; NULL: the error is noted. */
 static XL_INLINE char *xl_payload_data(struct xmem_pool *pool, u32 slot)
 {
 	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
-	const struct xl_place *place = &pool->mappings.place[slot];
+	char *base = xl_placed(&pool->mappings.place[slot], row);
 
-	return xl_placed(place, row) ? place->base + row->offset : xl_payload_find(pool, slot);
+	return likely(base) ? base + row->offset : xl_payload_find(pool, slot);
 }
 
 /* Map the payload of @slot, which is held, unless it is mapped. 0 or -errno, noted. */
 static XL_INLINE int xl_payload_ahead(struct xmem_pool *pool, u32 slot)
 {
-	if (xl_placed(&pool->mappings.place[slot], xm_slot_row(&pool->map, slot)))
+	if (likely(xl_placed(&pool->mappings.place[slot], xm_slot_row(&pool->map, slot))))
 		return 0;
 	return xl_payload_find(pool, slot) ? 0 : xmem_peek_last_error(NULL);
 }

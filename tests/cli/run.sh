@@ -100,19 +100,20 @@ end_other() {
 # ---- the scene as it is seen ----
 
 list_has_named_and_anonymous() {
-	same '["scene",3,8,128,8,16384]
-[null,1,64,1024,64,0]' "$(json 'sort_by(.name == null)[] |
-		[.name, .clients, .clients_max, .slots, .ring_entries, .bytes]' list)" &&
+	same '["scene",3,8,128,8,16384,16384,0,1]
+[null,1,64,1024,64,0,0,0,0]' "$(json 'sort_by(.name == null)[] |
+		[.name, .clients, .clients_max, .slots, .ring_entries, .bytes, .bytes_files,
+		.bytes_kept, .payloads]' list)" &&
 		same true "$(json 'all(.uid == $uid)' list)" &&
 		same true "$(json 'map(.number) | . == unique and length == 2' list)"
 }
 
 list_as_a_table() {
-	same 'NUMBER POOL UID CLIENTS SLOTS RING BYTES' \
+	same 'NUMBER POOL UID CLIENTS SLOTS RING BYTES FILES KEPT' \
 		"$(xmem list | head -n 1 | sed 's/  */ /g')" &&
 		same "$(xmem list --json | jq -r '.[] | [.number, .name // "(anonymous)", .uid,
-			"\(.clients)/\(.clients_max)", .slots, .ring_entries, .bytes] |
-			map(tostring) | join(" ")')" "$(cells list)"
+			"\(.clients)/\(.clients_max)", .slots, .ring_entries, .bytes,
+			.bytes_files, .bytes_kept] | map(tostring) | join(" ")')" "$(cells list)"
 }
 
 # Titles, numbers and texts begin or end in one column; no line ends with a space.
@@ -130,18 +131,18 @@ clients_are_who_they_are() {
 	local pids='{cam: $cam, viewer: $viewer, logger: $logger}'
 	local expression="(.pool == \"scene\" and .backend == \$backend),
 		(.clients | sort_by(.label)[] | [.label, .pid == ${pids}[.label], .role, .state,
-		.slots, .holds, .follows, .behind, .uid == \$uid])"
+		.slots, .holds, .follows, .behind, .uid == \$uid, .bytes_mapped, .bytes_kept])"
 	same 'true
-["cam",true,"writer","alive",4,1,0,0,true]
-["logger",true,"reader","alive",0,1,0,0,true]
-["viewer",true,"reader","alive",0,3,1,3,true]' "$(json "$expression" clients scene)" &&
+["cam",true,"writer","alive",4,1,0,0,true,16384,0]
+["logger",true,"reader","alive",0,1,0,0,true,16384,0]
+["viewer",true,"reader","alive",0,3,1,3,true,0,0]' "$(json "$expression" clients scene)" &&
 		same true "$(json '.clients | map(.client) | . == unique' clients scene)"
 }
 
 clients_as_a_table() {
 	same "$(xmem clients scene --json | jq -r '.clients[] | [.client, .label, .pid, .uid, .role,
-		.state, .slots, .holds, .follows, .behind, .wait_bound_ns] |
-		map(tostring) | join(" ")')" \
+		.state, .slots, .holds, .follows, .behind, .wait_bound_ns, .bytes_mapped,
+		.bytes_kept] | map(tostring) | join(" ")')" \
 		"$(cells clients scene)"
 }
 
@@ -151,9 +152,10 @@ holders='def holders: .holders | map("\(.label) \(.holds)") | sort | join(", ");
 
 holders_are_who_they_are() {
 	same '"scene"
-["A","live",4096,"cam","cam 1, logger 1, viewer 2"]
-["B","live",4096,"cam","viewer 1"]' "$(json "$holders .pool, (.slots[] | [which, .state, .bytes,
-		.owner.label, holders])" holders scene)" &&
+["A","live",4096,16384,"cam","cam 1, logger 1, viewer 2"]
+["B","live",4096,16384,"cam","viewer 1"]' "$(json "$holders .pool, (.slots[] | [which, .state,
+		.bytes, .bytes_file, .owner.label, holders])" holders scene)" &&
+		same 1 "$(json '.slots | map(.payload) | unique | length' holders scene)" &&
 		same true "$(json '[.slots[] | .owner, .holders[]] |
 			all(.pid == {cam: $cam, viewer: $viewer, logger: $logger}[.label])' \
 			holders scene)"
@@ -161,7 +163,7 @@ holders_are_who_they_are() {
 
 holders_as_a_table() {
 	same "$(xmem holders scene --json | jq -r 'def who: "\(.label) \(.pid)"; .slots[] |
-		[.slot, .state, .bytes, (.owner | who),
+		[.slot, .state, .bytes, .bytes_file, (.owner | who),
 		(.holders | map("\(who): \(.holds)") | join(", "))] | map(tostring) | join(" ")')" \
 		"$(cells holders scene)" &&
 		same 3 "$(xmem holders scene | wc -l)"
@@ -174,7 +176,7 @@ holders_of_one_slot() {
 	slot=$(json "$holders .slots[] | select(which == \"A\").slot" holders scene)
 	same "[$slot]" "$(json '.slots | map(.slot)' holders scene "$slot")" &&
 		same '[[127,"none",false,null,[]]]' "$(json "$slots" holders scene 127)" &&
-		same '127 none 0 - -' "$(cells holders scene 127)" || return
+		same '127 none 0 0 - -' "$(cells holders scene 127)" || return
 	for slot in 0 1 2 3; do json "$slots | .[]" holders scene $slot; done >"$work/slots"
 	grep -qx '\[[0-3],"live",true,"cam",\[\]\]' "$work/slots" &&	# C: in flight, not held
 		grep -qx '\[[0-3],"writing",false,"cam",\[\]\]' "$work/slots" ||
@@ -182,8 +184,9 @@ holders_of_one_slot() {
 }
 
 stat_counts_without_the_tool() {
-	same '["scene",128,4,0,1,3,2,0,5,3,0,16384]' "$(json '[.pool, .slots, .attached, .free,
-		.writing, .live, .held, .limbo, .holds, .clients, .zombies, .bytes]' stat scene)" &&
+	same '["scene",128,4,0,1,3,2,0,5,3,0,16384,1,16384,0,32768]' "$(json '[.pool, .slots, .attached, .free,
+		.writing, .live, .held, .limbo, .holds, .clients, .zombies, .bytes, .payloads,
+		.bytes_files, .bytes_kept, .bytes_mapped]' stat scene)" &&
 		same "$backend" "$(json .backend stat scene | tr -d '"')" &&
 		same "$(xmem stat scene --json | jq -r 'to_entries[] | "\(.key) \(.value)"')" \
 			"$(xmem stat scene | awk '{ print $1, $2 }')"
@@ -199,7 +202,12 @@ killed_owner_is_seen() {
 		clients scene)" &&
 		same '["A","limbo","logger 1, viewer 2"]
 ["B","limbo","viewer 1"]' "$(json "$holders .slots[] | [which, .state, holders]" holders scene)" &&
-		same '[3,1]' "$(json '[.limbo, .zombies]' stat scene)"
+		same '[3,1,1,16384,16384]' "$(json '[.limbo, .zombies, .payloads, .bytes_files,
+			.bytes_kept]' stat scene)" &&
+		same '["logger",16384]
+["viewer",16384]' "$(json '.clients | sort_by(.label)[] | select(.state == "alive") |
+		[.label, .bytes_kept]' clients scene)" &&
+		same 16384 "$(json '.[] | select(.name == "scene").bytes_kept' list)"
 }
 
 # ---- the tool is a client only while it looks ----
@@ -317,6 +325,19 @@ daemon_help_that_cannot_be_written() {
 	done
 }
 
+# Without /proc it could not give payload files to readers, so it does not begin to serve.
+daemon_without_proc() {
+	local status=0
+	if ! unshare -m true 2>"$work/err"; then
+		echo "SKIP $name: $(cat "$work/err")"
+		return 77
+	fi
+	$nowhere unshare -m bash -c 'mount -t tmpfs none /proc && exec "$0" --foreground --idle-ms=1' \
+		"$programs/xmemd" 2>"$work/err" || status=$?
+	[ $status = 1 ] && grep -q '^xmemd: .*/proc.*mount' "$work/err" ||
+		says "status $status, $(cat "$work/err")"
+}
+
 help_and_version() {
 	local first='Usage: xmem COMMAND [ARGUMENT]...'
 	same "$first" "$(xmem --help | head -n 1)" && same "$first" "$(xmem -h | head -n 1)" &&
@@ -354,7 +375,7 @@ daemon_runs() { grep -qsazxF "XMEM_SOCKET=$XMEM_SOCKET-none" /proc/[0-9]*/enviro
 no_host_and_none_is_started() {
 	local command
 	same '[]' "$($nowhere "$programs/xmem" list --json)" &&
-		same 'NUMBER POOL UID CLIENTS SLOTS RING BYTES' \
+		same 'NUMBER POOL UID CLIENTS SLOTS RING BYTES FILES KEPT' \
 			"$($nowhere "$programs/xmem" list | sed 's/  */ /g')" || return
 	for command in stat clients holders; do
 		refuses 1 "there is no pool 'scene': no host is running" \
@@ -400,7 +421,8 @@ for name in list_has_named_and_anonymous list_as_a_table table_is_aligned \
 	clients_are_who_they_are clients_as_a_table holders_are_who_they_are holders_as_a_table \
 	holders_of_one_slot stat_counts_without_the_tool \
 	output_that_nobody_reads_keeps_no_pool full_pool bad_usage no_such_pool \
-	host_that_does_not_answer daemon_help_that_cannot_be_written help_and_version \
+	host_that_does_not_answer daemon_help_that_cannot_be_written daemon_without_proc \
+	help_and_version \
 	backend_is_told output_that_cannot_be_written no_host_and_none_is_started no_device \
 	wrong_backend_is_said build_without_json_library \
 	killed_owner_is_seen; do

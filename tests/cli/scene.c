@@ -5,7 +5,7 @@
  *
  *   cam      owns four buffers: it publishes A, B and C, and is writing a fourth
  *   viewer   follows cam and has received nothing; holds A twice and B once
- *   logger   holds A once
+ *   logger   holds A once, and has mapped its file
  *   cam      also holds A; nobody holds C, which is in flight to viewer
  *
  * The scene itself is the only client of a pool without a name. It prints a line for each
@@ -113,10 +113,13 @@ static void cam(int in, int out)
 	tell_done(out);
 }
 
-static void get(struct xmem_pool *pool, uint64_t token)
+static struct xmem_buffer *get(struct xmem_pool *pool, uint64_t token)
 {
-	if (!xmem_get(pool, token))
+	struct xmem_buffer *buffer = xmem_get(pool, token);
+
+	if (!buffer)
 		fail("get");
+	return buffer;
 }
 
 static void viewer(int in, int out)
@@ -140,7 +143,8 @@ static void logger(int in, int out)
 	uint64_t token[TOKENS];
 
 	hear(in, token, sizeof(token));
-	get(pool, token[A]);
+	if (!xmem_data(get(pool, token[A])))	/* so it has the file mapped */
+		fail("data");
 	tell_done(out);
 }
 
