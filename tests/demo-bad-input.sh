@@ -84,6 +84,66 @@ is_stopped() {
 	nothing_left && good
 }
 
+# Instead of PROGRAM, of ffmpeg's, a script with these lines runs; $real is the program itself.
+replace() {
+	mkdir -p "$work/bin"
+	printf '#!/bin/sh\nreal=%s\n%s\n' "$(command -v "$1")" "$2" >"$work/bin/$1"
+	chmod +x "$work/bin/$1"
+}
+
+# eventually COMMAND...: within a minute; nothing announces that a process has ended.
+eventually() {
+	local tries
+	for ((tries = 0; tries < 1200; tries++)); do
+		"$@" && return 0
+		sleep 0.05
+	done
+	return 1
+}
+
+nothing_runs() { [ -z "$(left_running)" ]; }
+
+# The director alone gets a signal, while it looks whether that is a video.
+director_is_stopped_while_probing() {
+	local director
+	name=probing_terminated
+	rm -rf "$folder" "$work/probing"
+	# shellcheck disable=SC2016
+	replace ffprobe ': >"${0%/bin/*}/probing"; exec sleep 1000'
+	PATH=$work/bin:$PATH build/release/demo-director -o "$folder" -- "$clip" >"$work/out" 2>&1 &
+	director=$!
+	eventually [ -e "$work/probing" ] || bad "it does not start ffprobe"
+	kill -TERM $director
+	wait $director && { bad "no error"; return; }
+	eventually nothing_runs || { bad "still running: $(left_running)"; return; }
+	nothing_left && good
+	rm "$work/bin/ffprobe"
+}
+
+# What nobody can read has not been said.
+output_is_not_written() {
+	local status=0
+	name=$1
+	"${@:2}" build/release/demo-director -p -o "$folder" -- "$work/odd.mkv" 2>"$work/err" ||
+		status=$?
+	[ $status = 1 ] && grep -q '^demo: standard output: ' "$work/err" ||
+		{ bad "status $status, $(cat "$work/err")"; return; }
+	good
+}
+
+# The more often ffmpeg is started, the longer one frame takes.
+one_frame_starts_few_processes() {
+	local starts
+	name=one_frame
+	# shellcheck disable=SC2016
+	replace ffmpeg 'echo start >>"${0%/bin/*}/starts"; exec "$real" "$@"'
+	rm -f "$work/starts"
+	PATH=$work/bin:$PATH takes one_frame "$work/one.mkv"
+	starts=$(wc -l <"$work/starts")
+	[ "$starts" -le 6 ] || bad "ffmpeg was started $starts times"
+	rm "$work/bin/ffmpeg"
+}
+
 # make_video SIZE SECONDS FILE [CODEC]
 make_video() {
 	ffmpeg -nostdin -v error -f lavfi -i "testsrc=size=$1:rate=10:duration=$2" \
@@ -106,6 +166,7 @@ ffmpeg -nostdin -v error -i "$sound" -i "$picture" -map 0 -map 1 -c:v png \
 cp "$clip" "$work/with space \$x'\".mpeg"
 make_video 321x181 1 odd.mkv
 make_video 2x2 1 tiny.mkv ffv1
+make_video 320x180 0.1 one.mkv
 make_video 3840x2160 3 large.mkv
 
 refuses missing "$work/none.mp4" 'No such file'
@@ -125,6 +186,10 @@ takes odd_size "$work/odd.mkv"
 takes two_by_two "$work/tiny.mkv"
 is_stopped interrupted INT
 is_stopped terminated TERM
+director_is_stopped_while_probing
+output_is_not_written stdout_full bash -c '"$@" >/dev/full' bash
+output_is_not_written stdout_closed bash -c '"$@" >&-' bash
+one_frame_starts_few_processes
 
 echo "$passed passed, $failed failed, 0 skipped"
 [ $failed = 0 ]

@@ -373,12 +373,28 @@ static int refuse(const char *why)
 	return 1;
 }
 
+/*
+ * A closed standard descriptor would be given to the log or to the pool, and then our output
+ * would be written into that: something is put in its place. Writing to it fails as it should.
+ */
+static bool fill_standard_descriptors(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	return fd >= 0 && !close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	char why[VIDEO_TEXT], path[4200], text[VIDEO_TEXT + 4200];
 	bool good;
 	int log;
 
+	if (!fill_standard_descriptors())
+		return refuse("cannot open /dev/null");
 	if (!read_arguments(argc, argv))
 		return usage(argv[0]);
 	if (!video_probe(video_path, &report.planned, why)) {
@@ -408,6 +424,7 @@ int main(int argc, char **argv)
 			 crew_failure_needs_log() ? ")" : "");
 		return refuse(text);
 	}
-	report_print();
+	if (!report_print())
+		return refuse("standard output: it cannot be written");
 	return report.corrupt || report.leaked ? 1 : 0;
 }

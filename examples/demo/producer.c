@@ -5,7 +5,8 @@
  *
  * It keeps two decoded frames back, so that it knows which are the last: those
  * are published when the director says so, and then it dies with a frame half
- * written. A video of less than 250 frames is decoded again from its start.
+ * written. A video of less than 250 frames is decoded again from its start; ffmpeg itself
+ * repeats one that is so short that starting ffmpeg would take most of the time.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,6 +21,7 @@
 #define BUFFERS		8
 #define AHEAD		2
 #define FRAMES_LEAST	250
+#define KEEP_BYTES	(256ull << 20)	/* of frames, at most, that ffmpeg repeats */
 #define ACQUIRE_NS	(60LL * 1000 * 1000 * 1000)	/* by then something is wrong */
 
 static const char *path;
@@ -32,6 +34,7 @@ static uint64_t decoded;
 static uint64_t published;
 static unsigned int passes;		/* times that the video was opened */
 static uint64_t pass_frames;		/* decoded since then */
+static uint64_t video_frames;		/* of the video; 0: not known yet */
 
 static void say(uint32_t kind, uint32_t value)
 {
@@ -46,8 +49,11 @@ static void say(uint32_t kind, uint32_t value)
 static void open_video(void)
 {
 	int width = video.width, height = video.height;
+	uint64_t keep = video_frames, times = keep ? (FRAMES_LEAST + keep - 1) / keep : 0;
 
-	if (!video_open(&video, path, why))
+	if (times < 2 || keep * frame_bytes(width, height) > KEEP_BYTES)
+		keep = 0;
+	if (!video_open(&video, path, keep, times, why))
 		control_fail(control, "%s: %s", path, why);
 	if (passes++ && (video.width != width || video.height != height))
 		control_fail(control, "%s: it has changed meanwhile", path);
@@ -154,6 +160,8 @@ static void one_pass(void)
 			return;
 	if (!pass_frames)
 		control_fail(control, "%s: there is no picture in it", path);
+	if (passes == 1)
+		video_frames = pass_frames;
 	close_video();
 }
 

@@ -129,7 +129,7 @@ static void print_deaths(void)
 	both("\n");
 }
 
-void report_print(void)
+bool report_print(void)
 {
 	int i;
 
@@ -148,4 +148,5 @@ void report_print(void)
 	     " corrupt=%" PRIu64 " leaked=%" PRIu64 "\n",
 	     report->backend, report->published, MEMBERS - HISTOGRAM, report->killed,
 	     report->corrupt, report->leaked);
+	return !fflush(stdout) && !ferror(stdout);
 }

@@ -42,7 +42,7 @@ void report_open(const struct report *report, int log, const char *video, const 
 void report_progress(void);
 void report_stop_progress(void);
 
-/* The table and the last line, also into the log. */
-void report_print(void);
+/* The table and the last line, also into the log. false: standard output did not take all. */
+bool report_print(void);
 
 #endif

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -272,14 +273,18 @@ static bool read_header(struct video *video, char why[VIDEO_TEXT])
 	return true;
 }
 
-bool video_open(struct video *video, const char *path, char why[VIDEO_TEXT])
+bool video_open(struct video *video, const char *path, uint64_t keep, uint64_t times,
+		char why[VIDEO_TEXT])
 {
-	char name[4200];
+	char name[4200], filter[64] = "null";
 
 	snprintf(name, sizeof(name), "file:%s", path);
+	if (keep)
+		snprintf(filter, sizeof(filter), "loop=loop=%" PRIu64 ":size=%" PRIu64, times - 1,
+			 keep);
 	if (!start(video, (char *[]){ "ffmpeg", "-nostdin", "-v", "error", "-xerror",
 				      "-protocol_whitelist", "file", "-i", name,
-				      "-map", "0:V:0", "-vsync", "passthrough",
+				      "-map", "0:V:0", "-vf", filter, "-vsync", "passthrough",
 				      "-pix_fmt", "yuv420p",
 				      "-f", "yuv4mpegpipe", "pipe:1", NULL }, why))
 		return false;

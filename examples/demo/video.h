@@ -29,8 +29,12 @@ struct video {
 	int height;
 };
 
-/* Start decoding, and read as far as to know the size of the pictures. */
-bool video_open(struct video *video, const char *path, char why[VIDEO_TEXT]);
+/*
+ * Start decoding, and read as far as to know the size of the pictures.
+ * @keep: if not 0, so many frames, all that it has, are kept by ffmpeg and come @times times.
+ */
+bool video_open(struct video *video, const char *path, uint64_t keep, uint64_t times,
+		char why[VIDEO_TEXT]);
 
 /* Is there another frame? 1: yes, read it. 0: the video is over, without any error. -1: @why. */
 int video_next(struct video *video, char why[VIDEO_TEXT]);
