@@ -107,6 +107,8 @@ TEST(P10_sysfs_shows_slots_and_who_holds_them)
 	SAME(number("attached_bytes"), 4 * BYTES);
 	SAME(number("alive"), 2);
 	SAME(number("payloads"), 1);
+	SAME(number("payload_bytes"), 4 * BYTES);
+	SAME(number("kept_bytes"), 0);
 	CHECK(number("payloads") <= number("payloads_max"));
 	CHECK(number("page_bytes") > 0 && number("page_bytes") <= number("page_bytes_max"));
 	EVENTUALLY(says(attribute("slots/%u/state", slot), "live"));
