@@ -182,15 +182,18 @@ struct xm_pending {
 };
 
 /* Take one more hold of a slot that this client holds already. -EOVERFLOW: beyond 2^29. */
-static inline int xm_hold_more(const struct xm_map *map, u32 me, u32 slot)
+static inline int xm_hold_add(u32 *hold)
 {
-	u32 *hold = xm_hold(map, me, slot);
-
 	if (__builtin_expect((xm_add_full(hold, 1) & XM_HOLD_COUNT) >= XM_HOLD_LIMIT, 0)) {
 		xm_add_full(hold, -1u);
 		return -EOVERFLOW;
 	}
 	return 0;
+}
+
+static inline int xm_hold_more(const struct xm_map *map, u32 me, u32 slot)
+{
+	return xm_hold_add(xm_hold(map, me, slot));
 }
 
 /* Does the owner, or the host, want to know that the last hold of this client has gone? */
@@ -209,10 +212,12 @@ static inline struct xm_pending xm_put_pending(const struct xm_map *map, u32 slo
 	return (struct xm_pending){ XM_NOTHING, 0 };
 }
 
-/* Drop one hold. The caller must have one; if it has none, nothing changes. */
-static inline struct xm_pending xm_put(const struct xm_map *map, u32 me, u32 slot)
+/*
+ * Drop one hold; @hold is where this client counts those of @slot. The caller must have one; if
+ * it has none, nothing changes.
+ */
+static inline struct xm_pending xm_put_at(const struct xm_map *map, u32 *hold, u32 slot)
 {
-	u32 *hold = xm_hold(map, me, slot);
 	u32 old;
 
 	XM_STEP(XM_STEP_PUT_BEFORE);
@@ -223,6 +228,11 @@ static inline struct xm_pending xm_put(const struct xm_map *map, u32 me, u32 slo
 	if (!old)	/* The caller had none: the slot looks busy for a moment at worst. */
 		xm_add_full(hold, 1);
 	return (struct xm_pending){ XM_NOTHING, 0 };
+}
+
+static inline struct xm_pending xm_put(const struct xm_map *map, u32 me, u32 slot)
+{
+	return xm_put_at(map, xm_hold(map, me, slot), slot);
 }
 
 /*
@@ -248,21 +258,27 @@ static inline int xm_look(const struct xm_map *map, u64 token)
  * Take a hold on the content that @token names. 0: it is held. -ESTALE: it is gone, or
  * the token is another pool's; the caller puts the hold with xm_put. -EAGAIN: as with
  * xm_look, and the hold stays. -EOVERFLOW, -EINVAL (no such slot): no hold is left.
+ * @holds: this client's, by slot.
  */
-static inline int xm_get(const struct xm_map *map, u32 me, u64 token)
+static inline int xm_get_at(const struct xm_map *map, u32 *holds, u64 token)
 {
 	u32 slot = xm_token_slot(token);
 	int err;
 
 	if (__builtin_expect(slot >= map->slots, 0))
 		return -EINVAL;
-	err = xm_hold_more(map, me, slot);
+	err = xm_hold_add(&holds[slot]);
 	if (__builtin_expect(err, 0))
 		return err;
 	XM_STEP(XM_STEP_GET_HELD);
 	err = xm_look(map, token);
 	XM_STEP(XM_STEP_GET_DONE);
 	return err;
+}
+
+static inline int xm_get(const struct xm_map *map, u32 me, u64 token)
+{
+	return xm_get_at(map, xm_hold(map, me, 0), token);
 }
 
 /* ---- the owner (scan.c, ring.c) ---- */

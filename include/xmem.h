@@ -449,11 +449,13 @@ struct xmem_pool_info {
 	uint32_t reserved;
 	uint64_t holds;			/* of all clients together */
 	uint64_t bytes;			/* of all attached slots */
-	uint64_t bytes_files;		/* of the files that these are in; since 0.4 */
-	uint64_t bytes_kept;		/* of those whose owner has ended; since 0.4 */
-	uint64_t bytes_mapped;		/* of the files that this handle has mapped; since 0.4 */
-	uint32_t payloads;		/* how many files; since 0.4 */
+	uint64_t bytes_files;		/* of the files that these are in; since 0.3 */
+	uint64_t bytes_kept;		/* of those whose owner has ended; since 0.3 */
+	uint64_t bytes_mapped;		/* of the files that this handle has mapped; since 0.3 */
+	uint32_t payloads;		/* how many files; since 0.3 */
 	uint32_t reserved1;
+	uint64_t stale_handles;		/* how often this process, in all its pools, used the
+					 * handle of a buffer that it had dropped; since 0.3 */
 };
 
 /*

@@ -265,13 +265,13 @@ XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, 
 		hand_out(pool, one);
 	xl_unlock(&owned->lock);
 	if (unlikely(err)) {
-		xl_handle_free(buffer);
+		xl_handle_unused(buffer);
 		return NULL;
 	}
 	buffer->slot = one->index;
-	buffer->mode = XL_WRITING;
 	buffer->what = (struct xm_publication){
 		.length = likely(bytes) ? bytes : one->size->bytes,
 	};
-	return buffer;
+	xl_handle_use(buffer, XL_WRITING);
+	return xl_handle(buffer);
 }

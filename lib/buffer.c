@@ -56,19 +56,6 @@ static XL_COLD int hold_resolved(struct xmem_pool *pool, u64 token, int err)
 	return err;
 }
 
-/* Read offset and length from the metadata, which the owner can write, once; check the bounds. */
-static XL_INLINE void place_contents(struct xmem_buffer *buffer)
-{
-	struct xmem_pool *pool = buffer->pool;
-	const struct xmem_metadata *metadata = xm_metadata(&pool->map, buffer->slot);
-	u64 bytes = xm_slot_row(&pool->map, buffer->slot)->length;
-	u64 offset = xm_load(&metadata->offset), length = xm_load(&metadata->size);
-
-	offset = offset <= bytes ? offset : 0;
-	buffer->what.offset = offset;
-	buffer->what.length = length <= bytes - offset ? length : bytes - offset;
-}
-
 static XL_COLD struct xmem_buffer *get_refused(struct xmem_pool *pool)
 {
 	if (!pool)
@@ -92,27 +79,29 @@ static XL_COLD struct xmem_buffer *get_failed(struct xmem_pool *pool, int err)
 static inline struct xmem_buffer *fill_got(struct xmem_buffer *buffer, u64 token)
 {
 	buffer->slot = xm_token_slot(token);
-	buffer->mode = XL_READING;
 	buffer->what.token = token;
 	buffer->what.sequence = buffer->what.timestamp_ns = 0;
-	place_contents(buffer);
-	return buffer;
+	buffer->what.length = XL_NOT_PLACED;
+	xl_handle_use(buffer, XL_READING);
+	return xl_handle(buffer);
 }
 
-/* Either the hold is not certain yet, or it is (@err is 0) and no handle was at hand. */
+/* The hold is there, and no handle was at hand. */
+static XL_COLD struct xmem_buffer *get_refill(struct xmem_pool *pool, u64 token)
+{
+	struct xmem_buffer *buffer = xl_handle_new(pool);
+
+	if (buffer)
+		return fill_got(buffer, token);
+	xl_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(token)));
+	return NULL;
+}
+
+/* The hold is not certain yet. */
 static XL_COLD struct xmem_buffer *get_slow(struct xmem_pool *pool, u64 token, int err)
 {
-	struct xmem_buffer *buffer;
-
-	err = err ? hold_resolved(pool, token, err) : 0;
-	if (err)
-		return get_failed(pool, err);
-	buffer = xl_handle_new(pool);
-	if (!buffer) {
-		xl_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(token)));
-		return NULL;
-	}
-	return fill_got(buffer, token);
+	err = hold_resolved(pool, token, err);
+	return err ? get_failed(pool, err) : get_refill(pool, token);
 }
 
 /*
@@ -127,99 +116,131 @@ XMEM_API struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token)
 		return get_refused(pool);
 	if (xl_host_died(pool))
 		return xl_fail_died(pool), NULL;
-	err = xm_get(&pool->map, pool->me, token);
-	if (unlikely(err || !xl_handles_ready(pool)))
+	err = xm_get_at(&pool->map, pool->holds, token);
+	if (unlikely(err))
 		return get_slow(pool, token, err);
-	return fill_got(xl_handle_pop(pool), token);
+	if (unlikely(!xl_magazine.first))
+		return get_refill(pool, token);
+	return fill_got(xl_handle_new(pool), token);
 }
 
 /* ---- clone, release ---- */
 
-static int check(const struct xmem_buffer *buffer, const char *message)
+XMEM_API struct xmem_buffer *xmem_clone(struct xmem_buffer *handle)
 {
-	if (unlikely(!buffer))
-		return xl_fail_fast(EINVAL, message);
-	if (unlikely(!xl_alive(buffer->pool)))
-		return xl_fail_forked();
-	return 0;
-}
-
-XMEM_API struct xmem_buffer *xmem_clone(struct xmem_buffer *buffer)
-{
-	struct xmem_buffer *clone;
+	struct xmem_buffer *buffer = xl_buffer(handle), *clone;
 	int err;
 
-	if (check(buffer, "clone: no buffer"))
+	if (unlikely(!buffer)) {
+		xl_no_buffer(handle, "clone");
 		return NULL;
-	if (buffer->mode != XL_READING) {
+	}
+	if (xm_load(&buffer->mode) != XL_READING) {
 		xl_fail_fast(EPERM, "clone: it is still being written");
 		return NULL;
 	}
 	clone = xl_handle_new(buffer->pool);
 	if (!clone)
 		return NULL;
-	err = xm_hold_more(&buffer->pool->map, buffer->pool->me, buffer->slot);
+	err = xm_hold_add(&buffer->pool->holds[buffer->slot]);
 	if (err) {
-		xl_handle_free(clone);
+		xl_handle_unused(clone);
 		xl_fail_fast(-err, "clone: too many handles of one buffer");
 		return NULL;
 	}
+	xl_place_contents(buffer);
 	clone->slot = buffer->slot;
-	clone->mode = XL_READING;
 	clone->what = buffer->what;
-	return clone;
+	xl_handle_use(clone, XL_READING);
+	xl_compiler_barrier();
+	if (unlikely(xm_load(&clone->pool->ending)))
+		xl_handle_cloned_late(clone);
+	return xl_handle(clone);
 }
 
+/* It is being written. */
 static XL_SLOW void release_slow(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
 
-	if (buffer->mode == XL_READING) {
+	if (buffer->mode == XL_READING)
 		xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
-	} else if (buffer->mode == XL_WRITING) {
+	else
 		xl_owned_give_up(pool, buffer->slot);
-	} else {
-		return;		/* it has been dropped already */
-	}
-	xl_handle_free(buffer);
+	xl_handle_drop(buffer);
 }
 
-XMEM_API void xmem_release(struct xmem_buffer *buffer)
+XMEM_API void xmem_release(struct xmem_buffer *handle)
 {
-	struct xmem_pool *pool;
+	struct xmem_buffer *buffer = xl_buffer(handle);
 	struct xm_pending pending;
+	struct xmem_pool *pool;
 	u32 slot;
 
-	if (unlikely(!buffer || !xl_alive(buffer->pool)))
+	if (unlikely(!buffer)) {
+		xl_stale_buffer(handle, "release");
 		return;
-	pool = buffer->pool;
-	if (unlikely(buffer->mode != XL_READING || !xl_handles_free(pool)))
+	}
+	if (unlikely(buffer->mode != XL_READING))
 		return release_slow(buffer);
+	pool = buffer->pool;
 	slot = buffer->slot;
-	xl_handle_push(pool, buffer);	/* before the put, for the reason that xmem_get has */
-	pending = xm_put(&pool->map, pool->me, slot);
+	pending = xm_put_at(&pool->map, &pool->holds[slot], slot);
 	if (unlikely(pending.what != XM_NOTHING))
 		xl_do_pending(pool, pending);
+	xl_handle_drop(buffer);
 }
 
 /* ---- what a handle can be asked ---- */
+
+/* Read offset and length from the metadata, which the owner can write, once; check the bounds. */
+XL_COLD void xl_place_now(struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = buffer->pool;
+	const struct xmem_metadata *metadata = xm_metadata(&pool->map, buffer->slot);
+	u64 bytes = xm_slot_row(&pool->map, buffer->slot)->length, offset, length;
+
+	xl_lock(&pool->lock);		/* another thread may be doing the same */
+	if (buffer->what.length == XL_NOT_PLACED) {
+		offset = xm_load(&metadata->offset);
+		length = xm_load(&metadata->size);
+		offset = offset <= bytes ? offset : 0;
+		length = length <= bytes - offset ? length : bytes - offset;
+		xm_store(&buffer->what.offset, offset);
+		xm_store_release(&buffer->what.length, length);
+	}
+	xl_unlock(&pool->lock);
+}
 
 static char *data_of(struct xmem_buffer *buffer)
 {
 	char *data = xl_payload_data(buffer->pool, buffer->slot);
 
-	return likely(data) ? data + buffer->what.offset : NULL;
-}
-
-XMEM_API const void *xmem_data(struct xmem_buffer *buffer)
-{
-	return check(buffer, "data: no buffer") ? NULL : data_of(buffer);
-}
-
-XMEM_API void *xmem_data_mut(struct xmem_buffer *buffer)
-{
-	if (check(buffer, "data: no buffer"))
+	if (unlikely(!data))
 		return NULL;
+	xl_place_contents(buffer);
+	return data + buffer->what.offset;
+}
+
+XMEM_API const void *xmem_data(struct xmem_buffer *handle)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+
+	if (unlikely(!buffer)) {
+		xl_no_buffer(handle, "data");
+		return NULL;
+	}
+	return data_of(buffer);
+}
+
+XMEM_API void *xmem_data_mut(struct xmem_buffer *handle)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+
+	if (unlikely(!buffer)) {
+		xl_no_buffer(handle, "data");
+		return NULL;
+	}
 	if (buffer->mode != XL_WRITING) {
 		xl_fail_fast(EPERM, "data: published contents do not change; only a buffer from "
 				    "xmem_acquire is writable");
@@ -228,44 +249,73 @@ XMEM_API void *xmem_data_mut(struct xmem_buffer *buffer)
 	return data_of(buffer);
 }
 
-XMEM_API size_t xmem_size(struct xmem_buffer *buffer)
+/* For functions that answer 0 if they have no buffer: note why, unless it is NULL. */
+static XL_COLD u64 nothing(const struct xmem_buffer *handle, const char *what)
 {
-	return buffer ? buffer->what.length : 0;
+	xl_stale_buffer(handle, what);
+	return 0;
 }
 
-XMEM_API size_t xmem_capacity(struct xmem_buffer *buffer)
+XMEM_API size_t xmem_size(struct xmem_buffer *handle)
 {
-	if (!buffer || !xl_alive(buffer->pool))
-		return 0;
+	struct xmem_buffer *buffer = xl_buffer(handle);
+
+	if (unlikely(!buffer))
+		return nothing(handle, "size");
+	xl_place_contents(buffer);
+	return buffer->what.length;
+}
+
+XMEM_API size_t xmem_capacity(struct xmem_buffer *handle)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+
+	if (unlikely(!buffer))
+		return nothing(handle, "capacity");
 	return xm_slot_row(&buffer->pool->map, buffer->slot)
 		->length; /* a held slot's length does not change */
 }
 
-XMEM_API uint64_t xmem_token(struct xmem_buffer *buffer)
+XMEM_API uint64_t xmem_token(struct xmem_buffer *handle)
 {
-	return buffer ? buffer->what.token : 0;
+	struct xmem_buffer *buffer = xl_buffer(handle);
+
+	return likely(buffer) ? buffer->what.token : nothing(handle, "token");
 }
 
-XMEM_API uint64_t xmem_sequence(struct xmem_buffer *buffer)
+XMEM_API uint64_t xmem_sequence(struct xmem_buffer *handle)
 {
-	return buffer ? buffer->what.sequence : 0;
+	struct xmem_buffer *buffer = xl_buffer(handle);
+
+	return likely(buffer) ? buffer->what.sequence : nothing(handle, "sequence");
 }
 
-XMEM_API uint64_t xmem_timestamp_ns(struct xmem_buffer *buffer)
+XMEM_API uint64_t xmem_timestamp_ns(struct xmem_buffer *handle)
 {
-	return buffer ? buffer->what.timestamp_ns : 0;
+	struct xmem_buffer *buffer = xl_buffer(handle);
+
+	return likely(buffer) ? buffer->what.timestamp_ns : nothing(handle, "timestamp");
 }
 
-XMEM_API const struct xmem_metadata *xmem_buffer_metadata(struct xmem_buffer *buffer)
+XMEM_API const struct xmem_metadata *xmem_buffer_metadata(struct xmem_buffer *handle)
 {
-	return check(buffer, "metadata: no buffer") ? NULL
-						    : xm_metadata(&buffer->pool->map, buffer->slot);
-}
+	struct xmem_buffer *buffer = xl_buffer(handle);
 
-XMEM_API struct xmem_metadata *xmem_buffer_metadata_mut(struct xmem_buffer *buffer)
-{
-	if (check(buffer, "metadata: no buffer"))
+	if (unlikely(!buffer)) {
+		xl_no_buffer(handle, "metadata");
 		return NULL;
+	}
+	return xm_metadata(&buffer->pool->map, buffer->slot);
+}
+
+XMEM_API struct xmem_metadata *xmem_buffer_metadata_mut(struct xmem_buffer *handle)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+
+	if (unlikely(!buffer)) {
+		xl_no_buffer(handle, "metadata");
+		return NULL;
+	}
 	if (buffer->mode != XL_WRITING) {
 		xl_fail_fast(EPERM, "metadata: only a buffer from xmem_acquire is writable");
 		return NULL;

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "private.h"
+#include "handle.h"
 
 static u64 no_process; /* until the first pool is opened; no handle has this number */
 u64 *xl_process = &no_process;
@@ -23,13 +23,25 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xmem_pool *pools;
 static u64 number;
 
-static void before_fork(void)
+void xl_fork_lock(void)
 {
 	pthread_mutex_lock(&lock);
 }
 
+void xl_fork_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+	xl_handles_before_fork();
+}
+
 static void after_fork_parent(void)
 {
+	xl_handles_after_fork();
 	pthread_mutex_unlock(&lock);
 }
 
@@ -38,6 +50,7 @@ static void after_fork_child(void)
 	struct xmem_pool *pool;
 
 	*xl_process = 0;
+	xl_handles_forked();
 	for (pool = pools; pool; pool = pool->next)
 		pool->link.backend->forked(&pool->link);
 	pools = NULL;			/* the memory stays, because handles point to it */
@@ -67,6 +80,7 @@ int xl_process_register(struct xmem_pool *pool)
 	if (!err) {
 		if (!*xl_process) {
 			*xl_process = ++number;
+			xl_handles_forked();	/* the fork may have called no handler */
 			xl_membarrier_register();
 		}
 		pool->process = *xl_process;

@@ -1,87 +1,277 @@
 // SPDX-License-Identifier: MIT
 /*
- * Where handles of buffers come from and go to. They are made in blocks and kept in a
- * free list; the fast ways are in handle.h.
+ * Where handles of buffers come from and go to. They are made in blocks, which the process
+ * keeps for ever: it has as many as were ever in use at once, and some for each thread. Free
+ * ones are with the threads (magazines) and in a list that all share (the depot). The fast ways
+ * are in handle.h.
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "handle.h"
 
-#define XL_BLOCK_HANDLES	64
+#define BLOCK_BYTES	(64 << 10)
+#define BATCH		32		/* handles that a thread and the depot exchange */
+#define MOST		64		/* free handles of one thread */
+#define ADDRESS_BITS	48		/* 64 - XL_NAME_SHIFT + 7 */
 
-struct xl_block {
-	struct xl_block *next;
-	struct xmem_buffer handle[XL_BLOCK_HANDLES];
+struct block {
+	struct block *next;
+	u32 made;			/* handles with a name; the others are still zero */
+	struct xmem_buffer handle[];
 };
+#define BLOCK_HANDLES	((BLOCK_BYTES - sizeof(struct block)) / sizeof(struct xmem_buffer))
 
-/* Make one more block. It is freed with the pool. Under pool->lock. */
-static bool refill(struct xmem_pool *pool)
+_Static_assert(sizeof(struct xmem_buffer) == XL_HANDLE_BYTES, "a name has no room for more");
+
+__thread struct xl_magazine xl_magazine;
+
+static struct {
+	struct xl_lock lock;		/* after pool->lock; guards all here */
+	struct xmem_buffer *spare;
+	struct block *blocks;		/* the newest first */
+	pthread_key_t key;		/* its destructor empties a thread's magazine */
+	enum { KEY_UNKNOWN, KEY_MADE, KEY_REFUSED } key_state;
+} depot;
+
+static u64 stale;			/* atomic */
+
+/* ---- the depot; under its lock ---- */
+
+/*
+ * A child finds its parent's handles wiped, so that they are found out there: fork.c. The kernel
+ * does it, and where that is too old, xl_handles_forked.
+ */
+static bool add_block(void)
 {
-	struct xl_block *block = aligned_alloc(_Alignof(struct xl_block), sizeof(*block));
-	int i;
+	struct block *block = mmap(NULL, BLOCK_BYTES, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (!block) {
-		xl_fail_fast(ENOMEM, "no memory for a buffer's handle");
+	if (block == MAP_FAILED)
+		return false;
+	if ((u64)block >> ADDRESS_BITS) {
+		munmap(block, BLOCK_BYTES);
 		return false;
 	}
-	memset(block, 0, sizeof(*block));
-	block->next = pool->blocks;
-	pool->blocks = block;
-	pool->made += XL_BLOCK_HANDLES;
-	for (i = 0; i < XL_BLOCK_HANDLES; i++) {
-		block->handle[i].pool = pool;
-		block->handle[i].next =
-			i + 1 < XL_BLOCK_HANDLES ? &block->handle[i + 1] : pool->spare;
-	}
-	pool->spare = &block->handle[0];
+	madvise(block, BLOCK_BYTES, MADV_WIPEONFORK);
+	block->next = depot.blocks;
+	depot.blocks = block;
 	return true;
 }
 
-struct xmem_buffer *xl_handle_new_locked(struct xmem_pool *pool)
+static struct xmem_buffer *make_one(void)
 {
 	struct xmem_buffer *buffer;
 
-	xl_lock(&pool->lock);
-	buffer = pool->spare || refill(pool) ? xl_handle_pop(pool) : NULL;
-	pool->out += pool->closed && buffer;
-	xl_unlock(&pool->lock);
+	if (!depot.blocks || depot.blocks->made == BLOCK_HANDLES)
+		if (!add_block())
+			return NULL;
+	buffer = &depot.blocks->handle[depot.blocks->made];
+	xm_store(&buffer->name, (u64)buffer / XL_HANDLE_BYTES);
+	xm_store_release(&depot.blocks->made, depot.blocks->made + 1);
 	return buffer;
 }
 
-void xl_handle_free_locked(struct xmem_buffer *buffer)
+static struct xmem_buffer *take_one(void)
 {
-	struct xmem_pool *pool = buffer->pool;
-	bool last;
+	struct xmem_buffer *buffer = depot.spare;
 
-	xl_lock(&pool->lock);
-	xl_handle_push(pool, buffer);
-	last = pool->closed && !--pool->out;
-	xl_unlock(&pool->lock);
-	if (unlikely(last))
-		xl_pool_destroy(pool);
+	if (!buffer)
+		return make_one();
+	depot.spare = buffer->next;
+	return buffer;
 }
 
-void xl_handles_destroy(struct xmem_pool *pool)
+/* Move @count handles of this thread to the depot. */
+static void move_to_depot(u32 count)
 {
-	struct xl_block *block;
+	struct xmem_buffer *buffer;
 
-	while ((block = pool->blocks)) {
-		pool->blocks = block->next;
-		free(block);
+	while (count-- && (buffer = xl_magazine.first)) {
+		xl_magazine.first = buffer->next;
+		xl_magazine.room++;
+		buffer->next = depot.spare;
+		depot.spare = buffer;
 	}
 }
 
-/*
- * Counted from the free list, because a counter would cost each handle two stores. Under
- * pool->lock.
- */
-u64 xl_handles_in_use(const struct xmem_pool *pool)
-{
-	const struct xmem_buffer *buffer;
-	u64 spare = 0;
+/* ---- magazines ---- */
 
-	for (buffer = pool->spare; buffer; buffer = buffer->next)
-		spare++;
-	return pool->made - spare;
+/* At a thread's end. It may use handles once more, in another destructor. */
+static void empty_magazine(void *argument)
+{
+	xl_lock(&depot.lock);
+	move_to_depot(~0u);
+	xl_unlock(&depot.lock);
+	xl_magazine = (struct xl_magazine){ 0 };
+}
+
+/* May this thread keep handles? Only if they come back at its end. Under the depot's lock. */
+static bool register_thread(void)
+{
+	if (xl_magazine.registered)
+		return true;
+	if (depot.key_state == KEY_UNKNOWN)
+		depot.key_state = pthread_key_create(&depot.key, empty_magazine) ? KEY_REFUSED
+										  : KEY_MADE;
+	if (depot.key_state == KEY_REFUSED || pthread_setspecific(depot.key, &xl_magazine))
+		return false;
+	xl_magazine.registered = true;
+	xl_magazine.room = MOST;
+	return true;
+}
+
+/* The magazine is empty: return the first handle of it. */
+XL_COLD struct xmem_buffer *xl_handle_refill(void)
+{
+	struct xmem_buffer *buffer;
+	u32 count = 1, i;
+
+	xl_lock(&depot.lock);
+	if (register_thread())
+		count = BATCH;
+	for (i = 0; i < count && (buffer = take_one()); i++) {
+		buffer->next = xl_magazine.first;
+		xl_magazine.first = buffer;
+		xl_magazine.room--;
+	}
+	xl_unlock(&depot.lock);
+	if (!xl_magazine.first)
+		xl_fail_fast(ENOMEM, "no memory for a buffer's handle");
+	return xl_magazine.first;
+}
+
+/* The magazine has no room, or the thread may not have one. */
+XL_COLD void xl_handle_give_back(struct xmem_buffer *buffer)
+{
+	xl_lock(&depot.lock);
+	if (register_thread()) {
+		if (!xl_magazine.room)
+			move_to_depot(BATCH);
+		buffer->next = xl_magazine.first;
+		xl_magazine.first = buffer;
+		xl_magazine.room--;
+	} else {
+		xl_magazine.room = 0;
+		buffer->next = depot.spare;
+		depot.spare = buffer;
+	}
+	xl_unlock(&depot.lock);
+}
+
+/* ---- fork: see fork.c ---- */
+
+void xl_handles_before_fork(void)
+{
+	xl_lock(&depot.lock);
+}
+
+void xl_handles_after_fork(void)
+{
+	xl_unlock(&depot.lock);
+}
+
+/*
+ * The child leaves its parent's blocks alone, because their names must fit never again. The
+ * key stays.
+ */
+void xl_handles_forked(void)
+{
+	struct block *block, *next;
+
+	for (block = depot.blocks; block; block = next) {
+		next = block->next;
+		if (block->made)	/* it is not wiped */
+			memset(block, 0, BLOCK_BYTES);
+	}
+	depot.blocks = NULL;
+	depot.spare = NULL;
+	depot.lock = (struct xl_lock){ 0 };
+	xl_magazine = (struct xl_magazine){ 0 };
+}
+
+/* ---- a pool's end ---- */
+
+u64 xl_handles_count(struct xmem_pool *pool)
+{
+	struct block *block;
+	u64 count = 0;
+	u32 i;
+
+	xl_lock(&depot.lock);
+	for (block = depot.blocks; block; block = block->next) {
+		for (i = 0; i < block->made; i++) {
+			struct xmem_buffer *buffer = &block->handle[i];
+
+			if (!xm_load_acquire(&buffer->mode) || xm_load(&buffer->pool) != pool)
+				continue;
+			buffer->counted = true;
+			count++;
+		}
+	}
+	xl_unlock(&depot.lock);
+	return count;
+}
+
+/* The pool ends, or there is no membarrier, so that each has to make sure for itself. */
+XL_COLD void xl_handle_dropped_late(struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = buffer->pool;
+	bool last = false;
+
+	xm_full_barrier();
+	if (!(xm_load(&pool->ending) & XL_ENDING_CLOSED))
+		return;
+	xl_lock(&pool->lock);
+	if (buffer->counted) {
+		buffer->counted = false;
+		last = !--pool->out;
+	}
+	xl_unlock(&pool->lock);
+	if (last)
+		xl_pool_destroy(pool);
+}
+
+XL_COLD void xl_handle_cloned_late(struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = buffer->pool;
+
+	xm_full_barrier();
+	if (!(xm_load(&pool->ending) & XL_ENDING_CLOSED))
+		return;
+	xl_lock(&pool->lock);
+	if (!buffer->counted) {
+		buffer->counted = true;
+		pool->out++;
+	}
+	xl_unlock(&pool->lock);
+}
+
+/* ---- what else handles need seldom ---- */
+
+int xl_stale_buffer(const struct xmem_buffer *handle, const char *what)
+{
+	u64 name = (u64)handle;
+	struct xmem_buffer *buffer =
+		(struct xmem_buffer *)(name << XL_NAME_SHIFT >> (XL_NAME_SHIFT - 7));
+
+	if (!name)
+		return -EINVAL;
+	if (!xm_load(&buffer->name))
+		return xl_fail_forked();
+	__atomic_add_fetch(&stale, 1, __ATOMIC_RELAXED);
+	return xl_fail(EBADF,
+		       "%s: this handle of a buffer has been dropped already; use it no more after "
+		       "xmem_release or xmem_publish", what);
+}
+
+int xl_no_buffer(const struct xmem_buffer *handle, const char *what)
+{
+	return handle ? xl_stale_buffer(handle, what) : xl_fail(EINVAL, "%s: no buffer", what);
+}
+
+u64 xl_stale_handles(void)
+{
+	return __atomic_load_n(&stale, __ATOMIC_RELAXED);
 }

@@ -1,78 +1,155 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handles of buffers, and the fast ways of taking and dropping one. These are inline,
- * because get and put do little else; the slow ways are in handle.c.
+ * Handles of buffers. What a user has is not the address of the struct but its name, which is
+ * another one each time that the struct is used: a handle that was dropped has a name that no
+ * longer fits, and so is found out. The structs are made for the whole process and never go
+ * back to the allocator (handle.c), so a stale name can be looked up without harm. A name is
+ *
+ *   generation << 41 | address / 128
+ *
+ * Each thread has some free handles of its own, so that get and put need no lock. No pool
+ * knows how many handles of it are in use. That is counted once, at its end:
+ *
+ *   A thread that drops a handle stores mode = 0, then loads pool->ending. Whoever closes the
+ *   pool stores pool->ending, calls membarrier, then looks at all handles and counts those in
+ *   use, all under pool->lock. The membarrier is a full barrier in both threads, so a handle
+ *   that is dropped without regard to the end is not counted. All that are counted say so
+ *   (counted), and the last of them that is dropped destroys the pool. The same holds for a
+ *   clone, which stores mode, then loads pool->ending. Model: tests/model/close.pml.
  */
 #ifndef XMEM_HANDLE_H
 #define XMEM_HANDLE_H
 
-#include <sys/single_threaded.h>
-
 #include "payload/payload.h"
 #include "private.h"
 
-enum xl_mode { XL_READING = 1, XL_WRITING = 2 };
+enum xl_mode { XL_FREE = 0, XL_READING = 1, XL_WRITING = 2 };
 
-/* Get and put touch only the first cache line of it. */
+#define XL_HANDLE_BYTES		128	/* size and alignment of a handle */
+#define XL_NAME_SHIFT		23	/* 64 - this are the bits of an address / 128 */
+#define XL_NAME_STEP		(1ULL << 41)
+#define XL_NOT_PLACED		(~0ULL)	/* what.length: nobody has asked for the contents yet */
+
 struct xmem_buffer {
-	_Alignas(64) struct xmem_pool *pool;
-	struct xmem_buffer *next;	/* in the free list; under pool->lock */
+	_Alignas(XL_HANDLE_BYTES) u64 name;	/* if it is free: the next one; 0: in a child */
+	struct xmem_pool *pool;
 	u32 slot;
 	u32 mode;			/* enum xl_mode */
-	struct xm_publication what;	/* token 0 while written */
+	struct xm_publication what;	/* token 0 while written; see xl_place_contents */
+	struct xmem_buffer *next;	/* while it is free */
+	bool counted;			/* among pool->out; under pool->lock */
 };
 
-/* Take a handle; drop it. Once the pool is closed, the last handle destroys it. */
-struct xmem_buffer *xl_handle_new_locked(struct xmem_pool *pool);
-void xl_handle_free_locked(struct xmem_buffer *buffer);
-/* Free the memory of all handles, when the pool ends. */
-void xl_handles_destroy(struct xmem_pool *pool);
+/* The free handles of a thread. */
+struct xl_magazine {
+	struct xmem_buffer *first;
+	u32 room;			/* for how many more; 0: not before some are given back */
+	bool registered;		/* they are given back at the thread's end */
+};
 
-/* How many handles are in use? Under pool->lock. */
-u64 xl_handles_in_use(const struct xmem_pool *pool);
+extern __thread struct xl_magazine xl_magazine
+	__attribute__((visibility("hidden"), tls_model("initial-exec")));
+
+struct xmem_buffer *xl_handle_refill(void);
+void xl_handle_give_back(struct xmem_buffer *buffer);
+void xl_handle_dropped_late(struct xmem_buffer *buffer);
+void xl_handle_cloned_late(struct xmem_buffer *buffer);
+
+/* How many handles of this pool are in use? They become `counted`. Under pool->lock. */
+u64 xl_handles_count(struct xmem_pool *pool);
+
+/* For fork.c: nobody may be changing the depot; the child begins with none of its own. */
+void xl_handles_before_fork(void);
+void xl_handles_after_fork(void);
+void xl_handles_forked(void);
+
+/* ---- names ---- */
+
+static inline struct xmem_buffer *xl_handle(const struct xmem_buffer *buffer)
+{
+	return (struct xmem_buffer *)xm_load(&buffer->name);
+}
+
+/* What does a user's handle stand for? NULL: for nothing, and xl_no_buffer says why. */
+static inline struct xmem_buffer *xl_buffer(const struct xmem_buffer *handle)
+{
+	u64 name = (u64)handle;
+	struct xmem_buffer *buffer =
+		(struct xmem_buffer *)(name << XL_NAME_SHIFT >> (XL_NAME_SHIFT - 7));
+
+	if (unlikely(!name))
+		return NULL;
+	return likely(xm_load(&buffer->name) == name) ? buffer : NULL;
+}
+
+/* Note why @handle is none, and count it. Returns -EINVAL (NULL), -EBADF or -ECHILD. */
+int xl_no_buffer(const struct xmem_buffer *handle, const char *what) __attribute__((cold));
+/* The same for functions that take NULL without a word. */
+int xl_stale_buffer(const struct xmem_buffer *handle, const char *what) __attribute__((cold));
+/* How many stale handles were used in this process. */
+u64 xl_stale_handles(void);
+
+/* ---- contents ---- */
+
+void xl_place_now(struct xmem_buffer *buffer);
 
 /*
- * May a hot function go its fast way? Only if the process has no other thread, so that no
- * lock is needed, and the pool is open, so that handles are not counted.
+ * Call this before what.offset and what.length are looked at. A get by token leaves them open,
+ * because they are in the metadata, a cache line that only who looks at the contents needs.
  */
-static inline bool xl_handles_free(const struct xmem_pool *pool)
+static inline void xl_place_contents(struct xmem_buffer *buffer)
 {
-	return likely(__libc_single_threaded && !pool->closed);
+	if (unlikely(xm_load_acquire(&buffer->what.length) == XL_NOT_PLACED))
+		xl_place_now(buffer);
 }
 
-/* The same, and is there a spare handle? */
-static inline bool xl_handles_ready(const struct xmem_pool *pool)
-{
-	return likely(xl_handles_free(pool) && pool->spare);
-}
+/* ---- taking and dropping ---- */
 
-/* Call these two under pool->lock, or if xl_handles_free() is true. */
-static inline struct xmem_buffer *xl_handle_pop(struct xmem_pool *pool)
+/*
+ * Take a handle for @pool, of which the caller has a share. NULL, noted: no memory. It is not in
+ * use before xl_handle_use.
+ */
+static inline struct xmem_buffer *xl_handle_new(struct xmem_pool *pool)
 {
-	struct xmem_buffer *buffer = pool->spare;
+	struct xmem_buffer *buffer = xl_magazine.first;
 
-	pool->spare = buffer->next;
+	if (unlikely(!buffer)) {
+		buffer = xl_handle_refill();
+		if (!buffer)
+			return NULL;
+	}
+	xl_magazine.first = buffer->next;
+	xl_magazine.room++;
+	xm_store(&buffer->pool, pool);
 	return buffer;
 }
 
-static inline void xl_handle_push(struct xmem_pool *pool, struct xmem_buffer *buffer)
+static inline void xl_handle_use(struct xmem_buffer *buffer, enum xl_mode mode)
 {
-	buffer->mode = 0;
-	buffer->next = pool->spare;
-	pool->spare = buffer;
+	xm_store_release(&buffer->mode, mode);
 }
 
-static inline struct xmem_buffer *xl_handle_new(struct xmem_pool *pool)
+/* Give back one that was not used. */
+static inline void xl_handle_unused(struct xmem_buffer *buffer)
 {
-	return xl_handles_ready(pool) ? xl_handle_pop(pool) : xl_handle_new_locked(pool);
+	if (unlikely(!xl_magazine.room))
+		return xl_handle_give_back(buffer);
+	buffer->next = xl_magazine.first;
+	xl_magazine.first = buffer;
+	xl_magazine.room--;
 }
 
-static inline void xl_handle_free(struct xmem_buffer *buffer)
+/* Drop a handle whose hold has been put. */
+static inline void xl_handle_drop(struct xmem_buffer *buffer)
 {
-	if (xl_handles_free(buffer->pool))
-		xl_handle_push(buffer->pool, buffer);
-	else
-		xl_handle_free_locked(buffer);
+	struct xmem_pool *pool = buffer->pool;
+
+	xm_store(&buffer->name, buffer->name + XL_NAME_STEP);
+	xm_store_release(&buffer->mode, XL_FREE);
+	xl_compiler_barrier();
+	if (unlikely(xm_load(&pool->ending)))
+		xl_handle_dropped_late(buffer);
+	xl_handle_unused(buffer);
 }
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "handle.h"
 #include "pages.h"
 #include "payload/payload.h"
 #include "structs.h"
@@ -73,6 +74,7 @@ XMEM_API int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_i
 		info.zombies += state == XMEM_CLIENT_ZOMBIE;
 	}
 	add_files(pool, &info);
+	info.stale_handles = xl_stale_handles();
 	xl_answer_give(ret_info, &info, sizeof(info));
 	return 0;
 }

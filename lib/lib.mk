@@ -11,7 +11,7 @@ $(B)/libxmem.a: $(LIB_OBJ)
 
 $(B)/libxmem.so.$(SOVERSION): $(LIB_OBJ) lib/libxmem.map
 	$(say) LD $@
-	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=lib/libxmem.map -Wl,-z,defs \
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,--version-script=lib/libxmem.map -Wl,-z,defs \
 		$(XM_LDFLAGS) $(LDFLAGS) $(LIB_OBJ) -o $@ -ldl
 
 $(B)/libxmem.so: $(B)/libxmem.so.$(SOVERSION) $(B)/version.stamp

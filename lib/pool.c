@@ -24,23 +24,46 @@ const char *xl_pool_name(const struct xmem_pool *pool, char *ret, size_t bytes)
 	return ret;
 }
 
+/*
+ * The structs of pools stay, as many as were ever open at once, because a thread that has
+ * dropped the last handle of a buffer may still look at its pool.
+ */
+static struct xmem_pool *spares;	/* under the fork lock */
+
+static void spare_pool(struct xmem_pool *pool)
+{
+	xl_fork_lock();
+	pool->next = spares;
+	spares = pool;
+	xl_fork_unlock();
+}
+
+static struct xmem_pool *new_pool(void)
+{
+	struct xmem_pool *pool;
+
+	xl_fork_lock();
+	pool = spares;
+	if (pool)
+		spares = pool->next;
+	xl_fork_unlock();
+	if (!pool)
+		pool = calloc(1, sizeof(*pool));
+	else
+		memset(&pool->map, 0, sizeof(*pool) - offsetof(struct xmem_pool, map));
+	if (!pool)
+		xl_fail(ENOMEM, "no memory for a pool's handle");
+	return pool;
+}
+
 void xl_pool_destroy(struct xmem_pool *pool)
 {
 	xl_process_unregister(pool);
 	xl_mappings_destroy(pool);
 	pool->link.backend->close(&pool->link);
-	xl_handles_destroy(pool);
 	xl_owned_destroy(pool);
-	free(pool);
-}
-
-static struct xmem_pool *new_pool(void)
-{
-	struct xmem_pool *pool = calloc(1, sizeof(*pool));
-
-	if (!pool)
-		xl_fail(ENOMEM, "no memory for a pool's handle");
-	return pool;
+	pool->process = 0;
+	spare_pool(pool);
 }
 
 static struct xmem_pool *open_pool(struct xmem_join_request *request,
@@ -61,6 +84,7 @@ static struct xmem_pool *open_pool(struct xmem_join_request *request,
 		goto err_link;
 	pool->me = request->client;	/* the back end has checked it */
 	pool->role = request->role;
+	pool->holds = xm_hold(&pool->map, pool->me, 0);
 	pool->out = 1;
 	err = xl_mappings_init(pool);
 	if (!err)
@@ -70,6 +94,7 @@ static struct xmem_pool *open_pool(struct xmem_join_request *request,
 	err = xl_process_register(pool);
 	if (err)
 		goto err_owned;
+	xm_store(&pool->ending, xl_membarrier_ready() ? 0 : XL_ENDING_FENCED);
 	return pool;
 
 err_owned:
@@ -79,7 +104,7 @@ err_link:
 	pool->link.backend->close(&pool->link);
 	xl_join_failed(err, &pool->link, request);
 err_free:
-	free(pool);
+	spare_pool(pool);
 	return NULL;
 }
 
@@ -123,8 +148,9 @@ void xl_pool_unshare(struct xmem_pool *pool)
 
 	xl_lock(&pool->lock);
 	if (!--pool->out) {
-		pool->closed = true;
-		pool->out = xl_handles_in_use(pool);
+		xm_store(&pool->ending, pool->ending | XL_ENDING_CLOSED);
+		xl_membarrier();
+		pool->out = xl_handles_count(pool);
 		last = !pool->out;
 	}
 	xl_unlock(&pool->lock);

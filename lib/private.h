@@ -52,6 +52,10 @@ int xl_fail_fast(int error, const char *message);
 /* The number of this process among its forks. It is 0 in a child that has opened no pool. */
 extern u64 *xl_process __attribute__((visibility("hidden")));
 
+/* No thread forks meanwhile. Nothing that may wait belongs in between. */
+void xl_fork_lock(void);
+void xl_fork_unlock(void);
+
 int xl_process_register(struct xmem_pool *pool);
 void xl_process_unregister(struct xmem_pool *pool);
 
@@ -127,20 +131,24 @@ struct xl_mappings {			/* under pool->lock, but for place */
 
 /* ---- pools and subscriptions ---- */
 
+/* What a thread that drops or clones a handle has to do beside that: handle.h. */
+#define XL_ENDING_FENCED	1u	/* a full barrier, because there is no membarrier */
+#define XL_ENDING_CLOSED	2u	/* all shares are dropped: handles are counted */
+
 struct xmem_pool {
-	struct xm_map map;
+	u64 process;			/* what *xl_process was when the pool was opened */
+	u32 *holds;			/* this client's, by slot */
 	u32 me;
 	u32 role;
-	u64 process;			/* what *xl_process was when the pool was opened */
+
+	/* The next two outlive the pool: a thread that has dropped the last handle looks here. */
+	u32 ending;			/* XL_ENDING_*; atomic */
 	struct xl_lock lock;		/* guards the fields down to the blank line */
-	struct xmem_buffer *spare;	/* handles */
-	struct xl_block *blocks;	/* where they come from */
-	struct xl_mappings mappings;
-	u64 made;			/* handles: spare ones and those in use */
 	u64 out;			/* shares: the pool's handle and its subscriptions; once
 					 * closed: handles of buffers in use */
-	bool closed; /* all shares are dropped: handles are counted from now on */
 
+	struct xm_map map;
+	struct xl_mappings mappings;	/* payload/payload.h says who guards it */
 	struct xl_lock slow;		/* serialises preallocate, and subscribe with unsubscribe;
 					 * guards: */
 	struct xmem_subscription *subscriptions;

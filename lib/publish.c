@@ -46,18 +46,6 @@ static int check_options(const struct xmem_buffer *buffer,
 	return 0;
 }
 
-static int check_buffer(const struct xmem_buffer *buffer)
-{
-	if (unlikely(!buffer))
-		return xl_fail_fast(EINVAL, "publish: no buffer");
-	if (unlikely(!xl_alive(buffer->pool)))
-		return xl_fail_forked();
-	if (unlikely(buffer->mode != XL_WRITING))
-		return xl_fail_fast(EPERM,
-				    "publish: only a buffer from xmem_acquire can be published");
-	return 0;
-}
-
 /*
  * Publish, and scan for the next buffers before they are needed. Returns whether subscribers
  * have to be woken. Under owned->lock.
@@ -104,16 +92,20 @@ static inline void note_place(struct xmem_metadata *metadata, const struct xm_pu
 		metadata->offset = what->offset;
 }
 
-XMEM_API int xmem_publish(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
+XMEM_API int xmem_publish(struct xmem_buffer *handle, const struct xmem_publish_options *options,
 			  uint64_t *ret_token)
 {
+	struct xmem_buffer *buffer = xl_buffer(handle);
 	struct xm_publication *what;
 	struct xmem_pool *pool;
 	bool kept = false, waiters;
-	int err = check_buffer(buffer);
+	int err;
 
-	if (unlikely(err))
-		return err;
+	if (unlikely(!buffer))
+		return xl_no_buffer(handle, "publish");
+	if (unlikely(xm_load(&buffer->mode) != XL_WRITING))
+		return xl_fail_fast(EPERM,
+				    "publish: only a buffer from xmem_acquire can be published");
 	pool = buffer->pool;
 	if (xl_host_died(pool))
 		return xl_fail_died(pool);
@@ -142,8 +134,8 @@ XMEM_API int xmem_publish(struct xmem_buffer *buffer, const struct xmem_publish_
 	if (ret_token)
 		*ret_token = what->token;
 	if (unlikely(kept))
-		buffer->mode = XL_READING;
+		xl_handle_use(buffer, XL_READING);
 	else
-		xl_handle_free(buffer);
+		xl_handle_drop(buffer);
 	return 0;
 }

@@ -47,7 +47,6 @@ static XL_INLINE int receive_once(struct xmem_subscription *subscription,
 	if (!within_slot(pool, &buffer->what))
 		return refuse_entry(subscription, buffer);
 	buffer->slot = xm_token_slot(buffer->what.token);
-	buffer->mode = XL_READING;
 	return 0;
 }
 
@@ -140,13 +139,17 @@ static XL_COLD struct xmem_buffer *receive_refused(struct xmem_subscription *sub
 	return NULL;
 }
 
-/* The way with locks, which may wait. */
-static XL_SLOW struct xmem_buffer *receive_slow(struct xmem_subscription *subscription,
-						int64_t timeout_ns)
+XMEM_API struct xmem_buffer *xmem_receive(struct xmem_subscription *subscription,
+					  int64_t timeout_ns)
 {
-	struct xmem_buffer *buffer = xl_handle_new(subscription->pool);
+	struct xmem_buffer *buffer;
 	int err;
 
+	if (unlikely(!subscription || timeout_ns < 0 || !xl_alive(subscription->pool)))
+		return receive_refused(subscription, timeout_ns);
+	if (xl_host_died(subscription->pool))
+		return xl_fail_died(subscription->pool), NULL;
+	buffer = xl_handle_new(subscription->pool);
 	if (unlikely(!buffer))
 		return NULL;
 	xl_lock(&subscription->lock);
@@ -156,34 +159,13 @@ static XL_SLOW struct xmem_buffer *receive_slow(struct xmem_subscription *subscr
 	if (unlikely(err == -EBUSY))
 		err = timeout_ns ? -ETIMEDOUT : -EAGAIN;
 	xl_unlock(&subscription->lock);
-	if (likely(!err))
-		return buffer;
+	if (likely(!err)) {
+		xl_handle_use(buffer, XL_READING);
+		return xl_handle(buffer);
+	}
 	if (err == -EPIPE)
 		xl_payload_unmap_stale(subscription->pool);
-	xl_handle_free(buffer);
+	xl_handle_unused(buffer);
 	xl_fail_fast(-err, receive_hint(err, subscription));
-	return NULL;
-}
-
-XMEM_API struct xmem_buffer *xmem_receive(struct xmem_subscription *subscription,
-					  int64_t timeout_ns)
-{
-	struct xmem_pool *pool;
-	int err;
-
-	if (unlikely(!subscription || timeout_ns < 0 || !xl_alive(subscription->pool)))
-		return receive_refused(subscription, timeout_ns);
-	pool = subscription->pool;
-	if (xl_host_died(pool))
-		return xl_fail_died(pool), NULL;
-	if (unlikely(!xl_handles_ready(pool)))
-		return receive_slow(subscription, timeout_ns);
-	/* Take the handle only if there is something, so that polling in vain stores nothing. */
-	err = receive_once(subscription, pool->spare);
-	if (likely(!err))
-		return xl_handle_pop(pool);
-	if (err != -EAGAIN || timeout_ns)
-		return receive_slow(subscription, timeout_ns);
-	xl_fail_fast(EAGAIN, "receive: nothing published yet");
 	return NULL;
 }

@@ -200,7 +200,7 @@ static u32 kill_owner(int step)
 
 		dead = unit_dies_at(step, nth, owner_works, &s);
 		died += dead;
-		check_owner_gone(&s, dead ? step : XM_STEPS);
+		check_owner_gone(&s, dead ? step : XM_CORE_STEPS);
 		world_free(s.world);
 	}
 	return died;
@@ -308,8 +308,8 @@ START_TEST(reader_dies_then_owner_dies)
 	int first, second;
 	u32 i;
 
-	for (first = 0; first < XM_STEPS; first++)
-		for (second = 0; second < XM_STEPS; second++) {
+	for (first = 0; first < XM_CORE_STEPS; first++)
+		for (second = 0; second < XM_CORE_STEPS; second++) {
 			struct scene s = scene_make();
 
 			for (i = 0; i < 3; i++)
@@ -334,7 +334,7 @@ START_TEST(no_step_is_left_out)
 
 	kill_owner(XM_STEP_PUBLISH_TAIL);
 	kill_reader(XM_STEP_RECEIVE_CURSOR);
-	for (step = 0; step < XM_STEPS; step++)
+	for (step = 0; step < XM_CORE_STEPS; step++)
 		ck_assert_msg(unit_step_seen(step), "nothing came to %s", unit_step_name(step));
 }
 END_TEST

@@ -591,7 +591,7 @@ static void any_operation(void)
 	if (!fz.client[me].alive)
 		return;
 	if (!below(60))
-		fz.doom = below(XM_STEPS);
+		fz.doom = below(XM_CORE_STEPS);
 	if (kind < 40 && fz.client[me].slots)
 		any_of_owner(me);
 	else if (kind < 42 && fz.client[me].writer)

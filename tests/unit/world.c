@@ -280,7 +280,7 @@ bool unit_step_seen(int step)
 
 const char *unit_step_name(int step)
 {
-	static const char *const name[XM_STEPS] = {
+	static const char *const name[XM_CORE_STEPS] = {
 		"GET_HELD", "GET_DONE", "PUT_BEFORE", "PUT_DROPPED", "TAKE_WRITING",
 		"SCAN_CURSORS", "SCAN_SCANNING", "SCAN_VOID", "SCAN_HOLDS", "PUBLISH_POSITION",
 		"PUBLISH_LIVE", "PUBLISH_OPEN", "PUBLISH_FIELDS", "PUBLISH_ENTRY", "PUBLISH_TAIL",
