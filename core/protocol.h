@@ -85,6 +85,9 @@ static inline u64 xm_word(u64 generation, u64 scan, u32 state)
 	return generation << 16 | (scan & 0x1fff) << 3 | state;
 }
 
+/* Added to a state word: the next generation, with the same number and state. */
+#define XM_ONE_GENERATION	(1ULL << 16)
+
 static inline u64 xm_generation(u64 word_or_token)
 {
 	return word_or_token >> 16;

@@ -1,44 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The ring: how publications get into it and out of it. The order of the lines is the
- * protocol, and the comment at each barrier says which other line it pairs with.
+ * The ring: how publications get out of it, and into it (publish.h). The order of the lines is
+ * the protocol, and the comment at each barrier says which other line it pairs with.
  */
-#include "protocol.h"
+#include "publish.h"
 
 /* ---- publish ---- */
 
 bool xm_publish(const struct xm_map *map, u32 me, u32 slot, struct xm_publication *what)
 {
-	struct xmem_slot_word *mine = xm_slot(map, slot);
-	struct xmem_ring *ring = xm_ring(map, me);
-	u64 word = xm_load(&mine->state);
-	u64 place = xm_load(&ring->tail);
-	struct xmem_entry *entry = xm_entry(map, me, place);
-
-	what->token = xm_token(xm_generation(word), slot);
-	what->sequence = place;
-	xm_store(&mine->position, place + 1);
-	XM_STEP(XM_STEP_PUBLISH_POSITION);
-	word = xm_word(xm_generation(word), xm_scan_number(word), XMEM_SLOT_LIVE);
-	xm_store_release(&mine->state, word);
-	XM_STEP(XM_STEP_PUBLISH_LIVE);
-
-	/* A release, so that it follows the tail of the publication before. */
-	xm_store_release(&entry->position, 0);
-	XM_STEP(XM_STEP_PUBLISH_OPEN);
-	xm_store_barrier();	/* open before the fields: pairs with receive's load barrier */
-	xm_store(&entry->token, what->token);
-	xm_store(&entry->sequence, what->sequence);
-	xm_store(&entry->timestamp_ns, what->timestamp_ns);
-	xm_store(&entry->offset, what->offset);
-	xm_store(&entry->length, what->length);
-	XM_STEP(XM_STEP_PUBLISH_FIELDS);
-	/* A full operation, so that it precedes the look at the waiters word (I5). */
-	xm_xchg_full(&entry->position, place + 1);
-	XM_STEP(XM_STEP_PUBLISH_ENTRY);
-	xm_store_release(&ring->tail, place + 1);
-	XM_STEP(XM_STEP_PUBLISH_TAIL);
-	return xm_load(&xm_client_row(map, me)->ring_waiters) & XMEM_WAITERS_ARMED;
+	return xm_publish_at(map, xm_slot(map, slot), xm_ring(map, me), xm_client_row(map, me), me,
+			     slot, what);
 }
 
 /* ---- receive ---- */

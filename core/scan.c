@@ -13,7 +13,7 @@ int xm_take(const struct xm_map *map, u32 slot)
 
 	if (xm_state(word) != XMEM_SLOT_FREE)
 		return -EBUSY;
-	xm_store(state, xm_word(xm_generation(word) + 1, xm_scan_number(word), XMEM_SLOT_WRITING));
+	xm_store(state, word + XM_ONE_GENERATION - XMEM_SLOT_FREE + XMEM_SLOT_WRITING);
 	XM_STEP(XM_STEP_TAKE_WRITING);
 	return 0;
 }
@@ -26,8 +26,7 @@ int xm_give_up(const struct xm_map *map, u32 slot)
 	if (xm_state(word) != XMEM_SLOT_WRITING)
 		return -EBUSY;
 	xm_store(&mine->position, 0);	/* not in hand any more, when it is taken again */
-	word = xm_word(xm_generation(word), xm_scan_number(word), XMEM_SLOT_FREE);
-	xm_store_release(&mine->state, word);
+	xm_store_release(&mine->state, word - XMEM_SLOT_WRITING + XMEM_SLOT_FREE);
 	return 0;
 }
 
@@ -56,7 +55,7 @@ static inline bool xm_line_held(const u32 *hold)
 }
 
 /* Which of these holds of @client count, among those in the bitmap? */
-static u64 xm_line_look(const u32 *hold, u64 among, u32 client, u8 *ret_holder)
+static u64 xm_look_at_holds(const u32 *hold, u64 among, u32 client, u8 *ret_holder)
 {
 	u64 held = 0;
 
@@ -72,26 +71,36 @@ static u64 xm_line_look(const u32 *hold, u64 among, u32 client, u8 *ret_holder)
 	return held;
 }
 
-/* The holds of one client in a group: only those lines are read that are asked for. */
-static inline u64 xm_client_held(const struct xm_map *map, u32 client, u32 group, u64 among,
-				 u8 *ret_holder)
+/* The lines of a group in which there is something to look at. */
+struct xm_lines {
+	u32 count;
+	u32 first[XMEM_GROUP_SLOTS / XM_LINE_HOLDS];	/* the first hold of each line */
+};
+
+static inline struct xm_lines xm_lines_of(u64 among)
 {
-	const u32 *hold = xm_hold(map, client, group * XMEM_GROUP_SLOTS);
-	u64 held = 0;
+	struct xm_lines lines = { .count = 0 };
+	u32 first;
 
-	while (among) {
-		u32 line = __builtin_ctzll(among) / XM_LINE_HOLDS * XM_LINE_HOLDS;
-		u64 here = among & ((1ULL << XM_LINE_HOLDS) - 1) << line;
+	for (first = 0; first < XMEM_GROUP_SLOTS; first += XM_LINE_HOLDS)
+		if (among >> first & ((1ULL << XM_LINE_HOLDS) - 1))
+			lines.first[lines.count++] = first;
+	return lines;
+}
 
-		if (__builtin_expect(xm_line_held(hold + line), 0))
-			held |= xm_line_look(hold, here, client, ret_holder);
-		among &= ~here;
-	}
-	return held;
+static inline bool xm_lines_held(const u32 *hold, const struct xm_lines *lines)
+{
+	bool any = false;
+	u32 i;
+
+	for (i = 0; i < lines->count; i++)
+		any |= xm_line_held(hold + lines->first[i]);
+	return any;
 }
 
 u64 xm_group_held(const struct xm_map *map, u32 group, u64 among, u8 *ret_holder)
 {
+	struct xm_lines lines = xm_lines_of(among);
 	u64 held = 0;
 	u32 i;
 
@@ -100,9 +109,13 @@ u64 xm_group_held(const struct xm_map *map, u32 group, u64 among, u8 *ret_holder
 
 		for (; counted && held != among; counted &= counted - 1) {
 			u32 c = i * 64 + __builtin_ctzll(counted);
+			const u32 *hold;
 
-			if (c < map->clients && map->area[c])
-				held |= xm_client_held(map, c, group, among & ~held, ret_holder);
+			if (c >= map->clients || !map->area[c])
+				continue;
+			hold = xm_hold(map, c, group * XMEM_GROUP_SLOTS);
+			if (__builtin_expect(xm_lines_held(hold, &lines), 0))
+				held |= xm_look_at_holds(hold, among & ~held, c, ret_holder);
 		}
 	}
 	return held;
@@ -110,120 +123,167 @@ u64 xm_group_held(const struct xm_map *map, u32 group, u64 among, u8 *ret_holder
 
 /* ---- scan ---- */
 
-/* Take an entry from those that may lose it: it becomes void and keeps its position. */
-static void xm_void_entry(const struct xm_map *map, u32 publisher, u64 position)
-{
-	struct xmem_entry *entry = xm_entry(map, publisher, position - 1);
+/* A scan of some slots, while it runs. */
+struct xm_scanned {
+	struct xmem_slot_word *word[64];
+	u64 marked;			/* bitmap of the slots that are SCANNING */
+	u64 voids;			/* of those with an entry that is to become void */
+	u64 among;			/* of the marked slots that are in `group`, by their place there */
+	u64 elsewhere;			/* of those that are in another group */
+	u32 group;
+};
 
-	if (xm_load(&entry->position) == position)
-		xm_store(&entry->position, position | XMEM_ENTRY_VOID);
+/* LIVE -> SCANNING, with the next scan number. */
+static inline u64 xm_scanning(u64 live)
+{
+	return (live & ~0xffffULL) | ((live + 8) & 0xfff8) | XMEM_SLOT_SCANNING;
 }
 
-/* Mark the slots that may be had: LIVE -> SCANNING. word[n]: the new word of slot[n]. */
-static u64 xm_scan_mark(const struct xm_map *map, const struct xm_scan_rules *how, const u32 *slot,
-			u32 count, u64 *word)
+/*
+ * Mark the slots that may be had. Mostly all of them are in one group, so the others are only
+ * noted for a look of their own.
+ */
+static inline void xm_scan_mark(const struct xm_map *map, const struct xm_scan_rules *how,
+				const u32 *slot, u32 count, struct xm_scanned *scan)
 {
-	u64 marked = 0;
-	u32 n;
+	u64 oldest = how->tail > map->ring_mask ? how->tail - map->ring_mask - 1 : 0;
+	u64 from = how->evictable > oldest ? how->evictable : oldest;
+	u64 passed = how->passed > oldest ? how->passed : oldest;
+	u64 tail = how->tail, marked = 0, among = 0, bit = 1;
+	u32 n, group = slot[0] / XMEM_GROUP_SLOTS;
 
-	for (n = 0; n < count; n++) {
+	for (n = 0; n < count; n++, bit <<= 1) {
 		struct xmem_slot_word *mine = xm_slot(map, slot[n]);
-		u64 live = xm_load_acquire(&mine->state);
+		u64 live = xm_load_acquire(&mine->state), place = xm_load(&mine->position) - 1;
 
-		if (xm_state(live) != XMEM_SLOT_LIVE ||
-		    xm_in_flight(map, how->tail, how->evictable, xm_load(&mine->position)))
+		/* xm_in_flight, for all that stays the same here */
+		if (__builtin_expect(xm_state(live) != XMEM_SLOT_LIVE ||
+				     (place >= from && place < tail), 0))
 			continue;
-		word[n] = xm_word(xm_generation(live), xm_scan_number(live) + 1,
-				  XMEM_SLOT_SCANNING);
 		/* Only its owner changes a LIVE word, so a store will do (not with get_mut). */
-		xm_store(&mine->state, word[n]);
-		marked |= 1ULL << n;
+		xm_store(&mine->state, xm_scanning(live));
+		scan->word[n] = mine;
+		marked |= bit;
+		if (__builtin_expect(place >= passed && place < tail, 0))
+			scan->voids |= bit;
+		if (__builtin_expect(slot[n] / XMEM_GROUP_SLOTS != group, 0))
+			scan->elsewhere |= bit;
+		else
+			among |= 1ULL << slot[n] % XMEM_GROUP_SLOTS;
 	}
-	return marked;
+	scan->group = group;
+	scan->marked = marked;
+	scan->among = among;
 }
 
-/* Void the entries of those that subscribers might still receive. */
-static void xm_scan_void(const struct xm_map *map, const struct xm_scan_rules *how,
-			 const u32 *slot, u64 marked)
+/* Take the entries from those that may lose them: they become void and keep their position. */
+static void xm_scan_void(const struct xm_map *map, u32 publisher, const struct xm_scanned *scan)
 {
-	for (; marked; marked &= marked - 1) {
-		u64 position = xm_load(&xm_slot(map, slot[__builtin_ctzll(marked)])->position);
+	u64 voids = scan->voids;
 
-		if (xm_in_flight(map, how->tail, how->passed, position))
-			xm_void_entry(map, how->owner, position);
+	for (; voids; voids &= voids - 1) {
+		u64 position = xm_load(&scan->word[__builtin_ctzll(voids)]->position);
+		struct xmem_entry *entry = xm_entry(map, publisher, position - 1);
+
+		if (xm_load(&entry->position) == position)
+			xm_store(&entry->position, position | XMEM_ENTRY_VOID);
 	}
+}
+
+/* Which of the slots in @some are held, of those that are in @group, there @among? */
+static u64 xm_scan_group(const struct xm_map *map, const u32 *slot, u64 some, u32 group, u64 among,
+			 u8 *ret_holder)
+{
+	u8 holder[XMEM_GROUP_SLOTS];
+	u64 found = xm_group_held(map, group, among, holder), held = 0;
+
+	for (; found && some; some &= some - 1) {
+		u32 n = __builtin_ctzll(some), at = slot[n] % XMEM_GROUP_SLOTS;
+
+		if (slot[n] / XMEM_GROUP_SLOTS != group || !(found >> at & 1))
+			continue;
+		held |= 1ULL << n;
+		if (ret_holder)
+			ret_holder[n] = holder[at];
+	}
+	return held;
 }
 
 /* Which of the marked slots are held? They are looked at by groups, mostly one or two. */
-static u64 xm_scan_holds(const struct xm_map *map, const u32 *slot, u32 count, u64 marked,
+static u64 xm_scan_holds(const struct xm_map *map, const u32 *slot, const struct xm_scanned *scan,
 			 u8 *ret_holder)
 {
-	u64 held = 0;
+	u64 held, left = scan->elsewhere, others;
 
-	while (marked) {
-		u32 group = slot[__builtin_ctzll(marked)] / XMEM_GROUP_SLOTS, n;
-		u64 among = 0, found, here = 0;
-		u8 holder[XMEM_GROUP_SLOTS];
+	held = xm_scan_group(map, slot, scan->marked, scan->group, scan->among, ret_holder);
+	while (left) {
+		u32 group = slot[__builtin_ctzll(left)] / XMEM_GROUP_SLOTS;
+		u64 among = 0, here = 0;
 
-		for (n = __builtin_ctzll(marked); n < count; n++) {
-			if (!(marked >> n & 1) || slot[n] / XMEM_GROUP_SLOTS != group)
+		for (others = left; others; others &= others - 1) {
+			u32 n = __builtin_ctzll(others);
+
+			if (slot[n] / XMEM_GROUP_SLOTS != group)
 				continue;
 			here |= 1ULL << n;
 			among |= 1ULL << slot[n] % XMEM_GROUP_SLOTS;
 		}
-		marked &= ~here;
-		found = xm_group_held(map, group, among, holder);
-		for (; found && here; here &= here - 1) {
-			n = __builtin_ctzll(here);
-			if (!(found >> slot[n] % XMEM_GROUP_SLOTS & 1))
-				continue;
-			held |= 1ULL << n;
-			if (ret_holder)
-				ret_holder[n] = holder[slot[n] % XMEM_GROUP_SLOTS];
-		}
+		held |= xm_scan_group(map, slot, here, group, among, ret_holder);
+		left &= ~here;
 	}
 	return held;
+}
+
+/* SCANNING -> WRITING with the next generation, where nobody holds the slot. */
+static inline bool xm_scan_take(struct xmem_slot_word *one)
+{
+	u64 word = xm_load(&one->state);
+	u64 taken = word + XM_ONE_GENERATION - XMEM_SLOT_SCANNING + XMEM_SLOT_WRITING;
+
+	/* Another state, now or when it is swapped: the host has resolved it for a holder. */
+	if (xm_state(word) != XMEM_SLOT_SCANNING || !xm_cas_full(&one->state, word, taken))
+		return false;
+	xm_store(&one->position, 0);
+	return true;
+}
+
+/* SCANNING -> LIVE, unless the host has resolved the slot already. */
+static void xm_scan_leave(struct xmem_slot_word *one)
+{
+	u64 word = xm_load(&one->state);
+
+	if (xm_state(word) == XMEM_SLOT_SCANNING)
+		xm_cas_full(&one->state, word, word - XMEM_SLOT_SCANNING + XMEM_SLOT_LIVE);
 }
 
 u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how, const u32 *slot, u32 count,
 	    u8 *ret_holder)
 {
-	u64 word[64], marked, mine;
+	struct xm_scanned scan;
+	u64 mine, left;
 
+	scan.voids = scan.elsewhere = 0;
 	/* I2: the caller has read the cursors; the holds come after. */
 	XM_STEP(XM_STEP_SCAN_CURSORS);
-	marked = xm_scan_mark(map, how, slot, count, word);
-	if (!marked)
+	xm_scan_mark(map, how, slot, count, &scan);
+	if (!scan.marked)
 		return 0;
 	XM_STEP(XM_STEP_SCAN_SCANNING);
-	if (how->passed < how->evictable)
-		xm_scan_void(map, how, slot, marked);
+	if (scan.voids)
+		xm_scan_void(map, how->owner, &scan);
 	/*
 	 * SCANNING before the holds: pairs with get's full hold before its look (I1). Void
 	 * before the holds: pairs with receive's full hold before its second look (I1).
 	 */
 	xm_full_barrier();
 	XM_STEP(XM_STEP_SCAN_VOID);
-	mine = marked & ~xm_scan_holds(map, slot, count, marked, ret_holder);
+	mine = scan.marked & ~xm_scan_holds(map, slot, &scan, ret_holder);
 	XM_STEP(XM_STEP_SCAN_HOLDS);
 
-	for (; marked; marked &= marked - 1) {
-		u32 n = __builtin_ctzll(marked);
-		struct xmem_slot_word *one = xm_slot(map, slot[n]);
-		u64 bit = 1ULL << n;
-
-		if (!(mine & bit)) {
-			xm_cas_full(&one->state, word[n],
-				    word[n] - XMEM_SLOT_SCANNING + XMEM_SLOT_LIVE);
-			continue;
-		}
-		/* This fails only if the host resolved the slot for a holder. */
-		if (xm_cas_full(&one->state, word[n],
-				xm_word(xm_generation(word[n]) + 1, xm_scan_number(word[n]),
-					XMEM_SLOT_WRITING)))
-			xm_store(&one->position, 0);
-		else
-			mine &= ~bit;
-	}
+	for (left = scan.marked & ~mine; left; left &= left - 1)
+		xm_scan_leave(scan.word[__builtin_ctzll(left)]);
+	for (left = mine; left; left &= left - 1)
+		if (!xm_scan_take(scan.word[__builtin_ctzll(left)]))
+			mine &= ~(left & -left);
 	return mine;
 }

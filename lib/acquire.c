@@ -28,9 +28,9 @@ static XL_COLD int renew(struct xmem_pool *pool, u32 slot)
 static bool still_none(const struct xmem_pool *pool, u64 bytes)
 {
 	const struct xl_owned *owned = &pool->owned;
-	u32 *word = &xm_client_row(&pool->map, pool->me)->slots_waiters;
 
-	return owned->none && bytes >= owned->none_bytes && xm_still_armed(word, owned->none_armed);
+	return owned->none && bytes >= owned->none_bytes &&
+	       xm_still_armed(&owned->row->slots_waiters, owned->none_armed);
 }
 
 /*
@@ -50,7 +50,6 @@ static struct xl_owned_slot *find_slot(struct xmem_pool *pool, u64 bytes)
 
 		if (!ready->first && unused->first) {
 			xm_take(&pool->map, unused->first->index);
-			unused->first->spent = !xl_generations_left(pool, unused->first);
 			xl_queue_add(ready, xl_queue_take(unused, &unused->first));
 		}
 		if (ready->first || xl_collect_passed(pool, size) || xl_collect_busy(pool, size))
@@ -76,14 +75,11 @@ static int take_slot(struct xmem_pool *pool, u64 bytes, struct xl_owned_slot **r
 	*ret = find_slot(pool, bytes);
 	if (!*ret)
 		return -EAGAIN;
-	if (likely(!(*ret)->spent))
+	if (likely(!xl_is_spent(*ret)))
 		return 0;
 	err = renew(pool, (*ret)->index);
-	if (err)
-		return xl_fail(-err, "acquire: new generations for slot %u: %s", (*ret)->index,
-			       strerror(-err));
-	(*ret)->spent = false;
-	return 0;
+	return err ? xl_fail(-err, "acquire: new generations for slot %u: %s", (*ret)->index,
+			     strerror(-err)) : 0;
 }
 
 /* The same, once more after the bound for slow subscribers has passed. */
@@ -259,7 +255,7 @@ XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, 
 	owned = &pool->owned;
 	xl_lock(&owned->lock);
 	one = ready_slot(owned, bytes);
-	if (unlikely(!one || one->spent || owned->promised >= owned->room_end))
+	if (unlikely(!one || xl_is_spent(one) || owned->promised >= owned->room_end))
 		err = acquire_slow(pool, bytes, timeout_ns, &one);
 	if (likely(!err))
 		hand_out(pool, one);

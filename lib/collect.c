@@ -9,6 +9,7 @@
 struct batch {
 	u32 slot[XL_MAX_BATCH];
 	u32 count;
+	bool prefix;			/* it is the beginning of the list, nothing is left out */
 };
 
 /* The place of a LIVE or BUSY slot. */
@@ -52,11 +53,15 @@ static void look_at_passed(struct xmem_pool *pool)
 		owned->passed = before;
 }
 
-static void make_ready(struct xmem_pool *pool, struct xl_owned_slot *one)
+/* All slots of a list up to @last become READY. */
+static void move_to_ready(struct xl_queue *queue, struct xl_owned_slot *last, struct xl_queue *ready)
 {
-	one->held = false;
-	one->spent = !xl_generations_left(pool, one);
-	xl_queue_add(&one->size->list[XL_LIST_READY], one);
+	*ready->last = queue->first;
+	ready->last = &last->next;
+	queue->first = last->next;
+	if (!queue->first)
+		queue->last = &queue->first;
+	last->next = NULL;
 }
 
 /*
@@ -71,12 +76,17 @@ static bool scan_batch(struct xmem_pool *pool, const struct xm_scan_rules *how,
 	struct xl_owned_slot *one;
 	u32 i;
 
+	if (likely(batch->prefix && mine == ~0ULL >> (64 - batch->count))) {
+		one = &pool->owned.slot[batch->slot[batch->count - 1]];
+		move_to_ready(queue, one, &one->size->list[XL_LIST_READY]);
+		return true;
+	}
 	for (i = 0; i < batch->count; i++) {
 		while (unlikely((*link)->index != batch->slot[i]))
 			link = &(*link)->next;
 		one = xl_queue_take(queue, link);
-		if (likely(mine >> i & 1)) {
-			make_ready(pool, one);
+		if (mine >> i & 1) {
+			xl_queue_add(&one->size->list[XL_LIST_READY], one);
 			continue;
 		}
 		one->held = true;
@@ -97,6 +107,7 @@ bool xl_collect_passed(struct xmem_pool *pool, struct xl_size *size)
 		return false;
 	look_at_passed(pool);
 	how.passed = how.evictable = passed(pool, how.tail);
+	batch.prefix = true;
 	do {
 		batch.count = 0;
 		for (one = live->first; one && batch.count < XL_MAX_BATCH; one = one->next) {
@@ -120,6 +131,7 @@ bool xl_collect_busy(struct xmem_pool *pool, struct xl_size *size)
 
 	/* They are not in flight: each one is passed, or its entry is void. */
 	how.passed = how.evictable = how.tail;
+	batch.prefix = false;
 	if (!one)
 		return false;
 	last = (struct xl_owned_slot *)((char *)busy->last -
@@ -169,6 +181,7 @@ static bool evict_one(struct xmem_pool *pool, const struct xm_scan_rules *how,
 		}
 		batch.slot[0] = one->index;
 		batch.count = 1;
+		batch.prefix = false;
 		if (scan_batch(pool, how, &batch, live, link))
 			return true;
 	}
@@ -192,12 +205,15 @@ bool xl_evict(struct xmem_pool *pool, struct xl_size *size, const struct xm_wait
 	struct batch batch;
 
 	how.evictable = waited->evictable > how.passed ? waited->evictable : how.passed;
+	batch.prefix = true;
 	do {
 		batch.count = 0;
 		for (one = live->first; one && batch.count < XL_MAX_BATCH; one = one->next) {
 			if (place_of(one) >= how.evictable || place_of(one) >= old)
 				break;
-			if (!still_held(pool, one))
+			if (still_held(pool, one))
+				batch.prefix = false;
+			else
 				batch.slot[batch.count++] = one->index;
 		}
 		if (batch.count && scan_batch(pool, &how, &batch, live, &live->first))

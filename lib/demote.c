@@ -49,7 +49,7 @@ void xl_demote(struct xmem_pool *pool)
 	struct xl_owned *owned = &pool->owned;
 
 	xm_demote(&pool->map, pool->me, xl_tail(pool));
-	xm_store(&xm_ring(&pool->map, pool->me)->demote_at_ns, 0);
+	xm_store(&pool->owned.ring->demote_at_ns, 0);
 	owned->room_end = 0;
 	owned->none = false;
 }
@@ -60,8 +60,8 @@ void xl_demote(struct xmem_pool *pool)
  */
 void xl_note_refused(struct xmem_pool *pool, u64 bytes)
 {
-	struct xmem_ring *ring = xm_ring(&pool->map, pool->me);
 	struct xl_owned *owned = &pool->owned;
+	struct xmem_ring *ring = owned->ring;
 	struct xm_waited waited;
 	u64 now, at = 0;
 
@@ -79,7 +79,7 @@ void xl_note_refused(struct xmem_pool *pool, u64 bytes)
 
 void xl_note_success(struct xmem_pool *pool)
 {
-	struct xmem_ring *ring = xm_ring(&pool->map, pool->me);
+	struct xmem_ring *ring = pool->owned.ring;
 
 	xm_store(&ring->demote_at_ns, 0);
 	xm_store(&ring->wanted, 0);
@@ -88,7 +88,7 @@ void xl_note_success(struct xmem_pool *pool)
 
 u64 xl_demote_at(const struct xmem_pool *pool)
 {
-	u64 at = xm_load(&xm_ring(&pool->map, pool->me)->demote_at_ns);
+	u64 at = xm_load(&pool->owned.ring->demote_at_ns);
 
 	return at ? at : ~0ULL;
 }

@@ -52,14 +52,13 @@ static inline struct xl_owned_slot *xl_queue_take(struct xl_queue *queue,
  */
 static inline void xl_owned_wake(struct xmem_pool *pool)
 {
-	if (unlikely(xm_load(&xm_client_row(&pool->map, pool->me)->slots_waiters) &
-		     XMEM_WAITERS_ARMED))
+	if (unlikely(xm_load(&pool->owned.row->slots_waiters) & XMEM_WAITERS_ARMED))
 		xl_waiters_wake(pool, XMEM_WAIT_SLOTS, pool->me);
 }
 
 static inline u64 xl_tail(const struct xmem_pool *pool)
 {
-	return xm_load(&xm_ring(&pool->map, pool->me)->tail);
+	return xm_load(&pool->owned.ring->tail);
 }
 
 /* Buffers that handles have: acquired, and not published or given up. */
@@ -75,13 +74,15 @@ static inline u64 xl_slot_bytes(const struct xmem_pool *pool, u32 slot)
 	return size ? size->bytes : 0;
 }
 
-/* Are there generations left for what the slot has now? It is FREE or WRITING. */
-static inline bool xl_generations_left(const struct xmem_pool *pool,
-				       const struct xl_owned_slot *one)
+/*
+ * Are the generations of its tenancy used up? They are numbered one by one, up to the next
+ * multiple of 1 << XMEM_TENANCY_SHIFT. The slot is READY, and renewed before it is used.
+ */
+static inline bool xl_is_spent(const struct xl_owned_slot *one)
 {
-	u64 first = xm_load(&xm_slot_row(&pool->map, one->index)->generation_first);
+	u64 generation = xm_generation(xm_load(&one->word->state));
 
-	return likely(xm_in_tenancy(xm_generation(xm_load(&one->word->state)), first));
+	return unlikely(!(generation & ((1ULL << XMEM_TENANCY_SHIFT) - 1)));
 }
 
 /* May this client write? Returns 0, or an error, noted. */

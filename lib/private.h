@@ -74,10 +74,10 @@ struct xl_owned_slot {
 	struct xl_owned_slot *next;
 	struct xl_size *size;	/* NULL: this client does not own it */
 	struct xmem_slot_word *word;
+	struct xmem_metadata *metadata;
 	u32 index;		/* of the slot in the pool */
-	u8 holder;		/* who held it when it was looked at, if `held` */
-	bool held;
-	bool spent;		/* READY: it needs a new range of generations */
+	bool held;		/* a client held it when it was looked at: */
+	u8 holder;
 };
 
 /* First in, first out. */
@@ -97,6 +97,8 @@ struct xl_size {
 struct xl_owned {
 	struct xl_lock lock;	/* guards this struct; one owner operation at a time (I4) */
 	struct xl_owned_slot *slot;	/* [slots of the pool] */
+	struct xmem_ring *ring;	/* this client's own, as is its row */
+	struct xmem_client_row *row;
 	struct xl_size *sizes;	/* the smallest first */
 	u64 promised;		/* publications so far, and buffers that handles have */
 	u64 room_end;		/* so many may be promised before the ring is looked at again */

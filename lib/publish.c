@@ -3,6 +3,7 @@
  * Publish: check what the caller wants, make the contents readable, and put them into the
  * ring.
  */
+#include "core/publish.h"
 #include "died.h"
 #include "handle.h"
 #include "owned.h"
@@ -50,16 +51,17 @@ static int check_options(const struct xmem_buffer *buffer,
  * Publish, and scan for the next buffers before they are needed. Returns whether subscribers
  * have to be woken. Under owned->lock.
  */
-static inline bool publish_now(struct xmem_pool *pool, struct xmem_buffer *buffer)
+static inline bool publish_now(struct xmem_pool *pool, struct xmem_buffer *buffer,
+			       struct xl_owned_slot *one)
 {
 	struct xl_owned *owned = &pool->owned;
-	struct xl_owned_slot *one = &owned->slot[buffer->slot];
 	struct xl_size *size = one->size;
 	bool waiters;
 
 	if (unlikely(xl_tail(pool) >= owned->room_end))
 		xl_make_room(pool);
-	waiters = xm_publish(&pool->map, pool->me, buffer->slot, &buffer->what);
+	waiters = xm_publish_at(&pool->map, one->word, owned->ring, owned->row, pool->me,
+				one->index, &buffer->what);
 	owned->none = false;
 	if (unlikely(!size->list[XL_LIST_READY].first && !size->list[XL_LIST_FREE].first))
 		xl_collect_passed(pool, size);
@@ -92,11 +94,30 @@ static inline void note_place(struct xmem_metadata *metadata, const struct xm_pu
 		metadata->offset = what->offset;
 }
 
+/* Do as the options say, before the contents are LIVE. */
+static XL_SLOW int apply_options(struct xmem_buffer *buffer,
+				 const struct xmem_publish_options *options, bool *ret_kept)
+{
+	struct xm_publication *what = &buffer->what;
+	struct wish wish = { 0 };
+	int err = check_options(buffer, options, &wish);
+
+	if (unlikely(err))
+		return err;
+	if (unlikely(wish.keep && keep(buffer, wish.offset)))
+		return -EOVERFLOW;
+	*ret_kept = wish.keep;
+	what->timestamp_ns = wish.timestamp_ns;
+	what->offset = wish.offset;
+	what->length = wish.length;
+	return 0;
+}
+
 XMEM_API int xmem_publish(struct xmem_buffer *handle, const struct xmem_publish_options *options,
 			  uint64_t *ret_token)
 {
 	struct xmem_buffer *buffer = xl_buffer(handle);
-	struct xm_publication *what;
+	struct xl_owned_slot *one;
 	struct xmem_pool *pool;
 	bool kept = false, waiters;
 	int err;
@@ -109,30 +130,22 @@ XMEM_API int xmem_publish(struct xmem_buffer *handle, const struct xmem_publish_
 	pool = buffer->pool;
 	if (xl_host_died(pool))
 		return xl_fail_died(pool);
-	what = &buffer->what;
 	if (options) {
-		struct wish wish = { 0 };
-
-		err = check_options(buffer, options, &wish);
+		err = apply_options(buffer, options, &kept);
 		if (unlikely(err))
 			return err;
-		kept = wish.keep;
-		if (unlikely(kept && keep(buffer, wish.offset)))
-			return -EOVERFLOW;
-		what->timestamp_ns = wish.timestamp_ns;
-		what->offset = wish.offset;
-		what->length = wish.length;
 	}
-	note_place(xm_metadata(&pool->map, buffer->slot), what);
+	one = &pool->owned.slot[buffer->slot];
+	note_place(one->metadata, &buffer->what);
 
 	xl_lock(&pool->owned.lock);
-	waiters = publish_now(pool, buffer);
+	waiters = publish_now(pool, buffer, one);
 	xl_unlock(&pool->owned.lock);
 	xl_owned_wake(pool);
 	if (unlikely(waiters))
 		xl_waiters_wake(pool, XMEM_WAIT_RING, pool->me);
 	if (ret_token)
-		*ret_token = what->token;
+		*ret_token = buffer->what.token;
 	if (unlikely(kept))
 		xl_handle_use(buffer, XL_READING);
 	else
