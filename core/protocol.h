@@ -126,12 +126,12 @@ static inline struct xmem_client_row *xm_client_row(const struct xm_map *map, u3
 	return (void *)((char *)map->client_rows + (size_t)client * map->client_row_stride);
 }
 
-static inline struct xmem_slot_row *xm_slot_row(const struct xm_map *map, u32 slot)
+static inline struct xmem_slot_row *xm_slot_row(const struct xm_map *map, u64 slot)
 {
 	return (void *)((char *)map->slot_rows + (size_t)slot * map->slot_row_stride);
 }
 
-static inline struct xmem_slot_word *xm_slot(const struct xm_map *map, u32 slot)
+static inline struct xmem_slot_word *xm_slot(const struct xm_map *map, u64 slot)
 {
 	return &map->group[slot / XMEM_GROUP_SLOTS]->word[slot % XMEM_GROUP_SLOTS];
 }
@@ -245,32 +245,30 @@ static inline struct xm_pending xm_put(const struct xm_map *map, u32 me, u32 slo
  */
 static inline int xm_look(const struct xm_map *map, u64 token)
 {
-	u32 slot = xm_token_slot(token);
+	u64 slot = token & 0xffff;	/* 64 bits save instructions */
 	u64 word = xm_load_acquire(&xm_slot(map, slot)->state);
+	/* If the word has the token's generation and LIVE, this is its scan number << 3. */
+	u64 scan = word + slot - XMEM_SLOT_LIVE - token;
 
-	if (__builtin_expect(xm_generation(word) != xm_generation(token) ||
-			     !xm_in_tenancy(xm_generation(token),
+	if (__builtin_expect(!xm_in_tenancy(xm_generation(token),
 					    xm_load(&xm_slot_row(map, slot)->generation_first)), 0))
 		return -ESTALE;
-	if (__builtin_expect(xm_state(word) == XMEM_SLOT_LIVE, 1))
+	if (__builtin_expect((scan >> 3 | scan << 61) <= 0x1fff, 1))
 		return 0;
-	return xm_state(word) == XMEM_SLOT_SCANNING ? -EAGAIN : -ESTALE;
+	return xm_generation(word) == xm_generation(token) &&
+	       xm_state(word) == XMEM_SLOT_SCANNING ? -EAGAIN : -ESTALE;
 }
 
 /*
  * Take a hold on the content that @token names. 0: it is held. -ESTALE: it is gone, or
  * the token is another pool's; the caller puts the hold with xm_put. -EAGAIN: as with
- * xm_look, and the hold stays. -EOVERFLOW, -EINVAL (no such slot): no hold is left.
- * @holds: this client's, by slot.
+ * xm_look, and the hold stays. -EOVERFLOW: no hold is left. @holds: this client's, by slot. The
+ * caller has made sure that there is such a slot.
  */
 static inline int xm_get_at(const struct xm_map *map, u32 *holds, u64 token)
 {
-	u32 slot = xm_token_slot(token);
-	int err;
+	int err = xm_hold_add(&holds[token & 0xffff]);
 
-	if (__builtin_expect(slot >= map->slots, 0))
-		return -EINVAL;
-	err = xm_hold_add(&holds[slot]);
 	if (__builtin_expect(err, 0))
 		return err;
 	XM_STEP(XM_STEP_GET_HELD);
@@ -279,8 +277,11 @@ static inline int xm_get_at(const struct xm_map *map, u32 *holds, u64 token)
 	return err;
 }
 
+/* The same, and -EINVAL: there is no such slot, and no hold is left. */
 static inline int xm_get(const struct xm_map *map, u32 me, u64 token)
 {
+	if (__builtin_expect(xm_token_slot(token) >= map->slots, 0))
+		return -EINVAL;
 	return xm_get_at(map, xm_hold(map, me, 0), token);
 }
 

@@ -45,8 +45,6 @@ static int look_again(struct xmem_pool *pool, u64 token)
 /* xm_get did not return 0: find out whether the hold is good, or drop it. */
 static XL_COLD int hold_resolved(struct xmem_pool *pool, u64 token, int err)
 {
-	if (err == -EINVAL)
-		return -ESTALE;		/* no such slot here: a token of another pool */
 	if (err == -EOVERFLOW)
 		return err;
 	if (err == -EAGAIN)
@@ -54,15 +52,6 @@ static XL_COLD int hold_resolved(struct xmem_pool *pool, u64 token, int err)
 	if (err)
 		xl_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(token)));
 	return err;
-}
-
-static XL_COLD struct xmem_buffer *get_refused(struct xmem_pool *pool)
-{
-	if (!pool)
-		xl_fail_fast(EINVAL, "get: no pool");
-	else
-		xl_fail_forked();
-	return NULL;
 }
 
 static XL_COLD struct xmem_buffer *get_failed(struct xmem_pool *pool, int err)
@@ -75,14 +64,23 @@ static XL_COLD struct xmem_buffer *get_failed(struct xmem_pool *pool, int err)
 	return NULL;
 }
 
+static XL_COLD struct xmem_buffer *get_refused(struct xmem_pool *pool)
+{
+	if (!pool)
+		xl_fail_fast(EINVAL, "get: no pool");
+	else if (!xl_alive(pool))
+		xl_fail_forked();
+	else			/* no such slot here: a token of another pool */
+		get_failed(pool, -ESTALE);
+	return NULL;
+}
+
 /* Fill a handle with what a get by token knows. */
 static inline struct xmem_buffer *fill_got(struct xmem_buffer *buffer, u64 token)
 {
 	buffer->slot = xm_token_slot(token);
 	buffer->what.token = token;
-	buffer->what.sequence = buffer->what.timestamp_ns = 0;
-	buffer->what.length = XL_NOT_PLACED;
-	xl_handle_use(buffer, XL_READING);
+	xl_handle_use(buffer, XL_READING | XL_OPEN);
 	return xl_handle(buffer);
 }
 
@@ -110,13 +108,17 @@ static XL_COLD struct xmem_buffer *get_slow(struct xmem_pool *pool, u64 token, i
  */
 XMEM_API struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token)
 {
+	const struct xl_live *live;
 	int err;
 
-	if (unlikely(!pool || !xl_alive(pool)))
+	if (unlikely(!pool))
+		return get_refused(pool);
+	live = pool->live;
+	if (unlikely((token & 0xffff) >= live->slots))
 		return get_refused(pool);
 	if (xl_host_died(pool))
 		return xl_fail_died(pool), NULL;
-	err = xm_get_at(&pool->map, pool->holds, token);
+	err = xm_get_at(&pool->map, live->holds, token);
 	if (unlikely(err))
 		return get_slow(pool, token, err);
 	if (unlikely(!xl_magazine.first))
@@ -135,7 +137,7 @@ XMEM_API struct xmem_buffer *xmem_clone(struct xmem_buffer *handle)
 		xl_no_buffer(handle, "clone");
 		return NULL;
 	}
-	if (xm_load(&buffer->mode) != XL_READING) {
+	if (xm_load(&buffer->mode) == XL_WRITING) {
 		xl_fail_fast(EPERM, "clone: it is still being written");
 		return NULL;
 	}
@@ -163,11 +165,17 @@ static XL_SLOW void release_slow(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
 
-	if (buffer->mode == XL_READING)
+	if (buffer->mode != XL_WRITING)
 		xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
 	else
 		xl_owned_give_up(pool, buffer->slot);
-	xl_handle_drop(buffer);
+	xl_handle_drop(pool, buffer);
+}
+
+static XL_SLOW void release_pending(struct xmem_buffer *buffer, struct xm_pending pending)
+{
+	xl_do_pending(buffer->pool, pending);
+	xl_handle_drop(buffer->pool, buffer);
 }
 
 XMEM_API void xmem_release(struct xmem_buffer *handle)
@@ -175,20 +183,20 @@ XMEM_API void xmem_release(struct xmem_buffer *handle)
 	struct xmem_buffer *buffer = xl_buffer(handle);
 	struct xm_pending pending;
 	struct xmem_pool *pool;
-	u32 slot;
+	u64 slot;
 
 	if (unlikely(!buffer)) {
 		xl_stale_buffer(handle, "release");
 		return;
 	}
-	if (unlikely(buffer->mode != XL_READING))
+	if (unlikely(buffer->mode & XL_WRITING))
 		return release_slow(buffer);
 	pool = buffer->pool;
 	slot = buffer->slot;
 	pending = xm_put_at(&pool->map, &pool->holds[slot], slot);
 	if (unlikely(pending.what != XM_NOTHING))
-		xl_do_pending(pool, pending);
-	xl_handle_drop(buffer);
+		return release_pending(buffer, pending);
+	xl_handle_drop(pool, buffer);
 }
 
 /* ---- what a handle can be asked ---- */
@@ -201,13 +209,15 @@ XL_COLD void xl_place_now(struct xmem_buffer *buffer)
 	u64 bytes = xm_slot_row(&pool->map, buffer->slot)->length, offset, length;
 
 	xl_lock(&pool->lock);		/* another thread may be doing the same */
-	if (buffer->what.length == XL_NOT_PLACED) {
+	if (buffer->mode & XL_OPEN) {
 		offset = xm_load(&metadata->offset);
 		length = xm_load(&metadata->size);
 		offset = offset <= bytes ? offset : 0;
 		length = length <= bytes - offset ? length : bytes - offset;
-		xm_store(&buffer->what.offset, offset);
-		xm_store_release(&buffer->what.length, length);
+		buffer->what.sequence = buffer->what.timestamp_ns = 0;
+		buffer->what.offset = offset;
+		buffer->what.length = length;
+		xm_store_release(&buffer->mode, XL_READING);
 	}
 	xl_unlock(&pool->lock);
 }
@@ -287,14 +297,20 @@ XMEM_API uint64_t xmem_sequence(struct xmem_buffer *handle)
 {
 	struct xmem_buffer *buffer = xl_buffer(handle);
 
-	return likely(buffer) ? buffer->what.sequence : nothing(handle, "sequence");
+	if (unlikely(!buffer))
+		return nothing(handle, "sequence");
+	xl_place_contents(buffer);
+	return buffer->what.sequence;
 }
 
 XMEM_API uint64_t xmem_timestamp_ns(struct xmem_buffer *handle)
 {
 	struct xmem_buffer *buffer = xl_buffer(handle);
 
-	return likely(buffer) ? buffer->what.timestamp_ns : nothing(handle, "timestamp");
+	if (unlikely(!buffer))
+		return nothing(handle, "timestamp");
+	xl_place_contents(buffer);
+	return buffer->what.timestamp_ns;
 }
 
 XMEM_API const struct xmem_metadata *xmem_buffer_metadata(struct xmem_buffer *handle)

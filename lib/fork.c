@@ -15,12 +15,22 @@
 
 #include "handle.h"
 
+#define PAGE_BYTES	4096		/* or less than a page, which is as good */
+
+struct page {
+	u64 process;			/* in the first one only */
+	struct page *next;
+	struct xl_live live[];
+};
+#define LIVES	((PAGE_BYTES - sizeof(struct page)) / sizeof(struct xl_live))
+
 static u64 no_process; /* until the first pool is opened; no handle has this number */
 u64 *xl_process = &no_process;
 
 /* Guards the list, the making of the page, and the number. Held across fork. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xmem_pool *pools;
+static struct page *first_page;
 static u64 number;
 
 void xl_fork_lock(void)
@@ -49,7 +59,7 @@ static void after_fork_child(void)
 {
 	struct xmem_pool *pool;
 
-	*xl_process = 0;
+	memset(first_page, 0, PAGE_BYTES);	/* the links to the others as well */
 	xl_handles_forked();
 	for (pool = pools; pool; pool = pool->next)
 		pool->link.backend->forked(&pool->link);
@@ -57,16 +67,60 @@ static void after_fork_child(void)
 	pthread_mutex_init(&lock, NULL);
 }
 
-static int make_page(void)
+/*
+ * A page that the kernel wipes in a child; where the kernel is too old, the fork handler does.
+ * Pages stay for ever: there are as many as the pools that were open at once need.
+ */
+static struct page *make_page(void)
 {
-	long bytes = sysconf(_SC_PAGESIZE);
-	void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct page *page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (page == MAP_FAILED)
-		return xl_fail(ENOMEM, "no memory for one page");
-	madvise(page, bytes, MADV_WIPEONFORK);	/* an older kernel leaves it to the fork handler */
+	if (page == MAP_FAILED) {
+		xl_fail(ENOMEM, "no memory for one page");
+		return NULL;
+	}
+	madvise(page, PAGE_BYTES, MADV_WIPEONFORK);
+	return page;
+}
+
+static int make_first_page(void)
+{
+	struct page *page = make_page();
+
+	if (!page)
+		return -ENOMEM;
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
-	xl_process = page;
+	first_page = page;
+	xl_process = &page->process;
+	return 0;
+}
+
+static struct xl_live *find_live(void)
+{
+	struct page *page = first_page;
+	u32 i;
+
+	for (;;) {
+		for (i = 0; i < LIVES; i++)
+			if (!page->live[i].slots)
+				return &page->live[i];
+		if (!page->next)
+			page->next = make_page();
+		if (!page->next)
+			return NULL;
+		page = page->next;
+	}
+}
+
+static int fill_live(struct xmem_pool *pool)
+{
+	struct xl_live *live = find_live();
+
+	if (!live)
+		return -ENOMEM;
+	*live = (struct xl_live){ .holds = pool->holds, .slots = pool->map.slots };
+	pool->live = live;
 	return 0;
 }
 
@@ -76,7 +130,9 @@ int xl_process_register(struct xmem_pool *pool)
 
 	pthread_mutex_lock(&lock);
 	if (xl_process == &no_process)
-		err = make_page();
+		err = make_first_page();
+	if (!err)
+		err = fill_live(pool);
 	if (!err) {
 		if (!*xl_process) {
 			*xl_process = ++number;
@@ -96,6 +152,7 @@ void xl_process_unregister(struct xmem_pool *pool)
 	struct xmem_pool **at;
 
 	pthread_mutex_lock(&lock);
+	*pool->live = (struct xl_live){ 0 };
 	for (at = &pools; *at; at = &(*at)->next) {
 		if (*at == pool) {
 			*at = pool->next;

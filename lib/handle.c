@@ -146,6 +146,7 @@ XL_COLD struct xmem_buffer *xl_handle_refill(void)
 XL_COLD void xl_handle_give_back(struct xmem_buffer *buffer)
 {
 	xl_lock(&depot.lock);
+	xl_magazine.room = 0;
 	if (register_thread()) {
 		if (!xl_magazine.room)
 			move_to_depot(BATCH);
@@ -153,7 +154,6 @@ XL_COLD void xl_handle_give_back(struct xmem_buffer *buffer)
 		xl_magazine.first = buffer;
 		xl_magazine.room--;
 	} else {
-		xl_magazine.room = 0;
 		buffer->next = depot.spare;
 		depot.spare = buffer;
 	}
@@ -215,25 +215,26 @@ u64 xl_handles_count(struct xmem_pool *pool)
 }
 
 /* The pool ends, or there is no membarrier, so that each has to make sure for itself. */
-XL_COLD void xl_handle_dropped_late(struct xmem_buffer *buffer)
+XL_SLOW void xl_handle_drop_late(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
 	bool last = false;
 
 	xm_full_barrier();
-	if (!(xm_load(&pool->ending) & XL_ENDING_CLOSED))
-		return;
-	xl_lock(&pool->lock);
-	if (buffer->counted) {
-		buffer->counted = false;
-		last = !--pool->out;
+	if (xm_load(&pool->ending) & XL_ENDING_CLOSED) {
+		xl_lock(&pool->lock);
+		if (buffer->counted) {
+			buffer->counted = false;
+			last = !--pool->out;
+		}
+		xl_unlock(&pool->lock);
 	}
-	xl_unlock(&pool->lock);
 	if (last)
 		xl_pool_destroy(pool);
+	xl_handle_unused(buffer);
 }
 
-XL_COLD void xl_handle_cloned_late(struct xmem_buffer *buffer)
+XL_SLOW void xl_handle_cloned_late(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
 

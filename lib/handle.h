@@ -23,18 +23,21 @@
 #include "payload/payload.h"
 #include "private.h"
 
-enum xl_mode { XL_FREE = 0, XL_READING = 1, XL_WRITING = 2 };
+/*
+ * A get by token leaves open where the contents are (XL_OPEN), because that is in the metadata, a
+ * cache line that only who looks at the contents needs: see xl_place.
+ */
+enum xl_mode { XL_FREE = 0, XL_READING = 1, XL_WRITING = 2, XL_OPEN = 4 };
 
 #define XL_HANDLE_BYTES		128	/* size and alignment of a handle */
 #define XL_NAME_SHIFT		23	/* 64 - this are the bits of an address / 128 */
 #define XL_NAME_STEP		(1ULL << 41)
-#define XL_NOT_PLACED		(~0ULL)	/* what.length: nobody has asked for the contents yet */
 
 struct xmem_buffer {
 	_Alignas(XL_HANDLE_BYTES) u64 name;	/* if it is free: the next one; 0: in a child */
 	struct xmem_pool *pool;
 	u32 slot;
-	u32 mode;			/* enum xl_mode */
+	u32 mode;			/* enum xl_mode; XL_READING | XL_OPEN is possible */
 	struct xm_publication what;	/* token 0 while written; see xl_place_contents */
 	struct xmem_buffer *next;	/* while it is free */
 	bool counted;			/* among pool->out; under pool->lock */
@@ -43,7 +46,7 @@ struct xmem_buffer {
 /* The free handles of a thread. */
 struct xl_magazine {
 	struct xmem_buffer *first;
-	u32 room;			/* for how many more; 0: not before some are given back */
+	int room;			/* for how many more; -1: xl_handle_give_back is called */
 	bool registered;		/* they are given back at the thread's end */
 };
 
@@ -52,7 +55,7 @@ extern __thread struct xl_magazine xl_magazine
 
 struct xmem_buffer *xl_handle_refill(void);
 void xl_handle_give_back(struct xmem_buffer *buffer);
-void xl_handle_dropped_late(struct xmem_buffer *buffer);
+void xl_handle_drop_late(struct xmem_buffer *buffer);
 void xl_handle_cloned_late(struct xmem_buffer *buffer);
 
 /* How many handles of this pool are in use? They become `counted`. Under pool->lock. */
@@ -79,7 +82,11 @@ static inline struct xmem_buffer *xl_buffer(const struct xmem_buffer *handle)
 
 	if (unlikely(!name))
 		return NULL;
-	return likely(xm_load(&buffer->name) == name) ? buffer : NULL;
+	if (unlikely(xl_peek(&buffer->name) != name))
+		return NULL;
+	if (!buffer)
+		__builtin_unreachable();
+	return buffer;
 }
 
 /* Note why @handle is none, and count it. Returns -EINVAL (NULL), -EBADF or -ECHILD. */
@@ -93,13 +100,10 @@ u64 xl_stale_handles(void);
 
 void xl_place_now(struct xmem_buffer *buffer);
 
-/*
- * Call this before what.offset and what.length are looked at. A get by token leaves them open,
- * because they are in the metadata, a cache line that only who looks at the contents needs.
- */
+/* Call this before anything in buffer->what is looked at but the token. */
 static inline void xl_place_contents(struct xmem_buffer *buffer)
 {
-	if (unlikely(xm_load_acquire(&buffer->what.length) == XL_NOT_PLACED))
+	if (unlikely(xm_load_acquire(&buffer->mode) & XL_OPEN))
 		xl_place_now(buffer);
 }
 
@@ -124,7 +128,7 @@ static inline struct xmem_buffer *xl_handle_new(struct xmem_pool *pool)
 	return buffer;
 }
 
-static inline void xl_handle_use(struct xmem_buffer *buffer, enum xl_mode mode)
+static inline void xl_handle_use(struct xmem_buffer *buffer, u32 mode)
 {
 	xm_store_release(&buffer->mode, mode);
 }
@@ -132,23 +136,20 @@ static inline void xl_handle_use(struct xmem_buffer *buffer, enum xl_mode mode)
 /* Give back one that was not used. */
 static inline void xl_handle_unused(struct xmem_buffer *buffer)
 {
-	if (unlikely(!xl_magazine.room))
+	if (unlikely(--xl_magazine.room < 0))
 		return xl_handle_give_back(buffer);
 	buffer->next = xl_magazine.first;
 	xl_magazine.first = buffer;
-	xl_magazine.room--;
 }
 
-/* Drop a handle whose hold has been put. */
-static inline void xl_handle_drop(struct xmem_buffer *buffer)
+/* Drop a handle of @pool whose hold has been put. */
+static inline void xl_handle_drop(struct xmem_pool *pool, struct xmem_buffer *buffer)
 {
-	struct xmem_pool *pool = buffer->pool;
-
 	xm_store(&buffer->name, buffer->name + XL_NAME_STEP);
 	xm_store_release(&buffer->mode, XL_FREE);
 	xl_compiler_barrier();
-	if (unlikely(xm_load(&pool->ending)))
-		xl_handle_dropped_late(buffer);
+	if (unlikely(xl_peek(&pool->ending) & (XL_ENDING_FENCED | XL_ENDING_CLOSED)))
+		return xl_handle_drop_late(buffer);
 	xl_handle_unused(buffer);
 }
 

@@ -49,6 +49,12 @@ void xl_lock_slow(struct xl_lock *lock) __attribute__((visibility("hidden")));
 void xl_unlock_mutex(struct xl_lock *lock) __attribute__((visibility("hidden")));
 void xl_unlock_revoked(struct xl_lock *lock) __attribute__((visibility("hidden")));
 
+/* A load that the compiler may make part of a comparison, as it does not with an atomic one. */
+#ifdef __SANITIZE_THREAD__
+#define xl_peek(p)		xm_load(p)
+#else
+#define xl_peek(p)		(*(p))
+#endif
 #define xl_compiler_barrier()	__atomic_signal_fence(__ATOMIC_SEQ_CST)
 
 static inline void xl_lock(struct xl_lock *lock)

@@ -52,10 +52,17 @@ int xl_fail_fast(int error, const char *message);
 /* The number of this process among its forks. It is 0 in a child that has opened no pool. */
 extern u64 *xl_process __attribute__((visibility("hidden")));
 
+/* What a get looks at first. It is wiped in a child, so a pool has no slots there. */
+struct xl_live {
+	u32 *holds;			/* this client's, by slot */
+	u64 slots;
+};
+
 /* No thread forks meanwhile. Nothing that may wait belongs in between. */
 void xl_fork_lock(void);
 void xl_fork_unlock(void);
 
+/* post: pool->process and pool->live are set. Returns 0, or -ENOMEM, noted. */
 int xl_process_register(struct xmem_pool *pool);
 void xl_process_unregister(struct xmem_pool *pool);
 
@@ -139,7 +146,8 @@ struct xl_mappings {			/* under pool->lock, but for place */
 
 struct xmem_pool {
 	u64 process;			/* what *xl_process was when the pool was opened */
-	u32 *holds;			/* this client's, by slot */
+	struct xl_live *live;
+	u32 *holds;			/* the same as in live, for those who hold a slot */
 	u32 me;
 	u32 role;
 

@@ -149,6 +149,6 @@ XMEM_API int xmem_publish(struct xmem_buffer *handle, const struct xmem_publish_
 	if (unlikely(kept))
 		xl_handle_use(buffer, XL_READING);
 	else
-		xl_handle_drop(buffer);
+		xl_handle_drop(pool, buffer);
 	return 0;
 }
