@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The ring: how publications get into it (publish.h) and out of it (receive.h). The order is
- * the protocol, and the comment at each barrier says which other line it pairs with.
+ * The ring: how publications get into it (publish.h) and out of it (receive.h). The order of
+ * the lines is the protocol, and the comment at each barrier says which other line it pairs
+ * with.
  */
 #include "publish.h"
 #include "receive.h"

@@ -65,7 +65,8 @@ static int receive_now(struct xmem_subscription *subscription, struct xmem_buffe
 	while (unlikely(err == -EBUSY) && --tries);
 	if (unlikely(err == -EPIPE)) {
 		xl_note_end(subscription);
-		xl_tell_unsubscribed(subscription);	/* so that the host can drop the ring */
+		/* So that the host can drop the ring. */
+		xl_tell_unsubscribed(subscription, false);
 	}
 	return err;
 }

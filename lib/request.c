@@ -52,8 +52,10 @@ void xl_do_pending(struct xmem_pool *pool, struct xm_pending pending)
 {
 	struct xmem_slot_request request = { .size = sizeof(request), .slot = pending.who };
 
-	if (pending.what == XM_WAKE_OWNER)
+	if (pending.what == XM_WAKE_OWNER) {
 		xl_waiters_wake(pool, XMEM_WAIT_SLOTS, pending.who);
-	else if (pending.what == XM_TELL_HOST && !xl_request(pool, XMEM_IOC_COLLECT, &request))
+	} else if (pending.what == XM_TELL_HOST) {
+		xl_post(pool, XMEM_IOC_COLLECT, &request);
 		xl_payload_unmap_some(pool);
+	}
 }

@@ -10,6 +10,18 @@ static inline int xl_request(struct xmem_pool *pool, unsigned int request, void 
 	return pool->link.backend->request(&pool->link, request, argument);
 }
 
+/* The same within a time; and without waiting, if nobody wants the result. See backend.h. */
+static inline int xl_request_until(struct xmem_pool *pool, unsigned int request, void *argument,
+				   u64 deadline_ns)
+{
+	return pool->link.backend->request_until(&pool->link, request, argument, deadline_ns);
+}
+
+static inline void xl_post(struct xmem_pool *pool, unsigned int request, const void *argument)
+{
+	pool->link.backend->post(&pool->link, request, argument);
+}
+
 /* What the error of a request means, in words. */
 const char *xl_request_error(int err);
 

@@ -13,6 +13,8 @@
 #include "structs.h"
 #include "subscribe.h"
 
+#define HOST_NS		1000000000	/* how long a host that may be stopped is waited for */
+
 /* Does the host still count this client among the subscribers of that incarnation? */
 static bool still_follows(const struct xmem_pool *pool, const struct xm_follow *follow)
 {
@@ -76,7 +78,7 @@ static void retire_older(struct xmem_pool *pool, u32 publisher, u64 incarnation)
 }
 
 static int subscribe_to(struct xmem_pool *pool, u32 publisher, u64 incarnation, u32 flags,
-			struct xmem_subscription *subscription)
+			u64 deadline, struct xmem_subscription *subscription)
 {
 	struct xmem_subscribe_request request = {
 		.size = sizeof(request), .publisher = publisher, .incarnation = incarnation,
@@ -86,7 +88,7 @@ static int subscribe_to(struct xmem_pool *pool, u32 publisher, u64 incarnation, 
 
 	xl_lock(&pool->slow);
 	retire_older(pool, publisher, incarnation);
-	err = xl_request(pool, XMEM_IOC_SUBSCRIBE, &request);
+	err = xl_request_until(pool, XMEM_IOC_SUBSCRIBE, &request, deadline);
 	if (!err) {
 		subscription->follow = (struct xm_follow){
 			.publisher = publisher,
@@ -103,7 +105,7 @@ static int subscribe_to(struct xmem_pool *pool, u32 publisher, u64 incarnation, 
 }
 
 /* Follow one client, if it is a writer now. */
-static int subscribe_one(struct xmem_pool *pool, u32 publisher, u32 flags,
+static int subscribe_one(struct xmem_pool *pool, u32 publisher, u32 flags, u64 deadline,
 			 struct xmem_subscription *subscription)
 {
 	const struct xmem_client_row *row = xm_client_row(&pool->map, publisher);
@@ -111,11 +113,13 @@ static int subscribe_one(struct xmem_pool *pool, u32 publisher, u32 flags,
 	if (xm_load_acquire(&row->state) != XMEM_CLIENT_ALIVE ||
 	    xm_load(&row->role) != XMEM_ROLE_WRITER)
 		return -ENOENT;
-	return subscribe_to(pool, publisher, xm_load(&row->incarnation), flags, subscription);
+	return subscribe_to(pool, publisher, xm_load(&row->incarnation), flags, deadline,
+			    subscription);
 }
 
 /* Follow the first other writer that this client does not follow yet. */
-static int subscribe_any(struct xmem_pool *pool, u32 flags, struct xmem_subscription *subscription)
+static int subscribe_any(struct xmem_pool *pool, u32 flags, u64 deadline,
+			 struct xmem_subscription *subscription)
 {
 	int err, worst = -ENOENT;
 	u32 c;
@@ -123,7 +127,7 @@ static int subscribe_any(struct xmem_pool *pool, u32 flags, struct xmem_subscrip
 	for (c = 0; c < pool->map.clients; c++) {
 		if (c == pool->me || xm_bit(xm_client_row(&pool->map, c)->subscribers, pool->me))
 			continue;
-		err = subscribe_one(pool, c, flags, subscription);
+		err = subscribe_one(pool, c, flags, deadline, subscription);
 		if (!err)
 			return 0;
 		if (err != -ENOENT && err != -ESTALE && err != -EEXIST)
@@ -133,17 +137,17 @@ static int subscribe_any(struct xmem_pool *pool, u32 flags, struct xmem_subscrip
 }
 
 static int subscribe_now(struct xmem_pool *pool, const struct xmem_subscribe_options *options,
-			 struct xmem_subscription *subscription)
+			 u64 deadline, struct xmem_subscription *subscription)
 {
 	if (options->flags & XMEM_SUBSCRIBE_PUBLISHER)
-		return subscribe_one(pool, options->publisher, options->flags, subscription);
-	return subscribe_any(pool, options->flags, subscription);
+		return subscribe_one(pool, options->publisher, options->flags, deadline,
+				     subscription);
+	return subscribe_any(pool, options->flags, deadline, subscription);
 }
 
 static int subscribe_wait(struct xmem_pool *pool, const struct xmem_subscribe_options *options,
-			  struct xmem_subscription *subscription)
+			  u64 deadline, struct xmem_subscription *subscription)
 {
-	u64 deadline = xl_deadline(options->timeout_ns);
 	u32 value;
 	int err;
 
@@ -151,7 +155,7 @@ static int subscribe_wait(struct xmem_pool *pool, const struct xmem_subscribe_op
 		err = xl_waiters_arm(pool, XMEM_WAIT_CLIENTS, 0, &value);
 		if (err)
 			return err;
-		err = subscribe_now(pool, options, subscription);
+		err = subscribe_now(pool, options, deadline, subscription);
 		if (err != -ENOENT)
 			return err;
 		err = xl_waiters_wait(pool, XMEM_WAIT_CLIENTS, 0, value, deadline);
@@ -166,7 +170,8 @@ static const char *subscribe_hint(int err, const struct xmem_subscribe_options *
 
 	switch (-err) {
 	case ENOENT:	return one ? "that client is no writer" : "no writer is there to follow";
-	case ETIMEDOUT:	return one ? "that client did not come in time" : "no writer came in time";
+	case ETIMEDOUT:	return one ? "that client did not come in time, or the host did not answer" :
+				     "no writer came in time, or the host did not answer";
 	case EEXIST:	return "this client follows it already";
 	case EOPNOTSUPP: return "it waits for nobody: its wait_bound_ns is 0";
 	case ESTALE:	return "it has just ended";
@@ -236,6 +241,8 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 {
 	struct xmem_subscription *subscription;
 	struct xmem_subscribe_options options;
+	u64 deadline;
+	bool nowait;
 	int err;
 
 	if (!pool) {
@@ -257,9 +264,11 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 	}
 	xl_payload_unmap_stale(pool);
 	subscription->pool = pool;
-	err = subscribe_now(pool, &options, subscription);
-	if (err == -ENOENT && !(options.flags & XMEM_SUBSCRIBE_NOWAIT))
-		err = subscribe_wait(pool, &options, subscription);
+	nowait = options.flags & XMEM_SUBSCRIBE_NOWAIT;
+	deadline = xl_deadline(nowait ? HOST_NS : options.timeout_ns);
+	err = subscribe_now(pool, &options, deadline, subscription);
+	if (err == -ENOENT && !nowait)
+		err = subscribe_wait(pool, &options, deadline, subscription);
 	if (err) {
 		free(subscription);
 		note_failure(err, pool, &options);
@@ -271,7 +280,7 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 	return subscription;
 }
 
-void xl_tell_unsubscribed(struct xmem_subscription *subscription)
+void xl_tell_unsubscribed(struct xmem_subscription *subscription, bool wait)
 {
 	struct xmem_unsubscribe_request request = {
 		.size = sizeof(request), .publisher = subscription->follow.publisher,
@@ -279,8 +288,11 @@ void xl_tell_unsubscribed(struct xmem_subscription *subscription)
 	};
 
 	/* The host refuses this if it has forgotten the ring already. */
-	if (!subscription->ended)
-		xl_request(subscription->pool, XMEM_IOC_UNSUBSCRIBE, &request);
+	if (!subscription->ended && wait)
+		xl_request_until(subscription->pool, XMEM_IOC_UNSUBSCRIBE, &request,
+				 xl_deadline(HOST_NS));
+	else if (!subscription->ended)
+		xl_post(subscription->pool, XMEM_IOC_UNSUBSCRIBE, &request);
 	subscription->ended = true;
 }
 
@@ -292,7 +304,7 @@ static void forget(struct xmem_pool *pool, struct xmem_subscription *subscriptio
 	for (at = &pool->subscriptions; *at != subscription; at = &(*at)->next)
 		;
 	*at = subscription->next;
-	xl_tell_unsubscribed(subscription);
+	xl_tell_unsubscribed(subscription, true);
 	xl_unlock(&pool->slow);
 }
 

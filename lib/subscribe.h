@@ -12,7 +12,7 @@
  */
 void xl_note_end(struct xmem_subscription *subscription);
 
-/* Tell the host, once, that this subscription has ended. */
-void xl_tell_unsubscribed(struct xmem_subscription *subscription);
+/* Tell the host, once, that this subscription has ended; @wait for a moment until it knows. */
+void xl_tell_unsubscribed(struct xmem_subscription *subscription, bool wait);
 
 #endif

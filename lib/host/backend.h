@@ -37,9 +37,23 @@ struct xmem_backend {
 	/*
 	 * One of XMEM_IOC_* with its struct, whose size field is set. Descriptors in
 	 * structs that go in stay the caller's; those that come out become the caller's.
-	 * pre: open. Sleeps only for XMEM_IOC_WAIT (interruptible) and RESOLVE (about 1 ms).
+	 * pre: open. The kernel sleeps only for XMEM_IOC_WAIT (interruptible), and RESOLVE (about
+	 * 1 ms). The daemon may be stopped: then a signal ends the others too, with -EINTR.
 	 */
 	int (*request)(struct xmem_link *link, unsigned int request, void *argument);
+
+	/*
+	 * The same, but not for longer than until @deadline_ns of CLOCK_MONOTONIC (-ETIMEDOUT).
+	 * What was given up, so or by a signal, is undone if the host serves it later.
+	 */
+	int (*request_until)(struct xmem_link *link, unsigned int request, void *argument,
+			     u64 deadline_ns);
+
+	/*
+	 * A request of a slot, an unsubscribe or a wake, whose result nobody wants. It waits for
+	 * nothing, and the host gets it before later requests of this link.
+	 */
+	void (*post)(struct xmem_link *link, unsigned int request, const void *argument);
 
 	/*
 	 * pre: joined, link->join as answered. post: *map is filled, all of it is readable, this

@@ -4,7 +4,8 @@
  * is mapped whole. Arming, waiting, waking and resolving need no request: the library does
  * in the pages what the module does for its clients, with the same checks (core/host.h).
  *
- * How xmemd is found and started is in start.c, the datagrams in wire.c.
+ * How xmemd is found and started is in start.c, requests and replies in exchange.c, datagrams
+ * in wire.c.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -15,8 +16,9 @@
 #include <unistd.h>
 
 #include "backend.h"
-#include "start.h"
+#include "exchange.h"
 #include "futex.h"
+#include "start.h"
 #include "core/host.h"
 #include "wire.h"
 
@@ -26,7 +28,7 @@
 #define RESOLVE_NS	1000000L	/* how long a state word must not have changed */
 
 struct daemon_link {
-	pthread_mutex_t lock;	/* one request and its reply at a time */
+	struct xl_exchange exchange;
 	int pages;		/* the pool's memfd between join and map, else -1 */
 	void *base;		/* where it is mapped; NULL: not yet */
 	size_t bytes;
@@ -40,7 +42,7 @@ static int daemon_open(struct xmem_link *link, bool start)
 	link->file = -1;
 	if (!daemon)
 		return -ENOMEM;
-	pthread_mutex_init(&daemon->lock, NULL);
+	xl_exchange_init(&daemon->exchange);
 	daemon->pages = -1;
 	link->private = daemon;
 	link->file = xl_daemon_connect(start);
@@ -49,16 +51,6 @@ static int daemon_open(struct xmem_link *link, bool start)
 
 /* ---- requests of the daemon ---- */
 
-/* The descriptor in a request's struct that has to travel, or -1. */
-static int file_in(unsigned int request, const union xm_request *argument)
-{
-	if (request == XMEM_IOC_JOIN && argument->join.flags & XMEM_JOIN_FD)
-		return argument->join.pool_fd;
-	if (request == XMEM_IOC_ATTACH)
-		return argument->attach.fd;
-	return -1;
-}
-
 /* Where does the descriptor of a reply go? NULL: this request has none. */
 static int *file_out(struct daemon_link *daemon, unsigned int request, union xm_request *argument)
 {
@@ -66,54 +58,23 @@ static int *file_out(struct daemon_link *daemon, unsigned int request, union xm_
 	case XMEM_IOC_JOIN:		return &daemon->pages;
 	case XMEM_IOC_POOL_FD:	return &argument->pool_fd.fd;
 	case XMEM_IOC_PAYLOAD:		return &argument->payload.fd;
+	case XMEM_IOC_POLL_FD:		return &argument->poll_fd.fd;
 	}
 	return NULL;
 }
 
-/* Put the reply's descriptor in its place, and close any others. */
-static int take_reply_file(struct xm_datagram *reply, int *place)
+/* Is it a subscribe to a ring that this client follows already, and which so will be refused? */
+static bool followed_already(const struct xmem_link *link, unsigned int request,
+			     const union xm_request *argument)
 {
-	u32 i;
+	const struct xmem_subscribe_request *subscribe = &argument->subscribe;
+	const struct xmem_client_row *row;
 
-	if (place && !reply->head.result && reply->files == 1) {
-		*place = reply->file[0];
-		return 0;
-	}
-	for (i = 0; i < reply->files; i++)
-		close(reply->file[i]);
-	return reply->head.result || (!place && !reply->files) ? 0 : -EMFILE;
-}
-
-/* Under the lock. @argument is at least as long as it says. */
-static int exchange(struct xmem_link *link, unsigned int request, union xm_request *argument)
-{
-	struct xmem_message head = { .request = request };
-	const struct xm_request_kind *kind = xm_request_find(request);
-	bool whole = kind && argument->size >= kind->least;
-	struct xm_datagram reply;
-	u32 size = argument->size;
-	int err;
-
-	if (size > XM_REQUEST_BYTES)
-		return kind ? -E2BIG : -ENOTTY;
-	err = xm_wire_send(link->file, &head, argument, size < sizeof(size) ? sizeof(size) : size,
-			   whole ? file_in(request, argument) : -1, 0);
-	/* A daemon that has closed the connection may have answered before. */
-	if (!err || err == -ENOTCONN)
-		err = xm_wire_receive(link->file, &reply, err ? MSG_DONTWAIT : 0);
-	if (err)
-		return err == -EAGAIN ? -ENOTCONN : err;
-	/* A daemon that is full answers a join, whatever the first request was. */
-	if (reply.head.request == XMEM_IOC_JOIN && reply.head.result == -EDQUOT)
-		reply.head.request = request;
-	if (reply.head.request != request || reply.head.result > 0) {
-		take_reply_file(&reply, NULL);
-		return -ENOTCONN;	/* this is no answer of xmemd */
-	}
-	if (!reply.head.result)
-		memcpy(argument, reply.body, reply.length < size ? reply.length : size);
-	err = take_reply_file(&reply, file_out(link->private, request, argument));
-	return reply.head.result ? reply.head.result : err;
+	if (request != XMEM_IOC_SUBSCRIBE || !link->map || argument->size < XMEM_SUBSCRIBE_MIN ||
+	    subscribe->publisher >= link->map->clients)
+		return false;
+	row = xm_client_row(link->map, subscribe->publisher);
+	return xm_bit(row->subscribers, link->join.client);
 }
 
 /* ---- requests that the library serves itself ---- */
@@ -190,6 +151,7 @@ static int waiters_request(struct xmem_link *link, unsigned int kind,
 		request->value = xm_arm(word);
 		return 0;
 	case XMEM_IOC_WAIT:
+		xl_exchange_flush(&daemon->exchange, link->file);
 		return wait_for_wake(daemon, word, request);
 	}
 	if (xm_disarm(word))
@@ -236,7 +198,8 @@ static int serve_locally(struct xmem_link *link, unsigned int kind, void *argume
 	return err;
 }
 
-static int daemon_request(struct xmem_link *link, unsigned int request, void *argument)
+static int daemon_request_until(struct xmem_link *link, unsigned int request, void *argument,
+				u64 deadline_ns)
 {
 	struct daemon_link *daemon = link->private;
 	int err, cancel;
@@ -248,13 +211,28 @@ static int daemon_request(struct xmem_link *link, unsigned int request, void *ar
 	case XMEM_IOC_RESOLVE:
 		return serve_locally(link, request, argument);
 	}
-	/* If a thread were cancelled here, the next one would read its reply. */
+	/* If a thread were cancelled here, nobody else would ever have its turn. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_mutex_lock(&daemon->lock);
-	err = exchange(link, request, argument);
-	pthread_mutex_unlock(&daemon->lock);
+	err = xl_exchange(&daemon->exchange, link->file, request, argument,
+			  file_out(daemon, request, argument),
+			  followed_already(link, request, argument), deadline_ns);
 	pthread_setcancelstate(cancel, NULL);
 	return err;
+}
+
+static int daemon_request(struct xmem_link *link, unsigned int request, void *argument)
+{
+	return daemon_request_until(link, request, argument, ~0ULL);
+}
+
+static void daemon_post(struct xmem_link *link, unsigned int request, const void *argument)
+{
+	struct daemon_link *daemon = link->private;
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	xl_exchange_post(&daemon->exchange, link->file, request, argument);
+	pthread_setcancelstate(cancel, NULL);
 }
 
 /* ---- pages ---- */
@@ -325,7 +303,7 @@ static void daemon_close(struct xmem_link *link)
 		close(daemon->pages);
 	if (link->file >= 0)
 		leave(link->file);
-	pthread_mutex_destroy(&daemon->lock);
+	xl_exchange_destroy(&daemon->exchange);
 	free(daemon);
 	link->private = NULL;
 	link->file = -1;
@@ -353,6 +331,8 @@ const struct xmem_backend xmem_backend_daemon = {
 	.name = "daemon",
 	.open = daemon_open,
 	.request = daemon_request,
+	.request_until = daemon_request_until,
+	.post = daemon_post,
 	.map = daemon_map,
 	.map_group = daemon_map_group,
 	.close = daemon_close,

@@ -35,6 +35,18 @@ static int kmod_request(struct xmem_link *link, unsigned int request, void *argu
 	return ioctl(link->file, request, argument) < 0 ? -errno : 0;
 }
 
+/* An ioctl waits for nobody, so it is done before any deadline. */
+static int kmod_request_until(struct xmem_link *link, unsigned int request, void *argument,
+			      u64 deadline_ns)
+{
+	return kmod_request(link, request, argument);
+}
+
+static void kmod_post(struct xmem_link *link, unsigned int request, const void *argument)
+{
+	ioctl(link->file, request, argument);
+}
+
 static int kmod_map(struct xmem_link *link, struct xm_map *map)
 {
 	struct kmod_link *kmod = calloc(1, sizeof(*kmod));
@@ -127,6 +139,8 @@ const struct xmem_backend xmem_backend_kmod = {
 	.name = "kernel",
 	.open = kmod_open,
 	.request = kmod_request,
+	.request_until = kmod_request_until,
+	.post = kmod_post,
 	.map = kmod_map,
 	.map_group = kmod_map_group,
 	.close = kmod_close,

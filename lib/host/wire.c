@@ -77,9 +77,7 @@ int xm_wire_send(int socket, const struct xmem_message *head, const void *body, 
 		control.head.cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(&control.head), &file, sizeof(file));
 	}
-	do
-		sent = sendmsg(socket, &message, flags | MSG_NOSIGNAL);
-	while (sent < 0 && errno == EINTR);
+	sent = sendmsg(socket, &message, flags | MSG_NOSIGNAL);
 	if (sent >= 0)
 		return 0;
 	return errno == EPIPE || errno == ECONNRESET ? -ENOTCONN : -errno;
@@ -116,9 +114,7 @@ int xm_wire_receive(int socket, struct xm_datagram *ret, int flags)
 	ssize_t got;
 
 	ret->files = 0;
-	do
-		got = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
-	while (got < 0 && errno == EINTR);
+	got = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
 	if (got < 0)
 		return errno == ECONNRESET ? -ENOTCONN : -errno;
 	take_files(&message, ret);

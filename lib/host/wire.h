@@ -40,7 +40,7 @@ struct xm_datagram {
 	bool lost_file;		/* a descriptor could not be taken: no number free */
 };
 
-/* @file: -1 for none. 0 or -errno; @flags: MSG_*. */
+/* @file: -1 for none. 0 or -errno, -EINTR too; @flags: MSG_*. */
 int xm_wire_send(int socket, const struct xmem_message *head, const void *body, size_t length,
 		 int file, int flags);
 

@@ -20,12 +20,16 @@
 
 /* ---- attaching ---- */
 
+/* The host may be stopped: it is waited for once, so that mostly nothing is left on return. */
 static void detach(struct xmem_pool *pool, const u16 *slot, u32 count)
 {
 	while (count--) {
 		struct xmem_slot_request request = { .size = sizeof(request), .slot = slot[count] };
 
-		xl_request(pool, XMEM_IOC_DETACH, &request);
+		if (count)
+			xl_post(pool, XMEM_IOC_DETACH, &request);
+		else
+			xl_request_until(pool, XMEM_IOC_DETACH, &request, xl_deadline(1000000000));
 	}
 }
 

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Requests to xmemd and their replies, on one connection.
+ *
+ * xmemd may be stopped, so a thread may give a request up. Requests are numbered: the reply
+ * to one that was given up is recognised by its number, and what it says was done is undone.
+ * A subscription is undone at once, by a post right behind it, because a publisher may wait
+ * for it; what was attached is detached when the reply is read.
+ */
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exchange.h"
+#include "futex.h"
+#include "wire.h"
+
+#define NS		1000000000ULL
+#define MAX_UNANSWERED	64	/* more replies might not fit into the socket */
+
+struct xl_post {
+	u32 request;
+	union {
+		u32 size;
+		struct xmem_slot_request slot;
+		struct xmem_unsubscribe_request unsubscribe;
+		struct xmem_wait_request wait;
+	};
+};
+
+void xl_exchange_init(struct xl_exchange *exchange)
+{
+	pthread_mutex_init(&exchange->posts_lock, NULL);
+}
+
+void xl_exchange_destroy(struct xl_exchange *exchange)
+{
+	pthread_mutex_destroy(&exchange->posts_lock);
+	free(exchange->posts);
+}
+
+/* ---- the turn: a mutex whose waiting ends at a deadline and by a signal ---- */
+
+static int take_turn(struct xl_exchange *exchange, u64 deadline_ns)
+{
+	struct timespec deadline = { deadline_ns / NS, deadline_ns % NS };
+	int err;
+
+	if (xm_cas_full(&exchange->turn, 0, 1))
+		return 0;
+	while (xm_xchg_full(&exchange->turn, 2)) {
+		err = xm_futex_wait(&exchange->turn, 2, deadline_ns == ~0ULL ? NULL : &deadline);
+		if (err == -EINTR || err == -ETIMEDOUT)
+			return err;
+	}
+	return 0;
+}
+
+static void end_turn(struct xl_exchange *exchange)
+{
+	if (xm_xchg_full(&exchange->turn, 0) == 2)
+		xm_futex_wake_all(&exchange->turn);
+}
+
+/* ---- posts ---- */
+
+static int send_post(int socket, const struct xl_post *post)
+{
+	struct xmem_message head = { .request = post->request, .result = XMEM_NO_REPLY };
+	int err;
+
+	do
+		err = xm_wire_send(socket, &head, &post->size, post->size, -1, MSG_DONTWAIT);
+	while (err == -EINTR);
+	return err;
+}
+
+/* Send what was kept. -EAGAIN: xmemd has no room yet. Under posts_lock. */
+static int send_kept(struct xl_exchange *exchange, int socket)
+{
+	u32 sent = 0;
+	int err = 0;
+
+	while (sent < exchange->post_count && err != -EAGAIN) {
+		/* Any other error means that there is nobody left to tell. */
+		err = send_post(socket, &exchange->posts[sent]);
+		sent += err != -EAGAIN;
+	}
+	exchange->post_count -= sent;
+	memmove(exchange->posts, exchange->posts + sent,
+		exchange->post_count * sizeof(*exchange->posts));
+	return err == -EAGAIN ? err : 0;
+}
+
+static bool keep(struct xl_exchange *exchange, const struct xl_post *post)
+{
+	if (exchange->post_count == exchange->post_room) {
+		u32 room = exchange->post_room ? 2 * exchange->post_room : 64;
+		void *more = realloc(exchange->posts, room * sizeof(*post));
+
+		if (!more)
+			return false;
+		exchange->posts = more;
+		exchange->post_room = room;
+	}
+	exchange->posts[exchange->post_count++] = *post;
+	return true;
+}
+
+static void send_or_keep(struct xl_exchange *exchange, int socket, const struct xl_post *post)
+{
+	struct pollfd room = { .fd = socket, .events = POLLOUT };
+	bool done = false;
+
+	while (!done) {
+		pthread_mutex_lock(&exchange->posts_lock);
+		done = (!send_kept(exchange, socket) && send_post(socket, post) != -EAGAIN) ||
+		       keep(exchange, post);
+		pthread_mutex_unlock(&exchange->posts_lock);
+		if (!done)		/* no memory: then it has to wait, for nothing may be lost */
+			poll(&room, 1, -1);
+	}
+}
+
+/* ---- replies that come late ---- */
+
+static void close_files(struct xm_datagram *reply)
+{
+	u32 i;
+
+	for (i = 0; i < reply->files; i++)
+		close(reply->file[i]);
+	reply->files = 0;
+}
+
+/* Undo what the reply to a request that was given up says was done. */
+static void undo(struct xl_exchange *exchange, int socket, struct xm_datagram *reply)
+{
+	struct xmem_attach_request *attach = (void *)reply->body;
+	struct xl_post post = { .request = XMEM_IOC_DETACH };
+	u32 i;
+
+	exchange->unanswered -= exchange->unanswered > 0;
+	close_files(reply);
+	if (reply->head.request != XMEM_IOC_ATTACH || reply->head.result ||
+	    reply->length < offsetof(struct xmem_attach_request, slot))
+		return;
+	for (i = 0; i < attach->count && i < XMEM_GROUP_SLOTS; i++) {
+		post.slot = (struct xmem_slot_request){ .size = sizeof(post.slot),
+							.slot = attach->slot[i] };
+		send_or_keep(exchange, socket, &post);
+	}
+}
+
+/* A request was sent, and its reply is not waited for any more. */
+static void give_up(struct xl_exchange *exchange, int socket, unsigned int request,
+		    const union xm_request *argument, bool followed)
+{
+	const struct xmem_subscribe_request *subscribe = &argument->subscribe;
+	struct xl_post post = { .request = XMEM_IOC_UNSUBSCRIBE };
+
+	exchange->unanswered++;
+	/* If the ring was followed before, this request fails, and must not end that. */
+	if (request != XMEM_IOC_SUBSCRIBE || followed)
+		return;
+	post.unsubscribe = (struct xmem_unsubscribe_request){
+		.size = sizeof(post.unsubscribe), .publisher = subscribe->publisher,
+		.incarnation = subscribe->incarnation,
+	};
+	send_or_keep(exchange, socket, &post);
+}
+
+/* ---- waiting ---- */
+
+/* Wait until the socket can be read or written. A handler with SA_RESTART ends it too. */
+static int wait_for(int socket, short events, u64 deadline_ns)
+{
+	struct pollfd look = { .fd = socket, .events = events };
+	struct timespec now, left;
+	u64 now_ns;
+	int n;
+
+	if (deadline_ns == ~0ULL)
+		return poll(&look, 1, -1) < 0 ? -errno : 0;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	now_ns = now.tv_sec * NS + now.tv_nsec;
+	if (now_ns >= deadline_ns)
+		return -ETIMEDOUT;
+	left = (struct timespec){ (deadline_ns - now_ns) / NS, (deadline_ns - now_ns) % NS };
+	n = ppoll(&look, 1, &left, NULL);
+	return n < 0 ? -errno : n ? 0 : -ETIMEDOUT;
+}
+
+/*
+ * The next datagram. Without a deadline the thread sleeps in recvmsg, which a signal whose
+ * handler has SA_RESTART does not end.
+ */
+static int receive(int socket, struct xm_datagram *ret, u64 deadline_ns)
+{
+	int err = xm_wire_receive(socket, ret, deadline_ns == ~0ULL ? 0 : MSG_DONTWAIT);
+
+	while (err == -EAGAIN) {
+		err = wait_for(socket, POLLIN, deadline_ns);
+		if (err)
+			return err;
+		err = xm_wire_receive(socket, ret, MSG_DONTWAIT);
+	}
+	return err;
+}
+
+/* The reply to request @number; those to earlier ones are undone. */
+static int receive_reply(struct xl_exchange *exchange, int socket, u64 number,
+			 struct xm_datagram *ret, u64 deadline_ns)
+{
+	int err;
+
+	for (;;) {
+		err = receive(socket, ret, deadline_ns);
+		/* A daemon that is full answers a join that has no number. */
+		if (err || ret->head.number == number || !ret->head.number)
+			return err;
+		undo(exchange, socket, ret);
+	}
+}
+
+/* Read replies until one more may come, and all that are there. */
+static int make_room(struct xl_exchange *exchange, int socket, u64 deadline_ns)
+{
+	struct xm_datagram late;
+	int err = 0;
+
+	while (!err && exchange->unanswered) {
+		err = receive(socket, &late,
+			      exchange->unanswered < MAX_UNANSWERED ? 0 : deadline_ns);
+		if (!err)
+			undo(exchange, socket, &late);
+	}
+	return exchange->unanswered < MAX_UNANSWERED ? 0 : err;
+}
+
+/* ---- requests ---- */
+
+/* The descriptor in a request's struct that has to travel, or -1. */
+static int file_in(unsigned int request, const union xm_request *argument)
+{
+	if (request == XMEM_IOC_JOIN && argument->join.flags & XMEM_JOIN_FD)
+		return argument->join.pool_fd;
+	if (request == XMEM_IOC_ATTACH)
+		return argument->attach.fd;
+	return -1;
+}
+
+static int send_request(struct xl_exchange *exchange, int socket, unsigned int request,
+			const union xm_request *argument, u64 deadline_ns)
+{
+	struct xmem_message head = { .request = request, .number = ++exchange->number };
+	const struct xm_request_kind *kind = xm_request_find(request);
+	bool whole = kind && argument->size >= kind->least;
+	u32 size = argument->size < sizeof(size) ? sizeof(size) : argument->size;
+	int err;
+
+	for (;;) {
+		pthread_mutex_lock(&exchange->posts_lock);
+		err = send_kept(exchange, socket);
+		if (!err)
+			err = xm_wire_send(socket, &head, argument, size,
+					   whole ? file_in(request, argument) : -1, MSG_DONTWAIT);
+		pthread_mutex_unlock(&exchange->posts_lock);
+		if (err == -EAGAIN)
+			err = wait_for(socket, POLLOUT, deadline_ns);
+		else if (err != -EINTR)
+			return err;
+		if (err)
+			return err;
+	}
+}
+
+/* Put the reply's descriptor in its place, and close any others. */
+static int take_reply_file(struct xm_datagram *reply, int *place)
+{
+	u32 files = reply->files;
+
+	if (place && !reply->head.result && files == 1) {
+		*place = reply->file[0];
+		return 0;
+	}
+	close_files(reply);
+	return reply->head.result || (!place && !files) ? 0 : -EMFILE;
+}
+
+static int take_reply(struct xm_datagram *reply, unsigned int request, union xm_request *argument,
+		      u32 size, int *place)
+{
+	int err;
+
+	if (reply->head.request == XMEM_IOC_JOIN && reply->head.result == -EDQUOT)
+		reply->head.request = request;
+	if (reply->head.request != request || reply->head.result > 0) {
+		close_files(reply);
+		return -ENOTCONN;	/* this is no answer of xmemd */
+	}
+	if (!reply->head.result)
+		memcpy(argument, reply->body, reply->length < size ? reply->length : size);
+	err = take_reply_file(reply, place);
+	return reply->head.result ? reply->head.result : err;
+}
+
+int xl_exchange(struct xl_exchange *exchange, int socket, unsigned int request,
+		union xm_request *argument, int *place, bool followed, u64 deadline_ns)
+{
+	struct xm_datagram reply;
+	u32 size = argument->size;
+	int err;
+
+	if (size > XM_REQUEST_BYTES)
+		return xm_request_find(request) ? -E2BIG : -ENOTTY;
+	err = take_turn(exchange, deadline_ns);
+	if (err)
+		return err;
+	err = make_room(exchange, socket, deadline_ns);
+	if (!err)
+		err = send_request(exchange, socket, request, argument, deadline_ns);
+	if (!err) {
+		err = receive_reply(exchange, socket, exchange->number, &reply, deadline_ns);
+		if (err == -EINTR || err == -ETIMEDOUT)
+			give_up(exchange, socket, request, argument, followed);
+	} else if (err == -ENOTCONN) {
+		/* A daemon that has closed the connection may have answered before. */
+		err = receive_reply(exchange, socket, exchange->number, &reply, 0) ? -ENOTCONN : 0;
+	}
+	if (!err)
+		err = take_reply(&reply, request, argument, size, place);
+	end_turn(exchange);
+	return err;
+}
+
+void xl_exchange_post(struct xl_exchange *exchange, int socket, unsigned int request,
+		      const union xm_request *argument)
+{
+	struct xl_post post = { .request = request };
+
+	memcpy(&post.size, argument, argument->size);
+	send_or_keep(exchange, socket, &post);
+}
+
+void xl_exchange_flush(struct xl_exchange *exchange, int socket)
+{
+	if (!xm_load(&exchange->post_count))
+		return;
+	pthread_mutex_lock(&exchange->posts_lock);
+	send_kept(exchange, socket);
+	pthread_mutex_unlock(&exchange->posts_lock);
+}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: MIT
+/*
+ * P9: xmemd is stopped. Time-outs and signals end what waits for its answer, and what it
+ * serves later is undone; who only tells it something does not wait at all.
+ */
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "harness.h"
+
+#define BYTES	4096
+
+/* From now on a daemon of this test alone. */
+static void use_own_daemon(void)
+{
+	char name[40];
+
+	daemon_only("the kernel does not stop");
+	snprintf(name, sizeof(name), "xmem-own-%d", getpid());
+	setenv("XMEM_SOCKET", name, 1);
+}
+
+static bool stopped(pid_t pid)
+{
+	char path[32], text[256] = "";
+	int file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	CHECK(file >= 0 && read(file, text, sizeof(text) - 1) > 0);
+	close(file);
+	return strstr(text, ") T ");
+}
+
+static pid_t stop_daemon(void)
+{
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
+	struct raw raw;
+
+	raw_open(&raw);
+	CHECK(!getsockopt(raw.link.file, SOL_SOCKET, SO_PEERCRED, &peer, &length));
+	raw_close(&raw);
+	CHECK(peer.pid > 1 && !kill(peer.pid, SIGSTOP));
+	EVENTUALLY(stopped(peer.pid));
+	return peer.pid;
+}
+
+static void go_on(pid_t daemon)
+{
+	CHECK(!kill(daemon, SIGCONT));
+}
+
+static bool follows(const struct raw *raw, int subscriber, int publisher)
+{
+	return xm_bit(xm_client_row(&raw->map, publisher)->subscribers, subscriber);
+}
+
+/* When the host answers, it has served all that this client asked before. */
+static void host_has_served(struct xmem_pool *pool)
+{
+	int file = xmem_pool_fd(pool);
+
+	WORKED(file);
+	close(file);
+}
+
+static struct xmem_subscription *subscribe_for(struct xmem_pool *pool, int publisher,
+					       uint32_t flags, int64_t timeout_ns)
+{
+	struct xmem_subscribe_options options = {
+		.size = sizeof(options), .flags = XMEM_SUBSCRIBE_PUBLISHER | flags,
+		.publisher = publisher, .timeout_ns = timeout_ns,
+	};
+
+	return xmem_subscribe(pool, &options);
+}
+
+TEST(P9_a_subscription_given_up_in_time_is_undone)
+{
+	struct xmem_pool *writer, *reader;
+	struct xmem_subscription *s;
+	const char *name;
+	struct raw raw;
+	pid_t daemon;
+	int me, publisher;
+
+	use_own_daemon();
+	name = new_name();
+	writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 3600 * SECOND);
+	WORKED(xmem_preallocate(writer, 2, BYTES));
+	publisher = xmem_pool_client(writer);
+	reader = open_reader(name);
+	me = xmem_pool_client(reader);
+	raw_start(&raw, name, XMEM_ROLE_READER);
+	daemon = stop_daemon();
+	REFUSED(subscribe_for(reader, publisher, XMEM_SUBSCRIBE_WAITS, 100 * MS), ETIMEDOUT);
+	REFUSED(subscribe_for(reader, publisher, XMEM_SUBSCRIBE_WAITS, 100 * MS), ETIMEDOUT);
+	go_on(daemon);
+	host_has_served(reader);
+	CHECK(!follows(&raw, me, publisher));	/* so the publisher does not wait for it */
+	CHECK((s = subscribe_for(reader, publisher, XMEM_SUBSCRIBE_WAITS, 0)));
+	publish_stamp(writer, 1);
+	xmem_release(receive_one(s));
+
+	/* One that would be refused does not end the one that is there. */
+	daemon = stop_daemon();
+	REFUSED(subscribe_for(reader, publisher, 0, 100 * MS), ETIMEDOUT);
+	go_on(daemon);
+	host_has_served(reader);
+	CHECK(follows(&raw, me, publisher));
+	publish_stamp(writer, 2);
+	xmem_release(receive_one(s));
+	xmem_unsubscribe(s);
+	raw_close(&raw);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* ---- signals ---- */
+
+struct asker {
+	const char *name;
+	void (*ask)(struct asker *asker, struct xmem_pool *pool);
+	uint64_t token;
+	int publisher;
+};
+
+static void ask_for_a_subscription(struct asker *asker, struct xmem_pool *pool)
+{
+	tell_parent(1);
+	SAME(hear_parent(), 1);
+	REFUSED(subscribe_for(pool, asker->publisher, 0, 0), EINTR);
+	tell_parent(2);
+	SAME(hear_parent(), 2);
+	CHECK(subscribe_for(pool, asker->publisher, 0, 0));
+}
+
+static void ask_for_buffers(struct asker *asker, struct xmem_pool *pool)
+{
+	unsigned int attached = stat_of(pool).attached;
+
+	tell_parent(1);
+	SAME(hear_parent(), 1);
+	SAME(xmem_preallocate(pool, 3, BYTES), -EINTR);
+	tell_parent(2);
+	SAME(hear_parent(), 2);
+	WORKED(xmem_preallocate(pool, 2, BYTES));
+	EVENTUALLY(stat_of(pool).attached == attached + 2);
+}
+
+static void ask_for_data(struct asker *asker, struct xmem_pool *pool)
+{
+	struct xmem_buffer *b = xmem_get(pool, asker->token);
+
+	CHECK(b);
+	tell_parent(1);
+	SAME(hear_parent(), 1);
+	CHECK(!xmem_data(b));
+	SAME(xmem_peek_last_error(NULL), -EINTR);
+	tell_parent(2);
+	SAME(hear_parent(), 2);
+	SAME(stamp_of(b), 7);
+}
+
+static void ask_for_a_pool(struct asker *asker, struct xmem_pool *pool)
+{
+	struct xmem_pool *other;
+
+	tell_parent(1);
+	SAME(hear_parent(), 1);
+	REFUSED(xmem_pool_open(NULL, NULL), EINTR);
+	tell_parent(2);
+	SAME(hear_parent(), 2);
+	CHECK((other = xmem_pool_open(NULL, NULL)));
+	xmem_pool_close(other);
+}
+
+static void ring(int signal)
+{
+}
+
+static void asker_body(void *argument)
+{
+	struct sigaction action = { .sa_handler = ring };
+	struct asker *asker = argument;
+	struct xmem_pool *pool = OPEN(asker->name, .flags = XMEM_OPEN_WRITER);
+
+	CHECK(!sigaction(SIGUSR1, &action, NULL));
+	asker->ask(asker, pool);
+	xmem_pool_close(pool);
+}
+
+TEST(P9_signals_end_what_waits_for_a_stopped_daemon)
+{
+	void (*const asks[4])(struct asker *asker, struct xmem_pool *pool) = {
+		ask_for_a_subscription, ask_for_buffers, ask_for_data, ask_for_a_pool,
+	};
+	struct asker asker[4];
+	struct child *child[4];
+	struct xmem_buffer *kept;
+	struct xmem_pool *writer;
+	const char *name;
+	unsigned int i;
+	pid_t daemon;
+
+	use_own_daemon();
+	name = new_name();
+	writer = open_writer(name, 2, BYTES);
+	for (i = 0; i < 4; i++) {
+		asker[i] = (struct asker){ .name = name, .ask = asks[i] };
+		asker[i].publisher = xmem_pool_client(writer);
+		asker[i].token = i ? asker[0].token : publish_kept(writer, 7, &kept);
+		child[i] = spawn(asker_body, &asker[i]);
+		SAME(hear(child[i]), 1);
+	}
+	daemon = stop_daemon();
+	for (i = 0; i < 4; i++) {
+		struct pollfd heard = { .fd = child[i]->link, .events = POLLIN };
+
+		tell(child[i], 1);
+		do	/* One signal may come before it waits: send until it has been heard. */
+			CHECK(!kill(child[i]->pid, SIGUSR1));
+		while (!poll(&heard, 1, 20));
+		SAME(hear(child[i]), 2);
+	}
+	go_on(daemon);
+	for (i = 0; i < 4; i++) {
+		tell(child[i], 2);
+		finish_child(child[i]);
+	}
+	xmem_release(kept);
+	xmem_pool_close(writer);
+}
+
+/* ---- who only tells it something ---- */
+
+#define MANY	1000
+
+static void publish_many(void *argument)
+{
+	struct xmem_pool *pool = open_writer(argument, MANY, 64);
+	struct xmem_buffer *kept;
+	unsigned int i;
+
+	for (i = 0; i < MANY; i++)
+		tell_parent(publish_kept(pool, i, &kept));
+	hear_parent();
+}
+
+/* More releases than there is room for in the socket: none is lost, and none waits. */
+TEST(P9_a_release_does_not_wait_for_a_stopped_daemon)
+{
+	struct xmem_buffer *held[MANY];
+	struct xmem_pool *reader;
+	struct child *child;
+	const char *name;
+	unsigned int i;
+	pid_t daemon;
+
+	use_own_daemon();
+	name = new_name();
+	reader = OPEN(name, .slots = 1024);
+	child = spawn(publish_many, (void *)name);
+	for (i = 0; i < MANY; i++)
+		CHECK((held[i] = xmem_get(reader, hear(child))));
+	kill_child(child);
+	EVENTUALLY(stat_of(reader).clients == 1);
+	daemon = stop_daemon();
+	for (i = 0; i < MANY; i++)
+		xmem_release(held[i]);
+	SAME(stat_of(reader).attached, MANY);
+	go_on(daemon);
+	host_has_served(reader);	/* what there was no room for is sent first */
+	SAME(stat_of(reader).attached, 0);
+	xmem_pool_close(reader);
+}
+
+static void publish_one(void *argument)
+{
+	struct xmem_pool *pool = open_writer(argument, 2, BYTES);
+
+	tell_parent(xmem_pool_client(pool));
+	SAME(hear_parent(), 1);
+	publish_stamp(pool, 5);
+	tell_parent(2);
+	hear_parent();
+}
+
+TEST(P9_the_end_of_a_ring_does_not_wait_for_a_stopped_daemon)
+{
+	struct xmem_subscription *s;
+	struct xmem_pool *reader;
+	struct xmem_buffer *b;
+	struct child *child;
+	const char *name;
+	pid_t daemon;
+
+	use_own_daemon();
+	name = new_name();
+	reader = open_reader(name);
+	child = spawn(publish_one, (void *)name);
+	s = follow(reader, hear(child), 0);
+	tell(child, 1);
+	SAME(hear(child), 2);
+	kill_child(child);
+	EVENTUALLY(stat_of(reader).clients == 1);
+	daemon = stop_daemon();
+	CHECK((b = xmem_receive(s, 0)));	/* its data would have to be asked for */
+	xmem_release(b);
+	REFUSED(xmem_receive(s, XMEM_FOREVER), EPIPE);
+	xmem_unsubscribe(s);
+	go_on(daemon);
+	host_has_served(reader);
+	EVENTUALLY(!stat_of(reader).attached);
+	xmem_pool_close(reader);
+}
+
+/* Closing waits for a moment, so that who opens again does not meet its old client. */
+TEST(P9_closing_does_not_wait_long_for_a_stopped_daemon)
+{
+	struct xmem_pool *pool[2];
+	struct xmem_subscription *s;
+	const char *name;
+	pid_t daemon;
+
+	use_own_daemon();
+	name = new_name();
+	pool[0] = open_writer(name, 1, BYTES);
+	pool[1] = open_reader(name);
+	s = follow(pool[1], xmem_pool_client(pool[0]), 0);
+	daemon = stop_daemon();
+	xmem_unsubscribe(s);
+	xmem_pool_close(pool[1]);
+	xmem_pool_close(pool[0]);
+	go_on(daemon);
+}
