@@ -5,6 +5,8 @@
  * at, and none blocks.
  *
  *   main.c        the options, the loop, how it starts and leaves
+ *   listen.c      the address, its lock, a socket that was passed
+ *   limits.c      resource limits
  *   connection.c  connections: how they are accepted, read, answered and ended
  *   request.c     what each request does
  *   pool.c        pools: their pages, the ends of their clients, wake-ups
@@ -96,6 +98,30 @@ struct xd_call {
 	int fd;			/* came with the request, or -1; code that keeps it stores -1 */
 	int answer;		/* goes with the reply and is closed after it; -1: none */
 };
+
+/* ---- listening (listen.c) ---- */
+
+/*
+ * The listening socket: bound at this user's address, or one that a starter has passed.
+ * -EADDRINUSE: a daemon runs already, or something else is there.
+ */
+int xd_listen(void);
+int xd_listen_passed(int fd);
+
+/* What was wrong, in words, or NULL. */
+const char *xd_listen_why(void);
+
+/* The descriptor of the address's lock, to be kept open; -1: the socket was passed. */
+int xd_listen_lock(void);
+
+/* We leave: nobody is to find the address any more. */
+void xd_listen_end(void);
+
+/* ---- resource limits (limits.c) ---- */
+
+/* Raise the soft ones. NULL, or the name of a hard one that is too low to serve others. */
+const char *xd_limits_raise(void);
+void xd_limits_set(struct xd_limits *ret);
 
 /* ---- connections (connection.c) ---- */
 

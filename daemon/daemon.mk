@@ -1,6 +1,7 @@
-# xmemd, the daemon host. It shares the datagrams (lib/host/wire.c) with the library.
+# xmemd, the daemon host. It shares the datagrams (lib/host/wire.c) and
+# the address (lib/host/address.c) with the library.
 
-XMEMD_SRC := $(wildcard daemon/*.c) lib/host/wire.c $(CORE_SRC)
+XMEMD_SRC := $(wildcard daemon/*.c) lib/host/wire.c lib/host/address.c $(CORE_SRC)
 XMEMD_OBJ := $(XMEMD_SRC:%.c=$(B)/obj/%.o)
 
 all: $(B)/xmemd

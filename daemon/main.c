@@ -10,13 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "daemon.h"
 
 #define IDLE_MS		2000
-#define SPARE_FDS	64	/* for everything but connections and payloads */
 #define PASSED_FD	3	/* where socket activation puts the first socket */
 #define PASSED_IS_WRONG	"descriptor 3 (see LISTEN_FDS) is no listening SOCK_SEQPACKET socket"
 
@@ -132,21 +130,6 @@ static void parse(int argc, char **argv, struct options *options)
 
 /* ---- start ---- */
 
-/* Check the descriptor that the caller has passed with --listen-fd, and prepare it. */
-static int check_listener(int fd)
-{
-	int listens = 0, type = 0;
-	socklen_t length = sizeof(int);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) ||
-	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length))
-		return -errno;
-	if (!listens || type != SOCK_SEQPACKET)
-		return -EINVAL;
-	fcntl(fd, F_SETFD, FD_CLOEXEC);
-	return fcntl(fd, F_SETFL, O_NONBLOCK) ? -errno : fd;
-}
-
 /*
  * The descriptor of the socket that a service manager has passed as sd_listen_fds(3)
  * describes it; -1: this process got none. The variables are unset, for they concern no
@@ -171,35 +154,22 @@ static int passed_listener(void)
 	return PASSED_FD;
 }
 
-/* -EADDRINUSE: a daemon runs already. If several start at once, exactly one binds. */
-static int bind_listener(void)
-{
-	struct sockaddr_un address;
-	int length = xm_wire_address(&address);
-	int err, fd;
-
-	if (length < 0)
-		return length;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	if (!bind(fd, (struct sockaddr *)&address, length) && !listen(fd, SOMAXCONN))
-		return fd;
-	err = -errno;
-	close(fd);
-	return err;
-}
-
-/* Close what the starter left open, except the listener and the standard descriptors. */
+/* Close what the starter left open, except the listener, its lock and the standard ones. */
 static int close_inherited(int listener)
 {
+	int lock = xd_listen_lock();
+	u32 fd = 3, first, last;
+
 	if (listener < 3)
 		listener = fcntl(listener, F_DUPFD_CLOEXEC, 3);
 	if (listener < 0)
 		return -errno;
-	if (listener > 3 && close_range(3, listener - 1, 0))
+	first = lock >= 3 && lock < listener ? lock : listener;
+	last = lock > listener ? lock : listener;
+	if ((first > fd && close_range(fd, first - 1, 0)) ||
+	    (last > first + 1 && close_range(first + 1, last - 1, 0)))
 		return -errno;
-	return close_range(listener + 1, ~0u, 0) ? -errno : listener;
+	return close_range(last + 1, ~0u, 0) ? -errno : listener;
 }
 
 /*
@@ -238,44 +208,6 @@ static void say_ready(int ready)
 		fputs("xmemd: the process that started it has ended; it serves all the same\n",
 		      stderr);
 	close(ready);
-}
-
-/*
- * The starter may have limited itself, but the daemon serves all of the user's processes.
- * So it raises each soft limit that could end it, or limit its pages, as far as it may.
- */
-static void raise_limits(void)
-{
-	static const int limits[] = {
-		RLIMIT_NOFILE, RLIMIT_AS, RLIMIT_DATA, RLIMIT_FSIZE, RLIMIT_CPU, RLIMIT_MEMLOCK,
-	};
-	struct rlimit limit;
-	size_t i;
-
-	for (i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
-		if (getrlimit(limits[i], &limit))
-			continue;
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(limits[i], &limit);
-	}
-}
-
-/*
- * Half of the descriptors are for connections and half for payloads, so that neither can
- * use up the other's.
- */
-static void set_limits(struct xd_limits *limits)
-{
-	struct rlimit files = { 1024, 1024 };
-	u64 count;
-
-	raise_limits();
-	getrlimit(RLIMIT_NOFILE, &files);
-	count = files.rlim_cur < 1 << 20 ? files.rlim_cur : 1 << 20;
-	count = count > 4 * SPARE_FDS ? count - 2 * XD_MAX_POOLS - SPARE_FDS : SPARE_FDS;
-	limits->connections = count / 4;
-	limits->per_process = limits->connections / 4;
-	limits->payloads = count / 2;
 }
 
 static int watch(struct xd_daemon *daemon, int *fd)
@@ -350,6 +282,7 @@ static int run(struct xd_daemon *daemon)
 
 static void tear_down(struct xd_daemon *daemon)
 {
+	xd_listen_end();
 	/*
 	 * Duplicates elsewhere must not go on accepting connections that nobody serves. But a
 	 * service manager keeps its own, and starts xmemd again when the next client comes.
@@ -377,6 +310,7 @@ int main(int argc, char **argv)
 	struct xd_daemon daemon = { .check = check && !strcmp(check, "1") };
 	struct options options;
 	int listener, ready = -1, passed, err;
+	const char *low;
 
 	parse(argc, argv, &options);
 	passed = passed_listener();
@@ -387,13 +321,24 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	if (!xd_payload_can_open())
 		return fail("it opens payload files through /proc/self/fd; mount /proc", -errno);
+	low = xd_limits_raise();
+	if (low) {
+		fprintf(stderr, "xmemd: it serves all programs of this user, and this limit of its "
+			"starter is too low for that: %s; raise the hard limit, or have systemd "
+			"start xmemd (xmemd.socket)\n", low);
+		return XM_EXIT_LIMITS;
+	}
 	daemon.idle_ms = options.idle_ms;
-	listener = options.listen_fd >= 0 ? check_listener(options.listen_fd) : bind_listener();
+	listener = options.listen_fd >= 0 ? xd_listen_passed(options.listen_fd) : xd_listen();
 	if (listener == -EADDRINUSE && options.daemon)
 		return 0;	/* A daemon serves already, as the caller wants. */
 	if (listener == -EADDRINUSE) {
 		fputs("xmemd: another xmemd serves this user already, or something else uses "
 		      "the address; choose another with XMEM_SOCKET\n", stderr);
+		return 1;
+	}
+	if (listener < 0 && xd_listen_why()) {
+		fprintf(stderr, "xmemd: %s\n", xd_listen_why());
 		return 1;
 	}
 	if (listener < 0)
@@ -406,7 +351,7 @@ int main(int argc, char **argv)
 		if (ready < 0)
 			return fail("cannot detach", ready);
 	}
-	set_limits(&daemon.limits);
+	xd_limits_set(&daemon.limits);
 	err = set_up(&daemon, listener);
 	if (err)
 		return fail("cannot start", err);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/start.h"
 #include "reach.h"
 
 /* What XMEM_BACKEND says; NULL: nothing. */
@@ -137,17 +138,15 @@ const char *xl_reach_hint(int err, const struct xmem_link *link, char space[XL_H
 {
 	bool kernel = link->backend == &xmem_backend_kmod;
 
+	if (!kernel && xl_daemon_why())
+		return xl_daemon_why();
 	switch (-err) {
 	case ENODEV:
 		return no_host(link, space);
 	case EACCES:
 		return kernel ? no_access(space) : NULL;
-	case EPERM:
-		return kernel ? NULL :
-				"another user's program has the address of this user's xmemd; "
-				"end it, or set XMEM_SOCKET to another name";
-	case ENAMETOOLONG:
-		return "XMEM_SOCKET is too long for an address: at most 106 characters";
+	case EINTR:
+		return "a signal handler ran before the host had answered";
 	case ENOTTY:
 		return kernel ? no_device(space) : NULL;
 	case ENOTCONN:

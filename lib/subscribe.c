@@ -170,8 +170,9 @@ static const char *subscribe_hint(int err, const struct xmem_subscribe_options *
 
 	switch (-err) {
 	case ENOENT:	return one ? "that client is no writer" : "no writer is there to follow";
-	case ETIMEDOUT:	return one ? "that client did not come in time, or the host did not answer" :
-				     "no writer came in time, or the host did not answer";
+	case ETIMEDOUT:
+		return one ? "that client did not come in time, or the host did not answer" :
+			     "no writer came in time, or the host did not answer";
 	case EEXIST:	return "this client follows it already";
 	case EOPNOTSUPP: return "it waits for nobody: its wait_bound_ns is 0";
 	case ESTALE:	return "it has just ended";

@@ -268,11 +268,12 @@ check_moved() {
 
 check_units() {
 	local units=$one/lib/systemd/user address
-	XMEM_DAEMON=none strace -o "$top/log" -e trace=connect "$one/bin/xmem" backend \
-		>/dev/null 2>&1 || true
-	address=$(sed -n 's/.*sun_path=@"\([^"]*\)".*/\1/p' "$top/log" | sort -u)
-	[ "$address" = "xmem-$(id -u)" ] || fail "libxmem connects to '$address'"
-	grep -qx 'ListenSequentialPacket=@xmem-%U' "$units/xmemd.socket" ||
+	mkdir -m 700 -p "$top/runtime/xmem"
+	XMEM_DAEMON=none XDG_RUNTIME_DIR=$top/runtime strace -o "$top/log" -e trace=connect \
+		"$one/bin/xmem" backend >/dev/null 2>&1 || true
+	address=$(sed -n 's/.*sun_path="\([^"]*\)".*/\1/p' "$top/log" | sort -u)
+	[ "$address" = "$top/runtime/xmem/xmemd" ] || fail "libxmem connects to '$address'"
+	grep -qx 'ListenSequentialPacket=%t/xmem/xmemd' "$units/xmemd.socket" ||
 		fail "xmemd.socket does not listen where libxmem connects"
 	if ! command -v systemd-analyze >/dev/null; then
 		echo 'SKIP units: systemd-analyze is not there'

@@ -118,7 +118,7 @@ static void send_or_keep(struct xl_exchange *exchange, int socket, const struct 
 		done = (!send_kept(exchange, socket) && send_post(socket, post) != -EAGAIN) ||
 		       keep(exchange, post);
 		pthread_mutex_unlock(&exchange->posts_lock);
-		if (!done)		/* no memory: then it has to wait, for nothing may be lost */
+		if (!done)	/* no memory: then it has to wait, for nothing may be lost */
 			poll(&room, 1, -1);
 	}
 }

@@ -15,16 +15,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "address.h"
 #include "start.h"
 #include "wire.h"
 
 #define MAX_TRIES	40	/* some 2 seconds in all */
 
 extern char **environ;
+
+/* Why the thread's last connect failed, if there is more to say than an error. */
+static __thread char why[320] __attribute__((tls_model("initial-exec")));
 
 /* ---- where it is ---- */
 
@@ -48,16 +53,20 @@ static const char *own_file(void)
 
 	if (!dladdr1((void *)xl_daemon_connect, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
 		return NULL;
-	return map->l_name;	/* empty for the program itself */
+	/* It is empty for the program itself, and relative where LD_LIBRARY_PATH is. */
+	return *map->l_name == '/' ? map->l_name : NULL;
 }
 
 /* Into @path, PATH_MAX bytes. 0, or -ENODEV: there is none, or it is not wanted. */
 static int find_daemon(char *path)
 {
-	const char *given = secure_getenv("XMEM_DAEMON");
+	const char *given = getenv("XMEM_DAEMON");
 	char self[PATH_MAX];
 	ssize_t length;
 
+	/* A caller with less rights than this program decides nothing about what is started. */
+	if (getauxval(AT_SECURE))
+		return beside(XMEM_LIBEXECDIR "/", "xmemd", path, PATH_MAX) ? 0 : -ENODEV;
 	if (given && *given) {
 		if (!strcmp(given, "none"))
 			return -ENODEV;
@@ -83,7 +92,7 @@ static int find_daemon(char *path)
 /* Start it with default signal handling: it must not inherit what this process ignores. */
 static int spawn(const char *path, pid_t *ret_pid)
 {
-	char *const argv[] = { (char *)path, "--daemon", NULL };
+	char *const argv[] = { (char *)path, "--daemon", NULL }, *const nothing[] = { NULL };
 	posix_spawnattr_t how;
 	sigset_t none, all;
 	int err;
@@ -96,7 +105,8 @@ static int spawn(const char *path, pid_t *ret_pid)
 	posix_spawnattr_setsigmask(&how, &none);
 	posix_spawnattr_setsigdefault(&how, &all);
 	posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	err = posix_spawn(ret_pid, path, NULL, &how, argv, environ);
+	err = posix_spawn(ret_pid, path, NULL, &how, argv,
+			  getauxval(AT_SECURE) ? nothing : environ);
 	posix_spawnattr_destroy(&how);
 	return err == ENOENT || err == EACCES || err == ENOEXEC ? -ENODEV : -err;
 }
@@ -117,12 +127,16 @@ static int start_daemon(void)
 		got = waitpid(pid, &status, 0);
 	while (got < 0 && errno == EINTR);
 	/* ECHILD: this program reaps all children itself, and connecting will tell. */
+	if (got == pid && WIFEXITED(status) && WEXITSTATUS(status) == XM_EXIT_LIMITS)
+		snprintf(why, sizeof(why), "xmemd does not serve others with the hard limits of "
+			 "this process (ulimit -H: CPU time, open files, file size, memory); raise "
+			 "them, or have systemd start it (xmemd.socket)");
 	return got == pid && status ? -ENODEV : 0;
 }
 
 /* ---- reaching it ---- */
 
-/* Any user can bind the address, so check that the daemon is this user's. */
+/* A path of XMEM_SOCKET may be in a folder of others, so check that the daemon is this user's. */
 static int check_peer(int file)
 {
 	struct ucred peer;
@@ -133,36 +147,33 @@ static int check_peer(int file)
 	return peer.uid == geteuid() ? 0 : -EPERM;
 }
 
-static int connect_once(const struct sockaddr_un *address, socklen_t length)
+/* -ECONNREFUSED: nobody listens there. */
+static int connect_once(struct xm_address *address)
 {
-	int file = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	int err;
+	int file, err = xm_address_check(address);
 
+	if (err)
+		return err == -ENOENT ? -ECONNREFUSED : err;
+	file = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (file < 0)
 		return -errno;
-	do
-		err = connect(file, (const struct sockaddr *)address, length) ? -errno : 0;
-	while (err == -EINTR);
-	if (!err)
-		err = check_peer(file);
+	/* This sleeps only if thousands wait already for a daemon that is stopped. */
+	err = connect(file, (const struct sockaddr *)&address->socket, sizeof(address->socket)) ?
+	      -errno : check_peer(file);
 	if (!err)
 		return file;
 	close(file);
-	return err;
+	return err == -ENOENT ? -ECONNREFUSED : err;
 }
 
-int xl_daemon_connect(bool start)
+static int connect_or_start(struct xm_address *address, bool start)
 {
-	struct sockaddr_un address;
-	int length = xm_wire_address(&address);
 	int try, err;
 
-	if (length < 0)
-		return length;
 	for (try = 0; try < MAX_TRIES; try++) {
 		struct timespec pause = { 0, (try < 6 ? 1 << try : 64) * 1000000L };
 
-		err = connect_once(&address, length);
+		err = connect_once(address);
 		if (err != -ECONNREFUSED)
 			return err;
 		if (!start)
@@ -174,4 +185,26 @@ int xl_daemon_connect(bool start)
 			return err;
 	}
 	return -ENODEV;
+}
+
+int xl_daemon_connect(bool start)
+{
+	struct xm_address address;
+	int err;
+
+	*why = '\0';
+	err = xm_address_find(&address);
+	if (!err)
+		err = connect_or_start(&address, start);
+	if (err < 0 && *address.why)
+		snprintf(why, sizeof(why), "%s", address.why);
+	else if (err == -EPERM || err == -EACCES)
+		snprintf(why, sizeof(why), "%s is another user's; end that program, or set "
+			 "XMEM_SOCKET to another name", address.socket.sun_path);
+	return err;
+}
+
+const char *xl_daemon_why(void)
+{
+	return *why ? why : NULL;
 }

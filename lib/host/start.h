@@ -12,4 +12,7 @@
  */
 int xl_daemon_connect(bool start);
 
+/* More words for the thread's last error of it, or NULL. */
+const char *xl_daemon_why(void);
+
 #endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The datagrams between libxmem and xmemd, see wire.h: how long they are, what
- * comes with them, where they go. What they mean is in daemon.c and in
- * daemon/request.c.
+ * The datagrams between libxmem and xmemd, see wire.h: how long they are and what
+ * comes with them. What they mean is in daemon.c and in daemon/request.c.
  */
 #include <linux/ioctl.h>
 #include <stdio.h>
@@ -36,22 +35,6 @@ int xm_wire_take(const struct xm_request_kind *kind, const void *bytes, size_t l
 	memset(ret, 0, sizeof(*ret));
 	memcpy(ret, bytes, size < kind->bytes ? size : kind->bytes);
 	return xm_request_check(kind, ret);
-}
-
-int xm_wire_address(struct sockaddr_un *address)
-{
-	const char *name = secure_getenv("XMEM_SOCKET");
-	size_t space = sizeof(address->sun_path) - 1;
-	int length;
-
-	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	if (name && *name)
-		length = snprintf(address->sun_path + 1, space, "%s", name);
-	else
-		length = snprintf(address->sun_path + 1, space, "xmem-%u", (unsigned int)geteuid());
-	if (length < 0 || (size_t)length >= space)
-		return -ENAMETOOLONG;
-	return offsetof(struct sockaddr_un, sun_path) + 1 + length;
 }
 
 /* ---- sending and receiving ---- */

@@ -25,9 +25,8 @@
 int xm_wire_take(const struct xm_request_kind *kind, const void *bytes, size_t length,
 		 union xm_request *ret);
 
-/* Where xmemd listens: XMEM_SOCKET, or one name per user. The address's length, or -ENAMETOOLONG.
- */
-int xm_wire_address(struct sockaddr_un *address);
+/* xmemd's exit status if its starter's hard limits are too low; 1 is any other failure. */
+#define XM_EXIT_LIMITS	3
 
 /* One datagram as it came. */
 struct xm_datagram {

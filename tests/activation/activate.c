@@ -2,7 +2,7 @@
 /*
  * activate [-t stream] [-s VALUE] [-p PID] [-n TIMES] NAME COMMAND [ARGUMENT]...
  *
- * What systemd does for a socket unit, without systemd: binds the abstract address NAME, says
+ * What systemd does for a socket unit, without systemd: binds the socket at the path NAME, says
  * "listening", and whenever somebody connects runs COMMAND with the socket as descriptor 3,
  * LISTEN_FDS=1 and LISTEN_PID, TIMES times (1). It keeps its own copy of the socket and fails
  * if COMMAND has shut that down. Prints "started PID" and "ended STATUS" each time.
@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,13 +36,10 @@ static int listen_at(const char *name, int type)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
-	size_t length = strlen(name);
 
-	if (length + 1 > sizeof(address.sun_path))
-		length = sizeof(address.sun_path) - 1;
-	memcpy(address.sun_path + 1, name, length);
-	length += offsetof(struct sockaddr_un, sun_path) + 1;
-	if (fd < 0 || bind(fd, (struct sockaddr *)&address, length) || listen(fd, 16))
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", name);
+	unlink(name);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 16))
 		die(name);
 	return fd;
 }

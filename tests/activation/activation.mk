@@ -7,3 +7,7 @@ $(B)/activate: $(B)/obj/tests/activation/activate.o
 .PHONY: check-activation
 check-activation: all $(B)/activate
 	$(Q)tests/activation/check.sh $(B)
+
+.PHONY: check-address
+check-address: all
+	$(Q)tests/activation/address.sh $(B)

@@ -6,10 +6,10 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 B=${1:-build/release}
-name=xmem-activation-$$
+work=$(mktemp -d)
+name=$work/socket
 export XMEM_BACKEND=daemon XMEM_DAEMON=none XMEM_SOCKET=$name
 passed=0 failed=0
-work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 # same WHAT GOT WANTED
@@ -79,6 +79,7 @@ refuses 'not a socket'       'is no listening SOCK_SEQPACKET socket' 1 -t file
 
 # ---- variables that were meant for another process: it binds its own address
 
+rm "$name"
 start -p 1 "$name-other" "$B/xmemd" --foreground --idle-ms=-1
 hear
 pid=${said#started }

@@ -87,15 +87,6 @@ TEST(P8_the_host_looks_at_the_slot_that_was_released_and_at_no_other)
 
 /* ---- the death of xmemd ---- */
 
-/* From now on a daemon of this test alone. */
-static void use_own_daemon(void)
-{
-	char name[40];
-
-	snprintf(name, sizeof(name), "xmem-own-%d", getpid());
-	setenv("XMEM_SOCKET", name, 1);
-}
-
 /* The process at the other end of a connection to the host. */
 static pid_t daemon_pid(void)
 {

@@ -166,6 +166,27 @@ int touch(volatile uint32_t *word, bool store)
 	return signal;
 }
 
+static char own_path[64];
+static pid_t own_path_of;
+
+static void remove_own_path(void)
+{
+	char lock[72];
+
+	if (getpid() != own_path_of)
+		return;		/* a child */
+	snprintf(lock, sizeof(lock), "%s.lock", own_path);
+	unlink(own_path);
+	unlink(lock);
+}
+
+void use_own_daemon(void)
+{
+	own_path_of = getpid();
+	snprintf(own_path, sizeof(own_path), "/tmp/xmem-own-%d", own_path_of);
+	CHECK(!setenv("XMEM_SOCKET", own_path, 1) && !atexit(remove_own_path));
+}
+
 /* ---- children ---- */
 
 #define MAX_CHILDREN	128

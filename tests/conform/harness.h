@@ -106,6 +106,9 @@ void set_parameter(const char *name, const char *value, char *ret_old);
 void steps_only(void);			/* skip in a flavour without XMEM_STEPS */
 const struct xmem_backend *host_backend(void);
 
+/* From now on a daemon of this test alone, at a path that is removed when the test ends. */
+void use_own_daemon(void);
+
 /* ---- children ---- */
 
 struct child {

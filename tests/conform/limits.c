@@ -120,13 +120,11 @@ static void says(int error, const char *word)
 }
 
 /* From now on a daemon of this test alone, which is started with @files descriptors. */
-static void use_own_daemon(unsigned int files)
+static void use_limited_daemon(unsigned int files)
 {
 	struct rlimit limit = { files, files };
-	char name[40];
 
-	snprintf(name, sizeof(name), "xmem-own-%d", getpid());
-	setenv("XMEM_SOCKET", name, 1);
+	use_own_daemon();
 	CHECK(!setrlimit(RLIMIT_NOFILE, &limit));
 }
 
@@ -138,7 +136,7 @@ TEST(P10_too_many_connections_are_EDQUOT_for_every_question)
 	unsigned int i;
 
 	daemon_only("the kernel has no connections");
-	use_own_daemon(256);		/* 16 connections, 4 of one process */
+	use_limited_daemon(256);		/* 16 connections, 4 of one process */
 	for (i = 0; i < 4; i++)
 		pool[i] = open_reader(new_name());
 	CHECK(!xmem_pool_open(NULL, NULL));
@@ -159,7 +157,7 @@ TEST(P10_too_many_payload_files_are_named)
 	unsigned int i;
 
 	daemon_only("the kernel's limit is the whole machine's");
-	use_own_daemon(256);		/* 32 payload files */
+	use_limited_daemon(256);		/* 32 payload files */
 	pool = open_writer(new_name(), 1, BYTES);
 	for (i = 1; i < 32; i++)
 		WORKED(xmem_preallocate(pool, 1, BYTES));
@@ -178,7 +176,7 @@ TEST(P10_after_the_hosts_end_the_messages_say_so)
 	const char *name = new_name();
 
 	daemon_only("the kernel does not end");
-	use_own_daemon(1024);
+	use_limited_daemon(1024);
 	writer = open_writer(name, 1, BYTES);
 	reader = open_reader(name);
 	CHECK((b = xmem_get(reader, publish_kept(writer, 1, &kept))));
@@ -199,15 +197,14 @@ TEST(P10_after_the_hosts_end_the_messages_say_so)
 }
 
 /* Like a daemon that leaves: it takes connections and closes them. */
-static void leave_at_once(void *name)
+static void leave_at_once(void *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "%s",
-			      (char *)name);
 
-	length += offsetof(struct sockaddr_un, sun_path) + 1;
-	CHECK(!bind(listener, (struct sockaddr *)&address, length) && !listen(listener, 64));
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", (char *)path);
+	CHECK(!bind(listener, (struct sockaddr *)&address, sizeof(address)) &&
+	      !listen(listener, 64));
 	tell_parent(1);
 	for (;;)
 		close(accept(listener, NULL, NULL));
@@ -220,7 +217,7 @@ TEST(P10_a_daemon_that_leaves_while_it_is_asked_is_none)
 	struct child *child;
 
 	daemon_only("the kernel does not leave");
-	use_own_daemon(1024);
+	use_limited_daemon(1024);
 	child = spawn(leave_at_once, getenv("XMEM_SOCKET"));
 	hear(child);
 	SAME(xmem_host_query(&info), -ENODEV);

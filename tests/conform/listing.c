@@ -287,7 +287,7 @@ TEST(P4_pools_of_another_network_namespace_are_not_there)
 	struct child *child;
 	uint32_t before;
 
-	kernel_only("the daemon is reached through its own namespace's socket");
+	kernel_only("the daemon's pools are those of a folder, not of a network");
 	if (geteuid())
 		skip("only root may make a network namespace");
 	if (access("/proc/self/ns/net", F_OK))

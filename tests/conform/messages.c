@@ -233,7 +233,7 @@ TEST(API_a_host_that_is_not_there_is_named)
 	setenv("XMEM_BACKEND", "daemon", 1);
 	setenv("XMEM_SOCKET", TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN, 1);
 	refuse("a", NULL);
-	SAYS(ENAMETOOLONG, NULL, "XMEM_SOCKET", "106");
+	SAYS(ENAMETOOLONG, NULL, "XMEM_SOCKET", "107");
 	setenv("XMEM_BACKEND", "cloud", 1);
 	refuse(name, NULL);
 	SAYS(EINVAL, NULL, "XMEM_BACKEND", "cloud");

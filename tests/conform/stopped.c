@@ -12,16 +12,6 @@
 
 #define BYTES	4096
 
-/* From now on a daemon of this test alone. */
-static void use_own_daemon(void)
-{
-	char name[40];
-
-	daemon_only("the kernel does not stop");
-	snprintf(name, sizeof(name), "xmem-own-%d", getpid());
-	setenv("XMEM_SOCKET", name, 1);
-}
-
 static bool stopped(pid_t pid)
 {
 	char path[32], text[256] = "";
@@ -87,6 +77,7 @@ TEST(P9_a_subscription_given_up_in_time_is_undone)
 	pid_t daemon;
 	int me, publisher;
 
+	daemon_only("the kernel does not stop");
 	use_own_daemon();
 	name = new_name();
 	writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 3600 * SECOND);
@@ -206,6 +197,7 @@ TEST(P9_signals_end_what_waits_for_a_stopped_daemon)
 	unsigned int i;
 	pid_t daemon;
 
+	daemon_only("the kernel does not stop");
 	use_own_daemon();
 	name = new_name();
 	writer = open_writer(name, 2, BYTES);
@@ -260,6 +252,7 @@ TEST(P9_a_release_does_not_wait_for_a_stopped_daemon)
 	unsigned int i;
 	pid_t daemon;
 
+	daemon_only("the kernel does not stop");
 	use_own_daemon();
 	name = new_name();
 	reader = OPEN(name, .slots = 1024);
@@ -298,6 +291,7 @@ TEST(P9_the_end_of_a_ring_does_not_wait_for_a_stopped_daemon)
 	const char *name;
 	pid_t daemon;
 
+	daemon_only("the kernel does not stop");
 	use_own_daemon();
 	name = new_name();
 	reader = open_reader(name);
@@ -326,6 +320,7 @@ TEST(P9_closing_does_not_wait_long_for_a_stopped_daemon)
 	const char *name;
 	pid_t daemon;
 
+	daemon_only("the kernel does not stop");
 	use_own_daemon();
 	name = new_name();
 	pool[0] = open_writer(name, 1, BYTES);

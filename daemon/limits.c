@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Resource limits. xmemd inherits those of the program that started it, which may have limited
+ * itself, but it serves all of the user's programs. So it raises each soft limit that could
+ * end it or leave it too little, as far as it may, and refuses to serve where the hard limit
+ * would do that: ending later would end the pools of all.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+#include "daemon.h"
+
+#define SPARE_FDS	64	/* for everything but connections and payloads */
+#define GIB		(1ULL << 30)
+
+static const struct {
+	int resource;
+	u64 least;		/* of the hard limit; 0: any */
+	const char *name;
+} limits[] = {
+	{ RLIMIT_NOFILE, 256, "open files (ulimit -n)" },
+	{ RLIMIT_CPU, RLIM_INFINITY, "CPU time (ulimit -t)" },
+	{ RLIMIT_FSIZE, GIB, "the size of files (ulimit -f)" },
+	{ RLIMIT_AS, GIB, "address space (ulimit -v)" },
+	{ RLIMIT_DATA, GIB, "data (ulimit -d)" },
+	{ RLIMIT_MEMLOCK, 0, "locked memory" },
+};
+
+const char *xd_limits_raise(void)
+{
+	const char *low = NULL;
+	struct rlimit limit;
+	size_t i;
+
+	signal(SIGXFSZ, SIG_IGN);	/* the request that needs the file fails instead */
+	for (i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
+		if (getrlimit(limits[i].resource, &limit))
+			continue;
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(limits[i].resource, &limit);
+		if (limit.rlim_max < limits[i].least && !low)
+			low = limits[i].name;
+	}
+	return low;
+}
+
+/*
+ * Half of the descriptors are for connections and half for payloads, so that neither can
+ * use up the other's.
+ */
+void xd_limits_set(struct xd_limits *ret)
+{
+	struct rlimit files = { 1024, 1024 };
+	u64 count;
+
+	getrlimit(RLIMIT_NOFILE, &files);
+	count = files.rlim_cur < 1 << 20 ? files.rlim_cur : 1 << 20;
+	count = count > 4 * SPARE_FDS ? count - 2 * XD_MAX_POOLS - SPARE_FDS : SPARE_FDS;
+	ret->connections = count / 4;
+	ret->per_process = ret->connections / 4;
+	ret->payloads = count / 2;
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Where xmemd listens: at a socket in a folder that only its user can write, so that no other
+ * user's program can take its place. The folder does not depend on the network namespace:
+ * processes share pools if they share the folder.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "address.h"
+
+/*
+ * This user's number outside of its user namespace: a user that is root in one has another
+ * folder than root. Nested ones are seen one by one, which is enough to be apart from root.
+ */
+static unsigned int outer_uid(void)
+{
+	FILE *file = fopen("/proc/self/uid_map", "re");
+	unsigned int inside, outside, count, uid = geteuid(), found = uid;
+
+	if (!file)
+		return uid;
+	while (fscanf(file, "%u %u %u", &inside, &outside, &count) == 3)
+		if (uid >= inside && uid - inside < count)
+			found = outside + (uid - inside);
+	fclose(file);
+	return found;
+}
+
+static bool is_ours(const char *folder)
+{
+	struct stat info;
+
+	return !stat(folder, &info) && S_ISDIR(info.st_mode) && info.st_uid == geteuid();
+}
+
+/* The folder for names, into @ret. -ENAMETOOLONG. */
+static int find_folder(char *ret, size_t bytes)
+{
+	const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
+	unsigned int uid = outer_uid();
+	char run[40];
+	int length;
+
+	snprintf(run, sizeof(run), "/run/user/%u", uid);
+	if (runtime && *runtime == '/' && is_ours(runtime))
+		length = snprintf(ret, bytes, "%s/xmem", runtime);
+	else if (is_ours(run))
+		length = snprintf(ret, bytes, "%s/xmem", run);
+	else if (!uid && (is_ours("/run/xmem") || !faccessat(AT_FDCWD, "/run", W_OK, AT_EACCESS)))
+		length = snprintf(ret, bytes, "/run/xmem");
+	else
+		length = snprintf(ret, bytes, "/tmp/xmem-%u", uid);
+	return (size_t)length < bytes ? 0 : -ENAMETOOLONG;
+}
+
+static int too_long(struct xm_address *address)
+{
+	snprintf(address->why, sizeof(address->why),
+		 "XMEM_SOCKET (or XDG_RUNTIME_DIR) is too long for an address: a socket's path has "
+		 "at most %zu characters", XM_ADDRESS_BYTES - 1);
+	return -ENAMETOOLONG;
+}
+
+int xm_address_find(struct xm_address *ret)
+{
+	const char *given = secure_getenv("XMEM_SOCKET"), *slash;
+	int length;
+
+	*ret = (struct xm_address){ .socket.sun_family = AF_UNIX };
+	if (!given || !*given)
+		given = "xmemd";
+	slash = strrchr(given, '/');
+	ret->own_folder = !slash;
+	if (slash)
+		length = snprintf(ret->folder, sizeof(ret->folder), "%.*s",
+				  slash > given ? (int)(slash - given) : 1, given);
+	else
+		length = find_folder(ret->folder, sizeof(ret->folder));
+	if (length < 0 || (size_t)length >= sizeof(ret->folder))
+		return too_long(ret);
+	if (slash)
+		length = snprintf(ret->socket.sun_path, XM_ADDRESS_BYTES, "%s", given);
+	else
+		length = snprintf(ret->socket.sun_path, XM_ADDRESS_BYTES, "%s/%s", ret->folder,
+				  given);
+	if ((size_t)length >= XM_ADDRESS_BYTES)
+		return too_long(ret);
+	ret->name = strrchr(ret->socket.sun_path, '/') + 1;
+	if (*ret->name && strcmp(ret->name, ".") && strcmp(ret->name, ".."))
+		return 0;
+	snprintf(ret->why, sizeof(ret->why), "XMEM_SOCKET=%.100s names no file", given);
+	return -EINVAL;
+}
+
+/* Say what is wrong with the folder. */
+static int refuse(struct xm_address *address, const char *what, const char *remedy)
+{
+	snprintf(address->why, sizeof(address->why),
+		 "%s, in which this user's xmemd listens, %s; %s, or set XMEM_SOCKET to the path "
+		 "of a socket elsewhere", address->folder, what, remedy);
+	return -EPERM;
+}
+
+int xm_address_check(struct xm_address *address)
+{
+	struct stat info;
+	int folder, err = 0;
+
+	if (!address->own_folder)
+		return 0;	/* the peer is checked: see start.c and connection.c */
+	folder = open(address->folder, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (folder < 0 && (errno == ENOTDIR || errno == ELOOP))
+		return refuse(address, "is no folder", "remove it");
+	if (folder < 0)
+		return -errno;
+	if (fstat(folder, &info))
+		err = -errno;
+	else if (info.st_uid != geteuid())
+		err = refuse(address, "belongs to another user", "have that user remove it");
+	else if (info.st_mode & 077)
+		err = refuse(address, "is open to other users", "close it by chmod 700");
+	close(folder);
+	return err;
+}

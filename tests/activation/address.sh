@@ -1,0 +1,184 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# address.sh [FOLDER]: where xmemd listens and how libxmem starts it, as root, as nobody and as
+# a set-user-ID program (the programs are in FOLDER, build/release). It works in a mount
+# namespace with a /run and a /tmp of its own. The last line is "N passed, N failed, N skipped".
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 2
+B=$(realpath "${1:-build/release}")
+if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
+	echo 'SKIP address: only root can make a mount namespace'
+	echo '0 passed, 0 failed, 1 skipped'
+	exit 0
+fi
+[ -n "${XMEM_ADDRESS_INSIDE:-}" ] ||
+	XMEM_ADDRESS_INSIDE=1 exec unshare -m --propagation private "$0" "$@"
+mount -t tmpfs tmpfs /run && mount -t tmpfs -o mode=1777 tmpfs /tmp || exit 2
+mkdir -m 755 /run/bin.$$ /run/user
+cp "$B/xmem" "$B/xmemd" /run/bin.$$	# nobody may be unable to reach the tree
+export XMEM_BACKEND=daemon PATH=/run/bin.$$:$PATH
+unset XMEM_SOCKET XMEM_DAEMON XDG_RUNTIME_DIR
+passed=0 failed=0 skipped=0
+
+# same WHAT GOT WANTED
+same() {
+	if [ "$2" = "$3" ]; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		echo "FAIL $1: got '$2', not '$3'"
+	fi
+}
+
+# says WHAT WORD COMMAND...: it fails, and its message has the word
+says() {
+	local what=$1 word=$2 said
+	shift 2
+	said=$("$@" 2>&1) && said="success: $said"
+	case $said in
+	success:*) same "$what" "$said" "an error with '$word'" ;;
+	*"$word"*) passed=$((passed + 1)) ;;
+	*) same "$what" "$said" "an error with '$word'" ;;
+	esac
+}
+
+nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
+
+# The daemons of this script, by the number of their user.
+daemons() {
+	local process
+	for process in /proc/[0-9]*; do
+		[ "$(readlink "$process/exe" 2>/dev/null)" = /run/bin.$$/xmemd ] &&
+			echo "$(stat -c %u "$process"):${process#/proc/}"
+	done
+}
+kill_daemons() {
+	local one
+	for one in $(daemons); do
+		kill -9 "${one#*:}"
+		while [ -e "/proc/${one#*:}" ] && ! grep -q '^State:.*Z' "/proc/${one#*:}/status"; do
+			:
+		done 2>/dev/null
+	done
+}
+trap kill_daemons EXIT
+how_many() { daemons | grep -c "^$1:"; }
+modes() { stat -c %u:%a "$@" | tr '\n' ' '; }
+
+# ---- which folder
+
+same 'root' "$(xmem backend)" daemon
+same "root's folder and socket" "$(modes /run/xmem /run/xmem/xmemd)" '0:700 0:700 '
+same 'nobody' "$(nobody xmem backend)" daemon
+same "nobody's folder and socket" "$(modes /tmp/xmem-65534 /tmp/xmem-65534/xmemd)" \
+	'65534:700 65534:700 '
+same 'of each user one' "$(how_many 0) $(how_many 65534)" '1 1'
+kill_daemons
+
+mkdir -m 700 /run/user/65534 /run/runtime
+chown 65534 /run/user/65534 /run/runtime
+same 'in /run/user' "$(nobody xmem backend)" daemon
+same 'socket in /run/user' "$(modes /run/user/65534/xmem/xmemd)" '65534:700 '
+same 'by XDG_RUNTIME_DIR' "$(XDG_RUNTIME_DIR=/run/runtime nobody xmem backend)" daemon
+same 'socket in XDG_RUNTIME_DIR' "$(modes /run/runtime/xmem/xmemd)" '65534:700 '
+same "another user's XDG_RUNTIME_DIR" "$(XDG_RUNTIME_DIR=/run/runtime xmem backend)" daemon
+same 'by a path' "$(XMEM_SOCKET=/run/path xmem backend)" daemon
+same 'socket at the path' "$(modes /run/path)" '0:700 '
+same 'by a name' "$(XMEM_SOCKET=other xmem backend)" daemon
+same 'socket of the name' "$(modes /run/xmem/other)" '0:700 '
+kill_daemons
+rm -r /run/user/65534 /run/xmem /tmp/xmem-65534
+
+# ---- whoever is root in a user namespace takes no place of root
+
+if nobody unshare -Ur true 2>/dev/null; then
+	same 'root of a namespace' "$(nobody unshare -Ur xmem backend)" daemon
+	same 'it is in its own place' "$(modes /tmp/xmem-65534/xmemd)" '65534:700 '
+	same 'root beside it' "$(xmem backend)" daemon
+	same 'and its user outside' "$(nobody xmem backend)" daemon
+	same 'both with one daemon' "$(how_many 65534)" 1
+	kill_daemons
+else
+	echo 'SKIP address: user namespaces are not for nobody here'
+	skipped=$((skipped + 1))
+fi
+
+# ---- one daemon for all network namespaces
+
+same 'root' "$(xmem backend)" daemon
+same 'without a network' "$(unshare -n xmem backend)" daemon
+same 'one for both' "$(how_many 0)" 1
+
+# ---- what a killed one has left, and many at once
+
+kill_daemons
+same 'after a kill' "$(xmem backend)" daemon
+kill_daemons
+for i in {1..20}; do xmem backend & done >/run/said
+wait
+same 'twenty at once' "$(sort /run/said | uniq -c | tr -d ' ')" 20daemon
+same 'twenty at once, one daemon' "$(how_many 0)" 1
+kill_daemons
+xmemd --foreground --idle-ms=1
+same 'one that leaves cleans up' "$(ls -A /run/xmem)" ''
+
+# ---- a folder that is not its user's own
+
+rm -rf /tmp/xmem-65534
+mkdir -m 700 /tmp/xmem-65534 && chown 1 /tmp/xmem-65534
+says "another user's folder" '/tmp/xmem-65534' nobody xmem backend
+says "another user's folder: what to do" 'XMEM_SOCKET' nobody xmem backend
+same 'around it' "$(XMEM_SOCKET=/run/runtime/socket nobody xmem backend)" daemon
+rmdir /tmp/xmem-65534
+nobody mkdir -m 700 /run/runtime/real && nobody ln -s /run/runtime/real /tmp/xmem-65534
+says 'a link' 'is no folder' nobody xmem backend
+says 'a link: xmemd' 'is no folder' nobody xmemd --foreground --idle-ms=1
+rm /tmp/xmem-65534
+nobody mkdir -m 755 /tmp/xmem-65534
+says 'an open folder' 'chmod 700' nobody xmem backend
+rmdir /tmp/xmem-65534
+kill_daemons
+
+# ---- the starter's limits
+
+says 'no time' 'CPU time' bash -c 'ulimit -t 100; exec xmemd --foreground --idle-ms=1'
+says 'no descriptors' 'open files' bash -c 'ulimit -n 64; exec xmemd --foreground --idle-ms=1'
+says 'small files' 'size of files' bash -c 'ulimit -f 4096; exec xmemd --foreground --idle-ms=1'
+says 'the library says it' 'hard limits' bash -c 'ulimit -t 100; exec xmem backend'
+same 'nobody serves then' "$(how_many 0)" 0
+same 'soft limits do no harm' "$(ulimit -St 1 -Sf 1; xmem backend)" daemon
+kill_daemons
+
+# ---- a program with more rights than its caller starts nothing of its caller's
+
+mkdir -m 777 /run/trap /run/trap/sub
+cat >/run/trap/xmemd <<'SH'
+#!/bin/bash -p
+echo "$EUID" >>/run/trap/ran
+exit 1
+SH
+chmod 755 /run/trap/xmemd
+cp /run/bin.$$/xmem /run/trap/xmem
+touch /run/trap/ran
+chmod 666 /run/trap/ran
+chmod 4755 /run/trap/xmem
+ln /run/trap/xmem /run/trap/sub/xmem
+cp /run/trap/xmemd /run/trap/sub/xmemd
+if [ "$(cd /run/trap && nobody bash -c 'exec -a xmemd ./xmem backend' >/dev/null 2>&1; echo $?)" = 126 ]
+then
+	echo 'SKIP address: no set-user-ID programs here'
+	skipped=$((skipped + 1))
+else
+	for argv in ./xmem /run/trap/xmem sub/xmem xmem ''; do
+		(cd /run/trap && XMEM_DAEMON=/run/trap/xmemd XMEM_SOCKET=/run/trap/socket \
+			nobody bash -c 'exec -a "$0" ./xmem backend; exec -a "$0" sub/xmem backend' \
+			"$argv") >/dev/null 2>&1
+	done
+	same 'what a set-user-ID program has run' "$(cat /run/trap/ran)" ''
+	same 'and not at its caller'"'"'s address' "$(ls /run/trap/socket 2>&1 | grep -c cannot)" 1
+	(cd /run/trap && nobody ./xmemd)
+	same 'the trap works' "$(cat /run/trap/ran)" 65534
+fi
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]
