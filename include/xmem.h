@@ -20,9 +20,11 @@
  * Errors. A function that makes a handle returns NULL when it fails; the others return a
  * negative errno. In both cases xmem_get_last_error() gives the calling thread the error
  * and a message that says what was tried and what to do. Beside the errors that a
- * function names, those that make a handle can fail with ENOMEM, and those that ask the
- * host (they open, preallocate, subscribe, wait, or look at a buffer's data for the first
- * time) with ENOTCONN when the host has gone. Nothing has changed after an error.
+ * function names, those that make a handle can fail with ENOMEM. Those that make a handle of
+ * a buffer or a subscription, publish, or ask the host (they open, preallocate, wait, or look
+ * at a buffer's data for the first time) fail with ENOTCONN once the host has gone: what is
+ * held stays readable, and the pool can only be closed and opened again. Nothing has changed
+ * after an error.
  *
  * Handles. A handle is valid until the caller drops it. A buffer and a subscription keep
  * their pool alive, so handles can be dropped in any order and by any thread. Every
@@ -35,8 +37,10 @@
  * and dropping such a handle does nothing. The child opens the pool again.
  *
  * Time. Timeouts are nanoseconds from now. 0 does not wait, and XMEM_FOREVER waits without
- * end. A wait ends early with EINTR when a signal handler has run. (The kernel as host
- * continues the wait after a handler that was installed with SA_RESTART.)
+ * end. A wait ends early with EINTR when a signal handler has run; after one that was
+ * installed with SA_RESTART, most waits go on. If the daemon is stopped, functions that ask it
+ * wait for its answer, within their timeout and until a signal handler has run (EINTR);
+ * releasing a buffer and receiving do not wait for it.
  *
  * Structs. Every struct of options or of answers begins with its size, which the caller
  * sets to sizeof the struct. Both sides may be newer than the other: options that an
@@ -132,11 +136,13 @@ struct xmem_pool_options {
  *	ENOENT	XMEM_OPEN_EXISTING, and there is no such pool
  *	EEXIST	XMEM_OPEN_EXCLUSIVE, and there is one
  *	ERANGE	the pool is there and smaller than the options ask for
- *	EPERM	another user made it, or another user's program has the daemon's address
+ *	EPERM	another user made it, or the folder of the daemon's address is not this
+ *		user's alone; the message names it
  *	EACCES	this user may not open /dev/xmem
  *	EUSERS	the pool has as many clients as it can have
  *	EDQUOT	a limit of the host is reached
- *	ENODEV	there is no host
+ *	ENODEV	there is no host, or its daemon does not start; the message says why
+ *	EINTR	a signal handler ran before the host had answered
  *	ENAMETOOLONG  XMEM_SOCKET in the environment is too long for an address
  *	EPROTONOSUPPORT  the host speaks another version of the protocol
  *	ENOMEM, EMFILE
@@ -175,7 +181,7 @@ struct xmem_subscribe_options {
  *	EINVAL	a field or flag is out of its range; the message says which
  *	E2BIG	as xmem_pool_open
  *	ENOENT	there is no such publisher, and XMEM_SUBSCRIBE_NOWAIT
- *	ETIMEDOUT  no publisher came in time
+ *	ETIMEDOUT  no publisher came in time, or the host did not answer
  *	EEXIST	this client follows it already
  *	EOPNOTSUPP  XMEM_SUBSCRIBE_WAITS, and its wait_bound_ns is 0
  *	ESTALE	it ended meanwhile
@@ -203,7 +209,8 @@ struct xmem_buffer *xmem_receive(struct xmem_subscription *subscription, int64_t
 
 /*
  * Get the contents, xmem_size() bytes, which do not change while the buffer is held.
- * Returns: their address, or NULL: EIO (the publisher gave a wrong place), ENOMEM, EMFILE.
+ * Returns: their address, or NULL: EIO (the publisher gave a wrong place), ENOMEM, EMFILE,
+ *	EINTR.
  * Ownership: valid until the handle of the buffer is dropped. Since: 0.1.
  */
 const void *xmem_data(struct xmem_buffer *buffer);
@@ -253,7 +260,7 @@ void xmem_unsubscribe(struct xmem_subscription *subscription);
  *	-EDQUOT	a limit of the host is reached
  *	-EFBIG	one buffer is larger than the files that this process may make (RLIMIT_FSIZE)
  *	-ENOMEM	a cgroup or the machine has too little memory left; the message names it
- *	-EMFILE
+ *	-EMFILE, -EINTR
  * Since: 0.1.
  */
 int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes);
