@@ -20,7 +20,7 @@
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD	77	/* Linux 6.5 */
 #endif
-#define BATCH		64	/* connections accepted before another event is served */
+#define BATCH		8	/* connections accepted before another event is served */
 #define NO_FILES_PAUSE_NS	10000000L
 
 /* ---- accepting ---- */
@@ -60,6 +60,16 @@ static int watch(int epoll, int fd, u32 events, struct xd_connection *connection
 	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
+/* Another user's? It can connect only where XMEM_SOCKET or a starter has put the socket. */
+static bool is_stranger(int socket)
+{
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
+
+	return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) ||
+	       peer.uid != geteuid();
+}
+
 /* Refuse a peer, and answer the join that it has sent or is about to send. */
 static void refuse(int socket)
 {
@@ -78,7 +88,7 @@ static bool connection_new(struct xd_daemon *daemon, int socket)
 	struct ucred peer;
 	socklen_t length = sizeof(peer);
 
-	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) || peer.uid != geteuid() ||
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) ||
 	    !within_limits(daemon, peer.pid))
 		return false;
 	connection = calloc(1, sizeof(*connection));
@@ -130,7 +140,9 @@ u32 xd_accept(struct xd_daemon *daemon)
 		int socket = accept4(daemon->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (socket >= 0) {
-			if (!connection_new(daemon, socket))
+			if (is_stranger(socket))
+				close(socket);	/* at once, with no answer */
+			else if (!connection_new(daemon, socket))
 				refuse(socket);
 			continue;
 		}

@@ -56,7 +56,8 @@ kill_daemons() {
 	local one
 	for one in $(daemons); do
 		kill -9 "${one#*:}"
-		while [ -e "/proc/${one#*:}" ] && ! grep -q '^State:.*Z' "/proc/${one#*:}/status"; do
+		while [ -e "/proc/${one#*:}" ] &&
+			! grep -q '^State:.*Z' "/proc/${one#*:}/status"; do
 			:
 		done 2>/dev/null
 	done
@@ -87,7 +88,15 @@ same 'socket at the path' "$(modes /run/path)" '0:700 '
 same 'by a name' "$(XMEM_SOCKET=other xmem backend)" daemon
 same 'socket of the name' "$(modes /run/xmem/other)" '0:700 '
 kill_daemons
-rm -r /run/user/65534 /run/xmem /tmp/xmem-65534
+
+# A path in a folder of all users: only its own user is served there.
+same 'in the open' "$(XMEM_SOCKET=/tmp/open xmem backend)" daemon
+chmod 777 /tmp/open
+says 'in the open, to others' 'another user' env XMEM_SOCKET=/tmp/open setpriv --reuid=65534 \
+	--regid=65534 --clear-groups xmem backend
+same 'in the open, afterwards' "$(XMEM_SOCKET=/tmp/open xmem backend)" daemon
+kill_daemons
+rm -r /run/user/65534 /run/xmem /tmp/xmem-65534 /tmp/open*
 
 # ---- whoever is root in a user namespace takes no place of root
 
@@ -170,8 +179,8 @@ if [ "$(findmnt -no OPTIONS -T /run/trap | grep -cw nosuid)" = 1 ]; then
 else
 	for argv in ./xmem /run/trap/xmem sub/xmem xmem ''; do
 		(cd /run/trap && XMEM_DAEMON=/run/trap/xmemd XMEM_SOCKET=/run/trap/socket \
-			nobody bash -c 'exec -a "$0" ./xmem backend; exec -a "$0" sub/xmem backend' \
-			"$argv") >/dev/null 2>&1
+			nobody bash -c '(exec -a "$0" ./xmem backend)
+				exec -a "$0" sub/xmem backend' "$argv") >/dev/null 2>&1
 	done
 	same 'what a set-user-ID program has run' "$(cat /run/trap/ran)" ''
 	same "and not at its caller's address" "$(ls /run/trap/socket 2>&1 | grep -c cannot)" 1
