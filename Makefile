@@ -6,6 +6,7 @@
 #   make demo           the pipeline on a real video; BACKEND=kernel, VIDEO=file
 #   make test           everything: what is missing is installed first
 #   make bench          speed, each against a floor of the same run
+#   make bench-instructions  counts instructions, and fails above bench/instructions.expected
 #   make check-mutants  plants bugs and wants each found
 #   make install        into PREFIX (folders: see below); make uninstall undoes it
 #   make clean          keeps build/vm and build/bare, downloaded; make distclean does not

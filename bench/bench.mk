@@ -9,13 +9,24 @@ build/release/bench: $(BENCH_OBJ) build/release/libxmem.so
 	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN' $(BENCH_OBJ) \
 		-Lbuild/release -lxmem -o $@
 
-.PHONY: bench
+# What bench-instructions counts: a program of its own, so that it is not in the counts.
+build/release/count-instructions: build/release/obj/bench/instructions/count.o \
+		build/release/libxmem.so
+	$(say) LD $@
+	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN' $< -Lbuild/release -lxmem -o $@
+
+.PHONY: bench bench-instructions
+bench-instructions:
+	$(Q)scripts/needs.sh instructions
+	$(Q)$(MAKE) --no-print-directory all build/release/count-instructions
+	$(Q)bench/instructions/run.sh
+
 bench:
 	$(Q)scripts/needs.sh bench
 	$(Q)$(MAKE) --no-print-directory all build/release/bench
 	$(Q)BACKEND=$(BACKEND) bench/run.sh
 else
-.PHONY: bench
-bench:
-	$(Q)$(MAKE) --no-print-directory FLAVOUR=release bench
+.PHONY: bench bench-instructions
+bench bench-instructions:
+	$(Q)$(MAKE) --no-print-directory FLAVOUR=release $@
 endif

@@ -24,12 +24,13 @@ packages_for() {
 		echo qemu-system-x86 cpio busybox-static kmod xz-utils zstd util-linux procps
 		;;
 	test)
-		for p in build demo kmod vm; do packages_for $p; done
+		for p in build demo kmod vm instructions; do packages_for $p; done
 		echo check sparse spin strace pkg-config cmake git patch dkms
 		echo g++ clang debootstrap jq systemd
 		;;
 	bench) packages_for build; echo strace ;;
-	*) die "no such purpose: $1 (build, demo, kmod, vm, test, bench)" ;;
+	instructions) packages_for build; echo valgrind ;;
+	*) die "no such purpose: $1 (build, demo, kmod, vm, test, bench, instructions)" ;;
 	esac
 }
 
@@ -77,7 +78,7 @@ install_them() {
 
 main() {
 	local purpose wanted=() lacking=()
-	[ $# -gt 0 ] || die "usage: $me build|demo|kmod|vm|test|bench..."
+	[ $# -gt 0 ] || die "usage: $me build|demo|kmod|vm|test|bench|instructions..."
 	for purpose; do
 		read -r -d '' -a more < <(packages_for "$purpose" && printf '\0')
 		wanted+=("${more[@]}")
