@@ -54,11 +54,11 @@ new=$(mktemp)
 trap 'rm -f "$new"' EXIT
 bad=0
 printf '%-20s %12s %8s %8s  %s\n' row instructions limit aim verdict
-while read -r row limit aim rounds rest; do
-	case $row in
-	'' | '#'*) echo "$row${limit:+ $limit}${aim:+ $aim}${rounds:+ $rounds}${rest:+ $rest}"
-		   continue ;;
-	esac >>"$new"
+while IFS= read -r line; do
+	case $line in
+	'' | '#'*) echo "$line" >>"$new"; continue ;;
+	esac
+	read -r row limit aim rounds <<<"$line"
 	few=$(counted "$row" "$rounds")
 	many=$(counted "$row" $((2 * rounds)))
 	found=$(per_round "$few" "$many" "$rounds")
