@@ -17,27 +17,31 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CASE_SECONDS	60	/* nothing here takes that long, unless it hangs */
+#define CASE_SECONDS	120	/* nothing here takes that long, unless it hangs */
 
+/* A case has sides, or is a contest, which starts processes of its own. */
 static const struct {
 	const char *name;
 	int sides;
 	void (*run)(struct bench *bench, int side);
+	void (*contest)(struct bench *bench);
 } cases[] = {
-	{ "get", 1, case_get },
-	{ "cycle", 1, case_cycle },
-	{ "ping-pong", 2, case_ping_pong },
-	{ "syscalls", 1, case_syscalls },
-	{ "memory", 2, case_memory },
-	{ "get-threads", 1, case_get_threads },
-	{ "cycle-threads", 1, case_cycle_threads },
-	{ "cycle-clients", 1, case_cycle_clients },
-	{ "wake", 2, case_wake },
-	{ "large", 2, case_large },
+	{ .name = "get", .contest = case_get },
+	{ .name = "threads", .sides = 1, .run = case_threads },
+	{ .name = "cycle", .contest = case_cycle },
+	{ .name = "cycle-clients", .contest = case_cycle_clients },
+	{ .name = "lossy", .contest = case_lossy },
+	{ .name = "ping-pong", .sides = 2, .run = case_ping_pong },
+	{ .name = "wake", .sides = 2, .run = case_wake },
+	{ .name = "kill", .sides = 2, .run = case_kill },
+	{ .name = "large", .sides = 2, .run = case_large },
+	{ .name = "syscalls", .sides = 1, .run = case_syscalls },
+	{ .name = "memory", .sides = 2, .run = case_memory },
 };
 #define CASES	(sizeof(cases) / sizeof(cases[0]))
 
-static pid_t start_side(struct bench *bench, void (*run)(struct bench *bench, int side), int side)
+static pid_t start_side(struct bench *bench, void (*run)(struct bench *bench, int side), int side,
+			int cpu)
 {
 	pid_t child = fork();
 
@@ -47,44 +51,103 @@ static pid_t start_side(struct bench *bench, void (*run)(struct bench *bench, in
 		return child;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm(CASE_SECONDS);
-	pin_to(bench->cpu[side]);
+	pin_to(cpu);
 	run(bench, side);
-	exit(0);
+	_exit(0);
 }
 
-bool run_apart(struct bench *bench, void (*run)(struct bench *bench, int side), int sides)
+bool run_apart(struct bench *bench, void (*run)(struct bench *bench, int side), int sides,
+	       bool together)
 {
-	pid_t child[2] = { 0, 0 };
+	pid_t child[BENCH_MAX_SIDES] = { 0 };
 	bool good = true;
-	int side, status;
+	int side, left, status;
 
 	memset(bench->arrived, 0, sizeof(bench->arrived));
+	memset(bench->came, 0, sizeof(bench->came));
 	memset(&bench->raw, 0, sizeof(bench->raw));
 	fflush(stdout);
 	for (side = 0; side < sides; side++)
-		child[side] = start_side(bench, run, side);
-	for (; sides; sides--) {
+		child[side] = start_side(bench, run, side, bench->cpu[together ? 0 : side]);
+	for (left = sides; left; left--) {
 		pid_t ended = wait(&status);
 
-		side = ended == child[1];
-		if (good && status) {
-			fprintf(stderr, "bench: side %d: %s %d\n", side,
-				WIFSIGNALED(status) ? "signal" : "status",
-				WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-			good = false;
-			if (sides > 1)
-				kill(child[!side], SIGKILL);	/* it would wait for this one */
-		}
+		for (side = 0; side < sides && child[side] != ended; side++)
+			;
+		child[side] = 0;
+		if (!good || !status)
+			continue;
+		fprintf(stderr, "bench: side %d: %s %d\n", side,
+			WIFSIGNALED(status) ? "signal" : "status",
+			WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+		good = false;
+		for (side = 0; side < sides; side++)	/* they would wait for this one */
+			if (child[side])
+				kill(child[side], SIGKILL);
 	}
+	bench->failed |= !good;
 	return good;
+}
+
+/*
+ * A process that is not pinned starts the host, if it is the daemon, and keeps it. The daemon
+ * would otherwise inherit one side's CPU. Returns the process, which goes with this one.
+ */
+static pid_t keep_host(struct bench *bench)
+{
+	int ready[2];
+	char byte;
+	pid_t child = pipe(ready) ? -1 : fork();
+
+	if (child < 0)
+		die("fork");
+	if (!child) {
+		struct end end;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		end_open(&end, bench, 0, 0);
+		if (write(ready[1], "r", 1) != 1)
+			die("write");
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		exit(2);	/* it has said why */
+	close(ready[0]);
+	return child;
+}
+
+static void run_case(struct bench *bench, unsigned int n)
+{
+	bench->clients = 0;
+	bench->failed = false;
+	snprintf(bench->name, sizeof(bench->name), "bench.%d.%u", (int)getpid(), n);
+	if (cases[n].contest)
+		cases[n].contest(bench);
+	else
+		run_apart(bench, cases[n].run, cases[n].sides, false);
+}
+
+static void write_files(struct bench *bench)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/results.json", bench->folder);
+	json_write(bench, path);
+	snprintf(path, sizeof(path), "%s/ratios.tsv", bench->folder);
+	plot_write(bench, path);
 }
 
 static int run_cases(struct bench *bench, const char *only)
 {
-	char path[256];
 	unsigned int n, ran = 0, misses = 0;
 	bool good = true;
+	pid_t keeper;
 
+	snprintf(bench->name, sizeof(bench->name), "bench.%d.keep", (int)getpid());
+	keeper = keep_host(bench);
+	machine_describe(bench);
 	table_print_head();
 	for (n = 0; n < CASES; n++) {
 		unsigned int first = bench->rows;
@@ -92,20 +155,19 @@ static int run_cases(struct bench *bench, const char *only)
 		if (only && strcmp(only, cases[n].name))
 			continue;
 		ran++;
-		snprintf(bench->name, sizeof(bench->name), "bench.%d.%u", (int)getpid(), n);
-		if (!run_apart(bench, cases[n].run, cases[n].sides)) {
+		run_case(bench, n);
+		if (bench->failed) {
 			printf("%-36s failed\n", cases[n].name);
 			good = false;
 		}
 		misses += table_print(bench, first);
 	}
+	kill(keeper, SIGKILL);
 	if (!ran) {
 		fprintf(stderr, "bench: no such case: %s\n", only);
 		return 2;
 	}
-	snprintf(path, sizeof(path), "%s/results.json", bench->folder);
-	if (!table_write(bench, path))
-		die(path);
+	write_files(bench);
 	printf("bench: backend=%s targets missed=%u%s\n", bench->backend, misses,
 	       good ? "" : ", incomplete");
 	return good ? misses > 0 : 2;
@@ -167,5 +229,5 @@ int main(int argc, char **argv)
 	if (!loop_name)
 		return run_cases(bench, only);
 	snprintf(bench->name, sizeof(bench->name), "bench.%d", (int)getpid());
-	return run_apart(bench, loop_side, strcmp(loop_name, "ping-pong") ? 1 : 2) ? 0 : 2;
+	return run_apart(bench, loop_side, strcmp(loop_name, "ping-pong") ? 1 : 2, false) ? 0 : 2;
 }

@@ -3,9 +3,9 @@
  * What the parts of the benchmark share: the table that cases fill, and the
  * end, one client that publishes and receives. Cases use xmem.h alone.
  *
- * Each case runs in processes of its own, forked for it and pinned: side 0 on
- * the first CPU, side 1, where there is one, on the second. What they share is
- * one struct bench.
+ * Each case runs in processes of its own, forked for it and pinned. A case has one
+ * or two sides, on the first and the second CPU; or it is a contest, whose
+ * contestants take turns on the first CPU. What they share is one struct bench.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -21,13 +21,14 @@
 
 enum target_kind {
 	TARGET_NONE,		/* for information */
-	TARGET_RATIO,		/* the ratio to the floor at most this */
+	TARGET_MOST,		/* the ratio to the base at most this */
+	TARGET_LEAST,		/* the ratio to the base at least this */
 	TARGET_VALUE,		/* the value at most this */
 };
 
 struct row {
 	char what[64];
-	char floor_name[48];	/* empty: none */
+	char base_name[48];	/* what it is compared with, in the same run; empty: nothing */
 	char unit[16];
 	enum target_kind kind;
 	double target;
@@ -35,13 +36,33 @@ struct row {
 };
 
 #define BENCH_MAX_ROWS	40
+#define BENCH_MAX_SIDES	4
+
+/* What a contest measures; contest.c. */
+struct contest {
+	_Alignas(64) uint32_t turn;		/* a futex: whose it is */
+	unsigned int reps;
+	double value[BENCH_MAX_SIDES][BENCH_MAX_REPS];
+};
+
+/* What the figures are of. */
+struct machine {
+	char cpu[96];
+	char kernel[80];
+	char hypervisor[32];	/* empty: none is seen */
+	unsigned int cores;	/* that this process may use */
+	double two_adds_ns;
+	double raw_line_ns;	/* one way */
+};
 
 struct bench {
 	int cpu[2];
 	unsigned int reps;			/* of short batches; slow cases take part of it */
 	uint64_t hand_overs;			/* of the memory case */
+	bool failed;				/* the present case */
 	bool untimed;				/* the machine is emulated: times are no results */
 	char name[32];				/* the present case's pool */
+	uint32_t clients;			/* for which it shall have room; 0: the default */
 	char backend[16];
 	const char *folder;			/* for output; the same in all processes, by fork */
 	unsigned int rows;
@@ -49,12 +70,15 @@ struct bench {
 
 	/* between the sides of a case */
 	_Alignas(64) uint64_t arrived[2];
+	_Alignas(64) uint32_t came[2];		/* for meet_asleep: futexes */
 	_Alignas(64) uint64_t note[2][8];
 	struct raw_shared raw;
+	struct contest contest;
+	struct machine machine;
 };
 
-/* A row for a series; its target is against the floor or against the value. */
-void row_series(struct bench *bench, const char *what, const char *floor_name,
+/* A row for a series; its target is for the ratio to the base or for the value. */
+void row_series(struct bench *bench, const char *what, const char *base_name,
 		enum target_kind kind, double target, struct series *series);
 
 /* A row for one number that is no time. Its target, if not negative, is for the value. */
@@ -65,8 +89,34 @@ void row_number(struct bench *bench, const char *what, const char *unit, double 
 unsigned int table_print(const struct bench *bench, unsigned int first);
 void table_print_head(void);
 
-/* All rows, as JSON. false: @path could not be written. */
-bool table_write(const struct bench *bench, const char *path);
+/* "met", "within spread", "MISSED"; "": the row has no target. */
+const char *row_verdict(const struct row *row);
+
+/* All rows and the machine, as JSON; the ratios, for the plot. They die if they cannot write. */
+void json_write(const struct bench *bench, const char *path);
+void plot_write(const struct bench *bench, const char *path);
+
+/* ---- contests (contest.c) ---- */
+
+/* One variant: its own process opens once, and then measures whenever it is its turn. */
+struct contestant {
+	void (*open)(struct bench *bench);
+	double (*measure)(struct bench *bench);
+};
+
+/* Lets them take turns. false: one failed, and it has been said. */
+bool contest_run(struct bench *bench, const struct contestant *all, unsigned int sides,
+		 unsigned int reps);
+
+/* A row of the last contest: contestant @side against contestant @base. */
+void row_contest(struct bench *bench, const char *what, unsigned int side, const char *base_name,
+		 unsigned int base, enum target_kind kind, double target);
+
+/* ---- the machine (machine.c) ---- */
+
+
+/* Reads what it is, and measures two additions and a raw line. */
+void machine_describe(struct bench *bench);
 
 /* ---- the protocol without the library (inline.c) ---- */
 
@@ -96,8 +146,9 @@ void end_close(struct end *end);
 /* Both sides of a case open an end and follow each other. */
 void end_pair(struct bench *bench, int side, struct end *end, unsigned int buffers, size_t bytes);
 
-/* Wait, busy, until the other side is here too. */
+/* Wait, busy or asleep, until the other side is here too. */
 void meet(struct bench *bench, int side);
+void meet_asleep(struct bench *bench, int side);
 
 /* Describe the contents of the buffer acquired before, publish it, acquire the next. */
 void end_send(struct end *end);
@@ -118,14 +169,18 @@ void loop_ping_pong(struct end *end, int side, uint64_t rounds);
 
 /* ---- cases ---- */
 
-void case_get(struct bench *bench, int side);
-void case_get_threads(struct bench *bench, int side);
-void case_cycle(struct bench *bench, int side);
-void case_cycle_threads(struct bench *bench, int side);
-void case_cycle_clients(struct bench *bench, int side);
+/* Contests, which start their own processes. */
+void case_get(struct bench *bench);
+void case_cycle(struct bench *bench);
+void case_cycle_clients(struct bench *bench);
+void case_lossy(struct bench *bench);
+
+/* Cases of one or two sides. */
+void case_threads(struct bench *bench, int side);
 void case_ping_pong(struct bench *bench, int side);
 void case_large(struct bench *bench, int side);
 void case_wake(struct bench *bench, int side);
+void case_kill(struct bench *bench, int side);
 void case_memory(struct bench *bench, int side);
 void case_syscalls(struct bench *bench, int side);
 
@@ -133,7 +188,11 @@ void case_syscalls(struct bench *bench, int side);
 void loop_named(struct bench *bench, int side, const char *name, unsigned int rounds);
 extern const char *const loop_names[];
 
-/* Forks @run on one or two CPUs and waits. false: a process failed. */
-bool run_apart(struct bench *bench, void (*run)(struct bench *bench, int side), int sides);
+/*
+ * Forks @run for each side and waits. Side 0 is on the first CPU, side 1 on the second, or all
+ * are on the first if @together. false: a process failed, and it has been said.
+ */
+bool run_apart(struct bench *bench, void (*run)(struct bench *bench, int side), int sides,
+	       bool together);
 
 #endif

@@ -7,7 +7,7 @@ ifeq ($(FLAVOUR),release)
 build/release/bench: $(BENCH_OBJ) build/release/libxmem.so
 	$(say) LD $@
 	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN' $(BENCH_OBJ) \
-		-Lbuild/release -lxmem -o $@
+		-Lbuild/release -lxmem -ljansson -o $@
 
 # What bench-instructions counts: a program of its own, so that it is not in the counts.
 build/release/count-instructions: build/release/obj/bench/instructions/count.o \

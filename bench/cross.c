@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 
 #define ROUNDS	200
+#define CYCLES	1000
 
 struct cross {
 	struct bench *bench;
@@ -86,16 +87,56 @@ static double value_one_way(void *arg)
 	return figure_of(way, ROUNDS).median;
 }
 
+/* What side 0 does alone; side 1 waits in the next meet. */
+static double value_cycle(struct end *local)
+{
+	double start = now_ns();
+
+	loop_cycle(local, CYCLES);
+	return (now_ns() - start) / CYCLES;
+}
+
+/* What a hand-over costs beyond the line that carries it, against a whole cycle in one process. */
+static void hand_over_row(struct cross *cross)
+{
+	static struct series series;
+	struct bench *bench = cross->bench;
+	struct end local;
+	unsigned int r;
+
+	if (!cross->side) {
+		end_open(&local, bench, 32, 4096);
+		end_follow(&local, xmem_pool_client(local.pool));
+		loop_cycle(&local, CYCLES);
+	}
+	series.reps = bench->reps;
+	for (r = 0; r < series.reps; r++) {
+		double raw = floor_raw(cross), way = value_ping_pong(cross);
+
+		if (cross->side)
+			continue;
+		series.value[r] = way - raw;
+		series.floor[r] = value_cycle(&local);
+	}
+	if (cross->side)
+		return;
+	row_series(bench, "hand-over less the raw line", "cycle in one process", TARGET_MOST, 1,
+		   &series);
+	local.next = NULL;
+	end_close(&local);
+}
+
 void case_ping_pong(struct bench *bench, int side)
 {
 	static struct series series;
 	struct cross cross;
 
 	cross_open(&cross, bench, side, 32, 4096);
+	hand_over_row(&cross);
 	series_run(&series, bench->reps, floor_raw, value_ping_pong, &cross);
 	if (!side)
 		row_series(bench, "publish to receive, two cores", "raw line, one way",
-			   TARGET_RATIO, 2.5, &series);
+			   TARGET_NONE, 0, &series);
 
 	cross.end.stamps = true;
 	series_run(&series, bench->reps / 2, floor_raw, value_one_way, &cross);
@@ -219,7 +260,7 @@ void case_wake(struct bench *bench, int side)
 	cross.end.stamps = true;
 	series_run(&series, bench->reps / 20 + 11, floor_futex, value_wake, &cross);
 	if (side)
-		row_series(bench, "publish to a sleeping receiver", "raw futex wake-up",
-			   TARGET_NONE, 0, &series);
+		row_series(bench, "blocking receive", "raw futex wake-up", TARGET_MOST, 1.15,
+			   &series);
 	cross_close(&cross);
 }

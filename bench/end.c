@@ -6,9 +6,12 @@
 #include "bench.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 void die(const char *what)
 {
@@ -24,6 +27,7 @@ void end_open(struct end *end, struct bench *bench, unsigned int buffers, size_t
 {
 	struct xmem_pool_options options = {
 		.size = sizeof(options), .flags = XMEM_OPEN_WRITER, .label = "bench",
+		.clients = bench->clients,
 	};
 
 	*end = (struct end){ .bytes = bytes };
@@ -67,7 +71,16 @@ void meet(struct bench *bench, int side)
 	uint64_t mine = __atomic_add_fetch(&bench->arrived[side], 1, __ATOMIC_SEQ_CST);
 
 	while (__atomic_load_n(&bench->arrived[!side], __ATOMIC_ACQUIRE) < mine)
-		;
+		relax(1);
+}
+
+void meet_asleep(struct bench *bench, int side)
+{
+	uint32_t mine = __atomic_add_fetch(&bench->came[side], 1, __ATOMIC_SEQ_CST), other;
+
+	syscall(SYS_futex, &bench->came[side], FUTEX_WAKE, 1, NULL, NULL, 0);
+	while ((other = __atomic_load_n(&bench->came[!side], __ATOMIC_ACQUIRE)) < mine)
+		syscall(SYS_futex, &bench->came[!side], FUTEX_WAIT, other, NULL, NULL, 0);
 }
 
 void end_pair(struct bench *bench, int side, struct end *end, unsigned int buffers, size_t bytes)

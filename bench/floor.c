@@ -29,37 +29,6 @@ double floor_locked_adds(unsigned int count, unsigned int rounds)
 	return (now_ns() - start) / rounds;
 }
 
-static uint32_t *__attribute__((noipa)) called_get(uint32_t *word)
-{
-	return __atomic_fetch_add(word, 1, __ATOMIC_SEQ_CST) == ~0u ? NULL : word;
-}
-
-static void __attribute__((noipa)) called_put(uint32_t *word)
-{
-	uint32_t old = __atomic_fetch_add(word, -1u, __ATOMIC_SEQ_CST);
-
-	__asm__ volatile("" : : "r"(old));
-}
-
-double floor_called_adds(unsigned int rounds)
-{
-	static _Alignas(64) uint32_t word[16];
-	double start = now_ns();
-	unsigned int r;
-
-	for (r = 0; r < rounds; r++)
-		called_put(called_get(word));
-	return (now_ns() - start) / rounds;
-}
-
-static inline void relax(int pause)
-{
-#ifdef __x86_64__
-	if (pause)
-		__builtin_ia32_pause();
-#endif
-}
-
 static void raw_send(struct raw_way *way, unsigned int lines, uint64_t value)
 {
 	unsigned int n;

@@ -29,8 +29,13 @@ struct raw_shared {
 /* @count locked additions to one private line, one after the other. */
 double floor_locked_adds(unsigned int count, unsigned int rounds);
 
-/* Two of them, each in a function that is called for it, as a library's are. */
-double floor_called_adds(unsigned int rounds);
+static inline void relax(int pause)
+{
+#ifdef __x86_64__
+	if (pause)
+		__builtin_ia32_pause();
+#endif
+}
 
 /*
  * Half a round trip of one line, busy polling; side 0 begins and measures,

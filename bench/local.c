@@ -1,152 +1,173 @@
 // SPDX-License-Identifier: MIT
 /*
- * Cases in one process on one CPU. They time get and put, and the whole cycle:
- * alone, in a process of several threads, and in a pool with many clients.
+ * Contests on one CPU: get and put, and the whole cycle, in a process with one thread, in one
+ * with a second thread that sleeps, and in a pool with clients that do nothing. Beside them the
+ * processor's own atomic additions, for information.
  */
 #include "bench.h"
 
 #include <pthread.h>
 #include <unistd.h>
 
-#define BATCH	5000	/* operations; short, so that a preemption spoils one batch only */
+#define BATCH	5000	/* operations; short, so that a preemption spoils one turn only */
 
-struct local {
-	struct end end;
-	uint64_t token;
-	unsigned int adds;	/* of the floor */
-};
+/* One contestant's; each is a process of its own. */
+static struct end end;
+static uint64_t token;
 
-static double floor_adds(void *arg)
-{
-	const struct local *local = arg;
+/* ---- what is there beside the one that works ---- */
 
-	return floor_locked_adds(local->adds, BATCH);
-}
-
-static double floor_calls(void *arg)
-{
-	return floor_called_adds(BATCH);
-}
-
-static double value_get(void *arg)
-{
-	struct local *local = arg;
-	double start = now_ns();
-
-	loop_get(&local->end, local->token, BATCH);
-	return (now_ns() - start) / BATCH;
-}
-
-static double value_cycle(void *arg)
-{
-	struct local *local = arg;
-	double start = now_ns();
-
-	loop_cycle(&local->end, BATCH);
-	return (now_ns() - start) / BATCH;
-}
-
-static void local_open(struct bench *bench, struct local *local)
-{
-	struct xmem_buffer *buffer;
-
-	end_open(&local->end, bench, 32, 4096);
-	end_follow(&local->end, xmem_pool_client(local->end.pool));
-	buffer = xmem_acquire(local->end.pool, local->end.bytes, 0);
-	if (!buffer || xmem_publish(buffer, NULL, &local->token))
-		die("the first publication");
-}
-
-/* A thread that does nothing: what the library may spare a single thread, it may no more. */
-static void *idle_thread(void *arg)
+static void *asleep(void *arg)
 {
 	for (;;)
 		pause();
 	return arg;
 }
 
-static void start_thread(void)
+static void one_thread_sleeps(void)
 {
 	pthread_t thread;
 
-	if (pthread_create(&thread, NULL, idle_thread, NULL))
+	if (pthread_create(&thread, NULL, asleep, NULL))
 		die("pthread_create");
 }
 
-static double value_inline(void *arg)
+static void clients_idle(struct bench *bench, unsigned int count)
+{
+	static struct end idle[64];
+
+	while (count--)
+		end_open(&idle[count], bench, 0, 0);
+}
+
+/* ---- get and put ---- */
+
+static void open_adds(struct bench *bench)
+{
+}
+
+static double two_adds(struct bench *bench)
+{
+	return floor_locked_adds(2, BATCH);
+}
+
+static void open_inline(struct bench *bench)
+{
+	inline_setup();
+}
+
+static double inlined(struct bench *bench)
 {
 	return inline_get_put(BATCH);
 }
 
-/*
- * Counting itself against two additions; and the library, whose functions are
- * called, against two additions that are called for: a call stores its way back,
- * and the next locked addition waits for that store.
- */
-void case_get(struct bench *bench, int side)
+static void open_get(struct bench *bench)
 {
-	static struct series series;
-	struct local local = { .adds = 2 };
+	struct xmem_buffer *buffer;
 
-	inline_setup();
-	series_run(&series, bench->reps, floor_adds, value_inline, &local);
-	row_series(bench, "get+put, the protocol inlined", "two atomic adds", TARGET_RATIO, 1.3,
-		   &series);
-	local_open(bench, &local);
-	series_run(&series, bench->reps, floor_calls, value_get, &local);
-	row_series(bench, "get+put, the library's handles", "two adds, a call each", TARGET_RATIO,
-		   1.3, &series);
-	series_run(&series, bench->reps, floor_adds, value_get, &local);
-	row_series(bench, "get+put, the library's handles", "two atomic adds", TARGET_NONE, 0,
-		   &series);
-	end_close(&local.end);
+	end_open(&end, bench, 32, 4096);
+	end_follow(&end, xmem_pool_client(end.pool));
+	buffer = xmem_acquire(end.pool, end.bytes, 0);
+	if (!buffer || xmem_publish(buffer, NULL, &token))
+		die("the first publication");
 }
 
-void case_get_threads(struct bench *bench, int side)
+static void open_get_thread(struct bench *bench)
 {
-	static struct series series;
-	struct local local = { .adds = 2 };
-
-	start_thread();
-	local_open(bench, &local);
-	series_run(&series, bench->reps, floor_adds, value_get, &local);
-	row_series(bench, "get+put, 2 threads in the process", "two atomic adds", TARGET_NONE, 0,
-		   &series);
-	end_close(&local.end);
+	one_thread_sleeps();
+	open_get(bench);
 }
 
-static void measure_cycle(struct bench *bench, const char *what, enum target_kind kind,
-			  double target)
+static double get_put(struct bench *bench)
 {
-	static struct series series;
-	struct local local = { .adds = 5 };
+	double start = now_ns();
 
-	local_open(bench, &local);
-	xmem_release(xmem_receive(local.end.from, 0));
-	series_run(&series, bench->reps, floor_adds, value_cycle, &local);
-	row_series(bench, what, "five atomic adds", kind, target, &series);
-	end_close(&local.end);
+	loop_get(&end, token, BATCH);
+	return (now_ns() - start) / BATCH;
 }
 
-void case_cycle(struct bench *bench, int side)
+void case_get(struct bench *bench)
 {
-	measure_cycle(bench, "acquire+publish+receive+put", TARGET_VALUE, 60);
+	static const struct contestant all[] = {
+		{ open_adds, two_adds }, { open_inline, inlined }, { open_get, get_put },
+		{ open_get_thread, get_put },
+	};
+
+	if (!contest_run(bench, all, 4, bench->reps))
+		return;
+	row_contest(bench, "get+put, a second thread sleeps", 3, "without it", 2, TARGET_MOST, 1.4);
+	row_contest(bench, "get+put, the library's handles", 2, "two atomic adds", 0, TARGET_NONE,
+		    0);
+	row_contest(bench, "get+put, the protocol inlined", 1, "two atomic adds", 0, TARGET_NONE,
+		    0);
 }
 
-void case_cycle_threads(struct bench *bench, int side)
+/* ---- the cycle ---- */
+
+static double five_adds(struct bench *bench)
 {
-	start_thread();
-	measure_cycle(bench, "cycle, 2 threads in the process", TARGET_NONE, 0);
+	return floor_locked_adds(5, BATCH);
 }
 
-void case_cycle_clients(struct bench *bench, int side)
+static void open_cycle(struct bench *bench)
 {
-	struct end idle[16];
-	unsigned int n;
+	open_get(bench);
+	xmem_release(xmem_receive(end.from, 0));
+}
 
-	for (n = 0; n < 16; n++)
-		end_open(&idle[n], bench, 0, 0);
-	measure_cycle(bench, "cycle, 16 idle clients in the pool", TARGET_NONE, 0);
-	for (n = 0; n < 16; n++)
-		end_close(&idle[n]);
+static void open_cycle_thread(struct bench *bench)
+{
+	one_thread_sleeps();
+	open_cycle(bench);
+}
+
+/* Pools with more clients have longer tables, so all of a contest have room for as many. */
+static void open_cycle_room(struct bench *bench)
+{
+	bench->clients = 128;
+	open_cycle(bench);
+}
+
+static void open_cycle_16(struct bench *bench)
+{
+	open_cycle_room(bench);
+	clients_idle(bench, 16);
+}
+
+static void open_cycle_64(struct bench *bench)
+{
+	open_cycle_room(bench);
+	clients_idle(bench, 64);
+}
+
+static double cycle(struct bench *bench)
+{
+	double start = now_ns();
+
+	loop_cycle(&end, BATCH);
+	return (now_ns() - start) / BATCH;
+}
+
+void case_cycle(struct bench *bench)
+{
+	static const struct contestant all[] = {
+		{ open_adds, five_adds }, { open_cycle, cycle }, { open_cycle_thread, cycle },
+	};
+
+	if (!contest_run(bench, all, 3, bench->reps))
+		return;
+	row_contest(bench, "cycle, a second thread sleeps", 2, "without it", 1, TARGET_MOST, 1.4);
+	row_contest(bench, "cycle", 1, "five atomic adds", 0, TARGET_NONE, 0);
+}
+
+void case_cycle_clients(struct bench *bench)
+{
+	static const struct contestant all[] = {
+		{ open_cycle_room, cycle }, { open_cycle_16, cycle }, { open_cycle_64, cycle },
+	};
+
+	if (!contest_run(bench, all, 3, bench->reps / 2))
+		return;
+	row_contest(bench, "cycle, 64 idle clients", 2, "without them", 0, TARGET_MOST, 1.3);
+	row_contest(bench, "cycle, 16 idle clients", 1, "without them", 0, TARGET_NONE, 0);
 }

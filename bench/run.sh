@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# run.sh: what make bench does once all is installed and built. Says which host,
-# and runs build/release/bench. BACKEND=kernel without a /dev/xmem
+# run.sh: what make bench does once all is installed and built. It says which host, runs
+# build/release/bench, and draws build/bench/ratios.svg. BACKEND=kernel without a /dev/xmem
 # here goes into the virtual machine of tests/vm, which is emulated: its times
 # are not judged, its counts (system calls, memory) are.
 set -euo pipefail
@@ -15,7 +15,10 @@ esac
 export XMEM_BACKEND=$backend XMEM_DAEMON=$PWD/build/release/xmemd
 mkdir -p build/bench
 if [ "$backend" = daemon ] || [ -e /dev/xmem ]; then
-	exec build/release/bench --out build/bench
+	rc=0
+	build/release/bench --out build/bench || rc=$?
+	bench/plot.sh bench/ratios.gp build/bench/ratios.tsv build/bench/ratios.svg
+	exit $rc
 fi
 
 scripts/needs.sh kmod vm || exit 2

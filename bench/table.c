@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT
 /*
- * The table: rows, their verdicts, as text and as JSON.
+ * The table: rows and their verdicts, as text.
  *
- * A target is missed when the figure is above it by more than the spread, that
+ * A target is missed when the figure is beyond it by more than the spread, that
  * is the distance between the quartiles of the repetitions of this very run. Of
- * ratios the median is judged: a busy machine slows both alike. Of times it is
- * the minimum: the rest says how busy the machine is.
+ * ratios the median is judged: a busy machine slows both alike. Times alone are
+ * never judged, because they differ from machine to machine.
  */
 #include "bench.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/utsname.h>
 
-static struct row *row_new(struct bench *bench, const char *what, const char *floor_name,
+static struct row *row_new(struct bench *bench, const char *what, const char *base_name,
 			   const char *unit)
 {
 	struct row *row = &bench->row[bench->rows];
@@ -22,15 +21,15 @@ static struct row *row_new(struct bench *bench, const char *what, const char *fl
 		die("too many rows");
 	bench->rows++;
 	snprintf(row->what, sizeof(row->what), "%s", what);
-	snprintf(row->floor_name, sizeof(row->floor_name), "%s", floor_name);
+	snprintf(row->base_name, sizeof(row->base_name), "%s", base_name);
 	snprintf(row->unit, sizeof(row->unit), "%s", unit);
 	return row;
 }
 
-void row_series(struct bench *bench, const char *what, const char *floor_name,
+void row_series(struct bench *bench, const char *what, const char *base_name,
 		enum target_kind kind, double target, struct series *series)
 {
-	struct row *row = row_new(bench, what, floor_name, "ns");
+	struct row *row = row_new(bench, what, base_name, "ns");
 
 	row->kind = bench->untimed ? TARGET_NONE : kind;
 	row->target = target;
@@ -47,56 +46,62 @@ void row_number(struct bench *bench, const char *what, const char *unit, double 
 	row->figures.value = (struct figure){ value, value, value, value };
 }
 
-static const struct figure *judged(const struct row *row)
+static bool is_ratio(const struct row *row)
 {
-	return row->kind == TARGET_RATIO ? &row->figures.ratio : &row->figures.value;
+	return row->kind == TARGET_MOST || row->kind == TARGET_LEAST;
 }
 
-static double level(const struct row *row)
+/* How far the figure is on the wrong side of its target; negative: on the right one. */
+static double beyond(const struct row *row)
 {
-	return row->kind == TARGET_RATIO ? judged(row)->median : judged(row)->min;
+	double level = is_ratio(row) ? row->figures.ratio.median : row->figures.value.min;
+
+	return row->kind == TARGET_LEAST ? row->target - level : level - row->target;
+}
+
+static double spread_of(const struct row *row)
+{
+	return figure_spread(row->base_name[0] ? &row->figures.ratio : &row->figures.value);
 }
 
 static bool missed(const struct row *row)
 {
-	return row->kind != TARGET_NONE && level(row) - figure_spread(judged(row)) > row->target;
+	return row->kind != TARGET_NONE && beyond(row) > spread_of(row);
 }
 
-static const char *verdict(const struct row *row)
+const char *row_verdict(const struct row *row)
 {
 	if (row->kind == TARGET_NONE)
 		return "";
-	if (level(row) <= row->target)
+	if (beyond(row) <= 0)
 		return "met";
 	return missed(row) ? "MISSED" : "within spread";
 }
 
 void table_print_head(void)
 {
-	printf("%-36s %11s %11s %-28s %8s %7s  %-9s %s\n",
-	       "what", "min", "median", "floor (median)", "ratio", "spread", "target", "verdict");
+	printf("%-36s %11s %11s  %-28s %8s %7s  %-9s %s\n", "what", "min", "median",
+	       "against (median)", "now", "spread", "target", "verdict");
 }
 
 static void print_row(const struct row *row)
 {
-	char floor_text[64] = "", ratio[16] = "", spread[16] = "", target[24] = "";
+	char base[64] = "", ratio[16] = "", spread[16] = "", target[24] = "";
 	const struct figures *figures = &row->figures;
 
-	if (row->floor_name[0]) {
-		snprintf(floor_text, sizeof(floor_text), "%s %.4g", row->floor_name,
-			 figures->floor.median);
-		snprintf(ratio, sizeof(ratio), "%.3g", figures->ratio.median);
-		snprintf(spread, sizeof(spread), "%.2g",
-			 figure_spread(row->kind == TARGET_VALUE ? &figures->value :
-				       &figures->ratio));
+	if (row->base_name[0]) {
+		snprintf(base, sizeof(base), "%s %.4g", row->base_name, figures->floor.median);
+		snprintf(ratio, sizeof(ratio), "%.3g x", figures->ratio.median);
+		snprintf(spread, sizeof(spread), "%.2g", spread_of(row));
 	}
-	if (row->kind == TARGET_RATIO)
-		snprintf(target, sizeof(target), "<= %g x", row->target);
+	if (is_ratio(row))
+		snprintf(target, sizeof(target), "%s %g x", row->kind == TARGET_MOST ? "<=" : ">=",
+			 row->target);
 	else if (row->kind == TARGET_VALUE)
 		snprintf(target, sizeof(target), "<= %g %s", row->target, row->unit);
-	printf("%-36s %7.4g %-3s %7.4g %-3s %-28s %8s %7s  %-9s %s\n", row->what,
-	       figures->value.min, row->unit, figures->value.median, row->unit,
-	       floor_text, ratio, spread, target, verdict(row));
+	printf("%-36s %8.4g %-2s %8.4g %-2s  %-28s %8s %7s  %-9s %s\n", row->what,
+	       figures->value.min, row->unit, figures->value.median, row->unit, base, ratio, spread,
+	       target, row_verdict(row));
 }
 
 unsigned int table_print(const struct bench *bench, unsigned int first)
@@ -109,47 +114,4 @@ unsigned int table_print(const struct bench *bench, unsigned int first)
 	}
 	fflush(stdout);
 	return misses;
-}
-
-/* ---- JSON ---- */
-
-static void write_figure(FILE *file, const char *name, const struct figure *figure)
-{
-	fprintf(file, ", \"%s\": {\"min\": %.6g, \"low\": %.6g, \"median\": %.6g, \"high\": %.6g}",
-		name, figure->min, figure->low, figure->median, figure->high);
-}
-
-static void write_row(FILE *file, const struct row *row)
-{
-	fprintf(file, "    {\"what\": \"%s\", \"unit\": \"%s\"", row->what, row->unit);
-	write_figure(file, "value", &row->figures.value);
-	if (row->floor_name[0]) {
-		fprintf(file, ", \"floor_name\": \"%s\"", row->floor_name);
-		write_figure(file, "floor", &row->figures.floor);
-		write_figure(file, "ratio", &row->figures.ratio);
-	}
-	if (row->kind != TARGET_NONE)
-		fprintf(file, ", \"target\": %g, \"of\": \"%s\", \"verdict\": \"%s\"", row->target,
-			row->kind == TARGET_RATIO ? "ratio" : "value", verdict(row));
-	fputc('}', file);
-}
-
-bool table_write(const struct bench *bench, const char *path)
-{
-	FILE *file = fopen(path, "w");
-	struct utsname system;
-	unsigned int n;
-
-	if (!file || uname(&system))
-		return false;
-	fprintf(file, "{\n  \"backend\": \"%s\", \"kernel\": \"%s\", \"machine\": \"%s\", "
-		"\"repetitions\": %u,\n  \"hand_overs\": %llu,\n  \"rows\": [\n",
-		bench->backend, system.release, system.machine, bench->reps,
-		(unsigned long long)bench->hand_overs);
-	for (n = 0; n < bench->rows; n++) {
-		write_row(file, &bench->row[n]);
-		fputs(n + 1 < bench->rows ? ",\n" : "\n", file);
-	}
-	fputs("  ]\n}\n", file);
-	return !fclose(file);
 }
