@@ -6,7 +6,7 @@
  */
 #include "bench.h"
 
-#define BLOCK	4	/* publications that the prompt subscriber then reads; reading is not timed */
+#define BLOCK	4	/* publications that a prompt subscriber then reads, which is not timed */
 #define BLOCKS	250
 
 static struct end end, reader[254];

@@ -9,7 +9,6 @@ set logscale x
 set xlabel "ratio / target (2 threads: target / ratio)"
 set xrange [0.25:*]
 set yrange [*:*] reverse
-set offsets 0, 0.5, 0.3, 0.3
 set ytics nomirror
 set grid x
 set key off
