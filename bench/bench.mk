@@ -1,4 +1,4 @@
-# bench: speed, each against a floor of the same run. bench/README.md.
+# bench: ratios of one run, instructions, and peers. bench/README.md.
 
 BENCH_SRC := $(wildcard bench/*.c) $(CORE_SRC)
 BENCH_OBJ := $(BENCH_SRC:%.c=build/release/obj/%.o)
@@ -15,6 +15,30 @@ build/release/count-instructions: build/release/obj/bench/instructions/count.o \
 	$(say) LD $@
 	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN' $< -Lbuild/release -lxmem -o $@
 
+# A peer is its own source and main.c. bench/peers/run.sh makes those whose packages are there.
+PEER_OBJ := $(addprefix build/release/obj/bench/,peers/main.o floor.o measure.o)
+ICEORYX := $(lastword $(wildcard /usr/include/iceoryx/v*))
+peer_xmem         := xmem.c -Lbuild/release -lxmem -Wl,-rpath,'$$ORIGIN'
+peer_posix-shm    := posix.c
+peer_pipe         := stream.c
+peer_unix-socket  := stream.c -DSTREAM_SOCKET
+peer_boost-memory := boost.cpp -lrt
+peer_boost-queue  := boost.cpp -lrt -DBOOST_QUEUE
+peer_iceoryx      := iceoryx.cpp -isystem $(ICEORYX) -DPEER_ICEORYX='"$(notdir $(ICEORYX))"' \
+	-liceoryx_posh_roudi -liceoryx_posh -liceoryx_hoofs
+
+build/release/peer-%: $(wildcard bench/peers/*.[ch]*) $(PEER_OBJ) build/release/libxmem.so
+	$(say) LD $@
+	$(Q)$(if $(filter %.cpp,$(peer_$*)),$(CXX) -std=c++14,$(CC) -std=gnu11) -pthread -Wall \
+		-Wextra -Wno-unused-parameter -D_GNU_SOURCE -Iinclude -I. $(CFLAGS) $(LDFLAGS) \
+		$(PEER_OBJ) bench/peers/$(peer_$*) -o $@
+
+.PHONY: bench-peers
+bench-peers:
+	$(Q)scripts/needs.sh build
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)bench/peers/run.sh $(if $(QUICK),--quick)
+
 .PHONY: bench bench-instructions
 bench-instructions:
 	$(Q)scripts/needs.sh instructions
@@ -26,7 +50,7 @@ bench:
 	$(Q)$(MAKE) --no-print-directory all build/release/bench
 	$(Q)BACKEND=$(BACKEND) bench/run.sh
 else
-.PHONY: bench bench-instructions
-bench bench-instructions:
+.PHONY: bench bench-instructions bench-peers
+bench bench-instructions bench-peers:
 	$(Q)$(MAKE) --no-print-directory FLAVOUR=release $@
 endif

@@ -30,7 +30,8 @@ packages_for() {
 		;;
 	bench) packages_for build; echo strace ;;
 	instructions) packages_for build; echo valgrind ;;
-	*) die "no such purpose: $1 (build, demo, kmod, vm, test, bench, instructions)" ;;
+	peers) packages_for build; echo g++ jq gnuplot-nox libboost-dev libiceoryx-posh-dev ;;
+	*) die "no such purpose: $1 (build, demo, kmod, vm, test, bench, instructions, peers)" ;;
 	esac
 }
 
@@ -78,7 +79,7 @@ install_them() {
 
 main() {
 	local purpose wanted=() lacking=()
-	[ $# -gt 0 ] || die "usage: $me build|demo|kmod|vm|test|bench|instructions..."
+	[ $# -gt 0 ] || die "usage: $me build|demo|kmod|vm|test|bench|instructions|peers..."
 	for purpose; do
 		read -r -d '' -a more < <(packages_for "$purpose" && printf '\0')
 		wanted+=("${more[@]}")
