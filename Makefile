@@ -5,8 +5,10 @@
 #   make kmod           xmem.ko for KDIR (default: the running kernel's headers)
 #   make demo           the pipeline on a real video; BACKEND=kernel, VIDEO=file
 #   make test           everything: what is missing is installed first
-#   make bench          speed, each against a floor of the same run
-#   make bench-instructions  counts instructions, and fails above bench/instructions.expected
+#   make bench          speed as ratios of one run, against targets
+#   make bench-instructions  counts them, and fails above bench/instructions.expected
+#   make bench-peers    beside iceoryx, Boost, POSIX and pipes; QUICK=1: below a minute
+#   make bench-docs     puts what these three have found into docs/performance.md
 #   make check-mutants  plants bugs and wants each found
 #   make install        into PREFIX (folders: see below); make uninstall undoes it
 #   make clean          keeps build/vm and build/bare, downloaded; make distclean does not

@@ -33,7 +33,10 @@ build/release/peer-%: $(wildcard bench/peers/*.[ch]*) $(PEER_OBJ) build/release/
 		-Wextra -Wno-unused-parameter -D_GNU_SOURCE -Iinclude -I. $(CFLAGS) $(LDFLAGS) \
 		$(PEER_OBJ) bench/peers/$(peer_$*) -o $@
 
-.PHONY: bench-peers
+.PHONY: bench-docs bench-peers
+bench-docs:
+	$(Q)bench/docs.sh
+
 bench-peers:
 	$(Q)scripts/needs.sh build
 	$(Q)$(MAKE) --no-print-directory all
@@ -50,7 +53,7 @@ bench:
 	$(Q)$(MAKE) --no-print-directory all build/release/bench
 	$(Q)BACKEND=$(BACKEND) bench/run.sh
 else
-.PHONY: bench bench-instructions bench-peers
-bench bench-instructions bench-peers:
+.PHONY: bench bench-docs bench-instructions bench-peers
+bench bench-docs bench-instructions bench-peers:
 	$(Q)$(MAKE) --no-print-directory FLAVOUR=release $@
 endif

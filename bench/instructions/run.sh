@@ -12,12 +12,12 @@ cd "$(dirname "$0")/../.."
 
 program=$PWD/build/release/count-instructions
 expected=bench/instructions.expected
-out=build/bench/instructions
+out=build/bench/instructions table=build/bench/instructions.tsv
 [ $# = 0 ] || [ "$*" = --set ] || { sed -n '3,9s/^# \?//p' "$0" >&2; exit 2; }
 # A socket of our own: a daemon that somebody else runs may have another build's layout.
 export XMEM_BACKEND=daemon XMEM_DAEMON=$PWD/build/release/xmemd XMEM_SOCKET=xmem-count.$$
 mkdir -p "$out"
-rm -f "$out"/*
+rm -f "$out"/* "$table"
 # Many clients in one process have many descriptors.
 ulimit -n "$(ulimit -Hn)" 2>/dev/null || true
 
@@ -72,6 +72,7 @@ while IFS= read -r line; do
 	[ "$aim" = - ] || above "$found" "$aim" 0 || verdict="$verdict, aim reached"
 	printf '%-20s %12s %8s %8s  %s\n' "$row" "$found" "$limit" "$aim" "$verdict"
 	printf '%-20s %8s %8s %8s\n' "$row" "$found" "$aim" "$rounds" >>"$new"
+	printf '%s\t%s\t%s\n' "$row" "$found" "$aim" >>"$table"
 done <"$expected"
 for row in $("$program" --list); do
 	grep -q "^$row " "$expected" || die "$expected has no line for $row"

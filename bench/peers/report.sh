@@ -16,7 +16,8 @@ jq -rs '
 	def digits: if . >= 100 then round elif . >= 10 then (. * 10 | round) / 10
 		else (. * 100 | round) / 100 end | tostring;
 	def time: if . == null then "-" elif . < 1000 then "\(digits) ns"
-		elif . < 1e6 then "\(. / 1000 | digits) us" elif . < 1e9 then "\(. / 1e6 | digits) ms"
+		elif . < 1e6 then "\(. / 1000 | digits) us"
+		elif . < 1e9 then "\(. / 1e6 | digits) ms"
 		else "\(. / 1e9 | digits) s" end;
 	def size: if . >= 1048576 then "\(. / 1048576) MiB" else "\(. / 1024) KiB" end;
 	def title: if .measure == "cycle" then "cycle, one process"
@@ -49,8 +50,8 @@ columns() {
 		([.[].peer] | in_order) as $peers | [.[] | select(.measure == $measure)] as $of |
 		([$key] + $peers | join("\t")),
 		([$of[] | .[$key]] | unique[] as $x | [$x] + [$peers[] as $p |
-			([$of[] | select(.peer == $p and .[$key] == $x)] | min_by(.median_ns)).median_ns // "-"]
-			| join("\t"))' "$results"
+			([$of[] | select(.peer == $p and .[$key] == $x)] | min_by(.median_ns)
+			| .median_ns) // "-"] | join("\t"))' "$results"
 }
 columns polling bytes >"$folder/peers-polling.tsv"
 columns fan-out subscribers >"$folder/peers-fan-out.tsv"
