@@ -9,10 +9,11 @@ $(B)/libxmem.a: $(LIB_OBJ)
 	$(say) AR $@
 	$(Q)rm -f $@ && ar rcs $@ $^
 
+# It stays in memory once it is loaded: threads call it at their end (lib/handle.c).
 $(B)/libxmem.so.$(SOVERSION): $(LIB_OBJ) lib/libxmem.map
 	$(say) LD $@
-	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,--version-script=lib/libxmem.map -Wl,-z,defs \
-		$(XM_LDFLAGS) $(LDFLAGS) $(LIB_OBJ) -o $@ -ldl
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=lib/libxmem.map -Wl,-z,defs \
+		-Wl,-z,nodelete $(XM_LDFLAGS) $(LDFLAGS) $(LIB_OBJ) -o $@ -ldl
 
 $(B)/libxmem.so: $(B)/libxmem.so.$(SOVERSION) $(B)/version.stamp
 	$(Q)ln -sf $(<F) $@

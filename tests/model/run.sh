@@ -27,6 +27,7 @@ threads.pml    CURSOR           NOMUTEX
 threads.pml    PUBLISH          NOMUTEX
 threads.pml    WAITS            NOWAKE
 bias.pml       -                NOBARRIER NOLOOK NOWAKE STEPQUIET NOWAIT
+close.pml      -                NOBARRIER NOLOOK NOCLONE MARKFIRST NOMARK
 END
 	[ "${MODEL:-}" = full ] || return 0
 	cat <<'END'
