@@ -8,12 +8,14 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#include "compat.h"
 #include "xk.h"
 
 static void xk_client_release(struct kref *kref)
 {
 	struct xk_client *client = container_of(kref, struct xk_client, kref);
 
+	xk_pollers_put(client->pollers);
 	put_pid(client->pid);
 	mmdrop(client->mm);
 	xk_pool_put(client->pool);
@@ -49,7 +51,7 @@ int xk_client_lock_mapped(struct xk_client *client)
 }
 
 /* The new client takes over a use of @pool that the caller has. */
-struct xk_client *xk_client_new(struct xk_pool *pool, u32 role)
+struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_pollers *pollers)
 {
 	struct xk_client *client = kzalloc(sizeof(*client), GFP_KERNEL_ACCOUNT);
 
@@ -63,5 +65,8 @@ struct xk_client *xk_client_new(struct xk_pool *pool, u32 role)
 	mmgrab(client->mm);
 	client->pid = get_pid(task_tgid(current));
 	client->uid = current_euid();
+	kref_get(&pollers->kref);
+	client->pollers = pollers;
+	client->clock_offset = ktime_sub(0, xk_host_time(0));
 	return client;
 }

@@ -11,6 +11,7 @@
 #include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/hrtimer.h>
 #include <linux/hugetlb.h>
 #include <linux/magic.h>
 #include <linux/mm.h>
@@ -120,6 +121,18 @@ static inline int xk_has_all_pages(struct inode *inode)
 		cond_resched();
 	}
 	return 0;
+}
+
+/* Prepares a timer of CLOCK_MONOTONIC that is set to absolute times. */
+static inline void xk_timer_setup(struct hrtimer *timer,
+				  enum hrtimer_restart (*function)(struct hrtimer *timer))
+{
+#ifdef XK_HAVE_HRTIMER_SETUP
+	hrtimer_setup(timer, function, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+#else
+	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	timer->function = function;
+#endif
 }
 
 /* Converts CLOCK_MONOTONIC from the caller's time namespace to the initial one, for timers. */

@@ -16,6 +16,11 @@ static int xk_open(struct inode *inode, struct file *filp)
 
 	if (!file)
 		return -ENOMEM;
+	file->pollers = xk_pollers_new();
+	if (!file->pollers) {
+		kfree(file);
+		return -ENOMEM;
+	}
 	mutex_init(&file->lock);
 	file->file = filp;
 	filp->private_data = file;
@@ -41,6 +46,7 @@ static int xk_release(struct inode *inode, struct file *filp)
 		xk_client_end(file->client);
 		xk_client_put(file->client);
 	}
+	xk_pollers_put(file->pollers);
 	mutex_destroy(&file->lock);
 	kfree(file);
 	return 0;

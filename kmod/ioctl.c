@@ -44,6 +44,7 @@ static const struct xk_op xk_ops[] = {
 	XK_OP(DETACH, xk_detach_begin),
 	XK_OP(QUERY, xk_query_begin),
 	XK_OP(POOLS, xk_pools_begin),
+	XK_OP(POLL_FD, xk_poll_fd_begin),
 };
 
 /* The caller's struct, as long as the caller says, into ours, which is as long as we know it. */
@@ -74,9 +75,13 @@ static int xk_take_in(const struct xm_request_kind *kind, void __user *argument,
 /* Where the answer has the descriptor; every caller's struct is long enough (XMEM_*_MIN). */
 static int __user *xk_fd_place(const struct xm_request_kind *kind, void __user *argument)
 {
-	return argument + (kind->request == XMEM_IOC_POOL_FD ?
-			   offsetof(struct xmem_pool_fd_request, fd) :
-			   offsetof(struct xmem_payload_request, fd));
+	switch (kind->request) {
+	case XMEM_IOC_POOL_FD:
+		return argument + offsetof(struct xmem_pool_fd_request, fd);
+	case XMEM_IOC_POLL_FD:
+		return argument + offsetof(struct xmem_poll_fd_request, fd);
+	}
+	return argument + offsetof(struct xmem_payload_request, fd);
 }
 
 /* The answer is cut to what the caller knows. The descriptor is last: it is hard to undo. */

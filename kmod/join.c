@@ -58,6 +58,7 @@ static int xk_client_enter(struct xk_client *client, struct xk_chunk *area,
 	client->incarnation = join->incarnation;
 	kref_get(&client->kref);
 	pool->client[client->id] = client;
+	rcu_assign_pointer(pool->pollers[client->id], client->pollers);
 	trace_xmem_client_join(pool->number, client->id, client->incarnation);
 out:
 	mutex_unlock(&pool->lock);
@@ -150,6 +151,15 @@ static struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t
 
 /* ---- join ---- */
 
+/* A client that follows rings as one may sleep on one of them, and follows a new writer too. */
+static void xk_wake_rings(struct xk_pool *pool)
+{
+	u32 c;
+
+	for (c = 0; c < pool->host.map.clients; c++)
+		xk_wake(pool, XMEM_WAIT_RING, c);
+}
+
 static int xk_join(struct xk_call *call, struct xmem_join_request *join)
 {
 	struct xk_client *client;
@@ -172,7 +182,7 @@ static int xk_join(struct xk_call *call, struct xmem_join_request *join)
 		err = PTR_ERR(area);
 		goto err_pool;
 	}
-	client = xk_client_new(pool, join->role);
+	client = xk_client_new(pool, join->role, call->file->pollers);
 	if (!client) {
 		err = -ENOMEM;
 		goto err_area;
@@ -182,6 +192,8 @@ static int xk_join(struct xk_call *call, struct xmem_join_request *join)
 		goto err_client;
 	call->client = client;
 	xk_wake(pool, XMEM_WAIT_CLIENTS, 0);
+	if (join->role == XMEM_ROLE_WRITER)
+		xk_wake_rings(pool);
 	xk_sysfs_sync(pool);
 	return 0;
 
@@ -219,6 +231,7 @@ void xk_join_finish(struct xk_call *call, int err)
 		/* All mappings of a pool are in one address space, which no other pool uses. */
 		call->file->file->f_mapping = client->pool->inode->i_mapping;
 		smp_store_release(&call->file->client, client);
+		xk_pollers_wake(client->pollers, XK_POLL_ALL);
 	}
 	mutex_unlock(&call->file->lock);
 }

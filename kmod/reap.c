@@ -27,6 +27,9 @@ static void xk_remove_client(struct xk_pool *pool, u32 id)
 	xk_zap_area(pool, id);
 	xk_chunk_free(pool, chunk);
 	pool->client[id] = NULL;
+	/* Nobody finds them here any more, so they hear of the end now. */
+	RCU_INIT_POINTER(pool->pollers[id], NULL);
+	xk_pollers_wake(client->pollers, XK_POLL_ALL);
 	xk_client_put(client);
 }
 

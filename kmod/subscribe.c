@@ -12,7 +12,9 @@ int xk_subscribe_begin(struct xk_call *call)
 		return err;
 	err = xm_host_subscribe(&client->pool->host, client->id, &call->u.subscribe);
 	if (!err)
-		client->follows[publisher / 64] |= 1ULL << publisher % 64;
+		xm_follow_begin(&client->followed, publisher, call->u.subscribe.flags);
+	if (!err && call->u.subscribe.flags & XMEM_SUBSCRIBE_JOINT)
+		WRITE_ONCE(client->pollers->joint, true);
 	mutex_unlock(&client->pool->lock);
 	/*
 	 * The cursor was 0 for a moment and pinned every entry. A publisher that scanned
@@ -20,19 +22,10 @@ int xk_subscribe_begin(struct xk_call *call)
 	 */
 	if (!err)
 		xk_wake(client->pool, XMEM_WAIT_SLOTS, publisher);
+	/* Those who poll for this client have not armed that ring: they look again. */
+	if (!err)
+		xk_pollers_wake(client->pollers, EPOLLIN | EPOLLRDNORM);
 	return err;
-}
-
-/* Poll no longer looks at a publisher that the client does not follow any more. */
-static void xk_unfollow(struct xk_client *client, u32 publisher)
-{
-	const struct xm_map *map = &client->pool->host.map;
-
-	if (publisher >= map->clients)
-		return;
-	publisher = xm_index(publisher, map->clients);
-	if (!xm_bit(xm_client_row(map, publisher)->subscribers, client->id))
-		client->follows[publisher / 64] &= ~(1ULL << publisher % 64);
 }
 
 static int xk_unsubscribe(struct xk_client *client, const struct xmem_unsubscribe_request *request)
@@ -43,13 +36,15 @@ static int xk_unsubscribe(struct xk_client *client, const struct xmem_unsubscrib
 	if (err)
 		return err;
 	err = xm_host_unsubscribe(&pool->host, client->id, request);
-	xk_unfollow(client, request->publisher);
+	xm_follow_end(&pool->host.map, &client->followed, client->id, request->publisher);
 	/* The ring of an ended publisher may have been kept only for this client. */
 	if (!err && xm_client_row(&pool->host.map, request->publisher)->state == XMEM_CLIENT_ZOMBIE)
 		xk_reap(pool);
 	mutex_unlock(&pool->lock);
 	if (!err)
 		xk_wake(pool, XMEM_WAIT_SLOTS, request->publisher);
+	/* A ring that is followed no longer has ended for those who poll for it. */
+	xk_pollers_wake(client->pollers, EPOLLIN | EPOLLRDNORM);
 	return err;
 }
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Waiting and waking by the waiters words of the pool table, and poll.
+ * Waiting and waking by the waiters words of the pool table.
  *
  * A waiters word exists as long as the pool's struct and is changed atomically, so no
- * lock is needed. Each word has a queue. A further queue per client is for poll: epoll
- * asks for the queue only once, when nobody knows yet which publishers the client will
- * follow, so whatever wakes a ring also wakes the poll queues of its subscribers.
+ * lock is needed. Each word has a queue.
+ *
+ * A further queue is for those who poll a client's descriptors (poll.c). epoll asks for a
+ * queue only once, maybe before the file has joined, and when nobody knows yet which
+ * publishers the client will follow. So that queue exists from the file's opening on,
+ * and whatever wakes a ring also wakes the pollers of its subscribers.
  */
 #include <linux/hrtimer.h>
 #include <linux/sched/signal.h>
@@ -16,12 +19,9 @@
 #include "xk.h"
 #include "trace.h"
 
-#define XK_WAIT_POLL		3	/* follows enum xmem_wait_kind; requests cannot name it */
-#define XK_POLL_LOOK		256	/* how many slots one poll looks at */
-
 /* ---- queues ---- */
 
-/* [0] is for the client table; rings, slots and polls follow, one of each per client. */
+/* [0] is for the client table; rings and slots follow, one of each per client. */
 static wait_queue_head_t *xk_queue(const struct xk_pool *pool, u32 kind, u32 client)
 {
 	return kind == XMEM_WAIT_CLIENTS ? &pool->queues[0] :
@@ -30,7 +30,7 @@ static wait_queue_head_t *xk_queue(const struct xk_pool *pool, u32 kind, u32 cli
 
 int xk_queues_prepare(struct xk_pool *pool)
 {
-	u32 i, count = 1 + 3 * pool->host.map.clients;
+	u32 i, count = 1 + 2 * pool->host.map.clients;
 
 	pool->queues = kvcalloc(count, sizeof(*pool->queues), GFP_KERNEL_ACCOUNT);
 	if (!pool->queues)
@@ -51,18 +51,49 @@ static u32 *xk_word(const struct xk_pool *pool, u32 kind, u32 client)
 	return &xm_client_row(map, client)->slots_waiters;
 }
 
-static void xk_wake_queues(struct xk_pool *pool, u32 kind, u32 client)
+/* ---- pollers ---- */
+
+static void xk_wake_pollers_of(struct xk_pool *pool, u32 client, __poll_t events)
+{
+	struct xk_pollers *pollers;
+
+	rcu_read_lock();
+	pollers = rcu_dereference(pool->pollers[client]);
+	if (pollers)
+		xk_pollers_wake(pollers, events);
+	rcu_read_unlock();
+}
+
+/* The client table concerns only those who follow rings as one. */
+static void xk_wake_joint_pollers(struct xk_pool *pool)
+{
+	struct xk_pollers *pollers;
+	u32 c;
+
+	rcu_read_lock();
+	for (c = 0; c < pool->host.map.clients; c++) {
+		pollers = rcu_dereference(pool->pollers[c]);
+		if (pollers && READ_ONCE(pollers->joint))
+			xk_pollers_wake(pollers, EPOLLIN | EPOLLRDNORM);
+	}
+	rcu_read_unlock();
+}
+
+static void xk_wake_pollers(struct xk_pool *pool, u32 kind, u32 client)
 {
 	const struct xm_map *map = &pool->host.map;
 	u32 c;
 
-	wake_up_all(xk_queue(pool, kind, client));
+	if (kind == XMEM_WAIT_CLIENTS)
+		xk_wake_joint_pollers(pool);
 	if (kind == XMEM_WAIT_SLOTS)
-		wake_up_all(xk_queue(pool, XK_WAIT_POLL, client));
+		xk_wake_pollers_of(pool, client, EPOLLOUT | EPOLLWRNORM);
 	for (c = 0; kind == XMEM_WAIT_RING && c < map->clients; c++)
 		if (xm_bit(xm_client_row(map, client)->subscribers, c))
-			wake_up_all(xk_queue(pool, XK_WAIT_POLL, c));
+			xk_wake_pollers_of(pool, c, EPOLLIN | EPOLLRDNORM);
 }
+
+/* ---- waking ---- */
 
 /* Wakes all who wait on a word, if it is armed. */
 void xk_wake(struct xk_pool *pool, u32 kind, u32 client)
@@ -70,7 +101,8 @@ void xk_wake(struct xk_pool *pool, u32 kind, u32 client)
 	if (!xm_disarm(xk_word(pool, kind, client)))
 		return;
 	trace_xmem_wake(pool->number, kind, client);
-	xk_wake_queues(pool, kind, client);
+	wake_up_all(xk_queue(pool, kind, client));
+	xk_wake_pollers(pool, kind, client);
 }
 
 /* Wakes unconditionally, because the threads of an ended client must return too. */
@@ -85,7 +117,7 @@ void xk_wake_everybody(struct xk_pool *pool)
 		xm_disarm(xk_word(pool, XMEM_WAIT_SLOTS, c));
 		wake_up_all(xk_queue(pool, XMEM_WAIT_RING, c));
 		wake_up_all(xk_queue(pool, XMEM_WAIT_SLOTS, c));
-		wake_up_all(xk_queue(pool, XK_WAIT_POLL, c));
+		xk_wake_pollers_of(pool, c, XK_POLL_ALL);
 	}
 }
 
@@ -166,89 +198,4 @@ void xk_pause(void)
 
 	set_current_state(TASK_KILLABLE);
 	schedule_hrtimeout(&pause, HRTIMER_MODE_REL);
-}
-
-/* ---- poll ---- */
-
-/* Is there something to receive, or an end to see? Arms all rings that the client follows. */
-static bool xk_poll_in(struct xk_client *client)
-{
-	const struct xm_map *map = &client->pool->host.map;
-	bool any = false;
-	u32 p;
-
-	for (p = 0; p < map->clients; p++) {
-		if (!(client->follows[p / 64] >> p % 64 & 1))
-			continue;
-		if (!xm_bit(xm_client_row(map, p)->subscribers, client->id)) {
-			any = true;	/* that publisher has ended */
-			continue;
-		}
-		xm_arm(&xm_client_row(map, p)->ring_waiters);
-		if (xm_ready(map, p, xm_load(&xm_client_row(map, p)->incarnation),
-			     xm_load(xm_cursor(map, client->id, p))))
-			any = true;
-	}
-	return any;
-}
-
-static bool xk_is_held(const struct xm_map *map, u32 slot)
-{
-	u32 c;
-
-	for (c = 0; c < map->clients; c++)
-		if (xm_bit(map->pool->counted, c) &&
-		    xm_load_acquire(xm_hold(map, c, slot)) & XM_HOLD_COUNT)
-			return true;
-	return false;
-}
-
-/*
- * Would an acquire find something? This only looks, so it may say yes too often: the
- * owner decides what it evicts, and after XK_POLL_LOOK slots the answer is always yes.
- */
-static bool xk_poll_out(struct xk_client *client)
-{
-	const struct xm_map *map = &client->pool->host.map;
-	struct xm_waited waited;
-	u32 s, looked = 0;
-
-	xm_arm(&xm_client_row(map, client->id)->slots_waiters);
-	xm_look_at_waited(map, client->id, &waited);
-	for (s = 0; s < map->slots; s++) {
-		u32 state;
-
-		if (xm_slot_row(map, s)->owner != client->id)
-			continue;
-		if (++looked > XK_POLL_LOOK)
-			return true;
-		state = xm_state(xm_load_acquire(&xm_slot(map, s)->state));
-		if (state == XMEM_SLOT_FREE)
-			return true;
-		if (state == XMEM_SLOT_LIVE &&
-		    xm_load(&xm_slot(map, s)->position) <= waited.evictable &&
-		    !xk_is_held(map, s))
-			return true;
-	}
-	return false;
-}
-
-__poll_t xk_poll(struct file *filp, struct poll_table_struct *table)
-{
-	const struct xk_file *file = filp->private_data;
-	struct xk_client *client = smp_load_acquire(&file->client);
-	__poll_t events = 0;
-
-	if (!client)
-		return EPOLLERR;
-	poll_wait(filp, xk_queue(client->pool, XK_WAIT_POLL, client->id), table);
-	if (xk_client_lock(client))
-		return EPOLLERR | EPOLLHUP;
-	if (xk_poll_in(client))
-		events |= EPOLLIN | EPOLLRDNORM;
-	if (client->role == XMEM_ROLE_WRITER && poll_requested_events(table) & EPOLLOUT &&
-	    xk_poll_out(client))
-		events |= EPOLLOUT;
-	mutex_unlock(&client->pool->lock);
-	return events;
 }

@@ -14,11 +14,11 @@
  *
  *   core/                                        the bookkeeping in the pages
  *   limits.c inode.c trace.c pages.c             pages, and how many there may be
- *   pool.c client.c                              objects: made, found, locked, freed
+ *   pollers.c pool.c client.c                    objects: made, found, locked, freed
  *   wait.c payload.c sysfs.c                     what a pool has besides its pages
  *   reap.c leave.c                               the end of a client and of a pool
  *   join.c attach.c subscribe.c slot.c query.c   what a process asks for
- *   mmap.c
+ *   poll.c mmap.c                                what it polls, what it maps
  *   ioctl.c                                      which request is done by which function
  *   device.c module.c                            /dev/xmem; the module's init and exit
  *
@@ -45,6 +45,7 @@
 #ifndef XK_PRIVATE_H
 #define XK_PRIVATE_H
 
+#include <linux/hrtimer.h>
 #include <linux/ioctl.h>
 #include <linux/kobject.h>
 #include <linux/kref.h>
@@ -58,6 +59,7 @@
 #include <linux/workqueue.h>
 
 #include "core/host.h"
+#include "core/poll.h"
 #include "core/request.h"
 
 struct xk_client;
@@ -82,6 +84,19 @@ struct xk_chunk {
 	struct xk_pages *spare;		/* pool->lock: takes over when the writer ends */
 };
 
+/*
+ * Those who poll the descriptors of one client: its file, from its opening on, and those
+ * that POLL_FD has given. It outlives them all, and with them whatever hangs in the queue.
+ */
+struct xk_pollers {
+	struct kref kref;		/* of the file, and of the client */
+	wait_queue_head_t queue;
+	struct hrtimer timer;		/* armed under pool->lock: see xm_writable */
+	bool joint;			/* the client follows rings as one, or did so */
+	struct rcu_head rcu;
+};
+#define XK_POLL_ALL	(EPOLLIN | EPOLLRDNORM | EPOLLOUT | EPOLLWRNORM | EPOLLHUP)
+
 struct xk_pool {
 	struct kref kref;
 	refcount_t users;		/* 0: not in the list of pools; end_work empties it */
@@ -101,6 +116,7 @@ struct xk_pool {
 	struct xm_host host;		/* pool->lock; but the map's pointers to the table
 					 * (pool, client, row) are immutable */
 	struct xk_client *client[XMEM_MAX_CLIENTS];	/* pool->lock; referenced; zombies too */
+	struct xk_pollers __rcu *pollers[XMEM_MAX_CLIENTS];	/* pool->lock: of client[] */
 	struct hlist_head payloads[XK_PAYLOAD_LISTS];	/* pool->lock: by id */
 	u32 payload_count;		/* pool->lock */
 	u32 payload_last;		/* pool->lock: last id given */
@@ -131,18 +147,20 @@ struct xk_client {
 	struct mm_struct *mm;		/* grabbed, so that no other mm gets this address */
 	struct pid *pid;
 	kuid_t uid;
+	struct xk_pollers *pollers;	/* with a reference */
+	ktime_t clock_offset;		/* its CLOCK_MONOTONIC less the initial namespace's */
 
 	bool ended;			/* pages_lock; also read without it: it is set once */
 	u32 area_maps;			/* pages_lock: VMAs of mm that map the area writable */
 	u32 maps;			/* pages_lock: all VMAs of mm that map the pool */
-	u64 follows[XMEM_CLIENT_WORDS];	/* pool->lock: publishers it subscribed to, ended ones
-					 * too */
+	struct xm_followed followed;	/* pool->lock */
 };
 
 /* An open file of /dev/xmem. It is no client until it joins. */
 struct xk_file {
 	struct mutex lock;		/* serialises joining */
 	struct xk_client *client;	/* set once, with release order; then immutable */
+	struct xk_pollers *pollers;	/* with a reference; immutable */
 	struct file *file;
 };
 
@@ -203,6 +221,11 @@ struct page *xk_page_get(struct xk_pool *pool, const struct xk_client *writer, u
 bool xk_page_is_current(struct xk_pool *pool, const struct xk_client *writer, u64 offset,
 			const struct page *page);
 
+/* pollers.c */
+struct xk_pollers *xk_pollers_new(void);
+void xk_pollers_put(struct xk_pollers *pollers);
+void xk_pollers_wake(struct xk_pollers *pollers, __poll_t events);
+
 /* pool.c */
 extern struct workqueue_struct *xk_end_wq;	/* only for end_work */
 extern struct workqueue_struct *xk_wq;		/* for sysfs_work and the last drop of a file */
@@ -221,7 +244,7 @@ void xk_pool_unuse(struct xk_pool *pool);
 void xk_pool_queue_end(struct xk_pool *pool);
 
 /* client.c */
-struct xk_client *xk_client_new(struct xk_pool *pool, u32 role);
+struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_pollers *pollers);
 void xk_client_put(struct xk_client *client);
 int __must_check xk_client_lock(struct xk_client *client);
 int __must_check xk_client_lock_mapped(struct xk_client *client);
@@ -234,8 +257,6 @@ void xk_pause(void);
 int xk_arm_begin(struct xk_call *call);
 int xk_wait_begin(struct xk_call *call);
 int xk_wake_begin(struct xk_call *call);
-__poll_t xk_poll(struct file *filp, struct poll_table_struct *table);
-
 /* payload.c */
 int xk_payload_init(void);
 struct xk_payload_file *xk_payload_new(struct file *file, u64 incarnation);
@@ -287,6 +308,10 @@ int xk_renew_begin(struct xk_call *call);
 /* query.c */
 int xk_query_begin(struct xk_call *call);
 int xk_pools_begin(struct xk_call *call);
+
+/* poll.c */
+__poll_t xk_poll(struct file *filp, struct poll_table_struct *table);
+int xk_poll_fd_begin(struct xk_call *call);
 
 /* mmap.c */
 int xk_mmap(struct file *filp, struct vm_area_struct *vma);

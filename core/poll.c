@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * What the descriptors of a client have to say: poll.h. A client can write its area, so
+ * its cursors are read once and only compared.
+ */
+#include "poll.h"
+
+/* ---- who is followed ---- */
+
+static void xm_mark(u64 *words, u32 bit, bool on)
+{
+	if (on)
+		words[bit / 64] |= 1ULL << bit % 64;
+	else
+		words[bit / 64] &= ~(1ULL << bit % 64);
+}
+
+void xm_follow_begin(struct xm_followed *followed, u32 publisher, u32 flags)
+{
+	xm_mark(followed->all, publisher, true);
+	xm_mark(followed->joint, publisher, flags & XMEM_SUBSCRIBE_JOINT);
+}
+
+void xm_follow_end(const struct xm_map *map, struct xm_followed *followed, u32 me, u32 publisher)
+{
+	if (publisher >= map->clients)
+		return;
+	publisher = xm_index(publisher, map->clients);
+	/* A later client of this id may be followed already. */
+	if (xm_bit(xm_client_row(map, publisher)->subscribers, me))
+		return;
+	xm_mark(followed->all, publisher, false);
+	xm_mark(followed->joint, publisher, false);
+}
+
+static bool xm_any(const u64 *words)
+{
+	u64 any = 0;
+	u32 i;
+
+	for (i = 0; i < XMEM_CLIENT_WORDS; i++)
+		any |= words[i];
+	return any;
+}
+
+int xm_poll_take(const struct xm_map *map, u32 me, const struct xmem_poll_fd_request *request,
+		 struct xm_poll *ret_poll)
+{
+	bool ring = request->kind == XMEM_POLL_RING;
+
+	if (request->kind > XMEM_POLL_JOINT)
+		return -EINVAL;
+	if (ring ? request->publisher >= map->clients || !request->incarnation :
+		   request->publisher || request->incarnation)
+		return -EINVAL;
+	*ret_poll = (struct xm_poll){
+		.client = me,
+		.kind = request->kind,
+		.publisher = xm_index(request->publisher, map->clients),
+		.incarnation = request->incarnation,
+	};
+	return 0;
+}
+
+/* ---- one ring ---- */
+
+/* @incarnation: 0 stands for whoever has the id now. */
+static bool xm_ring_readable(const struct xm_map *map, u32 me, u32 publisher, u64 incarnation)
+{
+	const struct xmem_client_row *row = xm_client_row(map, publisher);
+	u64 now = xm_load_acquire(&row->incarnation);
+
+	if (!xm_bit(row->subscribers, me) || (incarnation && incarnation != now))
+		return true;	/* the host has dropped the ring */
+	return xm_ready(map, publisher, now, xm_load_acquire(xm_cursor(map, me, publisher)));
+}
+
+/* ---- all that a descriptor is about ---- */
+
+/* The rings, as a bitmap. */
+static const u64 *xm_poll_rings(const struct xm_followed *followed, const struct xm_poll *poll)
+{
+	return poll->kind == XMEM_POLL_JOINT ? followed->joint : followed->all;
+}
+
+/* Does a writer that joins concern it? */
+static bool xm_poll_joins(const struct xm_followed *followed, const struct xm_poll *poll)
+{
+	return poll->kind == XMEM_POLL_JOINT ||
+	       (poll->kind == XMEM_POLL_CLIENT && xm_any(followed->joint));
+}
+
+static bool xm_writer_to_follow(const struct xm_map *map, u32 me)
+{
+	u32 c;
+
+	for (c = 0; c < map->clients; c++) {
+		const struct xmem_client_row *row = xm_client_row(map, c);
+
+		if (c != me && xm_load_acquire(&row->state) == XMEM_CLIENT_ALIVE &&
+		    xm_load(&row->role) == XMEM_ROLE_WRITER && !xm_bit(row->subscribers, me))
+			return true;
+	}
+	return false;
+}
+
+/* Only a subscriber arms a ring; one that the host has dropped is readable anyhow. */
+static void xm_arm_ring(const struct xm_map *map, u32 me, u32 publisher)
+{
+	struct xmem_client_row *row = xm_client_row(map, publisher);
+
+	if (xm_bit(row->subscribers, me))
+		xm_arm(&row->ring_waiters);
+}
+
+void xm_poll_arm(const struct xm_map *map, const struct xm_followed *followed,
+		 const struct xm_poll *poll, bool out)
+{
+	const u64 *rings = xm_poll_rings(followed, poll);
+	u32 i;
+
+	if (out)
+		xm_arm(&xm_client_row(map, poll->client)->slots_waiters);
+	if (xm_poll_joins(followed, poll))
+		xm_arm(&map->pool->clients_waiters);
+	if (poll->kind == XMEM_POLL_RING) {
+		xm_arm_ring(map, poll->client, poll->publisher);
+		return;
+	}
+	for (i = 0; i < map->clients; i++)
+		if (xm_bit(rings, i))
+			xm_arm_ring(map, poll->client, i);
+}
+
+bool xm_readable(const struct xm_map *map, const struct xm_followed *followed,
+		 const struct xm_poll *poll)
+{
+	const u64 *rings = xm_poll_rings(followed, poll);
+	u32 i;
+
+	if (poll->kind == XMEM_POLL_RING)
+		return xm_ring_readable(map, poll->client, poll->publisher, poll->incarnation);
+	for (i = 0; i < map->clients; i++)
+		if (xm_bit(rings, i) && xm_ring_readable(map, poll->client, i, 0))
+			return true;
+	return xm_poll_joins(followed, poll) && xm_writer_to_follow(map, poll->client);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * What a descriptor of a pool or of a subscription has to say: is it readable, is it
+ * writable? Both hosts ask this, and the library on the daemon's host, where it keeps
+ * its descriptors true. Pure, like protocol.h.
+ *
+ * Whoever relies on an answer arms first (xm_poll_arm), then looks: so it is woken when
+ * the answer becomes another one (I5). A publication, an end or a free slot later wakes
+ * an armed word; a demotion wakes nobody, hence the deadline of
+ * xm_writable.
+ */
+#ifndef XM_POLL_H
+#define XM_POLL_H
+
+#include "policy.h"
+
+/*
+ * The publishers that a client has subscribed to and not unsubscribed from, by their ids.
+ * Among them are those that have ended: the client has yet to be told.
+ */
+struct xm_followed {
+	u64 all[XMEM_CLIENT_WORDS];
+	u64 joint[XMEM_CLIENT_WORDS];	/* of those: with XMEM_SUBSCRIBE_JOINT */
+};
+
+/* What one descriptor is about. */
+struct xm_poll {
+	u32 client;			/* whose it is */
+	u32 kind;			/* enum xmem_poll_kind */
+	u32 publisher;			/* of XMEM_POLL_RING, as is the next */
+	u64 incarnation;
+};
+
+/* After a subscribe that has succeeded. @flags: XMEM_SUBSCRIBE_*. */
+void xm_follow_begin(struct xm_followed *followed, u32 publisher, u32 flags);
+
+/* After an unsubscribe of @me, also after one that was refused because the ring has gone. */
+void xm_follow_end(const struct xm_map *map, struct xm_followed *followed, u32 me, u32 publisher);
+
+/* Check the fields of a request for a descriptor, and fill *ret_poll. -EINVAL. */
+int xm_poll_take(const struct xm_map *map, u32 me, const struct xmem_poll_fd_request *request,
+		 struct xm_poll *ret_poll);
+
+/* Arm all words that can make it readable, and with @out those that can make it writable. */
+void xm_poll_arm(const struct xm_map *map, const struct xm_followed *followed,
+		 const struct xm_poll *poll, bool out);
+
+/*
+ * Is there something to receive, or an end to see; or, for a client that follows rings as
+ * one, a writer that it does not follow yet?
+ */
+bool xm_readable(const struct xm_map *map, const struct xm_followed *followed,
+		 const struct xm_poll *poll);
+
+#endif
