@@ -12,6 +12,7 @@
  *   pool.c        pools: their pages, the ends of their clients, wake-ups
  *   alive.c       what tells clients that xmemd has ended
  *   payload.c     payload files
+ *   poll.c        descriptors that clients poll
  *
  * The bookkeeping in the pages is in core/host.h, the datagrams are in lib/host/wire.h.
  */
@@ -22,6 +23,7 @@
 
 #include "lib/host/wire.h"
 #include "core/host.h"
+#include "core/poll.h"
 
 #define XD_MAX_POOLS	64
 #define XD_MAX_PAYLOADS	4096	/* payload files of one pool */
@@ -32,6 +34,8 @@ struct xd_limits {
 	u32 connections;	/* each needs two descriptors */
 	u32 per_process;	/* connections of one process */
 	u32 payloads;		/* payload files of all pools */
+	u32 polls;		/* descriptors to poll, of all clients */
+	u32 polls_of_one;	/* likewise, of one client */
 };
 
 struct xd_payload {
@@ -58,6 +62,8 @@ struct xd_pool {
 	u32 last_payload;		/* the id that was given last */
 	u32 payload_count;
 	struct xd_payload *payloads[XD_PAYLOAD_LISTS];	/* by id */
+	struct xd_poll *polls;
+	u32 poll_count;
 	struct xm_host host;
 };
 
@@ -71,6 +77,8 @@ struct xd_connection {
 	u32 client;			/* its id in the pool */
 	u32 role;
 	u64 incarnation;
+	struct xm_followed followed;
+	u32 poll_count;			/* descriptors to poll that it has been given */
 };
 
 struct xd_daemon {
@@ -86,6 +94,9 @@ struct xd_daemon {
 	u32 pool_count;
 	u64 last_pool;			/* the number that was given last */
 	u32 payload_count;
+	u32 poll_count;
+	int poll_timer;			/* fires at poll_deadline */
+	u64 poll_deadline;		/* of CLOCK_MONOTONIC; 0: it is not set */
 	struct xd_connection *connections;
 	struct xd_pool *pools;
 };
@@ -212,5 +223,25 @@ bool xd_payload_can_open(void);
 
 /* A new descriptor of the file, read-only or writable, or -errno. */
 int xd_payload_open(const struct xd_payload *payload, bool writable);
+
+/* ---- descriptors that clients poll (poll.c) ---- */
+
+/* Prepare the timer, whose events name daemon->poll_timer. 0 or -errno. */
+int xd_polls_init(struct xd_daemon *daemon);
+
+/* A descriptor for @from's client, as @request asks for it, or -errno. */
+int xd_poll_new(struct xd_connection *from, const struct xmem_poll_fd_request *request);
+
+/* The client of @from ends: whoever still polls its descriptors sees a hang-up. */
+void xd_polls_drop(struct xd_connection *from);
+
+/*
+ * Look at all descriptors of the pool: something in it may have changed. It arms what it
+ * looked at in vain, so it is to be called after every word that was disarmed.
+ */
+void xd_polls_look(struct xd_pool *pool);
+
+/* The timer has fired. */
+void xd_polls_expired(struct xd_daemon *daemon);
 
 #endif

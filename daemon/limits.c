@@ -46,8 +46,8 @@ const char *xd_limits_raise(void)
 }
 
 /*
- * Half of the descriptors are for connections and half for payloads, so that neither can
- * use up the other's.
+ * Of nine descriptors four are for connections, four for payloads and one for a client to
+ * poll, so that none of these can use up another's.
  */
 void xd_limits_set(struct xd_limits *ret)
 {
@@ -57,7 +57,11 @@ void xd_limits_set(struct xd_limits *ret)
 	getrlimit(RLIMIT_NOFILE, &files);
 	count = files.rlim_cur < 1 << 20 ? files.rlim_cur : 1 << 20;
 	count = count > 4 * SPARE_FDS ? count - 2 * XD_MAX_POOLS - SPARE_FDS : SPARE_FDS;
+	if (count > SPARE_FDS)
+		count -= count / 9;
 	ret->connections = count / 4;
 	ret->per_process = ret->connections / 4;
 	ret->payloads = count / 2;
+	ret->polls = count / 8;
+	ret->polls_of_one = ret->polls / 4;
 }

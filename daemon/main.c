@@ -230,7 +230,7 @@ static int set_up(struct xd_daemon *daemon, int listener)
 	if (listen(listener, SOMAXCONN) || watch(daemon, &daemon->listener) ||
 	    watch(daemon, &daemon->ends))
 		return -errno;
-	return 0;
+	return xd_polls_init(daemon);
 }
 
 /* ---- the loop ---- */
@@ -275,6 +275,8 @@ static int run(struct xd_daemon *daemon)
 			xd_connection_end(daemon, end.data.ptr);
 		else if (event.data.ptr == &daemon->listener)
 			xd_accept(daemon);
+		else if (event.data.ptr == &daemon->poll_timer)
+			xd_polls_expired(daemon);
 		else if (event.data.ptr != &daemon->ends)
 			xd_connection_serve(daemon, event.data.ptr);
 	}
@@ -293,6 +295,7 @@ static void tear_down(struct xd_daemon *daemon)
 	xd_alive_end(daemon);
 	while (daemon->connections)
 		xd_connection_end(daemon, daemon->connections);
+	close(daemon->poll_timer);
 	close(daemon->ends);
 	close(daemon->epoll);
 	close(daemon->spare);

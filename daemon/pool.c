@@ -259,6 +259,8 @@ void xd_pool_leave(struct xd_pool *pool, struct xd_connection *from)
 	wake_owners(pool);
 	xd_pool_reap(pool);
 	wake_everybody(pool);
+	xd_polls_drop(from);
+	xd_polls_look(pool);
 	xd_pool_check(pool);
 	from->pool = NULL;
 	pool->clients--;

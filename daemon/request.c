@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * What each request does, with the errno that uapi.h names for it. Arm, wait, wake and
- * resolve are not here: the library does them in the pages by itself (lib/host/daemon.c),
- * and the daemon answers that it does not know them.
+ * What each request does, with the errno that uapi.h names for it. Arm, wait and resolve
+ * are not here: the library does them in the pages by itself (lib/host/daemon.c), and the
+ * daemon answers that it does not know them. It wakes by itself too, and tells the daemon
+ * only for the sake of those who poll.
  */
 #include <fcntl.h>
 #include <linux/ioctl.h>
@@ -213,9 +214,11 @@ static int serve_subscribe(struct xd_call *call)
 	struct xm_host *host = &call->from->pool->host;
 	int err = xm_host_subscribe(host, call->from->client, request);
 
-	if (!err)
-		xd_wake(&xm_client_row(&host->map, request->publisher)->slots_waiters);
-	return err;
+	if (err)
+		return err;
+	xm_follow_begin(&call->from->followed, request->publisher, request->flags);
+	xd_wake(&xm_client_row(&host->map, request->publisher)->slots_waiters);
+	return 0;
 }
 
 /* What only this subscriber kept is free now, and the publisher may sleep until it is. */
@@ -227,6 +230,7 @@ static int serve_unsubscribe(struct xd_call *call)
 	int err;
 
 	err = xm_host_unsubscribe(&pool->host, call->from->client, request);
+	xm_follow_end(map, &call->from->followed, call->from->client, request->publisher);
 	if (err)
 		return err;
 	xd_pool_reap(pool);
@@ -265,6 +269,27 @@ static int serve_detach(struct xd_call *call)
 	return err;
 }
 
+/* ---- polling ---- */
+
+static int serve_poll_fd(struct xd_call *call)
+{
+	call->answer = xd_poll_new(call->from, &call->request.poll_fd);
+	call->request.poll_fd.fd = -1;
+	return call->answer < 0 ? call->answer : 0;
+}
+
+/* The sender has woken those who sleep on the word. Those who poll are looked at in xd_serve. */
+static int serve_wake(struct xd_call *call)
+{
+	const struct xmem_wait_request *request = &call->request.wait;
+	int err;
+
+	if (request->value || request->deadline_ns)
+		return -EINVAL;
+	return xm_host_waiters(&call->from->pool->host, call->from->client, request, false, &err) ?
+	       0 : err;
+}
+
 /* ---- all ---- */
 
 static int (*const servers[])(struct xd_call *call) = {
@@ -274,11 +299,13 @@ static int (*const servers[])(struct xd_call *call) = {
 	[_IOC_NR(XMEM_IOC_PAYLOAD)]	= serve_payload,
 	[_IOC_NR(XMEM_IOC_SUBSCRIBE)]	= serve_subscribe,
 	[_IOC_NR(XMEM_IOC_UNSUBSCRIBE)]	= serve_unsubscribe,
+	[_IOC_NR(XMEM_IOC_WAKE)]	= serve_wake,
 	[_IOC_NR(XMEM_IOC_COLLECT)]	= serve_collect,
 	[_IOC_NR(XMEM_IOC_RENEW)]	= serve_renew,
 	[_IOC_NR(XMEM_IOC_DETACH)]	= serve_detach,
 	[_IOC_NR(XMEM_IOC_QUERY)]	= serve_query,
 	[_IOC_NR(XMEM_IOC_POOLS)]	= serve_pools,
+	[_IOC_NR(XMEM_IOC_POLL_FD)]	= serve_poll_fd,
 };
 
 int xd_serve(struct xd_call *call, u32 request, const void *body, size_t length)
@@ -297,7 +324,11 @@ int xd_serve(struct xd_call *call, u32 request, const void *body, size_t length)
 	if (call->fd >= 0 && request != XMEM_IOC_JOIN && request != XMEM_IOC_ATTACH)
 		return -EINVAL;
 	err = servers[number](call);
-	if (call->from->pool)
+	/* Whatever it was, words may have been disarmed, and a `wake` that found no room was
+	 * sent after it. */
+	if (call->from->pool) {
+		xd_polls_look(call->from->pool);
 		xd_pool_check(call->from->pool);
+	}
 	return err;
 }

@@ -449,7 +449,9 @@ struct xmem_slot_request {
  *   daemon   the client arms the words and keeps the descriptor's state true; see lib/poll.c
  */
 enum xmem_poll_kind {
-	XMEM_POLL_CLIENT = 0,		/* all rings that the client follows; publisher must be 0 */
+	XMEM_POLL_CLIENT = 0,		/* all rings that the client follows, and if one of them is
+					 * XMEM_SUBSCRIBE_JOINT, what is said there too;
+					 * publisher must be 0 */
 	XMEM_POLL_RING = 1,		/* the ring of `publisher` */
 	XMEM_POLL_JOINT = 2,		/* all rings with XMEM_SUBSCRIBE_JOINT, and writers that
 					 * the client does not follow yet; publisher must be 0 */

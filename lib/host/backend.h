@@ -67,6 +67,12 @@ struct xmem_backend {
 	 */
 	int (*map_group)(struct xmem_link *link, u32 group);
 
+	/*
+	 * Make the host look at its descriptors that are polled. It never waits, and any
+	 * thread may call it. NULL: this host keeps them true without being told.
+	 */
+	void (*poke)(struct xmem_link *link);
+
 	/* End the client: unmap all, close the file. Also called after a failed open or map. */
 	void (*close)(struct xmem_link *link);
 

@@ -132,6 +132,20 @@ static int wait_for_wake(struct daemon_link *daemon, u32 *word,
 	return err;
 }
 
+/*
+ * The daemon looks at what is polled after each datagram. If there is no room for this one,
+ * others are on their way that it has yet to read, and one of them will do.
+ */
+static void daemon_poke(struct xmem_link *link)
+{
+	struct xmem_message head = { .request = XMEM_IOC_WAKE, .result = XMEM_NO_REPLY };
+	struct xmem_wait_request request = {
+		.size = sizeof(request), .kind = XMEM_WAIT_SLOTS, .client = link->join.client,
+	};
+
+	xm_wire_send(link->file, &head, &request, sizeof(request), -1, MSG_DONTWAIT);
+}
+
 static int waiters_request(struct xmem_link *link, unsigned int kind,
 			 struct xmem_wait_request *request)
 {
@@ -154,8 +168,11 @@ static int waiters_request(struct xmem_link *link, unsigned int kind,
 		xl_exchange_flush(&daemon->exchange, link->file);
 		return wait_for_wake(daemon, word, request);
 	}
-	if (xm_disarm(word))
-		xm_futex_wake_all(word);
+	if (!xm_disarm(word))
+		return 0;
+	xm_futex_wake_all(word);
+	if (xm_load(&daemon->host.map.pool->pollers))
+		daemon_poke(link);
 	return 0;
 }
 
@@ -335,6 +352,7 @@ const struct xmem_backend xmem_backend_daemon = {
 	.post = daemon_post,
 	.map = daemon_map,
 	.map_group = daemon_map_group,
+	.poke = daemon_poke,
 	.close = daemon_close,
 	.forked = daemon_forked,
 };

@@ -107,3 +107,27 @@ int xm_wire_receive(int socket, struct xm_datagram *ret, int flags)
 	ret->length = ret->short_head ? 0 : got - sizeof(ret->head);
 	return got || ret->files || ret->lost_file ? 0 : -ENOTCONN;
 }
+
+/* ---- descriptors that are polled ---- */
+
+#define MOST_DATAGRAMS	64	/* of a peer that never ends to send */
+
+/* One datagram is longer than the whole of the least buffer, so mostly one fills it. */
+void xm_wire_fill(int socket)
+{
+	static const char nothing[4096];
+	int i;
+
+	for (i = 0; i < MOST_DATAGRAMS; i++)
+		if (send(socket, nothing, sizeof(nothing), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+			break;
+}
+
+void xm_wire_drain(int socket)
+{
+	int i;
+
+	for (i = 0; i < MOST_DATAGRAMS; i++)
+		if (recv(socket, NULL, 0, MSG_DONTWAIT | MSG_TRUNC) <= 0)
+			break;
+}

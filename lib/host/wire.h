@@ -43,6 +43,14 @@ struct xm_datagram {
 int xm_wire_send(int socket, const struct xmem_message *head, const void *body, size_t length,
 		 int file, int flags);
 
+/*
+ * For the two ends of a descriptor that is polled (daemon/poll.c, lib/poll.c); neither waits.
+ * fill: send until nothing more goes, so that the socket is not writable.
+ * drain: take what has come, so that this socket is not readable, and the other writable.
+ */
+void xm_wire_fill(int socket);
+void xm_wire_drain(int socket);
+
 /* 0 or -errno; -ENOTCONN: the other side has gone (or sent an empty datagram). */
 int xm_wire_receive(int socket, struct xm_datagram *ret, int flags);
 

@@ -237,6 +237,41 @@ TEST(P9_a_wait_whose_deadline_has_passed_is_ETIMEDOUT)
 	scene_end();
 }
 
+static int try_poll_fd(struct raw *raw, uint32_t kind, uint32_t publisher, uint64_t incarnation)
+{
+	struct xmem_poll_fd_request request = {
+		.size = sizeof(request), .kind = kind, .publisher = publisher,
+		.incarnation = incarnation,
+	};
+	int err = raw_request(raw, XMEM_IOC_POLL_FD, &request);
+
+	if (!err)
+		close(request.fd);
+	return err;
+}
+
+TEST(P4_poll_fd_requests_with_wrong_fields)
+{
+	uint32_t other;
+
+	scene_start();
+	other = writer.link.join.client;
+	SAME(try_poll_fd(&reader, 3, 0, 0), -EINVAL);
+	SAME(try_poll_fd(&reader, ~0u, 0, 0), -EINVAL);
+	SAME(try_poll_fd(&reader, XMEM_POLL_CLIENT, 1, 0), -EINVAL);
+	SAME(try_poll_fd(&reader, XMEM_POLL_CLIENT, 0, 1), -EINVAL);
+	SAME(try_poll_fd(&reader, XMEM_POLL_JOINT, 1, 0), -EINVAL);
+	SAME(try_poll_fd(&reader, XMEM_POLL_JOINT, 0, 1), -EINVAL);
+	SAME(try_poll_fd(&reader, XMEM_POLL_RING, reader.map.clients, 1), -EINVAL);
+	SAME(try_poll_fd(&reader, XMEM_POLL_RING, ~0u, 1), -EINVAL);
+	SAME(try_poll_fd(&reader, XMEM_POLL_RING, other, 0), -EINVAL);
+	SAME(try_poll_fd(&reader, XMEM_POLL_RING, other, ~0ULL), 0);	/* long ended, as it says */
+	/* Polling does not arm the ring of somebody whom the client does not follow. */
+	SAME(try_poll_fd(&reader, XMEM_POLL_RING, other, writer.link.join.incarnation), 0);
+	SAME(xm_load(&xm_client_row(&reader.map, other)->ring_waiters) & XMEM_WAITERS_ARMED, 0);
+	scene_end();
+}
+
 /* ---- slots ---- */
 
 static int try_slot(struct raw *raw, unsigned int request, uint32_t slot, uint64_t generation)

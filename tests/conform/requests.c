@@ -52,7 +52,7 @@ struct kind {
 	void (*undo)(struct caller *caller, void *request);
 };
 
-static void make_pool_file(struct caller *caller, void *request)
+static void make_nothing(struct caller *caller, void *request)
 {
 }
 
@@ -142,6 +142,11 @@ static void make_detach(struct caller *caller, void *request)
 	((struct xmem_slot_request *)request)->slot = attach.slot[0];
 }
 
+static void undo_poll_fd(struct caller *caller, void *request)
+{
+	close(((struct xmem_poll_fd_request *)request)->fd);
+}
+
 /* @last: the struct's last field, which an older caller does not know; @least: its minimum. */
 #define KIND(name, type, last, least, ...) \
 	{ #name, XMEM_IOC_##name, sizeof(struct type), offsetof(struct type, last), least, \
@@ -149,7 +154,7 @@ static void make_detach(struct caller *caller, void *request)
 
 static const struct kind kinds[] = {
 	KIND(POOL_FD, xmem_pool_fd_request, reserved, XMEM_POOL_FD_MIN,
-	     0, make_pool_file, undo_pool_file),
+	     0, make_nothing, undo_pool_file),
 	KIND(ATTACH, xmem_attach_request, slot, XMEM_ATTACH_MIN,
 	     0, make_attach, undo_attach),
 	KIND(PAYLOAD, xmem_payload_request, bytes, XMEM_PAYLOAD_MIN,
@@ -172,6 +177,8 @@ static const struct kind kinds[] = {
 	     0, make_slot, NULL),
 	KIND(DETACH, xmem_slot_request, generation, XMEM_SLOT_MIN,
 	     0, make_detach, NULL),
+	KIND(POLL_FD, xmem_poll_fd_request, reserved, XMEM_POLL_FD_MIN,
+	     0, make_nothing, undo_poll_fd),
 };
 #define KINDS	(sizeof(kinds) / sizeof(*kinds))
 
@@ -263,6 +270,7 @@ LENGTHS(resolve, RESOLVE)
 LENGTHS(collect, COLLECT)
 LENGTHS(renew, RENEW)
 LENGTHS(detach, DETACH)
+LENGTHS(poll_fd, POLL_FD)
 
 static int join_of_length(uint32_t size, int tail)
 {
@@ -299,7 +307,7 @@ TEST(P4_lengths_of_a_struct_join)
 TEST(P4_unknown_requests_are_ENOTTY)
 {
 	static const unsigned int unknown[] = {
-		0, 0xffffffff, _IO(XMEM_IOC_TYPE, 0x0f), _IO(XMEM_IOC_TYPE, 0x7f),
+		0, 0xffffffff, _IO(XMEM_IOC_TYPE, 0x10), _IO(XMEM_IOC_TYPE, 0x7f),
 		_IO(XMEM_IOC_TYPE, 0xff),
 		_IO('x', 0), _IOWR(XMEM_IOC_TYPE, 0x05, struct xmem_join_request),
 		_IO(XMEM_IOC_TYPE + 1, 0x06),
@@ -518,6 +526,7 @@ TEST(P4_an_answer_that_cannot_be_written_changes_nothing)
 	for (i = 0; i < KINDS; i++) {
 		switch (kinds[i].request) {	/* those that answer */
 		case XMEM_IOC_POOL_FD:
+		case XMEM_IOC_POLL_FD:
 		case XMEM_IOC_ATTACH:
 		case XMEM_IOC_PAYLOAD:
 		case XMEM_IOC_SUBSCRIBE:

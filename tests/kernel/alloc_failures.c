@@ -229,6 +229,20 @@ static int poll_both(struct world *w)
 	return n == 1 && files[1].revents == POLLOUT ? 0 : -EPROTO;
 }
 
+/* It outlives whoever has asked for it. */
+static int open_poll_fd(struct world *w)
+{
+	struct xmem_poll_fd_request request = { .size = sizeof(request) };
+	int err = raw_request(&w->writer, XMEM_IOC_POLL_FD, &request);
+	struct pollfd look = { .fd = request.fd, .events = POLLOUT };
+
+	if (err)
+		return err;
+	err = poll(&look, 1, 0);
+	close(request.fd);
+	return err < 0 ? -errno : look.revents == POLLOUT ? 0 : -EPROTO;
+}
+
 static struct xmem_wait_request ring_of(const struct world *w)
 {
 	return (struct xmem_wait_request){
@@ -346,6 +360,7 @@ static const struct step {
 	{ "map for the other", map_other },
 	{ "subscribe", subscribe },
 	{ "poll", poll_both },
+	{ "poll file", open_poll_fd },
 	{ "arm", arm_ring },
 	{ "wait", wait_in_vain },
 	{ "wake", wake_ring },

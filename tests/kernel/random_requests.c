@@ -29,11 +29,14 @@
 #define PAYLOAD_PAGES	16
 
 /* One process. */
+#define POLLED	4
+
 struct actor {
 	u64 random;
 	struct raw client[CLIENTS];
 	struct raw *me;			/* who asks now */
 	int memfd, pool_fd;
+	int polled[POLLED];		/* from POLL_FD; their clients may have ended since */
 };
 
 /* ---- chance ---- */
@@ -134,7 +137,7 @@ static void fill_payload(struct actor *a, union xm_request *r)
 static void fill_subscribe(struct actor *a, union xm_request *r)
 {
 	r->subscribe.publisher = chance(a) % 16;
-	r->subscribe.flags = chance(a) % 2;
+	r->subscribe.flags = chance(a) % 4;
 }
 
 static void fill_unsubscribe(struct actor *a, union xm_request *r)
@@ -185,7 +188,25 @@ static void fill_resolve(struct actor *a, union xm_request *r)
 		xm_store(xm_hold(&me->map, me->join.client, r->slot.slot), 1);
 }
 
+static void fill_poll_fd(struct actor *a, union xm_request *r)
+{
+	r->poll_fd.kind = chance(a) % 3;
+	if (r->poll_fd.kind != XMEM_POLL_RING)
+		return;
+	r->poll_fd.publisher = chance(a) % 16;
+	r->poll_fd.incarnation = 1 + chance(a) % 64;
+}
+
 /* ---- requests: what follows when one was taken ---- */
+
+static void keep_polled(struct actor *a, union xm_request *r)
+{
+	int *place = &a->polled[chance(a) % POLLED];
+
+	if (*place >= 0)
+		close(*place);
+	*place = r->poll_fd.fd;
+}
 
 static void keep_pool_fd(struct actor *a, union xm_request *r)
 {
@@ -231,6 +252,7 @@ static const struct kind {
 	REQUEST(DETACH, slot, fill_slot, NULL),
 	REQUEST(QUERY, query, fill_nothing, NULL),
 	REQUEST(POOLS, pools, fill_pools, NULL),
+	REQUEST(POLL_FD, poll_fd, fill_poll_fd, keep_polled),
 };
 #define KINDS	(sizeof(kinds) / sizeof(*kinds))
 
@@ -364,14 +386,15 @@ static void change_mapping(struct actor *a)
 
 static void poll_all(struct actor *a)
 {
-	struct pollfd files[CLIENTS];
+	struct pollfd files[CLIENTS + POLLED];
 	unsigned int i;
 
-	for (i = 0; i < CLIENTS; i++)
+	for (i = 0; i < CLIENTS + POLLED; i++)
 		files[i] = (struct pollfd){
-			a->client[i].file, chance(a) % 2 ? POLLIN : POLLIN | POLLOUT, 0,
+			i < CLIENTS ? a->client[i].file : a->polled[i - CLIENTS],
+			chance(a) % 2 ? POLLIN : POLLIN | POLLOUT, 0,
 		};
-	poll(files, CLIENTS, chance(a) % 2);
+	poll(files, CLIENTS + POLLED, chance(a) % 2);
 }
 
 /* The client ends, in one of the ways that there are, and another takes its place. */
@@ -463,7 +486,8 @@ static void start_clock(void)
 
 static void process(u64 seed, unsigned int requests)
 {
-	struct actor a = { .random = seed * 0x9e3779b97f4a7c15ULL | 1, .pool_fd = -1 };
+	struct actor a = { .random = seed * 0x9e3779b97f4a7c15ULL | 1, .pool_fd = -1,
+			   .polled = { -1, -1, -1, -1 } };
 	union xm_request r = { .size = 0 };
 	unsigned int i;
 

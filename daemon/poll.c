@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Descriptors that clients poll. Each is one end of a socket pair; the daemon keeps the
+ * other end, which is in no other process, and writes and reads it without ever waiting:
+ *
+ *   readable   there is a byte for the client; the daemon sends one if none is there
+ *   writable   the daemon has read all; the client's end is not writable once the client
+ *              has filled it, and then it stays so until the daemon has read that
+ *   hung up    the daemon has closed its end, for the client has ended, or has died itself
+ *
+ * The client takes the byte and fills its end when there is nothing (lib/poll.c), and then
+ * arms the waiters words. Whoever wakes an armed word sends `wake`, and after each request
+ * the daemon looks at all descriptors of that pool. Before it leaves one as it is, it arms
+ * the words itself: they may have been disarmed for somebody else's sake.
+ */
+#include <linux/sockios.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon.h"
+
+#define NS	1000000000ULL
+
+struct xd_poll {
+	struct xd_poll *next;		/* in its pool */
+	struct xd_connection *of;
+	struct xm_poll what;
+	int socket;			/* the daemon's end */
+};
+
+static u64 now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * NS + now.tv_nsec;
+}
+
+/* ---- the timer ---- */
+
+int xd_polls_init(struct xd_daemon *daemon)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = &daemon->poll_timer };
+
+	daemon->poll_timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (daemon->poll_timer < 0 ||
+	    epoll_ctl(daemon->epoll, EPOLL_CTL_ADD, daemon->poll_timer, &event))
+		return -errno;
+	return 0;
+}
+
+static void set_timer(struct xd_daemon *daemon, u64 deadline)
+{
+	struct itimerspec at = { .it_value = { deadline / NS, deadline % NS } };
+
+	if (!deadline || (daemon->poll_deadline && daemon->poll_deadline <= deadline))
+		return;
+	if (!timerfd_settime(daemon->poll_timer, TFD_TIMER_ABSTIME, &at, NULL))
+		daemon->poll_deadline = deadline;
+}
+
+void xd_polls_expired(struct xd_daemon *daemon)
+{
+	struct xd_pool *pool;
+	u64 times;
+
+	if (read(daemon->poll_timer, &times, sizeof(times)) != sizeof(times))
+		return;
+	daemon->poll_deadline = 0;
+	for (pool = daemon->pools; pool; pool = pool->next)
+		xd_polls_look(pool);
+}
+
+/* ---- one descriptor ---- */
+
+static void count(struct xd_poll *poll, int more)
+{
+	struct xd_pool *pool = poll->of->pool;
+
+	poll->of->poll_count += more;
+	pool->daemon->poll_count += more;
+	pool->poll_count += more;
+	/* Clients wake the daemon only if this is not 0. */
+	xm_store_release(&pool->host.map.pool->pollers, pool->poll_count);
+}
+
+/* Take it out of its pool's list, where *at names it. */
+static void drop(struct xd_poll **at)
+{
+	struct xd_poll *poll = *at;
+
+	*at = poll->next;
+	count(poll, -1);
+	close(poll->socket);
+	free(poll);
+}
+
+/* Make it readable. false: the client has closed its end. */
+static bool say_readable(const struct xd_poll *poll)
+{
+	int unread;
+
+	if (!ioctl(poll->socket, SIOCOUTQ, &unread) && unread)
+		return true;	/* the byte is still there */
+	return send(poll->socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 || errno == EAGAIN;
+}
+
+static bool look_in(const struct xd_poll *poll)
+{
+	const struct xm_followed *followed = &poll->of->followed;
+	const struct xm_map *map = &poll->of->pool->host.map;
+
+	if (!xm_readable(map, followed, &poll->what)) {
+		xm_poll_arm(map, followed, &poll->what, false);
+		if (!xm_readable(map, followed, &poll->what))
+			return true;
+	}
+	return say_readable(poll);
+}
+
+/* Is it writable, whatever it is to be? Then there is nothing to do for it. */
+static bool is_writable(const struct xd_poll *poll)
+{
+	return recv(poll->socket, NULL, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT) < 0;
+}
+
+/* Returns when to look again, or 0. */
+static u64 look_out(const struct xd_poll *poll)
+{
+	const struct xm_map *map = &poll->of->pool->host.map;
+	u32 me = poll->what.client;
+	u64 deadline;
+
+	if (poll->what.kind != XMEM_POLL_CLIENT || poll->of->role != XMEM_ROLE_WRITER ||
+	    is_writable(poll))
+		return 0;
+	if (!xm_writable(map, me, now_ns(), &deadline)) {
+		xm_arm(&xm_client_row(map, me)->slots_waiters);
+		if (!xm_writable(map, me, now_ns(), &deadline))
+			return deadline;
+	}
+	xm_wire_drain(poll->socket);
+	return 0;
+}
+
+void xd_polls_look(struct xd_pool *pool)
+{
+	struct xd_poll **at = &pool->polls;
+
+	while (*at) {
+		set_timer(pool->daemon, look_out(*at));
+		if (look_in(*at))
+			at = &(*at)->next;
+		else
+			drop(at);
+	}
+}
+
+void xd_polls_drop(struct xd_connection *from)
+{
+	struct xd_poll **at = &from->pool->polls;
+
+	while (*at) {
+		if ((*at)->of == from)
+			drop(at);
+		else
+			at = &(*at)->next;
+	}
+}
+
+/* ---- new ones ---- */
+
+/* Forget the descriptors that the client has closed. */
+static void drop_closed(struct xd_connection *from)
+{
+	struct xd_poll **at = &from->pool->polls;
+
+	while (*at) {
+		struct pollfd look = { .fd = (*at)->socket, .events = POLLRDHUP };
+
+		if ((*at)->of == from && poll(&look, 1, 0) > 0)
+			drop(at);
+		else
+			at = &(*at)->next;
+	}
+}
+
+/*
+ * A pair of sockets. The client's end has the least buffer that there is, and is filled: it
+ * is not writable. -EDQUOT: the daemon has no descriptor left.
+ */
+static int new_pair(int pair[2])
+{
+	int least = 1;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
+		return errno == EMFILE || errno == ENFILE ? -EDQUOT : -errno;
+	setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &least, sizeof(least));
+	xm_wire_fill(pair[0]);
+	return 0;
+}
+
+int xd_poll_new(struct xd_connection *from, const struct xmem_poll_fd_request *request)
+{
+	const struct xd_daemon *daemon = from->pool->daemon;
+	struct xd_poll *poll;
+	struct xm_poll what;
+	int pair[2], err;
+
+	err = xm_poll_take(&from->pool->host.map, from->client, request, &what);
+	if (err)
+		return err;
+	drop_closed(from);
+	if (from->poll_count >= daemon->limits.polls_of_one ||
+	    daemon->poll_count >= daemon->limits.polls)
+		return -EDQUOT;
+	poll = calloc(1, sizeof(*poll));
+	if (!poll)
+		return -ENOMEM;
+	err = new_pair(pair);
+	if (err) {
+		free(poll);
+		return err;
+	}
+	*poll = (struct xd_poll){
+		.next = from->pool->polls, .of = from, .what = what, .socket = pair[1],
+	};
+	from->pool->polls = poll;
+	count(poll, 1);
+	return pair[0];
+}
