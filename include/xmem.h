@@ -355,6 +355,37 @@ struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token);
  */
 struct xmem_buffer *xmem_clone(struct xmem_buffer *buffer);
 
+/* ---- event loops ---- */
+
+/*
+ * Get the descriptor of a pool for poll, select and epoll: one thing to wait on.
+ *	readable	a subscription has something to receive, or has ended: xmem_receive
+ *			with timeout 0 does not fail with EAGAIN
+ *	writable	an xmem_acquire with timeout 0 finds a buffer; if the last one found none,
+ *			then one of as many bytes as that wanted (writers only)
+ *	hung up		the host has ended, or this client has: close the pool, open it again
+ * It may be asked for at any time, also before anything is subscribed to, and be passed to
+ * other processes. It is level-triggered: as long as it is readable there is something. It
+ * can say so in vain if others take something back meanwhile: the publication that it meant
+ * is taken from a slow subscriber, or somebody gets the buffer that was free. A program
+ * therefore uses timeout 0, and goes back to its loop after EAGAIN.
+ *
+ * Returns: the descriptor, the same at every call, or -errno:
+ *	-EDQUOT	the host has given out as many as it may
+ *	-ENOMEM, -EMFILE
+ * Ownership: the library's, valid until the handle of the pool and those that keep the pool
+ * alive are dropped; nobody else reads, writes or closes it. Since: 0.3.
+ */
+int xmem_pool_poll_fd(struct xmem_pool *pool);
+
+/*
+ * Get the descriptor of one subscription, which is readable and hung up like a pool's, and
+ * never writable. After the subscription has ended it stays readable.
+ * Returns: as xmem_pool_poll_fd.
+ * Ownership: the library's, valid until xmem_unsubscribe. Since: 0.3.
+ */
+int xmem_subscription_poll_fd(struct xmem_subscription *subscription);
+
 /* ---- more about a buffer ---- */
 
 /*

@@ -260,6 +260,7 @@ XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, 
 	if (likely(!err))
 		hand_out(pool, one);
 	xl_unlock(&owned->lock);
+	xl_poll_settle(pool, POLLOUT);
 	if (unlikely(err)) {
 		xl_handle_unused(buffer);
 		return NULL;

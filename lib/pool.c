@@ -60,6 +60,7 @@ void xl_pool_destroy(struct xmem_pool *pool)
 {
 	xl_process_unregister(pool);
 	xl_mappings_destroy(pool);
+	xl_polls_drop(pool);
 	pool->link.backend->close(&pool->link);
 	xl_owned_destroy(pool);
 	pool->process = 0;
@@ -101,6 +102,7 @@ err_owned:
 	xl_owned_destroy(pool);
 err_link:
 	xl_mappings_destroy(pool);
+	xl_polls_drop(pool);
 	pool->link.backend->close(&pool->link);
 	xl_join_failed(err, &pool->link, request);
 err_free:

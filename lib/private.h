@@ -11,6 +11,7 @@
  *     collect.c demote.c                  used slots are found again; slow subscribers
  *     holders.c                           why no buffer is free, in words
  *   subscribe.c receive.c     subscriptions
+ *   poll.[ch]                 descriptors that programs poll
  *   payload/                  the files with the contents, behind one table of kinds
  *   host/                     the two hosts, behind one table
  *   structs.[ch]              structs of the public API that grow
@@ -26,10 +27,12 @@
 #ifndef XMEM_PRIVATE_H
 #define XMEM_PRIVATE_H
 
+#include <poll.h>
 #include <pthread.h>
 
 #include "host/backend.h"
 #include "lock.h"
+#include "poll.h"
 #include "xmem.h"
 
 #define XMEM_API	__attribute__((visibility("default")))
@@ -164,6 +167,7 @@ struct xmem_pool {
 	struct xmem_subscription *subscriptions;
 
 	struct xl_owned owned;
+	struct xl_polls polls;
 	struct xmem_link link;
 	struct xmem_pool *next;		/* all pools of the process; under fork.c's lock */
 };
@@ -173,6 +177,7 @@ struct xmem_subscription {
 	struct xmem_subscription *next;	/* under pool->slow */
 	struct xl_lock lock;		/* guards all below; one receiver at a time (I4) */
 	struct xm_follow follow;
+	struct xl_poll *poll;		/* under pool->polls.lock; NULL: never asked for */
 	bool ended;			/* the host knows that we follow no longer */
 	enum {
 		XL_NOT_DROPPED,
@@ -184,6 +189,13 @@ struct xmem_subscription {
 static inline bool xl_alive(const struct xmem_pool *pool)
 {
 	return likely(pool->process == *xl_process);
+}
+
+/* What was done may have changed what the pool's descriptors say: POLLIN, POLLOUT, or both. */
+static inline void xl_poll_settle(struct xmem_pool *pool, int events)
+{
+	if (unlikely(__atomic_load_n(&pool->polls.settle, __ATOMIC_RELAXED)))
+		xl_poll_settle_all(pool, events);
 }
 
 /* -ECHILD, noted. */

@@ -160,6 +160,7 @@ XMEM_API struct xmem_buffer *xmem_receive(struct xmem_subscription *subscription
 	if (unlikely(err == -EBUSY))
 		err = timeout_ns ? -ETIMEDOUT : -EAGAIN;
 	xl_unlock(&subscription->lock);
+	xl_poll_settle(subscription->pool, POLLIN);
 	if (likely(!err)) {
 		xl_handle_use(buffer, XL_READING);
 		return xl_handle(buffer);

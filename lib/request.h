@@ -7,7 +7,11 @@
 
 static inline int xl_request(struct xmem_pool *pool, unsigned int request, void *argument)
 {
-	return pool->link.backend->request(&pool->link, request, argument);
+	int err = pool->link.backend->request(&pool->link, request, argument);
+
+	if (request == XMEM_IOC_SUBSCRIBE || request == XMEM_IOC_UNSUBSCRIBE)
+		xl_poll_note(pool, request, argument, err);
+	return err;
 }
 
 /* The same within a time; and without waiting, if nobody wants the result. See backend.h. */

@@ -278,6 +278,7 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 	xl_lock(&pool->lock);
 	pool->out++;
 	xl_unlock(&pool->lock);
+	xl_poll_settle(pool, POLLIN);
 	return subscription;
 }
 
@@ -318,6 +319,8 @@ XMEM_API void xmem_unsubscribe(struct xmem_subscription *subscription)
 	pool = subscription->pool;
 	if (xl_alive(pool)) {
 		forget(pool, subscription);
+		xl_poll_drop(pool, &subscription->poll);
+		xl_poll_settle(pool, POLLIN);
 		xl_payload_unmap_stale(pool);
 		xl_pool_unshare(pool);
 	}

@@ -166,6 +166,36 @@ TEST(P10_too_many_payload_files_are_named)
 	xmem_pool_close(pool);
 }
 
+/* A closed one counts no more, though nobody has told the daemon. */
+TEST(P10_too_many_descriptors_to_poll_are_EDQUOT)
+{
+	struct xmem_subscription *s[3];
+	struct xmem_pool *writer[3], *pool;
+	const char *name = new_name();
+	unsigned int i;
+
+	daemon_only("the kernel's are limited as all files are");
+	use_own_daemon(256);		/* 2 of one client */
+	pool = open_reader(name);
+	for (i = 0; i < 3; i++) {
+		writer[i] = open_writer(name, 1, BYTES);
+		s[i] = follow(pool, xmem_pool_client(writer[i]), 0);
+	}
+	WORKED(xmem_pool_poll_fd(pool));
+	for (i = 0; i < 3; i++) {
+		WORKED(xmem_subscription_poll_fd(s[i]));
+		SAME(xmem_subscription_poll_fd(s[(i + 1) % 3]), -EDQUOT);
+		says(EDQUOT, "as many as it may");
+		xmem_unsubscribe(s[i]);
+		s[i] = follow(pool, xmem_pool_client(writer[i]), 0);
+	}
+	for (i = 0; i < 3; i++) {
+		xmem_unsubscribe(s[i]);
+		xmem_pool_close(writer[i]);
+	}
+	xmem_pool_close(pool);
+}
+
 TEST(P10_after_the_hosts_end_the_messages_say_so)
 {
 	struct xmem_pool *writer, *reader;

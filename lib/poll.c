@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Descriptors that programs poll, of pools and of subscriptions; and waiting on them here.
+ *
+ * On the daemon's host a descriptor is a socket (daemon/poll.c). It is readable while a byte
+ * from the daemon is in it, and writable unless it is filled. The library takes the byte, or
+ * fills the socket, when it has looked and found nothing; then it arms the waiters words and
+ * looks again. What comes after that disarms a word, and whoever does so tells the daemon.
+ * What came before is seen by the second look, and then the library tells the daemon.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "host/wire.h"
+#include "private.h"
+#include "request.h"
+
+/* ---- keeping the states true ---- */
+
+/* Returns whether the host has to look. */
+static bool settle_in(struct xmem_pool *pool, const struct xl_poll *poll)
+{
+	const struct xm_followed *followed = &pool->polls.followed;
+
+	if (xm_readable(&pool->map, followed, &poll->what))
+		return false;	/* it was told, or is being told, by whoever made it so */
+	xm_wire_drain(poll->fd);
+	xm_poll_arm(&pool->map, followed, &poll->what, false);
+	return xm_readable(&pool->map, followed, &poll->what);
+}
+
+/* Returns whether the host has to look: to make it writable, or to set its timer. */
+static bool settle_out(struct xmem_pool *pool, struct xl_poll *poll)
+{
+	bool full = poll->full;
+	u64 deadline;
+
+	poll->full = false;
+	if (xm_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
+		return full;
+	xm_wire_fill(poll->fd);
+	xm_arm(&xm_client_row(&pool->map, pool->me)->slots_waiters);
+	if (xm_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
+		return true;
+	poll->full = true;
+	if (deadline == poll->told_ns)
+		return false;
+	poll->told_ns = deadline;
+	return deadline;
+}
+
+void xl_poll_settle_all(struct xmem_pool *pool, int events)
+{
+	struct xl_polls *polls = &pool->polls;
+	struct xl_poll *poll;
+	bool look = false;
+
+	pthread_mutex_lock(&polls->lock);
+	for (poll = polls->first; poll; poll = poll->next) {
+		if (events & POLLIN)
+			look |= settle_in(pool, poll);
+		if (events & POLLOUT && poll->what.kind == XMEM_POLL_CLIENT &&
+		    pool->role == XMEM_ROLE_WRITER)
+			look |= settle_out(pool, poll);
+	}
+	pthread_mutex_unlock(&polls->lock);
+	if (look)
+		pool->link.backend->poke(&pool->link);
+}
+
+void xl_poll_note(struct xmem_pool *pool, unsigned int request, const void *argument, int err)
+{
+	const struct xmem_unsubscribe_request *unsubscribe = argument;
+	const struct xmem_subscribe_request *subscribe = argument;
+	struct xl_polls *polls = &pool->polls;
+	bool settle;
+
+	pthread_mutex_lock(&polls->lock);
+	if (request == XMEM_IOC_UNSUBSCRIBE)
+		xm_follow_end(&pool->map, &polls->followed, pool->me, unsubscribe->publisher);
+	else if (!err)
+		xm_follow_begin(&polls->followed, subscribe->publisher, subscribe->flags);
+	settle = polls->settle;
+	pthread_mutex_unlock(&polls->lock);
+	/* Another thread may have looked without that ring, and taken the byte that was for it. */
+	if (settle)
+		pool->link.backend->poke(&pool->link);
+}
+
+/* ---- making and closing ---- */
+
+/* Under no lock: the host may be slow. NULL and *ret_err. */
+static struct xl_poll *new_poll(struct xmem_pool *pool, const struct xm_poll *what, int *ret_err)
+{
+	struct xmem_poll_fd_request request = {
+		.size = sizeof(request), .kind = what->kind, .publisher = what->publisher,
+		.incarnation = what->incarnation,
+	};
+	struct xl_poll *poll = calloc(1, sizeof(*poll));
+
+	*ret_err = poll ? xl_request(pool, XMEM_IOC_POLL_FD, &request) : -ENOMEM;
+	if (*ret_err) {
+		free(poll);
+		return NULL;
+	}
+	poll->fd = request.fd;
+	poll->what = *what;
+	poll->what.client = pool->me;
+	poll->interrupt = -1;
+	poll->full = what->kind == XMEM_POLL_CLIENT;	/* the daemon gives it out so */
+	return poll;
+}
+
+static void close_poll(struct xl_poll *poll)
+{
+	/* A forked child may have it too: the daemon shall know all the same. */
+	shutdown(poll->fd, SHUT_RDWR);
+	close(poll->fd);
+	if (poll->interrupt >= 0)
+		close(poll->interrupt);
+	free(poll);
+}
+
+/* The descriptor in *place, made if need be: 0 or -errno. */
+static int take_poll(struct xmem_pool *pool, struct xl_poll **place, const struct xm_poll *what)
+{
+	struct xl_polls *polls = &pool->polls;
+	struct xl_poll *poll;
+	int err;
+
+	if (__atomic_load_n(place, __ATOMIC_ACQUIRE))
+		return 0;
+	poll = new_poll(pool, what, &err);
+	if (!poll)
+		return err;
+	pthread_mutex_lock(&polls->lock);
+	if (!*place) {
+		poll->next = polls->first;
+		polls->first = poll;
+		__atomic_store_n(place, poll, __ATOMIC_RELEASE);
+		__atomic_store_n(&polls->settle, pool->link.backend->poke, __ATOMIC_RELAXED);
+		poll = NULL;
+	}
+	pthread_mutex_unlock(&polls->lock);
+	if (poll)
+		close_poll(poll);	/* another thread was faster */
+	xl_poll_settle(pool, POLLIN | POLLOUT);
+	return 0;
+}
+
+static int poll_of_pool(struct xmem_pool *pool)
+{
+	return take_poll(pool, &pool->polls.pool, &(struct xm_poll){ .kind = XMEM_POLL_CLIENT });
+}
+
+/*
+ * A subscription that has been retired, because its publisher's id has come to another
+ * client, has ended for good: no client ever has that incarnation.
+ */
+static int poll_of_subscription(struct xmem_subscription *subscription)
+{
+	struct xm_poll what = { .kind = XMEM_POLL_RING };
+
+	xl_lock(&subscription->lock);
+	what.publisher = subscription->follow.publisher;
+	what.incarnation = subscription->follow.incarnation;
+	xl_unlock(&subscription->lock);
+	if (!what.incarnation)
+		what.incarnation = ~0ULL;
+	return take_poll(subscription->pool, &subscription->poll, &what);
+}
+
+void xl_poll_drop(struct xmem_pool *pool, struct xl_poll **place)
+{
+	struct xl_poll *poll, **at = &pool->polls.first;
+
+	pthread_mutex_lock(&pool->polls.lock);
+	poll = *place;
+	*place = NULL;
+	while (*at && *at != poll)
+		at = &(*at)->next;
+	if (*at)
+		*at = poll->next;
+	if (!pool->polls.first)
+		__atomic_store_n(&pool->polls.settle, false, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&pool->polls.lock);
+	if (poll)
+		close_poll(poll);
+}
+
+void xl_polls_drop(struct xmem_pool *pool)
+{
+	struct xl_poll *poll;
+
+	while ((poll = pool->polls.first)) {
+		pool->polls.first = poll->next;
+		close_poll(poll);
+	}
+	pool->polls = (struct xl_polls){ .settle = false };
+}
+
+/* ---- the API ---- */
+
+static int failed(const char *what, int err)
+{
+	if (err == -EDQUOT)
+		return xl_fail(EDQUOT, "%s: the host has given out as many as it may; close pools "
+				       "or subscriptions that are not used", what);
+	return xl_fail(-err, "%s: %s", what, xl_request_error(err));
+}
+
+XMEM_API int xmem_pool_poll_fd(struct xmem_pool *pool)
+{
+	int err;
+
+	if (!pool)
+		return xl_fail_fast(EINVAL, "xmem_pool_poll_fd: no pool");
+	if (!xl_alive(pool))
+		return xl_fail_forked();
+	err = poll_of_pool(pool);
+	return err ? failed("a descriptor to poll, of the pool", err) : pool->polls.pool->fd;
+}
+
+XMEM_API int xmem_subscription_poll_fd(struct xmem_subscription *subscription)
+{
+	int err;
+
+	if (!subscription)
+		return xl_fail_fast(EINVAL, "xmem_subscription_poll_fd: no subscription");
+	if (!xl_alive(subscription->pool))
+		return xl_fail_forked();
+	err = poll_of_subscription(subscription);
+	return err ? failed("a descriptor to poll, of the subscription", err)
+		   : subscription->poll->fd;
+}
+
+/* ---- waiting here ---- */
+
+/* The eventfd that ends waiting, made if need be, or -errno. */
+static int interrupt_of(struct xmem_pool *pool, struct xl_poll *poll)
+{
+	int fd;
+
+	pthread_mutex_lock(&pool->polls.lock);
+	if (poll->interrupt < 0)
+		poll->interrupt = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	fd = poll->interrupt < 0 ? -errno : poll->interrupt;
+	pthread_mutex_unlock(&pool->polls.lock);
+	return fd;
+}
+
+static struct xl_poll *poll_to_wait_on(struct xmem_pool *pool,
+				       struct xmem_subscription *subscription, int *ret_err)
+{
+	*ret_err = subscription ? poll_of_subscription(subscription) : poll_of_pool(pool);
+	if (*ret_err)
+		return NULL;
+	return subscription ? subscription->poll : pool->polls.pool;
+}
+
+int xl_poll_wait(struct xmem_pool *pool, struct xmem_subscription *subscription, u64 deadline_ns)
+{
+	struct xl_poll *poll;
+	struct pollfd look[2];
+	struct timespec left;
+	u64 now = xl_now_ns();
+	int err, n;
+
+	poll = poll_to_wait_on(pool, subscription, &err);
+	if (!poll)
+		return err;
+	look[0] = (struct pollfd){ .fd = poll->fd, .events = POLLIN };
+	look[1] = (struct pollfd){ .fd = interrupt_of(pool, poll), .events = POLLIN };
+	if (look[1].fd < 0)
+		return look[1].fd;
+	now = now < deadline_ns ? deadline_ns - now : 0;
+	left = (struct timespec){ now / 1000000000, now % 1000000000 };
+	n = ppoll(look, 2, deadline_ns == ~0ULL ? NULL : &left, NULL);
+	if (n < 0)
+		return -errno;
+	if (!n)
+		return -ETIMEDOUT;
+	return look[0].revents & (POLLHUP | POLLERR | POLLNVAL) && !look[1].revents ? -ENOTCONN : 0;
+}
+
+void xl_poll_interrupt(struct xmem_pool *pool, struct xmem_subscription *subscription)
+{
+	struct xl_poll *poll;
+	int err;
+
+	poll = poll_to_wait_on(pool, subscription, &err);
+	if (poll && interrupt_of(pool, poll) >= 0)
+		eventfd_write(poll->interrupt, 1);
+}

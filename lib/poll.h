@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Descriptors that programs poll: poll.c. The kernel answers for its own at every poll. Those
+ * of the daemon's host are sockets, and the library keeps their states true: after each call
+ * that may have changed what they say, it looks (xl_poll_settle).
+ */
+#ifndef XMEM_LIB_POLL_H
+#define XMEM_LIB_POLL_H
+
+#include <pthread.h>
+
+#include "core/poll.h"
+
+struct xmem_pool;
+struct xmem_subscription;
+
+/* One descriptor. It is made at the first need, and goes with its pool or subscription. */
+struct xl_poll {
+	struct xl_poll *next;
+	int fd;
+	int interrupt;			/* an eventfd that ends waiting for good; -1: none yet */
+	struct xm_poll what;
+	bool full;			/* its end was filled since the host was last told */
+	u64 told_ns;			/* the deadline of which the host was told */
+};
+
+/* Those of one pool. Zeroed is ready for use. */
+struct xl_polls {
+	bool settle;			/* there are some that are to be kept true */
+	pthread_mutex_t lock;		/* guards what follows and what is in the list */
+	struct xl_poll *first;
+	struct xl_poll *pool;		/* of these: the pool's own */
+	struct xm_followed followed;
+};
+
+/* Make the states true again, as to POLLIN, POLLOUT, or both. Under no lock; it never waits. */
+void xl_poll_settle_all(struct xmem_pool *pool, int events);
+
+/* To be called by xl_request: note whom the client follows. */
+void xl_poll_note(struct xmem_pool *pool, unsigned int request, const void *argument, int err);
+
+/*
+ * Wait until @subscription, or with NULL any of the pool's, has something to receive, or has
+ * ended, or rings of writers to follow. 0; -ETIMEDOUT; -EINTR; -ENOTCONN: the host, or the
+ * client, has ended; or what making a descriptor can fail with. 0 may also come too early:
+ * the caller looks, and after xl_poll_interrupt whether it is to go on at all.
+ */
+int xl_poll_wait(struct xmem_pool *pool, struct xmem_subscription *subscription, u64 deadline_ns);
+
+/* All that wait so return 0, now and later. */
+void xl_poll_interrupt(struct xmem_pool *pool, struct xmem_subscription *subscription);
+
+/* Close a subscription's descriptor, or all. Nobody may be waiting. */
+void xl_poll_drop(struct xmem_pool *pool, struct xl_poll **poll);
+void xl_polls_drop(struct xmem_pool *pool);
+
+#endif

@@ -1,0 +1,608 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Descriptors to poll: level-triggered for poll, select and epoll, and no wake-up is lost
+ * on the way. Many at once, in processes that do nothing but wait, are in poll_stress.c.
+ */
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+
+#include "harness.h"
+
+#define BYTES	4096
+
+/* ---- the three ways to ask ---- */
+
+static short by_poll(int fd, short events, int timeout_ms)
+{
+	struct pollfd look = { .fd = fd, .events = events };
+	int n = poll(&look, 1, timeout_ms);
+
+	CHECK(n >= 0);
+	return n ? look.revents : 0;
+}
+
+static short by_select(int fd, short events)
+{
+	struct timeval at_once = { 0 };
+	fd_set in, out;
+	short found = 0;
+
+	FD_ZERO(&in);
+	FD_ZERO(&out);
+	if (events & POLLIN)
+		FD_SET(fd, &in);
+	if (events & POLLOUT)
+		FD_SET(fd, &out);
+	CHECK(select(fd + 1, &in, &out, NULL, &at_once) >= 0);
+	if (FD_ISSET(fd, &in))
+		found |= POLLIN;
+	if (FD_ISSET(fd, &out))
+		found |= POLLOUT;
+	return found;
+}
+
+static int new_epoll(int fd, unsigned int events)
+{
+	struct epoll_event event = { .events = events };
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	CHECK(epoll >= 0);
+	CHECK(!epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event));
+	return epoll;
+}
+
+static unsigned int by_epoll(int epoll, int timeout_ms)
+{
+	struct epoll_event event;
+	int n = epoll_wait(epoll, &event, 1, timeout_ms);
+
+	CHECK(n >= 0);
+	return n ? event.events : 0;
+}
+
+#define WAIT_MS	10000		/* for what has to come */
+
+/* All three say the same about @events. What is true may be some time in coming. */
+static void says(int fd, int epoll, short events, bool yes)
+{
+	short want = yes ? events : 0;
+
+	SAME(by_poll(fd, events, yes ? WAIT_MS : 0), want);
+	SAME(by_select(fd, events), want);
+	SAME(by_epoll(epoll, 0), want);
+	SAME(by_epoll(epoll, 0), want);		/* level-triggered */
+}
+
+/* A socket may say EPOLLERR too. */
+static void hangs_up(uint64_t events)
+{
+	SAME(events & (EPOLLIN | EPOLLHUP), EPOLLIN | EPOLLHUP);
+}
+
+static int fd_of(struct xmem_pool *pool)
+{
+	int fd = xmem_pool_poll_fd(pool);
+
+	WORKED(fd);
+	SAME(xmem_pool_poll_fd(pool), fd);
+	return fd;
+}
+
+static int fd_of_subscription(struct xmem_subscription *s)
+{
+	int fd = xmem_subscription_poll_fd(s);
+
+	WORKED(fd);
+	SAME(xmem_subscription_poll_fd(s), fd);
+	return fd;
+}
+
+/* ---- readable ---- */
+
+TEST(API_poll_says_whether_there_is_something_to_receive)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 8, BYTES), *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
+	int fd = fd_of(reader), epoll = new_epoll(fd, EPOLLIN), round;
+
+	for (round = 0; round < 20; round++) {
+		says(fd, epoll, POLLIN, false);
+		publish_stamp(writer, 1);
+		says(fd, epoll, POLLIN, true);
+		publish_stamp(writer, 2);
+		xmem_release(receive_one(s));
+		says(fd, epoll, POLLIN, true);
+		xmem_release(receive_one(s));
+		says(fd, epoll, POLLIN, false);
+		REFUSED(xmem_receive(s, 0), EAGAIN);
+		says(fd, epoll, POLLIN, false);
+	}
+	xmem_unsubscribe(s);
+	close(epoll);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* A reader is never writable, nor is the descriptor of a subscription. */
+TEST(API_poll_of_two_subscriptions)
+{
+	const char *name = new_name();
+	struct xmem_pool *first = open_writer(name, 4, BYTES);
+	struct xmem_pool *second = open_writer(name, 4, BYTES), *reader = open_reader(name);
+	struct xmem_subscription *a = follow(reader, xmem_pool_client(first), 0);
+	struct xmem_subscription *b = follow(reader, xmem_pool_client(second), 0);
+	int both = fd_of(reader), of_a = fd_of_subscription(a), of_b = fd_of_subscription(b);
+
+	publish_stamp(first, 1);
+	SAME(by_poll(both, POLLIN | POLLOUT, WAIT_MS), POLLIN);
+	SAME(by_poll(of_a, POLLIN | POLLOUT, WAIT_MS), POLLIN);
+	SAME(by_poll(of_b, POLLIN | POLLOUT, 0), 0);
+	publish_stamp(second, 2);
+	SAME(by_poll(of_b, POLLIN | POLLOUT, WAIT_MS), POLLIN);
+	xmem_release(receive_one(a));
+	SAME(by_poll(of_a, POLLIN | POLLOUT, 0), 0);
+	SAME(by_poll(both, POLLIN | POLLOUT, 0), POLLIN);
+	xmem_release(receive_one(b));
+	SAME(by_poll(of_b, POLLIN | POLLOUT, 0), 0);
+	SAME(by_poll(both, POLLIN | POLLOUT, 0), 0);
+	xmem_unsubscribe(a);
+	publish_stamp(second, 3);
+	SAME(by_poll(both, POLLIN, WAIT_MS), POLLIN);
+	xmem_unsubscribe(b);
+	SAME(by_poll(both, POLLIN, 0), 0);
+	xmem_pool_close(reader);
+	xmem_pool_close(second);
+	xmem_pool_close(first);
+}
+
+/* K1: epoll asks for the queue only once, and nobody has armed the ring yet. */
+TEST(P9_a_poll_that_began_before_the_subscription)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 8, BYTES), *reader = open_reader(name);
+	int fd = fd_of(reader), epoll = new_epoll(fd, EPOLLIN), i;
+	struct xmem_subscription *s;
+
+	for (i = 0; i < 10; i++) {
+		SAME(by_epoll(epoll, 0), 0);
+		s = follow(reader, xmem_pool_client(writer), 0);
+		SAME(by_epoll(epoll, 0), 0);
+		publish_stamp(writer, i);
+		SAME(by_epoll(epoll, WAIT_MS), EPOLLIN);
+		xmem_release(receive_one(s));
+		xmem_unsubscribe(s);
+	}
+	close(epoll);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+static void wait_by_epoll(void *argument)
+{
+	int fd = receive_file(parent_link()), epoll = new_epoll(fd, EPOLLIN);
+
+	tell_parent(by_epoll(epoll, 0));
+	tell_parent(by_epoll(epoll, -1));
+	hear_parent();
+	tell_parent(by_epoll(epoll, -1));
+}
+
+/* The descriptor says in another process what it says here. */
+TEST(API_poll_in_another_process)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 4, BYTES), *reader = open_reader(name);
+	struct child *child = spawn(wait_by_epoll, NULL);
+	struct xmem_subscription *s;
+
+	send_file(child->link, fd_of(reader));
+	SAME(hear(child), 0);
+	s = follow(reader, xmem_pool_client(writer), 0);
+	publish_stamp(writer, 1);
+	SAME(hear(child), EPOLLIN);
+	xmem_release(receive_one(s));
+	tell(child, 1);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	hangs_up(hear(child));
+	finish_child(child);
+	xmem_pool_close(writer);
+}
+
+/* ---- ends ---- */
+
+static void publish_and_end(void *argument)
+{
+	struct xmem_pool *pool = open_writer(argument, 4, BYTES);
+
+	tell_parent(xmem_pool_client(pool));
+	hear_parent();
+	publish_stamp(pool, 7);
+	tell_parent(1);
+	hear_parent();
+	xmem_pool_close(pool);
+}
+
+static void poll_hears_of_the_end(bool killed)
+{
+	const char *name = new_name();
+	struct child *owner = spawn(publish_and_end, (void *)name);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, (int)hear(owner), 0);
+	int fd = fd_of(reader), epoll = new_epoll(fd, EPOLLIN), own = fd_of_subscription(s);
+
+	tell(owner, 1);
+	hear(owner);
+	SAME(by_epoll(epoll, WAIT_MS), EPOLLIN);
+	xmem_release(receive_one(s));
+	SAME(by_epoll(epoll, 0), 0);
+	if (killed) {
+		kill_child(owner);
+	} else {
+		tell(owner, 1);
+		finish_child(owner);
+	}
+	SAME(by_epoll(epoll, WAIT_MS), EPOLLIN);
+	SAME(by_poll(own, POLLIN, WAIT_MS), POLLIN);
+	REFUSED(xmem_receive(s, 0), EPIPE);
+	/* The pool has nothing more to say, the subscription says that it has ended. */
+	says(fd, epoll, POLLIN, false);
+	SAME(by_poll(own, POLLIN, 0), POLLIN);
+	REFUSED(xmem_receive(s, 0), EPIPE);
+	xmem_unsubscribe(s);
+	close(epoll);
+	xmem_pool_close(reader);
+}
+
+TEST(P9_poll_hears_of_a_publishers_death)
+{
+	poll_hears_of_the_end(true);
+}
+
+TEST(P9_poll_hears_of_a_publishers_leaving)
+{
+	poll_hears_of_the_end(false);
+}
+
+TEST(API_poll_of_a_client_that_has_ended)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 4, BYTES), *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
+	int of_pool = dup(fd_of(reader)), of_s = dup(fd_of_subscription(s));
+	int epoll = new_epoll(of_pool, EPOLLIN);
+
+	SAME(by_epoll(epoll, 0), 0);
+	SAME(by_poll(of_s, POLLIN, 0), 0);
+	xmem_unsubscribe(s);
+	CHECK(by_poll(of_s, POLLIN, WAIT_MS) & POLLIN);
+	xmem_pool_close(reader);
+	hangs_up(by_epoll(epoll, WAIT_MS));
+	hangs_up(by_poll(of_s, POLLIN, WAIT_MS));
+	close(epoll);
+	close(of_s);
+	close(of_pool);
+	check_quiet(writer, 1);
+	xmem_pool_close(writer);
+}
+
+TEST(P10_poll_hears_of_the_hosts_end)
+{
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
+	struct xmem_pool *pool;
+	struct raw raw;
+	char name[40];
+	int epoll;
+
+	daemon_only("the kernel does not end");
+	snprintf(name, sizeof(name), "xmem-own-%d", getpid());
+	setenv("XMEM_SOCKET", name, 1);
+	pool = open_writer(new_name(), 1, BYTES);
+	epoll = new_epoll(fd_of(pool), EPOLLIN);
+	SAME(by_epoll(epoll, 0), 0);
+	raw_open(&raw);
+	CHECK(!getsockopt(raw.link.file, SOL_SOCKET, SO_PEERCRED, &peer, &length));
+	CHECK(peer.pid > 1 && !kill(peer.pid, SIGKILL));
+	hangs_up(by_epoll(epoll, WAIT_MS));
+	hangs_up(by_poll(fd_of(pool), POLLIN, 0));
+	raw_close(&raw);
+	close(epoll);
+	xmem_pool_close(pool);
+}
+
+/* ---- writable ---- */
+
+#define MANY	300
+
+/* K10: exact, also with more slots than anybody would look at one by one. */
+TEST(API_poll_says_whether_a_buffer_is_free)
+{
+	struct xmem_pool *writer = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .slots = 320);
+	int fd = fd_of(writer), epoll = new_epoll(fd, EPOLLOUT), i;
+	struct xmem_buffer *kept[MANY], *b;
+
+	says(fd, epoll, POLLOUT, false);	/* it has no buffers yet */
+	WORKED(xmem_preallocate(writer, MANY, BYTES));
+	says(fd, epoll, POLLOUT, true);
+	for (i = 0; i < MANY; i++)
+		publish_kept(writer, i, &kept[i]);
+	says(fd, epoll, POLLOUT, false);
+	REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);
+	says(fd, epoll, POLLOUT, false);
+	for (i = 0; i < MANY; i += 37) {
+		xmem_release(kept[i]);
+		says(fd, epoll, POLLOUT, true);
+		b = xmem_acquire(writer, BYTES, 0);
+		CHECK(b);
+		says(fd, epoll, POLLOUT, false);
+		xmem_release(b);
+		says(fd, epoll, POLLOUT, true);
+		publish_kept(writer, i, &kept[i]);
+		says(fd, epoll, POLLOUT, false);
+	}
+	for (i = 0; i < MANY; i++)
+		xmem_release(kept[i]);
+	close(epoll);
+	xmem_pool_close(writer);
+}
+
+/* It is about buffers of the size that the last acquire wanted. */
+TEST(API_poll_says_whether_a_buffer_of_that_size_is_free)
+{
+	struct xmem_pool *writer = open_writer(new_name(), 1, BYTES);
+	int fd = fd_of(writer), epoll = new_epoll(fd, EPOLLOUT);
+	struct xmem_buffer *kept, *b;
+
+	WORKED(xmem_preallocate(writer, 1, 4 * BYTES));
+	b = xmem_acquire(writer, 4 * BYTES, 0);
+	CHECK(b);
+	WORKED(xmem_publish(b, &(struct xmem_publish_options){
+		.size = sizeof(struct xmem_publish_options), .flags = XMEM_PUBLISH_KEEP,
+	}, NULL));
+	kept = b;
+	says(fd, epoll, POLLOUT, true);
+	REFUSED(xmem_acquire(writer, 4 * BYTES, 0), EAGAIN);
+	says(fd, epoll, POLLOUT, false);
+	xmem_release(kept);
+	says(fd, epoll, POLLOUT, true);
+	b = xmem_acquire(writer, 4 * BYTES, 0);
+	CHECK(b);
+	REFUSED(xmem_acquire(writer, 4 * BYTES, 0), EAGAIN);
+	says(fd, epoll, POLLOUT, false);
+	kept = xmem_acquire(writer, BYTES, 0);	/* a smaller one there is */
+	CHECK(kept);
+	xmem_release(kept);
+	says(fd, epoll, POLLOUT, true);
+	xmem_release(b);
+	close(epoll);
+	xmem_pool_close(writer);
+}
+
+struct holder {
+	const char *name;
+	int publisher;
+};
+
+static void hold_one(void *argument)
+{
+	struct holder *holder = argument;
+	struct xmem_pool *pool = open_reader(holder->name);
+	struct xmem_subscription *s = follow(pool, holder->publisher, 0);
+	struct xmem_buffer *b;
+
+	tell_parent(1);
+	b = receive_one(s);
+	tell_parent(2);
+	hear_parent();
+	xmem_release(b);
+	tell_parent(3);
+	hear_parent();
+}
+
+static void writable_when_the_holder_goes(bool killed)
+{
+	struct holder holder = { .name = new_name() };
+	struct xmem_pool *writer = open_writer(holder.name, 1, BYTES);
+	int fd = fd_of(writer), epoll = new_epoll(fd, EPOLLOUT);
+	struct child *child;
+
+	holder.publisher = xmem_pool_client(writer);
+	child = spawn(hold_one, &holder);
+	SAME(hear(child), 1);
+	publish_stamp(writer, 1);
+	SAME(hear(child), 2);
+	REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);
+	says(fd, epoll, POLLOUT, false);
+	if (killed)
+		kill_child(child);
+	else
+		tell(child, 1);
+	SAME(by_epoll(epoll, WAIT_MS), EPOLLOUT);
+	publish_stamp(writer, 2);
+	close(epoll);
+	xmem_pool_close(writer);
+}
+
+TEST(P9_poll_hears_of_a_release)
+{
+	writable_when_the_holder_goes(false);
+}
+
+TEST(P9_poll_hears_of_a_holders_death)
+{
+	writable_when_the_holder_goes(true);
+}
+
+/* Nothing happens but that time passes: the slow subscriber is demoted. */
+TEST(P9_poll_knows_when_slow_subscribers_are_demoted)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER,
+					.wait_bound_ns = 200 * MS);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer),
+					     XMEM_SUBSCRIBE_WAITS);
+	int fd = fd_of(writer), epoll = new_epoll(fd, EPOLLOUT), i;
+	struct xmem_buffer *b;
+
+	WORKED(xmem_preallocate(writer, 2, BYTES));
+	for (i = 0; i < 2; i++)
+		publish_stamp(writer, i);
+	REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);
+	SAME(by_epoll(epoll, WAIT_MS), EPOLLOUT);
+	b = xmem_acquire(writer, BYTES, 0);
+	CHECK(b);
+	xmem_release(b);
+	xmem_unsubscribe(s);
+	close(epoll);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* ---- rings that are followed as one ---- */
+
+static int joint_fd(struct raw *raw)
+{
+	struct xmem_poll_fd_request request = { .size = sizeof(request), .kind = XMEM_POLL_JOINT };
+
+	SAME(raw_request(raw, XMEM_IOC_POLL_FD, &request), 0);
+	return request.fd;
+}
+
+static void follow_jointly(struct raw *raw, struct xmem_pool *writer)
+{
+	struct xmem_subscribe_request request = {
+		.size = sizeof(request), .publisher = xmem_pool_client(writer),
+		.flags = XMEM_SUBSCRIBE_JOINT,
+	};
+
+	SAME(raw_request(raw, XMEM_IOC_SUBSCRIBE, &request), 0);
+}
+
+/* On the daemon's host nobody but the client takes what made it readable. */
+static void take_byte(int fd)
+{
+	char byte;
+
+	if (!on_kernel())
+		SAME(recv(fd, &byte, 1, MSG_DONTWAIT), 1);
+}
+
+TEST(API_poll_says_that_there_is_a_writer_to_follow)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer[2] = { open_writer(name, 2, BYTES) };
+	struct raw raw;
+	int fd, epoll;
+
+	raw_start(&raw, name, XMEM_ROLE_READER);
+	fd = joint_fd(&raw);
+	epoll = new_epoll(fd, EPOLLIN);
+	SAME(by_epoll(epoll, WAIT_MS), EPOLLIN);
+	follow_jointly(&raw, writer[0]);
+	take_byte(fd);
+	SAME(by_epoll(epoll, 0), 0);
+	writer[1] = open_writer(name, 2, BYTES);
+	SAME(by_epoll(epoll, WAIT_MS), EPOLLIN);
+	follow_jointly(&raw, writer[1]);
+	take_byte(fd);
+	SAME(by_epoll(epoll, 0), 0);
+	publish_stamp(writer[0], 1);
+	SAME(by_epoll(epoll, WAIT_MS), EPOLLIN);
+	close(epoll);
+	close(fd);
+	raw_close(&raw);
+	xmem_pool_close(writer[1]);
+	xmem_pool_close(writer[0]);
+}
+
+/* ---- the file of the kernel's device itself ---- */
+
+static void follow_raw(struct raw *raw, struct xmem_pool *writer)
+{
+	struct xmem_subscribe_request request = {
+		.size = sizeof(request), .publisher = xmem_pool_client(writer),
+	};
+
+	SAME(raw_request(raw, XMEM_IOC_SUBSCRIBE, &request), 0);
+}
+
+/* K2, and K1: before it has joined it says nothing, and then all that it has to. */
+TEST(P9_poll_of_the_device_before_it_joins)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer;
+	struct raw raw;
+	int epoll;
+
+	kernel_only("the daemon's clients poll what poll_fd gives them");
+	writer = open_writer(name, 4, BYTES);
+	raw_open(&raw);
+	epoll = new_epoll(raw.link.file, EPOLLIN);
+	SAME(by_poll(raw.link.file, POLLIN | POLLOUT, 0), 0);
+	SAME(by_epoll(epoll, 0), 0);
+	SAME(raw_join(&raw, name, XMEM_ROLE_READER, 0), 0);
+	SAME(raw.link.backend->map(&raw.link, &raw.map), 0);
+	SAME(by_epoll(epoll, 0), 0);
+	follow_raw(&raw, writer);
+	publish_stamp(writer, 1);
+	SAME(by_epoll(epoll, WAIT_MS), EPOLLIN);
+	close(epoll);
+	raw_close(&raw);
+	xmem_pool_close(writer);
+}
+
+TEST(P9_poll_of_the_device_before_it_subscribes)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer;
+	struct raw raw;
+	int epoll;
+
+	kernel_only("the daemon's clients poll what poll_fd gives them");
+	writer = open_writer(name, 4, BYTES);
+	raw_start(&raw, name, XMEM_ROLE_READER);
+	epoll = new_epoll(raw.link.file, EPOLLIN);
+	SAME(by_epoll(epoll, 0), 0);
+	follow_raw(&raw, writer);
+	publish_stamp(writer, 1);
+	SAME(by_epoll(epoll, WAIT_MS), EPOLLIN);
+	close(epoll);
+	raw_close(&raw);
+	xmem_pool_close(writer);
+}
+
+/* K10: no buffer is free, and nobody is told so again and again. */
+TEST(P9_poll_of_the_device_is_exact)
+{
+	struct raw raw;
+	struct xmem_attach_request attached;
+	int file, epoll, i, n;
+
+	kernel_only("the daemon's clients poll what poll_fd gives them");
+	raw_start(&raw, new_name(), XMEM_ROLE_WRITER);
+	file = new_memfd(64 * BYTES, GOOD_SEALS);
+	for (i = 0; i < 5; i++) {		/* more than 256 */
+		SAME(raw_attach(&raw, file, 64, &attached), 0);
+		for (n = 0; n < 64; n++) {
+			u32 slot = attached.slot[n];
+
+			SAME(raw.link.backend->map_group(&raw.link, slot / 64), 0);
+			SAME(xm_take(&raw.map, slot), 0);
+			xm_store(&xm_slot(&raw.map, slot)->position, XMEM_POSITION_IN_HAND);
+		}
+	}
+	epoll = new_epoll(raw.link.file, EPOLLOUT);
+	SAME(by_epoll(epoll, 0), 0);
+	SAME(xm_give_up(&raw.map, attached.slot[63]), 0);
+	SAME(by_poll(raw.link.file, POLLOUT, 0), POLLOUT);
+	close(epoll);
+	close(file);
+	raw_close(&raw);
+}
