@@ -17,11 +17,8 @@ int xl_owned_init(struct xmem_pool *pool, u64 wait_bound_ns)
 	owned->slot = calloc(pool->map.slots, sizeof(*owned->slot));
 	if (!owned->slot)
 		return -ENOMEM;
-	for (i = 0; i < pool->map.slots; i++) {
+	for (i = 0; i < pool->map.slots; i++)
 		owned->slot[i].index = i;
-		owned->slot[i].word = xm_slot(&pool->map, i);
-		owned->slot[i].metadata = xm_metadata(&pool->map, i);
-	}
 	owned->ring = xm_ring(&pool->map, pool->me);
 	owned->row = xm_client_row(&pool->map, pool->me);
 	owned->culprit = XMEM_OWNER_NONE;
@@ -82,6 +79,9 @@ void xl_owned_add(struct xmem_pool *pool, const u16 *slot, u32 count, u64 bytes)
 	size = *find_size(owned, bytes);
 	for (i = 0; i < count; i++) {
 		owned->slot[slot[i]].size = size;
+		/* Only now: the kernel maps a group writable in a place of its own. */
+		owned->slot[slot[i]].word = xm_slot(&pool->map, slot[i]);
+		owned->slot[slot[i]].metadata = xm_metadata(&pool->map, slot[i]);
 		xl_queue_add(&size->list[XL_LIST_FREE], &owned->slot[slot[i]]);
 	}
 	size->slots += count;
