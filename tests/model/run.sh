@@ -21,6 +21,8 @@ resolve.pml    -                FORCED
 resolve.pml    TWOSCANNERS       NONUMBER ENTERPLAIN
 subscribe.pml  -                TAILFIRST NOPIN NOWAKE
 wait.pml       -                LOOKFIRST WAKEFIRST NOCOUNT CLEARLATE
+poll.pml       -                NORELOOK DRAINLATE NOTELL NOREARM NOLOOK ONLYWAKE WAKEFIRST
+poll_out.pml   -                NORELOOK FILLLATE NOTELL NOREARM NOLOOK
 puts.pml       -                STALEQUIET ENDQUIET PUTFIRST
 adopt.pml      -                REAPFIRST PUTFIRST UNTOLD
 threads.pml    CURSOR           NOMUTEX
