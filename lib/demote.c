@@ -54,6 +54,13 @@ void xl_demote(struct xmem_pool *pool)
 	owned->none = false;
 }
 
+/* What the ring says to hosts has changed, and so may what those who poll are told (I5). */
+static void wake_pollers(struct xmem_pool *pool)
+{
+	xm_full_barrier();
+	xl_owned_wake(pool);
+}
+
 /*
  * The bound begins with the first acquire that finds nothing while a subscriber that is waited
  * for lags; it ends when one finds something. Hosts read it too, for those who poll.
@@ -63,11 +70,11 @@ void xl_note_refused(struct xmem_pool *pool, u64 bytes)
 	struct xl_owned *owned = &pool->owned;
 	struct xmem_ring *ring = owned->ring;
 	struct xm_waited waited;
-	u64 now, at = 0;
+	u64 now, before = xm_load(&ring->demote_at_ns), at = 0;
 
 	xm_look_at_waited(&pool->map, pool->me, &waited);
 	if (owned->wait_bound_ns && waited.lagging) {
-		at = xm_load(&ring->demote_at_ns);
+		at = before;
 		now = at ? 0 : xl_now_ns();
 		if (!at)
 			at = owned->wait_bound_ns < ~0ULL - now ? now + owned->wait_bound_ns : ~0ULL;
@@ -75,6 +82,8 @@ void xl_note_refused(struct xmem_pool *pool, u64 bytes)
 	xm_store(&ring->demote_at_ns, at);
 	xm_store(&ring->wanted, bytes);
 	owned->refused = true;
+	if (at && !before)
+		wake_pollers(pool);	/* the bound has just begun: hosts set a timer */
 }
 
 void xl_note_success(struct xmem_pool *pool)
@@ -84,6 +93,7 @@ void xl_note_success(struct xmem_pool *pool)
 	xm_store(&ring->demote_at_ns, 0);
 	xm_store(&ring->wanted, 0);
 	pool->owned.refused = false;
+	wake_pollers(pool);	/* any buffer will do now, and there may be smaller ones */
 }
 
 u64 xl_demote_at(const struct xmem_pool *pool)

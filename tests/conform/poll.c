@@ -182,6 +182,48 @@ TEST(P9_a_poll_that_began_before_the_subscription)
 	xmem_pool_close(writer);
 }
 
+/* The end of a client disarms all words of the pool, whoever has armed them. */
+static void somebody_ends(const char *name)
+{
+	xmem_pool_close(open_reader(name));
+}
+
+TEST(P9_a_poll_for_reading_that_goes_on_when_somebody_ends)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 1, BYTES), *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
+	int epoll = new_epoll(fd_of(reader), EPOLLIN);
+
+	SAME(by_epoll(epoll, 0), 0);
+	somebody_ends(name);
+	SAME(by_epoll(epoll, 0), 0);
+	publish_stamp(writer, 2);
+	SAME(by_epoll(epoll, WAIT_MS), EPOLLIN);
+	xmem_unsubscribe(s);
+	close(epoll);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+TEST(P9_a_poll_for_writing_that_goes_on_when_somebody_ends)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 1, BYTES);
+	int epoll = new_epoll(fd_of(writer), EPOLLOUT);
+	struct xmem_buffer *kept;
+
+	publish_kept(writer, 1, &kept);
+	REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);
+	SAME(by_epoll(epoll, 0), 0);
+	somebody_ends(name);
+	SAME(by_epoll(epoll, 0), 0);
+	xmem_release(kept);
+	SAME(by_epoll(epoll, WAIT_MS), EPOLLOUT);
+	close(epoll);
+	xmem_pool_close(writer);
+}
+
 static void wait_by_epoll(void *argument)
 {
 	int fd = receive_file(parent_link()), epoll = new_epoll(fd, EPOLLIN);
@@ -355,7 +397,7 @@ TEST(API_poll_says_whether_a_buffer_is_free)
 /* It is about buffers of the size that the last acquire wanted. */
 TEST(API_poll_says_whether_a_buffer_of_that_size_is_free)
 {
-	struct xmem_pool *writer = open_writer(new_name(), 1, BYTES);
+	struct xmem_pool *writer = open_writer(new_name(), 2, BYTES);
 	int fd = fd_of(writer), epoll = new_epoll(fd, EPOLLOUT);
 	struct xmem_buffer *kept, *b;
 
@@ -375,10 +417,10 @@ TEST(API_poll_says_whether_a_buffer_of_that_size_is_free)
 	CHECK(b);
 	REFUSED(xmem_acquire(writer, 4 * BYTES, 0), EAGAIN);
 	says(fd, epoll, POLLOUT, false);
-	kept = xmem_acquire(writer, BYTES, 0);	/* a smaller one there is */
+	kept = xmem_acquire(writer, BYTES, 0);	/* smaller ones there are, and one more now */
 	CHECK(kept);
-	xmem_release(kept);
 	says(fd, epoll, POLLOUT, true);
+	xmem_release(kept);
 	xmem_release(b);
 	close(epoll);
 	xmem_pool_close(writer);
@@ -454,7 +496,8 @@ TEST(P9_poll_knows_when_slow_subscribers_are_demoted)
 	WORKED(xmem_preallocate(writer, 2, BYTES));
 	for (i = 0; i < 2; i++)
 		publish_stamp(writer, i);
-	REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);
+	SAME(by_epoll(epoll, 0), 0);
+	REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);	/* the bound begins */
 	SAME(by_epoll(epoll, WAIT_MS), EPOLLOUT);
 	b = xmem_acquire(writer, BYTES, 0);
 	CHECK(b);
