@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Descriptors that programs poll, of pools and of subscriptions; and waiting on them here.
+ * Descriptors that programs poll, of pools and of subscriptions.
  *
  * On the daemon's host a descriptor is a socket (daemon/poll.c). It is readable while a byte
  * from the daemon is in it, and writable unless it is filled. The library takes the byte, or
@@ -9,10 +9,7 @@
  * What came before is seen by the second look, and then the library tells the daemon.
  */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "host/wire.h"
@@ -110,7 +107,6 @@ static struct xl_poll *new_poll(struct xmem_pool *pool, const struct xm_poll *wh
 	poll->fd = request.fd;
 	poll->what = *what;
 	poll->what.client = pool->me;
-	poll->interrupt = -1;
 	poll->full = what->kind == XMEM_POLL_CLIENT;	/* the daemon gives it out so */
 	return poll;
 }
@@ -120,8 +116,6 @@ static void close_poll(struct xl_poll *poll)
 	/* A forked child may have it too: the daemon shall know all the same. */
 	shutdown(poll->fd, SHUT_RDWR);
 	close(poll->fd);
-	if (poll->interrupt >= 0)
-		close(poll->interrupt);
 	free(poll);
 }
 
@@ -236,63 +230,4 @@ XMEM_API int xmem_subscription_poll_fd(struct xmem_subscription *subscription)
 	err = poll_of_subscription(subscription);
 	return err ? failed("a descriptor to poll, of the subscription", err)
 		   : subscription->poll->fd;
-}
-
-/* ---- waiting here ---- */
-
-/* The eventfd that ends waiting, made if need be, or -errno. */
-static int interrupt_of(struct xmem_pool *pool, struct xl_poll *poll)
-{
-	int fd;
-
-	pthread_mutex_lock(&pool->polls.lock);
-	if (poll->interrupt < 0)
-		poll->interrupt = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	fd = poll->interrupt < 0 ? -errno : poll->interrupt;
-	pthread_mutex_unlock(&pool->polls.lock);
-	return fd;
-}
-
-static struct xl_poll *poll_to_wait_on(struct xmem_pool *pool,
-				       struct xmem_subscription *subscription, int *ret_err)
-{
-	*ret_err = subscription ? poll_of_subscription(subscription) : poll_of_pool(pool);
-	if (*ret_err)
-		return NULL;
-	return subscription ? subscription->poll : pool->polls.pool;
-}
-
-int xl_poll_wait(struct xmem_pool *pool, struct xmem_subscription *subscription, u64 deadline_ns)
-{
-	struct xl_poll *poll;
-	struct pollfd look[2];
-	struct timespec left;
-	u64 now = xl_now_ns();
-	int err, n;
-
-	poll = poll_to_wait_on(pool, subscription, &err);
-	if (!poll)
-		return err;
-	look[0] = (struct pollfd){ .fd = poll->fd, .events = POLLIN };
-	look[1] = (struct pollfd){ .fd = interrupt_of(pool, poll), .events = POLLIN };
-	if (look[1].fd < 0)
-		return look[1].fd;
-	now = now < deadline_ns ? deadline_ns - now : 0;
-	left = (struct timespec){ now / 1000000000, now % 1000000000 };
-	n = ppoll(look, 2, deadline_ns == ~0ULL ? NULL : &left, NULL);
-	if (n < 0)
-		return -errno;
-	if (!n)
-		return -ETIMEDOUT;
-	return look[0].revents & (POLLHUP | POLLERR | POLLNVAL) && !look[1].revents ? -ENOTCONN : 0;
-}
-
-void xl_poll_interrupt(struct xmem_pool *pool, struct xmem_subscription *subscription)
-{
-	struct xl_poll *poll;
-	int err;
-
-	poll = poll_to_wait_on(pool, subscription, &err);
-	if (poll && interrupt_of(pool, poll) >= 0)
-		eventfd_write(poll->interrupt, 1);
 }

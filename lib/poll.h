@@ -18,7 +18,6 @@ struct xmem_subscription;
 struct xl_poll {
 	struct xl_poll *next;
 	int fd;
-	int interrupt;			/* an eventfd that ends waiting for good; -1: none yet */
 	struct xm_poll what;
 	bool full;			/* its end was filled since the host was last told */
 	u64 told_ns;			/* the deadline of which the host was told */
@@ -39,18 +38,7 @@ void xl_poll_settle_all(struct xmem_pool *pool, int events);
 /* To be called by xl_request: note whom the client follows. */
 void xl_poll_note(struct xmem_pool *pool, unsigned int request, const void *argument, int err);
 
-/*
- * Wait until @subscription, or with NULL any of the pool's, has something to receive, or has
- * ended, or rings of writers to follow. 0; -ETIMEDOUT; -EINTR; -ENOTCONN: the host, or the
- * client, has ended; or what making a descriptor can fail with. 0 may also come too early:
- * the caller looks, and after xl_poll_interrupt whether it is to go on at all.
- */
-int xl_poll_wait(struct xmem_pool *pool, struct xmem_subscription *subscription, u64 deadline_ns);
-
-/* All that wait so return 0, now and later. */
-void xl_poll_interrupt(struct xmem_pool *pool, struct xmem_subscription *subscription);
-
-/* Close a subscription's descriptor, or all. Nobody may be waiting. */
+/* Close a subscription's descriptor, or all. */
 void xl_poll_drop(struct xmem_pool *pool, struct xl_poll **poll);
 void xl_polls_drop(struct xmem_pool *pool);
 
