@@ -175,7 +175,7 @@ TEST(P10_too_many_descriptors_to_poll_are_EDQUOT)
 	unsigned int i;
 
 	daemon_only("the kernel's are limited as all files are");
-	use_own_daemon(256);		/* 2 of one client */
+	use_limited_daemon(256);		/* 2 of one client */
 	pool = open_reader(name);
 	for (i = 0; i < 3; i++) {
 		writer[i] = open_writer(name, 1, BYTES);
