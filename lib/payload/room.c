@@ -42,25 +42,24 @@ static u64 number(const char *folder, const char *name)
 	return value < 1ULL << 62 ? value : NO_LIMIT;
 }
 
-/* The sum of the lines whose first word is one of @keys, which ends with NULL. */
-static u64 sum(const char *folder, const char *name, const char *const *keys)
+/* ret[i]: the number in the line whose first word is keys[i], or 0. @keys ends with NULL. */
+static void numbers(const char *folder, const char *name, const char *const *keys, u64 *ret)
 {
 	FILE *file = open_in(folder, name);
-	char line[256], key[64];
-	unsigned long long value;
-	u64 total = 0;
+	char line[256];
 	int i;
 
+	for (i = 0; keys[i]; i++)
+		ret[i] = 0;
 	while (file && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "%63s %llu", key, &value) != 2)
-			continue;
+		size_t length = strcspn(line, " ");
+
 		for (i = 0; keys[i]; i++)
-			if (!strcmp(key, keys[i]))
-				total += value;
+			if (strlen(keys[i]) == length && !memcmp(line, keys[i], length))
+				ret[i] = strtoull(line + length, NULL, 10);
 	}
 	if (file)
 		fclose(file);
-	return total;
 }
 
 static u64 minus(u64 a, u64 b)
@@ -107,14 +106,15 @@ static const struct files version_2 = {
 static void look_at_cgroup(const char *folder, const struct files *files, u64 swap_free,
 			   struct xl_room *room)
 {
-	u64 used = number(folder, files->used), limit, left, swap, droppable;
+	u64 used = number(folder, files->used), limit, left, swap, droppable, line[3] = { 0 };
 	int i;
 
 	for (i = 0; i < 2 && files->limit[i] && used != NO_LIMIT; i++) {
 		limit = number(folder, files->limit[i]);
 		if (limit == NO_LIMIT)
 			continue;
-		droppable = sum(folder, "memory.stat", files->droppable);
+		numbers(folder, "memory.stat", files->droppable, line);
+		droppable = line[0] + line[1] + line[2];
 		swap = minus(number(folder, files->swap_limit), number(folder, files->swap_used));
 		left = minus(limit, used) + droppable;
 		if (files->swap_with_memory)
@@ -188,20 +188,18 @@ static void look_at_line(char *line, const char *cgroups, u64 swap_free, struct 
 
 void xl_room_find(const char *proc, const char *cgroups, struct xl_room *ret)
 {
-	static const char *const available[] = { "MemAvailable:", NULL };
-	static const char *const total[] = { "MemTotal:", NULL };
-	static const char *const swap[] = { "SwapFree:", NULL };
-	u64 swap_free = sum(proc, "meminfo", swap) << 10;
-	u64 memory = sum(proc, "meminfo", total) << 10;
+	static const char *const keys[] = { "MemTotal:", "MemAvailable:", "SwapFree:", NULL };
+	u64 kilobytes[3];		/* as @keys */
 	FILE *file = open_in(proc, "self/cgroup");
 	char line[PATH_BYTES];
 
 	*ret = (struct xl_room){ .left = NO_LIMIT, .limit = NO_LIMIT };
-	if (memory)
-		take(ret, (sum(proc, "meminfo", available) << 10) + swap_free, memory, proc,
+	numbers(proc, "meminfo", keys, kilobytes);
+	if (kilobytes[0])
+		take(ret, (kilobytes[1] + kilobytes[2]) << 10, kilobytes[0] << 10, proc,
 		     "meminfo");
 	while (file && fgets(line, sizeof(line), file))
-		look_at_line(line, cgroups, swap_free, ret);
+		look_at_line(line, cgroups, kilobytes[2] << 10, ret);
 	if (file)
 		fclose(file);
 }

@@ -184,9 +184,9 @@ holders_of_one_slot() {
 }
 
 stat_counts_without_the_tool() {
-	same '["scene",128,4,0,1,3,2,0,5,3,0,16384,1,16384,0,32768]' "$(json '[.pool, .slots, .attached, .free,
-		.writing, .live, .held, .limbo, .holds, .clients, .zombies, .bytes, .payloads,
-		.bytes_files, .bytes_kept, .bytes_mapped]' stat scene)" &&
+	same '["scene",128,4,0,1,3,2,0,5,3,0,16384,1,16384,0,32768]' "$(json '[.pool, .slots,
+		.attached, .free, .writing, .live, .held, .limbo, .holds, .clients, .zombies,
+		.bytes, .payloads, .bytes_files, .bytes_kept, .bytes_mapped]' stat scene)" &&
 		same "$backend" "$(json .backend stat scene | tr -d '"')" &&
 		same "$(xmem stat scene --json | jq -r 'to_entries[] | "\(.key) \(.value)"')" \
 			"$(xmem stat scene | awk '{ print $1, $2 }')"
@@ -332,8 +332,8 @@ daemon_without_proc() {
 		echo "SKIP $name: $(cat "$work/err")"
 		return 77
 	fi
-	$nowhere unshare -m bash -c 'mount -t tmpfs none /proc && exec "$0" --foreground --idle-ms=1' \
-		"$programs/xmemd" 2>"$work/err" || status=$?
+	$nowhere unshare -m bash -c 'mount -t tmpfs none /proc && exec "$@"' bash \
+		"$programs/xmemd" --foreground --idle-ms=1 2>"$work/err" || status=$?
 	[ $status = 1 ] && grep -q '^xmemd: .*/proc.*mount' "$work/err" ||
 		says "status $status, $(cat "$work/err")"
 }

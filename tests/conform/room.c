@@ -43,7 +43,8 @@ static void write_in(const char *path, const char *text)
 	FILE *file;
 
 	snprintf(name, sizeof(name), "%s/%s", folder, path);
-	for (slash = strchr(name + strlen(folder) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+	slash = name + strlen(folder);
+	while ((slash = strchr(slash + 1, '/'))) {
 		*slash = '\0';
 		CHECK(!mkdir(name, 0700) || errno == EEXIST);
 		*slash = '/';

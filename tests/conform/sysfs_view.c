@@ -168,12 +168,15 @@ TEST(P10_sysfs_shows_what_the_dead_have_left)
 	EVENTUALLY(number("zombies") == 1);
 	EVENTUALLY(says(attribute("clients/%d/state", id), "zombie"));
 	EVENTUALLY(number("limbo") == 1);
+	CHECK(number("kept_bytes") > 0);
+	SAME(number("kept_bytes"), number("payload_bytes"));
 	b = receive_one(s);
 	REFUSED(xmem_receive(s, 0), EPIPE);
 	EVENTUALLY(number("zombies") == 0);
 	EVENTUALLY(says(attribute("slots/%u/owner", xm_token_slot(xmem_token(b))), "host"));
 	xmem_release(b);
 	EVENTUALLY(number("limbo") == 0 && number("attached") == 0);
+	SAME(number("kept_bytes"), 0);
 	xmem_unsubscribe(s);
 	xmem_pool_close(reader);
 }
