@@ -87,7 +87,9 @@ static int send_kept(struct xl_exchange *exchange, int socket)
 		err = send_post(socket, &exchange->posts[sent]);
 		sent += err != -EAGAIN;
 	}
-	exchange->post_count -= sent;
+	if (!sent)
+		return err;
+	xm_store(&exchange->post_count, exchange->post_count - sent);
 	memmove(exchange->posts, exchange->posts + sent,
 		exchange->post_count * sizeof(*exchange->posts));
 	return err == -EAGAIN ? err : 0;
@@ -104,7 +106,8 @@ static bool keep(struct xl_exchange *exchange, const struct xl_post *post)
 		exchange->posts = more;
 		exchange->post_room = room;
 	}
-	exchange->posts[exchange->post_count++] = *post;
+	exchange->posts[exchange->post_count] = *post;
+	xm_store(&exchange->post_count, exchange->post_count + 1);
 	return true;
 }
 
