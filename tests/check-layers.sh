@@ -15,7 +15,7 @@ core/*          core/* include/xmem/uapi.h
 kmod/*          kmod/* core/* include/xmem/uapi.h
 include/*       include/*
 lib/*           lib/* core/* include/*
-daemon/*        daemon/* core/* include/* lib/host/wire.h lib/host/futex.h
+daemon/*        daemon/* core/* include/* lib/host/wire.h lib/host/futex.h lib/host/address.h
 cli/*           cli/* include/xmem.h include/xmem/metadata.h
 examples/*      examples/* include/xmem.h include/xmem/metadata.h
 bench/inline.c  bench/* core/* include/xmem.h include/xmem/metadata.h
