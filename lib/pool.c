@@ -102,7 +102,6 @@ err_owned:
 	xl_owned_destroy(pool);
 err_link:
 	xl_mappings_destroy(pool);
-	xl_polls_drop(pool);
 	pool->link.backend->close(&pool->link);
 	xl_join_failed(err, &pool->link, request);
 err_free:
