@@ -89,7 +89,7 @@ void row_number(struct bench *bench, const char *what, const char *unit, double 
 unsigned int table_print(const struct bench *bench, unsigned int first);
 void table_print_head(void);
 
-/* "met", "within spread", "MISSED"; "": the row has no target. */
+/* "met", "just missed" (within the margin), "MISSED"; "": the row has no target. */
 const char *row_verdict(const struct row *row);
 
 /* All rows and the machine, as JSON; the ratios, for the plot. They die if they cannot write. */

@@ -7,7 +7,7 @@ ifeq ($(FLAVOUR),release)
 build/release/bench: $(BENCH_OBJ) build/release/libxmem.so
 	$(say) LD $@
 	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN' $(BENCH_OBJ) \
-		-Lbuild/release -lxmem -ljansson -o $@
+		-Lbuild/release -lxmem -ljansson -lm -o $@
 
 # What bench-instructions counts: a program of its own, so that it is not in the counts.
 build/release/count-instructions: build/release/obj/bench/instructions/count.o \
@@ -31,7 +31,7 @@ build/release/peer-%: $(wildcard bench/peers/*.[ch]*) $(PEER_OBJ) build/release/
 	$(say) LD $@
 	$(Q)$(if $(filter %.cpp,$(peer_$*)),$(CXX) -std=c++14,$(CC) -std=gnu11) -pthread -Wall \
 		-Wextra -Wno-unused-parameter -D_GNU_SOURCE -Iinclude -I. $(CFLAGS) $(LDFLAGS) \
-		$(PEER_OBJ) bench/peers/$(peer_$*) -o $@
+		$(PEER_OBJ) bench/peers/$(peer_$*) -lm -o $@
 
 .PHONY: bench-docs bench-peers
 bench-docs:

@@ -4,6 +4,7 @@
  */
 #include "measure.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +53,8 @@ struct figures figures_of(struct series *series)
 	out.ratio = figure_of(ratio, series->reps);
 	out.value = figure_of(series->value, series->reps);
 	out.floor = figure_of(series->floor, series->reps);
+	/* The notch of a box plot: two medians that differ by more are different. */
+	out.margin = 1.57 * figure_spread(&out.ratio) / sqrt(series->reps);
 	return out;
 }
 

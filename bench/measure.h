@@ -43,6 +43,7 @@ struct figures {
 	struct figure value;
 	struct figure floor;
 	struct figure ratio;
+	double margin;		/* of the ratio's median: it is known to plus or minus this */
 };
 
 /*
