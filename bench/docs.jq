@@ -2,7 +2,7 @@
 # and gives $before, the column "before" by row.
 def digits:
 	if . >= 100 then round elif . >= 10 then (. * 10 | round) / 10
-	else (. * 100 | round) / 100 end;
+	elif . >= 0.1 then (. * 100 | round) / 100 else (. * 10000 | round) / 10000 end;
 
 def machine:
 	"\(.cpu), \(.cores) cores" +

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
  * System calls: each loop is run under strace -c -f twice, the second time ten
- * times as long. If the counts of all system calls together are the same, the
- * loop makes none.
+ * times as long. If the counts of all system calls together are the same, but for
+ * a few, the loop makes none: in setting up, a reply of the host may already be
+ * there, or it may take two more calls to wait for it.
  */
 #include "bench.h"
 
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #define ROUNDS	20000
+#define ALLOWED	20	/* more calls in 180,000 more rounds */
 
 /* Calls in a summary of strace, or -1. Columns: % time, seconds, usecs/call, calls, ... */
 static long count_calls(const char *path)
@@ -66,7 +68,7 @@ void case_syscalls(struct bench *bench, int side)
 		if (few <= 0 || many <= 0)
 			die("counting system calls");
 		snprintf(what, sizeof(what), "system calls, %u more %s", ROUNDS * 9, loop_names[n]);
-		row_number(bench, what, "", many - few, 0);
+		row_number(bench, what, "", many - few, ALLOWED);
 	}
 	end_close(&keep);
 }
