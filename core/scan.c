@@ -127,8 +127,8 @@ u64 xm_group_held(const struct xm_map *map, u32 group, u64 among, u8 *ret_holder
 struct xm_scanned {
 	struct xmem_slot_word *word[64];
 	u64 marked;			/* bitmap of the slots that are SCANNING */
-	u64 voids;			/* of those with an entry that is to become void */
-	u64 among;			/* of the marked slots that are in `group`, by their place there */
+	u64 voids;			/* of those whose entry is to become void */
+	u64 among;			/* of those that are in `group`, by their place there */
 	u64 elsewhere;			/* of those that are in another group */
 	u32 group;
 };

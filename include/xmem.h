@@ -271,10 +271,12 @@ int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes);
  *	xmem_size() of the buffer is @bytes. 0: any buffer, the whole of it.
  * @timeout_ns: nanoseconds to wait for one.
  *
- * If no buffer is free, this takes the oldest publication away from subscribers that have
- * not received it and that the writer need not wait for. It waits for the other
- * subscribers within the pool's wait_bound_ns. If a subscriber uses XMEM_SUBSCRIBE_WAITS,
- * at most ring_entries buffers may be acquired and unpublished.
+ * The buffer is the smallest that is large enough and free. If none is free, this takes the
+ * oldest publication away that no client holds, from subscribers that have not received it
+ * and that the writer need not wait for. It waits for the other subscribers within the
+ * pool's wait_bound_ns; then they lose the oldest too, until they receive again. If a
+ * subscriber uses XMEM_SUBSCRIBE_WAITS, at most ring_entries buffers may be acquired and
+ * unpublished.
  *
  * Returns: the buffer, or NULL:
  *	EAGAIN	none is free, and the timeout is 0
@@ -313,8 +315,13 @@ struct xmem_publish_options {
  * @options: NULL is as all zero: the contents are as long as was acquired.
  * @ret_token: what names these contents, for xmem_get; may be NULL.
  *
- * The contents stay as long as a subscriber has yet to receive them or a client holds
- * them. A program that passes the token on in a way of its own keeps the handle
+ * If buffers were acquired before a subscriber with XMEM_SUBSCRIBE_WAITS came, publishing
+ * them may overwrite what it has yet to receive, as the ring has ring_entries places. It then
+ * loses the oldest, and is waited for again once it receives.
+ *
+ * The contents stay as long as a subscriber that the writer waits for has yet to receive them
+ * or a client holds them; for other subscribers they stay until an acquire needs the buffer.
+ * A program that passes the token on in a way of its own keeps the handle
  * (XMEM_PUBLISH_KEEP) until the other side has got the buffer.
  *
  * Returns: 0, and the handle is gone unless it is kept; or

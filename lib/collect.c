@@ -54,7 +54,8 @@ static void look_at_passed(struct xmem_pool *pool)
 }
 
 /* All slots of a list up to @last become READY. */
-static void move_to_ready(struct xl_queue *queue, struct xl_owned_slot *last, struct xl_queue *ready)
+static void move_to_ready(struct xl_queue *queue, struct xl_owned_slot *last,
+			  struct xl_queue *ready)
 {
 	*ready->last = queue->first;
 	ready->last = &last->next;

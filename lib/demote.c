@@ -70,14 +70,15 @@ void xl_note_refused(struct xmem_pool *pool, u64 bytes)
 	struct xl_owned *owned = &pool->owned;
 	struct xmem_ring *ring = owned->ring;
 	struct xm_waited waited;
-	u64 now, before = xm_load(&ring->demote_at_ns), at = 0;
+	u64 before = xm_load(&ring->demote_at_ns), at = 0;
 
 	xm_look_at_waited(&pool->map, pool->me, &waited);
 	if (owned->wait_bound_ns && waited.lagging) {
 		at = before;
-		now = at ? 0 : xl_now_ns();
 		if (!at)
-			at = owned->wait_bound_ns < ~0ULL - now ? now + owned->wait_bound_ns : ~0ULL;
+			at = xl_now_ns() + owned->wait_bound_ns;
+		if (at < owned->wait_bound_ns)
+			at = ~0ULL;	/* the bound is longer than the clock can tell */
 	}
 	xm_store(&ring->demote_at_ns, at);
 	xm_store(&ring->wanted, bytes);

@@ -126,16 +126,17 @@ static void name_clients(const struct xm_map *map, struct census *census, const 
 		add(to, ")");
 }
 
-/* Name the subscribers that have not received everything, the slowest first. */
+/* Name those that are waited for and have not received everything, the slowest first. */
 static void name_laggards(const struct xmem_pool *pool, struct census *census, struct text *to)
 {
-	const struct xmem_client_row *row = xm_client_row(&pool->map, pool->me);
+	const struct xm_map *map = &pool->map;
 	u32 c;
 
 	memset(census->by, 0, sizeof(census->by));
-	for (c = 0; c < pool->map.clients; c++)
-		if (xm_bit(row->subscribers, c))
-			census->by[c] = xl_behind(&pool->map, c, pool->me);
+	for (c = 0; c < map->clients; c++)
+		if (xm_bit(pool->owned.row->subscribers, c) && xm_bit(pool->owned.row->waits, c) &&
+		    !xm_is_demoted(map, pool->me, c, xm_load(xm_cursor(map, c, pool->me))))
+			census->by[c] = xl_behind(map, c, pool->me);
 	name_clients(&pool->map, census, " has yet to receive", to);
 }
 
@@ -148,7 +149,8 @@ static void describe_ring(const struct xmem_pool *pool, struct census *census, s
 	if (waited.lagging) {
 		add(to, "the ring of %u entries has no room: %u acquired and unpublished, %llu "
 			"published and yet to be received",
-		    pool->map.ring_mask + 1, xl_in_hand(pool), (unsigned long long)(waited.tail - waited.evictable));
+		    pool->map.ring_mask + 1, xl_in_hand(pool),
+		    (unsigned long long)(waited.tail - waited.evictable));
 		name_laggards(pool, census, to);
 	} else {
 		add(to, "while a subscriber is waited for, at most %u buffers (ring_entries) may "

@@ -8,7 +8,7 @@
  *   handle.[ch] buffer.c      handles of buffers; get, clone, release, questions
  *   owned.[ch]                the slots that a writer owns, in lists
  *     preallocate.c acquire.c publish.c   buffers are made, written, published
- *     collect.c demote.c                  used slots are found again; slow subscribers
+ *     collect.c demote.c                  used slots are found again; slow subscribers, room
  *     holders.c                           why no buffer is free, in words
  *   subscribe.c receive.c     subscriptions
  *   poll.[ch]                 descriptors that programs poll

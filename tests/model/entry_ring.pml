@@ -69,11 +69,11 @@ inline look_at_holds() {
 
 /* xm_scan of slot b with the ring's tail t; evict: may evict. The host scans its own copy. */
 inline scan(t, evict) {
-	st[b] = SCANNING; ok = true; flight = false; want = false;
+	ok = true; flight = false; want = false;
 #ifdef HOLDSFIRST
 	look_at_holds();
 #endif
-	/* I2: cursors */
+	/* I2: cursors. policy.pml has that they may be remembered from an earlier look. */
 #ifndef NOFLIGHT
 	if
 	:: rp[b] != 0 && INRING(rp[b] - 1, t) && sub[1] && rp[b] - 1 >= cursor[1] -> flight = true
@@ -89,29 +89,30 @@ inline scan(t, evict) {
 #endif
 	if
 	:: want || (flight && !(evict && rp[b] - 1 + DEPTH < t)) -> ok = false
-	:: else
-	fi;
+	:: else ->
+		st[b] = SCANNING;
 #ifdef VOIDLATE
-	look_at_holds();
+		look_at_holds();
 #endif
 #ifndef NOVOID
-	if
-	:: ok && flight && pos[PLACE(rp[b] - 1) % D] == rp[b] ->
-		pos[PLACE(rp[b] - 1) % D] = rp[b] + V
-	:: else
-	fi;
+		if
+		:: flight && pos[PLACE(rp[b] - 1) % D] == rp[b] ->
+			pos[PLACE(rp[b] - 1) % D] = rp[b] + V
+		:: else
+		fi;
 #endif
 #ifndef HOLDSFIRST
 #ifndef VOIDLATE
-	look_at_holds();
+		look_at_holds();
 #endif
 #endif
-	if
-	:: ok -> atomic {
-		assert(bel[1 * B + b] == 0 && bel[2 * B + b] == 0);		/* P1 */
-		gen[b]++; st[b] = WRITING
-	   }
-	:: else -> st[b] = LIVE
+		if
+		:: ok -> atomic {
+			assert(bel[1 * B + b] == 0 && bel[2 * B + b] == 0);	/* P1 */
+			gen[b]++; st[b] = WRITING
+		   }
+		:: else -> st[b] = LIVE
+		fi
 	fi
 }
 

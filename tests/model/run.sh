@@ -17,6 +17,9 @@ models() {
 entry_ring.pml NPUB=3           NORECHECK NOVOID VOIDLATE HOLDSFIRST OFF1 NOFLIGHT \
 				NOREPAIR NORELOOK TAILFLIGHT ROB
 holds.pml      -                NOSCAN LOOKFIRST NOGEN KEEPDEAD
+policy.pml     S=1              NOCURSOR DEPTH
+policy.pml     S=2              NOINC NOCURSOR QUIET DEPTH
+policy.pml     S=3              NOINC NOCURSOR STALEROOM QUIET NOHAND NOBARRIER DEPTH
 resolve.pml    -                FORCED
 resolve.pml    TWOSCANNERS       NONUMBER ENTERPLAIN
 subscribe.pml  -                TAILFIRST NOPIN NOWAKE

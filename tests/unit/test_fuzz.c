@@ -84,7 +84,8 @@ static bool in_flight(u32 slot, bool evict, u32 depth)
 
 		if (!f->subscribed || place < f->cursor)
 			continue;
-		if (!evict || (f->f.waits && !f->demoted) || place + depth >= fz.client[s->tenant].tail)
+		if (!evict || (f->f.waits && !f->demoted) ||
+		    place + depth >= fz.client[s->tenant].tail)
 			return true;
 	}
 	return false;

@@ -148,7 +148,8 @@ START_TEST(demotion_is_not_inherited)
 	ck_assert_uint_eq(s.reader[0], id);
 	subscribe(&s, 0, XMEM_SUBSCRIBE_WAIT);
 	publish_some(&s, 1, 1);
-	*xm_cursor(s.map, id, s.owner) = 0;	/* even where its cursor stands as the other's did */
+	/* even where its cursor stands as the other's did */
+	*xm_cursor(s.map, id, s.owner) = 0;
 	ck_assert_uint_eq(waited(&s).count, 1);
 	ck_assert_uint_eq(waited(&s).evictable, 0);
 	world_free(s.world);
