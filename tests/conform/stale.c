@@ -152,7 +152,8 @@ TEST_WITHIN(API_very_many_handles_at_once, 60)
 static struct {
 	struct xmem_pool *pool;
 	uint64_t token;
-	unsigned int rounds, go;		/* go: atomic */
+	unsigned int rounds;
+	pthread_barrier_t start;
 	struct xmem_buffer *given[THREADS];
 	struct xmem_buffer *passed[1024];	/* atomic */
 } team;
@@ -259,8 +260,7 @@ static void *relay(void *argument)
 	struct xmem_buffer *b = team.given[(uintptr_t)argument], *next;
 	unsigned int i;
 
-	while (!__atomic_load_n(&team.go, __ATOMIC_ACQUIRE))
-		;
+	pthread_barrier_wait(&team.start);
 	for (i = 0; i < team.rounds; i++) {
 		next = xmem_clone(b);
 		CHECK(next);
@@ -275,8 +275,7 @@ static void *relay(void *argument)
 
 static void *close_it(void *argument)
 {
-	while (!__atomic_load_n(&team.go, __ATOMIC_ACQUIRE))
-		;
+	pthread_barrier_wait(&team.start);
 	xmem_pool_close(team.pool);
 	return NULL;
 }
@@ -293,7 +292,6 @@ static void close_under_threads(unsigned int again)
 	struct xmem_pool *writer = open_writer(name, 1, BYTES);
 	struct xmem_buffer *kept;
 	uint64_t token = publish_kept(writer, 0xc105e, &kept);
-	pthread_t thread[THREADS];
 	unsigned int i;
 
 	while (again--) {
@@ -302,12 +300,9 @@ static void close_under_threads(unsigned int again)
 		team.pool = open_reader(name);
 		for (i = 1; i < THREADS; i++)
 			CHECK((team.given[i] = xmem_get(team.pool, token)));
-		for (i = 0; i < THREADS; i++)
-			CHECK(!pthread_create(&thread[i], NULL, relay_or_close,
-					      (void *)(uintptr_t)i));
-		__atomic_store_n(&team.go, 1, __ATOMIC_RELEASE);
-		for (i = 0; i < THREADS; i++)
-			CHECK(!pthread_join(thread[i], NULL));
+		CHECK(!pthread_barrier_init(&team.start, NULL, THREADS));
+		run_team(relay_or_close, THREADS);
+		pthread_barrier_destroy(&team.start);
 		EVENTUALLY(stat_of(writer).clients == 1);
 		SAME(stat_of(writer).holds, 1);
 	}
