@@ -33,16 +33,6 @@ static struct xmem_pool *pools;
 static struct page *first_page;
 static u64 number;
 
-void xl_fork_lock(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-void xl_fork_unlock(void)
-{
-	pthread_mutex_unlock(&lock);
-}
-
 static void before_fork(void)
 {
 	pthread_mutex_lock(&lock);
@@ -59,12 +49,33 @@ static void after_fork_child(void)
 {
 	struct xmem_pool *pool;
 
-	memset(first_page, 0, PAGE_BYTES);	/* the links to the others as well */
+	if (first_page)
+		memset(first_page, 0, PAGE_BYTES);	/* the links to the others as well */
 	xl_handles_forked();
 	for (pool = pools; pool; pool = pool->next)
 		pool->link.backend->forked(&pool->link);
 	pools = NULL;			/* the memory stays, because handles point to it */
+	xl_files_forked();
 	pthread_mutex_init(&lock, NULL);
+}
+
+/* The handlers come before the first descriptor and mapping of the library. */
+static void add_handlers(void)
+{
+	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
+
+void xl_fork_lock(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, add_handlers);
+	pthread_mutex_lock(&lock);
+}
+
+void xl_fork_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
 }
 
 /*
@@ -90,7 +101,6 @@ static int make_first_page(void)
 
 	if (!page)
 		return -ENOMEM;
-	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 	first_page = page;
 	xl_process = &page->process;
 	return 0;
@@ -128,7 +138,7 @@ int xl_process_register(struct xmem_pool *pool)
 {
 	int err = 0;
 
-	pthread_mutex_lock(&lock);
+	xl_fork_lock();
 	if (xl_process == &no_process)
 		err = make_first_page();
 	if (!err)

@@ -140,6 +140,7 @@ XMEM_API int xmem_pool_fd(struct xmem_pool *pool)
 	err = xl_request(pool, XMEM_IOC_POOL_FD, &request);
 	if (err)
 		return xl_fail(-err, "a descriptor of the pool: %s", xl_request_error(err));
+	xl_file_forget(request.fd);	/* it is the caller's now */
 	return request.fd;
 }
 

@@ -19,6 +19,7 @@
  *   pages.h                   what the slow ways read from a pool's pages
  *   died.[ch]                 the host has ended, and the next call says so
  *   error.c fork.c            the thread's last error; handles that a fork has inherited
+ *   files.[ch]                descriptors that a child closes
  *   lock.[ch]                 locks, which cost little to the thread that has them mostly
  *
  * Lock order: pool->slow, then a subscription's lock or owned.lock, then pool->lock. A
@@ -30,6 +31,7 @@
 #include <poll.h>
 #include <pthread.h>
 
+#include "files.h"
 #include "host/backend.h"
 #include "lock.h"
 #include "poll.h"
@@ -60,10 +62,6 @@ struct xl_live {
 	u32 *holds;			/* this client's, by slot */
 	u64 slots;
 };
-
-/* No thread forks meanwhile. Nothing that may wait belongs in between. */
-void xl_fork_lock(void);
-void xl_fork_unlock(void);
 
 /* post: pool->process and pool->live are set. Returns 0, or -ENOMEM, noted. */
 int xl_process_register(struct xmem_pool *pool);

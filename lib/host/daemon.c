@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../files.h"
 #include "backend.h"
 #include "exchange.h"
 #include "futex.h"
@@ -267,22 +268,26 @@ static int daemon_map(struct xmem_link *link, struct xm_map *map)
 		return -ENOTCONN;
 	if (fstat(daemon->pages, &info) || (u64)info.st_size != bytes || bytes < sizeof(*map->pool))
 		return -EPROTONOSUPPORT;
+	xl_fork_lock();
 	base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, daemon->pages, 0);
-	if (base == MAP_FAILED)
-		return -errno;
+	err = base == MAP_FAILED ? -errno : 0;
+	/* A client is one address space: what a child stored would count as its parent's. */
+	if (!err)
+		madvise(base, bytes, MADV_DONTFORK);
+	xl_fork_unlock();
+	if (err)
+		return err;
 	err = xm_map_take(map, base, bytes, link->join.client, &header);
 	if (err) {
 		munmap(base, bytes);
 		return err;
 	}
-	/* A client is one address space: what a child stored would count as its parent's. */
-	madvise(base, bytes, MADV_DONTFORK);
 	madvise(base, bytes, MADV_DONTDUMP);
 	link->map = map;
 	daemon->host.map = *map;
 	daemon->bytes = bytes;
 	daemon->base = base;
-	close(daemon->pages);
+	xl_file_close(daemon->pages);
 	daemon->pages = -1;
 	return 0;
 }
@@ -304,7 +309,7 @@ static void leave(int file)
 
 	if (!shutdown(file, SHUT_WR))
 		poll(&look, 1, LEAVE_MS);
-	close(file);
+	xl_file_close(file);
 }
 
 /* Unmap the pages first: once the daemon knows of the end, another client may get them. */
@@ -317,7 +322,7 @@ static void daemon_close(struct xmem_link *link)
 	if (daemon->base)
 		munmap(daemon->base, daemon->bytes);
 	if (daemon->pages >= 0)
-		close(daemon->pages);
+		xl_file_close(daemon->pages);
 	if (link->file >= 0)
 		leave(link->file);
 	xl_exchange_destroy(&daemon->exchange);

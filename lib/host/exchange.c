@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../files.h"
 #include "exchange.h"
 #include "futex.h"
 #include "wire.h"
@@ -133,7 +134,7 @@ static void close_files(struct xm_datagram *reply)
 	u32 i;
 
 	for (i = 0; i < reply->files; i++)
-		close(reply->file[i]);
+		xl_file_close(reply->file[i]);
 	reply->files = 0;
 }
 
@@ -201,13 +202,13 @@ static int wait_for(int socket, short events, u64 deadline_ns)
  */
 static int receive(int socket, struct xm_datagram *ret, u64 deadline_ns)
 {
-	int err = xm_wire_receive(socket, ret, deadline_ns == ~0ULL ? 0 : MSG_DONTWAIT);
+	int err = xl_file_receive(socket, ret, deadline_ns == ~0ULL ? 0 : MSG_DONTWAIT);
 
 	while (err == -EAGAIN) {
 		err = wait_for(socket, POLLIN, deadline_ns);
 		if (err)
 			return err;
-		err = xm_wire_receive(socket, ret, MSG_DONTWAIT);
+		err = xl_file_receive(socket, ret, MSG_DONTWAIT);
 	}
 	return err;
 }

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../files.h"
 #include "backend.h"
 #include "core/host.h"
 
@@ -24,7 +25,9 @@ static int kmod_open(struct xmem_link *link, bool start)
 {
 	const char *path = secure_getenv("XMEM_DEVICE");
 
-	link->file = open(path && *path ? path : "/dev/xmem", O_RDWR | O_CLOEXEC);
+	xl_fork_lock();
+	link->file = xl_file_note(open(path && *path ? path : "/dev/xmem", O_RDWR | O_CLOEXEC));
+	xl_fork_unlock();
 	if (link->file >= 0)
 		return 0;
 	return errno == ENOENT || errno == ENXIO || errno == ENODEV ? -ENODEV : -errno;
@@ -32,7 +35,17 @@ static int kmod_open(struct xmem_link *link, bool start)
 
 static int kmod_request(struct xmem_link *link, unsigned int request, void *argument)
 {
-	return ioctl(link->file, request, argument) < 0 ? -errno : 0;
+	struct xmem_payload_request *payload = argument;
+	int err;
+
+	if (request != XMEM_IOC_PAYLOAD)
+		return ioctl(link->file, request, argument) < 0 ? -errno : 0;
+	xl_fork_lock();
+	err = ioctl(link->file, request, argument) < 0 ? -errno : 0;
+	if (!err)
+		xl_file_note(payload->fd);
+	xl_fork_unlock();
+	return err;
 }
 
 /* An ioctl waits for nobody, so it is done before any deadline. */
@@ -121,7 +134,7 @@ static void kmod_close(struct xmem_link *link)
 		unmap(link, link->private);
 	link->private = NULL;
 	if (link->file >= 0)
-		close(link->file);
+		xl_file_close(link->file);
 	link->file = -1;
 }
 

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../files.h"
 #include "address.h"
 #include "start.h"
 #include "wire.h"
@@ -154,7 +155,9 @@ static int connect_once(struct xm_address *address)
 
 	if (err)
 		return err == -ENOENT ? -ECONNREFUSED : err;
-	file = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	xl_fork_lock();
+	file = xl_file_note(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+	xl_fork_unlock();
 	if (file < 0)
 		return -errno;
 	/* This sleeps only if thousands wait already for a daemon that is stopped. */
@@ -162,7 +165,7 @@ static int connect_once(struct xm_address *address)
 	      -errno : check_peer(file);
 	if (!err)
 		return file;
-	close(file);
+	xl_file_close(file);
 	return err == -ENOENT ? -ECONNREFUSED : err;
 }
 

@@ -211,7 +211,7 @@ static struct xl_mapping *map_file(struct xmem_pool *pool, u32 payload, int *err
 			mapping = NULL;
 		}
 	}
-	close(request.fd);
+	xl_file_close(request.fd);
 	return mapping;
 }
 

@@ -17,11 +17,15 @@
 
 static char *map_file(int fd, u64 bytes, int protection)
 {
-	char *base = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
+	char *base;
 
+	xl_fork_lock();
+	base = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
+	if (base != MAP_FAILED)		/* a child must not read, or write, later contents */
+		madvise(base, bytes, MADV_DONTFORK);
+	xl_fork_unlock();
 	if (base == MAP_FAILED)
 		return NULL;
-	madvise(base, bytes, MADV_DONTFORK); /* a child must not read, or write, later contents */
 	madvise(base, bytes, MADV_DONTDUMP);	/* a core dump delays what the host learns (P2) */
 	return base;
 }
@@ -58,9 +62,11 @@ static int allocate(int fd, u64 bytes)
 
 static int make(struct xl_mapping *mapping, u64 bytes)
 {
-	int fd = memfd_create("xmem-payload", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int err;
+	int fd, err;
 
+	xl_fork_lock();
+	fd = xl_file_note(memfd_create("xmem-payload", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+	xl_fork_unlock();
 	if (fd < 0)
 		return xl_fail(errno, "memfd_create: %s", strerror(errno));
 	err = ftruncate(fd, bytes) ? allocate_failed(bytes, errno) : allocate(fd, bytes);
@@ -82,7 +88,7 @@ static int make(struct xl_mapping *mapping, u64 bytes)
 err_unmap:
 	munmap(mapping->base, bytes);
 err_close:
-	close(fd);
+	xl_file_close(fd);
 	return err;
 }
 

@@ -150,7 +150,7 @@ static int make_file(struct xmem_pool *pool, const struct shape *shape, u32 coun
 		return fd;
 	}
 	err = attach(pool, fd, count, shape->stride, shape->bytes, mapping, ret_slot);
-	close(fd);			/* the host keeps a descriptor of its own */
+	xl_file_close(fd);		/* the host keeps a descriptor of its own */
 	if (err) {
 		xl_mappings_unmap(mapping);
 		return attach_failed(pool, shape->count, err);

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Forks in one thread while another opens pools, makes buffers and maps them: whatever that
+ * thread is doing, the child finds neither pages nor descriptors of its parent's clients.
+ */
+#include <dirent.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "harness.h"
+
+#define BYTES	4096
+
+static struct {
+	const char *name;
+	bool over;			/* atomic */
+	unsigned int opened;		/* atomic */
+	struct xmem_pool *writer;
+} storm;
+
+static void *open_and_map(void *argument)
+{
+	while (!__atomic_load_n(&storm.over, __ATOMIC_ACQUIRE)) {
+		struct xmem_pool *writer = open_writer(storm.name, 2, BYTES);
+		struct xmem_pool *reader = open_reader(storm.name);
+		struct xmem_buffer *b = publish_and_get(writer, reader, 5);
+		unsigned int i;
+
+		SAME(stamp_of(b), 5);
+		xmem_release(b);
+		for (i = 0; i < 40; i++)
+			WORKED(xmem_preallocate(writer, 1, BYTES));
+		xmem_pool_close(reader);
+		xmem_pool_close(writer);
+		__atomic_add_fetch(&storm.opened, 1, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+/* Lines of this process's maps that name memory of xmem. */
+static unsigned int mappings(char *ret_line, size_t bytes)
+{
+	FILE *file = fopen("/proc/self/maps", "re");
+	char line[512];
+	unsigned int found = 0;
+
+	if (!file)
+		return 1000;
+	while (fgets(line, sizeof(line), file)) {
+		if (!strstr(line, "memfd:xmem") && !strstr(line, "/dev/xmem"))
+			continue;
+		snprintf(ret_line, bytes, "%s", line);
+		found++;
+	}
+	fclose(file);
+	return found;
+}
+
+/* Descriptors that the child has and its parent did not have before the storm. */
+static unsigned int descriptors(uint64_t before, char *ret_target, size_t bytes)
+{
+	char path[32];
+	unsigned int found = 0;
+	ssize_t length;
+	int fd;
+
+	for (fd = 0; fd < 64; fd++) {
+		if (before >> fd & 1 || fcntl(fd, F_GETFD) < 0)
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		length = readlink(path, ret_target, bytes - 1);
+		ret_target[length > 0 ? length : 0] = '\0';
+		found++;
+	}
+	return found;
+}
+
+static uint64_t open_now(void)
+{
+	uint64_t set = 0;
+	int fd;
+
+	for (fd = 0; fd < 64; fd++)
+		if (fcntl(fd, F_GETFD) >= 0)
+			set |= 1ULL << fd;
+	return set;
+}
+
+TEST_WITHIN(P2_a_child_inherits_nothing_that_is_being_made, 120)
+{
+	unsigned int forks = scaled(3000), i;
+	char what[512] = "";
+	uint64_t before;
+	pthread_t thread;
+
+	storm.name = new_name();
+	storm.over = false;
+	/* Whatever is opened once and for all is there. */
+	xmem_pool_close(open_reader(storm.name));
+	before = open_now();
+	CHECK(!pthread_create(&thread, NULL, open_and_map, NULL));
+	for (i = 0; i < forks; i++) {
+		int status = 0;
+		pid_t pid = fork();
+
+		CHECK(pid >= 0);
+		if (!pid) {
+			if (mappings(what, sizeof(what)))
+				_exit(1);
+			_exit(descriptors(before, what, sizeof(what)) ? 2 : 0);
+		}
+		CHECK(waitpid(pid, &status, 0) == pid);
+		if (status)
+			FAIL("child %u of %u keeps %s", i, forks,
+			     WIFEXITED(status) && WEXITSTATUS(status) == 1 ? "a mapping" :
+									     "a descriptor");
+	}
+	__atomic_store_n(&storm.over, true, __ATOMIC_RELEASE);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(storm.opened > 10);
+}
