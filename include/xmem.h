@@ -29,12 +29,19 @@
  * Handles. A handle is valid until the caller drops it. A buffer and a subscription keep
  * their pool alive, so handles can be dropped in any order and by any thread. Every
  * function accepts NULL for a handle and then fails with EINVAL; functions that drop a
- * handle do nothing.
+ * handle do nothing. The handle of a buffer is not an address. One that was dropped before,
+ * by xmem_release or xmem_publish, is found out: the function fails with EBADF, or does
+ * nothing and leaves that error for xmem_get_last_error, and it is counted (stale_handles of
+ * struct xmem_pool_info). It is taken for another buffer's only if the same handle was made
+ * and dropped some multiple of 2^23 times in between. Two threads that drop one handle at the
+ * same moment are not found out.
  *
  * Threads. Any thread may call any function at any time, unless the function says
- * otherwise. The C library must have made the threads. No function is async-signal-safe.
- * After fork the child cannot use handles that it inherited: functions fail with ECHILD,
- * and dropping such a handle does nothing. The child opens the pool again.
+ * otherwise. The C library must have made the threads. Threads that get and drop buffers do
+ * not wait for each other. No function is async-signal-safe. After fork the child cannot use
+ * handles that it inherited: functions fail with ECHILD, and dropping such a handle does
+ * nothing. The child opens the pool again. A fork by the C library leaves the child no page
+ * and no descriptor of its parent's pools, whatever other threads were doing.
  *
  * Time. Timeouts are nanoseconds from now. 0 does not wait, and XMEM_FOREVER waits without
  * end. A wait ends early with EINTR when a signal handler has run; after one that was
