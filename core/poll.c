@@ -21,13 +21,18 @@ void xm_follow_begin(struct xm_followed *followed, u32 publisher, u32 flags)
 	xm_mark(followed->joint, publisher, flags & XMEM_SUBSCRIBE_JOINT);
 }
 
-void xm_follow_end(const struct xm_map *map, struct xm_followed *followed, u32 me, u32 publisher)
+void xm_follow_end(const struct xm_map *map, struct xm_followed *followed, u32 me,
+		   const struct xmem_unsubscribe_request *request)
 {
+	u32 publisher = request->publisher;
+	const struct xmem_client_row *row;
+
 	if (publisher >= map->clients)
 		return;
 	publisher = xm_index(publisher, map->clients);
+	row = xm_client_row(map, publisher);
 	/* A later client of this id may be followed already. */
-	if (xm_bit(xm_client_row(map, publisher)->subscribers, me))
+	if (xm_bit(row->subscribers, me) && xm_load(&row->incarnation) != request->incarnation)
 		return;
 	xm_mark(followed->all, publisher, false);
 	xm_mark(followed->joint, publisher, false);

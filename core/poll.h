@@ -34,8 +34,12 @@ struct xm_poll {
 /* After a subscribe that has succeeded. @flags: XMEM_SUBSCRIBE_*. */
 void xm_follow_begin(struct xm_followed *followed, u32 publisher, u32 flags);
 
-/* After an unsubscribe of @me, also after one that was refused because the ring has gone. */
-void xm_follow_end(const struct xm_map *map, struct xm_followed *followed, u32 me, u32 publisher);
+/*
+ * After an unsubscribe of @me, also after one that was refused because the ring has gone; or
+ * before the host has served it.
+ */
+void xm_follow_end(const struct xm_map *map, struct xm_followed *followed, u32 me,
+		   const struct xmem_unsubscribe_request *request);
 
 /* Check the fields of a request for a descriptor, and fill *ret_poll. -EINVAL. */
 int xm_poll_take(const struct xm_map *map, u32 me, const struct xmem_poll_fd_request *request,

@@ -227,6 +227,16 @@ static void wake_everybody(struct xd_pool *pool)
 
 /* ---- clients ---- */
 
+/* Who waits for what is published may want to follow a writer that has just come. */
+static void wake_rings(struct xd_pool *pool)
+{
+	const struct xm_map *map = &pool->host.map;
+	u32 c;
+
+	for (c = 0; c < map->clients; c++)
+		xd_wake(&xm_client_row(map, c)->ring_waiters);
+}
+
 int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_join_request *join)
 {
 	int client = xm_host_free_client(&pool->host);
@@ -248,6 +258,8 @@ int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_j
 	from->incarnation = join->incarnation;
 	pool->clients++;
 	xd_wake(&pool->host.map.pool->clients_waiters);
+	if (join->role == XMEM_ROLE_WRITER)
+		wake_rings(pool);
 	return 0;
 }
 

@@ -230,7 +230,7 @@ static int serve_unsubscribe(struct xd_call *call)
 	int err;
 
 	err = xm_host_unsubscribe(&pool->host, call->from->client, request);
-	xm_follow_end(map, &call->from->followed, call->from->client, request->publisher);
+	xm_follow_end(map, &call->from->followed, call->from->client, request);
 	if (err)
 		return err;
 	xd_pool_reap(pool);

@@ -159,9 +159,19 @@ struct xmem_pool *xmem_pool_open(const char *name, const struct xmem_pool_option
 
 /*
  * Drop the handle of a pool. The client ends when its buffers and subscriptions have been
- * dropped too. Since: 0.1.
+ * dropped too.
+ * Threads: calls that wait in this handle or its subscriptions end with ECANCELED. Those that use
+ * the handle itself are over when this returns. Since: 0.1.
  */
 void xmem_pool_close(struct xmem_pool *pool);
+
+/*
+ * End all waiting in a pool handle and its subscriptions, now and for ever: calls that wait, and
+ * later ones whose timeout is not 0, fail with ECANCELED, also if there would be something. Calls
+ * that may not wait go on as before. This is for a program that ends: its threads return.
+ * Returns: 0, or -EINVAL, -ECHILD. Since: 0.3.
+ */
+int xmem_cancel(struct xmem_pool *pool);
 
 /* ---- reading ---- */
 
@@ -171,29 +181,42 @@ void xmem_pool_close(struct xmem_pool *pool);
 #define XMEM_SUBSCRIBE_PUBLISHER (1u << 1)	/* only the client in `publisher` */
 #define XMEM_SUBSCRIBE_NOWAIT	 (1u << 2)	/* do not wait for a publisher to come: ENOENT */
 
-/* All fields but size may be 0: any publisher, and wait for one for ever. */
+/* All fields but size may be 0: all publishers, and wait for the first one for ever. */
 struct xmem_subscribe_options {
 	size_t size;			/* sizeof(struct xmem_subscribe_options) */
 	uint32_t flags;			/* XMEM_SUBSCRIBE_* */
 	uint32_t publisher;		/* client id, with XMEM_SUBSCRIBE_PUBLISHER; else 0 */
-	int64_t timeout_ns;		/* how long to wait for a publisher to come; 0 or
+	int64_t timeout_ns;		/* how long to wait for a publisher to be there; 0 or
 					 * XMEM_FOREVER: for ever; with NOWAIT: 0 */
 };
 
 /*
- * Follow a publisher from its next publication on.
- * @options: NULL is as all zero. Without XMEM_SUBSCRIBE_PUBLISHER it is the first writer
- *	that this client does not follow yet.
+ * Follow the publishers of a pool, each from its next publication on.
+ * @options: NULL is as all zero.
+ *
+ * With XMEM_SUBSCRIBE_PUBLISHER the subscription follows that client alone. Without it, it follows
+ * all other clients that are writers, and also those that join later: the next xmem_receive follows
+ * them, or wakes up and does so if it waits. A pool handle has at most one such subscription. It
+ * leaves out the writers that another subscription of the handle follows.
+ *
+ * With XMEM_SUBSCRIBE_WAITS and without XMEM_SUBSCRIBE_PUBLISHER, writers whose wait_bound_ns is 0
+ * are followed too. They do not wait, so what they publish can be lost.
+ *
+ * The payloads that the publishers have attached are mapped now, so that xmem_data() of what is
+ * received does not have to.
+ *
  * Returns: the subscription, or NULL:
  *	EINVAL	a field or flag is out of its range; the message says which
  *	E2BIG	as xmem_pool_open
  *	ENOENT	there is no such publisher, and XMEM_SUBSCRIBE_NOWAIT
  *	ETIMEDOUT  no publisher came in time, or the host did not answer
- *	EEXIST	this client follows it already
- *	EOPNOTSUPP  XMEM_SUBSCRIBE_WAITS, and its wait_bound_ns is 0
+ *	EEXIST	this client follows it already, or this handle all writers
+ *	EOPNOTSUPP  XMEM_SUBSCRIBE_WAITS, and its wait_bound_ns is 0, or that of all writers there
  *	ESTALE	it ended meanwhile
+ *	ECANCELED  xmem_cancel, or xmem_pool_close while this call waits
+ *	EMFILE	a payload cannot be mapped
  *	EINTR
- * Ownership: the caller calls xmem_unsubscribe. Since: 0.1.
+ * Ownership: the caller calls xmem_unsubscribe. Since: 0.1; all writers: 0.3.
  */
 struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 					 const struct xmem_subscribe_options *options);
@@ -201,18 +224,40 @@ struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 /*
  * Receive the next publication: hold it, for reading.
  * @timeout_ns: nanoseconds to wait for it.
+ *
+ * The publications of one publisher come in their order. Publishers that have some take turns.
+ * If the contents lie in a payload that is not mapped yet, this call maps it. When that fails the
+ * publication is still the next one.
+ *
  * Returns: the buffer, or NULL:
  *	EAGAIN	there is none yet, and the timeout is 0
  *	ETIMEDOUT  none came in time
- *	EPIPE	the publisher has ended and all that was in flight has been received, or the
- *		host has dropped the oldest of more than 8 ended publishers' rings; the
- *		message says which
+ *	EPIPE	the publisher has ended, or all that were followed have and no other one is
+ *		there; and all that was in flight has been received, or the host has dropped
+ *		the oldest of more than 8 ended publishers' rings; the message says which.
+ *		The subscription is over for good: subscribe anew to follow who comes later
+ *	ECANCELED  xmem_cancel; or xmem_unsubscribe, or xmem_pool_close, while this call waits
+ *	EBADF	the subscription has been dropped
+ *	EMFILE, EIO  the contents cannot be mapped
  *	EOVERFLOW  this client has 2^29 handles of the buffer
  *	EINVAL	the timeout is negative
  *	EINTR
  * Ownership: the caller calls xmem_release. Since: 0.1.
  */
 struct xmem_buffer *xmem_receive(struct xmem_subscription *subscription, int64_t timeout_ns);
+
+/*
+ * Receive the next publication of any subscription of a pool handle. They take turns.
+ * @timeout_ns: nanoseconds to wait for it.
+ * @ret_subscription: which one it was; NULL after an error other than EPIPE. May be NULL.
+ * Returns: as xmem_receive, and
+ *	ENOENT	the handle has no subscription
+ *	EPIPE	nothing is there to receive, and *ret_subscription is over: xmem_unsubscribe it
+ *	EMFILE	also: no descriptor is left to wait with
+ * Ownership: the caller calls xmem_release. Since: 0.3.
+ */
+struct xmem_buffer *xmem_receive_any(struct xmem_pool *pool, int64_t timeout_ns,
+				     struct xmem_subscription **ret_subscription);
 
 /*
  * Get the contents, xmem_size() bytes, which do not change while the buffer is held.
@@ -237,7 +282,8 @@ void xmem_release(struct xmem_buffer *buffer);
 
 /*
  * Drop the handle of a subscription. The buffers that were received stay held.
- * Threads: no other thread may be using the subscription. Since: 0.1.
+ * Threads: calls that wait in it end with ECANCELED before this returns; later ones fail with
+ * EBADF. Since: 0.1.
  */
 void xmem_unsubscribe(struct xmem_subscription *subscription);
 
@@ -291,6 +337,7 @@ int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes);
  *	ENOSPC	no buffer is that large, or a slot is worn out: preallocate (others)
  *	EPERM	this client is a reader
  *	EINVAL	the timeout is negative
+ *	ECANCELED  xmem_cancel, or xmem_pool_close while this call waits
  *	EINTR
  * Ownership: ends in xmem_publish or xmem_release. Since: 0.1.
  */
@@ -415,6 +462,15 @@ size_t xmem_capacity(struct xmem_buffer *buffer);
 uint64_t xmem_sequence(struct xmem_buffer *buffer);
 
 /*
+ * Get the client id of the publisher. Publications of different publishers have sequence numbers
+ * of their own.
+ * Returns: the id of the client that published these contents, or has the buffer to write into;
+ * -ENOENT: the buffer was not received, and its publisher has ended long ago; -EINVAL, -ECHILD.
+ * Since: 0.3.
+ */
+int xmem_publisher(struct xmem_buffer *buffer);
+
+/*
  * Get the time that the publisher gave.
  * Returns: nanoseconds of CLOCK_MONOTONIC; 0 if there is none. Since: 0.1.
  */
@@ -442,13 +498,14 @@ struct xmem_metadata *xmem_buffer_metadata_mut(struct xmem_buffer *buffer);
  * left in a ring that the host has dropped counts from the EPIPE of xmem_receive on. If
  * something was received after the host dropped it, that number is not known and does not
  * count; the message of EPIPE says so.
- * Returns: the number; 0 for NULL. Since: 0.1.
+ * Returns: the number, of all publishers together; 0 for NULL. Since: 0.1.
  */
 uint64_t xmem_subscription_lost(struct xmem_subscription *subscription);
 
 /*
- * Get the client id of the publisher.
- * Returns: the id, or -EINVAL, -ECHILD. Since: 0.1.
+ * Get the client id of the publisher of what was received last, or if there is nothing yet of the
+ * first that is followed.
+ * Returns: the id, or -EINVAL, -ECHILD, -EBADF (the subscription has been dropped). Since: 0.1.
  */
 int xmem_subscription_publisher(struct xmem_subscription *subscription);
 

@@ -151,6 +151,15 @@ static struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t
 
 /* ---- join ---- */
 
+/* Who waits for what is published may want to follow a writer that has just come. */
+static void xk_wake_rings(struct xk_pool *pool)
+{
+	u32 c;
+
+	for (c = 0; c < pool->host.map.clients; c++)
+		xk_wake(pool, XMEM_WAIT_RING, c);
+}
+
 static int xk_join(struct xk_call *call, struct xmem_join_request *join)
 {
 	struct xk_client *client;
@@ -183,6 +192,8 @@ static int xk_join(struct xk_call *call, struct xmem_join_request *join)
 		goto err_client;
 	call->client = client;
 	xk_wake(pool, XMEM_WAIT_CLIENTS, 0);
+	if (join->role == XMEM_ROLE_WRITER)
+		xk_wake_rings(pool);
 	xk_sysfs_sync(pool);
 	return 0;
 

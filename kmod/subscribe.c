@@ -36,7 +36,7 @@ static int xk_unsubscribe(struct xk_client *client, const struct xmem_unsubscrib
 	if (err)
 		return err;
 	err = xm_host_unsubscribe(&pool->host, client->id, request);
-	xm_follow_end(&pool->host.map, &client->followed, client->id, request->publisher);
+	xm_follow_end(&pool->host.map, &client->followed, client->id, request);
 	/* The ring of an ended publisher may have been kept only for this client. */
 	if (!err && xm_client_row(&pool->host.map, request->publisher)->state == XMEM_CLIENT_ZOMBIE)
 		xk_reap(pool);

@@ -10,6 +10,7 @@
 #include "owned.h"
 #include "pages.h"
 #include "request.h"
+#include "wait.h"
 
 #define LONG_LOOK	64	/* slots; fewer are looked at again by each acquire */
 
@@ -103,6 +104,9 @@ static XL_COLD int wait_failed(int err)
 {
 	if (err == -EINTR)
 		return xl_fail_fast(EINTR, "wait for a free buffer: a signal handler ran");
+	if (err == -ECANCELED)
+		return xl_fail_fast(ECANCELED, "wait for a free buffer: xmem_cancel or "
+					       "xmem_pool_close has ended the wait");
 	if (err == -ENOTCONN)
 		return xl_fail_fast(ENOTCONN, "wait for a free buffer: the host has gone");
 	return xl_fail(-err, "wait for a free buffer: %s", strerror(-err));
@@ -135,7 +139,7 @@ static int arm_and_look(struct xmem_pool *pool, u64 bytes, u32 *ret_value,
  * Wait for a slot: arm, look again, sleep (I5). Slow subscribers are waited for no longer
  * than the writer's bound; then they are demoted, and there is one more look.
  */
-static int wait_for_slot(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns,
+static int wait_for_slot(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, u32 cancels,
 			 struct xl_owned_slot **ret)
 {
 	struct xl_owned *owned = &pool->owned;
@@ -147,6 +151,8 @@ static int wait_for_slot(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns,
 		err = arm_and_look(pool, bytes, &value, ret);
 		if (err != -EAGAIN)
 			return err;
+		if (xl_wait_cancelled(pool, cancels))
+			return wait_failed(-ECANCELED);
 		bound = xl_demote_at(pool);
 		xl_unlock(&owned->lock);
 		err = xl_waiters_wait(pool, XMEM_WAIT_SLOTS, pool->me, value,
@@ -179,7 +185,7 @@ static u64 largest(const struct xmem_pool *pool)
 }
 
 /* Nothing was found at once: say why, or wait. Under owned->lock. */
-static int no_slot_yet(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns,
+static int no_slot_yet(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, u32 cancels,
 		       struct xl_owned_slot **ret)
 {
 	char name[XL_NAME_BYTES];
@@ -197,7 +203,7 @@ static int no_slot_yet(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns,
 			       xl_pool_name(pool, name, sizeof(name)), (unsigned long long)bytes,
 			       (unsigned long long)most);
 	if (timeout_ns)
-		return wait_for_slot(pool, bytes, timeout_ns, ret);
+		return wait_for_slot(pool, bytes, timeout_ns, cancels, ret);
 	/* A long look is not repeated before something has changed, which costs one wake-up. */
 	if (pool->owned.slots > LONG_LOOK) {
 		err = arm_and_look(pool, bytes, &value, ret);
@@ -208,12 +214,12 @@ static int no_slot_yet(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns,
 }
 
 /* No slot is READY, or the ring may have no room. Under owned->lock. */
-static XL_SLOW int acquire_slow(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns,
+static XL_SLOW int acquire_slow(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, u32 cancels,
 				struct xl_owned_slot **ret)
 {
 	int err = take_slot_or_demote(pool, bytes, ret);
 
-	return err == -EAGAIN ? no_slot_yet(pool, bytes, timeout_ns, ret) : err;
+	return err == -EAGAIN ? no_slot_yet(pool, bytes, timeout_ns, cancels, ret) : err;
 }
 
 /* The smallest size that is large enough, if it has a READY slot. */
@@ -243,32 +249,41 @@ XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, 
 	struct xl_owned_slot *one;
 	struct xmem_buffer *buffer;
 	struct xl_owned *owned;
+	bool slow = false;
 	int err = 0;
 
 	if (unlikely(!pool || !xl_alive(pool) || pool->role != XMEM_ROLE_WRITER || timeout_ns < 0))
 		return acquire_refused(pool);
 	if (xl_host_died(pool))
 		return xl_fail_died(pool), NULL;
+	if (unlikely(timeout_ns && xl_cancelled(pool))) {
+		wait_failed(-ECANCELED);
+		return NULL;
+	}
 	buffer = xl_handle_new(pool);
 	if (unlikely(!buffer))
 		return NULL;
 	owned = &pool->owned;
 	xl_lock(&owned->lock);
 	one = ready_slot(owned, bytes);
-	if (unlikely(!one || xl_is_spent(one) || owned->promised >= owned->room_end))
-		err = acquire_slow(pool, bytes, timeout_ns, &one);
+	if (unlikely(!one || xl_is_spent(one) || owned->promised >= owned->room_end)) {
+		slow = true;
+		err = acquire_slow(pool, bytes, timeout_ns, xl_wait_begin(pool), &one);
+	}
 	if (likely(!err))
 		hand_out(pool, one);
 	xl_unlock(&owned->lock);
 	xl_poll_settle(pool, POLLOUT);
 	if (unlikely(err)) {
 		xl_handle_unused(buffer);
-		return NULL;
+	} else {
+		buffer->slot = one->index;
+		buffer->what = (struct xm_publication){
+			.length = likely(bytes) ? bytes : one->size->bytes,
+		};
+		xl_handle_use(buffer, XL_WRITING);
 	}
-	buffer->slot = one->index;
-	buffer->what = (struct xm_publication){
-		.length = likely(bytes) ? bytes : one->size->bytes,
-	};
-	xl_handle_use(buffer, XL_WRITING);
-	return xl_handle(buffer);
+	if (unlikely(slow))
+		xl_wait_end(pool);
+	return unlikely(err) ? NULL : xl_handle(buffer);
 }

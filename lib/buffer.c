@@ -153,6 +153,7 @@ XMEM_API struct xmem_buffer *xmem_clone(struct xmem_buffer *handle)
 	xl_place_contents(buffer);
 	clone->slot = buffer->slot;
 	clone->what = buffer->what;
+	clone->publisher = buffer->publisher;
 	xl_handle_use(clone, XL_READING);
 	xl_compiler_barrier();
 	if (unlikely(xm_load(&clone->pool->ending)))
@@ -215,6 +216,7 @@ XL_COLD void xl_place_now(struct xmem_buffer *buffer)
 		offset = offset <= bytes ? offset : 0;
 		length = length <= bytes - offset ? length : bytes - offset;
 		buffer->what.sequence = buffer->what.timestamp_ns = 0;
+		buffer->publisher = XL_ANYBODY;
 		buffer->what.offset = offset;
 		buffer->what.length = length;
 		xm_store_release(&buffer->mode, XL_READING);
@@ -311,6 +313,27 @@ XMEM_API uint64_t xmem_timestamp_ns(struct xmem_buffer *handle)
 		return nothing(handle, "timestamp");
 	xl_place_contents(buffer);
 	return buffer->what.timestamp_ns;
+}
+
+XMEM_API int xmem_publisher(struct xmem_buffer *handle)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+	const struct xmem_slot_row *row;
+	u32 owner;
+
+	if (unlikely(!buffer))
+		return xl_no_buffer(handle, "publisher");
+	if (buffer->mode == XL_WRITING)
+		return buffer->pool->me;
+	xl_place_contents(buffer);
+	if (buffer->publisher != XL_ANYBODY)
+		return buffer->publisher;
+	row = xm_slot_row(&buffer->pool->map, buffer->slot);
+	owner = xm_load(&row->owner);
+	if (owner == XMEM_OWNER_HOST)	/* its owner has ended, and may still have a ring */
+		owner = xm_load(&row->tenant);
+	return owner < buffer->pool->map.clients ? (int)owner :
+		xl_fail_fast(ENOENT, "xmem_publisher: it has ended, and nothing of it is left");
 }
 
 XMEM_API const struct xmem_metadata *xmem_buffer_metadata(struct xmem_buffer *handle)

@@ -29,6 +29,7 @@
  */
 enum xl_mode { XL_FREE = 0, XL_READING = 1, XL_WRITING = 2, XL_OPEN = 4 };
 
+#define XL_ANYBODY	0xffffffffu	/* as a publisher: the slot's row knows it */
 #define XL_HANDLE_BYTES		128	/* size and alignment of a handle */
 #define XL_NAME_SHIFT		23	/* 64 - this are the bits of an address / 128 */
 #define XL_NAME_STEP		(1ULL << 41)
@@ -40,6 +41,7 @@ struct xmem_buffer {
 	u32 mode;			/* enum xl_mode; XL_READING | XL_OPEN is possible */
 	struct xm_publication what;	/* token 0 while written; see xl_place_contents */
 	struct xmem_buffer *next;	/* while it is free */
+	u32 publisher;			/* whose ring it was received from; see xmem_publisher */
 	bool counted;			/* among pool->out; under pool->lock */
 };
 

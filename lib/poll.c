@@ -15,6 +15,7 @@
 #include "host/wire.h"
 #include "private.h"
 #include "request.h"
+#include "subscription.h"
 
 /* ---- keeping the states true ---- */
 
@@ -78,7 +79,7 @@ void xl_poll_note(struct xmem_pool *pool, unsigned int request, const void *argu
 
 	pthread_mutex_lock(&polls->lock);
 	if (request == XMEM_IOC_UNSUBSCRIBE)
-		xm_follow_end(&pool->map, &polls->followed, pool->me, unsubscribe->publisher);
+		xm_follow_end(&pool->map, &polls->followed, pool->me, unsubscribe);
 	else if (!err)
 		xm_follow_begin(&polls->followed, subscribe->publisher, subscribe->flags);
 	settle = polls->settle;
@@ -151,21 +152,20 @@ static int poll_of_pool(struct xmem_pool *pool)
 	return take_poll(pool, &pool->polls.pool, &(struct xm_poll){ .kind = XMEM_POLL_CLIENT });
 }
 
-/*
- * A subscription that has been retired, because its publisher's id has come to another
- * client, has ended for good: no client ever has that incarnation.
- */
-static int poll_of_subscription(struct xmem_subscription *subscription)
+/* What the descriptor of a subscription is about. The caller has the lock. */
+static struct xm_poll what_of(const struct xmem_subscription *subscription)
 {
-	struct xm_poll what = { .kind = XMEM_POLL_RING };
+	struct xm_poll what = { .kind = XMEM_POLL_JOINT };
 
-	xl_lock(&subscription->lock);
-	what.publisher = subscription->follow.publisher;
-	what.incarnation = subscription->follow.incarnation;
-	xl_unlock(&subscription->lock);
-	if (!what.incarnation)
-		what.incarnation = ~0ULL;
-	return take_poll(subscription->pool, &subscription->poll, &what);
+	if (subscription->joint)
+		return what;
+	what.kind = XMEM_POLL_RING;
+	what.publisher = subscription->publisher;
+	/* If its ring is over, it has ended for good: no client ever has this incarnation. */
+	what.incarnation = ~0ULL;
+	if (subscription->ring && subscription->ring->follow.incarnation)
+		what.incarnation = subscription->ring->follow.incarnation;
+	return what;
 }
 
 void xl_poll_drop(struct xmem_pool *pool, struct xl_poll **place)
@@ -219,15 +219,24 @@ XMEM_API int xmem_pool_poll_fd(struct xmem_pool *pool)
 	return err ? failed("a descriptor to poll, of the pool", err) : pool->polls.pool->fd;
 }
 
-XMEM_API int xmem_subscription_poll_fd(struct xmem_subscription *subscription)
+XMEM_API int xmem_subscription_poll_fd(struct xmem_subscription *handle)
 {
+	struct xmem_subscription *subscription = xl_subscription_lock(handle);
+	struct xm_poll what;
 	int err;
 
 	if (!subscription)
-		return xl_fail_fast(EINVAL, "xmem_subscription_poll_fd: no subscription");
-	if (!xl_alive(subscription->pool))
-		return xl_fail_forked();
-	err = poll_of_subscription(subscription);
-	return err ? failed("a descriptor to poll, of the subscription", err)
-		   : subscription->poll->fd;
+		return xmem_peek_last_error(NULL);
+	what = what_of(subscription);
+	xl_subscription_leave(subscription);
+	err = take_poll(subscription->pool, &subscription->poll, &what);
+	if (xl_subscription_return(subscription)) {
+		xl_unlock(&subscription->lock);
+		return xl_fail_fast(ECANCELED, "a descriptor to poll: the subscription has been "
+					       "dropped meanwhile");
+	}
+	err = err ? failed("a descriptor to poll, of the subscription", err)
+		  : subscription->poll->fd;
+	xl_unlock(&subscription->lock);
+	return err;
 }

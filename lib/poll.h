@@ -32,7 +32,10 @@ struct xl_polls {
 	struct xm_followed followed;
 };
 
-/* Make the states true again, as to POLLIN, POLLOUT, or both. Under no lock; it never waits. */
+/*
+ * Make the states true again, as to POLLIN, POLLOUT, or both. It never waits for the host. The
+ * caller may have a subscription's lock.
+ */
 void xl_poll_settle_all(struct xmem_pool *pool, int events);
 
 /* To be called by xl_request: note whom the client follows. */

@@ -13,6 +13,7 @@
 #include "payload/payload.h"
 #include "reach.h"
 #include "request.h"
+#include "wait.h"
 
 const char *xl_pool_name(const struct xmem_pool *pool, char *ret, size_t bytes)
 {
@@ -162,8 +163,10 @@ void xl_pool_unshare(struct xmem_pool *pool)
 
 XMEM_API void xmem_pool_close(struct xmem_pool *pool)
 {
-	if (pool && xl_alive(pool))
-		xl_pool_unshare(pool);
+	if (!pool || !xl_alive(pool))
+		return;
+	xl_cancel(pool, XL_CANCEL_CLOSE);
+	xl_pool_unshare(pool);
 }
 
 XMEM_API const char *xmem_pool_backend(struct xmem_pool *pool)

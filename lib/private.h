@@ -10,7 +10,8 @@
  *     preallocate.c acquire.c publish.c   buffers are made, written, published
  *     collect.c demote.c                  used slots are found again; slow subscribers, room
  *     holders.c                           why no buffer is free, in words
- *   subscribe.c receive.c     subscriptions
+ *   subscription.[ch] subscribe.c follow.c receive.c   subscriptions, and the rings they follow
+ *   wait.[ch]                 waiting for rings; the end of waits
  *   poll.[ch]                 descriptors that programs poll
  *   payload/                  the files with the contents, behind one table of kinds
  *   host/                     the two hosts, behind one table
@@ -22,8 +23,9 @@
  *   files.[ch]                descriptors that a child closes
  *   lock.[ch]                 locks, which cost little to the thread that has them mostly
  *
- * Lock order: pool->slow, then a subscription's lock or owned.lock, then pool->lock. A
- * request that may take the host long is made under pool->slow only, or under no lock.
+ * Lock order: pool->slow or pool->subscribing, then pool->list, then a subscription's lock or
+ * owned.lock, then pool->lock. A request that may take the host long is made under pool->slow or
+ * pool->subscribing only, or under no lock.
  */
 #ifndef XMEM_PRIVATE_H
 #define XMEM_PRIVATE_H
@@ -160,28 +162,21 @@ struct xmem_pool {
 
 	struct xm_map map;
 	struct xl_mappings mappings;	/* payload/payload.h says who guards it */
-	struct xl_lock slow;		/* serialises preallocate, and subscribe with unsubscribe;
-					 * guards: */
+	struct xl_lock slow;		/* serialises preallocate */
+	struct xl_lock subscribing;	/* serialises requests to follow rings */
+	struct xl_lock list;		/* guards: */
 	struct xmem_subscription *subscriptions;
+	struct xmem_subscription *turn;	/* where receive_any looks first; NULL: at the first */
+	struct xl_poller *pollers;	/* threads that wait in poll() */
+
+	u32 cancels;			/* waits are over: see wait.h; these are atomic */
+	u32 kicks;			/* counts xl_kick; a futex */
+	u32 waiting;			/* calls between xl_wait_begin and _end; a futex */
 
 	struct xl_owned owned;
 	struct xl_polls polls;
 	struct xmem_link link;
 	struct xmem_pool *next;		/* all pools of the process; under fork.c's lock */
-};
-
-struct xmem_subscription {
-	struct xmem_pool *pool;
-	struct xmem_subscription *next;	/* under pool->slow */
-	struct xl_lock lock;		/* guards all below; one receiver at a time (I4) */
-	struct xm_follow follow;
-	struct xl_poll *poll;		/* under pool->polls.lock; NULL: never asked for */
-	bool ended;			/* the host knows that we follow no longer */
-	enum {
-		XL_NOT_DROPPED,
-		XL_DROPPED,		/* the host has dropped the ring; follow.lost counts it */
-		XL_DROPPED_UNCOUNTED	/* likewise, but what was left in it is not known */
-	} dropped;
 };
 
 static inline bool xl_alive(const struct xmem_pool *pool)

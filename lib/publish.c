@@ -79,6 +79,7 @@ static XL_COLD int keep(struct xmem_buffer *buffer, u64 offset)
 	if (err)
 		return xl_fail_fast(-err, "publish: too many handles of one buffer");
 	buffer->what.offset = offset;
+	buffer->publisher = pool->me;
 	return 0;
 }
 

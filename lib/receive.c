@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: MIT
 /*
- * Receive: take the next publication of a subscription, at once or after waiting.
+ * Receive: take the next publication of a subscription, at once or after waiting; and of any
+ * subscription of a pool.
  */
+#include "core/receive.h"
 #include "died.h"
 #include "handle.h"
 #include "payload/payload.h"
 #include "request.h"
-#include "subscribe.h"
+#include "subscription.h"
+#include "wait.h"
 
 /* Looks at a ring whose publisher is faster than us, beyond one look at each entry. */
 #define MAX_RETRIES	4
+#define NEWCOMERS	2	/* look_at_all: writers came, or no ring is left */
+
+/* ---- one ring ---- */
 
 /* Check the bounds that the entry gives, because its publisher can write anything there. */
 static inline bool within_slot(const struct xmem_pool *pool, const struct xm_publication *what)
@@ -19,89 +25,191 @@ static inline bool within_slot(const struct xmem_pool *pool, const struct xm_pub
 	return likely(what->offset <= length && what->length <= length - what->offset);
 }
 
-/* The entry points outside its slot: put the buffer and count it as lost. */
-static XL_COLD int refuse_entry(struct xmem_subscription *subscription,
-				const struct xmem_buffer *buffer)
+/* The entry points outside its slot: it is lost. */
+static XL_COLD int refuse_entry(struct xmem_pool *pool, struct xl_ring *ring, u64 token)
 {
-	struct xmem_pool *pool = subscription->pool;
+	struct xm_pending pending = { XM_NOTHING, 0 };
 
-	subscription->follow.lost++;
-	xl_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(buffer->what.token)));
+	xm_receive_pass(&pool->map, pool->me, &ring->follow, &pending);
+	ring->follow.lost++;
+	xl_do(pool, pending);
+	xl_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(token)));
 	return -EBUSY;
 }
 
-/*
- * Try once. Returns 0, -EAGAIN, -EPIPE, or -EBUSY if the ring moved meanwhile: try again.
- * @buffer is of use only after 0. Under the subscription's lock.
- */
-static XL_INLINE int receive_once(struct xmem_subscription *subscription,
-				  struct xmem_buffer *buffer)
+/* There is a publication, and no way to hand it out now: it stays the next one. */
+static XL_COLD int leave_entry(struct xmem_pool *pool, u64 token)
 {
-	struct xmem_pool *pool = subscription->pool;
-	struct xm_pending pending;
-	int err = xm_receive(&pool->map, pool->me, &subscription->follow, &buffer->what, &pending);
-
-	xl_do(pool, pending);
-	if (unlikely(err))
-		return err;
-	if (!within_slot(pool, &buffer->what))
-		return refuse_entry(subscription, buffer);
-	buffer->slot = xm_token_slot(buffer->what.token);
-	return 0;
+	xl_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(token)));
+	return XL_NOTED;
 }
 
 /*
- * Try until the answer is clear. Returns 0, -EAGAIN, -EPIPE, or -EBUSY if the publisher
- * remains faster than this loop. Under the subscription's lock.
+ * Try once. Returns 0, -EAGAIN, -EPIPE, -EOVERFLOW, -EBUSY if the ring moved meanwhile: try
+ * again; or XL_NOTED. Under the subscription's lock.
  */
-static int receive_now(struct xmem_subscription *subscription, struct xmem_buffer *buffer)
+static XL_INLINE int receive_once(struct xmem_subscription *subscription, struct xl_ring *ring,
+				  struct xmem_buffer **ret)
+{
+	struct xmem_pool *pool = subscription->pool;
+	struct xm_pending pending = { XM_NOTHING, 0 };
+	struct xm_publication what;
+	struct xmem_buffer *buffer;
+	int err = xm_receive_hold(&pool->map, pool->me, &ring->follow, &what, &pending);
+
+	if (unlikely(err)) {
+		xl_do(pool, pending);
+		return err;
+	}
+	if (!within_slot(pool, &what))
+		return refuse_entry(pool, ring, what.token);
+	if (xl_payload_ahead(pool, xm_token_slot(what.token)))
+		return leave_entry(pool, what.token);
+	/* Only now, so that polling in vain stores nothing. */
+	buffer = xl_handle_new(pool);
+	if (unlikely(!buffer))
+		return leave_entry(pool, what.token);
+	xm_receive_pass(&pool->map, pool->me, &ring->follow, &pending);
+	xl_do(pool, pending);
+	buffer->slot = xm_token_slot(what.token);
+	buffer->publisher = ring->follow.publisher;
+	buffer->what = what;
+	subscription->publisher = ring->follow.publisher;
+	subscription->ring = ring->next;
+	xl_handle_use(buffer, XL_READING);
+	*ret = xl_handle(buffer);
+	return 0;
+}
+
+/* Try until the answer is clear; -EBUSY if the publisher remains faster than this loop. */
+static int receive_from(struct xmem_subscription *subscription, struct xl_ring *ring,
+			struct xmem_buffer **ret)
 {
 	/* Evicted entries are passed one by one, so there is one try for each entry. */
 	u32 tries = subscription->pool->map.ring_mask + 1 + MAX_RETRIES;
 	int err;
 
 	do
-		err = receive_once(subscription, buffer);
+		err = receive_once(subscription, ring, ret);
 	while (unlikely(err == -EBUSY) && --tries);
-	if (unlikely(err == -EPIPE)) {
-		xl_note_end(subscription);
-		/* So that the host can drop the ring. */
-		xl_tell_unsubscribed(subscription, false);
+	return err;
+}
+
+/* ---- one subscription, whose lock the caller has ---- */
+
+/*
+ * Look at each ring once, from that on whose turn it is. Returns as receive_once, -EPIPE if
+ * all is over, or NEWCOMERS. The lock is not left.
+ */
+static int look_at_all(struct xmem_subscription *subscription, struct xmem_buffer **ret)
+{
+	int err, worst = -EAGAIN;
+	u32 seen = 0;
+
+	if (subscription->ended)
+		return -EPIPE;
+	if (subscription->joint && xl_writers_came(subscription))
+		return NEWCOMERS;
+	while (seen < subscription->rings) {
+		struct xl_ring *ring = subscription->ring;
+
+		err = receive_from(subscription, ring, ret);
+		if (!err)
+			return 0;
+		if (err == -EPIPE) {
+			xl_follow_no_longer(subscription, ring, false);
+			continue;
+		}
+		subscription->ring = ring->next;
+		if (err != -EAGAIN && err != -EBUSY)
+			return err;
+		if (err == -EBUSY)
+			worst = err;
+		seen++;
+	}
+	if (subscription->rings)
+		return worst;
+	subscription->joins_seen = XL_LOOK_AGAIN;
+	return NEWCOMERS;
+}
+
+/* The last ring is over. Is another writer there? 0: look at it; -EPIPE; or as below. */
+static int begin_anew(struct xmem_subscription *subscription)
+{
+	int err = subscription->joint ? xl_follow_newcomers(subscription) : 0;
+
+	if (err || subscription->ring)
+		return err;
+	xm_store(&subscription->ended, true);
+	subscription->joins_seen = XL_LOOK_AGAIN;
+	return -EPIPE;
+}
+
+/* Look, and follow the writers that came. May leave the lock: -ECANCELED. */
+static int receive_now(struct xmem_subscription *subscription, struct xmem_buffer **ret)
+{
+	int err;
+
+	while ((err = look_at_all(subscription, ret)) == NEWCOMERS) {
+		err = begin_anew(subscription);
+		if (err)
+			return err;
 	}
 	return err;
 }
 
-static int receive_wait(struct xmem_subscription *subscription, struct xmem_buffer *buffer,
-			int64_t timeout_ns)
+/* Arm the words of the rings. 0, or an error other than that the host has dropped one. */
+static int watch_rings(struct xmem_subscription *subscription, struct xl_watch *watch)
+{
+	const struct xl_ring *ring = subscription->ring;
+	u32 i;
+	int err;
+
+	for (i = 0; i < subscription->rings; i++, ring = ring->next) {
+		err = xl_watch_ring(subscription->pool, watch, ring->follow.publisher);
+		if (err && err != -ENOENT)
+			return err;
+	}
+	return 0;
+}
+
+static int receive_wait(struct xmem_subscription *subscription, struct xmem_buffer **ret,
+			int64_t timeout_ns, u32 cancels)
 {
 	struct xmem_pool *pool = subscription->pool;
-	u32 publisher = subscription->follow.publisher, value;
 	u64 deadline = xl_deadline(timeout_ns);
+	struct xl_watch watch;
+	u32 changes;
 	int err;
 
 	for (;;) {
-		err = xl_waiters_arm(pool, XMEM_WAIT_RING, publisher, &value);
-		if (err && err != -ENOENT)
+		changes = subscription->changes;
+		xl_watch_begin(pool, &watch, 1u << XMEM_POLL_JOINT);
+		err = watch_rings(subscription, &watch);
+		if (err)
 			return err;
-		if (err)	/* the host has dropped the ring: a look finds that out */
-			return receive_now(subscription, buffer);
-		err = receive_now(subscription, buffer);
+		if (xl_wait_cancelled(pool, cancels))
+			return -ECANCELED;
+		err = receive_now(subscription, ret);
 		if (err == -EBUSY && xl_now_ns() < deadline)
-			continue;	/* there is something, so do not sleep */
+			continue;	/* there is something, so do not wait */
 		if (err != -EAGAIN)
 			return err;
-		xl_unlock(&subscription->lock);
+		if (changes != subscription->changes)
+			continue;	/* another ring is to be armed */
+		xl_subscription_leave(subscription);
 		xl_payload_unmap_stale(pool);
-		err = xl_waiters_wait(pool, XMEM_WAIT_RING, publisher, value, deadline);
-		xl_lock(&subscription->lock);
+		err = xl_wait_rings(pool, &watch, deadline);
+		if (xl_subscription_return(subscription))
+			return -ECANCELED;
 		if (err)
 			return err;
 	}
 }
 
-static const char *end_hint(const struct xmem_subscription *subscription)
+static const char *end_hint(enum xl_dropped dropped)
 {
-	switch (subscription->dropped) {
+	switch (dropped) {
 	case XL_DROPPED:
 		return "receive: the publisher has ended, and the host has dropped its ring as the "
 		       "oldest of more than 8; what was left in it is lost, and counted by "
@@ -116,19 +224,29 @@ static const char *end_hint(const struct xmem_subscription *subscription)
 	return "receive: the publisher has ended, and all that was in flight has been received";
 }
 
-static const char *receive_hint(int err, const struct xmem_subscription *subscription)
+/* Note the error, unless that has been done. */
+static void note(int err, enum xl_dropped dropped)
 {
+	const char *hint = "receive: the host refused to wait";
+
 	switch (-err) {
-	case EAGAIN:	return "receive: nothing published yet";
-	case ETIMEDOUT:	return "receive: nothing was published in time";
-	case EPIPE:	return end_hint(subscription);
-	case EINTR:	return "receive: a signal handler ran";
-	case ENOTCONN:	return "receive: the host has gone";
+	case -XL_NOTED:	return;
+	case EAGAIN:	hint = "receive: nothing published yet"; break;
+	case ETIMEDOUT:	hint = "receive: nothing was published in time"; break;
+	case EPIPE:	hint = end_hint(dropped); break;
+	case EINTR:	hint = "receive: a signal handler ran"; break;
+	case ENOTCONN:	hint = "receive: the host has gone"; break;
+	case EOVERFLOW:	hint = "receive: too many handles of one buffer"; break;
+	case EMFILE:	hint = "receive: no descriptor is left to wait with"; break;
+	case ECANCELED:	hint = "receive: xmem_cancel, xmem_unsubscribe or xmem_pool_close has "
+			       "ended the wait"; break;
 	}
-	return "receive: the host refused to wait";
+	xl_fail_fast(-err, hint);
 }
 
-static XL_COLD struct xmem_buffer *receive_refused(struct xmem_subscription *subscription,
+/* ---- the calls ---- */
+
+static XL_COLD struct xmem_buffer *receive_refused(const struct xmem_subscription *subscription,
 						   int64_t timeout_ns)
 {
 	if (!subscription)
@@ -140,34 +258,222 @@ static XL_COLD struct xmem_buffer *receive_refused(struct xmem_subscription *sub
 	return NULL;
 }
 
-XMEM_API struct xmem_buffer *xmem_receive(struct xmem_subscription *subscription,
-					  int64_t timeout_ns)
+/* All that is not common. The caller has the lock. */
+static XL_SLOW struct xmem_buffer *receive_slow(struct xmem_subscription *handle,
+						int64_t timeout_ns)
 {
-	struct xmem_buffer *buffer;
+	struct xmem_subscription *subscription = xl_subscription(handle);
+	struct xmem_buffer *buffer = NULL;
+	enum xl_dropped dropped;
+	struct xmem_pool *pool;
+	u32 cancels;
 	int err;
 
-	if (unlikely(!subscription || timeout_ns < 0 || !xl_alive(subscription->pool)))
-		return receive_refused(subscription, timeout_ns);
-	if (xl_host_died(subscription->pool))
-		return xl_fail_died(subscription->pool), NULL;
-	buffer = xl_handle_new(subscription->pool);
-	if (unlikely(!buffer))
+	if (subscription->handle != (u64)handle) {
+		xl_unlock(&subscription->lock);
+		xl_fail_fast(EBADF, "receive: this subscription has been dropped");
 		return NULL;
-	xl_lock(&subscription->lock);
-	err = receive_now(subscription, buffer);
+	}
+	pool = subscription->pool;
+	if (xl_host_died(pool)) {
+		xl_unlock(&subscription->lock);
+		xl_fail_died(pool);
+		return NULL;
+	}
+	cancels = xm_load(&pool->cancels);
+	err = timeout_ns && cancels & XL_CANCEL_ALWAYS ? -ECANCELED :
+							 receive_now(subscription, &buffer);
 	if ((err == -EAGAIN || err == -EBUSY) && timeout_ns)
-		err = receive_wait(subscription, buffer, timeout_ns);
+		err = receive_wait(subscription, &buffer, timeout_ns, cancels);
 	if (unlikely(err == -EBUSY))
 		err = timeout_ns ? -ETIMEDOUT : -EAGAIN;
-	xl_unlock(&subscription->lock);
-	xl_poll_settle(subscription->pool, POLLIN);
-	if (likely(!err)) {
-		xl_handle_use(buffer, XL_READING);
-		return xl_handle(buffer);
-	}
+	dropped = subscription->dropped;
 	if (err == -EPIPE)
-		xl_payload_unmap_stale(subscription->pool);
-	xl_handle_unused(buffer);
-	xl_fail_fast(-err, receive_hint(err, subscription));
+		xl_payload_unmap_stale(pool);
+	xl_poll_settle(pool, POLLIN);
+	xl_unlock(&subscription->lock);
+	if (likely(!err))
+		return buffer;
+	note(err, dropped);
 	return NULL;
+}
+
+XMEM_API struct xmem_buffer *xmem_receive(struct xmem_subscription *handle, int64_t timeout_ns)
+{
+	struct xmem_subscription *subscription = xl_subscription(handle);
+	struct xmem_buffer *buffer = NULL;
+	int err;
+
+	if (unlikely(!subscription || timeout_ns < 0 ||
+		     xm_load(&subscription->process) != *xl_process))
+		return receive_refused(subscription, timeout_ns);
+	xl_lock(&subscription->lock);
+	if (likely(subscription->handle == (u64)handle && !xl_writers_came(subscription) &&
+		   !xl_host_died(subscription->pool))) {
+		err = receive_once(subscription, subscription->ring, &buffer);
+		if (likely(!err)) {
+			xl_poll_settle(subscription->pool, POLLIN);
+			xl_unlock(&subscription->lock);
+			return buffer;
+		}
+		if (err == -EAGAIN && !timeout_ns && subscription->rings == 1) {
+			xl_poll_settle(subscription->pool, POLLIN);
+			xl_unlock(&subscription->lock);
+			xl_fail_fast(EAGAIN, "receive: nothing published yet");
+			return NULL;
+		}
+	}
+	return receive_slow(handle, timeout_ns);
+}
+
+void xl_receive_slowly(struct xmem_pool *pool)
+{
+	struct xmem_subscription *one;
+
+	xl_lock(&pool->list);
+	for (one = pool->subscriptions; one; one = one->next) {
+		xl_lock(&one->lock);
+		one->joins_seen = XL_LOOK_AGAIN;
+		xl_unlock(&one->lock);
+	}
+	xl_unlock(&pool->list);
+}
+
+/* ---- any subscription of a pool ---- */
+
+/*
+ * Look at each subscription once, from that on whose turn it is. Returns as look_at_all, or
+ * -ENOENT: there is none. *ret_one is the one that it is about, and after NEWCOMERS locked.
+ */
+static int look_at_any(struct xmem_pool *pool, struct xmem_buffer **ret,
+		       struct xmem_subscription **ret_one, u64 *ret_handle)
+{
+	struct xmem_subscription *first = pool->turn ? pool->turn : pool->subscriptions;
+	struct xmem_subscription *one = first;
+	int err, worst = one ? -EAGAIN : -ENOENT;
+
+	for (; one; one = one->next ? one->next : pool->subscriptions) {
+		xl_lock(&one->lock);
+		err = one->handle ? look_at_all(one, ret) : -EAGAIN;
+		if (err != -EAGAIN && err != -EBUSY && (err != -EPIPE || worst != -EPIPE)) {
+			*ret_one = one;
+			*ret_handle = one->handle;
+		}
+		if (err == NEWCOMERS)
+			return err;
+		xl_unlock(&one->lock);
+		if (err != -EAGAIN && err != -EBUSY && err != -EPIPE) {
+			pool->turn = one->next;
+			return err;
+		}
+		if (err == -EPIPE || (err == -EBUSY && worst == -EAGAIN))
+			worst = err;
+		if ((one->next ? one->next : pool->subscriptions) == first)
+			break;
+	}
+	return worst;
+}
+
+/* Look, and follow the writers that came. */
+static int any_now(struct xmem_pool *pool, struct xmem_buffer **ret, u64 *ret_handle)
+{
+	struct xmem_subscription *one;
+	int err;
+
+	do {
+		xl_lock(&pool->list);
+		err = look_at_any(pool, ret, &one, ret_handle);
+		xl_unlock(&pool->list);
+		if (err != NEWCOMERS)
+			return err;
+		err = begin_anew(one);
+		xl_unlock(&one->lock);
+	} while (err != XL_NOTED);	/* if it has ended or been dropped, a look says so */
+	return err;
+}
+
+/* Arm the words of all rings that this client follows, whichever subscription it is. */
+static int watch_all(struct xmem_pool *pool, struct xl_watch *watch)
+{
+	u32 c;
+	int err;
+
+	for (c = 0; c < pool->map.clients; c++) {
+		if (!xm_bit(xm_client_row(&pool->map, c)->subscribers, pool->me))
+			continue;
+		err = xl_watch_ring(pool, watch, c);
+		if (err && err != -ENOENT)
+			return err;
+	}
+	return 0;
+}
+
+static int any_wait(struct xmem_pool *pool, struct xmem_buffer **ret, u64 *ret_handle,
+		    int64_t timeout_ns, u32 cancels)
+{
+	u64 deadline = xl_deadline(timeout_ns);
+	struct xl_watch watch;
+	int err;
+
+	for (;;) {
+		xl_watch_begin(pool, &watch, 1u << XMEM_POLL_CLIENT | 1u << XMEM_POLL_JOINT);
+		err = watch_all(pool, &watch);
+		if (err)
+			return err;
+		if (xl_wait_cancelled(pool, cancels))
+			return -ECANCELED;
+		err = any_now(pool, ret, ret_handle);
+		if (err == -EBUSY && xl_now_ns() < deadline)
+			continue;
+		if (err != -EAGAIN)
+			return err;
+		if (watch.kicks != xm_load(&pool->kicks))
+			continue;	/* a ring may have been added */
+		err = xl_wait_rings(pool, &watch, deadline);
+		if (err)
+			return err;
+	}
+}
+
+static int receive_any(struct xmem_pool *pool, struct xmem_buffer **ret, u64 *ret_handle,
+		       int64_t timeout_ns)
+{
+	u32 cancels = xl_wait_begin(pool);
+	int err;
+
+	if (timeout_ns && cancels & XL_CANCEL_ALWAYS)
+		return -ECANCELED;
+	err = any_now(pool, ret, ret_handle);
+	if ((err == -EAGAIN || err == -EBUSY) && timeout_ns)
+		err = any_wait(pool, ret, ret_handle, timeout_ns, cancels);
+	return err == -EBUSY ? (timeout_ns ? -ETIMEDOUT : -EAGAIN) : err;
+}
+
+XMEM_API struct xmem_buffer *xmem_receive_any(struct xmem_pool *pool, int64_t timeout_ns,
+					      struct xmem_subscription **ret_subscription)
+{
+	struct xmem_buffer *buffer = NULL;
+	u64 handle = 0;
+	int err;
+
+	if (!pool || timeout_ns < 0) {
+		xl_fail_fast(EINVAL, pool ? "receive: a negative timeout" : "receive: no pool");
+		return NULL;
+	}
+	if (!xl_alive(pool)) {
+		xl_fail_forked();
+		return NULL;
+	}
+	if (xl_host_died(pool))
+		return xl_fail_died(pool), NULL;
+	err = receive_any(pool, &buffer, &handle, timeout_ns);
+	if (err == -ENOENT)
+		xl_fail_fast(ENOENT, "receive: the pool's handle has no subscription");
+	else if (err)
+		note(err, XL_NOT_DROPPED);
+	xl_poll_settle(pool, POLLIN);
+	if (ret_subscription)
+		*ret_subscription = !err || err == -EPIPE ? (void *)handle : NULL;
+	xl_wait_end(pool);
+	return err ? NULL : buffer;
 }

@@ -5,12 +5,19 @@
 
 #include "private.h"
 
+/* What the pool's descriptors say depends on whom the client follows (poll.c). */
+static inline void xl_note_followed(struct xmem_pool *pool, unsigned int request,
+				    const void *argument, int err)
+{
+	if (request == XMEM_IOC_SUBSCRIBE || request == XMEM_IOC_UNSUBSCRIBE)
+		xl_poll_note(pool, request, argument, err);
+}
+
 static inline int xl_request(struct xmem_pool *pool, unsigned int request, void *argument)
 {
 	int err = pool->link.backend->request(&pool->link, request, argument);
 
-	if (request == XMEM_IOC_SUBSCRIBE || request == XMEM_IOC_UNSUBSCRIBE)
-		xl_poll_note(pool, request, argument, err);
+	xl_note_followed(pool, request, argument, err);
 	return err;
 }
 
@@ -18,12 +25,16 @@ static inline int xl_request(struct xmem_pool *pool, unsigned int request, void 
 static inline int xl_request_until(struct xmem_pool *pool, unsigned int request, void *argument,
 				   u64 deadline_ns)
 {
-	return pool->link.backend->request_until(&pool->link, request, argument, deadline_ns);
+	int err = pool->link.backend->request_until(&pool->link, request, argument, deadline_ns);
+
+	xl_note_followed(pool, request, argument, err);
+	return err;
 }
 
 static inline void xl_post(struct xmem_pool *pool, unsigned int request, const void *argument)
 {
 	pool->link.backend->post(&pool->link, request, argument);
+	xl_note_followed(pool, request, argument, 0);
 }
 
 /* What the error of a request means, in words. */

@@ -1,153 +1,112 @@
 // SPDX-License-Identifier: MIT
 /*
- * Subscriptions: finding a publisher, following it, and following it no longer.
+ * xmem_subscribe: the options, whom to follow, and waiting for them.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "died.h"
-#include "handle.h"
 #include "pages.h"
 #include "payload/payload.h"
 #include "request.h"
 #include "structs.h"
-#include "subscribe.h"
+#include "subscription.h"
+#include "wait.h"
 
-#define HOST_NS		1000000000	/* how long a host that may be stopped is waited for */
-
-/* Does the host still count this client among the subscribers of that incarnation? */
-static bool still_follows(const struct xmem_pool *pool, const struct xm_follow *follow)
+/* The one that the options name, if it is a writer now. Under pool->subscribing. */
+static int follow_one(struct xmem_subscription *subscription, u32 publisher, u64 deadline)
 {
-	const struct xmem_client_row *row = xm_client_row(&pool->map, follow->publisher);
-
-	return xm_load_acquire(&row->state) != XMEM_CLIENT_NONE &&
-	       xm_load(&row->incarnation) == follow->incarnation &&
-	       xm_bit(row->subscribers, pool->me);
-}
-
-/* Is the ring still there, and has all of it been received? */
-static bool received_all(const struct xmem_pool *pool, const struct xm_follow *follow)
-{
-	const struct xmem_client_row *row = xm_client_row(&pool->map, follow->publisher);
-	u64 tail = xm_load_acquire(&xm_ring(&pool->map, follow->publisher)->tail);
-
-	return follow->place >= tail && xm_load_acquire(&row->state) == XMEM_CLIENT_ZOMBIE &&
-	       xm_load(&row->incarnation) == follow->incarnation;
-}
-
-void xl_note_end(struct xmem_subscription *subscription)
-{
-	struct xmem_pool *pool = subscription->pool;
-	struct xm_follow *follow = &subscription->follow;
-	u64 cursor, end;
-
-	if (subscription->ended || still_follows(pool, follow))
-		return;
-	xm_load_barrier();	/* the bit before the cursor: pairs with xm_forget_at */
-	cursor = xm_load_acquire(xm_cursor(&pool->map, pool->me, follow->publisher));
-	if (cursor == XMEM_CURSOR_NONE)
-		return;
-	end = cursor & ~XMEM_CURSOR_DROPPED;
-	if (cursor == end) {		/* a later receive has overwritten what the host noted */
-		if (!received_all(pool, follow))
-			subscription->dropped = XL_DROPPED_UNCOUNTED;
-	} else if (end > follow->place) {
-		subscription->dropped = XL_DROPPED;
-		follow->lost += end - follow->place;
-		follow->place = end;
-	}
-}
-
-/*
- * A subscription to an earlier client of this id has its cursor in the same place. It must
- * not move the cursor any more when the host sets it anew (I4). Under pool->slow.
- */
-static void retire_older(struct xmem_pool *pool, u32 publisher, u64 incarnation)
-{
-	struct xmem_subscription *old;
-
-	for (old = pool->subscriptions; old; old = old->next) {
-		xl_lock(&old->lock);
-		if (old->follow.publisher == publisher && old->follow.incarnation != incarnation) {
-			xl_note_end(old);
-			old->follow.incarnation = 0;	/* no client has it: receive says EPIPE */
-			old->ended = true;
-		}
-		xl_unlock(&old->lock);
-	}
-}
-
-static int subscribe_to(struct xmem_pool *pool, u32 publisher, u64 incarnation, u32 flags,
-			u64 deadline, struct xmem_subscription *subscription)
-{
-	struct xmem_subscribe_request request = {
-		.size = sizeof(request), .publisher = publisher, .incarnation = incarnation,
-		.flags = flags & XMEM_SUBSCRIBE_WAITS ? XMEM_SUBSCRIBE_WAIT : 0,
-	};
-	int err;
-
-	xl_lock(&pool->slow);
-	retire_older(pool, publisher, incarnation);
-	err = xl_request_until(pool, XMEM_IOC_SUBSCRIBE, &request, deadline);
-	if (!err) {
-		subscription->follow = (struct xm_follow){
-			.publisher = publisher,
-			.waits = flags & XMEM_SUBSCRIBE_WAITS,
-			.incarnation = incarnation,
-			.joined = request.position,
-			.place = request.position,
-		};
-		subscription->next = pool->subscriptions;
-		pool->subscriptions = subscription;
-	}
-	xl_unlock(&pool->slow);
-	return err;
-}
-
-/* Follow one client, if it is a writer now. */
-static int subscribe_one(struct xmem_pool *pool, u32 publisher, u32 flags, u64 deadline,
-			 struct xmem_subscription *subscription)
-{
-	const struct xmem_client_row *row = xm_client_row(&pool->map, publisher);
+	const struct xmem_client_row *row = xm_client_row(&subscription->pool->map, publisher);
 
 	if (xm_load_acquire(&row->state) != XMEM_CLIENT_ALIVE ||
 	    xm_load(&row->role) != XMEM_ROLE_WRITER)
 		return -ENOENT;
-	return subscribe_to(pool, publisher, xm_load(&row->incarnation), flags, deadline,
-			    subscription);
+	return xl_follow(subscription, publisher, xm_load(&row->incarnation), deadline);
 }
 
-/* Follow the first other writer that this client does not follow yet. */
-static int subscribe_any(struct xmem_pool *pool, u32 flags, u64 deadline,
-			 struct xmem_subscription *subscription)
+static bool any_joint(struct xmem_pool *pool)
 {
-	int err, worst = -ENOENT;
+	const struct xmem_subscription *one;
+	bool any = false;
+
+	xl_lock(&pool->list);
+	for (one = pool->subscriptions; one; one = one->next)
+		any |= one->joint && !xm_load(&one->ended);
+	xl_unlock(&pool->list);
+	return any;
+}
+
+/* Does one of the writers that would be followed wait for subscribers? 0, or why not. */
+static int any_waits(const struct xmem_pool *pool)
+{
+	int err = -ENOENT;
 	u32 c;
 
 	for (c = 0; c < pool->map.clients; c++) {
-		if (c == pool->me || xm_bit(xm_client_row(&pool->map, c)->subscribers, pool->me))
+		if (!xl_is_strange_writer(pool, c))
 			continue;
-		err = subscribe_one(pool, c, flags, deadline, subscription);
-		if (!err)
+		if (xm_load(&xm_client_row(&pool->map, c)->wait_bound_ns))
 			return 0;
-		if (err != -ENOENT && err != -ESTALE && err != -EEXIST)
-			worst = err;
+		err = -EOPNOTSUPP;
 	}
-	return worst;
+	return err;
 }
 
-static int subscribe_now(struct xmem_pool *pool, const struct xmem_subscribe_options *options,
-			 u64 deadline, struct xmem_subscription *subscription)
+static int follow_pool(struct xmem_subscription *subscription, u64 deadline)
 {
-	if (options->flags & XMEM_SUBSCRIBE_PUBLISHER)
-		return subscribe_one(pool, options->publisher, options->flags, deadline,
-				     subscription);
-	return subscribe_any(pool, options->flags, deadline, subscription);
+	struct xmem_pool *pool = subscription->pool;
+	int err = 0;
+
+	if (any_joint(pool))
+		return -EEXIST;
+	subscription->joins = &pool->map.pool->writers;
+	subscription->joins_seen = xm_load_acquire(subscription->joins);
+	if (subscription->waits)
+		err = any_waits(pool);
+	if (!err)
+		err = xl_follow_all(subscription, deadline);
+	return err || subscription->ring ? err : -ENOENT;
 }
 
-static int subscribe_wait(struct xmem_pool *pool, const struct xmem_subscribe_options *options,
-			  u64 deadline, struct xmem_subscription *subscription)
+/* Give it to the pool, and a share of the pool to it. */
+static void add_to_list(struct xmem_pool *pool, struct xmem_subscription *subscription)
 {
+	xl_lock(&pool->lock);
+	pool->out++;
+	xl_unlock(&pool->lock);
+	xl_lock(&pool->list);
+	xl_lock(&subscription->lock);
+	subscription->old = true;
+	subscription->next = pool->subscriptions;
+	pool->subscriptions = subscription;
+	if (xl_cancelled(pool))
+		subscription->joins_seen = XL_LOOK_AGAIN;
+	xl_unlock(&subscription->lock);
+	xl_unlock(&pool->list);
+}
+
+static int subscribe_now(struct xmem_subscription *subscription,
+			 const struct xmem_subscribe_options *options, u64 deadline)
+{
+	struct xmem_pool *pool = subscription->pool;
+	int err;
+
+	xl_lock(&pool->subscribing);
+	err = subscription->joint ? follow_pool(subscription, deadline) :
+				    follow_one(subscription, options->publisher, deadline);
+	while (err && subscription->ring)
+		xl_follow_no_longer(subscription, subscription->ring, true);
+	if (!err)
+		add_to_list(pool, subscription);
+	xl_unlock(&pool->subscribing);
+	if (!err)
+		xl_kick(pool);		/* a thread in xmem_receive_any does not wait for it yet */
+	return err;
+}
+
+static int subscribe_wait(struct xmem_subscription *subscription,
+			  const struct xmem_subscribe_options *options, u64 deadline, u32 cancels)
+{
+	struct xmem_pool *pool = subscription->pool;
 	u32 value;
 	int err;
 
@@ -155,13 +114,34 @@ static int subscribe_wait(struct xmem_pool *pool, const struct xmem_subscribe_op
 		err = xl_waiters_arm(pool, XMEM_WAIT_CLIENTS, 0, &value);
 		if (err)
 			return err;
-		err = subscribe_now(pool, options, deadline, subscription);
+		if (xl_wait_cancelled(pool, cancels))
+			return -ECANCELED;
+		err = subscribe_now(subscription, options, deadline);
 		if (err != -ENOENT)
 			return err;
 		err = xl_waiters_wait(pool, XMEM_WAIT_CLIENTS, 0, value, deadline);
 		if (err)
 			return err;
 	}
+}
+
+/* Follow what the options say, at once or after waiting for it. */
+static int subscribe(struct xmem_subscription *subscription,
+		     const struct xmem_subscribe_options *options)
+{
+	struct xmem_pool *pool = subscription->pool;
+	bool may_wait = !(options->flags & XMEM_SUBSCRIBE_NOWAIT);
+	u64 deadline = xl_deadline(may_wait ? options->timeout_ns : XL_HOST_NS);
+	u32 cancels = xl_wait_begin(pool);
+	int err;
+
+	if (may_wait && cancels & XL_CANCEL_ALWAYS)
+		err = -ECANCELED;
+	else
+		err = subscribe_now(subscription, options, deadline);
+	if (err == -ENOENT && may_wait)
+		err = subscribe_wait(subscription, options, deadline, cancels);
+	return err;
 }
 
 static const char *subscribe_hint(int err, const struct xmem_subscribe_options *options)
@@ -173,8 +153,11 @@ static const char *subscribe_hint(int err, const struct xmem_subscribe_options *
 	case ETIMEDOUT:
 		return one ? "that client did not come in time, or the host did not answer" :
 			     "no writer came in time, or the host did not answer";
-	case EEXIST:	return "this client follows it already";
-	case EOPNOTSUPP: return "it waits for nobody: its wait_bound_ns is 0";
+	case EEXIST:	return one ? "this client follows it already" :
+				     "this pool handle has a subscription to all writers already";
+	case EOPNOTSUPP: return one ? "it waits for nobody: its wait_bound_ns is 0" :
+				      "none that is there waits for anybody: wait_bound_ns is 0";
+	case ECANCELED:	return "xmem_cancel or xmem_pool_close has ended the wait";
 	case ESTALE:	return "it has just ended";
 	case EINTR:	return "a signal handler ran";
 	case ENOTCONN:	return "the host has gone";
@@ -242,8 +225,7 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 {
 	struct xmem_subscription *subscription;
 	struct xmem_subscribe_options options;
-	u64 deadline;
-	bool nowait;
+	u64 handle;
 	int err;
 
 	if (!pool) {
@@ -258,91 +240,20 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 		return NULL;
 	if (xl_host_died(pool))
 		return xl_fail_died(pool), NULL;
-	subscription = calloc(1, sizeof(*subscription));
-	if (!subscription) {
-		xl_fail_fast(ENOMEM, "no memory for a subscription");
-		return NULL;
-	}
 	xl_payload_unmap_stale(pool);
-	subscription->pool = pool;
-	nowait = options.flags & XMEM_SUBSCRIBE_NOWAIT;
-	deadline = xl_deadline(nowait ? HOST_NS : options.timeout_ns);
-	err = subscribe_now(pool, &options, deadline, subscription);
-	if (err == -ENOENT && !nowait)
-		err = subscribe_wait(pool, &options, deadline, subscription);
-	if (err) {
-		free(subscription);
-		note_failure(err, pool, &options);
+	subscription = xl_subscription_new(pool);
+	if (!subscription)
 		return NULL;
+	subscription->joint = !(options.flags & XMEM_SUBSCRIBE_PUBLISHER);
+	subscription->waits = options.flags & XMEM_SUBSCRIBE_WAITS;
+	handle = subscription->handle;
+	err = subscribe(subscription, &options);
+	if (err) {
+		if (err != XL_NOTED)
+			note_failure(err, pool, &options);
+		xl_subscription_free(subscription);
 	}
-	xl_lock(&pool->lock);
-	pool->out++;
-	xl_unlock(&pool->lock);
 	xl_poll_settle(pool, POLLIN);
-	return subscription;
-}
-
-void xl_tell_unsubscribed(struct xmem_subscription *subscription, bool wait)
-{
-	struct xmem_unsubscribe_request request = {
-		.size = sizeof(request), .publisher = subscription->follow.publisher,
-		.incarnation = subscription->follow.incarnation,
-	};
-
-	/* The host refuses this if it has forgotten the ring already. */
-	if (!subscription->ended && wait)
-		xl_request_until(subscription->pool, XMEM_IOC_UNSUBSCRIBE, &request,
-				 xl_deadline(HOST_NS));
-	else if (!subscription->ended)
-		xl_post(subscription->pool, XMEM_IOC_UNSUBSCRIBE, &request);
-	subscription->ended = true;
-}
-
-static void forget(struct xmem_pool *pool, struct xmem_subscription *subscription)
-{
-	struct xmem_subscription **at;
-
-	xl_lock(&pool->slow);
-	for (at = &pool->subscriptions; *at != subscription; at = &(*at)->next)
-		;
-	*at = subscription->next;
-	xl_tell_unsubscribed(subscription, true);
-	xl_unlock(&pool->slow);
-}
-
-XMEM_API void xmem_unsubscribe(struct xmem_subscription *subscription)
-{
-	struct xmem_pool *pool;
-
-	if (!subscription)
-		return;
-	pool = subscription->pool;
-	if (xl_alive(pool)) {
-		forget(pool, subscription);
-		xl_poll_drop(pool, &subscription->poll);
-		xl_poll_settle(pool, POLLIN);
-		xl_payload_unmap_stale(pool);
-		xl_pool_unshare(pool);
-	}
-	free(subscription);
-}
-
-XMEM_API uint64_t xmem_subscription_lost(struct xmem_subscription *subscription)
-{
-	u64 lost;
-
-	if (!subscription || !xl_alive(subscription->pool))
-		return 0;
-	xl_lock(&subscription->lock);
-	lost = subscription->follow.lost;
-	xl_unlock(&subscription->lock);
-	return lost;
-}
-
-XMEM_API int xmem_subscription_publisher(struct xmem_subscription *subscription)
-{
-	if (!subscription)
-		return xl_fail_fast(EINVAL, "xmem_subscription_publisher: no subscription");
-	return xl_alive(subscription->pool) ? (int)subscription->follow.publisher
-					    : xl_fail_forked();
+	xl_wait_end(pool);
+	return err ? NULL : (void *)handle;
 }

@@ -5,7 +5,6 @@
  */
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
@@ -339,12 +338,10 @@ TEST(P10_poll_hears_of_the_hosts_end)
 	socklen_t length = sizeof(peer);
 	struct xmem_pool *pool;
 	struct raw raw;
-	char name[40];
 	int epoll;
 
 	daemon_only("the kernel does not end");
-	snprintf(name, sizeof(name), "xmem-own-%d", getpid());
-	setenv("XMEM_SOCKET", name, 1);
+	use_own_daemon();
 	pool = open_writer(new_name(), 1, BYTES);
 	epoll = new_epoll(fd_of(pool), EPOLLIN);
 	SAME(by_epoll(epoll, 0), 0);

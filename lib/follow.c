@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Following rings: which ones, from where on, and until when.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "pages.h"
+#include "payload/payload.h"
+#include "request.h"
+#include "subscription.h"
+#include "wait.h"
+
+/* ---- the end of a ring ---- */
+
+/* Does the host still count this client among the subscribers of that incarnation? */
+static bool still_follows(const struct xmem_pool *pool, const struct xm_follow *follow)
+{
+	const struct xmem_client_row *row = xm_client_row(&pool->map, follow->publisher);
+
+	return xm_load_acquire(&row->state) != XMEM_CLIENT_NONE &&
+	       xm_load(&row->incarnation) == follow->incarnation &&
+	       xm_bit(row->subscribers, pool->me);
+}
+
+/* Is the ring still there, and has all of it been received? */
+static bool received_all(const struct xmem_pool *pool, const struct xm_follow *follow)
+{
+	const struct xmem_client_row *row = xm_client_row(&pool->map, follow->publisher);
+	u64 tail = xm_load_acquire(&xm_ring(&pool->map, follow->publisher)->tail);
+
+	return follow->place >= tail && xm_load_acquire(&row->state) == XMEM_CLIENT_ZOMBIE &&
+	       xm_load(&row->incarnation) == follow->incarnation;
+}
+
+/*
+ * Has the host dropped the ring before all of it was received? Then count what is lost. This
+ * is asked before the host is told of the end.
+ */
+static void note_end(struct xmem_subscription *subscription, struct xl_ring *ring)
+{
+	struct xmem_pool *pool = subscription->pool;
+	struct xm_follow *follow = &ring->follow;
+	u64 cursor, end;
+
+	if (ring->told || still_follows(pool, follow))
+		return;
+	xm_load_barrier();	/* the bit before the cursor: pairs with xm_forget_at */
+	cursor = xm_load_acquire(xm_cursor(&pool->map, pool->me, follow->publisher));
+	if (cursor == XMEM_CURSOR_NONE)
+		return;
+	end = cursor & ~XMEM_CURSOR_DROPPED;
+	if (cursor == end) {		/* a later receive has overwritten what the host noted */
+		if (!received_all(pool, follow))
+			subscription->dropped = XL_DROPPED_UNCOUNTED;
+	} else if (end > follow->place) {
+		if (!subscription->dropped)
+			subscription->dropped = XL_DROPPED;
+		follow->lost += end - follow->place;
+		follow->place = end;
+	}
+}
+
+/*
+ * Tell the host, once; @wait for a moment until it knows. It refuses this if it has forgotten
+ * the ring already.
+ */
+static void tell_host(struct xmem_pool *pool, struct xl_ring *ring, bool wait)
+{
+	struct xmem_unsubscribe_request request = {
+		.size = sizeof(request), .publisher = ring->follow.publisher,
+		.incarnation = ring->follow.incarnation,
+	};
+
+	if (!ring->told && wait)
+		xl_request_until(pool, XMEM_IOC_UNSUBSCRIBE, &request, xl_deadline(XL_HOST_NS));
+	else if (!ring->told)
+		xl_post(pool, XMEM_IOC_UNSUBSCRIBE, &request);
+	ring->told = true;
+}
+
+void xl_follow_no_longer(struct xmem_subscription *subscription, struct xl_ring *ring, bool wait)
+{
+	struct xl_ring *before = ring;
+
+	note_end(subscription, ring);
+	tell_host(subscription->pool, ring, wait);
+	while (before->next != ring)
+		before = before->next;
+	before->next = ring->next;
+	if (subscription->ring == ring)
+		subscription->ring = before == ring ? NULL : ring->next;
+	subscription->rings--;
+	subscription->changes++;
+	subscription->lost += ring->follow.lost;
+	free(ring);
+}
+
+/*
+ * A subscription to an earlier client of this id has its cursor in the same place. It must
+ * not move the cursor any more when the host sets it anew (I4). Under pool->subscribing.
+ */
+static void retire_older(struct xmem_pool *pool, u32 publisher, u64 incarnation)
+{
+	struct xmem_subscription *one;
+	struct xl_ring *ring;
+	u32 i;
+
+	xl_lock(&pool->list);
+	for (one = pool->subscriptions; one; one = one->next) {
+		xl_lock(&one->lock);
+		for (i = 0, ring = one->ring; i < one->rings; i++, ring = ring->next) {
+			if (ring->follow.publisher != publisher ||
+			    ring->follow.incarnation == incarnation)
+				continue;
+			note_end(one, ring);
+			ring->follow.incarnation = 0;	/* no client has it: a look says EPIPE */
+			ring->told = true;
+		}
+		xl_unlock(&one->lock);
+	}
+	xl_unlock(&pool->list);
+}
+
+/* ---- the beginning ---- */
+
+/* It is the last whose turn comes. */
+static void add_ring(struct xmem_subscription *subscription, struct xl_ring *ring)
+{
+	struct xl_ring *last;
+
+	xl_lock(&subscription->lock);
+	if (!subscription->ring) {
+		ring->next = subscription->ring = ring;
+		if (!subscription->changes)
+			subscription->publisher = ring->follow.publisher;
+	} else {
+		for (last = subscription->ring; last->next != subscription->ring; last = last->next)
+			;
+		last->next = ring;
+		ring->next = subscription->ring;
+	}
+	subscription->rings++;
+	subscription->changes++;
+	xl_unlock(&subscription->lock);
+}
+
+/*
+ * Map what the writer has attached. XL_NOTED: that failed. If the subscription is in use already,
+ * receive tries again for what it hands out, and says it then.
+ */
+static int map_ahead(const struct xmem_subscription *subscription, u32 publisher)
+{
+	bool clean = !xmem_peek_last_error(NULL);
+
+	if (xl_payload_ahead_all(subscription->pool, publisher) && !subscription->old)
+		return XL_NOTED;
+	if (clean)
+		xmem_clear_last_error();
+	return 0;
+}
+
+int xl_follow(struct xmem_subscription *subscription, u32 publisher, u64 incarnation,
+	      u64 deadline_ns)
+{
+	struct xmem_pool *pool = subscription->pool;
+	const struct xmem_client_row *row = xm_client_row(&pool->map, publisher);
+	bool waits = subscription->waits &&
+		     (!subscription->joint || xm_load(&row->wait_bound_ns));
+	struct xmem_subscribe_request request = {
+		.size = sizeof(request), .publisher = publisher, .incarnation = incarnation,
+		.flags = (waits ? XMEM_SUBSCRIBE_WAIT : 0) |
+			 (subscription->joint ? XMEM_SUBSCRIBE_JOINT : 0),
+	};
+	struct xl_ring *ring = calloc(1, sizeof(*ring));
+	int err;
+
+	if (!ring)
+		return -ENOMEM;
+	retire_older(pool, publisher, incarnation);
+	err = xl_request_until(pool, XMEM_IOC_SUBSCRIBE, &request, deadline_ns);
+	if (err) {
+		free(ring);
+		return err;
+	}
+	ring->follow = (struct xm_follow){
+		.publisher = publisher,
+		.waits = waits,
+		.incarnation = incarnation,
+		.joined = request.position,
+		.place = request.position,
+	};
+	add_ring(subscription, ring);
+	return map_ahead(subscription, publisher);
+}
+
+/* A writer that ends meanwhile, or that another subscription follows, is none to follow. */
+int xl_follow_all(struct xmem_subscription *subscription, u64 deadline_ns)
+{
+	struct xmem_pool *pool = subscription->pool;
+	u32 c;
+	int err;
+
+	for (c = 0; c < pool->map.clients; c++) {
+		if (!xl_is_strange_writer(pool, c))
+			continue;
+		err = xl_follow(subscription, c,
+				xm_load(&xm_client_row(&pool->map, c)->incarnation), deadline_ns);
+		if (err && err != -ENOENT && err != -ESTALE && err != -EEXIST)
+			return err;
+	}
+	return 0;
+}
+
+int xl_follow_newcomers(struct xmem_subscription *subscription)
+{
+	struct xmem_pool *pool = subscription->pool;
+	int err, dropped;
+	u64 joins;
+
+	xl_subscription_leave(subscription);
+	xl_lock(&pool->subscribing);
+	joins = xm_load_acquire(&pool->map.pool->writers);
+	err = xl_follow_all(subscription, xl_deadline(XL_HOST_NS));
+	dropped = xl_subscription_return(subscription);
+	/* Receives look every time once waits are cancelled: see receive.c. */
+	if (!dropped && !err)
+		subscription->joins_seen = xl_cancelled(pool) ? XL_LOOK_AGAIN : joins;
+	xl_unlock(&pool->subscribing);
+	if (dropped || !err)
+		return dropped;
+	xl_fail(-err, "receive: follow a writer that came: %s", xl_request_error(err));
+	return XL_NOTED;
+}

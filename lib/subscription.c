@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The memory of subscriptions, who is inside one, how one is dropped, and what it can be asked.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/futex.h"
+#include "payload/payload.h"
+#include "subscription.h"
+#include "wait.h"
+
+#define BLOCK	16		/* subscriptions in one piece of memory, which is never freed */
+
+struct block {
+	struct block *next;	/* so that a leak checker sees them */
+	struct xmem_subscription subscription[BLOCK];
+};
+
+static const u64 no_joins;	/* of a subscription to one ring */
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_once_t once;
+	struct block *blocks;
+	struct xmem_subscription *unused;
+	u64 handles;		/* the number in the last one */
+} memory = { .lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT };
+
+/* ---- memory ---- */
+
+/* Another thread may have had the lock, also that of an unused subscription. */
+static void after_fork_child(void)
+{
+	pthread_mutex_init(&memory.lock, NULL);
+	memory.unused = NULL;
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, after_fork_child);
+}
+
+static bool refill(void)
+{
+	struct block *block = aligned_alloc(_Alignof(struct block), sizeof(*block));
+	int i;
+
+	if (!block)
+		return false;
+	memset(block, 0, sizeof(*block));
+	block->next = memory.blocks;
+	memory.blocks = block;
+	for (i = 0; i < BLOCK; i++) {
+		block->subscription[i].next = memory.unused;
+		memory.unused = &block->subscription[i];
+	}
+	return true;
+}
+
+/* The number stands above the address; it is not 0, and not the one before. */
+static u64 new_handle(const struct xmem_subscription *subscription)
+{
+	if (!(++memory.handles << XL_ADDRESS_BITS))
+		memory.handles++;
+	return memory.handles << XL_ADDRESS_BITS | (u64)subscription;
+}
+
+struct xmem_subscription *xl_subscription_new(struct xmem_pool *pool)
+{
+	struct xmem_subscription *one = NULL;
+	u64 handle = 0;
+
+	pthread_once(&memory.once, watch_forks);
+	pthread_mutex_lock(&memory.lock);
+	if (memory.unused || refill()) {
+		one = memory.unused;
+		memory.unused = one->next;
+		handle = new_handle(one);
+	}
+	pthread_mutex_unlock(&memory.lock);
+	if (!one) {
+		xl_fail_fast(ENOMEM, "no memory for a subscription");
+		return NULL;
+	}
+	xl_lock(&one->lock);
+	one->handle = handle;
+	xm_store(&one->process, pool->process);
+	one->pool = pool;
+	one->ring = NULL;
+	one->rings = one->changes = one->publisher = 0;
+	one->joint = one->waits = one->old = one->ended = false;
+	one->dropped = XL_NOT_DROPPED;
+	one->joins = &no_joins;
+	one->joins_seen = no_joins;
+	one->lost = 0;
+	one->poll = NULL;
+	one->next = NULL;
+	xl_unlock(&one->lock);
+	return one;
+}
+
+void xl_subscription_free(struct xmem_subscription *subscription)
+{
+	pthread_mutex_lock(&memory.lock);
+	subscription->next = memory.unused;
+	memory.unused = subscription;
+	pthread_mutex_unlock(&memory.lock);
+}
+
+/* ---- who is inside ---- */
+
+void xl_subscription_leave(struct xmem_subscription *subscription)
+{
+	xm_store(&subscription->inside, subscription->inside + 1);
+	xl_unlock(&subscription->lock);
+}
+
+int xl_subscription_return(struct xmem_subscription *subscription)
+{
+	xl_lock(&subscription->lock);
+	xm_store(&subscription->inside, subscription->inside - 1);
+	if (likely(subscription->handle))
+		return 0;
+	if (!subscription->inside)
+		xm_futex_wake_all(&subscription->inside);
+	return -ECANCELED;
+}
+
+/* ---- dropping ---- */
+
+/* Nobody begins anything in it any more. false: that is so already. */
+static bool shut(struct xmem_subscription *subscription, struct xmem_subscription *handle)
+{
+	bool ours;
+
+	xl_lock(&subscription->lock);
+	ours = subscription->handle == (u64)handle;
+	if (ours)
+		subscription->handle = 0;
+	xl_unlock(&subscription->lock);
+	return ours;
+}
+
+static void wait_until_empty(struct xmem_subscription *subscription)
+{
+	u32 inside;
+
+	for (;;) {
+		xl_lock(&subscription->lock);
+		inside = subscription->inside;
+		xl_unlock(&subscription->lock);
+		if (!inside)
+			return;
+		xm_futex_wait(&subscription->inside, inside, NULL);
+	}
+}
+
+static void take_off_list(struct xmem_pool *pool, struct xmem_subscription *subscription)
+{
+	struct xmem_subscription **at;
+
+	xl_lock(&pool->list);
+	for (at = &pool->subscriptions; *at != subscription; at = &(*at)->next)
+		;
+	*at = subscription->next;
+	if (pool->turn == subscription)
+		pool->turn = subscription->next;
+	xl_unlock(&pool->list);
+}
+
+/* What it followed alone is free for the joint subscription of the pool now. */
+static void offer_writers(struct xmem_pool *pool)
+{
+	struct xmem_subscription *other;
+
+	xl_lock(&pool->subscribing);
+	xl_lock(&pool->list);
+	for (other = pool->subscriptions; other; other = other->next) {
+		xl_lock(&other->lock);
+		if (other->joint)
+			other->joins_seen = XL_LOOK_AGAIN;
+		xl_unlock(&other->lock);
+	}
+	xl_unlock(&pool->list);
+	xl_unlock(&pool->subscribing);
+	xl_kick(pool);
+}
+
+XMEM_API void xmem_unsubscribe(struct xmem_subscription *handle)
+{
+	struct xmem_subscription *subscription = xl_subscription(handle);
+	struct xmem_pool *pool;
+
+	if (!subscription || xm_load(&subscription->process) != *xl_process ||
+	    !shut(subscription, handle))
+		return;
+	pool = subscription->pool;
+	xl_kick(pool);
+	wait_until_empty(subscription);
+	take_off_list(pool, subscription);
+	xl_lock(&subscription->lock);
+	while (subscription->ring)
+		xl_follow_no_longer(subscription, subscription->ring, true);
+	xl_unlock(&subscription->lock);
+	xl_poll_drop(pool, &subscription->poll);
+	offer_writers(pool);
+	xl_poll_settle(pool, POLLIN);
+	xl_payload_unmap_stale(pool);
+	xl_subscription_free(subscription);
+	xl_pool_unshare(pool);
+}
+
+/* ---- questions ---- */
+
+struct xmem_subscription *xl_subscription_lock(struct xmem_subscription *handle)
+{
+	struct xmem_subscription *subscription = xl_subscription(handle);
+
+	if (!subscription) {
+		xl_fail_fast(EINVAL, "no subscription");
+		return NULL;
+	}
+	if (xm_load(&subscription->process) != *xl_process) {
+		xl_fail_forked();
+		return NULL;
+	}
+	xl_lock(&subscription->lock);
+	if (subscription->handle == (u64)handle)
+		return subscription;
+	xl_unlock(&subscription->lock);
+	xl_fail_fast(EBADF, "this subscription has been dropped");
+	return NULL;
+}
+
+XMEM_API uint64_t xmem_subscription_lost(struct xmem_subscription *handle)
+{
+	struct xmem_subscription *subscription;
+	const struct xl_ring *ring;
+	u64 lost, i;
+
+	subscription = handle ? xl_subscription_lock(handle) : NULL;
+	if (!subscription)
+		return 0;
+	lost = subscription->lost;
+	for (i = 0, ring = subscription->ring; i < subscription->rings; i++, ring = ring->next)
+		lost += ring->follow.lost;
+	xl_unlock(&subscription->lock);
+	return lost;
+}
+
+XMEM_API int xmem_subscription_publisher(struct xmem_subscription *handle)
+{
+	struct xmem_subscription *subscription = xl_subscription_lock(handle);
+	int publisher;
+
+	if (!subscription)
+		return xmem_peek_last_error(NULL);
+	publisher = subscription->publisher;
+	xl_unlock(&subscription->lock);
+	return publisher;
+}

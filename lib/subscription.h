@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Subscriptions, as the files of the library that make and use them see them.
+ *
+ * A subscription follows one ring, or all that other clients of the pool write (a *joint* one).
+ * What a program has of it is its address and a number that changes when it is dropped, so a call
+ * that comes too late finds that out. For that the memory stays a subscription as long as the
+ * process lives (subscription.c).
+ *
+ * A thread that leaves the lock in order to wait or to ask the host is counted *inside*, and who
+ * drops the subscription wakes such threads and waits until they are out.
+ *
+ * Lock order: pool->subscribing, then pool->list, then a subscription's lock, then pool->lock.
+ */
+#ifndef XMEM_SUBSCRIPTION_H
+#define XMEM_SUBSCRIPTION_H
+
+#include "private.h"
+
+enum xl_dropped {
+	XL_NOT_DROPPED,
+	XL_DROPPED,		/* the host has dropped a ring; `lost` counts what was in it */
+	XL_DROPPED_UNCOUNTED	/* likewise, but what was left in it is not known */
+};
+
+/* One followed ring. */
+struct xl_ring {
+	struct xm_follow follow;
+	struct xl_ring *next;	/* in a circle */
+	bool told;		/* the host knows that it is followed no longer */
+};
+
+struct xmem_subscription {
+	_Alignas(64) u64 handle; /* what the program has of it; 0: it has been dropped */
+	u64 process;		/* as in struct xmem_pool */
+	struct xl_lock lock;	/* guards all, but `process` changes only while it is unused */
+	struct xmem_pool *pool;
+	struct xl_ring *ring;	/* whose turn it is; NULL: none is left */
+	const u64 *joins;	/* counts the writers that came, or for one ring nothing */
+	u64 joins_seen;		/* that count when writers were last looked for */
+	u32 publisher;		/* of what was received last */
+	u32 rings;
+	u32 changes;		/* of the circle */
+	u32 inside;		/* threads that have left the lock and will come back */
+	bool joint;
+	bool waits;		/* XMEM_SUBSCRIBE_WAITS */
+	bool old;		/* it has been given out: an error is that of a receive */
+	bool ended;		/* EPIPE has been said, and is said from then on */
+	enum xl_dropped dropped;
+	u64 lost;		/* in rings that are followed no longer */
+	struct xl_poll *poll;	/* under pool->polls.lock; NULL: never asked for */
+	struct xmem_subscription *next;	/* of the pool, under pool->list; or unused */
+};
+
+#define XL_ADDRESS_BITS	48
+#define XL_HOST_NS	1000000000	/* how long a host that may be stopped is waited for */
+
+static inline struct xmem_subscription *xl_subscription(struct xmem_subscription *handle)
+{
+	return (void *)((u64)handle & ((1ULL << XL_ADDRESS_BITS) - 1));
+}
+
+/* ---- subscription.c ---- */
+
+/* Memory for one, empty but for lock and pool; NULL: an error, noted. */
+struct xmem_subscription *xl_subscription_new(struct xmem_pool *pool);
+/* It is unused from now on; no thread is in it, but one may still come to its lock. */
+void xl_subscription_free(struct xmem_subscription *subscription);
+
+/* Lock what a handle stands for; NULL: it stands for nothing, and the error is noted. */
+struct xmem_subscription *xl_subscription_lock(struct xmem_subscription *handle);
+
+/* Leave the lock for a while, and come back. -ECANCELED: it has been dropped meanwhile. */
+void xl_subscription_leave(struct xmem_subscription *subscription);
+int xl_subscription_return(struct xmem_subscription *subscription);
+
+/* ---- follow.c ---- */
+
+/*
+ * Follow one ring, and map what its writer has attached. 0, or the error of the request, or
+ * XL_NOTED. Under pool->subscribing.
+ */
+int xl_follow(struct xmem_subscription *subscription, u32 publisher, u64 incarnation,
+	      u64 deadline_ns);
+/* Follow all other writers that this client does not follow yet. */
+int xl_follow_all(struct xmem_subscription *subscription, u64 deadline_ns);
+/*
+ * The same in a receive: leaves the lock and comes back. -ECANCELED: the subscription has been
+ * dropped meanwhile; or XL_NOTED.
+ */
+int xl_follow_newcomers(struct xmem_subscription *subscription);
+/*
+ * Its ring is over: count what is lost, tell the host, and take it out of the circle.
+ * @wait: for a moment, until the host knows. Locked.
+ */
+void xl_follow_no_longer(struct xmem_subscription *subscription, struct xl_ring *ring, bool wait);
+
+/* Is it a writer, not this client itself, that this client does not follow? */
+static inline bool xl_is_strange_writer(const struct xmem_pool *pool, u32 client)
+{
+	const struct xmem_client_row *row = xm_client_row(&pool->map, client);
+
+	return client != pool->me && xm_load_acquire(&row->state) == XMEM_CLIENT_ALIVE &&
+	       xm_load(&row->role) == XMEM_ROLE_WRITER && !xm_bit(row->subscribers, pool->me);
+}
+
+/* Have writers come since they were last looked for? */
+static inline bool xl_writers_came(const struct xmem_subscription *subscription)
+{
+	return xm_load_acquire(subscription->joins) != subscription->joins_seen;
+}
+
+#define XL_NOTED	1	/* an error that has been noted, beside negative ones */
+#define XL_LOOK_AGAIN	(~0ULL)	/* joins_seen: no count has this value */
+
+#endif

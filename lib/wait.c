@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Waiting for the rings of one subscription or of all, and the end of waits by xmem_cancel.
+ *
+ * One ring is waited for as everything else: by a request. A writer that joins wakes the rings'
+ * words too, so whoever waits for one ring of several writers to come hears of them. Several
+ * rings are waited for by one futex_waitv where the daemon is the host, and by the pool's
+ * descriptors where the kernel is.
+ */
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include "host/futex.h"
+#include "request.h"
+#include "wait.h"
+
+#define NS	1000000000ULL
+#define LOOK_NS	(NS / 100)	/* between looks where there is no way to wait for all */
+#define MOST_WORDS	128	/* that futex_waitv takes */
+
+/* A thread that waits in poll(). */
+struct xl_poller {
+	struct xl_poller *next;	/* under pool->list */
+	int kick;		/* an eventfd */
+};
+
+/* ---- ending waits ---- */
+
+u32 xl_wait_begin(struct xmem_pool *pool)
+{
+	__atomic_add_fetch(&pool->waiting, 1, __ATOMIC_SEQ_CST);
+	return xm_load(&pool->cancels) & ~XL_CANCEL_CLOSE;
+}
+
+void xl_wait_end(struct xmem_pool *pool)
+{
+	u32 left = __atomic_sub_fetch(&pool->waiting, 1, __ATOMIC_SEQ_CST);
+
+	if (unlikely(!left && xm_load(&pool->cancels) & XL_CANCEL_CLOSE))
+		xm_futex_wake_all(&pool->waiting);
+}
+
+void xl_kick(struct xmem_pool *pool)
+{
+	const struct xm_map *map = &pool->map;
+	struct xl_poller *poller;
+	u64 one = 1;
+	u32 c;
+
+	__atomic_add_fetch(&pool->kicks, 1, __ATOMIC_SEQ_CST);
+	xm_full_barrier();	/* what the waiters are to see, then the words (I5) */
+	xm_futex_wake_all(&pool->kicks);
+	for (c = 0; c < map->clients; c++)
+		if (xm_load(&xm_client_row(map, c)->ring_waiters) & XMEM_WAITERS_ARMED &&
+		    xm_bit(xm_client_row(map, c)->subscribers, pool->me))
+			xl_waiters_wake(pool, XMEM_WAIT_RING, c);
+	xl_lock(&pool->list);
+	for (poller = pool->pollers; poller; poller = poller->next)
+		while (write(poller->kick, &one, sizeof(one)) < 0 && errno == EINTR)
+			;
+	xl_unlock(&pool->list);
+}
+
+void xl_cancel(struct xmem_pool *pool, u32 how)
+{
+	u32 waiting;
+
+	__atomic_or_fetch(&pool->cancels, how, __ATOMIC_SEQ_CST);
+	xl_kick(pool);
+	xl_waiters_wake(pool, XMEM_WAIT_SLOTS, pool->me);
+	xl_waiters_wake(pool, XMEM_WAIT_CLIENTS, 0);
+	if (how == XL_CANCEL_ALWAYS)
+		return;
+	while ((waiting = xm_load_acquire(&pool->waiting)))
+		xm_futex_wait(&pool->waiting, waiting, NULL);
+}
+
+XMEM_API int xmem_cancel(struct xmem_pool *pool)
+{
+	if (!pool)
+		return xl_fail_fast(EINVAL, "xmem_cancel: no pool");
+	if (!xl_alive(pool))
+		return xl_fail_forked();
+	xl_cancel(pool, XL_CANCEL_ALWAYS);
+	xl_receive_slowly(pool);
+	return 0;
+}
+
+/* ---- waiting ---- */
+
+void xl_watch_begin(struct xmem_pool *pool, struct xl_watch *watch, u32 kinds)
+{
+	watch->kinds = kinds;
+	watch->count = 0;
+	watch->kicks = xm_load_acquire(&pool->kicks);
+}
+
+int xl_watch_ring(struct xmem_pool *pool, struct xl_watch *watch, u32 publisher)
+{
+	u32 value;
+	int err = xl_waiters_arm(pool, XMEM_WAIT_RING, publisher, &value);
+
+	if (err)
+		return err;
+	watch->ring[watch->count].publisher = publisher;
+	watch->ring[watch->count++].value = value;
+	return 0;
+}
+
+static u64 sooner(u64 deadline_ns, u64 pause_ns)
+{
+	u64 now = xl_now_ns();
+
+	return deadline_ns > now && deadline_ns - now > pause_ns ? now + pause_ns : deadline_ns;
+}
+
+/*
+ * The words themselves, as far as they are still armed, behind those that say that somebody
+ * has kicked and that the daemon lives. Returns how many; 0: one is armed no longer.
+ */
+static u32 gather_words(struct xmem_pool *pool, const struct xl_watch *watch, u32 host,
+			struct futex_waitv *word)
+{
+	u32 count = 0, i;
+
+	word[count++] = xm_futex_at(&pool->kicks, watch->kicks);
+	word[count++] = xm_futex_at(&pool->map.pool->host, host);
+	for (i = 0; i < watch->count && count < MOST_WORDS; i++) {
+		u32 *at = &xm_client_row(&pool->map, watch->ring[i].publisher)->ring_waiters;
+		u32 value = xm_load(at);
+
+		if (!xm_still_armed(&value, watch->ring[i].value))
+			return 0;
+		word[count++] = xm_futex_at(at, value);
+	}
+	return count;
+}
+
+static int wait_on_words(struct xmem_pool *pool, const struct xl_watch *watch, u64 deadline_ns)
+{
+	struct futex_waitv word[MOST_WORDS];
+	u32 host = xm_load(&pool->map.pool->host), count;
+	u64 until = deadline_ns;
+	int err;
+
+	if (!(host & XMEM_HOST_ALIVE)) {
+		xm_futex_wake_all(&pool->map.pool->host);	/* the kernel wakes one waiter */
+		return -ENOTCONN;
+	}
+	count = gather_words(pool, watch, host, word);
+	if (!count)
+		return 0;
+	if (count < watch->count + 2)
+		until = sooner(deadline_ns, LOOK_NS);
+	err = xm_futex_wait_any(word, count, until);
+	if (err == -ENOSYS) {
+		struct timespec at;
+
+		until = sooner(deadline_ns, LOOK_NS);
+		at = (struct timespec){ until / NS, until % NS };
+		err = xm_futex_wait(&pool->kicks, watch->kicks, &at);
+	}
+	return err == -EAGAIN || (err == -ETIMEDOUT && until != deadline_ns) ? 0 : err;
+}
+
+static void list_poller(struct xmem_pool *pool, struct xl_poller *poller)
+{
+	xl_lock(&pool->list);
+	poller->next = pool->pollers;
+	pool->pollers = poller;
+	xl_unlock(&pool->list);
+}
+
+static void unlist_poller(struct xmem_pool *pool, struct xl_poller *poller)
+{
+	struct xl_poller **at;
+
+	xl_lock(&pool->list);
+	for (at = &pool->pollers; *at != poller; at = &(*at)->next)
+		;
+	*at = poller->next;
+	xl_unlock(&pool->list);
+}
+
+/* The descriptor that is readable when something of that kind has happened, or -errno. */
+static int poll_file(struct xmem_pool *pool, u32 kind)
+{
+	struct xmem_poll_fd_request request = { .size = sizeof(request), .kind = kind, .fd = -1 };
+	int err = xl_request(pool, XMEM_IOC_POLL_FD, &request);
+
+	return err ? err : request.fd;
+}
+
+static int wait_for_files(struct pollfd *file, u32 count, u64 deadline_ns)
+{
+	u64 now = xl_now_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
+	struct timespec pause = { left / NS, left % NS };
+	int ready = ppoll(file, count, deadline_ns == ~0ULL ? NULL : &pause, NULL);
+
+	if (ready < 0)
+		return -errno;
+	return ready ? 0 : -ETIMEDOUT;
+}
+
+/*
+ * By the kernel's descriptors of what the caller follows. A host that has none of them is
+ * looked at from time to time.
+ */
+static int wait_in_poll(struct xmem_pool *pool, const struct xl_watch *watch, u64 deadline_ns)
+{
+	struct xl_poller me = { .kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
+	struct pollfd file[3] = { { .fd = me.kick, .events = POLLIN } };
+	u32 count = 1, kind;
+	u64 until = deadline_ns;
+	int err = 0;
+
+	if (me.kick < 0)
+		return -errno;
+	for (kind = XMEM_POLL_CLIENT; kind <= XMEM_POLL_JOINT; kind++) {
+		if (!(watch->kinds >> kind & 1))
+			continue;
+		err = poll_file(pool, kind);
+		if (err < 0)
+			break;
+		file[count++] = (struct pollfd){ .fd = err, .events = POLLIN };
+	}
+	if (err == -ENOTTY || err == -EINVAL)
+		until = sooner(deadline_ns, LOOK_NS);
+	else if (err < 0)
+		goto out;
+	list_poller(pool, &me);
+	err = xm_load_acquire(&pool->kicks) != watch->kicks ? 0 :
+		wait_for_files(file, count, until);
+	unlist_poller(pool, &me);
+	if (err == -ETIMEDOUT && until != deadline_ns)
+		err = 0;
+out:
+	while (count--)
+		close(file[count].fd);
+	return err;
+}
+
+int xl_wait_rings(struct xmem_pool *pool, const struct xl_watch *watch, u64 deadline_ns)
+{
+	if (xl_now_ns() >= deadline_ns)
+		return -ETIMEDOUT;
+	if (watch->count == 1)
+		return xl_waiters_wait(pool, XMEM_WAIT_RING, watch->ring[0].publisher,
+				       watch->ring[0].value, deadline_ns);
+	return pool->link.backend == &xmem_backend_daemon ?
+		wait_on_words(pool, watch, deadline_ns) : wait_in_poll(pool, watch, deadline_ns);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waiting for publications, and how waits are cancelled. Every wait follows I5: arm the words,
+ * then look, also at whether it is cancelled, then wait.
+ *
+ * xmem_cancel is for ever. xmem_pool_close ends the waits that are under way at that time: those
+ * that use the pool's handle are over before it returns, for they are counted.
+ */
+#ifndef XMEM_WAIT_H
+#define XMEM_WAIT_H
+
+#include "private.h"
+
+#define XL_CANCEL_ALWAYS	1u	/* bits of pool->cancels: by xmem_cancel, for ever */
+#define XL_CANCEL_CLOSE		2u	/* by xmem_pool_close */
+
+/* Has xmem_cancel been called? Then no call of this pool may wait. */
+static inline bool xl_cancelled(const struct xmem_pool *pool)
+{
+	return unlikely(xm_load(&pool->cancels) & XL_CANCEL_ALWAYS);
+}
+
+/* Is a wait over that began when pool->cancels was @before? */
+static inline bool xl_wait_cancelled(const struct xmem_pool *pool, u32 before)
+{
+	u32 now = xm_load(&pool->cancels);
+
+	return unlikely(now != before || now & XL_CANCEL_ALWAYS);
+}
+
+/*
+ * A call that uses the pool's handle and may wait is between these two. Returns what
+ * xl_wait_cancelled wants: to such a call a pool that is closed is closed for ever.
+ */
+u32 xl_wait_begin(struct xmem_pool *pool);
+void xl_wait_end(struct xmem_pool *pool);
+
+/* End the waits of this pool; XL_CANCEL_CLOSE also waits until those that are counted are over. */
+void xl_cancel(struct xmem_pool *pool, u32 how);
+
+/* Receives of this pool's subscriptions go the slow way from now on (receive.c). */
+void xl_receive_slowly(struct xmem_pool *pool);
+
+/* Let all threads of this process that wait for publications look again. */
+void xl_kick(struct xmem_pool *pool);
+
+/* The rings that a thread waits for. */
+struct xl_watch {
+	u32 kinds;		/* bits of enum xmem_poll_kind: the descriptors that stand for them */
+	u32 kicks;		/* pool->kicks before the words were armed */
+	u32 count;
+	struct { u32 publisher, value; } ring[XMEM_MAX_CLIENTS];
+};
+
+void xl_watch_begin(struct xmem_pool *pool, struct xl_watch *watch, u32 kinds);
+/* Arm a ring's word. -ENOENT: the host has dropped the ring, which a look finds out. */
+int xl_watch_ring(struct xmem_pool *pool, struct xl_watch *watch, u32 publisher);
+
+/*
+ * Wait until one of the rings is woken, a writer joins or xl_kick is called. It may return 0 too
+ * early. -ETIMEDOUT, -EINTR, -ENOTCONN, or another error of the host.
+ */
+int xl_wait_rings(struct xmem_pool *pool, const struct xl_watch *watch, u64 deadline_ns);
+
+#endif
