@@ -9,7 +9,6 @@
 #include "payload/payload.h"
 #include "request.h"
 #include "subscription.h"
-#include "wait.h"
 
 /* ---- the end of a ring ---- */
 
@@ -223,9 +222,8 @@ int xl_follow_newcomers(struct xmem_subscription *subscription)
 	joins = xm_load_acquire(&pool->map.pool->writers);
 	err = xl_follow_all(subscription, xl_deadline(XL_HOST_NS));
 	dropped = xl_subscription_return(subscription);
-	/* Receives look every time once waits are cancelled: see receive.c. */
 	if (!dropped && !err)
-		subscription->joins_seen = xl_cancelled(pool) ? XL_LOOK_AGAIN : joins;
+		subscription->joins_seen = joins;
 	xl_unlock(&pool->subscribing);
 	if (dropped || !err)
 		return dropped;

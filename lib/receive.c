@@ -110,6 +110,8 @@ static int look_at_all(struct xmem_subscription *subscription, struct xmem_buffe
 		return -EPIPE;
 	if (subscription->joint && xl_writers_came(subscription))
 		return NEWCOMERS;
+	if (xl_cancelled(subscription->pool))	/* the next receive goes the slow way again */
+		subscription->joins_seen = XL_LOOK_AGAIN;
 	while (seen < subscription->rings) {
 		struct xl_ring *ring = subscription->ring;
 

@@ -46,7 +46,7 @@ void xl_kick(struct xmem_pool *pool);
 
 /* The rings that a thread waits for. */
 struct xl_watch {
-	u32 kinds;		/* bits of enum xmem_poll_kind: the descriptors that stand for them */
+	u32 kinds;		/* bits of enum xmem_poll_kind: what stands for them */
 	u32 kicks;		/* pool->kicks before the words were armed */
 	u32 count;
 	struct { u32 publisher, value; } ring[XMEM_MAX_CLIENTS];
