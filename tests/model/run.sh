@@ -26,6 +26,10 @@ subscribe.pml  -                TAILFIRST NOPIN NOWAKE
 wait.pml       -                LOOKFIRST WAKEFIRST NOCOUNT CLEARLATE
 poll.pml       -                NORELOOK DRAINLATE NOTELL NOREARM NOLOOK ONLYWAKE WAKEFIRST
 poll_out.pml   -                NORELOOK FILLLATE NOTELL NOREARM NOLOOK
+cancel.pml     -                LOOKFIRST WAKEFIRST
+cancel.pml     SEVERAL          LOOKFIRST WAKEFIRST
+cancel.pml     DROP             NOWAKE NOWAIT UNCOUNTED
+cancel.pml     DROP,SEVERAL     NOWAKE NOWAIT UNCOUNTED
 puts.pml       -                STALEQUIET ENDQUIET PUTFIRST
 adopt.pml      -                REAPFIRST PUTFIRST UNTOLD
 threads.pml    CURSOR           NOMUTEX
