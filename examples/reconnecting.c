@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reconnecting POOL: a subscriber that goes on whatever ends. When its publisher ends it
- * follows the next one. When the host itself ends, because the daemon is killed, the pool
+ * reconnecting POOL: a subscriber that goes on whatever ends. When its last publisher ends it
+ * waits for another. When the host itself ends, because the daemon is killed, the pool
  * is gone with it: this program opens the pool anew, which starts a daemon if there is none. It
  * gives up, and says why, only if that fails.
  */
@@ -19,7 +19,7 @@ static void say_error(void)
 	fprintf(stderr, "reconnecting: %s\n", why);
 }
 
-/* Until the publisher ends: -EPIPE; or something worse. */
+/* Until the last publisher ends: -EPIPE; or something worse. */
 static int show_all(struct xmem_subscription *subscription)
 {
 	struct xmem_buffer *buffer;
@@ -31,7 +31,7 @@ static int show_all(struct xmem_subscription *subscription)
 	return xmem_peek_last_error(NULL);
 }
 
-/* One publisher after another, as long as the host is there. Returns the error. */
+/* Whoever publishes, as long as the host is there. Returns the error. */
 static int follow(struct xmem_pool *pool)
 {
 	struct xmem_subscription *subscription;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shows whatever is published in the pool "camera", across its publisher's restarts. */
+/* Shows whatever is published in the pool "camera", across its publishers' restarts. */
 #include <errno.h>
 #include <stdio.h>
 #include <xmem.h>
@@ -19,7 +19,7 @@ int main(void)
 		}
 		if (xmem_peek_last_error(NULL) != -EPIPE)
 			break;
-		xmem_unsubscribe(frames);	/* EPIPE: it has ended; follow the next one */
+		xmem_unsubscribe(frames);	/* EPIPE: all have ended; wait for the next one */
 	}
 	xmem_get_last_error(&why);
 	fprintf(stderr, "subscriber: %s\n", why);

@@ -54,6 +54,8 @@ struct xmem_subscription {
 
 #define XL_ADDRESS_BITS	48
 #define XL_HOST_NS	1000000000	/* how long a host that may be stopped is waited for */
+#define XL_NOTED	1	/* an error that has been noted, beside negative ones */
+#define XL_LOOK_AGAIN	(~0ULL)	/* joins_seen: no count has this value */
 
 static inline struct xmem_subscription *xl_subscription(struct xmem_subscription *handle)
 {
@@ -109,8 +111,5 @@ static inline bool xl_writers_came(const struct xmem_subscription *subscription)
 {
 	return xm_load_acquire(subscription->joins) != subscription->joins_seen;
 }
-
-#define XL_NOTED	1	/* an error that has been noted, beside negative ones */
-#define XL_LOOK_AGAIN	(~0ULL)	/* joins_seen: no count has this value */
 
 #endif

@@ -22,6 +22,7 @@ struct life {
 	struct xmem_subscription *subscription;
 	struct frame previous;
 	struct message count;		/* frames, lost, corrupt, passed */
+	int publisher;			/* of the last frame */
 	uint64_t first;			/* sequence of the first publication that was for me */
 	bool hold;			/* told to: stand still with the next frame in hand */
 };
@@ -73,13 +74,16 @@ static void life_obey(struct life *life)
 }
 
 /* Publications are numbered: what was not received must have been counted as lost. */
-static void life_count(struct life *life, const struct xmem_buffer *buffer)
+static void life_count(struct life *life, struct xmem_buffer *buffer)
 {
-	uint64_t sequence = xmem_sequence((struct xmem_buffer *)buffer);
+	int publisher = xmem_publisher(buffer);
+	uint64_t sequence = xmem_sequence(buffer);
 	uint64_t lost = xmem_subscription_lost(life->subscription);
 
-	if (!life->count.frames)
-		life->first = sequence - lost;
+	/* Without a PUBLISHER another one may come and count from 0. */
+	if (!life->count.frames || publisher != life->publisher)
+		life->first = sequence - lost - life->count.frames;
+	life->publisher = publisher;
 	if (sequence != life->first + life->count.frames + lost)
 		control_fail(life->control,
 			     "%s: publication %llu follows %llu, with %llu counted as lost",
