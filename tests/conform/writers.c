@@ -433,7 +433,7 @@ static void receive_without_descriptors(void *argument)
 	tell_parent(3);
 }
 
-TEST(API_no_descriptor_left_in_mid_stream_breaks_no_received_buffer)
+TEST(API_received_data_needs_no_descriptor)
 {
 	struct sleeper sleeper = { .name = new_name() };
 	struct xmem_pool *writer = open_writer(sleeper.name, 1, BYTES);
