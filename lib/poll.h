@@ -38,7 +38,7 @@ struct xl_polls {
  */
 void xl_poll_settle_all(struct xmem_pool *pool, int events);
 
-/* To be called by xl_request: note whom the client follows. */
+/* To be called after such a request (request.h): note whom the client follows. */
 void xl_poll_note(struct xmem_pool *pool, unsigned int request, const void *argument, int err);
 
 /* Close a subscription's descriptor, or all. */
