@@ -24,16 +24,29 @@ $(foreach program,$(notdir $(DEMO_PROGRAMS)),$(eval $(call demo_program,$(progra
 
 # One file is one program, as a stranger would compile it: standard C, no private header.
 EXAMPLES := $(addprefix $(B)/,$(basename $(notdir $(wildcard examples/*.c))))
+# Frames in other libraries' loops: those are built whose library is there.
+LIBRARY_OF_glib_loop := glib-2.0
+LIBRARY_OF_uv_loop   := libuv
+LOOPS := $(foreach loop,glib_loop uv_loop,$(if \
+	$(shell pkg-config --exists $(LIBRARY_OF_$(loop)) 2>/dev/null && echo yes),$(B)/$(loop)))
 EXAMPLE_CFLAGS := -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror
 
 .PHONY: examples
-examples: $(B)/xmemd $(EXAMPLES)
+examples: $(B)/xmemd $(EXAMPLES) $(LOOPS)
 
 $(EXAMPLES): $(B)/%: examples/%.c include/xmem.h $(wildcard include/xmem/*.h) $(B)/libxmem.a
 	$(say) CC $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(EXAMPLE_CFLAGS) $(CFLAGS) -Iinclude $< $(XM_LDFLAGS) $(LDFLAGS) \
 		$(B)/libxmem.a -ldl -o $@
+
+$(LOOPS): $(B)/%: examples/loops/%.c include/xmem.h $(wildcard include/xmem/*.h) $(B)/libxmem.a
+	$(say) CC $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(EXAMPLE_CFLAGS) -D_POSIX_C_SOURCE=200809L $(CFLAGS) -Iinclude \
+		$$(pkg-config --cflags $(LIBRARY_OF_$*) | sed 's/-I/-isystem /g') $< \
+		$(XM_LDFLAGS) $(LDFLAGS) $(B)/libxmem.a $$(pkg-config --libs $(LIBRARY_OF_$*)) \
+		-ldl -o $@
 
 # Names are taken as they are, with whatever characters they have.
 demo: export DEMO_VIDEO := $(value VIDEO)

@@ -182,6 +182,43 @@ reconnecting_survives_its_host() {
 	fed reconnecting 1048576 '^0: 1048576 bytes$' && [ "$(daemon)" != "$host" ]
 }
 
+# asked PATH: what the program that listens at that Unix socket says to who connects.
+asked() {
+	perl -MSocket -e 'socket(S, PF_UNIX, SOCK_STREAM, 0) &&
+		connect(S, pack_sockaddr_un($ARGV[0])) or die "$ARGV[0]: $!\n"; print <S>' "$1"
+}
+
+# Frames and questions in turn; the loop waits for both at once.
+event_loop_serves_frames_and_a_socket() {
+	local n
+	run_publisher first
+	run loop event_loop "$work/socket"
+	expect loop '^following publisher [0-9]+$' || return
+	for n in 1 2 3; do
+		feed 1048576 && expect loop "^frame $n: 1048576 bytes$" || return
+		[ "$(asked "$work/socket")" = "$n frames so far" ] || return
+	done
+	eof
+	expect loop '^the publisher has ended$' && ends loop 0 && ends first 0
+}
+
+# in_loop PROGRAM: frames come between its own events; then the publisher is killed.
+in_loop() {
+	if [ ! -x "$programs/$1" ]; then
+		echo "SKIP $name: $2 is not installed"
+		return 77
+	fi
+	run_publisher first
+	run loop "$1"
+	fed loop 1048576 '^1048576 bytes$' && expect loop '^tick$' 2 &&
+		feed 1048576 && expect loop '^1048576 bytes$' || return
+	end first KILL
+	expect loop '^the publisher has ended$' && ends loop 0
+}
+
+frames_in_a_glib_loop() { in_loop glib_loop libglib2.0-dev; }
+frames_in_a_libuv_loop() { in_loop uv_loop libuv1-dev; }
+
 # says_no_host ENVIRONMENT...: every program says why in one line, and fails.
 says_no_host() {
 	local program
@@ -217,6 +254,7 @@ publisher_that_cannot_read() {
 
 for name in subscriber_follows_each_publisher consumer_gets_what_producer_sent \
 	token_passes_through_a_pipe token_of_a_text_too_long reconnecting_survives_its_publisher \
+	event_loop_serves_frames_and_a_socket frames_in_a_glib_loop frames_in_a_libuv_loop \
 	reconnecting_survives_its_host no_daemon_is_an_error no_device_is_an_error \
 	publisher_that_cannot_read; do
 	result=0
