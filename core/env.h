@@ -18,6 +18,7 @@
 
 #define xm_load(p)		READ_ONCE(*(p))
 #define xm_load_acquire(p)	smp_load_acquire(p)
+#define xm_test(p, bits)		(READ_ONCE(*(p)) & (bits))
 #define xm_store(p, v)		WRITE_ONCE(*(p), (v))
 #define xm_store_release(p, v)	smp_store_release(p, v)
 #define xm_full_barrier()	smp_mb()
@@ -45,6 +46,15 @@ typedef __u64 u64;
 
 #define xm_load(p)		__atomic_load_n(p, __ATOMIC_RELAXED)
 #define xm_load_acquire(p)	__atomic_load_n(p, __ATOMIC_ACQUIRE)
+/*
+ * Is any of these bits set? A relaxed load that the compiler can make part of the test, as it
+ * does not with an atomic one. Not for loops, out of which it might move it.
+ */
+#ifdef __SANITIZE_THREAD__
+#define xm_test(p, bits)		(xm_load(p) & (bits))
+#else
+#define xm_test(p, bits)		(*(p) & (bits))
+#endif
 #define xm_store(p, v)		__atomic_store_n(p, v, __ATOMIC_RELAXED)
 #define xm_store_release(p, v)	__atomic_store_n(p, v, __ATOMIC_RELEASE)
 #define xm_full_barrier()	__atomic_thread_fence(__ATOMIC_SEQ_CST)

@@ -205,9 +205,8 @@ static inline struct xm_pending xm_put_pending(const struct xm_map *map, u32 slo
 	u32 owner = xm_load(&xm_slot_row(map, slot)->owner);
 
 	if (__builtin_expect(owner < map->clients, 1)) {
-		u32 waiters = xm_load(&xm_client_row(map, owner)->slots_waiters);
-
-		if (__builtin_expect(waiters & XMEM_WAITERS_ARMED, 0))
+		if (__builtin_expect(xm_test(&xm_client_row(map, owner)->slots_waiters,
+					    XMEM_WAITERS_ARMED), 0))
 			return (struct xm_pending){ XM_WAKE_OWNER, owner };
 	} else if (owner == XMEM_OWNER_HOST) {
 		return (struct xm_pending){ XM_TELL_HOST, slot };
@@ -262,27 +261,33 @@ static inline int xm_look(const struct xm_map *map, u64 token)
 /*
  * Take a hold on the content that @token names. 0: it is held. -ESTALE: it is gone, or
  * the token is another pool's; the caller puts the hold with xm_put. -EAGAIN: as with
- * xm_look, and the hold stays. -EOVERFLOW: no hold is left. @holds: this client's, by slot. The
- * caller has made sure that there is such a slot.
+ * xm_look, and the hold stays. -EOVERFLOW: there are 2^29 without it; the caller puts it.
+ * @holds: this client's, by slot. The caller has made sure that there is such a slot.
  */
 static inline int xm_get_at(const struct xm_map *map, u32 *holds, u64 token)
 {
-	int err = xm_hold_add(&holds[token & 0xffff]);
+	u32 had = xm_add_full(&holds[token & 0xffff], 1) & XM_HOLD_COUNT;
+	int err;
 
-	if (__builtin_expect(err, 0))
-		return err;
+	if (__builtin_expect(had >= XM_HOLD_LIMIT, 0))
+		return -EOVERFLOW;
 	XM_STEP(XM_STEP_GET_HELD);
 	err = xm_look(map, token);
 	XM_STEP(XM_STEP_GET_DONE);
 	return err;
 }
 
-/* The same, and -EINVAL: there is no such slot, and no hold is left. */
+/* The same, but no hold is left after -EOVERFLOW, nor after -EINVAL: there is no such slot. */
 static inline int xm_get(const struct xm_map *map, u32 me, u64 token)
 {
+	int err;
+
 	if (__builtin_expect(xm_token_slot(token) >= map->slots, 0))
 		return -EINVAL;
-	return xm_get_at(map, xm_hold(map, me, 0), token);
+	err = xm_get_at(map, xm_hold(map, me, 0), token);
+	if (__builtin_expect(err == -EOVERFLOW, 0))
+		xm_add_full(xm_hold(map, me, xm_token_slot(token)), -1u);
+	return err;
 }
 
 /* ---- the owner (scan.c, ring.c) ---- */

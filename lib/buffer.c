@@ -45,8 +45,6 @@ static int look_again(struct xmem_pool *pool, u64 token)
 /* xm_get did not return 0: find out whether the hold is good, or drop it. */
 static XL_COLD int hold_resolved(struct xmem_pool *pool, u64 token, int err)
 {
-	if (err == -EOVERFLOW)
-		return err;
 	if (err == -EAGAIN)
 		err = look_again(pool, token);
 	if (err)
@@ -116,7 +114,7 @@ XMEM_API struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token)
 	live = pool->live;
 	if (unlikely((token & 0xffff) >= live->slots))
 		return get_refused(pool);
-	if (xl_host_died(pool))
+	if (unlikely(!xm_test(&pool->map.pool->host, XMEM_HOST_ALIVE)))
 		return xl_fail_died(pool), NULL;
 	err = xm_get_at(&pool->map, live->holds, token);
 	if (unlikely(err))
