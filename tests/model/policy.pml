@@ -172,7 +172,7 @@ inline take() {
 				st[b] = HAND
 			   }
 			:: else ->
-				/* P9: the one that is waited for is in the way, or all are in hand. */
+				/* P9: who is waited for is in the way, or all are in hand. */
 				assert(waits && w < tail || hand == S)
 			fi
 		fi
@@ -267,7 +267,12 @@ proctype W() {
 	:: lives < 2 ->
 		lives++;
 		cursor_w = 0;
-		atomic { sub_w = true; coming = true; excused = false; early = hand > 0 || acquiring };
+		atomic {
+			sub_w = true;
+			coming = true;
+			excused = false;
+			early = hand > 0 || acquiring
+		};
 		t = seen_tail;
 		atomic { cursor_w = t; t = 0; coming = false };
 		do
