@@ -135,7 +135,7 @@ clients_are_who_they_are() {
 	same 'true
 ["cam",true,"writer","alive",4,1,0,0,true,16384,0]
 ["logger",true,"reader","alive",0,1,0,0,true,16384,0]
-["viewer",true,"reader","alive",0,3,1,3,true,0,0]' "$(json "$expression" clients scene)" &&
+["viewer",true,"reader","alive",0,3,1,3,true,16384,0]' "$(json "$expression" clients scene)" &&
 		same true "$(json '.clients | map(.client) | . == unique' clients scene)"
 }
 
@@ -184,7 +184,7 @@ holders_of_one_slot() {
 }
 
 stat_counts_without_the_tool() {
-	same '["scene",128,4,0,1,3,2,0,5,3,0,16384,1,16384,0,32768]' "$(json '[.pool, .slots,
+	same '["scene",128,4,0,1,3,2,0,5,3,0,16384,1,16384,0,49152]' "$(json '[.pool, .slots,
 		.attached, .free, .writing, .live, .held, .limbo, .holds, .clients, .zombies,
 		.bytes, .payloads, .bytes_files, .bytes_kept, .bytes_mapped]' stat scene)" &&
 		same "$backend" "$(json .backend stat scene | tr -d '"')" &&
