@@ -38,6 +38,28 @@ void xm_follow_end(const struct xm_map *map, struct xm_followed *followed, u32 m
 	xm_mark(followed->joint, publisher, false);
 }
 
+int xm_follow_note(struct xm_followed *followed, const struct xmem_unsubscribe_request *request)
+{
+	u32 joint = request->flags & XMEM_UNSUBSCRIBE_JOINT ? 1 : 0;
+	u32 what = request->flags & ~XMEM_UNSUBSCRIBE_JOINT;
+
+	if (request->publisher || request->incarnation ||
+	    (what != XMEM_UNSUBSCRIBE_ENDED && what != XMEM_UNSUBSCRIBE_DROPPED))
+		return -EINVAL;
+	if (what == XMEM_UNSUBSCRIBE_ENDED) {
+		if (followed->ended == ~0u)
+			return -EINVAL;
+		followed->ended++;
+		followed->ended_joint += joint;
+		return 0;
+	}
+	if (!followed->ended || followed->ended_joint < joint)
+		return -ENOENT;
+	followed->ended--;
+	followed->ended_joint -= joint;
+	return 0;
+}
+
 static bool xm_any(const u64 *words)
 {
 	u64 any = 0;
@@ -145,6 +167,8 @@ bool xm_readable(const struct xm_map *map, const struct xm_followed *followed,
 
 	if (poll->kind == XMEM_POLL_RING)
 		return xm_ring_readable(map, poll->client, poll->publisher, poll->incarnation);
+	if (poll->kind == XMEM_POLL_JOINT ? followed->ended_joint : followed->ended)
+		return true;
 	for (i = 0; i < map->clients; i++)
 		if (xm_bit(rings, i) && xm_ring_readable(map, poll->client, i, 0))
 			return true;

@@ -21,6 +21,8 @@
 struct xm_followed {
 	u64 all[XMEM_CLIENT_WORDS];
 	u64 joint[XMEM_CLIENT_WORDS];	/* of those: with XMEM_SUBSCRIBE_JOINT */
+	u32 ended;			/* subscriptions that have ended, and are not dropped yet */
+	u32 ended_joint;		/* of those: joint ones */
 };
 
 /* What one descriptor is about. */
@@ -40,6 +42,12 @@ void xm_follow_begin(struct xm_followed *followed, u32 publisher, u32 flags);
  */
 void xm_follow_end(const struct xm_map *map, struct xm_followed *followed, u32 me,
 		   const struct xmem_unsubscribe_request *request);
+
+/*
+ * An unsubscribe with flags, which is about no ring: a subscription has ended, or one that had
+ * ended is dropped. 0, -EINVAL, or -ENOENT: none had ended.
+ */
+int xm_follow_note(struct xm_followed *followed, const struct xmem_unsubscribe_request *request);
 
 /* Check the fields of a request for a descriptor, and fill *ret_poll. -EINVAL. */
 int xm_poll_take(const struct xm_map *map, u32 me, const struct xmem_poll_fd_request *request,

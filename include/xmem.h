@@ -602,9 +602,9 @@ struct xmem_client_info {
 	uint64_t behind;		/* publications in their rings that it has yet to receive,
 					 * all together; since 0.2 */
 	uint64_t bytes_mapped;		/* of the files that it has mapped, as it says itself;
-					 * since 0.4 */
+					 * since 0.3 */
 	uint64_t bytes_kept;		/* of files of ended owners in which it holds a buffer, or
-					 * has yet to receive one; since 0.4 */
+					 * has yet to receive one; since 0.3 */
 };
 
 /*
@@ -639,7 +639,7 @@ struct xmem_slot_info {
 	uint64_t bytes;			/* of the whole buffer */
 	uint64_t holds;			/* of all clients together */
 	uint64_t position;		/* 1 + sequence number of its last publication; 0: none */
-	uint64_t payload_bytes;		/* of the whole file with the contents; since 0.4 */
+	uint64_t payload_bytes;		/* of the whole file with the contents; since 0.3 */
 };
 
 /*
@@ -697,9 +697,9 @@ struct xmem_pool_entry {
 	uint32_t ring_entries;		/* capacity of each writer's ring */
 	uint32_t reserved;
 	uint64_t bytes;			/* of all attached slots */
-	uint64_t bytes_files;		/* of the files that these are in; since 0.4 */
-	uint64_t bytes_kept;		/* of those whose owner has ended; since 0.4 */
-	uint32_t payloads;		/* how many files; since 0.4 */
+	uint64_t bytes_files;		/* of the files that these are in; since 0.3 */
+	uint64_t bytes_kept;		/* of those whose owner has ended; since 0.3 */
+	uint32_t payloads;		/* how many files; since 0.3 */
 	uint32_t reserved1;
 };
 

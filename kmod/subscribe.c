@@ -48,8 +48,24 @@ static int xk_unsubscribe(struct xk_client *client, const struct xmem_unsubscrib
 	return err;
 }
 
+/* A subscription has ended for good, or one that had is dropped: only pollers care. */
+static int xk_note_end(struct xk_client *client, const struct xmem_unsubscribe_request *request)
+{
+	int err = xk_client_lock(client);
+
+	if (err)
+		return err;
+	err = xm_follow_note(&client->followed, request);
+	mutex_unlock(&client->pool->lock);
+	if (!err)
+		xk_pollers_wake(client->pollers, EPOLLIN | EPOLLRDNORM);
+	return err;
+}
+
 int xk_unsubscribe_begin(struct xk_call *call)
 {
+	if (call->u.unsubscribe.flags)
+		return xk_note_end(call->client, &call->u.unsubscribe);
 	return xk_unsubscribe(call->client, &call->u.unsubscribe);
 }
 

@@ -78,6 +78,18 @@ static void tell_host(struct xmem_pool *pool, struct xl_ring *ring, bool wait)
 	ring->told = true;
 }
 
+/* Descriptors to poll say that there is an end to see, until it is dropped. */
+void xl_follow_ended(const struct xmem_subscription *subscription, bool dropped)
+{
+	struct xmem_unsubscribe_request request = {
+		.size = sizeof(request),
+		.flags = (dropped ? XMEM_UNSUBSCRIBE_DROPPED : XMEM_UNSUBSCRIBE_ENDED) |
+			 (subscription->joint ? XMEM_UNSUBSCRIBE_JOINT : 0),
+	};
+
+	xl_post(subscription->pool, XMEM_IOC_UNSUBSCRIBE, &request);
+}
+
 void xl_follow_no_longer(struct xmem_subscription *subscription, struct xl_ring *ring, bool wait)
 {
 	struct xl_ring *before = ring;

@@ -78,7 +78,9 @@ void xl_poll_note(struct xmem_pool *pool, unsigned int request, const void *argu
 	bool settle;
 
 	pthread_mutex_lock(&polls->lock);
-	if (request == XMEM_IOC_UNSUBSCRIBE)
+	if (request == XMEM_IOC_UNSUBSCRIBE && unsubscribe->flags)
+		xm_follow_note(&polls->followed, unsubscribe);
+	else if (request == XMEM_IOC_UNSUBSCRIBE)
 		xm_follow_end(&pool->map, &polls->followed, pool->me, unsubscribe);
 	else if (!err)
 		xm_follow_begin(&polls->followed, subscribe->publisher, subscribe->flags);

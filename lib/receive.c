@@ -143,6 +143,7 @@ static int begin_anew(struct xmem_subscription *subscription)
 	if (err || subscription->ring)
 		return err;
 	xm_store(&subscription->ended, true);
+	xl_follow_ended(subscription, false);
 	subscription->joins_seen = XL_LOOK_AGAIN;
 	return -EPIPE;
 }

@@ -202,6 +202,8 @@ XMEM_API void xmem_unsubscribe(struct xmem_subscription *handle)
 	xl_lock(&subscription->lock);
 	while (subscription->ring)
 		xl_follow_no_longer(subscription, subscription->ring, true);
+	if (subscription->ended)
+		xl_follow_ended(subscription, true);
 	xl_unlock(&subscription->lock);
 	xl_poll_drop(pool, &subscription->poll);
 	offer_writers(pool);

@@ -97,6 +97,9 @@ int xl_follow_newcomers(struct xmem_subscription *subscription);
  */
 void xl_follow_no_longer(struct xmem_subscription *subscription, struct xl_ring *ring, bool wait);
 
+/* It has ended for good, or is @dropped after that: tell who polls. Locked. */
+void xl_follow_ended(const struct xmem_subscription *subscription, bool dropped);
+
 /* Is it a writer, not this client itself, that this client does not follow? */
 static inline bool xl_is_strange_writer(const struct xmem_pool *pool, u32 client)
 {

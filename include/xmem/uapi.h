@@ -401,10 +401,20 @@ struct xmem_subscribe_request {
 };
 #define XMEM_SUBSCRIBE_MIN	12	/* up to publisher */
 
-/* unsubscribe: follow that ring no longer. */
+/*
+ * unsubscribe: follow that ring no longer.
+ *
+ * With ENDED or DROPPED it is about no ring, and publisher and incarnation are 0. ENDED: all
+ * rings of one of the caller's subscriptions have ended, and that of a joint one with JOINT. The
+ * descriptors that poll_fd has given for it, and for the client, are readable from now on, until
+ * DROPPED says the same of a subscription that the program has dropped (ENOENT: of none).
+ */
+#define XMEM_UNSUBSCRIBE_ENDED		(1u << 0)
+#define XMEM_UNSUBSCRIBE_DROPPED	(1u << 1)
+#define XMEM_UNSUBSCRIBE_JOINT		(1u << 2)
 struct xmem_unsubscribe_request {
 	__u32 size;
-	__u32 flags;			/* must be 0 */
+	__u32 flags;			/* XMEM_UNSUBSCRIBE_* */
 	__u32 publisher;
 	__u32 reserved;			/* must be 0 */
 	__u64 incarnation;		/* as with subscribe */

@@ -141,6 +141,16 @@ static int try_subscribe(struct raw *raw, uint32_t publisher, uint64_t incarnati
 	return raw_request(raw, XMEM_IOC_SUBSCRIBE, &request);
 }
 
+/* An unsubscribe that is about no ring. */
+static int note_end(struct raw *raw, uint32_t flags, uint32_t publisher)
+{
+	struct xmem_unsubscribe_request request = {
+		.size = sizeof(request), .flags = flags, .publisher = publisher,
+	};
+
+	return raw_request(raw, XMEM_IOC_UNSUBSCRIBE, &request);
+}
+
 static int try_unsubscribe(struct raw *raw, uint32_t publisher, uint64_t incarnation)
 {
 	struct xmem_unsubscribe_request request = {
@@ -173,6 +183,14 @@ TEST(P4_subscribe_with_wrong_fields)
 	SAME(try_subscribe(&reader, publisher, 0, 0, 0), -EEXIST);
 	SAME(try_unsubscribe(&reader, publisher, incarnation + 1), -ESTALE);
 	SAME(try_unsubscribe(&reader, ~0u, 0), -EINVAL);
+	SAME(note_end(&reader, XMEM_UNSUBSCRIBE_DROPPED, 0), -ENOENT);
+	SAME(note_end(&reader, XMEM_UNSUBSCRIBE_JOINT, 0), -EINVAL);
+	SAME(note_end(&reader, XMEM_UNSUBSCRIBE_ENDED, 1), -EINVAL);
+	SAME(note_end(&reader, XMEM_UNSUBSCRIBE_ENDED | XMEM_UNSUBSCRIBE_DROPPED, 0), -EINVAL);
+	SAME(note_end(&reader, XMEM_UNSUBSCRIBE_ENDED, 0), 0);
+	SAME(note_end(&reader, XMEM_UNSUBSCRIBE_DROPPED | XMEM_UNSUBSCRIBE_JOINT, 0), -ENOENT);
+	SAME(note_end(&reader, XMEM_UNSUBSCRIBE_DROPPED, 0), 0);
+	SAME(note_end(&reader, XMEM_UNSUBSCRIBE_DROPPED, 0), -ENOENT);
 	SAME(try_unsubscribe(&reader, publisher, incarnation), 0);
 	SAME(try_unsubscribe(&reader, publisher, incarnation), -ENOENT);
 	scene_end();

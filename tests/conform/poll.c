@@ -257,6 +257,42 @@ TEST(API_poll_in_another_process)
 
 /* ---- ends ---- */
 
+/* What has ended stays readable, however often that has been said, until it is dropped. */
+static void ends_once(bool joint)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 2, BYTES), *reader = open_reader(name);
+	struct xmem_subscription *s = joint ? xmem_subscribe(reader, NULL) :
+					      follow(reader, xmem_pool_client(writer), 0);
+	int fd = fd_of(reader), of_one = fd_of_subscription(s), round;
+	int epoll = new_epoll(fd, EPOLLIN), epoll_of_one = new_epoll(of_one, EPOLLIN);
+
+	says(fd, epoll, POLLIN, false);
+	says(of_one, epoll_of_one, POLLIN, false);
+	xmem_pool_close(writer);
+	for (round = 0; round < 3; round++) {
+		says(fd, epoll, POLLIN, true);
+		says(of_one, epoll_of_one, POLLIN, true);
+		REFUSED(xmem_receive(s, 0), EPIPE);
+		REFUSED(xmem_receive_any(reader, 0, NULL), EPIPE);
+	}
+	xmem_unsubscribe(s);
+	says(fd, epoll, POLLIN, false);
+	close(epoll);
+	close(epoll_of_one);
+	xmem_pool_close(reader);
+}
+
+TEST(API_poll_says_for_ever_that_a_publisher_has_ended)
+{
+	ends_once(false);
+}
+
+TEST(API_poll_says_for_ever_that_all_writers_have_ended)
+{
+	ends_once(true);
+}
+
 static void publish_and_end(void *argument)
 {
 	struct xmem_pool *pool = open_writer(argument, 4, BYTES);
@@ -291,11 +327,12 @@ static void poll_hears_of_the_end(bool killed)
 	SAME(by_epoll(epoll, WAIT_MS), EPOLLIN);
 	SAME(by_poll(own, POLLIN, WAIT_MS), POLLIN);
 	REFUSED(xmem_receive(s, 0), EPIPE);
-	/* The pool has nothing more to say, the subscription says that it has ended. */
-	says(fd, epoll, POLLIN, false);
+	/* Both go on saying so, until the subscription is dropped. */
+	says(fd, epoll, POLLIN, true);
 	SAME(by_poll(own, POLLIN, 0), POLLIN);
 	REFUSED(xmem_receive(s, 0), EPIPE);
 	xmem_unsubscribe(s);
+	says(fd, epoll, POLLIN, false);
 	close(epoll);
 	xmem_pool_close(reader);
 }
