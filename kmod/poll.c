@@ -118,8 +118,12 @@ int xk_poll_fd_begin(struct xk_call *call)
 	file->client = client;
 	call->give = anon_inode_getfile("[xmem-poll]", &xk_poll_file_fops, file,
 					O_RDWR | O_CLOEXEC);
-	if (!IS_ERR(call->give))
+	if (!IS_ERR(call->give)) {
+		/* A writer that joins wakes those who may want to follow it. */
+		if (file->what.kind == XMEM_POLL_JOINT)
+			WRITE_ONCE(client->pollers->joint, true);
 		return 0;
+	}
 	err = PTR_ERR(call->give);
 	call->give = NULL;
 	xk_client_put(client);

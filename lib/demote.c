@@ -87,6 +87,22 @@ void xl_note_refused(struct xmem_pool *pool, u64 bytes)
 		wake_pollers(pool);	/* the bound has just begun: hosts set a timer */
 }
 
+/*
+ * A program that polls does not ask in vain before it waits. So it waits from the publication
+ * on that leaves it nothing.
+ */
+void xl_note_waiting(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+	u64 deadline;
+
+	xl_lock(&owned->lock);
+	if (!owned->refused && !xl_in_hand(pool) &&
+	    !xm_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
+		xl_note_refused(pool, 0);
+	xl_unlock(&owned->lock);
+}
+
 void xl_note_success(struct xmem_pool *pool)
 {
 	struct xmem_ring *ring = pool->owned.ring;

@@ -107,6 +107,8 @@ bool xl_ring_is_full(struct xmem_pool *pool);
 void xl_make_room(struct xmem_pool *pool);
 void xl_demote(struct xmem_pool *pool);
 void xl_note_refused(struct xmem_pool *pool, u64 bytes);
+/* After a publication, if the program polls. Takes owned.lock. */
+void xl_note_waiting(struct xmem_pool *pool);
 void xl_note_success(struct xmem_pool *pool);
 /* When are slow subscribers to be demoted? ~0: nobody is waited for who lags. */
 u64 xl_demote_at(const struct xmem_pool *pool);

@@ -145,6 +145,8 @@ XMEM_API int xmem_publish(struct xmem_buffer *handle, const struct xmem_publish_
 	xl_owned_wake(pool);
 	if (unlikely(waiters))
 		xl_waiters_wake(pool, XMEM_WAIT_RING, pool->me);
+	if (unlikely(xm_load(&pool->polls.pool)))
+		xl_note_waiting(pool);
 	if (ret_token)
 		*ret_token = buffer->what.token;
 	if (unlikely(kept))

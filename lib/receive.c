@@ -187,7 +187,7 @@ static int receive_wait(struct xmem_subscription *subscription, struct xmem_buff
 
 	for (;;) {
 		changes = subscription->changes;
-		xl_watch_begin(pool, &watch, 1u << XMEM_POLL_JOINT);
+		xl_watch_begin(pool, &watch, XMEM_POLL_JOINT);
 		err = watch_rings(subscription, &watch);
 		if (err)
 			return err;
@@ -419,7 +419,7 @@ static int any_wait(struct xmem_pool *pool, struct xmem_buffer **ret, u64 *ret_h
 	int err;
 
 	for (;;) {
-		xl_watch_begin(pool, &watch, 1u << XMEM_POLL_CLIENT | 1u << XMEM_POLL_JOINT);
+		xl_watch_begin(pool, &watch, XMEM_POLL_CLIENT);
 		err = watch_all(pool, &watch);
 		if (err)
 			return err;

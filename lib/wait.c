@@ -88,9 +88,9 @@ XMEM_API int xmem_cancel(struct xmem_pool *pool)
 
 /* ---- waiting ---- */
 
-void xl_watch_begin(struct xmem_pool *pool, struct xl_watch *watch, u32 kinds)
+void xl_watch_begin(struct xmem_pool *pool, struct xl_watch *watch, u32 kind)
 {
-	watch->kinds = kinds;
+	watch->kind = kind;
 	watch->count = 0;
 	watch->kicks = xm_load_acquire(&pool->kicks);
 }
@@ -202,38 +202,24 @@ static int wait_for_files(struct pollfd *file, u32 count, u64 deadline_ns)
 	return ready ? 0 : -ETIMEDOUT;
 }
 
-/*
- * By the kernel's descriptors of what the caller follows. A host that has none of them is
- * looked at from time to time.
- */
+/* By the kernel's descriptor of what the caller follows. */
 static int wait_in_poll(struct xmem_pool *pool, const struct xl_watch *watch, u64 deadline_ns)
 {
 	struct xl_poller me = { .kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
-	struct pollfd file[3] = { { .fd = me.kick, .events = POLLIN } };
-	u32 count = 1, kind;
-	u64 until = deadline_ns;
-	int err = 0;
+	struct pollfd file[2] = { { .fd = me.kick, .events = POLLIN } };
+	u32 count = 1;
+	int err;
 
 	if (me.kick < 0)
 		return -errno;
-	for (kind = XMEM_POLL_CLIENT; kind <= XMEM_POLL_JOINT; kind++) {
-		if (!(watch->kinds >> kind & 1))
-			continue;
-		err = poll_file(pool, kind);
-		if (err < 0)
-			break;
-		file[count++] = (struct pollfd){ .fd = err, .events = POLLIN };
-	}
-	if (err == -ENOTTY || err == -EINVAL)
-		until = sooner(deadline_ns, LOOK_NS);
-	else if (err < 0)
+	err = poll_file(pool, watch->kind);
+	if (err < 0)
 		goto out;
+	file[count++] = (struct pollfd){ .fd = err, .events = POLLIN };
 	list_poller(pool, &me);
 	err = xm_load_acquire(&pool->kicks) != watch->kicks ? 0 :
-		wait_for_files(file, count, until);
+		wait_for_files(file, count, deadline_ns);
 	unlist_poller(pool, &me);
-	if (err == -ETIMEDOUT && until != deadline_ns)
-		err = 0;
 out:
 	while (count--)
 		close(file[count].fd);

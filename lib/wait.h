@@ -46,13 +46,13 @@ void xl_kick(struct xmem_pool *pool);
 
 /* The rings that a thread waits for. */
 struct xl_watch {
-	u32 kinds;		/* bits of enum xmem_poll_kind: what stands for them */
+	u32 kind;		/* enum xmem_poll_kind: the descriptor that stands for them */
 	u32 kicks;		/* pool->kicks before the words were armed */
 	u32 count;
 	struct { u32 publisher, value; } ring[XMEM_MAX_CLIENTS];
 };
 
-void xl_watch_begin(struct xmem_pool *pool, struct xl_watch *watch, u32 kinds);
+void xl_watch_begin(struct xmem_pool *pool, struct xl_watch *watch, u32 kind);
 /* Arm a ring's word. -ENOENT: the host has dropped the ring, which a look finds out. */
 int xl_watch_ring(struct xmem_pool *pool, struct xl_watch *watch, u32 publisher);
 

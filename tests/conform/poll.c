@@ -428,6 +428,30 @@ TEST(API_poll_says_whether_a_buffer_is_free)
 	xmem_pool_close(writer);
 }
 
+/* A loop that waits until it may acquire never acquires in vain. The bound begins all the same. */
+TEST(P9_the_bound_begins_for_a_writer_that_polls)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER,
+					.wait_bound_ns = SECOND / 10);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *s;
+	int fd, i;
+
+	WORKED(xmem_preallocate(writer, 4, BYTES));
+	s = follow(reader, xmem_pool_client(writer), XMEM_SUBSCRIBE_WAITS);
+	fd = fd_of(writer);
+	for (i = 0; i < 12; i++) {
+		SAME(by_poll(fd, POLLOUT, WAIT_MS), POLLOUT);
+		publish_stamp(writer, i);
+	}
+	xmem_release(receive_one(s));
+	CHECK(xmem_subscription_lost(s));
+	xmem_pool_close(reader);
+	xmem_unsubscribe(s);
+	xmem_pool_close(writer);
+}
+
 /* It is about buffers of the size that the last acquire wanted. */
 TEST(API_poll_says_whether_a_buffer_of_that_size_is_free)
 {
@@ -597,6 +621,38 @@ TEST(API_poll_says_that_there_is_a_writer_to_follow)
 	raw_close(&raw);
 	xmem_pool_close(writer[1]);
 	xmem_pool_close(writer[0]);
+}
+
+static void wait_for_a_writer(void *argument)
+{
+	int fd = receive_file(parent_link()), epoll = new_epoll(fd, EPOLLIN);
+
+	tell_parent(by_epoll(epoll, 0));
+	tell_parent(by_epoll(epoll, WAIT_MS));
+}
+
+/* Also before the client follows any ring as one of several. */
+TEST(API_poll_says_that_the_first_writer_has_come)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer;
+	struct xmem_wait_request arm = { .size = sizeof(arm), .kind = XMEM_WAIT_CLIENTS };
+	struct child *child;
+	struct raw raw;
+	int fd;
+
+	raw_start(&raw, name, XMEM_ROLE_READER);
+	fd = joint_fd(&raw);
+	child = spawn(wait_for_a_writer, NULL);
+	send_file(child->link, fd);
+	SAME(hear(child), 0);
+	SAME(raw_request(&raw, XMEM_IOC_ARM, &arm), 0);	/* as the daemon's clients have to */
+	writer = open_writer(name, 2, BYTES);
+	SAME(hear(child), EPOLLIN);
+	finish_child(child);
+	close(fd);
+	raw_close(&raw);
+	xmem_pool_close(writer);
 }
 
 /* ---- the file of the kernel's device itself ---- */

@@ -35,6 +35,38 @@ static bool is_followed(const struct raw *raw, int publisher, int client)
 	return xm_bit(xm_client_row(&raw->map, publisher)->subscribers, client);
 }
 
+static int64_t cpu_ns(void)
+{
+	struct rusage used;
+
+	CHECK(!getrusage(RUSAGE_SELF, &used));
+	return (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * SECOND +
+	       (used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000LL;
+}
+
+/* A writer that no subscription follows is no reason to look again. */
+TEST(P9_receive_any_sleeps_beside_a_writer_that_nobody_follows)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer[3], *reader = open_reader(name);
+	struct xmem_subscription *s[2];
+	int64_t before;
+	int i;
+
+	for (i = 0; i < 3; i++)
+		writer[i] = open_writer(name, 2, BYTES);
+	for (i = 0; i < 2; i++)
+		s[i] = follow(reader, xmem_pool_client(writer[i]), 0);
+	before = cpu_ns();
+	REFUSED(xmem_receive_any(reader, SECOND, NULL), ETIMEDOUT);
+	CHECK(cpu_ns() - before < SECOND / 2);
+	for (i = 0; i < 2; i++)
+		xmem_unsubscribe(s[i]);
+	for (i = 0; i < 3; i++)
+		xmem_pool_close(writer[i]);
+	xmem_pool_close(reader);
+}
+
 /* ---- who is followed ---- */
 
 TEST(API_a_subscription_receives_from_all_writers)
