@@ -184,24 +184,30 @@ static u64 largest(const struct xmem_pool *pool)
 	return bytes;
 }
 
+/* Is there a buffer of that size at all? 0, or -ENOSPC, noted. */
+static int check_size(const struct xmem_pool *pool, u64 bytes)
+{
+	char name[XL_NAME_BYTES];
+	u64 most = largest(pool);
+
+	if (most && bytes <= most)
+		return 0;
+	if (!most)
+		return xl_fail(ENOSPC, "%s: this writer has no buffers; preallocate some",
+			       xl_pool_name(pool, name, sizeof(name)));
+	return xl_fail(ENOSPC,
+		       "%s: no buffer of %llu bytes, the largest has %llu; preallocate larger ones",
+		       xl_pool_name(pool, name, sizeof(name)), (unsigned long long)bytes,
+		       (unsigned long long)most);
+}
+
 /* Nothing was found at once: say why, or wait. Under owned->lock. */
 static int no_slot_yet(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, u32 cancels,
 		       struct xl_owned_slot **ret)
 {
-	char name[XL_NAME_BYTES];
-	u64 most = largest(pool);
 	u32 value;
 	int err;
 
-	if (!most)
-		return xl_fail(ENOSPC, "%s: this writer has no buffers; preallocate some",
-			       xl_pool_name(pool, name, sizeof(name)));
-	if (bytes > most)
-		return xl_fail(ENOSPC,
-			       "%s: no buffer of %llu bytes, the largest has %llu; preallocate "
-			       "larger ones",
-			       xl_pool_name(pool, name, sizeof(name)), (unsigned long long)bytes,
-			       (unsigned long long)most);
 	if (timeout_ns)
 		return wait_for_slot(pool, bytes, timeout_ns, cancels, ret);
 	/* A long look is not repeated before something has changed, which costs one wake-up. */
@@ -217,8 +223,11 @@ static int no_slot_yet(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, u3
 static XL_SLOW int acquire_slow(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, u32 cancels,
 				struct xl_owned_slot **ret)
 {
-	int err = take_slot_or_demote(pool, bytes, ret);
+	int err = check_size(pool, bytes);
 
+	if (err)
+		return err;
+	err = take_slot_or_demote(pool, bytes, ret);
 	return err == -EAGAIN ? no_slot_yet(pool, bytes, timeout_ns, cancels, ret) : err;
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "files.h"
 #include "host/wire.h"
 #include "private.h"
 #include "request.h"
@@ -118,7 +119,7 @@ static void close_poll(struct xl_poll *poll)
 {
 	/* A forked child may have it too: the daemon shall know all the same. */
 	shutdown(poll->fd, SHUT_RDWR);
-	close(poll->fd);
+	xl_file_close(poll->fd);
 	free(poll);
 }
 

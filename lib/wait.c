@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
+#include "files.h"
 #include "host/futex.h"
 #include "request.h"
 #include "wait.h"
@@ -205,11 +206,15 @@ static int wait_for_files(struct pollfd *file, u32 count, u64 deadline_ns)
 /* By the kernel's descriptor of what the caller follows. */
 static int wait_in_poll(struct xmem_pool *pool, const struct xl_watch *watch, u64 deadline_ns)
 {
-	struct xl_poller me = { .kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
-	struct pollfd file[2] = { { .fd = me.kick, .events = POLLIN } };
+	struct xl_poller me;
+	struct pollfd file[2];
 	u32 count = 1;
 	int err;
 
+	xl_fork_lock();
+	me.kick = xl_file_note(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	xl_fork_unlock();
+	file[0] = (struct pollfd){ .fd = me.kick, .events = POLLIN };
 	if (me.kick < 0)
 		return -errno;
 	err = poll_file(pool, watch->kind);
@@ -222,7 +227,7 @@ static int wait_in_poll(struct xmem_pool *pool, const struct xl_watch *watch, u6
 	unlist_poller(pool, &me);
 out:
 	while (count--)
-		close(file[count].fd);
+		xl_file_close(file[count].fd);
 	return err;
 }
 

@@ -36,14 +36,16 @@ static int kmod_open(struct xmem_link *link, bool start)
 static int kmod_request(struct xmem_link *link, unsigned int request, void *argument)
 {
 	struct xmem_payload_request *payload = argument;
+	struct xmem_poll_fd_request *poll = argument;
+	bool payload_fd = request == XMEM_IOC_PAYLOAD, poll_fd = request == XMEM_IOC_POLL_FD;
 	int err;
 
-	if (request != XMEM_IOC_PAYLOAD)
+	if (!payload_fd && !poll_fd)
 		return ioctl(link->file, request, argument) < 0 ? -errno : 0;
 	xl_fork_lock();
 	err = ioctl(link->file, request, argument) < 0 ? -errno : 0;
 	if (!err)
-		xl_file_note(payload->fd);
+		xl_file_note(payload_fd ? payload->fd : poll->fd);
 	xl_fork_unlock();
 	return err;
 }

@@ -428,6 +428,23 @@ TEST(API_poll_says_whether_a_buffer_is_free)
 	xmem_pool_close(writer);
 }
 
+/* What is refused for good changes nothing. */
+TEST(API_poll_is_not_about_a_buffer_that_cannot_be_had)
+{
+	struct xmem_pool *writer = open_writer(new_name(), 2, BYTES);
+	int fd = fd_of(writer), epoll = new_epoll(fd, EPOLLOUT);
+	struct xmem_buffer *b;
+
+	says(fd, epoll, POLLOUT, true);
+	REFUSED(xmem_acquire(writer, 16 * BYTES, 0), ENOSPC);
+	says(fd, epoll, POLLOUT, true);
+	b = xmem_acquire(writer, 1, 0);
+	CHECK(b);
+	xmem_release(b);
+	close(epoll);
+	xmem_pool_close(writer);
+}
+
 /* A loop that waits until it may acquire never acquires in vain. The bound begins all the same. */
 TEST(P9_the_bound_begins_for_a_writer_that_polls)
 {
