@@ -114,3 +114,40 @@ TEST_WITHIN(P2_a_child_inherits_nothing_that_is_being_made, 120)
 	CHECK(!pthread_join(thread, NULL));
 	CHECK(storm.opened > 10);
 }
+
+static void *receive_for_long(void *argument)
+{
+	CHECK(!xmem_receive(argument, XMEM_FOREVER));	/* it is dropped sooner or later */
+	return NULL;
+}
+
+/* A wait for the rings of two writers, and descriptors to poll, are the parent's alone. */
+TEST(P2_a_child_inherits_nothing_to_wait_on)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer[2] = { open_writer(name, 1, BYTES), open_writer(name, 1, BYTES) };
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *s = xmem_subscribe(reader, NULL);
+	uint64_t before = open_now();
+	pthread_t thread;
+	int status;
+	pid_t pid;
+
+	CHECK(s);
+	WORKED(xmem_pool_poll_fd(reader));
+	WORKED(xmem_subscription_poll_fd(s));
+	CHECK(!pthread_create(&thread, NULL, receive_for_long, s));
+	if (on_kernel())	/* where such a wait needs two more of them */
+		EVENTUALLY(descriptors(before) == 4);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(descriptors(before));
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	SAME(WEXITSTATUS(status), 0);
+	xmem_unsubscribe(s);
+	CHECK(!pthread_join(thread, NULL));
+	xmem_pool_close(reader);
+	xmem_pool_close(writer[1]);
+	xmem_pool_close(writer[0]);
+}
