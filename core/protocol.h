@@ -355,6 +355,17 @@ bool xm_publish(const struct xm_map *map, u32 me, u32 slot, struct xm_publicatio
 
 /* ---- the subscriber (ring.c) ---- */
 
+/*
+ * Does the entry of @place, whose position this is, still show the publication a whole ring
+ * before? Then its publisher, if it is alive, has not begun with @place, so there is nothing
+ * yet, and nothing is lost: it opens an entry before all else and moves the tail last. An open
+ * entry (0) says nothing, for its publisher may have stopped there a lap later.
+ */
+static inline bool xm_shows_lap_before(const struct xm_map *map, u64 position, u64 place)
+{
+	return position && (position & ~XMEM_ENTRY_VOID) + map->ring_mask == place;
+}
+
 /* One subscription, in the private memory of its subscriber. */
 struct xm_follow {
 	u32 publisher;			/* client id */

@@ -61,6 +61,9 @@ int xm_receive_not_there(const struct xm_map *map, u32 me, struct xm_follow *fol
 		return -EPIPE;
 	if ((position & ~XMEM_ENTRY_VOID) > follow->place)
 		return xm_receive_skip(map, me, follow, pending);
+	/* Mostly that is all: polling does not read the line of the tail, which is written next. */
+	if (xm_shows_lap_before(map, position, follow->place) && state == XMEM_CLIENT_ALIVE)
+		return -EAGAIN;
 	tail = xm_load_acquire(&xm_ring(map, follow->publisher)->tail);
 	/*
 	 * The entry may have been completed since the first look, and this process may
@@ -120,6 +123,8 @@ bool xm_ready(const struct xm_map *map, u32 publisher, u64 incarnation, u64 plac
 	position = xm_load_acquire(&xm_entry(map, publisher, place)->position);
 	if ((position & ~XMEM_ENTRY_VOID) > place)
 		return true;
+	if (xm_shows_lap_before(map, position, place))
+		return false;
 	tail = xm_load_acquire(&xm_ring(map, publisher)->tail);
 	return tail > place && tail - place > map->ring_mask;	/* it is lost */
 }

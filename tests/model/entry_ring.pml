@@ -17,6 +17,7 @@
  *   NOFLIGHT    the scan does not look at what is in flight
  *   NOREPAIR    the host believes the tail
  *   NORELOOK    a receiver says EPIPE without a last look at the entry
+ *   DEADLAP     an entry of the lap before means "nothing yet", whoever has ended
  *   TAILFLIGHT  a position beyond the tail counts as in flight
  *   ROB         the owner evicts what subscriber 2 still waits for
  */
@@ -241,7 +242,7 @@ proctype Sub(byte me) {
 	byte i, s, g, p, t, lost, got;
 	bool z;
 
-	do
+again:	do
 	:: p = POS(i % D);
 	   if
 	   :: p == i + 1 ->
@@ -272,6 +273,17 @@ proctype Sub(byte me) {
 		:: PLACE(p) > i -> pass_by()		/* void, or newer */
 		:: else ->
 			z = zombie;
+			if
+			/* The lap before stands there: EAGAIN, and the tail is not read. */
+#ifdef DEADLAP
+			:: p != 0 && PLACE(p) + D == i + 1 -> POS(i % D) != p; goto again
+#else
+			:: p != 0 && PLACE(p) + D == i + 1 && !z ->
+				d_step { (POS(i % D) != p || zombie) -> p = 0 };
+				goto again
+#endif
+			:: else
+			fi;
 			t = TAIL;
 #ifndef NORELOOK
 			p = POS(i % D);

@@ -15,7 +15,7 @@ cd "$(dirname "$0")/../.." || exit 2
 models() {
 	cat <<END
 entry_ring.pml NPUB=3           NORECHECK NOVOID VOIDLATE HOLDSFIRST OFF1 NOFLIGHT \
-				NOREPAIR NORELOOK TAILFLIGHT ROB
+				NOREPAIR NORELOOK DEADLAP TAILFLIGHT ROB
 holds.pml      -                NOSCAN LOOKFIRST NOGEN KEEPDEAD
 policy.pml     S=1              NOCURSOR DEPTH
 policy.pml     S=2              NOINC NOCURSOR QUIET DEPTH

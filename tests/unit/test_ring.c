@@ -285,6 +285,64 @@ START_TEST(open_entry_hides_nothing_behind_it)
 }
 END_TEST
 
+/*
+ * The same wherever the subscriber stands, also with the entry that no lap has filled before
+ * this one, and if the entry of the lap before is void.
+ */
+START_TEST(open_entry_hides_nothing_at_any_place)
+{
+	u32 place, taken_back;
+
+	for (place = 0; place < 20; place++)
+		for (taken_back = 0; taken_back < 2; taken_back++) {
+			struct stream s = stream_make(0);
+			u32 i;
+
+			for (i = 0; i < place; i++) {
+				publish(&s, 1);
+				expect(&s, i);
+				put(&s);
+			}
+			if (taken_back && place >= 8)
+				xm_entry(s.map, s.owner, place)->position |= XMEM_ENTRY_VOID;
+			ck_assert(!xm_ready(s.map, s.owner, s.follow.incarnation, place));
+			ck_assert_int_eq(receive(&s), -EAGAIN);
+			publish(&s, 8);
+			ck_assert(unit_dies_at(XM_STEP_PUBLISH_OPEN, 1, publish_one, &s));
+			ck_assert(xm_ready(s.map, s.owner, s.follow.incarnation, place));
+			ck_assert_int_eq(receive(&s), -EBUSY);
+			ck_assert_uint_eq(s.follow.lost, 1);
+			expect(&s, place + 1);
+			world_free(s.world);
+		}
+}
+END_TEST
+
+/* While the lap before stands there, the tail tells nothing; polling leaves its line alone. */
+START_TEST(tail_is_not_read_in_vain)
+{
+	struct stream s = stream_make(0);
+	u32 i;
+
+	for (i = 0; i < 11; i++) {
+		publish(&s, 1);
+		expect(&s, i);
+		put(&s);
+	}
+	xm_ring(s.map, s.owner)->tail = 1000;	/* who reads it takes all for lost */
+	ck_assert(!xm_ready(s.map, s.owner, s.follow.incarnation, 11));
+	ck_assert_int_eq(receive(&s), -EAGAIN);
+	xm_ring(s.map, s.owner)->tail = 11;
+	publish(&s, 1);
+	expect(&s, 11);
+	put(&s);
+	world_end(s.world, s.owner);
+	ck_assert(xm_ready(s.map, s.owner, s.follow.incarnation, 12));
+	ck_assert_int_eq(receive(&s), -EPIPE);
+	world_free(s.world);
+}
+END_TEST
+
 START_TEST(complete_entry_is_received_before_the_tail_moves)
 {
 	struct stream s = stream_make(0);
@@ -478,6 +536,8 @@ void ring_tests(Suite *suite)
 	tcase_add_test(tcase, entry_taken_back_while_received_is_not_received);
 	tcase_add_test(tcase, received_is_held_from_the_second_look_on);
 	tcase_add_test(tcase, open_entry_hides_nothing_behind_it);
+	tcase_add_test(tcase, open_entry_hides_nothing_at_any_place);
+	tcase_add_test(tcase, tail_is_not_read_in_vain);
 	tcase_add_test(tcase, complete_entry_is_received_before_the_tail_moves);
 	tcase_add_test(tcase, publish_owes_a_wake_to_who_sleeps_for_it);
 	tcase_add_test(tcase, cursor_owes_a_wake_to_a_publisher_that_waits_for_it);
