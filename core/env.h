@@ -29,6 +29,7 @@
 #define xm_add_full(p, v)	((u32)atomic_fetch_add((int)(v), (atomic_t *)(p)))
 #define xm_check(cond)		WARN_ON_ONCE(!(cond))
 #define xm_index(i, size)	array_index_nospec(i, size)
+#define xm_inline		__always_inline
 
 #else
 
@@ -74,6 +75,7 @@ typedef __u64 u64;
 #define xm_check(cond)	((cond) ? (void)0 : xm_check_failed(#cond, __FILE__, __LINE__))
 void xm_check_failed(const char *what, const char *file, int line);
 #define xm_index(i, size)	(i)
+#define xm_inline		inline __attribute__((always_inline))
 
 #endif
 #endif

@@ -371,7 +371,6 @@ struct xm_follow {
 	u32 publisher;			/* client id */
 	bool waits;			/* the publisher waits for this subscriber */
 	u64 incarnation;		/* of the publisher */
-	u64 joined;			/* where the cursor stood at first */
 	u64 place;			/* the cursor */
 	u64 lost;			/* publications that it can no longer receive */
 };

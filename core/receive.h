@@ -22,34 +22,51 @@ int xm_receive_unsure(const struct xm_map *map, u32 me, struct xm_follow *follow
 void xm_receive_move(const struct xm_map *map, u32 me, struct xm_follow *follow, u64 place,
 		     struct xm_pending *pending);
 
+/* Where the words of one subscription are. */
+struct xm_followed_words {
+	char *entries;				/* of the publisher */
+	const struct xmem_client_row *row;	/* of the publisher */
+	u64 *cursor;				/* of the subscriber */
+	u32 *holds;				/* of the subscriber */
+};
+
+static inline struct xm_followed_words xm_followed_words(const struct xm_map *map, u32 me,
+							 u32 publisher)
+{
+	return (struct xm_followed_words){
+		.entries = (char *)xm_entry(map, publisher, 0),
+		.row = xm_client_row(map, publisher),
+		.cursor = xm_cursor(map, me, publisher),
+		.holds = xm_hold(map, me, 0),
+	};
+}
+
 /* Is the ring still that of the followed incarnation? If not, the cursor there means nothing. */
 static inline bool xm_followed_lives_on(const struct xm_map *map, const struct xm_follow *follow)
 {
 	return xm_load(&xm_client_row(map, follow->publisher)->incarnation) == follow->incarnation;
 }
 
-/* Is the entry alone proof enough, so that the state word need not be read? */
-static inline bool xm_entry_vouches(const struct xm_map *map, const struct xm_follow *follow,
-				    u32 slot)
-{
-	return xm_load_acquire(&xm_slot_row(map, slot)->owner) == follow->publisher &&
-	       follow->place >= follow->joined;
-}
-
 /*
- * Hold the next publication. Results and *pending, which the caller has set to nothing, are
- * those of xm_receive; after 0 the cursor stands where it stood.
+ * Try to hold the next publication. 0: it is held, and *what and the slot's row are filled in. -EAGAIN: the entry, whose
+ * position is *ret_position, is not that of the next publication. -ERANGE: it names no slot.
+ * -EBUSY: a hold is taken, and it takes a further look whether it is good. -EOVERFLOW: no hold is
+ * left. The cursor stands where it stood. @words: those of this subscription.
  */
-static inline int xm_receive_hold(const struct xm_map *map, u32 me, struct xm_follow *follow,
-				  struct xm_publication *what, struct xm_pending *pending)
+static xm_inline int xm_receive_try(const struct xm_map *map, const struct xm_followed_words *words,
+				 const struct xm_follow *follow, struct xm_publication *what,
+				 const struct xmem_slot_row **ret_row, u64 *ret_position)
 {
-	struct xmem_entry *entry = xm_entry(map, follow->publisher, follow->place);
+	u64 place = follow->place;
+	const struct xmem_entry *entry = (const struct xmem_entry *)
+		(words->entries + (place & map->ring_mask) * map->entry_stride);
 	u64 position = xm_load_acquire(&entry->position);
-	bool vouches;
-	u32 slot;
+	const struct xmem_slot_row *row;
+	u64 slot;
 
-	if (__builtin_expect(position != follow->place + 1, 0))
-		return xm_receive_not_there(map, me, follow, position, pending);
+	*ret_position = position;
+	if (__builtin_expect(position != place + 1, 0))
+		return -EAGAIN;
 	what->token = xm_load(&entry->token);
 	what->sequence = xm_load(&entry->sequence);
 	what->timestamp_ns = xm_load(&entry->timestamp_ns);
@@ -61,36 +78,77 @@ static inline int xm_receive_hold(const struct xm_map *map, u32 me, struct xm_fo
 
 	slot = xm_token_slot(what->token);
 	if (__builtin_expect(slot >= map->slots, 0))	/* a torn read, or garbage */
-		return xm_receive_skip(map, me, follow, pending);
-	if (__builtin_expect(xm_hold_more(map, me, slot), 0))
+		return -ERANGE;
+	if (__builtin_expect(xm_hold_add(&words->holds[slot]), 0))
 		return -EOVERFLOW;
 	XM_STEP(XM_STEP_RECEIVE_HELD);
 	/*
 	 * The hold is a full operation, so it comes before these looks (I1). The owner is
 	 * read first: if the slot is another tenant's already, then the incarnation, read
-	 * after it, is another one too.
+	 * after it, is another one too. A slot of the publisher's own needs no look at its
+	 * state word, for the cursor began before the entry (I3).
 	 */
-	vouches = xm_entry_vouches(map, follow, slot);
-	if (__builtin_expect(!vouches || xm_load_acquire(&entry->position) != position ||
-			     !xm_followed_lives_on(map, follow), 0))
-		return xm_receive_unsure(map, me, follow, what->token, pending);
+	*ret_row = row = xm_slot_row(map, slot);
+	if (__builtin_expect(xm_load_acquire(&row->owner) != follow->publisher, 0) ||
+	    __builtin_expect(xm_load_acquire(&entry->position) != position, 0) ||
+	    __builtin_expect(xm_load(&words->row->incarnation) != follow->incarnation, 0))
+		return -EBUSY;
 	XM_STEP(XM_STEP_RECEIVE_VALID);
 	return 0;
 }
 
-/* The publication is the caller's: move the cursor past it. */
-static inline void xm_receive_pass(const struct xm_map *map, u32 me, struct xm_follow *follow,
-				   struct xm_pending *pending)
+/*
+ * Is it certain by an entry's position alone that the next publication is still to come? The
+ * common answer to one that polls.
+ */
+static inline bool xm_receive_is_early(const struct xm_map *map,
+				       const struct xm_followed_words *words,
+				       const struct xm_follow *follow, u64 position)
+{
+	return xm_shows_lap_before(map, position, follow->place) &&
+	       xm_load_acquire(&words->row->state) == XMEM_CLIENT_ALIVE &&
+	       xm_load(&words->row->incarnation) == follow->incarnation;
+}
+
+/*
+ * Hold the next publication. Results and *pending, which the caller has set to nothing, are
+ * those of xm_receive; after 0 the cursor stands where it stood.
+ */
+static inline int xm_receive_hold(const struct xm_map *map, u32 me,
+				  const struct xm_followed_words *words, struct xm_follow *follow,
+				  struct xm_publication *what, struct xm_pending *pending)
+{
+	const struct xmem_slot_row *row;
+	u64 position;
+	int err = xm_receive_try(map, words, follow, what, &row, &position);
+
+	if (err == -EAGAIN)
+		return xm_receive_not_there(map, me, follow, position, pending);
+	if (err == -ERANGE)
+		return xm_receive_skip(map, me, follow, pending);
+	return err == -EBUSY ? xm_receive_unsure(map, me, follow, what->token, pending) : err;
+}
+
+/* The same as xm_receive_pass for a subscriber that is not waited for. */
+static inline void xm_receive_pass_at_once(const struct xm_followed_words *words,
+					   struct xm_follow *follow)
 {
 	u64 place = follow->place + 1;
 
-	if (__builtin_expect(follow->waits, 0)) {
-		xm_receive_move(map, me, follow, place, pending);
-		return;
-	}
 	follow->place = place;
 	/* After the hold (I2). */
-	xm_store_release(xm_cursor(map, me, follow->publisher), place);
+	xm_store_release(words->cursor, place);
+}
+
+/* The publication is the caller's: move the cursor past it. */
+static inline void xm_receive_pass(const struct xm_map *map, u32 me,
+				   const struct xm_followed_words *words, struct xm_follow *follow,
+				   struct xm_pending *pending)
+{
+	if (__builtin_expect(follow->waits, 0))
+		xm_receive_move(map, me, follow, follow->place + 1, pending);
+	else
+		xm_receive_pass_at_once(words, follow);
 }
 
 #endif

@@ -62,7 +62,7 @@ int xm_receive_not_there(const struct xm_map *map, u32 me, struct xm_follow *fol
 	if ((position & ~XMEM_ENTRY_VOID) > follow->place)
 		return xm_receive_skip(map, me, follow, pending);
 	/* Mostly that is all: polling does not read the line of the tail, which is written next. */
-	if (xm_shows_lap_before(map, position, follow->place) && state == XMEM_CLIENT_ALIVE)
+	if (state == XMEM_CLIENT_ALIVE && xm_shows_lap_before(map, position, follow->place))
 		return -EAGAIN;
 	tail = xm_load_acquire(&xm_ring(map, follow->publisher)->tail);
 	/*
@@ -102,12 +102,13 @@ int xm_receive_unsure(const struct xm_map *map, u32 me, struct xm_follow *follow
 int xm_receive(const struct xm_map *map, u32 me, struct xm_follow *follow,
 	       struct xm_publication *what, struct xm_pending *pending)
 {
+	struct xm_followed_words words = xm_followed_words(map, me, follow->publisher);
 	int err;
 
 	*pending = (struct xm_pending){ XM_NOTHING, 0 };
-	err = xm_receive_hold(map, me, follow, what, pending);
+	err = xm_receive_hold(map, me, &words, follow, what, pending);
 	if (!err)
-		xm_receive_pass(map, me, follow, pending);
+		xm_receive_pass(map, me, &words, follow, pending);
 	return err;
 }
 

@@ -119,7 +119,7 @@ XMEM_API struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token)
 	err = xm_get_at(&pool->map, live->holds, token);
 	if (unlikely(err))
 		return get_slow(pool, token, err);
-	if (unlikely(!xl_magazine.first))
+	if (unlikely(!xl_self.handles))
 		return get_refill(pool, token);
 	return fill_got(xl_handle_new(pool), token);
 }

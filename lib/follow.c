@@ -198,9 +198,9 @@ int xl_follow(struct xmem_subscription *subscription, u32 publisher, u64 incarna
 		.publisher = publisher,
 		.waits = waits,
 		.incarnation = incarnation,
-		.joined = request.position,
 		.place = request.position,
 	};
+	ring->words = xm_followed_words(&pool->map, pool->me, publisher);
 	add_ring(subscription, ring);
 	return map_ahead(subscription, publisher);
 }

@@ -25,8 +25,6 @@ struct block {
 
 _Static_assert(sizeof(struct xmem_buffer) == XL_HANDLE_BYTES, "a name has no room for more");
 
-__thread struct xl_magazine xl_magazine;
-
 static struct {
 	struct xl_lock lock;		/* after pool->lock; guards all here */
 	struct xmem_buffer *spare;
@@ -88,9 +86,9 @@ static void move_to_depot(u32 count)
 {
 	struct xmem_buffer *buffer;
 
-	while (count-- && (buffer = xl_magazine.first)) {
-		xl_magazine.first = buffer->next;
-		xl_magazine.room++;
+	while (count-- && (buffer = xl_self.handles)) {
+		xl_self.handles = buffer->next;
+		xl_self.room++;
 		buffer->next = depot.spare;
 		depot.spare = buffer;
 	}
@@ -98,27 +96,34 @@ static void move_to_depot(u32 count)
 
 /* ---- magazines ---- */
 
+static void forget_magazine(void)
+{
+	xl_self.handles = NULL;
+	xl_self.room = 0;
+	xl_self.registered = false;
+}
+
 /* At a thread's end. It may use handles once more, in another destructor. */
 static void empty_magazine(void *argument)
 {
 	xl_lock(&depot.lock);
 	move_to_depot(~0u);
 	xl_unlock(&depot.lock);
-	xl_magazine = (struct xl_magazine){ 0 };
+	forget_magazine();
 }
 
 /* May this thread keep handles? Only if they come back at its end. Under the depot's lock. */
 static bool register_thread(void)
 {
-	if (xl_magazine.registered)
+	if (xl_self.registered)
 		return true;
 	if (depot.key_state == KEY_UNKNOWN)
 		depot.key_state = pthread_key_create(&depot.key, empty_magazine) ? KEY_REFUSED
 										  : KEY_MADE;
-	if (depot.key_state == KEY_REFUSED || pthread_setspecific(depot.key, &xl_magazine))
+	if (depot.key_state == KEY_REFUSED || pthread_setspecific(depot.key, &xl_self))
 		return false;
-	xl_magazine.registered = true;
-	xl_magazine.room = MOST;
+	xl_self.registered = true;
+	xl_self.room = MOST;
 	return true;
 }
 
@@ -132,27 +137,27 @@ XL_COLD struct xmem_buffer *xl_handle_refill(void)
 	if (register_thread())
 		count = BATCH;
 	for (i = 0; i < count && (buffer = take_one()); i++) {
-		buffer->next = xl_magazine.first;
-		xl_magazine.first = buffer;
-		xl_magazine.room--;
+		buffer->next = xl_self.handles;
+		xl_self.handles = buffer;
+		xl_self.room--;
 	}
 	xl_unlock(&depot.lock);
-	if (!xl_magazine.first)
+	if (!xl_self.handles)
 		xl_fail_fast(ENOMEM, "no memory for a buffer's handle");
-	return xl_magazine.first;
+	return xl_self.handles;
 }
 
 /* The magazine has no room, or the thread may not have one. */
 XL_COLD void xl_handle_give_back(struct xmem_buffer *buffer)
 {
 	xl_lock(&depot.lock);
-	xl_magazine.room = 0;
+	xl_self.room = 0;
 	if (register_thread()) {
-		if (!xl_magazine.room)
+		if (!xl_self.room)
 			move_to_depot(BATCH);
-		buffer->next = xl_magazine.first;
-		xl_magazine.first = buffer;
-		xl_magazine.room--;
+		buffer->next = xl_self.handles;
+		xl_self.handles = buffer;
+		xl_self.room--;
 	} else {
 		buffer->next = depot.spare;
 		depot.spare = buffer;
@@ -188,7 +193,7 @@ void xl_handles_forked(void)
 	depot.blocks = NULL;
 	depot.spare = NULL;
 	depot.lock = (struct xl_lock){ 0 };
-	xl_magazine = (struct xl_magazine){ 0 };
+	forget_magazine();
 }
 
 /* ---- a pool's end ---- */

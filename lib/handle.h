@@ -45,16 +45,6 @@ struct xmem_buffer {
 	bool counted;			/* among pool->out; under pool->lock */
 };
 
-/* The free handles of a thread. */
-struct xl_magazine {
-	struct xmem_buffer *first;
-	int room;			/* for how many more; -1: xl_handle_give_back is called */
-	bool registered;		/* they are given back at the thread's end */
-};
-
-extern __thread struct xl_magazine xl_magazine
-	__attribute__((visibility("hidden"), tls_model("initial-exec")));
-
 struct xmem_buffer *xl_handle_refill(void);
 void xl_handle_give_back(struct xmem_buffer *buffer);
 void xl_handle_drop_late(struct xmem_buffer *buffer);
@@ -111,22 +101,28 @@ static inline void xl_place_contents(struct xmem_buffer *buffer)
 
 /* ---- taking and dropping ---- */
 
+/* Take the first free handle of this thread, which is @buffer. */
+static inline void xl_handle_take(struct xmem_buffer *buffer, struct xmem_pool *pool)
+{
+	xl_self.handles = buffer->next;
+	xl_self.room++;
+	xm_store(&buffer->pool, pool);
+}
+
 /*
  * Take a handle for @pool, of which the caller has a share. NULL, noted: no memory. It is not in
  * use before xl_handle_use.
  */
 static inline struct xmem_buffer *xl_handle_new(struct xmem_pool *pool)
 {
-	struct xmem_buffer *buffer = xl_magazine.first;
+	struct xmem_buffer *buffer = xl_self.handles;
 
 	if (unlikely(!buffer)) {
 		buffer = xl_handle_refill();
 		if (!buffer)
 			return NULL;
 	}
-	xl_magazine.first = buffer->next;
-	xl_magazine.room++;
-	xm_store(&buffer->pool, pool);
+	xl_handle_take(buffer, pool);
 	return buffer;
 }
 
@@ -138,10 +134,10 @@ static inline void xl_handle_use(struct xmem_buffer *buffer, u32 mode)
 /* Give back one that was not used. */
 static inline void xl_handle_unused(struct xmem_buffer *buffer)
 {
-	if (unlikely(--xl_magazine.room < 0))
+	if (unlikely(--xl_self.room < 0))
 		return xl_handle_give_back(buffer);
-	buffer->next = xl_magazine.first;
-	xl_magazine.first = buffer;
+	buffer->next = xl_self.handles;
+	xl_self.handles = buffer;
 }
 
 /* Drop a handle of @pool whose hold has been put. */

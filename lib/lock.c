@@ -8,7 +8,7 @@
 #include "host/futex.h"
 #include "lock.h"
 
-__thread u32 xl_thread = XL_NO_THREAD;
+__thread struct xl_self xl_self = { .thread = XL_NO_THREAD };
 
 static u32 last_thread = XL_FIRST_THREAD - 1;
 static bool registered;			/* atomic */
@@ -101,20 +101,20 @@ static void number_this_thread(void)
 			return;		/* a thread without a number gets no bias */
 	while (!__atomic_compare_exchange_n(&last_thread, &last, last + 1, true, __ATOMIC_RELAXED,
 					    __ATOMIC_RELAXED));
-	xl_thread = last + 1;
+	xl_self.thread = last + 1;
 }
 
 /* Give this thread the bias if it had the lock often enough, and nobody else wants it. */
 static void note_turn(struct xl_lock *lock)
 {
-	if (xl_thread == XL_NO_THREAD)
+	if (xl_self.thread == XL_NO_THREAD)
 		number_this_thread();
-	if (lock->last != xl_thread || xm_load(&lock->word) != 1) {
-		lock->last = xl_thread;
+	if (lock->last != xl_self.thread || xm_load(&lock->word) != 1) {
+		lock->last = xl_self.thread;
 		lock->streak = 0;
-	} else if (++lock->streak >= XL_BIAS_AFTER && xl_thread != XL_NO_THREAD &&
+	} else if (++lock->streak >= XL_BIAS_AFTER && xl_self.thread != XL_NO_THREAD &&
 		   xl_membarrier_ready()) {
-		xm_store_release(&lock->bias, xl_thread);
+		xm_store_release(&lock->bias, xl_self.thread);
 	}
 }
 
@@ -123,7 +123,7 @@ void xl_lock_slow(struct xl_lock *lock)
 	int saved = errno;
 
 	/* The bias has gone between the look at it and the store: step back. */
-	if (xm_load(&lock->held) == xl_thread) {
+	if (xm_load(&lock->held) == xl_self.thread) {
 		xm_store_release(&lock->held, 0);
 		xl_futex_wake_private(&lock->held, 1);
 	}
@@ -144,10 +144,11 @@ void xl_unlock_mutex(struct xl_lock *lock)
 }
 
 /* It was held by the bias, which has gone meanwhile: who revoked it may sleep. */
-void xl_unlock_revoked(struct xl_lock *lock)
+void *xl_unlock_revoked(struct xl_lock *lock, void *ret)
 {
 	int saved = errno;
 
 	xl_futex_wake_private(&lock->held, 1);
 	errno = saved;
+	return ret;
 }

@@ -42,46 +42,75 @@ struct xl_lock {
 	u32 streak;			/* how often in turn; likewise */
 };
 
-extern __thread u32 xl_thread
+struct xmem_buffer;
+
+/* What each thread has of its own, in one place, because to find it takes a load. */
+struct xl_self {
+	struct xmem_buffer *handles;	/* its magazine of free ones: handle.c */
+	int room;			/* for how many more; -1: xl_handle_give_back is called */
+	u32 thread;			/* its number */
+	bool registered;		/* its handles are given back at its end */
+};
+
+extern __thread struct xl_self xl_self
 	__attribute__((visibility("hidden"), tls_model("initial-exec")));
 
 void xl_lock_slow(struct xl_lock *lock) __attribute__((visibility("hidden")));
 void xl_unlock_mutex(struct xl_lock *lock) __attribute__((visibility("hidden")));
-void xl_unlock_revoked(struct xl_lock *lock) __attribute__((visibility("hidden")));
+/* Returns @ret, so that it can be the last thing that a function does. */
+void *xl_unlock_revoked(struct xl_lock *lock, void *ret) __attribute__((visibility("hidden")));
 
-/* A load that the compiler may make part of a comparison, as it does not with an atomic one. */
+/*
+ * Loads that the compiler may make part of a comparison, as it does not with atomic ones. It
+ * may move them, or load once for two, but for xl_compiler_barrier.
+ */
 #ifdef __SANITIZE_THREAD__
 #define xl_peek(p)		xm_load(p)
+#define xl_peek_acquire(p)	xm_load_acquire(p)
+#elif defined(__x86_64__)
+#define xl_peek(p)		(*(p))
+#define xl_peek_acquire(p)	({ __auto_type v_ = *(p); xl_compiler_barrier(); v_; })
 #else
 #define xl_peek(p)		(*(p))
+#define xl_peek_acquire(p)	xm_load_acquire(p)
 #endif
 #define xl_compiler_barrier()	__atomic_signal_fence(__ATOMIC_SEQ_CST)
 
+/*
+ * Take the lock if it is biased to this thread, which is @me. After false the caller has to call
+ * xl_lock next, which also steps back if the bias has gone between the two looks.
+ */
+static inline bool xl_lock_biased(struct xl_lock *lock, u32 me)
+{
+	if (__builtin_expect(xl_peek(&lock->bias) != me, 0))
+		return false;
+	xm_store(&lock->held, me);
+	xl_compiler_barrier();
+	return __builtin_expect(xl_peek_acquire(&lock->bias) == me, 1);
+}
+
+/* Unlock after that. After false the caller has to call xl_unlock_revoked. */
+static inline bool xl_unlock_biased(struct xl_lock *lock, u32 me)
+{
+	xm_store_release(&lock->held, 0);
+	xl_compiler_barrier();
+	return __builtin_expect(xl_peek(&lock->bias) == me, 1);
+}
+
 static inline void xl_lock(struct xl_lock *lock)
 {
-	u32 me = xl_thread;
-
-	if (__builtin_expect(xm_load(&lock->bias) == me, 1)) {
-		xm_store(&lock->held, me);
-		xl_compiler_barrier();
-		if (__builtin_expect(xm_load_acquire(&lock->bias) == me, 1))
-			return;
-	}
-	xl_lock_slow(lock);
+	if (__builtin_expect(!xl_lock_biased(lock, xl_self.thread), 0))
+		xl_lock_slow(lock);
 }
 
 static inline void xl_unlock(struct xl_lock *lock)
 {
-	u32 me = xl_thread;
+	u32 me = xl_self.thread;
 
-	if (__builtin_expect(xm_load(&lock->held) == me, 1)) {
-		xm_store_release(&lock->held, 0);
-		xl_compiler_barrier();
-		if (__builtin_expect(xm_load(&lock->bias) != me, 0))
-			xl_unlock_revoked(lock);
-	} else {
+	if (__builtin_expect(xl_peek(&lock->held) != me, 0))
 		xl_unlock_mutex(lock);
-	}
+	else if (__builtin_expect(!xl_unlock_biased(lock, me), 0))
+		xl_unlock_revoked(lock, NULL);
 }
 
 /*

@@ -3,7 +3,6 @@
  * Receive: take the next publication of a subscription, at once or after waiting; and of any
  * subscription of a pool.
  */
-#include "core/receive.h"
 #include "died.h"
 #include "handle.h"
 #include "payload/payload.h"
@@ -18,11 +17,19 @@
 /* ---- one ring ---- */
 
 /* Check the bounds that the entry gives, because its publisher can write anything there. */
-static inline bool within_slot(const struct xmem_pool *pool, const struct xm_publication *what)
+static inline bool within_slot(const struct xmem_slot_row *row, const struct xm_publication *what)
 {
-	u64 length = xm_slot_row(&pool->map, xm_token_slot(what->token))->length;
+	u64 length = row->length;
 
 	return likely(what->offset <= length && what->length <= length - what->offset);
+}
+
+/* Can it be handed out as it is? It lies within its slot, and its payload is mapped. */
+static inline bool is_plain(const struct xmem_pool *pool, const struct xmem_slot_row *row,
+			    const struct xm_publication *what)
+{
+	return within_slot(row, what) &&
+	       xl_is_placed(&pool->mappings.place[xm_token_slot(what->token)], row);
 }
 
 /* The entry points outside its slot: it is lost. */
@@ -30,7 +37,7 @@ static XL_COLD int refuse_entry(struct xmem_pool *pool, struct xl_ring *ring, u6
 {
 	struct xm_pending pending = { XM_NOTHING, 0 };
 
-	xm_receive_pass(&pool->map, pool->me, &ring->follow, &pending);
+	xm_receive_pass(&pool->map, pool->me, &ring->words, &ring->follow, &pending);
 	ring->follow.lost++;
 	xl_do(pool, pending);
 	xl_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(token)));
@@ -44,24 +51,38 @@ static XL_COLD int leave_entry(struct xmem_pool *pool, u64 token)
 	return XL_NOTED;
 }
 
+/* What was received is in @buffer, and no other thread has it yet. */
+static XL_INLINE void fill_received(struct xmem_subscription *subscription, struct xl_ring *ring,
+				    struct xmem_buffer *buffer)
+{
+	u32 publisher = ring->follow.publisher;
+
+	buffer->slot = xm_token_slot(buffer->what.token);
+	buffer->publisher = publisher;
+	subscription->publisher = publisher;
+	subscription->ring = ring->next;
+	xl_handle_use(buffer, XL_READING);
+}
+
 /*
  * Try once. Returns 0, -EAGAIN, -EPIPE, -EOVERFLOW, -EBUSY if the ring moved meanwhile: try
  * again; or XL_NOTED. Under the subscription's lock.
  */
-static XL_INLINE int receive_once(struct xmem_subscription *subscription, struct xl_ring *ring,
+static int receive_once(struct xmem_subscription *subscription, struct xl_ring *ring,
 				  struct xmem_buffer **ret)
 {
 	struct xmem_pool *pool = subscription->pool;
 	struct xm_pending pending = { XM_NOTHING, 0 };
 	struct xm_publication what;
 	struct xmem_buffer *buffer;
-	int err = xm_receive_hold(&pool->map, pool->me, &ring->follow, &what, &pending);
+	int err = xm_receive_hold(&pool->map, pool->me, &ring->words, &ring->follow, &what,
+				  &pending);
 
 	if (unlikely(err)) {
 		xl_do(pool, pending);
 		return err;
 	}
-	if (!within_slot(pool, &what))
+	if (!within_slot(xm_slot_row(&pool->map, xm_token_slot(what.token)), &what))
 		return refuse_entry(pool, ring, what.token);
 	if (xl_payload_ahead(pool, xm_token_slot(what.token)))
 		return leave_entry(pool, what.token);
@@ -69,14 +90,10 @@ static XL_INLINE int receive_once(struct xmem_subscription *subscription, struct
 	buffer = xl_handle_new(pool);
 	if (unlikely(!buffer))
 		return leave_entry(pool, what.token);
-	xm_receive_pass(&pool->map, pool->me, &ring->follow, &pending);
+	xm_receive_pass(&pool->map, pool->me, &ring->words, &ring->follow, &pending);
 	xl_do(pool, pending);
-	buffer->slot = xm_token_slot(what.token);
-	buffer->publisher = ring->follow.publisher;
 	buffer->what = what;
-	subscription->publisher = ring->follow.publisher;
-	subscription->ring = ring->next;
-	xl_handle_use(buffer, XL_READING);
+	fill_received(subscription, ring, buffer);
 	*ret = xl_handle(buffer);
 	return 0;
 }
@@ -262,22 +279,15 @@ static XL_COLD struct xmem_buffer *receive_refused(const struct xmem_subscriptio
 }
 
 /* All that is not common. The caller has the lock. */
-static XL_SLOW struct xmem_buffer *receive_slow(struct xmem_subscription *handle,
+static XL_SLOW struct xmem_buffer *receive_slow(struct xmem_subscription *subscription,
 						int64_t timeout_ns)
 {
-	struct xmem_subscription *subscription = xl_subscription(handle);
+	struct xmem_pool *pool = subscription->pool;
 	struct xmem_buffer *buffer = NULL;
 	enum xl_dropped dropped;
-	struct xmem_pool *pool;
 	u32 cancels;
 	int err;
 
-	if (subscription->handle != (u64)handle) {
-		xl_unlock(&subscription->lock);
-		xl_fail_fast(EBADF, "receive: this subscription has been dropped");
-		return NULL;
-	}
-	pool = subscription->pool;
 	if (xl_host_died(pool)) {
 		xl_unlock(&subscription->lock);
 		xl_fail_died(pool);
@@ -301,32 +311,101 @@ static XL_SLOW struct xmem_buffer *receive_slow(struct xmem_subscription *handle
 	return NULL;
 }
 
+static XL_COLD struct xmem_buffer *receive_dropped(struct xmem_subscription *subscription)
+{
+	xl_unlock(&subscription->lock);
+	xl_fail_fast(EBADF, "receive: this subscription has been dropped");
+	return NULL;
+}
+
+/* Its lock is not biased to this thread. */
+static XL_SLOW struct xmem_buffer *receive_with_mutex(struct xmem_subscription *handle,
+						      int64_t timeout_ns)
+{
+	struct xmem_subscription *subscription = xl_subscription(handle);
+
+	xl_lock(&subscription->lock);
+	return likely(subscription->handle == (u64)handle) ?
+		receive_slow(subscription, timeout_ns) : receive_dropped(subscription);
+}
+
+/* There is a hold, and it takes a further look whether and how its buffer is handed out. */
+static XL_SLOW struct xmem_buffer *receive_again(struct xmem_subscription *subscription,
+						 int64_t timeout_ns, u64 token)
+{
+	struct xmem_pool *pool = subscription->pool;
+
+	xl_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(token)));
+	return receive_slow(subscription, timeout_ns);
+}
+
+static XL_SLOW struct xmem_buffer *receive_settle(struct xmem_subscription *subscription,
+						  struct xmem_buffer *ret)
+{
+	xl_poll_settle(subscription->pool, POLLIN);
+	xl_unlock(&subscription->lock);
+	return ret;
+}
+
+/* The entry is not there. Who polls, and follows one ring, gets a quick answer. */
+static XL_SLOW struct xmem_buffer *receive_in_vain(struct xmem_subscription *subscription,
+						   int64_t timeout_ns, u64 position)
+{
+	const struct xl_ring *ring = subscription->ring;
+
+	if (timeout_ns || subscription->rings != 1 ||
+	    !xm_receive_is_early(&subscription->pool->map, &ring->words, &ring->follow, position))
+		return receive_slow(subscription, timeout_ns);
+	receive_settle(subscription, NULL);
+	xl_fail_fast(EAGAIN, "receive: nothing published yet");
+	return NULL;
+}
+
+/*
+ * What is common is here, and all else is a tail call, so that no registers have to be saved. A
+ * publication goes from its entry right into a free handle of this thread, which stays free if it
+ * turns out not to be handed out.
+ */
 XMEM_API struct xmem_buffer *xmem_receive(struct xmem_subscription *handle, int64_t timeout_ns)
 {
 	struct xmem_subscription *subscription = xl_subscription(handle);
-	struct xmem_buffer *buffer = NULL;
+	struct xmem_buffer *buffer;
+	struct xmem_pool *pool;
+	const struct xmem_slot_row *row;
+	struct xl_ring *ring;
+	u64 position;
 	int err;
 
 	if (unlikely(!subscription || timeout_ns < 0 ||
 		     xm_load(&subscription->process) != *xl_process))
 		return receive_refused(subscription, timeout_ns);
-	xl_lock(&subscription->lock);
-	if (likely(subscription->handle == (u64)handle && !xl_writers_came(subscription) &&
-		   !xl_host_died(subscription->pool))) {
-		err = receive_once(subscription, subscription->ring, &buffer);
-		if (likely(!err)) {
-			xl_poll_settle(subscription->pool, POLLIN);
-			xl_unlock(&subscription->lock);
-			return buffer;
-		}
-		if (err == -EAGAIN && !timeout_ns && subscription->rings == 1) {
-			xl_poll_settle(subscription->pool, POLLIN);
-			xl_unlock(&subscription->lock);
-			xl_fail_fast(EAGAIN, "receive: nothing published yet");
-			return NULL;
-		}
-	}
-	return receive_slow(handle, timeout_ns);
+	if (unlikely(!xl_lock_biased(&subscription->lock, xl_self.thread)))
+		return receive_with_mutex(handle, timeout_ns);
+	if (unlikely(subscription->handle != (u64)handle))
+		return receive_dropped(subscription);
+	ring = subscription->ring;
+	pool = subscription->pool;
+	buffer = xl_self.handles;
+	if (unlikely(xl_writers_came(subscription) || xl_host_died(pool) || !buffer ||
+		     ring->follow.waits))
+		return receive_slow(subscription, timeout_ns);
+	err = xm_receive_try(&pool->map, &ring->words, &ring->follow, &buffer->what, &row,
+			     &position);
+	if (unlikely(err == -EAGAIN))
+		return receive_in_vain(subscription, timeout_ns, position);
+	if (unlikely(err && err != -EBUSY))
+		return receive_slow(subscription, timeout_ns);
+	if (unlikely(err || !is_plain(pool, row, &buffer->what)))
+		return receive_again(subscription, timeout_ns, buffer->what.token);
+	xm_receive_pass_at_once(&ring->words, &ring->follow);
+	xl_handle_take(buffer, pool);
+	fill_received(subscription, ring, buffer);
+	buffer = xl_handle(buffer);
+	if (unlikely(pool->polls.settle))
+		return receive_settle(subscription, buffer);
+	if (unlikely(!xl_unlock_biased(&subscription->lock, xl_self.thread)))
+		return xl_unlock_revoked(&subscription->lock, buffer);
+	return buffer;
 }
 
 void xl_receive_slowly(struct xmem_pool *pool)

@@ -15,6 +15,7 @@
 #ifndef XMEM_SUBSCRIPTION_H
 #define XMEM_SUBSCRIPTION_H
 
+#include "core/receive.h"
 #include "private.h"
 
 enum xl_dropped {
@@ -26,6 +27,7 @@ enum xl_dropped {
 /* One followed ring. */
 struct xl_ring {
 	struct xm_follow follow;
+	struct xm_followed_words words;
 	struct xl_ring *next;	/* in a circle */
 	bool told;		/* the host knows that it is followed no longer */
 };

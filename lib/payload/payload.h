@@ -96,6 +96,12 @@ void xl_payload_unmap_some(struct xmem_pool *pool);
  */
 int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher);
 
+/* Does @place know where the payload that @row names is mapped? A held slot has a payload. */
+static XL_INLINE bool xl_is_placed(const struct xl_place *place, const struct xmem_slot_row *row)
+{
+	return likely(__atomic_load_n(&place->payload, __ATOMIC_ACQUIRE) == xm_load(&row->payload));
+}
+
 /* Where the payload that @row names is mapped, as far as @place knows; or NULL. */
 static XL_INLINE char *xl_placed(const struct xl_place *place, const struct xmem_slot_row *row)
 {

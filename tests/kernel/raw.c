@@ -239,7 +239,7 @@ const char *pair_hand_over(struct pair *p, const char *name)
 	if (raw_request(&p->reader, XMEM_IOC_SUBSCRIBE, &subscribe))
 		return "subscribe";
 	p->follow = (struct xm_follow){
-		.publisher = subscribe.publisher, .joined = subscribe.position,
+		.publisher = subscribe.publisher,
 		.place = subscribe.position, .incarnation = p->writer.join.incarnation,
 	};
 	if (xm_take(&p->writer.map, p->attached.slot[0]))

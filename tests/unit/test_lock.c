@@ -173,9 +173,9 @@ START_TEST(revoker_sleeps_until_it_is_let_in)
 	ck_assert(xl_membarrier_register());
 	memset(&duel, 0, sizeof(duel));
 	bias_to_this_thread(&duel.lock);
-	ck_assert_uint_eq(duel.lock.bias, xl_thread);
+	ck_assert_uint_eq(duel.lock.bias, xl_self.thread);
 	xl_lock(&duel.lock);
-	ck_assert_uint_eq(duel.lock.held, xl_thread);
+	ck_assert_uint_eq(duel.lock.held, xl_self.thread);
 	ck_assert_int_eq(pthread_create(&thread, NULL, take_it_away, NULL), 0);
 	while (__atomic_load_n(&duel.lock.bias, __ATOMIC_RELAXED) != XL_REVOKED)
 		sched_yield();
@@ -190,7 +190,7 @@ END_TEST
 static void *bias_and_end(void *argument)
 {
 	bias_to_this_thread(&duel.lock);
-	return (void *)(uintptr_t)xl_thread;
+	return (void *)(uintptr_t)xl_self.thread;
 }
 
 START_TEST(a_bias_does_not_pass_to_the_next_thread)

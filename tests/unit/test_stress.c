@@ -379,7 +379,7 @@ static void follow_all(struct actor *a)
 		lock_host(a);
 		if (!xm_host_subscribe(&st.world->host, a->me, &request)) {
 			a->follow[c] = (struct xm_follow){
-				.publisher = c, .waits = request.flags, .joined = request.position,
+				.publisher = c, .waits = request.flags,
 				.incarnation = xm_client_row(st.map, c)->incarnation,
 				.place = request.position,
 			};

@@ -106,7 +106,7 @@ struct xm_follow world_subscribe(struct world *world, u32 me, u32 publisher, u32
 	return (struct xm_follow){
 		.publisher = publisher, .waits = flags & XMEM_SUBSCRIBE_WAIT,
 		.incarnation = xm_client_row(&world->host.map, publisher)->incarnation,
-		.joined = request.position, .place = request.position,
+		 .place = request.position,
 	};
 }
 
