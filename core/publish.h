@@ -9,14 +9,32 @@
 
 #include "protocol.h"
 
-/* xm_publish, with the places of @slot's word, and of the ring and the row of @me. */
-static inline bool xm_publish_at(const struct xm_map *map, struct xmem_slot_word *mine,
-				 struct xmem_ring *ring, const struct xmem_client_row *row, u32 me,
-				 u32 slot, struct xm_publication *what)
+/* Where the words of a publisher are. */
+struct xm_publisher_words {
+	struct xmem_ring *ring;
+	char *entries;
+	struct xmem_client_row *row;
+};
+
+static inline struct xm_publisher_words xm_publisher_words(const struct xm_map *map, u32 me)
 {
+	return (struct xm_publisher_words){
+		.ring = xm_ring(map, me),
+		.entries = (char *)xm_entry(map, me, 0),
+		.row = xm_client_row(map, me),
+	};
+}
+
+/* xm_publish, with the places of @slot's word, and of the publisher's words. */
+static xm_inline bool xm_publish_at(const struct xm_map *map, struct xmem_slot_word *mine,
+				    const struct xm_publisher_words *words, u32 slot,
+				    struct xm_publication *what)
+{
+	struct xmem_ring *ring = words->ring;
 	u64 word = xm_load(&mine->state), place = xm_load(&ring->tail);
 	u64 token = (word & ~0xffffULL) | slot;
-	struct xmem_entry *entry = xm_entry(map, me, place);
+	struct xmem_entry *entry = (struct xmem_entry *)
+		(words->entries + (place & map->ring_mask) * map->entry_stride);
 
 	what->token = token;
 	what->sequence = place;
@@ -40,7 +58,7 @@ static inline bool xm_publish_at(const struct xm_map *map, struct xmem_slot_word
 	XM_STEP(XM_STEP_PUBLISH_ENTRY);
 	xm_store_release(&ring->tail, place + 1);
 	XM_STEP(XM_STEP_PUBLISH_TAIL);
-	return xm_load(&row->ring_waiters) & XMEM_WAITERS_ARMED;
+	return xm_load(&words->row->ring_waiters) & XMEM_WAITERS_ARMED;
 }
 
 #endif

@@ -11,8 +11,9 @@
 
 bool xm_publish(const struct xm_map *map, u32 me, u32 slot, struct xm_publication *what)
 {
-	return xm_publish_at(map, xm_slot(map, slot), xm_ring(map, me), xm_client_row(map, me), me,
-			     slot, what);
+	struct xm_publisher_words words = xm_publisher_words(map, me);
+
+	return xm_publish_at(map, xm_slot(map, slot), &words, slot, what);
 }
 
 /* ---- receive; what is common is in receive.h ---- */

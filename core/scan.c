@@ -49,6 +49,7 @@ static inline bool xm_line_held(const u32 *hold)
 #ifdef __SANITIZE_THREAD__
 	return true;	/* it knows what a load orders only if the load is as wide as the store */
 #endif
+#pragma GCC unroll 8
 	for (i = 0; i < XM_LINE_HOLDS / 2; i++)
 		any |= xm_load_acquire(&two[i]);
 	return any & XM_TWO_COUNTS;
@@ -126,6 +127,7 @@ u64 xm_group_held(const struct xm_map *map, u32 group, u64 among, u8 *ret_holder
 /* A scan of some slots, while it runs. */
 struct xm_scanned {
 	struct xmem_slot_word *word[64];
+	u64 scanning[64];		/* what the marked words are now */
 	u64 marked;			/* bitmap of the slots that are SCANNING */
 	u64 voids;			/* of those whose entry is to become void */
 	u64 among;			/* of those that are in `group`, by their place there */
@@ -136,7 +138,10 @@ struct xm_scanned {
 /* LIVE -> SCANNING, with the next scan number. */
 static inline u64 xm_scanning(u64 live)
 {
-	return (live & ~0xffffULL) | ((live + 8) & 0xfff8) | XMEM_SLOT_SCANNING;
+	u64 scanning = live + (1 << 3) - XMEM_SLOT_LIVE + XMEM_SLOT_SCANNING;
+
+	/* The number has 13 bits, and begins again. */
+	return __builtin_expect(!(scanning & 0xfff8), 0) ? scanning - XM_ONE_GENERATION : scanning;
 }
 
 /*
@@ -150,26 +155,32 @@ static inline void xm_scan_mark(const struct xm_map *map, const struct xm_scan_r
 	u64 from = how->evictable > oldest ? how->evictable : oldest;
 	u64 passed = how->passed > oldest ? how->passed : oldest;
 	u64 tail = how->tail, marked = 0, among = 0, bit = 1;
-	u32 n, group = slot[0] / XMEM_GROUP_SLOTS;
+	u32 n, group = slot[0] / XMEM_GROUP_SLOTS, first = group * XMEM_GROUP_SLOTS;
+	struct xmem_slot_word *words = map->group[group]->word;
 
 	for (n = 0; n < count; n++, bit <<= 1) {
-		struct xmem_slot_word *mine = xm_slot(map, slot[n]);
+		u32 at = slot[n] - first;
+		bool here = __builtin_expect(at < XMEM_GROUP_SLOTS, 1);
+		struct xmem_slot_word *mine = here ? &words[at] : xm_slot(map, slot[n]);
 		u64 live = xm_load_acquire(&mine->state), place = xm_load(&mine->position) - 1;
 
-		/* xm_in_flight, for all that stays the same here */
-		if (__builtin_expect(xm_state(live) != XMEM_SLOT_LIVE ||
-				     (place >= from && place < tail), 0))
+		if (__builtin_expect(xm_state(live) != XMEM_SLOT_LIVE, 0))
 			continue;
+		/* xm_in_flight, for all that stays the same here; passed <= from */
+		if (__builtin_expect(place >= passed, 0) && place < tail) {
+			if (place >= from)
+				continue;
+			scan->voids |= bit;
+		}
 		/* Only its owner changes a LIVE word, so a store will do (not with get_mut). */
-		xm_store(&mine->state, xm_scanning(live));
+		scan->scanning[n] = xm_scanning(live);
+		xm_store(&mine->state, scan->scanning[n]);
 		scan->word[n] = mine;
 		marked |= bit;
-		if (__builtin_expect(place >= passed && place < tail, 0))
-			scan->voids |= bit;
-		if (__builtin_expect(slot[n] / XMEM_GROUP_SLOTS != group, 0))
-			scan->elsewhere |= bit;
+		if (here)
+			among |= 1ULL << at;
 		else
-			among |= 1ULL << slot[n] % XMEM_GROUP_SLOTS;
+			scan->elsewhere |= bit;
 	}
 	scan->group = group;
 	scan->marked = marked;
@@ -235,13 +246,12 @@ static u64 xm_scan_holds(const struct xm_map *map, const u32 *slot, const struct
 }
 
 /* SCANNING -> WRITING with the next generation, where nobody holds the slot. */
-static inline bool xm_scan_take(struct xmem_slot_word *one)
+static inline bool xm_scan_take(struct xmem_slot_word *one, u64 scanning)
 {
-	u64 word = xm_load(&one->state);
-	u64 taken = word + XM_ONE_GENERATION - XMEM_SLOT_SCANNING + XMEM_SLOT_WRITING;
+	u64 taken = scanning + XM_ONE_GENERATION - XMEM_SLOT_SCANNING + XMEM_SLOT_WRITING;
 
-	/* Another state, now or when it is swapped: the host has resolved it for a holder. */
-	if (xm_state(word) != XMEM_SLOT_SCANNING || !xm_cas_full(&one->state, word, taken))
+	/* Another state when it is swapped: the host has resolved it for a holder. */
+	if (!xm_cas_full(&one->state, scanning, taken))
 		return false;
 	xm_store(&one->position, 0);
 	return true;
@@ -282,8 +292,11 @@ u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how, const u32
 
 	for (left = scan.marked & ~mine; left; left &= left - 1)
 		xm_scan_leave(scan.word[__builtin_ctzll(left)]);
-	for (left = mine; left; left &= left - 1)
-		if (!xm_scan_take(scan.word[__builtin_ctzll(left)]))
+	for (left = mine; left; left &= left - 1) {
+		u32 n = __builtin_ctzll(left);
+
+		if (!xm_scan_take(scan.word[n], scan.scanning[n]))
 			mine &= ~(left & -left);
+	}
 	return mine;
 }

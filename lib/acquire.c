@@ -31,7 +31,7 @@ static bool still_none(const struct xmem_pool *pool, u64 bytes)
 	const struct xl_owned *owned = &pool->owned;
 
 	return owned->none && bytes >= owned->none_bytes &&
-	       xm_still_armed(&owned->row->slots_waiters, owned->none_armed);
+	       xm_still_armed(&owned->words.row->slots_waiters, owned->none_armed);
 }
 
 /*
@@ -174,6 +174,15 @@ static XL_COLD struct xmem_buffer *acquire_refused(struct xmem_pool *pool)
 	return NULL;
 }
 
+static XL_COLD struct xmem_buffer *acquire_ended(struct xmem_pool *pool)
+{
+	if (xl_host_died(pool))
+		xl_fail_died(pool);
+	else
+		wait_failed(-ECANCELED);
+	return NULL;
+}
+
 static u64 largest(const struct xmem_pool *pool)
 {
 	const struct xl_size *size;
@@ -241,58 +250,93 @@ static inline struct xl_owned_slot *ready_slot(const struct xl_owned *owned, u64
 	return likely(size) ? size->list[XL_LIST_READY].first : NULL;
 }
 
-/* Hand out a READY slot. */
-static inline void hand_out(struct xmem_pool *pool, struct xl_owned_slot *one)
+/* Take a READY slot out of its list, and @buffer for it. */
+static XL_INLINE void hand_out(struct xmem_pool *pool, struct xl_owned_slot *one, u64 bytes,
+			       struct xmem_buffer *buffer)
 {
 	struct xl_queue *ready = &one->size->list[XL_LIST_READY];
 
 	xl_queue_take(ready, &ready->first);
 	xm_store(&one->word->position, XMEM_POSITION_IN_HAND);
 	pool->owned.promised++;
-	if (unlikely(pool->owned.refused))
-		xl_note_success(pool);
+	buffer->slot = one->index;
+	buffer->own = one;
+	buffer->what = (struct xm_publication){
+		.length = likely(bytes) ? bytes : one->size->bytes,
+	};
+	xl_handle_use(buffer, XL_WRITING);
 }
 
+/* Can it be handed out as it is? All else needs a look at the ring, or the host's help. */
+static XL_INLINE bool is_plain(const struct xl_owned *owned, const struct xl_owned_slot *one)
+{
+	return likely(one && !xl_is_spent(one) && owned->promised < owned->room_end);
+}
+
+/* What is not common. The caller has owned->lock, which is left. */
+static XL_SLOW struct xmem_buffer *acquire_locked(struct xmem_pool *pool, u64 bytes,
+						  int64_t timeout_ns)
+{
+	struct xmem_buffer *buffer = xl_handle_new(pool);
+	struct xl_owned *owned = &pool->owned;
+	struct xl_owned_slot *one = ready_slot(owned, bytes);
+	int err = buffer ? 0 : -ENOMEM;
+	bool slow = buffer && !is_plain(owned, one);
+
+	if (slow)
+		err = acquire_slow(pool, bytes, timeout_ns, xl_wait_begin(pool), &one);
+	if (likely(!err))
+		hand_out(pool, one, bytes, buffer);
+	if (!err && owned->refused)
+		xl_note_success(pool);
+	xl_unlock(&owned->lock);
+	xl_poll_settle(pool, POLLOUT);
+	if (buffer && err)
+		xl_handle_unused(buffer);
+	if (slow)
+		xl_wait_end(pool);
+	return err ? NULL : xl_handle(buffer);
+}
+
+static XL_SLOW struct xmem_buffer *acquire_with_mutex(struct xmem_pool *pool, u64 bytes,
+						      int64_t timeout_ns)
+{
+	xl_lock(&pool->owned.lock);
+	return acquire_locked(pool, bytes, timeout_ns);
+}
+
+static XL_SLOW struct xmem_buffer *acquire_settle(struct xmem_pool *pool,
+						  struct xmem_buffer *ret)
+{
+	xl_unlock(&pool->owned.lock);
+	xl_poll_settle(pool, POLLOUT);
+	return ret;
+}
+
+/* What is common is here, and all else is a tail call, so that no registers have to be saved. */
 XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, int64_t timeout_ns)
 {
 	struct xl_owned_slot *one;
 	struct xmem_buffer *buffer;
 	struct xl_owned *owned;
-	bool slow = false;
-	int err = 0;
 
-	if (unlikely(!pool || !xl_alive(pool) || pool->role != XMEM_ROLE_WRITER || timeout_ns < 0))
+	if (unlikely(!pool || !pool->live->writes || timeout_ns < 0))
 		return acquire_refused(pool);
-	if (xl_host_died(pool))
-		return xl_fail_died(pool), NULL;
-	if (unlikely(timeout_ns && xl_cancelled(pool))) {
-		wait_failed(-ECANCELED);
-		return NULL;
-	}
-	buffer = xl_handle_new(pool);
-	if (unlikely(!buffer))
-		return NULL;
+	if (unlikely(xl_host_died(pool) || (timeout_ns && xl_cancelled(pool))))
+		return acquire_ended(pool);
 	owned = &pool->owned;
-	xl_lock(&owned->lock);
+	if (unlikely(!xl_lock_biased(&owned->lock, xl_self.thread)))
+		return acquire_with_mutex(pool, bytes, timeout_ns);
 	one = ready_slot(owned, bytes);
-	if (unlikely(!one || xl_is_spent(one) || owned->promised >= owned->room_end)) {
-		slow = true;
-		err = acquire_slow(pool, bytes, timeout_ns, xl_wait_begin(pool), &one);
-	}
-	if (likely(!err))
-		hand_out(pool, one);
-	xl_unlock(&owned->lock);
-	xl_poll_settle(pool, POLLOUT);
-	if (unlikely(err)) {
-		xl_handle_unused(buffer);
-	} else {
-		buffer->slot = one->index;
-		buffer->what = (struct xm_publication){
-			.length = likely(bytes) ? bytes : one->size->bytes,
-		};
-		xl_handle_use(buffer, XL_WRITING);
-	}
-	if (unlikely(slow))
-		xl_wait_end(pool);
-	return unlikely(err) ? NULL : xl_handle(buffer);
+	buffer = xl_self.handles;
+	if (unlikely(!buffer || !is_plain(owned, one)))
+		return acquire_locked(pool, bytes, timeout_ns);
+	xl_handle_take(buffer, pool);
+	hand_out(pool, one, bytes, buffer);
+	buffer = xl_handle(buffer);
+	if (unlikely(pool->polls.settle))
+		return acquire_settle(pool, buffer);
+	if (unlikely(!xl_unlock_biased(&owned->lock, xl_self.thread)))
+		return xl_unlock_revoked(&owned->lock, buffer);
+	return buffer;
 }

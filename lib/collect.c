@@ -110,13 +110,15 @@ bool xl_collect_passed(struct xmem_pool *pool, struct xl_size *size)
 	how.passed = how.evictable = passed(pool, how.tail);
 	batch.prefix = true;
 	do {
-		batch.count = 0;
-		for (one = live->first; one && batch.count < XL_MAX_BATCH; one = one->next) {
+		u32 count = 0;
+
+		for (one = live->first; one && count < XL_MAX_BATCH; one = one->next) {
 			if (place_of(one) >= how.passed)
 				break;
-			batch.slot[batch.count++] = one->index;
+			batch.slot[count++] = one->index;
 		}
-		if (batch.count && scan_batch(pool, &how, &batch, live, &live->first))
+		batch.count = count;
+		if (count && scan_batch(pool, &how, &batch, live, &live->first))
 			return true;
 	} while (batch.count);
 	return false;

@@ -12,8 +12,12 @@
 static void look_at_room(struct xmem_pool *pool, struct xm_waited *ret)
 {
 	xm_look_at_waited(&pool->map, pool->me, ret);
-	/* A demotion may end at any time, and then less has room. */
-	pool->owned.room_end = ret->demoted ? 0 : ret->evictable + pool->map.ring_mask + 1;
+	/*
+	 * A demotion may end at any time, and then less has room. After a refusal the next success
+	 * is to be noted, so acquire shall not take the short way.
+	 */
+	pool->owned.room_end = ret->demoted || pool->owned.refused ?
+		0 : ret->evictable + pool->map.ring_mask + 1;
 }
 
 /* Would one more publication overwrite what a subscriber that is waited for must receive? */
@@ -49,7 +53,7 @@ void xl_demote(struct xmem_pool *pool)
 	struct xl_owned *owned = &pool->owned;
 
 	xm_demote(&pool->map, pool->me, xl_tail(pool));
-	xm_store(&pool->owned.ring->demote_at_ns, 0);
+	xm_store(&pool->owned.words.ring->demote_at_ns, 0);
 	owned->room_end = 0;
 	owned->none = false;
 }
@@ -68,7 +72,7 @@ static void wake_pollers(struct xmem_pool *pool)
 void xl_note_refused(struct xmem_pool *pool, u64 bytes)
 {
 	struct xl_owned *owned = &pool->owned;
-	struct xmem_ring *ring = owned->ring;
+	struct xmem_ring *ring = owned->words.ring;
 	struct xm_waited waited;
 	u64 before = xm_load(&ring->demote_at_ns), at = 0;
 
@@ -83,6 +87,7 @@ void xl_note_refused(struct xmem_pool *pool, u64 bytes)
 	xm_store(&ring->demote_at_ns, at);
 	xm_store(&ring->wanted, bytes);
 	owned->refused = true;
+	owned->room_end = 0;
 	if (at && !before)
 		wake_pollers(pool);	/* the bound has just begun: hosts set a timer */
 }
@@ -105,7 +110,7 @@ void xl_note_waiting(struct xmem_pool *pool)
 
 void xl_note_success(struct xmem_pool *pool)
 {
-	struct xmem_ring *ring = pool->owned.ring;
+	struct xmem_ring *ring = pool->owned.words.ring;
 
 	xm_store(&ring->demote_at_ns, 0);
 	xm_store(&ring->wanted, 0);
@@ -115,7 +120,7 @@ void xl_note_success(struct xmem_pool *pool)
 
 u64 xl_demote_at(const struct xmem_pool *pool)
 {
-	u64 at = xm_load(&pool->owned.ring->demote_at_ns);
+	u64 at = xm_load(&pool->owned.words.ring->demote_at_ns);
 
 	return at ? at : ~0ULL;
 }

@@ -14,7 +14,7 @@ int xl_fail_died(struct xmem_pool *pool);
 
 static inline bool xl_host_died(const struct xmem_pool *pool)
 {
-	return unlikely(xm_host_died(&pool->map));
+	return unlikely(!(xl_peek(&pool->map.pool->host) & XMEM_HOST_ALIVE));
 }
 
 #endif

@@ -129,7 +129,11 @@ static int fill_live(struct xmem_pool *pool)
 
 	if (!live)
 		return -ENOMEM;
-	*live = (struct xl_live){ .holds = pool->holds, .slots = pool->map.slots };
+	*live = (struct xl_live){
+		.holds = pool->holds,
+		.slots = pool->map.slots,
+		.writes = pool->role == XMEM_ROLE_WRITER,
+	};
 	pool->live = live;
 	return 0;
 }

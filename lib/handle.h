@@ -41,6 +41,7 @@ struct xmem_buffer {
 	u32 mode;			/* enum xl_mode; XL_READING | XL_OPEN is possible */
 	struct xm_publication what;	/* token 0 while written; see xl_place_contents */
 	struct xmem_buffer *next;	/* while it is free */
+	struct xl_owned_slot *own;	/* while it is written: where to */
 	u32 publisher;			/* whose ring it was received from; see xmem_publisher */
 	bool counted;			/* among pool->out; under pool->lock */
 };

@@ -134,7 +134,7 @@ static void name_laggards(const struct xmem_pool *pool, struct census *census, s
 
 	memset(census->by, 0, sizeof(census->by));
 	for (c = 0; c < map->clients; c++)
-		if (xm_bit(pool->owned.row->subscribers, c) && xm_bit(pool->owned.row->waits, c) &&
+		if (xm_bit(pool->owned.words.row->subscribers, c) && xm_bit(pool->owned.words.row->waits, c) &&
 		    !xm_is_demoted(map, pool->me, c, xm_load(xm_cursor(map, c, pool->me))))
 			census->by[c] = xl_behind(map, c, pool->me);
 	name_clients(&pool->map, census, " has yet to receive", to);

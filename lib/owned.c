@@ -19,8 +19,7 @@ int xl_owned_init(struct xmem_pool *pool, u64 wait_bound_ns)
 		return -ENOMEM;
 	for (i = 0; i < pool->map.slots; i++)
 		owned->slot[i].index = i;
-	owned->ring = xm_ring(&pool->map, pool->me);
-	owned->row = xm_client_row(&pool->map, pool->me);
+	owned->words = xm_publisher_words(&pool->map, pool->me);
 	owned->culprit = XMEM_OWNER_NONE;
 	owned->wait_bound_ns = wait_bound_ns;
 	return 0;

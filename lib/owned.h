@@ -47,18 +47,23 @@ static inline struct xl_owned_slot *xl_queue_take(struct xl_queue *queue,
 }
 
 /*
- * Wake a thread of this process that waits for a slot. It armed the word and then looked
- * in vain under owned.lock, which this thread has taken since: so the word is seen (I5).
+ * Does a thread of this process wait for a slot? It armed the word and then looked in vain
+ * under owned.lock, which this thread has taken since: so the word is seen (I5).
  */
+static inline bool xl_owned_is_waited_for(const struct xmem_pool *pool)
+{
+	return unlikely(xl_peek(&pool->owned.words.row->slots_waiters) & XMEM_WAITERS_ARMED);
+}
+
 static inline void xl_owned_wake(struct xmem_pool *pool)
 {
-	if (unlikely(xm_load(&pool->owned.row->slots_waiters) & XMEM_WAITERS_ARMED))
+	if (xl_owned_is_waited_for(pool))
 		xl_waiters_wake(pool, XMEM_WAIT_SLOTS, pool->me);
 }
 
 static inline u64 xl_tail(const struct xmem_pool *pool)
 {
-	return xm_load(&pool->owned.ring->tail);
+	return xm_load(&pool->owned.words.ring->tail);
 }
 
 /* Buffers that handles have: acquired, and not published or given up. */

@@ -33,6 +33,7 @@
 #include <poll.h>
 #include <pthread.h>
 
+#include "core/publish.h"
 #include "files.h"
 #include "host/backend.h"
 #include "lock.h"
@@ -59,10 +60,11 @@ int xl_fail_fast(int error, const char *message);
 /* The number of this process among its forks. It is 0 in a child that has opened no pool. */
 extern u64 *xl_process __attribute__((visibility("hidden")));
 
-/* What a get looks at first. It is wiped in a child, so a pool has no slots there. */
+/* What get and acquire look at first. It is wiped in a child, so a pool has no slots there. */
 struct xl_live {
 	u32 *holds;			/* this client's, by slot */
 	u64 slots;
+	u64 writes;			/* this client may acquire and publish */
 };
 
 /* post: pool->process and pool->live are set. Returns 0, or -ENOMEM, noted. */
@@ -107,8 +109,7 @@ struct xl_size {
 struct xl_owned {
 	struct xl_lock lock;	/* guards this struct; one owner operation at a time (I4) */
 	struct xl_owned_slot *slot;	/* [slots of the pool] */
-	struct xmem_ring *ring;	/* this client's own, as is its row */
-	struct xmem_client_row *row;
+	struct xm_publisher_words words;	/* where this client's own words are */
 	struct xl_size *sizes;	/* the smallest first */
 	u64 promised;		/* publications so far, and buffers that handles have */
 	u64 room_end;		/* so many may be promised before the ring is looked at again */

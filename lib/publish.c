@@ -3,7 +3,6 @@
  * Publish: check what the caller wants, make the contents readable, and put them into the
  * ring.
  */
-#include "core/publish.h"
 #include "died.h"
 #include "handle.h"
 #include "owned.h"
@@ -47,23 +46,35 @@ static int check_options(const struct xmem_buffer *buffer,
 	return 0;
 }
 
-/*
- * Publish, and scan for the next buffers before they are needed. Returns whether subscribers
- * have to be woken. Under owned->lock.
- */
-static inline bool publish_now(struct xmem_pool *pool, struct xmem_buffer *buffer,
-			       struct xl_owned_slot *one)
+/* Have @size a buffer for the next acquire, and the ring an entry that nobody needs? */
+static XL_INLINE bool is_plain(const struct xl_owned *owned, const struct xl_size *size)
+{
+	return likely(xl_peek(&owned->words.ring->tail) < owned->room_end &&
+		      (size->list[XL_LIST_READY].first || size->list[XL_LIST_FREE].first));
+}
+
+/* Returns whether subscribers have to be woken. Under owned->lock. */
+static XL_INLINE bool publish_entry(struct xmem_pool *pool, struct xl_owned_slot *one,
+				    struct xm_publication *what)
+{
+	struct xl_owned *owned = &pool->owned;
+
+	owned->none = false;
+	return xm_publish_at(&pool->map, one->word, &owned->words, one->index, what);
+}
+
+/* The same, and see to it that the next acquire finds a buffer before it is needed. */
+static bool publish_and_collect(struct xmem_pool *pool, struct xl_owned_slot *one,
+				struct xm_publication *what)
 {
 	struct xl_owned *owned = &pool->owned;
 	struct xl_size *size = one->size;
 	bool waiters;
 
-	if (unlikely(xl_tail(pool) >= owned->room_end))
+	if (xl_tail(pool) >= owned->room_end)
 		xl_make_room(pool);
-	waiters = xm_publish_at(&pool->map, one->word, owned->ring, owned->row, pool->me,
-				one->index, &buffer->what);
-	owned->none = false;
-	if (unlikely(!size->list[XL_LIST_READY].first && !size->list[XL_LIST_FREE].first))
+	waiters = publish_entry(pool, one, what);
+	if (!size->list[XL_LIST_READY].first && !size->list[XL_LIST_FREE].first)
 		xl_collect_passed(pool, size);
 	/* After the scan, which so does not look at it. */
 	xl_queue_add(&size->list[XL_LIST_LIVE], one);
@@ -87,12 +98,12 @@ static XL_COLD int keep(struct xmem_buffer *buffer, u64 offset)
  * Say where the contents lie, for clients that get them by their token. Mostly the metadata
  * say so already; then the cache line, which readers have, is not written.
  */
-static inline void note_place(struct xmem_metadata *metadata, const struct xm_publication *what)
+static inline void note_place(struct xmem_metadata *metadata, u64 offset, u64 length)
 {
-	if (unlikely(metadata->size != what->length))
-		metadata->size = what->length;
-	if (unlikely(metadata->offset != what->offset))
-		metadata->offset = what->offset;
+	if (unlikely(metadata->size != length))
+		metadata->size = length;
+	if (unlikely(metadata->offset != offset))
+		metadata->offset = offset;
 }
 
 /* Do as the options say, before the contents are LIVE. */
@@ -114,44 +125,113 @@ static XL_SLOW int apply_options(struct xmem_buffer *buffer,
 	return 0;
 }
 
+/* All is done but what others are told. */
+static void publish_wake(struct xmem_pool *pool, bool waiters)
+{
+	xl_owned_wake(pool);
+	if (waiters)
+		xl_waiters_wake(pool, XMEM_WAIT_RING, pool->me);
+}
+
+/* Somebody wants to know of it. The caller has owned->lock, which is left. */
+static XL_SLOW int publish_end(struct xmem_pool *pool, struct xmem_buffer *buffer, bool waiters)
+{
+	xl_unlock(&pool->owned.lock);
+	publish_wake(pool, waiters);
+	xl_handle_drop(pool, buffer);
+	return 0;
+}
+
+/* It is unlocked, and somebody wants to know that. */
+static XL_COLD int publish_revoked(struct xmem_pool *pool, struct xmem_buffer *buffer)
+{
+	xl_unlock_revoked(&pool->owned.lock, NULL);
+	xl_handle_drop(pool, buffer);
+	return 0;
+}
+
+/* What is not common. The caller has owned->lock, which is left. */
+static XL_SLOW int publish_locked(struct xmem_pool *pool, struct xmem_buffer *buffer,
+				  uint64_t *ret_token)
+{
+	bool waiters = publish_and_collect(pool, buffer->own, &buffer->what);
+
+	if (ret_token)
+		*ret_token = buffer->what.token;
+	return publish_end(pool, buffer, waiters);
+}
+
+static XL_SLOW int publish_with_mutex(struct xmem_pool *pool, struct xmem_buffer *buffer,
+				      uint64_t *ret_token)
+{
+	xl_lock(&pool->owned.lock);
+	return publish_locked(pool, buffer, ret_token);
+}
+
+static XL_SLOW int publish_with_options(struct xmem_buffer *buffer,
+					const struct xmem_publish_options *options,
+					uint64_t *ret_token)
+{
+	struct xmem_pool *pool = buffer->pool;
+	bool kept = false, waiters;
+	int err = apply_options(buffer, options, &kept);
+
+	if (unlikely(err))
+		return err;
+	note_place(buffer->own->metadata, buffer->what.offset, buffer->what.length);
+	xl_lock(&pool->owned.lock);
+	if (!kept)
+		return publish_locked(pool, buffer, ret_token);
+	waiters = publish_and_collect(pool, buffer->own, &buffer->what);
+	xl_unlock(&pool->owned.lock);
+	publish_wake(pool, waiters);
+	if (ret_token)
+		*ret_token = buffer->what.token;
+	xl_handle_use(buffer, XL_READING);
+	return 0;
+}
+
+static XL_COLD int publish_refused(const struct xmem_buffer *buffer)
+{
+	if (xm_load(&buffer->mode) == XL_WRITING)
+		return xl_fail_died(buffer->pool);
+	return xl_fail_fast(EPERM, "publish: only a buffer from xmem_acquire can be published");
+}
+
+/* What is common is here, and all else is a tail call, so that no registers have to be saved. */
 XMEM_API int xmem_publish(struct xmem_buffer *handle, const struct xmem_publish_options *options,
 			  uint64_t *ret_token)
 {
 	struct xmem_buffer *buffer = xl_buffer(handle);
+	struct xm_publication what = { 0 };
 	struct xl_owned_slot *one;
+	struct xl_owned *owned;
 	struct xmem_pool *pool;
-	bool kept = false, waiters;
-	int err;
+	bool waiters;
 
 	if (unlikely(!buffer))
 		return xl_no_buffer(handle, "publish");
-	if (unlikely(xm_load(&buffer->mode) != XL_WRITING))
-		return xl_fail_fast(EPERM,
-				    "publish: only a buffer from xmem_acquire can be published");
 	pool = buffer->pool;
-	if (xl_host_died(pool))
-		return xl_fail_died(pool);
-	if (options) {
-		err = apply_options(buffer, options, &kept);
-		if (unlikely(err))
-			return err;
-	}
-	one = &pool->owned.slot[buffer->slot];
-	note_place(one->metadata, &buffer->what);
-
-	xl_lock(&pool->owned.lock);
-	waiters = publish_now(pool, buffer, one);
-	xl_unlock(&pool->owned.lock);
-	xl_owned_wake(pool);
-	if (unlikely(waiters))
-		xl_waiters_wake(pool, XMEM_WAIT_RING, pool->me);
-	if (unlikely(xm_load(&pool->polls.pool)))
-		xl_note_waiting(pool);
+	if (unlikely(xl_peek(&buffer->mode) != XL_WRITING || xl_host_died(pool)))
+		return publish_refused(buffer);
+	if (unlikely(options))
+		return publish_with_options(buffer, options, ret_token);
+	one = buffer->own;
+	note_place(one->metadata, 0, buffer->what.length);
+	owned = &pool->owned;
+	if (unlikely(!xl_lock_biased(&owned->lock, xl_self.thread)))
+		return publish_with_mutex(pool, buffer, ret_token);
+	if (unlikely(!is_plain(owned, one->size)))
+		return publish_locked(pool, buffer, ret_token);
+	what.length = buffer->what.length;
+	waiters = publish_entry(pool, one, &what);
+	xl_queue_add(&one->size->list[XL_LIST_LIVE], one);
 	if (ret_token)
-		*ret_token = buffer->what.token;
-	if (unlikely(kept))
-		xl_handle_use(buffer, XL_READING);
-	else
-		xl_handle_drop(pool, buffer);
+		*ret_token = what.token;
+	if (unlikely(waiters || xl_owned_is_waited_for(pool)))
+		return publish_end(pool, buffer, waiters);
+	if (unlikely(!xl_unlock_biased(&owned->lock, xl_self.thread)))
+		return publish_revoked(pool, buffer);
+	xl_handle_drop(pool, buffer);
 	return 0;
 }
