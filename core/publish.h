@@ -30,13 +30,12 @@ static xm_inline bool xm_publish_at(const struct xm_map *map, struct xmem_slot_w
 				    const struct xm_publisher_words *words, u32 slot,
 				    struct xm_publication *what)
 {
-	struct xmem_ring *ring = words->ring;
-	u64 word = xm_load(&mine->state), place = xm_load(&ring->tail);
-	u64 token = (word & ~0xffffULL) | slot;
+	u64 place = xm_load(&words->ring->tail);
 	struct xmem_entry *entry = (struct xmem_entry *)
 		(words->entries + (place & map->ring_mask) * map->entry_stride);
+	u64 word = xm_load(&mine->state);
 
-	what->token = token;
+	what->token = (word & ~0xffffULL) | slot;
 	what->sequence = place;
 	xm_store(&mine->position, place + 1);
 	XM_STEP(XM_STEP_PUBLISH_POSITION);
@@ -47,7 +46,7 @@ static xm_inline bool xm_publish_at(const struct xm_map *map, struct xmem_slot_w
 	xm_store_release(&entry->position, 0);
 	XM_STEP(XM_STEP_PUBLISH_OPEN);
 	xm_store_barrier();	/* open before the fields: pairs with receive's load barrier */
-	xm_store(&entry->token, token);
+	xm_store(&entry->token, what->token);
 	xm_store(&entry->sequence, place);
 	xm_store(&entry->timestamp_ns, what->timestamp_ns);
 	xm_store(&entry->offset, what->offset);
@@ -56,7 +55,7 @@ static xm_inline bool xm_publish_at(const struct xm_map *map, struct xmem_slot_w
 	/* A full operation, so that it precedes the look at the waiters word (I5). */
 	xm_xchg_full(&entry->position, place + 1);
 	XM_STEP(XM_STEP_PUBLISH_ENTRY);
-	xm_store_release(&ring->tail, place + 1);
+	xm_store_release(&words->ring->tail, place + 1);
 	XM_STEP(XM_STEP_PUBLISH_TAIL);
 	return xm_load(&words->row->ring_waiters) & XMEM_WAITERS_ARMED;
 }

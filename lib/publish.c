@@ -125,7 +125,6 @@ static XL_SLOW int apply_options(struct xmem_buffer *buffer,
 	return 0;
 }
 
-/* All is done but what others are told. */
 static void publish_wake(struct xmem_pool *pool, bool waiters)
 {
 	xl_owned_wake(pool);
@@ -133,11 +132,14 @@ static void publish_wake(struct xmem_pool *pool, bool waiters)
 		xl_waiters_wake(pool, XMEM_WAIT_RING, pool->me);
 }
 
-/* Somebody wants to know of it. The caller has owned->lock, which is left. */
-static XL_SLOW int publish_end(struct xmem_pool *pool, struct xmem_buffer *buffer, bool waiters)
+/* It is published. Somebody may want to know; the caller has owned->lock, which is left. */
+static XL_SLOW int publish_end(struct xmem_pool *pool, struct xmem_buffer *buffer, bool waiters,
+			       uint64_t *ret_token, u64 token)
 {
 	xl_unlock(&pool->owned.lock);
 	publish_wake(pool, waiters);
+	if (ret_token)
+		*ret_token = token;
 	xl_handle_drop(pool, buffer);
 	return 0;
 }
@@ -156,9 +158,7 @@ static XL_SLOW int publish_locked(struct xmem_pool *pool, struct xmem_buffer *bu
 {
 	bool waiters = publish_and_collect(pool, buffer->own, &buffer->what);
 
-	if (ret_token)
-		*ret_token = buffer->what.token;
-	return publish_end(pool, buffer, waiters);
+	return publish_end(pool, buffer, waiters, ret_token, buffer->what.token);
 }
 
 static XL_SLOW int publish_with_mutex(struct xmem_pool *pool, struct xmem_buffer *buffer,
@@ -224,12 +224,12 @@ XMEM_API int xmem_publish(struct xmem_buffer *handle, const struct xmem_publish_
 	if (unlikely(!is_plain(owned, one->size)))
 		return publish_locked(pool, buffer, ret_token);
 	what.length = buffer->what.length;
-	waiters = publish_entry(pool, one, &what);
 	xl_queue_add(&one->size->list[XL_LIST_LIVE], one);
+	waiters = publish_entry(pool, one, &what);
+	if (unlikely(waiters || xl_owned_is_waited_for(pool)))
+		return publish_end(pool, buffer, waiters, ret_token, what.token);
 	if (ret_token)
 		*ret_token = what.token;
-	if (unlikely(waiters || xl_owned_is_waited_for(pool)))
-		return publish_end(pool, buffer, waiters);
 	if (unlikely(!xl_unlock_biased(&owned->lock, xl_self.thread)))
 		return publish_revoked(pool, buffer);
 	xl_handle_drop(pool, buffer);

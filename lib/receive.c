@@ -356,7 +356,10 @@ static XL_SLOW struct xmem_buffer *receive_in_vain(struct xmem_subscription *sub
 	if (timeout_ns || subscription->rings != 1 ||
 	    !xm_receive_is_early(&subscription->pool->map, &ring->words, &ring->follow, position))
 		return receive_slow(subscription, timeout_ns);
-	receive_settle(subscription, NULL);
+	if (unlikely(subscription->pool->polls.settle))
+		receive_settle(subscription, NULL);
+	else
+		xl_unlock(&subscription->lock);
 	xl_fail_fast(EAGAIN, "receive: nothing published yet");
 	return NULL;
 }
