@@ -140,8 +140,9 @@ static inline u64 xm_scanning(u64 live)
 {
 	u64 scanning = live + (1 << 3) - XMEM_SLOT_LIVE + XMEM_SLOT_SCANNING;
 
-	/* The number has 13 bits, and begins again. */
-	return __builtin_expect(!(scanning & 0xfff8), 0) ? scanning - XM_ONE_GENERATION : scanning;
+	if (__builtin_expect(!(scanning & 0xfff8), 0))
+		scanning -= XM_ONE_GENERATION;	/* the number has 13 bits, and begins again */
+	return scanning;
 }
 
 /*
@@ -155,19 +156,25 @@ static inline void xm_scan_mark(const struct xm_map *map, const struct xm_scan_r
 	u64 from = how->evictable > oldest ? how->evictable : oldest;
 	u64 passed = how->passed > oldest ? how->passed : oldest;
 	u64 tail = how->tail, marked = 0, among = 0, bit = 1;
-	u32 n, group = slot[0] / XMEM_GROUP_SLOTS, first = group * XMEM_GROUP_SLOTS;
+	u32 n, group = slot[0] / XMEM_GROUP_SLOTS;
 	struct xmem_slot_word *words = map->group[group]->word;
 
 	for (n = 0; n < count; n++, bit <<= 1) {
-		u32 at = slot[n] - first;
-		bool here = __builtin_expect(at < XMEM_GROUP_SLOTS, 1);
-		struct xmem_slot_word *mine = here ? &words[at] : xm_slot(map, slot[n]);
-		u64 live = xm_load_acquire(&mine->state), place = xm_load(&mine->position) - 1;
+		u32 at = slot[n] - group * XMEM_GROUP_SLOTS;
+		struct xmem_slot_word *mine = &words[at];
+		u64 live, place, here = 1ULL << at % XMEM_GROUP_SLOTS;
 
+		if (__builtin_expect(at >= XMEM_GROUP_SLOTS, 0)) {
+			mine = xm_slot(map, slot[n]);
+			scan->elsewhere |= bit;
+			here = 0;
+		}
+		live = xm_load_acquire(&mine->state);
+		place = xm_load(&mine->position) - 1;
 		if (__builtin_expect(xm_state(live) != XMEM_SLOT_LIVE, 0))
 			continue;
-		/* xm_in_flight, for all that stays the same here; passed <= from */
-		if (__builtin_expect(place >= passed, 0) && place < tail) {
+		/* passed <= place < tail: xm_in_flight, for all that stays the same here */
+		if (__builtin_expect(place - passed < tail - passed, 0)) {
 			if (place >= from)
 				continue;
 			scan->voids |= bit;
@@ -177,11 +184,9 @@ static inline void xm_scan_mark(const struct xm_map *map, const struct xm_scan_r
 		xm_store(&mine->state, scan->scanning[n]);
 		scan->word[n] = mine;
 		marked |= bit;
-		if (here)
-			among |= 1ULL << at;
-		else
-			scan->elsewhere |= bit;
+		among |= here;
 	}
+	scan->elsewhere &= marked;
 	scan->group = group;
 	scan->marked = marked;
 	scan->among = among;
@@ -293,7 +298,7 @@ u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how, const u32
 	for (left = scan.marked & ~mine; left; left &= left - 1)
 		xm_scan_leave(scan.word[__builtin_ctzll(left)]);
 	for (left = mine; left; left &= left - 1) {
-		u32 n = __builtin_ctzll(left);
+		u64 n = __builtin_ctzll(left);
 
 		if (!xm_scan_take(scan.word[n], scan.scanning[n]))
 			mine &= ~(left & -left);

@@ -144,7 +144,7 @@ static inline void xl_handle_unused(struct xmem_buffer *buffer)
 /* Drop a handle of @pool whose hold has been put. */
 static inline void xl_handle_drop(struct xmem_pool *pool, struct xmem_buffer *buffer)
 {
-	xm_store(&buffer->name, buffer->name + XL_NAME_STEP);
+	xl_bump(&buffer->name, XL_NAME_STEP);
 	xm_store_release(&buffer->mode, XL_FREE);
 	xl_compiler_barrier();
 	if (unlikely(xl_peek(&pool->ending) & (XL_ENDING_FENCED | XL_ENDING_CLOSED)))

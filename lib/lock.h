@@ -74,6 +74,12 @@ void *xl_unlock_revoked(struct xl_lock *lock, void *ret) __attribute__((visibili
 #define xl_peek(p)		(*(p))
 #define xl_peek_acquire(p)	xm_load_acquire(p)
 #endif
+/* Add to a word that only this thread changes, in one instruction. */
+#ifdef __SANITIZE_THREAD__
+#define xl_bump(p, v)		xm_store(p, xm_load(p) + (v))
+#else
+#define xl_bump(p, v)		(*(p) += (v))
+#endif
 #define xl_compiler_barrier()	__atomic_signal_fence(__ATOMIC_SEQ_CST)
 
 /*
