@@ -130,6 +130,8 @@ static void publish_wake(struct xmem_pool *pool, bool waiters)
 	xl_owned_wake(pool);
 	if (waiters)
 		xl_waiters_wake(pool, XMEM_WAIT_RING, pool->me);
+	if (unlikely(xm_load(&pool->polls.pool)))
+		xl_note_waiting(pool);
 }
 
 /* It is published. Somebody may want to know; the caller has owned->lock, which is left. */
@@ -226,7 +228,7 @@ XMEM_API int xmem_publish(struct xmem_buffer *handle, const struct xmem_publish_
 	what.length = buffer->what.length;
 	xl_queue_add(&one->size->list[XL_LIST_LIVE], one);
 	waiters = publish_entry(pool, one, &what);
-	if (unlikely(waiters || xl_owned_is_waited_for(pool)))
+	if (unlikely(waiters || xl_owned_is_waited_for(pool) || xm_load(&pool->polls.pool)))
 		return publish_end(pool, buffer, waiters, ret_token, what.token);
 	if (ret_token)
 		*ret_token = what.token;
