@@ -50,6 +50,17 @@ int xm_receive_skip(const struct xm_map *map, u32 me, struct xm_follow *follow,
 	return -EBUSY;
 }
 
+/*
+ * Has the publisher come so far that an entry can have this position? The tail follows each
+ * entry, so one that is further ahead is garbage, and no publication.
+ */
+static bool xm_is_borne_out(const struct xm_map *map, u32 publisher, u64 position)
+{
+	u64 tail = xm_load_acquire(&xm_ring(map, publisher)->tail);
+
+	return (position & ~XMEM_ENTRY_VOID) - 1 <= tail;
+}
+
 /* That publication is lost, or the publisher has ended, or it is still to come. */
 int xm_receive_not_there(const struct xm_map *map, u32 me, struct xm_follow *follow, u64 position,
 			 struct xm_pending *pending)
@@ -61,7 +72,8 @@ int xm_receive_not_there(const struct xm_map *map, u32 me, struct xm_follow *fol
 	if (state == XMEM_CLIENT_NONE || !xm_followed_lives_on(map, follow))
 		return -EPIPE;
 	if ((position & ~XMEM_ENTRY_VOID) > follow->place)
-		return xm_receive_skip(map, me, follow, pending);
+		return xm_is_borne_out(map, follow->publisher, position) ?
+			xm_receive_skip(map, me, follow, pending) : -EAGAIN;
 	/* Mostly that is all: polling does not read the line of the tail, which is written next. */
 	if (state == XMEM_CLIENT_ALIVE && xm_shows_lap_before(map, position, follow->place))
 		return -EAGAIN;
@@ -124,7 +136,7 @@ bool xm_ready(const struct xm_map *map, u32 publisher, u64 incarnation, u64 plac
 		return true;
 	position = xm_load_acquire(&xm_entry(map, publisher, place)->position);
 	if ((position & ~XMEM_ENTRY_VOID) > place)
-		return true;
+		return position == place + 1 || xm_is_borne_out(map, publisher, position);
 	if (xm_shows_lap_before(map, position, place))
 		return false;
 	tail = xm_load_acquire(&xm_ring(map, publisher)->tail);

@@ -43,7 +43,7 @@ struct xd_payload {
 	u32 id;
 	u32 slots;		/* slots that name it; the file goes with the last */
 	int fd;
-	int access;		/* O_RDONLY, O_WRONLY or O_RDWR: as it was attached */
+	int access;		/* O_RDONLY or O_RDWR: as it was attached */
 	u64 bytes;
 	u64 incarnation;	/* of the client that attached it */
 	bool kept;		/* that client has ended */

@@ -69,6 +69,9 @@ int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, struct xd_payl
 	int err;
 
 	err = check_seals(fd);
+	/* Nobody could read what is published in it. */
+	if (!err && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY)
+		err = -EACCES;
 	if (!err)
 		err = check_filled(fd, &bytes);
 	if (err)

@@ -193,9 +193,8 @@ static int serve_payload(struct xd_call *call)
 	payload = xd_payload_find(call->from->pool, request->payload);
 	if (!payload)
 		return -ENOENT;
-	if (payload->access == O_WRONLY ||
-	    (write && (payload->access != O_RDWR ||
-		       payload->incarnation != call->from->incarnation)))
+	if (write && (payload->access != O_RDWR ||
+		      payload->incarnation != call->from->incarnation))
 		return -EACCES;
 	call->answer = xd_payload_open(payload, write);
 	if (call->answer < 0)

@@ -55,6 +55,9 @@ static int xk_payload_check(const struct file *file)
 
 	if (!xk_memfd_seals(file, &seals))
 		return -EMEDIUMTYPE;
+	/* Nobody could read what is published in it. */
+	if (!(file->f_mode & FMODE_READ))
+		return -EACCES;
 	if ((seals & size) != size || !(seals & write))
 		return -ENOEXEC;
 	/*

@@ -157,14 +157,14 @@ static void add_ring(struct xmem_subscription *subscription, struct xl_ring *rin
 }
 
 /*
- * Map what the writer has attached. XL_NOTED: that failed. If the subscription is in use already,
- * receive tries again for what it hands out, and says it then.
+ * Map what the writer has attached. XL_NOTED: that failed. A subscription to all writers does not
+ * fail for one of them: receive tries again for what it hands out, and says it then.
  */
 static int map_ahead(const struct xmem_subscription *subscription, u32 publisher)
 {
 	bool clean = !xmem_peek_last_error(NULL);
 
-	if (xl_payload_ahead_all(subscription->pool, publisher) && !subscription->old)
+	if (xl_payload_ahead_all(subscription->pool, publisher) && !subscription->joint)
 		return XL_NOTED;
 	if (clean)
 		xmem_clear_last_error();

@@ -20,7 +20,6 @@ struct xl_poll {
 	int fd;
 	struct xm_poll what;
 	bool full;			/* its end was filled since the host was last told */
-	u64 told_ns;			/* the deadline of which the host was told */
 };
 
 /* Those of one pool. Zeroed is ready for use. */

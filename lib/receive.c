@@ -3,6 +3,8 @@
  * Receive: take the next publication of a subscription, at once or after waiting; and of any
  * subscription of a pool.
  */
+#include <sched.h>
+
 #include "died.h"
 #include "handle.h"
 #include "payload/payload.h"
@@ -44,9 +46,16 @@ static XL_COLD int refuse_entry(struct xmem_pool *pool, struct xl_ring *ring, u6
 	return -EBUSY;
 }
 
-/* There is a publication, and no way to hand it out now: it stays the next one. */
-static XL_COLD int leave_entry(struct xmem_pool *pool, u64 token)
+/*
+ * There is a publication, and no way to hand it out now: it stays the next one. One whose
+ * contents nobody can ever have is lost.
+ */
+static XL_COLD int leave_entry(struct xmem_pool *pool, struct xl_ring *ring, u64 token)
 {
+	int err = xmem_peek_last_error(NULL);
+
+	if (err == -EACCES || err == -EIO)
+		return refuse_entry(pool, ring, token);
 	xl_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(token)));
 	return XL_NOTED;
 }
@@ -85,11 +94,11 @@ static int receive_once(struct xmem_subscription *subscription, struct xl_ring *
 	if (!within_slot(xm_slot_row(&pool->map, xm_token_slot(what.token)), &what))
 		return refuse_entry(pool, ring, what.token);
 	if (xl_payload_ahead(pool, xm_token_slot(what.token)))
-		return leave_entry(pool, what.token);
+		return leave_entry(pool, ring, what.token);
 	/* Only now, so that polling in vain stores nothing. */
 	buffer = xl_handle_new(pool);
 	if (unlikely(!buffer))
-		return leave_entry(pool, what.token);
+		return leave_entry(pool, ring, what.token);
 	xm_receive_pass(&pool->map, pool->me, &ring->words, &ring->follow, &pending);
 	xl_do(pool, pending);
 	buffer->what = what;
@@ -211,8 +220,14 @@ static int receive_wait(struct xmem_subscription *subscription, struct xmem_buff
 		if (xl_wait_cancelled(pool, cancels))
 			return -ECANCELED;
 		err = receive_now(subscription, ret);
-		if (err == -EBUSY && xl_now_ns() < deadline)
-			continue;	/* there is something, so do not wait */
+		if (err == -EBUSY && xl_now_ns() < deadline) {
+			/* There is something, so do not wait; but let others in. */
+			xl_subscription_leave(subscription);
+			sched_yield();
+			if (xl_subscription_return(subscription))
+				return -ECANCELED;
+			continue;
+		}
 		if (err != -EAGAIN)
 			return err;
 		if (changes != subscription->changes)

@@ -251,7 +251,8 @@ struct xmem_ring {
  *   EPROTONOSUPPORT  join: the host does not serve this ABI
  *   EPERM       the caller's mm is not the one that joined; the pool is another user's; or
  *               the client's role, or its part in the slot or ring, does not allow it
- *   EACCES      payload: the file was attached with less access than is asked for
+ *   EACCES      payload: the file was attached with less access than is asked for;
+ *               attach: the descriptor is not open for reading
  *   EEXIST      join: a pool of that name exists; subscribe: it is subscribed already
  *   ENOENT      join: the pool does not exist; subscribe, payload, wait: the client or
  *               payload does not exist; pools: there are no more

@@ -62,6 +62,22 @@ TEST(P6_a_payload_without_all_seals_is_ENOEXEC)
 	scene_end();
 }
 
+/* Who follows all writers would map it ahead, and fail. */
+TEST(P6_a_payload_that_nobody_can_read_is_EACCES)
+{
+	int file = new_memfd(BYTES, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE), blind;
+	char path[32];
+
+	scene_start();
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+	blind = open(path, O_WRONLY | O_CLOEXEC);
+	CHECK(blind >= 0);
+	refused_file(blind, -EACCES);
+	close(blind);
+	close(file);
+	scene_end();
+}
+
 TEST(P6_a_payload_with_all_seals_is_taken)
 {
 	static const unsigned int enough[] = {

@@ -3,6 +3,7 @@
  * A subscription to a pool: it follows all writers, also those that come later, gives each its
  * turn, and is over when the last one is. And xmem_receive_any, which looks at several.
  */
+#include <poll.h>
 #include <sys/resource.h>
 
 #include "harness.h"
@@ -65,6 +66,36 @@ TEST(P9_receive_any_sleeps_beside_a_writer_that_nobody_follows)
 	for (i = 0; i < 3; i++)
 		xmem_pool_close(writer[i]);
 	xmem_pool_close(reader);
+}
+
+/* What a writer pretends to have published far ahead is no publication. */
+TEST(P4_entries_of_the_far_future_are_none)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 2, BYTES), *reader = open_reader(name);
+	struct xmem_subscription *s;
+	struct pollfd look = { .events = POLLIN };
+	struct raw raw;
+	int64_t before;
+	uint64_t i;
+
+	raw_start(&raw, name, XMEM_ROLE_WRITER);
+	s = follow_all(reader, 0);
+	for (i = 0; i <= raw.map.ring_mask; i++)
+		xm_store(&xm_entry(&raw.map, raw.link.join.client, i)->position, 1ULL << 61);
+	look.fd = xmem_subscription_poll_fd(s);
+	WORKED(look.fd);
+	SAME(poll(&look, 1, 0), 0);
+	before = cpu_ns();
+	REFUSED(xmem_receive(s, SECOND), ETIMEDOUT);
+	CHECK(cpu_ns() - before < SECOND / 2);
+	SAME(xmem_subscription_lost(s), 0);
+	publish_stamp(writer, 7);
+	SAME(next_stamp(s), 7);
+	xmem_unsubscribe(s);
+	raw_close(&raw);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
 }
 
 /* ---- who is followed ---- */
