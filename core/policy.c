@@ -117,12 +117,13 @@ u32 xm_demote(const struct xm_map *map, u32 owner, u64 place)
 struct xm_stock {
 	u64 free;			/* bitmap: FREE, or taken ahead */
 	u64 live;			/* bitmap: to be had if nobody holds it */
-	u32 in_hand;			/* acquired and not published */
+	u64 later;			/* bitmap: the same, once those that lag are demoted */
 };
 
-static void xm_count_slot(const struct xm_map *map, const struct xm_waited *waited, u32 slot,
+static void xm_count_slot(const struct xm_map *map, struct xm_search *search, u32 slot,
 			  bool fits, struct xm_stock *ret)
 {
+	const struct xm_waited *waited = &search->waited, *later = &search->later;
 	const struct xmem_slot_word *word = xm_slot(map, slot);
 	u64 position, bit = fits ? 1ULL << slot % XMEM_GROUP_SLOTS : 0;
 
@@ -132,7 +133,7 @@ static void xm_count_slot(const struct xm_map *map, const struct xm_waited *wait
 		break;
 	case XMEM_SLOT_WRITING:
 		if (xm_load(&word->position) == XMEM_POSITION_IN_HAND)
-			ret->in_hand++;
+			search->in_hand++;
 		else
 			ret->free |= bit;
 		break;
@@ -141,64 +142,104 @@ static void xm_count_slot(const struct xm_map *map, const struct xm_waited *wait
 		position = xm_load(&word->position);
 		if (!xm_in_flight(map, waited->tail, waited->evictable, position))
 			ret->live |= bit;
+		if (search->bound && !xm_in_flight(map, later->tail, later->evictable, position))
+			ret->later |= bit;
 		break;
 	}
 }
 
-static void xm_count_group(const struct xm_map *map, u32 owner, const struct xm_waited *waited,
-			   u64 wanted, u32 group, struct xm_stock *ret)
+static void xm_search_group(const struct xm_map *map, u32 owner, struct xm_search *search,
+			    u32 group)
 {
 	u32 slot = group * XMEM_GROUP_SLOTS, end = slot + XMEM_GROUP_SLOTS;
+	struct xm_stock stock = { .free = 0 };
+	u64 among;
 
-	ret->free = ret->live = 0;
 	for (; slot < end; slot++) {
 		const struct xmem_slot_row *row = xm_slot_row(map, slot);
 
 		if (xm_load_acquire(&row->owner) == owner)
-			xm_count_slot(map, waited, slot, xm_load(&row->length) >= wanted, ret);
+			xm_count_slot(map, search, slot, xm_load(&row->length) >= search->wanted,
+				      &stock);
 	}
+	if (stock.free)
+		search->found = search->found_later = true;
+	/* The holds of all clients are much to look at, and only what is not known is asked. */
+	if (search->found)
+		return;
+	among = stock.live | (search->found_later ? 0 : stock.later);
+	among &= ~(among ? xm_group_held(map, group, among, NULL) : 0);
+	search->found = among & stock.live;
+	search->found_later = search->found_later || among;
+}
+
+void xm_search_begin(const struct xm_map *map, u32 owner, struct xm_search *ret)
+{
+	const struct xmem_ring *ring = xm_ring(map, owner);
+
+	*ret = (struct xm_search){
+		.wanted = xm_load(&ring->wanted),
+		.demote_at_ns = xm_load(&ring->demote_at_ns),
+	};
+	xm_look_at_waited(map, owner, &ret->waited);
+	ret->bound = ret->waited.lagging && ret->demote_at_ns;
+	ret->later = ret->waited;
+	/* The owner demotes them once the bound has passed. */
+	ret->later.count -= ret->waited.lagging;
+	ret->later.evictable = ret->waited.tail;
 }
 
 /*
- * Buffers in hand count only where somebody is waited for; else the first buffer that is
- * to be had is the answer.
+ * Can a further group change the answer? Buffers in hand count only where somebody is waited
+ * for; else the first buffer that is to be had is the answer.
  */
-static bool xm_could_acquire(const struct xm_map *map, u32 owner, const struct xm_waited *waited,
-			     u64 wanted)
+static bool xm_search_is_open(const struct xm_map *map, const struct xm_search *search)
 {
-	struct xm_stock stock = { .in_hand = 0 };
-	bool found = false;
-	u32 group;
+	if (search->group == map->groups || (search->found && !search->waited.count))
+		return false;
+	if (xm_has_room(map, &search->waited, search->in_hand))
+		return true;
+	return search->bound && xm_has_room(map, &search->later, search->in_hand) &&
+	       !(search->found_later && !search->later.count);
+}
 
-	for (group = 0; group < map->groups && xm_has_room(map, waited, stock.in_hand); group++) {
-		xm_count_group(map, owner, waited, wanted, group, &stock);
-		found = found || stock.free ||
-			(stock.live & ~xm_group_held(map, group, stock.live, NULL));
-		if (found && !waited->count)
-			return true;
-	}
-	return found && xm_has_room(map, waited, stock.in_hand);
+bool xm_search_go_on(const struct xm_map *map, u32 owner, struct xm_search *search, u32 groups)
+{
+	for (; groups && xm_search_is_open(map, search); groups--)
+		xm_search_group(map, owner, search, search->group++);
+	return xm_search_is_open(map, search);
+}
+
+bool xm_search_end(const struct xm_map *map, const struct xm_search *search, u64 now_ns,
+		   u64 *ret_deadline)
+{
+	*ret_deadline = 0;
+	if (search->found && xm_has_room(map, &search->waited, search->in_hand))
+		return true;
+	if (!search->bound || !search->found_later ||
+	    !xm_has_room(map, &search->later, search->in_hand))
+		return false;
+	if (now_ns >= search->demote_at_ns)
+		return true;
+	*ret_deadline = search->demote_at_ns;
+	return false;
+}
+
+bool xm_search_is_same(const struct xm_search *search, const struct xm_search *before)
+{
+	const struct xm_waited *now = &search->waited, *then = &before->waited;
+
+	return search->wanted == before->wanted && search->demote_at_ns == before->demote_at_ns &&
+	       now->tail == then->tail && now->evictable == then->evictable &&
+	       now->count == then->count && now->lagging == then->lagging &&
+	       now->demoted == then->demoted;
 }
 
 bool xm_writable(const struct xm_map *map, u32 owner, u64 now_ns, u64 *ret_deadline)
 {
-	const struct xmem_ring *ring = xm_ring(map, owner);
-	u64 wanted = xm_load(&ring->wanted), demote_at = xm_load(&ring->demote_at_ns);
-	struct xm_waited waited;
+	struct xm_search search;
 
-	*ret_deadline = 0;
-	xm_look_at_waited(map, owner, &waited);
-	if (xm_could_acquire(map, owner, &waited, wanted))
-		return true;
-	if (!waited.lagging || !demote_at)
-		return false;
-	/* As if all that lag were demoted, which the owner does once the bound has passed. */
-	waited.count -= waited.lagging;
-	waited.evictable = waited.tail;
-	if (!xm_could_acquire(map, owner, &waited, wanted))
-		return false;
-	if (now_ns >= demote_at)
-		return true;
-	*ret_deadline = demote_at;
-	return false;
+	xm_search_begin(map, owner, &search);
+	xm_search_go_on(map, owner, &search, map->groups);
+	return xm_search_end(map, &search, now_ns, ret_deadline);
 }

@@ -315,6 +315,20 @@ static void anything(struct stage *s)
 	}
 }
 
+/* The same search, group by group. */
+static bool would_find_in_steps(const struct stage *s, u64 now, u64 *ret_deadline)
+{
+	struct xm_search search, again;
+	u32 groups = 0;
+
+	xm_search_begin(s->map, s->owner, &search);
+	while (xm_search_go_on(s->map, s->owner, &search, 1))
+		ck_assert_uint_le(++groups, s->map->groups);
+	xm_search_begin(s->map, s->owner, &again);
+	ck_assert(xm_search_is_same(&again, &search));
+	return xm_search_end(s->map, &search, now, ret_deadline);
+}
+
 START_TEST(writable_is_what_an_acquire_would_find)
 {
 	struct stage s = stage_make(counts[_i]);
@@ -339,6 +353,8 @@ START_TEST(writable_is_what_an_acquire_would_find)
 		ck_assert_uint_eq(deadline, then && !now ? 50 : 0);
 		ck_assert_int_eq(xm_writable(s.map, s.owner, 50, &deadline), now || then);
 		ck_assert_uint_eq(deadline, 0);
+		ck_assert_int_eq(would_find_in_steps(&s, 49, &deadline), now);
+		ck_assert_uint_eq(deadline, then && !now ? 50 : 0);
 		yes += now;
 		later += then && !now;
 		no += !then;
