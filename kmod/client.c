@@ -67,6 +67,6 @@ struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_poller
 	client->uid = current_euid();
 	kref_get(&pollers->kref);
 	client->pollers = pollers;
-	client->clock_offset = ktime_sub(0, xk_host_time(0));
+	client->clock_offset = xk_clock_offset();
 	return client;
 }

@@ -135,14 +135,27 @@ static inline void xk_timer_setup(struct hrtimer *timer,
 #endif
 }
 
-/* Converts CLOCK_MONOTONIC from the caller's time namespace to the initial one, for timers. */
-static inline ktime_t xk_host_time(ktime_t time)
+/* CLOCK_MONOTONIC of the caller's time namespace less that of the initial one. */
+static inline ktime_t xk_clock_offset(void)
 {
 #ifdef CONFIG_TIME_NS
-	return ktime_sub(time, timespec64_to_ktime(current->nsproxy->time_ns->offsets.monotonic));
+	return timespec64_to_ktime(current->nsproxy->time_ns->offsets.monotonic);
 #else
-	return time;
+	return 0;
 #endif
+}
+
+/*
+ * When a clock with this offset shows @time, for timers. Timers take what is negative for the
+ * end of time: so what was before the initial namespace's clock began is its beginning.
+ */
+static inline ktime_t xk_host_time(u64 time, ktime_t offset)
+{
+	ktime_t at = min_t(u64, time, KTIME_MAX);
+
+	if (offset < 0)
+		return at > KTIME_MAX + offset ? KTIME_MAX : ktime_sub(at, offset);
+	return at < offset ? 0 : ktime_sub(at, offset);
 }
 
 /* The seals of a memfd in ordinary pages. */

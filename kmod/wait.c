@@ -169,7 +169,7 @@ static int xk_wait_over(const struct xk_client *client, u32 *word, u32 value, bo
 int xk_wait_begin(struct xk_call *call)
 {
 	const struct xmem_wait_request *request = &call->u.wait;
-	ktime_t deadline = xk_host_time(ns_to_ktime(min_t(u64, request->deadline_ns, KTIME_MAX)));
+	ktime_t deadline = xk_host_time(request->deadline_ns, xk_clock_offset());
 	ktime_t *until = request->deadline_ns < KTIME_MAX ? &deadline : NULL;
 	bool late = false;
 	wait_queue_head_t *queue;

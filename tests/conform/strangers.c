@@ -134,22 +134,113 @@ static void waits_a_moment(void *name)
 	REFUSED(xmem_subscribe(open_reader(name), &options), ETIMEDOUT);
 }
 
-static void waits_in_another_time(void *name)
+/* A moment that was before the initial namespace's clock began, and moments that never come. */
+static void waits_for_odd_moments(void *name)
 {
-	static const char offset[] = "monotonic 1000000 0\n";
+	static const u64 past[] = { 1, 0, 1000 };
+	struct xmem_wait_request request = { .size = sizeof(request), .kind = XMEM_WAIT_CLIENTS };
+	struct raw raw;
+	u32 i;
+
+	raw_start(&raw, name, XMEM_ROLE_READER);
+	SAME(raw_request(&raw, XMEM_IOC_ARM, &request), 0);
+	for (i = 0; i < 3; i++) {
+		request.deadline_ns = past[i];
+		SAME(raw_request(&raw, XMEM_IOC_WAIT, &request), -ETIMEDOUT);
+	}
+	raw_close(&raw);
+}
+
+/* A writer whose wait is bounded, with one slot. */
+static struct raw bounded_writer(const char *name, u32 *ret_slot)
+{
+	struct xmem_join_request join = {
+		.size = sizeof(join), .abi = XMEM_ABI, .role = XMEM_ROLE_WRITER, .pool_fd = -1,
+		.label = "raw", .wait_bound_ns = SECOND,
+	};
+	int file = new_memfd(4096, GOOD_SEALS);
+	struct xmem_attach_request attached;
+	struct raw raw;
+
+	snprintf((char *)join.name, sizeof(join.name), "%s", name);
+	raw_open(&raw);
+	raw.link.join = join;
+	SAME(raw_request(&raw, XMEM_IOC_JOIN, &raw.link.join), 0);
+	SAME(raw.link.backend->map(&raw.link, &raw.map), 0);
+	raw.mapped = true;
+	SAME(raw_attach(&raw, file, 1, &attached), 0);
+	SAME(raw.link.backend->map_group(&raw.link, attached.slot[0] / 64), 0);
+	close(file);
+	*ret_slot = attached.slot[0];
+	return raw;
+}
+
+/* The bound ends so late that no clock can tell: nobody is woken for it, or only once. */
+static void polls_for_odd_moments(void *name)
+{
+	static const u64 late[] = { INT64_MAX - 5, INT64_MAX, ~0ULL };
+	struct xmem_subscribe_request subscribe = {
+		.size = sizeof(subscribe), .flags = XMEM_SUBSCRIBE_WAIT,
+	};
+	struct xm_publication what = { .length = 4096 };
+	u32 i, slot;
+	struct raw raw = bounded_writer(name, &slot), reader;
+
+	raw_start(&reader, name, XMEM_ROLE_READER);
+	subscribe.publisher = raw.link.join.client;
+	SAME(raw_request(&reader, XMEM_IOC_SUBSCRIBE, &subscribe), 0);
+	SAME(xm_take(&raw.map, slot), 0);
+	xm_publish(&raw.map, raw.link.join.client, slot, &what);
+	for (i = 0; i < 3; i++) {
+		struct pollfd look = { .fd = raw.link.file, .events = POLLOUT };
+
+		xm_store(&xm_ring(&raw.map, raw.link.join.client)->demote_at_ns, late[i]);
+		SAME(poll(&look, 1, 100), 0);
+	}
+	xm_store(&xm_ring(&raw.map, raw.link.join.client)->demote_at_ns, 1);
+	SAME(poll(&(struct pollfd){ .fd = raw.link.file, .events = POLLOUT }, 1, 0), 1);
+	raw_close(&reader);
+	raw_close(&raw);
+}
+
+struct elsewhen {
+	const char *offset;		/* of the namespace's clock */
+	void (*body)(void *name);
+};
+
+static void in_another_time(void *argument)
+{
+	const struct elsewhen *when = argument;
+	ssize_t length = strlen(when->offset);
 	int file;
 
 	SAME(unshare(CLONE_NEWTIME), 0);
 	file = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
-	SAME(write(file, offset, sizeof(offset) - 1), sizeof(offset) - 1);
+	SAME(write(file, when->offset, length), length);
 	close(file);
-	finish_child(spawn(waits_a_moment, name));	/* children are in it */
+	/* children are in it */
+	finish_child(spawn(when->body, (void *)new_name()));
 }
 
-TEST(P9_deadlines_go_by_the_time_namespace_of_who_waits)
+static void goes_well_in_another_time(const char *offset, void (*body)(void *name))
 {
 	kernel_only("futexes know time namespaces");
 	if (!in_vm())
 		skip("time namespaces are made in the virtual machine only");
-	finish_child(spawn(waits_in_another_time, (void *)new_name()));
+	finish_child(spawn(in_another_time, &(struct elsewhen){ offset, body }));
+}
+
+TEST(P9_deadlines_go_by_the_time_namespace_of_who_waits)
+{
+	goes_well_in_another_time("monotonic 1000000 0\n", waits_a_moment);
+}
+
+TEST(P9_deadlines_before_the_time_of_the_host)
+{
+	goes_well_in_another_time("monotonic 1000000 0\n", waits_for_odd_moments);
+}
+
+TEST(P9_deadlines_beyond_the_time_of_the_host)
+{
+	goes_well_in_another_time("monotonic -1 0\n", polls_for_odd_moments);
 }
