@@ -212,7 +212,9 @@ struct xd_payload *xd_payload_find(const struct xd_pool *pool, u32 id);
 
 /* One slot less names the payload. A payload that no slot names is freed. */
 void xd_payload_put(struct xd_pool *pool, u32 id);
-void xd_payload_drop_unused(struct xd_pool *pool, struct xd_payload *payload);
+/* It is not the pool's before slots use it. */
+void xd_payload_use(struct xd_pool *pool, struct xd_payload *payload, u32 slots);
+void xd_payload_discard(struct xd_payload *payload);
 void xd_payload_drop_all(struct xd_pool *pool);
 
 /* A client has ended: count what others keep of its files. Call it before they are reaped. */

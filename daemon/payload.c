@@ -57,6 +57,7 @@ static void enter(struct xd_pool *pool, struct xd_payload *payload)
 
 	payload->next = *list;
 	*list = payload;
+	pool->last_payload = payload->id;
 	pool->payload_count++;
 	pool->daemon->payload_count++;
 	xm_host_payload_comes(&pool->host, payload->bytes);
@@ -82,14 +83,27 @@ int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, struct xd_payl
 	payload = calloc(1, sizeof(*payload));
 	if (!payload)
 		return -ENOMEM;
-	payload->id = ++pool->last_payload;
+	payload->id = pool->last_payload + 1;
 	payload->fd = fd;
 	payload->bytes = bytes;
 	payload->incarnation = incarnation;
 	payload->access = fcntl(fd, F_GETFL) & O_ACCMODE;
-	enter(pool, payload);
 	*ret_payload = payload;
 	return 0;
+}
+
+/* One that came before its slots were sure would count as gone if they are refused. */
+void xd_payload_use(struct xd_pool *pool, struct xd_payload *payload, u32 slots)
+{
+	if (!payload->slots)
+		enter(pool, payload);
+	payload->slots += slots;
+}
+
+void xd_payload_discard(struct xd_payload *payload)
+{
+	close(payload->fd);
+	free(payload);
 }
 
 struct xd_payload *xd_payload_find(const struct xd_pool *pool, u32 id)
@@ -101,7 +115,7 @@ struct xd_payload *xd_payload_find(const struct xd_pool *pool, u32 id)
 	return payload;
 }
 
-void xd_payload_drop_unused(struct xd_pool *pool, struct xd_payload *payload)
+static void drop_unused(struct xd_pool *pool, struct xd_payload *payload)
 {
 	struct xd_payload **at = list_of(pool, payload->id);
 
@@ -113,8 +127,7 @@ void xd_payload_drop_unused(struct xd_pool *pool, struct xd_payload *payload)
 	pool->payload_count--;
 	pool->daemon->payload_count--;
 	xm_host_payload_goes(&pool->host, payload->bytes, payload->kept);
-	close(payload->fd);
-	free(payload);
+	xd_payload_discard(payload);
 }
 
 void xd_payload_drop_all(struct xd_pool *pool)
@@ -124,7 +137,7 @@ void xd_payload_drop_all(struct xd_pool *pool)
 	for (i = 0; i < XD_PAYLOAD_LISTS; i++) {
 		while (pool->payloads[i]) {
 			pool->payloads[i]->slots = 0;
-			xd_payload_drop_unused(pool, pool->payloads[i]);
+			drop_unused(pool, pool->payloads[i]);
 		}
 	}
 }
@@ -151,7 +164,7 @@ void xd_payload_put(struct xd_pool *pool, u32 id)
 	if (!payload || !payload->slots)
 		return;		/* a client has written into the slot's row */
 	payload->slots--;
-	xd_payload_drop_unused(pool, payload);
+	drop_unused(pool, payload);
 }
 
 bool xd_payload_can_open(void)

@@ -179,8 +179,9 @@ static int serve_attach(struct xd_call *call)
 		return err;
 	err = attach_slots(call, payload);
 	if (!err)
-		payload->slots += call->request.attach.count;
-	xd_payload_drop_unused(call->from->pool, payload);
+		xd_payload_use(call->from->pool, payload, call->request.attach.count);
+	else if (!payload->slots)
+		xd_payload_discard(payload);
 	return err;
 }
 

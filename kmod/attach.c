@@ -66,7 +66,7 @@ static int xk_attach_locked(struct xk_client *client, struct xk_payload_file *ne
 	int err;
 
 	if (new) {
-		err = xk_payload_enter(pool, new);
+		err = xk_payload_number(pool, new);
 		if (err)
 			return err;
 	} else {
@@ -75,13 +75,13 @@ static int xk_attach_locked(struct xk_client *client, struct xk_payload_file *ne
 			return PTR_ERR(payload);
 	}
 	err = xk_attach_slots(client, payload, request, spare);
-	if (!err) {
-		payload->slots += request->count;
-	} else if (new) {
-		xk_payload_leave(pool, new);	/* the caller frees it; nobody has seen its id */
-		pool->payload_last--;
-	}
-	return err;
+	if (err)
+		return err;
+	/* Not before: one that came and went again would count as gone. */
+	if (new)
+		xk_payload_enter(pool, new);
+	payload->slots += request->count;
+	return 0;
 }
 
 /* The same, without the pool's lock, and with pages for a group if it takes one. */
@@ -117,6 +117,8 @@ static int xk_attach(struct xk_client *client, struct xk_payload_file *new,
 	if (err)
 		return err;
 	trace_xmem_attach(client->pool->number, client->id, request->payload, request->count);
+	/* Those who poll or wait for a slot have some now. */
+	xk_wake(client->pool, XMEM_WAIT_SLOTS, client->id);
 	xk_sysfs_sync(client->pool);
 	return 0;
 }

@@ -102,7 +102,7 @@ struct xk_payload_file *xk_payload_by_id(struct xk_pool *pool, u32 id)
 }
 
 /* Takes @payload out of the pool's table. The table's reference becomes the caller's. */
-void xk_payload_leave(struct xk_pool *pool, struct xk_payload_file *payload)
+static void xk_payload_leave(struct xk_pool *pool, struct xk_payload_file *payload)
 {
 	lockdep_assert_held(&pool->lock);
 	hlist_del(&payload->node);
@@ -173,17 +173,24 @@ struct xk_payload_file *xk_payload_new(struct file *file, u64 incarnation)
 	return payload;
 }
 
-/* Gives @payload its id, which is never used again, and the caller's reference to the table. */
-int xk_payload_enter(struct xk_pool *pool, struct xk_payload_file *payload)
+/* Gives @payload the id that it has if it enters the table before the lock is let go. */
+int xk_payload_number(struct xk_pool *pool, struct xk_payload_file *payload)
 {
 	lockdep_assert_held(&pool->lock);
 	if (pool->payload_count >= xk_max_payloads || pool->payload_last == U32_MAX)
 		return -EDQUOT;
-	payload->id = ++pool->payload_last;
+	payload->id = pool->payload_last + 1;
+	return 0;
+}
+
+/* Gives the table @payload, whose id is never used again, and the caller's reference. */
+void xk_payload_enter(struct xk_pool *pool, struct xk_payload_file *payload)
+{
+	lockdep_assert_held(&pool->lock);
+	pool->payload_last = payload->id;
 	pool->payload_count++;
 	hlist_add_head(&payload->node, &pool->payloads[payload->id % XK_PAYLOAD_LISTS]);
 	xm_host_payload_comes(&pool->host, payload->bytes);
-	return 0;
 }
 
 /* ---- the request: a descriptor of a payload ---- */

@@ -260,8 +260,8 @@ int xk_wake_begin(struct xk_call *call);
 /* payload.c */
 int xk_payload_init(void);
 struct xk_payload_file *xk_payload_new(struct file *file, u64 incarnation);
-int xk_payload_enter(struct xk_pool *pool, struct xk_payload_file *payload);
-void xk_payload_leave(struct xk_pool *pool, struct xk_payload_file *payload);
+int xk_payload_number(struct xk_pool *pool, struct xk_payload_file *payload);
+void xk_payload_enter(struct xk_pool *pool, struct xk_payload_file *payload);
 struct xk_payload_file *xk_payload_by_id(struct xk_pool *pool, u32 id);
 void xk_payload_owner_ended(struct xk_pool *pool, u64 incarnation);
 void xk_payload_drop_slot(struct xk_pool *pool, u32 id);

@@ -281,6 +281,25 @@ static int attach_at(int file, uint64_t offset, uint64_t stride, uint64_t length
 	return raw_request(&raw, XMEM_IOC_ATTACH, &request);
 }
 
+/* What clients do when a file goes, they do not for one that never was there. */
+TEST(P7_a_refused_attach_counts_no_file)
+{
+	int file = new_memfd(8 * BYTES, GOOD_SEALS), i;
+	u64 gone;
+
+	scene_start();
+	gone = xm_load(&raw.map.pool->payloads_gone);
+	for (i = 0; i < 3; i++)
+		SAME(attach_at(file, 0, BYTES, BYTES, 9, 0), -ERANGE);
+	SAME(xm_load(&raw.map.pool->payloads_gone), gone);
+	SAME(attach_at(file, 0, BYTES, BYTES, 8, 0), 0);	/* and takes a group */
+	SAME(xm_load(&raw.map.pool->payloads_gone), gone);
+	SAME(attach_at(file, 0, BYTES, BYTES, 9, 0), -ERANGE);
+	SAME(xm_load(&raw.map.pool->payloads_gone), gone);
+	raw_close(&raw);
+	close(file);
+}
+
 TEST(P7_slots_beyond_the_files_end_are_ERANGE)
 {
 	int file = new_memfd(8 * BYTES, GOOD_SEALS);
