@@ -141,13 +141,11 @@ static void xm_arm_ring(const struct xm_map *map, u32 me, u32 publisher)
 }
 
 void xm_poll_arm(const struct xm_map *map, const struct xm_followed *followed,
-		 const struct xm_poll *poll, bool out)
+		 const struct xm_poll *poll)
 {
 	const u64 *rings = xm_poll_rings(followed, poll);
 	u32 i;
 
-	if (out)
-		xm_arm(&xm_client_row(map, poll->client)->slots_waiters);
 	if (xm_poll_joins(followed, poll))
 		xm_arm(&map->pool->clients_waiters);
 	if (poll->kind == XMEM_POLL_RING) {

@@ -4,10 +4,11 @@
  * writable? Both hosts ask this, and the library on the daemon's host, where it keeps
  * its descriptors true. Pure, like protocol.h.
  *
- * Whoever relies on an answer arms first (xm_poll_arm), then looks: so it is woken when
- * the answer becomes another one (I5). A publication, an end or a free slot later wakes
- * an armed word; a demotion wakes nobody, hence the deadline of
- * xm_writable.
+ * Whoever relies on the answer no looks first, and only if there is nothing it arms
+ * (xm_poll_arm) and looks again: so it is woken when the answer becomes yes (I5), and where
+ * there is always something, nobody has to wake. Whoever is told only of changes, as with
+ * EPOLLET, arms before the first look. A publication, an end or a free slot later wakes an
+ * armed word; a demotion wakes nobody, hence the deadline of xm_writable.
  */
 #ifndef XM_POLL_H
 #define XM_POLL_H
@@ -53,9 +54,9 @@ int xm_follow_note(struct xm_followed *followed, const struct xmem_unsubscribe_r
 int xm_poll_take(const struct xm_map *map, u32 me, const struct xmem_poll_fd_request *request,
 		 struct xm_poll *ret_poll);
 
-/* Arm all words that can make it readable, and with @out those that can make it writable. */
+/* Arm all words that can make it readable. */
 void xm_poll_arm(const struct xm_map *map, const struct xm_followed *followed,
-		 const struct xm_poll *poll, bool out);
+		 const struct xm_poll *poll);
 
 /*
  * Is there something to receive, or an end to see; or, for a client that follows rings as

@@ -116,7 +116,7 @@ static bool look_in(const struct xd_poll *poll)
 	const struct xm_map *map = &poll->of->pool->host.map;
 
 	if (!xm_readable(map, followed, &poll->what)) {
-		xm_poll_arm(map, followed, &poll->what, false);
+		xm_poll_arm(map, followed, &poll->what);
 		if (!xm_readable(map, followed, &poll->what))
 			return true;
 	}

@@ -11,6 +11,7 @@
 #include <linux/file.h>
 #include <linux/slab.h>
 
+#include "compat.h"
 #include "xk.h"
 
 struct xk_poll_file {
@@ -18,46 +19,124 @@ struct xk_poll_file {
 	struct xm_poll what;
 };
 
-/* ---- looking ---- */
+/* ---- readable ---- */
+
+/* @edges: the caller is told only of changes. Then the words are armed whatever there is. */
+static bool xk_readable(struct xk_client *client, const struct xm_poll *what, bool edges)
+{
+	const struct xm_map *map = &client->pool->host.map;
+
+	if (!edges && xm_readable(map, &client->followed, what))
+		return true;
+	xm_poll_arm(map, &client->followed, what);
+	return xm_readable(map, &client->followed, what);
+}
+
+/* ---- writable ---- */
+
+/* So many groups are searched before others get the pool's lock. */
+#define XK_SEARCH_GROUPS	8
 
 /*
- * Would an acquire find something? If only the time makes it so, the pollers are woken
- * then. The owner's clock may be that of a time namespace.
+ * Searches, unless it is known that it would be in vain: nobody has disarmed the word, whose
+ * value is @armed, since a search that found nothing. An error: the lock is not held any more.
  */
-static bool xk_writable(struct xk_client *client)
+static int xk_search(struct xk_client *client, u32 armed, struct xm_search *ret)
 {
-	struct xk_pollers *pollers = client->pollers;
+	struct xk_pool *pool = client->pool;
+	int err;
+
+	xm_search_begin(&pool->host.map, client->id, ret);
+	if (armed && armed == client->nothing_armed && xm_search_is_same(ret, &client->nothing)) {
+		*ret = client->nothing;
+		return 0;
+	}
+	while (xm_search_go_on(&pool->host.map, client->id, ret, XK_SEARCH_GROUPS)) {
+		mutex_unlock(&pool->lock);
+		cond_resched();
+		err = xk_client_lock(client);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/*
+ * Would an acquire find something at the time of the owner's clock, which may be that of a
+ * time namespace? If only the time makes it so, the pollers are woken then.
+ */
+static bool xk_found(struct xk_client *client, const struct xm_search *search)
+{
 	u64 deadline, now = ktime_to_ns(ktime_add(ktime_get(), client->clock_offset));
 	ktime_t at;
 
-	if (xm_writable(&client->pool->host.map, client->id, now, &deadline))
+	if (xm_search_end(&client->pool->host.map, search, now, &deadline))
 		return true;
-	if (deadline > now && deadline < KTIME_MAX) {
-		at = ktime_sub(ns_to_ktime(deadline), client->clock_offset);
-		hrtimer_start(&pollers->timer, at, HRTIMER_MODE_ABS);
-	}
+	at = xk_host_time(deadline, client->clock_offset);
+	if (deadline && at < KTIME_MAX)
+		hrtimer_start(&client->pollers->timer, at, HRTIMER_MODE_ABS);
 	return false;
 }
 
-/* Arms what can change the answer, then looks. @wanted: the events that matter. */
+/* 1, 0, or an error: then the lock is not held any more. @edges: see xk_readable. */
+static int xk_writable(struct xk_client *client, bool edges)
+{
+	u32 *waiters = &xm_client_row(&client->pool->host.map, client->id)->slots_waiters;
+	struct xm_search search;
+	u32 armed = 0;
+	int err;
+
+	if (!edges && !(xm_load(waiters) & XMEM_WAITERS_ARMED)) {
+		err = xk_search(client, 0, &search);
+		if (err)
+			return err;
+		if (xk_found(client, &search))
+			return 1;
+	}
+	armed = xm_arm(waiters);
+	err = xk_search(client, armed, &search);
+	if (err)
+		return err;
+	if (xk_found(client, &search))
+		return 1;
+	client->nothing = search;
+	client->nothing_armed = armed;
+	return 0;
+}
+
+/* ---- both ---- */
+
+/* Under the lock, which is not held any more after an error. @wanted: the events that matter. */
+static int xk_look(struct xk_client *client, const struct xm_poll *what, __poll_t wanted,
+		   __poll_t *ret_events)
+{
+	bool edges = wanted & EPOLLET;
+	int out;
+
+	*ret_events = 0;
+	if (wanted & (EPOLLIN | EPOLLRDNORM) && xk_readable(client, what, edges))
+		*ret_events |= EPOLLIN | EPOLLRDNORM;
+	if (!(wanted & (EPOLLOUT | EPOLLWRNORM)) || what->kind != XMEM_POLL_CLIENT ||
+	    client->role != XMEM_ROLE_WRITER)
+		return 0;
+	out = xk_writable(client, edges);
+	if (out > 0)
+		*ret_events |= EPOLLOUT | EPOLLWRNORM;
+	return out < 0 ? out : 0;
+}
+
 static __poll_t xk_poll_client(struct xk_client *client, const struct xm_poll *what,
 			       __poll_t wanted)
 {
-	const struct xm_map *map = &client->pool->host.map;
-	bool out = wanted & (EPOLLOUT | EPOLLWRNORM) && what->kind == XMEM_POLL_CLIENT &&
-		   client->role == XMEM_ROLE_WRITER;
-	__poll_t events = 0;
+	__poll_t events;
 	int err = xk_client_lock(client);
 
+	if (!err)
+		err = xk_look(client, what, wanted, &events);
 	if (err == -ENOTCONN)
 		return EPOLLIN | EPOLLRDNORM | EPOLLHUP;
 	if (err)	/* The caller is being killed; whoever polls with it shall look. */
 		return EPOLLIN | EPOLLRDNORM;
-	xm_poll_arm(map, &client->followed, what, out);
-	if (xm_readable(map, &client->followed, what))
-		events |= EPOLLIN | EPOLLRDNORM;
-	if (out && xk_writable(client))
-		events |= EPOLLOUT | EPOLLWRNORM;
 	mutex_unlock(&client->pool->lock);
 	return events;
 }

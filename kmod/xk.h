@@ -154,6 +154,8 @@ struct xk_client {
 	u32 area_maps;			/* pages_lock: VMAs of mm that map the area writable */
 	u32 maps;			/* pages_lock: all VMAs of mm that map the pool */
 	struct xm_followed followed;	/* pool->lock */
+	struct xm_search nothing;	/* pool->lock: the last search in vain */
+	u32 nothing_armed;		/* pool->lock: the value of slots_waiters then; or 0 */
 };
 
 /* An open file of /dev/xmem. It is no client until it joins. */

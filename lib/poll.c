@@ -28,7 +28,7 @@ static bool settle_in(struct xmem_pool *pool, const struct xl_poll *poll)
 	if (xm_readable(&pool->map, followed, &poll->what))
 		return false;	/* it was told, or is being told, by whoever made it so */
 	xm_wire_drain(poll->fd);
-	xm_poll_arm(&pool->map, followed, &poll->what, false);
+	xm_poll_arm(&pool->map, followed, &poll->what);
 	return xm_readable(&pool->map, followed, &poll->what);
 }
 

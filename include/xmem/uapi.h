@@ -456,7 +456,8 @@ struct xmem_slot_request {
  * acquire of `wanted` bytes (struct xmem_ring) would succeed. When the client ends, or the host,
  * it is readable and hung up.
  *
- *   kernel   whoever polls it arms what is needed
+ *   kernel   whoever polls it arms what is needed, where there is nothing yet. An owner that
+ *            has made a slot free itself wakes its own slots_waiters if that is armed
  *   daemon   the client arms the words and keeps the descriptor's state true; see lib/poll.c
  */
 enum xmem_poll_kind {

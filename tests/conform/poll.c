@@ -3,26 +3,16 @@
  * Descriptors to poll: level-triggered for poll, select and epoll, and no wake-up is lost
  * on the way. Many at once, in processes that do nothing but wait, are in poll_stress.c.
  */
-#include <poll.h>
 #include <signal.h>
-#include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 
 #include "harness.h"
+#include "polling.h"
 
 #define BYTES	4096
 
 /* ---- the three ways to ask ---- */
-
-static short by_poll(int fd, short events, int timeout_ms)
-{
-	struct pollfd look = { .fd = fd, .events = events };
-	int n = poll(&look, 1, timeout_ms);
-
-	CHECK(n >= 0);
-	return n ? look.revents : 0;
-}
 
 static short by_select(int fd, short events)
 {
@@ -43,27 +33,6 @@ static short by_select(int fd, short events)
 		found |= POLLOUT;
 	return found;
 }
-
-static int new_epoll(int fd, unsigned int events)
-{
-	struct epoll_event event = { .events = events };
-	int epoll = epoll_create1(EPOLL_CLOEXEC);
-
-	CHECK(epoll >= 0);
-	CHECK(!epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event));
-	return epoll;
-}
-
-static unsigned int by_epoll(int epoll, int timeout_ms)
-{
-	struct epoll_event event;
-	int n = epoll_wait(epoll, &event, 1, timeout_ms);
-
-	CHECK(n >= 0);
-	return n ? event.events : 0;
-}
-
-#define WAIT_MS	10000		/* for what has to come */
 
 /* All three say the same about @events. What is true may be some time in coming. */
 static void says(int fd, int epoll, short events, bool yes)
@@ -731,12 +700,14 @@ TEST(P9_poll_of_the_device_before_it_subscribes)
 /* K10: no buffer is free, and nobody is told so again and again. */
 TEST(P9_poll_of_the_device_is_exact)
 {
+	struct xmem_wait_request wake = { .size = sizeof(wake), .kind = XMEM_WAIT_SLOTS };
 	struct raw raw;
 	struct xmem_attach_request attached;
 	int file, epoll, i, n;
 
 	kernel_only("the daemon's clients poll what poll_fd gives them");
 	raw_start(&raw, new_name(), XMEM_ROLE_WRITER);
+	wake.client = raw.link.join.client;
 	file = new_memfd(64 * BYTES, GOOD_SEALS);
 	for (i = 0; i < 5; i++) {		/* more than 256 */
 		SAME(raw_attach(&raw, file, 64, &attached), 0);
@@ -751,7 +722,9 @@ TEST(P9_poll_of_the_device_is_exact)
 	epoll = new_epoll(raw.link.file, EPOLLOUT);
 	SAME(by_epoll(epoll, 0), 0);
 	SAME(xm_give_up(&raw.map, attached.slot[63]), 0);
+	SAME(raw_request(&raw, XMEM_IOC_WAKE, &wake), 0);
 	SAME(by_poll(raw.link.file, POLLOUT, 0), POLLOUT);
+	SAME(by_epoll(epoll, 0), EPOLLOUT);
 	close(epoll);
 	close(file);
 	raw_close(&raw);

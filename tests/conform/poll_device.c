@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The file of the kernel's device itself, polled by clients without the library: what it arms,
+ * and who is woken. More of it is at the end of poll.c.
+ */
+#include "harness.h"
+#include "polling.h"
+
+#define BYTES	4096
+
+static struct raw start_writer(struct xmem_attach_request *ret_attached)
+{
+	int file = new_memfd(BYTES, GOOD_SEALS);
+	struct raw raw;
+
+	raw_start(&raw, new_name(), XMEM_ROLE_WRITER);
+	SAME(raw_attach(&raw, file, 1, ret_attached), 0);
+	SAME(raw.link.backend->map_group(&raw.link, ret_attached->slot[0] / 64), 0);
+	close(file);
+	return raw;
+}
+
+static struct raw start_reader(const char *name, struct xmem_pool *writer)
+{
+	struct xmem_subscribe_request request = {
+		.size = sizeof(request), .publisher = xmem_pool_client(writer),
+	};
+	struct raw raw;
+
+	raw_start(&raw, name, XMEM_ROLE_READER);
+	SAME(raw_request(&raw, XMEM_IOC_SUBSCRIBE, &request), 0);
+	return raw;
+}
+
+static bool ring_is_armed(const struct raw *raw, struct xmem_pool *writer)
+{
+	return xm_load(&xm_client_row(&raw->map, xmem_pool_client(writer))->ring_waiters) &
+	       XMEM_WAITERS_ARMED;
+}
+
+static u32 *slots_waiters(const struct raw *raw)
+{
+	return &xm_client_row(&raw->map, raw->link.join.client)->slots_waiters;
+}
+
+/* As an owner does that has made something free. */
+static void wake_slots(struct raw *raw)
+{
+	struct xmem_wait_request wake = {
+		.size = sizeof(wake), .kind = XMEM_WAIT_SLOTS, .client = raw->link.join.client,
+	};
+
+	if (xm_load(slots_waiters(raw)) & XMEM_WAITERS_ARMED)
+		SAME(raw_request(raw, XMEM_IOC_WAKE, &wake), 0);
+}
+
+/* While there is always something, publications cost no request for those who poll. */
+TEST(P9_poll_that_finds_something_to_receive_arms_nothing)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer;
+	struct raw raw;
+
+	kernel_only("the daemon's clients arm the words themselves");
+	writer = open_writer(name, 4, BYTES);
+	raw = start_reader(name, writer);
+	SAME(by_poll(raw.link.file, POLLIN, 0), 0);
+	CHECK(ring_is_armed(&raw, writer));
+	publish_stamp(writer, 1);
+	CHECK(!ring_is_armed(&raw, writer));
+	SAME(by_poll(raw.link.file, POLLIN, 0), POLLIN);
+	CHECK(!ring_is_armed(&raw, writer));
+	raw_close(&raw);
+	xmem_pool_close(writer);
+}
+
+TEST(P9_poll_that_finds_a_buffer_arms_nothing)
+{
+	struct xmem_attach_request attached;
+	struct raw raw;
+
+	kernel_only("the daemon's clients arm the words themselves");
+	raw = start_writer(&attached);
+	SAME(by_poll(raw.link.file, POLLOUT, 0), POLLOUT);
+	SAME(xm_load(slots_waiters(&raw)) & XMEM_WAITERS_ARMED, 0);
+	SAME(xm_take(&raw.map, attached.slot[0]), 0);
+	xm_store(&xm_slot(&raw.map, attached.slot[0])->position, XMEM_POSITION_IN_HAND);
+	SAME(by_poll(raw.link.file, POLLOUT, 0), 0);
+	SAME(xm_load(slots_waiters(&raw)) & XMEM_WAITERS_ARMED, XMEM_WAITERS_ARMED);
+	raw_close(&raw);
+}
+
+/* Only what is asked about is armed. */
+TEST(P9_poll_arms_what_it_is_asked_about)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer;
+	struct raw raw;
+
+	kernel_only("the daemon's clients arm the words themselves");
+	writer = open_writer(name, 4, BYTES);
+	raw = start_reader(name, writer);
+	SAME(by_poll(raw.link.file, POLLOUT, 0), 0);
+	CHECK(!ring_is_armed(&raw, writer));
+	raw_close(&raw);
+	xmem_pool_close(writer);
+}
+
+/* Edge-triggered, the next publication is told of although this one is still there. */
+TEST(P9_poll_by_edges_hears_of_each_publication)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer;
+	struct raw raw;
+	int epoll, i;
+
+	kernel_only("the daemon's clients poll what poll_fd gives them");
+	writer = open_writer(name, 8, BYTES);
+	raw = start_reader(name, writer);
+	epoll = new_epoll(raw.link.file, EPOLLIN | EPOLLET);
+	SAME(by_epoll(epoll, 0), 0);
+	for (i = 0; i < 4; i++) {
+		publish_stamp(writer, i);
+		SAME(by_epoll(epoll, WAIT_MS), EPOLLIN);
+		SAME(by_epoll(epoll, 0), 0);
+	}
+	close(epoll);
+	raw_close(&raw);
+	xmem_pool_close(writer);
+}
+
+/* F9: a client's first slots, while it waits for some. */
+TEST(P9_attach_wakes_those_who_wait_for_a_slot)
+{
+	struct xmem_wait_request arm = { .size = sizeof(arm), .kind = XMEM_WAIT_SLOTS };
+	int file, epoll;
+	struct raw raw;
+
+	kernel_only("the daemon's clients poll what poll_fd gives them");
+	file = new_memfd(BYTES, GOOD_SEALS);
+	raw_start(&raw, new_name(), XMEM_ROLE_WRITER);
+	epoll = new_epoll(raw.link.file, EPOLLOUT);
+	SAME(by_epoll(epoll, 0), 0);
+	arm.client = raw.link.join.client;
+	SAME(raw_request(&raw, XMEM_IOC_ARM, &arm), 0);
+	SAME(raw_attach(&raw, file, 1, NULL), 0);
+	SAME(by_epoll(epoll, WAIT_MS), EPOLLOUT);
+	SAME(raw_request(&raw, XMEM_IOC_WAIT, &arm), 0);	/* it has been woken */
+	close(epoll);
+	close(file);
+	raw_close(&raw);
+}
+
+/* What a look in vain has found is not believed once something has changed. */
+TEST(P9_poll_looks_again_when_something_has_changed)
+{
+	struct xmem_attach_request attached;
+	struct raw raw;
+	u32 slot;
+	int i;
+
+	kernel_only("the daemon's clients poll what poll_fd gives them");
+	raw = start_writer(&attached);
+	slot = attached.slot[0];
+	for (i = 0; i < 3; i++) {
+		xm_store(&xm_ring(&raw.map, raw.link.join.client)->wanted, BYTES + 1);
+		SAME(by_poll(raw.link.file, POLLOUT, 0), 0);
+		SAME(by_poll(raw.link.file, POLLOUT, 0), 0);
+		xm_store(&xm_ring(&raw.map, raw.link.join.client)->wanted, BYTES);
+		SAME(by_poll(raw.link.file, POLLOUT, 0), POLLOUT);
+		SAME(xm_take(&raw.map, slot), 0);
+		xm_store(&xm_slot(&raw.map, slot)->position, XMEM_POSITION_IN_HAND);
+		SAME(by_poll(raw.link.file, POLLOUT, 0), 0);
+		SAME(by_poll(raw.link.file, POLLOUT, 0), 0);
+		SAME(xm_give_up(&raw.map, slot), 0);
+		wake_slots(&raw);
+		SAME(by_poll(raw.link.file, POLLOUT, 0), POLLOUT);
+	}
+	raw_close(&raw);
+}
