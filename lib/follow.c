@@ -60,22 +60,21 @@ static void note_end(struct xmem_subscription *subscription, struct xl_ring *rin
 	}
 }
 
-/*
- * Tell the host, once; @wait for a moment until it knows. It refuses this if it has forgotten
- * the ring already.
- */
-static void tell_host(struct xmem_pool *pool, struct xl_ring *ring, bool wait)
+/* Tell the host, once. It refuses this if it has forgotten the ring already. */
+static void tell_host(struct xmem_pool *pool, struct xl_ring *ring)
 {
+	u32 publisher = ring->follow.publisher;
 	struct xmem_unsubscribe_request request = {
-		.size = sizeof(request), .publisher = ring->follow.publisher,
+		.size = sizeof(request), .publisher = publisher,
 		.incarnation = ring->follow.incarnation,
 	};
 
-	if (!ring->told && wait)
-		xl_request_until(pool, XMEM_IOC_UNSUBSCRIBE, &request, xl_deadline(XL_HOST_NS));
-	else if (!ring->told)
-		xl_post(pool, XMEM_IOC_UNSUBSCRIBE, &request);
+	if (ring->told)
+		return;
+	xl_post(pool, XMEM_IOC_UNSUBSCRIBE, &request);
 	ring->told = true;
+	/* Only now: whoever finds it followed no longer may ask the host to follow it anew. */
+	xm_cas_full(&pool->following[publisher], request.incarnation, 0);
 }
 
 /* Descriptors to poll say that there is an end to see, until it is dropped. */
@@ -90,12 +89,12 @@ void xl_follow_ended(const struct xmem_subscription *subscription, bool dropped)
 	xl_post(subscription->pool, XMEM_IOC_UNSUBSCRIBE, &request);
 }
 
-void xl_follow_no_longer(struct xmem_subscription *subscription, struct xl_ring *ring, bool wait)
+void xl_follow_no_longer(struct xmem_subscription *subscription, struct xl_ring *ring)
 {
 	struct xl_ring *before = ring;
 
 	note_end(subscription, ring);
-	tell_host(subscription->pool, ring, wait);
+	tell_host(subscription->pool, ring);
 	while (before->next != ring)
 		before = before->next;
 	before->next = ring->next;
@@ -183,9 +182,13 @@ int xl_follow(struct xmem_subscription *subscription, u32 publisher, u64 incarna
 		.flags = (waits ? XMEM_SUBSCRIBE_WAIT : 0) |
 			 (subscription->joint ? XMEM_SUBSCRIBE_JOINT : 0),
 	};
-	struct xl_ring *ring = calloc(1, sizeof(*ring));
+	struct xl_ring *ring;
 	int err;
 
+	/* The host must never refuse it for that: if it is given up, it is undone (exchange.c). */
+	if (xm_load_acquire(&pool->following[publisher]) == incarnation)
+		return -EEXIST;
+	ring = calloc(1, sizeof(*ring));
 	if (!ring)
 		return -ENOMEM;
 	retire_older(pool, publisher, incarnation);
@@ -201,6 +204,7 @@ int xl_follow(struct xmem_subscription *subscription, u32 publisher, u64 incarna
 		.place = request.position,
 	};
 	ring->words = xm_followed_words(&pool->map, pool->me, publisher);
+	xm_store(&pool->following[publisher], incarnation);
 	add_ring(subscription, ring);
 	return map_ahead(subscription, publisher);
 }

@@ -169,6 +169,8 @@ struct xmem_pool {
 	struct xmem_subscription *subscriptions;
 	struct xmem_subscription *turn;	/* where receive_any looks first; NULL: at the first */
 	struct xl_poller *pollers;	/* threads that wait in poll() */
+	u64 following[XMEM_MAX_CLIENTS];	/* by publisher: the incarnation that is followed,
+					 * as of the posts and answers so far; atomic */
 
 	u32 cancels;			/* waits are over: see wait.h; these are atomic */
 	u32 kicks;			/* counts xl_kick; a futex */

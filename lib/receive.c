@@ -145,7 +145,7 @@ static int look_at_all(struct xmem_subscription *subscription, struct xmem_buffe
 		if (!err)
 			return 0;
 		if (err == -EPIPE) {
-			xl_follow_no_longer(subscription, ring, false);
+			xl_follow_no_longer(subscription, ring);
 			continue;
 		}
 		subscription->ring = ring->next;

@@ -5,6 +5,11 @@
 
 #include "private.h"
 
+#define XL_HOST_NS	1000000000	/* how long a host that may be stopped is waited for */
+
+u64 xl_now_ns(void);
+u64 xl_deadline(int64_t timeout_ns);
+
 /* What the pool's descriptors say depends on whom the client follows (poll.c). */
 static inline void xl_note_followed(struct xmem_pool *pool, unsigned int request,
 				    const void *argument, int err)
@@ -37,6 +42,13 @@ static inline void xl_post(struct xmem_pool *pool, unsigned int request, const v
 	xl_note_followed(pool, request, argument, 0);
 }
 
+/* Wait for a moment until the host, which may be stopped, has served what was posted. */
+static inline void xl_settle_posts(struct xmem_pool *pool)
+{
+	if (pool->link.backend->settle)
+		pool->link.backend->settle(&pool->link, xl_deadline(XL_HOST_NS));
+}
+
 /* What the error of a request means, in words. */
 const char *xl_request_error(int err);
 
@@ -56,8 +68,5 @@ static inline void xl_do(struct xmem_pool *pool, struct xm_pending pending)
 int xl_waiters_arm(struct xmem_pool *pool, u32 kind, u32 client, u32 *ret_value);
 int xl_waiters_wait(struct xmem_pool *pool, u32 kind, u32 client, u32 value, u64 deadline_ns);
 void xl_waiters_wake(struct xmem_pool *pool, u32 kind, u32 client);
-
-u64 xl_now_ns(void);
-u64 xl_deadline(int64_t timeout_ns);
 
 #endif

@@ -94,7 +94,7 @@ static int subscribe_now(struct xmem_subscription *subscription,
 	err = subscription->joint ? follow_pool(subscription, deadline) :
 				    follow_one(subscription, options->publisher, deadline);
 	while (err && subscription->ring)
-		xl_follow_no_longer(subscription, subscription->ring, true);
+		xl_follow_no_longer(subscription, subscription->ring);
 	if (!err)
 		add_to_list(pool, subscription);
 	xl_unlock(&pool->subscribing);

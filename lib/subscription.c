@@ -7,6 +7,7 @@
 
 #include "host/futex.h"
 #include "payload/payload.h"
+#include "request.h"
 #include "subscription.h"
 #include "wait.h"
 
@@ -201,10 +202,11 @@ XMEM_API void xmem_unsubscribe(struct xmem_subscription *handle)
 	take_off_list(pool, subscription);
 	xl_lock(&subscription->lock);
 	while (subscription->ring)
-		xl_follow_no_longer(subscription, subscription->ring, true);
+		xl_follow_no_longer(subscription, subscription->ring);
 	if (subscription->ended)
 		xl_follow_ended(subscription, true);
 	xl_unlock(&subscription->lock);
+	xl_settle_posts(pool);
 	xl_poll_drop(pool, &subscription->poll);
 	offer_writers(pool);
 	xl_poll_settle(pool, POLLIN);

@@ -55,7 +55,6 @@ struct xmem_subscription {
 };
 
 #define XL_ADDRESS_BITS	48
-#define XL_HOST_NS	1000000000	/* how long a host that may be stopped is waited for */
 #define XL_NOTED	1	/* an error that has been noted, beside negative ones */
 #define XL_LOOK_AGAIN	(~0ULL)	/* joins_seen: no count has this value */
 
@@ -94,21 +93,25 @@ int xl_follow_all(struct xmem_subscription *subscription, u64 deadline_ns);
  */
 int xl_follow_newcomers(struct xmem_subscription *subscription);
 /*
- * Its ring is over: count what is lost, tell the host, and take it out of the circle.
- * @wait: for a moment, until the host knows. Locked.
+ * Its ring is over: count what is lost, tell the host, and take it out of the circle. It waits
+ * for nothing; xl_settle_posts does. Locked.
  */
-void xl_follow_no_longer(struct xmem_subscription *subscription, struct xl_ring *ring, bool wait);
+void xl_follow_no_longer(struct xmem_subscription *subscription, struct xl_ring *ring);
 
 /* It has ended for good, or is @dropped after that: tell who polls. Locked. */
 void xl_follow_ended(const struct xmem_subscription *subscription, bool dropped);
 
-/* Is it a writer, not this client itself, that this client does not follow? */
+/*
+ * Is it a writer, not this client itself, that this client does not follow? What the host's row
+ * says about that is late, for an unsubscribe is only posted.
+ */
 static inline bool xl_is_strange_writer(const struct xmem_pool *pool, u32 client)
 {
 	const struct xmem_client_row *row = xm_client_row(&pool->map, client);
 
 	return client != pool->me && xm_load_acquire(&row->state) == XMEM_CLIENT_ALIVE &&
-	       xm_load(&row->role) == XMEM_ROLE_WRITER && !xm_bit(row->subscribers, pool->me);
+	       xm_load(&row->role) == XMEM_ROLE_WRITER &&
+	       xm_load_acquire(&pool->following[client]) != xm_load(&row->incarnation);
 }
 
 /* Have writers come since they were last looked for? */

@@ -51,9 +51,15 @@ struct xmem_backend {
 
 	/*
 	 * A request of a slot, an unsubscribe or a wake, whose result nobody wants. It waits for
-	 * nothing, and the host gets it before later requests of this link.
+	 * nothing, is never lost, and the host gets it before later requests of this link.
 	 */
 	void (*post)(struct xmem_link *link, unsigned int request, const void *argument);
+
+	/*
+	 * Wait until the host has served what was posted, but not beyond @deadline_ns or a
+	 * signal: nobody may depend on it. NULL: a post has been served when it returns.
+	 */
+	void (*settle)(struct xmem_link *link, u64 deadline_ns);
 
 	/*
 	 * pre: joined, link->join as answered. post: *map is filled, all of it is readable, this

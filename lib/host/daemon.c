@@ -64,20 +64,6 @@ static int *file_out(struct daemon_link *daemon, unsigned int request, union xm_
 	return NULL;
 }
 
-/* Is it a subscribe to a ring that this client follows already, and which so will be refused? */
-static bool followed_already(const struct xmem_link *link, unsigned int request,
-			     const union xm_request *argument)
-{
-	const struct xmem_subscribe_request *subscribe = &argument->subscribe;
-	const struct xmem_client_row *row;
-
-	if (request != XMEM_IOC_SUBSCRIBE || !link->map || argument->size < XMEM_SUBSCRIBE_MIN ||
-	    subscribe->publisher >= link->map->clients)
-		return false;
-	row = xm_client_row(link->map, subscribe->publisher);
-	return xm_bit(row->subscribers, link->join.client);
-}
-
 /* ---- requests that the library serves itself ---- */
 
 static u64 now_ns(void)
@@ -133,6 +119,18 @@ static int wait_for_wake(struct daemon_link *daemon, u32 *word,
 	return err;
 }
 
+static void flush(struct xmem_link *link)
+{
+	struct daemon_link *daemon = link->private;
+	int cancel;
+
+	if (!xm_load(&daemon->exchange.post_count))
+		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	xl_exchange_flush(&daemon->exchange, link->file);
+	pthread_setcancelstate(cancel, NULL);
+}
+
 /*
  * The daemon looks at what is polled after each datagram. If there is no room for this one,
  * others are on their way that it has yet to read, and one of them will do.
@@ -144,6 +142,7 @@ static void daemon_poke(struct xmem_link *link)
 		.size = sizeof(request), .kind = XMEM_WAIT_SLOTS, .client = link->join.client,
 	};
 
+	flush(link);
 	xm_wire_send(link->file, &head, &request, sizeof(request), -1, MSG_DONTWAIT);
 }
 
@@ -166,7 +165,7 @@ static int waiters_request(struct xmem_link *link, unsigned int kind,
 		request->value = xm_arm(word);
 		return 0;
 	case XMEM_IOC_WAIT:
-		xl_exchange_flush(&daemon->exchange, link->file);
+		flush(link);
 		return wait_for_wake(daemon, word, request);
 	}
 	if (!xm_disarm(word))
@@ -232,8 +231,7 @@ static int daemon_request_until(struct xmem_link *link, unsigned int request, vo
 	/* If a thread were cancelled here, nobody else would ever have its turn. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	err = xl_exchange(&daemon->exchange, link->file, request, argument,
-			  file_out(daemon, request, argument),
-			  followed_already(link, request, argument), deadline_ns);
+			  file_out(daemon, request, argument), deadline_ns);
 	pthread_setcancelstate(cancel, NULL);
 	return err;
 }
@@ -251,6 +249,14 @@ static void daemon_post(struct xmem_link *link, unsigned int request, const void
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	xl_exchange_post(&daemon->exchange, link->file, request, argument);
 	pthread_setcancelstate(cancel, NULL);
+}
+
+/* Requests are served in their order, so an answer to any will do. */
+static void daemon_settle(struct xmem_link *link, u64 deadline_ns)
+{
+	struct xmem_query_request request = { .size = sizeof(request) };
+
+	daemon_request_until(link, XMEM_IOC_QUERY, &request, deadline_ns);
 }
 
 /* ---- pages ---- */
@@ -355,6 +361,7 @@ const struct xmem_backend xmem_backend_daemon = {
 	.request = daemon_request,
 	.request_until = daemon_request_until,
 	.post = daemon_post,
+	.settle = daemon_settle,
 	.map = daemon_map,
 	.map_group = daemon_map_group,
 	.poke = daemon_poke,

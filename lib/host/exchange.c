@@ -66,6 +66,7 @@ static void end_turn(struct xl_exchange *exchange)
 
 /* ---- posts ---- */
 
+/* -EAGAIN: not now. With any other error there is nobody left to tell. */
 static int send_post(int socket, const struct xl_post *post)
 {
 	struct xmem_message head = { .request = post->request, .result = XMEM_NO_REPLY };
@@ -74,7 +75,7 @@ static int send_post(int socket, const struct xl_post *post)
 	do
 		err = xm_wire_send(socket, &head, &post->size, post->size, -1, MSG_DONTWAIT);
 	while (err == -EINTR);
-	return err;
+	return err == -ENOBUFS || err == -ENOMEM ? -EAGAIN : err;
 }
 
 /* Send what was kept. -EAGAIN: xmemd has no room yet. Under posts_lock. */
@@ -84,7 +85,6 @@ static int send_kept(struct xl_exchange *exchange, int socket)
 	int err = 0;
 
 	while (sent < exchange->post_count && err != -EAGAIN) {
-		/* Any other error means that there is nobody left to tell. */
 		err = send_post(socket, &exchange->posts[sent]);
 		sent += err != -EAGAIN;
 	}
@@ -159,14 +159,13 @@ static void undo(struct xl_exchange *exchange, int socket, struct xm_datagram *r
 
 /* A request was sent, and its reply is not waited for any more. */
 static void give_up(struct xl_exchange *exchange, int socket, unsigned int request,
-		    const union xm_request *argument, bool followed)
+		    const union xm_request *argument)
 {
 	const struct xmem_subscribe_request *subscribe = &argument->subscribe;
 	struct xl_post post = { .request = XMEM_IOC_UNSUBSCRIBE };
 
 	exchange->unanswered++;
-	/* If the ring was followed before, this request fails, and must not end that. */
-	if (request != XMEM_IOC_SUBSCRIBE || followed)
+	if (request != XMEM_IOC_SUBSCRIBE)
 		return;
 	post.unsubscribe = (struct xmem_unsubscribe_request){
 		.size = sizeof(post.unsubscribe), .publisher = subscribe->publisher,
@@ -311,7 +310,7 @@ static int take_reply(struct xm_datagram *reply, unsigned int request, union xm_
 }
 
 int xl_exchange(struct xl_exchange *exchange, int socket, unsigned int request,
-		union xm_request *argument, int *place, bool followed, u64 deadline_ns)
+		union xm_request *argument, int *place, u64 deadline_ns)
 {
 	struct xm_datagram reply;
 	u32 size = argument->size;
@@ -327,8 +326,8 @@ int xl_exchange(struct xl_exchange *exchange, int socket, unsigned int request,
 		err = send_request(exchange, socket, request, argument, deadline_ns);
 	if (!err) {
 		err = receive_reply(exchange, socket, exchange->number, &reply, deadline_ns);
-		if (err == -EINTR || err == -ETIMEDOUT)
-			give_up(exchange, socket, request, argument, followed);
+		if (err && err != -ENOTCONN)
+			give_up(exchange, socket, request, argument);
 	} else if (err == -ENOTCONN) {
 		/* A daemon that has closed the connection may have answered before. */
 		err = receive_reply(exchange, socket, exchange->number, &reply, 0) ? -ENOTCONN : 0;
@@ -350,8 +349,6 @@ void xl_exchange_post(struct xl_exchange *exchange, int socket, unsigned int req
 
 void xl_exchange_flush(struct xl_exchange *exchange, int socket)
 {
-	if (!xm_load(&exchange->post_count))
-		return;
 	pthread_mutex_lock(&exchange->posts_lock);
 	send_kept(exchange, socket);
 	pthread_mutex_unlock(&exchange->posts_lock);

@@ -22,14 +22,14 @@ void xl_exchange_destroy(struct xl_exchange *exchange);
 
 /*
  * Send a request and wait for its reply, which is put into *argument. A descriptor that comes
- * with it goes to *place, and with NULL none may come. @followed: it is a subscribe to a ring
- * that this client follows already. 0 or -errno.
+ * with it goes to *place, and with NULL none may come. 0 or -errno.
  *
  * -ETIMEDOUT, -EINTR: it was given up at @deadline_ns (~0: never), or because of a signal. If
  * xmemd serves it later, it is undone, unless it is a join: then the caller closes the socket.
+ * For that, nobody asks for a subscription that this client has or has not yet posted the end of.
  */
 int xl_exchange(struct xl_exchange *exchange, int socket, unsigned int request,
-		union xm_request *argument, int *place, bool followed, u64 deadline_ns);
+		union xm_request *argument, int *place, u64 deadline_ns);
 
 /*
  * Send a request that needs no reply. It does not wait: what cannot be sent at once is sent

@@ -26,11 +26,9 @@ static void detach(struct xmem_pool *pool, const u16 *slot, u32 count)
 	while (count--) {
 		struct xmem_slot_request request = { .size = sizeof(request), .slot = slot[count] };
 
-		if (count)
-			xl_post(pool, XMEM_IOC_DETACH, &request);
-		else
-			xl_request_until(pool, XMEM_IOC_DETACH, &request, xl_deadline(1000000000));
+		xl_post(pool, XMEM_IOC_DETACH, &request);
 	}
+	xl_settle_posts(pool);
 }
 
 static u32 groups_taken(const struct xm_map *map)

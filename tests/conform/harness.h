@@ -210,6 +210,18 @@ int raw_attach(struct raw *raw, int file, unsigned int count,
 /* Load from there, or store garbage: the signal that it ended in, 0 if it went well. */
 int touch(volatile uint32_t *word, bool store);
 
+/* Does the host count client @subscriber among those of @publisher? */
+bool raw_follows(const struct raw *raw, int subscriber, int publisher);
+
+/* ---- a daemon that is stopped; after use_own_daemon ---- */
+
+pid_t stop_daemon(void);			/* SIGSTOP, and wait until it stands */
+void continue_daemon(pid_t daemon);
+/* When the host answers, it has served all that this client asked before. */
+void host_has_served(struct xmem_pool *pool);
+struct xmem_subscription *subscribe_for(struct xmem_pool *pool, int publisher, uint32_t flags,
+					int64_t timeout_ns);
+
 /* Open descriptors of this process. */
 unsigned int open_files(void);
 

@@ -3,8 +3,10 @@
  * The part of the harness that knows pools: it opens them, stamps and checks
  * contents, checks a pool's state, and sends requests straight to the host.
  */
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 #include "harness.h"
 
@@ -312,4 +314,61 @@ int raw_attach(struct raw *raw, int file, unsigned int count,
 	if (!err && ret_request)
 		*ret_request = request;
 	return err;
+}
+
+bool raw_follows(const struct raw *raw, int subscriber, int publisher)
+{
+	return xm_bit(xm_client_row(&raw->map, publisher)->subscribers, subscriber);
+}
+
+/* ---- a daemon that is stopped ---- */
+
+static bool is_stopped(pid_t pid)
+{
+	char path[32], text[256] = "";
+	int file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	CHECK(file >= 0 && read(file, text, sizeof(text) - 1) > 0);
+	close(file);
+	return strstr(text, ") T ");
+}
+
+pid_t stop_daemon(void)
+{
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
+	struct raw raw;
+
+	raw_open(&raw);
+	CHECK(!getsockopt(raw.link.file, SOL_SOCKET, SO_PEERCRED, &peer, &length));
+	raw_close(&raw);
+	CHECK(peer.pid > 1 && !kill(peer.pid, SIGSTOP));
+	EVENTUALLY(is_stopped(peer.pid));
+	return peer.pid;
+}
+
+void continue_daemon(pid_t daemon)
+{
+	CHECK(!kill(daemon, SIGCONT));
+}
+
+void host_has_served(struct xmem_pool *pool)
+{
+	int file = xmem_pool_fd(pool);
+
+	WORKED(file);
+	close(file);
+}
+
+struct xmem_subscription *subscribe_for(struct xmem_pool *pool, int publisher, uint32_t flags,
+					int64_t timeout_ns)
+{
+	struct xmem_subscribe_options options = {
+		.size = sizeof(options), .flags = XMEM_SUBSCRIBE_PUBLISHER | flags,
+		.publisher = publisher, .timeout_ns = timeout_ns,
+	};
+
+	return xmem_subscribe(pool, &options);
 }

@@ -6,67 +6,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 
 #include "harness.h"
 
 #define BYTES	4096
-
-static bool stopped(pid_t pid)
-{
-	char path[32], text[256] = "";
-	int file;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	file = open(path, O_RDONLY | O_CLOEXEC);
-	CHECK(file >= 0 && read(file, text, sizeof(text) - 1) > 0);
-	close(file);
-	return strstr(text, ") T ");
-}
-
-static pid_t stop_daemon(void)
-{
-	struct ucred peer;
-	socklen_t length = sizeof(peer);
-	struct raw raw;
-
-	raw_open(&raw);
-	CHECK(!getsockopt(raw.link.file, SOL_SOCKET, SO_PEERCRED, &peer, &length));
-	raw_close(&raw);
-	CHECK(peer.pid > 1 && !kill(peer.pid, SIGSTOP));
-	EVENTUALLY(stopped(peer.pid));
-	return peer.pid;
-}
-
-static void go_on(pid_t daemon)
-{
-	CHECK(!kill(daemon, SIGCONT));
-}
-
-static bool follows(const struct raw *raw, int subscriber, int publisher)
-{
-	return xm_bit(xm_client_row(&raw->map, publisher)->subscribers, subscriber);
-}
-
-/* When the host answers, it has served all that this client asked before. */
-static void host_has_served(struct xmem_pool *pool)
-{
-	int file = xmem_pool_fd(pool);
-
-	WORKED(file);
-	close(file);
-}
-
-static struct xmem_subscription *subscribe_for(struct xmem_pool *pool, int publisher,
-					       uint32_t flags, int64_t timeout_ns)
-{
-	struct xmem_subscribe_options options = {
-		.size = sizeof(options), .flags = XMEM_SUBSCRIBE_PUBLISHER | flags,
-		.publisher = publisher, .timeout_ns = timeout_ns,
-	};
-
-	return xmem_subscribe(pool, &options);
-}
 
 TEST(P9_a_subscription_given_up_in_time_is_undone)
 {
@@ -89,19 +32,19 @@ TEST(P9_a_subscription_given_up_in_time_is_undone)
 	daemon = stop_daemon();
 	REFUSED(subscribe_for(reader, publisher, XMEM_SUBSCRIBE_WAITS, 100 * MS), ETIMEDOUT);
 	REFUSED(subscribe_for(reader, publisher, XMEM_SUBSCRIBE_WAITS, 100 * MS), ETIMEDOUT);
-	go_on(daemon);
+	continue_daemon(daemon);
 	host_has_served(reader);
-	CHECK(!follows(&raw, me, publisher));	/* so the publisher does not wait for it */
+	CHECK(!raw_follows(&raw, me, publisher));	/* so the publisher does not wait for it */
 	CHECK((s = subscribe_for(reader, publisher, XMEM_SUBSCRIBE_WAITS, 0)));
 	publish_stamp(writer, 1);
 	xmem_release(receive_one(s));
 
 	/* One that would be refused does not end the one that is there. */
 	daemon = stop_daemon();
-	REFUSED(subscribe_for(reader, publisher, 0, 100 * MS), ETIMEDOUT);
-	go_on(daemon);
+	REFUSED(subscribe_for(reader, publisher, 0, 100 * MS), EEXIST);
+	continue_daemon(daemon);
 	host_has_served(reader);
-	CHECK(follows(&raw, me, publisher));
+	CHECK(raw_follows(&raw, me, publisher));
 	publish_stamp(writer, 2);
 	xmem_release(receive_one(s));
 	xmem_unsubscribe(s);
@@ -218,7 +161,7 @@ TEST(P9_signals_end_what_waits_for_a_stopped_daemon)
 		while (!poll(&heard, 1, 20));
 		SAME(hear(child[i]), 2);
 	}
-	go_on(daemon);
+	continue_daemon(daemon);
 	for (i = 0; i < 4; i++) {
 		tell(child[i], 2);
 		finish_child(child[i]);
@@ -265,7 +208,7 @@ TEST(P9_a_release_does_not_wait_for_a_stopped_daemon)
 	for (i = 0; i < MANY; i++)
 		xmem_release(held[i]);
 	SAME(stat_of(reader).attached, MANY);
-	go_on(daemon);
+	continue_daemon(daemon);
 	host_has_served(reader);	/* what there was no room for is sent first */
 	SAME(stat_of(reader).attached, 0);
 	xmem_pool_close(reader);
@@ -306,7 +249,7 @@ TEST(P9_the_end_of_a_ring_does_not_wait_for_a_stopped_daemon)
 	xmem_release(b);
 	REFUSED(xmem_receive(s, XMEM_FOREVER), EPIPE);
 	xmem_unsubscribe(s);
-	go_on(daemon);
+	continue_daemon(daemon);
 	host_has_served(reader);
 	EVENTUALLY(!stat_of(reader).attached);
 	xmem_pool_close(reader);
@@ -330,5 +273,5 @@ TEST(P9_closing_does_not_wait_long_for_a_stopped_daemon)
 	xmem_unsubscribe(s);
 	xmem_pool_close(pool[1]);
 	xmem_pool_close(pool[0]);
-	go_on(daemon);
+	continue_daemon(daemon);
 }

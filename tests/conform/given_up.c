@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT
+/*
+ * P9: a request is given up, before it was sent or after, and the host comes to know what the
+ * library knows all the same: nothing is followed without a subscription, and nobody is refused
+ * because of one that is gone.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+
+#include "harness.h"
+
+#define BYTES	4096
+
+struct pair {
+	struct xmem_pool *writer, *reader;
+	struct raw raw;
+	int me, publisher;
+};
+
+static void open_pair(struct pair *pair)
+{
+	const char *name;
+
+	daemon_only("the kernel does not stop");
+	use_own_daemon();
+	name = new_name();
+	pair->writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 3600 * SECOND);
+	WORKED(xmem_preallocate(pair->writer, 2, BYTES));
+	pair->publisher = xmem_pool_client(pair->writer);
+	pair->reader = open_reader(name);
+	pair->me = xmem_pool_client(pair->reader);
+	raw_start(&pair->raw, name, XMEM_ROLE_READER);
+}
+
+/* Nothing is followed, so the writer waits for nobody, and subscribing works. */
+static void check_no_ghost(struct pair *pair)
+{
+	struct xmem_subscription *s;
+
+	host_has_served(pair->reader);
+	CHECK(!raw_follows(&pair->raw, pair->me, pair->publisher));
+	CHECK((s = subscribe_for(pair->reader, pair->publisher, XMEM_SUBSCRIBE_WAITS, 0)));
+	publish_stamp(pair->writer, 1);
+	xmem_release(receive_one(s));
+	xmem_unsubscribe(s);
+}
+
+static void close_pair(struct pair *pair)
+{
+	raw_close(&pair->raw);
+	xmem_pool_close(pair->reader);
+	xmem_pool_close(pair->writer);
+}
+
+TEST(P9_a_subscription_given_up_behind_an_unsubscribe_is_undone)
+{
+	struct xmem_subscription *s;
+	struct pair pair;
+	pid_t daemon;
+
+	open_pair(&pair);
+	CHECK((s = subscribe_for(pair.reader, pair.publisher, XMEM_SUBSCRIBE_WAITS, 0)));
+	daemon = stop_daemon();
+	xmem_unsubscribe(s);
+	REFUSED(subscribe_for(pair.reader, pair.publisher, XMEM_SUBSCRIBE_WAITS, 100 * MS),
+		ETIMEDOUT);
+	continue_daemon(daemon);
+	check_no_ghost(&pair);
+	close_pair(&pair);
+}
+
+/* ---- another thread has its request under way ---- */
+
+static bool sleeps(pid_t thread)
+{
+	char path[64], text[256] = "";
+	int file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread);
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	CHECK(file >= 0 && read(file, text, sizeof(text) - 1) > 0);
+	close(file);
+	return strstr(text, ") S ");
+}
+
+struct asking {
+	struct xmem_pool *pool;
+	pid_t thread;			/* atomic; 0 until it asks */
+	int file;
+};
+
+static void *ask(void *argument)
+{
+	struct asking *asking = argument;
+
+	__atomic_store_n(&asking->thread, gettid(), __ATOMIC_RELEASE);
+	asking->file = xmem_pool_fd(asking->pool);
+	return NULL;
+}
+
+TEST(P9_an_unsubscribe_behind_a_request_is_not_lost)
+{
+	struct asking asking = { .thread = 0 };
+	struct xmem_subscription *s;
+	struct pair pair;
+	pthread_t thread;
+	pid_t daemon;
+
+	open_pair(&pair);
+	CHECK((s = subscribe_for(pair.reader, pair.publisher, XMEM_SUBSCRIBE_WAITS, 0)));
+	asking.pool = pair.reader;
+	daemon = stop_daemon();
+	CHECK(!pthread_create(&thread, NULL, ask, &asking));
+	EVENTUALLY(__atomic_load_n(&asking.thread, __ATOMIC_ACQUIRE));
+	EVENTUALLY(sleeps(asking.thread));
+	xmem_unsubscribe(s);
+	continue_daemon(daemon);
+	CHECK(!pthread_join(thread, NULL));
+	WORKED(asking.file);
+	close(asking.file);
+	check_no_ghost(&pair);
+	close_pair(&pair);
+}
+
+/* ---- what was followed alone ---- */
+
+struct going {
+	pid_t daemon, thread;
+};
+
+static void *go_on_when_it_sleeps(void *argument)
+{
+	struct going *going = argument;
+
+	EVENTUALLY(sleeps(going->thread));
+	continue_daemon(going->daemon);
+	return NULL;
+}
+
+/* The host has yet to learn that it is free, and the subscription to all finds it all the same. */
+TEST(P9_what_was_unsubscribed_from_is_followed_at_once)
+{
+	struct xmem_subscribe_options all = {
+		.size = sizeof(all), .flags = XMEM_SUBSCRIBE_NOWAIT,
+	};
+	struct going going = { .thread = getpid() };
+	struct xmem_subscription *s;
+	struct pair pair;
+	pthread_t thread;
+
+	open_pair(&pair);
+	CHECK((s = subscribe_for(pair.reader, pair.publisher, 0, 0)));
+	going.daemon = stop_daemon();
+	xmem_unsubscribe(s);
+	CHECK(!pthread_create(&thread, NULL, go_on_when_it_sleeps, &going));
+	s = xmem_subscribe(pair.reader, &all);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(s);
+	publish_stamp(pair.writer, 1);
+	xmem_release(receive_one(s));
+	xmem_unsubscribe(s);
+	close_pair(&pair);
+}
+
+/* ---- signals and stops at any moment ---- */
+
+#define PERIOD_US	700
+
+static void tick(int signal)
+{
+}
+
+static void set_timer(long us)
+{
+	struct itimerval timer = { { 0, us }, { 0, us } };
+
+	CHECK(!setitimer(ITIMER_REAL, &timer, NULL));
+}
+
+static void stop_again_and_again(void *argument)
+{
+	for (;;)
+		continue_daemon(stop_daemon());
+}
+
+static void subscribe_under_signals(struct pair *pair, bool joint)
+{
+	struct xmem_subscribe_options options = {
+		.size = sizeof(options), .flags = joint ? 0 : XMEM_SUBSCRIBE_PUBLISHER,
+		.publisher = joint ? 0 : pair->publisher,
+	};
+	struct xmem_subscription *s = xmem_subscribe(pair->reader, &options);
+
+	if (!s)
+		SAME(xmem_peek_last_error(NULL), -EINTR);
+	xmem_unsubscribe(s);
+}
+
+TEST_WITHIN(P9_signals_leave_no_ghost, 60)
+{
+	struct sigaction action = { .sa_handler = tick };
+	struct child *child;
+	struct pair pair;
+	unsigned int i;
+
+	open_pair(&pair);
+	CHECK(!sigaction(SIGALRM, &action, NULL));
+	child = spawn(stop_again_and_again, NULL);
+	set_timer(PERIOD_US);
+	for (i = 0; i < scaled(4000); i++)
+		subscribe_under_signals(&pair, i % 2);
+	set_timer(0);
+	kill_child(child);
+	continue_daemon(stop_daemon());
+	check_no_ghost(&pair);
+	close_pair(&pair);
+}
