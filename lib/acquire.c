@@ -14,12 +14,21 @@
 
 #define LONG_LOOK	64	/* slots; fewer are looked at again by each acquire */
 
-/* Get a new range of generations: this tenancy's are used up after 2^23 publications. */
-static XL_COLD int renew(struct xmem_pool *pool, u32 slot)
+/*
+ * Get a new range of generations: this tenancy's are used up after 2^23 publications. If that is
+ * given up, the host may still serve it, and change the word of a slot that is being written. So
+ * it is asked again, and its answer says that it has served the earlier one too.
+ */
+static XL_COLD int renew(struct xmem_pool *pool, struct xl_owned_slot *slot)
 {
-	struct xmem_slot_request request = { .size = sizeof(request), .slot = slot };
+	struct xmem_slot_request request = { .size = sizeof(request), .slot = slot->index };
+	int err = xl_request(pool, XMEM_IOC_RENEW, &request);
 
-	return xl_request(pool, XMEM_IOC_RENEW, &request);
+	pool->owned.renewals -= slot->renewing;
+	slot->renewing = err == -EINTR;
+	pool->owned.renewals += slot->renewing;
+	pool->owned.room_end = 0;
+	return err;
 }
 
 /*
@@ -76,9 +85,9 @@ static int take_slot(struct xmem_pool *pool, u64 bytes, struct xl_owned_slot **r
 	*ret = find_slot(pool, bytes);
 	if (!*ret)
 		return -EAGAIN;
-	if (likely(!xl_is_spent(*ret)))
+	if (likely(!xl_is_spent(*ret) && !(*ret)->renewing))
 		return 0;
-	err = renew(pool, (*ret)->index);
+	err = renew(pool, *ret);
 	return err ? xl_fail(-err, "acquire: new generations for slot %u: %s", (*ret)->index,
 			     strerror(-err)) : 0;
 }

@@ -14,9 +14,10 @@ static void look_at_room(struct xmem_pool *pool, struct xm_waited *ret)
 	xm_look_at_waited(&pool->map, pool->me, ret);
 	/*
 	 * A demotion may end at any time, and then less has room. After a refusal the next success
-	 * is to be noted, so acquire shall not take the short way.
+	 * is to be noted, and while a renewal is open no slot may be handed out without a look, so
+	 * acquire shall not take the short way.
 	 */
-	pool->owned.room_end = ret->demoted || pool->owned.refused ?
+	pool->owned.room_end = ret->demoted || pool->owned.refused || pool->owned.renewals ?
 		0 : ret->evictable + pool->map.ring_mask + 1;
 }
 

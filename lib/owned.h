@@ -13,7 +13,8 @@
  *   passed     what is passed once is passed for ever; it grows only when the cursor of its
  *              culprit moves or the culprit leaves
  *   room_end   a subscriber that comes later begins at the tail or behind it, so there is
- *              room up to here at least; if demotions stand, it is looked at each time
+ *              room up to here at least; if demotions stand, or renewals are open, it is
+ *              looked at each time
  *   none       whoever changes what an owner waits for looks at its waiters word (I5); while
  *              the word stays armed, an acquire that found nothing would find nothing again
  *

@@ -88,6 +88,7 @@ struct xl_owned_slot {
 	struct xmem_slot_word *word;
 	struct xmem_metadata *metadata;
 	u32 index;		/* of the slot in the pool */
+	bool renewing;		/* a renewal was given up, and may be served at any time */
 	bool held;		/* a client held it when it was looked at: */
 	u8 holder;
 };
@@ -117,6 +118,7 @@ struct xl_owned {
 	u64 culprit_at;		/* its cursor, which keeps `passed` low */
 	u32 culprit;		/* client, or XMEM_OWNER_NONE */
 	u32 slots;		/* that this client owns */
+	u32 renewals;		/* slots that are `renewing` */
 	u64 wait_bound_ns;
 	bool refused;		/* the last acquire found nothing: the ring says what it wanted */
 	bool none;		/* nothing of `none_bytes` is to be had as long as the waiters */
@@ -182,6 +184,9 @@ struct xmem_pool {
 	struct xmem_pool *next;		/* all pools of the process; under fork.c's lock */
 };
 
+/* pool->process once it has ended, until the struct serves another pool. No process has it. */
+#define XL_NO_PROCESS	(~0ULL)
+
 static inline bool xl_alive(const struct xmem_pool *pool)
 {
 	return likely(pool->process == *xl_process);
@@ -194,8 +199,9 @@ static inline void xl_poll_settle(struct xmem_pool *pool, int events)
 		xl_poll_settle_all(pool, events);
 }
 
-/* -ECHILD, noted. */
+/* -ECHILD, noted. For a pool that is not alive: that, or -EBADF if it was closed. */
 int xl_fail_forked(void);
+int xl_fail_not_alive(const struct xmem_pool *pool);
 
 /* Drop one share of a pool; with the last one it is destroyed, once no handle is in use. */
 void xl_pool_unshare(struct xmem_pool *pool);

@@ -19,7 +19,7 @@ struct pair {
 	int me, publisher;
 };
 
-static void open_pair(struct pair *pair)
+static void open_pair_of(struct pair *pair, unsigned int buffers)
 {
 	const char *name;
 
@@ -27,11 +27,16 @@ static void open_pair(struct pair *pair)
 	use_own_daemon();
 	name = new_name();
 	pair->writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 3600 * SECOND);
-	WORKED(xmem_preallocate(pair->writer, 2, BYTES));
+	WORKED(xmem_preallocate(pair->writer, buffers, BYTES));
 	pair->publisher = xmem_pool_client(pair->writer);
 	pair->reader = open_reader(name);
 	pair->me = xmem_pool_client(pair->reader);
 	raw_start(&pair->raw, name, XMEM_ROLE_READER);
+}
+
+static void open_pair(struct pair *pair)
+{
+	open_pair_of(pair, 2);
 }
 
 /* Nothing is followed, so the writer waits for nobody, and subscribing works. */
@@ -214,6 +219,54 @@ TEST_WITHIN(P9_signals_leave_no_ghost, 60)
 	set_timer(0);
 	kill_child(child);
 	continue_daemon(stop_daemon());
+	check_no_ghost(&pair);
+	close_pair(&pair);
+}
+
+/* ---- new generations ---- */
+
+static uint32_t only_slot(const struct pair *pair)
+{
+	uint32_t slot = 0;
+
+	while (xm_load(&xm_slot_row(&pair->raw.map, slot)->owner) != (uint32_t)pair->publisher)
+		slot++;
+	return slot;
+}
+
+/* Acquire while the daemon is stopped, until a signal ends it. */
+static void acquire_in_vain(struct xmem_pool *writer)
+{
+	set_timer(20 * 1000);
+	REFUSED(xmem_acquire(writer, BYTES, 0), EINTR);
+	set_timer(0);
+}
+
+/*
+ * The generations of a slot are used up, and the request for new ones is given up. The host may
+ * serve it at any time, so the slot is not handed out before an answer has come.
+ */
+TEST(P1_a_slot_is_not_written_while_it_may_be_renewed)
+{
+	struct sigaction action = { .sa_handler = tick };
+	u64 *state, before, spent;
+	struct pair pair;
+	pid_t daemon;
+
+	open_pair_of(&pair, 1);
+	CHECK(!sigaction(SIGALRM, &action, NULL));
+	state = &xm_slot(&pair.raw.map, only_slot(&pair))->state;
+	before = xm_load(state);
+	spent = ((xm_generation(before) >> XMEM_TENANCY_SHIFT) + 1) << XMEM_TENANCY_SHIFT;
+	daemon = stop_daemon();
+	SAME(xm_state(before), XMEM_SLOT_FREE);
+	xm_store(state, xm_word(spent - 1, 0, XMEM_SLOT_FREE));	/* taking it adds 1 */
+	acquire_in_vain(pair.writer);
+	SAME(xm_load(state), xm_word(spent, 0, XMEM_SLOT_WRITING));
+	xm_store(state, xm_word(xm_generation(before), 0, XMEM_SLOT_WRITING));
+	acquire_in_vain(pair.writer);
+	continue_daemon(daemon);
+	publish_stamp(pair.writer, 1);
 	check_no_ghost(&pair);
 	close_pair(&pair);
 }
