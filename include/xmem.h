@@ -34,7 +34,9 @@
  * nothing and leaves that error for xmem_get_last_error, and it is counted (stale_handles of
  * struct xmem_pool_info). It is taken for another buffer's only if the same handle was made
  * and dropped some multiple of 2^23 times in between. Two threads that drop one handle at the
- * same moment are not found out.
+ * same moment are not found out. The handle of a subscription that was dropped is found out
+ * likewise, unless a multiple of 2^23 - 1 subscriptions were asked for in between; and that of a
+ * pool, as long as no other pool has been opened.
  *
  * Threads. Any thread may call any function at any time, unless the function says
  * otherwise. The C library must have made the threads. Threads that get and drop buffers do
@@ -47,7 +49,8 @@
  * end. A wait ends early with EINTR when a signal handler has run; after one that was
  * installed with SA_RESTART, most waits go on. If the daemon is stopped, functions that ask it
  * wait for its answer, within their timeout and until a signal handler has run (EINTR);
- * releasing a buffer and receiving do not wait for it.
+ * releasing a buffer and receiving do not wait for it. xmem_unsubscribe waits for it for 1 second
+ * at most, and so does whoever drops the last handle that keeps a pool.
  *
  * Structs. Every struct of options or of answers begins with its size, which the caller
  * sets to sizeof the struct. Both sides may be newer than the other: options that an
@@ -429,7 +432,8 @@ struct xmem_buffer *xmem_clone(struct xmem_buffer *buffer);
  * other processes. It is level-triggered: as long as it is readable there is something. It
  * can say so in vain if others take something back meanwhile: the publication that it meant
  * is taken from a slow subscriber, or somebody gets the buffer that was free. A program
- * therefore uses timeout 0, and goes back to its loop after EAGAIN.
+ * therefore uses timeout 0, and goes back to its loop after EAGAIN. While the daemon is stopped
+ * it says nothing new, although xmem_receive and xmem_acquire with timeout 0 still succeed.
  *
  * Returns: the descriptor, the same at every call, or -errno:
  *	-EDQUOT	the host has given out as many as it may

@@ -67,7 +67,7 @@ static XL_COLD struct xmem_buffer *get_refused(struct xmem_pool *pool)
 	if (!pool)
 		xl_fail_fast(EINVAL, "get: no pool");
 	else if (!xl_alive(pool))
-		xl_fail_forked();
+		xl_fail_not_alive(pool);
 	else			/* no such slot here: a token of another pool */
 		get_failed(pool, -ESTALE);
 	return NULL;
@@ -139,6 +139,8 @@ XMEM_API struct xmem_buffer *xmem_clone(struct xmem_buffer *handle)
 		xl_fail_fast(EPERM, "clone: it is still being written");
 		return NULL;
 	}
+	if (xl_host_died(buffer->pool))
+		return xl_fail_died(buffer->pool), NULL;
 	clone = xl_handle_new(buffer->pool);
 	if (!clone)
 		return NULL;

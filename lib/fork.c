@@ -176,6 +176,14 @@ void xl_process_unregister(struct xmem_pool *pool)
 	pthread_mutex_unlock(&lock);
 }
 
+int xl_fail_not_alive(const struct xmem_pool *pool)
+{
+	if (pool->process != XL_NO_PROCESS)
+		return xl_fail_forked();
+	return xl_fail_fast(EBADF, "this handle of a pool has been closed: use it no more after "
+				   "xmem_pool_close");
+}
+
 int xl_fail_forked(void)
 {
 	return xl_fail_fast(

@@ -15,7 +15,7 @@ static int check(const struct xmem_pool *pool, const char *message)
 {
 	if (!pool)
 		return xl_fail_fast(EINVAL, message);
-	return xl_alive(pool) ? 0 : xl_fail_forked();
+	return xl_alive(pool) ? 0 : xl_fail_not_alive(pool);
 }
 
 /* ---- the pool ---- */

@@ -214,7 +214,7 @@ XMEM_API int xmem_pool_poll_fd(struct xmem_pool *pool)
 	if (!pool)
 		return xl_fail_fast(EINVAL, "xmem_pool_poll_fd: no pool");
 	if (!xl_alive(pool))
-		return xl_fail_forked();
+		return xl_fail_not_alive(pool);
 	err = poll_of_pool(pool);
 	return err ? failed("a descriptor to poll, of the pool", err) : pool->polls.pool->fd;
 }

@@ -64,7 +64,7 @@ void xl_pool_destroy(struct xmem_pool *pool)
 	xl_polls_drop(pool);
 	pool->link.backend->close(&pool->link);
 	xl_owned_destroy(pool);
-	pool->process = 0;
+	pool->process = XL_NO_PROCESS;
 	spare_pool(pool);
 }
 
@@ -137,7 +137,7 @@ XMEM_API int xmem_pool_fd(struct xmem_pool *pool)
 	if (!pool)
 		return xl_fail_fast(EINVAL, "xmem_pool_fd: no pool");
 	if (!xl_alive(pool))
-		return xl_fail_forked();
+		return xl_fail_not_alive(pool);
 	err = xl_request(pool, XMEM_IOC_POOL_FD, &request);
 	if (err)
 		return xl_fail(-err, "a descriptor of the pool: %s", xl_request_error(err));
@@ -178,5 +178,5 @@ XMEM_API int xmem_pool_client(struct xmem_pool *pool)
 {
 	if (!pool)
 		return xl_fail_fast(EINVAL, "xmem_pool_client: no pool");
-	return xl_alive(pool) ? (int)pool->me : xl_fail_forked();
+	return xl_alive(pool) ? (int)pool->me : xl_fail_not_alive(pool);
 }

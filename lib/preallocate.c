@@ -16,7 +16,7 @@ int xl_check_writer(struct xmem_pool *pool, const char *what)
 	if (!pool)
 		return xl_fail(EINVAL, "%s: no pool", what);
 	if (!xl_alive(pool))
-		return xl_fail_forked();
+		return xl_fail_not_alive(pool);
 	if (pool->role != XMEM_ROLE_WRITER)
 		return xl_fail(EPERM,
 			       "%s: this client is a reader; open the pool with XMEM_OPEN_WRITER",

@@ -561,7 +561,7 @@ XMEM_API struct xmem_buffer *xmem_receive_any(struct xmem_pool *pool, int64_t ti
 		return NULL;
 	}
 	if (!xl_alive(pool)) {
-		xl_fail_forked();
+		xl_fail_not_alive(pool);
 		return NULL;
 	}
 	if (xl_host_died(pool))

@@ -233,7 +233,7 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 		return NULL;
 	}
 	if (!xl_alive(pool)) {
-		xl_fail_forked();
+		xl_fail_not_alive(pool);
 		return NULL;
 	}
 	if (take_options(pool, given, &options))

@@ -49,6 +49,10 @@ static bool refill(void)
 
 	if (!block)
 		return false;
+	if ((u64)block / XL_SUBSCRIPTION_ALIGN >> XL_ADDRESS_BITS) {
+		free(block);
+		return false;
+	}
 	memset(block, 0, sizeof(*block));
 	block->next = memory.blocks;
 	memory.blocks = block;
@@ -64,7 +68,7 @@ static u64 new_handle(const struct xmem_subscription *subscription)
 {
 	if (!(++memory.handles << XL_ADDRESS_BITS))
 		memory.handles++;
-	return memory.handles << XL_ADDRESS_BITS | (u64)subscription;
+	return memory.handles << XL_ADDRESS_BITS | (u64)subscription / XL_SUBSCRIPTION_ALIGN;
 }
 
 struct xmem_subscription *xl_subscription_new(struct xmem_pool *pool)

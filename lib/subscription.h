@@ -32,8 +32,11 @@ struct xl_ring {
 	bool told;		/* the host knows that it is followed no longer */
 };
 
+#define XL_SUBSCRIPTION_ALIGN	128
+
 struct xmem_subscription {
-	_Alignas(64) u64 handle; /* what the program has of it; 0: it has been dropped */
+	_Alignas(XL_SUBSCRIPTION_ALIGN)
+	u64 handle;		/* what the program has of it; 0: it has been dropped */
 	u64 process;		/* as in struct xmem_pool */
 	struct xl_lock lock;	/* guards all, but `process` changes only while it is unused */
 	struct xmem_pool *pool;
@@ -54,13 +57,15 @@ struct xmem_subscription {
 	struct xmem_subscription *next;	/* of the pool, under pool->list; or unused */
 };
 
-#define XL_ADDRESS_BITS	48
+#define XL_ADDRESS_BITS	41	/* of an address below 2^48, without those that are 0 */
 #define XL_NOTED	1	/* an error that has been noted, beside negative ones */
 #define XL_LOOK_AGAIN	(~0ULL)	/* joins_seen: no count has this value */
 
 static inline struct xmem_subscription *xl_subscription(struct xmem_subscription *handle)
 {
-	return (void *)((u64)handle & ((1ULL << XL_ADDRESS_BITS) - 1));
+	u64 address = (u64)handle & ((1ULL << XL_ADDRESS_BITS) - 1);
+
+	return (void *)(address * XL_SUBSCRIPTION_ALIGN);
 }
 
 /* ---- subscription.c ---- */

@@ -81,7 +81,7 @@ XMEM_API int xmem_cancel(struct xmem_pool *pool)
 	if (!pool)
 		return xl_fail_fast(EINVAL, "xmem_cancel: no pool");
 	if (!xl_alive(pool))
-		return xl_fail_forked();
+		return xl_fail_not_alive(pool);
 	xl_cancel(pool, XL_CANCEL_ALWAYS);
 	xl_receive_slowly(pool);
 	return 0;

@@ -218,6 +218,7 @@ TEST(P9_the_next_call_after_the_daemon_was_killed_says_so)
 	SAME(xmem_peek_last_error(NULL), -ENOTCONN);
 	REFUSED(xmem_acquire(writer, BYTES, 0), ENOTCONN);
 	SAME(xmem_publish(unsent, NULL, NULL), -ENOTCONN);
+	REFUSED(xmem_clone(b), ENOTCONN);
 	REFUSED(xmem_receive(s, 0), ENOTCONN);
 	REFUSED(xmem_receive(s, SECOND), ENOTCONN);
 	REFUSED(xmem_subscribe(reader, NULL), ENOTCONN);

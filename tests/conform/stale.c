@@ -369,3 +369,41 @@ TEST(P2_the_last_handle_ends_a_closed_pool)
 	xmem_release(kept);
 	xmem_pool_close(writer);
 }
+
+TEST(API_the_handle_of_a_pool_that_has_ended_is_EBADF)
+{
+	struct xmem_pool *pool = open_reader(new_name());
+	const char *why;
+
+	xmem_pool_close(pool);
+	SAME(xmem_pool_client(pool), -EBADF);
+	SAME(xmem_peek_last_error(&why), -EBADF);
+	CHECK(strstr(why, "closed"));
+	REFUSED(xmem_subscribe(pool, NULL), EBADF);
+	REFUSED(xmem_get(pool, 1), EBADF);
+	SAME(xmem_cancel(pool), -EBADF);
+	xmem_pool_close(pool);
+}
+
+/* A subscribe that fails uses a number as well. */
+TEST(API_the_handle_of_a_subscription_does_not_come_back_soon)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 1, BYTES), *reader = open_reader(name);
+	struct xmem_subscribe_options nobody = {
+		.size = sizeof(nobody), .publisher = xmem_pool_client(reader),
+		.flags = XMEM_SUBSCRIBE_PUBLISHER | XMEM_SUBSCRIBE_NOWAIT,
+	};
+	struct xmem_subscription *old = follow(reader, xmem_pool_client(writer), 0), *s;
+	unsigned int i;
+
+	xmem_unsubscribe(old);
+	for (i = 0; i < 0xffff - 1; i++)
+		REFUSED(xmem_subscribe(reader, &nobody), ENOENT);
+	s = follow(reader, xmem_pool_client(writer), 0);
+	CHECK(s != old);
+	REFUSED(xmem_receive(old, 0), EBADF);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
