@@ -48,10 +48,11 @@ static inline bool xm_followed_lives_on(const struct xm_map *map, const struct x
 }
 
 /*
- * Try to hold the next publication. 0: it is held, and *what and the slot's row are filled in. -EAGAIN: the entry, whose
- * position is *ret_position, is not that of the next publication. -ERANGE: it names no slot.
- * -EBUSY: a hold is taken, and it takes a further look whether it is good. -EOVERFLOW: no hold is
- * left. The cursor stands where it stood. @words: those of this subscription.
+ * Try to hold the next publication. 0: it is held, and *what and the slot's row are filled in.
+ * -EAGAIN: the entry, whose position is *ret_position, is not that of the next publication.
+ * -ERANGE: it names no slot. -EBUSY: a hold is taken, and it takes a further look whether it is
+ * good. -EOVERFLOW: no hold is left. The cursor stands where it stood. @words: those of this
+ * subscription.
  */
 static xm_inline int xm_receive_try(const struct xm_map *map, const struct xm_followed_words *words,
 				 const struct xm_follow *follow, struct xm_publication *what,

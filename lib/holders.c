@@ -129,12 +129,13 @@ static void name_clients(const struct xm_map *map, struct census *census, const 
 /* Name those that are waited for and have not received everything, the slowest first. */
 static void name_laggards(const struct xmem_pool *pool, struct census *census, struct text *to)
 {
+	const struct xmem_client_row *row = pool->owned.words.row;
 	const struct xm_map *map = &pool->map;
 	u32 c;
 
 	memset(census->by, 0, sizeof(census->by));
 	for (c = 0; c < map->clients; c++)
-		if (xm_bit(pool->owned.words.row->subscribers, c) && xm_bit(pool->owned.words.row->waits, c) &&
+		if (xm_bit(row->subscribers, c) && xm_bit(row->waits, c) &&
 		    !xm_is_demoted(map, pool->me, c, xm_load(xm_cursor(map, c, pool->me))))
 			census->by[c] = xl_behind(map, c, pool->me);
 	name_clients(&pool->map, census, " has yet to receive", to);
