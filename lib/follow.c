@@ -227,6 +227,27 @@ int xl_follow_all(struct xmem_subscription *subscription, u64 deadline_ns)
 	return 0;
 }
 
+/*
+ * A receive does not wait for a stopped host: the first time hardly, and later for a tenth of its
+ * time at most, until it answers.
+ */
+#define LEAST_ASK_NS	20000000
+#define MOST_ASK_NS	200000000
+#define PAUSES		10
+
+static int ask_for_newcomers(struct xmem_subscription *subscription)
+{
+	struct xmem_pool *pool = subscription->pool;
+	u64 before = xm_load(&pool->ask_ns), ask = before ? 2 * before : LEAST_ASK_NS;
+	int err;
+
+	ask = ask < MOST_ASK_NS ? ask : MOST_ASK_NS;
+	err = xl_follow_all(subscription, xl_deadline(ask));
+	xm_store(&pool->ask_ns, err == -ETIMEDOUT ? ask : 0);
+	xm_store(&pool->ask_again_ns, err == -ETIMEDOUT ? xl_deadline(PAUSES * ask) : 0);
+	return err == -ETIMEDOUT ? -EAGAIN : err;
+}
+
 int xl_follow_newcomers(struct xmem_subscription *subscription)
 {
 	struct xmem_pool *pool = subscription->pool;
@@ -236,13 +257,15 @@ int xl_follow_newcomers(struct xmem_subscription *subscription)
 	xl_subscription_leave(subscription);
 	xl_lock(&pool->subscribing);
 	joins = xm_load_acquire(&pool->map.pool->writers);
-	err = xl_follow_all(subscription, xl_deadline(XL_HOST_NS));
+	err = ask_for_newcomers(subscription);
 	dropped = xl_subscription_return(subscription);
 	if (!dropped && !err)
 		subscription->joins_seen = joins;
 	xl_unlock(&pool->subscribing);
 	if (dropped || !err)
 		return dropped;
+	if (err == -EAGAIN)
+		return err;
 	xl_fail(-err, "receive: follow a writer that came: %s", xl_request_error(err));
 	return XL_NOTED;
 }

@@ -171,6 +171,9 @@ struct xmem_pool {
 	struct xmem_subscription *subscriptions;
 	struct xmem_subscription *turn;	/* where receive_any looks first; NULL: at the first */
 	struct xl_poller *pollers;	/* threads that wait in poll() */
+	u64 ask_again_ns;		/* put off: following who came, as the host does not answer;
+					 * 0: not so. Atomic, as the next: */
+	u64 ask_ns;			/* how long it was waited for then */
 	u64 following[XMEM_MAX_CLIENTS];	/* by publisher: the incarnation that is followed,
 					 * as of the posts and answers so far; atomic */
 

@@ -134,7 +134,8 @@ static int look_at_all(struct xmem_subscription *subscription, struct xmem_buffe
 
 	if (subscription->ended)
 		return -EPIPE;
-	if (subscription->joint && xl_writers_came(subscription))
+	if (subscription->joint && xl_writers_came(subscription) &&
+	    !xl_is_put_off(subscription->pool))
 		return NEWCOMERS;
 	if (xl_cancelled(subscription->pool))	/* the next receive goes the slow way again */
 		subscription->joins_seen = XL_LOOK_AGAIN;
@@ -158,7 +159,7 @@ static int look_at_all(struct xmem_subscription *subscription, struct xmem_buffe
 	if (subscription->rings)
 		return worst;
 	subscription->joins_seen = XL_LOOK_AGAIN;
-	return NEWCOMERS;
+	return subscription->joint && xl_is_put_off(subscription->pool) ? -EAGAIN : NEWCOMERS;
 }
 
 /* The last ring is over. Is another writer there? 0: look at it; -EPIPE; or as below. */
@@ -166,6 +167,8 @@ static int begin_anew(struct xmem_subscription *subscription)
 {
 	int err = subscription->joint ? xl_follow_newcomers(subscription) : 0;
 
+	if (err == -EAGAIN)
+		return 0;	/* look at what is followed already */
 	if (err || subscription->ring)
 		return err;
 	xm_store(&subscription->ended, true);
@@ -206,7 +209,7 @@ static int receive_wait(struct xmem_subscription *subscription, struct xmem_buff
 			int64_t timeout_ns, u32 cancels)
 {
 	struct xmem_pool *pool = subscription->pool;
-	u64 deadline = xl_deadline(timeout_ns);
+	u64 deadline = xl_deadline(timeout_ns), until;
 	struct xl_watch watch;
 	u32 changes;
 	int err;
@@ -234,10 +237,11 @@ static int receive_wait(struct xmem_subscription *subscription, struct xmem_buff
 			continue;	/* another ring is to be armed */
 		xl_subscription_leave(subscription);
 		xl_payload_unmap_stale(pool);
-		err = xl_wait_rings(pool, &watch, deadline);
+		until = subscription->joint ? xl_sleep_until(pool, deadline) : deadline;
+		err = xl_wait_rings(pool, &watch, until);
 		if (xl_subscription_return(subscription))
 			return -ECANCELED;
-		if (err)
+		if (err && (err != -ETIMEDOUT || until == deadline))
 			return err;
 	}
 }
@@ -511,7 +515,7 @@ static int watch_all(struct xmem_pool *pool, struct xl_watch *watch)
 static int any_wait(struct xmem_pool *pool, struct xmem_buffer **ret, u64 *ret_handle,
 		    int64_t timeout_ns, u32 cancels)
 {
-	u64 deadline = xl_deadline(timeout_ns);
+	u64 deadline = xl_deadline(timeout_ns), until;
 	struct xl_watch watch;
 	int err;
 
@@ -529,8 +533,9 @@ static int any_wait(struct xmem_pool *pool, struct xmem_buffer **ret, u64 *ret_h
 			return err;
 		if (watch.kicks != xm_load(&pool->kicks))
 			continue;	/* a ring may have been added */
-		err = xl_wait_rings(pool, &watch, deadline);
-		if (err)
+		until = xl_sleep_until(pool, deadline);
+		err = xl_wait_rings(pool, &watch, until);
+		if (err && (err != -ETIMEDOUT || until == deadline))
 			return err;
 	}
 }

@@ -209,6 +209,8 @@ XMEM_API void xmem_unsubscribe(struct xmem_subscription *handle)
 		xl_follow_no_longer(subscription, subscription->ring);
 	if (subscription->ended)
 		xl_follow_ended(subscription, true);
+	if (subscription->joint)
+		xm_store(&pool->ask_again_ns, 0);
 	xl_unlock(&subscription->lock);
 	xl_settle_posts(pool);
 	xl_poll_drop(pool, &subscription->poll);

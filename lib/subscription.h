@@ -16,7 +16,7 @@
 #define XMEM_SUBSCRIPTION_H
 
 #include "core/receive.h"
-#include "private.h"
+#include "request.h"
 
 enum xl_dropped {
 	XL_NOT_DROPPED,
@@ -94,7 +94,7 @@ int xl_follow(struct xmem_subscription *subscription, u32 publisher, u64 incarna
 int xl_follow_all(struct xmem_subscription *subscription, u64 deadline_ns);
 /*
  * The same in a receive: leaves the lock and comes back. -ECANCELED: the subscription has been
- * dropped meanwhile; or XL_NOTED.
+ * dropped meanwhile; -EAGAIN: the host does not answer, so this is put off; or XL_NOTED.
  */
 int xl_follow_newcomers(struct xmem_subscription *subscription);
 /*
@@ -117,6 +117,22 @@ static inline bool xl_is_strange_writer(const struct xmem_pool *pool, u32 client
 	return client != pool->me && xm_load_acquire(&row->state) == XMEM_CLIENT_ALIVE &&
 	       xm_load(&row->role) == XMEM_ROLE_WRITER &&
 	       xm_load_acquire(&pool->following[client]) != xm_load(&row->incarnation);
+}
+
+/* Is following who came put off? */
+static inline bool xl_is_put_off(const struct xmem_pool *pool)
+{
+	u64 until = xm_load(&pool->ask_again_ns);
+
+	return unlikely(until) && xl_now_ns() < until;
+}
+
+/* Until when may a receive sleep? What is put off is tried again meanwhile. */
+static inline u64 xl_sleep_until(const struct xmem_pool *pool, u64 deadline_ns)
+{
+	u64 until = xm_load(&pool->ask_again_ns);
+
+	return until && until < deadline_ns ? until : deadline_ns;
 }
 
 /* Have writers come since they were last looked for? */

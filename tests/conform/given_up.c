@@ -223,6 +223,46 @@ TEST_WITHIN(P9_signals_leave_no_ghost, 60)
 	close_pair(&pair);
 }
 
+/* ---- writers that come ---- */
+
+/* The host cannot be asked to follow it yet: what is followed already is received all the same. */
+TEST(P9_a_newcomer_keeps_nobody_waiting_for_a_stopped_daemon)
+{
+	struct xmem_subscription *all, *which;
+	struct xmem_pool *newcomer;
+	struct xmem_buffer *b;
+	struct pair pair;
+	pid_t daemon;
+
+	open_pair_of(&pair, 4);
+	CHECK((all = xmem_subscribe(pair.reader, NULL)));
+	newcomer = open_writer((const char *)pair.raw.map.pool->name, 4, BYTES);
+	daemon = stop_daemon();
+	publish_stamp(pair.writer, 1);
+	publish_stamp(pair.writer, 2);
+	publish_stamp(pair.writer, 3);
+	CHECK((b = xmem_receive(all, 0)));
+	xmem_release(b);
+	CHECK((b = xmem_receive(all, SECOND)));
+	xmem_release(b);
+	CHECK((b = xmem_receive_any(pair.reader, 0, &which)) && which == all);
+	xmem_release(b);
+	REFUSED(xmem_receive(all, 0), EAGAIN);
+	REFUSED(xmem_receive(all, 50 * MS), ETIMEDOUT);
+	REFUSED(xmem_receive_any(pair.reader, 0, NULL), EAGAIN);
+	continue_daemon(daemon);
+	/* Nothing announces that the daemon goes on, and yet it is asked again. */
+	EVENTUALLY(!xmem_receive(all, 20 * MS) &&
+		   raw_follows(&pair.raw, pair.me, xmem_pool_client(newcomer)));
+	publish_stamp(newcomer, 4);
+	CHECK((b = xmem_receive(all, 5 * SECOND)));
+	SAME(xmem_publisher(b), xmem_pool_client(newcomer));
+	xmem_release(b);
+	xmem_unsubscribe(all);
+	xmem_pool_close(newcomer);
+	close_pair(&pair);
+}
+
 /* ---- new generations ---- */
 
 static uint32_t only_slot(const struct pair *pair)
