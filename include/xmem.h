@@ -39,20 +39,22 @@
  * pool, as long as no other pool has been opened.
  *
  * Threads. Any thread may call any function at any time, unless the function says
- * otherwise. The C library must have made the threads. Threads that get and drop buffers do
- * not wait for each other. No function is async-signal-safe. After fork the child cannot use
- * handles that it inherited: functions fail with ECHILD, and dropping such a handle does
- * nothing. The child opens the pool again. A fork by the C library leaves the child no page
- * and no descriptor of its parent's pools, whatever other threads were doing.
+ * otherwise. The C library must have made the threads. Threads that get and drop buffers
+ * do not wait for each other. No function is async-signal-safe, and none is a
+ * cancellation point on which a program can rely: xmem_cancel ends waits, pthread_cancel
+ * does not. After fork the child cannot use handles that it inherited: functions fail
+ * with ECHILD, and dropping such a handle does nothing. The child opens the pool again. A
+ * fork by the C library leaves the child no page and no descriptor of its parent's pools,
+ * whatever other threads were doing.
  *
  * Time. Timeouts are nanoseconds from now. 0 does not wait, and XMEM_FOREVER waits without
  * end. A wait ends early with EINTR when a signal handler has run; after one that was
  * installed with SA_RESTART, most waits go on. If the daemon is stopped, functions that ask it
  * wait for its answer, within their timeout and until a signal handler has run (EINTR);
  * releasing a buffer and receiving do not wait for it. xmem_unsubscribe waits for it for 1 second
- * at most, and so does whoever drops the last handle that keeps a pool. A
- * subscription to all publishers waits for it for 0.02 seconds, later 0.2 seconds in 2, to follow
- * a publisher that has just joined.
+ * at most, and so does whoever drops the last handle that keeps a pool. A receive of a
+ * subscription to all publishers waits for it for 20 ms, and later for a tenth of the time at
+ * most, to follow a publisher that has just joined.
  *
  * Structs. Every struct of options or of answers begins with its size, which the caller
  * sets to sizeof the struct. Both sides may be newer than the other: options that an

@@ -32,6 +32,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xmem_pool *pools;
 static struct page *first_page;
 static u64 number;
+static int cancelling;		/* the cancel state of the thread that has it, before that */
 
 static void before_fork(void)
 {
@@ -69,13 +70,21 @@ void xl_fork_lock(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+	int before;
+
+	/* A thread that is cancelled in between would leave the lock taken, and end all forks. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	pthread_once(&once, add_handlers);
 	pthread_mutex_lock(&lock);
+	cancelling = before;
 }
 
 void xl_fork_unlock(void)
 {
+	int before = cancelling;
+
 	pthread_mutex_unlock(&lock);
+	pthread_setcancelstate(before, NULL);
 }
 
 /*
@@ -157,7 +166,7 @@ int xl_process_register(struct xmem_pool *pool)
 		pool->next = pools;
 		pools = pool;
 	}
-	pthread_mutex_unlock(&lock);
+	xl_fork_unlock();
 	return err;
 }
 
@@ -165,7 +174,7 @@ void xl_process_unregister(struct xmem_pool *pool)
 {
 	struct xmem_pool **at;
 
-	pthread_mutex_lock(&lock);
+	xl_fork_lock();
 	*pool->live = (struct xl_live){ 0 };
 	for (at = &pools; *at; at = &(*at)->next) {
 		if (*at == pool) {
@@ -173,7 +182,7 @@ void xl_process_unregister(struct xmem_pool *pool)
 			break;
 		}
 	}
-	pthread_mutex_unlock(&lock);
+	xl_fork_unlock();
 }
 
 int xl_fail_not_alive(const struct xmem_pool *pool)

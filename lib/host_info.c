@@ -16,8 +16,9 @@
  */
 static int ask(struct xmem_link *link, unsigned int request, void *argument)
 {
-	int tries, err = -ENODEV;
+	int tries, cancel, err = -ENODEV;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	for (tries = 0; tries < XL_MAX_TRIES; tries++) {
 		err = xl_reach(link, false);
 		if (err)
@@ -27,6 +28,7 @@ static int ask(struct xmem_link *link, unsigned int request, void *argument)
 		if (err != -ENOTCONN)
 			break;
 	}
+	pthread_setcancelstate(cancel, NULL);
 	return err == -ENOTCONN ? -ENODEV : err;
 }
 

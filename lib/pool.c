@@ -59,6 +59,9 @@ static struct xmem_pool *new_pool(void)
 
 void xl_pool_destroy(struct xmem_pool *pool)
 {
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	xl_process_unregister(pool);
 	xl_mappings_destroy(pool);
 	xl_polls_drop(pool);
@@ -66,10 +69,11 @@ void xl_pool_destroy(struct xmem_pool *pool)
 	xl_owned_destroy(pool);
 	pool->process = XL_NO_PROCESS;
 	spare_pool(pool);
+	pthread_setcancelstate(cancel, NULL);
 }
 
-static struct xmem_pool *open_pool(struct xmem_join_request *request,
-				   const struct xmem_pool_options *options)
+static struct xmem_pool *open_uncancelled(struct xmem_join_request *request,
+					  const struct xmem_pool_options *options)
 {
 	struct xmem_pool *pool;
 	int err;
@@ -108,6 +112,19 @@ err_link:
 err_free:
 	spare_pool(pool);
 	return NULL;
+}
+
+/* A thread that is cancelled half-way would leave descriptors and mappings behind. */
+static struct xmem_pool *open_pool(struct xmem_join_request *request,
+				   const struct xmem_pool_options *options)
+{
+	struct xmem_pool *pool;
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pool = open_uncancelled(request, options);
+	pthread_setcancelstate(cancel, NULL);
+	return pool;
 }
 
 XMEM_API struct xmem_pool *xmem_pool_open(const char *name,

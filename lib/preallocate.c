@@ -38,7 +38,7 @@ static int bad_numbers(const struct xmem_pool *pool, u32 count, size_t bytes)
 XMEM_API int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes)
 {
 	u16 *slot;
-	int err = xl_check_writer(pool, "preallocate");
+	int err = xl_check_writer(pool, "preallocate"), cancel;
 
 	if (err)
 		return err;
@@ -52,9 +52,12 @@ XMEM_API int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t
 	err = xl_owned_prepare(pool, bytes);
 	if (err)
 		goto out;
+	/* A thread that is cancelled here would keep what it has made, and the lock. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	xl_lock(&pool->slow);		/* acquire and publish must not wait for files to be made */
 	err = xl_payload_make(pool, count, bytes, slot);
 	xl_unlock(&pool->slow);
+	pthread_setcancelstate(cancel, NULL);
 	if (!err)
 		xl_owned_add(pool, slot, count, bytes);
 out:

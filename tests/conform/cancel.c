@@ -4,6 +4,7 @@
  * xmem_cancel. Built with ASan and TSan, the same tests judge the memory that they wait in.
  */
 #include <pthread.h>
+#include <sys/wait.h>
 
 #include "harness.h"
 
@@ -367,4 +368,39 @@ TEST_WITHIN(P9_unsubscribe_meets_publications_and_waits, 60)
 	xmem_pool_close(scene.second);
 	check_quiet(scene.writer, 2);
 	scene_end();
+}
+
+/* ---- threads that are cancelled ---- */
+
+static void *open_and_close(void *argument)
+{
+	for (;;) {
+		struct xmem_pool *pool = open_writer(argument, 2, BYTES);
+
+		xmem_pool_close(pool);
+		pthread_testcancel();
+	}
+	return NULL;
+}
+
+/* Whatever the thread was doing, it leaves no lock taken: opening and forking go on. */
+TEST_WITHIN(P9_a_thread_that_is_cancelled_leaves_no_lock_taken, 60)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool;
+	pthread_t thread;
+	int i, status;
+	pid_t pid;
+
+	for (i = 0; i < 50; i++) {
+		CHECK(!pthread_create(&thread, NULL, open_and_close, (void *)name));
+		pool = open_writer(name, 1, BYTES);
+		CHECK(!pthread_cancel(thread) && !pthread_join(thread, NULL));
+		xmem_pool_close(pool);
+		pid = fork();
+		CHECK(pid >= 0);
+		if (!pid)
+			_exit(0);
+		CHECK(waitpid(pid, &status, 0) == pid && !status);
+	}
 }
