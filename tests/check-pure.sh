@@ -20,5 +20,5 @@ for object in "${objects[@]}"; do
 	[ -z "$extra" ] || complain "$object needs $extra"
 done
 lines=$(wc -l < core/env.h)
-[ "$lines" -le 80 ] || complain "core/env.h has grown to $lines lines: it has a new dependency"
+[ "$lines" -le 90 ] || complain "core/env.h has grown to $lines lines: it has a new dependency"
 exit $bad
