@@ -152,7 +152,7 @@ struct xmem_pool_options {
  *	ERANGE	the pool is there and smaller than the options ask for
  *	EPERM	another user made it, or the folder of the daemon's address is not this
  *		user's alone; the message names it
- *	EACCES	this user may not open /dev/xmem
+ *	EACCES	this user may not open /dev/xmem, or the socket that XMEM_SOCKET names
  *	EUSERS	the pool has as many clients as it can have
  *	EDQUOT	a limit of the host is reached
  *	ENODEV	there is no host, or its daemon does not start; the message says why

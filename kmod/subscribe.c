@@ -5,12 +5,13 @@
 int xk_subscribe_begin(struct xk_call *call)
 {
 	struct xk_client *client = call->client;
-	u32 publisher = call->u.subscribe.publisher;
 	int err = xk_client_lock_mapped(client);
+	u32 publisher;
 
 	if (err)
 		return err;
 	err = xm_host_subscribe(&client->pool->host, client->id, &call->u.subscribe);
+	publisher = call->u.subscribe.publisher;	/* within bounds now if there is no error */
 	if (!err)
 		xm_follow_begin(&client->followed, publisher, call->u.subscribe.flags);
 	if (!err && call->u.subscribe.flags & XMEM_SUBSCRIBE_JOINT)

@@ -24,8 +24,8 @@
 #include "private.h"
 
 /*
- * A get by token leaves open where the contents are (XL_OPEN), because that is in the metadata, a
- * cache line that only who looks at the contents needs: see xl_place.
+ * A get by token leaves open where the contents are (XL_OPEN). The metadata say it, a cache line
+ * that is only needed by those who look at the contents: see xl_place_contents.
  */
 enum xl_mode { XL_FREE = 0, XL_READING = 1, XL_WRITING = 2, XL_OPEN = 4 };
 

@@ -18,17 +18,8 @@ mkdir -m 755 /run/bin.$$ /run/user
 cp "$B/xmem" "$B/xmemd" /run/bin.$$	# nobody may be unable to reach the tree
 export XMEM_BACKEND=daemon PATH=/run/bin.$$:$PATH
 unset XMEM_SOCKET XMEM_DAEMON XDG_RUNTIME_DIR
-passed=0 failed=0 skipped=0
-
-# same WHAT GOT WANTED
-same() {
-	if [ "$2" = "$3" ]; then
-		passed=$((passed + 1))
-	else
-		failed=$((failed + 1))
-		echo "FAIL $1: got '$2', not '$3'"
-	fi
-}
+. tests/activation/same.sh
+skipped=0
 
 # says WHAT WORD COMMAND...: it fails, and its message has the word
 says() {

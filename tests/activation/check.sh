@@ -9,18 +9,8 @@ B=${1:-build/release}
 work=$(mktemp -d)
 name=$work/socket
 export XMEM_BACKEND=daemon XMEM_DAEMON=none XMEM_SOCKET=$name
-passed=0 failed=0
+. tests/activation/same.sh
 trap 'rm -rf "$work"' EXIT
-
-# same WHAT GOT WANTED
-same() {
-	if [ "$2" = "$3" ]; then
-		passed=$((passed + 1))
-	else
-		failed=$((failed + 1))
-		echo "FAIL $1: got '$2', not '$3'"
-	fi
-}
 
 # start ARGUMENT...: activate in the background; returns when it listens. Its lines follow
 # by "hear".
