@@ -225,6 +225,47 @@ TEST_WITHIN(P9_signals_leave_no_ghost, 60)
 
 /* ---- writers that come ---- */
 
+/* The newcomer is followed, although signals have ended attempts; then it is received. */
+static void receive_from_a_newcomer(struct pair *pair, struct xmem_subscription *s,
+				    const char *name)
+{
+	struct xmem_pool *newcomer = open_writer(name, 2, BYTES);
+	struct xmem_buffer *b = NULL;
+	pid_t daemon = stop_daemon();
+	unsigned int i;
+
+	set_timer(PERIOD_US);
+	for (i = 0; i < 5; i++)
+		CHECK(!xmem_receive(s, SECOND));
+	set_timer(0);
+	continue_daemon(daemon);
+	while (!raw_follows(&pair->raw, pair->me, xmem_pool_client(newcomer)))
+		CHECK(!xmem_receive(s, MS));
+	publish_stamp(newcomer, 7);
+	while (!b)
+		b = xmem_receive(s, SECOND);
+	SAME(stamp_of(b), 7);
+	xmem_release(b);
+	xmem_pool_close(newcomer);
+}
+
+TEST(P9_signals_lose_no_writer_that_comes)
+{
+	struct sigaction action = { .sa_handler = tick };
+	struct xmem_subscribe_options all = { .size = sizeof(all) };
+	struct xmem_subscription *s;
+	struct pair pair;
+	unsigned int i;
+
+	open_pair(&pair);
+	CHECK((s = xmem_subscribe(pair.reader, &all)));
+	CHECK(!sigaction(SIGALRM, &action, NULL));
+	for (i = 0; i < 5; i++)
+		receive_from_a_newcomer(&pair, s, (const char *)pair.raw.map.pool->name);
+	xmem_unsubscribe(s);
+	close_pair(&pair);
+}
+
 /* The host cannot be asked to follow it yet: what is followed already is received all the same. */
 TEST(P9_a_newcomer_keeps_nobody_waiting_for_a_stopped_daemon)
 {
