@@ -34,8 +34,21 @@ build() {
 	make -C "$1" -s FLAVOUR=test CFLAGS=-O1 $(programs "$2") >"$1/build.log" 2>&1
 }
 
+# The daemons of a copy, which a test that was killed may have left stopped.
+end_daemons() {
+	local folder exe
+	folder=$(realpath "$1")
+	for exe in /proc/[0-9]*/exe; do
+		[[ $(readlink "$exe") != "$folder"/* ]] || kill -9 "$(cut -d/ -f3 <<<"$exe")"
+	done 2>/dev/null
+}
+
 run() {	# copy, command, seconds
+	local rc
 	(cd "$1" && ulimit -c 0 && timeout -k 5 "$3" bash -c "$2" >run.log 2>&1 </dev/null)
+	rc=$?
+	end_daemons "$1"
+	return $rc
 }
 
 # The tree as it is, once; each mutant is a copy of it with its objects.
@@ -100,7 +113,7 @@ for name in "${names[@]}"; do
 done
 make_base && check_green || { echo "0 passed, ${#names[@]} failed, 0 skipped"; exit 1; }
 
-export -f try run build programs header
+export -f try run end_daemons build programs header
 export work LIMIT
 printf '%s\n' "${names[@]}" |
 	xargs -P "$(nproc)" -I{} bash -c 'try {} >"$work/said/{}" 2>&1; cat "$work/said/{}"'

@@ -166,25 +166,33 @@ int touch(volatile uint32_t *word, bool store)
 	return signal;
 }
 
-static char own_path[64];
+static char own_folder[32], own_path[48];
 static pid_t own_path_of;
 
 static void remove_own_path(void)
 {
-	char lock[72];
+	char lock[64];
 
 	if (getpid() != own_path_of)
 		return;		/* a child */
 	snprintf(lock, sizeof(lock), "%s.lock", own_path);
 	unlink(own_path);
 	unlink(lock);
+	rmdir(own_folder);
 }
 
 void use_own_daemon(void)
 {
 	own_path_of = getpid();
-	snprintf(own_path, sizeof(own_path), "/tmp/xmem-own-%d", own_path_of);
+	strcpy(own_folder, "/tmp/xmem-own-XXXXXX");
+	CHECK(mkdtemp(own_folder));
+	snprintf(own_path, sizeof(own_path), "%s/socket", own_folder);
 	CHECK(!setenv("XMEM_SOCKET", own_path, 1) && !atexit(remove_own_path));
+}
+
+void note_stopped(pid_t daemon)
+{
+	current->stopped = daemon;
 }
 
 /* ---- children ---- */

@@ -108,6 +108,8 @@ const struct xmem_backend *host_backend(void);
 
 /* From now on a daemon of this test alone, at a path that is removed when the test ends. */
 void use_own_daemon(void);
+/* This daemon stands; 0: none does. */
+void note_stopped(pid_t daemon);
 
 /* ---- children ---- */
 
@@ -229,6 +231,7 @@ unsigned int open_files(void);
 
 struct outcome {
 	bool ran, skipped;
+	pid_t stopped;			/* a daemon that goes on if the test cannot see to it */
 	char why[256];
 };
 struct test *first_test(void);

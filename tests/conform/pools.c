@@ -344,7 +344,9 @@ pid_t stop_daemon(void)
 	raw_open(&raw);
 	CHECK(!getsockopt(raw.link.file, SOL_SOCKET, SO_PEERCRED, &peer, &length));
 	raw_close(&raw);
-	CHECK(peer.pid > 1 && !kill(peer.pid, SIGSTOP));
+	CHECK(peer.pid > 1);
+	note_stopped(peer.pid);
+	CHECK(!kill(peer.pid, SIGSTOP));
 	EVENTUALLY(is_stopped(peer.pid));
 	return peer.pid;
 }
@@ -352,6 +354,7 @@ pid_t stop_daemon(void)
 void continue_daemon(pid_t daemon)
 {
 	CHECK(!kill(daemon, SIGCONT));
+	note_stopped(0);
 }
 
 void host_has_served(struct xmem_pool *pool)

@@ -317,11 +317,9 @@ TEST(P10_more_files_than_the_host_takes_are_none)
 {
 	struct rlimit few = { 256, 256 };	/* 32 payload files */
 	struct xmem_pool *pool;
-	char name[40];
 
 	daemon_only("the kernel's limit is the whole machine's");
-	snprintf(name, sizeof(name), "xmem-own-%d", getpid());
-	setenv("XMEM_SOCKET", name, 1);
+	use_own_daemon();
 	CHECK(!setrlimit(RLIMIT_NOFILE, &few));
 	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
 	limit_files(LARGE);
