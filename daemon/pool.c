@@ -4,6 +4,7 @@
  * wake-ups. core/host.h says what the words in the pages mean.
  */
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -213,21 +214,7 @@ static void wake_owners(struct xd_pool *pool)
 		xd_wake(&xm_client_row(map, c)->slots_waiters);
 }
 
-static void wake_everybody(struct xd_pool *pool)
-{
-	const struct xm_map *map = &pool->host.map;
-	u32 c;
-
-	wake_anyhow(&map->pool->clients_waiters);
-	for (c = 0; c < map->clients; c++) {
-		wake_anyhow(&xm_client_row(map, c)->ring_waiters);
-		wake_anyhow(&xm_client_row(map, c)->slots_waiters);
-	}
-}
-
-/* ---- clients ---- */
-
-/* Who waits for what is published may want to follow a writer that has just come. */
+/* Who waits for what is published may want to see that a writer has come, or has gone. */
 static void wake_rings(struct xd_pool *pool)
 {
 	const struct xm_map *map = &pool->host.map;
@@ -236,6 +223,25 @@ static void wake_rings(struct xd_pool *pool)
 	for (c = 0; c < map->clients; c++)
 		xd_wake(&xm_client_row(map, c)->ring_waiters);
 }
+
+/* Nobody waits for what an id would do that no client has; @ended had one until now. */
+static void wake_everybody(struct xd_pool *pool, u32 ended)
+{
+	const struct xm_map *map = &pool->host.map;
+	u32 c;
+
+	wake_anyhow(&map->pool->clients_waiters);
+	for (c = 0; c < map->clients; c++) {
+		struct xmem_client_row *row = xm_client_row(map, c);
+
+		if (c != ended && xm_load(&row->state) == XMEM_CLIENT_NONE)
+			continue;
+		wake_anyhow(&row->ring_waiters);
+		wake_anyhow(&row->slots_waiters);
+	}
+}
+
+/* ---- clients ---- */
 
 int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_join_request *join)
 {
@@ -263,14 +269,19 @@ int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_j
 	return 0;
 }
 
-/* Who waits for a buffer is woken before the slots are searched for what else is free now. */
+/*
+ * Who waits is woken before the slots are searched for what else is free now. It may be queued
+ * behind this process, on the same processor, hence the yield.
+ */
 void xd_pool_leave(struct xd_pool *pool, struct xd_connection *from)
 {
 	xm_host_end(&pool->host, from->client);
 	xd_payload_owner_ended(pool, from->incarnation);
 	wake_owners(pool);
+	wake_rings(pool);
+	sched_yield();
 	xd_pool_reap(pool);
-	wake_everybody(pool);
+	wake_everybody(pool, from->client);
 	xd_polls_drop(from);
 	xd_polls_look(pool);
 	xd_pool_check(pool);

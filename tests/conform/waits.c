@@ -317,7 +317,7 @@ static void hold_it(void *argument)
 	hear_parent();
 }
 
-enum ending { KILLED, RELEASED, KILLED_WITHOUT_RECEIVING };
+enum ending { KILLED, RELEASED, KILLED_WITHOUT_RECEIVING, KILLED_BEFORE_IT_WAKES };
 
 /* An owner sleeps for its one buffer, which a subscriber has, or has yet to receive. */
 static void owner_wakes(enum ending ending)
@@ -338,6 +338,8 @@ static void owner_wakes(enum ending ending)
 		hear(holder);
 	tell(owner, 1);
 	wait_until_asleep(&raw, slots_word(&raw, waiter.publisher));
+	if (ending == KILLED_BEFORE_IT_WAKES)	/* as the holder does before it wakes who sleeps */
+		CHECK(xm_disarm(slots_word(&raw, waiter.publisher)));
 	if (ending == RELEASED)
 		tell(holder, 1);
 	else
@@ -359,6 +361,12 @@ TEST(P9_a_sleeping_owner_wakes_when_the_holder_is_killed)
 TEST(P9_a_sleeping_owner_wakes_when_who_it_waits_for_is_killed)
 {
 	owner_wakes(KILLED_WITHOUT_RECEIVING);
+}
+
+TEST(P9_a_sleeping_owner_wakes_when_its_waker_is_killed_half_way)
+{
+	daemon_only("the kernel changes the word and wakes in one call");
+	owner_wakes(KILLED_BEFORE_IT_WAKES);
 }
 
 /* A publisher of more buffers than its ring has entries: it waits for space there. */
