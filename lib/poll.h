@@ -28,6 +28,7 @@ struct xl_polls {
 	pthread_mutex_t lock;		/* guards what follows and what is in the list */
 	struct xl_poll *first;
 	struct xl_poll *pool;		/* of these: the pool's own */
+	struct xl_poll *joint;		/* and that with which the library itself waits (wait.c) */
 	struct xm_followed followed;
 };
 
@@ -36,6 +37,9 @@ struct xl_polls {
  * caller may have a subscription's lock.
  */
 void xl_poll_settle_all(struct xmem_pool *pool, int events);
+
+/* The descriptor of all rings that the pool follows, or of those of its joint subscription. */
+int xl_poll_file(struct xmem_pool *pool, u32 kind);
 
 /* To be called after such a request (request.h): note whom the client follows. */
 void xl_poll_note(struct xmem_pool *pool, unsigned int request, const void *argument, int err);

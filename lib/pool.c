@@ -64,6 +64,7 @@ void xl_pool_destroy(struct xmem_pool *pool)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	xl_process_unregister(pool);
 	xl_mappings_destroy(pool);
+	xl_pollers_drop(pool);
 	xl_polls_drop(pool);
 	pool->link.backend->close(&pool->link);
 	xl_owned_destroy(pool);

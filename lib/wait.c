@@ -8,7 +8,9 @@
  * descriptors where the kernel is.
  */
 #include <poll.h>
+#include <stdlib.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "files.h"
 #include "host/futex.h"
@@ -19,9 +21,10 @@
 #define LOOK_NS	(NS / 100)	/* between looks where there is no way to wait for all */
 #define MOST_WORDS	128	/* that futex_waitv takes */
 
-/* A thread that waits in poll(). */
+/* What a thread needs to wait in poll(). It is kept for the next one until the pool goes. */
 struct xl_poller {
-	struct xl_poller *next;	/* under pool->list */
+	struct xl_poller *next;	/* under pool->list, as is: */
+	bool used;
 	int kick;		/* an eventfd */
 };
 
@@ -57,7 +60,7 @@ void xl_kick(struct xmem_pool *pool)
 			xl_waiters_wake(pool, XMEM_WAIT_RING, c);
 	xl_lock(&pool->list);
 	for (poller = pool->pollers; poller; poller = poller->next)
-		while (write(poller->kick, &one, sizeof(one)) < 0 && errno == EINTR)
+		while (poller->used && write(poller->kick, &one, sizeof(one)) < 0 && errno == EINTR)
 			;
 	xl_unlock(&pool->list);
 }
@@ -98,9 +101,12 @@ void xl_watch_begin(struct xmem_pool *pool, struct xl_watch *watch, u32 kind)
 
 int xl_watch_ring(struct xmem_pool *pool, struct xl_watch *watch, u32 publisher)
 {
-	u32 value;
-	int err = xl_waiters_arm(pool, XMEM_WAIT_RING, publisher, &value);
+	u32 value = 0;
+	int err = 0;
 
+	/* Several are waited for in poll, which arms them itself if the kernel is the host. */
+	if (!watch->count || pool->link.backend == &xmem_backend_daemon)
+		err = xl_waiters_arm(pool, XMEM_WAIT_RING, publisher, &value);
 	if (err)
 		return err;
 	watch->ring[watch->count].publisher = publisher;
@@ -164,32 +170,72 @@ static int wait_on_words(struct xmem_pool *pool, const struct xl_watch *watch, u
 	return err == -EAGAIN || (err == -ETIMEDOUT && until != deadline_ns) ? 0 : err;
 }
 
-static void list_poller(struct xmem_pool *pool, struct xl_poller *poller)
+/* ---- where the kernel is the host ---- */
+
+static struct xl_poller *unused_poller(struct xmem_pool *pool)
 {
+	struct xl_poller *poller;
+
+	xl_lock(&pool->list);
+	for (poller = pool->pollers; poller && poller->used; poller = poller->next)
+		;
+	if (poller)
+		poller->used = true;
+	xl_unlock(&pool->list);
+	return poller;
+}
+
+/* NULL and errno. */
+static struct xl_poller *new_poller(struct xmem_pool *pool)
+{
+	struct xl_poller *poller = malloc(sizeof(*poller));
+
+	if (!poller)
+		return NULL;
+	xl_fork_lock();
+	poller->kick = xl_file_note(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	xl_fork_unlock();
+	if (poller->kick < 0) {
+		free(poller);
+		return NULL;
+	}
+	poller->used = true;
 	xl_lock(&pool->list);
 	poller->next = pool->pollers;
 	pool->pollers = poller;
 	xl_unlock(&pool->list);
+	return poller;
 }
 
-static void unlist_poller(struct xmem_pool *pool, struct xl_poller *poller)
+/* Whoever kicks from now on does so to this one too. NULL and errno. */
+static struct xl_poller *take_poller(struct xmem_pool *pool)
 {
-	struct xl_poller **at;
+	struct xl_poller *poller = unused_poller(pool);
+	u64 kicks;
 
+	if (!poller)
+		return new_poller(pool);
+	while (read(poller->kick, &kicks, sizeof(kicks)) < 0 && errno == EINTR)
+		;	/* those that its last user has left */
+	return poller;
+}
+
+static void leave_poller(struct xmem_pool *pool, struct xl_poller *poller)
+{
 	xl_lock(&pool->list);
-	for (at = &pool->pollers; *at != poller; at = &(*at)->next)
-		;
-	*at = poller->next;
+	poller->used = false;
 	xl_unlock(&pool->list);
 }
 
-/* The descriptor that is readable when something of that kind has happened, or -errno. */
-static int poll_file(struct xmem_pool *pool, u32 kind)
+void xl_pollers_drop(struct xmem_pool *pool)
 {
-	struct xmem_poll_fd_request request = { .size = sizeof(request), .kind = kind, .fd = -1 };
-	int err = xl_request(pool, XMEM_IOC_POLL_FD, &request);
+	struct xl_poller *poller;
 
-	return err ? err : request.fd;
+	while ((poller = pool->pollers)) {
+		pool->pollers = poller->next;
+		xl_file_close(poller->kick);
+		free(poller);
+	}
 }
 
 static int wait_for_files(struct pollfd *file, u32 count, u64 deadline_ns)
@@ -203,31 +249,22 @@ static int wait_for_files(struct pollfd *file, u32 count, u64 deadline_ns)
 	return ready ? 0 : -ETIMEDOUT;
 }
 
-/* By the kernel's descriptor of what the caller follows. */
+/* By the kernel's descriptor of what the caller follows, which arms the words itself. */
 static int wait_in_poll(struct xmem_pool *pool, const struct xl_watch *watch, u64 deadline_ns)
 {
-	struct xl_poller me;
-	struct pollfd file[2];
-	u32 count = 1;
-	int err;
+	int fd = xl_poll_file(pool, watch->kind), err = 0;
+	struct xl_poller *me;
 
-	xl_fork_lock();
-	me.kick = xl_file_note(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	xl_fork_unlock();
-	file[0] = (struct pollfd){ .fd = me.kick, .events = POLLIN };
-	if (me.kick < 0)
+	if (fd < 0)
+		return fd;
+	me = take_poller(pool);
+	if (!me)
 		return -errno;
-	err = poll_file(pool, watch->kind);
-	if (err < 0)
-		goto out;
-	file[count++] = (struct pollfd){ .fd = err, .events = POLLIN };
-	list_poller(pool, &me);
-	err = xm_load_acquire(&pool->kicks) != watch->kicks ? 0 :
-		wait_for_files(file, count, deadline_ns);
-	unlist_poller(pool, &me);
-out:
-	while (count--)
-		xl_file_close(file[count].fd);
+	if (xm_load_acquire(&pool->kicks) == watch->kicks)
+		err = wait_for_files((struct pollfd[]){
+			{ .fd = me->kick, .events = POLLIN }, { .fd = fd, .events = POLLIN },
+		}, 2, deadline_ns);
+	leave_poller(pool, me);
 	return err;
 }
 

@@ -53,7 +53,10 @@ struct xl_watch {
 };
 
 void xl_watch_begin(struct xmem_pool *pool, struct xl_watch *watch, u32 kind);
-/* Arm a ring's word. -ENOENT: the host has dropped the ring, which a look finds out. */
+/*
+ * Arm a ring's word, if that is how it is waited for. -ENOENT: the host has dropped the ring, which
+ * a look finds out.
+ */
 int xl_watch_ring(struct xmem_pool *pool, struct xl_watch *watch, u32 publisher);
 
 /*
@@ -61,5 +64,8 @@ int xl_watch_ring(struct xmem_pool *pool, struct xl_watch *watch, u32 publisher)
  * early. -ETIMEDOUT, -EINTR, -ENOTCONN, or another error of the host.
  */
 int xl_wait_rings(struct xmem_pool *pool, const struct xl_watch *watch, u64 deadline_ns);
+
+/* Drop what threads have waited with. The pool goes. */
+void xl_pollers_drop(struct xmem_pool *pool);
 
 #endif

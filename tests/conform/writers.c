@@ -4,6 +4,7 @@
  * turn, and is over when the last one is. And xmem_receive_any, which looks at several.
  */
 #include <poll.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 
 #include "harness.h"
@@ -450,7 +451,7 @@ TEST(API_receive_any_takes_turns_and_says_which)
 	xmem_pool_close(a);
 }
 
-/* ---- payloads are mapped before they are handed out ---- */
+/* ---- descriptors ---- */
 
 static void limit_files(struct rlimit *old, unsigned int files)
 {
@@ -462,6 +463,34 @@ static void limit_files(struct rlimit *old, unsigned int files)
 	CHECK(!setrlimit(RLIMIT_NOFILE, &less));
 }
 
+/* What the first wait for several writers has needed is kept for the next. */
+TEST(P10_waiting_again_needs_no_descriptor)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer[2] = { open_writer(name, 1, BYTES), open_writer(name, 1, BYTES) };
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *s = follow_all(reader, 0);
+	struct rlimit old;
+	int highest;
+
+	REFUSED(xmem_receive(s, MS), ETIMEDOUT);
+	REFUSED(xmem_receive_any(reader, MS, NULL), ETIMEDOUT);
+	highest = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	CHECK(highest >= 0);
+	limit_files(&old, highest);	/* none is free below */
+	REFUSED(xmem_receive(s, MS), ETIMEDOUT);
+	REFUSED(xmem_receive_any(reader, MS, NULL), ETIMEDOUT);
+	publish_stamp(writer[1], 3);
+	xmem_release(receive_one(s));
+	CHECK(!setrlimit(RLIMIT_NOFILE, &old));
+	close(highest);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer[1]);
+	xmem_pool_close(writer[0]);
+}
+
+/* Payloads are mapped before they are handed out. */
 static void receive_without_descriptors(void *argument)
 {
 	struct sleeper *sleeper = argument;
