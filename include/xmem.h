@@ -435,12 +435,13 @@ struct xmem_buffer *xmem_clone(struct xmem_buffer *buffer);
  * It may be asked for at any time, also before anything is subscribed to, and be passed to
  * other processes. It is level-triggered: as long as it is readable there is something. It
  * can say so in vain if others take something back meanwhile: the publication that it meant
- * is taken from a slow subscriber, or somebody gets the buffer that was free. A program
- * therefore uses timeout 0, and goes back to its loop after EAGAIN. While the daemon is stopped
- * it says nothing new, although xmem_receive and xmem_acquire with timeout 0 still succeed.
+ * is taken from a slow subscriber, or somebody gets the buffer that was free; and a few times
+ * after publishers have ended, until the daemon has heard that nobody follows them any more. A
+ * program therefore uses timeout 0, and goes back to its loop after EAGAIN. While the daemon is
+ * stopped it says nothing new, although xmem_receive and xmem_acquire with timeout 0 still succeed.
  *
  * Returns: the descriptor, the same at every call, or -errno:
- *	-EDQUOT	the host has given out as many as it may
+ *	-EDQUOT	the daemon has given out as many as it may (the kernel counts the process's files)
  *	-ENOMEM, -EMFILE
  * Ownership: the library's, valid until the handle of the pool and those that keep the pool
  * alive are dropped; nobody else reads, writes or closes it. Since: 0.3.
