@@ -57,7 +57,7 @@ static xm_inline bool xm_publish_at(const struct xm_map *map, struct xmem_slot_w
 	XM_STEP(XM_STEP_PUBLISH_ENTRY);
 	xm_store_release(&words->ring->tail, place + 1);
 	XM_STEP(XM_STEP_PUBLISH_TAIL);
-	return xm_load(&words->row->ring_waiters) & XMEM_WAITERS_ARMED;
+	return xm_test(&words->row->ring_waiters, XMEM_WAITERS_ARMED);
 }
 
 #endif

@@ -329,9 +329,13 @@ XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, 
 	struct xmem_buffer *buffer;
 	struct xl_owned *owned;
 
-	if (unlikely(!pool || !pool->live->writes || timeout_ns < 0))
+	if (unlikely(!pool || !pool->live->writes))
 		return acquire_refused(pool);
-	if (unlikely(xl_host_died(pool) || (timeout_ns && xl_cancelled(pool))))
+	if (unlikely(xl_host_died(pool)))
+		return acquire_ended(pool);
+	if (timeout_ns && unlikely(timeout_ns < 0))
+		return acquire_refused(pool);
+	if (timeout_ns && xl_cancelled(pool))
 		return acquire_ended(pool);
 	owned = &pool->owned;
 	if (unlikely(!xl_lock_biased(&owned->lock, xl_self.thread)))
@@ -342,10 +346,9 @@ XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, 
 		return acquire_locked(pool, bytes, timeout_ns);
 	xl_handle_take(buffer, pool);
 	hand_out(pool, one, bytes, buffer);
-	buffer = xl_handle(buffer);
 	if (unlikely(pool->polls.settle))
-		return acquire_settle(pool, buffer);
+		return acquire_settle(pool, xl_handle(buffer));
 	if (unlikely(!xl_unlock_biased(&owned->lock, xl_self.thread)))
-		return xl_unlock_revoked(&owned->lock, buffer);
-	return buffer;
+		return xl_unlock_revoked(&owned->lock, xl_handle(buffer));
+	return xl_handle(buffer);
 }

@@ -66,13 +66,8 @@ void *xl_unlock_revoked(struct xl_lock *lock, void *ret) __attribute__((visibili
  */
 #ifdef __SANITIZE_THREAD__
 #define xl_peek(p)		xm_load(p)
-#define xl_peek_acquire(p)	xm_load_acquire(p)
-#elif defined(__x86_64__)
-#define xl_peek(p)		(*(p))
-#define xl_peek_acquire(p)	({ __auto_type v_ = *(p); xl_compiler_barrier(); v_; })
 #else
 #define xl_peek(p)		(*(p))
-#define xl_peek_acquire(p)	xm_load_acquire(p)
 #endif
 /* Add to a word that only this thread changes, in one instruction. */
 #ifdef __SANITIZE_THREAD__
@@ -81,6 +76,19 @@ void *xl_unlock_revoked(struct xl_lock *lock, void *ret) __attribute__((visibili
 #define xl_bump(p, v)		(*(p) += (v))
 #endif
 #define xl_compiler_barrier()	__atomic_signal_fence(__ATOMIC_SEQ_CST)
+
+/* Is it @value? If so, the load is an acquire. On x86 each one is, and part of a comparison. */
+static inline bool xl_is_acquire(const u32 *word, u32 value)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+	if (__builtin_expect(*word != value, 0))
+		return false;
+	xl_compiler_barrier();
+	return true;
+#else
+	return __builtin_expect(xm_load_acquire(word) == value, 1);
+#endif
+}
 
 /*
  * Take the lock if it is biased to this thread, which is @me. After false the caller has to call
@@ -92,7 +100,7 @@ static inline bool xl_lock_biased(struct xl_lock *lock, u32 me)
 		return false;
 	xm_store(&lock->held, me);
 	xl_compiler_barrier();
-	return __builtin_expect(xl_peek_acquire(&lock->bias) == me, 1);
+	return xl_is_acquire(&lock->bias, me);
 }
 
 /* Unlock after that. After false the caller has to call xl_unlock_revoked. */

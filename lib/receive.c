@@ -422,12 +422,11 @@ XMEM_API struct xmem_buffer *xmem_receive(struct xmem_subscription *handle, int6
 	xm_receive_pass_at_once(&ring->words, &ring->follow);
 	xl_handle_take(buffer, pool);
 	fill_received(subscription, ring, buffer);
-	buffer = xl_handle(buffer);
 	if (unlikely(pool->polls.settle))
-		return receive_settle(subscription, buffer);
+		return receive_settle(subscription, xl_handle(buffer));
 	if (unlikely(!xl_unlock_biased(&subscription->lock, xl_self.thread)))
-		return xl_unlock_revoked(&subscription->lock, buffer);
-	return buffer;
+		return xl_unlock_revoked(&subscription->lock, xl_handle(buffer));
+	return xl_handle(buffer);
 }
 
 void xl_receive_slowly(struct xmem_pool *pool)
