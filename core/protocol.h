@@ -298,6 +298,8 @@ struct xm_scan_rules {
 	u64 passed;			/* below it nobody can still receive a publication */
 	u64 evictable;			/* below it a publication may be evicted */
 	u32 owner;			/* client id, or XMEM_OWNER_NONE: no ring any more */
+	bool in_order;			/* the slots are given in the order of their publications,
+					 * so nobody looks beyond the first that is left in flight */
 };
 
 /*
@@ -327,13 +329,35 @@ int xm_give_up(const struct xm_map *map, u32 slot);
  */
 u64 xm_group_held(const struct xm_map *map, u32 group, u64 among, u8 *ret_holder);
 
+/* A slot as its owner remembers it: what a scan would otherwise compute each time. */
+struct xm_own {
+	struct xmem_slot_word *word;
+	u64 bit;			/* its place in its group, as a bitmap */
+	u32 group;
+	u32 slot;
+};
+
+static inline struct xm_own xm_own(const struct xm_map *map, u32 slot)
+{
+	return (struct xm_own){
+		.word = xm_slot(map, slot),
+		.bit = 1ULL << slot % XMEM_GROUP_SLOTS,
+		.group = slot / XMEM_GROUP_SLOTS,
+		.slot = slot,
+	};
+}
+
 /*
  * The scan: which of @count (<= 64) slots of the owner does nobody use? Those become WRITING
  * with the next generation and position 0; the others are LIVE as before, and ret_holder[i],
- * unless @ret_holder is NULL, becomes a client that holds slot[i] if there is one. Slots that
+ * unless @ret_holder is NULL, becomes a client that holds own[i] if there is one. Slots that
  * are not LIVE, or in flight at or above how->evictable, are left alone. Returns the bitmap
- * of the slots that are the caller's now, by their place in @slot.
+ * of the slots that are the caller's now, by their place in @own.
  */
+u64 xm_scan_own(const struct xm_map *map, const struct xm_scan_rules *how,
+		struct xm_own *const *own, u32 count, u8 *ret_holder);
+
+/* The same for a caller that does not remember where the words are. */
 u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how, const u32 *slot, u32 count,
 	    u8 *ret_holder);
 

@@ -25,17 +25,17 @@ static inline struct xm_publisher_words xm_publisher_words(const struct xm_map *
 	};
 }
 
-/* xm_publish, with the places of @slot's word, and of the publisher's words. */
-static xm_inline bool xm_publish_at(const struct xm_map *map, struct xmem_slot_word *mine,
-				    const struct xm_publisher_words *words, u32 slot,
+/* xm_publish, with the places of the slot's word, and of the publisher's; @place: the tail. */
+static xm_inline bool xm_publish_at(const struct xm_map *map, const struct xm_own *own,
+				    const struct xm_publisher_words *words, u64 place,
 				    struct xm_publication *what)
 {
-	u64 place = xm_load(&words->ring->tail);
+	struct xmem_slot_word *mine = own->word;
 	struct xmem_entry *entry = (struct xmem_entry *)
 		(words->entries + (place & map->ring_mask) * map->entry_stride);
 	u64 word = xm_load(&mine->state);
 
-	what->token = (word & ~0xffffULL) | slot;
+	what->token = (word & ~0xffffULL) | own->slot;
 	what->sequence = place;
 	xm_store(&mine->position, place + 1);
 	XM_STEP(XM_STEP_PUBLISH_POSITION);

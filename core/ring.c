@@ -12,8 +12,9 @@
 bool xm_publish(const struct xm_map *map, u32 me, u32 slot, struct xm_publication *what)
 {
 	struct xm_publisher_words words = xm_publisher_words(map, me);
+	struct xm_own own = xm_own(map, slot);
 
-	return xm_publish_at(map, xm_slot(map, slot), &words, slot, what);
+	return xm_publish_at(map, &own, &words, xm_load(&words.ring->tail), what);
 }
 
 /* ---- receive; what is common is in receive.h ---- */

@@ -126,23 +126,21 @@ u64 xm_group_held(const struct xm_map *map, u32 group, u64 among, u8 *ret_holder
 
 /* A scan of some slots, while it runs. */
 struct xm_scanned {
-	struct xmem_slot_word *word[64];
-	u64 scanning[64];		/* what the marked words are now */
+	u32 count;			/* that were looked at */
+	u32 group;			/* that of the first */
 	u64 marked;			/* bitmap of the slots that are SCANNING */
 	u64 voids;			/* of those whose entry is to become void */
-	u64 among;			/* of those that are in `group`, by their place there */
-	u64 elsewhere;			/* of those that are in another group */
-	u32 group;
+	u64 elsewhere;			/* of those that are in another group than the first */
+	u64 among;			/* of those in `group`, by their place there, and maybe more */
+	u64 scanning[64];		/* what the marked words are now */
 };
 
-/* LIVE -> SCANNING, with the next scan number. */
+/* LIVE -> SCANNING, with the next scan number, which has 13 bits and begins again. */
 static inline u64 xm_scanning(u64 live)
 {
-	u64 scanning = live + (1 << 3) - XMEM_SLOT_LIVE + XMEM_SLOT_SCANNING;
+	u16 scanning = live + (1 << 3) - XMEM_SLOT_LIVE + XMEM_SLOT_SCANNING;
 
-	if (__builtin_expect(!(scanning & 0xfff8), 0))
-		scanning -= XM_ONE_GENERATION;	/* the number has 13 bits, and begins again */
-	return scanning;
+	return (live & ~0xffffULL) | scanning;
 }
 
 /*
@@ -150,55 +148,56 @@ static inline u64 xm_scanning(u64 live)
  * noted for a look of their own.
  */
 static inline void xm_scan_mark(const struct xm_map *map, const struct xm_scan_rules *how,
-				const u32 *slot, u32 count, struct xm_scanned *scan)
+				struct xm_own *const *own, u32 count, struct xm_scanned *scan)
 {
-	u64 oldest = how->tail > map->ring_mask ? how->tail - map->ring_mask - 1 : 0;
-	u64 from = how->evictable > oldest ? how->evictable : oldest;
-	u64 passed = how->passed > oldest ? how->passed : oldest;
-	u64 tail = how->tail, marked = 0, among = 0, bit = 1;
-	u32 n, group = slot[0] / XMEM_GROUP_SLOTS;
-	struct xmem_slot_word *words = map->group[group]->word;
+	/* All of these are positions: 1 + a place. */
+	u64 oldest = how->tail > map->ring_mask ? how->tail - map->ring_mask : 1;
+	u64 from = how->evictable >= oldest ? how->evictable + 1 : oldest;
+	u64 passed = how->passed >= oldest ? how->passed + 1 : oldest;
+	u64 in_flight = how->tail + 1 - passed, among = 0, left_alone = 0, n;
+	u32 group = own[0]->group;
 
-	for (n = 0; n < count; n++, bit <<= 1) {
-		u32 at = slot[n] - group * XMEM_GROUP_SLOTS;
-		struct xmem_slot_word *mine = &words[at];
-		u64 live, place, here = 1ULL << at % XMEM_GROUP_SLOTS;
+	for (n = 0; n < count; n++) {
+		const struct xm_own *one = own[n];
+		struct xmem_slot_word *mine = one->word;
+		u64 live = xm_load_acquire(&mine->state), position = xm_load(&mine->position);
 
-		if (__builtin_expect(at >= XMEM_GROUP_SLOTS, 0)) {
-			mine = xm_slot(map, slot[n]);
-			scan->elsewhere |= bit;
-			here = 0;
-		}
-		live = xm_load_acquire(&mine->state);
-		place = xm_load(&mine->position) - 1;
-		if (__builtin_expect(xm_state(live) != XMEM_SLOT_LIVE, 0))
+		among |= one->bit;
+		if (__builtin_expect(one->group != group, 0))
+			scan->elsewhere |= 1ULL << n;
+		if (__builtin_expect(xm_state(live - XMEM_SLOT_LIVE) != 0, 0)) {
+			left_alone |= 1ULL << n;
 			continue;
-		/* passed <= place < tail: xm_in_flight, for all that stays the same here */
-		if (__builtin_expect(place - passed < tail - passed, 0)) {
-			if (place >= from)
+		}
+		/* passed <= position <= tail: xm_in_flight, for all that stays the same here */
+		if (__builtin_expect(position - passed < in_flight, 0)) {
+			if (position >= from && how->in_order)
+				break;
+			if (position >= from) {
+				left_alone |= 1ULL << n;
 				continue;
-			scan->voids |= bit;
+			}
+			scan->voids |= 1ULL << n;
 		}
 		/* Only its owner changes a LIVE word, so a store will do (not with get_mut). */
 		scan->scanning[n] = xm_scanning(live);
 		xm_store(&mine->state, scan->scanning[n]);
-		scan->word[n] = mine;
-		marked |= bit;
-		among |= here;
 	}
-	scan->elsewhere &= marked;
+	scan->count = n;
 	scan->group = group;
-	scan->marked = marked;
+	scan->marked = n ? ~0ULL >> (64 - n) & ~left_alone : 0;
+	scan->elsewhere &= scan->marked;
 	scan->among = among;
 }
 
 /* Take the entries from those that may lose them: they become void and keep their position. */
-static void xm_scan_void(const struct xm_map *map, u32 publisher, const struct xm_scanned *scan)
+static void xm_scan_void(const struct xm_map *map, u32 publisher, struct xm_own *const *own,
+			 const struct xm_scanned *scan)
 {
 	u64 voids = scan->voids;
 
 	for (; voids; voids &= voids - 1) {
-		u64 position = xm_load(&scan->word[__builtin_ctzll(voids)]->position);
+		u64 position = xm_load(&own[__builtin_ctzll(voids)]->word->position);
 		struct xmem_entry *entry = xm_entry(map, publisher, position - 1);
 
 		if (xm_load(&entry->position) == position)
@@ -207,44 +206,44 @@ static void xm_scan_void(const struct xm_map *map, u32 publisher, const struct x
 }
 
 /* Which of the slots in @some are held, of those that are in @group, there @among? */
-static u64 xm_scan_group(const struct xm_map *map, const u32 *slot, u64 some, u32 group, u64 among,
-			 u8 *ret_holder)
+static u64 xm_scan_group(const struct xm_map *map, struct xm_own *const *own, u64 some, u32 group,
+			 u64 among, u8 *ret_holder)
 {
 	u8 holder[XMEM_GROUP_SLOTS];
 	u64 found = xm_group_held(map, group, among, holder), held = 0;
 
 	for (; found && some; some &= some - 1) {
-		u32 n = __builtin_ctzll(some), at = slot[n] % XMEM_GROUP_SLOTS;
+		u32 n = __builtin_ctzll(some);
 
-		if (slot[n] / XMEM_GROUP_SLOTS != group || !(found >> at & 1))
+		if (own[n]->group != group || !(found & own[n]->bit))
 			continue;
 		held |= 1ULL << n;
 		if (ret_holder)
-			ret_holder[n] = holder[at];
+			ret_holder[n] = holder[__builtin_ctzll(own[n]->bit)];
 	}
 	return held;
 }
 
 /* Which of the marked slots are held? They are looked at by groups, mostly one or two. */
-static u64 xm_scan_holds(const struct xm_map *map, const u32 *slot, const struct xm_scanned *scan,
-			 u8 *ret_holder)
+static u64 xm_scan_holds(const struct xm_map *map, struct xm_own *const *own,
+			 const struct xm_scanned *scan, u8 *ret_holder)
 {
 	u64 held, left = scan->elsewhere, others;
 
-	held = xm_scan_group(map, slot, scan->marked, scan->group, scan->among, ret_holder);
+	held = xm_scan_group(map, own, scan->marked, scan->group, scan->among, ret_holder);
 	while (left) {
-		u32 group = slot[__builtin_ctzll(left)] / XMEM_GROUP_SLOTS;
+		u32 group = own[__builtin_ctzll(left)]->group;
 		u64 among = 0, here = 0;
 
 		for (others = left; others; others &= others - 1) {
 			u32 n = __builtin_ctzll(others);
 
-			if (slot[n] / XMEM_GROUP_SLOTS != group)
+			if (own[n]->group != group)
 				continue;
 			here |= 1ULL << n;
-			among |= 1ULL << slot[n] % XMEM_GROUP_SLOTS;
+			among |= own[n]->bit;
 		}
-		held |= xm_scan_group(map, slot, here, group, among, ret_holder);
+		held |= xm_scan_group(map, own, here, group, among, ret_holder);
 		left &= ~here;
 	}
 	return held;
@@ -271,37 +270,57 @@ static void xm_scan_leave(struct xmem_slot_word *one)
 		xm_cas_full(&one->state, word, word - XMEM_SLOT_SCANNING + XMEM_SLOT_LIVE);
 }
 
-u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how, const u32 *slot, u32 count,
-	    u8 *ret_holder)
+/* Take the marked slots that nobody holds, and leave the others. Returns those that it took. */
+static inline u64 xm_scan_end(struct xm_own *const *own, const struct xm_scanned *scan, u64 held)
+{
+	u64 mine = scan->marked & ~held, others = ~mine, n;
+
+	for (n = 0; n < scan->count; n++) {
+		if (__builtin_expect(others >> n & 1, 0)) {
+			if (scan->marked >> n & 1)
+				xm_scan_leave(own[n]->word);
+		} else if (__builtin_expect(!xm_scan_take(own[n]->word, scan->scanning[n]), 0)) {
+			mine &= ~(1ULL << n);
+		}
+	}
+	return mine;
+}
+
+u64 xm_scan_own(const struct xm_map *map, const struct xm_scan_rules *how,
+		struct xm_own *const *own, u32 count, u8 *ret_holder)
 {
 	struct xm_scanned scan;
-	u64 mine, left;
+	u64 held;
 
 	scan.voids = scan.elsewhere = 0;
 	/* I2: the caller has read the cursors; the holds come after. */
 	XM_STEP(XM_STEP_SCAN_CURSORS);
-	xm_scan_mark(map, how, slot, count, &scan);
+	xm_scan_mark(map, how, own, count, &scan);
 	if (!scan.marked)
 		return 0;
 	XM_STEP(XM_STEP_SCAN_SCANNING);
 	if (scan.voids)
-		xm_scan_void(map, how->owner, &scan);
+		xm_scan_void(map, how->owner, own, &scan);
 	/*
 	 * SCANNING before the holds: pairs with get's full hold before its look (I1). Void
 	 * before the holds: pairs with receive's full hold before its second look (I1).
 	 */
 	xm_full_barrier();
 	XM_STEP(XM_STEP_SCAN_VOID);
-	mine = scan.marked & ~xm_scan_holds(map, slot, &scan, ret_holder);
+	held = xm_scan_holds(map, own, &scan, ret_holder);
 	XM_STEP(XM_STEP_SCAN_HOLDS);
+	return xm_scan_end(own, &scan, held);
+}
 
-	for (left = scan.marked & ~mine; left; left &= left - 1)
-		xm_scan_leave(scan.word[__builtin_ctzll(left)]);
-	for (left = mine; left; left &= left - 1) {
-		u64 n = __builtin_ctzll(left);
+u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how, const u32 *slot, u32 count,
+	    u8 *ret_holder)
+{
+	struct xm_own of[64], *own[64];
+	u32 n;
 
-		if (!xm_scan_take(scan.word[n], scan.scanning[n]))
-			mine &= ~(left & -left);
+	for (n = 0; n < count; n++) {
+		of[n] = xm_own(map, slot[n]);
+		own[n] = &of[n];
 	}
-	return mine;
+	return xm_scan_own(map, how, own, count, ret_holder);
 }

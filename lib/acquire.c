@@ -21,7 +21,7 @@
  */
 static XL_COLD int renew(struct xmem_pool *pool, struct xl_owned_slot *slot)
 {
-	struct xmem_slot_request request = { .size = sizeof(request), .slot = slot->index };
+	struct xmem_slot_request request = { .size = sizeof(request), .slot = slot->own.slot };
 	int err = xl_request(pool, XMEM_IOC_RENEW, &request);
 
 	pool->owned.renewals -= slot->renewing;
@@ -43,41 +43,48 @@ static bool still_none(const struct xmem_pool *pool, u64 bytes)
 	       xm_still_armed(&owned->words.row->slots_waiters, owned->none_armed);
 }
 
-/*
- * Make a slot READY. The smallest that is large enough is taken, and nothing is evicted as
- * long as a slot is to be had without it.
- */
-static struct xl_owned_slot *find_slot(struct xmem_pool *pool, u64 bytes)
+/* The smallest size that is large enough. Its slots may be none. */
+static inline struct xl_size *size_for(const struct xl_owned *owned, u64 bytes)
 {
-	struct xl_size *size, *first = pool->owned.sizes;
+	struct xl_size *size = owned->sizes;
+
+	while (unlikely(size->bytes < bytes))
+		size = size->larger;
+	return size;
+}
+
+/*
+ * Make a slot READY, and return its size. The smallest that is large enough is taken, and
+ * nothing is evicted as long as a slot is to be had without it.
+ */
+static struct xl_size *find_slot(struct xmem_pool *pool, u64 bytes)
+{
+	struct xl_size *size, *first = size_for(&pool->owned, bytes);
 	struct xm_waited waited;
 
-	while (first && first->bytes < bytes)
-		first = first->larger;
 	for (size = first; size; size = size->larger) {
-		struct xl_queue *ready = &size->list[XL_LIST_READY],
-				*unused = &size->list[XL_LIST_FREE];
-
-		if (!ready->first && unused->first) {
-			xm_take(&pool->map, unused->first->index);
-			xl_queue_add(ready, xl_queue_take(unused, &unused->first));
+		if (!xl_has_ready(size) && size->free.first) {
+			xm_take(&pool->map, size->free.first->own.slot);
+			xl_ready_add(size, xl_queue_take(&size->free, &size->free.first));
 		}
-		if (ready->first || xl_collect_passed(pool, size) || xl_collect_busy(pool, size))
-			return ready->first;
+		if (xl_has_ready(size) || xl_collect_passed(pool, size) ||
+		    xl_collect_busy(pool, size))
+			return size;
 	}
 	xm_look_at_waited(&pool->map, pool->me, &waited);
 	for (size = first; size; size = size->larger)
 		if (xl_evict(pool, size, &waited))
-			return size->list[XL_LIST_READY].first;
+			return size;
 	return NULL;
 }
 
 /*
- * Find a slot to write into, which is READY then. Returns 0, -EAGAIN if there is none, or
+ * Find a slot to write into, which is the next READY one of *ret then. Returns 0, -EAGAIN if there is none, or
  * another error, which is noted. Under owned->lock.
  */
-static int take_slot(struct xmem_pool *pool, u64 bytes, struct xl_owned_slot **ret)
+static int take_slot(struct xmem_pool *pool, u64 bytes, struct xl_size **ret)
 {
+	struct xl_owned_slot *one;
 	int err;
 
 	if (still_none(pool, bytes) || xl_ring_is_full(pool))
@@ -85,15 +92,16 @@ static int take_slot(struct xmem_pool *pool, u64 bytes, struct xl_owned_slot **r
 	*ret = find_slot(pool, bytes);
 	if (!*ret)
 		return -EAGAIN;
-	if (likely(!xl_is_spent(*ret) && !(*ret)->renewing))
+	one = xl_ready(*ret);
+	if (likely(!xl_is_spent(one) && !one->renewing))
 		return 0;
-	err = renew(pool, *ret);
-	return err ? xl_fail(-err, "acquire: new generations for slot %u: %s", (*ret)->index,
+	err = renew(pool, one);
+	return err ? xl_fail(-err, "acquire: new generations for slot %u: %s", one->own.slot,
 			     strerror(-err)) : 0;
 }
 
 /* The same, once more after the bound for slow subscribers has passed. */
-static int take_slot_or_demote(struct xmem_pool *pool, u64 bytes, struct xl_owned_slot **ret)
+static int take_slot_or_demote(struct xmem_pool *pool, u64 bytes, struct xl_size **ret)
 {
 	int err = take_slot(pool, bytes, ret);
 
@@ -123,7 +131,7 @@ static XL_COLD int wait_failed(int err)
 
 /* Arm the waiters word and look again. If there is still nothing, that is remembered. */
 static int arm_and_look(struct xmem_pool *pool, u64 bytes, u32 *ret_value,
-			struct xl_owned_slot **ret)
+			struct xl_size **ret)
 {
 	struct xl_owned *owned = &pool->owned;
 	int err;
@@ -149,7 +157,7 @@ static int arm_and_look(struct xmem_pool *pool, u64 bytes, u32 *ret_value,
  * than the writer's bound; then they are demoted, and there is one more look.
  */
 static int wait_for_slot(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, u32 cancels,
-			 struct xl_owned_slot **ret)
+			 struct xl_size **ret)
 {
 	struct xl_owned *owned = &pool->owned;
 	u64 deadline = xl_deadline(timeout_ns), bound;
@@ -221,7 +229,7 @@ static int check_size(const struct xmem_pool *pool, u64 bytes)
 
 /* Nothing was found at once: say why, or wait. Under owned->lock. */
 static int no_slot_yet(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, u32 cancels,
-		       struct xl_owned_slot **ret)
+		       struct xl_size **ret)
 {
 	u32 value;
 	int err;
@@ -239,7 +247,7 @@ static int no_slot_yet(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, u3
 
 /* No slot is READY, or the ring may have no room. Under owned->lock. */
 static XL_SLOW int acquire_slow(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, u32 cancels,
-				struct xl_owned_slot **ret)
+				struct xl_size **ret)
 {
 	int err = check_size(pool, bytes);
 
@@ -249,26 +257,21 @@ static XL_SLOW int acquire_slow(struct xmem_pool *pool, u64 bytes, int64_t timeo
 	return err == -EAGAIN ? no_slot_yet(pool, bytes, timeout_ns, cancels, ret) : err;
 }
 
-/* The smallest size that is large enough, if it has a READY slot. */
-static inline struct xl_owned_slot *ready_slot(const struct xl_owned *owned, u64 bytes)
+/* Take the next READY slot of @size. */
+static XL_INLINE struct xl_owned_slot *take_ready(struct xl_owned *owned, struct xl_size *size)
 {
-	const struct xl_size *size = owned->sizes;
+	struct xl_owned_slot *one = xl_ready(size);
 
-	while (size && unlikely(size->bytes < bytes))
-		size = size->larger;
-	return likely(size) ? size->list[XL_LIST_READY].first : NULL;
+	xm_store(&one->own.word->position, XMEM_POSITION_IN_HAND);
+	size->ready++;
+	owned->promised++;
+	return one;
 }
 
-/* Take a READY slot out of its list, and @buffer for it. */
-static XL_INLINE void hand_out(struct xmem_pool *pool, struct xl_owned_slot *one, u64 bytes,
-			       struct xmem_buffer *buffer)
+/* It is handed out as @buffer. */
+static XL_INLINE void hand_out(struct xl_owned_slot *one, u64 bytes, struct xmem_buffer *buffer)
 {
-	struct xl_queue *ready = &one->size->list[XL_LIST_READY];
-
-	xl_queue_take(ready, &ready->first);
-	xm_store(&one->word->position, XMEM_POSITION_IN_HAND);
-	pool->owned.promised++;
-	buffer->slot = one->index;
+	buffer->slot = one->own.slot;
 	buffer->own = one;
 	buffer->what = (struct xm_publication){
 		.length = likely(bytes) ? bytes : one->size->bytes,
@@ -276,10 +279,11 @@ static XL_INLINE void hand_out(struct xmem_pool *pool, struct xl_owned_slot *one
 	xl_handle_use(buffer, XL_WRITING);
 }
 
-/* Can it be handed out as it is? All else needs a look at the ring, or the host's help. */
-static XL_INLINE bool is_plain(const struct xl_owned *owned, const struct xl_owned_slot *one)
+/* Can its next slot be handed out as it is? All else needs a look, or the host's help. */
+static XL_INLINE bool is_plain(const struct xl_owned *owned, const struct xl_size *size)
 {
-	return likely(one && !xl_is_spent(one) && owned->promised < owned->room_end);
+	return xl_has_ready(size) && !xl_is_spent(xl_ready(size)) &&
+	       likely(owned->promised < owned->room_end);
 }
 
 /* What is not common. The caller has owned->lock, which is left. */
@@ -288,14 +292,14 @@ static XL_SLOW struct xmem_buffer *acquire_locked(struct xmem_pool *pool, u64 by
 {
 	struct xmem_buffer *buffer = xl_handle_new(pool);
 	struct xl_owned *owned = &pool->owned;
-	struct xl_owned_slot *one = ready_slot(owned, bytes);
+	struct xl_size *size = size_for(owned, bytes);
 	int err = buffer ? 0 : -ENOMEM;
-	bool slow = buffer && !is_plain(owned, one);
+	bool slow = buffer && !is_plain(owned, size);
 
 	if (slow)
-		err = acquire_slow(pool, bytes, timeout_ns, xl_wait_begin(pool), &one);
+		err = acquire_slow(pool, bytes, timeout_ns, xl_wait_begin(pool), &size);
 	if (likely(!err))
-		hand_out(pool, one, bytes, buffer);
+		hand_out(take_ready(owned, size), bytes, buffer);
 	if (!err && owned->refused)
 		xl_note_success(pool);
 	xl_unlock(&owned->lock);
@@ -328,6 +332,7 @@ XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, 
 	struct xl_owned_slot *one;
 	struct xmem_buffer *buffer;
 	struct xl_owned *owned;
+	struct xl_size *size;
 
 	if (unlikely(!pool || !pool->live->writes))
 		return acquire_refused(pool);
@@ -340,12 +345,13 @@ XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, 
 	owned = &pool->owned;
 	if (unlikely(!xl_lock_biased(&owned->lock, xl_self.thread)))
 		return acquire_with_mutex(pool, bytes, timeout_ns);
-	one = ready_slot(owned, bytes);
+	size = size_for(owned, bytes);
 	buffer = xl_self.handles;
-	if (unlikely(!buffer || !is_plain(owned, one)))
+	if (unlikely(!buffer || !is_plain(owned, size)))
 		return acquire_locked(pool, bytes, timeout_ns);
+	one = take_ready(owned, size);
 	xl_handle_take(buffer, pool);
-	hand_out(pool, one, bytes, buffer);
+	hand_out(one, bytes, buffer);
 	if (unlikely(pool->polls.settle))
 		return acquire_settle(pool, xl_handle(buffer));
 	if (unlikely(!xl_unlock_biased(&owned->lock, xl_self.thread)))

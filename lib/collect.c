@@ -5,17 +5,10 @@
  */
 #include "owned.h"
 
-/* Slots of one size that are scanned together. */
-struct batch {
-	u32 slot[XL_MAX_BATCH];
-	u32 count;
-	bool prefix;			/* it is the beginning of the list, nothing is left out */
-};
-
 /* The place of a LIVE or BUSY slot. */
-static inline u64 place_of(const struct xl_owned_slot *one)
+static inline u64 place_of(const struct xm_own *own)
 {
-	return xm_load(&one->word->position) - 1;
+	return xm_load(&own->word->position) - 1;
 }
 
 /*
@@ -25,7 +18,7 @@ static inline u64 place_of(const struct xl_owned_slot *one)
 static bool still_held(const struct xmem_pool *pool, const struct xl_owned_slot *one)
 {
 	return one->held && xm_bit(pool->map.pool->counted, one->holder) &&
-	       xm_load_acquire(xm_hold(&pool->map, one->holder, one->index)) & XM_HOLD_COUNT;
+	       xm_load_acquire(xm_hold(&pool->map, one->holder, one->own.slot)) & XM_HOLD_COUNT;
 }
 
 /* Nobody can still receive what is below the place that this returns. */
@@ -53,139 +46,110 @@ static void look_at_passed(struct xmem_pool *pool)
 		owned->passed = before;
 }
 
-/* All slots of a list up to @last become READY. */
-static void move_to_ready(struct xl_queue *queue, struct xl_owned_slot *last,
-			  struct xl_queue *ready)
+/* ---- LIVE slots ---- */
+
+/* The LIVE slot at @at becomes the last READY one; the order of the others stays. */
+static void make_ready(struct xl_size *size, u32 at)
 {
-	*ready->last = queue->first;
-	ready->last = &last->next;
-	queue->first = last->next;
-	if (!queue->first)
-		queue->last = &queue->first;
-	last->next = NULL;
+	struct xm_own *own = size->circle[at & size->mask];
+
+	for (; at != size->live; at--)
+		size->circle[at & size->mask] = size->circle[(at - 1) & size->mask];
+	size->circle[size->live++ & size->mask] = own;
+}
+
+/* The LIVE slot at @at becomes BUSY. */
+static void make_busy(struct xl_size *size, u32 at, u8 holder)
+{
+	struct xl_owned_slot *one = xl_owned_slot(size->circle[at & size->mask]);
+
+	for (; at != size->ready; at--)
+		size->circle[at & size->mask] = size->circle[(at - 1) & size->mask];
+	size->ready++;
+	size->live++;
+	one->held = true;
+	one->holder = holder;
+	xl_queue_add(&size->busy, one);
 }
 
 /*
- * Scan the slots of a batch, which stand in this order in the list from *link on. Those that
- * nobody has become READY; the others note a holder and become BUSY.
+ * Scan LIVE slots, which stand in this order in the circle, the first one at @at. Those that
+ * nobody has become READY; others note a holder and become BUSY, unless they are in flight.
  */
-static bool scan_batch(struct xmem_pool *pool, const struct xm_scan_rules *how,
-		       struct batch *batch, struct xl_queue *queue, struct xl_owned_slot **link)
+static bool scan_live(struct xmem_pool *pool, const struct xm_scan_rules *how, struct xl_size *size,
+		      struct xm_own *const *own, u32 count, u32 at)
 {
 	u8 holder[XL_MAX_BATCH] = { 0 };	/* stays 0 where a getter had a scan resolved */
-	u64 mine = xm_scan(&pool->map, how, batch->slot, batch->count, holder);
-	struct xl_owned_slot *one;
-	u32 i;
+	u64 mine = xm_scan_own(&pool->map, how, own, count, holder);
+	u32 i, last = at + count - 1;
 
-	if (likely(batch->prefix && mine == ~0ULL >> (64 - batch->count))) {
-		one = &pool->owned.slot[batch->slot[batch->count - 1]];
-		move_to_ready(queue, one, &one->size->list[XL_LIST_READY]);
+	/* All of them, none is left out, and none stands before them. */
+	if (likely(mine == ~0ULL >> (64 - count) && at == size->live &&
+		   size->circle[last & size->mask] == own[count - 1])) {
+		size->live += count;
 		return true;
 	}
-	for (i = 0; i < batch->count; i++) {
-		while (unlikely((*link)->index != batch->slot[i]))
-			link = &(*link)->next;
-		one = xl_queue_take(queue, link);
-		if (mine >> i & 1) {
-			xl_queue_add(&one->size->list[XL_LIST_READY], one);
-			continue;
-		}
-		one->held = true;
-		one->holder = holder[i];
-		xl_queue_add(&one->size->list[XL_LIST_BUSY], one);
+	for (i = 0; i < count; i++, at++) {
+		while (unlikely(size->circle[at & size->mask] != own[i]))
+			at++;
+		if (mine >> i & 1)
+			make_ready(size, at);
+		else if (place_of(own[i]) < how->evictable)
+			make_busy(size, at, holder[i]);
+		else if (how->in_order)
+			break;
 	}
 	return mine;
 }
 
 bool xl_collect_passed(struct xmem_pool *pool, struct xl_size *size)
 {
-	struct xl_queue *live = &size->list[XL_LIST_LIVE];
-	struct xm_scan_rules how = { .owner = pool->me, .tail = xl_tail(pool) };
-	struct xl_owned_slot *one = live->first;
-	struct batch batch;
+	struct xm_scan_rules how = { .owner = pool->me, .tail = xl_tail(pool), .in_order = true };
 
-	if (!one)
+	if (size->live == size->end)
 		return false;
 	look_at_passed(pool);
 	how.passed = how.evictable = passed(pool, how.tail);
-	batch.prefix = true;
-	do {
-		u32 count = 0;
+	while (size->live != size->end) {
+		u32 first = size->live & size->mask, count = size->end - size->live;
+		struct xm_own *const *own = &size->circle[first];
 
-		for (one = live->first; one && count < XL_MAX_BATCH; one = one->next) {
-			if (place_of(one) >= how.passed)
-				break;
-			batch.slot[count++] = one->index;
-		}
-		batch.count = count;
-		if (count && scan_batch(pool, &how, &batch, live, &live->first))
+		if (place_of(*own) >= how.passed)
+			break;
+		if (count > size->mask + 1 - first)
+			count = size->mask + 1 - first;
+		if (count > XL_MAX_BATCH)
+			count = XL_MAX_BATCH;
+		if (scan_live(pool, &how, size, own, count, size->live))
 			return true;
-	} while (batch.count);
+	}
 	return false;
 }
 
-/* Slots that were held: those whose known holder has let go are scanned again. */
-bool xl_collect_busy(struct xmem_pool *pool, struct xl_size *size)
-{
-	struct xl_queue *busy = &size->list[XL_LIST_BUSY];
-	struct xm_scan_rules how = { .owner = pool->me, .tail = xl_tail(pool) };
-	struct xl_owned_slot *one = busy->first, *last;
-	struct batch batch;
-
-	/* They are not in flight: each one is passed, or its entry is void. */
-	how.passed = how.evictable = how.tail;
-	batch.prefix = false;
-	if (!one)
-		return false;
-	last = (struct xl_owned_slot *)((char *)busy->last -
-					offsetof(struct xl_owned_slot, next));
-	for (;;) {
-		struct xl_owned_slot *next;
-		bool end = false;
-
-		batch.count = 0;
-		for (; one && !end && batch.count < XL_MAX_BATCH; one = next) {
-			next = one->next;
-			end = one == last;	/* what a scan puts back comes behind it */
-			if (!still_held(pool, one))
-				batch.slot[batch.count++] = one->index;
-		}
-		if (batch.count && scan_batch(pool, &how, &batch, busy, &busy->first))
-			return true;
-		if (end || !one)
-			return false;
-	}
-}
-
 /*
- * Evict the first of the slots from @one on that nobody holds, and say so. Their holds are
- * looked at before their entries become void, so that nobody loses anything in vain.
+ * Evict the first of the slots that nobody holds, and say so. Their holds are looked at before
+ * their entries become void, so that nobody loses anything in vain.
  */
 static bool evict_one(struct xmem_pool *pool, const struct xm_scan_rules *how,
-		      struct xl_queue *live)
+		      struct xl_size *size)
 {
-	struct xl_owned_slot **link = &live->first, *one;
-	struct batch batch;
+	u32 at;
 
-	while ((one = *link) && place_of(one) < how->evictable) {
+	for (at = size->live; at != size->end; at++) {
+		struct xm_own *own = size->circle[at & size->mask];
+		struct xl_owned_slot *one = xl_owned_slot(own);
+		u32 n = own->slot % XMEM_GROUP_SLOTS;
 		u8 holder[XMEM_GROUP_SLOTS];
-		u32 at = one->index % XMEM_GROUP_SLOTS;
 
-		if (still_held(pool, one)) {
-			link = &one->next;
+		if (place_of(own) >= how->evictable)
+			break;
+		if (still_held(pool, one))
 			continue;
-		}
-		one->held = xm_group_held(&pool->map, one->index / XMEM_GROUP_SLOTS, 1ULL << at,
+		one->held = xm_group_held(&pool->map, own->slot / XMEM_GROUP_SLOTS, 1ULL << n,
 					  holder);
-		if (one->held) {
-			one->holder = holder[at];
-			link = &one->next;
-			continue;
-		}
-		batch.slot[0] = one->index;
-		batch.count = 1;
-		batch.prefix = false;
-		if (scan_batch(pool, how, &batch, live, link))
+		if (one->held)
+			one->holder = holder[n];
+		else if (scan_live(pool, how, size, &own, 1, at))
 			return true;
 	}
 	return false;
@@ -198,29 +162,80 @@ static bool evict_one(struct xmem_pool *pool, const struct xm_scan_rules *how,
  */
 bool xl_evict(struct xmem_pool *pool, struct xl_size *size, const struct xm_waited *waited)
 {
-	struct xl_queue *live = &size->list[XL_LIST_LIVE];
 	struct xm_scan_rules how = {
 		.owner = pool->me, .tail = waited->tail, .passed = passed(pool, waited->tail),
 	};
 	u64 depth = xm_depth(&pool->map, size->slots);
 	u64 old = waited->tail > depth ? waited->tail - depth : 0;
-	struct xl_owned_slot *one;
-	struct batch batch;
+	struct xm_own *batch[XL_MAX_BATCH];
+	u32 at, count;
 
 	how.evictable = waited->evictable > how.passed ? waited->evictable : how.passed;
-	batch.prefix = true;
 	do {
-		batch.count = 0;
-		for (one = live->first; one && batch.count < XL_MAX_BATCH; one = one->next) {
-			if (place_of(one) >= how.evictable || place_of(one) >= old)
+		count = 0;
+		for (at = size->live; at != size->end && count < XL_MAX_BATCH; at++) {
+			struct xm_own *own = size->circle[at & size->mask];
+
+			if (place_of(own) >= how.evictable || place_of(own) >= old)
 				break;
-			if (still_held(pool, one))
-				batch.prefix = false;
-			else
-				batch.slot[batch.count++] = one->index;
+			if (!still_held(pool, xl_owned_slot(own)))
+				batch[count++] = own;
 		}
-		if (batch.count && scan_batch(pool, &how, &batch, live, &live->first))
+		if (count && scan_live(pool, &how, size, batch, count, size->live))
 			return true;
-	} while (batch.count);
-	return evict_one(pool, &how, live);
+	} while (count);
+	return evict_one(pool, &how, size);
+}
+
+/* ---- BUSY slots ---- */
+
+/* Scan some that were taken out of the list: they become READY, or BUSY again. */
+static bool scan_busy(struct xmem_pool *pool, struct xl_size *size, struct xm_own *const *own,
+		      u32 count)
+{
+	struct xm_scan_rules how = { .owner = pool->me, .tail = xl_tail(pool) };
+	u8 holder[XL_MAX_BATCH] = { 0 };
+	u64 mine;
+	u32 i;
+
+	/* They are not in flight: each one is passed, or its entry is void. */
+	how.passed = how.evictable = how.tail;
+	mine = xm_scan_own(&pool->map, &how, own, count, holder);
+	for (i = 0; i < count; i++) {
+		struct xl_owned_slot *one = xl_owned_slot(own[i]);
+
+		if (mine >> i & 1) {
+			xl_ready_add(size, one);
+			continue;
+		}
+		one->holder = holder[i];
+		xl_queue_add(&size->busy, one);
+	}
+	return mine;
+}
+
+/* Slots that were held: those whose known holder has let go are scanned again. */
+bool xl_collect_busy(struct xmem_pool *pool, struct xl_size *size)
+{
+	struct xl_owned_slot **link = &size->busy.first, *one, *last;
+	struct xm_own *batch[XL_MAX_BATCH];
+	u32 count;
+
+	if (!*link)
+		return false;
+	last = (struct xl_owned_slot *)((char *)size->busy.last -
+					offsetof(struct xl_owned_slot, next));
+	do {
+		for (count = 0, one = NULL; one != last && count < XL_MAX_BATCH; ) {
+			one = *link;
+			if (still_held(pool, one))
+				link = &one->next;
+			else
+				batch[count++] = &xl_queue_take(&size->busy, link)->own;
+		}
+		/* What a scan puts back comes behind the last one. */
+		if (count && scan_busy(pool, size, batch, count))
+			return true;
+	} while (one != last);
+	return false;
 }

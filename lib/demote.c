@@ -115,7 +115,7 @@ void xl_note_success(struct xmem_pool *pool)
 
 	xm_store(&ring->demote_at_ns, 0);
 	xm_store(&ring->wanted, 0);
-	pool->owned.refused = false;
+	pool->owned.refused = pool->owned.none = false;
 	wake_pollers(pool);	/* any buffer will do now, and there may be smaller ones */
 }
 

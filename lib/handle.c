@@ -148,7 +148,7 @@ XL_COLD struct xmem_buffer *xl_handle_refill(void)
 }
 
 /* The magazine has no room, or the thread may not have one. */
-XL_COLD void xl_handle_give_back(struct xmem_buffer *buffer)
+XL_COLD int xl_handle_give_back(struct xmem_buffer *buffer)
 {
 	xl_lock(&depot.lock);
 	xl_self.room = 0;
@@ -163,6 +163,7 @@ XL_COLD void xl_handle_give_back(struct xmem_buffer *buffer)
 		depot.spare = buffer;
 	}
 	xl_unlock(&depot.lock);
+	return 0;
 }
 
 /* ---- fork: see fork.c ---- */
@@ -220,7 +221,7 @@ u64 xl_handles_count(struct xmem_pool *pool)
 }
 
 /* The pool ends, or there is no membarrier, so that each has to make sure for itself. */
-XL_SLOW void xl_handle_drop_late(struct xmem_buffer *buffer)
+XL_SLOW int xl_handle_drop_late(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
 	bool last = false;
@@ -236,7 +237,7 @@ XL_SLOW void xl_handle_drop_late(struct xmem_buffer *buffer)
 	}
 	if (last)
 		xl_pool_destroy(pool);
-	xl_handle_unused(buffer);
+	return xl_handle_unused(buffer);
 }
 
 XL_SLOW void xl_handle_cloned_late(struct xmem_buffer *buffer)

@@ -47,8 +47,9 @@ struct xmem_buffer {
 };
 
 struct xmem_buffer *xl_handle_refill(void);
-void xl_handle_give_back(struct xmem_buffer *buffer);
-void xl_handle_drop_late(struct xmem_buffer *buffer);
+/* These two return 0, so that they can be the last thing that a function does. */
+int xl_handle_give_back(struct xmem_buffer *buffer);
+int xl_handle_drop_late(struct xmem_buffer *buffer);
 void xl_handle_cloned_late(struct xmem_buffer *buffer);
 
 /* How many handles of this pool are in use? They become `counted`. Under pool->lock. */
@@ -132,24 +133,25 @@ static inline void xl_handle_use(struct xmem_buffer *buffer, u32 mode)
 	xm_store_release(&buffer->mode, mode);
 }
 
-/* Give back one that was not used. */
-static inline void xl_handle_unused(struct xmem_buffer *buffer)
+/* Give back one that was not used. Returns 0. */
+static inline int xl_handle_unused(struct xmem_buffer *buffer)
 {
 	if (unlikely(--xl_self.room < 0))
 		return xl_handle_give_back(buffer);
 	buffer->next = xl_self.handles;
 	xl_self.handles = buffer;
+	return 0;
 }
 
-/* Drop a handle of @pool whose hold has been put. */
-static inline void xl_handle_drop(struct xmem_pool *pool, struct xmem_buffer *buffer)
+/* Drop a handle of @pool whose hold has been put. Returns 0. */
+static inline int xl_handle_drop(struct xmem_pool *pool, struct xmem_buffer *buffer)
 {
 	xl_bump(&buffer->name, XL_NAME_STEP);
 	xm_store_release(&buffer->mode, XL_FREE);
 	xl_compiler_barrier();
 	if (unlikely(xl_peek(&pool->ending) & (XL_ENDING_FENCED | XL_ENDING_CLOSED)))
 		return xl_handle_drop_late(buffer);
-	xl_handle_unused(buffer);
+	return xl_handle_unused(buffer);
 }
 
 #endif

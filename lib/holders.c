@@ -57,15 +57,17 @@ static bool count_holders(const struct xm_map *map, u32 slot, struct census *cen
 /* Those in the lists FREE and READY could be had; the latter are WRITING too. */
 static u32 count_free(const struct xmem_pool *pool, u64 bytes)
 {
-	static const u32 lists[] = { XL_LIST_FREE, XL_LIST_READY };
 	const struct xl_owned_slot *one;
 	const struct xl_size *size;
-	u32 i, count = 0;
+	u32 count = 0;
 
-	for (size = pool->owned.sizes; size; size = size->larger)
-		for (i = 0; size->bytes >= bytes && i < 2; i++)
-			for (one = size->list[lists[i]].first; one; one = one->next)
-				count++;
+	for (size = pool->owned.sizes; size; size = size->larger) {
+		if (size->bytes < bytes)
+			continue;
+		count += size->live - size->ready;
+		for (one = size->free.first; one; one = one->next)
+			count++;
+	}
 	return count;
 }
 

@@ -9,16 +9,44 @@
 #include "owned.h"
 #include "request.h"
 
+#define LEAST_PLACES	1024	/* so that the end of a circle cuts few batches in two */
+
+static void free_size(struct xl_size *size)
+{
+	if (size)
+		free(size->circle);
+	free(size);
+}
+
+/* A size without slots; NULL: no memory. Its circle has a place for each slot of the pool. */
+static struct xl_size *new_size(const struct xmem_pool *pool, u64 bytes)
+{
+	struct xl_size *size = calloc(1, sizeof(*size));
+	u32 places = LEAST_PLACES;
+
+	if (!size)
+		return NULL;
+	while (places < pool->map.slots)
+		places *= 2;
+	size->bytes = bytes;
+	size->mask = places - 1;
+	size->free.last = &size->free.first;
+	size->busy.last = &size->busy.first;
+	size->circle = calloc(places, sizeof(*size->circle));
+	if (size->circle)
+		return size;
+	free_size(size);
+	return NULL;
+}
+
 int xl_owned_init(struct xmem_pool *pool, u64 wait_bound_ns)
 {
 	struct xl_owned *owned = &pool->owned;
-	u32 i;
 
 	owned->slot = calloc(pool->map.slots, sizeof(*owned->slot));
-	if (!owned->slot)
+	owned->sizes = new_size(pool, ~0ULL);
+	if (!owned->slot || !owned->sizes)
 		return -ENOMEM;
-	for (i = 0; i < pool->map.slots; i++)
-		owned->slot[i].index = i;
 	owned->words = xm_publisher_words(&pool->map, pool->me);
 	owned->culprit = XMEM_OWNER_NONE;
 	owned->wait_bound_ns = wait_bound_ns;
@@ -31,40 +59,36 @@ void xl_owned_destroy(struct xmem_pool *pool)
 
 	while ((size = pool->owned.sizes)) {
 		pool->owned.sizes = size->larger;
-		free(size);
+		free_size(size);
 	}
 	free(pool->owned.slot);
 }
 
-/* The link to the first size of at least so many bytes; *link is NULL if there is none. */
+/* The link to the first size of at least so many bytes. */
 static struct xl_size **find_size(struct xl_owned *owned, u64 bytes)
 {
 	struct xl_size **link = &owned->sizes;
 
-	while (*link && (*link)->bytes < bytes)
+	while ((*link)->bytes < bytes)
 		link = &(*link)->larger;
 	return link;
 }
 
 int xl_owned_prepare(struct xmem_pool *pool, u64 bytes)
 {
-	struct xl_size *size = calloc(1, sizeof(*size)), **link;
-	u32 i;
+	struct xl_size *size = new_size(pool, bytes), **link;
 
 	if (!size)
 		return xl_fail(ENOMEM, "no memory for a list of buffers");
-	size->bytes = bytes;
-	for (i = 0; i < XL_LISTS; i++)
-		size->list[i].last = &size->list[i].first;
 	xl_lock(&pool->owned.lock);
 	link = find_size(&pool->owned, bytes);
-	if (!*link || (*link)->bytes != bytes) {
+	if ((*link)->bytes != bytes) {
 		size->larger = *link;
 		*link = size;
 		size = NULL;
 	}
 	xl_unlock(&pool->owned.lock);
-	free(size);
+	free_size(size);
 	return 0;
 }
 
@@ -79,9 +103,9 @@ void xl_owned_add(struct xmem_pool *pool, const u16 *slot, u32 count, u64 bytes)
 	for (i = 0; i < count; i++) {
 		owned->slot[slot[i]].size = size;
 		/* Only now: the kernel maps a group writable in a place of its own. */
-		owned->slot[slot[i]].word = xm_slot(&pool->map, slot[i]);
+		owned->slot[slot[i]].own = xm_own(&pool->map, slot[i]);
 		owned->slot[slot[i]].metadata = xm_metadata(&pool->map, slot[i]);
-		xl_queue_add(&size->list[XL_LIST_FREE], &owned->slot[slot[i]]);
+		xl_queue_add(&size->free, &owned->slot[slot[i]]);
 	}
 	size->slots += count;
 	owned->slots += count;
@@ -98,7 +122,7 @@ void xl_owned_give_up(struct xmem_pool *pool, u32 slot)
 
 	xl_lock(&owned->lock);
 	xm_give_up(&pool->map, slot);
-	xl_queue_add(&one->size->list[XL_LIST_FREE], one);
+	xl_queue_add(&one->size->free, one);
 	owned->promised--;
 	owned->none = false;
 	xl_unlock(&owned->lock);

@@ -2,10 +2,18 @@
 /*
  * The slots that this client owns stand in lists by size and by what it knows of them:
  *
- *   FREE -> in hand -> LIVE -> READY -> in hand ...      nobody held it when it was scanned
- *                      LIVE -> BUSY -> READY             a client held it then
+ *   FREE    its state is FREE
+ *   READY   it is WRITING, taken before a buffer is needed
+ *   LIVE    it is published; the oldest publication comes first
+ *   BUSY    it is published and not in flight, and a scan has found a holder
  *
- * A slot that is in hand is in no list, because a handle has it. LIVE slots stand in the
+ *   FREE -> READY -> in hand -> LIVE -> READY ...        nobody held it when it was scanned
+ *                               LIVE -> BUSY -> READY    a client held it then
+ *
+ * A slot that is in hand is in no list, because a handle has it. READY and LIVE are one circle
+ * of places, in which the LIVE ones follow the READY ones. So to acquire is to move the place
+ * where READY begins, to publish is to add at the end, and a scan after which many of the oldest
+ * LIVE slots are READY moves the place between the two. LIVE slots stand in the
  * order of their places in the ring, so those that nobody can still receive come first, and
  * nothing that is known to be in flight is scanned. What may be taken when is decided in
  * core/policy.h; here is remembered what stays true:
@@ -16,7 +24,8 @@
  *              room up to here at least; if demotions stand, or renewals are open, it is
  *              looked at each time
  *   none       whoever changes what an owner waits for looks at its waiters word (I5); while
- *              the word stays armed, an acquire that found nothing would find nothing again
+ *              the word stays armed, an acquire that found nothing would find nothing again.
+ *              It implies `refused`, and as long as that is so, room_end is 0
  *
  * The lists change only under owned.lock.
  */
@@ -27,6 +36,36 @@
 #include "request.h"
 
 #define XL_MAX_BATCH	64	/* slots in one scan */
+
+static inline struct xl_owned_slot *xl_owned_slot(struct xm_own *own)
+{
+	return (struct xl_owned_slot *)own;	/* its first member */
+}
+
+/* ---- READY and LIVE ---- */
+
+static inline bool xl_has_ready(const struct xl_size *size)
+{
+	return likely(size->ready != size->live);
+}
+
+/* The READY slot that comes next. There is one. */
+static inline struct xl_owned_slot *xl_ready(const struct xl_size *size)
+{
+	return xl_owned_slot(size->circle[size->ready & size->mask]);
+}
+
+static inline void xl_ready_add(struct xl_size *size, struct xl_owned_slot *one)
+{
+	size->circle[--size->ready & size->mask] = &one->own;
+}
+
+static inline void xl_live_add(struct xl_size *size, struct xl_owned_slot *one)
+{
+	size->circle[size->end++ & size->mask] = &one->own;
+}
+
+/* ---- FREE and BUSY ---- */
 
 static inline void xl_queue_add(struct xl_queue *queue, struct xl_owned_slot *one)
 {
@@ -46,6 +85,8 @@ static inline struct xl_owned_slot *xl_queue_take(struct xl_queue *queue,
 		queue->last = link;
 	return one;
 }
+
+/* ---- others ---- */
 
 /*
  * Does a thread of this process wait for a slot? It armed the word and then looked in vain
@@ -86,7 +127,7 @@ static inline u64 xl_slot_bytes(const struct xmem_pool *pool, u32 slot)
  */
 static inline bool xl_is_spent(const struct xl_owned_slot *one)
 {
-	u64 generation = xm_generation(xm_load(&one->word->state));
+	u64 generation = xm_generation(xm_load(&one->own.word->state));
 
 	return unlikely(!(generation & ((1ULL << XMEM_TENANCY_SHIFT) - 1)));
 }

@@ -73,21 +73,12 @@ void xl_process_unregister(struct xmem_pool *pool);
 
 /* ---- the slots that this client owns; rules: owned.h ---- */
 
-enum xl_list {			/* where an owned slot is */
-	XL_LIST_FREE,		/* FREE */
-	XL_LIST_READY,		/* WRITING: taken before a buffer is needed */
-	XL_LIST_LIVE,		/* published; oldest first */
-	XL_LIST_BUSY,		/* published and not in flight; a scan has found a holder */
-	XL_LISTS
-};
-
 /* One owned slot, in at most one list. */
 struct xl_owned_slot {
-	struct xl_owned_slot *next;
+	struct xm_own own;	/* what a scan has to know */
 	struct xl_size *size;	/* NULL: this client does not own it */
-	struct xmem_slot_word *word;
 	struct xmem_metadata *metadata;
-	u32 index;		/* of the slot in the pool */
+	struct xl_owned_slot *next;
 	bool renewing;		/* a renewal was given up, and may be served at any time */
 	bool held;		/* a client held it when it was looked at: */
 	u8 holder;
@@ -99,11 +90,17 @@ struct xl_queue {
 	struct xl_owned_slot **last;	/* where the next one is to be linked */
 };
 
-/* The owned slots of one size. */
+/* The owned slots of one size; which is where, and when it moves: owned.h. */
 struct xl_size {
 	u64 bytes;
 	struct xl_size *larger;	/* the next one */
-	struct xl_queue list[XL_LISTS];
+	struct xm_own **circle;	/* [mask + 1], which has room for all of them: */
+	u32 mask;
+	u32 ready;		/* from here on there are READY slots, */
+	u32 live;		/* from here on LIVE ones, */
+	u32 end;		/* and from here on none; all three only grow, but for ready */
+	struct xl_queue free;
+	struct xl_queue busy;
 	u32 slots;
 };
 
@@ -111,7 +108,7 @@ struct xl_owned {
 	struct xl_lock lock;	/* guards this struct; one owner operation at a time (I4) */
 	struct xl_owned_slot *slot;	/* [slots of the pool] */
 	struct xm_publisher_words words;	/* where this client's own words are */
-	struct xl_size *sizes;	/* the smallest first */
+	struct xl_size *sizes;	/* the smallest first; the last one is larger than all, and empty */
 	u64 promised;		/* publications so far, and buffers that handles have */
 	u64 room_end;		/* so many may be promised before the ring is looked at again */
 	u64 passed;		/* nobody can still receive a publication below this place */

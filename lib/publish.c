@@ -46,24 +46,17 @@ static int check_options(const struct xmem_buffer *buffer,
 	return 0;
 }
 
-/* Have @size a buffer for the next acquire, and the ring an entry that nobody needs? */
-static XL_INLINE bool is_plain(const struct xl_owned *owned, const struct xl_size *size)
+/* Have @size a buffer for the next acquire, and the ring an entry at @tail that nobody needs? */
+static XL_INLINE bool is_plain(const struct xl_owned *owned, const struct xl_size *size, u64 tail)
 {
-	return likely(xl_peek(&owned->words.ring->tail) < owned->room_end &&
-		      (size->list[XL_LIST_READY].first || size->list[XL_LIST_FREE].first));
+	return likely(tail < owned->room_end) &&
+	       (xl_has_ready(size) || likely(size->free.first));
 }
 
-/* Returns whether subscribers have to be woken. Under owned->lock. */
-static XL_INLINE bool publish_entry(struct xmem_pool *pool, struct xl_owned_slot *one,
-				    struct xm_publication *what)
-{
-	struct xl_owned *owned = &pool->owned;
-
-	owned->none = false;
-	return xm_publish_at(&pool->map, one->word, &owned->words, one->index, what);
-}
-
-/* The same, and see to it that the next acquire finds a buffer before it is needed. */
+/*
+ * Put it into the ring, and see to it that the next acquire finds a buffer before it is needed.
+ * Returns whether subscribers have to be woken. Under owned->lock.
+ */
 static bool publish_and_collect(struct xmem_pool *pool, struct xl_owned_slot *one,
 				struct xm_publication *what)
 {
@@ -73,11 +66,12 @@ static bool publish_and_collect(struct xmem_pool *pool, struct xl_owned_slot *on
 
 	if (xl_tail(pool) >= owned->room_end)
 		xl_make_room(pool);
-	waiters = publish_entry(pool, one, what);
-	if (!size->list[XL_LIST_READY].first && !size->list[XL_LIST_FREE].first)
+	owned->none = false;
+	waiters = xm_publish_at(&pool->map, &one->own, &owned->words, xl_tail(pool), what);
+	if (!xl_has_ready(size) && !size->free.first)
 		xl_collect_passed(pool, size);
 	/* After the scan, which so does not look at it. */
-	xl_queue_add(&size->list[XL_LIST_LIVE], one);
+	xl_live_add(size, one);
 	return waiters;
 }
 
@@ -142,16 +136,14 @@ static XL_SLOW int publish_end(struct xmem_pool *pool, struct xmem_buffer *buffe
 	publish_wake(pool, waiters);
 	if (ret_token)
 		*ret_token = token;
-	xl_handle_drop(pool, buffer);
-	return 0;
+	return xl_handle_drop(pool, buffer);
 }
 
 /* It is unlocked, and somebody wants to know that. */
 static XL_COLD int publish_revoked(struct xmem_pool *pool, struct xmem_buffer *buffer)
 {
 	xl_unlock_revoked(&pool->owned.lock, NULL);
-	xl_handle_drop(pool, buffer);
-	return 0;
+	return xl_handle_drop(pool, buffer);
 }
 
 /* What is not common. The caller has owned->lock, which is left. */
@@ -200,7 +192,10 @@ static XL_COLD int publish_refused(const struct xmem_buffer *buffer)
 	return xl_fail_fast(EPERM, "publish: only a buffer from xmem_acquire can be published");
 }
 
-/* What is common is here, and all else is a tail call, so that no registers have to be saved. */
+/*
+ * What is common is here, and all else is a tail call, so that few registers have to be saved. It
+ * leaves owned->none alone, which implies that room_end is 0 (owned.h).
+ */
 XMEM_API int xmem_publish(struct xmem_buffer *handle, const struct xmem_publish_options *options,
 			  uint64_t *ret_token)
 {
@@ -210,6 +205,7 @@ XMEM_API int xmem_publish(struct xmem_buffer *handle, const struct xmem_publish_
 	struct xl_owned *owned;
 	struct xmem_pool *pool;
 	bool waiters;
+	u64 tail;
 
 	if (unlikely(!buffer))
 		return xl_no_buffer(handle, "publish");
@@ -223,17 +219,17 @@ XMEM_API int xmem_publish(struct xmem_buffer *handle, const struct xmem_publish_
 	owned = &pool->owned;
 	if (unlikely(!xl_lock_biased(&owned->lock, xl_self.thread)))
 		return publish_with_mutex(pool, buffer, ret_token);
-	if (unlikely(!is_plain(owned, one->size)))
+	tail = xl_tail(pool);
+	if (unlikely(!is_plain(owned, one->size, tail)))
 		return publish_locked(pool, buffer, ret_token);
+	xl_live_add(one->size, one);
 	what.length = buffer->what.length;
-	xl_queue_add(&one->size->list[XL_LIST_LIVE], one);
-	waiters = publish_entry(pool, one, &what);
+	waiters = xm_publish_at(&pool->map, &one->own, &owned->words, tail, &what);
 	if (unlikely(waiters || xl_owned_is_waited_for(pool) || xm_load(&pool->polls.pool)))
 		return publish_end(pool, buffer, waiters, ret_token, what.token);
 	if (ret_token)
 		*ret_token = what.token;
 	if (unlikely(!xl_unlock_biased(&owned->lock, xl_self.thread)))
 		return publish_revoked(pool, buffer);
-	xl_handle_drop(pool, buffer);
-	return 0;
+	return xl_handle_drop(pool, buffer);
 }
