@@ -19,6 +19,7 @@
 #define xm_load(p)		READ_ONCE(*(p))
 #define xm_load_acquire(p)	smp_load_acquire(p)
 #define xm_test(p, bits)		(READ_ONCE(*(p)) & (bits))
+#define xm_is_acquire(p, v)	(smp_load_acquire(p) == (v))
 #define xm_store(p, v)		WRITE_ONCE(*(p), (v))
 #define xm_store_release(p, v)	smp_store_release(p, v)
 #define xm_full_barrier()	smp_mb()
@@ -55,6 +56,18 @@ typedef __u64 u64;
 #define xm_test(p, bits)		(xm_load(p) & (bits))
 #else
 #define xm_test(p, bits)		(*(p) & (bits))
+#endif
+/*
+ * Is this its value? If so, the load is an acquire, as each is on x86, where it can be part of the
+ * comparison. Not for loops.
+ */
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#define xm_is_acquire(p, v)	({ bool is_ = *(p) == (v); \
+				if (is_) \
+					__atomic_signal_fence(__ATOMIC_SEQ_CST); \
+				is_; })
+#else
+#define xm_is_acquire(p, v)	(xm_load_acquire(p) == (v))
 #endif
 #define xm_store(p, v)		__atomic_store_n(p, v, __ATOMIC_RELAXED)
 #define xm_store_release(p, v)	__atomic_store_n(p, v, __ATOMIC_RELEASE)

@@ -348,7 +348,7 @@ static inline struct xm_own xm_own(const struct xm_map *map, u32 slot)
 }
 
 /*
- * The scan: which of @count (<= 64) slots of the owner does nobody use? Those become WRITING
+ * The scan: which of @count (1 to 64) slots of the owner does nobody use? Those become WRITING
  * with the next generation and position 0; the others are LIVE as before, and ret_holder[i],
  * unless @ret_holder is NULL, becomes a client that holds own[i] if there is one. Slots that
  * are not LIVE, or in flight at or above how->evictable, are left alone. Returns the bitmap
@@ -357,7 +357,7 @@ static inline struct xm_own xm_own(const struct xm_map *map, u32 slot)
 u64 xm_scan_own(const struct xm_map *map, const struct xm_scan_rules *how,
 		struct xm_own *const *own, u32 count, u8 *ret_holder);
 
-/* The same for a caller that does not remember where the words are. */
+/* The same for a caller that does not remember where the words are; @count may be 0. */
 u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how, const u32 *slot, u32 count,
 	    u8 *ret_holder);
 

@@ -47,37 +47,55 @@ static inline bool xm_followed_lives_on(const struct xm_map *map, const struct x
 	return xm_load(&xm_client_row(map, follow->publisher)->incarnation) == follow->incarnation;
 }
 
+/* What a look at an entry has found. */
+struct xm_tried {
+	u64 position;			/* of the entry */
+	u64 slot;			/* that it names; the rest only if that is held: */
+	const struct xmem_slot_row *row;
+};
+
 /*
- * Try to hold the next publication. 0: it is held, and *what and the slot's row are filled in.
- * -EAGAIN: the entry, whose position is *ret_position, is not that of the next publication.
+ * Copy the fields of an entry, which its publisher may be changing: what is copied counts only if
+ * a second look at the position says so. It is plain, so that the compiler may take wide loads.
+ */
+static xm_inline void xm_copy_fields(struct xm_publication *what, const struct xmem_entry *entry)
+{
+#if defined(__x86_64__) && !defined(__KERNEL__) && !defined(__SANITIZE_THREAD__)
+	__builtin_memcpy(what, &entry->token, sizeof(*what));	/* the same fields in a row */
+#else
+	what->token = xm_load(&entry->token);
+	what->sequence = xm_load(&entry->sequence);
+	what->timestamp_ns = xm_load(&entry->timestamp_ns);
+	what->offset = xm_load(&entry->offset);
+	what->length = xm_load(&entry->length);
+#endif
+}
+
+/*
+ * Try to hold the next publication. 0: it is held, and *what and *ret are filled in.
+ * -EAGAIN: the entry, by its position, is not that of the next publication.
  * -ERANGE: it names no slot. -EBUSY: a hold is taken, and it takes a further look whether it is
  * good. -EOVERFLOW: no hold is left. The cursor stands where it stood. @words: those of this
  * subscription.
  */
 static xm_inline int xm_receive_try(const struct xm_map *map, const struct xm_followed_words *words,
 				 const struct xm_follow *follow, struct xm_publication *what,
-				 const struct xmem_slot_row **ret_row, u64 *ret_position)
+				 struct xm_tried *ret)
 {
-	u64 place = follow->place;
+	u64 place = follow->place, position, slot;
 	const struct xmem_entry *entry = (const struct xmem_entry *)
 		(words->entries + (place & map->ring_mask) * map->entry_stride);
-	u64 position = xm_load_acquire(&entry->position);
 	const struct xmem_slot_row *row;
-	u64 slot;
 
-	*ret_position = position;
+	ret->position = position = xm_load_acquire(&entry->position);
 	if (__builtin_expect(position != place + 1, 0))
 		return -EAGAIN;
-	what->token = xm_load(&entry->token);
-	what->sequence = xm_load(&entry->sequence);
-	what->timestamp_ns = xm_load(&entry->timestamp_ns);
-	what->offset = xm_load(&entry->offset);
-	what->length = xm_load(&entry->length);
+	xm_copy_fields(what, entry);
 	/* The fields before the second look: pairs with publish's store barrier. */
 	xm_load_barrier();
 	XM_STEP(XM_STEP_RECEIVE_READ);
 
-	slot = xm_token_slot(what->token);
+	ret->slot = slot = xm_token_slot(what->token);
 	if (__builtin_expect(slot >= map->slots, 0))	/* a torn read, or garbage */
 		return -ERANGE;
 	if (__builtin_expect(xm_hold_add(&words->holds[slot]), 0))
@@ -89,9 +107,9 @@ static xm_inline int xm_receive_try(const struct xm_map *map, const struct xm_fo
 	 * after it, is another one too. A slot of the publisher's own needs no look at its
 	 * state word, for the cursor began before the entry (I3).
 	 */
-	*ret_row = row = xm_slot_row(map, slot);
-	if (__builtin_expect(xm_load_acquire(&row->owner) != follow->publisher, 0) ||
-	    __builtin_expect(xm_load_acquire(&entry->position) != position, 0) ||
+	ret->row = row = xm_slot_row(map, slot);
+	if (__builtin_expect(!xm_is_acquire(&row->owner, follow->publisher), 0) ||
+	    __builtin_expect(!xm_is_acquire(&entry->position, position), 0) ||
 	    __builtin_expect(xm_load(&words->row->incarnation) != follow->incarnation, 0))
 		return -EBUSY;
 	XM_STEP(XM_STEP_RECEIVE_VALID);
@@ -119,23 +137,20 @@ static inline int xm_receive_hold(const struct xm_map *map, u32 me,
 				  const struct xm_followed_words *words, struct xm_follow *follow,
 				  struct xm_publication *what, struct xm_pending *pending)
 {
-	const struct xmem_slot_row *row;
-	u64 position;
-	int err = xm_receive_try(map, words, follow, what, &row, &position);
+	struct xm_tried tried;
+	int err = xm_receive_try(map, words, follow, what, &tried);
 
 	if (err == -EAGAIN)
-		return xm_receive_not_there(map, me, follow, position, pending);
+		return xm_receive_not_there(map, me, follow, tried.position, pending);
 	if (err == -ERANGE)
 		return xm_receive_skip(map, me, follow, pending);
 	return err == -EBUSY ? xm_receive_unsure(map, me, follow, what->token, pending) : err;
 }
 
-/* The same as xm_receive_pass for a subscriber that is not waited for. */
+/* The same as xm_receive_pass for a subscriber that is not waited for. @place: the next one. */
 static inline void xm_receive_pass_at_once(const struct xm_followed_words *words,
-					   struct xm_follow *follow)
+					   struct xm_follow *follow, u64 place)
 {
-	u64 place = follow->place + 1;
-
 	follow->place = place;
 	/* After the hold (I2). */
 	xm_store_release(words->cursor, place);
@@ -149,7 +164,7 @@ static inline void xm_receive_pass(const struct xm_map *map, u32 me,
 	if (__builtin_expect(follow->waits, 0))
 		xm_receive_move(map, me, follow, follow->place + 1, pending);
 	else
-		xm_receive_pass_at_once(words, follow);
+		xm_receive_pass_at_once(words, follow, follow->place + 1);
 }
 
 #endif

@@ -131,7 +131,7 @@ struct xm_scanned {
 	u64 marked;			/* bitmap of the slots that are SCANNING */
 	u64 voids;			/* of those whose entry is to become void */
 	u64 elsewhere;			/* of those that are in another group than the first */
-	u64 among;			/* of those in `group`, by their place there, and maybe more */
+	u64 among;			/* of `group`, by their place there, and maybe more */
 	u64 scanning[64];		/* what the marked words are now */
 };
 
@@ -322,5 +322,7 @@ u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how, const u32
 		of[n] = xm_own(map, slot[n]);
 		own[n] = &of[n];
 	}
+	if (!count)
+		return 0;
 	return xm_scan_own(map, how, own, count, ret_holder);
 }

@@ -79,8 +79,8 @@ static struct xl_size *find_slot(struct xmem_pool *pool, u64 bytes)
 }
 
 /*
- * Find a slot to write into, which is the next READY one of *ret then. Returns 0, -EAGAIN if there is none, or
- * another error, which is noted. Under owned->lock.
+ * Find a slot to write into, which is the next READY one of *ret then. Returns 0, -EAGAIN if there
+ * is none, or another error, which is noted. Under owned->lock.
  */
 static int take_slot(struct xmem_pool *pool, u64 bytes, struct xl_size **ret)
 {

@@ -77,19 +77,6 @@ void *xl_unlock_revoked(struct xl_lock *lock, void *ret) __attribute__((visibili
 #endif
 #define xl_compiler_barrier()	__atomic_signal_fence(__ATOMIC_SEQ_CST)
 
-/* Is it @value? If so, the load is an acquire. On x86 each one is, and part of a comparison. */
-static inline bool xl_is_acquire(const u32 *word, u32 value)
-{
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
-	if (__builtin_expect(*word != value, 0))
-		return false;
-	xl_compiler_barrier();
-	return true;
-#else
-	return __builtin_expect(xm_load_acquire(word) == value, 1);
-#endif
-}
-
 /*
  * Take the lock if it is biased to this thread, which is @me. After false the caller has to call
  * xl_lock next, which also steps back if the bias has gone between the two looks.
@@ -100,7 +87,7 @@ static inline bool xl_lock_biased(struct xl_lock *lock, u32 me)
 		return false;
 	xm_store(&lock->held, me);
 	xl_compiler_barrier();
-	return xl_is_acquire(&lock->bias, me);
+	return __builtin_expect(xm_is_acquire(&lock->bias, me), 1);
 }
 
 /* Unlock after that. After false the caller has to call xl_unlock_revoked. */

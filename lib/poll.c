@@ -17,6 +17,7 @@
 #include "private.h"
 #include "request.h"
 #include "subscription.h"
+#include "wait.h"
 
 /* ---- keeping the states true ---- */
 
@@ -143,6 +144,8 @@ static int take_poll(struct xmem_pool *pool, struct xl_poll **place, const struc
 	pthread_mutex_unlock(&polls->lock);
 	if (poll)
 		close_poll(poll);	/* another thread was faster */
+	else if (polls->settle)
+		xl_receive_slowly(pool);
 	xl_poll_settle(pool, POLLIN | POLLOUT);
 	return 0;
 }

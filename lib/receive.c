@@ -27,11 +27,11 @@ static inline bool within_slot(const struct xmem_slot_row *row, const struct xm_
 }
 
 /* Can it be handed out as it is? It lies within its slot, and its payload is mapped. */
-static inline bool is_plain(const struct xmem_pool *pool, const struct xmem_slot_row *row,
+static inline bool is_plain(const struct xmem_pool *pool, const struct xm_tried *tried,
 			    const struct xm_publication *what)
 {
-	return within_slot(row, what) &&
-	       xl_is_placed(&pool->mappings.place[xm_token_slot(what->token)], row);
+	return within_slot(tried->row, what) &&
+	       xl_is_placed(&pool->mappings.place[tried->slot], tried->row);
 }
 
 /* The entry points outside its slot: it is lost. */
@@ -62,11 +62,11 @@ static XL_COLD int leave_entry(struct xmem_pool *pool, struct xl_ring *ring, u64
 
 /* What was received is in @buffer, and no other thread has it yet. */
 static XL_INLINE void fill_received(struct xmem_subscription *subscription, struct xl_ring *ring,
-				    struct xmem_buffer *buffer)
+				    u32 slot, struct xmem_buffer *buffer)
 {
 	u32 publisher = ring->follow.publisher;
 
-	buffer->slot = xm_token_slot(buffer->what.token);
+	buffer->slot = slot;
 	buffer->publisher = publisher;
 	subscription->publisher = publisher;
 	subscription->ring = ring->next;
@@ -102,7 +102,7 @@ static int receive_once(struct xmem_subscription *subscription, struct xl_ring *
 	xm_receive_pass(&pool->map, pool->me, &ring->words, &ring->follow, &pending);
 	xl_do(pool, pending);
 	buffer->what = what;
-	fill_received(subscription, ring, buffer);
+	fill_received(subscription, ring, xm_token_slot(what.token), buffer);
 	*ret = xl_handle(buffer);
 	return 0;
 }
@@ -137,8 +137,6 @@ static int look_at_all(struct xmem_subscription *subscription, struct xmem_buffe
 	if (subscription->joint && xl_writers_came(subscription) &&
 	    !xl_is_put_off(subscription->pool))
 		return NEWCOMERS;
-	if (xl_cancelled(subscription->pool))	/* the next receive goes the slow way again */
-		subscription->joins_seen = XL_LOOK_AGAIN;
 	while (seen < subscription->rings) {
 		struct xl_ring *ring = subscription->ring;
 
@@ -158,7 +156,7 @@ static int look_at_all(struct xmem_subscription *subscription, struct xmem_buffe
 	}
 	if (subscription->rings)
 		return worst;
-	subscription->joins_seen = XL_LOOK_AGAIN;
+	xl_look_again(subscription);
 	return subscription->joint && xl_is_put_off(subscription->pool) ? -EAGAIN : NEWCOMERS;
 }
 
@@ -173,7 +171,7 @@ static int begin_anew(struct xmem_subscription *subscription)
 		return err;
 	xm_store(&subscription->ended, true);
 	xl_follow_ended(subscription, false);
-	subscription->joins_seen = XL_LOOK_AGAIN;
+	xl_look_again(subscription);
 	return -EPIPE;
 }
 
@@ -285,16 +283,23 @@ static void note(int err, enum xl_dropped dropped)
 
 /* ---- the calls ---- */
 
-static XL_COLD struct xmem_buffer *receive_refused(const struct xmem_subscription *subscription,
-						   int64_t timeout_ns)
+static XL_COLD struct xmem_buffer *receive_refused(const struct xmem_subscription *subscription)
 {
-	if (!subscription)
-		xl_fail_fast(EINVAL, "receive: no subscription");
-	else if (timeout_ns < 0)
-		xl_fail_fast(EINVAL, "receive: a negative timeout");
-	else
-		xl_fail_forked();
+	xl_fail_fast(EINVAL, subscription ? "receive: a negative timeout" :
+					    "receive: no subscription");
 	return NULL;
+}
+
+/* The short way is for those who follow, and do nothing that takes a look after each receive. */
+static u64 short_joins(const struct xmem_subscription *subscription)
+{
+	const struct xmem_pool *pool = subscription->pool;
+	bool waits = subscription->rings == 1 ? subscription->ring->follow.waits :
+						subscription->waits;
+
+	if (waits || !subscription->rings || xl_cancelled(pool) || xm_load(&pool->polls.settle))
+		return XL_LOOK_AGAIN;
+	return subscription->joins_seen;
 }
 
 /* All that is not common. The caller has the lock. */
@@ -323,6 +328,7 @@ static XL_SLOW struct xmem_buffer *receive_slow(struct xmem_subscription *subscr
 	if (err == -EPIPE)
 		xl_payload_unmap_stale(pool);
 	xl_poll_settle(pool, POLLIN);
+	subscription->short_joins = short_joins(subscription);
 	xl_unlock(&subscription->lock);
 	if (likely(!err))
 		return buffer;
@@ -337,12 +343,14 @@ static XL_COLD struct xmem_buffer *receive_dropped(struct xmem_subscription *sub
 	return NULL;
 }
 
-/* Its lock is not biased to this thread. */
+/* Its lock is not biased to this thread. In a child it is nobody's. */
 static XL_SLOW struct xmem_buffer *receive_with_mutex(struct xmem_subscription *handle,
 						      int64_t timeout_ns)
 {
 	struct xmem_subscription *subscription = xl_subscription(handle);
 
+	if (!xl_is_ours(subscription))
+		return xl_fail_forked(), NULL;
 	xl_lock(&subscription->lock);
 	return likely(subscription->handle == (u64)handle) ?
 		receive_slow(subscription, timeout_ns) : receive_dropped(subscription);
@@ -358,14 +366,6 @@ static XL_SLOW struct xmem_buffer *receive_again(struct xmem_subscription *subsc
 	return receive_slow(subscription, timeout_ns);
 }
 
-static XL_SLOW struct xmem_buffer *receive_settle(struct xmem_subscription *subscription,
-						  struct xmem_buffer *ret)
-{
-	xl_poll_settle(subscription->pool, POLLIN);
-	xl_unlock(&subscription->lock);
-	return ret;
-}
-
 /* The entry is not there. Who polls, and follows one ring, gets a quick answer. */
 static XL_SLOW struct xmem_buffer *receive_in_vain(struct xmem_subscription *subscription,
 						   int64_t timeout_ns, u64 position)
@@ -375,10 +375,7 @@ static XL_SLOW struct xmem_buffer *receive_in_vain(struct xmem_subscription *sub
 	if (timeout_ns || subscription->rings != 1 ||
 	    !xm_receive_is_early(&subscription->pool->map, &ring->words, &ring->follow, position))
 		return receive_slow(subscription, timeout_ns);
-	if (unlikely(subscription->pool->polls.settle))
-		receive_settle(subscription, NULL);
-	else
-		xl_unlock(&subscription->lock);
+	xl_unlock(&subscription->lock);
 	xl_fail_fast(EAGAIN, "receive: nothing published yet");
 	return NULL;
 }
@@ -393,14 +390,12 @@ XMEM_API struct xmem_buffer *xmem_receive(struct xmem_subscription *handle, int6
 	struct xmem_subscription *subscription = xl_subscription(handle);
 	struct xmem_buffer *buffer;
 	struct xmem_pool *pool;
-	const struct xmem_slot_row *row;
+	struct xm_tried tried;
 	struct xl_ring *ring;
-	u64 position;
 	int err;
 
-	if (unlikely(!subscription || timeout_ns < 0 ||
-		     xm_load(&subscription->process) != *xl_process))
-		return receive_refused(subscription, timeout_ns);
+	if (unlikely(!subscription || timeout_ns < 0))
+		return receive_refused(subscription);
 	if (unlikely(!xl_lock_biased(&subscription->lock, xl_self.thread)))
 		return receive_with_mutex(handle, timeout_ns);
 	if (unlikely(subscription->handle != (u64)handle))
@@ -408,22 +403,19 @@ XMEM_API struct xmem_buffer *xmem_receive(struct xmem_subscription *handle, int6
 	ring = subscription->ring;
 	pool = subscription->pool;
 	buffer = xl_self.handles;
-	if (unlikely(xl_writers_came(subscription) || xl_host_died(pool) || !buffer ||
-		     ring->follow.waits))
+	if (unlikely(xl_peek(subscription->joins) != subscription->short_joins ||
+		     xl_host_died(pool) || !buffer))
 		return receive_slow(subscription, timeout_ns);
-	err = xm_receive_try(&pool->map, &ring->words, &ring->follow, &buffer->what, &row,
-			     &position);
+	err = xm_receive_try(&pool->map, &ring->words, &ring->follow, &buffer->what, &tried);
 	if (unlikely(err == -EAGAIN))
-		return receive_in_vain(subscription, timeout_ns, position);
+		return receive_in_vain(subscription, timeout_ns, tried.position);
 	if (unlikely(err && err != -EBUSY))
 		return receive_slow(subscription, timeout_ns);
-	if (unlikely(err || !is_plain(pool, row, &buffer->what)))
+	if (unlikely(err || !is_plain(pool, &tried, &buffer->what)))
 		return receive_again(subscription, timeout_ns, buffer->what.token);
-	xm_receive_pass_at_once(&ring->words, &ring->follow);
+	xm_receive_pass_at_once(&ring->words, &ring->follow, tried.position);
 	xl_handle_take(buffer, pool);
-	fill_received(subscription, ring, buffer);
-	if (unlikely(pool->polls.settle))
-		return receive_settle(subscription, xl_handle(buffer));
+	fill_received(subscription, ring, tried.slot, buffer);
 	if (unlikely(!xl_unlock_biased(&subscription->lock, xl_self.thread)))
 		return xl_unlock_revoked(&subscription->lock, xl_handle(buffer));
 	return xl_handle(buffer);
@@ -436,7 +428,7 @@ void xl_receive_slowly(struct xmem_pool *pool)
 	xl_lock(&pool->list);
 	for (one = pool->subscriptions; one; one = one->next) {
 		xl_lock(&one->lock);
-		one->joins_seen = XL_LOOK_AGAIN;
+		one->short_joins = XL_LOOK_AGAIN;
 		xl_unlock(&one->lock);
 	}
 	xl_unlock(&pool->list);

@@ -78,8 +78,6 @@ static void add_to_list(struct xmem_pool *pool, struct xmem_subscription *subscr
 	subscription->old = true;
 	subscription->next = pool->subscriptions;
 	pool->subscriptions = subscription;
-	if (xl_cancelled(pool))
-		subscription->joins_seen = XL_LOOK_AGAIN;
 	xl_unlock(&subscription->lock);
 	xl_unlock(&pool->list);
 }

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "host/futex.h"
 #include "payload/payload.h"
@@ -14,7 +15,7 @@
 #define BLOCK	16		/* subscriptions in one piece of memory, which is never freed */
 
 struct block {
-	struct block *next;	/* so that a leak checker sees them */
+	struct block *next;
 	struct xmem_subscription subscription[BLOCK];
 };
 
@@ -30,10 +31,20 @@ static struct {
 
 /* ---- memory ---- */
 
-/* Another thread may have had the lock, also that of an unused subscription. */
+/*
+ * Another thread may have had the lock. The parent's subscriptions are wiped by the kernel, and
+ * where that is too old, here; handles.c says more.
+ */
 static void after_fork_child(void)
 {
+	struct block *block, *next;
+
+	for (block = memory.blocks; block; block = next) {
+		next = block->next;
+		memset(block, 0, sizeof(*block));
+	}
 	pthread_mutex_init(&memory.lock, NULL);
+	memory.blocks = NULL;
 	memory.unused = NULL;
 }
 
@@ -44,16 +55,17 @@ static void watch_forks(void)
 
 static bool refill(void)
 {
-	struct block *block = aligned_alloc(_Alignof(struct block), sizeof(*block));
+	struct block *block = mmap(NULL, sizeof(*block), PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int i;
 
-	if (!block)
+	if (block == MAP_FAILED)
 		return false;
 	if ((u64)block / XL_SUBSCRIPTION_ALIGN >> XL_ADDRESS_BITS) {
-		free(block);
+		munmap(block, sizeof(*block));
 		return false;
 	}
-	memset(block, 0, sizeof(*block));
+	madvise(block, sizeof(*block), MADV_WIPEONFORK);
 	block->next = memory.blocks;
 	memory.blocks = block;
 	for (i = 0; i < BLOCK; i++) {
@@ -98,6 +110,7 @@ struct xmem_subscription *xl_subscription_new(struct xmem_pool *pool)
 	one->dropped = XL_NOT_DROPPED;
 	one->joins = &no_joins;
 	one->joins_seen = no_joins;
+	one->short_joins = XL_LOOK_AGAIN;
 	one->lost = 0;
 	one->poll = NULL;
 	one->next = NULL;
@@ -184,7 +197,7 @@ static void offer_writers(struct xmem_pool *pool)
 	for (other = pool->subscriptions; other; other = other->next) {
 		xl_lock(&other->lock);
 		if (other->joint)
-			other->joins_seen = XL_LOOK_AGAIN;
+			xl_look_again(other);
 		xl_unlock(&other->lock);
 	}
 	xl_unlock(&pool->list);
@@ -197,8 +210,7 @@ XMEM_API void xmem_unsubscribe(struct xmem_subscription *handle)
 	struct xmem_subscription *subscription = xl_subscription(handle);
 	struct xmem_pool *pool;
 
-	if (!subscription || xm_load(&subscription->process) != *xl_process ||
-	    !shut(subscription, handle))
+	if (!subscription || !xl_is_ours(subscription) || !shut(subscription, handle))
 		return;
 	pool = subscription->pool;
 	xl_kick(pool);
@@ -231,7 +243,7 @@ struct xmem_subscription *xl_subscription_lock(struct xmem_subscription *handle)
 		xl_fail_fast(EINVAL, "no subscription");
 		return NULL;
 	}
-	if (xm_load(&subscription->process) != *xl_process) {
+	if (!xl_is_ours(subscription)) {
 		xl_fail_forked();
 		return NULL;
 	}

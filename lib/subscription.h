@@ -5,7 +5,7 @@
  * A subscription follows one ring, or all that other clients of the pool write (a *joint* one).
  * What a program has of it is its address and a number that changes when it is dropped, so a call
  * that comes too late finds that out. For that the memory stays a subscription as long as the
- * process lives (subscription.c).
+ * process lives (subscription.c). A child finds it wiped, like the handles of buffers.
  *
  * A thread that leaves the lock in order to wait or to ask the host is counted *inside*, and who
  * drops the subscription wakes such threads and waits until they are out.
@@ -37,12 +37,13 @@ struct xl_ring {
 struct xmem_subscription {
 	_Alignas(XL_SUBSCRIPTION_ALIGN)
 	u64 handle;		/* what the program has of it; 0: it has been dropped */
-	u64 process;		/* as in struct xmem_pool */
+	u64 process;		/* as in struct xmem_pool; 0 in a child */
 	struct xl_lock lock;	/* guards all, but `process` changes only while it is unused */
 	struct xmem_pool *pool;
 	struct xl_ring *ring;	/* whose turn it is; NULL: none is left */
 	const u64 *joins;	/* counts the writers that came, or for one ring nothing */
 	u64 joins_seen;		/* that count when writers were last looked for */
+	u64 short_joins;	/* as long as it is this, receive may go its short way */
 	u32 publisher;		/* of what was received last */
 	u32 rings;
 	u32 changes;		/* of the circle */
@@ -59,7 +60,7 @@ struct xmem_subscription {
 
 #define XL_ADDRESS_BITS	41	/* of an address below 2^48, without those that are 0 */
 #define XL_NOTED	1	/* an error that has been noted, beside negative ones */
-#define XL_LOOK_AGAIN	(~0ULL)	/* joins_seen: no count has this value */
+#define XL_LOOK_AGAIN	(~0ULL)	/* joins_seen, short_joins: no count has this value */
 
 static inline struct xmem_subscription *xl_subscription(struct xmem_subscription *handle)
 {
@@ -133,6 +134,20 @@ static inline u64 xl_sleep_until(const struct xmem_pool *pool, u64 deadline_ns)
 	u64 until = xm_load(&pool->ask_again_ns);
 
 	return until && until < deadline_ns ? until : deadline_ns;
+}
+
+/* The next receive looks for writers, and whether there is anything to follow. Locked. */
+static inline void xl_look_again(struct xmem_subscription *subscription)
+{
+	subscription->joins_seen = subscription->short_joins = XL_LOOK_AGAIN;
+}
+
+/* Was it made in this process? If not, nothing else in it is to be believed. */
+static inline bool xl_is_ours(const struct xmem_subscription *subscription)
+{
+	u64 process = xm_load(&subscription->process);
+
+	return process && process == *xl_process;
 }
 
 /* Have writers come since they were last looked for? */

@@ -99,7 +99,7 @@ int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher);
 /* Does @place know where the payload that @row names is mapped? A held slot has a payload. */
 static XL_INLINE bool xl_is_placed(const struct xl_place *place, const struct xmem_slot_row *row)
 {
-	return likely(__atomic_load_n(&place->payload, __ATOMIC_ACQUIRE) == xm_load(&row->payload));
+	return likely(xm_is_acquire(&place->payload, xm_load(&row->payload)));
 }
 
 /* Where the payload that @row names is mapped, as far as @place knows; or NULL. */
