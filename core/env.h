@@ -49,24 +49,15 @@ typedef __u64 u64;
 #define xm_load(p)		__atomic_load_n(p, __ATOMIC_RELAXED)
 #define xm_load_acquire(p)	__atomic_load_n(p, __ATOMIC_ACQUIRE)
 /*
- * Is any of these bits set? A relaxed load that the compiler can make part of the test, as it
- * does not with an atomic one. Not for loops, out of which it might move it.
- */
-#ifdef __SANITIZE_THREAD__
-#define xm_test(p, bits)		(xm_load(p) & (bits))
-#else
-#define xm_test(p, bits)		(*(p) & (bits))
-#endif
-/*
- * Is this its value? If so, the load is an acquire, as each is on x86, where it can be part of the
- * comparison. Not for loops.
+ * Is any of these bits set (relaxed)? Is it this value (acquire, if it is)? The compiler can make
+ * the load part of the test, as it does not with an atomic one. Not for loops, out of which it
+ * might move it.
  */
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
-#define xm_is_acquire(p, v)	({ bool is_ = *(p) == (v); \
-				if (is_) \
-					__atomic_signal_fence(__ATOMIC_SEQ_CST); \
-				is_; })
+#define xm_test(p, bits)	(*(p) & (bits))
+#define xm_is_acquire(p, v)	(*(p) == (v) && (__atomic_signal_fence(__ATOMIC_SEQ_CST), true))
 #else
+#define xm_test(p, bits)	(xm_load(p) & (bits))
 #define xm_is_acquire(p, v)	(xm_load_acquire(p) == (v))
 #endif
 #define xm_store(p, v)		__atomic_store_n(p, v, __ATOMIC_RELAXED)

@@ -27,7 +27,7 @@ static XL_COLD int renew(struct xmem_pool *pool, struct xl_owned_slot *slot)
 	pool->owned.renewals -= slot->renewing;
 	slot->renewing = err == -EINTR;
 	pool->owned.renewals += slot->renewing;
-	pool->owned.room_end = 0;
+	xl_room_is_over(&pool->owned);
 	return err;
 }
 
@@ -279,11 +279,13 @@ static XL_INLINE void hand_out(struct xl_owned_slot *one, u64 bytes, struct xmem
 	xl_handle_use(buffer, XL_WRITING);
 }
 
-/* Can its next slot be handed out as it is? All else needs a look, or the host's help. */
-static XL_INLINE bool is_plain(const struct xl_owned *owned, const struct xl_size *size)
+/*
+ * Can its next slot be handed out as it is? All else needs a look, or the host's help. @end:
+ * room_end or short_end.
+ */
+static XL_INLINE bool is_plain(const struct xl_owned *owned, const struct xl_size *size, u64 end)
 {
-	return xl_has_ready(size) && !xl_is_spent(xl_ready(size)) &&
-	       likely(owned->promised < owned->room_end);
+	return xl_has_ready(size) && !xl_is_spent(xl_ready(size)) && likely(owned->promised < end);
 }
 
 /* What is not common. The caller has owned->lock, which is left. */
@@ -294,7 +296,7 @@ static XL_SLOW struct xmem_buffer *acquire_locked(struct xmem_pool *pool, u64 by
 	struct xl_owned *owned = &pool->owned;
 	struct xl_size *size = size_for(owned, bytes);
 	int err = buffer ? 0 : -ENOMEM;
-	bool slow = buffer && !is_plain(owned, size);
+	bool slow = buffer && !is_plain(owned, size, owned->room_end);
 
 	if (slow)
 		err = acquire_slow(pool, bytes, timeout_ns, xl_wait_begin(pool), &size);
@@ -318,14 +320,6 @@ static XL_SLOW struct xmem_buffer *acquire_with_mutex(struct xmem_pool *pool, u6
 	return acquire_locked(pool, bytes, timeout_ns);
 }
 
-static XL_SLOW struct xmem_buffer *acquire_settle(struct xmem_pool *pool,
-						  struct xmem_buffer *ret)
-{
-	xl_unlock(&pool->owned.lock);
-	xl_poll_settle(pool, POLLOUT);
-	return ret;
-}
-
 /* What is common is here, and all else is a tail call, so that no registers have to be saved. */
 XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, int64_t timeout_ns)
 {
@@ -347,13 +341,11 @@ XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, 
 		return acquire_with_mutex(pool, bytes, timeout_ns);
 	size = size_for(owned, bytes);
 	buffer = xl_self.handles;
-	if (unlikely(!buffer || !is_plain(owned, size)))
+	if (unlikely(!buffer || !is_plain(owned, size, owned->short_end)))
 		return acquire_locked(pool, bytes, timeout_ns);
 	one = take_ready(owned, size);
 	xl_handle_take(buffer, pool);
 	hand_out(one, bytes, buffer);
-	if (unlikely(pool->polls.settle))
-		return acquire_settle(pool, xl_handle(buffer));
 	if (unlikely(!xl_unlock_biased(&owned->lock, xl_self.thread)))
 		return xl_unlock_revoked(&owned->lock, xl_handle(buffer));
 	return xl_handle(buffer);

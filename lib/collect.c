@@ -109,6 +109,7 @@ bool xl_collect_passed(struct xmem_pool *pool, struct xl_size *size)
 	if (size->live == size->end)
 		return false;
 	look_at_passed(pool);
+	xl_note_passed(pool);
 	how.passed = how.evictable = passed(pool, how.tail);
 	while (size->live != size->end) {
 		u32 first = size->live & size->mask, count = size->end - size->live;

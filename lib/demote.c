@@ -8,17 +8,38 @@
 #include "owned.h"
 #include "request.h"
 
+/*
+ * Nobody needs what is below @place, so there is room for a ring from there on. After a refusal
+ * the next success is to be noted, and while a renewal is open no slot may be handed out without
+ * a look, so acquire shall not take the short way. Nor shall it, and publish, if a program polls.
+ */
+static void set_room(struct xl_owned *owned, const struct xmem_pool *pool, u64 place)
+{
+	owned->room_end = owned->refused || owned->renewals ? 0 : place + pool->map.ring_mask + 1;
+	owned->short_end = xm_load(&pool->polls.pool) ? 0 : owned->room_end;
+}
+
+void xl_room_is_over(struct xl_owned *owned)
+{
+	owned->room_end = owned->short_end = 0;
+}
+
+void xl_note_passed(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+
+	if (owned->passed + pool->map.ring_mask + 1 > owned->room_end)
+		set_room(owned, pool, owned->passed);
+}
+
 /* Look at the ring, and remember until when there is room in it. */
 static void look_at_room(struct xmem_pool *pool, struct xm_waited *ret)
 {
 	xm_look_at_waited(&pool->map, pool->me, ret);
-	/*
-	 * A demotion may end at any time, and then less has room. After a refusal the next success
-	 * is to be noted, and while a renewal is open no slot may be handed out without a look, so
-	 * acquire shall not take the short way.
-	 */
-	pool->owned.room_end = ret->demoted || pool->owned.refused || pool->owned.renewals ?
-		0 : ret->evictable + pool->map.ring_mask + 1;
+	if (ret->demoted)	/* that may end at any time, and then less has room */
+		xl_room_is_over(&pool->owned);
+	else
+		set_room(&pool->owned, pool, ret->evictable);
 }
 
 /* Would one more publication overwrite what a subscriber that is waited for must receive? */
@@ -45,7 +66,7 @@ void xl_make_room(struct xmem_pool *pool)
 	if (!waited.count || tail - waited.evictable < entries)
 		return;
 	xm_demote(&pool->map, pool->me, tail - entries + 1);
-	pool->owned.room_end = 0;
+	xl_room_is_over(&pool->owned);
 }
 
 /* The bound has passed: demote the subscribers that have not received everything (P9). */
@@ -55,7 +76,7 @@ void xl_demote(struct xmem_pool *pool)
 
 	xm_demote(&pool->map, pool->me, xl_tail(pool));
 	xm_store(&pool->owned.words.ring->demote_at_ns, 0);
-	owned->room_end = 0;
+	xl_room_is_over(owned);
 	owned->none = false;
 }
 
@@ -88,7 +109,7 @@ void xl_note_refused(struct xmem_pool *pool, u64 bytes)
 	xm_store(&ring->demote_at_ns, at);
 	xm_store(&ring->wanted, bytes);
 	owned->refused = true;
-	owned->room_end = 0;
+	xl_room_is_over(owned);
 	if (at && !before)
 		wake_pollers(pool);	/* the bound has just begun: hosts set a timer */
 }

@@ -22,7 +22,8 @@
  *              culprit moves or the culprit leaves
  *   room_end   a subscriber that comes later begins at the tail or behind it, so there is
  *              room up to here at least; if demotions stand, or renewals are open, it is
- *              looked at each time
+ *              looked at each time. short_end is the same, or 0 if the program polls: then
+ *              no acquire and no publish goes the short way, which tells nobody
  *   none       whoever changes what an owner waits for looks at its waiters word (I5); while
  *              the word stays armed, an acquire that found nothing would find nothing again.
  *              It implies `refused`, and as long as that is so, room_end is 0
@@ -127,9 +128,8 @@ static inline u64 xl_slot_bytes(const struct xmem_pool *pool, u32 slot)
  */
 static inline bool xl_is_spent(const struct xl_owned_slot *one)
 {
-	u64 generation = xm_generation(xm_load(&one->own.word->state));
-
-	return unlikely(!(generation & ((1ULL << XMEM_TENANCY_SHIFT) - 1)));
+	return unlikely(!xm_test(&one->own.word->state,
+				 xm_word((1ULL << XMEM_TENANCY_SHIFT) - 1, 0, 0)));
 }
 
 /* May this client write? Returns 0, or an error, noted. */
@@ -151,6 +151,10 @@ bool xl_evict(struct xmem_pool *pool, struct xl_size *size, const struct xm_wait
 
 /* demote.c: the bound, and room in the ring. */
 bool xl_ring_is_full(struct xmem_pool *pool);
+/* Acquire and publish have to look at the ring before they go on. */
+void xl_room_is_over(struct xl_owned *owned);
+/* owned->passed has grown, and so there may be more room. */
+void xl_note_passed(struct xmem_pool *pool);
 void xl_make_room(struct xmem_pool *pool);
 void xl_demote(struct xmem_pool *pool);
 void xl_note_refused(struct xmem_pool *pool, u64 bytes);

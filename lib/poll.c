@@ -121,6 +121,15 @@ static void close_poll(struct xl_poll *poll)
 	free(poll);
 }
 
+/* From now on calls look whether what they have done changes what descriptors say. */
+static void leave_short_ways(struct xmem_pool *pool)
+{
+	xl_lock(&pool->owned.lock);
+	pool->owned.short_end = 0;
+	xl_unlock(&pool->owned.lock);
+	xl_receive_slowly(pool);
+}
+
 /* The descriptor in *place, made if need be: 0 or -errno. */
 static int take_poll(struct xmem_pool *pool, struct xl_poll **place, const struct xm_poll *what)
 {
@@ -144,8 +153,8 @@ static int take_poll(struct xmem_pool *pool, struct xl_poll **place, const struc
 	pthread_mutex_unlock(&polls->lock);
 	if (poll)
 		close_poll(poll);	/* another thread was faster */
-	else if (polls->settle)
-		xl_receive_slowly(pool);
+	else
+		leave_short_ways(pool);
 	xl_poll_settle(pool, POLLIN | POLLOUT);
 	return 0;
 }

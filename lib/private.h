@@ -108,9 +108,10 @@ struct xl_owned {
 	struct xl_lock lock;	/* guards this struct; one owner operation at a time (I4) */
 	struct xl_owned_slot *slot;	/* [slots of the pool] */
 	struct xm_publisher_words words;	/* where this client's own words are */
-	struct xl_size *sizes;	/* the smallest first; the last one is larger than all, and empty */
+	struct xl_size *sizes;	/* the smallest first; the last is empty, and larger than all */
 	u64 promised;		/* publications so far, and buffers that handles have */
 	u64 room_end;		/* so many may be promised before the ring is looked at again */
+	u64 short_end;		/* the same for the short ways, or 0 */
 	u64 passed;		/* nobody can still receive a publication below this place */
 	u64 culprit_at;		/* its cursor, which keeps `passed` low */
 	u32 culprit;		/* client, or XMEM_OWNER_NONE */

@@ -49,30 +49,28 @@ static int check_options(const struct xmem_buffer *buffer,
 /* Have @size a buffer for the next acquire, and the ring an entry at @tail that nobody needs? */
 static XL_INLINE bool is_plain(const struct xl_owned *owned, const struct xl_size *size, u64 tail)
 {
-	return likely(tail < owned->room_end) &&
+	return likely(tail < owned->short_end) &&
 	       (xl_has_ready(size) || likely(size->free.first));
 }
 
 /*
  * Put it into the ring, and see to it that the next acquire finds a buffer before it is needed.
- * Returns whether subscribers have to be woken. Under owned->lock.
+ * Under owned->lock.
  */
-static bool publish_and_collect(struct xmem_pool *pool, struct xl_owned_slot *one,
+static void publish_and_collect(struct xmem_pool *pool, struct xl_owned_slot *one,
 				struct xm_publication *what)
 {
 	struct xl_owned *owned = &pool->owned;
 	struct xl_size *size = one->size;
-	bool waiters;
 
 	if (xl_tail(pool) >= owned->room_end)
 		xl_make_room(pool);
 	owned->none = false;
-	waiters = xm_publish_at(&pool->map, &one->own, &owned->words, xl_tail(pool), what);
+	xm_publish_at(&pool->map, &one->own, &owned->words, xl_tail(pool), what);
 	if (!xl_has_ready(size) && !size->free.first)
 		xl_collect_passed(pool, size);
 	/* After the scan, which so does not look at it. */
 	xl_live_add(size, one);
-	return waiters;
 }
 
 /* Keep the handle for reading: take its hold before the contents are LIVE. */
@@ -119,21 +117,21 @@ static XL_SLOW int apply_options(struct xmem_buffer *buffer,
 	return 0;
 }
 
-static void publish_wake(struct xmem_pool *pool, bool waiters)
+static void publish_wake(struct xmem_pool *pool)
 {
 	xl_owned_wake(pool);
-	if (waiters)
+	if (xm_load(&pool->owned.words.row->ring_waiters) & XMEM_WAITERS_ARMED)
 		xl_waiters_wake(pool, XMEM_WAIT_RING, pool->me);
 	if (unlikely(xm_load(&pool->polls.pool)))
 		xl_note_waiting(pool);
 }
 
 /* It is published. Somebody may want to know; the caller has owned->lock, which is left. */
-static XL_SLOW int publish_end(struct xmem_pool *pool, struct xmem_buffer *buffer, bool waiters,
+static XL_SLOW int publish_end(struct xmem_pool *pool, struct xmem_buffer *buffer,
 			       uint64_t *ret_token, u64 token)
 {
 	xl_unlock(&pool->owned.lock);
-	publish_wake(pool, waiters);
+	publish_wake(pool);
 	if (ret_token)
 		*ret_token = token;
 	return xl_handle_drop(pool, buffer);
@@ -150,9 +148,8 @@ static XL_COLD int publish_revoked(struct xmem_pool *pool, struct xmem_buffer *b
 static XL_SLOW int publish_locked(struct xmem_pool *pool, struct xmem_buffer *buffer,
 				  uint64_t *ret_token)
 {
-	bool waiters = publish_and_collect(pool, buffer->own, &buffer->what);
-
-	return publish_end(pool, buffer, waiters, ret_token, buffer->what.token);
+	publish_and_collect(pool, buffer->own, &buffer->what);
+	return publish_end(pool, buffer, ret_token, buffer->what.token);
 }
 
 static XL_SLOW int publish_with_mutex(struct xmem_pool *pool, struct xmem_buffer *buffer,
@@ -167,7 +164,7 @@ static XL_SLOW int publish_with_options(struct xmem_buffer *buffer,
 					uint64_t *ret_token)
 {
 	struct xmem_pool *pool = buffer->pool;
-	bool kept = false, waiters;
+	bool kept = false;
 	int err = apply_options(buffer, options, &kept);
 
 	if (unlikely(err))
@@ -176,9 +173,9 @@ static XL_SLOW int publish_with_options(struct xmem_buffer *buffer,
 	xl_lock(&pool->owned.lock);
 	if (!kept)
 		return publish_locked(pool, buffer, ret_token);
-	waiters = publish_and_collect(pool, buffer->own, &buffer->what);
+	publish_and_collect(pool, buffer->own, &buffer->what);
 	xl_unlock(&pool->owned.lock);
-	publish_wake(pool, waiters);
+	publish_wake(pool);
 	if (ret_token)
 		*ret_token = buffer->what.token;
 	xl_handle_use(buffer, XL_READING);
@@ -204,7 +201,6 @@ XMEM_API int xmem_publish(struct xmem_buffer *handle, const struct xmem_publish_
 	struct xl_owned_slot *one;
 	struct xl_owned *owned;
 	struct xmem_pool *pool;
-	bool waiters;
 	u64 tail;
 
 	if (unlikely(!buffer))
@@ -224,9 +220,9 @@ XMEM_API int xmem_publish(struct xmem_buffer *handle, const struct xmem_publish_
 		return publish_locked(pool, buffer, ret_token);
 	xl_live_add(one->size, one);
 	what.length = buffer->what.length;
-	waiters = xm_publish_at(&pool->map, &one->own, &owned->words, tail, &what);
-	if (unlikely(waiters || xl_owned_is_waited_for(pool) || xm_load(&pool->polls.pool)))
-		return publish_end(pool, buffer, waiters, ret_token, what.token);
+	if (unlikely(xm_publish_at(&pool->map, &one->own, &owned->words, tail, &what) ||
+		     xl_owned_is_waited_for(pool)))
+		return publish_end(pool, buffer, ret_token, what.token);
 	if (ret_token)
 		*ret_token = what.token;
 	if (unlikely(!xl_unlock_biased(&owned->lock, xl_self.thread)))

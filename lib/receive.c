@@ -21,9 +21,10 @@
 /* Check the bounds that the entry gives, because its publisher can write anything there. */
 static inline bool within_slot(const struct xmem_slot_row *row, const struct xm_publication *what)
 {
-	u64 length = row->length;
+	u64 left;
 
-	return likely(what->offset <= length && what->length <= length - what->offset);
+	return likely(!__builtin_sub_overflow(row->length, what->offset, &left) &&
+		      what->length <= left);
 }
 
 /* Can it be handed out as it is? It lies within its slot, and its payload is mapped. */
