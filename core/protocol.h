@@ -298,8 +298,8 @@ struct xm_scan_rules {
 	u64 passed;			/* below it nobody can still receive a publication */
 	u64 evictable;			/* below it a publication may be evicted */
 	u32 owner;			/* client id, or XMEM_OWNER_NONE: no ring any more */
-	bool in_order;			/* the slots are given in the order of their publications,
-					 * so nobody looks beyond the first that is left in flight */
+	bool in_order;			/* the slots are given in the order of their positions: none
+					 * is looked at beyond the first that is in flight */
 };
 
 /*
