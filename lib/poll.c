@@ -159,10 +159,14 @@ static int take_poll(struct xmem_pool *pool, struct xl_poll **place, const struc
 	return 0;
 }
 
+static int poll_of_pool(struct xmem_pool *pool)
+{
+	return take_poll(pool, &pool->polls.pool, &(struct xm_poll){ .kind = XMEM_POLL_CLIENT });
+}
+
 int xl_poll_file(struct xmem_pool *pool, u32 kind)
 {
-	struct xl_polls *polls = &pool->polls;
-	struct xl_poll **place = kind == XMEM_POLL_JOINT ? &polls->joint : &polls->pool;
+	struct xl_poll **place = &pool->polls.waits[kind == XMEM_POLL_JOINT];
 	int err = take_poll(pool, place, &(struct xm_poll){ .kind = kind });
 
 	return err ? err : (*place)->fd;
@@ -225,14 +229,14 @@ static int failed(const char *what, int err)
 
 XMEM_API int xmem_pool_poll_fd(struct xmem_pool *pool)
 {
-	int fd;
+	int err;
 
 	if (!pool)
 		return xl_fail_fast(EINVAL, "xmem_pool_poll_fd: no pool");
 	if (!xl_alive(pool))
 		return xl_fail_not_alive(pool);
-	fd = xl_poll_file(pool, XMEM_POLL_CLIENT);
-	return fd < 0 ? failed("a descriptor to poll, of the pool", fd) : fd;
+	err = poll_of_pool(pool);
+	return err ? failed("a descriptor to poll, of the pool", err) : pool->polls.pool->fd;
 }
 
 XMEM_API int xmem_subscription_poll_fd(struct xmem_subscription *handle)

@@ -28,7 +28,8 @@ struct xl_polls {
 	pthread_mutex_t lock;		/* guards what follows and what is in the list */
 	struct xl_poll *first;
 	struct xl_poll *pool;		/* of these: the pool's own */
-	struct xl_poll *joint;		/* and that with which the library itself waits (wait.c) */
+	struct xl_poll *waits[2];	/* and those with which the library waits (wait.c): for all
+					 * rings, and for those of the joint subscription */
 	struct xm_followed followed;
 };
 
@@ -38,7 +39,7 @@ struct xl_polls {
  */
 void xl_poll_settle_all(struct xmem_pool *pool, int events);
 
-/* The descriptor of all rings that the pool follows, or of those of its joint subscription. */
+/* A descriptor for the library's own waits: XMEM_POLL_CLIENT or XMEM_POLL_JOINT. Or -errno. */
 int xl_poll_file(struct xmem_pool *pool, u32 kind);
 
 /* To be called after such a request (request.h): note whom the client follows. */
