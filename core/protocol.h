@@ -354,12 +354,16 @@ static inline struct xm_own xm_own(const struct xm_map *map, u32 slot)
  * are not LIVE, or in flight at or above how->evictable, are left alone. Returns the bitmap
  * of the slots that are the caller's now, by their place in @own.
  */
-u64 xm_scan_own(const struct xm_map *map, const struct xm_scan_rules *how,
-		struct xm_own *const *own, u32 count, u8 *ret_holder);
+u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how,
+	    struct xm_own *const *own, u32 count, u8 *ret_holder);
 
-/* The same for a caller that does not remember where the words are; @count may be 0. */
-u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how, const u32 *slot, u32 count,
-	    u8 *ret_holder);
+/* The same for one slot of which its owner does not remember where the word is. */
+static inline bool xm_scan_one(const struct xm_map *map, const struct xm_scan_rules *how, u32 slot)
+{
+	struct xm_own own = xm_own(map, slot), *one = &own;
+
+	return xm_scan(map, how, &one, 1, NULL);
+}
 
 /* What goes into an entry beside its position. */
 struct xm_publication {

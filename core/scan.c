@@ -286,8 +286,8 @@ static inline u64 xm_scan_end(struct xm_own *const *own, const struct xm_scanned
 	return mine;
 }
 
-u64 xm_scan_own(const struct xm_map *map, const struct xm_scan_rules *how,
-		struct xm_own *const *own, u32 count, u8 *ret_holder)
+u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how,
+	    struct xm_own *const *own, u32 count, u8 *ret_holder)
 {
 	struct xm_scanned scan;
 	u64 held;
@@ -310,19 +310,4 @@ u64 xm_scan_own(const struct xm_map *map, const struct xm_scan_rules *how,
 	held = xm_scan_holds(map, own, &scan, ret_holder);
 	XM_STEP(XM_STEP_SCAN_HOLDS);
 	return xm_scan_end(own, &scan, held);
-}
-
-u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how, const u32 *slot, u32 count,
-	    u8 *ret_holder)
-{
-	struct xm_own of[64], *own[64];
-	u32 n;
-
-	for (n = 0; n < count; n++) {
-		of[n] = xm_own(map, slot[n]);
-		own[n] = &of[n];
-	}
-	if (!count)
-		return 0;
-	return xm_scan_own(map, how, own, count, ret_holder);
 }

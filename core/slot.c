@@ -175,7 +175,7 @@ u32 xm_host_reclaim(struct xm_host *host, u32 slot)
 		how.tail = xm_load(&xm_ring(map, how.owner)->tail);
 		how.passed = how.evictable = xm_passed(map, how.owner, &culprit);
 	}
-	return xm_scan(map, &how, &slot, 1, NULL) ? xm_free_slot(map, slot) : 0;
+	return xm_scan_one(map, &how, slot) ? xm_free_slot(map, slot) : 0;
 }
 
 void xm_host_payload_comes(struct xm_host *host, u64 bytes)

@@ -33,24 +33,15 @@ static XL_COLD int renew(struct xmem_pool *pool, struct xl_owned_slot *slot)
 
 /*
  * Has nothing changed since an acquire of so many bytes or fewer found nothing? Then this one
- * need not look. Who drops a hold, moves a cursor or ends disarms the waiters word (I5).
+ * need not look, unless it is for another size, whose bound may have to begin. Who drops a hold, moves a cursor or ends disarms the waiters word (I5).
  */
 static bool still_none(const struct xmem_pool *pool, u64 bytes)
 {
 	const struct xl_owned *owned = &pool->owned;
 
 	return owned->none && bytes >= owned->none_bytes &&
+	       xl_size_for(owned, bytes) == xl_size_for(owned, owned->none_bytes) &&
 	       xm_still_armed(&owned->words.row->slots_waiters, owned->none_armed);
-}
-
-/* The smallest size that is large enough. Its slots may be none. */
-static inline struct xl_size *size_for(const struct xl_owned *owned, u64 bytes)
-{
-	struct xl_size *size = owned->sizes;
-
-	while (unlikely(size->bytes < bytes))
-		size = size->larger;
-	return size;
 }
 
 /*
@@ -59,7 +50,7 @@ static inline struct xl_size *size_for(const struct xl_owned *owned, u64 bytes)
  */
 static struct xl_size *find_slot(struct xmem_pool *pool, u64 bytes)
 {
-	struct xl_size *size, *first = size_for(&pool->owned, bytes);
+	struct xl_size *size, *first = xl_size_for(&pool->owned, bytes);
 	struct xm_waited waited;
 
 	for (size = first; size; size = size->larger) {
@@ -108,7 +99,7 @@ static int take_slot_or_demote(struct xmem_pool *pool, u64 bytes, struct xl_size
 	if (err != -EAGAIN)
 		return err;
 	xl_note_refused(pool, bytes);
-	if (xl_demote_at(pool) > xl_now_ns())
+	if (xl_demote_at(pool, bytes) > xl_now_ns())
 		return err;
 	xl_demote(pool);
 	err = take_slot(pool, bytes, ret);
@@ -170,17 +161,19 @@ static int wait_for_slot(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, 
 			return err;
 		if (xl_wait_cancelled(pool, cancels))
 			return wait_failed(-ECANCELED);
-		bound = xl_demote_at(pool);
+		bound = xl_demote_at(pool, bytes);
 		xl_unlock(&owned->lock);
 		err = xl_waiters_wait(pool, XMEM_WAIT_SLOTS, pool->me, value,
 				      bound < deadline ? bound : deadline);
 		xl_lock(&owned->lock);
-		if (err == -ETIMEDOUT && bound < deadline)
-			xl_demote(pool);
-		else if (err == -ETIMEDOUT)
+		if (err == -ETIMEDOUT && bound < deadline) {
+			if (xl_demote_at(pool, bytes) == bound)	/* it stands as it stood */
+				xl_demote(pool);
+		} else if (err == -ETIMEDOUT) {
 			return xl_fail_no_buffer(pool, bytes, ETIMEDOUT);
-		else if (err)
+		} else if (err) {
 			return wait_failed(err);
+		}
 	}
 }
 
@@ -294,7 +287,7 @@ static XL_SLOW struct xmem_buffer *acquire_locked(struct xmem_pool *pool, u64 by
 {
 	struct xmem_buffer *buffer = xl_handle_new(pool);
 	struct xl_owned *owned = &pool->owned;
-	struct xl_size *size = size_for(owned, bytes);
+	struct xl_size *size = xl_size_for(owned, bytes);
 	int err = buffer ? 0 : -ENOMEM;
 	bool slow = buffer && !is_plain(owned, size, owned->room_end);
 
@@ -302,8 +295,8 @@ static XL_SLOW struct xmem_buffer *acquire_locked(struct xmem_pool *pool, u64 by
 		err = acquire_slow(pool, bytes, timeout_ns, xl_wait_begin(pool), &size);
 	if (likely(!err))
 		hand_out(take_ready(owned, size), bytes, buffer);
-	if (!err && owned->refused)
-		xl_note_success(pool);
+	if (!err && (owned->refused || owned->bounds))
+		xl_note_success(pool, size);
 	xl_unlock(&owned->lock);
 	xl_poll_settle(pool, POLLOUT);
 	if (buffer && err)
@@ -339,7 +332,7 @@ XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, 
 	owned = &pool->owned;
 	if (unlikely(!xl_lock_biased(&owned->lock, xl_self.thread)))
 		return acquire_with_mutex(pool, bytes, timeout_ns);
-	size = size_for(owned, bytes);
+	size = xl_size_for(owned, bytes);
 	buffer = xl_self.handles;
 	if (unlikely(!buffer || !is_plain(owned, size, owned->short_end)))
 		return acquire_locked(pool, bytes, timeout_ns);

@@ -80,7 +80,7 @@ static bool scan_live(struct xmem_pool *pool, const struct xm_scan_rules *how, s
 		      struct xm_own *const *own, u32 count, u32 at)
 {
 	u8 holder[XL_MAX_BATCH] = { 0 };	/* stays 0 where a getter had a scan resolved */
-	u64 mine = xm_scan_own(&pool->map, how, own, count, holder);
+	u64 mine = xm_scan(&pool->map, how, own, count, holder);
 	u32 i, last = at + count - 1;
 
 	/* All of them, none is left out, and none stands before them. */
@@ -201,7 +201,7 @@ static bool scan_busy(struct xmem_pool *pool, struct xl_size *size, struct xm_ow
 
 	/* They are not in flight: each one is passed, or its entry is void. */
 	how.passed = how.evictable = how.tail;
-	mine = xm_scan_own(&pool->map, &how, own, count, holder);
+	mine = xm_scan(&pool->map, &how, own, count, holder);
 	for (i = 0; i < count; i++) {
 		struct xl_owned_slot *one = xl_owned_slot(own[i]);
 

@@ -4,6 +4,9 @@
  * than its bound. Then it demotes them: like all others they lose the oldest publication,
  * until they receive again. What they have yet to receive must not be overwritten, so the
  * ring may have no room although buffers are free.
+ *
+ * Each size of buffers has a bound of its own: to acquire small ones in between does not make the
+ * wait for a large one longer. The ring has that of the last acquire, for hosts and who polls.
  */
 #include "owned.h"
 #include "request.h"
@@ -15,7 +18,9 @@
  */
 static void set_room(struct xl_owned *owned, const struct xmem_pool *pool, u64 place)
 {
-	owned->room_end = owned->refused || owned->renewals ? 0 : place + pool->map.ring_mask + 1;
+	bool look = owned->refused || owned->bounds || owned->renewals;
+
+	owned->room_end = look ? 0 : place + pool->map.ring_mask + 1;
 	owned->short_end = xm_load(&pool->polls.pool) ? 0 : owned->room_end;
 }
 
@@ -69,13 +74,36 @@ void xl_make_room(struct xmem_pool *pool)
 	xl_room_is_over(&pool->owned);
 }
 
-/* The bound has passed: demote the subscribers that have not received everything (P9). */
+/* ---- the bounds ---- */
+
+/* The bounds of the sizes up to @most end. */
+static void end_bounds(struct xl_owned *owned, u64 most)
+{
+	struct xl_size *size;
+
+	owned->bounds = false;
+	for (size = owned->sizes; size; size = size->larger) {
+		if (size->bytes <= most)
+			size->demote_at_ns = 0;
+		owned->bounds |= size->demote_at_ns != 0;
+	}
+}
+
+u64 xl_demote_at(const struct xmem_pool *pool, u64 bytes)
+{
+	u64 at = xl_size_for(&pool->owned, bytes)->demote_at_ns;
+
+	return at ? at : ~0ULL;
+}
+
+/* A bound has passed: demote the subscribers that have not received everything (P9). */
 void xl_demote(struct xmem_pool *pool)
 {
 	struct xl_owned *owned = &pool->owned;
 
 	xm_demote(&pool->map, pool->me, xl_tail(pool));
 	xm_store(&pool->owned.words.ring->demote_at_ns, 0);
+	end_bounds(owned, ~0ULL);
 	xl_room_is_over(owned);
 	owned->none = false;
 }
@@ -87,62 +115,82 @@ static void wake_pollers(struct xmem_pool *pool)
 	xl_owned_wake(pool);
 }
 
+/* When the bound of @size ends, which begins now unless it has begun. 0: nobody lags. */
+static u64 bound_of(struct xmem_pool *pool, const struct xl_size *size)
+{
+	u64 bound = pool->owned.wait_bound_ns, at;
+	struct xm_waited waited;
+
+	xm_look_at_waited(&pool->map, pool->me, &waited);
+	if (!bound || !waited.lagging)
+		return 0;
+	if (size->demote_at_ns)
+		return size->demote_at_ns;
+	at = xl_now_ns() + bound;
+	return at < bound ? ~0ULL : at;		/* longer than the clock can tell */
+}
+
 /*
  * The bound begins with the first acquire that finds nothing while a subscriber that is waited
- * for lags; it ends when one finds something. Hosts read it too, for those who poll.
+ * for lags; it ends when one finds a buffer of that size or a larger one.
  */
 void xl_note_refused(struct xmem_pool *pool, u64 bytes)
 {
 	struct xl_owned *owned = &pool->owned;
+	struct xl_size *size = xl_size_for(owned, bytes);
 	struct xmem_ring *ring = owned->words.ring;
-	struct xm_waited waited;
-	u64 before = xm_load(&ring->demote_at_ns), at = 0;
+	u64 before = xm_load(&ring->demote_at_ns);
 
-	xm_look_at_waited(&pool->map, pool->me, &waited);
-	if (owned->wait_bound_ns && waited.lagging) {
-		at = before;
-		if (!at)
-			at = xl_now_ns() + owned->wait_bound_ns;
-		if (at < owned->wait_bound_ns)
-			at = ~0ULL;	/* the bound is longer than the clock can tell */
-	}
-	xm_store(&ring->demote_at_ns, at);
+	size->demote_at_ns = bound_of(pool, size);
+	owned->bounds |= size->demote_at_ns != 0;
+	xm_store(&ring->demote_at_ns, size->demote_at_ns);
 	xm_store(&ring->wanted, bytes);
 	owned->refused = true;
 	xl_room_is_over(owned);
-	if (at && !before)
-		wake_pollers(pool);	/* the bound has just begun: hosts set a timer */
+	if (size->demote_at_ns && (!before || size->demote_at_ns < before))
+		wake_pollers(pool);	/* it is sooner than hosts know: they set a timer */
 }
 
 /*
- * A program that polls does not ask in vain before it waits. So it waits from the publication
- * on that leaves it nothing.
+ * A program that polls does not ask in vain before it waits. So it waits from the publication on
+ * that leaves it nothing, or from the first one on after which somebody lags if it has asked.
  */
 void xl_note_waiting(struct xmem_pool *pool)
 {
 	struct xl_owned *owned = &pool->owned;
+	struct xmem_ring *ring = owned->words.ring;
+	bool waits;
 	u64 deadline;
 
 	xl_lock(&owned->lock);
-	if (!owned->refused && !xl_in_hand(pool) &&
-	    !xm_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
-		xl_note_refused(pool, 0);
+	waits = owned->refused ? !xm_load(&ring->demote_at_ns) : !xl_in_hand(pool);
+	if (waits && !xm_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
+		xl_note_refused(pool, xm_load(&ring->wanted));
 	xl_unlock(&owned->lock);
 }
 
-void xl_note_success(struct xmem_pool *pool)
+/* Is there still somebody for whom bounds stand? */
+static bool somebody_lags(const struct xmem_pool *pool)
 {
-	struct xmem_ring *ring = pool->owned.words.ring;
+	struct xm_waited waited;
 
-	xm_store(&ring->demote_at_ns, 0);
-	xm_store(&ring->wanted, 0);
-	pool->owned.refused = pool->owned.none = false;
-	wake_pollers(pool);	/* any buffer will do now, and there may be smaller ones */
+	xm_look_at_waited(&pool->map, pool->me, &waited);
+	return waited.lagging;
 }
 
-u64 xl_demote_at(const struct xmem_pool *pool)
+void xl_note_success(struct xmem_pool *pool, const struct xl_size *size)
 {
-	u64 at = xm_load(&pool->owned.words.ring->demote_at_ns);
+	struct xl_owned *owned = &pool->owned;
+	struct xmem_ring *ring = owned->words.ring;
 
-	return at ? at : ~0ULL;
+	end_bounds(owned, size->bytes);
+	if (owned->bounds && !somebody_lags(pool))
+		end_bounds(owned, ~0ULL);
+	owned->none = false;
+	if (!owned->refused)
+		return;
+	xm_store(&ring->demote_at_ns, 0);
+	xm_store(&ring->wanted, 0);
+	owned->refused = false;
+	wake_pollers(pool);	/* any buffer will do now, and there may be smaller ones */
 }

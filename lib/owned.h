@@ -21,8 +21,8 @@
  *   passed     what is passed once is passed for ever; it grows only when the cursor of its
  *              culprit moves or the culprit leaves
  *   room_end   a subscriber that comes later begins at the tail or behind it, so there is
- *              room up to here at least; if demotions stand, or renewals are open, it is
- *              looked at each time. short_end is the same, or 0 if the program polls: then
+ *              room up to here at least; if demotions or bounds stand, or renewals are open,
+ *              it is looked at each time. short_end is the same, or 0 if the program polls: then
  *              no acquire and no publish goes the short way, which tells nobody
  *   none       whoever changes what an owner waits for looks at its waiters word (I5); while
  *              the word stays armed, an acquire that found nothing would find nothing again.
@@ -41,6 +41,16 @@
 static inline struct xl_owned_slot *xl_owned_slot(struct xm_own *own)
 {
 	return (struct xl_owned_slot *)own;	/* its first member */
+}
+
+/* The smallest size that is large enough. Its slots may be none. */
+static inline struct xl_size *xl_size_for(const struct xl_owned *owned, u64 bytes)
+{
+	struct xl_size *size = owned->sizes;
+
+	while (unlikely(size->bytes < bytes))
+		size = size->larger;
+	return size;
 }
 
 /* ---- READY and LIVE ---- */
@@ -157,11 +167,13 @@ void xl_room_is_over(struct xl_owned *owned);
 void xl_note_passed(struct xmem_pool *pool);
 void xl_make_room(struct xmem_pool *pool);
 void xl_demote(struct xmem_pool *pool);
+/* An acquire of so many bytes has found nothing. */
 void xl_note_refused(struct xmem_pool *pool, u64 bytes);
 /* After a publication, if the program polls. Takes owned.lock. */
 void xl_note_waiting(struct xmem_pool *pool);
-void xl_note_success(struct xmem_pool *pool);
-/* When are slow subscribers to be demoted? ~0: nobody is waited for who lags. */
-u64 xl_demote_at(const struct xmem_pool *pool);
+/* One has found a buffer of that size. To be called if one was refused, or bounds stand. */
+void xl_note_success(struct xmem_pool *pool, const struct xl_size *size);
+/* When are slow subscribers to be demoted for an acquire of so many bytes? ~0: never yet. */
+u64 xl_demote_at(const struct xmem_pool *pool, u64 bytes);
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "files.h"
 #include "host/wire.h"
+#include "owned.h"
 #include "private.h"
 #include "request.h"
 #include "subscription.h"
@@ -159,9 +160,16 @@ static int take_poll(struct xmem_pool *pool, struct xl_poll **place, const struc
 	return 0;
 }
 
+/* From now on the program polls. What it has published before may have left it nothing. */
 static int poll_of_pool(struct xmem_pool *pool)
 {
-	return take_poll(pool, &pool->polls.pool, &(struct xm_poll){ .kind = XMEM_POLL_CLIENT });
+	struct xm_poll what = { .kind = XMEM_POLL_CLIENT };
+	bool new = !xm_load(&pool->polls.pool);
+	int err = take_poll(pool, &pool->polls.pool, &what);
+
+	if (!err && new && pool->role == XMEM_ROLE_WRITER)
+		xl_note_waiting(pool);
+	return err;
 }
 
 int xl_poll_file(struct xmem_pool *pool, u32 kind)

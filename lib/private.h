@@ -102,6 +102,7 @@ struct xl_size {
 	struct xl_queue free;
 	struct xl_queue busy;
 	u32 slots;
+	u64 demote_at_ns;	/* end of the bound for slow subscribers; 0: nobody waits for them */
 };
 
 struct xl_owned {
@@ -119,6 +120,7 @@ struct xl_owned {
 	u32 renewals;		/* slots that are `renewing` */
 	u64 wait_bound_ns;
 	bool refused;		/* the last acquire found nothing: the ring says what it wanted */
+	bool bounds;		/* the bound of a size stands */
 	bool none;		/* nothing of `none_bytes` is to be had as long as the waiters */
 	u32 none_armed;		/* word is armed with this value (I5) */
 	u64 none_bytes;

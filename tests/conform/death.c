@@ -158,7 +158,7 @@ static void raw_victim(void *argument)
 
 	raw_start(&raw, victim->name, XMEM_ROLE_READER);
 	for (i = 0; i < 3; i++)
-		SAME(xm_get(&raw.map, raw.link.join.client, victim->token[i]), 0);
+		raw_hold(&raw, victim->token[i]);
 	victim->file = raw.link.file;
 	victim->also(victim);
 	tell_parent(1);

@@ -203,7 +203,7 @@ static void pin_own_area(void *argument)
 	int err;
 
 	raw_start(&raw, pinner->holder.name, XMEM_ROLE_READER);
-	SAME(xm_get(&raw.map, raw.link.join.client, pinner->holder.token), 0);
+	raw_hold(&raw, pinner->holder.token);
 	err = ring_setup(&ring);
 	if (!err) {
 		uintptr_t hold = (uintptr_t)xm_hold(&raw.map, raw.link.join.client, 0);
@@ -278,7 +278,7 @@ static void register_own_file(void *argument)
 	int err;
 
 	raw_start(&raw, holder->name, XMEM_ROLE_READER);
-	SAME(xm_get(&raw.map, raw.link.join.client, holder->token), 0);
+	raw_hold(&raw, holder->token);
 	err = ring_setup(&ring);
 	if (!err &&
 	    syscall(SYS_io_uring_register, ring.file, IORING_REGISTER_FILES, &raw.link.file, 1))

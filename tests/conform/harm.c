@@ -248,7 +248,7 @@ TEST(P4_resolving_is_for_holders_alone)
 
 	raw_start(&raw, name, XMEM_ROLE_READER);
 	SAME(raw_request(&raw, XMEM_IOC_RESOLVE, &request), -EPERM);
-	SAME(xm_get(&raw.map, raw.link.join.client, token), 0);
+	raw_hold(&raw, token);
 	/* It is LIVE: nothing is to be resolved. */
 	SAME(raw_request(&raw, XMEM_IOC_RESOLVE, &request), -EAGAIN);
 	xm_put(&raw.map, raw.link.join.client, xm_token_slot(token));

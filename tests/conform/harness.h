@@ -213,6 +213,8 @@ int raw_attach(struct raw *raw, int file, unsigned int count,
 int touch(volatile uint32_t *word, bool store);
 
 /* Does the host count client @subscriber among those of @publisher? */
+/* Hold what the token names. Its owner lives, and may be scanning it just now. */
+void raw_hold(const struct raw *raw, uint64_t token);
 bool raw_follows(const struct raw *raw, int subscriber, int publisher);
 
 /* ---- a daemon that is stopped; after use_own_daemon ---- */

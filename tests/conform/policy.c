@@ -4,6 +4,7 @@
  * it takes, and what it says about itself to those who poll. The tests have buffers below,
  * equal to and above the ring's 8 entries.
  */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "core/policy.h"
@@ -90,6 +91,71 @@ static void is_demoted(struct pair *p)
 	/* The first of these that finds no room waits for the bound, the others do not. */
 	for (i = 0; i < 100; i++)
 		publish_stamp(p->writer, i);
+}
+
+/* A writer of small and large buffers, whose large ones a subscriber has yet to receive. */
+static struct pair pair_of_two_sizes(void)
+{
+	struct pair p = pair_open(new_name(), 4, SECOND / 10, XMEM_SUBSCRIBE_WAITS);
+	unsigned int i;
+
+	WORKED(xmem_preallocate(p.writer, 2, 64 * BYTES));
+	for (i = 0; i < 2; i++)
+		WORKED(xmem_publish(xmem_acquire(p.writer, 64 * BYTES, 0), NULL, NULL));
+	return p;
+}
+
+static void acquire_a_small_one(struct xmem_pool *writer)
+{
+	struct xmem_buffer *b = xmem_acquire(writer, BYTES, 0);
+
+	CHECK(b);
+	xmem_release(b);
+}
+
+struct small {
+	struct xmem_pool *writer;
+	bool over;
+};
+
+static void *acquire_small_ones(void *argument)
+{
+	struct small *small = argument;
+
+	while (!__atomic_load_n(&small->over, __ATOMIC_ACQUIRE)) {
+		acquire_a_small_one(small->writer);
+		look_again_soon();
+	}
+	return NULL;
+}
+
+TEST(P9_small_buffers_do_not_put_off_the_bound_of_a_large_one)
+{
+	struct pair p = pair_of_two_sizes();
+	struct small small = { .writer = p.writer };
+	struct xmem_buffer *b;
+	pthread_t thread;
+
+	CHECK(!pthread_create(&thread, NULL, acquire_small_ones, &small));
+	b = xmem_acquire(p.writer, 64 * BYTES, patience_ns() / 2);
+	__atomic_store_n(&small.over, true, __ATOMIC_RELEASE);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(b);
+	xmem_release(b);
+	pair_close(&p);
+}
+
+TEST(P9_small_buffers_in_between_do_not_put_off_the_bound_of_a_large_one)
+{
+	struct pair p = pair_of_two_sizes();
+	struct xmem_buffer *b;
+
+	while (!(b = xmem_acquire(p.writer, 64 * BYTES, 0))) {
+		SAME(xmem_peek_last_error(NULL), -EAGAIN);
+		acquire_a_small_one(p.writer);
+	}
+	xmem_release(b);
+	pair_close(&p);
 }
 
 TEST(P3_a_demoted_subscriber_is_waited_for_again_once_it_receives)

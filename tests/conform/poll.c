@@ -438,6 +438,62 @@ TEST(P9_the_bound_begins_for_a_writer_that_polls)
 	xmem_pool_close(writer);
 }
 
+/* A subscriber that a writer of two buffers waits for, and that never receives again by itself. */
+struct lagging {
+	struct xmem_pool *writer, *reader;
+	struct xmem_subscription *s;
+};
+
+static struct lagging lagging_open(void)
+{
+	const char *name = new_name();
+	struct lagging l = {
+		.writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = SECOND / 10),
+		.reader = open_reader(name),
+	};
+
+	WORKED(xmem_preallocate(l.writer, 2, BYTES));
+	l.s = follow(l.reader, xmem_pool_client(l.writer), XMEM_SUBSCRIBE_WAITS);
+	return l;
+}
+
+static void lagging_close(struct lagging *l)
+{
+	xmem_pool_close(l->reader);
+	xmem_unsubscribe(l->s);
+	xmem_pool_close(l->writer);
+}
+
+TEST(P9_the_bound_begins_for_a_writer_that_polls_from_now_on)
+{
+	struct lagging l = lagging_open();
+
+	publish_stamp(l.writer, 1);
+	publish_stamp(l.writer, 2);
+	SAME(by_poll(fd_of(l.writer), POLLOUT, WAIT_MS), POLLOUT);
+	publish_stamp(l.writer, 3);
+	lagging_close(&l);
+}
+
+/* When the acquire failed nobody lagged: the subscriber held one buffer, the writer the other. */
+TEST(P9_the_bound_begins_for_a_writer_that_has_asked_before)
+{
+	struct lagging l = lagging_open();
+	struct xmem_buffer *held, *b;
+	int fd = fd_of(l.writer);
+
+	publish_stamp(l.writer, 1);
+	held = receive_one(l.s);
+	b = xmem_acquire(l.writer, BYTES, 0);
+	CHECK(b);
+	REFUSED(xmem_acquire(l.writer, BYTES, 0), EAGAIN);
+	WORKED(xmem_publish(b, NULL, NULL));
+	SAME(by_poll(fd, POLLOUT, WAIT_MS), POLLOUT);
+	publish_stamp(l.writer, 3);
+	xmem_release(held);
+	lagging_close(&l);
+}
+
 /* It is about buffers of the size that the last acquire wanted. */
 TEST(API_poll_says_whether_a_buffer_of_that_size_is_free)
 {

@@ -316,6 +316,15 @@ int raw_attach(struct raw *raw, int file, unsigned int count,
 	return err;
 }
 
+void raw_hold(const struct raw *raw, uint64_t token)
+{
+	int err = xm_get(&raw->map, raw->link.join.client, token);
+
+	if (err == -EAGAIN)	/* it is held, but not known to be there */
+		EVENTUALLY((err = xm_look(&raw->map, token)) != -EAGAIN);
+	SAME(err, 0);
+}
+
 bool raw_follows(const struct raw *raw, int subscriber, int publisher)
 {
 	return xm_bit(xm_client_row(&raw->map, publisher)->subscribers, subscriber);

@@ -299,7 +299,7 @@ const char *pair_look(const struct pair *p)
 	if (xm_slot_row(map, slot)->owner != scan.owner ||
 	    xm_slot_row(map, slot)->payload != p->attached.payload)
 		return "the slot is another's";
-	if (xm_scan(&p->writer.map, &scan, &slot, 1, NULL))
+	if (xm_scan_one(&p->writer.map, &scan, slot))
 		return "the slot could be reclaimed";
 	return pair_payload_is_intact(p) ? NULL : "the payload is another";
 }
@@ -310,7 +310,7 @@ const char *pair_let_go(struct pair *p)
 	struct xm_scan_rules scan = pair_rules(p, false);
 
 	xm_put(&p->reader.map, p->reader.join.client, slot);
-	return xm_scan(&p->writer.map, &scan, &slot, 1, NULL) == 1 ? NULL : "reclaim";
+	return xm_scan_one(&p->writer.map, &scan, slot) ? NULL : "reclaim";
 }
 
 void pair_end(struct pair *p)

@@ -203,7 +203,7 @@ static void do_scan(void *arg)
 {
 	struct call *call = arg;
 
-	call->mine = xm_scan(fz.map, &call->how, call->slot, call->count, NULL);
+	call->mine = scan_slots(fz.map, &call->how, call->slot, call->count, NULL);
 }
 
 static void void_entry(u32 publisher, u64 place)

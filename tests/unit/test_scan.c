@@ -120,10 +120,10 @@ START_TEST(scan_of_many_tells_them_apart)
 	xm_get(s.map, s.owner, s.token[4]);
 	ck_assert(world_scan(s.world, s.owner, s.slot[2], false, 0)); /* WRITING: not the scan's */
 	/* 0, 3, 5; 6 and 7 are FREE */
-	ck_assert_uint_eq(xm_scan(s.map, &how, s.slot, 8, holder), 0x29);
+	ck_assert_uint_eq(scan_slots(s.map, &how, s.slot, 8, holder), 0x29);
 	ck_assert_uint_eq(holder[1], s.reader);
 	ck_assert_uint_eq(holder[4], s.owner);
-	ck_assert_uint_eq(xm_scan(s.map, &how, s.slot, 8, NULL), 0);
+	ck_assert_uint_eq(scan_slots(s.map, &how, s.slot, 8, NULL), 0);
 	world_free(s.world);
 }
 END_TEST
@@ -326,12 +326,12 @@ START_TEST(scan_sees_a_hold_at_every_place_of_a_group)
 
 		ck_assert_int_eq(xm_get(map, reader, token), 0);
 		how = world_rules(world, owner, false, 0);
-		ck_assert(!(xm_scan(map, &how, slot + from, 64, holder) >> (i - from) & 1));
+		ck_assert(!(scan_slots(map, &how, slot + from, 64, holder) >> (i - from) & 1));
 		ck_assert_uint_eq(holder[i - from], reader);
 		ck_assert_uint_eq(xm_group_held(map, slot[i] / 64, ~0ULL, NULL),
 				  1ULL << slot[i] % 64);
 		world_put(world, reader, slot[i]);
-		ck_assert_uint_eq(xm_scan(map, &how, slot + i, 1, holder), 1);
+		ck_assert_uint_eq(scan_slots(map, &how, slot + i, 1, holder), 1);
 	}
 	world_free(world);
 }

@@ -193,7 +193,7 @@ static u32 look_for_slot(struct actor *a)
 	for (i = 0; i < 2; i++) {
 		struct xm_scan_rules how = world_rules(st.world, a->me, i, OWN / 2);
 
-		mine = xm_scan(st.map, &how, a->slot, OWN, NULL);
+		mine = scan_slots(st.map, &how, a->slot, OWN, NULL);
 		if (!mine)
 			continue;
 		/* one to write, the rest are free for later */
@@ -225,7 +225,7 @@ static void write_one(struct actor *a)
 {
 	u32 slot = acquire(a), i;
 	struct xm_publication what = { .length = 64 };
-	u64 token = xm_token(xm_generation(xm_slot(st.map, slot)->state), slot);
+	u64 token = xm_token(xm_generation(xm_load(&xm_slot(st.map, slot)->state)), slot);
 
 	for (i = 0; i < 8; i++)
 		st.payload[slot][i] = token;

@@ -63,6 +63,9 @@ void world_put(struct world *world, u32 me, u32 slot);
 struct xm_scan_rules world_rules(struct world *world, u32 owner, bool evict, u32 depth);
 
 /* Plain scan of one slot: is it ours now? */
+/* xm_scan of slots by their numbers; @count may be 0. */
+u64 scan_slots(const struct xm_map *map, const struct xm_scan_rules *how, const u32 *slot,
+	       u32 count, u8 *ret_holder);
 bool world_scan(struct world *world, u32 owner, u32 slot, bool evict, u32 depth);
 
 u32 world_count(const struct world *world, u32 owner);		/* slots with that owner */

@@ -207,11 +207,24 @@ struct xm_scan_rules world_rules(struct world *world, u32 owner, bool evict, u32
 	return how;
 }
 
+u64 scan_slots(const struct xm_map *map, const struct xm_scan_rules *how, const u32 *slot,
+	       u32 count, u8 *ret_holder)
+{
+	struct xm_own of[64], *own[64];
+	u32 n;
+
+	for (n = 0; n < count; n++) {
+		of[n] = xm_own(map, slot[n]);
+		own[n] = &of[n];
+	}
+	return count ? xm_scan(map, how, own, count, ret_holder) : 0;
+}
+
 bool world_scan(struct world *world, u32 owner, u32 slot, bool evict, u32 depth)
 {
 	struct xm_scan_rules how = world_rules(world, owner, evict, depth);
 
-	return xm_scan(&world->host.map, &how, &slot, 1, NULL);
+	return xm_scan_one(&world->host.map, &how, slot);
 }
 
 /* ---- looking at it ---- */
