@@ -432,6 +432,9 @@ struct xmem_buffer *xmem_clone(struct xmem_buffer *buffer);
  *	writable	an xmem_acquire with timeout 0 finds a buffer; if the last one found none,
  *			then one of as many bytes as that wanted (writers only)
  *	hung up		the host has ended, or this client has: close the pool, open it again
+ * Who waits for writable waits for slow subscribers no longer than wait_bound_ns, as in
+ * xmem_acquire. A writer that still has a buffer in hand is taken for one that waits only after
+ * an acquire has found none.
  * It may be asked for at any time, also before anything is subscribed to, and be passed to
  * other processes. It is level-triggered: as long as it is readable there is something. It
  * can say so in vain if others take something back meanwhile: the publication that it meant

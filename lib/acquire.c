@@ -32,14 +32,15 @@ static XL_COLD int renew(struct xmem_pool *pool, struct xl_owned_slot *slot)
 }
 
 /*
- * Has nothing changed since an acquire of so many bytes or fewer found nothing? Then this one
- * need not look, unless it is for another size, whose bound may have to begin. Who drops a hold, moves a cursor or ends disarms the waiters word (I5).
+ * Has nothing changed since an acquire of that size found nothing? Then this one need not look.
+ * Who drops a hold, moves a cursor or ends disarms the waiters word (I5). Another size may have
+ * buffers, and if not, a bound of its own that has to begin.
  */
 static bool still_none(const struct xmem_pool *pool, u64 bytes)
 {
 	const struct xl_owned *owned = &pool->owned;
 
-	return owned->none && bytes >= owned->none_bytes &&
+	return owned->none &&
 	       xl_size_for(owned, bytes) == xl_size_for(owned, owned->none_bytes) &&
 	       xm_still_armed(&owned->words.row->slots_waiters, owned->none_armed);
 }

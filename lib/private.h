@@ -102,7 +102,7 @@ struct xl_size {
 	struct xl_queue free;
 	struct xl_queue busy;
 	u32 slots;
-	u64 demote_at_ns;	/* end of the bound for slow subscribers; 0: nobody waits for them */
+	u64 demote_at_ns;	/* end of its bound for slow subscribers, or 0 (demote.c) */
 };
 
 struct xl_owned {
