@@ -225,6 +225,12 @@ bool xm_search_end(const struct xm_map *map, const struct xm_search *search, u64
 	return false;
 }
 
+bool xm_search_wants_to_ask(const struct xm_map *map, u32 owner, const struct xm_search *search)
+{
+	return search->waited.lagging && !search->demote_at_ns && !search->in_hand &&
+	       xm_load(&xm_client_row(map, owner)->wait_bound_ns);
+}
+
 bool xm_search_is_same(const struct xm_search *search, const struct xm_search *before)
 {
 	const struct xm_waited *now = &search->waited, *then = &before->waited;
@@ -235,11 +241,25 @@ bool xm_search_is_same(const struct xm_search *search, const struct xm_search *b
 	       now->demoted == then->demoted;
 }
 
+static bool xm_search_all(const struct xm_map *map, u32 owner, struct xm_search *search,
+			  u64 now_ns, u64 *ret_deadline)
+{
+	xm_search_begin(map, owner, search);
+	xm_search_go_on(map, owner, search, map->groups);
+	return xm_search_end(map, search, now_ns, ret_deadline);
+}
+
 bool xm_writable(const struct xm_map *map, u32 owner, u64 now_ns, u64 *ret_deadline)
 {
 	struct xm_search search;
 
-	xm_search_begin(map, owner, &search);
-	xm_search_go_on(map, owner, &search, map->groups);
-	return xm_search_end(map, &search, now_ns, ret_deadline);
+	return xm_search_all(map, owner, &search, now_ns, ret_deadline);
+}
+
+bool xm_says_writable(const struct xm_map *map, u32 owner, u64 now_ns, u64 *ret_deadline)
+{
+	struct xm_search search;
+
+	return xm_search_all(map, owner, &search, now_ns, ret_deadline) ||
+	       xm_search_wants_to_ask(map, owner, &search);
 }

@@ -111,6 +111,12 @@ bool xm_search_end(const struct xm_map *map, const struct xm_search *search, u64
 		   u64 *ret_deadline);
 
 /*
+ * No acquire would succeed. Shall the owner ask all the same, so that its bound begins? It has
+ * nothing in hand, and somebody lags who did not when it was last at work, being demoted then.
+ */
+bool xm_search_wants_to_ask(const struct xm_map *map, u32 owner, const struct xm_search *search);
+
+/*
  * Does @search, which has just begun, ask what @before asked? Then the answer is another one
  * only if somebody has let go of a slot since, and so has woken the owner's slots_waiters.
  */
@@ -118,5 +124,8 @@ bool xm_search_is_same(const struct xm_search *search, const struct xm_search *b
 
 /* The whole search at once. */
 bool xm_writable(const struct xm_map *map, u32 owner, u64 now_ns, u64 *ret_deadline);
+
+/* The same for who polls: also true if the owner shall ask. */
+bool xm_says_writable(const struct xm_map *map, u32 owner, u64 now_ns, u64 *ret_deadline);
 
 #endif

@@ -434,7 +434,8 @@ struct xmem_buffer *xmem_clone(struct xmem_buffer *buffer);
  *	hung up		the host has ended, or this client has: close the pool, open it again
  * Who waits for writable waits for slow subscribers no longer than wait_bound_ns, as in
  * xmem_acquire. A writer that still has a buffer in hand is taken for one that waits only after
- * an acquire has found none.
+ * an acquire has found none. If a subscriber that had exceeded the bound is waited for again while
+ * the writer sleeps, it is writable once in vain, and the acquire begins the bound.
  * It may be asked for at any time, also before anything is subscribed to, and be passed to
  * other processes. It is level-triggered: as long as it is readable there is something. It
  * can say so in vain if others take something back meanwhile: the publication that it meant

@@ -63,14 +63,16 @@ static int xk_search(struct xk_client *client, u32 armed, struct xm_search *ret)
 
 /*
  * Would an acquire find something at the time of the owner's clock, which may be that of a
- * time namespace? If only the time makes it so, the pollers are woken then.
+ * time namespace, or shall the owner ask? If only the time makes it so, the pollers are woken then.
  */
 static bool xk_found(struct xk_client *client, const struct xm_search *search)
 {
 	u64 deadline, now = ktime_to_ns(ktime_add(ktime_get(), client->clock_offset));
+	const struct xm_map *map = &client->pool->host.map;
 	ktime_t at;
 
-	if (xm_search_end(&client->pool->host.map, search, now, &deadline))
+	if (xm_search_end(map, search, now, &deadline) ||
+	    xm_search_wants_to_ask(map, client->id, search))
 		return true;
 	at = xk_host_time(deadline, client->clock_offset);
 	if (deadline && at < KTIME_MAX)

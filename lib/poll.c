@@ -41,11 +41,11 @@ static bool settle_out(struct xmem_pool *pool, struct xl_poll *poll)
 	u64 deadline;
 
 	poll->full = false;
-	if (xm_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
+	if (xm_says_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
 		return full;
 	xm_wire_fill(poll->fd);
 	xm_arm(&xm_client_row(&pool->map, pool->me)->slots_waiters);
-	if (xm_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
+	if (xm_says_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
 		return true;
 	poll->full = true;
 	return deadline;	/* the host sets its timer, unless it was late and saw no need */

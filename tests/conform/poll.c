@@ -494,6 +494,33 @@ TEST(P9_the_bound_begins_for_a_writer_that_has_asked_before)
 	lagging_close(&l);
 }
 
+/*
+ * It was demoted and is waited for again since it has received; so it lags, and no call of the
+ * writer comes between in which the bound could begin.
+ */
+TEST(P9_the_bound_begins_for_a_writer_that_sleeps_in_poll)
+{
+	struct lagging l = lagging_open();
+	int fd = fd_of(l.writer);
+	struct xmem_buffer *held, *b;
+
+	publish_stamp(l.writer, 1);
+	publish_stamp(l.writer, 2);
+	SAME(by_poll(fd, POLLOUT, WAIT_MS), POLLOUT);
+	publish_stamp(l.writer, 3);
+	held = receive_one(l.s);
+	SAME(stamp_of(held), 2);
+	/* One vain attempt begins it. */
+	SAME(by_poll(fd, POLLOUT, WAIT_MS), POLLOUT);
+	REFUSED(xmem_acquire(l.writer, BYTES, 0), EAGAIN);
+	SAME(by_poll(fd, POLLOUT, WAIT_MS), POLLOUT);
+	b = xmem_acquire(l.writer, BYTES, 0);
+	CHECK(b);
+	xmem_release(b);
+	xmem_release(held);
+	lagging_close(&l);
+}
+
 /* It is about buffers of the size that the last acquire wanted. */
 TEST(API_poll_says_whether_a_buffer_of_that_size_is_free)
 {

@@ -381,6 +381,39 @@ START_TEST(nothing_is_writable_without_slots)
 }
 END_TEST
 
+/* Somebody lags and no bound has begun: who polls shall ask, unless a buffer is still in hand. */
+START_TEST(who_polls_is_told_to_ask)
+{
+	struct stage s = stage_make(4);
+	u64 deadline = POISON;
+
+	subscribe(&s, 0, XMEM_SUBSCRIBE_WAIT);
+	publish_some(&s, 0, 3);
+	ck_assert_int_eq(xm_take(s.map, s.slot[3]), 0);
+	xm_slot(s.map, s.slot[3])->position = XMEM_POSITION_IN_HAND;
+	ck_assert(!xm_says_writable(s.map, s.owner, 1, &deadline));
+	world_publish(s.world, s.owner, s.slot[3]);
+	ck_assert(!xm_writable(s.map, s.owner, 1, &deadline));
+	ck_assert(xm_says_writable(s.map, s.owner, 1, &deadline));
+	xm_ring(s.map, s.owner)->demote_at_ns = 50;
+	ck_assert(!xm_says_writable(s.map, s.owner, 49, &deadline));
+	ck_assert_uint_eq(deadline, 50);
+	ck_assert(xm_says_writable(s.map, s.owner, 50, &deadline));
+	/* Those who are demoted, and who never waited, are no reason. */
+	xm_ring(s.map, s.owner)->demote_at_ns = 0;
+	xm_client_row(s.map, s.owner)->wait_bound_ns = 0;
+	ck_assert(!xm_says_writable(s.map, s.owner, 1, &deadline));
+	xm_client_row(s.map, s.owner)->wait_bound_ns = 1000;
+	ck_assert_uint_eq(xm_demote(s.map, s.owner, 4), 1);
+	xm_hold_more(s.map, s.reader[1], s.slot[0]);
+	xm_hold_more(s.map, s.reader[1], s.slot[1]);
+	xm_hold_more(s.map, s.reader[1], s.slot[2]);
+	xm_hold_more(s.map, s.reader[1], s.slot[3]);
+	ck_assert(!xm_says_writable(s.map, s.owner, 1, &deadline));
+	world_free(s.world);
+}
+END_TEST
+
 void policy_tests(Suite *suite)
 {
 	TCase *tcase = tcase_create("policy");
@@ -393,5 +426,6 @@ void policy_tests(Suite *suite)
 	tcase_add_test(tcase, depth_is_half_of_the_slots_and_at_most_the_ring);
 	tcase_add_loop_test(tcase, writable_is_what_an_acquire_would_find, 0, ARRAY_SIZE(counts));
 	tcase_add_test(tcase, nothing_is_writable_without_slots);
+	tcase_add_test(tcase, who_polls_is_told_to_ask);
 	suite_add_tcase(suite, tcase);
 }
