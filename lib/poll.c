@@ -164,12 +164,10 @@ static int take_poll(struct xmem_pool *pool, struct xl_poll **place, const struc
 static int poll_of_pool(struct xmem_pool *pool)
 {
 	struct xm_poll what = { .kind = XMEM_POLL_CLIENT };
-	bool new = !xm_load(&pool->polls.pool);
-	int err = take_poll(pool, &pool->polls.pool, &what);
 
-	if (!err && new && pool->role == XMEM_ROLE_WRITER)
+	if (pool->role == XMEM_ROLE_WRITER && !xm_load(&pool->polls.pool))
 		xl_note_waiting(pool);
-	return err;
+	return take_poll(pool, &pool->polls.pool, &what);
 }
 
 int xl_poll_file(struct xmem_pool *pool, u32 kind)

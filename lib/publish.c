@@ -117,13 +117,14 @@ static XL_SLOW int apply_options(struct xmem_buffer *buffer,
 	return 0;
 }
 
+/* The bound begins first: hosts that look without it would tell the program to ask. */
 static void publish_wake(struct xmem_pool *pool)
 {
+	if (unlikely(xm_load(&pool->polls.pool)))
+		xl_note_waiting(pool);
 	xl_owned_wake(pool);
 	if (xm_load(&pool->owned.words.row->ring_waiters) & XMEM_WAITERS_ARMED)
 		xl_waiters_wake(pool, XMEM_WAIT_RING, pool->me);
-	if (unlikely(xm_load(&pool->polls.pool)))
-		xl_note_waiting(pool);
 }
 
 /* It is published. Somebody may want to know; the caller has owned->lock, which is left. */
