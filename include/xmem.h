@@ -332,11 +332,12 @@ int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes);
  * @timeout_ns: nanoseconds to wait for one.
  *
  * The buffer is the smallest that is large enough and free. If none is free, this takes the
- * oldest publication away that no client holds, from subscribers that have not received it
- * and that the writer need not wait for. It waits for the other subscribers within the
- * pool's wait_bound_ns; then they lose the oldest too, until they receive again. If a
- * subscriber uses XMEM_SUBSCRIBE_WAITS, at most ring_entries buffers may be acquired and
- * unpublished.
+ * oldest publication of the smallest such size away that no client holds, from subscribers that
+ * have not received it and that the writer need not wait for. Those that lag by more than half of
+ * the buffers of that size (or by ring_entries, if that is less) lose all that is older than that
+ * at once, also what others hold. It waits for the other subscribers within the pool's
+ * wait_bound_ns; then they lose the oldest too, until they receive again. If a subscriber uses
+ * XMEM_SUBSCRIBE_WAITS, at most ring_entries buffers may be acquired and unpublished.
  *
  * Returns: the buffer, or NULL:
  *	EAGAIN	none is free, and the timeout is 0
