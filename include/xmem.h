@@ -471,7 +471,8 @@ size_t xmem_capacity(struct xmem_buffer *buffer);
 
 /*
  * Get the number of the publication, which its publisher counts from 0.
- * Returns: the number; 0 if the buffer was not received. Since: 0.1.
+ * Returns: the number; 0 if the buffer was neither received nor kept when it was published.
+ * Since: 0.1.
  */
 uint64_t xmem_sequence(struct xmem_buffer *buffer);
 

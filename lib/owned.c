@@ -18,25 +18,17 @@ static void free_size(struct xl_size *size)
 	free(size);
 }
 
-/* A size without slots; NULL: no memory. Its circle has a place for each slot of the pool. */
-static struct xl_size *new_size(const struct xmem_pool *pool, u64 bytes)
+/* A size without slots, and without places for them. NULL: no memory. */
+static struct xl_size *new_size(u64 bytes)
 {
 	struct xl_size *size = calloc(1, sizeof(*size));
-	u32 places = LEAST_PLACES;
 
 	if (!size)
 		return NULL;
-	while (places < pool->map.slots)
-		places *= 2;
 	size->bytes = bytes;
-	size->mask = places - 1;
 	size->free.last = &size->free.first;
 	size->busy.last = &size->busy.first;
-	size->circle = calloc(places, sizeof(*size->circle));
-	if (size->circle)
-		return size;
-	free_size(size);
-	return NULL;
+	return size;
 }
 
 int xl_owned_init(struct xmem_pool *pool, u64 wait_bound_ns)
@@ -44,7 +36,7 @@ int xl_owned_init(struct xmem_pool *pool, u64 wait_bound_ns)
 	struct xl_owned *owned = &pool->owned;
 
 	owned->slot = calloc(pool->map.slots, sizeof(*owned->slot));
-	owned->sizes = new_size(pool, ~0ULL);
+	owned->sizes = new_size(~0ULL);
 	if (!owned->slot || !owned->sizes)
 		return -ENOMEM;
 	owned->words = xm_publisher_words(&pool->map, pool->me);
@@ -74,22 +66,71 @@ static struct xl_size **find_size(struct xl_owned *owned, u64 bytes)
 	return link;
 }
 
-int xl_owned_prepare(struct xmem_pool *pool, u64 bytes)
+/* The size of exactly so many bytes, made if need be. NULL: no memory. Under owned->lock. */
+static struct xl_size *make_size(struct xl_owned *owned, u64 bytes)
 {
-	struct xl_size *size = new_size(pool, bytes), **link;
+	struct xl_size **link = find_size(owned, bytes), *size = *link;
 
+	if (size->bytes == bytes)
+		return size;
+	size = new_size(bytes);
 	if (!size)
-		return xl_fail(ENOMEM, "no memory for a list of buffers");
-	xl_lock(&pool->owned.lock);
-	link = find_size(&pool->owned, bytes);
-	if ((*link)->bytes != bytes) {
-		size->larger = *link;
-		*link = size;
-		size = NULL;
+		return NULL;
+	size->larger = *link;
+	*link = size;
+	return size;
+}
+
+/* Make the circle so large that all slots have a place in it. Under owned->lock. */
+static bool make_places(struct xl_size *size, u32 slots)
+{
+	u32 places = LEAST_PLACES, at;
+	struct xm_own **circle;
+
+	while (places < slots)
+		places *= 2;
+	if (size->circle && places <= size->mask + 1)
+		return true;
+	circle = calloc(places, sizeof(*circle));
+	if (!circle)
+		return false;
+	for (at = size->ready; at != size->end; at++)
+		circle[at & (places - 1)] = size->circle[at & size->mask];
+	free(size->circle);
+	size->circle = circle;
+	size->mask = places - 1;
+	return true;
+}
+
+int xl_owned_prepare(struct xmem_pool *pool, u64 bytes, u32 count)
+{
+	struct xl_owned *owned = &pool->owned;
+	struct xl_size *size;
+	bool made;
+
+	xl_lock(&owned->lock);
+	size = make_size(owned, bytes);
+	made = size && make_places(size, size->slots + count);
+	xl_unlock(&owned->lock);
+	if (made)
+		return 0;
+	xl_owned_unprepare(pool, bytes);
+	return xl_fail(ENOMEM, "no memory for a list of buffers");
+}
+
+void xl_owned_unprepare(struct xmem_pool *pool, u64 bytes)
+{
+	struct xl_owned *owned = &pool->owned;
+	struct xl_size **link, *size;
+
+	xl_lock(&owned->lock);
+	link = find_size(owned, bytes);
+	size = *link;
+	if (size->bytes == bytes && !size->slots) {
+		*link = size->larger;
+		free_size(size);
 	}
-	xl_unlock(&pool->owned.lock);
-	free_size(size);
-	return 0;
+	xl_unlock(&owned->lock);
 }
 
 void xl_owned_add(struct xmem_pool *pool, const u16 *slot, u32 count, u64 bytes)

@@ -147,8 +147,12 @@ int xl_check_writer(struct xmem_pool *pool, const char *what);
 
 int xl_owned_init(struct xmem_pool *pool, u64 wait_bound_ns);
 void xl_owned_destroy(struct xmem_pool *pool);
-/* Make room for slots of that size: before they exist, so that adding them cannot fail. */
-int xl_owned_prepare(struct xmem_pool *pool, u64 bytes);
+/*
+ * Make room for slots of that size: before they exist, so that adding them cannot fail. If they
+ * cannot be made, the second takes it back. From the one to the other under pool->slow.
+ */
+int xl_owned_prepare(struct xmem_pool *pool, u64 bytes, u32 count);
+void xl_owned_unprepare(struct xmem_pool *pool, u64 bytes);
 void xl_owned_add(struct xmem_pool *pool, const u16 *slot, u32 count, u64 bytes);
 void xl_owned_give_up(struct xmem_pool *pool, u32 slot);
 

@@ -35,6 +35,21 @@ static int bad_numbers(const struct xmem_pool *pool, u32 count, size_t bytes)
 			       "have more than %llu bytes", bytes, count, MAX_BYTES);
 }
 
+/* Acquire and publish do not wait for files to be made. Under pool->slow. */
+static int make_slots(struct xmem_pool *pool, u32 count, u64 bytes, u16 *slot)
+{
+	int err = xl_owned_prepare(pool, bytes, count);
+
+	if (err)
+		return err;
+	err = xl_payload_make(pool, count, bytes, slot);
+	if (err)
+		xl_owned_unprepare(pool, bytes);
+	else
+		xl_owned_add(pool, slot, count, bytes);
+	return err;
+}
+
 XMEM_API int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes)
 {
 	u16 *slot;
@@ -49,18 +64,12 @@ XMEM_API int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t
 	slot = calloc(count, sizeof(*slot));
 	if (!slot)
 		return xl_fail(ENOMEM, "no memory for a list of %u slots", count);
-	err = xl_owned_prepare(pool, bytes);
-	if (err)
-		goto out;
 	/* A thread that is cancelled here would keep what it has made, and the lock. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	xl_lock(&pool->slow);		/* acquire and publish must not wait for files to be made */
-	err = xl_payload_make(pool, count, bytes, slot);
+	xl_lock(&pool->slow);
+	err = make_slots(pool, count, bytes, slot);
 	xl_unlock(&pool->slow);
 	pthread_setcancelstate(cancel, NULL);
-	if (!err)
-		xl_owned_add(pool, slot, count, bytes);
-out:
 	free(slot);
 	return err;
 }

@@ -3,6 +3,7 @@
  * Where there is too little memory a preallocation is refused with a message, and nobody is
  * killed: the limits of memory cgroups, of the machine and of files.
  */
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -311,6 +312,63 @@ TEST(P10_a_thousand_large_buffers_have_a_file_each)
 	SAME(stat_of(pool).attached, 1024);
 	publish_stamp(pool, 5);
 	xmem_pool_close(pool);
+}
+
+/* What a failed preallocation has prepared in this process is taken back. */
+TEST(P10_preallocations_that_fail_keep_no_memory)
+{
+	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .slots = 64);
+	size_t before;
+	int i;
+
+	WORKED(xmem_preallocate(pool, 64, BYTES));
+	before = mallinfo2().uordblks;
+	for (i = 1; i <= 1000; i++)
+		SAME(xmem_preallocate(pool, 1, BYTES + i), -ENOSPC);
+	CHECK(mallinfo2().uordblks < before + 64 * 1024);	/* always with sanitizers */
+	publish_stamp(pool, 1);
+	xmem_pool_close(pool);
+}
+
+#define SOME	700	/* more than half of the places that a new size has */
+#define HELD	100
+
+/* Buffers are added while others are READY, LIVE and held, more than there were places for. */
+TEST(P1_buffers_that_are_added_do_not_mix_up_the_others)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = 4096);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_buffer *held[HELD], *mine[2 * SOME - HELD];
+	struct xmem_subscription *s;
+	unsigned int i;
+
+	WORKED(xmem_preallocate(writer, SOME, BYTES));
+	for (i = 0; i < 1000; i++)
+		publish_stamp(writer, i);
+	s = follow(reader, xmem_pool_client(writer), 0);
+	for (i = 0; i < HELD; i++) {
+		publish_stamp(writer, 1000 + i);
+		held[i] = receive_one(s);
+	}
+	xmem_unsubscribe(s);
+	WORKED(xmem_preallocate(writer, SOME, BYTES));
+	for (i = 0; i < 2 * SOME - HELD; i++) {
+		mine[i] = xmem_acquire(writer, BYTES, 0);
+		CHECK(mine[i]);
+		fill(mine[i], 5000 + i);
+	}
+	REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);
+	for (i = 0; i < 2 * SOME - HELD; i++) {
+		SAME(*(uint64_t *)xmem_data(mine[i]), 5000 + i);
+		xmem_release(mine[i]);
+	}
+	for (i = 0; i < HELD; i++) {
+		SAME(stamp_of(held[i]), 1000 + i);
+		xmem_release(held[i]);
+	}
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
 }
 
 TEST(P10_more_files_than_the_host_takes_are_none)
