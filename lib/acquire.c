@@ -167,14 +167,12 @@ static int wait_for_slot(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, 
 		err = xl_waiters_wait(pool, XMEM_WAIT_SLOTS, pool->me, value,
 				      bound < deadline ? bound : deadline);
 		xl_lock(&owned->lock);
-		if (err == -ETIMEDOUT && bound < deadline) {
-			if (xl_demote_at(pool, bytes) == bound)	/* it stands as it stood */
-				xl_demote(pool);
-		} else if (err == -ETIMEDOUT) {
+		if (err == -ETIMEDOUT && bound >= deadline)
 			return xl_fail_no_buffer(pool, bytes, ETIMEDOUT);
-		} else if (err) {
+		if (err && err != -ETIMEDOUT)
 			return wait_failed(err);
-		}
+		if (err)	/* the bound has passed, so it is time for a look */
+			owned->none = false;
 	}
 }
 

@@ -76,14 +76,17 @@ void xl_make_room(struct xmem_pool *pool)
 
 /* ---- the bounds ---- */
 
-/* The bounds of the sizes up to @most end. */
-static void end_bounds(struct xl_owned *owned, u64 most)
+/*
+ * The bounds of the sizes up to @most end; and those for which all that was published before they
+ * began has been received, as everything below @received has.
+ */
+static void end_bounds(struct xl_owned *owned, u64 most, u64 received)
 {
 	struct xl_size *size;
 
 	owned->bounds = false;
 	for (size = owned->sizes; size; size = size->larger) {
-		if (size->bytes <= most)
+		if (size->bytes <= most || size->bound_place <= received)
 			size->demote_at_ns = 0;
 		owned->bounds |= size->demote_at_ns != 0;
 	}
@@ -103,7 +106,7 @@ void xl_demote(struct xmem_pool *pool)
 
 	xm_demote(&pool->map, pool->me, xl_tail(pool));
 	xm_store(&pool->owned.words.ring->demote_at_ns, 0);
-	end_bounds(owned, ~0ULL);
+	end_bounds(owned, ~0ULL, 0);
 	xl_room_is_over(owned);
 	owned->none = false;
 }
@@ -115,24 +118,27 @@ static void wake_pollers(struct xmem_pool *pool)
 	xl_owned_wake(pool);
 }
 
-/* When the bound of @size ends, which begins now unless it has begun. 0: nobody lags. */
-static u64 bound_of(struct xmem_pool *pool, const struct xl_size *size)
+/* The bound of @size begins now, unless it has begun or nobody lags. */
+static void begin_bound(struct xmem_pool *pool, struct xl_size *size)
 {
-	u64 bound = pool->owned.wait_bound_ns, at;
+	u64 bound = pool->owned.wait_bound_ns, at = xl_now_ns() + bound;
 	struct xm_waited waited;
 
 	xm_look_at_waited(&pool->map, pool->me, &waited);
+	if (size->demote_at_ns && size->bound_place > waited.evictable)
+		return;
+	size->demote_at_ns = 0;
 	if (!bound || !waited.lagging)
-		return 0;
-	if (size->demote_at_ns)
-		return size->demote_at_ns;
-	at = xl_now_ns() + bound;
-	return at < bound ? ~0ULL : at;		/* longer than the clock can tell */
+		return;
+	size->bound_place = waited.tail;
+	size->demote_at_ns = at < bound ? ~0ULL : at;	/* longer than the clock can tell */
+	pool->owned.bounds = true;
 }
 
 /*
  * The bound begins with the first acquire that finds nothing while a subscriber that is waited
- * for lags; it ends when one finds a buffer of that size or a larger one.
+ * for lags. It ends when one finds a buffer of that size or a larger one, and when all has been
+ * received that had been published before: who lags then lags anew.
  */
 void xl_note_refused(struct xmem_pool *pool, u64 bytes)
 {
@@ -141,8 +147,7 @@ void xl_note_refused(struct xmem_pool *pool, u64 bytes)
 	struct xmem_ring *ring = owned->words.ring;
 	u64 before = xm_load(&ring->demote_at_ns);
 
-	size->demote_at_ns = bound_of(pool, size);
-	owned->bounds |= size->demote_at_ns != 0;
+	begin_bound(pool, size);
 	xm_store(&ring->demote_at_ns, size->demote_at_ns);
 	xm_store(&ring->wanted, bytes);
 	owned->refused = true;
@@ -153,39 +158,31 @@ void xl_note_refused(struct xmem_pool *pool, u64 bytes)
 
 /*
  * A program that polls does not ask in vain before it waits. So it waits from the publication on
- * that leaves it nothing, or from the first one on after which somebody lags if it has asked.
+ * that leaves it nothing; or if it has asked, from the first one on after which somebody lags.
  */
 void xl_note_waiting(struct xmem_pool *pool)
 {
 	struct xl_owned *owned = &pool->owned;
 	struct xmem_ring *ring = owned->words.ring;
-	bool waits;
 	u64 deadline;
 
 	xl_lock(&owned->lock);
-	waits = owned->refused ? !xm_load(&ring->demote_at_ns) : !xl_in_hand(pool);
-	if (waits && !xm_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
+	if ((owned->refused || !xl_in_hand(pool)) &&
+	    !xm_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
 		xl_note_refused(pool, xm_load(&ring->wanted));
 	xl_unlock(&owned->lock);
-}
-
-/* Is there still somebody for whom bounds stand? */
-static bool somebody_lags(const struct xmem_pool *pool)
-{
-	struct xm_waited waited;
-
-	xm_look_at_waited(&pool->map, pool->me, &waited);
-	return waited.lagging;
 }
 
 void xl_note_success(struct xmem_pool *pool, const struct xl_size *size)
 {
 	struct xl_owned *owned = &pool->owned;
 	struct xmem_ring *ring = owned->words.ring;
+	struct xm_waited waited;
 
-	end_bounds(owned, size->bytes);
-	if (owned->bounds && !somebody_lags(pool))
-		end_bounds(owned, ~0ULL);
+	if (owned->bounds) {
+		xm_look_at_waited(&pool->map, pool->me, &waited);
+		end_bounds(owned, size->bytes, waited.evictable);
+	}
 	owned->none = false;
 	if (!owned->refused)
 		return;

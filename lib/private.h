@@ -103,6 +103,7 @@ struct xl_size {
 	struct xl_queue busy;
 	u32 slots;
 	u64 demote_at_ns;	/* end of its bound for slow subscribers, or 0 (demote.c) */
+	u64 bound_place;	/* the tail when that began */
 };
 
 struct xl_owned {

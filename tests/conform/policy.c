@@ -158,6 +158,34 @@ TEST(P9_small_buffers_in_between_do_not_put_off_the_bound_of_a_large_one)
 	pair_close(&p);
 }
 
+/*
+ * An acquire failed long ago. A subscriber has always had something to receive since, but never
+ * for long. What it has yet to receive now is new, so it is waited for.
+ */
+TEST(P3_a_bound_of_long_ago_demotes_nobody)
+{
+	struct pair p = pair_open(new_name(), 4, 50 * MS, XMEM_SUBSCRIBE_WAITS);
+	struct xmem_buffer *large;
+	int64_t over;
+
+	WORKED(xmem_preallocate(p.writer, 1, 64 * BYTES));
+	WORKED(xmem_publish(xmem_acquire(p.writer, 64 * BYTES, 0), NULL, NULL));
+	large = receive_one(p.s);
+	publish_stamp(p.writer, 1);
+	REFUSED(xmem_acquire(p.writer, 64 * BYTES, 0), EAGAIN);
+	for (over = now_ns() + 100 * MS; now_ns() < over; ) {
+		publish_stamp(p.writer, 2);
+		xmem_release(receive_one(p.s));
+	}
+	publish_stamp(p.writer, 3);
+	REFUSED(xmem_acquire(p.writer, 64 * BYTES, 0), EAGAIN);
+	SAME(publish_at_once(p.writer, 100), 2);
+	SAME(receive_all(p.s), 4);
+	SAME(xmem_subscription_lost(p.s), 0);
+	xmem_release(large);
+	pair_close(&p);
+}
+
 TEST(P3_a_demoted_subscriber_is_waited_for_again_once_it_receives)
 {
 	unsigned int i, round;
