@@ -227,7 +227,9 @@ bool xm_search_end(const struct xm_map *map, const struct xm_search *search, u64
 
 bool xm_search_wants_to_ask(const struct xm_map *map, u32 owner, const struct xm_search *search)
 {
-	return search->waited.lagging && !search->demote_at_ns && !search->in_hand &&
+	bool waits = !search->in_hand || search->wanted;
+
+	return waits && search->waited.lagging && !search->demote_at_ns &&
 	       xm_load(&xm_client_row(map, owner)->wait_bound_ns);
 }
 

@@ -112,7 +112,8 @@ bool xm_search_end(const struct xm_map *map, const struct xm_search *search, u64
 
 /*
  * No acquire would succeed. Shall the owner ask all the same, so that its bound begins? It has
- * nothing in hand, and somebody lags who did not when it was last at work, being demoted then.
+ * nothing in hand or has asked in vain, and somebody lags who did not when it was last at work,
+ * being demoted then.
  */
 bool xm_search_wants_to_ask(const struct xm_map *map, u32 owner, const struct xm_search *search);
 

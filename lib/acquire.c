@@ -33,8 +33,7 @@ static XL_COLD int renew(struct xmem_pool *pool, struct xl_owned_slot *slot)
 
 /*
  * Has nothing changed since an acquire of that size found nothing? Then this one need not look.
- * Who drops a hold, moves a cursor or ends disarms the waiters word (I5). Another size may have
- * buffers, and if not, a bound of its own that has to begin.
+ * Who drops a hold, moves a cursor or ends disarms the waiters word (I5).
  */
 static bool still_none(const struct xmem_pool *pool, u64 bytes)
 {
@@ -100,7 +99,7 @@ static int take_slot_or_demote(struct xmem_pool *pool, u64 bytes, struct xl_size
 	if (err != -EAGAIN)
 		return err;
 	xl_note_refused(pool, bytes);
-	if (xl_demote_at(pool, bytes) > xl_now_ns())
+	if (xl_demote_at(pool) > xl_now_ns())
 		return err;
 	xl_demote(pool);
 	err = take_slot(pool, bytes, ret);
@@ -162,7 +161,7 @@ static int wait_for_slot(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, 
 			return err;
 		if (xl_wait_cancelled(pool, cancels))
 			return wait_failed(-ECANCELED);
-		bound = xl_demote_at(pool, bytes);
+		bound = xl_demote_at(pool);
 		xl_unlock(&owned->lock);
 		err = xl_waiters_wait(pool, XMEM_WAIT_SLOTS, pool->me, value,
 				      bound < deadline ? bound : deadline);
@@ -294,7 +293,7 @@ static XL_SLOW struct xmem_buffer *acquire_locked(struct xmem_pool *pool, u64 by
 		err = acquire_slow(pool, bytes, timeout_ns, xl_wait_begin(pool), &size);
 	if (likely(!err))
 		hand_out(take_ready(owned, size), bytes, buffer);
-	if (!err && (owned->refused || owned->bounds))
+	if (!err && (owned->refused || xl_bound_stands(owned)))
 		xl_note_success(pool, size);
 	xl_unlock(&owned->lock);
 	xl_poll_settle(pool, POLLOUT);

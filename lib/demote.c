@@ -4,12 +4,11 @@
  * than its bound. Then it demotes them: like all others they lose the oldest publication,
  * until they receive again. What they have yet to receive must not be overwritten, so the
  * ring may have no room although buffers are free.
- *
- * Each size of buffers has a bound of its own: to acquire small ones in between does not make the
- * wait for a large one longer. The ring has that of the last acquire, for hosts and who polls.
  */
 #include "owned.h"
 #include "request.h"
+
+#define UNDECIDED	(~1ULL)	/* ring.demote_at_ns: whether the bound begins is not known yet */
 
 /*
  * Nobody needs what is below @place, so there is room for a ring from there on. After a refusal
@@ -18,7 +17,7 @@
  */
 static void set_room(struct xl_owned *owned, const struct xmem_pool *pool, u64 place)
 {
-	bool look = owned->refused || owned->bounds || owned->renewals;
+	bool look = owned->refused || owned->renewals || xl_bound_stands(owned);
 
 	owned->room_end = look ? 0 : place + pool->map.ring_mask + 1;
 	owned->short_end = xm_load(&pool->polls.pool) ? 0 : owned->room_end;
@@ -74,39 +73,28 @@ void xl_make_room(struct xmem_pool *pool)
 	xl_room_is_over(&pool->owned);
 }
 
-/* ---- the bounds ---- */
+/* ---- the bound ---- */
 
-/*
- * The bounds of the sizes up to @most end; and those for which all that was published before they
- * began has been received, as everything below @received has.
- */
-static void end_bounds(struct xl_owned *owned, u64 most, u64 received)
+static void end_bound(struct xl_owned *owned)
 {
-	struct xl_size *size;
-
-	owned->bounds = false;
-	for (size = owned->sizes; size; size = size->larger) {
-		if (size->bytes <= most || size->bound_place <= received)
-			size->demote_at_ns = 0;
-		owned->bounds |= size->demote_at_ns != 0;
-	}
+	xm_store(&owned->words.ring->demote_at_ns, 0);
+	owned->bound_bytes = 0;
 }
 
-u64 xl_demote_at(const struct xmem_pool *pool, u64 bytes)
+u64 xl_demote_at(const struct xmem_pool *pool)
 {
-	u64 at = xl_size_for(&pool->owned, bytes)->demote_at_ns;
+	u64 at = xm_load(&pool->owned.words.ring->demote_at_ns);
 
 	return at ? at : ~0ULL;
 }
 
-/* A bound has passed: demote the subscribers that have not received everything (P9). */
+/* The bound has passed: demote the subscribers that have not received everything (P9). */
 void xl_demote(struct xmem_pool *pool)
 {
 	struct xl_owned *owned = &pool->owned;
 
 	xm_demote(&pool->map, pool->me, xl_tail(pool));
-	xm_store(&pool->owned.words.ring->demote_at_ns, 0);
-	end_bounds(owned, ~0ULL, 0);
+	end_bound(owned);
 	xl_room_is_over(owned);
 	owned->none = false;
 }
@@ -118,42 +106,43 @@ static void wake_pollers(struct xmem_pool *pool)
 	xl_owned_wake(pool);
 }
 
-/* The bound of @size begins now, unless it has begun or nobody lags. */
-static void begin_bound(struct xmem_pool *pool, struct xl_size *size)
+/*
+ * The bound begins with the first acquire that finds nothing while a subscriber that is waited
+ * for lags. It ends when all has been received that had been published before, for who lags then
+ * lags anew; and when an acquire finds a buffer as large as the largest that was asked for in vain:
+ * smaller ones in between do not make the wait for a large one longer. Returns whether it begins.
+ */
+static bool begin_bound(struct xmem_pool *pool, u64 bytes)
 {
-	u64 bound = pool->owned.wait_bound_ns, at = xl_now_ns() + bound;
+	struct xl_owned *owned = &pool->owned;
+	struct xmem_ring *ring = owned->words.ring;
+	u64 bound = owned->wait_bound_ns, at = xl_now_ns() + bound;
 	struct xm_waited waited;
 
 	xm_look_at_waited(&pool->map, pool->me, &waited);
-	if (size->demote_at_ns && size->bound_place > waited.evictable)
-		return;
-	size->demote_at_ns = 0;
+	if (bytes > owned->bound_bytes)
+		owned->bound_bytes = bytes;
+	if (xm_load(&ring->demote_at_ns) && owned->bound_place > waited.evictable)
+		return false;
+	end_bound(owned);
 	if (!bound || !waited.lagging)
-		return;
-	size->bound_place = waited.tail;
-	size->demote_at_ns = at < bound ? ~0ULL : at;	/* longer than the clock can tell */
-	pool->owned.bounds = true;
+		return false;
+	owned->bound_bytes = bytes;
+	owned->bound_place = waited.tail;
+	xm_store(&ring->demote_at_ns, at < bound ? ~0ULL : at);	/* at most what a clock tells */
+	return true;
 }
 
-/*
- * The bound begins with the first acquire that finds nothing while a subscriber that is waited
- * for lags. It ends when one finds a buffer of that size or a larger one, and when all has been
- * received that had been published before: who lags then lags anew.
- */
 void xl_note_refused(struct xmem_pool *pool, u64 bytes)
 {
 	struct xl_owned *owned = &pool->owned;
-	struct xl_size *size = xl_size_for(owned, bytes);
-	struct xmem_ring *ring = owned->words.ring;
-	u64 before = xm_load(&ring->demote_at_ns);
+	bool begins = begin_bound(pool, bytes);
 
-	begin_bound(pool, size);
-	xm_store(&ring->demote_at_ns, size->demote_at_ns);
-	xm_store(&ring->wanted, bytes);
+	xm_store(&owned->words.ring->wanted, bytes);
 	owned->refused = true;
 	xl_room_is_over(owned);
-	if (size->demote_at_ns && (!before || size->demote_at_ns < before))
-		wake_pollers(pool);	/* it is sooner than hosts know: they set a timer */
+	if (begins)
+		wake_pollers(pool);	/* hosts set a timer */
 }
 
 /*
@@ -166,28 +155,35 @@ void xl_note_waiting(struct xmem_pool *pool)
 	struct xmem_ring *ring = owned->words.ring;
 	u64 deadline;
 
-	xl_lock(&owned->lock);
+	if (xm_load(&ring->demote_at_ns) == UNDECIDED)
+		xm_store(&ring->demote_at_ns, 0);
 	if ((owned->refused || !xl_in_hand(pool)) &&
 	    !xm_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
 		xl_note_refused(pool, xm_load(&ring->wanted));
-	xl_unlock(&owned->lock);
+}
+
+void xl_note_publishing(struct xmem_pool *pool)
+{
+	struct xmem_ring *ring = pool->owned.words.ring;
+
+	if (!xm_load(&ring->demote_at_ns))
+		xm_store(&ring->demote_at_ns, UNDECIDED);
 }
 
 void xl_note_success(struct xmem_pool *pool, const struct xl_size *size)
 {
 	struct xl_owned *owned = &pool->owned;
-	struct xmem_ring *ring = owned->words.ring;
 	struct xm_waited waited;
 
-	if (owned->bounds) {
+	if (xl_bound_stands(owned)) {
 		xm_look_at_waited(&pool->map, pool->me, &waited);
-		end_bounds(owned, size->bytes, waited.evictable);
+		if (size->bytes >= owned->bound_bytes || owned->bound_place <= waited.evictable)
+			end_bound(owned);
 	}
 	owned->none = false;
 	if (!owned->refused)
 		return;
-	xm_store(&ring->demote_at_ns, 0);
-	xm_store(&ring->wanted, 0);
+	xm_store(&owned->words.ring->wanted, 0);
 	owned->refused = false;
 	wake_pollers(pool);	/* any buffer will do now, and there may be smaller ones */
 }

@@ -21,9 +21,9 @@
  *   passed     what is passed once is passed for ever; it grows only when the cursor of its
  *              culprit moves or the culprit leaves
  *   room_end   a subscriber that comes later begins at the tail or behind it, so there is
- *              room up to here at least; if demotions or bounds stand, or renewals are open,
- *              it is looked at each time. short_end is the same, or 0 if the program polls: then
- *              no acquire and no publish goes the short way, which tells nobody
+ *              room up to here at least; if demotions or the bound stand, or renewals are
+ *              open, it is looked at each time. short_end is the same, or 0 if the program
+ *              polls: then no acquire and no publish goes the short way, which tells nobody
  *   none       whoever changes what an owner waits for looks at its waiters word (I5); while
  *              the word stays armed, an acquire that found nothing would find nothing again.
  *              It implies `refused`, and as long as that is so, room_end is 0
@@ -114,6 +114,12 @@ static inline void xl_owned_wake(struct xmem_pool *pool)
 		xl_waiters_wake(pool, XMEM_WAIT_SLOTS, pool->me);
 }
 
+/* Has the bound for slow subscribers begun, and not ended? */
+static inline bool xl_bound_stands(const struct xl_owned *owned)
+{
+	return xm_load(&owned->words.ring->demote_at_ns);
+}
+
 static inline u64 xl_tail(const struct xmem_pool *pool)
 {
 	return xm_load(&pool->owned.words.ring->tail);
@@ -173,11 +179,15 @@ void xl_make_room(struct xmem_pool *pool);
 void xl_demote(struct xmem_pool *pool);
 /* An acquire of so many bytes has found nothing. */
 void xl_note_refused(struct xmem_pool *pool, u64 bytes);
-/* After a publication, if the program polls. Takes owned.lock. */
+/*
+ * A publication of a program that polls is between these two, for hosts that look meanwhile would
+ * tell the program to ask. The second is called when it begins to poll, too.
+ */
+void xl_note_publishing(struct xmem_pool *pool);
 void xl_note_waiting(struct xmem_pool *pool);
-/* One has found a buffer of that size. To be called if one was refused, or bounds stand. */
+/* One has found a buffer of that size. To be called if one was refused, or the bound stands. */
 void xl_note_success(struct xmem_pool *pool, const struct xl_size *size);
-/* When are slow subscribers to be demoted for an acquire of so many bytes? ~0: never yet. */
-u64 xl_demote_at(const struct xmem_pool *pool, u64 bytes);
+/* When are slow subscribers to be demoted? ~0: never yet. */
+u64 xl_demote_at(const struct xmem_pool *pool);
 
 #endif

@@ -165,8 +165,11 @@ static int poll_of_pool(struct xmem_pool *pool)
 {
 	struct xm_poll what = { .kind = XMEM_POLL_CLIENT };
 
-	if (pool->role == XMEM_ROLE_WRITER && !xm_load(&pool->polls.pool))
+	if (pool->role == XMEM_ROLE_WRITER && !xm_load(&pool->polls.pool)) {
+		xl_lock(&pool->owned.lock);
 		xl_note_waiting(pool);
+		xl_unlock(&pool->owned.lock);
+	}
 	return take_poll(pool, &pool->polls.pool, &what);
 }
 

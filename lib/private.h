@@ -102,8 +102,6 @@ struct xl_size {
 	struct xl_queue free;
 	struct xl_queue busy;
 	u32 slots;
-	u64 demote_at_ns;	/* end of its bound for slow subscribers, or 0 (demote.c) */
-	u64 bound_place;	/* the tail when that began */
 };
 
 struct xl_owned {
@@ -115,13 +113,14 @@ struct xl_owned {
 	u64 room_end;		/* so many may be promised before the ring is looked at again */
 	u64 short_end;		/* the same for the short ways, or 0 */
 	u64 passed;		/* nobody can still receive a publication below this place */
+	u64 bound_place;	/* the tail when the bound began (demote.c) */
+	u64 bound_bytes;	/* the most that was asked for in vain since */
 	u64 culprit_at;		/* its cursor, which keeps `passed` low */
 	u32 culprit;		/* client, or XMEM_OWNER_NONE */
 	u32 slots;		/* that this client owns */
 	u32 renewals;		/* slots that are `renewing` */
 	u64 wait_bound_ns;
 	bool refused;		/* the last acquire found nothing: the ring says what it wanted */
-	bool bounds;		/* the bound of a size stands */
 	bool none;		/* nothing of `none_bytes` is to be had as long as the waiters */
 	u32 none_armed;		/* word is armed with this value (I5) */
 	u64 none_bytes;

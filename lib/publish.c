@@ -62,11 +62,16 @@ static void publish_and_collect(struct xmem_pool *pool, struct xl_owned_slot *on
 {
 	struct xl_owned *owned = &pool->owned;
 	struct xl_size *size = one->size;
+	bool polls = xm_load(&pool->polls.pool);
 
 	if (xl_tail(pool) >= owned->room_end)
 		xl_make_room(pool);
 	owned->none = false;
+	if (polls)
+		xl_note_publishing(pool);
 	xm_publish_at(&pool->map, &one->own, &owned->words, xl_tail(pool), what);
+	if (polls)
+		xl_note_waiting(pool);
 	if (!xl_has_ready(size) && !size->free.first)
 		xl_collect_passed(pool, size);
 	/* After the scan, which so does not look at it. */
@@ -117,11 +122,8 @@ static XL_SLOW int apply_options(struct xmem_buffer *buffer,
 	return 0;
 }
 
-/* The bound begins first: hosts that look without it would tell the program to ask. */
 static void publish_wake(struct xmem_pool *pool)
 {
-	if (unlikely(xm_load(&pool->polls.pool)))
-		xl_note_waiting(pool);
 	xl_owned_wake(pool);
 	if (xm_load(&pool->owned.words.row->ring_waiters) & XMEM_WAITERS_ARMED)
 		xl_waiters_wake(pool, XMEM_WAIT_RING, pool->me);

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -82,6 +83,15 @@ int64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * SECOND + t.tv_nsec;
+}
+
+int64_t cpu_ns(void)
+{
+	struct rusage used;
+
+	CHECK(!getrusage(RUSAGE_SELF, &used));
+	return (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * SECOND +
+	       (used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000LL;
 }
 
 int64_t patience_ns(void)

@@ -87,6 +87,7 @@ void skip(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)
 } while (0)
 int64_t now_ns(void);
 int64_t patience_ns(void);
+int64_t cpu_ns(void);			/* that this process has used, with all its threads */
 void look_again_soon(void);
 
 /* Work of loops: XMEM_TEST_SCALE percent of @count (100; in the virtual machine 15), at least 1. */

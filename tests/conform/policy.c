@@ -158,6 +158,50 @@ TEST(P9_small_buffers_in_between_do_not_put_off_the_bound_of_a_large_one)
 	pair_close(&p);
 }
 
+struct waiter {
+	struct xmem_pool *writer;
+	size_t bytes;
+	pthread_t thread;
+};
+
+static void *wait_in_vain(void *argument)
+{
+	struct waiter *waiter = argument;
+
+	REFUSED(xmem_acquire(waiter->writer, waiter->bytes, SECOND), ETIMEDOUT);
+	return NULL;
+}
+
+/* One that looks in vain does not make the others look, who would make it look again. */
+TEST(P9_who_waits_for_another_size_is_left_asleep)
+{
+	struct pair p = pair_open(new_name(), 4, 10 * SECOND, XMEM_SUBSCRIBE_WAITS);
+	struct waiter waiter[32];
+	struct xmem_buffer *b;
+	int64_t before;
+	int i;
+
+	WORKED(xmem_preallocate(p.writer, 1, 64 * BYTES));
+	publish_stamp(p.writer, 1);
+	WORKED(xmem_publish(xmem_acquire(p.writer, 64 * BYTES, 0), NULL, NULL));
+	SAME(publish_at_once(p.writer, 100), 3);
+	before = cpu_ns();
+	for (i = 0; i < 32; i++) {
+		waiter[i].writer = p.writer;
+		waiter[i].bytes = i < 16 ? 64 * BYTES : BYTES;
+		CHECK(!pthread_create(&waiter[i].thread, NULL, wait_in_vain, &waiter[i]));
+		if (i == 15)
+			REFUSED(xmem_acquire(p.writer, 64 * BYTES, 100 * MS), ETIMEDOUT);
+	}
+	REFUSED(xmem_acquire(p.writer, BYTES, 100 * MS), ETIMEDOUT);
+	b = receive_one(p.s);
+	for (i = 0; i < 32; i++)
+		CHECK(!pthread_join(waiter[i].thread, NULL));
+	CHECK(cpu_ns() - before < SECOND / 2);
+	xmem_release(b);
+	pair_close(&p);
+}
+
 /*
  * An acquire failed long ago. A subscriber has always had something to receive since, but never
  * for long. What it has yet to receive now is new, so it is waited for.

@@ -37,15 +37,6 @@ static bool is_followed(const struct raw *raw, int publisher, int client)
 	return xm_bit(xm_client_row(&raw->map, publisher)->subscribers, client);
 }
 
-static int64_t cpu_ns(void)
-{
-	struct rusage used;
-
-	CHECK(!getrusage(RUSAGE_SELF, &used));
-	return (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * SECOND +
-	       (used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000LL;
-}
-
 /* A writer that no subscription follows is no reason to look again. */
 TEST(P9_receive_any_sleeps_beside_a_writer_that_nobody_follows)
 {

@@ -392,6 +392,9 @@ START_TEST(who_polls_is_told_to_ask)
 	ck_assert_int_eq(xm_take(s.map, s.slot[3]), 0);
 	xm_slot(s.map, s.slot[3])->position = XMEM_POSITION_IN_HAND;
 	ck_assert(!xm_says_writable(s.map, s.owner, 1, &deadline));
+	xm_ring(s.map, s.owner)->wanted = 1;	/* it has asked in vain */
+	ck_assert(xm_says_writable(s.map, s.owner, 1, &deadline));
+	xm_ring(s.map, s.owner)->wanted = 0;
 	world_publish(s.world, s.owner, s.slot[3]);
 	ck_assert(!xm_writable(s.map, s.owner, 1, &deadline));
 	ck_assert(xm_says_writable(s.map, s.owner, 1, &deadline));
