@@ -138,7 +138,7 @@ void xl_note_refused(struct xmem_pool *pool, u64 bytes)
 	struct xl_owned *owned = &pool->owned;
 	bool begins = begin_bound(pool, bytes);
 
-	xm_store(&owned->words.ring->wanted, bytes);
+	xm_store(&owned->words.ring->wanted, bytes ? bytes : 1);	/* any buffer has as many */
 	owned->refused = true;
 	xl_room_is_over(owned);
 	if (begins)

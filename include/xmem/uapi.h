@@ -216,7 +216,7 @@ struct xmem_ring {
 	__u64 tail;			/* publications so far */
 	__u64 demote_at_ns;		/* CLOCK_MONOTONIC: when the owner demotes those that it
 					 * waits for; 0: it does not wait now */
-	__u64 wanted;			/* bytes of the buffer that was last refused; 0: any */
+	__u64 wanted;			/* bytes of the buffer that was last refused; 0: none was */
 	__u64 mapped_bytes;		/* of the payload files that this client has mapped */
 	__u64 reserved[4];
 };

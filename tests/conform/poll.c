@@ -449,6 +449,7 @@ TEST(P9_the_bound_begins_for_a_writer_that_polls)
 
 /* A subscriber that a writer of two buffers waits for, and that never receives again by itself. */
 struct lagging {
+	const char *name;
 	struct xmem_pool *writer, *reader;
 	struct xmem_subscription *s;
 };
@@ -457,6 +458,7 @@ static struct lagging lagging_open(void)
 {
 	const char *name = new_name();
 	struct lagging l = {
+		.name = name,
 		.writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = SECOND / 10),
 		.reader = open_reader(name),
 	};
@@ -471,6 +473,42 @@ static void lagging_close(struct lagging *l)
 	xmem_pool_close(l->reader);
 	xmem_unsubscribe(l->s);
 	xmem_pool_close(l->writer);
+}
+
+/*
+ * The same for one that has a buffer in hand. It is known to wait since an acquire has failed, at a
+ * time at which nobody lagged: the subscriber was demoted, and another client held the rest.
+ */
+TEST(P9_the_bound_begins_for_a_writer_that_sleeps_with_some_in_hand)
+{
+	struct lagging l = lagging_open();
+	struct xmem_pool *other = open_reader(l.name);
+	struct xmem_subscription *lossy = follow(other, xmem_pool_client(l.writer), 0);
+	struct xmem_buffer *mine = xmem_acquire(l.writer, 0, 0), *held[4], *b;
+	int fd = fd_of(l.writer), i;
+
+	CHECK(mine);
+	WORKED(xmem_preallocate(l.writer, 2, BYTES));
+	for (i = 0; i < 3; i++)
+		publish_stamp(l.writer, i);
+	REFUSED(xmem_acquire(l.writer, 0, 0), EAGAIN);
+	EVENTUALLY(by_poll(fd, POLLOUT, WAIT_MS) && (b = xmem_acquire(l.writer, 0, 0)));
+	WORKED(xmem_publish(b, NULL, NULL));
+	for (i = 0; i < 3; i++)
+		held[i] = receive_one(lossy);
+	REFUSED(xmem_acquire(l.writer, 0, 0), EAGAIN);
+	held[3] = receive_one(l.s);
+	SAME(stamp_of(held[3]), 2);
+	xmem_release(held[1]);
+	xmem_release(held[2]);
+	EVENTUALLY(by_poll(fd, POLLOUT, WAIT_MS) && (b = xmem_acquire(l.writer, 0, 0)));
+	xmem_release(b);
+	xmem_release(held[0]);
+	xmem_release(held[3]);
+	xmem_release(mine);
+	xmem_unsubscribe(lossy);
+	xmem_pool_close(other);
+	lagging_close(&l);
 }
 
 /* Whatever size it wants then: what has been waited for has been waited for. */
