@@ -106,6 +106,7 @@ try() {
 		fi
 	elif [ $rc = 0 ]; then
 		echo "FAIL $name: still green: $red"
+		tail -5 "$copy/run.log"
 	else
 		found=':[FE]:[a-z]+:[A-Za-z0-9_]+|^FAILED [A-Za-z0-9_]+'
 		echo "PASS $name: $(grep -aoE "$found" "$copy/run.log" | head -1 |

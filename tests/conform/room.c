@@ -195,8 +195,9 @@ static void make_cgroup(uint64_t limit)
 	}
 	version_2 = version_2 && strncmp(path, "/memory", 7);
 	fclose(lines);
-	snprintf(cgroup, sizeof(cgroup), "/sys/fs/cgroup%s/conform-%d", path, getpid());
-	if (mkdir(cgroup, 0755))
+	/* A test that was killed has left one, maybe of the same process number. */
+	snprintf(cgroup, sizeof(cgroup), "/sys/fs/cgroup%s/conform-XXXXXX", path);
+	if (!mkdtemp(cgroup))
 		skip("%s: %s", cgroup, strerror(errno));
 	snprintf(file, sizeof(file), "%s/%s", cgroup,
 		 version_2 ? "memory.max" : "memory.limit_in_bytes");
