@@ -36,6 +36,15 @@ static inline unsigned int by_epoll(int epoll, int timeout_ms)
 	return n ? event.events : 0;
 }
 
+static inline int fd_of(struct xmem_pool *pool)
+{
+	int fd = xmem_pool_poll_fd(pool);
+
+	WORKED(fd);
+	SAME(xmem_pool_poll_fd(pool), fd);
+	return fd;
+}
+
 #define WAIT_MS	10000		/* for what has to come */
 
 #endif

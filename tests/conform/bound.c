@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The bound for slow subscribers, for a writer that polls (P9): it begins in whatever order the
+ * writer publishes, asks and gets its descriptor, and when it has passed the descriptor is
+ * writable. policy.c has the bound of a writer that waits.
+ */
+#include <unistd.h>
+
+#include "polling.h"
+
+#define BYTES	4096
+
+/* It is writable when the bound has passed, and not in vain. */
+static void publish_when_writable(struct xmem_pool *writer, int fd)
+{
+	struct xmem_buffer *b;
+
+	SAME(by_poll(fd, POLLOUT, WAIT_MS), POLLOUT);
+	b = xmem_acquire(writer, BYTES, 0);
+	CHECK(b);
+	WORKED(xmem_publish(b, NULL, NULL));
+}
+
+/* A loop that waits until it may acquire never acquires in vain. The bound begins all the same. */
+TEST(P9_the_bound_begins_for_a_writer_that_polls)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER,
+					.wait_bound_ns = SECOND / 10);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *s;
+	int fd, i;
+
+	WORKED(xmem_preallocate(writer, 4, BYTES));
+	s = follow(reader, xmem_pool_client(writer), XMEM_SUBSCRIBE_WAITS);
+	fd = fd_of(writer);
+	for (i = 0; i < 12; i++)
+		publish_when_writable(writer, fd);
+	xmem_release(receive_one(s));
+	CHECK(xmem_subscription_lost(s));
+	xmem_pool_close(reader);
+	xmem_unsubscribe(s);
+	xmem_pool_close(writer);
+}
+
+/* A subscriber that a writer of two buffers waits for, and that never receives again by itself. */
+struct lagging {
+	const char *name;
+	struct xmem_pool *writer, *reader;
+	struct xmem_subscription *s;
+};
+
+static struct lagging lagging_open(void)
+{
+	const char *name = new_name();
+	struct lagging l = {
+		.name = name,
+		.writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = SECOND / 10),
+		.reader = open_reader(name),
+	};
+
+	WORKED(xmem_preallocate(l.writer, 2, BYTES));
+	l.s = follow(l.reader, xmem_pool_client(l.writer), XMEM_SUBSCRIBE_WAITS);
+	return l;
+}
+
+static void lagging_close(struct lagging *l)
+{
+	xmem_pool_close(l->reader);
+	xmem_unsubscribe(l->s);
+	xmem_pool_close(l->writer);
+}
+
+/*
+ * The same for one that has a buffer in hand. It is known to wait since an acquire has failed, at a
+ * time at which nobody lagged: the subscriber was demoted, and another client held the rest.
+ */
+TEST(P9_the_bound_begins_for_a_writer_that_sleeps_with_some_in_hand)
+{
+	struct lagging l = lagging_open();
+	struct xmem_pool *other = open_reader(l.name);
+	struct xmem_subscription *lossy = follow(other, xmem_pool_client(l.writer), 0);
+	struct xmem_buffer *mine = xmem_acquire(l.writer, 0, 0), *held[4], *b;
+	int fd = fd_of(l.writer), i;
+
+	CHECK(mine);
+	WORKED(xmem_preallocate(l.writer, 2, BYTES));
+	for (i = 0; i < 3; i++)
+		publish_stamp(l.writer, i);
+	REFUSED(xmem_acquire(l.writer, 0, 0), EAGAIN);
+	EVENTUALLY(by_poll(fd, POLLOUT, WAIT_MS) && (b = xmem_acquire(l.writer, 0, 0)));
+	WORKED(xmem_publish(b, NULL, NULL));
+	for (i = 0; i < 3; i++)
+		held[i] = receive_one(lossy);
+	REFUSED(xmem_acquire(l.writer, 0, 0), EAGAIN);
+	held[3] = receive_one(l.s);
+	SAME(stamp_of(held[3]), 2);
+	xmem_release(held[1]);
+	xmem_release(held[2]);
+	EVENTUALLY(by_poll(fd, POLLOUT, WAIT_MS) && (b = xmem_acquire(l.writer, 0, 0)));
+	xmem_release(b);
+	xmem_release(held[0]);
+	xmem_release(held[3]);
+	xmem_release(mine);
+	xmem_unsubscribe(lossy);
+	xmem_pool_close(other);
+	lagging_close(&l);
+}
+
+/* Whatever size it wants then: what has been waited for has been waited for. */
+TEST(P9_the_bound_is_one_for_all_sizes)
+{
+	struct lagging l = lagging_open();
+	int fd = fd_of(l.writer);
+	struct xmem_buffer *b;
+
+	WORKED(xmem_preallocate(l.writer, 1, 4 * BYTES));
+	WORKED(xmem_publish(xmem_acquire(l.writer, 4 * BYTES, 0), NULL, NULL));
+	publish_stamp(l.writer, 1);
+	publish_stamp(l.writer, 2);
+	SAME(by_poll(fd, POLLOUT, WAIT_MS), POLLOUT);
+	b = xmem_acquire(l.writer, 4 * BYTES, 0);
+	CHECK(b);
+	xmem_release(b);
+	lagging_close(&l);
+}
+
+TEST(P9_the_bound_begins_for_a_writer_that_polls_from_now_on)
+{
+	struct lagging l = lagging_open();
+
+	publish_stamp(l.writer, 1);
+	publish_stamp(l.writer, 2);
+	publish_when_writable(l.writer, fd_of(l.writer));
+	lagging_close(&l);
+}
+
+/* When the acquire failed nobody lagged: the subscriber held one buffer, the writer the other. */
+TEST(P9_the_bound_begins_for_a_writer_that_has_asked_before)
+{
+	struct lagging l = lagging_open();
+	struct xmem_buffer *held, *b;
+	int fd = fd_of(l.writer);
+
+	publish_stamp(l.writer, 1);
+	held = receive_one(l.s);
+	b = xmem_acquire(l.writer, BYTES, 0);
+	CHECK(b);
+	REFUSED(xmem_acquire(l.writer, BYTES, 0), EAGAIN);
+	WORKED(xmem_publish(b, NULL, NULL));
+	publish_when_writable(l.writer, fd);
+	xmem_release(held);
+	lagging_close(&l);
+}
+
+/*
+ * It was demoted and is waited for again since it has received; so it lags, and no call of the
+ * writer comes between in which the bound could begin.
+ */
+TEST(P9_the_bound_begins_for_a_writer_that_sleeps_in_poll)
+{
+	struct lagging l = lagging_open();
+	int fd = fd_of(l.writer);
+	struct xmem_buffer *held, *b;
+
+	publish_stamp(l.writer, 1);
+	publish_stamp(l.writer, 2);
+	SAME(by_poll(fd, POLLOUT, WAIT_MS), POLLOUT);
+	publish_stamp(l.writer, 3);
+	held = receive_one(l.s);
+	SAME(stamp_of(held), 2);
+	/* A vain attempt begins it; xmemd may have been about to say writable once more. */
+	SAME(by_poll(fd, POLLOUT, WAIT_MS), POLLOUT);
+	REFUSED(xmem_acquire(l.writer, BYTES, 0), EAGAIN);
+	EVENTUALLY(by_poll(fd, POLLOUT, WAIT_MS) && (b = xmem_acquire(l.writer, BYTES, 0)));
+	xmem_release(b);
+	xmem_release(held);
+	lagging_close(&l);
+}
+
+/* Nothing happens but that time passes: the slow subscriber is demoted. */
+TEST(P9_poll_knows_when_slow_subscribers_are_demoted)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER,
+					.wait_bound_ns = 200 * MS);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer),
+					     XMEM_SUBSCRIBE_WAITS);
+	int fd = fd_of(writer), epoll = new_epoll(fd, EPOLLOUT), i;
+	struct xmem_buffer *b;
+
+	WORKED(xmem_preallocate(writer, 2, BYTES));
+	for (i = 0; i < 2; i++)
+		publish_stamp(writer, i);
+	SAME(by_epoll(epoll, 0), 0);
+	REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);	/* the bound begins */
+	SAME(by_epoll(epoll, WAIT_MS), EPOLLOUT);
+	b = xmem_acquire(writer, BYTES, 0);
+	CHECK(b);
+	xmem_release(b);
+	xmem_unsubscribe(s);
+	close(epoll);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
