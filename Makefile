@@ -23,7 +23,7 @@ FLAVOUR  ?= release
 B        := build/$(FLAVOUR)
 CC       ?= gcc
 CFLAGS   ?= -O2 -g
-VERSION  := 0.3.0
+VERSION  := 0.4.0
 
 # Every file is compiled with these; += in a .mk is for all of the tree.
 XM_CFLAGS  := -std=gnu11 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes \

@@ -65,7 +65,7 @@
 struct xk_client;
 struct xk_node;
 
-#define XK_VERSION		"0.3.0"
+#define XK_VERSION		"0.4.0"
 #define XK_PAYLOAD_LISTS	64
 
 /* Pages with the kernel's view of them. They are never given to a second client. */

@@ -16,10 +16,10 @@ kmod/*          kmod/* core/* include/xmem/uapi.h
 include/*       include/*
 lib/*           lib/* core/* include/*
 daemon/*        daemon/* core/* include/* lib/host/wire.h lib/host/futex.h lib/host/address.h
-cli/*           cli/* include/xmem.h include/xmem/metadata.h
-examples/*      examples/* include/xmem.h include/xmem/metadata.h
-bench/inline.c  bench/* core/* include/xmem.h include/xmem/metadata.h
-bench/*         bench/* include/xmem.h include/xmem/metadata.h
+cli/*           cli/* include/xmem.h include/xmem/[!u]*
+examples/*      examples/* include/xmem.h include/xmem/[!u]*
+bench/inline.c  bench/* core/* include/xmem.h include/xmem/[!u]*
+bench/*         bench/* include/xmem.h include/xmem/[!u]*
 "
 
 # resolve FOLDER NAME: the file of this tree that #include "NAME" means in FOLDER, or nothing

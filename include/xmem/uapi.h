@@ -12,6 +12,7 @@
  *      request, requests of any length from their minimum on, query, pools
  *   3  descriptors to poll, demotions and what an owner wants in its area, numbers of
  *      datagrams, whether the host lives
+ *   4  claims, forwarding, addressed publications, writing in place, kinds of payload
  */
 #ifndef XMEM_UAPI_H
 #define XMEM_UAPI_H
@@ -21,8 +22,8 @@
 
 #include "metadata.h"
 
-#define XMEM_ABI	3	/* the newest that this header describes */
-#define XMEM_ABI_OLDEST	3	/* the oldest that a host built with it still serves */
+#define XMEM_ABI	4	/* the newest that this header describes */
+#define XMEM_ABI_OLDEST	4	/* the oldest that a host built with it still serves */
 #define XMEM_MAGIC	0x6c6f6f706d656d78ULL	/* "xmempool" */
 
 /* Limits of the layout; a pool's own are in its header. */

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Looking at things: what is known of hosts, pools, clients and slots. A part of xmem.h, whose
+ * rules for errors, handles, threads and structs hold here too.
+ */
+#ifndef XMEM_INFO_H
+#define XMEM_INFO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xmem_pool;
+
+/* What is in a pool now. Other clients go on meanwhile, so the numbers need not add up. */
+struct xmem_pool_info {
+	size_t size;			/* in: sizeof(struct xmem_pool_info); out: valid bytes */
+	uint32_t slots;			/* capacity */
+	uint32_t attached;		/* slots with a buffer */
+	uint32_t free;			/* of those: without contents */
+	uint32_t writing;		/* being written, or taken ahead for that by their owner */
+	uint32_t live;			/* with contents */
+	uint32_t held;			/* slots that at least one client holds */
+	uint32_t limbo;			/* attached slots whose owner has ended */
+	uint32_t clients;		/* alive */
+	uint32_t zombies;		/* ended clients whose publications are still in flight */
+	uint32_t clients_max;		/* capacity */
+	uint32_t ring_entries;		/* capacity of each writer's ring */
+	uint32_t reserved;
+	uint64_t holds;			/* of all clients together */
+	uint64_t bytes;			/* of all attached slots */
+	uint64_t bytes_files;		/* of the files that these are in; since 0.3 */
+	uint64_t bytes_kept;		/* of those whose owner has ended; since 0.3 */
+	uint64_t bytes_mapped;		/* of the files that this handle has mapped; since 0.3 */
+	uint32_t payloads;		/* how many files; since 0.3 */
+	uint32_t reserved1;
+	uint64_t stale_handles;		/* how often this process, in all its pools, used the
+					 * handle of a buffer that it had dropped; since 0.3 */
+};
+
+/*
+ * Get what is in a pool, from its pages.
+ * @ret_info: its size field is set.
+ *
+ * A file goes when nobody uses a buffer of it any more. A process that has mapped it keeps its
+ * memory until it calls a function that may wait or that asks the host, or this one: a program
+ * that does nothing unmaps nothing. bytes_mapped of its struct xmem_client_info shows that.
+ *
+ * Returns: 0, -EINVAL (size is less than that of the size field), -ECHILD. Since: 0.1.
+ */
+int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_info);
+
+enum xmem_client_role {
+	XMEM_CLIENT_READER = 1,
+	XMEM_CLIENT_WRITER = 2
+};
+
+/* One client of a pool. */
+struct xmem_client_info {
+	size_t size;			/* in: sizeof(struct xmem_client_info); out: valid bytes */
+	uint32_t id;
+	uint32_t role;			/* enum xmem_client_role */
+	uint32_t alive;			/* 1; 0: it has ended, and publications are in flight */
+	uint32_t pid;			/* as the host sees it */
+	uint32_t uid;			/* likewise */
+	uint32_t slots;			/* attached slots that it owns */
+	uint64_t incarnation;		/* number of this use of the id, which is never reused */
+	uint64_t wait_bound_ns;		/* as it gave it */
+	uint64_t holds;			/* holds of all slots together */
+	char label[16];			/* NUL-terminated */
+	uint32_t follows;		/* publishers that it follows, also ended ones; since 0.2 */
+	uint32_t reserved;
+	uint64_t behind;		/* publications in their rings that it has yet to receive,
+					 * all together; since 0.2 */
+	uint64_t bytes_mapped;		/* of the files that it has mapped, as it says itself;
+					 * since 0.3 */
+	uint64_t bytes_kept;		/* of files of ended owners in which it holds a buffer, or
+					 * has yet to receive one; since 0.3 */
+};
+
+/*
+ * Get what is known of one client of a pool.
+ * @client: its id, from 0 to clients_max - 1 of struct xmem_pool_info.
+ * @ret_info: its size field is set.
+ * Returns: 0; -ENOENT: no client has that id; -EINVAL: no client can have it, or size is
+ * less than that of the size field; -ECHILD. Since: 0.2.
+ */
+int xmem_pool_client_info(struct xmem_pool *pool, uint32_t client,
+			  struct xmem_client_info *ret_info);
+
+/* What a slot is used for. */
+enum xmem_slot_use {
+	XMEM_USE_NONE = 0,		/* it has no buffer */
+	XMEM_USE_FREE = 1,		/* a buffer without contents */
+	XMEM_USE_WRITING = 2,		/* being written, or taken ahead for that by its owner */
+	XMEM_USE_LIVE = 3,		/* it has contents */
+	XMEM_USE_LIMBO = 4		/* its owner has ended; it goes with its last holder */
+};
+
+#define XMEM_NOBODY	0xffffffffu	/* in place of a client id: no client */
+
+/* One slot of a pool. */
+struct xmem_slot_info {
+	size_t size;			/* in: sizeof(struct xmem_slot_info); out: valid bytes */
+	uint32_t slot;
+	uint32_t state;			/* enum xmem_slot_use */
+	uint32_t owner;			/* client id, or XMEM_NOBODY */
+	uint32_t payload;		/* number of the file with the contents; 0: none */
+	uint64_t token;			/* of the contents; 0: there are none */
+	uint64_t bytes;			/* of the whole buffer */
+	uint64_t holds;			/* of all clients together */
+	uint64_t position;		/* 1 + sequence number of its last publication; 0: none */
+	uint64_t payload_bytes;		/* of the whole file with the contents; since 0.3 */
+};
+
+/*
+ * Get what is known of one slot of a pool.
+ * @slot: from 0 to slots - 1 of struct xmem_pool_info.
+ * @ret_info: its size field is set.
+ * Returns: 0; -EINVAL: there is no such slot, or size is less than that of the size field;
+ * -ECHILD. Since: 0.2.
+ */
+int xmem_pool_slot_info(struct xmem_pool *pool, uint32_t slot, struct xmem_slot_info *ret_info);
+
+/*
+ * Get how many holds one client has of one slot.
+ * Returns: the number; -ENOENT: no client has that id; -EINVAL: no client can have it, or
+ * there is no such slot; -ECHILD. Since: 0.2.
+ */
+int64_t xmem_pool_holds(struct xmem_pool *pool, uint32_t client, uint32_t slot);
+
+/* What the host is. */
+struct xmem_host_info {
+	size_t size;			/* in: sizeof(struct xmem_host_info); out: valid bytes */
+	uint32_t abi;			/* version of the protocol that it speaks */
+	uint32_t abi_oldest;		/* the oldest that it still serves */
+	uint64_t features;		/* that a client has to know in order to use its pools */
+	uint32_t max_slots;		/* of a pool */
+	uint32_t max_clients;		/* of a pool */
+	uint32_t max_ring_entries;	/* of a pool */
+	uint32_t group_slots;		/* slots are given to writers in groups of so many */
+	uint32_t max_pools;
+	uint32_t max_payloads;		/* files with contents, of a pool */
+	uint32_t pools;			/* now */
+	uint32_t reserved;
+	char backend[16];		/* "kernel" or "daemon" */
+	char version[16];		/* of the host's program; NUL-terminated */
+};
+
+/*
+ * Ask the host what it is, without joining a pool. A daemon is not started for this.
+ * @ret_info: its size field is set.
+ * Returns: 0; -ENODEV: no host is running; -EACCES, -EPERM, -ENAMETOOLONG: as
+ * xmem_pool_open; -EDQUOT: the host has as many connections as it may have; -EINVAL: size is
+ * less than that of the size field, or XMEM_BACKEND is wrong. Since: 0.2.
+ */
+int xmem_host_query(struct xmem_host_info *ret_info);
+
+/* One of the host's pools. */
+struct xmem_pool_entry {
+	size_t size;			/* in: sizeof(struct xmem_pool_entry); out: valid bytes */
+	uint64_t number;		/* of the pool, never reused while the host runs */
+	char name[32];			/* NUL-terminated; empty: anonymous */
+	uint32_t owner_uid;		/* of who made it */
+	uint32_t slots;			/* capacity */
+	uint32_t clients_max;		/* capacity */
+	uint32_t clients;		/* alive */
+	uint32_t ring_entries;		/* capacity of each writer's ring */
+	uint32_t reserved;
+	uint64_t bytes;			/* of all attached slots */
+	uint64_t bytes_files;		/* of the files that these are in; since 0.3 */
+	uint64_t bytes_kept;		/* of those whose owner has ended; since 0.3 */
+	uint32_t payloads;		/* how many files; since 0.3 */
+	uint32_t reserved1;
+};
+
+/*
+ * Get the host's next pool, without joining it. A daemon is not started for this.
+ * @after: the number of the pool before it; 0: get the first one.
+ * @ret_entry: its size field is set.
+ * Returns: 0; -ENOENT: there are no more, or no host is running; -EACCES, -EPERM,
+ * -ENAMETOOLONG: as xmem_pool_open; -EDQUOT, -EINVAL: as xmem_host_query. Since: 0.2.
+ */
+int xmem_pool_next(uint64_t after, struct xmem_pool_entry *ret_entry);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
