@@ -91,6 +91,15 @@ int xm_poll_take(const struct xm_map *map, u32 me, const struct xmem_poll_fd_req
 
 /* ---- one ring ---- */
 
+/* Has the client yet to receive what was published before it subscribed, as it says itself? */
+static bool xm_has_history(const struct xm_map *map, u32 me, u32 publisher)
+{
+	const struct xmem_cursor *cursor = (const struct xmem_cursor *)
+		((const char *)map->area[me] + (size_t)publisher * map->cursor_stride);
+
+	return xm_load(&cursor->history);
+}
+
 /* @incarnation: 0 stands for whoever has the id now. */
 static bool xm_ring_readable(const struct xm_map *map, u32 me, u32 publisher, u64 incarnation)
 {
@@ -99,6 +108,8 @@ static bool xm_ring_readable(const struct xm_map *map, u32 me, u32 publisher, u6
 
 	if (!xm_bit(row->subscribers, me) || (incarnation && incarnation != now))
 		return true;	/* the host has dropped the ring */
+	if (xm_has_history(map, me, publisher))
+		return true;
 	return xm_ready(map, publisher, now, xm_load_acquire(xm_cursor(map, me, publisher)));
 }
 

@@ -196,6 +196,9 @@ struct xmem_subscribe_options {
 	uint32_t publisher;		/* client id, with XMEM_SUBSCRIBE_PUBLISHER; else 0 */
 	int64_t timeout_ns;		/* how long to wait for a publisher to be there; 0 or
 					 * XMEM_FOREVER: for ever; with NOWAIT: 0 */
+	uint32_t history;		/* also receive up to so many of each publisher's last
+					 * publications before now, as far as they still exist */
+	uint32_t reserved;		/* must be 0 */
 };
 
 /*
@@ -209,6 +212,11 @@ struct xmem_subscribe_options {
  *
  * With XMEM_SUBSCRIBE_WAITS and without XMEM_SUBSCRIBE_PUBLISHER, writers whose wait_bound_ns is 0
  * are followed too. They do not wait, so what they publish can be lost.
+ *
+ * History: with `history`, xmem_receive first gives up to so many of the last publications that
+ * each publisher had made before, as far as their contents still exist. Nothing protects them
+ * until they are received: those that have gone meanwhile are passed and do not count as lost,
+ * and when the publisher ends they end with it.
  *
  * The payloads that the publishers have attached are mapped now, so that xmem_data() of what is
  * received does not have to.
@@ -224,7 +232,7 @@ struct xmem_subscribe_options {
  *	ECANCELED  xmem_cancel, or xmem_pool_close while this call waits
  *	EMFILE	a payload cannot be mapped
  *	EINTR
- * Ownership: the caller calls xmem_unsubscribe. Since: 0.1; all writers: 0.3.
+ * Ownership: the caller calls xmem_unsubscribe. Since: 0.1; all writers: 0.3; history: 0.4.
  */
 struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 					 const struct xmem_subscribe_options *options);

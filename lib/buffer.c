@@ -42,8 +42,7 @@ static int look_again(struct xmem_pool *pool, u64 token)
 	return err;
 }
 
-/* xm_get did not return 0: find out whether the hold is good, or drop it. */
-static XL_COLD int hold_resolved(struct xmem_pool *pool, u64 token, int err)
+XL_COLD int xl_hold_resolved(struct xmem_pool *pool, u64 token, int err)
 {
 	if (err == -EAGAIN)
 		err = look_again(pool, token);
@@ -96,7 +95,7 @@ static XL_COLD struct xmem_buffer *get_refill(struct xmem_pool *pool, u64 token)
 /* The hold is not certain yet. */
 static XL_COLD struct xmem_buffer *get_slow(struct xmem_pool *pool, u64 token, int err)
 {
-	err = hold_resolved(pool, token, err);
+	err = xl_hold_resolved(pool, token, err);
 	return err ? get_failed(pool, err) : get_refill(pool, token);
 }
 

@@ -94,6 +94,8 @@ void xl_follow_no_longer(struct xmem_subscription *subscription, struct xl_ring 
 	struct xl_ring *before = ring;
 
 	note_end(subscription, ring);
+	if (xl_has_past(ring))
+		xl_past_end(subscription, ring);
 	tell_host(subscription->pool, ring);
 	while (before->next != ring)
 		before = before->next;
@@ -151,6 +153,7 @@ static void add_ring(struct xmem_subscription *subscription, struct xl_ring *rin
 		ring->next = subscription->ring;
 	}
 	subscription->rings++;
+	subscription->pasts += xl_has_past(ring);
 	subscription->changes++;
 	xl_unlock(&subscription->lock);
 }
@@ -192,6 +195,7 @@ int xl_follow(struct xmem_subscription *subscription, u32 publisher, u64 incarna
 	if (!ring)
 		return -ENOMEM;
 	retire_older(pool, publisher, incarnation);
+	xl_past_ask(subscription, publisher);
 	err = xl_request_until(pool, XMEM_IOC_SUBSCRIBE, &request, deadline_ns);
 	if (err) {
 		free(ring);
@@ -204,6 +208,7 @@ int xl_follow(struct xmem_subscription *subscription, u32 publisher, u64 incarna
 		.place = request.position,
 	};
 	ring->words = xm_followed_words(&pool->map, pool->me, publisher);
+	xl_past_begin(subscription, ring);
 	xm_store(&pool->following[publisher], incarnation);
 	add_ring(subscription, ring);
 	return map_ahead(subscription, publisher);

@@ -90,6 +90,12 @@ int xl_stale_buffer(const struct xmem_buffer *handle, const char *what) __attrib
 /* How many stale handles were used in this process. */
 u64 xl_stale_handles(void);
 
+/*
+ * A hold was taken, and a look at the state word did not return 0 but @err: find out whether the
+ * hold is good, or drop it. Returns 0 or -errno.
+ */
+int xl_hold_resolved(struct xmem_pool *pool, u64 token, int err);
+
 /* ---- contents ---- */
 
 void xl_place_now(struct xmem_buffer *buffer);

@@ -11,6 +11,7 @@
  *     collect.c demote.c                  used slots are found again; slow subscribers, room
  *     holders.c                           why no buffer is free, in words
  *   subscription.[ch] subscribe.c follow.c receive.c   subscriptions, and the rings they follow
+ *     history.c                           what was published before a subscription began
  *   wait.[ch]                 waiting for rings; the end of waits
  *   poll.[ch]                 descriptors that programs poll
  *   payload/                  the files with the contents, behind one table of kinds

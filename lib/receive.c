@@ -36,12 +36,14 @@ static inline bool is_plain(const struct xmem_pool *pool, const struct xm_tried 
 }
 
 /* The entry points outside its slot: it is lost. */
-static XL_COLD int refuse_entry(struct xmem_pool *pool, struct xl_ring *ring, u64 token)
+static XL_COLD int refuse_entry(struct xmem_subscription *subscription, struct xl_ring *ring,
+				u64 token)
 {
+	struct xmem_pool *pool = subscription->pool;
 	struct xm_pending pending = { XM_NOTHING, 0 };
 
-	xm_receive_pass(&pool->map, pool->me, &ring->words, &ring->follow, &pending);
-	ring->follow.lost++;
+	ring->follow.lost += !xl_has_past(ring);
+	xl_pass_next(subscription, ring, &pending);
 	xl_do(pool, pending);
 	xl_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(token)));
 	return -EBUSY;
@@ -51,12 +53,14 @@ static XL_COLD int refuse_entry(struct xmem_pool *pool, struct xl_ring *ring, u6
  * There is a publication, and no way to hand it out now: it stays the next one. One whose
  * contents nobody can ever have is lost.
  */
-static XL_COLD int leave_entry(struct xmem_pool *pool, struct xl_ring *ring, u64 token)
+static XL_COLD int leave_entry(struct xmem_subscription *subscription, struct xl_ring *ring,
+			       u64 token)
 {
+	struct xmem_pool *pool = subscription->pool;
 	int err = xmem_peek_last_error(NULL);
 
 	if (err == -EACCES || err == -EIO)
-		return refuse_entry(pool, ring, token);
+		return refuse_entry(subscription, ring, token);
 	xl_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(token)));
 	return XL_NOTED;
 }
@@ -85,22 +89,21 @@ static int receive_once(struct xmem_subscription *subscription, struct xl_ring *
 	struct xm_pending pending = { XM_NOTHING, 0 };
 	struct xm_publication what;
 	struct xmem_buffer *buffer;
-	int err = xm_receive_hold(&pool->map, pool->me, &ring->words, &ring->follow, &what,
-				  &pending);
+	int err = xl_hold_next(subscription, ring, &what, &pending);
 
 	if (unlikely(err)) {
 		xl_do(pool, pending);
 		return err;
 	}
 	if (!within_slot(xm_slot_row(&pool->map, xm_token_slot(what.token)), &what))
-		return refuse_entry(pool, ring, what.token);
+		return refuse_entry(subscription, ring, what.token);
 	if (xl_payload_ahead(pool, xm_token_slot(what.token)))
-		return leave_entry(pool, ring, what.token);
+		return leave_entry(subscription, ring, what.token);
 	/* Only now, so that polling in vain stores nothing. */
 	buffer = xl_handle_new(pool);
 	if (unlikely(!buffer))
-		return leave_entry(pool, ring, what.token);
-	xm_receive_pass(&pool->map, pool->me, &ring->words, &ring->follow, &pending);
+		return leave_entry(subscription, ring, what.token);
+	xl_pass_next(subscription, ring, &pending);
 	xl_do(pool, pending);
 	buffer->what = what;
 	fill_received(subscription, ring, xm_token_slot(what.token), buffer);
@@ -298,7 +301,8 @@ static u64 short_joins(const struct xmem_subscription *subscription)
 	bool waits = subscription->rings == 1 ? subscription->ring->follow.waits :
 						subscription->waits;
 
-	if (waits || !subscription->rings || xl_cancelled(pool) || xm_load(&pool->polls.settle))
+	if (waits || !subscription->rings || subscription->pasts || xl_cancelled(pool) ||
+	    xm_load(&pool->polls.settle))
 		return XL_LOOK_AGAIN;
 	return subscription->joins_seen;
 }

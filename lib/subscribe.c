@@ -200,6 +200,8 @@ static int check_options(const struct xmem_pool *pool, const struct xmem_subscri
 		return xl_fail(EINVAL,
 			       "xmem_subscribe_options: timeout_ns is not 0, but flags have "
 			       "XMEM_SUBSCRIBE_NOWAIT");
+	if (o->reserved)
+		return xl_fail(EINVAL, "xmem_subscribe_options: reserved is not 0");
 	return 0;
 }
 
@@ -244,6 +246,7 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 		return NULL;
 	subscription->joint = !(options.flags & XMEM_SUBSCRIBE_PUBLISHER);
 	subscription->waits = options.flags & XMEM_SUBSCRIBE_WAITS;
+	subscription->history = options.history;
 	handle = subscription->handle;
 	err = subscribe(subscription, &options);
 	if (err) {

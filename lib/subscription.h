@@ -15,7 +15,7 @@
 #ifndef XMEM_SUBSCRIPTION_H
 #define XMEM_SUBSCRIPTION_H
 
-#include "core/receive.h"
+#include "core/history.h"
 #include "request.h"
 
 enum xl_dropped {
@@ -28,6 +28,7 @@ enum xl_dropped {
 struct xl_ring {
 	struct xm_follow follow;
 	struct xm_followed_words words;
+	struct xm_past past;	/* what comes before follow.place; rules: history.c */
 	struct xl_ring *next;	/* in a circle */
 	bool told;		/* the host knows that it is followed no longer */
 };
@@ -46,6 +47,8 @@ struct xmem_subscription {
 	u64 short_joins;	/* as long as it is this, receive may go its short way */
 	u32 publisher;		/* of what was received last */
 	u32 rings;
+	u32 pasts;		/* rings of which history is left */
+	u32 history;		/* so many publications before it began are wanted */
 	u32 changes;		/* of the circle */
 	u32 inside;		/* threads that have left the lock and will come back */
 	bool joint;
@@ -82,6 +85,29 @@ struct xmem_subscription *xl_subscription_lock(struct xmem_subscription *handle)
 /* Leave the lock for a while, and come back. -ECANCELED: it has been dropped meanwhile. */
 void xl_subscription_leave(struct xmem_subscription *subscription);
 int xl_subscription_return(struct xmem_subscription *subscription);
+
+/* ---- history.c ---- */
+
+/* Ask for the history of a ring that is about to be followed. Under pool->subscribing. */
+void xl_past_ask(const struct xmem_subscription *subscription, u32 publisher);
+/* It is followed now: find what is there. The ring is not in the circle yet. */
+void xl_past_begin(const struct xmem_subscription *subscription, struct xl_ring *ring);
+/* None is left, or the rest is not wanted. Locked. */
+void xl_past_end(struct xmem_subscription *subscription, struct xl_ring *ring);
+
+static inline bool xl_has_past(const struct xl_ring *ring)
+{
+	return ring->past.end;
+}
+
+/*
+ * Hold the next publication of a ring, be it history or not, and then move past it. Results and
+ * *pending are those of xm_receive_hold, or XL_NOTED. Locked.
+ */
+int xl_hold_next(struct xmem_subscription *subscription, struct xl_ring *ring,
+		 struct xm_publication *what, struct xm_pending *pending);
+void xl_pass_next(struct xmem_subscription *subscription, struct xl_ring *ring,
+		  struct xm_pending *pending);
 
 /* ---- follow.c ---- */
 

@@ -194,7 +194,9 @@ struct xmem_cursor {
 	__u64 position;			/* next to receive, or XMEM_CURSOR_* */
 	__u64 demoted_incarnation;	/* of the subscriber that was demoted; 0: none */
 	__u64 demoted_at;		/* where its cursor stood */
-	__u64 reserved[5];
+	__u64 history;			/* not 0: this client has yet to receive what was published
+					 * before it subscribed, so its descriptors are readable */
+	__u64 reserved[4];
 };
 #define XMEM_CURSOR_NONE	0xffffffffffffffffULL	/* not subscribed */
 /* The host has dropped the ring of an ended publisher; the other bits say where it ended. */

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The history of a ring, and the latest publications of one; see history.h. The order of the
+ * lines is the protocol, and the comment at each barrier says which other line it pairs with.
+ */
+#include "history.h"
+#include "policy.h"
+
+/* Does the entry still show the publication of @place? Void ones and open ones do not. */
+static bool xm_past_shown(const struct xmem_entry *entry, u64 place)
+{
+	return xm_load_acquire(&entry->position) == place + 1;
+}
+
+/* Are there contents to be had at @place? Without a hold the answer is only a guess. */
+static bool xm_past_exists(const struct xm_map *map, const struct xm_follow *follow, u64 place)
+{
+	const struct xmem_entry *entry = xm_entry(map, follow->publisher, place);
+	u64 token;
+
+	if (!xm_past_shown(entry, place))
+		return false;
+	token = xm_load(&entry->token);
+	return xm_token_slot(token) < map->slots && xm_look(map, token) != -ESTALE;
+}
+
+struct xm_past xm_past_begin(const struct xm_map *map, const struct xm_follow *follow, u32 count)
+{
+	u64 oldest = xm_oldest(map, follow->place), place;
+	struct xm_past past = { 0, 0 };
+
+	for (place = follow->place; count && place > oldest; place--) {
+		if (!xm_past_exists(map, follow, place - 1))
+			continue;
+		past = (struct xm_past){ place - 1, follow->place };
+		count--;
+	}
+	return past;
+}
+
+/*
+ * The hold is taken. Is what was copied one publication, of this publisher, whose contents are
+ * still there? The hold is a full operation, so it comes before these looks (I1): the entry is
+ * looked at as receive does, and the state word as get does.
+ */
+static int xm_past_check(const struct xm_map *map, const struct xm_follow *follow, u64 place,
+			 u64 token)
+{
+	if (!xm_past_shown(xm_entry(map, follow->publisher, place), place) ||
+	    !xm_followed_lives_on(map, follow))
+		return -ESTALE;
+	return xm_look(map, token);
+}
+
+static int xm_past_try(const struct xm_map *map, u32 me, const struct xm_followed_words *words,
+		       const struct xm_follow *follow, u64 place, struct xm_publication *what,
+		       struct xm_pending *pending)
+{
+	const struct xmem_entry *entry = xm_entry(map, follow->publisher, place);
+	u32 slot;
+	int err;
+
+	xm_copy_fields(what, entry);
+	/* The fields before the second look: pairs with publish's store barrier. */
+	xm_load_barrier();
+	XM_STEP(XM_STEP_RECEIVE_READ);
+	slot = xm_token_slot(what->token);
+	if (slot >= map->slots)
+		return -EBUSY;
+	if (xm_hold_add(&words->holds[slot]))
+		return -EOVERFLOW;
+	XM_STEP(XM_STEP_RECEIVE_HELD);
+	err = xm_past_check(map, follow, place, what->token);
+	XM_STEP(XM_STEP_RECEIVE_VALID);
+	if (err != -ESTALE)
+		return err;
+	*pending = xm_put(map, me, slot);
+	return -EBUSY;
+}
+
+int xm_past_hold(const struct xm_map *map, u32 me, const struct xm_followed_words *words,
+		 const struct xm_follow *follow, struct xm_past *past,
+		 struct xm_publication *what, struct xm_pending *pending)
+{
+	int err = -ENOENT;
+
+	if (!xm_followed_lives_on(map, follow))
+		return err;
+	while (past->place < past->end && !xm_past_exists(map, follow, past->place))
+		past->place++;
+	if (past->place < past->end)
+		err = xm_past_try(map, me, words, follow, past->place, what, pending);
+	if (err == -EBUSY)
+		past->place++;
+	return err;
+}
+
+void xm_receive_latest(const struct xm_map *map, u32 me, struct xm_follow *follow,
+		       struct xm_past *past, u32 depth, struct xm_pending *pending)
+{
+	u64 tail = xm_load_acquire(&xm_ring(map, follow->publisher)->tail);
+	u64 from = tail > depth ? tail - depth : 0;
+
+	/* With another incarnation the tail is another client's, and a look says so. */
+	if (!xm_followed_lives_on(map, follow))
+		return;
+	if (past->place < from)
+		past->place = from < past->end ? from : past->end;
+	if (follow->place >= from)
+		return;
+	follow->lost += from - follow->place;
+	xm_receive_move(map, me, follow, from, pending);
+}

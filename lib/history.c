@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The history of a subscription: what was published before it began, and which of a ring's
+ * publications it takes next.
+ *
+ * The history of a ring is found when the ring is followed, and received before all else of
+ * that ring (core/history.h). As long as some is left, the ring counts in `pasts`, receive does
+ * not go its short way, and a word in the client's area says to hosts that the descriptors are
+ * readable. The host looks at it only for a ring that the client follows. It is set before the
+ * host is asked to follow the ring: so nobody has to be woken for it, because the host looks at
+ * all descriptors after that request.
+ */
+#include "handle.h"
+#include "request.h"
+#include "subscription.h"
+
+static u64 *history_word(const struct xmem_pool *pool, u32 publisher)
+{
+	return &((struct xmem_cursor *)xm_cursor(&pool->map, pool->me, publisher))->history;
+}
+
+void xl_past_ask(const struct xmem_subscription *subscription, u32 publisher)
+{
+	xm_store(history_word(subscription->pool, publisher), subscription->history != 0);
+}
+
+void xl_past_begin(const struct xmem_subscription *subscription, struct xl_ring *ring)
+{
+	struct xmem_pool *pool = subscription->pool;
+
+	if (!subscription->history)
+		return;
+	ring->past = xm_past_begin(&pool->map, &ring->follow, subscription->history);
+	if (!xl_has_past(ring))
+		xm_store(history_word(pool, ring->follow.publisher), 0);
+}
+
+void xl_past_end(struct xmem_subscription *subscription, struct xl_ring *ring)
+{
+	ring->past = (struct xm_past){ 0, 0 };
+	subscription->pasts--;
+	/* Else the word is that of a later ring, whose publisher has the same id. */
+	if (!ring->told)
+		xm_store(history_word(subscription->pool, ring->follow.publisher), 0);
+}
+
+/* -ENOENT: nothing is left. A scan that keeps the contents in doubt is waited for, as in get. */
+static int hold_past(struct xmem_subscription *subscription, struct xl_ring *ring,
+		     struct xm_publication *what, struct xm_pending *pending)
+{
+	struct xmem_pool *pool = subscription->pool;
+	int err = xm_past_hold(&pool->map, pool->me, &ring->words, &ring->follow, &ring->past,
+			       what, pending);
+
+	if (err == -EAGAIN)
+		err = xl_hold_resolved(pool, what->token, err);
+	/* It has gone; or it stays in doubt, and the next receive looks again. */
+	return err == -ESTALE || err == -EAGAIN ? -EBUSY : err;
+}
+
+int xl_hold_next(struct xmem_subscription *subscription, struct xl_ring *ring,
+		 struct xm_publication *what, struct xm_pending *pending)
+{
+	struct xmem_pool *pool = subscription->pool;
+	int err;
+
+	if (unlikely(xl_has_past(ring))) {
+		err = hold_past(subscription, ring, what, pending);
+		if (err != -ENOENT)
+			return err;
+		xl_past_end(subscription, ring);
+	}
+	return xm_receive_hold(&pool->map, pool->me, &ring->words, &ring->follow, what, pending);
+}
+
+void xl_pass_next(struct xmem_subscription *subscription, struct xl_ring *ring,
+		  struct xm_pending *pending)
+{
+	struct xmem_pool *pool = subscription->pool;
+
+	if (likely(!xl_has_past(ring)))
+		xm_receive_pass(&pool->map, pool->me, &ring->words, &ring->follow, pending);
+	else if (++ring->past.place == ring->past.end)
+		xl_past_end(subscription, ring);
+}

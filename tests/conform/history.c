@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT
+/*
+ * History: a subscriber that comes late receives the last publications that still exist, in
+ * their order and before what comes later. They are not protected, so those that have gone are
+ * passed and do not count as lost.
+ */
+#include "polling.h"
+
+#define BYTES	4096
+
+static struct xmem_subscription *follow_past(struct xmem_pool *pool, int publisher,
+					     uint32_t history)
+{
+	struct xmem_subscribe_options o = {
+		.size = sizeof(o), .flags = XMEM_SUBSCRIBE_PUBLISHER, .publisher = publisher,
+		.history = history,
+	};
+	struct xmem_subscription *s = xmem_subscribe(pool, &o);
+
+	CHECK(s);
+	return s;
+}
+
+/* The next one has this stamp, which is its number too. */
+static void receive_stamp(struct xmem_subscription *s, uint64_t stamp)
+{
+	struct xmem_buffer *b = xmem_receive(s, 0);
+
+	CHECK(b);
+	SAME(stamp_of(b), stamp);
+	SAME(xmem_sequence(b), stamp);
+	xmem_release(b);
+}
+
+static void receive_nothing(struct xmem_subscription *s)
+{
+	REFUSED(xmem_receive(s, 0), EAGAIN);
+	SAME(xmem_subscription_lost(s), 0);
+}
+
+static void publish_stamps(struct xmem_pool *writer, uint64_t from, uint64_t to)
+{
+	for (; from < to; from++)
+		publish_stamp(writer, from);
+}
+
+TEST(API_history_is_what_was_published_before)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 8, BYTES), *reader = open_reader(name);
+	int publisher = xmem_pool_client(writer), i, stamp;
+	static const struct { uint32_t history; int first; } cases[] = {
+		{ 0, 5 }, { 1, 4 }, { 3, 2 }, { 5, 0 }, { 6, 0 }, { ~0u, 0 },
+	};
+
+	publish_stamps(writer, 0, 5);
+	for (i = 0; i < (int)(sizeof(cases) / sizeof(*cases)); i++) {
+		struct xmem_subscription *s = follow_past(reader, publisher, cases[i].history);
+
+		for (stamp = cases[i].first; stamp < 5; stamp++)
+			receive_stamp(s, stamp);
+		receive_nothing(s);
+		xmem_unsubscribe(s);
+	}
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+TEST(API_history_comes_before_what_is_new)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 8, BYTES), *reader = open_reader(name);
+	struct xmem_subscription *s;
+
+	publish_stamps(writer, 0, 3);
+	s = follow_past(reader, xmem_pool_client(writer), 2);
+	publish_stamps(writer, 3, 5);
+	receive_stamp(s, 1);
+	publish_stamps(writer, 5, 6);
+	for (int stamp = 2; stamp < 6; stamp++)
+		receive_stamp(s, stamp);
+	receive_nothing(s);
+	publish_stamps(writer, 6, 7);
+	receive_stamp(s, 6);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* The last that exist are counted, whatever has gone between them. */
+TEST(API_history_passes_what_has_gone)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 3, BYTES), *reader = open_reader(name);
+	struct xmem_buffer *held;
+	struct xmem_subscription *s;
+
+	publish_kept(writer, 0, &held);
+	publish_stamps(writer, 1, 9);	/* in the two other buffers */
+	s = follow_past(reader, xmem_pool_client(writer), 64);
+	receive_stamp(s, 0);
+	/* What comes between them is gone. The last one at least is there. */
+	for (;;) {
+		struct xmem_buffer *b = xmem_receive(s, 0);
+		bool last;
+
+		CHECK(b);
+		SAME(stamp_of(b), xmem_sequence(b));
+		CHECK(xmem_sequence(b) >= 7);
+		last = xmem_sequence(b) == 8;
+		xmem_release(b);
+		if (last)
+			break;
+	}
+	receive_nothing(s);
+	xmem_release(held);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* They go while the subscriber has yet to receive them: nothing protects them. */
+TEST(API_history_may_go_before_it_is_received)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 5, BYTES), *reader = open_reader(name);
+	struct xmem_subscription *s;
+
+	publish_stamps(writer, 0, 4);
+	s = follow_past(reader, xmem_pool_client(writer), 4);
+	receive_stamp(s, 0);
+	publish_stamps(writer, 4, 8);
+	for (int stamp = 4; stamp < 8; stamp++)
+		receive_stamp(s, stamp);
+	receive_nothing(s);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* What is held of the history stays, as all that is held (P1). */
+TEST(P1_history_that_is_held_stays)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 3, BYTES), *reader = open_reader(name);
+	struct xmem_subscription *s;
+	struct xmem_buffer *held;
+
+	publish_stamps(writer, 0, 2);
+	s = follow_past(reader, xmem_pool_client(writer), 2);
+	held = xmem_receive(s, 0);
+	CHECK(held);
+	publish_stamps(writer, 2, 20);
+	SAME(stamp_of(held), 0);
+	SAME(xmem_sequence(held), 0);
+	SAME(xmem_publisher(held), xmem_pool_client(writer));
+	xmem_release(held);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	check_quiet(writer, 1);
+	xmem_pool_close(writer);
+}
+
+/* ---- descriptors ---- */
+
+static void is_readable_until_received(struct xmem_subscription *s, int fd)
+{
+	SAME(by_poll(fd, POLLIN, WAIT_MS), POLLIN);
+	receive_stamp(s, 0);
+	SAME(by_poll(fd, POLLIN, WAIT_MS), POLLIN);
+	receive_stamp(s, 1);
+	receive_nothing(s);
+	SAME(by_poll(fd, POLLIN, 0), 0);
+}
+
+TEST(P9_descriptors_are_readable_as_long_as_there_is_history)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 8, BYTES), *reader = open_reader(name);
+	int publisher = xmem_pool_client(writer), fd = fd_of(reader);
+	struct xmem_subscription *s;
+
+	publish_stamps(writer, 0, 2);
+	SAME(by_poll(fd, POLLIN, 0), 0);
+	s = follow_past(reader, publisher, 2);
+	is_readable_until_received(s, fd);
+	xmem_unsubscribe(s);
+
+	s = follow_past(reader, publisher, 2);
+	is_readable_until_received(s, xmem_subscription_poll_fd(s));
+	xmem_unsubscribe(s);
+
+	/* A subscription that is dropped before it has received it leaves nothing behind. */
+	s = follow_past(reader, publisher, 2);
+	receive_stamp(s, 0);
+	xmem_unsubscribe(s);
+	s = follow_past(reader, publisher, 0);
+	receive_nothing(s);
+	EVENTUALLY(!by_poll(fd, POLLIN, 0));
+	SAME(by_poll(xmem_subscription_poll_fd(s), POLLIN, 0), 0);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* ---- ends ---- */
+
+static void publish_and_wait(void *argument)
+{
+	struct xmem_pool *writer = open_writer(argument, 4, BYTES);
+
+	publish_stamps(writer, 0, 3);
+	tell_parent(xmem_pool_client(writer));
+	hear_parent();
+}
+
+/* What the host has yet to take back may still be received. */
+static bool has_ended(struct xmem_subscription *s)
+{
+	struct xmem_buffer *b = xmem_receive(s, 0);
+	bool ended = !b && xmem_peek_last_error(NULL) == -EPIPE;
+
+	xmem_release(b);
+	return ended;
+}
+
+TEST(P2_history_ends_with_its_publisher)
+{
+	const char *name = new_name();
+	struct xmem_pool *reader = open_reader(name);
+	struct child *child = spawn(publish_and_wait, (void *)name);
+	struct xmem_subscription *s = follow_past(reader, (int)hear(child), 3);
+	struct xmem_buffer *held = xmem_receive(s, 0);
+
+	CHECK(held);
+	kill_child(child);
+	EVENTUALLY(stat_of(reader).clients == 1);
+	EVENTUALLY(has_ended(s));
+	SAME(xmem_subscription_lost(s), 0);
+	SAME(stamp_of(held), 0);
+	xmem_release(held);
+	xmem_unsubscribe(s);
+	check_quiet(reader, 1);
+	EVENTUALLY(stat_of(reader).attached == 0);
+	xmem_pool_close(reader);
+}
