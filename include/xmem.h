@@ -128,6 +128,10 @@ struct xmem_pool_options {
 					 * all before it is passed over; 0: it never waits */
 	const char *label;		/* the name that others see for this client: at most 15
 					 * printable ASCII characters; NULL: the program's name */
+	uint32_t keep;			/* writer: so many of its last publications stay for those
+					 * who subscribe later with `history`, until an acquire
+					 * finds no other buffer; at most 4096 */
+	uint32_t reserved;		/* must be 0 */
 };
 
 /*

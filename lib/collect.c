@@ -29,6 +29,23 @@ static u64 passed(const struct xmem_pool *pool, u64 tail)
 	return pool->owned.passed > oldest ? pool->owned.passed : oldest;
 }
 
+/*
+ * What is below this place may be had without loss to anybody: it is passed, and is not among the
+ * last publications that are kept for those who subscribe later.
+ */
+static u64 collectable(const struct xmem_pool *pool, u64 tail)
+{
+	u64 place = passed(pool, tail), keep = pool->owned.keep, oldest, kept;
+
+	if (!keep)
+		return place;
+	oldest = xm_oldest(&pool->map, tail);
+	kept = tail > keep ? tail - keep : 0;
+	if (kept < oldest)	/* nobody can find them any more */
+		kept = oldest;
+	return place < kept ? place : kept;
+}
+
 /* Look at the cursors, unless the one that keeps everything in flight has not moved. */
 static void look_at_passed(struct xmem_pool *pool)
 {
@@ -110,7 +127,7 @@ bool xl_collect_passed(struct xmem_pool *pool, struct xl_size *size)
 		return false;
 	look_at_passed(pool);
 	xl_note_passed(pool);
-	how.passed = how.evictable = passed(pool, how.tail);
+	how.passed = how.evictable = collectable(pool, how.tail);
 	while (size->live != size->end) {
 		u32 first = size->live & size->mask, count = size->end - size->live;
 		struct xm_own *const *own = &size->circle[first];
@@ -157,17 +174,18 @@ static bool evict_one(struct xmem_pool *pool, const struct xm_scan_rules *how,
 }
 
 /*
- * Evict the oldest publications that subscribers may lose: all that are older than the
- * protected depth at once, else only the oldest that can be had. No cursor of a subscriber
- * that may lose them has to be read.
+ * Evict the oldest publications that subscribers may lose, or that are kept for later ones: all
+ * that are older than the protected depth at once, else only the oldest that can be had. No
+ * cursor of a subscriber that may lose them has to be read.
  */
 bool xl_evict(struct xmem_pool *pool, struct xl_size *size, const struct xm_waited *waited)
 {
 	struct xm_scan_rules how = {
 		.owner = pool->me, .tail = waited->tail, .passed = passed(pool, waited->tail),
 	};
-	u64 depth = xm_depth(&pool->map, size->slots);
-	u64 old = waited->tail > depth ? waited->tail - depth : 0;
+	u64 depth = xm_depth(&pool->map, size->slots), keep = pool->owned.keep;
+	u64 stay = depth > keep ? depth : keep;
+	u64 old = waited->tail > stay ? waited->tail - stay : 0;
 	struct xm_own *batch[XL_MAX_BATCH];
 	u32 at, count;
 

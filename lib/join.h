@@ -5,9 +5,13 @@
 
 #include "private.h"
 
-/* The caller's name and options, checked, into the request. 0, or an error, noted. */
+/*
+ * The caller's name and options, checked, into the request; and the options, with zeros for what
+ * a shorter struct lacks, into *ret. 0, or an error, noted.
+ */
 int xl_join_name(const char *name, struct xmem_join_request *request);
-int xl_join_options(const struct xmem_pool_options *options, struct xmem_join_request *request);
+int xl_join_options(const struct xmem_pool_options *options, struct xmem_pool_options *ret,
+		    struct xmem_join_request *request);
 
 /* Reach a host and join. 0 or an error, noted; then nothing is left open. */
 int xl_join(struct xmem_link *link, struct xmem_join_request *request);

@@ -38,6 +38,18 @@ static int bad(const char *format, unsigned long long given)
 	return xl_fail(EINVAL, format, given);
 }
 
+static int check_keep(const struct xmem_pool_options *o)
+{
+	if (o->keep > XMEM_MAX_RING)
+		return bad("xmem_pool_options: keep is %llu, more than 4096", o->keep);
+	if (o->keep && !(o->flags & XMEM_OPEN_WRITER))
+		return xl_fail(EINVAL, "xmem_pool_options: keep is for writers: flags lack "
+				       "XMEM_OPEN_WRITER");
+	if (o->reserved)
+		return xl_fail(EINVAL, "xmem_pool_options: reserved is not 0");
+	return 0;
+}
+
 static int check_numbers(const struct xmem_pool_options *o)
 {
 	u32 ring = o->ring_entries;
@@ -54,7 +66,7 @@ static int check_numbers(const struct xmem_pool_options *o)
 	if (o->wait_bound_ns && !(o->flags & XMEM_OPEN_WRITER))
 		return xl_fail(EINVAL, "xmem_pool_options: wait_bound_ns is for writers: flags "
 				       "lack XMEM_OPEN_WRITER");
-	return 0;
+	return check_keep(o);
 }
 
 static int check_flags(u32 flags, bool by_fd)
@@ -92,7 +104,8 @@ static int put_label(const char *label, char *ret)
 	return 0;
 }
 
-int xl_join_options(const struct xmem_pool_options *options, struct xmem_join_request *request)
+int xl_join_options(const struct xmem_pool_options *options, struct xmem_pool_options *ret,
+		    struct xmem_join_request *request)
 {
 	struct xmem_pool_options o = { 0 };
 
@@ -109,5 +122,6 @@ int xl_join_options(const struct xmem_pool_options *options, struct xmem_join_re
 	request->clients = o.clients;
 	request->ring_entries = o.ring_entries;
 	request->wait_bound_ns = o.wait_bound_ns;
+	*ret = o;
 	return 0;
 }

@@ -31,7 +31,7 @@ static struct xl_size *new_size(u64 bytes)
 	return size;
 }
 
-int xl_owned_init(struct xmem_pool *pool, u64 wait_bound_ns)
+int xl_owned_init(struct xmem_pool *pool, const struct xmem_pool_options *options)
 {
 	struct xl_owned *owned = &pool->owned;
 
@@ -41,7 +41,8 @@ int xl_owned_init(struct xmem_pool *pool, u64 wait_bound_ns)
 		return -ENOMEM;
 	owned->words = xm_publisher_words(&pool->map, pool->me);
 	owned->culprit = XMEM_OWNER_NONE;
-	owned->wait_bound_ns = wait_bound_ns;
+	owned->wait_bound_ns = options->wait_bound_ns;
+	owned->keep = options->keep;
 	return 0;
 }
 

@@ -151,7 +151,7 @@ static inline bool xl_is_spent(const struct xl_owned_slot *one)
 /* May this client write? Returns 0, or an error, noted. */
 int xl_check_writer(struct xmem_pool *pool, const char *what);
 
-int xl_owned_init(struct xmem_pool *pool, u64 wait_bound_ns);
+int xl_owned_init(struct xmem_pool *pool, const struct xmem_pool_options *options);
 void xl_owned_destroy(struct xmem_pool *pool);
 /*
  * Make room for slots of that size: before they exist, so that adding them cannot fail. If they

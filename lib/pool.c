@@ -76,10 +76,11 @@ void xl_pool_destroy(struct xmem_pool *pool)
 static struct xmem_pool *open_uncancelled(struct xmem_join_request *request,
 					  const struct xmem_pool_options *options)
 {
+	struct xmem_pool_options taken;
 	struct xmem_pool *pool;
 	int err;
 
-	if (xl_check_environment() || xl_join_options(options, request))
+	if (xl_check_environment() || xl_join_options(options, &taken, request))
 		return NULL;
 	pool = new_pool();
 	if (!pool)
@@ -95,7 +96,7 @@ static struct xmem_pool *open_uncancelled(struct xmem_join_request *request,
 	pool->out = 1;
 	err = xl_mappings_init(pool);
 	if (!err)
-		err = xl_owned_init(pool, request->wait_bound_ns);
+		err = xl_owned_init(pool, &taken);
 	if (err)
 		goto err_link;
 	err = xl_process_register(pool);

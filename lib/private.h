@@ -119,6 +119,7 @@ struct xl_owned {
 	u64 culprit_at;		/* its cursor, which keeps `passed` low */
 	u32 culprit;		/* client, or XMEM_OWNER_NONE */
 	u32 slots;		/* that this client owns */
+	u32 keep;		/* so many of the last publications stay for who comes later */
 	u32 renewals;		/* slots that are `renewing` */
 	u64 wait_bound_ns;
 	bool refused;		/* the last acquire found nothing: the ring says what it wanted */
