@@ -104,7 +104,7 @@ void xm_receive_latest(const struct xm_map *map, u32 me, struct xm_follow *follo
 	/* With another incarnation the tail is another client's, and a look says so. */
 	if (!xm_followed_lives_on(map, follow))
 		return;
-	if (past->place < from)
+	if (past->place < past->end && past->place < from)
 		past->place = from < past->end ? from : past->end;
 	if (follow->place >= from)
 		return;

@@ -202,7 +202,8 @@ struct xmem_subscribe_options {
 					 * XMEM_FOREVER: for ever; with NOWAIT: 0 */
 	uint32_t history;		/* also receive up to so many of each publisher's last
 					 * publications before now, as far as they still exist */
-	uint32_t reserved;		/* must be 0 */
+	uint32_t depth;			/* of each publisher's publications only the latest so
+					 * many, without XMEM_SUBSCRIBE_WAITS; 0: all */
 };
 
 /*
@@ -222,6 +223,9 @@ struct xmem_subscribe_options {
  * until they are received: those that have gone meanwhile are passed and do not count as lost,
  * and when the publisher ends they end with it.
  *
+ * Depth: a subscriber that is more than `depth` publications behind when it receives goes on with
+ * the latest so many. The older ones are lost, and history that is older is passed.
+ *
  * The payloads that the publishers have attached are mapped now, so that xmem_data() of what is
  * received does not have to.
  *
@@ -236,7 +240,7 @@ struct xmem_subscribe_options {
  *	ECANCELED  xmem_cancel, or xmem_pool_close while this call waits
  *	EMFILE	a payload cannot be mapped
  *	EINTR
- * Ownership: the caller calls xmem_unsubscribe. Since: 0.1; all writers: 0.3; history: 0.4.
+ * Ownership: the caller calls xmem_unsubscribe. Since: 0.1; all writers: 0.3; history, depth: 0.4.
  */
 struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 					 const struct xmem_subscribe_options *options);

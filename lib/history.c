@@ -58,12 +58,25 @@ static int hold_past(struct xmem_subscription *subscription, struct xl_ring *rin
 	return err == -ESTALE || err == -EAGAIN ? -EBUSY : err;
 }
 
+/* It wants only the latest of a ring: pass the others. */
+static void pass_older(struct xmem_subscription *subscription, struct xl_ring *ring)
+{
+	struct xmem_pool *pool = subscription->pool;
+	struct xm_pending pending = { XM_NOTHING, 0 };
+
+	xm_receive_latest(&pool->map, pool->me, &ring->follow, &ring->past, subscription->depth,
+			  &pending);
+	xl_do(pool, pending);
+}
+
 int xl_hold_next(struct xmem_subscription *subscription, struct xl_ring *ring,
 		 struct xm_publication *what, struct xm_pending *pending)
 {
 	struct xmem_pool *pool = subscription->pool;
 	int err;
 
+	if (unlikely(subscription->depth))
+		pass_older(subscription, ring);
 	if (unlikely(xl_has_past(ring))) {
 		err = hold_past(subscription, ring, what, pending);
 		if (err != -ENOENT)

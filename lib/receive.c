@@ -301,8 +301,8 @@ static u64 short_joins(const struct xmem_subscription *subscription)
 	bool waits = subscription->rings == 1 ? subscription->ring->follow.waits :
 						subscription->waits;
 
-	if (waits || !subscription->rings || subscription->pasts || xl_cancelled(pool) ||
-	    xm_load(&pool->polls.settle))
+	if (waits || !subscription->rings || subscription->pasts || subscription->depth ||
+	    xl_cancelled(pool) || xm_load(&pool->polls.settle))
 		return XL_LOOK_AGAIN;
 	return subscription->joins_seen;
 }

@@ -200,8 +200,10 @@ static int check_options(const struct xmem_pool *pool, const struct xmem_subscri
 		return xl_fail(EINVAL,
 			       "xmem_subscribe_options: timeout_ns is not 0, but flags have "
 			       "XMEM_SUBSCRIBE_NOWAIT");
-	if (o->reserved)
-		return xl_fail(EINVAL, "xmem_subscribe_options: reserved is not 0");
+	if (o->depth && o->flags & XMEM_SUBSCRIBE_WAITS)
+		return xl_fail(EINVAL,
+			       "xmem_subscribe_options: depth is %u, but flags have "
+			       "XMEM_SUBSCRIBE_WAITS, with which all is received", o->depth);
 	return 0;
 }
 
@@ -247,6 +249,7 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 	subscription->joint = !(options.flags & XMEM_SUBSCRIBE_PUBLISHER);
 	subscription->waits = options.flags & XMEM_SUBSCRIBE_WAITS;
 	subscription->history = options.history;
+	subscription->depth = options.depth;
 	handle = subscription->handle;
 	err = subscribe(subscription, &options);
 	if (err) {

@@ -106,7 +106,7 @@ struct xmem_subscription *xl_subscription_new(struct xmem_pool *pool)
 	one->pool = pool;
 	one->ring = NULL;
 	one->rings = one->changes = one->publisher = 0;
-	one->pasts = one->history = 0;
+	one->pasts = one->history = one->depth = 0;
 	one->joint = one->waits = one->old = one->ended = false;
 	one->dropped = XL_NOT_DROPPED;
 	one->joins = &no_joins;

@@ -49,6 +49,7 @@ struct xmem_subscription {
 	u32 rings;
 	u32 pasts;		/* rings of which history is left */
 	u32 history;		/* so many publications before it began are wanted */
+	u32 depth;		/* only the latest so many are wanted; 0: all */
 	u32 changes;		/* of the circle */
 	u32 inside;		/* threads that have left the lock and will come back */
 	bool joint;
