@@ -52,17 +52,20 @@ int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *joi
 		return -EINVAL;
 	for (i = 0; i < map->clients; i++)
 		xm_store(xm_cursor(map, client, i), XMEM_CURSOR_NONE);
+	/* Who reads the label of this client sees that the one before has gone. */
+	xm_store_barrier();
 	row->role = join->role;
 	row->pid = pid;
 	row->uid = uid;
 	row->wait_bound_ns = join->wait_bound_ns;
 	for (i = 0; i < XMEM_LABEL_BYTES; i++)
-		row->label[i] = join->label[i];
+		xm_store(&row->label[i], join->label[i]);
 	for (i = 0; i < XMEM_CLIENT_WORDS; i++) {
 		xm_store(&row->subscribers[i], 0);
 		xm_store(&row->waits[i], 0);
 	}
-	xm_store(&row->incarnation, ++host->incarnations);
+	/* After the label: who names the incarnation has read the label of this client. */
+	xm_store_release(&row->incarnation, ++host->incarnations);
 	/* Count the client before it can hold anything: its first hold comes after this (I1). */
 	xm_set_bit(map->pool->counted, client, true);
 	xm_store_release(&row->state, XMEM_CLIENT_ALIVE);

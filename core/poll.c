@@ -3,6 +3,7 @@
  * What the descriptors of a client have to say: poll.h. A client can write its area, so
  * its cursors are read once and only compared.
  */
+#include "label.h"
 #include "poll.h"
 
 /* ---- who is followed ---- */
@@ -130,13 +131,17 @@ static bool xm_poll_joins(const struct xm_followed *followed, const struct xm_po
 
 static bool xm_writer_to_follow(const struct xm_map *map, u32 me)
 {
+	struct xm_label wanted = xm_wanted_label(map, me), label;
 	u32 c;
 
 	for (c = 0; c < map->clients; c++) {
 		const struct xmem_client_row *row = xm_client_row(map, c);
 
-		if (c != me && xm_load_acquire(&row->state) == XMEM_CLIENT_ALIVE &&
-		    xm_load(&row->role) == XMEM_ROLE_WRITER && !xm_bit(row->subscribers, me))
+		if (c == me || xm_load_acquire(&row->state) != XMEM_CLIENT_ALIVE ||
+		    xm_load(&row->role) != XMEM_ROLE_WRITER || xm_bit(row->subscribers, me))
+			continue;
+		label = xm_label_of(map, c);
+		if (xm_label_fits(&wanted, &label))
 			return true;
 	}
 	return false;

@@ -204,6 +204,9 @@ struct xmem_subscribe_options {
 					 * publications before now, as far as they still exist */
 	uint32_t depth;			/* of each publisher's publications only the latest so
 					 * many, without XMEM_SUBSCRIBE_WAITS; 0: all */
+	const char *label;		/* only publishers with this label, without
+					 * XMEM_SUBSCRIBE_PUBLISHER; a '*' at its end stands for
+					 * any rest; NULL: all */
 };
 
 /*
@@ -214,6 +217,9 @@ struct xmem_subscribe_options {
  * all other clients that are writers, and also those that join later: the next xmem_receive follows
  * them, or wakes up and does so if it waits. A pool handle has at most one such subscription. It
  * leaves out the writers that another subscription of the handle follows.
+ *
+ * Labels as topics: with `label` it follows only writers whose label (struct xmem_pool_options) is
+ * that, also of those that join later. xmem_publisher_label says whose each buffer is.
  *
  * With XMEM_SUBSCRIBE_WAITS and without XMEM_SUBSCRIBE_PUBLISHER, writers whose wait_bound_ns is 0
  * are followed too. They do not wait, so what they publish can be lost.
@@ -240,7 +246,8 @@ struct xmem_subscribe_options {
  *	ECANCELED  xmem_cancel, or xmem_pool_close while this call waits
  *	EMFILE	a payload cannot be mapped
  *	EINTR
- * Ownership: the caller calls xmem_unsubscribe. Since: 0.1; all writers: 0.3; history, depth: 0.4.
+ * Ownership: the caller calls xmem_unsubscribe.
+ * Since: 0.1; all writers: 0.3; history, depth, label: 0.4.
  */
 struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 					 const struct xmem_subscribe_options *options);
@@ -501,6 +508,15 @@ uint64_t xmem_sequence(struct xmem_buffer *buffer);
  * Since: 0.3.
  */
 int xmem_publisher(struct xmem_buffer *buffer);
+
+/*
+ * Get the label of the publisher: what the program that published these contents calls itself.
+ * @ret_label: at most 15 characters and a NUL.
+ * Returns: 0; -ENOENT: the publisher has ended and its label is not known any more. Of what was
+ * received it is known for as long as the subscription follows no later client with the same id;
+ * -EINVAL, -ECHILD, -EBADF. Since: 0.4.
+ */
+int xmem_publisher_label(struct xmem_buffer *buffer, char ret_label[16]);
 
 /*
  * Get the time that the publisher gave.

@@ -152,7 +152,7 @@ XMEM_API struct xmem_buffer *xmem_clone(struct xmem_buffer *handle)
 	xl_place_contents(buffer);
 	clone->slot = buffer->slot;
 	clone->what = buffer->what;
-	clone->publisher = buffer->publisher;
+	clone->origin = buffer->origin;
 	xl_handle_use(clone, XL_READING);
 	xl_compiler_barrier();
 	if (unlikely(xm_load(&clone->pool->ending)))
@@ -215,7 +215,7 @@ XL_COLD void xl_place_now(struct xmem_buffer *buffer)
 		offset = offset <= bytes ? offset : 0;
 		length = length <= bytes - offset ? length : bytes - offset;
 		buffer->what.sequence = buffer->what.timestamp_ns = 0;
-		buffer->publisher = XL_ANYBODY;
+		buffer->origin = XL_ANYBODY;
 		buffer->what.offset = offset;
 		buffer->what.length = length;
 		xm_store_release(&buffer->mode, XL_READING);
@@ -325,8 +325,8 @@ XMEM_API int xmem_publisher(struct xmem_buffer *handle)
 	if (buffer->mode == XL_WRITING)
 		return buffer->pool->me;
 	xl_place_contents(buffer);
-	if (buffer->publisher != XL_ANYBODY)
-		return buffer->publisher;
+	if (buffer->origin != XL_ANYBODY)
+		return xl_origin_client(buffer->origin);
 	row = xm_slot_row(&buffer->pool->map, buffer->slot);
 	owner = xm_load(&row->owner);
 	if (owner == XMEM_OWNER_HOST)	/* its owner has ended, and may still have a ring */

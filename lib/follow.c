@@ -145,7 +145,7 @@ static void add_ring(struct xmem_subscription *subscription, struct xl_ring *rin
 	if (!subscription->ring) {
 		ring->next = subscription->ring = ring;
 		if (!subscription->changes)
-			subscription->publisher = ring->follow.publisher;
+			subscription->origin = ring->origin;
 	} else {
 		for (last = subscription->ring; last->next != subscription->ring; last = last->next)
 			;
@@ -207,7 +207,9 @@ int xl_follow(struct xmem_subscription *subscription, u32 publisher, u64 incarna
 		.incarnation = incarnation,
 		.place = request.position,
 	};
+	ring->origin = xl_origin(publisher, incarnation);
 	ring->words = xm_followed_words(&pool->map, pool->me, publisher);
+	xl_label_note(pool, publisher, incarnation);
 	xl_past_begin(subscription, ring);
 	xm_store(&pool->following[publisher], incarnation);
 	add_ring(subscription, ring);
@@ -218,14 +220,15 @@ int xl_follow(struct xmem_subscription *subscription, u32 publisher, u64 incarna
 int xl_follow_all(struct xmem_subscription *subscription, u64 deadline_ns)
 {
 	struct xmem_pool *pool = subscription->pool;
+	u64 incarnation;
 	u32 c;
 	int err;
 
 	for (c = 0; c < pool->map.clients; c++) {
-		if (!xl_is_strange_writer(pool, c))
+		incarnation = xl_wanted_writer(subscription, c);
+		if (!incarnation)
 			continue;
-		err = xl_follow(subscription, c,
-				xm_load(&xm_client_row(&pool->map, c)->incarnation), deadline_ns);
+		err = xl_follow(subscription, c, incarnation, deadline_ns);
 		if (err && err != -ENOENT && err != -ESTALE && err != -EEXIST)
 			return err;
 	}

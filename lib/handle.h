@@ -29,7 +29,7 @@
  */
 enum xl_mode { XL_FREE = 0, XL_READING = 1, XL_WRITING = 2, XL_OPEN = 4 };
 
-#define XL_ANYBODY	0xffffffffu	/* as a publisher: the slot's row knows it */
+#define XL_ANYBODY	(~0ULL)		/* as an origin: the slot's row knows the publisher */
 #define XL_HANDLE_BYTES		128	/* size and alignment of a handle */
 #define XL_NAME_SHIFT		23	/* 64 - this are the bits of an address / 128 */
 #define XL_NAME_STEP		(1ULL << 41)
@@ -42,7 +42,7 @@ struct xmem_buffer {
 	struct xm_publication what;	/* token 0 while written; see xl_place_contents */
 	struct xmem_buffer *next;	/* while it is free */
 	struct xl_owned_slot *own;	/* while it is written: where to */
-	u32 publisher;			/* whose ring it was received from; see xmem_publisher */
+	u64 origin;			/* whose ring it was received from; see xmem_publisher */
 	bool counted;			/* among pool->out; under pool->lock */
 };
 

@@ -189,7 +189,7 @@ static struct xm_poll what_of(const struct xmem_subscription *subscription)
 	if (subscription->joint)
 		return what;
 	what.kind = XMEM_POLL_RING;
-	what.publisher = subscription->publisher;
+	what.publisher = xl_origin_client(subscription->origin);
 	/* If its ring is over, it has ended for good: no client ever has this incarnation. */
 	what.incarnation = ~0ULL;
 	if (subscription->ring && subscription->ring->follow.incarnation)

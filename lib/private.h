@@ -11,7 +11,7 @@
  *     collect.c demote.c                  used slots are found again; slow subscribers, room
  *     holders.c                           why no buffer is free, in words
  *   subscription.[ch] subscribe.c follow.c receive.c   subscriptions, and the rings they follow
- *     history.c                           what was published before a subscription began
+ *     history.c label.c                   what was published before; labels as topics
  *   wait.[ch]                 waiting for rings; the end of waits
  *   poll.[ch]                 descriptors that programs poll
  *   payload/                  the files with the contents, behind one table of kinds
@@ -34,6 +34,7 @@
 #include <poll.h>
 #include <pthread.h>
 
+#include "core/label.h"
 #include "core/publish.h"
 #include "files.h"
 #include "host/backend.h"
@@ -146,6 +147,30 @@ struct xl_mappings {			/* under pool->lock, but for place */
 	u64 bytes;			/* of all mappings */
 };
 
+/* ---- clients of the past ---- */
+
+/* A client for ever, its id may be another one's later: incarnation << 8 | id. */
+static inline u64 xl_origin(u32 client, u64 incarnation)
+{
+	return incarnation << 8 | client;
+}
+
+static inline u32 xl_origin_client(u64 origin)
+{
+	return origin & (XMEM_MAX_CLIENTS - 1);
+}
+
+static inline u64 xl_origin_incarnation(u64 origin)
+{
+	return origin >> 8;
+}
+
+/* What a publisher called itself; rules: label.c. */
+struct xl_known_label {
+	u64 incarnation;
+	struct xm_label label;
+};
+
 /* ---- pools and subscriptions ---- */
 
 /* What a thread that drops or clones a handle has to do beside that: handle.h. */
@@ -186,6 +211,7 @@ struct xmem_pool {
 	struct xl_owned owned;
 	struct xl_polls polls;
 	struct xmem_link link;
+	struct xl_known_label labels[XMEM_MAX_CLIENTS];	/* by publisher; under pool->lock */
 	struct xmem_pool *next;		/* all pools of the process; under fork.c's lock */
 };
 

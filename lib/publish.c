@@ -87,7 +87,7 @@ static XL_COLD int keep(struct xmem_buffer *buffer, u64 offset)
 	if (err)
 		return xl_fail_fast(-err, "publish: too many handles of one buffer");
 	buffer->what.offset = offset;
-	buffer->publisher = pool->me;
+	buffer->origin = xl_origin(pool->me, pool->link.join.incarnation);
 	return 0;
 }
 

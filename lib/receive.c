@@ -69,11 +69,11 @@ static XL_COLD int leave_entry(struct xmem_subscription *subscription, struct xl
 static XL_INLINE void fill_received(struct xmem_subscription *subscription, struct xl_ring *ring,
 				    u32 slot, struct xmem_buffer *buffer)
 {
-	u32 publisher = ring->follow.publisher;
+	u64 origin = ring->origin;
 
 	buffer->slot = slot;
-	buffer->publisher = publisher;
-	subscription->publisher = publisher;
+	buffer->origin = origin;
+	subscription->origin = origin;
 	subscription->ring = ring->next;
 	xl_handle_use(buffer, XL_READING);
 }

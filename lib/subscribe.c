@@ -36,13 +36,14 @@ static bool any_joint(struct xmem_pool *pool)
 }
 
 /* Does one of the writers that would be followed wait for subscribers? 0, or why not. */
-static int any_waits(const struct xmem_pool *pool)
+static int any_waits(const struct xmem_subscription *subscription)
 {
+	const struct xmem_pool *pool = subscription->pool;
 	int err = -ENOENT;
 	u32 c;
 
 	for (c = 0; c < pool->map.clients; c++) {
-		if (!xl_is_strange_writer(pool, c))
+		if (!xl_wanted_writer(subscription, c))
 			continue;
 		if (xm_load(&xm_client_row(&pool->map, c)->wait_bound_ns))
 			return 0;
@@ -58,10 +59,12 @@ static int follow_pool(struct xmem_subscription *subscription, u64 deadline)
 
 	if (any_joint(pool))
 		return -EEXIST;
+	/* Before the first request, with which the host begins to look for writers that join. */
+	xm_want_label(&pool->map, pool->me, &subscription->label);
 	subscription->joins = &pool->map.pool->writers;
 	subscription->joins_seen = xm_load_acquire(subscription->joins);
 	if (subscription->waits)
-		err = any_waits(pool);
+		err = any_waits(subscription);
 	if (!err)
 		err = xl_follow_all(subscription, deadline);
 	return err || subscription->ring ? err : -ENOENT;
@@ -147,7 +150,10 @@ static const char *subscribe_hint(int err, const struct xmem_subscribe_options *
 	bool one = options->flags & XMEM_SUBSCRIBE_PUBLISHER;
 
 	switch (-err) {
-	case ENOENT:	return one ? "that client is no writer" : "no writer is there to follow";
+	case ENOENT:
+		if (options->label)
+			return "no writer with such a label is there to follow";
+		return one ? "that client is no writer" : "no writer is there to follow";
 	case ETIMEDOUT:
 		return one ? "that client did not come in time, or the host did not answer" :
 			     "no writer came in time, or the host did not answer";
@@ -200,6 +206,9 @@ static int check_options(const struct xmem_pool *pool, const struct xmem_subscri
 		return xl_fail(EINVAL,
 			       "xmem_subscribe_options: timeout_ns is not 0, but flags have "
 			       "XMEM_SUBSCRIBE_NOWAIT");
+	if (o->label && o->flags & XMEM_SUBSCRIBE_PUBLISHER)
+		return xl_fail(EINVAL, "xmem_subscribe_options: label is '%.40s', but flags have "
+				       "XMEM_SUBSCRIBE_PUBLISHER", o->label);
 	if (o->depth && o->flags & XMEM_SUBSCRIBE_WAITS)
 		return xl_fail(EINVAL,
 			       "xmem_subscribe_options: depth is %u, but flags have "
@@ -227,6 +236,7 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 {
 	struct xmem_subscription *subscription;
 	struct xmem_subscribe_options options;
+	struct xm_label label;
 	u64 handle;
 	int err;
 
@@ -238,7 +248,7 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 		xl_fail_not_alive(pool);
 		return NULL;
 	}
-	if (take_options(pool, given, &options))
+	if (take_options(pool, given, &options) || xl_label_take(options.label, &label))
 		return NULL;
 	if (xl_host_died(pool))
 		return xl_fail_died(pool), NULL;
@@ -250,6 +260,7 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 	subscription->waits = options.flags & XMEM_SUBSCRIBE_WAITS;
 	subscription->history = options.history;
 	subscription->depth = options.depth;
+	subscription->label = label;
 	handle = subscription->handle;
 	err = subscribe(subscription, &options);
 	if (err) {

@@ -105,7 +105,8 @@ struct xmem_subscription *xl_subscription_new(struct xmem_pool *pool)
 	xm_store(&one->process, pool->process);
 	one->pool = pool;
 	one->ring = NULL;
-	one->rings = one->changes = one->publisher = 0;
+	one->rings = one->changes = 0;
+	one->origin = 0;
 	one->pasts = one->history = one->depth = 0;
 	one->joint = one->waits = one->old = one->ended = false;
 	one->dropped = XL_NOT_DROPPED;
@@ -279,7 +280,7 @@ XMEM_API int xmem_subscription_publisher(struct xmem_subscription *handle)
 
 	if (!subscription)
 		return xmem_peek_last_error(NULL);
-	publisher = subscription->publisher;
+	publisher = xl_origin_client(subscription->origin);
 	xl_unlock(&subscription->lock);
 	return publisher;
 }

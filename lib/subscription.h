@@ -28,6 +28,7 @@ enum xl_dropped {
 struct xl_ring {
 	struct xm_follow follow;
 	struct xm_followed_words words;
+	u64 origin;		/* whose ring it is; see xl_origin */
 	struct xm_past past;	/* what comes before follow.place; rules: history.c */
 	struct xl_ring *next;	/* in a circle */
 	bool told;		/* the host knows that it is followed no longer */
@@ -45,7 +46,7 @@ struct xmem_subscription {
 	const u64 *joins;	/* counts the writers that came, or for one ring nothing */
 	u64 joins_seen;		/* that count when writers were last looked for */
 	u64 short_joins;	/* as long as it is this, receive may go its short way */
-	u32 publisher;		/* of what was received last */
+	u64 origin;		/* of what was received last */
 	u32 rings;
 	u32 pasts;		/* rings of which history is left */
 	u32 history;		/* so many publications before it began are wanted */
@@ -58,6 +59,7 @@ struct xmem_subscription {
 	bool ended;		/* EPIPE has been said, and is said from then on */
 	enum xl_dropped dropped;
 	u64 lost;		/* in rings that are followed no longer */
+	struct xm_label label;	/* of the publishers that it follows */
 	struct xl_poll *poll;	/* under pool->polls.lock; NULL: never asked for */
 	struct xmem_subscription *next;	/* of the pool, under pool->list; or unused */
 };
@@ -118,7 +120,7 @@ void xl_pass_next(struct xmem_subscription *subscription, struct xl_ring *ring,
  */
 int xl_follow(struct xmem_subscription *subscription, u32 publisher, u64 incarnation,
 	      u64 deadline_ns);
-/* Follow all other writers that this client does not follow yet. */
+/* Follow all other writers that it wants and that this client does not follow yet. */
 int xl_follow_all(struct xmem_subscription *subscription, u64 deadline_ns);
 /*
  * The same in a receive: leaves the lock and comes back. -ECANCELED: the subscription has been
@@ -146,6 +148,15 @@ static inline bool xl_is_strange_writer(const struct xmem_pool *pool, u32 client
 	       xm_load(&row->role) == XMEM_ROLE_WRITER &&
 	       xm_load_acquire(&pool->following[client]) != xm_load(&row->incarnation);
 }
+
+/* ---- label.c ---- */
+
+/* What label the options want. 0, or an error, noted. */
+int xl_label_take(const char *wanted, struct xm_label *ret);
+/* Is it a strange writer with a label that is wanted? Its incarnation, or 0. */
+u64 xl_wanted_writer(const struct xmem_subscription *subscription, u32 client);
+/* Remember the label of a publisher that is followed from now on. */
+void xl_label_note(struct xmem_pool *pool, u32 publisher, u64 incarnation);
 
 /* Is following who came put off? */
 static inline bool xl_is_put_off(const struct xmem_pool *pool)

@@ -221,7 +221,10 @@ struct xmem_ring {
 					 * waits for; 0: it does not wait now */
 	__u64 wanted;			/* bytes of the buffer that was last refused; 0: none was */
 	__u64 mapped_bytes;		/* of the payload files that this client has mapped */
-	__u64 reserved[4];
+	__u64 wanted_label[XMEM_LABEL_BYTES / 8];	/* as bytes: of the writers that it wants
+					 * to follow as one; a '*' at the end stands for any
+					 * rest; all zero: any label */
+	__u64 reserved[2];
 };
 
 /* ------------------------------------------------------------------------

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Labels as topics: which publishers a subscription wants, and what the publisher of a buffer
+ * called itself.
+ *
+ * The host's row of a client says its label as long as the client is there, its ring included.
+ * A buffer can be held for longer. So the label of a publisher is remembered when it is
+ * followed, until a later client with its id is followed.
+ */
+#include <string.h>
+
+#include "handle.h"
+#include "subscription.h"
+
+/* ---- wanted ones ---- */
+
+int xl_label_take(const char *wanted, struct xm_label *ret)
+{
+	size_t length = wanted ? strlen(wanted) : 0, i;
+
+	*ret = (struct xm_label){ .words = { 0, 0 } };
+	if (!wanted)
+		return 0;
+	if (!length)
+		return xl_fail(EINVAL, "xmem_subscribe_options: label is empty; NULL stands for "
+				       "all publishers");
+	if (length >= XMEM_LABEL_BYTES)
+		return xl_fail(EINVAL, "xmem_subscribe_options: label '%.40s' has more than 15 "
+				       "characters", wanted);
+	for (i = 0; i < length; i++)
+		if (wanted[i] < ' ' || wanted[i] > '~')
+			return xl_fail(EINVAL, "xmem_subscribe_options: label has a character that "
+					       "is not printable ASCII, at %zu", i);
+	memcpy(ret->bytes, wanted, length);
+	return 0;
+}
+
+/*
+ * The incarnation is read before the label, and whoever follows the writer names it: if the id
+ * has another client meanwhile, the host refuses.
+ */
+u64 xl_wanted_writer(const struct xmem_subscription *subscription, u32 client)
+{
+	const struct xmem_pool *pool = subscription->pool;
+	struct xm_label label;
+	u64 incarnation;
+
+	if (!xl_is_strange_writer(pool, client))
+		return 0;
+	incarnation = xm_load_acquire(&xm_client_row(&pool->map, client)->incarnation);
+	label = xm_label_of(&pool->map, client);
+	return xm_label_fits(&subscription->label, &label) ? incarnation : 0;
+}
+
+/* ---- labels of publishers ---- */
+
+/* The label of that incarnation, if it is still there. */
+static bool read_label(const struct xm_map *map, u32 client, u64 incarnation,
+		       struct xm_label *ret)
+{
+	const struct xmem_client_row *row = xm_client_row(map, client);
+
+	if (xm_load_acquire(&row->incarnation) != incarnation)
+		return false;
+	*ret = xm_label_of(map, client);
+	/* The label before the state: pairs with the store barrier of a client that joins. */
+	xm_load_barrier();
+	return xm_load_acquire(&row->state) != XMEM_CLIENT_NONE &&
+	       xm_load(&row->incarnation) == incarnation;
+}
+
+void xl_label_note(struct xmem_pool *pool, u32 publisher, u64 incarnation)
+{
+	struct xl_known_label known = { .incarnation = incarnation };
+
+	if (!read_label(&pool->map, publisher, incarnation, &known.label))
+		return;		/* it has just ended, and its ring has gone with it */
+	xl_lock(&pool->lock);
+	pool->labels[publisher] = known;
+	xl_unlock(&pool->lock);
+}
+
+static bool known_label(struct xmem_pool *pool, u32 publisher, u64 incarnation,
+			struct xm_label *ret)
+{
+	const struct xl_known_label *known = &pool->labels[publisher];
+	bool found;
+
+	xl_lock(&pool->lock);
+	found = known->incarnation == incarnation;
+	if (found)
+		*ret = known->label;
+	xl_unlock(&pool->lock);
+	return found;
+}
+
+/*
+ * Of a buffer that was got by its token, the row of the slot names the client in whose ring it
+ * is. The host takes that name away before it forgets the client.
+ */
+static bool label_of_tenant(const struct xmem_buffer *buffer, struct xm_label *ret)
+{
+	const struct xm_map *map = &buffer->pool->map;
+	const u32 *tenant = &xm_slot_row(map, buffer->slot)->tenant;
+	u32 client = xm_load_acquire(tenant);
+
+	return client < map->clients &&
+	       read_label(map, client, xm_load_acquire(&xm_client_row(map, client)->incarnation),
+			  ret) &&
+	       xm_load_acquire(tenant) == client;
+}
+
+static bool find_label(struct xmem_buffer *buffer, struct xm_label *ret)
+{
+	struct xmem_pool *pool = buffer->pool;
+	u64 origin = xl_origin(pool->me, pool->link.join.incarnation);
+
+	if (buffer->mode != XL_WRITING) {
+		xl_place_contents(buffer);
+		origin = buffer->origin;
+	}
+	if (origin == XL_ANYBODY)
+		return label_of_tenant(buffer, ret);
+	return known_label(pool, xl_origin_client(origin), xl_origin_incarnation(origin), ret) ||
+	       read_label(&pool->map, xl_origin_client(origin), xl_origin_incarnation(origin),
+			  ret);
+}
+
+XMEM_API int xmem_publisher_label(struct xmem_buffer *handle, char ret_label[16])
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+	struct xm_label label;
+
+	if (unlikely(!buffer))
+		return xl_no_buffer(handle, "label of the publisher");
+	if (!ret_label)
+		return xl_fail_fast(EINVAL, "xmem_publisher_label: no place for the answer");
+	if (!find_label(buffer, &label))
+		return xl_fail_fast(ENOENT, "xmem_publisher_label: the publisher has ended, and "
+					    "its label is not known any more");
+	memcpy(ret_label, label.bytes, sizeof(label.bytes));
+	return 0;
+}

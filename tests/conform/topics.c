@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Labels as topics: a joint subscription follows the writers whose label fits, also those that
+ * join later, and each buffer says the label of its publisher.
+ */
+#include "polling.h"
+
+#define BYTES	4096
+
+static struct xmem_pool *open_labelled(const char *name, const char *label)
+{
+	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER, .label = label);
+
+	WORKED(xmem_preallocate(pool, 4, BYTES));
+	return pool;
+}
+
+static struct xmem_subscription *subscribe_to(struct xmem_pool *pool, const char *label,
+					      uint32_t flags)
+{
+	struct xmem_subscribe_options o = {
+		.size = sizeof(o), .flags = flags, .label = label,
+	};
+
+	return xmem_subscribe(pool, &o);
+}
+
+static void has_label(struct xmem_buffer *buffer, const char *label)
+{
+	char said[16];
+
+	memset(said, 0xa5, sizeof(said));
+	WORKED(xmem_publisher_label(buffer, said));
+	if (strcmp(said, label))
+		FAIL("the label is '%.16s', not '%s'", said, label);
+}
+
+static void receive_from(struct xmem_subscription *s, const char *label, uint64_t stamp)
+{
+	struct xmem_buffer *b = xmem_receive(s, 0);
+
+	CHECK(b);
+	SAME(stamp_of(b), stamp);
+	has_label(b, label);
+	xmem_release(b);
+}
+
+TEST(API_a_label_chooses_publishers)
+{
+	static const struct { const char *wanted; unsigned int fit; } cases[] = {
+		{ "cam-1", 1 }, { "cam-12", 2 }, { "cam-*", 3 }, { "cam-1*", 3 }, { "cam-12*", 2 },
+		{ "lidar", 4 }, { "*", 7 }, { "fifteen-letters", 8 }, { "fifteen-letter*", 8 },
+	};
+	static const char *const labels[] = { "cam-1", "cam-12", "lidar" };
+	struct xmem_pool *writer[4], *reader;
+	const char *name = new_name();
+	unsigned int i, w, got;
+
+	for (w = 0; w < 3; w++)
+		writer[w] = open_labelled(name, labels[w]);
+	writer[3] = open_labelled(name, "fifteen-letters");
+	reader = open_reader(name);
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct xmem_subscription *s = subscribe_to(reader, cases[i].wanted,
+							   XMEM_SUBSCRIBE_NOWAIT);
+		struct xmem_buffer *b;
+
+		CHECK(s);
+		for (w = 0; w < 4; w++)
+			publish_stamp(writer[w], w);
+		for (got = 0; (b = xmem_receive(s, 0)); xmem_release(b)) {
+			got |= 1u << stamp_of(b);
+			has_label(b, stamp_of(b) == 3 ? "fifteen-letters" : labels[stamp_of(b)]);
+		}
+		SAME(got, cases[i].wanted[0] == '*' ? 15 : cases[i].fit);
+		xmem_unsubscribe(s);
+	}
+	REFUSED(subscribe_to(reader, "cam", XMEM_SUBSCRIBE_NOWAIT), ENOENT);
+	REFUSED(subscribe_to(reader, "cam-123*", XMEM_SUBSCRIBE_NOWAIT), ENOENT);
+	REFUSED(subscribe_to(reader, "c*m-1", XMEM_SUBSCRIBE_NOWAIT), ENOENT);
+	xmem_pool_close(reader);
+	for (w = 0; w < 4; w++)
+		xmem_pool_close(writer[w]);
+}
+
+TEST(API_writers_that_join_are_followed_if_their_label_fits)
+{
+	const char *name = new_name();
+	struct xmem_pool *first = open_labelled(name, "cam-0"), *reader = open_reader(name);
+	struct xmem_subscription *s = subscribe_to(reader, "cam-*", 0);
+	int pool_fd = fd_of(reader), fd = xmem_subscription_poll_fd(s);
+	struct xmem_pool *cam, *other;
+
+	CHECK(s);
+	REFUSED(xmem_receive(s, 0), EAGAIN);
+	other = open_labelled(name, "log");
+	publish_stamp(other, 1);
+	/* It is nobody to follow, so there is nothing to say. */
+	EVENTUALLY(!by_poll(fd, POLLIN, 0));
+	SAME(by_poll(pool_fd, POLLIN, 0), 0);
+	REFUSED(xmem_receive(s, 0), EAGAIN);
+	SAME(by_poll(fd, POLLIN, 0), 0);
+
+	cam = open_labelled(name, "cam-1");
+	SAME(by_poll(fd, POLLIN, WAIT_MS), POLLIN);
+	SAME(by_poll(pool_fd, POLLIN, WAIT_MS), POLLIN);
+	REFUSED(xmem_receive(s, 0), EAGAIN);
+	publish_stamp(cam, 2);
+	receive_from(s, "cam-1", 2);
+
+	/* It ends when nobody is left whose label fits. */
+	xmem_pool_close(first);
+	xmem_pool_close(cam);
+	REFUSED(xmem_receive(s, 10 * SECOND), EPIPE);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(other);
+}
+
+static void come_with_two_labels(void *argument)
+{
+	struct xmem_pool *other = open_labelled(argument, "other"), *topic;
+
+	hear_parent();
+	topic = open_labelled(argument, "topic");
+	hear_parent();
+	xmem_pool_close(topic);
+	xmem_pool_close(other);
+}
+
+TEST(P9_a_subscriber_waits_for_a_label)
+{
+	const char *name = new_name();
+	struct xmem_pool *reader = open_reader(name);
+	struct child *child = spawn(come_with_two_labels, (void *)name);
+	struct xmem_subscription *s;
+
+	EVENTUALLY(stat_of(reader).clients == 2);
+	REFUSED(subscribe_to(reader, "topic", XMEM_SUBSCRIBE_NOWAIT), ENOENT);
+	tell(child, 1);
+	s = subscribe_to(reader, "topic", 0);
+	CHECK(s);
+	xmem_unsubscribe(s);
+	tell(child, 1);
+	finish_child(child);
+	xmem_pool_close(reader);
+}
+
+/* ---- the label of a buffer ---- */
+
+TEST(API_a_buffer_says_the_label_of_its_publisher)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_labelled(name, "writer"), *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
+	struct xmem_buffer *b, *kept, *got, *clone;
+	uint64_t token;
+	char label[16];
+
+	b = xmem_acquire(writer, BYTES, 0);
+	CHECK(b);
+	has_label(b, "writer");
+	xmem_release(b);
+	token = publish_kept(writer, 1, &kept);
+	has_label(kept, "writer");
+	got = xmem_get(reader, token);
+	CHECK(got);
+	has_label(got, "writer");
+	b = receive_one(s);
+	clone = xmem_clone(b);
+	has_label(b, "writer");
+	SAME(xmem_publisher(b), xmem_pool_client(writer));
+	SAME(xmem_subscription_publisher(s), xmem_pool_client(writer));
+
+	/* What was received says it for ever; what was got, as long as the ring is there. */
+	xmem_release(kept);
+	xmem_pool_close(writer);
+	REFUSED(xmem_receive(s, 10 * SECOND), EPIPE);
+	xmem_unsubscribe(s);
+	EVENTUALLY(stat_of(reader).zombies == 0);
+	EVENTUALLY(xmem_publisher_label(got, label) == -ENOENT);
+	writer = open_labelled(name, "next");
+	has_label(b, "writer");
+	has_label(clone, "writer");
+	SAME(xmem_publisher_label(got, label), -ENOENT);
+	xmem_release(b);
+	xmem_release(got);
+	xmem_release(clone);
+	SAME(xmem_publisher_label(b, label), -EBADF);
+	SAME(xmem_publisher_label(NULL, label), -EINVAL);
+	xmem_pool_close(writer);
+	xmem_pool_close(reader);
+}
+
+/* ---- what is refused ---- */
+
+static void refused_label(struct xmem_pool *pool, const char *label, uint32_t flags)
+{
+	const char *why;
+
+	REFUSED(subscribe_to(pool, label, flags), EINVAL);
+	xmem_peek_last_error(&why);
+	CHECK(strstr(why, "label"));
+}
+
+TEST(API_labels_are_checked)
+{
+	struct xmem_pool *pool = open_reader(new_name());
+
+	refused_label(pool, "", 0);
+	refused_label(pool, "sixteen-letters!", 0);
+	refused_label(pool, "a\nb", 0);
+	refused_label(pool, "a", XMEM_SUBSCRIBE_PUBLISHER);
+	xmem_pool_close(pool);
+}
