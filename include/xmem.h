@@ -227,7 +227,9 @@ struct xmem_subscribe_options {
  * History: with `history`, xmem_receive first gives up to so many of the last publications that
  * each publisher had made before, as far as their contents still exist. Nothing protects them
  * until they are received: those that have gone meanwhile are passed and do not count as lost,
- * and when the publisher ends they end with it.
+ * and when the publisher ends they end with it. Of a publisher that joins after this call was
+ * made it gives all that still exist, from the first one on. `keep` of struct xmem_pool_options
+ * says how many stay at least.
  *
  * Depth: a subscriber that is more than `depth` publications behind when it receives goes on with
  * the latest so many. The older ones are lost, and history that is older is passed.

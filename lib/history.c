@@ -19,6 +19,36 @@ static u64 *history_word(const struct xmem_pool *pool, u32 publisher)
 	return &((struct xmem_cursor *)xm_cursor(&pool->map, pool->me, publisher))->history;
 }
 
+/* The greatest incarnation: the host counts them, so every client that joins later has more. */
+static u64 newest_client(const struct xm_map *map)
+{
+	u64 newest = 0, incarnation;
+	u32 c;
+
+	for (c = 0; c < map->clients; c++) {
+		incarnation = xm_load_acquire(&xm_client_row(map, c)->incarnation);
+		if (incarnation > newest)
+			newest = incarnation;
+	}
+	return newest;
+}
+
+void xl_past_init(struct xmem_subscription *subscription,
+		  const struct xmem_subscribe_options *options)
+{
+	subscription->history = options->history;
+	subscription->depth = options->depth;
+	subscription->since = options->history ? newest_client(&subscription->pool->map) : 0;
+}
+
+/* All that a writer has published counts as new if it has joined after the subscriber asked. */
+static u32 wanted_past(const struct xmem_subscription *subscription, u64 incarnation)
+{
+	if (subscription->history && incarnation > subscription->since)
+		return subscription->pool->map.ring_mask + 1;
+	return subscription->history;
+}
+
 void xl_past_ask(const struct xmem_subscription *subscription, u32 publisher)
 {
 	xm_store(history_word(subscription->pool, publisher), subscription->history != 0);
@@ -30,7 +60,8 @@ void xl_past_begin(const struct xmem_subscription *subscription, struct xl_ring 
 
 	if (!subscription->history)
 		return;
-	ring->past = xm_past_begin(&pool->map, &ring->follow, subscription->history);
+	ring->past = xm_past_begin(&pool->map, &ring->follow,
+				   wanted_past(subscription, ring->follow.incarnation));
 	if (!xl_has_past(ring))
 		xm_store(history_word(pool, ring->follow.publisher), 0);
 }

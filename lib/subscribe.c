@@ -258,9 +258,8 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 		return NULL;
 	subscription->joint = !(options.flags & XMEM_SUBSCRIBE_PUBLISHER);
 	subscription->waits = options.flags & XMEM_SUBSCRIBE_WAITS;
-	subscription->history = options.history;
-	subscription->depth = options.depth;
 	subscription->label = label;
+	xl_past_init(subscription, &options);
 	handle = subscription->handle;
 	err = subscribe(subscription, &options);
 	if (err) {

@@ -51,6 +51,7 @@ struct xmem_subscription {
 	u32 pasts;		/* rings of which history is left */
 	u32 history;		/* so many publications before it began are wanted */
 	u32 depth;		/* only the latest so many are wanted; 0: all */
+	u64 since;		/* no client that was there when it was asked for is newer */
 	u32 changes;		/* of the circle */
 	u32 inside;		/* threads that have left the lock and will come back */
 	bool joint;
@@ -91,6 +92,9 @@ int xl_subscription_return(struct xmem_subscription *subscription);
 
 /* ---- history.c ---- */
 
+/* What the options want of it; to be called before anything is followed. */
+void xl_past_init(struct xmem_subscription *subscription,
+		  const struct xmem_subscribe_options *options);
 /* Ask for the history of a ring that is about to be followed. Under pool->subscribing. */
 void xl_past_ask(const struct xmem_subscription *subscription, u32 publisher);
 /* It is followed now: find what is there. The ring is not in the circle yet. */

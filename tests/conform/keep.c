@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What a writer keeps for those who subscribe later: its last publications are left alone by
+ * its collector, and go one by one when an acquire finds nothing else.
+ */
+#include "past.h"
+
+static struct xmem_pool *open_keeper(const char *name, uint32_t keep, unsigned int buffers)
+{
+	struct xmem_pool_options o = {
+		.size = sizeof(o), .flags = XMEM_OPEN_WRITER, .keep = keep, .ring_entries = 16,
+	};
+	struct xmem_pool *pool = xmem_pool_open(name, &o);
+
+	CHECK(pool);
+	WORKED(xmem_preallocate(pool, buffers, BYTES));
+	return pool;
+}
+
+/* It has published @count, and the last @kept of them at least are there. */
+static void has_kept(struct xmem_pool *reader, struct xmem_pool *writer, unsigned int count,
+		     unsigned int kept)
+{
+	struct xmem_subscription *s = follow_past(reader, xmem_pool_client(writer), kept);
+	unsigned int stamp;
+
+	for (stamp = count - kept; stamp < count; stamp++)
+		receive_stamp(s, stamp);
+	receive_nothing(s);
+	xmem_unsubscribe(s);
+}
+
+TEST(API_a_writer_keeps_the_last_for_those_who_come_later)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_keeper(name, 6, 8), *reader = open_reader(name);
+	unsigned int count;
+
+	for (count = 0; count < 100; count++) {
+		has_kept(reader, writer, count, count < 6 ? count : 6);
+		publish_stamp(writer, count);
+	}
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* Keeping never makes an acquire fail: the oldest go one by one when there is nothing else. */
+TEST(API_what_is_kept_goes_before_an_acquire_fails)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_keeper(name, 4096, 4), *reader = open_reader(name);
+	struct xmem_buffer *b[4];
+	int fd = fd_of(writer), i;
+
+	publish_stamps(writer, 0, 50);
+	has_kept(reader, writer, 50, 4);
+	for (i = 0; i < 4; i++) {
+		SAME(by_poll(fd, POLLOUT, WAIT_MS), POLLOUT);
+		b[i] = xmem_acquire(writer, BYTES, 0);
+		CHECK(b[i]);
+		has_kept(reader, writer, 50, 3 - i);
+	}
+	REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);
+	for (i = 0; i < 4; i++)
+		xmem_release(b[i]);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* A buffer that is free, or that nobody keeps, is taken first, although it is larger. */
+TEST(API_what_is_kept_goes_last)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_keeper(name, 4, 4), *reader = open_reader(name);
+	struct xmem_buffer *b[2];
+
+	WORKED(xmem_preallocate(writer, 2, 4 * BYTES));
+	publish_stamps(writer, 0, 4);
+	b[0] = xmem_acquire(writer, BYTES, 0);
+	b[1] = xmem_acquire(writer, BYTES, 0);
+	CHECK(b[0] && b[1]);
+	SAME(xmem_capacity(b[0]), 4 * BYTES);
+	SAME(xmem_capacity(b[1]), 4 * BYTES);
+	has_kept(reader, writer, 4, 4);
+	xmem_release(b[0]);
+	xmem_release(b[1]);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* Subscribers that are there lose no more and no less by it. */
+TEST(P3_keeping_takes_nothing_from_those_who_wait)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer, *reader = OPEN(name, .ring = 16);
+	struct xmem_pool_options o = {
+		.size = sizeof(o), .flags = XMEM_OPEN_WRITER, .keep = 2,
+		.wait_bound_ns = 60 * SECOND,
+	};
+	struct xmem_subscription *waits;
+	int i;
+
+	writer = xmem_pool_open(name, &o);
+	CHECK(writer);
+	WORKED(xmem_preallocate(writer, 4, BYTES));
+	waits = follow(reader, xmem_pool_client(writer), XMEM_SUBSCRIBE_WAITS);
+	publish_stamps(writer, 0, 4);
+	REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);
+	for (i = 0; i < 40; i++) {
+		receive_stamp(waits, i);
+		publish_stamp(writer, i + 4);
+	}
+	xmem_unsubscribe(waits);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+TEST(API_keep_is_checked)
+{
+	struct xmem_pool_options o = { .size = sizeof(o), .keep = 1 };
+	const char *why;
+
+	REFUSED(xmem_pool_open(new_name(), &o), EINVAL);
+	xmem_peek_last_error(&why);
+	CHECK(strstr(why, "keep"));
+	o.flags = XMEM_OPEN_WRITER;
+	o.keep = 4097;
+	REFUSED(xmem_pool_open(new_name(), &o), EINVAL);
+	o.keep = 4096;
+	o.reserved = 1;
+	REFUSED(xmem_pool_open(new_name(), &o), EINVAL);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* What the tests of history, of what writers keep, and of depth share. */
+#ifndef PAST_H
+#define PAST_H
+
+#include "polling.h"
+
+#define BYTES	4096
+
+static inline struct xmem_subscription *follow_some(struct xmem_pool *pool, int publisher,
+						    uint32_t history, uint32_t depth)
+{
+	struct xmem_subscribe_options o = {
+		.size = sizeof(o), .flags = XMEM_SUBSCRIBE_PUBLISHER, .publisher = publisher,
+		.history = history, .depth = depth,
+	};
+	struct xmem_subscription *s = xmem_subscribe(pool, &o);
+
+	CHECK(s);
+	return s;
+}
+
+static inline struct xmem_subscription *follow_past(struct xmem_pool *pool, int publisher,
+						    uint32_t history)
+{
+	return follow_some(pool, publisher, history, 0);
+}
+
+/* The next one has this stamp, which is its number too. */
+static inline void receive_stamp(struct xmem_subscription *s, uint64_t stamp)
+{
+	struct xmem_buffer *b = xmem_receive(s, 0);
+
+	CHECK(b);
+	SAME(stamp_of(b), stamp);
+	SAME(xmem_sequence(b), stamp);
+	xmem_release(b);
+}
+
+static inline void receive_nothing(struct xmem_subscription *s)
+{
+	REFUSED(xmem_receive(s, 0), EAGAIN);
+	SAME(xmem_subscription_lost(s), 0);
+}
+
+static inline void publish_stamps(struct xmem_pool *writer, uint64_t from, uint64_t to)
+{
+	for (; from < to; from++)
+		publish_stamp(writer, from);
+}
+
+#endif
