@@ -594,5 +594,6 @@ int xmem_pool_client(struct xmem_pool *pool);
 #endif
 
 #include "xmem/info.h"
+#include "xmem/tensor.h"
 
 #endif

@@ -10,6 +10,7 @@
  *     preallocate.c acquire.c publish.c   buffers are made, written, published
  *     collect.c demote.c                  used slots are found again; slow subscribers, room
  *     holders.c                           why no buffer is free, in words
+ *   describe.c tensor.[ch] image.c   what contents are: said, and read back with all checks
  *   subscription.[ch] subscribe.c follow.c receive.c   subscriptions, and the rings they follow
  *     history.c label.c                   what was published before; labels as topics
  *   wait.[ch]                 waiting for rings; the end of waits

@@ -3,6 +3,7 @@
  * What a publisher says about the contents of a buffer: shape, type and so on.
  * The metadata lies in pages that the publisher can write and all clients can
  * read, so a reader must not trust it more than it trusts the publisher.
+ * xmem/tensor.h has functions that write it, and that read it with all checks.
  */
 #ifndef XMEM_METADATA_H
 #define XMEM_METADATA_H
@@ -18,21 +19,108 @@ enum xmem_storage {
 	XMEM_STORAGE_CPU = 0		/* memory of the CPU */
 };
 
-/* All fields but size and offset are the publisher's to use as it likes. */
+/*
+ * The type of an element, as DLPack has it: what its bits mean, how many they are, and how many
+ * such numbers are one element. In memory the 32 bits are a DLDataType. 0 is no type: the
+ * publisher has not said what the elements are.
+ */
+#define XMEM_DTYPE(code, bits, lanes) \
+	((uint32_t)(code) | (uint32_t)(bits) << 8 | (uint32_t)(lanes) << 16)
+
+#define XMEM_DTYPE_CODE(dtype)	((uint32_t)(dtype) & 0xff)
+#define XMEM_DTYPE_BITS(dtype)	((uint32_t)(dtype) >> 8 & 0xff)
+#define XMEM_DTYPE_LANES(dtype)	((uint32_t)(dtype) >> 16)
+
+/* The numbers are DLPack's. */
+enum xmem_dtype_code {
+	XMEM_DTYPE_CODE_INT = 0,
+	XMEM_DTYPE_CODE_UINT = 1,
+	XMEM_DTYPE_CODE_FLOAT = 2,
+	XMEM_DTYPE_CODE_OPAQUE = 3,	/* a handle of one process: refused here */
+	XMEM_DTYPE_CODE_BFLOAT = 4,
+	XMEM_DTYPE_CODE_COMPLEX = 5,
+	XMEM_DTYPE_CODE_BOOL = 6,
+	XMEM_DTYPE_CODE_FLOAT8_E3M4 = 7,
+	XMEM_DTYPE_CODE_FLOAT8_E4M3 = 8,
+	XMEM_DTYPE_CODE_FLOAT8_E4M3B11FNUZ = 9,
+	XMEM_DTYPE_CODE_FLOAT8_E4M3FN = 10,
+	XMEM_DTYPE_CODE_FLOAT8_E4M3FNUZ = 11,
+	XMEM_DTYPE_CODE_FLOAT8_E5M2 = 12,
+	XMEM_DTYPE_CODE_FLOAT8_E5M2FNUZ = 13,
+	XMEM_DTYPE_CODE_FLOAT8_E8M0FNU = 14,
+	XMEM_DTYPE_CODE_FLOAT6_E2M3FN = 15,
+	XMEM_DTYPE_CODE_FLOAT6_E3M2FN = 16,
+	XMEM_DTYPE_CODE_FLOAT4_E2M1FN = 17,
+	XMEM_DTYPE_CODES = 18		/* the first number that has no meaning yet */
+};
+
+/* The types that most programs need; XMEM_DTYPE makes all others. */
+enum xmem_dtype {
+	XMEM_DTYPE_NONE = 0,
+	XMEM_DTYPE_INT8 = XMEM_DTYPE(XMEM_DTYPE_CODE_INT, 8, 1),
+	XMEM_DTYPE_INT16 = XMEM_DTYPE(XMEM_DTYPE_CODE_INT, 16, 1),
+	XMEM_DTYPE_INT32 = XMEM_DTYPE(XMEM_DTYPE_CODE_INT, 32, 1),
+	XMEM_DTYPE_INT64 = XMEM_DTYPE(XMEM_DTYPE_CODE_INT, 64, 1),
+	XMEM_DTYPE_UINT8 = XMEM_DTYPE(XMEM_DTYPE_CODE_UINT, 8, 1),
+	XMEM_DTYPE_UINT16 = XMEM_DTYPE(XMEM_DTYPE_CODE_UINT, 16, 1),
+	XMEM_DTYPE_UINT32 = XMEM_DTYPE(XMEM_DTYPE_CODE_UINT, 32, 1),
+	XMEM_DTYPE_UINT64 = XMEM_DTYPE(XMEM_DTYPE_CODE_UINT, 64, 1),
+	XMEM_DTYPE_FLOAT16 = XMEM_DTYPE(XMEM_DTYPE_CODE_FLOAT, 16, 1),
+	XMEM_DTYPE_FLOAT32 = XMEM_DTYPE(XMEM_DTYPE_CODE_FLOAT, 32, 1),
+	XMEM_DTYPE_FLOAT64 = XMEM_DTYPE(XMEM_DTYPE_CODE_FLOAT, 64, 1),
+	XMEM_DTYPE_BFLOAT16 = XMEM_DTYPE(XMEM_DTYPE_CODE_BFLOAT, 16, 1),
+	XMEM_DTYPE_COMPLEX64 = XMEM_DTYPE(XMEM_DTYPE_CODE_COMPLEX, 64, 1),
+	XMEM_DTYPE_COMPLEX128 = XMEM_DTYPE(XMEM_DTYPE_CODE_COMPLEX, 128, 1),
+	XMEM_DTYPE_BOOL = XMEM_DTYPE(XMEM_DTYPE_CODE_BOOL, 8, 1),
+	XMEM_DTYPE_FLOAT8_E4M3FN = XMEM_DTYPE(XMEM_DTYPE_CODE_FLOAT8_E4M3FN, 8, 1),
+	XMEM_DTYPE_FLOAT8_E5M2 = XMEM_DTYPE(XMEM_DTYPE_CODE_FLOAT8_E5M2, 8, 1),
+	XMEM_DTYPE_FLOAT4_E2M1FN_X2 = XMEM_DTYPE(XMEM_DTYPE_CODE_FLOAT4_E2M1FN, 4, 2)
+};
+
+/*
+ * How the pixels of an image lie in memory, the first byte first. The numbers of 16 bits have the
+ * byte order of the machine. In the formats with several planes these follow each other without a
+ * gap, and chroma has half the width and height, rounded up.
+ */
+enum xmem_image_format {
+	XMEM_IMAGE_NONE = 0,		/* not an image */
+	XMEM_IMAGE_GRAY8 = 1,
+	XMEM_IMAGE_GRAY16 = 2,
+	XMEM_IMAGE_RGB8 = 3,		/* R, G, B */
+	XMEM_IMAGE_BGR8 = 4,
+	XMEM_IMAGE_RGBA8 = 5,
+	XMEM_IMAGE_BGRA8 = 6,
+	XMEM_IMAGE_YUYV = 7,		/* Y0, U, Y1, V: two pixels */
+	XMEM_IMAGE_UYVY = 8,		/* U, Y0, V, Y1 */
+	XMEM_IMAGE_I420 = 9,		/* planes Y, U, V */
+	XMEM_IMAGE_NV12 = 10,		/* planes Y, and U with V by turns */
+	XMEM_IMAGE_FORMATS = 11		/* the first number that has no meaning yet */
+};
+
+#define XMEM_MAX_DIMENSIONS	8
+
+/*
+ * All fields but size and offset are the publisher's to use as it likes; xmem_tensor_view and
+ * xmem_image_view understand those that xmem_describe_tensor and xmem_describe_image set.
+ */
 struct xmem_metadata {
 	uint64_t id;
 	uint32_t storage;		/* enum xmem_storage */
 	uint32_t device;		/* 0 for the CPU */
-	uint32_t dtype;			/* type of an element; a number of the user's choice */
+	uint32_t dtype;			/* of an element: XMEM_DTYPE; 0: not said */
 	uint32_t ndim;			/* valid places of shape and strides, at most 8 */
 	int64_t shape[8];		/* elements */
-	int64_t strides[8];		/* bytes */
+	int64_t strides[8];		/* bytes; DLPack counts elements, see xmem_tensor_view */
 	uint64_t size;			/* bytes of contents; xmem_publish sets it */
 	uint64_t offset;		/* bytes of the buffer before them; xmem_publish sets it */
-	char content_type[32];		/* NUL-terminated, for example "video/x-raw,gray8" */
+	char content_type[32];		/* NUL-terminated, for example "video/x-raw,GRAY8" */
 	char producer[32];		/* NUL-terminated */
 	uint64_t user[8];
-	uint64_t reserved[27];		/* must be 0 */
+	uint64_t timestamp_ns;		/* of the contents, by `clock`; 0: none */
+	char clock[24];			/* NUL-terminated: its name, such as "CLOCK_TAI" */
+	uint32_t image;			/* enum xmem_image_format */
+	uint32_t reserved0;		/* must be 0 */
+	uint64_t reserved[22];		/* must be 0 */
 };
 
 #endif

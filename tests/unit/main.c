@@ -28,6 +28,7 @@ int main(void)
 	fuzz_tests(suite);
 	stress_tests(suite);
 	lock_tests(suite);
+	tensor_tests(suite);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);

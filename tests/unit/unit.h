@@ -109,5 +109,6 @@ void end_tests(Suite *suite);
 void fuzz_tests(Suite *suite);
 void stress_tests(Suite *suite);
 void lock_tests(Suite *suite);
+void tensor_tests(Suite *suite);
 
 #endif

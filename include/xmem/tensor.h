@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What contents are: functions that describe a tensor or an image in one call, and functions that
+ * read such a description back. A part of xmem.h, whose rules for errors, handles, threads and
+ * structs hold here too.
+ *
+ * A publisher can write anything into its metadata, also while others read it. The functions that
+ * read take a copy, each word once, and check all of it against the contents. What they give is
+ * true of the contents as long as the buffer is held: a program that stays within it reads nothing
+ * outside the buffer. It can still be nonsense, for a publisher can call noise an image.
+ */
+#ifndef XMEM_TENSOR_H
+#define XMEM_TENSOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "metadata.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xmem_buffer;
+
+/* ---- describing ---- */
+
+/*
+ * Say that the contents are a tensor whose first element is the first byte. This replaces all
+ * metadata: what an earlier publication left there goes, and the producer becomes the label of
+ * this client. What else there is to say (id, user words, xmem_describe_content) comes after it.
+ * @buffer: from xmem_acquire.
+ * @dtype: XMEM_DTYPE_*; bits times lanes must be whole bytes, so that two 4-bit numbers are one
+ *	element of two lanes.
+ * @ndim: 0 (one element) to 8.
+ * @shape: elements in each dimension, none negative; one may be 0. NULL if @ndim is 0.
+ * @strides: bytes from one element to the next in each dimension, none negative; 0 repeats one
+ *	element. NULL: the last dimension is dense, and the others follow in order.
+ * Returns: 0, or an error, and then the metadata is as it was:
+ *	-EINVAL	there is no such type, or a number is out of its range; the message says which
+ *	-ERANGE	the tensor has more bytes than were acquired, or than 64 bits can count
+ *	-EPERM	the buffer is not from xmem_acquire
+ * Threads: one thread at a time describes a buffer. Since: 0.4.
+ */
+int xmem_describe_tensor(struct xmem_buffer *buffer, uint32_t dtype, uint32_t ndim,
+			 const int64_t *shape, const int64_t *strides);
+
+#define XMEM_IMAGE_MAX_SIDE	(1u << 20)	/* pixels */
+
+/*
+ * Say that the contents are an image whose first row begins at the first byte. It replaces all
+ * metadata, as xmem_describe_tensor. It sets the content type to "video/x-raw,NAME" with the name
+ * that GStreamer has for the format. dtype, shape (rows, columns, and channels if there are
+ * several) and strides describe the first plane.
+ * @buffer: from xmem_acquire.
+ * @format: XMEM_IMAGE_*.
+ * @width, @height: pixels, 1 to XMEM_IMAGE_MAX_SIDE.
+ * @stride: bytes from one row to the next in the first plane; 0: no padding. In NV12 it is that of
+ *	both planes; in I420 that of the others is half of it, rounded up.
+ * Returns: 0, or an error, and then the metadata is as it was:
+ *	-EINVAL	there is no such format, or a number is out of its range; the message says which
+ *	-ERANGE	the image has more bytes than were acquired
+ *	-EPERM	the buffer is not from xmem_acquire
+ * Threads: one thread at a time describes a buffer. Since: 0.4.
+ */
+int xmem_describe_image(struct xmem_buffer *buffer, uint32_t format, uint32_t width,
+			uint32_t height, size_t stride);
+
+/*
+ * Say what the contents are and who made them, in words.
+ * @buffer: from xmem_acquire.
+ * @content_type: a media type of at most 31 printable ASCII characters; NULL: as it is.
+ * @producer: the same for who made them; NULL: as it is.
+ * Returns: 0, or -EINVAL (one is too long, or has another character), -EPERM.
+ * Threads: as xmem_describe_tensor. Since: 0.4.
+ */
+int xmem_describe_content(struct xmem_buffer *buffer, const char *content_type,
+			  const char *producer);
+
+/*
+ * Say from when the contents are. The time that xmem_publish takes is another one: when they were
+ * published, always by CLOCK_MONOTONIC.
+ * @buffer: from xmem_acquire.
+ * @timestamp_ns: nanoseconds; 0: none.
+ * @clock: the name of the clock, at most 23 printable ASCII characters: "CLOCK_REALTIME",
+ *	"CLOCK_TAI", "/dev/ptp0" or what the programs agree on. NULL: "CLOCK_MONOTONIC".
+ * Returns: 0, or -EINVAL (the name is too long, or has another character), -EPERM.
+ * Threads: as xmem_describe_tensor. Since: 0.4.
+ */
+int xmem_describe_time(struct xmem_buffer *buffer, uint64_t timestamp_ns, const char *clock);
+
+/* ---- reading ---- */
+
+/*
+ * Get a copy of the metadata that does not change any more. In its three strings every character
+ * that is not printable ASCII is a '?', they end with NUL, and zeros follow. size and offset are
+ * true. All else is what the publisher says, and may be anything.
+ * @ret_metadata: unchanged after an error.
+ * Returns: 0, -EINVAL. Ownership: the copy is the caller's. Since: 0.4.
+ */
+int xmem_metadata_view(struct xmem_buffer *buffer, struct xmem_metadata *ret_metadata);
+
+/* The last dimension is dense, and the others follow: elements * item_bytes bytes in a row. */
+#define XMEM_TENSOR_DENSE	(1u << 0)
+/* Each number is at a multiple of its own bytes, as C wants it; a complex one is two numbers. */
+#define XMEM_TENSOR_ALIGNED	(1u << 1)
+/* element_strides is valid. */
+#define XMEM_TENSOR_DLPACK	(1u << 2)
+
+/* A tensor that has been checked: all of its elements lie within the contents. */
+struct xmem_tensor {
+	size_t size;			/* in: sizeof(struct xmem_tensor); out: valid bytes */
+	uint32_t flags;			/* XMEM_TENSOR_* */
+	uint32_t dtype;			/* XMEM_DTYPE_* */
+	uint32_t ndim;			/* valid places of the arrays, at most 8; others are 0 */
+	uint32_t item_bytes;		/* of one element, all lanes, at least 1 */
+	const void *data;		/* the first element; xmem_data() of the buffer */
+	uint64_t elements;		/* the product of shape; 1 if ndim is 0 */
+	uint64_t bytes;			/* from the first element to the end of the last one */
+	int64_t shape[8];		/* none negative */
+	int64_t strides[8];		/* bytes; none negative */
+	int64_t element_strides[8];	/* strides / item_bytes, as DLPack counts: only if flags has
+					 * XMEM_TENSOR_DLPACK, for not all strides can be divided */
+};
+
+/*
+ * Get the tensor that the contents are, as their publisher says, checked.
+ * @ret_tensor: its size field is set. Unchanged after an error.
+ * The number of bytes of all elements, also of repeated ones, is below 2^63, so that no product of
+ * shape and item_bytes can overflow. An image is seen as the tensor of its first plane.
+ * Returns: 0, or
+ *	-ENODATA  the publisher has not said what the contents are
+ *	-EBADMSG  it says something impossible; the message says what
+ *	-ERANGE	what it says reaches beyond the contents
+ *	-EINVAL	size is less than that of the size field
+ *	-EIO, -ENOMEM, -EMFILE, -EINTR  as xmem_data
+ * Ownership: data is valid until the handle of the buffer is dropped. Since: 0.4.
+ */
+int xmem_tensor_view(struct xmem_buffer *buffer, struct xmem_tensor *ret_tensor);
+
+#define XMEM_IMAGE_MAX_PLANES	4
+
+/* One plane of an image. */
+struct xmem_plane {
+	const void *data;		/* the first row */
+	size_t stride;			/* bytes from one row to the next, at least row_bytes */
+	uint32_t row_bytes;		/* of pixels in each row */
+	uint32_t rows;
+};
+
+/* An image that has been checked: all rows of its planes lie within the contents. */
+struct xmem_image {
+	size_t size;			/* in: sizeof(struct xmem_image); out: valid bytes */
+	uint32_t format;		/* XMEM_IMAGE_* */
+	uint32_t planes;
+	uint32_t width;			/* pixels, 1 to XMEM_IMAGE_MAX_SIDE */
+	uint32_t height;
+	struct xmem_plane plane[4];	/* [planes]; the others are 0 */
+};
+
+/*
+ * Get the image that the contents are, as their publisher says, checked.
+ * @ret_image: its size field is set. Unchanged after an error.
+ * Returns, Ownership: as xmem_tensor_view. Since: 0.4.
+ */
+int xmem_image_view(struct xmem_buffer *buffer, struct xmem_image *ret_image);
+
+/*
+ * Check what metadata says of a tensor against a number of bytes, for programs that fill or keep
+ * metadata themselves. Nobody may change it meanwhile.
+ * @bytes: from the first element to the end of the contents.
+ * Returns: 0, or -EINVAL (NULL), -ENODATA, -EBADMSG, -ERANGE as xmem_tensor_view. Since: 0.4.
+ */
+int xmem_tensor_check(const struct xmem_metadata *metadata, uint64_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Describing the contents of a buffer, and reading such a description back. What is said is
+ * checked in tensor.c and image.c.
+ */
+#include <string.h>
+
+#include "handle.h"
+#include "structs.h"
+#include "tensor.h"
+
+#define FIELD(m, name)	(m)->name, sizeof((m)->name)
+
+/* ---- describing ---- */
+
+/* The metadata of a buffer that is written, or NULL, and *err has been noted. */
+static struct xmem_metadata *metadata_mut(struct xmem_buffer *handle, int *err)
+{
+	struct xmem_metadata *metadata = xmem_buffer_metadata_mut(handle);
+
+	*err = metadata ? 0 : xmem_peek_last_error(NULL);
+	return metadata;
+}
+
+/* Put @fresh in place of all that was said. The contents are where xmem_publish puts them. */
+static void replace(struct xmem_buffer *handle, struct xmem_metadata *metadata,
+		    struct xmem_metadata *fresh)
+{
+	const struct xmem_pool *pool = xl_buffer(handle)->pool;
+	const struct xmem_client_row *row = xm_client_row(&pool->map, pool->me);
+
+	memcpy(fresh->producer, row->label, XMEM_LABEL_BYTES - 1);
+	fresh->size = xmem_size(handle);
+	memcpy(metadata, fresh, sizeof(*fresh));
+}
+
+static int take_shape(struct xmem_metadata *fresh, const int64_t *shape, const int64_t *strides,
+		      const struct xl_says *says)
+{
+	size_t bytes = fresh->ndim * sizeof(*shape);
+
+	if (fresh->ndim > XMEM_MAX_DIMENSIONS)
+		return xl_fail(EINVAL, "%s: ndim is %u, and may be %d at most", says->what,
+			       fresh->ndim, XMEM_MAX_DIMENSIONS);
+	if (bytes && !shape)
+		return xl_fail(EINVAL, "%s: no shape", says->what);
+	if (bytes)
+		memcpy(fresh->shape, shape, bytes);
+	if (!strides)
+		return xl_tensor_make_dense(fresh, says);
+	if (bytes)
+		memcpy(fresh->strides, strides, bytes);
+	return 0;
+}
+
+XMEM_API int xmem_describe_tensor(struct xmem_buffer *handle, uint32_t dtype, uint32_t ndim,
+				  const int64_t *shape, const int64_t *strides)
+{
+	static const struct xl_says says = { "describe_tensor", EINVAL };
+	struct xmem_metadata fresh = { .dtype = dtype, .ndim = ndim };
+	struct xmem_metadata *metadata;
+	int err;
+
+	metadata = metadata_mut(handle, &err);
+	if (!metadata)
+		return err;
+	err = take_shape(&fresh, shape, strides, &says);
+	if (!err)
+		err = xl_tensor_measure(&fresh, NULL, xmem_size(handle), &says, NULL);
+	if (err)
+		return err;
+	replace(handle, metadata, &fresh);
+	return 0;
+}
+
+XMEM_API int xmem_describe_image(struct xmem_buffer *handle, uint32_t format, uint32_t width,
+				 uint32_t height, size_t stride)
+{
+	static const struct xl_says says = { "describe_image", EINVAL };
+	struct xmem_metadata fresh = { 0 };
+	struct xmem_metadata *metadata;
+	int err;
+
+	metadata = metadata_mut(handle, &err);
+	if (!metadata)
+		return err;
+	err = xl_image_fill(&fresh, format, width, height, stride, &says);
+	if (!err)
+		err = xl_image_measure(&fresh, NULL, xmem_size(handle), &says, NULL);
+	if (err)
+		return err;
+	replace(handle, metadata, &fresh);
+	return 0;
+}
+
+XMEM_API int xmem_describe_content(struct xmem_buffer *handle, const char *content_type,
+				   const char *producer)
+{
+	struct xmem_metadata *metadata, checked;
+	int err;
+
+	metadata = metadata_mut(handle, &err);
+	if (!metadata)
+		return err;
+	/* Both are checked before either is said. */
+	if (producer)
+		err = xl_metadata_string(FIELD(&checked, producer), "producer", producer);
+	if (!err && content_type)
+		err = xl_metadata_string(FIELD(metadata, content_type), "content type",
+					 content_type);
+	if (!err && producer)
+		memcpy(metadata->producer, checked.producer, sizeof(checked.producer));
+	return err;
+}
+
+XMEM_API int xmem_describe_time(struct xmem_buffer *handle, uint64_t timestamp_ns,
+				const char *clock)
+{
+	struct xmem_metadata *metadata;
+	int err;
+
+	metadata = metadata_mut(handle, &err);
+	if (!metadata)
+		return err;
+	err = xl_metadata_string(FIELD(metadata, clock), "clock",
+				 clock ? clock : "CLOCK_MONOTONIC");
+	if (!err)
+		metadata->timestamp_ns = timestamp_ns;
+	return err;
+}
+
+/* ---- reading ---- */
+
+/* Take a copy of what is said of a buffer. Returns 0, or -errno, noted. */
+static int take(struct xmem_buffer *handle, const char *what, struct xmem_metadata *ret)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+
+	if (unlikely(!buffer))
+		return xl_no_buffer(handle, what);
+	xl_metadata_take(xm_metadata(&buffer->pool->map, buffer->slot), ret);
+	xl_place_contents(buffer);
+	ret->size = buffer->what.length;
+	ret->offset = buffer->what.offset;
+	return 0;
+}
+
+XMEM_API int xmem_metadata_view(struct xmem_buffer *handle, struct xmem_metadata *ret_metadata)
+{
+	struct xmem_metadata copy;
+	int err;
+
+	if (!ret_metadata)
+		return xl_fail_fast(EINVAL, "metadata_view: no place for the answer");
+	err = take(handle, "metadata_view", &copy);
+	if (!err)
+		*ret_metadata = copy;
+	return err;
+}
+
+/* Is there a tensor, and does it lie where this process can look at it? */
+static int check_said(const struct xmem_metadata *m, const char *what, bool said)
+{
+	if (m->storage != XMEM_STORAGE_CPU)
+		return xl_fail(EBADMSG, "%s: the contents are said to be in storage %u, which is "
+			       "not memory of the CPU", what, m->storage);
+	if (!said)
+		return xl_fail(ENODATA, "%s: the publisher has not said what the contents are; it "
+			       "uses xmem_describe_tensor or xmem_describe_image", what);
+	return 0;
+}
+
+/* Take the metadata and find the contents, for one of the views. */
+static int take_contents(struct xmem_buffer *handle, const char *what, struct xmem_metadata *ret,
+			 const void **ret_data)
+{
+	int err = take(handle, what, ret);
+
+	if (err)
+		return err;
+	*ret_data = xmem_data(handle);
+	return *ret_data ? 0 : xmem_peek_last_error(NULL);
+}
+
+XMEM_API int xmem_tensor_view(struct xmem_buffer *handle, struct xmem_tensor *ret_tensor)
+{
+	static const struct xl_says says = { "tensor_view", EBADMSG };
+	struct xmem_tensor tensor;
+	struct xmem_metadata m;
+	const void *data;
+	int err = xl_answer_check("xmem_tensor", ret_tensor);
+
+	if (!err)
+		err = take_contents(handle, says.what, &m, &data);
+	if (!err)
+		err = check_said(&m, says.what, m.dtype != XMEM_DTYPE_NONE);
+	if (!err)
+		err = xl_tensor_measure(&m, data, m.size, &says, &tensor);
+	if (err)
+		return err;
+	xl_answer_give(ret_tensor, &tensor, sizeof(tensor));
+	return 0;
+}
+
+XMEM_API int xmem_image_view(struct xmem_buffer *handle, struct xmem_image *ret_image)
+{
+	static const struct xl_says says = { "image_view", EBADMSG };
+	struct xmem_image image;
+	struct xmem_metadata m;
+	const void *data;
+	int err = xl_answer_check("xmem_image", ret_image);
+
+	if (!err)
+		err = take_contents(handle, says.what, &m, &data);
+	if (!err)
+		err = check_said(&m, says.what, m.image != XMEM_IMAGE_NONE);
+	if (!err)
+		err = xl_image_measure(&m, data, m.size, &says, &image);
+	if (err)
+		return err;
+	xl_answer_give(ret_image, &image, sizeof(image));
+	return 0;
+}
+
+XMEM_API int xmem_tensor_check(const struct xmem_metadata *metadata, uint64_t bytes)
+{
+	static const struct xl_says says = { "tensor_check", EBADMSG };
+	int err;
+
+	if (!metadata)
+		return xl_fail_fast(EINVAL, "tensor_check: no metadata");
+	err = check_said(metadata, says.what, metadata->dtype != XMEM_DTYPE_NONE);
+	return err ? err : xl_tensor_measure(metadata, NULL, bytes, &says, NULL);
+}
