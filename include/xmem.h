@@ -302,7 +302,7 @@ const void *xmem_data(struct xmem_buffer *buffer);
 
 /*
  * Get the number of bytes of contents; while the buffer is written, as many as were
- * acquired.
+ * acquired, or copied into it by xmem_copy.
  * Returns: the number; 0 for NULL. Since: 0.1.
  */
 size_t xmem_size(struct xmem_buffer *buffer);
@@ -593,6 +593,7 @@ int xmem_pool_client(struct xmem_pool *pool);
 }
 #endif
 
+#include "xmem/copy.h"
 #include "xmem/info.h"
 #include "xmem/tensor.h"
 

@@ -11,6 +11,7 @@
  *     collect.c demote.c                  used slots are found again; slow subscribers, room
  *     holders.c                           why no buffer is free, in words
  *   describe.c tensor.[ch] image.c   what contents are: said, and read back with all checks
+ *   copy.c                    copies into a buffer that is being written
  *   subscription.[ch] subscribe.c follow.c receive.c   subscriptions, and the rings they follow
  *     history.c label.c                   what was published before; labels as topics
  *   wait.[ch]                 waiting for rings; the end of waits

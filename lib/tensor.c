@@ -27,7 +27,7 @@ static void make_printable(char *field, size_t bytes)
 	memset(field + length, 0, bytes - length);
 }
 
-void xl_metadata_take(const struct xmem_metadata *shared, struct xmem_metadata *ret)
+void xl_metadata_read(const struct xmem_metadata *shared, struct xmem_metadata *ret)
 {
 	const u64 *from = (const u64 *)shared;
 	u64 word[METADATA_WORDS];
@@ -36,6 +36,11 @@ void xl_metadata_take(const struct xmem_metadata *shared, struct xmem_metadata *
 	for (i = 0; i < METADATA_WORDS; i++)
 		word[i] = xm_load(&from[i]);
 	memcpy(ret, word, sizeof(*ret));
+}
+
+void xl_metadata_take(const struct xmem_metadata *shared, struct xmem_metadata *ret)
+{
+	xl_metadata_read(shared, ret);
 	make_printable(ret->content_type, sizeof(ret->content_type));
 	make_printable(ret->producer, sizeof(ret->producer));
 	make_printable(ret->clock, sizeof(ret->clock));

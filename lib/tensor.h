@@ -14,7 +14,10 @@ struct xl_says {
 	int impossible;
 };
 
-/* Copy metadata that others may be changing, each word once, and make its strings printable. */
+/* Copy metadata that others may be changing, each word once. */
+void xl_metadata_read(const struct xmem_metadata *shared, struct xmem_metadata *ret);
+
+/* The same, and make the strings of the copy printable. */
 void xl_metadata_take(const struct xmem_metadata *shared, struct xmem_metadata *ret);
 
 /*

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Copying contents and metadata into a buffer that is being written. Large contents are stored
+ * past the cache: memcpy reads each line of the destination first, which costs a third of the
+ * memory's bandwidth, and evicts what the caller has there. (The C library would do the same, but
+ * only for what is larger than its idea of the last cache, which in virtual machines is far off.)
+ */
+#include <string.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+#include "handle.h"
+#include "payload/payload.h"
+#include "tensor.h"
+
+/*
+ * From so many bytes on the copy and its reading by another core together are faster past the
+ * cache: docs/performance.md. Below it they stay in caches, where the reader finds them.
+ */
+#define STREAM_LEAST	(4UL << 20)
+#define LINE		64UL
+
+#ifdef __x86_64__
+
+static bool can_stream(void)
+{
+	return __builtin_cpu_supports("avx2");
+}
+
+/* pre: @to is at the beginning of a line, and so is the end. */
+__attribute__((target("avx2"))) static void stream_lines(char *to, const char *from, size_t bytes)
+{
+	const char *end = from + bytes;
+
+	for (; from < end; from += LINE, to += LINE) {
+		__m256i a = _mm256_loadu_si256((const void *)from);
+		__m256i b = _mm256_loadu_si256((const void *)(from + LINE / 2));
+
+		_mm256_stream_si256((void *)to, a);
+		_mm256_stream_si256((void *)(to + LINE / 2), b);
+	}
+	/* No later store, such as that of publish, may be seen before these. */
+	_mm_sfence();
+}
+
+#else
+
+static bool can_stream(void)
+{
+	return false;
+}
+
+static void stream_lines(char *to, const char *from, size_t bytes)
+{
+}
+
+#endif
+
+static void copy_memory(char *to, const char *from, size_t bytes)
+{
+	size_t head, lines;
+
+	if (bytes < STREAM_LEAST || !can_stream()) {
+		memcpy(to, from, bytes);
+		return;
+	}
+	head = -(uintptr_t)to % LINE;
+	memcpy(to, from, head);
+	lines = (bytes - head) / LINE * LINE;
+	stream_lines(to + head, from + head, lines);
+	memcpy(to + head + lines, from + head + lines, bytes - head - lines);
+}
+
+/* Take over what is said of @from. Its place in the buffer is what xmem_publish will say. */
+static void copy_metadata(struct xmem_buffer *to, const struct xmem_buffer *from)
+{
+	struct xmem_metadata m;
+
+	xl_metadata_read(xm_metadata(&from->pool->map, from->slot), &m);
+	m.size = from->what.length;
+	m.offset = 0;
+	memcpy(xm_metadata(&to->pool->map, to->slot), &m, sizeof(m));
+}
+
+XMEM_API int xmem_copy(struct xmem_buffer *to, struct xmem_buffer *from)
+{
+	size_t bytes, capacity;
+	const char *contents;
+	char *whole;
+
+	if (to == from)
+		return xl_fail_fast(EINVAL, "copy: both buffers are the same one, or none");
+	whole = xmem_data_mut(to);
+	contents = whole ? xmem_data(from) : NULL;
+	if (!contents)
+		return xmem_peek_last_error(NULL);
+	bytes = xmem_size(from);
+	capacity = xmem_capacity(to);
+	if (bytes > capacity)
+		return xl_fail(ERANGE, "copy: %zu bytes do not fit into a buffer of %zu; acquire a "
+			       "larger one", bytes, capacity);
+	copy_memory(whole, contents, bytes);
+	copy_metadata(xl_buffer(to), xl_buffer(from));
+	xl_buffer(to)->what.length = bytes;
+	return 0;
+}
+
+XMEM_API int xmem_copy_bytes(struct xmem_buffer *to, size_t offset, const void *from, size_t bytes)
+{
+	char *whole = xmem_data_mut(to);
+	size_t capacity;
+
+	if (!whole)
+		return xmem_peek_last_error(NULL);
+	capacity = xmem_capacity(to);
+	if (offset > capacity || bytes > capacity - offset)
+		return xl_fail(ERANGE, "copy: %zu bytes at %zu do not fit into a buffer of %zu",
+			       bytes, offset, capacity);
+	if (!bytes)
+		return 0;
+	if (!from)
+		return xl_fail_fast(EINVAL, "copy: no bytes to copy");
+	copy_memory(whole + offset, from, bytes);
+	return 0;
+}
