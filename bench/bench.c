@@ -35,6 +35,7 @@ static const struct {
 	{ .name = "wake", .sides = 2, .run = case_wake },
 	{ .name = "kill", .sides = 2, .run = case_kill },
 	{ .name = "large", .sides = 2, .run = case_large },
+	{ .name = "copy", .sides = 2, .run = case_copy },
 	{ .name = "syscalls", .sides = 1, .run = case_syscalls },
 	{ .name = "memory", .sides = 2, .run = case_memory },
 };

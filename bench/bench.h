@@ -179,6 +179,7 @@ void case_lossy(struct bench *bench);
 void case_threads(struct bench *bench, int side);
 void case_ping_pong(struct bench *bench, int side);
 void case_large(struct bench *bench, int side);
+void case_copy(struct bench *bench, int side);
 void case_wake(struct bench *bench, int side);
 void case_kill(struct bench *bench, int side);
 void case_memory(struct bench *bench, int side);
