@@ -39,14 +39,15 @@
  * likewise, unless a multiple of 2^23 - 1 subscriptions were asked for in between; and that of a
  * pool, as long as no other pool has been opened.
  *
- * Threads. Any thread may call any function at any time, unless the function says
- * otherwise. The C library must have made the threads. Threads that get and drop buffers
- * do not wait for each other. No function is async-signal-safe, and none is a
- * cancellation point on which a program can rely: xmem_cancel ends waits, pthread_cancel
- * does not. After fork the child cannot use handles that it inherited: functions fail
- * with ECHILD, and dropping such a handle does nothing. The child opens the pool again. A
- * fork by the C library leaves the child no page and no descriptor of its parent's pools,
- * whatever other threads were doing.
+ * Threads. Each function says who may call it. "any" is any thread at any time, also with handles
+ * that other threads are using. The C library must have made the threads. Threads that get and
+ * drop buffers do not wait for each other. No function is async-signal-safe, and none is a
+ * cancellation point: a thread that pthread_cancel cancels in one returns from it first, and
+ * nothing is lost; xmem_cancel ends waits, pthread_cancel does not. A thread that can be cancelled
+ * asynchronously calls no function. After fork the child cannot use handles that it inherited:
+ * functions fail with ECHILD, and dropping such a handle does nothing. The child opens the pool
+ * again. A fork by the C library leaves the child no page and no descriptor of its parent's
+ * pools, whatever other threads were doing.
  *
  * Time. Timeouts are nanoseconds from now. 0 does not wait, and XMEM_FOREVER waits without
  * end. A wait ends early with EINTR when a signal handler has run; after one that was
@@ -165,7 +166,7 @@ struct xmem_pool_options {
  *	ENAMETOOLONG  XMEM_SOCKET in the environment is too long for an address
  *	EPROTONOSUPPORT  the host speaks another version of the protocol
  *	ENOMEM, EMFILE
- * Ownership: the caller calls xmem_pool_close. Since: 0.1.
+ * Ownership: the caller calls xmem_pool_close. Threads: any. Since: 0.1.
  */
 struct xmem_pool *xmem_pool_open(const char *name, const struct xmem_pool_options *options);
 
@@ -181,7 +182,7 @@ void xmem_pool_close(struct xmem_pool *pool);
  * End all waiting in a pool handle and its subscriptions, now and for ever: calls that wait, and
  * later ones whose timeout is not 0, fail with ECANCELED, also if there would be something. Calls
  * that may not wait go on as before. This is for a program that ends: its threads return.
- * Returns: 0, or -EINVAL, -ECHILD. Since: 0.3.
+ * Returns: 0, or -EINVAL, -ECHILD. Threads: any. Since: 0.3.
  */
 int xmem_cancel(struct xmem_pool *pool);
 
@@ -248,7 +249,7 @@ struct xmem_subscribe_options {
  *	ECANCELED  xmem_cancel, or xmem_pool_close while this call waits
  *	EMFILE	a payload cannot be mapped
  *	EINTR
- * Ownership: the caller calls xmem_unsubscribe.
+ * Ownership: the caller calls xmem_unsubscribe. Threads: any.
  * Since: 0.1; all writers: 0.3; history, depth, label: 0.4.
  */
 struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
@@ -275,7 +276,7 @@ struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
  *	EOVERFLOW  this client has 2^29 handles of the buffer
  *	EINVAL	the timeout is negative
  *	EINTR
- * Ownership: the caller calls xmem_release. Since: 0.1.
+ * Ownership: the caller calls xmem_release. Threads: any. Since: 0.1.
  */
 struct xmem_buffer *xmem_receive(struct xmem_subscription *subscription, int64_t timeout_ns);
 
@@ -287,7 +288,7 @@ struct xmem_buffer *xmem_receive(struct xmem_subscription *subscription, int64_t
  *	ENOENT	the handle has no subscription
  *	EPIPE	nothing is there to receive, and *ret_subscription is over: xmem_unsubscribe it
  *	EMFILE	also: no descriptor is left to wait with
- * Ownership: the caller calls xmem_release. Since: 0.3.
+ * Ownership: the caller calls xmem_release. Threads: any. Since: 0.3.
  */
 struct xmem_buffer *xmem_receive_any(struct xmem_pool *pool, int64_t timeout_ns,
 				     struct xmem_subscription **ret_subscription);
@@ -296,20 +297,20 @@ struct xmem_buffer *xmem_receive_any(struct xmem_pool *pool, int64_t timeout_ns,
  * Get the contents, xmem_size() bytes, which do not change while the buffer is held.
  * Returns: their address, or NULL: EIO (the publisher gave a wrong place), ENOMEM, EMFILE,
  *	EINTR.
- * Ownership: valid until the handle of the buffer is dropped. Since: 0.1.
+ * Ownership: valid until the handle of the buffer is dropped. Threads: any. Since: 0.1.
  */
 const void *xmem_data(struct xmem_buffer *buffer);
 
 /*
  * Get the number of bytes of contents; while the buffer is written, as many as were
  * acquired, or copied into it by xmem_copy.
- * Returns: the number; 0 for NULL. Since: 0.1.
+ * Returns: the number; 0 for NULL. Threads: any. Since: 0.1.
  */
 size_t xmem_size(struct xmem_buffer *buffer);
 
 /*
  * Drop the handle of a buffer. A buffer that was acquired and not published is given up.
- * Since: 0.1.
+ * Threads: any, but no other call uses this handle of a buffer meanwhile. Since: 0.1.
  */
 void xmem_release(struct xmem_buffer *buffer);
 
@@ -347,7 +348,7 @@ void xmem_unsubscribe(struct xmem_subscription *subscription);
  *	-EFBIG	one buffer is larger than the files that this process may make (RLIMIT_FSIZE)
  *	-ENOMEM	a cgroup or the machine has too little memory left; the message names it
  *	-EMFILE, -EINTR
- * Since: 0.1.
+ * Threads: any. Since: 0.1.
  */
 int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes);
 
@@ -373,7 +374,7 @@ int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes);
  *	EINVAL	the timeout is negative
  *	ECANCELED  xmem_cancel, or xmem_pool_close while this call waits
  *	EINTR
- * Ownership: ends in xmem_publish or xmem_release. Since: 0.1.
+ * Ownership: ends in xmem_publish or xmem_release. Threads: any. Since: 0.1.
  */
 struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, int64_t timeout_ns);
 
@@ -381,7 +382,7 @@ struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, int64_t t
  * Get the contents of a buffer that is being written, xmem_capacity() bytes. What an
  * earlier publication left there is still there.
  * Returns: their address, or NULL: EPERM (the buffer is not from xmem_acquire), ENOMEM.
- * Ownership: valid until the buffer is published or released. Since: 0.1.
+ * Ownership: valid until the buffer is published or released. Threads: any. Since: 0.1.
  */
 void *xmem_data_mut(struct xmem_buffer *buffer);
 
@@ -418,7 +419,8 @@ struct xmem_publish_options {
  *	-EPERM	the buffer is not from xmem_acquire
  *	-ERANGE	offset and length reach beyond the buffer
  *	-EOVERFLOW  XMEM_PUBLISH_KEEP, and this client has 2^29 handles of the buffer
- * Ownership: after an error the buffer is the caller's as before. Since: 0.1.
+ * Ownership: after an error the buffer is the caller's as before.
+ * Threads: any, but no other call uses this handle of a buffer meanwhile. Since: 0.1.
  */
 int xmem_publish(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
 		 uint64_t *ret_token);
@@ -427,7 +429,7 @@ int xmem_publish(struct xmem_buffer *buffer, const struct xmem_publish_options *
 
 /*
  * Get the token of a buffer, which names its contents for ever.
- * Returns: the token; 0 for NULL and while the buffer is written. Since: 0.1.
+ * Returns: the token; 0 for NULL and while the buffer is written. Threads: any. Since: 0.1.
  */
 uint64_t xmem_token(struct xmem_buffer *buffer);
 
@@ -438,7 +440,7 @@ uint64_t xmem_token(struct xmem_buffer *buffer);
  *	ESTALE	those contents are gone, or the token belongs to another pool
  *	EAGAIN	the owner keeps scanning the buffer; retry
  *	EOVERFLOW  this client has 2^29 handles of the buffer
- * Ownership: the caller calls xmem_release. Since: 0.1.
+ * Ownership: the caller calls xmem_release. Threads: any. Since: 0.1.
  */
 struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token);
 
@@ -446,7 +448,7 @@ struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token);
  * Make another handle of a buffer, for reading.
  * Returns: the handle, or NULL: EPERM (the buffer is being written), EOVERFLOW (this client
  * has 2^29 handles of the buffer).
- * Ownership: the caller calls xmem_release. Since: 0.1.
+ * Ownership: the caller calls xmem_release. Threads: any. Since: 0.1.
  */
 struct xmem_buffer *xmem_clone(struct xmem_buffer *buffer);
 
@@ -475,7 +477,7 @@ struct xmem_buffer *xmem_clone(struct xmem_buffer *buffer);
  *	-EDQUOT	the daemon has given out as many as it may (the kernel counts the process's files)
  *	-ENOMEM, -EMFILE
  * Ownership: the library's, valid until the handle of the pool and those that keep the pool
- * alive are dropped; nobody else reads, writes or closes it. Since: 0.3.
+ * alive are dropped; nobody else reads, writes or closes it. Threads: any. Since: 0.3.
  */
 int xmem_pool_poll_fd(struct xmem_pool *pool);
 
@@ -483,7 +485,7 @@ int xmem_pool_poll_fd(struct xmem_pool *pool);
  * Get the descriptor of one subscription, which is readable and hung up like a pool's, and
  * never writable. After the subscription has ended it stays readable.
  * Returns: as xmem_pool_poll_fd.
- * Ownership: the library's, valid until xmem_unsubscribe. Since: 0.3.
+ * Ownership: the library's, valid until xmem_unsubscribe. Threads: any. Since: 0.3.
  */
 int xmem_subscription_poll_fd(struct xmem_subscription *subscription);
 
@@ -491,14 +493,14 @@ int xmem_subscription_poll_fd(struct xmem_subscription *subscription);
 
 /*
  * Get the number of bytes of the whole buffer, of which the contents are a part.
- * Returns: the number; 0 for NULL. Since: 0.2.
+ * Returns: the number; 0 for NULL. Threads: any. Since: 0.2.
  */
 size_t xmem_capacity(struct xmem_buffer *buffer);
 
 /*
  * Get the number of the publication, which its publisher counts from 0.
  * Returns: the number; 0 if the buffer was neither received nor kept when it was published.
- * Since: 0.1.
+ * Threads: any. Since: 0.1.
  */
 uint64_t xmem_sequence(struct xmem_buffer *buffer);
 
@@ -507,7 +509,7 @@ uint64_t xmem_sequence(struct xmem_buffer *buffer);
  * of their own.
  * Returns: the id of the client that published these contents, or has the buffer to write into;
  * -ENOENT: the buffer was not received, and its publisher has ended long ago; -EINVAL, -ECHILD.
- * Since: 0.3.
+ * Threads: any. Since: 0.3.
  */
 int xmem_publisher(struct xmem_buffer *buffer);
 
@@ -522,14 +524,15 @@ int xmem_publisher_label(struct xmem_buffer *buffer, char ret_label[16]);
 
 /*
  * Get the time that the publisher gave.
- * Returns: nanoseconds of CLOCK_MONOTONIC; 0 if there is none. Since: 0.1.
+ * Returns: nanoseconds of CLOCK_MONOTONIC; 0 if there is none. Threads: any. Since: 0.1.
  */
 uint64_t xmem_timestamp_ns(struct xmem_buffer *buffer);
 
 /*
  * Get what the publisher says about the contents. A reader checks it before it relies on
  * it, because the publisher can change it at any time.
- * Returns: the metadata, or NULL. Ownership: valid until the handle is dropped. Since: 0.2.
+ * Returns: the metadata, or NULL. Ownership: valid until the handle is dropped.
+ * Threads: any. Since: 0.2.
  */
 const struct xmem_metadata *xmem_buffer_metadata(struct xmem_buffer *buffer);
 
@@ -537,7 +540,7 @@ const struct xmem_metadata *xmem_buffer_metadata(struct xmem_buffer *buffer);
  * Get the metadata of a buffer that is being written. What an earlier publication left
  * there is still there.
  * Returns: the metadata, or NULL: EPERM (the buffer is not from xmem_acquire).
- * Ownership: valid until the buffer is published or released. Since: 0.2.
+ * Ownership: valid until the buffer is published or released. Threads: any. Since: 0.2.
  */
 struct xmem_metadata *xmem_buffer_metadata_mut(struct xmem_buffer *buffer);
 
@@ -548,14 +551,15 @@ struct xmem_metadata *xmem_buffer_metadata_mut(struct xmem_buffer *buffer);
  * left in a ring that the host has dropped counts from the EPIPE of xmem_receive on. If
  * something was received after the host dropped it, that number is not known and does not
  * count; the message of EPIPE says so.
- * Returns: the number, of all publishers together; 0 for NULL. Since: 0.1.
+ * Returns: the number, of all publishers together; 0 for NULL. Threads: any. Since: 0.1.
  */
 uint64_t xmem_subscription_lost(struct xmem_subscription *subscription);
 
 /*
  * Get the client id of the publisher of what was received last, or if there is nothing yet of the
  * first that is followed.
- * Returns: the id, or -EINVAL, -ECHILD, -EBADF (the subscription has been dropped). Since: 0.1.
+ * Returns: the id, or -EINVAL, -ECHILD, -EBADF (the subscription has been dropped).
+ * Threads: any. Since: 0.1.
  */
 int xmem_subscription_publisher(struct xmem_subscription *subscription);
 
@@ -566,26 +570,26 @@ int xmem_subscription_publisher(struct xmem_subscription *subscription);
  * @fd: from xmem_pool_fd, passed on in any way; it stays the caller's.
  * @options: as xmem_pool_open.
  * Returns: as xmem_pool_open, and EBADF: @fd is not a pool's descriptor.
- * Ownership: the caller calls xmem_pool_close. Since: 0.2.
+ * Ownership: the caller calls xmem_pool_close. Threads: any. Since: 0.2.
  */
 struct xmem_pool *xmem_pool_open_fd(int fd, const struct xmem_pool_options *options);
 
 /*
  * Make a descriptor with which a process can join this pool.
  * Returns: the descriptor, which is close-on-exec, or -errno: -EMFILE.
- * Ownership: the caller closes it. Since: 0.2.
+ * Ownership: the caller closes it. Threads: any. Since: 0.2.
  */
 int xmem_pool_fd(struct xmem_pool *pool);
 
 /*
  * Get the name of the host: "kernel" or "daemon".
- * Returns: the name; NULL for NULL. Ownership: valid as long as the pool. Since: 0.1.
+ * Returns: the name; NULL for NULL. Ownership: valid as long as the pool. Threads: any. Since: 0.1.
  */
 const char *xmem_pool_backend(struct xmem_pool *pool);
 
 /*
  * Get the id of this client in the pool.
- * Returns: the id, or -EINVAL, -ECHILD. Since: 0.1.
+ * Returns: the id, or -EINVAL, -ECHILD. Threads: any. Since: 0.1.
  */
 int xmem_pool_client(struct xmem_pool *pool);
 
@@ -596,5 +600,7 @@ int xmem_pool_client(struct xmem_pool *pool);
 #include "xmem/copy.h"
 #include "xmem/info.h"
 #include "xmem/tensor.h"
+
+#include "xmem/api.h"
 
 #endif

@@ -5,6 +5,14 @@ LIB_OBJ := $(LIB_SRC:%.c=$(B)/obj/%.o)
 
 all: $(B)/libxmem.so $(B)/libxmem.a
 
+HEADERS := $(wildcard include/*.h include/*.hpp include/*/*.h)
+
+# The table of all public functions is made from the headers. make reads the stamp as a part of
+# itself, so it is up to date before make looks at any other file.
+$(B)/api.stamp: scripts/api.sh $(filter-out %/api.h %/uapi.h,$(HEADERS))
+	$(Q)mkdir -p $(@D) && scripts/api.sh && touch $@
+include $(B)/api.stamp
+
 $(B)/libxmem.a: $(LIB_OBJ)
 	$(say) AR $@
 	$(Q)rm -f $@ && ar rcs $@ $^
@@ -31,7 +39,7 @@ INSTALL += 755:$(B)/libxmem.so.$(SOVERSION):$(LIBDIR)/libxmem.so.$(VERSION) \
 	link:libxmem.so.$(VERSION):$(LIBDIR)/libxmem.so.$(SOVERSION) \
 	link:libxmem.so.$(SOVERSION):$(LIBDIR)/libxmem.so \
 	644:$(B)/libxmem.a:$(LIBDIR)/libxmem.a \
-	$(foreach header,$(patsubst include/%,%,$(wildcard include/*.h include/*/*.h)),\
+	$(foreach header,$(patsubst include/%,%,$(HEADERS)),\
 		644:include/$(header):$(INCLUDEDIR)/$(header))
 
 # For those who build against it: pkg-config's and CMake's word of it.

@@ -22,6 +22,7 @@
  *   request.[ch] time.c       requests to the host; the clock
  *   pages.h                   what the slow ways read from a pool's pages
  *   died.[ch]                 the host has ended, and the next call says so
+ *   api.c                     the table of all public functions
  *   error.c fork.c            the thread's last error; handles that a fork has inherited
  *   files.[ch]                descriptors that a child closes
  *   lock.[ch]                 locks, which cost little to the thread that has them mostly

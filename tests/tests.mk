@@ -4,8 +4,8 @@
 #   make test               all that CI runs; TESTS="build unit": some groups or suites
 #   make check-GROUP        one group: native vm model mutants bare kasan
 
-include tests/unit/unit.mk tests/conform/conform.mk tests/kernel/kernel.mk \
-	tests/activation/activation.mk tests/cli/cli.mk
+include tests/extensions/extensions.mk tests/unit/unit.mk tests/conform/conform.mk \
+	tests/kernel/kernel.mk tests/activation/activation.mk tests/cli/cli.mk
 
 .PHONY: test check check-native check-vm check-model check-mutants check-bare check-kasan
 test check:

@@ -49,7 +49,8 @@ struct xmem_pool_info {
  * memory until it calls a function that may wait or that asks the host, or this one: a program
  * that does nothing unmaps nothing. bytes_mapped of its struct xmem_client_info shows that.
  *
- * Returns: 0, -EINVAL (size is less than that of the size field), -ECHILD. Since: 0.1.
+ * Returns: 0, -EINVAL (size is less than that of the size field), -ECHILD.
+ * Threads: any. Since: 0.1.
  */
 int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_info);
 
@@ -86,7 +87,7 @@ struct xmem_client_info {
  * @client: its id, from 0 to clients_max - 1 of struct xmem_pool_info.
  * @ret_info: its size field is set.
  * Returns: 0; -ENOENT: no client has that id; -EINVAL: no client can have it, or size is
- * less than that of the size field; -ECHILD. Since: 0.2.
+ * less than that of the size field; -ECHILD. Threads: any. Since: 0.2.
  */
 int xmem_pool_client_info(struct xmem_pool *pool, uint32_t client,
 			  struct xmem_client_info *ret_info);
@@ -121,14 +122,14 @@ struct xmem_slot_info {
  * @slot: from 0 to slots - 1 of struct xmem_pool_info.
  * @ret_info: its size field is set.
  * Returns: 0; -EINVAL: there is no such slot, or size is less than that of the size field;
- * -ECHILD. Since: 0.2.
+ * -ECHILD. Threads: any. Since: 0.2.
  */
 int xmem_pool_slot_info(struct xmem_pool *pool, uint32_t slot, struct xmem_slot_info *ret_info);
 
 /*
  * Get how many holds one client has of one slot.
  * Returns: the number; -ENOENT: no client has that id; -EINVAL: no client can have it, or
- * there is no such slot; -ECHILD. Since: 0.2.
+ * there is no such slot; -ECHILD. Threads: any. Since: 0.2.
  */
 int64_t xmem_pool_holds(struct xmem_pool *pool, uint32_t client, uint32_t slot);
 
@@ -155,7 +156,7 @@ struct xmem_host_info {
  * @ret_info: its size field is set.
  * Returns: 0; -ENODEV: no host is running; -EACCES, -EPERM, -ENAMETOOLONG: as
  * xmem_pool_open; -EDQUOT: the host has as many connections as it may have; -EINVAL: size is
- * less than that of the size field, or XMEM_BACKEND is wrong. Since: 0.2.
+ * less than that of the size field, or XMEM_BACKEND is wrong. Threads: any. Since: 0.2.
  */
 int xmem_host_query(struct xmem_host_info *ret_info);
 
@@ -182,7 +183,7 @@ struct xmem_pool_entry {
  * @after: the number of the pool before it; 0: get the first one.
  * @ret_entry: its size field is set.
  * Returns: 0; -ENOENT: there are no more, or no host is running; -EACCES, -EPERM,
- * -ENAMETOOLONG: as xmem_pool_open; -EDQUOT, -EINVAL: as xmem_host_query. Since: 0.2.
+ * -ENAMETOOLONG: as xmem_pool_open; -EDQUOT, -EINVAL: as xmem_host_query. Threads: any. Since: 0.2.
  */
 int xmem_pool_next(uint64_t after, struct xmem_pool_entry *ret_entry);
 

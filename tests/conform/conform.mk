@@ -4,6 +4,6 @@
 CONFORM_SRC := $(wildcard tests/conform/*.c)
 CONFORM_OBJ := $(CONFORM_SRC:%.c=$(B)/obj/%.o)
 
-$(B)/conform: $(CONFORM_OBJ) $(B)/libxmem.a | $(B)/xmemd
+$(B)/conform: $(CONFORM_OBJ) $(B)/libxmem.a | $(B)/xmemd $(EXTENSIONS)
 	$(say) LD $@
 	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ $$(pkg-config --libs check) -ldl

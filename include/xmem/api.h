@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of all public functions, through which plug-ins and bindings reach the one copy of
+ * the library in a process. A part of xmem.h. Made by scripts/api.sh from the other headers: edit
+ * those. Each member is the function xmem_NAME, with the same rules.
+ *
+ *	const struct xmem_api *xmem = xmem_get_api(XMEM_API_VERSION);
+ *	struct xmem_pool *pool = xmem->pool_open("camera", NULL);
+ *
+ * A plug-in gets the table from the program that loads it, or finds xmem_get_api by dlsym. It
+ * need not be linked with libxmem then, and handles of one plug-in are valid in another.
+ */
+#ifndef XMEM_API_H
+#define XMEM_API_H
+
+#include "../xmem.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The table that this header describes, for xmem_get_api. */
+#define XMEM_API_VERSION	(XMEM_VERSION_MAJOR << 16 | XMEM_VERSION_MINOR)
+
+/* Has the table the function xmem_NAME? Ask for those that a later release has added. */
+#define XMEM_API_HAS(api, name) \
+	((api)->struct_size >= offsetof(struct xmem_api, name) + sizeof((api)->name))
+
+struct xmem_api {
+	uint32_t abi_version;		/* XMEM_API_VERSION of the library */
+	uint32_t struct_size;		/* bytes of the library's table */
+
+	/* since 0.1 */
+	struct xmem_buffer *(*acquire)(struct xmem_pool *pool, size_t bytes, int64_t timeout_ns);
+	void (*clear_last_error)(void);
+	struct xmem_buffer *(*clone)(struct xmem_buffer *buffer);
+	const void *(*data)(struct xmem_buffer *buffer);
+	void *(*data_mut)(struct xmem_buffer *buffer);
+	struct xmem_buffer *(*get)(struct xmem_pool *pool, uint64_t token);
+	int (*get_last_error)(const char **ret_message);
+	int (*peek_last_error)(const char **ret_message);
+	const char *(*pool_backend)(struct xmem_pool *pool);
+	int (*pool_client)(struct xmem_pool *pool);
+	void (*pool_close)(struct xmem_pool *pool);
+	struct xmem_pool *(*pool_open)(const char *name, const struct xmem_pool_options *options);
+	int (*pool_stat)(struct xmem_pool *pool, struct xmem_pool_info *ret_info);
+	int (*preallocate)(struct xmem_pool *pool, unsigned int count, size_t bytes);
+	int (*publish)(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
+			uint64_t *ret_token);
+	struct xmem_buffer *(*receive)(struct xmem_subscription *subscription, int64_t timeout_ns);
+	void (*release)(struct xmem_buffer *buffer);
+	uint64_t (*sequence)(struct xmem_buffer *buffer);
+	size_t (*size)(struct xmem_buffer *buffer);
+	struct xmem_subscription *(*subscribe)(struct xmem_pool *pool,
+			const struct xmem_subscribe_options *options);
+	uint64_t (*subscription_lost)(struct xmem_subscription *subscription);
+	int (*subscription_publisher)(struct xmem_subscription *subscription);
+	uint64_t (*timestamp_ns)(struct xmem_buffer *buffer);
+	uint64_t (*token)(struct xmem_buffer *buffer);
+	void (*unsubscribe)(struct xmem_subscription *subscription);
+
+	/* since 0.2 */
+	const struct xmem_metadata *(*buffer_metadata)(struct xmem_buffer *buffer);
+	struct xmem_metadata *(*buffer_metadata_mut)(struct xmem_buffer *buffer);
+	size_t (*capacity)(struct xmem_buffer *buffer);
+	int (*host_query)(struct xmem_host_info *ret_info);
+	int (*pool_client_info)(struct xmem_pool *pool, uint32_t client,
+			struct xmem_client_info *ret_info);
+	int (*pool_fd)(struct xmem_pool *pool);
+	int64_t (*pool_holds)(struct xmem_pool *pool, uint32_t client, uint32_t slot);
+	int (*pool_next)(uint64_t after, struct xmem_pool_entry *ret_entry);
+	struct xmem_pool *(*pool_open_fd)(int fd, const struct xmem_pool_options *options);
+	int (*pool_slot_info)(struct xmem_pool *pool, uint32_t slot,
+			struct xmem_slot_info *ret_info);
+
+	/* since 0.3 */
+	int (*cancel)(struct xmem_pool *pool);
+	int (*pool_poll_fd)(struct xmem_pool *pool);
+	int (*publisher)(struct xmem_buffer *buffer);
+	struct xmem_buffer *(*receive_any)(struct xmem_pool *pool, int64_t timeout_ns,
+			struct xmem_subscription **ret_subscription);
+	int (*subscription_poll_fd)(struct xmem_subscription *subscription);
+};
+
+/*
+ * Get the table of the library's functions.
+ * @version: XMEM_API_VERSION, as the caller was compiled.
+ *
+ * While the major version is 0 the versions must be equal. From 1.0 on tables only grow, so one
+ * of the same major version and a lower or equal minor one is served too.
+ *
+ * Returns: the table, or NULL: ENOTSUP (the library's table is another version's; the message
+ * says which).
+ * Ownership: the library's, valid as long as the library is loaded, which is for ever.
+ * Threads: any. Since: 0.4.
+ */
+const struct xmem_api *xmem_get_api(uint32_t version);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

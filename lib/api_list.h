@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The names of all public functions but xmem_get_api, in the order of struct xmem_api, for api.c
+ * and the tests. Made by scripts/api.sh.
+ */
+#ifndef XMEM_API_LIST_H
+#define XMEM_API_LIST_H
+
+#define XL_API(X) \
+	X(acquire) \
+	X(clear_last_error) \
+	X(clone) \
+	X(data) \
+	X(data_mut) \
+	X(get) \
+	X(get_last_error) \
+	X(peek_last_error) \
+	X(pool_backend) \
+	X(pool_client) \
+	X(pool_close) \
+	X(pool_open) \
+	X(pool_stat) \
+	X(preallocate) \
+	X(publish) \
+	X(receive) \
+	X(release) \
+	X(sequence) \
+	X(size) \
+	X(subscribe) \
+	X(subscription_lost) \
+	X(subscription_publisher) \
+	X(timestamp_ns) \
+	X(token) \
+	X(unsubscribe) \
+	X(buffer_metadata) \
+	X(buffer_metadata_mut) \
+	X(capacity) \
+	X(host_query) \
+	X(pool_client_info) \
+	X(pool_fd) \
+	X(pool_holds) \
+	X(pool_next) \
+	X(pool_open_fd) \
+	X(pool_slot_info) \
+	X(cancel) \
+	X(pool_poll_fd) \
+	X(publisher) \
+	X(receive_any) \
+	X(subscription_poll_fd)
+
+#endif
