@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # A public function is in all places where it has to be: the generated table, the symbols of the
-# library, the rules for threads, and xmem.hpp. What is missing is said with what to add. The
+# library, the rules for threads, and C++. What is missing is said with what to add. The
 # generator itself is tried on headers that it has not seen.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
@@ -40,6 +40,13 @@ while IFS=$'\t' read -r name header _ rule; do
 	[ "$rule" != - ] || complain "$header: the comment of $name lacks its rule 'Threads: ...'"
 done <<<"$list"
 
+# C++ has all of it, too, in xmem.hpp or a header that it includes.
+for name in $names; do
+	[ "$name" = xmem_get_api ] || grep -qw "$name" include/xmem.hpp include/xmem/*.hpp ||
+		complain "$name is in no header of C++: add it to include/xmem/*.hpp, and a test" \
+			"of it to tests/cpp"
+done
+
 # ---- the generator, on headers that it has not seen
 
 work=$(mktemp -d)
@@ -64,14 +71,16 @@ typedef void (*xmem_zz_fn)(void *user);
 int xmem_zz_hook(struct xmem_pool *pool, void (*fn)(void *user, uint64_t bytes), void *user)
 	__attribute__((warn_unused_result));
 /* Do it earlier. Since: 7.9; else later. */
-struct xmem_zz *xmem_zz_early(uint64_t first_of_many, uint64_t second_of_many, uint64_t third, int e);
+struct xmem_zz *xmem_zz_early(uint64_t first_of_many, uint64_t second_of_many, uint64_t third,
+			      int fourth);
 static inline int xmem_zz_inline(void) { return 0; }' ||
 	complain "the generator fails: $said"
 tail=$(tail -3 "$work/lib/api_list.h" | head -1)
 [ "$tail" = $'\tX(zz_hook)' ] || complain "the newest function is not the last: $tail"
 grep -q '^	X(zz_early) \\$' "$work/lib/api_list.h" || complain "xmem_zz_early is not found"
 ! grep -qE 'zz_(no|inline|fn)' "$work/lib/api_list.h" || complain "more than functions is found"
-[ -z "$(expand -t 8 "$work/include/xmem/api.h" | awk 'length > 100')" ] || complain "api.h has long lines"
+[ -z "$(expand -t 8 "$work/include/xmem/api.h" | awk 'length > 100')" ] ||
+	complain "api.h has long lines"
 echo '#include <xmem.h>' >"$work/try.c"
 sed 's|^#include "../xmem.h"|&\n#include "zz_more.h"|' "$work/include/xmem/api.h" >"$work/api.h"
 mv "$work/api.h" "$work/include/xmem/api.h"

@@ -5,8 +5,8 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 
-warnings=(-Wall -Wextra -Wpedantic -Werror -Wshadow -fsyntax-only)
-headers=$(cd include && find . -name '*.h' | sed 's|^\./||' | sort)
+warnings=(-Wall -Wextra -Wpedantic -Werror -Wshadow -Wconversion -fsyntax-only)
+headers=$(cd include && find . -name '*.h' -o -name '*.hpp' | sed 's|^\./||' | sort)
 bad=0 tried=0
 
 try() {	# compiler, language, standard, header
@@ -23,14 +23,19 @@ for compiler in gcc g++ clang clang++; do
 	command -v $compiler >/dev/null || { echo "FAIL no $compiler here"; exit 1; }
 done
 for header in $headers; do
-	for standard in c11 c2x; do
+	for standard in $([[ $header = *.hpp ]] || echo c11 c2x); do
 		try gcc c $standard "$header"
 		try clang c $standard "$header"
 	done
-	for standard in c++17 c++20; do
+	for standard in c++17 c++20 c++2b; do
 		try g++ c++ $standard "$header"
 		try clang++ c++ $standard "$header"
 	done
+done
+# xmem.hpp does without exceptions and run-time types where a program does.
+for compiler in g++ clang++; do
+	said=$(echo '#include <xmem.hpp>' | $compiler -x c++ -std=c++17 -fno-exceptions -fno-rtti \
+		"${warnings[@]}" -Iinclude - 2>&1) || { echo "FAIL no exceptions: $said"; bad=1; }
 done
 # What a program sees of the protocol is what metadata.h has, and nothing of uapi.h.
 said=$(printf '#include <xmem.h>\n#ifdef XMEM_UAPI_H\n#error xmem.h includes uapi.h\n#endif\n' |

@@ -52,6 +52,18 @@ write_sources() {
 		return bad != 0;
 	}
 	C
+	cat >"$top/try.cpp" <<-'CPP'
+	#include <cstdlib>
+	#include <xmem.hpp>
+
+	int main(int argc, char **argv)
+	{
+		xmem::pool pool("", XMEM_OPEN_WRITER);
+		pool.preallocate(2, 100);
+		pool.acquire(100).publish();
+		return std::system(argv[1]) != 0;
+	}
+	CPP
 	cat >"$top/served-by" <<-'SH'
 	#!/bin/bash
 	for process in /proc/[0-9]*; do
@@ -85,6 +97,7 @@ build() {
 	# shellcheck disable=SC2086
 	{
 		gcc "$top/try.c" -o "$top/$name-shared" $shared
+		g++ -std=c++17 "$top/try.cpp" -o "$top/$name-cpp" $shared
 		gcc "$top/try.c" -o "$top/$name-static" ${static/-lxmem/-l:libxmem.a}
 		gcc -static "$top/try.c" -o "$top/$name-whole" $static 2>"$top/log"
 	}
@@ -95,7 +108,7 @@ build() {
 # ---- what is installed
 
 expected() {	# FOLDER that stands for /usr, LIBDIR below it
-	(cd include && find . -name '*.h' -printf 'include/%P\n')
+	(cd include && find . '(' -name '*.h' -o -name '*.hpp' ')' -printf 'include/%P\n')
 	printf '%s\n' bin/xmem "libexec/xmem/xmemd" share/doc/xmem/environment.md \
 		share/man/man8/xmemd.8 lib/systemd/user/xmemd.{socket,service} \
 		"$1"/{libxmem.a,libxmem.so,"$soname","libxmem.so.$version",pkgconfig/xmem.pc} \
@@ -115,6 +128,7 @@ check_prefixes() {
 	check_files "$one" lib
 	build one '' "$one/lib"
 	runs 'one shared' "$one/libexec/xmem/xmemd" LD_LIBRARY_PATH="$one/lib" "$top/one-shared"
+	runs 'one C++' "$one/libexec/xmem/xmemd" LD_LIBRARY_PATH="$one/lib" "$top/one-cpp"
 	runs 'one static' "$one/libexec/xmem/xmemd" "$top/one-static"
 	runs 'one whole' "$one/libexec/xmem/xmemd" "$top/one-whole"
 

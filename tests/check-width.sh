@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 columns=100
-kinds='(\.([ch]|sh|mk|pml|py|md|cmake|patch|cmake\.in)|/Makefile|/Kbuild|CMakeLists\.txt)$'
+kinds='(\.([ch]|[ch]pp|sh|mk|pml|py|md|cmake|patch|cmake\.in)|/Makefile|/Kbuild|CMakeLists\.txt)$'
 
 mapfile -t files < <(git ls-files | while read -r file; do
 	[ -f "$file" ] || continue			# deleted, not yet committed

@@ -27,6 +27,10 @@ conform_on_daemon() {
 	echo "$(made "FLAVOUR=$1" "build/$1/conform") && XMEM_BACKEND=daemon build/$1/conform"
 }
 
+cpp_on_daemon() {
+	echo "$(made "FLAVOUR=$1" "build/$1/cpp-$2") && XMEM_BACKEND=daemon build/$1/cpp-$2"
+}
+
 check build  make           "make $jobs all"
 check build  make-test      "make $jobs FLAVOUR=test all build/test/unit build/test/conform"
 check build  make-asan      "make $jobs FLAVOUR=asan all build/asan/unit build/asan/conform"
@@ -54,6 +58,9 @@ suite native conform-wide   "export XMEMD_WIDE=1; $(conform_on_daemon test)"
 suite native conform-asan   "$(conform_on_daemon asan)"
 suite native conform-tsan   "$(conform_on_daemon tsan)"
 suite native activation     "make -s check-activation"
+suite native cpp-17         "$(cpp_on_daemon test 17)"
+suite native cpp-20         "$(cpp_on_daemon test 20)"
+suite native cpp-asan       "$(cpp_on_daemon asan 17)"
 suite native extensions     "make -s check-extensions"
 suite native address        "make -s check-address"
 suite native examples       "make -s examples && XMEM_BACKEND=daemon tests/examples.sh"
@@ -63,6 +70,8 @@ suite mutants mutants       "tests/check-mutants.sh"
 suite vm     vm-harness     "tests/vm/selftest.sh debian-6.1"
 suite vm     conform-kernel "$(made FLAVOUR=test build/test/conform) && \
 	$vm_6_1/vm-6.1 -t 600 -- env XMEM_BACKEND=kernel build/test/conform"
+suite vm     cpp-kernel     "$(made FLAVOUR=test build/test/cpp-17) && \
+	$vm_6_1/cpp-6.1 -t 120 -- env XMEM_BACKEND=kernel build/test/cpp-17"
 suite vm     random-requests "$(made build/release/random-requests) && \
 	$vm_6_1/random-6.1 -t 120 -- build/release/random-requests 30"
 suite vm     examples-kernel "$(made examples) && export XMEM_BACKEND=kernel; \

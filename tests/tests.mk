@@ -5,7 +5,7 @@
 #   make check-GROUP        one group: native vm model mutants bare kasan
 
 include tests/extensions/extensions.mk tests/unit/unit.mk tests/conform/conform.mk \
-	tests/kernel/kernel.mk tests/activation/activation.mk tests/cli/cli.mk
+	tests/kernel/kernel.mk tests/activation/activation.mk tests/cli/cli.mk tests/cpp/cpp.mk
 
 .PHONY: test check check-native check-vm check-model check-mutants check-bare check-kasan
 test check:

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/* Errors, time, spans and handles in C++. A part of xmem.hpp. */
+#ifndef XMEM_BASICS_HPP
+#define XMEM_BASICS_HPP
+
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <unistd.h>
+#if __cplusplus >= 202002L
+#include <span>
+#endif
+
+#include "../xmem.h"
+
+namespace xmem {
+
+/* ---- errors ---- */
+
+class error : public std::system_error {
+public:
+	error(std::error_code code, const char *sentence) : std::system_error(code, sentence) {}
+};
+
+/* What the calling thread's last call that failed says about it; empty if there was none. */
+inline std::string last_message()
+{
+	const char *message = "";
+
+	xmem_peek_last_error(&message);
+	return message;
+}
+
+inline std::error_code last_error() noexcept
+{
+	return {-xmem_peek_last_error(nullptr), std::generic_category()};
+}
+
+inline void clear_last_error() noexcept
+{
+	xmem_clear_last_error();
+}
+
+/* Get it, and forget it. */
+inline std::error_code take_last_error() noexcept
+{
+	return {-xmem_get_last_error(nullptr), std::generic_category()};
+}
+
+namespace detail {
+
+[[noreturn]] inline void fail(std::error_code code, const char *sentence)
+{
+#ifdef __cpp_exceptions
+	throw error(code, sentence);
+#else
+	std::fprintf(stderr, "xmem: error %d: %s\n", code.value(), sentence);
+	std::abort();
+#endif
+}
+
+/* Call it with a place for its error, and throw that. */
+template <class F> auto or_throw(F &&call)
+{
+	std::error_code code;
+	auto result = call(code);
+
+	if (code) {
+		const char *message = "";
+
+		xmem_peek_last_error(&message);
+		fail(code, message);
+	}
+	return result;
+}
+
+/* Of a function that returns a handle, or an address. */
+template <class T> T *made(T *handle, std::error_code &ret_code) noexcept
+{
+	if (handle)
+		ret_code.clear();
+	else
+		ret_code = last_error();
+	return handle;
+}
+
+/* Of a function that returns a number, or a negative errno. */
+template <class T> T counted(T result, std::error_code &ret_code) noexcept
+{
+	ret_code.clear();
+	if (result >= 0)
+		return result;
+	ret_code.assign(static_cast<int>(-result), std::generic_category());
+	return 0;
+}
+
+/* Of one that returns 0, or a negative errno. */
+inline bool done(int result, std::error_code &ret_code) noexcept
+{
+	counted(result, ret_code);
+	return !ret_code;
+}
+
+/* A struct of the library's API that knows its size. */
+template <class T> T sized() noexcept
+{
+	T made{};
+
+	made.size = sizeof(T);
+	return made;
+}
+
+} // namespace detail
+
+/* Has nothing come yet, so that it is worth trying again? */
+inline bool is_empty_for_now(std::error_code code) noexcept
+{
+	return code == std::errc::resource_unavailable_try_again ||
+	       code == std::errc::timed_out;
+}
+
+/* ---- time ---- */
+
+inline constexpr std::chrono::nanoseconds forever = std::chrono::nanoseconds::max();
+inline constexpr std::chrono::nanoseconds no_wait{0};
+
+static_assert(forever.count() == XMEM_FOREVER, "std::chrono::nanoseconds has 64 bits");
+
+/* Nanoseconds, as the library takes them. Negative ones and what is no number are refused there. */
+template <class Rep, class Period>
+inline std::int64_t to_nanoseconds(std::chrono::duration<Rep, Period> time) noexcept
+{
+	using wide = std::chrono::duration<long double, std::nano>;
+	const long double count = wide(time).count();
+
+	if (count >= static_cast<long double>(XMEM_FOREVER))
+		return XMEM_FOREVER;
+	return count >= 0 ? static_cast<std::int64_t>(std::ceil(count)) : -1;
+}
+
+inline std::int64_t to_nanoseconds(std::chrono::nanoseconds time) noexcept
+{
+	return time.count();
+}
+
+/* CLOCK_MONOTONIC, of which time stamps of publications are. */
+using clock = std::chrono::steady_clock;
+
+/* ---- spans ---- */
+
+/* Elements that lie somewhere else. In C++20 it becomes a std::span where one is wanted. */
+template <class T> class span {
+public:
+	using element_type = T;
+	using value_type = std::remove_cv_t<T>;
+	using size_type = std::size_t;
+	using difference_type = std::ptrdiff_t;
+	using pointer = T *;
+	using reference = T &;
+	using iterator = T *;
+
+	constexpr span() noexcept = default;
+	constexpr span(T *data, std::size_t size) noexcept : data_(data), size_(size) {}
+	/* From a span of what is less const. */
+	template <class U, class = std::enable_if_t<std::is_convertible_v<U (*)[], T (*)[]>>>
+	constexpr span(const span<U> &other) noexcept : data_(other.data()), size_(other.size())
+	{
+	}
+
+	constexpr T *data() const noexcept { return data_; }
+	constexpr std::size_t size() const noexcept { return size_; }
+	constexpr std::size_t size_bytes() const noexcept { return size_ * sizeof(T); }
+	constexpr bool empty() const noexcept { return !size_; }
+	constexpr T &operator[](std::size_t at) const noexcept { return data_[at]; }
+	constexpr T *begin() const noexcept { return data_; }
+	constexpr T *end() const noexcept { return data_ + size_; }
+	constexpr T &front() const noexcept { return data_[0]; }
+	constexpr T &back() const noexcept { return data_[size_ - 1]; }
+	/* Elements from @offset on, which must be there. */
+	constexpr span subspan(std::size_t offset, std::size_t count) const noexcept
+	{
+		return {data_ + offset, count};
+	}
+
+private:
+	T *data_ = nullptr;
+	std::size_t size_ = 0;
+};
+
+/* ---- what handles have in common ---- */
+
+namespace detail {
+
+template <class T, void (*Drop)(T *)> class owner {
+public:
+	owner() noexcept = default;
+	/* It becomes this object's to drop. */
+	explicit owner(T *raw) noexcept : raw_(raw) {}
+	owner(owner &&other) noexcept : raw_(other.detach()) {}
+	owner &operator=(owner &&other) noexcept
+	{
+		if (this != &other)
+			reset(other.detach());
+		return *this;
+	}
+	~owner() { Drop(raw_); }
+
+	explicit operator bool() const noexcept { return raw_; }
+	T *raw() const noexcept { return raw_; }
+	/* Drop the handle, and own @raw instead. */
+	void reset(T *raw = nullptr) noexcept { Drop(std::exchange(raw_, raw)); }
+	/* Own it no longer: it becomes the caller's to drop. */
+	T *detach() noexcept { return std::exchange(raw_, nullptr); }
+
+private:
+	T *raw_ = nullptr;
+};
+
+} // namespace detail
+
+/* A file descriptor, which is closed at the end; -1: none. */
+class descriptor {
+public:
+	descriptor() noexcept = default;
+	explicit descriptor(int fd) noexcept : fd_(fd) {}
+	descriptor(descriptor &&other) noexcept : fd_(other.detach()) {}
+	descriptor &operator=(descriptor &&other) noexcept
+	{
+		if (this != &other)
+			reset(other.detach());
+		return *this;
+	}
+	~descriptor() { reset(); }
+
+	explicit operator bool() const noexcept { return fd_ >= 0; }
+	int raw() const noexcept { return fd_; }
+	int detach() noexcept { return std::exchange(fd_, -1); }
+	void reset(int fd = -1) noexcept
+	{
+		const int old = std::exchange(fd_, fd);
+
+		if (old >= 0)
+			::close(old);
+	}
+
+private:
+	int fd_ = -1;
+};
+
+} // namespace xmem
+
+#ifdef __cpp_lib_span
+/* A std::span of what a temporary span shows is as good as one of a named span. */
+template <class T> inline constexpr bool std::ranges::enable_borrowed_range<xmem::span<T>> = true;
+#endif
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* Buffers in C++. A part of xmem.hpp. */
+#ifndef XMEM_BUFFER_HPP
+#define XMEM_BUFFER_HPP
+
+#include "options.hpp"
+
+namespace xmem {
+
+class buffer : public detail::owner<xmem_buffer, xmem_release> {
+public:
+	using owner::owner;
+
+	/* The contents, for reading. */
+	span<const std::byte> bytes(std::error_code &code) const noexcept
+	{
+		const void *data = detail::made(xmem_data(raw()), code);
+
+		return {static_cast<const std::byte *>(data), data ? xmem_size(raw()) : 0};
+	}
+	span<const std::byte> bytes() const
+	{
+		return detail::or_throw([&](std::error_code &code) { return bytes(code); });
+	}
+
+	/* The contents of a buffer that is being written, as many bytes as were acquired. */
+	span<std::byte> bytes_mut(std::error_code &code) const noexcept
+	{
+		void *data = detail::made(xmem_data_mut(raw()), code);
+
+		return {static_cast<std::byte *>(data), data ? xmem_size(raw()) : 0};
+	}
+	span<std::byte> bytes_mut() const
+	{
+		return detail::or_throw([&](std::error_code &code) { return bytes_mut(code); });
+	}
+
+	/*
+	 * The contents as elements of @T, for reading: EINVAL unless they are a whole number of
+	 * them, at an address that fits.
+	 */
+	template <class T> span<const T> as(std::error_code &code) const noexcept
+	{
+		return cast<const T>(bytes(code), code);
+	}
+	template <class T> span<const T> as() const
+	{
+		return cast<const T>(bytes());
+	}
+	/* The same of a buffer that is being written. */
+	template <class T> span<T> as_mut(std::error_code &code) const noexcept
+	{
+		return cast<T>(bytes_mut(code), code);
+	}
+	template <class T> span<T> as_mut() const
+	{
+		return cast<T>(bytes_mut());
+	}
+
+	std::size_t size() const noexcept { return xmem_size(raw()); }
+	std::size_t capacity() const noexcept { return xmem_capacity(raw()); }
+	std::uint64_t token() const noexcept { return xmem_token(raw()); }
+	std::uint64_t sequence() const noexcept { return xmem_sequence(raw()); }
+	/* When its publisher says that it was; the clock's epoch: it does not say. */
+	clock::time_point timestamp() const noexcept
+	{
+		const auto since = static_cast<std::int64_t>(xmem_timestamp_ns(raw()));
+
+		return clock::time_point(std::chrono::nanoseconds(since));
+	}
+
+	std::uint32_t publisher(std::error_code &code) const noexcept
+	{
+		return static_cast<std::uint32_t>(detail::counted(xmem_publisher(raw()), code));
+	}
+	std::uint32_t publisher() const
+	{
+		return detail::or_throw([&](std::error_code &code) { return publisher(code); });
+	}
+
+	/* Of a buffer that was received, the publisher can change it at any time. */
+	const xmem_metadata *metadata(std::error_code &code) const noexcept
+	{
+		return detail::made(xmem_buffer_metadata(raw()), code);
+	}
+	const xmem_metadata &metadata() const
+	{
+		return *detail::or_throw([&](std::error_code &code) { return metadata(code); });
+	}
+	xmem_metadata *metadata_mut(std::error_code &code) const noexcept
+	{
+		return detail::made(xmem_buffer_metadata_mut(raw()), code);
+	}
+	xmem_metadata &metadata_mut() const
+	{
+		return *detail::or_throw([&](std::error_code &code) { return metadata_mut(code); });
+	}
+
+	/* Another handle of the same contents, for reading. */
+	buffer clone(std::error_code &code) const noexcept
+	{
+		return buffer(detail::made(xmem_clone(raw()), code));
+	}
+	buffer clone() const
+	{
+		return detail::or_throw([&](std::error_code &code) { return clone(code); });
+	}
+
+	/*
+	 * Publish it, and return its token. The object is empty then, unless XMEM_PUBLISH_KEEP is
+	 * among the options' flags; after an error it has the buffer as before.
+	 */
+	std::uint64_t publish(const publish_options &options, std::error_code &code) noexcept
+	{
+		return publish_as(&options, code);
+	}
+	std::uint64_t publish(std::error_code &code) noexcept
+	{
+		return publish_as(nullptr, code);
+	}
+	std::uint64_t publish(const publish_options &options)
+	{
+		return detail::or_throw([&](std::error_code &code) {
+			return publish(options, code);
+		});
+	}
+	std::uint64_t publish()
+	{
+		return detail::or_throw([&](std::error_code &code) { return publish(code); });
+	}
+
+private:
+	std::uint64_t publish_as(const xmem_publish_options *options,
+				 std::error_code &code) noexcept
+	{
+		std::uint64_t token = 0;
+
+		if (!detail::done(xmem_publish(raw(), options, &token), code))
+			return 0;
+		if (!options || !(options->flags & XMEM_PUBLISH_KEEP))
+			detach();
+		return token;
+	}
+
+	template <class T, class Byte>
+	static span<T> cast(span<Byte> from, std::error_code &code) noexcept
+	{
+		static_assert(std::is_trivially_copyable_v<T>, "memory that processes share");
+		const auto address = reinterpret_cast<std::uintptr_t>(from.data());
+
+		if (code)
+			return {};
+		if (address % alignof(T) || from.size() % sizeof(T)) {
+			code = std::make_error_code(std::errc::invalid_argument);
+			return {};
+		}
+		return {reinterpret_cast<T *>(from.data()), from.size() / sizeof(T)};
+	}
+	template <class T, class Byte> static span<T> cast(span<Byte> from)
+	{
+		std::error_code code;
+		const span<T> elements = cast<T>(from, code);
+
+		if (code)
+			detail::fail(code, "the contents are no whole number of such elements, or "
+					   "lie at an address that does not fit them");
+		return elements;
+	}
+};
+
+} // namespace xmem
+
+#endif

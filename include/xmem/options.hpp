@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* The structs of options in C++: their size is set, and all else is 0. A part of xmem.hpp. */
+#ifndef XMEM_OPTIONS_HPP
+#define XMEM_OPTIONS_HPP
+
+#include "basics.hpp"
+
+namespace xmem {
+
+struct pool_options : xmem_pool_options {
+	pool_options(std::uint32_t wanted = 0) noexcept
+		: xmem_pool_options(detail::sized<xmem_pool_options>())
+	{
+		flags = wanted;
+	}
+	pool_options(const xmem_pool_options &options) noexcept
+		: xmem_pool_options(options)
+	{
+	}
+	template <class Rep, class Period>
+	pool_options &wait_for_subscribers(std::chrono::duration<Rep, Period> bound) noexcept
+	{
+		wait_bound_ns = to_nanoseconds(bound);
+		return *this;
+	}
+};
+
+struct subscribe_options : xmem_subscribe_options {
+	subscribe_options(std::uint32_t wanted = 0) noexcept
+		: xmem_subscribe_options(detail::sized<xmem_subscribe_options>())
+	{
+		flags = wanted;
+	}
+	subscribe_options(const xmem_subscribe_options &options) noexcept
+		: xmem_subscribe_options(options)
+	{
+	}
+	/* Follow that client alone. */
+	subscribe_options &only(std::uint32_t client) noexcept
+	{
+		flags |= XMEM_SUBSCRIBE_PUBLISHER;
+		publisher = client;
+		return *this;
+	}
+	template <class Rep, class Period>
+	subscribe_options &wait_for_publisher(std::chrono::duration<Rep, Period> time) noexcept
+	{
+		timeout_ns = to_nanoseconds(time);
+		return *this;
+	}
+};
+
+struct publish_options : xmem_publish_options {
+	publish_options(std::uint32_t wanted = 0) noexcept
+		: xmem_publish_options(detail::sized<xmem_publish_options>())
+	{
+		flags = wanted;
+	}
+	publish_options(const xmem_publish_options &options) noexcept
+		: xmem_publish_options(options)
+	{
+	}
+	publish_options &at(clock::time_point time) noexcept
+	{
+		const std::chrono::nanoseconds since = time.time_since_epoch();
+
+		timestamp_ns = static_cast<std::uint64_t>(since.count());
+		return *this;
+	}
+	/* The contents are these bytes of the buffer. */
+	publish_options &part(std::size_t first, std::size_t bytes) noexcept
+	{
+		offset = first;
+		length = bytes;
+		return *this;
+	}
+};
+
+} // namespace xmem
+
+#endif

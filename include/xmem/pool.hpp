@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/* Pools in C++, and the host that has them. A part of xmem.hpp. */
+#ifndef XMEM_POOL_HPP
+#define XMEM_POOL_HPP
+
+#include <string>
+#include <vector>
+
+#include "options.hpp"
+#include "subscription.hpp"
+
+namespace xmem {
+
+/* What pool::receive_any gives: also which subscription it is of, as its raw(). */
+struct received {
+	buffer contents;
+	xmem_subscription *from = nullptr;
+};
+
+class pool : public detail::owner<xmem_pool, xmem_pool_close> {
+public:
+	using owner::owner;
+
+	/* Join the pool of that name, or make it; "": an anonymous one. Flags are options, too. */
+	pool(const char *name, const pool_options &options, std::error_code &code) noexcept
+		: owner(detail::made(xmem_pool_open(name, &options), code))
+	{
+	}
+	explicit pool(const char *name, const pool_options &options = {})
+		: owner(detail::or_throw([&](std::error_code &code) {
+			  return detail::made(xmem_pool_open(name, &options), code);
+		  }))
+	{
+	}
+	explicit pool(const std::string &name, const pool_options &options = {})
+		: pool(name.c_str(), options)
+	{
+	}
+
+	/* Join the pool that a descriptor stands for. */
+	static pool join(int fd, const pool_options &options, std::error_code &code) noexcept
+	{
+		return pool(detail::made(xmem_pool_open_fd(fd, &options), code));
+	}
+	static pool join(int fd, const pool_options &options = {})
+	{
+		return detail::or_throw([&](std::error_code &code) {
+			return join(fd, options, code);
+		});
+	}
+
+	/* End all waiting in this pool and its subscriptions. */
+	void cancel() const noexcept { xmem_cancel(raw()); }
+
+	/* ---- reading ---- */
+
+	subscription subscribe(const subscribe_options &options,
+			       std::error_code &code) const noexcept
+	{
+		return subscription(detail::made(xmem_subscribe(raw(), &options), code));
+	}
+	subscription subscribe(const subscribe_options &options = {}) const
+	{
+		return detail::or_throw([&](std::error_code &code) {
+			return subscribe(options, code);
+		});
+	}
+
+	template <class Rep, class Period>
+	received receive_any(std::chrono::duration<Rep, Period> timeout,
+			     std::error_code &code) const noexcept
+	{
+		const std::int64_t ns = to_nanoseconds(timeout);
+		received got;
+
+		got.contents = buffer(detail::made(xmem_receive_any(raw(), ns, &got.from), code));
+		return got;
+	}
+	template <class Rep, class Period>
+	received receive_any(std::chrono::duration<Rep, Period> timeout) const
+	{
+		return detail::or_throw([&](std::error_code &code) {
+			return receive_any(timeout, code);
+		});
+	}
+
+	/* Hold what a token names. */
+	buffer get(std::uint64_t token, std::error_code &code) const noexcept
+	{
+		return buffer(detail::made(xmem_get(raw(), token), code));
+	}
+	buffer get(std::uint64_t token) const
+	{
+		return detail::or_throw([&](std::error_code &code) { return get(token, code); });
+	}
+
+	/* ---- writing ---- */
+
+	bool preallocate(unsigned int count, std::size_t bytes,
+			 std::error_code &code) const noexcept
+	{
+		return detail::done(xmem_preallocate(raw(), count, bytes), code);
+	}
+	void preallocate(unsigned int count, std::size_t bytes) const
+	{
+		detail::or_throw([&](std::error_code &code) {
+			return preallocate(count, bytes, code);
+		});
+	}
+
+	template <class Rep, class Period>
+	buffer acquire(std::size_t bytes, std::chrono::duration<Rep, Period> timeout,
+		       std::error_code &code) const noexcept
+	{
+		return buffer(detail::made(xmem_acquire(raw(), bytes, to_nanoseconds(timeout)),
+					   code));
+	}
+	template <class Rep, class Period>
+	buffer acquire(std::size_t bytes, std::chrono::duration<Rep, Period> timeout) const
+	{
+		return detail::or_throw([&](std::error_code &code) {
+			return acquire(bytes, timeout, code);
+		});
+	}
+	buffer acquire(std::size_t bytes) const { return acquire(bytes, forever); }
+
+	/* The same, but it is no error that none is free in time: then the buffer is empty. */
+	template <class Rep, class Period>
+	buffer try_acquire(std::size_t bytes, std::chrono::duration<Rep, Period> timeout) const
+	{
+		return detail::or_throw([&](std::error_code &code) {
+			buffer acquired = acquire(bytes, timeout, code);
+
+			if (is_empty_for_now(code))
+				code.clear();
+			return acquired;
+		});
+	}
+	buffer try_acquire(std::size_t bytes) const { return try_acquire(bytes, no_wait); }
+
+	/* ---- descriptors ---- */
+
+	/* For poll, select and epoll; it stays the library's. */
+	int poll_fd(std::error_code &code) const noexcept
+	{
+		const int fd = xmem_pool_poll_fd(raw());
+
+		detail::counted(fd, code);
+		return code ? -1 : fd;
+	}
+	int poll_fd() const
+	{
+		return detail::or_throw([&](std::error_code &code) { return poll_fd(code); });
+	}
+
+	/* With which another process can join, too. */
+	descriptor fd(std::error_code &code) const noexcept
+	{
+		const int fd = xmem_pool_fd(raw());
+
+		detail::counted(fd, code);
+		return descriptor(code ? -1 : fd);
+	}
+	descriptor fd() const
+	{
+		return detail::or_throw([&](std::error_code &code) { return fd(code); });
+	}
+
+	/* ---- looking ---- */
+
+	/* "kernel" or "daemon"; nullptr if the object is empty. */
+	const char *backend() const noexcept { return xmem_pool_backend(raw()); }
+
+	std::uint32_t client(std::error_code &code) const noexcept
+	{
+		return static_cast<std::uint32_t>(detail::counted(xmem_pool_client(raw()), code));
+	}
+	std::uint32_t client() const
+	{
+		return detail::or_throw([&](std::error_code &code) { return client(code); });
+	}
+
+	xmem_pool_info stat(std::error_code &code) const noexcept
+	{
+		auto info = detail::sized<xmem_pool_info>();
+
+		detail::done(xmem_pool_stat(raw(), &info), code);
+		return info;
+	}
+	xmem_pool_info stat() const
+	{
+		return detail::or_throw([&](std::error_code &code) { return stat(code); });
+	}
+
+	xmem_client_info client_info(std::uint32_t id, std::error_code &code) const noexcept
+	{
+		auto info = detail::sized<xmem_client_info>();
+
+		detail::done(xmem_pool_client_info(raw(), id, &info), code);
+		return info;
+	}
+	xmem_client_info client_info(std::uint32_t id) const
+	{
+		return detail::or_throw([&](std::error_code &code) {
+			return client_info(id, code);
+		});
+	}
+
+	xmem_slot_info slot_info(std::uint32_t slot, std::error_code &code) const noexcept
+	{
+		auto info = detail::sized<xmem_slot_info>();
+
+		detail::done(xmem_pool_slot_info(raw(), slot, &info), code);
+		return info;
+	}
+	xmem_slot_info slot_info(std::uint32_t slot) const
+	{
+		return detail::or_throw([&](std::error_code &code) {
+			return slot_info(slot, code);
+		});
+	}
+
+	/* How many holds a client has of a slot. */
+	std::uint64_t holds(std::uint32_t id, std::uint32_t slot,
+			    std::error_code &code) const noexcept
+	{
+		const std::int64_t holds = xmem_pool_holds(raw(), id, slot);
+
+		return static_cast<std::uint64_t>(detail::counted(holds, code));
+	}
+	std::uint64_t holds(std::uint32_t id, std::uint32_t slot) const
+	{
+		return detail::or_throw([&](std::error_code &code) {
+			return holds(id, slot, code);
+		});
+	}
+};
+
+/* ---- the host ---- */
+
+/* What it is. */
+inline xmem_host_info host_query(std::error_code &code) noexcept
+{
+	auto info = detail::sized<xmem_host_info>();
+
+	detail::done(xmem_host_query(&info), code);
+	return info;
+}
+inline xmem_host_info host_query()
+{
+	return detail::or_throw([](std::error_code &code) { return host_query(code); });
+}
+
+/* Its pool behind the one with that number, 0: the first one. ENOENT: there are no more. */
+inline xmem_pool_entry pool_next(std::uint64_t after, std::error_code &code) noexcept
+{
+	auto entry = detail::sized<xmem_pool_entry>();
+
+	detail::done(xmem_pool_next(after, &entry), code);
+	return entry;
+}
+
+inline xmem_pool_entry pool_next(std::uint64_t after)
+{
+	return detail::or_throw([&](std::error_code &code) { return pool_next(after, code); });
+}
+
+/* All of its pools; none if no host is running. */
+inline std::vector<xmem_pool_entry> pools()
+{
+	std::vector<xmem_pool_entry> all;
+	std::error_code code;
+
+	for (;;) {
+		const std::uint64_t after = all.empty() ? 0 : all.back().number;
+		const xmem_pool_entry entry = pool_next(after, code);
+
+		if (code == std::errc::no_such_file_or_directory)
+			return all;
+		if (code)
+			detail::fail(code, last_message().c_str());
+		all.push_back(entry);
+	}
+}
+
+} // namespace xmem
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* Subscriptions in C++, and receiving in a range-for. A part of xmem.hpp. */
+#ifndef XMEM_SUBSCRIPTION_HPP
+#define XMEM_SUBSCRIPTION_HPP
+
+#include <iterator>
+
+#include "buffer.hpp"
+
+namespace xmem {
+
+class subscription : public detail::owner<xmem_subscription, xmem_unsubscribe> {
+public:
+	using owner::owner;
+
+	/* The next publication. */
+	template <class Rep, class Period>
+	buffer receive(std::chrono::duration<Rep, Period> timeout,
+		       std::error_code &code) const noexcept
+	{
+		return buffer(detail::made(xmem_receive(raw(), to_nanoseconds(timeout)), code));
+	}
+	template <class Rep, class Period>
+	buffer receive(std::chrono::duration<Rep, Period> timeout) const
+	{
+		return detail::or_throw([&](std::error_code &code) {
+			return receive(timeout, code);
+		});
+	}
+	buffer receive(std::error_code &code) const noexcept { return receive(forever, code); }
+	buffer receive() const { return receive(forever); }
+
+	/* The same, but it is no error that there is none in time: then the buffer is empty. */
+	template <class Rep, class Period>
+	buffer try_receive(std::chrono::duration<Rep, Period> timeout) const
+	{
+		return detail::or_throw([&](std::error_code &code) {
+			buffer received = receive(timeout, code);
+
+			if (is_empty_for_now(code))
+				code.clear();
+			return received;
+		});
+	}
+	buffer try_receive() const { return try_receive(no_wait); }
+
+	std::uint64_t lost() const noexcept { return xmem_subscription_lost(raw()); }
+
+	std::uint32_t publisher(std::error_code &code) const noexcept
+	{
+		const int id = xmem_subscription_publisher(raw());
+
+		return static_cast<std::uint32_t>(detail::counted(id, code));
+	}
+	std::uint32_t publisher() const
+	{
+		return detail::or_throw([&](std::error_code &code) { return publisher(code); });
+	}
+
+	/* For poll, select and epoll; it stays the library's. */
+	int poll_fd(std::error_code &code) const noexcept
+	{
+		const int fd = xmem_subscription_poll_fd(raw());
+
+		detail::counted(fd, code);
+		return code ? -1 : fd;
+	}
+	int poll_fd() const
+	{
+		return detail::or_throw([&](std::error_code &code) { return poll_fd(code); });
+	}
+
+	class iterator;
+	class range;
+	struct sentinel {};
+
+	/* It ends with any error, which is in @code then: EPIPE, if all publishers have ended. */
+	template <class Rep, class Period>
+	range each(std::error_code &code,
+		   std::chrono::duration<Rep, Period> timeout) const noexcept;
+	range each(std::error_code &code) const noexcept;
+
+	/* It ends when all publishers have ended, and by pool::cancel. Other errors are thrown. */
+	iterator begin() const;
+	sentinel end() const noexcept { return {}; }
+};
+
+/* What is received one by one. The buffer that it shows may be moved away. */
+class subscription::iterator {
+public:
+	using iterator_category = std::input_iterator_tag;
+	using value_type = buffer;
+	using difference_type = std::ptrdiff_t;
+	using pointer = buffer *;
+	using reference = buffer &;
+
+	iterator(const subscription *from, std::chrono::nanoseconds timeout, std::error_code *code)
+		: from_(from), timeout_(timeout), code_(code)
+	{
+		++*this;
+	}
+	buffer &operator*() const noexcept { return now_; }
+	buffer *operator->() const noexcept { return &now_; }
+	iterator &operator++()
+	{
+		std::error_code code;
+
+		now_.reset();	/* before it waits, so that it keeps nothing meanwhile */
+		now_ = from_->receive(timeout_, code);
+		over_ = static_cast<bool>(code);
+		if (code_)
+			*code_ = code;
+		else if (over_ && code != std::errc::broken_pipe &&
+			 code != std::errc::operation_canceled)
+			detail::fail(code, last_message().c_str());
+		return *this;
+	}
+	void operator++(int) { ++*this; }
+	friend bool operator==(const iterator &at, sentinel) noexcept { return at.over_; }
+	friend bool operator!=(const iterator &at, sentinel) noexcept { return !at.over_; }
+
+private:
+	const subscription *from_;
+	std::chrono::nanoseconds timeout_;
+	std::error_code *code_;
+	mutable buffer now_;
+	bool over_ = false;
+};
+
+class subscription::range {
+public:
+	range(const subscription *from, std::chrono::nanoseconds timeout,
+	      std::error_code *code) noexcept
+		: from_(from), timeout_(timeout), code_(code)
+	{
+	}
+	iterator begin() const { return iterator(from_, timeout_, code_); }
+	sentinel end() const noexcept { return {}; }
+
+private:
+	const subscription *from_;
+	std::chrono::nanoseconds timeout_;
+	std::error_code *code_;
+};
+
+template <class Rep, class Period>
+inline subscription::range subscription::each(std::error_code &code,
+					      std::chrono::duration<Rep, Period> timeout)
+	const noexcept
+{
+	return {this, std::chrono::nanoseconds(to_nanoseconds(timeout)), &code};
+}
+
+inline subscription::range subscription::each(std::error_code &code) const noexcept
+{
+	return each(code, forever);
+}
+
+inline subscription::iterator subscription::begin() const
+{
+	return iterator(this, forever, nullptr);
+}
+
+} // namespace xmem
+
+#endif

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Errors: as exceptions and as codes, with the library's sentence; what is not an error but
+ * "nothing yet"; and what stays as it was.
+ */
+#include "test.hpp"
+
+using namespace std::chrono_literals;
+
+TEST(an_error_is_thrown_or_returned)
+{
+	scene s;
+	std::error_code wrong;
+	xmem::pool none("a name with blanks", {}, wrong);
+
+	CHECK(!none && wrong == std::errc::invalid_argument);
+	CHECK(wrong.category() == std::generic_category());
+	CHECK(xmem::last_message().find("a name has only characters of") != std::string::npos);
+	CHECK(xmem::last_error() == wrong);
+	CHECK(xmem::take_last_error() == wrong);
+	CHECK(!xmem::last_error() && xmem::last_message().empty());
+	THROWS(EINVAL, xmem::pool("a name with blanks"));
+	THROWS(EINVAL, xmem::pool(std::string("a/name")));
+	xmem::clear_last_error();
+	CHECK(!xmem::last_error());
+	THROWS(ENOENT, xmem::pool(new_name(), XMEM_OPEN_EXISTING));
+	CODE(ENOENT, xmem::pool("cpp.none", XMEM_OPEN_EXISTING, code));
+	try {
+		s.reader.acquire(1);
+		FAIL("a reader acquires");
+	} catch (const std::system_error &error) {	/* as a program that knows no xmem::error */
+		CHECK(error.code() == std::errc::operation_not_permitted);
+	}
+}
+
+TEST(a_code_is_cleared_by_success)
+{
+	scene s;
+	xmem::subscription frames = s.reader.subscribe();
+	xmem::buffer buffer;
+
+	CODE(0, buffer = s.writer.acquire(8, xmem::no_wait, code));
+	CODE(0, buffer.bytes_mut(code));
+	CODE(0, buffer.as_mut<std::uint64_t>(code));
+	CODE(0, buffer.metadata_mut(code));
+	CODE(0, buffer.publisher(code));
+	CODE(0, buffer.publish(XMEM_PUBLISH_KEEP, code));
+	CODE(0, buffer = buffer.clone(code));
+	CODE(0, buffer.bytes(code));
+	CODE(0, buffer.as<std::uint64_t>(code));
+	CODE(0, buffer.metadata(code));
+	CODE(0, s.reader.get(buffer.token(), code));
+	CODE(0, frames.receive(xmem::no_wait, code));
+	CODE(0, frames.publisher(code));
+	CODE(0, frames.poll_fd(code));
+	CODE(0, s.reader.poll_fd(code));
+	CODE(0, s.reader.fd(code));
+	CODE(0, s.reader.client(code));
+	CODE(0, s.reader.stat(code));
+	CODE(0, s.reader.client_info(s.writer.client(), code));
+	CODE(0, s.reader.slot_info(0, code));
+	CODE(0, s.reader.holds(s.writer.client(), 0, code));
+	CODE(0, s.writer.preallocate(1, 1, code));
+	CODE(0, xmem::host_query(code));
+	CODE(0, xmem::pool_next(0, code));
+	buffer = s.writer.acquire(1);
+	CODE(0, buffer.publish(code));
+	CHECK(!buffer);
+}
+
+TEST(codes_say_what_is_wrong)
+{
+	scene s(1);
+	xmem::subscription frames = s.reader.subscribe();
+	xmem::buffer only = s.writer.acquire(bytes_each);
+
+	CODE(EAGAIN, s.writer.acquire(1, xmem::no_wait, code));
+	CODE(ETIMEDOUT, s.writer.acquire(1, 1ms, code));
+	CODE(EINVAL, s.writer.acquire(1, -1ns, code));
+	CODE(ENOSPC, s.writer.acquire(bytes_each + 1, xmem::no_wait, code));
+	CODE(EAGAIN, frames.receive(xmem::no_wait, code));
+	CODE(EAGAIN, s.reader.receive_any(xmem::no_wait, code));
+	CODE(ESTALE, s.reader.get(12345, code));
+	CODE(EINVAL, s.reader.client_info(1u << 20, code));
+	CODE(EINVAL, s.reader.slot_info(1u << 20, code));
+	CODE(EINVAL, s.reader.holds(1u << 20, 0, code));
+	CODE(EPERM, s.reader.preallocate(1, 1, code));
+	CODE(EINVAL, s.writer.preallocate(0, 1, code));
+	CODE(EPERM, only.clone(code));
+	CODE(EEXIST, s.reader.subscribe({}, code));
+	CODE(ENOENT, s.writer.subscribe(XMEM_SUBSCRIBE_NOWAIT, code));
+	CODE(ENOENT, xmem::pool_next(~0ULL, code));
+	/* What fails leaves the buffer as it was. */
+	CODE(ERANGE, only.publish(xmem::publish_options().part(bytes_each, 1), code));
+	CHECK(only && only.size() == bytes_each);
+	THROWS(ERANGE, only.publish(xmem::publish_options().part(1, bytes_each)));
+	CODE(EINVAL, only.publish(1u << 31, code));
+	CHECK(only);
+	only.publish();
+	only = frames.receive();
+	CODE(EPERM, only.bytes_mut(code));
+	CODE(EPERM, only.metadata_mut(code));
+	CODE(EPERM, only.publish(code));
+	THROWS(EPERM, only.as_mut<int>());
+	CHECK(only && only.bytes().size() == bytes_each);
+}
+
+TEST(nothing_yet_is_no_exception)
+{
+	scene s(1);
+	xmem::subscription frames = s.reader.subscribe();
+	xmem::buffer buffer = s.writer.try_acquire(1);
+
+	CHECK(buffer);
+	CHECK(!s.writer.try_acquire(1));
+	CHECK(!s.writer.try_acquire(1, 1ms));
+	CHECK(!frames.try_receive());
+	CHECK(!frames.try_receive(1us));
+	buffer.publish();
+	CHECK(frames.try_receive());
+	THROWS(ENOSPC, s.writer.try_acquire(1 << 20));
+	THROWS(EPERM, s.reader.try_acquire(1));
+	s.writer.reset();
+	THROWS(EPIPE, frames.try_receive());
+}
+
+/* What a call says of elements that do not fit is not the library's. */
+TEST(elements_fit_or_are_refused)
+{
+	scene s;
+	xmem::buffer buffer = s.writer.acquire(12);
+	std::error_code code;
+
+	CHECK(buffer.as_mut<std::uint32_t>().size() == 3);
+	CHECK(buffer.as_mut<std::uint64_t>(code).empty() && code == std::errc::invalid_argument);
+	try {
+		buffer.as<std::uint64_t>();
+		FAIL("12 bytes are elements of 8");
+	} catch (const xmem::error &error) {
+		CHECK(error.code() == std::errc::invalid_argument);
+		CHECK(std::strstr(error.what(), "no whole number"));
+	}
+	buffer.as_mut<std::uint32_t>()[2] = 7;
+	buffer.publish(xmem::publish_options(XMEM_PUBLISH_KEEP).part(4, 8));
+	CHECK(buffer.as<std::uint32_t>()[1] == 7);
+	CHECK(buffer.as<std::uint64_t>(code).empty() && code);		/* not at such an address */
+	CHECK(buffer.as<std::byte>().size() == 8);
+}

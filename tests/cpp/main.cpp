@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Runs all tests of xmem.hpp, or those whose names are its arguments. The last line is
+ * "N passed, N failed, N skipped"; status 1 if any failed.
+ */
+#include <cstdio>
+#include <cstdlib>
+#include <unistd.h>
+
+#include "test.hpp"
+
+static test *tests;
+unsigned long checks;
+
+test::test(const char *name_, void (*run_)()) : name(name_), run(run_), next(tests)
+{
+	tests = this;
+}
+
+void fail_at(const char *file, int line, const std::string &what)
+{
+	throw failure(std::string(file) + ":" + std::to_string(line) + ": " + what);
+}
+
+std::string new_name()
+{
+	static unsigned int count;
+
+	return "cpp." + std::to_string(getpid()) + "." + std::to_string(count++);
+}
+
+unsigned char stamp_of(const xmem::buffer &buffer)
+{
+	const xmem::span<const unsigned char> bytes = buffer.as<unsigned char>();
+
+	CHECK(!bytes.empty());
+	for (unsigned char byte : bytes)
+		CHECK(byte == bytes[0]);
+	return bytes[0];
+}
+
+bool is_quiet(const xmem::pool &pool, unsigned int clients)
+{
+	const xmem_pool_info info = pool.stat();
+
+	return !info.holds && !info.limbo && !info.zombies && info.clients == clients;
+}
+
+/* A test passes if it ends, has checked something, and leaves no error of a call unread. */
+static bool passes(const test &one)
+{
+	const unsigned long before = checks;
+
+	try {
+		one.run();
+		if (checks > before)
+			return true;
+		std::printf("FAIL %s: it checks nothing\n", one.name);
+	} catch (const std::exception &error) {
+		std::printf("FAIL %s: %s\n", one.name, error.what());
+	}
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int passed = 0, failed = 0;
+	const test *one;
+
+	/* Not the daemon that the user's programs use, nor that of a second run. */
+	setenv("XMEM_SOCKET", ("xmem-cpp-" + std::to_string(getpid())).c_str(), 0);
+	std::setvbuf(stdout, nullptr, _IOLBF, 0);
+	for (one = tests; one; one = one->next) {
+		bool wanted = argc == 1;
+
+		for (int i = 1; i < argc; i++)
+			wanted |= !std::strcmp(argv[i], one->name);
+		if (wanted)
+			++(passes(*one) ? passed : failed);
+	}
+	std::printf("%u passed, %u failed, 0 skipped\n", passed, failed);
+	return failed || !passed;
+}
