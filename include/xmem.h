@@ -45,9 +45,9 @@
  * cancellation point: a thread that pthread_cancel cancels in one returns from it first, and
  * nothing is lost; xmem_cancel ends waits, pthread_cancel does not. A thread that can be cancelled
  * asynchronously calls no function. After fork the child cannot use handles that it inherited:
- * functions fail with ECHILD, and dropping such a handle does nothing. The child opens the pool
- * again. A fork by the C library leaves the child no page and no descriptor of its parent's
- * pools, whatever other threads were doing.
+ * functions fail with ECHILD, and dropping such a handle does nothing. The child joins the pool
+ * anew by xmem_pool_reopen. A fork by the C library leaves the child no page and no descriptor of
+ * its parent's pools, whatever other threads were doing.
  *
  * Time. Timeouts are nanoseconds from now. 0 does not wait, and XMEM_FOREVER waits without
  * end. A wait ends early with EINTR when a signal handler has run; after one that was
@@ -573,6 +573,24 @@ int xmem_subscription_publisher(struct xmem_subscription *subscription);
  * Ownership: the caller calls xmem_pool_close. Threads: any. Since: 0.2.
  */
 struct xmem_pool *xmem_pool_open_fd(int fd, const struct xmem_pool_options *options);
+
+/*
+ * Join anew the pool that a handle stands for: in a child that has inherited it by fork, or where
+ * its host has gone, or as a second client. The name and the options are those with which the
+ * handle was opened, but without XMEM_OPEN_EXCLUSIVE. The pool has the sizes that it has by now,
+ * and is a new one if it has ended meanwhile, unless the options had XMEM_OPEN_EXISTING.
+ *
+ * The handle that was inherited stays as it is: dead in the child, and the parent's there. No
+ * buffer and no subscription comes along: the child subscribes anew, and gets by their tokens the
+ * buffers that somebody holds.
+ *
+ * Returns: as xmem_pool_open, and
+ *	EOPNOTSUPP  the pool is anonymous: call xmem_pool_fd before the fork, and
+ *		xmem_pool_open_fd in the child
+ *	EBADF	the handle has been closed
+ * Ownership: the caller calls xmem_pool_close. Threads: any. Since: 0.4.
+ */
+struct xmem_pool *xmem_pool_reopen(struct xmem_pool *pool);
 
 /*
  * Make a descriptor with which a process can join this pool.

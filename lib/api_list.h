@@ -46,6 +46,7 @@
 	X(pool_poll_fd) \
 	X(publisher) \
 	X(receive_any) \
-	X(subscription_poll_fd)
+	X(subscription_poll_fd) \
+	X(pool_reopen)
 
 #endif

@@ -102,6 +102,7 @@ static struct xmem_pool *open_uncancelled(struct xmem_join_request *request,
 	err = xl_process_register(pool);
 	if (err)
 		goto err_owned;
+	xl_origin_note(pool, options, request->flags & XMEM_JOIN_FD);
 	xm_store(&pool->ending, xl_membarrier_ready() ? 0 : XL_ENDING_FENCED);
 	return pool;
 

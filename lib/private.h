@@ -3,6 +3,7 @@
  * The map of the library: where each thing is, its structs, and which lock guards what.
  *
  *   pool.c options.c join.c   opening a pool: check the options, reach a host, join
+ *   reopen.c                  joining anew, in a child that has inherited a handle
  *   reach.c                   choosing a host, and why none is there
  *   info.c host_info.c        looking: a pool, its clients and slots; the host and its pools
  *   handle.[ch] buffer.c      handles of buffers; get, clone, release, questions
@@ -180,6 +181,14 @@ struct xl_known_label {
 #define XL_ENDING_FENCED	1u	/* a full barrier, because there is no membarrier */
 #define XL_ENDING_CLOSED	2u	/* all shares are dropped: handles are counted */
 
+/* How a pool was opened, for xmem_pool_reopen (reopen.c). */
+struct xl_origin {
+	struct xmem_pool_options options;	/* its label is NULL or the one here: */
+	char label[XMEM_LABEL_BYTES];
+	char name[XMEM_NAME_BYTES];	/* empty: it is anonymous */
+	bool by_fd;
+};
+
 struct xmem_pool {
 	u64 process;			/* what *xl_process was when the pool was opened */
 	struct xl_live *live;
@@ -213,6 +222,7 @@ struct xmem_pool {
 
 	struct xl_owned owned;
 	struct xl_polls polls;
+	struct xl_origin origin;
 	struct xmem_link link;
 	struct xl_known_label labels[XMEM_MAX_CLIENTS];	/* by publisher; under pool->lock */
 	struct xmem_pool *next;		/* all pools of the process; under fork.c's lock */
@@ -236,6 +246,9 @@ static inline void xl_poll_settle(struct xmem_pool *pool, int events)
 /* -ECHILD, noted. For a pool that is not alive: that, or -EBADF if it was closed. */
 int xl_fail_forked(void);
 int xl_fail_not_alive(const struct xmem_pool *pool);
+
+/* Remember how @pool was opened; the options have been checked. */
+void xl_origin_note(struct xmem_pool *pool, const struct xmem_pool_options *options, bool by_fd);
 
 /* Drop one share of a pool; with the last one it is destroyed, once no handle is in use. */
 void xl_pool_unshare(struct xmem_pool *pool);

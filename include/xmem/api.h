@@ -80,6 +80,9 @@ struct xmem_api {
 	struct xmem_buffer *(*receive_any)(struct xmem_pool *pool, int64_t timeout_ns,
 			struct xmem_subscription **ret_subscription);
 	int (*subscription_poll_fd)(struct xmem_subscription *subscription);
+
+	/* since 0.4 */
+	struct xmem_pool *(*pool_reopen)(struct xmem_pool *pool);
 };
 
 /*

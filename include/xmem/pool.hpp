@@ -49,6 +49,16 @@ public:
 		});
 	}
 
+	/* Join it anew, in a child that has inherited it by fork, or as a second client. */
+	pool reopen(std::error_code &code) const noexcept
+	{
+		return pool(detail::made(xmem_pool_reopen(raw()), code));
+	}
+	pool reopen() const
+	{
+		return detail::or_throw([&](std::error_code &code) { return reopen(code); });
+	}
+
 	/* End all waiting in this pool and its subscriptions. */
 	void cancel() const noexcept { xmem_cancel(raw()); }
 

@@ -96,6 +96,18 @@ TEST(a_raw_handle_goes_out_and_comes_back)
 	CHECK(frames.lost() == 0);
 }
 
+TEST(a_pool_is_joined_anew)
+{
+	scene s;
+	xmem::pool again = s.writer.reopen();
+
+	CHECK(again.client() != s.writer.client());
+	CHECK(again.client_info(again.client()).role == XMEM_CLIENT_WRITER);
+	s.writer = s.writer.reopen();
+	CHECK(s.reader.stat().clients == 3);
+	CODE(EOPNOTSUPP, xmem::pool("").reopen(code));
+}
+
 TEST(empty_handles_are_errors)
 {
 	xmem::buffer buffer;
@@ -121,6 +133,7 @@ TEST(empty_handles_are_errors)
 	THROWS(EINVAL, frames.poll_fd());
 	THROWS(EINVAL, [&] { for (xmem::buffer &one : frames) one.reset(); }());
 	CHECK(frames.lost() == 0);
+	THROWS(EINVAL, pool.reopen());
 	THROWS(EINVAL, pool.subscribe());
 	THROWS(EINVAL, pool.receive_any(xmem::no_wait));
 	THROWS(EINVAL, pool.get(1));
