@@ -22,6 +22,7 @@ static const char *const meanings[][2] = {
 	{ "payloads", "files that these are in" },
 	{ "bytes_files", "of these files" },
 	{ "bytes_kept", "of these: of files whose owner has ended; clients says by whom" },
+	{ "bytes_huge", "of these files: in huge pages" },
 	{ "bytes_mapped", "of files that clients have mapped, all of them together" },
 };
 
@@ -62,6 +63,7 @@ static int gather(struct xmem_pool *pool, json_t *all)
 	cli_set_number(all, "payloads", stat.payloads);
 	cli_set_number(all, "bytes_files", stat.bytes_files);
 	cli_set_number(all, "bytes_kept", stat.bytes_kept);
+	cli_set_number(all, "bytes_huge", stat.bytes_huge);
 	cli_set_number(all, "bytes_mapped", mapped_by_all(pool, stat.clients_max));
 	return 0;
 }

@@ -131,11 +131,12 @@ int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request 
 /*
  * The header says how many payload files there are, and how large they are. The host calls
  * these when one comes; when its owner has ended and others still use it; and when it goes,
- * after the rows of its slots have been freed. Each file has @bytes; @kept: its owner has ended.
+ * after the rows of its slots have been freed. Each file has @bytes; @huge: in huge pages;
+ * @kept: its owner has ended.
  */
-void xm_host_payload_comes(struct xm_host *host, u64 bytes);
+void xm_host_payload_comes(struct xm_host *host, u64 bytes, bool huge);
 void xm_host_payload_kept(struct xm_host *host, u64 bytes);
-void xm_host_payload_goes(struct xm_host *host, u64 bytes, bool kept);
+void xm_host_payload_goes(struct xm_host *host, u64 bytes, bool huge, bool kept);
 
 /* Free @slot if it is the host's and nobody uses it. Returns its payload's id, or else 0. */
 u32 xm_host_reclaim(struct xm_host *host, u32 slot);

@@ -178,12 +178,14 @@ u32 xm_host_reclaim(struct xm_host *host, u32 slot)
 	return xm_scan_one(map, &how, slot) ? xm_free_slot(map, slot) : 0;
 }
 
-void xm_host_payload_comes(struct xm_host *host, u64 bytes)
+void xm_host_payload_comes(struct xm_host *host, u64 bytes, bool huge)
 {
 	struct xmem_pool_header *pool = host->map.pool;
 
 	xm_store(&pool->payloads, pool->payloads + 1);
 	xm_store(&pool->payload_bytes, pool->payload_bytes + bytes);
+	if (huge)
+		xm_store(&pool->huge_bytes, pool->huge_bytes + bytes);
 }
 
 void xm_host_payload_kept(struct xm_host *host, u64 bytes)
@@ -193,12 +195,14 @@ void xm_host_payload_kept(struct xm_host *host, u64 bytes)
 	xm_store(&pool->kept_bytes, pool->kept_bytes + bytes);
 }
 
-void xm_host_payload_goes(struct xm_host *host, u64 bytes, bool kept)
+void xm_host_payload_goes(struct xm_host *host, u64 bytes, bool huge, bool kept)
 {
 	struct xmem_pool_header *pool = host->map.pool;
 
 	xm_store(&pool->payloads, pool->payloads - 1);
 	xm_store(&pool->payload_bytes, pool->payload_bytes - bytes);
+	if (huge)
+		xm_store(&pool->huge_bytes, pool->huge_bytes - bytes);
 	if (kept)
 		xm_store(&pool->kept_bytes, pool->kept_bytes - bytes);
 	/* Who sees the number sees the rows, in which no slot names this file any more. */

@@ -47,6 +47,7 @@ struct xd_payload {
 	u64 bytes;
 	u64 incarnation;	/* of the client that attached it */
 	bool kept;		/* that client has ended */
+	bool huge;		/* it lies in huge pages */
 };
 
 struct xd_pool {

@@ -33,14 +33,15 @@ static int check_seals(int fd)
  * The file must have no holes, for a hole would be filled on its readers' account. Huge
  * pages are an exception: they are reserved when they are mapped.
  */
-static int check_filled(int fd, u64 *ret_bytes)
+static int check_filled(int fd, u64 *ret_bytes, bool *ret_huge)
 {
 	struct statfs fs;
 	struct stat info;
 
 	if (fstat(fd, &info) || fstatfs(fd, &fs))
 		return -errno;
-	if (fs.f_type != HUGETLBFS_MAGIC && (u64)info.st_blocks * 512 < (u64)info.st_size)
+	*ret_huge = fs.f_type == HUGETLBFS_MAGIC;
+	if (!*ret_huge && (u64)info.st_blocks * 512 < (u64)info.st_size)
 		return -ERANGE;
 	*ret_bytes = info.st_size;
 	return 0;
@@ -60,12 +61,13 @@ static void enter(struct xd_pool *pool, struct xd_payload *payload)
 	pool->last_payload = payload->id;
 	pool->payload_count++;
 	pool->daemon->payload_count++;
-	xm_host_payload_comes(&pool->host, payload->bytes);
+	xm_host_payload_comes(&pool->host, payload->bytes, payload->huge);
 }
 
 int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, struct xd_payload **ret_payload)
 {
 	struct xd_payload *payload;
+	bool huge = false;
 	u64 bytes = 0;
 	int err;
 
@@ -74,7 +76,7 @@ int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, struct xd_payl
 	if (!err && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY)
 		err = -EACCES;
 	if (!err)
-		err = check_filled(fd, &bytes);
+		err = check_filled(fd, &bytes, &huge);
 	if (err)
 		return err;
 	if (pool->payload_count >= XD_MAX_PAYLOADS || pool->last_payload == ~0u ||
@@ -86,6 +88,7 @@ int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, struct xd_payl
 	payload->id = pool->last_payload + 1;
 	payload->fd = fd;
 	payload->bytes = bytes;
+	payload->huge = huge;
 	payload->incarnation = incarnation;
 	payload->access = fcntl(fd, F_GETFL) & O_ACCMODE;
 	*ret_payload = payload;
@@ -126,7 +129,7 @@ static void drop_unused(struct xd_pool *pool, struct xd_payload *payload)
 	*at = payload->next;
 	pool->payload_count--;
 	pool->daemon->payload_count--;
-	xm_host_payload_goes(&pool->host, payload->bytes, payload->kept);
+	xm_host_payload_goes(&pool->host, payload->bytes, payload->huge, payload->kept);
 	xd_payload_discard(payload);
 }
 

@@ -107,7 +107,7 @@ static void xk_payload_leave(struct xk_pool *pool, struct xk_payload_file *paylo
 	lockdep_assert_held(&pool->lock);
 	hlist_del(&payload->node);
 	pool->payload_count--;
-	xm_host_payload_goes(&pool->host, payload->bytes, payload->kept);
+	xm_host_payload_goes(&pool->host, payload->bytes, payload->huge, payload->kept);
 }
 
 /* The client @incarnation has ended: counts what others keep of its files, before the reaping. */
@@ -168,6 +168,7 @@ struct xk_payload_file *xk_payload_new(struct file *file, u64 incarnation)
 	kref_init(&payload->kref);
 	payload->incarnation = incarnation;
 	payload->bytes = i_size_read(file_inode(file));
+	payload->huge = file->f_op != shmem_file_ops;
 	payload->file = file;
 	INIT_WORK(&payload->drop, xk_payload_drop_work);
 	return payload;
@@ -190,7 +191,7 @@ void xk_payload_enter(struct xk_pool *pool, struct xk_payload_file *payload)
 	pool->payload_last = payload->id;
 	pool->payload_count++;
 	hlist_add_head(&payload->node, &pool->payloads[payload->id % XK_PAYLOAD_LISTS]);
-	xm_host_payload_comes(&pool->host, payload->bytes);
+	xm_host_payload_comes(&pool->host, payload->bytes, payload->huge);
 }
 
 /* ---- the request: a descriptor of a payload ---- */

@@ -120,6 +120,7 @@ XK_POOL_NUMBER(payloads, pool->payload_count);
 XK_POOL_NUMBER(payloads_max, xk_max_payloads);
 XK_POOL_NUMBER(payload_bytes, xk_header(pool)->payload_bytes);
 XK_POOL_NUMBER(kept_bytes, xk_header(pool)->kept_bytes);
+XK_POOL_NUMBER(huge_bytes, xk_header(pool)->huge_bytes);
 XK_POOL_NUMBER(page_bytes, atomic_long_read(&pool->pages) << PAGE_SHIFT);
 XK_POOL_NUMBER(page_bytes_max, xk_max_pool_bytes);
 
@@ -130,6 +131,7 @@ static struct attribute *xk_pool_attrs[] = {
 	&xk_pool_limbo.attr.attr, &xk_pool_alive.attr.attr, &xk_pool_zombies.attr.attr,
 	&xk_pool_payloads.attr.attr, &xk_pool_payloads_max.attr.attr,
 	&xk_pool_payload_bytes.attr.attr, &xk_pool_kept_bytes.attr.attr,
+	&xk_pool_huge_bytes.attr.attr,
 	&xk_pool_page_bytes.attr.attr, &xk_pool_page_bytes_max.attr.attr,
 	NULL
 };

@@ -175,6 +175,7 @@ struct xk_payload_file {
 	u64 incarnation;		/* of the client that attached it */
 	u64 bytes;
 	bool kept;			/* that client has ended */
+	bool huge;			/* it lies in huge pages */
 	struct file *file;
 	struct work_struct drop;
 };

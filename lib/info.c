@@ -46,9 +46,11 @@ static void add_files(struct xmem_pool *pool, struct xmem_pool_info *info)
 	info->payloads = xm_load(&header->payloads);
 	info->bytes_files = xm_load(&header->payload_bytes);
 	info->bytes_kept = xm_load(&header->kept_bytes);
+	info->bytes_huge = xm_load(&header->huge_bytes);
 	xl_payload_unmap_stale(pool);
 	xl_lock(&pool->lock);
 	info->bytes_mapped = pool->mappings.bytes;
+	info->bytes_advised = pool->mappings.advised;
 	xl_unlock(&pool->lock);
 }
 

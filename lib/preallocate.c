@@ -8,6 +8,7 @@
 #include "owned.h"
 #include "payload/payload.h"
 #include "request.h"
+#include "structs.h"
 
 #define MAX_BYTES	(1ULL << 46)	/* of one payload file */
 
@@ -24,34 +25,36 @@ int xl_check_writer(struct xmem_pool *pool, const char *what)
 	return 0;
 }
 
-static int bad_numbers(const struct xmem_pool *pool, u32 count, size_t bytes)
+static int bad_numbers(const struct xmem_pool *pool, u32 count, u64 bytes)
 {
 	if (!count || count > pool->map.slots)
 		return xl_fail(EINVAL, "preallocate: count is %u, not from 1 to %u, the slots of "
 				       "the pool", count, pool->map.slots);
 	if (!bytes)
 		return xl_fail(EINVAL, "preallocate: bytes is 0");
-	return xl_fail(EINVAL, "preallocate: bytes is %zu, and all %u buffers together must not "
-			       "have more than %llu bytes", bytes, count, MAX_BYTES);
+	return xl_fail(EINVAL, "preallocate: bytes is %llu, and all %u buffers together must "
+			       "not have more than %llu bytes", (unsigned long long)bytes, count,
+			       MAX_BYTES);
 }
 
 /* Acquire and publish do not wait for files to be made. Under pool->slow. */
-static int make_slots(struct xmem_pool *pool, u32 count, u64 bytes, u16 *slot)
+static int make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers, u16 *slot)
 {
-	int err = xl_owned_prepare(pool, bytes, count);
+	int err = xl_owned_prepare(pool, buffers->bytes, buffers->count);
 
 	if (err)
 		return err;
-	err = xl_payload_make(pool, count, bytes, slot);
+	err = xl_payload_make(pool, buffers, slot);
 	if (err)
-		xl_owned_unprepare(pool, bytes);
+		xl_owned_unprepare(pool, buffers->bytes);
 	else
-		xl_owned_add(pool, slot, count, bytes);
+		xl_owned_add(pool, slot, buffers->count, buffers->bytes);
 	return err;
 }
 
-XMEM_API int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes)
+static int preallocate(struct xmem_pool *pool, const struct xl_buffers *buffers)
 {
+	u32 count = buffers->count;
 	u16 *slot;
 	int err = xl_check_writer(pool, "preallocate"), cancel;
 
@@ -59,17 +62,42 @@ XMEM_API int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t
 		return err;
 	if (xl_host_died(pool))
 		return xl_fail_died(pool);
-	if (!count || count > pool->map.slots || !bytes || bytes > MAX_BYTES / count)
-		return bad_numbers(pool, count, bytes);
+	if (!count || count > pool->map.slots || !buffers->bytes ||
+	    buffers->bytes > MAX_BYTES / count)
+		return bad_numbers(pool, count, buffers->bytes);
 	slot = calloc(count, sizeof(*slot));
 	if (!slot)
 		return xl_fail(ENOMEM, "no memory for a list of %u slots", count);
 	/* A thread that is cancelled here would keep what it has made, and the lock. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	xl_lock(&pool->slow);
-	err = make_slots(pool, count, bytes, slot);
+	err = make_slots(pool, buffers, slot);
 	xl_unlock(&pool->slow);
 	pthread_setcancelstate(cancel, NULL);
 	free(slot);
 	return err;
+}
+
+XMEM_API int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes)
+{
+	return preallocate(pool, &(struct xl_buffers){ .count = count, .bytes = bytes });
+}
+
+XMEM_API int xmem_preallocate_with(struct xmem_pool *pool,
+				   const struct xmem_preallocate_options *options)
+{
+	struct xmem_preallocate_options o = { 0 };
+	int err;
+
+	if (!options)
+		return xl_fail_fast(EINVAL, "preallocate: no options");
+	err = xl_options_take("xmem_preallocate_options", options, &o, sizeof(o));
+	if (err)
+		return err;
+	if (o.flags & ~XMEM_MEMORY_HUGE)
+		return xl_fail(EINVAL, "xmem_preallocate_options: flags has 0x%x, which has no "
+			       "meaning", o.flags & ~XMEM_MEMORY_HUGE);
+	return preallocate(pool, &(struct xl_buffers){
+		.count = o.count, .bytes = o.bytes, .flags = o.flags,
+	});
 }

@@ -149,6 +149,7 @@ struct xl_mappings {			/* under pool->lock, but for place */
 	u32 pass;			/* looks at all rows so far */
 	u64 gone;			/* the header's payloads_gone at the last look */
 	u64 bytes;			/* of all mappings */
+	u64 advised;			/* of those that are `advised` */
 };
 
 /* ---- clients of the past ---- */

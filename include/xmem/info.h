@@ -39,6 +39,9 @@ struct xmem_pool_info {
 	uint32_t reserved1;
 	uint64_t stale_handles;		/* how often this process, in all its pools, used the
 					 * handle of a buffer that it had dropped; since 0.3 */
+	uint64_t bytes_huge;		/* of files in huge pages (hugetlb); since 0.4 */
+	uint64_t bytes_advised;		/* of files of this handle in ordinary pages, for which the
+					 * kernel was asked for huge ones; since 0.4 */
 };
 
 /*

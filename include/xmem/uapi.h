@@ -91,7 +91,8 @@ struct xmem_pool_header {
 	__u32 reserved0;
 	__u64 payload_bytes;		/* of all payload files */
 	__u64 kept_bytes;		/* of those whose owner has ended, and which others use */
-	__u64 reserved1[6];
+	__u64 huge_bytes;		/* of payload files in huge pages (hugetlb) */
+	__u64 reserved1[5];
 	/* These have cache lines of their own: every scan and every wait for clients reads them. */
 	__u64 counted[XMEM_CLIENT_WORDS];	/* bit set: that client's holds count */
 	__u64 writers;			/* how many writers have joined so far */

@@ -56,10 +56,11 @@ static void grow(struct xl_mappings *mappings)
 }
 
 /* This client's word says how much it has mapped, so that others can see it. */
-static void count(struct xmem_pool *pool, int more, u64 bytes)
+static void count(struct xmem_pool *pool, int more, const struct xl_mapping *mapping)
 {
 	__atomic_store_n(&pool->mappings.count, pool->mappings.count + more, __ATOMIC_RELAXED);
-	pool->mappings.bytes += bytes;
+	pool->mappings.bytes += more * mapping->bytes;
+	pool->mappings.advised += mapping->advised ? more * mapping->bytes : 0;
 	xm_store(&xm_ring(&pool->map, pool->me)->mapped_bytes, pool->mappings.bytes);
 }
 
@@ -70,7 +71,7 @@ static void add(struct xmem_pool *pool, struct xl_mapping *mapping)
 	if (mappings->count >= mappings->lists)
 		grow(mappings);
 	push(list_of(mappings, mapping->payload), mapping);
-	count(pool, 1, mapping->bytes);
+	count(pool, 1, mapping);
 }
 
 int xl_mappings_init(struct xmem_pool *pool)
@@ -153,7 +154,7 @@ static struct xl_mapping *take_stale(struct xmem_pool *pool, u32 pass)
 			}
 			*at = mapping->next;
 			push(&stale, mapping);
-			count(pool, -1, -mapping->bytes);
+			count(pool, -1, mapping);
 		}
 	}
 	return stale;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
  * Payloads in memory of the CPU are sealed memfds. A writer makes one for many buffers. Only
- * the writer has a writable mapping; it is made before the seals forbid others (P6, P7).
+ * the writer has a writable mapping; it is made before the seals forbid others (P6, P7). There
+ * are two kinds: of ordinary pages, and of the system's pool of huge pages.
  */
 #include <fcntl.h>
 #include <linux/memfd.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "payload.h"
@@ -60,34 +63,117 @@ static int allocate(int fd, u64 bytes)
 	return 0;
 }
 
-static int make(struct xl_mapping *mapping, u64 bytes)
+/*
+ * The kernel makes huge pages of a file only where they are asked for before the memory is
+ * allocated, by a mapping that is touched. What fails here is done by allocate, which says why.
+ */
+static int touch_huge(struct xl_mapping *mapping)
 {
-	int fd, err;
+	u64 at, piece;
+	int err;
+
+#ifdef MADV_POPULATE_WRITE
+	if (madvise(mapping->base, mapping->bytes, MADV_HUGEPAGE))
+		return 0;
+	for (at = 0; at < mapping->bytes; at += piece) {
+		piece = mapping->bytes - at < LOOK_BYTES ? mapping->bytes - at : LOOK_BYTES;
+		err = at ? xl_room_check(mapping->bytes - at) : 0;
+		if (err)
+			return err;
+		if (madvise(mapping->base + at, piece, MADV_POPULATE_WRITE))
+			return 0;
+	}
+#endif
+	return 0;
+}
+
+/* A new memfd, not a child's. A descriptor, or -errno, not noted. */
+static int new_memfd(unsigned int flags)
+{
+	int fd;
 
 	xl_fork_lock();
-	fd = xl_file_note(memfd_create("xmem-payload", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+	fd = xl_file_note(memfd_create("xmem-payload", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags));
 	xl_fork_unlock();
-	if (fd < 0)
-		return xl_fail(errno, "memfd_create: %s", strerror(errno));
-	err = ftruncate(fd, bytes) ? allocate_failed(bytes, errno) : allocate(fd, bytes);
-	if (err)
-		goto err_close;
-	mapping->base = map_file(fd, bytes, PROT_READ | PROT_WRITE);
-	if (!mapping->base) {
-		err = xl_fail(ENOMEM, "map %llu bytes of payload: %s", (unsigned long long)bytes,
-			      strerror(errno));
-		goto err_close;
-	}
-	if (fcntl(fd, F_ADD_SEALS, SEALS)) {
-		err = xl_fail(errno, "seal a payload: %s", strerror(errno));
-		goto err_unmap;
-	}
-	mapping->bytes = bytes;
-	return fd;
+	return fd < 0 ? -errno : fd;
+}
 
-err_unmap:
-	munmap(mapping->base, bytes);
-err_close:
+/* Map it for writing, see to it that no byte is missing, and seal it. 0 or -errno, noted. */
+static int map_and_seal(struct xl_mapping *mapping, int fd)
+{
+	u64 bytes = mapping->bytes;
+	int err;
+
+	mapping->base = map_file(fd, bytes, PROT_READ | PROT_WRITE);
+	if (!mapping->base)
+		return xl_fail(ENOMEM, "map %llu bytes of payload: %s", (unsigned long long)bytes,
+			       strerror(errno));
+	err = mapping->advised ? touch_huge(mapping) : 0;
+	if (!err && mapping->advised)
+		err = allocate(fd, bytes);
+	if (!err && fcntl(fd, F_ADD_SEALS, SEALS))
+		err = xl_fail(errno, "seal a payload: %s", strerror(errno));
+	if (err)
+		munmap(mapping->base, bytes);
+	return err;
+}
+
+static int make(struct xl_mapping *mapping, u64 bytes)
+{
+	int fd = new_memfd(0), err = 0;
+
+	if (fd < 0)
+		return xl_fail(-fd, "memfd_create: %s", strerror(-fd));
+	mapping->bytes = bytes;
+	if (ftruncate(fd, bytes))
+		err = allocate_failed(bytes, errno);
+	else if (!mapping->advised)
+		err = allocate(fd, bytes);
+	if (!err)
+		err = map_and_seal(mapping, fd);
+	if (!err)
+		return fd;
+	xl_file_close(fd);
+	return err;
+}
+
+/* ---- huge pages ---- */
+
+/*
+ * Make the file so long that it ends with a huge page, and take these from the system's pool,
+ * all of them now. false: there are too few, or a limit forbids it.
+ */
+static bool take_huge_pages(int fd, u64 bytes, u64 *ret_bytes)
+{
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+	struct stat info;
+	u64 page;
+
+	getrlimit(RLIMIT_FSIZE, &limit);
+	if (fstat(fd, &info))
+		return false;
+	page = info.st_blksize;
+	*ret_bytes = (bytes + page - 1) / page * page;
+	return *ret_bytes <= limit.rlim_cur && !ftruncate(fd, *ret_bytes) &&
+	       !posix_fallocate(fd, 0, *ret_bytes);
+}
+
+static int make_huge(struct xl_mapping *mapping, u64 bytes)
+{
+	bool advised = mapping->advised;
+	int fd = new_memfd(MFD_HUGETLB), err = 0;
+
+	if (fd < 0)			/* this kernel has no huge pages */
+		return fd == -EMFILE || fd == -ENFILE ?
+		       xl_fail(-fd, "memfd_create: %s", strerror(-fd)) : 0;
+	if (!take_huge_pages(fd, bytes, &mapping->bytes))
+		goto out_close;
+	mapping->advised = false;	/* they are huge, whatever is asked for */
+	err = map_and_seal(mapping, fd);
+	mapping->advised = advised;
+	if (!err)
+		return fd;
+out_close:
 	xl_file_close(fd);
 	return err;
 }
@@ -109,6 +195,13 @@ static void unmap(struct xl_mapping *mapping)
 const struct xl_payload_kind xl_payload_memfd = {
 	.storage = XMEM_STORAGE_CPU,
 	.make = make,
+	.map = map,
+	.unmap = unmap,
+};
+
+const struct xl_payload_kind xl_payload_hugetlb = {
+	.storage = XMEM_STORAGE_CPU,
+	.make = make_huge,
 	.map = map,
 	.unmap = unmap,
 };

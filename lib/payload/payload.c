@@ -96,11 +96,13 @@ static int attach(struct xmem_pool *pool, int fd, u32 count, u64 stride, u64 byt
 
 /* ---- files ---- */
 
-struct shape {
-	u32 count;	/* of buffers */
-	u64 bytes;	/* of each */
-	u64 stride;	/* from one to the next */
+/* What is being made, and how far that is. */
+struct making {
+	struct xl_buffers buffers;	/* with their stride */
 	u32 per_file;
+	u32 done;			/* buffers */
+	u64 looked;			/* bytes that had been made at the last look at the room */
+	struct xl_mapping *list;	/* of the files */
 };
 
 static u64 stride_of(u64 bytes)
@@ -111,10 +113,11 @@ static u64 stride_of(u64 bytes)
 }
 
 /* A file beyond RLIMIT_FSIZE would not only fail: SIGXFSZ would end the program. */
-static int find_shape(u32 count, u64 bytes, struct shape *ret)
+static int find_shape(const struct xl_buffers *buffers, struct making *ret)
 {
-	u64 stride = stride_of(bytes), most = FILE_BYTES / stride;
-	u32 least = (count + MAX_FILES - 1) / MAX_FILES;
+	u64 stride = buffers->stride ? buffers->stride : stride_of(buffers->bytes);
+	u64 most = FILE_BYTES / stride;
+	u32 least = (buffers->count + MAX_FILES - 1) / MAX_FILES;
 	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
 
 	getrlimit(RLIMIT_FSIZE, &limit);
@@ -125,65 +128,92 @@ static int find_shape(u32 count, u64 bytes, struct shape *ret)
 	most = most < least ? least : most;
 	most = most > XMEM_GROUP_SLOTS ? XMEM_GROUP_SLOTS : most;
 	most = most > limit.rlim_cur / stride ? limit.rlim_cur / stride : most;
-	*ret = (struct shape){
-		.count = count, .bytes = bytes, .stride = stride, .per_file = most ? most : 1,
-	};
+	*ret = (struct making){ .buffers = *buffers, .per_file = most ? most : 1 };
+	ret->buffers.stride = stride;
 	return 0;
 }
 
-/* Make a file of @count buffers, attach them and add its mapping to the list. */
-static int make_file(struct xmem_pool *pool, const struct shape *shape, u32 count,
-		     struct xl_mapping **list, u16 *ret_slot)
+/* Is there memory for the rest? It is looked at first, and again after each FILE_BYTES. */
+static int check_room(struct making *making)
 {
+	const struct xl_buffers *buffers = &making->buffers;
+	u64 made = making->done * buffers->stride;
+
+	if (made && made - making->looked < FILE_BYTES)
+		return 0;
+	making->looked = made;
+	return xl_room_check((buffers->count - making->done) * buffers->stride);
+}
+
+/* Make a file, in huge pages if that is wanted and they are there. A descriptor or -errno. */
+static int new_file(struct making *making, u64 bytes, struct xl_mapping *mapping)
+{
+	int fd = 0, err;
+
+	mapping->advised = making->buffers.flags & XMEM_MEMORY_HUGE;
+	if (mapping->advised) {
+		mapping->kind = &xl_payload_hugetlb;
+		fd = mapping->kind->make(mapping, bytes);
+	}
+	if (fd) {
+		mapping->advised = false;
+		return fd;
+	}
+	err = check_room(making);
+	if (err)
+		return err;
+	mapping->kind = &xl_payload_memfd;
+	return mapping->kind->make(mapping, bytes);
+}
+
+/* Make a file of @count buffers, attach them and add its mapping to the list. */
+static int make_file(struct xmem_pool *pool, struct making *making, u32 count, u16 *ret_slot)
+{
+	const struct xl_buffers *buffers = &making->buffers;
 	struct xl_mapping *mapping = calloc(1, sizeof(*mapping));
 	int fd, err;
 
 	if (!mapping)
 		return xl_fail(ENOMEM, "no memory for a mapping");
-	mapping->kind = &xl_payload_memfd;
 	mapping->owned = true;
-	fd = mapping->kind->make(mapping, shape->stride * count);
+	fd = new_file(making, buffers->stride * count, mapping);
 	if (fd < 0) {
 		free(mapping);
 		return fd;
 	}
-	err = attach(pool, fd, count, shape->stride, shape->bytes, mapping, ret_slot);
+	err = attach(pool, fd, count, buffers->stride, buffers->bytes, mapping, ret_slot);
 	xl_file_close(fd);		/* the host keeps a descriptor of its own */
 	if (err) {
 		xl_mappings_unmap(mapping);
-		return attach_failed(pool, shape->count, err);
+		return attach_failed(pool, buffers->count, err);
 	}
-	mapping->next = *list;
-	*list = mapping;
+	mapping->next = making->list;
+	making->list = mapping;
+	making->done += count;
 	return 0;
 }
 
-int xl_payload_make(struct xmem_pool *pool, u32 count, u64 bytes, u16 *ret_slot)
+int xl_payload_make(struct xmem_pool *pool, const struct xl_buffers *buffers, u16 *ret_slot)
 {
-	struct xl_mapping *list = NULL, *mapping;
-	u64 looked = 0;			/* bytes that had been made at the last look at the room */
-	struct shape shape = { 0 };
-	u32 done, n;
-	int err = find_shape(count, bytes, &shape);
+	struct xl_mapping *mapping;
+	struct making making = { .done = 0 };
+	u32 left;
+	int err = find_shape(buffers, &making);
 
 	if (err)
 		return err;
-	for (done = 0; !err && done < count; done += err ? 0 : n) {
-		n = count - done < shape.per_file ? count - done : shape.per_file;
-		if (!done || done * shape.stride - looked >= FILE_BYTES) {
-			looked = done * shape.stride;
-			err = xl_room_check((count - done) * shape.stride);
-		}
-		if (!err)
-			err = make_file(pool, &shape, n, &list, &ret_slot[done]);
+	while (!err && making.done < buffers->count) {
+		left = buffers->count - making.done;
+		err = make_file(pool, &making, left < making.per_file ? left : making.per_file,
+				&ret_slot[making.done]);
 	}
 	if (err) {
-		detach(pool, ret_slot, done);
-		xl_mappings_unmap(list);
+		detach(pool, ret_slot, making.done);
+		xl_mappings_unmap(making.list);
 		return err;
 	}
-	while ((mapping = list)) {
-		list = mapping->next;
+	while ((mapping = making.list)) {
+		making.list = mapping->next;
 		xl_mapping_add(pool, mapping);
 	}
 	return 0;

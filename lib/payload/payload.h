@@ -5,7 +5,8 @@
  *   payload.c   making buffers: how many share a file, and attaching all of them or none
  *   mapping.c   which files this process has mapped, where, and which of them have gone
  *   room.c      how much memory may still be allocated
- *   memfd.c     memory of the CPU, in a sealed memfd; each further kind brings a table too
+ *   memfd.c     memory of the CPU, in sealed memfds of ordinary or of huge pages; each
+ *               further kind brings a table too
  *
  * Finding the contents of a slot takes no lock. mappings.place has, for each slot, the number
  * of a payload and where that is mapped. It counts only if the slot's row names the same
@@ -35,6 +36,7 @@ struct xl_mapping {
 	u32 payload;
 	u32 pass;		/* the last look at all rows that found it attached */
 	bool owned;		/* made here: stays until the pool goes */
+	bool advised;		/* in ordinary pages, with the wish for huge ones */
 	char *base;
 	u64 bytes;
 };
@@ -44,9 +46,9 @@ struct xl_payload_kind {
 	u32 storage;			/* enum xmem_storage */
 
 	/*
-	 * A new payload of @bytes, whose contents only this process can change from now on,
-	 * mapped for writing. post: mapping->base and ->bytes are set; a descriptor, the
-	 * caller's, or a negative errno.
+	 * A new payload of at least @bytes, whose contents only this process can change from
+	 * now on, mapped for writing. pre: mapping->advised. post: mapping->base and ->bytes are
+	 * set; a descriptor, the caller's, or a negative errno.
 	 */
 	int (*make)(struct xl_mapping *mapping, u64 bytes);
 
@@ -58,11 +60,20 @@ struct xl_payload_kind {
 };
 
 extern const struct xl_payload_kind xl_payload_memfd;
+extern const struct xl_payload_kind xl_payload_hugetlb;	/* 0: there are not enough huge pages */
 
 /* ---- making (payload.c) ---- */
 
-/* @count buffers of @bytes each, attached: all of them or none. 0 or -errno, noted. */
-int xl_payload_make(struct xmem_pool *pool, u32 count, u64 bytes, u16 *ret_slot);
+/* Buffers that are to be made. */
+struct xl_buffers {
+	u32 count;
+	u32 flags;		/* XMEM_MEMORY_* */
+	u64 bytes;		/* of each */
+	u64 stride;		/* from one to the next; 0: whole pages from a page on */
+};
+
+/* They are made and attached: all of them or none. 0 or -errno, noted. */
+int xl_payload_make(struct xmem_pool *pool, const struct xl_buffers *buffers, u16 *ret_slot);
 
 /* ---- mappings (mapping.c) ---- */
 

@@ -29,6 +29,7 @@ AT(xmem_pool_header, holds_offset, 136);
 AT(xmem_pool_header, name, 152);
 AT(xmem_pool_header, payloads, 184);
 AT(xmem_pool_header, kept_bytes, 200);
+AT(xmem_pool_header, huge_bytes, 208);
 AT(xmem_pool_header, counted, 256);
 AT(xmem_pool_header, payloads_gone, 296);
 AT(xmem_client_row, incarnation, 0);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The memory of buffers: what kind it is, when it is made, and when it goes back to the system. A
+ * part of xmem.h, whose rules for errors, handles, threads and structs hold here too.
+ */
+#ifndef XMEM_MEMORY_H
+#define XMEM_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xmem_pool;
+
+/* The kind of memory. */
+#define XMEM_MEMORY_HUGE	(1u << 0)	/* in huge pages, where the system has some */
+
+/* All fields but size, count and bytes may be 0. */
+struct xmem_preallocate_options {
+	size_t size;			/* sizeof(struct xmem_preallocate_options) */
+	uint32_t flags;			/* XMEM_MEMORY_* */
+	uint32_t count;			/* buffers to make */
+	uint64_t bytes;			/* of each */
+};
+
+/*
+ * Make buffers as xmem_preallocate does, of a kind that the options choose.
+ *
+ * With XMEM_MEMORY_HUGE the files lie in huge pages of the system's pool of them (hugetlb, of the
+ * default size) if that has enough free ones. Else they lie in ordinary memory, and the kernel is
+ * asked to use huge pages for it where it can (MADV_HUGEPAGE). bytes_huge and bytes_advised of
+ * struct xmem_pool_info say which it was. A file takes whole huge pages, and buffers of 32 kB and
+ * more begin at a page.
+ *
+ * Returns: as xmem_preallocate, and
+ *	-EINVAL	also: no options, or an unknown flag
+ *	-E2BIG	as xmem_pool_open
+ * Threads: as xmem_preallocate. Since: 0.4.
+ */
+int xmem_preallocate_with(struct xmem_pool *pool, const struct xmem_preallocate_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
