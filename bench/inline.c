@@ -21,6 +21,7 @@ void inline_setup(void)
 	struct xmem_attach_request attach = {
 		.size = sizeof(attach), .fd = -1, .stride = 64, .length = 64, .count = 1,
 	};
+	struct xm_payload payload = { .id = 1, .bytes = 64 };
 	struct xm_publication what = { .length = 64 };
 	struct xmem_pool_header header;
 	char *pages;
@@ -36,7 +37,8 @@ void inline_setup(void)
 	xm_map_init(&host.map, pages, &header);
 	xm_host_give_group(&host, 0, 0);
 	if (xm_host_join(&host, 0, &join, 1, 0) ||
-	    xm_host_attach(&host, 0, 1, 64, 12345, &attach) || xm_take(&host.map, attach.slot[0]))
+	    xm_host_attach(&host, 0, &payload, 12345, &attach) ||
+	    xm_take(&host.map, attach.slot[0]))
 		die("a slot");
 	xm_publish(&host.map, 0, attach.slot[0], &what);
 	token = what.token;

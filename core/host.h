@@ -113,16 +113,30 @@ u32 xm_host_spare_slots(const struct xm_host *host, u32 me);
 int xm_host_free_group(const struct xm_host *host, u32 me, u32 count);
 void xm_host_give_group(struct xm_host *host, u32 group, u32 me);
 
+/* A payload file, as the host that has it describes it to the core. */
+struct xm_payload {
+	u32 id;
+	u32 traits;			/* XMEM_TRAIT_*, but for XMEM_TRAIT_ONCE */
+	u64 bytes;
+};
+
 /*
- * Give request->count spare slots to @me. @bytes: length of the payload file; @random:
- * from the caller's generator. -ERANGE: the slots reach beyond the file; -ENOSPC: @me has
- * too few spare slots.
+ * Give request->count spare slots to @me. @random: from the caller's generator. -ERANGE: the
+ * slots reach beyond the file; -ENOSPC: @me has too few spare slots.
  */
-int xm_host_attach(struct xm_host *host, u32 me, u32 payload, u64 bytes, u64 random,
+int xm_host_attach(struct xm_host *host, u32 me, const struct xm_payload *payload, u64 random,
 		   struct xmem_attach_request *request);
 
 /* Check the fields for which an attach is refused before the host looks at any file. -EINVAL. */
 int xm_host_attach_check(const struct xmem_attach_request *request);
+
+/* Do these seals (F_SEAL_*, as numbers of the kernel) make a file a payload? 0 or -ENOEXEC. */
+int xm_seals_check(u32 seals, bool shared);
+#define XM_SEAL_SEAL		0x0001u
+#define XM_SEAL_SHRINK		0x0002u
+#define XM_SEAL_GROW		0x0004u
+#define XM_SEAL_WRITE		0x0008u
+#define XM_SEAL_FUTURE_WRITE	0x0010u
 
 /* Give back a FREE slot of @me: its payload's id in *ret_payload. -EINVAL, -EPERM, -EBUSY. */
 int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request *request,
@@ -131,12 +145,12 @@ int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request 
 /*
  * The header says how many payload files there are, and how large they are. The host calls
  * these when one comes; when its owner has ended and others still use it; and when it goes,
- * after the rows of its slots have been freed. Each file has @bytes; @huge: in huge pages;
+ * after the rows of its slots have been freed. Each file has @bytes; @traits: XMEM_TRAIT_*;
  * @kept: its owner has ended.
  */
-void xm_host_payload_comes(struct xm_host *host, u64 bytes, bool huge);
+void xm_host_payload_comes(struct xm_host *host, u64 bytes, u32 traits);
 void xm_host_payload_kept(struct xm_host *host, u64 bytes);
-void xm_host_payload_goes(struct xm_host *host, u64 bytes, bool huge, bool kept);
+void xm_host_payload_goes(struct xm_host *host, u64 bytes, u32 traits, bool kept);
 
 /* Free @slot if it is the host's and nobody uses it. Returns its payload's id, or else 0. */
 u32 xm_host_reclaim(struct xm_host *host, u32 slot);

@@ -148,6 +148,11 @@ static void xm_count_slot(const struct xm_map *map, struct xm_search *search, u3
 	}
 }
 
+static bool xm_fits(const struct xmem_slot_row *row, u64 wanted)
+{
+	return xm_load(&row->length) >= wanted && !(xm_load(&row->traits) & XMEM_TRAIT_ONCE);
+}
+
 static void xm_search_group(const struct xm_map *map, u32 owner, struct xm_search *search,
 			    u32 group)
 {
@@ -159,8 +164,7 @@ static void xm_search_group(const struct xm_map *map, u32 owner, struct xm_searc
 		const struct xmem_slot_row *row = xm_slot_row(map, slot);
 
 		if (xm_load_acquire(&row->owner) == owner)
-			xm_count_slot(map, search, slot, xm_load(&row->length) >= search->wanted,
-				      &stock);
+			xm_count_slot(map, search, slot, xm_fits(row, search->wanted), &stock);
 	}
 	if (stock.free)
 		search->found = search->found_later = true;

@@ -23,7 +23,25 @@ int xm_host_attach_check(const struct xmem_attach_request *request)
 	for (i = 0; i < XMEM_GROUP_SLOTS; i++)
 		if (request->slot[i])
 			return -EINVAL;
+	if (request->payload && request->flags & XMEM_ATTACH_SHARED)
+		return -EINVAL;
 	return !request->payload == (request->fd < 0) ? -EINVAL : 0;
+}
+
+/*
+ * Nothing can shrink it or make it grow. Either nobody can write it through a new mapping or
+ * descriptor, or it is shared, and nobody can forbid others to write it.
+ */
+int xm_seals_check(u32 seals, bool shared)
+{
+	const u32 size = XM_SEAL_SHRINK | XM_SEAL_GROW;
+	const u32 write = XM_SEAL_WRITE | XM_SEAL_FUTURE_WRITE;
+
+	if ((seals & size) != size)
+		return -ENOEXEC;
+	if (shared)
+		return seals & write || !(seals & XM_SEAL_SEAL) ? -ENOEXEC : 0;
+	return seals & write ? 0 : -ENOEXEC;
 }
 
 /*
@@ -90,12 +108,12 @@ int xm_host_free_group(const struct xm_host *host, u32 me, u32 count)
 	return -ENOSPC;
 }
 
-int xm_host_attach(struct xm_host *host, u32 me, u32 payload, u64 bytes, u64 random,
+int xm_host_attach(struct xm_host *host, u32 me, const struct xm_payload *payload, u64 random,
 		   struct xmem_attach_request *request)
 {
 	const struct xm_map *map = &host->map;
-	u64 last = (u64)(request->count - 1);
-	u32 s, n = 0;
+	u64 last = (u64)(request->count - 1), bytes = payload->bytes;
+	u32 s, n = 0, once = request->flags & XMEM_ATTACH_ONCE ? XMEM_TRAIT_ONCE : 0;
 
 	if (request->length > bytes || request->offset > bytes - request->length ||
 	    (last && request->stride > (bytes - request->length - request->offset) / last))
@@ -112,16 +130,17 @@ int xm_host_attach(struct xm_host *host, u32 me, u32 payload, u64 bytes, u64 ran
 		first = xm_first_generation(xm_next_tenancy(row, random), random);
 		xm_store(&xm_slot(map, s)->position, 0);
 		xm_store_release(&xm_slot(map, s)->state, xm_word(first, 0, XMEM_SLOT_FREE));
-		row->payload = payload;
+		row->payload = payload->id;
 		row->offset = request->offset + n * request->stride;
 		row->payload_bytes = bytes;
+		row->traits = payload->traits | once;
 		xm_store(&row->length, request->length);
 		row->tenant = me;
 		xm_begin_tenancy(row, first);
 		xm_store_release(&row->owner, me);
 		request->slot[n++] = s;
 	}
-	request->payload = payload;
+	request->payload = payload->id;
 	return 0;
 }
 
@@ -135,6 +154,7 @@ static u32 xm_free_slot(const struct xm_map *map, u32 slot)
 	xm_store(state, xm_word(xm_generation(xm_load(state)), 0, XMEM_SLOT_FREE));
 	row->payload_bytes = 0;
 	row->payload = 0;
+	row->traits = 0;
 	row->offset = 0;
 	xm_store(&row->length, 0);
 	row->tenant = XMEM_OWNER_NONE;
@@ -178,13 +198,13 @@ u32 xm_host_reclaim(struct xm_host *host, u32 slot)
 	return xm_scan_one(map, &how, slot) ? xm_free_slot(map, slot) : 0;
 }
 
-void xm_host_payload_comes(struct xm_host *host, u64 bytes, bool huge)
+void xm_host_payload_comes(struct xm_host *host, u64 bytes, u32 traits)
 {
 	struct xmem_pool_header *pool = host->map.pool;
 
 	xm_store(&pool->payloads, pool->payloads + 1);
 	xm_store(&pool->payload_bytes, pool->payload_bytes + bytes);
-	if (huge)
+	if (traits & XMEM_TRAIT_HUGE)
 		xm_store(&pool->huge_bytes, pool->huge_bytes + bytes);
 }
 
@@ -195,13 +215,13 @@ void xm_host_payload_kept(struct xm_host *host, u64 bytes)
 	xm_store(&pool->kept_bytes, pool->kept_bytes + bytes);
 }
 
-void xm_host_payload_goes(struct xm_host *host, u64 bytes, bool huge, bool kept)
+void xm_host_payload_goes(struct xm_host *host, u64 bytes, u32 traits, bool kept)
 {
 	struct xmem_pool_header *pool = host->map.pool;
 
 	xm_store(&pool->payloads, pool->payloads - 1);
 	xm_store(&pool->payload_bytes, pool->payload_bytes - bytes);
-	if (huge)
+	if (traits & XMEM_TRAIT_HUGE)
 		xm_store(&pool->huge_bytes, pool->huge_bytes - bytes);
 	if (kept)
 		xm_store(&pool->kept_bytes, pool->kept_bytes - bytes);

@@ -44,10 +44,10 @@ struct xd_payload {
 	u32 slots;		/* slots that name it; the file goes with the last */
 	int fd;
 	int access;		/* O_RDONLY or O_RDWR: as it was attached */
+	u32 traits;		/* XMEM_TRAIT_* */
 	u64 bytes;
 	u64 incarnation;	/* of the client that attached it */
 	bool kept;		/* that client has ended */
-	bool huge;		/* it lies in huge pages */
 };
 
 struct xd_pool {
@@ -208,7 +208,8 @@ void xd_alive_end(struct xd_daemon *daemon);
  * Make a payload of @fd, without slots yet. If that succeeds, the payload owns @fd.
  * 0 or -errno.
  */
-int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, struct xd_payload **ret_payload);
+int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, bool shared,
+		   struct xd_payload **ret_payload);
 struct xd_payload *xd_payload_find(const struct xd_pool *pool, u32 id);
 
 /* One slot less names the payload. A payload that no slot names is freed. */

@@ -13,35 +13,46 @@
 
 #include "daemon.h"
 
+_Static_assert(XM_SEAL_SEAL == F_SEAL_SEAL && XM_SEAL_SHRINK == F_SEAL_SHRINK &&
+	       XM_SEAL_GROW == F_SEAL_GROW && XM_SEAL_WRITE == F_SEAL_WRITE &&
+	       XM_SEAL_FUTURE_WRITE == F_SEAL_FUTURE_WRITE, "seals");
+
 /*
  * The file must be a memfd that cannot shrink, and that nothing can write or punch
- * through a new mapping or descriptor.
+ * through a new mapping or descriptor, unless it is shared.
  */
-static int check_seals(int fd)
+static int check_seals(int fd, bool shared, u32 *ret_traits)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 
 	if (seals < 0)
 		return errno == EINVAL ? -EMEDIUMTYPE : -errno;
-	if (!(seals & F_SEAL_SHRINK) || !(seals & F_SEAL_GROW) ||
-	    !(seals & (F_SEAL_FUTURE_WRITE | F_SEAL_WRITE)))
-		return -ENOEXEC;
-	return 0;
+	*ret_traits = (shared ? XMEM_TRAIT_SHARED : 0) |
+		      (seals & F_SEAL_WRITE ? XMEM_TRAIT_CONSTANT : 0);
+	return xm_seals_check(seals, shared);
+}
+
+/* Nobody could read what is published in it, or a shared one could not be written. */
+static int check_access(int fd, bool shared)
+{
+	int access = fcntl(fd, F_GETFL) & O_ACCMODE;
+
+	return access == O_WRONLY || (shared && access != O_RDWR) ? -EACCES : 0;
 }
 
 /*
  * The file must have no holes, for a hole would be filled on its readers' account. Huge
  * pages are an exception: they are reserved when they are mapped.
  */
-static int check_filled(int fd, u64 *ret_bytes, bool *ret_huge)
+static int check_filled(int fd, u64 *ret_bytes, u32 *traits)
 {
 	struct statfs fs;
 	struct stat info;
 
 	if (fstat(fd, &info) || fstatfs(fd, &fs))
 		return -errno;
-	*ret_huge = fs.f_type == HUGETLBFS_MAGIC;
-	if (!*ret_huge && (u64)info.st_blocks * 512 < (u64)info.st_size)
+	*traits |= fs.f_type == HUGETLBFS_MAGIC ? XMEM_TRAIT_HUGE : 0;
+	if (fs.f_type != HUGETLBFS_MAGIC && (u64)info.st_blocks * 512 < (u64)info.st_size)
 		return -ERANGE;
 	*ret_bytes = info.st_size;
 	return 0;
@@ -61,22 +72,22 @@ static void enter(struct xd_pool *pool, struct xd_payload *payload)
 	pool->last_payload = payload->id;
 	pool->payload_count++;
 	pool->daemon->payload_count++;
-	xm_host_payload_comes(&pool->host, payload->bytes, payload->huge);
+	xm_host_payload_comes(&pool->host, payload->bytes, payload->traits);
 }
 
-int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, struct xd_payload **ret_payload)
+int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, bool shared,
+		   struct xd_payload **ret_payload)
 {
 	struct xd_payload *payload;
-	bool huge = false;
+	u32 traits = 0;
 	u64 bytes = 0;
 	int err;
 
-	err = check_seals(fd);
-	/* Nobody could read what is published in it. */
-	if (!err && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY)
-		err = -EACCES;
+	err = check_seals(fd, shared, &traits);
 	if (!err)
-		err = check_filled(fd, &bytes, &huge);
+		err = check_access(fd, shared);
+	if (!err)
+		err = check_filled(fd, &bytes, &traits);
 	if (err)
 		return err;
 	if (pool->payload_count >= XD_MAX_PAYLOADS || pool->last_payload == ~0u ||
@@ -88,7 +99,7 @@ int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, struct xd_payl
 	payload->id = pool->last_payload + 1;
 	payload->fd = fd;
 	payload->bytes = bytes;
-	payload->huge = huge;
+	payload->traits = traits;
 	payload->incarnation = incarnation;
 	payload->access = fcntl(fd, F_GETFL) & O_ACCMODE;
 	*ret_payload = payload;
@@ -129,7 +140,7 @@ static void drop_unused(struct xd_pool *pool, struct xd_payload *payload)
 	*at = payload->next;
 	pool->payload_count--;
 	pool->daemon->payload_count--;
-	xm_host_payload_goes(&pool->host, payload->bytes, payload->huge, payload->kept);
+	xm_host_payload_goes(&pool->host, payload->bytes, payload->traits, payload->kept);
 	xd_payload_discard(payload);
 }
 

@@ -138,7 +138,8 @@ static int payload_to_attach(struct xd_call *call, struct xd_payload **ret_paylo
 	}
 	if (call->fd < 0)
 		return -EBADF;
-	err = xd_payload_new(from->pool, call->fd, from->incarnation, ret_payload);
+	err = xd_payload_new(from->pool, call->fd, from->incarnation,
+			     call->request.attach.flags & XMEM_ATTACH_SHARED, ret_payload);
 	if (!err)
 		call->fd = -1;	/* The payload owns it now. */
 	return err;
@@ -150,19 +151,22 @@ static int payload_to_attach(struct xd_call *call, struct xd_payload **ret_paylo
  */
 static int attach_slots(struct xd_call *call, const struct xd_payload *payload)
 {
+	struct xm_payload what = {
+		.id = payload->id, .traits = payload->traits, .bytes = payload->bytes,
+	};
 	struct xm_host *host = &call->from->pool->host;
 	struct xmem_attach_request *request = &call->request.attach;
 	u32 me = call->from->client;
 	int err, group;
 
-	err = xm_host_attach(host, me, payload->id, payload->bytes, random_word(), request);
+	err = xm_host_attach(host, me, &what, random_word(), request);
 	if (err != -ENOSPC)
 		return err;
 	group = xm_host_free_group(host, me, request->count);
 	if (group < 0)
 		return group;
 	xm_host_give_group(host, group, me);
-	return xm_host_attach(host, me, payload->id, payload->bytes, random_word(), request);
+	return xm_host_attach(host, me, &what, random_word(), request);
 }
 
 static int serve_attach(struct xd_call *call)
@@ -189,13 +193,18 @@ static int serve_payload(struct xd_call *call)
 {
 	struct xmem_payload_request *request = &call->request.payload;
 	bool write = request->flags & XMEM_PAYLOAD_WRITE;
+	struct xd_connection *from = call->from;
 	struct xd_payload *payload;
+	bool ours;
 
-	payload = xd_payload_find(call->from->pool, request->payload);
+	payload = xd_payload_find(from->pool, request->payload);
 	if (!payload)
 		return -ENOENT;
-	if (write && (payload->access != O_RDWR ||
-		      payload->incarnation != call->from->incarnation))
+	ours = payload->incarnation == from->incarnation;
+	if (write && payload->access != O_RDWR)
+		return -EACCES;
+	/* A shared file forbids nobody to open a read-only descriptor anew for writing. */
+	if (payload->traits & XMEM_TRAIT_SHARED ? from->role != XMEM_ROLE_WRITER : write && !ours)
 		return -EACCES;
 	call->answer = xd_payload_open(payload, write);
 	if (call->answer < 0)

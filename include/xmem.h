@@ -618,6 +618,7 @@ int xmem_pool_client(struct xmem_pool *pool);
 #include "xmem/copy.h"
 #include "xmem/info.h"
 #include "xmem/memory.h"
+#include "xmem/payload.h"
 #include "xmem/tensor.h"
 
 #include "xmem/api.h"

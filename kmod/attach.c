@@ -45,17 +45,18 @@ static int xk_grow(struct xk_client *client, u32 count, struct xk_chunk **spare)
 static int xk_attach_slots(struct xk_client *client, const struct xk_payload_file *payload,
 			   struct xmem_attach_request *request, struct xk_chunk **spare)
 {
+	struct xm_payload what = {
+		.id = payload->id, .traits = payload->traits, .bytes = payload->bytes,
+	};
 	struct xm_host *host = &client->pool->host;
-	int err = xm_host_attach(host, client->id, payload->id, payload->bytes,
-				 get_random_u64(), request);
+	int err = xm_host_attach(host, client->id, &what, get_random_u64(), request);
 
 	if (err != -ENOSPC)
 		return err;
 	err = xk_grow(client, request->count, spare);
 	if (err)
 		return err;
-	return xm_host_attach(host, client->id, payload->id, payload->bytes,
-			      get_random_u64(), request);
+	return xm_host_attach(host, client->id, &what, get_random_u64(), request);
 }
 
 static int xk_attach_locked(struct xk_client *client, struct xk_payload_file *new,
@@ -140,7 +141,8 @@ int xk_attach_begin(struct xk_call *call)
 	file = fget(request->fd);
 	if (!file)
 		return -EBADF;
-	new = xk_payload_new(file, call->client->incarnation);
+	new = xk_payload_new(file, call->client->incarnation,
+			     request->flags & XMEM_ATTACH_SHARED);
 	err = PTR_ERR_OR_ZERO(new);
 	if (!err)
 		err = xk_attach(call->client, new, request);

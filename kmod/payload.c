@@ -5,7 +5,8 @@
  *
  * A payload is a memfd that nobody can shrink, punch or write through a new mapping. So
  * no reader gets SIGBUS or sees contents change, and files cannot hold each other in a
- * cycle. Nobody gets a file with more access than it was attached with.
+ * cycle. Nobody gets a file with more access than it was attached with. A shared one is a
+ * memfd that writers can write and punch, too; so readers do not get it at all.
  */
 #include <linux/cred.h>
 #include <linux/file.h>
@@ -46,20 +47,27 @@ static bool xk_memfd_seals(const struct file *file, unsigned int *seals)
 	return true;
 }
 
-static int xk_payload_check(const struct file *file)
+static int xk_payload_check(const struct file *file, bool shared, u32 *ret_traits)
 {
-	const unsigned int size = F_SEAL_SHRINK | F_SEAL_GROW;
-	const unsigned int write = F_SEAL_FUTURE_WRITE | F_SEAL_WRITE;
+	/* Nobody could read what is published in it, or a shared one could not be written. */
+	const fmode_t mode = shared ? FMODE_READ | FMODE_WRITE : FMODE_READ;
 	struct inode *inode = file_inode(file);
 	unsigned int seals;
+	int err;
 
+	BUILD_BUG_ON(XM_SEAL_SEAL != F_SEAL_SEAL || XM_SEAL_SHRINK != F_SEAL_SHRINK ||
+		     XM_SEAL_GROW != F_SEAL_GROW || XM_SEAL_WRITE != F_SEAL_WRITE ||
+		     XM_SEAL_FUTURE_WRITE != F_SEAL_FUTURE_WRITE);
 	if (!xk_memfd_seals(file, &seals))
 		return -EMEDIUMTYPE;
-	/* Nobody could read what is published in it. */
-	if (!(file->f_mode & FMODE_READ))
+	if ((file->f_mode & mode) != mode)
 		return -EACCES;
-	if ((seals & size) != size || !(seals & write))
-		return -ENOEXEC;
+	err = xm_seals_check(seals, shared);
+	if (err)
+		return err;
+	*ret_traits = (shared ? XMEM_TRAIT_SHARED : 0) |
+		      (seals & F_SEAL_WRITE ? XMEM_TRAIT_CONSTANT : 0) |
+		      (file->f_op != shmem_file_ops ? XMEM_TRAIT_HUGE : 0);
 	/*
 	 * A reader would have to fill a hole at its own expense, or be killed for it. The
 	 * seals prevent new holes.
@@ -107,7 +115,7 @@ static void xk_payload_leave(struct xk_pool *pool, struct xk_payload_file *paylo
 	lockdep_assert_held(&pool->lock);
 	hlist_del(&payload->node);
 	pool->payload_count--;
-	xm_host_payload_goes(&pool->host, payload->bytes, payload->huge, payload->kept);
+	xm_host_payload_goes(&pool->host, payload->bytes, payload->traits, payload->kept);
 }
 
 /* The client @incarnation has ended: counts what others keep of its files, before the reaping. */
@@ -155,10 +163,11 @@ void xk_payload_drop_all(struct xk_pool *pool)
 /* ---- making one ---- */
 
 /* Not in the pool's table yet. Takes over the caller's reference to @file only on success. */
-struct xk_payload_file *xk_payload_new(struct file *file, u64 incarnation)
+struct xk_payload_file *xk_payload_new(struct file *file, u64 incarnation, bool shared)
 {
 	struct xk_payload_file *payload;
-	int err = xk_payload_check(file);
+	u32 traits;
+	int err = xk_payload_check(file, shared, &traits);
 
 	if (err)
 		return ERR_PTR(err);
@@ -167,8 +176,8 @@ struct xk_payload_file *xk_payload_new(struct file *file, u64 incarnation)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&payload->kref);
 	payload->incarnation = incarnation;
+	payload->traits = traits;
 	payload->bytes = i_size_read(file_inode(file));
-	payload->huge = file->f_op != shmem_file_ops;
 	payload->file = file;
 	INIT_WORK(&payload->drop, xk_payload_drop_work);
 	return payload;
@@ -191,7 +200,7 @@ void xk_payload_enter(struct xk_pool *pool, struct xk_payload_file *payload)
 	pool->payload_last = payload->id;
 	pool->payload_count++;
 	hlist_add_head(&payload->node, &pool->payloads[payload->id % XK_PAYLOAD_LISTS]);
-	xm_host_payload_comes(&pool->host, payload->bytes, payload->huge);
+	xm_host_payload_comes(&pool->host, payload->bytes, payload->traits);
 }
 
 /* ---- the request: a descriptor of a payload ---- */
@@ -217,11 +226,14 @@ static struct xk_payload_file *xk_payload_find(struct xk_client *client, u32 id)
 static struct file *xk_payload_open(const struct xk_client *client,
 				    const struct xk_payload_file *payload, bool write)
 {
+	bool shared = payload->traits & XMEM_TRAIT_SHARED;
 	fmode_t had = payload->file->f_mode;
 
 	if (!(had & FMODE_READ) || (write && !(had & FMODE_WRITE)))
 		return ERR_PTR(-EACCES);
-	if (write && payload->incarnation != client->incarnation)
+	/* A shared file forbids nobody to open a read-only descriptor anew for writing. */
+	if (shared ? client->role != XMEM_ROLE_WRITER :
+		     write && payload->incarnation != client->incarnation)
 		return ERR_PTR(-EACCES);
 	return dentry_open(&payload->file->f_path, (write ? O_RDWR : O_RDONLY) | O_LARGEFILE,
 			   current_cred());

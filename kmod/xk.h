@@ -172,10 +172,10 @@ struct xk_payload_file {
 	struct hlist_node node;
 	u32 id;
 	u32 slots;			/* that use it; the pool's reference goes with the last */
+	u32 traits;			/* XMEM_TRAIT_* */
 	u64 incarnation;		/* of the client that attached it */
 	u64 bytes;
 	bool kept;			/* that client has ended */
-	bool huge;			/* it lies in huge pages */
 	struct file *file;
 	struct work_struct drop;
 };
@@ -262,7 +262,7 @@ int xk_wait_begin(struct xk_call *call);
 int xk_wake_begin(struct xk_call *call);
 /* payload.c */
 int xk_payload_init(void);
-struct xk_payload_file *xk_payload_new(struct file *file, u64 incarnation);
+struct xk_payload_file *xk_payload_new(struct file *file, u64 incarnation, bool shared);
 int xk_payload_number(struct xk_pool *pool, struct xk_payload_file *payload);
 void xk_payload_enter(struct xk_pool *pool, struct xk_payload_file *payload);
 struct xk_payload_file *xk_payload_by_id(struct xk_pool *pool, u32 id);

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "attach.h"
 #include "died.h"
 #include "handle.h"
 #include "holders.h"
@@ -299,8 +300,10 @@ static XL_SLOW struct xmem_buffer *acquire_locked(struct xmem_pool *pool, u64 by
 	xl_poll_settle(pool, POLLOUT);
 	if (buffer && err)
 		xl_handle_unused(buffer);
-	if (slow)
+	if (slow) {
+		xl_attached_sweep(pool);
 		xl_wait_end(pool);
+	}
 	return err ? NULL : xl_handle(buffer);
 }
 

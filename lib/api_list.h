@@ -47,6 +47,20 @@
 	X(publisher) \
 	X(receive_any) \
 	X(subscription_poll_fd) \
-	X(pool_reopen)
+	X(attach_fd) \
+	X(buffer_flags) \
+	X(copy) \
+	X(copy_bytes) \
+	X(describe_content) \
+	X(describe_image) \
+	X(describe_tensor) \
+	X(describe_time) \
+	X(image_view) \
+	X(metadata_view) \
+	X(pool_reopen) \
+	X(preallocate_with) \
+	X(publisher_label) \
+	X(tensor_check) \
+	X(tensor_view)
 
 #endif

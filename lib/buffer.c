@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "attach.h"
 #include "died.h"
 #include "handle.h"
 #include "owned.h"
@@ -134,7 +135,7 @@ XMEM_API struct xmem_buffer *xmem_clone(struct xmem_buffer *handle)
 		xl_no_buffer(handle, "clone");
 		return NULL;
 	}
-	if (xm_load(&buffer->mode) == XL_WRITING) {
+	if (xm_load(&buffer->mode) & XL_WRITING) {
 		xl_fail_fast(EPERM, "clone: it is still being written");
 		return NULL;
 	}
@@ -165,8 +166,8 @@ static XL_SLOW void release_slow(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
 
-	if (buffer->mode != XL_WRITING)
-		xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
+	if (buffer->mode & XL_FIXED)
+		xl_attached_give_up(pool, buffer->slot);
 	else
 		xl_owned_give_up(pool, buffer->slot);
 	xl_handle_drop(pool, buffer);
@@ -244,6 +245,16 @@ XMEM_API const void *xmem_data(struct xmem_buffer *handle)
 	return data_of(buffer);
 }
 
+static XL_COLD void *data_is_fixed(const struct xmem_buffer *buffer)
+{
+	if (buffer->mode & XL_FIXED)
+		xl_fail_fast(EPERM, "data: the contents of a file that was attached do not change");
+	else
+		xl_fail_fast(EPERM, "data: published contents do not change; only a buffer from "
+				    "xmem_acquire is writable");
+	return NULL;
+}
+
 XMEM_API void *xmem_data_mut(struct xmem_buffer *handle)
 {
 	struct xmem_buffer *buffer = xl_buffer(handle);
@@ -252,11 +263,8 @@ XMEM_API void *xmem_data_mut(struct xmem_buffer *handle)
 		xl_no_buffer(handle, "data");
 		return NULL;
 	}
-	if (buffer->mode != XL_WRITING) {
-		xl_fail_fast(EPERM, "data: published contents do not change; only a buffer from "
-				    "xmem_acquire is writable");
-		return NULL;
-	}
+	if (unlikely(buffer->mode != XL_WRITING))
+		return data_is_fixed(buffer);
 	return data_of(buffer);
 }
 
@@ -322,7 +330,7 @@ XMEM_API int xmem_publisher(struct xmem_buffer *handle)
 
 	if (unlikely(!buffer))
 		return xl_no_buffer(handle, "publisher");
-	if (buffer->mode == XL_WRITING)
+	if (buffer->mode & XL_WRITING)
 		return buffer->pool->me;
 	xl_place_contents(buffer);
 	if (buffer->origin != XL_ANYBODY)
@@ -354,7 +362,7 @@ XMEM_API struct xmem_metadata *xmem_buffer_metadata_mut(struct xmem_buffer *hand
 		xl_no_buffer(handle, "metadata");
 		return NULL;
 	}
-	if (buffer->mode != XL_WRITING) {
+	if (!(buffer->mode & XL_WRITING)) {
 		xl_fail_fast(EPERM, "metadata: only a buffer from xmem_acquire is writable");
 		return NULL;
 	}

@@ -25,9 +25,10 @@
 
 /*
  * A get by token leaves open where the contents are (XL_OPEN). The metadata say it, a cache line
- * that is only needed by those who look at the contents: see xl_place_contents.
+ * that is only needed by those who look at the contents: see xl_place_contents. What is WRITING
+ * and FIXED is to be published, too, but its contents are there already (attach.c).
  */
-enum xl_mode { XL_FREE = 0, XL_READING = 1, XL_WRITING = 2, XL_OPEN = 4 };
+enum xl_mode { XL_FREE = 0, XL_READING = 1, XL_WRITING = 2, XL_OPEN = 4, XL_FIXED = 8 };
 
 #define XL_ANYBODY	(~0ULL)		/* as an origin: the slot's row knows the publisher */
 #define XL_HANDLE_BYTES		128	/* size and alignment of a handle */
@@ -38,7 +39,8 @@ struct xmem_buffer {
 	_Alignas(XL_HANDLE_BYTES) u64 name;	/* if it is free: the next one; 0: in a child */
 	struct xmem_pool *pool;
 	u32 slot;
-	u32 mode;			/* enum xl_mode; XL_READING | XL_OPEN is possible */
+	u32 mode;			/* enum xl_mode; XL_READING | XL_OPEN is possible, and
+					 * XL_WRITING | XL_FIXED */
 	struct xm_publication what;	/* token 0 while written; see xl_place_contents */
 	struct xmem_buffer *next;	/* while it is free */
 	struct xl_owned_slot *own;	/* while it is written: where to */

@@ -54,6 +54,7 @@ void xl_owned_destroy(struct xmem_pool *pool)
 		pool->owned.sizes = size->larger;
 		free_size(size);
 	}
+	free_size(pool->owned.once);
 	free(pool->owned.slot);
 }
 
@@ -169,4 +170,53 @@ void xl_owned_give_up(struct xmem_pool *pool, u32 slot)
 	owned->none = false;
 	xl_unlock(&owned->lock);
 	xl_owned_wake(pool);
+}
+
+/* ---- slots for one content ---- */
+
+/* Its slots have no size in common: 0 stands for that. Under owned->lock. */
+static bool make_once(struct xl_owned *owned)
+{
+	if (!owned->once)
+		owned->once = new_size(0);
+	return owned->once && make_places(owned->once, owned->once->slots + 1);
+}
+
+static void set_once(struct xl_owned *owned, u32 slots)
+{
+	owned->once->slots = slots;
+	__atomic_store_n(&owned->attached, slots, __ATOMIC_RELAXED);
+}
+
+int xl_once_add(struct xmem_pool *pool, u32 slot)
+{
+	struct xl_owned *owned = &pool->owned;
+	struct xl_owned_slot *one = &owned->slot[slot];
+	bool made;
+
+	xl_lock(&owned->lock);
+	made = make_once(owned);
+	if (made) {
+		one->size = owned->once;
+		one->own = xm_own(&pool->map, slot);
+		one->metadata = xm_metadata(&pool->map, slot);
+		one->held = false;
+		/* The last user of this slot had other contents. */
+		*one->metadata = (struct xmem_metadata){ 0 };
+		xm_take(&pool->map, slot);
+		xm_store(&one->own.word->position, XMEM_POSITION_IN_HAND);
+		set_once(owned, owned->once->slots + 1);
+		owned->slots++;
+	}
+	xl_unlock(&owned->lock);
+	return made ? 0 : -ENOMEM;
+}
+
+void xl_once_remove(struct xmem_pool *pool, struct xl_owned_slot *one)
+{
+	struct xl_owned *owned = &pool->owned;
+
+	one->size = NULL;
+	set_once(owned, owned->once->slots - 1);
+	owned->slots--;
 }

@@ -162,6 +162,13 @@ void xl_owned_unprepare(struct xmem_pool *pool, u64 bytes);
 void xl_owned_add(struct xmem_pool *pool, const u16 *slot, u32 count, u64 bytes);
 void xl_owned_give_up(struct xmem_pool *pool, u32 slot);
 
+/*
+ * A FREE slot for one content becomes WRITING and the caller's: 0 or -ENOMEM, not noted. The
+ * second forgets one that is in no list; under owned.lock.
+ */
+int xl_once_add(struct xmem_pool *pool, u32 slot);
+void xl_once_remove(struct xmem_pool *pool, struct xl_owned_slot *one);
+
 /* All below is called under owned.lock. */
 
 /* collect.c: make slots READY. They return whether there is one of the size now. */

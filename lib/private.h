@@ -7,6 +7,7 @@
  *   reach.c                   choosing a host, and why none is there
  *   info.c host_info.c        looking: a pool, its clients and slots; the host and its pools
  *   handle.[ch] buffer.c      handles of buffers; get, clone, release, questions
+ *   attach.[ch]               files of others as buffers, for one content each
  *   owned.[ch]                the slots that a writer owns, in lists
  *     preallocate.c acquire.c publish.c   buffers are made, written, published
  *     collect.c demote.c                  used slots are found again; slow subscribers, room
@@ -115,6 +116,8 @@ struct xl_owned {
 	struct xl_owned_slot *slot;	/* [slots of the pool] */
 	struct xm_publisher_words words;	/* where this client's own words are */
 	struct xl_size *sizes;	/* the smallest first; the last is empty, and larger than all */
+	struct xl_size *once;	/* slots for one content, of any size (attach.c); or NULL */
+	u32 attached;		/* how many; also read without the lock */
 	u64 promised;		/* publications so far, and buffers that handles have */
 	u64 room_end;		/* so many may be promised before the ring is looked at again */
 	u64 short_end;		/* the same for the short ways, or 0 */

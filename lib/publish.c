@@ -3,6 +3,7 @@
  * Publish: check what the caller wants, make the contents readable, and put them into the
  * ring.
  */
+#include "attach.h"
 #include "died.h"
 #include "handle.h"
 #include "owned.h"
@@ -30,7 +31,7 @@ static int check_options(const struct xmem_buffer *buffer,
 			       o.flags & ~XMEM_PUBLISH_KEEP);
 	if (unlikely(o.reserved))
 		return xl_fail_fast(EINVAL, "xmem_publish_options: reserved is not 0");
-	capacity = xl_slot_bytes(buffer->pool, buffer->slot);
+	capacity = xm_slot_row(&buffer->pool->map, buffer->slot)->length;
 	if (unlikely(o.length ? o.offset > capacity || o.length > capacity - o.offset :
 				o.offset > acquired))
 		return xl_fail(ERANGE,
@@ -124,6 +125,7 @@ static XL_SLOW int apply_options(struct xmem_buffer *buffer,
 
 static void publish_wake(struct xmem_pool *pool)
 {
+	xl_attached_sweep(pool);
 	xl_owned_wake(pool);
 	if (xm_load(&pool->owned.words.row->ring_waiters) & XMEM_WAITERS_ARMED)
 		xl_waiters_wake(pool, XMEM_WAIT_RING, pool->me);
@@ -185,10 +187,16 @@ static XL_SLOW int publish_with_options(struct xmem_buffer *buffer,
 	return 0;
 }
 
-static XL_COLD int publish_refused(const struct xmem_buffer *buffer)
+static XL_COLD int publish_rare(struct xmem_buffer *buffer,
+				const struct xmem_publish_options *options, uint64_t *ret_token)
 {
-	if (xm_load(&buffer->mode) == XL_WRITING)
-		return xl_fail_died(buffer->pool);
+	struct xmem_pool *pool = buffer->pool;
+	u32 mode = xm_load(&buffer->mode);
+
+	if (mode & XL_WRITING && xl_host_died(pool))
+		return xl_fail_died(pool);
+	if (mode & XL_FIXED)
+		return publish_with_options(buffer, options, ret_token);
 	return xl_fail_fast(EPERM, "publish: only a buffer from xmem_acquire can be published");
 }
 
@@ -210,7 +218,7 @@ XMEM_API int xmem_publish(struct xmem_buffer *handle, const struct xmem_publish_
 		return xl_no_buffer(handle, "publish");
 	pool = buffer->pool;
 	if (unlikely(xl_peek(&buffer->mode) != XL_WRITING || xl_host_died(pool)))
-		return publish_refused(buffer);
+		return publish_rare(buffer, options, ret_token);
 	if (unlikely(options))
 		return publish_with_options(buffer, options, ret_token);
 	one = buffer->own;

@@ -82,7 +82,26 @@ struct xmem_api {
 	int (*subscription_poll_fd)(struct xmem_subscription *subscription);
 
 	/* since 0.4 */
+	struct xmem_buffer *(*attach_fd)(struct xmem_pool *pool, int fd, uint64_t offset,
+			uint64_t length, uint32_t flags);
+	uint32_t (*buffer_flags)(struct xmem_buffer *buffer);
+	int (*copy)(struct xmem_buffer *to, struct xmem_buffer *from);
+	int (*copy_bytes)(struct xmem_buffer *to, size_t offset, const void *from, size_t bytes);
+	int (*describe_content)(struct xmem_buffer *buffer, const char *content_type,
+			const char *producer);
+	int (*describe_image)(struct xmem_buffer *buffer, uint32_t format, uint32_t width,
+			uint32_t height, size_t stride);
+	int (*describe_tensor)(struct xmem_buffer *buffer, uint32_t dtype, uint32_t ndim,
+			const int64_t *shape, const int64_t *strides);
+	int (*describe_time)(struct xmem_buffer *buffer, uint64_t timestamp_ns, const char *clock);
+	int (*image_view)(struct xmem_buffer *buffer, struct xmem_image *ret_image);
+	int (*metadata_view)(struct xmem_buffer *buffer, struct xmem_metadata *ret_metadata);
 	struct xmem_pool *(*pool_reopen)(struct xmem_pool *pool);
+	int (*preallocate_with)(struct xmem_pool *pool,
+			const struct xmem_preallocate_options *options);
+	int (*publisher_label)(struct xmem_buffer *buffer, char ret_label[16]);
+	int (*tensor_check)(const struct xmem_metadata *metadata, uint64_t bytes);
+	int (*tensor_view)(struct xmem_buffer *buffer, struct xmem_tensor *ret_tensor);
 };
 
 /*

@@ -153,10 +153,18 @@ struct xmem_slot_row {
 	__u64 offset;			/* bytes into the payload file */
 	__u64 length;			/* bytes */
 	__u32 tenancies;		/* uses so far; after 2^24 - 1 the slot is worn out (P5) */
-	__u32 reserved0;
+	__u32 traits;			/* XMEM_TRAIT_*: what its payload is like */
 	__u64 payload_bytes;		/* of the whole payload file */
 	__u64 reserved1;
 };
+
+/* What a payload is like. The host finds out, or takes it from the attach. */
+#define XMEM_TRAIT_SHARED	(1u << 0)	/* every writer of the pool may write it, when the
+						 * protocol lets it; readers do not get it */
+#define XMEM_TRAIT_CONSTANT	(1u << 1)	/* F_SEAL_WRITE: nobody can write it any more */
+#define XMEM_TRAIT_HUGE		(1u << 2)	/* a memfd in huge pages */
+#define XMEM_TRAIT_ONCE		(1u << 3)	/* the slot is for one content, and then
+						 * detached; no acquire gets it */
 
 /*
  * The state word of a slot: generation << 16 | scan number << 3 | state.
@@ -258,8 +266,10 @@ struct xmem_ring {
  *   EPROTONOSUPPORT  join: the host does not serve this ABI
  *   EPERM       the caller's mm is not the one that joined; the pool is another user's; or
  *               the client's role, or its part in the slot or ring, does not allow it
- *   EACCES      payload: the file was attached with less access than is asked for;
- *               attach: the descriptor is not open for reading
+ *   EACCES      payload: the file was attached with less access than is asked for, or is
+ *               shared, and a reader asks;
+ *               attach: the descriptor is not open for reading, or to be shared and not
+ *               for writing
  *   EEXIST      join: a pool of that name exists; subscribe: it is subscribed already
  *   ENOENT      join: the pool does not exist; subscribe, payload, wait: the client or
  *               payload does not exist; pools: there are no more
@@ -268,7 +278,8 @@ struct xmem_ring {
  *   EBADF       the descriptor is not open; join: it is not a pool's
  *   EMEDIUMTYPE attach: the file is not a memfd (shmem or hugetlb)
  *   ENOEXEC     attach: the file lacks seals: F_SEAL_SHRINK, F_SEAL_GROW and
- *               F_SEAL_FUTURE_WRITE or F_SEAL_WRITE
+ *               F_SEAL_FUTURE_WRITE or F_SEAL_WRITE; a shared one lacks F_SEAL_SHRINK,
+ *               F_SEAL_GROW and F_SEAL_SEAL, or is sealed against writing
  *   ERANGE      attach: the slots reach beyond the file's end, or the file has holes;
  *               join: the pool exists, and is smaller than is asked for
  *   EUSERS      join: the pool's client table is full
@@ -366,9 +377,12 @@ struct xmem_pool_fd_request {
 #define XMEM_POOL_FD_MIN	12	/* up to fd */
 
 /* attach: `count` FREE slots in one payload file become the caller's. */
+#define XMEM_ATTACH_SHARED	(1u << 0)	/* XMEM_TRAIT_SHARED: with a file, not with the id
+						 * of a payload, which is shared or is not */
+#define XMEM_ATTACH_ONCE	(1u << 1)	/* XMEM_TRAIT_ONCE */
 struct xmem_attach_request {
 	__u32 size;
-	__u32 flags;			/* must be 0 */
+	__u32 flags;			/* XMEM_ATTACH_* */
 	__s32 fd;			/* a sealed memfd, or -1; the host keeps a reference */
 	__u32 payload;			/* in: 0; or with fd -1 the id of a payload that gets more
 					 * slots; out: the payload's id */
@@ -383,7 +397,8 @@ struct xmem_attach_request {
 
 /*
  * payload: a descriptor of a payload file, read-only unless the flag asks for a writable
- * one. Only the owner gets that, and only if it has attached the file so (EACCES).
+ * one. Only the owner gets that, and only if it has attached the file so (EACCES). If the
+ * payload is shared, every writer gets it, and no reader gets any.
  */
 #define XMEM_PAYLOAD_WRITE	(1u << 0)
 struct xmem_payload_request {

@@ -7,6 +7,8 @@
 
 /* ---- attach ---- */
 
+#define FILE_OF(id_, bytes_)	(&(struct xm_payload){ .id = (id_), .bytes = (bytes_) })
+
 static struct xmem_attach_request attach_of(u32 count)
 {
 	return (struct xmem_attach_request){
@@ -50,17 +52,18 @@ START_TEST(slots_beyond_the_file_are_ERANGE)
 	struct xmem_attach_request request = attach_of(2), huge = attach_of(2);
 
 	xm_host_give_group(&world->host, 0, me);
-	ck_assert_int_eq(xm_host_attach(&world->host, me, 1, need - 1, 1, &request), -ERANGE);
-	ck_assert_int_eq(xm_host_attach(&world->host, me, 1, 0, 1, &request), -ERANGE);
+	ck_assert_int_eq(xm_host_attach(&world->host, me, FILE_OF(1, need - 1), 1, &request),
+			 -ERANGE);
+	ck_assert_int_eq(xm_host_attach(&world->host, me, FILE_OF(1, 0), 1, &request), -ERANGE);
 	ck_assert_uint_eq(world_count(world, me), 0);
 	/* sums that wrap */
 	huge.stride = ~0ULL - 63;
-	ck_assert_int_eq(xm_host_attach(&world->host, me, 1, need, 1, &huge), -ERANGE);
+	ck_assert_int_eq(xm_host_attach(&world->host, me, FILE_OF(1, need), 1, &huge), -ERANGE);
 	huge = attach_of(2), huge.offset = ~0ULL - 63;
-	ck_assert_int_eq(xm_host_attach(&world->host, me, 1, need, 1, &huge), -ERANGE);
+	ck_assert_int_eq(xm_host_attach(&world->host, me, FILE_OF(1, need), 1, &huge), -ERANGE);
 	huge = attach_of(3), huge.stride = 1ULL << 63;
-	ck_assert_int_eq(xm_host_attach(&world->host, me, 1, need, 1, &huge), -ERANGE);
-	ck_assert_int_eq(xm_host_attach(&world->host, me, 1, need, 1, &request), 0);
+	ck_assert_int_eq(xm_host_attach(&world->host, me, FILE_OF(1, need), 1, &huge), -ERANGE);
+	ck_assert_int_eq(xm_host_attach(&world->host, me, FILE_OF(1, need), 1, &request), 0);
 	world_is_valid(world);
 	world_free(world);
 }
@@ -74,9 +77,10 @@ START_TEST(attach_fills_rows_in_order)
 	struct xmem_attach_request request = attach_of(3);
 
 	/* no group */
-	ck_assert_int_eq(xm_host_attach(&world->host, me, 9, 1 << 20, 1, &request), -ENOSPC);
+	ck_assert_int_eq(xm_host_attach(&world->host, me, FILE_OF(9, 1 << 20), 1, &request),
+			 -ENOSPC);
 	xm_host_give_group(&world->host, xm_host_free_group(&world->host, me, 3), me);
-	ck_assert_int_eq(xm_host_attach(&world->host, me, 9, 1 << 20, 1, &request), 0);
+	ck_assert_int_eq(xm_host_attach(&world->host, me, FILE_OF(9, 1 << 20), 1, &request), 0);
 	ck_assert_uint_eq(request.payload, 9);
 	for (i = 0; i < 3; i++) {
 		const struct xmem_slot_row *row = xm_slot_row(map, request.slot[i]);
@@ -107,7 +111,8 @@ START_TEST(too_few_spare_slots_are_ENOSPC)
 
 	world_attach(world, me, 60, slot);
 	ck_assert_int_eq(xm_host_free_group(&world->host, me, 5), -ENOSPC);
-	ck_assert_int_eq(xm_host_attach(&world->host, me, 2, 1 << 20, 1, &request), -ENOSPC);
+	ck_assert_int_eq(xm_host_attach(&world->host, me, FILE_OF(2, 1 << 20), 1, &request),
+			 -ENOSPC);
 	ck_assert_uint_eq(world_count(world, me), 60);
 	world_free(world);
 }
@@ -433,8 +438,8 @@ START_TEST(payload_files_are_counted_until_they_go)
 	struct xmem_pools_request said = { .size = sizeof(said) };
 	const struct xmem_pool_header *pool = world->host.map.pool;
 
-	xm_host_payload_comes(&world->host, 4096, false);
-	xm_host_payload_comes(&world->host, 8192, true);
+	xm_host_payload_comes(&world->host, 4096, 0);
+	xm_host_payload_comes(&world->host, 8192, XMEM_TRAIT_HUGE);
 	ck_assert_uint_eq(pool->payloads, 2);
 	ck_assert_uint_eq(pool->payload_bytes, 12288);
 	ck_assert_uint_eq(pool->huge_bytes, 8192);
@@ -444,10 +449,10 @@ START_TEST(payload_files_are_counted_until_they_go)
 	ck_assert_uint_eq(said.payload_bytes, 12288);
 	ck_assert_uint_eq(said.kept_bytes, 8192);
 	ck_assert_uint_eq(pool->payloads_gone, 0);
-	xm_host_payload_goes(&world->host, 8192, true, true);
+	xm_host_payload_goes(&world->host, 8192, XMEM_TRAIT_HUGE, true);
 	ck_assert_uint_eq(pool->huge_bytes, 0);
 	ck_assert_uint_eq(pool->kept_bytes, 0);
-	xm_host_payload_goes(&world->host, 4096, false, false);
+	xm_host_payload_goes(&world->host, 4096, 0, false);
 	ck_assert_uint_eq(pool->payloads, 0);
 	ck_assert_uint_eq(pool->payload_bytes, 0);
 	ck_assert_uint_eq(pool->payloads_gone, 2);

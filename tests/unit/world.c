@@ -78,6 +78,7 @@ void world_attach(struct world *world, u32 me, u32 count, u32 *slot)
 	struct xmem_attach_request request = {
 		.fd = 3, .stride = 64, .length = 64, .count = count,
 	};
+	struct xm_payload payload = { .id = ++world->payloads, .bytes = 64ULL * count };
 	u32 i;
 
 	while (xm_host_spare_slots(&world->host, me) < count) {
@@ -88,8 +89,8 @@ void world_attach(struct world *world, u32 me, u32 count, u32 *slot)
 		xm_host_give_group(&world->host, group, me);
 	}
 	ck_assert_int_eq(xm_host_attach_check(&request), 0);
-	ck_assert_int_eq(xm_host_attach(&world->host, me, ++world->payloads, 64ULL * count,
-					unit_random(&world->random), &request), 0);
+	ck_assert_int_eq(xm_host_attach(&world->host, me, &payload, unit_random(&world->random),
+					&request), 0);
 	for (i = 0; i < count; i++)
 		slot[i] = request.slot[i];
 	world_is_valid(world);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Payloads of other kinds than those that xmem_preallocate makes: files that somebody else has
+ * made. A part of xmem.h, whose rules for errors, handles, threads and structs hold here too.
+ */
+#ifndef XMEM_PAYLOADS_H
+#define XMEM_PAYLOADS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xmem_pool;
+struct xmem_buffer;
+
+/*
+ * Make a buffer of a file whose contents are there already, without copying them.
+ * @fd: a memfd, in ordinary or huge pages, that is sealed with F_SEAL_SHRINK, F_SEAL_GROW and
+ *	F_SEAL_WRITE or F_SEAL_FUTURE_WRITE, and that has no holes. It stays the caller's.
+ * @offset: bytes of the file before the contents; a multiple of 64.
+ * @length: bytes of contents; 0: up to the end of the file.
+ * @flags: must be 0.
+ *
+ * The buffer is published or released, as one from xmem_acquire is; its metadata can be written.
+ * xmem_data shows the contents and xmem_data_mut refuses (EPERM). It is for one content: once
+ * nobody can receive it and nobody holds it, the pool lets go of the file, and no acquire gets the
+ * buffer. This writer finds that out when it calls this function, xmem_pool_stat, or an
+ * xmem_acquire or xmem_publish that does not find a free buffer at once.
+ *
+ * All that holds for other buffers holds for this one, with one exception. If the file is sealed
+ * with F_SEAL_FUTURE_WRITE alone, whoever mapped it writable before can still change contents
+ * that others hold. xmem_buffer_flags says XMEM_BUFFER_CONSTANT where nobody can.
+ *
+ * If the pool or the host has no room for a further file, publications of attached files that
+ * subscribers may lose are taken away from them, the oldest first.
+ *
+ * Returns: the buffer, or NULL, and then nothing has changed:
+ *	EINVAL	offset is not a multiple of 64, or a flag has no meaning
+ *	EPERM	this client is a reader
+ *	EBADF	the descriptor is not open
+ *	EMEDIUMTYPE  the file is not a memfd
+ *	ENOEXEC	the memfd lacks seals; the message names them
+ *	EACCES	the descriptor is not open for reading
+ *	ERANGE	the contents reach beyond the end of the file, or the file has holes
+ *	ENOSPC	the pool has no slot left
+ *	EDQUOT	a limit of the host is reached
+ *	EAGAIN	the ring is full of what subscribers with XMEM_SUBSCRIBE_WAITS have yet to
+ *		receive, as xmem_acquire says it
+ *	ENOMEM, EMFILE, EINTR
+ * Ownership: ends in xmem_publish or xmem_release. Since: 0.4.
+ */
+struct xmem_buffer *xmem_attach_fd(struct xmem_pool *pool, int fd, uint64_t offset,
+				   uint64_t length, uint32_t flags);
+
+#define XMEM_BUFFER_CONSTANT	(1u << 1)	/* nobody can write this file any more */
+#define XMEM_BUFFER_HUGE	(1u << 2)	/* it is in huge pages (hugetlb) */
+#define XMEM_BUFFER_ATTACHED	(1u << 3)	/* from xmem_attach_fd */
+
+/*
+ * Get what the file of a buffer is like.
+ * Returns: XMEM_BUFFER_*, also bits that later versions define; 0 for NULL. Since: 0.4.
+ */
+uint32_t xmem_buffer_flags(struct xmem_buffer *buffer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

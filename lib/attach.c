@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Attaching a file that somebody else has made. Its slot is for one content: it stands in a list
+ * of its own (owned->once), where no acquire looks, and is detached when nobody uses it any more.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "attach.h"
+#include "died.h"
+#include "handle.h"
+#include "owned.h"
+#include "pages.h"
+#include "payload/payload.h"
+#include "request.h"
+
+_Static_assert(XMEM_BUFFER_CONSTANT == XMEM_TRAIT_CONSTANT &&
+	       XMEM_BUFFER_HUGE == XMEM_TRAIT_HUGE && XMEM_BUFFER_ATTACHED == XMEM_TRAIT_ONCE,
+	       "traits and flags");
+
+/* ---- detaching what nobody uses any more ---- */
+
+/* READY -> FREE, and out of the list; the caller detaches it. Under owned->lock. */
+static u16 take_out(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+	struct xl_owned_slot *one = xl_ready(owned->once);
+
+	owned->once->ready++;
+	xm_give_up(&pool->map, one->own.slot);
+	xl_once_remove(pool, one);
+	return one->own.slot;
+}
+
+/* Nobody wants to know the result: a slot of ours that is FREE can be detached. */
+static void detach(struct xmem_pool *pool, const u16 *slot, u32 count)
+{
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		struct xmem_slot_request request = { .size = sizeof(request), .slot = slot[i] };
+
+		xl_post(pool, XMEM_IOC_DETACH, &request);
+	}
+}
+
+/* Take up to a batch of slots that nobody uses. Returns how many. Under owned->lock. */
+static u32 take_unused(struct xmem_pool *pool, u16 *ret_slot)
+{
+	struct xl_size *once = pool->owned.once;
+	u32 count = 0;
+
+	while (count < XL_MAX_BATCH && once &&
+	       (xl_has_ready(once) || xl_collect_passed(pool, once) ||
+		xl_collect_busy(pool, once)))
+		ret_slot[count++] = take_out(pool);
+	return count;
+}
+
+u32 xl_attached_sweep_all(struct xmem_pool *pool)
+{
+	u16 slot[XL_MAX_BATCH];
+	u32 count, all = 0;
+
+	do {
+		xl_lock(&pool->owned.lock);
+		count = take_unused(pool, slot);
+		xl_unlock(&pool->owned.lock);
+		detach(pool, slot, count);
+		all += count;
+	} while (count == XL_MAX_BATCH);
+	return all;
+}
+
+/* Take the oldest that subscribers may lose away from them. Returns whether there was one. */
+static bool evict(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+	struct xm_waited waited;
+	bool any;
+
+	xl_lock(&owned->lock);
+	xm_look_at_waited(&pool->map, pool->me, &waited);
+	any = owned->once && xl_evict(pool, owned->once, &waited);
+	xl_unlock(&owned->lock);
+	return any && xl_attached_sweep_all(pool);
+}
+
+void xl_attached_give_up(struct xmem_pool *pool, u32 slot)
+{
+	struct xl_owned *owned = &pool->owned;
+	u16 one = slot;
+
+	xl_lock(&owned->lock);
+	xm_give_up(&pool->map, slot);
+	xl_once_remove(pool, &owned->slot[slot]);
+	owned->promised--;
+	owned->none = false;
+	xl_unlock(&owned->lock);
+	xl_owned_wake(pool);
+	detach(pool, &one, 1);
+}
+
+/* ---- why not ---- */
+
+static int refused_seals(int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	return xl_fail(ENOEXEC, "attach: this memfd is not sealed%s%s%s, so its contents could "
+		       "change or vanish while others read them; F_ADD_SEALS them",
+		       seals & F_SEAL_SHRINK ? "" : " F_SEAL_SHRINK",
+		       seals & F_SEAL_GROW ? "" : " F_SEAL_GROW",
+		       seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE) ? "" : " F_SEAL_WRITE");
+}
+
+static int refused(const struct xmem_pool *pool, int fd,
+		   const struct xmem_attach_request *request, int err)
+{
+	char space[XL_NAME_BYTES];
+	const char *name = xl_pool_name(pool, space, sizeof(space));
+
+	switch (-err) {
+	case EMEDIUMTYPE:
+		return xl_fail(EMEDIUMTYPE, "attach: descriptor %d is not a memfd; others can "
+			       "shrink or write such a file, so copy it into a buffer", fd);
+	case ENOEXEC:
+		return refused_seals(fd);
+	case EACCES:
+		return xl_fail(EACCES, "attach: descriptor %d is not open for reading", fd);
+	case ERANGE:
+		return xl_fail(ERANGE, "attach: %llu bytes from %llu on reach beyond the end of "
+			       "the file, or the file has holes (fallocate fills them)",
+			       (unsigned long long)request->length,
+			       (unsigned long long)request->offset);
+	case ENOSPC:
+		return xl_fail(ENOSPC, "attach: %s has no slot left for this writer; open it with "
+			       "more slots", name);
+	case EDQUOT:
+		return xl_fail(EDQUOT, "attach: %s has as many payload files as the host allows",
+			       name);
+	}
+	return xl_fail(-err, "attach: %s: %s", name, xl_request_error(err));
+}
+
+/* ---- attaching ---- */
+
+/* The contents as they are asked for, whose length may be left to the file. 0 or -errno, noted. */
+static int find_length(int fd, u64 offset, u64 *length, u64 *ret_bytes)
+{
+	struct stat info;
+
+	if (fstat(fd, &info))
+		return xl_fail(errno, "attach: descriptor %d: %s", fd, strerror(errno));
+	*ret_bytes = info.st_size;
+	if (!*length && offset < *ret_bytes)
+		*length = *ret_bytes - offset;
+	if (*length)
+		return 0;
+	return xl_fail(ERANGE, "attach: offset %llu is beyond the end of the file, which has %llu "
+		       "bytes", (unsigned long long)offset, (unsigned long long)*ret_bytes);
+}
+
+/* A request fails for want of slots or files, or because of the file. 0 or -errno, noted. */
+static int ask(struct xmem_pool *pool, int fd, struct xmem_attach_request *request)
+{
+	int err;
+
+	do
+		err = xl_request(pool, XMEM_IOC_ATTACH, request);
+	while ((err == -ENOSPC || err == -EDQUOT) && evict(pool));
+	return err ? refused(pool, fd, request, err) : 0;
+}
+
+/* Map the file and make its slot ours. 0 or -errno, noted. Under pool->slow. */
+static int take(struct xmem_pool *pool, int fd, u32 slot, struct xl_mapping *mapping)
+{
+	int err = mapping->kind->map(mapping, fd);
+
+	if (err)
+		return err;
+	err = pool->link.backend->map_group(&pool->link, slot / XMEM_GROUP_SLOTS);
+	if (!err)
+		err = xl_once_add(pool, slot);
+	if (err) {
+		mapping->kind->unmap(mapping);
+		return xl_fail(-err, "attach: %s", strerror(-err));
+	}
+	xl_place(pool, slot, mapping);
+	xl_mapping_add(pool, mapping);
+	return 0;
+}
+
+/* Attach @length bytes from @offset on. 0 and *ret_slot, or -errno, noted. Under pool->slow. */
+static int attach(struct xmem_pool *pool, int fd, u64 offset, u64 length, u64 bytes,
+		  u16 *ret_slot)
+{
+	struct xl_mapping *mapping = calloc(1, sizeof(*mapping));
+	struct xmem_attach_request request = {
+		.size = sizeof(request), .flags = XMEM_ATTACH_ONCE, .fd = fd, .offset = offset,
+		.stride = (length + 63) / 64 * 64, .length = length, .count = 1,
+	};
+	int err;
+
+	if (!mapping)
+		return xl_fail(ENOMEM, "no memory for a mapping");
+	err = ask(pool, fd, &request);
+	if (!err) {
+		mapping->kind = &xl_payload_memfd;
+		mapping->payload = request.payload;
+		mapping->bytes = bytes;
+		*ret_slot = request.slot[0];
+		err = take(pool, fd, *ret_slot, mapping);
+		if (err)
+			detach(pool, ret_slot, 1);
+	}
+	if (err)
+		free(mapping);
+	return err;
+}
+
+/* There is a place in the ring for what will be published, or -EAGAIN, noted. */
+static int promise(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+	bool full;
+
+	xl_lock(&owned->lock);
+	full = xl_ring_is_full(pool);
+	if (full) {
+		xl_note_refused(pool, 0);
+		if (xl_demote_at(pool) <= xl_now_ns())
+			xl_demote(pool);
+		full = xl_ring_is_full(pool);
+	}
+	owned->promised += !full;
+	xl_unlock(&owned->lock);
+	return full ? xl_fail_fast(EAGAIN, "attach: the ring is full of what subscribers that are "
+					   "waited for have yet to receive") : 0;
+}
+
+static void break_promise(struct xmem_pool *pool)
+{
+	xl_lock(&pool->owned.lock);
+	pool->owned.promised--;
+	xl_unlock(&pool->owned.lock);
+}
+
+static int attach_promised(struct xmem_pool *pool, int fd, u64 offset, u64 length, u64 bytes,
+			   u16 *ret_slot)
+{
+	int err = promise(pool), cancel;
+
+	if (err)
+		return err;
+	/* A thread that is cancelled here would keep what it has made, and the lock. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	xl_lock(&pool->slow);
+	err = attach(pool, fd, offset, length, bytes, ret_slot);
+	xl_unlock(&pool->slow);
+	pthread_setcancelstate(cancel, NULL);
+	if (err)
+		break_promise(pool);
+	return err;
+}
+
+static int check(struct xmem_pool *pool, u64 offset, u32 flags)
+{
+	int err = xl_check_writer(pool, "attach");
+
+	if (err)
+		return err;
+	if (xl_host_died(pool))
+		return xl_fail_died(pool);
+	if (flags)
+		return xl_fail(EINVAL, "attach: flags has 0x%x, which has no meaning", flags);
+	if (offset % 64)
+		return xl_fail(EINVAL, "attach: offset %llu is not a multiple of 64",
+			       (unsigned long long)offset);
+	return 0;
+}
+
+XMEM_API struct xmem_buffer *xmem_attach_fd(struct xmem_pool *pool, int fd, uint64_t offset,
+					    uint64_t length, uint32_t flags)
+{
+	struct xmem_buffer *buffer;
+	u64 bytes = 0, asked = length;
+	u16 slot = 0;
+
+	if (check(pool, offset, flags) || find_length(fd, offset, &asked, &bytes))
+		return NULL;
+	xl_attached_sweep(pool);
+	buffer = xl_handle_new(pool);
+	if (!buffer)
+		return NULL;
+	if (attach_promised(pool, fd, offset, asked, bytes, &slot)) {
+		xl_handle_unused(buffer);
+		return NULL;
+	}
+	buffer->slot = slot;
+	buffer->own = &pool->owned.slot[slot];
+	buffer->what = (struct xm_publication){ .length = asked };
+	xl_handle_use(buffer, XL_WRITING | XL_FIXED);
+	return xl_handle(buffer);
+}
+
+XMEM_API uint32_t xmem_buffer_flags(struct xmem_buffer *handle)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+
+	if (unlikely(!buffer))
+		return xl_stale_buffer(handle, "flags"), 0;
+	return xm_load(&xm_slot_row(&buffer->pool->map, buffer->slot)->traits);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Slots for one content, of files that were attached: attach.c. */
+#ifndef XMEM_ATTACH_H
+#define XMEM_ATTACH_H
+
+#include "private.h"
+
+/* Detach those that nobody uses any more. Returns how many. Under no lock. */
+u32 xl_attached_sweep_all(struct xmem_pool *pool);
+
+static inline u32 xl_attached_sweep(struct xmem_pool *pool)
+{
+	return unlikely(xm_load(&pool->owned.attached)) ? xl_attached_sweep_all(pool) : 0;
+}
+
+/* Detach the slot of a buffer that is not published. */
+void xl_attached_give_up(struct xmem_pool *pool, u32 slot);
+
+#endif

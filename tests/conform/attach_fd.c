@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: MIT
+/*
+ * xmem_attach_fd: files of others are buffers for one content each. The promises are those of
+ * other buffers, what is wrong is refused with its reason, and the file goes with its last user.
+ */
+#include <linux/memfd.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "harness.h"
+
+#define BYTES	8192
+#define HUGE_BYTES	(2u << 20)
+#define FULL_SEALS	(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+/* A sealed memfd of @bytes whose words all are @stamp. */
+static int stamped(size_t bytes, uint64_t stamp, unsigned int seals)
+{
+	int file = memfd_create("conform", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	uint64_t *words = calloc(1, bytes);
+	size_t i;
+
+	CHECK(file >= 0 && words);
+	for (i = 0; i < bytes / sizeof(*words); i++)
+		words[i] = stamp;
+	SAME(write(file, words, bytes), bytes);
+	free(words);
+	CHECK(!fcntl(file, F_ADD_SEALS, seals));
+	return file;
+}
+
+/* Attach a new file with this stamp; only the buffer knows it then. */
+static struct xmem_buffer *attach_stamp(struct xmem_pool *writer, uint64_t stamp)
+{
+	int file = stamped(BYTES, stamp, FULL_SEALS);
+	struct xmem_buffer *b = xmem_attach_fd(writer, file, 0, 0, 0);
+
+	WORKED(b ? 0 : xmem_peek_last_error(NULL));
+	close(file);
+	xmem_buffer_metadata_mut(b)->id = stamp;
+	return b;
+}
+
+TEST(P1_an_attached_file_is_published_without_a_copy)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 1, 64), *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
+	struct xmem_buffer *b = attach_stamp(writer, 7), *got;
+	uint64_t token;
+
+	SAME(xmem_size(b), BYTES);
+	SAME(xmem_capacity(b), BYTES);
+	SAME(xmem_buffer_flags(b), XMEM_BUFFER_ATTACHED | XMEM_BUFFER_CONSTANT);
+	SAME(*(const uint64_t *)xmem_data(b), 7);
+	REFUSED(xmem_data_mut(b), EPERM);
+	REFUSED(xmem_clone(b), EPERM);
+	xmem_buffer_metadata_mut(b)->user[0] = 5;
+	WORKED(xmem_publish(b, NULL, &token));
+
+	got = receive_one(s);
+	SAME(stamp_of(got), 7);
+	SAME(xmem_token(got), token);
+	SAME(xmem_publisher(got), xmem_pool_client(writer));
+	SAME(xmem_buffer_metadata(got)->user[0], 5);
+	SAME(xmem_buffer_flags(got), XMEM_BUFFER_ATTACHED | XMEM_BUFFER_CONSTANT);
+	REFUSED(xmem_data_mut(got), EPERM);
+	SAME(stat_of(writer).payloads, 2);
+	xmem_release(got);
+	/* Nobody uses it: the look finds that out, and the file goes. */
+	EVENTUALLY(stat_of(writer).payloads == 1);
+	REFUSED(xmem_get(reader, token), ESTALE);
+	SAME(stat_of(writer).attached, 1);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	check_quiet(writer, 1);
+	xmem_pool_close(writer);
+}
+
+/* A part of a file; and of the buffer a part is published. */
+TEST(P1_a_part_of_a_file_is_attached)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	int file = memfd_create("conform", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct xmem_publish_options o = {
+		.size = sizeof(o), .flags = XMEM_PUBLISH_KEEP, .offset = 8, .length = 16,
+	};
+	struct xmem_buffer *b;
+	uint64_t words[32], i;
+
+	for (i = 0; i < 32; i++)
+		words[i] = i;
+	SAME(write(file, words, sizeof(words)), sizeof(words));
+	CHECK(!fcntl(file, F_ADD_SEALS, GOOD_SEALS));
+	b = xmem_attach_fd(writer, file, 64, 100, 0);
+	CHECK(b);
+	SAME(xmem_size(b), 100);
+	SAME(xmem_buffer_flags(b), XMEM_BUFFER_ATTACHED);	/* its maker may yet write it */
+	SAME(*(const uint64_t *)xmem_data(b), 8);
+	WORKED(xmem_publish(b, &o, NULL));
+	SAME(*(const uint64_t *)xmem_data(b), 9);
+	SAME(xmem_size(b), 16);
+	xmem_release(b);
+	EVENTUALLY(stat_of(writer).payloads == 0);
+	close(file);
+	xmem_pool_close(writer);
+}
+
+TEST(P1_attached_contents_stay_while_they_are_held)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 2, BYTES), *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
+	struct xmem_buffer *held;
+	unsigned int i;
+
+	WORKED(xmem_publish(attach_stamp(writer, 3), NULL, NULL));
+	held = receive_one(s);
+	for (i = 0; i < 200; i++)
+		publish_stamp(writer, i);
+	SAME(stamp_of(held), 3);
+	SAME(stat_of(writer).payloads, 2);
+	xmem_release(held);
+	EVENTUALLY(stat_of(writer).payloads == 1);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+TEST(P3_an_attached_file_stays_until_a_subscriber_has_it)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
+	struct xmem_buffer *got;
+	unsigned int i;
+
+	for (i = 0; i < 5; i++)
+		WORKED(xmem_publish(attach_stamp(writer, i), NULL, NULL));
+	SAME(stat_of(writer).payloads, 5);
+	for (i = 0; i < 5; i++) {
+		got = receive_one(s);
+		SAME(stamp_of(got), i);
+		xmem_release(got);
+		SAME(stat_of(writer).payloads, 4 - i);
+	}
+	SAME(xmem_subscription_lost(s), 0);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* An acquire never gets such a buffer, nor does a descriptor say that it would. */
+TEST(P1_no_acquire_gets_an_attached_file)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 1, BYTES), *reader = open_reader(name);
+	struct xmem_buffer *held = publish_and_get(writer, reader, 1), *b;
+
+	WORKED(xmem_pool_poll_fd(writer));
+	for (b = NULL; !b; xmem_release(b), b = (void *)1)
+		b = attach_stamp(writer, 9);
+	WORKED(xmem_publish(attach_stamp(writer, 9), NULL, NULL));
+	REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);
+	REFUSED(xmem_acquire(writer, 0, 0), EAGAIN);
+	REFUSED(xmem_acquire(writer, BYTES + 1, 0), ENOSPC);
+	SAME(stat_of(writer).payloads, 1);
+	xmem_release(held);
+	b = xmem_acquire(writer, BYTES, 0);
+	CHECK(b && xmem_data_mut(b));
+	xmem_release(b);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+TEST(P1_one_that_is_not_published_is_let_go)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	unsigned int i;
+
+	for (i = 0; i < scaled(50); i++)
+		xmem_release(attach_stamp(writer, i));
+	host_has_served(writer);
+	SAME(stat_of(writer).payloads, 0);
+	SAME(stat_of(writer).attached, 0);
+	check_quiet(writer, 1);
+	xmem_pool_close(writer);
+}
+
+/* Subscribers that may lose them lose the oldest, when there is no room for a further one. */
+TEST(P10_attached_files_are_evicted_when_slots_run_out)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = 64, .ring = 256);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
+	struct xmem_buffer *got;
+	unsigned int i;
+
+	for (i = 0; i < 70; i++)
+		WORKED(xmem_publish(attach_stamp(writer, i), NULL, NULL));
+	CHECK(stat_of(writer).payloads <= 64);
+	got = receive_one(s);
+	CHECK(stamp_of(got) == xmem_subscription_lost(s) && xmem_subscription_lost(s) >= 6);
+	xmem_release(got);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+TEST(P10_held_files_are_ENOSPC_when_slots_run_out)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = 64);
+	struct xmem_buffer *held[64];
+	int file = stamped(BYTES, 1, FULL_SEALS);
+	unsigned int i, files = open_files();
+
+	for (i = 0; i < 64; i++)
+		CHECK((held[i] = xmem_attach_fd(writer, file, 0, 0, 0)));
+	REFUSED(xmem_attach_fd(writer, file, 0, 0, 0), ENOSPC);
+	for (i = 0; i < 64; i++)
+		xmem_release(held[i]);
+	held[0] = xmem_attach_fd(writer, file, 0, 0, 0);
+	CHECK(held[0]);
+	xmem_release(held[0]);
+	SAME(open_files(), files);
+	close(file);
+	xmem_pool_close(writer);
+}
+
+/* As an acquire does: what a subscriber is waited for stays. */
+TEST(P3_attach_is_EAGAIN_while_the_ring_is_full)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .ring = 4,
+					.wait_bound_ns = 60 * SECOND);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer),
+					     XMEM_SUBSCRIBE_WAITS);
+	int file = stamped(BYTES, 1, FULL_SEALS), i;
+
+	for (i = 0; i < 4; i++)
+		WORKED(xmem_publish(attach_stamp(writer, i), NULL, NULL));
+	REFUSED(xmem_attach_fd(writer, file, 0, 0, 0), EAGAIN);
+	SAME(stat_of(writer).payloads, 4);
+	xmem_release(receive_one(s));
+	WORKED(xmem_publish(attach_stamp(writer, 4), NULL, NULL));
+	for (i = 1; i < 5; i++) {
+		struct xmem_buffer *b = receive_one(s);
+
+		SAME(stamp_of(b), i);
+		xmem_release(b);
+	}
+	close(file);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* ---- what is wrong ---- */
+
+/* Refused, with a message that says @word; and nothing is left behind. */
+static void wrong(struct xmem_pool *writer, int file, uint64_t offset, uint64_t length,
+		  uint32_t flags, int error, const char *word)
+{
+	unsigned int files = open_files();
+	const char *message;
+
+	REFUSED(xmem_attach_fd(writer, file, offset, length, flags), error);
+	xmem_peek_last_error(&message);
+	if (!strstr(message, word))
+		FAIL("'%s' does not say '%s'", message, word);
+	SAME(open_files(), files);
+	SAME(stat_of(writer).attached, 0);
+}
+
+TEST(P6_a_wrong_file_is_refused_with_its_reason)
+{
+	struct xmem_pool *writer = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	int good = stamped(BYTES, 1, FULL_SEALS), unsealed = stamped(BYTES, 1, 0), pipes[2];
+	int sparse = memfd_create("conform", MFD_CLOEXEC | MFD_ALLOW_SEALING), blind;
+	char path[40];
+
+	wrong(writer, good, 0, 0, 1, EINVAL, "flags");
+	wrong(writer, good, 0, 0, ~0u, EINVAL, "flags");
+	wrong(writer, good, 63, 0, 0, EINVAL, "64");
+	wrong(writer, good, 0, BYTES + 1, 0, ERANGE, "end of the file");
+	wrong(writer, good, 64, BYTES, 0, ERANGE, "end of the file");
+	wrong(writer, good, 64, ~0ULL - 63, 0, ERANGE, "end of the file");
+	wrong(writer, good, 0, ~0ULL, 0, EINVAL, "");
+	wrong(writer, good, BYTES, 0, 0, ERANGE, "end of the file");
+	wrong(writer, good, ~0ULL - 63, 0, 0, ERANGE, "end of the file");
+	wrong(writer, unsealed, 0, 0, 0, ENOEXEC, "F_SEAL_SHRINK F_SEAL_GROW F_SEAL_WRITE");
+	CHECK(!fcntl(unsealed, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_WRITE));
+	wrong(writer, unsealed, 0, 0, 0, ENOEXEC, "not sealed F_SEAL_GROW, so");
+	wrong(writer, -1, 0, 0, 0, EBADF, "-1");
+	wrong(writer, 900, 0, 0, 0, EBADF, "900");
+	CHECK(!pipe2(pipes, O_CLOEXEC));
+	wrong(writer, pipes[0], 0, 64, 0, EMEDIUMTYPE, "memfd");
+	CHECK(sparse >= 0 && !ftruncate(sparse, BYTES) &&
+	      !fcntl(sparse, F_ADD_SEALS, FULL_SEALS));
+	wrong(writer, sparse, 0, 0, 0, ERANGE, "holes");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", good);
+	blind = open(path, O_WRONLY | O_CLOEXEC);
+	if (blind >= 0) {	/* older kernels do not open a file sealed with WRITE so */
+		wrong(writer, blind, 0, 0, 0, EACCES, "reading");
+		close(blind);
+	}
+	close(pipes[0]);
+	close(pipes[1]);
+	close(sparse);
+	close(unsealed);
+	close(good);
+	xmem_pool_close(writer);
+}
+
+TEST(P6_who_must_not_attach_is_refused)
+{
+	const char *name = new_name();
+	struct xmem_pool *reader = OPEN(name, .flags = 0);
+	int file = stamped(BYTES, 1, FULL_SEALS);
+
+	REFUSED(xmem_attach_fd(reader, file, 0, 0, 0), EPERM);
+	REFUSED(xmem_attach_fd(NULL, file, 0, 0, 0), EINVAL);
+	SAME(xmem_buffer_flags(NULL), 0);
+	close(file);
+	xmem_pool_close(reader);
+}
+
+/* ---- huge pages ---- */
+
+TEST(P1_a_memfd_in_huge_pages_is_attached)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
+	int file = memfd_create("conform", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB |
+					   MFD_HUGE_2MB);
+	struct xmem_buffer *b;
+	uint64_t *words;
+
+	if (in_vm()) {		/* a machine of our own has some for us */
+		int pages = open("/proc/sys/vm/nr_hugepages", O_WRONLY | O_CLOEXEC);
+
+		CHECK(pages >= 0 && write(pages, "4", 1) == 1);
+		close(pages);
+	}
+	if (file < 0 || ftruncate(file, HUGE_BYTES) || posix_fallocate(file, 0, HUGE_BYTES))
+		skip("no huge pages of 2 MB are free");
+	words = mmap(NULL, HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	CHECK(words != MAP_FAILED);
+	words[0] = words[HUGE_BYTES / sizeof(*words) - 1] = 11;
+	munmap(words, HUGE_BYTES);
+	CHECK(!fcntl(file, F_ADD_SEALS, FULL_SEALS));
+	b = xmem_attach_fd(writer, file, 0, 0, 0);
+	WORKED(b ? 0 : xmem_peek_last_error(NULL));
+	close(file);
+	SAME(xmem_buffer_flags(b),
+	     XMEM_BUFFER_ATTACHED | XMEM_BUFFER_CONSTANT | XMEM_BUFFER_HUGE);
+	WORKED(xmem_publish(b, NULL, NULL));
+	b = xmem_receive(s, SECOND);
+	CHECK(b);
+	SAME(xmem_size(b), HUGE_BYTES);
+	SAME(((const uint64_t *)xmem_data(b))[HUGE_BYTES / sizeof(uint64_t) - 1], 11);
+	xmem_release(b);
+	EVENTUALLY(stat_of(writer).payloads == 0);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* ---- deaths ---- */
+
+static void attach_and_die(void *argument)
+{
+	struct xmem_pool *writer = OPEN(argument, .flags = XMEM_OPEN_WRITER);
+
+	tell_parent(xmem_pool_client(writer));
+	hear_parent();
+	WORKED(xmem_publish(attach_stamp(writer, 21), NULL, NULL));
+	WORKED(xmem_publish(attach_stamp(writer, 22), NULL, NULL));
+	attach_stamp(writer, 23);	/* in hand */
+	tell_parent(1);
+	hear_parent();
+}
+
+TEST(P3_attached_files_outlive_who_attached_them)
+{
+	const char *name = new_name();
+	struct xmem_pool *reader = open_reader(name);
+	struct child *child = spawn(attach_and_die, (void *)name);
+	struct xmem_subscription *s = follow(reader, hear(child), 0);
+	struct xmem_buffer *got;
+
+	tell(child, 1);
+	hear(child);
+	got = receive_one(s);
+	kill_child(child);
+	SAME(stamp_of(got), 21);
+	xmem_release(got);
+	got = receive_one(s);
+	SAME(stamp_of(got), 22);
+	xmem_release(got);
+	EVENTUALLY(stat_of(reader).payloads == 0);
+	REFUSED(xmem_receive(s, SECOND), EPIPE);
+	xmem_unsubscribe(s);
+	check_quiet(reader, 1);
+	xmem_pool_close(reader);
+}
+
+static void receive_and_die(void *argument)
+{
+	struct xmem_pool *reader = open_reader(argument);
+	struct xmem_subscription *s = follow(reader, hear_parent(), 0);
+
+	tell_parent(1);
+	SAME(stamp_of(receive_one(s)), 31);
+	tell_parent(2);
+	hear_parent();
+}
+
+TEST(P2_a_dead_reader_holds_no_attached_file)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct child *child = spawn(receive_and_die, (void *)name);
+
+	tell(child, xmem_pool_client(writer));
+	hear(child);
+	WORKED(xmem_publish(attach_stamp(writer, 31), NULL, NULL));
+	hear(child);
+	SAME(stat_of(writer).payloads, 1);
+	kill_child(child);
+	EVENTUALLY(stat_of(writer).payloads == 0);
+	check_quiet(writer, 1);
+	xmem_pool_close(writer);
+}
