@@ -169,10 +169,10 @@ static void xm_repair_ring(const struct xm_map *map, u32 client)
 
 	/* The entries decide: one may be complete although tail has not moved over it yet. */
 	for (i = 0; i < entries; i++) {
-		u64 position = xm_load(&xm_entry(map, client, i)->position) & ~XMEM_ENTRY_VOID;
+		u64 position = xm_position(xm_load(&xm_entry(map, client, i)->position));
 
 		if (position > tail && ((position - 1) & map->ring_mask) == i &&
-		    position < XMEM_ENTRY_VOID / 2)
+		    position < XMEM_ENTRY_MARKED / 2)
 			tail = position;
 	}
 	for (i = 0; i < entries; i++) {
@@ -181,7 +181,7 @@ static void xm_repair_ring(const struct xm_map *map, u32 client)
 		u64 *position = &xm_entry(map, client, i)->position;
 		if (!tail || place >= tail)
 			xm_store(position, 0);	/* never published */
-		else if ((xm_load(position) & ~XMEM_ENTRY_VOID) != place + 1)
+		else if (xm_position(xm_load(position)) != place + 1)
 			xm_store(position, (place + 1) | XMEM_ENTRY_VOID);
 	}
 	xm_store_release(&ring->tail, tail);
@@ -252,8 +252,12 @@ void xm_host_end(struct xm_host *host, u32 client)
 			xm_forget_subscriber(map, client, c);
 	xm_repair_ring(map, client);
 	xm_end_slots(map, client);
-	for (c = 0; c < map->slots; c++)
-		xm_store(xm_hold(map, client, c), 0);
+	/* Its ring may still be received from, so what it has forwarded stays noted (I6). */
+	for (c = 0; c < map->slots; c++) {
+		u32 *hold = xm_hold(map, client, c);
+
+		xm_store(hold, xm_load(hold) & XM_HOLD_FORWARDED);
+	}
 	xm_store_release(&row->state, XMEM_CLIENT_ZOMBIE);
 	for (c = 0; c < map->clients; c++)
 		if (xm_bit(row->subscribers, c))

@@ -82,12 +82,16 @@ int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *joi
 
 /*
  * The errors are those that uapi.h names for the request. After either request the
- * caller wakes the publisher's slots_waiters: a cursor moved, and its owner may sleep
- * until one does (I5). After an unsubscribe from a zombie the caller reaps too.
+ * caller wakes all slots_waiters: a cursor moved, and the publisher may sleep until one
+ * does, and so may owners of what it has forwarded (I5). After an unsubscribe from a zombie,
+ * or if xm_host_forwards says so, the caller reaps too.
  */
 int xm_host_subscribe(struct xm_host *host, u32 me, struct xmem_subscribe_request *request);
 int xm_host_unsubscribe(struct xm_host *host, u32 me,
 			const struct xmem_unsubscribe_request *request);
+
+/* Has @publisher's ring forwarded entries of slots that are the host's by now? */
+bool xm_host_forwards(const struct xm_host *host, u32 publisher);
 
 /*
  * A client has ended and can store no more (its pages are the host's own by now). Its

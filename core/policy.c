@@ -172,7 +172,7 @@ static void xm_search_group(const struct xm_map *map, u32 owner, struct xm_searc
 	if (search->found)
 		return;
 	among = stock.live | (search->found_later ? 0 : stock.later);
-	among &= ~(among ? xm_group_held(map, group, among, NULL) : 0);
+	among &= ~(among ? xm_group_used(map, group, among, true, NULL) : 0);
 	search->found = among & stock.live;
 	search->found_later = search->found_later || among;
 }

@@ -36,6 +36,10 @@
  *      the operations on one cursor.
  *   I5 A waker makes the condition true, then reads the waiters word. A client that is
  *      going to sleep arms the word, then tests the condition. Full barriers stand between.
+ *   I6 After the mark SCANNING nobody completes a get of that slot, and to receive a
+ *      forwarded entry is a get. So from then on a reference moves inside one client
+ *      only, from its hold to its ring, and the hold says that there was one. The scan
+ *      looks at all holds, then at the rings of those that have forwarded the slot.
  *
  * Threads: xm_get, xm_put and xm_hold_more may run anywhere at any time. The owner's
  * functions (xm_take, xm_scan, xm_publish, xm_give_up) are serial per client, and
@@ -76,13 +80,21 @@ struct xm_map {
 
 /* ---- words ---- */
 
-#define XM_HOLD_COUNT	0x3fffffffu	/* the rest of a hold word is reserved */
+#define XM_HOLD_COUNT	0x3fffffffu
+/* This client has forwarded that slot; set before the first entry, for the client's life. */
+#define XM_HOLD_FORWARDED 0x40000000u	/* bit 31 is reserved */
 /* Half of the count: no number of threads that pass it at once can carry it round to 0. */
 #define XM_HOLD_LIMIT	0x20000000u
 
 static inline u64 xm_word(u64 generation, u64 scan, u32 state)
 {
 	return generation << 16 | (scan & 0x1fff) << 3 | state;
+}
+
+/* The position that an entry shows, without what else the word says. */
+static inline u64 xm_position(u64 position)
+{
+	return position & ~(XMEM_ENTRY_VOID | XMEM_ENTRY_MARKED);
 }
 
 /* Added to a state word: the next generation, with the same number and state. */
@@ -298,6 +310,8 @@ struct xm_scan_rules {
 	u64 passed;			/* below it nobody can still receive a publication */
 	u64 evictable;			/* below it a publication may be evicted */
 	u32 owner;			/* client id, or XMEM_OWNER_NONE: no ring any more */
+	bool evicts;			/* what others have forwarded is in use only if a subscriber
+					 * that they wait for may still receive it */
 	bool in_order;			/* the slots are given in the order of their positions: none
 					 * is looked at beyond the first that is in flight */
 };
@@ -324,10 +338,18 @@ int xm_take(const struct xm_map *map, u32 slot);
 int xm_give_up(const struct xm_map *map, u32 slot);
 
 /*
- * Which slots of @group that are in the bitmap @among are held? ret_holder[i], unless it is
- * NULL, becomes a client that holds the i-th slot of the group.
+ * Which slots of @group that are in the bitmap @among are held, or forwarded in a ring in which
+ * somebody may still receive them? @evicts: as in struct xm_scan_rules. ret_holder[i], unless
+ * it is NULL, becomes a client that holds the i-th slot of the group, or has forwarded it.
  */
-u64 xm_group_held(const struct xm_map *map, u32 group, u64 among, u8 *ret_holder);
+u64 xm_group_used(const struct xm_map *map, u32 group, u64 among, bool evicts, u8 *ret_holder);
+
+/*
+ * The second half of that (forward.c), after a look at all holds (I6): which of these slots,
+ * which nobody holds, may still be received as somebody has forwarded them?
+ */
+u64 xm_group_forwarded(const struct xm_map *map, u32 group, u64 among, bool evicts,
+		       u8 *ret_holder);
 
 /* A slot as its owner remembers it: what a scan would otherwise compute each time. */
 struct xm_own {
@@ -391,7 +413,7 @@ bool xm_publish(const struct xm_map *map, u32 me, u32 slot, struct xm_publicatio
  */
 static inline bool xm_shows_lap_before(const struct xm_map *map, u64 position, u64 place)
 {
-	return position && (position & ~XMEM_ENTRY_VOID) + map->ring_mask == place;
+	return position && xm_position(position) + map->ring_mask == place;
 }
 
 /* One subscription, in the private memory of its subscriber. */
@@ -406,8 +428,8 @@ struct xm_follow {
 /*
  * Try once to receive the next publication. 0: *what is filled and one hold is taken.
  * -EAGAIN: there is none yet. -EPIPE: the publisher has ended and nothing is left.
- * -EBUSY: the entry changed meanwhile; call again (bounded). *pending is to be done
- * after every result.
+ * -EBUSY: the entry changed meanwhile, or is one for another subscriber, or its slot is being
+ * scanned; call again (bounded). *pending is to be done after every result.
  */
 int xm_receive(const struct xm_map *map, u32 me, struct xm_follow *follow,
 	       struct xm_publication *what, struct xm_pending *pending);

@@ -25,23 +25,17 @@ static inline struct xm_publisher_words xm_publisher_words(const struct xm_map *
 	};
 }
 
-/* xm_publish, with the places of the slot's word, and of the publisher's; @place: the tail. */
-static xm_inline bool xm_publish_at(const struct xm_map *map, const struct xm_own *own,
-				    const struct xm_publisher_words *words, u64 place,
-				    struct xm_publication *what)
+/*
+ * The entry of @place, which is the tail, comes to name what->token. @mark: 0, or
+ * XMEM_ENTRY_MARKED, and then @addressee counts. Returns what xm_publish returns.
+ */
+static xm_inline bool xm_put_entry(const struct xm_map *map, const struct xm_publisher_words *words,
+				   u64 place, struct xm_publication *what, u64 mark, u64 addressee)
 {
-	struct xmem_slot_word *mine = own->word;
 	struct xmem_entry *entry = (struct xmem_entry *)
 		(words->entries + (place & map->ring_mask) * map->entry_stride);
-	u64 word = xm_load(&mine->state);
 
-	what->token = (word & ~0xffffULL) | own->slot;
 	what->sequence = place;
-	xm_store(&mine->position, place + 1);
-	XM_STEP(XM_STEP_PUBLISH_POSITION);
-	xm_store_release(&mine->state, word - XMEM_SLOT_WRITING + XMEM_SLOT_LIVE);
-	XM_STEP(XM_STEP_PUBLISH_LIVE);
-
 	/* A release, so that it follows the tail of the publication before. */
 	xm_store_release(&entry->position, 0);
 	XM_STEP(XM_STEP_PUBLISH_OPEN);
@@ -51,13 +45,53 @@ static xm_inline bool xm_publish_at(const struct xm_map *map, const struct xm_ow
 	xm_store(&entry->timestamp_ns, what->timestamp_ns);
 	xm_store(&entry->offset, what->offset);
 	xm_store(&entry->length, what->length);
+	if (mark)
+		xm_store(&entry->addressee, addressee);
 	XM_STEP(XM_STEP_PUBLISH_FIELDS);
 	/* A full operation, so that it precedes the look at the waiters word (I5). */
-	xm_xchg_full(&entry->position, place + 1);
+	xm_xchg_full(&entry->position, (place + 1) | mark);
 	XM_STEP(XM_STEP_PUBLISH_ENTRY);
 	xm_store_release(&words->ring->tail, place + 1);
 	XM_STEP(XM_STEP_PUBLISH_TAIL);
 	return xm_test(&words->row->ring_waiters, XMEM_WAITERS_ARMED);
 }
+
+/* xm_publish, with the places of the slot's word, and of the publisher's; and as xm_put_entry. */
+static xm_inline bool xm_publish_as(const struct xm_map *map, const struct xm_own *own,
+				    const struct xm_publisher_words *words, u64 place,
+				    struct xm_publication *what, u64 mark, u64 addressee)
+{
+	struct xmem_slot_word *mine = own->word;
+	u64 word = xm_load(&mine->state);
+
+	what->token = (word & ~0xffffULL) | own->slot;
+	xm_store(&mine->position, place + 1);
+	XM_STEP(XM_STEP_PUBLISH_POSITION);
+	xm_store_release(&mine->state, word - XMEM_SLOT_WRITING + XMEM_SLOT_LIVE);
+	XM_STEP(XM_STEP_PUBLISH_LIVE);
+	return xm_put_entry(map, words, place, what, mark, addressee);
+}
+
+/* The same for all subscribers. */
+static xm_inline bool xm_publish_at(const struct xm_map *map, const struct xm_own *own,
+				    const struct xm_publisher_words *words, u64 place,
+				    struct xm_publication *what)
+{
+	return xm_publish_as(map, own, words, place, what, 0, 0);
+}
+
+/*
+ * Put what->token, which this client holds, into its own ring; the other fields but the sequence
+ * are the caller's. The hold may go when this returns. @addressee: as in the entry.
+ */
+bool xm_forward(const struct xm_map *map, u32 me, const struct xm_publisher_words *words,
+		u64 place, struct xm_publication *what, u64 addressee);
+
+/*
+ * The token in a marked entry that the publication at @place is going to overwrite; 0: there is
+ * none. After that publication its slot may be free, so the caller does what
+ * xm_put_pending says (I5).
+ */
+u64 xm_overwritten(const struct xm_map *map, const struct xm_publisher_words *words, u64 place);
 
 #endif

@@ -15,7 +15,12 @@ int xm_receive_not_there(const struct xm_map *map, u32 me, struct xm_follow *fol
 /* The next publication is lost: go to the oldest that is left. */
 int xm_receive_skip(const struct xm_map *map, u32 me, struct xm_follow *follow,
 		    struct xm_pending *pending);
-/* The entry alone proves nothing, or has changed. The hold stays after 0 alone. */
+/*
+ * The entry alone proves nothing, or has changed. The hold stays after 0, and after two errors:
+ * -EINPROGRESS: the slot is being scanned. The caller looks again (xm_look), and asks the host to
+ * resolve the slot if that does not help. -ESTALE, also from such a look: the contents are gone.
+ * The caller puts the hold, then calls xm_receive_skip, and does what each leaves pending.
+ */
 int xm_receive_unsure(const struct xm_map *map, u32 me, struct xm_follow *follow, u64 token,
 		      struct xm_pending *pending);
 /* Move the cursor to @place for a subscriber that is waited for, or past what is lost. */
@@ -40,6 +45,15 @@ static inline struct xm_followed_words xm_followed_words(const struct xm_map *ma
 		.holds = xm_hold(map, me, 0),
 	};
 }
+
+/*
+ * The next publication has a marked entry. As xm_receive_hold; -ENOMSG: it was for another
+ * subscriber, so it is passed. Then the caller does *pending, does xm_put_pending of what->token's
+ * slot too, for that may be free now, and tries again.
+ */
+int xm_receive_marked(const struct xm_map *map, u32 me, const struct xm_followed_words *words,
+		      struct xm_follow *follow, struct xm_publication *what,
+		      struct xm_pending *pending);
 
 /* Is the ring still that of the followed incarnation? If not, the cursor there means nothing. */
 static inline bool xm_followed_lives_on(const struct xm_map *map, const struct xm_follow *follow)
@@ -131,7 +145,8 @@ static inline bool xm_receive_is_early(const struct xm_map *map,
 
 /*
  * Hold the next publication. Results and *pending, which the caller has set to nothing, are
- * those of xm_receive; after 0 the cursor stands where it stood.
+ * those of xm_receive, and -EINPROGRESS and -ESTALE as of xm_receive_unsure, and -ENOMSG as of
+ * xm_receive_marked; after all but -ENOMSG the hold is there, and the cursor stands where it stood.
  */
 static inline int xm_receive_hold(const struct xm_map *map, u32 me,
 				  const struct xm_followed_words *words, struct xm_follow *follow,
@@ -140,6 +155,8 @@ static inline int xm_receive_hold(const struct xm_map *map, u32 me,
 	struct xm_tried tried;
 	int err = xm_receive_try(map, words, follow, what, &tried);
 
+	if (err == -EAGAIN && tried.position == ((follow->place + 1) | XMEM_ENTRY_MARKED))
+		return xm_receive_marked(map, me, words, follow, what, pending);
 	if (err == -EAGAIN)
 		return xm_receive_not_there(map, me, follow, tried.position, pending);
 	if (err == -ERANGE)

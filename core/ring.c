@@ -59,7 +59,25 @@ static bool xm_is_borne_out(const struct xm_map *map, u32 publisher, u64 positio
 {
 	u64 tail = xm_load_acquire(&xm_ring(map, publisher)->tail);
 
-	return (position & ~XMEM_ENTRY_VOID) - 1 <= tail;
+	return xm_position(position) - 1 <= tail;
+}
+
+/*
+ * Is that void entry one that was never meant for this client, or is retracted? Then it loses
+ * nothing by it.
+ */
+static bool xm_is_for_others(const struct xm_map *map, u32 me, const struct xm_follow *follow,
+			     u64 position)
+{
+	const struct xmem_entry *entry = xm_entry(map, follow->publisher, follow->place);
+	u64 addressee;
+
+	if (position != ((follow->place + 1) | XMEM_ENTRY_VOID | XMEM_ENTRY_MARKED))
+		return false;
+	addressee = xm_load(&entry->addressee);
+	xm_load_barrier();	/* pairs with publish's store barrier */
+	return addressee && addressee != xm_load(&xm_client_row(map, me)->incarnation) &&
+	       xm_load(&entry->position) == position;
 }
 
 /* That publication is lost, or the publisher has ended, or it is still to come. */
@@ -72,7 +90,11 @@ int xm_receive_not_there(const struct xm_map *map, u32 me, struct xm_follow *fol
 	/* This test is the first: with another incarnation the entry is another client's. */
 	if (state == XMEM_CLIENT_NONE || !xm_followed_lives_on(map, follow))
 		return -EPIPE;
-	if ((position & ~XMEM_ENTRY_VOID) > follow->place)
+	if (xm_is_for_others(map, me, follow, position)) {
+		xm_receive_move(map, me, follow, follow->place + 1, pending);
+		return -EBUSY;
+	}
+	if (xm_position(position) > follow->place)
 		return xm_is_borne_out(map, follow->publisher, position) ?
 			xm_receive_skip(map, me, follow, pending) : -EAGAIN;
 	/* Mostly that is all: polling does not read the line of the tail, which is written next. */
@@ -84,7 +106,7 @@ int xm_receive_not_there(const struct xm_map *map, u32 me, struct xm_follow *fol
 	 * still see the page as it was before a repair.
 	 */
 	position = xm_load_acquire(&xm_entry(map, follow->publisher, follow->place)->position);
-	if ((position & ~XMEM_ENTRY_VOID) > follow->place)
+	if (xm_position(position) > follow->place)
 		return -EBUSY;
 	/* It is being overwritten, perhaps for long: its publisher may be stopped there. */
 	if (tail > follow->place && tail - follow->place > map->ring_mask)
@@ -99,18 +121,42 @@ int xm_receive_unsure(const struct xm_map *map, u32 me, struct xm_follow *follow
 	u32 slot = xm_token_slot(token);
 	int err;
 
-	if (xm_load_acquire(&entry->position) != follow->place + 1 ||
+	if ((xm_load_acquire(&entry->position) & ~XMEM_ENTRY_MARKED) != follow->place + 1 ||
 	    !xm_followed_lives_on(map, follow)) {
 		*pending = xm_put(map, me, slot);
 		return xm_followed_lives_on(map, follow) ? -EBUSY : -EPIPE;
 	}
 	err = xm_look(map, token);
-	if (!err)
-		return 0;
-	*pending = xm_put(map, me, slot);
-	if (err == -ESTALE)
-		xm_receive_skip(map, me, follow, pending);
-	return -EBUSY;
+	return err == -EAGAIN ? -EINPROGRESS : err;
+}
+
+int xm_receive_marked(const struct xm_map *map, u32 me, const struct xm_followed_words *words,
+		      struct xm_follow *follow, struct xm_publication *what,
+		      struct xm_pending *pending)
+{
+	const struct xmem_entry *entry = xm_entry(map, follow->publisher, follow->place);
+	u64 addressee, position = (follow->place + 1) | XMEM_ENTRY_MARKED;
+	u32 slot;
+
+	xm_copy_fields(what, entry);
+	addressee = xm_load(&entry->addressee);
+	xm_load_barrier();	/* as in xm_receive_try */
+	if (xm_load(&entry->position) != position)
+		return -EBUSY;
+	XM_STEP(XM_STEP_RECEIVE_READ);
+	slot = xm_token_slot(what->token);
+	if (slot >= map->slots)
+		return xm_receive_skip(map, me, follow, pending);
+	if (!xm_followed_lives_on(map, follow))
+		return -EPIPE;
+	if (addressee && addressee != xm_load(&xm_client_row(map, me)->incarnation)) {
+		xm_receive_move(map, me, follow, follow->place + 1, pending);
+		return -ENOMSG;
+	}
+	if (xm_hold_add(&words->holds[slot]))
+		return -EOVERFLOW;
+	XM_STEP(XM_STEP_RECEIVE_HELD);
+	return xm_receive_unsure(map, me, follow, what->token, pending);
 }
 
 int xm_receive(const struct xm_map *map, u32 me, struct xm_follow *follow,
@@ -123,7 +169,13 @@ int xm_receive(const struct xm_map *map, u32 me, struct xm_follow *follow,
 	err = xm_receive_hold(map, me, &words, follow, what, pending);
 	if (!err)
 		xm_receive_pass(map, me, &words, follow, pending);
-	return err;
+	if (err == -EINPROGRESS || err == -ESTALE)
+		*pending = xm_put(map, me, xm_token_slot(what->token));
+	if (err == -ESTALE)
+		xm_receive_skip(map, me, follow, pending);
+	if (err == -ENOMSG && pending->what == XM_NOTHING)
+		*pending = xm_put_pending(map, xm_token_slot(what->token));
+	return err == -EINPROGRESS || err == -ESTALE || err == -ENOMSG ? -EBUSY : err;
 }
 
 bool xm_ready(const struct xm_map *map, u32 publisher, u64 incarnation, u64 place)
@@ -136,8 +188,9 @@ bool xm_ready(const struct xm_map *map, u32 publisher, u64 incarnation, u64 plac
 	    xm_load(&row->incarnation) != incarnation)
 		return true;
 	position = xm_load_acquire(&xm_entry(map, publisher, place)->position);
-	if ((position & ~XMEM_ENTRY_VOID) > place)
-		return position == place + 1 || xm_is_borne_out(map, publisher, position);
+	if (xm_position(position) > place)
+		return xm_position(position) == place + 1 ||
+		       xm_is_borne_out(map, publisher, position);
 	if (xm_shows_lap_before(map, position, place))
 		return false;
 	tail = xm_load_acquire(&xm_ring(map, publisher)->tail);

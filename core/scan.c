@@ -37,9 +37,10 @@ int xm_give_up(const struct xm_map *map, u32 slot)
 /* Two holds as one word; the holds of a group begin at a multiple of 8 bytes. */
 typedef u64 __attribute__((may_alias)) xm_two_holds;
 
-#define XM_TWO_COUNTS	((u64)XM_HOLD_COUNT << 32 | XM_HOLD_COUNT)
+#define XM_HOLD_ANY	(XM_HOLD_COUNT | XM_HOLD_FORWARDED)
+#define XM_TWO_ANY	((u64)XM_HOLD_ANY << 32 | XM_HOLD_ANY)
 
-/* Does one of these XM_LINE_HOLDS holds count? Most clients hold nothing of most lines. */
+/* Does one of these XM_LINE_HOLDS holds say anything? Most clients hold nothing of most lines. */
 static inline bool xm_line_held(const u32 *hold)
 {
 	const xm_two_holds *two = (const xm_two_holds *)hold;
@@ -52,24 +53,31 @@ static inline bool xm_line_held(const u32 *hold)
 #pragma GCC unroll 8
 	for (i = 0; i < XM_LINE_HOLDS / 2; i++)
 		any |= xm_load_acquire(&two[i]);
-	return any & XM_TWO_COUNTS;
+	return any & XM_TWO_ANY;
 }
 
+/* What a look at holds has found of a group's slots, as bitmaps. */
+struct xm_held {
+	u64 held;
+	u64 forwarded;			/* by clients that do not hold them, maybe */
+};
+
 /* Which of these holds of @client count, among those in the bitmap? */
-static u64 xm_look_at_holds(const u32 *hold, u64 among, u32 client, u8 *ret_holder)
+static __attribute__((__noinline__)) void
+xm_look_at_holds(const u32 *hold, u64 among, u32 client, struct xm_held *ret, u8 *ret_holder)
 {
-	u64 held = 0;
-
-	for (; among; among &= among - 1) {
+	for (among &= ~ret->held; among; among &= among - 1) {
 		u32 i = __builtin_ctzll(among);
+		u32 word = xm_load_acquire(&hold[i]);
 
-		if (!(xm_load_acquire(&hold[i]) & XM_HOLD_COUNT))
+		if (!(word & XM_HOLD_COUNT)) {
+			ret->forwarded |= word & XM_HOLD_FORWARDED ? 1ULL << i : 0;
 			continue;
-		held |= 1ULL << i;
+		}
+		ret->held |= 1ULL << i;
 		if (ret_holder)
 			ret_holder[i] = client;
 	}
-	return held;
 }
 
 /* The lines of a group in which there is something to look at. */
@@ -99,16 +107,16 @@ static inline bool xm_lines_held(const u32 *hold, const struct xm_lines *lines)
 	return any;
 }
 
-u64 xm_group_held(const struct xm_map *map, u32 group, u64 among, u8 *ret_holder)
+u64 xm_group_used(const struct xm_map *map, u32 group, u64 among, bool evicts, u8 *ret_holder)
 {
 	struct xm_lines lines = xm_lines_of(among);
-	u64 held = 0;
+	struct xm_held found = { 0, 0 };
 	u32 i;
 
 	for (i = 0; i < XMEM_CLIENT_WORDS; i++) {
 		u64 counted = xm_load_acquire(&map->pool->counted[i]);
 
-		for (; counted && held != among; counted &= counted - 1) {
+		for (; counted && found.held != among; counted &= counted - 1) {
 			u32 c = i * 64 + __builtin_ctzll(counted);
 			const u32 *hold;
 
@@ -116,10 +124,14 @@ u64 xm_group_held(const struct xm_map *map, u32 group, u64 among, u8 *ret_holder
 				continue;
 			hold = xm_hold(map, c, group * XMEM_GROUP_SLOTS);
 			if (__builtin_expect(xm_lines_held(hold, &lines), 0))
-				held |= xm_look_at_holds(hold, among & ~held, c, ret_holder);
+				xm_look_at_holds(hold, among, c, &found, ret_holder);
 		}
 	}
-	return held;
+	/* All holds, then all that was forwarded (I6). */
+	found.forwarded &= ~found.held;
+	if (__builtin_expect(found.forwarded != 0, 0))
+		found.held |= xm_group_forwarded(map, group, found.forwarded, evicts, ret_holder);
+	return found.held;
 }
 
 /* ---- scan ---- */
@@ -200,17 +212,20 @@ static void xm_scan_void(const struct xm_map *map, u32 publisher, struct xm_own 
 		u64 position = xm_load(&own[__builtin_ctzll(voids)]->word->position);
 		struct xmem_entry *entry = xm_entry(map, publisher, position - 1);
 
-		if (xm_load(&entry->position) == position)
-			xm_store(&entry->position, position | XMEM_ENTRY_VOID);
+		u64 shown = xm_load(&entry->position);
+
+		/* A mark stays: those for whom the entry is not must know it. */
+		if (xm_position(shown) == position)
+			xm_store(&entry->position, shown | XMEM_ENTRY_VOID);
 	}
 }
 
-/* Which of the slots in @some are held, of those that are in @group, there @among? */
-static u64 xm_scan_group(const struct xm_map *map, struct xm_own *const *own, u64 some, u32 group,
-			 u64 among, u8 *ret_holder)
+/* Which of the slots in @some are in use, of those that are in @group, there @among? */
+static u64 xm_scan_group(const struct xm_map *map, bool evicts, struct xm_own *const *own,
+			 u64 some, u32 group, u64 among, u8 *ret_holder)
 {
 	u8 holder[XMEM_GROUP_SLOTS];
-	u64 found = xm_group_held(map, group, among, holder), held = 0;
+	u64 found = xm_group_used(map, group, among, evicts, holder), held = 0;
 
 	for (; found && some; some &= some - 1) {
 		u32 n = __builtin_ctzll(some);
@@ -224,13 +239,14 @@ static u64 xm_scan_group(const struct xm_map *map, struct xm_own *const *own, u6
 	return held;
 }
 
-/* Which of the marked slots are held? They are looked at by groups, mostly one or two. */
-static u64 xm_scan_holds(const struct xm_map *map, struct xm_own *const *own,
+/* Which of the marked slots are in use? They are looked at by groups, mostly one or two. */
+static u64 xm_scan_holds(const struct xm_map *map, bool evicts, struct xm_own *const *own,
 			 const struct xm_scanned *scan, u8 *ret_holder)
 {
 	u64 held, left = scan->elsewhere, others;
 
-	held = xm_scan_group(map, own, scan->marked, scan->group, scan->among, ret_holder);
+	held = xm_scan_group(map, evicts, own, scan->marked, scan->group, scan->among,
+			     ret_holder);
 	while (left) {
 		u32 group = own[__builtin_ctzll(left)]->group;
 		u64 among = 0, here = 0;
@@ -243,7 +259,7 @@ static u64 xm_scan_holds(const struct xm_map *map, struct xm_own *const *own,
 			here |= 1ULL << n;
 			among |= own[n]->bit;
 		}
-		held |= xm_scan_group(map, own, here, group, among, ret_holder);
+		held |= xm_scan_group(map, evicts, own, here, group, among, ret_holder);
 		left &= ~here;
 	}
 	return held;
@@ -307,7 +323,7 @@ u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how,
 	 */
 	xm_full_barrier();
 	XM_STEP(XM_STEP_SCAN_VOID);
-	held = xm_scan_holds(map, own, &scan, ret_holder);
+	held = xm_scan_holds(map, how->evicts, own, &scan, ret_holder);
 	XM_STEP(XM_STEP_SCAN_HOLDS);
 	return xm_scan_end(own, &scan, held);
 }

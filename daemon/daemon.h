@@ -178,6 +178,9 @@ int xd_pool_fd(struct xd_pool *pool);
 /* Free what only ended clients have used: zombies, slots, groups, payloads. */
 void xd_pool_reap(struct xd_pool *pool);
 
+/* Wake all owners that wait for a slot. */
+void xd_pool_wake_owners(struct xd_pool *pool);
+
 /* The same for what the put of one hold of @slot can have freed. */
 void xd_pool_collect(struct xd_pool *pool, u32 slot);
 

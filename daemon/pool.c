@@ -205,7 +205,7 @@ static void wake_anyhow(u32 *waiters)
 	xm_futex_wake_all(waiters);
 }
 
-static void wake_owners(struct xd_pool *pool)
+void xd_pool_wake_owners(struct xd_pool *pool)
 {
 	const struct xm_map *map = &pool->host.map;
 	u32 c;
@@ -277,7 +277,7 @@ void xd_pool_leave(struct xd_pool *pool, struct xd_connection *from)
 {
 	xm_host_end(&pool->host, from->client);
 	xd_payload_owner_ended(pool, from->incarnation);
-	wake_owners(pool);
+	xd_pool_wake_owners(pool);
 	wake_rings(pool);
 	sched_yield();
 	xd_pool_reap(pool);

@@ -216,7 +216,10 @@ static int serve_payload(struct xd_call *call)
 
 /* ---- rings, slots ---- */
 
-/* A cursor has moved, and the publisher may sleep until one does (I5). */
+/*
+ * A cursor has moved, and the publisher may sleep until one does (I5), and so may the owners of
+ * what it has forwarded.
+ */
 static int serve_subscribe(struct xd_call *call)
 {
 	struct xmem_subscribe_request *request = &call->request.subscribe;
@@ -226,11 +229,11 @@ static int serve_subscribe(struct xd_call *call)
 	if (err)
 		return err;
 	xm_follow_begin(&call->from->followed, request->publisher, request->flags);
-	xd_wake(&xm_client_row(&host->map, request->publisher)->slots_waiters);
+	xd_pool_wake_owners(call->from->pool);
 	return 0;
 }
 
-/* What only this subscriber kept is free now, and the publisher may sleep until it is. */
+/* What only this subscriber kept is free now. */
 static int serve_unsubscribe(struct xd_call *call)
 {
 	const struct xmem_unsubscribe_request *request = &call->request.unsubscribe;
@@ -245,7 +248,7 @@ static int serve_unsubscribe(struct xd_call *call)
 	if (err)
 		return err;
 	xd_pool_reap(pool);
-	xd_wake(&xm_client_row(map, request->publisher)->slots_waiters);
+	xd_pool_wake_owners(pool);
 	xd_wake(&map->pool->clients_waiters);
 	return 0;
 }

@@ -619,6 +619,7 @@ int xmem_pool_client(struct xmem_pool *pool);
 #include "xmem/info.h"
 #include "xmem/memory.h"
 #include "xmem/payload.h"
+#include "xmem/pipeline.h"
 #include "xmem/tensor.h"
 
 #include "xmem/api.h"

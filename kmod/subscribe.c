@@ -2,6 +2,15 @@
 /* Requests: subscribe and unsubscribe, by which a client follows the ring of a publisher. */
 #include "xk.h"
 
+/* A cursor moved. The owners of what the publisher has forwarded may wait for that, too (I5). */
+static void xk_wake_owners(struct xk_pool *pool)
+{
+	u32 c;
+
+	for (c = 0; c < pool->host.map.clients; c++)
+		xk_wake(pool, XMEM_WAIT_SLOTS, c);
+}
+
 int xk_subscribe_begin(struct xk_call *call)
 {
 	struct xk_client *client = call->client;
@@ -22,7 +31,7 @@ int xk_subscribe_begin(struct xk_call *call)
 	 * just then may wait for a slot.
 	 */
 	if (!err)
-		xk_wake(client->pool, XMEM_WAIT_SLOTS, publisher);
+		xk_wake_owners(client->pool);
 	/* Those who poll for this client have not armed that ring: they look again. */
 	if (!err)
 		xk_pollers_wake(client->pollers, EPOLLIN | EPOLLRDNORM);
@@ -38,12 +47,16 @@ static int xk_unsubscribe(struct xk_client *client, const struct xmem_unsubscrib
 		return err;
 	err = xm_host_unsubscribe(&pool->host, client->id, request);
 	xm_follow_end(&pool->host.map, &client->followed, client->id, request);
-	/* The ring of an ended publisher may have been kept only for this client. */
-	if (!err && xm_client_row(&pool->host.map, request->publisher)->state == XMEM_CLIENT_ZOMBIE)
+	/*
+	 * The publisher has ended, or owners have, and this client may have been the last that
+	 * kept the ring, or what is forwarded in it.
+	 */
+	if (!err && (xm_client_row(&pool->host.map, request->publisher)->state ==
+		     XMEM_CLIENT_ZOMBIE || xm_host_forwards(&pool->host, request->publisher)))
 		xk_reap(pool);
 	mutex_unlock(&pool->lock);
 	if (!err)
-		xk_wake(pool, XMEM_WAIT_SLOTS, request->publisher);
+		xk_wake_owners(pool);
 	/* A ring that is followed no longer has ended for those who poll for it. */
 	xk_pollers_wake(client->pollers, EPOLLIN | EPOLLRDNORM);
 	return err;

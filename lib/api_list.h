@@ -55,6 +55,7 @@
 	X(describe_image) \
 	X(describe_tensor) \
 	X(describe_time) \
+	X(forward) \
 	X(image_view) \
 	X(metadata_view) \
 	X(pool_reopen) \

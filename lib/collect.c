@@ -21,6 +21,20 @@ static bool still_held(const struct xmem_pool *pool, const struct xl_owned_slot 
 	       xm_load_acquire(xm_hold(&pool->map, one->holder, one->own.slot)) & XM_HOLD_COUNT;
 }
 
+/*
+ * A scan has found it in use, for this reason. If that client does not hold it, it has forwarded
+ * it, and what is in its ring may be evicted.
+ */
+static void note_holder(struct xmem_pool *pool, struct xl_owned_slot *one, u8 holder)
+{
+	u32 hold = xm_load(xm_hold(&pool->map, holder, one->own.slot));
+
+	one->held = true;
+	one->holder = holder;
+	if (unlikely(hold & XM_HOLD_FORWARDED))
+		pool->owned.lent = true;
+}
+
 /* Nobody can still receive what is below the place that this returns. */
 static u64 passed(const struct xmem_pool *pool, u64 tail)
 {
@@ -76,7 +90,7 @@ static void make_ready(struct xl_size *size, u32 at)
 }
 
 /* The LIVE slot at @at becomes BUSY. */
-static void make_busy(struct xl_size *size, u32 at, u8 holder)
+static void make_busy(struct xmem_pool *pool, struct xl_size *size, u32 at, u8 holder)
 {
 	struct xl_owned_slot *one = xl_owned_slot(size->circle[at & size->mask]);
 
@@ -84,8 +98,7 @@ static void make_busy(struct xl_size *size, u32 at, u8 holder)
 		size->circle[at & size->mask] = size->circle[(at - 1) & size->mask];
 	size->ready++;
 	size->live++;
-	one->held = true;
-	one->holder = holder;
+	note_holder(pool, one, holder);
 	xl_queue_add(&size->busy, one);
 }
 
@@ -112,7 +125,7 @@ static bool scan_live(struct xmem_pool *pool, const struct xm_scan_rules *how, s
 		if (mine >> i & 1)
 			make_ready(size, at);
 		else if (place_of(own[i]) < how->evictable)
-			make_busy(size, at, holder[i]);
+			make_busy(pool, size, at, holder[i]);
 		else if (how->in_order)
 			break;
 	}
@@ -163,12 +176,36 @@ static bool evict_one(struct xmem_pool *pool, const struct xm_scan_rules *how,
 			break;
 		if (still_held(pool, one))
 			continue;
-		one->held = xm_group_held(&pool->map, own->slot / XMEM_GROUP_SLOTS, 1ULL << n,
-					  holder);
+		one->held = xm_group_used(&pool->map, own->slot / XMEM_GROUP_SLOTS, 1ULL << n,
+					  true, holder);
 		if (one->held)
 			one->holder = holder[n];
 		else if (scan_live(pool, how, size, &own, 1, at))
 			return true;
+	}
+	return false;
+}
+
+/*
+ * Evict from the rings of others the first of the slots that are in use only there. What is BUSY
+ * was published before what is LIVE.
+ */
+static bool evict_lent(struct xmem_pool *pool, struct xl_size *size)
+{
+	struct xm_scan_rules how = { .owner = pool->me, .tail = xl_tail(pool), .evicts = true };
+	struct xl_owned_slot **link = &size->busy.first, *one;
+	struct xm_own *own;
+
+	how.passed = how.evictable = how.tail;
+	for (; (one = *link); link = &one->next) {
+		if (still_held(pool, one) ||
+		    !(xm_load(xm_hold(&pool->map, one->holder, one->own.slot)) & XM_HOLD_FORWARDED))
+			continue;
+		own = &one->own;
+		if (!xm_scan(&pool->map, &how, &own, 1, NULL))
+			continue;
+		xl_ready_add(size, xl_queue_take(&size->busy, link));
+		return true;
 	}
 	return false;
 }
@@ -182,6 +219,7 @@ bool xl_evict(struct xmem_pool *pool, struct xl_size *size, const struct xm_wait
 {
 	struct xm_scan_rules how = {
 		.owner = pool->me, .tail = waited->tail, .passed = passed(pool, waited->tail),
+		.evicts = true,
 	};
 	u64 depth = xm_depth(&pool->map, size->slots), keep = pool->owned.keep;
 	u64 stay = depth > keep ? depth : keep;
@@ -189,6 +227,8 @@ bool xl_evict(struct xmem_pool *pool, struct xl_size *size, const struct xm_wait
 	struct xm_own *batch[XL_MAX_BATCH];
 	u32 at, count;
 
+	if (unlikely(pool->owned.lent) && evict_lent(pool, size))
+		return true;
 	how.evictable = waited->evictable > how.passed ? waited->evictable : how.passed;
 	do {
 		count = 0;
@@ -227,7 +267,7 @@ static bool scan_busy(struct xmem_pool *pool, struct xl_size *size, struct xm_ow
 			xl_ready_add(size, one);
 			continue;
 		}
-		one->holder = holder[i];
+		note_holder(pool, one, holder[i]);
 		xl_queue_add(&size->busy, one);
 	}
 	return mine;

@@ -13,14 +13,30 @@
 /*
  * Nobody needs what is below @place, so there is room for a ring from there on. After a refusal
  * the next success is to be noted, and while a renewal is open no slot may be handed out without
- * a look, so acquire shall not take the short way. Nor shall it, and publish, if a program polls.
+ * a look, so acquire shall not take the short way. Nor shall it, and publish, if a program polls,
+ * or if what publish overwrites may be another client's.
  */
 static void set_room(struct xl_owned *owned, const struct xmem_pool *pool, u64 place)
 {
 	bool look = owned->refused || owned->renewals || xl_bound_stands(owned);
 
 	owned->room_end = look ? 0 : place + pool->map.ring_mask + 1;
-	owned->short_end = xm_load(&pool->polls.pool) ? 0 : owned->room_end;
+	owned->short_end = xm_load(&pool->polls.pool) || owned->forwards ? 0 : owned->room_end;
+}
+
+/*
+ * Subscribers are demoted: what they have yet to receive may be evicted. If some of it is other
+ * clients', these may sleep until it is (I5).
+ */
+static void wake_owners(struct xmem_pool *pool)
+{
+	const struct xm_map *map = &pool->map;
+	u32 c;
+
+	xm_full_barrier();
+	for (c = 0; pool->owned.forwards && c < map->clients; c++)
+		if (xm_load(&xm_client_row(map, c)->slots_waiters) & XMEM_WAITERS_ARMED)
+			xl_waiters_wake(pool, XMEM_WAIT_SLOTS, c);
 }
 
 void xl_room_is_over(struct xl_owned *owned)
@@ -71,6 +87,7 @@ void xl_make_room(struct xmem_pool *pool)
 		return;
 	xm_demote(&pool->map, pool->me, tail - entries + 1);
 	xl_room_is_over(&pool->owned);
+	wake_owners(pool);
 }
 
 /* ---- the bound ---- */
@@ -97,6 +114,7 @@ void xl_demote(struct xmem_pool *pool)
 	end_bound(owned);
 	xl_room_is_over(owned);
 	owned->none = false;
+	wake_owners(pool);
 }
 
 /* What the ring says to hosts has changed, and so may what those who poll are told (I5). */
@@ -143,6 +161,26 @@ void xl_note_refused(struct xmem_pool *pool, u64 bytes)
 	xl_room_is_over(owned);
 	if (begins)
 		wake_pollers(pool);	/* hosts set a timer */
+}
+
+void xl_note_full(struct xmem_pool *pool)
+{
+	if (begin_bound(pool, 0))
+		wake_pollers(pool);
+	xl_room_is_over(&pool->owned);
+}
+
+/* The bound stays for an acquire that was refused, unless all that it began for is received. */
+void xl_note_forwarded(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+	struct xm_waited waited;
+
+	if (!xl_bound_stands(owned))
+		return;
+	xm_look_at_waited(&pool->map, pool->me, &waited);
+	if (!owned->refused || owned->bound_place <= waited.evictable)
+		end_bound(owned);
 }
 
 /*

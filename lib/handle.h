@@ -93,8 +93,9 @@ int xl_stale_buffer(const struct xmem_buffer *handle, const char *what) __attrib
 u64 xl_stale_handles(void);
 
 /*
- * A hold was taken, and a look at the state word did not return 0 but @err: find out whether the
- * hold is good, or drop it. Returns 0 or -errno.
+ * xm_get has not returned 0, or xm_receive_hold has returned -EINPROGRESS, which is -EAGAIN here:
+ * find out whether the hold is good (0), or drop it. It may ask the host, which takes 1 ms, and
+ * again as long as the owner goes on scanning, at most 64 times.
  */
 int xl_hold_resolved(struct xmem_pool *pool, u64 token, int err);
 

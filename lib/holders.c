@@ -197,6 +197,17 @@ static void describe_quickly(struct xmem_pool *pool, struct census *census, stru
 		    xl_in_hand(pool), owned->slots);
 }
 
+int xl_fail_no_room(struct xmem_pool *pool, int error)
+{
+	char name[XL_NAME_BYTES];
+	struct text text = { .used = 0 };
+	struct census census;
+
+	add(&text, "%s: forward: ", xl_pool_name(pool, name, sizeof(name)));
+	describe_ring(pool, &census, &text);
+	return xl_fail(error, "%s", text.bytes);
+}
+
 int xl_fail_no_buffer(struct xmem_pool *pool, u64 bytes, int error)
 {
 	char name[XL_NAME_BYTES];

@@ -10,5 +10,7 @@
  * where looking would take long, EAGAIN names nobody who holds. Returns -@error. Under owned.lock.
  */
 int xl_fail_no_buffer(struct xmem_pool *pool, u64 bytes, int error);
+/* Why a forward finds no room in the ring. */
+int xl_fail_no_room(struct xmem_pool *pool, int error);
 
 #endif

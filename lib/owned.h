@@ -23,7 +23,8 @@
  *   room_end   a subscriber that comes later begins at the tail or behind it, so there is
  *              room up to here at least; if demotions or the bound stand, or renewals are
  *              open, it is looked at each time. short_end is the same, or 0 if the program
- *              polls: then no acquire and no publish goes the short way, which tells nobody
+ *              polls or has forwarded: then no acquire and no publish goes the short way,
+ *              which tells nobody
  *   none       whoever changes what an owner waits for looks at its waiters word (I5); while
  *              the word stays armed, an acquire that found nothing would find nothing again.
  *              It implies `refused`, and as long as that is so, room_end is 0
@@ -148,6 +149,24 @@ static inline bool xl_is_spent(const struct xl_owned_slot *one)
 				 xm_word((1ULL << XMEM_TENANCY_SHIFT) - 1, 0, 0)));
 }
 
+/*
+ * What the next publication overwrites in the ring may be forwarded contents, whose slot may then
+ * be free: the token, which xl_do_overwritten wants after the publication, or 0.
+ */
+static inline u64 xl_overwritten(const struct xmem_pool *pool)
+{
+	const struct xl_owned *owned = &pool->owned;
+
+	return unlikely(owned->forwards) ?
+		xm_overwritten(&pool->map, &owned->words, xl_tail(pool)) : 0;
+}
+
+static inline void xl_do_overwritten(struct xmem_pool *pool, u64 token)
+{
+	if (unlikely(token))
+		xl_do(pool, xm_put_pending(&pool->map, xm_token_slot(token)));
+}
+
 /* May this client write? Returns 0, or an error, noted. */
 int xl_check_writer(struct xmem_pool *pool, const char *what);
 
@@ -194,6 +213,9 @@ void xl_note_publishing(struct xmem_pool *pool);
 void xl_note_waiting(struct xmem_pool *pool);
 /* One has found a buffer of that size. To be called if one was refused, or the bound stands. */
 void xl_note_success(struct xmem_pool *pool, const struct xl_size *size);
+/* A forward has found no room in the ring; and one has been made. */
+void xl_note_full(struct xmem_pool *pool);
+void xl_note_forwarded(struct xmem_pool *pool);
 /* When are slow subscribers to be demoted? ~0: never yet. */
 u64 xl_demote_at(const struct xmem_pool *pool);
 

@@ -10,6 +10,7 @@
  *   attach.[ch]               files of others as buffers, for one content each
  *   owned.[ch]                the slots that a writer owns, in lists
  *     preallocate.c acquire.c publish.c   buffers are made, written, published
+ *     forward.c                           what was received is published once more
  *     collect.c demote.c                  used slots are found again; slow subscribers, room
  *     holders.c                           why no buffer is free, in words
  *   describe.c tensor.[ch] image.c   what contents are: said, and read back with all checks
@@ -130,6 +131,8 @@ struct xl_owned {
 	u32 keep;		/* so many of the last publications stay for who comes later */
 	u32 renewals;		/* slots that are `renewing` */
 	u64 wait_bound_ns;
+	bool forwards;		/* this client has put what it holds into its ring */
+	bool lent;		/* slots in BUSY may be kept by nothing but others' rings */
 	bool refused;		/* the last acquire found nothing: the ring says what it wanted */
 	bool none;		/* nothing of `none_bytes` is to be had as long as the waiters */
 	u32 none_armed;		/* word is armed with this value (I5) */

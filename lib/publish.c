@@ -56,21 +56,24 @@ static XL_INLINE bool is_plain(const struct xl_owned *owned, const struct xl_siz
 
 /*
  * Put it into the ring, and see to it that the next acquire finds a buffer before it is needed.
- * Under owned->lock.
+ * @addressee: the only one that may receive it, or 0. Under owned->lock.
  */
 static void publish_and_collect(struct xmem_pool *pool, struct xl_owned_slot *one,
-				struct xm_publication *what)
+				struct xm_publication *what, u64 addressee)
 {
 	struct xl_owned *owned = &pool->owned;
 	struct xl_size *size = one->size;
 	bool polls = xm_load(&pool->polls.pool);
+	u64 overwritten = xl_overwritten(pool);
 
 	if (xl_tail(pool) >= owned->room_end)
 		xl_make_room(pool);
 	owned->none = false;
 	if (polls)
 		xl_note_publishing(pool);
-	xm_publish_at(&pool->map, &one->own, &owned->words, xl_tail(pool), what);
+	xm_publish_as(&pool->map, &one->own, &owned->words, xl_tail(pool), what,
+		      addressee ? XMEM_ENTRY_MARKED : 0, addressee);
+	xl_do_overwritten(pool, overwritten);
 	if (polls)
 		xl_note_waiting(pool);
 	if (!xl_has_ready(size) && !size->free.first)
@@ -153,7 +156,7 @@ static XL_COLD int publish_revoked(struct xmem_pool *pool, struct xmem_buffer *b
 static XL_SLOW int publish_locked(struct xmem_pool *pool, struct xmem_buffer *buffer,
 				  uint64_t *ret_token)
 {
-	publish_and_collect(pool, buffer->own, &buffer->what);
+	publish_and_collect(pool, buffer->own, &buffer->what, 0);
 	return publish_end(pool, buffer, ret_token, buffer->what.token);
 }
 
@@ -178,7 +181,7 @@ static XL_SLOW int publish_with_options(struct xmem_buffer *buffer,
 	xl_lock(&pool->owned.lock);
 	if (!kept)
 		return publish_locked(pool, buffer, ret_token);
-	publish_and_collect(pool, buffer->own, &buffer->what);
+	publish_and_collect(pool, buffer->own, &buffer->what, 0);
 	xl_unlock(&pool->owned.lock);
 	publish_wake(pool);
 	if (ret_token)

@@ -79,6 +79,35 @@ static XL_INLINE void fill_received(struct xmem_subscription *subscription, stru
 }
 
 /*
+ * The contents are gone, or the slot is being scanned, and its owner may be stopped. 0: it is held;
+ * -EBUSY: it is gone, and so is the hold; or an error of the host.
+ */
+static XL_COLD int receive_resolved(struct xmem_pool *pool, struct xl_ring *ring, u64 token,
+				    struct xm_pending *pending, int err)
+{
+	err = xl_hold_resolved(pool, token, err == -EINPROGRESS ? -EAGAIN : err);
+	if (err == -ESTALE)
+		return xm_receive_skip(&pool->map, pool->me, &ring->follow, pending);
+	return err == -EAGAIN ? -EBUSY : err;
+}
+
+/*
+ * The hold on the next publication is not certain, or that is not for this client. As
+ * receive_once, but after 0 it is only held.
+ */
+static XL_COLD int receive_uncertain(struct xmem_pool *pool, struct xl_ring *ring, u64 token,
+				     struct xm_pending *pending, int err)
+{
+	if (err == -EINPROGRESS || err == -ESTALE)
+		return receive_resolved(pool, ring, token, pending, err);
+	if (err != -ENOMSG)
+		return err;
+	xl_do(pool, *pending);
+	*pending = xm_put_pending(&pool->map, xm_token_slot(token));
+	return -EBUSY;
+}
+
+/*
  * Try once. Returns 0, -EAGAIN, -EPIPE, -EOVERFLOW, -EBUSY if the ring moved meanwhile: try
  * again; or XL_NOTED. Under the subscription's lock.
  */
@@ -91,6 +120,8 @@ static int receive_once(struct xmem_subscription *subscription, struct xl_ring *
 	struct xmem_buffer *buffer;
 	int err = xl_hold_next(subscription, ring, &what, &pending);
 
+	if (unlikely(err))
+		err = receive_uncertain(pool, ring, what.token, &pending, err);
 	if (unlikely(err)) {
 		xl_do(pool, pending);
 		return err;

@@ -94,6 +94,8 @@ struct xmem_api {
 	int (*describe_tensor)(struct xmem_buffer *buffer, uint32_t dtype, uint32_t ndim,
 			const int64_t *shape, const int64_t *strides);
 	int (*describe_time)(struct xmem_buffer *buffer, uint64_t timestamp_ns, const char *clock);
+	int (*forward)(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
+			int64_t timeout_ns, uint64_t *ret_token);
 	int (*image_view)(struct xmem_buffer *buffer, struct xmem_image *ret_image);
 	int (*metadata_view)(struct xmem_buffer *buffer, struct xmem_metadata *ret_metadata);
 	struct xmem_pool *(*pool_reopen)(struct xmem_pool *pool);

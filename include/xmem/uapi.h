@@ -213,15 +213,20 @@ struct xmem_cursor {
 
 /* One publication. The receiver polls its position. */
 struct xmem_entry {
-	__u64 position;			/* 1 + place; 0: being written; XMEM_ENTRY_VOID: evicted */
+	__u64 position;			/* 1 + place, and XMEM_ENTRY_*; 0: being written */
 	__u64 token;
 	__u64 sequence;			/* the publisher's count */
 	__u64 timestamp_ns;		/* CLOCK_MONOTONIC, from the publisher; 0: none */
 	__u64 offset;			/* bytes into the slot's payload */
 	__u64 length;			/* bytes */
-	__u64 reserved[2];
+	__u64 addressee;		/* MARKED: incarnation of the only subscriber that may get
+					 * it; 0: all may; XMEM_ADDRESSEE_NOBODY: retracted */
+	__u64 reserved;
 };
-#define XMEM_ENTRY_VOID		(1ULL << 63)
+#define XMEM_ENTRY_VOID		(1ULL << 63)	/* evicted or retracted */
+#define XMEM_ENTRY_MARKED	(1ULL << 62)	/* forwarded, or for one subscriber alone: the entry
+						 * proves nothing, but the slot's state word does */
+#define XMEM_ADDRESSEE_NOBODY	(~0ULL)
 
 /* A publisher's ring; its ring_entries entries are at entries_offset. */
 struct xmem_ring {

@@ -26,6 +26,7 @@ int main(void)
 	race_tests(suite);
 	end_tests(suite);
 	fuzz_tests(suite);
+	forward_tests(suite);
 	stress_tests(suite);
 	lock_tests(suite);
 	tensor_tests(suite);

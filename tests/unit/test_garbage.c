@@ -272,7 +272,7 @@ START_TEST(repair_leaves_a_ring_that_fits_together)
 		}
 		repair(unit_random(&state) % 40, p);
 		for (i = 0; i < 8; i++) {
-			k = p[i] & ~XMEM_ENTRY_VOID;
+			k = xm_position(p[i]);
 			if (!k) {
 				ck_assert(p[8] <= i);
 				continue;

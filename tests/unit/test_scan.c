@@ -328,7 +328,7 @@ START_TEST(scan_sees_a_hold_at_every_place_of_a_group)
 		how = world_rules(world, owner, false, 0);
 		ck_assert(!(scan_slots(map, &how, slot + from, 64, holder) >> (i - from) & 1));
 		ck_assert_uint_eq(holder[i - from], reader);
-		ck_assert_uint_eq(xm_group_held(map, slot[i] / 64, ~0ULL, NULL),
+		ck_assert_uint_eq(xm_group_used(map, slot[i] / 64, ~0ULL, false, NULL),
 				  1ULL << slot[i] % 64);
 		world_put(world, reader, slot[i]);
 		ck_assert_uint_eq(scan_slots(map, &how, slot + i, 1, holder), 1);

@@ -88,6 +88,9 @@ bool unit_dies_at(int step, int nth, void (*what)(void *arg), void *arg);
 bool unit_step_seen(int step);
 const char *unit_step_name(int step);
 
+/* Forward something, so that the steps of that are seen (test_forward.c). */
+void unit_forward(void);
+
 /* xorshift, never 0. */
 u64 unit_random(u64 *state);
 u64 unit_seed(void);	/* UNIT_SEED of the environment, else from the clock; printed */
@@ -107,6 +110,7 @@ void waiters_tests(Suite *suite);
 void race_tests(Suite *suite);
 void end_tests(Suite *suite);
 void fuzz_tests(Suite *suite);
+void forward_tests(Suite *suite);
 void stress_tests(Suite *suite);
 void lock_tests(Suite *suite);
 void tensor_tests(Suite *suite);

@@ -192,7 +192,7 @@ void world_put(struct world *world, u32 me, u32 slot)
 struct xm_scan_rules world_rules(struct world *world, u32 owner, bool evict, u32 depth)
 {
 	const struct xm_map *map = &world->host.map;
-	struct xm_scan_rules how = { .owner = owner };
+	struct xm_scan_rules how = { .owner = owner, .evicts = evict };
 	struct xm_waited waited;
 	u32 culprit;
 
@@ -299,6 +299,7 @@ const char *unit_step_name(int step)
 		"SCAN_CURSORS", "SCAN_SCANNING", "SCAN_VOID", "SCAN_HOLDS", "PUBLISH_POSITION",
 		"PUBLISH_LIVE", "PUBLISH_OPEN", "PUBLISH_FIELDS", "PUBLISH_ENTRY", "PUBLISH_TAIL",
 		"RECEIVE_READ", "RECEIVE_HELD", "RECEIVE_VALID", "RECEIVE_CURSOR",
+		"FORWARD_NOTED",
 	};
 
 	return name[step];

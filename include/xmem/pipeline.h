@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libxmem: pipelines. A stage passes on what it has received, without copying it. <xmem.h>
+ * includes this file.
+ */
+#ifndef XMEM_PIPELINE_H
+#define XMEM_PIPELINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xmem_buffer;
+struct xmem_pool;
+struct xmem_publish_options;
+
+/*
+ * Publish contents that this client holds once more, to its own subscribers. Nothing is copied:
+ * they receive the same buffer, with the same token and metadata, and this client as publisher.
+ * @buffer: from xmem_receive, xmem_get or xmem_clone, or kept when it was published; of any
+ *	client, also this one.
+ * @options: NULL is as all zero: the same contents, and the time that they have. offset and length
+ *	choose a part of them; offset counts from the beginning of the buffer, as in xmem_publish.
+ * @timeout_ns: nanoseconds to wait for room in the ring. Only subscribers with
+ *	XMEM_SUBSCRIBE_WAITS make this wait, within the wait_bound_ns of this client's pool.
+ * @ret_token: as in xmem_publish; may be NULL.
+ *
+ * The contents stay for the subscribers as if the handle had been kept, also after the end of
+ * this client and of the writer that owns the buffer. When the owner needs the buffer and has
+ * nothing else, it takes it from those subscribers that this client does not wait for.
+ *
+ * Returns: 0, and the handle is gone unless XMEM_PUBLISH_KEEP keeps it; or
+ *	-EAGAIN	the ring has no room, and the timeout is 0
+ *	-ETIMEDOUT  it had none in time
+ *	-EPERM	this client is a reader; or the buffer is still being written: publish it
+ *	-EINVAL	an unknown flag, a reserved field that is not 0, a size below the minimum, or a
+ *		negative timeout
+ *	-E2BIG	as xmem_pool_open
+ *	-ERANGE	offset and length reach beyond the contents
+ *	-ECANCELED  xmem_cancel, or xmem_pool_close while this call waits
+ *	-EINTR
+ * Ownership: after an error the buffer is the caller's as before. Since: 0.4.
+ */
+int xmem_forward(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
+		 int64_t timeout_ns, uint64_t *ret_token);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
