@@ -40,10 +40,14 @@ const char *xm_host_is_valid(const struct xm_host *host)
 			return "a slot's owner is not alive";
 		if ((row->owner == XMEM_OWNER_NONE) != (row->generation_first == XM_NO_GENERATIONS))
 			return "a slot's owner and generations disagree";
+		if (xm_claims_of(map, s) && (!host->claims || !host->claims->slot[s].listed))
+			return "a slot has claims that nobody has added";
 		if (row->tenant != XMEM_OWNER_NONE &&
 		    (row->tenant >= map->clients ||
 		     xm_client_row(map, row->tenant)->state == XMEM_CLIENT_NONE))
 			return "a slot's tenant is not a client any more";
 	}
+	if (map->pool->claimed != (host->claims ? host->claims->count : 0))
+		return "the number of slots with claims is wrong";
 	return NULL;
 }

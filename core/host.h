@@ -17,16 +17,26 @@
 
 #define XM_MAX_ZOMBIES	8	/* rings of ended publishers that one subscriber may keep */
 
-/*
- * generation_first of a slot without a tenant: no token is in its range, whatever the
- * state word in its owner's page says (P5).
- */
-#define XM_NO_GENERATIONS	(~0ULL)
+/* What the host notes of one slot with claims. It is in its private memory. */
+struct xm_claim {
+	u64 deadline_ns;			/* ~0: none */
+	u64 setter;				/* incarnation of who added last */
+	u32 before, next;			/* in the list; 1 + slot, or 0: none */
+	bool listed;
+};
+
+/* All slots with claims, by their deadlines; in the daemon also some that have none any more. */
+struct xm_claims {
+	u32 first, last;			/* 1 + slot, or 0 */
+	u32 count;
+	struct xm_claim slot[];			/* [slots of the pool] */
+};
 
 struct xm_host {
 	struct xm_map map;
 	u64 incarnations;			/* the last one that was given */
 	u32 group_owner[XMEM_MAX_GROUPS];	/* client id, XMEM_OWNER_NONE or XMEM_OWNER_HOST */
+	struct xm_claims *claims;		/* NULL until the first request for claims */
 };
 
 /*
@@ -170,6 +180,39 @@ int xm_host_resolve(const struct xm_host *host, u32 me, u32 slot, u64 word);
 
 /* Give a WRITING or FREE slot of @me the generations of its next tenancy. */
 int xm_host_renew(struct xm_host *host, u32 me, u64 random, struct xmem_slot_request *request);
+
+/* ---- claims (claims.c) ---- */
+
+/* How long is the zeroed memory that the caller gives to host->claims before the first request? */
+size_t xm_claims_bytes(const struct xm_map *map);
+
+/*
+ * Do what a `claim` request asks for; its errors are in uapi.h. @now_ns: the time on the clock of
+ * all deadlines; @privileged: the caller may void all claims. *pending is to be done after every
+ * result: what looked used for a moment, or was voided, may be free now.
+ */
+int xm_host_claim(struct xm_host *host, u32 me, const struct xmem_claim_request *request,
+		  u64 now_ns, bool privileged, struct xm_pending *pending);
+
+/*
+ * Void the claims of one slot whose time has passed. Returns the slot, about which the caller does
+ * xm_claims_pending and then calls again; or -ENOENT: there is none, and *ret_deadline says when to
+ * call again (~0: no need).
+ */
+int xm_host_expire_claims(struct xm_host *host, u64 now_ns, u64 *ret_deadline);
+
+/*
+ * A client has ended: void the claims of one slot which were added by clients that have ended, if
+ * none but the slot's owner is left to take them. Returns the slot as above, or -ENOENT. *at begins
+ * with 0.
+ */
+int xm_host_orphaned_claims(struct xm_host *host, u32 *at);
+
+/* Who is to be woken, or told, after claims of @slot were voided? */
+struct xm_pending xm_claims_pending(const struct xm_host *host, u32 slot);
+
+/* The slot gets another tenancy, or none: forget its claims. */
+void xm_claims_end(struct xm_host *host, u32 slot);
 
 /* The waiters word that a request names, or NULL and *err. @arm: the request arms it. */
 u32 *xm_host_waiters(const struct xm_host *host, u32 me, const struct xmem_wait_request *request,

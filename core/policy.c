@@ -173,6 +173,7 @@ static void xm_search_group(const struct xm_map *map, u32 owner, struct xm_searc
 		return;
 	among = stock.live | (search->found_later ? 0 : stock.later);
 	among &= ~(among ? xm_group_used(map, group, among, true, NULL) : 0);
+	among &= ~xm_group_claimed(map, group, among);
 	search->found = among & stock.live;
 	search->found_later = search->found_later || among;
 }

@@ -12,11 +12,12 @@
  *   hold   one client's count of its references to one slot, in that client's area
  *   ring   a publisher's log of its last publications; each subscriber has a cursor
  *   limbo  LIVE contents that their owner wants back while others still use them
+ *   claim  a reference that is set aside for a client yet unknown: a number for each slot
  *
  * A slot's state word is generation << 16 | scan number << 3 | state:
  *
  *   FREE      -> WRITING   the owner takes the slot                generation + 1
- *   WRITING   -> LIVE      the owner publishes it
+ *   WRITING   -> LIVE      the owner publishes it, or sets claims aside
  *   WRITING   -> FREE      the owner gives it up
  *   LIVE      -> SCANNING  the owner begins a scan                 scan + 1
  *   SCANNING  -> WRITING   the scan found no user; by CAS          generation + 1
@@ -38,8 +39,11 @@
  *      going to sleep arms the word, then tests the condition. Full barriers stand between.
  *   I6 After the mark SCANNING nobody completes a get of that slot, and to receive a
  *      forwarded entry is a get. So from then on a reference moves inside one client
- *      only, from its hold to its ring, and the hold says that there was one. The scan
- *      looks at all holds, then at the rings of those that have forwarded the slot.
+ *      only, from its hold to its ring, and the hold says that there was one; or from a
+ *      hold to a claim. The scan looks at all holds, then at the rings of those that have
+ *      forwarded the slot, and at the claims. Who adds a claim to a slot without claims
+ *      adds it, then looks at the state word, as with a hold (I1). Who gets takes its hold,
+ *      then takes the claim.
  *
  * Threads: xm_get, xm_put and xm_hold_more may run anywhere at any time. The owner's
  * functions (xm_take, xm_scan, xm_publish, xm_give_up) are serial per client, and
@@ -125,7 +129,28 @@ static inline u32 xm_token_slot(u64 token)
 	return token & 0xffff;
 }
 
-/* Is @generation one of those that the host gave to this tenancy of the slot? */
+/*
+ * generation_first of a slot without a tenant: no token is in its range, whatever the
+ * state word in its owner's page says (P5).
+ */
+#define XM_NO_GENERATIONS	(~0ULL)
+
+/* The two parts of a row's generation_first. */
+static inline u64 xm_first_generation(u64 generation_first)
+{
+	return generation_first == XM_NO_GENERATIONS ? XM_NO_GENERATIONS :
+	       generation_first & ((1ULL << XMEM_CLAIMS_SHIFT) - 1);
+}
+
+static inline u32 xm_claims(u64 generation_first)
+{
+	return generation_first == XM_NO_GENERATIONS ? 0 : generation_first >> XMEM_CLAIMS_SHIFT;
+}
+
+/*
+ * Is @generation one of those that the host gave to this tenancy of the slot? If @first has claims
+ * in it the answer is no; xm_look then looks without them.
+ */
 static inline bool xm_in_tenancy(u64 generation, u64 first)
 {
 	return generation >= first && !((generation ^ first) >> XMEM_TENANCY_SHIFT);
@@ -254,26 +279,26 @@ static inline struct xm_pending xm_put(const struct xm_map *map, u32 me, u32 slo
  * 0: it is held. -ESTALE: it is gone; the caller puts the hold. -EAGAIN: its owner is
  * scanning it; look again, and if that does not change ask the host to resolve it.
  */
-static inline int xm_look(const struct xm_map *map, u64 token)
+int xm_look(const struct xm_map *map, u64 token);
+
+/* The common answer of xm_look: 0. -EAGAIN: it is not certain at once, and xm_look says more. */
+static inline int xm_look_at_once(const struct xm_map *map, u64 token)
 {
 	u64 slot = token & 0xffff;	/* 64 bits save instructions */
 	u64 word = xm_load_acquire(&xm_slot(map, slot)->state);
 	/* If the word has the token's generation and LIVE, this is its scan number << 3. */
 	u64 scan = word + slot - XMEM_SLOT_LIVE - token;
 
+	/* With claims the upper bits differ. */
 	if (__builtin_expect(!xm_in_tenancy(xm_generation(token),
 					    xm_load(&xm_slot_row(map, slot)->generation_first)), 0))
-		return -ESTALE;
-	if (__builtin_expect((scan >> 3 | scan << 61) <= 0x1fff, 1))
-		return 0;
-	return xm_generation(word) == xm_generation(token) &&
-	       xm_state(word) == XMEM_SLOT_SCANNING ? -EAGAIN : -ESTALE;
+		return -EAGAIN;
+	return __builtin_expect((scan >> 3 | scan << 61) <= 0x1fff, 1) ? 0 : -EAGAIN;
 }
 
 /*
- * Take a hold on the content that @token names. 0: it is held. -ESTALE: it is gone, or
- * the token is another pool's; the caller puts the hold with xm_put. -EAGAIN: as with
- * xm_look, and the hold stays. -EOVERFLOW: there are 2^29 without it; the caller puts it.
+ * Take a hold on the content that @token names. 0: it is held. -EAGAIN: the hold is taken, and
+ * xm_look says whether it is good. -EOVERFLOW: there are 2^29 without it; the caller puts it.
  * @holds: this client's, by slot. The caller has made sure that there is such a slot.
  */
 static inline int xm_get_at(const struct xm_map *map, u32 *holds, u64 token)
@@ -284,12 +309,15 @@ static inline int xm_get_at(const struct xm_map *map, u32 *holds, u64 token)
 	if (__builtin_expect(had >= XM_HOLD_LIMIT, 0))
 		return -EOVERFLOW;
 	XM_STEP(XM_STEP_GET_HELD);
-	err = xm_look(map, token);
+	err = xm_look_at_once(map, token);
 	XM_STEP(XM_STEP_GET_DONE);
 	return err;
 }
 
-/* The same, but no hold is left after -EOVERFLOW, nor after -EINVAL: there is no such slot. */
+/*
+ * The same with all answers of xm_look; after an error the hold stays, but for -EOVERFLOW and
+ * -EINVAL: there is no such slot.
+ */
 static inline int xm_get(const struct xm_map *map, u32 me, u64 token)
 {
 	int err;
@@ -297,10 +325,34 @@ static inline int xm_get(const struct xm_map *map, u32 me, u64 token)
 	if (__builtin_expect(xm_token_slot(token) >= map->slots, 0))
 		return -EINVAL;
 	err = xm_get_at(map, xm_hold(map, me, 0), token);
+	if (__builtin_expect(err == -EAGAIN, 0))
+		return xm_look(map, token);
 	if (__builtin_expect(err == -EOVERFLOW, 0))
 		xm_add_full(xm_hold(map, me, xm_token_slot(token)), -1u);
 	return err;
 }
+
+/* ---- claims (claims.c) ---- */
+
+static inline u32 xm_claims_of(const struct xm_map *map, u32 slot)
+{
+	return xm_claims(xm_load_acquire(&xm_slot_row(map, slot)->generation_first));
+}
+
+/* Does any slot have claims? An owner whose scan saw the holds looks at this after them (I6). */
+static inline bool xm_any_claims(const struct xm_map *map)
+{
+	return __builtin_expect(xm_load_acquire(&map->pool->claimed) != 0, 0);
+}
+
+/* Which slots of @group that are in the bitmap @among have claims? */
+u64 xm_group_claimed(const struct xm_map *map, u32 group, u64 among);
+
+/*
+ * Take @count claims of a slot that the caller holds, or else has the right to. -ERANGE: there are
+ * not so many; nothing changes.
+ */
+int xm_claim_take(const struct xm_map *map, u32 slot, u32 count);
 
 /* ---- the owner (scan.c, ring.c) ---- */
 
@@ -402,6 +454,12 @@ struct xm_publication {
  * ring's waiters. The slot must be the caller's and WRITING.
  */
 bool xm_publish(const struct xm_map *map, u32 me, u32 slot, struct xm_publication *what);
+
+/*
+ * WRITING -> LIVE without an entry: only those who know the token, which this returns, have a way
+ * to the contents. The caller holds the slot, or it has claims.
+ */
+u64 xm_make_live(const struct xm_own *own);
 
 /* ---- the subscriber (ring.c) ---- */
 

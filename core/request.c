@@ -37,6 +37,7 @@ static const struct xm_request_kind kinds[] = {
 	KIND(QUERY, xmem_query_request, XMEM_QUERY_MIN, .answers = true, .unjoined = true),
 	KIND(POOLS, xmem_pools_request, XMEM_POOLS_MIN, .answers = true, .unjoined = true),
 	KIND(POLL_FD, xmem_poll_fd_request, XMEM_POLL_FD_MIN, .answers = true),
+	KIND(CLAIM, xmem_claim_request, XMEM_CLAIM_MIN, .answers = false),
 };
 
 const struct xm_request_kind *xm_request_find(u32 request)

@@ -28,6 +28,7 @@ union xm_request {
 	struct xmem_wait_request wait;
 	struct xmem_slot_request slot;
 	struct xmem_poll_fd_request poll_fd;
+	struct xmem_claim_request claim;
 };
 
 /* One kind of request, as this version knows it. */

@@ -265,6 +265,22 @@ static u64 xm_scan_holds(const struct xm_map *map, bool evicts, struct xm_own *c
 	return held;
 }
 
+/* Which of these slots have claims? To be called after the holds were looked at (I6). */
+static u64 xm_scan_claims(const struct xm_map *map, struct xm_own *const *own, u64 some)
+{
+	u64 claimed = 0;
+
+	if (!xm_any_claims(map))
+		return 0;
+	for (; some; some &= some - 1) {
+		u32 n = __builtin_ctzll(some);
+
+		if (xm_claims_of(map, own[n]->slot))
+			claimed |= 1ULL << n;
+	}
+	return claimed;
+}
+
 /* SCANNING -> WRITING with the next generation, where nobody holds the slot. */
 static inline bool xm_scan_take(struct xmem_slot_word *one, u64 scanning)
 {
@@ -324,6 +340,7 @@ u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how,
 	xm_full_barrier();
 	XM_STEP(XM_STEP_SCAN_VOID);
 	held = xm_scan_holds(map, how->evicts, own, &scan, ret_holder);
+	held |= xm_scan_claims(map, own, scan.marked & ~held);
 	XM_STEP(XM_STEP_SCAN_HOLDS);
 	return xm_scan_end(own, &scan, held);
 }

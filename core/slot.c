@@ -60,7 +60,7 @@ static u32 xm_next_tenancy(const struct xmem_slot_row *row, u64 random)
 }
 
 /* The first generation of a tenancy: its number, then a random start in the lower half. */
-static u64 xm_first_generation(u32 tenancy, u64 random)
+static u64 xm_tenancy_begin(u32 tenancy, u64 random)
 {
 	u64 half = 1ULL << (XMEM_TENANCY_SHIFT - 1);
 
@@ -127,7 +127,7 @@ int xm_host_attach(struct xm_host *host, u32 me, const struct xm_payload *payloa
 		if (!xm_is_spare(host, s, me))
 			continue;
 		random = random * 6364136223846793005ULL + 1442695040888963407ULL;
-		first = xm_first_generation(xm_next_tenancy(row, random), random);
+		first = xm_tenancy_begin(xm_next_tenancy(row, random), random);
 		xm_store(&xm_slot(map, s)->position, 0);
 		xm_store_release(&xm_slot(map, s)->state, xm_word(first, 0, XMEM_SLOT_FREE));
 		row->payload = payload->id;
@@ -145,8 +145,9 @@ int xm_host_attach(struct xm_host *host, u32 me, const struct xm_payload *payloa
 }
 
 /* Take contents, owner and payload from a slot. Returns the payload that it had. */
-static u32 xm_free_slot(const struct xm_map *map, u32 slot)
+static u32 xm_free_slot(struct xm_host *host, u32 slot)
 {
+	const struct xm_map *map = &host->map;
 	struct xmem_slot_row *row = xm_slot_row(map, slot);
 	u64 *state = &xm_slot(map, slot)->state;
 	u32 payload = row->payload;
@@ -158,6 +159,7 @@ static u32 xm_free_slot(const struct xm_map *map, u32 slot)
 	row->offset = 0;
 	xm_store(&row->length, 0);
 	row->tenant = XMEM_OWNER_NONE;
+	xm_claims_end(host, slot);
 	xm_store(&row->generation_first, XM_NO_GENERATIONS);
 	xm_store_release(&row->owner, XMEM_OWNER_NONE);
 	return payload;
@@ -176,7 +178,7 @@ int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request 
 		return -EPERM;
 	if (xm_state(xm_load_acquire(&xm_slot(map, slot)->state)) != XMEM_SLOT_FREE)
 		return -EBUSY;
-	*ret_payload = xm_free_slot(map, slot);
+	*ret_payload = xm_free_slot(host, slot);
 	return 0;
 }
 
@@ -190,12 +192,12 @@ u32 xm_host_reclaim(struct xm_host *host, u32 slot)
 	if (row->owner != XMEM_OWNER_HOST)
 		return 0;
 	if (xm_state(xm_load_acquire(&xm_slot(map, slot)->state)) != XMEM_SLOT_LIVE)
-		return xm_free_slot(map, slot);
+		return xm_free_slot(host, slot);
 	if (how.owner < map->clients && map->area[how.owner]) {
 		how.tail = xm_load(&xm_ring(map, how.owner)->tail);
 		how.passed = how.evictable = xm_passed(map, how.owner, &culprit);
 	}
-	return xm_scan_one(map, &how, slot) ? xm_free_slot(map, slot) : 0;
+	return xm_scan_one(map, &how, slot) ? xm_free_slot(host, slot) : 0;
 }
 
 void xm_host_payload_comes(struct xm_host *host, u64 bytes, u32 traits)
@@ -280,9 +282,10 @@ int xm_host_renew(struct xm_host *host, u32 me, u64 random, struct xmem_slot_req
 		return -ESTALE;
 	if (xm_worn_out(row))
 		return -ENOSPC;
-	first = xm_first_generation(xm_next_tenancy(row, random), random);
+	first = xm_tenancy_begin(xm_next_tenancy(row, random), random);
 	if (!xm_cas_full(state, word, xm_word(first, 0, xm_state(word))))
 		return -ESTALE;
+	xm_claims_end(host, slot);
 	xm_begin_tenancy(row, first);
 	request->generation = first;
 	return 0;

@@ -29,6 +29,11 @@ enum xm_step {
 	XM_STEP_FORWARD_NOTED,		/* forward: noted in the hold, no entry yet */
 	XM_CORE_STEPS,
 	XM_STEP_MAPPING_LOOK = XM_CORE_STEPS,	/* library: one row or mapping looked at */
+	XM_STEP_CLAIM_POSITION,		/* set_ref_count: claims added, position 0, not LIVE */
+	XM_STEP_CLAIM_LIVE,		/* set_ref_count: LIVE without an entry */
+	XM_STEP_CLAIM_HELD,		/* library: a get holds, and has not taken its claim */
+	XM_STEP_CLAIM_TAKEN,		/* library: a get has taken its claim */
+	XM_STEP_CLAIM_FORGET,		/* library: forget, the hold not dropped */
 	XM_STEPS
 };
 

@@ -13,6 +13,7 @@
  *   alive.c       what tells clients that xmemd has ended
  *   payload.c     payload files
  *   poll.c        descriptors that clients poll
+ *   claims.c      claims, and the time after which they are void
  *
  * The bookkeeping in the pages is in core/host.h, the datagrams are in lib/host/wire.h.
  */
@@ -98,6 +99,8 @@ struct xd_daemon {
 	u32 poll_count;
 	int poll_timer;			/* fires at poll_deadline */
 	u64 poll_deadline;		/* of CLOCK_MONOTONIC; 0: it is not set */
+	int claims_timer;		/* fires at claims_deadline */
+	u64 claims_deadline;		/* likewise; 0: it is not set */
 	struct xd_connection *connections;
 	struct xd_pool *pools;
 };
@@ -250,5 +253,19 @@ void xd_polls_look(struct xd_pool *pool);
 
 /* The timer has fired. */
 void xd_polls_expired(struct xd_daemon *daemon);
+
+/* ---- claims (claims.c) ---- */
+
+/* Prepare the timer, whose events name daemon->claims_timer. 0 or -errno. */
+int xd_claims_init(struct xd_daemon *daemon);
+
+/* Serve a request of @from's client. 0 or -errno. */
+int xd_claim(struct xd_connection *from, const struct xmem_claim_request *request);
+
+/* A client of the pool has ended: void the claims that nobody is left to take. */
+void xd_claims_left(struct xd_pool *pool);
+
+/* The timer has fired. */
+void xd_claims_expired(struct xd_daemon *daemon);
 
 #endif

@@ -219,6 +219,8 @@ static int watch(struct xd_daemon *daemon, int *fd)
 
 static int set_up(struct xd_daemon *daemon, int listener)
 {
+	int err;
+
 	xd_alive_begin();
 	daemon->listener = listener;
 	daemon->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -230,7 +232,8 @@ static int set_up(struct xd_daemon *daemon, int listener)
 	if (listen(listener, SOMAXCONN) || watch(daemon, &daemon->listener) ||
 	    watch(daemon, &daemon->ends))
 		return -errno;
-	return xd_polls_init(daemon);
+	err = xd_polls_init(daemon);
+	return err ? err : xd_claims_init(daemon);
 }
 
 /* ---- the loop ---- */
@@ -277,6 +280,8 @@ static int run(struct xd_daemon *daemon)
 			xd_accept(daemon);
 		else if (event.data.ptr == &daemon->poll_timer)
 			xd_polls_expired(daemon);
+		else if (event.data.ptr == &daemon->claims_timer)
+			xd_claims_expired(daemon);
 		else if (event.data.ptr != &daemon->ends)
 			xd_connection_serve(daemon, event.data.ptr);
 	}
@@ -296,6 +301,7 @@ static void tear_down(struct xd_daemon *daemon)
 	while (daemon->connections)
 		xd_connection_end(daemon, daemon->connections);
 	close(daemon->poll_timer);
+	close(daemon->claims_timer);
 	close(daemon->ends);
 	close(daemon->epoll);
 	close(daemon->spare);

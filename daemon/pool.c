@@ -187,6 +187,7 @@ void xd_pool_drop(struct xd_pool *pool)
 	close(pool->pages);
 	if (pool->key >= 0)
 		close(pool->key);
+	free(pool->host.claims);
 	free(pool);
 }
 
@@ -280,6 +281,7 @@ void xd_pool_leave(struct xd_pool *pool, struct xd_connection *from)
 	xd_pool_wake_owners(pool);
 	wake_rings(pool);
 	sched_yield();
+	xd_claims_left(pool);
 	xd_pool_reap(pool);
 	wake_everybody(pool, from->client);
 	xd_polls_drop(from);

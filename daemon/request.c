@@ -304,6 +304,11 @@ static int serve_wake(struct xd_call *call)
 	       0 : err;
 }
 
+static int serve_claim(struct xd_call *call)
+{
+	return xd_claim(call->from, &call->request.claim);
+}
+
 /* ---- all ---- */
 
 static int (*const servers[])(struct xd_call *call) = {
@@ -320,6 +325,7 @@ static int (*const servers[])(struct xd_call *call) = {
 	[_IOC_NR(XMEM_IOC_QUERY)]	= serve_query,
 	[_IOC_NR(XMEM_IOC_POOLS)]	= serve_pools,
 	[_IOC_NR(XMEM_IOC_POLL_FD)]	= serve_poll_fd,
+	[_IOC_NR(XMEM_IOC_CLAIM)]	= serve_claim,
 };
 
 int xd_serve(struct xd_call *call, u32 request, const void *body, size_t length)

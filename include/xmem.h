@@ -615,6 +615,7 @@ int xmem_pool_client(struct xmem_pool *pool);
 }
 #endif
 
+#include "xmem/claims.h"
 #include "xmem/copy.h"
 #include "xmem/info.h"
 #include "xmem/memory.h"

@@ -45,6 +45,7 @@ static const struct xk_op xk_ops[] = {
 	XK_OP(QUERY, xk_query_begin),
 	XK_OP(POOLS, xk_pools_begin),
 	XK_OP(POLL_FD, xk_poll_fd_begin),
+	XK_OP(CLAIM, xk_claim_begin),
 };
 
 /* The caller's struct, as long as the caller says, into ours, which is as long as we know it. */

@@ -115,6 +115,7 @@ static struct xk_pool *xk_pool_make(const struct xmem_join_request *join, kgid_t
 	if (IS_ERR(pool))
 		return pool;
 	xk_leave_prepare(pool);
+	xk_claims_prepare(pool);
 	err = xk_queues_prepare(pool);
 	if (!err)
 		err = xk_sysfs_prepare(pool);

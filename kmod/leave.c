@@ -179,7 +179,9 @@ static void xk_end_work(struct work_struct *work)
 	any = xk_end_clients(pool);
 	if (!pool->dead && !refcount_read(&pool->users)) {
 		xk_empty_pool(pool);
+		xk_claims_stop(pool);
 	} else if (any) {
+		xk_claims_left(pool);
 		xk_reap(pool);
 #ifdef XMEM_DEBUG
 		if (xm_host_is_valid(&pool->host))

@@ -86,6 +86,7 @@ static void xk_pool_free(struct xk_pool *pool)
 	kvfree(pool->slot_node);
 	bitmap_free(pool->slots_shown);
 	kvfree(pool->queues);
+	kvfree(pool->host.claims);
 	if (pool->zero)
 		put_page(pool->zero);
 	if (pool->inode)

@@ -16,7 +16,7 @@
  *   limits.c inode.c trace.c pages.c             pages, and how many there may be
  *   pollers.c pool.c client.c                    objects: made, found, locked, freed
  *   wait.c payload.c sysfs.c                     what a pool has besides its pages
- *   reap.c leave.c                               the end of a client and of a pool
+ *   reap.c claims.c leave.c                      the end of claims, a client and a pool
  *   join.c attach.c subscribe.c slot.c query.c   what a process asks for
  *   poll.c mmap.c                                what it polls, what it maps
  *   ioctl.c                                      which request is done by which function
@@ -126,6 +126,9 @@ struct xk_pool {
 	/* Written under both locks, read under either. */
 	struct xk_chunk *area[XMEM_MAX_CLIENTS];
 	struct xk_chunk *group[XMEM_MAX_GROUPS];
+
+	struct delayed_work claims_work;	/* claims.c; while it waits it has a reference */
+	u64 claims_at;			/* pool->lock: when that runs; 0: it does not wait */
 
 	struct work_struct end_work;	/* leave.c */
 	struct work_struct sysfs_work;	/* sysfs.c, which alone uses what follows */
@@ -281,6 +284,12 @@ void xk_sysfs_sync(struct xk_pool *pool);
 bool xk_reclaim_slot(struct xk_pool *pool, u32 slot);
 void xk_reap(struct xk_pool *pool);
 void xk_empty_pool(struct xk_pool *pool);
+
+/* claims.c */
+void xk_claims_prepare(struct xk_pool *pool);
+void xk_claims_left(struct xk_pool *pool);
+void xk_claims_stop(struct xk_pool *pool);
+int xk_claim_begin(struct xk_call *call);
 
 /* leave.c */
 void xk_leave_prepare(struct xk_pool *pool);

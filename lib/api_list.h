@@ -47,6 +47,7 @@
 	X(publisher) \
 	X(receive_any) \
 	X(subscription_poll_fd) \
+	X(add_ref) \
 	X(attach_fd) \
 	X(buffer_flags) \
 	X(copy) \
@@ -55,13 +56,19 @@
 	X(describe_image) \
 	X(describe_tensor) \
 	X(describe_time) \
+	X(drop_ref) \
+	X(forget) \
 	X(forward) \
+	X(get_slot) \
 	X(image_view) \
 	X(metadata_view) \
+	X(offer) \
 	X(pool_reopen) \
 	X(preallocate_with) \
 	X(publisher_label) \
+	X(set_ref_count) \
 	X(tensor_check) \
-	X(tensor_view)
+	X(tensor_view) \
+	X(void_claims)
 
 #endif

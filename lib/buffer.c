@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attach.h"
+#include "claims.h"
 #include "died.h"
 #include "handle.h"
 #include "owned.h"
@@ -43,7 +44,8 @@ static int look_again(struct xmem_pool *pool, u64 token)
 	return err;
 }
 
-XL_COLD int xl_hold_resolved(struct xmem_pool *pool, u64 token, int err)
+/* xm_get_at did not return 0: find out whether the hold is good, or drop it. */
+int xl_hold_resolved(struct xmem_pool *pool, u64 token, int err)
 {
 	if (err == -EAGAIN)
 		err = look_again(pool, token);
@@ -52,13 +54,15 @@ XL_COLD int xl_hold_resolved(struct xmem_pool *pool, u64 token, int err)
 	return err;
 }
 
-static XL_COLD struct xmem_buffer *get_failed(struct xmem_pool *pool, int err)
+XL_COLD struct xmem_buffer *xl_get_failed(struct xmem_pool *pool, int err)
 {
 	if (err == -ESTALE)
 		xl_fail_fast(ESTALE,
 			     "get: what this token names is gone, or the token is another pool's");
+	else if (err == -ERANGE)
+		xl_fail_fast(ERANGE, "get: no reference is set aside for whoever comes");
 	else if (err)
-		xl_fail(-err, "get: %s", strerror(-err));
+		xl_fail(-err, "get: %s", xl_request_error(err));
 	return NULL;
 }
 
@@ -69,7 +73,7 @@ static XL_COLD struct xmem_buffer *get_refused(struct xmem_pool *pool)
 	else if (!xl_alive(pool))
 		xl_fail_not_alive(pool);
 	else			/* no such slot here: a token of another pool */
-		get_failed(pool, -ESTALE);
+		xl_get_failed(pool, -ESTALE);
 	return NULL;
 }
 
@@ -93,11 +97,30 @@ static XL_COLD struct xmem_buffer *get_refill(struct xmem_pool *pool, u64 token)
 	return NULL;
 }
 
-/* The hold is not certain yet. */
-static XL_COLD struct xmem_buffer *get_slow(struct xmem_pool *pool, u64 token, int err)
+/* The hold is not certain yet. If references are set aside, one of them becomes the hold. */
+XL_COLD struct xmem_buffer *xl_get_slow(struct xmem_pool *pool, u64 token, int err, bool must)
 {
+	struct xmem_buffer *buffer;
+	u32 slot = xm_token_slot(token);
+
 	err = xl_hold_resolved(pool, token, err);
-	return err ? get_failed(pool, err) : get_refill(pool, token);
+	if (err)
+		return xl_get_failed(pool, err);
+	buffer = xl_handle_new(pool);
+	if (!buffer)
+		goto put;
+	XM_STEP(XM_STEP_CLAIM_HELD);
+	err = must || xm_claims_of(&pool->map, slot) ? xl_claim_take(pool, token) : 0;
+	XM_STEP(XM_STEP_CLAIM_TAKEN);
+	if (err == -ERANGE && !must)	/* others have taken them meanwhile */
+		err = 0;
+	if (!err)
+		return fill_got(buffer, token);
+	xl_handle_unused(buffer);
+	xl_get_failed(pool, err);
+put:
+	xl_do(pool, xm_put(&pool->map, pool->me, slot));
+	return NULL;
 }
 
 /*
@@ -118,7 +141,7 @@ XMEM_API struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token)
 		return xl_fail_died(pool), NULL;
 	err = xm_get_at(&pool->map, live->holds, token);
 	if (unlikely(err))
-		return get_slow(pool, token, err);
+		return xl_get_slow(pool, token, err, false);
 	if (unlikely(!xl_self.handles))
 		return get_refill(pool, token);
 	return fill_got(xl_handle_new(pool), token);
@@ -161,12 +184,16 @@ XMEM_API struct xmem_buffer *xmem_clone(struct xmem_buffer *handle)
 	return xl_handle(clone);
 }
 
-/* It is being written. */
+/* It is being written, or stands for a claim, which goes too unless all have gone. */
 static XL_SLOW void release_slow(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
 
-	if (buffer->mode & XL_FIXED)
+	if (buffer->mode & XL_CLAIMS)
+		xl_claim_take(pool, buffer->what.token);
+	if (!(buffer->mode & XL_WRITING))
+		xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
+	else if (buffer->mode & XL_FIXED)
 		xl_attached_give_up(pool, buffer->slot);
 	else
 		xl_owned_give_up(pool, buffer->slot);
@@ -190,7 +217,7 @@ XMEM_API void xmem_release(struct xmem_buffer *handle)
 		xl_stale_buffer(handle, "release");
 		return;
 	}
-	if (unlikely(buffer->mode & XL_WRITING))
+	if (unlikely(buffer->mode & (XL_WRITING | XL_CLAIMS)))
 		return release_slow(buffer);
 	pool = buffer->pool;
 	slot = buffer->slot;
@@ -219,7 +246,7 @@ XL_COLD void xl_place_now(struct xmem_buffer *buffer)
 		buffer->origin = XL_ANYBODY;
 		buffer->what.offset = offset;
 		buffer->what.length = length;
-		xm_store_release(&buffer->mode, XL_READING);
+		xm_store_release(&buffer->mode, buffer->mode & ~XL_OPEN);
 	}
 	xl_unlock(&pool->lock);
 }

@@ -35,6 +35,12 @@ static void note_holder(struct xmem_pool *pool, struct xl_owned_slot *one, u8 ho
 		pool->owned.lent = true;
 }
 
+/* References of it are set aside, so it is in use. */
+static bool is_claimed(const struct xmem_pool *pool, const struct xl_owned_slot *one)
+{
+	return xm_any_claims(&pool->map) && xm_claims_of(&pool->map, one->own.slot);
+}
+
 /* Nobody can still receive what is below the place that this returns. */
 static u64 passed(const struct xmem_pool *pool, u64 tail)
 {
@@ -180,7 +186,7 @@ static bool evict_one(struct xmem_pool *pool, const struct xm_scan_rules *how,
 					  true, holder);
 		if (one->held)
 			one->holder = holder[n];
-		else if (scan_live(pool, how, size, &own, 1, at))
+		else if (!is_claimed(pool, one) && scan_live(pool, how, size, &own, 1, at))
 			return true;
 	}
 	return false;
@@ -287,7 +293,7 @@ bool xl_collect_busy(struct xmem_pool *pool, struct xl_size *size)
 	do {
 		for (count = 0, one = NULL; one != last && count < XL_MAX_BATCH; ) {
 			one = *link;
-			if (still_held(pool, one))
+			if (still_held(pool, one) || is_claimed(pool, one))
 				link = &one->next;
 			else
 				batch[count++] = &xl_queue_take(&size->busy, link)->own;

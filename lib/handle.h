@@ -26,9 +26,12 @@
 /*
  * A get by token leaves open where the contents are (XL_OPEN). The metadata say it, a cache line
  * that is only needed by those who look at the contents: see xl_place_contents. What is WRITING
- * and FIXED is to be published, too, but its contents are there already (attach.c).
+ * and FIXED is to be published, too, but its contents are there already (attach.c). A handle on
+ * which xmem_set_ref_count was called stands for one of the claims too (XL_CLAIMS).
  */
-enum xl_mode { XL_FREE = 0, XL_READING = 1, XL_WRITING = 2, XL_OPEN = 4, XL_FIXED = 8 };
+enum xl_mode {
+	XL_FREE = 0, XL_READING = 1, XL_WRITING = 2, XL_OPEN = 4, XL_FIXED = 8, XL_CLAIMS = 16
+};
 
 #define XL_ANYBODY	(~0ULL)		/* as an origin: the slot's row knows the publisher */
 #define XL_HANDLE_BYTES		128	/* size and alignment of a handle */
@@ -39,8 +42,7 @@ struct xmem_buffer {
 	_Alignas(XL_HANDLE_BYTES) u64 name;	/* if it is free: the next one; 0: in a child */
 	struct xmem_pool *pool;
 	u32 slot;
-	u32 mode;			/* enum xl_mode; XL_READING | XL_OPEN is possible, and
-					 * XL_WRITING | XL_FIXED */
+	u32 mode;			/* enum xl_mode, several at once */
 	struct xm_publication what;	/* token 0 while written; see xl_place_contents */
 	struct xmem_buffer *next;	/* while it is free */
 	struct xl_owned_slot *own;	/* while it is written: where to */

@@ -25,7 +25,10 @@ static void add_slot(const struct xm_map *map, u32 slot, struct xmem_pool_info *
 {
 	u32 owner = xm_load(&xm_slot_row(map, slot)->owner);
 	u64 holds = xl_holds_of_slot(map, slot);
+	u32 claims = xm_claims_of(map, slot);
 
+	info->claims += claims;
+	info->claimed += claims != 0;
 	info->holds += holds;
 	info->held += holds != 0;
 	if (owner == XMEM_OWNER_NONE)
@@ -243,6 +246,7 @@ static void read_slot(const struct xm_map *map, u32 slot, struct xmem_slot_info 
 		.state = use_of(owner, word),
 		.owner = owner < map->clients ? owner : XMEM_NOBODY,
 		.holds = xl_holds_of_slot(map, slot),
+		.claims = xm_claims_of(map, slot),
 	};
 	if (owner == XMEM_OWNER_NONE)
 		return;

@@ -101,6 +101,18 @@ static inline struct xl_owned_slot *xl_queue_take(struct xl_queue *queue,
 /* ---- others ---- */
 
 /*
+ * Say where the contents lie, for clients that get them by their token. Mostly the metadata
+ * say so already; then the cache line, which readers have, is not written.
+ */
+static inline void xl_note_place(struct xmem_metadata *metadata, u64 offset, u64 length)
+{
+	if (unlikely(metadata->size != length))
+		metadata->size = length;
+	if (unlikely(metadata->offset != offset))
+		metadata->offset = offset;
+}
+
+/*
  * Does a thread of this process wait for a slot? It armed the word and then looked in vain
  * under owned.lock, which this thread has taken since: so the word is seen (I5).
  */

@@ -8,6 +8,7 @@
  *   info.c host_info.c        looking: a pool, its clients and slots; the host and its pools
  *   handle.[ch] buffer.c      handles of buffers; get, clone, release, questions
  *   attach.[ch]               files of others as buffers, for one content each
+ *   claims.[ch]               references for those who come later
  *   owned.[ch]                the slots that a writer owns, in lists
  *     preallocate.c acquire.c publish.c   buffers are made, written, published
  *     forward.c                           what was received is published once more

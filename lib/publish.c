@@ -95,18 +95,6 @@ static XL_COLD int keep(struct xmem_buffer *buffer, u64 offset)
 	return 0;
 }
 
-/*
- * Say where the contents lie, for clients that get them by their token. Mostly the metadata
- * say so already; then the cache line, which readers have, is not written.
- */
-static inline void note_place(struct xmem_metadata *metadata, u64 offset, u64 length)
-{
-	if (unlikely(metadata->size != length))
-		metadata->size = length;
-	if (unlikely(metadata->offset != offset))
-		metadata->offset = offset;
-}
-
 /* Do as the options say, before the contents are LIVE. */
 static XL_SLOW int apply_options(struct xmem_buffer *buffer,
 				 const struct xmem_publish_options *options, bool *ret_kept)
@@ -177,7 +165,7 @@ static XL_SLOW int publish_with_options(struct xmem_buffer *buffer,
 
 	if (unlikely(err))
 		return err;
-	note_place(buffer->own->metadata, buffer->what.offset, buffer->what.length);
+	xl_note_place(buffer->own->metadata, buffer->what.offset, buffer->what.length);
 	xl_lock(&pool->owned.lock);
 	if (!kept)
 		return publish_locked(pool, buffer, ret_token);
@@ -225,7 +213,7 @@ XMEM_API int xmem_publish(struct xmem_buffer *handle, const struct xmem_publish_
 	if (unlikely(options))
 		return publish_with_options(buffer, options, ret_token);
 	one = buffer->own;
-	note_place(one->metadata, 0, buffer->what.length);
+	xl_note_place(one->metadata, 0, buffer->what.length);
 	owned = &pool->owned;
 	if (unlikely(!xl_lock_biased(&owned->lock, xl_self.thread)))
 		return publish_with_mutex(pool, buffer, ret_token);

@@ -82,6 +82,7 @@ struct xmem_api {
 	int (*subscription_poll_fd)(struct xmem_subscription *subscription);
 
 	/* since 0.4 */
+	int (*add_ref)(struct xmem_pool *pool, uint64_t token);
 	struct xmem_buffer *(*attach_fd)(struct xmem_pool *pool, int fd, uint64_t offset,
 			uint64_t length, uint32_t flags);
 	uint32_t (*buffer_flags)(struct xmem_buffer *buffer);
@@ -94,16 +95,22 @@ struct xmem_api {
 	int (*describe_tensor)(struct xmem_buffer *buffer, uint32_t dtype, uint32_t ndim,
 			const int64_t *shape, const int64_t *strides);
 	int (*describe_time)(struct xmem_buffer *buffer, uint64_t timestamp_ns, const char *clock);
+	int (*drop_ref)(struct xmem_pool *pool, uint64_t token);
+	int (*forget)(struct xmem_buffer *buffer);
 	int (*forward)(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
 			int64_t timeout_ns, uint64_t *ret_token);
+	struct xmem_buffer *(*get_slot)(struct xmem_pool *pool, uint32_t slot);
 	int (*image_view)(struct xmem_buffer *buffer, struct xmem_image *ret_image);
 	int (*metadata_view)(struct xmem_buffer *buffer, struct xmem_metadata *ret_metadata);
+	int (*offer)(struct xmem_buffer *buffer, uint32_t more);
 	struct xmem_pool *(*pool_reopen)(struct xmem_pool *pool);
 	int (*preallocate_with)(struct xmem_pool *pool,
 			const struct xmem_preallocate_options *options);
 	int (*publisher_label)(struct xmem_buffer *buffer, char ret_label[16]);
+	int (*set_ref_count)(struct xmem_buffer *buffer, uint32_t count, int64_t timeout_ns);
 	int (*tensor_check)(const struct xmem_metadata *metadata, uint64_t bytes);
 	int (*tensor_view)(struct xmem_buffer *buffer, struct xmem_tensor *ret_tensor);
+	int (*void_claims)(struct xmem_pool *pool, uint64_t token);
 };
 
 /*

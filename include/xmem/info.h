@@ -42,6 +42,9 @@ struct xmem_pool_info {
 	uint64_t bytes_huge;		/* of files in huge pages (hugetlb); since 0.4 */
 	uint64_t bytes_advised;		/* of files of this handle in ordinary pages, for which the
 					 * kernel was asked for huge ones; since 0.4 */
+	uint64_t claims;		/* references set aside, of all slots; since 0.4 */
+	uint32_t claimed;		/* slots that have some; since 0.4 */
+	uint32_t reserved2;
 };
 
 /*
@@ -118,6 +121,8 @@ struct xmem_slot_info {
 	uint64_t holds;			/* of all clients together */
 	uint64_t position;		/* 1 + sequence number of its last publication; 0: none */
 	uint64_t payload_bytes;		/* of the whole file with the contents; since 0.3 */
+	uint32_t claims;		/* references set aside (claims.h); since 0.4 */
+	uint32_t reserved;
 };
 
 /*

@@ -100,7 +100,7 @@ struct xmem_pool_header {
 	__u32 host;			/* its low 30 bits are not 0 as long as the host lives;
 					 * a futex (daemon): who finds them 0 wakes all there */
 	__u32 pollers;			/* daemon: how many poll_fd it has given out; kernel: 0 */
-	__u64 reserved2;
+	__u64 claimed;			/* how many slots have claims, or more: no fewer */
 	__u32 clients_waiters;		/* waiters word: until the client table changes */
 	__u32 reserved3[15];
 };
@@ -149,7 +149,9 @@ struct xmem_slot_row {
 	__u32 payload;			/* id of the payload file, from 1, never reused */
 	__u32 tenancy;			/* number of this use of the slot; the first is random */
 	__u64 generation_first;		/* the first of this tenancy's generations, which end
-					 * at the next multiple of 1 << XMEM_TENANCY_SHIFT */
+					 * at the next multiple of 1 << XMEM_TENANCY_SHIFT; in
+					 * its upper 16 bits the claims (daemon: clients take
+					 * from them) */
 	__u64 offset;			/* bytes into the payload file */
 	__u64 length;			/* bytes */
 	__u32 tenancies;		/* uses so far; after 2^24 - 1 the slot is worn out (P5) */
@@ -173,6 +175,8 @@ struct xmem_slot_row {
 #define XMEM_GENERATION_BITS	48
 /* The generations of one tenancy share the bits above these: 2^24 - 1 tenancies a slot. */
 #define XMEM_TENANCY_SHIFT	24
+#define XMEM_CLAIMS_SHIFT	48	/* of generation_first */
+#define XMEM_MAX_CLAIMS		65535	/* of one slot */
 
 enum xmem_slot_state {
 	XMEM_SLOT_FREE = 0,		/* it has no contents */
@@ -506,6 +510,42 @@ struct xmem_poll_fd_request {
 };
 #define XMEM_POLL_FD_MIN	28	/* up to fd */
 
+/*
+ * claim: references that are set aside for clients yet unknown. A slot with claims is in use.
+ *
+ *   add    set `count` more aside, or with 0 only their time. To be allowed that, the caller needs
+ *          the token alone, but only the owner may add to a slot that it writes. EAGAIN: its owner
+ *          is scanning it; get it, then try again. EPERM: who does not own the slot asks for
+ *          more than XMEM_CLAIM_LONGEST_NS
+ *   take   `count` fewer, which the caller holds the slot for, by now. ERANGE: there are not so
+ *          many, and nothing changes. The daemon's clients take without a request (core/claims.c)
+ *   void   all of them. For the slot's owner, who added last, and in the kernel the pool's
+ *          creator and CAP_SYS_ADMIN (EPERM); ENOENT: there are none. count is 0
+ *
+ * They end also when their time has passed, and when who added last has ended and at most the
+ * slot's owner is left. ESTALE: the slot has other contents, or none. ERANGE: there would be more
+ * than XMEM_MAX_CLAIMS.
+ */
+enum xmem_claim_op {
+	XMEM_CLAIM_ADD = 0,
+	XMEM_CLAIM_TAKE = 1,
+	XMEM_CLAIM_VOID = 2,
+};
+struct xmem_claim_request {
+	__u32 size;
+	__u32 flags;			/* must be 0 */
+	__u32 op;			/* enum xmem_claim_op */
+	__u32 slot;
+	__u64 generation;		/* of the contents */
+	__u32 count;
+	__u32 reserved;			/* must be 0 */
+	__u64 timeout_ns;		/* add: from now; 0: XMEM_CLAIM_DEFAULT_NS; ~0: no end. If
+					 * there are claims already, the later end counts; else 0 */
+};
+#define XMEM_CLAIM_MIN		28	/* up to count */
+#define XMEM_CLAIM_DEFAULT_NS	10000000000ULL
+#define XMEM_CLAIM_LONGEST_NS	60000000000ULL
+
 #define XMEM_IOC_JOIN		_IO(XMEM_IOC_TYPE, 0x00)
 #define XMEM_IOC_POOL_FD	_IO(XMEM_IOC_TYPE, 0x01)
 #define XMEM_IOC_ATTACH		_IO(XMEM_IOC_TYPE, 0x02)
@@ -526,6 +566,7 @@ struct xmem_poll_fd_request {
 #define XMEM_IOC_QUERY		_IO(XMEM_IOC_TYPE, 0x0d)
 #define XMEM_IOC_POOLS		_IO(XMEM_IOC_TYPE, 0x0e)
 #define XMEM_IOC_POLL_FD	_IO(XMEM_IOC_TYPE, 0x0f)
+#define XMEM_IOC_CLAIM		_IO(XMEM_IOC_TYPE, 0x10)
 
 /* The daemon's datagrams, both ways; descriptors travel as SCM_RIGHTS. */
 struct xmem_message {

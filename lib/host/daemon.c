@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
  * The back end of xmemd: requests are datagrams, and the pages of a pool are one memfd that
- * is mapped whole. Arming, waiting, waking and resolving need no request: the library does
- * in the pages what the module does for its clients, with the same checks (core/host.h).
+ * is mapped whole. Arming, waiting, waking, resolving and taking claims need no request: the
+ * library does in the pages what the module does for its clients, with the same checks
+ * (core/host.h).
  *
  * How xmemd is found and started is in start.c, requests and replies in exchange.c, datagrams
  * in wire.c.
@@ -197,6 +198,21 @@ static int resolve(struct daemon_link *daemon, u32 me, const struct xmem_slot_re
 	return xm_host_resolve(&daemon->host, me, request->slot, word);
 }
 
+/* A claim is in a row, which the processes of one user may write. */
+static int take_claims(struct daemon_link *daemon, u32 me, const struct xmem_claim_request *request)
+{
+	const struct xm_map *map = &daemon->host.map;
+
+	if (request->slot >= map->slots || !request->count || request->timeout_ns)
+		return -EINVAL;
+	if (!(xm_load_acquire(xm_hold(map, me, request->slot)) & XM_HOLD_COUNT))
+		return -EPERM;
+	if (xm_generation(xm_load_acquire(&xm_slot(map, request->slot)->state)) !=
+	    request->generation)
+		return -ESTALE;
+	return xm_claim_take(map, request->slot, request->count);
+}
+
 static int serve_locally(struct xmem_link *link, unsigned int kind, void *argument)
 {
 	struct daemon_link *daemon = link->private;
@@ -209,10 +225,17 @@ static int serve_locally(struct xmem_link *link, unsigned int kind, void *argume
 		return -ENOTCONN;
 	if (kind == XMEM_IOC_RESOLVE)
 		return resolve(daemon, link->join.client, &request.slot);
+	if (kind == XMEM_IOC_CLAIM)
+		return take_claims(daemon, link->join.client, &request.claim);
 	err = waiters_request(link, kind, &request.wait);
 	if (!err && kind == XMEM_IOC_ARM)
 		((struct xmem_wait_request *)argument)->value = request.wait.value;
 	return err;
+}
+
+static bool argument_is_take(const struct xmem_claim_request *request)
+{
+	return request->size >= XMEM_CLAIM_MIN && request->op == XMEM_CLAIM_TAKE;
 }
 
 static int daemon_request_until(struct xmem_link *link, unsigned int request, void *argument,
@@ -227,6 +250,9 @@ static int daemon_request_until(struct xmem_link *link, unsigned int request, vo
 	case XMEM_IOC_WAKE:
 	case XMEM_IOC_RESOLVE:
 		return serve_locally(link, request, argument);
+	case XMEM_IOC_CLAIM:
+		if (argument_is_take(argument))
+			return serve_locally(link, request, argument);
 	}
 	/* If a thread were cancelled here, nobody else would ever have its turn. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);

@@ -5,7 +5,7 @@
  * xmemd may be stopped, so a thread may give a request up. Requests are numbered: the reply
  * to one that was given up is recognised by its number, and what it says was done is undone.
  * A subscription is undone at once, by a post right behind it, because a publisher may wait
- * for it; what was attached is detached when the reply is read.
+ * for it, and so are claims; what was attached is detached when the reply is read.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -27,6 +27,7 @@ struct xl_post {
 		struct xmem_slot_request slot;
 		struct xmem_unsubscribe_request unsubscribe;
 		struct xmem_wait_request wait;
+		struct xmem_claim_request claim;
 	};
 };
 
@@ -157,6 +158,21 @@ static void undo(struct xl_exchange *exchange, int socket, struct xm_datagram *r
 	}
 }
 
+/* Take back the claims that a request adds. Their new deadline stays. */
+static void undo_claims(struct xl_exchange *exchange, int socket,
+			const struct xmem_claim_request *claim)
+{
+	struct xl_post post = { .request = XMEM_IOC_CLAIM };
+
+	if (claim->op != XMEM_CLAIM_ADD || !claim->count)
+		return;
+	post.claim = (struct xmem_claim_request){
+		.size = sizeof(post.claim), .op = XMEM_CLAIM_TAKE, .slot = claim->slot,
+		.generation = claim->generation, .count = claim->count,
+	};
+	send_or_keep(exchange, socket, &post);
+}
+
 /* A request was sent, and its reply is not waited for any more. */
 static void give_up(struct xl_exchange *exchange, int socket, unsigned int request,
 		    const union xm_request *argument)
@@ -165,6 +181,8 @@ static void give_up(struct xl_exchange *exchange, int socket, unsigned int reque
 	struct xl_post post = { .request = XMEM_IOC_UNSUBSCRIBE };
 
 	exchange->unanswered++;
+	if (request == XMEM_IOC_CLAIM)
+		undo_claims(exchange, socket, &argument->claim);
 	if (request != XMEM_IOC_SUBSCRIBE)
 		return;
 	post.unsubscribe = (struct xmem_unsubscribe_request){

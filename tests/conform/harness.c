@@ -480,6 +480,9 @@ const char *step_name(int step)
 		[XM_STEP_RECEIVE_READ] = "RECEIVE_READ", [XM_STEP_RECEIVE_HELD] = "RECEIVE_HELD",
 		[XM_STEP_RECEIVE_VALID] = "RECEIVE_VALID",
 		[XM_STEP_RECEIVE_CURSOR] = "RECEIVE_CURSOR",
+		[XM_STEP_CLAIM_POSITION] = "CLAIM_POSITION", [XM_STEP_CLAIM_LIVE] = "CLAIM_LIVE",
+		[XM_STEP_CLAIM_HELD] = "CLAIM_HELD", [XM_STEP_CLAIM_TAKEN] = "CLAIM_TAKEN",
+		[XM_STEP_CLAIM_FORGET] = "CLAIM_FORGET",
 	};
 
 	return step >= 0 && step < XM_STEPS && name[step] ? name[step] : "a step without a name";

@@ -147,6 +147,17 @@ static void undo_poll_fd(struct caller *caller, void *request)
 	close(((struct xmem_poll_fd_request *)request)->fd);
 }
 
+/* The slot is not LIVE and has no claims. */
+static void make_claim(struct caller *caller, void *request)
+{
+	struct xmem_claim_request *claim = request;
+	u32 slot = caller->attached.slot[0];
+
+	claim->op = XMEM_CLAIM_VOID;
+	claim->slot = slot;
+	claim->generation = xm_generation(xm_load(&xm_slot(&caller->raw.map, slot)->state));
+}
+
 /* @last: the struct's last field, which an older caller does not know; @least: its minimum. */
 #define KIND(name, type, last, least, ...) \
 	{ #name, XMEM_IOC_##name, sizeof(struct type), offsetof(struct type, last), least, \
@@ -179,6 +190,8 @@ static const struct kind kinds[] = {
 	     0, make_detach, NULL),
 	KIND(POLL_FD, xmem_poll_fd_request, reserved, XMEM_POLL_FD_MIN,
 	     0, make_nothing, undo_poll_fd),
+	KIND(CLAIM, xmem_claim_request, timeout_ns, XMEM_CLAIM_MIN,
+	     -ENOENT, make_claim, NULL),
 };
 #define KINDS	(sizeof(kinds) / sizeof(*kinds))
 
@@ -307,7 +320,7 @@ TEST(P4_lengths_of_a_struct_join)
 TEST(P4_unknown_requests_are_ENOTTY)
 {
 	static const unsigned int unknown[] = {
-		0, 0xffffffff, _IO(XMEM_IOC_TYPE, 0x10), _IO(XMEM_IOC_TYPE, 0x7f),
+		0, 0xffffffff, _IO(XMEM_IOC_TYPE, 0x70), _IO(XMEM_IOC_TYPE, 0x7f),
 		_IO(XMEM_IOC_TYPE, 0xff),
 		_IO('x', 0), _IOWR(XMEM_IOC_TYPE, 0x05, struct xmem_join_request),
 		_IO(XMEM_IOC_TYPE + 1, 0x06),

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Claims: references that are set aside for clients yet unknown. Here are their memory and the
+ * one timer, which fires when the time of the next ones has passed. core/claims.c has the rules.
+ */
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon.h"
+
+#define NS		1000000000ULL
+#define PAUSE_NS	1000000ULL	/* the timer fires no more often than that */
+
+static u64 now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * NS + now.tv_nsec;
+}
+
+int xd_claims_init(struct xd_daemon *daemon)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = &daemon->claims_timer };
+
+	daemon->claims_timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (daemon->claims_timer < 0)
+		return -errno;
+	return epoll_ctl(daemon->epoll, EPOLL_CTL_ADD, daemon->claims_timer, &event) ? -errno : 0;
+}
+
+/* See to it that the timer fires at @deadline at the latest (~0: no need). */
+static void set_timer(struct xd_daemon *daemon, u64 deadline)
+{
+	struct itimerspec at = { .it_value = { deadline / NS, deadline % NS } };
+
+	if (deadline == ~0ULL || (daemon->claims_deadline && daemon->claims_deadline <= deadline))
+		return;
+	if (!timerfd_settime(daemon->claims_timer, TFD_TIMER_ABSTIME, &at, NULL))
+		daemon->claims_deadline = deadline;
+}
+
+/* A slot may be free now: its owner hears of it, or it is reclaimed. */
+static void do_pending(struct xd_pool *pool, struct xm_pending pending)
+{
+	if (pending.what == XM_WAKE_OWNER)
+		xd_wake(&xm_client_row(&pool->host.map, pending.who)->slots_waiters);
+	else if (pending.what == XM_TELL_HOST)
+		xd_pool_collect(pool, pending.who);
+}
+
+/* Void the claims whose time has passed. Returns when those that come next end, or ~0. */
+static u64 expire(struct xd_pool *pool, u64 now)
+{
+	u64 deadline;
+	int slot;
+
+	while ((slot = xm_host_expire_claims(&pool->host, now, &deadline)) >= 0)
+		do_pending(pool, xm_claims_pending(&pool->host, slot));
+	return deadline;
+}
+
+int xd_claim(struct xd_connection *from, const struct xmem_claim_request *request)
+{
+	struct xd_pool *pool = from->pool;
+	struct xm_host *host = &pool->host;
+	u64 now = now_ns();
+	struct xm_pending pending;
+	int err;
+
+	if (!host->claims)
+		host->claims = calloc(1, xm_claims_bytes(&host->map));
+	if (!host->claims)
+		return -ENOMEM;
+	err = xm_host_claim(host, from->client, request, now, true, &pending);
+	do_pending(pool, pending);
+	set_timer(pool->daemon, expire(pool, now));
+	return err;
+}
+
+void xd_claims_left(struct xd_pool *pool)
+{
+	u32 at = 0;
+	int slot;
+
+	while ((slot = xm_host_orphaned_claims(&pool->host, &at)) >= 0)
+		do_pending(pool, xm_claims_pending(&pool->host, slot));
+}
+
+void xd_claims_expired(struct xd_daemon *daemon)
+{
+	u64 now = now_ns(), next = ~0ULL, times;
+	struct xd_pool *pool;
+
+	if (read(daemon->claims_timer, &times, sizeof(times)) != sizeof(times))
+		return;
+	daemon->claims_deadline = 0;
+	for (pool = daemon->pools; pool; pool = pool->next) {
+		u64 deadline;
+
+		if (!pool->host.claims)
+			continue;
+		deadline = expire(pool, now);
+		next = deadline < next ? deadline : next;
+		xd_polls_look(pool);
+		xd_pool_check(pool);
+	}
+	if (next != ~0ULL)
+		set_timer(daemon, next > now + PAUSE_NS ? next : now + PAUSE_NS);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Claims: handing buffers over by count. A part of xmem.h, whose rules for errors, handles,
+ * threads and structs hold here too.
+ *
+ * A program that does not publish to subscribers, but passes tokens on in a way of its own, says
+ * how many consumers there will be, and forgets the buffer:
+ *
+ *	struct xmem_buffer *buffer = xmem_acquire(pool, bytes, XMEM_FOREVER);
+ *	fill(xmem_data_mut(buffer));
+ *	xmem_set_ref_count(buffer, 2, 0);
+ *	send_to_both(xmem_token(buffer));
+ *	xmem_forget(buffer);
+ *
+ * Each consumer calls xmem_get with the token, looks, and calls xmem_release. The buffer is free
+ * with the second release, also if this program has ended long before.
+ *
+ * A *claim* is a reference that is set aside for a client yet unknown. xmem_get takes one if there
+ * are any, and its hold then stands for it: so when a consumer ends, its reference goes with it.
+ * xmem_receive and xmem_clone take none. The claims of a buffer end when their time has passed; and
+ * when the client that set them aside has ended, and at most the buffer's owner is left to take
+ * them. Then the buffer is free as soon as nobody holds it.
+ */
+#ifndef XMEM_CLAIMS_H
+#define XMEM_CLAIMS_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xmem_pool;
+struct xmem_buffer;
+
+/*
+ * Say how many references a buffer is to have: that of this handle, and claims for the others.
+ * @buffer: from xmem_acquire, whose contents are complete now: as many bytes as were acquired,
+ *	which nobody changes any more. The handle stays, for reading. It is published to nobody.
+ *	Or one that is held for reading.
+ * @count: references in all, 1 to 65535. xmem_forget drops the handle and no reference;
+ *	xmem_release drops one. Claims that there were are counted in.
+ * @timeout_ns: how long claims last; 0: 10 seconds; XMEM_FOREVER: without end, which only the
+ *	writer that owns the buffer may ask for, and so more than 60 seconds. If there were claims,
+ *	the time that ends later counts.
+ * Returns: 0, or an error, and then nothing has changed:
+ *	-ERANGE	@count is 0, or more than 65535
+ *	-EINVAL	the timeout is negative
+ *	-EPERM	the timeout is longer than 60 seconds, and the buffer is another client's
+ *	-EOVERFLOW  this client has 2^29 handles of the buffer
+ *	-ENOMEM, -EINTR
+ * Since: 0.4.
+ */
+int xmem_set_ref_count(struct xmem_buffer *buffer, uint32_t count, int64_t timeout_ns);
+
+/*
+ * Set further references of a held buffer aside, for 10 seconds at least.
+ * @more: how many, at least 1.
+ * Returns: 0, or an error, and then nothing has changed:
+ *	-ERANGE	@more is 0, or there would be more than 65535
+ *	-EPERM	the buffer is still being written
+ *	-ENOMEM, -EINTR
+ * Since: 0.4.
+ */
+int xmem_offer(struct xmem_buffer *buffer, uint32_t more);
+
+/*
+ * Drop the handle of a buffer without dropping its reference, which whoever gets the buffer next
+ * takes over. If xmem_set_ref_count has not counted this handle in, it becomes a claim, for
+ * 10 seconds at least.
+ * Returns: 0, and the handle is gone; or an error, and the handle is the caller's as before:
+ *	-EPERM	the buffer is still being written: xmem_release gives it up
+ *	-ERANGE	there are 65535 claims
+ *	-ENOMEM, -EINTR
+ * Since: 0.4.
+ */
+int xmem_forget(struct xmem_buffer *buffer);
+
+/*
+ * Get the buffer that is in a slot now, and hold it, for reading. For programs that pass on the
+ * number of a slot (xmem_token(buffer) & 0xffff) instead of the token: only as long as the buffer
+ * has claims the number means the same to both sides.
+ * @slot: from 0 to slots - 1 of struct xmem_pool_info.
+ * Returns: the buffer, which has one claim less; or NULL:
+ *	ERANGE	the slot has no claims
+ *	EINVAL	there is no such slot
+ *	EAGAIN, EOVERFLOW  as xmem_get
+ *	ENOMEM, EINTR
+ * Ownership: the caller calls xmem_release. Since: 0.4.
+ */
+struct xmem_buffer *xmem_get_slot(struct xmem_pool *pool, uint32_t slot);
+
+/*
+ * Set one more reference aside, without a handle, for 10 seconds at least.
+ * @token: of contents that somebody holds, or that have claims.
+ * Returns: 0, or an error, and then nothing has changed:
+ *	-ESTALE	the contents are gone, or the token is another pool's
+ *	-ERANGE	there are 65535 already
+ *	-EAGAIN	as xmem_get
+ *	-ENOMEM, -EINTR
+ * Since: 0.4.
+ */
+int xmem_add_ref(struct xmem_pool *pool, uint64_t token);
+
+/*
+ * Drop one reference that is set aside, without a handle: for a consumer that does not want the
+ * buffer any more.
+ * Returns: 0, or an error, and then nothing has changed:
+ *	-ESTALE	the contents are gone, or the token is another pool's
+ *	-ERANGE	no reference is set aside
+ *	-EAGAIN, -EOVERFLOW  as xmem_get
+ *	-ENOMEM, -EINTR
+ * Since: 0.4.
+ */
+int xmem_drop_ref(struct xmem_pool *pool, uint64_t token);
+
+/*
+ * Void all claims of a buffer, before their time: for a supervisor that knows that nobody comes
+ * for them any more. Those who hold the buffer keep it.
+ * Returns: 0, or an error:
+ *	-ENOENT	it has no claims
+ *	-ESTALE	the contents are gone, or the token is another pool's
+ *	-EPERM	this client neither owns the buffer nor has set claims aside last, and where the
+ *		kernel is the host its user has not made the pool either, and may not administrate
+ *	-ENOMEM, -EINTR
+ * Since: 0.4.
+ */
+int xmem_void_claims(struct xmem_pool *pool, uint64_t token);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

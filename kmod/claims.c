@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Claims: references that are set aside for clients yet unknown. core/claims.c counts them and
+ * says who may do what; here are their memory, and the work that voids those whose time has
+ * passed. It is one delayed work item per pool, which waits for the next deadline.
+ */
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/slab.h>
+
+#include "xk.h"
+
+#define XK_LONGEST_NS	(3600 * NSEC_PER_SEC)	/* then the work looks again, and waits on */
+
+/* ---- when their time has passed ---- */
+
+/* A slot may be free now: its owner hears of it, or it is reclaimed. */
+static void xk_claims_do(struct xk_pool *pool, struct xm_pending pending)
+{
+	if (pending.what == XM_WAKE_OWNER)
+		xk_wake(pool, XMEM_WAIT_SLOTS, pending.who);
+	else if (pending.what == XM_TELL_HOST)
+		xk_reclaim_slot(pool, pending.who);
+}
+
+/* Sees to it that the work runs at @deadline at the latest (~0: no need). */
+static void xk_claims_arm(struct xk_pool *pool, u64 now, u64 deadline)
+{
+	u64 wait;
+
+	lockdep_assert_held(&pool->lock);
+	if (deadline == ~0ULL || pool->dead || (pool->claims_at && pool->claims_at <= deadline))
+		return;
+	pool->claims_at = deadline;
+	wait = deadline > now ? min_t(u64, deadline - now, XK_LONGEST_NS) : 0;
+	/* A jiffy more, so that many deadlines that follow each other closely share a run. */
+	xk_pool_get(pool);
+	if (mod_delayed_work(xk_wq, &pool->claims_work, nsecs_to_jiffies(wait) + 1))
+		xk_pool_put(pool);	/* it waited already, with a reference */
+}
+
+static void xk_claims_expire(struct xk_pool *pool)
+{
+	u64 now = ktime_get_ns(), deadline;
+	int slot;
+
+	lockdep_assert_held(&pool->lock);
+	while ((slot = xm_host_expire_claims(&pool->host, now, &deadline)) >= 0) {
+		xk_claims_do(pool, xm_claims_pending(&pool->host, slot));
+		cond_resched();
+	}
+	xk_claims_arm(pool, now, deadline);
+}
+
+static void xk_claims_work(struct work_struct *work)
+{
+	struct xk_pool *pool = container_of(to_delayed_work(work), struct xk_pool, claims_work);
+
+	mutex_lock(&pool->lock);
+	pool->claims_at = 0;
+	if (!pool->dead)
+		xk_claims_expire(pool);
+	mutex_unlock(&pool->lock);
+	xk_pool_put(pool);
+}
+
+void xk_claims_prepare(struct xk_pool *pool)
+{
+	INIT_DELAYED_WORK(&pool->claims_work, xk_claims_work);
+}
+
+/* ---- ends ---- */
+
+/* A client has ended: voids the claims that nobody is left to take. */
+void xk_claims_left(struct xk_pool *pool)
+{
+	u32 at = 0;
+	int slot;
+
+	lockdep_assert_held(&pool->lock);
+	while ((slot = xm_host_orphaned_claims(&pool->host, &at)) >= 0) {
+		xk_claims_do(pool, xm_claims_pending(&pool->host, slot));
+		cond_resched();
+	}
+}
+
+/* The pool is dead, so the work is not to wait for anything. If it runs just now it finds that. */
+void xk_claims_stop(struct xk_pool *pool)
+{
+	lockdep_assert_held(&pool->lock);
+	if (cancel_delayed_work(&pool->claims_work))
+		xk_pool_put(pool);
+}
+
+/* ---- the request ---- */
+
+/*
+ * Sees to it that the pool has the memory for claims. It is made before the lock is taken; of two
+ * callers at once the second finds that of the first, and returns its own for the caller to free.
+ */
+static void *xk_claims_install(struct xk_pool *pool, void *memory)
+{
+	if (!memory || pool->host.claims)
+		return memory;
+	WRITE_ONCE(pool->host.claims, memory);
+	return NULL;
+}
+
+static bool xk_may_void_all(const struct xk_pool *pool)
+{
+	return uid_eq(current_euid(), pool->owner) || capable(CAP_SYS_ADMIN);
+}
+
+int xk_claim_begin(struct xk_call *call)
+{
+	const struct xmem_claim_request *request = &call->u.claim;
+	struct xk_client *client = call->client;
+	struct xk_pool *pool = client->pool;
+	bool privileged = request->op == XMEM_CLAIM_VOID && xk_may_void_all(pool);
+	struct xm_pending pending;
+	void *memory = NULL;
+	int err;
+
+	if (!READ_ONCE(pool->host.claims)) {
+		memory = kvzalloc(xm_claims_bytes(&pool->host.map), GFP_KERNEL_ACCOUNT);
+		if (!memory)
+			return -ENOMEM;
+	}
+	err = xk_client_lock_mapped(client);
+	if (err)
+		goto out;
+	memory = xk_claims_install(pool, memory);
+	err = xm_host_claim(&pool->host, client->id, request, ktime_get_ns(), privileged, &pending);
+	xk_claims_do(pool, pending);
+	if (!err && request->op == XMEM_CLAIM_ADD)
+		xk_claims_expire(pool);
+	mutex_unlock(&pool->lock);
+out:
+	kvfree(memory);
+	return err;
+}

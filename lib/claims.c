@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Handing buffers over by count: references that are set aside, and taken by whoever comes for
+ * them. How they are counted is in core/claims.c; a get takes its one in buffer.c.
+ */
+#include "claims.h"
+#include "died.h"
+#include "handle.h"
+#include "owned.h"
+#include "request.h"
+
+#define TRIES	64	/* to add claims; each fails only because the owner has begun a scan */
+
+/* ---- requests ---- */
+
+static int claim(struct xmem_pool *pool, u32 op, u64 token, u32 count, u64 timeout_ns)
+{
+	struct xmem_claim_request request = {
+		.size = sizeof(request), .op = op, .slot = xm_token_slot(token),
+		.generation = xm_generation(token), .count = count, .timeout_ns = timeout_ns,
+	};
+
+	return xl_request(pool, XMEM_IOC_CLAIM, &request);
+}
+
+int xl_claim_take(struct xmem_pool *pool, u64 token)
+{
+	return claim(pool, XMEM_CLAIM_TAKE, token, 1, 0);
+}
+
+/* Hold what @token names for a moment. 0, or an error and there is no hold. */
+static int hold(struct xmem_pool *pool, u64 token)
+{
+	int err = xm_get(&pool->map, pool->me, token);
+
+	if (err == -EINVAL)
+		return -ESTALE;		/* no such slot here: a token of another pool */
+	if (err == -EOVERFLOW)
+		return err;
+	return err ? xl_hold_resolved(pool, token, err) : 0;
+}
+
+static void put(struct xmem_pool *pool, u32 slot)
+{
+	xl_do(pool, xm_put(&pool->map, pool->me, slot));
+}
+
+/* Add claims to contents that the caller need not hold. A scan is waited for, by holding them. */
+static int add(struct xmem_pool *pool, u64 token, u32 count, u64 timeout_ns)
+{
+	int err = claim(pool, XMEM_CLAIM_ADD, token, count, timeout_ns), tries;
+
+	for (tries = 0; err == -EAGAIN && tries < TRIES; tries++) {
+		err = hold(pool, token);
+		if (err)
+			return err;
+		err = claim(pool, XMEM_CLAIM_ADD, token, count, timeout_ns);
+		put(pool, xm_token_slot(token));
+	}
+	return err;
+}
+
+/* ---- errors ---- */
+
+/* Can @pool be used? 0, or an error, noted. */
+static int check(struct xmem_pool *pool, const char *what)
+{
+	if (!pool)
+		return xl_fail(EINVAL, "%s: no pool", what);
+	if (!xl_alive(pool))
+		return xl_fail_not_alive(pool);
+	return xl_host_died(pool) ? xl_fail_died(pool) : 0;
+}
+
+static int failed(const char *what, int err)
+{
+	switch (-err) {
+	case ESTALE:
+		return xl_fail(ESTALE, "%s: what this token names is gone, or the token is another "
+			       "pool's", what);
+	case ERANGE:
+		return xl_fail(ERANGE, "%s: a buffer has 0 to %d references that are set aside",
+			       what, XMEM_MAX_CLAIMS);
+	case ENOENT:
+		return xl_fail(ENOENT, "%s: no reference of this buffer is set aside", what);
+	case EPERM:
+		return xl_fail(EPERM, "%s: that is for the buffer's owner, and for others up to "
+			       "60 seconds", what);
+	}
+	return xl_fail(-err, "%s: %s", what, xl_request_error(err));
+}
+
+static int done(const char *what, int err)
+{
+	return err ? failed(what, err) : 0;
+}
+
+/* ---- handles ---- */
+
+static u64 timeout_of(int64_t timeout_ns)
+{
+	return timeout_ns == XMEM_FOREVER ? ~0ULL : (u64)timeout_ns;
+}
+
+static void stand_for_claim(struct xmem_buffer *buffer)
+{
+	xl_lock(&buffer->pool->lock);	/* another thread may be in xl_place_now */
+	xm_store_release(&buffer->mode, buffer->mode | XL_CLAIMS);
+	xl_unlock(&buffer->pool->lock);
+}
+
+/* Have @count claims in all. They may be taken meanwhile: then those that were there are. */
+static int set_held(struct xmem_buffer *buffer, u32 count, u64 timeout_ns)
+{
+	struct xmem_pool *pool = buffer->pool;
+	u64 token = buffer->what.token;
+	u32 there;
+	int err;
+
+	do {
+		there = xm_claims_of(&pool->map, buffer->slot);
+		err = there > count ? claim(pool, XMEM_CLAIM_TAKE, token, there - count, 0) :
+		      add(pool, token, count - there, timeout_ns);
+	} while (err == -ERANGE || err == -ENOENT);
+	if (!err)
+		stand_for_claim(buffer);
+	return err;
+}
+
+/* The slot has claims and is LIVE. It waits among those that somebody held. */
+static void leave_to_holders(struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = buffer->pool;
+	struct xl_owned *owned = &pool->owned;
+	struct xl_owned_slot *one = buffer->own;
+
+	xl_lock(&owned->lock);
+	buffer->what.token = xm_make_live(&one->own);
+	one->held = true;
+	one->holder = pool->me;
+	xl_queue_add(&one->size->busy, one);
+	owned->promised--;
+	owned->none = false;
+	xl_unlock(&owned->lock);
+	xl_owned_wake(pool);
+}
+
+/*
+ * The claims come before the contents are LIVE. If this process ends in between, the host frees the
+ * slot, and its claims with it.
+ */
+static int set_written(struct xmem_buffer *buffer, u32 count, u64 timeout_ns)
+{
+	struct xmem_pool *pool = buffer->pool;
+	u64 word = xm_load(&buffer->own->own.word->state);
+	int err;
+
+	xl_note_place(buffer->own->metadata, 0, buffer->what.length);
+	err = xm_hold_more(&pool->map, pool->me, buffer->slot);
+	if (err)
+		return err;
+	err = claim(pool, XMEM_CLAIM_ADD, xm_token(xm_generation(word), buffer->slot), count,
+		    timeout_ns);
+	if (err) {
+		put(pool, buffer->slot);
+		return err;
+	}
+	buffer->origin = xl_origin(pool->me, pool->link.join.incarnation);
+	leave_to_holders(buffer);
+	xl_handle_use(buffer, XL_READING | XL_CLAIMS);
+	return 0;
+}
+
+XMEM_API int xmem_set_ref_count(struct xmem_buffer *handle, uint32_t count, int64_t timeout_ns)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+	int err;
+
+	if (!buffer)
+		return xl_no_buffer(handle, "set_ref_count");
+	if (timeout_ns < 0)
+		return xl_fail_fast(EINVAL, "set_ref_count: a negative timeout");
+	if (!count || count > XMEM_MAX_CLAIMS)
+		return xl_fail(ERANGE, "set_ref_count: %u references; it can be 1 to %d", count,
+			       XMEM_MAX_CLAIMS);
+	err = check(buffer->pool, "set_ref_count");
+	if (err)
+		return err;
+	err = xm_load(&buffer->mode) == XL_WRITING ?
+	      set_written(buffer, count, timeout_of(timeout_ns)) :
+	      set_held(buffer, count, timeout_of(timeout_ns));
+	return done("set_ref_count", err);
+}
+
+/* Is it a buffer that is held for reading? 0, or an error, noted. */
+static int check_held(const struct xmem_buffer *handle, struct xmem_buffer *buffer,
+		      const char *what)
+{
+	if (!buffer)
+		return xl_no_buffer(handle, what);
+	if (xm_load(&buffer->mode) == XL_WRITING)
+		return xl_fail(EPERM, "%s: the buffer is still being written", what);
+	return check(buffer->pool, what);
+}
+
+XMEM_API int xmem_offer(struct xmem_buffer *handle, uint32_t more)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+	int err = check_held(handle, buffer, "offer");
+
+	if (err)
+		return err;
+	return done("offer", more ? add(buffer->pool, buffer->what.token, more, 0) : -ERANGE);
+}
+
+XMEM_API int xmem_forget(struct xmem_buffer *handle)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+	struct xmem_pool *pool;
+	int err = check_held(handle, buffer, "forget");
+
+	if (err)
+		return err;
+	pool = buffer->pool;
+	if (!(buffer->mode & XL_CLAIMS))
+		err = add(pool, buffer->what.token, 1, 0);
+	if (err)
+		return failed("forget", err);
+	XM_STEP(XM_STEP_CLAIM_FORGET);
+	put(pool, buffer->slot);
+	return xl_handle_drop(pool, buffer);
+}
+
+/* ---- tokens and slots ---- */
+
+/* Hold what is in @slot, whatever it is. It stays that as long as it has claims, as it must. */
+XMEM_API struct xmem_buffer *xmem_get_slot(struct xmem_pool *pool, uint32_t slot)
+{
+	u64 token;
+	int err = check(pool, "get_slot");
+
+	if (err)
+		return NULL;
+	if (slot >= pool->map.slots) {
+		xl_fail(EINVAL, "get_slot: there is no slot %u: the pool has %u", slot,
+			pool->map.slots);
+		return NULL;
+	}
+	if (!xm_claims_of(&pool->map, slot))
+		return xl_get_failed(pool, -ERANGE);
+	token = xm_token(xm_generation(xm_load_acquire(&xm_slot(&pool->map, slot)->state)), slot);
+	return xl_get_slow(pool, token, xm_get_at(&pool->map, pool->holds, token), true);
+}
+
+XMEM_API int xmem_add_ref(struct xmem_pool *pool, uint64_t token)
+{
+	int err = check(pool, "add_ref");
+
+	if (err)
+		return err;
+	if (xm_token_slot(token) >= pool->map.slots)
+		return failed("add_ref", -ESTALE);
+	return done("add_ref", add(pool, token, 1, 0));
+}
+
+/* The contents are held meanwhile, so that the claim is none of those that come after them. */
+XMEM_API int xmem_drop_ref(struct xmem_pool *pool, uint64_t token)
+{
+	int err = check(pool, "drop_ref");
+
+	if (err)
+		return err;
+	err = hold(pool, token);
+	if (err)
+		return failed("drop_ref", err);
+	err = xl_claim_take(pool, token);
+	put(pool, xm_token_slot(token));
+	return done("drop_ref", err);
+}
+
+XMEM_API int xmem_void_claims(struct xmem_pool *pool, uint64_t token)
+{
+	int err = check(pool, "void_claims");
+
+	if (err)
+		return err;
+	if (xm_token_slot(token) >= pool->map.slots)
+		return failed("void_claims", -ESTALE);
+	err = claim(pool, XMEM_CLAIM_VOID, token, 0, 0);
+	return err == -EPERM ? xl_fail_fast(EPERM, "void_claims: only the buffer's owner, who set "
+					    "them aside last, or an administrator voids claims") :
+	       done("void_claims", err);
+}
