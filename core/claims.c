@@ -201,7 +201,7 @@ static u64 xm_claim_deadline(const struct xmem_claim_request *request, u64 now_n
 }
 
 /*
- * Add the claims, then look at the state word, as with a hold (I6). If there were claims already,
+ * Add the claims, then look at the state word, as with a hold (I7). If there were claims already,
  * they have kept the contents, and a scan that is at work will find them.
  */
 static int xm_host_claim_add(struct xm_host *host, u32 me, u32 slot,

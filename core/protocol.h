@@ -39,11 +39,12 @@
  *      going to sleep arms the word, then tests the condition. Full barriers stand between.
  *   I6 After the mark SCANNING nobody completes a get of that slot, and to receive a
  *      forwarded entry is a get. So from then on a reference moves inside one client
- *      only, from its hold to its ring, and the hold says that there was one; or from a
- *      hold to a claim. The scan looks at all holds, then at the rings of those that have
- *      forwarded the slot, and at the claims. Who adds a claim to a slot without claims
- *      adds it, then looks at the state word, as with a hold (I1). Who gets takes its hold,
- *      then takes the claim.
+ *      only, from its hold to its ring, and the hold says that there was one. The scan
+ *      looks at all holds, then at the rings of those that have forwarded the slot.
+ *   I7 A claim is added as a hold is taken (I1): it is added, then the state word is looked
+ *      at, unless there were claims already; and the owner marks the slot, then looks at the
+ *      claims. A get takes its hold, then the claim. So while a slot is SCANNING, references
+ *      move neither from holds to claims nor back, and no scan misses one.
  *
  * Threads: xm_get, xm_put and xm_hold_more may run anywhere at any time. The owner's
  * functions (xm_take, xm_scan, xm_publish, xm_give_up) are serial per client, and
@@ -339,7 +340,7 @@ static inline u32 xm_claims_of(const struct xm_map *map, u32 slot)
 	return xm_claims(xm_load_acquire(&xm_slot_row(map, slot)->generation_first));
 }
 
-/* Does any slot have claims? An owner whose scan saw the holds looks at this after them (I6). */
+/* Does any slot have claims? A scan asks, once it has marked its slots (I7). */
 static inline bool xm_any_claims(const struct xm_map *map)
 {
 	return __builtin_expect(xm_load_acquire(&map->pool->claimed) != 0, 0);

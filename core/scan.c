@@ -265,7 +265,7 @@ static u64 xm_scan_holds(const struct xm_map *map, bool evicts, struct xm_own *c
 	return held;
 }
 
-/* Which of these slots have claims? To be called after the holds were looked at (I6). */
+/* Which of these marked slots have claims (I7)? */
 static u64 xm_scan_claims(const struct xm_map *map, struct xm_own *const *own, u64 some)
 {
 	u64 claimed = 0;

@@ -3,54 +3,7 @@
  * Handing buffers over by count: a producer says how many references there are, passes the token
  * on in a way of its own, and forgets the buffer. It is free with the last release, and not before.
  */
-#include "harness.h"
-
-#define BYTES	4096
-
-static uint32_t claims_of(struct xmem_pool *pool, uint64_t token)
-{
-	struct xmem_slot_info info = { .size = sizeof(info) };
-
-	WORKED(xmem_pool_slot_info(pool, token & 0xffff, &info));
-	return info.claims;
-}
-
-/* Acquire, fill with @stamp, say how many references there are: the handle stays. */
-static struct xmem_buffer *counted(struct xmem_pool *pool, uint64_t stamp, uint32_t count,
-				   int64_t timeout_ns)
-{
-	struct xmem_buffer *b = xmem_acquire(pool, BYTES, 0);
-
-	CHECK(b);
-	fill(b, stamp);
-	WORKED(xmem_set_ref_count(b, count, timeout_ns));
-	return b;
-}
-
-/* The same, and forget it: the token. */
-static uint64_t hand_over(struct xmem_pool *pool, uint64_t stamp, uint32_t count,
-			  int64_t timeout_ns)
-{
-	struct xmem_buffer *b = counted(pool, stamp, count, timeout_ns);
-	uint64_t token = xmem_token(b);
-
-	CHECK(token);
-	SAME(stamp_of(b), stamp);
-	WORKED(xmem_forget(b));
-	SAME(claims_of(pool, token), count);
-	return token;
-}
-
-/* Is the one buffer of this writer free? */
-static bool is_free(struct xmem_pool *writer)
-{
-	struct xmem_buffer *b = xmem_acquire(writer, BYTES, 0);
-
-	if (!b && xmem_peek_last_error(NULL) != -EAGAIN)
-		FAIL("acquire: %d", xmem_peek_last_error(NULL));
-	xmem_release(b);
-	return b;
-}
+#include "claims.h"
 
 /* ---- the pattern ---- */
 
@@ -156,5 +109,221 @@ TEST(P1_a_writer_that_waits_is_woken_by_the_last_release)
 	tell(a, 0);
 	finish_child(a);
 	check_quiet(writer, 1);
+	xmem_pool_close(writer);
+}
+
+/* ---- what counts, and what does not ---- */
+
+TEST(API_releasing_the_handle_that_was_counted_in_drops_one_reference)
+{
+	struct xmem_pool *writer = open_writer(new_name(), 1, BYTES);
+	struct xmem_buffer *b = counted(writer, 5, 2, 0), *same;
+	uint64_t token = xmem_token(b);
+
+	REFUSED(xmem_data_mut(b), EPERM);
+	SAME(xmem_publish(b, NULL, NULL), -EPERM);
+	SAME(xmem_publisher(b), xmem_pool_client(writer));
+	same = xmem_clone(b);
+	CHECK(same);
+	xmem_release(same);
+	SAME(claims_of(writer, token), 2);
+	xmem_release(b);
+	SAME(claims_of(writer, token), 1);
+	CHECK(!is_free(writer));
+	b = xmem_get(writer, token);
+	CHECK(b);
+	SAME(claims_of(writer, token), 0);
+	same = xmem_get(writer, token);	/* there is none left to take: this one comes for free */
+	CHECK(same);
+	xmem_release(same);
+	CHECK(!is_free(writer));
+	xmem_release(b);
+	CHECK(is_free(writer));
+	xmem_pool_close(writer);
+}
+
+TEST(API_receivers_and_clones_take_no_claims)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 2, BYTES), *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
+	struct xmem_buffer *kept, *b, *clone;
+	uint64_t token = publish_kept(writer, 3, &kept);
+
+	WORKED(xmem_offer(kept, 3));
+	xmem_release(kept);
+	b = receive_one(s);
+	SAME(xmem_token(b), token);
+	SAME(claims_of(reader, token), 3);
+	clone = xmem_clone(b);
+	xmem_release(b);
+	xmem_release(clone);
+	SAME(claims_of(reader, token), 3);
+	WORKED(xmem_drop_ref(reader, token));
+	WORKED(xmem_drop_ref(reader, token));
+	WORKED(xmem_add_ref(reader, token));
+	SAME(claims_of(reader, token), 2);
+	WORKED(xmem_drop_ref(reader, token));
+	WORKED(xmem_drop_ref(reader, token));
+	SAME(claims_of(reader, token), 0);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	check_quiet(writer, 1);
+	xmem_pool_close(writer);
+}
+
+/* A stage hands on what it has received: the reference outlives its handle. */
+TEST(API_a_reader_forgets_what_it_holds_and_another_takes_it_over)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 1, BYTES), *reader = open_reader(name);
+	struct xmem_pool *third = open_reader(name);
+	struct xmem_buffer *b = publish_and_get(writer, reader, 8);
+	uint64_t token = xmem_token(b);
+
+	WORKED(xmem_forget(b));
+	SAME(claims_of(reader, token), 1);
+	REFUSED(xmem_data(b), EBADF);
+	CHECK(!is_free(writer));
+	b = xmem_get(third, token);
+	CHECK(b);
+	SAME(stamp_of(b), 8);
+	SAME(claims_of(reader, token), 0);
+	CHECK(!is_free(writer));
+	xmem_release(b);
+	CHECK(is_free(writer));
+	xmem_pool_close(third);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+TEST(API_the_count_of_what_is_held_can_be_set_again)
+{
+	struct xmem_pool *writer = open_writer(new_name(), 1, BYTES);
+	struct xmem_buffer *b = counted(writer, 5, 7, 0);
+	uint64_t token = xmem_token(b);
+
+	WORKED(xmem_set_ref_count(b, 2, 0));
+	SAME(claims_of(writer, token), 2);
+	WORKED(xmem_set_ref_count(b, 65535, 0));
+	SAME(claims_of(writer, token), 65535);
+	WORKED(xmem_set_ref_count(b, 65535, 0));
+	WORKED(xmem_set_ref_count(b, 1, 0));
+	SAME(claims_of(writer, token), 1);
+	SAME(stat_of(writer).claims, 1);
+	SAME(stat_of(writer).claimed, 1);
+	xmem_release(b);
+	SAME(stat_of(writer).claimed, 0);
+	CHECK(is_free(writer));
+	xmem_pool_close(writer);
+}
+
+/* Nothing is taken from subscribers for the sake of a slot that is not to be had. */
+TEST(P3_a_publication_with_claims_is_not_evicted)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 2, BYTES), *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
+	struct xmem_buffer *b, *other;
+	uint64_t token;
+
+	token = publish_kept(writer, 1, &b);
+	WORKED(xmem_offer(b, 1));
+	xmem_release(b);
+	other = xmem_acquire(writer, BYTES, 0);
+	CHECK(other);
+	CHECK(!is_free(writer));
+	b = receive_one(s);
+	SAME(xmem_token(b), token);
+	SAME(xmem_subscription_lost(s), 0);
+	xmem_release(b);
+	CHECK(!is_free(writer));
+	xmem_release(xmem_get(reader, token));
+	CHECK(is_free(writer));
+	xmem_release(other);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* ---- misuse ---- */
+
+TEST(API_a_count_that_would_leave_its_range_changes_nothing)
+{
+	struct xmem_pool *writer = open_writer(new_name(), 1, BYTES);
+	struct xmem_buffer *b = xmem_acquire(writer, BYTES, 0);
+	uint64_t token;
+
+	fill(b, 1);
+	SAME(xmem_set_ref_count(b, 0, 0), -ERANGE);
+	SAME(xmem_set_ref_count(b, 65536, 0), -ERANGE);
+	SAME(xmem_set_ref_count(b, ~0u, 0), -ERANGE);
+	SAME(xmem_set_ref_count(b, 1, -1), -EINVAL);
+	SAME(xmem_offer(b, 1), -EPERM);
+	SAME(xmem_forget(b), -EPERM);
+	CHECK(xmem_data_mut(b));
+	SAME(stat_of(writer).holds, 0);
+	WORKED(xmem_set_ref_count(b, 65535, 0));
+	token = xmem_token(b);
+	SAME(xmem_offer(b, 0), -ERANGE);
+	SAME(xmem_offer(b, 1), -ERANGE);
+	SAME(xmem_offer(b, ~0u), -ERANGE);
+	SAME(xmem_add_ref(writer, token), -ERANGE);
+	SAME(claims_of(writer, token), 65535);
+	WORKED(xmem_set_ref_count(b, 1, 0));
+	WORKED(xmem_drop_ref(writer, token));
+	SAME(xmem_drop_ref(writer, token), -ERANGE);
+	SAME(xmem_drop_ref(writer, token), -ERANGE);
+	SAME(claims_of(writer, token), 0);
+	REFUSED(xmem_get_slot(writer, token & 0xffff), ERANGE);
+	SAME(xmem_void_claims(writer, token), -ENOENT);
+	SAME(stat_of(writer).holds, 1);
+	xmem_release(b);		/* the one that it stood for has been dropped */
+	CHECK(is_free(writer));
+	check_quiet(writer, 1);
+	xmem_pool_close(writer);
+}
+
+TEST(P5_claims_of_contents_that_are_gone_are_ESTALE)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 1, BYTES), *reader = open_reader(name);
+	uint64_t old = hand_over(writer, 1, 1, 0), token;
+
+	xmem_release(xmem_get(reader, old));
+	token = hand_over(writer, 2, 1, 0);
+	SAME(token & 0xffff, old & 0xffff);
+	SAME(xmem_add_ref(reader, old), -ESTALE);
+	SAME(xmem_drop_ref(reader, old), -ESTALE);
+	SAME(xmem_void_claims(reader, old), -ESTALE);
+	SAME(xmem_add_ref(reader, ~0ULL), -ESTALE);
+	SAME(xmem_drop_ref(reader, ~0ULL), -ESTALE);
+	SAME(xmem_void_claims(reader, ~0ULL), -ESTALE);
+	SAME(xmem_add_ref(reader, 0), -ESTALE);
+	SAME(claims_of(reader, token), 1);
+	REFUSED(xmem_get_slot(reader, stat_of(reader).slots), EINVAL);
+	REFUSED(xmem_get_slot(reader, ~0u), EINVAL);
+	WORKED(xmem_drop_ref(reader, token));
+	CHECK(is_free(writer));
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+TEST(API_claims_without_a_handle_or_a_pool)
+{
+	struct xmem_pool *writer = open_writer(new_name(), 1, BYTES);
+	struct xmem_buffer *b = counted(writer, 1, 1, 0);
+
+	SAME(xmem_set_ref_count(NULL, 1, 0), -EINVAL);
+	SAME(xmem_offer(NULL, 1), -EINVAL);
+	SAME(xmem_forget(NULL), -EINVAL);
+	REFUSED(xmem_get_slot(NULL, 0), EINVAL);
+	SAME(xmem_add_ref(NULL, 1), -EINVAL);
+	SAME(xmem_drop_ref(NULL, 1), -EINVAL);
+	SAME(xmem_void_claims(NULL, 1), -EINVAL);
+	xmem_release(b);
+	SAME(xmem_set_ref_count(b, 1, 0), -EBADF);
+	SAME(xmem_offer(b, 1), -EBADF);
+	SAME(xmem_forget(b), -EBADF);
 	xmem_pool_close(writer);
 }

@@ -30,6 +30,7 @@ cancel.pml     -                LOOKFIRST WAKEFIRST
 cancel.pml     SEVERAL          LOOKFIRST WAKEFIRST
 cancel.pml     DROP             NOWAKE NOWAIT UNCOUNTED
 cancel.pml     DROP,SEVERAL     NOWAKE NOWAIT UNCOUNTED
+claims.pml     -                LOOKFIRST NOUNDO RAISELATE TAKEFIRST NOHOLD
 puts.pml       -                STALEQUIET ENDQUIET PUTFIRST
 adopt.pml      -                REAPFIRST PUTFIRST UNTOLD
 threads.pml    CURSOR           NOMUTEX

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* What the tests of claims share. */
+#ifndef XMEM_CONFORM_CLAIMS_H
+#define XMEM_CONFORM_CLAIMS_H
+
+#include "harness.h"
+
+#define BYTES	4096
+
+static inline uint32_t claims_of(struct xmem_pool *pool, uint64_t token)
+{
+	struct xmem_slot_info info = { .size = sizeof(info) };
+
+	WORKED(xmem_pool_slot_info(pool, token & 0xffff, &info));
+	return info.claims;
+}
+
+/* Acquire, fill with @stamp, say how many references there are: the handle stays. */
+static inline struct xmem_buffer *counted(struct xmem_pool *pool, uint64_t stamp, uint32_t count,
+				   int64_t timeout_ns)
+{
+	struct xmem_buffer *b = xmem_acquire(pool, BYTES, 0);
+
+	CHECK(b);
+	fill(b, stamp);
+	WORKED(xmem_set_ref_count(b, count, timeout_ns));
+	return b;
+}
+
+/* The same, and forget it: the token. */
+static inline uint64_t hand_over(struct xmem_pool *pool, uint64_t stamp, uint32_t count,
+			  int64_t timeout_ns)
+{
+	struct xmem_buffer *b = counted(pool, stamp, count, timeout_ns);
+	uint64_t token = xmem_token(b);
+
+	CHECK(token);
+	SAME(stamp_of(b), stamp);
+	WORKED(xmem_forget(b));
+	SAME(claims_of(pool, token), count);
+	return token;
+}
+
+/* Is the one buffer of this writer free? */
+static inline bool is_free(struct xmem_pool *writer)
+{
+	struct xmem_buffer *b = xmem_acquire(writer, BYTES, 0);
+
+	if (!b && xmem_peek_last_error(NULL) != -EAGAIN)
+		FAIL("acquire: %d", xmem_peek_last_error(NULL));
+	xmem_release(b);
+	return b;
+}
+
+#endif
