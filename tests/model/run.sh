@@ -23,6 +23,7 @@ policy.pml     S=3              NOINC NOCURSOR STALEROOM QUIET NOHAND NOBARRIER 
 resolve.pml    -                FORCED
 resolve.pml    TWOSCANNERS       NONUMBER ENTERPLAIN
 subscribe.pml  -                TAILFIRST NOPIN NOWAKE
+history.pml    -                NOLOOK LOOKFIRST NORECHECK NOSCAN PINNED
 wait.pml       -                LOOKFIRST WAKEFIRST NOCOUNT CLEARLATE
 poll.pml       -                NORELOOK DRAINLATE NOTELL NOREARM NOLOOK ONLYWAKE WAKEFIRST
 poll_out.pml   -                NORELOOK FILLLATE NOTELL NOREARM NOLOOK
