@@ -326,3 +326,63 @@ TEST(API_all_of_the_first_writer_is_received)
 	raw_close(&raw);
 	xmem_pool_close(late_pool);
 }
+
+/* The next client with its id publishes at the same places. */
+TEST(P5_history_is_not_that_of_the_next_client)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 8, BYTES), *reader = open_reader(name), *next;
+	int publisher = xmem_pool_client(writer);
+	struct xmem_subscription *s;
+
+	publish_stamps(writer, 0, 3);
+	s = follow_past(reader, publisher, 3);
+	receive_stamp(s, 0);
+	xmem_pool_close(writer);
+	EVENTUALLY(stat_of(reader).clients == 1 && stat_of(reader).zombies == 0);
+	next = open_writer(name, 8, BYTES);
+	SAME(xmem_pool_client(next), publisher);
+	publish_stamps(next, 0, 3);
+	REFUSED(xmem_receive(s, 0), EPIPE);
+	SAME(xmem_subscription_lost(s), 0);
+
+	/* What is left of the old subscription does not touch the new one's history. */
+	xmem_unsubscribe(s);
+	s = follow_past(reader, publisher, 2);
+	receive_stamp(s, 1);
+	receive_stamp(s, 2);
+	receive_nothing(s);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(next);
+}
+
+/* The same while the old subscription is still there. */
+TEST(P5_two_subscriptions_have_their_own_history)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 8, BYTES), *reader = open_reader(name), *next;
+	int publisher = xmem_pool_client(writer), fd;
+	struct xmem_subscription *old, *s;
+
+	publish_stamps(writer, 0, 3);
+	old = follow_past(reader, publisher, 3);
+	receive_stamp(old, 0);
+	xmem_pool_close(writer);
+	EVENTUALLY(stat_of(reader).clients == 1 && stat_of(reader).zombies == 0);
+	next = open_writer(name, 8, BYTES);
+	SAME(xmem_pool_client(next), publisher);
+	publish_stamps(next, 0, 3);
+	s = follow_past(reader, publisher, 2);
+	fd = xmem_subscription_poll_fd(s);
+	REFUSED(xmem_receive(old, 0), EPIPE);
+	xmem_unsubscribe(old);
+	SAME(by_poll(fd, POLLIN, WAIT_MS), POLLIN);
+	receive_stamp(s, 1);
+	receive_stamp(s, 2);
+	receive_nothing(s);
+	SAME(by_poll(fd, POLLIN, 0), 0);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(next);
+}

@@ -172,7 +172,7 @@ TEST(API_a_buffer_says_the_label_of_its_publisher)
 	SAME(xmem_publisher(b), xmem_pool_client(writer));
 	SAME(xmem_subscription_publisher(s), xmem_pool_client(writer));
 
-	/* What was received says it for ever; what was got, as long as the ring is there. */
+	/* What was got says it as long as the ring is there, what was received for longer. */
 	xmem_release(kept);
 	xmem_pool_close(writer);
 	REFUSED(xmem_receive(s, 10 * SECOND), EPIPE);
@@ -183,6 +183,11 @@ TEST(API_a_buffer_says_the_label_of_its_publisher)
 	has_label(b, "writer");
 	has_label(clone, "writer");
 	SAME(xmem_publisher_label(got, label), -ENOENT);
+	/* Once the next client of this id is followed, it is not known; never is it that one's. */
+	SAME(xmem_pool_client(writer), xmem_publisher(b));
+	s = follow(reader, xmem_pool_client(writer), 0);
+	SAME(xmem_publisher_label(b, label), -ENOENT);
+	xmem_unsubscribe(s);
 	xmem_release(b);
 	xmem_release(got);
 	xmem_release(clone);
