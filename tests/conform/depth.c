@@ -28,6 +28,25 @@ TEST(API_depth_is_how_many_of_the_latest_are_received)
 	xmem_pool_close(writer);
 }
 
+/* The same by a thread that has the subscription's lock for itself (lib/lock.h) by and by. */
+TEST(API_depth_is_kept_to_for_long)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 8, BYTES), *reader = open_reader(name);
+	struct xmem_subscription *s = follow_some(reader, xmem_pool_client(writer), 0, 1);
+	int stamp;
+
+	for (stamp = 0; stamp < 200; stamp += 2) {
+		publish_stamps(writer, stamp, stamp + 2);
+		receive_stamp(s, stamp + 1);
+		REFUSED(xmem_receive(s, 0), EAGAIN);
+	}
+	SAME(xmem_subscription_lost(s), 100);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
 /* History is among the latest, too, and what is older than those is passed, not lost. */
 TEST(API_depth_bounds_history)
 {

@@ -109,6 +109,34 @@ static void honest_work(struct xmem_pool *writer, struct xmem_subscription *s, u
 	}
 }
 
+/* Whatever it is, it can be looked at. */
+static void look_at(struct xmem_buffer *buffer)
+{
+	char label[16];
+
+	xmem_buffer_metadata(buffer);
+	xmem_data(buffer);
+	xmem_publisher_label(buffer, label);
+	xmem_release(buffer);
+}
+
+/* Come late, and look at what is said to have been published before. */
+static void come_late(struct xmem_pool *pool, int publisher, uint32_t depth)
+{
+	struct xmem_subscribe_options o = {
+		.size = sizeof(o), .flags = XMEM_SUBSCRIBE_PUBLISHER | XMEM_SUBSCRIBE_NOWAIT,
+		.publisher = publisher, .history = ~0u, .depth = depth,
+	};
+	struct xmem_subscription *s = xmem_subscribe(pool, &o);
+	struct xmem_buffer *b;
+	int i;
+
+	CHECK(s);
+	for (i = 0; i < 8 && (b = xmem_receive(s, 0)); i++)
+		look_at(b);
+	xmem_unsubscribe(s);
+}
+
 /*
  * Its own hold counts are garbage too, so it keeps slots busy as if it held them,
  * anybody's: that may cost the others buffers until it ends, and nothing else.
@@ -118,15 +146,17 @@ TEST_WITHIN(P4_garbage_in_all_that_a_client_may_write, 60)
 	struct vandal vandal = { .name = new_name(), .random = seed() };
 	struct xmem_pool *writer = OPEN(vandal.name, .flags = XMEM_OPEN_WRITER, .slots = 256,
 					.clients = 8);
-	struct xmem_pool *reader = open_reader(vandal.name);
+	struct xmem_pool *reader = open_reader(vandal.name), *late = open_reader(vandal.name);
 	struct xmem_subscription *s, *of_garbage;
 	struct child *child;
 	unsigned int i, received = 0;
+	int vandal_client;
 
 	WORKED(xmem_preallocate(writer, 4, BYTES));
 	s = follow(reader, xmem_pool_client(writer), 0);
 	child = spawn(vandalize, &vandal);
-	of_garbage = follow(reader, (int)hear(child), 0);
+	vandal_client = (int)hear(child);
+	of_garbage = follow(reader, vandal_client, 0);
 	honest_work(writer, s, 20);
 	tell(child, 1);
 	hear(child);
@@ -138,12 +168,9 @@ TEST_WITHIN(P4_garbage_in_all_that_a_client_may_write, 60)
 		if (i >= 50)
 			hear(child);
 		received += b != NULL;
-		if (b) {
-			/* Whatever it is, it can be looked at. */
-			xmem_buffer_metadata(b);
-			xmem_data(b);
-			xmem_release(b);
-		}
+		if (b)
+			look_at(b);
+		come_late(late, vandal_client, i % 4);
 		/*
 		 * Other clients' scans end, whatever holds the vandal claims. They
 		 * find a buffer or they do not.
@@ -153,6 +180,7 @@ TEST_WITHIN(P4_garbage_in_all_that_a_client_may_write, 60)
 		stat_of(reader);
 	}
 	kill_child(child);
+	xmem_pool_close(late);
 	EVENTUALLY(stat_of(writer).clients == 2);
 	/* Its ring is garbage, and yet it ends. */
 	for (i = 0; i < 10000; i++) {

@@ -35,7 +35,7 @@ static struct xmem_subscription *follow_past(struct xmem_pool *pool, int publish
 static struct xmem_pool *open_keeper(const char *name)
 {
 	struct xmem_pool_options o = {
-		.size = sizeof(o), .flags = XMEM_OPEN_WRITER, .clients = 4, .ring_entries = 8,
+		.size = sizeof(o), .flags = XMEM_OPEN_WRITER, .clients = 4, .ring_entries = 16,
 		.keep = KEEP,
 	};
 	struct xmem_pool *pool = xmem_pool_open(name, &o);
@@ -152,7 +152,7 @@ TEST_WITHIN(P3_history_of_a_publisher_killed_at_every_step, 60)
 	unsigned int i;
 
 	steps_only();
-	reader = OPEN(scene.name, .clients = 4, .ring = 8, .slots = 64);
+	reader = OPEN(scene.name, .clients = 4, .ring = 16, .slots = 64);
 	for (i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
 		struct child *child;
 		int publisher;
@@ -194,7 +194,7 @@ static void publish_more(int step)
 
 /*
  * @more publications come while the subscriber has read an entry and has no hold yet: they use
- * its buffer again (BUFFERS), and its entry too (8). What it gets is the next one that is there.
+ * its buffer again (BUFFERS), and its entry too (16). What it gets is the next one that is there.
  */
 static void goes_in_the_midst(unsigned int more)
 {
@@ -263,7 +263,7 @@ TEST(P9_history_that_a_stopped_owner_scans_is_received)
 	int stamp;
 
 	steps_only();
-	reader = OPEN(scene.name, .clients = 4, .ring = 8, .slots = 64);
+	reader = OPEN(scene.name, .clients = 4, .ring = 16, .slots = 64);
 	child = spawn(stop_in_a_scan, &scene);
 	s = follow_past(reader, (int)hear(child));
 	CHECK(s);

@@ -67,6 +67,32 @@ TEST(API_what_is_kept_goes_before_an_acquire_fails)
 	xmem_pool_close(writer);
 }
 
+/* What has gone does not count: the last so many that exist are received. */
+TEST(API_history_counts_what_exists)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_keeper(name, 2, 3), *reader = open_reader(name);
+	struct xmem_buffer *held;
+	struct xmem_subscription *s;
+
+	publish_kept(writer, 0, &held);
+	publish_stamps(writer, 1, 9);	/* in the two other buffers, the last two of which stay */
+	s = follow_past(reader, xmem_pool_client(writer), 3);
+	receive_stamp(s, 0);
+	receive_stamp(s, 7);
+	receive_stamp(s, 8);
+	receive_nothing(s);
+	xmem_unsubscribe(s);
+	s = follow_past(reader, xmem_pool_client(writer), 2);
+	receive_stamp(s, 7);
+	receive_stamp(s, 8);
+	receive_nothing(s);
+	xmem_unsubscribe(s);
+	xmem_release(held);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
 /* A buffer that is free, or that nobody keeps, is taken first, although it is larger. */
 TEST(API_what_is_kept_goes_last)
 {

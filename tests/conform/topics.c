@@ -218,3 +218,86 @@ TEST(API_labels_are_checked)
 	refused_label(pool, "a", XMEM_SUBSCRIBE_PUBLISHER);
 	xmem_pool_close(pool);
 }
+
+/* ---- what a client says of itself, whatever it says ---- */
+
+static void want(struct raw *raw, const char *label)
+{
+	uint64_t words[2];
+
+	memcpy(words, label, sizeof(words));
+	xm_store(&xm_ring(&raw->map, raw->link.join.client)->wanted_label[0], words[0]);
+	xm_store(&xm_ring(&raw->map, raw->link.join.client)->wanted_label[1], words[1]);
+}
+
+static int raw_poll_fd(struct raw *raw, uint32_t kind, int publisher, uint64_t incarnation)
+{
+	struct xmem_poll_fd_request request = {
+		.size = sizeof(request), .kind = kind, .publisher = publisher,
+		.incarnation = incarnation,
+	};
+
+	SAME(raw_request(raw, XMEM_IOC_POLL_FD, &request), 0);
+	return request.fd;
+}
+
+TEST(P4_what_a_client_wants_is_its_own_matter)
+{
+	static const struct { const char label[17]; bool fits; } cases[] = {
+		{ "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", false },
+		{ "fifteen-letters*", true },		/* no NUL at its end */
+		{ "fifteen-letter**", false }, { "fifteen-letterss", false },
+		{ "\0garbage", true }, { "fifteen-letters\0", true }, { "***************", false },
+	};
+	const char *name = new_name();
+	struct xmem_pool *writer = open_labelled(name, "fifteen-letters");
+	struct raw raw;
+	unsigned int i;
+	int fd;
+
+	raw_start(&raw, name, XMEM_ROLE_READER);
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		want(&raw, cases[i].label);
+		/* The daemon looks at all descriptors after each request. */
+		fd = raw_poll_fd(&raw, XMEM_POLL_JOINT, 0, 0);
+		if (cases[i].fits)
+			SAME(by_poll(fd, POLLIN, WAIT_MS), POLLIN);
+		else
+			SAME(by_poll(fd, POLLIN, 0), 0);
+		close(fd);
+	}
+	raw_close(&raw);
+	check_quiet(writer, 1);
+	xmem_pool_close(writer);
+}
+
+TEST(P4_what_a_client_says_of_its_history_is_its_own_matter)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_labelled(name, "writer"), *reader = open_reader(name);
+	int publisher = xmem_pool_client(writer), fd;
+	struct xmem_subscription *s = follow(reader, publisher, 0);
+	struct xmem_subscribe_request subscribe = {
+		.size = sizeof(subscribe), .publisher = publisher,
+	};
+	struct xmem_cursor *cursor;
+	struct raw raw;
+
+	raw_start(&raw, name, XMEM_ROLE_READER);
+	cursor = (struct xmem_cursor *)xm_cursor(&raw.map, raw.link.join.client, publisher);
+	/* Of a ring that it does not follow it may say what it likes. */
+	xm_store(&cursor->history, ~0ULL);
+	fd = raw_poll_fd(&raw, XMEM_POLL_CLIENT, 0, 0);
+	SAME(by_poll(fd, POLLIN, 0), 0);
+	SAME(raw_request(&raw, XMEM_IOC_SUBSCRIBE, &subscribe), 0);
+	SAME(by_poll(fd, POLLIN, WAIT_MS), POLLIN);
+	/* Nobody else is told. */
+	SAME(by_poll(fd_of(reader), POLLIN, 0), 0);
+	REFUSED(xmem_receive(s, 0), EAGAIN);
+	close(fd);
+	raw_close(&raw);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	check_quiet(writer, 1);
+	xmem_pool_close(writer);
+}

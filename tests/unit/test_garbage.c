@@ -3,6 +3,7 @@
  * Hostile and broken clients: whatever a client's own pages contain, the others
  * and the host go on, and no client holds or frees what belongs to another (P4).
  */
+#include "core/history.h"
 #include "unit.h"
 
 struct feud {
@@ -119,6 +120,86 @@ START_TEST(garbage_positions_never_move_a_cursor_back)
 }
 END_TEST
 
+/* Receive all history that the ring of `bad` shows. Returns how many were held, and put. */
+static u32 look_back(struct feud *f, u32 count)
+{
+	struct xm_followed_words words = xm_followed_words(f->map, f->reader, f->bad);
+	struct xm_past past = xm_past_begin(f->map, &f->follow, count);
+	struct xm_publication what;
+	struct xm_pending pending;
+	u32 held = 0, tries = 0;
+	int err;
+
+	ck_assert(!past.end || past.end - past.place <= f->map->ring_mask + 1);
+	do {
+		pending = (struct xm_pending){ XM_NOTHING, 0 };
+		err = xm_past_hold(f->map, f->reader, &words, &f->follow, &past, &what, &pending);
+		ck_assert_uint_lt(++tries, 100);
+		if (err && err != -EAGAIN)
+			continue;
+		world_put(f->world, f->reader, xm_token_slot(what.token));
+		held += !err;
+		past.place++;
+	} while (err != -ENOENT);
+	ck_assert_uint_eq(world_holds(f->world), 0);
+	return held;
+}
+
+START_TEST(garbage_in_history_is_held_or_passed)
+{
+	static const u64 garbage[] = { 0, 1, 63, 64, 127, 128, 65535, ~0ULL, POISON };
+	struct feud f = feud_make();
+	u32 i;
+
+	/* As if it had published eight times. */
+	xm_ring(f.map, f.bad)->tail = 8;
+	world_unsubscribe(f.world, f.reader, &f.follow);
+	f.follow = world_subscribe(f.world, f.reader, f.bad, 0);
+	for (i = 0; i < 8; i++)
+		*xm_entry(f.map, f.bad, i) = (struct xmem_entry){ .position = i + 1 };
+	for (i = 0; i < ARRAY_SIZE(garbage); i++) {
+		xm_entry(f.map, f.bad, i % 8)->token = garbage[i];
+		ck_assert_uint_eq(look_back(&f, 8), 0);
+	}
+	/* A true token of another owner's is as good as having been told it; a stale one is not. */
+	xm_entry(f.map, f.bad, 3)->token = f.good_token;
+	xm_entry(f.map, f.bad, 5)->token = f.good_token - (1 << 16);
+	ck_assert_uint_eq(look_back(&f, 8), 1);
+	ck_assert_uint_eq(look_back(&f, 0), 0);
+	/* One that its owner scans is in doubt; with another position it is another's. */
+	xm_slot(f.map, f.good_slot[0])->state += XMEM_SLOT_SCANNING - XMEM_SLOT_LIVE;
+	ck_assert_uint_eq(look_back(&f, 1), 0);
+	xm_slot(f.map, f.good_slot[0])->state -= XMEM_SLOT_SCANNING - XMEM_SLOT_LIVE;
+	ck_assert_uint_eq(look_back(&f, ~0u), 1);
+	xm_entry(f.map, f.bad, 3)->position |= XMEM_ENTRY_VOID;
+	ck_assert_uint_eq(look_back(&f, ~0u), 0);
+	xm_entry(f.map, f.bad, 3)->position = 12;
+	ck_assert_uint_eq(look_back(&f, ~0u), 0);
+	feud_end(&f);
+}
+END_TEST
+
+START_TEST(the_latest_of_a_garbage_ring_never_move_a_cursor_back)
+{
+	static const u64 tail[] = { ~0ULL, 1ULL << 63, 0, 5, 100, 1, POISON };
+	struct feud f = feud_make();
+	struct xm_past past = { 0, 0 };
+	struct xm_pending pending = { XM_NOTHING, 0 };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(tail); i++) {
+		u64 before = f.follow.place, lost = f.follow.lost;
+
+		xm_ring(f.map, f.bad)->tail = tail[ARRAY_SIZE(tail) - 1 - i] / 3;
+		xm_receive_latest(f.map, f.reader, &f.follow, &past, 2, &pending);
+		ck_assert_uint_ge(f.follow.place, before);
+		ck_assert_uint_eq(f.follow.lost - lost, f.follow.place - before);
+		ck_assert_uint_eq(xm_load(xm_cursor(f.map, f.reader, f.bad)), f.follow.place);
+	}
+	feud_end(&f);
+}
+END_TEST
+
 START_TEST(subscribing_to_a_garbage_tail_harms_nobody)
 {
 	static const u64 garbage[] = { ~0ULL, ~0ULL - 1, 1ULL << 63, 1ULL << 62, POISON };
@@ -130,6 +211,7 @@ START_TEST(subscribing_to_a_garbage_tail_harms_nobody)
 		world_unsubscribe(f.world, f.reader, &f.follow);
 		xm_ring(f.map, f.bad)->tail = garbage[i];
 		f.follow = world_subscribe(f.world, f.reader, f.bad, 0);
+		look_back(&f, ~0u);
 		for (tries = 0; tries < 20; tries++)
 			receive(&f);
 		ck_assert_uint_eq(world_holds(f.world), 0);
@@ -293,6 +375,8 @@ void garbage_tests(Suite *suite)
 	tcase_add_test(tcase, garbage_entries_are_skipped_or_held_and_put);
 	tcase_add_test(tcase, entry_naming_anothers_slot_is_received_by_a_full_get_only);
 	tcase_add_test(tcase, garbage_positions_never_move_a_cursor_back);
+	tcase_add_test(tcase, garbage_in_history_is_held_or_passed);
+	tcase_add_test(tcase, the_latest_of_a_garbage_ring_never_move_a_cursor_back);
 	tcase_add_test(tcase, subscribing_to_a_garbage_tail_harms_nobody);
 	tcase_add_test(tcase, garbage_cursors_and_holds_only_keep_slots_busy);
 	tcase_add_test(tcase, client_of_pure_noise_ends_cleanly);
