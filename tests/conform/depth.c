@@ -33,10 +33,10 @@ TEST(API_depth_is_kept_to_for_long)
 {
 	const char *name = new_name();
 	struct xmem_pool *writer = open_writer(name, 8, BYTES), *reader = open_reader(name);
+	uint64_t first = warm_up(writer, reader, 32), stamp;
 	struct xmem_subscription *s = follow_some(reader, xmem_pool_client(writer), 0, 1);
-	int stamp;
 
-	for (stamp = 0; stamp < 200; stamp += 2) {
+	for (stamp = first; stamp < first + 200; stamp += 2) {
 		publish_stamps(writer, stamp, stamp + 2);
 		receive_stamp(s, stamp + 1);
 		REFUSED(xmem_receive(s, 0), EAGAIN);

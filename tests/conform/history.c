@@ -51,29 +51,6 @@ TEST(API_history_comes_before_what_is_new)
 	xmem_pool_close(writer);
 }
 
-/* The same by a thread that has the subscription's lock for itself (lib/lock.h) by and by. */
-TEST(API_long_history_comes_before_what_is_new)
-{
-	const char *name = new_name();
-	struct xmem_pool *writer = open_writer(name, 128, BYTES), *reader = open_reader(name);
-	struct xmem_subscription *s;
-	int stamp;
-
-	publish_stamps(writer, 0, 60);
-	s = follow_past(reader, xmem_pool_client(writer), 64);
-	publish_stamps(writer, 60, 62);
-	for (stamp = 0; stamp < 62; stamp++)
-		receive_stamp(s, stamp);
-	receive_nothing(s);
-	for (; stamp < 100; stamp++) {
-		publish_stamp(writer, stamp);
-		receive_stamp(s, stamp);
-	}
-	xmem_unsubscribe(s);
-	xmem_pool_close(reader);
-	xmem_pool_close(writer);
-}
-
 /* The last that exist are counted, whatever has gone between them. */
 TEST(API_history_passes_what_has_gone)
 {

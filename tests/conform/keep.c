@@ -8,7 +8,7 @@
 static struct xmem_pool *open_keeper(const char *name, uint32_t keep, unsigned int buffers)
 {
 	struct xmem_pool_options o = {
-		.size = sizeof(o), .flags = XMEM_OPEN_WRITER, .keep = keep, .ring_entries = 16,
+		.size = sizeof(o), .flags = XMEM_OPEN_WRITER, .keep = keep, .ring_entries = 64,
 	};
 	struct xmem_pool *pool = xmem_pool_open(name, &o);
 
@@ -40,6 +40,29 @@ TEST(API_a_writer_keeps_the_last_for_those_who_come_later)
 		has_kept(reader, writer, count, count < 6 ? count : 6);
 		publish_stamp(writer, count);
 	}
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* Long history comes first too, by a thread that has the lock for itself (lib/lock.h) meanwhile. */
+TEST(API_long_history_comes_before_what_is_new)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_keeper(name, 62, 80), *reader = open_reader(name);
+	uint64_t first = warm_up(writer, reader, 160), stamp;
+	struct xmem_subscription *s;
+
+	publish_stamps(writer, first, first + 60);
+	s = follow_past(reader, xmem_pool_client(writer), 60);
+	publish_stamps(writer, first + 60, first + 62);
+	for (stamp = first; stamp < first + 62; stamp++)
+		receive_stamp(s, stamp);
+	receive_nothing(s);
+	for (; stamp < first + 100; stamp++) {
+		publish_stamp(writer, stamp);
+		receive_stamp(s, stamp);
+	}
+	xmem_unsubscribe(s);
 	xmem_pool_close(reader);
 	xmem_pool_close(writer);
 }
