@@ -360,11 +360,12 @@ int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes);
  *
  * The buffer is the smallest that is large enough and free. If none is free, this takes the
  * oldest publication of the smallest such size away that no client holds, from subscribers that
- * have not received it and that the writer need not wait for. Those that lag by more than half of
- * the buffers of that size (or by ring_entries, if that is less) lose all that is older than that
- * at once, also what others hold. It waits for the other subscribers within the pool's
- * wait_bound_ns; then they lose the oldest too, until they receive again. If a subscriber uses
- * XMEM_SUBSCRIBE_WAITS, at most ring_entries buffers may be acquired and unpublished.
+ * have not received it and that the writer need not wait for, or from what it keeps (`keep` of
+ * struct xmem_pool_options). Those that lag by more than half of the buffers of that size and more
+ * than is kept (or by ring_entries, if that is less) lose all that is older than that at once, also
+ * what others hold. It waits for the other subscribers within the pool's wait_bound_ns; then they
+ * lose the oldest too, until they receive again. If a subscriber uses XMEM_SUBSCRIBE_WAITS, at most
+ * ring_entries buffers may be acquired and unpublished.
  *
  * Returns: the buffer, or NULL:
  *	EAGAIN	none is free, and the timeout is 0
@@ -409,7 +410,8 @@ struct xmem_publish_options {
  * loses the oldest, and is waited for again once it receives.
  *
  * The contents stay as long as a subscriber that the writer waits for has yet to receive them
- * or a client holds them; for other subscribers they stay until an acquire needs the buffer.
+ * or a client holds them; for other subscribers, and with `keep` of struct xmem_pool_options, they
+ * stay until an acquire needs the buffer.
  * A program that passes the token on in a way of its own keeps the handle
  * (XMEM_PUBLISH_KEEP) until the other side has got the buffer.
  *

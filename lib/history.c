@@ -75,7 +75,10 @@ void xl_past_end(struct xmem_subscription *subscription, struct xl_ring *ring)
 		xm_store(history_word(subscription->pool, ring->follow.publisher), 0);
 }
 
-/* -ENOENT: nothing is left. A scan that keeps the contents in doubt is waited for, as in get. */
+/*
+ * -ENOENT: nothing is left. A scan that keeps the contents in doubt is waited for, as in get;
+ * what its owner scans without end is as good as gone.
+ */
 static int hold_past(struct xmem_subscription *subscription, struct xl_ring *ring,
 		     struct xm_publication *what, struct xm_pending *pending)
 {
@@ -85,8 +88,10 @@ static int hold_past(struct xmem_subscription *subscription, struct xl_ring *rin
 
 	if (err == -EAGAIN)
 		err = xl_hold_resolved(pool, what->token, err);
-	/* It has gone; or it stays in doubt, and the next receive looks again. */
-	return err == -ESTALE || err == -EAGAIN ? -EBUSY : err;
+	if (err != -ESTALE && err != -EAGAIN)
+		return err;
+	ring->past.place++;
+	return -EBUSY;
 }
 
 /* It wants only the latest of a ring: pass the others. */

@@ -3,6 +3,8 @@
  * What a writer keeps for those who subscribe later: its last publications are left alone by
  * its collector, and go one by one when an acquire finds nothing else.
  */
+#include <pthread.h>
+
 #include "past.h"
 
 static struct xmem_pool *open_keeper(const char *name, uint32_t keep, unsigned int buffers)
@@ -66,6 +68,62 @@ TEST(API_long_history_comes_before_what_is_new)
 	xmem_pool_close(reader);
 	xmem_pool_close(writer);
 }
+
+/* ---- threads ---- */
+
+#define THREADS	4
+#define PAST	48
+#define FUTURE	200
+
+static struct {
+	struct xmem_subscription *s;
+	unsigned int seen[PAST + FUTURE];
+} shared;
+
+static void *receive_some(void *unused)
+{
+	struct xmem_buffer *b;
+
+	while ((b = xmem_receive(shared.s, 10 * SECOND))) {
+		SAME(stamp_of(b), xmem_sequence(b));
+		__atomic_add_fetch(&shared.seen[xmem_sequence(b)], 1, __ATOMIC_SEQ_CST);
+		xmem_release(b);
+	}
+	SAME(xmem_peek_last_error(NULL), -ECANCELED);
+	return unused;
+}
+
+/* Threads share a subscription: each of them gets some, and each publication is got once. */
+TEST(P1_threads_share_history)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_keeper(name, 60, 80), *reader = open_reader(name);
+	pthread_t thread[THREADS];
+	int i, stamp;
+
+	publish_stamps(writer, 0, PAST);
+	shared.s = follow_past(reader, xmem_pool_client(writer), PAST);
+	for (i = 0; i < THREADS; i++)
+		SAME(pthread_create(&thread[i], NULL, receive_some, NULL), 0);
+	for (i = 0; i < PAST; i++)
+		EVENTUALLY(__atomic_load_n(&shared.seen[i], __ATOMIC_SEQ_CST));
+	for (stamp = PAST; stamp < PAST + FUTURE; stamp++) {
+		publish_stamp(writer, stamp);
+		EVENTUALLY(__atomic_load_n(&shared.seen[stamp], __ATOMIC_SEQ_CST));
+	}
+	WORKED(xmem_cancel(reader));
+	for (i = 0; i < THREADS; i++)
+		SAME(pthread_join(thread[i], NULL), 0);
+	for (stamp = 0; stamp < PAST + FUTURE; stamp++)
+		SAME(shared.seen[stamp], 1);
+	SAME(xmem_subscription_lost(shared.s), 0);
+	xmem_unsubscribe(shared.s);
+	xmem_pool_close(reader);
+	check_quiet(writer, 1);
+	xmem_pool_close(writer);
+}
+
+/* ---- what goes, and when ---- */
 
 /* Keeping never makes an acquire fail: the oldest go one by one when there is nothing else. */
 TEST(API_what_is_kept_goes_before_an_acquire_fails)

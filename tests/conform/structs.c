@@ -37,6 +37,12 @@ TEST(API_pool_options_grow)
 	REFUSED(xmem_pool_open(new_name(), &o.known), EINVAL);
 
 	o.known.label = "newer";
+	o.known.keep = ~0u;
+	o.known.size = offsetof(struct xmem_pool_options, keep);
+	pool = xmem_pool_open(new_name(), &o.known);
+	CHECK(pool);
+	xmem_pool_close(pool);
+	o.known.keep = 1;
 	o.known.size = sizeof(o);
 	pool = xmem_pool_open(new_name(), &o.known);
 	CHECK(pool);
@@ -68,6 +74,14 @@ TEST(API_subscribe_options_grow)
 	REFUSED(xmem_subscribe(reader, &o.known), EINVAL);
 
 	o.known.timeout_ns = 0;
+	/* The header before ends here, so what is behind it is not looked at. */
+	o.known.history = o.known.depth = ~0u;
+	o.known.label = (const char *)1;
+	o.known.size = offsetof(struct xmem_subscribe_options, history);
+	s = xmem_subscribe(reader, &o.known);
+	CHECK(s);
+	xmem_unsubscribe(s);
+	o.known.label = NULL;
 	o.known.size = sizeof(o);
 	s = xmem_subscribe(reader, &o.known);
 	CHECK(s);
