@@ -11,6 +11,7 @@
 #endif
 
 #include "handle.h"
+#include "owned.h"
 #include "payload/payload.h"
 #include "tensor.h"
 
@@ -72,6 +73,14 @@ static void copy_memory(char *to, const char *from, size_t bytes)
 	memcpy(to + head + lines, from + head + lines, bytes - head - lines);
 }
 
+/* A buffer that is written is as long as its owner knows, whatever the pages say. */
+static size_t capacity_of(struct xmem_buffer *to)
+{
+	const struct xmem_buffer *buffer = xl_buffer(to);
+
+	return xl_slot_bytes(buffer->pool, buffer->slot);
+}
+
 /* Take over what is said of @from. Its place in the buffer is what xmem_publish will say. */
 static void copy_metadata(struct xmem_buffer *to, const struct xmem_buffer *from)
 {
@@ -96,7 +105,7 @@ XMEM_API int xmem_copy(struct xmem_buffer *to, struct xmem_buffer *from)
 	if (!contents)
 		return xmem_peek_last_error(NULL);
 	bytes = xmem_size(from);
-	capacity = xmem_capacity(to);
+	capacity = capacity_of(to);
 	if (bytes > capacity)
 		return xl_fail(ERANGE, "copy: %zu bytes do not fit into a buffer of %zu; acquire a "
 			       "larger one", bytes, capacity);
@@ -113,7 +122,7 @@ XMEM_API int xmem_copy_bytes(struct xmem_buffer *to, size_t offset, const void *
 
 	if (!whole)
 		return xmem_peek_last_error(NULL);
-	capacity = xmem_capacity(to);
+	capacity = capacity_of(to);
 	if (offset > capacity || bytes > capacity - offset)
 		return xl_fail(ERANGE, "copy: %zu bytes at %zu do not fit into a buffer of %zu",
 			       bytes, offset, capacity);

@@ -26,7 +26,7 @@ packages_for() {
 	test)
 		for p in build demo kmod vm instructions; do packages_for $p; done
 		echo check sparse spin strace pkg-config cmake git patch dkms
-		echo g++ clang debootstrap jq systemd libglib2.0-dev libuv1-dev
+		echo g++ clang libclang-rt-dev debootstrap jq systemd libglib2.0-dev libuv1-dev
 		;;
 	bench) packages_for build; echo strace ;;
 	instructions) packages_for build; echo valgrind ;;

@@ -304,19 +304,26 @@ struct liar {
 	bool stop;
 };
 
-/* Words of metadata become anything, one by one and again and again. */
+/* Now one word of metadata, now another, is something else and again what it was, many times. */
 static void *lie(void *argument)
 {
 	static const int64_t number[] = {
-		0, 1, 2, 3, 100, 240, 241, -1, INT64_MAX, INT64_MIN, 1LL << 32, 65536,
-		XMEM_DTYPE_UINT8, XMEM_DTYPE_FLOAT32, XMEM_IMAGE_RGB8,
+		0, 1, -1, 1000000, 1 << 19, INT64_MAX, INT64_MIN, 1LL << 32, 65536,
+		XMEM_DTYPE_FLOAT64, XMEM_IMAGE_RGB8, 9LL << 32 | XMEM_DTYPE_UINT8,
 	};
 	struct liar *liar = argument;
-	uint64_t *word = (uint64_t *)liar->m, r;
+	uint64_t *word = (uint64_t *)liar->m, r, was, lie;
+	unsigned int i;
 
 	while (!__atomic_load_n(&liar->stop, __ATOMIC_RELAXED)) {
 		r = random_next(&liar->random);
-		__atomic_store_n(&word[r % 64], number[(r >> 32) % 15], __ATOMIC_RELAXED);
+		word = (uint64_t *)liar->m + (r & 1 ? r / 2 % 64 : 2 + r / 2 % 10);
+		lie = number[(r >> 32) % (sizeof(number) / sizeof(*number))];
+		was = *word;
+		for (i = 0; i < 300; i++) {
+			__atomic_store_n(word, lie, __ATOMIC_RELAXED);
+			__atomic_store_n(word, was, __ATOMIC_RELAXED);
+		}
 	}
 	return NULL;
 }
@@ -356,37 +363,34 @@ TEST(P4_metadata_that_changes_while_it_is_read)
 	struct xmem_tensor t = VIEW(xmem_tensor);
 	struct xmem_image i = VIEW(xmem_image);
 	struct xmem_metadata copy;
-	unsigned int round, tensors = 0, images = 0;
+	unsigned int rounds = scaled(300000), round, good = 0, refused = 0;
+	int64_t end = now_ns() + patience_ns();
 	pthread_t thread;
 
 	WORKED(xmem_describe_image(b, XMEM_IMAGE_GRAY8, 240, 100, 256));
 	b = hand_over(&pair, b);
 	SAME(pthread_create(&thread, NULL, lie, &liar), 0);
-	for (round = 0; round < scaled(100000); round++) {
+	/* On a busy machine the other thread does not run all the time. */
+	for (round = 0; round < rounds || good < 100 || refused < 100; round++) {
 		const char *data = xmem_data(b);
 
-		if (!xmem_tensor_view(b, &t)) {
+		CHECK(now_ns() < end);
+		if (!xmem_tensor_view(b, &t))
 			look_at_tensor(&t, data);
-			tensors++;
-		}
 		if (!xmem_image_view(b, &i)) {
 			look_at_image(&i, data);
-			images++;
+			good++;
+		} else {
+			refused++;
 		}
 		WORKED(xmem_metadata_view(b, &copy));
 		SAME(copy.size, BYTES);
 		SAME(copy.offset, 0);
 		CHECK(strlen(copy.content_type) < sizeof(copy.content_type));
-		/* Now and then it is good again, so that there is something to be spoilt. */
-		if (round % 16 == 0) {
-			__atomic_store_n(&liar.m->storage, 0, __ATOMIC_RELAXED);
-			__atomic_store_n(&liar.m->dtype, XMEM_DTYPE_UINT8, __ATOMIC_RELAXED);
-			__atomic_store_n(&liar.m->ndim, 2, __ATOMIC_RELAXED);
-		}
 	}
 	__atomic_store_n(&liar.stop, true, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
-	printf("    %u tensors and %u images were good\n", tensors, images);
+	printf("    %u were good, %u were refused\n", good, refused);
 	xmem_release(b);
 	close_pair(&pair);
 }
