@@ -36,16 +36,6 @@ static uint32_t draw(uint8_t *pixel, uint64_t number)
 	return sum;
 }
 
-static void describe(struct xmem_metadata *metadata)
-{
-	metadata->ndim = 2;
-	metadata->shape[0] = HEIGHT;
-	metadata->shape[1] = WIDTH;
-	metadata->strides[0] = WIDTH;
-	metadata->strides[1] = 1;
-	strcpy((char *)metadata->content_type, "video/x-raw,gray8");
-}
-
 int main(int argc, char **argv)
 {
 	struct xmem_pool_options writer = {
@@ -60,11 +50,12 @@ int main(int argc, char **argv)
 	for (uint64_t number = 0;; number++) {
 		struct xmem_buffer *picture = xmem_acquire(pool, BYTES, XMEM_FOREVER);
 
-		if (!picture || !xmem_data_mut(picture) || !xmem_buffer_metadata_mut(picture))
+		if (!picture || !xmem_data_mut(picture))
 			fail();
 		printf("picture %" PRIu64 " sum %08" PRIx32 "\n", number,
 		       draw(xmem_data_mut(picture), number));
-		describe(xmem_buffer_metadata_mut(picture));
+		if (xmem_describe_image(picture, XMEM_IMAGE_GRAY8, WIDTH, HEIGHT, 0))
+			fail();
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		options.timestamp_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 		if (xmem_publish(picture, &options, NULL))

@@ -2,8 +2,6 @@
 /*
  * Frames in buffers: size, metadata, checksum. See frame.h.
  */
-#include <stdio.h>
-#include <string.h>
 #include <xxhash.h>
 
 #include "frame.h"
@@ -25,50 +23,42 @@ uint64_t frame_checksum(const void *data, size_t bytes)
 	return XXH3_64bits(data, bytes);
 }
 
-void frame_describe(struct xmem_buffer *buffer, int width, int height, uint64_t number)
+bool frame_describe(struct xmem_buffer *buffer, int width, int height, uint64_t number)
 {
-	struct xmem_metadata *metadata = xmem_buffer_metadata_mut(buffer);
-	size_t bytes = frame_bytes(width, height);
+	struct xmem_metadata *metadata;
 
-	memset(metadata, 0, sizeof(*metadata));
+	if (xmem_describe_image(buffer, XMEM_IMAGE_I420, (uint32_t)width, (uint32_t)height, 0) ||
+	    xmem_describe_content(buffer, NULL, "xmem demo, ffmpeg"))
+		return false;
+	metadata = xmem_buffer_metadata_mut(buffer);
 	metadata->id = number;
-	metadata->storage = XMEM_STORAGE_CPU;
-	metadata->dtype = FRAME_DTYPE_U8;
-	metadata->ndim = 2;			/* of the luma plane; the others follow it */
-	metadata->shape[0] = height;
-	metadata->shape[1] = width;
-	metadata->strides[0] = width;
-	metadata->strides[1] = 1;
-	metadata->size = bytes;
-	snprintf((char *)metadata->content_type, sizeof(metadata->content_type),
-		 FRAME_CONTENT_TYPE);
-	snprintf((char *)metadata->producer, sizeof(metadata->producer), "xmem demo, ffmpeg");
-	metadata->user[FRAME_CHECKSUM] = frame_checksum(xmem_data_mut(buffer), bytes);
+	metadata->user[FRAME_CHECKSUM] = frame_checksum(xmem_data_mut(buffer),
+							frame_bytes(width, height));
+	return true;
+}
+
+/* An I420 image whose planes follow each other and have no padding. */
+static bool is_frame(const struct xmem_image *image, struct xmem_buffer *buffer)
+{
+	return image->format == XMEM_IMAGE_I420 && image->width <= FRAME_MAX_SIDE &&
+	       image->height <= FRAME_MAX_SIDE && image->plane[0].stride == image->width &&
+	       frame_bytes((int)image->width, (int)image->height) == xmem_size(buffer);
 }
 
 bool frame_understand(struct frame *frame, struct xmem_buffer *buffer)
 {
-	struct xmem_metadata metadata = *xmem_buffer_metadata(buffer);
-	size_t bytes;
+	struct xmem_image image = { .size = sizeof(image) };
+	struct xmem_metadata metadata;
 
-	if (metadata.dtype != FRAME_DTYPE_U8 || metadata.ndim != 2 ||
-	    strncmp((char *)metadata.content_type, FRAME_CONTENT_TYPE,
-		    sizeof(metadata.content_type)))
-		return false;
-	if (metadata.shape[0] < 1 || metadata.shape[0] > FRAME_MAX_SIDE ||
-	    metadata.shape[1] < 1 || metadata.shape[1] > FRAME_MAX_SIDE)
-		return false;
-	frame->height = (int)metadata.shape[0];
-	frame->width = (int)metadata.shape[1];
-	bytes = frame_bytes(frame->width, frame->height);
-	if (bytes != xmem_size(buffer))
+	if (xmem_image_view(buffer, &image) || xmem_metadata_view(buffer, &metadata) ||
+	    !is_frame(&image, buffer))
 		return false;
 	frame->buffer = buffer;
-	frame->luma = xmem_data(buffer);
-	if (!frame->luma)
-		return false;
-	frame->cb = frame->luma + (size_t)frame->width * (size_t)frame->height;
-	frame->cr = frame->cb + chroma_bytes(frame->width, frame->height);
+	frame->width = (int)image.width;
+	frame->height = (int)image.height;
+	frame->luma = image.plane[0].data;
+	frame->cb = image.plane[1].data;
+	frame->cr = image.plane[2].data;
 	frame->checksum = metadata.user[FRAME_CHECKSUM];
 	frame->corrupt = false;
 	return true;

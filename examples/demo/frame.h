@@ -13,8 +13,6 @@
 #include "xmem.h"
 
 #define FRAME_MAX_SIDE		32768
-#define FRAME_CONTENT_TYPE	"video/x-raw,I420"
-#define FRAME_DTYPE_U8		1	/* this demo's own number for 8 bits, unsigned */
 #define FRAME_CHECKSUM		0	/* place in the metadata's user words */
 
 struct frame {
@@ -34,8 +32,11 @@ size_t frame_bytes(int width, int height);
 /* XXH3 of the whole frame. */
 uint64_t frame_checksum(const void *data, size_t bytes);
 
-/* Fill the metadata of a buffer that holds frame number @number, checksum included. */
-void frame_describe(struct xmem_buffer *buffer, int width, int height, uint64_t number);
+/*
+ * Say in the metadata that a buffer holds frame number @number, checksum included. false: xmem's
+ * last error says why not.
+ */
+bool frame_describe(struct xmem_buffer *buffer, int width, int height, uint64_t number);
 
 /* Understand a received buffer, trusting nothing but its size. false: it is no frame. */
 bool frame_understand(struct frame *frame, struct xmem_buffer *buffer);

@@ -144,7 +144,8 @@ static bool one_frame(void)
 	buffer = acquire();
 	if (!video_read(&video, xmem_data_mut(buffer), frame_bytes(video.width, video.height), why))
 		control_fail(control, "%s: %s", path, why);
-	frame_describe(buffer, video.width, video.height, decoded++);
+	if (!frame_describe(buffer, video.width, video.height, decoded++))
+		control_fail_xmem(control, "cannot describe a frame");
 	for (i = 0; ahead[i]; i++)
 		;
 	ahead[i] = buffer;
