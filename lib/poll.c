@@ -18,6 +18,7 @@
 #include "private.h"
 #include "request.h"
 #include "subscription.h"
+#include "uncancelled.h"
 #include "wait.h"
 
 /* ---- keeping the states true ---- */
@@ -56,6 +57,7 @@ void xl_poll_settle_all(struct xmem_pool *pool, int events)
 	struct xl_polls *polls = &pool->polls;
 	struct xl_poll *poll;
 	bool look = false;
+	XL_UNCANCELLED;
 
 	pthread_mutex_lock(&polls->lock);
 	for (poll = polls->first; poll; poll = poll->next) {

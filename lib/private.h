@@ -29,6 +29,7 @@
  *   api.c                     the table of all public functions
  *   error.c fork.c            the thread's last error; handles that a fork has inherited
  *   files.[ch]                descriptors that a child closes
+ *   uncancelled.h             no cancellation point while something is half done
  *   lock.[ch]                 locks, which cost little to the thread that has them mostly
  *
  * Lock order: pool->slow or pool->subscribing, then pool->list, then a subscription's lock or

@@ -15,6 +15,7 @@
 #include "files.h"
 #include "host/futex.h"
 #include "request.h"
+#include "uncancelled.h"
 #include "wait.h"
 
 #define NS	1000000000ULL
@@ -50,6 +51,7 @@ void xl_kick(struct xmem_pool *pool)
 	struct xl_poller *poller;
 	u64 one = 1;
 	u32 c;
+	XL_UNCANCELLED;
 
 	__atomic_add_fetch(&pool->kicks, 1, __ATOMIC_SEQ_CST);
 	xm_full_barrier();	/* what the waiters are to see, then the words (I5) */
@@ -254,6 +256,7 @@ static int wait_in_poll(struct xmem_pool *pool, const struct xl_watch *watch, u6
 {
 	int fd = xl_poll_file(pool, watch->kind), err = 0;
 	struct xl_poller *me;
+	XL_UNCANCELLED;
 
 	if (fd < 0)
 		return fd;

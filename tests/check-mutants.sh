@@ -27,7 +27,8 @@ names=("$@")
 
 header() { sed -n "s/^# $2: //p" "tests/mutants/$1.patch" | head -1; }
 programs() {
-	grep -oE 'build/test/[a-z]+' <<<"$1" | sed 's|conform$|conform build/test/xmemd|' | sort -u
+	grep -oE 'build/test/[a-z0-9-]+' <<<"$1" |
+		sed 's|conform$|conform build/test/xmemd|' | sort -u
 }
 
 # make in a copy, for the programs that a command names.

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "../files.h"
+#include "../uncancelled.h"
 #include "backend.h"
 #include "exchange.h"
 #include "futex.h"
@@ -123,13 +124,10 @@ static int wait_for_wake(struct daemon_link *daemon, u32 *word,
 static void flush(struct xmem_link *link)
 {
 	struct daemon_link *daemon = link->private;
-	int cancel;
+	XL_UNCANCELLED;
 
-	if (!xm_load(&daemon->exchange.post_count))
-		return;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	xl_exchange_flush(&daemon->exchange, link->file);
-	pthread_setcancelstate(cancel, NULL);
+	if (xm_load(&daemon->exchange.post_count))
+		xl_exchange_flush(&daemon->exchange, link->file);
 }
 
 /*
@@ -142,6 +140,7 @@ static void daemon_poke(struct xmem_link *link)
 	struct xmem_wait_request request = {
 		.size = sizeof(request), .kind = XMEM_WAIT_SLOTS, .client = link->join.client,
 	};
+	XL_UNCANCELLED;
 
 	flush(link);
 	xm_wire_send(link->file, &head, &request, sizeof(request), -1, MSG_DONTWAIT);
@@ -183,6 +182,7 @@ static int resolve(struct daemon_link *daemon, u32 me, const struct xmem_slot_re
 	const struct xm_map *map = &daemon->host.map;
 	struct timespec pause = { 0, RESOLVE_NS };
 	u64 word;
+	XL_UNCANCELLED;
 
 	if (request->slot >= map->slots)
 		return -EINVAL;
@@ -242,7 +242,8 @@ static int daemon_request_until(struct xmem_link *link, unsigned int request, vo
 				u64 deadline_ns)
 {
 	struct daemon_link *daemon = link->private;
-	int err, cancel;
+	/* If a thread were cancelled here, nobody else would ever have its turn. */
+	XL_UNCANCELLED;
 
 	switch (request) {
 	case XMEM_IOC_ARM:
@@ -254,12 +255,8 @@ static int daemon_request_until(struct xmem_link *link, unsigned int request, vo
 		if (argument_is_take(argument))
 			return serve_locally(link, request, argument);
 	}
-	/* If a thread were cancelled here, nobody else would ever have its turn. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	err = xl_exchange(&daemon->exchange, link->file, request, argument,
-			  file_out(daemon, request, argument), deadline_ns);
-	pthread_setcancelstate(cancel, NULL);
-	return err;
+	return xl_exchange(&daemon->exchange, link->file, request, argument,
+			   file_out(daemon, request, argument), deadline_ns);
 }
 
 static int daemon_request(struct xmem_link *link, unsigned int request, void *argument)
@@ -270,11 +267,9 @@ static int daemon_request(struct xmem_link *link, unsigned int request, void *ar
 static void daemon_post(struct xmem_link *link, unsigned int request, const void *argument)
 {
 	struct daemon_link *daemon = link->private;
-	int cancel;
+	XL_UNCANCELLED;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	xl_exchange_post(&daemon->exchange, link->file, request, argument);
-	pthread_setcancelstate(cancel, NULL);
 }
 
 /* Requests are served in their order, so an answer to any will do. */
