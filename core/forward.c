@@ -59,11 +59,11 @@ static u64 xm_ring_names(const struct xm_map *map, u32 publisher, u32 group, u64
 	u64 tail = xm_load_acquire(&xm_ring(map, publisher)->tail), oldest = xm_oldest(map, tail);
 
 	from = from > oldest ? from : oldest;
-	/* At most one lap and one, whatever the tail is. */
-	left = from > tail ? 0 : tail - from + 1;
+	left = from > tail ? 0 : tail - from + 1;	/* at most a lap and one, always */
 	for (; left && found != among; left--) {
-		u64 place = tail - left + 1, token, bit, word;
+		u64 place = tail - left + 1, token, bit;
 		const struct xmem_entry *entry = xm_entry(map, publisher, place);
+		const struct xmem_slot_word *word;
 
 		if (xm_load_acquire(&entry->position) != ((place + 1) | XMEM_ENTRY_MARKED))
 			continue;
@@ -71,8 +71,8 @@ static u64 xm_ring_names(const struct xm_map *map, u32 publisher, u32 group, u64
 		bit = 1ULL << token % XMEM_GROUP_SLOTS;
 		if (xm_token_slot(token) / XMEM_GROUP_SLOTS != group || !(among & bit))
 			continue;
-		word = xm_load(&map->group[group]->word[token % XMEM_GROUP_SLOTS].state);
-		if (xm_generation(word) == xm_generation(token))
+		word = &map->group[group]->word[token % XMEM_GROUP_SLOTS];
+		if (xm_generation(xm_load(&word->state)) == xm_generation(token))
 			found |= bit;
 	}
 	return found;

@@ -120,6 +120,14 @@ static inline u32 xm_state(u64 word)
 	return word & 7;
 }
 
+/* LIVE -> SCANNING, with the next scan number, which has 13 bits and begins again. */
+static inline u64 xm_scanning(u64 live)
+{
+	u16 scanning = live + (1 << 3) - XMEM_SLOT_LIVE + XMEM_SLOT_SCANNING;
+
+	return (live & ~0xffffULL) | scanning;
+}
+
 static inline u64 xm_token(u64 generation, u32 slot)
 {
 	return generation << 16 | slot;

@@ -94,4 +94,19 @@ bool xm_forward(const struct xm_map *map, u32 me, const struct xm_publisher_word
  */
 u64 xm_overwritten(const struct xm_map *map, const struct xm_publisher_words *words, u64 place);
 
+/*
+ * Take a publication of one's own slot back (retract.c). 0: nobody uses it, and the slot is WRITING
+ * with the next generation. -ESTALE: it is gone. -EBUSY: somebody uses it, and it stays what
+ * it was. After 0 and -EBUSY the caller wakes the ring's waiters, for the entries were open.
+ */
+int xm_retract(const struct xm_map *map, const struct xm_publisher_words *words,
+	       const struct xm_own *own, u64 token);
+
+/*
+ * Take the entries back by which this client has forwarded @token. false: there are none. The
+ * caller wakes the ring's waiters, and does xm_put_pending of the slot.
+ */
+bool xm_retract_forwarded(const struct xm_map *map, const struct xm_publisher_words *words,
+			  u64 token);
+
 #endif

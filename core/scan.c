@@ -147,14 +147,6 @@ struct xm_scanned {
 	u64 scanning[64];		/* what the marked words are now */
 };
 
-/* LIVE -> SCANNING, with the next scan number, which has 13 bits and begins again. */
-static inline u64 xm_scanning(u64 live)
-{
-	u16 scanning = live + (1 << 3) - XMEM_SLOT_LIVE + XMEM_SLOT_SCANNING;
-
-	return (live & ~0xffffULL) | scanning;
-}
-
 /*
  * Mark the slots that may be had. Mostly all of them are in one group, so the others are only
  * noted for a look of their own.

@@ -66,6 +66,8 @@
 	X(pool_reopen) \
 	X(preallocate_with) \
 	X(publisher_label) \
+	X(retract) \
+	X(send) \
 	X(set_ref_count) \
 	X(tensor_check) \
 	X(tensor_view) \

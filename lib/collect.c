@@ -252,6 +252,24 @@ bool xl_evict(struct xmem_pool *pool, struct xl_size *size, const struct xm_wait
 	return evict_one(pool, &how, size);
 }
 
+/* The slot of a retracted publication is WRITING now, wherever it stands. */
+void xl_collect_retracted(struct xl_owned_slot *one)
+{
+	struct xl_size *size = one->size;
+	struct xl_owned_slot **link;
+	u32 at;
+
+	for (at = size->live; at != size->end; at++)
+		if (size->circle[at & size->mask] == &one->own)
+			return make_ready(size, at);
+	for (link = &size->busy.first; *link; link = &(*link)->next) {
+		if (*link != one)
+			continue;
+		xl_ready_add(size, xl_queue_take(&size->busy, link));
+		return;
+	}
+}
+
 /* ---- BUSY slots ---- */
 
 /* Scan some that were taken out of the list: they become READY, or BUSY again. */

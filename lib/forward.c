@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Forwarding: what this client holds comes into its own ring, whoever owns it.
+ * Forwarding: what this client holds comes into its own ring, whoever owns it. And sending: a
+ * publication, forwarded or not, that one subscriber alone receives.
  */
 #include <string.h>
 
@@ -175,25 +176,13 @@ static int forward(struct xmem_buffer *buffer, struct wish *wish, int64_t timeou
 	return err;
 }
 
-XMEM_API int xmem_forward(struct xmem_buffer *handle, const struct xmem_publish_options *options,
-			  int64_t timeout_ns, uint64_t *ret_token)
+/* The buffer is held for reading. @addressee: an incarnation, or 0. */
+static int forward_to(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
+		      int64_t timeout_ns, uint64_t *ret_token, u64 addressee)
 {
-	struct xmem_buffer *buffer = xl_buffer(handle);
-	struct wish wish = { .addressee = 0 };
-	int err;
+	struct wish wish = { .addressee = addressee };
+	int err = take_options(buffer, options, &wish);
 
-	if (!buffer)
-		return xl_no_buffer(handle, "forward");
-	if (xm_load(&buffer->mode) == XL_WRITING)
-		return xl_fail_fast(EPERM, "forward: it is still being written; publish it");
-	if (timeout_ns < 0)
-		return xl_fail_fast(EINVAL, "forward: a negative timeout");
-	err = xl_check_writer(buffer->pool, "forward");
-	if (err)
-		return err;
-	if (xl_host_died(buffer->pool))
-		return xl_fail_died(buffer->pool);
-	err = take_options(buffer, options, &wish);
 	if (!err)
 		err = forward(buffer, &wish, timeout_ns);
 	if (err)
@@ -203,4 +192,74 @@ XMEM_API int xmem_forward(struct xmem_buffer *handle, const struct xmem_publish_
 	if (!wish.keep)
 		drop(buffer);
 	return 0;
+}
+
+/* What both calls refuse. 0, or an error, noted. */
+static int check(struct xmem_pool *pool, const char *what, int64_t timeout_ns)
+{
+	int err = xl_check_writer(pool, what);
+
+	if (err)
+		return err;
+	if (timeout_ns < 0)
+		return xl_fail(EINVAL, "%s: a negative timeout", what);
+	return xl_host_died(pool) ? xl_fail_died(pool) : 0;
+}
+
+XMEM_API int xmem_forward(struct xmem_buffer *handle, const struct xmem_publish_options *options,
+			  int64_t timeout_ns, uint64_t *ret_token)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+	int err;
+
+	if (!buffer)
+		return xl_no_buffer(handle, "forward");
+	if (xm_load(&buffer->mode) == XL_WRITING)
+		return xl_fail_fast(EPERM, "forward: it is still being written; publish it");
+	err = check(buffer->pool, "forward", timeout_ns);
+	return err ? err : forward_to(buffer, options, timeout_ns, ret_token, 0);
+}
+
+/* ---- sending ---- */
+
+/* The incarnation of a subscriber of this client; 0: it is none, and the error is noted. */
+static u64 find_subscriber(const struct xmem_pool *pool, u32 client)
+{
+	const struct xmem_client_row *row;
+	u64 incarnation;
+
+	if (client >= pool->map.clients) {
+		xl_fail(EINVAL, "send: client is %u, but ids of the pool end at %u", client,
+			pool->map.clients - 1);
+		return 0;
+	}
+	row = xm_client_row(&pool->map, client);
+	/* Its number, then the bit: one that has ended since has lost its bit before its id. */
+	incarnation = xm_load_acquire(&row->incarnation);
+	if (xm_load_acquire(&row->state) == XMEM_CLIENT_ALIVE && incarnation &&
+	    xm_bit(xm_client_row(&pool->map, pool->me)->subscribers, client))
+		return incarnation;
+	xl_fail(ENOENT, "send: client %u is not there, or does not follow this one", client);
+	return 0;
+}
+
+XMEM_API int xmem_send(struct xmem_buffer *handle, uint32_t client,
+		       const struct xmem_publish_options *options, int64_t timeout_ns,
+		       uint64_t *ret_token)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+	u64 addressee;
+	int err;
+
+	if (!buffer)
+		return xl_no_buffer(handle, "send");
+	err = check(buffer->pool, "send", timeout_ns);
+	if (err)
+		return err;
+	addressee = find_subscriber(buffer->pool, client);
+	if (!addressee)
+		return xmem_peek_last_error(NULL);
+	if (xm_load(&buffer->mode) == XL_WRITING)
+		return xl_publish_to(buffer, options, ret_token, addressee);
+	return forward_to(buffer, options, timeout_ns, ret_token, addressee);
 }

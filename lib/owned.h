@@ -206,6 +206,7 @@ void xl_once_remove(struct xmem_pool *pool, struct xl_owned_slot *one);
 bool xl_collect_passed(struct xmem_pool *pool, struct xl_size *size);
 bool xl_collect_busy(struct xmem_pool *pool, struct xl_size *size);
 bool xl_evict(struct xmem_pool *pool, struct xl_size *size, const struct xm_waited *waited);
+void xl_collect_retracted(struct xl_owned_slot *one);
 
 /* demote.c: the bound, and room in the ring. */
 bool xl_ring_is_full(struct xmem_pool *pool);

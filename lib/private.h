@@ -11,7 +11,7 @@
  *   claims.[ch]               references for those who come later
  *   owned.[ch]                the slots that a writer owns, in lists
  *     preallocate.c acquire.c publish.c   buffers are made, written, published
- *     forward.c                           what was received is published once more
+ *     forward.c retract.c                 published once more, for one alone, taken back
  *     collect.c demote.c                  used slots are found again; slow subscribers, room
  *     holders.c                           why no buffer is free, in words
  *   describe.c tensor.[ch] image.c   what contents are: said, and read back with all checks

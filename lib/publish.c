@@ -155,9 +155,8 @@ static XL_SLOW int publish_with_mutex(struct xmem_pool *pool, struct xmem_buffer
 	return publish_locked(pool, buffer, ret_token);
 }
 
-static XL_SLOW int publish_with_options(struct xmem_buffer *buffer,
-					const struct xmem_publish_options *options,
-					uint64_t *ret_token)
+int xl_publish_to(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
+		  uint64_t *ret_token, u64 addressee)
 {
 	struct xmem_pool *pool = buffer->pool;
 	bool kept = false;
@@ -167,15 +166,22 @@ static XL_SLOW int publish_with_options(struct xmem_buffer *buffer,
 		return err;
 	xl_note_place(buffer->own->metadata, buffer->what.offset, buffer->what.length);
 	xl_lock(&pool->owned.lock);
+	publish_and_collect(pool, buffer->own, &buffer->what, addressee);
 	if (!kept)
-		return publish_locked(pool, buffer, ret_token);
-	publish_and_collect(pool, buffer->own, &buffer->what, 0);
+		return publish_end(pool, buffer, ret_token, buffer->what.token);
 	xl_unlock(&pool->owned.lock);
 	publish_wake(pool);
 	if (ret_token)
 		*ret_token = buffer->what.token;
 	xl_handle_use(buffer, XL_READING);
 	return 0;
+}
+
+static XL_SLOW int publish_with_options(struct xmem_buffer *buffer,
+					const struct xmem_publish_options *options,
+					uint64_t *ret_token)
+{
+	return xl_publish_to(buffer, options, ret_token, 0);
 }
 
 static XL_COLD int publish_rare(struct xmem_buffer *buffer,

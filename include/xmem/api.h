@@ -107,6 +107,10 @@ struct xmem_api {
 	int (*preallocate_with)(struct xmem_pool *pool,
 			const struct xmem_preallocate_options *options);
 	int (*publisher_label)(struct xmem_buffer *buffer, char ret_label[16]);
+	int (*retract)(struct xmem_pool *pool, uint64_t token);
+	int (*send)(struct xmem_buffer *buffer, uint32_t client,
+			const struct xmem_publish_options *options, int64_t timeout_ns,
+			uint64_t *ret_token);
 	int (*set_ref_count)(struct xmem_buffer *buffer, uint32_t count, int64_t timeout_ns);
 	int (*tensor_check)(const struct xmem_metadata *metadata, uint64_t bytes);
 	int (*tensor_view)(struct xmem_buffer *buffer, struct xmem_tensor *ret_tensor);

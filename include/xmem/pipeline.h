@@ -47,6 +47,43 @@ struct xmem_publish_options;
 int xmem_forward(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
 		 int64_t timeout_ns, uint64_t *ret_token);
 
+/*
+ * Publish to one subscriber of this client alone. The others pass it and lose nothing by it, but
+ * whoever lags until the ring has overtaken it counts it with what it has lost.
+ * @buffer: from xmem_acquire, or held for reading as in xmem_forward.
+ * @client: its id: that of xmem_pool_client there.
+ * @options, @ret_token: as in xmem_publish for a buffer from xmem_acquire, else as in xmem_forward.
+ * @timeout_ns: as in xmem_forward; for a buffer from xmem_acquire this never waits.
+ *
+ * If the subscriber ends, or follows this client no longer, nobody receives it.
+ *
+ * Returns: as xmem_publish or xmem_forward, and
+ *	-ENOENT	that client is not there, or does not follow this one
+ *	-EINVAL	no client of the pool can have that id
+ * Ownership: after an error the buffer is the caller's as before. Since: 0.4.
+ */
+int xmem_send(struct xmem_buffer *buffer, uint32_t client,
+	      const struct xmem_publish_options *options, int64_t timeout_ns,
+	      uint64_t *ret_token);
+
+/*
+ * Take a publication of this client back, so that nobody receives it any more. Subscribers pass it
+ * and lose nothing by it.
+ * @token: what xmem_publish, xmem_send or xmem_forward gave.
+ *
+ * Its own buffer a writer can take back only as long as nobody has it: no client holds it, this one
+ * included, and nobody has forwarded it to subscribers that have yet to receive it. What this
+ * client has forwarded it takes out of its ring; who has received it keeps it.
+ *
+ * Returns: 0, and a buffer of this client's own is free for xmem_acquire; or
+ *	-EBUSY	somebody has it
+ *	-ESTALE	it is gone already, or the token belongs to another pool
+ *	-EPERM	it is another client's, and this one's ring does not have it; or this client is
+ *		a reader
+ * Since: 0.4.
+ */
+int xmem_retract(struct xmem_pool *pool, uint64_t token);
+
 #ifdef __cplusplus
 }
 #endif

@@ -173,3 +173,518 @@ TEST(P9_an_owner_that_waits_is_woken_when_the_reader_lets_go)
 	xmem_unsubscribe(in);
 	line_end(&line);
 }
+
+/* ---- deaths ---- */
+
+/* What a child of these tests is: an owner or a stage. */
+struct part {
+	const char *name;
+	int follows;			/* a stage: whom */
+	int step;			/* where it is killed; ANY_STEP - 1: nowhere */
+	unsigned int after;
+};
+#define NO_STEP	(ANY_STEP - 1)
+
+static void be_owner(void *argument)
+{
+	struct part *part = argument;
+	struct xmem_pool *pool = open_writer(part->name, 2, BYTES);
+
+	tell_parent(xmem_pool_client(pool));
+	hear_parent();
+	publish_stamp(pool, 1);
+	publish_stamp(pool, 2);
+	tell_parent(1);
+	hear_parent();
+}
+
+static void be_stage(void *argument)
+{
+	struct part *part = argument;
+	struct xmem_pool *pool = open_stage(part->name, 60 * SECOND);
+	struct xmem_subscription *in = follow(pool, part->follows, 0);
+	unsigned int i;
+
+	tell_parent(xmem_pool_client(pool));
+	hear_parent();
+	if (part->step != NO_STEP)
+		at_step(part->step, part->after, STEP_KILL, NULL);
+	for (i = 0; i < 2; i++)
+		WORKED(xmem_forward(receive_one(in), NULL, 0, NULL));
+	no_step();
+	tell_parent(1);
+	hear_parent();
+}
+
+/* An owner, a stage, and this process as the reader. */
+struct cast {
+	struct part owner_part, stage_part;
+	struct xmem_pool *pool;
+	struct child *owner, *stage;
+	struct xmem_subscription *out;
+};
+
+static void cast_make(struct cast *cast, int step, unsigned int after, uint32_t flags)
+{
+	const char *name = new_name();
+
+	cast->pool = OPEN(name, .clients = 8, .ring = 8);
+	cast->owner_part = (struct part){ .name = name };
+	cast->owner = spawn(be_owner, &cast->owner_part);
+	cast->stage_part = (struct part){ name, (int)hear(cast->owner), step, after };
+	cast->stage = spawn(be_stage, &cast->stage_part);
+	cast->out = follow(cast->pool, (int)hear(cast->stage), flags);
+	tell(cast->owner, 1);
+	SAME(hear(cast->owner), 1);
+	tell(cast->stage, 1);
+}
+
+static void receive_stamp(struct cast *cast, uint64_t stamp)
+{
+	struct xmem_buffer *b = receive_one(cast->out);
+
+	SAME(stamp_of(b), stamp);
+	xmem_release(b);
+}
+
+static void nothing_is_left(struct cast *cast)
+{
+	REFUSED(xmem_receive(cast->out, 10 * SECOND), EPIPE);
+	xmem_unsubscribe(cast->out);
+	check_quiet(cast->pool, 1);
+	EVENTUALLY(stat_of(cast->pool).attached == 0);
+	EVENTUALLY(stat_of(cast->pool).zombies == 0);
+	xmem_pool_close(cast->pool);
+}
+
+enum { OWNER = 1, STAGE = 2, RECEIVES = 3 };
+
+/* The owner ends, the stage ends, and the reader receives one, in this order. */
+static void in_order(const int *order)
+{
+	struct cast cast;
+	unsigned int i;
+
+	cast_make(&cast, NO_STEP, 0, XMEM_SUBSCRIBE_WAITS);
+	SAME(hear(cast.stage), 1);
+	for (i = 0; i < 3; i++) {
+		if (order[i] == OWNER)
+			kill_child(cast.owner);
+		else if (order[i] == STAGE)
+			kill_child(cast.stage);
+		else
+			receive_stamp(&cast, 1);
+	}
+	receive_stamp(&cast, 2);
+	SAME(xmem_subscription_lost(cast.out), 0);
+	nothing_is_left(&cast);
+}
+
+TEST_WITHIN(P3_forwarded_contents_survive_the_owner_and_the_stage_in_every_order, 60)
+{
+	static const int orders[][3] = {
+		{ OWNER, STAGE, RECEIVES }, { STAGE, OWNER, RECEIVES },
+		{ OWNER, RECEIVES, STAGE }, { STAGE, RECEIVES, OWNER },
+		{ RECEIVES, OWNER, STAGE }, { RECEIVES, STAGE, OWNER },
+	};
+	unsigned int i;
+
+	for (i = 0; i < sizeof(orders) / sizeof(*orders); i++)
+		in_order(orders[i]);
+}
+
+/* Nobody receives what is in flight in the stage's ring; it goes with its last subscriber. */
+TEST(P2_forwarded_contents_go_with_their_last_reader)
+{
+	struct cast cast;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		cast_make(&cast, NO_STEP, 0, XMEM_SUBSCRIBE_WAITS);
+		SAME(hear(cast.stage), 1);
+		kill_child(cast.owner);
+		if (i)
+			kill_child(cast.stage);
+		EVENTUALLY(stat_of(cast.pool).limbo == 2);
+		xmem_unsubscribe(cast.out);
+		EVENTUALLY(stat_of(cast.pool).attached == 0);
+		if (!i)
+			kill_child(cast.stage);
+		check_quiet(cast.pool, 1);
+		xmem_pool_close(cast.pool);
+	}
+}
+
+static void stage_dies_at(int step, unsigned int after)
+{
+	/* The second one, which it was at, is complete from its entry on. */
+	bool complete = step == XM_STEP_PUBLISH_ENTRY || step == XM_STEP_PUBLISH_TAIL ||
+			step == XM_STEP_PUT_BEFORE || step == XM_STEP_PUT_DROPPED;
+	struct cast cast;
+	unsigned int i;
+
+	cast_make(&cast, step, after, XMEM_SUBSCRIBE_WAITS);
+	died_of_kill(cast.stage);
+	kill_child(cast.owner);
+	for (i = 0; i < after + complete; i++)
+		receive_stamp(&cast, i + 1);
+	SAME(xmem_subscription_lost(cast.out), 0);
+	nothing_is_left(&cast);
+}
+
+TEST_WITHIN(P3_stage_killed_at_every_step_of_a_forward, 60)
+{
+	static const int steps[] = {
+		XM_STEP_FORWARD_NOTED, XM_STEP_PUBLISH_OPEN, XM_STEP_PUBLISH_FIELDS,
+		XM_STEP_PUBLISH_ENTRY, XM_STEP_PUBLISH_TAIL, XM_STEP_PUT_BEFORE,
+		XM_STEP_PUT_DROPPED,
+	};
+	unsigned int i, after;
+
+	steps_only();
+	for (i = 0; i < sizeof(steps) / sizeof(*steps); i++)
+		for (after = 0; after < 2; after++)
+			stage_dies_at(steps[i], after);
+}
+
+/* A reader that receives from the stage is killed, and the owner, which lives, has all back. */
+static void be_reader(void *argument)
+{
+	struct part *part = argument;
+	struct xmem_pool *pool = open_reader(part->name);
+	struct xmem_subscription *out = follow(pool, part->follows, XMEM_SUBSCRIBE_WAITS);
+
+	tell_parent(1);
+	at_step(part->step, 0, STEP_KILL, NULL);
+	xmem_release(receive_one(out));
+	FAIL("%s: not reached", step_name(part->step));
+}
+
+TEST_WITHIN(P2_reader_killed_at_every_step_of_receiving_what_is_forwarded, 60)
+{
+	static const int steps[] = { XM_STEP_RECEIVE_READ, XM_STEP_RECEIVE_HELD,
+				     XM_STEP_RECEIVE_CURSOR, XM_STEP_PUT_BEFORE,
+				     XM_STEP_PUT_DROPPED };
+	struct line line;
+	unsigned int i;
+
+	steps_only();
+	line = line_make(1, 0);
+	for (i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+		struct part part = { line.name, xmem_pool_client(line.stage), steps[i], 0 };
+		struct child *child = spawn(be_reader, &part);
+
+		SAME(hear(child), 1);
+		publish_stamp(line.owner, i);
+		pass_on(&line);
+		/* This one waits until the dead reader's hold and its place have gone. */
+		xmem_release(receive_one(line.out));
+		publish_stamp(line.owner, 100 + i);
+		died_of_kill(child);
+		pass_on(&line);
+		xmem_release(receive_one(line.out));
+	}
+	line_end(&line);
+}
+
+/* ---- a stopped owner ---- */
+
+static void scan_and_stop(void *argument)
+{
+	struct part *part = argument;
+	struct xmem_pool *pool = open_writer(part->name, 1, BYTES);
+
+	tell_parent(xmem_pool_client(pool));
+	hear_parent();
+	publish_stamp(pool, 1);
+	tell_parent(1);
+	hear_parent();
+	at_step(XM_STEP_SCAN_HOLDS, 0, STEP_STOP, NULL);
+	REFUSED(xmem_acquire(pool, BYTES, 0), EAGAIN);
+}
+
+TEST(P9_an_owner_that_is_stopped_in_its_scan_keeps_no_reader_waiting)
+{
+	struct line line = line_make(1, XMEM_SUBSCRIBE_WAITS);
+	struct part part = { .name = line.name };
+	struct child *child;
+	struct xmem_subscription *in;
+	struct xmem_buffer *b;
+
+	steps_only();
+	child = spawn(scan_and_stop, &part);
+	in = follow(line.stage, (int)hear(child), 0);
+	tell(child, 1);
+	SAME(hear(child), 1);
+	WORKED(xmem_forward(receive_one(in), NULL, 0, NULL));
+	tell(child, 1);
+	wait_stopped(child);
+	b = receive_one(line.out);
+	SAME(stamp_of(b), 1);
+	continue_child(child);
+	finish_child(child);
+	xmem_release(b);
+	xmem_unsubscribe(in);
+	line_end(&line);
+}
+
+/* ---- waits that end ---- */
+
+TEST(P9_an_owner_is_free_of_a_reader_that_the_stage_demotes)
+{
+	const char *name = new_name();
+	struct xmem_pool *owner = OPEN(name, .flags = XMEM_OPEN_WRITER, .ring = 4);
+	struct xmem_pool *stage = open_stage(name, 10 * MS), *reader = open_reader(name);
+	struct xmem_subscription *in, *out;
+	struct xmem_buffer *b;
+	unsigned int i;
+
+	WORKED(xmem_preallocate(owner, 5, BYTES));
+	in = follow(stage, xmem_pool_client(owner), 0);
+	out = follow(reader, xmem_pool_client(stage), XMEM_SUBSCRIBE_WAITS);
+	for (i = 0; i < 5; i++) {
+		publish_stamp(owner, i);
+		b = receive_one(in);
+		if (i < 4)
+			WORKED(xmem_forward(b, NULL, 0, NULL));
+	}
+	/* Its ring is full of what the reader has yet to receive. */
+	SAME(xmem_forward(b, NULL, 0, NULL), -EAGAIN);
+	WORKED(xmem_forward(b, NULL, 10 * SECOND, NULL));
+	b = xmem_acquire(owner, BYTES, 0);
+	CHECK(b);
+	xmem_release(b);
+	xmem_release(receive_one(out));
+	CHECK(xmem_subscription_lost(out) > 0);
+	xmem_unsubscribe(in);
+	xmem_unsubscribe(out);
+	xmem_pool_close(reader);
+	xmem_pool_close(stage);
+	check_quiet(owner, 1);
+	xmem_pool_close(owner);
+}
+
+TEST(P9_an_owner_that_waits_is_woken_when_the_reader_unsubscribes)
+{
+	struct line line = line_make(1, XMEM_SUBSCRIBE_WAITS);
+	struct child *child = spawn(acquire_in_vain_then_not, &line);
+	struct xmem_subscription *in = follow(line.stage, (int)hear(child), 0);
+
+	tell(child, 1);
+	SAME(hear(child), 1);
+	WORKED(xmem_forward(receive_one(in), NULL, 0, NULL));
+	tell(child, 1);
+	SAME(hear(child), 2);
+	xmem_unsubscribe(line.out);
+	finish_child(child);
+	line.out = follow(line.reader, xmem_pool_client(line.stage), 0);
+	xmem_unsubscribe(in);
+	line_end(&line);
+}
+
+TEST(P9_an_owner_that_waits_is_woken_when_the_stage_retracts)
+{
+	struct line line = line_make(1, XMEM_SUBSCRIBE_WAITS);
+	struct child *child = spawn(acquire_in_vain_then_not, &line);
+	struct xmem_subscription *in = follow(line.stage, (int)hear(child), 0);
+	uint64_t token;
+
+	tell(child, 1);
+	SAME(hear(child), 1);
+	WORKED(xmem_forward(receive_one(in), NULL, 0, &token));
+	tell(child, 1);
+	SAME(hear(child), 2);
+	WORKED(xmem_retract(line.stage, token));
+	finish_child(child);
+	REFUSED(xmem_receive(line.out, 0), EAGAIN);
+	SAME(xmem_subscription_lost(line.out), 0);
+	xmem_unsubscribe(in);
+	line_end(&line);
+}
+
+/* ---- what is refused ---- */
+
+TEST(forward_refuses_what_cannot_be)
+{
+	struct line line = line_make(2, 0);
+	struct xmem_buffer *b = xmem_acquire(line.owner, BYTES, 0);
+	struct xmem_publish_options o = { .size = sizeof(o) };
+	uint64_t token;
+
+	SAME(xmem_forward(NULL, NULL, 0, NULL), -EINVAL);
+	SAME(xmem_forward(b, NULL, 0, NULL), -EPERM);
+	fill(b, 9);
+	WORKED(xmem_publish(b, &(struct xmem_publish_options){
+		.size = sizeof(o), .offset = 64, .length = 1024, .timestamp_ns = 5 }, &token));
+	b = xmem_get(line.reader, token);
+	SAME(xmem_forward(b, NULL, 0, NULL), -EPERM);
+	xmem_release(b);
+	b = receive_one(line.in);
+	SAME(xmem_forward(b, NULL, -1, NULL), -EINVAL);
+	o.flags = 2;
+	SAME(xmem_forward(b, &o, 0, NULL), -EINVAL);
+	o.flags = 0;
+	o.reserved = 1;
+	SAME(xmem_forward(b, &o, 0, NULL), -EINVAL);
+	o.reserved = 0;
+	o.offset = 63;
+	SAME(xmem_forward(b, &o, 0, NULL), -ERANGE);
+	o.offset = 64 + 1025;
+	SAME(xmem_forward(b, &o, 0, NULL), -ERANGE);
+	o.offset = 65;
+	o.length = 1024;
+	SAME(xmem_forward(b, &o, 0, NULL), -ERANGE);
+	o.length = UINT64_MAX;
+	SAME(xmem_forward(b, &o, 0, NULL), -ERANGE);
+	/* A part, and the handle is kept. */
+	o.flags = XMEM_PUBLISH_KEEP;
+	o.offset = 128;
+	o.length = 0;
+	WORKED(xmem_forward(b, &o, 0, NULL));
+	SAME(xmem_size(b), 1024);
+	WORKED(xmem_forward(b, NULL, 0, NULL));
+	b = receive_one(line.out);
+	SAME(xmem_size(b), 1024 - 64);
+	SAME(xmem_timestamp_ns(b), 5);
+	xmem_release(b);
+	b = receive_one(line.out);
+	SAME(xmem_size(b), 1024);
+	SAME(xmem_sequence(b), 1);
+	xmem_release(b);
+	line_end(&line);
+}
+
+TEST(a_writer_publishes_its_own_contents_once_more)
+{
+	struct line line = line_make(2, 0);
+	struct xmem_buffer *kept, *b;
+	unsigned int i;
+
+	publish_kept(line.owner, 3, &kept);
+	WORKED(xmem_forward(kept, NULL, 0, NULL));
+	for (i = 0; i < 2; i++) {
+		b = receive_one(line.in);
+		SAME(stamp_of(b), 3);
+		SAME(xmem_sequence(b), i);
+		xmem_release(b);
+	}
+	line_end(&line);
+}
+
+/* ---- one subscriber alone ---- */
+
+TEST(send_reaches_one_subscriber_and_the_others_lose_nothing)
+{
+	struct line line = line_make(4, 0);
+	struct xmem_pool *other = open_reader(line.name);
+	struct xmem_subscription *s = follow(other, xmem_pool_client(line.owner), 0);
+	struct xmem_buffer *b = xmem_acquire(line.owner, BYTES, 0);
+	int me = xmem_pool_client(other);
+
+	fill(b, 1);
+	SAME(xmem_send(b, 99, NULL, 0, NULL), -EINVAL);
+	SAME(xmem_send(b, (uint32_t)xmem_pool_client(line.reader), NULL, 0, NULL), -ENOENT);
+	SAME(xmem_send(b, 7, NULL, 0, NULL), -ENOENT);
+	WORKED(xmem_send(b, (uint32_t)me, NULL, 0, NULL));
+	publish_stamp(line.owner, 2);
+	b = receive_one(line.in);
+	SAME(stamp_of(b), 2);
+	SAME(xmem_subscription_lost(line.in), 0);
+	/* Forwarded to one alone, too. */
+	SAME(xmem_send(b, (uint32_t)me, NULL, 0, NULL), -ENOENT);
+	WORKED(xmem_send(b, (uint32_t)xmem_pool_client(line.reader), NULL, 0, NULL));
+	b = receive_one(line.out);
+	SAME(stamp_of(b), 2);
+	xmem_release(b);
+	b = receive_one(s);
+	SAME(stamp_of(b), 1);
+	xmem_release(b);
+	b = receive_one(s);
+	SAME(stamp_of(b), 2);
+	xmem_release(b);
+	REFUSED(xmem_receive(line.in, 0), EAGAIN);
+	SAME(xmem_subscription_lost(s) + xmem_subscription_lost(line.out), 0);
+	xmem_unsubscribe(s);
+	xmem_pool_close(other);
+	line_end(&line);
+}
+
+static void wait_for_mine(void *argument)
+{
+	struct part *part = argument;
+	struct xmem_pool *pool = open_reader(part->name);
+	struct xmem_subscription *s = follow(pool, part->follows, 0);
+
+	tell_parent(xmem_pool_client(pool));
+	SAME(stamp_of(receive_one(s)), 2);
+}
+
+TEST(send_wakes_its_addressee_behind_what_is_not_for_it)
+{
+	struct line line = line_make(4, 0);
+	struct part part = { .name = line.name, .follows = xmem_pool_client(line.owner) };
+	struct child *child = spawn(wait_for_mine, &part);
+	uint32_t to = (uint32_t)hear(child);
+	struct xmem_buffer *b = xmem_acquire(line.owner, BYTES, 0);
+
+	fill(b, 1);
+	WORKED(xmem_send(b, (uint32_t)xmem_pool_client(line.stage), NULL, 0, NULL));
+	b = xmem_acquire(line.owner, BYTES, 0);
+	fill(b, 2);
+	WORKED(xmem_send(b, to, NULL, 0, NULL));
+	finish_child(child);
+	b = receive_one(line.in);
+	SAME(stamp_of(b), 1);
+	xmem_release(b);
+	line_end(&line);
+}
+
+/* ---- retract ---- */
+
+TEST(retract_takes_back_what_nobody_has)
+{
+	struct line line = line_make(2, 0);
+	uint64_t first = publish_stamp(line.owner, 1), second = publish_stamp(line.owner, 2);
+	struct xmem_buffer *b;
+
+	WORKED(xmem_retract(line.owner, first));
+	SAME(xmem_retract(line.owner, first), -ESTALE);
+	REFUSED(xmem_get(line.reader, first), ESTALE);
+	b = xmem_acquire(line.owner, BYTES, 0);
+	CHECK(b);
+	xmem_release(b);
+	b = receive_one(line.in);
+	SAME(stamp_of(b), 2);
+	SAME(xmem_subscription_lost(line.in), 0);
+	SAME(xmem_retract(line.owner, second), -EBUSY);
+	SAME(stamp_of(b), 2);
+	SAME(xmem_retract(line.stage, second), -EPERM);
+	SAME(xmem_retract(line.reader, second), -EPERM);
+	SAME(xmem_retract(line.owner, 0xffff), -ESTALE);
+	SAME(xmem_retract(NULL, second), -EINVAL);
+	WORKED(xmem_forward(b, NULL, 0, NULL));
+	SAME(xmem_retract(line.owner, second), -EBUSY);
+	WORKED(xmem_retract(line.stage, second));
+	REFUSED(xmem_receive(line.out, 0), EAGAIN);
+	SAME(xmem_subscription_lost(line.out), 0);
+	WORKED(xmem_retract(line.owner, second));
+	line_end(&line);
+}
+
+TEST(retract_works_again_and_again_and_loses_no_buffer)
+{
+	struct line line = line_make(3, 0);
+	unsigned int i, rounds = scaled(2000);
+
+	for (i = 0; i < rounds; i++) {
+		uint64_t token = publish_stamp(line.owner, i);
+
+		if (i % 3 == 0)
+			xmem_release(receive_one(line.in));
+		WORKED(xmem_retract(line.owner, token));
+	}
+	SAME(xmem_subscription_lost(line.in), 0);
+	for (i = 0; i < 3; i++)
+		publish_stamp(line.owner, i);
+	line_end(&line);
+}

@@ -88,11 +88,20 @@ static void receives_nothing(struct stage *s, u32 me, struct xm_follow *follow)
 	ck_assert_int_eq(world_receive(s->world, me, follow, &what), -EAGAIN);
 }
 
+static int retract(struct stage *s, u32 i)
+{
+	struct xm_publisher_words words = xm_publisher_words(s->map, s->owner);
+	struct xm_own own = xm_own(s->map, s->slot[i]);
+
+	return xm_retract(s->map, &words, &own, s->token[i]);
+}
+
 void unit_forward(void)
 {
 	struct stage s = stage_make();
 
 	pass_on(&s, 0, 0);
+	retract(&s, 0);
 	world_free(s.world);
 }
 
@@ -367,6 +376,146 @@ START_TEST(a_reader_that_passes_what_is_not_for_it_wakes_the_owner)
 }
 END_TEST
 
+/* ---- retract ---- */
+
+START_TEST(what_nobody_has_is_retracted_and_nobody_loses_it)
+{
+	struct stage s = stage_make();
+
+	s.token[0] = world_take_publish(s.world, s.owner, s.slot[0]);
+	s.token[1] = world_take_publish(s.world, s.owner, s.slot[1]);
+	ck_assert_int_eq(retract(&s, 0), 0);
+	ck_assert_int_eq(xm_look(s.map, s.token[0]), -ESTALE);
+	ck_assert_uint_eq(xm_state(xm_slot(s.map, s.slot[0])->state), XMEM_SLOT_WRITING);
+	ck_assert_int_eq(retract(&s, 0), -ESTALE);
+	receives(&s, s.stage, &s.in, 1);
+	receives_nothing(&s, s.stage, &s.in);
+	ck_assert_uint_eq(s.in.lost, 0);
+	world_free(s.world);
+}
+END_TEST
+
+START_TEST(what_somebody_holds_is_not_retracted_and_stays)
+{
+	struct stage s = stage_make();
+
+	s.token[0] = world_take_publish(s.world, s.owner, s.slot[0]);
+	ck_assert_int_eq(xm_get(s.map, s.loser, s.token[0]), 0);
+	ck_assert_int_eq(retract(&s, 0), -EBUSY);
+	receives(&s, s.stage, &s.in, 0);
+	world_put(s.world, s.loser, s.slot[0]);
+	ck_assert_int_eq(retract(&s, 0), 0);
+	world_free(s.world);
+}
+END_TEST
+
+START_TEST(what_others_forward_is_not_retracted_until_it_has_passed)
+{
+	struct stage s = stage_make();
+
+	follow_losing(&s);
+	pass_on(&s, 0, 0);
+	ck_assert_int_eq(retract(&s, 0), -EBUSY);
+	receives(&s, s.loser, &s.loses, 0);
+	ck_assert_int_eq(retract(&s, 0), 0);
+	world_free(s.world);
+}
+END_TEST
+
+START_TEST(a_stage_retracts_what_it_forwards_and_the_owner_is_free_of_it)
+{
+	struct stage s = stage_make();
+	struct xm_publisher_words words = xm_publisher_words(s.map, s.stage);
+
+	follow_waiting(&s);
+	pass_on(&s, 0, 0);
+	pass_on(&s, 1, 0);
+	ck_assert(!taken(&s, 0, true));
+	ck_assert(xm_retract_forwarded(s.map, &words, s.token[0]));
+	ck_assert(!xm_retract_forwarded(s.map, &words, s.token[0]));
+	ck_assert(taken(&s, 0, false));
+	receives(&s, s.waited, &s.waits, 1);
+	ck_assert_uint_eq(s.waits.lost, 0);
+	world_free(s.world);
+}
+END_TEST
+
+START_TEST(an_owner_retracts_all_its_entries_of_a_slot_or_none)
+{
+	struct stage s = stage_make();
+	struct xm_publication what;
+	u32 i;
+
+	s.stage = s.owner;
+	s.loses = world_subscribe(s.world, s.loser, s.owner, 0);
+	s.token[0] = world_take_publish(s.world, s.owner, s.slot[0]);
+	ck_assert_int_eq(xm_get(s.map, s.owner, s.token[0]), 0);
+	forward_for(&s, s.token[0], 0);
+	forward_for(&s, s.token[0], incarnation(&s, s.loser));
+	ck_assert_int_eq(retract(&s, 0), -EBUSY);
+	for (i = 0; i < 2; i++)
+		receives(&s, s.loser, &s.loses, 0);
+	world_put(s.world, s.owner, s.slot[0]);
+	ck_assert_int_eq(retract(&s, 0), 0);
+	ck_assert_int_eq(world_receive(s.world, s.loser, &s.loses, &what), -EAGAIN);
+	ck_assert_uint_eq(s.loses.lost, 0);
+	world_free(s.world);
+}
+END_TEST
+
+static void get_owners(struct stage *s)
+{
+	struct xm_pending pending;
+	struct xm_publication what;
+
+	/* The entry is open: for the moment there is nothing. */
+	ck_assert_int_eq(xm_receive(s->map, s->stage, &s->in, &what, &pending), -EAGAIN);
+	ck_assert_int_eq(xm_get(s->map, s->loser, s->token[0]), 0);
+}
+
+START_TEST(a_subscriber_loses_nothing_by_a_retract_that_fails)
+{
+	struct stage s = stage_make();
+	struct meanwhile m = { &s, XM_STEP_RETRACT_OPEN, get_owners };
+
+	s.token[0] = world_take_publish(s.world, s.owner, s.slot[0]);
+	unit_step_arg = &m;
+	unit_step = do_meanwhile;
+	ck_assert_int_eq(retract(&s, 0), -EBUSY);
+	unit_step = NULL;
+	ck_assert_int_eq(m.at, -1);
+	world_put(s.world, s.loser, s.slot[0]);
+	receives(&s, s.stage, &s.in, 0);
+	ck_assert_uint_eq(s.in.lost, 0);
+	world_free(s.world);
+}
+END_TEST
+
+static void retract_dying(void *arg)
+{
+	retract(arg, 0);
+}
+
+START_TEST(an_owner_dies_while_it_retracts_and_nothing_is_left)
+{
+	static const int steps[] = { XM_STEP_RETRACT_OPEN, XM_STEP_SCAN_SCANNING };
+	struct xm_publication what;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(steps); i++) {
+		struct stage s = stage_make();
+
+		s.token[0] = world_take_publish(s.world, s.owner, s.slot[0]);
+		ck_assert(unit_dies_at(steps[i], 1, retract_dying, &s));
+		world_end(s.world, s.owner);
+		ck_assert_int_eq(world_receive(s.world, s.stage, &s.in, &what), -EPIPE);
+		world_is_clean(s.world);
+		ck_assert_uint_eq(world_count(s.world, XMEM_OWNER_NONE), s.map->slots);
+		world_free(s.world);
+	}
+}
+END_TEST
+
 /* ---- deaths, garbage ---- */
 
 START_TEST(the_stage_ends_and_the_owner_ends_and_the_reader_receives)
@@ -499,6 +648,13 @@ void forward_tests(Suite *suite)
 	tcase_add_test(tcase,
 		       an_addressed_publication_that_is_evicted_is_lost_for_its_addressee_alone);
 	tcase_add_test(tcase, a_reader_that_passes_what_is_not_for_it_wakes_the_owner);
+	tcase_add_test(tcase, what_nobody_has_is_retracted_and_nobody_loses_it);
+	tcase_add_test(tcase, what_somebody_holds_is_not_retracted_and_stays);
+	tcase_add_test(tcase, what_others_forward_is_not_retracted_until_it_has_passed);
+	tcase_add_test(tcase, a_stage_retracts_what_it_forwards_and_the_owner_is_free_of_it);
+	tcase_add_test(tcase, an_owner_retracts_all_its_entries_of_a_slot_or_none);
+	tcase_add_test(tcase, a_subscriber_loses_nothing_by_a_retract_that_fails);
+	tcase_add_test(tcase, an_owner_dies_while_it_retracts_and_nothing_is_left);
 	tcase_add_test(tcase, the_stage_ends_and_the_owner_ends_and_the_reader_receives);
 	tcase_add_test(tcase, the_stage_dies_at_every_step_of_a_forward);
 	tcase_add_test(tcase, an_old_entry_does_not_give_the_stages_own_slot);
