@@ -688,3 +688,91 @@ TEST(retract_works_again_and_again_and_loses_no_buffer)
 		publish_stamp(line.owner, i);
 	line_end(&line);
 }
+
+/* ---- what lets go without a reader ---- */
+
+static void forward_twice_over(void *argument)
+{
+	struct part *part = argument;
+	struct xmem_pool *pool = open_stage(part->name, 0);
+	struct xmem_subscription *in = follow(pool, part->follows, 0);
+	struct xmem_buffer *theirs, *own;
+	unsigned int i;
+
+	WORKED(xmem_preallocate(pool, 1, BYTES));
+	publish_kept(pool, 7, &own);
+	tell_parent(xmem_pool_client(pool));
+	theirs = receive_one(in);
+	hear_parent();
+	WORKED(xmem_forward(theirs, NULL, 0, NULL));
+	tell_parent(1);
+	hear_parent();
+	for (i = 0; i < 4; i++)
+		WORKED(xmem_forward(own, &(struct xmem_publish_options){
+			.size = sizeof(struct xmem_publish_options),
+			.flags = XMEM_PUBLISH_KEEP }, 0, NULL));
+	tell_parent(1);
+	hear_parent();
+}
+
+TEST(P2_what_a_stage_overwrites_of_a_dead_owner_is_freed)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = OPEN(name, .clients = 8, .ring = 4);
+	struct part owner_part = { .name = name }, stage_part = { .name = name };
+	struct child *owner = spawn(be_owner, &owner_part), *stage;
+	struct xmem_subscription *out;
+
+	stage_part.follows = (int)hear(owner);
+	stage = spawn(forward_twice_over, &stage_part);
+	out = follow(pool, (int)hear(stage), 0);
+	tell(owner, 1);
+	SAME(hear(owner), 1);
+	tell(stage, 1);
+	SAME(hear(stage), 1);
+	kill_child(owner);
+	/* The second publication is in flight to nobody but the stage, which does not receive it. */
+	EVENTUALLY(stat_of(pool).limbo == 2);
+	tell(stage, 1);
+	SAME(hear(stage), 1);
+	EVENTUALLY(stat_of(pool).limbo == 1);
+	tell(stage, 1);
+	finish_child(stage);
+	xmem_unsubscribe(out);
+	check_quiet(pool, 1);
+	xmem_pool_close(pool);
+}
+
+TEST(P9_an_owner_that_waits_is_woken_when_the_stage_demotes)
+{
+	const char *name = new_name();
+	struct line line = { .name = name };
+	struct xmem_subscription *in;
+	struct child *child;
+	struct xmem_buffer *b;
+	unsigned int i;
+
+	line.reader = OPEN(name, .ring = 4);
+	line.stage = open_stage(name, 10 * MS);
+	line.out = follow(line.reader, xmem_pool_client(line.stage), XMEM_SUBSCRIBE_WAITS);
+	child = spawn(acquire_in_vain_then_not, &line);
+	in = follow(line.stage, (int)hear(child), 0);
+	tell(child, 1);
+	SAME(hear(child), 1);
+	WORKED(xmem_preallocate(line.stage, 1, BYTES));
+	publish_kept(line.stage, 1, &b);
+	WORKED(xmem_forward(receive_one(in), NULL, 0, NULL));
+	tell(child, 1);
+	SAME(hear(child), 2);
+	for (i = 0; i < 4; i++)
+		WORKED(xmem_forward(b, &(struct xmem_publish_options){
+			.size = sizeof(struct xmem_publish_options),
+			.flags = XMEM_PUBLISH_KEEP }, 10 * SECOND, NULL));
+	finish_child(child);
+	xmem_release(b);
+	xmem_unsubscribe(in);
+	xmem_unsubscribe(line.out);
+	xmem_pool_close(line.stage);
+	check_quiet(line.reader, 1);
+	xmem_pool_close(line.reader);
+}

@@ -20,6 +20,8 @@ holds.pml      -                NOSCAN LOOKFIRST NOGEN KEEPDEAD
 policy.pml     S=1              NOCURSOR DEPTH
 policy.pml     S=2              NOINC NOCURSOR QUIET DEPTH
 policy.pml     S=3              NOINC NOCURSOR STALEROOM QUIET NOHAND NOBARRIER DEPTH
+forward.pml    -                FORWARDSFIRST NOFORWARDS NOGET LOOKFIRST NOTELATE NOTEGONE \
+				PASSLATE ENDQUIET
 resolve.pml    -                FORCED
 resolve.pml    TWOSCANNERS       NONUMBER ENTERPLAIN
 subscribe.pml  -                TAILFIRST NOPIN NOWAKE

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * I6, forwarding: after the mark SCANNING a reference moves inside one client only, from its hold
+ * to its ring, so a scan that looks at all holds and then at the rings misses none. And I5: an
+ * owner that sleeps is woken by who lets go of what is forwarded.
+ *
+ * The owner of one slot scans it until it has it back. Client 0 holds the contents and forwards
+ * them; client 1 receives them from its ring and forwards them too; client 2 receives them from
+ * there. Each is waited for. The first two die at any store; the host repairs the ring, drops the
+ * holds and wakes. Nobody may believe in contents that were replaced, nobody may lose what is in
+ * flight, and the owner gets its slot.
+ *
+ * Each of these breaks it:
+ *   FORWARDSFIRST  the scan looks at the rings, then at the holds
+ *   NOFORWARDS     the scan does not look at the rings
+ *   NOGET          who receives looks at the entry alone
+ *   LOOKFIRST      who receives looks at the word, then takes its hold
+ *   NOTELATE       a client notes that it has forwarded after the entry
+ *   NOTEGONE       the end of a client drops its notes with its holds
+ *   PASSLATE       who receives puts its hold, and its cursor passes then
+ *   ENDQUIET       the end of a client wakes nobody
+ */
+#define C 3
+#define LIVE 2
+#define SCANNING 3
+#define WRITING 1
+#define OPEN 1
+#define COMPLETE 2
+#define VOID 3
+
+byte st = LIVE, gen;		/* one word */
+byte hold[C];
+bool note[C];			/* has forwarded it */
+byte entry[C];			/* of its ring */
+bool passed[C];			/* its ring's only subscriber has passed the entry, or ended */
+bool bel[C];			/* ghost: has the contents of generation 0 */
+bool armed;			/* the owner's waiters word */
+
+inline wake() {
+	if :: armed -> armed = false :: else fi
+}
+
+inline holds() {
+	c = 0;
+	do
+	:: c < C -> if :: hold[c] != 0 -> used = true :: else fi; c++
+	:: else -> break
+	od
+}
+
+inline forwards() {
+#ifndef NOFORWARDS
+	c = 0;
+	do
+	:: c < C ->
+		if
+		:: note[c] -> if :: !passed[c] && entry[c] == COMPLETE -> used = true :: else fi
+		:: else
+		fi;
+		c++
+	:: else -> break
+	od
+#else
+	skip
+#endif
+}
+
+proctype Owner() {
+	byte c;
+	bool used;
+
+	do
+	:: armed = true;
+		st = SCANNING;
+		used = false;
+#ifdef FORWARDSFIRST
+		forwards();
+		holds();
+#else
+		holds();
+		forwards();
+#endif
+		if
+		:: !used -> atomic {
+			assert(!bel[0] && !bel[1] && !bel[2]);
+			gen = 1; st = WRITING
+		   };
+			break
+		:: else -> st = LIVE; !armed
+		fi
+	od
+}
+
+/* The host: client @me has ended. It is subscribed to the ring of the one before it. */
+inline ended(me) {
+	bel[me] = false;
+	if :: me > 0 -> passed[me - 1] = true :: else fi;
+	if :: entry[me] == OPEN -> entry[me] = VOID :: entry[me] == 0 -> entry[me] = VOID :: else fi;
+#ifdef NOTEGONE
+	note[me] = false;
+#endif
+	hold[me] = 0;
+#ifndef ENDQUIET
+	wake()
+#endif
+}
+
+proctype Client(byte me) {
+	bool sure;
+
+	if
+	:: me == 0 -> goto has
+	:: else
+	fi;
+	entry[me - 1] > OPEN;
+	if :: entry[me - 1] == VOID -> goto dies :: else fi;
+again:
+#ifdef LOOKFIRST
+	sure = (gen == 0 && st == LIVE);
+	if :: !sure -> assert(gen == 0); goto again :: else fi;
+	hold[me] = 1;
+	bel[me] = true;
+#else
+	hold[me] = 1;
+	if :: skip :: me < 2 -> goto dies fi;
+#ifdef NOGET
+	bel[me] = true; assert(gen == 0);
+#else
+	if
+	:: atomic { gen == 0 && st == LIVE -> bel[me] = true }
+	:: gen != 0 -> assert(false)	/* it was waited for */
+	/* SCANNING: it looks again */
+	fi;
+#endif
+#endif
+#ifndef PASSLATE
+	passed[me - 1] = true;
+#endif
+has:
+	if :: skip :: me < 2 -> goto dies fi;
+	assert(gen == 0);
+	if
+	:: me < 2 ->
+#ifndef NOTELATE
+		note[me] = true;
+#endif
+		if :: skip :: goto dies fi;
+		entry[me] = OPEN;
+		if :: skip :: goto dies fi;
+		entry[me] = COMPLETE;
+		if :: skip :: goto dies fi;
+#ifdef NOTELATE
+		note[me] = true;
+#endif
+	:: else
+	fi;
+	assert(gen == 0);
+	bel[me] = false;
+	hold[me] = 0;
+	wake();
+#ifdef PASSLATE
+	if :: me > 0 -> passed[me - 1] = true :: else fi;
+#endif
+	goto out;
+dies:
+	ended(me);
+out:
+	skip
+}
+
+init {
+	atomic {
+		hold[0] = 1; bel[0] = true;
+		run Owner(); run Client(0); run Client(1); run Client(2)
+	}
+}
