@@ -6,9 +6,10 @@ demo-director_OBJ  := director crew report video control
 demo-producer_OBJ  := producer video $(DEMO_SHARED)
 demo-histogram_OBJ := histogram $(DEMO_CONSUMER)
 demo-motion_OBJ    := motion $(DEMO_CONSUMER)
+demo-stage_OBJ     := stage $(DEMO_CONSUMER)
 demo-contact_OBJ   := contact $(DEMO_CONSUMER)
 demo-contact_LIBS  := -lpng
-DEMO_PROGRAMS := $(addprefix $(B)/demo-,director producer histogram motion contact)
+DEMO_PROGRAMS := $(addprefix $(B)/demo-,director producer histogram motion stage contact)
 
 # Not in "all": they need libpng and xxhash. The daemon is what the library starts.
 .PHONY: demo-programs

@@ -38,7 +38,8 @@ static void life_open(struct life *life, const char *pool_name, int publisher)
 {
 	struct xmem_pool_options options = {
 		.size = sizeof(options),
-		.flags = XMEM_OPEN_EXISTING,
+		.flags = XMEM_OPEN_EXISTING |
+			 (life->consumer->forwards ? XMEM_OPEN_WRITER : 0),
 		.label = life->consumer->label,
 	};
 	struct xmem_subscribe_options subscribe = {
@@ -108,7 +109,10 @@ static void life_release(struct life *life, struct frame *frame)
 	if (!frame->buffer)
 		return;
 	life_verify(life, frame);
-	xmem_release(frame->buffer);
+	if (!life->consumer->forwards)
+		xmem_release(frame->buffer);
+	else if (xmem_forward(frame->buffer, NULL, XMEM_FOREVER, NULL))
+		control_fail_xmem(life->control, "cannot pass a frame on");
 	frame->buffer = NULL;
 }
 

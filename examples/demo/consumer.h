@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the three consumers share: join, follow the producer, verify every
+ * What the three consumers and the stage share: join, follow the producer, verify every
  * frame, do as the director tells. What each does with a frame is its own.
  */
 #ifndef DEMO_CONSUMER_H
@@ -11,6 +11,7 @@
 struct consumer {
 	const char *label;
 	uint32_t subscribe_flags;	/* XMEM_SUBSCRIBE_* */
+	bool forwards;			/* pass each frame on to those who follow this process */
 	bool keeps_previous;		/* hold a frame until the next has been worked on */
 	/* @previous->buffer is NULL for the first frame, and where previous ones are not kept. */
 	void (*work)(const struct frame *frame, const struct frame *previous);

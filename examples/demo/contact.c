@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * demo-contact: a contact sheet, thumbnails of frames spread over the whole
- * video, as contact.png. It does not make the producer wait: what it is too
- * slow for, it loses.
+ * video, as contact.png. It makes nobody wait: what it is too slow for, it
+ * loses.
  *
  * How long the video is, nobody knows before its end. So every frame gets a
  * thumbnail until the sheet is full; then every second one goes, and from then

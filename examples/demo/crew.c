@@ -27,6 +27,7 @@ struct member crew[MEMBERS] = {
 	[PRODUCER] = { .name = "producer", .socket = -1 },
 	[HISTOGRAM] = { .name = "histogram", .socket = -1 },
 	[MOTION] = { .name = "motion", .socket = -1 },
+	[STAGE] = { .name = "stage", .socket = -1 },
 	[CONTACT] = { .name = "contact", .socket = -1 },
 };
 

@@ -31,7 +31,8 @@ struct member {
 	int64_t latest_ns;		/* its last frame came */
 };
 
-enum { PRODUCER, HISTOGRAM, MOTION, CONTACT, MEMBERS };
+/* The contact sheet is made of what the stage passes on. */
+enum { PRODUCER, HISTOGRAM, MOTION, STAGE, CONTACT, MEMBERS };
 
 extern struct member crew[MEMBERS];
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * demo: runs the pipeline and what is done to it. The producer publishes every
- * frame of a video, three consumers work on them; one of those is killed while
- * it holds frames, and joins again; at the end the producer is killed in the
+ * frame of a video, three consumers work on them, one of which gets its frames
+ * from a stage that passes them on. Another one is killed while it holds
+ * frames, and joins again; at the end the producer is killed in the
  * middle of writing a frame. The director is a client of the pool like others:
  * it counts there what is held, and what is left when all have gone.
  */
@@ -23,7 +24,8 @@
 
 #define FRAMES_LEAST	250
 #define RETURN_NS	(10LL * 1000 * 1000 * 1000)	/* what is not back by then has leaked */
-#define CONSUMERS	(1u << HISTOGRAM | 1u << MOTION | 1u << CONTACT)
+#define FIRST		(1u << HISTOGRAM | 1u << MOTION | 1u << STAGE)
+#define CONSUMERS	(FIRST | 1u << CONTACT)
 
 static const char *video_path;
 static const char *folder = ".";
@@ -85,7 +87,8 @@ static bool start_consumer(int who)
 	char publisher[16], program[32];
 	const char *arguments[] = { program, pool_name, publisher, folder, NULL };
 
-	snprintf(publisher, sizeof(publisher), "%u", report.publisher);
+	snprintf(publisher, sizeof(publisher), "%u",
+		 who == CONTACT ? report.stage : report.publisher);
 	snprintf(program, sizeof(program), "demo-%s", crew[who].name);
 	return crew_start(&crew[who], arguments);
 }
@@ -97,10 +100,13 @@ static bool start_all(void)
 	if (!start_producer())
 		return false;
 	report.publisher = crew[PRODUCER].value;
-	for (i = HISTOGRAM; i < MEMBERS; i++)
+	for (i = HISTOGRAM; i < CONTACT; i++)
 		if (!start_consumer(i))
 			return false;
-	if (!crew_wait(CONSUMERS, SAY_READY, NULL))
+	if (!crew_wait(FIRST, SAY_READY, NULL))
+		return false;
+	report.stage = crew[STAGE].value;
+	if (!start_consumer(CONTACT) || !crew_wait(CONSUMERS, SAY_READY, NULL))
 		return false;
 	for (i = 0; i < MEMBERS; i++)
 		crew[i].began_ns = clock_ns();
@@ -229,7 +235,7 @@ static bool restart_motion(void)
 /* The other consumers hold nothing meanwhile, so that what the pool counts is motion's. */
 static bool kill_consumer(void)
 {
-	const uint32_t others = 1u << HISTOGRAM | 1u << CONTACT;
+	const uint32_t others = CONSUMERS & ~(1u << MOTION);
 	struct member *motion = &crew[MOTION];
 
 	if (!let_motion_hold() || !pause_members(others))
@@ -280,11 +286,13 @@ static bool all_was_read(void)
 	if (!report.in_flight)
 		return crew_fail(false, "nothing was in flight when the producer died");
 	for (i = HISTOGRAM; i < MEMBERS; i++) {
+		uint64_t all = i == CONTACT ? crew[STAGE].last.frames : report.published;
+
 		report.after_frames[i] = crew[i].last.frames;
-		if (crew[i].last.passed != report.published)
+		if (crew[i].last.passed != all)
 			return crew_fail(false, "%s saw the end after %llu of %llu publications",
 					 crew[i].name, (unsigned long long)crew[i].last.passed,
-					 (unsigned long long)report.published);
+					 (unsigned long long)all);
 		if (!crew[i].last.frames)
 			return crew_fail(false, "%s received nothing", crew[i].name);
 		report.corrupt += crew[i].corrupt;

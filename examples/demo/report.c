@@ -144,9 +144,9 @@ bool report_print(void)
 		     report->left.attached, report->left.held, report->left.limbo,
 		     report->left.holds, report->left.zombies, report->left.clients);
 	both("  contact sheet: %s/contact.png, log: %s/log\n", folder, folder);
-	both("demo: backend=%s frames=%" PRIu64 " consumers=%d killed=%" PRIu32
+	both("demo: backend=%s frames=%" PRIu64 " stages=1 consumers=%d killed=%" PRIu32
 	     " corrupt=%" PRIu64 " leaked=%" PRIu64 "\n",
-	     report->backend, report->published, MEMBERS - HISTOGRAM, report->killed,
+	     report->backend, report->published, MEMBERS - HISTOGRAM - 1, report->killed,
 	     report->corrupt, report->leaked);
 	return !fflush(stdout) && !ferror(stdout);
 }

@@ -15,6 +15,7 @@ struct report {
 	bool plain;			/* progress as plain lines, also on a terminal */
 	const char *backend;
 	uint32_t publisher;		/* the producer's client id */
+	uint32_t stage;			/* the stage's */
 	uint64_t planned;		/* frames, about */
 	uint64_t published;
 	uint32_t killed;

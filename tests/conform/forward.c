@@ -764,7 +764,8 @@ TEST(P9_an_owner_that_waits_is_woken_when_the_stage_demotes)
 	WORKED(xmem_forward(receive_one(in), NULL, 0, NULL));
 	tell(child, 1);
 	SAME(hear(child), 2);
-	for (i = 0; i < 4; i++)
+	/* Two fill the ring, and the third demotes; it overwrites this client's own publication. */
+	for (i = 0; i < 3; i++)
 		WORKED(xmem_forward(b, &(struct xmem_publish_options){
 			.size = sizeof(struct xmem_publish_options),
 			.flags = XMEM_PUBLISH_KEEP }, 10 * SECOND, NULL));
