@@ -35,14 +35,19 @@ u64 xm_overwritten(const struct xm_map *map, const struct xm_publisher_words *wo
 
 /* ---- the scan ---- */
 
-/* The oldest place from which on somebody may still receive; @evicts: as in xm_scan_rules. */
-static u64 xm_receivable_from(const struct xm_map *map, u32 publisher, bool evicts)
+/*
+ * The place from which on what is forwarded is in use; @evicts: as in xm_scan_rules. The bound is
+ * the host's word: a publisher that is stopped, or has ended, keeps nothing for longer.
+ */
+static u64 xm_in_use_from(const struct xm_map *map, u32 publisher, u64 evicts)
 {
 	struct xm_waited waited;
 	u32 culprit;
 
 	if (!evicts)
 		return xm_passed(map, publisher, &culprit);
+	if (evicts > xm_load(&xm_client_row(map, publisher)->wait_bound_ns))
+		return ~0ULL;
 	xm_look_at_waited(map, publisher, &waited);
 	return waited.evictable;
 }
@@ -53,9 +58,9 @@ static u64 xm_receivable_from(const struct xm_map *map, u32 publisher, bool evic
  * and who ends there leaves it complete.
  */
 static u64 xm_ring_names(const struct xm_map *map, u32 publisher, u32 group, u64 among,
-			 bool evicts)
+			 u64 evicts)
 {
-	u64 from = xm_receivable_from(map, publisher, evicts), found = 0, left;
+	u64 from = xm_in_use_from(map, publisher, evicts), found = 0, left;
 	u64 tail = xm_load_acquire(&xm_ring(map, publisher)->tail), oldest = xm_oldest(map, tail);
 
 	from = from > oldest ? from : oldest;
@@ -92,7 +97,7 @@ static u64 xm_has_forwarded(const u32 *hold, u64 among)
 	return forwarded;
 }
 
-u64 xm_group_forwarded(const struct xm_map *map, u32 group, u64 among, bool evicts,
+u64 xm_group_forwarded(const struct xm_map *map, u32 group, u64 among, u64 evicts,
 		       u8 *ret_holder)
 {
 	u64 found = 0, some;

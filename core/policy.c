@@ -153,12 +153,26 @@ static bool xm_fits(const struct xmem_slot_row *row, u64 wanted)
 	return xm_load(&row->length) >= wanted && !(xm_load(&row->traits) & XMEM_TRAIT_ONCE);
 }
 
+/* Is one of these slots, which are in use, held by nobody? @holder: who has forwarded it then. */
+static bool xm_any_lent(const struct xm_map *map, u32 group, u64 used, const u8 *holder)
+{
+	for (; used; used &= used - 1) {
+		u32 i = __builtin_ctzll(used);
+
+		if (!(xm_load(xm_hold(map, holder[i], group * XMEM_GROUP_SLOTS + i)) &
+		      XM_HOLD_COUNT))
+			return true;
+	}
+	return false;
+}
+
 static void xm_search_group(const struct xm_map *map, u32 owner, struct xm_search *search,
 			    u32 group)
 {
 	u32 slot = group * XMEM_GROUP_SLOTS, end = slot + XMEM_GROUP_SLOTS;
 	struct xm_stock stock = { .free = 0 };
-	u64 among;
+	u8 holder[XMEM_GROUP_SLOTS];
+	u64 among, used;
 
 	for (; slot < end; slot++) {
 		const struct xmem_slot_row *row = xm_slot_row(map, slot);
@@ -172,7 +186,9 @@ static void xm_search_group(const struct xm_map *map, u32 owner, struct xm_searc
 	if (search->found)
 		return;
 	among = stock.live | (search->found_later ? 0 : stock.later);
-	among &= ~(among ? xm_group_used(map, group, among, true, NULL) : 0);
+	used = among ? xm_group_used(map, group, among, 1, holder) : 0;
+	search->lent = search->lent || xm_any_lent(map, group, used & stock.live, holder);
+	among &= ~used;
 	among &= ~xm_group_claimed(map, group, among);
 	search->found = among & stock.live;
 	search->found_later = search->found_later || among;
@@ -185,6 +201,7 @@ void xm_search_begin(const struct xm_map *map, u32 owner, struct xm_search *ret)
 	*ret = (struct xm_search){
 		.wanted = xm_load(&ring->wanted),
 		.demote_at_ns = xm_load(&ring->demote_at_ns),
+		.recall_at_ns = xm_load(&ring->recall_at_ns),
 	};
 	xm_look_at_waited(map, owner, &ret->waited);
 	ret->bound = ret->waited.lagging && ret->demote_at_ns;
@@ -218,15 +235,20 @@ bool xm_search_go_on(const struct xm_map *map, u32 owner, struct xm_search *sear
 bool xm_search_end(const struct xm_map *map, const struct xm_search *search, u64 now_ns,
 		   u64 *ret_deadline)
 {
+	bool room = xm_has_room(map, &search->waited, search->in_hand);
+
 	*ret_deadline = 0;
-	if (search->found && xm_has_room(map, &search->waited, search->in_hand))
+	if (room && (search->found || (search->recall_at_ns && now_ns >= search->recall_at_ns)))
 		return true;
+	if (room)
+		*ret_deadline = search->recall_at_ns;
 	if (!search->bound || !search->found_later ||
 	    !xm_has_room(map, &search->later, search->in_hand))
 		return false;
 	if (now_ns >= search->demote_at_ns)
 		return true;
-	*ret_deadline = search->demote_at_ns;
+	if (!*ret_deadline || search->demote_at_ns < *ret_deadline)
+		*ret_deadline = search->demote_at_ns;
 	return false;
 }
 
@@ -234,6 +256,9 @@ bool xm_search_wants_to_ask(const struct xm_map *map, u32 owner, const struct xm
 {
 	bool waits = !search->in_hand || search->wanted;
 
+	if (waits && search->lent && !search->recall_at_ns &&
+	    xm_has_room(map, &search->waited, search->in_hand))
+		return true;
 	return waits && search->waited.lagging && !search->demote_at_ns &&
 	       xm_load(&xm_client_row(map, owner)->wait_bound_ns);
 }
@@ -243,6 +268,7 @@ bool xm_search_is_same(const struct xm_search *search, const struct xm_search *b
 	const struct xm_waited *now = &search->waited, *then = &before->waited;
 
 	return search->wanted == before->wanted && search->demote_at_ns == before->demote_at_ns &&
+	       search->recall_at_ns == before->recall_at_ns &&
 	       now->tail == then->tail && now->evictable == then->evictable &&
 	       now->count == then->count && now->lagging == then->lagging &&
 	       now->demoted == then->demoted;

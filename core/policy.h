@@ -88,6 +88,7 @@ u32 xm_demote(const struct xm_map *map, u32 owner, u64 place);
 struct xm_search {
 	u64 wanted;			/* bytes */
 	u64 demote_at_ns;		/* or 0 */
+	u64 recall_at_ns;		/* or 0 */
 	struct xm_waited waited;
 	struct xm_waited later;		/* as if all that lag were demoted */
 	u32 group;			/* where it goes on */
@@ -95,6 +96,7 @@ struct xm_search {
 	bool bound;			/* does the time matter? */
 	bool found;			/* something that is to be had */
 	bool found_later;		/* or will be, by the time alone */
+	bool lent;			/* something is kept only by those that forwarded it */
 };
 
 /* Ask what ring.wanted asks for. */
@@ -113,7 +115,7 @@ bool xm_search_end(const struct xm_map *map, const struct xm_search *search, u64
 /*
  * No acquire would succeed. Shall the owner ask all the same, so that its bound begins? It has
  * nothing in hand or has asked in vain, and somebody lags who did not when it was last at work,
- * being demoted then.
+ * being demoted then; or a client that does not wait for ever has forwarded what it wants.
  */
 bool xm_search_wants_to_ask(const struct xm_map *map, u32 owner, const struct xm_search *search);
 

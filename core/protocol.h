@@ -371,8 +371,10 @@ struct xm_scan_rules {
 	u64 passed;			/* below it nobody can still receive a publication */
 	u64 evictable;			/* below it a publication may be evicted */
 	u32 owner;			/* client id, or XMEM_OWNER_NONE: no ring any more */
-	bool evicts;			/* what others have forwarded is in use only if a subscriber
-					 * that they wait for may still receive it */
+	u64 evicts;			/* 0, or 1 + the time (ns) that the owner has waited: what
+					 * others have forwarded is in use only if they wait for
+					 * a subscriber that may still receive it, and if their
+					 * bound is longer */
 	bool in_order;			/* the slots are given in the order of their positions: none
 					 * is looked at beyond the first that is in flight */
 };
@@ -403,13 +405,13 @@ int xm_give_up(const struct xm_map *map, u32 slot);
  * somebody may still receive them? @evicts: as in struct xm_scan_rules. ret_holder[i], unless
  * it is NULL, becomes a client that holds the i-th slot of the group, or has forwarded it.
  */
-u64 xm_group_used(const struct xm_map *map, u32 group, u64 among, bool evicts, u8 *ret_holder);
+u64 xm_group_used(const struct xm_map *map, u32 group, u64 among, u64 evicts, u8 *ret_holder);
 
 /*
  * The second half of that (forward.c), after a look at all holds (I6): which of these slots,
  * which nobody holds, may still be received as somebody has forwarded them?
  */
-u64 xm_group_forwarded(const struct xm_map *map, u32 group, u64 among, bool evicts,
+u64 xm_group_forwarded(const struct xm_map *map, u32 group, u64 among, u64 evicts,
 		       u8 *ret_holder);
 
 /* A slot as its owner remembers it: what a scan would otherwise compute each time. */

@@ -107,7 +107,7 @@ static inline bool xm_lines_held(const u32 *hold, const struct xm_lines *lines)
 	return any;
 }
 
-u64 xm_group_used(const struct xm_map *map, u32 group, u64 among, bool evicts, u8 *ret_holder)
+u64 xm_group_used(const struct xm_map *map, u32 group, u64 among, u64 evicts, u8 *ret_holder)
 {
 	struct xm_lines lines = xm_lines_of(among);
 	struct xm_held found = { 0, 0 };
@@ -213,7 +213,7 @@ static void xm_scan_void(const struct xm_map *map, u32 publisher, struct xm_own 
 }
 
 /* Which of the slots in @some are in use, of those that are in @group, there @among? */
-static u64 xm_scan_group(const struct xm_map *map, bool evicts, struct xm_own *const *own,
+static u64 xm_scan_group(const struct xm_map *map, u64 evicts, struct xm_own *const *own,
 			 u64 some, u32 group, u64 among, u8 *ret_holder)
 {
 	u8 holder[XMEM_GROUP_SLOTS];
@@ -232,7 +232,7 @@ static u64 xm_scan_group(const struct xm_map *map, bool evicts, struct xm_own *c
 }
 
 /* Which of the marked slots are in use? They are looked at by groups, mostly one or two. */
-static u64 xm_scan_holds(const struct xm_map *map, bool evicts, struct xm_own *const *own,
+static u64 xm_scan_holds(const struct xm_map *map, u64 evicts, struct xm_own *const *own,
 			 const struct xm_scanned *scan, u8 *ret_holder)
 {
 	u64 held, left = scan->elsewhere, others;

@@ -64,6 +64,7 @@ static struct xl_size *find_slot(struct xmem_pool *pool, u64 bytes)
 			return size;
 	}
 	xm_look_at_waited(&pool->map, pool->me, &waited);
+	pool->owned.lent_bound = ~0ULL;
 	for (size = first; size; size = size->larger)
 		if (xl_evict(pool, size, &waited))
 			return size;
@@ -92,17 +93,29 @@ static int take_slot(struct xmem_pool *pool, u64 bytes, struct xl_size **ret)
 			     strerror(-err)) : 0;
 }
 
+/* When is there to be another look, although nobody wakes this writer? */
+static u64 look_at_ns(const struct xmem_pool *pool)
+{
+	u64 demote = xl_demote_at(pool), recall = xl_recall_at(pool);
+
+	return demote < recall ? demote : recall;
+}
+
 /* The same, once more after the bound for slow subscribers has passed. */
 static int take_slot_or_demote(struct xmem_pool *pool, u64 bytes, struct xl_size **ret)
 {
 	int err = take_slot(pool, bytes, ret);
+	u64 now;
 
 	if (err != -EAGAIN)
 		return err;
 	xl_note_refused(pool, bytes);
-	if (xl_demote_at(pool) > xl_now_ns())
+	now = xl_now_ns();
+	if (look_at_ns(pool) > now)
 		return err;
-	xl_demote(pool);
+	if (xl_demote_at(pool) <= now)
+		xl_demote(pool);
+	pool->owned.none = false;
 	err = take_slot(pool, bytes, ret);
 	if (err == -EAGAIN)
 		xl_note_refused(pool, bytes);
@@ -162,7 +175,7 @@ static int wait_for_slot(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, 
 			return err;
 		if (xl_wait_cancelled(pool, cancels))
 			return wait_failed(-ECANCELED);
-		bound = xl_demote_at(pool);
+		bound = look_at_ns(pool);
 		xl_unlock(&owned->lock);
 		err = xl_waiters_wait(pool, XMEM_WAIT_SLOTS, pool->me, value,
 				      bound < deadline ? bound : deadline);

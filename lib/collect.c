@@ -41,6 +41,17 @@ static bool is_claimed(const struct xmem_pool *pool, const struct xl_owned_slot 
 	return xm_any_claims(&pool->map) && xm_claims_of(&pool->map, one->own.slot);
 }
 
+/* An eviction has left it alone. If no more than a ring keeps it, that has its time. */
+static void note_lent(struct xmem_pool *pool, const struct xl_owned_slot *one)
+{
+	const struct xm_map *map = &pool->map;
+	u32 hold = xm_load(xm_hold(map, one->holder, one->own.slot));
+	u64 bound = xm_load(&xm_client_row(map, one->holder)->wait_bound_ns);
+
+	if (hold & XM_HOLD_FORWARDED && !(hold & XM_HOLD_COUNT) && bound < pool->owned.lent_bound)
+		pool->owned.lent_bound = bound;
+}
+
 /* Nobody can still receive what is below the place that this returns. */
 static u64 passed(const struct xmem_pool *pool, u64 tail)
 {
@@ -183,9 +194,10 @@ static bool evict_one(struct xmem_pool *pool, const struct xm_scan_rules *how,
 		if (still_held(pool, one))
 			continue;
 		one->held = xm_group_used(&pool->map, own->slot / XMEM_GROUP_SLOTS, 1ULL << n,
-					  true, holder);
+					  how->evicts, holder);
+		one->holder = one->held ? holder[n] : one->holder;
 		if (one->held)
-			one->holder = holder[n];
+			note_lent(pool, one);
 		else if (!is_claimed(pool, one) && scan_live(pool, how, size, &own, 1, at))
 			return true;
 	}
@@ -198,18 +210,21 @@ static bool evict_one(struct xmem_pool *pool, const struct xm_scan_rules *how,
  */
 static bool evict_lent(struct xmem_pool *pool, struct xl_size *size)
 {
-	struct xm_scan_rules how = { .owner = pool->me, .tail = xl_tail(pool), .evicts = true };
+	struct xm_scan_rules how = { .owner = pool->me, .tail = xl_tail(pool) };
 	struct xl_owned_slot **link = &size->busy.first, *one;
 	struct xm_own *own;
 
+	how.evicts = xl_evicts(pool);
 	how.passed = how.evictable = how.tail;
 	for (; (one = *link); link = &one->next) {
 		if (still_held(pool, one) ||
 		    !(xm_load(xm_hold(&pool->map, one->holder, one->own.slot)) & XM_HOLD_FORWARDED))
 			continue;
 		own = &one->own;
-		if (!xm_scan(&pool->map, &how, &own, 1, NULL))
+		if (!xm_scan(&pool->map, &how, &own, 1, &one->holder)) {
+			note_lent(pool, one);
 			continue;
+		}
 		xl_ready_add(size, xl_queue_take(&size->busy, link));
 		return true;
 	}
@@ -225,7 +240,7 @@ bool xl_evict(struct xmem_pool *pool, struct xl_size *size, const struct xm_wait
 {
 	struct xm_scan_rules how = {
 		.owner = pool->me, .tail = waited->tail, .passed = passed(pool, waited->tail),
-		.evicts = true,
+		.evicts = xl_evicts(pool),
 	};
 	u64 depth = xm_depth(&pool->map, size->slots), keep = pool->owned.keep;
 	u64 stay = depth > keep ? depth : keep;

@@ -98,6 +98,50 @@ static void end_bound(struct xl_owned *owned)
 	owned->bound_bytes = 0;
 }
 
+/*
+ * What others have forwarded is kept for the subscribers that they wait for, but not for longer
+ * than their bound, as counted by the owner: from the first acquire that finds nothing else.
+ */
+u64 xl_recall_at(const struct xmem_pool *pool)
+{
+	u64 at = xm_load(&pool->owned.words.ring->recall_at_ns);
+
+	return at ? at : ~0ULL;
+}
+
+u64 xl_evicts(const struct xmem_pool *pool)
+{
+	u64 from = pool->owned.recall_from;
+
+	return 1 + (from ? xl_now_ns() - from : 0);
+}
+
+static void end_recall(struct xl_owned *owned)
+{
+	xm_store(&owned->words.ring->recall_at_ns, 0);
+	owned->recall_from = owned->recall_bytes = 0;
+	owned->lent_bound = ~0ULL;
+}
+
+/* An acquire has found nothing. Returns whether hosts have to know when it is to look again. */
+static bool begin_recall(struct xl_owned *owned, u64 bytes)
+{
+	u64 at, before = xm_load(&owned->words.ring->recall_at_ns);
+
+	if (owned->lent_bound == ~0ULL) {
+		end_recall(owned);
+		return false;
+	}
+	if (!owned->recall_from)
+		owned->recall_from = xl_now_ns();
+	if (bytes > owned->recall_bytes)
+		owned->recall_bytes = bytes;
+	at = owned->recall_from + owned->lent_bound;
+	at = at < owned->lent_bound ? ~0ULL : at;
+	xm_store(&owned->words.ring->recall_at_ns, at);
+	return at != before;
+}
+
 u64 xl_demote_at(const struct xmem_pool *pool)
 {
 	u64 at = xm_load(&pool->owned.words.ring->demote_at_ns);
@@ -154,7 +198,7 @@ static bool begin_bound(struct xmem_pool *pool, u64 bytes)
 void xl_note_refused(struct xmem_pool *pool, u64 bytes)
 {
 	struct xl_owned *owned = &pool->owned;
-	bool begins = begin_bound(pool, bytes);
+	bool begins = begin_bound(pool, bytes) | begin_recall(owned, bytes);
 
 	xm_store(&owned->words.ring->wanted, bytes ? bytes : 1);	/* any buffer has as many */
 	owned->refused = true;
@@ -217,6 +261,8 @@ void xl_note_success(struct xmem_pool *pool, const struct xl_size *size)
 		xm_look_at_waited(&pool->map, pool->me, &waited);
 		if (size->bytes >= owned->bound_bytes || owned->bound_place <= waited.evictable)
 			end_bound(owned);
+		if (size->bytes >= owned->recall_bytes)
+			end_recall(owned);
 	}
 	owned->none = false;
 	if (!owned->refused)

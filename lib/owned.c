@@ -43,6 +43,7 @@ int xl_owned_init(struct xmem_pool *pool, const struct xmem_pool_options *option
 	owned->culprit = XMEM_OWNER_NONE;
 	owned->wait_bound_ns = options->wait_bound_ns;
 	owned->keep = options->keep;
+	owned->lent_bound = ~0ULL;
 	return 0;
 }
 

@@ -127,10 +127,10 @@ static inline void xl_owned_wake(struct xmem_pool *pool)
 		xl_waiters_wake(pool, XMEM_WAIT_SLOTS, pool->me);
 }
 
-/* Has the bound for slow subscribers begun, and not ended? */
+/* Has the bound for slow subscribers begun, its own or another client's, and not ended? */
 static inline bool xl_bound_stands(const struct xl_owned *owned)
 {
-	return xm_load(&owned->words.ring->demote_at_ns);
+	return xm_load(&owned->words.ring->demote_at_ns) || owned->recall_from;
 }
 
 static inline u64 xl_tail(const struct xmem_pool *pool)
@@ -231,5 +231,9 @@ void xl_note_full(struct xmem_pool *pool);
 void xl_note_forwarded(struct xmem_pool *pool);
 /* When are slow subscribers to be demoted? ~0: never yet. */
 u64 xl_demote_at(const struct xmem_pool *pool);
+/* When is what others have forwarded to be looked at again? ~0: never yet. */
+u64 xl_recall_at(const struct xmem_pool *pool);
+/* For a scan that evicts: see struct xm_scan_rules. */
+u64 xl_evicts(const struct xmem_pool *pool);
 
 #endif

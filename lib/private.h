@@ -133,6 +133,9 @@ struct xl_owned {
 	u32 keep;		/* so many of the last publications stay for who comes later */
 	u32 renewals;		/* slots that are `renewing` */
 	u64 wait_bound_ns;
+	u64 recall_from;	/* since when it waits for what others forward (demote.c), or 0 */
+	u64 recall_bytes;	/* the most that was asked for in vain since */
+	u64 lent_bound;		/* the least bound of those that keep a slot so; ~0: none does */
 	bool forwards;		/* this client has put what it holds into its ring */
 	bool lent;		/* slots in BUSY may be kept by nothing but others' rings */
 	bool refused;		/* the last acquire found nothing: the ring says what it wanted */

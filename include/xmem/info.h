@@ -164,7 +164,8 @@ struct xmem_host_info {
  * @ret_info: its size field is set.
  * Returns: 0; -ENODEV: no host is running; -EACCES, -EPERM, -ENAMETOOLONG: as
  * xmem_pool_open; -EDQUOT: the host has as many connections as it may have; -EINVAL: size is
- * less than that of the size field, or XMEM_BACKEND is wrong. Threads: any. Since: 0.2.
+ * less than that of the size field, or XMEM_BACKEND
+ * (docs/environment.md) is wrong. Threads: any. Since: 0.2.
  */
 int xmem_host_query(struct xmem_host_info *ret_info);
 

@@ -30,7 +30,8 @@ struct xmem_publish_options;
  *
  * The contents stay for the subscribers as if the handle had been kept, also after the end of
  * this client and of the writer that owns the buffer. When the owner needs the buffer and has
- * nothing else, it takes it from those subscribers that this client does not wait for.
+ * nothing else, it takes it from those subscribers that this client does not wait for; and
+ * from the others once it has waited for as long as wait_bound_ns of this client's pool says.
  *
  * Returns: 0, and the handle is gone unless XMEM_PUBLISH_KEEP keeps it; or
  *	-EAGAIN	the ring has no room, and the timeout is 0

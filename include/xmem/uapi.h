@@ -242,7 +242,9 @@ struct xmem_ring {
 	__u64 wanted_label[XMEM_LABEL_BYTES / 8];	/* as bytes: of the writers that it wants
 					 * to follow as one; a '*' at the end stands for any
 					 * rest; all zero: any label */
-	__u64 reserved[2];
+	__u64 recall_at_ns;		/* CLOCK_MONOTONIC: when the owner looks again for slots
+					 * that others have forwarded; 0: it waits for none */
+	__u64 reserved;
 };
 
 /* ------------------------------------------------------------------------

@@ -4,6 +4,8 @@
  * that follows it, and a reader that follows the stage; each of them may end at any time, and the
  * contents stay for those that are left.
  */
+#include <poll.h>
+
 #include "harness.h"
 
 #define BYTES	4096
@@ -731,7 +733,7 @@ TEST(P2_what_a_stage_overwrites_of_a_dead_owner_is_freed)
 	tell(stage, 1);
 	SAME(hear(stage), 1);
 	kill_child(owner);
-	/* The second publication is in flight to nobody but the stage, which does not receive it. */
+	/* The second publication is in flight to the stage alone, which does not receive it. */
 	EVENTUALLY(stat_of(pool).limbo == 2);
 	tell(stage, 1);
 	SAME(hear(stage), 1);
@@ -776,4 +778,130 @@ TEST(P9_an_owner_that_waits_is_woken_when_the_stage_demotes)
 	xmem_pool_close(line.stage);
 	check_quiet(line.reader, 1);
 	xmem_pool_close(line.reader);
+}
+
+/* ---- the bound of a stage ---- */
+
+/* A stage with this bound has forwarded the owner's only buffer to a reader that is slow. */
+static struct line lent_line(int64_t bound_ns)
+{
+	struct line line = { .name = new_name() };
+
+	line.owner = open_writer(line.name, 1, BYTES);
+	line.stage = open_stage(line.name, bound_ns);
+	line.reader = open_reader(line.name);
+	line.in = follow(line.stage, xmem_pool_client(line.owner), 0);
+	line.out = follow(line.reader, xmem_pool_client(line.stage), XMEM_SUBSCRIBE_WAITS);
+	publish_stamp(line.owner, 1);
+	pass_on(&line);
+	return line;
+}
+
+static void reader_has_lost_it(struct line *line)
+{
+	struct xmem_buffer *b = receive_one(line->in);
+
+	WORKED(xmem_forward(b, NULL, 0, NULL));
+	b = receive_one(line->out);
+	SAME(stamp_of(b), 2);
+	SAME(xmem_subscription_lost(line->out), 1);
+	xmem_release(b);
+}
+
+TEST(P9_an_owner_waits_for_a_stage_no_longer_than_its_bound)
+{
+	struct line line = lent_line(20 * MS);
+	struct xmem_buffer *b;
+
+	/* The stage itself does nothing: it may be stopped. */
+	REFUSED(xmem_acquire(line.owner, BYTES, 0), EAGAIN);
+	b = xmem_acquire(line.owner, BYTES, 10 * SECOND);
+	CHECK(b);
+	fill(b, 2);
+	WORKED(xmem_publish(b, NULL, NULL));
+	reader_has_lost_it(&line);
+	line_end(&line);
+}
+
+TEST(P9_an_owner_that_never_waits_looks_again_after_a_stages_bound)
+{
+	struct line line = lent_line(20 * MS);
+	struct xmem_buffer *b;
+
+	REFUSED(xmem_acquire(line.owner, BYTES, 0), EAGAIN);
+	EVENTUALLY((b = xmem_acquire(line.owner, BYTES, 0)));
+	xmem_release(b);
+	line_end(&line);
+}
+
+TEST(P9_an_owner_waits_for_a_stage_as_long_as_its_bound)
+{
+	struct line line = lent_line(60 * SECOND);
+
+	REFUSED(xmem_acquire(line.owner, BYTES, 50 * MS), ETIMEDOUT);
+	xmem_release(receive_one(line.out));
+	SAME(xmem_subscription_lost(line.out), 0);
+	line_end(&line);
+}
+
+TEST(P9_an_owner_that_polls_waits_for_a_stage_no_longer_than_its_bound)
+{
+	struct line line = lent_line(20 * MS);
+	struct pollfd owner = { .fd = xmem_pool_poll_fd(line.owner), .events = POLLOUT };
+	struct xmem_buffer *b;
+	unsigned int vain = 0;
+
+	CHECK(owner.fd >= 0);
+	for (;;) {
+		SAME(poll(&owner, 1, 10000), 1);
+		b = xmem_acquire(line.owner, BYTES, 0);
+		if (b)
+			break;
+		SAME(xmem_peek_last_error(NULL), -EAGAIN);
+		/* Once so that it asks; the rest are races of the two clocks' looks. */
+		if (++vain > 100)
+			FAIL("it is told again and again to ask in vain");
+	}
+	xmem_release(b);
+	line_end(&line);
+}
+
+static void forward_and_wait(void *argument)
+{
+	struct part *part = argument;
+	struct xmem_pool *pool = open_stage(part->name, 20 * MS);
+	struct xmem_subscription *in = follow(pool, part->follows, 0);
+
+	tell_parent(xmem_pool_client(pool));
+	WORKED(xmem_forward(receive_one(in), NULL, 0, NULL));
+	tell_parent(1);
+	hear_parent();
+}
+
+TEST(P9_an_owner_waits_for_a_dead_stage_no_longer_than_its_bound)
+{
+	struct line line = { .name = new_name() };
+	struct child *child;
+	struct xmem_buffer *b;
+	struct xmem_subscription *in;
+
+	line.owner = open_writer(line.name, 1, BYTES);
+	line.reader = open_reader(line.name);
+	child = spawn(forward_and_wait, &(struct part){ .name = line.name,
+				.follows = xmem_pool_client(line.owner) });
+	in = follow(line.reader, (int)hear(child), XMEM_SUBSCRIBE_WAITS);
+	publish_stamp(line.owner, 1);
+	SAME(hear(child), 1);
+	kill_child(child);
+	EVENTUALLY(stat_of(line.owner).zombies == 1);
+	REFUSED(xmem_acquire(line.owner, BYTES, 0), EAGAIN);
+	b = xmem_acquire(line.owner, BYTES, 10 * SECOND);
+	CHECK(b);
+	xmem_release(b);
+	REFUSED(xmem_receive(in, 10 * SECOND), EPIPE);
+	SAME(xmem_subscription_lost(in), 1);
+	xmem_unsubscribe(in);
+	xmem_pool_close(line.reader);
+	check_quiet(line.owner, 1);
+	xmem_pool_close(line.owner);
 }

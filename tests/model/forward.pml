@@ -95,7 +95,7 @@ proctype Owner() {
 inline ended(me) {
 	bel[me] = false;
 	if :: me > 0 -> passed[me - 1] = true :: else fi;
-	if :: entry[me] == OPEN -> entry[me] = VOID :: entry[me] == 0 -> entry[me] = VOID :: else fi;
+	if :: entry[me] < COMPLETE -> entry[me] = VOID :: else fi;
 #ifdef NOTEGONE
 	note[me] = false;
 #endif
