@@ -35,7 +35,7 @@ struct row {
 	struct figures figures;
 };
 
-#define BENCH_MAX_ROWS	40
+#define BENCH_MAX_ROWS	64
 #define BENCH_MAX_SIDES	4
 
 /* What a contest measures; contest.c. */

@@ -64,7 +64,7 @@ void look_at_strings(const struct xmem_metadata *metadata);
 
 /* ---- the host (host.c) ---- */
 
-enum { FUZZ_READER, FUZZ_HOSTILE, FUZZ_OWNER };	/* client ids, if they join in that order */
+enum { FUZZ_READER, FUZZ_HOSTILE, FUZZ_OWNER };	/* client ids */
 
 #define FUZZ_SLOTS	4		/* of each of the two writers */
 #define FUZZ_SLOT_BYTES	1000		/* so that slots begin at odd places */
