@@ -225,6 +225,7 @@ static int xm_host_claim_add(struct xm_host *host, u32 me, u32 slot,
 	xm_enlist(host, slot, xm_claim_deadline(request, now_ns),
 		  xm_client_row(map, me)->incarnation);
 	err = xm_claims_add(map, slot, request->count, &before);
+	XM_STEP(XM_STEP_CLAIM_ADDED);
 	if (!err)
 		err = xm_may_claim(map, me, slot, request->generation);
 	if (!err || (err == -EAGAIN && before))

@@ -30,6 +30,7 @@ enum xm_step {
 	XM_STEP_RETRACT_OPEN,		/* retract: entries open, slot not looked at */
 	XM_CORE_STEPS,
 	XM_STEP_MAPPING_LOOK = XM_CORE_STEPS,	/* library: one row or mapping looked at */
+	XM_STEP_CLAIM_ADDED,		/* host: claims added, the state word not looked at */
 	XM_STEP_CLAIM_POSITION,		/* set_ref_count: claims added, position 0, not LIVE */
 	XM_STEP_CLAIM_LIVE,		/* set_ref_count: LIVE without an entry */
 	XM_STEP_CLAIM_HELD,		/* library: a get holds, and has not taken its claim */

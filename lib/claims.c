@@ -233,7 +233,7 @@ XMEM_API int xmem_forget(struct xmem_buffer *handle)
 
 /* ---- tokens and slots ---- */
 
-/* Hold what is in @slot, whatever it is. It stays that as long as it has claims, as it must. */
+/* Hold what is in @slot, whatever it is: it stays there as long as there are claims. */
 XMEM_API struct xmem_buffer *xmem_get_slot(struct xmem_pool *pool, uint32_t slot)
 {
 	u64 token;

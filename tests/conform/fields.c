@@ -359,6 +359,74 @@ TEST(P1_slots_with_contents_are_not_detached_or_renewed)
 	scene_end();
 }
 
+static int try_claim(struct raw *raw, uint32_t op, uint64_t token, uint32_t count,
+		     uint64_t timeout_ns)
+{
+	struct xmem_claim_request request = {
+		.size = sizeof(request), .op = op, .slot = token & 0xffff,
+		.generation = xm_generation(token), .count = count, .timeout_ns = timeout_ns,
+	};
+
+	return raw_request(raw, XMEM_IOC_CLAIM, &request);
+}
+
+TEST(P4_claim_requests_with_wrong_fields)
+{
+	struct xmem_claim_request beyond = { .size = sizeof(beyond), .op = XMEM_CLAIM_ADD };
+	struct xm_publication p = { 0 };
+	struct xmem_attach_request attach;
+	uint64_t token;
+	uint32_t slot;
+	int file;
+
+	scene_start();
+	file = new_memfd(2 * BYTES, GOOD_SEALS);
+	SAME(raw_attach(&writer, file, 2, &attach), 0);
+	slot = attach.slot[0];
+	SAME(writer.link.backend->map_group(&writer.link, slot / XMEM_GROUP_SLOTS), 0);
+	SAME(xm_take(&writer.map, slot), 0);
+	xm_publish(&writer.map, writer.link.join.client, slot, &p);
+	token = p.token;
+	SAME(try_claim(&writer, 3, token, 1, 0), -EINVAL);
+	SAME(try_claim(&writer, ~0u, token, 1, 0), -EINVAL);
+	beyond.slot = writer.map.slots;
+	SAME(raw_request(&writer, XMEM_IOC_CLAIM, &beyond), -EINVAL);
+	beyond.slot = ~0u;
+	SAME(raw_request(&writer, XMEM_IOC_CLAIM, &beyond), -EINVAL);
+	beyond = (struct xmem_claim_request){ .size = sizeof(beyond), .reserved = 1 };
+	SAME(raw_request(&writer, XMEM_IOC_CLAIM, &beyond), -EINVAL);
+	beyond = (struct xmem_claim_request){ .size = sizeof(beyond), .flags = 1 };
+	SAME(raw_request(&writer, XMEM_IOC_CLAIM, &beyond), -EINVAL);
+	SAME(try_claim(&writer, XMEM_CLAIM_ADD, token, 65536, 0), -ERANGE);
+	SAME(try_claim(&writer, XMEM_CLAIM_ADD, token, ~0u, 0), -ERANGE);
+	SAME(try_claim(&writer, XMEM_CLAIM_ADD, token, 0, 0), -ENOENT);
+	SAME(try_claim(&reader, XMEM_CLAIM_ADD, token, 1, XMEM_CLAIM_LONGEST_NS + 1), -EPERM);
+	SAME(try_claim(&reader, XMEM_CLAIM_TAKE, token, 1, 0), -EPERM);	/* it does not hold it */
+	SAME(try_claim(&writer, XMEM_CLAIM_VOID, token, 1, 0), -EINVAL);
+	SAME(try_claim(&writer, XMEM_CLAIM_VOID, token, 0, 1), -EINVAL);
+	SAME(try_claim(&writer, XMEM_CLAIM_VOID, token, 0, 0), -ENOENT);
+	raw_hold(&reader, token);
+	SAME(try_claim(&reader, XMEM_CLAIM_TAKE, token, 0, 0), -EINVAL);
+	SAME(try_claim(&reader, XMEM_CLAIM_TAKE, token, 1, 1), -EINVAL);
+	SAME(try_claim(&reader, XMEM_CLAIM_TAKE, token, 1, 0), -ERANGE);
+	/* Other contents, a slot that is not LIVE, and one that nobody has. */
+	SAME(try_claim(&writer, XMEM_CLAIM_ADD, token + (1 << 16), 1, 0), -ESTALE);
+	SAME(try_claim(&reader, XMEM_CLAIM_TAKE, token - (1 << 16), 1, 0), -ESTALE);
+	SAME(try_claim(&writer, XMEM_CLAIM_ADD, attach.slot[1], 1, 0), -ESTALE);
+	SAME(try_claim(&writer, XMEM_CLAIM_ADD, writer.map.slots - 1, 1, 0), -ESTALE);
+	SAME(xm_claims_of(&reader.map, slot), 0);
+	SAME(xm_load(&reader.map.pool->claimed), 0);
+
+	SAME(try_claim(&reader, XMEM_CLAIM_ADD, token, 2, XMEM_CLAIM_LONGEST_NS), 0);
+	SAME(xm_claims_of(&reader.map, slot), 2);
+	SAME(xm_load(&reader.map.pool->claimed), 1);
+	SAME(try_claim(&reader, XMEM_CLAIM_TAKE, token, 3, 0), -ERANGE);
+	SAME(try_claim(&reader, XMEM_CLAIM_TAKE, token, 2, 0), 0);
+	SAME(xm_claims_of(&reader.map, slot), 0);
+	close(file);
+	scene_end();
+}
+
 /* ---- payload ---- */
 
 TEST(P4_payload_requests_with_wrong_fields)

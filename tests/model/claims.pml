@@ -5,7 +5,7 @@
  * P holds the contents, sets a claim for C aside and forgets them. A, who holds nothing, sets
  * another one aside if it can, which D drops. C gets by token, and may end at any step; the host
  * drops its hold. The owner scans, and when it has the slot publishes the next contents with a
- * claim of their own, in which nobody is interested. The host adds under its lock (in the daemon:
+ * claim of their own, in which nobody is interested. The host adds under its lock (the daemon:
  * one request after the other); clients take without it, which the host sees later. What is
  * replaced must have had no user and no claim; C must find what was set aside for it; and no claim
  * is lost or comes from nowhere.

@@ -23,6 +23,7 @@ int main(void)
 	client_tests(suite);
 	slot_tests(suite);
 	waiters_tests(suite);
+	claims_tests(suite);
 	race_tests(suite);
 	end_tests(suite);
 	fuzz_tests(suite);

@@ -107,6 +107,7 @@ void garbage_tests(Suite *suite);
 void client_tests(Suite *suite);
 void slot_tests(Suite *suite);
 void waiters_tests(Suite *suite);
+void claims_tests(Suite *suite);
 void race_tests(Suite *suite);
 void end_tests(Suite *suite);
 void fuzz_tests(Suite *suite);

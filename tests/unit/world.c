@@ -38,6 +38,8 @@ struct world *world_make(u32 slots, u32 clients, u32 ring_entries)
 	*(struct xmem_pool_header *)world->base = header;
 	xm_host_init(&world->host, world->base);
 	xm_map_init(&world->host.map, world->base, &header);
+	world->host.claims = calloc(1, xm_claims_bytes(&world->host.map));
+	ck_assert_ptr_nonnull(world->host.claims);
 	world->random = 88172645463325252ULL;
 	world_is_valid(world);
 	return world;
@@ -45,6 +47,7 @@ struct world *world_make(u32 slots, u32 clients, u32 ring_entries)
 
 void world_free(struct world *world)
 {
+	free(world->host.claims);
 	free(world->base);
 	free(world);
 }
