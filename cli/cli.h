@@ -21,6 +21,7 @@ struct cli_arguments {
 	bool help;			/* asked for, and nothing else matters */
 	const char *pool;		/* NULL: not given */
 	const char *slot;		/* likewise */
+	bool voids;			/* --void */
 };
 
 struct cli_command {
@@ -29,6 +30,7 @@ struct cli_command {
 	const char *meaning;
 	int least, most;		/* arguments, without options: POOL, then SLOT */
 	bool json;			/* it takes --json */
+	bool voids;			/* it takes --void */
 	int (*run)(const struct cli_arguments *arguments);
 };
 
@@ -36,6 +38,7 @@ int cli_list(const struct cli_arguments *arguments);
 int cli_stat(const struct cli_arguments *arguments);
 int cli_clients(const struct cli_arguments *arguments);
 int cli_holders(const struct cli_arguments *arguments);
+int cli_claims(const struct cli_arguments *arguments);
 int cli_backend(const struct cli_arguments *arguments);
 int cli_version(const struct cli_arguments *arguments);
 
@@ -75,6 +78,22 @@ int cli_close(struct xmem_pool *pool, int err);
 
 /* A new object that says which pool this is: "pool", "backend". */
 json_t *cli_about(const char *name, struct xmem_pool *pool);
+
+/* ---- slots (slot.c) ---- */
+
+/* Digits only. XMEM_NOBODY: it is no number that a slot can have. */
+uint32_t cli_slot_number(const char *text);
+
+/* A token is text: many readers of JSON take numbers for floating point, 53 bits. 0: null. */
+json_t *cli_token(uint64_t token);
+
+const char *cli_state_name(uint32_t state);
+
+/* An object of who a client is; null if there is none. */
+json_t *cli_client(struct xmem_pool *pool, uint32_t id);
+
+/* That as a malloc'ed text: "label pid", or a dash where there is no client. */
+char *cli_client_text(const json_t *client);
 
 /* ---- what is shown ---- */
 

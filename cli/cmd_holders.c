@@ -3,28 +3,15 @@
  * xmem holders POOL [SLOT]: which client holds which buffer. Without SLOT all slots are
  * shown that somebody holds; the one that is asked for is shown also if nobody holds it.
  */
-#include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli.h"
 
 /* ---- as a table ---- */
 
-/* "label pid", or a dash where there is no client. */
-static char *client_text(const json_t *client)
-{
-	if (!json_is_object(client))
-		return cli_format("-");
-	return cli_format("%s %" JSON_INTEGER_FORMAT,
-			  json_string_value(json_object_get(client, "label")),
-			  json_integer_value(json_object_get(client, "pid")));
-}
-
 static char *owner_text(const json_t *row)
 {
-	return client_text(json_object_get(row, "owner"));
+	return cli_client_text(json_object_get(row, "owner"));
 }
 
 /* "label pid: holds, label pid: holds" */
@@ -35,7 +22,7 @@ static char *holders_text(const json_t *row)
 	size_t i;
 
 	json_array_foreach(holders, i, holder) {
-		char *before = all, *client = client_text(holder);
+		char *before = all, *client = cli_client_text(holder);
 
 		all = cli_format("%s%s%s: %" JSON_INTEGER_FORMAT, before, i ? ", " : "", client,
 				 json_integer_value(json_object_get(holder, "holds")));
@@ -61,21 +48,6 @@ struct look {
 	json_t *clients;
 };
 
-/* An object of who a client is; null if there is none. */
-static json_t *client_of(struct xmem_pool *pool, uint32_t id)
-{
-	struct xmem_client_info info = { .size = sizeof(info) };
-	json_t *client;
-
-	if (xmem_pool_client_info(pool, id, &info))
-		return json_null();
-	client = cli_object();
-	cli_set_number(client, "client", info.id);
-	cli_set(client, "label", json_string(info.label));
-	cli_set_number(client, "pid", info.pid);
-	return client;
-}
-
 static int look_at(struct look *look)
 {
 	int err = xmem_pool_stat(look->pool, &look->stat);
@@ -83,7 +55,7 @@ static int look_at(struct look *look)
 
 	look->clients = cli_array();
 	for (id = 0; !err && id < look->stat.clients_max; id++)
-		cli_append(look->clients, client_of(look->pool, id));
+		cli_append(look->clients, cli_client(look->pool, id));
 	return err;
 }
 
@@ -106,37 +78,16 @@ static json_t *holders_of(struct look *look, uint32_t slot)
 	return holders;
 }
 
-static const char *state_name(uint32_t state)
-{
-	static const char *const name[] = {
-		[XMEM_USE_NONE] = "none", [XMEM_USE_FREE] = "free", [XMEM_USE_WRITING] = "writing",
-		[XMEM_USE_LIVE] = "live", [XMEM_USE_LIMBO] = "limbo",
-	};
-
-	return state < sizeof(name) / sizeof(*name) ? name[state] : "unknown";
-}
-
-/* A token is text: many readers of JSON take numbers for floating point, 53 bits. */
-static json_t *token_text(uint64_t token)
-{
-	char text[24];
-
-	if (!token)
-		return json_null();
-	snprintf(text, sizeof(text), "0x%016" PRIx64, token);
-	return json_string(text);
-}
-
 static json_t *row_of(struct look *look, const struct xmem_slot_info *info)
 {
 	json_t *owner = json_array_get(look->clients, info->owner), *row = cli_object();
 
 	cli_set_number(row, "slot", info->slot);
-	cli_set(row, "state", json_string(state_name(info->state)));
+	cli_set(row, "state", json_string(cli_state_name(info->state)));
 	cli_set_number(row, "bytes", info->bytes);
 	cli_set_number(row, "payload", info->payload);
 	cli_set_number(row, "bytes_file", info->payload_bytes);
-	cli_set(row, "token", token_text(info->token));
+	cli_set(row, "token", cli_token(info->token));
 	cli_set(row, "owner", owner ? json_copy(owner) : json_null());
 	cli_set(row, "holders", holders_of(look, info->slot));
 	return row;
@@ -160,23 +111,9 @@ static int gather(struct look *look, uint32_t first, uint32_t end, bool all, jso
 
 /* ---- the command ---- */
 
-/* Digits only. XMEM_NOBODY: it is no number that a slot can have. */
-static uint32_t slot_number(const char *text)
-{
-	char *end;
-	unsigned long value;
-
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (!*text || *end || strspn(text, "0123456789") != strlen(text) || errno ||
-	    value >= XMEM_NOBODY)
-		return XMEM_NOBODY;
-	return (uint32_t)value;
-}
-
 int cli_holders(const struct cli_arguments *arguments)
 {
-	uint32_t slot = arguments->slot ? slot_number(arguments->slot) : 0;
+	uint32_t slot = arguments->slot ? cli_slot_number(arguments->slot) : 0;
 	struct look look = { .stat.size = sizeof(look.stat) };
 	json_t *all, *rows;
 	int err;

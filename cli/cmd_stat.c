@@ -16,6 +16,8 @@ static const char *const meanings[][2] = {
 	{ "held", "somebody holds" },
 	{ "limbo", "their owner has ended, others still use them" },
 	{ "holds", "of all clients together" },
+	{ "claims", "references set aside for those who come later" },
+	{ "claimed", "buffers that have some" },
 	{ "clients", "alive" },
 	{ "zombies", "ended, their publications still in flight" },
 	{ "bytes", "of all attached slots" },
@@ -57,6 +59,8 @@ static int gather(struct xmem_pool *pool, json_t *all)
 	cli_set_number(all, "held", stat.held);
 	cli_set_number(all, "limbo", stat.limbo);
 	cli_set_number(all, "holds", stat.holds);
+	cli_set_number(all, "claims", stat.claims);
+	cli_set_number(all, "claimed", stat.claimed);
 	cli_set_number(all, "clients", stat.clients - 1);
 	cli_set_number(all, "zombies", stat.zombies);
 	cli_set_number(all, "bytes", stat.bytes);

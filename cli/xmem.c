@@ -16,13 +16,17 @@
 static int help(const struct cli_arguments *arguments);
 
 static const struct cli_command commands[] = {
-	{ "list", "[--json]", "the pools of this host", 0, 0, true, cli_list },
-	{ "stat", "[--json] POOL", "what is in a pool now", 1, 1, true, cli_stat },
-	{ "clients", "[--json] POOL", "who is in a pool", 1, 1, true, cli_clients },
-	{ "holders", "[--json] POOL [SLOT]", "who holds which buffer", 1, 2, true, cli_holders },
-	{ "backend", "", "which host programs get: kernel or daemon", 0, 0, false, cli_backend },
-	{ "version", "", "print the version", 0, 0, false, cli_version },
-	{ "help", "", "print this", 0, 0, false, help },
+	{ "list", "[--json]", "the pools of this host", 0, 0, true, false, cli_list },
+	{ "stat", "[--json] POOL", "what is in a pool now", 1, 1, true, false, cli_stat },
+	{ "clients", "[--json] POOL", "who is in a pool", 1, 1, true, false, cli_clients },
+	{ "holders", "[--json] POOL [SLOT]", "who holds which buffer", 1, 2, true, false,
+	  cli_holders },
+	{ "claims", "[--json] [--void] POOL [SLOT]", "references that are set aside", 1, 2, true,
+	  true, cli_claims },
+	{ "backend", "", "which host programs get: kernel or daemon", 0, 0, false, false,
+	  cli_backend },
+	{ "version", "", "print the version", 0, 0, false, false, cli_version },
+	{ "help", "", "print this", 0, 0, false, false, help },
 };
 #define COMMANDS	(sizeof(commands) / sizeof(*commands))
 
@@ -32,12 +36,14 @@ static int help(const struct cli_arguments *arguments)
 
 	puts("Usage: xmem COMMAND [ARGUMENT]...\n");
 	for (i = 0; i < COMMANDS; i++)
-		printf("  %-8s %-21s %s\n", commands[i].name, commands[i].arguments,
+		printf("  %-8s %-30s %s\n", commands[i].name, commands[i].arguments,
 		       commands[i].meaning);
 	puts("\n"
 	     "POOL is a name: a pool without one, which list calls anonymous, can be listed and\n"
-	     "not looked at. stat, clients and holders join the pool while they look, so they\n"
-	     "need one free place among its clients; they leave before they print.\n"
+	     "not looked at. stat, clients, holders and claims join the pool while they look, so\n"
+	     "they need one free place among its clients; they leave before they print.\n"
+	     "\n"
+	     "claims --void voids the references that it prints: nobody comes for them any more.\n"
 	     "\n"
 	     "--json prints the same, and more, for programs. No command but backend starts a\n"
 	     "daemon. A host that does not answer for 10 seconds is an error. The status is 0; 1\n"
@@ -49,10 +55,10 @@ static int help(const struct cli_arguments *arguments)
 
 /* ---- arguments ---- */
 
-/* getopt_long has just refused one. optopt: a letter, or 'j' for --json with a value. */
+/* getopt_long has just refused one. optopt: a letter, or that of --json with a value. */
 static int bad_option(const struct cli_command *command, char **argv)
 {
-	if (optopt && optopt != 'j')
+	if (optopt && !strchr("jv", optopt))
 		return cli_usage("%s: there is no option -%c", command->name, optopt);
 	return cli_usage("%s: there is no option %s", command->name, argv[optind - 1]);
 }
@@ -62,7 +68,8 @@ static int parse(const struct cli_command *command, int argc, char **argv,
 		 struct cli_arguments *ret)
 {
 	static const struct option known[] = {
-		{ "json", no_argument, NULL, 'j' }, { "help", no_argument, NULL, 'h' }, { 0 },
+		{ "json", no_argument, NULL, 'j' }, { "void", no_argument, NULL, 'v' },
+		{ "help", no_argument, NULL, 'h' }, { 0 },
 	};
 	int c, count;
 
@@ -72,9 +79,10 @@ static int parse(const struct cli_command *command, int argc, char **argv,
 			ret->help = true;
 			return 0;
 		}
-		if (c != 'j' || !command->json)
+		if (!(c == 'j' && command->json) && !(c == 'v' && command->voids))
 			return bad_option(command, argv);
-		ret->json = true;
+		ret->json |= c == 'j';
+		ret->voids |= c == 'v';
 	}
 	count = argc - optind;
 	if (count < command->least || count > command->most)

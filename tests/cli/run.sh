@@ -183,10 +183,31 @@ holders_of_one_slot() {
 		says "$(cat "$work/slots")"
 }
 
+claims_are_set_aside() {
+	local slots='.slots | map([.token == $B, .state, .owner.label, .holds, .claims, .voided])'
+	local slot
+	same '[[true,"live","cam",1,2,0]]' "$(json "$slots" claims scene)" &&
+		same "$(xmem claims scene --json | jq -r '.slots[] | [.slot, .state, .bytes,
+			"\(.owner.label) \(.owner.pid)", .holds, .claims, .voided] |
+			map(tostring) | join(" ")')" "$(cells claims scene)" || return
+	slot=$(json '.slots[0].slot' claims scene)
+	same '[[true,"live","cam",1,2,0]]' "$(json "$slots" claims scene "$slot")" &&
+		same '[[false,"none",null,0,0,0]]' "$(json "$slots" claims scene 127)" &&
+		same '[[false,"none",null,0,0,0]]' "$(json "$slots" claims scene 127 --void)"
+}
+
+claims_are_voided() {
+	local slots='.slots | map([.token == $B, .holds, .claims, .voided])'
+	same '[[true,1,0,2]]' "$(json "$slots" claims scene --void)" &&
+		same '[]' "$(json "$slots" claims scene)" &&
+		same '[]' "$(json "$slots" claims --void scene)" &&
+		same '[0,0]' "$(json '[.claims, .claimed]' stat scene)"
+}
+
 stat_counts_without_the_tool() {
-	same '["scene",128,4,0,1,3,2,0,5,3,0,16384,1,16384,0,49152]' "$(json '[.pool, .slots,
-		.attached, .free, .writing, .live, .held, .limbo, .holds, .clients, .zombies,
-		.bytes, .payloads, .bytes_files, .bytes_kept, .bytes_mapped]' stat scene)" &&
+	same '["scene",128,4,0,1,3,2,0,5,2,1,3,0,16384,1,16384,0,49152]' "$(json '[.pool, .slots,
+		.attached, .free, .writing, .live, .held, .limbo, .holds, .claims, .claimed,
+		.clients, .zombies, .bytes, .payloads, .bytes_files, .bytes_kept, .bytes_mapped]' stat scene)" &&
 		same "$backend" "$(json .backend stat scene | tr -d '"')" &&
 		same "$(xmem stat scene --json | jq -r 'to_entries[] | "\(.key) \(.value)"')" \
 			"$(xmem stat scene | awk '{ print $1, $2 }')"
@@ -252,7 +273,7 @@ output_that_nobody_reads_keeps_no_pool() {
 full_pool() {
 	local command places='the tool needs one of its 3 places' result=0
 	set_other 3 || return
-	for command in stat clients holders; do
+	for command in stat clients holders claims; do
 		refuses 1 "'other'.*: 3 clients are alive, and 0 have ended.*; $places" \
 			xmem $command other || result=1
 	done
@@ -279,6 +300,9 @@ bad_usage() {
 		refuses 2 "stat: the arguments are .*POOL'$end" xmem stat &&
 		refuses 2 "clients: the arguments are .*POOL'$end" xmem clients scene 1 &&
 		refuses 2 "holders: the arguments are .*$end" xmem holders scene 1 2 &&
+		refuses 2 "holders: there is no option --void$end" xmem holders scene --void &&
+		refuses 2 "claims: there is no option --void=1$end" xmem claims scene --void=1 &&
+		refuses 2 "claims: SLOT is a number, not 'x'$end" xmem claims scene x &&
 		refuses 2 "clients: the name of the pool is empty$end" xmem clients '' || return
 	for slot in x '' -- -1 +1 1x 4294967295 99999999999999999999; do
 		refuses 2 "SLOT is a number, not '$slot'$end" xmem holders -- scene "$slot" ||
@@ -288,11 +312,12 @@ bad_usage() {
 
 no_such_pool() {
 	local command
-	for command in stat clients holders; do
+	for command in stat clients holders claims; do
 		refuses 1 "there is no pool 'nosuch' on the $backend host" xmem $command nosuch &&
 			refuses 1 "open pool 'no/such'.*name" xmem $command no/such || return
 	done
-	refuses 1 "pool 'scene': it has no slot 128, only 0 to 127" xmem holders scene 128
+	refuses 1 "pool 'scene': it has no slot 128, only 0 to 127" xmem holders scene 128 &&
+		refuses 1 "pool 'scene': it has no slot 128, only 0 to 127" xmem claims scene 128
 }
 
 # A host that is stopped does not stop the tool.
@@ -343,7 +368,7 @@ help_and_version() {
 	same "$first" "$(xmem --help | head -n 1)" && same "$first" "$(xmem -h | head -n 1)" &&
 		same "$first" "$(xmem help | head -n 1)" &&
 		same "$first" "$(xmem holders --help | head -n 1)" &&
-		same 7 "$(xmem help | grep -cE '^  [a-z]+ ')" &&
+		same 8 "$(xmem help | grep -cE '^  [a-z]+ ')" &&
 		same "$(xmem version)" "$(xmem --version)" && same "$(xmem version)" "$(xmem -V)" &&
 		[[ $(xmem version) =~ ^xmem\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
 }
@@ -377,7 +402,7 @@ no_host_and_none_is_started() {
 	same '[]' "$($nowhere "$programs/xmem" list --json)" &&
 		same 'NUMBER POOL UID CLIENTS SLOTS RING BYTES FILES KEPT' \
 			"$($nowhere "$programs/xmem" list | sed 's/  */ /g')" || return
-	for command in stat clients holders; do
+	for command in stat clients holders claims; do
 		refuses 1 "there is no pool 'scene': no host is running" \
 			$nowhere "$programs/xmem" $command scene || return
 	done
@@ -419,13 +444,13 @@ build_without_json_library() {
 set_scene || { echo '0 passed, 1 failed, 0 skipped'; exit 1; }
 for name in list_has_named_and_anonymous list_as_a_table table_is_aligned \
 	clients_are_who_they_are clients_as_a_table holders_are_who_they_are holders_as_a_table \
-	holders_of_one_slot stat_counts_without_the_tool \
+	holders_of_one_slot claims_are_set_aside stat_counts_without_the_tool \
 	output_that_nobody_reads_keeps_no_pool full_pool bad_usage no_such_pool \
 	host_that_does_not_answer daemon_help_that_cannot_be_written daemon_without_proc \
 	help_and_version \
 	backend_is_told output_that_cannot_be_written no_host_and_none_is_started no_device \
 	wrong_backend_is_said build_without_json_library \
-	killed_owner_is_seen; do
+	claims_are_voided killed_owner_is_seen; do
 	result=0
 	"$name" || result=$?
 	case $result in

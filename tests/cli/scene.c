@@ -6,7 +6,8 @@
  *   cam      owns four buffers: it publishes A, B and C, and is writing a fourth
  *   viewer   follows cam and has received nothing; holds A twice and B once
  *   logger   holds A once, and has mapped its file
- *   cam      also holds A; nobody holds C, which is in flight to viewer
+ *   cam      also holds A, and has set two references to B aside; nobody holds C, which is in
+ *            flight to viewer
  *
  * The scene itself is the only client of a pool without a name. It prints a line for each
  * process and each token, then "ready". For a line on its standard input it kills cam and
@@ -106,7 +107,9 @@ static void cam(int in, int out)
 		buffer[i] = publish(pool, &token[i]);
 	tell(out, token, sizeof(token));
 	hear_done(in);			/* the others hold what they shall */
-	xmem_release(buffer[B]);
+	if (xmem_set_ref_count(buffer[B], 3, XMEM_FOREVER))
+		fail("set_ref_count");
+	xmem_release(buffer[B]);	/* one of the three */
 	xmem_release(buffer[C]);
 	if (!xmem_acquire(pool, 4096, 0))
 		fail("acquire");
