@@ -3,7 +3,8 @@
 #   make                library, daemon, tool (build/release)
 #   make examples       the programs of examples/, in build/FLAVOUR
 #   make kmod           xmem.ko for KDIR (default: the running kernel's headers)
-#   make demo           the pipeline on a real video; BACKEND=kernel, VIDEO=file
+#   make demo           the pipeline on a real video; BACKEND=kernel, VIDEO=file;
+#                       MODE=claims: buffers handed over by count
 #   make test           everything: what is missing is installed first
 #   make bench          speed as ratios of one run, against targets
 #   make bench-instructions  counts them, and fails above bench/instructions.expected

@@ -5,12 +5,14 @@
 #   needs     prints the purposes for scripts/needs.sh
 #   run       runs the director: here, or in a virtual machine with xmem.ko
 # From the environment: DEMO_VIDEO (empty: Debian's clip), DEMO_BACKEND (kernel,
-# daemon or empty: what the library chooses), DEMO_PROGRAMS (their folder).
+# daemon or empty: what the library chooses), DEMO_PROGRAMS (their folder), DEMO_MODE
+# (empty: the pipeline; claims: buffers handed over by count).
 set -euo pipefail
 
 video=${DEMO_VIDEO:-/usr/share/forensics-samples/original-files/movie2/movie-hello.mpeg}
 backend=${DEMO_BACKEND:-${XMEM_BACKEND:-}}
 programs=${DEMO_PROGRAMS:-build/release}
+mode=${DEMO_MODE:-}
 folder=build/demo
 device=/dev/xmem
 
@@ -22,6 +24,10 @@ look() {
 	case $backend in
 	'' | kernel | daemon) ;;
 	*) die "BACKEND is kernel or daemon, not '$backend'" ;;
+	esac
+	case $mode in
+	'' | claims) ;;
+	*) die "MODE is claims or nothing, not '$mode'" ;;
 	esac
 	[ -n "${DEMO_VIDEO:-}" ] || return 0
 	[ -e "$video" ] || [ -L "$video" ] || die "$video: No such file or directory"
@@ -100,8 +106,31 @@ run_in_machine() {
 	return "$status"
 }
 
+# One program, which starts and kills the others itself.
+run_claims() {
+	local module
+	if in_machine; then
+		module=$(tests/vm/module.sh debian-6.1)
+		XMEM_BACKEND=kernel tests/vm/vm.sh -q -k debian-6.1 -m "$module" -t 600 -- \
+			"$PWD/$programs/claims"
+	else
+		exec "$programs/claims"
+	fi
+}
+
+needs() {
+	local purposes=(demo)
+	[ "$mode" != claims ] || purposes=(build)
+	! in_machine || purposes+=(kmod vm)
+	echo "${purposes[@]}"
+}
+
 run() {
 	[ -z "$backend" ] || export XMEM_BACKEND=$backend
+	if [ "$mode" = claims ]; then
+		run_claims
+		return
+	fi
 	if in_machine; then
 		run_in_machine
 	else
@@ -112,7 +141,7 @@ run() {
 
 case ${1:-} in
 look) look ;;
-needs) if in_machine; then echo demo kmod vm; else echo demo; fi ;;
+needs) needs ;;
 run) run ;;
 *) die "usage: $0 look|needs|run" ;;
 esac

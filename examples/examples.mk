@@ -53,10 +53,12 @@ $(LOOPS): $(B)/%: examples/loops/%.c include/xmem.h $(wildcard include/xmem/*.h)
 demo: export DEMO_VIDEO := $(value VIDEO)
 demo: export DEMO_BACKEND := $(value BACKEND)
 demo: export DEMO_PROGRAMS := $(B)
+demo: export DEMO_MODE := $(value MODE)
 
 .PHONY: demo
 demo:
 	$(Q)examples/demo.sh look
 	$(Q)needs=$$(examples/demo.sh needs) && scripts/needs.sh $$needs
-	$(Q)$(MAKE) --no-print-directory demo-programs
+	$(Q)$(MAKE) --no-print-directory $(if $(filter claims,$(MODE)),$(B)/xmemd $(B)/claims, \
+		demo-programs)
 	$(Q)examples/demo.sh run

@@ -247,6 +247,13 @@ no_device_is_an_error() {
 	says_no_host XMEM_BACKEND=kernel
 }
 
+buffers_are_handed_over_by_count() {
+	"$programs/claims" 10 >"$work/told" || return
+	[ "$(wc -l <"$work/told")" = 5 ] &&
+		grep -q '^10 buffers handed over' "$work/told" &&
+		[ "$(tail -n 1 "$work/told")" = 'nothing is left: no buffer, no reference, no hold' ]
+}
+
 publisher_that_cannot_read() {
 	! "$programs/publisher" </ 2>"$work/err" &&
 		[ "$(cat "$work/err")" = 'publisher: standard input: Is a directory' ]
@@ -256,7 +263,7 @@ for name in subscriber_follows_each_publisher consumer_gets_what_producer_sent \
 	token_passes_through_a_pipe token_of_a_text_too_long reconnecting_survives_its_publisher \
 	event_loop_serves_frames_and_a_socket frames_in_a_glib_loop frames_in_a_libuv_loop \
 	reconnecting_survives_its_host no_daemon_is_an_error no_device_is_an_error \
-	publisher_that_cannot_read; do
+	publisher_that_cannot_read buffers_are_handed_over_by_count; do
 	result=0
 	"$name" || result=$?
 	case $result in
