@@ -3,7 +3,8 @@
  * claims [ROUNDS]: hands buffers over by count, and kills those who take part. A producer with one
  * buffer sets two references aside, tells the number of the buffer, and forgets it; two consumers
  * get it, look, and release it. The buffer is free with the second release, and not before. What
- * goes on is printed; the status is 1 if it is not as it should be. `make demo MODE=claims` runs it.
+ * goes on is printed; the status is 1 if it is not as it should be. make demo MODE=claims runs
+ * it.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <signal.h>

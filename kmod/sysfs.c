@@ -201,6 +201,13 @@ static ssize_t xk_slot_show_refs(struct xk_pool *pool, u32 slot, char *page)
 }
 XK_NODE_ATTRIBUTE(slot, refs);
 
+/* References that are set aside for clients yet unknown. */
+static ssize_t xk_slot_show_claims(struct xk_pool *pool, u32 slot, char *page)
+{
+	return sysfs_emit(page, "%u\n", xm_claims_of(&pool->host.map, slot));
+}
+XK_NODE_ATTRIBUTE(slot, claims);
+
 /* The ids of the clients that hold the slot. */
 static ssize_t xk_slot_show_holders(struct xk_pool *pool, u32 slot, char *page)
 {
@@ -217,6 +224,7 @@ XK_NODE_ATTRIBUTE(slot, holders);
 static struct attribute *xk_slot_attrs[] = {
 	&xk_slot_state.attr, &xk_slot_generation.attr, &xk_slot_size.attr,
 	&xk_slot_owner.attr, &xk_slot_refs.attr, &xk_slot_holders.attr,
+	&xk_slot_claims.attr,
 	NULL
 };
 ATTRIBUTE_GROUPS(xk_slot);

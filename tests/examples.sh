@@ -251,7 +251,8 @@ buffers_are_handed_over_by_count() {
 	"$programs/claims" 10 >"$work/told" || return
 	[ "$(wc -l <"$work/told")" = 5 ] &&
 		grep -q '^10 buffers handed over' "$work/told" &&
-		[ "$(tail -n 1 "$work/told")" = 'nothing is left: no buffer, no reference, no hold' ]
+		[ "$(tail -n 1 "$work/told")" = \
+			'nothing is left: no buffer, no reference, no hold' ]
 }
 
 publisher_that_cannot_read() {

@@ -207,7 +207,8 @@ claims_are_voided() {
 stat_counts_without_the_tool() {
 	same '["scene",128,4,0,1,3,2,0,5,2,1,3,0,16384,1,16384,0,49152]' "$(json '[.pool, .slots,
 		.attached, .free, .writing, .live, .held, .limbo, .holds, .claims, .claimed,
-		.clients, .zombies, .bytes, .payloads, .bytes_files, .bytes_kept, .bytes_mapped]' stat scene)" &&
+		.clients, .zombies, .bytes, .payloads, .bytes_files, .bytes_kept,
+		.bytes_mapped]' stat scene)" &&
 		same "$backend" "$(json .backend stat scene | tr -d '"')" &&
 		same "$(xmem stat scene --json | jq -r 'to_entries[] | "\(.key) \(.value)"')" \
 			"$(xmem stat scene | awk '{ print $1, $2 }')"

@@ -4,6 +4,7 @@
  * on in a way of its own, and forgets the buffer. It is free with the last release, and not before.
  */
 #include "claims.h"
+#include "lib/private.h"
 
 /* ---- the pattern ---- */
 
@@ -325,5 +326,59 @@ TEST(API_claims_without_a_handle_or_a_pool)
 	SAME(xmem_set_ref_count(b, 1, 0), -EBADF);
 	SAME(xmem_offer(b, 1), -EBADF);
 	SAME(xmem_forget(b), -EBADF);
+	xmem_pool_close(writer);
+}
+
+/* ---- what they cost ---- */
+
+static struct xmem_backend counting;
+static const struct xmem_backend *counted_host;
+static unsigned int asked;
+
+/* Taking claims is no request of the daemon: the library does it by itself. */
+static int count_request(struct xmem_link *link, unsigned int request, void *argument)
+{
+	const struct xmem_claim_request *claim = argument;
+
+	asked += on_kernel() || request != XMEM_IOC_CLAIM || claim->op != XMEM_CLAIM_TAKE;
+	return counted_host->request(link, request, argument);
+}
+
+static void count_requests(struct xmem_pool *pool)
+{
+	counted_host = pool->link.backend;
+	counting = *counted_host;
+	counting.request = count_request;
+	pool->link.backend = &counting;
+}
+
+TEST(API_claims_ask_the_host_once_a_hand_over_and_others_not_at_all)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 2, BYTES), *reader = open_reader(name);
+	struct xmem_buffer *b, *forgotten = publish_and_get(writer, reader, 1);
+	unsigned int i;
+
+	count_requests(writer);
+	count_requests(reader);
+	WORKED(xmem_offer(forgotten, 1));	/* other buffers have claims all the time */
+	asked = 0;
+	for (i = 0; i < 10; i++)
+		xmem_release(publish_and_get(writer, reader, i));
+	SAME(asked, 0);
+	for (i = 0; i < 10; i++) {
+		uint64_t token = hand_over(writer, i, 1, 0);
+
+		SAME(asked, 1);
+		b = xmem_get(reader, token);
+		CHECK(b);
+		SAME(asked, on_kernel() ? 2 : 1);
+		xmem_release(b);
+		SAME(asked, on_kernel() ? 2 : 1);
+		asked = 0;
+	}
+	WORKED(xmem_drop_ref(reader, xmem_token(forgotten)));
+	xmem_release(forgotten);
+	xmem_pool_close(reader);
 	xmem_pool_close(writer);
 }
