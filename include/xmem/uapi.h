@@ -271,7 +271,7 @@ struct xmem_ring {
  *   EINVAL      the size is below the minimum, a flag is unknown, a reserved field is not
  *               0, or a field is out of its range
  *   EFAULT      the struct is not readable or not writable
- *   ENOTCONN    the file has not joined, or its client has ended; attach, subscribe
+ *   ENOTCONN    the file has not joined, or its client has ended; attach, subscribe, claim
  *               (kernel): the client has not mapped its area, by which the host knows it
  *   EISCONN     join: the file has joined already
  *   EPROTONOSUPPORT  join: the host does not serve this ABI
@@ -296,7 +296,7 @@ struct xmem_ring {
  *   EUSERS      join: the pool's client table is full
  *   ENOSPC      attach: the pool has too few free slots; renew: the slot is worn out
  *   EDQUOT      a limit of the host is reached (pools, payload files, pages, mappings)
- *   EAGAIN      resolve: the word changed by itself
+ *   EAGAIN      resolve: the word changed by itself; claim: see there
  *   EBUSY       detach: the slot has contents, or is being written
  *   ETIMEDOUT   wait: the deadline passed
  *   EINTR       wait: a signal came (restarted where SA_RESTART says so)

@@ -278,6 +278,26 @@ static int wake_ring(struct world *w)
 	return raw_request(&w->writer, XMEM_IOC_WAKE, &request);
 }
 
+/* The first claims of a pool need memory. */
+static int claim(struct world *w)
+{
+	const struct xm_map *map = &w->writer.map;
+	struct xmem_claim_request request = { .size = sizeof(request), .count = 1 };
+	int err;
+
+	request.slot = w->attached.slot[0];
+	err = xm_take(map, request.slot);
+	if (err)
+		return err;
+	request.generation = xm_generation(xm_load(&xm_slot(map, request.slot)->state));
+	err = raw_request(&w->writer, XMEM_IOC_CLAIM, &request);
+	request.op = XMEM_CLAIM_TAKE;
+	if (!err)
+		err = raw_request(&w->writer, XMEM_IOC_CLAIM, &request);
+	xm_give_up(map, request.slot);
+	return err;
+}
+
 static int renew(struct world *w)
 {
 	struct xmem_slot_request request = { .size = sizeof(request), .slot = w->attached.slot[0] };
@@ -364,6 +384,7 @@ static const struct step {
 	{ "arm", arm_ring },
 	{ "wait", wait_in_vain },
 	{ "wake", wake_ring },
+	{ "claim", claim },
 	{ "renew", renew },
 	{ "detach", detach },
 	{ "unsubscribe", unsubscribe },

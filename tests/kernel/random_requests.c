@@ -197,6 +197,26 @@ static void fill_poll_fd(struct actor *a, union xm_request *r)
 	r->poll_fd.incarnation = 1 + chance(a) % 64;
 }
 
+/* Anybody's slot; a client that says that it holds it may take. */
+static void fill_claim(struct actor *a, union xm_request *r)
+{
+	const struct raw *me = a->me;
+	u32 slot = one_in(a, 4) ? chance(a) % me->map.slots : some_slot(a);
+	u64 *state = &xm_slot(&me->map, slot)->state;
+
+	if (raw_has_group(me, slot / XMEM_GROUP_SLOTS) && !one_in(a, 4))
+		xm_store(state, (xm_load(state) & ~7ULL) | XMEM_SLOT_LIVE);
+	r->claim.slot = slot;
+	r->claim.op = chance(a) % 8 ? XMEM_CLAIM_ADD + chance(a) % 2 : XMEM_CLAIM_VOID;
+	r->claim.generation = xm_generation(xm_load(state));
+	if (r->claim.op != XMEM_CLAIM_VOID)
+		r->claim.count = 1 + chance(a) % 3;
+	if (r->claim.op == XMEM_CLAIM_ADD)
+		r->claim.timeout_ns = one_in(a, 16) ? ~0ULL : chance(a) % 10000000;
+	if (me->area && one_in(a, 2))
+		xm_store(xm_hold(&me->map, me->join.client, slot), 1);
+}
+
 /* ---- requests: what follows when one was taken ---- */
 
 static void keep_polled(struct actor *a, union xm_request *r)
@@ -253,6 +273,7 @@ static const struct kind {
 	REQUEST(QUERY, query, fill_nothing, NULL),
 	REQUEST(POOLS, pools, fill_pools, NULL),
 	REQUEST(POLL_FD, poll_fd, fill_poll_fd, keep_polled),
+	REQUEST(CLAIM, claim, fill_claim, NULL),
 };
 #define KINDS	(sizeof(kinds) / sizeof(*kinds))
 
