@@ -42,6 +42,11 @@ const char *xm_host_is_valid(const struct xm_host *host)
 			return "a slot's owner and generations disagree";
 		if (xm_claims_of(map, s) && (!host->claims || !host->claims->slot[s].listed))
 			return "a slot has claims that nobody has added";
+		if (row->upgrader &&
+		    (row->owner == XMEM_OWNER_NONE || !(row->traits & XMEM_TRAIT_SHARED) ||
+		     row->upgrader > map->clients ||
+		     xm_client_row(map, row->upgrader - 1)->state != XMEM_CLIENT_ALIVE))
+			return "a slot is written in place by nobody, or must not be";
 		if (row->tenant != XMEM_OWNER_NONE &&
 		    (row->tenant >= map->clients ||
 		     xm_client_row(map, row->tenant)->state == XMEM_CLIENT_NONE))

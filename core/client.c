@@ -214,11 +214,34 @@ static void xm_end_slots(const struct xm_map *map, u32 client)
 			continue;
 		state = &xm_slot(map, s)->state;
 		word = xm_load(state);
-		if (xm_state(word) == XMEM_SLOT_SCANNING)
+		if (xm_slot_row(map, s)->upgrader)	/* another client is writing it */
+			word = xm_word(xm_generation(word), xm_scan_number(word),
+				       XMEM_SLOT_UPGRADED);
+		else if (xm_state(word) == XMEM_SLOT_SCANNING)
 			word += XMEM_SLOT_LIVE - XMEM_SLOT_SCANNING;
 		else if (xm_state(word) != XMEM_SLOT_LIVE)
 			word = xm_word(xm_generation(word), xm_scan_number(word), XMEM_SLOT_FREE);
 		xm_store_release(state, word);
+	}
+}
+
+/* What the client was writing in place has no contents any more. */
+static void xm_end_upgrades(const struct xm_map *map, u32 client)
+{
+	u32 s;
+
+	for (s = 0; s < map->slots; s++) {
+		struct xmem_slot_row *row = xm_slot_row(map, s);
+		u64 word;
+
+		if (row->upgrader != client + 1)
+			continue;
+		xm_store(&row->upgrader, 0);
+		word = xm_load(&xm_slot(map, s)->state);
+		/* The owner may have written garbage there. */
+		if (xm_state(word) == XMEM_SLOT_UPGRADED)
+			xm_cas_full(&xm_slot(map, s)->state, word,
+				    word - XMEM_SLOT_UPGRADED + XMEM_SLOT_FREE);
 	}
 }
 
@@ -251,6 +274,7 @@ void xm_host_end(struct xm_host *host, u32 client)
 		if (xm_bit(xm_client_row(map, c)->subscribers, client))
 			xm_forget_subscriber(map, client, c);
 	xm_repair_ring(map, client);
+	xm_end_upgrades(map, client);
 	xm_end_slots(map, client);
 	/* Its ring may still be received from, so what it has forwarded stays noted (I6). */
 	for (c = 0; c < map->slots; c++) {

@@ -152,6 +152,13 @@ int xm_seals_check(u32 seals, bool shared);
 #define XM_SEAL_WRITE		0x0008u
 #define XM_SEAL_FUTURE_WRITE	0x0010u
 
+/*
+ * @me alone holds a slot whose payload is shared, and writes it in place; see uapi.h. After
+ * PUBLISH, GIVE_UP and CANCEL the caller wakes the slot's owner, or if that is the host reclaims
+ * the slot.
+ */
+int xm_host_upgrade(struct xm_host *host, u32 me, struct xmem_upgrade_request *request);
+
 /* Give back a FREE slot of @me: its payload's id in *ret_payload. -EINVAL, -EPERM, -EBUSY. */
 int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request *request,
 		   u32 *ret_payload);

@@ -177,6 +177,8 @@ static void xm_search_group(const struct xm_map *map, u32 owner, struct xm_searc
 	for (; slot < end; slot++) {
 		const struct xmem_slot_row *row = xm_slot_row(map, slot);
 
+		/* What a client writes in place comes into its own ring, whoever owns it. */
+		search->in_hand += xm_load(&row->upgrader) == owner + 1;
 		if (xm_load_acquire(&row->owner) == owner)
 			xm_count_slot(map, search, slot, xm_fits(row, search->wanted), &stock);
 	}

@@ -23,6 +23,15 @@
  *   SCANNING  -> WRITING   the scan found no user; by CAS          generation + 1
  *   SCANNING  -> LIVE      the scan found a user, or the host resolved the slot; by CAS
  *
+ * If the slot's payload is shared, its host does more for a client that alone holds it; then the
+ * owner begins a scan by CAS, too, and leaves alone what the host has marked (upgrade.c):
+ *
+ *   LIVE      -> SCANNING  the host begins a scan                  scan + 1
+ *   SCANNING  -> LIVE      another client holds it                 scan as before
+ *   SCANNING  -> UPGRADED  nobody else does                        generation + 1
+ *   UPGRADED  -> LIVE      the client publishes
+ *   UPGRADED  -> FREE      the client gives it up, or has ended
+ *
  * Each invariant has a model in tests/model and a mutant in tests/mutants:
  *
  *   I1 A client takes a hold, then looks at the word (or the entry) that allows it.
@@ -377,6 +386,7 @@ struct xm_scan_rules {
 					 * bound is longer */
 	bool in_order;			/* the slots are given in the order of their positions: none
 					 * is looked at beyond the first that is in flight */
+	bool shared;			/* the host may change their words for other clients */
 };
 
 /*
@@ -446,8 +456,10 @@ u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how,
 static inline bool xm_scan_one(const struct xm_map *map, const struct xm_scan_rules *how, u32 slot)
 {
 	struct xm_own own = xm_own(map, slot), *one = &own;
+	struct xm_scan_rules rules = *how;
 
-	return xm_scan(map, how, &one, 1, NULL);
+	rules.shared = xm_load(&xm_slot_row(map, slot)->traits) & XMEM_TRAIT_SHARED;
+	return xm_scan(map, &rules, &one, 1, NULL);
 }
 
 /* What goes into an entry beside its position. */

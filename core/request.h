@@ -29,6 +29,7 @@ union xm_request {
 	struct xmem_slot_request slot;
 	struct xmem_poll_fd_request poll_fd;
 	struct xmem_claim_request claim;
+	struct xmem_upgrade_request upgrade;
 };
 
 /* One kind of request, as this version knows it. */

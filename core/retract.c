@@ -75,19 +75,21 @@ int xm_retract(const struct xm_map *map, const struct xm_publisher_words *words,
 {
 	struct xmem_slot_word *mine = own->word;
 	u64 word = xm_load(&mine->state), scanning, first = xm_load(&mine->position), shown;
-	bool taken = false;
+	bool marked, taken = false;
 
 	if (xm_generation(word) != xm_generation(token) || xm_state(word) != XMEM_SLOT_LIVE)
 		return -ESTALE;
 	xm_open_entries(map, words, token, first, &shown);
 	scanning = xm_scanning(word);
-	xm_store(&mine->state, scanning);
-	xm_full_barrier();	/* SCANNING before the holds: pairs with get's full hold (I1) */
+	/* By CAS, because its only holder may begin to write it in place. */
+	marked = xm_cas_full(&mine->state, word, scanning);
+	/* SCANNING, by a full operation, before the holds: pairs with get's full hold (I1). */
 	XM_STEP(XM_STEP_SCAN_SCANNING);
-	if (!xm_group_used(map, own->group, own->bit, false, NULL))
+	if (marked && !xm_group_used(map, own->group, own->bit, 0, NULL) &&
+	    !xm_group_claimed(map, own->group, own->bit))
 		taken = xm_cas_full(&mine->state, scanning, scanning + XM_ONE_GENERATION -
 				    XMEM_SLOT_SCANNING + XMEM_SLOT_WRITING);
-	else
+	else if (marked)
 		xm_cas_full(&mine->state, scanning, word);
 	if (taken)
 		xm_store(&mine->position, 0);

@@ -149,10 +149,11 @@ struct xm_scanned {
 
 /*
  * Mark the slots that may be had. Mostly all of them are in one group, so the others are only
- * noted for a look of their own.
+ * noted for a look of their own. @shared is a constant.
  */
-static inline void xm_scan_mark(const struct xm_map *map, const struct xm_scan_rules *how,
-				struct xm_own *const *own, u32 count, struct xm_scanned *scan)
+static xm_inline void xm_scan_mark(const struct xm_map *map, const struct xm_scan_rules *how,
+				   struct xm_own *const *own, u32 count, bool shared,
+				   struct xm_scanned *scan)
 {
 	/* All of these are positions: 1 + a place. */
 	u64 oldest = how->tail > map->ring_mask ? how->tail - map->ring_mask : 1;
@@ -183,15 +184,28 @@ static inline void xm_scan_mark(const struct xm_map *map, const struct xm_scan_r
 			}
 			scan->voids |= 1ULL << n;
 		}
-		/* Only its owner changes a LIVE word, so a store will do (not with get_mut). */
 		scan->scanning[n] = xm_scanning(live);
-		xm_store(&mine->state, scan->scanning[n]);
+		/* Unless the host does too, only its owner changes it: a store will do. */
+		if (!shared) {
+			xm_store(&mine->state, scan->scanning[n]);
+		} else if (!xm_cas_full(&mine->state, live, scan->scanning[n])) {
+			left_alone |= 1ULL << n;
+			scan->voids &= ~(1ULL << n);
+		}
 	}
 	scan->count = n;
 	scan->group = group;
 	scan->marked = n ? ~0ULL >> (64 - n) & ~left_alone : 0;
 	scan->elsewhere &= scan->marked;
 	scan->among = among;
+}
+
+static __attribute__((__noinline__)) void xm_scan_mark_shared(const struct xm_map *map,
+							  const struct xm_scan_rules *how,
+							  struct xm_own *const *own, u32 count,
+							  struct xm_scanned *scan)
+{
+	xm_scan_mark(map, how, own, count, true, scan);
 }
 
 /* Take the entries from those that may lose them: they become void and keep their position. */
@@ -285,13 +299,10 @@ static inline bool xm_scan_take(struct xmem_slot_word *one, u64 scanning)
 	return true;
 }
 
-/* SCANNING -> LIVE, unless the host has resolved the slot already. */
-static void xm_scan_leave(struct xmem_slot_word *one)
+/* SCANNING -> LIVE, unless the host has resolved the slot already, and perhaps scans it itself. */
+static void xm_scan_leave(struct xmem_slot_word *one, u64 scanning)
 {
-	u64 word = xm_load(&one->state);
-
-	if (xm_state(word) == XMEM_SLOT_SCANNING)
-		xm_cas_full(&one->state, word, word - XMEM_SLOT_SCANNING + XMEM_SLOT_LIVE);
+	xm_cas_full(&one->state, scanning, scanning - XMEM_SLOT_SCANNING + XMEM_SLOT_LIVE);
 }
 
 /* Take the marked slots that nobody holds, and leave the others. Returns those that it took. */
@@ -302,7 +313,7 @@ static inline u64 xm_scan_end(struct xm_own *const *own, const struct xm_scanned
 	for (n = 0; n < scan->count; n++) {
 		if (__builtin_expect(others >> n & 1, 0)) {
 			if (scan->marked >> n & 1)
-				xm_scan_leave(own[n]->word);
+				xm_scan_leave(own[n]->word, scan->scanning[n]);
 		} else if (__builtin_expect(!xm_scan_take(own[n]->word, scan->scanning[n]), 0)) {
 			mine &= ~(1ULL << n);
 		}
@@ -319,7 +330,10 @@ u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how,
 	scan.voids = scan.elsewhere = 0;
 	/* I2: the caller has read the cursors; the holds come after. */
 	XM_STEP(XM_STEP_SCAN_CURSORS);
-	xm_scan_mark(map, how, own, count, &scan);
+	if (__builtin_expect(how->shared, 0))
+		xm_scan_mark_shared(map, how, own, count, &scan);
+	else
+		xm_scan_mark(map, how, own, count, false, &scan);
 	if (!scan.marked)
 		return 0;
 	XM_STEP(XM_STEP_SCAN_SCANNING);

@@ -156,6 +156,7 @@ static u32 xm_free_slot(struct xm_host *host, u32 slot)
 	row->payload_bytes = 0;
 	row->payload = 0;
 	row->traits = 0;
+	xm_store(&row->upgrader, 0);
 	row->offset = 0;
 	xm_store(&row->length, 0);
 	row->tenant = XMEM_OWNER_NONE;
@@ -176,7 +177,8 @@ int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request 
 	slot = xm_index(request->slot, map->slots);
 	if (xm_slot_row(map, slot)->owner != me)
 		return -EPERM;
-	if (xm_state(xm_load_acquire(&xm_slot(map, slot)->state)) != XMEM_SLOT_FREE)
+	if (xm_slot_row(map, slot)->upgrader ||
+	    xm_state(xm_load_acquire(&xm_slot(map, slot)->state)) != XMEM_SLOT_FREE)
 		return -EBUSY;
 	*ret_payload = xm_free_slot(host, slot);
 	return 0;
@@ -189,7 +191,7 @@ u32 xm_host_reclaim(struct xm_host *host, u32 slot)
 	struct xm_scan_rules how = { .owner = row->tenant };
 	u32 culprit;
 
-	if (row->owner != XMEM_OWNER_HOST)
+	if (row->owner != XMEM_OWNER_HOST || row->upgrader)
 		return 0;
 	if (xm_state(xm_load_acquire(&xm_slot(map, slot)->state)) != XMEM_SLOT_LIVE)
 		return xm_free_slot(host, slot);
@@ -278,7 +280,8 @@ int xm_host_renew(struct xm_host *host, u32 me, u64 random, struct xmem_slot_req
 		return -EPERM;
 	state = &xm_slot(map, slot)->state;
 	word = xm_load_acquire(state);
-	if (xm_state(word) != XMEM_SLOT_WRITING && xm_state(word) != XMEM_SLOT_FREE)
+	if (row->upgrader ||
+	    (xm_state(word) != XMEM_SLOT_WRITING && xm_state(word) != XMEM_SLOT_FREE))
 		return -ESTALE;
 	if (xm_worn_out(row))
 		return -ENOSPC;

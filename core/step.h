@@ -36,6 +36,8 @@ enum xm_step {
 	XM_STEP_CLAIM_HELD,		/* library: a get holds, and has not taken its claim */
 	XM_STEP_CLAIM_TAKEN,		/* library: a get has taken its claim */
 	XM_STEP_CLAIM_FORGET,		/* library: forget, the hold not dropped */
+	XM_STEP_UPGRADE_BEGUN,		/* library: it may write in place, and nobody knows yet */
+	XM_STEP_UPGRADE_LIVE,		/* library: that is LIVE, and not in the ring */
 	XM_STEPS
 };
 

@@ -283,6 +283,25 @@ static int serve_detach(struct xd_call *call)
 	return err;
 }
 
+/* When that ends, the slot may be to be had: by its owner, or if that has ended for good. */
+static int serve_upgrade(struct xd_call *call)
+{
+	struct xmem_upgrade_request *request = &call->request.upgrade;
+	struct xd_pool *pool = call->from->pool;
+	const struct xm_map *map = &pool->host.map;
+	int err = xm_host_upgrade(&pool->host, call->from->client, request);
+	u32 owner;
+
+	if (err || !request->flags)
+		return err;
+	owner = xm_load(&xm_slot_row(map, request->slot)->owner);
+	if (owner < map->clients)
+		xd_wake(&xm_client_row(map, owner)->slots_waiters);
+	else
+		xd_pool_collect(pool, request->slot);
+	return 0;
+}
+
 /* ---- polling ---- */
 
 static int serve_poll_fd(struct xd_call *call)
@@ -326,6 +345,7 @@ static int (*const servers[])(struct xd_call *call) = {
 	[_IOC_NR(XMEM_IOC_POOLS)]	= serve_pools,
 	[_IOC_NR(XMEM_IOC_POLL_FD)]	= serve_poll_fd,
 	[_IOC_NR(XMEM_IOC_CLAIM)]	= serve_claim,
+	[_IOC_NR(XMEM_IOC_UPGRADE)]	= serve_upgrade,
 };
 
 int xd_serve(struct xd_call *call, u32 request, const void *body, size_t length)

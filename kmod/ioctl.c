@@ -46,6 +46,7 @@ static const struct xk_op xk_ops[] = {
 	XK_OP(POOLS, xk_pools_begin),
 	XK_OP(POLL_FD, xk_poll_fd_begin),
 	XK_OP(CLAIM, xk_claim_begin),
+	XK_OP(UPGRADE, xk_upgrade_begin, .finish = xk_upgrade_finish),
 };
 
 /* The caller's struct, as long as the caller says, into ours, which is as long as we know it. */
@@ -54,7 +55,7 @@ static int xk_take_in(const struct xm_request_kind *kind, void __user *argument,
 {
 	int err;
 
-	memset(u, 0, sizeof(*u));
+	memset(u, 0, kind->bytes);
 	if (get_user(*size, (u32 __user *)argument))
 		return -EFAULT;
 	err = xm_request_size(kind, *size);

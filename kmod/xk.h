@@ -18,6 +18,7 @@
  *   wait.c payload.c sysfs.c                     what a pool has besides its pages
  *   reap.c claims.c leave.c                      the end of claims, a client and a pool
  *   join.c attach.c subscribe.c slot.c query.c   what a process asks for
+ *   inplace.c
  *   poll.c mmap.c                                what it polls, what it maps
  *   ioctl.c                                      which request is done by which function
  *   device.c module.c                            /dev/xmem; the module's init and exit
@@ -316,6 +317,10 @@ int xk_unsubscribe_begin(struct xk_call *call);
 int xk_resolve_begin(struct xk_call *call);
 int xk_collect_begin(struct xk_call *call);
 int xk_renew_begin(struct xk_call *call);
+
+/* inplace.c */
+int xk_upgrade_begin(struct xk_call *call);
+void xk_upgrade_finish(struct xk_call *call, int err);
 
 /* query.c */
 int xk_query_begin(struct xk_call *call);

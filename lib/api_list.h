@@ -59,6 +59,7 @@
 	X(drop_ref) \
 	X(forget) \
 	X(forward) \
+	X(get_mut) \
 	X(get_slot) \
 	X(image_view) \
 	X(metadata_view) \

@@ -16,7 +16,8 @@
 #include "payload/payload.h"
 #include "request.h"
 
-_Static_assert(XMEM_BUFFER_CONSTANT == XMEM_TRAIT_CONSTANT &&
+_Static_assert(XMEM_BUFFER_SHARED == XMEM_TRAIT_SHARED &&
+	       XMEM_BUFFER_CONSTANT == XMEM_TRAIT_CONSTANT &&
 	       XMEM_BUFFER_HUGE == XMEM_TRAIT_HUGE && XMEM_BUFFER_ATTACHED == XMEM_TRAIT_ONCE,
 	       "traits and flags");
 
@@ -96,10 +97,8 @@ void xl_attached_give_up(struct xmem_pool *pool, u32 slot)
 	xl_lock(&owned->lock);
 	xm_give_up(&pool->map, slot);
 	xl_once_remove(pool, &owned->slot[slot]);
-	owned->promised--;
-	owned->none = false;
 	xl_unlock(&owned->lock);
-	xl_owned_wake(pool);
+	xl_break_promise(pool);
 	detach(pool, &one, 1);
 }
 
@@ -221,8 +220,7 @@ static int attach(struct xmem_pool *pool, int fd, u64 offset, u64 length, u64 by
 	return err;
 }
 
-/* There is a place in the ring for what will be published, or -EAGAIN, noted. */
-static int promise(struct xmem_pool *pool)
+int xl_promise(struct xmem_pool *pool, const char *what)
 {
 	struct xl_owned *owned = &pool->owned;
 	bool full;
@@ -230,28 +228,32 @@ static int promise(struct xmem_pool *pool)
 	xl_lock(&owned->lock);
 	full = xl_ring_is_full(pool);
 	if (full) {
-		xl_note_refused(pool, 0);
+		xl_note_full(pool);
 		if (xl_demote_at(pool) <= xl_now_ns())
 			xl_demote(pool);
 		full = xl_ring_is_full(pool);
 	}
 	owned->promised += !full;
 	xl_unlock(&owned->lock);
-	return full ? xl_fail_fast(EAGAIN, "attach: the ring is full of what subscribers that are "
-					   "waited for have yet to receive") : 0;
+	return full ? xl_fail(EAGAIN, "%s: the ring is full of what subscribers that are waited "
+				      "for have yet to receive", what) : 0;
 }
 
-static void break_promise(struct xmem_pool *pool)
+void xl_break_promise(struct xmem_pool *pool)
 {
-	xl_lock(&pool->owned.lock);
-	pool->owned.promised--;
-	xl_unlock(&pool->owned.lock);
+	struct xl_owned *owned = &pool->owned;
+
+	xl_lock(&owned->lock);
+	owned->promised--;
+	owned->none = false;
+	xl_unlock(&owned->lock);
+	xl_owned_wake(pool);
 }
 
 static int attach_promised(struct xmem_pool *pool, int fd, u64 offset, u64 length, u64 bytes,
 			   u16 *ret_slot)
 {
-	int err = promise(pool), cancel;
+	int err = xl_promise(pool, "attach"), cancel;
 
 	if (err)
 		return err;
@@ -262,7 +264,7 @@ static int attach_promised(struct xmem_pool *pool, int fd, u64 offset, u64 lengt
 	xl_unlock(&pool->slow);
 	pthread_setcancelstate(cancel, NULL);
 	if (err)
-		break_promise(pool);
+		xl_break_promise(pool);
 	return err;
 }
 

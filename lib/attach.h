@@ -13,6 +13,13 @@ static inline u32 xl_attached_sweep(struct xmem_pool *pool)
 	return unlikely(xm_load(&pool->owned.attached)) ? xl_attached_sweep_all(pool) : 0;
 }
 
+/*
+ * A place in the ring for what will be published, for those that do not take a slot of this
+ * client. 0, or -EAGAIN, noted: the ring is full. @what: the call's name.
+ */
+int xl_promise(struct xmem_pool *pool, const char *what);
+void xl_break_promise(struct xmem_pool *pool);
+
 /* Detach the slot of a buffer that is not published. */
 void xl_attached_give_up(struct xmem_pool *pool, u32 slot);
 

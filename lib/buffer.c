@@ -9,6 +9,7 @@
 #include "claims.h"
 #include "died.h"
 #include "handle.h"
+#include "inplace.h"
 #include "owned.h"
 #include "payload/payload.h"
 #include "request.h"
@@ -195,6 +196,8 @@ static XL_SLOW void release_slow(struct xmem_buffer *buffer)
 		xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
 	else if (buffer->mode & XL_FIXED)
 		xl_attached_give_up(pool, buffer->slot);
+	else if (buffer->mode & XL_UPGRADED)
+		xl_upgrade_give_up(buffer);
 	else
 		xl_owned_give_up(pool, buffer->slot);
 	xl_handle_drop(pool, buffer);
@@ -272,8 +275,10 @@ XMEM_API const void *xmem_data(struct xmem_buffer *handle)
 	return data_of(buffer);
 }
 
-static XL_COLD void *data_is_fixed(const struct xmem_buffer *buffer)
+static XL_COLD void *data_is_rare(struct xmem_buffer *buffer)
 {
+	if (buffer->mode & XL_UPGRADED)
+		return data_of(buffer);
 	if (buffer->mode & XL_FIXED)
 		xl_fail_fast(EPERM, "data: the contents of a file that was attached do not change");
 	else
@@ -291,7 +296,7 @@ XMEM_API void *xmem_data_mut(struct xmem_buffer *handle)
 		return NULL;
 	}
 	if (unlikely(buffer->mode != XL_WRITING))
-		return data_is_fixed(buffer);
+		return data_is_rare(buffer);
 	return data_of(buffer);
 }
 
@@ -378,6 +383,8 @@ XMEM_API const struct xmem_metadata *xmem_buffer_metadata(struct xmem_buffer *ha
 		xl_no_buffer(handle, "metadata");
 		return NULL;
 	}
+	if (unlikely(buffer->mode & XL_UPGRADED))
+		return &buffer->upgrade->metadata;
 	return xm_metadata(&buffer->pool->map, buffer->slot);
 }
 
@@ -393,5 +400,7 @@ XMEM_API struct xmem_metadata *xmem_buffer_metadata_mut(struct xmem_buffer *hand
 		xl_fail_fast(EPERM, "metadata: only a buffer from xmem_acquire is writable");
 		return NULL;
 	}
+	if (unlikely(buffer->mode & XL_UPGRADED))
+		return &buffer->upgrade->metadata;
 	return xm_metadata(&buffer->pool->map, buffer->slot);
 }

@@ -120,6 +120,24 @@ static void make_busy(struct xmem_pool *pool, struct xl_size *size, u32 at, u8 h
 }
 
 /*
+ * Take those that a client wrote in place, and gave up. Returns the bitmap of them. They were not
+ * in flight when it began, so they still are not.
+ */
+static XL_SLOW u64 take_freed(struct xmem_pool *pool, struct xm_own *const *own, u32 count)
+{
+	u64 taken = 0;
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		if (xm_take(&pool->map, own[i]->slot))
+			continue;
+		xm_store(&own[i]->word->position, 0);
+		taken |= 1ULL << i;
+	}
+	return taken;
+}
+
+/*
  * Scan LIVE slots, which stand in this order in the circle, the first one at @at. Those that
  * nobody has become READY; others note a holder and become BUSY, unless they are in flight.
  */
@@ -129,6 +147,9 @@ static bool scan_live(struct xmem_pool *pool, const struct xm_scan_rules *how, s
 	u8 holder[XL_MAX_BATCH] = { 0 };	/* stays 0 where a getter had a scan resolved */
 	u64 mine = xm_scan(&pool->map, how, own, count, holder);
 	u32 i, last = at + count - 1;
+
+	if (unlikely(size->shared))
+		mine |= take_freed(pool, own, count);
 
 	/* All of them, none is left out, and none stands before them. */
 	if (likely(mine == ~0ULL >> (64 - count) && at == size->live &&
@@ -151,7 +172,9 @@ static bool scan_live(struct xmem_pool *pool, const struct xm_scan_rules *how, s
 
 bool xl_collect_passed(struct xmem_pool *pool, struct xl_size *size)
 {
-	struct xm_scan_rules how = { .owner = pool->me, .tail = xl_tail(pool), .in_order = true };
+	struct xm_scan_rules how = {
+		.owner = pool->me, .tail = xl_tail(pool), .in_order = true, .shared = size->shared,
+	};
 
 	if (size->live == size->end)
 		return false;
@@ -210,7 +233,9 @@ static bool evict_one(struct xmem_pool *pool, const struct xm_scan_rules *how,
  */
 static bool evict_lent(struct xmem_pool *pool, struct xl_size *size)
 {
-	struct xm_scan_rules how = { .owner = pool->me, .tail = xl_tail(pool) };
+	struct xm_scan_rules how = {
+		.owner = pool->me, .tail = xl_tail(pool), .shared = size->shared,
+	};
 	struct xl_owned_slot **link = &size->busy.first, *one;
 	struct xm_own *own;
 
@@ -241,6 +266,7 @@ bool xl_evict(struct xmem_pool *pool, struct xl_size *size, const struct xm_wait
 	struct xm_scan_rules how = {
 		.owner = pool->me, .tail = waited->tail, .passed = passed(pool, waited->tail),
 		.evicts = xl_evicts(pool),
+		.shared = size->shared,
 	};
 	u64 depth = xm_depth(&pool->map, size->slots), keep = pool->owned.keep;
 	u64 stay = depth > keep ? depth : keep;
@@ -291,7 +317,9 @@ void xl_collect_retracted(struct xl_owned_slot *one)
 static bool scan_busy(struct xmem_pool *pool, struct xl_size *size, struct xm_own *const *own,
 		      u32 count)
 {
-	struct xm_scan_rules how = { .owner = pool->me, .tail = xl_tail(pool) };
+	struct xm_scan_rules how = {
+		.owner = pool->me, .tail = xl_tail(pool), .shared = size->shared,
+	};
 	u8 holder[XL_MAX_BATCH] = { 0 };
 	u64 mine;
 	u32 i;
@@ -299,6 +327,8 @@ static bool scan_busy(struct xmem_pool *pool, struct xl_size *size, struct xm_ow
 	/* They are not in flight: each one is passed, or its entry is void. */
 	how.passed = how.evictable = how.tail;
 	mine = xm_scan(&pool->map, &how, own, count, holder);
+	if (unlikely(size->shared))
+		mine |= take_freed(pool, own, count);
 	for (i = 0; i < count; i++) {
 		struct xl_owned_slot *one = xl_owned_slot(own[i]);
 

@@ -8,6 +8,7 @@
 #include "died.h"
 #include "handle.h"
 #include "holders.h"
+#include "inplace.h"
 #include "owned.h"
 #include "request.h"
 #include "structs.h"
@@ -145,6 +146,24 @@ static bool forward_now(struct xmem_pool *pool, struct wish *wish)
 	return sleeps;
 }
 
+void xl_forward_promised(struct xmem_pool *pool, const struct xm_publication *what)
+{
+	struct wish wish = { .what = *what };
+	struct xl_owned *owned = &pool->owned;
+	bool sleeps;
+
+	xl_lock(&owned->lock);
+	owned->promised--;		/* forward_now counts it */
+	if (xl_tail(pool) >= owned->room_end)
+		xl_make_room(pool);
+	sleeps = forward_now(pool, &wish);
+	xl_unlock(&owned->lock);
+	if (sleeps)
+		xl_waiters_wake(pool, XMEM_WAIT_RING, pool->me);
+	xl_owned_wake(pool);
+	xl_poll_settle(pool, POLLOUT);
+}
+
 static void drop(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
@@ -214,7 +233,7 @@ XMEM_API int xmem_forward(struct xmem_buffer *handle, const struct xmem_publish_
 
 	if (!buffer)
 		return xl_no_buffer(handle, "forward");
-	if (xm_load(&buffer->mode) == XL_WRITING)
+	if (xm_load(&buffer->mode) & XL_WRITING)
 		return xl_fail_fast(EPERM, "forward: it is still being written; publish it");
 	err = check(buffer->pool, "forward", timeout_ns);
 	return err ? err : forward_to(buffer, options, timeout_ns, ret_token, 0);
@@ -259,7 +278,7 @@ XMEM_API int xmem_send(struct xmem_buffer *handle, uint32_t client,
 	addressee = find_subscriber(buffer->pool, client);
 	if (!addressee)
 		return xmem_peek_last_error(NULL);
-	if (xm_load(&buffer->mode) == XL_WRITING)
+	if (xm_load(&buffer->mode) & XL_WRITING)
 		return xl_publish_to(buffer, options, ret_token, addressee);
 	return forward_to(buffer, options, timeout_ns, ret_token, addressee);
 }

@@ -26,11 +26,13 @@
 /*
  * A get by token leaves open where the contents are (XL_OPEN). The metadata say it, a cache line
  * that is only needed by those who look at the contents: see xl_place_contents. What is WRITING
- * and FIXED is to be published, too, but its contents are there already (attach.c). A handle on
- * which xmem_set_ref_count was called stands for one of the claims too (XL_CLAIMS).
+ * and FIXED is to be published, too, but its contents are there already (attach.c). What is
+ * WRITING and UPGRADED is held, and written in place (inplace.c). A handle on which
+ * xmem_set_ref_count was called stands for one of the claims too (XL_CLAIMS).
  */
 enum xl_mode {
-	XL_FREE = 0, XL_READING = 1, XL_WRITING = 2, XL_OPEN = 4, XL_FIXED = 8, XL_CLAIMS = 16
+	XL_FREE = 0, XL_READING = 1, XL_WRITING = 2, XL_OPEN = 4, XL_FIXED = 8, XL_CLAIMS = 16,
+	XL_UPGRADED = 32
 };
 
 #define XL_ANYBODY	(~0ULL)		/* as an origin: the slot's row knows the publisher */
@@ -45,7 +47,10 @@ struct xmem_buffer {
 	u32 mode;			/* enum xl_mode, several at once */
 	struct xm_publication what;	/* token 0 while written; see xl_place_contents */
 	struct xmem_buffer *next;	/* while it is free */
-	struct xl_owned_slot *own;	/* while it is written: where to */
+	union {				/* while it is written: */
+		struct xl_owned_slot *own;	/* where to; */
+		struct xl_upgrade *upgrade;	/* XL_UPGRADED: what it will be */
+	};
 	u64 origin;			/* whose ring it was received from; see xmem_publisher */
 	bool counted;			/* among pool->out; under pool->lock */
 };

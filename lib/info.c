@@ -38,7 +38,8 @@ static void add_slot(const struct xm_map *map, u32 slot, struct xmem_pool_info *
 	info->limbo += owner == XMEM_OWNER_HOST;
 	switch (xm_state(xm_load(&xm_slot(map, slot)->state))) {
 	case XMEM_SLOT_FREE:	info->free++; break;
-	case XMEM_SLOT_WRITING:	info->writing++; break;
+	case XMEM_SLOT_WRITING:
+	case XMEM_SLOT_UPGRADED:	info->writing++; break;
 	default:		info->live++; break;
 	}
 }
@@ -228,7 +229,8 @@ static u32 use_of(u32 owner, u64 word)
 		return XMEM_USE_LIMBO;
 	switch (xm_state(word)) {
 	case XMEM_SLOT_FREE:	return XMEM_USE_FREE;
-	case XMEM_SLOT_WRITING:	return XMEM_USE_WRITING;
+	case XMEM_SLOT_WRITING:
+	case XMEM_SLOT_UPGRADED:	return XMEM_USE_WRITING;
 	}
 	return XMEM_USE_LIVE;
 }
@@ -239,6 +241,7 @@ static void read_slot(const struct xm_map *map, u32 slot, struct xmem_slot_info 
 	const struct xmem_slot_row *row = xm_slot_row(map, slot);
 	u64 word = xm_load_acquire(&xm_slot(map, slot)->state);
 	u32 owner = xm_load(&row->owner), state = xm_state(word);
+	u32 upgrader = xm_load(&row->upgrader);
 
 	*ret = (struct xmem_slot_info){
 		.size = sizeof(*ret),
@@ -247,6 +250,7 @@ static void read_slot(const struct xm_map *map, u32 slot, struct xmem_slot_info 
 		.owner = owner < map->clients ? owner : XMEM_NOBODY,
 		.holds = xl_holds_of_slot(map, slot),
 		.claims = xm_claims_of(map, slot),
+		.upgrader = upgrader ? upgrader - 1 : XMEM_NOBODY,
 	};
 	if (owner == XMEM_OWNER_NONE)
 		return;
@@ -254,7 +258,7 @@ static void read_slot(const struct xm_map *map, u32 slot, struct xmem_slot_info 
 	ret->bytes = row->length;
 	ret->payload_bytes = xm_load(&row->payload_bytes);
 	ret->position = xm_load(&xm_slot(map, slot)->position);
-	if (state != XMEM_SLOT_FREE && state != XMEM_SLOT_WRITING)
+	if (state == XMEM_SLOT_LIVE || state == XMEM_SLOT_SCANNING)
 		ret->token = xm_token(xm_generation(word), slot);
 }
 

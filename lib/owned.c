@@ -19,13 +19,14 @@ static void free_size(struct xl_size *size)
 }
 
 /* A size without slots, and without places for them. NULL: no memory. */
-static struct xl_size *new_size(u64 bytes)
+static struct xl_size *new_size(u64 bytes, bool shared)
 {
 	struct xl_size *size = calloc(1, sizeof(*size));
 
 	if (!size)
 		return NULL;
 	size->bytes = bytes;
+	size->shared = shared;
 	size->free.last = &size->free.first;
 	size->busy.last = &size->busy.first;
 	return size;
@@ -36,7 +37,7 @@ int xl_owned_init(struct xmem_pool *pool, const struct xmem_pool_options *option
 	struct xl_owned *owned = &pool->owned;
 
 	owned->slot = calloc(pool->map.slots, sizeof(*owned->slot));
-	owned->sizes = new_size(~0ULL);
+	owned->sizes = new_size(~0ULL, true);
 	if (!owned->slot || !owned->sizes)
 		return -ENOMEM;
 	owned->words = xm_publisher_words(&pool->map, pool->me);
@@ -59,24 +60,29 @@ void xl_owned_destroy(struct xmem_pool *pool)
 	free(pool->owned.slot);
 }
 
-/* The link to the first size of at least so many bytes. */
-static struct xl_size **find_size(struct xl_owned *owned, u64 bytes)
+static bool is_size(const struct xl_size *size, u64 bytes, bool shared)
+{
+	return size->bytes == bytes && size->shared == shared;
+}
+
+/* The link to that size, or where it would be. */
+static struct xl_size **find_size(struct xl_owned *owned, u64 bytes, bool shared)
 {
 	struct xl_size **link = &owned->sizes;
 
-	while ((*link)->bytes < bytes)
+	while ((*link)->bytes < bytes || (shared && is_size(*link, bytes, false)))
 		link = &(*link)->larger;
 	return link;
 }
 
-/* The size of exactly so many bytes, made if need be. NULL: no memory. Under owned->lock. */
-static struct xl_size *make_size(struct xl_owned *owned, u64 bytes)
+/* That size, made if need be. NULL: no memory. Under owned->lock. */
+static struct xl_size *make_size(struct xl_owned *owned, u64 bytes, bool shared)
 {
-	struct xl_size **link = find_size(owned, bytes), *size = *link;
+	struct xl_size **link = find_size(owned, bytes, shared), *size = *link;
 
-	if (size->bytes == bytes)
+	if (is_size(size, bytes, shared))
 		return size;
-	size = new_size(bytes);
+	size = new_size(bytes, shared);
 	if (!size)
 		return NULL;
 	size->larger = *link;
@@ -105,45 +111,45 @@ static bool make_places(struct xl_size *size, u32 slots)
 	return true;
 }
 
-int xl_owned_prepare(struct xmem_pool *pool, u64 bytes, u32 count)
+int xl_owned_prepare(struct xmem_pool *pool, u64 bytes, bool shared, u32 count)
 {
 	struct xl_owned *owned = &pool->owned;
 	struct xl_size *size;
 	bool made;
 
 	xl_lock(&owned->lock);
-	size = make_size(owned, bytes);
+	size = make_size(owned, bytes, shared);
 	made = size && make_places(size, size->slots + count);
 	xl_unlock(&owned->lock);
 	if (made)
 		return 0;
-	xl_owned_unprepare(pool, bytes);
+	xl_owned_unprepare(pool, bytes, shared);
 	return xl_fail(ENOMEM, "no memory for a list of buffers");
 }
 
-void xl_owned_unprepare(struct xmem_pool *pool, u64 bytes)
+void xl_owned_unprepare(struct xmem_pool *pool, u64 bytes, bool shared)
 {
 	struct xl_owned *owned = &pool->owned;
 	struct xl_size **link, *size;
 
 	xl_lock(&owned->lock);
-	link = find_size(owned, bytes);
+	link = find_size(owned, bytes, shared);
 	size = *link;
-	if (size->bytes == bytes && !size->slots) {
+	if (is_size(size, bytes, shared) && !size->slots) {
 		*link = size->larger;
 		free_size(size);
 	}
 	xl_unlock(&owned->lock);
 }
 
-void xl_owned_add(struct xmem_pool *pool, const u16 *slot, u32 count, u64 bytes)
+void xl_owned_add(struct xmem_pool *pool, const u16 *slot, u32 count, u64 bytes, bool shared)
 {
 	struct xl_owned *owned = &pool->owned;
 	struct xl_size *size;
 	u32 i;
 
 	xl_lock(&owned->lock);
-	size = *find_size(owned, bytes);
+	size = *find_size(owned, bytes, shared);
 	for (i = 0; i < count; i++) {
 		owned->slot[slot[i]].size = size;
 		/* Only now: the kernel maps a group writable in a place of its own. */
@@ -179,7 +185,7 @@ void xl_owned_give_up(struct xmem_pool *pool, u32 slot)
 static bool make_once(struct xl_owned *owned)
 {
 	if (!owned->once)
-		owned->once = new_size(0);
+		owned->once = new_size(0, false);
 	return owned->once && make_places(owned->once, owned->once->slots + 1);
 }
 

@@ -10,6 +10,9 @@
  *   FREE -> READY -> in hand -> LIVE -> READY ...        nobody held it when it was scanned
  *                               LIVE -> BUSY -> READY    a client held it then
  *
+ * Others may write a slot of a shared payload in place (get_mut). It is LIVE or BUSY meanwhile, for
+ * its holder, and if that gives it up or ends, a scan meets it FREE: it becomes READY.
+ *
  * A slot that is in hand is in no list, because a handle has it. READY and LIVE are one circle
  * of places, in which the LIVE ones follow the READY ones. So to acquire is to move the place
  * where READY begins, to publish is to add at the end, and a scan after which many of the oldest
@@ -188,9 +191,9 @@ void xl_owned_destroy(struct xmem_pool *pool);
  * Make room for slots of that size: before they exist, so that adding them cannot fail. If they
  * cannot be made, the second takes it back. From the one to the other under pool->slow.
  */
-int xl_owned_prepare(struct xmem_pool *pool, u64 bytes, u32 count);
-void xl_owned_unprepare(struct xmem_pool *pool, u64 bytes);
-void xl_owned_add(struct xmem_pool *pool, const u16 *slot, u32 count, u64 bytes);
+int xl_owned_prepare(struct xmem_pool *pool, u64 bytes, bool shared, u32 count);
+void xl_owned_unprepare(struct xmem_pool *pool, u64 bytes, bool shared);
+void xl_owned_add(struct xmem_pool *pool, const u16 *slot, u32 count, u64 bytes, bool shared);
 void xl_owned_give_up(struct xmem_pool *pool, u32 slot);
 
 /*

@@ -40,15 +40,16 @@ static int bad_numbers(const struct xmem_pool *pool, u32 count, u64 bytes)
 /* Acquire and publish do not wait for files to be made. Under pool->slow. */
 static int make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers, u16 *slot)
 {
-	int err = xl_owned_prepare(pool, buffers->bytes, buffers->count);
+	bool shared = buffers->flags & XMEM_MEMORY_SHARED;
+	int err = xl_owned_prepare(pool, buffers->bytes, shared, buffers->count);
 
 	if (err)
 		return err;
 	err = xl_payload_make(pool, buffers, slot);
 	if (err)
-		xl_owned_unprepare(pool, buffers->bytes);
+		xl_owned_unprepare(pool, buffers->bytes, shared);
 	else
-		xl_owned_add(pool, slot, buffers->count, buffers->bytes);
+		xl_owned_add(pool, slot, buffers->count, buffers->bytes, shared);
 	return err;
 }
 
@@ -94,9 +95,9 @@ XMEM_API int xmem_preallocate_with(struct xmem_pool *pool,
 	err = xl_options_take("xmem_preallocate_options", options, &o, sizeof(o));
 	if (err)
 		return err;
-	if (o.flags & ~XMEM_MEMORY_HUGE)
+	if (o.flags & ~(XMEM_MEMORY_HUGE | XMEM_MEMORY_SHARED))
 		return xl_fail(EINVAL, "xmem_preallocate_options: flags has 0x%x, which has no "
-			       "meaning", o.flags & ~XMEM_MEMORY_HUGE);
+			       "meaning", o.flags & ~(XMEM_MEMORY_HUGE | XMEM_MEMORY_SHARED));
 	return preallocate(pool, &(struct xl_buffers){
 		.count = o.count, .bytes = o.bytes, .flags = o.flags,
 	});

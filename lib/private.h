@@ -9,6 +9,7 @@
  *   handle.[ch] buffer.c      handles of buffers; get, clone, release, questions
  *   attach.[ch]               files of others as buffers, for one content each
  *   claims.[ch]               references for those who come later
+ *   inplace.[ch]              the only holder writes in place, and publishes that
  *   owned.[ch]                the slots that a writer owns, in lists
  *     preallocate.c acquire.c publish.c   buffers are made, written, published
  *     forward.c retract.c                 published once more, for one alone, taken back
@@ -100,9 +101,10 @@ struct xl_queue {
 	struct xl_owned_slot **last;	/* where the next one is to be linked */
 };
 
-/* The owned slots of one size; which is where, and when it moves: owned.h. */
+/* The owned slots of one size and kind; which is where, and when it moves: owned.h. */
 struct xl_size {
 	u64 bytes;
+	bool shared;		/* others may write these in place; they follow the others */
 	struct xl_size *larger;	/* the next one */
 	struct xm_own **circle;	/* [mask + 1], which has room for all of them: */
 	u32 mask;

@@ -6,6 +6,7 @@
 #include "attach.h"
 #include "died.h"
 #include "handle.h"
+#include "inplace.h"
 #include "owned.h"
 #include "request.h"
 #include "structs.h"
@@ -21,7 +22,7 @@ static int check_options(const struct xmem_buffer *buffer,
 			 const struct xmem_publish_options *options, struct wish *ret)
 {
 	struct xmem_publish_options o = { 0 };
-	u64 acquired = buffer->what.length, capacity;
+	u64 begin = buffer->what.offset, acquired = begin + buffer->what.length, capacity;
 	int err = xl_options_take("xmem_publish_options", options, &o, sizeof(o));
 
 	if (unlikely(err))
@@ -38,11 +39,13 @@ static int check_options(const struct xmem_buffer *buffer,
 			       "publish: %llu bytes from %llu on; %llu of %llu were acquired",
 			       (unsigned long long)o.length, (unsigned long long)o.offset,
 			       (unsigned long long)acquired, (unsigned long long)capacity);
+	if (o.offset || o.length)	/* else they stay where they are */
+		begin = o.offset;
 	*ret = (struct wish){
 		.keep = o.flags & XMEM_PUBLISH_KEEP,
 		.timestamp_ns = o.timestamp_ns,
-		.offset = o.offset,
-		.length = o.length ? o.length : acquired - o.offset,
+		.offset = begin,
+		.length = o.length ? o.length : acquired - begin,
 	};
 	return 0;
 }
@@ -184,6 +187,30 @@ static XL_SLOW int publish_with_options(struct xmem_buffer *buffer,
 	return xl_publish_to(buffer, options, ret_token, 0);
 }
 
+static int publish_upgraded(struct xmem_buffer *buffer,
+			    const struct xmem_publish_options *options, uint64_t *ret_token)
+{
+	struct xmem_pool *pool = buffer->pool;
+	struct xm_publication what;
+	struct wish wish = { 0 };
+	int err = check_options(buffer, options, &wish);
+
+	if (err)
+		return err;
+	what = (struct xm_publication){
+		.timestamp_ns = wish.timestamp_ns, .offset = wish.offset, .length = wish.length,
+	};
+	err = xl_upgrade_publish(buffer, &what);
+	if (err)
+		return err;
+	if (ret_token)
+		*ret_token = what.token;
+	if (wish.keep)
+		return 0;
+	xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
+	return xl_handle_drop(pool, buffer);
+}
+
 static XL_COLD int publish_rare(struct xmem_buffer *buffer,
 				const struct xmem_publish_options *options, uint64_t *ret_token)
 {
@@ -192,6 +219,8 @@ static XL_COLD int publish_rare(struct xmem_buffer *buffer,
 
 	if (mode & XL_WRITING && xl_host_died(pool))
 		return xl_fail_died(pool);
+	if (mode & XL_UPGRADED)
+		return publish_upgraded(buffer, options, ret_token);
 	if (mode & XL_FIXED)
 		return publish_with_options(buffer, options, ret_token);
 	return xl_fail_fast(EPERM, "publish: only a buffer from xmem_acquire can be published");

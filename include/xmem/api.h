@@ -99,6 +99,7 @@ struct xmem_api {
 	int (*forget)(struct xmem_buffer *buffer);
 	int (*forward)(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
 			int64_t timeout_ns, uint64_t *ret_token);
+	int (*get_mut)(struct xmem_buffer *buffer);
 	struct xmem_buffer *(*get_slot)(struct xmem_pool *pool, uint32_t slot);
 	int (*image_view)(struct xmem_buffer *buffer, struct xmem_image *ret_image);
 	int (*metadata_view)(struct xmem_buffer *buffer, struct xmem_metadata *ret_metadata);

@@ -122,6 +122,8 @@ struct xmem_slot_info {
 	uint64_t position;		/* 1 + sequence number of its last publication; 0: none */
 	uint64_t payload_bytes;		/* of the whole file with the contents; since 0.3 */
 	uint32_t claims;		/* references set aside (claims.h); since 0.4 */
+	uint32_t upgrader;		/* client that writes it in place, or XMEM_NOBODY;
+					 * since 0.4 */
 	uint32_t reserved;
 };
 

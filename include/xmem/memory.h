@@ -17,6 +17,7 @@ struct xmem_pool;
 
 /* The kind of memory. */
 #define XMEM_MEMORY_HUGE	(1u << 0)	/* in huge pages, where the system has some */
+#define XMEM_MEMORY_SHARED	(1u << 1)	/* for xmem_get_mut: see xmem/payload.h */
 
 /* All fields but size, count and bytes may be 0. */
 struct xmem_preallocate_options {
@@ -34,6 +35,10 @@ struct xmem_preallocate_options {
  * asked to use huge pages for it where it can (MADV_HUGEPAGE). bytes_huge and bytes_advised of
  * struct xmem_pool_info say which it was. A file takes whole huge pages, and buffers of 32 kB and
  * more begin at a page.
+ *
+ * With XMEM_MEMORY_SHARED every writer of the pool can write the contents in place once it alone
+ * holds them (xmem_get_mut). Readers do not get such contents: xmem_data fails (EACCES), and
+ * xmem_receive counts them as lost. A writer that breaks the rules can harm their other holders.
  *
  * Returns: as xmem_preallocate, and
  *	-EINVAL	also: no options, or an unknown flag

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Payloads of other kinds than those that xmem_preallocate makes: files that somebody else has
- * made. A part of xmem.h, whose rules for errors, handles, threads and structs hold here too.
+ * made, and files that all writers can write. A part of xmem.h, whose rules for errors, handles,
+ * threads and structs hold here too.
  */
 #ifndef XMEM_PAYLOADS_H
 #define XMEM_PAYLOADS_H
@@ -55,6 +56,7 @@ struct xmem_buffer;
 struct xmem_buffer *xmem_attach_fd(struct xmem_pool *pool, int fd, uint64_t offset,
 				   uint64_t length, uint32_t flags);
 
+#define XMEM_BUFFER_SHARED	(1u << 0)	/* every writer can write it: XMEM_MEMORY_SHARED */
 #define XMEM_BUFFER_CONSTANT	(1u << 1)	/* nobody can write this file any more */
 #define XMEM_BUFFER_HUGE	(1u << 2)	/* it is in huge pages (hugetlb) */
 #define XMEM_BUFFER_ATTACHED	(1u << 3)	/* from xmem_attach_fd */
@@ -64,6 +66,31 @@ struct xmem_buffer *xmem_attach_fd(struct xmem_pool *pool, int fd, uint64_t offs
  * Returns: XMEM_BUFFER_*, also bits that later versions define; 0 for NULL. Since: 0.4.
  */
 uint32_t xmem_buffer_flags(struct xmem_buffer *buffer);
+
+/*
+ * Write received contents in place: their only holder becomes their writer.
+ * @buffer: held for reading, of a writer that preallocates with XMEM_MEMORY_SHARED.
+ *
+ * From then on the buffer is as one from xmem_acquire whose contents and metadata are there:
+ * xmem_data_mut and xmem_buffer_metadata_mut give them, and xmem_publish publishes the next
+ * contents of the same buffer, in the ring of this client, under a new token. Without options
+ * they are where they were. The old token is stale at once. xmem_release without xmem_publish
+ * throws the contents away, and so does the end of this process. The buffer then goes back to its
+ * owner, and also once nobody uses what was published.
+ *
+ * Returns: 0, or an error, and then the buffer is held for reading as before:
+ *	-EBUSY	another client holds these contents or has yet to receive them, or this client has
+ *		another handle of them
+ *	-EOPNOTSUPP  the contents are not shared
+ *	-EPERM	this client is a reader, or the buffer is being written
+ *	-EAGAIN	the ring is full, as xmem_attach_fd says it; or the owner keeps scanning the buffer
+ *	-ENOSPC	the buffer has used up its numbers of contents until its owner acquires it; this
+ *		is rare (one in millions of contents)
+ *	-ENOMEM, -EMFILE, -EINTR
+ * Ownership: ends in xmem_publish or xmem_release. Threads: no other thread uses the handle
+ * meanwhile. Since: 0.4.
+ */
+int xmem_get_mut(struct xmem_buffer *buffer);
 
 #ifdef __cplusplus
 }

@@ -157,7 +157,8 @@ struct xmem_slot_row {
 	__u32 tenancies;		/* uses so far; after 2^24 - 1 the slot is worn out (P5) */
 	__u32 traits;			/* XMEM_TRAIT_*: what its payload is like */
 	__u64 payload_bytes;		/* of the whole payload file */
-	__u64 reserved1;
+	__u32 upgrader;			/* 1 + id of the client that writes it in place; 0: none */
+	__u32 reserved1;
 };
 
 /* What a payload is like. The host finds out, or takes it from the attach. */
@@ -183,7 +184,7 @@ enum xmem_slot_state {
 	XMEM_SLOT_WRITING = 1,		/* only its owner uses it */
 	XMEM_SLOT_LIVE = 2,		/* every client that has the token may hold it */
 	XMEM_SLOT_SCANNING = 3,		/* as LIVE, and its owner looks for holders */
-	XMEM_SLOT_UPGRADED = 4,		/* reserved: another client writes it */
+	XMEM_SLOT_UPGRADED = 4,		/* the client that alone held it writes it in place */
 };
 
 struct xmem_slot_word {
@@ -294,13 +295,17 @@ struct xmem_ring {
  *   ERANGE      attach: the slots reach beyond the file's end, or the file has holes;
  *               join: the pool exists, and is smaller than is asked for
  *   EUSERS      join: the pool's client table is full
- *   ENOSPC      attach: the pool has too few free slots; renew: the slot is worn out
+ *   ENOSPC      attach: the pool has too few free slots; renew: the slot is worn out;
+ *               upgrade: the slot's generations are used up until its owner renews them
  *   EDQUOT      a limit of the host is reached (pools, payload files, pages, mappings)
- *   EAGAIN      resolve: the word changed by itself; claim: see there
- *   EBUSY       detach: the slot has contents, or is being written
+ *   EAGAIN      resolve: the word changed by itself; claim: see there; upgrade: the slot's
+ *               owner, or its host, is scanning it
+ *   EBUSY       detach: the slot has contents, or is being written; upgrade: another client
+ *               holds it or may still receive it, or the caller holds it more than once
  *   ETIMEDOUT   wait: the deadline passed
  *   EINTR       wait: a signal came (restarted where SA_RESTART says so)
- *   EOPNOTSUPP  subscribe: that ring does not wait for subscribers
+ *   EOPNOTSUPP  subscribe: that ring does not wait for subscribers; upgrade: the slot's
+ *               payload is not shared
  *   ENOMEM      there is not enough memory
  */
 #define XMEM_IOC_TYPE	0xE8
@@ -548,6 +553,29 @@ struct xmem_claim_request {
 #define XMEM_CLAIM_DEFAULT_NS	10000000000ULL
 #define XMEM_CLAIM_LONGEST_NS	60000000000ULL
 
+/*
+ * upgrade: a writer that alone holds a slot whose payload is shared writes it in place, and the
+ * slot gets its next generation. Without a flag that begins: LIVE -> UPGRADED. It ends by one of
+ *
+ *   PUBLISH  UPGRADED -> LIVE; the slot's metadata are those of the request
+ *   GIVE_UP  UPGRADED -> FREE; the contents are gone. The end of the client does the same
+ *   CANCEL   UPGRADED -> LIVE with the generation before: nothing has been written
+ *
+ * The caller's hold stays all the time.
+ */
+#define XMEM_UPGRADE_PUBLISH	(1u << 0)
+#define XMEM_UPGRADE_GIVE_UP	(1u << 1)
+#define XMEM_UPGRADE_CANCEL	(1u << 2)
+struct xmem_upgrade_request {
+	__u32 size;
+	__u32 flags;			/* none, or one of XMEM_UPGRADE_* */
+	__u32 slot;
+	__u32 reserved;			/* must be 0 */
+	__u64 generation;		/* in: the present one; without a flag also out: the next */
+	struct xmem_metadata metadata;	/* PUBLISH; else it is not looked at */
+};
+#define XMEM_UPGRADE_MIN	24	/* up to generation */
+
 #define XMEM_IOC_JOIN		_IO(XMEM_IOC_TYPE, 0x00)
 #define XMEM_IOC_POOL_FD	_IO(XMEM_IOC_TYPE, 0x01)
 #define XMEM_IOC_ATTACH		_IO(XMEM_IOC_TYPE, 0x02)
@@ -569,6 +597,7 @@ struct xmem_claim_request {
 #define XMEM_IOC_POOLS		_IO(XMEM_IOC_TYPE, 0x0e)
 #define XMEM_IOC_POLL_FD	_IO(XMEM_IOC_TYPE, 0x0f)
 #define XMEM_IOC_CLAIM		_IO(XMEM_IOC_TYPE, 0x10)
+#define XMEM_IOC_UPGRADE	_IO(XMEM_IOC_TYPE, 0x11)
 
 /* The daemon's datagrams, both ways; descriptors travel as SCM_RIGHTS. */
 struct xmem_message {

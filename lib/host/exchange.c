@@ -5,7 +5,8 @@
  * xmemd may be stopped, so a thread may give a request up. Requests are numbered: the reply
  * to one that was given up is recognised by its number, and what it says was done is undone.
  * A subscription is undone at once, by a post right behind it, because a publisher may wait
- * for it, and so are claims; what was attached is detached when the reply is read.
+ * for it, and so are claims and the beginning of an upgrade; what was attached is detached when
+ * the reply is read.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@ struct xl_post {
 		struct xmem_unsubscribe_request unsubscribe;
 		struct xmem_wait_request wait;
 		struct xmem_claim_request claim;
+		u8 upgrade[XMEM_UPGRADE_MIN];	/* without metadata */
 	};
 };
 
@@ -173,6 +175,20 @@ static void undo_claims(struct xl_exchange *exchange, int socket,
 	send_or_keep(exchange, socket, &post);
 }
 
+/* If it is served, the slot has the next generation. */
+static void cancel_upgrade(struct xl_exchange *exchange, int socket,
+			   const struct xmem_upgrade_request *begin)
+{
+	struct xl_post post = { .request = XMEM_IOC_UPGRADE };
+	struct xmem_upgrade_request cancel = {
+		.size = XMEM_UPGRADE_MIN, .flags = XMEM_UPGRADE_CANCEL, .slot = begin->slot,
+		.generation = begin->generation + 1,
+	};
+
+	memcpy(&post.size, &cancel, cancel.size);
+	send_or_keep(exchange, socket, &post);
+}
+
 /* A request was sent, and its reply is not waited for any more. */
 static void give_up(struct xl_exchange *exchange, int socket, unsigned int request,
 		    const union xm_request *argument)
@@ -183,6 +199,8 @@ static void give_up(struct xl_exchange *exchange, int socket, unsigned int reque
 	exchange->unanswered++;
 	if (request == XMEM_IOC_CLAIM)
 		undo_claims(exchange, socket, &argument->claim);
+	if (request == XMEM_IOC_UPGRADE && !argument->upgrade.flags)
+		cancel_upgrade(exchange, socket, &argument->upgrade);
 	if (request != XMEM_IOC_SUBSCRIBE)
 		return;
 	post.unsubscribe = (struct xmem_unsubscribe_request){

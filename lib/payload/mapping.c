@@ -189,9 +189,12 @@ void xl_payload_unmap_some(struct xmem_pool *pool)
 /* ---- mapping one ---- */
 
 /* Ask the host for the file and map it. NULL: *err has been noted. */
-static struct xl_mapping *map_file(struct xmem_pool *pool, u32 payload, int *err)
+static struct xl_mapping *map_file(struct xmem_pool *pool, u32 payload, bool shared, int *err)
 {
-	struct xmem_payload_request request = { .size = sizeof(request), .payload = payload };
+	struct xmem_payload_request request = {
+		.size = sizeof(request), .payload = payload,
+		.flags = shared ? XMEM_PAYLOAD_WRITE : 0,
+	};
 	struct xl_mapping *mapping;
 
 	*err = xl_request(pool, XMEM_IOC_PAYLOAD, &request);
@@ -205,6 +208,7 @@ static struct xl_mapping *map_file(struct xmem_pool *pool, u32 payload, int *err
 	} else {
 		mapping->kind = &xl_payload_memfd;
 		mapping->payload = payload;
+		mapping->shared = shared;
 		mapping->bytes = request.bytes;
 		*err = mapping->kind->map(mapping, request.fd);
 		if (*err) {
@@ -223,7 +227,8 @@ static struct xl_mapping *map_file(struct xmem_pool *pool, u32 payload, int *err
  * held; then the next look at the rows has to find that out, even if the header's number has
  * moved before.
  */
-static struct xl_mapping *find_or_map(struct xmem_pool *pool, u32 payload, int *err)
+static struct xl_mapping *find_or_map(struct xmem_pool *pool, u32 payload, bool shared,
+				      int *err)
 {
 	struct xl_mapping *mapping = find(pool, payload), *other;
 	u64 gone;
@@ -234,7 +239,7 @@ static struct xl_mapping *find_or_map(struct xmem_pool *pool, u32 payload, int *
 	xl_unlock(&pool->lock);
 	xl_payload_unmap_some(pool);
 	gone = xm_load_acquire(&pool->map.pool->payloads_gone);
-	mapping = map_file(pool, payload, err);
+	mapping = map_file(pool, payload, shared, err);
 	xl_lock(&pool->lock);
 	if (!mapping)
 		return NULL;
@@ -268,12 +273,18 @@ char *xl_payload_find(struct xmem_pool *pool, u32 slot)
 {
 	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
 	u32 payload = xm_load(&row->payload);
+	bool shared = xm_load(&row->traits) & XMEM_TRAIT_SHARED;
 	struct xl_mapping *mapping;
 	char *data = NULL;
 	int err;
 
+	if (shared && pool->role != XMEM_ROLE_WRITER) {
+		xl_fail_fast(EACCES, "data: other writers may write these contents, so readers "
+				     "do not get them; open the pool with XMEM_OPEN_WRITER");
+		return NULL;
+	}
 	xl_lock(&pool->lock);
-	mapping = find_or_map(pool, payload, &err);
+	mapping = find_or_map(pool, payload, shared, &err);
 	if (mapping && within(row, mapping)) {
 		xl_place(pool, slot, mapping);
 		data = mapping->base + row->offset;
@@ -288,18 +299,22 @@ char *xl_payload_find(struct xmem_pool *pool, u32 slot)
 int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher)
 {
 	u32 s, payload, last = 0;
+	bool shared;
 	int err = 0;
 
 	for (s = 0; s < pool->map.slots; s++) {
 		const struct xmem_slot_row *row = xm_slot_row(&pool->map, s);
 
 		payload = xm_load(&row->payload);
-		if (xm_load(&row->tenant) != publisher || !payload || payload == last)
+		shared = xm_load(&row->traits) & XMEM_TRAIT_SHARED;
+		if (xm_load(&row->tenant) != publisher || !payload || payload == last ||
+		    (shared && pool->role != XMEM_ROLE_WRITER))
 			continue;
 		xl_lock(&pool->lock);
-		find_or_map(pool, payload, &err);
+		find_or_map(pool, payload, shared, &err);
 		xl_unlock(&pool->lock);
-		if (err && err != -ENOENT)
+		/* EACCES: `shared` may be that of another payload, which had the slot before. */
+		if (err && err != -ENOENT && err != -EACCES)
 			return err;
 		last = payload;
 	}

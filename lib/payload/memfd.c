@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Payloads in memory of the CPU are sealed memfds. A writer makes one for many buffers. Only
- * the writer has a writable mapping; it is made before the seals forbid others (P6, P7). There
- * are two kinds: of ordinary pages, and of the system's pool of huge pages.
+ * the writer has a writable mapping; it is made before the seals forbid others (P6, P7), unless
+ * it is shared. There are two kinds: of ordinary pages, and of the system's pool of huge pages.
  */
 #include <fcntl.h>
 #include <linux/memfd.h>
@@ -16,7 +16,8 @@
 
 #define ALLOCATE_BYTES	(4ULL << 20)
 #define LOOK_BYTES	(16ULL << 20)
-#define SEALS	(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
+#define SHARED_SEALS	(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define SEALS	(SHARED_SEALS | F_SEAL_FUTURE_WRITE)
 
 static char *map_file(int fd, u64 bytes, int protection)
 {
@@ -111,7 +112,7 @@ static int map_and_seal(struct xl_mapping *mapping, int fd)
 	err = mapping->advised ? touch_huge(mapping) : 0;
 	if (!err && mapping->advised)
 		err = allocate(fd, bytes);
-	if (!err && fcntl(fd, F_ADD_SEALS, SEALS))
+	if (!err && fcntl(fd, F_ADD_SEALS, mapping->shared ? SHARED_SEALS : SEALS))
 		err = xl_fail(errno, "seal a payload: %s", strerror(errno));
 	if (err)
 		munmap(mapping->base, bytes);
@@ -180,7 +181,8 @@ out_close:
 
 static int map(struct xl_mapping *mapping, int fd)
 {
-	mapping->base = map_file(fd, mapping->bytes, PROT_READ);
+	mapping->base = map_file(fd, mapping->bytes,
+				 mapping->shared ? PROT_READ | PROT_WRITE : PROT_READ);
 	if (mapping->base)
 		return 0;
 	return xl_fail(ENOMEM, "map payload %u, %llu bytes: %s", mapping->payload,

@@ -76,7 +76,7 @@ static int attach(struct xmem_pool *pool, int fd, u32 count, u64 stride, u64 byt
 {
 	struct xmem_attach_request request = {
 		.size = sizeof(request), .fd = fd, .stride = stride, .length = bytes,
-		.count = count,
+		.count = count, .flags = mapping->shared ? XMEM_ATTACH_SHARED : 0,
 	};
 	int err = xl_request(pool, XMEM_IOC_ATTACH, &request);
 	u32 i;
@@ -150,6 +150,7 @@ static int new_file(struct making *making, u64 bytes, struct xl_mapping *mapping
 {
 	int fd = 0, err;
 
+	mapping->shared = making->buffers.flags & XMEM_MEMORY_SHARED;
 	mapping->advised = making->buffers.flags & XMEM_MEMORY_HUGE;
 	if (mapping->advised) {
 		mapping->kind = &xl_payload_hugetlb;

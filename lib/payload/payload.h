@@ -37,6 +37,7 @@ struct xl_mapping {
 	u32 pass;		/* the last look at all rows that found it attached */
 	bool owned;		/* made here: stays until the pool goes */
 	bool advised;		/* in ordinary pages, with the wish for huge ones */
+	bool shared;		/* other writers may map it writable, too, and so do we */
 	char *base;
 	u64 bytes;
 };
@@ -47,12 +48,12 @@ struct xl_payload_kind {
 
 	/*
 	 * A new payload of at least @bytes, whose contents only this process can change from
-	 * now on, mapped for writing. pre: mapping->advised. post: mapping->base and ->bytes are
-	 * set; a descriptor, the caller's, or a negative errno.
+	 * now on, mapped for writing. pre: mapping->advised, ->shared. post: mapping->base and
+	 * ->bytes are set; a descriptor, the caller's, or a negative errno.
 	 */
 	int (*make)(struct xl_mapping *mapping, u64 bytes);
 
-	/* Map the payload that @fd is, for reading. pre: mapping->bytes. post: ->base. */
+	/* Map the payload that @fd is. pre: mapping->bytes, ->shared. post: ->base. */
 	int (*map)(struct xl_mapping *mapping, int fd);
 
 	/* pre: mapped by one of the above. */

@@ -26,6 +26,7 @@ resolve.pml    -                FORCED
 resolve.pml    TWOSCANNERS       NONUMBER ENTERPLAIN
 subscribe.pml  -                TAILFIRST NOPIN NOWAKE
 history.pml    -                NOLOOK LOOKFIRST NORECHECK NOSCAN PINNED
+upgrade.pml    -                PLAIN HOLDSFIRST FORCED NONUMBER ENDFREES GENSTAYS SKIPMARK
 wait.pml       -                LOOKFIRST WAKEFIRST NOCOUNT CLEARLATE
 poll.pml       -                NORELOOK DRAINLATE NOTELL NOREARM NOLOOK ONLYWAKE WAKEFIRST
 poll_out.pml   -                NORELOOK FILLLATE NOTELL NOREARM NOLOOK

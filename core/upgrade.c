@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Writing in place: a client that alone holds a slot whose payload is shared becomes its writer,
+ * for one content. The host finds out that it is alone, by a scan as the owner makes it, and it
+ * alone knows for sure who writes (row->upgrader), since the owner can write the state word.
+ * The order of the lines is the protocol; the model is tests/model/upgrade.pml.
+ */
+#include "host.h"
+#include "policy.h"
+
+/* May somebody still receive the slot's last publication? What is void nobody can. */
+static bool xm_upgrade_in_flight(const struct xm_map *map, u32 tenant, u64 position)
+{
+	u32 culprit;
+	u64 passed;
+
+	if (tenant >= map->clients || !map->area[tenant])
+		return false;
+	passed = xm_passed(map, tenant, &culprit);
+	if (!xm_in_flight(map, xm_load(&xm_ring(map, tenant)->tail), passed, position))
+		return false;
+	return !(xm_load_acquire(&xm_entry(map, tenant, position - 1)->position) &
+		 XMEM_ENTRY_VOID);
+}
+
+/*
+ * Does anybody but @me hold the slot, or @me more than once, or may somebody receive it as it was
+ * forwarded? The holds come first (I6).
+ */
+static bool xm_upgrade_used(const struct xm_map *map, u32 me, u32 slot)
+{
+	u32 c, count, mine = 0;
+
+	for (c = 0; c < map->clients; c++) {
+		if (!map->area[c] || !xm_bit(map->pool->counted, c))
+			continue;
+		count = xm_load_acquire(xm_hold(map, c, slot)) & XM_HOLD_COUNT;
+		if (c == me)
+			mine = count;
+		else if (count)
+			return true;
+	}
+	return mine != 1 || xm_group_forwarded(map, slot / XMEM_GROUP_SLOTS,
+					       1ULL << slot % XMEM_GROUP_SLOTS, false, NULL);
+}
+
+/* 0: the slot may be marked. It has been LIVE with this word; all else is not known yet. */
+static int xm_upgrade_check(const struct xm_map *map, u32 me, u32 slot, u64 live, u64 generation)
+{
+	const struct xmem_slot_row *row = xm_slot_row(map, slot);
+
+	if (!(xm_load_acquire(xm_hold(map, me, slot)) & XM_HOLD_COUNT))
+		return -EPERM;
+	if (!(row->traits & XMEM_TRAIT_SHARED))
+		return -EOPNOTSUPP;
+	if (xm_generation(live) != generation || !xm_in_tenancy(generation, row->generation_first))
+		return -ESTALE;
+	if (row->upgrader)
+		return -EBUSY;
+	if (xm_state(live) == XMEM_SLOT_SCANNING)
+		return -EAGAIN;
+	if (xm_state(live) != XMEM_SLOT_LIVE)
+		return -ESTALE;
+	return xm_in_tenancy(generation + 1, row->generation_first) ? 0 : -ENOSPC;
+}
+
+static int xm_upgrade_begin(const struct xm_map *map, u32 me, u32 slot,
+			    struct xmem_upgrade_request *request)
+{
+	struct xmem_slot_row *row = xm_slot_row(map, slot);
+	struct xmem_slot_word *word = xm_slot(map, slot);
+	u64 live = xm_load_acquire(&word->state), scanning = xm_scanning(live);
+	int err = xm_upgrade_check(map, me, slot, live, request->generation);
+
+	if (err)
+		return err;
+	/* I2: the cursors before the holds. */
+	if (xm_upgrade_in_flight(map, row->tenant, xm_load(&word->position)))
+		return -EBUSY;
+	/* By CAS, for its owner may begin a scan at the same moment. */
+	if (!xm_cas_full(&word->state, live, scanning))
+		return -EAGAIN;
+	/* SCANNING before the holds: pairs with get's full hold before its look (I1). */
+	xm_full_barrier();
+	if (xm_upgrade_used(map, me, slot)) {
+		/* With the number that it had: an owner that stopped in a scan never meets its own
+		 * number again, however often others try this meanwhile. */
+		xm_cas_full(&word->state, scanning, live);
+		return -EBUSY;
+	}
+	xm_store(&row->upgrader, me + 1);
+	if (!xm_cas_full(&word->state, scanning,
+			 scanning + XM_ONE_GENERATION - XMEM_SLOT_SCANNING + XMEM_SLOT_UPGRADED)) {
+		xm_store(&row->upgrader, 0);	/* it was resolved for somebody who came */
+		return -EAGAIN;
+	}
+	request->generation++;
+	return 0;
+}
+
+static int xm_upgrade_end(const struct xm_map *map, u32 me, u32 slot,
+			  const struct xmem_upgrade_request *request)
+{
+	struct xmem_slot_row *row = xm_slot_row(map, slot);
+	u64 *state = &xm_slot(map, slot)->state, word = xm_load_acquire(state);
+	u64 then = word - XMEM_SLOT_UPGRADED + XMEM_SLOT_LIVE;
+
+	if (row->upgrader != me + 1)
+		return -EPERM;
+	if (request->flags == XMEM_UPGRADE_GIVE_UP)
+		then = word - XMEM_SLOT_UPGRADED + XMEM_SLOT_FREE;
+	else if (request->flags == XMEM_UPGRADE_CANCEL)
+		then -= XM_ONE_GENERATION;
+	/* Something else is there only if the owner has written it. */
+	if (xm_state(word) == XMEM_SLOT_UPGRADED && xm_generation(word) == request->generation) {
+		if (request->flags == XMEM_UPGRADE_PUBLISH)
+			*xm_metadata(map, slot) = request->metadata;
+		if (!xm_cas_full(state, word, then))
+			return -ESTALE;
+		xm_store(&row->upgrader, 0);
+		return 0;
+	}
+	if (request->flags != XMEM_UPGRADE_GIVE_UP)
+		return -ESTALE;
+	xm_store(&row->upgrader, 0);
+	return 0;
+}
+
+int xm_host_upgrade(struct xm_host *host, u32 me, struct xmem_upgrade_request *request)
+{
+	const struct xm_map *map = &host->map;
+	u32 slot;
+
+	if (request->slot >= map->slots || request->flags & (request->flags - 1))
+		return -EINVAL;
+	if (xm_client_row(map, me)->role != XMEM_ROLE_WRITER)
+		return -EPERM;
+	slot = xm_index(request->slot, map->slots);
+	if (!map->group[slot / XMEM_GROUP_SLOTS])
+		return -EPERM;
+	if (request->flags)
+		return xm_upgrade_end(map, me, slot, request);
+	return xm_upgrade_begin(map, me, slot, request);
+}

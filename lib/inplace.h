@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* Buffers that their only holder writes in place: inplace.c. */
+#ifndef XMEM_INPLACE_H
+#define XMEM_INPLACE_H
+
+#include "private.h"
+
+/* What such a buffer will be. Its slot and its metadata are others' until it is published. */
+struct xl_upgrade {
+	struct xmem_metadata metadata;
+	u64 generation;
+};
+
+/* Publish it in this client's ring; then it is held for reading. 0 or -errno, noted. */
+int xl_upgrade_publish(struct xmem_buffer *buffer, struct xm_publication *what);
+
+/* It is not published: the contents are gone. Puts the hold. */
+void xl_upgrade_give_up(struct xmem_buffer *buffer);
+
+/* Forward what a place in the ring is promised for (forward.c). */
+void xl_forward_promised(struct xmem_pool *pool, const struct xm_publication *what);
+
+#endif
