@@ -188,7 +188,10 @@ static xm_inline void xm_scan_mark(const struct xm_map *map, const struct xm_sca
 		/* Unless the host does too, only its owner changes it: a store will do. */
 		if (!shared) {
 			xm_store(&mine->state, scan->scanning[n]);
-		} else if (!xm_cas_full(&mine->state, live, scan->scanning[n])) {
+			continue;
+		}
+		XM_STEP(XM_STEP_SCAN_SHARED);
+		if (!xm_cas_full(&mine->state, live, scan->scanning[n])) {
 			left_alone |= 1ULL << n;
 			scan->voids &= ~(1ULL << n);
 		}

@@ -28,6 +28,7 @@ enum xm_step {
 	XM_STEP_RECEIVE_CURSOR,		/* receive: cursor moved, nobody woken */
 	XM_STEP_FORWARD_NOTED,		/* forward: noted in the hold, no entry yet */
 	XM_STEP_RETRACT_OPEN,		/* retract: entries open, slot not looked at */
+	XM_STEP_SCAN_SHARED,		/* scan: the word of a shared slot read, not marked */
 	XM_CORE_STEPS,
 	XM_STEP_MAPPING_LOOK = XM_CORE_STEPS,	/* library: one row or mapping looked at */
 	XM_STEP_CLAIM_ADDED,		/* host: claims added, the state word not looked at */

@@ -28,6 +28,7 @@ int main(void)
 	end_tests(suite);
 	fuzz_tests(suite);
 	forward_tests(suite);
+	upgrade_tests(suite);
 	stress_tests(suite);
 	lock_tests(suite);
 	tensor_tests(suite);

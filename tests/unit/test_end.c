@@ -335,6 +335,7 @@ START_TEST(no_step_is_left_out)
 	kill_owner(XM_STEP_PUBLISH_TAIL);
 	kill_reader(XM_STEP_RECEIVE_CURSOR);
 	unit_forward();
+	unit_upgrade();
 	for (step = 0; step < XM_CORE_STEPS; step++)
 		ck_assert_msg(unit_step_seen(step), "nothing came to %s", unit_step_name(step));
 }

@@ -90,6 +90,8 @@ const char *unit_step_name(int step);
 
 /* Forward something, so that the steps of that are seen (test_forward.c). */
 void unit_forward(void);
+/* Scan a shared slot, likewise (test_upgrade.c). */
+void unit_upgrade(void);
 
 /* xorshift, never 0. */
 u64 unit_random(u64 *state);
@@ -112,6 +114,7 @@ void race_tests(Suite *suite);
 void end_tests(Suite *suite);
 void fuzz_tests(Suite *suite);
 void forward_tests(Suite *suite);
+void upgrade_tests(Suite *suite);
 void stress_tests(Suite *suite);
 void lock_tests(Suite *suite);
 void tensor_tests(Suite *suite);
