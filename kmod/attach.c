@@ -124,6 +124,17 @@ static int xk_attach(struct xk_client *client, struct xk_payload_file *new,
 	return 0;
 }
 
+/* The file that the caller's descriptor is, or if that is a dma-buf one of ours. */
+static struct file *xk_attach_file(int fd)
+{
+	struct file *file = xk_dmabuf_get(fd);
+
+	if (PTR_ERR_OR_ZERO(file) != -EMEDIUMTYPE)
+		return file;
+	file = fget(fd);
+	return file ? file : ERR_PTR(-EBADF);
+}
+
 int xk_attach_begin(struct xk_call *call)
 {
 	struct xmem_attach_request *request = &call->u.attach;
@@ -138,9 +149,9 @@ int xk_attach_begin(struct xk_call *call)
 		return err;
 	if (request->payload)
 		return request->fd == -1 ? xk_attach(call->client, NULL, request) : -EINVAL;
-	file = fget(request->fd);
-	if (!file)
-		return -EBADF;
+	file = xk_attach_file(request->fd);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
 	new = xk_payload_new(file, call->client->incarnation,
 			     request->flags & XMEM_ATTACH_SHARED);
 	err = PTR_ERR_OR_ZERO(new);

@@ -15,6 +15,7 @@
 #include <linux/hugetlb.h>
 #include <linux/magic.h>
 #include <linux/mm.h>
+#include <linux/module.h>
 #include <linux/nsproxy.h>
 #include <linux/sched/signal.h>
 #include <linux/shmem_fs.h>
@@ -28,6 +29,13 @@
  */
 #if !defined(CONFIG_X86_64) && !defined(CONFIG_ARM64)
 #error "xmem is for x86-64 and arm64"
+#endif
+
+/* The name of a namespace has been a string since Linux 6.13. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+#define XK_IMPORT_NS_DMA_BUF MODULE_IMPORT_NS("DMA_BUF")
+#else
+#define XK_IMPORT_NS_DMA_BUF MODULE_IMPORT_NS(DMA_BUF)
 #endif
 
 #ifndef XK_HAVE_VM_FLAGS_SET

@@ -6,7 +6,8 @@
  * A payload is a memfd that nobody can shrink, punch or write through a new mapping. So
  * no reader gets SIGBUS or sees contents change, and files cannot hold each other in a
  * cycle. Nobody gets a file with more access than it was attached with. A shared one is a
- * memfd that writers can write and punch, too; so readers do not get it at all.
+ * memfd that writers can write and punch, too; so readers do not get it at all. dmabuf.c has
+ * what else is taken.
  */
 #include <linux/cred.h>
 #include <linux/file.h>
@@ -58,6 +59,10 @@ static int xk_payload_check(const struct file *file, bool shared, u32 *ret_trait
 	BUILD_BUG_ON(XM_SEAL_SEAL != F_SEAL_SEAL || XM_SEAL_SHRINK != F_SEAL_SHRINK ||
 		     XM_SEAL_GROW != F_SEAL_GROW || XM_SEAL_WRITE != F_SEAL_WRITE ||
 		     XM_SEAL_FUTURE_WRITE != F_SEAL_FUTURE_WRITE);
+	if (xk_is_dmabuf(file) && !shared) {
+		*ret_traits = XMEM_TRAIT_DMABUF;
+		return 0;
+	}
 	if (!xk_memfd_seals(file, &seals))
 		return -EMEDIUMTYPE;
 	if ((file->f_mode & mode) != mode)
@@ -177,7 +182,8 @@ struct xk_payload_file *xk_payload_new(struct file *file, u64 incarnation, bool 
 	kref_init(&payload->kref);
 	payload->incarnation = incarnation;
 	payload->traits = traits;
-	payload->bytes = i_size_read(file_inode(file));
+	payload->bytes = traits & XMEM_TRAIT_DMABUF ? xk_dmabuf_bytes(file) :
+						      i_size_read(file_inode(file));
 	payload->file = file;
 	INIT_WORK(&payload->drop, xk_payload_drop_work);
 	return payload;
@@ -235,6 +241,8 @@ static struct file *xk_payload_open(const struct xk_client *client,
 	if (shared ? client->role != XMEM_ROLE_WRITER :
 		     write && payload->incarnation != client->incarnation)
 		return ERR_PTR(-EACCES);
+	if (payload->traits & XMEM_TRAIT_DMABUF)
+		return xk_dmabuf_open(payload->file);
 	return dentry_open(&payload->file->f_path, (write ? O_RDWR : O_RDONLY) | O_LARGEFILE,
 			   current_cred());
 }

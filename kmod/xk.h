@@ -14,6 +14,7 @@
  *
  *   core/                                        the bookkeeping in the pages
  *   limits.c inode.c trace.c pages.c             pages, and how many there may be
+ *   dmabuf.c                                     files for dma-bufs, read-only
  *   pollers.c pool.c client.c                    objects: made, found, locked, freed
  *   wait.c payload.c sysfs.c                     what a pool has besides its pages
  *   reap.c claims.c leave.c                      the end of claims, a client and a pool
@@ -227,6 +228,12 @@ bool xk_may_write(struct xk_pool *pool, const struct xk_client *client, u64 from
 struct page *xk_page_get(struct xk_pool *pool, const struct xk_client *writer, u64 offset);
 bool xk_page_is_current(struct xk_pool *pool, const struct xk_client *writer, u64 offset,
 			const struct page *page);
+
+/* dmabuf.c */
+bool xk_is_dmabuf(const struct file *file);
+u64 xk_dmabuf_bytes(const struct file *file);
+struct file *xk_dmabuf_get(int fd);
+struct file *xk_dmabuf_open(const struct file *file);
 
 /* pollers.c */
 struct xk_pollers *xk_pollers_new(void);

@@ -4,9 +4,11 @@
  * of its own (owned->once), where no acquire looks, and is detached when nobody uses it any more.
  */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "attach.h"
 #include "died.h"
@@ -18,7 +20,8 @@
 
 _Static_assert(XMEM_BUFFER_SHARED == XMEM_TRAIT_SHARED &&
 	       XMEM_BUFFER_CONSTANT == XMEM_TRAIT_CONSTANT &&
-	       XMEM_BUFFER_HUGE == XMEM_TRAIT_HUGE && XMEM_BUFFER_ATTACHED == XMEM_TRAIT_ONCE,
+	       XMEM_BUFFER_HUGE == XMEM_TRAIT_HUGE && XMEM_BUFFER_ATTACHED == XMEM_TRAIT_ONCE &&
+	       XMEM_BUFFER_DMABUF == XMEM_TRAIT_DMABUF,
 	       "traits and flags");
 
 /* ---- detaching what nobody uses any more ---- */
@@ -115,6 +118,16 @@ static int refused_seals(int fd)
 		       seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE) ? "" : " F_SEAL_WRITE");
 }
 
+static bool is_dmabuf(int fd)
+{
+	static const char name[] = "/dmabuf:";
+	char path[32], target[sizeof(name) - 1];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return readlink(path, target, sizeof(target)) == sizeof(target) &&
+	       !memcmp(target, name, sizeof(target));
+}
+
 static int refused(const struct xmem_pool *pool, int fd,
 		   const struct xmem_attach_request *request, int err)
 {
@@ -123,6 +136,9 @@ static int refused(const struct xmem_pool *pool, int fd,
 
 	switch (-err) {
 	case EMEDIUMTYPE:
+		if (is_dmabuf(fd))
+			return xl_fail(EMEDIUMTYPE, "attach: descriptor %d is a dma-buf, which "
+				       "xmemd cannot keep others from writing; xmem.ko can", fd);
 		return xl_fail(EMEDIUMTYPE, "attach: descriptor %d is not a memfd; others can "
 			       "shrink or write such a file, so copy it into a buffer", fd);
 	case ENOEXEC:
@@ -146,6 +162,14 @@ static int refused(const struct xmem_pool *pool, int fd,
 
 /* ---- attaching ---- */
 
+/* What is no ordinary file may know its length too: a dma-buf says where its end is. */
+static u64 bytes_of(int fd)
+{
+	off_t end = lseek(fd, 0, SEEK_END);
+
+	return end > 0 ? end : 0;
+}
+
 /* The contents as they are asked for, whose length may be left to the file. 0 or -errno, noted. */
 static int find_length(int fd, u64 offset, u64 *length, u64 *ret_bytes)
 {
@@ -154,6 +178,8 @@ static int find_length(int fd, u64 offset, u64 *length, u64 *ret_bytes)
 	if (fstat(fd, &info))
 		return xl_fail(errno, "attach: descriptor %d: %s", fd, strerror(errno));
 	*ret_bytes = info.st_size;
+	if (!S_ISREG(info.st_mode) || !info.st_size)
+		*ret_bytes = bytes_of(fd);
 	if (!*length && offset < *ret_bytes)
 		*length = *ret_bytes - offset;
 	if (*length)

@@ -20,7 +20,8 @@ struct xmem_buffer;
 /*
  * Make a buffer of a file whose contents are there already, without copying them.
  * @fd: a memfd, in ordinary or huge pages, that is sealed with F_SEAL_SHRINK, F_SEAL_GROW and
- *	F_SEAL_WRITE or F_SEAL_FUTURE_WRITE, and that has no holes. It stays the caller's.
+ *	F_SEAL_WRITE or F_SEAL_FUTURE_WRITE, and that has no holes; or where the kernel is the
+ *	host a dma-buf. It stays the caller's.
  * @offset: bytes of the file before the contents; a multiple of 64.
  * @length: bytes of contents; 0: up to the end of the file.
  * @flags: must be 0.
@@ -35,6 +36,11 @@ struct xmem_buffer;
  * with F_SEAL_FUTURE_WRITE alone, whoever mapped it writable before can still change contents
  * that others hold. xmem_buffer_flags says XMEM_BUFFER_CONSTANT where nobody can.
  *
+ * A dma-buf is a lesser thing (XMEM_BUFFER_DMABUF). No client of the pool can write it through
+ * what it gets here, but its exporter, and whoever has a descriptor of it, can; and an exporter
+ * that takes the memory away makes readers end by SIGBUS. Who publishes it has waited for the
+ * device and, on machines whose devices do not see the caches, called DMA_BUF_IOCTL_SYNC.
+ *
  * If the pool or the host has no room for a further file, publications of attached files that
  * subscribers may lose are taken away from them, the oldest first.
  *
@@ -42,7 +48,7 @@ struct xmem_buffer;
  *	EINVAL	offset is not a multiple of 64, or a flag has no meaning
  *	EPERM	this client is a reader
  *	EBADF	the descriptor is not open
- *	EMEDIUMTYPE  the file is not a memfd
+ *	EMEDIUMTYPE  the file is not a memfd, nor a dma-buf in a pool of the kernel's
  *	ENOEXEC	the memfd lacks seals; the message names them
  *	EACCES	the descriptor is not open for reading
  *	ERANGE	the contents reach beyond the end of the file, or the file has holes
@@ -60,6 +66,7 @@ struct xmem_buffer *xmem_attach_fd(struct xmem_pool *pool, int fd, uint64_t offs
 #define XMEM_BUFFER_CONSTANT	(1u << 1)	/* nobody can write this file any more */
 #define XMEM_BUFFER_HUGE	(1u << 2)	/* it is in huge pages (hugetlb) */
 #define XMEM_BUFFER_ATTACHED	(1u << 3)	/* from xmem_attach_fd */
+#define XMEM_BUFFER_DMABUF	(1u << 4)	/* a dma-buf: see xmem_attach_fd */
 
 /*
  * Get what the file of a buffer is like.

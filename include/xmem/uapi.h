@@ -168,6 +168,8 @@ struct xmem_slot_row {
 #define XMEM_TRAIT_HUGE		(1u << 2)	/* a memfd in huge pages */
 #define XMEM_TRAIT_ONCE		(1u << 3)	/* the slot is for one content, and then
 						 * detached; no acquire gets it */
+#define XMEM_TRAIT_DMABUF	(1u << 4)	/* kernel: its exporter may change it, or take
+						 * it away, so that a look at it is SIGBUS */
 
 /*
  * The state word of a slot: generation << 16 | scan number << 3 | state.
@@ -288,7 +290,8 @@ struct xmem_ring {
  *   ESTALE      subscribe: that incarnation has ended; slot requests: the tenancy is
  *               another one
  *   EBADF       the descriptor is not open; join: it is not a pool's
- *   EMEDIUMTYPE attach: the file is not a memfd (shmem or hugetlb)
+ *   EMEDIUMTYPE attach: the file is not a memfd (shmem or hugetlb), nor, in the kernel and
+ *               not to be shared, a dma-buf
  *   ENOEXEC     attach: the file lacks seals: F_SEAL_SHRINK, F_SEAL_GROW and
  *               F_SEAL_FUTURE_WRITE or F_SEAL_WRITE; a shared one lacks F_SEAL_SHRINK,
  *               F_SEAL_GROW and F_SEAL_SEAL, or is sealed against writing
@@ -399,7 +402,8 @@ struct xmem_pool_fd_request {
 struct xmem_attach_request {
 	__u32 size;
 	__u32 flags;			/* XMEM_ATTACH_* */
-	__s32 fd;			/* a sealed memfd, or -1; the host keeps a reference */
+	__s32 fd;			/* a sealed memfd or a dma-buf, or -1; the host keeps
+					 * a reference */
 	__u32 payload;			/* in: 0; or with fd -1 the id of a payload that gets more
 					 * slots; out: the payload's id */
 	__u64 offset;			/* bytes to the first slot; a multiple of 64 */

@@ -134,6 +134,11 @@ static void make_slot(struct caller *caller, void *request)
 	((struct xmem_slot_request *)request)->slot = caller->attached.slot[0];
 }
 
+static void make_upgrade(struct caller *caller, void *request)
+{
+	((struct xmem_upgrade_request *)request)->slot = caller->attached.slot[0];
+}
+
 static void make_detach(struct caller *caller, void *request)
 {
 	struct xmem_attach_request attach;
@@ -192,6 +197,8 @@ static const struct kind kinds[] = {
 	     0, make_nothing, undo_poll_fd),
 	KIND(CLAIM, xmem_claim_request, timeout_ns, XMEM_CLAIM_MIN,
 	     -ENOENT, make_claim, NULL),
+	KIND(UPGRADE, xmem_upgrade_request, metadata, XMEM_UPGRADE_MIN,
+	     -EPERM, make_upgrade, NULL),
 };
 #define KINDS	(sizeof(kinds) / sizeof(*kinds))
 
@@ -284,6 +291,7 @@ LENGTHS(collect, COLLECT)
 LENGTHS(renew, RENEW)
 LENGTHS(detach, DETACH)
 LENGTHS(poll_fd, POLL_FD)
+LENGTHS(upgrade, UPGRADE)
 
 static int join_of_length(uint32_t size, int tail)
 {

@@ -35,7 +35,7 @@ struct actor {
 	u64 random;
 	struct raw client[CLIENTS];
 	struct raw *me;			/* who asks now */
-	int memfd, pool_fd;
+	int memfd, shared, pool_fd;
 	int polled[POLLED];		/* from POLL_FD; their clients may have ended since */
 };
 
@@ -125,7 +125,11 @@ static void fill_attach(struct actor *a, union xm_request *r)
 	if (one_in(a, 3)) {
 		r->attach.fd = -1;
 		r->attach.payload = some_payload(a);
+	} else if (one_in(a, 3)) {
+		r->attach.fd = a->shared;
+		r->attach.flags = XMEM_ATTACH_SHARED;
 	}
+	r->attach.flags |= one_in(a, 8) ? XMEM_ATTACH_ONCE : 0;
 }
 
 static void fill_payload(struct actor *a, union xm_request *r)
@@ -186,6 +190,25 @@ static void fill_resolve(struct actor *a, union xm_request *r)
 	r->slot.generation = xm_generation(xm_load(&xm_slot(&me->map, r->slot.slot)->state));
 	if (me->area)
 		xm_store(xm_hold(&me->map, me->join.client, r->slot.slot), 1);
+}
+
+/* Mostly a shared slot, which its owner says is LIVE. */
+static void fill_upgrade(struct actor *a, union xm_request *r)
+{
+	const struct raw *me = a->me;
+	const struct xmem_slot_row *row;
+	int tries = 32;
+
+	do {
+		fill_resolve(a, r);
+		row = xm_slot_row(&me->map, r->slot.slot);
+	} while (--tries && !(xm_load(&row->traits) & XMEM_TRAIT_SHARED));
+	if (raw_has_group(me, r->slot.slot / XMEM_GROUP_SLOTS) && one_in(a, 2)) {
+		r->slot.generation = xm_load(&row->generation_first);
+		xm_store(&xm_slot(&me->map, r->slot.slot)->state,
+			 xm_word(r->slot.generation, 0, XMEM_SLOT_LIVE));
+	}
+	r->upgrade.flags = one_in(a, 2) ? 0 : 1u << chance(a) % 3;
 }
 
 static void fill_poll_fd(struct actor *a, union xm_request *r)
@@ -274,6 +297,7 @@ static const struct kind {
 	REQUEST(POOLS, pools, fill_pools, NULL),
 	REQUEST(POLL_FD, poll_fd, fill_poll_fd, keep_polled),
 	REQUEST(CLAIM, claim, fill_claim, NULL),
+	REQUEST(UPGRADE, upgrade, fill_upgrade, NULL),
 };
 #define KINDS	(sizeof(kinds) / sizeof(*kinds))
 
@@ -513,6 +537,7 @@ static void process(u64 seed, unsigned int requests)
 	unsigned int i;
 
 	a.memfd = raw_memfd(PAYLOAD_PAGES, 0);
+	a.shared = raw_shared_memfd(PAYLOAD_PAGES);
 	start_clock();
 	for (i = 0; i < CLIENTS; i++) {
 		fill_join(&a, &r);

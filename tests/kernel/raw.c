@@ -179,7 +179,7 @@ struct xmem_join_request raw_joining(const char *name, enum xmem_role role)
 	return join;
 }
 
-int raw_memfd(unsigned int pages, int fill)
+static int sealed_memfd(unsigned int pages, int fill, unsigned int seals)
 {
 	size_t bytes = (size_t)pages * RAW_PAGE;
 	int file = memfd_create("raw", MFD_ALLOW_SEALING | MFD_CLOEXEC);
@@ -195,13 +195,23 @@ int raw_memfd(unsigned int pages, int fill)
 		goto err_file;
 	memset(start, fill, bytes);
 	munmap(start, bytes);
-	if (!fcntl(file, F_ADD_SEALS, RAW_SEALS))
+	if (!fcntl(file, F_ADD_SEALS, seals))
 		return file;
 
 err_file:
 	err = -errno;
 	close(file);
 	return err;
+}
+
+int raw_memfd(unsigned int pages, int fill)
+{
+	return sealed_memfd(pages, fill, RAW_SEALS);
+}
+
+int raw_shared_memfd(unsigned int pages)
+{
+	return sealed_memfd(pages, 0, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 }
 
 struct xmem_attach_request raw_attaching(int memfd, unsigned int count)

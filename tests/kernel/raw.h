@@ -58,6 +58,8 @@ int raw_map_group(struct raw *raw, unsigned int group);
 bool raw_has_group(const struct raw *raw, unsigned int group);
 /* A sealed memfd of so many pages, each filled with @fill; or -errno. */
 int raw_memfd(unsigned int pages, int fill);
+/* One that XMEM_ATTACH_SHARED takes. */
+int raw_shared_memfd(unsigned int pages);
 /* What to ask for @count slots of one page each. */
 struct xmem_attach_request raw_attaching(int memfd, unsigned int count);
 

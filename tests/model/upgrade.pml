@@ -80,8 +80,8 @@ proctype Owner() {
 		n++;
 		if
 		:: atomic {
-				st == FREE && !dead -> assert(NOBODY);
-				st = WRITING; gen++; writer = 1
+				st == FREE && !dead ->
+				assert(NOBODY); st = WRITING; gen++; writer = 1
 			};
 			n = 2
 		:: true ->
@@ -89,9 +89,8 @@ proctype Owner() {
 			ok = false; held = false;
 			atomic { if :: st == LIVE -> g = gen; held = true :: else fi };
 			if
-			:: held -> atomic {
-					st = SCANNING; gen = g; number++; my = number; ok = true
-				}
+			:: held ->
+				atomic { st = SCANNING; gen = g; number++; my = number; ok = true }
 			:: else
 			fi;
 #else
