@@ -4,6 +4,7 @@
  * other buffers, what is wrong is refused with its reason, and the file goes with its last user.
  */
 #include <linux/memfd.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -160,15 +161,22 @@ TEST(P1_no_acquire_gets_an_attached_file)
 	const char *name = new_name();
 	struct xmem_pool *writer = open_writer(name, 1, BYTES), *reader = open_reader(name);
 	struct xmem_buffer *held = publish_and_get(writer, reader, 1), *b;
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
+	struct pollfd look = { .fd = xmem_pool_poll_fd(writer), .events = POLLOUT };
 
-	WORKED(xmem_pool_poll_fd(writer));
+	WORKED(look.fd);
 	for (b = NULL; !b; xmem_release(b), b = (void *)1)
 		b = attach_stamp(writer, 9);
 	WORKED(xmem_publish(attach_stamp(writer, 9), NULL, NULL));
 	REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);
 	REFUSED(xmem_acquire(writer, 0, 0), EAGAIN);
 	REFUSED(xmem_acquire(writer, BYTES + 1, 0), ENOSPC);
+	/* A subscriber may lose it, and nobody holds it: another buffer would be to be had. */
+	SAME(stat_of(writer).payloads, 2);
+	SAME(poll(&look, 1, 0), 0);
+	xmem_unsubscribe(s);
 	EVENTUALLY(stat_of(writer).payloads == 1);
+	SAME(poll(&look, 1, 0), 0);
 	xmem_release(held);
 	b = xmem_acquire(writer, BYTES, 0);
 	CHECK(b && xmem_data_mut(b));

@@ -578,6 +578,51 @@ TEST(P2_both_may_die)
 	xmem_pool_close(watcher);
 }
 
+/* ---- an owner that waits ---- */
+
+static void acquire_waiting(void *argument)
+{
+	struct xmem_pool *owner = open_sharing(argument, 1);
+	struct xmem_buffer *b;
+	uint64_t token;
+
+	tell_parent(xmem_pool_client(owner));
+	token = publish_kept(owner, 1, &b);
+	tell_parent(token);
+	hear_parent();
+	xmem_release(b);
+	tell_parent(1);
+	hear_parent();
+	b = xmem_acquire(owner, 0, 20 * SECOND);
+	WORKED(b ? 0 : xmem_peek_last_error(NULL));
+	tell_parent(2);
+}
+
+/* The hold has gone before: it is the request that the owner waits for. */
+TEST(P1_an_owner_is_told_when_its_slot_is_given_up)
+{
+	const char *name = new_name();
+	struct xmem_pool *anchor = open_reader(name);
+	struct child *child = spawn(acquire_waiting, (void *)name);
+	uint64_t owner = hear(child), token = hear(child);
+	struct raw raw;
+
+	raw_start(&raw, name, XMEM_ROLE_WRITER);
+	raw_hold(&raw, token);
+	tell(child, 1);
+	hear(child);
+	SAME(upgrade(&raw, 0, token & 0xffff, token >> 16), 0);
+	xm_put(&raw.map, raw.link.join.client, token & 0xffff);
+	tell(child, 1);
+	EVENTUALLY(xm_load(&xm_client_row(&raw.map, owner)->slots_waiters) & XMEM_WAITERS_ARMED);
+	SAME(upgrade(&raw, XMEM_UPGRADE_GIVE_UP, token & 0xffff, (token >> 16) + 1), 0);
+	SAME(hear(child), 2);
+	finish_child(child);
+	raw_close(&raw);
+	check_quiet(anchor, 1);
+	xmem_pool_close(anchor);
+}
+
 /* ---- an owner in the midst of a scan ---- */
 
 static void acquire_and_stop(void *argument)
@@ -623,6 +668,41 @@ TEST(P9_get_mut_does_not_wait_for_a_stopped_owner)
 	xmem_unsubscribe(s);
 	check_quiet(stage, 1);
 	xmem_pool_close(stage);
+}
+
+TEST(P9_an_upgrade_given_up_in_time_is_undone)
+{
+	struct xmem_upgrade_request request = { .size = XMEM_UPGRADE_MIN };
+	struct xmem_query_request query = { .size = sizeof(query) };
+	struct xmem_pool *owner;
+	struct xmem_buffer *b;
+	const char *name;
+	uint64_t token;
+	struct raw raw;
+	pid_t daemon;
+
+	daemon_only("the kernel does not stop");
+	use_own_daemon();
+	name = new_name();
+	owner = open_sharing(name, 1);
+	raw_start(&raw, name, XMEM_ROLE_WRITER);
+	token = publish_kept(owner, 1, &b);
+	raw_hold(&raw, token);
+	xmem_release(b);
+	request.slot = token & 0xffff;
+	request.generation = token >> 16;
+	daemon = stop_daemon();
+	SAME(raw.link.backend->request_until(&raw.link, XMEM_IOC_UPGRADE, &request,
+					     now_ns() + 50 * MS), -ETIMEDOUT);
+	continue_daemon(daemon);
+	SAME(raw_request(&raw, XMEM_IOC_QUERY, &query), 0);
+	CHECK((b = xmem_get(owner, token)));	/* as if it had not been asked for */
+	SAME(stamp_of(b), 1);
+	xmem_release(b);
+	SAME(upgrade(&raw, 0, token & 0xffff, token >> 16), 0);
+	raw_close(&raw);
+	check_quiet(owner, 1);
+	xmem_pool_close(owner);
 }
 
 /* ---- all at once ---- */
