@@ -46,8 +46,8 @@
  * nothing is lost; xmem_cancel ends waits, pthread_cancel does not. A thread that can be cancelled
  * asynchronously calls no function. After fork the child cannot use handles that it inherited:
  * functions fail with ECHILD, and dropping such a handle does nothing. The child joins the pool
- * anew by xmem_pool_reopen. A fork by the C library leaves the child no page and no descriptor of
- * its parent's pools, whatever other threads were doing.
+ * anew by xmem_pool_reopen. A fork by the C library leaves the child no page of its parent's pools
+ * and, but for XMEM_OPEN_INHERIT, no descriptor, whatever other threads were doing.
  *
  * Time. Timeouts are nanoseconds from now. 0 does not wait, and XMEM_FOREVER waits without
  * end. A wait ends early with EINTR when a signal handler has run; after one that was
@@ -116,6 +116,8 @@ void xmem_clear_last_error(void);
 #define XMEM_OPEN_EXISTING	(1u << 1)	/* do not create the pool: ENOENT */
 #define XMEM_OPEN_EXCLUSIVE	(1u << 2)	/* create the pool: EEXIST if it is there */
 #define XMEM_OPEN_FOREIGN	(1u << 3)	/* also join a pool that another user made */
+#define XMEM_OPEN_INHERIT	(1u << 4)	/* forked children keep a descriptor of the pool, by
+						 * which xmem_pool_reopen joins it */
 
 /* All fields but size may be 0, which means the default. */
 struct xmem_pool_options {
@@ -582,14 +584,17 @@ struct xmem_pool *xmem_pool_open_fd(int fd, const struct xmem_pool_options *opti
  * handle was opened, but without XMEM_OPEN_EXCLUSIVE. The pool has the sizes that it has by now,
  * and is a new one if it has ended meanwhile, unless the options had XMEM_OPEN_EXISTING.
  *
+ * With XMEM_OPEN_INHERIT a child joins by a descriptor instead, so it is the same pool, which may
+ * be anonymous. The child keeps the descriptor until it calls xmem_pool_close for the handle that
+ * it has inherited; where the kernel is the host, the pool lives as long.
+ *
  * The handle that was inherited stays as it is: dead in the child, and the parent's there. No
  * buffer and no subscription comes along: the child subscribes anew, and gets by their tokens the
  * buffers that somebody holds.
  *
  * Returns: as xmem_pool_open, and
- *	EOPNOTSUPP  the pool is anonymous: call xmem_pool_fd before the fork, and
- *		xmem_pool_open_fd in the child
- *	EBADF	the handle has been closed
+ *	EOPNOTSUPP  the pool is anonymous, and was opened without XMEM_OPEN_INHERIT
+ *	EBADF	the handle has been closed, or the pool of its descriptor has ended
  * Ownership: the caller calls xmem_pool_close. Threads: any. Since: 0.4.
  */
 struct xmem_pool *xmem_pool_reopen(struct xmem_pool *pool);

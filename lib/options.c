@@ -9,7 +9,8 @@
 #include "join.h"
 #include "structs.h"
 
-#define ALL_FLAGS (XMEM_OPEN_WRITER | XMEM_OPEN_EXISTING | XMEM_OPEN_EXCLUSIVE | XMEM_OPEN_FOREIGN)
+#define ALL_FLAGS (XMEM_OPEN_WRITER | XMEM_OPEN_EXISTING | XMEM_OPEN_EXCLUSIVE | \
+		   XMEM_OPEN_FOREIGN | XMEM_OPEN_INHERIT)
 
 static bool good_in_name(char c)
 {

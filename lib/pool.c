@@ -68,6 +68,7 @@ void xl_pool_destroy(struct xmem_pool *pool)
 	xl_polls_drop(pool);
 	pool->link.backend->close(&pool->link);
 	xl_owned_destroy(pool);
+	xl_origin_drop(pool);
 	pool->process = XL_NO_PROCESS;
 	spare_pool(pool);
 	pthread_setcancelstate(cancel, NULL);
@@ -99,14 +100,16 @@ static struct xmem_pool *open_uncancelled(struct xmem_join_request *request,
 		err = xl_owned_init(pool, &taken);
 	if (err)
 		goto err_link;
-	err = xl_process_register(pool);
+	err = xl_origin_note(pool, options, request->flags & XMEM_JOIN_FD);
+	if (!err)
+		err = xl_process_register(pool);
 	if (err)
 		goto err_owned;
-	xl_origin_note(pool, options, request->flags & XMEM_JOIN_FD);
 	xm_store(&pool->ending, xl_membarrier_ready() ? 0 : XL_ENDING_FENCED);
 	return pool;
 
 err_owned:
+	xl_origin_drop(pool);
 	xl_owned_destroy(pool);
 err_link:
 	xl_mappings_destroy(pool);
@@ -183,8 +186,13 @@ void xl_pool_unshare(struct xmem_pool *pool)
 
 XMEM_API void xmem_pool_close(struct xmem_pool *pool)
 {
-	if (!pool || !xl_alive(pool))
+	if (!pool)
 		return;
+	if (!xl_alive(pool)) {
+		if (pool->process != XL_NO_PROCESS)
+			xl_origin_drop(pool);
+		return;
+	}
 	xl_cancel(pool, XL_CANCEL_CLOSE);
 	xl_pool_unshare(pool);
 }

@@ -201,6 +201,7 @@ struct xl_origin {
 	char label[XMEM_LABEL_BYTES];
 	char name[XMEM_NAME_BYTES];	/* empty: it is anonymous */
 	bool by_fd;
+	int fd;				/* XMEM_OPEN_INHERIT: of the pool, for children; or -1 */
 };
 
 struct xmem_pool {
@@ -261,8 +262,10 @@ static inline void xl_poll_settle(struct xmem_pool *pool, int events)
 int xl_fail_forked(void);
 int xl_fail_not_alive(const struct xmem_pool *pool);
 
-/* Remember how @pool was opened; the options have been checked. */
-void xl_origin_note(struct xmem_pool *pool, const struct xmem_pool_options *options, bool by_fd);
+/* Remember how @pool was opened; the options have been checked. 0 or -errno, not noted. */
+int xl_origin_note(struct xmem_pool *pool, const struct xmem_pool_options *options, bool by_fd);
+/* Close the descriptor that children inherit; also in a child. */
+void xl_origin_drop(struct xmem_pool *pool);
 
 /* Drop one share of a pool; with the last one it is destroyed, once no handle is in use. */
 void xl_pool_unshare(struct xmem_pool *pool);

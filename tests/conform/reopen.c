@@ -198,8 +198,8 @@ static void join_without_a_name(void *argument)
 
 	REFUSED(xmem_pool_reopen(heir->pool), EOPNOTSUPP);
 	xmem_peek_last_error(&why);
-	CHECK(strstr(why, "xmem_pool_fd"));
-	/* So it is done: */
+	CHECK(strstr(why, "XMEM_OPEN_INHERIT"));
+	/* By hand it is done so: */
 	pool = xmem_pool_open_fd(heir->fd, NULL);
 	CHECK(pool);
 	SAME(stat_of(pool).clients, 2);
@@ -218,6 +218,63 @@ TEST(API_reopen_of_an_anonymous_pool_says_what_to_do)
 	check_quiet(heir.pool, 1);
 	close(heir.fd);
 	xmem_pool_close(heir.pool);
+}
+
+static void join_by_what_was_inherited(void *argument)
+{
+	struct heir *heir = argument;
+	struct xmem_pool *pool = xmem_pool_reopen(heir->pool);
+	struct xmem_pool *second = xmem_pool_reopen(heir->pool);
+	unsigned int files;
+
+	CHECK(pool && second);
+	SAME(client_of(pool).role, XMEM_CLIENT_WRITER);
+	SAME(stat_of(pool).clients, heir->generations);
+	xmem_pool_close(second);
+	/* The descriptor goes with the handle that was inherited, once. */
+	files = open_files();
+	xmem_pool_close(heir->pool);
+	SAME(open_files(), files - 1);
+	xmem_pool_close(heir->pool);
+	SAME(open_files(), files - 1);
+	REFUSED(xmem_pool_reopen(heir->pool), EOPNOTSUPP);
+	if (heir->generations < 5) {
+		struct heir next = { .pool = pool, .generations = heir->generations + 1 };
+
+		finish_child(spawn(join_by_what_was_inherited, &next));
+	}
+	WORKED(xmem_preallocate(pool, 1, BYTES));
+	publish_stamp(pool, 1);
+	xmem_pool_close(pool);
+}
+
+TEST(P2_a_child_joins_an_anonymous_pool_anew)
+{
+	struct heir heir = {
+		.pool = OPEN(NULL, .flags = XMEM_OPEN_WRITER | XMEM_OPEN_INHERIT),
+		.generations = 3,
+	};
+
+	finish_child(spawn(join_by_what_was_inherited, &heir));
+	finish_child(spawn(join_by_what_was_inherited, &heir));
+	check_quiet(heir.pool, 1);
+	xmem_pool_close(heir.pool);
+}
+
+/* By its descriptor it is the same pool, or none. */
+TEST(API_reopen_by_a_descriptor_makes_no_pool)
+{
+	struct heir heir = { .name = new_name() };
+	struct child *child;
+
+	heir.pool = OPEN(heir.name, .flags = XMEM_OPEN_INHERIT);
+	child = spawn(reopen_is, &heir);
+	xmem_pool_close(heir.pool);
+	tell(child, 1);
+	/* Where the kernel is the host, the descriptor has kept the pool. */
+	SAME(hear(child), on_kernel() ? 0 : EBADF);
+	tell(child, 1);
+	finish_child(child);
 }
 
 TEST(API_reopen_of_what_was_joined_by_a_descriptor)
