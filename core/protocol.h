@@ -380,10 +380,9 @@ struct xm_scan_rules {
 	u64 passed;			/* below it nobody can still receive a publication */
 	u64 evictable;			/* below it a publication may be evicted */
 	u32 owner;			/* client id, or XMEM_OWNER_NONE: no ring any more */
-	u64 evicts;			/* 0, or 1 + the time (ns) that the owner has waited: what
-					 * others have forwarded is in use only if they wait for
-					 * a subscriber that may still receive it, and if their
-					 * bound is longer */
+	u64 evicts;			/* 0, or 1 + the ns that the owner has waited: what
+					 * others have forwarded is in use only as long as they
+					 * wait for who is to receive it, within their bound */
 	bool in_order;			/* the slots are given in the order of their positions: none
 					 * is looked at beyond the first that is in flight */
 	bool shared;			/* the host may change their words for other clients */

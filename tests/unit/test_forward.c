@@ -163,6 +163,49 @@ START_TEST(a_demoted_reader_keeps_it_no_longer_against_an_eviction)
 }
 END_TEST
 
+START_TEST(a_stage_keeps_it_for_no_longer_than_its_bound)
+{
+	struct stage s = stage_make();
+	struct xm_scan_rules how = world_rules(s.world, s.owner, true, 0);
+	struct xm_search search;
+	u64 deadline;
+	u32 i;
+
+	follow_waiting(&s);
+	for (i = 0; i < ARRAY_SIZE(s.slot); i++)
+		pass_on(&s, i, 0);
+	how = world_rules(s.world, s.owner, true, 0);
+	i = ARRAY_SIZE(s.slot) - 1;
+	how.evicts = 1 + 999;
+	ck_assert(!xm_scan_one(s.map, &how, s.slot[i]));
+	/* The bound is 1000 ns. */
+	how.evicts = 1 + 1000;
+	ck_assert(xm_scan_one(s.map, &how, s.slot[i]));
+	world_free(s.world);
+
+	s = stage_make();
+	follow_waiting(&s);
+	for (i = 0; i < RING; i++)
+		pass_on(&s, i, 0);
+	for (; i < ARRAY_SIZE(s.slot); i++) {
+		s.token[i] = world_take_publish(s.world, s.owner, s.slot[i]);
+		ck_assert_int_eq(world_receive(s.world, s.stage, &s.in,
+					       &(struct xm_publication){ 0 }), 0);
+	}
+	/* An owner that polls is told to ask, and then when to ask again. */
+	ck_assert(!xm_writable(s.map, s.owner, 5, &deadline));
+	ck_assert(xm_says_writable(s.map, s.owner, 5, &deadline));
+	xm_search_begin(s.map, s.owner, &search);
+	xm_ring(s.map, s.owner)->recall_at_ns = 1000;
+	ck_assert(!xm_search_is_same(&search, &(struct xm_search){ .waited = search.waited,
+								   .recall_at_ns = 1000 }));
+	ck_assert(!xm_says_writable(s.map, s.owner, 999, &deadline));
+	ck_assert_uint_eq(deadline, 1000);
+	ck_assert(xm_says_writable(s.map, s.owner, 1000, &deadline));
+	world_free(s.world);
+}
+END_TEST
+
 START_TEST(an_overwritten_entry_keeps_nothing)
 {
 	struct stage s = stage_make();
@@ -638,6 +681,7 @@ void forward_tests(Suite *suite)
 	tcase_add_test(tcase, without_subscribers_nothing_keeps_a_forwarded_slot);
 	tcase_add_test(tcase, a_reader_that_may_lose_keeps_it_only_until_the_owner_evicts);
 	tcase_add_test(tcase, a_demoted_reader_keeps_it_no_longer_against_an_eviction);
+	tcase_add_test(tcase, a_stage_keeps_it_for_no_longer_than_its_bound);
 	tcase_add_test(tcase, an_overwritten_entry_keeps_nothing);
 	tcase_add_test(tcase, overwriting_wakes_an_owner_that_sleeps);
 	tcase_add_test(tcase, other_contents_of_a_forwarded_slot_are_not_kept);
