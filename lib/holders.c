@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Why acquire finds no buffer, in words: how many are held and by whom, how many are being
- * written, how many are in flight and for whom, and whether the ring is full.
+ * Why acquire finds no buffer, in words: how many are held and by whom, how many others have
+ * forwarded to who has yet to receive them, how many are being written, how many are in flight and for whom, and whether the ring is full.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@
 
 /* What the slots that are large enough are used for. */
 struct census {
-	u32 slots, held, writing, in_flight, free;
+	u32 slots, held, lent, writing, in_flight, free;
+	u32 lent_by[XMEM_MAX_CLIENTS];
 	u32 by[XMEM_MAX_CLIENTS];	/* how many of them each client holds, or has yet to get */
 };
 
@@ -54,6 +55,18 @@ static bool count_holders(const struct xm_map *map, u32 slot, struct census *cen
 	return held;
 }
 
+/* Nobody holds it: is it in the ring of a client that has forwarded it? */
+static bool count_lender(const struct xm_map *map, u32 slot, struct census *census)
+{
+	u64 bit = 1ULL << slot % XMEM_GROUP_SLOTS;
+	u8 holder[XMEM_GROUP_SLOTS];
+
+	if (!xm_group_used(map, slot / XMEM_GROUP_SLOTS, bit, 1, holder))
+		return false;
+	census->lent_by[holder[slot % XMEM_GROUP_SLOTS]]++;
+	return true;
+}
+
 /* Those in the lists FREE and READY could be had; the latter are WRITING too. */
 static u32 count_free(const struct xmem_pool *pool, u64 bytes)
 {
@@ -88,6 +101,8 @@ static void count_slots(const struct xmem_pool *pool, u64 bytes, struct census *
 			unpublished++;
 		else if (count_holders(map, s, ret))
 			ret->held++;
+		else if (count_lender(map, s, ret))
+			ret->lent++;
 		else
 			ret->in_flight++;
 	}
@@ -170,6 +185,11 @@ static void describe(const struct xmem_pool *pool, u64 bytes, struct census *cen
 		add(to, "buffers of at least %llu bytes ", (unsigned long long)bytes);
 	add(to, "held");
 	name_clients(&pool->map, census, ":", to);
+	if (census->lent) {
+		add(to, ", %u forwarded and not yet received", census->lent);
+		memcpy(census->by, census->lent_by, sizeof(census->by));
+		name_clients(&pool->map, census, ":", to);
+	}
 	if (census->writing)
 		add(to, ", %u being written", census->writing);
 	if (census->in_flight) {

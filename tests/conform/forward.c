@@ -611,6 +611,32 @@ TEST(send_reaches_one_subscriber_and_the_others_lose_nothing)
 	line_end(&line);
 }
 
+TEST(send_to_another_is_nothing_to_receive)
+{
+	struct line line = line_make(4, 0);
+	struct xmem_pool *other = open_reader(line.name);
+	struct xmem_subscription *s = follow(other, xmem_pool_client(line.owner), 0);
+	struct pollfd look = { .fd = xmem_subscription_poll_fd(s), .events = POLLIN };
+	struct xmem_buffer *b = xmem_acquire(line.owner, BYTES, 0);
+
+	CHECK(look.fd >= 0);
+	fill(b, 1);
+	WORKED(xmem_send(b, (uint32_t)xmem_pool_client(line.stage), NULL, 0, NULL));
+	/* It may say so in vain, and after the look it is quiet. */
+	CHECK(poll(&look, 1, 0) >= 0);
+	REFUSED(xmem_receive(s, 0), EAGAIN);
+	EVENTUALLY(poll(&look, 1, 0) == 0);
+	publish_stamp(line.owner, 2);
+	SAME(poll(&look, 1, 10000), 1);
+	b = receive_one(s);
+	SAME(stamp_of(b), 2);
+	xmem_release(b);
+	xmem_release(receive_one(line.in));
+	xmem_unsubscribe(s);
+	xmem_pool_close(other);
+	line_end(&line);
+}
+
 static void wait_for_mine(void *argument)
 {
 	struct part *part = argument;
@@ -837,8 +863,12 @@ TEST(P9_an_owner_that_never_waits_looks_again_after_a_stages_bound)
 TEST(P9_an_owner_waits_for_a_stage_as_long_as_its_bound)
 {
 	struct line line = lent_line(60 * SECOND);
+	const char *why;
 
 	REFUSED(xmem_acquire(line.owner, BYTES, 50 * MS), ETIMEDOUT);
+	xmem_peek_last_error(&why);
+	if (!strstr(why, "1 forwarded and not yet received (stage pid"))
+		FAIL("it says: %s", why);
 	xmem_release(receive_one(line.out));
 	SAME(xmem_subscription_lost(line.out), 0);
 	line_end(&line);
