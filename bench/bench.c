@@ -185,7 +185,7 @@ static void loop_side(struct bench *bench, int side)
 static int usage(void)
 {
 	fputs("usage: bench [--case NAME] [--reps N] [--hand-overs N] [--out FOLDER] [--untimed]\n"
-	      "       bench --loop get|cycle|ping-pong --rounds N\n", stderr);
+	      "       bench --loop get|cycle|ping-pong|claims --rounds N\n", stderr);
 	return 2;
 }
 

@@ -163,6 +163,7 @@ void loop_get(struct end *end, uint64_t token, unsigned int rounds);
 
 /* acquire, publish, receive, release of one client that follows itself. */
 void loop_cycle(struct end *end, unsigned int rounds);
+void loop_claims(struct end *end, unsigned int rounds);
 
 /* Side 0 sends first and waits for the answer, @rounds times. */
 void loop_ping_pong(struct end *end, int side, uint64_t rounds);
@@ -188,6 +189,7 @@ void case_syscalls(struct bench *bench, int side);
 /* What case_syscalls has strace run: the setup and @rounds of one loop. */
 void loop_named(struct bench *bench, int side, const char *name, unsigned int rounds);
 extern const char *const loop_names[];
+unsigned int loop_calls(const char *name);	/* that each round may make */
 
 /*
  * Forks @run for each side and waits. Side 0 is on the first CPU, side 1 on the second, or all

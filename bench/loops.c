@@ -34,6 +34,26 @@ void loop_cycle(struct end *end, unsigned int rounds)
 	}
 }
 
+void loop_claims(struct end *end, unsigned int rounds)
+{
+	while (rounds--) {
+		struct xmem_buffer *buffer = xmem_acquire(end->pool, end->bytes, 0);
+		uint64_t token;
+
+		if (__builtin_expect(!buffer, 0))
+			die("xmem_acquire");
+		if (__builtin_expect(xmem_set_ref_count(buffer, 1, 0), 0))
+			die("xmem_set_ref_count");
+		token = xmem_token(buffer);
+		if (__builtin_expect(xmem_forget(buffer), 0))
+			die("xmem_forget");
+		buffer = xmem_get(end->pool, token);
+		if (__builtin_expect(!buffer, 0))
+			die("xmem_get");
+		xmem_release(buffer);
+	}
+}
+
 void loop_ping_pong(struct end *end, int side, uint64_t rounds)
 {
 	if (!side)
@@ -47,7 +67,16 @@ void loop_ping_pong(struct end *end, int side, uint64_t rounds)
 
 /* ---- for strace ---- */
 
-const char *const loop_names[] = { "get", "cycle", "ping-pong", NULL };
+const char *const loop_names[] = { "get", "cycle", "ping-pong", "claims", NULL };
+
+/*
+ * Setting claims aside is one request: three calls of the daemon's client (send, look, receive),
+ * which then takes them without a call; one of the module's, and one more to take them.
+ */
+unsigned int loop_calls(const char *name)
+{
+	return strcmp(name, "claims") ? 0 : 3;
+}
 
 void loop_named(struct bench *bench, int side, const char *name, unsigned int rounds)
 {
@@ -69,6 +98,8 @@ void loop_named(struct bench *bench, int side, const char *name, unsigned int ro
 		xmem_release(xmem_receive(end.from, 0));
 		if (!strcmp(name, "cycle"))
 			loop_cycle(&end, rounds);
+		if (!strcmp(name, "claims"))
+			loop_claims(&end, rounds);
 	}
 	end_close(&end);
 }

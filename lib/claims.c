@@ -141,6 +141,8 @@ static void leave_to_holders(struct xmem_buffer *buffer)
 	xl_queue_add(&one->size->busy, one);
 	owned->promised--;
 	owned->none = false;
+	if (xm_load(&pool->polls.pool))
+		xl_note_waiting(pool);
 	xl_unlock(&owned->lock);
 	xl_owned_wake(pool);
 }
