@@ -20,7 +20,7 @@
 
 #include "harness.h"
 
-#define MAX_TESTS	512
+#define MAX_TESTS	1024
 
 static struct test *chosen[MAX_TESTS];
 static struct outcome *outcomes;	/* shared with the processes of the tests */
