@@ -26,7 +26,8 @@ static void set_room(struct xl_owned *owned, const struct xmem_pool *pool, u64 p
 
 /*
  * Subscribers are demoted: what they have yet to receive may be evicted. If some of it is other
- * clients', these may sleep until it is (I5).
+ * clients', these may sleep until it is; without this they find out when they have waited for as
+ * long as this client's bound (xl_recall_at).
  */
 static void wake_owners(struct xmem_pool *pool)
 {
