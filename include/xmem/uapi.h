@@ -524,12 +524,12 @@ struct xmem_poll_fd_request {
 /*
  * claim: references that are set aside for clients yet unknown. A slot with claims is in use.
  *
- *   add    set `count` more aside, or with 0 only their time. To be allowed that, the caller needs
- *          the token alone, but only the owner may add to a slot that it writes. EAGAIN: its owner
- *          is scanning it; get it, then try again. EPERM: who does not own the slot asks for
- *          more than XMEM_CLAIM_LONGEST_NS
- *   take   `count` fewer, which the caller holds the slot for, by now. ERANGE: there are not so
- *          many, and nothing changes. The daemon's clients take without a request (core/claims.c)
+ *   add    `count` more; 0: only the time changes (ENOENT: there are none). Whoever knows the
+ *          generation may add to contents that are LIVE, and the owner alone to a slot that is
+ *          WRITING. EAGAIN: the owner is scanning the slot; get it, then try again. EPERM: who
+ *          does not own the slot asks for more than XMEM_CLAIM_LONGEST_NS
+ *   take   `count` fewer. The caller holds the slot, owns it, or has added last (EPERM). ERANGE:
+ *          there are not so many. The daemon's clients take without a request (core/claims.c)
  *   void   all of them. For the slot's owner, who added last, and in the kernel the pool's
  *          creator and CAP_SYS_ADMIN (EPERM); ENOENT: there are none. count is 0
  *

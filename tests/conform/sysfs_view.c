@@ -115,6 +115,7 @@ TEST(P10_sysfs_shows_slots_and_who_holds_them)
 	snprintf(text, sizeof(text), "%d", BYTES);
 	CHECK(says(attribute("slots/%u/size", slot), text));
 	CHECK(says(attribute("slots/%u/refs", slot), "2"));
+	CHECK(says(attribute("slots/%u/claims", slot), "0"));
 	snprintf(text, sizeof(text), "%d", me);
 	CHECK(says(attribute("slots/%u/owner", slot), text));
 	snprintf(text, sizeof(text), "%d", id);
