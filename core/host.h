@@ -159,7 +159,10 @@ int xm_seals_check(u32 seals, bool shared);
  */
 int xm_host_upgrade(struct xm_host *host, u32 me, struct xmem_upgrade_request *request);
 
-/* Give back a FREE slot of @me: its payload's id in *ret_payload. -EINVAL, -EPERM, -EBUSY. */
+/*
+ * Give back a FREE slot of @me, or all slots of its payload: how many these were, and the
+ * payload's id in *ret_payload; or -EINVAL, -EPERM, -EBUSY.
+ */
 int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request *request,
 		   u32 *ret_payload);
 

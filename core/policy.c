@@ -115,6 +115,7 @@ u32 xm_demote(const struct xm_map *map, u32 owner, u64 place)
 
 /* What is to be had in one group of an owner. */
 struct xm_stock {
+	u64 fits;			/* bitmap: large enough */
 	u64 free;			/* bitmap: FREE, or taken ahead */
 	u64 live;			/* bitmap: to be had if nobody holds it */
 	u64 later;			/* bitmap: the same, once those that lag are demoted */
@@ -123,10 +124,12 @@ struct xm_stock {
 static void xm_count_slot(const struct xm_map *map, struct xm_search *search, u32 slot,
 			  bool fits, struct xm_stock *ret)
 {
+	bool counts = fits || search->lacks;	/* small ones may make room for a large one */
 	const struct xm_waited *waited = &search->waited, *later = &search->later;
 	const struct xmem_slot_word *word = xm_slot(map, slot);
-	u64 position, bit = fits ? 1ULL << slot % XMEM_GROUP_SLOTS : 0;
+	u64 position, bit = counts ? 1ULL << slot % XMEM_GROUP_SLOTS : 0;
 
+	ret->fits |= fits ? bit : 0;
 	switch (xm_state(xm_load_acquire(&word->state))) {
 	case XMEM_SLOT_FREE:
 		ret->free |= bit;
@@ -166,6 +169,27 @@ static bool xm_any_lent(const struct xm_map *map, u32 group, u64 used, const u8 
 	return false;
 }
 
+/* The bytes of those slots of @group that are in the bitmap. */
+static u64 xm_sum(const struct xm_map *map, u32 group, u64 slots)
+{
+	u64 bytes = 0;
+
+	for (; slots; slots &= slots - 1)
+		bytes += xm_load(&xm_slot_row(map, group * XMEM_GROUP_SLOTS +
+						   __builtin_ctzll(slots))->length);
+	return bytes;
+}
+
+/* Is what nobody uses enough for the owner to make another buffer of it? */
+static void xm_search_freed(const struct xm_map *map, struct xm_search *search, u32 group,
+			    const struct xm_stock *stock, u64 held)
+{
+	search->freed += xm_sum(map, group, stock->live & ~held);
+	search->freed_later += xm_sum(map, group, stock->later & ~held);
+	search->found = search->found || search->freed >= search->lacks;
+	search->found_later = search->found_later || search->freed_later >= search->lacks;
+}
+
 static void xm_search_group(const struct xm_map *map, u32 owner, struct xm_search *search,
 			    u32 group)
 {
@@ -182,7 +206,7 @@ static void xm_search_group(const struct xm_map *map, u32 owner, struct xm_searc
 		if (xm_load_acquire(&row->owner) == owner)
 			xm_count_slot(map, search, slot, xm_fits(row, search->wanted), &stock);
 	}
-	if (stock.free)
+	if (stock.free & stock.fits)
 		search->found = search->found_later = true;
 	/* The holds of all clients are much to look at, and only what is not known is asked. */
 	if (search->found)
@@ -190,10 +214,12 @@ static void xm_search_group(const struct xm_map *map, u32 owner, struct xm_searc
 	among = stock.live | (search->found_later ? 0 : stock.later);
 	used = among ? xm_group_used(map, group, among, 1, holder) : 0;
 	search->lent = search->lent || xm_any_lent(map, group, used & stock.live, holder);
-	among &= ~used;
-	among &= ~xm_group_claimed(map, group, among);
+	used |= xm_group_claimed(map, group, among & ~used);
+	among &= ~used & stock.fits;
 	search->found = among & stock.live;
 	search->found_later = search->found_later || among;
+	if (search->lacks)
+		xm_search_freed(map, search, group, &stock, used);
 }
 
 void xm_search_begin(const struct xm_map *map, u32 owner, struct xm_search *ret)
@@ -202,6 +228,8 @@ void xm_search_begin(const struct xm_map *map, u32 owner, struct xm_search *ret)
 
 	*ret = (struct xm_search){
 		.wanted = xm_load(&ring->wanted),
+		.makes = xm_load(&ring->makes),
+		.lacks = xm_load(&ring->lacks),
 		.demote_at_ns = xm_load(&ring->demote_at_ns),
 		.recall_at_ns = xm_load(&ring->recall_at_ns),
 	};
@@ -211,6 +239,7 @@ void xm_search_begin(const struct xm_map *map, u32 owner, struct xm_search *ret)
 	/* The owner demotes them once the bound has passed. */
 	ret->later.count -= ret->waited.lagging;
 	ret->later.evictable = ret->waited.tail;
+	ret->found = ret->found_later = ret->makes && ret->wanted <= ret->makes;
 }
 
 /*
@@ -271,6 +300,7 @@ bool xm_search_is_same(const struct xm_search *search, const struct xm_search *b
 
 	return search->wanted == before->wanted && search->demote_at_ns == before->demote_at_ns &&
 	       search->recall_at_ns == before->recall_at_ns &&
+	       search->makes == before->makes && search->lacks == before->lacks &&
 	       now->tail == then->tail && now->evictable == then->evictable &&
 	       now->count == then->count && now->lagging == then->lagging &&
 	       now->demoted == then->demoted;

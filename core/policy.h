@@ -87,6 +87,8 @@ u32 xm_demote(const struct xm_map *map, u32 owner, u64 place);
  */
 struct xm_search {
 	u64 wanted;			/* bytes */
+	u64 makes, lacks;		/* as the ring says: see struct xmem_ring */
+	u64 freed, freed_later;		/* bytes with contents that nobody uses, for lacks */
 	u64 demote_at_ns;		/* or 0 */
 	u64 recall_at_ns;		/* or 0 */
 	struct xm_waited waited;

@@ -166,22 +166,55 @@ static u32 xm_free_slot(struct xm_host *host, u32 slot)
 	return payload;
 }
 
+static bool xm_is_free(const struct xm_map *map, u32 slot)
+{
+	return !xm_slot_row(map, slot)->upgrader &&
+	       xm_state(xm_load_acquire(&xm_slot(map, slot)->state)) == XMEM_SLOT_FREE;
+}
+
+/* Give back all slots of @payload, which @me alone has, if all of them are FREE. */
+static int xm_detach_file(struct xm_host *host, u32 me, u32 payload)
+{
+	const struct xm_map *map = &host->map;
+	u32 s, count = 0;
+
+	for (s = 0; s < map->slots; s++) {
+		const struct xmem_slot_row *row = xm_slot_row(map, s);
+
+		if (row->payload == payload && (row->owner != me || !xm_is_free(map, s)))
+			return -EBUSY;
+	}
+	for (s = 0; s < map->slots; s++) {
+		if (xm_slot_row(map, s)->payload != payload)
+			continue;
+		xm_free_slot(host, s);
+		count++;
+	}
+	return count;
+}
+
 int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request *request,
 		   u32 *ret_payload)
 {
 	const struct xm_map *map = &host->map;
-	u32 slot;
+	u32 slot, payload;
+	int count = 1;
 
 	if (request->slot >= map->slots || request->generation)
 		return -EINVAL;
 	slot = xm_index(request->slot, map->slots);
 	if (xm_slot_row(map, slot)->owner != me)
 		return -EPERM;
-	if (xm_slot_row(map, slot)->upgrader ||
-	    xm_state(xm_load_acquire(&xm_slot(map, slot)->state)) != XMEM_SLOT_FREE)
-		return -EBUSY;
-	*ret_payload = xm_free_slot(host, slot);
-	return 0;
+	payload = xm_slot_row(map, slot)->payload;
+	if (request->flags & XMEM_DETACH_FILE)
+		count = xm_detach_file(host, me, payload);
+	else if (xm_is_free(map, slot))
+		xm_free_slot(host, slot);
+	else
+		count = -EBUSY;
+	if (count > 0)
+		*ret_payload = payload;
+	return count;
 }
 
 u32 xm_host_reclaim(struct xm_host *host, u32 slot)

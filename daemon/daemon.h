@@ -219,7 +219,7 @@ int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, bool shared,
 struct xd_payload *xd_payload_find(const struct xd_pool *pool, u32 id);
 
 /* One slot less names the payload. A payload that no slot names is freed. */
-void xd_payload_put(struct xd_pool *pool, u32 id);
+void xd_payload_put(struct xd_pool *pool, u32 id, u32 slots);
 /* It is not the pool's before slots use it. */
 void xd_payload_use(struct xd_pool *pool, struct xd_payload *payload, u32 slots);
 void xd_payload_discard(struct xd_payload *payload);

@@ -171,13 +171,13 @@ void xd_payload_owner_ended(struct xd_pool *pool, u64 incarnation)
 	}
 }
 
-void xd_payload_put(struct xd_pool *pool, u32 id)
+void xd_payload_put(struct xd_pool *pool, u32 id, u32 slots)
 {
 	struct xd_payload *payload = xd_payload_find(pool, id);
 
-	if (!payload || !payload->slots)
+	if (!payload || payload->slots < slots)
 		return;		/* a client has written into the slot's row */
-	payload->slots--;
+	payload->slots -= slots;
 	drop_unused(pool, payload);
 }
 

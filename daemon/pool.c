@@ -315,7 +315,7 @@ static void reclaim(struct xd_pool *pool, u32 slot)
 	u32 payload = xm_host_reclaim(&pool->host, slot);
 
 	if (payload)
-		xd_payload_put(pool, payload);
+		xd_payload_put(pool, payload, 1);
 }
 
 static void free_group(struct xd_pool *pool, u32 group)

@@ -275,12 +275,12 @@ static int serve_detach(struct xd_call *call)
 {
 	struct xd_connection *from = call->from;
 	u32 payload;
-	int err;
+	int count;
 
-	err = xm_host_detach(&from->pool->host, from->client, &call->request.slot, &payload);
-	if (!err)
-		xd_payload_put(from->pool, payload);
-	return err;
+	count = xm_host_detach(&from->pool->host, from->client, &call->request.slot, &payload);
+	if (count > 0)
+		xd_payload_put(from->pool, payload, count);
+	return count < 0 ? count : 0;
 }
 
 /* When that ends, the slot may be to be had: by its owner, or if that has ended for good. */

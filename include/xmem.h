@@ -131,11 +131,21 @@ struct xmem_pool_options {
 					 * all before it is passed over; 0: it never waits */
 	const char *label;		/* the name that others see for this client: at most 15
 					 * printable ASCII characters; NULL: the program's name */
+	uint64_t demand_bytes;		/* writer: bytes that xmem_acquire may make on demand, in
+					 * all; 0: a quarter of the memory that is left when the
+					 * first is made, and none after xmem_preallocate;
+					 * XMEM_NO_DEMAND: none; since 0.4, as all that follow */
+	uint64_t cache_bytes;		/* writer: of what is made on demand and not used, so much
+					 * is kept; 0: an eighth of the most that was in use,
+					 * and at least 1 MB */
+	int64_t cache_ns;		/* writer: and for so long; 0: 10 s; XMEM_FOREVER: always */
+	uint32_t memory;		/* writer: XMEM_MEMORY_* of what is made on demand */
 	uint32_t keep;			/* writer: so many of its last publications stay for those
 					 * who subscribe later with `history`, until an acquire
 					 * finds no other buffer; at most 4096 */
-	uint32_t reserved;		/* must be 0 */
 };
+
+#define XMEM_NO_DEMAND	UINT64_MAX	/* demand_bytes: xmem_acquire makes no buffers */
 
 /*
  * Join a pool. If there is no pool of that name, make it.
@@ -355,7 +365,7 @@ void xmem_unsubscribe(struct xmem_subscription *subscription);
 int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes);
 
 /*
- * Acquire a buffer to write into, one that nobody uses any more.
+ * Acquire a buffer to write into, one that nobody uses any more, or a new one.
  * @bytes: how many bytes the contents will have; any larger buffer will do, and
  *	xmem_size() of the buffer is @bytes. 0: any buffer, the whole of it.
  * @timeout_ns: nanoseconds to wait for one.
@@ -369,10 +379,17 @@ int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes);
  * lose the oldest too, until they receive again. If a subscriber uses XMEM_SUBSCRIBE_WAITS, at most
  * ring_entries buffers may be acquired and unpublished.
  *
+ * A writer that does not preallocate makes buffers on demand, as far as demand_bytes of its options
+ * allows it: xmem/memory.h says how. Only then are larger buffers taken, and publications of those
+ * that may lose them.
+ *
  * Returns: the buffer, or NULL:
  *	EAGAIN	none is free, and the timeout is 0
  *	ETIMEDOUT  none became free in time; the message names the clients that hold them
- *	ENOSPC	no buffer is that large, or a slot is worn out: preallocate (others)
+ *	ENOSPC	no buffer is that large, and it may not be made; or a slot is worn out:
+ *		preallocate (others)
+ *	ENOMEM, EDQUOT, EFBIG, EMFILE  none is that large, and it cannot be made; as
+ *		xmem_preallocate
  *	EPERM	this client is a reader
  *	EINVAL	the timeout is negative
  *	ECANCELED  xmem_cancel, or xmem_pool_close while this call waits

@@ -172,11 +172,11 @@ int xk_attach_begin(struct xk_call *call)
 static int xk_detach_locked(struct xk_client *client, const struct xmem_slot_request *request)
 {
 	u32 payload;
-	int err = xm_host_detach(&client->pool->host, client->id, request, &payload);
+	int count = xm_host_detach(&client->pool->host, client->id, request, &payload);
 
-	if (!err)
-		xk_payload_drop_slot(client->pool, payload);
-	return err;
+	if (count > 0)
+		xk_payload_drop_slots(client->pool, payload, count);
+	return count < 0 ? count : 0;
 }
 
 /*

@@ -140,12 +140,15 @@ void xk_payload_owner_ended(struct xk_pool *pool, u64 incarnation)
 	}
 }
 
-/* A slot does not use payload @id any more. */
-void xk_payload_drop_slot(struct xk_pool *pool, u32 id)
+/* So many slots do not use payload @id any more. */
+void xk_payload_drop_slots(struct xk_pool *pool, u32 id, u32 slots)
 {
 	struct xk_payload_file *payload = xk_payload_by_id(pool, id);
 
-	if (WARN_ON(!payload) || --payload->slots)
+	if (WARN_ON(!payload || payload->slots < slots))
+		return;
+	payload->slots -= slots;
+	if (payload->slots)
 		return;
 	xk_payload_leave(pool, payload);
 	xk_payload_put(payload);

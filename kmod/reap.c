@@ -44,7 +44,7 @@ static bool xk_free_slot(struct xk_pool *pool, u32 slot)
 	if (!payload)
 		return false;
 	trace_xmem_reclaim(pool->number, slot, payload);
-	xk_payload_drop_slot(pool, payload);
+	xk_payload_drop_slots(pool, payload, 1);
 	return true;
 }
 

@@ -278,7 +278,7 @@ int xk_payload_number(struct xk_pool *pool, struct xk_payload_file *payload);
 void xk_payload_enter(struct xk_pool *pool, struct xk_payload_file *payload);
 struct xk_payload_file *xk_payload_by_id(struct xk_pool *pool, u32 id);
 void xk_payload_owner_ended(struct xk_pool *pool, u64 incarnation);
-void xk_payload_drop_slot(struct xk_pool *pool, u32 id);
+void xk_payload_drop_slots(struct xk_pool *pool, u32 id, u32 slots);
 void xk_payload_drop_all(struct xk_pool *pool);
 int xk_payload_begin(struct xk_call *call);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attach.h"
+#include "demand.h"
 #include "died.h"
 #include "handle.h"
 #include "holders.h"
@@ -45,16 +46,24 @@ static bool still_none(const struct xmem_pool *pool, u64 bytes)
 	       xm_still_armed(&owned->words.row->slots_waiters, owned->none_armed);
 }
 
+/* What is looked for, and how long the host is waited for if it has to help. */
+struct want {
+	u64 bytes;
+	u64 answer_by;
+};
+
+#define ANY_SIZE	(~0ULL)		/* that is large enough */
+
 /*
  * Make a slot READY, and return its size. The smallest that is large enough is taken, and
- * nothing is evicted as long as a slot is to be had without it.
+ * nothing is evicted as long as a slot is to be had without it; nor if not any size will do.
  */
-static struct xl_size *find_slot(struct xmem_pool *pool, u64 bytes)
+static struct xl_size *find_slot(struct xmem_pool *pool, u64 bytes, u64 most)
 {
 	struct xl_size *size, *first = xl_size_for(&pool->owned, bytes);
 	struct xm_waited waited;
 
-	for (size = first; size; size = size->larger) {
+	for (size = first; size && size->bytes <= most; size = size->larger) {
 		if (!xl_has_ready(size) && size->free.first) {
 			xm_take(&pool->map, size->free.first->own.slot);
 			xl_ready_add(size, xl_queue_take(&size->free, &size->free.first));
@@ -63,6 +72,8 @@ static struct xl_size *find_slot(struct xmem_pool *pool, u64 bytes)
 		    xl_collect_busy(pool, size))
 			return size;
 	}
+	if (most != ANY_SIZE)
+		return NULL;
 	xm_look_at_waited(&pool->map, pool->me, &waited);
 	pool->owned.lent_bound = ~0ULL;
 	for (size = first; size; size = size->larger)
@@ -75,14 +86,14 @@ static struct xl_size *find_slot(struct xmem_pool *pool, u64 bytes)
  * Find a slot to write into, which is the next READY one of *ret then. Returns 0, -EAGAIN if there
  * is none, or another error, which is noted. Under owned->lock.
  */
-static int take_slot(struct xmem_pool *pool, u64 bytes, struct xl_size **ret)
+static int take_slot(struct xmem_pool *pool, u64 bytes, u64 most, struct xl_size **ret)
 {
 	struct xl_owned_slot *one;
 	int err;
 
 	if (still_none(pool, bytes) || xl_ring_is_full(pool))
 		return -EAGAIN;
-	*ret = find_slot(pool, bytes);
+	*ret = find_slot(pool, bytes, most);
 	if (!*ret)
 		return -EAGAIN;
 	one = xl_ready(*ret);
@@ -101,24 +112,68 @@ static u64 look_at_ns(const struct xmem_pool *pool)
 	return demote < recall ? demote : recall;
 }
 
-/* The same, once more after the bound for slow subscribers has passed. */
-static int take_slot_or_demote(struct xmem_pool *pool, u64 bytes, struct xl_size **ret)
+static bool has_any(const struct xl_owned *owned, u64 bytes)
 {
-	int err = take_slot(pool, bytes, ret);
+	const struct xl_size *size;
+
+	for (size = xl_size_for(owned, bytes); size; size = size->larger)
+		if (size->slots)
+			return true;
+	return false;
+}
+
+/*
+ * The same, where buffers are made on demand: one that is near in size, else a new one, else any
+ * one that is large enough, else a new one for which publications are evicted. owned->lock is
+ * left while one is made.
+ */
+static XL_COLD int take_or_make(struct xmem_pool *pool, const struct want *want,
+				struct xl_size **ret)
+{
+	struct xl_owned *owned = &pool->owned;
+	bool evict = false;
+	int err, made;
+
+	for (;;) {
+		err = take_slot(pool, want->bytes, xl_near(want->bytes), ret);
+		if (err != -EAGAIN || still_none(pool, want->bytes) || xl_ring_is_full(pool))
+			return err;
+		made = xl_demand_make(pool, want->bytes, evict, want->answer_by);
+		if (!made)
+			continue;
+		err = take_slot(pool, want->bytes, ANY_SIZE, ret);
+		if (err != -EAGAIN || evict || made != -EAGAIN)
+			break;
+		evict = true;
+	}
+	return err == -EAGAIN && !has_any(owned, want->bytes) ? made : err;
+}
+
+static int take(struct xmem_pool *pool, const struct want *want, struct xl_size **ret)
+{
+	if (unlikely(pool->owned.demand.on && want->bytes))
+		return take_or_make(pool, want, ret);
+	return take_slot(pool, want->bytes, ANY_SIZE, ret);
+}
+
+/* The same, once more after the bound for slow subscribers has passed. */
+static int take_or_demote(struct xmem_pool *pool, const struct want *want, struct xl_size **ret)
+{
+	int err = take(pool, want, ret);
 	u64 now;
 
 	if (err != -EAGAIN)
 		return err;
-	xl_note_refused(pool, bytes);
+	xl_note_refused(pool, want->bytes);
 	now = xl_now_ns();
 	if (look_at_ns(pool) > now)
 		return err;
 	if (xl_demote_at(pool) <= now)
 		xl_demote(pool);
 	pool->owned.none = false;
-	err = take_slot(pool, bytes, ret);
+	err = take(pool, want, ret);
 	if (err == -EAGAIN)
-		xl_note_refused(pool, bytes);
+		xl_note_refused(pool, want->bytes);
 	return err;
 }
 
@@ -135,24 +190,24 @@ static XL_COLD int wait_failed(int err)
 }
 
 /* Arm the waiters word and look again. If there is still nothing, that is remembered. */
-static int arm_and_look(struct xmem_pool *pool, u64 bytes, u32 *ret_value,
+static int arm_and_look(struct xmem_pool *pool, const struct want *want, u32 *ret_value,
 			struct xl_size **ret)
 {
 	struct xl_owned *owned = &pool->owned;
 	int err;
 
-	if (still_none(pool, bytes)) {
+	if (still_none(pool, want->bytes)) {
 		*ret_value = owned->none_armed;
 		return -EAGAIN;
 	}
 	err = xl_waiters_arm(pool, XMEM_WAIT_SLOTS, pool->me, ret_value);
 	if (err)
 		return wait_failed(err);
-	err = take_slot_or_demote(pool, bytes, ret);
+	err = take_or_demote(pool, want, ret);
 	if (err == -EAGAIN) {
 		owned->none = true;
 		owned->none_armed = *ret_value;
-		owned->none_bytes = bytes;
+		owned->none_bytes = want->bytes;
 	}
 	return err;
 }
@@ -161,16 +216,16 @@ static int arm_and_look(struct xmem_pool *pool, u64 bytes, u32 *ret_value,
  * Wait for a slot: arm, look again, sleep (I5). Slow subscribers are waited for no longer
  * than the writer's bound; then they are demoted, and there is one more look.
  */
-static int wait_for_slot(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, u32 cancels,
+static int wait_for_slot(struct xmem_pool *pool, const struct want *want, u32 cancels,
 			 struct xl_size **ret)
 {
 	struct xl_owned *owned = &pool->owned;
-	u64 deadline = xl_deadline(timeout_ns), bound;
+	u64 deadline = want->answer_by, bound;
 	u32 value;
 	int err;
 
 	for (;;) {
-		err = arm_and_look(pool, bytes, &value, ret);
+		err = arm_and_look(pool, want, &value, ret);
 		if (err != -EAGAIN)
 			return err;
 		if (xl_wait_cancelled(pool, cancels))
@@ -181,7 +236,7 @@ static int wait_for_slot(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, 
 				      bound < deadline ? bound : deadline);
 		xl_lock(&owned->lock);
 		if (err == -ETIMEDOUT && bound >= deadline)
-			return xl_fail_no_buffer(pool, bytes, ETIMEDOUT);
+			return xl_fail_no_buffer(pool, want->bytes, ETIMEDOUT);
 		if (err && err != -ETIMEDOUT)
 			return wait_failed(err);
 		if (err)	/* the bound has passed, so it is time for a look */
@@ -224,42 +279,46 @@ static int check_size(const struct xmem_pool *pool, u64 bytes)
 	if (most && bytes <= most)
 		return 0;
 	if (!most)
-		return xl_fail(ENOSPC, "%s: this writer has no buffers; preallocate some",
-			       xl_pool_name(pool, name, sizeof(name)));
+		return xl_fail(ENOSPC, "%s: this writer has no buffers; %s",
+			       xl_pool_name(pool, name, sizeof(name)), pool->owned.demand.on ?
+			       "say how many bytes one is to have" : "preallocate some");
 	return xl_fail(ENOSPC,
 		       "%s: no buffer of %llu bytes, the largest has %llu; preallocate larger ones",
 		       xl_pool_name(pool, name, sizeof(name)), (unsigned long long)bytes,
 		       (unsigned long long)most);
 }
 
-/* Nothing was found at once: say why, or wait. Under owned->lock. */
-static int no_slot_yet(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, u32 cancels,
+/* Nothing was found at once: say why, or wait. Under owned.lock. */
+static int no_slot_yet(struct xmem_pool *pool, const struct want *want, bool waits, u32 cancels,
 		       struct xl_size **ret)
 {
 	u32 value;
 	int err;
 
-	if (timeout_ns)
-		return wait_for_slot(pool, bytes, timeout_ns, cancels, ret);
+	if (waits)
+		return wait_for_slot(pool, want, cancels, ret);
 	/* A long look is not repeated before something has changed, which costs one wake-up. */
 	if (pool->owned.slots > LONG_LOOK) {
-		err = arm_and_look(pool, bytes, &value, ret);
+		err = arm_and_look(pool, want, &value, ret);
 		if (err != -EAGAIN)
 			return err;
 	}
-	return xl_fail_no_buffer(pool, bytes, EAGAIN);
+	return xl_fail_no_buffer(pool, want->bytes, EAGAIN);
 }
 
-/* No slot is READY, or the ring may have no room. Under owned->lock. */
+/* No slot is READY, or the ring may have no room. Under owned.lock. */
 static XL_SLOW int acquire_slow(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, u32 cancels,
 				struct xl_size **ret)
 {
-	int err = check_size(pool, bytes);
+	struct want want = {
+		.bytes = bytes, .answer_by = xl_deadline(timeout_ns ? timeout_ns : XL_HOST_NS),
+	};
+	int err = pool->owned.demand.on && bytes ? 0 : check_size(pool, bytes);
 
 	if (err)
 		return err;
-	err = take_slot_or_demote(pool, bytes, ret);
-	return err == -EAGAIN ? no_slot_yet(pool, bytes, timeout_ns, cancels, ret) : err;
+	err = take_or_demote(pool, &want, ret);
+	return err == -EAGAIN ? no_slot_yet(pool, &want, timeout_ns, cancels, ret) : err;
 }
 
 /* Take the next READY slot of @size. */
@@ -311,6 +370,7 @@ static XL_SLOW struct xmem_buffer *acquire_locked(struct xmem_pool *pool, u64 by
 		xl_note_success(pool, size);
 	xl_unlock(&owned->lock);
 	xl_poll_settle(pool, POLLOUT);
+	xl_cache_settle(pool);
 	if (buffer && err)
 		xl_handle_unused(buffer);
 	if (slow) {

@@ -72,6 +72,7 @@
 	X(set_ref_count) \
 	X(tensor_check) \
 	X(tensor_view) \
+	X(trim) \
 	X(void_claims)
 
 #endif

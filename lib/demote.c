@@ -268,6 +268,7 @@ void xl_note_success(struct xmem_pool *pool, const struct xl_size *size)
 	owned->none = false;
 	if (!owned->refused)
 		return;
+	xm_store(&owned->words.ring->lacks, 0);
 	xm_store(&owned->words.ring->wanted, 0);
 	owned->refused = false;
 	wake_pollers(pool);	/* any buffer will do now, and there may be smaller ones */

@@ -114,6 +114,12 @@ static inline void xl_unlock(struct xl_lock *lock)
 		xl_unlock_revoked(lock, NULL);
 }
 
+/* Has a thread the lock now? It is a guess, for those who would rather do without it. */
+static inline bool xl_seems_locked(const struct xl_lock *lock)
+{
+	return xm_load(&lock->held) || xm_load(&lock->word);
+}
+
 /*
  * Ask the kernel for membarrier. Call it in each process before the first lock that may be
  * biased; it takes some milliseconds if the process has threads already. Returns whether there

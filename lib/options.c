@@ -46,8 +46,6 @@ static int check_keep(const struct xmem_pool_options *o)
 	if (o->keep && !(o->flags & XMEM_OPEN_WRITER))
 		return xl_fail(EINVAL, "xmem_pool_options: keep is for writers: flags lack "
 				       "XMEM_OPEN_WRITER");
-	if (o->reserved)
-		return xl_fail(EINVAL, "xmem_pool_options: reserved is not 0");
 	return 0;
 }
 
@@ -84,6 +82,22 @@ static int check_flags(u32 flags, bool by_fd)
 	return 0;
 }
 
+static int check_memory(const struct xmem_pool_options *o)
+{
+	bool given = (o->demand_bytes && o->demand_bytes != XMEM_NO_DEMAND) || o->cache_bytes ||
+		     o->cache_ns || o->memory;
+
+	if (o->memory & ~XMEM_MEMORY_HUGE)
+		return bad("xmem_pool_options: memory has 0x%llx, which has no meaning",
+			   o->memory & ~XMEM_MEMORY_HUGE);
+	if (o->cache_ns < 0)
+		return xl_fail(EINVAL, "xmem_pool_options: cache_ns is negative");
+	if (given && !(o->flags & XMEM_OPEN_WRITER))
+		return xl_fail(EINVAL, "xmem_pool_options: demand_bytes, cache_bytes, cache_ns and "
+				       "memory are for writers: flags lack XMEM_OPEN_WRITER");
+	return 0;
+}
+
 /* A label that was given has to be right; a program may be called anything. */
 static int put_label(const char *label, char *ret)
 {
@@ -113,7 +127,7 @@ int xl_join_options(const struct xmem_pool_options *options, struct xmem_pool_op
 	if (xl_options_take("xmem_pool_options", options, &o, sizeof(o)))
 		return xmem_peek_last_error(NULL);
 	if (check_flags(o.flags, request->flags & XMEM_JOIN_FD) || check_numbers(&o) ||
-	    put_label(o.label, (char *)request->label))
+	    check_memory(&o) || put_label(o.label, (char *)request->label))
 		return -EINVAL;
 	request->flags |= (o.flags & XMEM_OPEN_EXISTING ? XMEM_JOIN_EXISTING : 0) |
 			  (o.flags & XMEM_OPEN_EXCLUSIVE ? XMEM_JOIN_EXCLUSIVE : 0) |

@@ -5,8 +5,8 @@
  */
 #include <stdlib.h>
 
+#include "demand.h"
 #include "handle.h"
-#include "owned.h"
 #include "request.h"
 
 #define LEAST_PLACES	1024	/* so that the end of a circle cuts few batches in two */
@@ -120,38 +120,73 @@ int xl_owned_prepare(struct xmem_pool *pool, u64 bytes, bool shared, u32 count)
 	xl_lock(&owned->lock);
 	size = make_size(owned, bytes, shared);
 	made = size && make_places(size, size->slots + count);
+	/* Without memory for its fence, small buffers may be large. */
+	if (made && owned->demand.on && xl_fence(bytes))
+		make_size(owned, xl_fence(bytes), false);
 	xl_unlock(&owned->lock);
 	if (made)
 		return 0;
-	xl_owned_unprepare(pool, bytes, shared);
+	xl_owned_unprepare(pool);
 	return xl_fail(ENOMEM, "no memory for a list of buffers");
 }
 
-void xl_owned_unprepare(struct xmem_pool *pool, u64 bytes, bool shared)
+static bool is_fence(const struct xl_owned *owned, u64 bytes)
 {
-	struct xl_owned *owned = &pool->owned;
-	struct xl_size **link, *size;
+	const struct xl_size *size;
 
-	xl_lock(&owned->lock);
-	link = find_size(owned, bytes, shared);
-	size = *link;
-	if (is_size(size, bytes, shared) && !size->slots) {
+	for (size = owned->sizes; owned->demand.on && size; size = size->larger)
+		if (size->slots && xl_fence(size->bytes) == bytes)
+			return true;
+	return false;
+}
+
+void xl_owned_tidy(struct xl_owned *owned)
+{
+	struct xl_size **link = &owned->sizes, *size;
+
+	while ((size = *link)->larger) {
+		if (size->slots || is_fence(owned, size->bytes)) {
+			link = &size->larger;
+			continue;
+		}
 		*link = size->larger;
 		free_size(size);
 	}
-	xl_unlock(&owned->lock);
+}
+
+void xl_owned_unprepare(struct xmem_pool *pool)
+{
+	xl_lock(&pool->owned.lock);
+	xl_owned_tidy(&pool->owned);
+	xl_unlock(&pool->owned.lock);
+}
+
+/* The file of a slot that was just made is one of this client's. */
+static struct xl_mapping *enter_file(struct xmem_pool *pool, u32 slot)
+{
+	struct xl_mapping *file = xl_mapping_of(pool, slot);
+	struct xl_owned *owned = &pool->owned;
+
+	file->next_file = owned->files;
+	owned->files = file;
+	owned->demand.bytes += file->demand ? file->bytes : 0;
+	return file;
 }
 
 void xl_owned_add(struct xmem_pool *pool, const u16 *slot, u32 count, u64 bytes, bool shared)
 {
 	struct xl_owned *owned = &pool->owned;
+	struct xl_mapping *file = NULL;
 	struct xl_size *size;
 	u32 i;
 
 	xl_lock(&owned->lock);
 	size = *find_size(owned, bytes, shared);
 	for (i = 0; i < count; i++) {
+		if (!file || file->payload != pool->mappings.place[slot[i]].payload)
+			file = enter_file(pool, slot[i]);
 		owned->slot[slot[i]].size = size;
+		owned->slot[slot[i]].file = file;
 		/* Only now: the kernel maps a group writable in a place of its own. */
 		owned->slot[slot[i]].own = xm_own(&pool->map, slot[i]);
 		owned->slot[slot[i]].metadata = xm_metadata(&pool->map, slot[i]);

@@ -192,7 +192,9 @@ void xl_owned_destroy(struct xmem_pool *pool);
  * cannot be made, the second takes it back. From the one to the other under pool->slow.
  */
 int xl_owned_prepare(struct xmem_pool *pool, u64 bytes, bool shared, u32 count);
-void xl_owned_unprepare(struct xmem_pool *pool, u64 bytes, bool shared);
+void xl_owned_unprepare(struct xmem_pool *pool);
+/* Remove sizes without slots that are no fences of others. Under pool->slow and owned.lock. */
+void xl_owned_tidy(struct xl_owned *owned);
 void xl_owned_add(struct xmem_pool *pool, const u16 *slot, u32 count, u64 bytes, bool shared);
 void xl_owned_give_up(struct xmem_pool *pool, u32 slot);
 

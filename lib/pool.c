@@ -6,11 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "demand.h"
 #include "handle.h"
 #include "join.h"
-#include "owned.h"
 #include "pages.h"
-#include "payload/payload.h"
 #include "reach.h"
 #include "request.h"
 #include "wait.h"
@@ -100,6 +99,7 @@ static struct xmem_pool *open_uncancelled(struct xmem_join_request *request,
 		err = xl_owned_init(pool, &taken);
 	if (err)
 		goto err_link;
+	xl_demand_init(pool, &taken);
 	err = xl_origin_note(pool, options, request->flags & XMEM_JOIN_FD);
 	if (!err)
 		err = xl_process_register(pool);

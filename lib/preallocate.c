@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Making buffers: a payload file is made and attached, and its slots become FREE.
+ * Making buffers: payload files are made and attached, and their slots become FREE.
  */
 #include <stdlib.h>
 
+#include "demand.h"
 #include "died.h"
-#include "owned.h"
-#include "payload/payload.h"
 #include "request.h"
 #include "structs.h"
-
-#define MAX_BYTES	(1ULL << 46)	/* of one payload file */
 
 int xl_check_writer(struct xmem_pool *pool, const char *what)
 {
@@ -34,29 +31,34 @@ static int bad_numbers(const struct xmem_pool *pool, u32 count, u64 bytes)
 		return xl_fail(EINVAL, "preallocate: bytes is 0");
 	return xl_fail(EINVAL, "preallocate: bytes is %llu, and all %u buffers together must "
 			       "not have more than %llu bytes", (unsigned long long)bytes, count,
-			       MAX_BYTES);
+			       XL_MAX_BYTES);
 }
 
-/* Acquire and publish do not wait for files to be made. Under pool->slow. */
-static int make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers, u16 *slot)
+/* Acquire and publish do not wait for files to be made. */
+int xl_make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers)
 {
 	bool shared = buffers->flags & XMEM_MEMORY_SHARED;
-	int err = xl_owned_prepare(pool, buffers->bytes, shared, buffers->count);
+	u16 *slot = calloc(buffers->count, sizeof(*slot));
+	int err;
 
+	if (!slot)
+		return xl_fail(ENOMEM, "no memory for a list of %u slots", buffers->count);
+	err = xl_owned_prepare(pool, buffers->bytes, shared, buffers->count);
 	if (err)
-		return err;
+		goto out_free;
 	err = xl_payload_make(pool, buffers, slot);
 	if (err)
-		xl_owned_unprepare(pool, buffers->bytes, shared);
+		xl_owned_unprepare(pool);
 	else
 		xl_owned_add(pool, slot, buffers->count, buffers->bytes, shared);
+out_free:
+	free(slot);
 	return err;
 }
 
 static int preallocate(struct xmem_pool *pool, const struct xl_buffers *buffers)
 {
 	u32 count = buffers->count;
-	u16 *slot;
 	int err = xl_check_writer(pool, "preallocate"), cancel;
 
 	if (err)
@@ -64,18 +66,15 @@ static int preallocate(struct xmem_pool *pool, const struct xl_buffers *buffers)
 	if (xl_host_died(pool))
 		return xl_fail_died(pool);
 	if (!count || count > pool->map.slots || !buffers->bytes ||
-	    buffers->bytes > MAX_BYTES / count)
+	    buffers->bytes > XL_MAX_BYTES / count)
 		return bad_numbers(pool, count, buffers->bytes);
-	slot = calloc(count, sizeof(*slot));
-	if (!slot)
-		return xl_fail(ENOMEM, "no memory for a list of %u slots", count);
 	/* A thread that is cancelled here would keep what it has made, and the lock. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	xl_lock(&pool->slow);
-	err = make_slots(pool, buffers, slot);
+	xl_demand_end(pool);
+	err = xl_make_slots(pool, buffers);
 	xl_unlock(&pool->slow);
 	pthread_setcancelstate(cancel, NULL);
-	free(slot);
 	return err;
 }
 

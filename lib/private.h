@@ -14,6 +14,7 @@
  *     preallocate.c acquire.c publish.c   buffers are made, written, published
  *     forward.c retract.c                 published once more, for one alone, taken back
  *     collect.c demote.c                  used slots are found again; slow subscribers, room
+ *     demand.[ch] cache.c                 buffers are made when needed; files are given back
  *     holders.c                           why no buffer is free, in words
  *   describe.c tensor.[ch] image.c   what contents are: said, and read back with all checks
  *   copy.c                    copies into a buffer that is being written
@@ -88,6 +89,7 @@ void xl_process_unregister(struct xmem_pool *pool);
 struct xl_owned_slot {
 	struct xm_own own;	/* what a scan has to know */
 	struct xl_size *size;	/* NULL: this client does not own it */
+	struct xl_mapping *file;	/* that it is in */
 	struct xmem_metadata *metadata;
 	struct xl_owned_slot *next;
 	bool renewing;		/* a renewal was given up, and may be served at any time */
@@ -116,6 +118,22 @@ struct xl_size {
 	u32 slots;
 };
 
+/* What is made on demand, and what is kept of it; words: demand.h. */
+struct xl_demand {
+	bool on;
+	bool by_default;	/* it ends with the first preallocation */
+	u32 memory;		/* XMEM_MEMORY_* */
+	u64 limit;		/* of the bytes below; ~0: not known yet */
+	u64 cache_bytes;	/* of idle files that stay; 0: an eighth of the peak */
+	u64 cache_ns;		/* how long they stay */
+	u64 bytes;		/* of all files made on demand */
+	u64 used;		/* of those that were not idle at the last look */
+	u64 peak;		/* the most that was used */
+	u64 looked_ns;		/* when the last look was; atomic */
+};
+
+#define XL_CACHE_NS	10000000000ULL	/* by default */
+
 struct xl_owned {
 	struct xl_lock lock;	/* guards this struct; one owner operation at a time (I4) */
 	struct xl_owned_slot *slot;	/* [slots of the pool] */
@@ -140,6 +158,8 @@ struct xl_owned {
 	u64 lent_bound;		/* the least bound of those that keep a slot so; ~0: none does */
 	bool forwards;		/* this client has put what it holds into its ring */
 	bool lent;		/* slots in BUSY may be kept by nothing but others' rings */
+	struct xl_mapping *files;	/* that this client has made */
+	struct xl_demand demand;
 	bool refused;		/* the last acquire found nothing: the ring says what it wanted */
 	bool none;		/* nothing of `none_bytes` is to be had as long as the waiters */
 	u32 none_armed;		/* word is armed with this value (I5) */

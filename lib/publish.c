@@ -4,10 +4,10 @@
  * ring.
  */
 #include "attach.h"
+#include "demand.h"
 #include "died.h"
 #include "handle.h"
 #include "inplace.h"
-#include "owned.h"
 #include "request.h"
 #include "structs.h"
 
@@ -131,6 +131,7 @@ static XL_SLOW int publish_end(struct xmem_pool *pool, struct xmem_buffer *buffe
 {
 	xl_unlock(&pool->owned.lock);
 	publish_wake(pool);
+	xl_cache_settle(pool);
 	if (ret_token)
 		*ret_token = token;
 	return xl_handle_drop(pool, buffer);

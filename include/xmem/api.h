@@ -115,6 +115,7 @@ struct xmem_api {
 	int (*set_ref_count)(struct xmem_buffer *buffer, uint32_t count, int64_t timeout_ns);
 	int (*tensor_check)(const struct xmem_metadata *metadata, uint64_t bytes);
 	int (*tensor_view)(struct xmem_buffer *buffer, struct xmem_tensor *ret_tensor);
+	int64_t (*trim)(struct xmem_pool *pool, uint64_t keep);
 	int (*void_claims)(struct xmem_pool *pool, uint64_t token);
 };
 

@@ -47,6 +47,36 @@ struct xmem_preallocate_options {
  */
 int xmem_preallocate_with(struct xmem_pool *pool, const struct xmem_preallocate_options *options);
 
+/*
+ * Buffers that are made on demand. When no buffer of about the wanted size is free, xmem_acquire
+ * makes one, unless demand_bytes of struct xmem_pool_options, or the memory that is left, forbids
+ * it. The size is rounded up by an eighth at most (or to 64 bytes); small buffers share files. A
+ * free buffer that is at most a quarter larger is used again, the smallest first, before one is
+ * made. A free one that is larger still, or the publication of a subscriber that may lose it, is
+ * used when none can be made.
+ *
+ * Files in which no buffer is used stay for later acquires, and are given back to the system,
+ * those first that have been unused longest:
+ *	- beyond cache_bytes, when another file is made
+ *	- after cache_ns, in a later xmem_acquire or xmem_publish: a program that does nothing keeps
+ *	  what it has
+ *	- when another buffer needs the room within demand_bytes, or memory, files or slots run out
+ *	- when xmem_trim says so
+ * Those who have such a file mapped unmap it as xmem_pool_stat tells.
+ */
+
+/*
+ * Give unused buffers of this writer back to the system, preallocated ones too.
+ * @keep: bytes of unused files that may stay; those that were used last stay.
+ *
+ * A file goes only as a whole, so buffers stay while another one of their file is used. After
+ * this xmem_acquire may fail with ENOSPC where it did not before, if it makes none on demand.
+ *
+ * Returns: how many bytes have been given back, or -EINVAL, -EPERM (this client is a reader),
+ * -ECHILD. Since: 0.4.
+ */
+int64_t xmem_trim(struct xmem_pool *pool, uint64_t keep);
+
 #ifdef __cplusplus
 }
 #endif

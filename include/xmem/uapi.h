@@ -247,7 +247,11 @@ struct xmem_ring {
 					 * rest; all zero: any label */
 	__u64 recall_at_ns;		/* CLOCK_MONOTONIC: when the owner looks again for slots
 					 * that others have forwarded; 0: it waits for none */
-	__u64 reserved;
+	__u64 makes;			/* the owner can make a buffer of up to so many bytes now;
+					 * 0: none, ~0: as far as it knows any */
+	__u64 lacks;			/* it could make what it wants if so many bytes of its own
+					 * buffers with contents came free; 0: not so */
+	__u64 reserved[7];
 };
 
 /* ------------------------------------------------------------------------
@@ -482,9 +486,10 @@ struct xmem_wait_request {
 #define XMEM_WAIT_MIN		20	/* up to value */
 
 /* resolve, collect, renew, detach: one slot. */
+#define XMEM_DETACH_FILE	(1u << 0)	/* detach: all slots of its payload */
 struct xmem_slot_request {
 	__u32 size;
-	__u32 flags;			/* must be 0 */
+	__u32 flags;			/* detach: XMEM_DETACH_*; else must be 0 */
 	__u32 slot;
 	__u32 reserved;			/* must be 0 */
 	__u64 generation;		/* resolve: in; renew: out, first of the range; else 0 */
@@ -595,7 +600,11 @@ struct xmem_upgrade_request {
 #define XMEM_IOC_COLLECT	_IO(XMEM_IOC_TYPE, 0x0a)
 /* renew: give a WRITING or FREE slot of the caller a new range of generations. */
 #define XMEM_IOC_RENEW		_IO(XMEM_IOC_TYPE, 0x0b)
-/* detach: give back a FREE slot of the caller, and with a payload's last slot the payload. */
+/*
+ * detach: give back a FREE slot of the caller, and with a payload's last slot the payload; with
+ * XMEM_DETACH_FILE all slots of the payload that this one is in, or if one of them is not FREE
+ * none (EBUSY).
+ */
 #define XMEM_IOC_DETACH		_IO(XMEM_IOC_TYPE, 0x0c)
 #define XMEM_IOC_QUERY		_IO(XMEM_IOC_TYPE, 0x0d)
 #define XMEM_IOC_POOLS		_IO(XMEM_IOC_TYPE, 0x0e)

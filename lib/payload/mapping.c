@@ -106,6 +106,31 @@ void xl_mapping_add(struct xmem_pool *pool, struct xl_mapping *mapping)
 	xl_unlock(&pool->lock);
 }
 
+void xl_mapping_remove(struct xmem_pool *pool, struct xl_mapping *mapping)
+{
+	struct xl_mapping **link;
+
+	xl_lock(&pool->lock);
+	link = list_of(&pool->mappings, mapping->payload);
+	while (*link != mapping)
+		link = &(*link)->next;
+	*link = mapping->next;
+	count(pool, -1, mapping);
+	xl_unlock(&pool->lock);
+	mapping->next = NULL;
+	xl_mappings_unmap(mapping);
+}
+
+struct xl_mapping *xl_mapping_of(struct xmem_pool *pool, u32 slot)
+{
+	struct xl_mapping *mapping;
+
+	xl_lock(&pool->lock);
+	mapping = find(pool, pool->mappings.place[slot].payload);
+	xl_unlock(&pool->lock);
+	return mapping;
+}
+
 void xl_mappings_unmap(struct xl_mapping *list)
 {
 	struct xl_mapping *mapping;

@@ -15,7 +15,6 @@
  * One held buffer keeps its whole file, and the seals forbid that anybody punches holes into it.
  * So files are small. But a host has a limit for files, so one call makes at most MAX_FILES.
  */
-#define FILE_BYTES	(16ULL << 20)	/* of one file, if more than one buffer shares it */
 #define MAX_FILES	1024u
 
 /* ---- attaching ---- */
@@ -60,7 +59,7 @@ static int attach_failed(const struct xmem_pool *pool, u32 count, int err)
 			       name, count,
 			       kernel ? " of this pool (max_payloads), or bytes of metadata "
 					"(max_pool_bytes, max_bytes)," : "",
-			       XMEM_GROUP_SLOTS, FILE_BYTES >> 20);
+			       XMEM_GROUP_SLOTS, XL_FILE_BYTES >> 20);
 	if (err != -ENOSPC)
 		return xl_fail(-err, "%s: attach buffers (%u): %s", name, count,
 			       xl_request_error(err));
@@ -71,14 +70,16 @@ static int attach_failed(const struct xmem_pool *pool, u32 count, int err)
 }
 
 /* Attach @count buffers, at most a group's, of a new file. Returns 0 or -errno, not noted. */
-static int attach(struct xmem_pool *pool, int fd, u32 count, u64 stride, u64 bytes,
+static int attach(struct xmem_pool *pool, int fd, const struct xl_buffers *buffers, u32 count,
 		  struct xl_mapping *mapping, u16 *ret_slot)
 {
 	struct xmem_attach_request request = {
-		.size = sizeof(request), .fd = fd, .stride = stride, .length = bytes,
-		.count = count, .flags = mapping->shared ? XMEM_ATTACH_SHARED : 0,
+		.size = sizeof(request), .fd = fd, .stride = buffers->stride,
+		.length = buffers->bytes, .count = count,
+		.flags = mapping->shared ? XMEM_ATTACH_SHARED : 0,
 	};
-	int err = xl_request(pool, XMEM_IOC_ATTACH, &request);
+	u64 answer_by = buffers->answer_by ? buffers->answer_by : ~0ULL;
+	int err = xl_request_until(pool, XMEM_IOC_ATTACH, &request, answer_by);
 	u32 i;
 
 	if (err)
@@ -116,13 +117,13 @@ static u64 stride_of(u64 bytes)
 static int find_shape(const struct xl_buffers *buffers, struct making *ret)
 {
 	u64 stride = buffers->stride ? buffers->stride : stride_of(buffers->bytes);
-	u64 most = FILE_BYTES / stride;
+	u64 most = XL_FILE_BYTES / stride;
 	u32 least = (buffers->count + MAX_FILES - 1) / MAX_FILES;
 	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
 
 	getrlimit(RLIMIT_FSIZE, &limit);
 	if (stride > limit.rlim_cur)
-		return xl_fail(EFBIG, "preallocate: a buffer needs a file of %llu bytes, but this "
+		return xl_fail(EFBIG, "memory: a buffer needs a file of %llu bytes, but this "
 			       "process may only make files of %llu (RLIMIT_FSIZE, ulimit -f)",
 			       (unsigned long long)stride, (unsigned long long)limit.rlim_cur);
 	most = most < least ? least : most;
@@ -133,13 +134,13 @@ static int find_shape(const struct xl_buffers *buffers, struct making *ret)
 	return 0;
 }
 
-/* Is there memory for the rest? It is looked at first, and again after each FILE_BYTES. */
+/* Is there memory for the rest? It is looked at first, and again after each XL_FILE_BYTES. */
 static int check_room(struct making *making)
 {
 	const struct xl_buffers *buffers = &making->buffers;
 	u64 made = making->done * buffers->stride;
 
-	if (made && made - making->looked < FILE_BYTES)
+	if (made && made - making->looked < XL_FILE_BYTES)
 		return 0;
 	making->looked = made;
 	return xl_room_check((buffers->count - making->done) * buffers->stride);
@@ -167,6 +168,14 @@ static int new_file(struct making *making, u64 bytes, struct xl_mapping *mapping
 	return mapping->kind->make(mapping, bytes);
 }
 
+/* What is made on demand is counted as the system counts it, in pages. */
+static u64 file_bytes(const struct xl_buffers *buffers, u32 count)
+{
+	u64 unit = buffers->demand ? 4096 : 1;
+
+	return (buffers->stride * count + unit - 1) / unit * unit;
+}
+
 /* Make a file of @count buffers, attach them and add its mapping to the list. */
 static int make_file(struct xmem_pool *pool, struct making *making, u32 count, u16 *ret_slot)
 {
@@ -177,12 +186,14 @@ static int make_file(struct xmem_pool *pool, struct making *making, u32 count, u
 	if (!mapping)
 		return xl_fail(ENOMEM, "no memory for a mapping");
 	mapping->owned = true;
-	fd = new_file(making, buffers->stride * count, mapping);
+	mapping->demand = buffers->demand;
+	mapping->slots = count;
+	fd = new_file(making, file_bytes(buffers, count), mapping);
 	if (fd < 0) {
 		free(mapping);
 		return fd;
 	}
-	err = attach(pool, fd, count, buffers->stride, buffers->bytes, mapping, ret_slot);
+	err = attach(pool, fd, buffers, count, mapping, ret_slot);
 	xl_file_close(fd);		/* the host keeps a descriptor of its own */
 	if (err) {
 		xl_mappings_unmap(mapping);

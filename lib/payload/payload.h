@@ -29,17 +29,30 @@
 
 #include "../private.h"
 
-/* One payload file, mapped whole. Guarded by pool->lock. */
+#define XL_MAX_BYTES	(1ULL << 46)	/* of one payload file */
+#define XL_FILE_BYTES	(16ULL << 20)	/* of one file, if more than one buffer shares it */
+
+/* One payload file, mapped whole. Guarded by pool->lock, but for its last part. */
 struct xl_mapping {
 	struct xl_mapping *next;
 	const struct xl_payload_kind *kind;
 	u32 payload;
 	u32 pass;		/* the last look at all rows that found it attached */
-	bool owned;		/* made here: stays until the pool goes */
+	bool owned;		/* made here: stays until it is given back, or the pool goes */
 	bool advised;		/* in ordinary pages, with the wish for huge ones */
 	bool shared;		/* other writers may map it writable, too, and so do we */
 	char *base;
 	u64 bytes;
+
+	/* If it was made here, under owned.lock; words: demand.h. */
+	struct xl_mapping *next_file;
+	bool demand;		/* made on demand */
+	bool going;		/* chosen to be given back */
+	u32 slot;		/* one of those that it had, once it is given back */
+	u32 slots;		/* buffers */
+	u32 idle;		/* of these, at the last look */
+	u64 idle_ns;		/* since when all of them are, by the looks so far; 0: not all */
+	u64 sum, sum_before;	/* of the generations of the idle ones */
 };
 
 /* One kind of payload. All return 0 or a negative errno that has been noted. */
@@ -71,6 +84,8 @@ struct xl_buffers {
 	u32 flags;		/* XMEM_MEMORY_* */
 	u64 bytes;		/* of each */
 	u64 stride;		/* from one to the next; 0: whole pages from a page on */
+	u64 answer_by;		/* how long the host is waited for; 0: until it answers */
+	bool demand;		/* an acquire needs them */
 };
 
 /* They are made and attached: all of them or none. 0 or -errno, noted. */
@@ -86,6 +101,10 @@ void xl_mappings_destroy(struct xmem_pool *pool);
 /* Keep a mapping of this process's own payload, which no other thread knows yet. */
 void xl_mapping_add(struct xmem_pool *pool, struct xl_mapping *mapping);
 void xl_mappings_unmap(struct xl_mapping *list);
+/* Unmap one that was made here, in which nobody uses a slot any more. */
+void xl_mapping_remove(struct xmem_pool *pool, struct xl_mapping *mapping);
+/* The mapping of a slot that this client owns. */
+struct xl_mapping *xl_mapping_of(struct xmem_pool *pool, u32 slot);
 
 /* Note where the payload of @slot is. The slot is held or written, and has that payload. */
 void xl_place(struct xmem_pool *pool, u32 slot, const struct xl_mapping *mapping);

@@ -11,11 +11,6 @@
 #define BYTES	4096
 #define MB	(1ULL << 20)
 
-static struct xmem_pool *open_empty(void)
-{
-	return OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
-}
-
 /* ---- kinds ---- */
 
 static int make_some(struct xmem_pool *pool, uint32_t flags, uint32_t count, uint64_t bytes)
@@ -29,7 +24,8 @@ static int make_some(struct xmem_pool *pool, uint32_t flags, uint32_t count, uin
 
 TEST(API_preallocate_with_refuses_what_it_does_not_know)
 {
-	struct xmem_pool *pool = open_empty(), *reader = OPEN(new_name(), .flags = 0);
+	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	struct xmem_pool *reader = OPEN(new_name(), .flags = 0);
 	struct {
 		struct xmem_preallocate_options known;
 		unsigned char more[16];
@@ -87,4 +83,307 @@ TEST(API_huge_pages_are_used_or_asked_for)
 	EVENTUALLY(stat_of(reader).bytes_files == 0);
 	SAME(stat_of(reader).bytes_huge, 0);
 	xmem_pool_close(reader);
+}
+
+/* ---- on demand ---- */
+
+#define WRITER(...)	OPEN(new_name(), .flags = XMEM_OPEN_WRITER, __VA_ARGS__)
+
+static struct xmem_buffer *acquire(struct xmem_pool *pool, size_t bytes)
+{
+	struct xmem_buffer *b = xmem_acquire(pool, bytes, 0);
+	const char *why = "";
+
+	if (b)
+		return b;
+	xmem_peek_last_error(&why);
+	FAIL("acquire %zu: %s", bytes, why);
+}
+
+TEST(API_an_acquire_makes_what_it_needs)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER), *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(pool), 0);
+	struct xmem_buffer *b, *received;
+	size_t bytes;
+
+	for (bytes = 1; bytes < 4 * MB; bytes = bytes * 3 + 1) {
+		b = acquire(pool, bytes);
+		SAME(xmem_size(b), bytes);
+		CHECK(xmem_capacity(b) >= bytes && xmem_capacity(b) <= bytes + bytes / 8 + 64);
+		memset(xmem_data_mut(b), 0x5a, bytes);
+		WORKED(xmem_publish(b, NULL, NULL));
+		received = xmem_receive(s, 0);
+		CHECK(received);
+		SAME(xmem_size(received), bytes);
+		SAME(((const unsigned char *)xmem_data(received))[bytes - 1], 0x5a);
+		xmem_release(received);
+	}
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(pool);
+}
+
+static struct xmem_pool *try_options(const struct xmem_pool_options *options)
+{
+	struct xmem_pool_options o = *options;
+
+	o.size = sizeof(o);
+	return xmem_pool_open(new_name(), &o);
+}
+#define TRY(...)	try_options(&(struct xmem_pool_options){ __VA_ARGS__ })
+
+TEST(API_options_of_memory_are_checked)
+{
+	const uint32_t writer = XMEM_OPEN_WRITER;
+
+	REFUSED(TRY(.flags = writer, .memory = 1u << 31), EINVAL);
+	REFUSED(TRY(.flags = writer, .cache_ns = -1), EINVAL);
+	REFUSED(TRY(.demand_bytes = MB), EINVAL);
+	REFUSED(TRY(.cache_bytes = MB), EINVAL);
+	REFUSED(TRY(.cache_ns = 1), EINVAL);
+	REFUSED(TRY(.memory = XMEM_MEMORY_HUGE), EINVAL);
+	xmem_pool_close(OPEN(new_name(), .demand_bytes = XMEM_NO_DEMAND));
+}
+
+TEST(API_demand_ends_with_the_first_preallocation)
+{
+	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	struct xmem_pool *more = WRITER(.demand_bytes = MB);
+	struct xmem_buffer *b = acquire(pool, 100), *c;
+
+	WORKED(xmem_preallocate(pool, 1, BYTES));
+	REFUSED(xmem_acquire(pool, 2 * BYTES, 0), ENOSPC);
+	xmem_release(b);
+	b = acquire(pool, BYTES);
+	REFUSED(xmem_acquire(pool, BYTES, 0), EAGAIN);
+	xmem_release(b);
+	/* Who says how many bytes may be made has both. */
+	WORKED(xmem_preallocate(more, 1, BYTES));
+	b = acquire(more, BYTES);
+	c = acquire(more, 2 * BYTES);
+	xmem_release(b);
+	xmem_release(c);
+	xmem_pool_close(more);
+	xmem_pool_close(pool);
+}
+
+/* The largest comes first; the small one does not take it, also by the short way. */
+TEST(API_a_small_buffer_is_not_a_large_one)
+{
+	struct xmem_pool *pool = WRITER(.cache_bytes = 64 * MB);
+	struct xmem_buffer *b;
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		b = acquire(pool, MB);
+		WORKED(xmem_publish(b, NULL, NULL));
+		b = acquire(pool, MB * 9 / 10);		/* near enough */
+		CHECK(xmem_capacity(b) == MB);
+		xmem_release(b);
+		b = acquire(pool, MB / 2);
+		CHECK(xmem_capacity(b) == MB / 2);
+		WORKED(xmem_publish(b, NULL, NULL));
+		b = acquire(pool, 1);
+		CHECK(xmem_capacity(b) == 64);
+		xmem_release(b);
+	}
+	SAME(stat_of(pool).payloads, 3);
+	xmem_pool_close(pool);
+}
+
+TEST(P10_demand_bytes_is_a_limit)
+{
+	struct xmem_pool *pool = WRITER(.demand_bytes = 4 * MB);
+	struct xmem_buffer *b[4], *large;
+	const char *why;
+	int i;
+
+	REFUSED(xmem_acquire(pool, 4 * MB + 1, 0), ENOSPC);
+	xmem_get_last_error(&why);
+	REFUSED(xmem_acquire(pool, ~0UL, 0), ENOSPC);
+	SAME(xmem_get_last_error(&why), -ENOSPC);
+	CHECK(strstr(why, "demand_bytes"));
+	for (i = 0; i < 4; i++)
+		b[i] = acquire(pool, MB);
+	REFUSED(xmem_acquire(pool, MB, 0), EAGAIN);
+	REFUSED(xmem_acquire(pool, 1, 0), EAGAIN);
+	REFUSED(xmem_acquire(pool, MB, MS), ETIMEDOUT);
+	SAME(stat_of(pool).bytes_files, 4 * MB);
+	xmem_release(b[3]);
+	/* What is idle goes for what is needed; any that fits is used before there is none. */
+	large = acquire(pool, MB / 4);
+	SAME(xmem_capacity(large), MB / 4);
+	xmem_release(large);
+	for (i = 0; i < 3; i++)
+		xmem_release(b[i]);
+	large = acquire(pool, 4 * MB);
+	SAME(stat_of(pool).bytes_files, 4 * MB);
+	REFUSED(xmem_acquire(pool, 1, 0), EAGAIN);
+	xmem_release(large);
+	xmem_pool_close(pool);
+}
+
+/* ---- memory that goes back ---- */
+
+static uint64_t field(const char *path, const char *key)
+{
+	FILE *file = fopen(path, "re");
+	char line[256];
+	uint64_t kb = 0;
+
+	CHECK(file);
+	while (fgets(line, sizeof(line), file))
+		if (!strncmp(line, key, strlen(key)))
+			kb = strtoull(line + strlen(key), NULL, 10);
+	fclose(file);
+	return kb << 10;
+}
+
+static uint64_t resident(void)
+{
+	return field("/proc/self/status", "RssShmem:");
+}
+
+TEST(P10_trim_gives_memory_back)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER), *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(pool), 0);
+	struct xmem_buffer *b[8], *kept;
+	uint64_t before = resident(), system = field("/proc/meminfo", "Shmem:"), now;
+	int i;
+
+	for (i = 0; i < 8; i++) {
+		b[i] = acquire(pool, 8 * MB);
+		memset(xmem_data_mut(b[i]), 1, 8 * MB);
+	}
+	WORKED(xmem_publish(b[0], NULL, NULL));
+	kept = xmem_receive(s, 0);
+	CHECK(kept);
+	SAME(((const char *)xmem_data(kept))[8 * MB - 1], 1);
+	for (i = 1; i < 8; i++)
+		WORKED(xmem_publish(b[i], NULL, NULL));
+	SAME(stat_of(pool).bytes_files, 64 * MB);
+	CHECK(resident() >= before + 60 * MB);	/* it is not exact */
+	now = field("/proc/meminfo", "Shmem:");
+	CHECK(now > system + 32 * MB);		/* others allocate and free meanwhile */
+	/* The reader has yet to receive the others. */
+	SAME(xmem_trim(pool, 0), 0);
+	for (i = 1; i < 8; i++)
+		xmem_release(xmem_receive(s, 0));
+	SAME(xmem_trim(pool, 40 * MB), 16 * MB);
+	SAME(xmem_trim(pool, 40 * MB), 0);
+	SAME(xmem_trim(pool, 0), 40 * MB);
+	EVENTUALLY(stat_of(pool).bytes_files == 8 * MB);
+	SAME(stat_of(pool).attached, 1);
+	stat_of(reader);			/* it unmaps its own mappings */
+	CHECK(resident() < before + 20 * MB);	/* 8 MB, mapped twice here */
+	EVENTUALLY(field("/proc/meminfo", "Shmem:") + 32 * MB < now);
+	SAME(((const char *)xmem_data(kept))[8 * MB - 1], 1);
+	xmem_release(kept);
+	SAME(xmem_trim(pool, 0), 8 * MB);
+	EVENTUALLY(stat_of(pool).attached == 0);
+	SAME(xmem_trim(reader, 0), -EPERM);
+	SAME(xmem_trim(NULL, 0), -EINVAL);
+	/* The slots are used again; "any buffer" makes none. */
+	REFUSED(xmem_acquire(pool, 0, 0), ENOSPC);
+	xmem_release(acquire(pool, BYTES));
+	publish_stamp(pool, 3);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(pool);
+}
+
+TEST(P10_trim_takes_preallocated_buffers_too)
+{
+	struct xmem_pool *pool = open_writer(new_name(), 100, BYTES);
+	struct xmem_buffer *b = acquire(pool, BYTES);
+	uint64_t token;
+
+	/* Two files, of 64 and 36 buffers: that of the one in hand stays whole. */
+	SAME(stat_of(pool).payloads, 2);
+	CHECK(xmem_trim(pool, 0) > 0);
+	EVENTUALLY(stat_of(pool).payloads == 1);
+	fill(b, 5);
+	WORKED(xmem_publish(b, NULL, &token));
+	CHECK(xmem_trim(pool, 0) > 0);
+	EVENTUALLY(stat_of(pool).payloads == 0);
+	REFUSED(xmem_get(pool, token), ESTALE);
+	REFUSED(xmem_acquire(pool, BYTES, 0), ENOSPC);
+	WORKED(xmem_preallocate(pool, 100, BYTES));
+	REFUSED(xmem_get(pool, token), ESTALE);
+	publish_stamp(pool, 6);
+	xmem_pool_close(pool);
+}
+
+/* What has been idle longest goes first, beyond the cache's bytes. */
+TEST(P10_the_cache_has_a_limit_of_bytes)
+{
+	struct xmem_pool *pool = WRITER(.cache_bytes = 2 * MB);
+	struct xmem_buffer *b[3];
+	int i;
+
+	for (i = 0; i < 3; i++)
+		b[i] = acquire(pool, MB << i);
+	for (i = 0; i < 3; i++)
+		xmem_release(b[i]);
+	SAME(stat_of(pool).bytes_files, 7 * MB);
+	b[0] = acquire(pool, BYTES);		/* a file is made, and a look at the others */
+	EVENTUALLY(stat_of(pool).bytes_files <= 2 * MB + BYTES);
+	xmem_release(b[0]);
+	xmem_pool_close(pool);
+}
+
+TEST(P10_the_cache_has_a_limit_of_age)
+{
+	struct xmem_pool *pool = WRITER(.cache_bytes = 64 * MB, .cache_ns = 20 * MS);
+	struct xmem_pool *keeps = WRITER(.cache_bytes = 64 * MB, .cache_ns = XMEM_FOREVER);
+
+	xmem_release(acquire(keeps, MB));
+	xmem_release(acquire(pool, MB));
+	SAME(stat_of(pool).attached, 1);
+	EVENTUALLY((xmem_release(acquire(pool, 1)), stat_of(pool).bytes_files < MB));
+	xmem_release(acquire(keeps, MB));
+	SAME(stat_of(keeps).bytes_files, MB);
+	xmem_pool_close(keeps);
+	xmem_pool_close(pool);
+}
+
+/* ---- many ---- */
+
+#define LIVE	24
+
+/*
+ * Mixed sizes, of which a changing set is in use: the files never take more than 1.3 times of the
+ * most that was in use. bench/memory has this with a million acquires.
+ */
+TEST_WITHIN(P10_mixed_sizes_take_little_more_than_is_in_use, 60)
+{
+	struct xmem_pool *pool = WRITER(.demand_bytes = 256 * MB);
+	struct xmem_buffer *live[LIVE] = { NULL };
+	uint64_t random = seed(), used = 0, most_used = 0, most = 0;
+	unsigned int i, n = scaled(3000);
+
+	for (i = 0; i < n; i++) {
+		struct xmem_buffer **b = &live[random_next(&random) % LIVE];
+		size_t bytes = 64 * 1024 + random_next(&random) % MB;
+
+		if (*b) {
+			used -= xmem_size(*b);
+			xmem_release(*b);
+		}
+		*b = acquire(pool, bytes);
+		used += bytes;
+		most_used = used > most_used ? used : most_used;
+		if (stat_of(pool).bytes_files > most)
+			most = stat_of(pool).bytes_files;
+		if (most_used > 12 * MB && most * 10 > most_used * 13)
+			FAIL("%u: %llu bytes of files, %llu used", i, (unsigned long long)most,
+			     (unsigned long long)most_used);
+	}
+	for (i = 0; i < LIVE; i++)
+		xmem_release(live[i]);
+	xmem_pool_close(pool);
 }

@@ -162,6 +162,9 @@ struct setup {
 	uint32_t flags, slots, clients, ring;
 	int64_t wait_bound_ns;
 	const char *label;
+	uint64_t demand_bytes, cache_bytes;
+	int64_t cache_ns;
+	uint32_t memory;
 };
 struct xmem_pool *open_with(const char *name, const struct setup *setup);
 #define OPEN(name, ...)	open_with(name, &(struct setup){ __VA_ARGS__ })

@@ -233,7 +233,4 @@ TEST(API_keep_is_checked)
 	o.flags = XMEM_OPEN_WRITER;
 	o.keep = 4097;
 	REFUSED(xmem_pool_open(new_name(), &o), EINVAL);
-	o.keep = 4096;
-	o.reserved = 1;
-	REFUSED(xmem_pool_open(new_name(), &o), EINVAL);
 }

@@ -263,7 +263,8 @@ TEST(API_ENOSPC_speaks_of_groups)
 TEST(API_a_buffer_that_large_is_not_there)
 {
 	const char *name = new_name();
-	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER,
+				      .demand_bytes = XMEM_NO_DEMAND);
 
 	CHECK(!xmem_acquire(pool, 1, 0));
 	SAYS(ENOSPC, NULL, name, "no buffers", "preallocate");

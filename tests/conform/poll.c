@@ -359,7 +359,8 @@ TEST(P10_poll_hears_of_the_hosts_end)
 /* K10: exact, also with more slots than anybody would look at one by one. */
 TEST(API_poll_says_whether_a_buffer_is_free)
 {
-	struct xmem_pool *writer = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .slots = 320);
+	struct xmem_pool *writer = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .slots = 320,
+					.demand_bytes = XMEM_NO_DEMAND);
 	int fd = fd_of(writer), epoll = new_epoll(fd, EPOLLOUT), i;
 	struct xmem_buffer *kept[MANY], *b;
 

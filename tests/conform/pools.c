@@ -80,6 +80,8 @@ struct xmem_pool *open_with(const char *name, const struct setup *setup)
 		.size = sizeof(options), .flags = setup->flags, .slots = setup->slots,
 		.clients = setup->clients, .ring_entries = setup->ring,
 		.wait_bound_ns = setup->wait_bound_ns, .label = setup->label,
+		.demand_bytes = setup->demand_bytes, .cache_bytes = setup->cache_bytes,
+		.cache_ns = setup->cache_ns, .memory = setup->memory,
 	};
 	const char *why = "";
 	struct xmem_pool *pool = xmem_pool_open(name, &options);

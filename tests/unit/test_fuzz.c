@@ -322,7 +322,7 @@ static void op_detach(u32 me, u32 at)
 	u32 payload = 0, slot = client->slot[at];
 	bool can = fz.slot[slot].state == FREE;
 
-	ck_assert_int_eq(xm_host_detach(&fz.world->host, me, &request, &payload), can ? 0 : -EBUSY);
+	ck_assert_int_eq(xm_host_detach(&fz.world->host, me, &request, &payload), can ? 1 : -EBUSY);
 	if (!can)
 		return;
 	ck_assert_uint_ne(payload, 0);

@@ -10,7 +10,7 @@ _Static_assert(sizeof(struct xmem_client_row) == 192, "client row");
 _Static_assert(sizeof(struct xmem_slot_row) == 64, "slot row");
 _Static_assert(sizeof(struct xmem_entry) == 64, "entry");
 _Static_assert(sizeof(struct xmem_cursor) == 64, "cursor");
-_Static_assert(sizeof(struct xmem_ring) == 64, "ring, without its entries");
+_Static_assert(sizeof(struct xmem_ring) == 128, "ring, without its entries");
 _Static_assert(sizeof(struct xmem_metadata) == 512, "metadata");
 _Static_assert(sizeof(struct xmem_slot_word) == 16, "slot word");
 _Static_assert(sizeof(struct xmem_group) == 1024, "group, without its metadata");

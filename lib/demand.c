@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Making buffers when an acquire needs them: which sizes they have, how many share a file, and
+ * how far the limit allows it.
+ */
+#include "demand.h"
+#include "request.h"
+
+#define GRAIN		64u		/* classes are multiples of it */
+#define PAGE		4096u
+#define UNKNOWN		(~0ULL)		/* the limit is found when it is first needed */
+
+/* ---- sizes ---- */
+
+/* How far apart classes are: an eighth of the power of two below @bytes. */
+static u64 step_of(u64 bytes)
+{
+	u64 step = 1ULL << (63 - __builtin_clzll(bytes)) >> 3;
+
+	return step > GRAIN ? step : GRAIN;
+}
+
+u64 xl_class(u64 bytes)
+{
+	u64 step = step_of(bytes);
+
+	return (bytes + step - 1) / step * step;
+}
+
+u64 xl_class_below(u64 bytes)
+{
+	return bytes < GRAIN ? 0 : bytes / step_of(bytes) * step_of(bytes);
+}
+
+static u64 near_to(u64 class)
+{
+	return class + class / 4;
+}
+
+u64 xl_near(u64 bytes)
+{
+	return near_to(xl_class(bytes));
+}
+
+u64 xl_fence(u64 bytes)
+{
+	u64 class = xl_class_below(bytes - 1);
+
+	while (class && near_to(class) >= bytes)
+		class = xl_class_below(class - 1);
+	return class;
+}
+
+/* ---- limits ---- */
+
+void xl_demand_init(struct xmem_pool *pool, const struct xmem_pool_options *options)
+{
+	struct xl_demand *demand = &pool->owned.demand;
+
+	*demand = (struct xl_demand){
+		.on = pool->role == XMEM_ROLE_WRITER && options->demand_bytes != XMEM_NO_DEMAND,
+		.by_default = !options->demand_bytes,
+		.limit = options->demand_bytes ? options->demand_bytes : UNKNOWN,
+		.memory = options->memory,
+		.cache_bytes = options->cache_bytes,
+		.cache_ns = options->cache_ns ? (u64)options->cache_ns : XL_CACHE_NS,
+	};
+	if (demand->on)
+		xm_store(&pool->owned.words.ring->makes, xl_class_below(demand->limit));
+}
+
+void xl_demand_end(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+
+	xl_lock(&owned->lock);
+	if (owned->demand.by_default) {
+		owned->demand.on = false;
+		xm_store(&owned->words.ring->makes, 0);
+		xm_store(&owned->words.ring->lacks, 0);
+	}
+	xl_unlock(&owned->lock);
+}
+
+/* By default a writer takes a quarter of what is left when it makes its first buffer. */
+static u64 default_limit(void)
+{
+	struct xl_room room;
+
+	xl_room_find("/proc", "/sys/fs/cgroup", &room);
+	return room.left == ~0ULL ? UNKNOWN - 1 : room.left / 4;
+}
+
+/* What the ring says to those who poll. @need: of the file that is wanted; 0: none is. */
+static void say(struct xmem_pool *pool, u64 need)
+{
+	const struct xl_demand *demand = &pool->owned.demand;
+	struct xmem_ring *ring = pool->owned.words.ring;
+	u64 left = demand->limit > demand->used ? demand->limit - demand->used : 0;
+
+	xm_store(&ring->makes, xl_class_below(left / PAGE * PAGE));
+	xm_store(&ring->lacks, need > left ? need - left : 0);
+}
+
+/* ---- making ---- */
+
+static u64 file_bytes(u64 class, u32 count)
+{
+	return (class * count + PAGE - 1) / PAGE * PAGE;
+}
+
+/*
+ * How many buffers of a class are made at once? They can go only together, so they are few: as
+ * many as a page has, and an eighth of those that there are.
+ */
+static u32 count_of(const struct xl_owned *owned, u64 class)
+{
+	const struct xl_size *size = xl_size_for(owned, class);
+	u64 count = size->bytes == class ? size->slots / 8 : 0, most = XL_FILE_BYTES / class;
+
+	if (count < PAGE / class)
+		count = PAGE / class;
+	if (count > XMEM_GROUP_SLOTS)
+		count = XMEM_GROUP_SLOTS;
+	return count > most ? most ? most : 1 : count ? count : 1;
+}
+
+/* Has a look found a buffer that is near, or another thread made one? */
+static bool is_there(const struct xl_owned *owned, u64 bytes)
+{
+	const struct xl_size *size = xl_size_for(owned, bytes);
+
+	for (; size->larger && size->bytes <= xl_near(bytes); size = size->larger)
+		if (xl_has_ready(size) || size->free.first)
+			return true;
+	return false;
+}
+
+static bool evict_any(struct xmem_pool *pool)
+{
+	struct xm_waited waited;
+	struct xl_size *size;
+
+	xm_look_at_waited(&pool->map, pool->me, &waited);
+	for (size = pool->owned.sizes; size; size = size->larger)
+		if (xl_evict(pool, size, &waited))
+			return true;
+	return false;
+}
+
+static int too_large(const struct xl_demand *demand, u64 bytes)
+{
+	return xl_fail(ENOSPC, "acquire: a buffer of %llu bytes is more than this writer may make "
+		       "on demand, which is %llu bytes in all (demand_bytes); preallocate it",
+		       (unsigned long long)bytes, (unsigned long long)demand->limit);
+}
+
+/* Make room for a file of @need bytes: what is to go is put into *list. Under owned.lock. */
+static int make_room(struct xmem_pool *pool, u64 need, bool evict, struct xl_mapping **list)
+{
+	struct xl_demand *demand = &pool->owned.demand;
+	u64 keep;
+
+	while (evict && demand->used + need > demand->limit && evict_any(pool))
+		xl_cache_look(pool);
+	say(pool, need);
+	if (demand->used + need > demand->limit)
+		return -EAGAIN;
+	if (demand->peak < demand->used + need)
+		demand->peak = demand->used + need;
+	keep = demand->limit - demand->used - need;
+	if (keep > xl_cache_limit(demand))
+		keep = xl_cache_limit(demand);
+	*list = xl_cache_shrink(pool, keep, true);
+	return 0;
+}
+
+/* Is that what an idle file's end may mend? */
+static bool is_scarce(int err)
+{
+	return err == -ENOMEM || err == -EDQUOT || err == -ENOSPC || err == -EMFILE ||
+	       err == -ENFILE;
+}
+
+static void drop_all_idle(struct xmem_pool *pool)
+{
+	struct xl_mapping *list;
+
+	xl_lock(&pool->owned.lock);
+	xl_cache_look(pool);
+	list = xl_cache_shrink(pool, 0, false);
+	xl_unlock(&pool->owned.lock);
+	xl_cache_drop(pool, list);
+	xl_settle_posts(pool);
+}
+
+/* What could not be made is nothing to poll for. */
+static void say_none(struct xmem_pool *pool)
+{
+	xl_lock(&pool->owned.lock);
+	xm_store(&pool->owned.words.ring->makes, 0);
+	xm_store(&pool->owned.words.ring->lacks, 0);
+	xl_unlock(&pool->owned.lock);
+}
+
+/* Under pool->slow. */
+static int make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
+{
+	struct xl_owned *owned = &pool->owned;
+	struct xl_demand *demand = &owned->demand;
+	struct xl_buffers buffers = {
+		.bytes = xl_class(bytes), .stride = xl_class(bytes), .flags = demand->memory,
+		.demand = true, .answer_by = answer_by,
+	};
+	u64 limit = demand->limit == UNKNOWN ? default_limit() : demand->limit;
+	struct xl_mapping *list = NULL;
+	int err;
+
+	xl_lock(&owned->lock);
+	demand->limit = limit;
+	if (file_bytes(buffers.bytes, 1) > limit) {
+		xl_unlock(&owned->lock);
+		return too_large(demand, bytes);
+	}
+	xl_cache_look(pool);
+	if (is_there(owned, bytes)) {
+		xl_unlock(&owned->lock);
+		return 0;
+	}
+	buffers.count = count_of(owned, buffers.bytes);
+	if (demand->used + file_bytes(buffers.bytes, buffers.count) > limit)
+		buffers.count = 1;
+	err = make_room(pool, file_bytes(buffers.bytes, buffers.count), evict, &list);
+	xl_unlock(&owned->lock);
+	xl_cache_drop(pool, list);
+	if (err)
+		return err;
+	err = xl_make_slots(pool, &buffers);
+	if (is_scarce(err)) {
+		drop_all_idle(pool);
+		buffers.count = 1;
+		err = xl_make_slots(pool, &buffers);
+	}
+	if (err)
+		say_none(pool);
+	return err;
+}
+
+int xl_demand_make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
+{
+	int err, cancel;
+
+	if (bytes > XL_MAX_BYTES)
+		return too_large(&pool->owned.demand, bytes);
+	xl_unlock(&pool->owned.lock);
+	/* A thread that is cancelled here would keep what it has made, and the lock. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	xl_lock(&pool->slow);
+	err = make(pool, bytes, evict, answer_by);
+	xl_unlock(&pool->slow);
+	pthread_setcancelstate(cancel, NULL);
+	xl_lock(&pool->owned.lock);
+	return err;
+}

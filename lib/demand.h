@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Buffers that are made when an acquire needs them (demand.c), and files that are given back to
+ * the system while their owner lives (cache.c).
+ *
+ * A file is *idle* while all of its buffers that still have slots are FREE or READY. Whether it
+ * is, and since when, is found out by a *look* at all lists, which is slow and made only where a
+ * file is made or given back. Sizes that are made on demand are those of *classes*, at most an
+ * eighth apart. A buffer is *near* enough to what is asked for, if it is at most a quarter larger
+ * than its class: then nothing is made. So that an acquire that takes the short way never finds a
+ * larger one, each size has a *fence* below it: the largest class to which it is not near, as a
+ * size that has no slots.
+ */
+#ifndef XMEM_DEMAND_H
+#define XMEM_DEMAND_H
+
+#include "owned.h"
+#include "payload/payload.h"
+
+/* ---- sizes (demand.c) ---- */
+
+/* The class of @bytes, which are at least 1; and the largest class of at most @bytes, or 0. */
+u64 xl_class(u64 bytes);
+u64 xl_class_below(u64 bytes);
+/* The largest size that is near to @bytes. */
+u64 xl_near(u64 bytes);
+/* The fence of a size of @bytes; 0: it needs none. */
+u64 xl_fence(u64 bytes);
+
+/* ---- making (demand.c) ---- */
+
+void xl_demand_init(struct xmem_pool *pool, const struct xmem_pool_options *options);
+/* The program makes its buffers itself from now on, unless it has said otherwise. */
+void xl_demand_end(struct xmem_pool *pool);
+
+/*
+ * Make buffers that are near to @bytes, if the limit allows it; @evict: what subscribers may lose
+ * goes for it. The host is waited for until @answer_by. Under owned.lock, which is left
+ * meanwhile. 0: look again. -EAGAIN: not before others have let go of buffers. Else an error,
+ * noted: not at all now.
+ */
+int xl_demand_make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by);
+
+/* preallocate.c: make buffers and add them to the lists. Under pool->slow. 0 or -errno, noted. */
+int xl_make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers);
+
+/* ---- giving back (cache.c) ---- */
+
+/*
+ * Collect all that nobody uses any more, and find out which files are idle. The bytes of these.
+ * Under owned.lock.
+ */
+u64 xl_cache_look(struct xmem_pool *pool);
+
+/*
+ * Choose idle files, those first that have been idle longest, until the others have @keep bytes
+ * or fewer, and take their slots out of the lists. @demand: only those made on demand. Under
+ * pool->slow and owned.lock, after a look. Returns a list for xl_cache_drop.
+ */
+struct xl_mapping *xl_cache_shrink(struct xmem_pool *pool, u64 keep, bool demand);
+
+/* Give them back: detach and unmap. Under pool->slow. Returns their bytes. */
+u64 xl_cache_drop(struct xmem_pool *pool, struct xl_mapping *list);
+
+/* How many bytes of idle files may stay, with so many in use? Under owned.lock. */
+u64 xl_cache_limit(const struct xl_demand *demand);
+
+/* Give back what has been idle for too long, if it is time for a look. Under no lock. */
+void xl_cache_age(struct xmem_pool *pool);
+
+static inline void xl_cache_settle(struct xmem_pool *pool)
+{
+	if (unlikely(pool->owned.demand.on))
+		xl_cache_age(pool);
+}
+
+#endif
