@@ -13,7 +13,8 @@ static const struct cli_column columns[] = {
 	{ "SLOTS", "slots", NULL },	{ "HOLDS", "holds", NULL },
 	{ "FOLLOWS", "follows", NULL },	{ "BEHIND", "behind", NULL },
 	{ "WAIT_NS", "wait_bound_ns", NULL },
-	{ "MAPPED", "bytes_mapped", NULL }, { "KEPT", "bytes_kept", NULL }, { 0 },
+	{ "MAPPED", "bytes_mapped", NULL }, { "KEPT", "bytes_kept", NULL },
+	{ "LIMBO", "limbo", NULL },	{ "LIMBO_BYTES", "bytes_limbo", NULL }, { 0 },
 };
 
 static json_t *row_of(const struct xmem_client_info *info)
@@ -33,6 +34,8 @@ static json_t *row_of(const struct xmem_client_info *info)
 	cli_set_number(row, "wait_bound_ns", info->wait_bound_ns);
 	cli_set_number(row, "bytes_mapped", info->bytes_mapped);
 	cli_set_number(row, "bytes_kept", info->bytes_kept);
+	cli_set_number(row, "limbo", info->limbo);
+	cli_set_number(row, "bytes_limbo", info->bytes_limbo);
 	cli_set_number(row, "incarnation", info->incarnation);
 	return row;
 }

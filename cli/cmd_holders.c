@@ -83,7 +83,8 @@ static json_t *row_of(struct look *look, const struct xmem_slot_info *info)
 	json_t *owner = json_array_get(look->clients, info->owner), *row = cli_object();
 
 	cli_set_number(row, "slot", info->slot);
-	cli_set(row, "state", json_string(cli_state_name(info->state)));
+	cli_set(row, "state",
+		json_string(info->overdue ? "overdue" : cli_state_name(info->state)));
 	cli_set_number(row, "bytes", info->bytes);
 	cli_set_number(row, "payload", info->payload);
 	cli_set_number(row, "bytes_file", info->payload_bytes);

@@ -15,6 +15,7 @@ static const char *const meanings[][2] = {
 	{ "live", "of these, with contents" },
 	{ "held", "somebody holds" },
 	{ "limbo", "their owner has ended, others still use them" },
+	{ "overdue", "their owner wants them back, others still hold them" },
 	{ "holds", "of all clients together" },
 	{ "claims", "references set aside for those who come later" },
 	{ "claimed", "buffers that have some" },
@@ -25,6 +26,10 @@ static const char *const meanings[][2] = {
 	{ "bytes_files", "of these files" },
 	{ "bytes_kept", "of these: of files whose owner has ended; clients says by whom" },
 	{ "bytes_huge", "of these files: in huge pages" },
+	{ "bytes_limbo", "of the slots in limbo; clients and holders say who has them" },
+	{ "bytes_overdue", "of the slots that are overdue" },
+	{ "limbo_ms", "milliseconds since the first of their owners has ended" },
+	{ "overdue_ms", "milliseconds since one was first missed" },
 	{ "bytes_mapped", "of files that clients have mapped, all of them together" },
 };
 
@@ -58,6 +63,7 @@ static int gather(struct xmem_pool *pool, json_t *all)
 	cli_set_number(all, "live", stat.live);
 	cli_set_number(all, "held", stat.held);
 	cli_set_number(all, "limbo", stat.limbo);
+	cli_set_number(all, "overdue", stat.overdue);
 	cli_set_number(all, "holds", stat.holds);
 	cli_set_number(all, "claims", stat.claims);
 	cli_set_number(all, "claimed", stat.claimed);
@@ -68,6 +74,10 @@ static int gather(struct xmem_pool *pool, json_t *all)
 	cli_set_number(all, "bytes_files", stat.bytes_files);
 	cli_set_number(all, "bytes_kept", stat.bytes_kept);
 	cli_set_number(all, "bytes_huge", stat.bytes_huge);
+	cli_set_number(all, "bytes_limbo", stat.bytes_limbo);
+	cli_set_number(all, "bytes_overdue", stat.bytes_overdue);
+	cli_set_number(all, "limbo_ms", stat.limbo_age_ns / 1000000);
+	cli_set_number(all, "overdue_ms", stat.overdue_age_ns / 1000000);
 	cli_set_number(all, "bytes_mapped", mapped_by_all(pool, stat.clients_max));
 	return 0;
 }
@@ -76,10 +86,10 @@ static void print_lines(const json_t *all)
 {
 	size_t i;
 
-	printf("pool         %s\n", json_string_value(json_object_get(all, "pool")));
-	printf("backend      %s\n", json_string_value(json_object_get(all, "backend")));
+	printf("pool          %s\n", json_string_value(json_object_get(all, "pool")));
+	printf("backend       %s\n", json_string_value(json_object_get(all, "backend")));
 	for (i = 0; i < sizeof(meanings) / sizeof(*meanings); i++)
-		printf("%-12s %-12" JSON_INTEGER_FORMAT " %s\n", meanings[i][0],
+		printf("%-13s %-12" JSON_INTEGER_FORMAT " %s\n", meanings[i][0],
 		       json_integer_value(json_object_get(all, meanings[i][0])), meanings[i][1]);
 }
 

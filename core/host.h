@@ -37,6 +37,7 @@ struct xm_host {
 	u64 incarnations;			/* the last one that was given */
 	u32 group_owner[XMEM_MAX_GROUPS];	/* client id, XMEM_OWNER_NONE or XMEM_OWNER_HOST */
 	struct xm_claims *claims;		/* NULL until the first request for claims */
+	u64 limbo_ns[XMEM_MAX_GROUPS];		/* when a group became the host's; 0: it is not */
 };
 
 /*
@@ -178,6 +179,12 @@ void xm_host_payload_goes(struct xm_host *host, u64 bytes, u32 traits, bool kept
 
 /* Free @slot if it is the host's and nobody uses it. Returns its payload's id, or else 0. */
 u32 xm_host_reclaim(struct xm_host *host, u32 slot);
+
+/*
+ * Groups have become the host's at @now_ns. The header says of the first of those that are still
+ * used when that was.
+ */
+void xm_host_limbo(struct xm_host *host, u64 now_ns);
 
 /* Give back a group of an ended client that has no slots. true: its pages may go. */
 bool xm_host_idle_group(struct xm_host *host, u32 group);

@@ -266,6 +266,27 @@ void xm_host_payload_goes(struct xm_host *host, u64 bytes, u32 traits, bool kept
 	xm_store_release(&pool->payloads_gone, pool->payloads_gone + 1);
 }
 
+static void xm_say_limbo(struct xm_host *host)
+{
+	u64 first = 0;
+	u32 g;
+
+	for (g = 0; g < host->map.groups; g++)
+		if (host->limbo_ns[g] && (!first || host->limbo_ns[g] < first))
+			first = host->limbo_ns[g];
+	xm_store(&host->map.pool->limbo_ns, first);
+}
+
+void xm_host_limbo(struct xm_host *host, u64 now_ns)
+{
+	u32 g;
+
+	for (g = 0; g < host->map.groups; g++)
+		if (host->group_owner[g] == XMEM_OWNER_HOST && !host->limbo_ns[g])
+			host->limbo_ns[g] = now_ns;
+	xm_say_limbo(host);
+}
+
 bool xm_host_idle_group(struct xm_host *host, u32 group)
 {
 	u32 s, first = group * XMEM_GROUP_SLOTS;
@@ -276,6 +297,10 @@ bool xm_host_idle_group(struct xm_host *host, u32 group)
 		if (xm_slot_row(&host->map, s)->owner != XMEM_OWNER_NONE)
 			return false;
 	host->group_owner[group] = XMEM_OWNER_NONE;
+	if (host->limbo_ns[group]) {
+		host->limbo_ns[group] = 0;
+		xm_say_limbo(host);
+	}
 	return true;
 }
 

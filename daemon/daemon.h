@@ -236,6 +236,8 @@ int xd_payload_open(const struct xd_payload *payload, bool writable);
 
 /* ---- descriptors that clients poll (poll.c) ---- */
 
+u64 xd_now_ns(void);
+
 /* Prepare the timer, whose events name daemon->poll_timer. 0 or -errno. */
 int xd_polls_init(struct xd_daemon *daemon);
 

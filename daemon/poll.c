@@ -33,7 +33,7 @@ struct xd_poll {
 	int socket;			/* the daemon's end */
 };
 
-static u64 now_ns(void)
+u64 xd_now_ns(void)
 {
 	struct timespec now;
 
@@ -139,9 +139,9 @@ static u64 look_out(const struct xd_poll *poll)
 	if (poll->what.kind != XMEM_POLL_CLIENT || poll->of->role != XMEM_ROLE_WRITER ||
 	    is_writable(poll))
 		return 0;
-	if (!xm_says_writable(map, me, now_ns(), &deadline)) {
+	if (!xm_says_writable(map, me, xd_now_ns(), &deadline)) {
 		xm_arm(&xm_client_row(map, me)->slots_waiters);
-		if (!xm_says_writable(map, me, now_ns(), &deadline))
+		if (!xm_says_writable(map, me, xd_now_ns(), &deadline))
 			return deadline;
 	}
 	xm_wire_drain(poll->socket);

@@ -277,6 +277,7 @@ int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_j
 void xd_pool_leave(struct xd_pool *pool, struct xd_connection *from)
 {
 	xm_host_end(&pool->host, from->client);
+	xm_host_limbo(&pool->host, xd_now_ns());
 	xd_payload_owner_ended(pool, from->incarnation);
 	xd_pool_wake_owners(pool);
 	wake_rings(pool);

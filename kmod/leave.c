@@ -145,6 +145,7 @@ static void xk_end_client(struct xk_pool *pool, struct xk_client *client)
 {
 	xk_copy_pages(pool, client);
 	xm_host_end(&pool->host, client->id);
+	xm_host_limbo(&pool->host, ktime_get_ns());
 	xk_payload_owner_ended(pool, client->incarnation);
 	xk_swap_pages(pool, client);
 	trace_xmem_client_end(pool->number, client->id, client->incarnation);

@@ -19,6 +19,7 @@
 #include <linux/sysfs.h>
 
 #include "compat.h"
+#include "core/limbo.h"
 #include "xk.h"
 
 /* A directory of one slot or one client. */
@@ -107,6 +108,22 @@ static u32 xk_count_clients(const struct xk_pool *pool, u32 state)
 	return count;
 }
 
+static struct xm_limbo xk_count_limbo(const struct xk_pool *pool)
+{
+	struct xm_limbo limbo;
+
+	xm_limbo_count(&pool->host.map, &limbo);
+	return limbo;
+}
+
+/* The clock of whoever said @since may be another one, in a time namespace. */
+static u64 xk_age(u64 since)
+{
+	u64 now = ktime_get_ns();
+
+	return since && since < now ? now - since : 0;
+}
+
 XK_POOL_NUMBER(owner_uid, from_kuid_munged(current_user_ns(), pool->owner));
 XK_POOL_NUMBER(slots_max, pool->host.map.slots);
 XK_POOL_NUMBER(clients_max, pool->host.map.clients);
@@ -114,6 +131,11 @@ XK_POOL_NUMBER(ring_entries, pool->host.map.ring_mask + 1);
 XK_POOL_NUMBER(attached, xk_count_slots(pool, false));
 XK_POOL_NUMBER(attached_bytes, xk_count_bytes(pool));
 XK_POOL_NUMBER(limbo, xk_count_slots(pool, true));
+XK_POOL_NUMBER(limbo_bytes, xk_count_limbo(pool).ended_bytes);
+XK_POOL_NUMBER(limbo_age_ns, xk_age(xk_count_limbo(pool).ended_ns));
+XK_POOL_NUMBER(overdue, xk_count_limbo(pool).overdue);
+XK_POOL_NUMBER(overdue_bytes, xk_count_limbo(pool).overdue_bytes);
+XK_POOL_NUMBER(overdue_age_ns, xk_age(xk_count_limbo(pool).overdue_ns));
 XK_POOL_NUMBER(alive, xk_count_clients(pool, XMEM_CLIENT_ALIVE));
 XK_POOL_NUMBER(zombies, xk_count_clients(pool, XMEM_CLIENT_ZOMBIE));
 XK_POOL_NUMBER(payloads, pool->payload_count);
@@ -128,7 +150,10 @@ static struct attribute *xk_pool_attrs[] = {
 	&xk_pool_name.attr.attr, &xk_pool_owner_uid.attr.attr, &xk_pool_slots_max.attr.attr,
 	&xk_pool_clients_max.attr.attr, &xk_pool_ring_entries.attr.attr,
 	&xk_pool_attached.attr.attr, &xk_pool_attached_bytes.attr.attr,
-	&xk_pool_limbo.attr.attr, &xk_pool_alive.attr.attr, &xk_pool_zombies.attr.attr,
+	&xk_pool_limbo.attr.attr, &xk_pool_limbo_bytes.attr.attr,
+	&xk_pool_limbo_age_ns.attr.attr, &xk_pool_overdue.attr.attr,
+	&xk_pool_overdue_bytes.attr.attr, &xk_pool_overdue_age_ns.attr.attr,
+	&xk_pool_alive.attr.attr, &xk_pool_zombies.attr.attr,
 	&xk_pool_payloads.attr.attr, &xk_pool_payloads_max.attr.attr,
 	&xk_pool_payload_bytes.attr.attr, &xk_pool_kept_bytes.attr.attr,
 	&xk_pool_huge_bytes.attr.attr,

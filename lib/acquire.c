@@ -9,6 +9,7 @@
 #include "died.h"
 #include "handle.h"
 #include "holders.h"
+#include "limbo.h"
 #include "owned.h"
 #include "pages.h"
 #include "request.h"
@@ -231,7 +232,9 @@ static int wait_for_slot(struct xmem_pool *pool, const struct want *want, u32 ca
 		if (xl_wait_cancelled(pool, cancels))
 			return wait_failed(-ECANCELED);
 		bound = look_at_ns(pool);
+		xl_limbo_note(pool);
 		xl_unlock(&owned->lock);
+		xl_limbo_tell(pool);
 		err = xl_waiters_wait(pool, XMEM_WAIT_SLOTS, pool->me, value,
 				      bound < deadline ? bound : deadline);
 		xl_lock(&owned->lock);
@@ -303,6 +306,7 @@ static int no_slot_yet(struct xmem_pool *pool, const struct want *want, bool wai
 		if (err != -EAGAIN)
 			return err;
 	}
+	xl_limbo_note(pool);
 	return xl_fail_no_buffer(pool, want->bytes, EAGAIN);
 }
 
@@ -377,6 +381,8 @@ static XL_SLOW struct xmem_buffer *acquire_locked(struct xmem_pool *pool, u64 by
 		xl_attached_sweep(pool);
 		xl_wait_end(pool);
 	}
+	if (unlikely(err))
+		xl_limbo_tell(pool);
 	return err ? NULL : xl_handle(buffer);
 }
 

@@ -50,6 +50,7 @@
 	X(add_ref) \
 	X(attach_fd) \
 	X(buffer_flags) \
+	X(collect) \
 	X(copy) \
 	X(copy_bytes) \
 	X(describe_content) \
@@ -62,6 +63,7 @@
 	X(get_mut) \
 	X(get_slot) \
 	X(image_view) \
+	X(limbo_hook) \
 	X(metadata_view) \
 	X(offer) \
 	X(pool_reopen) \

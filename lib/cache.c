@@ -4,23 +4,12 @@
  * are given back to the system. Words: demand.h.
  */
 #include "demand.h"
+#include "limbo.h"
 #include "request.h"
 
 #define LEAST_CACHE	(1ULL << 20)	/* by default; so that small buffers do not come and go */
 
 /* ---- looking ---- */
-
-/* Make all READY that nobody uses any more. */
-static void collect_all(struct xmem_pool *pool)
-{
-	struct xl_owned *owned = &pool->owned;
-	struct xl_size *size;
-
-	for (size = owned->sizes; size; size = size->larger) {
-		while (xl_collect_passed(pool, size) || xl_collect_busy(pool, size))
-			owned->none = false;
-	}
-}
 
 /* Slots with an open renewal stay, because the host may still change their words. */
 static void count_idle(const struct xl_owned_slot *one)
@@ -63,7 +52,7 @@ u64 xl_cache_look(struct xmem_pool *pool)
 	struct xl_mapping *file;
 	u64 idle = 0, now = xl_now_ns();
 
-	collect_all(pool);
+	xl_collect_all(pool);
 	for (file = owned->files; file; file = file->next_file) {
 		file->sum_before = file->sum;
 		file->sum = file->idle = 0;
@@ -262,5 +251,6 @@ XMEM_API int64_t xmem_trim(struct xmem_pool *pool, uint64_t keep)
 	xl_owned_wake(pool);	/* there may be room for others now */
 	xl_poll_settle(pool, POLLOUT);
 	xl_payload_unmap_stale(pool);
+	xl_limbo_tell(pool);
 	return bytes;
 }

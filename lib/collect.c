@@ -116,6 +116,7 @@ static void make_busy(struct xmem_pool *pool, struct xl_size *size, u32 at, u8 h
 	size->ready++;
 	size->live++;
 	note_holder(pool, one, holder);
+	one->busy_ns = 0;
 	xl_queue_add(&size->busy, one);
 }
 
@@ -366,4 +367,23 @@ bool xl_collect_busy(struct xmem_pool *pool, struct xl_size *size)
 			return true;
 	} while (one != last);
 	return false;
+}
+
+/* ---- all ---- */
+
+u32 xl_collect_all(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+	struct xl_size *size;
+	u32 collected = 0, before;
+
+	for (size = owned->sizes; size; size = size->larger) {
+		before = size->live - size->ready;
+		while (xl_collect_passed(pool, size) || xl_collect_busy(pool, size))
+			;
+		collected += size->live - size->ready - before;
+	}
+	if (collected)
+		owned->none = false;
+	return collected;
 }

@@ -270,6 +270,7 @@ void xl_note_success(struct xmem_pool *pool, const struct xl_size *size)
 		return;
 	xm_store(&owned->words.ring->lacks, 0);
 	xm_store(&owned->words.ring->wanted, 0);
+	xm_store(&owned->words.ring->limbo_ns, 0);	/* it misses nothing now */
 	owned->refused = false;
 	wake_pollers(pool);	/* any buffer will do now, and there may be smaller ones */
 }

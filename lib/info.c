@@ -6,7 +6,9 @@
 #include <stdlib.h>
 
 #include "attach.h"
+#include "core/limbo.h"
 #include "handle.h"
+#include "limbo.h"
 #include "pages.h"
 #include "payload/payload.h"
 #include "structs.h"
@@ -59,6 +61,18 @@ static void add_files(struct xmem_pool *pool, struct xmem_pool_info *info)
 	xl_unlock(&pool->lock);
 }
 
+static void add_limbo(struct xmem_pool *pool, struct xmem_pool_info *info)
+{
+	struct xmem_limbo limbo;
+
+	xl_limbo_find(pool, &limbo);
+	info->bytes_limbo = limbo.bytes_ended;
+	info->limbo_age_ns = limbo.ended_age_ns;
+	info->overdue = limbo.overdue;
+	info->bytes_overdue = limbo.bytes_overdue;
+	info->overdue_age_ns = limbo.overdue_age_ns;
+}
+
 XMEM_API int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_info)
 {
 	struct xmem_pool_info info = { .size = sizeof(info) };
@@ -82,8 +96,10 @@ XMEM_API int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_i
 		info.zombies += state == XMEM_CLIENT_ZOMBIE;
 	}
 	add_files(pool, &info);
+	add_limbo(pool, &info);
 	info.stale_handles = xl_stale_handles();
 	xl_answer_give(ret_info, &info, sizeof(info));
+	xl_limbo_tell(pool);
 	return 0;
 }
 
@@ -161,6 +177,21 @@ static int kept_bytes(const struct xm_map *map, u32 client, uint64_t *ret)
 	return 0;
 }
 
+/* What does it hold that others want back? */
+static void add_slot_of_client(const struct xm_map *map, u32 slot, struct xmem_client_info *info)
+{
+	const struct xmem_slot_row *row = xm_slot_row(map, slot);
+	u32 holds = xl_holds(map, info->id, slot);
+
+	info->slots += xm_load(&row->owner) == info->id;
+	info->holds += holds;
+	if (!holds || xm_load(&row->owner) == info->id ||
+	    (xm_load(&row->owner) != XMEM_OWNER_HOST && !xm_is_overdue(map, slot)))
+		return;
+	info->limbo++;
+	info->bytes_limbo += xm_load(&row->length);
+}
+
 /* One look at a row that the host may be changing; false: there is no client. */
 static bool read_client(const struct xm_map *map, u32 client, struct xmem_client_info *ret)
 {
@@ -179,10 +210,8 @@ static bool read_client(const struct xm_map *map, u32 client, struct xmem_client
 	};
 	for (i = 0; i + 1 < sizeof(ret->label); i++)
 		ret->label[i] = xm_load(&row->label[i]);
-	for (s = 0; s < map->slots; s++) {
-		ret->slots += xm_load(&xm_slot_row(map, s)->owner) == client;
-		ret->holds += xl_holds(map, client, s);
-	}
+	for (s = 0; s < map->slots; s++)
+		add_slot_of_client(map, s, ret);
 	if (state == XMEM_CLIENT_ALIVE) {	/* one that has ended follows nobody */
 		add_subscriptions(map, ret);
 		ret->bytes_mapped = xm_load(&xm_ring(map, client)->mapped_bytes);
@@ -255,6 +284,7 @@ static void read_slot(const struct xm_map *map, u32 slot, struct xmem_slot_info 
 	if (owner == XMEM_OWNER_NONE)
 		return;
 	ret->payload = xm_load(&row->payload);
+	ret->overdue = ret->holds && xm_is_overdue(map, slot);
 	ret->bytes = row->length;
 	ret->payload_bytes = xm_load(&row->payload_bytes);
 	ret->position = xm_load(&xm_slot(map, slot)->position);

@@ -210,6 +210,8 @@ void xl_once_remove(struct xmem_pool *pool, struct xl_owned_slot *one);
 /* collect.c: make slots READY. They return whether there is one of the size now. */
 bool xl_collect_passed(struct xmem_pool *pool, struct xl_size *size);
 bool xl_collect_busy(struct xmem_pool *pool, struct xl_size *size);
+/* All of them, of all sizes. Returns how many. */
+u32 xl_collect_all(struct xmem_pool *pool);
 bool xl_evict(struct xmem_pool *pool, struct xl_size *size, const struct xm_waited *waited);
 void xl_collect_retracted(struct xl_owned_slot *one);
 

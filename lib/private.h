@@ -15,6 +15,7 @@
  *     forward.c retract.c                 published once more, for one alone, taken back
  *     collect.c demote.c                  used slots are found again; slow subscribers, room
  *     demand.[ch] cache.c                 buffers are made when needed; files are given back
+ *     limbo.[ch]                          what others hold too long; collecting on demand
  *     holders.c                           why no buffer is free, in words
  *   describe.c tensor.[ch] image.c   what contents are: said, and read back with all checks
  *   copy.c                    copies into a buffer that is being written
@@ -93,6 +94,7 @@ struct xl_owned_slot {
 	struct xmem_metadata *metadata;
 	struct xl_owned_slot *next;
 	bool renewing;		/* a renewal was given up, and may be served at any time */
+	u64 busy_ns;		/* since when it has been missed while BUSY; 0: it has not */
 	bool held;		/* a client held it when it was looked at: */
 	u8 holder;
 };
@@ -209,6 +211,15 @@ struct xl_known_label {
 	struct xm_label label;
 };
 
+/* Whom to tell about limbo, and beyond what; under pool->lock, but `call` may be peeked at. */
+struct xl_hook {
+	u64 bytes;
+	u32 count;
+	bool above;		/* it has been told */
+	xmem_limbo_function *call;
+	void *user;
+};
+
 /* ---- pools and subscriptions ---- */
 
 /* What a thread that drops or clones a handle has to do beside that: handle.h. */
@@ -255,6 +266,7 @@ struct xmem_pool {
 	u32 kicks;			/* counts xl_kick; a futex */
 	u32 waiting;			/* calls between xl_wait_begin and _end; a futex */
 
+	struct xl_hook hook;
 	struct xl_owned owned;
 	struct xl_polls polls;
 	struct xl_origin origin;

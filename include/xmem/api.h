@@ -86,6 +86,7 @@ struct xmem_api {
 	struct xmem_buffer *(*attach_fd)(struct xmem_pool *pool, int fd, uint64_t offset,
 			uint64_t length, uint32_t flags);
 	uint32_t (*buffer_flags)(struct xmem_buffer *buffer);
+	int (*collect)(struct xmem_pool *pool);
 	int (*copy)(struct xmem_buffer *to, struct xmem_buffer *from);
 	int (*copy_bytes)(struct xmem_buffer *to, size_t offset, const void *from, size_t bytes);
 	int (*describe_content)(struct xmem_buffer *buffer, const char *content_type,
@@ -102,6 +103,8 @@ struct xmem_api {
 	int (*get_mut)(struct xmem_buffer *buffer);
 	struct xmem_buffer *(*get_slot)(struct xmem_pool *pool, uint32_t slot);
 	int (*image_view)(struct xmem_buffer *buffer, struct xmem_image *ret_image);
+	int (*limbo_hook)(struct xmem_pool *pool, uint64_t bytes, uint32_t count,
+			xmem_limbo_function *call, void *user);
 	int (*metadata_view)(struct xmem_buffer *buffer, struct xmem_metadata *ret_metadata);
 	int (*offer)(struct xmem_buffer *buffer, uint32_t more);
 	struct xmem_pool *(*pool_reopen)(struct xmem_pool *pool);

@@ -44,7 +44,12 @@ struct xmem_pool_info {
 					 * kernel was asked for huge ones; since 0.4 */
 	uint64_t claims;		/* references set aside, of all slots; since 0.4 */
 	uint32_t claimed;		/* slots that have some; since 0.4 */
-	uint32_t reserved2;
+	uint32_t overdue;		/* slots that their owner wants back and others hold: see
+					 * struct xmem_limbo; since 0.4 */
+	uint64_t bytes_limbo;		/* of the slots in limbo; since 0.4 */
+	uint64_t limbo_age_ns;		/* since the first of their owners has ended; since 0.4 */
+	uint64_t bytes_overdue;		/* of these; since 0.4 */
+	uint64_t overdue_age_ns;	/* since one was first missed; since 0.4 */
 };
 
 /*
@@ -86,6 +91,10 @@ struct xmem_client_info {
 					 * since 0.3 */
 	uint64_t bytes_kept;		/* of files of ended owners in which it holds a buffer, or
 					 * has yet to receive one; since 0.3 */
+	uint32_t limbo;			/* slots that it holds and that are in limbo, or overdue;
+					 * since 0.4 */
+	uint32_t reserved1;
+	uint64_t bytes_limbo;		/* of these; since 0.4 */
 };
 
 /*
@@ -124,6 +133,8 @@ struct xmem_slot_info {
 	uint32_t claims;		/* references set aside (claims.h); since 0.4 */
 	uint32_t upgrader;		/* client that writes it in place, or XMEM_NOBODY;
 					 * since 0.4 */
+	uint32_t overdue;		/* 1: its owner wants it back, and others hold it: see
+					 * struct xmem_limbo; since 0.4 */
 	uint32_t reserved;
 };
 

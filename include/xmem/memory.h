@@ -77,6 +77,50 @@ int xmem_preallocate_with(struct xmem_pool *pool, const struct xmem_preallocate_
  */
 int64_t xmem_trim(struct xmem_pool *pool, uint64_t keep);
 
+/*
+ * Find buffers that nobody uses any more, now: those of this writer, for later acquires; and those
+ * that ended owners have left, which the host frees. An acquire that finds nothing does so too, and
+ * whoever drops the last handle of a buffer sees to it: this is for a program that wants the memory
+ * or the numbers to be right at a moment of its choice.
+ * Returns: how many buffers of this writer were found, or -EINVAL, -ECHILD. Since: 0.4.
+ */
+int xmem_collect(struct xmem_pool *pool);
+
+/*
+ * Limbo: buffers that are used longer than they should be. Either their owner has ended, and
+ * somebody holds them or has yet to receive them; or they are *overdue*: their owner has found no
+ * buffer, or has collected, no subscriber has yet to receive them, and others hold them.
+ */
+struct xmem_limbo {
+	size_t size;			/* of what is valid */
+	uint32_t ended;			/* buffers whose owner has ended */
+	uint32_t overdue;		/* buffers that their owner wants back */
+	uint64_t bytes_ended;
+	uint64_t bytes_overdue;
+	uint64_t ended_age_ns;		/* since the first of these owners has ended */
+	uint64_t overdue_age_ns;	/* since an owner first found that it misses one of them */
+};
+
+typedef void xmem_limbo_function(struct xmem_pool *pool, const struct xmem_limbo *limbo,
+				 void *user);
+
+/*
+ * Be told when a pool has more than so much in limbo.
+ * @bytes, @count: it is too much when there are more bytes than that, or more buffers.
+ * @call: what to call then, each time that it becomes too much; NULL: nothing any more.
+ * @user: handed on to it.
+ *
+ * It is looked at in xmem_acquire when that finds nothing, xmem_collect, xmem_trim and
+ * xmem_pool_stat of this handle, and the function is called there, by the thread that calls these.
+ * It may call every function but xmem_pool_close, and says itself whom it wants to blame:
+ * xmem_pool_client_info and xmem_pool_slot_info say who holds what.
+ *
+ * Returns: 0, or -EINVAL, -ECHILD.
+ * Threads: another thread may still be in the function that was set before. Since: 0.4.
+ */
+int xmem_limbo_hook(struct xmem_pool *pool, uint64_t bytes, uint32_t count,
+		    xmem_limbo_function *call, void *user);
+
 #ifdef __cplusplus
 }
 #endif

@@ -92,7 +92,9 @@ struct xmem_pool_header {
 	__u64 payload_bytes;		/* of all payload files */
 	__u64 kept_bytes;		/* of those whose owner has ended, and which others use */
 	__u64 huge_bytes;		/* of payload files in huge pages (hugetlb) */
-	__u64 reserved1[5];
+	__u64 limbo_ns;			/* CLOCK_MONOTONIC of the host: when the first of the owners
+					 * ended whose slots others still use; 0: there is none */
+	__u64 reserved1[4];
 	/* These have cache lines of their own: every scan and every wait for clients reads them. */
 	__u64 counted[XMEM_CLIENT_WORDS];	/* bit set: that client's holds count */
 	__u64 writers;			/* how many writers have joined so far */
@@ -251,7 +253,9 @@ struct xmem_ring {
 					 * 0: none, ~0: as far as it knows any */
 	__u64 lacks;			/* it could make what it wants if so many bytes of its own
 					 * buffers with contents came free; 0: not so */
-	__u64 reserved[7];
+	__u64 limbo_ns;			/* CLOCK_MONOTONIC: since when the owner has wanted back
+					 * what others hold; 0: it does not miss any */
+	__u64 reserved[6];
 };
 
 /* ------------------------------------------------------------------------

@@ -142,7 +142,7 @@ clients_are_who_they_are() {
 clients_as_a_table() {
 	same "$(xmem clients scene --json | jq -r '.clients[] | [.client, .label, .pid, .uid, .role,
 		.state, .slots, .holds, .follows, .behind, .wait_bound_ns, .bytes_mapped,
-		.bytes_kept] | map(tostring) | join(" ")')" \
+		.bytes_kept, .limbo, .bytes_limbo] | map(tostring) | join(" ")')" \
 		"$(cells clients scene)"
 }
 
@@ -226,9 +226,11 @@ killed_owner_is_seen() {
 ["B","limbo","viewer 1"]' "$(json "$holders .slots[] | [which, .state, holders]" holders scene)" &&
 		same '[3,1,1,16384,16384]' "$(json '[.limbo, .zombies, .payloads, .bytes_files,
 			.bytes_kept]' stat scene)" &&
-		same '["logger",16384]
-["viewer",16384]' "$(json '.clients | sort_by(.label)[] | select(.state == "alive") |
-		[.label, .bytes_kept]' clients scene)" &&
+		same '[0,12288,0,true]' "$(json '[.overdue, .bytes_limbo, .bytes_overdue,
+			.limbo_ms >= 0]' stat scene)" &&
+		same '["logger",16384,1,4096]
+["viewer",16384,2,8192]' "$(json '.clients | sort_by(.label)[] | select(.state == "alive") |
+		[.label, .bytes_kept, .limbo, .bytes_limbo]' clients scene)" &&
 		same 16384 "$(json '.[] | select(.name == "scene").bytes_kept' list)"
 }
 

@@ -30,6 +30,7 @@ AT(xmem_pool_header, name, 152);
 AT(xmem_pool_header, payloads, 184);
 AT(xmem_pool_header, kept_bytes, 200);
 AT(xmem_pool_header, huge_bytes, 208);
+AT(xmem_pool_header, limbo_ns, 216);
 AT(xmem_pool_header, counted, 256);
 AT(xmem_pool_header, payloads_gone, 296);
 AT(xmem_client_row, incarnation, 0);
@@ -57,6 +58,9 @@ AT(xmem_entry, offset, 32);
 AT(xmem_entry, length, 40);
 AT(xmem_ring, tail, 0);
 AT(xmem_ring, mapped_bytes, 24);
+AT(xmem_ring, makes, 56);
+AT(xmem_ring, lacks, 64);
+AT(xmem_ring, limbo_ns, 72);
 
 /* Each struct of a request begins with its size. */
 AT(xmem_join_request, size, 0);

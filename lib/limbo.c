@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Limbo: what a writer wants back and others hold, and what ended owners have left. Here is
+ * remembered since when, and a program is told when it is too much; core/limbo.h counts it. Also
+ * collecting on demand.
+ */
+#include "core/limbo.h"
+#include "demand.h"
+#include "limbo.h"
+#include "request.h"
+#include "structs.h"
+
+/* ---- since when ---- */
+
+void xl_limbo_note(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+	u64 now = xl_now_ns(), first = 0;
+	struct xl_owned_slot *one;
+	struct xl_size *size;
+
+	for (size = owned->sizes; size; size = size->larger) {
+		for (one = size->busy.first; one; one = one->next) {
+			if (!one->busy_ns)
+				one->busy_ns = now;
+			if (!first || one->busy_ns < first)
+				first = one->busy_ns;
+		}
+	}
+	xm_store(&owned->words.ring->limbo_ns, first);
+}
+
+static u64 age_of(u64 since_ns)
+{
+	u64 now = xl_now_ns();
+
+	/* The clock of an owner, or of the host, may be another one in a time namespace. */
+	return since_ns && since_ns < now ? now - since_ns : 0;
+}
+
+void xl_limbo_find(struct xmem_pool *pool, struct xmem_limbo *ret)
+{
+	struct xm_limbo found;
+
+	xm_limbo_count(&pool->map, &found);
+	*ret = (struct xmem_limbo){
+		.size = sizeof(*ret),
+		.ended = found.ended, .overdue = found.overdue,
+		.bytes_ended = found.ended_bytes, .bytes_overdue = found.overdue_bytes,
+		.ended_age_ns = age_of(found.ended_ns),
+		.overdue_age_ns = age_of(found.overdue_ns),
+	};
+}
+
+/* ---- the warning ---- */
+
+/* Shall the program be told now? Once each time that a limit is passed. */
+static bool is_news(struct xmem_pool *pool, const struct xmem_limbo *limbo, struct xl_hook *ret)
+{
+	struct xl_hook *hook = &pool->hook;
+	bool above, news;
+
+	xl_lock(&pool->lock);
+	above = limbo->bytes_ended + limbo->bytes_overdue > hook->bytes ||
+		limbo->ended + limbo->overdue > hook->count;
+	news = hook->call && above && !hook->above;
+	hook->above = above;
+	*ret = *hook;
+	xl_unlock(&pool->lock);
+	return news;
+}
+
+void xl_limbo_tell_slowly(struct xmem_pool *pool)
+{
+	struct xmem_limbo limbo;
+	struct xl_hook hook;
+
+	xl_limbo_find(pool, &limbo);
+	if (is_news(pool, &limbo, &hook))
+		hook.call(pool, &limbo, hook.user);
+}
+
+XMEM_API int xmem_limbo_hook(struct xmem_pool *pool, uint64_t bytes, uint32_t count,
+			     xmem_limbo_function *call, void *user)
+{
+	if (!pool)
+		return xl_fail_fast(EINVAL, "xmem_limbo_hook: no pool");
+	if (!xl_alive(pool))
+		return xl_fail_not_alive(pool);
+	xl_lock(&pool->lock);
+	pool->hook = (struct xl_hook){
+		.bytes = bytes, .count = count, .call = call, .user = user,
+	};
+	xl_unlock(&pool->lock);
+	return 0;
+}
+
+/* ---- collecting ---- */
+
+/* What ended owners have left and nobody holds: mostly nothing, for the last holder tells. */
+static void tell_host(struct xmem_pool *pool)
+{
+	struct xmem_slot_request request = { .size = sizeof(request) };
+	const struct xm_map *map = &pool->map;
+	u32 s;
+
+	for (s = 0; s < map->slots; s++) {
+		u64 bit = 1ULL << s % XMEM_GROUP_SLOTS;
+
+		if (xm_load(&xm_slot_row(map, s)->owner) != XMEM_OWNER_HOST ||
+		    xm_group_used(map, s / XMEM_GROUP_SLOTS, bit, 0, NULL) ||
+		    xm_claims_of(map, s))
+			continue;
+		request.slot = s;
+		xl_post(pool, XMEM_IOC_COLLECT, &request);
+	}
+}
+
+XMEM_API int xmem_collect(struct xmem_pool *pool)
+{
+	struct xl_owned *owned;
+	u32 ready = 0;
+
+	if (!pool)
+		return xl_fail_fast(EINVAL, "collect: no pool");
+	if (!xl_alive(pool))
+		return xl_fail_not_alive(pool);
+	owned = &pool->owned;
+	if (pool->role == XMEM_ROLE_WRITER) {
+		xl_lock(&owned->lock);
+		ready = xl_collect_all(pool);
+		xl_limbo_note(pool);
+		xl_unlock(&owned->lock);
+		if (ready) {
+			xl_owned_wake(pool);	/* other threads may wait for one */
+			xl_poll_settle(pool, POLLOUT);
+		}
+	}
+	tell_host(pool);
+	xl_payload_unmap_stale(pool);
+	xl_limbo_tell(pool);
+	return ready;
+}
