@@ -38,6 +38,7 @@ static const struct {
 	{ .name = "copy", .sides = 2, .run = case_copy },
 	{ .name = "syscalls", .sides = 1, .run = case_syscalls },
 	{ .name = "memory", .sides = 2, .run = case_memory },
+	{ .name = "demand", .sides = 1, .run = case_demand },
 };
 #define CASES	(sizeof(cases) / sizeof(cases[0]))
 

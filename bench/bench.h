@@ -184,6 +184,7 @@ void case_copy(struct bench *bench, int side);
 void case_wake(struct bench *bench, int side);
 void case_kill(struct bench *bench, int side);
 void case_memory(struct bench *bench, int side);
+void case_demand(struct bench *bench, int side);
 void case_syscalls(struct bench *bench, int side);
 
 /* What case_syscalls has strace run: the setup and @rounds of one loop. */

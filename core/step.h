@@ -39,6 +39,9 @@ enum xm_step {
 	XM_STEP_CLAIM_FORGET,		/* library: forget, the hold not dropped */
 	XM_STEP_UPGRADE_BEGUN,		/* library: it may write in place, and nobody knows yet */
 	XM_STEP_UPGRADE_LIVE,		/* library: that is LIVE, and not in the ring */
+	XM_STEP_FILE_MADE,		/* library: a file attached, its slots in no list */
+	XM_STEP_FILE_TAKEN,		/* library: slots out of the lists, not detached */
+	XM_STEP_FILE_DETACHED,		/* library: detached, and still mapped */
 	XM_STEPS
 };
 

@@ -68,6 +68,7 @@ u64 xl_cache_look(struct xmem_pool *pool)
 	if (demand->peak < demand->used)
 		demand->peak = demand->used;
 	__atomic_store_n(&demand->looked_ns, now, __ATOMIC_RELAXED);
+	xl_demand_say(pool);
 	return idle;
 }
 
@@ -180,7 +181,9 @@ u64 xl_cache_drop(struct xmem_pool *pool, struct xl_mapping *list)
 
 		list = file->next_file;
 		bytes += file->bytes;
+		XM_STEP(XM_STEP_FILE_TAKEN);
 		xl_post(pool, XMEM_IOC_DETACH, &request);
+		XM_STEP(XM_STEP_FILE_DETACHED);
 		xl_mapping_remove(pool, file);
 	}
 	return bytes;

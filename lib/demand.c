@@ -51,6 +51,11 @@ u64 xl_fence(u64 bytes)
 	return class;
 }
 
+static u64 file_bytes(u64 class, u32 count)
+{
+	return (class * count + PAGE - 1) / PAGE * PAGE;
+}
+
 /* ---- limits ---- */
 
 void xl_demand_init(struct xmem_pool *pool, const struct xmem_pool_options *options)
@@ -102,21 +107,38 @@ static void say(struct xmem_pool *pool, u64 need)
 	xm_store(&ring->lacks, need > left ? need - left : 0);
 }
 
-/* ---- making ---- */
-
-static u64 file_bytes(u64 class, u32 count)
+void xl_demand_say(struct xmem_pool *pool)
 {
-	return (class * count + PAGE - 1) / PAGE * PAGE;
+	u64 wanted = xm_load(&pool->owned.words.ring->wanted);
+
+	if (pool->owned.demand.on)
+		say(pool, pool->owned.refused ? file_bytes(xl_class(wanted), 1) : 0);
 }
+
+/* Hosts count what others let go; this is what the owner itself does. */
+void xl_demand_given_up(struct xmem_pool *pool, u64 bytes)
+{
+	struct xmem_ring *ring = pool->owned.words.ring;
+	u64 lacks = xm_load(&ring->lacks);
+
+	if (lacks > bytes) {
+		xm_store(&ring->lacks, lacks - bytes);
+	} else if (lacks) {
+		xm_store(&ring->makes, xm_load(&ring->wanted));
+		xm_store(&ring->lacks, 0);
+	}
+}
+
+/* ---- making ---- */
 
 /*
  * How many buffers of a class are made at once? They can go only together, so they are few: as
- * many as a page has, and an eighth of those that there are.
+ * many as a page has, and a sixteenth of those that there are.
  */
 static u32 count_of(const struct xl_owned *owned, u64 class)
 {
 	const struct xl_size *size = xl_size_for(owned, class);
-	u64 count = size->bytes == class ? size->slots / 8 : 0, most = XL_FILE_BYTES / class;
+	u64 count = size->bytes == class ? size->slots / 16 : 0, most = XL_FILE_BYTES / class;
 
 	if (count < PAGE / class)
 		count = PAGE / class;
@@ -194,13 +216,17 @@ static void drop_all_idle(struct xmem_pool *pool)
 	xl_settle_posts(pool);
 }
 
-/* What could not be made is nothing to poll for. */
-static void say_none(struct xmem_pool *pool)
+/* So much has been made. 0: what could not be made is nothing to poll for. */
+static void say_made(struct xmem_pool *pool, u64 made)
 {
-	xl_lock(&pool->owned.lock);
-	xm_store(&pool->owned.words.ring->makes, 0);
-	xm_store(&pool->owned.words.ring->lacks, 0);
-	xl_unlock(&pool->owned.lock);
+	struct xl_owned *owned = &pool->owned;
+
+	xl_lock(&owned->lock);
+	owned->demand.used += made;
+	say(pool, 0);
+	if (!made)
+		xm_store(&owned->words.ring->makes, 0);
+	xl_unlock(&owned->lock);
 }
 
 /* Under pool->slow. */
@@ -241,8 +267,7 @@ static int make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 		buffers.count = 1;
 		err = xl_make_slots(pool, &buffers);
 	}
-	if (err)
-		say_none(pool);
+	say_made(pool, err ? 0 : file_bytes(buffers.bytes, buffers.count));
 	return err;
 }
 

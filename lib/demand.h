@@ -41,6 +41,11 @@ void xl_demand_end(struct xmem_pool *pool);
  */
 int xl_demand_make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by);
 
+/* Say in the ring what can be made, after a look. Under owned.lock. */
+void xl_demand_say(struct xmem_pool *pool);
+/* A buffer of so many bytes has been given up: there may be room now. Under owned.lock. */
+void xl_demand_given_up(struct xmem_pool *pool, u64 bytes);
+
 /* preallocate.c: make buffers and add them to the lists. Under pool->slow. 0 or -errno, noted. */
 int xl_make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers);
 

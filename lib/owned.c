@@ -210,6 +210,8 @@ void xl_owned_give_up(struct xmem_pool *pool, u32 slot)
 	xl_queue_add(&one->size->free, one);
 	owned->promised--;
 	owned->none = false;
+	if (unlikely(owned->demand.on))
+		xl_demand_given_up(pool, one->size->bytes);
 	xl_unlock(&owned->lock);
 	xl_owned_wake(pool);
 }

@@ -34,6 +34,13 @@ static int bad_numbers(const struct xmem_pool *pool, u32 count, u64 bytes)
 			       XL_MAX_BYTES);
 }
 
+static void add(struct xmem_pool *pool, const u16 *slot, const struct xl_buffers *buffers)
+{
+	XM_STEP(XM_STEP_FILE_MADE);
+	xl_owned_add(pool, slot, buffers->count, buffers->bytes,
+		     buffers->flags & XMEM_MEMORY_SHARED);
+}
+
 /* Acquire and publish do not wait for files to be made. */
 int xl_make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers)
 {
@@ -50,7 +57,7 @@ int xl_make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers)
 	if (err)
 		xl_owned_unprepare(pool);
 	else
-		xl_owned_add(pool, slot, buffers->count, buffers->bytes, shared);
+		add(pool, slot, buffers);
 out_free:
 	free(slot);
 	return err;

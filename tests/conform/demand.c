@@ -6,7 +6,10 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include <pthread.h>
+
 #include "harness.h"
+#include "polling.h"
 
 #define BYTES	4096
 #define MB	(1ULL << 20)
@@ -385,5 +388,264 @@ TEST_WITHIN(P10_mixed_sizes_take_little_more_than_is_in_use, 60)
 	}
 	for (i = 0; i < LIVE; i++)
 		xmem_release(live[i]);
+	xmem_pool_close(pool);
+}
+
+/* ---- polling ---- */
+
+/* What the descriptor says is what an acquire with timeout 0 does. */
+static void can(struct xmem_pool *pool, size_t bytes, bool yes)
+{
+	struct xmem_buffer *b;
+
+	SAME(by_poll(fd_of(pool), POLLOUT, yes ? WAIT_MS : 0), yes ? POLLOUT : 0);
+	b = xmem_acquire(pool, bytes, 0);
+	SAME(b != NULL, yes);
+	xmem_release(b);
+}
+
+TEST(API_poll_speaks_of_what_can_be_made)
+{
+	struct xmem_pool *pool = WRITER(.demand_bytes = 4 * MB), *reader;
+	const char *name = new_name();
+	struct xmem_buffer *b[4];
+	int i;
+
+	can(pool, MB, true);
+	for (i = 0; i < 4; i++)
+		b[i] = acquire(pool, MB);
+	/* It says so in vain once at most. */
+	REFUSED(xmem_acquire(pool, MB, 0), EAGAIN);
+	SAME(by_poll(fd_of(pool), POLLOUT, 0), 0);
+	can(pool, 2 * MB, false);
+	/* One is too small, but two make room for a larger one. */
+	xmem_release(b[0]);
+	can(pool, 2 * MB, false);
+	SAME(by_poll(fd_of(pool), POLLOUT, 0), 0);
+	xmem_release(b[1]);
+	can(pool, 2 * MB, true);
+	xmem_release(b[2]);
+	xmem_release(b[3]);
+	xmem_trim(pool, 0);
+	can(pool, 4 * MB, true);
+	xmem_pool_close(pool);
+	/* The same where a holder lets go, of whom the owner hears nothing else. */
+	pool = OPEN(name, .flags = XMEM_OPEN_WRITER, .demand_bytes = 2 * MB);
+	reader = open_reader(name);
+	for (i = 0; i < 2; i++) {
+		uint64_t token;
+		struct xmem_buffer *kept = acquire(pool, MB);
+		struct xmem_publish_options keep = {
+			.size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP,
+		};
+
+		WORKED(xmem_publish(kept, &keep, &token));
+		CHECK((b[i] = xmem_get(reader, token)));
+		xmem_release(kept);
+	}
+	can(pool, 2 * MB, false);
+	SAME(by_poll(fd_of(pool), POLLOUT, 0), 0);
+	xmem_release(b[0]);
+	SAME(by_poll(fd_of(pool), POLLOUT, 0), 0);
+	xmem_release(b[1]);
+	can(pool, 2 * MB, true);
+	xmem_pool_close(reader);
+	xmem_pool_close(pool);
+}
+
+/* ---- others are slow ---- */
+
+/* Small publications that a stopped subscriber has yet to receive go for a large buffer (P9). */
+TEST(P9_a_stopped_subscriber_does_not_keep_the_room)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER, .demand_bytes = 4 * MB);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(pool), 0);
+	struct xmem_buffer *b;
+	int i;
+
+	for (i = 0; i < 4; i++)
+		WORKED(xmem_publish(acquire(pool, MB), NULL, NULL));
+	SAME(stat_of(pool).bytes_files, 4 * MB);
+	b = acquire(pool, 3 * MB);
+	CHECK(stat_of(pool).bytes_files <= 4 * MB);
+	WORKED(xmem_publish(b, NULL, NULL));
+	while ((b = xmem_receive(s, 0)))
+		xmem_release(b);
+	CHECK(xmem_subscription_lost(s) >= 3);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(pool);
+}
+
+/* One that the writer waits for keeps it, within the bound. */
+TEST(P9_a_waiting_acquire_gets_the_room_that_others_leave)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER, .demand_bytes = 4 * MB,
+				      .wait_bound_ns = 50 * MS);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(pool), XMEM_SUBSCRIBE_WAITS);
+	struct xmem_buffer *b;
+	int i;
+
+	for (i = 0; i < 4; i++)
+		WORKED(xmem_publish(acquire(pool, MB), NULL, NULL));
+	REFUSED(xmem_acquire(pool, 3 * MB, 0), EAGAIN);
+	b = xmem_acquire(pool, 3 * MB, 100 * SECOND);
+	CHECK(b);
+	xmem_release(b);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(pool);
+}
+
+struct waiter {
+	struct xmem_pool *pool;
+	struct xmem_buffer *got;
+};
+
+static void *wait_for_room(void *argument)
+{
+	struct waiter *waiter = argument;
+
+	waiter->got = xmem_acquire(waiter->pool, 4 * MB, 100 * SECOND);
+	return NULL;
+}
+
+TEST(P9_a_waiting_acquire_is_woken_by_a_smaller_buffer)
+{
+	struct waiter waiter = { .pool = WRITER(.demand_bytes = 4 * MB) };
+	struct xmem_buffer *b[4];
+	pthread_t thread;
+	int i;
+
+	for (i = 0; i < 4; i++)
+		b[i] = acquire(waiter.pool, MB);
+	CHECK(!pthread_create(&thread, NULL, wait_for_room, &waiter));
+	for (i = 0; i < 4; i++)
+		xmem_release(b[i]);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(waiter.got);
+	xmem_release(waiter.got);
+	xmem_pool_close(waiter.pool);
+}
+
+/* A daemon that is stopped makes nothing; what is there is found, and time-outs end the wait. */
+TEST(P9_a_stopped_daemon_makes_nothing)
+{
+	struct xmem_pool *pool;
+	struct xmem_buffer *b;
+	pid_t daemon;
+
+	daemon_only("the kernel does not stop");
+	use_own_daemon();
+	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	xmem_release(acquire(pool, MB));
+	daemon = stop_daemon();
+	xmem_release(acquire(pool, MB));
+	b = xmem_acquire(pool, BYTES, 0);		/* not within a second, hence a large one */
+	CHECK(b && xmem_capacity(b) == MB);
+	REFUSED(xmem_acquire(pool, 2 * MB, 10 * MS), ETIMEDOUT);
+	xmem_release(b);
+	CHECK(xmem_trim(pool, 0) > 0);
+	continue_daemon(daemon);
+	/* What came too late is undone. */
+	EVENTUALLY((host_has_served(pool), stat_of(pool).attached == 0));
+	xmem_release(acquire(pool, 2 * MB));
+	xmem_pool_close(pool);
+}
+
+/* ---- threads and deaths ---- */
+
+static struct xmem_pool *shared;
+
+static void *work(void *argument)
+{
+	uint64_t random = (uintptr_t)argument;
+	unsigned int i, n = scaled(400);
+
+	for (i = 0; i < n; i++) {
+		size_t bytes = 1 + random_next(&random) % (256 * 1024);
+		struct xmem_buffer *b = xmem_acquire(shared, bytes, 10 * SECOND);
+		uint64_t *data;
+
+		CHECK(b);
+		data = xmem_data_mut(b);
+		*data = i;
+		if (i % 64 == 0)
+			CHECK(xmem_trim(shared, MB) >= 0);
+		if (i % 3)
+			WORKED(xmem_publish(b, NULL, NULL));
+		SAME(*data == i || i % 3, true);	/* it is not another thread's as well */
+		if (!(i % 3))
+			xmem_release(b);
+		if (i % 50 == 7)
+			CHECK(xmem_collect(shared) >= 0);
+	}
+	return NULL;
+}
+
+TEST_WITHIN(API_threads_make_and_trim_together, 60)
+{
+	pthread_t thread[4];
+	uintptr_t i;
+
+	shared = WRITER(.demand_bytes = 8 * MB, .cache_ns = MS);
+	for (i = 0; i < 4; i++)
+		CHECK(!pthread_create(&thread[i], NULL, work, (void *)(seed() + i)));
+	for (i = 0; i < 4; i++)
+		CHECK(!pthread_join(thread[i], NULL));
+	CHECK(stat_of(shared).bytes_files <= 8 * MB);
+	CHECK(xmem_trim(shared, 0) >= 0);
+	EVENTUALLY(stat_of(shared).attached == 0);
+	xmem_pool_close(shared);
+}
+
+struct victim {
+	const char *name;
+	int step;
+	unsigned int after;
+};
+
+static void make_and_trim(void *argument)
+{
+	const struct victim *victim = argument;
+	struct xmem_pool *pool = OPEN(victim->name, .flags = XMEM_OPEN_WRITER, .ring = 8);
+	uint64_t random = victim->after;
+	unsigned int i;
+
+	at_step(victim->step, victim->after, STEP_KILL, NULL);
+	for (i = 0;; i++) {
+		struct xmem_buffer *b = acquire(pool, 1 + random_next(&random) % 50000);
+
+		if (i % 2)
+			WORKED(xmem_publish(b, NULL, NULL));
+		else
+			xmem_release(b);
+		if (i % 4 == 3)
+			CHECK(xmem_trim(pool, 0) >= 0);
+	}
+}
+
+/* Whoever dies while it makes a file, or gives one back, leaves nothing. */
+TEST_WITHIN(P2_killed_while_files_come_and_go, 60)
+{
+	static const int steps[] = {
+		XM_STEP_FILE_MADE, XM_STEP_FILE_TAKEN, XM_STEP_FILE_DETACHED, ANY_STEP,
+	};
+	struct victim victim = { .name = new_name() };
+	struct xmem_pool *pool = open_reader(victim.name);
+	unsigned int i, n = sizeof(steps) / sizeof(*steps) * 8;
+
+	steps_only();
+	for (i = 0; i < n; i++) {
+		victim.step = steps[i % 4];
+		victim.after = victim.step == ANY_STEP ? 7 * i : i / 4;
+		died_of_kill(spawn(make_and_trim, &victim));
+		check_quiet(pool, 1);
+		EVENTUALLY(stat_of(pool).bytes_files == 0);
+	}
 	xmem_pool_close(pool);
 }

@@ -335,6 +335,41 @@ TEST(P4_slot_requests_with_wrong_fields)
 	scene_end();
 }
 
+TEST(P1_files_are_detached_whole_or_not_at_all)
+{
+	struct xmem_slot_request s = { .size = sizeof(s), .flags = XMEM_DETACH_FILE };
+	struct xmem_attach_request attach;
+	int file;
+
+	scene_start();
+	file = new_memfd(3 * BYTES, GOOD_SEALS);
+	SAME(raw_attach(&writer, file, 3, &attach), 0);
+	SAME(writer.link.backend->map_group(&writer.link, attach.slot[0] / XMEM_GROUP_SLOTS), 0);
+	s.slot = attach.slot[1];
+	s.flags = XMEM_DETACH_FILE << 1;
+	SAME(raw_request(&writer, XMEM_IOC_DETACH, &s), -EINVAL);
+	s.flags = XMEM_DETACH_FILE;
+	SAME(raw_request(&writer, XMEM_IOC_RENEW, &s), -EINVAL);
+	SAME(raw_request(&writer, XMEM_IOC_COLLECT, &s), -EINVAL);
+	SAME(raw_request(&reader, XMEM_IOC_DETACH, &s), -EPERM);
+	SAME(xm_take(&writer.map, attach.slot[2]), 0);
+	SAME(raw_request(&writer, XMEM_IOC_DETACH, &s), -EBUSY);
+	SAME(xm_load(&reader.map.pool->payloads), 1);
+	SAME(xm_give_up(&writer.map, attach.slot[2]), 0);
+	/* One of them alone first: the others are the file then. */
+	s.flags = 0;
+	SAME(raw_request(&writer, XMEM_IOC_DETACH, &s), 0);
+	s.flags = XMEM_DETACH_FILE;
+	SAME(raw_request(&writer, XMEM_IOC_DETACH, &s), -EPERM);
+	s.slot = attach.slot[0];
+	SAME(raw_request(&writer, XMEM_IOC_DETACH, &s), 0);
+	SAME(xm_load(&reader.map.pool->payloads), 0);
+	SAME(xm_load(&reader.map.pool->payloads_gone), 1);
+	SAME(xm_load(&xm_slot_row(&reader.map, attach.slot[2])->owner), XMEM_OWNER_NONE);
+	close(file);
+	scene_end();
+}
+
 TEST(P1_slots_with_contents_are_not_detached_or_renewed)
 {
 	struct xm_publication p = { 0 };

@@ -3,6 +3,7 @@
  * The host's slots: attaching, detaching, reclaiming, groups, resolving and new
  * generations; also the waiters words.
  */
+#include "core/limbo.h"
 #include "unit.h"
 
 /* ---- attach ---- */
@@ -430,6 +431,86 @@ START_TEST(waiters_words_and_who_may_arm_them)
 }
 END_TEST
 
+START_TEST(detach_takes_whole_files)
+{
+	struct world *world = world_make(64, 4, 4);
+	u32 me = world_join(world, XMEM_ROLE_WRITER, 0);
+	u32 other = world_join(world, XMEM_ROLE_READER, 0);
+	struct xmem_slot_request request = { .flags = XMEM_DETACH_FILE };
+	u32 slot[3], more[2], payload = 77;
+
+	world_attach(world, me, 3, slot);
+	world_attach(world, me, 2, more);
+	request.slot = slot[1];
+	ck_assert_int_eq(xm_host_detach(&world->host, other, &request, &payload), -EPERM);
+	/* All of them, or none. */
+	ck_assert_int_eq(xm_take(&world->host.map, slot[2]), 0);
+	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, &payload), -EBUSY);
+	ck_assert_uint_eq(payload, 77);
+	ck_assert_uint_eq(xm_host_spare_slots(&world->host, me), 59);
+	ck_assert_int_eq(xm_give_up(&world->host.map, slot[2]), 0);
+	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, &payload), 3);
+	ck_assert_uint_eq(payload, 1);
+	ck_assert_uint_eq(xm_host_spare_slots(&world->host, me), 62);
+	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, &payload), -EPERM);
+	request.slot = more[0];
+	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, &payload), 2);
+	world_is_valid(world);
+	world_free(world);
+}
+END_TEST
+
+/* ---- limbo ---- */
+
+START_TEST(limbo_is_as_old_as_its_first_owners_end)
+{
+	struct world *world = world_make(256, 8, 4);
+	u32 first = world_join(world, XMEM_ROLE_WRITER, 0);
+	u32 second = world_join(world, XMEM_ROLE_WRITER, 0);
+	u32 reader = world_join(world, XMEM_ROLE_READER, 0), slot[2];
+	const struct xm_map *map = &world->host.map;
+	struct xm_limbo limbo;
+	u64 token[2];
+
+	world_attach(world, first, 1, &slot[0]);
+	world_attach(world, second, 1, &slot[1]);
+	token[0] = world_take_publish(world, first, slot[0]);
+	token[1] = world_take_publish(world, second, slot[1]);
+	ck_assert_int_eq(xm_get(map, reader, token[0]), 0);
+	ck_assert_int_eq(xm_get(map, reader, token[1]), 0);
+	/* They are held, and nobody misses them. */
+	xm_limbo_count(map, &limbo);
+	ck_assert_uint_eq(limbo.ended + limbo.overdue, 0);
+	ck_assert_uint_eq(limbo.ended_ns | limbo.overdue_ns, 0);
+	xm_ring(map, second)->limbo_ns = 500;
+	xm_limbo_count(map, &limbo);
+	ck_assert_uint_eq(limbo.overdue, 1);
+	ck_assert_uint_eq(limbo.overdue_bytes, 64);
+	ck_assert_uint_eq(limbo.overdue_ns, 500);
+	ck_assert(xm_is_overdue(map, slot[1]));
+	ck_assert(!xm_is_overdue(map, slot[0]));
+	xm_host_end(&world->host, first);
+	xm_host_limbo(&world->host, 1000);
+	xm_host_end(&world->host, second);
+	xm_host_limbo(&world->host, 2000);
+	ck_assert_uint_eq(map->pool->limbo_ns, 1000);
+	xm_limbo_count(map, &limbo);
+	ck_assert_uint_eq(limbo.ended, 2);
+	ck_assert_uint_eq(limbo.ended_bytes, 128);
+	ck_assert_uint_eq(limbo.ended_ns, 1000);
+	ck_assert_uint_eq(limbo.overdue, 0);
+	world_put(world, reader, slot[0]);
+	xm_host_reclaim(&world->host, slot[0]);
+	ck_assert(xm_host_idle_group(&world->host, slot[0] / XMEM_GROUP_SLOTS));
+	ck_assert_uint_eq(map->pool->limbo_ns, 2000);
+	world_put(world, reader, slot[1]);
+	xm_host_reclaim(&world->host, slot[1]);
+	ck_assert(xm_host_idle_group(&world->host, slot[1] / XMEM_GROUP_SLOTS));
+	ck_assert_uint_eq(map->pool->limbo_ns, 0);
+	world_free(world);
+}
+END_TEST
+
 /* ---- payload files ---- */
 
 START_TEST(payload_files_are_counted_until_they_go)
@@ -467,6 +548,8 @@ void waiters_tests(Suite *suite)
 	tcase_add_test(tcase, armed_word_changes_when_it_is_disarmed);
 	tcase_add_test(tcase, waiters_count_wraps);
 	tcase_add_test(tcase, waiters_words_and_who_may_arm_them);
+	tcase_add_test(tcase, detach_takes_whole_files);
+	tcase_add_test(tcase, limbo_is_as_old_as_its_first_owners_end);
 	tcase_add_test(tcase, payload_files_are_counted_until_they_go);
 	suite_add_tcase(suite, tcase);
 }
