@@ -133,12 +133,12 @@ void xl_demand_given_up(struct xmem_pool *pool, u64 bytes)
 
 /*
  * How many buffers of a class are made at once? They can go only together, so they are few: as
- * many as a page has, and a sixteenth of those that there are.
+ * many as a page has, and a 64th of those that there are.
  */
 static u32 count_of(const struct xl_owned *owned, u64 class)
 {
 	const struct xl_size *size = xl_size_for(owned, class);
-	u64 count = size->bytes == class ? size->slots / 16 : 0, most = XL_FILE_BYTES / class;
+	u64 count = size->bytes == class ? size->slots / 64 : 0, most = XL_FILE_BYTES / class;
 
 	if (count < PAGE / class)
 		count = PAGE / class;

@@ -176,9 +176,21 @@ TEST(API_demand_ends_with_the_first_preallocation)
 TEST(API_a_small_buffer_is_not_a_large_one)
 {
 	struct xmem_pool *pool = WRITER(.cache_bytes = 64 * MB);
-	struct xmem_buffer *b;
+	struct xmem_buffer *some[4], *b;
 	int i;
 
+	/* Several large ones are found together, so that some are ready. */
+	for (i = 0; i < 4; i++)
+		some[i] = acquire(pool, MB);
+	for (i = 0; i < 4; i++)
+		WORKED(xmem_publish(some[i], NULL, NULL));
+	b = acquire(pool, MB);
+	xmem_release(acquire(pool, MB));
+	CHECK(stat_of(pool).writing > 1);
+	some[0] = acquire(pool, 1000);
+	SAME(xmem_capacity(some[0]), 1024);
+	xmem_release(some[0]);
+	xmem_release(b);
 	for (i = 0; i < 100; i++) {
 		b = acquire(pool, MB);
 		WORKED(xmem_publish(b, NULL, NULL));
@@ -192,7 +204,7 @@ TEST(API_a_small_buffer_is_not_a_large_one)
 		CHECK(xmem_capacity(b) == 64);
 		xmem_release(b);
 	}
-	SAME(stat_of(pool).payloads, 3);
+	SAME(stat_of(pool).payloads, 4 + 3);
 	xmem_pool_close(pool);
 }
 
@@ -648,4 +660,77 @@ TEST_WITHIN(P2_killed_while_files_come_and_go, 60)
 		EVENTUALLY(stat_of(pool).bytes_files == 0);
 	}
 	xmem_pool_close(pool);
+}
+
+/* ---- which go first ---- */
+
+TEST(P10_trim_keeps_what_was_used_last)
+{
+	struct xmem_pool *pool = WRITER(.cache_bytes = 64 * MB);
+	struct xmem_buffer *small = acquire(pool, MB), *large = acquire(pool, 2 * MB);
+
+	xmem_release(large);
+	SAME(xmem_trim(pool, 64 * MB), 0);	/* it is seen to be idle */
+	xmem_release(small);
+	SAME(xmem_trim(pool, 64 * MB), 0);
+	SAME(xmem_trim(pool, MB), 2 * MB);
+	EVENTUALLY(stat_of(pool).attached == 1);
+	/* Whatever is used is as new: now the other way round. */
+	xmem_release(acquire(pool, 2 * MB));
+	SAME(xmem_trim(pool, 64 * MB), 0);
+	xmem_release(acquire(pool, MB));
+	SAME(xmem_trim(pool, MB), 2 * MB);
+	xmem_pool_close(pool);
+}
+
+/* ---- hugetlb ---- */
+
+static void write_number(const char *path, int number)
+{
+	FILE *file = fopen(path, "we");
+
+	if (!file)
+		skip("%s cannot be written: %s", path, strerror(errno));
+	fprintf(file, "%d\n", number);
+	if (fclose(file))
+		skip("%s cannot be written: %s", path, strerror(errno));
+}
+
+/* Both hosts take files of huge pages, readers map them, and the pages go back to the system. */
+TEST(API_huge_pages_come_from_the_systems_pool)
+{
+	const char *pages = "/proc/sys/vm/nr_hugepages", *name = new_name();
+	struct xmem_pool *pool, *reader;
+	struct xmem_subscription *s;
+	struct xmem_buffer *b;
+
+	if (!in_vm())
+		skip("only in the virtual machine may the system's huge pages be changed");
+	write_number(pages, 4);
+	if (field("/proc/meminfo", "HugePages_Free:") < 4 << 10)
+		skip("the machine has no 4 huge pages to spare");
+	pool = OPEN(name, .flags = XMEM_OPEN_WRITER, .memory = XMEM_MEMORY_HUGE,
+		    .cache_bytes = 64 * MB);
+	reader = open_reader(name);
+	s = follow(reader, xmem_pool_client(pool), 0);
+	b = acquire(pool, 3 * MB);
+	fill(b, 9);
+	WORKED(xmem_publish(b, NULL, NULL));
+	SAME(stat_of(reader).bytes_huge, 4 * MB);
+	SAME(stat_of(reader).bytes_files, 4 * MB);
+	b = receive_one(s);
+	SAME(stamp_of(b), 9);
+	xmem_release(b);
+	SAME(field("/proc/meminfo", "HugePages_Free:") >> 10, 2);
+	/* There are not enough for this one. */
+	xmem_release(acquire(pool, 6 * MB));
+	SAME(stat_of(pool).bytes_huge, 4 * MB);
+	CHECK(stat_of(pool).bytes_advised >= 6 * MB);
+	CHECK(xmem_trim(pool, 0) > 0);
+	EVENTUALLY(stat_of(reader).bytes_huge == 0);
+	EVENTUALLY(field("/proc/meminfo", "HugePages_Free:") >> 10 == 4);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(pool);
+	write_number(pages, 0);
 }

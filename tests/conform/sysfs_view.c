@@ -169,6 +169,12 @@ TEST(P10_sysfs_shows_what_the_dead_have_left)
 	EVENTUALLY(number("zombies") == 1);
 	EVENTUALLY(says(attribute("clients/%d/state", id), "zombie"));
 	EVENTUALLY(number("limbo") == 1);
+	SAME(number("limbo_bytes"), BYTES);
+	EVENTUALLY(number("limbo_age_ns") > 0);
+	SAME(number("overdue"), 0);
+	SAME(number("overdue_bytes"), 0);
+	SAME(number("overdue_age_ns"), 0);
+	SAME(number("huge_bytes"), 0);
 	CHECK(number("kept_bytes") > 0);
 	SAME(number("kept_bytes"), number("payload_bytes"));
 	b = receive_one(s);
@@ -178,6 +184,8 @@ TEST(P10_sysfs_shows_what_the_dead_have_left)
 	xmem_release(b);
 	EVENTUALLY(number("limbo") == 0 && number("attached") == 0);
 	SAME(number("kept_bytes"), 0);
+	SAME(number("limbo_bytes"), 0);
+	SAME(number("limbo_age_ns"), 0);
 	xmem_unsubscribe(s);
 	xmem_pool_close(reader);
 }
