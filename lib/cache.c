@@ -205,7 +205,7 @@ static u64 young_bytes(const struct xl_owned *owned, u64 now)
 
 static bool is_due(const struct xl_demand *demand)
 {
-	return demand->bytes && demand->cache_ns != (u64)XMEM_FOREVER &&
+	return demand->cache_ns != (u64)XMEM_FOREVER &&
 	       xl_now_ns() - __atomic_load_n(&demand->looked_ns, __ATOMIC_RELAXED) >
 	       demand->cache_ns / 4;
 }

@@ -80,7 +80,7 @@ void xl_demand_end(struct xmem_pool *pool)
 
 	xl_lock(&owned->lock);
 	if (owned->demand.by_default) {
-		owned->demand.on = false;
+		__atomic_store_n(&owned->demand.on, false, __ATOMIC_RELAXED);
 		xm_store(&owned->words.ring->makes, 0);
 		xm_store(&owned->words.ring->lacks, 0);
 	}

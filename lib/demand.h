@@ -75,7 +75,7 @@ void xl_cache_age(struct xmem_pool *pool);
 
 static inline void xl_cache_settle(struct xmem_pool *pool)
 {
-	if (unlikely(pool->owned.demand.on))
+	if (unlikely(__atomic_load_n(&pool->owned.demand.on, __ATOMIC_RELAXED)))
 		xl_cache_age(pool);
 }
 

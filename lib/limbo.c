@@ -88,9 +88,11 @@ XMEM_API int xmem_limbo_hook(struct xmem_pool *pool, uint64_t bytes, uint32_t co
 	if (!xl_alive(pool))
 		return xl_fail_not_alive(pool);
 	xl_lock(&pool->lock);
-	pool->hook = (struct xl_hook){
-		.bytes = bytes, .count = count, .call = call, .user = user,
-	};
+	pool->hook.bytes = bytes;
+	pool->hook.count = count;
+	pool->hook.above = false;
+	pool->hook.user = user;
+	__atomic_store_n(&pool->hook.call, call, __ATOMIC_RELAXED);
 	xl_unlock(&pool->lock);
 	return 0;
 }

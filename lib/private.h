@@ -122,7 +122,7 @@ struct xl_size {
 
 /* What is made on demand, and what is kept of it; words: demand.h. */
 struct xl_demand {
-	bool on;
+	bool on;		/* atomic */
 	bool by_default;	/* it ends with the first preallocation */
 	u32 memory;		/* XMEM_MEMORY_* */
 	u64 limit;		/* of the bytes below; ~0: not known yet */
