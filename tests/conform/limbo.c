@@ -235,8 +235,9 @@ TEST(P10_an_ended_owner_hands_its_limbo_to_the_host)
 	SAME(client_of(reader, me).limbo, 1);
 	SAME(client_of(reader, me).bytes_limbo, BYTES);
 	SAME(told.times, 1);
-	SAME(told.last.ended, 1);
-	SAME(told.last.bytes_ended, BYTES);
+	/* It was told at the first look, when the host may not have reaped the other one yet. */
+	CHECK(told.last.ended == 1 || told.last.ended == 2);
+	SAME(told.last.bytes_ended, told.last.ended * BYTES);
 	xmem_collect(reader);			/* somebody holds it */
 	SAME(stat_of(reader).limbo, 1);
 	xmem_release(b);
