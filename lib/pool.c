@@ -67,7 +67,7 @@ void xl_pool_destroy(struct xmem_pool *pool)
 	xl_polls_drop(pool);
 	pool->link.backend->close(&pool->link);
 	xl_owned_destroy(pool);
-	xl_origin_drop(pool);
+	xl_opening_drop(pool);
 	pool->process = XL_NO_PROCESS;
 	spare_pool(pool);
 	pthread_setcancelstate(cancel, NULL);
@@ -100,7 +100,7 @@ static struct xmem_pool *open_uncancelled(struct xmem_join_request *request,
 	if (err)
 		goto err_link;
 	xl_demand_init(pool, &taken);
-	err = xl_origin_note(pool, options, request->flags & XMEM_JOIN_FD);
+	err = xl_opening_note(pool, options, request->flags & XMEM_JOIN_FD);
 	if (!err)
 		err = xl_process_register(pool);
 	if (err)
@@ -109,7 +109,7 @@ static struct xmem_pool *open_uncancelled(struct xmem_join_request *request,
 	return pool;
 
 err_owned:
-	xl_origin_drop(pool);
+	xl_opening_drop(pool);
 	xl_owned_destroy(pool);
 err_link:
 	xl_mappings_destroy(pool);
@@ -190,7 +190,7 @@ XMEM_API void xmem_pool_close(struct xmem_pool *pool)
 		return;
 	if (!xl_alive(pool)) {
 		if (pool->process != XL_NO_PROCESS)
-			xl_origin_drop(pool);
+			xl_opening_drop(pool);
 		return;
 	}
 	xl_cancel(pool, XL_CANCEL_CLOSE);

@@ -227,7 +227,7 @@ struct xl_hook {
 #define XL_ENDING_CLOSED	2u	/* all shares are dropped: handles are counted */
 
 /* How a pool was opened, for xmem_pool_reopen (reopen.c). */
-struct xl_origin {
+struct xl_opening {
 	struct xmem_pool_options options;	/* its label is NULL or the one here: */
 	char label[XMEM_LABEL_BYTES];
 	char name[XMEM_NAME_BYTES];	/* empty: it is anonymous */
@@ -269,7 +269,7 @@ struct xmem_pool {
 	struct xl_hook hook;
 	struct xl_owned owned;
 	struct xl_polls polls;
-	struct xl_origin origin;
+	struct xl_opening opening;
 	struct xmem_link link;
 	struct xl_known_label labels[XMEM_MAX_CLIENTS];	/* by publisher; under pool->lock */
 	struct xmem_pool *next;		/* all pools of the process; under fork.c's lock */
@@ -295,9 +295,9 @@ int xl_fail_forked(void);
 int xl_fail_not_alive(const struct xmem_pool *pool);
 
 /* Remember how @pool was opened; the options have been checked. 0 or -errno, not noted. */
-int xl_origin_note(struct xmem_pool *pool, const struct xmem_pool_options *options, bool by_fd);
+int xl_opening_note(struct xmem_pool *pool, const struct xmem_pool_options *options, bool by_fd);
 /* Close the descriptor that children inherit; also in a child. */
-void xl_origin_drop(struct xmem_pool *pool);
+void xl_opening_drop(struct xmem_pool *pool);
 
 /* Drop one share of a pool; with the last one it is destroyed, once no handle is in use. */
 void xl_pool_unshare(struct xmem_pool *pool);

@@ -20,30 +20,30 @@ static int make_heirloom(struct xmem_pool *pool)
 	if (err)
 		return err;
 	xl_file_forget(request.fd);
-	pool->origin.fd = request.fd;
+	pool->opening.fd = request.fd;
 	return 0;
 }
 
-int xl_origin_note(struct xmem_pool *pool, const struct xmem_pool_options *options, bool by_fd)
+int xl_opening_note(struct xmem_pool *pool, const struct xmem_pool_options *options, bool by_fd)
 {
-	struct xl_origin *origin = &pool->origin;
+	struct xl_opening *opening = &pool->opening;
 
-	xl_options_take("xmem_pool_options", options, &origin->options, sizeof(origin->options));
-	origin->options.size = sizeof(origin->options);
-	if (origin->options.label) {
-		strncpy(origin->label, origin->options.label, sizeof(origin->label) - 1);
-		origin->options.label = origin->label;
+	xl_options_take("xmem_pool_options", options, &opening->options, sizeof(opening->options));
+	opening->options.size = sizeof(opening->options);
+	if (opening->options.label) {
+		strncpy(opening->label, opening->options.label, sizeof(opening->label) - 1);
+		opening->options.label = opening->label;
 	}
 	/* Others may write the pages where xmemd is the host, so the last byte stays 0. */
-	memcpy(origin->name, (const char *)pool->map.pool->name, sizeof(origin->name) - 1);
-	origin->by_fd = by_fd;
-	origin->fd = -1;
-	return origin->options.flags & XMEM_OPEN_INHERIT ? make_heirloom(pool) : 0;
+	memcpy(opening->name, (const char *)pool->map.pool->name, sizeof(opening->name) - 1);
+	opening->by_fd = by_fd;
+	opening->fd = -1;
+	return opening->options.flags & XMEM_OPEN_INHERIT ? make_heirloom(pool) : 0;
 }
 
-void xl_origin_drop(struct xmem_pool *pool)
+void xl_opening_drop(struct xmem_pool *pool)
 {
-	int fd = __atomic_exchange_n(&pool->origin.fd, -1, __ATOMIC_RELAXED);
+	int fd = __atomic_exchange_n(&pool->opening.fd, -1, __ATOMIC_RELAXED);
 	XL_UNCANCELLED;
 
 	if (fd >= 0)
@@ -51,29 +51,29 @@ void xl_origin_drop(struct xmem_pool *pool)
 }
 
 /* By which name or descriptor can it be joined? */
-static struct xmem_pool *join_again(const struct xl_origin *origin)
+static struct xmem_pool *join_again(const struct xl_opening *opening)
 {
-	struct xmem_pool_options options = origin->options;
+	struct xmem_pool_options options = opening->options;
 
 	options.flags &= ~XMEM_OPEN_EXCLUSIVE;
-	if (origin->fd >= 0)
-		return xmem_pool_open_fd(origin->fd, &options);
-	if (!*origin->name) {
+	if (opening->fd >= 0)
+		return xmem_pool_open_fd(opening->fd, &options);
+	if (!*opening->name) {
 		xl_fail_fast(EOPNOTSUPP,
 			     "xmem_pool_reopen: an anonymous pool is joined by a descriptor: open "
 			     "it with XMEM_OPEN_INHERIT");
 		return NULL;
 	}
 	/* Who joined by a descriptor joined on purpose, whoever has made the pool. */
-	if (origin->by_fd)
+	if (opening->by_fd)
 		options.flags |= XMEM_OPEN_FOREIGN;
-	return xmem_pool_open(origin->name, &options);
+	return xmem_pool_open(opening->name, &options);
 }
 
 XMEM_API struct xmem_pool *xmem_pool_reopen(struct xmem_pool *pool)
 {
 	if (pool && pool->process != XL_NO_PROCESS)
-		return join_again(&pool->origin);
+		return join_again(&pool->opening);
 	if (pool)
 		xl_fail_not_alive(pool);
 	else
