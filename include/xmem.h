@@ -539,7 +539,7 @@ int xmem_publisher(struct xmem_buffer *buffer);
  * @ret_label: at most 15 characters and a NUL.
  * Returns: 0; -ENOENT: the publisher has ended and its label is not known any more. Of what was
  * received it is known for as long as the subscription follows no later client with the same id;
- * -EINVAL, -ECHILD, -EBADF. Since: 0.4.
+ * -EINVAL, -ECHILD, -EBADF. Threads: any. Since: 0.4.
  */
 int xmem_publisher_label(struct xmem_buffer *buffer, char ret_label[16]);
 

@@ -49,7 +49,7 @@ struct xmem_buffer;
  *	-EPERM	the timeout is longer than 60 seconds, and the buffer is another client's
  *	-EOVERFLOW  this client has 2^29 handles of the buffer
  *	-ENOMEM, -EINTR
- * Since: 0.4.
+ * Threads: any, but no other call uses this handle of a buffer meanwhile. Since: 0.4.
  */
 int xmem_set_ref_count(struct xmem_buffer *buffer, uint32_t count, int64_t timeout_ns);
 
@@ -60,7 +60,7 @@ int xmem_set_ref_count(struct xmem_buffer *buffer, uint32_t count, int64_t timeo
  *	-ERANGE	@more is 0, or there would be more than 65535
  *	-EPERM	the buffer is still being written
  *	-ENOMEM, -EINTR
- * Since: 0.4.
+ * Threads: any. Since: 0.4.
  */
 int xmem_offer(struct xmem_buffer *buffer, uint32_t more);
 
@@ -72,7 +72,7 @@ int xmem_offer(struct xmem_buffer *buffer, uint32_t more);
  *	-EPERM	the buffer is still being written: xmem_release gives it up
  *	-ERANGE	there are 65535 claims
  *	-ENOMEM, -EINTR
- * Since: 0.4.
+ * Threads: any, but no other call uses this handle of a buffer meanwhile. Since: 0.4.
  */
 int xmem_forget(struct xmem_buffer *buffer);
 
@@ -86,7 +86,7 @@ int xmem_forget(struct xmem_buffer *buffer);
  *	EINVAL	there is no such slot
  *	EAGAIN, EOVERFLOW  as xmem_get
  *	ENOMEM, EINTR
- * Ownership: the caller calls xmem_release. Since: 0.4.
+ * Ownership: the caller calls xmem_release. Threads: any. Since: 0.4.
  */
 struct xmem_buffer *xmem_get_slot(struct xmem_pool *pool, uint32_t slot);
 
@@ -98,7 +98,7 @@ struct xmem_buffer *xmem_get_slot(struct xmem_pool *pool, uint32_t slot);
  *	-ERANGE	there are 65535 already
  *	-EAGAIN	as xmem_get
  *	-ENOMEM, -EINTR
- * Since: 0.4.
+ * Threads: any. Since: 0.4.
  */
 int xmem_add_ref(struct xmem_pool *pool, uint64_t token);
 
@@ -110,7 +110,7 @@ int xmem_add_ref(struct xmem_pool *pool, uint64_t token);
  *	-ERANGE	no reference is set aside
  *	-EAGAIN, -EOVERFLOW  as xmem_get
  *	-ENOMEM, -EINTR
- * Since: 0.4.
+ * Threads: any. Since: 0.4.
  */
 int xmem_drop_ref(struct xmem_pool *pool, uint64_t token);
 
@@ -123,7 +123,7 @@ int xmem_drop_ref(struct xmem_pool *pool, uint64_t token);
  *	-EPERM	this client neither owns the buffer nor has set claims aside last, and where the
  *		kernel is the host its user has not made the pool either, and may not administrate
  *	-ENOMEM, -EINTR
- * Since: 0.4.
+ * Threads: any. Since: 0.4.
  */
 int xmem_void_claims(struct xmem_pool *pool, uint64_t token);
 

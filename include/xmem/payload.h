@@ -57,7 +57,7 @@ struct xmem_buffer;
  *	EAGAIN	the ring is full of what subscribers with XMEM_SUBSCRIBE_WAITS have yet to
  *		receive, as xmem_acquire says it
  *	ENOMEM, EMFILE, EINTR
- * Ownership: ends in xmem_publish or xmem_release. Since: 0.4.
+ * Ownership: ends in xmem_publish or xmem_release. Threads: any. Since: 0.4.
  */
 struct xmem_buffer *xmem_attach_fd(struct xmem_pool *pool, int fd, uint64_t offset,
 				   uint64_t length, uint32_t flags);
@@ -70,7 +70,8 @@ struct xmem_buffer *xmem_attach_fd(struct xmem_pool *pool, int fd, uint64_t offs
 
 /*
  * Get what the file of a buffer is like.
- * Returns: XMEM_BUFFER_*, also bits that later versions define; 0 for NULL. Since: 0.4.
+ * Returns: XMEM_BUFFER_*, also bits that later versions define; 0 for NULL.
+ * Threads: any. Since: 0.4.
  */
 uint32_t xmem_buffer_flags(struct xmem_buffer *buffer);
 

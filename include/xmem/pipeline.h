@@ -43,7 +43,8 @@ struct xmem_publish_options;
  *	-ERANGE	offset and length reach beyond the contents
  *	-ECANCELED  xmem_cancel, or xmem_pool_close while this call waits
  *	-EINTR
- * Ownership: after an error the buffer is the caller's as before. Since: 0.4.
+ * Ownership: after an error the buffer is the caller's as before. Threads: any, but no other call
+ * uses this handle of a buffer meanwhile. Since: 0.4.
  */
 int xmem_forward(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
 		 int64_t timeout_ns, uint64_t *ret_token);
@@ -61,7 +62,8 @@ int xmem_forward(struct xmem_buffer *buffer, const struct xmem_publish_options *
  * Returns: as xmem_publish or xmem_forward, and
  *	-ENOENT	that client is not there, or does not follow this one
  *	-EINVAL	no client of the pool can have that id
- * Ownership: after an error the buffer is the caller's as before. Since: 0.4.
+ * Ownership: after an error the buffer is the caller's as before. Threads: any, but no other call
+ * uses this handle of a buffer meanwhile. Since: 0.4.
  */
 int xmem_send(struct xmem_buffer *buffer, uint32_t client,
 	      const struct xmem_publish_options *options, int64_t timeout_ns,
@@ -81,7 +83,7 @@ int xmem_send(struct xmem_buffer *buffer, uint32_t client,
  *	-ESTALE	it is gone already, or the token belongs to another pool
  *	-EPERM	it is another client's, and this one's ring does not have it; or this client is
  *		a reader
- * Since: 0.4.
+ * Threads: any. Since: 0.4.
  */
 int xmem_retract(struct xmem_pool *pool, uint64_t token);
 

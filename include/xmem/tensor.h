@@ -96,7 +96,7 @@ int xmem_describe_time(struct xmem_buffer *buffer, uint64_t timestamp_ns, const 
  * that is not printable ASCII is a '?', they end with NUL, and zeros follow. size and offset are
  * true. All else is what the publisher says, and may be anything.
  * @ret_metadata: unchanged after an error.
- * Returns: 0, -EINVAL. Ownership: the copy is the caller's. Since: 0.4.
+ * Returns: 0, -EINVAL. Ownership: the copy is the caller's. Threads: any. Since: 0.4.
  */
 int xmem_metadata_view(struct xmem_buffer *buffer, struct xmem_metadata *ret_metadata);
 
@@ -134,7 +134,7 @@ struct xmem_tensor {
  *	-ERANGE	what it says reaches beyond the contents
  *	-EINVAL	size is less than that of the size field
  *	-EIO, -ENOMEM, -EMFILE, -EINTR  as xmem_data
- * Ownership: data is valid until the handle of the buffer is dropped. Since: 0.4.
+ * Ownership: data is valid until the handle of the buffer is dropped. Threads: any. Since: 0.4.
  */
 int xmem_tensor_view(struct xmem_buffer *buffer, struct xmem_tensor *ret_tensor);
 
@@ -161,7 +161,7 @@ struct xmem_image {
 /*
  * Get the image that the contents are, as their publisher says, checked.
  * @ret_image: its size field is set. Unchanged after an error.
- * Returns, Ownership: as xmem_tensor_view. Since: 0.4.
+ * Returns, Ownership: as xmem_tensor_view. Threads: any. Since: 0.4.
  */
 int xmem_image_view(struct xmem_buffer *buffer, struct xmem_image *ret_image);
 
@@ -169,7 +169,8 @@ int xmem_image_view(struct xmem_buffer *buffer, struct xmem_image *ret_image);
  * Check what metadata says of a tensor against a number of bytes, for programs that fill or keep
  * metadata themselves. Nobody may change it meanwhile.
  * @bytes: from the first element to the end of the contents.
- * Returns: 0, or -EINVAL (NULL), -ENODATA, -EBADMSG, -ERANGE as xmem_tensor_view. Since: 0.4.
+ * Returns: 0, or -EINVAL (NULL), -ENODATA, -EBADMSG, -ERANGE as xmem_tensor_view. Threads: any.
+ * Since: 0.4.
  */
 int xmem_tensor_check(const struct xmem_metadata *metadata, uint64_t bytes);
 
