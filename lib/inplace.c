@@ -175,7 +175,10 @@ int xl_upgrade_publish(struct xmem_buffer *buffer, struct xm_publication *what)
 	return 0;
 }
 
-/* Until the host serves the request, nobody gets the slot, although nobody holds it any more. */
+/*
+ * The hold goes first: the slot's next contents may be there as soon as the host has served the
+ * request, and must not seem to be held here. Until then nobody gets the slot.
+ */
 void xl_upgrade_give_up(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
@@ -184,9 +187,9 @@ void xl_upgrade_give_up(struct xmem_buffer *buffer)
 		.generation = buffer->upgrade->generation,
 	};
 
+	xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
 	xl_post(pool, XMEM_IOC_UPGRADE, &request);
 	xl_break_promise(pool);
-	xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
 	free(buffer->upgrade);
 	buffer->upgrade = NULL;
 }
