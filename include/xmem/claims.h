@@ -122,7 +122,8 @@ int xmem_drop_ref(struct xmem_pool *pool, uint64_t token);
  *	-ESTALE	the contents are gone, or the token is another pool's
  *	-EPERM	this client neither owns the buffer nor has set claims aside last, and where the
  *		kernel is the host its user has not made the pool either, and may not administrate
- *	-ENOMEM, -EINTR
+ *	-EINTR	a signal handler ran before the host had answered; it may void them all the same
+ *	-ENOMEM
  * Threads: any. Since: 0.4.
  */
 int xmem_void_claims(struct xmem_pool *pool, uint64_t token);

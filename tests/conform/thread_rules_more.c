@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: MIT
+/*
+ * More rows of thread_rules.c: claims, pipelines, writing in place, files of others, copies, and
+ * what contents are. Those that pass contents on use a second pool, with a ring that is soon full.
+ */
+#include "thread_rules.h"
+
+#define SHARED_BYTES	8192
+#define SHARED_BUFFERS	4
+#define SIDE		32	/* pixels of an image of BYTES */
+
+static struct {
+	struct xmem_pool *owner, *stage, *sink, *reader;
+	struct xmem_subscription *out;		/* of the sink, which the stage waits for */
+	struct xmem_subscription *passed;	/* of the reader, which may lose */
+	struct xmem_buffer *kept;		/* by the owner */
+	uint64_t token;				/* of these contents */
+} line;
+
+/* ---- the stage ---- */
+
+static struct xmem_buffer *publish_image(void)
+{
+	struct xmem_publish_options keep = { .size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
+	struct xmem_buffer *b = xmem_acquire(stage.writer, BYTES, 0), *got;
+	uint64_t token;
+
+	CHECK(b);
+	fill(b, 0xcd);
+	WORKED(xmem_describe_image(b, XMEM_IMAGE_GRAY8, SIDE, SIDE, 0));
+	WORKED(xmem_publish(b, &keep, &token));
+	got = xmem_get(stage.reader, token);
+	CHECK(got);
+	xmem_release(b);
+	return got;
+}
+
+void line_set(void)
+{
+	struct xmem_preallocate_options shared = {
+		.size = sizeof(shared), .flags = XMEM_MEMORY_SHARED, .count = SHARED_BUFFERS,
+		.bytes = SHARED_BYTES,
+	};
+	const char *name = new_name();
+
+	stage.image = publish_image();
+	stage.file = new_memfd(BYTES, GOOD_SEALS);
+	line.owner = OPEN(name, .flags = XMEM_OPEN_WRITER, .ring = 4);
+	WORKED(xmem_preallocate(line.owner, 1, BYTES));
+	WORKED(xmem_preallocate_with(line.owner, &shared));
+	line.stage = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 60 * SECOND);
+	WORKED(xmem_preallocate(line.stage, 2, BYTES));
+	line.sink = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	line.reader = open_reader(name);
+	line.out = follow(line.sink, xmem_pool_client(line.stage), XMEM_SUBSCRIBE_WAITS);
+	line.passed = follow(line.reader, xmem_pool_client(line.stage), 0);
+	line.token = publish_kept(line.owner, 0xab, &line.kept);
+}
+
+void line_strike(void)
+{
+	struct xmem_buffer *b[SHARED_BUFFERS];
+	unsigned int i;
+
+	xmem_release(stage.image);
+	close(stage.file);
+	xmem_unsubscribe(line.passed);
+	xmem_unsubscribe(line.out);
+	xmem_release(line.kept);
+	xmem_pool_close(line.reader);
+	xmem_pool_close(line.sink);
+	xmem_pool_close(line.stage);
+	check_quiet(line.owner, 1);
+	for (i = 0; i < SHARED_BUFFERS; i++)
+		CHECK((b[i] = xmem_acquire(line.owner, SHARED_BYTES, 10 * SECOND)));
+	REFUSED(xmem_acquire(line.owner, SHARED_BYTES, 0), EAGAIN);
+	for (i = 0; i < SHARED_BUFFERS; i++)
+		xmem_release(b[i]);
+	xmem_pool_close(line.owner);
+}
+
+/* ---- claims: each row uses up those that it sets aside ---- */
+
+/* A buffer with so many references in all, or NULL for a good reason. */
+static struct xmem_buffer *with_references(uint32_t count)
+{
+	struct xmem_buffer *b = HANDLE(xmem_acquire(stage.writer, BYTES, SHORT), 0);
+
+	if (!b)
+		return NULL;
+	fill(b, count);
+	SAME(AGAIN(xmem_set_ref_count(b, count, 0)), 0);
+	return b;
+}
+
+/* The same, without a handle: its token, or 0. */
+static uint64_t set_aside(uint32_t count)
+{
+	struct xmem_buffer *b = with_references(count);
+	uint64_t token = xmem_token(b);
+
+	if (b)
+		SAME(AGAIN(xmem_forget(b)), 0);
+	return token;
+}
+
+static struct xmem_buffer *take(uint64_t token, bool by_slot)
+{
+	struct xmem_buffer *b;
+
+	do
+		b = by_slot ? xmem_get_slot(stage.reader, token & 0xffff) :
+			      xmem_get(stage.reader, token);
+	while (!b && stage.signals && xmem_peek_last_error(NULL) == -EINTR);
+	CHECK(b);
+	SAME(xmem_token(b), token);
+	return b;
+}
+
+/* No reference is left, and perhaps the contents neither. */
+static void none_is_left(int err, int error)
+{
+	CHECK(err == -error || err == -ESTALE);
+}
+
+ROW(set_ref_count)
+{
+	struct xmem_buffer *b = with_references(3);
+	uint64_t token = xmem_token(b);
+
+	if (!b)
+		return;
+	SAME(AGAIN(xmem_set_ref_count(b, 2, SECOND)), 0);
+	xmem_release(b);
+	b = take(token, false);
+	SAME(stamp_of(b), 3);
+	xmem_release(b);
+	none_is_left(AGAIN(xmem_drop_ref(stage.reader, token)), ERANGE);
+}
+
+ROW(offer)
+{
+	struct xmem_buffer *b = with_references(1);
+	uint64_t token = xmem_token(b);
+
+	if (!b)
+		return;
+	SAME(AGAIN(xmem_offer(b, 2)), 0);
+	xmem_release(b);
+	xmem_release(take(token, false));
+	xmem_release(take(token, true));
+	none_is_left(AGAIN(xmem_drop_ref(stage.reader, token)), ERANGE);
+}
+
+ROW(forget)
+{
+	uint64_t token = set_aside(1);
+
+	if (token)
+		xmem_release(take(token, false));
+}
+
+ROW(get_slot)
+{
+	uint64_t token = set_aside(2);
+
+	if (!token)
+		return;
+	xmem_release(take(token, true));
+	xmem_release(take(token, true));
+}
+
+ROW(add_ref)
+{
+	uint64_t token = set_aside(1);
+
+	if (!token)
+		return;
+	SAME(AGAIN(xmem_add_ref(stage.reader, token)), 0);
+	xmem_release(take(token, false));
+	xmem_release(take(token, false));
+}
+
+ROW(drop_ref)
+{
+	uint64_t token = set_aside(2);
+
+	if (!token)
+		return;
+	SAME(AGAIN(xmem_drop_ref(stage.reader, token)), 0);
+	SAME(AGAIN(xmem_drop_ref(stage.writer, token)), 0);
+	none_is_left(AGAIN(xmem_drop_ref(stage.writer, token)), ERANGE);
+}
+
+/* It may have been done although a handler ran. */
+ROW(void_claims)
+{
+	uint64_t token = set_aside(5);
+	bool interrupted = false;
+	int err;
+
+	if (!token)
+		return;
+	while ((err = xmem_void_claims(stage.writer, token)) == -EINTR && stage.signals)
+		interrupted = true;
+	if (interrupted && err)
+		none_is_left(err, ENOENT);
+	else
+		SAME(err, 0);
+	none_is_left(AGAIN(xmem_void_claims(stage.writer, token)), ENOENT);
+}
+
+/* ---- pipelines ---- */
+
+static void drain(void)
+{
+	struct xmem_buffer *b;
+
+	while ((b = HANDLE(xmem_receive(line.out, 0), 0)))
+		xmem_release(b);
+}
+
+static struct xmem_buffer *get_kept(void)
+{
+	struct xmem_buffer *b = xmem_get(line.stage, line.token);
+
+	CHECK(b);
+	return b;
+}
+
+/* Until the ring is full, where it waits. */
+ROW(forward)
+{
+	struct xmem_buffer *b;
+	unsigned int i;
+	int64_t err = 0;
+
+	for (i = 0; i < 5 && !err; i++) {
+		b = get_kept();
+		err = NUMBER(xmem_forward(b, NULL, SHORT, NULL));
+		if (err)
+			xmem_release(b);
+	}
+	xmem_release(HANDLE(xmem_receive(line.out, 0), 0));
+}
+
+ROW(send)
+{
+	struct xmem_buffer *b = get_kept();
+	uint32_t client = xmem_pool_client(line.sink);
+
+	drain();
+	if (NUMBER(xmem_send(b, client, NULL, SHORT, NULL)))
+		xmem_release(b);
+	b = HANDLE(xmem_acquire(line.stage, BYTES, SHORT), 0);
+	if (b)
+		SAME(xmem_send(b, client, NULL, 0, NULL), 0);
+	xmem_release(HANDLE(xmem_receive(line.passed, 0), 0));
+}
+
+/* It is retracted, or somebody has it, or it has been received and is gone. */
+static void was_retracted(int err)
+{
+	CHECK(!err || err == -EBUSY || err == -ESTALE);
+}
+
+ROW(retract)
+{
+	struct xmem_publish_options keep = { .size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
+	struct xmem_buffer *b = HANDLE(xmem_acquire(line.stage, BYTES, SHORT), 0);
+	uint64_t token;
+	int err;
+
+	drain();
+	if (b) {
+		SAME(xmem_publish(b, NULL, &token), 0);
+		was_retracted(xmem_retract(line.stage, token));
+	}
+	b = get_kept();
+	if (!NUMBER(xmem_forward(b, &keep, SHORT, &token))) {
+		err = xmem_retract(line.stage, token);
+		/* Another thread has retracted it, or the ring has gone on. */
+		CHECK(!err || err == -EPERM);
+	}
+	xmem_release(b);
+}
+
+/* ---- writing in place, files of others, and kinds of memory ---- */
+
+/* Shared contents that the stage alone holds, or NULL. */
+static struct xmem_buffer *get_shared(void)
+{
+	struct xmem_publish_options keep = { .size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
+	struct xmem_buffer *b = HANDLE(xmem_acquire(line.owner, SHARED_BYTES, SHORT), 0), *got;
+	uint64_t token;
+
+	if (!b)
+		return NULL;
+	SAME(xmem_publish(b, &keep, &token), 0);
+	got = xmem_get(line.stage, token);
+	CHECK(got);
+	xmem_release(b);
+	return got;
+}
+
+ROW(get_mut)
+{
+	struct xmem_buffer *b = get_shared();
+
+	drain();
+	if (b && !NUMBER(xmem_get_mut(b))) {
+		fill(b, 7);
+		if (!AGAIN(xmem_publish(b, NULL, NULL)))
+			b = NULL;
+		CHECK(!b);
+	}
+	xmem_release(b);
+	b = get_shared();
+	if (b)
+		NUMBER(xmem_get_mut(b));
+	xmem_release(b);		/* thrown away, if it is written */
+}
+
+ROW(attach_fd)
+{
+	struct xmem_buffer *b = HANDLE(xmem_attach_fd(stage.writer, stage.file, 0, 0, 0), 0);
+	struct xmem_buffer *more = HANDLE(xmem_attach_fd(stage.writer, stage.file, 64, 64, 0), 0);
+
+	if (b)
+		SAME(xmem_publish(b, NULL, NULL), 0);
+	CHECK(!more || xmem_buffer_flags(more) & XMEM_BUFFER_ATTACHED);
+	xmem_release(more);
+}
+
+ROW(preallocate_with)
+{
+	struct xmem_preallocate_options options = {
+		.size = sizeof(options), .flags = XMEM_MEMORY_SHARED, .count = 2, .bytes = BYTES,
+	};
+	struct xmem_pool *pool = HANDLE(xmem_pool_reopen(stage.writer), 0);
+
+	if (pool)
+		NUMBER(xmem_preallocate_with(pool, &options));
+	xmem_pool_close(pool);
+}
+
+/* ---- copies, and what contents are ---- */
+
+ROW(copy)
+{
+	struct xmem_buffer *b = HANDLE(xmem_acquire(stage.writer, BYTES, SHORT), 0);
+
+	if (!b)
+		return;
+	SAME(xmem_copy(b, stage.read), 0);
+	SAME(stamp_of(b), 0xab);
+	xmem_release(b);
+}
+
+ROW(copy_bytes)
+{
+	struct xmem_buffer *b = HANDLE(xmem_acquire(stage.writer, BYTES, SHORT), 0);
+
+	if (!b)
+		return;
+	SAME(xmem_copy_bytes(b, 5, "copied", 7), 0);
+	CHECK(!strcmp((const char *)xmem_data(b) + 5, "copied"));
+	xmem_release(b);
+}
+
+ROW(describe_tensor)
+{
+	struct xmem_buffer *b = HANDLE(xmem_acquire(stage.writer, BYTES, SHORT), 0);
+	struct xmem_tensor tensor = { .size = sizeof(tensor) };
+	int64_t shape[] = { 4, 8 };
+
+	if (!b)
+		return;
+	SAME(xmem_describe_tensor(b, XMEM_DTYPE_FLOAT32, 2, shape, NULL), 0);
+	SAME(xmem_tensor_view(b, &tensor), 0);
+	SAME(tensor.elements, 32);
+	xmem_release(b);
+}
+
+ROW(describe_image)
+{
+	struct xmem_buffer *b = HANDLE(xmem_acquire(stage.writer, BYTES, SHORT), 0);
+
+	if (!b)
+		return;
+	SAME(xmem_describe_image(b, XMEM_IMAGE_RGB8, 16, 16, 0), 0);
+	SAME(xmem_buffer_metadata(b)->image, XMEM_IMAGE_RGB8);
+	xmem_release(b);
+}
+
+ROW(describe_content)
+{
+	struct xmem_buffer *b = HANDLE(xmem_acquire(stage.writer, BYTES, SHORT), 0);
+
+	if (!b)
+		return;
+	SAME(xmem_describe_content(b, "text/plain", "rows"), 0);
+	CHECK(!strcmp(xmem_buffer_metadata(b)->producer, "rows"));
+	xmem_release(b);
+}
+
+ROW(describe_time)
+{
+	struct xmem_buffer *b = HANDLE(xmem_acquire(stage.writer, BYTES, SHORT), 0);
+
+	if (!b)
+		return;
+	SAME(xmem_describe_time(b, 5, "CLOCK_TAI"), 0);
+	SAME(xmem_buffer_metadata(b)->timestamp_ns, 5);
+	xmem_release(b);
+}
+
+ROW(metadata_view)
+{
+	struct xmem_metadata metadata;
+
+	SAME(xmem_metadata_view(stage.image, &metadata), 0);
+	SAME(metadata.image, XMEM_IMAGE_GRAY8);
+	SAME(metadata.size, BYTES);
+}
+
+ROW(tensor_view)
+{
+	struct xmem_tensor tensor = { .size = sizeof(tensor) };
+
+	SAME(xmem_tensor_view(stage.image, &tensor), 0);
+	CHECK(tensor.elements == BYTES && tensor.data == xmem_data(stage.image));
+	SAME(xmem_tensor_view(stage.read, &tensor), -ENODATA);
+}
+
+ROW(image_view)
+{
+	struct xmem_image image = { .size = sizeof(image) };
+
+	SAME(xmem_image_view(stage.image, &image), 0);
+	CHECK(image.width == SIDE && image.height == SIDE && image.planes == 1);
+}
+
+ROW(tensor_check)
+{
+	struct xmem_metadata metadata;
+
+	SAME(xmem_metadata_view(stage.image, &metadata), 0);
+	SAME(xmem_tensor_check(&metadata, BYTES), 0);
+	SAME(xmem_tensor_check(&metadata, BYTES - 1), -ERANGE);
+}
+
+ROW(buffer_flags)		{ SAME(xmem_buffer_flags(stage.read), 0); }
+
+ROW(publisher_label)
+{
+	struct xmem_client_info info = { .size = sizeof(info) };
+	char label[16];
+
+	SAME(xmem_publisher_label(stage.read, label), 0);
+	SAME(xmem_pool_client_info(stage.reader, xmem_pool_client(stage.writer), &info), 0);
+	CHECK(!strcmp(label, info.label));
+}
