@@ -12,6 +12,9 @@
  * moved and not copied, and drop it at their end. A function of an empty one fails with EINVAL.
  * raw() is the C handle, for functions that this header lacks.
  *
+ * What every program needs are members. The topics (claims, copies, payloads, pipelines, tensors)
+ * are functions beside the classes, with the names that they have in C, in a header of their own.
+ *
  * Errors. Each function that can fail has two forms: one throws xmem::error, a std::system_error
  * of the generic category, whose what() begins with the library's sentence; the other takes a
  * std::error_code at its end, throws nothing, and returns something empty. After both,
@@ -30,5 +33,10 @@
 #include "xmem/buffer.hpp"
 #include "xmem/subscription.hpp"
 #include "xmem/pool.hpp"
+#include "xmem/claims.hpp"
+#include "xmem/copy.hpp"
+#include "xmem/payload.hpp"
+#include "xmem/pipeline.hpp"
+#include "xmem/tensor.hpp"
 
 #endif

@@ -78,6 +78,21 @@ public:
 		return detail::or_throw([&](std::error_code &code) { return publisher(code); });
 	}
 
+	/* What the publisher calls itself: so short that the string needs no memory. */
+	std::string publisher_label(std::error_code &code) const noexcept
+	{
+		char label[16] = "";
+
+		detail::done(xmem_publisher_label(raw(), label), code);
+		return label;
+	}
+	std::string publisher_label() const
+	{
+		return detail::or_throw([&](std::error_code &code) {
+			return publisher_label(code);
+		});
+	}
+
 	/* Of a buffer that was received, the publisher can change it at any time. */
 	const xmem_metadata *metadata(std::error_code &code) const noexcept
 	{

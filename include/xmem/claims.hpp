@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* Handing buffers over by count, in C++; xmem/claims.h has the words. A part of xmem.hpp. */
+#ifndef XMEM_CLAIMS_HPP
+#define XMEM_CLAIMS_HPP
+
+#include "pool.hpp"
+
+namespace xmem {
+
+/*
+ * So many references in all, that of @of included. Claims last as long as @timeout, and with 0
+ * and without it for 10 seconds.
+ */
+template <class Rep, class Period>
+inline bool set_ref_count(const buffer &of, std::uint32_t count,
+			  std::chrono::duration<Rep, Period> timeout,
+			  std::error_code &code) noexcept
+{
+	return detail::done(xmem_set_ref_count(of.raw(), count, to_nanoseconds(timeout)), code);
+}
+template <class Rep, class Period>
+inline void set_ref_count(const buffer &of, std::uint32_t count,
+			  std::chrono::duration<Rep, Period> timeout)
+{
+	detail::or_throw([&](std::error_code &code) {
+		return set_ref_count(of, count, timeout, code);
+	});
+}
+inline bool set_ref_count(const buffer &of, std::uint32_t count, std::error_code &code) noexcept
+{
+	return set_ref_count(of, count, no_wait, code);
+}
+inline void set_ref_count(const buffer &of, std::uint32_t count)
+{
+	set_ref_count(of, count, no_wait);
+}
+
+/* Further references of a buffer that is held. */
+inline bool offer(const buffer &of, std::uint32_t more, std::error_code &code) noexcept
+{
+	return detail::done(xmem_offer(of.raw(), more), code);
+}
+inline void offer(const buffer &of, std::uint32_t more)
+{
+	detail::or_throw([&](std::error_code &code) { return offer(of, more, code); });
+}
+
+/* The object is empty then, and its reference stays; after an error it has the buffer as before. */
+inline bool forget(buffer &it, std::error_code &code) noexcept
+{
+	if (!detail::done(xmem_forget(it.raw()), code))
+		return false;
+	it.detach();
+	return true;
+}
+inline void forget(buffer &it)
+{
+	detail::or_throw([&](std::error_code &code) { return forget(it, code); });
+}
+
+/* What is in a slot that has claims: it takes one. */
+inline buffer get_slot(const pool &in, std::uint32_t slot, std::error_code &code) noexcept
+{
+	return buffer(detail::made(xmem_get_slot(in.raw(), slot), code));
+}
+inline buffer get_slot(const pool &in, std::uint32_t slot)
+{
+	return detail::or_throw([&](std::error_code &code) { return get_slot(in, slot, code); });
+}
+
+/* One reference more, or less, of what a token names. */
+inline bool add_ref(const pool &in, std::uint64_t token, std::error_code &code) noexcept
+{
+	return detail::done(xmem_add_ref(in.raw(), token), code);
+}
+inline void add_ref(const pool &in, std::uint64_t token)
+{
+	detail::or_throw([&](std::error_code &code) { return add_ref(in, token, code); });
+}
+inline bool drop_ref(const pool &in, std::uint64_t token, std::error_code &code) noexcept
+{
+	return detail::done(xmem_drop_ref(in.raw(), token), code);
+}
+inline void drop_ref(const pool &in, std::uint64_t token)
+{
+	detail::or_throw([&](std::error_code &code) { return drop_ref(in, token, code); });
+}
+
+/* None, whoever they are for. */
+inline bool void_claims(const pool &in, std::uint64_t token, std::error_code &code) noexcept
+{
+	return detail::done(xmem_void_claims(in.raw(), token), code);
+}
+inline void void_claims(const pool &in, std::uint64_t token)
+{
+	detail::or_throw([&](std::error_code &code) { return void_claims(in, token, code); });
+}
+
+} // namespace xmem
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Kinds of memory, files of others, and writing in place, in C++; xmem/memory.h and xmem/payload.h
+ * have the words. A part of xmem.hpp.
+ */
+#ifndef XMEM_PAYLOAD_HPP
+#define XMEM_PAYLOAD_HPP
+
+#include "pool.hpp"
+
+namespace xmem {
+
+/* @flags: XMEM_MEMORY_*. */
+struct preallocate_options : xmem_preallocate_options {
+	preallocate_options(std::uint32_t how_many, std::uint64_t bytes_each,
+			    std::uint32_t wanted = 0) noexcept
+		: xmem_preallocate_options(detail::sized<xmem_preallocate_options>())
+	{
+		flags = wanted;
+		count = how_many;
+		bytes = bytes_each;
+	}
+	preallocate_options(const xmem_preallocate_options &options) noexcept
+		: xmem_preallocate_options(options)
+	{
+	}
+};
+
+inline bool preallocate(const pool &in, const preallocate_options &options,
+			std::error_code &code) noexcept
+{
+	return detail::done(xmem_preallocate_with(in.raw(), &options), code);
+}
+inline void preallocate(const pool &in, const preallocate_options &options)
+{
+	detail::or_throw([&](std::error_code &code) { return preallocate(in, options, code); });
+}
+
+/* A buffer of a file whose contents are there. The descriptor stays the caller's. */
+inline buffer attach_fd(const pool &in, int fd, std::uint64_t offset, std::uint64_t length,
+			std::error_code &code) noexcept
+{
+	return buffer(detail::made(xmem_attach_fd(in.raw(), fd, offset, length, 0), code));
+}
+/* Up to the end of the file, if @length is 0. */
+inline buffer attach_fd(const pool &in, int fd, std::uint64_t offset = 0, std::uint64_t length = 0)
+{
+	return detail::or_throw([&](std::error_code &code) {
+		return attach_fd(in, fd, offset, length, code);
+	});
+}
+
+/* XMEM_BUFFER_*; 0 if the object is empty. */
+inline std::uint32_t buffer_flags(const buffer &of) noexcept
+{
+	return xmem_buffer_flags(of.raw());
+}
+
+/* The only holder of shared contents becomes their writer: bytes_mut() gives them then. */
+inline bool get_mut(const buffer &it, std::error_code &code) noexcept
+{
+	return detail::done(xmem_get_mut(it.raw()), code);
+}
+inline void get_mut(const buffer &it)
+{
+	detail::or_throw([&](std::error_code &code) { return get_mut(it, code); });
+}
+
+} // namespace xmem
+
+#endif

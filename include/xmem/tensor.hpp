@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What contents are, in C++: describing them, and reading such a description back, checked. The
+ * functions are those of xmem/tensor.h. A part of xmem.hpp.
+ */
+#ifndef XMEM_TENSOR_HPP
+#define XMEM_TENSOR_HPP
+
+#include <initializer_list>
+
+#include "buffer.hpp"
+
+namespace xmem {
+
+/* ---- types ---- */
+
+namespace detail {
+
+template <class T> constexpr std::uint32_t make_dtype() noexcept
+{
+	static_assert(std::is_arithmetic_v<T> && sizeof(T) <= 8, "DLPack has no such number");
+	constexpr std::uint32_t code = std::is_same_v<T, bool> ? XMEM_DTYPE_CODE_BOOL :
+				       std::is_floating_point_v<T> ? XMEM_DTYPE_CODE_FLOAT :
+				       std::is_signed_v<T> ? XMEM_DTYPE_CODE_INT :
+							     XMEM_DTYPE_CODE_UINT;
+
+	return XMEM_DTYPE(code, 8 * sizeof(T), 1);
+}
+
+} // namespace detail
+
+/* XMEM_DTYPE_* of a number. */
+template <class T> inline constexpr std::uint32_t dtype_of = detail::make_dtype<T>();
+
+/* ---- describing ---- */
+
+using dimensions = span<const std::int64_t>;
+
+namespace detail {
+
+inline constexpr char strides_are_others[] =
+	"describe_tensor: there are as many strides as dimensions, or none";
+
+inline dimensions listed(const std::initializer_list<std::int64_t> &list) noexcept
+{
+	return {list.begin(), list.size()};
+}
+
+} // namespace detail
+
+/* @strides: bytes, as many as dimensions (else EINVAL); none: the tensor is dense. */
+inline bool describe_tensor(const buffer &to, std::uint32_t dtype, dimensions shape,
+			    dimensions strides, std::error_code &code) noexcept
+{
+	/* More than the library takes are refused there, unread. */
+	const std::size_t ndim = shape.size() <= XMEM_MAX_DIMENSIONS ? shape.size() :
+								       XMEM_MAX_DIMENSIONS + 1;
+
+	if (!strides.empty() && strides.size() != shape.size()) {
+		code = std::make_error_code(std::errc::invalid_argument);
+		return false;
+	}
+	return detail::done(xmem_describe_tensor(to.raw(), dtype, static_cast<std::uint32_t>(ndim),
+						 shape.data(),
+						 strides.empty() ? nullptr : strides.data()),
+			    code);
+}
+inline void describe_tensor(const buffer &to, std::uint32_t dtype, dimensions shape,
+			    dimensions strides = {})
+{
+	if (!strides.empty() && strides.size() != shape.size())
+		detail::fail(std::make_error_code(std::errc::invalid_argument),
+			     detail::strides_are_others);
+	detail::or_throw([&](std::error_code &code) {
+		return describe_tensor(to, dtype, shape, strides, code);
+	});
+}
+/* The same with the numbers themselves: describe_tensor(to, dtype_of<float>, {480, 640}). */
+inline bool describe_tensor(const buffer &to, std::uint32_t dtype,
+			    std::initializer_list<std::int64_t> shape,
+			    std::error_code &code) noexcept
+{
+	return describe_tensor(to, dtype, detail::listed(shape), {}, code);
+}
+inline void describe_tensor(const buffer &to, std::uint32_t dtype,
+			    std::initializer_list<std::int64_t> shape)
+{
+	describe_tensor(to, dtype, detail::listed(shape));
+}
+
+/* @stride: bytes from one row to the next; 0: no padding. */
+inline bool describe_image(const buffer &to, xmem_image_format format, std::uint32_t width,
+			   std::uint32_t height, std::size_t stride,
+			   std::error_code &code) noexcept
+{
+	return detail::done(xmem_describe_image(to.raw(), format, width, height, stride), code);
+}
+inline void describe_image(const buffer &to, xmem_image_format format, std::uint32_t width,
+			   std::uint32_t height, std::size_t stride = 0)
+{
+	detail::or_throw([&](std::error_code &code) {
+		return describe_image(to, format, width, height, stride, code);
+	});
+}
+
+/* nullptr: it stays as it is. */
+inline bool describe_content(const buffer &to, const char *content_type, const char *producer,
+			     std::error_code &code) noexcept
+{
+	return detail::done(xmem_describe_content(to.raw(), content_type, producer), code);
+}
+inline void describe_content(const buffer &to, const char *content_type,
+			     const char *producer = nullptr)
+{
+	detail::or_throw([&](std::error_code &code) {
+		return describe_content(to, content_type, producer, code);
+	});
+}
+
+/* From when the contents are, by CLOCK_MONOTONIC; or so many nanoseconds of a clock by name. */
+inline bool describe_time(const buffer &to, std::uint64_t timestamp_ns, const char *name,
+			  std::error_code &code) noexcept
+{
+	return detail::done(xmem_describe_time(to.raw(), timestamp_ns, name), code);
+}
+inline void describe_time(const buffer &to, std::uint64_t timestamp_ns, const char *name)
+{
+	detail::or_throw([&](std::error_code &code) {
+		return describe_time(to, timestamp_ns, name, code);
+	});
+}
+inline bool describe_time(const buffer &to, clock::time_point time, std::error_code &code) noexcept
+{
+	const std::chrono::nanoseconds since = time.time_since_epoch();
+
+	return describe_time(to, static_cast<std::uint64_t>(since.count()), nullptr, code);
+}
+inline void describe_time(const buffer &to, clock::time_point time)
+{
+	detail::or_throw([&](std::error_code &code) { return describe_time(to, time, code); });
+}
+
+/* ---- reading ---- */
+
+/* A copy that nobody changes any more. */
+inline xmem_metadata metadata_view(const buffer &from, std::error_code &code) noexcept
+{
+	xmem_metadata copy{};
+
+	detail::done(xmem_metadata_view(from.raw(), &copy), code);
+	return copy;
+}
+inline xmem_metadata metadata_view(const buffer &from)
+{
+	return detail::or_throw([&](std::error_code &code) { return metadata_view(from, code); });
+}
+
+/* All of its elements lie within the contents. Its addresses are valid as long as @from is. */
+inline xmem_tensor tensor_view(const buffer &from, std::error_code &code) noexcept
+{
+	auto tensor = detail::sized<xmem_tensor>();
+
+	detail::done(xmem_tensor_view(from.raw(), &tensor), code);
+	return tensor;
+}
+inline xmem_tensor tensor_view(const buffer &from)
+{
+	return detail::or_throw([&](std::error_code &code) { return tensor_view(from, code); });
+}
+
+inline xmem_image image_view(const buffer &from, std::error_code &code) noexcept
+{
+	auto image = detail::sized<xmem_image>();
+
+	detail::done(xmem_image_view(from.raw(), &image), code);
+	return image;
+}
+inline xmem_image image_view(const buffer &from)
+{
+	return detail::or_throw([&](std::error_code &code) { return image_view(from, code); });
+}
+
+/* Does the tensor that @metadata describes fit into so many bytes? */
+inline bool tensor_check(const xmem_metadata &metadata, std::uint64_t bytes,
+			 std::error_code &code) noexcept
+{
+	return detail::done(xmem_tensor_check(&metadata, bytes), code);
+}
+inline void tensor_check(const xmem_metadata &metadata, std::uint64_t bytes)
+{
+	detail::or_throw([&](std::error_code &code) {
+		return tensor_check(metadata, bytes, code);
+	});
+}
+
+/*
+ * The elements of a tensor in a row: EINVAL unless they are of type T, dense and aligned. bool is
+ * left out, because a publisher can write other bytes than 0 and 1.
+ */
+template <class T>
+inline span<const T> elements(const xmem_tensor &tensor, std::error_code &code) noexcept
+{
+	static_assert(!std::is_same_v<T, bool>, "bytes of bool may be anything");
+	constexpr std::uint32_t wanted = XMEM_TENSOR_DENSE | XMEM_TENSOR_ALIGNED;
+
+	if (tensor.dtype != dtype_of<T> || (tensor.flags & wanted) != wanted) {
+		code = std::make_error_code(std::errc::invalid_argument);
+		return {};
+	}
+	code.clear();
+	return {static_cast<const T *>(tensor.data), static_cast<std::size_t>(tensor.elements)};
+}
+template <class T> inline span<const T> elements(const xmem_tensor &tensor)
+{
+	std::error_code code;
+	const span<const T> found = elements<T>(tensor, code);
+
+	if (code)
+		detail::fail(code, "elements: the tensor has others, or they are not in a row");
+	return found;
+}
+
+} // namespace xmem
+
+#endif

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: MIT
+/* Claims, pipelines, files of others and writing in place: what each call does, and its errors. */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "test.hpp"
+
+using namespace std::chrono_literals;
+
+namespace {
+
+std::uint32_t slot_of(std::uint64_t token)
+{
+	return static_cast<std::uint32_t>(token & 0xffff);
+}
+
+/* Acquired, and full of @stamp. */
+xmem::buffer stamped(const xmem::pool &writer, unsigned char stamp)
+{
+	xmem::buffer buffer = writer.acquire(bytes_each, xmem::no_wait);
+
+	std::memset(buffer.bytes_mut().data(), stamp, buffer.size());
+	return buffer;
+}
+
+/* One with so many references in all, that of the handle included. */
+xmem::buffer counted(const xmem::pool &writer, unsigned char stamp, std::uint32_t count)
+{
+	xmem::buffer buffer = stamped(writer, stamp);
+
+	xmem::set_ref_count(buffer, count);
+	return buffer;
+}
+
+/* A memfd of @bytes that are @stamp, as xmem::attach_fd wants it. */
+xmem::descriptor sealed(std::size_t bytes, unsigned char stamp)
+{
+	const std::string contents(bytes, static_cast<char>(stamp));
+	xmem::descriptor file(memfd_create("cpp", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+
+	CHECK(write(file.raw(), contents.data(), bytes) == static_cast<ssize_t>(bytes));
+	CHECK(!fcntl(file.raw(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE));
+	return file;
+}
+
+/* A writer, a stage that follows it, and a reader that follows the stage and is waited for. */
+struct line : scene {
+	line() : stage(name, stage_options()), sink(name)
+	{
+		in = stage.subscribe(xmem::subscribe_options().only(writer.client()));
+		out = sink.subscribe(xmem::subscribe_options(XMEM_SUBSCRIBE_WAITS)
+					     .only(stage.client()));
+	}
+
+	static xmem::pool_options stage_options()
+	{
+		xmem::pool_options options(XMEM_OPEN_WRITER);
+
+		options.label = "stage";
+		return options.wait_for_subscribers(60s);
+	}
+
+	xmem::pool stage, sink;
+	xmem::subscription in, out;
+};
+
+} // namespace
+
+/* ---- claims ---- */
+
+TEST(a_buffer_is_handed_over_by_count)
+{
+	scene s(1);
+	xmem::buffer buffer = counted(s.writer, 5, 2);
+	const std::uint64_t token = buffer.token();
+
+	CHECK(s.reader.slot_info(slot_of(token)).claims == 2);
+	xmem::forget(buffer);
+	CHECK(!buffer && s.reader.stat().holds == 0);
+	CHECK(!s.writer.try_acquire(1));
+	{
+		const xmem::buffer got = s.reader.get(token);
+
+		CHECK(stamp_of(got) == 5);
+		CHECK(s.reader.slot_info(slot_of(token)).claims == 1);
+	}
+	CHECK(!s.writer.try_acquire(1));
+	CHECK(stamp_of(xmem::get_slot(s.reader, slot_of(token))) == 5);
+	CHECK(s.writer.try_acquire(1));
+}
+
+TEST(references_are_set_aside_and_dropped)
+{
+	scene s(1);
+	std::uint64_t token;
+	{
+		xmem::buffer buffer = counted(s.writer, 6, 1);
+
+		token = buffer.token();
+		xmem::offer(buffer, 2);
+		CHECK(s.reader.slot_info(slot_of(token)).claims == 3);
+		xmem::set_ref_count(buffer, 2, 30s);
+		CHECK(s.reader.slot_info(slot_of(token)).claims == 2);
+	}
+	CHECK(s.reader.slot_info(slot_of(token)).claims == 1);
+	xmem::add_ref(s.reader, token);
+	xmem::drop_ref(s.reader, token);
+	CHECK(!s.writer.try_acquire(1));
+	xmem::drop_ref(s.writer, token);
+	CHECK(s.writer.try_acquire(1));
+
+	xmem::buffer buffer = counted(s.writer, 7, 9);
+
+	token = buffer.token();
+	xmem::void_claims(s.writer, token);
+	CHECK(s.reader.slot_info(slot_of(token)).claims == 0);
+	CHECK(stamp_of(buffer) == 7);
+}
+
+TEST(claims_say_what_is_wrong)
+{
+	scene s(2);
+	xmem::buffer buffer = stamped(s.writer, 1), empty;
+
+	CODE(EPERM, xmem::forget(buffer, code));
+	CODE(EPERM, xmem::offer(buffer, 1, code));
+	CHECK(buffer);
+	CODE(ERANGE, xmem::set_ref_count(buffer, 0, code));
+	CODE(EINVAL, xmem::set_ref_count(buffer, 1, -1s, code));
+	CODE(0, xmem::set_ref_count(buffer, 1, 1s, code));
+	CODE(ERANGE, xmem::offer(buffer, 0, code));
+	CODE(0, xmem::offer(buffer, 1, code));
+	const std::uint64_t token = buffer.token();
+	CODE(0, xmem::forget(buffer, code));
+	CHECK(!buffer);
+	CODE(0, xmem::add_ref(s.reader, token, code));
+	CODE(0, xmem::drop_ref(s.reader, token, code));
+	CODE(0, xmem::get_slot(s.reader, slot_of(token), code));
+	CODE(0, xmem::void_claims(s.writer, token, code));
+	CODE(ENOENT, xmem::void_claims(s.writer, token, code));
+	CODE(ERANGE, xmem::get_slot(s.reader, slot_of(token), code));
+	CODE(EINVAL, xmem::get_slot(s.reader, 1u << 20, code));
+	CODE(ESTALE, xmem::add_ref(s.reader, 12345, code));
+	CODE(ESTALE, xmem::drop_ref(s.reader, 12345, code));
+	THROWS(ESTALE, xmem::add_ref(s.reader, 12345));
+	THROWS(ESTALE, xmem::drop_ref(s.reader, 12345));
+	THROWS(ESTALE, xmem::void_claims(s.writer, 12345));
+	THROWS(EINVAL, xmem::get_slot(s.reader, 1u << 20));
+	THROWS(EINVAL, xmem::set_ref_count(empty, 1));
+	THROWS(EINVAL, xmem::set_ref_count(empty, 1, 1s));
+	THROWS(EINVAL, xmem::offer(empty, 1));
+	THROWS(EINVAL, xmem::forget(empty));
+}
+
+/* ---- pipelines ---- */
+
+TEST(a_stage_forwards_what_it_receives)
+{
+	line l;
+	const std::uint64_t token = l.publish(8);
+	xmem::buffer buffer = l.in.receive();
+
+	CHECK(xmem::forward(buffer, XMEM_PUBLISH_KEEP, 1s) == token && buffer);
+	CHECK(xmem::forward(buffer) == token && !buffer);
+	buffer = l.out.receive();
+	CHECK(buffer.token() == token && stamp_of(buffer) == 8);
+	CHECK(buffer.publisher() == l.stage.client() && buffer.publisher_label() == "stage");
+	buffer = l.out.receive();
+	CHECK(buffer.token() == token && buffer.sequence() == 1);
+}
+
+TEST(a_subscriber_alone_is_sent_to)
+{
+	line l;
+	xmem::subscription others =
+		l.reader.subscribe(xmem::subscribe_options().only(l.stage.client()));
+
+	l.publish(9);
+	xmem::buffer buffer = l.in.receive();
+	CHECK(xmem::send(buffer, l.sink.client()) && !buffer);
+	CHECK(stamp_of(l.out.receive()) == 9);
+	CHECK(!others.try_receive() && others.lost() == 0);
+	l.stage.preallocate(1, bytes_each);
+	buffer = stamped(l.stage, 10);
+	CHECK(xmem::send(buffer, l.reader.client(), XMEM_PUBLISH_KEEP, xmem::no_wait) && buffer);
+	CHECK(stamp_of(others.receive()) == 10 && !l.out.try_receive());
+}
+
+TEST(a_publication_is_retracted)
+{
+	scene s(1);
+	xmem::subscription frames = s.reader.subscribe();
+
+	xmem::retract(s.writer, s.publish(1));
+	CHECK(!frames.try_receive() && frames.lost() == 0);
+	const std::uint64_t token = s.publish(2);
+	{
+		const xmem::buffer got = frames.receive();
+
+		CODE(EBUSY, xmem::retract(s.writer, token, code));
+		THROWS(EBUSY, xmem::retract(s.writer, token));
+	}
+	CODE(0, xmem::retract(s.writer, token, code));
+	CODE(ESTALE, xmem::retract(s.writer, token, code));
+	CODE(EPERM, xmem::retract(s.reader, token, code));
+}
+
+TEST(pipelines_say_what_is_wrong)
+{
+	line l;
+	xmem::buffer written = stamped(l.writer, 1), empty, held;
+
+	CODE(EPERM, xmem::forward(written, {}, xmem::no_wait, code));
+	CODE(EINVAL, xmem::send(written, 1u << 20, {}, xmem::no_wait, code));
+	CODE(ENOENT, xmem::send(written, l.sink.client(), {}, xmem::no_wait, code));
+	CHECK(written);
+	THROWS(ENOENT, xmem::send(written, l.sink.client()));
+	CODE(0, xmem::send(written, l.stage.client(), {}, xmem::no_wait, code));
+	CHECK(!written);
+	held = l.in.receive();
+	CODE(ERANGE, xmem::forward(held, xmem::publish_options().part(1, bytes_each),
+				   xmem::no_wait, code));
+	CODE(EINVAL, xmem::forward(held, {}, -1s, code));
+	CODE(0, xmem::forward(held, XMEM_PUBLISH_KEEP, xmem::no_wait, code));
+	CHECK(held);
+	for (;;) {
+		std::error_code full;
+
+		xmem::forward(held, XMEM_PUBLISH_KEEP, xmem::no_wait, full);
+		if (full) {
+			CHECK(full == std::errc::resource_unavailable_try_again);
+			break;
+		}
+	}
+	CODE(ETIMEDOUT, xmem::forward(held, {}, 1ms, code));
+	CHECK(held);
+	THROWS(EINVAL, xmem::forward(empty));
+	THROWS(EINVAL, xmem::send(empty, 0));
+}
+
+TEST(a_label_is_its_publishers)
+{
+	scene s;
+	xmem::pool_options options(XMEM_OPEN_WRITER);
+	xmem::buffer empty;
+
+	options.label = "fifteen letters";
+	xmem::pool named(s.name, options);
+
+	named.preallocate(1, bytes_each);
+	xmem::buffer buffer = named.acquire(1);
+	CHECK(buffer.publisher_label() == "fifteen letters");
+	CODE(0, buffer.publisher_label(code));
+	CODE(EINVAL, empty.publisher_label(code));
+	THROWS(EINVAL, empty.publisher_label());
+}
+
+/* ---- files of others, and kinds of memory ---- */
+
+TEST(a_file_is_attached)
+{
+	scene s;
+	xmem::subscription frames = s.reader.subscribe();
+	xmem::descriptor file = sealed(8192, 11);
+	xmem::buffer buffer = xmem::attach_fd(s.writer, file.raw()), empty;
+
+	CHECK(buffer.size() == 8192 && stamp_of(buffer) == 11);
+	CHECK(xmem::buffer_flags(buffer) == (XMEM_BUFFER_ATTACHED | XMEM_BUFFER_CONSTANT));
+	CHECK(xmem::buffer_flags(empty) == 0);
+	CODE(EPERM, buffer.bytes_mut(code));
+	buffer.publish();
+	CHECK(stamp_of(frames.receive()) == 11);
+	buffer = xmem::attach_fd(s.writer, file.raw(), 64, 128);
+	CHECK(buffer.size() == 128);
+	CODE(0, xmem::attach_fd(s.writer, file.raw(), 0, 0, code));
+	CODE(EINVAL, xmem::attach_fd(s.writer, file.raw(), 1, 0, code));
+	CODE(ERANGE, xmem::attach_fd(s.writer, file.raw(), 64, 8192, code));
+	CODE(EBADF, xmem::attach_fd(s.writer, -1, 0, 0, code));
+	CODE(EPERM, xmem::attach_fd(s.reader, file.raw(), 0, 0, code));
+	THROWS(EBADF, xmem::attach_fd(s.writer, -1));
+}
+
+TEST(the_only_holder_writes_in_place)
+{
+	const std::string name = new_name();
+	xmem::pool writer(name, XMEM_OPEN_WRITER), stage(name, XMEM_OPEN_WRITER);
+
+	xmem::preallocate(writer, {1, bytes_each, XMEM_MEMORY_SHARED});
+	xmem::subscription in = stage.subscribe(xmem::subscribe_options().only(writer.client()));
+	xmem::subscription out = writer.subscribe(xmem::subscribe_options().only(stage.client()));
+
+	stamped(writer, 12).publish();
+	xmem::buffer buffer = in.receive();
+	CHECK(xmem::buffer_flags(buffer) == XMEM_BUFFER_SHARED);
+	{
+		const xmem::buffer second = buffer.clone();
+
+		CODE(EBUSY, xmem::get_mut(buffer, code));
+		THROWS(EBUSY, xmem::get_mut(buffer));
+	}
+	xmem::get_mut(buffer);
+	CHECK(stamp_of(buffer) == 12);
+	std::memset(buffer.bytes_mut().data(), 13, buffer.size());
+	CODE(EPERM, xmem::get_mut(buffer, code));
+	buffer.publish();
+	buffer = out.receive();
+	CHECK(stamp_of(buffer) == 13 && buffer.publisher() == stage.client());
+	CODE(0, xmem::get_mut(buffer, code));
+}
+
+TEST(kinds_of_memory_are_chosen)
+{
+	scene s(1);
+	xmem_preallocate_options plain{};
+
+	CODE(0, xmem::preallocate(s.writer, {1, 64}, code));
+	CODE(0, xmem::preallocate(s.writer, {1, 64, XMEM_MEMORY_HUGE}, code));
+	CHECK(s.writer.stat().attached == 3);
+	CODE(EINVAL, xmem::preallocate(s.writer, {1, 64, 1u << 31}, code));
+	CODE(EINVAL, xmem::preallocate(s.writer, {0, 64}, code));
+	CODE(EPERM, xmem::preallocate(s.reader, {1, 64}, code));
+	CODE(EINVAL, xmem::preallocate(s.writer, plain, code));		/* its size is 0 */
+	THROWS(EINVAL, xmem::preallocate(s.writer, {0, 64}));
+}
