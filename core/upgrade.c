@@ -24,8 +24,8 @@ static bool xm_upgrade_in_flight(const struct xm_map *map, u32 tenant, u64 posit
 }
 
 /*
- * Does anybody but @me hold the slot, or @me more than once, or may somebody receive it as it was
- * forwarded? The holds come first (I6).
+ * Does anybody but @me hold the slot, or @me more than once, may somebody receive it as it was
+ * forwarded, or are references set aside? The holds come first (I6, I7).
  */
 static bool xm_upgrade_used(const struct xm_map *map, u32 me, u32 slot)
 {
@@ -40,20 +40,22 @@ static bool xm_upgrade_used(const struct xm_map *map, u32 me, u32 slot)
 		else if (count)
 			return true;
 	}
-	return mine != 1 || xm_group_forwarded(map, slot / XMEM_GROUP_SLOTS,
-					       1ULL << slot % XMEM_GROUP_SLOTS, false, NULL);
+	return mine != 1 || xm_claims_of(map, slot) ||
+	       xm_group_forwarded(map, slot / XMEM_GROUP_SLOTS, 1ULL << slot % XMEM_GROUP_SLOTS,
+				  0, NULL);
 }
 
 /* 0: the slot may be marked. It has been LIVE with this word; all else is not known yet. */
 static int xm_upgrade_check(const struct xm_map *map, u32 me, u32 slot, u64 live, u64 generation)
 {
 	const struct xmem_slot_row *row = xm_slot_row(map, slot);
+	u64 first = xm_first_generation(xm_load(&row->generation_first));
 
 	if (!(xm_load_acquire(xm_hold(map, me, slot)) & XM_HOLD_COUNT))
 		return -EPERM;
 	if (!(row->traits & XMEM_TRAIT_SHARED))
 		return -EOPNOTSUPP;
-	if (xm_generation(live) != generation || !xm_in_tenancy(generation, row->generation_first))
+	if (xm_generation(live) != generation || !xm_in_tenancy(generation, first))
 		return -ESTALE;
 	if (row->upgrader)
 		return -EBUSY;
@@ -61,7 +63,7 @@ static int xm_upgrade_check(const struct xm_map *map, u32 me, u32 slot, u64 live
 		return -EAGAIN;
 	if (xm_state(live) != XMEM_SLOT_LIVE)
 		return -ESTALE;
-	return xm_in_tenancy(generation + 1, row->generation_first) ? 0 : -ENOSPC;
+	return xm_in_tenancy(generation + 1, first) ? 0 : -ENOSPC;
 }
 
 static int xm_upgrade_begin(const struct xm_map *map, u32 me, u32 slot,

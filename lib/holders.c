@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Why acquire finds no buffer, in words: how many are held and by whom, how many others have
- * forwarded to who has yet to receive them, how many are being written, how many are in flight
- * and for whom, and whether the ring is full.
+ * forwarded to who has yet to receive them, how many are being written, how many are in flight and
+ * for whom, and whether the ring is full.
  */
 #include <stdarg.h>
 #include <stdio.h>

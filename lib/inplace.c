@@ -43,7 +43,8 @@ static int begin_failed(int err)
 	switch (-err) {
 	case EBUSY:
 		return xl_fail_fast(EBUSY, "get_mut: somebody else holds these contents or has yet "
-					   "to receive them, or there is another handle here");
+					   "to receive them, there is another handle here, or "
+					   "references are set aside");
 	case EOPNOTSUPP:
 		return xl_fail_fast(EOPNOTSUPP, "get_mut: these contents are not shared; their "
 						"writer preallocates with XMEM_MEMORY_SHARED");

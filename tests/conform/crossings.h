@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* What the tests of crossings share: an owner of shared buffers, a stage, and a sink. */
+#ifndef XMEM_CONFORM_CROSSINGS_H
+#define XMEM_CONFORM_CROSSINGS_H
+
+#include <sys/mman.h>
+
+#include "claims.h"
+
+#define BUFFERS		4	/* that the owner has, in one file */
+
+struct crossing {
+	const char *name;
+	struct xmem_pool *owner, *stage, *sink;
+	struct xmem_subscription *first, *second;	/* the stage's, the sink's */
+};
+
+static inline struct crossing crossing_start(void)
+{
+	struct xmem_preallocate_options o = {
+		.size = sizeof(o), .flags = XMEM_MEMORY_SHARED, .count = BUFFERS, .bytes = BYTES,
+	};
+	struct crossing x = { .name = new_name() };
+
+	x.owner = OPEN(x.name, .flags = XMEM_OPEN_WRITER, .label = "owner");
+	WORKED(xmem_preallocate_with(x.owner, &o));
+	x.stage = OPEN(x.name, .flags = XMEM_OPEN_WRITER, .label = "stage");
+	x.sink = OPEN(x.name, .flags = XMEM_OPEN_WRITER, .label = "sink");
+	x.first = follow(x.stage, xmem_pool_client(x.owner), 0);
+	x.second = follow(x.sink, xmem_pool_client(x.stage), 0);
+	return x;
+}
+
+/* Every buffer is free again, and no other file is left. */
+static inline void check_free(struct xmem_pool *owner)
+{
+	struct xmem_buffer *b[BUFFERS];
+	unsigned int i;
+
+	EVENTUALLY(stat_of(owner).payloads == 1);
+	SAME(stat_of(owner).holds, 0);
+	SAME(stat_of(owner).claims, 0);
+	SAME(stat_of(owner).attached, BUFFERS);
+	for (i = 0; i < BUFFERS; i++) {
+		b[i] = xmem_acquire(owner, BYTES, 0);
+		CHECK(b[i]);
+	}
+	for (i = 0; i < BUFFERS; i++)
+		xmem_release(b[i]);
+	SAME(stat_of(owner).live, 0);
+}
+
+static inline void crossing_end(struct crossing *x)
+{
+	check_free(x->owner);
+	xmem_unsubscribe(x->second);
+	xmem_unsubscribe(x->first);
+	xmem_pool_close(x->sink);
+	xmem_pool_close(x->stage);
+	check_quiet(x->owner, 1);
+	xmem_pool_close(x->owner);
+}
+
+/* A file of somebody's that is attached, and that only this buffer knows. */
+static inline struct xmem_buffer *attached(struct xmem_pool *writer, uint64_t stamp)
+{
+	int file = memfd_create("conform", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	uint64_t words[BYTES / sizeof(uint64_t)], i;
+	struct xmem_buffer *b;
+
+	CHECK(file >= 0);
+	for (i = 0; i < BYTES / sizeof(*words); i++)
+		words[i] = stamp;
+	SAME(write(file, words, BYTES), BYTES);
+	CHECK(!fcntl(file, F_ADD_SEALS, GOOD_SEALS));
+	b = xmem_attach_fd(writer, file, 0, 0, 0);
+	WORKED(b ? 0 : xmem_peek_last_error(NULL));
+	close(file);
+	xmem_buffer_metadata_mut(b)->id = stamp;
+	return b;
+}
+
+/* What the owner has published is received by the stage, which holds it alone. */
+static inline struct xmem_buffer *received(struct crossing *x, uint64_t stamp)
+{
+	struct xmem_buffer *b;
+
+	publish_stamp(x->owner, stamp);
+	b = receive_one(x->first);
+	SAME(stamp_of(b), stamp);
+	return b;
+}
+
+/* The same, and the stage writes it in place. */
+static inline struct xmem_buffer *upgraded(struct crossing *x, uint64_t stamp)
+{
+	struct xmem_buffer *b = received(x, stamp);
+
+	WORKED(xmem_get_mut(b));
+	return b;
+}
+
+#endif
