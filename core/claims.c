@@ -189,6 +189,8 @@ static int xm_may_claim(const struct xm_map *map, u32 me, u32 slot, u64 generati
 		return -EAGAIN;
 	case XMEM_SLOT_WRITING:
 		return xm_slot_row(map, slot)->owner == me ? 0 : -ESTALE;
+	case XMEM_SLOT_UPGRADED:
+		return xm_slot_row(map, slot)->upgrader == me + 1 ? 0 : -ESTALE;
 	}
 	return -ESTALE;
 }

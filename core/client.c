@@ -225,9 +225,10 @@ static void xm_end_slots(const struct xm_map *map, u32 client)
 	}
 }
 
-/* What the client was writing in place has no contents any more. */
-static void xm_end_upgrades(const struct xm_map *map, u32 client)
+/* What the client was writing in place has no contents any more, and so no claims. */
+static void xm_end_upgrades(struct xm_host *host, u32 client)
 {
+	const struct xm_map *map = &host->map;
 	u32 s;
 
 	for (s = 0; s < map->slots; s++) {
@@ -236,6 +237,7 @@ static void xm_end_upgrades(const struct xm_map *map, u32 client)
 
 		if (row->upgrader != client + 1)
 			continue;
+		xm_claims_end(host, s);		/* before its owner can take it */
 		xm_store(&row->upgrader, 0);
 		word = xm_load(&xm_slot(map, s)->state);
 		/* The owner may have written garbage there. */
@@ -274,7 +276,7 @@ void xm_host_end(struct xm_host *host, u32 client)
 		if (xm_bit(xm_client_row(map, c)->subscribers, client))
 			xm_forget_subscriber(map, client, c);
 	xm_repair_ring(map, client);
-	xm_end_upgrades(map, client);
+	xm_end_upgrades(host, client);
 	xm_end_slots(map, client);
 	/* Its ring may still be received from, so what it has forwarded stays noted (I6). */
 	for (c = 0; c < map->slots; c++) {

@@ -100,9 +100,10 @@ static int xm_upgrade_begin(const struct xm_map *map, u32 me, u32 slot,
 	return 0;
 }
 
-static int xm_upgrade_end(const struct xm_map *map, u32 me, u32 slot,
+static int xm_upgrade_end(struct xm_host *host, u32 me, u32 slot,
 			  const struct xmem_upgrade_request *request)
 {
+	const struct xm_map *map = &host->map;
 	struct xmem_slot_row *row = xm_slot_row(map, slot);
 	u64 *state = &xm_slot(map, slot)->state, word = xm_load_acquire(state);
 	u64 then = word - XMEM_SLOT_UPGRADED + XMEM_SLOT_LIVE;
@@ -113,6 +114,9 @@ static int xm_upgrade_end(const struct xm_map *map, u32 me, u32 slot,
 		then = word - XMEM_SLOT_UPGRADED + XMEM_SLOT_FREE;
 	else if (request->flags == XMEM_UPGRADE_CANCEL)
 		then -= XM_ONE_GENERATION;
+	/* They are of the contents that never came. */
+	if (request->flags != XMEM_UPGRADE_PUBLISH)
+		xm_claims_end(host, slot);
 	/* Something else is there only if the owner has written it. */
 	if (xm_state(word) == XMEM_SLOT_UPGRADED && xm_generation(word) == request->generation) {
 		if (request->flags == XMEM_UPGRADE_PUBLISH)
@@ -141,6 +145,6 @@ int xm_host_upgrade(struct xm_host *host, u32 me, struct xmem_upgrade_request *r
 	if (!map->group[slot / XMEM_GROUP_SLOTS])
 		return -EPERM;
 	if (request->flags)
-		return xm_upgrade_end(map, me, slot, request);
+		return xm_upgrade_end(host, me, slot, request);
 	return xm_upgrade_begin(map, me, slot, request);
 }

@@ -6,6 +6,7 @@
 #include "claims.h"
 #include "died.h"
 #include "handle.h"
+#include "inplace.h"
 #include "owned.h"
 #include "request.h"
 
@@ -173,6 +174,34 @@ static int set_written(struct xmem_buffer *buffer, u32 count, u64 timeout_ns)
 	return 0;
 }
 
+/* The same for contents that were written in place: the hold is there already. */
+static int set_upgraded(struct xmem_buffer *buffer, u32 count, u64 timeout_ns)
+{
+	struct xmem_pool *pool = buffer->pool;
+	u64 token = xm_token(buffer->upgrade->generation, buffer->slot);
+	int err = claim(pool, XMEM_CLAIM_ADD, token, count, timeout_ns);
+
+	if (err)
+		return err;
+	err = xl_upgrade_live(buffer);
+	if (err) {
+		claim(pool, XMEM_CLAIM_TAKE, token, count, 0);
+		return err;
+	}
+	xl_handle_use(buffer, XL_READING | XL_CLAIMS);
+	return 0;
+}
+
+static int set(struct xmem_buffer *buffer, u32 count, u64 timeout_ns)
+{
+	u32 mode = xm_load(&buffer->mode);
+
+	if (mode & XL_UPGRADED)
+		return set_upgraded(buffer, count, timeout_ns);
+	return mode & XL_WRITING ? set_written(buffer, count, timeout_ns) :
+				   set_held(buffer, count, timeout_ns);
+}
+
 XMEM_API int xmem_set_ref_count(struct xmem_buffer *handle, uint32_t count, int64_t timeout_ns)
 {
 	struct xmem_buffer *buffer = xl_buffer(handle);
@@ -186,12 +215,7 @@ XMEM_API int xmem_set_ref_count(struct xmem_buffer *handle, uint32_t count, int6
 		return xl_fail(ERANGE, "set_ref_count: %u references; it can be 1 to %d", count,
 			       XMEM_MAX_CLAIMS);
 	err = check(buffer->pool, "set_ref_count");
-	if (err)
-		return err;
-	err = xm_load(&buffer->mode) == XL_WRITING ?
-	      set_written(buffer, count, timeout_of(timeout_ns)) :
-	      set_held(buffer, count, timeout_of(timeout_ns));
-	return done("set_ref_count", err);
+	return err ? err : done("set_ref_count", set(buffer, count, timeout_of(timeout_ns)));
 }
 
 /* Is it a buffer that is held for reading? 0, or an error, noted. */
@@ -200,7 +224,7 @@ static int check_held(const struct xmem_buffer *handle, struct xmem_buffer *buff
 {
 	if (!buffer)
 		return xl_no_buffer(handle, what);
-	if (xm_load(&buffer->mode) == XL_WRITING)
+	if (xm_load(&buffer->mode) & XL_WRITING)
 		return xl_fail(EPERM, "%s: the buffer is still being written", what);
 	return check(buffer->pool, what);
 }

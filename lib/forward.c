@@ -146,9 +146,9 @@ static bool forward_now(struct xmem_pool *pool, struct wish *wish)
 	return sleeps;
 }
 
-void xl_forward_promised(struct xmem_pool *pool, const struct xm_publication *what)
+void xl_forward_promised(struct xmem_pool *pool, const struct xm_publication *what, u64 addressee)
 {
-	struct wish wish = { .what = *what };
+	struct wish wish = { .what = *what, .addressee = addressee };
 	struct xl_owned *owned = &pool->owned;
 	bool sleeps;
 

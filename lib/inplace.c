@@ -154,7 +154,8 @@ XMEM_API int xmem_get_mut(struct xmem_buffer *handle)
 	return 0;
 }
 
-int xl_upgrade_publish(struct xmem_buffer *buffer, struct xm_publication *what)
+/* The contents are @what, and readable by all who have the token, which is put there. */
+static int live(struct xmem_buffer *buffer, struct xm_publication *what)
 {
 	struct xl_upgrade *upgrade = buffer->upgrade;
 	struct xmem_pool *pool = buffer->pool;
@@ -167,13 +168,31 @@ int xl_upgrade_publish(struct xmem_buffer *buffer, struct xm_publication *what)
 		return err;
 	XM_STEP(XM_STEP_UPGRADE_LIVE);
 	what->token = xm_token(upgrade->generation, buffer->slot);
-	xl_forward_promised(pool, what);
-	buffer->what = *what;
 	buffer->origin = xl_origin(pool->me, pool->link.join.incarnation);
 	buffer->upgrade = NULL;
 	free(upgrade);
+	return 0;
+}
+
+int xl_upgrade_publish(struct xmem_buffer *buffer, struct xm_publication *what, u64 addressee)
+{
+	int err = live(buffer, what);
+
+	if (err)
+		return err;
+	xl_forward_promised(buffer->pool, what, addressee);
+	buffer->what = *what;
 	xl_handle_use(buffer, XL_READING);
 	return 0;
+}
+
+int xl_upgrade_live(struct xmem_buffer *buffer)
+{
+	int err = live(buffer, &buffer->what);
+
+	if (!err)
+		xl_break_promise(buffer->pool);
+	return err;
 }
 
 /*

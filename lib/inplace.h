@@ -11,13 +11,20 @@ struct xl_upgrade {
 	u64 generation;
 };
 
-/* Publish it in this client's ring; then it is held for reading. 0 or -errno, noted. */
-int xl_upgrade_publish(struct xmem_buffer *buffer, struct xm_publication *what);
+/*
+ * Publish it in this client's ring, for @addressee alone if that is not 0; then it is held for
+ * reading. 0 or -errno, noted.
+ */
+int xl_upgrade_publish(struct xmem_buffer *buffer, struct xm_publication *what, u64 addressee);
+
+/* The contents are complete, but published to nobody. 0 or -errno, noted; the mode stays. */
+int xl_upgrade_live(struct xmem_buffer *buffer);
 
 /* It is not published: the contents are gone. Puts the hold. */
 void xl_upgrade_give_up(struct xmem_buffer *buffer);
 
-/* Forward what a place in the ring is promised for (forward.c). */
-void xl_forward_promised(struct xmem_pool *pool, const struct xm_publication *what);
+/* Forward what a place in the ring is promised for (forward.c). @addressee: as above. */
+void xl_forward_promised(struct xmem_pool *pool, const struct xm_publication *what,
+			 u64 addressee);
 
 #endif

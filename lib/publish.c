@@ -159,13 +159,41 @@ static XL_SLOW int publish_with_mutex(struct xmem_pool *pool, struct xmem_buffer
 	return publish_locked(pool, buffer, ret_token);
 }
 
+static int publish_upgraded(struct xmem_buffer *buffer,
+			    const struct xmem_publish_options *options, uint64_t *ret_token,
+			    u64 addressee)
+{
+	struct xmem_pool *pool = buffer->pool;
+	struct xm_publication what;
+	struct wish wish = { 0 };
+	int err = check_options(buffer, options, &wish);
+
+	if (err)
+		return err;
+	what = (struct xm_publication){
+		.timestamp_ns = wish.timestamp_ns, .offset = wish.offset, .length = wish.length,
+	};
+	err = xl_upgrade_publish(buffer, &what, addressee);
+	if (err)
+		return err;
+	if (ret_token)
+		*ret_token = what.token;
+	if (wish.keep)
+		return 0;
+	xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
+	return xl_handle_drop(pool, buffer);
+}
+
 int xl_publish_to(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
 		  uint64_t *ret_token, u64 addressee)
 {
 	struct xmem_pool *pool = buffer->pool;
 	bool kept = false;
-	int err = apply_options(buffer, options, &kept);
+	int err;
 
+	if (xm_load(&buffer->mode) & XL_UPGRADED)
+		return publish_upgraded(buffer, options, ret_token, addressee);
+	err = apply_options(buffer, options, &kept);
 	if (unlikely(err))
 		return err;
 	xl_note_place(buffer->own->metadata, buffer->what.offset, buffer->what.length);
@@ -188,30 +216,6 @@ static XL_SLOW int publish_with_options(struct xmem_buffer *buffer,
 	return xl_publish_to(buffer, options, ret_token, 0);
 }
 
-static int publish_upgraded(struct xmem_buffer *buffer,
-			    const struct xmem_publish_options *options, uint64_t *ret_token)
-{
-	struct xmem_pool *pool = buffer->pool;
-	struct xm_publication what;
-	struct wish wish = { 0 };
-	int err = check_options(buffer, options, &wish);
-
-	if (err)
-		return err;
-	what = (struct xm_publication){
-		.timestamp_ns = wish.timestamp_ns, .offset = wish.offset, .length = wish.length,
-	};
-	err = xl_upgrade_publish(buffer, &what);
-	if (err)
-		return err;
-	if (ret_token)
-		*ret_token = what.token;
-	if (wish.keep)
-		return 0;
-	xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
-	return xl_handle_drop(pool, buffer);
-}
-
 static XL_COLD int publish_rare(struct xmem_buffer *buffer,
 				const struct xmem_publish_options *options, uint64_t *ret_token)
 {
@@ -220,9 +224,7 @@ static XL_COLD int publish_rare(struct xmem_buffer *buffer,
 
 	if (mode & XL_WRITING && xl_host_died(pool))
 		return xl_fail_died(pool);
-	if (mode & XL_UPGRADED)
-		return publish_upgraded(buffer, options, ret_token);
-	if (mode & XL_FIXED)
+	if (mode & (XL_FIXED | XL_UPGRADED))
 		return publish_with_options(buffer, options, ret_token);
 	return xl_fail_fast(EPERM, "publish: only a buffer from xmem_acquire can be published");
 }

@@ -42,7 +42,7 @@ static inline void check_free(struct xmem_pool *owner)
 	SAME(stat_of(owner).claims, 0);
 	SAME(stat_of(owner).attached, BUFFERS);
 	for (i = 0; i < BUFFERS; i++) {
-		b[i] = xmem_acquire(owner, BYTES, 0);
+		b[i] = xmem_acquire(owner, BYTES, 10 * SECOND);	/* a give-up is posted */
 		CHECK(b[i]);
 	}
 	for (i = 0; i < BUFFERS; i++)
