@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "claims.h"
 #include "died.h"
 #include "handle.h"
 #include "holders.h"
@@ -168,6 +169,8 @@ static void drop(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
 
+	if (buffer->mode & XL_CLAIMS)
+		xl_claim_take(pool, buffer->what.token);
 	xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
 	xl_handle_drop(pool, buffer);
 }

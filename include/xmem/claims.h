@@ -35,11 +35,12 @@ struct xmem_buffer;
 
 /*
  * Say how many references a buffer is to have: that of this handle, and claims for the others.
- * @buffer: from xmem_acquire, whose contents are complete now: as many bytes as were acquired,
- *	which nobody changes any more. The handle stays, for reading. It is published to nobody.
- *	Or one that is held for reading.
+ * @buffer: from xmem_acquire, xmem_attach_fd or xmem_get_mut, whose contents are complete now: as
+ *	many bytes as were acquired, which nobody changes any more. The handle stays, for reading.
+ *	It is published to nobody. Or one that is held for reading.
  * @count: references in all, 1 to 65535. xmem_forget drops the handle and no reference;
- *	xmem_release drops one. Claims that there were are counted in.
+ *	xmem_release drops one, and so does xmem_forward or xmem_send if the handle goes. Claims
+ *	that there were are counted in.
  * @timeout_ns: how long claims last; 0: 10 seconds; XMEM_FOREVER: without end, which only the
  *	writer that owns the buffer may ask for, and so more than 60 seconds. If there were claims,
  *	the time that ends later counts.
