@@ -73,23 +73,30 @@ static void copy_memory(char *to, const char *from, size_t bytes)
 	memcpy(to + head + lines, from + head + lines, bytes - head - lines);
 }
 
-/* A buffer that is written is as long as its owner knows, whatever the pages say. */
+/*
+ * How many bytes can be written? A buffer from xmem_acquire is as long as its owner knows, whatever
+ * the pages say. One that is written in place is another client's, and its data may begin later.
+ */
 static size_t capacity_of(struct xmem_buffer *to)
 {
 	const struct xmem_buffer *buffer = xl_buffer(to);
+	u64 bytes;
 
-	return xl_slot_bytes(buffer->pool, buffer->slot);
+	if (!(buffer->mode & XL_UPGRADED))
+		return xl_slot_bytes(buffer->pool, buffer->slot);
+	bytes = xm_load(&xm_slot_row(&buffer->pool->map, buffer->slot)->length);
+	return bytes > buffer->what.offset ? bytes - buffer->what.offset : 0;
 }
 
 /* Take over what is said of @from. Its place in the buffer is what xmem_publish will say. */
-static void copy_metadata(struct xmem_buffer *to, const struct xmem_buffer *from)
+static void copy_metadata(struct xmem_buffer *to, struct xmem_buffer *from)
 {
 	struct xmem_metadata m;
 
-	xl_metadata_read(xm_metadata(&from->pool->map, from->slot), &m);
-	m.size = from->what.length;
+	xl_metadata_read(xmem_buffer_metadata(from), &m);
+	m.size = xmem_size(from);
 	m.offset = 0;
-	memcpy(xm_metadata(&to->pool->map, to->slot), &m, sizeof(m));
+	memcpy(xmem_buffer_metadata_mut(to), &m, sizeof(m));
 }
 
 XMEM_API int xmem_copy(struct xmem_buffer *to, struct xmem_buffer *from)
@@ -110,7 +117,7 @@ XMEM_API int xmem_copy(struct xmem_buffer *to, struct xmem_buffer *from)
 		return xl_fail(ERANGE, "copy: %zu bytes do not fit into a buffer of %zu; acquire a "
 			       "larger one", bytes, capacity);
 	copy_memory(whole, contents, bytes);
-	copy_metadata(xl_buffer(to), xl_buffer(from));
+	copy_metadata(to, from);
 	xl_buffer(to)->what.length = bytes;
 	return 0;
 }

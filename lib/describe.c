@@ -138,7 +138,7 @@ static int take(struct xmem_buffer *handle, const char *what, struct xmem_metada
 
 	if (unlikely(!buffer))
 		return xl_no_buffer(handle, what);
-	xl_metadata_take(xm_metadata(&buffer->pool->map, buffer->slot), ret);
+	xl_metadata_take(xmem_buffer_metadata(handle), ret);
 	xl_place_contents(buffer);
 	ret->size = buffer->what.length;
 	ret->offset = buffer->what.offset;

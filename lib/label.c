@@ -115,7 +115,7 @@ static bool find_label(struct xmem_buffer *buffer, struct xm_label *ret)
 	struct xmem_pool *pool = buffer->pool;
 	u64 origin = xl_origin(pool->me, pool->link.join.incarnation);
 
-	if (buffer->mode != XL_WRITING) {
+	if (!(xm_load(&buffer->mode) & XL_WRITING)) {
 		xl_place_contents(buffer);
 		origin = buffer->origin;
 	}

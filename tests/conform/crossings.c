@@ -187,3 +187,140 @@ TEST(P1_forwarding_drops_the_reference_of_the_handle)
 	xmem_release(receive_one(x.second));
 	crossing_end(&x);
 }
+
+/* ---- what is said of a buffer ---- */
+
+static void labelled(struct xmem_buffer *b, const char *label)
+{
+	char said[16] = "";
+
+	WORKED(xmem_publisher_label(b, said));
+	if (strcmp(said, label))
+		FAIL("the label is '%s', not '%s'", said, label);
+}
+
+/* The handle of each is one that had another publisher before. */
+TEST(P1_who_writes_a_buffer_is_its_publisher)
+{
+	struct crossing x = crossing_start();
+	struct xmem_buffer *b;
+
+	xmem_release(received(&x, 1));
+	b = received(&x, 1);
+	labelled(b, "owner");
+	WORKED(xmem_get_mut(b));
+	labelled(b, "stage");
+	SAME(xmem_publisher(b), xmem_pool_client(x.stage));
+	WORKED(xmem_publish(b, NULL, NULL));
+	b = receive_one(x.second);
+	labelled(b, "stage");
+	WORKED(xmem_forward(b, &(struct xmem_publish_options){
+		.size = sizeof(struct xmem_publish_options), .flags = XMEM_PUBLISH_KEEP }, 0,
+		NULL));
+	labelled(b, "stage");		/* as it was received */
+	xmem_release(b);
+	b = attached(x.sink, 4);
+	labelled(b, "sink");
+	SAME(xmem_publisher(b), xmem_pool_client(x.sink));
+	xmem_release(b);
+	crossing_end(&x);
+}
+
+/* ---- copies ---- */
+
+TEST(P1_copies_of_each_kind_of_buffer)
+{
+	struct crossing x = crossing_start();
+	struct xmem_buffer *file = attached(x.owner, 4), *b, *to = xmem_acquire(x.owner, BYTES, 0);
+	uint64_t eight = 8;
+
+	SAME(xmem_copy(file, to), -EPERM);
+	SAME(xmem_copy_bytes(file, 0, &eight, 8), -EPERM);
+	xmem_buffer_metadata_mut(file)->user[1] = 11;
+	WORKED(xmem_copy(to, file));
+	SAME(xmem_buffer_metadata(to)->user[1], 11);
+	WORKED(xmem_publish(to, NULL, NULL));
+	b = receive_one(x.first);
+	SAME(stamp_of(b), 4);
+	/* What is written in place has metadata of its own until it is published. */
+	WORKED(xmem_get_mut(b));
+	xmem_buffer_metadata_mut(file)->user[1] = 12;
+	xmem_buffer_metadata_mut(file)->id = 4;
+	WORKED(xmem_copy(b, file));
+	SAME(xmem_buffer_metadata(b)->user[1], 12);
+	SAME(xmem_copy_bytes(b, BYTES - 4, &eight, 8), -ERANGE);
+	WORKED(xmem_copy_bytes(b, BYTES - 8, &eight, 8));
+	fill(b, 8);
+	to = xmem_acquire(x.owner, BYTES, 0);
+	WORKED(xmem_copy(to, b));
+	SAME(stamp_of(to), 8);
+	SAME(xmem_buffer_metadata(to)->user[1], 12);
+	xmem_release(to);
+	WORKED(xmem_publish(b, NULL, NULL));
+	b = receive_one(x.second);
+	SAME(stamp_of(b), 8);
+	SAME(xmem_buffer_metadata(b)->user[1], 12);
+	xmem_release(b);
+	xmem_release(file);
+	crossing_end(&x);
+}
+
+/* A part of what was received is written in place: what does not fit behind it is refused. */
+TEST(P1_a_copy_into_a_part_ends_where_the_buffer_ends)
+{
+	struct crossing x = crossing_start();
+	struct xmem_publish_options part = {
+		.size = sizeof(part), .offset = BYTES - 64, .length = 32,
+	};
+	struct xmem_buffer *b = xmem_acquire(x.owner, BYTES, 0), *from;
+	uint64_t words[16] = { 0 };
+
+	fill(b, 1);
+	WORKED(xmem_publish(b, &part, NULL));
+	b = receive_one(x.first);
+	SAME(xmem_size(b), 32);
+	WORKED(xmem_get_mut(b));
+	SAME(xmem_copy_bytes(b, 0, words, 72), -ERANGE);
+	WORKED(xmem_copy_bytes(b, 0, words, 64));
+	from = xmem_acquire(x.owner, 128, 0);
+	SAME(xmem_copy(b, from), -ERANGE);
+	xmem_release(from);
+	from = xmem_acquire(x.owner, 64, 0);
+	fill(from, 7);
+	WORKED(xmem_copy(b, from));
+	xmem_release(from);
+	SAME(xmem_size(b), 64);
+	WORKED(xmem_publish(b, NULL, NULL));
+	b = receive_one(x.second);
+	SAME(xmem_size(b), 64);
+	SAME(stamp_of(b), 7);
+	xmem_release(b);
+	crossing_end(&x);
+}
+
+TEST(P1_each_kind_of_buffer_is_described)
+{
+	struct crossing x = crossing_start();
+	struct xmem_buffer *b[2] = { attached(x.owner, 4), upgraded(&x, 1) };
+	uint32_t words = XMEM_DTYPE(XMEM_DTYPE_CODE_UINT, 64, 1);
+	int64_t shape[2] = { BYTES / 64, 8 }, too_many[1] = { BYTES / 8 + 1 };
+	struct xmem_tensor tensor = { .size = sizeof(tensor) };
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		SAME(xmem_describe_tensor(b[i], words, 1, too_many, NULL), -ERANGE);
+		WORKED(xmem_describe_tensor(b[i], words, 2, shape, NULL));
+		WORKED(xmem_tensor_view(b[i], &tensor));
+		SAME(tensor.ndim, 2);
+		SAME(tensor.shape[1], 8);
+		CHECK(!strcmp(xmem_buffer_metadata(b[i])->producer, i ? "stage" : "owner"));
+		WORKED(xmem_publish(b[i], NULL, NULL));
+		b[i] = xmem_receive(i ? x.second : x.first, 10 * SECOND);
+		CHECK(b[i]);
+		WORKED(xmem_tensor_view(b[i], &tensor));
+		SAME(tensor.shape[1], 8);
+		SAME(xmem_describe_tensor(b[i], words, 2, shape, NULL), -EPERM);
+		xmem_release(b[i]);
+	}
+	crossing_end(&x);
+}
