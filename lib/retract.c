@@ -2,6 +2,7 @@
 /*
  * Retracting: this client takes back what it has published and nobody has received.
  */
+#include "attach.h"
 #include "died.h"
 #include "owned.h"
 #include "request.h"
@@ -50,6 +51,7 @@ static void wake(struct xmem_pool *pool)
 	/* Subscribers saw the entry open for a moment, and took it for one that is to come. */
 	if (xm_load(&pool->owned.words.row->ring_waiters) & XMEM_WAITERS_ARMED)
 		xl_waiters_wake(pool, XMEM_WAIT_RING, pool->me);
+	xl_attached_sweep(pool);
 	xl_owned_wake(pool);
 	xl_poll_settle(pool, POLLOUT);
 }

@@ -29,8 +29,8 @@ struct xmem_buffer;
  * The buffer is published or released, as one from xmem_acquire is; its metadata can be written.
  * xmem_data shows the contents and xmem_data_mut refuses (EPERM). It is for one content: once
  * nobody can receive it and nobody holds it, the pool lets go of the file, and no acquire gets the
- * buffer. This writer finds that out when it calls this function, xmem_pool_stat, or an
- * xmem_acquire or xmem_publish that does not find a free buffer at once.
+ * buffer. This writer finds that out when it calls this function, xmem_pool_stat, xmem_retract, or
+ * an xmem_acquire or xmem_publish that does not find a free buffer at once.
  *
  * All that holds for other buffers holds for this one, with one exception. If the file is sealed
  * with F_SEAL_FUTURE_WRITE alone, whoever mapped it writable before can still change contents

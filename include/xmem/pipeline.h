@@ -75,10 +75,12 @@ int xmem_send(struct xmem_buffer *buffer, uint32_t client,
  * @token: what xmem_publish, xmem_send or xmem_forward gave.
  *
  * Its own buffer a writer can take back only as long as nobody has it: no client holds it, this one
- * included, and nobody has forwarded it to subscribers that have yet to receive it. What this
- * client has forwarded it takes out of its ring; who has received it keeps it.
+ * included, no references of it are set aside (claims.h), and nobody has forwarded it to
+ * subscribers that have yet to receive it. What this client has forwarded, or has written in place
+ * (payload.h), it takes out of its ring; who has received it keeps it.
  *
- * Returns: 0, and a buffer of this client's own is free for xmem_acquire; or
+ * Returns: 0, and a buffer of this client's own is free for xmem_acquire, and the file of one from
+ * xmem_attach_fd is gone; or
  *	-EBUSY	somebody has it
  *	-ESTALE	it is gone already, or the token belongs to another pool
  *	-EPERM	it is another client's, and this one's ring does not have it; or this client is
