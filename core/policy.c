@@ -196,7 +196,7 @@ static void xm_search_group(const struct xm_map *map, u32 owner, struct xm_searc
 	u32 slot = group * XMEM_GROUP_SLOTS, end = slot + XMEM_GROUP_SLOTS;
 	struct xm_stock stock = { .free = 0 };
 	u8 holder[XMEM_GROUP_SLOTS];
-	u64 among, used;
+	u64 among, used, claimed;
 
 	for (; slot < end; slot++) {
 		const struct xmem_slot_row *row = xm_slot_row(map, slot);
@@ -213,8 +213,11 @@ static void xm_search_group(const struct xm_map *map, u32 owner, struct xm_searc
 		return;
 	among = stock.live | (search->found_later ? 0 : stock.later);
 	used = among ? xm_group_used(map, group, among, 1, holder) : 0;
-	search->lent = search->lent || xm_any_lent(map, group, used & stock.live, holder);
-	used |= xm_group_claimed(map, group, among & ~used);
+	claimed = xm_group_claimed(map, group, among);
+	/* No bound of a forwarder's ends claims. */
+	search->lent = search->lent ||
+		       xm_any_lent(map, group, used & ~claimed & stock.live, holder);
+	used |= claimed;
 	among &= ~used & stock.fits;
 	search->found = among & stock.live;
 	search->found_later = search->found_later || among;

@@ -221,17 +221,20 @@ static int wait_for_slot(struct xmem_pool *pool, const struct want *want, u32 ca
 			 struct xl_size **ret)
 {
 	struct xl_owned *owned = &pool->owned;
-	u64 deadline = want->answer_by, bound;
+	u64 deadline = want->answer_by, looked, bound;
 	u32 value;
 	int err;
 
 	for (;;) {
+		looked = xl_now_ns();
 		err = arm_and_look(pool, want, &value, ret);
 		if (err != -EAGAIN)
 			return err;
 		if (xl_wait_cancelled(pool, cancels))
 			return wait_failed(-ECANCELED);
 		bound = look_at_ns(pool);
+		if (bound <= looked)	/* that has not helped: now somebody wakes this writer */
+			bound = ~0ULL;
 		xl_limbo_note(pool);
 		xl_unlock(&owned->lock);
 		xl_limbo_tell(pool);

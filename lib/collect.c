@@ -215,14 +215,14 @@ static bool evict_one(struct xmem_pool *pool, const struct xm_scan_rules *how,
 
 		if (place_of(own) >= how->evictable)
 			break;
-		if (still_held(pool, one))
+		if (still_held(pool, one) || is_claimed(pool, one))
 			continue;
 		one->held = xm_group_used(&pool->map, own->slot / XMEM_GROUP_SLOTS, 1ULL << n,
 					  how->evicts, holder);
 		one->holder = one->held ? holder[n] : one->holder;
 		if (one->held)
 			note_lent(pool, one);
-		else if (!is_claimed(pool, one) && scan_live(pool, how, size, &own, 1, at))
+		else if (scan_live(pool, how, size, &own, 1, at))
 			return true;
 	}
 	return false;
@@ -243,7 +243,7 @@ static bool evict_lent(struct xmem_pool *pool, struct xl_size *size)
 	how.evicts = xl_evicts(pool);
 	how.passed = how.evictable = how.tail;
 	for (; (one = *link); link = &one->next) {
-		if (still_held(pool, one) ||
+		if (still_held(pool, one) || is_claimed(pool, one) ||
 		    !(xm_load(xm_hold(&pool->map, one->holder, one->own.slot)) & XM_HOLD_FORWARDED))
 			continue;
 		own = &one->own;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Why acquire finds no buffer, in words: how many are held and by whom, how many others have
- * forwarded to who has yet to receive them, how many are being written, how many are in flight and
- * for whom, and whether the ring is full.
+ * Why acquire finds no buffer, in words: how many are held and by whom, how many are set aside for
+ * whoever comes, how many others have forwarded to who has yet to receive them, how many are being
+ * written, how many are in flight and for whom, and whether the ring is full.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 /* What the slots that are large enough are used for. */
 struct census {
-	u32 slots, held, lent, writing, in_flight, free;
+	u32 slots, held, claimed, lent, writing, in_flight, free;
 	u32 lent_by[XMEM_MAX_CLIENTS];
 	u32 by[XMEM_MAX_CLIENTS];	/* how many of them each client holds, or has yet to get */
 };
@@ -102,6 +102,8 @@ static void count_slots(const struct xmem_pool *pool, u64 bytes, struct census *
 			unpublished++;
 		else if (count_holders(map, s, ret))
 			ret->held++;
+		else if (xm_claims_of(map, s))
+			ret->claimed++;
 		else if (count_lender(map, s, ret))
 			ret->lent++;
 		else
@@ -186,6 +188,8 @@ static void describe(const struct xmem_pool *pool, u64 bytes, struct census *cen
 		add(to, "buffers of at least %llu bytes ", (unsigned long long)bytes);
 	add(to, "held");
 	name_clients(&pool->map, census, ":", to);
+	if (census->claimed)
+		add(to, ", %u set aside", census->claimed);
 	if (census->lent) {
 		add(to, ", %u forwarded and not yet received", census->lent);
 		memcpy(census->by, census->lent_by, sizeof(census->by));

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What rings keep, and what is taken back from them: retracting, history and depth, of each kind
+ * of publication; and owners that wait for forwarded contents with claims.
+ */
+#include "crossings.h"
+#include "past.h"
+
+/* ---- retracting ---- */
+
+TEST(P1_an_attached_file_is_retracted)
+{
+	struct crossing x = crossing_start();
+	struct xmem_buffer *b = attached(x.owner, 3);
+	uint64_t token;
+
+	WORKED(xmem_publish(b, &(struct xmem_publish_options){
+		.size = sizeof(struct xmem_publish_options), .flags = XMEM_PUBLISH_KEEP }, &token));
+	SAME(xmem_retract(x.owner, token), -EBUSY);
+	SAME(xmem_retract(x.stage, token), -EPERM);
+	xmem_release(b);
+	WORKED(xmem_retract(x.owner, token));
+	SAME(xmem_retract(x.owner, token), -ESTALE);
+	EVENTUALLY(stat_of(x.sink).payloads == 1);	/* nobody asks the owner */
+	publish_stamp(x.owner, 4);
+	b = receive_one(x.first);
+	SAME(stamp_of(b), 4);
+	SAME(xmem_subscription_lost(x.first), 0);
+	xmem_release(b);
+	crossing_end(&x);
+}
+
+TEST(P1_what_was_written_in_place_is_retracted)
+{
+	struct crossing x = crossing_start();
+	struct xmem_buffer *b, *all[BUFFERS];
+	unsigned int i;
+	uint64_t token;
+
+	for (i = 0; i < 3; i++) {
+		WORKED(xmem_publish(upgraded(&x, 1), NULL, &token));
+		if (i == 1) {
+			WORKED(xmem_add_ref(x.sink, token));
+			SAME(xmem_retract(x.owner, token), -EBUSY);
+			WORKED(xmem_drop_ref(x.sink, token));
+		}
+		SAME(xmem_retract(x.owner, token), -EBUSY);
+		WORKED(xmem_retract(x.stage, token));
+		SAME(xmem_retract(x.sink, token), -EPERM);
+	}
+	REFUSED(xmem_receive(x.second, 0), EAGAIN);
+	SAME(xmem_subscription_lost(x.second), 0);
+	for (i = 0; i < BUFFERS; i++) {
+		all[i] = xmem_acquire(x.owner, BYTES, 0);
+		CHECK(all[i]);
+	}
+	while (i--)
+		xmem_release(all[i]);
+	/* The owner itself writes in place, and takes that back. */
+	publish_kept(x.owner, 5, &b);
+	xmem_release(receive_one(x.first));
+	WORKED(xmem_get_mut(b));
+	SAME(xmem_token(b), 0);
+	fill(b, 6);
+	WORKED(xmem_publish(b, NULL, &token));
+	WORKED(xmem_retract(x.owner, token));
+	REFUSED(xmem_receive(x.first, 0), EAGAIN);
+	SAME(xmem_subscription_lost(x.first), 0);
+	crossing_end(&x);
+}
+
+TEST(P1_contents_with_claims_are_not_retracted)
+{
+	struct crossing x = crossing_start();
+	uint64_t token = publish_stamp(x.owner, 1), handed;
+	struct xmem_buffer *b;
+
+	WORKED(xmem_add_ref(x.sink, token));
+	SAME(xmem_retract(x.owner, token), -EBUSY);
+	WORKED(xmem_void_claims(x.owner, token));
+	WORKED(xmem_retract(x.owner, token));
+	/* What was never published has no entry, and is taken back all the same. */
+	handed = hand_over(x.owner, 2, 1, 0);
+	SAME(xmem_retract(x.owner, handed), -EBUSY);
+	WORKED(xmem_void_claims(x.owner, handed));
+	WORKED(xmem_retract(x.owner, handed));
+	REFUSED(xmem_receive(x.first, 0), EAGAIN);
+	/* A stage takes back what it has forwarded; that it has claims is no matter of its ring. */
+	b = received(&x, 3);
+	token = xmem_token(b);
+	WORKED(xmem_set_ref_count(b, 1, 0));
+	WORKED(xmem_forward(b, &(struct xmem_publish_options){
+		.size = sizeof(struct xmem_publish_options), .flags = XMEM_PUBLISH_KEEP }, 0,
+		NULL));
+	SAME(xmem_retract(x.owner, token), -EBUSY);
+	WORKED(xmem_retract(x.stage, token));
+	REFUSED(xmem_receive(x.second, 0), EAGAIN);
+	SAME(xmem_retract(x.owner, token), -EBUSY);
+	xmem_release(b);
+	WORKED(xmem_retract(x.owner, token));
+	crossing_end(&x);
+}
+
+/* ---- waiting for what is forwarded and has claims ---- */
+
+/* An owner of one buffer, whose contents a stage has forwarded to a subscriber it waits for. */
+struct lent {
+	struct xmem_pool *owner, *stage, *sink;
+	struct xmem_subscription *first, *second;
+	uint64_t token;
+};
+
+static struct lent lent_start(int64_t bound_ns)
+{
+	const char *name = new_name();
+	struct lent l = { .owner = open_writer(name, 1, BYTES) };
+
+	l.stage = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = bound_ns,
+		       .label = "stage");
+	l.sink = open_reader(name);
+	l.first = follow(l.stage, xmem_pool_client(l.owner), 0);
+	l.second = follow(l.sink, xmem_pool_client(l.stage), XMEM_SUBSCRIBE_WAITS);
+	l.token = publish_stamp(l.owner, 1);
+	WORKED(xmem_forward(receive_one(l.first), NULL, 0, NULL));
+	WORKED(xmem_add_ref(l.sink, l.token));
+	return l;
+}
+
+static void lent_end(struct lent *l)
+{
+	WORKED(xmem_void_claims(l->owner, l->token));
+	publish_stamp(l->owner, 2);		/* evicted from the stage's ring */
+	xmem_unsubscribe(l->first);
+	xmem_unsubscribe(l->second);
+	xmem_pool_close(l->sink);
+	xmem_pool_close(l->stage);
+	check_quiet(l->owner, 1);
+	xmem_pool_close(l->owner);
+}
+
+/* No bound of the stage's ends the claims, so it is no reason to look again and again. */
+TEST(P9_an_owner_sleeps_while_forwarded_contents_have_claims)
+{
+	struct lent l = lent_start(20 * MS);
+	int64_t used;
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		used = cpu_ns();
+		REFUSED(xmem_acquire(l.owner, BYTES, 500 * MS), ETIMEDOUT);
+		used = cpu_ns() - used;
+		if (used > 100 * MS)
+			FAIL("%lld ms of 500 were used", (long long)(used / MS));
+	}
+	lent_end(&l);
+}
+
+TEST(P9_poll_is_quiet_while_forwarded_contents_have_claims)
+{
+	struct lent l = lent_start(20 * MS);
+	int fd = fd_of(l.owner);
+	unsigned int i, said = 0;
+
+	for (i = 0; i < 12; i++) {
+		REFUSED(xmem_acquire(l.owner, BYTES, 0), EAGAIN);
+		said += by_poll(fd, POLLOUT, 50) != 0;
+	}
+	if (said > 3)
+		FAIL("writable %u times, and nothing was", said);
+	lent_end(&l);
+}
+
+TEST(P8_an_acquire_in_vain_says_how_many_have_claims)
+{
+	struct crossing x = crossing_start();
+	struct xmem_buffer *b[BUFFERS - 1];
+	const char *why = "";
+	uint64_t token;
+	unsigned int i;
+
+	token = hand_over(x.owner, 1, 2, 0);
+	for (i = 0; i < BUFFERS - 1; i++)
+		b[i] = xmem_acquire(x.owner, BYTES, 0);
+	REFUSED(xmem_acquire(x.owner, BYTES, 0), EAGAIN);
+	xmem_peek_last_error(&why);
+	if (!strstr(why, "0 of 4 held, 1 set aside, 3 being written"))
+		FAIL("%s", why);
+	for (i = 0; i < BUFFERS - 1; i++)
+		xmem_release(b[i]);
+	WORKED(xmem_void_claims(x.owner, token));
+	crossing_end(&x);
+}
