@@ -12,8 +12,9 @@
  * moved and not copied, and drop it at their end. A function of an empty one fails with EINVAL.
  * raw() is the C handle, for functions that this header lacks.
  *
- * What every program needs are members. The topics (claims, copies, payloads, pipelines, tensors)
- * are functions beside the classes, with the names that they have in C, in a header of their own.
+ * What every program needs are members. The topics (claims, copies, memory, payloads, pipelines,
+ * tensors) are functions beside the classes, with the names that they have in C, in headers of
+ * their own.
  *
  * Errors. Each function that can fail has two forms: one throws xmem::error, a std::system_error
  * of the generic category, whose what() begins with the library's sentence; the other takes a
@@ -35,6 +36,7 @@
 #include "xmem/pool.hpp"
 #include "xmem/claims.hpp"
 #include "xmem/copy.hpp"
+#include "xmem/memory.hpp"
 #include "xmem/payload.hpp"
 #include "xmem/pipeline.hpp"
 #include "xmem/tensor.hpp"

@@ -73,7 +73,7 @@ int xmem_preallocate_with(struct xmem_pool *pool, const struct xmem_preallocate_
  * this xmem_acquire may fail with ENOSPC where it did not before, if it makes none on demand.
  *
  * Returns: how many bytes have been given back, or -EINVAL, -EPERM (this client is a reader),
- * -ECHILD. Since: 0.4.
+ * -ECHILD. Threads: any. Since: 0.4.
  */
 int64_t xmem_trim(struct xmem_pool *pool, uint64_t keep);
 
@@ -82,7 +82,8 @@ int64_t xmem_trim(struct xmem_pool *pool, uint64_t keep);
  * that ended owners have left, which the host frees. An acquire that finds nothing does so too, and
  * whoever drops the last handle of a buffer sees to it: this is for a program that wants the memory
  * or the numbers to be right at a moment of its choice.
- * Returns: how many buffers of this writer were found, or -EINVAL, -ECHILD. Since: 0.4.
+ * Returns: how many buffers of this writer were found, or -EINVAL, -ECHILD.
+ * Threads: any. Since: 0.4.
  */
 int xmem_collect(struct xmem_pool *pool);
 
@@ -116,7 +117,7 @@ typedef void xmem_limbo_function(struct xmem_pool *pool, const struct xmem_limbo
  * xmem_pool_client_info and xmem_pool_slot_info say who holds what.
  *
  * Returns: 0, or -EINVAL, -ECHILD.
- * Threads: another thread may still be in the function that was set before. Since: 0.4.
+ * Threads: any; another one may still be in the function that was set before. Since: 0.4.
  */
 int xmem_limbo_hook(struct xmem_pool *pool, uint64_t bytes, uint32_t count,
 		    xmem_limbo_function *call, void *user);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Giving memory back, and limbo, in C++; xmem/memory.h has the words. A part of xmem.hpp, as is
+ * payload.hpp, which has the kinds of memory.
+ */
+#ifndef XMEM_MEMORY_HPP
+#define XMEM_MEMORY_HPP
+
+#include "pool.hpp"
+
+namespace xmem {
+
+/* Returns how many bytes have been given back. */
+inline std::uint64_t trim(const pool &of, std::uint64_t keep, std::error_code &code) noexcept
+{
+	const std::int64_t bytes = xmem_trim(of.raw(), keep);
+
+	return detail::done(bytes < 0 ? static_cast<int>(bytes) : 0, code) ?
+		       static_cast<std::uint64_t>(bytes) : 0;
+}
+inline std::uint64_t trim(const pool &of, std::uint64_t keep = 0)
+{
+	return detail::or_throw([&](std::error_code &code) { return trim(of, keep, code); });
+}
+
+/* Returns how many buffers of this writer were found. */
+inline std::uint32_t collect(const pool &of, std::error_code &code) noexcept
+{
+	const int found = xmem_collect(of.raw());
+
+	return detail::done(found < 0 ? found : 0, code) ? static_cast<std::uint32_t>(found) : 0;
+}
+inline std::uint32_t collect(const pool &of)
+{
+	return detail::or_throw([&](std::error_code &code) { return collect(of, code); });
+}
+
+/* @call is a function of C: it throws nothing. */
+inline bool limbo_hook(const pool &of, std::uint64_t bytes, std::uint32_t count,
+		       xmem_limbo_function *call, void *user, std::error_code &code) noexcept
+{
+	return detail::done(xmem_limbo_hook(of.raw(), bytes, count, call, user), code);
+}
+inline void limbo_hook(const pool &of, std::uint64_t bytes, std::uint32_t count,
+		       xmem_limbo_function *call, void *user)
+{
+	detail::or_throw([&](std::error_code &code) {
+		return limbo_hook(of, bytes, count, call, user, code);
+	});
+}
+
+} // namespace xmem
+
+#endif
