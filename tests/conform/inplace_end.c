@@ -44,3 +44,62 @@ TEST(P1_contents_written_in_place_are_thrown_away_after_their_hold)
 	check_quiet(thrown.owner, 1);
 	xmem_pool_close(thrown.owner);
 }
+
+/* ---- a subscriber that lags ---- */
+
+static struct {
+	struct xmem_buffer *held;	/* the contents that come later, held by the stage alone */
+	bool looked;
+} late;
+
+static void it_is_busy(int step)
+{
+	no_step();
+	late.looked = true;
+	SAME(xmem_get_mut(late.held), -EBUSY);
+}
+
+static struct xmem_buffer *publish_in_turn(struct xmem_pool *owner, struct xmem_pool *stage)
+{
+	struct xmem_buffer *b;
+
+	publish_kept(owner, 1, &b);
+	late.held = xmem_get(stage, xmem_token(b));
+	CHECK(late.held);
+	xmem_release(b);
+	return late.held;
+}
+
+/* To find out that what its entry names is gone it holds the buffer for a moment. */
+TEST(API_a_subscriber_that_lags_makes_get_mut_busy_for_a_moment)
+{
+	struct xmem_preallocate_options shared = {
+		.size = sizeof(shared), .flags = XMEM_MEMORY_SHARED, .count = 1, .bytes = BYTES,
+	};
+	const char *name = new_name();
+	struct xmem_pool *owner, *stage, *reader;
+	struct xmem_subscription *s;
+
+	steps_only();
+	owner = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	WORKED(xmem_preallocate_with(owner, &shared));
+	stage = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	reader = open_reader(name);
+	s = follow(reader, xmem_pool_client(stage), 0);
+	WORKED(xmem_get_mut(publish_in_turn(owner, stage)));
+	WORKED(xmem_publish(late.held, NULL, NULL));
+	/* The owner takes it from the subscriber, and its next contents are the stage's alone. */
+	publish_in_turn(owner, stage);
+	at_step(XM_STEP_RECEIVE_HELD, 0, STEP_CALL, it_is_busy);
+	REFUSED(xmem_receive(s, 0), EAGAIN);
+	no_step();
+	CHECK(late.looked);
+	SAME(xmem_subscription_lost(s), 1);
+	WORKED(xmem_get_mut(late.held));
+	xmem_release(late.held);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(stage);
+	check_quiet(owner, 1);
+	xmem_pool_close(owner);
+}

@@ -39,10 +39,11 @@ void was_refused(const char *what, int error, int more);
 	handle_; \
 })
 /* A number of at least 0, or a negative errno for a good reason. */
-#define NUMBER(call) ({ \
+#define NUMBER(call) NUMBER_OR(call, 0)
+#define NUMBER_OR(call, more) ({ \
 	int64_t number_ = (call); \
 	if (number_ < 0) \
-		was_refused(#call, number_, 0); \
+		was_refused(#call, number_, more); \
 	number_; \
 })
 /* The same again if a handler ran: then nothing has changed. */

@@ -303,12 +303,13 @@ static struct xmem_buffer *get_shared(void)
 	return got;
 }
 
+/* EBUSY: line.passed lags; API_a_subscriber_that_lags_makes_get_mut_busy_for_a_moment. */
 ROW(get_mut)
 {
 	struct xmem_buffer *b = get_shared();
 
 	drain();
-	if (b && !NUMBER(xmem_get_mut(b))) {
+	if (b && !NUMBER_OR(xmem_get_mut(b), -EBUSY)) {
 		fill(b, 7);
 		if (!AGAIN(xmem_publish(b, NULL, NULL)))
 			b = NULL;
@@ -317,7 +318,7 @@ ROW(get_mut)
 	xmem_release(b);
 	b = get_shared();
 	if (b)
-		NUMBER(xmem_get_mut(b));
+		NUMBER_OR(xmem_get_mut(b), -EBUSY);
 	xmem_release(b);		/* thrown away, if it is written */
 }
 
