@@ -6,31 +6,38 @@
 #include "history.h"
 #include "policy.h"
 
-/* Does the entry still show the publication of @place? Void ones and open ones do not. */
-static bool xm_past_shown(const struct xmem_entry *entry, u64 place)
+/*
+ * Does the entry still show the publication of @place, for this client? Void ones and open ones do
+ * not. What is forwarded, or sent to somebody, is marked.
+ */
+static bool xm_past_shown(const struct xm_map *map, u32 me, u32 publisher, u64 place)
 {
-	return xm_load_acquire(&entry->position) == place + 1;
+	u64 shown = xm_load_acquire(&xm_entry(map, publisher, place)->position);
+
+	return shown == place + 1 ||
+	       (shown == ((place + 1) | XMEM_ENTRY_MARKED) &&
+		!xm_is_for_others(map, me, publisher, place, shown));
 }
 
 /* Are there contents to be had at @place? Without a hold the answer is only a guess. */
-static bool xm_past_exists(const struct xm_map *map, const struct xm_follow *follow, u64 place)
+static bool xm_past_exists(const struct xm_map *map, u32 me, u32 publisher, u64 place)
 {
-	const struct xmem_entry *entry = xm_entry(map, follow->publisher, place);
 	u64 token;
 
-	if (!xm_past_shown(entry, place))
+	if (!xm_past_shown(map, me, publisher, place))
 		return false;
-	token = xm_load(&entry->token);
+	token = xm_load(&xm_entry(map, publisher, place)->token);
 	return xm_token_slot(token) < map->slots && xm_look(map, token) != -ESTALE;
 }
 
-struct xm_past xm_past_begin(const struct xm_map *map, const struct xm_follow *follow, u32 count)
+struct xm_past xm_past_begin(const struct xm_map *map, u32 me, const struct xm_follow *follow,
+			     u32 count)
 {
 	u64 oldest = xm_oldest(map, follow->place), place;
 	struct xm_past past = { 0, 0 };
 
 	for (place = follow->place; count && place > oldest; place--) {
-		if (!xm_past_exists(map, follow, place - 1))
+		if (!xm_past_exists(map, me, follow->publisher, place - 1))
 			continue;
 		past = (struct xm_past){ place - 1, follow->place };
 		count--;
@@ -43,10 +50,10 @@ struct xm_past xm_past_begin(const struct xm_map *map, const struct xm_follow *f
  * still there? The hold is a full operation, so it comes before these looks (I1): the entry is
  * looked at as receive does, and the state word as get does.
  */
-static int xm_past_check(const struct xm_map *map, const struct xm_follow *follow, u64 place,
-			 u64 token)
+static int xm_past_check(const struct xm_map *map, u32 me, const struct xm_follow *follow,
+			 u64 place, u64 token)
 {
-	if (!xm_past_shown(xm_entry(map, follow->publisher, place), place) ||
+	if (!xm_past_shown(map, me, follow->publisher, place) ||
 	    !xm_followed_lives_on(map, follow))
 		return -ESTALE;
 	return xm_look(map, token);
@@ -70,7 +77,7 @@ static int xm_past_try(const struct xm_map *map, u32 me, const struct xm_followe
 	if (xm_hold_add(&words->holds[slot]))
 		return -EOVERFLOW;
 	XM_STEP(XM_STEP_RECEIVE_HELD);
-	err = xm_past_check(map, follow, place, what->token);
+	err = xm_past_check(map, me, follow, place, what->token);
 	XM_STEP(XM_STEP_RECEIVE_VALID);
 	if (err != -ESTALE)
 		return err;
@@ -86,7 +93,8 @@ int xm_past_hold(const struct xm_map *map, u32 me, const struct xm_followed_word
 
 	if (!xm_followed_lives_on(map, follow))
 		return err;
-	while (past->place < past->end && !xm_past_exists(map, follow, past->place))
+	while (past->place < past->end &&
+	       !xm_past_exists(map, me, follow->publisher, past->place))
 		past->place++;
 	if (past->place < past->end)
 		err = xm_past_try(map, me, words, follow, past->place, what, pending);
@@ -95,19 +103,46 @@ int xm_past_hold(const struct xm_map *map, u32 me, const struct xm_followed_word
 	return err;
 }
 
+static bool xm_is_anothers(const struct xm_map *map, u32 me, u32 publisher, u64 place)
+{
+	return xm_is_for_others(map, me, publisher, place,
+				xm_load_acquire(&xm_entry(map, publisher, place)->position));
+}
+
+/* From where on are there @depth publications for this client? 0: there are fewer behind @stop. */
+static u64 xm_latest_from(const struct xm_map *map, u32 me, u32 publisher, u64 tail, u64 stop,
+			  u32 depth)
+{
+	u64 place;
+
+	for (place = tail; place > stop; place--) {
+		depth -= !xm_is_anothers(map, me, publisher, place - 1);
+		if (!depth)
+			return place - 1;
+	}
+	return 0;
+}
+
 void xm_receive_latest(const struct xm_map *map, u32 me, struct xm_follow *follow,
 		       struct xm_past *past, u32 depth, struct xm_pending *pending)
 {
-	u64 tail = xm_load_acquire(&xm_ring(map, follow->publisher)->tail);
-	u64 from = tail > depth ? tail - depth : 0;
+	u32 publisher = follow->publisher;
+	u64 tail = xm_load_acquire(&xm_ring(map, publisher)->tail), lost, from, place;
+	u64 next = past->place < past->end ? past->place : follow->place;
+	u64 oldest = xm_oldest(map, tail);
 
 	/* With another incarnation the tail is another client's, and a look says so. */
-	if (!xm_followed_lives_on(map, follow))
+	if (!xm_followed_lives_on(map, follow) || next >= tail || tail - next <= depth)
 		return;
+	from = xm_latest_from(map, me, publisher, tail, next > oldest ? next : oldest, depth);
 	if (past->place < past->end && past->place < from)
 		past->place = from < past->end ? from : past->end;
 	if (follow->place >= from)
 		return;
-	follow->lost += from - follow->place;
+	/* What has been overwritten already may have been for this client. A lap, whatever tail is. */
+	place = follow->place > oldest ? follow->place : oldest;
+	for (lost = place - follow->place; place < from; place++)
+		lost += !xm_is_anothers(map, me, publisher, place);
+	follow->lost += lost;
 	xm_receive_move(map, me, follow, from, pending);
 }

@@ -20,8 +20,12 @@ struct xm_past {
 	u64 end;			/* where the cursor stands */
 };
 
-/* The last @count publications before follow->place that still exist; the others are passed. */
-struct xm_past xm_past_begin(const struct xm_map *map, const struct xm_follow *follow, u32 count);
+/*
+ * The last @count publications before follow->place that still exist, of those that are for this
+ * client; the others are passed.
+ */
+struct xm_past xm_past_begin(const struct xm_map *map, u32 me, const struct xm_follow *follow,
+			     u32 count);
 
 /*
  * Hold the next one, and fill *what. 0: it is held. -EAGAIN: as with xm_look, and the hold
@@ -34,8 +38,9 @@ int xm_past_hold(const struct xm_map *map, u32 me, const struct xm_followed_word
 		 struct xm_publication *what, struct xm_pending *pending);
 
 /*
- * Pass all but the latest @depth publications. What the cursor passes is lost, and the caller
- * does *pending, which it has set to nothing; history is passed silently.
+ * Pass all but the latest @depth publications that are for this client. What the cursor passes is
+ * lost, but for what was for others, and the caller does *pending, which it has set to nothing;
+ * history is passed silently.
  */
 void xm_receive_latest(const struct xm_map *map, u32 me, struct xm_follow *follow,
 		       struct xm_past *past, u32 depth, struct xm_pending *pending);

@@ -9,6 +9,11 @@
 
 #include "protocol.h"
 
+/*
+ * Was what is published at @place, whose entry shows @position, never meant for this client, or is
+ * it retracted? Then it loses nothing by it.
+ */
+bool xm_is_for_others(const struct xm_map *map, u32 me, u32 publisher, u64 place, u64 position);
 /* The entry is not that of the next publication. Returns what xm_receive returns. */
 int xm_receive_not_there(const struct xm_map *map, u32 me, struct xm_follow *follow, u64 position,
 			 struct xm_pending *pending);

@@ -62,17 +62,12 @@ static bool xm_is_borne_out(const struct xm_map *map, u32 publisher, u64 positio
 	return xm_position(position) - 1 <= tail;
 }
 
-/*
- * Is that void entry one that was never meant for this client, or is retracted? Then it loses
- * nothing by it.
- */
-static bool xm_is_for_others(const struct xm_map *map, u32 me, const struct xm_follow *follow,
-			     u64 position)
+bool xm_is_for_others(const struct xm_map *map, u32 me, u32 publisher, u64 place, u64 position)
 {
-	const struct xmem_entry *entry = xm_entry(map, follow->publisher, follow->place);
+	const struct xmem_entry *entry = xm_entry(map, publisher, place);
 	u64 addressee;
 
-	if (position != ((follow->place + 1) | XMEM_ENTRY_VOID | XMEM_ENTRY_MARKED))
+	if ((position & ~XMEM_ENTRY_VOID) != ((place + 1) | XMEM_ENTRY_MARKED))
 		return false;
 	addressee = xm_load(&entry->addressee);
 	xm_load_barrier();	/* pairs with publish's store barrier */
@@ -90,7 +85,7 @@ int xm_receive_not_there(const struct xm_map *map, u32 me, struct xm_follow *fol
 	/* This test is the first: with another incarnation the entry is another client's. */
 	if (state == XMEM_CLIENT_NONE || !xm_followed_lives_on(map, follow))
 		return -EPIPE;
-	if (xm_is_for_others(map, me, follow, position)) {
+	if (xm_is_for_others(map, me, follow->publisher, follow->place, position)) {
 		xm_receive_move(map, me, follow, follow->place + 1, pending);
 		return -EBUSY;
 	}

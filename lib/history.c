@@ -60,7 +60,7 @@ void xl_past_begin(const struct xmem_subscription *subscription, struct xl_ring 
 
 	if (!subscription->history)
 		return;
-	ring->past = xm_past_begin(&pool->map, &ring->follow,
+	ring->past = xm_past_begin(&pool->map, pool->me, &ring->follow,
 				   wanted_past(subscription, ring->follow.incarnation));
 	if (!xl_has_past(ring))
 		xm_store(history_word(pool, ring->follow.publisher), 0);

@@ -190,3 +190,130 @@ TEST(P8_an_acquire_in_vain_says_how_many_have_claims)
 	WORKED(xmem_void_claims(x.owner, token));
 	crossing_end(&x);
 }
+
+/* ---- history and depth ---- */
+
+/* Forwarded contents are publications too, as long as they exist; what was for others is not. */
+TEST(P1_history_has_what_was_forwarded_and_not_what_was_retracted)
+{
+	struct crossing x = crossing_start();
+	int stage = xmem_pool_client(x.stage);
+	struct xmem_pool *late = OPEN(x.name, .flags = XMEM_OPEN_WRITER);	/* it is shared */
+	struct xmem_buffer *b, *kept[3];
+	struct xmem_subscription *s;
+	uint64_t token;
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		publish_kept(x.owner, i + 1, &kept[i]);
+		b = receive_one(x.first);
+		if (i == 1)	/* for the sink alone */
+			WORKED(xmem_send(b, xmem_pool_client(x.sink), NULL, 0, NULL));
+		else
+			WORKED(xmem_forward(b, NULL, 0, NULL));
+	}
+	b = upgraded(&x, 4);
+	WORKED(xmem_publish(b, NULL, NULL));
+	s = follow_past(late, stage, 8);
+	for (i = 0; i < 3; i++) {
+		static const uint64_t stamps[] = { 1, 3, 4 };
+
+		b = xmem_receive(s, 0);
+		CHECK(b);
+		SAME(stamp_of(b), stamps[i]);
+		SAME(xmem_publisher(b), stage);
+		xmem_release(b);
+	}
+	receive_nothing(s);
+	xmem_unsubscribe(s);
+	WORKED(xmem_retract(x.stage, xmem_token(kept[2])));
+	token = xmem_token(kept[0]);
+	s = follow_past(late, stage, 2);
+	SAME(by_poll(xmem_subscription_poll_fd(s), POLLIN, WAIT_MS), POLLIN);
+	b = xmem_receive(s, 0);
+	SAME(stamp_of(b), 1);
+	SAME(xmem_token(b), token);
+	xmem_release(b);
+	b = xmem_receive(s, 0);
+	SAME(stamp_of(b), 4);
+	xmem_release(b);
+	receive_nothing(s);
+	SAME(by_poll(xmem_subscription_poll_fd(s), POLLIN, 0), 0);
+	xmem_unsubscribe(s);
+	for (i = 0; i < 3; i++)
+		xmem_release(kept[i]);
+	for (i = 0; i < 4; i++)
+		if (i != 2)
+			xmem_release(receive_one(x.second));
+	xmem_pool_close(late);
+	crossing_end(&x);
+}
+
+/* It follows its addressee's own history: what was sent to it is in it. */
+TEST(P1_history_of_an_addressee)
+{
+	struct crossing x = crossing_start();
+	struct xmem_buffer *b = xmem_acquire(x.owner, BYTES, 0);
+	struct xmem_subscription *s;
+
+	fill(b, 1);
+	WORKED(xmem_send(b, xmem_pool_client(x.stage), NULL, 0, NULL));
+	s = follow_past(x.sink, xmem_pool_client(x.owner), 4);
+	receive_nothing(s);
+	xmem_unsubscribe(s);
+	xmem_unsubscribe(x.first);
+	x.first = follow_past(x.stage, xmem_pool_client(x.owner), 4);
+	b = receive_one(x.first);
+	SAME(stamp_of(b), 1);
+	xmem_release(b);
+	receive_nothing(x.first);
+	crossing_end(&x);
+}
+
+/* What was never for this subscriber is not among its latest, nor lost. */
+TEST(P3_depth_counts_what_is_for_the_subscriber)
+{
+	struct crossing x = crossing_start();
+	int owner = xmem_pool_client(x.owner);
+	struct xmem_subscription *s = follow_some(x.sink, owner, 0, 2);
+	struct xmem_buffer *b;
+	unsigned int i;
+
+	publish_stamp(x.owner, 1);
+	for (i = 0; i < 3; i++) {
+		b = xmem_acquire(x.owner, BYTES, 0);
+		CHECK(b);
+		fill(b, 2);
+		if (i != 1)
+			WORKED(xmem_send(b, xmem_pool_client(x.stage), NULL, 0, NULL));
+		else
+			WORKED(xmem_publish(b, NULL, NULL));
+	}
+	b = receive_one(s);
+	SAME(stamp_of(b), 1);
+	xmem_release(b);
+	b = receive_one(s);
+	SAME(stamp_of(b), 2);
+	SAME(xmem_sequence(b), 2);
+	xmem_release(b);
+	receive_nothing(s);
+	xmem_unsubscribe(s);
+	for (i = 0; i < 4; i++)
+		xmem_release(receive_one(x.first));
+	/* What is older and was for it is lost, and nothing else. */
+	s = follow_some(x.sink, owner, 0, 1);
+	for (i = 0; i < 3; i++) {
+		b = xmem_acquire(x.owner, BYTES, 0);
+		fill(b, i);
+		if (i == 1)
+			WORKED(xmem_send(b, xmem_pool_client(x.stage), NULL, 0, NULL));
+		else
+			WORKED(xmem_publish(b, NULL, NULL));
+	}
+	b = receive_one(s);
+	SAME(stamp_of(b), 2);
+	xmem_release(b);
+	SAME(xmem_subscription_lost(s), 1);
+	xmem_unsubscribe(s);
+	crossing_end(&x);
+}

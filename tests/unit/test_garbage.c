@@ -124,7 +124,7 @@ END_TEST
 static u32 look_back(struct feud *f, u32 count)
 {
 	struct xm_followed_words words = xm_followed_words(f->map, f->reader, f->bad);
-	struct xm_past past = xm_past_begin(f->map, &f->follow, count);
+	struct xm_past past = xm_past_begin(f->map, f->reader, &f->follow, count);
 	struct xm_publication what;
 	struct xm_pending pending;
 	u32 held = 0, tries = 0;
