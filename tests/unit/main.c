@@ -4,6 +4,7 @@
  * keeps them in this process, UNIT_SEED=n repeats the random ones.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "unit.h"
 
@@ -13,6 +14,8 @@ int main(void)
 	SRunner *runner;
 	int failed;
 
+	/* Against hangs only: on a busy machine 4 s, which Check allows, are soon over. */
+	setenv("CK_DEFAULT_TIMEOUT", "30", 0);
 	layout_tests(suite);
 	word_tests(suite);
 	hold_tests(suite);
