@@ -139,7 +139,7 @@ void xm_receive_latest(const struct xm_map *map, u32 me, struct xm_follow *follo
 		past->place = from < past->end ? from : past->end;
 	if (follow->place >= from)
 		return;
-	/* What has been overwritten already may have been for this client. A lap, whatever tail is. */
+	/* What is overwritten may have been for this client. A lap, whatever the tail is. */
 	place = follow->place > oldest ? follow->place : oldest;
 	for (lost = place - follow->place; place < from; place++)
 		lost += !xm_is_anothers(map, me, publisher, place);
