@@ -142,7 +142,9 @@ struct xmem_pool_options {
 	uint32_t memory;		/* writer: XMEM_MEMORY_* of what is made on demand */
 	uint32_t keep;			/* writer: so many of its last publications stay for those
 					 * who subscribe later with `history`, until an acquire
-					 * finds no other buffer; at most 4096 */
+					 * finds no other buffer; at most 4096. Of those in its
+					 * own buffers: what it forwards stays as long as its
+					 * owner keeps it */
 };
 
 #define XMEM_NO_DEMAND	UINT64_MAX	/* demand_bytes: xmem_acquire makes no buffers */
@@ -528,6 +530,8 @@ uint64_t xmem_sequence(struct xmem_buffer *buffer);
 /*
  * Get the client id of the publisher. Publications of different publishers have sequence numbers
  * of their own.
+ * What was written in place (payload.h), and got by its token and not received, counts as that of
+ * the buffer's owner.
  * Returns: the id of the client that published these contents, or has the buffer to write into;
  * -ENOENT: the buffer was not received, and its publisher has ended long ago; -EINVAL, -ECHILD.
  * Threads: any. Since: 0.3.

@@ -22,6 +22,7 @@ static void add_writer(u32 id)
 	struct xmem_attach_request request = {
 		.fd = 3, .stride = FUZZ_SLOT_BYTES, .length = FUZZ_SLOT_BYTES, .count = FUZZ_SLOTS,
 	};
+	struct xm_payload payload = { .bytes = FUZZ_FILE_BYTES };
 	int group = xm_host_free_group(&fuzz.host, id, 1);
 	u32 i;
 
@@ -29,7 +30,8 @@ static void add_writer(u32 id)
 		return;
 	MUST(!xm_host_join(&fuzz.host, id, &join, 100 + id, 0) && join.client == id);
 	xm_host_give_group(&fuzz.host, group, id);
-	MUST(!xm_host_attach(&fuzz.host, id, ++fuzz.payloads, FUZZ_FILE_BYTES, 12345, &request));
+	payload.id = ++fuzz.payloads;
+	MUST(!xm_host_attach(&fuzz.host, id, &payload, 12345, &request));
 	for (i = 0; i < FUZZ_SLOTS; i++)
 		fuzz.slot[id - FUZZ_HOSTILE][i] = request.slot[i];
 }
