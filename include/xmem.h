@@ -139,7 +139,8 @@ struct xmem_pool_options {
 					 * is kept; 0: an eighth of the most that was in use,
 					 * and at least 1 MB */
 	int64_t cache_ns;		/* writer: and for so long; 0: 10 s; XMEM_FOREVER: always */
-	uint32_t memory;		/* writer: XMEM_MEMORY_* of what is made on demand */
+	uint32_t memory;		/* writer: of what is made on demand: 0, or
+					 * XMEM_MEMORY_HUGE */
 	uint32_t keep;			/* writer: so many of its last publications stay for those
 					 * who subscribe later with `history`, until an acquire
 					 * finds no other buffer; at most 4096. Of those in its

@@ -19,7 +19,8 @@
  * Errors. Each function that can fail has two forms: one throws xmem::error, a std::system_error
  * of the generic category, whose what() begins with the library's sentence; the other takes a
  * std::error_code at its end, throws nothing, and returns something empty. After both,
- * xmem::last_message() has the sentence. Where exceptions are off, the first form ends the program.
+ * xmem::last_message() has the sentence; but as(), as_mut() and elements() refuse a type by
+ * themselves, and leave it alone. Where exceptions are off, the first form ends the program.
  *
  * Time. Timeouts are any std::chrono::duration, and xmem::forever. What is more than the library
  * can wait for is forever, and a fraction of a nanosecond is a whole one.

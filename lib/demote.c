@@ -199,8 +199,9 @@ static bool begin_bound(struct xmem_pool *pool, u64 bytes)
 void xl_note_refused(struct xmem_pool *pool, u64 bytes)
 {
 	struct xl_owned *owned = &pool->owned;
-	bool begins = begin_bound(pool, bytes) | begin_recall(owned, bytes);
+	bool begins = begin_bound(pool, bytes);
 
+	begins = begin_recall(owned, bytes) || begins;
 	xm_store(&owned->words.ring->wanted, bytes ? bytes : 1);	/* any buffer has as many */
 	owned->refused = true;
 	xl_room_is_over(owned);

@@ -58,6 +58,11 @@ static struct xmem_pool *join_again(const struct xl_opening *opening)
 	options.flags &= ~XMEM_OPEN_EXCLUSIVE;
 	if (opening->fd >= 0)
 		return xmem_pool_open_fd(opening->fd, &options);
+	if (!*opening->name && options.flags & XMEM_OPEN_INHERIT) {
+		xl_fail_fast(EBADF, "xmem_pool_reopen: the handle has been closed, and the "
+				    "descriptor of the pool with it");
+		return NULL;
+	}
 	if (!*opening->name) {
 		xl_fail_fast(EOPNOTSUPP,
 			     "xmem_pool_reopen: an anonymous pool is joined by a descriptor: open "

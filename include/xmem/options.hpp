@@ -42,6 +42,7 @@ struct subscribe_options : xmem_subscribe_options {
 		publisher = client;
 		return *this;
 	}
+	/* 0 and forever wait without end; XMEM_SUBSCRIBE_NOWAIT does not wait. */
 	template <class Rep, class Period>
 	subscribe_options &wait_for_publisher(std::chrono::duration<Rep, Period> time) noexcept
 	{

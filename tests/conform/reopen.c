@@ -237,7 +237,7 @@ static void join_by_what_was_inherited(void *argument)
 	SAME(open_files(), files - 1);
 	xmem_pool_close(heir->pool);
 	SAME(open_files(), files - 1);
-	REFUSED(xmem_pool_reopen(heir->pool), EOPNOTSUPP);
+	REFUSED(xmem_pool_reopen(heir->pool), EBADF);
 	if (heir->generations < 5) {
 		struct heir next = { .pool = pool, .generations = heir->generations + 1 };
 
