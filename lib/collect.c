@@ -165,8 +165,8 @@ static bool scan_live(struct xmem_pool *pool, const struct xm_scan_rules *how, s
 			make_ready(size, at);
 		else if (place_of(own[i]) < how->evictable)
 			make_busy(pool, size, at, holder[i]);
-		else if (how->in_order)
-			break;
+		else if (how->in_order && !(mine >> i))
+			break;	/* else one that was freed meanwhile comes behind it */
 	}
 	return mine;
 }

@@ -45,6 +45,61 @@ TEST(P1_contents_written_in_place_are_thrown_away_after_their_hold)
 	xmem_pool_close(thrown.owner);
 }
 
+/* ---- a buffer that comes free in the middle of a scan ---- */
+
+static struct {
+	struct xmem_subscription *s;
+	bool looked;
+} freed;
+
+/* The owner knows that all have passed the first publication, and no more. */
+static void the_last_is_thrown_away(int step)
+{
+	struct xmem_buffer *b;
+
+	no_step();
+	freed.looked = true;
+	xmem_release(xmem_receive(freed.s, 0));
+	b = xmem_receive(freed.s, 0);
+	CHECK(b);
+	WORKED(xmem_get_mut(b));
+	xmem_release(b);
+	host_has_served(thrown.stage);
+}
+
+/* Else that buffer stands where all are in flight, and hides what comes behind it for ever. */
+TEST(P9_a_buffer_thrown_away_during_a_scan_is_found)
+{
+	struct xmem_preallocate_options shared = {
+		.size = sizeof(shared), .flags = XMEM_MEMORY_SHARED, .count = 3, .bytes = BYTES,
+	};
+	struct xmem_buffer *b[3];
+	const char *name = new_name();
+	unsigned int i;
+
+	steps_only();
+	thrown.owner = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	WORKED(xmem_preallocate_with(thrown.owner, &shared));
+	thrown.stage = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	freed.s = follow(thrown.stage, xmem_pool_client(thrown.owner), 0);
+	for (i = 0; i < 3; i++)
+		publish_stamp(thrown.owner, i);
+	xmem_release(xmem_receive(freed.s, 0));
+	at_step(XM_STEP_SCAN_CURSORS, 0, STEP_CALL, the_last_is_thrown_away);
+	for (i = 0; i < 3; i++) {
+		b[i] = xmem_acquire(thrown.owner, 0, 0);
+		CHECK(b[i]);
+		no_step();
+	}
+	CHECK(freed.looked);
+	for (i = 0; i < 3; i++)
+		xmem_release(b[i]);
+	xmem_unsubscribe(freed.s);
+	xmem_pool_close(thrown.stage);
+	check_quiet(thrown.owner, 1);
+	xmem_pool_close(thrown.owner);
+}
+
 /* ---- a subscriber that lags ---- */
 
 static struct {
