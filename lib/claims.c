@@ -120,8 +120,10 @@ static int set_held(struct xmem_buffer *buffer, u32 count, u64 timeout_ns)
 
 	do {
 		there = xm_claims_of(&pool->map, buffer->slot);
-		err = there > count ? claim(pool, XMEM_CLAIM_TAKE, token, there - count, 0) :
-		      add(pool, token, count - there, timeout_ns);
+		/* To take some says nothing about the time of the others. */
+		err = add(pool, token, there > count ? 0 : count - there, timeout_ns);
+		if (!err && there > count)
+			err = claim(pool, XMEM_CLAIM_TAKE, token, there - count, 0);
 	} while (err == -ERANGE || err == -ENOENT);
 	if (!err)
 		stand_for_claim(buffer);

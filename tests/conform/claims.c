@@ -220,6 +220,23 @@ TEST(API_the_count_of_what_is_held_can_be_set_again)
 }
 
 /* Nothing is taken from subscribers for the sake of a slot that is not to be had. */
+TEST(API_a_smaller_count_has_the_time_that_is_given_with_it)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct xmem_buffer *b;
+
+	WORKED(xmem_preallocate(writer, 1, BYTES));
+	b = xmem_acquire(writer, BYTES, 0);
+	CHECK(b);
+	WORKED(xmem_set_ref_count(b, 3, 50 * MS));
+	WORKED(xmem_set_ref_count(b, 2, 60 * SECOND));
+	xmem_release(b);			/* one of the two */
+	REFUSED(xmem_acquire(writer, BYTES, 300 * MS), ETIMEDOUT);
+	SAME(stat_of(writer).claims, 1);
+	xmem_pool_close(writer);
+}
+
 TEST(P3_a_publication_with_claims_is_not_evicted)
 {
 	const char *name = new_name();
