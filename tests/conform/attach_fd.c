@@ -343,15 +343,11 @@ TEST(P6_who_must_not_attach_is_refused)
 
 /* ---- huge pages ---- */
 
-TEST(P1_a_memfd_in_huge_pages_is_attached)
+/* A sealed one of HUGE_BYTES, with the word @stamp at its end. */
+static int new_huge_memfd(uint64_t stamp)
 {
-	const char *name = new_name();
-	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
-	struct xmem_pool *reader = open_reader(name);
-	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
 	int file = memfd_create("conform", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB |
 					   MFD_HUGE_2MB);
-	struct xmem_buffer *b;
 	uint64_t *words;
 
 	if (in_vm()) {		/* a machine of our own has some for us */
@@ -364,9 +360,21 @@ TEST(P1_a_memfd_in_huge_pages_is_attached)
 		skip("no huge pages of 2 MB are free");
 	words = mmap(NULL, HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	CHECK(words != MAP_FAILED);
-	words[0] = words[HUGE_BYTES / sizeof(*words) - 1] = 11;
+	words[0] = words[HUGE_BYTES / sizeof(*words) - 1] = stamp;
 	munmap(words, HUGE_BYTES);
 	CHECK(!fcntl(file, F_ADD_SEALS, FULL_SEALS));
+	return file;
+}
+
+TEST(P1_a_memfd_in_huge_pages_is_attached)
+{
+	int file = new_huge_memfd(11);		/* first, for it may skip the test */
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
+	struct xmem_buffer *b;
+
 	b = xmem_attach_fd(writer, file, 0, 0, 0);
 	WORKED(b ? 0 : xmem_peek_last_error(NULL));
 	close(file);
@@ -425,12 +433,12 @@ static int new_dmabuf(uint64_t stamp)
 
 TEST(P1_a_dma_buf_is_attached)
 {
+	int file = new_dmabuf(5);	/* first, for it may skip the test */
 	const char *name = new_name();
 	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	struct xmem_pool *reader = open_reader(name);
 	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
 	struct xmem_buffer *b, *got;
-	int file = new_dmabuf(5);
 
 	if (!on_kernel()) {
 		wrong(writer, file, 0, 0, 0, EMEDIUMTYPE, "dma-buf");
@@ -465,8 +473,8 @@ TEST(P6_no_client_can_write_a_dma_buf)
 	void *map;
 
 	kernel_only("the daemon takes no dma-buf");
-	raw_start(&raw, new_name(), XMEM_ROLE_WRITER);
 	attach.fd = new_dmabuf(5);
+	raw_start(&raw, new_name(), XMEM_ROLE_WRITER);
 	attach.flags = XMEM_ATTACH_SHARED;
 	SAME(raw_request(&raw, XMEM_IOC_ATTACH, &attach), -EMEDIUMTYPE);
 	attach.flags = 0;

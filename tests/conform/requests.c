@@ -413,7 +413,7 @@ TEST(API_pools_are_listed_in_the_order_of_their_numbers)
 }
 
 /* A good request of each kind. */
-static uint64_t good[KINDS][64];
+static uint64_t good[KINDS][128];
 
 static void make_all(struct caller *caller)
 {
