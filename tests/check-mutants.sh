@@ -40,8 +40,8 @@ build() {
 end_daemons() {
 	local folder exe
 	folder=$(realpath "$1")
-	for exe in /proc/[0-9]*/exe; do
-		[[ $(readlink "$exe") != "$folder"/* ]] || kill -9 "$(cut -d/ -f3 <<<"$exe")"
+	for exe in $(find /proc/[0-9]*/exe -maxdepth 0 -lname "$folder/*" 2>/dev/null); do
+		kill -9 "$(cut -d/ -f3 <<<"$exe")"
 	done 2>/dev/null
 }
 
@@ -109,9 +109,9 @@ try() {
 		echo "FAIL $name: still green: $red"
 		tail -5 "$copy/run.log"
 	else
-		found=':[FE]:[a-z]+:[A-Za-z0-9_]+|^FAILED [A-Za-z0-9_]+'
+		found=':[FE]:[a-z]+:[A-Za-z0-9_]+|^FAILED [A-Za-z0-9_]+|^FAIL [^:]+'
 		echo "PASS $name: $(grep -aoE "$found" "$copy/run.log" | head -1 |
-			sed 's/.*[: ]//')"
+			sed -E 's/^:[FE]:[a-z]+:|^FAIL(ED)? //')"
 	fi
 	rm -rf "$copy"
 }

@@ -37,11 +37,10 @@ nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
 
 # The daemons of this script, by the number of their user.
 daemons() {
-	local process
-	for process in /proc/[0-9]*; do
-		[ "$(readlink "$process/exe" 2>/dev/null)" = /run/bin.$$/xmemd ] &&
-			echo "$(stat -c %u "$process"):${process#/proc/}"
-	done
+	local exe
+	for exe in $(find /proc/[0-9]*/exe -maxdepth 0 -lname "/run/bin.$$/xmemd" 2>/dev/null); do
+		stat -c %u:%n "${exe%/exe}"
+	done | sed 's|/proc/||'
 }
 kill_daemons() {
 	local one
