@@ -34,6 +34,20 @@ static XL_COLD int renew(struct xmem_pool *pool, struct xl_owned_slot *slot)
 	return err;
 }
 
+/* Are buffers made for an acquire of so many bytes? */
+static bool is_on_demand(const struct xl_owned *owned, u64 bytes)
+{
+	return unlikely(owned->demand.on && bytes);
+}
+
+/* On demand a smaller one may be made where a larger one may not, and the ring tells them apart. */
+static bool is_of_size(const struct xl_owned *owned, u64 bytes, u64 as)
+{
+	if (is_on_demand(owned, bytes))
+		return bytes == as;
+	return xl_size_for(owned, bytes) == xl_size_for(owned, as);
+}
+
 /*
  * Has nothing changed since an acquire of that size found nothing? Then this one need not look.
  * Who drops a hold, moves a cursor or ends disarms the waiters word (I5).
@@ -43,7 +57,7 @@ static bool still_none(const struct xmem_pool *pool, u64 bytes)
 	const struct xl_owned *owned = &pool->owned;
 
 	return owned->none &&
-	       xl_size_for(owned, bytes) == xl_size_for(owned, owned->none_bytes) &&
+	       is_of_size(owned, bytes, owned->none_bytes) &&
 	       xm_still_armed(&owned->words.row->slots_waiters, owned->none_armed);
 }
 
@@ -76,7 +90,8 @@ static struct xl_size *find_slot(struct xmem_pool *pool, u64 bytes, u64 most)
 	if (most != ANY_SIZE)
 		return NULL;
 	xm_look_at_waited(&pool->map, pool->me, &waited);
-	pool->owned.lent_bound = ~0ULL;
+	if (!is_on_demand(&pool->owned, bytes))	/* then small ones make room for large ones */
+		pool->owned.lent_bound = ~0ULL;
 	for (size = first; size; size = size->larger)
 		if (xl_evict(pool, size, &waited))
 			return size;
@@ -135,10 +150,16 @@ static XL_COLD int take_or_make(struct xmem_pool *pool, const struct want *want,
 	bool evict = false;
 	int err, made;
 
+	if (still_none(pool, want->bytes))
+		return -EAGAIN;
+	owned->none = false;	/* from here on the ring says what this one lacks */
+	owned->lent_bound = ~0ULL;
 	for (;;) {
 		err = take_slot(pool, want->bytes, xl_near(want->bytes), ret);
-		if (err != -EAGAIN || still_none(pool, want->bytes) || xl_ring_is_full(pool))
+		if (err != -EAGAIN)
 			return err;
+		if (xl_ring_is_full(pool))
+			return xl_demand_lack(pool, want->bytes);
 		made = xl_demand_make(pool, want->bytes, evict, want->answer_by);
 		if (!made)
 			continue;
@@ -152,7 +173,7 @@ static XL_COLD int take_or_make(struct xmem_pool *pool, const struct want *want,
 
 static int take(struct xmem_pool *pool, const struct want *want, struct xl_size **ret)
 {
-	if (unlikely(pool->owned.demand.on && want->bytes))
+	if (is_on_demand(&pool->owned, want->bytes))
 		return take_or_make(pool, want, ret);
 	return take_slot(pool, want->bytes, ANY_SIZE, ret);
 }
@@ -320,7 +341,7 @@ static XL_SLOW int acquire_slow(struct xmem_pool *pool, u64 bytes, int64_t timeo
 	struct want want = {
 		.bytes = bytes, .answer_by = xl_deadline(timeout_ns ? timeout_ns : XL_HOST_NS),
 	};
-	int err = pool->owned.demand.on && bytes ? 0 : check_size(pool, bytes);
+	int err = is_on_demand(&pool->owned, bytes) ? 0 : check_size(pool, bytes);
 
 	if (err)
 		return err;

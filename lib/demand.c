@@ -271,6 +271,17 @@ static int make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 	return err;
 }
 
+int xl_demand_lack(struct xmem_pool *pool, u64 bytes)
+{
+	u64 need = bytes > XL_MAX_BYTES ? ~0ULL : file_bytes(xl_class(bytes), 1);
+
+	if (need > pool->owned.demand.limit || need > XL_MAX_BYTES)
+		return too_large(&pool->owned.demand, bytes);
+	xl_cache_look(pool);
+	say(pool, need);
+	return -EAGAIN;
+}
+
 int xl_demand_make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 {
 	int err, cancel;

@@ -41,6 +41,12 @@ void xl_demand_end(struct xmem_pool *pool);
  */
 int xl_demand_make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by);
 
+/*
+ * The ring of entries has no room now, so nothing is made: say what will be lacking then. Under
+ * owned.lock. -EAGAIN; or another error, noted: not at all.
+ */
+int xl_demand_lack(struct xmem_pool *pool, u64 bytes);
+
 /* Say in the ring what can be made, after a look. Under owned.lock. */
 void xl_demand_say(struct xmem_pool *pool);
 /* A buffer of so many bytes has been given up: there may be room now. Under owned.lock. */

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Buffers that are made on demand, where several sizes are asked for in turn: what one acquire
+ * lacks says nothing about the next one, and whatever keeps the room gives way in the end.
+ */
+#include <stdlib.h>
+
+#include <pthread.h>
+
+#include "harness.h"
+#include "polling.h"
+
+#define MB	(1ULL << 20)
+
+#define WRITER(...)	OPEN(new_name(), .flags = XMEM_OPEN_WRITER, __VA_ARGS__)
+
+static struct xmem_buffer *acquire(struct xmem_pool *pool, size_t bytes)
+{
+	struct xmem_buffer *b = xmem_acquire(pool, bytes, 0);
+	const char *why = "";
+
+	if (b)
+		return b;
+	xmem_peek_last_error(&why);
+	FAIL("acquire %zu: %s", bytes, why);
+}
+
+/* ---- one size after another ---- */
+
+TEST(API_a_refusal_is_for_its_own_size)
+{
+	struct xmem_pool *pool = WRITER(.demand_bytes = 10 * MB);
+	struct xmem_buffer *b = acquire(pool, MB);
+	int i;
+
+	/* An acquire that has waited remembers that it found nothing. */
+	for (i = 0; i < 3; i++) {
+		REFUSED(xmem_acquire(pool, 10 * MB, MS), ETIMEDOUT);
+		xmem_release(acquire(pool, 2 * MB));
+		REFUSED(xmem_acquire(pool, 10 * MB, MS), ETIMEDOUT);
+		SAME(by_poll(fd_of(pool), POLLOUT, 0), 0);
+		REFUSED(xmem_acquire(pool, 99 * MB / 10, 0), EAGAIN);
+		SAME(by_poll(fd_of(pool), POLLOUT, 0), 0);
+	}
+	xmem_release(b);
+	SAME(by_poll(fd_of(pool), POLLOUT, WAIT_MS), POLLOUT);
+	xmem_release(acquire(pool, 10 * MB));
+	xmem_pool_close(pool);
+}
+
+struct waiter {
+	struct xmem_pool *pool;
+	struct xmem_buffer *got;
+	uint64_t bytes;
+};
+
+static void *wait_for_room(void *argument)
+{
+	struct waiter *waiter = argument;
+
+	waiter->got = xmem_acquire(waiter->pool, waiter->bytes, 100 * SECOND);
+	return NULL;
+}
+
+TEST(P9_who_waits_for_a_large_one_leaves_others_the_small_ones)
+{
+	const char *name = new_name();
+	struct waiter waiter = { .bytes = 4 * MB };
+	struct xmem_client_row *row;
+	struct xmem_buffer *b;
+	pthread_t thread;
+	struct raw raw;
+	int i;
+
+	waiter.pool = OPEN(name, .flags = XMEM_OPEN_WRITER, .demand_bytes = 4 * MB);
+	raw_start(&raw, name, XMEM_ROLE_READER);
+	row = xm_client_row(&raw.map, xmem_pool_client(waiter.pool));
+	b = acquire(waiter.pool, MB);
+	CHECK(!pthread_create(&thread, NULL, wait_for_room, &waiter));
+	EVENTUALLY(xm_load(&row->slots_waiters) & XMEM_WAITERS_ARMED);
+	for (i = 0; i < 100; i++)
+		xmem_release(acquire(waiter.pool, (2 - i % 2) * MB));
+	xmem_release(b);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(waiter.got);
+	xmem_release(waiter.got);
+	raw_close(&raw);
+	xmem_pool_close(waiter.pool);
+}
+
+/* What the ring says that is lacking is of the last acquire, not of a larger one before. */
+TEST(API_poll_speaks_of_the_last_size)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER, .demand_bytes = 5 * MB);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(pool), 0);
+	struct xmem_buffer *b[16], *held[4];
+	int i;
+
+	for (i = 0; i < 16; i++)
+		b[i] = acquire(pool, MB / 4);
+	for (i = 0; i < 4; i++) {
+		WORKED(xmem_publish(acquire(pool, MB / 4), NULL, NULL));
+		CHECK((held[i] = xmem_receive(s, 0)));
+	}
+	REFUSED(xmem_acquire(pool, 4 * MB, MS), ETIMEDOUT);
+	REFUSED(xmem_acquire(pool, MB / 2, 0), EAGAIN);
+	SAME(by_poll(fd_of(pool), POLLOUT, 0), 0);
+	for (i = 0; i < 4; i++)
+		xmem_release(held[i]);
+	SAME(by_poll(fd_of(pool), POLLOUT, WAIT_MS), POLLOUT);
+	xmem_release(acquire(pool, MB / 2));
+	for (i = 0; i < 16; i++)
+		xmem_release(b[i]);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(pool);
+}
+
+/* ---- what keeps the room ---- */
+
+/*
+ * Small publications that a stopped client has forwarded, to one that it waits for, keep the room
+ * for a large buffer no longer than that client's bound.
+ */
+static void forwarded_ones_keep_it(bool polls)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER, .demand_bytes = MB);
+	struct xmem_pool *between = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 50 * MS);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *s = follow(between, xmem_pool_client(pool), 0);
+	struct xmem_subscription *t = follow(reader, xmem_pool_client(between),
+					     XMEM_SUBSCRIBE_WAITS);
+	struct xmem_buffer *b;
+	int i;
+
+	for (i = 0; i < 16; i++) {
+		WORKED(xmem_publish(acquire(pool, MB / 16), NULL, NULL));
+		CHECK((b = xmem_receive(s, 0)));
+		WORKED(xmem_forward(b, NULL, 0, NULL));
+	}
+	if (polls) {
+		for (i = 0; !(b = xmem_acquire(pool, MB * 9 / 10, 0)); i++) {
+			CHECK(i < 10);
+			SAME(by_poll(fd_of(pool), POLLOUT, WAIT_MS), POLLOUT);
+		}
+	} else {
+		CHECK((b = xmem_acquire(pool, MB * 9 / 10, 15 * SECOND)));
+	}
+	xmem_release(b);
+	xmem_unsubscribe(t);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(between);
+	xmem_pool_close(pool);
+}
+
+TEST(P9_forwarded_small_ones_keep_no_room_for_ever)
+{
+	forwarded_ones_keep_it(false);
+}
+
+TEST(P9_forwarded_small_ones_keep_no_room_for_who_polls)
+{
+	forwarded_ones_keep_it(true);
+}
+
+/* The ring of entries is full of what a slow one has yet to receive, and the next one is larger. */
+TEST(P9_a_full_ring_is_polled_until_the_bound_has_passed)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER, .demand_bytes = MB,
+				      .ring = 8, .wait_bound_ns = 50 * MS);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(pool), XMEM_SUBSCRIBE_WAITS);
+	int i;
+
+	for (i = 0; i < 8; i++)
+		WORKED(xmem_publish(acquire(pool, 100 << 10), NULL, NULL));
+	REFUSED(xmem_acquire(pool, 2 * MB, 0), ENOSPC);
+	REFUSED(xmem_acquire(pool, ~0UL, 0), ENOSPC);
+	REFUSED(xmem_acquire(pool, MB * 9 / 10, 0), EAGAIN);
+	SAME(by_poll(fd_of(pool), POLLOUT, WAIT_MS), POLLOUT);
+	xmem_release(acquire(pool, MB * 9 / 10));
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(pool);
+}
