@@ -83,6 +83,7 @@ void xl_demand_end(struct xmem_pool *pool)
 		__atomic_store_n(&owned->demand.on, false, __ATOMIC_RELAXED);
 		xm_store(&owned->words.ring->makes, 0);
 		xm_store(&owned->words.ring->lacks, 0);
+		xl_owned_tidy(owned);	/* no size needs a fence now */
 	}
 	xl_unlock(&owned->lock);
 }

@@ -30,7 +30,9 @@ u64 xl_fence(u64 bytes);
 /* ---- making (demand.c) ---- */
 
 void xl_demand_init(struct xmem_pool *pool, const struct xmem_pool_options *options);
-/* The program makes its buffers itself from now on, unless it has said otherwise. */
+/*
+ * The program makes its buffers itself from now on, unless it has said otherwise. Under pool->slow.
+ */
 void xl_demand_end(struct xmem_pool *pool);
 
 /*

@@ -78,8 +78,9 @@ static int preallocate(struct xmem_pool *pool, const struct xl_buffers *buffers)
 	/* A thread that is cancelled here would keep what it has made, and the lock. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	xl_lock(&pool->slow);
-	xl_demand_end(pool);
 	err = xl_make_slots(pool, buffers);
+	if (!err)
+		xl_demand_end(pool);
 	xl_unlock(&pool->slow);
 	pthread_setcancelstate(cancel, NULL);
 	return err;

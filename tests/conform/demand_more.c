@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include "harness.h"
 #include "polling.h"
@@ -186,5 +187,35 @@ TEST(P9_a_full_ring_is_polled_until_the_bound_has_passed)
 	xmem_release(acquire(pool, MB * 9 / 10));
 	xmem_unsubscribe(s);
 	xmem_pool_close(reader);
+	xmem_pool_close(pool);
+}
+
+/* ---- preallocation ---- */
+
+TEST(API_a_preallocation_that_fails_ends_no_demand)
+{
+	struct xmem_pool *pool = WRITER(.slots = 64);
+	struct rlimit limit, small;
+	struct xmem_buffer *b;
+
+	SAME(xmem_preallocate(pool, 1, 1ULL << 45), -ENOMEM);
+	xmem_release(acquire(pool, 100 << 10));
+	CHECK(!getrlimit(RLIMIT_FSIZE, &limit));
+	small = (struct rlimit){ 64 << 10, limit.rlim_max };
+	CHECK(!setrlimit(RLIMIT_FSIZE, &small));
+	SAME(xmem_preallocate(pool, 1, MB), -EFBIG);
+	CHECK(!setrlimit(RLIMIT_FSIZE, &limit));
+	xmem_release(acquire(pool, 300 << 10));
+	SAME(xmem_preallocate(pool, 64, 64), -ENOSPC);
+	xmem_release(acquire(pool, 600 << 10));
+	/* The first one that works does, and the sizes that others needed are gone with it. */
+	WORKED(xmem_preallocate(pool, 1, 2 * MB));
+	REFUSED(xmem_acquire(pool, 3 * MB, 0), ENOSPC);
+	CHECK(xmem_trim(pool, 0) > 0);
+	REFUSED(xmem_acquire(pool, 1, 0), ENOSPC);
+	WORKED(xmem_preallocate(pool, 1, MB));
+	b = acquire(pool, 1);
+	SAME(xmem_capacity(b), MB);
+	xmem_release(b);
 	xmem_pool_close(pool);
 }
