@@ -2,7 +2,8 @@
 /*
  * Why acquire finds no buffer, in words: how many are held and by whom, how many are set aside for
  * whoever comes, how many others have forwarded to who has yet to receive them, how many are being
- * written, how many are in flight and for whom, and whether the ring is full.
+ * written, how many are in flight and for whom, and whether the ring is full. On demand, how much
+ * room there is, and these are the numbers of all buffers, for small ones take room for large ones.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -180,8 +181,36 @@ static void describe_ring(const struct xmem_pool *pool, struct census *census, s
 	}
 }
 
-static void describe(const struct xmem_pool *pool, u64 bytes, struct census *census,
-		     struct text *to)
+/* Are buffers of any size in the way of one of @bytes, because they take room within a limit? */
+static bool is_limited(const struct xmem_pool *pool, u64 bytes)
+{
+	const struct xl_demand *demand = &pool->owned.demand;
+
+	return demand->on && bytes && demand->limit != ~0ULL;
+}
+
+static void describe_limit(const struct xmem_pool *pool, u64 bytes, struct text *to)
+{
+	const struct xl_demand *demand = &pool->owned.demand;
+
+	if (is_limited(pool, bytes))
+		add(to, "%llu bytes are wanted, and %llu of the %llu that may be made on demand "
+			"(demand_bytes) are in use: ", (unsigned long long)bytes,
+		    (unsigned long long)demand->used, (unsigned long long)demand->limit);
+}
+
+/* Free ones are in the way only where others of their files are used; or the ring has no room. */
+static void describe_free(struct xmem_pool *pool, u64 bytes, struct census *census,
+			  struct text *to)
+{
+	add(to, ", %u free, but ", census->free);
+	if (is_limited(pool, bytes) && !xl_ring_is_full(pool))
+		add(to, "too small, and their files have no room for it");
+	else
+		describe_ring(pool, census, to);
+}
+
+static void describe(struct xmem_pool *pool, u64 bytes, struct census *census, struct text *to)
 {
 	add(to, "%u of %u ", census->held, census->slots);
 	if (census->slots < pool->owned.slots)
@@ -202,10 +231,8 @@ static void describe(const struct xmem_pool *pool, u64 bytes, struct census *cen
 		if (!census->free)
 			name_laggards(pool, census, to);
 	}
-	if (census->free) {
-		add(to, ", %u free, but ", census->free);
-		describe_ring(pool, census, to);
-	}
+	if (census->free)
+		describe_free(pool, bytes, census, to);
 }
 
 /* What takes no long look: no holds, and no slots one by one. */
@@ -240,10 +267,11 @@ int xl_fail_no_buffer(struct xmem_pool *pool, u64 bytes, int error)
 	struct census census;
 
 	add(&text, "%s: no free buffer: ", xl_pool_name(pool, name, sizeof(name)));
+	describe_limit(pool, bytes, &text);
 	if (error == EAGAIN && (u64)pool->map.clients * pool->owned.slots > QUICK_LOOKS) {
 		describe_quickly(pool, &census, &text);
 	} else {
-		count_slots(pool, bytes, &census);
+		count_slots(pool, is_limited(pool, bytes) ? 1 : bytes, &census);
 		describe(pool, bytes, &census, &text);
 	}
 	return xl_fail(error, "%s", text.bytes);

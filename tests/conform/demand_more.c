@@ -219,3 +219,41 @@ TEST(API_a_preallocation_that_fails_ends_no_demand)
 	xmem_release(b);
 	xmem_pool_close(pool);
 }
+
+/* ---- words ---- */
+
+/* What the thread's last error says contains that. */
+static void says(const char *words)
+{
+	const char *why = "";
+
+	xmem_peek_last_error(&why);
+	if (!strstr(why, words))
+		FAIL("no '%s' in: %s", words, why);
+}
+
+/* Who waits in vain is told which limit that is, and who has what it allows. */
+TEST(API_a_refusal_on_demand_names_the_limit_and_the_holders)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER, .demand_bytes = 4 * MB);
+	struct xmem_pool *reader = OPEN(name, .label = "holder");
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(pool), 0);
+	struct xmem_buffer *b = acquire(pool, MB), *held;
+
+	WORKED(xmem_publish(acquire(pool, MB), NULL, NULL));
+	CHECK((held = xmem_receive(s, 0)));
+	REFUSED(xmem_acquire(pool, 3 * MB, 0), EAGAIN);
+	says("3145728 bytes are wanted, and 2097152 of the 4194304");
+	says("(demand_bytes)");
+	says("1 of 2 held (holder pid ");
+	says("1 being written");
+	REFUSED(xmem_acquire(pool, 3 * MB, MS), ETIMEDOUT);
+	says("(demand_bytes)");
+	says("1 of 2 held (holder pid ");
+	xmem_release(b);
+	xmem_release(held);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(pool);
+}
