@@ -346,6 +346,9 @@ static XL_SLOW int acquire_slow(struct xmem_pool *pool, u64 bytes, int64_t timeo
 	if (err)
 		return err;
 	err = take_or_demote(pool, &want, ret);
+	if (err == -ETIMEDOUT && !timeout_ns)
+		return xl_fail(EAGAIN, "acquire: no free buffer, and none was made, because the "
+			       "host has not answered for a second; is it stopped?");
 	return err == -EAGAIN ? no_slot_yet(pool, &want, timeout_ns, cancels, ret) : err;
 }
 
@@ -402,6 +405,7 @@ static XL_SLOW struct xmem_buffer *acquire_locked(struct xmem_pool *pool, u64 by
 	if (buffer && err)
 		xl_handle_unused(buffer);
 	if (slow) {
+		xl_catch_up(pool);
 		xl_attached_sweep(pool);
 		xl_wait_end(pool);
 	}

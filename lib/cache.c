@@ -220,6 +220,7 @@ void xl_cache_age(struct xmem_pool *pool)
 	if (!is_due(&owned->demand) || xl_seems_locked(&pool->slow))
 		return;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	xl_catch_up(pool);
 	xl_lock(&pool->slow);
 	xl_lock(&owned->lock);
 	xl_cache_look(pool);
@@ -241,6 +242,7 @@ XMEM_API int64_t xmem_trim(struct xmem_pool *pool, uint64_t keep)
 	if (err)
 		return err;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	xl_catch_up(pool);
 	xl_lock(&pool->slow);
 	xl_lock(&pool->owned.lock);
 	xl_cache_look(pool);

@@ -49,6 +49,13 @@ static inline void xl_settle_posts(struct xmem_pool *pool)
 		pool->link.backend->settle(&pool->link, xl_deadline(XL_HOST_NS));
 }
 
+/* The host may have been stopped, and have served since what was given up: undo that. */
+static inline void xl_catch_up(struct xmem_pool *pool)
+{
+	if (pool->link.backend->catch_up)
+		pool->link.backend->catch_up(&pool->link);
+}
+
 /* What the error of a request means, in words. */
 const char *xl_request_error(int err);
 

@@ -62,6 +62,12 @@ struct xmem_backend {
 	void (*settle)(struct xmem_link *link, u64 deadline_ns);
 
 	/*
+	 * Undo what the host has served since, of requests that were given up. It waits for
+	 * nothing. NULL: the host serves none that was given up.
+	 */
+	void (*catch_up)(struct xmem_link *link);
+
+	/*
 	 * pre: joined, link->join as answered. post: *map is filled, all of it is readable, this
 	 * client's area is writable; link->map = map.
 	 */

@@ -280,6 +280,14 @@ static void daemon_settle(struct xmem_link *link, u64 deadline_ns)
 	daemon_request_until(link, XMEM_IOC_QUERY, &request, deadline_ns);
 }
 
+static void daemon_catch_up(struct xmem_link *link)
+{
+	struct daemon_link *daemon = link->private;
+	XL_UNCANCELLED;
+
+	xl_exchange_catch_up(&daemon->exchange, link->file);
+}
+
 /* ---- pages ---- */
 
 static int daemon_map(struct xmem_link *link, struct xm_map *map)
@@ -383,6 +391,7 @@ const struct xmem_backend xmem_backend_daemon = {
 	.request_until = daemon_request_until,
 	.post = daemon_post,
 	.settle = daemon_settle,
+	.catch_up = daemon_catch_up,
 	.map = daemon_map,
 	.map_group = daemon_map_group,
 	.poke = daemon_poke,

@@ -148,7 +148,7 @@ static void undo(struct xl_exchange *exchange, int socket, struct xm_datagram *r
 	struct xl_post post = { .request = XMEM_IOC_DETACH };
 	u32 i;
 
-	exchange->unanswered -= exchange->unanswered > 0;
+	xm_store(&exchange->unanswered, exchange->unanswered - (exchange->unanswered > 0));
 	close_files(reply);
 	if (reply->head.request != XMEM_IOC_ATTACH || reply->head.result ||
 	    reply->length < offsetof(struct xmem_attach_request, slot))
@@ -196,7 +196,7 @@ static void give_up(struct xl_exchange *exchange, int socket, unsigned int reque
 	const struct xmem_subscribe_request *subscribe = &argument->subscribe;
 	struct xl_post post = { .request = XMEM_IOC_UNSUBSCRIBE };
 
-	exchange->unanswered++;
+	xm_store(&exchange->unanswered, exchange->unanswered + 1);
 	if (request == XMEM_IOC_CLAIM)
 		undo_claims(exchange, socket, &argument->claim);
 	if (request == XMEM_IOC_UPGRADE && !argument->upgrade.flags)
@@ -388,4 +388,13 @@ void xl_exchange_flush(struct xl_exchange *exchange, int socket)
 	pthread_mutex_lock(&exchange->posts_lock);
 	send_kept(exchange, socket);
 	pthread_mutex_unlock(&exchange->posts_lock);
+}
+
+void xl_exchange_catch_up(struct xl_exchange *exchange, int socket)
+{
+	/* Whoever has the turn reads them itself. */
+	if (!xm_load(&exchange->unanswered) || !xm_cas_full(&exchange->turn, 0, 1))
+		return;
+	make_room(exchange, socket, 0);
+	end_turn(exchange);
 }

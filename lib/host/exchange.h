@@ -41,4 +41,7 @@ void xl_exchange_post(struct xl_exchange *exchange, int socket, unsigned int req
 /* Send what could not be posted before, as far as there is room now. */
 void xl_exchange_flush(struct xl_exchange *exchange, int socket);
 
+/* Read late replies to requests that were given up, as far as they are there, and undo these. */
+void xl_exchange_catch_up(struct xl_exchange *exchange, int socket);
+
 #endif

@@ -22,6 +22,8 @@
 /* The host may be stopped: it is waited for once, so that mostly nothing is left on return. */
 static void detach(struct xmem_pool *pool, const u16 *slot, u32 count)
 {
+	if (!count)
+		return;
 	while (count--) {
 		struct xmem_slot_request request = { .size = sizeof(request), .slot = slot[count] };
 

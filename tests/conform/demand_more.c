@@ -257,3 +257,43 @@ TEST(API_a_refusal_on_demand_names_the_limit_and_the_holders)
 	xmem_pool_close(reader);
 	xmem_pool_close(pool);
 }
+
+/* ---- a host that is stopped ---- */
+
+static int64_t time_of_refusal(struct xmem_pool *pool)
+{
+	int64_t begin = now_ns();
+
+	REFUSED(xmem_acquire(pool, 3 * MB, 10 * MS), ETIMEDOUT);
+	return now_ns() - begin;
+}
+
+/* Time-outs count, and what the daemon serves when it goes on again is undone soon. */
+TEST(P9_what_a_stopped_daemon_makes_late_goes)
+{
+	struct xmem_pool *pool;
+	struct xmem_buffer *b;
+	int64_t least = 10 * SECOND, took;
+	pid_t daemon;
+	int i;
+
+	daemon_only("the kernel does not stop");
+	use_own_daemon();
+	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .cache_ns = 3600 * SECOND);
+	b = acquire(pool, MB);
+	daemon = stop_daemon();
+	for (i = 0; i < 5; i++) {
+		took = time_of_refusal(pool);
+		least = took < least ? took : least;
+	}
+	/* It waited for a second more, in vain. */
+	CHECK(least < SECOND);
+	REFUSED(xmem_acquire(pool, 3 * MB, 0), EAGAIN);
+	SAME(stat_of(pool).attached, 1);
+	continue_daemon(daemon);
+	EVENTUALLY(stat_of(pool).attached > 1);
+	EVENTUALLY((xmem_trim(pool, MB), stat_of(pool).attached == 1));
+	xmem_release(acquire(pool, 3 * MB));
+	xmem_release(b);
+	xmem_pool_close(pool);
+}
