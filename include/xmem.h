@@ -189,7 +189,11 @@ struct xmem_pool *xmem_pool_open(const char *name, const struct xmem_pool_option
  * Drop the handle of a pool. The client ends when its buffers and subscriptions have been
  * dropped too.
  * Threads: calls that wait in this handle or its subscriptions end with ECANCELED. Those that use
- * the handle itself are over when this returns. Since: 0.1.
+ * the handle itself, in other threads, are over when this returns, or fail with EBADF, as those do
+ * that come later as long as no other pool has been opened. One is excepted, because it would cost
+ * each call something: xmem_get. Later ones fail too, but none may be going on in another thread
+ * while this handle is closed. Nor may the handle be closed twice at once, or by a function that
+ * xmem_limbo_hook has set: what calls that is waited for. Since: 0.1.
  */
 void xmem_pool_close(struct xmem_pool *pool);
 

@@ -280,7 +280,11 @@ static XL_COLD struct xmem_buffer *acquire_refused(struct xmem_pool *pool)
 
 static XL_COLD struct xmem_buffer *acquire_ended(struct xmem_pool *pool)
 {
-	if (xl_host_died(pool))
+	XL_USE(pool);
+
+	if (!xl_is_open(pool))
+		xl_fail_not_alive(pool);
+	else if (xl_host_died(pool))
 		xl_fail_died(pool);
 	else
 		wait_failed(-ECANCELED);
@@ -383,9 +387,11 @@ static XL_INLINE bool is_plain(const struct xl_owned *owned, const struct xl_siz
 	return xl_has_ready(size) && !xl_is_spent(xl_ready(size)) && likely(owned->promised < end);
 }
 
-/* What is not common. The caller has owned->lock, which is left. */
-static XL_SLOW struct xmem_buffer *acquire_locked(struct xmem_pool *pool, u64 bytes,
-						  int64_t timeout_ns)
+/*
+ * Find one, at once or after a while. The caller has owned->lock, which is left, and is counted:
+ * so the pool stays until this returns.
+ */
+static struct xmem_buffer *acquire_counted(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns)
 {
 	struct xmem_buffer *buffer = xl_handle_new(pool);
 	struct xl_owned *owned = &pool->owned;
@@ -394,7 +400,7 @@ static XL_SLOW struct xmem_buffer *acquire_locked(struct xmem_pool *pool, u64 by
 	bool slow = buffer && !is_plain(owned, size, owned->room_end);
 
 	if (slow)
-		err = acquire_slow(pool, bytes, timeout_ns, xl_wait_begin(pool), &size);
+		err = acquire_slow(pool, bytes, timeout_ns, xl_wait_cancels(pool), &size);
 	if (likely(!err))
 		hand_out(take_ready(owned, size), bytes, buffer);
 	if (!err && (owned->refused || xl_bound_stands(owned)))
@@ -407,11 +413,52 @@ static XL_SLOW struct xmem_buffer *acquire_locked(struct xmem_pool *pool, u64 by
 	if (slow) {
 		xl_catch_up(pool);
 		xl_attached_sweep(pool);
-		xl_wait_end(pool);
 	}
 	if (unlikely(err))
 		xl_limbo_tell(pool);
 	return err ? NULL : xl_handle(buffer);
+}
+
+/* Is a handle at hand, and nothing to be done after owned->lock is left? */
+static bool is_quiet(const struct xmem_pool *pool, const struct xl_size *size)
+{
+	const struct xl_owned *owned = &pool->owned;
+
+	return xl_self.handles && is_plain(owned, size, owned->room_end) && !owned->refused &&
+	       !xl_bound_stands(owned) && !owned->demand.on && !xm_load(&pool->polls.settle);
+}
+
+/*
+ * What is not common. The caller has owned->lock, which is left. Whoever closes the pool waits for
+ * that lock, but for what comes after it only if the call is counted.
+ */
+static XL_SLOW struct xmem_buffer *acquire_locked(struct xmem_pool *pool, u64 bytes,
+						  int64_t timeout_ns)
+{
+	struct xl_owned *owned = &pool->owned;
+	struct xmem_buffer *buffer = NULL;
+	struct xl_size *size;
+
+	if (unlikely(!xl_is_open(pool) || owned->closed || xl_host_died(pool))) {
+		xl_unlock(&owned->lock);
+		return acquire_ended(pool);
+	}
+	size = xl_size_for(owned, bytes);
+	if (is_quiet(pool, size)) {
+		buffer = xl_handle_new(pool);
+		hand_out(take_ready(owned, size), bytes, buffer);
+		xl_unlock(&owned->lock);
+		return xl_handle(buffer);
+	}
+	xl_wait_begin(pool);
+	if (likely(xl_is_open(pool))) {
+		buffer = acquire_counted(pool, bytes, timeout_ns);
+	} else {
+		xl_unlock(&owned->lock);
+		xl_fail_not_alive(pool);
+	}
+	xl_wait_end(pool);
+	return buffer;
 }
 
 static XL_SLOW struct xmem_buffer *acquire_with_mutex(struct xmem_pool *pool, u64 bytes,
@@ -421,7 +468,10 @@ static XL_SLOW struct xmem_buffer *acquire_with_mutex(struct xmem_pool *pool, u6
 	return acquire_locked(pool, bytes, timeout_ns);
 }
 
-/* What is common is here, and all else is a tail call, so that no registers have to be saved. */
+/*
+ * What is common is here, and all else is a tail call, so that no registers have to be saved. The
+ * pool may be closed meanwhile: see wait.h for what may be looked at before owned->lock is taken.
+ */
 XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, int64_t timeout_ns)
 {
 	struct xl_owned_slot *one;
@@ -429,10 +479,8 @@ XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, 
 	struct xl_owned *owned;
 	struct xl_size *size;
 
-	if (unlikely(!pool || !pool->live->writes))
+	if (unlikely(!pool || !xl_peek(&pool->live->writes)))
 		return acquire_refused(pool);
-	if (unlikely(xl_host_died(pool)))
-		return acquire_ended(pool);
 	if (timeout_ns && unlikely(timeout_ns < 0))
 		return acquire_refused(pool);
 	if (timeout_ns && xl_cancelled(pool))
@@ -442,7 +490,7 @@ XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, 
 		return acquire_with_mutex(pool, bytes, timeout_ns);
 	size = xl_size_for(owned, bytes);
 	buffer = xl_self.handles;
-	if (unlikely(!buffer || !is_plain(owned, size, owned->short_end)))
+	if (unlikely(!buffer || !is_plain(owned, size, owned->short_end) || xl_host_died(pool)))
 		return acquire_locked(pool, bytes, timeout_ns);
 	one = take_ready(owned, size);
 	xl_handle_take(buffer, pool);

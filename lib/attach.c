@@ -17,6 +17,7 @@
 #include "pages.h"
 #include "payload/payload.h"
 #include "request.h"
+#include "wait.h"
 
 _Static_assert(XMEM_BUFFER_SHARED == XMEM_TRAIT_SHARED &&
 	       XMEM_BUFFER_CONSTANT == XMEM_TRAIT_CONSTANT &&
@@ -316,6 +317,7 @@ XMEM_API struct xmem_buffer *xmem_attach_fd(struct xmem_pool *pool, int fd, uint
 	struct xmem_buffer *buffer;
 	u64 bytes = 0, asked = length;
 	u16 slot = 0;
+	XL_USE(pool);
 
 	if (check(pool, offset, flags) || find_length(fd, offset, &asked, &bytes))
 		return NULL;

@@ -13,6 +13,7 @@
 #include "owned.h"
 #include "payload/payload.h"
 #include "request.h"
+#include "wait.h"
 
 /* ---- get ---- */
 
@@ -71,7 +72,7 @@ static XL_COLD struct xmem_buffer *get_refused(struct xmem_pool *pool)
 {
 	if (!pool)
 		xl_fail_fast(EINVAL, "get: no pool");
-	else if (!xl_alive(pool))
+	else if (!xl_is_open(pool))
 		xl_fail_not_alive(pool);
 	else			/* no such slot here: a token of another pool */
 		xl_get_failed(pool, -ESTALE);
@@ -136,7 +137,7 @@ XMEM_API struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token)
 	if (unlikely(!pool))
 		return get_refused(pool);
 	live = pool->live;
-	if (unlikely((token & 0xffff) >= live->slots))
+	if (unlikely((token & 0xffff) >= xl_peek(&live->slots)))
 		return get_refused(pool);
 	if (unlikely(!xm_test(&pool->map.pool->host, XMEM_HOST_ALIVE)))
 		return xl_fail_died(pool), NULL;

@@ -6,6 +6,7 @@
 #include "demand.h"
 #include "limbo.h"
 #include "request.h"
+#include "wait.h"
 
 #define LEAST_CACHE	(1ULL << 20)	/* by default; so that small buffers do not come and go */
 
@@ -236,9 +237,11 @@ void xl_cache_age(struct xmem_pool *pool)
 XMEM_API int64_t xmem_trim(struct xmem_pool *pool, uint64_t keep)
 {
 	struct xl_mapping *list;
-	int err = xl_check_writer(pool, "trim"), cancel;
+	int err, cancel;
 	u64 bytes;
+	XL_USE(pool);
 
+	err = xl_check_writer(pool, "trim");
 	if (err)
 		return err;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);

@@ -9,6 +9,7 @@
 #include "inplace.h"
 #include "owned.h"
 #include "request.h"
+#include "wait.h"
 
 #define TRIES	64	/* to add claims; each fails only because the owner has begun a scan */
 
@@ -68,7 +69,7 @@ static int check(struct xmem_pool *pool, const char *what)
 {
 	if (!pool)
 		return xl_fail(EINVAL, "%s: no pool", what);
-	if (!xl_alive(pool))
+	if (!xl_is_open(pool))
 		return xl_fail_not_alive(pool);
 	return xl_host_died(pool) ? xl_fail_died(pool) : 0;
 }
@@ -265,8 +266,10 @@ XMEM_API int xmem_forget(struct xmem_buffer *handle)
 XMEM_API struct xmem_buffer *xmem_get_slot(struct xmem_pool *pool, uint32_t slot)
 {
 	u64 token;
-	int err = check(pool, "get_slot");
+	int err;
+	XL_USE(pool);
 
+	err = check(pool, "get_slot");
 	if (err)
 		return NULL;
 	if (slot >= pool->map.slots) {
@@ -282,8 +285,10 @@ XMEM_API struct xmem_buffer *xmem_get_slot(struct xmem_pool *pool, uint32_t slot
 
 XMEM_API int xmem_add_ref(struct xmem_pool *pool, uint64_t token)
 {
-	int err = check(pool, "add_ref");
+	int err;
+	XL_USE(pool);
 
+	err = check(pool, "add_ref");
 	if (err)
 		return err;
 	if (xm_token_slot(token) >= pool->map.slots)
@@ -294,8 +299,10 @@ XMEM_API int xmem_add_ref(struct xmem_pool *pool, uint64_t token)
 /* The contents are held meanwhile, so that the claim is none of those that come after them. */
 XMEM_API int xmem_drop_ref(struct xmem_pool *pool, uint64_t token)
 {
-	int err = check(pool, "drop_ref");
+	int err;
+	XL_USE(pool);
 
+	err = check(pool, "drop_ref");
 	if (err)
 		return err;
 	err = hold(pool, token);
@@ -308,8 +315,10 @@ XMEM_API int xmem_drop_ref(struct xmem_pool *pool, uint64_t token)
 
 XMEM_API int xmem_void_claims(struct xmem_pool *pool, uint64_t token)
 {
-	int err = check(pool, "void_claims");
+	int err;
+	XL_USE(pool);
 
+	err = check(pool, "void_claims");
 	if (err)
 		return err;
 	if (xm_token_slot(token) >= pool->map.slots)

@@ -21,7 +21,8 @@ static void set_room(struct xl_owned *owned, const struct xmem_pool *pool, u64 p
 	bool look = owned->refused || owned->renewals || xl_bound_stands(owned);
 
 	owned->room_end = look ? 0 : place + pool->map.ring_mask + 1;
-	owned->short_end = xm_load(&pool->polls.pool) || owned->forwards ? 0 : owned->room_end;
+	owned->short_end = xm_load(&pool->polls.pool) || owned->forwards || owned->closed ?
+		0 : owned->room_end;
 }
 
 /*

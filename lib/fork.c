@@ -122,7 +122,7 @@ static struct xl_live *find_live(void)
 
 	for (;;) {
 		for (i = 0; i < LIVES; i++)
-			if (!page->live[i].slots)
+			if (!page->live[i].holds)
 				return &page->live[i];
 		if (!page->next)
 			page->next = make_page();
@@ -162,7 +162,7 @@ int xl_process_register(struct xmem_pool *pool)
 			xl_handles_forked();	/* the fork may have called no handler */
 			xl_membarrier_register();
 		}
-		pool->process = *xl_process;
+		xm_store(&pool->process, *xl_process);
 		pool->next = pools;
 		pools = pool;
 	}
@@ -170,12 +170,20 @@ int xl_process_register(struct xmem_pool *pool)
 	return err;
 }
 
+/* It has no slots any more; another thread may be looking. */
+void xl_live_end(struct xmem_pool *pool)
+{
+	xm_store(&pool->live->slots, 0);
+	xm_store(&pool->live->writes, 0);
+}
+
 void xl_process_unregister(struct xmem_pool *pool)
 {
 	struct xmem_pool **at;
 
 	xl_fork_lock();
-	*pool->live = (struct xl_live){ 0 };
+	xl_live_end(pool);
+	pool->live->holds = NULL;	/* it can serve another pool */
 	for (at = &pools; *at; at = &(*at)->next) {
 		if (*at == pool) {
 			*at = pool->next;
@@ -187,7 +195,7 @@ void xl_process_unregister(struct xmem_pool *pool)
 
 int xl_fail_not_alive(const struct xmem_pool *pool)
 {
-	if (pool->process != XL_NO_PROCESS)
+	if (xl_is_forked(pool))
 		return xl_fail_forked();
 	return xl_fail_fast(EBADF, "this handle of a pool has been closed: use it no more after "
 				   "xmem_pool_close");

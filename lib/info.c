@@ -12,13 +12,14 @@
 #include "pages.h"
 #include "payload/payload.h"
 #include "structs.h"
+#include "wait.h"
 
 /* Can @pool be looked at? 0, or an error, noted. */
 static int check(const struct xmem_pool *pool, const char *message)
 {
 	if (!pool)
 		return xl_fail_fast(EINVAL, message);
-	return xl_alive(pool) ? 0 : xl_fail_not_alive(pool);
+	return xl_is_open(pool) ? 0 : xl_fail_not_alive(pool);
 }
 
 /* ---- the pool ---- */
@@ -77,8 +78,10 @@ XMEM_API int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_i
 {
 	struct xmem_pool_info info = { .size = sizeof(info) };
 	u32 i;
-	int err = check(pool, "xmem_pool_stat: no pool");
+	int err;
+	XL_USE(pool);
 
+	err = check(pool, "xmem_pool_stat: no pool");
 	if (!err)
 		err = xl_answer_check("xmem_pool_info", ret_info);
 	if (err)
@@ -225,8 +228,10 @@ XMEM_API int xmem_pool_client_info(struct xmem_pool *pool, uint32_t client,
 	const struct xmem_client_row *row;
 	struct xmem_client_info info;
 	bool there;
-	int err = check(pool, "xmem_pool_client_info: no pool");
+	int err;
+	XL_USE(pool);
 
+	err = check(pool, "xmem_pool_client_info: no pool");
 	if (!err)
 		err = xl_answer_check("xmem_client_info", ret_info);
 	if (err)
@@ -303,8 +308,10 @@ XMEM_API int xmem_pool_slot_info(struct xmem_pool *pool, uint32_t slot,
 	const struct xmem_slot_row *row;
 	struct xmem_slot_info info;
 	u32 tenancy;
-	int err = check(pool, "xmem_pool_slot_info: no pool");
+	int err;
+	XL_USE(pool);
 
+	err = check(pool, "xmem_pool_slot_info: no pool");
 	if (!err)
 		err = xl_answer_check("xmem_slot_info", ret_info);
 	if (err)
@@ -322,8 +329,10 @@ XMEM_API int xmem_pool_slot_info(struct xmem_pool *pool, uint32_t slot,
 
 XMEM_API int64_t xmem_pool_holds(struct xmem_pool *pool, uint32_t client, uint32_t slot)
 {
-	int err = check(pool, "xmem_pool_holds: no pool");
+	int err;
+	XL_USE(pool);
 
+	err = check(pool, "xmem_pool_holds: no pool");
 	if (err)
 		return err;
 	if (client >= pool->map.clients)

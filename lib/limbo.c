@@ -9,6 +9,7 @@
 #include "limbo.h"
 #include "request.h"
 #include "structs.h"
+#include "wait.h"
 
 /* ---- since when ---- */
 
@@ -83,9 +84,11 @@ void xl_limbo_tell_slowly(struct xmem_pool *pool)
 XMEM_API int xmem_limbo_hook(struct xmem_pool *pool, uint64_t bytes, uint32_t count,
 			     xmem_limbo_function *call, void *user)
 {
+	XL_USE(pool);
+
 	if (!pool)
 		return xl_fail_fast(EINVAL, "xmem_limbo_hook: no pool");
-	if (!xl_alive(pool))
+	if (!xl_is_open(pool))
 		return xl_fail_not_alive(pool);
 	xl_lock(&pool->lock);
 	pool->hook.bytes = bytes;
@@ -122,10 +125,11 @@ XMEM_API int xmem_collect(struct xmem_pool *pool)
 {
 	struct xl_owned *owned;
 	u32 ready = 0;
+	XL_USE(pool);
 
 	if (!pool)
 		return xl_fail_fast(EINVAL, "collect: no pool");
-	if (!xl_alive(pool))
+	if (!xl_is_open(pool))
 		return xl_fail_not_alive(pool);
 	owned = &pool->owned;
 	if (pool->role == XMEM_ROLE_WRITER) {

@@ -48,16 +48,35 @@ int xl_owned_init(struct xmem_pool *pool, const struct xmem_pool_options *option
 	return 0;
 }
 
+void xl_owned_close(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+
+	xl_lock(&owned->lock);
+	owned->closed = true;
+	owned->short_end = 0;
+	xl_unlock(&owned->lock);
+}
+
+/* What an acquire finds that comes with a closed handle. */
+static struct xl_size no_size = { .bytes = ~0ULL };
+
 void xl_owned_destroy(struct xmem_pool *pool)
 {
-	struct xl_size *size;
+	struct xl_owned *owned = &pool->owned;
+	struct xl_size *size, *larger;
 
-	while ((size = pool->owned.sizes)) {
-		pool->owned.sizes = size->larger;
+	xl_lock(&owned->lock);
+	size = owned->sizes;
+	owned->sizes = &no_size;
+	owned->closed = true;
+	xl_unlock(&owned->lock);
+	for (; size; size = larger) {
+		larger = size->larger;
 		free_size(size);
 	}
-	free_size(pool->owned.once);
-	free(pool->owned.slot);
+	free_size(owned->once);
+	free(owned->slot);
 }
 
 static bool is_size(const struct xl_size *size, u64 bytes, bool shared)

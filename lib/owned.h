@@ -26,8 +26,8 @@
  *   room_end   a subscriber that comes later begins at the tail or behind it, so there is
  *              room up to here at least; if demotions or the bound stand, or renewals are
  *              open, it is looked at each time. short_end is the same, or 0 if the program
- *              polls or has forwarded: then no acquire and no publish goes the short way,
- *              which tells nobody
+ *              polls or has forwarded, or has closed the pool's handle: then no acquire and
+ *              no publish goes the short way, which tells nobody
  *   none       whoever changes what an owner waits for looks at its waiters word (I5); while
  *              the word stays armed, an acquire that found nothing would find nothing again.
  *              It implies `refused`, and as long as that is so, room_end is 0
@@ -182,11 +182,17 @@ static inline void xl_do_overwritten(struct xmem_pool *pool, u64 token)
 		xl_do(pool, xm_put_pending(&pool->map, xm_token_slot(token)));
 }
 
-/* May this client write? Returns 0, or an error, noted. */
+/*
+ * May this client write? Returns 0, or an error, noted. The second is for a pool's handle, or
+ * NULL; the call is counted (wait.h).
+ */
+int xl_check_role(const struct xmem_pool *pool, const char *what);
 int xl_check_writer(struct xmem_pool *pool, const char *what);
 
 int xl_owned_init(struct xmem_pool *pool, const struct xmem_pool_options *options);
 void xl_owned_destroy(struct xmem_pool *pool);
+/* The pool's handle is closed: when this returns, no acquire goes on, and none will. */
+void xl_owned_close(struct xmem_pool *pool);
 /*
  * Make room for slots of that size: before they exist, so that adding them cannot fail. If they
  * cannot be made, the second takes it back. From the one to the other under pool->slow.

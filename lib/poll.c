@@ -241,10 +241,11 @@ static int failed(const char *what, int err)
 XMEM_API int xmem_pool_poll_fd(struct xmem_pool *pool)
 {
 	int err;
+	XL_USE(pool);
 
 	if (!pool)
 		return xl_fail_fast(EINVAL, "xmem_pool_poll_fd: no pool");
-	if (!xl_alive(pool))
+	if (!xl_is_open(pool))
 		return xl_fail_not_alive(pool);
 	err = poll_of_pool(pool);
 	return err ? failed("a descriptor to poll, of the pool", err) : pool->polls.pool->fd;

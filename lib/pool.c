@@ -68,7 +68,7 @@ void xl_pool_destroy(struct xmem_pool *pool)
 	pool->link.backend->close(&pool->link);
 	xl_owned_destroy(pool);
 	xl_opening_drop(pool);
-	pool->process = XL_NO_PROCESS;
+	xm_store(&pool->process, XL_NO_PROCESS);
 	spare_pool(pool);
 	pthread_setcancelstate(cancel, NULL);
 }
@@ -156,10 +156,11 @@ XMEM_API int xmem_pool_fd(struct xmem_pool *pool)
 {
 	struct xmem_pool_fd_request request = { .size = sizeof(request) };
 	int err;
+	XL_USE(pool);
 
 	if (!pool)
 		return xl_fail_fast(EINVAL, "xmem_pool_fd: no pool");
-	if (!xl_alive(pool))
+	if (!xl_is_open(pool))
 		return xl_fail_not_alive(pool);
 	err = xl_request(pool, XMEM_IOC_POOL_FD, &request);
 	if (err)
@@ -188,12 +189,14 @@ XMEM_API void xmem_pool_close(struct xmem_pool *pool)
 {
 	if (!pool)
 		return;
-	if (!xl_alive(pool)) {
-		if (pool->process != XL_NO_PROCESS)
+	if (!xl_is_open(pool)) {
+		if (xl_is_forked(pool))
 			xl_opening_drop(pool);
 		return;
 	}
+	xl_live_end(pool);
 	xl_cancel(pool, XL_CANCEL_CLOSE);
+	xl_owned_close(pool);
 	xl_pool_unshare(pool);
 }
 
@@ -206,5 +209,5 @@ XMEM_API int xmem_pool_client(struct xmem_pool *pool)
 {
 	if (!pool)
 		return xl_fail_fast(EINVAL, "xmem_pool_client: no pool");
-	return xl_alive(pool) ? (int)pool->me : xl_fail_not_alive(pool);
+	return xl_is_open(pool) ? (int)pool->me : xl_fail_not_alive(pool);
 }

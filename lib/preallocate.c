@@ -8,11 +8,10 @@
 #include "died.h"
 #include "request.h"
 #include "structs.h"
+#include "wait.h"
 
-int xl_check_writer(struct xmem_pool *pool, const char *what)
+int xl_check_role(const struct xmem_pool *pool, const char *what)
 {
-	if (!pool)
-		return xl_fail(EINVAL, "%s: no pool", what);
 	if (!xl_alive(pool))
 		return xl_fail_not_alive(pool);
 	if (pool->role != XMEM_ROLE_WRITER)
@@ -20,6 +19,15 @@ int xl_check_writer(struct xmem_pool *pool, const char *what)
 			       "%s: this client is a reader; open the pool with XMEM_OPEN_WRITER",
 			       what);
 	return 0;
+}
+
+int xl_check_writer(struct xmem_pool *pool, const char *what)
+{
+	if (!pool)
+		return xl_fail(EINVAL, "%s: no pool", what);
+	if (!xl_is_open(pool))
+		return xl_fail_not_alive(pool);
+	return xl_check_role(pool, what);
 }
 
 static int bad_numbers(const struct xmem_pool *pool, u32 count, u64 bytes)
@@ -66,8 +74,10 @@ out_free:
 static int preallocate(struct xmem_pool *pool, const struct xl_buffers *buffers)
 {
 	u32 count = buffers->count;
-	int err = xl_check_writer(pool, "preallocate"), cancel;
+	int err, cancel;
+	XL_USE(pool);
 
+	err = xl_check_writer(pool, "preallocate");
 	if (err)
 		return err;
 	if (xl_host_died(pool))

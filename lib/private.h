@@ -83,6 +83,7 @@ struct xl_live {
 /* post: pool->process and pool->live are set. Returns 0, or -ENOMEM, noted. */
 int xl_process_register(struct xmem_pool *pool);
 void xl_process_unregister(struct xmem_pool *pool);
+void xl_live_end(struct xmem_pool *pool);
 
 /* ---- the slots that this client owns; rules: owned.h ---- */
 
@@ -158,6 +159,7 @@ struct xl_owned {
 	u64 recall_from;	/* since when it waits for what others forward (demote.c), or 0 */
 	u64 recall_bytes;	/* the most that was asked for in vain since */
 	u64 lent_bound;		/* the least bound of those that keep a slot so; ~0: none does */
+	bool closed;		/* the pool's handle is: nothing is acquired any more */
 	bool forwards;		/* this client has put what it holds into its ring */
 	bool lent;		/* slots in BUSY may be kept by nothing but others' rings */
 	struct xl_mapping *files;	/* that this client has made */
@@ -242,11 +244,13 @@ struct xmem_pool {
 	u32 me;
 	u32 role;
 
-	/* The next two outlive the pool: a thread that has dropped the last handle looks here. */
+	/* These outlive the pool: a thread that has dropped the last handle looks here, and one
+	 * that comes with a closed handle of the pool. */
 	u32 ending;			/* XL_ENDING_*; atomic */
 	struct xl_lock lock;		/* guards the fields down to the blank line */
 	u64 out;			/* shares: the pool's handle and its subscriptions; once
 					 * closed: handles of buffers in use */
+	u32 waiting;			/* calls that wait.h counts; atomic, a futex */
 
 	struct xm_map map;
 	struct xl_mappings mappings;	/* payload/payload.h says who guards it */
@@ -264,7 +268,6 @@ struct xmem_pool {
 
 	u32 cancels;			/* waits are over: see wait.h; these are atomic */
 	u32 kicks;			/* counts xl_kick; a futex */
-	u32 waiting;			/* calls between xl_wait_begin and _end; a futex */
 
 	struct xl_hook hook;
 	struct xl_owned owned;
@@ -280,7 +283,15 @@ struct xmem_pool {
 
 static inline bool xl_alive(const struct xmem_pool *pool)
 {
-	return likely(pool->process == *xl_process);
+	return likely(xm_load(&pool->process) == *xl_process);
+}
+
+/* Was it opened by another process, of which this one is a child? */
+static inline bool xl_is_forked(const struct xmem_pool *pool)
+{
+	u64 process = xm_load(&pool->process);
+
+	return process != *xl_process && process != XL_NO_PROCESS;
 }
 
 /* What was done may have changed what the pool's descriptors say: POLLIN, POLLOUT, or both. */

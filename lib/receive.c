@@ -587,12 +587,13 @@ XMEM_API struct xmem_buffer *xmem_receive_any(struct xmem_pool *pool, int64_t ti
 	struct xmem_buffer *buffer = NULL;
 	u64 handle = 0;
 	int err;
+	XL_USE(pool);
 
 	if (!pool || timeout_ns < 0) {
 		xl_fail_fast(EINVAL, pool ? "receive: a negative timeout" : "receive: no pool");
 		return NULL;
 	}
-	if (!xl_alive(pool)) {
+	if (!xl_is_open(pool)) {
 		xl_fail_not_alive(pool);
 		return NULL;
 	}

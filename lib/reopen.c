@@ -10,6 +10,7 @@
 #include "request.h"
 #include "structs.h"
 #include "uncancelled.h"
+#include "wait.h"
 
 /* It is not among the noted files, so it stays open in a child. */
 static int make_heirloom(struct xmem_pool *pool)
@@ -77,7 +78,9 @@ static struct xmem_pool *join_again(const struct xl_opening *opening)
 
 XMEM_API struct xmem_pool *xmem_pool_reopen(struct xmem_pool *pool)
 {
-	if (pool && pool->process != XL_NO_PROCESS)
+	XL_USE(pool);
+
+	if (pool && (xl_is_open(pool) || xl_is_forked(pool)))
 		return join_again(&pool->opening);
 	if (pool)
 		xl_fail_not_alive(pool);

@@ -6,6 +6,7 @@
 #include "died.h"
 #include "owned.h"
 #include "request.h"
+#include "wait.h"
 
 /* A slot of this client. 0 or -errno. Under owned->lock. */
 static int retract_own(struct xmem_pool *pool, struct xl_owned_slot *one, u64 token)
@@ -58,8 +59,10 @@ static void wake(struct xmem_pool *pool)
 
 XMEM_API int xmem_retract(struct xmem_pool *pool, uint64_t token)
 {
-	int err = xl_check_writer(pool, "retract");
+	int err;
+	XL_USE(pool);
 
+	err = xl_check_writer(pool, "retract");
 	if (err)
 		return err;
 	if (xl_host_died(pool))

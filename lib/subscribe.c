@@ -239,12 +239,13 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 	struct xm_label label;
 	u64 handle;
 	int err;
+	XL_USE(pool);
 
 	if (!pool) {
 		xl_fail_fast(EINVAL, "subscribe: no pool");
 		return NULL;
 	}
-	if (!xl_alive(pool)) {
+	if (!xl_is_open(pool)) {
 		xl_fail_not_alive(pool);
 		return NULL;
 	}

@@ -34,7 +34,7 @@ struct xl_poller {
 u32 xl_wait_begin(struct xmem_pool *pool)
 {
 	__atomic_add_fetch(&pool->waiting, 1, __ATOMIC_SEQ_CST);
-	return xm_load(&pool->cancels) & ~XL_CANCEL_CLOSE;
+	return xl_wait_cancels(pool);
 }
 
 void xl_wait_end(struct xmem_pool *pool)
@@ -83,9 +83,11 @@ void xl_cancel(struct xmem_pool *pool, u32 how)
 
 XMEM_API int xmem_cancel(struct xmem_pool *pool)
 {
+	XL_USE(pool);
+
 	if (!pool)
 		return xl_fail_fast(EINVAL, "xmem_cancel: no pool");
-	if (!xl_alive(pool))
+	if (!xl_is_open(pool))
 		return xl_fail_not_alive(pool);
 	xl_cancel(pool, XL_CANCEL_ALWAYS);
 	xl_receive_slowly(pool);

@@ -3,8 +3,17 @@
  * Waiting for publications, and how waits are cancelled. Every wait follows I5: arm the words,
  * then look, also at whether it is cancelled, then wait.
  *
- * xmem_cancel is for ever. xmem_pool_close ends the waits that are under way at that time: those
- * that use the pool's handle are over before it returns, for they are counted.
+ * xmem_cancel is for ever. xmem_pool_close ends the waits that are under way at that time. All
+ * calls that use the pool's handle are over before it returns, for they are counted, except:
+ *
+ *   xmem_acquire  its short way is not counted. It looks at nothing of the pool that goes away
+ *                 before it has owned.lock. Whoever closes takes that lock too, and leaves behind
+ *                 that there is no READY slot (xl_owned_close): so all later calls are counted.
+ *   xmem_get      its short way is not counted, and has no lock. After xmem_pool_close it finds
+ *                 no slots; but it must not run in another thread meanwhile.
+ *
+ * A call is counted, then looks whether the handle is closed. Whoever closes says so, then looks
+ * whether calls are counted.
  */
 #ifndef XMEM_WAIT_H
 #define XMEM_WAIT_H
@@ -34,6 +43,40 @@ static inline bool xl_wait_cancelled(const struct xmem_pool *pool, u32 before)
  */
 u32 xl_wait_begin(struct xmem_pool *pool);
 void xl_wait_end(struct xmem_pool *pool);
+
+/* What xl_wait_begin returns, for a call that is counted already. */
+static inline u32 xl_wait_cancels(const struct xmem_pool *pool)
+{
+	return xm_load(&pool->cancels) & ~XL_CANCEL_CLOSE;
+}
+
+/* Can the pool's handle be used, or is it another process's, or closed? */
+static inline bool xl_is_open(const struct xmem_pool *pool)
+{
+	return xl_alive(pool) &&
+	       !(__atomic_load_n(&pool->cancels, __ATOMIC_SEQ_CST) & XL_CANCEL_CLOSE);
+}
+
+static inline void xl_use_over(struct xmem_pool *const *pool)
+{
+	if (*pool)
+		xl_wait_end(*pool);
+}
+
+static inline struct xmem_pool *xl_use(struct xmem_pool *pool)
+{
+	if (pool)
+		xl_wait_begin(pool);
+	return pool;
+}
+
+/*
+ * A function that is called with the pool's handle, or NULL, begins with this, then asks
+ * xl_is_open. It is counted until it returns, however it does.
+ */
+#define XL_USE(pool) \
+	__attribute__((cleanup(xl_use_over), unused)) struct xmem_pool *const xl_used_ = \
+		xl_use(pool)
 
 /* End the waits of this pool; XL_CANCEL_CLOSE also waits until those that are counted are over. */
 void xl_cancel(struct xmem_pool *pool, u32 how);
