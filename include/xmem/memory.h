@@ -58,9 +58,9 @@ int xmem_preallocate_with(struct xmem_pool *pool, const struct xmem_preallocate_
  * Files in which no buffer is used stay for later acquires, and are given back to the system,
  * those first that have been unused longest:
  *	- beyond cache_bytes, when another file is made
- *	- after cache_ns, in a later xmem_acquire that does not find a buffer of its size ready; where
- *	  somebody has to be told of it, or the program polls, also in others and in xmem_publish. A
- *	  program that does none of these keeps what it has, until xmem_trim
+ *	- after cache_ns, in a later xmem_acquire that does not find a buffer of its size ready;
+ *	  where somebody has to be told of it, or the program polls, also in others and in
+ *	  xmem_publish. Who does none of these keeps what it has, until xmem_trim
  *	- when another buffer needs the room within demand_bytes, or memory, files or slots run out
  *	- when xmem_trim says so
  * Those who have such a file mapped unmap it as xmem_pool_stat tells.
