@@ -411,7 +411,8 @@ static struct xmem_buffer *acquire_counted(struct xmem_pool *pool, u64 bytes, in
 	if (buffer && err)
 		xl_handle_unused(buffer);
 	if (slow) {
-		xl_catch_up(pool);
+		if (unlikely(owned->demand.on))
+			xl_catch_up(pool);
 		xl_attached_sweep(pool);
 	}
 	if (unlikely(err))
