@@ -273,6 +273,8 @@ static int wait_for_slot(struct xmem_pool *pool, const struct want *want, u32 ca
 
 static XL_COLD struct xmem_buffer *acquire_refused(struct xmem_pool *pool)
 {
+	XL_USE(pool);
+
 	if (!xl_check_writer(pool, "acquire"))
 		xl_fail_fast(EINVAL, "acquire: a negative timeout");
 	return NULL;

@@ -70,6 +70,8 @@ XL_COLD struct xmem_buffer *xl_get_failed(struct xmem_pool *pool, int err)
 
 static XL_COLD struct xmem_buffer *get_refused(struct xmem_pool *pool)
 {
+	XL_USE(pool);
+
 	if (!pool)
 		xl_fail_fast(EINVAL, "get: no pool");
 	else if (!xl_is_open(pool))

@@ -170,11 +170,11 @@ int xl_process_register(struct xmem_pool *pool)
 	return err;
 }
 
-/* It has no slots any more; another thread may be looking. */
+/* It has no slots any more. Other threads may be looking, and then look why (XL_USE). */
 void xl_live_end(struct xmem_pool *pool)
 {
-	xm_store(&pool->live->slots, 0);
-	xm_store(&pool->live->writes, 0);
+	xm_store_release(&pool->live->slots, 0);
+	xm_store_release(&pool->live->writes, 0);
 }
 
 void xl_process_unregister(struct xmem_pool *pool)

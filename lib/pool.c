@@ -194,8 +194,8 @@ XMEM_API void xmem_pool_close(struct xmem_pool *pool)
 			xl_opening_drop(pool);
 		return;
 	}
-	xl_live_end(pool);
 	xl_cancel(pool, XL_CANCEL_CLOSE);
+	xl_live_end(pool);
 	xl_owned_close(pool);
 	xl_pool_unshare(pool);
 }

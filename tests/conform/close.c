@@ -37,7 +37,7 @@ static int call_acquire(struct xmem_pool *pool)
 /* The next is always of another size: it is made on demand, or given up. */
 static int call_acquire_any(struct xmem_pool *pool)
 {
-	static uint64_t state = 1;
+	static __thread uint64_t state = 1;
 	struct xmem_buffer *buffer = xmem_acquire(pool, 1 + random_next(&state) % MOST, SECOND);
 	int err = last(buffer);
 
