@@ -9,7 +9,8 @@
 #   # red: COMMAND              run in the patched copy after building; its program is what is built
 #   # time-out is red: REASON   else a command that does not end in LIMIT seconds proves nothing
 #   # limit: SECONDS            instead of LIMIT
-# Before that the same command must be green without the patch. The last line is
+# Before that the same command must be green without the patch, in 3 * LIMIT: here a time-out is
+# a failure, and many run at once. The last line is
 # "N passed, N failed, N skipped".
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
@@ -72,7 +73,7 @@ make_base() {
 green() {
 	local copy=$work/green-$1 command=$2
 	cp -a "$work/base" "$copy"
-	run "$copy" "$command" "$LIMIT" ||
+	run "$copy" "$command" $((3 * LIMIT)) ||
 		{ echo "FAIL base: not green without a patch: $command"
 		  tail -5 "$copy/run.log"; }
 	rm -rf "$copy"
