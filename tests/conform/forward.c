@@ -6,25 +6,16 @@
  */
 #include <poll.h>
 
-#include "harness.h"
+#include "line.h"
 
-#define BYTES	4096
-
-/* One process, three clients. */
-struct line {
-	const char *name;
-	struct xmem_pool *owner, *stage, *reader;
-	struct xmem_subscription *in, *out;	/* the stage's, the reader's */
-};
-
-static struct xmem_pool *open_stage(const char *name, int64_t wait_bound_ns)
+struct xmem_pool *open_stage(const char *name, int64_t wait_bound_ns)
 {
 	return OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = wait_bound_ns,
 		    .label = "stage");
 }
 
 /* An owner with @buffers buffers. @flags: of the reader's subscription. */
-static struct line line_make(unsigned int buffers, uint32_t flags)
+struct line line_make(unsigned int buffers, uint32_t flags)
 {
 	struct line line = { .name = new_name() };
 
@@ -38,7 +29,7 @@ static struct line line_make(unsigned int buffers, uint32_t flags)
 	return line;
 }
 
-static void line_end(struct line *line)
+void line_end(struct line *line)
 {
 	xmem_unsubscribe(line->in);
 	xmem_unsubscribe(line->out);
@@ -49,7 +40,7 @@ static void line_end(struct line *line)
 }
 
 /* The stage receives one publication and passes it on. */
-static uint64_t pass_on(struct line *line)
+uint64_t pass_on(struct line *line)
 {
 	struct xmem_buffer *b = receive_one(line->in);
 	uint64_t token = xmem_token(b), forwarded;
@@ -178,13 +169,6 @@ TEST(P9_an_owner_that_waits_is_woken_when_the_reader_lets_go)
 
 /* ---- deaths ---- */
 
-/* What a child of these tests is: an owner or a stage. */
-struct part {
-	const char *name;
-	int follows;			/* a stage: whom */
-	int step;			/* where it is killed; ANY_STEP - 1: nowhere */
-	unsigned int after;
-};
 #define NO_STEP	(ANY_STEP - 1)
 
 static void be_owner(void *argument)
@@ -570,150 +554,6 @@ TEST(a_writer_publishes_its_own_contents_once_more)
 		SAME(xmem_sequence(b), i);
 		xmem_release(b);
 	}
-	line_end(&line);
-}
-
-/* ---- one subscriber alone ---- */
-
-TEST(send_reaches_one_subscriber_and_the_others_lose_nothing)
-{
-	struct line line = line_make(4, 0);
-	struct xmem_pool *other = open_reader(line.name);
-	struct xmem_subscription *s = follow(other, xmem_pool_client(line.owner), 0);
-	struct xmem_buffer *b = xmem_acquire(line.owner, BYTES, 0);
-	int me = xmem_pool_client(other);
-
-	fill(b, 1);
-	SAME(xmem_send(b, 99, NULL, 0, NULL), -EINVAL);
-	SAME(xmem_send(b, (uint32_t)xmem_pool_client(line.reader), NULL, 0, NULL), -ENOENT);
-	SAME(xmem_send(b, 7, NULL, 0, NULL), -ENOENT);
-	WORKED(xmem_send(b, (uint32_t)me, NULL, 0, NULL));
-	publish_stamp(line.owner, 2);
-	b = receive_one(line.in);
-	SAME(stamp_of(b), 2);
-	SAME(xmem_subscription_lost(line.in), 0);
-	/* Forwarded to one alone, too. */
-	SAME(xmem_send(b, (uint32_t)me, NULL, 0, NULL), -ENOENT);
-	WORKED(xmem_send(b, (uint32_t)xmem_pool_client(line.reader), NULL, 0, NULL));
-	b = receive_one(line.out);
-	SAME(stamp_of(b), 2);
-	xmem_release(b);
-	b = receive_one(s);
-	SAME(stamp_of(b), 1);
-	xmem_release(b);
-	b = receive_one(s);
-	SAME(stamp_of(b), 2);
-	xmem_release(b);
-	REFUSED(xmem_receive(line.in, 0), EAGAIN);
-	SAME(xmem_subscription_lost(s) + xmem_subscription_lost(line.out), 0);
-	xmem_unsubscribe(s);
-	xmem_pool_close(other);
-	line_end(&line);
-}
-
-TEST(send_to_another_is_nothing_to_receive)
-{
-	struct line line = line_make(4, 0);
-	struct xmem_pool *other = open_reader(line.name);
-	struct xmem_subscription *s = follow(other, xmem_pool_client(line.owner), 0);
-	struct pollfd look = { .fd = xmem_subscription_poll_fd(s), .events = POLLIN };
-	struct xmem_buffer *b = xmem_acquire(line.owner, BYTES, 0);
-
-	CHECK(look.fd >= 0);
-	fill(b, 1);
-	WORKED(xmem_send(b, (uint32_t)xmem_pool_client(line.stage), NULL, 0, NULL));
-	/* It may say so in vain, and after the look it is quiet. */
-	CHECK(poll(&look, 1, 0) >= 0);
-	REFUSED(xmem_receive(s, 0), EAGAIN);
-	EVENTUALLY(poll(&look, 1, 0) == 0);
-	publish_stamp(line.owner, 2);
-	SAME(poll(&look, 1, 10000), 1);
-	b = receive_one(s);
-	SAME(stamp_of(b), 2);
-	xmem_release(b);
-	xmem_release(receive_one(line.in));
-	xmem_unsubscribe(s);
-	xmem_pool_close(other);
-	line_end(&line);
-}
-
-static void wait_for_mine(void *argument)
-{
-	struct part *part = argument;
-	struct xmem_pool *pool = open_reader(part->name);
-	struct xmem_subscription *s = follow(pool, part->follows, 0);
-
-	tell_parent(xmem_pool_client(pool));
-	SAME(stamp_of(receive_one(s)), 2);
-}
-
-TEST(send_wakes_its_addressee_behind_what_is_not_for_it)
-{
-	struct line line = line_make(4, 0);
-	struct part part = { .name = line.name, .follows = xmem_pool_client(line.owner) };
-	struct child *child = spawn(wait_for_mine, &part);
-	uint32_t to = (uint32_t)hear(child);
-	struct xmem_buffer *b = xmem_acquire(line.owner, BYTES, 0);
-
-	fill(b, 1);
-	WORKED(xmem_send(b, (uint32_t)xmem_pool_client(line.stage), NULL, 0, NULL));
-	b = xmem_acquire(line.owner, BYTES, 0);
-	fill(b, 2);
-	WORKED(xmem_send(b, to, NULL, 0, NULL));
-	finish_child(child);
-	b = receive_one(line.in);
-	SAME(stamp_of(b), 1);
-	xmem_release(b);
-	line_end(&line);
-}
-
-/* ---- retract ---- */
-
-TEST(retract_takes_back_what_nobody_has)
-{
-	struct line line = line_make(2, 0);
-	uint64_t first = publish_stamp(line.owner, 1), second = publish_stamp(line.owner, 2);
-	struct xmem_buffer *b;
-
-	WORKED(xmem_retract(line.owner, first));
-	SAME(xmem_retract(line.owner, first), -ESTALE);
-	REFUSED(xmem_get(line.reader, first), ESTALE);
-	b = xmem_acquire(line.owner, BYTES, 0);
-	CHECK(b);
-	xmem_release(b);
-	b = receive_one(line.in);
-	SAME(stamp_of(b), 2);
-	SAME(xmem_subscription_lost(line.in), 0);
-	SAME(xmem_retract(line.owner, second), -EBUSY);
-	SAME(stamp_of(b), 2);
-	SAME(xmem_retract(line.stage, second), -EPERM);
-	SAME(xmem_retract(line.reader, second), -EPERM);
-	SAME(xmem_retract(line.owner, 0xffff), -ESTALE);
-	SAME(xmem_retract(NULL, second), -EINVAL);
-	WORKED(xmem_forward(b, NULL, 0, NULL));
-	SAME(xmem_retract(line.owner, second), -EBUSY);
-	WORKED(xmem_retract(line.stage, second));
-	REFUSED(xmem_receive(line.out, 0), EAGAIN);
-	SAME(xmem_subscription_lost(line.out), 0);
-	WORKED(xmem_retract(line.owner, second));
-	line_end(&line);
-}
-
-TEST(retract_works_again_and_again_and_loses_no_buffer)
-{
-	struct line line = line_make(3, 0);
-	unsigned int i, rounds = scaled(2000);
-
-	for (i = 0; i < rounds; i++) {
-		uint64_t token = publish_stamp(line.owner, i);
-
-		if (i % 3 == 0)
-			xmem_release(receive_one(line.in));
-		WORKED(xmem_retract(line.owner, token));
-	}
-	SAME(xmem_subscription_lost(line.in), 0);
-	for (i = 0; i < 3; i++)
-		publish_stamp(line.owner, i);
 	line_end(&line);
 }
 
