@@ -110,7 +110,7 @@ static void xm_delist(struct xm_host *host, u32 slot)
 }
 
 /* @slot is about to get claims. `claimed` is raised before them. */
-static void xm_enlist(struct xm_host *host, u32 slot, u64 deadline_ns, u64 setter)
+static void xm_enlist(struct xm_host *host, u32 slot, u64 deadline_ns)
 {
 	struct xm_claims *claims = host->claims;
 	struct xm_claim *claim = &claims->slot[slot];
@@ -122,7 +122,6 @@ static void xm_enlist(struct xm_host *host, u32 slot, u64 deadline_ns, u64 sette
 	if (!claim->listed || !xm_claims_of(&host->map, slot) || deadline_ns > claim->deadline_ns)
 		claim->deadline_ns = deadline_ns;
 	claim->listed = true;
-	claim->setter = setter;
 	xm_link(claims, slot);
 }
 
@@ -142,6 +141,21 @@ static int xm_claims_add(const struct xm_map *map, u32 slot, u32 count, u32 *ret
 			return -ERANGE;
 	} while (!xm_cas_full(word, before, before + ((u64)count << XMEM_CLAIMS_SHIFT)));
 	return 0;
+}
+
+/*
+ * Note who has added, and whose own one is. If there were none before, those of whom it was noted
+ * have had theirs.
+ */
+static void xm_claims_note(struct xm_claim *claim, u32 me, u32 before, bool own)
+{
+	u32 i;
+
+	for (i = 0; !before && i < XMEM_CLIENT_WORDS; i++)
+		claim->adders[i] = claim->counted[i] = 0;
+	xm_set_bit(claim->adders, me, true);
+	if (own)
+		xm_set_bit(claim->counted, me, true);
 }
 
 static void xm_claims_void(struct xm_host *host, u32 slot)
@@ -224,14 +238,16 @@ static int xm_host_claim_add(struct xm_host *host, u32 me, u32 slot,
 		return -ERANGE;
 	if (!request->count && !xm_claims_of(map, slot))
 		return -ENOENT;
-	xm_enlist(host, slot, xm_claim_deadline(request, now_ns),
-		  xm_client_row(map, me)->incarnation);
+	xm_enlist(host, slot, xm_claim_deadline(request, now_ns));
 	err = xm_claims_add(map, slot, request->count, &before);
 	XM_STEP(XM_STEP_CLAIM_ADDED);
 	if (!err)
 		err = xm_may_claim(map, me, slot, request->generation);
-	if (!err || (err == -EAGAIN && before))
+	if (!err || (err == -EAGAIN && before)) {
+		xm_claims_note(&host->claims->slot[slot], me, before,
+			       request->flags & XMEM_CLAIM_OWN);
 		return 0;
+	}
 	/* The owner may have seen them meanwhile, and may sleep for that. */
 	xm_claim_take(map, slot, request->count);
 	if (!xm_claims_of(map, slot))
@@ -240,18 +256,40 @@ static int xm_host_claim_add(struct xm_host *host, u32 me, u32 slot,
 	return err;
 }
 
-/* Who adds claims may take them back without a hold: a request that was given up is undone. */
+/* Has @me added claims to @slot that are not all void or taken? */
+static bool xm_has_added(const struct xm_host *host, u32 me, u32 slot)
+{
+	const struct xm_claim *claim = &host->claims->slot[slot];
+
+	return claim->listed && xm_bit(claim->adders, me);
+}
+
+/*
+ * May @me take claims of @slot? Who has added some may take them back without a hold: a request
+ * that was given up is undone. What is its own it may take once, if it is not void.
+ */
+static int xm_may_take(const struct xm_host *host, u32 me, u32 slot, bool holds, bool own)
+{
+	const struct xm_claim *claim = &host->claims->slot[slot];
+
+	if (own)
+		return claim->listed && xm_bit(claim->counted, me) ? 0 : -ENOENT;
+	return holds || xm_slot_row(&host->map, slot)->owner == me ||
+	       xm_has_added(host, me, slot) ? 0 : -EPERM;
+}
+
 static int xm_host_claim_take(struct xm_host *host, u32 me, u32 slot,
 			      const struct xmem_claim_request *request, struct xm_pending *pending)
 {
 	const struct xm_map *map = &host->map;
 	bool holds = xm_load_acquire(xm_hold(map, me, slot)) & XM_HOLD_COUNT;
-	int err;
+	bool own = request->flags & XMEM_CLAIM_OWN;
+	int err = xm_may_take(host, me, slot, holds, own);
 
-	if (!holds && xm_slot_row(map, slot)->owner != me &&
-	    !(host->claims->slot[slot].listed &&
-	      host->claims->slot[slot].setter == xm_client_row(map, me)->incarnation))
-		return -EPERM;
+	if (err)
+		return err;
+	if (own)
+		xm_set_bit(host->claims->slot[slot].counted, me, false);
 	err = xm_claim_take(map, slot, request->count);
 	if (err)
 		return err;
@@ -265,16 +303,29 @@ static int xm_host_claim_take(struct xm_host *host, u32 me, u32 slot,
 static int xm_host_claim_void(struct xm_host *host, u32 me, u32 slot, bool privileged,
 			      struct xm_pending *pending)
 {
-	const struct xm_claim *claim = &host->claims->slot[slot];
-
-	if (!claim->listed || !xm_claims_of(&host->map, slot))
+	if (!host->claims->slot[slot].listed || !xm_claims_of(&host->map, slot))
 		return -ENOENT;
 	if (!privileged && xm_slot_row(&host->map, slot)->owner != me &&
-	    claim->setter != xm_client_row(&host->map, me)->incarnation)
+	    !xm_has_added(host, me, slot))
 		return -EPERM;
 	xm_claims_void(host, slot);
 	*pending = xm_claims_pending(host, slot);
 	return 0;
+}
+
+/* Do the fields of the request go together? */
+static bool xm_claim_is_valid(const struct xmem_claim_request *request)
+{
+	switch (request->op) {
+	case XMEM_CLAIM_ADD:
+		return true;
+	case XMEM_CLAIM_TAKE:
+		return !request->timeout_ns && request->count &&
+		       (request->count == 1 || !request->flags);
+	case XMEM_CLAIM_VOID:
+		return !request->timeout_ns && !request->count && !request->flags;
+	}
+	return false;
 }
 
 int xm_host_claim(struct xm_host *host, u32 me, const struct xmem_claim_request *request,
@@ -285,9 +336,7 @@ int xm_host_claim(struct xm_host *host, u32 me, const struct xmem_claim_request 
 	u32 slot;
 
 	*pending = (struct xm_pending){ XM_NOTHING, 0 };
-	if (request->op > XMEM_CLAIM_VOID || request->slot >= map->slots ||
-	    (!add && request->timeout_ns) || (take && !request->count) ||
-	    (!add && !take && request->count))
+	if (!xm_claim_is_valid(request) || request->slot >= map->slots)
 		return -EINVAL;
 	if (request->count > XMEM_MAX_CLAIMS)
 		return -ERANGE;
@@ -324,6 +373,25 @@ int xm_host_expire_claims(struct xm_host *host, u64 now_ns, u64 *ret_deadline)
 	return slot;
 }
 
+void xm_claims_leave(struct xm_host *host, u32 client)
+{
+	const struct xm_map *map = &host->map;
+	u32 s;
+
+	for (s = 0; host->claims && s < map->slots; s++) {
+		struct xm_claim *claim = &host->claims->slot[s];
+
+		if (!claim->listed)
+			continue;
+		if (xm_bit(claim->counted, client) &&
+		    xm_load(xm_hold(map, client, s)) & XM_HOLD_CLAIM &&
+		    !xm_claim_take(map, s, 1) && !xm_claims_of(map, s))
+			xm_delist(host, s);
+		xm_set_bit(claim->counted, client, false);
+		xm_set_bit(claim->adders, client, false);
+	}
+}
+
 /* The only client that is alive; XMEM_OWNER_NONE: there is none; XMEM_OWNER_HOST: several. */
 static u32 xm_last_client(const struct xm_map *map)
 {
@@ -350,15 +418,13 @@ int xm_host_orphaned_claims(struct xm_host *host, u32 *at)
 	if (last == XMEM_OWNER_HOST)
 		return -ENOENT;
 	while (*at < map->slots) {
-		const struct xm_claim *claim = &host->claims->slot[*at];
 		u32 slot = (*at)++;
 
-		if (!claim->listed)
+		if (!host->claims->slot[slot].listed)
 			continue;
 		/* It may add more, or take some itself. */
-		if (last != XMEM_OWNER_NONE &&
-		    (xm_slot_row(map, slot)->owner != last ||
-		     claim->setter == xm_client_row(map, last)->incarnation))
+		if (last != XMEM_OWNER_NONE && (xm_slot_row(map, slot)->owner != last ||
+						xm_has_added(host, last, slot)))
 			continue;
 		xm_claims_void(host, slot);
 		return slot;

@@ -8,14 +8,6 @@
 
 /* ---- clients ---- */
 
-static void xm_set_bit(u64 *words, u32 bit, bool on)
-{
-	u64 word = xm_load(&words[bit / 64]);
-
-	word = on ? word | 1ULL << bit % 64 : word & ~(1ULL << bit % 64);
-	xm_store_release(&words[bit / 64], word);
-}
-
 int xm_host_free_client(const struct xm_host *host)
 {
 	u32 c;
@@ -278,6 +270,7 @@ void xm_host_end(struct xm_host *host, u32 client)
 	xm_repair_ring(map, client);
 	xm_end_upgrades(host, client);
 	xm_end_slots(map, client);
+	xm_claims_leave(host, client);
 	/* Its ring may still be received from, so what it has forwarded stays noted (I6). */
 	for (c = 0; c < map->slots; c++) {
 		u32 *hold = xm_hold(map, client, c);

@@ -20,7 +20,9 @@
 /* What the host notes of one slot with claims. It is in its private memory. */
 struct xm_claim {
 	u64 deadline_ns;			/* ~0: none */
-	u64 setter;				/* incarnation of who added last */
+	u64 adders[XMEM_CLIENT_WORDS];		/* bit set: that client has added some, and lives */
+	u64 counted[XMEM_CLIENT_WORDS];		/* bit set: one of them is that client's own, as
+						 * long as its hold says so (XM_HOLD_CLAIM) */
 	u32 before, next;			/* in the list; 1 + slot, or 0: none */
 	bool listed;
 };
@@ -39,6 +41,15 @@ struct xm_host {
 	struct xm_claims *claims;		/* NULL until the first request for claims */
 	u64 limbo_ns[XMEM_MAX_GROUPS];		/* when a group became the host's; 0: it is not */
 };
+
+/* In a bitmap that the host alone writes. */
+static inline void xm_set_bit(u64 *words, u32 bit, bool on)
+{
+	u64 word = xm_load(&words[bit / 64]);
+
+	word = on ? word | 1ULL << bit % 64 : word & ~(1ULL << bit % 64);
+	xm_store_release(&words[bit / 64], word);
+}
 
 /*
  * Fill *header with the layout of a pool as @join asks for it, except owner_uid.
@@ -217,6 +228,9 @@ int xm_host_claim(struct xm_host *host, u32 me, const struct xmem_claim_request 
  * call again (~0: no need).
  */
 int xm_host_expire_claims(struct xm_host *host, u64 now_ns, u64 *ret_deadline);
+
+/* @client ends, and its holds are still there: take those claims that are its own (P2). */
+void xm_claims_leave(struct xm_host *host, u32 client);
 
 /*
  * A client has ended: void the claims of one slot which were added by clients that have ended, if

@@ -94,11 +94,13 @@ struct xm_map {
 
 /* ---- words ---- */
 
-#define XM_HOLD_COUNT	0x3fffffffu
+#define XM_HOLD_COUNT	0x1fffffffu
+/* One of the slot's claims is this client's own, as long as the host agrees (claims.c). */
+#define XM_HOLD_CLAIM	0x20000000u
 /* This client has forwarded that slot; set before the first entry, for the client's life. */
 #define XM_HOLD_FORWARDED 0x40000000u	/* bit 31 is reserved */
 /* Half of the count: no number of threads that pass it at once can carry it round to 0. */
-#define XM_HOLD_LIMIT	0x20000000u
+#define XM_HOLD_LIMIT	0x10000000u
 
 static inline u64 xm_word(u64 generation, u64 scan, u32 state)
 {
@@ -239,7 +241,7 @@ struct xm_pending {
 	u32 who;			/* XM_WAKE_OWNER: client; XM_TELL_HOST: slot */
 };
 
-/* Take one more hold of a slot that this client holds already. -EOVERFLOW: beyond 2^29. */
+/* Take one more hold of a slot that this client holds already. -EOVERFLOW: beyond 2^28. */
 static inline int xm_hold_add(u32 *hold)
 {
 	if (__builtin_expect((xm_add_full(hold, 1) & XM_HOLD_COUNT) >= XM_HOLD_LIMIT, 0)) {
@@ -316,7 +318,7 @@ static inline int xm_look_at_once(const struct xm_map *map, u64 token)
 
 /*
  * Take a hold on the content that @token names. 0: it is held. -EAGAIN: the hold is taken, and
- * xm_look says whether it is good. -EOVERFLOW: there are 2^29 without it; the caller puts it.
+ * xm_look says whether it is good. -EOVERFLOW: there are 2^28 without it; the caller puts it.
  * @holds: this client's, by slot. The caller has made sure that there is such a slot.
  */
 static inline int xm_get_at(const struct xm_map *map, u32 *holds, u64 token)

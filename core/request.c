@@ -38,7 +38,8 @@ static const struct xm_request_kind kinds[] = {
 	KIND(QUERY, xmem_query_request, XMEM_QUERY_MIN, .answers = true, .unjoined = true),
 	KIND(POOLS, xmem_pools_request, XMEM_POOLS_MIN, .answers = true, .unjoined = true),
 	KIND(POLL_FD, xmem_poll_fd_request, XMEM_POLL_FD_MIN, .answers = true),
-	KIND(CLAIM, xmem_claim_request, XMEM_CLAIM_MIN, .answers = false),
+	KIND(CLAIM, xmem_claim_request, XMEM_CLAIM_MIN,
+	     .answers = false, .flags = XMEM_CLAIM_OWN),
 	KIND(UPGRADE, xmem_upgrade_request, XMEM_UPGRADE_MIN, .answers = true,
 	     .flags = XMEM_UPGRADE_PUBLISH | XMEM_UPGRADE_GIVE_UP | XMEM_UPGRADE_CANCEL),
 };

@@ -54,7 +54,8 @@
  * installed with SA_RESTART, most waits go on. If the daemon is stopped, functions that ask it
  * wait for its answer, within their timeout and until a signal handler has run (EINTR);
  * releasing a buffer and receiving do not wait for it. xmem_unsubscribe waits for it for 1 second
- * at most, and so does whoever drops the last handle that keeps a pool. A receive of a
+ * at most, and so does whoever drops the last handle that keeps a pool, or the reference of a
+ * handle that xmem_set_ref_count has counted in. A receive of a
  * subscription to all publishers waits for it for 20 ms, and later for a tenth of the time at
  * most, to follow a publisher that has just joined.
  *
@@ -292,7 +293,7 @@ struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
  *	ECANCELED  xmem_cancel; or xmem_unsubscribe, or xmem_pool_close, while this call waits
  *	EBADF	the subscription has been dropped
  *	EMFILE, EIO  the contents cannot be mapped
- *	EOVERFLOW  this client has 2^29 handles of the buffer
+ *	EOVERFLOW  this client has 2^28 handles of the buffer
  *	EINVAL	the timeout is negative
  *	EINTR
  * Ownership: the caller calls xmem_release. Threads: any. Since: 0.1.
@@ -427,7 +428,8 @@ struct xmem_publish_options {
 };
 
 /*
- * Publish a buffer to the subscribers of this client. This never waits.
+ * Publish a buffer to the subscribers of this client. This never waits, but for the host's answer
+ * if xmem_get_mut has made the buffer writable.
  * @options: NULL is as all zero: the contents are as long as was acquired.
  * @ret_token: what names these contents, for xmem_get; may be NULL.
  *
@@ -446,7 +448,9 @@ struct xmem_publish_options {
  *	-E2BIG	as xmem_pool_open
  *	-EPERM	the buffer is not from xmem_acquire
  *	-ERANGE	offset and length reach beyond the buffer
- *	-EOVERFLOW  XMEM_PUBLISH_KEEP, and this client has 2^29 handles of the buffer
+ *	-EOVERFLOW  XMEM_PUBLISH_KEEP, and this client has 2^28 handles of the buffer
+ *	-EINTR	after xmem_get_mut: a signal handler ran before the host had answered. Publish it
+ *		again, or release it: nobody knows the token yet
  * Ownership: after an error the buffer is the caller's as before.
  * Threads: any, but no other call uses this handle of a buffer meanwhile. Since: 0.1.
  */
@@ -467,7 +471,7 @@ uint64_t xmem_token(struct xmem_buffer *buffer);
  * Returns: the buffer, or NULL:
  *	ESTALE	those contents are gone, or the token belongs to another pool
  *	EAGAIN	the owner keeps scanning the buffer; retry
- *	EOVERFLOW  this client has 2^29 handles of the buffer
+ *	EOVERFLOW  this client has 2^28 handles of the buffer
  * Ownership: the caller calls xmem_release. Threads: any. Since: 0.1.
  */
 struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token);
@@ -475,7 +479,7 @@ struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token);
 /*
  * Make another handle of a buffer, for reading.
  * Returns: the handle, or NULL: EPERM (the buffer is being written), EOVERFLOW (this client
- * has 2^29 handles of the buffer).
+ * has 2^28 handles of the buffer).
  * Ownership: the caller calls xmem_release. Threads: any. Since: 0.1.
  */
 struct xmem_buffer *xmem_clone(struct xmem_buffer *buffer);

@@ -194,7 +194,7 @@ static XL_SLOW void release_slow(struct xmem_buffer *buffer)
 	struct xmem_pool *pool = buffer->pool;
 
 	if (buffer->mode & XL_CLAIMS)
-		xl_claim_take(pool, buffer->what.token);
+		xl_claim_drop(buffer);
 	if (!(buffer->mode & XL_WRITING))
 		xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
 	else if (buffer->mode & XL_FIXED)

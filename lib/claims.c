@@ -15,19 +15,41 @@
 
 /* ---- requests ---- */
 
-static int claim(struct xmem_pool *pool, u32 op, u64 token, u32 count, u64 timeout_ns)
+static struct xmem_claim_request ask(u32 op, u64 token, u32 count)
 {
-	struct xmem_claim_request request = {
-		.size = sizeof(request), .op = op, .slot = xm_token_slot(token),
-		.generation = xm_generation(token), .count = count, .timeout_ns = timeout_ns,
+	return (struct xmem_claim_request){
+		.size = sizeof(struct xmem_claim_request), .op = op,
+		.slot = xm_token_slot(token), .generation = xm_generation(token), .count = count,
 	};
+}
 
+static int claim(struct xmem_pool *pool, u32 op, u64 token, u32 count)
+{
+	struct xmem_claim_request request = ask(op, token, count);
+
+	return xl_request(pool, XMEM_IOC_CLAIM, &request);
+}
+
+/* What claims are added: how many, for how long, and whether one is this client's own. */
+struct wish {
+	u64 token;
+	u64 timeout_ns;
+	u32 count;
+	u32 flags;			/* XMEM_CLAIM_OWN */
+};
+
+static int claim_more(struct xmem_pool *pool, const struct wish *wish)
+{
+	struct xmem_claim_request request = ask(XMEM_CLAIM_ADD, wish->token, wish->count);
+
+	request.flags = wish->flags;
+	request.timeout_ns = wish->timeout_ns;
 	return xl_request(pool, XMEM_IOC_CLAIM, &request);
 }
 
 int xl_claim_take(struct xmem_pool *pool, u64 token)
 {
-	return claim(pool, XMEM_CLAIM_TAKE, token, 1, 0);
+	return claim(pool, XMEM_CLAIM_TAKE, token, 1);
 }
 
 /* Hold what @token names for a moment. 0, or an error and there is no hold. */
@@ -48,18 +70,25 @@ static void put(struct xmem_pool *pool, u32 slot)
 }
 
 /* Add claims to contents that the caller need not hold. A scan is waited for, by holding them. */
-static int add(struct xmem_pool *pool, u64 token, u32 count, u64 timeout_ns)
+static int add(struct xmem_pool *pool, const struct wish *wish)
 {
-	int err = claim(pool, XMEM_CLAIM_ADD, token, count, timeout_ns), tries;
+	int err = claim_more(pool, wish), tries;
 
 	for (tries = 0; err == -EAGAIN && tries < TRIES; tries++) {
-		err = hold(pool, token);
+		err = hold(pool, wish->token);
 		if (err)
 			return err;
-		err = claim(pool, XMEM_CLAIM_ADD, token, count, timeout_ns);
-		put(pool, xm_token_slot(token));
+		err = claim_more(pool, wish);
+		put(pool, xm_token_slot(wish->token));
 	}
 	return err;
+}
+
+static int add_some(struct xmem_pool *pool, u64 token, u32 count)
+{
+	struct wish wish = { .token = token, .count = count };
+
+	return add(pool, &wish);
 }
 
 /* ---- errors ---- */
@@ -85,6 +114,9 @@ static int failed(const char *what, int err)
 			       what, XMEM_MAX_CLAIMS);
 	case ENOENT:
 		return xl_fail(ENOENT, "%s: no reference of this buffer is set aside", what);
+	case EBUSY:
+		return xl_fail(EBUSY, "%s: another handle of this buffer is counted in; release or "
+			       "forget it, or call xmem_offer", what);
 	case EPERM:
 		return xl_fail(EPERM, "%s: that is for the buffer's owner, and for others up to "
 			       "60 seconds", what);
@@ -95,6 +127,55 @@ static int failed(const char *what, int err)
 static int done(const char *what, int err)
 {
 	return err ? failed(what, err) : 0;
+}
+
+/* ---- the reference of a handle ---- */
+
+/*
+ * Say in this client's hold that one of the claims is its own. If it ends now, the host takes that
+ * one along with the hold. -EBUSY: that of another handle here is. Of the handles of one buffer
+ * that a client has, one at most stands for a claim.
+ */
+static int mark(struct xmem_pool *pool, u32 slot)
+{
+	u32 *hold = &pool->holds[slot], before;
+
+	do {
+		before = xm_load(hold);
+		if (before & XM_HOLD_CLAIM)
+			return -EBUSY;
+	} while (!xm_cas_full(hold, before, before | XM_HOLD_CLAIM));
+	XM_STEP(XM_STEP_CLAIM_MARKED);
+	return 0;
+}
+
+static void unmark(struct xmem_pool *pool, u32 slot)
+{
+	xm_add_full(&pool->holds[slot], -XM_HOLD_CLAIM);
+}
+
+void xl_claim_leave(struct xmem_buffer *buffer)
+{
+	unmark(buffer->pool, buffer->slot);
+}
+
+/*
+ * The host knows whether the claim is this client's own still: it may be void, and those that are
+ * there another's. If none are there, it has been taken. A host that is stopped drops it later, or
+ * at the end of this client.
+ */
+void xl_claim_drop(struct xmem_buffer *buffer)
+{
+	struct xmem_claim_request request = ask(XMEM_CLAIM_TAKE, buffer->what.token, 1);
+	struct xmem_pool *pool = buffer->pool;
+
+	request.flags = XMEM_CLAIM_OWN;
+	if (xm_claims_of(&pool->map, buffer->slot)) {
+		xl_post(pool, XMEM_IOC_CLAIM, &request);
+		xl_settle_posts(pool);
+	}
+	XM_STEP(XM_STEP_CLAIM_DROPPED);
+	unmark(pool, buffer->slot);
 }
 
 /* ---- handles ---- */
@@ -112,19 +193,20 @@ static void stand_for_claim(struct xmem_buffer *buffer)
 }
 
 /* Have @count claims in all. They may be taken meanwhile: then those that were there are. */
-static int set_held(struct xmem_buffer *buffer, u32 count, u64 timeout_ns)
+static int set_held(struct xmem_buffer *buffer, struct wish *wish)
 {
 	struct xmem_pool *pool = buffer->pool;
-	u64 token = buffer->what.token;
-	u32 there;
+	u32 count = wish->count, there;
 	int err;
 
+	wish->token = buffer->what.token;
 	do {
 		there = xm_claims_of(&pool->map, buffer->slot);
 		/* To take some says nothing about the time of the others. */
-		err = add(pool, token, there > count ? 0 : count - there, timeout_ns);
+		wish->count = there > count ? 0 : count - there;
+		err = add(pool, wish);
 		if (!err && there > count)
-			err = claim(pool, XMEM_CLAIM_TAKE, token, there - count, 0);
+			err = claim(pool, XMEM_CLAIM_TAKE, wish->token, there - count);
 	} while (err == -ERANGE || err == -ENOENT);
 	if (!err)
 		stand_for_claim(buffer);
@@ -155,7 +237,7 @@ static void leave_to_holders(struct xmem_buffer *buffer)
  * The claims come before the contents are LIVE. If this process ends in between, the host frees the
  * slot, and its claims with it.
  */
-static int set_written(struct xmem_buffer *buffer, u32 count, u64 timeout_ns)
+static int set_written(struct xmem_buffer *buffer, struct wish *wish)
 {
 	struct xmem_pool *pool = buffer->pool;
 	u64 word = xm_load(&buffer->own->own.word->state);
@@ -165,8 +247,8 @@ static int set_written(struct xmem_buffer *buffer, u32 count, u64 timeout_ns)
 	err = xm_hold_more(&pool->map, pool->me, buffer->slot);
 	if (err)
 		return err;
-	err = claim(pool, XMEM_CLAIM_ADD, xm_token(xm_generation(word), buffer->slot), count,
-		    timeout_ns);
+	wish->token = xm_token(xm_generation(word), buffer->slot);
+	err = claim_more(pool, wish);
 	if (err) {
 		put(pool, buffer->slot);
 		return err;
@@ -178,31 +260,46 @@ static int set_written(struct xmem_buffer *buffer, u32 count, u64 timeout_ns)
 }
 
 /* The same for contents that were written in place: the hold is there already. */
-static int set_upgraded(struct xmem_buffer *buffer, u32 count, u64 timeout_ns)
+static int set_upgraded(struct xmem_buffer *buffer, struct wish *wish)
 {
 	struct xmem_pool *pool = buffer->pool;
-	u64 token = xm_token(buffer->upgrade->generation, buffer->slot);
-	int err = claim(pool, XMEM_CLAIM_ADD, token, count, timeout_ns);
+	int err;
 
+	wish->token = xm_token(buffer->upgrade->generation, buffer->slot);
+	err = claim_more(pool, wish);
 	if (err)
 		return err;
 	err = xl_upgrade_live(buffer);
 	if (err) {
-		claim(pool, XMEM_CLAIM_TAKE, token, count, 0);
+		claim(pool, XMEM_CLAIM_TAKE, wish->token, wish->count);
 		return err;
 	}
 	xl_handle_use(buffer, XL_READING | XL_CLAIMS);
 	return 0;
 }
 
-static int set(struct xmem_buffer *buffer, u32 count, u64 timeout_ns)
+static int set_of(struct xmem_buffer *buffer, struct wish *wish)
 {
 	u32 mode = xm_load(&buffer->mode);
 
 	if (mode & XL_UPGRADED)
-		return set_upgraded(buffer, count, timeout_ns);
-	return mode & XL_WRITING ? set_written(buffer, count, timeout_ns) :
-				   set_held(buffer, count, timeout_ns);
+		return set_upgraded(buffer, wish);
+	return mode & XL_WRITING ? set_written(buffer, wish) : set_held(buffer, wish);
+}
+
+/* The mark comes before the claims, so that they never are there without it. */
+static int set(struct xmem_buffer *buffer, u32 count, u64 timeout_ns)
+{
+	struct wish wish = { .count = count, .timeout_ns = timeout_ns, .flags = XMEM_CLAIM_OWN };
+	bool again = xm_load(&buffer->mode) & XL_CLAIMS;
+	int err = again ? 0 : mark(buffer->pool, buffer->slot);
+
+	if (err)
+		return err;
+	err = set_of(buffer, &wish);
+	if (err && !again)
+		unmark(buffer->pool, buffer->slot);
+	return err;
 }
 
 XMEM_API int xmem_set_ref_count(struct xmem_buffer *handle, uint32_t count, int64_t timeout_ns)
@@ -239,7 +336,7 @@ XMEM_API int xmem_offer(struct xmem_buffer *handle, uint32_t more)
 
 	if (err)
 		return err;
-	return done("offer", more ? add(buffer->pool, buffer->what.token, more, 0) : -ERANGE);
+	return done("offer", more ? add_some(buffer->pool, buffer->what.token, more) : -ERANGE);
 }
 
 XMEM_API int xmem_forget(struct xmem_buffer *handle)
@@ -251,8 +348,10 @@ XMEM_API int xmem_forget(struct xmem_buffer *handle)
 	if (err)
 		return err;
 	pool = buffer->pool;
-	if (!(buffer->mode & XL_CLAIMS))
-		err = add(pool, buffer->what.token, 1, 0);
+	if (buffer->mode & XL_CLAIMS)
+		xl_claim_leave(buffer);
+	else
+		err = add_some(pool, buffer->what.token, 1);
 	if (err)
 		return failed("forget", err);
 	XM_STEP(XM_STEP_CLAIM_FORGET);
@@ -293,7 +392,7 @@ XMEM_API int xmem_add_ref(struct xmem_pool *pool, uint64_t token)
 		return err;
 	if (xm_token_slot(token) >= pool->map.slots)
 		return failed("add_ref", -ESTALE);
-	return done("add_ref", add(pool, token, 1, 0));
+	return done("add_ref", add_some(pool, token, 1));
 }
 
 /* The contents are held meanwhile, so that the claim is none of those that come after them. */
@@ -323,8 +422,8 @@ XMEM_API int xmem_void_claims(struct xmem_pool *pool, uint64_t token)
 		return err;
 	if (xm_token_slot(token) >= pool->map.slots)
 		return failed("void_claims", -ESTALE);
-	err = claim(pool, XMEM_CLAIM_VOID, token, 0, 0);
-	return err == -EPERM ? xl_fail_fast(EPERM, "void_claims: only the buffer's owner, who set "
-					    "them aside last, or an administrator voids claims") :
+	err = claim(pool, XMEM_CLAIM_VOID, token, 0);
+	return err == -EPERM ? xl_fail_fast(EPERM, "void_claims: only the buffer's owner, who has "
+					    "set some aside, or an administrator voids claims") :
 	       done("void_claims", err);
 }

@@ -7,19 +7,24 @@
  * how many consumers there will be, and forgets the buffer:
  *
  *	struct xmem_buffer *buffer = xmem_acquire(pool, bytes, XMEM_FOREVER);
+ *	uint64_t token;
+ *
  *	fill(xmem_data_mut(buffer));
  *	xmem_set_ref_count(buffer, 2, 0);
- *	send_to_both(xmem_token(buffer));
+ *	token = xmem_token(buffer);
  *	xmem_forget(buffer);
+ *	send_to_both(token);
  *
  * Each consumer calls xmem_get with the token, looks, and calls xmem_release. The buffer is free
- * with the second release, also if this program has ended long before.
+ * with the second release, also if this program has ended long before. It may send the token before
+ * it forgets the buffer, too; but the reference of its handle is its own until then, and goes with
+ * it if it is killed in between.
  *
  * A *claim* is a reference that is set aside for a client yet unknown. xmem_get takes one if there
  * are any, and its hold then stands for it: so when a consumer ends, its reference goes with it.
- * xmem_receive and xmem_clone take none. The claims of a buffer end when their time has passed; and
- * when the client that set them aside has ended, and at most the buffer's owner is left to take
- * them. Then the buffer is free as soon as nobody holds it.
+ * xmem_receive and xmem_clone take none. The claims of a buffer end, all at once, when their time
+ * has passed; and when all clients that set some aside have ended, and at most the buffer's owner
+ * is left to take them. Then the buffer is free as soon as nobody holds it.
  */
 #ifndef XMEM_CLAIMS_H
 #define XMEM_CLAIMS_H
@@ -38,18 +43,23 @@ struct xmem_buffer;
  * @buffer: from xmem_acquire, xmem_attach_fd or xmem_get_mut, whose contents are complete now: as
  *	many bytes as were acquired, which nobody changes any more. The handle stays, for reading.
  *	It is published to nobody. Or one that is held for reading.
- * @count: references in all, 1 to 65535. xmem_forget drops the handle and no reference;
- *	xmem_release drops one, and so does xmem_forward or xmem_send if the handle goes. Claims
- *	that there were are counted in.
+ * @count: references in all, 1 to 65535. Claims that there were are counted in. One of them is this
+ *	handle's own: xmem_release drops it, and so do xmem_forward and xmem_send if the handle
+ *	goes, and the end of this process; xmem_forget leaves it to whoever comes. If others take as
+ *	many as there are, it is among them, and then the handle goes without one, as it does when
+ *	the claims have ended.
  * @timeout_ns: how long claims last; 0: 10 seconds; XMEM_FOREVER: without end, which only the
  *	writer that owns the buffer may ask for, and so more than 60 seconds. If there were claims,
  *	the time that ends later counts.
  * Returns: 0, or an error, and then nothing has changed:
+ *	-EBUSY	another handle that this client has of the buffer is counted in
  *	-ERANGE	@count is 0, or more than 65535
  *	-EINVAL	the timeout is negative
  *	-EPERM	the timeout is longer than 60 seconds, and the buffer is another client's
- *	-EOVERFLOW  this client has 2^29 handles of the buffer
- *	-ENOMEM, -EINTR
+ *	-EOVERFLOW  this client has 2^28 handles of the buffer
+ *	-ENOMEM
+ *	-EINTR	a signal handler ran before the host had answered; claims that there were may last
+ *		as long as was asked for
  * Threads: any, but no other call uses this handle of a buffer meanwhile. Since: 0.4.
  */
 int xmem_set_ref_count(struct xmem_buffer *buffer, uint32_t count, int64_t timeout_ns);
@@ -121,8 +131,8 @@ int xmem_drop_ref(struct xmem_pool *pool, uint64_t token);
  * Returns: 0, or an error:
  *	-ENOENT	it has no claims
  *	-ESTALE	the contents are gone, or the token is another pool's
- *	-EPERM	this client neither owns the buffer nor has set claims aside last, and where the
- *		kernel is the host its user has not made the pool either, and may not administrate
+ *	-EPERM	where the kernel is the host: this client neither owns the buffer nor has set any
+ *		of its claims aside, and its user has not made the pool and may not administrate
  *	-EINTR	a signal handler ran before the host had answered; it may void them all the same
  *	-ENOMEM
  * Threads: any. Since: 0.4.

@@ -537,23 +537,28 @@ struct xmem_poll_fd_request {
  *          generation may add to contents that are LIVE, and the owner alone to a slot that is
  *          WRITING. EAGAIN: the owner is scanning the slot; get it, then try again. EPERM: who
  *          does not own the slot asks for more than XMEM_CLAIM_LONGEST_NS
- *   take   `count` fewer. The caller holds the slot, owns it, or has added last (EPERM). ERANGE:
+ *   take   `count` fewer. The caller holds the slot, owns it, or has added some (EPERM). ERANGE:
  *          there are not so many. The daemon's clients take without a request (core/claims.c)
- *   void   all of them. For the slot's owner, who added last, and in the kernel the pool's
+ *   void   all of them. For the slot's owner, who has added some, and in the kernel the pool's
  *          creator and CAP_SYS_ADMIN (EPERM); ENOENT: there are none. count is 0
  *
- * They end also when their time has passed, and when who added last has ended and at most the
- * slot's owner is left. ESTALE: the slot has other contents, or none. ERANGE: there would be more
- * than XMEM_MAX_CLAIMS.
+ * With XMEM_CLAIM_OWN one of them is the caller's own: it ends with the caller, if bit 29 of the
+ * caller's hold of the slot is set then, and a take of one with this flag ends it before. ENOENT:
+ * the caller has none, or it is void. If others take all that there are, it is among them.
+ *
+ * Claims end also when their time has passed, and when all who have added some have ended and at
+ * most the slot's owner is left. ESTALE: the slot has other contents, or none. ERANGE: there would
+ * be more than XMEM_MAX_CLAIMS.
  */
 enum xmem_claim_op {
 	XMEM_CLAIM_ADD = 0,
 	XMEM_CLAIM_TAKE = 1,
 	XMEM_CLAIM_VOID = 2,
 };
+#define XMEM_CLAIM_OWN	(1u << 0)	/* add, take */
 struct xmem_claim_request {
 	__u32 size;
-	__u32 flags;			/* must be 0 */
+	__u32 flags;			/* XMEM_CLAIM_OWN */
 	__u32 op;			/* enum xmem_claim_op */
 	__u32 slot;
 	__u64 generation;		/* of the contents */

@@ -233,9 +233,11 @@ static int serve_locally(struct xmem_link *link, unsigned int kind, void *argume
 	return err;
 }
 
+/* Whose own a claim is, the daemon alone knows. */
 static bool argument_is_take(const struct xmem_claim_request *request)
 {
-	return request->size >= XMEM_CLAIM_MIN && request->op == XMEM_CLAIM_TAKE;
+	return request->size >= XMEM_CLAIM_MIN && request->op == XMEM_CLAIM_TAKE &&
+	       !(request->flags & XMEM_CLAIM_OWN);
 }
 
 static int daemon_request_until(struct xmem_link *link, unsigned int request, void *argument,

@@ -45,7 +45,8 @@ static void consume_all(void *argument)
 		if (!b)
 			continue;
 		stamp_of(b);		/* all of it is one stamp */
-		if (random_next(&how->random) % 4 == 0)
+		if (random_next(&how->random) % 2 && !xmem_set_ref_count(b, 2, SHORT) &&
+		    random_next(&how->random) % 2)
 			xmem_forget(b);
 		else
 			xmem_release(b);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Claims (I6): adding, taking, voiding, their list, and what a scan and a get make of them. */
+/* Claims (I7): adding, taking, voiding, their list, and what a scan and a get make of them. */
 #include "unit.h"
 
 #define SECOND	1000000000ULL
@@ -54,6 +54,29 @@ static int claim(struct scene *s, u32 me, u32 op, u64 token, u32 count, u64 time
 static int add(struct scene *s, u32 me, u64 token, u32 count)
 {
 	return claim(s, me, XMEM_CLAIM_ADD, token, count, 0);
+}
+
+/* The same with one that is the client's own; its hold says so if @marked. */
+static int add_own(struct scene *s, u32 me, u32 count, bool marked)
+{
+	struct xmem_claim_request request = {
+		.size = sizeof(request), .flags = XMEM_CLAIM_OWN, .op = XMEM_CLAIM_ADD,
+		.slot = s->slot[0], .generation = xm_generation(s->token), .count = count,
+	};
+
+	if (marked)
+		*xm_hold(s->map, me, s->slot[0]) |= XM_HOLD_CLAIM;
+	return xm_host_claim(s->host, me, &request, NOW, false, &s->pending);
+}
+
+static int take_own(struct scene *s, u32 me)
+{
+	struct xmem_claim_request request = {
+		.size = sizeof(request), .flags = XMEM_CLAIM_OWN, .op = XMEM_CLAIM_TAKE,
+		.slot = s->slot[0], .generation = xm_generation(s->token), .count = 1,
+	};
+
+	return xm_host_claim(s->host, me, &request, NOW, false, &s->pending);
 }
 
 static u32 left(const struct scene *s)
@@ -474,6 +497,110 @@ START_TEST(claims_end_when_nobody_is_left_to_take_them)
 }
 END_TEST
 
+/* ---- a client's own ---- */
+
+START_TEST(a_client_has_one_of_its_own_at_most)
+{
+	struct scene s = scene_make();
+
+	ck_assert_int_eq(take_own(&s, s.reader), -ENOENT);
+	ck_assert_int_eq(add_own(&s, s.reader, 2, false), 0);
+	ck_assert_int_eq(add_own(&s, s.reader, 1, false), 0);
+	ck_assert_int_eq(take_own(&s, s.owner), -ENOENT);
+	ck_assert_int_eq(take_own(&s, s.reader), 0);
+	ck_assert_uint_eq(left(&s), 2);
+	ck_assert_int_eq(take_own(&s, s.reader), -ENOENT);
+	/* It comes without a hold, so the owner may be waiting. */
+	xm_arm(&xm_client_row(s.map, s.owner)->slots_waiters);
+	ck_assert_int_eq(add_own(&s, s.reader, 0, false), 0);
+	ck_assert_int_eq(take_own(&s, s.reader), 0);
+	ck_assert_int_eq(s.pending.what, XM_WAKE_OWNER);
+	ck_assert_uint_eq(left(&s), 1);
+	scene_end(&s);
+}
+END_TEST
+
+START_TEST(its_own_ends_with_a_client_if_its_hold_says_so)
+{
+	static const u32 counts[] = { 1, 3 };
+	u32 i, marked;
+
+	for (i = 0; i < ARRAY_SIZE(counts); i++) {
+		for (marked = 0; marked < 2; marked++) {
+			struct scene s = scene_make();
+			u32 third = world_join(s.world, XMEM_ROLE_READER, 0);
+
+			ck_assert_int_eq(xm_get(s.map, third, s.token), 0);
+			ck_assert_int_eq(add_own(&s, third, counts[i], marked), 0);
+			world_end(s.world, third);
+			ck_assert_uint_eq(left(&s), counts[i] - marked);
+			ck_assert_uint_eq(s.map->pool->claimed, counts[i] > marked);
+			/* The next client with its id has none. */
+			ck_assert_uint_eq(world_join(s.world, XMEM_ROLE_READER, 0), third);
+			ck_assert_int_eq(take_own(&s, third), -ENOENT);
+			*xm_hold(s.map, third, s.slot[0]) = XM_HOLD_CLAIM;
+			world_end(s.world, third);
+			ck_assert_uint_eq(left(&s), counts[i] - marked);
+			scene_end(&s);
+		}
+	}
+}
+END_TEST
+
+/* What is there then was set aside for others. */
+START_TEST(its_own_is_not_among_those_that_came_after_it_was_void_or_taken)
+{
+	u32 taken, ends;
+
+	for (taken = 0; taken < 2; taken++) {
+		for (ends = 0; ends < 2; ends++) {
+			struct scene s = scene_make();
+			u32 third = world_join(s.world, XMEM_ROLE_READER, 0);
+
+			ck_assert_int_eq(xm_get(s.map, third, s.token), 0);
+			ck_assert_int_eq(add_own(&s, third, 2, true), 0);
+			if (taken)
+				ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], 2), 0);
+			else
+				ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_VOID, s.token, 0,
+						       0), 0);
+			ck_assert_int_eq(add(&s, s.reader, s.token, 1), 0);
+			if (ends) {
+				world_end(s.world, third);
+			} else {
+				ck_assert_int_eq(take_own(&s, third), -ENOENT);
+				world_put(s.world, third, s.slot[0]);
+				world_end(s.world, third);
+			}
+			ck_assert_uint_eq(left(&s), 1);
+			scene_end(&s);
+		}
+	}
+}
+END_TEST
+
+START_TEST(all_who_have_added_count_and_not_the_last_alone)
+{
+	struct scene s = scene_make();
+	u32 at = 0;
+
+	ck_assert_int_eq(add(&s, s.owner, s.token, 2), 0);
+	ck_assert_int_eq(add(&s, s.reader, s.token, 1), 0);
+	world_end(s.world, s.reader);
+	ck_assert_int_eq(xm_host_orphaned_claims(s.host, &at), -ENOENT);
+	ck_assert_uint_eq(left(&s), 3);
+	/* Those are void; what a reader adds then is its alone. */
+	ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_VOID, s.token, 0, 0), 0);
+	s.reader = world_join(s.world, XMEM_ROLE_READER, 0);
+	ck_assert_int_eq(add(&s, s.reader, s.token, 1), 0);
+	world_end(s.world, s.reader);
+	at = 0;
+	ck_assert_int_eq(xm_host_orphaned_claims(s.host, &at), s.slot[0]);
+	s.reader = world_join(s.world, XMEM_ROLE_READER, 0);
+	scene_end(&s);
+}
+END_TEST
+
 void claims_tests(Suite *suite)
 {
 	TCase *tcase = tcase_create("claims");
@@ -491,5 +618,9 @@ void claims_tests(Suite *suite)
 	tcase_add_test(tcase, claims_expire_in_the_order_of_their_deadlines);
 	tcase_add_test(tcase, the_list_of_claims_stays_in_order);
 	tcase_add_test(tcase, claims_end_when_nobody_is_left_to_take_them);
+	tcase_add_test(tcase, a_client_has_one_of_its_own_at_most);
+	tcase_add_test(tcase, its_own_ends_with_a_client_if_its_hold_says_so);
+	tcase_add_test(tcase, its_own_is_not_among_those_that_came_after_it_was_void_or_taken);
+	tcase_add_test(tcase, all_who_have_added_count_and_not_the_last_alone);
 	suite_add_tcase(suite, tcase);
 }
