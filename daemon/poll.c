@@ -123,10 +123,25 @@ static bool look_in(const struct xd_poll *poll)
 	return say_readable(poll);
 }
 
-/* Is it writable, whatever it is to be? Then there is nothing to do for it. */
-static bool is_writable(const struct xd_poll *poll)
+/* The bytes with which the client has filled its end. 0: it is writable, whatever it is to be. */
+static int filled_with(const struct xd_poll *poll)
 {
-	return recv(poll->socket, NULL, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT) < 0;
+	int bytes;
+
+	return ioctl(poll->socket, SIOCINQ, &bytes) ? 0 : bytes;
+}
+
+/* Make it writable, unless the client has filled it once more since it had so many @bytes. */
+static void say_writable(const struct xd_poll *poll, int bytes)
+{
+	ssize_t got;
+
+	while (bytes > 0) {
+		got = recv(poll->socket, NULL, 0, MSG_DONTWAIT | MSG_TRUNC);
+		if (got <= 0)
+			break;
+		bytes -= got;
+	}
 }
 
 /* Returns when to look again, or 0. */
@@ -135,16 +150,20 @@ static u64 look_out(const struct xd_poll *poll)
 	const struct xm_map *map = &poll->of->pool->host.map;
 	u32 me = poll->what.client;
 	u64 deadline;
+	int filled;
 
-	if (poll->what.kind != XMEM_POLL_CLIENT || poll->of->role != XMEM_ROLE_WRITER ||
-	    is_writable(poll))
+	if (poll->what.kind != XMEM_POLL_CLIENT || poll->of->role != XMEM_ROLE_WRITER)
+		return 0;
+	/* Before the look: what the client fills later says what it has found later. */
+	filled = filled_with(poll);
+	if (!filled)
 		return 0;
 	if (!xm_says_writable(map, me, xd_now_ns(), &deadline)) {
 		xm_arm(&xm_client_row(map, me)->slots_waiters);
 		if (!xm_says_writable(map, me, xd_now_ns(), &deadline))
 			return deadline;
 	}
-	xm_wire_drain(poll->socket);
+	say_writable(poll, filled);
 	return 0;
 }
 

@@ -44,9 +44,9 @@ int xm_wire_send(int socket, const struct xmem_message *head, const void *body, 
 		 int file, int flags);
 
 /*
- * For the two ends of a descriptor that is polled (daemon/poll.c, lib/poll.c); neither waits.
+ * For the ends of a descriptor that is polled (daemon/poll.c, lib/poll.c); neither waits.
  * fill: send until nothing more goes, so that the socket is not writable.
- * drain: take what has come, so that this socket is not readable, and the other writable.
+ * drain: take what has come, so that the socket is not readable. What comes meanwhile goes too.
  */
 void xm_wire_fill(int socket);
 void xm_wire_drain(int socket);

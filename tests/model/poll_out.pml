@@ -10,6 +10,8 @@
  *   NOTELL     the client has something after all, and does not tell
  *   NOREARM    the daemon leaves the word as it is when there is nothing
  *   NOLOOK     the daemon arms and does not look again
+ *   TAKEMORE   the daemon empties it of what the client has filled it with since it looked, so
+ *              that it is writable in vain
  */
 #define N	2
 mtype = { WAKE };
@@ -17,7 +19,10 @@ chan queue = [1] of { mtype };
 byte unused, taken;			/* buffers: to be had; acquired so far */
 bit armed;
 bit filled = 1;				/* as it is given out */
+bit looked;				/* since it was filled, the daemon has looked or is at it */
 
+inline fill() { atomic { filled = 1; looked = 0 } }
+inline unfill() { assert(looked); filled = 0 }
 inline tell() { if :: nfull(queue) -> queue!WAKE :: full(queue) fi }
 
 proctype Client() {
@@ -31,7 +36,7 @@ proctype Client() {
 		:: else
 		fi;
 #ifndef FILLLATE
-		filled = 1;
+		fill();
 #endif
 		armed = 1;
 #ifndef NORELOOK
@@ -46,7 +51,7 @@ proctype Client() {
 		fi;
 #endif
 #ifdef FILLLATE
-		filled = 1;
+		fill();
 #endif
 next:		skip
 	od
@@ -73,10 +78,12 @@ proctype Daemon() {
 
 end:	do
 	:: queue?what ->
-		if
-		:: !filled -> goto end	/* it is writable: the client will fill it and look */
-		:: else
-		fi;
+		atomic {
+			if
+			:: !filled -> goto end	/* writable: the client will fill it and look */
+			:: else -> looked = 1
+			fi
+		};
 		yes = (unused > 0);
 		if
 		:: yes
@@ -88,7 +95,14 @@ end:	do
 			yes = (unused > 0)
 #endif
 		fi;
-		if :: yes -> filled = 0 :: else fi
+		if
+		:: yes ->
+			unfill();
+#ifdef TAKEMORE
+			if :: filled -> unfill() :: else fi
+#endif
+		:: else
+		fi
 	od
 }
 

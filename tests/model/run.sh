@@ -29,7 +29,7 @@ history.pml    -                NOLOOK LOOKFIRST NORECHECK NOSCAN PINNED
 upgrade.pml    -                PLAIN HOLDSFIRST FORCED NONUMBER ENDFREES GENSTAYS SKIPMARK
 wait.pml       -                LOOKFIRST WAKEFIRST NOCOUNT CLEARLATE
 poll.pml       -                NORELOOK DRAINLATE NOTELL NOREARM NOLOOK ONLYWAKE WAKEFIRST
-poll_out.pml   -                NORELOOK FILLLATE NOTELL NOREARM NOLOOK
+poll_out.pml   -                NORELOOK FILLLATE NOTELL NOREARM NOLOOK TAKEMORE
 cancel.pml     -                LOOKFIRST WAKEFIRST
 cancel.pml     SEVERAL          LOOKFIRST WAKEFIRST
 cancel.pml     DROP             NOWAKE NOWAIT UNCOUNTED
