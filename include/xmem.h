@@ -495,15 +495,20 @@ struct xmem_buffer *xmem_clone(struct xmem_buffer *buffer);
  *	hung up		the host has ended, or this client has: close the pool, open it again
  * Who waits for writable waits for slow subscribers no longer than wait_bound_ns, as in
  * xmem_acquire. A writer that still has a buffer in hand is taken for one that waits only after
- * an acquire has found none. If a subscriber that had exceeded the bound is waited for again while
- * the writer sleeps, it is writable once in vain, and the acquire begins the bound.
+ * an acquire has found none.
  * It may be asked for at any time, also before anything is subscribed to, and be passed to
- * other processes. It is level-triggered: as long as it is readable there is something. It
- * can say so in vain if others take something back meanwhile: the publication that it meant
- * is taken from a slow subscriber, or somebody gets the buffer that was free; and a few times
- * after publishers have ended, until the daemon has heard that nobody follows them any more. A
- * program therefore uses timeout 0, and goes back to its loop after EAGAIN. While the daemon is
- * stopped it says nothing new, although xmem_receive and xmem_acquire with timeout 0 still succeed.
+ * other processes. It is level-triggered: as long as it is readable there is something. A
+ * program uses timeout 0 and goes back to its loop after EAGAIN, for it can be ready in vain:
+ *	readable	the publication that it meant is taken from a slow subscriber; it is
+ *			retracted, or was sent to another client: the receive passes it, which the
+ *			writer may wait for; a few times after publishers have ended, until the
+ *			daemon has heard that nobody follows them any more
+ *	writable	somebody gets the buffer that was free; a bound is to begin, which is the
+ *			acquire's to do, once: a subscriber that had exceeded it is waited for again
+ *			while the writer sleeps, or only a client that has forwarded them keeps
+ *			buffers; on demand, when buffers come free whose file is still in use
+ * While the daemon is stopped it says nothing new, although xmem_receive and xmem_acquire with
+ * timeout 0 still succeed.
  *
  * Returns: the descriptor, the same at every call, or -errno:
  *	-EDQUOT	the daemon has given out as many as it may (the kernel counts the process's files)

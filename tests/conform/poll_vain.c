@@ -58,3 +58,36 @@ TEST(API_poll_forgets_no_refusal)
 	}
 	xmem_pool_close(writer);
 }
+
+/*
+ * What was sent to another client is nothing to receive, but a writer may wait until it is passed:
+ * so whoever sleeps in poll is woken for it, and by then has to pass it.
+ */
+TEST(API_poll_says_that_there_is_something_to_pass)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER,
+					.wait_bound_ns = XMEM_FOREVER);
+	struct xmem_pool *one = open_reader(name), *other = open_reader(name);
+	int publisher = xmem_pool_client(writer), fd = fd_of(other), round;
+	struct xmem_subscription *of_one = follow(one, publisher, 0);
+	struct xmem_subscription *s = follow(other, publisher, XMEM_SUBSCRIBE_WAITS);
+	struct xmem_buffer *b;
+
+	WORKED(xmem_preallocate(writer, 4, BYTES));
+	for (round = 0; round < 10; round++) {
+		SAME(by_poll(fd, POLLIN, 0), 0);
+		b = xmem_acquire(writer, BYTES, 0);
+		CHECK(b);
+		fill(b, round);
+		WORKED(xmem_send(b, (uint32_t)xmem_pool_client(one), NULL, 0, NULL));
+		SAME(by_poll(fd, POLLIN, WAIT_MS), POLLIN);
+		xmem_release(receive_one(of_one));
+		REFUSED(xmem_receive(s, 0), EAGAIN);
+	}
+	xmem_unsubscribe(s);
+	xmem_unsubscribe(of_one);
+	xmem_pool_close(other);
+	xmem_pool_close(one);
+	xmem_pool_close(writer);
+}
