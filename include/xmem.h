@@ -40,9 +40,10 @@
  * pool, as long as no other pool has been opened.
  *
  * Threads. Each function says who may call it. "any" is any thread at any time, also with handles
- * that other threads are using. The C library must have made the threads. Threads that get and
- * drop buffers do not wait for each other. No function is async-signal-safe, and none is a
- * cancellation point: a thread that pthread_cancel cancels in one returns from it first, and
+ * that other threads are using; what holds while another thread closes the pool's handle is said
+ * by xmem_pool_close, which excepts xmem_get. The C library must have made the threads. Threads
+ * that get and drop buffers do not wait for each other. No function is async-signal-safe, and none
+ * is a cancellation point: a thread that pthread_cancel cancels in one returns from it first, and
  * nothing is lost; xmem_cancel ends waits, pthread_cancel does not. A thread that can be cancelled
  * asynchronously calls no function. After fork the child cannot use handles that it inherited:
  * functions fail with ECHILD, and dropping such a handle does nothing. The child joins the pool
@@ -227,7 +228,7 @@ struct xmem_subscribe_options {
 					 * many, without XMEM_SUBSCRIBE_WAITS; 0: all */
 	const char *label;		/* only publishers with this label, without
 					 * XMEM_SUBSCRIBE_PUBLISHER; a '*' at its end stands for
-					 * any rest; NULL: all */
+					 * any rest; at most 15 characters with it; NULL: all */
 };
 
 /*
@@ -472,7 +473,8 @@ uint64_t xmem_token(struct xmem_buffer *buffer);
  *	ESTALE	those contents are gone, or the token belongs to another pool
  *	EAGAIN	the owner keeps scanning the buffer; retry
  *	EOVERFLOW  this client has 2^28 handles of the buffer
- * Ownership: the caller calls xmem_release. Threads: any. Since: 0.1.
+ * Ownership: the caller calls xmem_release. Threads: any, but not while another one closes @pool
+ * (xmem_pool_close). Since: 0.1.
  */
 struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token);
 

@@ -129,6 +129,35 @@ static bool is_dmabuf(int fd)
 	       !memcmp(target, name, sizeof(target));
 }
 
+static const char *kind_of(mode_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFSOCK:
+		return "a socket";
+	case S_IFIFO:
+		return "a pipe";
+	case S_IFCHR:
+	case S_IFBLK:
+		return "a device";
+	case S_IFDIR:
+		return "a folder";
+	}
+	return "a file without contents";
+}
+
+/* What cannot be a memfd, nor a dma-buf, whatever the host is. 0 or -errno, noted. */
+static int check_kind(int fd, mode_t mode, u64 bytes)
+{
+	if (fcntl(fd, F_GETFL) & O_PATH)
+		return xl_fail(EACCES, "attach: descriptor %d is not open for reading, it only "
+			       "names the file (O_PATH)", fd);
+	/* What is none of all these, such as a dma-buf, has no type. */
+	if (S_ISREG(mode) || (!(mode & S_IFMT) && bytes))
+		return 0;
+	return xl_fail(EMEDIUMTYPE, "attach: descriptor %d is not a memfd but %s; read it into a "
+		       "buffer", fd, kind_of(mode));
+}
+
 static int refused(const struct xmem_pool *pool, int fd,
 		   const struct xmem_attach_request *request, int err)
 {
@@ -175,12 +204,16 @@ static u64 bytes_of(int fd)
 static int find_length(int fd, u64 offset, u64 *length, u64 *ret_bytes)
 {
 	struct stat info;
+	int err;
 
 	if (fstat(fd, &info))
 		return xl_fail(errno, "attach: descriptor %d: %s", fd, strerror(errno));
 	*ret_bytes = info.st_size;
 	if (!S_ISREG(info.st_mode) || !info.st_size)
 		*ret_bytes = bytes_of(fd);
+	err = check_kind(fd, info.st_mode, *ret_bytes);
+	if (err)
+		return err;
 	if (!*length && offset < *ret_bytes)
 		*length = *ret_bytes - offset;
 	if (*length)

@@ -26,7 +26,8 @@ int xl_label_take(const char *wanted, struct xm_label *ret)
 				       "all publishers");
 	if (length >= XMEM_LABEL_BYTES)
 		return xl_fail(EINVAL, "xmem_subscribe_options: label '%.40s' has more than 15 "
-				       "characters", wanted);
+				       "characters%s", wanted, wanted[length - 1] == '*' ?
+				       ", the star included" : "");
 	for (i = 0; i < length; i++)
 		if (wanted[i] < ' ' || wanted[i] > '~')
 			return xl_fail(EINVAL, "xmem_subscribe_options: label has a character that "

@@ -50,7 +50,7 @@ struct xmem_buffer;
  *	EBADF	the descriptor is not open
  *	EMEDIUMTYPE  the file is not a memfd, nor a dma-buf in a pool of the kernel's
  *	ENOEXEC	the memfd lacks seals; the message names them
- *	EACCES	the descriptor is not open for reading
+ *	EACCES	the descriptor is not open for reading, or only names the file (O_PATH)
  *	ERANGE	the contents reach beyond the end of the file, or the file has holes
  *	ENOSPC	the pool has no slot left
  *	EDQUOT	a limit of the host is reached

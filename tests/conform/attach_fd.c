@@ -6,8 +6,11 @@
 #include <linux/memfd.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "harness.h"
@@ -291,7 +294,7 @@ static void wrong(struct xmem_pool *writer, int file, uint64_t offset, uint64_t 
 TEST(P6_a_wrong_file_is_refused_with_its_reason)
 {
 	struct xmem_pool *writer = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
-	int good = stamped(BYTES, 1, FULL_SEALS), unsealed = stamped(BYTES, 1, 0), pipes[2];
+	int good = stamped(BYTES, 1, FULL_SEALS), unsealed = stamped(BYTES, 1, 0);
 	int sparse = memfd_create("conform", MFD_CLOEXEC | MFD_ALLOW_SEALING), blind;
 	char path[40];
 
@@ -309,8 +312,6 @@ TEST(P6_a_wrong_file_is_refused_with_its_reason)
 	wrong(writer, unsealed, 0, 0, 0, ENOEXEC, "not sealed F_SEAL_GROW, so");
 	wrong(writer, -1, 0, 0, 0, EBADF, "-1");
 	wrong(writer, 900, 0, 0, 0, EBADF, "900");
-	CHECK(!pipe2(pipes, O_CLOEXEC));
-	wrong(writer, pipes[0], 0, 64, 0, EMEDIUMTYPE, "memfd");
 	CHECK(sparse >= 0 && !ftruncate(sparse, BYTES) &&
 	      !fcntl(sparse, F_ADD_SEALS, FULL_SEALS));
 	wrong(writer, sparse, 0, 0, 0, ERANGE, "holes");
@@ -320,10 +321,56 @@ TEST(P6_a_wrong_file_is_refused_with_its_reason)
 		wrong(writer, blind, 0, 0, 0, EACCES, "reading");
 		close(blind);
 	}
-	close(pipes[0]);
-	close(pipes[1]);
 	close(sparse);
 	close(unsealed);
+	close(good);
+	xmem_pool_close(writer);
+}
+
+/* Whatever length is asked for. */
+static void no_memfd(struct xmem_pool *writer, int file)
+{
+	CHECK(file >= 0);
+	wrong(writer, file, 0, 0, 0, EMEDIUMTYPE, "is not a memfd");
+	wrong(writer, file, 0, 64, 0, EMEDIUMTYPE, "is not a memfd");
+	wrong(writer, file, 64, 0, 0, EMEDIUMTYPE, "is not a memfd");
+	close(file);
+}
+
+TEST(P6_what_is_no_memfd_is_refused_as_that)
+{
+	struct xmem_pool *writer = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	int pipes[2];
+
+	CHECK(!pipe2(pipes, O_CLOEXEC));
+	no_memfd(writer, pipes[0]);
+	no_memfd(writer, pipes[1]);
+	no_memfd(writer, socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+	no_memfd(writer, open("/dev/null", O_RDWR | O_CLOEXEC));
+	no_memfd(writer, open("/dev/zero", O_RDONLY | O_CLOEXEC));
+	no_memfd(writer, open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	no_memfd(writer, eventfd(1, EFD_CLOEXEC));
+	no_memfd(writer, epoll_create1(EPOLL_CLOEXEC));
+	no_memfd(writer, open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+	xmem_pool_close(writer);
+}
+
+/* A descriptor that only names a file gives nobody the contents, whatever file that is. */
+TEST(P6_a_descriptor_without_access_is_refused)
+{
+	struct xmem_pool *writer = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	int good = stamped(BYTES, 1, FULL_SEALS), file, i;
+	char memfd[40];
+	const char *const paths[] = { memfd, "/dev/null", "/", "/proc/self/exe" };
+
+	snprintf(memfd, sizeof(memfd), "/proc/self/fd/%d", good);
+	for (i = 0; i < 4; i++) {
+		file = open(paths[i], O_PATH | O_CLOEXEC);
+		CHECK(file >= 0);
+		wrong(writer, file, 0, 0, 0, EACCES, "O_PATH");
+		wrong(writer, file, 0, 64, 0, EACCES, "O_PATH");
+		close(file);
+	}
 	close(good);
 	xmem_pool_close(writer);
 }

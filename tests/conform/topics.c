@@ -211,11 +211,15 @@ static void refused_label(struct xmem_pool *pool, const char *label, uint32_t fl
 TEST(API_labels_are_checked)
 {
 	struct xmem_pool *pool = open_reader(new_name());
+	const char *why;
 
 	refused_label(pool, "", 0);
 	refused_label(pool, "sixteen-letters!", 0);
 	refused_label(pool, "a\nb", 0);
 	refused_label(pool, "a", XMEM_SUBSCRIBE_PUBLISHER);
+	refused_label(pool, "fifteen-letters*", 0);
+	xmem_peek_last_error(&why);
+	CHECK(strstr(why, "more than 15 characters, the star included"));
 	xmem_pool_close(pool);
 }
 
