@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The structs of options in C++: their size is set, and all else is 0. A part of xmem.hpp. */
+/*
+ * The structs of options in C++: their size is set, and all else is 0. Each field can be set by
+ * itself, or by a function that returns the options, so that several stand in one expression. A
+ * label stays the caller's. A part of xmem.hpp.
+ */
 #ifndef XMEM_OPTIONS_HPP
 #define XMEM_OPTIONS_HPP
 
@@ -21,6 +25,47 @@ struct pool_options : xmem_pool_options {
 	pool_options &wait_for_subscribers(std::chrono::duration<Rep, Period> bound) noexcept
 	{
 		wait_bound_ns = to_nanoseconds(bound);
+		return *this;
+	}
+	/* What the pool has at least, if this makes it. */
+	pool_options &with_room(std::uint32_t buffers, std::uint32_t processes = 0,
+				std::uint32_t entries = 0) noexcept
+	{
+		slots = buffers;
+		clients = processes;
+		ring_entries = entries;
+		return *this;
+	}
+	pool_options &with_label(const char *name) noexcept
+	{
+		label = name;
+		return *this;
+	}
+	/* Make up to so many bytes of buffers on demand; XMEM_NO_DEMAND: none. */
+	pool_options &with_demand(std::uint64_t bytes) noexcept
+	{
+		demand_bytes = bytes;
+		return *this;
+	}
+	/* Keep so much of it, and for so long, while it is not used. */
+	template <class Rep, class Period>
+	pool_options &with_cache(std::uint64_t bytes,
+				 std::chrono::duration<Rep, Period> time) noexcept
+	{
+		cache_bytes = bytes;
+		cache_ns = to_nanoseconds(time);
+		return *this;
+	}
+	/* What is made on demand is of this kind: XMEM_MEMORY_HUGE. */
+	pool_options &with_memory(std::uint32_t kind) noexcept
+	{
+		memory = kind;
+		return *this;
+	}
+	/* Keep the last so many publications for those who subscribe later with history. */
+	pool_options &with_keep(std::uint32_t publications) noexcept
+	{
+		keep = publications;
 		return *this;
 	}
 };
@@ -47,6 +92,24 @@ struct subscribe_options : xmem_subscribe_options {
 	subscribe_options &wait_for_publisher(std::chrono::duration<Rep, Period> time) noexcept
 	{
 		timeout_ns = to_nanoseconds(time);
+		return *this;
+	}
+	/* Receive up to so many of each publisher's last publications before now, too. */
+	subscribe_options &with_history(std::uint32_t publications) noexcept
+	{
+		history = publications;
+		return *this;
+	}
+	/* Only the latest so many of each publisher. */
+	subscribe_options &with_depth(std::uint32_t publications) noexcept
+	{
+		depth = publications;
+		return *this;
+	}
+	/* Only publishers with this label; a '*' at its end stands for any rest. */
+	subscribe_options &with_label(const char *wanted) noexcept
+	{
+		label = wanted;
 		return *this;
 	}
 };

@@ -84,6 +84,12 @@ TEST(options_know_their_size)
 	CHECK(xmem::subscribe_options().only(3).flags == XMEM_SUBSCRIBE_PUBLISHER);
 	CHECK(xmem::subscribe_options().wait_for_publisher(1us).timeout_ns == 1000);
 	CHECK(xmem::pool_options().wait_for_subscribers(2us).wait_bound_ns == 2000);
+	const auto all = xmem::pool_options().with_room(64, 8, 16).with_demand(1 << 20)
+				 .with_cache(4096, 3us).with_memory(XMEM_MEMORY_HUGE).with_keep(5);
+
+	CHECK(all.slots == 64 && all.clients == 8 && all.ring_entries == 16);
+	CHECK(all.demand_bytes == 1 << 20 && all.cache_bytes == 4096 && all.cache_ns == 3000);
+	CHECK(all.memory == XMEM_MEMORY_HUGE && all.keep == 5);
 	/* A C struct will do too, with all that is wrong in it. */
 	plain.size = sizeof(plain);
 	plain.label = "cpp";

@@ -55,10 +55,9 @@ struct line : scene {
 
 	static xmem::pool_options stage_options()
 	{
-		xmem::pool_options options(XMEM_OPEN_WRITER);
-
-		options.label = "stage";
-		return options.wait_for_subscribers(60s);
+		return xmem::pool_options(XMEM_OPEN_WRITER)
+			.with_label("stage")
+			.wait_for_subscribers(60s);
 	}
 
 	xmem::pool stage, sink;
@@ -242,11 +241,9 @@ TEST(pipelines_say_what_is_wrong)
 TEST(a_label_is_its_publishers)
 {
 	scene s;
-	xmem::pool_options options(XMEM_OPEN_WRITER);
+	xmem::pool named(s.name,
+			 xmem::pool_options(XMEM_OPEN_WRITER).with_label("fifteen letters"));
 	xmem::buffer empty;
-
-	options.label = "fifteen letters";
-	xmem::pool named(s.name, options);
 
 	named.preallocate(1, bytes_each);
 	xmem::buffer buffer = named.acquire(1);
@@ -254,6 +251,38 @@ TEST(a_label_is_its_publishers)
 	CODE(0, buffer.publisher_label(code));
 	CODE(EINVAL, empty.publisher_label(code));
 	THROWS(EINVAL, empty.publisher_label());
+}
+
+/* ---- what a subscription is to have ---- */
+
+static void publish_some(const xmem::pool &writer, unsigned char first, unsigned char last)
+{
+	for (; first <= last; first++)
+		stamped(writer, first).publish();
+}
+
+TEST(history_depth_and_label_in_one_expression)
+{
+	const std::string name = new_name();
+	xmem::pool cam(name, xmem::pool_options(XMEM_OPEN_WRITER).with_label("cam-1").with_keep(4));
+	xmem::pool log(name, xmem::pool_options(XMEM_OPEN_WRITER).with_label("log").with_keep(4));
+	xmem::pool reader(name), other(name);
+
+	cam.preallocate(8, bytes_each);
+	log.preallocate(8, bytes_each);
+	publish_some(cam, 1, 6);
+	publish_some(log, 101, 106);
+	xmem::subscription cams = reader.subscribe(
+		xmem::subscribe_options().with_label("cam-*").with_history(3));
+	for (unsigned char stamp = 4; stamp <= 6; stamp++)
+		CHECK(stamp_of(cams.receive()) == stamp);
+	CODE(EAGAIN, cams.receive(0s, code));
+
+	xmem::subscription latest = other.subscribe(
+		xmem::subscribe_options().only(cam.client()).with_depth(2));
+	publish_some(cam, 7, 11);
+	CHECK(stamp_of(latest.receive()) == 10 && stamp_of(latest.receive()) == 11);
+	CODE(EAGAIN, latest.receive(0s, code));
 }
 
 /* ---- files of others, and kinds of memory ---- */
