@@ -32,10 +32,17 @@ programs() {
 		sed 's|conform$|conform build/test/xmemd|' | sort -u
 }
 
-# make in a copy, for the programs that a command names.
+# make in a copy, for the programs that a command names; then options of make.
 build() {
-	make -C "$1" -s FLAVOUR=test CFLAGS=-O1 $(programs "$2") >"$1/build.log" 2>&1
+	local copy=$1 command=$2
+	shift 2
+	make -C "$copy" -s "$@" FLAVOUR=test CFLAGS=-O1 $(programs "$command") \
+		>"$copy/build.log" 2>&1
 }
+
+# All files of a copy are links to those of the base, so whatever changes one has to make another
+# file of that name instead. gcc, ld, ar and patch do so; see make_base and unchanged.
+copy() { cp -al "$work/base" "$1"; }
 
 # The daemons of a copy, which a test that was killed may have left stopped.
 end_daemons() {
@@ -54,25 +61,39 @@ run() {	# copy, command, seconds
 	return $rc
 }
 
-# The tree as it is, once; each mutant is a copy of it with its objects.
+# The tree as it is, once; each mutant is a copy of it with its objects. The compiler would write
+# into an old list of what an object depends on, so all of these are in one file.
 make_base() {
+	local all name deps=$work/base/build/test/obj
 	rm -rf "$work"
 	mkdir -p "$work/base" "$work/said"
 	git ls-files -z --cached --others --exclude-standard | grep -zv '^tests/vm/' |
 		xargs -0 sh -c 'for f; do [ -f "$f" ] && printf "%s\0" "$f"; done' _ |
 		tar -c --null -T - -f - | tar -x -f - -C "$work/base"
-	local all name
 	all=$(for name in "${names[@]}"; do header "$name" red; done)
-	build "$work/base" "$all" && return 0
-	echo "FAIL base: the unpatched copy does not build"
-	tail -20 "$work/base/build.log"
+	if ! build "$work/base" "$all" "-j$(nproc)"; then
+		echo "FAIL base: the unpatched copy does not build"
+		tail -20 "$work/base/build.log"
+		return 1
+	fi
+	find "$deps" -name '*.d' -exec cat {} + >"$work/all.d" &&
+		find "$deps" -name '*.d' -delete && mv "$work/all.d" "$deps/all.d" &&
+		rm "$work/base/build.log" && touch "$work/made"
+}
+
+# Has no copy written into a file that all have?
+unchanged() {
+	local changed
+	changed=$(find "$work/base" -type f -newer "$work/made" -printf '%P' -quit)
+	[ -z "$changed" ] && return 0
+	echo "FAIL base: a copy has written into $changed, which all copies have"
 	return 1
 }
 
 # One command without a patch; each runs in a copy, so that it finds only its own daemons.
 green() {
 	local copy=$work/green-$1 command=$2
-	cp -a "$work/base" "$copy"
+	copy "$copy"
 	run "$copy" "$command" $((3 * LIMIT)) ||
 		{ echo "FAIL base: not green without a patch: $command"
 		  tail -5 "$copy/run.log"; }
@@ -91,7 +112,7 @@ try() {
 	local name=$1 copy=$work/$1 red limit rc
 	red=$(header "$name" red)
 	[ -n "$red" ] || { echo "FAIL $name: no line '# red: command'"; return; }
-	cp -a "$work/base" "$copy"
+	copy "$copy"
 	patch -d "$copy" -p1 -s -f --no-backup-if-mismatch \
 		<"tests/mutants/$name.patch" >"$copy/patch.log" 2>&1 ||
 		{ echo "FAIL $name: the patch does not apply"; return; }
@@ -121,7 +142,7 @@ for name in "${names[@]}"; do
 	[ -f "tests/mutants/$name.patch" ] ||
 		{ echo "check-mutants: no tests/mutants/$name.patch" >&2; exit 2; }
 done
-export -f green try run end_daemons build programs header
+export -f green try run end_daemons build copy programs header
 export work LIMIT
 
 make_base && check_green || { echo "0 passed, ${#names[@]} failed, 0 skipped"; exit 1; }
@@ -131,6 +152,7 @@ printf '%s\n' "${names[@]}" |
 
 passed=$(cat "$work"/said/* | grep -c '^PASS')
 failed=$((${#names[@]} - passed))
+unchanged || failed=$((failed + 1))
 [ $failed = 0 ] && rm -rf "$work"
 echo "$passed passed, $failed failed, 0 skipped"
 [ $failed = 0 ]
