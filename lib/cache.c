@@ -59,12 +59,14 @@ u64 xl_cache_look(struct xmem_pool *pool)
 		file->sum = file->idle = 0;
 	}
 	count_all_idle(owned);
-	demand->used = 0;
+	demand->used = demand->busy = 0;
 	for (file = owned->files; file; file = file->next_file) {
 		note_idle(file, file->sum_before, now);
 		idle += file->idle_ns ? file->bytes : 0;
-		if (file->demand && !file->idle_ns)
-			demand->used += file->bytes;
+		if (!file->demand || file->idle_ns)
+			continue;
+		demand->used += file->bytes;
+		demand->busy += (file->slots - file->idle) * file->buffer_bytes;
 	}
 	if (demand->peak < demand->used)
 		demand->peak = demand->used;

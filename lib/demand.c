@@ -97,15 +97,20 @@ static u64 default_limit(void)
 	return room.left == ~0ULL ? UNKNOWN - 1 : room.left / 4;
 }
 
-/* What the ring says to those who poll. @need: of the file that is wanted; 0: none is. */
+/*
+ * What the ring says to those who poll. @need: of the file that is wanted; 0: none is. A file
+ * comes free with the last of its buffers, and has more bytes than these. So what is lacking are
+ * bytes of buffers, as if the rest of each file were free: never too many, or nobody would be told.
+ */
 static void say(struct xmem_pool *pool, u64 need)
 {
 	const struct xl_demand *demand = &pool->owned.demand;
 	struct xmem_ring *ring = pool->owned.words.ring;
-	u64 left = demand->limit > demand->used ? demand->limit - demand->used : 0;
+	u64 left = demand->limit > demand->used ? demand->limit - demand->used : 0, lacks;
 
 	xm_store(&ring->makes, xl_class_below(left / PAGE * PAGE));
-	xm_store(&ring->lacks, need > left ? need - left : 0);
+	lacks = need + demand->busy > demand->limit ? need + demand->busy - demand->limit : 1;
+	xm_store(&ring->lacks, need > left ? lacks : 0);
 }
 
 void xl_demand_say(struct xmem_pool *pool)

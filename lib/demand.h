@@ -51,7 +51,7 @@ int xl_demand_lack(struct xmem_pool *pool, u64 bytes);
 
 /* Say in the ring what can be made, after a look. Under owned.lock. */
 void xl_demand_say(struct xmem_pool *pool);
-/* A buffer of so many bytes has been given up: there may be room now. Under owned.lock. */
+/* A buffer of so many bytes has come free by what the owner did. Under owned.lock. */
 void xl_demand_given_up(struct xmem_pool *pool, u64 bytes);
 
 /* preallocate.c: make buffers and add them to the lists. Under pool->slow. 0 or -errno, noted. */

@@ -135,6 +135,8 @@ XMEM_API int xmem_collect(struct xmem_pool *pool)
 	if (pool->role == XMEM_ROLE_WRITER) {
 		xl_lock(&owned->lock);
 		ready = xl_collect_all(pool);
+		if (ready && owned->demand.on)
+			xl_cache_look(pool);	/* so that the ring says less is lacking */
 		xl_limbo_note(pool);
 		xl_unlock(&owned->lock);
 		if (ready) {

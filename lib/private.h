@@ -131,6 +131,7 @@ struct xl_demand {
 	u64 cache_ns;		/* how long they stay */
 	u64 bytes;		/* of all files made on demand */
 	u64 used;		/* of those that were not idle at the last look */
+	u64 busy;		/* of the buffers in them that were not FREE or READY then */
 	u64 peak;		/* the most that was used */
 	u64 looked_ns;		/* when the last look was; atomic */
 };

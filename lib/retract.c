@@ -3,6 +3,7 @@
  * Retracting: this client takes back what it has published and nobody has received.
  */
 #include "attach.h"
+#include "demand.h"
 #include "died.h"
 #include "owned.h"
 #include "request.h"
@@ -17,6 +18,8 @@ static int retract_own(struct xmem_pool *pool, struct xl_owned_slot *one, u64 to
 	if (!err) {
 		xl_collect_retracted(one);
 		owned->none = false;
+		if (unlikely(owned->demand.on))
+			xl_demand_given_up(pool, one->size->bytes);
 	}
 	return err;
 }

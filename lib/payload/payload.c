@@ -190,6 +190,7 @@ static int make_file(struct xmem_pool *pool, struct making *making, u32 count, u
 	mapping->owned = true;
 	mapping->demand = buffers->demand;
 	mapping->slots = count;
+	mapping->buffer_bytes = buffers->bytes;
 	fd = new_file(making, file_bytes(buffers, count), mapping);
 	if (fd < 0) {
 		free(mapping);

@@ -50,6 +50,7 @@ struct xl_mapping {
 	bool going;		/* chosen to be given back */
 	u32 slot;		/* one of those that it had, once it is given back */
 	u32 slots;		/* buffers */
+	u64 buffer_bytes;	/* of each */
 	u32 idle;		/* of these, at the last look */
 	u64 idle_ns;		/* since when all of them are, by the looks so far; 0: not all */
 	u64 sum, sum_before;	/* of the generations of the idle ones */

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Writers that make buffers on demand and poll: an acquire was refused for want of room, and the
+ * descriptor says so as soon as what others let go of makes that room. Whatever the owner has
+ * collected meanwhile must not be forgotten (P9).
+ */
+#include "harness.h"
+#include "polling.h"
+
+#define PAGE	4096u
+
+/* A writer of two buffers in its two pages, which a reader has. */
+struct scene {
+	struct xmem_pool *pool, *reader;
+	struct xmem_buffer *held[2];
+	uint64_t token[2];
+};
+
+static void start(struct scene *s, size_t bytes, uint64_t limit)
+{
+	const char *name = new_name();
+	int i;
+
+	s->pool = OPEN(name, .flags = XMEM_OPEN_WRITER, .demand_bytes = limit,
+		       .wait_bound_ns = XMEM_FOREVER);
+	s->reader = open_reader(name);
+	for (i = 0; i < 2; i++) {
+		struct xmem_publish_options keep = {
+			.size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP,
+		};
+		struct xmem_buffer *b = xmem_acquire(s->pool, bytes, 0);
+
+		CHECK(b);
+		WORKED(xmem_publish(b, &keep, &s->token[i]));
+		CHECK((s->held[i] = xmem_get(s->reader, s->token[i])));
+		xmem_release(b);
+	}
+}
+
+static void refused(struct scene *s, size_t bytes)
+{
+	REFUSED(xmem_acquire(s->pool, bytes, 0), EAGAIN);
+	SAME(by_poll(fd_of(s->pool), POLLOUT, 0), 0);
+}
+
+static void told(struct scene *s, size_t bytes)
+{
+	struct xmem_buffer *b;
+
+	SAME(by_poll(fd_of(s->pool), POLLOUT, WAIT_MS), POLLOUT);
+	b = xmem_acquire(s->pool, bytes, 0);
+	CHECK(b);
+	xmem_release(b);
+}
+
+static void end(struct scene *s)
+{
+	xmem_pool_close(s->reader);
+	xmem_pool_close(s->pool);
+}
+
+/* Two buffers share a file, which goes only with both of them. */
+TEST(P9_who_polls_hears_of_the_other_half_of_a_file)
+{
+	struct scene s;
+
+	start(&s, PAGE / 2, PAGE);
+	xmem_release(s.held[0]);
+	refused(&s, PAGE);
+	xmem_release(s.held[1]);
+	told(&s, PAGE);
+	end(&s);
+}
+
+/* The file of a buffer is larger than the buffer: it has whole pages. */
+TEST(P9_who_polls_hears_of_buffers_that_do_not_fill_their_pages)
+{
+	struct scene s;
+
+	start(&s, PAGE + PAGE / 8, 4 * PAGE);
+	refused(&s, 4 * PAGE);
+	xmem_release(s.held[0]);
+	refused(&s, 4 * PAGE);
+	xmem_release(s.held[1]);
+	told(&s, 4 * PAGE);
+	end(&s);
+}
+
+TEST(P9_who_polls_hears_of_the_rest_of_what_was_collected)
+{
+	struct scene s;
+
+	start(&s, PAGE, 2 * PAGE);
+	refused(&s, 2 * PAGE);
+	xmem_release(s.held[0]);
+	SAME(xmem_collect(s.pool), 1);
+	SAME(by_poll(fd_of(s.pool), POLLOUT, 0), 0);
+	xmem_release(s.held[1]);
+	told(&s, 2 * PAGE);
+	end(&s);
+}
+
+TEST(P9_who_polls_hears_of_what_it_retracts_itself)
+{
+	struct xmem_subscription *waited;
+	uint64_t token;
+	struct scene s;
+
+	start(&s, PAGE, 3 * PAGE);
+	waited = follow(s.reader, xmem_pool_client(s.pool), XMEM_SUBSCRIBE_WAITS);
+	WORKED(xmem_publish(xmem_acquire(s.pool, PAGE, 0), NULL, &token));
+	refused(&s, 3 * PAGE);
+	xmem_release(s.held[0]);
+	xmem_release(s.held[1]);
+	SAME(by_poll(fd_of(s.pool), POLLOUT, 0), 0);
+	WORKED(xmem_retract(s.pool, token));
+	told(&s, 3 * PAGE);
+	xmem_unsubscribe(waited);
+	end(&s);
+}
