@@ -49,7 +49,10 @@ int xl_demand_make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
  */
 int xl_demand_lack(struct xmem_pool *pool, u64 bytes);
 
-/* Say in the ring what can be made, after a look. Under owned.lock. */
+/*
+ * Say in the ring what can be made, after a look. Under owned.lock, as is all that makes a buffer
+ * FREE or READY without a look: else whoever polls is not told. Model: tests/model/demand.pml.
+ */
 void xl_demand_say(struct xmem_pool *pool);
 /* A buffer of so many bytes has come free by what the owner did. Under owned.lock. */
 void xl_demand_given_up(struct xmem_pool *pool, u64 bytes);

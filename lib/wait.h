@@ -13,7 +13,7 @@
  *                 no slots; but it must not run in another thread meanwhile.
  *
  * A call is counted, then looks whether the handle is closed. Whoever closes says so, then looks
- * whether calls are counted.
+ * whether calls are counted. Model: tests/model/close_calls.pml.
  */
 #ifndef XMEM_WAIT_H
 #define XMEM_WAIT_H

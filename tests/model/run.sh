@@ -30,6 +30,7 @@ upgrade.pml    -                PLAIN HOLDSFIRST FORCED NONUMBER ENDFREES GENSTA
 wait.pml       -                LOOKFIRST WAKEFIRST NOCOUNT CLEARLATE
 poll.pml       -                NORELOOK DRAINLATE NOTELL NOREARM NOLOOK ONLYWAKE WAKEFIRST
 poll_out.pml   -                NORELOOK FILLLATE NOTELL NOREARM NOLOOK TAKEMORE
+demand.pml     -                FILES NOSAY NOGIVEN QUIET WAKEFIRST UNLOCKED
 cancel.pml     -                LOOKFIRST WAKEFIRST
 cancel.pml     SEVERAL          LOOKFIRST WAKEFIRST
 cancel.pml     DROP             NOWAKE NOWAIT UNCOUNTED
@@ -43,6 +44,8 @@ threads.pml    PUBLISH          NOMUTEX
 threads.pml    WAITS            NOWAKE
 bias.pml       -                NOBARRIER NOLOOK NOWAKE STEPQUIET NOWAIT
 close.pml      -                NOBARRIER NOLOOK NOCLONE MARKFIRST NOMARK
+close_calls.pml -               LOOKFIRST WAITFIRST NOWAIT NOKICK KICKFIRST NOWAKE SHORTSTAYS \
+				COUNTFIRST UNCOUNTED
 END
 	[ "${MODEL:-}" = full ] || return 0
 	cat <<'END'
