@@ -41,6 +41,7 @@ enum xm_step {
 	XM_STEP_CLAIM_DROPPED,		/* library: its own taken, and the hold still says so */
 	XM_STEP_UPGRADE_BEGUN,		/* library: it may write in place, and nobody knows yet */
 	XM_STEP_UPGRADE_LIVE,		/* library: that is LIVE, and not in the ring */
+	XM_STEP_UPGRADE_FILLED,		/* library: it may have claims, and is not LIVE yet */
 	XM_STEP_FILE_MADE,		/* library: a file attached, its slots in no list */
 	XM_STEP_FILE_TAKEN,		/* library: slots out of the lists, not detached */
 	XM_STEP_FILE_DETACHED,		/* library: detached, and still mapped */

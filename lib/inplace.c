@@ -166,6 +166,7 @@ static int live(struct xmem_buffer *buffer, struct xm_publication *what)
 
 	upgrade->metadata.size = what->length;
 	upgrade->metadata.offset = what->offset;
+	XM_STEP(XM_STEP_UPGRADE_FILLED);
 	err = end(pool, buffer->slot, upgrade);
 	if (err)
 		return err;
