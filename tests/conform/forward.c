@@ -490,7 +490,7 @@ TEST(P9_an_owner_that_waits_is_woken_when_the_stage_retracts)
 
 /* ---- what is refused ---- */
 
-TEST(forward_refuses_what_cannot_be)
+TEST(API_forward_refuses_what_cannot_be)
 {
 	struct line line = line_make(2, 0);
 	struct xmem_buffer *b = xmem_acquire(line.owner, BYTES, 0);
@@ -540,7 +540,7 @@ TEST(forward_refuses_what_cannot_be)
 	line_end(&line);
 }
 
-TEST(a_writer_publishes_its_own_contents_once_more)
+TEST(API_a_writer_publishes_its_own_contents_once_more)
 {
 	struct line line = line_make(2, 0);
 	struct xmem_buffer *kept, *b;

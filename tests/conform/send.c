@@ -6,7 +6,7 @@
 
 /* ---- one subscriber alone ---- */
 
-TEST(send_reaches_one_subscriber_and_the_others_lose_nothing)
+TEST(P3_send_reaches_one_subscriber_and_the_others_lose_nothing)
 {
 	struct line line = line_make(4, 0);
 	struct xmem_pool *other = open_reader(line.name);
@@ -42,7 +42,7 @@ TEST(send_reaches_one_subscriber_and_the_others_lose_nothing)
 	line_end(&line);
 }
 
-TEST(send_to_another_is_nothing_to_receive)
+TEST(P9_send_to_another_is_nothing_to_receive)
 {
 	struct line line = line_make(4, 0);
 	struct xmem_pool *other = open_reader(line.name);
@@ -78,7 +78,7 @@ static void wait_for_mine(void *argument)
 	SAME(stamp_of(receive_one(s)), 2);
 }
 
-TEST(send_wakes_its_addressee_behind_what_is_not_for_it)
+TEST(P9_send_wakes_its_addressee_behind_what_is_not_for_it)
 {
 	struct line line = line_make(4, 0);
 	struct part part = { .name = line.name, .follows = xmem_pool_client(line.owner) };
@@ -100,7 +100,7 @@ TEST(send_wakes_its_addressee_behind_what_is_not_for_it)
 
 /* ---- retract ---- */
 
-TEST(retract_takes_back_what_nobody_has)
+TEST(P1_retract_takes_back_what_nobody_has)
 {
 	struct line line = line_make(2, 0);
 	uint64_t first = publish_stamp(line.owner, 1), second = publish_stamp(line.owner, 2);
@@ -130,7 +130,7 @@ TEST(retract_takes_back_what_nobody_has)
 	line_end(&line);
 }
 
-TEST(retract_works_again_and_again_and_loses_no_buffer)
+TEST(P3_retract_works_again_and_again_and_loses_no_buffer)
 {
 	struct line line = line_make(3, 0);
 	unsigned int i, rounds = scaled(2000);
