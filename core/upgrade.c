@@ -8,16 +8,24 @@
 #include "host.h"
 #include "policy.h"
 
-/* May somebody still receive the slot's last publication? What is void nobody can. */
+/*
+ * May somebody still receive the slot's last publication? What is void nobody can. Its entry is
+ * complete, and can be received, before the tail moves over it. Then somebody may even begin to
+ * follow the owner, and have it as the first publication.
+ */
 static bool xm_upgrade_in_flight(const struct xm_map *map, u32 tenant, u64 position)
 {
+	u64 tail, passed;
 	u32 culprit;
-	u64 passed;
 
 	if (tenant >= map->clients || !map->area[tenant])
 		return false;
 	passed = xm_passed(map, tenant, &culprit);
-	if (!xm_in_flight(map, xm_load(&xm_ring(map, tenant)->tail), passed, position))
+	tail = xm_load(&xm_ring(map, tenant)->tail);
+	/* If the owner has ended its tail is behind all that is complete. */
+	if (position > tail && xm_client_row(map, tenant)->state == XMEM_CLIENT_ALIVE)
+		return true;
+	if (!xm_in_flight(map, tail, passed, position))
 		return false;
 	return !(xm_load_acquire(&xm_entry(map, tenant, position - 1)->position) &
 		 XMEM_ENTRY_VOID);

@@ -174,6 +174,47 @@ START_TEST(what_another_has_yet_to_receive_is_EBUSY)
 }
 END_TEST
 
+struct fast {
+	struct stage *s;
+	struct xm_follow late;
+	int err;
+};
+
+/* The entry is complete, so who is fast receives it before the tail moves. */
+static void receive_and_begin(int step, void *arg)
+{
+	struct fast *fast = arg;
+	struct xm_publication what;
+
+	if (step != XM_STEP_PUBLISH_ENTRY)
+		return;
+	unit_step = NULL;
+	ck_assert_int_eq(world_receive(fast->s->world, fast->s->me, &fast->s->follow, &what), 0);
+	fast->s->token = what.token;
+	fast->err = begin(fast->s);
+}
+
+START_TEST(what_another_receives_when_the_tail_has_moved_is_EBUSY)
+{
+	struct stage s = stage_make();
+	struct fast fast = { &s, world_subscribe(s.world, s.other, s.owner, 0), 1 };
+	struct xm_publication what;
+
+	world_put(s.world, s.me, s.slot[0]);
+	ck_assert(taken(&s));
+	unit_step_arg = &fast;
+	unit_step = receive_and_begin;
+	world_publish(s.world, s.owner, s.slot[0]);
+	ck_assert_int_eq(fast.err, -EBUSY);
+	ck_assert_int_eq(world_receive(s.world, s.other, &fast.late, &what), 0);
+	ck_assert_uint_eq(what.token, s.token);
+	ck_assert_int_eq(begin(&s), -EBUSY);
+	world_put(s.world, s.other, s.slot[0]);
+	ck_assert_int_eq(begin(&s), 0);
+	world_free(s.world);
+}
+END_TEST
+
 START_TEST(what_was_forwarded_and_not_received_is_EBUSY)
 {
 	struct stage s = stage_make();
@@ -362,6 +403,7 @@ void upgrade_tests(Suite *suite)
 	tcase_add_test(tcase, what_is_given_up_is_free_and_what_is_cancelled_is_as_before);
 	tcase_add_test(tcase, another_hold_is_EBUSY);
 	tcase_add_test(tcase, what_another_has_yet_to_receive_is_EBUSY);
+	tcase_add_test(tcase, what_another_receives_when_the_tail_has_moved_is_EBUSY);
 	tcase_add_test(tcase, what_was_forwarded_and_not_received_is_EBUSY);
 	tcase_add_test(tcase, who_may_not_upgrade_is_refused);
 	tcase_add_test(tcase, upgrade_in_the_midst_of_the_owners_scan);
