@@ -41,8 +41,12 @@ build() {
 }
 
 # All files of a copy are links to those of the base, so whatever changes one has to make another
-# file of that name instead. gcc, ld, ar and patch do so; see make_base and unchanged.
-copy() { cp -al "$work/base" "$1"; }
+# file of that name instead. gcc, ld, ar and patch do so; see make_base and unchanged. The stamps
+# of make are the copy's own.
+copy() {
+	cp -al "$work/base" "$1" &&
+		cp -p --remove-destination "$work"/base/build/test/*.stamp "$1/build/test"
+}
 
 # The daemons of a copy, which a test that was killed may have left stopped.
 end_daemons() {
