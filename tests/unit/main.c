@@ -15,7 +15,7 @@ int main(void)
 	int failed;
 
 	/* Against hangs only: on a busy machine 4 s, which Check allows, are soon over. */
-	setenv("CK_DEFAULT_TIMEOUT", "30", 0);
+	setenv("CK_DEFAULT_TIMEOUT", "120", 0);
 	layout_tests(suite);
 	word_tests(suite);
 	hold_tests(suite);

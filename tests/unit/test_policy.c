@@ -421,7 +421,7 @@ void policy_tests(Suite *suite)
 {
 	TCase *tcase = tcase_create("policy"), *search = tcase_create("search");
 
-	tcase_set_timeout(tcase, 60);
+	tcase_set_timeout(tcase, 300);
 	tcase_add_test(tcase, the_slowest_that_is_waited_for_decides);
 	tcase_add_test(tcase, demotion_ends_when_the_subscriber_receives);
 	tcase_add_test(tcase, demotion_is_not_inherited);
