@@ -14,8 +14,12 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 log=build/test-log
-suites=()		# group|name|kind|command; kind: suite or check
+suites=()		# group|name|kind|command; kind: suite, beside or check
 suite() { suites+=("$1|$2|suite|$3"); }
+# A suite of one process that computes. It runs beside the next ones of its group, which mostly
+# wait; so it must be built before, which its second command does.
+beside() { suites+=("$1|$2|beside|$4"); first[$2]=$3; }
+declare -A first
 check() { suites+=("$1|$2|check|$3"); }
 
 # What is installed is looked at when a suite runs, never in this list: it is made before the
@@ -49,10 +53,10 @@ check build  readme-example "$(made all) && tests/check-readme.sh"
 check build  environment    "$(made all) && tests/check-environment.sh"
 check build  install        "tests/check-install.sh"
 check build  instructions   "make bench-instructions"
-suite native unit           "$(made FLAVOUR=test build/test/unit) && build/test/unit"
-suite native unit-wide      "$(made FLAVOUR=test build/test/unit) && UNIT_WIDE=1 build/test/unit"
-suite native unit-asan      "$(made FLAVOUR=asan build/asan/unit) && build/asan/unit"
-suite native unit-tsan      "$(made FLAVOUR=tsan build/tsan/unit) && build/tsan/unit"
+beside native unit          "$(made FLAVOUR=test build/test/unit)" build/test/unit
+beside native unit-wide     "$(made FLAVOUR=test build/test/unit)" "UNIT_WIDE=1 build/test/unit"
+beside native unit-asan     "$(made FLAVOUR=asan build/asan/unit)" build/asan/unit
+beside native unit-tsan     "$(made FLAVOUR=tsan build/tsan/unit)" build/tsan/unit
 suite native conform        "$(conform_on_daemon test)"
 suite native conform-wide   "export XMEMD_WIDE=1; $(conform_on_daemon test)"
 suite native conform-asan   "$(conform_on_daemon asan)"
@@ -102,24 +106,28 @@ wants() { local w; for w in "${wanted[@]}"; do [ "$w" = "$1" ] && return 0; done
 scripts/needs.sh test || exit 2
 mkdir -p "$log"
 passed=0 failed=0 skipped=0 bad=() reasons=()
-for row in "${suites[@]}"; do
-	IFS='|' read -r group name kind command <<<"$row"
-	wants "$group" || wants "$name" || continue
-	start=$SECONDS
-	printf '%-16s ' "$name"
-	bash -c "$command" >"$log/$name.log" 2>&1 </dev/null
-	rc=$?
+
+# Its status and how long it took are the last line of NAME.end.
+run() {	# name, command
+	local start=$SECONDS
+	bash -c "$2" >"$log/$1.log" 2>&1 </dev/null
+	echo "$? $((SECONDS - start))" >"$log/$1.end"
+}
+
+report() {	# name, kind
+	local name=$1 rc seconds line parts p f s why
+	read -r rc seconds <"$log/$name.end"
 	line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped' "$log/$name.log" |
 		tail -1)
-	if [ $kind = check ]; then
+	if [ "$2" = check ]; then
 		parts=$(grep -acE '^SKIP' "$log/$name.log")
 		line="0 passed, 1 failed, $parts skipped"
-		[ $rc != 0 ] || line="1 passed, 0 failed, $parts skipped"
+		[ "$rc" != 0 ] || line="1 passed, 0 failed, $parts skipped"
 	fi
 	read -r p _ f _ s _ <<<"${line:-0 passed, 1 failed, 0 skipped}"
-	[ $rc != 0 ] && [ "$f" = 0 ] && f=1
+	[ "$rc" != 0 ] && [ "$f" = 0 ] && f=1
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-	printf '%4d passed %3d failed %3d skipped  %4d s\n' "$p" "$f" "$s" $((SECONDS - start))
+	printf '%4d passed %3d failed %3d skipped  %4d s\n' "$p" "$f" "$s" "$seconds"
 	while IFS= read -r why; do
 		reasons+=("$name: $why")
 	done < <(grep -aE '^SKIP' "$log/$name.log")
@@ -128,7 +136,51 @@ for row in "${suites[@]}"; do
 		grep -aE '^(FAIL|[^ ]+:[0-9]+:F:)' "$log/$name.log" | tail -20 | sed 's/^/    /'
 		tail -15 "$log/$name.log" | sed 's/^/    | /'
 	fi
+}
+
+# The suites that run beside others, one after another, and the process that runs them.
+queue=() behind=()
+start_queue() {
+	[ ${#queue[@]} = 0 ] && return
+	{
+		for row in "${queue[@]}"; do
+			run "${row%%|*}" "${row#*|}"
+		done
+	} &
+	for row in "${queue[@]}"; do
+		behind+=("${row%%|*}")
+	done
+	queue=()
+}
+
+finish_queue() {
+	local name
+	start_queue
+	wait
+	for name in "${behind[@]}"; do
+		printf '%-16s ' "$name"
+		report "$name" suite
+	done
+	behind=()
+}
+
+now=
+for row in "${suites[@]}"; do
+	IFS='|' read -r group name kind command <<<"$row"
+	wants "$group" || wants "$name" || continue
+	[ "$group" = "$now" ] || finish_queue
+	now=$group
+	if [ $kind = beside ] && bash -c "${first[$name]}" >"$log/$name.log" 2>&1 </dev/null; then
+		queue+=("$name|$command")
+		continue
+	fi
+	start_queue
+	[ $kind = beside ] && command=${first[$name]}	# which has failed, and says why
+	printf '%-16s ' "$name"
+	run "$name" "$command"
+	report "$name" $kind
 done
+finish_queue
 
 [ ${#reasons[@]} = 0 ] || { echo; echo 'Skipped:'; printf '  %s\n' "${reasons[@]}"; }
 [ ${#bad[@]} = 0 ] || { echo; echo "Failed suites: ${bad[*]}   (logs in $log/)"; }
