@@ -53,31 +53,74 @@ static u64 xm_in_use_from(const struct xm_map *map, u32 publisher, u64 evicts)
 }
 
 /*
- * Which of these slots does @publisher's ring name, with their present contents, in an entry that
- * may still be received? The place at the tail is one of them: its entry may be complete already,
- * and who ends there leaves it complete.
+ * The place at the tail belongs to the walk: its entry may be complete already, and who ends there
+ * leaves it complete.
  */
-static u64 xm_ring_names(const struct xm_map *map, u32 publisher, u32 group, u64 among,
-			 u64 evicts)
+void xm_walk_begin(const struct xm_map *map, u32 publisher, u64 evicts, struct xm_walk *ret)
 {
-	u64 from = xm_in_use_from(map, publisher, evicts), found = 0, left;
+	u64 from = xm_in_use_from(map, publisher, evicts);
 	u64 tail = xm_load_acquire(&xm_ring(map, publisher)->tail), oldest = xm_oldest(map, tail);
 
 	from = from > oldest ? from : oldest;
-	left = from > tail ? 0 : tail - from + 1;	/* at most a lap and one, always */
-	for (; left && found != among; left--) {
-		u64 place = tail - left + 1, token, bit;
-		const struct xmem_entry *entry = xm_entry(map, publisher, place);
-		const struct xmem_slot_word *word;
+	*ret = (struct xm_walk){ publisher, tail, from > tail ? 0 : tail - from + 1 };
+}
 
+/* The next token in an entry that may still be received. The ring's owner can write anything. */
+static bool xm_walk_token(const struct xm_map *map, struct xm_walk *walk, u64 *ret_token)
+{
+	while (walk->left) {
+		u64 place = walk->tail - --walk->left;
+		const struct xmem_entry *entry = xm_entry(map, walk->publisher, place);
+
+		XM_STEP(XM_STEP_RING_LOOK);
 		if (xm_load_acquire(&entry->position) != ((place + 1) | XMEM_ENTRY_MARKED))
 			continue;
-		token = xm_load(&entry->token);
-		bit = 1ULL << token % XMEM_GROUP_SLOTS;
-		if (xm_token_slot(token) / XMEM_GROUP_SLOTS != group || !(among & bit))
+		*ret_token = xm_load(&entry->token);
+		return true;
+	}
+	return false;
+}
+
+/* Does this token name what the slot has now? The group is there. */
+static bool xm_is_present(const struct xm_map *map, u32 group, u64 token)
+{
+	const struct xmem_slot_word *word = &map->group[group]->word[token % XMEM_GROUP_SLOTS];
+
+	return xm_generation(xm_load(&word->state)) == xm_generation(token);
+}
+
+bool xm_walk_next(const struct xm_map *map, struct xm_walk *walk, const u64 *among, u32 *ret_slot)
+{
+	u64 token;
+	u32 slot;
+
+	while (xm_walk_token(map, walk, &token)) {
+		if (xm_token_slot(token) >= map->slots)
 			continue;
-		word = &map->group[group]->word[token % XMEM_GROUP_SLOTS];
-		if (xm_generation(xm_load(&word->state)) == xm_generation(token))
+		slot = xm_index(xm_token_slot(token), map->slots);
+		if (!(among[slot / XMEM_GROUP_SLOTS] >> slot % XMEM_GROUP_SLOTS & 1) ||
+		    !xm_is_present(map, slot / XMEM_GROUP_SLOTS, token) ||
+		    !(xm_load(xm_hold(map, walk->publisher, slot)) & XM_HOLD_FORWARDED))
+			continue;
+		*ret_slot = slot;
+		return true;
+	}
+	return false;
+}
+
+/* Which of these slots does @publisher's ring name? */
+static u64 xm_ring_names(const struct xm_map *map, u32 publisher, u32 group, u64 among,
+			 u64 evicts)
+{
+	struct xm_walk walk;
+	u64 found = 0, token;
+
+	xm_walk_begin(map, publisher, evicts, &walk);
+	while (found != among && xm_walk_token(map, &walk, &token)) {
+		u64 bit = 1ULL << token % XMEM_GROUP_SLOTS;
+
+		if (xm_token_slot(token) / XMEM_GROUP_SLOTS == group && among & bit &&
+		    xm_is_present(map, group, token))
 			found |= bit;
 	}
 	return found;

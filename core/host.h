@@ -40,6 +40,7 @@ struct xm_host {
 	u32 group_owner[XMEM_MAX_GROUPS];	/* client id, XMEM_OWNER_NONE or XMEM_OWNER_HOST */
 	struct xm_claims *claims;		/* NULL until the first request for claims */
 	u64 limbo_ns[XMEM_MAX_GROUPS];		/* when a group became the host's; 0: it is not */
+	u64 suspects[XMEM_MAX_GROUPS];		/* bitmaps of slots that the next sweep looks at */
 };
 
 /* In a bitmap that the host alone writes. */
@@ -119,7 +120,7 @@ bool xm_host_forwards(const struct xm_host *host, u32 publisher);
  * A client has ended and can store no more (its pages are the host's own by now). Its
  * slots become the host's, its cursors and holds go, and its ring is repaired; the client
  * stays a zombie while that ring is in flight. The caller then makes other mappings see
- * these pages, reaps (xm_host_bury, xm_host_reclaim, xm_host_idle_group) and wakes
+ * these pages, reaps (xm_host_bury, xm_host_sweep, xm_host_idle_group) and wakes
  * everybody.
  */
 void xm_host_end(struct xm_host *host, u32 client);
@@ -188,8 +189,35 @@ void xm_host_payload_comes(struct xm_host *host, u64 bytes, u32 traits);
 void xm_host_payload_kept(struct xm_host *host, u64 bytes);
 void xm_host_payload_goes(struct xm_host *host, u64 bytes, u32 traits, bool kept);
 
-/* Free @slot if it is the host's and nobody uses it. Returns its payload's id, or else 0. */
+/*
+ * Reclaiming (reclaim.c). Maybe nobody uses @slot any more: if it is the host's, the next sweep
+ * looks at it. Or at all that are the host's.
+ */
+void xm_host_suspect(struct xm_host *host, u32 slot);
+void xm_host_suspect_all(struct xm_host *host);
+
+/* A sweep over the suspects while it runs. It begins zeroed. */
+struct xm_sweep {
+	u32 stage;
+	u32 at;				/* group or client */
+	bool rings;			/* there are rings to look at */
+};
+
+/*
+ * Go on with a sweep, by one group or one ring. Returns a slot that was freed, whose payload is in
+ * *ret_payload; -EAGAIN: none this time; -ENOENT: that was all. Between the calls the caller
+ * keeps the lock, and calls nothing else.
+ */
+int xm_host_sweep(struct xm_host *host, struct xm_sweep *sweep, u32 *ret_payload);
+
+/*
+ * A sweep of @slot, beside what is suspected, of which there must be nothing. Returns the
+ * payload's id if the slot was freed, or else 0.
+ */
 u32 xm_host_reclaim(struct xm_host *host, u32 slot);
+
+/* Take contents, owner and payload from a slot. Returns the payload that it had. */
+u32 xm_free_slot(struct xm_host *host, u32 slot);
 
 /*
  * Groups have become the host's at @now_ns. The header says of the first of those that are still

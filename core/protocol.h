@@ -419,11 +419,33 @@ int xm_give_up(const struct xm_map *map, u32 slot);
 u64 xm_group_used(const struct xm_map *map, u32 group, u64 among, u64 evicts, u8 *ret_holder);
 
 /*
- * The second half of that (forward.c), after a look at all holds (I6): which of these slots,
+ * The first half of that: which of them are held? *ret_forwarded becomes a bitmap of others, which
+ * some client has noted as forwarded.
+ */
+u64 xm_group_held(const struct xm_map *map, u32 group, u64 among, u64 *ret_forwarded);
+
+/*
+ * The second half (forward.c), after a look at all holds (I6): which of these slots,
  * which nobody holds, may still be received as somebody has forwarded them?
  */
 u64 xm_group_forwarded(const struct xm_map *map, u32 group, u64 among, u64 evicts,
 		       u8 *ret_holder);
+
+/* A walk through what a publisher's ring says that it has forwarded, and that is still in use. */
+struct xm_walk {
+	u32 publisher;
+	u64 tail;
+	u64 left;			/* at most a lap and one */
+};
+
+/* @evicts: as in struct xm_scan_rules. */
+void xm_walk_begin(const struct xm_map *map, u32 publisher, u64 evicts, struct xm_walk *ret);
+
+/*
+ * The next slot that the ring names with its present contents, and that the publisher's hold says
+ * it has forwarded, of those in the bitmaps @among, one for each group. false: there are no more.
+ */
+bool xm_walk_next(const struct xm_map *map, struct xm_walk *walk, const u64 *among, u32 *ret_slot);
 
 /* A slot as its owner remembers it: what a scan would otherwise compute each time. */
 struct xm_own {

@@ -107,7 +107,9 @@ static inline bool xm_lines_held(const u32 *hold, const struct xm_lines *lines)
 	return any;
 }
 
-u64 xm_group_used(const struct xm_map *map, u32 group, u64 among, u64 evicts, u8 *ret_holder)
+/* Look at the holds of all clients, until all slots in the bitmap are held. */
+static xm_inline struct xm_held xm_look_at_all(const struct xm_map *map, u32 group, u64 among,
+					       u8 *ret_holder)
 {
 	struct xm_lines lines = xm_lines_of(among);
 	struct xm_held found = { 0, 0 };
@@ -127,8 +129,23 @@ u64 xm_group_used(const struct xm_map *map, u32 group, u64 among, u64 evicts, u8
 				xm_look_at_holds(hold, among, c, &found, ret_holder);
 		}
 	}
-	/* All holds, then all that was forwarded (I6). */
 	found.forwarded &= ~found.held;
+	return found;
+}
+
+u64 xm_group_held(const struct xm_map *map, u32 group, u64 among, u64 *ret_forwarded)
+{
+	struct xm_held found = xm_look_at_all(map, group, among, NULL);
+
+	*ret_forwarded = found.forwarded;
+	return found.held;
+}
+
+u64 xm_group_used(const struct xm_map *map, u32 group, u64 among, u64 evicts, u8 *ret_holder)
+{
+	struct xm_held found = xm_look_at_all(map, group, among, ret_holder);
+
+	/* All holds, then all that was forwarded (I6). */
 	if (__builtin_expect(found.forwarded != 0, 0))
 		found.held |= xm_group_forwarded(map, group, found.forwarded, evicts, ret_holder);
 	return found.held;

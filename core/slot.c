@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Slots: how one gets an owner, a payload and a tenancy of generations, and how the host
- * reclaims it. The owner writes the state words, so the host never trusts them.
+ * Slots: how one gets an owner, a payload and a tenancy of generations, and how it loses them.
+ * The owner writes the state words, so the host never trusts them.
  */
 #include "host.h"
-#include "policy.h"
 
 #define TENANCIES	((1u << (XMEM_GENERATION_BITS - XMEM_TENANCY_SHIFT)) - 1)
 
@@ -144,8 +143,7 @@ int xm_host_attach(struct xm_host *host, u32 me, const struct xm_payload *payloa
 	return 0;
 }
 
-/* Take contents, owner and payload from a slot. Returns the payload that it had. */
-static u32 xm_free_slot(struct xm_host *host, u32 slot)
+u32 xm_free_slot(struct xm_host *host, u32 slot)
 {
 	const struct xm_map *map = &host->map;
 	struct xmem_slot_row *row = xm_slot_row(map, slot);
@@ -215,24 +213,6 @@ int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request 
 	if (count > 0)
 		*ret_payload = payload;
 	return count;
-}
-
-u32 xm_host_reclaim(struct xm_host *host, u32 slot)
-{
-	const struct xm_map *map = &host->map;
-	struct xmem_slot_row *row = xm_slot_row(map, slot);
-	struct xm_scan_rules how = { .owner = row->tenant };
-	u32 culprit;
-
-	if (row->owner != XMEM_OWNER_HOST || row->upgrader)
-		return 0;
-	if (xm_state(xm_load_acquire(&xm_slot(map, slot)->state)) != XMEM_SLOT_LIVE)
-		return xm_free_slot(host, slot);
-	if (how.owner < map->clients && map->area[how.owner]) {
-		how.tail = xm_load(&xm_ring(map, how.owner)->tail);
-		how.passed = how.evictable = xm_passed(map, how.owner, &culprit);
-	}
-	return xm_scan_one(map, &how, slot) ? xm_free_slot(host, slot) : 0;
 }
 
 void xm_host_payload_comes(struct xm_host *host, u64 bytes, u32 traits)

@@ -30,7 +30,8 @@ enum xm_step {
 	XM_STEP_RETRACT_OPEN,		/* retract: entries open, slot not looked at */
 	XM_STEP_SCAN_SHARED,		/* scan: the word of a shared slot read, not marked */
 	XM_CORE_STEPS,
-	XM_STEP_MAPPING_LOOK = XM_CORE_STEPS,	/* library: one row or mapping looked at */
+	XM_STEP_RING_LOOK = XM_CORE_STEPS, /* scan: an entry of a ring looked at */
+	XM_STEP_MAPPING_LOOK,		/* library: one row or mapping looked at */
 	XM_STEP_CLAIM_MARKED,		/* set_ref_count: the hold says so, no claims yet */
 	XM_STEP_CLAIM_ADDED,		/* host: claims added, the state word not looked at */
 	XM_STEP_CLAIM_POSITION,		/* set_ref_count: claims added, position 0, not LIVE */

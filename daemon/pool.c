@@ -311,12 +311,16 @@ static bool bury(struct xd_pool *pool, u32 client)
 	return true;
 }
 
-static void reclaim(struct xd_pool *pool, u32 slot)
+/* Free those of the suspects that nobody uses. */
+static void sweep(struct xd_pool *pool)
 {
-	u32 payload = xm_host_reclaim(&pool->host, slot);
+	struct xm_sweep sweep = { .stage = 0 };
+	u32 payload;
+	int slot;
 
-	if (payload)
-		xd_payload_put(pool, payload, 1);
+	while ((slot = xm_host_sweep(&pool->host, &sweep, &payload)) != -ENOENT)
+		if (slot >= 0)
+			xd_payload_put(pool, payload, 1);
 }
 
 static void free_group(struct xd_pool *pool, u32 group)
@@ -334,8 +338,8 @@ void xd_pool_reap(struct xd_pool *pool)
 
 	for (i = 0; i < map->clients; i++)
 		gone |= bury(pool, i);
-	for (i = 0; i < map->slots; i++)
-		reclaim(pool, i);
+	xm_host_suspect_all(&pool->host);
+	sweep(pool);
 	for (i = 0; i < map->groups; i++)
 		free_group(pool, i);
 	if (gone)
@@ -359,7 +363,8 @@ void xd_pool_collect(struct xd_pool *pool, u32 slot)
 		xd_pool_reap(pool);
 		return;
 	}
-	reclaim(pool, slot);
+	xm_host_suspect(&pool->host, slot);
+	sweep(pool);
 	free_group(pool, slot / XMEM_GROUP_SLOTS);
 }
 

@@ -135,6 +135,8 @@ int xk_claim_begin(struct xk_call *call)
 	if (!err && request->op == XMEM_CLAIM_ADD)
 		xk_claims_expire(pool);
 	mutex_unlock(&pool->lock);
+	if (pending.what == XM_TELL_HOST)
+		xk_reap_wait(pool);
 out:
 	kvfree(memory);
 	return err;

@@ -5,30 +5,52 @@
  */
 #include "xk.h"
 
-/* Under pool->lock: the slot may be to be had, by its owner or, if that has ended, for good. */
-static void xk_upgrade_ended(struct xk_pool *pool, u32 slot)
+/*
+ * Under pool->lock: the slot may be to be had, by its owner or, if that has ended, for good. true:
+ * the caller waits for that.
+ */
+static bool xk_upgrade_ended(struct xk_pool *pool, u32 slot)
 {
 	u32 owner = xm_slot_row(&pool->host.map, slot)->owner;
 
-	if (owner < pool->host.map.clients)
-		xk_wake(pool, XMEM_WAIT_SLOTS, owner);
-	else
-		xk_reclaim_slot(pool, slot);
+	if (owner >= pool->host.map.clients)
+		return xk_reclaim_slot(pool, slot);
+	xk_wake(pool, XMEM_WAIT_SLOTS, owner);
+	return false;
 }
 
-int xk_upgrade_begin(struct xk_call *call)
+/* Under pool->upgrade_lock. *ret_reap: the caller waits for what is reaped. */
+static int xk_upgrade(struct xk_client *client, struct xmem_upgrade_request *request,
+		      bool *ret_reap)
 {
-	struct xmem_upgrade_request *request = &call->u.upgrade;
-	struct xk_client *client = call->client;
+	struct xk_pool *pool = client->pool;
 	int err = xk_client_lock(client);
 
 	if (err)
 		return err;
-	err = xm_host_upgrade(&client->pool->host, client->id, request);
+	err = xm_host_upgrade(&pool->host, client->id, request);
 	if (!err && request->flags)
-		xk_upgrade_ended(client->pool,
-				 xm_index(request->slot, client->pool->host.map.slots));
-	mutex_unlock(&client->pool->lock);
+		*ret_reap = xk_upgrade_ended(pool, xm_index(request->slot, pool->host.map.slots));
+	mutex_unlock(&pool->lock);
+	return err;
+}
+
+/*
+ * Others can make the look at their rings long. So only one upgrade at a time stands between other
+ * requests and the pool's lock, however many are posted (P4).
+ */
+int xk_upgrade_begin(struct xk_call *call)
+{
+	struct xk_pool *pool = call->client->pool;
+	bool reap = false;
+	int err;
+
+	if (mutex_lock_killable(&pool->upgrade_lock))
+		return -EINTR;
+	err = xk_upgrade(call->client, &call->u.upgrade, &reap);
+	mutex_unlock(&pool->upgrade_lock);
+	if (reap)
+		xk_reap_wait(pool);
 	return err;
 }
 

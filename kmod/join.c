@@ -21,10 +21,10 @@ static int xk_client_id(struct xk_pool *pool)
 
 	if (id >= 0)
 		return id;
+	xk_reclaim_all(pool);
 	mutex_unlock(&pool->lock);
-	flush_work(&pool->end_work);
+	xk_reap_wait(pool);
 	mutex_lock(&pool->lock);
-	xk_reap(pool);
 	return xm_host_free_client(&pool->host);
 }
 

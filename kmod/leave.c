@@ -181,11 +181,14 @@ static void xk_end_work(struct work_struct *work)
 	if (!pool->dead && !refcount_read(&pool->users)) {
 		xk_empty_pool(pool);
 		xk_claims_stop(pool);
-	} else if (any) {
-		xk_claims_left(pool);
+	} else if (!pool->dead) {
+		if (any) {
+			xk_claims_left(pool);
+			pool->reap = XK_REAP_ALL;
+		}
 		xk_reap(pool);
 #ifdef XMEM_DEBUG
-		if (xm_host_is_valid(&pool->host))
+		if (any && xm_host_is_valid(&pool->host))
 			WARN(1, "xmem: pool%u: %s\n", pool->number, xm_host_is_valid(&pool->host));
 #endif
 	}

@@ -34,8 +34,11 @@ static bool xk_readable(struct xk_client *client, const struct xm_poll *what, bo
 
 /* ---- writable ---- */
 
-/* So many groups are searched before others get the pool's lock. */
-#define XK_SEARCH_GROUPS	8
+/*
+ * So many groups are searched before others get the pool's lock. It may take a look at every ring
+ * to search one of them.
+ */
+#define XK_SEARCH_GROUPS	1
 
 /*
  * Searches, unless it is known that it would be in vain: nobody has disarmed the word, whose

@@ -56,6 +56,7 @@ static void xk_pool_init(struct xk_pool *pool, kgid_t group)
 	pool->owner = current_euid();
 	pool->gid = group;
 	mutex_init(&pool->lock);
+	mutex_init(&pool->upgrade_lock);
 	spin_lock_init(&pool->pages_lock);
 }
 
@@ -93,6 +94,7 @@ static void xk_pool_free(struct xk_pool *pool)
 		iput(pool->inode);
 	ida_free(&pool_numbers, pool->number);
 	put_net(pool->net);
+	mutex_destroy(&pool->upgrade_lock);
 	mutex_destroy(&pool->lock);
 	kvfree(pool);
 }

@@ -2,6 +2,9 @@
 /*
  * Reaping: what ended clients have left is freed when nobody has it any more: payloads of
  * slots, groups of slots, and with the rings the clients. leave.c ends a client.
+ *
+ * Whoever wants something reaped says so and waits for end_work. So requests that come at the same
+ * time share one run, and between two runs others get the lock.
  */
 #include "xk.h"
 #include "trace.h"
@@ -33,19 +36,26 @@ static void xk_remove_client(struct xk_pool *pool, u32 id)
 	xk_client_put(client);
 }
 
-/* If the slot is the host's and nobody holds it, its payload goes. true: it was freed. */
-static bool xk_free_slot(struct xk_pool *pool, u32 slot)
+/*
+ * Frees the suspects that nobody uses. true: there were some. Clients can make the look at their
+ * rings long, so that is done once for all suspects, however many have asked (P4).
+ */
+static bool xk_sweep(struct xk_pool *pool)
 {
+	struct xm_sweep sweep = { .stage = 0 };
+	bool any = false;
 	u32 payload;
+	int slot;
 
-	if (xm_slot_row(&pool->host.map, slot)->owner != XMEM_OWNER_HOST)
-		return false;
-	payload = xm_host_reclaim(&pool->host, slot);
-	if (!payload)
-		return false;
-	trace_xmem_reclaim(pool->number, slot, payload);
-	xk_payload_drop_slots(pool, payload, 1);
-	return true;
+	while ((slot = xm_host_sweep(&pool->host, &sweep, &payload)) != -ENOENT) {
+		cond_resched();
+		if (slot < 0)
+			continue;
+		trace_xmem_reclaim(pool->number, slot, payload);
+		xk_payload_drop_slots(pool, payload, 1);
+		any = true;
+	}
+	return any;
 }
 
 static bool xk_bury_zombies(struct xk_pool *pool)
@@ -62,41 +72,78 @@ static bool xk_bury_zombies(struct xk_pool *pool)
 	return any;
 }
 
-/* Reaps one slot, after a holder has put its last hold. true: it was freed. */
-bool xk_reclaim_slot(struct xk_pool *pool, u32 slot)
+static void xk_remove_idle_groups(struct xk_pool *pool)
 {
-	u32 group = slot / XMEM_GROUP_SLOTS;
+	u32 g;
 
-	lockdep_assert_held(&pool->lock);
-	if (!xk_free_slot(pool, slot))
-		return false;
-	if (xm_host_idle_group(&pool->host, group))
-		xk_remove_group(pool, group);
-	/* A ring that goes frees the slots that only it kept: its subscribers skipped them. */
-	if (xk_bury_zombies(pool))
-		xk_reap(pool);
-	else
-		xk_sysfs_sync(pool);
-	return true;
-}
-
-/* Reaps all that ended clients have left and nobody has any more. */
-void xk_reap(struct xk_pool *pool)
-{
-	u32 s, g;
-
-	lockdep_assert_held(&pool->lock);
-	for (s = 0; s < pool->host.map.slots; s++) {
-		xk_free_slot(pool, s);
-		if (s % XMEM_GROUP_SLOTS == XMEM_GROUP_SLOTS - 1)
-			cond_resched();
-	}
 	for (g = 0; g < pool->host.map.groups; g++)
 		if (xm_host_idle_group(&pool->host, g) && pool->group[g])
 			xk_remove_group(pool, g);
+}
+
+/* Reaps the slots that were named. false: a ring has gone too, so others may be free now. */
+static bool xk_reap_some(struct xk_pool *pool)
+{
+	if (!xk_sweep(pool))
+		return true;
+	xk_remove_idle_groups(pool);
+	/* A ring that goes frees the slots that only it kept: its subscribers skipped them. */
+	if (xk_bury_zombies(pool))
+		return false;
+	xk_sysfs_sync(pool);
+	return true;
+}
+
+static void xk_reap_all(struct xk_pool *pool)
+{
+	xm_host_suspect_all(&pool->host);
+	xk_sweep(pool);
+	xk_remove_idle_groups(pool);
 	xk_bury_zombies(pool);
 	xk_wake(pool, XMEM_WAIT_CLIENTS, 0);
 	xk_sysfs_sync(pool);
+}
+
+/* Reaps what was asked for since the last time; end_work does it. */
+void xk_reap(struct xk_pool *pool)
+{
+	u32 what = pool->reap;
+
+	lockdep_assert_held(&pool->lock);
+	pool->reap = XK_REAP_NOTHING;
+	if (what == XK_REAP_SOME && xk_reap_some(pool))
+		return;
+	if (what)
+		xk_reap_all(pool);
+}
+
+/*
+ * Asks end_work to reap one slot, after a holder has put its last hold. true: it will, and the
+ * caller may wait for it (xk_reap_wait).
+ */
+bool xk_reclaim_slot(struct xk_pool *pool, u32 slot)
+{
+	lockdep_assert_held(&pool->lock);
+	if (xm_slot_row(&pool->host.map, slot)->owner != XMEM_OWNER_HOST)
+		return false;
+	xm_host_suspect(&pool->host, slot);
+	pool->reap = max_t(u32, pool->reap, XK_REAP_SOME);
+	xk_pool_queue_end(pool);
+	return true;
+}
+
+/* The same for all that ended clients have left and nobody has any more. */
+void xk_reclaim_all(struct xk_pool *pool)
+{
+	lockdep_assert_held(&pool->lock);
+	pool->reap = XK_REAP_ALL;
+	xk_pool_queue_end(pool);
+}
+
+/* Waits until what was asked for has been reaped. The caller has no lock. */
+void xk_reap_wait(struct xk_pool *pool)
+{
+	flush_work(&pool->end_work);
 }
 
 /* Nobody uses the pool, so zombies and slots that are held go too. */

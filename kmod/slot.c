@@ -54,6 +54,7 @@ int xk_resolve_begin(struct xk_call *call)
 int xk_collect_begin(struct xk_call *call)
 {
 	struct xk_pool *pool = call->client->pool;
+	bool reap;
 	int err;
 
 	if (call->u.slot.generation || call->u.slot.slot >= pool->host.map.slots)
@@ -61,8 +62,10 @@ int xk_collect_begin(struct xk_call *call)
 	err = xk_client_lock(call->client);
 	if (err)
 		return err;
-	xk_reclaim_slot(pool, xm_index(call->u.slot.slot, pool->host.map.slots));
+	reap = xk_reclaim_slot(pool, xm_index(call->u.slot.slot, pool->host.map.slots));
 	mutex_unlock(&pool->lock);
+	if (reap)
+		xk_reap_wait(pool);
 	return 0;
 }
 

@@ -42,6 +42,7 @@ static int xk_unsubscribe(struct xk_client *client, const struct xmem_unsubscrib
 {
 	struct xk_pool *pool = client->pool;
 	int err = xk_client_lock(client);
+	bool reap;
 
 	if (err)
 		return err;
@@ -51,10 +52,14 @@ static int xk_unsubscribe(struct xk_client *client, const struct xmem_unsubscrib
 	 * The publisher has ended, or owners have, and this client may have been the last that
 	 * kept the ring, or what is forwarded in it.
 	 */
-	if (!err && (xm_client_row(&pool->host.map, request->publisher)->state ==
-		     XMEM_CLIENT_ZOMBIE || xm_host_forwards(&pool->host, request->publisher)))
-		xk_reap(pool);
+	reap = !err && (xm_client_row(&pool->host.map, request->publisher)->state ==
+			XMEM_CLIENT_ZOMBIE ||
+			xm_host_forwards(&pool->host, request->publisher));
+	if (reap)
+		xk_reclaim_all(pool);
 	mutex_unlock(&pool->lock);
+	if (reap)
+		xk_reap_wait(pool);
 	if (!err)
 		xk_wake_owners(pool);
 	/* A ring that is followed no longer has ended for those who poll for it. */

@@ -31,6 +31,7 @@
  *                         xk_file.lock, so user memory is touched under no other.
  *   xk_file.lock          joining by one open file
  *   xk_pool.end_work      not a lock, but the end of a client waits for it like one
+ *   xk_pool.upgrade_lock  of upgrades, one at a time
  *   xk_pool.lock          the pool: its host words, chunks, payloads, client table
  *   (i_mmap_rwsem, page locks)
  *   xk_pool.pages_lock    what a fault looks at; who may write; who has ended
@@ -99,6 +100,9 @@ struct xk_pollers {
 };
 #define XK_POLL_ALL	(EPOLLIN | EPOLLRDNORM | EPOLLOUT | EPOLLWRNORM | EPOLLHUP)
 
+/* What end_work has been asked to reap. */
+enum { XK_REAP_NOTHING, XK_REAP_SOME, XK_REAP_ALL };
+
 struct xk_pool {
 	struct kref kref;
 	refcount_t users;		/* 0: not in the list of pools; end_work empties it */
@@ -113,8 +117,10 @@ struct xk_pool {
 	wait_queue_head_t *queues;	/* see wait.c */
 	atomic_long_t pages;		/* charged to it */
 
+	struct mutex upgrade_lock;	/* inplace.c */
 	struct mutex lock;
 	bool dead;			/* pool->lock: it has been emptied */
+	u32 reap;			/* pool->lock: what end_work is to reap, XK_REAP_* */
 	struct xm_host host;		/* pool->lock; but the map's pointers to the table
 					 * (pool, client, row) are immutable */
 	struct xk_client *client[XMEM_MAX_CLIENTS];	/* pool->lock; referenced; zombies too */
@@ -290,6 +296,8 @@ void xk_sysfs_sync(struct xk_pool *pool);
 
 /* reap.c */
 bool xk_reclaim_slot(struct xk_pool *pool, u32 slot);
+void xk_reclaim_all(struct xk_pool *pool);
+void xk_reap_wait(struct xk_pool *pool);
 void xk_reap(struct xk_pool *pool);
 void xk_empty_pool(struct xk_pool *pool);
 

@@ -89,8 +89,8 @@ uint32_t xmem_buffer_flags(struct xmem_buffer *buffer);
  * Returns: 0, or an error, and then the buffer is held for reading as before:
  *	-EBUSY	another client holds these contents or has yet to receive them, or this client has
  *		another handle of them, or references of them are set aside (claims.h); or, for a
- *		moment, a subscriber that lags is finding out that older contents of the buffer are
- *		gone
+ *		moment, the owner is in the last step of publishing them, or a subscriber that lags
+ *		is finding out that older contents of the buffer are gone
  *	-EOPNOTSUPP  the contents are not shared
  *	-EPERM	this client is a reader, or the buffer is being written
  *	-EAGAIN	the ring is full, as xmem_attach_fd says it; or the owner keeps scanning the buffer

@@ -489,6 +489,7 @@ const char *step_name(int step)
 		[XM_STEP_CLAIM_POSITION] = "CLAIM_POSITION", [XM_STEP_CLAIM_LIVE] = "CLAIM_LIVE",
 		[XM_STEP_CLAIM_HELD] = "CLAIM_HELD", [XM_STEP_CLAIM_TAKEN] = "CLAIM_TAKEN",
 		[XM_STEP_CLAIM_FORGET] = "CLAIM_FORGET",
+		[XM_STEP_RING_LOOK] = "RING_LOOK",
 	};
 
 	return step >= 0 && step < XM_STEPS && name[step] ? name[step] : "a step without a name";

@@ -158,3 +158,61 @@ TEST(API_a_subscriber_that_lags_makes_get_mut_busy_for_a_moment)
 	check_quiet(owner, 1);
 	xmem_pool_close(owner);
 }
+
+/* ---- a publication whose entry is complete, while the tail is yet to move ---- */
+
+static struct {
+	struct xmem_subscription *first, *second;
+	bool looked;
+} early;
+
+/* The second one has yet to receive it, though the tail does not say so. */
+static void the_first_has_it_already(int step)
+{
+	struct xmem_buffer *b, *other;
+
+	no_step();
+	early.looked = true;
+	b = xmem_receive(early.first, 0);
+	CHECK(b);
+	SAME(xmem_get_mut(b), -EBUSY);
+	other = xmem_receive(early.second, 0);
+	CHECK(other);
+	SAME(xmem_get_mut(b), -EBUSY);
+	xmem_release(other);
+	xmem_release(b);
+}
+
+TEST(P3_what_is_being_published_is_not_written_in_place)
+{
+	struct xmem_preallocate_options shared = {
+		.size = sizeof(shared), .flags = XMEM_MEMORY_SHARED, .count = 2, .bytes = BYTES,
+	};
+	const char *name = new_name();
+	struct xmem_pool *owner, *one, *two;
+	struct xmem_buffer *b;
+
+	steps_only();
+	owner = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	WORKED(xmem_preallocate_with(owner, &shared));
+	one = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	two = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	early.first = follow(one, xmem_pool_client(owner), 0);
+	early.second = follow(two, xmem_pool_client(owner), 0);
+	at_step(XM_STEP_PUBLISH_ENTRY, 0, STEP_CALL, the_first_has_it_already);
+	publish_stamp(owner, 1);
+	no_step();
+	CHECK(early.looked);
+	/* Once all have passed it, it is the holder's. */
+	publish_stamp(owner, 2);
+	b = xmem_receive(early.first, 10 * SECOND);
+	xmem_release(xmem_receive(early.second, 10 * SECOND));
+	WORKED(xmem_get_mut(b));
+	xmem_release(b);
+	xmem_unsubscribe(early.first);
+	xmem_unsubscribe(early.second);
+	xmem_pool_close(two);
+	xmem_pool_close(one);
+	check_quiet(owner, 1);
+	xmem_pool_close(owner);
+}

@@ -85,13 +85,15 @@ void fuzz_host_new_writer(void)
 void fuzz_host_reap(void)
 {
 	const struct xm_map *map = &fuzz.host.map;
-	u32 i;
+	struct xm_sweep sweep = { .stage = 0 };
+	u32 i, payload;
+	int slot;
 
 	if (state_of_writer() == XMEM_CLIENT_ZOMBIE && xm_host_bury(&fuzz.host, FUZZ_HOSTILE))
 		memset(map->area[FUZZ_HOSTILE], 0, map->pool->area_stride);
-	for (i = 0; i < map->slots; i++)
-		if (xm_host_reclaim(&fuzz.host, i))
-			map->pool->payloads_gone++;
+	xm_host_suspect_all(&fuzz.host);
+	while ((slot = xm_host_sweep(&fuzz.host, &sweep, &payload)) != -ENOENT)
+		map->pool->payloads_gone += slot >= 0;
 	for (i = 0; i < map->groups; i++)
 		if (xm_host_idle_group(&fuzz.host, i))
 			memset(map->group[i], 0, map->pool->group_stride);

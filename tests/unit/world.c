@@ -128,13 +128,16 @@ void world_unsubscribe(struct world *world, u32 me, const struct xm_follow *foll
 u32 world_reap(struct world *world)
 {
 	struct xm_host *host = &world->host;
-	u32 i, freed = 0;
+	struct xm_sweep sweep = { .stage = 0 };
+	u32 i, freed = 0, payload;
+	int slot;
 
 	for (i = 0; i < host->map.clients; i++)
 		if (xm_host_bury(host, i))
 			zero(host->map.area[i], host->map.pool->area_stride);
-	for (i = 0; i < host->map.slots; i++)
-		freed += xm_host_reclaim(host, i) != 0;
+	xm_host_suspect_all(host);
+	while ((slot = xm_host_sweep(host, &sweep, &payload)) != -ENOENT)
+		freed += slot >= 0;
 	for (i = 0; i < host->map.groups; i++)
 		if (xm_host_idle_group(host, i))
 			zero(host->map.group[i], host->map.pool->group_stride);
