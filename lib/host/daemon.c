@@ -277,9 +277,14 @@ static void daemon_post(struct xmem_link *link, unsigned int request, const void
 /* Requests are served in their order, so an answer to any will do. */
 static void daemon_settle(struct xmem_link *link, u64 deadline_ns)
 {
-	struct xmem_query_request request = { .size = sizeof(request) };
+	struct xmem_query_request request;
+	int err;
 
-	daemon_request_until(link, XMEM_IOC_QUERY, &request, deadline_ns);
+	/* A signal handler does not end it, for what was posted is to be done when it returns. */
+	do {
+		request = (struct xmem_query_request){ .size = sizeof(request) };
+		err = daemon_request_until(link, XMEM_IOC_QUERY, &request, deadline_ns);
+	} while (err == -EINTR);
 }
 
 static void daemon_catch_up(struct xmem_link *link)
