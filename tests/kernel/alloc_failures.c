@@ -24,8 +24,9 @@
 
 struct world {
 	struct raw writer, reader;
-	int memfd, pool_fd;
-	struct xmem_attach_request attached;
+	int memfd, shared_memfd, pool_fd;
+	struct xmem_attach_request attached, shared;
+	u64 token;			/* of the shared slot's contents, which the writer holds */
 	u32 arm_value;
 	const char *stage;		/* how far it came, for reports */
 };
@@ -298,6 +299,75 @@ static int claim(struct world *w)
 	return err;
 }
 
+static int attach_shared(struct world *w)
+{
+	w->shared = raw_attaching(w->shared_memfd, 1);
+	w->shared.flags = XMEM_ATTACH_SHARED;
+	return raw_request(&w->writer, XMEM_IOC_ATTACH, &w->shared);
+}
+
+/* The group is that of the other slots, so it is mapped. No request is made. */
+static int make_shared_live(struct world *w)
+{
+	struct xm_own own = xm_own(&w->writer.map, w->shared.slot[0]);
+	int err = xm_take(&w->writer.map, own.slot);
+
+	if (err)
+		return err;
+	w->token = xm_make_live(&own);
+	return xm_get(&w->writer.map, w->writer.join.client, w->token);
+}
+
+static u64 shared_word(const struct world *w)
+{
+	return xm_load(&xm_slot(&w->writer.map, w->shared.slot[0])->state);
+}
+
+/* Who does not get the answer may not write, and finds everything as it was. */
+static int upgrade(struct world *w)
+{
+	struct xmem_upgrade_request request = {
+		.size = sizeof(request), .slot = w->shared.slot[0],
+		.generation = xm_generation(w->token),
+	};
+	int err = raw_request(&w->writer, XMEM_IOC_UPGRADE, &request);
+
+	if (err)
+		return xm_look(&w->writer.map, w->token) ? -EPROTO : err;
+	w->token = xm_token(request.generation, request.slot);
+	return xm_state(shared_word(w)) == XMEM_SLOT_UPGRADED ? 0 : -EPROTO;
+}
+
+/* It is done, or not: the word says so to who does not get the answer. */
+static int end_upgrade(struct world *w, u32 flags, u32 state)
+{
+	struct xmem_upgrade_request request = {
+		.size = sizeof(request), .flags = flags, .slot = w->shared.slot[0],
+		.generation = xm_generation(w->token),
+	};
+	int err = raw_request(&w->writer, XMEM_IOC_UPGRADE, &request);
+
+	if (xm_generation(shared_word(w)) != request.generation)
+		return -EPROTO;
+	if (xm_state(shared_word(w)) == state)
+		return err == -ENOMEM ? -EPROTO : 0;
+	return xm_state(shared_word(w)) == XMEM_SLOT_UPGRADED && err ? err : -EPROTO;
+}
+
+static int publish_in_place(struct world *w)
+{
+	return end_upgrade(w, XMEM_UPGRADE_PUBLISH, XMEM_SLOT_LIVE);
+}
+
+static int give_up_in_place(struct world *w)
+{
+	int err = end_upgrade(w, XMEM_UPGRADE_GIVE_UP, XMEM_SLOT_FREE);
+
+	if (!err)
+		xm_put(&w->writer.map, w->writer.join.client, w->shared.slot[0]);
+	return err;
+}
+
 static int renew(struct world *w)
 {
 	struct xmem_slot_request request = { .size = sizeof(request), .slot = w->attached.slot[0] };
@@ -385,6 +455,12 @@ static const struct step {
 	{ "wait", wait_in_vain },
 	{ "wake", wake_ring },
 	{ "claim", claim },
+	{ "attach a shared file", attach_shared },
+	{ "make it live", make_shared_live },
+	{ "upgrade", upgrade },
+	{ "publish in place", publish_in_place },
+	{ "upgrade again", upgrade },
+	{ "give up in place", give_up_in_place },
 	{ "renew", renew },
 	{ "detach", detach },
 	{ "unsubscribe", unsubscribe },
@@ -456,7 +532,8 @@ static bool world_begin(struct world *w)
 {
 	*w = (struct world){ .writer = RAW_NONE, .reader = RAW_NONE, .pool_fd = -1 };
 	w->memfd = raw_memfd(2, 0);
-	return w->memfd >= 0;
+	w->shared_memfd = raw_shared_memfd(1);
+	return w->memfd >= 0 && w->shared_memfd >= 0;
 }
 
 static void world_end(struct world *w)
@@ -466,6 +543,7 @@ static void world_end(struct world *w)
 	if (w->pool_fd >= 0)
 		close(w->pool_fd);
 	close(w->memfd);
+	close(w->shared_memfd);
 }
 
 static bool nothing_left(const struct step *step, unsigned int n, unsigned int descriptors)
