@@ -40,7 +40,7 @@ const char *xm_host_is_valid(const struct xm_host *host)
 			return "a slot's owner is not alive";
 		if ((row->owner == XMEM_OWNER_NONE) != (row->generation_first == XM_NO_GENERATIONS))
 			return "a slot's owner and generations disagree";
-		if (xm_claims_of(map, s) && (!host->claims || !host->claims->slot[s].listed))
+		if (xm_claims_of(map, s) && (!host->claims || !host->claims->slot[s].place))
 			return "a slot has claims that nobody has added";
 		if (row->upgrader &&
 		    (row->owner == XMEM_OWNER_NONE || !(row->traits & XMEM_TRAIT_SHARED) ||

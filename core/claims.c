@@ -59,54 +59,79 @@ u64 xm_make_live(const struct xm_own *own)
 	return (word & ~0xffffULL) | own->slot;
 }
 
-/* ---- the host's list, by deadlines ---- */
+/* ---- the host's heap, by deadlines ---- */
 
 size_t xm_claims_bytes(const struct xm_map *map)
 {
 	return sizeof(struct xm_claims) + map->slots * sizeof(struct xm_claim);
 }
 
-/* The link that leads to the one behind @place (1 + slot, or 0: to the first). */
-static u32 *xm_link_behind(struct xm_claims *claims, u32 place)
+static bool xm_is_noted(const struct xm_claims *claims, u32 slot)
 {
-	return place ? &claims->slot[place - 1].next : &claims->first;
+	return claims->slot[slot].place;
 }
 
-static u32 *xm_link_before(struct xm_claims *claims, u32 place)
+static u64 xm_deadline_at(const struct xm_claims *claims, u32 place)
 {
-	return place ? &claims->slot[place - 1].before : &claims->last;
+	return claims->slot[claims->slot[place].heap].deadline_ns;
 }
 
-static void xm_unlink(struct xm_claims *claims, u32 slot)
+static void xm_heap_put(struct xm_claims *claims, u32 place, u32 slot)
 {
-	struct xm_claim *claim = &claims->slot[slot];
-
-	*xm_link_behind(claims, claim->before) = claim->next;
-	*xm_link_before(claims, claim->next) = claim->before;
+	claims->slot[place].heap = slot;
+	claims->slot[slot].place = place + 1;
 }
 
-/* Mostly all times are equally long, and the place is the last one. */
-static void xm_link(struct xm_claims *claims, u32 slot)
+/* Bring @slot, for which @place is free, up as far as it ends before those above it. */
+static u32 xm_heap_up(struct xm_claims *claims, u32 place, u32 slot)
 {
-	struct xm_claim *claim = &claims->slot[slot];
-	u32 before = claims->last;
+	u64 deadline = claims->slot[slot].deadline_ns;
 
-	while (before && claims->slot[before - 1].deadline_ns > claim->deadline_ns)
-		before = claims->slot[before - 1].before;
-	claim->before = before;
-	claim->next = *xm_link_behind(claims, before);
-	*xm_link_before(claims, claim->next) = slot + 1;
-	*xm_link_behind(claims, before) = slot + 1;
+	for (; place && xm_deadline_at(claims, (place - 1) / 2) > deadline; place = (place - 1) / 2)
+		xm_heap_put(claims, place, claims->slot[(place - 1) / 2].heap);
+	xm_heap_put(claims, place, slot);
+	return place;
+}
+
+/* Likewise down, as far as it ends after those below it. */
+static void xm_heap_down(struct xm_claims *claims, u32 place, u32 slot)
+{
+	u64 deadline = claims->slot[slot].deadline_ns;
+
+	for (;;) {
+		u32 below = 2 * place + 1;
+
+		if (below + 1 < claims->count &&
+		    xm_deadline_at(claims, below + 1) < xm_deadline_at(claims, below))
+			below++;
+		if (below >= claims->count || xm_deadline_at(claims, below) >= deadline)
+			break;
+		xm_heap_put(claims, place, claims->slot[below].heap);
+		place = below;
+	}
+	xm_heap_put(claims, place, slot);
+}
+
+/* @slot has claims and another deadline than before. */
+static void xm_heap_move(struct xm_claims *claims, u32 slot)
+{
+	u32 place = claims->slot[slot].place - 1;
+
+	xm_heap_down(claims, xm_heap_up(claims, place, slot), slot);
 }
 
 /* @slot has no claims any more. `claimed` is lowered after them. */
 static void xm_delist(struct xm_host *host, u32 slot)
 {
 	struct xm_claims *claims = host->claims;
+	u32 place = claims->slot[slot].place - 1, last = claims->slot[--claims->count].heap;
 
-	xm_unlink(claims, slot);
-	claims->slot[slot].listed = false;
-	xm_store_release(&host->map.pool->claimed, --claims->count);
+	claims->slot[slot].place = 0;
+	if (last != slot) {
+		xm_heap_put(claims, place, last);
+		xm_heap_move(claims, last);
+	}
+	xm_store_release(&host->map.pool->claimed, claims->count);
 }
 
 /* @slot is about to get claims. `claimed` is raised before them. */
@@ -114,15 +139,15 @@ static void xm_enlist(struct xm_host *host, u32 slot, u64 deadline_ns)
 {
 	struct xm_claims *claims = host->claims;
 	struct xm_claim *claim = &claims->slot[slot];
+	bool noted = xm_is_noted(claims, slot);
 
-	if (claim->listed)
-		xm_unlink(claims, slot);
-	else
-		xm_store_release(&host->map.pool->claimed, ++claims->count);
-	if (!claim->listed || !xm_claims_of(&host->map, slot) || deadline_ns > claim->deadline_ns)
+	if (!noted || !xm_claims_of(&host->map, slot) || deadline_ns > claim->deadline_ns)
 		claim->deadline_ns = deadline_ns;
-	claim->listed = true;
-	xm_link(claims, slot);
+	if (!noted) {
+		xm_heap_put(claims, claims->count++, slot);
+		xm_store_release(&host->map.pool->claimed, claims->count);
+	}
+	xm_heap_move(claims, slot);
 }
 
 /* ---- adding and voiding ---- */
@@ -143,19 +168,34 @@ static int xm_claims_add(const struct xm_map *map, u32 slot, u32 count, u32 *ret
 	return 0;
 }
 
+/* Is one of the claims of @slot this client's own, and not forgotten? */
+static bool xm_has_own(const struct xm_host *host, u32 me, u32 slot)
+{
+	const struct xm_claim *claim = &host->claims->slot[slot];
+
+	return claim->place && xm_bit(claim->counted, me) &&
+	       !(xm_load(xm_hold(&host->map, me, slot)) & XM_HOLD_FORGOTTEN);
+}
+
 /*
  * Note who has added, and whose own one is. If there were none before, those of whom it was noted
  * have had theirs.
  */
-static void xm_claims_note(struct xm_claim *claim, u32 me, u32 before, bool own)
+static void xm_claims_note(struct xm_host *host, u32 me, u32 slot, u32 before,
+			   const struct xmem_claim_request *request)
 {
-	u32 i;
+	struct xm_claim *claim = &host->claims->slot[slot];
+	u32 *hold = xm_hold(&host->map, me, slot), i;
 
 	for (i = 0; !before && i < XMEM_CLIENT_WORDS; i++)
 		claim->adders[i] = claim->counted[i] = 0;
-	xm_set_bit(claim->adders, me, true);
-	if (own)
-		xm_set_bit(claim->counted, me, true);
+	if (request->count)
+		xm_set_bit(claim->adders, me, true);
+	if (!(request->flags & XMEM_CLAIM_OWN))
+		return;
+	xm_set_bit(claim->counted, me, true);
+	if (xm_load(hold) & XM_HOLD_FORGOTTEN)
+		xm_add_full(hold, -XM_HOLD_FORGOTTEN);
 }
 
 static void xm_claims_void(struct xm_host *host, u32 slot)
@@ -170,15 +210,23 @@ static void xm_claims_void(struct xm_host *host, u32 slot)
 
 void xm_claims_end(struct xm_host *host, u32 slot)
 {
-	if (host->claims && host->claims->slot[slot].listed)
+	if (host->claims && xm_is_noted(host->claims, slot))
 		xm_claims_void(host, slot);
 }
 
-/* The list may have slots whose claims were taken without the host. */
+/* The slot whose claims end next. There is one. */
+static u32 xm_claims_next(const struct xm_claims *claims)
+{
+	return claims->slot[0].heap;
+}
+
+/* The heap may have slots whose claims were taken without the host. */
 static void xm_delist_empty(struct xm_host *host)
 {
-	while (host->claims->first && !xm_claims_of(&host->map, host->claims->first - 1))
-		xm_delist(host, host->claims->first - 1);
+	struct xm_claims *claims = host->claims;
+
+	while (claims->count && !xm_claims_of(&host->map, xm_claims_next(claims)))
+		xm_delist(host, xm_claims_next(claims));
 }
 
 struct xm_pending xm_claims_pending(const struct xm_host *host, u32 slot)
@@ -188,9 +236,15 @@ struct xm_pending xm_claims_pending(const struct xm_host *host, u32 slot)
 
 /* ---- requests ---- */
 
-/* May claims be added to what @word says of the slot? 0, -EAGAIN: not while it is scanned. */
-static int xm_may_claim(const struct xm_map *map, u32 me, u32 slot, u64 generation)
+/*
+ * May claims be added to what the slot has now? 0, -EAGAIN: not while it is scanned. Contents that
+ * are being written have a token that nobody knows but their writer, who counts itself in.
+ */
+static int xm_may_claim(const struct xm_map *map, u32 me, const struct xmem_claim_request *request)
 {
+	u32 slot = xm_index(request->slot, map->slots);
+	bool own = request->flags & XMEM_CLAIM_OWN;
+	u64 generation = request->generation;
 	u64 word = xm_load_acquire(&xm_slot(map, slot)->state);
 	u64 first = xm_first_generation(xm_load(&xm_slot_row(map, slot)->generation_first));
 
@@ -202,9 +256,9 @@ static int xm_may_claim(const struct xm_map *map, u32 me, u32 slot, u64 generati
 	case XMEM_SLOT_SCANNING:
 		return -EAGAIN;
 	case XMEM_SLOT_WRITING:
-		return xm_slot_row(map, slot)->owner == me ? 0 : -ESTALE;
+		return own && xm_slot_row(map, slot)->owner == me ? 0 : -ESTALE;
 	case XMEM_SLOT_UPGRADED:
-		return xm_slot_row(map, slot)->upgrader == me + 1 ? 0 : -ESTALE;
+		return own && xm_slot_row(map, slot)->upgrader == me + 1 ? 0 : -ESTALE;
 	}
 	return -ESTALE;
 }
@@ -231,21 +285,23 @@ static int xm_host_claim_add(struct xm_host *host, u32 me, u32 slot,
 	if (xm_slot_row(map, slot)->owner != me && request->timeout_ns > XMEM_CLAIM_LONGEST_NS)
 		return -EPERM;
 	xm_delist_empty(host);
-	err = xm_may_claim(map, me, slot, request->generation);
+	err = xm_may_claim(map, me, request);
 	if (err && !(err == -EAGAIN && xm_claims_of(map, slot)))
 		return err;
 	if (request->count > XMEM_MAX_CLAIMS - xm_claims_of(map, slot))
 		return -ERANGE;
 	if (!request->count && !xm_claims_of(map, slot))
 		return -ENOENT;
+	if ((request->flags & (XMEM_CLAIM_OWN | XMEM_CLAIM_AGAIN)) == XMEM_CLAIM_OWN &&
+	    xm_claims_of(map, slot) && xm_has_own(host, me, slot))
+		return -EBUSY;
 	xm_enlist(host, slot, xm_claim_deadline(request, now_ns));
 	err = xm_claims_add(map, slot, request->count, &before);
 	XM_STEP(XM_STEP_CLAIM_ADDED);
 	if (!err)
-		err = xm_may_claim(map, me, slot, request->generation);
+		err = xm_may_claim(map, me, request);
 	if (!err || (err == -EAGAIN && before)) {
-		xm_claims_note(&host->claims->slot[slot], me, before,
-			       request->flags & XMEM_CLAIM_OWN);
+		xm_claims_note(host, me, slot, before, request);
 		return 0;
 	}
 	/* The owner may have seen them meanwhile, and may sleep for that. */
@@ -261,7 +317,7 @@ static bool xm_has_added(const struct xm_host *host, u32 me, u32 slot)
 {
 	const struct xm_claim *claim = &host->claims->slot[slot];
 
-	return claim->listed && xm_bit(claim->adders, me);
+	return claim->place && xm_bit(claim->adders, me);
 }
 
 /*
@@ -273,7 +329,7 @@ static int xm_may_take(const struct xm_host *host, u32 me, u32 slot, bool holds,
 	const struct xm_claim *claim = &host->claims->slot[slot];
 
 	if (own)
-		return claim->listed && xm_bit(claim->counted, me) ? 0 : -ENOENT;
+		return claim->place && xm_bit(claim->counted, me) ? 0 : -ENOENT;
 	return holds || xm_slot_row(&host->map, slot)->owner == me ||
 	       xm_has_added(host, me, slot) ? 0 : -EPERM;
 }
@@ -293,7 +349,7 @@ static int xm_host_claim_take(struct xm_host *host, u32 me, u32 slot,
 	err = xm_claim_take(map, slot, request->count);
 	if (err)
 		return err;
-	if (!xm_claims_of(map, slot) && host->claims->slot[slot].listed)
+	if (!xm_claims_of(map, slot) && xm_is_noted(host->claims, slot))
 		xm_delist(host, slot);
 	if (!holds)
 		*pending = xm_claims_pending(host, slot);
@@ -303,7 +359,7 @@ static int xm_host_claim_take(struct xm_host *host, u32 me, u32 slot,
 static int xm_host_claim_void(struct xm_host *host, u32 me, u32 slot, bool privileged,
 			      struct xm_pending *pending)
 {
-	if (!host->claims->slot[slot].listed || !xm_claims_of(&host->map, slot))
+	if (!xm_is_noted(host->claims, slot) || !xm_claims_of(&host->map, slot))
 		return -ENOENT;
 	if (!privileged && xm_slot_row(&host->map, slot)->owner != me &&
 	    !xm_has_added(host, me, slot))
@@ -318,10 +374,10 @@ static bool xm_claim_is_valid(const struct xmem_claim_request *request)
 {
 	switch (request->op) {
 	case XMEM_CLAIM_ADD:
-		return true;
+		return request->flags != XMEM_CLAIM_AGAIN;
 	case XMEM_CLAIM_TAKE:
-		return !request->timeout_ns && request->count &&
-		       (request->count == 1 || !request->flags);
+		return !request->timeout_ns && !(request->flags & XMEM_CLAIM_AGAIN) &&
+		       (request->flags ? request->count <= 1 : request->count != 0);
 	case XMEM_CLAIM_VOID:
 		return !request->timeout_ns && !request->count && !request->flags;
 	}
@@ -363,9 +419,9 @@ int xm_host_expire_claims(struct xm_host *host, u64 now_ns, u64 *ret_deadline)
 	if (!claims)
 		return -ENOENT;
 	xm_delist_empty(host);
-	if (!claims->first)
+	if (!claims->count)
 		return -ENOENT;
-	slot = claims->first - 1;
+	slot = xm_claims_next(claims);
 	*ret_deadline = claims->slot[slot].deadline_ns;
 	if (*ret_deadline > now_ns || *ret_deadline == ~0ULL)
 		return -ENOENT;
@@ -381,11 +437,10 @@ void xm_claims_leave(struct xm_host *host, u32 client)
 	for (s = 0; host->claims && s < map->slots; s++) {
 		struct xm_claim *claim = &host->claims->slot[s];
 
-		if (!claim->listed)
+		if (!claim->place)
 			continue;
-		if (xm_bit(claim->counted, client) &&
-		    xm_load(xm_hold(map, client, s)) & XM_HOLD_CLAIM &&
-		    !xm_claim_take(map, s, 1) && !xm_claims_of(map, s))
+		if (xm_has_own(host, client, s) && !xm_claim_take(map, s, 1) &&
+		    !xm_claims_of(map, s))
 			xm_delist(host, s);
 		xm_set_bit(claim->counted, client, false);
 		xm_set_bit(claim->adders, client, false);
@@ -420,7 +475,7 @@ int xm_host_orphaned_claims(struct xm_host *host, u32 *at)
 	while (*at < map->slots) {
 		u32 slot = (*at)++;
 
-		if (!host->claims->slot[slot].listed)
+		if (!xm_is_noted(host->claims, slot))
 			continue;
 		/* It may add more, or take some itself. */
 		if (last != XMEM_OWNER_NONE && (xm_slot_row(map, slot)->owner != last ||

@@ -21,15 +21,17 @@
 struct xm_claim {
 	u64 deadline_ns;			/* ~0: none */
 	u64 adders[XMEM_CLIENT_WORDS];		/* bit set: that client has added some, and lives */
-	u64 counted[XMEM_CLIENT_WORDS];		/* bit set: one of them is that client's own, as
-						 * long as its hold says so (XM_HOLD_CLAIM) */
-	u32 before, next;			/* in the list; 1 + slot, or 0: none */
-	bool listed;
+	u64 counted[XMEM_CLIENT_WORDS];		/* bit set: one of them is that client's own, until
+						 * its hold says otherwise (XM_HOLD_FORGOTTEN) */
+	u32 place;				/* 1 + its place in the heap; 0: it is not there */
+	u32 heap;				/* the slot that is at this place of the heap */
 };
 
-/* All slots with claims, by their deadlines; in the daemon also some that have none any more. */
+/*
+ * All slots with claims, as a heap by their deadlines: those of a slot end no later than those of
+ * the two below it. In the daemon also some that have none any more.
+ */
 struct xm_claims {
-	u32 first, last;			/* 1 + slot, or 0 */
 	u32 count;
 	struct xm_claim slot[];			/* [slots of the pool] */
 };

@@ -95,8 +95,8 @@ struct xm_map {
 /* ---- words ---- */
 
 #define XM_HOLD_COUNT	0x1fffffffu
-/* One of the slot's claims is this client's own, as long as the host agrees (claims.c). */
-#define XM_HOLD_CLAIM	0x20000000u
+/* This client has left its own claim of that slot to whoever comes; the host clears it (claims.c). */
+#define XM_HOLD_FORGOTTEN 0x20000000u
 /* This client has forwarded that slot; set before the first entry, for the client's life. */
 #define XM_HOLD_FORWARDED 0x40000000u	/* bit 31 is reserved */
 /* Half of the count: no number of threads that pass it at once can carry it round to 0. */

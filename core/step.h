@@ -32,14 +32,13 @@ enum xm_step {
 	XM_CORE_STEPS,
 	XM_STEP_RING_LOOK = XM_CORE_STEPS, /* scan: an entry of a ring looked at */
 	XM_STEP_MAPPING_LOOK,		/* library: one row or mapping looked at */
-	XM_STEP_CLAIM_MARKED,		/* set_ref_count: the hold says so, no claims yet */
 	XM_STEP_CLAIM_ADDED,		/* host: claims added, the state word not looked at */
 	XM_STEP_CLAIM_POSITION,		/* set_ref_count: claims added, position 0, not LIVE */
 	XM_STEP_CLAIM_LIVE,		/* set_ref_count: LIVE without an entry */
 	XM_STEP_CLAIM_HELD,		/* library: a get holds, and has not taken its claim */
 	XM_STEP_CLAIM_TAKEN,		/* library: a get has taken its claim */
 	XM_STEP_CLAIM_FORGET,		/* library: forget, the hold not dropped */
-	XM_STEP_CLAIM_DROPPED,		/* library: its own taken, and the hold still says so */
+	XM_STEP_CLAIM_DROPPED,		/* library: its own taken, the hold not dropped */
 	XM_STEP_UPGRADE_BEGUN,		/* library: it may write in place, and nobody knows yet */
 	XM_STEP_UPGRADE_LIVE,		/* library: that is LIVE, and not in the ring */
 	XM_STEP_UPGRADE_FILLED,		/* library: it may have claims, and is not LIVE yet */

@@ -63,20 +63,50 @@ static u64 expire(struct xd_pool *pool, u64 now)
 	return deadline;
 }
 
+/* How the claims of @add are taken back; and then, that one of them is the client's own. */
+static void undo(struct xd_connection *from, const struct xmem_claim_request *add)
+{
+	struct xm_host *host = &from->pool->host;
+	struct xmem_claim_request take = {
+		.size = sizeof(take), .op = XMEM_CLAIM_TAKE, .slot = add->slot,
+		.generation = add->generation, .count = add->count,
+	};
+	struct xm_pending pending;
+
+	if (add->count && !xm_host_claim(host, from->client, &take, 0, true, &pending))
+		do_pending(from->pool, pending);
+	take.flags = XMEM_CLAIM_OWN;
+	take.count = 0;
+	if (add->flags == XMEM_CLAIM_OWN)
+		xm_host_claim(host, from->client, &take, 0, true, &pending);
+}
+
 int xd_claim(struct xd_connection *from, const struct xmem_claim_request *request)
 {
+	const struct xmem_claim_request before = from->added;
 	struct xd_pool *pool = from->pool;
 	struct xm_host *host = &pool->host;
 	u64 now = now_ns();
 	struct xm_pending pending;
 	int err;
 
+	from->added.size = 0;
+	if (request->op == XMEM_CLAIM_UNDO) {
+		if (request->flags || request->slot || request->generation || request->count ||
+		    request->timeout_ns)
+			return -EINVAL;
+		if (before.size)
+			undo(from, &before);
+		return 0;
+	}
 	if (!host->claims)
 		host->claims = calloc(1, xm_claims_bytes(&host->map));
 	if (!host->claims)
 		return -ENOMEM;
 	err = xm_host_claim(host, from->client, request, now, true, &pending);
 	do_pending(pool, pending);
+	if (!err && request->op == XMEM_CLAIM_ADD)
+		from->added = *request;
 	set_timer(pool->daemon, expire(pool, now));
 	return err;
 }

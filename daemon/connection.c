@@ -21,6 +21,7 @@
 #define SO_PEERPIDFD	77	/* Linux 6.5 */
 #endif
 #define BATCH		8	/* connections accepted before another event is served */
+#define MOST_UNREAD	4096	/* datagrams; a socket has room for some hundreds */
 #define NO_FILES_PAUSE_NS	10000000L
 
 /* ---- accepting ---- */
@@ -161,10 +162,38 @@ u32 xd_accept(struct xd_daemon *daemon)
 
 /* ---- how they end ---- */
 
+/*
+ * What the client has posted before its end is done before its end, too: it may take back claims
+ * that would stay. The rest of what has not been read nobody wants any more.
+ */
+static void serve_posts(struct xd_daemon *daemon, struct xd_connection *connection)
+{
+	struct xm_datagram datagram;
+	u32 n, i;
+
+	for (n = 0; n < MOST_UNREAD; n++) {
+		struct xd_call call = {
+			.daemon = daemon, .from = connection, .fd = -1, .answer = -1,
+		};
+
+		if (xm_wire_receive(connection->socket, &datagram, MSG_DONTWAIT))
+			break;
+		if (!datagram.short_head && !datagram.files &&
+		    datagram.head.result == XMEM_NO_REPLY)
+			xd_serve(&call, datagram.head.request, datagram.body, datagram.length);
+		for (i = 0; i < datagram.files; i++)
+			close(datagram.file[i]);
+		if (call.answer >= 0)
+			close(call.answer);
+	}
+}
+
 void xd_connection_end(struct xd_daemon *daemon, struct xd_connection *connection)
 {
-	if (connection->pool)
+	if (connection->pool) {
+		serve_posts(daemon, connection);
 		xd_pool_leave(connection->pool, connection);
+	}
 	*connection->here = connection->next;
 	if (connection->next)
 		connection->next->here = connection->here;

@@ -81,6 +81,8 @@ struct xd_connection {
 	u64 incarnation;
 	struct xm_followed followed;
 	u32 poll_count;			/* descriptors to poll that it has been given */
+	struct xmem_claim_request added;	/* its last request for claims, if that has added
+						 * some; else its size is 0 */
 };
 
 struct xd_daemon {

@@ -35,7 +35,7 @@ struct wish {
 	u64 token;
 	u64 timeout_ns;
 	u32 count;
-	u32 flags;			/* XMEM_CLAIM_OWN */
+	u32 flags;			/* XMEM_CLAIM_* */
 };
 
 static int claim_more(struct xmem_pool *pool, const struct wish *wish)
@@ -110,8 +110,8 @@ static int failed(const char *what, int err)
 		return xl_fail(ESTALE, "%s: what this token names is gone, or the token is another "
 			       "pool's", what);
 	case ERANGE:
-		return xl_fail(ERANGE, "%s: a buffer has 0 to %d references that are set aside",
-			       what, XMEM_MAX_CLAIMS);
+		return xl_fail(ERANGE, "%s: more than %d references would be set aside", what,
+			       XMEM_MAX_CLAIMS);
 	case ENOENT:
 		return xl_fail(ENOENT, "%s: no reference of this buffer is set aside", what);
 	case EBUSY:
@@ -131,51 +131,39 @@ static int done(const char *what, int err)
 
 /* ---- the reference of a handle ---- */
 
-/*
- * Say in this client's hold that one of the claims is its own. If it ends now, the host takes that
- * one along with the hold. -EBUSY: that of another handle here is. Of the handles of one buffer
- * that a client has, one at most stands for a claim.
- */
-static int mark(struct xmem_pool *pool, u32 slot)
+/* Whatever comes of it: how many claims go, and that none is this client's own any more. */
+static void disown(struct xmem_pool *pool, u64 token, u32 count)
 {
-	u32 *hold = &pool->holds[slot], before;
+	struct xmem_claim_request request = ask(XMEM_CLAIM_TAKE, token, count);
 
-	do {
-		before = xm_load(hold);
-		if (before & XM_HOLD_CLAIM)
-			return -EBUSY;
-	} while (!xm_cas_full(hold, before, before | XM_HOLD_CLAIM));
-	XM_STEP(XM_STEP_CLAIM_MARKED);
-	return 0;
-}
-
-static void unmark(struct xmem_pool *pool, u32 slot)
-{
-	xm_add_full(&pool->holds[slot], -XM_HOLD_CLAIM);
-}
-
-void xl_claim_leave(struct xmem_buffer *buffer)
-{
-	unmark(buffer->pool, buffer->slot);
+	request.flags = XMEM_CLAIM_OWN;
+	xl_post(pool, XMEM_IOC_CLAIM, &request);
 }
 
 /*
  * The host knows whether the claim is this client's own still: it may be void, and those that are
- * there another's. If none are there, it has been taken. A host that is stopped drops it later, or
- * at the end of this client.
+ * there another's. If none are there, it has been taken. What is posted is served before the end
+ * of this client, so a host that is stopped drops it later.
  */
 void xl_claim_drop(struct xmem_buffer *buffer)
 {
-	struct xmem_claim_request request = ask(XMEM_CLAIM_TAKE, buffer->what.token, 1);
 	struct xmem_pool *pool = buffer->pool;
 
-	request.flags = XMEM_CLAIM_OWN;
 	if (xm_claims_of(&pool->map, buffer->slot)) {
-		xl_post(pool, XMEM_IOC_CLAIM, &request);
+		disown(pool, buffer->what.token, 1);
 		xl_settle_posts(pool);
 	}
 	XM_STEP(XM_STEP_CLAIM_DROPPED);
-	unmark(pool, buffer->slot);
+}
+
+/* From now on the end of this client takes none along. The host is not asked. */
+static void leave(struct xmem_pool *pool, u32 slot)
+{
+	u32 *hold = &pool->holds[slot], before;
+
+	do
+		before = xm_load(hold);
+	while (!xm_cas_full(hold, before, before | XM_HOLD_FORGOTTEN));
 }
 
 /* ---- handles ---- */
@@ -196,6 +184,7 @@ static void stand_for_claim(struct xmem_buffer *buffer)
 static int set_held(struct xmem_buffer *buffer, struct wish *wish)
 {
 	struct xmem_pool *pool = buffer->pool;
+	bool again = wish->flags & XMEM_CLAIM_AGAIN;
 	u32 count = wish->count, there;
 	int err;
 
@@ -205,11 +194,16 @@ static int set_held(struct xmem_buffer *buffer, struct wish *wish)
 		/* To take some says nothing about the time of the others. */
 		wish->count = there > count ? 0 : count - there;
 		err = add(pool, wish);
-		if (!err && there > count)
+		if (err)
+			continue;
+		wish->flags |= XMEM_CLAIM_AGAIN;
+		if (there > count)
 			err = claim(pool, XMEM_CLAIM_TAKE, wish->token, there - count);
 	} while (err == -ERANGE || err == -ENOENT);
 	if (!err)
 		stand_for_claim(buffer);
+	else if (!again && wish->flags & XMEM_CLAIM_AGAIN)
+		disown(pool, wish->token, 0);
 	return err;
 }
 
@@ -272,34 +266,25 @@ static int set_upgraded(struct xmem_buffer *buffer, struct wish *wish)
 	err = xl_upgrade_live(buffer);
 	if (err) {
 		claim(pool, XMEM_CLAIM_TAKE, wish->token, wish->count);
+		disown(pool, wish->token, 0);
 		return err;
 	}
 	xl_handle_use(buffer, XL_READING | XL_CLAIMS);
 	return 0;
 }
 
-static int set_of(struct xmem_buffer *buffer, struct wish *wish)
+static int set(struct xmem_buffer *buffer, u32 count, u64 timeout_ns)
 {
+	bool again = xm_load(&buffer->mode) & XL_CLAIMS;
+	struct wish wish = {
+		.count = count, .timeout_ns = timeout_ns,
+		.flags = XMEM_CLAIM_OWN | (again ? XMEM_CLAIM_AGAIN : 0),
+	};
 	u32 mode = xm_load(&buffer->mode);
 
 	if (mode & XL_UPGRADED)
-		return set_upgraded(buffer, wish);
-	return mode & XL_WRITING ? set_written(buffer, wish) : set_held(buffer, wish);
-}
-
-/* The mark comes before the claims, so that they never are there without it. */
-static int set(struct xmem_buffer *buffer, u32 count, u64 timeout_ns)
-{
-	struct wish wish = { .count = count, .timeout_ns = timeout_ns, .flags = XMEM_CLAIM_OWN };
-	bool again = xm_load(&buffer->mode) & XL_CLAIMS;
-	int err = again ? 0 : mark(buffer->pool, buffer->slot);
-
-	if (err)
-		return err;
-	err = set_of(buffer, &wish);
-	if (err && !again)
-		unmark(buffer->pool, buffer->slot);
-	return err;
+		return set_upgraded(buffer, &wish);
+	return mode & XL_WRITING ? set_written(buffer, &wish) : set_held(buffer, &wish);
 }
 
 XMEM_API int xmem_set_ref_count(struct xmem_buffer *handle, uint32_t count, int64_t timeout_ns)
@@ -336,7 +321,9 @@ XMEM_API int xmem_offer(struct xmem_buffer *handle, uint32_t more)
 
 	if (err)
 		return err;
-	return done("offer", more ? add_some(buffer->pool, buffer->what.token, more) : -ERANGE);
+	if (!more)
+		return xl_fail_fast(ERANGE, "offer: 0 references; it must be one at least");
+	return done("offer", add_some(buffer->pool, buffer->what.token, more));
 }
 
 XMEM_API int xmem_forget(struct xmem_buffer *handle)
@@ -349,7 +336,7 @@ XMEM_API int xmem_forget(struct xmem_buffer *handle)
 		return err;
 	pool = buffer->pool;
 	if (buffer->mode & XL_CLAIMS)
-		xl_claim_leave(buffer);
+		leave(pool, buffer->slot);
 	else
 		err = add_some(pool, buffer->what.token, 1);
 	if (err)
@@ -409,7 +396,8 @@ XMEM_API int xmem_drop_ref(struct xmem_pool *pool, uint64_t token)
 		return failed("drop_ref", err);
 	err = xl_claim_take(pool, token);
 	put(pool, xm_token_slot(token));
-	return done("drop_ref", err);
+	return err == -ERANGE ? xl_fail_fast(ERANGE, "drop_ref: no reference is set aside") :
+				done("drop_ref", err);
 }
 
 XMEM_API int xmem_void_claims(struct xmem_pool *pool, uint64_t token)

@@ -8,12 +8,8 @@
 /* Take one claim of what this client holds. 0; -ERANGE: there is none; or -errno. Not noted. */
 int xl_claim_take(struct xmem_pool *pool, u64 token);
 
-/*
- * The reference for which this handle stands (XL_CLAIMS) ends, before the handle does: drop it,
- * unless all have been taken; or leave it to whoever comes.
- */
+/* Drop the reference of a counted handle (XL_CLAIMS), before the handle, unless all are taken. */
 void xl_claim_drop(struct xmem_buffer *buffer);
-void xl_claim_leave(struct xmem_buffer *buffer);
 
 /* The thread's hold is taken and not certain: 0, or an error and the hold is dropped. */
 int xl_hold_resolved(struct xmem_pool *pool, u64 token, int err);

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "attach.h"
-#include "claims.h"
 #include "died.h"
 #include "handle.h"
 #include "inplace.h"
@@ -148,8 +147,6 @@ XMEM_API int xmem_get_mut(struct xmem_buffer *handle)
 		free(new);
 		return err;
 	}
-	if (buffer->mode & XL_CLAIMS)
-		xl_claim_leave(buffer);		/* there is none left */
 	buffer->upgrade = new;
 	buffer->what.token = 0;
 	buffer->what.sequence = buffer->what.timestamp_ns = 0;

@@ -25,6 +25,9 @@
  * xmem_receive and xmem_clone take none. The claims of a buffer end, all at once, when their time
  * has passed; and when all clients that set some aside have ended, and at most the buffer's owner
  * is left to take them. Then the buffer is free as soon as nobody holds it.
+ *
+ * Claims have no names. Every client of the pool may take those that are there, and set others
+ * aside, as it may get every buffer: hand over by count among programs that mean well.
  */
 #ifndef XMEM_CLAIMS_H
 #define XMEM_CLAIMS_H
@@ -47,7 +50,7 @@ struct xmem_buffer;
  *	handle's own: xmem_release drops it, and so do xmem_forward and xmem_send if the handle
  *	goes, and the end of this process; xmem_forget leaves it to whoever comes. If others take as
  *	many as there are, it is among them, and then the handle goes without one, as it does when
- *	the claims have ended.
+ *	the claims have ended. To drop it asks the host, for 1 second at most (xmem.h, "Time").
  * @timeout_ns: how long claims last; 0: 10 seconds; XMEM_FOREVER: without end, which only the
  *	writer that owns the buffer may ask for, and so more than 60 seconds. If there were claims,
  *	the time that ends later counts.

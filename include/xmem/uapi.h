@@ -534,17 +534,22 @@ struct xmem_poll_fd_request {
  * claim: references that are set aside for clients yet unknown. A slot with claims is in use.
  *
  *   add    `count` more; 0: only the time changes (ENOENT: there are none). Whoever knows the
- *          generation may add to contents that are LIVE, and the owner alone to a slot that is
- *          WRITING. EAGAIN: the owner is scanning the slot; get it, then try again. EPERM: who
+ *          generation may add to contents that are LIVE, and with XMEM_CLAIM_OWN the owner to a
+ *          slot that is WRITING, and who writes it in place to one that is UPGRADED. EAGAIN: the owner is scanning the slot; get it, then try again. EPERM: who
  *          does not own the slot asks for more than XMEM_CLAIM_LONGEST_NS
  *   take   `count` fewer. The caller holds the slot, owns it, or has added some (EPERM). ERANGE:
  *          there are not so many. The daemon's clients take without a request (core/claims.c)
  *   void   all of them. For the slot's owner, who has added some, and in the kernel the pool's
  *          creator and CAP_SYS_ADMIN (EPERM); ENOENT: there are none. count is 0
  *
- * With XMEM_CLAIM_OWN one of them is the caller's own: it ends with the caller, if bit 29 of the
- * caller's hold of the slot is set then, and a take of one with this flag ends it before. ENOENT:
- * the caller has none, or it is void. If others take all that there are, it is among them.
+ * With XMEM_CLAIM_OWN one of them is the caller's own (EBUSY: it has one, and the request is
+ * without XMEM_CLAIM_AGAIN). That one ends with the caller, unless bit 29 of the caller's hold of
+ * the slot is set: the caller sets it to leave its own to whoever comes, and an add with the flag
+ * clears it. A take of one with the flag ends it before; a take of none only says that it is the
+ * caller's no more. ENOENT: the caller has none, or it is void. If others take all that there are,
+ * it is among them.  undo (daemon): takes back what the `add` has done that the same client has
+ * sent right before, if it was served, and does nothing otherwise; all other fields must be 0. It
+ * is for a client that has given up waiting for the answer.
  *
  * Claims end also when their time has passed, and when all who have added some have ended and at
  * most the slot's owner is left. ESTALE: the slot has other contents, or none. ERANGE: there would
@@ -554,11 +559,13 @@ enum xmem_claim_op {
 	XMEM_CLAIM_ADD = 0,
 	XMEM_CLAIM_TAKE = 1,
 	XMEM_CLAIM_VOID = 2,
+	XMEM_CLAIM_UNDO = 3,
 };
 #define XMEM_CLAIM_OWN	(1u << 0)	/* add, take */
+#define XMEM_CLAIM_AGAIN (1u << 1)	/* add, with OWN: the caller may have its own already */
 struct xmem_claim_request {
 	__u32 size;
-	__u32 flags;			/* XMEM_CLAIM_OWN */
+	__u32 flags;			/* XMEM_CLAIM_* */
 	__u32 op;			/* enum xmem_claim_op */
 	__u32 slot;
 	__u64 generation;		/* of the contents */

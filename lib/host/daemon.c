@@ -35,6 +35,7 @@ struct daemon_link {
 	int pages;		/* the pool's memfd between join and map, else -1 */
 	void *base;		/* where it is mapped; NULL: not yet */
 	size_t bytes;
+	bool late;		/* the last wait for what was posted was in vain */
 	struct xm_host host;	/* its map alone: what core/host.h needs for arm and resolve */
 };
 
@@ -274,25 +275,33 @@ static void daemon_post(struct xmem_link *link, unsigned int request, const void
 	xl_exchange_post(&daemon->exchange, link->file, request, argument);
 }
 
-/* Requests are served in their order, so an answer to any will do. */
-static void daemon_settle(struct xmem_link *link, u64 deadline_ns)
-{
-	struct xmem_query_request request;
-	int err;
-
-	/* A signal handler does not end it, for what was posted is to be done when it returns. */
-	do {
-		request = (struct xmem_query_request){ .size = sizeof(request) };
-		err = daemon_request_until(link, XMEM_IOC_QUERY, &request, deadline_ns);
-	} while (err == -EINTR);
-}
-
 static void daemon_catch_up(struct xmem_link *link)
 {
 	struct daemon_link *daemon = link->private;
 	XL_UNCANCELLED;
 
 	xl_exchange_catch_up(&daemon->exchange, link->file);
+}
+
+/* Requests are served in their order, so an answer to any will do. */
+static void daemon_settle(struct xmem_link *link, u64 deadline_ns)
+{
+	struct daemon_link *daemon = link->private;
+	struct xmem_query_request request;
+	int err;
+
+	/* It has been waited for in vain. If it has served nothing since, so it would be again. */
+	if (xm_load(&daemon->late)) {
+		daemon_catch_up(link);
+		if (xm_load(&daemon->exchange.unanswered))
+			return;
+	}
+	/* A signal handler does not end it, for what was posted is to be done when it returns. */
+	do {
+		request = (struct xmem_query_request){ .size = sizeof(request) };
+		err = daemon_request_until(link, XMEM_IOC_QUERY, &request, deadline_ns);
+	} while (err == -EINTR);
+	xm_store(&daemon->late, err == -ETIMEDOUT);
 }
 
 /* ---- pages ---- */

@@ -160,17 +160,16 @@ static void undo(struct xl_exchange *exchange, int socket, struct xm_datagram *r
 	}
 }
 
-/* Take back the claims that a request adds. Their new deadline stays. */
+/* Take back the claims that a request adds, if it is served. Their new deadline stays. */
 static void undo_claims(struct xl_exchange *exchange, int socket,
 			const struct xmem_claim_request *claim)
 {
 	struct xl_post post = { .request = XMEM_IOC_CLAIM };
 
-	if (claim->op != XMEM_CLAIM_ADD || !claim->count)
+	if (claim->op != XMEM_CLAIM_ADD)
 		return;
 	post.claim = (struct xmem_claim_request){
-		.size = sizeof(post.claim), .op = XMEM_CLAIM_TAKE, .slot = claim->slot,
-		.generation = claim->generation, .count = claim->count,
+		.size = sizeof(post.claim), .op = XMEM_CLAIM_UNDO,
 	};
 	send_or_keep(exchange, socket, &post);
 }

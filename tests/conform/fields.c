@@ -444,7 +444,7 @@ TEST(P4_claim_requests_with_wrong_fields)
 	SAME(raw_request(&writer, XMEM_IOC_CLAIM, &beyond), -EINVAL);
 	SAME(own_claim(&writer, XMEM_CLAIM_VOID, token, 0), -EINVAL);
 	SAME(own_claim(&writer, XMEM_CLAIM_TAKE, token, 2), -EINVAL);
-	SAME(own_claim(&writer, XMEM_CLAIM_TAKE, token, 0), -EINVAL);
+	SAME(own_claim(&writer, XMEM_CLAIM_TAKE, token, 0), -ENOENT);
 	SAME(own_claim(&writer, XMEM_CLAIM_TAKE, token, 1), -ENOENT);
 	SAME(try_claim(&writer, XMEM_CLAIM_ADD, token, 65536, 0), -ERANGE);
 	SAME(try_claim(&writer, XMEM_CLAIM_ADD, token, ~0u, 0), -ERANGE);

@@ -37,7 +37,7 @@ cancel.pml     SEVERAL          LOOKFIRST WAKEFIRST
 cancel.pml     DROP             NOWAKE NOWAIT UNCOUNTED
 cancel.pml     DROP,SEVERAL     NOWAKE NOWAIT UNCOUNTED
 claims.pml     -                LOOKFIRST NOUNDO RAISELATE TAKEFIRST NOHOLD
-counted.pml    -                NONOTE GONEKEEPS LOOKEARLY FORGETKEEPS MARKLATE CLEARFIRST
+counted.pml    -                NONOTE GONEKEEPS LOOKEARLY FORGETKEEPS STAYS CLEARFIRST
 puts.pml       -                STALEQUIET ENDQUIET PUTFIRST
 adopt.pml      -                REAPFIRST PUTFIRST UNTOLD
 threads.pml    CURSOR           NOMUTEX

@@ -56,24 +56,28 @@ static int add(struct scene *s, u32 me, u64 token, u32 count)
 	return claim(s, me, XMEM_CLAIM_ADD, token, count, 0);
 }
 
-/* The same with one that is the client's own; its hold says so if @marked. */
-static int add_own(struct scene *s, u32 me, u32 count, bool marked)
+/* The same with one that is the client's own. */
+static int add_own(struct scene *s, u32 me, u64 token, u32 count, u32 more_flags)
 {
 	struct xmem_claim_request request = {
-		.size = sizeof(request), .flags = XMEM_CLAIM_OWN, .op = XMEM_CLAIM_ADD,
-		.slot = s->slot[0], .generation = xm_generation(s->token), .count = count,
+		.size = sizeof(request), .flags = XMEM_CLAIM_OWN | more_flags,
+		.op = XMEM_CLAIM_ADD, .slot = xm_token_slot(token),
+		.generation = xm_generation(token), .count = count,
 	};
 
-	if (marked)
-		*xm_hold(s->map, me, s->slot[0]) |= XM_HOLD_CLAIM;
 	return xm_host_claim(s->host, me, &request, NOW, false, &s->pending);
 }
 
-static int take_own(struct scene *s, u32 me)
+static void forget(struct scene *s, u32 me)
+{
+	*xm_hold(s->map, me, s->slot[0]) |= XM_HOLD_FORGOTTEN;
+}
+
+static int take_own(struct scene *s, u32 me, u32 count)
 {
 	struct xmem_claim_request request = {
 		.size = sizeof(request), .flags = XMEM_CLAIM_OWN, .op = XMEM_CLAIM_TAKE,
-		.slot = s->slot[0], .generation = xm_generation(s->token), .count = 1,
+		.slot = s->slot[0], .generation = xm_generation(s->token), .count = count,
 	};
 
 	return xm_host_claim(s->host, me, &request, NOW, false, &s->pending);
@@ -143,7 +147,7 @@ START_TEST(fields_out_of_range_are_EINVAL)
 	ck_assert_int_eq(xm_host_claim(s.host, s.owner, &request, NOW, true, &s.pending), -EINVAL);
 	request.slot = ~0u;
 	ck_assert_int_eq(xm_host_claim(s.host, s.owner, &request, NOW, true, &s.pending), -EINVAL);
-	ck_assert_int_eq(claim(&s, s.owner, 3, s.token, 1, 0), -EINVAL);
+	ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_UNDO, s.token, 0, 0), -EINVAL);
 	ck_assert_int_eq(claim(&s, s.owner, ~0u, s.token, 1, 0), -EINVAL);
 	ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_TAKE, s.token, 0, 0), -EINVAL);
 	ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_TAKE, s.token, 1, 1), -EINVAL);
@@ -193,7 +197,9 @@ START_TEST(claims_of_a_slot_that_is_written)
 	token = xm_token(xm_generation(own.word->state), s.slot[1]);
 	own.word->position = XMEM_POSITION_IN_HAND;
 	ck_assert_int_eq(add(&s, s.reader, token, 1), -ESTALE);
-	ck_assert_int_eq(add(&s, s.owner, token, 2), 0);
+	ck_assert_int_eq(add(&s, s.owner, token, 1), -ESTALE);	/* who counts itself in alone may */
+	ck_assert_int_eq(add_own(&s, s.reader, token, 2, 0), -ESTALE);
+	ck_assert_int_eq(add_own(&s, s.owner, token, 2, 0), 0);
 	ck_assert_int_eq(xm_get(s.map, s.reader, token), -ESTALE);
 	world_put(s.world, s.reader, s.slot[1]);
 	ck_assert_uint_eq(xm_make_live(&own), token);
@@ -274,7 +280,7 @@ START_TEST(what_is_freed_or_renewed_has_no_claims_any_more)
 
 	xm_take(s.map, s.slot[1]);
 	token = xm_token(xm_generation(xm_slot(s.map, s.slot[1])->state), s.slot[1]);
-	ck_assert_int_eq(add(&s, s.owner, token, 5), 0);
+	ck_assert_int_eq(add_own(&s, s.owner, token, 5, 0), 0);
 	ck_assert_uint_eq(s.map->pool->claimed, 1);
 	ck_assert_int_eq(xm_host_renew(s.host, s.owner, 1, &request), 0);
 	ck_assert_uint_eq(xm_claims_of(s.map, s.slot[1]), 0);
@@ -282,7 +288,7 @@ START_TEST(what_is_freed_or_renewed_has_no_claims_any_more)
 	world_is_valid(s.world);
 	/* Its owner dies between the claims and LIVE. */
 	token = xm_token(request.generation, s.slot[1]);
-	ck_assert_int_eq(add(&s, s.owner, token, 5), 0);
+	ck_assert_int_eq(add_own(&s, s.owner, token, 5, 0), 0);
 	world_end(s.world, s.owner);
 	ck_assert_uint_eq(xm_slot_row(s.map, s.slot[1])->owner, XMEM_OWNER_NONE);
 	ck_assert_uint_eq(s.map->pool->claimed, 0);
@@ -503,47 +509,82 @@ START_TEST(a_client_has_one_of_its_own_at_most)
 {
 	struct scene s = scene_make();
 
-	ck_assert_int_eq(take_own(&s, s.reader), -ENOENT);
-	ck_assert_int_eq(add_own(&s, s.reader, 2, false), 0);
-	ck_assert_int_eq(add_own(&s, s.reader, 1, false), 0);
-	ck_assert_int_eq(take_own(&s, s.owner), -ENOENT);
-	ck_assert_int_eq(take_own(&s, s.reader), 0);
+	ck_assert_int_eq(take_own(&s, s.reader, 1), -ENOENT);
+	ck_assert_int_eq(add_own(&s, s.reader, s.token, 2, 0), 0);
+	ck_assert_int_eq(add_own(&s, s.reader, s.token, 1, 0), -EBUSY);
+	ck_assert_int_eq(add_own(&s, s.reader, s.token, 1, XMEM_CLAIM_AGAIN), 0);
+	ck_assert_int_eq(take_own(&s, s.owner, 1), -ENOENT);
+	ck_assert_int_eq(take_own(&s, s.reader, 2), -EINVAL);
+	ck_assert_int_eq(take_own(&s, s.reader, 1), 0);
 	ck_assert_uint_eq(left(&s), 2);
-	ck_assert_int_eq(take_own(&s, s.reader), -ENOENT);
+	ck_assert_int_eq(take_own(&s, s.reader, 1), -ENOENT);
 	/* It comes without a hold, so the owner may be waiting. */
 	xm_arm(&xm_client_row(s.map, s.owner)->slots_waiters);
-	ck_assert_int_eq(add_own(&s, s.reader, 0, false), 0);
-	ck_assert_int_eq(take_own(&s, s.reader), 0);
+	ck_assert_int_eq(add_own(&s, s.reader, s.token, 0, 0), 0);
+	ck_assert_int_eq(take_own(&s, s.reader, 1), 0);
 	ck_assert_int_eq(s.pending.what, XM_WAKE_OWNER);
 	ck_assert_uint_eq(left(&s), 1);
+	/* What is left to whoever comes is no more its own. */
+	ck_assert_int_eq(add_own(&s, s.reader, s.token, 1, 0), 0);
+	ck_assert_int_eq(take_own(&s, s.reader, 0), 0);
+	ck_assert_int_eq(take_own(&s, s.reader, 1), -ENOENT);
+	ck_assert_uint_eq(left(&s), 2);
+	ck_assert_int_eq(add_own(&s, s.reader, s.token, 1, 0), 0);
+	forget(&s, s.reader);
+	ck_assert_int_eq(add_own(&s, s.reader, s.token, 1, 0), 0);
+	ck_assert_uint_eq(*xm_hold(s.map, s.reader, s.slot[0]), 0);
+	ck_assert_int_eq(add_own(&s, s.reader, s.token, 1, 0), -EBUSY);
+	ck_assert_uint_eq(left(&s), 4);
 	scene_end(&s);
 }
 END_TEST
 
-START_TEST(its_own_ends_with_a_client_if_its_hold_says_so)
+START_TEST(its_own_ends_with_a_client_unless_it_is_forgotten)
 {
 	static const u32 counts[] = { 1, 3 };
-	u32 i, marked;
+	u32 i, forgotten;
 
 	for (i = 0; i < ARRAY_SIZE(counts); i++) {
-		for (marked = 0; marked < 2; marked++) {
+		for (forgotten = 0; forgotten < 2; forgotten++) {
 			struct scene s = scene_make();
 			u32 third = world_join(s.world, XMEM_ROLE_READER, 0);
+			u32 stay = counts[i] - !forgotten;
 
 			ck_assert_int_eq(xm_get(s.map, third, s.token), 0);
-			ck_assert_int_eq(add_own(&s, third, counts[i], marked), 0);
+			ck_assert_int_eq(add_own(&s, third, s.token, counts[i], 0), 0);
+			if (forgotten)
+				forget(&s, third);
 			world_end(s.world, third);
-			ck_assert_uint_eq(left(&s), counts[i] - marked);
-			ck_assert_uint_eq(s.map->pool->claimed, counts[i] > marked);
+			ck_assert_uint_eq(left(&s), stay);
+			ck_assert_uint_eq(s.map->pool->claimed, stay != 0);
 			/* The next client with its id has none. */
 			ck_assert_uint_eq(world_join(s.world, XMEM_ROLE_READER, 0), third);
-			ck_assert_int_eq(take_own(&s, third), -ENOENT);
-			*xm_hold(s.map, third, s.slot[0]) = XM_HOLD_CLAIM;
+			ck_assert_int_eq(take_own(&s, third, 1), -ENOENT);
 			world_end(s.world, third);
-			ck_assert_uint_eq(left(&s), counts[i] - marked);
+			ck_assert_uint_eq(left(&s), stay);
 			scene_end(&s);
 		}
 	}
+}
+END_TEST
+
+/* A client that has forgotten its own, and ends when it is about to have another one. */
+START_TEST(what_is_forgotten_stays_when_counting_in_again_is_refused)
+{
+	struct scene s = scene_make();
+	u32 third = world_join(s.world, XMEM_ROLE_READER, 0);
+	struct xmem_claim_request request = {
+		.size = sizeof(request), .flags = XMEM_CLAIM_OWN, .op = XMEM_CLAIM_ADD,
+		.slot = s.slot[0], .generation = xm_generation(s.token), .timeout_ns = ~0ULL,
+	};
+
+	ck_assert_int_eq(xm_get(s.map, third, s.token), 0);
+	ck_assert_int_eq(add_own(&s, third, s.token, 4, 0), 0);
+	*xm_hold(s.map, third, s.slot[0]) |= XM_HOLD_FORGOTTEN;
+	ck_assert_int_eq(xm_host_claim(s.host, third, &request, NOW, false, &s.pending), -EPERM);
+	world_end(s.world, third);
+	ck_assert_uint_eq(left(&s), 4);
+	scene_end(&s);
 }
 END_TEST
 
@@ -558,24 +599,36 @@ START_TEST(its_own_is_not_among_those_that_came_after_it_was_void_or_taken)
 			u32 third = world_join(s.world, XMEM_ROLE_READER, 0);
 
 			ck_assert_int_eq(xm_get(s.map, third, s.token), 0);
-			ck_assert_int_eq(add_own(&s, third, 2, true), 0);
+			ck_assert_int_eq(add_own(&s, third, s.token, 2, 0), 0);
 			if (taken)
 				ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], 2), 0);
 			else
 				ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_VOID, s.token, 0,
 						       0), 0);
 			ck_assert_int_eq(add(&s, s.reader, s.token, 1), 0);
-			if (ends) {
-				world_end(s.world, third);
-			} else {
-				ck_assert_int_eq(take_own(&s, third), -ENOENT);
+			if (!ends) {
+				ck_assert_int_eq(take_own(&s, third, 1), -ENOENT);
 				world_put(s.world, third, s.slot[0]);
-				world_end(s.world, third);
 			}
+			world_end(s.world, third);
 			ck_assert_uint_eq(left(&s), 1);
 			scene_end(&s);
 		}
 	}
+}
+END_TEST
+
+/* To ask for more time for what others have set aside gives no right to it. */
+START_TEST(who_adds_none_has_added_none)
+{
+	struct scene s = scene_make();
+
+	ck_assert_int_eq(add(&s, s.owner, s.token, 2), 0);
+	ck_assert_int_eq(add(&s, s.reader, s.token, 0), 0);
+	ck_assert_int_eq(claim(&s, s.reader, XMEM_CLAIM_VOID, s.token, 0, 0), -EPERM);
+	ck_assert_int_eq(claim(&s, s.reader, XMEM_CLAIM_TAKE, s.token, 1, 0), -EPERM);
+	ck_assert_uint_eq(left(&s), 2);
+	scene_end(&s);
 }
 END_TEST
 
@@ -619,7 +672,9 @@ void claims_tests(Suite *suite)
 	tcase_add_test(tcase, the_list_of_claims_stays_in_order);
 	tcase_add_test(tcase, claims_end_when_nobody_is_left_to_take_them);
 	tcase_add_test(tcase, a_client_has_one_of_its_own_at_most);
-	tcase_add_test(tcase, its_own_ends_with_a_client_if_its_hold_says_so);
+	tcase_add_test(tcase, its_own_ends_with_a_client_unless_it_is_forgotten);
+	tcase_add_test(tcase, what_is_forgotten_stays_when_counting_in_again_is_refused);
+	tcase_add_test(tcase, who_adds_none_has_added_none);
 	tcase_add_test(tcase, its_own_is_not_among_those_that_came_after_it_was_void_or_taken);
 	tcase_add_test(tcase, all_who_have_added_count_and_not_the_last_alone);
 	suite_add_tcase(suite, tcase);

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Claims while xmemd is stopped: what was given up is undone if it was done, and what was dropped
+ * is dropped when xmemd goes on, whoever has ended meanwhile.
+ */
+#include <signal.h>
+
+#include "claims.h"
+#include "lib/private.h"
+
+static pid_t daemon_pid;
+
+/* In a pool of a daemon of its own. */
+static const char *alone(void)
+{
+	daemon_only("the kernel is not stopped");
+	use_own_daemon();
+	return new_name();
+}
+
+/* ---- what was dropped ---- */
+
+struct dropper {
+	const char *name;
+	bool forwards;
+};
+
+static void drop_and_wait(void *argument)
+{
+	const struct dropper *how = argument;
+	struct xmem_pool *pool = open_writer(how->name, 1, BYTES);
+	struct xmem_buffer *b = counted(pool, 3, 1, XMEM_FOREVER);
+
+	tell_parent(xmem_token(b));
+	hear_parent();
+	if (how->forwards)
+		WORKED(xmem_forward(b, NULL, 0, NULL));
+	else
+		xmem_release(b);
+	tell_parent(1);
+	hear_parent();
+}
+
+static void dropped_while_stopped(bool forwards)
+{
+	struct dropper how = { .name = alone(), .forwards = forwards };
+	struct xmem_pool *one = open_reader(how.name);
+	struct child *child = spawn(drop_and_wait, &how);
+	uint64_t token = hear(child);
+
+	SAME(claims_of(one, token), 1);
+	daemon_pid = stop_daemon();
+	tell(child, 1);
+	hear(child);
+	kill_child(child);
+	continue_daemon(daemon_pid);
+	EVENTUALLY(stat_of(one).attached == 0);
+	check_quiet(one, 1);
+	xmem_pool_close(one);
+}
+
+TEST(P2_a_reference_dropped_while_the_daemon_is_stopped_stays_dropped)
+{
+	dropped_while_stopped(false);
+}
+
+TEST(P2_a_reference_forwarded_while_the_daemon_is_stopped_stays_dropped)
+{
+	dropped_while_stopped(true);
+}
+
+/* It is waited for once, and not again before it has answered. */
+TEST(P9_many_references_are_dropped_while_the_daemon_is_stopped)
+{
+	struct xmem_pool *writer = open_writer(alone(), 8, BYTES);
+	struct xmem_buffer *b[8];
+	int64_t before;
+	int i;
+
+	for (i = 0; i < 8; i++)
+		b[i] = counted(writer, i, 2, XMEM_FOREVER);
+	daemon_pid = stop_daemon();
+	before = now_ns();
+	for (i = 0; i < 8; i++)
+		xmem_release(b[i]);
+	CHECK(now_ns() - before < 6 * SECOND);	/* and not 8 */
+	continue_daemon(daemon_pid);
+	EVENTUALLY(stat_of(writer).claims == 8);
+	/* Now it is waited for as before. */
+	for (i = 0; i < 2; i++) {
+		b[0] = xmem_get_slot(writer, i);
+		WORKED(xmem_set_ref_count(b[0], 1, 0));
+		xmem_release(b[0]);
+	}
+	xmem_pool_close(writer);
+}
+
+/* ---- what was given up ---- */
+
+/* As the library does after an answer that came too late. */
+static void undo_and_wait(void *argument)
+{
+	const struct dropper *how = argument;
+	struct xmem_pool *pool = open_writer(how->name, 1, BYTES);
+	struct xmem_claim_request undo = { .size = sizeof(undo), .op = XMEM_CLAIM_UNDO };
+
+	counted(pool, 3, 3, XMEM_FOREVER);
+	tell_parent(1);
+	hear_parent();
+	pool->link.backend->post(&pool->link, XMEM_IOC_CLAIM, &undo);
+	tell_parent(1);
+	hear_parent();
+}
+
+TEST(P2_what_was_undone_while_the_daemon_is_stopped_stays_undone)
+{
+	struct dropper how = { .name = alone() };
+	struct xmem_pool *one = open_reader(how.name);
+	struct child *child = spawn(undo_and_wait, &how);
+
+	hear(child);
+	SAME(stat_of(one).claims, 3);
+	daemon_pid = stop_daemon();
+	tell(child, 1);
+	hear(child);
+	kill_child(child);
+	continue_daemon(daemon_pid);
+	EVENTUALLY(stat_of(one).attached == 0);
+	check_quiet(one, 1);
+	xmem_pool_close(one);
+}
+
+static void nothing(int signal)
+{
+}
+
+static void interrupt(void *argument)
+{
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		look_again_soon();
+		kill(getppid(), SIGUSR1);
+	}
+}
+
+/* Another handle is counted in, so it would be refused: nothing is there to be undone. */
+TEST(API_counting_in_that_was_given_up_and_is_refused_takes_nothing)
+{
+	struct sigaction action = { .sa_handler = nothing };
+	struct xmem_pool *writer = open_writer(alone(), 1, BYTES);
+	struct xmem_buffer *b = counted(writer, 5, 3, 0), *other = xmem_clone(b);
+	uint64_t token = xmem_token(b);
+	struct child *child;
+
+	CHECK(other);
+	CHECK(!sigaction(SIGUSR1, &action, NULL));
+	daemon_pid = stop_daemon();
+	child = spawn(interrupt, NULL);
+	SAME(xmem_set_ref_count(other, 5, 0), -EINTR);
+	finish_child(child);
+	continue_daemon(daemon_pid);
+	host_has_served(writer);
+	SAME(claims_of(writer, token), 3);
+	xmem_release(other);
+	SAME(claims_of(writer, token), 3);
+	xmem_release(b);		/* is counted in as before */
+	SAME(claims_of(writer, token), 2);
+	WORKED(xmem_void_claims(writer, token));
+	xmem_pool_close(writer);
+}
+
+TEST(P2_counting_in_that_was_given_up_leaves_no_reference_of_its_own)
+{
+	struct sigaction action = { .sa_handler = nothing };
+	const char *name = alone();
+	struct xmem_pool *writer = open_writer(name, 1, BYTES), *reader = open_reader(name);
+	struct xmem_buffer *b = publish_and_get(writer, reader, 1), *other;
+	uint64_t token = xmem_token(b);
+	struct child *child;
+
+	WORKED(xmem_add_ref(writer, token));
+	CHECK(!sigaction(SIGUSR1, &action, NULL));
+	daemon_pid = stop_daemon();
+	child = spawn(interrupt, NULL);
+	SAME(xmem_set_ref_count(b, 5, 0), -EINTR);
+	finish_child(child);
+	continue_daemon(daemon_pid);
+	host_has_served(reader);
+	SAME(claims_of(writer, token), 1);
+	/* Another handle can be counted in; and the end of the reader takes nothing along. */
+	other = xmem_clone(b);
+	CHECK(other);
+	WORKED(xmem_set_ref_count(other, 2, 0));
+	WORKED(xmem_forget(other));
+	xmem_release(b);
+	xmem_pool_close(reader);
+	EVENTUALLY(stat_of(writer).clients == 1);
+	SAME(claims_of(writer, token), 2);
+	WORKED(xmem_void_claims(writer, token));
+	xmem_pool_close(writer);
+}
