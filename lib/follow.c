@@ -9,6 +9,7 @@
 #include "payload/payload.h"
 #include "request.h"
 #include "subscription.h"
+#include "wait.h"
 
 /* ---- the end of a ring ---- */
 
@@ -213,6 +214,9 @@ int xl_follow(struct xmem_subscription *subscription, u32 publisher, u64 incarna
 	xl_past_begin(subscription, ring);
 	xm_store(&pool->following[publisher], incarnation);
 	add_ring(subscription, ring);
+	/* One that has not been given out is kicked for when it is in the pool's list. */
+	if (subscription->old)
+		xl_kick(pool);
 	return map_ahead(subscription, publisher);
 }
 

@@ -559,7 +559,7 @@ static int any_wait(struct xmem_pool *pool, struct xmem_buffer **ret, u64 *ret_h
 		if (err != -EAGAIN)
 			return err;
 		if (watch.kicks != xm_load(&pool->kicks))
-			continue;	/* a ring may have been added */
+			continue;	/* another ring may have to be armed: wait.h */
 		until = xl_sleep_until(pool, deadline);
 		err = xl_wait_rings(pool, &watch, until);
 		if (err && (err != -ETIMEDOUT || until == deadline))

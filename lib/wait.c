@@ -56,9 +56,9 @@ void xl_kick(struct xmem_pool *pool)
 	__atomic_add_fetch(&pool->kicks, 1, __ATOMIC_SEQ_CST);
 	xm_full_barrier();	/* what the waiters are to see, then the words (I5) */
 	xm_futex_wake_all(&pool->kicks);
+	/* Also of rings that are followed no longer: a thread may still sleep on their words. */
 	for (c = 0; c < map->clients; c++)
-		if (xm_load(&xm_client_row(map, c)->ring_waiters) & XMEM_WAITERS_ARMED &&
-		    xm_bit(xm_client_row(map, c)->subscribers, pool->me))
+		if (xm_load(&xm_client_row(map, c)->ring_waiters) & XMEM_WAITERS_ARMED)
 			xl_waiters_wake(pool, XMEM_WAIT_RING, c);
 	xl_lock(&pool->list);
 	for (poller = pool->pollers; poller; poller = poller->next)

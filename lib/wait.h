@@ -87,7 +87,22 @@ void xl_receive_slowly(struct xmem_pool *pool);
 /* Let all threads of this process that wait for publications look again. */
 void xl_kick(struct xmem_pool *pool);
 
-/* The rings that a thread waits for. */
+/*
+ * The rings that a thread waits for: those that were followed when it armed their words. A thread
+ * in xmem_receive_any waits for all rings that the client follows, in whatever subscription, and
+ * other threads follow and drop rings meanwhile; its own look does so too. Hence this rule, which
+ * tests/model/watch.pml checks:
+ *
+ *   Whoever changes what is followed, or the list of subscriptions, changes it first and kicks
+ *   then. A kick counts, then wakes every ring's word that is armed, followed or not. A thread
+ *   notes the count of kicks, then finds the rings and arms their words, then looks; if the count
+ *   is the same still it sleeps on the words and the count, or on one word alone.
+ *
+ * A subscription that several threads receive in counts the changes of its own rings besides, so
+ * that receive_wait need not make its watch anew for those of others. A ring whose publisher has
+ * ended needs no kick when it is dropped: the host has woken its word at the end, and nothing can
+ * come from it any more.
+ */
 struct xl_watch {
 	u32 kind;		/* enum xmem_poll_kind: the descriptor that stands for them */
 	u32 kicks;		/* pool->kicks before the words were armed */

@@ -29,6 +29,8 @@ history.pml    -                NOLOOK LOOKFIRST NORECHECK NOSCAN PINNED
 upgrade.pml    -                PLAIN HOLDSFIRST FORCED NONUMBER ENDFREES GENSTAYS SKIPMARK
 upgrade_ring.pml -              BEYOND CURSORS HOLDSFIRST NOHOLDS
 wait.pml       -                LOOKFIRST WAKEFIRST NOCOUNT CLEARLATE
+watch.pml      -                NOKICK KICKFIRST LOOKFIRST
+watch.pml      DROP             KICKFIRST FOLLOWED LOOKFIRST
 poll.pml       -                NORELOOK DRAINLATE NOTELL NOREARM NOLOOK ONLYWAKE WAKEFIRST
 poll_out.pml   -                NORELOOK FILLLATE NOTELL NOREARM NOLOOK TAKEMORE
 demand.pml     -                FILES NOSAY NOGIVEN QUIET WAKEFIRST UNLOCKED
