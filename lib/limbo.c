@@ -9,6 +9,7 @@
 #include "limbo.h"
 #include "request.h"
 #include "structs.h"
+#include "uncancelled.h"
 #include "wait.h"
 
 /* ---- since when ---- */
@@ -77,8 +78,12 @@ void xl_limbo_tell_slowly(struct xmem_pool *pool)
 	struct xl_hook hook;
 
 	xl_limbo_find(pool, &limbo);
-	if (is_news(pool, &limbo, &hook))
+	if (is_news(pool, &limbo, &hook)) {
+		/* The call that looked must return: it is counted, and xmem_pool_close waits. */
+		XL_UNCANCELLED;
+
 		hook.call(pool, &limbo, hook.user);
+	}
 }
 
 XMEM_API int xmem_limbo_hook(struct xmem_pool *pool, uint64_t bytes, uint32_t count,

@@ -3,6 +3,8 @@
  * Limbo: what others hold although its owner wants it back, or has ended. Who sees it, since when,
  * who is told, and what a collection finds.
  */
+#include <pthread.h>
+
 #include "harness.h"
 
 #define BYTES	4096
@@ -199,6 +201,37 @@ TEST(API_limbo_beyond_a_limit_is_told_once)
 	xmem_collect(s.writer);
 	SAME(told.times, 3);
 	strike(&s);
+}
+
+/* A thread that is cancelled while it is told says whether that ended it there. */
+static void be_cancelled(struct xmem_pool *pool, const struct xmem_limbo *limbo, void *told)
+{
+	pthread_cancel(pthread_self());
+	pthread_testcancel();
+	*(int *)told += 1;
+}
+
+static void *collect(void *pool)
+{
+	SAME(xmem_collect(pool), 0);
+	pthread_testcancel();
+	return NULL;
+}
+
+TEST(P9_a_thread_cancelled_while_it_is_told_of_limbo_returns_first)
+{
+	pthread_t thread;
+	struct scene s;
+	int told = 0;
+	void *end;
+
+	set(&s);
+	WORKED(xmem_limbo_hook(s.writer, 0, 0, be_cancelled, &told));
+	CHECK(!pthread_create(&thread, NULL, collect, s.writer));
+	CHECK(!pthread_join(thread, &end));
+	CHECK(end == PTHREAD_CANCELED);
+	SAME(told, 1);
+	strike(&s);			/* its calls are over, so the pool can be closed */
 }
 
 /* ---- ended owners ---- */
