@@ -6,13 +6,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "private.h"
 
 static __thread struct {
 	int error;		/* negative errno; 0: none */
 	const char *message;
-	char text[512];
+	char text[XL_ERROR_BYTES];
 } last __attribute__((tls_model("initial-exec")));
 
 int xl_fail_fast(int error, const char *message)
@@ -45,6 +46,24 @@ int xl_fail(int error, const char *format, ...)
 	va_end(args);
 	make_printable(last.text);
 	return xl_fail_fast(error, last.text);
+}
+
+void xl_error_save(struct xl_error *ret)
+{
+	ret->number = errno;
+	ret->error = last.error;
+	ret->message = last.message;
+	if (last.message == last.text)
+		memcpy(ret->text, last.text, sizeof(last.text));
+}
+
+void xl_error_restore(const struct xl_error *saved)
+{
+	errno = saved->number;
+	last.error = saved->error;
+	last.message = saved->message;
+	if (last.message == last.text)
+		memcpy(last.text, saved->text, sizeof(last.text));
 }
 
 XMEM_API int xmem_peek_last_error(const char **ret_message)

@@ -79,10 +79,13 @@ void xl_limbo_tell_slowly(struct xmem_pool *pool)
 
 	xl_limbo_find(pool, &limbo);
 	if (is_news(pool, &limbo, &hook)) {
+		struct xl_error error;
 		/* The call that looked must return: it is counted, and xmem_pool_close waits. */
 		XL_UNCANCELLED;
 
+		xl_error_save(&error);
 		hook.call(pool, &limbo, hook.user);
+		xl_error_restore(&error);
 	}
 }
 

@@ -68,6 +68,18 @@
 int xl_fail(int error, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 int xl_fail_fast(int error, const char *message);
 
+#define XL_ERROR_BYTES	512
+
+/* A thread's last error and errno, which what the program does in our call must not change. */
+struct xl_error {
+	int error, number;
+	const char *message;
+	char text[XL_ERROR_BYTES];
+};
+
+void xl_error_save(struct xl_error *ret);
+void xl_error_restore(const struct xl_error *saved);
+
 /* ---- fork (fork.c) ---- */
 
 /* The number of this process among its forks. It is 0 in a child that has opened no pool. */

@@ -203,6 +203,60 @@ TEST(API_limbo_beyond_a_limit_is_told_once)
 	strike(&s);
 }
 
+/* What the program's function does is not what the call has done. */
+static void fail_otherwise(struct xmem_pool *pool, const struct xmem_limbo *limbo, void *told)
+{
+	*(int *)told += 1;
+	REFUSED(xmem_get(pool, 0), ESTALE);
+	xmem_clear_last_error();
+	SAME(xmem_trim(NULL, 0), -EINVAL);
+	errno = EXDEV;
+}
+
+static void clear_error(struct xmem_pool *pool, const struct xmem_limbo *limbo, void *told)
+{
+	*(int *)told += 1;
+	xmem_clear_last_error();
+}
+
+static void fails_as_ever(xmem_limbo_function *call, int64_t timeout_ns, int error)
+{
+	const char *message;
+	struct scene s;
+	int told = 0;
+
+	set(&s);
+	WORKED(xmem_limbo_hook(s.writer, 0, 0, call, &told));
+	errno = 0;
+	CHECK(!xmem_acquire(s.writer, BYTES, timeout_ns));
+	SAME(errno, error);
+	SAME(xmem_peek_last_error(&message), -error);
+	if (!strstr(message, "no free buffer"))
+		FAIL("the message is '%s'", message);
+	SAME(told, 1);
+	strike(&s);
+}
+
+TEST(API_the_limbo_hook_leaves_the_error_of_the_call)
+{
+	struct scene s;
+	int told = 0;
+
+	fails_as_ever(fail_otherwise, 0, EAGAIN);
+	fails_as_ever(clear_error, 0, EAGAIN);
+	fails_as_ever(fail_otherwise, MS, ETIMEDOUT);
+	/* And none where the call has not failed. */
+	set(&s);
+	WORKED(xmem_limbo_hook(s.writer, 0, 0, fail_otherwise, &told));
+	xmem_clear_last_error();
+	errno = 0;
+	SAME(xmem_collect(s.writer), 0);
+	SAME(told, 1);
+	SAME(errno, 0);
+	SAME(xmem_peek_last_error(NULL), 0);
+	strike(&s);
+}
+
 /* A thread that is cancelled while it is told says whether that ended it there. */
 static void be_cancelled(struct xmem_pool *pool, const struct xmem_limbo *limbo, void *told)
 {

@@ -68,3 +68,21 @@ TEST(who_wants_to_know_of_limbo_is_told)
 	CODE(EINVAL, xmem::limbo_hook(xmem::pool(), 0, 0, note, &last, code));
 	THROWS(EINVAL, xmem::limbo_hook(xmem::pool(), 0, 0, note, &last));
 }
+
+/* Its errors are its own: a call that fails still throws. */
+TEST(who_is_told_of_limbo_hides_no_error)
+{
+	scene s;
+	std::vector<xmem::buffer> held;
+	int times_told = 0;
+
+	xmem::limbo_hook(s.writer, 0, 0, [](xmem_pool *, const xmem_limbo *, void *times) {
+		++*static_cast<int *>(times);
+		xmem_clear_last_error();
+	}, &times_told);
+	for (std::error_code code; !code; )
+		if (auto buffer = s.writer.acquire(1, xmem::no_wait, code))
+			held.push_back(s.reader.get(buffer.publish()));
+	CHECK(times_told == 1);
+	THROWS(EAGAIN, s.writer.acquire(1, xmem::no_wait));
+}
