@@ -408,8 +408,10 @@ int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes);
 struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, int64_t timeout_ns);
 
 /*
- * Get the contents of a buffer that is being written, xmem_capacity() bytes. What an
- * earlier publication left there is still there.
+ * Get what can be written of a buffer that is being written, xmem_capacity() bytes. That is the
+ * whole buffer, in which what an earlier publication left is still there; or after xmem_get_mut the
+ * contents and what is behind them, and then all that is said in bytes of the buffer counts from
+ * here: in xmem_publish, xmem_send, xmem_copy and xmem_copy_bytes.
  * Returns: their address, or NULL: EPERM (the buffer is not from xmem_acquire), ENOMEM.
  * Ownership: valid until the buffer is published or released. Threads: any. Since: 0.1.
  */
@@ -423,7 +425,8 @@ struct xmem_publish_options {
 	uint32_t flags;			/* XMEM_PUBLISH_* */
 	uint32_t reserved;		/* must be 0 */
 	uint64_t timestamp_ns;		/* of CLOCK_MONOTONIC; 0: none */
-	uint64_t offset;		/* bytes of the buffer before the contents */
+	uint64_t offset;		/* bytes of the buffer before the contents, counted from
+					 * xmem_data_mut */
 	uint64_t length;		/* bytes of contents, which may reach up to the capacity;
 					 * 0: up to the end of what was acquired */
 };
@@ -431,7 +434,8 @@ struct xmem_publish_options {
 /*
  * Publish a buffer to the subscribers of this client. This never waits, but for the host's answer
  * if xmem_get_mut has made the buffer writable.
- * @options: NULL is as all zero: the contents are as long as was acquired.
+ * @options: NULL is as all zero: the contents are as long as was acquired, or after xmem_get_mut
+ *	where they were.
  * @ret_token: what names these contents, for xmem_get; may be NULL.
  *
  * If buffers were acquired before a subscriber with XMEM_SUBSCRIBE_WAITS came, publishing
@@ -448,7 +452,7 @@ struct xmem_publish_options {
  *	-EINVAL	an unknown flag, a reserved field that is not 0, or a size below the minimum
  *	-E2BIG	as xmem_pool_open
  *	-EPERM	the buffer is not from xmem_acquire
- *	-ERANGE	offset and length reach beyond the buffer
+ *	-ERANGE	offset and length reach beyond xmem_capacity()
  *	-EOVERFLOW  XMEM_PUBLISH_KEEP, and this client has 2^28 handles of the buffer
  *	-EINTR	after xmem_get_mut: a signal handler ran before the host had answered. Publish it
  *		again, or release it: nobody knows the token yet
@@ -531,7 +535,8 @@ int xmem_subscription_poll_fd(struct xmem_subscription *subscription);
 /* ---- more about a buffer ---- */
 
 /*
- * Get the number of bytes of the whole buffer, of which the contents are a part.
+ * Get the number of bytes of the whole buffer, of which the contents are a part. After xmem_get_mut
+ * it is how many there are from the contents on, for those can be written.
  * Returns: the number; 0 for NULL. Threads: any. Since: 0.2.
  */
 size_t xmem_capacity(struct xmem_buffer *buffer);

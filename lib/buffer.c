@@ -326,8 +326,7 @@ XMEM_API size_t xmem_capacity(struct xmem_buffer *handle)
 
 	if (unlikely(!buffer))
 		return nothing(handle, "capacity");
-	return xm_slot_row(&buffer->pool->map, buffer->slot)
-		->length; /* a held slot's length does not change */
+	return xl_capacity(buffer);
 }
 
 XMEM_API uint64_t xmem_token(struct xmem_buffer *handle)

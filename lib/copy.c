@@ -75,27 +75,24 @@ static void copy_memory(char *to, const char *from, size_t bytes)
 
 /*
  * How many bytes can be written? A buffer from xmem_acquire is as long as its owner knows, whatever
- * the pages say. One that is written in place is another client's, and its data may begin later.
+ * the pages say. One that is written in place is another client's.
  */
 static size_t capacity_of(struct xmem_buffer *to)
 {
 	const struct xmem_buffer *buffer = xl_buffer(to);
-	u64 bytes;
 
-	if (!(buffer->mode & XL_UPGRADED))
-		return xl_slot_bytes(buffer->pool, buffer->slot);
-	bytes = xm_load(&xm_slot_row(&buffer->pool->map, buffer->slot)->length);
-	return bytes > buffer->what.offset ? bytes - buffer->what.offset : 0;
+	return buffer->mode & XL_UPGRADED ? xl_capacity(buffer) :
+					    xl_slot_bytes(buffer->pool, buffer->slot);
 }
 
-/* Take over what is said of @from. Its place in the buffer is what xmem_publish will say. */
+/* Take over what is said of @from, but not its place in the buffer. */
 static void copy_metadata(struct xmem_buffer *to, struct xmem_buffer *from)
 {
 	struct xmem_metadata m;
 
 	xl_metadata_read(xmem_buffer_metadata(from), &m);
 	m.size = xmem_size(from);
-	m.offset = 0;
+	m.offset = xl_buffer(to)->what.offset;
 	memcpy(xmem_buffer_metadata_mut(to), &m, sizeof(m));
 }
 

@@ -124,6 +124,20 @@ static inline void xl_place_contents(struct xmem_buffer *buffer)
 		xl_place_now(buffer);
 }
 
+/*
+ * How many bytes is it, from where it begins for its holder? That is where the buffer does; but
+ * what is written in place begins at its contents, where xmem_data_mut points, and there capacity,
+ * copies and what publish is told count from. The length of a slot that is held does not change.
+ */
+static inline u64 xl_capacity(const struct xmem_buffer *buffer)
+{
+	u64 bytes = xm_load(&xm_slot_row(&buffer->pool->map, buffer->slot)->length);
+
+	if (likely(!(xm_load(&buffer->mode) & XL_UPGRADED)))
+		return bytes;
+	return bytes > buffer->what.offset ? bytes - buffer->what.offset : 0;
+}
+
 /* ---- taking and dropping ---- */
 
 /* Take the first free handle of this thread, which is @buffer. */

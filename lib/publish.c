@@ -17,12 +17,15 @@ struct wish {
 	u64 timestamp_ns, offset, length;
 };
 
-/* Check the options against the buffer and put what they mean into *ret. */
+/*
+ * Check the options against the buffer and put what they mean into *ret. They count from where the
+ * buffer begins for who writes it: xl_capacity.
+ */
 static int check_options(const struct xmem_buffer *buffer,
 			 const struct xmem_publish_options *options, struct wish *ret)
 {
 	struct xmem_publish_options o = { 0 };
-	u64 begin = buffer->what.offset, acquired = begin + buffer->what.length, capacity;
+	u64 acquired = buffer->what.length, capacity = xl_capacity(buffer);
 	int err = xl_options_take("xmem_publish_options", options, &o, sizeof(o));
 
 	if (unlikely(err))
@@ -32,20 +35,17 @@ static int check_options(const struct xmem_buffer *buffer,
 			       o.flags & ~XMEM_PUBLISH_KEEP);
 	if (unlikely(o.reserved))
 		return xl_fail_fast(EINVAL, "xmem_publish_options: reserved is not 0");
-	capacity = xm_slot_row(&buffer->pool->map, buffer->slot)->length;
 	if (unlikely(o.length ? o.offset > capacity || o.length > capacity - o.offset :
 				o.offset > acquired))
 		return xl_fail(ERANGE,
 			       "publish: %llu bytes from %llu on; %llu of %llu were acquired",
 			       (unsigned long long)o.length, (unsigned long long)o.offset,
 			       (unsigned long long)acquired, (unsigned long long)capacity);
-	if (o.offset || o.length)	/* else they stay where they are */
-		begin = o.offset;
 	*ret = (struct wish){
 		.keep = o.flags & XMEM_PUBLISH_KEEP,
 		.timestamp_ns = o.timestamp_ns,
-		.offset = begin,
-		.length = o.length ? o.length : acquired - begin,
+		.offset = buffer->what.offset + o.offset,
+		.length = o.length ? o.length : acquired - o.offset,
 	};
 	return 0;
 }

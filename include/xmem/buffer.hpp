@@ -23,7 +23,10 @@ public:
 		return detail::or_throw([&](std::error_code &code) { return bytes(code); });
 	}
 
-	/* The contents of a buffer that is being written, as many bytes as were acquired. */
+	/*
+	 * The contents of a buffer that is being written, as many bytes as were acquired; from
+	 * their beginning on, capacity() bytes can be written.
+	 */
 	span<std::byte> bytes_mut(std::error_code &code) const noexcept
 	{
 		void *data = detail::made(xmem_data_mut(raw()), code);

@@ -17,7 +17,7 @@ inline void copy(const buffer &to, const buffer &from)
 	detail::or_throw([&](std::error_code &code) { return copy(to, from, code); });
 }
 
-/* Memory of this process, to @offset bytes behind the beginning of the buffer. */
+/* Memory of this process, to @offset bytes behind the beginning of bytes_mut. */
 inline bool copy_bytes(const buffer &to, std::size_t offset, span<const std::byte> from,
 		       std::error_code &code) noexcept
 {

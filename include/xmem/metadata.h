@@ -112,7 +112,8 @@ struct xmem_metadata {
 	int64_t shape[8];		/* elements */
 	int64_t strides[8];		/* bytes; DLPack counts elements, see xmem_tensor_view */
 	uint64_t size;			/* bytes of contents; xmem_publish sets it */
-	uint64_t offset;		/* bytes of the buffer before them; xmem_publish sets it */
+	uint64_t offset;		/* bytes of the whole buffer before them; xmem_publish
+					 * sets it */
 	char content_type[32];		/* NUL-terminated, for example "video/x-raw,GRAY8" */
 	char producer[32];		/* NUL-terminated */
 	uint64_t user[8];

@@ -131,7 +131,7 @@ struct publish_options : xmem_publish_options {
 		timestamp_ns = static_cast<std::uint64_t>(since.count());
 		return *this;
 	}
-	/* The contents are these bytes of the buffer. */
+	/* The contents are these bytes of the buffer, counted from bytes_mut. */
 	publish_options &part(std::size_t first, std::size_t bytes) noexcept
 	{
 		offset = first;

@@ -82,9 +82,11 @@ uint32_t xmem_buffer_flags(struct xmem_buffer *buffer);
  * From then on the buffer is as one from xmem_acquire whose contents and metadata are there:
  * xmem_data_mut and xmem_buffer_metadata_mut give them, and xmem_publish publishes the next
  * contents of the same buffer, in the ring of this client, under a new token. Without options
- * they are where they were. The old token is stale at once. xmem_release without xmem_publish
- * throws the contents away, and so does the end of this process. The buffer then goes back to its
- * owner, and also once nobody uses what was published.
+ * they are where they were. If they are a part of the buffer, what lies before them is not this
+ * client's to write: xmem_data_mut and xmem_capacity begin at the contents, and the offsets of
+ * xmem_publish, xmem_send and xmem_copy_bytes count from there. The old token is stale at once.
+ * xmem_release without xmem_publish throws the contents away, and so does the end of this process.
+ * The buffer then goes back to its owner, and also once nobody uses what was published.
  *
  * Returns: 0, or an error, and then the buffer is held for reading as before:
  *	-EBUSY	another client holds these contents or has yet to receive them, or this client has

@@ -23,7 +23,8 @@ struct xmem_publish_options;
  * @buffer: from xmem_receive, xmem_get or xmem_clone, or kept when it was published; of any
  *	client, also this one.
  * @options: NULL is as all zero: the same contents, and the time that they have. offset and length
- *	choose a part of them; offset counts from the beginning of the buffer, as in xmem_publish.
+ *	choose a part of them; offset counts from the beginning of the whole buffer, as that of the
+ *	contents in struct xmem_metadata does.
  * @timeout_ns: nanoseconds to wait for room in the ring. Only subscribers with
  *	XMEM_SUBSCRIBE_WAITS make this wait, within the wait_bound_ns of this client's pool.
  * @ret_token: as in xmem_publish; may be NULL.

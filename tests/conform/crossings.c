@@ -298,6 +298,72 @@ TEST(P1_a_copy_into_a_part_ends_where_the_buffer_ends)
 	crossing_end(&x);
 }
 
+static struct xmem_buffer *part_in_place(struct crossing *x, size_t offset, size_t length)
+{
+	struct xmem_publish_options part = {
+		.size = sizeof(part), .offset = offset, .length = length,
+	};
+	struct xmem_buffer *b = xmem_acquire(x->owner, BYTES, 0);
+
+	fill(b, 1);
+	WORKED(xmem_publish(b, &part, NULL));
+	b = receive_one(x->first);
+	SAME(xmem_capacity(b), BYTES);
+	WORKED(xmem_get_mut(b));
+	SAME(xmem_size(b), length);
+	SAME(xmem_capacity(b), BYTES - offset);
+	return b;
+}
+
+static void publish_refused(struct xmem_buffer *b, uint64_t offset, uint64_t length)
+{
+	struct xmem_publish_options o = { .size = sizeof(o), .offset = offset, .length = length };
+
+	SAME(xmem_publish(b, &o, NULL), -ERANGE);
+}
+
+/* Capacity, copies and what publish is told count from xmem_data_mut: nothing else is written. */
+TEST(P1_writing_in_place_counts_from_the_contents)
+{
+	struct crossing x = crossing_start();
+	struct xmem_publish_options o = { .size = sizeof(o), .offset = 8, .length = 48 };
+	struct xmem_buffer *b = part_in_place(&x, BYTES - 64, 32);
+	const char *begin = xmem_data(b);
+	uint64_t words[8] = { 1, 7, 7, 7, 7, 7, 7, 8 };
+
+	CHECK(xmem_data_mut(b) == begin);
+	memset(xmem_data_mut(b), 3, xmem_capacity(b));
+	WORKED(xmem_copy_bytes(b, 0, words, xmem_capacity(b)));
+	xmem_buffer_metadata_mut(b)->id = 7;
+	SAME(xmem_copy_bytes(b, 8, words, xmem_capacity(b)), -ERANGE);
+	SAME(xmem_buffer_metadata(b)->offset, BYTES - 64);
+	publish_refused(b, 0, 65);
+	publish_refused(b, 64, 1);
+	publish_refused(b, BYTES - 64, 8);
+	publish_refused(b, 33, 0);		/* up to the end of 32 bytes */
+	WORKED(xmem_publish(b, &o, NULL));
+	b = receive_one(x.second);
+	CHECK(xmem_size(b) == 48 && stamp_of(b) == 7);
+	SAME(xmem_buffer_metadata(b)->offset, BYTES - 64 + 8);
+	xmem_release(b);
+	/* From there on to the end of what it was; and without options all of that. */
+	b = part_in_place(&x, 64, 32);
+	fill(b, 5);
+	o = (struct xmem_publish_options){ .size = sizeof(o), .offset = 24 };
+	WORKED(xmem_publish(b, &o, NULL));
+	b = receive_one(x.second);
+	CHECK(xmem_size(b) == 8 && stamp_of(b) == 5);
+	xmem_release(b);
+	b = part_in_place(&x, 64, 32);
+	fill(b, 6);
+	WORKED(xmem_publish(b, NULL, NULL));
+	b = receive_one(x.second);
+	CHECK(xmem_size(b) == 32 && stamp_of(b) == 6);
+	SAME(xmem_buffer_metadata(b)->offset, 64);
+	xmem_release(b);
+	crossing_end(&x);
+}
+
 TEST(P1_each_kind_of_buffer_is_described)
 {
 	struct crossing x = crossing_start();
