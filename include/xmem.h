@@ -241,7 +241,9 @@ struct xmem_subscribe_options {
  * leaves out the writers that another subscription of the handle follows.
  *
  * Labels as topics: with `label` it follows only writers whose label (struct xmem_pool_options) is
- * that, also of those that join later. xmem_publisher_label says whose each buffer is.
+ * that, also of those that join later. xmem_publisher_label says whose each buffer is. A writer's
+ * own label may end in a '*', which has no meaning there: a subscription can name it only together
+ * with those that begin alike. What stands before the star is 14 characters at most.
  *
  * With XMEM_SUBSCRIBE_WAITS and without XMEM_SUBSCRIBE_PUBLISHER, writers whose wait_bound_ns is 0
  * are followed too. They do not wait, so what they publish can be lost.
@@ -508,7 +510,9 @@ struct xmem_buffer *xmem_clone(struct xmem_buffer *buffer);
  *	readable	the publication that it meant is taken from a slow subscriber; it is
  *			retracted, or was sent to another client: the receive passes it, which the
  *			writer may wait for; a few times after publishers have ended, until the
- *			daemon has heard that nobody follows them any more
+ *			daemon has heard that nobody follows them any more; with a subscription to
+ *			all writers, one has joined, or is free because another subscription of
+ *			the handle is dropped: the receive follows it
  *	writable	somebody gets the buffer that was free; a bound is to begin, which is the
  *			acquire's to do, once: a subscriber that had exceeded it is waited for again
  *			while the writer sleeps, or only a client that has forwarded them keeps

@@ -116,8 +116,8 @@ typedef void xmem_limbo_function(struct xmem_pool *pool, const struct xmem_limbo
  * xmem_pool_stat of this handle, and the function is called there, by the thread that calls these.
  * It may call every function but xmem_pool_close, and says itself whom it wants to blame:
  * xmem_pool_client_info and xmem_pool_slot_info say who holds what. It must return: if it leaves
- * by longjmp, an exception or pthread_exit, or its thread is cancelled in it, the call goes on for
- * ever, and xmem_pool_close waits for that.
+ * by longjmp, an exception or pthread_exit, the call goes on for ever, and xmem_pool_close waits
+ * for that. Cancellation is off in it, and what it does to errno and the last error is undone.
  *
  * Returns: 0, or -EINVAL, -ECHILD.
  * Threads: any; another one may still be in the function that was set before. Since: 0.4.
