@@ -19,15 +19,24 @@ static bool xm_past_shown(const struct xm_map *map, u32 me, u32 publisher, u64 p
 		!xm_is_for_others(map, me, publisher, place, shown));
 }
 
-/* Are there contents to be had at @place? Without a hold the answer is only a guess. */
+/* Are the contents there that the entry names? Without a hold the answer is only a guess. */
+static bool xm_past_is_there(const struct xm_map *map, u32 publisher, u64 place)
+{
+	u64 token = xm_load(&xm_entry(map, publisher, place)->token);
+
+	return xm_token_slot(token) < map->slots && xm_look(map, token) != -ESTALE;
+}
+
 static bool xm_past_exists(const struct xm_map *map, u32 me, u32 publisher, u64 place)
 {
-	u64 token;
+	return xm_past_shown(map, me, publisher, place) && xm_past_is_there(map, publisher, place);
+}
 
-	if (!xm_past_shown(map, me, publisher, place))
-		return false;
-	token = xm_load(&xm_entry(map, publisher, place)->token);
-	return xm_token_slot(token) < map->slots && xm_look(map, token) != -ESTALE;
+bool xm_past_is_own(const struct xm_map *map, u32 publisher, u64 place)
+{
+	/* What is forwarded or sent is marked. */
+	return xm_load(&xm_entry(map, publisher, place)->position) == place + 1 &&
+	       xm_past_is_there(map, publisher, place);
 }
 
 struct xm_past xm_past_begin(const struct xm_map *map, u32 me, const struct xm_follow *follow,

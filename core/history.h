@@ -28,6 +28,12 @@ struct xm_past xm_past_begin(const struct xm_map *map, u32 me, const struct xm_f
 			     u32 count);
 
 /*
+ * Is @place an own publication of @publisher, for all, whose contents are still there? So a later
+ * subscriber could receive it. What @publisher forwards is not its own. For the publisher.
+ */
+bool xm_past_is_own(const struct xm_map *map, u32 publisher, u64 place);
+
+/*
  * Hold the next one, and fill *what. 0: it is held. -EAGAIN: as with xm_look, and the hold
  * stays. -ENOENT: nothing is left, or the publisher has ended. -EBUSY: it went meanwhile; call
  * again. -EOVERFLOW. *pending, which the caller has set to nothing, is to be done after

@@ -145,9 +145,11 @@ struct xmem_pool_options {
 					 * XMEM_MEMORY_HUGE */
 	uint32_t keep;			/* writer: so many of its last publications stay for those
 					 * who subscribe later with `history`, until an acquire
-					 * finds no other buffer; at most 4096. Of those in its
-					 * own buffers: what it forwards stays as long as its
-					 * owner keeps it */
+					 * finds no other buffer; at most 4096. Those count that
+					 * such a subscriber could receive from its own buffers:
+					 * not what was sent to one client, retracted or written
+					 * in place, nor what it forwards, which stays as long as
+					 * its owner keeps it */
 };
 
 #define XMEM_NO_DEMAND	UINT64_MAX	/* demand_bytes: xmem_acquire makes no buffers */

@@ -60,23 +60,6 @@ static u64 passed(const struct xmem_pool *pool, u64 tail)
 	return pool->owned.passed > oldest ? pool->owned.passed : oldest;
 }
 
-/*
- * What is below this place may be had without loss to anybody: it is passed, and is not among the
- * last publications that are kept for those who subscribe later.
- */
-static u64 collectable(const struct xmem_pool *pool, u64 tail)
-{
-	u64 place = passed(pool, tail), keep = pool->owned.keep, oldest, kept;
-
-	if (!keep)
-		return place;
-	oldest = xm_oldest(&pool->map, tail);
-	kept = tail > keep ? tail - keep : 0;
-	if (kept < oldest)	/* nobody can find them any more */
-		kept = oldest;
-	return place < kept ? place : kept;
-}
-
 /* Look at the cursors, unless the one that keeps everything in flight has not moved. */
 static void look_at_passed(struct xmem_pool *pool)
 {
@@ -171,6 +154,66 @@ static bool scan_live(struct xmem_pool *pool, const struct xm_scan_rules *how, s
 	return mine;
 }
 
+/* Scan those that are passed, in the order in which they were published, until one is READY. */
+static XL_INLINE bool collect_in_order(struct xmem_pool *pool, const struct xm_scan_rules *how,
+				       struct xl_size *size)
+{
+	while (size->live != size->end) {
+		u32 first = size->live & size->mask, count = size->end - size->live;
+		struct xm_own *const *own = &size->circle[first];
+
+		if (place_of(*own) >= how->passed)
+			break;
+		if (count > size->mask + 1 - first)
+			count = size->mask + 1 - first;
+		if (count > XL_MAX_BATCH)
+			count = XL_MAX_BATCH;
+		if (scan_live(pool, how, size, own, count, size->live))
+			return true;
+	}
+	return false;
+}
+
+/* Where what is kept begins; or, if that is older, the place of the first LIVE slot. */
+static u64 kept_from(const struct xmem_pool *pool, const struct xl_size *size, u64 tail)
+{
+	if (size->live == size->end)
+		return tail;
+	return xl_keeps_from(pool, tail, place_of(size->circle[size->live & size->mask]));
+}
+
+/*
+ * The same where the last publications are kept: those that are passed and not kept, also if older
+ * ones are: what was sent to one client, and what others have written in place.
+ */
+static XL_COLD bool collect_not_kept(struct xmem_pool *pool, struct xm_scan_rules *how,
+				     struct xl_size *size)
+{
+	u64 passed = how->passed, kept = kept_from(pool, size, how->tail);
+	struct xm_own *batch[XL_MAX_BATCH];
+	u32 at, count;
+
+	how->passed = how->evictable = kept < passed ? kept : passed;
+	if (collect_in_order(pool, how, size))
+		return true;
+	how->in_order = false;
+	how->passed = how->evictable = passed;
+	do {
+		count = 0;
+		for (at = size->live; at != size->end && count < XL_MAX_BATCH; at++) {
+			struct xm_own *own = size->circle[at & size->mask];
+
+			if (place_of(own) >= passed || place_of(own) >= pool->owned.gaps_end)
+				break;
+			if (!xl_is_kept(pool, place_of(own)))
+				batch[count++] = own;
+		}
+		if (count && scan_live(pool, how, size, batch, count, size->live))
+			return true;
+	} while (count);
+	return false;
+}
+
 bool xl_collect_passed(struct xmem_pool *pool, struct xl_size *size)
 {
 	struct xm_scan_rules how = {
@@ -181,21 +224,11 @@ bool xl_collect_passed(struct xmem_pool *pool, struct xl_size *size)
 		return false;
 	look_at_passed(pool);
 	xl_note_passed(pool);
-	how.passed = how.evictable = collectable(pool, how.tail);
-	while (size->live != size->end) {
-		u32 first = size->live & size->mask, count = size->end - size->live;
-		struct xm_own *const *own = &size->circle[first];
-
-		if (place_of(*own) >= how.passed)
-			break;
-		if (count > size->mask + 1 - first)
-			count = size->mask + 1 - first;
-		if (count > XL_MAX_BATCH)
-			count = XL_MAX_BATCH;
-		if (scan_live(pool, &how, size, own, count, size->live))
-			return true;
-	}
-	return false;
+	/* This may be had without loss to anybody. */
+	how.passed = how.evictable = passed(pool, how.tail);
+	if (unlikely(pool->owned.keep))
+		return collect_not_kept(pool, &how, size);
+	return collect_in_order(pool, &how, size);
 }
 
 /*
@@ -220,9 +253,12 @@ static bool evict_one(struct xmem_pool *pool, const struct xm_scan_rules *how,
 		one->held = xm_group_used(&pool->map, own->slot / XMEM_GROUP_SLOTS, 1ULL << n,
 					  how->evicts, holder);
 		one->holder = one->held ? holder[n] : one->holder;
-		if (one->held)
+		if (one->held) {
 			note_lent(pool, one);
-		else if (scan_live(pool, how, size, &own, 1, at))
+			continue;
+		}
+		xl_keep_note_gap(&pool->owned, place_of(own) + 1);
+		if (scan_live(pool, how, size, &own, 1, at))
 			return true;
 	}
 	return false;
@@ -269,14 +305,17 @@ bool xl_evict(struct xmem_pool *pool, struct xl_size *size, const struct xm_wait
 		.evicts = xl_evicts(pool),
 		.shared = size->shared,
 	};
-	u64 depth = xm_depth(&pool->map, size->slots), keep = pool->owned.keep;
-	u64 stay = depth > keep ? depth : keep;
-	u64 old = waited->tail > stay ? waited->tail - stay : 0;
+	u64 depth = xm_depth(&pool->map, size->slots);
+	u64 old = waited->tail > depth ? waited->tail - depth : 0, kept;
 	struct xm_own *batch[XL_MAX_BATCH];
 	u32 at, count;
 
 	if (unlikely(pool->owned.lent) && evict_lent(pool, size))
 		return true;
+	if (unlikely(pool->owned.keep)) {
+		kept = kept_from(pool, size, waited->tail);
+		old = old < kept ? old : kept;
+	}
 	how.evictable = waited->evictable > how.passed ? waited->evictable : how.passed;
 	do {
 		count = 0;

@@ -138,6 +138,7 @@ static bool forward_now(struct xmem_pool *pool, struct wish *wish)
 		xl_note_publishing(pool);
 	sleeps = xm_forward(&pool->map, pool->me, &owned->words, xl_tail(pool), &wish->what,
 			    wish->addressee);
+	xl_keep_note_gap(owned, xl_tail(pool));
 	owned->promised++;
 	owned->none = false;
 	xl_do_overwritten(pool, overwritten);

@@ -214,6 +214,8 @@ void xl_owned_add(struct xmem_pool *pool, const u16 *slot, u32 count, u64 bytes,
 	size->slots += count;
 	owned->slots += count;
 	owned->none = false;
+	if (shared)		/* others may end its publications, and do not say so */
+		xl_keep_note_gap(owned, ~0ULL);
 	xl_unlock(&owned->lock);
 	xl_owned_wake(pool);
 }

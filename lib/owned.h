@@ -221,6 +221,15 @@ u32 xl_collect_all(struct xmem_pool *pool);
 bool xl_evict(struct xmem_pool *pool, struct xl_size *size, const struct xm_waited *waited);
 void xl_collect_retracted(struct xl_owned_slot *one);
 
+/*
+ * keep.c: where does what is kept begin? Below @least nobody wants to know it exactly. Is @place, in
+ * the ring and before the tail, among what is kept, or could be? And: all places that are no
+ * publications for later subscribers are before @end.
+ */
+u64 xl_keeps_from(const struct xmem_pool *pool, u64 tail, u64 least);
+bool xl_is_kept(const struct xmem_pool *pool, u64 place);
+void xl_keep_note_gap(struct xl_owned *owned, u64 end);
+
 /* demote.c: the bound, and room in the ring. */
 bool xl_ring_is_full(struct xmem_pool *pool);
 /* Acquire and publish have to look at the ring before they go on. */

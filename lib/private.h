@@ -14,6 +14,7 @@
  *     preallocate.c acquire.c publish.c   buffers are made, written, published
  *     forward.c retract.c                 published once more, for one alone, taken back
  *     collect.c demote.c                  used slots are found again; slow subscribers, room
+ *     keep.c                              what stays for those who subscribe later
  *     demand.[ch] cache.c                 buffers are made when needed; files are given back
  *     limbo.[ch]                          what others hold too long; collecting on demand
  *     holders.c                           why no buffer is free, in words
@@ -167,6 +168,8 @@ struct xl_owned {
 	u32 culprit;		/* client, or XMEM_OWNER_NONE */
 	u32 slots;		/* that this client owns */
 	u32 keep;		/* so many of the last publications stay for who comes later */
+	u64 gaps_end;		/* from this place on nothing was sent, forwarded, taken back, or
+				 * evicted (keep.c) */
 	u32 renewals;		/* slots that are `renewing` */
 	u64 wait_bound_ns;
 	u64 recall_from;	/* since when it waits for what others forward (demote.c), or 0 */

@@ -198,6 +198,8 @@ int xl_publish_to(struct xmem_buffer *buffer, const struct xmem_publish_options 
 		return err;
 	xl_note_place(buffer->own->metadata, buffer->what.offset, buffer->what.length);
 	xl_lock(&pool->owned.lock);
+	if (addressee)
+		xl_keep_note_gap(&pool->owned, xl_tail(pool) + 1);
 	publish_and_collect(pool, buffer->own, &buffer->what, addressee);
 	if (!kept)
 		return publish_end(pool, buffer, ret_token, buffer->what.token);
