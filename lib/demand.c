@@ -56,6 +56,17 @@ static u64 file_bytes(u64 class, u32 count)
 	return (class * count + PAGE - 1) / PAGE * PAGE;
 }
 
+/* A file in huge pages of the system's pool, of which at most an eighth is unused; else 0. */
+static u64 huge_file_bytes(const struct xl_demand *demand, u64 bytes)
+{
+	u64 page = demand->huge_page, whole;
+
+	if (!page)
+		return 0;
+	whole = (bytes + page - 1) / page * page;
+	return whole - bytes <= bytes / 8 ? whole : 0;
+}
+
 /* ---- limits ---- */
 
 void xl_demand_init(struct xmem_pool *pool, const struct xmem_pool_options *options)
@@ -67,6 +78,7 @@ void xl_demand_init(struct xmem_pool *pool, const struct xmem_pool_options *opti
 		.by_default = !options->demand_bytes,
 		.limit = options->demand_bytes ? options->demand_bytes : UNKNOWN,
 		.memory = options->memory,
+		.huge_page = options->memory & XMEM_MEMORY_HUGE ? xl_huge_page_bytes() : 0,
 		.cache_bytes = options->cache_bytes,
 		.cache_ns = options->cache_ns ? (u64)options->cache_ns : XL_CACHE_NS,
 	};
@@ -139,15 +151,19 @@ void xl_demand_given_up(struct xmem_pool *pool, u64 bytes)
 
 /*
  * How many buffers of a class are made at once? They can go only together, so they are few: as
- * many as a page has, and a 64th of those that there are.
+ * many as a page has, and a 64th of those that there are; or as many as a huge page has, if that
+ * is an eighth of them at most.
  */
 static u32 count_of(const struct xl_owned *owned, u64 class)
 {
 	const struct xl_size *size = xl_size_for(owned, class);
-	u64 count = size->bytes == class ? size->slots / 64 : 0, most = XL_FILE_BYTES / class;
+	u64 there = size->bytes == class ? size->slots : 0, most = XL_FILE_BYTES / class;
+	u64 count = there / 64, huge = owned->demand.huge_page / class;
 
 	if (count < PAGE / class)
 		count = PAGE / class;
+	if (count < huge && huge <= XMEM_GROUP_SLOTS && huge <= there / 8)
+		count = huge;
 	if (count > XMEM_GROUP_SLOTS)
 		count = XMEM_GROUP_SLOTS;
 	return count > most ? most ? most : 1 : count ? count : 1;
@@ -235,6 +251,24 @@ static void say_made(struct xmem_pool *pool, u64 made)
 	xl_unlock(&owned->lock);
 }
 
+/*
+ * Choose the file for buffers of this size: how many it has, and which pages, within the limit.
+ * Returns its bytes. Under owned.lock.
+ */
+static u64 choose_file(const struct xl_owned *owned, struct xl_buffers *buffers)
+{
+	const struct xl_demand *demand = &owned->demand;
+	u64 bytes, whole;
+
+	buffers->count = count_of(owned, buffers->bytes);
+	if (demand->used + file_bytes(buffers->bytes, buffers->count) > demand->limit)
+		buffers->count = 1;
+	bytes = file_bytes(buffers->bytes, buffers->count);
+	whole = huge_file_bytes(demand, bytes);
+	buffers->ordinary = !whole || demand->used + whole > demand->limit;
+	return buffers->ordinary ? bytes : whole;
+}
+
 /* Under pool->slow. */
 static int make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 {
@@ -246,6 +280,7 @@ static int make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 	};
 	u64 limit = demand->limit == UNKNOWN ? default_limit() : demand->limit;
 	struct xl_mapping *list = NULL;
+	u64 need;
 	int err;
 
 	xl_lock(&owned->lock);
@@ -259,10 +294,8 @@ static int make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 		xl_unlock(&owned->lock);
 		return 0;
 	}
-	buffers.count = count_of(owned, buffers.bytes);
-	if (demand->used + file_bytes(buffers.bytes, buffers.count) > limit)
-		buffers.count = 1;
-	err = make_room(pool, file_bytes(buffers.bytes, buffers.count), evict, &list);
+	need = choose_file(owned, &buffers);
+	err = make_room(pool, need, evict, &list);
 	xl_unlock(&owned->lock);
 	xl_cache_drop(pool, list);
 	if (err)
@@ -270,10 +303,12 @@ static int make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 	err = xl_make_slots(pool, &buffers);
 	if (is_scarce(err)) {
 		drop_all_idle(pool);
+		buffers.ordinary = buffers.ordinary || buffers.count > 1;
+		need = buffers.count > 1 ? file_bytes(buffers.bytes, 1) : need;
 		buffers.count = 1;
 		err = xl_make_slots(pool, &buffers);
 	}
-	say_made(pool, err ? 0 : file_bytes(buffers.bytes, buffers.count));
+	say_made(pool, err ? 0 : need);
 	return err;
 }
 

@@ -222,9 +222,9 @@ bool xl_evict(struct xmem_pool *pool, struct xl_size *size, const struct xm_wait
 void xl_collect_retracted(struct xl_owned_slot *one);
 
 /*
- * keep.c: where does what is kept begin? Below @least nobody wants to know it exactly. Is @place, in
- * the ring and before the tail, among what is kept, or could be? And: all places that are no
- * publications for later subscribers are before @end.
+ * keep.c: where does what is kept begin? Below @least nobody wants to know it exactly. Could a
+ * later subscriber receive what is at @place, in the ring and before the tail? And: all places
+ * whose publications are not for later subscribers are before @end.
  */
 u64 xl_keeps_from(const struct xmem_pool *pool, u64 tail, u64 least);
 bool xl_is_kept(const struct xmem_pool *pool, u64 place);

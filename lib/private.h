@@ -139,6 +139,7 @@ struct xl_demand {
 	bool on;		/* atomic */
 	bool by_default;	/* it ends with the first preallocation */
 	u32 memory;		/* XMEM_MEMORY_* */
+	u64 huge_page;		/* bytes of one; 0: they are not wanted, or there are none */
 	u64 limit;		/* of the bytes below; ~0: not known yet */
 	u64 cache_bytes;	/* of idle files that stay; 0: an eighth of the peak */
 	u64 cache_ns;		/* how long they stay */

@@ -63,6 +63,11 @@ int xmem_preallocate_with(struct xmem_pool *pool, const struct xmem_preallocate_
  *	  xmem_publish. Who does none of these keeps what it has, until xmem_trim
  *	- when another buffer needs the room within demand_bytes, or memory, files or slots run out
  *	- when xmem_trim says so
+ * With XMEM_MEMORY_HUGE in `memory` of struct xmem_pool_options a file lies in huge pages of the
+ * system's pool if it leaves at most an eighth of them unused: that of one large buffer, and those
+ * of smaller ones of which there are many. Others lie in ordinary memory, with the kernel asked to
+ * use huge pages for those of 2 MB and more.
+ *
  * Those who have such a file mapped unmap it as xmem_pool_stat tells.
  */
 

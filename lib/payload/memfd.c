@@ -159,6 +159,19 @@ static bool take_huge_pages(int fd, u64 bytes, u64 *ret_bytes)
 	       !posix_fallocate(fd, 0, *ret_bytes);
 }
 
+u64 xl_huge_page_bytes(void)
+{
+	int fd = new_memfd(MFD_HUGETLB);
+	struct stat info;
+	u64 bytes;
+
+	if (fd < 0)
+		return 0;
+	bytes = fstat(fd, &info) ? 0 : info.st_blksize;
+	xl_file_close(fd);
+	return bytes;
+}
+
 static int make_huge(struct xl_mapping *mapping, u64 bytes)
 {
 	bool advised = mapping->advised;

@@ -16,6 +16,7 @@
  * So files are small. But a host has a limit for files, so one call makes at most MAX_FILES.
  */
 #define MAX_FILES	1024u
+#define LEAST_ADVISED	(2ULL << 20)
 
 /* ---- attaching ---- */
 
@@ -148,14 +149,18 @@ static int check_room(struct making *making)
 	return xl_room_check((buffers->count - making->done) * buffers->stride);
 }
 
-/* Make a file, in huge pages if that is wanted and they are there. A descriptor or -errno. */
+/*
+ * Make a file, in huge pages if that is wanted and they are there. What is made on demand and has
+ * less than one of them asks for none: the kernel would take a whole one. A descriptor or -errno.
+ */
 static int new_file(struct making *making, u64 bytes, struct xl_mapping *mapping)
 {
+	bool huge = making->buffers.flags & XMEM_MEMORY_HUGE;
 	int fd = 0, err;
 
 	mapping->shared = making->buffers.flags & XMEM_MEMORY_SHARED;
-	mapping->advised = making->buffers.flags & XMEM_MEMORY_HUGE;
-	if (mapping->advised) {
+	mapping->advised = huge && (!making->buffers.demand || bytes >= LEAST_ADVISED);
+	if (huge && !making->buffers.ordinary) {
 		mapping->kind = &xl_payload_hugetlb;
 		fd = mapping->kind->make(mapping, bytes);
 	}

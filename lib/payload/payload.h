@@ -83,11 +83,15 @@ extern const struct xl_payload_kind xl_payload_hugetlb;	/* 0: there are not enou
 struct xl_buffers {
 	u32 count;
 	u32 flags;		/* XMEM_MEMORY_* */
+	bool ordinary;		/* no huge pages of the system's pool, whatever the flags say */
 	u64 bytes;		/* of each */
 	u64 stride;		/* from one to the next; 0: whole pages from a page on */
 	u64 answer_by;		/* how long the host is waited for; 0: until it answers */
 	bool demand;		/* an acquire needs them */
 };
+
+/* How long are the huge pages of the system's pool? 0: it has none. */
+u64 xl_huge_page_bytes(void);
 
 /* They are made and attached: all of them or none. 0 or -errno, noted. */
 int xl_payload_make(struct xmem_pool *pool, const struct xl_buffers *buffers, u16 *ret_slot);

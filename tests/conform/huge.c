@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Huge pages of the system's pool: which buffers that are made on demand take some, and that they
+ * go back.
+ */
+#include <stdlib.h>
+
+#include "harness.h"
+#include "polling.h"
+
+#define MB	(1ULL << 20)
+
+#define WRITER(...)	OPEN(new_name(), .flags = XMEM_OPEN_WRITER, __VA_ARGS__)
+
+/* A number of kB, in bytes. */
+static uint64_t field(const char *path, const char *key)
+{
+	FILE *file = fopen(path, "re");
+	char line[256];
+	uint64_t kb = 0;
+
+	CHECK(file);
+	while (fgets(line, sizeof(line), file))
+		if (!strncmp(line, key, strlen(key)))
+			kb = strtoull(line + strlen(key), NULL, 10);
+	fclose(file);
+	return kb << 10;
+}
+
+static struct xmem_buffer *acquire(struct xmem_pool *pool, size_t bytes)
+{
+	struct xmem_buffer *b = xmem_acquire(pool, bytes, 0);
+	const char *why = "";
+
+	if (b)
+		return b;
+	xmem_peek_last_error(&why);
+	FAIL("acquire %zu: %s", bytes, why);
+}
+
+static void write_number(const char *path, int number)
+{
+	FILE *file = fopen(path, "we");
+
+	if (!file)
+		skip("%s cannot be written: %s", path, strerror(errno));
+	fprintf(file, "%d\n", number);
+	if (fclose(file))
+		skip("%s cannot be written: %s", path, strerror(errno));
+}
+
+/* What is small takes no huge pages, nor asks for them; so they do not use up demand_bytes. */
+static void take_small_ones(struct xmem_pool *pool)
+{
+	struct xmem_buffer *b[32];
+	int i;
+
+	for (i = 0; i < 32; i++)
+		b[i] = acquire(pool, 1000);
+	SAME(stat_of(pool).bytes_files, 32 << 10);
+	SAME(stat_of(pool).bytes_huge, 0);
+	SAME(stat_of(pool).bytes_advised, 0);
+	for (i = 0; i < 32; i++)
+		xmem_release(b[i]);
+	CHECK(xmem_trim(pool, 0) > 0);
+}
+
+TEST(P10_small_buffers_on_demand_take_no_huge_pages)
+{
+	struct xmem_pool *pool = WRITER(.memory = XMEM_MEMORY_HUGE, .demand_bytes = 8 * MB);
+
+	take_small_ones(pool);
+	xmem_pool_close(pool);
+}
+
+/* Neither where there are some. Where there are many of a size, they share huge pages. */
+TEST(P10_huge_pages_are_filled)
+{
+	const char *pages = "/proc/sys/vm/nr_hugepages";
+	struct xmem_pool_info info;
+	struct xmem_buffer *b[80];
+	struct xmem_pool *pool;
+	int i;
+
+	if (!in_vm())
+		skip("only in the virtual machine may the system's huge pages be changed");
+	write_number(pages, 4);
+	if (field("/proc/meminfo", "HugePages_Free:") < 4 << 10)
+		skip("the machine has no 4 huge pages to spare");
+	pool = WRITER(.memory = XMEM_MEMORY_HUGE, .demand_bytes = 48 * MB);
+	take_small_ones(pool);
+	b[0] = acquire(pool, 3 * MB);
+	SAME(stat_of(pool).bytes_files, 3 * MB);
+	SAME(stat_of(pool).bytes_advised, 3 * MB);
+	b[1] = acquire(pool, 2 * MB);
+	SAME(stat_of(pool).bytes_huge, 2 * MB);
+	xmem_release(b[0]);
+	xmem_release(b[1]);
+	CHECK(xmem_trim(pool, 0) > 0);
+	for (i = 0; i < 80; i++)
+		b[i] = acquire(pool, MB / 4);
+	info = stat_of(pool);
+	CHECK(info.bytes_huge >= 2 * MB);
+	CHECK(info.bytes_files <= 80 * MB / 4 + 2 * MB);
+	for (i = 0; i < 80; i++)
+		xmem_release(b[i]);
+	xmem_pool_close(pool);
+	write_number(pages, 0);
+}
+
+/* Both hosts take files of huge pages, readers map them, and the pages go back to the system. */
+TEST(API_huge_pages_come_from_the_systems_pool)
+{
+	const char *pages = "/proc/sys/vm/nr_hugepages", *name = new_name();
+	struct xmem_pool *pool, *reader;
+	struct xmem_subscription *s;
+	struct xmem_buffer *b;
+
+	if (!in_vm())
+		skip("only in the virtual machine may the system's huge pages be changed");
+	write_number(pages, 4);
+	if (field("/proc/meminfo", "HugePages_Free:") < 4 << 10)
+		skip("the machine has no 4 huge pages to spare");
+	pool = OPEN(name, .flags = XMEM_OPEN_WRITER, .memory = XMEM_MEMORY_HUGE,
+		    .cache_bytes = 64 * MB);
+	reader = open_reader(name);
+	s = follow(reader, xmem_pool_client(pool), 0);
+	b = acquire(pool, 4 * MB);
+	fill(b, 9);
+	WORKED(xmem_publish(b, NULL, NULL));
+	SAME(stat_of(reader).bytes_huge, 4 * MB);
+	SAME(stat_of(reader).bytes_files, 4 * MB);
+	b = receive_one(s);
+	SAME(stamp_of(b), 9);
+	xmem_release(b);
+	SAME(field("/proc/meminfo", "HugePages_Free:") >> 10, 2);
+	/* There are not enough for this one. */
+	xmem_release(acquire(pool, 6 * MB));
+	SAME(stat_of(pool).bytes_huge, 4 * MB);
+	CHECK(stat_of(pool).bytes_advised >= 6 * MB);
+	CHECK(xmem_trim(pool, 0) > 0);
+	EVENTUALLY(stat_of(reader).bytes_huge == 0);
+	EVENTUALLY(field("/proc/meminfo", "HugePages_Free:") >> 10 == 4);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(pool);
+	write_number(pages, 0);
+}
