@@ -397,7 +397,8 @@ int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes);
  * that may lose them.
  *
  * Returns: the buffer, or NULL:
- *	EAGAIN	none is free, and the timeout is 0
+ *	EAGAIN	none is free, and the timeout is 0; also if none that large can be made because
+ *		all slots of the pool are in use
  *	ETIMEDOUT  none became free in time; the message names the clients that hold them
  *	ENOSPC	no buffer is that large, and it may not be made; or a slot is worn out:
  *		preallocate (others)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "attach.h"
+#include "demand.h"
 #include "died.h"
 #include "handle.h"
 #include "owned.h"
@@ -51,6 +52,14 @@ static void detach(struct xmem_pool *pool, const u16 *slot, u32 count)
 	}
 }
 
+/* Who waits for slots, or polls for them, has some now: what is posted precedes a request. */
+static void freed(struct xmem_pool *pool)
+{
+	xl_demand_detached(pool);
+	xl_owned_wake(pool);
+	xl_poll_settle(pool, POLLOUT);
+}
+
 /* Take up to a batch of slots that nobody uses. Returns how many. Under owned->lock. */
 static u32 take_unused(struct xmem_pool *pool, u16 *ret_slot)
 {
@@ -76,6 +85,8 @@ u32 xl_attached_sweep_all(struct xmem_pool *pool)
 		detach(pool, slot, count);
 		all += count;
 	} while (count == XL_MAX_BATCH);
+	if (all)
+		freed(pool);
 	return all;
 }
 
@@ -102,8 +113,9 @@ void xl_attached_give_up(struct xmem_pool *pool, u32 slot)
 	xm_give_up(&pool->map, slot);
 	xl_once_remove(pool, &owned->slot[slot]);
 	xl_unlock(&owned->lock);
-	xl_break_promise(pool);
 	detach(pool, &one, 1);
+	xl_break_promise(pool);
+	freed(pool);
 }
 
 /* ---- why not ---- */
@@ -229,7 +241,8 @@ static int ask(struct xmem_pool *pool, int fd, struct xmem_attach_request *reque
 
 	do
 		err = xl_request(pool, XMEM_IOC_ATTACH, request);
-	while ((err == -ENOSPC || err == -EDQUOT) && evict(pool));
+	while ((err == -ENOSPC || err == -EDQUOT) &&
+	       (xl_cache_drop_idle(pool, true) || evict(pool)));
 	return err ? refused(pool, fd, request, err) : 0;
 }
 

@@ -189,6 +189,22 @@ u64 xl_cache_drop(struct xmem_pool *pool, struct xl_mapping *list)
 		XM_STEP(XM_STEP_FILE_DETACHED);
 		xl_mapping_remove(pool, file);
 	}
+	if (bytes)
+		xl_demand_detached(pool);
+	return bytes;
+}
+
+u64 xl_cache_drop_idle(struct xmem_pool *pool, bool demand)
+{
+	struct xl_mapping *list;
+	u64 bytes;
+
+	xl_lock(&pool->owned.lock);
+	xl_cache_look(pool);
+	list = xl_cache_shrink(pool, 0, demand);
+	xl_unlock(&pool->owned.lock);
+	bytes = xl_cache_drop(pool, list);
+	xl_settle_posts(pool);
 	return bytes;
 }
 

@@ -3,6 +3,7 @@
  * Making buffers when an acquire needs them: which sizes they have, how many share a file, and
  * how far the limit allows it.
  */
+#include "attach.h"
 #include "demand.h"
 #include "request.h"
 
@@ -113,6 +114,7 @@ static u64 default_limit(void)
  * What the ring says to those who poll. @need: of the file that is wanted; 0: none is. A file
  * comes free with the last of its buffers, and has more bytes than these. So what is lacking are
  * bytes of buffers, as if the rest of each file were free: never too many, or nobody would be told.
+ * Where slots are lacking, each buffer that comes free may be the one that has kept them.
  */
 static void say(struct xmem_pool *pool, u64 need)
 {
@@ -120,6 +122,11 @@ static void say(struct xmem_pool *pool, u64 need)
 	struct xmem_ring *ring = pool->owned.words.ring;
 	u64 left = demand->limit > demand->used ? demand->limit - demand->used : 0, lacks;
 
+	if (demand->no_slots) {
+		xm_store(&ring->makes, 0);
+		xm_store(&ring->lacks, 1);
+		return;
+	}
 	xm_store(&ring->makes, xl_class_below(left / PAGE * PAGE));
 	lacks = need + demand->busy > demand->limit ? need + demand->busy - demand->limit : 1;
 	xm_store(&ring->lacks, need > left ? lacks : 0);
@@ -131,6 +138,19 @@ void xl_demand_say(struct xmem_pool *pool)
 
 	if (pool->owned.demand.on)
 		say(pool, pool->owned.refused ? file_bytes(xl_class(wanted), 1) : 0);
+}
+
+void xl_demand_detached(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+
+	xl_lock(&owned->lock);
+	if (owned->demand.no_slots) {
+		owned->demand.no_slots = false;
+		xl_demand_say(pool);
+		owned->none = false;
+	}
+	xl_unlock(&owned->lock);
 }
 
 /* Hosts count what others let go; this is what the owner itself does. */
@@ -226,29 +246,71 @@ static bool is_scarce(int err)
 	       err == -ENFILE;
 }
 
-static void drop_all_idle(struct xmem_pool *pool)
-{
-	struct xl_mapping *list;
-
-	xl_lock(&pool->owned.lock);
-	xl_cache_look(pool);
-	list = xl_cache_shrink(pool, 0, false);
-	xl_unlock(&pool->owned.lock);
-	xl_cache_drop(pool, list);
-	xl_settle_posts(pool);
-}
-
-/* So much has been made. 0: what could not be made is nothing to poll for. */
-static void say_made(struct xmem_pool *pool, u64 made)
+/* Evict publications until the slots of one that was attached, or of a whole file, come free. */
+static bool evict_for_slots(struct xmem_pool *pool)
 {
 	struct xl_owned *owned = &pool->owned;
+	struct xm_waited waited;
+	bool any;
+
+	xl_lock(&owned->lock);
+	xm_look_at_waited(&pool->map, pool->me, &waited);
+	any = owned->once && xl_evict(pool, owned->once, &waited);
+	while (!any && evict_any(pool))
+		any = xl_cache_look(pool);
+	xl_unlock(&owned->lock);
+	return any;
+}
+
+/* Has anybody slots, so that waiting may help? */
+static bool are_slots_in_use(const struct xm_map *map)
+{
+	u32 s;
+
+	for (s = 0; s < map->slots; s++)
+		if (xm_load(&xm_slot_row(map, s)->owner) != XMEM_OWNER_NONE)
+			return true;
+	return false;
+}
+
+/* It is choose_file's, or if that cannot be made, the smallest one. 0 or -errno, noted. */
+static int make_file(struct xmem_pool *pool, struct xl_buffers *buffers, bool evict, u64 *need)
+{
+	int err = xl_make_slots(pool, buffers);
+
+	if (!is_scarce(err))
+		return err;
+	if (buffers->count > 1) {
+		buffers->count = 1;
+		buffers->ordinary = true;
+		*need = file_bytes(buffers->bytes, 1);
+	}
+	do {
+		xl_attached_sweep(pool);
+		xl_cache_drop_idle(pool, false);
+		err = xl_make_slots(pool, buffers);
+	} while (err == -ENOSPC && evict && evict_for_slots(pool));
+	return err;
+}
+
+/*
+ * So much has been made; 0: what could not be made is nothing to poll for, unless slots that are
+ * in use are lacking. Returns whether that is so.
+ */
+static bool say_made(struct xmem_pool *pool, u64 made, int err)
+{
+	struct xl_owned *owned = &pool->owned;
+	bool no_slots = err == -ENOSPC && are_slots_in_use(&pool->map);
 
 	xl_lock(&owned->lock);
 	owned->demand.used += made;
+	if (err != -ETIMEDOUT)		/* then it is not known */
+		owned->demand.no_slots = no_slots;
 	say(pool, 0);
 	if (!made)
 		xm_store(&owned->words.ring->makes, 0);
 	xl_unlock(&owned->lock);
+	return no_slots;
 }
 
 /*
@@ -300,16 +362,8 @@ static int make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 	xl_cache_drop(pool, list);
 	if (err)
 		return err;
-	err = xl_make_slots(pool, &buffers);
-	if (is_scarce(err)) {
-		drop_all_idle(pool);
-		buffers.ordinary = buffers.ordinary || buffers.count > 1;
-		need = buffers.count > 1 ? file_bytes(buffers.bytes, 1) : need;
-		buffers.count = 1;
-		err = xl_make_slots(pool, &buffers);
-	}
-	say_made(pool, err ? 0 : need);
-	return err;
+	err = make_file(pool, &buffers, evict, &need);
+	return say_made(pool, err ? 0 : need, err) ? -EAGAIN : err;
 }
 
 int xl_demand_lack(struct xmem_pool *pool, u64 bytes)

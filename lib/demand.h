@@ -54,6 +54,8 @@ int xl_demand_lack(struct xmem_pool *pool, u64 bytes);
  * FREE or READY without a look: else whoever polls is not told. Model: tests/model/demand.pml.
  */
 void xl_demand_say(struct xmem_pool *pool);
+/* Slots have been detached, perhaps those that are lacking. Under no lock. */
+void xl_demand_detached(struct xmem_pool *pool);
 /* A buffer of so many bytes has come free by what the owner did. Under owned.lock. */
 void xl_demand_given_up(struct xmem_pool *pool, u64 bytes);
 
@@ -77,6 +79,12 @@ struct xl_mapping *xl_cache_shrink(struct xmem_pool *pool, u64 keep, bool demand
 
 /* Give them back: detach and unmap. Under pool->slow. Returns their bytes. */
 u64 xl_cache_drop(struct xmem_pool *pool, struct xl_mapping *list);
+
+/*
+ * Give back all idle files, and wait for a moment until the host has done so. @demand: as above.
+ * Under pool->slow. Returns their bytes.
+ */
+u64 xl_cache_drop_idle(struct xmem_pool *pool, bool demand);
 
 /* How many bytes of idle files may stay, with so many in use? Under owned.lock. */
 u64 xl_cache_limit(const struct xl_demand *demand);

@@ -193,7 +193,11 @@ static void describe_limit(const struct xmem_pool *pool, u64 bytes, struct text 
 {
 	const struct xl_demand *demand = &pool->owned.demand;
 
-	if (is_limited(pool, bytes))
+	if (is_limited(pool, bytes) && demand->no_slots)
+		add(to, "none of %llu bytes can be made, for all %u slots of the pool are in use "
+			"(open it with more slots): ", (unsigned long long)bytes,
+		    pool->map.slots);
+	else if (is_limited(pool, bytes))
 		add(to, "%llu bytes are wanted, and %llu of the %llu that may be made on demand "
 			"(demand_bytes) are in use: ", (unsigned long long)bytes,
 		    (unsigned long long)demand->used, (unsigned long long)demand->limit);
@@ -205,7 +209,7 @@ static void describe_free(struct xmem_pool *pool, u64 bytes, struct census *cens
 {
 	add(to, ", %u free, but ", census->free);
 	if (is_limited(pool, bytes) && !xl_ring_is_full(pool))
-		add(to, "too small, and their files have no room for it");
+		add(to, "too small, and their files are not free as a whole");
 	else
 		describe_ring(pool, census, to);
 }

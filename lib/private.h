@@ -147,6 +147,7 @@ struct xl_demand {
 	u64 used;		/* of those that were not idle at the last look */
 	u64 busy;		/* of the buffers in them that were not FREE or READY then */
 	u64 peak;		/* the most that was used */
+	bool no_slots;		/* nothing could be made: all slots of the pool are in use */
 	u64 looked_ns;		/* when the last look was; atomic */
 };
 

@@ -61,7 +61,8 @@ int xmem_preallocate_with(struct xmem_pool *pool, const struct xmem_preallocate_
  *	- after cache_ns, in a later xmem_acquire that does not find a buffer of its size ready;
  *	  where somebody has to be told of it, or the program polls, also in others and in
  *	  xmem_publish. Who does none of these keeps what it has, until xmem_trim
- *	- when another buffer needs the room within demand_bytes, or memory, files or slots run out
+ *	- when another buffer needs the room within demand_bytes, or memory, files or slots run out,
+ *	  xmem_attach_fd's too
  *	- when xmem_trim says so
  * With XMEM_MEMORY_HUGE in `memory` of struct xmem_pool_options a file lies in huge pages of the
  * system's pool if it leaves at most an eighth of them unused: that of one large buffer, and those

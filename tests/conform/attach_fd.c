@@ -3,6 +3,7 @@
  * xmem_attach_fd: files of others are buffers for one content each. The promises are those of
  * other buffers, what is wrong is refused with its reason, and the file goes with its last user.
  */
+#include <fcntl.h>
 #include <linux/memfd.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -13,39 +14,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "harness.h"
+#include "attached.h"
 
-#define BYTES	8192
+#define BYTES	ATTACHED_BYTES
 #define HUGE_BYTES	(2u << 20)
-#define FULL_SEALS	(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
-
-/* A sealed memfd of @bytes whose words all are @stamp. */
-static int stamped(size_t bytes, uint64_t stamp, unsigned int seals)
-{
-	int file = memfd_create("conform", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	uint64_t *words = calloc(1, bytes);
-	size_t i;
-
-	CHECK(file >= 0 && words);
-	for (i = 0; i < bytes / sizeof(*words); i++)
-		words[i] = stamp;
-	SAME(write(file, words, bytes), bytes);
-	free(words);
-	CHECK(!fcntl(file, F_ADD_SEALS, seals));
-	return file;
-}
-
-/* Attach a new file with this stamp; only the buffer knows it then. */
-static struct xmem_buffer *attach_stamp(struct xmem_pool *writer, uint64_t stamp)
-{
-	int file = stamped(BYTES, stamp, FULL_SEALS);
-	struct xmem_buffer *b = xmem_attach_fd(writer, file, 0, 0, 0);
-
-	WORKED(b ? 0 : xmem_peek_last_error(NULL));
-	close(file);
-	xmem_buffer_metadata_mut(b)->id = stamp;
-	return b;
-}
 
 TEST(P1_an_attached_file_is_published_without_a_copy)
 {

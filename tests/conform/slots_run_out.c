@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT
+/*
+ * All slots of the pool are in use, and an acquire wants a buffer of another size: it waits, and
+ * whoever polls waits, until those who use them let go of as many as it takes.
+ */
+#include <pthread.h>
+
+#include "attached.h"
+#include "polling.h"
+
+#define BYTES	4096
+#define LARGE	100000
+#define SLOTS	64
+
+static struct xmem_pool *open_small(const char *name)
+{
+	return OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = SLOTS, .demand_bytes = 1 << 20);
+}
+
+/* Small ones of its own, of which the reader holds all. */
+static void fill_slots(struct xmem_pool *writer, struct xmem_pool *reader,
+		       struct xmem_buffer **held)
+{
+	struct xmem_buffer *b;
+	uint64_t token;
+	int i;
+
+	for (i = 0; i < SLOTS; i++) {
+		struct xmem_publish_options keep = {
+			.size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP,
+		};
+
+		b = xmem_acquire(writer, 100, 0);
+		CHECK(b);
+		WORKED(xmem_publish(b, &keep, &token));
+		CHECK((held[i] = xmem_get(reader, token)));
+		xmem_release(b);
+	}
+}
+
+static void attach_everywhere(struct xmem_pool *writer, struct xmem_buffer **b)
+{
+	int i, file = stamped(BYTES, 1, FULL_SEALS);
+
+	for (i = 0; i < SLOTS; i++)
+		CHECK((b[i] = xmem_attach_fd(writer, file, 0, 0, 0)));
+	close(file);
+}
+
+static void refused_for_slots(struct xmem_pool *writer)
+{
+	const char *why;
+
+	REFUSED(xmem_acquire(writer, LARGE, 0), EAGAIN);
+	xmem_peek_last_error(&why);
+	CHECK(strstr(why, "all 64 slots of the pool") && strstr(why, "more slots"));
+	REFUSED(xmem_acquire(writer, LARGE, MS), ETIMEDOUT);
+}
+
+struct waiter {
+	pthread_t thread;
+	struct xmem_pool *pool;
+	struct xmem_buffer *got;
+};
+
+static void *wait_for_one(void *argument)
+{
+	struct waiter *waiter = argument;
+
+	waiter->got = xmem_acquire(waiter->pool, LARGE, 100 * SECOND);
+	return NULL;
+}
+
+/* When this returns, it sleeps. */
+static void begin_to_wait(struct waiter *waiter, const char *name, struct xmem_pool *pool)
+{
+	struct raw raw;
+
+	waiter->pool = pool;
+	raw_start(&raw, name, XMEM_ROLE_READER);
+	CHECK(!pthread_create(&waiter->thread, NULL, wait_for_one, waiter));
+	EVENTUALLY(xm_load(&xm_client_row(&raw.map, xmem_pool_client(pool))->slots_waiters) &
+		   XMEM_WAITERS_ARMED);
+	raw_close(&raw);
+}
+
+static void has_got_one(struct waiter *waiter)
+{
+	CHECK(!pthread_join(waiter->thread, NULL));
+	CHECK(waiter->got);
+	xmem_release(waiter->got);
+}
+
+/* Whoever polls gets it too, and is told in vain not too often. */
+static void gets_one_by_poll(struct xmem_pool *pool)
+{
+	struct xmem_buffer *b;
+	int i;
+
+	for (i = 0; !(b = xmem_acquire(pool, LARGE, 0)); i++) {
+		CHECK(i < 5);
+		SAME(by_poll(fd_of(pool), POLLOUT, WAIT_MS), POLLOUT);
+	}
+	xmem_release(b);
+}
+
+TEST(P9_an_acquire_waits_for_slots)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_small(name), *reader = open_reader(name);
+	struct xmem_buffer *held[SLOTS];
+	struct waiter waiter;
+	int i;
+
+	fill_slots(writer, reader, held);
+	refused_for_slots(writer);
+	begin_to_wait(&waiter, name, writer);
+	for (i = 0; i < SLOTS; i++)
+		xmem_release(held[i]);
+	has_got_one(&waiter);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+TEST(P9_who_polls_hears_of_slots)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_small(name), *reader = open_reader(name);
+	struct xmem_buffer *held[SLOTS];
+	int i;
+
+	fill_slots(writer, reader, held);
+	refused_for_slots(writer);
+	SAME(by_poll(fd_of(writer), POLLOUT, 0), 0);
+	for (i = 0; i < SLOTS; i++)
+		xmem_release(held[i]);
+	SAME(by_poll(fd_of(writer), POLLOUT, WAIT_MS), POLLOUT);
+	gets_one_by_poll(writer);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* Buffers in hand and small ones that are free keep slots too. */
+TEST(P9_who_polls_hears_of_slots_that_it_gives_up)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_small(name);
+	struct xmem_buffer *b[SLOTS];
+	int i;
+
+	for (i = 0; i < SLOTS; i++)
+		CHECK((b[i] = xmem_acquire(writer, 100, 0)));
+	refused_for_slots(writer);
+	SAME(by_poll(fd_of(writer), POLLOUT, 0), 0);
+	for (i = 0; i < SLOTS; i++)
+		xmem_release(b[i]);
+	SAME(by_poll(fd_of(writer), POLLOUT, WAIT_MS), POLLOUT);
+	gets_one_by_poll(writer);
+	xmem_pool_close(writer);
+}
+
+TEST(P9_a_file_that_is_let_go_leaves_a_slot)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_small(name), *reader = open_reader(name);
+	struct xmem_publish_options keep = {
+		.size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP,
+	};
+	struct xmem_buffer *b[SLOTS], *got;
+	struct waiter waiter;
+	uint64_t token;
+	int i;
+
+	attach_everywhere(writer, b);
+	refused_for_slots(writer);
+	SAME(by_poll(fd_of(writer), POLLOUT, 0), 0);
+	xmem_release(b[0]);
+	SAME(by_poll(fd_of(writer), POLLOUT, WAIT_MS), POLLOUT);
+	gets_one_by_poll(writer);
+	/* That one is idle now, and goes for another file, which somebody then holds. */
+	b[0] = attach_stamp(writer, 7);
+	WORKED(xmem_publish(b[0], &keep, &token));
+	CHECK((got = xmem_get(reader, token)));
+	xmem_release(b[0]);
+	refused_for_slots(writer);
+	begin_to_wait(&waiter, name, writer);
+	xmem_release(got);
+	has_got_one(&waiter);
+	CHECK(xmem_trim(writer, 0) > 0);
+	b[0] = attach_stamp(writer, 8);
+	begin_to_wait(&waiter, name, writer);
+	xmem_release(b[0]);
+	has_got_one(&waiter);
+	for (i = 1; i < SLOTS; i++)
+		xmem_release(b[i]);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* A stopped subscriber that may lose them keeps no slots: of files, nor of small ones. */
+TEST(P9_a_stopped_subscriber_does_not_keep_the_slots)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = SLOTS,
+					.demand_bytes = 1 << 20, .ring = 256);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
+	struct xmem_buffer *b[SLOTS];
+	int i;
+
+	attach_everywhere(writer, b);
+	for (i = 0; i < SLOTS; i++)
+		WORKED(xmem_publish(b[i], NULL, NULL));
+	b[0] = xmem_acquire(writer, LARGE, 0);
+	CHECK(b[0]);
+	CHECK(stat_of(writer).attached >= SLOTS / 2);	/* the later half is protected */
+	xmem_release(b[0]);
+	CHECK((b[0] = xmem_receive(s, 0)));
+	xmem_release(b[0]);
+	CHECK(xmem_subscription_lost(s) > 0);
+	xmem_unsubscribe(s);
+	CHECK(xmem_trim(writer, 0) > 0);
+	s = follow(reader, xmem_pool_client(writer), 0);
+	for (i = 0; i < SLOTS; i++) {
+		CHECK((b[0] = xmem_acquire(writer, 100, 0)));
+		WORKED(xmem_publish(b[0], NULL, NULL));
+	}
+	b[0] = xmem_acquire(writer, LARGE, 0);
+	CHECK(b[0]);
+	xmem_release(b[0]);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* Another writer has the only group of slots, until it ends. */
+TEST(P9_an_acquire_waits_for_the_slots_of_others)
+{
+	const char *name = new_name();
+	struct xmem_pool *other = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = SLOTS);
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct waiter waiter;
+
+	WORKED(xmem_preallocate(other, 1, BYTES));
+	refused_for_slots(writer);
+	begin_to_wait(&waiter, name, writer);
+	xmem_pool_close(other);
+	has_got_one(&waiter);
+	xmem_pool_close(writer);
+}
