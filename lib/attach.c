@@ -212,6 +212,12 @@ static u64 bytes_of(int fd)
 	return end > 0 ? end : 0;
 }
 
+/* Of what is no memfd the host says first that it is none. */
+static bool is_beyond(int fd, u64 offset, u64 length, u64 bytes)
+{
+	return fcntl(fd, F_GET_SEALS) >= 0 && (offset > bytes || length > bytes - offset);
+}
+
 /* The contents as they are asked for, whose length may be left to the file. 0 or -errno, noted. */
 static int find_length(int fd, u64 offset, u64 *length, u64 *ret_bytes)
 {
@@ -228,8 +234,12 @@ static int find_length(int fd, u64 offset, u64 *length, u64 *ret_bytes)
 		return err;
 	if (!*length && offset < *ret_bytes)
 		*length = *ret_bytes - offset;
-	if (*length)
+	if (*length && !is_beyond(fd, offset, *length, *ret_bytes))
 		return 0;
+	if (*length)
+		return xl_fail(ERANGE, "attach: %llu bytes from %llu on reach beyond the end of "
+			       "the file, which has %llu bytes", (unsigned long long)*length,
+			       (unsigned long long)offset, (unsigned long long)*ret_bytes);
 	return xl_fail(ERANGE, "attach: offset %llu is beyond the end of the file, which has %llu "
 		       "bytes", (unsigned long long)offset, (unsigned long long)*ret_bytes);
 }
@@ -272,10 +282,11 @@ static int attach(struct xmem_pool *pool, int fd, u64 offset, u64 length, u64 by
 	struct xl_mapping *mapping = calloc(1, sizeof(*mapping));
 	struct xmem_attach_request request = {
 		.size = sizeof(request), .flags = XMEM_ATTACH_ONCE, .fd = fd, .offset = offset,
-		.stride = (length + 63) / 64 * 64, .length = length, .count = 1,
+		.length = length < XL_MAX_BYTES ? length : XL_MAX_BYTES, .count = 1,
 	};
 	int err;
 
+	request.stride = (request.length + 63) / 64 * 64;
 	if (!mapping)
 		return xl_fail(ENOMEM, "no memory for a mapping");
 	err = ask(pool, fd, &request);

@@ -214,6 +214,12 @@ static bool evict_any(struct xmem_pool *pool)
 
 static int too_large(const struct xl_demand *demand, u64 bytes)
 {
+	if (bytes <= demand->limit)
+		return xl_fail(ENOSPC, "acquire: a buffer of %llu bytes takes %llu, for sizes are "
+			       "rounded up, and this writer may make %llu on demand "
+			       "(demand_bytes); preallocate it", (unsigned long long)bytes,
+			       (unsigned long long)file_bytes(xl_class(bytes), 1),
+			       (unsigned long long)demand->limit);
 	return xl_fail(ENOSPC, "acquire: a buffer of %llu bytes is more than this writer may make "
 		       "on demand, which is %llu bytes in all (demand_bytes); preallocate it",
 		       (unsigned long long)bytes, (unsigned long long)demand->limit);

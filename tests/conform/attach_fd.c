@@ -276,7 +276,7 @@ TEST(P6_a_wrong_file_is_refused_with_its_reason)
 	wrong(writer, good, 0, BYTES + 1, 0, ERANGE, "end of the file");
 	wrong(writer, good, 64, BYTES, 0, ERANGE, "end of the file");
 	wrong(writer, good, 64, ~0ULL - 63, 0, ERANGE, "end of the file");
-	wrong(writer, good, 0, ~0ULL, 0, EINVAL, "");
+	wrong(writer, good, 0, ~0ULL, 0, ERANGE, "end of the file");
 	wrong(writer, good, BYTES, 0, 0, ERANGE, "end of the file");
 	wrong(writer, good, ~0ULL - 63, 0, 0, ERANGE, "end of the file");
 	wrong(writer, unsealed, 0, 0, 0, ENOEXEC, "F_SEAL_SHRINK F_SEAL_GROW F_SEAL_WRITE");
@@ -587,5 +587,31 @@ TEST(P2_a_dead_reader_holds_no_attached_file)
 	kill_child(child);
 	EVENTUALLY(stat_of(writer).payloads == 0);
 	check_quiet(writer, 1);
+	xmem_pool_close(writer);
+}
+
+/* ---- numbers ---- */
+
+TEST(P6_what_reaches_beyond_the_end_is_ERANGE)
+{
+	static const uint64_t lengths[] = {
+		BYTES - 63, BYTES, UINT64_MAX / 2, UINT64_MAX - 63, UINT64_MAX - 10, UINT64_MAX,
+	};
+	struct xmem_pool *writer = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	int file = stamped(BYTES, 1, FULL_SEALS), zero = open("/proc/self/exe", O_RDONLY);
+	const char *why;
+	unsigned int i;
+
+	CHECK(zero >= 0);
+	for (i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		REFUSED(xmem_attach_fd(writer, file, 64, lengths[i], 0), ERANGE);
+		xmem_peek_last_error(&why);
+		CHECK(strstr(why, "beyond the end") && strstr(why, "8192"));
+		/* What is no memfd is told that first. */
+		REFUSED(xmem_attach_fd(writer, zero, 64, lengths[i], 0), EMEDIUMTYPE);
+	}
+	REFUSED(xmem_attach_fd(writer, file, BYTES, 64, 0), ERANGE);
+	close(zero);
+	close(file);
 	xmem_pool_close(writer);
 }

@@ -238,6 +238,7 @@ TEST(API_a_refusal_on_demand_names_the_limit_and_the_holders)
 	const char *name = new_name();
 	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER, .demand_bytes = 4 * MB);
 	struct xmem_pool *reader = OPEN(name, .label = "holder");
+	struct xmem_pool *odd = WRITER(.demand_bytes = 100000);
 	struct xmem_subscription *s = follow(reader, xmem_pool_client(pool), 0);
 	struct xmem_buffer *b = acquire(pool, MB), *held;
 
@@ -251,10 +252,15 @@ TEST(API_a_refusal_on_demand_names_the_limit_and_the_holders)
 	REFUSED(xmem_acquire(pool, 3 * MB, MS), ETIMEDOUT);
 	says("(demand_bytes)");
 	says("1 of 2 held (holder pid ");
+	/* No more bytes than that are wanted, but a buffer of so many has more. */
+	REFUSED(xmem_acquire(odd, 99999, 0), ENOSPC);
+	says("takes 106496, for sizes are rounded up");
+	says("(demand_bytes)");
 	xmem_release(b);
 	xmem_release(held);
 	xmem_unsubscribe(s);
 	xmem_pool_close(reader);
+	xmem_pool_close(odd);
 	xmem_pool_close(pool);
 }
 
