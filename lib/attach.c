@@ -49,7 +49,15 @@ static void detach(struct xmem_pool *pool, const u16 *slot, u32 count)
 		struct xmem_slot_request request = { .size = sizeof(request), .slot = slot[i] };
 
 		xl_post(pool, XMEM_IOC_DETACH, &request);
+		__atomic_store_n(&pool->owned.detaching, true, __ATOMIC_RELEASE);
 	}
+}
+
+void xl_attached_settle(struct xmem_pool *pool)
+{
+	xl_attached_sweep(pool);
+	if (__atomic_exchange_n(&pool->owned.detaching, false, __ATOMIC_ACQUIRE))
+		xl_settle_posts(pool);
 }
 
 /* Who waits for slots, or polls for them, has some now: what is posted precedes a request. */

@@ -13,6 +13,9 @@ static inline u32 xl_attached_sweep(struct xmem_pool *pool)
 	return unlikely(xm_load(&pool->owned.attached)) ? xl_attached_sweep_all(pool) : 0;
 }
 
+/* The same, and wait for a moment until the host has detached them, and earlier ones. */
+void xl_attached_settle(struct xmem_pool *pool);
+
 /*
  * A place in the ring for what will be published, for those that do not take a slot of this
  * client. 0, or -EAGAIN, noted: the ring is full. @what: the call's name.

@@ -86,7 +86,7 @@ XMEM_API int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_i
 		err = xl_answer_check("xmem_pool_info", ret_info);
 	if (err)
 		return err;
-	xl_attached_sweep(pool);
+	xl_attached_settle(pool);	/* so that those that are let go do not count */
 	info.slots = pool->map.slots;
 	info.clients_max = pool->map.clients;
 	info.ring_entries = pool->map.ring_mask + 1;

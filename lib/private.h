@@ -160,6 +160,7 @@ struct xl_owned {
 	struct xl_size *sizes;	/* the smallest first; the last is empty, and larger than all */
 	struct xl_size *once;	/* slots for one content, of any size (attach.c); or NULL */
 	u32 attached;		/* how many; also read without the lock */
+	bool detaching;		/* some were posted to be detached; atomic */
 	u64 promised;		/* publications so far, and buffers that handles have */
 	u64 room_end;		/* so many may be promised before the ring is looked at again */
 	u64 short_end;		/* the same for the short ways, or 0 */

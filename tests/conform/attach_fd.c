@@ -615,3 +615,31 @@ TEST(P6_what_reaches_beyond_the_end_is_ERANGE)
 	close(file);
 	xmem_pool_close(writer);
 }
+
+/* Who asks how many there are is not told of those that it has let go of. */
+TEST(API_stat_counts_no_file_that_is_let_go)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_publish_options keep = {
+		.size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP,
+	};
+	struct xmem_buffer *b, *got;
+	uint64_t token;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		b = attach_stamp(writer, i);
+		WORKED(xmem_publish(b, &keep, &token));
+		CHECK((got = xmem_get(reader, token)));
+		xmem_release(b);
+		SAME(stat_of(writer).attached, 1);
+		xmem_release(got);
+		SAME(stat_of(writer).attached, 0);
+		xmem_release(attach_stamp(writer, i));
+		SAME(stat_of(writer).attached, 0);
+	}
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
