@@ -323,10 +323,13 @@ static void sweep(struct xd_pool *pool)
 			xd_payload_put(pool, payload, 1);
 }
 
+/* Any writer may wait for slots, and this is a group of them. */
 static void free_group(struct xd_pool *pool, u32 group)
 {
-	if (xm_host_idle_group(&pool->host, group))
-		replace_pages(pool, pool->host.map.group[group], pool->layout.group_stride);
+	if (!xm_host_idle_group(&pool->host, group))
+		return;
+	replace_pages(pool, pool->host.map.group[group], pool->layout.group_stride);
+	xd_pool_wake_owners(pool);
 }
 
 /* Rings come first: a slot may be in flight in a ring that nobody follows any more. */

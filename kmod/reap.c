@@ -74,11 +74,18 @@ static bool xk_bury_zombies(struct xk_pool *pool)
 
 static void xk_remove_idle_groups(struct xk_pool *pool)
 {
+	bool any = false;
 	u32 g;
 
-	for (g = 0; g < pool->host.map.groups; g++)
-		if (xm_host_idle_group(&pool->host, g) && pool->group[g])
+	for (g = 0; g < pool->host.map.groups; g++) {
+		if (!xm_host_idle_group(&pool->host, g))
+			continue;
+		any = true;
+		if (pool->group[g])
 			xk_remove_group(pool, g);
+	}
+	if (any)	/* any writer may wait for slots */
+		xk_wake_owners(pool);
 }
 
 /* Reaps the slots that were named. false: a ring has gone too, so others may be free now. */

@@ -2,15 +2,6 @@
 /* Requests: subscribe and unsubscribe, by which a client follows the ring of a publisher. */
 #include "xk.h"
 
-/* A cursor moved. The owners of what the publisher has forwarded may wait for that, too (I5). */
-static void xk_wake_owners(struct xk_pool *pool)
-{
-	u32 c;
-
-	for (c = 0; c < pool->host.map.clients; c++)
-		xk_wake(pool, XMEM_WAIT_SLOTS, c);
-}
-
 int xk_subscribe_begin(struct xk_call *call)
 {
 	struct xk_client *client = call->client;

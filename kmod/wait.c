@@ -105,6 +105,15 @@ void xk_wake(struct xk_pool *pool, u32 kind, u32 client)
 	xk_wake_pollers(pool, kind, client);
 }
 
+/* A cursor moved, or slots came free: whoever waits for slots may find one now (I5). */
+void xk_wake_owners(struct xk_pool *pool)
+{
+	u32 c;
+
+	for (c = 0; c < pool->host.map.clients; c++)
+		xk_wake(pool, XMEM_WAIT_SLOTS, c);
+}
+
 /* Wakes unconditionally, because the threads of an ended client must return too. */
 void xk_wake_everybody(struct xk_pool *pool)
 {

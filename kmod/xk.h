@@ -272,6 +272,7 @@ int __must_check xk_client_lock_mapped(struct xk_client *client);
 /* wait.c */
 int xk_queues_prepare(struct xk_pool *pool);
 void xk_wake(struct xk_pool *pool, u32 kind, u32 client);
+void xk_wake_owners(struct xk_pool *pool);
 void xk_wake_everybody(struct xk_pool *pool);
 void xk_pause(void);
 int xk_arm_begin(struct xk_call *call);

@@ -279,8 +279,13 @@ static bool are_slots_in_use(const struct xm_map *map)
 	return false;
 }
 
-/* It is choose_file's, or if that cannot be made, the smallest one. 0 or -errno, noted. */
-static int make_file(struct xmem_pool *pool, struct xl_buffers *buffers, bool evict, u64 *need)
+/*
+ * It is choose_file's, or if that cannot be made, the smallest one. 0 or -errno, noted: -ENOSPC
+ * if no slot was to be had, and *ret_used if any were in use before or after the last attempt:
+ * between the two the last of them may have come free.
+ */
+static int make_file(struct xmem_pool *pool, struct xl_buffers *buffers, bool evict, u64 *need,
+		     bool *ret_used)
 {
 	int err = xl_make_slots(pool, buffers);
 
@@ -291,11 +296,13 @@ static int make_file(struct xmem_pool *pool, struct xl_buffers *buffers, bool ev
 		buffers->ordinary = true;
 		*need = file_bytes(buffers->bytes, 1);
 	}
+	*ret_used = are_slots_in_use(&pool->map);
 	do {
 		xl_attached_sweep(pool);
 		xl_cache_drop_idle(pool, false);
 		err = xl_make_slots(pool, buffers);
 	} while (err == -ENOSPC && evict && evict_for_slots(pool));
+	*ret_used = *ret_used || are_slots_in_use(&pool->map);
 	return err;
 }
 
@@ -303,10 +310,10 @@ static int make_file(struct xmem_pool *pool, struct xl_buffers *buffers, bool ev
  * So much has been made; 0: what could not be made is nothing to poll for, unless slots that are
  * in use are lacking. Returns whether that is so.
  */
-static bool say_made(struct xmem_pool *pool, u64 made, int err)
+static bool say_made(struct xmem_pool *pool, u64 made, int err, bool used)
 {
 	struct xl_owned *owned = &pool->owned;
-	bool no_slots = err == -ENOSPC && are_slots_in_use(&pool->map);
+	bool no_slots = err == -ENOSPC && used;
 
 	xl_lock(&owned->lock);
 	owned->demand.used += made;
@@ -348,6 +355,7 @@ static int make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 	};
 	u64 limit = demand->limit == UNKNOWN ? default_limit() : demand->limit;
 	struct xl_mapping *list = NULL;
+	bool used = false;
 	u64 need;
 	int err;
 
@@ -368,8 +376,8 @@ static int make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 	xl_cache_drop(pool, list);
 	if (err)
 		return err;
-	err = make_file(pool, &buffers, evict, &need);
-	return say_made(pool, err ? 0 : need, err) ? -EAGAIN : err;
+	err = make_file(pool, &buffers, evict, &need, &used);
+	return say_made(pool, err ? 0 : need, err, used) ? -EAGAIN : err;
 }
 
 int xl_demand_lack(struct xmem_pool *pool, u64 bytes)

@@ -54,7 +54,6 @@ static void refused_for_slots(struct xmem_pool *writer)
 	REFUSED(xmem_acquire(writer, LARGE, 0), EAGAIN);
 	xmem_peek_last_error(&why);
 	CHECK(strstr(why, "all 64 slots of the pool") && strstr(why, "more slots"));
-	REFUSED(xmem_acquire(writer, LARGE, MS), ETIMEDOUT);
 }
 
 struct waiter {
@@ -71,7 +70,7 @@ static void *wait_for_one(void *argument)
 	return NULL;
 }
 
-/* When this returns, it sleeps. */
+/* When this returns, it sleeps, or has looked and is about to, if nobody has waited before. */
 static void begin_to_wait(struct waiter *waiter, const char *name, struct xmem_pool *pool)
 {
 	struct raw raw;
@@ -131,6 +130,7 @@ TEST(P9_who_polls_hears_of_slots)
 
 	fill_slots(writer, reader, held);
 	refused_for_slots(writer);
+	REFUSED(xmem_acquire(writer, LARGE, MS), ETIMEDOUT);
 	SAME(by_poll(fd_of(writer), POLLOUT, 0), 0);
 	for (i = 0; i < SLOTS; i++)
 		xmem_release(held[i]);
@@ -229,6 +229,27 @@ TEST(P9_a_stopped_subscriber_does_not_keep_the_slots)
 	CHECK(b[0]);
 	xmem_release(b[0]);
 	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* The same where its buffers stay for a reader after its end. */
+TEST(P9_an_acquire_waits_for_the_slots_of_the_dead)
+{
+	const char *name = new_name();
+	struct xmem_pool *other = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = SLOTS);
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_buffer *held;
+	struct waiter waiter;
+
+	WORKED(xmem_preallocate(other, 1, BYTES));
+	CHECK((held = xmem_get(reader, publish_stamp(other, 1))));
+	xmem_pool_close(other);
+	refused_for_slots(writer);
+	begin_to_wait(&waiter, name, writer);
+	xmem_release(held);
+	has_got_one(&waiter);
 	xmem_pool_close(reader);
 	xmem_pool_close(writer);
 }
