@@ -95,7 +95,7 @@ struct xm_map {
 /* ---- words ---- */
 
 #define XM_HOLD_COUNT	0x1fffffffu
-/* This client has left its own claim of that slot to whoever comes; the host clears it (claims.c). */
+/* This client has left its own claim to whoever comes; the host clears it (claims.c). */
 #define XM_HOLD_FORGOTTEN 0x20000000u
 /* This client has forwarded that slot; set before the first entry, for the client's life. */
 #define XM_HOLD_FORWARDED 0x40000000u	/* bit 31 is reserved */

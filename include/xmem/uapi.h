@@ -534,9 +534,10 @@ struct xmem_poll_fd_request {
  * claim: references that are set aside for clients yet unknown. A slot with claims is in use.
  *
  *   add    `count` more; 0: only the time changes (ENOENT: there are none). Whoever knows the
- *          generation may add to contents that are LIVE, and with XMEM_CLAIM_OWN the owner to a
- *          slot that is WRITING, and who writes it in place to one that is UPGRADED. EAGAIN: the owner is scanning the slot; get it, then try again. EPERM: who
- *          does not own the slot asks for more than XMEM_CLAIM_LONGEST_NS
+ *          generation may add to contents that are LIVE; with XMEM_CLAIM_OWN the owner may add
+ *          to a slot that is WRITING, and who writes it in place to one that is UPGRADED.
+ *          EAGAIN: the owner is scanning the slot; get it, then try again. EPERM: who does not
+ *          own the slot asks for more than XMEM_CLAIM_LONGEST_NS
  *   take   `count` fewer. The caller holds the slot, owns it, or has added some (EPERM). ERANGE:
  *          there are not so many. The daemon's clients take without a request (core/claims.c)
  *   void   all of them. For the slot's owner, who has added some, and in the kernel the pool's
@@ -547,9 +548,11 @@ struct xmem_poll_fd_request {
  * the slot is set: the caller sets it to leave its own to whoever comes, and an add with the flag
  * clears it. A take of one with the flag ends it before; a take of none only says that it is the
  * caller's no more. ENOENT: the caller has none, or it is void. If others take all that there are,
- * it is among them.  undo (daemon): takes back what the `add` has done that the same client has
- * sent right before, if it was served, and does nothing otherwise; all other fields must be 0. It
- * is for a client that has given up waiting for the answer.
+ * it is among them.
+ *
+ *   undo   (daemon) takes back what the add has done that the same client has sent right before,
+ *          if it was served, and does nothing otherwise; all other fields must be 0. It is for
+ *          a client that has given up waiting for the answer
  *
  * Claims end also when their time has passed, and when all who have added some have ended and at
  * most the slot's owner is left. ESTALE: the slot has other contents, or none. ERANGE: there would
