@@ -108,6 +108,22 @@ static int xm_upgrade_begin(const struct xm_map *map, u32 me, u32 slot,
 	return 0;
 }
 
+/*
+ * What the client gives up becomes FREE, whichever generation the request names: it has no more
+ * than this one. If the owner has written garbage there, only the upgrade ends.
+ */
+static int xm_upgrade_give_up(struct xm_host *host, u32 slot)
+{
+	u64 *state = &xm_slot(&host->map, slot)->state, word = xm_load_acquire(state);
+
+	xm_claims_end(host, slot);	/* before its owner can take it */
+	if (xm_state(word) == XMEM_SLOT_UPGRADED &&
+	    !xm_cas_full(state, word, word - XMEM_SLOT_UPGRADED + XMEM_SLOT_FREE))
+		return -ESTALE;
+	xm_store(&xm_slot_row(&host->map, slot)->upgrader, 0);
+	return 0;
+}
+
 static int xm_upgrade_end(struct xm_host *host, u32 me, u32 slot,
 			  const struct xmem_upgrade_request *request)
 {
@@ -119,22 +135,17 @@ static int xm_upgrade_end(struct xm_host *host, u32 me, u32 slot,
 	if (row->upgrader != me + 1)
 		return -EPERM;
 	if (request->flags == XMEM_UPGRADE_GIVE_UP)
-		then = word - XMEM_SLOT_UPGRADED + XMEM_SLOT_FREE;
-	else if (request->flags == XMEM_UPGRADE_CANCEL)
+		return xm_upgrade_give_up(host, slot);
+	/* Something else is there if the owner has written it, or the caller is wrong. */
+	if (xm_state(word) != XMEM_SLOT_UPGRADED || xm_generation(word) != request->generation)
+		return -ESTALE;
+	if (request->flags == XMEM_UPGRADE_PUBLISH) {
+		*xm_metadata(map, slot) = request->metadata;
+	} else {
+		xm_claims_end(host, slot);	/* they are of the contents that never came */
 		then -= XM_ONE_GENERATION;
-	/* They are of the contents that never came. */
-	if (request->flags != XMEM_UPGRADE_PUBLISH)
-		xm_claims_end(host, slot);
-	/* Something else is there only if the owner has written it. */
-	if (xm_state(word) == XMEM_SLOT_UPGRADED && xm_generation(word) == request->generation) {
-		if (request->flags == XMEM_UPGRADE_PUBLISH)
-			*xm_metadata(map, slot) = request->metadata;
-		if (!xm_cas_full(state, word, then))
-			return -ESTALE;
-		xm_store(&row->upgrader, 0);
-		return 0;
 	}
-	if (request->flags != XMEM_UPGRADE_GIVE_UP)
+	if (!xm_cas_full(state, word, then))
 		return -ESTALE;
 	xm_store(&row->upgrader, 0);
 	return 0;

@@ -395,6 +395,47 @@ START_TEST(garbage_words_end_well)
 }
 END_TEST
 
+static int add_own_claims(struct stage *s, u32 count)
+{
+	struct xmem_claim_request request = {
+		.size = sizeof(request), .flags = XMEM_CLAIM_OWN | XMEM_CLAIM_AGAIN,
+		.op = XMEM_CLAIM_ADD, .slot = s->slot[0],
+		.generation = xm_generation(s->token) + 1, .count = count,
+	};
+	struct xm_pending pending;
+
+	return xm_host_claim(&s->world->host, s->me, &request, 1, false, &pending);
+}
+
+/* A client that names another generation than its own harms nobody, and loses nothing. */
+START_TEST(ends_with_a_wrong_generation)
+{
+	static const u32 how[] = { XMEM_UPGRADE_PUBLISH, XMEM_UPGRADE_CANCEL };
+	struct stage s = stage_make();
+	u64 wrong = xm_generation(s.token) + 7;
+	u32 i;
+
+	ck_assert_int_eq(begin(&s), 0);
+	for (i = 0; i < ARRAY_SIZE(how); i++) {
+		u64 before = word_of(&s);
+
+		ck_assert_int_eq(add_own_claims(&s, 2), 0);
+		ck_assert_int_eq(ask(&s, s.me, how[i], wrong), -ESTALE);
+		ck_assert_uint_eq(word_of(&s), before);
+		ck_assert_uint_eq(upgrader_of(&s), s.me + 1);
+		ck_assert_uint_eq(xm_claims_of(s.map, s.slot[0]), 2 * (i + 1));
+	}
+	/* What it gives up its owner gets. */
+	ck_assert_int_eq(ask(&s, s.me, XMEM_UPGRADE_GIVE_UP, wrong), 0);
+	ck_assert_uint_eq(upgrader_of(&s), 0);
+	ck_assert_uint_eq(xm_state(word_of(&s)), XMEM_SLOT_FREE);
+	ck_assert_uint_eq(xm_claims_of(s.map, s.slot[0]), 0);
+	world_put(s.world, s.me, s.slot[0]);
+	ck_assert_int_eq(xm_take(s.map, s.slot[0]), 0);
+	world_free(s.world);
+}
+END_TEST
+
 void upgrade_tests(Suite *suite)
 {
 	TCase *tcase = tcase_create("upgrade");
@@ -410,5 +451,6 @@ void upgrade_tests(Suite *suite)
 	tcase_add_test(tcase, the_writers_end_frees_the_slot);
 	tcase_add_test(tcase, the_owners_end_leaves_the_slot_to_its_writer);
 	tcase_add_test(tcase, garbage_words_end_well);
+	tcase_add_test(tcase, ends_with_a_wrong_generation);
 	suite_add_tcase(suite, tcase);
 }
