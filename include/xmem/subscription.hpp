@@ -74,11 +74,18 @@ public:
 	class range;
 	struct sentinel {};
 
-	/* It ends with any error, which is in @code then: EPIPE, if all publishers have ended. */
+	/*
+	 * It ends with any error, which is in @code then: EPIPE, if all publishers have ended. Of
+	 * a temporary there is none, because that would end before the loop begins.
+	 */
 	template <class Rep, class Period>
 	range each(std::error_code &code,
-		   std::chrono::duration<Rep, Period> timeout) const noexcept;
-	range each(std::error_code &code) const noexcept;
+		   std::chrono::duration<Rep, Period> timeout) const & noexcept;
+	template <class Rep, class Period>
+	range each(std::error_code &code,
+		   std::chrono::duration<Rep, Period> timeout) const && = delete;
+	range each(std::error_code &code) const & noexcept;
+	range each(std::error_code &code) const && = delete;
 
 	/* It ends when all publishers have ended, and by pool::cancel. Other errors are thrown. */
 	iterator begin() const;
@@ -146,12 +153,12 @@ private:
 template <class Rep, class Period>
 inline subscription::range subscription::each(std::error_code &code,
 					      std::chrono::duration<Rep, Period> timeout)
-	const noexcept
+	const & noexcept
 {
 	return {this, std::chrono::nanoseconds(to_nanoseconds(timeout)), &code};
 }
 
-inline subscription::range subscription::each(std::error_code &code) const noexcept
+inline subscription::range subscription::each(std::error_code &code) const & noexcept
 {
 	return each(code, forever);
 }

@@ -92,6 +92,36 @@ TEST(a_range_says_why_it_ends)
 	CHECK(received == 7 && code == std::errc::broken_pipe);
 }
 
+template <class T> using each_of =
+	decltype(std::declval<T>().each(std::declval<std::error_code &>()));
+template <class T> using each_in_time =
+	decltype(std::declval<T>().each(std::declval<std::error_code &>(), 1ms));
+
+/* The range of a subscription that ends before the loop begins cannot be had. */
+static_assert(has<each_of, xmem::subscription &> && has<each_of, const xmem::subscription &> &&
+	      has<each_in_time, xmem::subscription &> &&
+	      has<each_in_time, const xmem::subscription &>,
+	      "what has a name outlives the loop");
+static_assert(!has<each_of, xmem::subscription> && !has<each_of, const xmem::subscription> &&
+	      !has<each_in_time, xmem::subscription> &&
+	      !has<each_in_time, const xmem::subscription>,
+	      "a temporary does not");
+
+TEST(a_temporary_lasts_as_long_as_its_range_for)
+{
+	scene s;
+
+	s.writer.reset();
+	s.writer = xmem::pool(s.name, xmem::pool_options(XMEM_OPEN_WRITER).with_keep(2));
+	s.writer.preallocate(4, bytes_each);
+	s.publish(1);
+	for (xmem::buffer &frame : s.reader.subscribe(xmem::subscribe_options().with_history(2))) {
+		CHECK(stamp_of(frame) == 1);
+		break;
+	}
+	CHECK(is_quiet(s.reader, 2));
+}
+
 /* It can be left, and begun again where it was left. */
 TEST(a_range_for_can_be_left)
 {

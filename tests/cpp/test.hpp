@@ -65,6 +65,14 @@ extern unsigned long checks;
 		fail_at(__FILE__, __LINE__, #__VA_ARGS__ " sets " + code.message()); \
 } while (0)
 
+/* Does that expression, which is the result of a template, exist for these types? */
+template <class Void, template <class...> class Expression, class... T>
+struct has_expression : std::false_type {};
+template <template <class...> class Expression, class... T>
+struct has_expression<std::void_t<Expression<T...>>, Expression, T...> : std::true_type {};
+template <template <class...> class Expression, class... T>
+inline constexpr bool has = has_expression<void, Expression, T...>::value;
+
 /* A name for a pool, of this test alone. */
 std::string new_name();
 
