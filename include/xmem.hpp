@@ -18,7 +18,8 @@
  *
  * Errors. Each function that can fail has two forms: one throws xmem::error, a std::system_error
  * of the generic category, whose what() begins with the library's sentence; the other takes a
- * std::error_code at its end, throws nothing, and returns something empty. After both,
+ * std::error_code at its end, throws nothing, and returns something empty. The arguments that
+ * can be left out of one can be left out of the other. After both,
  * xmem::last_message() has the sentence; but as(), as_mut() and elements() refuse a type by
  * themselves, and leave it alone. Where exceptions are off, the first form ends the program.
  *

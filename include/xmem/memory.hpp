@@ -18,6 +18,10 @@ inline std::uint64_t trim(const pool &of, std::uint64_t keep, std::error_code &c
 	return detail::done(bytes < 0 ? static_cast<int>(bytes) : 0, code) ?
 		       static_cast<std::uint64_t>(bytes) : 0;
 }
+inline std::uint64_t trim(const pool &of, std::error_code &code) noexcept
+{
+	return trim(of, 0, code);
+}
 inline std::uint64_t trim(const pool &of, std::uint64_t keep = 0)
 {
 	return detail::or_throw([&](std::error_code &code) { return trim(of, keep, code); });

@@ -42,6 +42,15 @@ inline buffer attach_fd(const pool &in, int fd, std::uint64_t offset, std::uint6
 {
 	return buffer(detail::made(xmem_attach_fd(in.raw(), fd, offset, length, 0), code));
 }
+inline buffer attach_fd(const pool &in, int fd, std::uint64_t offset,
+			std::error_code &code) noexcept
+{
+	return attach_fd(in, fd, offset, 0, code);
+}
+inline buffer attach_fd(const pool &in, int fd, std::error_code &code) noexcept
+{
+	return attach_fd(in, fd, 0, 0, code);
+}
 /* Up to the end of the file, if @length is 0. */
 inline buffer attach_fd(const pool &in, int fd, std::uint64_t offset = 0, std::uint64_t length = 0)
 {

@@ -45,6 +45,15 @@ inline std::uint64_t forward(buffer &it, const publish_options &options,
 		return forward(it, options, timeout, code);
 	});
 }
+inline std::uint64_t forward(buffer &it, const publish_options &options,
+			     std::error_code &code) noexcept
+{
+	return forward(it, options, forever, code);
+}
+inline std::uint64_t forward(buffer &it, std::error_code &code) noexcept
+{
+	return forward(it, {}, code);
+}
 inline std::uint64_t forward(buffer &it, const publish_options &options = {})
 {
 	return forward(it, options, forever);
@@ -68,6 +77,15 @@ inline std::uint64_t send(buffer &it, std::uint32_t client, const publish_option
 	return detail::or_throw([&](std::error_code &code) {
 		return send(it, client, options, timeout, code);
 	});
+}
+inline std::uint64_t send(buffer &it, std::uint32_t client, const publish_options &options,
+			  std::error_code &code) noexcept
+{
+	return send(it, client, options, forever, code);
+}
+inline std::uint64_t send(buffer &it, std::uint32_t client, std::error_code &code) noexcept
+{
+	return send(it, client, {}, code);
 }
 inline std::uint64_t send(buffer &it, std::uint32_t client, const publish_options &options = {})
 {

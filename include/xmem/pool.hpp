@@ -26,12 +26,18 @@ public:
 		: owner(detail::made(xmem_pool_open(name, &options), code))
 	{
 	}
+	pool(const char *name, std::error_code &code) noexcept : pool(name, {}, code) {}
 	explicit pool(const char *name, const pool_options &options = {})
 		: owner(detail::or_throw([&](std::error_code &code) {
 			  return detail::made(xmem_pool_open(name, &options), code);
 		  }))
 	{
 	}
+	pool(const std::string &name, const pool_options &options, std::error_code &code) noexcept
+		: pool(name.c_str(), options, code)
+	{
+	}
+	pool(const std::string &name, std::error_code &code) noexcept : pool(name, {}, code) {}
 	explicit pool(const std::string &name, const pool_options &options = {})
 		: pool(name.c_str(), options)
 	{
@@ -42,6 +48,7 @@ public:
 	{
 		return pool(detail::made(xmem_pool_open_fd(fd, &options), code));
 	}
+	static pool join(int fd, std::error_code &code) noexcept { return join(fd, {}, code); }
 	static pool join(int fd, const pool_options &options = {})
 	{
 		return detail::or_throw([&](std::error_code &code) {
@@ -69,6 +76,7 @@ public:
 	{
 		return subscription(detail::made(xmem_subscribe(raw(), &options), code));
 	}
+	subscription subscribe(std::error_code &code) const noexcept { return subscribe({}, code); }
 	subscription subscribe(const subscribe_options &options = {}) const
 	{
 		return detail::or_throw([&](std::error_code &code) {
@@ -93,6 +101,11 @@ public:
 			return receive_any(timeout, code);
 		});
 	}
+	received receive_any(std::error_code &code) const noexcept
+	{
+		return receive_any(forever, code);
+	}
+	received receive_any() const { return receive_any(forever); }
 
 	/* Hold what a token names. */
 	buffer get(std::uint64_t token, std::error_code &code) const noexcept
@@ -132,19 +145,33 @@ public:
 			return acquire(bytes, timeout, code);
 		});
 	}
+	buffer acquire(std::size_t bytes, std::error_code &code) const noexcept
+	{
+		return acquire(bytes, forever, code);
+	}
 	buffer acquire(std::size_t bytes) const { return acquire(bytes, forever); }
 
 	/* The same, but it is no error that none is free in time: then the buffer is empty. */
 	template <class Rep, class Period>
+	buffer try_acquire(std::size_t bytes, std::chrono::duration<Rep, Period> timeout,
+			   std::error_code &code) const noexcept
+	{
+		buffer acquired = acquire(bytes, timeout, code);
+
+		if (is_empty_for_now(code))
+			code.clear();
+		return acquired;
+	}
+	template <class Rep, class Period>
 	buffer try_acquire(std::size_t bytes, std::chrono::duration<Rep, Period> timeout) const
 	{
 		return detail::or_throw([&](std::error_code &code) {
-			buffer acquired = acquire(bytes, timeout, code);
-
-			if (is_empty_for_now(code))
-				code.clear();
-			return acquired;
+			return try_acquire(bytes, timeout, code);
 		});
+	}
+	buffer try_acquire(std::size_t bytes, std::error_code &code) const noexcept
+	{
+		return try_acquire(bytes, no_wait, code);
 	}
 	buffer try_acquire(std::size_t bytes) const { return try_acquire(bytes, no_wait); }
 
@@ -275,22 +302,29 @@ inline xmem_pool_entry pool_next(std::uint64_t after)
 	return detail::or_throw([&](std::error_code &code) { return pool_next(after, code); });
 }
 
-/* All of its pools; none if no host is running. */
-inline std::vector<xmem_pool_entry> pools()
+/* All of its pools, which it may throw std::bad_alloc for; none if no host is running. */
+inline std::vector<xmem_pool_entry> pools(std::error_code &code)
 {
 	std::vector<xmem_pool_entry> all;
-	std::error_code code;
 
 	for (;;) {
 		const std::uint64_t after = all.empty() ? 0 : all.back().number;
 		const xmem_pool_entry entry = pool_next(after, code);
 
 		if (code == std::errc::no_such_file_or_directory)
-			return all;
-		if (code)
-			detail::fail(code, last_message().c_str());
-		all.push_back(entry);
+			code.clear();
+		else if (code)
+			all.clear();
+		else {
+			all.push_back(entry);
+			continue;
+		}
+		return all;
 	}
+}
+inline std::vector<xmem_pool_entry> pools()
+{
+	return detail::or_throw([](std::error_code &code) { return pools(code); });
 }
 
 } // namespace xmem

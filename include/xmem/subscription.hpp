@@ -32,15 +32,25 @@ public:
 
 	/* The same, but it is no error that there is none in time: then the buffer is empty. */
 	template <class Rep, class Period>
+	buffer try_receive(std::chrono::duration<Rep, Period> timeout,
+			   std::error_code &code) const noexcept
+	{
+		buffer received = receive(timeout, code);
+
+		if (is_empty_for_now(code))
+			code.clear();
+		return received;
+	}
+	template <class Rep, class Period>
 	buffer try_receive(std::chrono::duration<Rep, Period> timeout) const
 	{
 		return detail::or_throw([&](std::error_code &code) {
-			buffer received = receive(timeout, code);
-
-			if (is_empty_for_now(code))
-				code.clear();
-			return received;
+			return try_receive(timeout, code);
 		});
+	}
+	buffer try_receive(std::error_code &code) const noexcept
+	{
+		return try_receive(no_wait, code);
 	}
 	buffer try_receive() const { return try_receive(no_wait); }
 

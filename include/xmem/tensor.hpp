@@ -65,6 +65,11 @@ inline bool describe_tensor(const buffer &to, std::uint32_t dtype, dimensions sh
 						 strides.empty() ? nullptr : strides.data()),
 			    code);
 }
+inline bool describe_tensor(const buffer &to, std::uint32_t dtype, dimensions shape,
+			    std::error_code &code) noexcept
+{
+	return describe_tensor(to, dtype, shape, {}, code);
+}
 inline void describe_tensor(const buffer &to, std::uint32_t dtype, dimensions shape,
 			    dimensions strides = {})
 {
@@ -80,7 +85,7 @@ inline bool describe_tensor(const buffer &to, std::uint32_t dtype,
 			    std::initializer_list<std::int64_t> shape,
 			    std::error_code &code) noexcept
 {
-	return describe_tensor(to, dtype, detail::listed(shape), {}, code);
+	return describe_tensor(to, dtype, detail::listed(shape), code);
 }
 inline void describe_tensor(const buffer &to, std::uint32_t dtype,
 			    std::initializer_list<std::int64_t> shape)
@@ -95,6 +100,11 @@ inline bool describe_image(const buffer &to, xmem_image_format format, std::uint
 {
 	return detail::done(xmem_describe_image(to.raw(), format, width, height, stride), code);
 }
+inline bool describe_image(const buffer &to, xmem_image_format format, std::uint32_t width,
+			   std::uint32_t height, std::error_code &code) noexcept
+{
+	return describe_image(to, format, width, height, 0, code);
+}
 inline void describe_image(const buffer &to, xmem_image_format format, std::uint32_t width,
 			   std::uint32_t height, std::size_t stride = 0)
 {
@@ -108,6 +118,11 @@ inline bool describe_content(const buffer &to, const char *content_type, const c
 			     std::error_code &code) noexcept
 {
 	return detail::done(xmem_describe_content(to.raw(), content_type, producer), code);
+}
+inline bool describe_content(const buffer &to, const char *content_type,
+			     std::error_code &code) noexcept
+{
+	return describe_content(to, content_type, nullptr, code);
 }
 inline void describe_content(const buffer &to, const char *content_type,
 			     const char *producer = nullptr)

@@ -3,6 +3,8 @@
  * Errors: as exceptions and as codes, with the library's sentence; what is not an error but
  * "nothing yet"; and what stays as it was.
  */
+#include <cstdlib>
+
 #include "test.hpp"
 
 using namespace std::chrono_literals;
@@ -122,6 +124,77 @@ TEST(nothing_yet_is_no_exception)
 	THROWS(EPERM, s.reader.try_acquire(1));
 	s.writer.reset();
 	THROWS(EPIPE, frames.try_receive());
+}
+
+/* The same with a code, and with what each form lets a caller leave out. */
+TEST(each_form_leaves_out_the_same)
+{
+	scene s;
+	const std::string name = new_name();
+	xmem::subscription frames;
+	xmem::buffer buffer;
+	bool ok = false;
+
+	CODE(0, xmem::pool(name, code));
+	CODE(0, xmem::pool(name, XMEM_OPEN_WRITER, code));
+	CODE(0, xmem::pool(name.c_str(), code));
+	CODE(EINVAL, xmem::pool("a name with blanks", code));
+	CODE(EINVAL, xmem::pool(std::string("a/name"), XMEM_OPEN_WRITER, code));
+	CODE(0, xmem::pool::join(s.writer.fd().raw(), code));
+	CODE(EBADF, xmem::pool::join(-1, code));
+	CODE(0, ok = !xmem::pools(code).empty());
+	CHECK(ok);
+	CODE(ENOENT, s.reader.receive_any(code));
+	CODE(0, frames = s.reader.subscribe(code));
+	CODE(EEXIST, s.reader.subscribe(code));
+	CODE(0, ok = !frames.try_receive(code));
+	CHECK(ok);
+	CODE(0, ok = !frames.try_receive(1us, code));
+	CHECK(ok);
+	CODE(0, buffer = s.writer.acquire(8, code));
+	CHECK(buffer.size() == 8);
+	CODE(ENOSPC, s.writer.acquire(1 << 20, code));
+	CODE(0, ok = !!s.writer.try_acquire(8, code));
+	CHECK(ok);
+	CODE(0, ok = !!s.writer.try_acquire(8, 1ms, code));
+	CHECK(ok);
+	CODE(ENOSPC, s.writer.try_acquire(1 << 20, code));
+	CODE(EPERM, s.reader.try_acquire(1, 1ms, code));
+	CODE(0, xmem::describe_image(buffer, XMEM_IMAGE_GRAY8, 2, 4, code));
+	CODE(0, xmem::describe_tensor(buffer, XMEM_DTYPE_INT8, xmem::dimensions(), code));
+	CODE(0, xmem::describe_content(buffer, "text/plain", code));
+	CODE(0, xmem::trim(s.writer, code));
+	CODE(EPERM, xmem::trim(s.reader, code));
+	CODE(EBADF, xmem::attach_fd(s.writer, -1, code));
+	CODE(EBADF, xmem::attach_fd(s.writer, -1, 64, code));
+	CODE(EPERM, xmem::forward(buffer, code));
+	CODE(EPERM, xmem::forward(buffer, XMEM_PUBLISH_KEEP, code));
+	CODE(0, xmem::send(buffer, s.reader.client(), XMEM_PUBLISH_KEEP, code));
+	CHECK(buffer);
+	CODE(ENOENT, xmem::send(buffer, s.writer.client(), code));
+	CODE(0, ok = s.reader.receive_any(code).from == frames.raw());
+	CHECK(ok);
+	CODE(0, xmem::forward(buffer, code));
+	CHECK(!buffer && s.reader.receive_any().contents);
+	s.writer.reset();
+	CODE(EPIPE, frames.try_receive(code));
+	CODE(EPIPE, frames.try_receive(1ms, code));
+}
+
+TEST(pools_cannot_be_listed_without_a_host_that_is_known)
+{
+	const char *backend = std::getenv("XMEM_BACKEND");
+	const std::string before = backend ? backend : "";
+	bool ok = false;
+
+	setenv("XMEM_BACKEND", "none", 1);
+	CODE(EINVAL, ok = xmem::pools(code).empty());
+	CHECK(ok);
+	THROWS(EINVAL, xmem::pools());
+	if (backend)
+		setenv("XMEM_BACKEND", before.c_str(), 1);
+	else
+		unsetenv("XMEM_BACKEND");
 }
 
 /* What a call says of elements that do not fit is not the library's. */
