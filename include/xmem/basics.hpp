@@ -57,14 +57,19 @@ inline std::error_code take_last_error() noexcept
 
 namespace detail {
 
-[[noreturn]] inline void fail(std::error_code code, const char *sentence)
+template <class E> [[noreturn]] void raise(const E &what)
 {
 #ifdef __cpp_exceptions
-	throw error(code, sentence);
+	throw what;
 #else
-	std::fprintf(stderr, "xmem: error %d: %s\n", code.value(), sentence);
+	std::fprintf(stderr, "xmem: error %d: %s\n", what.code().value(), what.what());
 	std::abort();
 #endif
+}
+
+[[noreturn]] inline void fail(std::error_code code, const char *sentence)
+{
+	raise(error(code, sentence));
 }
 
 /* Call it with a place for its error, and throw that. */

@@ -17,6 +17,20 @@ struct received {
 	xmem_subscription *from = nullptr;
 };
 
+/* What pool::receive_any throws with EPIPE, when a subscription is over. */
+class subscription_over : public error {
+public:
+	subscription_over(std::error_code code, const char *sentence, xmem_subscription *which)
+		: error(code, sentence), from_(which)
+	{
+	}
+	/* As its raw(). The next call says so of the same one, unless that is reset. */
+	xmem_subscription *from() const noexcept { return from_; }
+
+private:
+	xmem_subscription *from_;
+};
+
 class pool : public detail::owner<xmem_pool, xmem_pool_close> {
 public:
 	using owner::owner;
@@ -98,7 +112,12 @@ public:
 	received receive_any(std::chrono::duration<Rep, Period> timeout) const
 	{
 		return detail::or_throw([&](std::error_code &code) {
-			return receive_any(timeout, code);
+			received got = receive_any(timeout, code);
+
+			if (code == std::errc::broken_pipe)
+				detail::raise(subscription_over(code, last_message().c_str(),
+								got.from));
+			return got;
 		});
 	}
 	received receive_any(std::error_code &code) const noexcept

@@ -164,6 +164,19 @@ TEST(any_subscription_of_a_pool)
 	xmem::received got = s.reader.receive_any(1s, code);
 
 	CHECK(!got.contents && got.from == two.raw() && code == std::errc::broken_pipe);
+	/* Who catches it learns which one to end, and goes on with the others. */
+	try {
+		s.reader.receive_any(1s);
+		FAIL("a publisher that has ended publishes");
+	} catch (const xmem::subscription_over &error) {
+		CHECK(error.from() == two.raw() && error.code() == std::errc::broken_pipe);
+		CHECK(std::string(error.what()).find(xmem::last_message()) == 0);
+		two.reset();
+	}
+	s.publish(2);
+	CHECK(stamp_of(s.reader.receive_any(1s).contents) == 2);
+	s.writer.reset();
+	THROWS(EPIPE, s.reader.receive_any());
 }
 
 TEST(a_subscriber_that_is_waited_for_loses_nothing)
