@@ -3,13 +3,32 @@
 #ifndef XMEM_POOL_HPP
 #define XMEM_POOL_HPP
 
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "options.hpp"
 #include "subscription.hpp"
 
 namespace xmem {
+
+namespace detail {
+
+/*
+ * A name that ends with NUL. One with NUL in it becomes one that the library refuses; one that
+ * does not fit is cut, and too long for the library all the same.
+ */
+struct pool_name {
+	explicit pool_name(std::string_view name) noexcept
+	{
+		const std::size_t size = name.copy(text, sizeof(text) - 1);
+
+		for (std::size_t i = 0; i < size; i++)
+			text[i] = text[i] ? text[i] : '?';
+	}
+	char text[256] = "";
+};
+
+} // namespace detail
 
 /* What pool::receive_any gives: also which subscription it is of, as its raw(). */
 struct received {
@@ -35,7 +54,10 @@ class pool : public detail::owner<xmem_pool, xmem_pool_close> {
 public:
 	using owner::owner;
 
-	/* Join the pool of that name, or make it; "": an anonymous one. Flags are options, too. */
+	/*
+	 * Join the pool of that name, or make it; "" and nullptr: an anonymous one. Flags are
+	 * options, too.
+	 */
 	pool(const char *name, const pool_options &options, std::error_code &code) noexcept
 		: owner(detail::made(xmem_pool_open(name, &options), code))
 	{
@@ -47,15 +69,16 @@ public:
 		  }))
 	{
 	}
-	pool(const std::string &name, const pool_options &options, std::error_code &code) noexcept
-		: pool(name.c_str(), options, code)
+	pool(std::string_view name, const pool_options &options, std::error_code &code) noexcept
+		: pool(detail::pool_name(name).text, options, code)
 	{
 	}
-	pool(const std::string &name, std::error_code &code) noexcept : pool(name, {}, code) {}
-	explicit pool(const std::string &name, const pool_options &options = {})
-		: pool(name.c_str(), options)
+	pool(std::string_view name, std::error_code &code) noexcept : pool(name, {}, code) {}
+	explicit pool(std::string_view name, const pool_options &options = {})
+		: pool(detail::pool_name(name).text, options)
 	{
 	}
+	explicit pool(std::nullptr_t, const pool_options &options = {}) : pool("", options) {}
 
 	/* Join the pool that a descriptor stands for. */
 	static pool join(int fd, const pool_options &options, std::error_code &code) noexcept

@@ -4,6 +4,7 @@
  * "nothing yet"; and what stays as it was.
  */
 #include <cstdlib>
+#include <string_view>
 
 #include "test.hpp"
 
@@ -33,6 +34,35 @@ TEST(an_error_is_thrown_or_returned)
 	} catch (const std::system_error &error) {	/* as a program that knows no xmem::error */
 		CHECK(error.code() == std::errc::operation_not_permitted);
 	}
+}
+
+TEST(names_are_any_strings)
+{
+	const std::string name = new_name(), rest = name + "/and more", dot("n\0m", 3);
+	const xmem::pool first(name);
+
+	CHECK(xmem::pool(std::string_view(rest).substr(0, name.size())).stat().clients == 2);
+	CODE(0, xmem::pool(std::string_view(name), code));
+	CODE(0, xmem::pool(std::string_view(name), XMEM_OPEN_EXISTING, code));
+	CHECK(first.stat().clients == 1);
+	/* It is all of the string, and does not end at a NUL. */
+	THROWS(EINVAL, xmem::pool(dot));
+	CODE(EINVAL, xmem::pool(dot, code));
+	CHECK(xmem::last_message().find("a name has only characters of") != std::string::npos);
+	CODE(EINVAL, xmem::pool(std::string_view(dot), XMEM_OPEN_WRITER, code));
+	THROWS(EINVAL, xmem::pool(std::string(1, '\0')));
+	CODE(EINVAL, xmem::pool(std::string(32, 'x'), code));
+	CHECK(xmem::last_message().find("this one has 32") != std::string::npos);
+	CODE(EINVAL, xmem::pool(std::string(1000, 'x'), code));
+	CODE(EINVAL, xmem::pool(std::string(300, '\0'), code));
+	/* As in C, none is an anonymous pool. */
+	for (const auto &entry : {xmem::pool(nullptr).stat(), xmem::pool("").stat(),
+				  xmem::pool(nullptr, XMEM_OPEN_WRITER).stat(),
+				  xmem::pool(std::string_view()).stat()})
+		CHECK(entry.clients == 1);
+	CODE(0, xmem::pool(nullptr, code));
+	CODE(0, xmem::pool(nullptr, {}, code));
+	THROWS(ENOENT, xmem::pool(nullptr, XMEM_OPEN_EXISTING));
 }
 
 TEST(a_code_is_cleared_by_success)
