@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <string>
 #include <system_error>
 #include <type_traits>
@@ -161,7 +162,20 @@ using clock = std::chrono::steady_clock;
 
 /* ---- spans ---- */
 
-/* Elements that lie somewhere else. In C++20 it becomes a std::span where one is wanted. */
+namespace detail {
+
+/* Is @C a range of @T in memory, which may be less const? */
+template <class C, class T, class Data = decltype(std::data(std::declval<C>())),
+	  class = decltype(std::size(std::declval<C>()))>
+using only_with_elements =
+	std::enable_if_t<std::is_convertible_v<std::remove_pointer_t<Data> (*)[], T (*)[]>>;
+
+} // namespace detail
+
+/*
+ * Elements that lie somewhere else. In C++20 it becomes a std::span where one is wanted, and a
+ * std::span becomes this.
+ */
 template <class T> class span {
 public:
 	using element_type = T;
@@ -174,9 +188,13 @@ public:
 
 	constexpr span() noexcept = default;
 	constexpr span(T *data, std::size_t size) noexcept : data_(data), size_(size) {}
-	/* From a span of what is less const. */
-	template <class U, class = std::enable_if_t<std::is_convertible_v<U (*)[], T (*)[]>>>
-	constexpr span(const span<U> &other) noexcept : data_(other.data()), size_(other.size())
+	/* From what has such elements in a row: containers, arrays, and spans. */
+	template <class C, class = detail::only_with_elements<C &, T>>
+	constexpr span(C &from) noexcept : data_(std::data(from)), size_(std::size(from))
+	{
+	}
+	template <class C, class = detail::only_with_elements<const C &, T>>
+	constexpr span(const C &from) noexcept : data_(std::data(from)), size_(std::size(from))
 	{
 	}
 

@@ -58,7 +58,7 @@ TEST(strides_are_bytes_and_as_many_as_dimensions)
 	scene s;
 	xmem::buffer buffer = s.writer.acquire(bytes_each);
 	const std::vector<std::int64_t> shape{4, 8}, strides{64, 2}, more(9, 1);
-	const xmem::dimensions two(shape.data(), 2), wide(strides.data(), 2);
+	const xmem::dimensions two = shape, wide = strides;
 	const xmem::dimensions one(strides.data(), 1);
 
 	xmem::describe_tensor(buffer, XMEM_DTYPE_INT16, two, wide);
@@ -70,7 +70,7 @@ TEST(strides_are_bytes_and_as_many_as_dimensions)
 	CODE(0, xmem::describe_tensor(buffer, XMEM_DTYPE_INT16, {0, 3}, code));
 	CHECK(xmem::tensor_view(buffer).elements == 0);
 	CODE(EINVAL, xmem::describe_tensor(buffer, XMEM_DTYPE_INT16, two, one, code));
-	CODE(EINVAL, xmem::describe_tensor(buffer, XMEM_DTYPE_INT16, {more.data(), 9}, {}, code));
+	CODE(EINVAL, xmem::describe_tensor(buffer, XMEM_DTYPE_INT16, more, code));
 	CODE(ERANGE, xmem::describe_tensor(buffer, XMEM_DTYPE_INT16, {1 << 20}, code));
 	THROWS(ERANGE, xmem::describe_tensor(buffer, XMEM_DTYPE_INT16, {1 << 20}));
 	try {
@@ -139,7 +139,7 @@ TEST(contents_are_copied_with_their_metadata)
 	CHECK(to.size() == 100 && stamp_of(to) == 3);
 	CHECK(xmem::tensor_view(to).elements == 100);
 	CODE(0, xmem::copy(to, buffer, code));
-	xmem::copy_bytes(to, 5, bytes);
+	xmem::copy_bytes(to, 5, raw);
 	CHECK(to.bytes()[4] == std::byte{3} && to.bytes()[5] == std::byte{7});
 	CODE(0, xmem::copy_bytes(to, 0, {}, code));
 	CODE(ERANGE, xmem::copy_bytes(to, bytes_each - 9, bytes, code));

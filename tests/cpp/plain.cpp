@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* What needs no pool: spans, times and options. And looking at the host. */
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <list>
 #include <numeric>
+#include <string_view>
 #include <vector>
 
 #include "test.hpp"
@@ -52,6 +55,45 @@ TEST(spans_are_as_the_standards_are)
 	static_assert(!std::is_convertible_v<xmem::span<int>, xmem::span<long>>, "type");
 }
 
+using xmem::span;
+template <class To, class From> constexpr bool becomes = std::is_convertible_v<From, To>;
+
+/* The containers of one's own are taken, and what would lose const or the type is not. */
+static_assert(becomes<span<int>, std::vector<int> &> && becomes<span<int>, int (&)[3]> &&
+	      becomes<span<int>, std::array<int, 3> &> && becomes<span<char>, std::string &>,
+	      "to write");
+static_assert(becomes<span<const int>, std::vector<int> &> &&
+	      becomes<span<const int>, const std::vector<int> &> &&
+	      becomes<span<const int>, std::vector<int>> &&
+	      becomes<span<const int>, const int (&)[3]> &&
+	      becomes<span<const int>, const std::array<int, 3> &> &&
+	      becomes<span<const char>, std::string_view> && becomes<span<const int>, span<int>>,
+	      "to read");
+static_assert(!becomes<span<int>, const std::vector<int> &> &&
+	      !becomes<span<int>, std::vector<int>> && !becomes<span<int>, const int (&)[3]> &&
+	      !becomes<span<char>, std::string_view> && !becomes<span<long>, std::vector<int> &> &&
+	      !becomes<span<int>, std::list<int> &> && !becomes<span<bool>, std::vector<bool> &> &&
+	      !becomes<span<int>, int *> && !becomes<span<int>, int>,
+	      "const, type, and no elements in a row");
+static_assert(std::is_trivially_copyable_v<span<int>> && sizeof(span<int>) == 2 * sizeof(int *));
+
+TEST(spans_are_of_what_is_there)
+{
+	std::vector<int> numbers{1, 2, 3};
+	std::array<int, 2> pair{4, 5};
+	int array[] = {6, 7, 8, 9};
+	span<int> write = numbers;
+	span<int> same = write;
+
+	write[0] = 10;
+	CHECK(numbers[0] == 10 && same.data() == numbers.data() && same.size() == 3);
+	write = pair;
+	CHECK(write.data() == pair.data() && write.size() == 2);
+	write = array;
+	CHECK(write.back() == 9 && write.size() == 4);
+	CHECK(span<const int>(std::vector<int>()).empty());
+}
+
 #ifdef __cpp_lib_span
 TEST(spans_become_the_standards)
 {
@@ -62,6 +104,15 @@ TEST(spans_become_the_standards)
 	const xmem::span<std::byte> named = buffer.bytes_mut();
 	std::span<const std::byte> again = named;
 
+	std::vector<std::byte> more(3);
+	std::span<std::byte> standard = more;
+	std::span<std::byte, 3> fixed(more);
+
+	CHECK(xmem::span<std::byte>(standard).data() == more.data());
+	CHECK(xmem::span<const std::byte>(fixed).size() == 3);
+	xmem::copy_bytes(buffer, 0, standard);
+	xmem::copy_bytes(buffer, 1, std::span<const std::byte>(standard));
+	static_assert(!std::is_convertible_v<std::span<const int>, xmem::span<int>>, "const");
 	write[3] = std::byte{5};
 	CHECK(write.size() == 16 && read.size() == 16 && again.data() == write.data());
 	CHECK(read[3] == std::byte{5});
