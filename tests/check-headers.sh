@@ -11,8 +11,10 @@ bad=0
 
 try() {	# compiler, language, standard, header
 	local said
+	local casts
+	[ "$2" = c ] || casts=-Wold-style-cast
 	said=$(printf '#include <%s>\n#include <%s>\n' "$4" "$4" |
-		"$1" -x "$2" "-std=$3" $WARNINGS -Iinclude - 2>&1) && return
+		"$1" -x "$2" "-std=$3" $WARNINGS ${casts-} -Iinclude - 2>&1) && return
 	echo "FAIL $4 with $1 -std=$3:"
 	head -5 <<<"$said"
 	return 1

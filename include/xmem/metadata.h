@@ -25,11 +25,18 @@ enum xmem_storage {
  * publisher has not said what the elements are.
  */
 #define XMEM_DTYPE(code, bits, lanes) \
-	((uint32_t)(code) | (uint32_t)(bits) << 8 | (uint32_t)(lanes) << 16)
+	(XMEM_AS_UINT32(code) | XMEM_AS_UINT32(bits) << 8 | XMEM_AS_UINT32(lanes) << 16)
 
-#define XMEM_DTYPE_CODE(dtype)	((uint32_t)(dtype) & 0xff)
-#define XMEM_DTYPE_BITS(dtype)	((uint32_t)(dtype) >> 8 & 0xff)
-#define XMEM_DTYPE_LANES(dtype)	((uint32_t)(dtype) >> 16)
+#define XMEM_DTYPE_CODE(dtype)	(XMEM_AS_UINT32(dtype) & 0xff)
+#define XMEM_DTYPE_BITS(dtype)	(XMEM_AS_UINT32(dtype) >> 8 & 0xff)
+#define XMEM_DTYPE_LANES(dtype)	(XMEM_AS_UINT32(dtype) >> 16)
+
+/* Programs in C++ may be compiled with -Wold-style-cast. */
+#ifdef __cplusplus
+#define XMEM_AS_UINT32(value)	static_cast<uint32_t>(value)
+#else
+#define XMEM_AS_UINT32(value)	((uint32_t)(value))
+#endif
 
 /* The numbers are DLPack's. */
 enum xmem_dtype_code {

@@ -3,7 +3,8 @@
 
 CXX_2        ?= clang++
 CPP_SRC      := $(wildcard tests/cpp/*.cpp)
-CPP_WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Werror
+CPP_WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor \
+	-Wold-style-cast -Werror
 CPP_CFLAGS    = $(filter-out -std=% -Wmissing-prototypes -Wstrict-prototypes,$(XM_CFLAGS)) \
 	$(CPP_WARNINGS) $(CFLAGS) -MMD -MP
 
