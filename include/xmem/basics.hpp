@@ -28,7 +28,21 @@ namespace xmem {
 
 class error : public std::system_error {
 public:
-	error(std::error_code code, const char *sentence) : std::system_error(code, sentence) {}
+	error(std::error_code code, const char *sentence)
+		: std::system_error(code, without_reason(sentence, ": " + code.message()))
+	{
+	}
+
+private:
+	/* Some sentences end with what std::system_error adds to each of them. */
+	static std::string without_reason(std::string sentence, const std::string &reason)
+	{
+		const std::size_t at = sentence.rfind(reason);
+
+		if (at != std::string::npos && at + reason.size() == sentence.size())
+			sentence.resize(at);
+		return sentence;
+	}
 };
 
 /* What the calling thread's last call that failed says about it; empty if there was none. */

@@ -36,6 +36,30 @@ TEST(an_error_is_thrown_or_returned)
 	}
 }
 
+TEST(what_says_the_reason_once)
+{
+	scene s;
+	std::string what;
+
+	try {
+		xmem::attach_fd(s.writer, -1);
+	} catch (const xmem::error &error) {
+		what = error.what();
+	}
+	CHECK(what == "attach: descriptor -1: " + std::string(std::strerror(EBADF)));
+	CHECK(what == xmem::last_message());
+	try {
+		s.reader.get(12345);
+	} catch (const xmem::error &error) {
+		what = error.what();
+	}
+	CHECK(what == xmem::last_message() + ": " + std::strerror(ESTALE));
+	const std::error_code code = std::make_error_code(std::errc::not_supported);
+
+	what = xmem::error(code, code.message().c_str()).what();
+	CHECK(what.find(code.message()) != std::string::npos);
+}
+
 TEST(names_are_any_strings)
 {
 	const std::string name = new_name(), rest = name + "/and more", dot("n\0m", 3);
