@@ -19,7 +19,7 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 struct cli_arguments {
 	bool json;
 	bool help;			/* asked for, and nothing else matters */
-	const char *pool;		/* NULL: not given */
+	const char *pool;		/* NULL: not given; of help: a command */
 	const char *slot;		/* likewise */
 	bool voids;			/* --void */
 };
@@ -28,6 +28,7 @@ struct cli_command {
 	const char *name;
 	const char *arguments;		/* as --help shows them */
 	const char *meaning;
+	const char *more;		/* what else its own help says; NULL: nothing */
 	int least, most;		/* arguments, without options: POOL, then SLOT */
 	bool json;			/* it takes --json */
 	bool voids;			/* it takes --void */

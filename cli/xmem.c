@@ -15,22 +15,44 @@
 
 static int help(const struct cli_arguments *arguments);
 
+static const char list_more[] =
+	"BYTES are of all buffers, FILES of the files that these are in, and KEPT those\n"
+	"of FILES whose owner has ended.\n";
+static const char clients_more[] =
+	"SLOTS counts the buffers that a client owns, HOLDS the handles that it has,\n"
+	"FOLLOWS the publishers that it follows, and BEHIND what these have published\n"
+	"and it has yet to receive. MAPPED is bytes of the files that it has mapped, and\n"
+	"KEPT of those files of ended owners that it keeps. LIMBO counts the buffers\n"
+	"that it holds and whose owner has ended, or wants them back.\n";
+static const char holders_more[] =
+	"Without SLOT: all buffers that somebody holds. Behind each holder is how many\n"
+	"handles it has. FILE is the size of the file that the buffer is in.\n";
+static const char claims_more[] =
+	"Without SLOT: all buffers that have claims. HOLDS counts the handles of all\n"
+	"clients, and CLAIMS the references that are set aside. A handle that\n"
+	"xmem_set_ref_count has counted in is in both until it is dropped, so that their\n"
+	"sum can be more than the references.\n"
+	"--void voids the claims that are printed: nobody comes for them any more.\n"
+	"VOIDED says how many these were.\n";
+
 static const struct cli_command commands[] = {
-	{ "list", "[--json]", "the pools of this host", 0, 0, true, false, cli_list },
-	{ "stat", "[--json] POOL", "what is in a pool now", 1, 1, true, false, cli_stat },
-	{ "clients", "[--json] POOL", "who is in a pool", 1, 1, true, false, cli_clients },
-	{ "holders", "[--json] POOL [SLOT]", "who holds which buffer", 1, 2, true, false,
-	  cli_holders },
-	{ "claims", "[--json] [--void] POOL [SLOT]", "references that are set aside", 1, 2, true,
-	  true, cli_claims },
-	{ "backend", "", "which host programs get: kernel or daemon", 0, 0, false, false,
+	{ "list", "[--json]", "the pools of this host", list_more, 0, 0, true, false, cli_list },
+	{ "stat", "[--json] POOL", "what is in a pool now", NULL, 1, 1, true, false, cli_stat },
+	{ "clients", "[--json] POOL", "who is in a pool", clients_more, 1, 1, true, false,
+	  cli_clients },
+	{ "holders", "[--json] POOL [SLOT]", "who holds which buffer", holders_more, 1, 2, true,
+	  false, cli_holders },
+	{ "claims", "[--json] [--void] POOL [SLOT]", "references that are set aside", claims_more,
+	  1, 2, true, true, cli_claims },
+	{ "backend", "", "which host programs get: kernel or daemon", NULL, 0, 0, false, false,
 	  cli_backend },
-	{ "version", "", "print the version", 0, 0, false, false, cli_version },
-	{ "help", "", "print this", 0, 0, false, false, help },
+	{ "version", "", "print the version", NULL, 0, 0, false, false, cli_version },
+	{ "help", "[COMMAND]", "print this, or more about one command", NULL, 0, 1, false, false,
+	  help },
 };
 #define COMMANDS	(sizeof(commands) / sizeof(*commands))
 
-static int help(const struct cli_arguments *arguments)
+static int help_all(void)
 {
 	size_t i;
 
@@ -44,6 +66,7 @@ static int help(const struct cli_arguments *arguments)
 	     "they need one free place among its clients; they leave before they print.\n"
 	     "\n"
 	     "claims --void voids the references that it prints: nobody comes for them any more.\n"
+	     "What the columns count is in the help of each command.\n"
 	     "\n"
 	     "--json prints the same, and more, for programs. No command but backend starts a\n"
 	     "daemon. A host that does not answer for 10 seconds is an error. The status is 0; 1\n"
@@ -51,6 +74,45 @@ static int help(const struct cli_arguments *arguments)
 	     "Environment, see docs/environment.md: XMEM_BACKEND, XMEM_DAEMON, XMEM_DEVICE,\n"
 	     "XMEM_SOCKET.");
 	return CLI_DONE;
+}
+
+static int help_of(const struct cli_command *command)
+{
+	printf("Usage: xmem %s%s%s\n\n  %s\n", command->name, *command->arguments ? " " : "",
+	       command->arguments, command->meaning);
+	if (command->more)
+		printf("\n%s", command->more);
+	puts("\nxmem --help says what holds for all commands.");
+	return CLI_DONE;
+}
+
+static int no_command(const char *name)
+{
+	return cli_usage("there is no command '%s'", name);
+}
+
+static const struct cli_command *find(const char *name)
+{
+	size_t i;
+
+	if (!strcmp(name, "--version") || !strcmp(name, "-V"))
+		name = "version";
+	if (!strcmp(name, "--help") || !strcmp(name, "-h"))
+		name = "help";
+	for (i = 0; i < COMMANDS; i++)
+		if (!strcmp(commands[i].name, name))
+			return &commands[i];
+	return NULL;
+}
+
+static int help(const struct cli_arguments *arguments)
+{
+	const struct cli_command *command;
+
+	if (!arguments->pool)
+		return help_all();
+	command = find(arguments->pool);
+	return command ? help_of(command) : no_command(arguments->pool);
 }
 
 /* ---- arguments ---- */
@@ -85,27 +147,15 @@ static int parse(const struct cli_command *command, int argc, char **argv,
 		ret->voids |= c == 'v';
 	}
 	count = argc - optind;
+	if (count > 0 && !*command->arguments)
+		return cli_usage("%s: it takes no arguments", command->name);
 	if (count < command->least || count > command->most)
 		return cli_usage("%s: the arguments are '%s'", command->name, command->arguments);
 	ret->pool = count > 0 ? argv[optind] : NULL;
 	ret->slot = count > 1 ? argv[optind + 1] : NULL;
-	if (ret->pool && !*ret->pool)
+	if (ret->pool && !*ret->pool && command->run != help)
 		return cli_usage("%s: the name of the pool is empty", command->name);
 	return 0;
-}
-
-static const struct cli_command *find(const char *name)
-{
-	size_t i;
-
-	if (!strcmp(name, "--version") || !strcmp(name, "-V"))
-		name = "version";
-	if (!strcmp(name, "--help") || !strcmp(name, "-h"))
-		name = "help";
-	for (i = 0; i < COMMANDS; i++)
-		if (!strcmp(commands[i].name, name))
-			return &commands[i];
-	return NULL;
 }
 
 /* ---- standard output ---- */
@@ -128,7 +178,7 @@ static int close_output(int status)
 {
 	bool before = ferror(stdout);	/* whose errno is lost */
 
-	if (!fflush(stdout) && !before)
+	if (!fclose(stdout) && !before)
 		return status;
 	return cli_fail("standard output: %s", before ? "it cannot be written" : strerror(errno));
 }
@@ -145,9 +195,9 @@ int main(int argc, char **argv)
 		return cli_usage("which command?");
 	command = find(argv[1]);
 	if (!command)
-		return cli_usage("there is no command '%s'", argv[1]);
+		return no_command(argv[1]);
 	status = parse(command, argc - 1, argv + 1, &arguments);
 	if (status)
 		return status;
-	return close_output(arguments.help ? help(NULL) : command->run(&arguments));
+	return close_output(arguments.help ? help_of(command) : command->run(&arguments));
 }

@@ -300,6 +300,11 @@ bad_usage() {
 		refuses 2 "list: there is no option --json=yes$end" xmem list --json=yes &&
 		refuses 2 "backend: there is no option --json$end" xmem backend --json &&
 		refuses 2 "list: the arguments are '\[--json\]'$end" xmem list scene &&
+		refuses 2 "version: it takes no arguments$end" xmem version scene &&
+		refuses 2 "backend: it takes no arguments$end" xmem backend scene &&
+		refuses 2 "help: the arguments are '\[COMMAND\]'$end" xmem help stat list &&
+		refuses 2 "there is no command 'lists'$end" xmem help lists &&
+		refuses 2 "there is no command ''$end" xmem help '' &&
 		refuses 2 "stat: the arguments are .*POOL'$end" xmem stat &&
 		refuses 2 "clients: the arguments are .*POOL'$end" xmem clients scene 1 &&
 		refuses 2 "holders: the arguments are .*$end" xmem holders scene 1 2 &&
@@ -366,11 +371,34 @@ daemon_without_proc() {
 		says "status $status, $(cat "$work/err")"
 }
 
+# Of one command it can be asked for in both ways.
+help_of_each_command() {
+	local command commands
+	commands=$(xmem help | sed -n 's/^  \([a-z]*\) .*/\1/p')
+	same 'list stat clients holders claims backend version help' \
+		"$(xargs <<<"$commands")" || return
+	for command in $commands; do
+		[[ $(xmem help "$command") == "Usage: xmem $command"* ]] &&
+			same "$(xmem help "$command")" "$(xmem "$command" --help)" || return
+	done
+	same 'Usage: xmem holders [--json] POOL [SLOT]' "$(xmem help holders | head -n 1)" &&
+		same 'Usage: xmem version' "$(xmem version --help | head -n 1)"
+}
+
+# A reference that has a handle is in two columns, and is one all the same.
+help_of_claims_says_what_its_columns_count() {
+	local command
+	for command in 'help claims' 'claims --help'; do
+		# shellcheck disable=SC2086
+		xmem $command | tr '\n' ' ' | grep -q 'HOLDS counts .* CLAIMS .* is in both' ||
+			says "$(xmem $command)" || return
+	done
+}
+
 help_and_version() {
 	local first='Usage: xmem COMMAND [ARGUMENT]...'
 	same "$first" "$(xmem --help | head -n 1)" && same "$first" "$(xmem -h | head -n 1)" &&
 		same "$first" "$(xmem help | head -n 1)" &&
-		same "$first" "$(xmem holders --help | head -n 1)" &&
 		same 8 "$(xmem help | grep -cE '^  [a-z]+ ')" &&
 		same "$(xmem version)" "$(xmem --version)" && same "$(xmem version)" "$(xmem -V)" &&
 		[[ $(xmem version) =~ ^xmem\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
@@ -383,7 +411,7 @@ backend_is_told() { same "$backend" "$(xmem backend)"; }
 output_that_cannot_be_written() {
 	local words='standard output: ' command
 	for command in list 'list --json' 'clients scene' 'holders scene --json' 'stat scene' help \
-		backend version; do
+		backend version 'claims scene' 'claims scene --json' 'stat --help'; do
 		# shellcheck disable=SC2086
 		refuses 1 "$words" bash -c '"$0" "$@" >/dev/full' "$programs/xmem" $command &&
 			refuses 1 "$words" bash -c 'stdbuf -o0 "$0" "$@" >/dev/full' \
@@ -394,6 +422,34 @@ output_that_cannot_be_written() {
 	done
 	# Nothing of it went into the pool's files, which would have had the number of stdout.
 	same 3 "$(json '.clients | length' clients scene)"
+}
+
+# Who reads on no more ends the tool, as it ends each program in a pipe; where SIGPIPE is ignored,
+# that is an error.
+output_into_a_pipe_without_a_reader() {
+	local words='standard output: Broken pipe' command status both closed result=0
+	mkfifo "$work/closed"
+	exec {both}<>"$work/closed" {closed}>"$work/closed"
+	exec {both}>&-
+	for command in list 'list --json' 'stat scene' 'stat scene --json' 'clients scene' \
+		'clients scene --json' 'holders scene' 'holders scene --json' 'claims scene' \
+		'claims scene --json' help 'help claims' 'stat --help' backend version; do
+		status=0
+		# shellcheck disable=SC2086
+		env --default-signal=PIPE "$programs/xmem" $command >&"$closed" 2>"$work/err" ||
+			status=$?
+		[ $status = 141 ] && [ ! -s "$work/err" ] ||
+			{ says "xmem $command: status $status, $(cat "$work/err")"; result=1; }
+		status=0
+		# shellcheck disable=SC2086
+		env --ignore-signal=PIPE "$programs/xmem" $command >&"$closed" 2>"$work/err" ||
+			status=$?
+		[ $status = 1 ] && grep -q "^xmem: $words$" "$work/err" ||
+			{ says "xmem $command: status $status, $(cat "$work/err")"; result=1; }
+	done
+	exec {closed}>&-
+	rm "$work/closed"
+	return $result
 }
 
 # ---- without a host ----
@@ -450,8 +506,9 @@ for name in list_has_named_and_anonymous list_as_a_table table_is_aligned \
 	holders_of_one_slot claims_are_set_aside stat_counts_without_the_tool \
 	output_that_nobody_reads_keeps_no_pool full_pool bad_usage no_such_pool \
 	host_that_does_not_answer daemon_help_that_cannot_be_written daemon_without_proc \
-	help_and_version \
-	backend_is_told output_that_cannot_be_written no_host_and_none_is_started no_device \
+	help_of_each_command help_of_claims_says_what_its_columns_count help_and_version \
+	backend_is_told output_that_cannot_be_written output_into_a_pipe_without_a_reader \
+	no_host_and_none_is_started no_device \
 	wrong_backend_is_said build_without_json_library \
 	claims_are_voided killed_owner_is_seen; do
 	result=0
