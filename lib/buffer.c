@@ -56,15 +56,23 @@ int xl_hold_resolved(struct xmem_pool *pool, u64 token, int err)
 	return err;
 }
 
-XL_COLD struct xmem_buffer *xl_get_failed(struct xmem_pool *pool, int err)
+static XL_COLD struct xmem_buffer *get_failed(int err)
 {
 	if (err == -ESTALE)
 		xl_fail_fast(ESTALE,
 			     "get: what this token names is gone, or the token is another pool's");
-	else if (err == -ERANGE)
-		xl_fail_fast(ERANGE, "get: no reference is set aside for whoever comes");
 	else if (err)
 		xl_fail(-err, "get: %s", xl_request_error(err));
+	return NULL;
+}
+
+/* If the contents have gone since their claims were seen, there are no claims any more, either. */
+XL_COLD struct xmem_buffer *xl_get_failed(struct xmem_pool *pool, int err)
+{
+	if (err == -ERANGE || err == -ESTALE)
+		xl_fail_fast(ERANGE, "get_slot: no reference is set aside for whoever comes");
+	else if (err)
+		xl_fail(-err, "get_slot: %s", xl_request_error(err));
 	return NULL;
 }
 
@@ -77,7 +85,7 @@ static XL_COLD struct xmem_buffer *get_refused(struct xmem_pool *pool)
 	else if (!xl_is_open(pool))
 		xl_fail_not_alive(pool);
 	else			/* no such slot here: a token of another pool */
-		xl_get_failed(pool, -ESTALE);
+		get_failed(-ESTALE);
 	return NULL;
 }
 
@@ -101,6 +109,11 @@ static XL_COLD struct xmem_buffer *get_refill(struct xmem_pool *pool, u64 token)
 	return NULL;
 }
 
+static struct xmem_buffer *slow_failed(struct xmem_pool *pool, int err, bool by_slot)
+{
+	return by_slot ? xl_get_failed(pool, err) : get_failed(err);
+}
+
 /* The hold is not certain yet. If references are set aside, one of them becomes the hold. */
 XL_COLD struct xmem_buffer *xl_get_slow(struct xmem_pool *pool, u64 token, int err, bool must)
 {
@@ -109,7 +122,7 @@ XL_COLD struct xmem_buffer *xl_get_slow(struct xmem_pool *pool, u64 token, int e
 
 	err = xl_hold_resolved(pool, token, err);
 	if (err)
-		return xl_get_failed(pool, err);
+		return slow_failed(pool, err, must);
 	buffer = xl_handle_new(pool);
 	if (!buffer)
 		goto put;
@@ -121,7 +134,7 @@ XL_COLD struct xmem_buffer *xl_get_slow(struct xmem_pool *pool, u64 token, int e
 	if (!err)
 		return fill_got(buffer, token);
 	xl_handle_unused(buffer);
-	xl_get_failed(pool, err);
+	slow_failed(pool, err, must);
 put:
 	xl_do(pool, xm_put(&pool->map, pool->me, slot));
 	return NULL;

@@ -17,7 +17,7 @@ int xl_hold_resolved(struct xmem_pool *pool, u64 token, int err);
 /* The same, and make the handle. @must: only if there is a claim (ERANGE). */
 struct xmem_buffer *xl_get_slow(struct xmem_pool *pool, u64 token, int err, bool must);
 
-/* Note why a get failed. Returns NULL. */
+/* Note why a get by slot failed. Returns NULL. */
 struct xmem_buffer *xl_get_failed(struct xmem_pool *pool, int err);
 
 #endif

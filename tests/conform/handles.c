@@ -58,6 +58,45 @@ TEST(API_errors_have_messages)
 	SAME(xmem_get_last_error(NULL), 0);
 }
 
+/* The last error is @err, and its message has all of @words, which end with NULL. */
+static void says(int err, const char *const *words)
+{
+	const char *why;
+
+	SAME(xmem_peek_last_error(&why), err);
+	for (; *words; words++)
+		if (!strstr(why, *words))
+			FAIL("'%s' does not say '%s'", why, *words);
+}
+
+/* Whichever call has dropped a handle, who uses it once more reads of that call. */
+TEST(API_messages_name_the_call)
+{
+	static const char *const no_claim[] = { "get_slot: no reference", NULL };
+	static const char *const dropped[] = {
+		"token: ", "xmem_release", "xmem_publish", "xmem_forward", "xmem_send",
+		"xmem_forget", NULL
+	};
+	struct xmem_pool *pool = open_writer(new_name(), 1, BYTES);
+	struct xmem_buffer *b = xmem_acquire(pool, BYTES, 0);
+	uint64_t token;
+
+	REFUSED(xmem_get_slot(pool, 0), ERANGE);
+	says(-ERANGE, no_claim);
+	WORKED(xmem_set_ref_count(b, 1, 0));
+	token = xmem_token(b);
+	WORKED(xmem_forget(b));
+	SAME(xmem_token(b), 0);
+	says(-EBADF, dropped);
+	WORKED(xmem_drop_ref(pool, token));
+	REFUSED(xmem_get_slot(pool, token & 0xffff), ERANGE);
+	says(-ERANGE, no_claim);
+	REFUSED(xmem_get(pool, 1), ESTALE);
+	says(-ESTALE, (const char *const []){ "get: what this token names", NULL });
+	check_quiet(pool, 1);
+	xmem_pool_close(pool);
+}
+
 TEST(API_a_success_leaves_the_error_alone)
 {
 	struct xmem_pool *pool = open_writer(new_name(), 1, BYTES);
