@@ -7,7 +7,7 @@ CLI_OBJ := $(CLI_SRC:%.c=$(B)/obj/%.o)
 
 ifneq ($(CLI),no)
 all: $(B)/xmem
-INSTALL += 755:$(B)/xmem:$(BINDIR)/xmem
+INSTALL += 755:$(B)/xmem:$(BINDIR)/xmem 644:man/xmem.1:$(MANDIR)/man1/xmem.1
 endif
 
 # Looked for once, so that who lacks it is told what to do.

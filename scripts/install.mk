@@ -81,9 +81,9 @@ $(patsubst %.c,$(B)/obj/%.o,$(shell grep -rlw --include='*.c' XMEM_VERSION cli d
 	$(B)/version.stamp
 
 # What is installed, as MODE:FILE:TARGET or link:TEXT:TARGET. The .mk files add to it, and
-# to install's prerequisites what "all" does not build.
+# to install's prerequisites what "all" does not build. The page of xmem goes where xmem goes.
 INSTALL := 644:docs/environment.md:$(DOCDIR)/environment.md \
-	$(foreach page,$(wildcard man/*.[1-8]),\
+	$(foreach page,$(filter-out man/xmem.1,$(wildcard man/*.[1-8])),\
 		644:$(page):$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
 
 .PHONY: install uninstall help

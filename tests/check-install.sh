@@ -110,7 +110,8 @@ build() {
 expected() {	# FOLDER that stands for /usr, LIBDIR below it
 	(cd include && find . '(' -name '*.h' -o -name '*.hpp' ')' -printf 'include/%P\n')
 	printf '%s\n' bin/xmem "libexec/xmem/xmemd" share/doc/xmem/environment.md \
-		share/man/man8/xmemd.8 lib/systemd/user/xmemd.{socket,service} \
+		share/man/man1/xmem.1 share/man/man8/xmemd.8 \
+		lib/systemd/user/xmemd.{socket,service} \
 		"$1"/{libxmem.a,libxmem.so,"$soname","libxmem.so.$version",pkgconfig/xmem.pc} \
 		"$1"/cmake/xmem/xmem-config{,-version}.cmake
 }
@@ -306,7 +307,7 @@ check_uninstall() {
 	local before
 	quiet make uninstall PREFIX="$one"
 	[ ! -e "$one" ] || fail "uninstall leaves in PREFIX: $(tree "$one")"
-	mkdir -p "$one"/{bin,lib/pkgconfig,share/man/man8,include/xmem,libexec/xmem}
+	mkdir -p "$one"/{bin,lib/pkgconfig,share/man/man{1,8},include/xmem,libexec/xmem}
 	touch "$one"/{bin/other,lib/libother.so,include/xmem/other.h}
 	before=$(tree "$one")
 	quiet make install PREFIX="$one"

@@ -385,6 +385,17 @@ help_of_each_command() {
 		same 'Usage: xmem version' "$(xmem version --help | head -n 1)"
 }
 
+# The manual page has the commands and arguments that the tool has.
+manual_has_what_help_has() {
+	local page
+	page=$(sed -n '/^\.SH SYNOPSIS/,/^\.SH DESCRIPTION/ { /^\.SH/d; s/^\.[RBI]* //; s/\\-/-/g
+		s/\[ \(.*\) \]/[\1]/; p }' man/xmem.1 |
+		awk '/^\.br$/ { print line; line = ""; next }
+			{ line = line (line ? " " : "") $0 } END { print line }')
+	same "$(xmem help | sed -n '/^  [a-z]* /p' | cut -c 3-41 |
+		sed 's/  */ /g; s/ $//; s/^/xmem /')" "$page"
+}
+
 # A reference that has a handle is in two columns, and is one all the same.
 help_of_claims_says_what_its_columns_count() {
 	local command
@@ -393,6 +404,8 @@ help_of_claims_says_what_its_columns_count() {
 		xmem $command | tr '\n' ' ' | grep -q 'HOLDS counts .* CLAIMS .* is in both' ||
 			says "$(xmem $command)" || return
 	done
+	tr '\n' ' ' <man/xmem.1 | grep -q 'HOLDS counts .* CLAIMS .* is in both' ||
+		says 'the manual does not say it'
 }
 
 help_and_version() {
@@ -506,7 +519,8 @@ for name in list_has_named_and_anonymous list_as_a_table table_is_aligned \
 	holders_of_one_slot claims_are_set_aside stat_counts_without_the_tool \
 	output_that_nobody_reads_keeps_no_pool full_pool bad_usage no_such_pool \
 	host_that_does_not_answer daemon_help_that_cannot_be_written daemon_without_proc \
-	help_of_each_command help_of_claims_says_what_its_columns_count help_and_version \
+	help_of_each_command manual_has_what_help_has help_of_claims_says_what_its_columns_count \
+	help_and_version \
 	backend_is_told output_that_cannot_be_written output_into_a_pipe_without_a_reader \
 	no_host_and_none_is_started no_device \
 	wrong_backend_is_said build_without_json_library \
