@@ -63,50 +63,68 @@ static u64 expire(struct xd_pool *pool, u64 now)
 	return deadline;
 }
 
-/* How the claims of @add are taken back; and then, that one of them is the client's own. */
-static void undo(struct xd_connection *from, const struct xmem_claim_request *add)
+/*
+ * Take back what the last request has added: as many as nobody has taken; and then, that one of
+ * them is the client's own.
+ */
+static void undo(struct xd_connection *from)
 {
+	const struct xmem_claim_request *add = &from->added;
 	struct xm_host *host = &from->pool->host;
 	struct xmem_claim_request take = {
 		.size = sizeof(take), .op = XMEM_CLAIM_TAKE, .slot = add->slot,
-		.generation = add->generation, .count = add->count,
+		.generation = add->generation,
 	};
 	struct xm_pending pending;
+	int err;
 
-	if (add->count && !xm_host_claim(host, from->client, &take, 0, true, &pending))
+	do {	/* others take some meanwhile */
+		take.count = xm_claims_of(&host->map, add->slot);
+		if (take.count > add->count)
+			take.count = add->count;
+		if (!take.count)
+			break;
+		err = xm_host_claim(host, from->client, &take, 0, true, &pending);
 		do_pending(from->pool, pending);
+	} while (err == -ERANGE);
 	take.flags = XMEM_CLAIM_OWN;
 	take.count = 0;
 	if (add->flags == XMEM_CLAIM_OWN)
 		xm_host_claim(host, from->client, &take, 0, true, &pending);
 }
 
-int xd_claim(struct xd_connection *from, const struct xmem_claim_request *request)
+static int serve_undo(struct xd_connection *from, const struct xmem_claim_request *request)
 {
-	const struct xmem_claim_request before = from->added;
+	if (request->flags || request->slot || request->count || request->timeout_ns)
+		return -EINVAL;
+	if (request->generation && request->generation == from->added_number)
+		undo(from);
+	from->added_number = 0;
+	return 0;
+}
+
+int xd_claim(struct xd_call *call)
+{
+	const struct xmem_claim_request *request = &call->request.claim;
+	struct xd_connection *from = call->from;
 	struct xd_pool *pool = from->pool;
 	struct xm_host *host = &pool->host;
 	u64 now = now_ns();
 	struct xm_pending pending;
 	int err;
 
-	from->added.size = 0;
-	if (request->op == XMEM_CLAIM_UNDO) {
-		if (request->flags || request->slot || request->generation || request->count ||
-		    request->timeout_ns)
-			return -EINVAL;
-		if (before.size)
-			undo(from, &before);
-		return 0;
-	}
+	if (request->op == XMEM_CLAIM_UNDO)
+		return serve_undo(from, request);
 	if (!host->claims)
 		host->claims = calloc(1, xm_claims_bytes(&host->map));
 	if (!host->claims)
 		return -ENOMEM;
 	err = xm_host_claim(host, from->client, request, now, true, &pending);
 	do_pending(pool, pending);
-	if (!err && request->op == XMEM_CLAIM_ADD)
+	if (!err && request->op == XMEM_CLAIM_ADD) {
 		from->added = *request;
+		from->added_number = call->number;
+	}
 	set_timer(pool->daemon, expire(pool, now));
 	return err;
 }

@@ -253,6 +253,7 @@ static int serve_datagram(struct xd_call *call, struct xm_datagram *datagram)
 		call->fd = datagram->file[0];
 		datagram->files = 0;
 	}
+	call->number = datagram->head.number;
 	return xd_serve(call, datagram->head.request, datagram->body, datagram->length);
 }
 

@@ -81,8 +81,8 @@ struct xd_connection {
 	u64 incarnation;
 	struct xm_followed followed;
 	u32 poll_count;			/* descriptors to poll that it has been given */
-	struct xmem_claim_request added;	/* its last request for claims, if that has added
-						 * some; else its size is 0 */
+	struct xmem_claim_request added; /* the last request that has added claims */
+	u64 added_number;		/* of its message; 0: there is none */
 };
 
 struct xd_daemon {
@@ -112,6 +112,7 @@ struct xd_call {
 	struct xd_daemon *daemon;
 	struct xd_connection *from;
 	union xm_request request;
+	u64 number;		/* of its message */
 	int fd;			/* came with the request, or -1; code that keeps it stores -1 */
 	int answer;		/* goes with the reply and is closed after it; -1: none */
 };
@@ -264,7 +265,7 @@ void xd_polls_expired(struct xd_daemon *daemon);
 int xd_claims_init(struct xd_daemon *daemon);
 
 /* Serve a request of @from's client. 0 or -errno. */
-int xd_claim(struct xd_connection *from, const struct xmem_claim_request *request);
+int xd_claim(struct xd_call *call);
 
 /* A client of the pool has ended: void the claims that nobody is left to take. */
 void xd_claims_left(struct xd_pool *pool);

@@ -325,7 +325,7 @@ static int serve_wake(struct xd_call *call)
 
 static int serve_claim(struct xd_call *call)
 {
-	return xd_claim(call->from, &call->request.claim);
+	return xd_claim(call);
 }
 
 /* ---- all ---- */

@@ -584,7 +584,8 @@ uint64_t xmem_timestamp_ns(struct xmem_buffer *buffer);
 /*
  * Get what the publisher says about the contents. A reader checks it before it relies on
  * it, because the publisher can change it at any time.
- * Returns: the metadata, or NULL. Ownership: valid until the handle is dropped.
+ * Returns: the metadata, or NULL. Ownership: valid until the handle is dropped; after xmem_get_mut
+ * until the buffer is published or its references are counted.
  * Threads: any. Since: 0.2.
  */
 const struct xmem_metadata *xmem_buffer_metadata(struct xmem_buffer *buffer);

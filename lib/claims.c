@@ -3,6 +3,8 @@
  * Handing buffers over by count: references that are set aside, and taken by whoever comes for
  * them. How they are counted is in core/claims.c; a get takes its one in buffer.c.
  */
+#include <stdlib.h>
+
 #include "claims.h"
 #include "died.h"
 #include "handle.h"
@@ -131,6 +133,36 @@ static int done(const char *what, int err)
 
 /* ---- the reference of a handle ---- */
 
+/*
+ * The host knows of one own claim of this client. It is that of the handle that was counted in
+ * last: countings are numbered for each slot, in the private memory of this process. An earlier
+ * handle stands for none any more, for its claim had ended by then.
+ */
+static bool is_counted(const struct xmem_buffer *buffer)
+{
+	return xm_load(&buffer->mode) & XL_CLAIMS &&
+	       buffer->counting == xm_load(&buffer->pool->countings[buffer->slot]);
+}
+
+static int have_countings(struct xmem_pool *pool)
+{
+	u32 *new;
+
+	if (xm_load_acquire(&pool->countings))
+		return 0;
+	new = calloc(pool->map.slots, sizeof(*new));
+	if (!new)
+		return -ENOMEM;
+	if (!xm_cas_full(&pool->countings, NULL, new))
+		free(new);	/* another thread was first */
+	return 0;
+}
+
+static void count_in(struct xmem_buffer *buffer)
+{
+	buffer->counting = xm_add_full(&buffer->pool->countings[buffer->slot], 1) + 1;
+}
+
 /* Whatever comes of it: how many claims go, and that none is this client's own any more. */
 static void disown(struct xmem_pool *pool, u64 token, u32 count)
 {
@@ -149,7 +181,7 @@ void xl_claim_drop(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
 
-	if (xm_claims_of(&pool->map, buffer->slot)) {
+	if (is_counted(buffer) && xm_claims_of(&pool->map, buffer->slot)) {
 		disown(pool, buffer->what.token, 1);
 		xl_settle_posts(pool);
 	}
@@ -175,6 +207,7 @@ static u64 timeout_of(int64_t timeout_ns)
 
 static void stand_for_claim(struct xmem_buffer *buffer)
 {
+	count_in(buffer);
 	xl_lock(&buffer->pool->lock);	/* another thread may be in xl_place_now */
 	xm_store_release(&buffer->mode, buffer->mode | XL_CLAIMS);
 	xl_unlock(&buffer->pool->lock);
@@ -249,6 +282,7 @@ static int set_written(struct xmem_buffer *buffer, struct wish *wish)
 	}
 	buffer->origin = xl_origin(pool->me, pool->link.join.incarnation);
 	leave_to_holders(buffer);
+	count_in(buffer);
 	xl_handle_use(buffer, XL_READING | XL_CLAIMS);
 	return 0;
 }
@@ -259,6 +293,9 @@ static int set_upgraded(struct xmem_buffer *buffer, struct wish *wish)
 	struct xmem_pool *pool = buffer->pool;
 	int err;
 
+	err = xl_upgrade_settle(buffer);
+	if (err)
+		return err;
 	wish->token = xm_token(buffer->upgrade->generation, buffer->slot);
 	err = claim_more(pool, wish);
 	if (err)
@@ -269,19 +306,23 @@ static int set_upgraded(struct xmem_buffer *buffer, struct wish *wish)
 		disown(pool, wish->token, 0);
 		return err;
 	}
+	count_in(buffer);
 	xl_handle_use(buffer, XL_READING | XL_CLAIMS);
 	return 0;
 }
 
 static int set(struct xmem_buffer *buffer, u32 count, u64 timeout_ns)
 {
-	bool again = xm_load(&buffer->mode) & XL_CLAIMS;
+	bool again = is_counted(buffer);
 	struct wish wish = {
 		.count = count, .timeout_ns = timeout_ns,
 		.flags = XMEM_CLAIM_OWN | (again ? XMEM_CLAIM_AGAIN : 0),
 	};
 	u32 mode = xm_load(&buffer->mode);
+	int err = have_countings(buffer->pool);
 
+	if (err)
+		return err;
 	if (mode & XL_UPGRADED)
 		return set_upgraded(buffer, &wish);
 	return mode & XL_WRITING ? set_written(buffer, &wish) : set_held(buffer, &wish);
@@ -335,9 +376,9 @@ XMEM_API int xmem_forget(struct xmem_buffer *handle)
 	if (err)
 		return err;
 	pool = buffer->pool;
-	if (buffer->mode & XL_CLAIMS)
+	if (is_counted(buffer))
 		leave(pool, buffer->slot);
-	else
+	else if (!(buffer->mode & XL_CLAIMS))
 		err = add_some(pool, buffer->what.token, 1);
 	if (err)
 		return failed("forget", err);

@@ -52,6 +52,7 @@ struct xmem_buffer {
 		struct xl_upgrade *upgrade;	/* XL_UPGRADED: what it will be */
 	};
 	u64 origin;			/* whose ring it was received from; see xmem_publisher */
+	u32 counting;			/* XL_CLAIMS: when it was counted in (claims.c) */
 	bool counted;			/* among pool->out; under pool->lock */
 };
 

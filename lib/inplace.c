@@ -66,8 +66,30 @@ static bool is_live(const struct xmem_pool *pool, u32 slot, u64 generation)
 	       (xm_state(word) == XMEM_SLOT_LIVE || xm_state(word) == XMEM_SLOT_SCANNING);
 }
 
+/*
+ * A request to publish was given up. If it has been served since, the contents are LIVE with the
+ * metadata of then, and nobody knows their token: they are written anew. 0 or -errno, noted.
+ */
+static int write_anew(struct xmem_pool *pool, u32 slot, struct xl_upgrade *upgrade)
+{
+	struct xmem_upgrade_request request = {
+		.size = XMEM_UPGRADE_MIN, .slot = slot, .generation = upgrade->generation,
+	};
+	int err;
+
+	xl_settle_posts(pool);
+	if (!is_live(pool, slot, upgrade->generation))
+		return 0;
+	err = begin(pool, &request);
+	if (err)
+		return begin_failed(err);
+	upgrade->generation = request.generation;
+	upgrade->given_up = false;
+	return 0;
+}
+
 /* Make the contents LIVE. 0 or -errno, noted. */
-static int end(struct xmem_pool *pool, u32 slot, const struct xl_upgrade *upgrade)
+static int end(struct xmem_pool *pool, u32 slot, struct xl_upgrade *upgrade)
 {
 	struct xmem_upgrade_request request = {
 		.size = sizeof(request), .flags = XMEM_UPGRADE_PUBLISH, .slot = slot,
@@ -75,8 +97,10 @@ static int end(struct xmem_pool *pool, u32 slot, const struct xl_upgrade *upgrad
 	};
 	int err = xl_request(pool, XMEM_IOC_UPGRADE, &request);
 
-	if (!err || is_live(pool, slot, upgrade->generation))
+	/* It may have been served although the answer has not come. */
+	if (!err || (!upgrade->given_up && is_live(pool, slot, upgrade->generation)))
 		return 0;
+	upgrade->given_up = true;
 	return xl_fail(-err, "publish: contents that were written in place: %s",
 		       err == -ESTALE ? "the owner of the buffer has broken the rules"
 				      : xl_request_error(err));
@@ -154,13 +178,21 @@ XMEM_API int xmem_get_mut(struct xmem_buffer *handle)
 	return 0;
 }
 
+int xl_upgrade_settle(struct xmem_buffer *buffer)
+{
+	return buffer->upgrade->given_up ?
+	       write_anew(buffer->pool, buffer->slot, buffer->upgrade) : 0;
+}
+
 /* The contents are @what, and readable by all who have the token, which is put there. */
 static int live(struct xmem_buffer *buffer, struct xm_publication *what)
 {
 	struct xl_upgrade *upgrade = buffer->upgrade;
 	struct xmem_pool *pool = buffer->pool;
-	int err;
+	int err = xl_upgrade_settle(buffer);
 
+	if (err)
+		return err;
 	upgrade->metadata.size = what->length;
 	upgrade->metadata.offset = what->offset;
 	XM_STEP(XM_STEP_UPGRADE_FILLED);

@@ -9,6 +9,7 @@
 struct xl_upgrade {
 	struct xmem_metadata metadata;
 	u64 generation;
+	bool given_up;			/* a request to publish it, which may be served yet */
 };
 
 /*
@@ -16,6 +17,9 @@ struct xl_upgrade {
  * reading. 0 or -errno, noted.
  */
 int xl_upgrade_publish(struct xmem_buffer *buffer, struct xm_publication *what, u64 addressee);
+
+/* Before a token is made of upgrade->generation: it may be another one now. 0 or -errno, noted. */
+int xl_upgrade_settle(struct xmem_buffer *buffer);
 
 /* The contents are complete, but published to nobody. 0 or -errno, noted; the mode stays. */
 int xl_upgrade_live(struct xmem_buffer *buffer);

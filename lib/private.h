@@ -272,6 +272,7 @@ struct xmem_pool {
 	u32 waiting;			/* calls that wait.h counts; atomic, a futex */
 
 	struct xm_map map;
+	u32 *countings;			/* by slot: the last one (claims.c); NULL: none yet */
 	struct xl_mappings mappings;	/* payload/payload.h says who guards it */
 	struct xl_lock slow;		/* serialises preallocate */
 	struct xl_lock subscribing;	/* serialises requests to follow rings */

@@ -550,9 +550,9 @@ struct xmem_poll_fd_request {
  * caller's no more. ENOENT: the caller has none, or it is void. If others take all that there are,
  * it is among them.
  *
- *   undo   (daemon) takes back what the add has done that the same client has sent right before,
- *          if it was served, and does nothing otherwise; all other fields must be 0. It is for
- *          a client that has given up waiting for the answer
+ *   undo   (daemon) takes back what this client's last add has done, as far as nobody has taken it,
+ *          if it was served, and its message had the number that is in `generation`; the other
+ *          fields must be 0. It is for a client that has given up waiting for the answer
  *
  * Claims end also when their time has passed, and when all who have added some have ended and at
  * most the slot's owner is left. ESTALE: the slot has other contents, or none. ERANGE: there would

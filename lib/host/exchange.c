@@ -170,6 +170,7 @@ static void undo_claims(struct xl_exchange *exchange, int socket,
 		return;
 	post.claim = (struct xmem_claim_request){
 		.size = sizeof(post.claim), .op = XMEM_CLAIM_UNDO,
+		.generation = exchange->number,
 	};
 	send_or_keep(exchange, socket, &post);
 }

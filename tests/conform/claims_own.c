@@ -213,6 +213,65 @@ TEST(P9_claims_of_the_owner_stay_when_a_client_that_has_added_some_leaves)
 	xmem_pool_close(writer);
 }
 
+/* ---- a handle whose reference has ended, and one that was counted in after it ---- */
+
+static void two_countings(struct xmem_pool *writer, struct xmem_buffer **first,
+			  struct xmem_buffer **second)
+{
+	*first = counted(writer, 5, 2, 0);
+	*second = xmem_clone(*first);
+	CHECK(*second);
+	WORKED(xmem_void_claims(writer, xmem_token(*first)));
+	WORKED(xmem_set_ref_count(*second, 2, 0));
+	SAME(claims_of(writer, xmem_token(*first)), 2);
+}
+
+TEST(API_an_earlier_handle_takes_nothing_of_a_later_one)
+{
+	struct xmem_pool *writer = open_writer(new_name(), 1, BYTES);
+	struct xmem_buffer *first, *second;
+	uint64_t token;
+
+	two_countings(writer, &first, &second);
+	token = xmem_token(first);
+	SAME(xmem_set_ref_count(first, 3, 0), -EBUSY);
+	xmem_release(first);
+	SAME(claims_of(writer, token), 2);
+	xmem_release(second);
+	SAME(claims_of(writer, token), 1);
+	WORKED(xmem_drop_ref(writer, token));
+	CHECK(is_free(writer));
+	xmem_pool_close(writer);
+}
+
+static void forget_the_first(void *argument)
+{
+	const char *name = argument;
+	struct xmem_buffer *first, *second;
+
+	two_countings(open_writer(name, 1, BYTES), &first, &second);
+	tell_parent(xmem_token(first));
+	WORKED(xmem_forget(first));
+	tell_parent(1);
+	hear_parent();
+}
+
+TEST(P2_an_earlier_handle_forgets_nothing_of_a_later_one)
+{
+	const char *name = new_name();
+	struct xmem_pool *one = open_reader(name);
+	struct child *child = spawn(forget_the_first, (void *)name);
+	uint64_t token = hear(child);
+
+	hear(child);
+	kill_child(child);
+	EVENTUALLY(stat_of(one).clients == 1);
+	SAME(claims_of(one, token), 1);
+	xmem_release(xmem_get(one, token));
+	EVENTUALLY(stat_of(one).attached == 0);
+	xmem_pool_close(one);
+}
+
 /* ---- one for each client ---- */
 
 TEST(API_of_several_handles_of_a_client_one_is_counted_in)

@@ -6,9 +6,16 @@
 #include <signal.h>
 
 #include "claims.h"
+#include "lib/host/exchange.h"
 #include "lib/private.h"
 
 static pid_t daemon_pid;
+
+/* Of the messages of this pool handle. The exchange comes first in what the link keeps. */
+static uint64_t last_number(struct xmem_pool *pool)
+{
+	return ((struct xl_exchange *)pool->link.private)->number;
+}
 
 /* In a pool of a daemon of its own. */
 static const char *alone(void)
@@ -97,7 +104,7 @@ TEST(P9_many_references_are_dropped_while_the_daemon_is_stopped)
 
 /* ---- what was given up ---- */
 
-/* As the library does after an answer that came too late. */
+/* As the library does after an answer that came too late: the last number is that of the add. */
 static void undo_and_wait(void *argument)
 {
 	const struct dropper *how = argument;
@@ -105,6 +112,7 @@ static void undo_and_wait(void *argument)
 	struct xmem_claim_request undo = { .size = sizeof(undo), .op = XMEM_CLAIM_UNDO };
 
 	counted(pool, 3, 3, XMEM_FOREVER);
+	undo.generation = last_number(pool);
 	tell_parent(1);
 	hear_parent();
 	pool->link.backend->post(&pool->link, XMEM_IOC_CLAIM, &undo);
@@ -198,5 +206,118 @@ TEST(P2_counting_in_that_was_given_up_leaves_no_reference_of_its_own)
 	EVENTUALLY(stat_of(writer).clients == 1);
 	SAME(claims_of(writer, token), 2);
 	WORKED(xmem_void_claims(writer, token));
+	xmem_pool_close(writer);
+}
+
+/* A request that was given up and not served is not undone: what came before it stays. */
+static void give_up_and_wait(void *argument)
+{
+	struct sigaction action = { .sa_handler = nothing };
+	const struct dropper *how = argument;
+	struct xmem_pool *pool = open_writer(how->name, 2, BYTES);
+	struct xmem_buffer *b;
+
+	CHECK(!sigaction(SIGUSR1, &action, NULL));
+	tell_parent(hand_over(pool, 7, 2, XMEM_FOREVER));
+	b = xmem_acquire(pool, BYTES, 0);
+	fill(b, 8);
+	hear_parent();
+	tell_parent(1);
+	SAME(xmem_set_ref_count(b, 2, XMEM_FOREVER), -EINTR);
+	tell_parent(2);
+	hear_parent();
+}
+
+TEST(P8_what_was_handed_over_before_stays_when_a_request_is_given_up)
+{
+	struct dropper how = { .name = alone() };
+	struct xmem_pool *one = open_reader(how.name);
+	struct child *child = spawn(give_up_and_wait, &how);
+	uint64_t token = hear(child);
+	struct xmem_buffer *b;
+	int i;
+
+	daemon_pid = stop_daemon();
+	tell(child, 1);
+	hear(child);
+	for (i = 0; i < 100; i++) {
+		look_again_soon();
+		kill(child->pid, SIGUSR1);
+	}
+	SAME(hear(child), 2);
+	kill_child(child);
+	continue_daemon(daemon_pid);
+	EVENTUALLY(stat_of(one).clients == 1);
+	SAME(claims_of(one, token), 2);
+	for (i = 0; i < 2; i++) {
+		b = xmem_get(one, token);
+		CHECK(b);
+		SAME(stamp_of(b), 7);
+		xmem_release(b);
+	}
+	EVENTUALLY(stat_of(one).attached == 0);
+	xmem_pool_close(one);
+}
+
+/* Another thread has dropped a counted handle in between: its post is no answer to the undoing. */
+TEST(API_what_another_thread_posts_does_not_keep_what_was_given_up)
+{
+	struct xmem_pool *writer = open_writer(alone(), 2, BYTES);
+	struct xmem_buffer *b = counted(writer, 5, 3, 0);
+	struct xmem_claim_request post = {
+		.size = sizeof(post), .op = XMEM_CLAIM_TAKE, .count = 1,
+	};
+	struct xmem_claim_request undo = { .size = sizeof(undo), .op = XMEM_CLAIM_UNDO };
+	uint64_t token = xmem_token(b);
+
+	undo.generation = last_number(writer);
+	post.slot = token & 0xffff;
+	post.generation = token >> 16;
+	writer->link.backend->post(&writer->link, XMEM_IOC_CLAIM, &post);
+	writer->link.backend->post(&writer->link, XMEM_IOC_CLAIM, &undo);
+	host_has_served(writer);
+	SAME(claims_of(writer, token), 0);
+	xmem_release(b);
+	CHECK(is_free(writer));
+	xmem_pool_close(writer);
+}
+
+/* What was asked for first is not what is published at last. */
+TEST(P1_contents_written_in_place_are_published_as_asked_for_last)
+{
+	struct sigaction action = { .sa_handler = nothing };
+	struct xmem_pool *writer = OPEN(alone(), .flags = XMEM_OPEN_WRITER);
+	struct xmem_preallocate_options shared = {
+		.size = sizeof(shared), .flags = XMEM_MEMORY_SHARED, .count = 1, .bytes = BYTES,
+	};
+	struct xmem_publish_options first = { .size = sizeof(first), .length = 100 };
+	struct xmem_publish_options last = {
+		.size = sizeof(last), .length = 2000, .flags = XMEM_PUBLISH_KEEP,
+	};
+	struct xmem_buffer *b, *got;
+	struct child *child;
+	uint64_t token;
+
+	WORKED(xmem_preallocate_with(writer, &shared));
+	publish_kept(writer, 1, &b);
+	WORKED(xmem_get_mut(b));
+	xmem_buffer_metadata_mut(b)->id = 2;
+	CHECK(!sigaction(SIGUSR1, &action, NULL));
+	daemon_pid = stop_daemon();
+	child = spawn(interrupt, NULL);
+	SAME(xmem_publish(b, &first, NULL), -EINTR);
+	finish_child(child);
+	continue_daemon(daemon_pid);
+	fill(b, 9);
+	xmem_buffer_metadata_mut(b)->id = 3;
+	WORKED(xmem_publish(b, &last, &token));
+	got = xmem_get(writer, token);
+	CHECK(got);
+	SAME(xmem_size(got), 2000);
+	SAME(xmem_buffer_metadata(got)->id, 3);
+	SAME(xmem_buffer_metadata(got)->size, 2000);
+	xmem_release(got);
+	xmem_release(b);
+	CHECK(is_free(writer));
 	xmem_pool_close(writer);
 }
