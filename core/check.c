@@ -34,6 +34,8 @@ const char *xm_host_is_valid(const struct xm_host *host)
 			return "a slot's owner and payload disagree";
 		if (row->owner != XMEM_OWNER_NONE && row->owner != group_owner)
 			return "a slot's owner is not its group's";
+		if (!(s % XMEM_GROUP_SLOTS) && row->group_owner != group_owner + 1)
+			return "a row says wrongly whose its group is";
 		if (row->owner < XMEM_OWNER_HOST &&
 		    (row->owner >= map->clients ||
 		     xm_client_row(map, row->owner)->state != XMEM_CLIENT_ALIVE))

@@ -190,7 +190,7 @@ static void xm_adopt_slots(struct xm_host *host, u32 client)
 	xm_full_barrier();	/* pairs with put: hold dropped, full, look at the owner (I5) */
 	for (g = 0; g < map->groups; g++)
 		if (host->group_owner[g] == client)
-			host->group_owner[g] = XMEM_OWNER_HOST;
+			xm_host_give_group(host, g, XMEM_OWNER_HOST);
 }
 
 /* Free the slots that were being written; return those that were being scanned to LIVE. */

@@ -140,6 +140,7 @@ u32 xm_host_spare_slots(const struct xm_host *host, u32 me);
  * it zeroed pages, then to @me.
  */
 int xm_host_free_group(const struct xm_host *host, u32 me, u32 count);
+/* @me: also XMEM_OWNER_HOST or XMEM_OWNER_NONE. Its row says so too. */
 void xm_host_give_group(struct xm_host *host, u32 group, u32 me);
 
 /* A payload file, as the host that has it describes it to the core. */

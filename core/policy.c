@@ -111,6 +111,41 @@ u32 xm_demote(const struct xm_map *map, u32 owner, u64 place)
 	return count;
 }
 
+/* ---- slots for an attach ---- */
+
+u32 xm_spare_slots(const struct xm_map *map, u32 owner, u32 group)
+{
+	u32 slot = group * XMEM_GROUP_SLOTS, end = slot + XMEM_GROUP_SLOTS, count = 0;
+	u32 whose = xm_load(&xm_slot_row(map, slot)->group_owner) - 1;
+
+	if (whose != owner && whose != XMEM_OWNER_NONE)
+		return 0;
+	for (; slot < end; slot++) {
+		const struct xmem_slot_row *row = xm_slot_row(map, slot);
+		u32 has = xm_load_acquire(&row->owner);
+
+		/* Older hosts do not say whose a group is. */
+		if (has != XMEM_OWNER_NONE && has != owner)
+			return 0;
+		count += has == XMEM_OWNER_NONE && !xm_worn_out(row);
+	}
+	return count;
+}
+
+bool xm_has_slots(const struct xm_map *map, u32 owner, u32 count)
+{
+	u32 g, spare, own = 0, most = 0;
+
+	for (g = 0; g < map->groups && own + most < count; g++) {
+		spare = xm_spare_slots(map, owner, g);
+		if (xm_load(&xm_slot_row(map, g * XMEM_GROUP_SLOTS)->group_owner) == owner + 1)
+			own += spare;
+		else if (spare > most)
+			most = spare;
+	}
+	return own + most >= count;
+}
+
 /* ---- would an acquire succeed? ---- */
 
 /* What is to be had in one group of an owner. */
@@ -206,7 +241,8 @@ static void xm_search_group(const struct xm_map *map, u32 owner, struct xm_searc
 		if (xm_load_acquire(&row->owner) == owner)
 			xm_count_slot(map, search, slot, xm_fits(row, search->wanted), &stock);
 	}
-	if (stock.free & stock.fits)
+	if (stock.free & stock.fits ||
+	    (search->lacks_slots && xm_spare_slots(map, owner, group)))
 		search->found = search->found_later = true;
 	/* The holds of all clients are much to look at, and only what is not known is asked. */
 	if (search->found)
@@ -233,6 +269,7 @@ void xm_search_begin(const struct xm_map *map, u32 owner, struct xm_search *ret)
 		.wanted = xm_load(&ring->wanted),
 		.makes = xm_load(&ring->makes),
 		.lacks = xm_load(&ring->lacks),
+		.lacks_slots = xm_load(&ring->lacks_slots),
 		.demote_at_ns = xm_load(&ring->demote_at_ns),
 		.recall_at_ns = xm_load(&ring->recall_at_ns),
 	};
@@ -304,6 +341,7 @@ bool xm_search_is_same(const struct xm_search *search, const struct xm_search *b
 	return search->wanted == before->wanted && search->demote_at_ns == before->demote_at_ns &&
 	       search->recall_at_ns == before->recall_at_ns &&
 	       search->makes == before->makes && search->lacks == before->lacks &&
+	       search->lacks_slots == before->lacks_slots &&
 	       now->tail == then->tail && now->evictable == then->evictable &&
 	       now->count == then->count && now->lagging == then->lagging &&
 	       now->demoted == then->demoted;

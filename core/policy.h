@@ -81,13 +81,20 @@ bool xm_is_demoted(const struct xm_map *map, u32 owner, u32 client, u64 cursor);
 u32 xm_demote(const struct xm_map *map, u32 owner, u64 place);
 
 /*
+ * How many slots of @group could an attach of @owner get? None, if the group is another client's.
+ * Would an attach of @count slots find as many? The host decides in the end.
+ */
+u32 xm_spare_slots(const struct xm_map *map, u32 owner, u32 group);
+bool xm_has_slots(const struct xm_map *map, u32 owner, u32 count);
+
+/*
  * A search for what an owner could acquire, for hosts, which look for poll(). It changes
  * nothing. It can take milliseconds where slots and clients are many, so it is made in steps,
  * between which the host may let others have its lock.
  */
 struct xm_search {
 	u64 wanted;			/* bytes */
-	u64 makes, lacks;		/* as the ring says: see struct xmem_ring */
+	u64 makes, lacks, lacks_slots;	/* as the ring says: see struct xmem_ring */
 	u64 freed, freed_later;		/* bytes with contents that nobody uses, for lacks */
 	u64 demote_at_ns;		/* or 0 */
 	u64 recall_at_ns;		/* or 0 */

@@ -176,6 +176,17 @@ static inline bool xm_in_tenancy(u64 generation, u64 first)
 	return generation >= first && !((generation ^ first) >> XMEM_TENANCY_SHIFT);
 }
 
+/*
+ * A slot whose tenancies are all used up is not used again in this pool: an owner that could make
+ * an old range come round again could revive old tokens (P5).
+ */
+#define XM_TENANCIES	((1u << (XMEM_GENERATION_BITS - XMEM_TENANCY_SHIFT)) - 1)
+
+static inline bool xm_worn_out(const struct xmem_slot_row *row)
+{
+	return xm_load(&row->tenancies) >= XM_TENANCIES;
+}
+
 /* ---- places ---- */
 
 static inline struct xmem_client_row *xm_client_row(const struct xm_map *map, u32 client)

@@ -5,11 +5,10 @@
  */
 #include "host.h"
 
-#define TENANCIES	((1u << (XMEM_GENERATION_BITS - XMEM_TENANCY_SHIFT)) - 1)
-
 void xm_host_give_group(struct xm_host *host, u32 group, u32 me)
 {
 	host->group_owner[group] = me;
+	xm_store(&xm_slot_row(&host->map, group * XMEM_GROUP_SLOTS)->group_owner, me + 1);
 }
 
 int xm_host_attach_check(const struct xmem_attach_request *request)
@@ -43,19 +42,10 @@ int xm_seals_check(u32 seals, bool shared)
 	return seals & write ? 0 : -ENOEXEC;
 }
 
-/*
- * A slot whose tenancies are all used up is not used again in this pool: an owner that
- * could make an old range come round again could revive old tokens (P5).
- */
-static bool xm_worn_out(const struct xmem_slot_row *row)
-{
-	return row->tenancies >= TENANCIES;
-}
-
 /* The number of the next tenancy, from 1; that of the first is random. */
 static u32 xm_next_tenancy(const struct xmem_slot_row *row, u64 random)
 {
-	return (row->tenancies ? row->tenancy : random >> 40 & TENANCIES) % TENANCIES + 1;
+	return (row->tenancies ? row->tenancy : random >> 40 & XM_TENANCIES) % XM_TENANCIES + 1;
 }
 
 /* The first generation of a tenancy: its number, then a random start in the lower half. */
@@ -276,7 +266,7 @@ bool xm_host_idle_group(struct xm_host *host, u32 group)
 	for (s = first; s < first + XMEM_GROUP_SLOTS; s++)
 		if (xm_slot_row(&host->map, s)->owner != XMEM_OWNER_NONE)
 			return false;
-	host->group_owner[group] = XMEM_OWNER_NONE;
+	xm_host_give_group(host, group, XMEM_OWNER_NONE);
 	if (host->limbo_ns[group]) {
 		host->limbo_ns[group] = 0;
 		xm_say_limbo(host);

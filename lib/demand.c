@@ -96,6 +96,7 @@ void xl_demand_end(struct xmem_pool *pool)
 		__atomic_store_n(&owned->demand.on, false, __ATOMIC_RELAXED);
 		xm_store(&owned->words.ring->makes, 0);
 		xm_store(&owned->words.ring->lacks, 0);
+		xm_store(&owned->words.ring->lacks_slots, 0);
 		xl_owned_tidy(owned);	/* no size needs a fence now */
 	}
 	xl_unlock(&owned->lock);
@@ -122,6 +123,7 @@ static void say(struct xmem_pool *pool, u64 need)
 	struct xmem_ring *ring = pool->owned.words.ring;
 	u64 left = demand->limit > demand->used ? demand->limit - demand->used : 0, lacks;
 
+	xm_store(&ring->lacks_slots, demand->no_slots);
 	if (demand->no_slots) {
 		xm_store(&ring->makes, 0);
 		xm_store(&ring->lacks, 1);
@@ -233,9 +235,12 @@ static int make_room(struct xmem_pool *pool, u64 need, bool evict, struct xl_map
 
 	while (evict && demand->used + need > demand->limit && evict_any(pool))
 		xl_cache_look(pool);
-	say(pool, need);
-	if (demand->used + need > demand->limit)
+	if (demand->used + need > demand->limit) {
+		demand->no_slots = false;	/* bytes are what is lacking */
+		say(pool, need);
 		return -EAGAIN;
+	}
+	say(pool, need);
 	if (demand->peak < demand->used + need)
 		demand->peak = demand->used + need;
 	keep = demand->limit - demand->used - need;
@@ -268,14 +273,18 @@ static bool evict_for_slots(struct xmem_pool *pool)
 	return any;
 }
 
-/* Has anybody slots, so that waiting may help? */
-static bool are_slots_in_use(const struct xm_map *map)
+/* Has anybody slots, or another client a group of them, so that waiting may help? */
+static bool are_slots_in_use(const struct xmem_pool *pool)
 {
 	u32 s;
 
-	for (s = 0; s < map->slots; s++)
-		if (xm_load(&xm_slot_row(map, s)->owner) != XMEM_OWNER_NONE)
+	for (s = 0; s < pool->map.slots; s++) {
+		const struct xmem_slot_row *row = xm_slot_row(&pool->map, s);
+		u32 group = xm_load(&row->group_owner);
+
+		if (xm_load(&row->owner) != XMEM_OWNER_NONE || (group && group != pool->me + 1))
 			return true;
+	}
 	return false;
 }
 
@@ -296,13 +305,13 @@ static int make_file(struct xmem_pool *pool, struct xl_buffers *buffers, bool ev
 		buffers->ordinary = true;
 		*need = file_bytes(buffers->bytes, 1);
 	}
-	*ret_used = are_slots_in_use(&pool->map);
+	*ret_used = are_slots_in_use(pool);
 	do {
 		xl_attached_sweep(pool);
 		xl_cache_drop_idle(pool, false);
 		err = xl_make_slots(pool, buffers);
 	} while (err == -ENOSPC && evict && evict_for_slots(pool));
-	*ret_used = *ret_used || are_slots_in_use(&pool->map);
+	*ret_used = *ret_used || are_slots_in_use(pool);
 	return err;
 }
 

@@ -189,14 +189,38 @@ static bool is_limited(const struct xmem_pool *pool, u64 bytes)
 	return demand->on && bytes && demand->limit != ~0ULL;
 }
 
+/* How many groups of slots have others? */
+static u32 groups_of_others(const struct xmem_pool *pool)
+{
+	u32 g, others = 0;
+
+	for (g = 0; g < pool->map.groups; g++) {
+		u64 slot = g * XMEM_GROUP_SLOTS;
+		u32 whose = xm_load(&xm_slot_row(&pool->map, slot)->group_owner);
+
+		others += whose && whose != pool->me + 1;
+	}
+	return others;
+}
+
+static void describe_slots(const struct xmem_pool *pool, u64 bytes, struct text *to)
+{
+	u32 others = groups_of_others(pool);
+
+	add(to, "none of %llu bytes can be made, for the pool has no slot for it: writers get "
+		"them in groups of %u, others have %u of the %u groups", (unsigned long long)bytes,
+	    XMEM_GROUP_SLOTS, others, pool->map.groups);
+	if (others < pool->map.groups)
+		add(to, ", and all slots of this writer's have buffers");
+	add(to, " (open it with more slots): ");
+}
+
 static void describe_limit(const struct xmem_pool *pool, u64 bytes, struct text *to)
 {
 	const struct xl_demand *demand = &pool->owned.demand;
 
 	if (is_limited(pool, bytes) && demand->no_slots)
-		add(to, "none of %llu bytes can be made, for all %u slots of the pool are in use "
-			"(open it with more slots): ", (unsigned long long)bytes,
-		    pool->map.slots);
+		describe_slots(pool, bytes, to);
 	else if (is_limited(pool, bytes))
 		add(to, "%llu bytes are wanted, and %llu of the %llu that may be made on demand "
 			"(demand_bytes) are in use: ", (unsigned long long)bytes,

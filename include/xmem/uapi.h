@@ -160,7 +160,8 @@ struct xmem_slot_row {
 	__u32 traits;			/* XMEM_TRAIT_*: what its payload is like */
 	__u64 payload_bytes;		/* of the whole payload file */
 	__u32 upgrader;			/* 1 + id of the client that writes it in place; 0: none */
-	__u32 reserved1;
+	__u32 group_owner;		/* of the first slot of each group: 1 + whose it is, as in
+					 * owner, so nobody's is 0; it stays when slots come free */
 };
 
 /* What a payload is like. The host finds out, or takes it from the attach. */
@@ -255,7 +256,9 @@ struct xmem_ring {
 					 * buffers with contents came free; 0: not so */
 	__u64 limbo_ns;			/* CLOCK_MONOTONIC: since when the owner has wanted back
 					 * what others hold; 0: it does not miss any */
-	__u64 reserved[6];
+	__u64 lacks_slots;		/* not 0: it could make what it wants if the pool had a slot
+					 * for it */
+	__u64 reserved[5];
 };
 
 /* ------------------------------------------------------------------------

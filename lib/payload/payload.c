@@ -42,7 +42,8 @@ static u32 groups_taken(const struct xm_map *map)
 			if (xm_load(&xm_slot_row(map, g * XMEM_GROUP_SLOTS + s)->owner) !=
 			    XMEM_OWNER_NONE)
 				break;
-		taken += s < XMEM_GROUP_SLOTS;
+		taken += s < XMEM_GROUP_SLOTS ||
+			 xm_load(&xm_slot_row(map, g * XMEM_GROUP_SLOTS)->group_owner);
 	}
 	return taken;
 }

@@ -53,7 +53,7 @@ static void refused_for_slots(struct xmem_pool *writer)
 
 	REFUSED(xmem_acquire(writer, LARGE, 0), EAGAIN);
 	xmem_peek_last_error(&why);
-	CHECK(strstr(why, "all 64 slots of the pool") && strstr(why, "more slots"));
+	CHECK(strstr(why, "groups of 64") && strstr(why, "more slots"));
 }
 
 struct waiter {
@@ -267,5 +267,47 @@ TEST(P9_an_acquire_waits_for_the_slots_of_others)
 	begin_to_wait(&waiter, name, writer);
 	xmem_pool_close(other);
 	has_got_one(&waiter);
+	xmem_pool_close(writer);
+}
+
+/* A writer that takes the only group of slots, and one that is refused for it and polls. */
+static struct xmem_pool *refused_by_another(struct xmem_pool **ret_other)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer;
+
+	*ret_other = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = SLOTS);
+	writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	WORKED(xmem_preallocate(*ret_other, 1, BYTES));
+	refused_for_slots(writer);
+	SAME(by_poll(fd_of(writer), POLLOUT, 0), 0);
+	return writer;
+}
+
+TEST(P9_who_polls_hears_of_the_slots_of_others)
+{
+	struct xmem_pool *other, *writer = refused_by_another(&other);
+
+	xmem_pool_close(other);
+	SAME(by_poll(fd_of(writer), POLLOUT, WAIT_MS), POLLOUT);
+	gets_one_by_poll(writer);
+	xmem_pool_close(writer);
+}
+
+/* A group is its owner's, also when it uses none of its slots any more: they wait for its end. */
+TEST(P9_slots_that_others_keep_unused_are_in_use)
+{
+	struct xmem_pool *other, *writer = refused_by_another(&other);
+	const char *why;
+
+	CHECK(xmem_trim(other, 0) > 0);
+	SAME(stat_of(other).attached, 0);
+	REFUSED(xmem_acquire(writer, LARGE, 0), EAGAIN);
+	xmem_peek_last_error(&why);
+	CHECK(strstr(why, "groups of 64") && strstr(why, "more slots"));
+	SAME(by_poll(fd_of(writer), POLLOUT, 0), 0);
+	xmem_pool_close(other);
+	SAME(by_poll(fd_of(writer), POLLOUT, WAIT_MS), POLLOUT);
+	gets_one_by_poll(writer);
 	xmem_pool_close(writer);
 }

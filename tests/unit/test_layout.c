@@ -48,6 +48,7 @@ AT(xmem_slot_row, generation_first, 16);
 AT(xmem_slot_row, offset, 24);
 AT(xmem_slot_row, length, 32);
 AT(xmem_slot_row, payload_bytes, 48);
+AT(xmem_slot_row, group_owner, 60);
 AT(xmem_slot_word, state, 0);
 AT(xmem_slot_word, position, 8);
 AT(xmem_entry, position, 0);
@@ -60,6 +61,7 @@ AT(xmem_ring, tail, 0);
 AT(xmem_ring, mapped_bytes, 24);
 AT(xmem_ring, makes, 56);
 AT(xmem_ring, lacks, 64);
+AT(xmem_ring, lacks_slots, 80);
 AT(xmem_ring, limbo_ns, 72);
 
 /* Each struct of a request begins with its size. */

@@ -74,6 +74,56 @@ static u64 passed(const struct stage *s, u32 *ret_culprit)
 	return xm_passed(s->map, s->owner, ret_culprit);
 }
 
+/* ---- slots for an attach ---- */
+
+static bool writable(struct world *world, u32 owner)
+{
+	u64 deadline;
+
+	return xm_writable(&world->host.map, owner, 1, &deadline);
+}
+
+/* Who lacks slots is told of what an attach would find, and of nothing else. */
+START_TEST(slots_are_to_be_had_where_an_attach_finds_them)
+{
+	struct world *world = world_make(128, 3, RING);
+	const struct xm_map *map = &world->host.map;
+	u32 one = world_join(world, XMEM_ROLE_WRITER, 0), other, slot[64], s;
+	struct xmem_slot_request detach = { .size = sizeof(detach) };
+	struct xmem_ring *ring;
+	u32 payload;
+
+	other = world_join(world, XMEM_ROLE_WRITER, 0);
+	ring = xm_ring(map, other);
+	ring->wanted = 100;
+	ring->lacks = 1;
+	ck_assert(!writable(world, other));	/* it lacks bytes */
+	ring->lacks_slots = 1;
+	ck_assert(writable(world, other));
+	ck_assert(xm_has_slots(map, other, 64) && !xm_has_slots(map, other, 65));
+	world_attach(world, one, 1, slot);
+	ck_assert(writable(world, other));
+	for (s = 64; s < 128; s++)		/* nobody can use the last group any more */
+		xm_slot_row(map, s)->tenancies = XM_TENANCIES;
+	ck_assert(!writable(world, other) && !xm_has_slots(map, other, 1));
+	xm_slot_row(map, 77)->tenancies--;
+	ck_assert(writable(world, other));
+	ck_assert(xm_has_slots(map, other, 1) && !xm_has_slots(map, other, 2));
+	world_attach(world, other, 1, slot);
+	ck_assert_uint_eq(slot[0], 77);
+	ck_assert(!writable(world, other));
+	/* A group stays its owner's when its slots have come free: nobody else finds them. */
+	detach.slot = 0;
+	ck_assert_int_eq(xm_host_detach(&world->host, one, &detach, &payload), 1);
+	ck_assert(!writable(world, other) && xm_has_slots(map, one, 64));
+	ck_assert_int_eq(xm_host_free_group(&world->host, other, 1), -ENOSPC);
+	world_end(world, one);
+	world_is_valid(world);
+	ck_assert(writable(world, other));
+	world_free(world);
+}
+END_TEST
+
 /* ---- who is waited for ---- */
 
 START_TEST(the_slowest_that_is_waited_for_decides)
@@ -422,6 +472,7 @@ void policy_tests(Suite *suite)
 	TCase *tcase = tcase_create("policy"), *search = tcase_create("search");
 
 	tcase_set_timeout(tcase, 300);
+	tcase_add_test(tcase, slots_are_to_be_had_where_an_attach_finds_them);
 	tcase_add_test(tcase, the_slowest_that_is_waited_for_decides);
 	tcase_add_test(tcase, demotion_ends_when_the_subscriber_receives);
 	tcase_add_test(tcase, demotion_is_not_inherited);
