@@ -288,6 +288,15 @@ static bool are_slots_in_use(const struct xmem_pool *pool)
 	return false;
 }
 
+/* As xl_make_slots, but no file is made that would get no slots: that takes long. */
+static int make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers)
+{
+	if (!xm_has_slots(&pool->map, pool->me, buffers->count))
+		return xl_fail(ENOSPC, "acquire: the pool has no slots left for %u buffers; open "
+			       "it with more", buffers->count);
+	return xl_make_slots(pool, buffers);
+}
+
 /*
  * It is choose_file's, or if that cannot be made, the smallest one. 0 or -errno, noted: -ENOSPC
  * if no slot was to be had, and *ret_used if any were in use before or after the last attempt:
@@ -296,7 +305,7 @@ static bool are_slots_in_use(const struct xmem_pool *pool)
 static int make_file(struct xmem_pool *pool, struct xl_buffers *buffers, bool evict, u64 *need,
 		     bool *ret_used)
 {
-	int err = xl_make_slots(pool, buffers);
+	int err = make_slots(pool, buffers);
 
 	if (!is_scarce(err))
 		return err;
@@ -309,7 +318,7 @@ static int make_file(struct xmem_pool *pool, struct xl_buffers *buffers, bool ev
 	do {
 		xl_attached_sweep(pool);
 		xl_cache_drop_idle(pool, false);
-		err = xl_make_slots(pool, buffers);
+		err = make_slots(pool, buffers);
 	} while (err == -ENOSPC && evict && evict_for_slots(pool));
 	*ret_used = *ret_used || are_slots_in_use(pool);
 	return err;

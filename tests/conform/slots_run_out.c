@@ -4,6 +4,7 @@
  * whoever polls waits, until those who use them let go of as many as it takes.
  */
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include "attached.h"
 #include "polling.h"
@@ -308,6 +309,22 @@ TEST(P9_slots_that_others_keep_unused_are_in_use)
 	SAME(by_poll(fd_of(writer), POLLOUT, 0), 0);
 	xmem_pool_close(other);
 	SAME(by_poll(fd_of(writer), POLLOUT, WAIT_MS), POLLOUT);
+	gets_one_by_poll(writer);
+	xmem_pool_close(writer);
+}
+
+/* A file that would get no slots is not made: it takes long, and whoever waits looks often. */
+TEST(P9_who_lacks_slots_makes_no_file)
+{
+	struct xmem_pool *other, *writer = refused_by_another(&other);
+	struct rlimit before, none;
+
+	CHECK(!getrlimit(RLIMIT_NOFILE, &before));
+	none = (struct rlimit){ .rlim_cur = 3, .rlim_max = before.rlim_max };
+	CHECK(!setrlimit(RLIMIT_NOFILE, &none));
+	REFUSED(xmem_acquire(writer, LARGE, 0), EAGAIN);
+	CHECK(!setrlimit(RLIMIT_NOFILE, &before));
+	xmem_pool_close(other);
 	gets_one_by_poll(writer);
 	xmem_pool_close(writer);
 }
