@@ -4,6 +4,7 @@
  * readers write, which is slow, so one scan takes many slots.
  */
 #include "owned.h"
+#include "payload/payload.h"
 
 /* The place of a LIVE or BUSY slot. */
 static inline u64 place_of(const struct xm_own *own)
@@ -231,6 +232,23 @@ bool xl_collect_passed(struct xmem_pool *pool, struct xl_size *size)
 	return collect_in_order(pool, &how, size);
 }
 
+/* Does nobody hold it, so that it is to be had once its entries are void? */
+static bool is_to_be_had(struct xmem_pool *pool, const struct xm_scan_rules *how,
+			 struct xl_owned_slot *one)
+{
+	u32 n = one->own.slot % XMEM_GROUP_SLOTS;
+	u8 holder[XMEM_GROUP_SLOTS];
+
+	if (still_held(pool, one) || is_claimed(pool, one))
+		return false;
+	one->held = xm_group_used(&pool->map, one->own.slot / XMEM_GROUP_SLOTS, 1ULL << n,
+				  how->evicts, holder);
+	one->holder = one->held ? holder[n] : one->holder;
+	if (one->held)
+		note_lent(pool, one);
+	return !one->held;
+}
+
 /*
  * Evict the first of the slots that nobody holds, and say so. Their holds are looked at before
  * their entries become void, so that nobody loses anything in vain.
@@ -243,20 +261,11 @@ static bool evict_one(struct xmem_pool *pool, const struct xm_scan_rules *how,
 	for (at = size->live; at != size->end; at++) {
 		struct xm_own *own = size->circle[at & size->mask];
 		struct xl_owned_slot *one = xl_owned_slot(own);
-		u32 n = own->slot % XMEM_GROUP_SLOTS;
-		u8 holder[XMEM_GROUP_SLOTS];
 
 		if (place_of(own) >= how->evictable)
 			break;
-		if (still_held(pool, one) || is_claimed(pool, one))
+		if (!is_to_be_had(pool, how, one))
 			continue;
-		one->held = xm_group_used(&pool->map, own->slot / XMEM_GROUP_SLOTS, 1ULL << n,
-					  how->evicts, holder);
-		one->holder = one->held ? holder[n] : one->holder;
-		if (one->held) {
-			note_lent(pool, one);
-			continue;
-		}
 		xl_keep_note_gap(&pool->owned, place_of(own) + 1);
 		if (scan_live(pool, how, size, &own, 1, at))
 			return true;
@@ -266,9 +275,10 @@ static bool evict_one(struct xmem_pool *pool, const struct xm_scan_rules *how,
 
 /*
  * Evict from the rings of others the first of the slots that are in use only there. What is BUSY
- * was published before what is LIVE.
+ * was published before what is LIVE. @file: only of this one, unless it is NULL.
  */
-static bool evict_lent(struct xmem_pool *pool, struct xl_size *size)
+static bool evict_lent(struct xmem_pool *pool, struct xl_size *size,
+		       const struct xl_mapping *file)
 {
 	struct xm_scan_rules how = {
 		.owner = pool->me, .tail = xl_tail(pool), .shared = size->shared,
@@ -279,7 +289,8 @@ static bool evict_lent(struct xmem_pool *pool, struct xl_size *size)
 	how.evicts = xl_evicts(pool);
 	how.passed = how.evictable = how.tail;
 	for (; (one = *link); link = &one->next) {
-		if (still_held(pool, one) || is_claimed(pool, one) ||
+		if ((file && one->file != file) || still_held(pool, one) ||
+		    is_claimed(pool, one) ||
 		    !(xm_load(xm_hold(&pool->map, one->holder, one->own.slot)) & XM_HOLD_FORWARDED))
 			continue;
 		own = &one->own;
@@ -310,7 +321,7 @@ bool xl_evict(struct xmem_pool *pool, struct xl_size *size, const struct xm_wait
 	struct xm_own *batch[XL_MAX_BATCH];
 	u32 at, count;
 
-	if (unlikely(pool->owned.lent) && evict_lent(pool, size))
+	if (unlikely(pool->owned.lent) && evict_lent(pool, size, NULL))
 		return true;
 	if (unlikely(pool->owned.keep)) {
 		kept = kept_from(pool, size, waited->tail);
@@ -331,6 +342,79 @@ bool xl_evict(struct xmem_pool *pool, struct xl_size *size, const struct xm_wait
 			return true;
 	} while (count);
 	return evict_one(pool, &how, size);
+}
+
+/* ---- whole files ---- */
+
+static struct xm_scan_rules evicting(const struct xmem_pool *pool, const struct xm_waited *waited,
+				     const struct xl_size *size)
+{
+	u64 from = passed(pool, waited->tail);
+
+	return (struct xm_scan_rules){
+		.owner = pool->me, .tail = waited->tail, .passed = from,
+		.evictable = waited->evictable > from ? waited->evictable : from,
+		.evicts = xl_evicts(pool), .shared = size->shared,
+	};
+}
+
+static void count_of_size(struct xmem_pool *pool, const struct xm_scan_rules *how,
+			  const struct xl_size *size)
+{
+	struct xl_owned_slot *one;
+	u32 at;
+
+	for (at = size->live; at != size->end; at++) {
+		one = xl_owned_slot(size->circle[at & size->mask]);
+		if (place_of(&one->own) >= how->evictable)
+			break;
+		if (!is_to_be_had(pool, how, one))
+			continue;
+		one->file->evictable++;
+		if (place_of(&one->own) > one->file->newest)
+			one->file->newest = place_of(&one->own);
+	}
+	for (one = size->busy.first; one; one = one->next)
+		one->file->evictable += is_to_be_had(pool, how, one);
+}
+
+void xl_count_evictable(struct xmem_pool *pool, const struct xm_waited *waited)
+{
+	struct xm_scan_rules how;
+	struct xl_mapping *file;
+	struct xl_size *size;
+
+	for (file = pool->owned.files; file; file = file->next_file)
+		file->evictable = file->newest = 0;
+	for (size = pool->owned.sizes; size; size = size->larger) {
+		how = evicting(pool, waited, size);
+		count_of_size(pool, &how, size);
+	}
+}
+
+void xl_evict_file(struct xmem_pool *pool, const struct xm_waited *waited,
+		   const struct xl_mapping *file)
+{
+	struct xl_size *size = xl_size_for(&pool->owned, file->buffer_bytes);
+	struct xm_scan_rules how;
+	u32 at;
+
+	for (; size; size = size->larger) {
+		how = evicting(pool, waited, size);
+		for (at = size->live; at != size->end; at++) {
+			struct xm_own *own = size->circle[at & size->mask];
+
+			if (place_of(own) >= how.evictable)
+				break;
+			if (xl_owned_slot(own)->file != file ||
+			    !is_to_be_had(pool, &how, xl_owned_slot(own)))
+				continue;
+			xl_keep_note_gap(&pool->owned, place_of(own) + 1);
+			scan_live(pool, &how, size, &own, 1, at);
+		}
+		while (evict_lent(pool, size, file))
+			;
+	}
 }
 
 /* The slot of a retracted publication is WRITING now, wherever it stands. */

@@ -202,16 +202,32 @@ static bool is_there(const struct xl_owned *owned, u64 bytes)
 	return false;
 }
 
-static bool evict_any(struct xmem_pool *pool)
+/*
+ * Evict what is in one file, so that it becomes idle: that with the oldest publications. Nothing
+ * goes in vain: all files that could become idle have at least so many bytes. @demand: only those
+ * made on demand. After a look. Returns whether a file is idle now.
+ */
+static bool evict_file(struct xmem_pool *pool, u64 lacks, bool demand)
 {
+	struct xl_mapping *file, *oldest = NULL;
 	struct xm_waited waited;
-	struct xl_size *size;
+	u64 bytes = 0;
 
 	xm_look_at_waited(&pool->map, pool->me, &waited);
-	for (size = pool->owned.sizes; size; size = size->larger)
-		if (xl_evict(pool, size, &waited))
-			return true;
-	return false;
+	xl_count_evictable(pool, &waited);
+	for (file = pool->owned.files; file; file = file->next_file) {
+		if (file->idle_ns || file->idle + file->evictable < file->slots ||
+		    (demand && !file->demand))
+			continue;
+		bytes += file->bytes;
+		if (!oldest || file->newest < oldest->newest)
+			oldest = file;
+	}
+	if (!oldest || bytes < lacks)
+		return false;
+	xl_evict_file(pool, &waited, oldest);
+	xl_cache_look(pool);
+	return oldest->idle_ns;
 }
 
 static int too_large(const struct xl_demand *demand, u64 bytes)
@@ -233,8 +249,9 @@ static int make_room(struct xmem_pool *pool, u64 need, bool evict, struct xl_map
 	struct xl_demand *demand = &pool->owned.demand;
 	u64 keep;
 
-	while (evict && demand->used + need > demand->limit && evict_any(pool))
-		xl_cache_look(pool);
+	while (evict && demand->used + need > demand->limit &&
+	       evict_file(pool, demand->used + need - demand->limit, true))
+		;
 	if (demand->used + need > demand->limit) {
 		demand->no_slots = false;	/* bytes are what is lacking */
 		say(pool, need);
@@ -267,8 +284,10 @@ static bool evict_for_slots(struct xmem_pool *pool)
 	xl_lock(&owned->lock);
 	xm_look_at_waited(&pool->map, pool->me, &waited);
 	any = owned->once && xl_evict(pool, owned->once, &waited);
-	while (!any && evict_any(pool))
-		any = xl_cache_look(pool);
+	if (!any) {
+		xl_cache_look(pool);
+		any = evict_file(pool, 0, false);
+	}
 	xl_unlock(&owned->lock);
 	return any;
 }

@@ -219,6 +219,13 @@ bool xl_collect_busy(struct xmem_pool *pool, struct xl_size *size);
 /* All of them, of all sizes. Returns how many. */
 u32 xl_collect_all(struct xmem_pool *pool);
 bool xl_evict(struct xmem_pool *pool, struct xl_size *size, const struct xm_waited *waited);
+/*
+ * Count for each file, and so evict of one file, all that could be evicted now, however young:
+ * what nobody holds, and what only rings keep that may lose it.
+ */
+void xl_count_evictable(struct xmem_pool *pool, const struct xm_waited *waited);
+void xl_evict_file(struct xmem_pool *pool, const struct xm_waited *waited,
+		   const struct xl_mapping *file);
 void xl_collect_retracted(struct xl_owned_slot *one);
 
 /*

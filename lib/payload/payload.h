@@ -52,6 +52,8 @@ struct xl_mapping {
 	u32 slots;		/* buffers */
 	u64 buffer_bytes;	/* of each */
 	u32 idle;		/* of these, at the last look */
+	u32 evictable;		/* and of the others, at the last count (xl_count_evictable) */
+	u64 newest;		/* the last place of the evictable ones */
 	u64 idle_ns;		/* since when all of them are, by the looks so far; 0: not all */
 	u64 sum, sum_before;	/* of the generations of the idle ones */
 };

@@ -328,3 +328,34 @@ TEST(P9_who_lacks_slots_makes_no_file)
 	gets_one_by_poll(writer);
 	xmem_pool_close(writer);
 }
+
+/* Nothing is lost for an acquire that fails all the same: of slots, or of bytes. */
+TEST(P9_nothing_is_evicted_in_vain)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = SLOTS,
+					.demand_bytes = 1 << 20, .ring = 256);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
+	struct xmem_buffer *b, *held;
+	uint64_t token;
+	int i;
+
+	for (i = 0; i < SLOTS - 4; i++) {
+		CHECK((b = xmem_acquire(writer, 64, 0)));
+		WORKED(xmem_publish(b, NULL, &token));
+	}
+	CHECK((held = xmem_get(reader, token)));
+	refused_for_slots(writer);
+	REFUSED(xmem_acquire(writer, (1 << 20) - BYTES + 1, 0), EAGAIN);
+	SAME(xmem_subscription_lost(s), 0);
+	for (i = 0; i < SLOTS - 4; i++)
+		xmem_release(receive_one(s));
+	SAME(xmem_subscription_lost(s), 0);
+	xmem_release(held);
+	CHECK((b = xmem_acquire(writer, LARGE, 0)));
+	xmem_release(b);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
