@@ -225,6 +225,12 @@ bool raw_follows(const struct raw *raw, int subscriber, int publisher);
 
 pid_t stop_daemon(void);			/* SIGSTOP, and wait until it stands */
 void continue_daemon(pid_t daemon);
+/*
+ * From now on this process and the daemon share one processor, and whatever wakes this process
+ * interrupts the daemon there. So what this process does runs in the middle of what the daemon
+ * does. The kernel's host needs none of it.
+ */
+void interrupt_the_daemon(void);
 /* When the host answers, it has served all that this client asked before. */
 void host_has_served(struct xmem_pool *pool);
 struct xmem_subscription *subscribe_for(struct xmem_pool *pool, int publisher, uint32_t flags,

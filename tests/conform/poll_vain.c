@@ -3,40 +3,10 @@
  * A descriptor says nothing in vain, but for what xmem.h names: the state it had before stays
  * until a look has found something else.
  */
-#include <sched.h>
-
 #include "harness.h"
 #include "polling.h"
 
 #define BYTES	4096
-
-/*
- * From now on this process and the daemon share one processor, and whatever wakes this process
- * interrupts the daemon there. So what this process does runs in the middle of what the daemon
- * does. The kernel's host needs none of it.
- */
-static void interrupt_the_daemon(void)
-{
-	struct sched_param first = { .sched_priority = 1 }, last = { 0 };
-	cpu_set_t all, one;
-	pid_t daemon;
-	int i = 0;
-
-	if (on_kernel())
-		return;
-	use_own_daemon();
-	daemon = stop_daemon();
-	CHECK(!sched_getaffinity(0, sizeof(all), &all));
-	while (!CPU_ISSET(i, &all))
-		i++;
-	CPU_ZERO(&one);
-	CPU_SET(i, &one);
-	CHECK(!sched_setaffinity(0, sizeof(one), &one));
-	CHECK(!sched_setaffinity(daemon, sizeof(one), &one));
-	if (sched_setscheduler(0, SCHED_FIFO, &first))	/* who may not goes the other way round */
-		CHECK(!sched_setscheduler(daemon, SCHED_IDLE, &last));
-	continue_daemon(daemon);
-}
 
 /* A writer that is refused says so to the daemon, which may still be about the look before. */
 TEST(API_poll_forgets_no_refusal)

@@ -3,6 +3,7 @@
  * The part of the harness that knows pools: it opens them, stamps and checks
  * contents, checks a pool's state, and sends requests straight to the host.
  */
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -366,6 +367,29 @@ void continue_daemon(pid_t daemon)
 {
 	CHECK(!kill(daemon, SIGCONT));
 	note_stopped(0);
+}
+
+void interrupt_the_daemon(void)
+{
+	struct sched_param first = { .sched_priority = 1 }, last = { 0 };
+	cpu_set_t all, one;
+	pid_t daemon;
+	int i = 0;
+
+	if (on_kernel())
+		return;
+	use_own_daemon();
+	daemon = stop_daemon();
+	CHECK(!sched_getaffinity(0, sizeof(all), &all));
+	while (!CPU_ISSET(i, &all))
+		i++;
+	CPU_ZERO(&one);
+	CPU_SET(i, &one);
+	CHECK(!sched_setaffinity(0, sizeof(one), &one));
+	CHECK(!sched_setaffinity(daemon, sizeof(one), &one));
+	if (sched_setscheduler(0, SCHED_FIFO, &first))	/* who may not goes the other way round */
+		CHECK(!sched_setscheduler(daemon, SCHED_IDLE, &last));
+	continue_daemon(daemon);
 }
 
 void host_has_served(struct xmem_pool *pool)
