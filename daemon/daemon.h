@@ -264,7 +264,7 @@ void xd_polls_expired(struct xd_daemon *daemon);
 /* Prepare the timer, whose events name daemon->claims_timer. 0 or -errno. */
 int xd_claims_init(struct xd_daemon *daemon);
 
-/* Serve a request of @from's client. 0 or -errno. */
+/* Serve a request for claims. 0 or -errno. */
 int xd_claim(struct xd_call *call);
 
 /* A client of the pool has ended: void the claims that nobody is left to take. */
