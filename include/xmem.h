@@ -55,9 +55,10 @@
  * installed with SA_RESTART, most waits go on. If the daemon is stopped, functions that ask it
  * wait for its answer, within their timeout and until a signal handler has run (EINTR);
  * releasing a buffer and receiving do not wait for it. xmem_unsubscribe waits for it for 1 second
- * at most, and so does whoever drops the last handle that keeps a pool. So does whoever releases a
- * handle that xmem_set_ref_count has counted in, but not again before it has answered. A receive of
- * a subscription to all publishers waits for it for 20 ms, and later for a tenth of the time at
+ * at most, and so does whoever drops the last handle that keeps a pool. So do, but not again before
+ * it has answered, whoever releases a handle that xmem_set_ref_count has counted in, and
+ * xmem_pool_stat in a writer that has just let go of a file that was attached. A receive of a
+ * subscription to all publishers waits for it for 20 ms, and later for a tenth of the time at
  * most, to follow a publisher that has just joined.
  *
  * Structs. Every struct of options or of answers begins with its size, which the caller
