@@ -213,12 +213,6 @@ struct xm_sweep {
  */
 int xm_host_sweep(struct xm_host *host, struct xm_sweep *sweep, u32 *ret_payload);
 
-/*
- * A sweep of @slot, beside what is suspected, of which there must be nothing. Returns the
- * payload's id if the slot was freed, or else 0.
- */
-u32 xm_host_reclaim(struct xm_host *host, u32 slot);
-
 /* Take contents, owner and payload from a slot. Returns the payload that it had. */
 u32 xm_free_slot(struct xm_host *host, u32 slot);
 

@@ -190,14 +190,3 @@ int xm_host_sweep(struct xm_host *host, struct xm_sweep *sweep, u32 *ret_payload
 		xm_sweep_go_on(&host->map, sweep);
 	return slot;
 }
-
-u32 xm_host_reclaim(struct xm_host *host, u32 slot)
-{
-	struct xm_sweep sweep = { .stage = XM_SWEEP_MARK };
-	u32 payload = 0;
-
-	xm_host_suspect(host, slot);
-	while (xm_host_sweep(host, &sweep, &payload) != -ENOENT)
-		;
-	return payload;
-}

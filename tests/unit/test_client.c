@@ -304,7 +304,7 @@ START_TEST(held_slot_outlives_the_burial_of_its_owner)
 	/* the same id: nothing of it is the former's */
 	next = world_join(world, XMEM_ROLE_WRITER, 0);
 	ck_assert_uint_eq(next, writer);
-	ck_assert_uint_eq(xm_host_reclaim(&world->host, slot), 0);
+	ck_assert_uint_eq(world_reclaim(&world->host, slot), 0);
 	ck_assert_int_eq(xm_look(&world->host.map, token), 0);
 	world_put(world, reader, slot);
 	world_end(world, next);

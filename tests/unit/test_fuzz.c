@@ -365,7 +365,7 @@ static void pending(u32 slot, struct xm_pending pending, bool was_last)
 	if (was_last && owner == XMEM_OWNER_HOST) {
 		ck_assert_int_eq(pending.what, XM_TELL_HOST);
 		ck_assert_uint_eq(pending.who, slot);
-		ck_assert_uint_eq(xm_host_reclaim(&fz.world->host, slot) != 0, reclaim(slot));
+		ck_assert_uint_eq(world_reclaim(&fz.world->host, slot) != 0, reclaim(slot));
 	} else if (was_last && owner < CLIENTS &&
 		   xm_client_row(fz.map, owner)->slots_waiters & XMEM_WAITERS_ARMED) {
 		ck_assert_int_eq(pending.what, XM_WAKE_OWNER);

@@ -278,8 +278,8 @@ START_TEST(reclaim_leaves_the_slots_of_the_living)
 
 	world_attach(world, me, 1, &slot);
 	world_take_publish(world, me, slot);
-	ck_assert_uint_eq(xm_host_reclaim(&world->host, slot), 0);
-	ck_assert_uint_eq(xm_host_reclaim(&world->host, slot + 1), 0);	/* nobody's */
+	ck_assert_uint_eq(world_reclaim(&world->host, slot), 0);
+	ck_assert_uint_eq(world_reclaim(&world->host, slot + 1), 0);	/* nobody's */
 	ck_assert(!xm_host_idle_group(&world->host, 0));
 	world_is_valid(world);
 	world_free(world);
@@ -500,11 +500,11 @@ START_TEST(limbo_is_as_old_as_its_first_owners_end)
 	ck_assert_uint_eq(limbo.ended_ns, 1000);
 	ck_assert_uint_eq(limbo.overdue, 0);
 	world_put(world, reader, slot[0]);
-	xm_host_reclaim(&world->host, slot[0]);
+	world_reclaim(&world->host, slot[0]);
 	ck_assert(xm_host_idle_group(&world->host, slot[0] / XMEM_GROUP_SLOTS));
 	ck_assert_uint_eq(map->pool->limbo_ns, 2000);
 	world_put(world, reader, slot[1]);
-	xm_host_reclaim(&world->host, slot[1]);
+	world_reclaim(&world->host, slot[1]);
 	ck_assert(xm_host_idle_group(&world->host, slot[1] / XMEM_GROUP_SLOTS));
 	ck_assert_uint_eq(map->pool->limbo_ns, 0);
 	world_free(world);

@@ -140,7 +140,7 @@ static void owe(struct actor *a, struct xm_pending pending)
 		wake(&xm_client_row(st.map, pending.who)->slots_waiters);
 	} else if (pending.what == XM_TELL_HOST) {
 		lock_host(a);
-		xm_host_reclaim(&st.world->host, pending.who);
+		world_reclaim(&st.world->host, pending.who);
 		unlock_host(a);
 	}
 }

@@ -48,6 +48,8 @@ void world_end(struct world *world, u32 client);	/* end, reap */
 
 /* What a host does after a client's end and a last put. Returns the slots freed. */
 u32 world_reap(struct world *world);
+/* A sweep of one slot. Returns its payload's id if it was freed, or else 0. */
+u32 world_reclaim(struct xm_host *host, u32 slot);
 void world_do(struct world *world, struct xm_pending pending);
 
 /* Publish what is WRITING; take and publish what is FREE. Returns the token. */

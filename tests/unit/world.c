@@ -144,6 +144,17 @@ u32 world_reap(struct world *world)
 	return freed;
 }
 
+u32 world_reclaim(struct xm_host *host, u32 slot)
+{
+	struct xm_sweep sweep = { .stage = 0 };
+	u32 payload = 0;
+
+	xm_host_suspect(host, slot);
+	while (xm_host_sweep(host, &sweep, &payload) != -ENOENT)
+		;
+	return payload;
+}
+
 void world_end(struct world *world, u32 client)
 {
 	xm_host_end(&world->host, client);
@@ -156,7 +167,7 @@ void world_do(struct world *world, struct xm_pending pending)
 	if (pending.what == XM_WAKE_OWNER)
 		xm_disarm(&xm_client_row(&world->host.map, pending.who)->slots_waiters);
 	else if (pending.what == XM_TELL_HOST)
-		xm_host_reclaim(&world->host, pending.who);
+		world_reclaim(&world->host, pending.who);
 }
 
 /* ---- a client's steps ---- */
