@@ -1,0 +1,52 @@
+# fakecuda: a driver of GPUs that are not there, for the tests of what needs one. It is built
+# with nothing of CUDA. README.md here tells what it enforces; its own tests are test_*.c.
+
+FAKECUDA_TESTS := $(wildcard tests/fakecuda/test_*.c)
+FAKECUDA_SRC   := $(filter-out $(FAKECUDA_TESTS),$(wildcard tests/fakecuda/*.c))
+FAKECUDA       := $(B)/fakecuda/libcuda.so.1
+
+$(FAKECUDA): $(FAKECUDA_SRC:%.c=$(B)/obj/%.o) $(B)/obj/tests/fakecuda/twins.o
+	$(say) LD $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@
+
+.PHONY: fakecuda
+fakecuda: $(FAKECUDA)
+
+# The kernels' source as C++. It needs nothing of the C++ library when it runs.
+$(B)/obj/tests/fakecuda/twins.o: tests/fakecuda/twins.cc
+	$(say) CXX $<
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CXX) $(filter-out -std=% -Wmissing-prototypes -Wstrict-prototypes,$(XM_CFLAGS)) \
+		-std=gnu++17 -fno-exceptions -fno-rtti $(CFLAGS) -MMD -MP -c $< -o $@
+
+# The kernels as a GPU's driver wants them; without a toolkit just their names, which is what the
+# fake driver reads.
+NVCC ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) $(shell command -v nvcc))
+KERNELS := $(B)/kernels.ptx
+
+$(KERNELS): tests/cuda/kernels.cu tests/cuda/kernels.h
+	$(say) PTX $@
+	$(Q)mkdir -p $(@D)
+ifneq ($(NVCC),)
+	$(Q)$(NVCC) -ptx -arch=compute_80 $< -o $@
+else
+	$(Q)(echo '.version 0.0'; sed -n 's/^KERNEL \([a-z_0-9]*\)(.*/.entry \1(/p' $<) >$@
+endif
+
+fakecuda: $(KERNELS)
+
+# Tests of streams, which see that the fake driver orders what a real one orders, and no more.
+STREAM_TESTS := $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/fakecuda/streams/*.c))
+
+$(B)/fakecuda-streams: $(STREAM_TESTS) $(FAKECUDA) | $(KERNELS)
+	$(say) LD $@
+	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/fakecuda' $^ -o $@
+
+# Tests of all else: init, devices, contexts and memory.
+FAKECUDA_TEST_OBJ := $(FAKECUDA_TESTS:%.c=$(B)/obj/%.o)
+
+$(B)/fakecuda-test: $(FAKECUDA_TEST_OBJ) $(FAKECUDA) | $(KERNELS)
+	$(say) LD $@
+	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/fakecuda' $^ -o $@ \
+		$$(pkg-config --libs check)
