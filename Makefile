@@ -4,11 +4,13 @@
 #   make examples       the programs of examples/, in build/FLAVOUR
 #   make kmod           xmem.ko for KDIR (default: the running kernel's headers)
 #   make demo           the pipeline on a real video; BACKEND=kernel, VIDEO=file;
-#                       MODE=claims: buffers handed over by count
+#                       MODE=claims: buffers handed over by count; GPU=1: frames on a GPU
 #   make test           everything: what is missing is installed first
+#   make test-cuda      the tests of GPUs on this machine's GPU; skipped where there is none
 #   make bench          speed as ratios of one run, against targets
 #   make bench-instructions  counts them, and fails above bench/instructions.expected
 #   make bench-peers    beside iceoryx, Boost, POSIX and pipes; QUICK=1: below a minute
+#   make bench-cuda     hand-overs on this machine's GPU, beside torch.multiprocessing
 #   make bench-docs     puts what these three have found into docs/performance.md
 #   make check-mutants  plants bugs and wants each found
 #   make install        into PREFIX (folders: see below); make uninstall undoes it
@@ -24,7 +26,7 @@ FLAVOUR  ?= release
 B        := build/$(FLAVOUR)
 CC       ?= gcc
 CFLAGS   ?= -O2 -g
-VERSION  := 0.4.0
+VERSION  := 0.5.0
 
 # Every file is compiled with these; += in a .mk is for all of the tree.
 XM_CFLAGS  := -std=gnu11 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes \

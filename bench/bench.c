@@ -36,6 +36,7 @@ static const struct {
 	{ .name = "kill", .sides = 2, .run = case_kill },
 	{ .name = "large", .sides = 2, .run = case_large },
 	{ .name = "copy", .sides = 2, .run = case_copy },
+	{ .name = "gpu", .sides = 2, .run = case_gpu },
 	{ .name = "syscalls", .sides = 1, .run = case_syscalls },
 	{ .name = "memory", .sides = 2, .run = case_memory },
 	{ .name = "demand", .sides = 1, .run = case_demand },

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "driver.h"
 #include "floor.h"
 #include "measure.h"
 #include "xmem.h"
@@ -72,6 +73,7 @@ struct bench {
 	_Alignas(64) uint64_t arrived[2];
 	_Alignas(64) uint32_t came[2];		/* for meet_asleep: futexes */
 	_Alignas(64) uint64_t note[2][8];
+	struct driver_handle parcel[2];		/* of gpu_torch.c */
 	struct raw_shared raw;
 	struct contest contest;
 	struct machine machine;
@@ -181,6 +183,7 @@ void case_threads(struct bench *bench, int side);
 void case_ping_pong(struct bench *bench, int side);
 void case_large(struct bench *bench, int side);
 void case_copy(struct bench *bench, int side);
+void case_gpu(struct bench *bench, int side);
 void case_wake(struct bench *bench, int side);
 void case_kill(struct bench *bench, int side);
 void case_memory(struct bench *bench, int side);

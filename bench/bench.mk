@@ -7,7 +7,7 @@ ifeq ($(FLAVOUR),release)
 build/release/bench: $(BENCH_OBJ) build/release/libxmem.so
 	$(say) LD $@
 	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN' $(BENCH_OBJ) \
-		-Lbuild/release -lxmem -ljansson -lm -o $@
+		-Lbuild/release -lxmem -ljansson -lm -ldl -o $@
 
 # What bench-instructions counts: a program of its own, so that it is not in the counts.
 build/release/count-instructions: build/release/obj/bench/instructions/count.o \
@@ -42,18 +42,25 @@ bench-peers:
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)bench/peers/run.sh $(if $(QUICK),--quick)
 
+.PHONY: bench-cuda
+bench-cuda:
+	$(Q)scripts/needs.sh build
+	$(Q)$(MAKE) --no-print-directory all build/release/bench
+	$(Q)bench/cuda/run.sh
+
 .PHONY: bench bench-instructions
 bench-instructions:
 	$(Q)scripts/needs.sh instructions
-	$(Q)$(MAKE) --no-print-directory all build/release/count-instructions
+	$(Q)$(MAKE) --no-print-directory all build/release/count-instructions \
+		fakecuda
 	$(Q)bench/instructions/run.sh
 
 bench:
 	$(Q)scripts/needs.sh bench
-	$(Q)$(MAKE) --no-print-directory all build/release/bench
+	$(Q)$(MAKE) --no-print-directory all build/release/bench fakecuda
 	$(Q)BACKEND=$(BACKEND) bench/run.sh
 else
-.PHONY: bench bench-docs bench-instructions bench-peers
-bench bench-docs bench-instructions bench-peers:
+.PHONY: bench bench-cuda bench-docs bench-instructions bench-peers
+bench bench-cuda bench-docs bench-instructions bench-peers:
 	$(Q)$(MAKE) --no-print-directory FLAVOUR=release $@
 endif

@@ -40,6 +40,7 @@ int cli_stat(const struct cli_arguments *arguments);
 int cli_clients(const struct cli_arguments *arguments);
 int cli_holders(const struct cli_arguments *arguments);
 int cli_claims(const struct cli_arguments *arguments);
+int cli_gpu(const struct cli_arguments *arguments);
 int cli_backend(const struct cli_arguments *arguments);
 int cli_version(const struct cli_arguments *arguments);
 
@@ -95,6 +96,20 @@ json_t *cli_client(struct xmem_pool *pool, uint32_t id);
 
 /* That as a malloc'ed text: "label pid", or a dash where there is no client. */
 char *cli_client_text(const json_t *client);
+
+/* ---- GPUs of a pool (device.c) ---- */
+
+/* As nvidia-smi prints it. */
+json_t *cli_uuid(const uint8_t *uuid);
+
+/* A row for each GPU in whose memory the pool has, or has had, buffers. 0, or -errno. */
+int cli_devices(struct xmem_pool *pool, json_t *devices);
+
+/* Put where a buffer is into its row: "device", 0 for the CPU, and "uuid", null for that. */
+void cli_set_device(json_t *row, struct xmem_pool *pool, uint32_t device);
+
+/* That as a malloc'ed text: the UUID, "cpu", or a dash where there is no buffer. */
+char *cli_device_text(const json_t *row);
 
 /* ---- what is shown ---- */
 

@@ -14,9 +14,9 @@ static char *owner_text(const json_t *row)
 
 static const struct cli_column columns[] = {
 	{ "SLOT", "slot", NULL },	{ "STATE", "state", NULL },
-	{ "BYTES", "bytes", NULL },	{ "OWNER", NULL, owner_text },
-	{ "HOLDS", "holds", NULL },	{ "CLAIMS", "claims", NULL },
-	{ "VOIDED", "voided", NULL },	{ 0 },
+	{ "BYTES", "bytes", NULL },	{ "DEVICE", NULL, cli_device_text },
+	{ "OWNER", NULL, owner_text },	{ "HOLDS", "holds", NULL },
+	{ "CLAIMS", "claims", NULL },	{ "VOIDED", "voided", NULL }, { 0 },
 };
 
 /* Show what a slot has, and void it. 0, or -errno. */
@@ -40,6 +40,7 @@ static int show(struct xmem_pool *pool, const struct xmem_slot_info *info, bool 
 	cli_set_number(row, "slot", info->slot);
 	cli_set(row, "state", json_string(cli_state_name(info->state)));
 	cli_set_number(row, "bytes", info->bytes);
+	cli_set_device(row, pool, info->device);
 	cli_set(row, "token", cli_token(info->token));
 	cli_set(row, "owner", cli_client(pool, info->owner));
 	cli_set_number(row, "holds", info->holds);

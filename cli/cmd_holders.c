@@ -34,8 +34,8 @@ static char *holders_text(const json_t *row)
 
 static const struct cli_column columns[] = {
 	{ "SLOT", "slot", NULL },	{ "STATE", "state", NULL },
-	{ "BYTES", "bytes", NULL },	{ "FILE", "bytes_file", NULL },
-	{ "OWNER", NULL, owner_text },
+	{ "BYTES", "bytes", NULL },	{ "DEVICE", NULL, cli_device_text },
+	{ "FILE", "bytes_file", NULL },	{ "OWNER", NULL, owner_text },
 	{ "HOLDERS", NULL, holders_text }, { 0 },
 };
 
@@ -86,6 +86,7 @@ static json_t *row_of(struct look *look, const struct xmem_slot_info *info)
 	cli_set(row, "state",
 		json_string(info->overdue ? "overdue" : cli_state_name(info->state)));
 	cli_set_number(row, "bytes", info->bytes);
+	cli_set_device(row, look->pool, info->device);
 	cli_set_number(row, "payload", info->payload);
 	cli_set_number(row, "bytes_file", info->payload_bytes);
 	cli_set(row, "token", cli_token(info->token));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmem stat POOL: how many slots, buffers, clients and holds a pool has now.
+ * xmem stat POOL: how many slots, buffers, clients and holds a pool has now, and on which GPUs.
  */
 #include <stdio.h>
 
@@ -22,7 +22,7 @@ static const char *const meanings[][2] = {
 	{ "clients", "alive" },
 	{ "zombies", "ended, their publications still in flight" },
 	{ "bytes", "of all attached slots" },
-	{ "payloads", "files that these are in" },
+	{ "payloads", "files, and allocations of GPUs, that these are in" },
 	{ "bytes_files", "of these files" },
 	{ "bytes_kept", "of these: of files whose owner has ended; clients says by whom" },
 	{ "bytes_huge", "of these files: in huge pages" },
@@ -31,6 +31,13 @@ static const char *const meanings[][2] = {
 	{ "limbo_ms", "milliseconds since the first of their owners has ended" },
 	{ "overdue_ms", "milliseconds since one was first missed" },
 	{ "bytes_mapped", "of files that clients have mapped, all of them together" },
+	{ "bytes_cuda", "of the allocations of GPUs" },
+	{ "bytes_closing", "of these: without buffers, but processes still have them open" },
+};
+
+static const struct cli_column columns[] = {
+	{ "DEVICE", "device", NULL },	{ "UUID", "uuid", NULL },
+	{ "BYTES", "bytes", NULL },	{ "CLOSING", "bytes_closing", NULL }, { 0 },
 };
 
 /* What all clients have mapped, as each says itself. A client that ends meanwhile has nothing. */
@@ -52,6 +59,7 @@ static uint64_t mapped_by_all(struct xmem_pool *pool, uint32_t clients_max)
 static int gather(struct xmem_pool *pool, json_t *all)
 {
 	struct xmem_pool_info stat = { .size = sizeof(stat) };
+	json_t *devices;
 	int err = xmem_pool_stat(pool, &stat);
 
 	if (err)
@@ -79,11 +87,16 @@ static int gather(struct xmem_pool *pool, json_t *all)
 	cli_set_number(all, "limbo_ms", stat.limbo_age_ns / 1000000);
 	cli_set_number(all, "overdue_ms", stat.overdue_age_ns / 1000000);
 	cli_set_number(all, "bytes_mapped", mapped_by_all(pool, stat.clients_max));
-	return 0;
+	cli_set_number(all, "bytes_cuda", stat.bytes_cuda);
+	cli_set_number(all, "bytes_closing", stat.bytes_closing);
+	devices = cli_array();
+	cli_set(all, "devices", devices);
+	return cli_devices(pool, devices);
 }
 
 static void print_lines(const json_t *all)
 {
+	const json_t *devices = json_object_get(all, "devices");
 	size_t i;
 
 	printf("pool          %s\n", json_string_value(json_object_get(all, "pool")));
@@ -91,6 +104,10 @@ static void print_lines(const json_t *all)
 	for (i = 0; i < sizeof(meanings) / sizeof(*meanings); i++)
 		printf("%-13s %-12" JSON_INTEGER_FORMAT " %s\n", meanings[i][0],
 		       json_integer_value(json_object_get(all, meanings[i][0])), meanings[i][1]);
+	if (!json_array_size(devices))
+		return;
+	putchar('\n');
+	cli_print_table(devices, columns);
 }
 
 int cli_stat(const struct cli_arguments *arguments)

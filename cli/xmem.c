@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmem: a look at pools from the command line, through the public API alone. Here are
+ * xmem: a look at pools and GPUs from the command line, through the public API alone. Here are
  * the table of commands, their arguments, and standard output; each command has a file
  * of its own. Exit status: 0; 1, it failed and a line says why; 2, bad usage.
  */
@@ -17,33 +17,55 @@ static int help(const struct cli_arguments *arguments);
 
 static const char list_more[] =
 	"BYTES are of all buffers, FILES of the files that these are in, and KEPT those\n"
-	"of FILES whose owner has ended.\n";
+	"of FILES whose owner has ended. Buffers on GPUs are in BYTES and in no file: stat\n"
+	"says what a pool has on which GPU.\n";
+static const char stat_more[] =
+	"A word on each number, and then, if the pool has buffers on GPUs or has had some,\n"
+	"a table of these: DEVICE is the number of the GPU in the pool, BYTES what is\n"
+	"allocated there for the pool, and CLOSING what of this has no buffers any more,\n"
+	"but processes still have it open.\n";
 static const char clients_more[] =
 	"SLOTS counts the buffers that a client owns, HOLDS the handles that it has,\n"
 	"FOLLOWS the publishers that it follows, and BEHIND what these have published\n"
 	"and it has yet to receive. MAPPED is bytes of the files that it has mapped, and\n"
 	"KEPT of those files of ended owners that it keeps. LIMBO counts the buffers\n"
-	"that it holds and whose owner has ended, or wants them back.\n";
+	"that it holds and whose owner has ended, or wants them back. MAPPED and KEPT\n"
+	"have no memory of GPUs.\n";
 static const char holders_more[] =
 	"Without SLOT: all buffers that somebody holds. Behind each holder is how many\n"
-	"handles it has. FILE is the size of the file that the buffer is in.\n";
+	"handles it has. DEVICE is the GPU that the buffer is on, or cpu. FILE is the\n"
+	"size of the file, or on a GPU of the allocation, that the buffer is in.\n";
 static const char claims_more[] =
-	"Without SLOT: all buffers that have claims. HOLDS counts the handles of all\n"
-	"clients, and CLAIMS the references that are set aside. A handle that\n"
-	"xmem_set_ref_count has counted in is in both until it is dropped, so that their\n"
-	"sum can be more than the references.\n"
+	"Without SLOT: all buffers that have claims. DEVICE is the GPU that the buffer is\n"
+	"on, or cpu. HOLDS counts the handles of all clients, and CLAIMS the references\n"
+	"that are set aside. A handle that xmem_set_ref_count has counted in is in both\n"
+	"until it is dropped, so that their sum can be more than the references.\n"
 	"--void voids the claims that are printed: nobody comes for them any more.\n"
 	"VOIDED says how many these were.\n";
+static const char gpu_more[] =
+	"First the driver's library and the version of CUDA that it speaks. GRANULARITY is\n"
+	"what sizes of exported memory are multiples of. WORKS says what can be used:\n"
+	"  descriptors         memory that is exported as a descriptor (cuMemCreate)\n"
+	"  ipc                 memory that goes with its owner (cuMemAlloc, cudaMalloc)\n"
+	"  pools               memory pools that are exported as descriptors\n"
+	"  memops              streams that write, and wait for, 64 bits of memory\n"
+	"  register            memory of the host that streams can use,\n"
+	"  register_read_only  also if this process can only read it\n"
+	"  host_atomics        and that the GPU changes atomically\n"
+	"Where there is no driver or no GPU, it is said why, and the status is 1.\n";
 
 static const struct cli_command commands[] = {
 	{ "list", "[--json]", "the pools of this host", list_more, 0, 0, true, false, cli_list },
-	{ "stat", "[--json] POOL", "what is in a pool now", NULL, 1, 1, true, false, cli_stat },
+	{ "stat", "[--json] POOL", "what is in a pool now", stat_more, 1, 1, true, false,
+	  cli_stat },
 	{ "clients", "[--json] POOL", "who is in a pool", clients_more, 1, 1, true, false,
 	  cli_clients },
 	{ "holders", "[--json] POOL [SLOT]", "who holds which buffer", holders_more, 1, 2, true,
 	  false, cli_holders },
 	{ "claims", "[--json] [--void] POOL [SLOT]", "references that are set aside", claims_more,
 	  1, 2, true, true, cli_claims },
+	{ "gpu", "[--json]", "the CUDA driver, its GPUs, and what works there", gpu_more, 0, 0,
+	  true, false, cli_gpu },
 	{ "backend", "", "which host programs get: kernel or daemon", NULL, 0, 0, false, false,
 	  cli_backend },
 	{ "version", "", "print the version", NULL, 0, 0, false, false, cli_version },
@@ -72,7 +94,7 @@ static int help_all(void)
 	     "daemon. A host that does not answer for 10 seconds is an error. The status is 0; 1\n"
 	     "if the command failed; 2 if it was not understood.\n"
 	     "Environment, see docs/environment.md: XMEM_BACKEND, XMEM_DAEMON, XMEM_DEVICE,\n"
-	     "XMEM_SOCKET.");
+	     "XMEM_SOCKET, XMEM_CUDA_DRIVER.");
 	return CLI_DONE;
 }
 

@@ -19,6 +19,8 @@ const char *xm_host_is_valid(const struct xm_host *host)
 			return "a client's counted bit differs from its state";
 		if (row->state != XMEM_CLIENT_NONE && !map->area[c])
 			return "a client has no area";
+		if (xm_host_is_quarantined(host, c) && row->state != XMEM_CLIENT_ZOMBIE)
+			return "a client is in quarantine and has not ended";
 		if (row->incarnation > host->incarnations)
 			return "a client has an incarnation that was never given";
 		for (s = 0; row->state != XMEM_CLIENT_NONE && s < map->clients; s++)
@@ -47,13 +49,23 @@ const char *xm_host_is_valid(const struct xm_host *host)
 		if (row->upgrader &&
 		    (row->owner == XMEM_OWNER_NONE || !(row->traits & XMEM_TRAIT_SHARED) ||
 		     row->upgrader > map->clients ||
-		     xm_client_row(map, row->upgrader - 1)->state != XMEM_CLIENT_ALIVE))
+		     (xm_client_row(map, row->upgrader - 1)->state != XMEM_CLIENT_ALIVE &&
+		      !xm_host_is_quarantined(host, row->upgrader - 1))))
 			return "a slot is written in place by nobody, or must not be";
+		if (!(row->traits & XMEM_TRAIT_CUDA) != !xm_device(row->traits) ||
+		    xm_device(row->traits) > XMEM_MAX_DEVICES)
+			return "a slot is in memory of a GPU, and has no row in the device table";
+		if (row->traits & (XMEM_TRAIT_HANDLE | XMEM_TRAIT_READERS) &&
+		    !(row->traits & XMEM_TRAIT_CUDA))
+			return "a slot in memory of the CPU has traits of memory of a GPU";
 		if (row->tenant != XMEM_OWNER_NONE &&
 		    (row->tenant >= map->clients ||
 		     xm_client_row(map, row->tenant)->state == XMEM_CLIENT_NONE))
 			return "a slot's tenant is not a client any more";
 	}
+	for (c = 1; c <= XMEM_MAX_DEVICES; c++)
+		if (xm_device_row(map, c)->closing_bytes > xm_device_row(map, c)->bytes)
+			return "more memory of a device is closing than there is";
 	if (map->pool->claimed != (host->claims ? host->claims->count : 0))
 		return "the number of slots with claims is wrong";
 	return NULL;

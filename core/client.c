@@ -4,7 +4,7 @@
  * client can write its area, so the host reads each word there once and never trusts
  * it. Only the host writes the header and the rows, so it trusts those.
  */
-#include "host.h"
+#include "ready.h"
 
 /* ---- clients ---- */
 
@@ -193,6 +193,40 @@ static void xm_adopt_slots(struct xm_host *host, u32 client)
 			xm_host_give_group(host, g, XMEM_OWNER_HOST);
 }
 
+/*
+ * Has the client's GPU a pointer to what its hold of @slot keeps? The bit is older than what is in
+ * the slot now, so it says that of memory of a GPU only.
+ */
+static bool xm_is_device_hold(const struct xm_map *map, u32 client, u32 slot)
+{
+	u32 hold = xm_load(xm_hold(map, client, slot));
+
+	return hold & XM_HOLD_DEVICE && hold & XM_HOLD_COUNT &&
+	       xm_slot_row(map, slot)->traits & XMEM_TRAIT_CUDA;
+}
+
+/*
+ * Drop the holds. Its ring may still be received from, so what it has forwarded stays noted (I6),
+ * and its GPU may still work, so what that has a pointer to stays held (I9). true: some of that.
+ */
+static bool xm_end_holds(const struct xm_map *map, u32 client)
+{
+	bool device = false;
+	u32 s;
+
+	for (s = 0; s < map->slots; s++) {
+		u32 *hold = xm_hold(map, client, s);
+		u32 stays = xm_load(hold) & XM_HOLD_FORWARDED;
+
+		if (xm_is_device_hold(map, client, s)) {
+			stays |= XM_HOLD_DEVICE | 1;
+			device = true;
+		}
+		xm_store(hold, stays);
+	}
+	return device;
+}
+
 /* Free the slots that were being written; return those that were being scanned to LIVE. */
 static void xm_end_slots(const struct xm_map *map, u32 client)
 {
@@ -217,8 +251,12 @@ static void xm_end_slots(const struct xm_map *map, u32 client)
 	}
 }
 
-/* What the client was writing in place has no contents any more, and so no claims. */
-static void xm_end_upgrades(struct xm_host *host, u32 client)
+/*
+ * What the client was writing in place has no contents any more, and so no claims. But where its
+ * GPU may still write, the slot stays as it is until that has ended (I9): its owner looks at no
+ * holds before it takes a slot that is FREE.
+ */
+static void xm_end_upgrades(struct xm_host *host, u32 client, bool exited)
 {
 	const struct xm_map *map = &host->map;
 	u32 s;
@@ -227,7 +265,8 @@ static void xm_end_upgrades(struct xm_host *host, u32 client)
 		struct xmem_slot_row *row = xm_slot_row(map, s);
 		u64 word;
 
-		if (row->upgrader != client + 1)
+		if (row->upgrader != client + 1 ||
+		    (!exited && xm_is_device_hold(map, client, s)))
 			continue;
 		xm_claims_end(host, s);		/* before its owner can take it */
 		xm_store(&row->upgrader, 0);
@@ -257,26 +296,25 @@ static void xm_limit_zombies(const struct xm_map *map, u32 subscriber)
 			     xm_load(&xm_ring(map, oldest)->tail) | XMEM_CURSOR_DROPPED);
 }
 
-void xm_host_end(struct xm_host *host, u32 client)
+void xm_host_end(struct xm_host *host, u32 client, bool opens)
 {
 	const struct xm_map *map = &host->map;
 	struct xmem_client_row *row = xm_client_row(map, client);
 	u32 c;
 
+	opens |= xm_note_late(host, client);
 	xm_adopt_slots(host, client);
 	for (c = 0; c < map->clients; c++)
 		if (xm_bit(xm_client_row(map, c)->subscribers, client))
 			xm_forget_subscriber(map, client, c);
 	xm_repair_ring(map, client);
-	xm_end_upgrades(host, client);
+	xm_end_upgrades(host, client, false);
 	xm_end_slots(map, client);
 	xm_claims_leave(host, client);
-	/* Its ring may still be received from, so what it has forwarded stays noted (I6). */
-	for (c = 0; c < map->slots; c++) {
-		u32 *hold = xm_hold(map, client, c);
-
-		xm_store(hold, xm_load(hold) & XM_HOLD_FORWARDED);
-	}
+	opens |= xm_end_holds(map, client);
+	xm_set_bit(host->quarantined, client, opens);
+	if (!opens)
+		xm_end_late(host, client);
 	xm_store_release(&row->state, XMEM_CLIENT_ZOMBIE);
 	for (c = 0; c < map->clients; c++)
 		if (xm_bit(row->subscribers, c))
@@ -284,31 +322,64 @@ void xm_host_end(struct xm_host *host, u32 client)
 	xm_full_barrier();
 }
 
-bool xm_host_bury(struct xm_host *host, u32 client)
+void xm_host_exited(struct xm_host *host, u32 client)
+{
+	const struct xm_map *map = &host->map;
+	u32 s;
+
+	if (!xm_host_is_quarantined(host, client))
+		return;
+	xm_end_upgrades(host, client, true);
+	xm_end_late(host, client);
+	for (s = 0; s < map->slots; s++) {
+		u32 *hold = xm_hold(map, client, s);
+
+		xm_store_release(hold, xm_load(hold) & XM_HOLD_FORWARDED);
+	}
+	xm_set_bit(host->quarantined, client, false);
+	xm_full_barrier();
+}
+
+/* May somebody still receive something from the ring of this zombie? */
+static bool xm_is_followed(const struct xm_map *map, u32 client)
+{
+	const struct xmem_client_row *row = xm_client_row(map, client);
+	u64 tail = xm_load(&xm_ring(map, client)->tail);
+	u32 c;
+
+	for (c = 0; c < map->clients; c++)
+		if (xm_bit(row->subscribers, c) &&
+		    xm_load_acquire(xm_cursor(map, c, client)) < tail)
+			return true;
+	return false;
+}
+
+enum xm_buried xm_host_bury(struct xm_host *host, u32 client)
 {
 	const struct xm_map *map = &host->map;
 	struct xmem_client_row *row = xm_client_row(map, client);
-	u64 tail;
+	enum xm_buried gone = XM_BURIED_NOT;
 	u32 c;
 
-	if (row->state != XMEM_CLIENT_ZOMBIE)
-		return false;
-	tail = xm_load(&xm_ring(map, client)->tail);
+	if (row->state != XMEM_CLIENT_ZOMBIE || xm_is_followed(map, client))
+		return XM_BURIED_NOT;
 	for (c = 0; c < map->clients; c++) {
 		if (!xm_bit(row->subscribers, c))
 			continue;
-		if (xm_load_acquire(xm_cursor(map, c, client)) < tail)
-			return false;
+		xm_forget_subscriber(map, c, client);
+		gone = XM_BURIED_RING;
 	}
-	for (c = 0; c < map->clients; c++)
-		if (xm_bit(row->subscribers, c))
-			xm_forget_subscriber(map, c, client);
-	for (c = 0; c < map->slots; c++)
-		if (xm_slot_row(map, c)->tenant == client)
-			xm_store(&xm_slot_row(map, c)->tenant, XMEM_OWNER_NONE);
+	for (c = 0; c < map->slots; c++) {
+		if (xm_slot_row(map, c)->tenant != client)
+			continue;
+		xm_store(&xm_slot_row(map, c)->tenant, XMEM_OWNER_NONE);
+		gone = XM_BURIED_RING;
+	}
+	if (xm_host_is_quarantined(host, client))
+		return gone;
 	xm_set_bit(map->pool->counted, client, false);
 	xm_store_release(&row->state, XMEM_CLIENT_NONE);
-	return true;
+	return XM_BURIED;
 }
 
 /* ---- waiters ---- */

@@ -43,6 +43,10 @@ struct xm_host {
 	struct xm_claims *claims;		/* NULL until the first request for claims */
 	u64 limbo_ns[XMEM_MAX_GROUPS];		/* when a group became the host's; 0: it is not */
 	u64 suspects[XMEM_MAX_GROUPS];		/* bitmaps of slots that the next sweep looks at */
+	u32 late_owner[XMEM_MAX_GROUPS];	/* of a group that is the host's: 1 + the client
+						 * whose it was, if that is quarantined; or 0 */
+	u64 quarantined[XMEM_CLIENT_WORDS];	/* bit set: that client has ended, maybe not what
+						 * its process does on GPUs (I9) */
 };
 
 /* In a bitmap that the host alone writes. */
@@ -124,11 +128,33 @@ bool xm_host_forwards(const struct xm_host *host, u32 publisher);
  * stays a zombie while that ring is in flight. The caller then makes other mappings see
  * these pages, reaps (xm_host_bury, xm_host_sweep, xm_host_idle_group) and wakes
  * everybody.
+ *
+ * Its holds of slots to which it has pointers of a GPU stay, and so does the client, until its
+ * process has exited (I9); @opens: it has CUDA payloads open, so it stays anyhow. It also stays if
+ * it has published what its GPU had yet to write, and then its groups go to nobody else.
  */
-void xm_host_end(struct xm_host *host, u32 client);
+void xm_host_end(struct xm_host *host, u32 client, bool opens);
 
-/* Forget a zombie that nobody follows any more. true: it is forgotten, its area may go. */
-bool xm_host_bury(struct xm_host *host, u32 client);
+/* Is that client kept until its process has exited? */
+static inline bool xm_host_is_quarantined(const struct xm_host *host, u32 client)
+{
+	return xm_bit(host->quarantined, client);
+}
+
+/*
+ * The process of an ended client has exited, and its GPU does nothing for it any more: the rest
+ * of its holds go. The caller closes what it has open, reaps and wakes everybody.
+ */
+void xm_host_exited(struct xm_host *host, u32 client);
+
+/* What has become of a zombie. */
+enum xm_buried {
+	XM_BURIED_NOT = 0,		/* it is as before */
+	XM_BURIED_RING,			/* only its ring has gone, which nobody follows any more */
+	XM_BURIED,			/* it is forgotten, and its area may go */
+};
+/* Forget a zombie that nobody follows any more. It stays while it is quarantined. */
+enum xm_buried xm_host_bury(struct xm_host *host, u32 client);
 
 /* ---- slots ---- */
 
@@ -143,19 +169,25 @@ int xm_host_free_group(const struct xm_host *host, u32 me, u32 count);
 /* @me: also XMEM_OWNER_HOST or XMEM_OWNER_NONE. Its row says so too. */
 void xm_host_give_group(struct xm_host *host, u32 group, u32 me);
 
-/* A payload file, as the host that has it describes it to the core. */
+/* A payload, as the host that has it describes it to the core. */
 struct xm_payload {
 	u32 id;
 	u32 traits;			/* XMEM_TRAIT_*, but for XMEM_TRAIT_ONCE */
 	u64 bytes;
+	const __u8 *device;		/* UUID of the GPU of a new CUDA payload, or NULL */
 };
 
 /*
- * Give request->count spare slots to @me. @random: from the caller's generator. -ERANGE: the
- * slots reach beyond the file; -ENOSPC: @me has too few spare slots.
+ * Give request->count spare slots to @me. @random: from the caller's generator. -EDQUOT: the
+ * device table is full; -ERANGE: the slots reach beyond the payload; -ENOSPC: @me has too few spare
+ * slots, and with more of them it would succeed. With payload->device the number of the device goes
+ * into payload->traits.
  */
-int xm_host_attach(struct xm_host *host, u32 me, const struct xm_payload *payload, u64 random,
+int xm_host_attach(struct xm_host *host, u32 me, struct xm_payload *payload, u64 random,
 		   struct xmem_attach_request *request);
+
+/* What a new payload's traits are, as far as the flags of the attach say it. */
+u32 xm_attach_traits(u32 flags);
 
 /* Check the fields for which an attach is refused before the host looks at any file. -EINVAL. */
 int xm_host_attach_check(const struct xmem_attach_request *request);
@@ -186,15 +218,106 @@ int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request 
  * The header says how many payload files there are, and how large they are. The host calls
  * these when one comes; when its owner has ended and others still use it; and when it goes,
  * after the rows of its slots have been freed. Each file has @bytes; @traits: XMEM_TRAIT_*;
- * @kept: its owner has ended.
+ * @kept: its owner has ended. Memory of GPUs is counted in the device table; for its end there is
+ * xm_cuda_goes.
  */
 void xm_host_payload_comes(struct xm_host *host, u64 bytes, u32 traits);
-void xm_host_payload_kept(struct xm_host *host, u64 bytes);
+void xm_host_payload_kept(struct xm_host *host, u64 bytes, u32 traits);
 void xm_host_payload_goes(struct xm_host *host, u64 bytes, u32 traits, bool kept);
 
+/* ---- CUDA payloads (cuda.c) ---- */
+
+/* What a host notes of one beside its slots and its file. It is in its private memory. */
+struct xm_cuda {
+	u64 openers[XMEM_CLIENT_WORDS];	/* bit set: that client has it open (I8) */
+	u64 bytes;
+	u32 traits;			/* XMEM_TRAIT_*, with the number of the device */
+	bool closing;			/* it has no slot any more */
+	bool ended;			/* its owner has */
+	__u8 device[XMEM_UUID_BYTES];
+	__u8 handle[XMEM_HANDLE_BYTES];
+	u64 opened_by[XMEM_MAX_CLIENTS];	/* of an opener: the number of the only request that
+						 * has opened it; 0: there were several */
+};
+
 /*
- * Reclaiming (reclaim.c). Maybe nobody uses @slot any more: if it is the host's, the next sweep
- * looks at it. Or at all that are the host's.
+ * Note what a new CUDA payload is, once its slots have been attached as @payload says. The caller
+ * has filled *@cuda with zeroes: it is too large to be built on a kernel's stack.
+ */
+void xm_cuda_init(struct xm_cuda *cuda, const struct xm_payload *payload,
+		  const struct xmem_attach_request *request);
+
+/* Who asks for a payload. */
+struct xm_asker {
+	u32 client;
+	u32 role;			/* enum xmem_role */
+	u64 number;			/* of the request, which the client uses once; not 0 */
+};
+
+/*
+ * Serve a `payload` request about a CUDA payload: check what the asker may, note an opener, and
+ * fill the answer but for the descriptor, which the caller adds to that of an OPEN. 0 or -errno.
+ * After a CLOSE the caller asks xm_cuda_is_closed.
+ */
+int xm_cuda_serve(struct xm_cuda *cuda, const struct xm_asker *asker,
+		  struct xmem_payload_request *request);
+
+/*
+ * Has @client got it open by its request @number alone? If the client did not get that answer, it
+ * has nothing open, and the caller says so by xm_cuda_left.
+ */
+bool xm_cuda_is_opened_by(const struct xm_cuda *cuda, u32 client, u64 number);
+
+/* The same for a payload that is a file: is the request one for files? 0 or -EMEDIUMTYPE. */
+int xm_payload_file_check(const struct xmem_payload_request *request);
+
+/*
+ * It has lost its last slot: the caller drops its file, and calls xm_host_payload_goes. It is
+ * closing from now on.
+ */
+void xm_cuda_goes(struct xm_host *host, struct xm_cuda *cuda);
+
+/* A client has ended, or if it is quarantined its process has exited: it has nothing open. */
+void xm_cuda_left(struct xm_cuda *cuda, u32 client);
+
+/*
+ * Is it closing, and has nobody got it open any more? Then the device table and the header say so,
+ * and the caller frees it and wakes its owner's slots_waiters. To be asked after all three of
+ * xm_cuda_serve, xm_cuda_goes and xm_cuda_left, until the answer is yes.
+ */
+bool xm_cuda_is_closed(struct xm_host *host, const struct xm_cuda *cuda);
+
+/* ---- ready words (ready.c) ---- */
+
+/*
+ * The GPU of the process that had a group writes none of its ready words any more, because the
+ * process has exited or had nothing to write: end them in its page @group. Those that have not
+ * reached what their contents need become XMEM_READY_ENDED, all others XMEM_READY_OVER. Not before,
+ * for an older value could still be written over it, or who has gone on because of it could find
+ * out too late that it was too early (tests/model/ready.pml).
+ */
+void xm_ready_end(const struct xm_map *map, void *group);
+
+/* May there be a ready word in group @g that somebody waits for? Only where a slot is on a GPU. */
+bool xm_ready_used(const struct xm_map *map, u32 g);
+
+/*
+ * The same for other pages of the group, which the GPU has written instead since its owner ended:
+ * what it has reached there is reached. Before xm_host_exited.
+ */
+void xm_ready_end_old(const struct xm_map *map, u32 g, void *old);
+
+/*
+ * The pool ends, and nobody is left who could use its contents. The same for all groups whose
+ * owners' processes have not exited, since nobody will be there to do it when they have.
+ */
+void xm_ready_end_all(struct xm_host *host);
+
+/* ---- reclaiming (reclaim.c) ---- */
+
+/*
+ * Maybe nobody uses @slot any more: if it is the host's, the next sweep looks at it. Or at all
+ * that are the host's.
  */
 void xm_host_suspect(struct xm_host *host, u32 slot);
 void xm_host_suspect_all(struct xm_host *host);

@@ -31,10 +31,14 @@ void xm_layout_place(struct xmem_pool_header *header, u64 page)
 	end = header->clients_offset + clients * header->client_row_stride;
 	header->slots_offset = ROUND_UP(end, 64);
 	end = header->slots_offset + slots * header->slot_row_stride;
+	header->devices_offset = ROUND_UP(end, 64);
+	end = header->devices_offset + header->devices * (u64)header->devices_stride;
 	header->groups_offset = ROUND_UP(end, page);
 
 	/* The state words have their own pages: a look at another owner's reads no metadata. */
-	header->metadata_offset = ROUND_UP(sizeof(struct xmem_group), 4096);
+	header->ready_offset = sizeof(struct xmem_group);
+	end = header->ready_offset + XMEM_GROUP_SLOTS * sizeof(u64);
+	header->metadata_offset = ROUND_UP(end, 4096);
 	end = header->metadata_offset + XMEM_GROUP_SLOTS * (u64)header->metadata_stride;
 	header->group_stride = ROUND_UP(end, page);
 	header->areas_offset = header->groups_offset +
@@ -62,7 +66,9 @@ int xm_host_layout(const struct xmem_join_request *join, u64 page, struct xmem_p
 	*header = (struct xmem_pool_header){
 		.magic = XMEM_MAGIC, .abi = XMEM_ABI,
 		.slots = slots, .clients = clients, .ring_entries = ring,
+		.devices = XMEM_MAX_DEVICES,
 	};
+	header->devices_stride = sizeof(struct xmem_device_row);
 	header->client_row_stride = sizeof(struct xmem_client_row);
 	header->slot_row_stride = sizeof(struct xmem_slot_row);
 	header->cursor_stride = sizeof(struct xmem_cursor);
@@ -89,6 +95,9 @@ static void xm_map_pool(struct xm_map *map, void *base, const struct xmem_pool_h
 	map->entry_stride = pool->entry_stride;
 	map->metadata_stride = pool->metadata_stride;
 	map->metadata_offset = pool->metadata_offset;
+	map->ready_offset = pool->ready_offset;
+	map->device_rows = (char *)base + pool->devices_offset;
+	map->device_row_stride = pool->devices_stride;
 	map->ring_offset = pool->ring_offset;
 	map->entries_offset = pool->entries_offset;
 	map->holds_offset = pool->holds_offset;
@@ -106,7 +115,8 @@ static bool xm_aligned(const struct xmem_pool_header *pool)
 	u64 words = pool->clients_offset | pool->slots_offset | pool->client_row_stride |
 		    pool->slot_row_stride | pool->cursor_stride | pool->entry_stride |
 		    pool->metadata_stride | pool->metadata_offset | pool->ring_offset |
-		    pool->entries_offset | pool->holds_offset;
+		    pool->entries_offset | pool->holds_offset | pool->ready_offset |
+		    pool->devices_offset | pool->devices_stride;
 	u64 pages = pool->groups_offset | pool->group_stride | pool->areas_offset |
 		    pool->area_stride;
 
@@ -122,16 +132,23 @@ int xm_layout_check(const struct xmem_pool_header *pool, u64 bytes)
 		return -EPROTONOSUPPORT;
 	if (!groups || pool->slots % XMEM_GROUP_SLOTS || pool->slots > XMEM_MAX_SLOTS ||
 	    !pool->clients || pool->clients > XMEM_MAX_CLIENTS || !pool->ring_entries ||
+	    pool->devices != XMEM_MAX_DEVICES ||
 	    pool->ring_entries > XMEM_MAX_RING || pool->ring_entries & (pool->ring_entries - 1))
 		return -EPROTONOSUPPORT;
 	if (pool->clients_offset < sizeof(*pool) || !xm_aligned(pool))
 		return -EPROTONOSUPPORT;
 	if (!xm_room(pool->clients_offset, pool->slots_offset, pool->clients,
 		     pool->client_row_stride, sizeof(struct xmem_client_row)) ||
-	    !xm_room(pool->slots_offset, pool->groups_offset, pool->slots,
+	    !xm_room(pool->slots_offset, pool->devices_offset, pool->slots,
 		     pool->slot_row_stride, sizeof(struct xmem_slot_row)) ||
+	    !xm_room(pool->devices_offset, pool->groups_offset, XMEM_MAX_DEVICES,
+		     pool->devices_stride, sizeof(struct xmem_device_row)) ||
 	    !xm_room(pool->groups_offset, pool->areas_offset, groups,
 		     pool->group_stride, sizeof(struct xmem_group)) ||
+	    !xm_room(0, pool->ready_offset, 1,
+		     sizeof(struct xmem_group), sizeof(struct xmem_group)) ||
+	    !xm_room(pool->ready_offset, pool->metadata_offset, XMEM_GROUP_SLOTS,
+		     sizeof(u64), sizeof(u64)) ||
 	    !xm_room(pool->metadata_offset, pool->group_stride, XMEM_GROUP_SLOTS,
 		     pool->metadata_stride, sizeof(struct xmem_metadata)) ||
 	    !xm_room(pool->areas_offset, bytes, pool->clients, pool->area_stride, holds))

@@ -156,10 +156,17 @@ struct xm_stock {
 	u64 later;			/* bitmap: the same, once those that lag are demoted */
 };
 
+/* Is that slot's memory where the owner wants some? */
+static bool xm_is_there(const struct xm_map *map, const struct xm_search *search, u32 slot)
+{
+	return xm_device(xm_load(&xm_slot_row(map, slot)->traits)) == search->wanted_device;
+}
+
 static void xm_count_slot(const struct xm_map *map, struct xm_search *search, u32 slot,
 			  bool fits, struct xm_stock *ret)
 {
-	bool counts = fits || search->lacks;	/* small ones may make room for a large one */
+	/* Small ones may make room for a large one, where they are. */
+	bool counts = fits || (search->lacks && xm_is_there(map, search, slot));
 	const struct xm_waited *waited = &search->waited, *later = &search->later;
 	const struct xmem_slot_word *word = xm_slot(map, slot);
 	u64 position, bit = counts ? 1ULL << slot % XMEM_GROUP_SLOTS : 0;
@@ -186,9 +193,12 @@ static void xm_count_slot(const struct xm_map *map, struct xm_search *search, u3
 	}
 }
 
-static bool xm_fits(const struct xmem_slot_row *row, u64 wanted)
+static bool xm_fits(const struct xmem_slot_row *row, const struct xm_search *search)
 {
-	return xm_load(&row->length) >= wanted && !(xm_load(&row->traits) & XMEM_TRAIT_ONCE);
+	u32 traits = xm_load(&row->traits);
+
+	return xm_load(&row->length) >= search->wanted && !(traits & XMEM_TRAIT_ONCE) &&
+	       xm_device(traits) == search->wanted_device;
 }
 
 /* Is one of these slots, which are in use, held by nobody? @holder: who has forwarded it then. */
@@ -239,7 +249,7 @@ static void xm_search_group(const struct xm_map *map, u32 owner, struct xm_searc
 		/* What a client writes in place comes into its own ring, whoever owns it. */
 		search->in_hand += xm_load(&row->upgrader) == owner + 1;
 		if (xm_load_acquire(&row->owner) == owner)
-			xm_count_slot(map, search, slot, xm_fits(row, search->wanted), &stock);
+			xm_count_slot(map, search, slot, xm_fits(row, search), &stock);
 	}
 	if (stock.free & stock.fits ||
 	    (search->lacks_slots && xm_spare_slots(map, owner, group)))
@@ -267,6 +277,7 @@ void xm_search_begin(const struct xm_map *map, u32 owner, struct xm_search *ret)
 
 	*ret = (struct xm_search){
 		.wanted = xm_load(&ring->wanted),
+		.wanted_device = xm_load(&ring->wanted_device),
 		.makes = xm_load(&ring->makes),
 		.lacks = xm_load(&ring->lacks),
 		.lacks_slots = xm_load(&ring->lacks_slots),
@@ -338,7 +349,9 @@ bool xm_search_is_same(const struct xm_search *search, const struct xm_search *b
 {
 	const struct xm_waited *now = &search->waited, *then = &before->waited;
 
-	return search->wanted == before->wanted && search->demote_at_ns == before->demote_at_ns &&
+	return search->wanted == before->wanted &&
+	       search->wanted_device == before->wanted_device &&
+	       search->demote_at_ns == before->demote_at_ns &&
 	       search->recall_at_ns == before->recall_at_ns &&
 	       search->makes == before->makes && search->lacks == before->lacks &&
 	       search->lacks_slots == before->lacks_slots &&

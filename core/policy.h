@@ -94,6 +94,7 @@ bool xm_has_slots(const struct xm_map *map, u32 owner, u32 count);
  */
 struct xm_search {
 	u64 wanted;			/* bytes */
+	u64 wanted_device;		/* where: 0: the CPU, else the number of a GPU */
 	u64 makes, lacks, lacks_slots;	/* as the ring says: see struct xmem_ring */
 	u64 freed, freed_later;		/* bytes with contents that nobody uses, for lacks */
 	u64 demote_at_ns;		/* or 0 */

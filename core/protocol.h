@@ -55,6 +55,14 @@
  *      claims. A get takes its hold, then the claim. So while a slot is SCANNING, references
  *      move neither from holds to claims nor back, and no scan misses one.
  *
+ *   I8 Who opens a CUDA payload is its opener before it has the handle or the descriptor, and
+ *      until it has closed it. A payload is closed when it has no slot, and then no opener. An
+ *      owner frees its memory after that. So nobody has memory open that its owner has freed.
+ *   I9 A client sets XM_HOLD_DEVICE in a hold before it hands out a pointer of a GPU. At its end
+ *      those holds stay, and what it has open stays open, until its process has exited, and with
+ *      it all that its GPU was doing (quarantine). So a slot is free only when no GPU writes or
+ *      reads it for a client that has ended.
+ *
  * Threads: xm_get, xm_put and xm_hold_more may run anywhere at any time. The owner's
  * functions (xm_take, xm_scan, xm_publish, xm_give_up) are serial per client, and
  * xm_receive is serial per cursor; the caller ensures both.
@@ -84,10 +92,13 @@ struct xm_map {
 	u32 cursor_stride;
 	u32 entry_stride;
 	u32 metadata_stride;
-	u32 metadata_offset;			/* bytes into a group */
+	u32 metadata_offset;			/* bytes into a group, as the next */
+	u32 ready_offset;
+	u32 device_row_stride;
 	u64 ring_offset;			/* these three: bytes into an area */
 	u64 entries_offset;
 	u64 holds_offset;
+	void *device_rows;			/* the first row; see xm_device_row */
 	void *area[XMEM_MAX_CLIENTS];		/* NULL: no client (only in the kernel) */
 	struct xmem_group *group[XMEM_MAX_GROUPS];
 };
@@ -98,7 +109,12 @@ struct xm_map {
 /* This client has left its own claim to whoever comes; the host clears it (claims.c). */
 #define XM_HOLD_FORGOTTEN 0x20000000u
 /* This client has forwarded that slot; set before the first entry, for the client's life. */
-#define XM_HOLD_FORWARDED 0x40000000u	/* bit 31 is reserved */
+#define XM_HOLD_FORWARDED 0x40000000u
+/*
+ * This client's library has handed out a pointer of a GPU to that slot; set before it does so,
+ * for the client's life (I9).
+ */
+#define XM_HOLD_DEVICE	0x80000000u
 /* Half of the count: no number of threads that pass it at once can carry it round to 0. */
 #define XM_HOLD_LIMIT	0x10000000u
 
@@ -187,6 +203,12 @@ static inline bool xm_worn_out(const struct xmem_slot_row *row)
 	return xm_load(&row->tenancies) >= XM_TENANCIES;
 }
 
+/* The device of a slot, as its row's traits say: 1 + its row in the device table; 0: the CPU. */
+static inline u32 xm_device(u32 traits)
+{
+	return traits >> XMEM_TRAIT_DEVICE_SHIFT;
+}
+
 /* ---- places ---- */
 
 static inline struct xmem_client_row *xm_client_row(const struct xm_map *map, u32 client)
@@ -208,6 +230,19 @@ static inline struct xmem_metadata *xm_metadata(const struct xm_map *map, u32 sl
 {
 	return (void *)((char *)map->group[slot / XMEM_GROUP_SLOTS] + map->metadata_offset +
 			slot % XMEM_GROUP_SLOTS * map->metadata_stride);
+}
+
+/* How far the GPU of its owner has got with @slot. */
+static inline u64 *xm_ready_word(const struct xm_map *map, u32 slot)
+{
+	return (u64 *)((char *)map->group[slot / XMEM_GROUP_SLOTS] + map->ready_offset) +
+	       slot % XMEM_GROUP_SLOTS;
+}
+
+/* @device: 1 to XMEM_MAX_DEVICES. */
+static inline struct xmem_device_row *xm_device_row(const struct xm_map *map, u32 device)
+{
+	return (void *)((char *)map->device_rows + (size_t)(device - 1) * map->device_row_stride);
 }
 
 /* The holds are coloured by client, so that those of one slot do not share one cache set. */

@@ -8,6 +8,8 @@
 
 #define JOIN_FLAGS	(XMEM_JOIN_EXISTING | XMEM_JOIN_EXCLUSIVE | XMEM_JOIN_FD | \
 			 XMEM_JOIN_FOREIGN)
+#define ATTACH_FLAGS	(XMEM_ATTACH_SHARED | XMEM_ATTACH_ONCE | XMEM_ATTACH_CUDA | \
+			 XMEM_ATTACH_HANDLE | XMEM_ATTACH_READERS)
 
 /* Behind the minimum stands whether the request answers, and what else is not 0. */
 #define KIND(name, type, minimum, ...)							\
@@ -19,9 +21,9 @@ static const struct xm_request_kind kinds[] = {
 	     .answers = true, .unjoined = true, .flags = JOIN_FLAGS),
 	KIND(POOL_FD, xmem_pool_fd_request, XMEM_POOL_FD_MIN, .answers = true),
 	KIND(ATTACH, xmem_attach_request, XMEM_ATTACH_MIN,
-	     .answers = true, .flags = XMEM_ATTACH_SHARED | XMEM_ATTACH_ONCE),
-	{ .request = XMEM_IOC_PAYLOAD, .bytes = sizeof(struct xmem_payload_request),
-	  .least = XMEM_PAYLOAD_MIN, .answers = true, .flags = XMEM_PAYLOAD_WRITE },
+	     .answers = true, .flags = ATTACH_FLAGS),
+	KIND(PAYLOAD, xmem_payload_request, XMEM_PAYLOAD_MIN, .answers = true,
+	     .flags = XMEM_PAYLOAD_WRITE | XMEM_PAYLOAD_OPEN | XMEM_PAYLOAD_CLOSE),
 	KIND(SUBSCRIBE, xmem_subscribe_request, XMEM_SUBSCRIBE_MIN,
 	     .answers = true, .flags = XMEM_SUBSCRIBE_WAIT | XMEM_SUBSCRIBE_JOINT),
 	KIND(UNSUBSCRIBE, xmem_unsubscribe_request, XMEM_UNSUBSCRIBE_MIN,

@@ -11,6 +11,37 @@ void xm_host_give_group(struct xm_host *host, u32 group, u32 me)
 	xm_store(&xm_slot_row(&host->map, group * XMEM_GROUP_SLOTS)->group_owner, me + 1);
 }
 
+static bool xm_all_zero(const __u8 *bytes, u32 count)
+{
+	__u8 any = 0;
+	u32 i;
+
+	for (i = 0; i < count; i++)
+		any |= bytes[i];
+	return !any;
+}
+
+static bool xm_no_device(const struct xmem_attach_request *request)
+{
+	return !request->bytes && xm_all_zero(request->device, XMEM_UUID_BYTES) &&
+	       xm_all_zero(request->handle, XMEM_HANDLE_BYTES);
+}
+
+/* A new CUDA payload: a descriptor, a handle, or both. */
+static int xm_attach_check_cuda(const struct xmem_attach_request *request)
+{
+	bool handle = request->flags & XMEM_ATTACH_HANDLE;
+
+	if (request->fd < (handle ? -1 : 0))
+		return -EINVAL;
+	if (handle && request->flags & XMEM_ATTACH_SHARED)
+		return -EINVAL;
+	if (!request->bytes || request->bytes > XMEM_MAX_DEVICE_BYTES)
+		return -EINVAL;
+	return xm_all_zero(request->device, XMEM_UUID_BYTES) ||
+	       xm_all_zero(request->handle, XMEM_HANDLE_BYTES) ? -EINVAL : 0;
+}
+
 int xm_host_attach_check(const struct xmem_attach_request *request)
 {
 	u32 i;
@@ -21,9 +52,22 @@ int xm_host_attach_check(const struct xmem_attach_request *request)
 	for (i = 0; i < XMEM_GROUP_SLOTS; i++)
 		if (request->slot[i])
 			return -EINVAL;
-	if (request->payload && request->flags & XMEM_ATTACH_SHARED)
+	if (request->payload)
+		return request->flags & ~XMEM_ATTACH_ONCE || request->fd >= 0 ||
+		       !xm_no_device(request) ? -EINVAL : 0;
+	if (request->flags & XMEM_ATTACH_CUDA)
+		return xm_attach_check_cuda(request);
+	if (request->flags & (XMEM_ATTACH_HANDLE | XMEM_ATTACH_READERS) || request->fd < 0)
 		return -EINVAL;
-	return !request->payload == (request->fd < 0) ? -EINVAL : 0;
+	return xm_no_device(request) ? 0 : -EINVAL;
+}
+
+u32 xm_attach_traits(u32 flags)
+{
+	return (flags & XMEM_ATTACH_SHARED ? XMEM_TRAIT_SHARED : 0) |
+	       (flags & XMEM_ATTACH_CUDA ? XMEM_TRAIT_CUDA : 0) |
+	       (flags & XMEM_ATTACH_HANDLE ? XMEM_TRAIT_HANDLE : 0) |
+	       (flags & XMEM_ATTACH_READERS ? XMEM_TRAIT_READERS : 0);
 }
 
 /*
@@ -97,18 +141,65 @@ int xm_host_free_group(const struct xm_host *host, u32 me, u32 count)
 	return -ENOSPC;
 }
 
-int xm_host_attach(struct xm_host *host, u32 me, const struct xm_payload *payload, u64 random,
+static bool xm_is_device(const struct xmem_device_row *row, const __u8 *uuid)
+{
+	bool same = true;
+	u32 i;
+
+	for (i = 0; i < XMEM_UUID_BYTES; i++)
+		same &= row->uuid[i] == uuid[i];
+	return same;
+}
+
+/*
+ * The number that a device has, or gets if it is new. -EDQUOT: there is no row for it. A row of
+ * which no payload is there any more can become another device's: who looks at a number has it
+ * from a slot that it holds, so there is a payload.
+ */
+static int xm_device_find(const struct xm_map *map, const __u8 *uuid)
+{
+	int unused = -EDQUOT;
+	u32 device;
+
+	for (device = XMEM_MAX_DEVICES; device; device--) {
+		const struct xmem_device_row *row = xm_device_row(map, device);
+
+		if (xm_is_device(row, uuid))
+			return device;
+		if (!row->bytes)
+			unused = device;
+	}
+	return unused;
+}
+
+/* Note the number in the payload's traits; and its device in the table, if it is new there. */
+static void xm_device_enter(const struct xm_map *map, u32 device, struct xm_payload *payload)
+{
+	struct xmem_device_row *row = xm_device_row(map, device);
+	u32 i;
+
+	for (i = 0; i < XMEM_UUID_BYTES; i++)
+		xm_store(&row->uuid[i], payload->device[i]);
+	payload->traits |= device << XMEM_TRAIT_DEVICE_SHIFT;
+}
+
+int xm_host_attach(struct xm_host *host, u32 me, struct xm_payload *payload, u64 random,
 		   struct xmem_attach_request *request)
 {
 	const struct xm_map *map = &host->map;
 	u64 last = (u64)(request->count - 1), bytes = payload->bytes;
 	u32 s, n = 0, once = request->flags & XMEM_ATTACH_ONCE ? XMEM_TRAIT_ONCE : 0;
+	int device = payload->device ? xm_device_find(map, payload->device) : 0;
 
+	if (device < 0)
+		return device;
 	if (request->length > bytes || request->offset > bytes - request->length ||
 	    (last && request->stride > (bytes - request->length - request->offset) / last))
 		return -ERANGE;
 	if (xm_host_spare_slots(host, me) < request->count)
 		return -ENOSPC;
+	if (device)
+		xm_device_enter(map, device, payload);
 	for (s = 0; s < map->slots && n < request->count; s++) {
 		struct xmem_slot_row *row = xm_slot_row(map, s);
 		u64 first;
@@ -205,21 +296,33 @@ int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request 
 	return count;
 }
 
+static void xm_device_add(const struct xm_map *map, u32 traits, u64 bytes)
+{
+	struct xmem_device_row *row = xm_device_row(map, xm_device(traits));
+
+	xm_store(&row->bytes, row->bytes + bytes);
+}
+
 void xm_host_payload_comes(struct xm_host *host, u64 bytes, u32 traits)
 {
 	struct xmem_pool_header *pool = host->map.pool;
 
 	xm_store(&pool->payloads, pool->payloads + 1);
+	if (traits & XMEM_TRAIT_CUDA) {
+		xm_device_add(&host->map, traits, bytes);
+		return;
+	}
 	xm_store(&pool->payload_bytes, pool->payload_bytes + bytes);
 	if (traits & XMEM_TRAIT_HUGE)
 		xm_store(&pool->huge_bytes, pool->huge_bytes + bytes);
 }
 
-void xm_host_payload_kept(struct xm_host *host, u64 bytes)
+void xm_host_payload_kept(struct xm_host *host, u64 bytes, u32 traits)
 {
 	struct xmem_pool_header *pool = host->map.pool;
 
-	xm_store(&pool->kept_bytes, pool->kept_bytes + bytes);
+	if (!(traits & XMEM_TRAIT_CUDA))
+		xm_store(&pool->kept_bytes, pool->kept_bytes + bytes);
 }
 
 void xm_host_payload_goes(struct xm_host *host, u64 bytes, u32 traits, bool kept)
@@ -227,6 +330,8 @@ void xm_host_payload_goes(struct xm_host *host, u64 bytes, u32 traits, bool kept
 	struct xmem_pool_header *pool = host->map.pool;
 
 	xm_store(&pool->payloads, pool->payloads - 1);
+	if (traits & XMEM_TRAIT_CUDA)
+		bytes = 0;	/* the device table counts them, until it is closed */
 	xm_store(&pool->payload_bytes, pool->payload_bytes - bytes);
 	if (traits & XMEM_TRAIT_HUGE)
 		xm_store(&pool->huge_bytes, pool->huge_bytes - bytes);
@@ -261,7 +366,7 @@ bool xm_host_idle_group(struct xm_host *host, u32 group)
 {
 	u32 s, first = group * XMEM_GROUP_SLOTS;
 
-	if (host->group_owner[group] != XMEM_OWNER_HOST)
+	if (host->group_owner[group] != XMEM_OWNER_HOST || host->late_owner[group])
 		return false;
 	for (s = first; s < first + XMEM_GROUP_SLOTS; s++)
 		if (xm_slot_row(&host->map, s)->owner != XMEM_OWNER_NONE)

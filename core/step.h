@@ -45,6 +45,20 @@ enum xm_step {
 	XM_STEP_FILE_MADE,		/* library: a file attached, its slots in no list */
 	XM_STEP_FILE_TAKEN,		/* library: slots out of the lists, not detached */
 	XM_STEP_FILE_DETACHED,		/* library: detached, and still mapped */
+	XM_STEP_CUDA_MADE,		/* library: memory of a GPU made or taken, not attached */
+	XM_STEP_CUDA_ATTACHED,		/* library: memory taken is attached, and has no handle */
+	XM_STEP_CUDA_ASK,		/* library: to be opened, and the host does not know */
+	XM_STEP_CUDA_ASKED,		/* library: open for the host, not for the driver */
+	XM_STEP_CUDA_OPENED,		/* library: opened, and in no table */
+	XM_STEP_CUDA_CLOSING,		/* library: in no table, and not closed or freed */
+	XM_STEP_CUDA_CLOSED,		/* library: closed or freed; if closed, open for the host */
+	XM_STEP_CUDA_ORDERED,		/* publish_on: the stream has the order, nobody else */
+	XM_STEP_CUDA_WAITS,		/* wait_on: the stream waits, which is not noted */
+	XM_STEP_CUDA_LOOKED,		/* wait: the word looked at, and not why it is so */
+	XM_STEP_CUDA_LEAVES,		/* release_on: without a name, the stream has nothing */
+	XM_STEP_CUDA_LEFT,		/* release_on: the stream has it */
+	XM_STEP_CUDA_REACHED,		/* release_on: in the stream, the hold not dropped */
+	XM_STEP_CUDA_DROPPED,		/* release_on: in the stream, the hold dropped */
 	XM_STEPS
 };
 

@@ -45,10 +45,16 @@ void xd_alive_add(struct xd_pool *pool)
 void xd_alive_remove(struct xd_pool *pool)
 {
 	struct robust_list *at = &head.list;
+	u64 quarantined = 0;
+	u32 i;
 
 	while (at->next != node_of(pool))
 		at = at->next;
 	xm_store_release(&at->next, node_of(pool)->next);
+	/* Who still maps it can tell whether all have closed what they had open. */
+	for (i = 0; i < XMEM_CLIENT_WORDS; i++)
+		quarantined |= pool->host.quarantined[i];
+	xm_store_release(&pool->host.map.pool->host, quarantined ? FUTEX_OWNER_DIED : 0);
 }
 
 void xd_alive_end(struct xd_daemon *daemon)

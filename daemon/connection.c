@@ -6,7 +6,8 @@
  * A client ends with its process (a pidfd tells) or when its socket is closed or shut
  * down, whichever is first: a forked child may keep the socket open, and a process may
  * leave a pool and go on. A peer that does not read its replies loses its requests but
- * not its client, whose pages stay counted until it has really gone.
+ * not its client, whose pages stay counted until it has really gone. What a client has on GPUs
+ * stays until its process has exited or the pool ends, even if its socket has been closed before.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -188,11 +189,24 @@ static void serve_posts(struct xd_daemon *daemon, struct xd_connection *connecti
 	}
 }
 
+/* No request comes any more. The process says when it has exited. */
+static void quarantine(struct xd_connection *connection)
+{
+	connection->ended = true;
+	close(connection->socket);
+}
+
 void xd_connection_end(struct xd_daemon *daemon, struct xd_connection *connection)
 {
-	if (connection->pool) {
+	if (connection->pool && connection->ended) {
+		xd_pool_exited(connection->pool, connection);
+	} else if (connection->pool) {
 		serve_posts(daemon, connection);
 		xd_pool_leave(connection->pool, connection);
+		if (connection->pool) {
+			quarantine(connection);
+			return;
+		}
 	}
 	*connection->here = connection->next;
 	if (connection->next)
@@ -200,7 +214,8 @@ void xd_connection_end(struct xd_daemon *daemon, struct xd_connection *connectio
 	daemon->connection_count--;
 	/* No other process has these descriptors, so closing removes them from both epolls. */
 	close(connection->process);
-	close(connection->socket);
+	if (!connection->ended)
+		close(connection->socket);
 	free(connection);
 }
 

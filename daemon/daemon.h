@@ -12,6 +12,7 @@
  *   pool.c        pools: their pages, the ends of their clients, wake-ups
  *   alive.c       what tells clients that xmemd has ended
  *   payload.c     payload files
+ *   cuda.c        CUDA payloads: memory of GPUs, and who has it open
  *   poll.c        descriptors that clients poll
  *   claims.c      claims, and the time after which they are void
  *
@@ -29,6 +30,7 @@
 #define XD_MAX_POOLS	64
 #define XD_MAX_PAYLOADS	4096	/* payload files of one pool */
 #define XD_PAYLOAD_LISTS	256
+#define XD_DEVICE_FILES	16	/* device numbers in XMEM_DEVICE_FILES */
 
 /* How many of each kind the daemon takes; derived from RLIMIT_NOFILE. */
 struct xd_limits {
@@ -39,15 +41,24 @@ struct xd_limits {
 	u32 polls_of_one;	/* likewise, of one client */
 };
 
+/* Whose descriptors stand for memory of a GPU. */
+struct xd_device_files {
+	u32 count;
+	dev_t number[XD_DEVICE_FILES];
+	bool memfd;		/* also memfds: for a driver that has no device */
+};
+
 struct xd_payload {
 	struct xd_payload *next;
 	u32 id;
 	u32 slots;		/* slots that name it; the file goes with the last */
-	int fd;
+	int fd;			/* -1: CUDA, and there is none, or it is closing */
+	struct xm_cuda *cuda;	/* NULL: a file for the CPU */
 	int access;		/* O_RDONLY or O_RDWR: as it was attached */
 	u32 traits;		/* XMEM_TRAIT_* */
 	u64 bytes;
 	u64 incarnation;	/* of the client that attached it */
+	u32 owner;		/* its id */
 	bool kept;		/* that client has ended */
 };
 
@@ -75,7 +86,9 @@ struct xd_connection {
 	int socket;
 	int process;			/* pidfd of the peer */
 	pid_t pid;
-	struct xd_pool *pool;		/* NULL: it has not joined */
+	struct xd_pool *pool;		/* NULL: it has not joined, or its pool has ended */
+	bool ended;			/* its client has, and is quarantined until the process
+					 * exits or the pool ends; the socket is closed */
 	u32 client;			/* its id in the pool */
 	u32 role;
 	u64 incarnation;
@@ -94,6 +107,7 @@ struct xd_daemon {
 	bool activated;			/* the listener is a service manager's */
 	int idle_ms;			/* leave after so long without connections; -1: never */
 	struct xd_limits limits;
+	struct xd_device_files device_files;
 	u32 connection_count;
 	u32 pool_count;
 	u64 last_pool;			/* the number that was given last */
@@ -172,10 +186,16 @@ int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join_request *joi
 /* Make @from a client of the pool. 0 or -errno. */
 int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_join_request *join);
 
-/* @from's client has ended: drop what it had and wake all. The pool ends with its last client. */
+/*
+ * @from's client has ended: drop what it had and wake all. The pool ends with its last client, and
+ * then from->pool is NULL. If it is not, the client is quarantined until its process has exited.
+ */
 void xd_pool_leave(struct xd_pool *pool, struct xd_connection *from);
 
-/* Free the pool if it has no clients. */
+/* That has happened: drop the rest. */
+void xd_pool_exited(struct xd_pool *pool, struct xd_connection *from);
+
+/* Free the pool if it has no clients, and with it the connections of those in quarantine. */
 void xd_pool_drop(struct xd_pool *pool);
 
 /* A new descriptor of the pool's key, or -errno. */
@@ -183,6 +203,12 @@ int xd_pool_fd(struct xd_pool *pool);
 
 /* Free what only ended clients have used: zombies, slots, groups, payloads. */
 void xd_pool_reap(struct xd_pool *pool);
+
+/*
+ * Wake all that wait for what is published: they may want to see that a writer has come, or has
+ * gone, or to close memory of a GPU that its owner wants back.
+ */
+void xd_wake_rings(struct xd_pool *pool);
 
 /* Wake all owners that wait for a slot. */
 void xd_pool_wake_owners(struct xd_pool *pool);
@@ -219,6 +245,9 @@ void xd_alive_end(struct xd_daemon *daemon);
  */
 int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, bool shared,
 		   struct xd_payload **ret_payload);
+/* A payload that has nothing but this yet; @fd -1: no file. For xd_payload_new and xd_cuda_new. */
+int xd_payload_make(struct xd_pool *pool, int fd, u64 incarnation,
+		    struct xd_payload **ret_payload);
 struct xd_payload *xd_payload_find(const struct xd_pool *pool, u32 id);
 
 /* One slot less names the payload. A payload that no slot names is freed. */
@@ -231,11 +260,33 @@ void xd_payload_drop_all(struct xd_pool *pool);
 /* A client has ended: count what others keep of its files. Call it before they are reaped. */
 void xd_payload_owner_ended(struct xd_pool *pool, u64 incarnation);
 
+/* A CUDA payload may be closed now: free it then, and wake its owner. */
+void xd_payload_closed(struct xd_pool *pool, struct xd_payload *payload);
+
 /* Is /proc there, by which files are opened anew? */
 bool xd_payload_can_open(void);
 
 /* A new descriptor of the file, read-only or writable, or -errno. */
 int xd_payload_open(const struct xd_payload *payload, bool writable);
+
+/* ---- CUDA payloads (cuda.c) ---- */
+
+/* Take XMEM_DEVICE_FILES. false: it is no such list. */
+bool xd_device_files_take(struct xd_device_files *files, const char *list);
+
+/* As xd_payload_new, of what @request describes; @fd: -1 for none. */
+int xd_cuda_new(struct xd_pool *pool, int fd, u64 incarnation,
+		const struct xmem_attach_request *request, struct xd_payload **ret_payload);
+
+/* Serve a request about a CUDA payload, which may end by it. 0 or -errno. */
+int xd_cuda_serve(struct xd_call *call, struct xd_payload *payload);
+
+/* Has that client any open? It has none any more. */
+bool xd_cuda_has_open(const struct xd_pool *pool, u32 client);
+void xd_cuda_left(struct xd_pool *pool, u32 client);
+
+/* NULL, or what is wrong with the device table. */
+const char *xd_cuda_is_valid(const struct xd_pool *pool);
 
 /* ---- descriptors that clients poll (poll.c) ---- */
 

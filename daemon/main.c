@@ -53,7 +53,8 @@ static const char help[] =
 	"  -h, --help            print this help\n"
 	"  -V, --version         print the version\n"
 	"\n"
-	"Environment, see docs/environment.md: XMEM_SOCKET, XMEMD_CHECK, LISTEN_FDS, LISTEN_PID\n";
+	"Environment, see docs/environment.md: XMEM_SOCKET, XMEM_DEVICE_FILES, XMEMD_CHECK,\n"
+	"LISTEN_FDS, LISTEN_PID\n";
 
 static bool number(const char *text, int least, int *ret)
 {
@@ -315,7 +316,7 @@ static int fail(const char *what, int err)
 
 int main(int argc, char **argv)
 {
-	const char *check = getenv("XMEMD_CHECK");
+	const char *check = getenv("XMEMD_CHECK"), *device_files = getenv("XMEM_DEVICE_FILES");
 	struct xd_daemon daemon = { .check = check && !strcmp(check, "1") };
 	struct options options;
 	int listener, ready = -1, passed, err;
@@ -327,6 +328,9 @@ int main(int argc, char **argv)
 		options.listen_fd = passed;
 		daemon.activated = true;
 	}
+	if (!xd_device_files_take(&daemon.device_files, device_files ? device_files : "195:255"))
+		bad_usage("XMEM_DEVICE_FILES needs a list as 195:255,195:0 of device numbers, "
+			  "or of these and memfd");
 	signal(SIGPIPE, SIG_IGN);
 	if (!xd_payload_can_open())
 		return fail("it opens payload files through /proc/self/fd; mount /proc", -errno);

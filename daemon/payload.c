@@ -75,6 +75,24 @@ static void enter(struct xd_pool *pool, struct xd_payload *payload)
 	xm_host_payload_comes(&pool->host, payload->bytes, payload->traits);
 }
 
+int xd_payload_make(struct xd_pool *pool, int fd, u64 incarnation,
+		    struct xd_payload **ret_payload)
+{
+	struct xd_payload *payload;
+
+	if (pool->payload_count >= XD_MAX_PAYLOADS || pool->last_payload == ~0u ||
+	    pool->daemon->payload_count >= pool->daemon->limits.payloads)
+		return -EDQUOT;
+	payload = calloc(1, sizeof(*payload));
+	if (!payload)
+		return -ENOMEM;
+	payload->id = pool->last_payload + 1;
+	payload->fd = fd;
+	payload->incarnation = incarnation;
+	*ret_payload = payload;
+	return 0;
+}
+
 int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, bool shared,
 		   struct xd_payload **ret_payload)
 {
@@ -88,19 +106,12 @@ int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, bool shared,
 		err = check_access(fd, shared);
 	if (!err)
 		err = check_filled(fd, &bytes, &traits);
+	if (!err)
+		err = xd_payload_make(pool, fd, incarnation, &payload);
 	if (err)
 		return err;
-	if (pool->payload_count >= XD_MAX_PAYLOADS || pool->last_payload == ~0u ||
-	    pool->daemon->payload_count >= pool->daemon->limits.payloads)
-		return -EDQUOT;
-	payload = calloc(1, sizeof(*payload));
-	if (!payload)
-		return -ENOMEM;
-	payload->id = pool->last_payload + 1;
-	payload->fd = fd;
 	payload->bytes = bytes;
 	payload->traits = traits;
-	payload->incarnation = incarnation;
 	payload->access = fcntl(fd, F_GETFL) & O_ACCMODE;
 	*ret_payload = payload;
 	return 0;
@@ -116,7 +127,9 @@ void xd_payload_use(struct xd_pool *pool, struct xd_payload *payload, u32 slots)
 
 void xd_payload_discard(struct xd_payload *payload)
 {
-	close(payload->fd);
+	if (payload->fd >= 0)
+		close(payload->fd);
+	free(payload->cuda);
 	free(payload);
 }
 
@@ -129,19 +142,47 @@ struct xd_payload *xd_payload_find(const struct xd_pool *pool, u32 id)
 	return payload;
 }
 
-static void drop_unused(struct xd_pool *pool, struct xd_payload *payload)
+/* Take it out of the pool, and free it. */
+static void remove_payload(struct xd_pool *pool, struct xd_payload *payload)
 {
 	struct xd_payload **at = list_of(pool, payload->id);
 
-	if (payload->slots)
-		return;
 	while (*at != payload)
 		at = &(*at)->next;
 	*at = payload->next;
 	pool->payload_count--;
 	pool->daemon->payload_count--;
-	xm_host_payload_goes(&pool->host, payload->bytes, payload->traits, payload->kept);
 	xd_payload_discard(payload);
+}
+
+void xd_payload_closed(struct xd_pool *pool, struct xd_payload *payload)
+{
+	u32 owner = payload->owner;
+	bool alive = !payload->kept;
+
+	if (!xm_cuda_is_closed(&pool->host, payload->cuda))
+		return;
+	remove_payload(pool, payload);
+	if (alive)
+		xd_wake(&xm_client_row(&pool->host.map, owner)->slots_waiters);
+}
+
+/* If no slot names it any more its file goes. Memory of a GPU stays noted until it is closed. */
+static void drop_unused(struct xd_pool *pool, struct xd_payload *payload)
+{
+	if (payload->slots)
+		return;
+	xm_host_payload_goes(&pool->host, payload->bytes, payload->traits, payload->kept);
+	if (!payload->cuda) {
+		remove_payload(pool, payload);
+		return;
+	}
+	if (payload->fd >= 0)
+		close(payload->fd);
+	payload->fd = -1;
+	xm_cuda_goes(&pool->host, payload->cuda);
+	xd_wake_rings(pool);
+	xd_payload_closed(pool, payload);
 }
 
 void xd_payload_drop_all(struct xd_pool *pool)
@@ -149,10 +190,8 @@ void xd_payload_drop_all(struct xd_pool *pool)
 	u32 i;
 
 	for (i = 0; i < XD_PAYLOAD_LISTS; i++) {
-		while (pool->payloads[i]) {
-			pool->payloads[i]->slots = 0;
-			drop_unused(pool, pool->payloads[i]);
-		}
+		while (pool->payloads[i])
+			remove_payload(pool, pool->payloads[i]);
 	}
 }
 
@@ -166,7 +205,9 @@ void xd_payload_owner_ended(struct xd_pool *pool, u64 incarnation)
 			if (payload->incarnation != incarnation)
 				continue;
 			payload->kept = true;
-			xm_host_payload_kept(&pool->host, payload->bytes);
+			if (payload->cuda)
+				payload->cuda->ended = true;
+			xm_host_payload_kept(&pool->host, payload->bytes, payload->traits);
 		}
 	}
 }

@@ -4,6 +4,7 @@
  * wake-ups. core/host.h says what the words in the pages mean.
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,6 +172,21 @@ int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join_request *joi
 	return 0;
 }
 
+/* What its clients in quarantine kept goes with the pool, and so do their connections. */
+static void forget_quarantined(struct xd_pool *pool)
+{
+	struct xd_connection *connection, *next;
+
+	for (connection = pool->daemon->connections; connection; connection = next) {
+		next = connection->next;
+		if (connection->pool != pool)
+			continue;
+		connection->pool = NULL;
+		if (connection->ended)
+			xd_connection_end(pool->daemon, connection);
+	}
+}
+
 void xd_pool_drop(struct xd_pool *pool)
 {
 	struct xd_pool **at = &pool->daemon->pools;
@@ -181,6 +197,8 @@ void xd_pool_drop(struct xd_pool *pool)
 		at = &(*at)->next;
 	*at = pool->next;
 	pool->daemon->pool_count--;
+	forget_quarantined(pool);
+	xm_ready_end_all(&pool->host);
 	xd_payload_drop_all(pool);
 	xd_alive_remove(pool);
 	munmap(pool->base - XD_FRONT_BYTES, XD_FRONT_BYTES + pool->layout.total_bytes);
@@ -215,8 +233,7 @@ void xd_pool_wake_owners(struct xd_pool *pool)
 		xd_wake(&xm_client_row(map, c)->slots_waiters);
 }
 
-/* Who waits for what is published may want to see that a writer has come, or has gone. */
-static void wake_rings(struct xd_pool *pool)
+void xd_wake_rings(struct xd_pool *pool)
 {
 	const struct xm_map *map = &pool->host.map;
 	u32 c;
@@ -266,8 +283,23 @@ int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_j
 	pool->clients++;
 	xd_wake(&pool->host.map.pool->clients_waiters);
 	if (join->role == XMEM_ROLE_WRITER)
-		wake_rings(pool);
+		xd_wake_rings(pool);
 	return 0;
+}
+
+/* Has the client's process exited, with all of its threads, files and mappings? */
+static bool has_exited(const struct xd_connection *from)
+{
+	struct pollfd look = { .fd = from->process, .events = POLLIN };
+
+	return poll(&look, 1, 0) > 0;
+}
+
+/* Nothing on a GPU works for the client any more (I9). */
+static void end_quarantine(struct xd_pool *pool, u32 client)
+{
+	xm_host_exited(&pool->host, client);
+	xd_cuda_left(pool, client);
 }
 
 /*
@@ -276,11 +308,13 @@ int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_j
  */
 void xd_pool_leave(struct xd_pool *pool, struct xd_connection *from)
 {
-	xm_host_end(&pool->host, from->client);
+	xm_host_end(&pool->host, from->client, xd_cuda_has_open(pool, from->client));
+	if (has_exited(from))
+		end_quarantine(pool, from->client);
 	xm_host_limbo(&pool->host, xd_now_ns());
 	xd_payload_owner_ended(pool, from->incarnation);
 	xd_pool_wake_owners(pool);
-	wake_rings(pool);
+	xd_wake_rings(pool);
 	sched_yield();
 	xd_claims_left(pool);
 	xd_pool_reap(pool);
@@ -288,9 +322,20 @@ void xd_pool_leave(struct xd_pool *pool, struct xd_connection *from)
 	xd_polls_drop(from);
 	xd_polls_look(pool);
 	xd_pool_check(pool);
-	from->pool = NULL;
 	pool->clients--;
+	if (pool->clients && !xm_host_is_quarantined(&pool->host, from->client))
+		from->pool = NULL;
 	xd_pool_drop(pool);
+}
+
+void xd_pool_exited(struct xd_pool *pool, struct xd_connection *from)
+{
+	end_quarantine(pool, from->client);
+	xd_pool_reap(pool);
+	wake_everybody(pool, from->client);
+	xd_polls_look(pool);
+	xd_pool_check(pool);
+	from->pool = NULL;
 }
 
 /* Replace pages by fresh ones, for something may still have the old ones pinned. */
@@ -303,10 +348,13 @@ static void replace_pages(struct xd_pool *pool, void *at, u64 bytes)
 
 /* ---- freeing what only ended clients have used ---- */
 
+/* true: slots may be free now that were in flight in its ring. */
 static bool bury(struct xd_pool *pool, u32 client)
 {
-	if (!xm_host_bury(&pool->host, client))
-		return false;
+	enum xm_buried buried = xm_host_bury(&pool->host, client);
+
+	if (buried != XM_BURIED)
+		return buried == XM_BURIED_RING;
 	replace_pages(pool, pool->host.map.area[client], pool->layout.area_stride);
 	return true;
 }
@@ -378,6 +426,8 @@ void xd_pool_check(const struct xd_pool *pool)
 	if (!pool->daemon->check)
 		return;
 	wrong = xm_host_is_valid(&pool->host);
+	if (!wrong)
+		wrong = xd_cuda_is_valid(pool);
 	if (!wrong)
 		return;
 	fprintf(stderr, "xmemd: pool '%s': %s\n", pool->name, wrong);

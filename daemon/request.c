@@ -124,49 +124,74 @@ static int serve_pool_fd(struct xd_call *call)
 /* The payload that the request names: one of the caller's, or a new one of the file sent. */
 static int payload_to_attach(struct xd_call *call, struct xd_payload **ret_payload)
 {
+	const struct xmem_attach_request *request = &call->request.attach;
 	struct xd_connection *from = call->from;
-	u32 id = call->request.attach.payload;
+	u32 id = request->payload;
 	int err;
 
 	if (id) {
-		if (call->fd >= 0 || call->request.attach.fd != -1)
+		if (call->fd >= 0 || request->fd != -1)
 			return -EINVAL;
 		*ret_payload = xd_payload_find(from->pool, id);
-		if (!*ret_payload)
-			return -ENOENT;
+		if (!*ret_payload || !(*ret_payload)->slots)
+			return -ENOENT;		/* or it is closing */
 		return (*ret_payload)->incarnation == from->incarnation ? 0 : -EPERM;
 	}
-	if (call->fd < 0)
+	if (request->fd < 0 && call->fd >= 0)
+		return -EINVAL;
+	if (request->fd >= 0 && call->fd < 0)
 		return -EBADF;
-	err = xd_payload_new(from->pool, call->fd, from->incarnation,
-			     call->request.attach.flags & XMEM_ATTACH_SHARED, ret_payload);
-	if (!err)
-		call->fd = -1;	/* The payload owns it now. */
-	return err;
+	if (request->flags & XMEM_ATTACH_CUDA)
+		err = xd_cuda_new(from->pool, call->fd, from->incarnation, request, ret_payload);
+	else
+		err = xd_payload_new(from->pool, call->fd, from->incarnation,
+				     request->flags & XMEM_ATTACH_SHARED, ret_payload);
+	if (err)
+		return err;
+	call->fd = -1;	/* The payload owns it now. */
+	(*ret_payload)->owner = from->client;
+	return 0;
 }
 
 /*
  * Attach slots to the caller, and give it a further group if its own are full. One group
  * is enough for any request.
  */
-static int attach_slots(struct xd_call *call, const struct xd_payload *payload)
+static int attach_slots(struct xd_call *call, struct xm_payload *what)
 {
-	struct xm_payload what = {
-		.id = payload->id, .traits = payload->traits, .bytes = payload->bytes,
-	};
 	struct xm_host *host = &call->from->pool->host;
 	struct xmem_attach_request *request = &call->request.attach;
 	u32 me = call->from->client;
 	int err, group;
 
-	err = xm_host_attach(host, me, &what, random_word(), request);
+	err = xm_host_attach(host, me, what, random_word(), request);
 	if (err != -ENOSPC)
 		return err;
 	group = xm_host_free_group(host, me, request->count);
 	if (group < 0)
 		return group;
 	xm_host_give_group(host, group, me);
-	return xm_host_attach(host, me, &what, random_word(), request);
+	return xm_host_attach(host, me, what, random_word(), request);
+}
+
+/* Attach slots of @payload, and note of a new CUDA payload what it is. */
+static int attach_payload(struct xd_call *call, struct xd_payload *payload)
+{
+	const struct xmem_attach_request *request = &call->request.attach;
+	bool new_cuda = payload->cuda && !payload->slots;
+	struct xm_payload what = {
+		.id = payload->id, .traits = payload->traits, .bytes = payload->bytes,
+		.device = new_cuda ? request->device : NULL,
+	};
+	int err = attach_slots(call, &what);
+
+	if (err)
+		return err;
+	payload->traits = what.traits;
+	if (new_cuda)
+		xm_cuda_init(payload->cuda, &what, request);
+	xd_payload_use(call->from->pool, payload, request->count);
+	return 0;
 }
 
 static int serve_attach(struct xd_call *call)
@@ -181,10 +206,8 @@ static int serve_attach(struct xd_call *call)
 		err = payload_to_attach(call, &payload);
 	if (err)
 		return err;
-	err = attach_slots(call, payload);
-	if (!err)
-		xd_payload_use(call->from->pool, payload, call->request.attach.count);
-	else if (!payload->slots)
+	err = attach_payload(call, payload);
+	if (err && !payload->slots)
 		xd_payload_discard(payload);
 	return err;
 }
@@ -196,10 +219,16 @@ static int serve_payload(struct xd_call *call)
 	struct xd_connection *from = call->from;
 	struct xd_payload *payload;
 	bool ours;
+	int err;
 
 	payload = xd_payload_find(from->pool, request->payload);
 	if (!payload)
 		return -ENOENT;
+	if (payload->cuda)
+		return xd_cuda_serve(call, payload);
+	err = xm_payload_file_check(request);
+	if (err)
+		return err;
 	ours = payload->incarnation == from->incarnation;
 	if (write && payload->access != O_RDWR)
 		return -EACCES;
@@ -211,6 +240,7 @@ static int serve_payload(struct xd_call *call)
 		return call->answer;
 	request->fd = -1;
 	request->bytes = payload->bytes;
+	request->traits = payload->traits;
 	return 0;
 }
 

@@ -1,18 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# demo.sh look|needs|run: the steps of "make demo", see examples.mk.
+# demo.sh look|needs|lacks-gpu|run: the steps of "make demo", see examples.mk.
 #   look      is there such a video, such a backend? before anything is installed
 #   needs     prints the purposes for scripts/needs.sh
+#   lacks-gpu is a GPU wanted that is not here? Then tests/fakecuda is built
 #   run       runs the director: here, or in a virtual machine with xmem.ko
 # From the environment: DEMO_VIDEO (empty: Debian's clip), DEMO_BACKEND (kernel,
 # daemon or empty: what the library chooses), DEMO_PROGRAMS (their folder), DEMO_MODE
-# (empty: the pipeline; claims: buffers handed over by count).
+# (empty: the pipeline; claims: buffers handed over by count), DEMO_GPU (1: frames are in
+# the memory of a GPU, or of the driver of tests/fakecuda where there is none).
 set -euo pipefail
 
 video=${DEMO_VIDEO:-/usr/share/forensics-samples/original-files/movie2/movie-hello.mpeg}
 backend=${DEMO_BACKEND:-${XMEM_BACKEND:-}}
 programs=${DEMO_PROGRAMS:-build/release}
 mode=${DEMO_MODE:-}
+gpu=${DEMO_GPU:-}
 folder=build/demo
 device=/dev/xmem
 
@@ -29,6 +32,12 @@ look() {
 	'' | claims) ;;
 	*) die "MODE is claims or nothing, not '$mode'" ;;
 	esac
+	case $gpu in
+	'' | 1) ;;
+	*) die "GPU is 1 or nothing, not '$gpu'" ;;
+	esac
+	[ -z "$gpu" ] || [ -z "$mode" ] ||
+		die "MODE=$mode hands over buffers of the CPU: leave out GPU=1"
 	[ -n "${DEMO_VIDEO:-}" ] || return 0
 	[ -e "$video" ] || [ -L "$video" ] || die "$video: No such file or directory"
 	[ -f "$video" ] || die "$video: it is not a regular file"
@@ -56,6 +65,46 @@ clean_up() {
 	[ -z "$machine" ] || rm -rf "$machine"
 }
 
+# ---- GPUs ----
+
+lacks_gpu() {
+	[ -n "$gpu" ] || return 1
+	in_machine ||
+		{ [ -z "${XMEM_CUDA_DRIVER:-}" ] && ! "$programs/demo-director" -G >/dev/null; }
+}
+
+# The driver of tests/fakecuda: its memory is files of memory, which only a daemon takes that
+# is told so, or files of the device that tests/kernel/gpu makes in a virtual machine. What
+# its processes use is counted in a file that they share; its copies take a time of their
+# own, so that nothing is there by chance.
+use_fake_driver() {
+	echo "demo: no GPU is used: $1"
+	echo "demo: tests/fakecuda stands in for one, with memory of the CPU"
+	[ "$backend" = kernel ] || backend=daemon
+	[ "$backend" = daemon ] || [ -n "${FAKECUDA_DEVICE_FILE:-}" ] ||
+		die "xmem.ko does not take the fake driver's memory: leave out BACKEND=kernel"
+	rm -f build/demo-gpu-state
+	export XMEM_CUDA_DRIVER=$PWD/$programs/fakecuda/libcuda.so.1
+	export FAKECUDA_STATE=$PWD/build/demo-gpu-state
+	export FAKECUDA_DELAY_US=${FAKECUDA_DELAY_US:-300}
+	export XMEM_SOCKET=${XMEM_SOCKET:-xmem-fakecuda-$UID}
+	export XMEM_DEVICE_FILES=${XMEM_DEVICE_FILES:-195:255,memfd}
+}
+
+find_gpu() {
+	local said
+	if in_machine; then
+		export FAKECUDA_DEVICE_FILE=/dev/xmem-test-gpu
+		use_fake_driver "a virtual machine has none"
+	elif said=$("$programs/demo-director" -G); then
+		echo "demo: GPU: $said, by ${XMEM_CUDA_DRIVER:-libcuda.so.1}"
+	elif [ -n "${XMEM_CUDA_DRIVER:-}" ]; then
+		die "SKIP: no GPU by XMEM_CUDA_DRIVER=$XMEM_CUDA_DRIVER: $said"
+	else
+		use_fake_driver "$said"
+	fi
+}
+
 # What runs in the guest: the same director on the same folder, which is then the guest's
 # alone and has to be brought out. Meanwhile all of /sys/class/xmem is read once a second;
 # the last look at which a frame was held is kept.
@@ -76,18 +125,26 @@ in_guest='
 
 # Emulated, everything is some 20 times slower: the producer waits for longer too.
 run_in_machine() {
-	local status=0 module plain=-p
-	[ ! -t 1 ] || plain=''
+	local status=0 module modules=() options=-p
+	[ ! -t 1 ] || options=''
+	[ -z "$gpu" ] || options+=' -g'
 	"$programs/demo-director" -c -- "$video"
 	mkdir -p build
 	trap clean_up EXIT
 	machine=$(mktemp -d build/demo-machine.XXXXXX)
 	reachable_video
+	if [ -n "$gpu" ]; then
+		module=$(tests/kernel/gpu/module.sh debian-6.1)
+		modules+=(-m "$module")
+	fi
 	module=$(tests/vm/module.sh debian-6.1)
+	modules+=(-m "$module")
+	[ -z "$gpu" ] || modules+=(-p device_files=240:255)
 	rm -rf "$folder"
-	XMEM_BACKEND=kernel tests/vm/vm.sh -q -k debian-6.1 -m "$module" -o "$machine" \
+	VM_ENV="${VM_ENV:-} FAKECUDA_DEVICE_FILE FAKECUDA_STATE FAKECUDA_DELAY_US" \
+	XMEM_BACKEND=kernel tests/vm/vm.sh -q -k debian-6.1 "${modules[@]}" -o "$machine" \
 		-t 3600 -M 2048 -- \
-		sh -c "$in_guest" demo "$PWD/$programs" "$video" "$folder" "$plain" || status=$?
+		sh -c "$in_guest" demo "$PWD/$programs" "$video" "$folder" "$options" || status=$?
 	[ ! -s "$machine/files/errors" ] || cat "$machine/files/errors" >&2
 	if [ -d "$machine/files/demo" ]; then
 		cp -r "$machine/files/demo" "$folder"
@@ -131,17 +188,20 @@ run() {
 		run_claims
 		return
 	fi
+	[ -z "$gpu" ] || find_gpu
+	[ -z "$backend" ] || export XMEM_BACKEND=$backend
 	if in_machine; then
 		run_in_machine
 	else
 		rm -f "$folder/console.log"	# of a run in the machine
-		exec "$programs/demo-director" -o "$folder" -- "$video"
+		exec "$programs/demo-director" ${gpu:+-g} -o "$folder" -- "$video"
 	fi
 }
 
 case ${1:-} in
 look) look ;;
 needs) needs ;;
+lacks-gpu) lacks_gpu ;;
 run) run ;;
-*) die "usage: $0 look|needs|run" ;;
+*) die "usage: $0 look|needs|lacks-gpu|run" ;;
 esac

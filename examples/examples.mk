@@ -1,8 +1,9 @@
-# examples: programs of one file each, and the demo. They see only include/xmem.h.
+# examples: programs of one file each, and the demo. They see only include/xmem.h and
+# what is in include/xmem/, and open the driver of GPUs themselves.
 
-DEMO_SHARED   := control frame
+DEMO_SHARED   := control frame gpu_frame gpu
 DEMO_CONSUMER := $(DEMO_SHARED) consumer
-demo-director_OBJ  := director crew report video control
+demo-director_OBJ  := director crew report video control gpu
 demo-producer_OBJ  := producer video $(DEMO_SHARED)
 demo-histogram_OBJ := histogram $(DEMO_CONSUMER)
 demo-motion_OBJ    := motion $(DEMO_CONSUMER)
@@ -54,6 +55,7 @@ demo: export DEMO_VIDEO := $(value VIDEO)
 demo: export DEMO_BACKEND := $(value BACKEND)
 demo: export DEMO_PROGRAMS := $(B)
 demo: export DEMO_MODE := $(value MODE)
+demo: export DEMO_GPU := $(value GPU)
 
 .PHONY: demo
 demo:
@@ -61,4 +63,6 @@ demo:
 	$(Q)needs=$$(examples/demo.sh needs) && scripts/needs.sh $$needs
 	$(Q)$(MAKE) --no-print-directory $(if $(filter claims,$(MODE)),$(B)/xmemd $(B)/claims, \
 		demo-programs)
+	$(Q)if examples/demo.sh lacks-gpu; then \
+		scripts/needs.sh fakecuda && $(MAKE) -s --no-print-directory $(FAKECUDA); fi
 	$(Q)examples/demo.sh run

@@ -81,7 +81,7 @@ extern "C" {
 #endif
 
 #define XMEM_VERSION_MAJOR	0
-#define XMEM_VERSION_MINOR	4
+#define XMEM_VERSION_MINOR	5
 #define XMEM_VERSION_PATCH	0
 
 #define XMEM_FOREVER	INT64_MAX
@@ -192,7 +192,8 @@ struct xmem_pool *xmem_pool_open(const char *name, const struct xmem_pool_option
 
 /*
  * Drop the handle of a pool. The client ends when its buffers and subscriptions have been
- * dropped too.
+ * dropped too. While others have memory of a GPU open that goes by the driver's IPC handles or is
+ * from xmem_attach_cuda, a client labelled "closing" stays in the pool until they have closed it.
  * Threads: calls that wait in this handle or its subscriptions end with ECANCELED. Those that use
  * the handle itself, in other threads, are over when this returns, or fail with EBADF, as those do
  * that come later as long as no other pool has been opened. One is excepted, because it would cost
@@ -321,8 +322,8 @@ struct xmem_buffer *xmem_receive_any(struct xmem_pool *pool, int64_t timeout_ns,
 
 /*
  * Get the contents, xmem_size() bytes, which do not change while the buffer is held.
- * Returns: their address, or NULL: EIO (the publisher gave a wrong place), ENOMEM, EMFILE,
- *	EINTR.
+ * Returns: their address, or NULL: EMEDIUMTYPE (they are on a GPU: xmem_cuda_ptr or
+ *	xmem_copy_to_cpu), EIO (the publisher gave a wrong place), ENOMEM, EMFILE, EINTR.
  * Ownership: valid until the handle of the buffer is dropped. Threads: any. Since: 0.1.
  */
 const void *xmem_data(struct xmem_buffer *buffer);
@@ -418,7 +419,8 @@ struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, int64_t t
  * whole buffer, in which what an earlier publication left is still there; or after xmem_get_mut the
  * contents and what is behind them, and then all that is said in bytes of the buffer counts from
  * here: in xmem_publish, xmem_send, xmem_copy and xmem_copy_bytes.
- * Returns: their address, or NULL: EPERM (the buffer is not from xmem_acquire), ENOMEM.
+ * Returns: their address, or NULL: EPERM (the buffer is not from xmem_acquire), EMEDIUMTYPE (it is
+ *	on a GPU: xmem_cuda_ptr_mut), ENOMEM.
  * Ownership: valid until the buffer is published or released. Threads: any. Since: 0.1.
  */
 void *xmem_data_mut(struct xmem_buffer *buffer);
@@ -438,8 +440,9 @@ struct xmem_publish_options {
 };
 
 /*
- * Publish a buffer to the subscribers of this client. This never waits, but for the host's answer
- * if xmem_get_mut has made the buffer writable.
+ * Publish a buffer to the subscribers of this client. This never waits, but if xmem_get_mut has
+ * made the buffer writable: for the host's answer, and in memory of a GPU until the contents that
+ * were there are complete.
  * @options: NULL is as all zero: the contents are as long as was acquired, or after xmem_get_mut
  *	where they were.
  * @ret_token: what names these contents, for xmem_get; may be NULL.
@@ -462,6 +465,8 @@ struct xmem_publish_options {
  *	-EOVERFLOW  XMEM_PUBLISH_KEEP, and this client has 2^28 handles of the buffer
  *	-EINTR	after xmem_get_mut: a signal handler ran before the host had answered. Publish it
  *		again, or release it: nobody knows the token yet
+ *	-EINTR, -ECANCELED, -EOWNERDEAD, -ENOTCONN, -EIO, -ESHUTDOWN  after xmem_get_mut of memory
+ *		of a GPU: as xmem_wait_contents (xmem/stream.h)
  * Ownership: after an error the buffer is the caller's as before.
  * Threads: any, but no other call uses this handle of a buffer meanwhile. Since: 0.1.
  */
@@ -675,6 +680,8 @@ int xmem_pool_client(struct xmem_pool *pool);
 
 #include "xmem/claims.h"
 #include "xmem/copy.h"
+#include "xmem/cuda.h"
+#include "xmem/stream.h"
 #include "xmem/info.h"
 #include "xmem/memory.h"
 #include "xmem/payload.h"

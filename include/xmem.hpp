@@ -12,16 +12,18 @@
  * moved and not copied, and drop it at their end. A function of an empty one fails with EINVAL.
  * raw() is the C handle, for functions that this header lacks.
  *
- * What every program needs are members. The topics (claims, copies, memory, payloads, pipelines,
- * tensors) are functions beside the classes, with the names that they have in C, in headers of
- * their own.
+ * What every program needs are members, and so is what makes, uses and orders buffers on GPUs. The
+ * topics (claims, copies, memory, payloads, pipelines, tensors) are functions beside the classes,
+ * with the names that they have in C, in headers of their own.
  *
  * Errors. Each function that can fail has two forms: one throws xmem::error, a std::system_error
  * of the generic category, whose what() begins with the library's sentence; the other takes a
  * std::error_code at its end, throws nothing, and returns something empty. The arguments that
  * can be left out of one can be left out of the other. After both,
- * xmem::last_message() has the sentence; but as(), as_mut() and elements() refuse a type by
- * themselves, and leave it alone. Where exceptions are off, the first form ends the program.
+ * xmem::last_message() has the sentence; but as(), as_mut(), cuda_ptr(), cuda_ptr_mut() and
+ * elements() refuse a type by themselves, wait_contents() a negative time, and attach_cuda() a
+ * callable for which there is no memory, and leave it alone. Where exceptions are off, the first
+ * form ends the program.
  *
  * Time. Timeouts are any std::chrono::duration, and xmem::forever. What is more than the library
  * can wait for is forever, and a fraction of a nanosecond is a whole one.
@@ -38,6 +40,7 @@
 #include "xmem/pool.hpp"
 #include "xmem/claims.hpp"
 #include "xmem/copy.hpp"
+#include "xmem/cuda.hpp"
 #include "xmem/memory.hpp"
 #include "xmem/payload.hpp"
 #include "xmem/pipeline.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Requests: attach, by which a client gets slots of a payload file, and detach, by which
- * it gives a slot back. payload.c has the files themselves.
+ * Requests: attach, by which a client gets slots of a payload, and detach, by which it
+ * gives a slot back. payload.c has the payloads themselves.
  */
 #include <linux/file.h>
 #include <linux/random.h>
@@ -10,12 +10,12 @@
 #include "xk.h"
 #include "trace.h"
 
-/* A payload that the caller attached, to add slots to. */
-static struct xk_payload_file *xk_payload_owned(struct xk_client *client, u32 id)
+/* A payload that the caller attached, to add slots to. One without slots is closing. */
+static struct xk_payload *xk_payload_owned(struct xk_client *client, u32 id)
 {
-	struct xk_payload_file *payload = xk_payload_by_id(client->pool, id);
+	struct xk_payload *payload = xk_payload_by_id(client->pool, id);
 
-	if (!payload)
+	if (!payload || !payload->slots)
 		return ERR_PTR(-ENOENT);
 	return payload->incarnation == client->incarnation ? payload : ERR_PTR(-EPERM);
 }
@@ -42,28 +42,38 @@ static int xk_grow(struct xk_client *client, u32 count, struct xk_chunk **spare)
 }
 
 /* The client grows only when nothing but slots is missing, so a refusal leaves no group. */
-static int xk_attach_slots(struct xk_client *client, const struct xk_payload_file *payload,
+static int xk_attach_slots(struct xk_client *client, struct xm_payload *what,
 			   struct xmem_attach_request *request, struct xk_chunk **spare)
 {
-	struct xm_payload what = {
-		.id = payload->id, .traits = payload->traits, .bytes = payload->bytes,
-	};
 	struct xm_host *host = &client->pool->host;
-	int err = xm_host_attach(host, client->id, &what, get_random_u64(), request);
+	int err = xm_host_attach(host, client->id, what, get_random_u64(), request);
 
 	if (err != -ENOSPC)
 		return err;
 	err = xk_grow(client, request->count, spare);
 	if (err)
 		return err;
-	return xm_host_attach(host, client->id, &what, get_random_u64(), request);
+	return xm_host_attach(host, client->id, what, get_random_u64(), request);
 }
 
-static int xk_attach_locked(struct xk_client *client, struct xk_payload_file *new,
+/* Its slots have been attached, as @what says. */
+static void xk_attach_enter(struct xk_client *client, struct xk_payload *new,
+			    const struct xm_payload *what,
+			    const struct xmem_attach_request *request)
+{
+	if (new->cuda) {
+		new->traits = what->traits;	/* now with the number of the device */
+		xm_cuda_init(new->cuda, what, request);
+	}
+	xk_payload_enter(client->pool, new);
+}
+
+static int xk_attach_locked(struct xk_client *client, struct xk_payload *new,
 			    struct xmem_attach_request *request, struct xk_chunk **spare)
 {
 	struct xk_pool *pool = client->pool;
-	struct xk_payload_file *payload = new;
+	struct xk_payload *payload = new;
+	struct xm_payload what;
 	int err;
 
 	if (new) {
@@ -75,18 +85,22 @@ static int xk_attach_locked(struct xk_client *client, struct xk_payload_file *ne
 		if (IS_ERR(payload))
 			return PTR_ERR(payload);
 	}
-	err = xk_attach_slots(client, payload, request, spare);
+	what = (struct xm_payload){
+		.id = payload->id, .traits = payload->traits, .bytes = payload->bytes,
+		.device = new && new->cuda ? request->device : NULL,
+	};
+	err = xk_attach_slots(client, &what, request, spare);
 	if (err)
 		return err;
 	/* Not before: one that came and went again would count as gone. */
 	if (new)
-		xk_payload_enter(pool, new);
+		xk_attach_enter(client, new, &what, request);
 	payload->slots += request->count;
 	return 0;
 }
 
 /* The same, without the pool's lock, and with pages for a group if it takes one. */
-static int xk_attach_unlocked(struct xk_client *client, struct xk_payload_file *new,
+static int xk_attach_unlocked(struct xk_client *client, struct xk_payload *new,
 			      struct xmem_attach_request *request)
 {
 	struct xk_pool *pool = client->pool;
@@ -110,7 +124,7 @@ static int xk_attach_unlocked(struct xk_client *client, struct xk_payload_file *
 	return err;
 }
 
-static int xk_attach(struct xk_client *client, struct xk_payload_file *new,
+static int xk_attach(struct xk_client *client, struct xk_payload *new,
 		     struct xmem_attach_request *request)
 {
 	int err = xk_attach_unlocked(client, new, request);
@@ -124,22 +138,50 @@ static int xk_attach(struct xk_client *client, struct xk_payload_file *new,
 	return 0;
 }
 
-/* The file that the caller's descriptor is, or if that is a dma-buf one of ours. */
-static struct file *xk_attach_file(int fd)
+/*
+ * The file that the caller's descriptor is, or if that is a dma-buf one of ours; NULL: memory of
+ * a GPU for which there is none.
+ */
+static struct file *xk_attach_file(const struct xmem_attach_request *request)
 {
-	struct file *file = xk_dmabuf_get(fd);
+	struct file *file;
 
-	if (PTR_ERR_OR_ZERO(file) != -EMEDIUMTYPE)
-		return file;
-	file = fget(fd);
+	if (!(request->flags & XMEM_ATTACH_CUDA)) {
+		file = xk_dmabuf_get(request->fd);
+		if (PTR_ERR_OR_ZERO(file) != -EMEDIUMTYPE)
+			return file;
+	} else if (request->fd == -1) {
+		return NULL;
+	}
+	file = fget(request->fd);
 	return file ? file : ERR_PTR(-EBADF);
+}
+
+static int xk_attach_new(struct xk_client *client, struct xmem_attach_request *request)
+{
+	struct file *file = xk_attach_file(request);
+	struct xk_payload *new;
+	int err;
+
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	new = xk_payload_new(client, file, request);
+	err = PTR_ERR_OR_ZERO(new);
+	if (!err) {
+		err = xk_attach(client, new, request);
+		if (!err)
+			return 0;
+		xk_payload_discard(new);
+	}
+	/* It has not been kept. A caller that has closed it meanwhile waits for its release. */
+	if (file)
+		fput(file);
+	return err;
 }
 
 int xk_attach_begin(struct xk_call *call)
 {
 	struct xmem_attach_request *request = &call->u.attach;
-	struct xk_payload_file *new;
-	struct file *file;
 	int err;
 
 	if (call->client->role != XMEM_ROLE_WRITER)
@@ -149,20 +191,7 @@ int xk_attach_begin(struct xk_call *call)
 		return err;
 	if (request->payload)
 		return request->fd == -1 ? xk_attach(call->client, NULL, request) : -EINVAL;
-	file = xk_attach_file(request->fd);
-	if (IS_ERR(file))
-		return PTR_ERR(file);
-	new = xk_payload_new(file, call->client->incarnation,
-			     request->flags & XMEM_ATTACH_SHARED);
-	err = PTR_ERR_OR_ZERO(new);
-	if (!err)
-		err = xk_attach(call->client, new, request);
-	if (!err)
-		return 0;
-	if (!IS_ERR(new))
-		kfree(new);
-	fput(file);
-	return err;
+	return xk_attach_new(call->client, request);
 }
 
 /*

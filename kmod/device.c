@@ -75,7 +75,7 @@ int __init xk_device_init(void)
 	return misc_register(&xk_misc);
 }
 
-void xk_device_exit(void)
+void __exit xk_device_exit(void)
 {
 	misc_deregister(&xk_misc);
 }

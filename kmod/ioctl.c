@@ -32,7 +32,7 @@ static const struct xk_op xk_ops[] = {
 	XK_OP(JOIN, xk_join_begin, .finish = xk_join_finish),
 	XK_OP(POOL_FD, xk_pool_fd_begin),
 	XK_OP(ATTACH, xk_attach_begin, .finish = xk_attach_finish),
-	XK_OP(PAYLOAD, xk_payload_begin),
+	XK_OP(PAYLOAD, xk_payload_begin, .finish = xk_payload_finish),
 	XK_OP(SUBSCRIBE, xk_subscribe_begin, .finish = xk_subscribe_finish),
 	XK_OP(UNSUBSCRIBE, xk_unsubscribe_begin),
 	XK_OP(ARM, xk_arm_begin),

@@ -114,6 +114,7 @@ static struct xk_pool *xk_pool_make(const struct xmem_join_request *join, kgid_t
 
 	if (IS_ERR(pool))
 		return pool;
+	xk_keep_prepare(pool);
 	xk_leave_prepare(pool);
 	xk_claims_prepare(pool);
 	err = xk_queues_prepare(pool);
@@ -151,15 +152,6 @@ static struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t
 }
 
 /* ---- join ---- */
-
-/* Who waits for what is published may want to follow a writer that has just come. */
-static void xk_wake_rings(struct xk_pool *pool)
-{
-	u32 c;
-
-	for (c = 0; c < pool->host.map.clients; c++)
-		xk_wake(pool, XMEM_WAIT_RING, c);
-}
 
 static int xk_join(struct xk_call *call, struct xmem_join_request *join)
 {

@@ -9,6 +9,11 @@
  * rest, so that one sweep ends two hundred clients that die at once. A dying process
  * waits for that sweep; so when its parent has reaped it, its holds are gone. Nothing
  * here allocates memory or waits for user space.
+ *
+ * A client whose process may still use memory of a GPU is in quarantine after its end: its
+ * holds of that memory stay, and what it has open stays open, until the process has exited
+ * (exited.c). That comes after the sweep for which the process waits, so it is another run of
+ * the work; it is asked for by whoever the kernel notifies of the exit.
  */
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -106,6 +111,25 @@ static void xk_copy_pages(struct xk_pool *pool, struct xk_client *client)
 	}
 }
 
+/*
+ * Nobody reaches these old pages of a group by the pool any more, but GPUs may have pinned them
+ * as long as they like, and a stream may wait for a ready word there. The client's own GPU may
+ * still write it. When that is over the words end there, too (xk_late_free).
+ */
+static void xk_end_old(struct xk_pool *pool, struct xk_client *client, u32 group,
+		       struct xk_pages *old)
+{
+	if (pool->host.late_owner[group]) {
+		old->group = group;
+		old->next = client->late;
+		client->late = old;
+	} else {
+		if (xm_ready_used(&pool->host.map, group))
+			xm_ready_end(&pool->host.map, old->view);
+		xk_pages_free(pool, old);
+	}
+}
+
 /* Then everybody else sees the copies; pages.c says in which steps. */
 static void xk_swap_pages(struct xk_pool *pool, struct xk_client *client)
 {
@@ -136,7 +160,8 @@ static void xk_swap_pages(struct xk_pool *pool, struct xk_client *client)
 		/* Only groups of ended clients have no writer; their spare pages are old. */
 		if (!chunk || chunk->writer)
 			continue;
-		xk_pages_free(pool, chunk->spare);
+		if (chunk->spare)
+			xk_end_old(pool, client, g, chunk->spare);
 		chunk->spare = NULL;
 	}
 }
@@ -144,14 +169,39 @@ static void xk_swap_pages(struct xk_pool *pool, struct xk_client *client)
 static void xk_end_client(struct xk_pool *pool, struct xk_client *client)
 {
 	xk_copy_pages(pool, client);
-	xm_host_end(&pool->host, client->id);
+	xm_host_end(&pool->host, client->id, xk_opened_any(pool, client->id));
 	xm_host_limbo(&pool->host, ktime_get_ns());
 	xk_payload_owner_ended(pool, client->incarnation);
 	xk_swap_pages(pool, client);
 	trace_xmem_client_end(pool->number, client->id, client->incarnation);
 }
 
+/* ---- quarantine ---- */
+
+/* The client's process has exited, and with it what its GPU was doing, as far as exited.c knows. */
+static void xk_end_quarantine(struct xk_pool *pool, struct xk_client *client)
+{
+	xk_exit_forget(client);
+	xk_late_free(pool, client);
+	xm_host_exited(&pool->host, client->id);
+	xk_opened_end(pool, client->id);
+	trace_xmem_client_exited(pool->number, client->id, client->incarnation);
+}
+
 /* ---- the work ---- */
+
+/* Goes one step on with a client that has ended. true: it has. */
+static bool xk_end_step(struct xk_pool *pool, struct xk_client *client)
+{
+	bool alive = xm_client_row(&pool->host.map, client->id)->state == XMEM_CLIENT_ALIVE;
+
+	if (alive)
+		xk_end_client(pool, client);
+	if (!xm_host_is_quarantined(&pool->host, client->id) || !xk_exit_watch(client))
+		return alive;
+	xk_end_quarantine(pool, client);
+	return true;
+}
 
 static bool xk_end_clients(struct xk_pool *pool)
 {
@@ -161,12 +211,8 @@ static bool xk_end_clients(struct xk_pool *pool)
 	for (c = 0; c < pool->host.map.clients; c++) {
 		struct xk_client *client = pool->client[c];
 
-		if (!client || !READ_ONCE(client->ended))
-			continue;
-		if (xm_client_row(&pool->host.map, c)->state != XMEM_CLIENT_ALIVE)
-			continue;
-		xk_end_client(pool, client);
-		any = true;
+		if (client && READ_ONCE(client->ended))
+			any |= xk_end_step(pool, client);
 	}
 	return any;
 }

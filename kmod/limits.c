@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The limits: what the administrator allows, as parameters of the module, and how
- * much of it is in use. EDQUOT tells a caller that one of them is reached.
+ * much of it is in use. EDQUOT tells a caller that one of them is reached. Those with mode 0644
+ * may change at any time, under no lock: hence READ_ONCE wherever they are read.
  */
 #include <linux/atomic.h>
 #include <linux/module.h>
@@ -10,11 +11,17 @@
 
 unsigned int xk_max_pools = 64;
 module_param_named(max_pools, xk_max_pools, uint, 0644);
-MODULE_PARM_DESC(max_pools, "how many pools there may be, of all users together");
+MODULE_PARM_DESC(max_pools, "how many pools there may be, of all users together; one that has "
+		 "ended counts until its files of drivers are released");
 
 unsigned int xk_max_payloads = 4096;
 module_param_named(max_payloads, xk_max_payloads, uint, 0644);
 MODULE_PARM_DESC(max_payloads, "how many payload files one pool may keep open");
+
+unsigned int xk_max_device_files = 4096;
+module_param_named(max_device_files, xk_max_device_files, uint, 0644);
+MODULE_PARM_DESC(max_device_files, "how many allocations on GPUs one pool may have, and how many "
+		 "files of their drivers, which count until they are released");
 
 unsigned long xk_max_pool_bytes = 512UL << 20;
 module_param_named(max_pool_bytes, xk_max_pool_bytes, ulong, 0644);
@@ -39,7 +46,7 @@ int xk_charge_pool(void)
 	int pools = atomic_read(&pools_charged);
 
 	do {
-		if (pools >= xk_max_pools)
+		if (pools >= READ_ONCE(xk_max_pools))
 			return -EDQUOT;
 	} while (!atomic_try_cmpxchg(&pools_charged, &pools, pools + 1));
 	return 0;
@@ -53,9 +60,12 @@ void xk_uncharge_pool(void)
 /* Account for pages of @pool that the caller will allocate. -EDQUOT. */
 int xk_charge_pages(struct xk_pool *pool, unsigned long pages)
 {
-	if (atomic_long_add_return(pages, &pages_charged) > xk_max_bytes >> PAGE_SHIFT)
+	unsigned long most_of_all = READ_ONCE(xk_max_bytes) >> PAGE_SHIFT;
+	unsigned long most = READ_ONCE(xk_max_pool_bytes) >> PAGE_SHIFT;
+
+	if (atomic_long_add_return(pages, &pages_charged) > most_of_all)
 		goto err_all;
-	if (atomic_long_add_return(pages, &pool->pages) > xk_max_pool_bytes >> PAGE_SHIFT)
+	if (atomic_long_add_return(pages, &pool->pages) > most)
 		goto err_pool;
 	return 0;
 

@@ -33,6 +33,14 @@ static struct xk_client *xk_vma_client(const struct vm_area_struct *vma)
 
 /* ---- faults ---- */
 
+/*
+ * Drivers of GPUs and others pin what is mapped here for as long as they like (FOLL_LONGTERM),
+ * for reading and for writing: words here are written by streams of a GPU. So the pages are
+ * ordinary and unmovable ones, there is neither VM_IO nor VM_PFNMAP, the file's mapping cannot
+ * be written back, and none of the vm_ops has page_mkwrite or pfn_mkwrite: with any of these
+ * the kernel refuses to pin for writing.
+ */
+
 /* Returns the page locked: see pages.c, step 2. */
 static vm_fault_t xk_fault_in(struct vm_fault *vmf, struct xk_pool *pool,
 			      const struct xk_client *writer)

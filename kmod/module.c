@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The module itself: what is set up when it is loaded, in the order of the layers (xk.h),
- * and undone when it is unloaded. Its parameters are in limits.c.
+ * and undone when it is unloaded. Its parameters are in limits.c and drivers.c.
  */
 #include <linux/module.h>
 
@@ -14,12 +14,15 @@ static int __init xk_init(void)
 	err = xk_inode_init();
 	if (err)
 		return err;
-	err = xk_payload_init();
+	err = xk_files_init();
+	if (err)
+		goto err_inode;
+	err = xk_keep_init();
 	if (err)
 		goto err_inode;
 	err = xk_pools_init();
 	if (err)
-		goto err_inode;
+		goto err_keep;
 	err = xk_sysfs_init();
 	if (err)
 		goto err_pools;
@@ -32,6 +35,8 @@ err_sysfs:
 	xk_sysfs_exit();
 err_pools:
 	xk_pools_exit();
+err_keep:
+	xk_keep_exit();
 err_inode:
 	xk_inode_exit();
 	return err;
@@ -41,6 +46,8 @@ static void __exit xk_exit(void)
 {
 	xk_device_exit();
 	xk_pools_exit();
+	xk_keep_exit();		/* which waits for the last files, and those for their pools */
+	WARN_ON(!xk_nothing_charged());
 	xk_sysfs_exit();
 	xk_inode_exit();
 }

@@ -37,12 +37,17 @@ int __init xk_pools_init(void)
 	return -ENOMEM;
 }
 
-/* No file is open any more, so no pool is used. Work items of pools may still run. */
+/* No file is open any more, so no pool is used. Work items of pools may still be there. */
 void xk_pools_exit(void)
 {
+	/*
+	 * First all pools are emptied: until then the exit of a process may ask for end_work
+	 * (exited.c), and a work queue that is being destroyed takes no more.
+	 */
+	flush_workqueue(xk_end_wq);
 	destroy_workqueue(xk_end_wq);
 	destroy_workqueue(xk_wq);
-	WARN_ON(!list_empty(&pools) || !xk_nothing_charged());
+	WARN_ON(!list_empty(&pools));
 }
 
 /* ---- making and freeing ---- */
@@ -126,6 +131,7 @@ struct xk_pool *xk_pool_new(const struct xmem_join_request *join, kgid_t group)
 	if (err < 0)
 		goto err_struct;
 	pool->number = err;
+	pool->charged = true;
 	xk_pool_init(pool, group);
 
 	inode = xk_inode_new();
@@ -187,6 +193,37 @@ void xk_pool_queue_end(struct xk_pool *pool)
 		xk_pool_put(pool);	/* it is queued already, with a reference */
 }
 
+/*
+ * A pool counts in max_pools as long as it is used, and as long as a file of a driver that it had
+ * is being released. So all that wait for their release are in two limits: so many pools, so many
+ * files in each.
+ */
+static void xk_pool_uncharge(struct xk_pool *pool)
+{
+	lockdep_assert_held(&pools_lock);
+	if (!pool->charged || pool->files || refcount_read(&pool->users))
+		return;
+	pool->charged = false;
+	xk_uncharge_pool();
+}
+
+/* The pool keeps one more file of a driver. */
+void xk_pool_file_comes(struct xk_pool *pool)
+{
+	spin_lock(&pools_lock);
+	WRITE_ONCE(pool->files, pool->files + 1);
+	spin_unlock(&pools_lock);
+}
+
+/* One of these has been released. */
+void xk_pool_file_goes(struct xk_pool *pool)
+{
+	spin_lock(&pools_lock);
+	WRITE_ONCE(pool->files, pool->files - 1);
+	xk_pool_uncharge(pool);
+	spin_unlock(&pools_lock);
+}
+
 /* Gives a use up. The last one frees the name at once; end_work then empties the pool. */
 void xk_pool_unuse(struct xk_pool *pool)
 {
@@ -198,7 +235,7 @@ void xk_pool_unuse(struct xk_pool *pool)
 	last = refcount_dec_and_test(&pool->users);
 	if (last) {
 		list_del_init(&pool->list);
-		xk_uncharge_pool();
+		xk_pool_uncharge(pool);
 	}
 	spin_unlock(&pools_lock);
 	if (!last)

@@ -13,8 +13,8 @@ int xk_query_begin(struct xk_call *call)
 	struct xmem_query_request *request = &call->u.query;
 
 	xm_host_query(request);
-	request->max_payloads = xk_max_payloads;
-	request->max_pools = xk_max_pools;
+	request->max_payloads = READ_ONCE(xk_max_payloads);
+	request->max_pools = READ_ONCE(xk_max_pools);
 	request->pools = xk_pools_count();
 	strscpy_pad(request->version, XK_VERSION, sizeof(request->version));
 	return 0;

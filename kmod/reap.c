@@ -19,12 +19,35 @@ static void xk_remove_group(struct xk_pool *pool, u32 group)
 	xk_chunk_free(pool, chunk);
 }
 
+/*
+ * Old pages whose ready words the client's GPU may have written after its end (leave.c). Their
+ * groups are still there, as nobody else gets them before the client's process has exited; unless
+ * all clients have ended, and the pool is being emptied.
+ */
+void xk_late_free(struct xk_pool *pool, struct xk_client *client)
+{
+	const struct xm_map *map = &pool->host.map;
+	struct xk_pages *pages;
+
+	lockdep_assert_held(&pool->lock);
+	while ((pages = client->late)) {
+		client->late = pages->next;
+		if (map->group[pages->group])
+			xm_ready_end_old(map, pages->group, pages->view);
+		else
+			xm_ready_end(map, pages->view);
+		xk_pages_free(pool, pages);
+	}
+}
+
 static void xk_remove_client(struct xk_pool *pool, u32 id)
 {
 	struct xk_client *client = pool->client[id];
 	struct xk_chunk *chunk;
 
 	trace_xmem_client_bury(pool->number, id, client->incarnation);
+	xk_exit_forget(client);
+	xk_late_free(pool, client);
 	pool->host.map.area[id] = NULL;
 	chunk = xk_chunk_take(pool, &pool->area[id]);
 	xk_zap_area(pool, id);
@@ -64,10 +87,11 @@ static bool xk_bury_zombies(struct xk_pool *pool)
 	u32 c;
 
 	for (c = 0; c < pool->host.map.clients; c++) {
-		if (!xm_host_bury(&pool->host, c))
-			continue;
-		xk_remove_client(pool, c);
-		any = true;
+		enum xm_buried buried = xm_host_bury(&pool->host, c);
+
+		if (buried == XM_BURIED)
+			xk_remove_client(pool, c);
+		any |= buried != XM_BURIED_NOT;
 	}
 	return any;
 }
@@ -159,6 +183,7 @@ void xk_empty_pool(struct xk_pool *pool)
 	struct xm_map *map = &pool->host.map;
 	u32 i;
 
+	xm_ready_end_all(&pool->host);
 	for (i = 0; i < map->groups; i++)
 		if (pool->group[i])
 			xk_remove_group(pool, i);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /sys/class/xmem/poolN: what a pool has, its limits, its slots and its clients. It is
+ * /sys/class/xmem/poolN: what a pool has, its limits, its slots, clients and GPUs. It is
  * for people and tools; nothing in xmem reads it. The files have mode 0440 and belong to
  * the group that may open the device.
  *
@@ -12,6 +12,7 @@
 #include <linux/bitmap.h>
 #include <linux/cred.h>
 #include <linux/device.h>
+#include <linux/init.h>
 #include <linux/kobject.h>
 #include <linux/pid.h>
 #include <linux/pid_namespace.h>
@@ -22,11 +23,11 @@
 #include "core/limbo.h"
 #include "xk.h"
 
-/* A directory of one slot or one client. */
+/* A directory of one slot, one client or one GPU. */
 struct xk_node {
 	struct kobject kobj;
 	struct xk_pool *pool;
-	u32 index;			/* slot, or client id */
+	u32 index;			/* slot, client id, or number of the device */
 };
 
 struct xk_node_attribute {
@@ -139,12 +140,14 @@ XK_POOL_NUMBER(overdue_age_ns, xk_age(xk_count_limbo(pool).overdue_ns));
 XK_POOL_NUMBER(alive, xk_count_clients(pool, XMEM_CLIENT_ALIVE));
 XK_POOL_NUMBER(zombies, xk_count_clients(pool, XMEM_CLIENT_ZOMBIE));
 XK_POOL_NUMBER(payloads, pool->payload_count);
-XK_POOL_NUMBER(payloads_max, xk_max_payloads);
+XK_POOL_NUMBER(payloads_max, READ_ONCE(xk_max_payloads));
+XK_POOL_NUMBER(device_files, xk_payload_devices(pool));
+XK_POOL_NUMBER(device_files_max, READ_ONCE(xk_max_device_files));
 XK_POOL_NUMBER(payload_bytes, xk_header(pool)->payload_bytes);
 XK_POOL_NUMBER(kept_bytes, xk_header(pool)->kept_bytes);
 XK_POOL_NUMBER(huge_bytes, xk_header(pool)->huge_bytes);
 XK_POOL_NUMBER(page_bytes, atomic_long_read(&pool->pages) << PAGE_SHIFT);
-XK_POOL_NUMBER(page_bytes_max, xk_max_pool_bytes);
+XK_POOL_NUMBER(page_bytes_max, READ_ONCE(xk_max_pool_bytes));
 
 static struct attribute *xk_pool_attrs[] = {
 	&xk_pool_name.attr.attr, &xk_pool_owner_uid.attr.attr, &xk_pool_slots_max.attr.attr,
@@ -155,6 +158,7 @@ static struct attribute *xk_pool_attrs[] = {
 	&xk_pool_overdue_bytes.attr.attr, &xk_pool_overdue_age_ns.attr.attr,
 	&xk_pool_alive.attr.attr, &xk_pool_zombies.attr.attr,
 	&xk_pool_payloads.attr.attr, &xk_pool_payloads_max.attr.attr,
+	&xk_pool_device_files.attr.attr, &xk_pool_device_files_max.attr.attr,
 	&xk_pool_payload_bytes.attr.attr, &xk_pool_kept_bytes.attr.attr,
 	&xk_pool_huge_bytes.attr.attr,
 	&xk_pool_page_bytes.attr.attr, &xk_pool_page_bytes_max.attr.attr,
@@ -246,10 +250,25 @@ static ssize_t xk_slot_show_holders(struct xk_pool *pool, u32 slot, char *page)
 }
 XK_NODE_ATTRIBUTE(slot, holders);
 
+static ssize_t xk_slot_show_storage(struct xk_pool *pool, u32 slot, char *page)
+{
+	bool cuda = xm_slot_row(&pool->host.map, slot)->traits & XMEM_TRAIT_CUDA;
+
+	return sysfs_emit(page, "%s\n", cuda ? "cuda" : "cpu");
+}
+XK_NODE_ATTRIBUTE(slot, storage);
+
+/* The directory below devices/; 0: the CPU. */
+static ssize_t xk_slot_show_device(struct xk_pool *pool, u32 slot, char *page)
+{
+	return sysfs_emit(page, "%u\n", xm_device(xm_slot_row(&pool->host.map, slot)->traits));
+}
+XK_NODE_ATTRIBUTE(slot, device);
+
 static struct attribute *xk_slot_attrs[] = {
 	&xk_slot_state.attr, &xk_slot_generation.attr, &xk_slot_size.attr,
 	&xk_slot_owner.attr, &xk_slot_refs.attr, &xk_slot_holders.attr,
-	&xk_slot_claims.attr,
+	&xk_slot_claims.attr, &xk_slot_storage.attr, &xk_slot_device.attr,
 	NULL
 };
 ATTRIBUTE_GROUPS(xk_slot);
@@ -313,12 +332,51 @@ static ssize_t xk_client_show_holds(struct xk_pool *pool, u32 id, char *page)
 }
 XK_NODE_ATTRIBUTE(client, holds);
 
+/* 1: the client has ended, and its process may still use GPUs. */
+static ssize_t xk_client_show_quarantine(struct xk_pool *pool, u32 id, char *page)
+{
+	return sysfs_emit(page, "%u\n", xm_host_is_quarantined(&pool->host, id));
+}
+XK_NODE_ATTRIBUTE(client, quarantine);
+
 static struct attribute *xk_client_attrs[] = {
 	&xk_client_pid.attr, &xk_client_uid.attr, &xk_client_label.attr,
 	&xk_client_role.attr, &xk_client_state.attr, &xk_client_holds.attr,
+	&xk_client_quarantine.attr,
 	NULL
 };
 ATTRIBUTE_GROUPS(xk_client);
+
+/* ---- devices/N ---- */
+
+static const struct xmem_device_row *xk_gpu(const struct xk_pool *pool, u32 device)
+{
+	return xm_device_row(&pool->host.map, device);
+}
+
+static ssize_t xk_gpu_show_uuid(struct xk_pool *pool, u32 device, char *page)
+{
+	return sysfs_emit(page, "%pUb\n", xk_gpu(pool, device)->uuid);
+}
+XK_NODE_ATTRIBUTE(gpu, uuid);
+
+static ssize_t xk_gpu_show_bytes(struct xk_pool *pool, u32 device, char *page)
+{
+	return sysfs_emit(page, "%llu\n", xk_gpu(pool, device)->bytes);
+}
+XK_NODE_ATTRIBUTE(gpu, bytes);
+
+static ssize_t xk_gpu_show_closing_bytes(struct xk_pool *pool, u32 device, char *page)
+{
+	return sysfs_emit(page, "%llu\n", xk_gpu(pool, device)->closing_bytes);
+}
+XK_NODE_ATTRIBUTE(gpu, closing_bytes);
+
+static struct attribute *xk_gpu_attrs[] = {
+	&xk_gpu_uuid.attr, &xk_gpu_bytes.attr, &xk_gpu_closing_bytes.attr,
+	NULL
+};
+ATTRIBUTE_GROUPS(xk_gpu);
 
 /* ---- directories ---- */
 
@@ -361,6 +419,13 @@ static struct kobj_type xk_client_type = {
 	.release = xk_node_release,
 	.sysfs_ops = &xk_node_ops,
 	.default_groups = xk_client_groups,
+	.get_ownership = xk_node_ownership,
+};
+
+static struct kobj_type xk_gpu_type = {
+	.release = xk_node_release,
+	.sysfs_ops = &xk_node_ops,
+	.default_groups = xk_gpu_groups,
 	.get_ownership = xk_node_ownership,
 };
 
@@ -429,7 +494,8 @@ static void xk_device_add(struct xk_pool *pool)
 		goto err_device;
 	pool->slots_dir = kobject_create_and_add("slots", &device->kobj);
 	pool->clients_dir = kobject_create_and_add("clients", &device->kobj);
-	if (!pool->slots_dir || !pool->clients_dir)
+	pool->devices_dir = kobject_create_and_add("devices", &device->kobj);
+	if (!pool->slots_dir || !pool->clients_dir || !pool->devices_dir)
 		goto err_dirs;
 	pool->device = device;
 	return;
@@ -437,16 +503,18 @@ static void xk_device_add(struct xk_pool *pool)
 err_dirs:
 	kobject_put(pool->slots_dir);
 	kobject_put(pool->clients_dir);
+	kobject_put(pool->devices_dir);
 	device_del(device);
 err_device:
 	put_device(device);
 }
 
-/* The nodes of its slots and clients have been removed before. */
+/* The nodes of its slots, clients and GPUs have been removed before. */
 static void xk_device_remove(struct xk_pool *pool)
 {
 	kobject_put(pool->slots_dir);
 	kobject_put(pool->clients_dir);
+	kobject_put(pool->devices_dir);
 	device_unregister(pool->device);
 	pool->device = NULL;
 }
@@ -458,8 +526,20 @@ static u32 xk_shown_slots(const struct xk_pool *pool)
 	return min(xk_max_sysfs_slots, pool->host.map.slots);
 }
 
+/* The first row without a UUID ends the table. */
+static u32 xk_count_devices(const struct xm_map *map)
+{
+	u32 n = 0;
+
+	while (n < XMEM_MAX_DEVICES &&
+	       memchr_inv(xm_device_row(map, n + 1)->uuid, 0, XMEM_UUID_BYTES))
+		n++;
+	return n;
+}
+
 /* What should be shown now. false: nothing, because the pool has been emptied. */
-static bool xk_sysfs_wanted(struct xk_pool *pool, unsigned long *slots, unsigned long *clients)
+static bool xk_sysfs_wanted(struct xk_pool *pool, unsigned long *slots, unsigned long *clients,
+			    u32 *ret_devices)
 {
 	const struct xm_map *map = &pool->host.map;
 	bool dead;
@@ -473,6 +553,7 @@ static bool xk_sysfs_wanted(struct xk_pool *pool, unsigned long *slots, unsigned
 	for (i = 0; i < map->clients && !dead; i++)
 		if (xm_client_row(map, i)->state != XMEM_CLIENT_NONE)
 			__set_bit(i, clients);
+	*ret_devices = dead ? 0 : xk_count_devices(map);
 	mutex_unlock(&pool->lock);
 	return !dead;
 }
@@ -480,8 +561,8 @@ static bool xk_sysfs_wanted(struct xk_pool *pool, unsigned long *slots, unsigned
 static void xk_sysfs_update(struct xk_pool *pool, unsigned long *slots)
 {
 	DECLARE_BITMAP(clients, XMEM_MAX_CLIENTS) = { 0 };
-	bool wanted = xk_sysfs_wanted(pool, slots, clients);
-	u32 i;
+	u32 devices, i;
+	bool wanted = xk_sysfs_wanted(pool, slots, clients, &devices);
 
 	if (wanted && !pool->device)
 		xk_device_add(pool);
@@ -493,6 +574,9 @@ static void xk_sysfs_update(struct xk_pool *pool, unsigned long *slots)
 	for (i = 0; i < pool->host.map.clients; i++)
 		xk_node_set(pool, &pool->client_node[i], pool->clients_dir, &xk_client_type, i,
 			    test_bit(i, clients));
+	for (i = 0; i < XMEM_MAX_DEVICES; i++)
+		xk_node_set(pool, &pool->device_node[i], pool->devices_dir, &xk_gpu_type,
+			    i + 1, i < devices);
 	if (!wanted)
 		xk_device_remove(pool);
 }
@@ -524,7 +608,7 @@ void xk_sysfs_sync(struct xk_pool *pool)
 		xk_pool_put(pool);
 }
 
-int xk_sysfs_init(void)
+int __init xk_sysfs_init(void)
 {
 	return class_register(&xk_class);
 }

@@ -114,6 +114,18 @@ void xk_wake_owners(struct xk_pool *pool)
 		xk_wake(pool, XMEM_WAIT_SLOTS, c);
 }
 
+/*
+ * Who waits for what is published may want to follow a writer that has just come, or to close
+ * memory of a GPU that its owner wants back.
+ */
+void xk_wake_rings(struct xk_pool *pool)
+{
+	u32 c;
+
+	for (c = 0; c < pool->host.map.clients; c++)
+		xk_wake(pool, XMEM_WAIT_RING, c);
+}
+
 /* Wakes unconditionally, because the threads of an ended client must return too. */
 void xk_wake_everybody(struct xk_pool *pool)
 {

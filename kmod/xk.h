@@ -14,9 +14,12 @@
  *
  *   core/                                        the bookkeeping in the pages
  *   limits.c inode.c trace.c pages.c             pages, and how many there may be
- *   dmabuf.c                                     files for dma-bufs, read-only
- *   pollers.c pool.c client.c                    objects: made, found, locked, freed
- *   wait.c payload.c sysfs.c                     what a pool has besides its pages
+ *   dmabuf.c drivers.c                           files for dma-bufs, read-only; whose devices'
+ *                                                files may be payloads
+ *   pollers.c pool.c client.c exited.c           objects: made, found, locked, freed; has a
+ *                                                client's process exited?
+ *   wait.c files.c keep.c payload.c opened.c     what a pool has besides its pages
+ *   sysfs.c
  *   reap.c claims.c leave.c                      the end of claims, a client and a pool
  *   join.c attach.c subscribe.c slot.c query.c   what a process asks for
  *   inplace.c
@@ -35,12 +38,20 @@
  *   xk_pool.lock          the pool: its host words, chunks, payloads, client table
  *   (i_mmap_rwsem, page locks)
  *   xk_pool.pages_lock    what a fault looks at; who may write; who has ended
- *   pools_lock            the list of pools (pool.c)
+ *   pools_lock            the list of pools, and which count as pools (pool.c)
+ *   pid->wait_pidfd.lock  of a client's process: exited.c, which runs below tasklist_lock, too
  *
  * Lifetime. A pool is *used* by its clients that have not ended and by descriptors of
  * the pool. When the last use goes, the name is free at once and end_work empties the
  * pool. The struct, the pool table and the wait queues stay as long as anything points
  * to them (kref), so that a request reads host words without a lock.
+ *
+ * A client in quarantine stays in its pool's table until its process has exited, whether its
+ * file is open or not, or until the pool is emptied. It keeps neither the pool used nor the
+ * module loaded.
+ *
+ * The struct of a pool stays also while files of drivers that it had are being released, and the
+ * pool counts in max_pools until then.
  *
  * Nothing allocates memory under xk_pool.lock: the end of a client waits for that lock,
  * and when memory runs out an allocation may have to wait for that end.
@@ -53,6 +64,7 @@
 #include <linux/kobject.h>
 #include <linux/kref.h>
 #include <linux/list.h>
+#include <linux/llist.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/poll.h>
@@ -68,11 +80,13 @@
 struct xk_client;
 struct xk_node;
 
-#define XK_VERSION		"0.4.0"
+#define XK_VERSION		"0.5.0"
 #define XK_PAYLOAD_LISTS	64
 
 /* Pages with the kernel's view of them. They are never given to a second client. */
 struct xk_pages {
+	struct xk_pages *next;		/* of a client's late pages */
+	u32 group;			/* of those: which of the pool's they were */
 	void *view;
 	u32 count;
 	struct page *page[];
@@ -117,6 +131,12 @@ struct xk_pool {
 	wait_queue_head_t *queues;	/* see wait.c */
 	atomic_long_t pages;		/* charged to it */
 
+	bool charged;			/* pools_lock: it counts as one of the pools */
+	u32 files;			/* written under pools_lock: of drivers, that it keeps or
+					 * that are still being released */
+	struct llist_head drops;	/* those that are to be dropped: keep.c, as the next */
+	struct work_struct drop_work;	/* while it is queued it has a reference */
+
 	struct mutex upgrade_lock;	/* inplace.c */
 	struct mutex lock;
 	bool dead;			/* pool->lock: it has been emptied */
@@ -126,8 +146,10 @@ struct xk_pool {
 	struct xk_client *client[XMEM_MAX_CLIENTS];	/* pool->lock; referenced; zombies too */
 	struct xk_pollers __rcu *pollers[XMEM_MAX_CLIENTS];	/* pool->lock: of client[] */
 	struct hlist_head payloads[XK_PAYLOAD_LISTS];	/* pool->lock: by id */
-	u32 payload_count;		/* pool->lock */
+	u32 payload_count;		/* pool->lock: of files that all can map */
+	u32 device_count;		/* pool->lock: of CUDA payloads, closing ones too */
 	u32 payload_last;		/* pool->lock: last id given */
+	u64 opening_last;		/* pool->lock: last number of an OPEN */
 
 	spinlock_t pages_lock;
 	struct xk_chunk *table;		/* immutable */
@@ -143,9 +165,11 @@ struct xk_pool {
 	struct device *device;
 	struct kobject *slots_dir;
 	struct kobject *clients_dir;
+	struct kobject *devices_dir;
 	struct xk_node **slot_node;	/* [as many as are shown] */
 	unsigned long *slots_shown;	/* bitmap of as many */
 	struct xk_node *client_node[XMEM_MAX_CLIENTS];
+	struct xk_node *device_node[XMEM_MAX_DEVICES];	/* [0] is device 1 */
 };
 
 struct xk_client {
@@ -167,6 +191,10 @@ struct xk_client {
 	struct xm_followed followed;	/* pool->lock */
 	struct xm_search nothing;	/* pool->lock: the last search in vain */
 	u32 nothing_armed;		/* pool->lock: the value of slots_waiters then; or 0 */
+
+	struct xk_pages *late;		/* pool->lock: what its GPU may write until it has exited */
+	bool exit_watched;		/* pool->lock: exit_wait is in the queue of its pid */
+	struct wait_queue_entry exit_wait;
 };
 
 /* An open file of /dev/xmem. It is no client until it joins. */
@@ -177,18 +205,29 @@ struct xk_file {
 	struct file *file;
 };
 
-/* A payload file. pool->lock guards all but kref. */
-struct xk_payload_file {
+/* A file that is kept for others. It is dropped by a work item: see keep.c. */
+struct xk_keep {
 	struct kref kref;
+	struct file *file;
+	struct xk_pool *pool;		/* of a driver's file in it; NULL: all can map the file */
+	union {
+		struct work_struct drop;	/* of a file that all can map */
+		struct llist_node node;		/* of a driver's: in pool->drops */
+	};
+};
+
+/* A payload: a file, memory of a GPU, or both. pool->lock guards it from its entry on. */
+struct xk_payload {
 	struct hlist_node node;
 	u32 id;
-	u32 slots;			/* that use it; the pool's reference goes with the last */
+	u32 slots;			/* that use it; with the last the file goes */
 	u32 traits;			/* XMEM_TRAIT_* */
 	u64 incarnation;		/* of the client that attached it */
+	u32 owner;			/* its id */
 	u64 bytes;
 	bool kept;			/* that client has ended */
-	struct file *file;
-	struct work_struct drop;
+	struct xk_keep *keep;		/* with a reference; or NULL: there is no file */
+	struct xm_cuda *cuda;		/* or NULL: it is a file that all can map */
 };
 
 /* One request while it is being done. */
@@ -197,7 +236,14 @@ struct xk_call {
 	struct xk_client *client;	/* the caller; in a join: the new client */
 	union xm_request u;
 	struct file *give;		/* becomes a descriptor of the caller */
+	struct xk_keep *keep;		/* with a reference while that is being done; or NULL */
+	u64 opening;			/* payload, OPEN that has been done: its number; or 0 */
 };
+
+/* Every payload of @pool; @i: a u32, @next: a struct hlist_node *. The payload may be freed. */
+#define xk_for_each_payload(pool, i, next, payload)					\
+	for ((i) = 0; (i) < XK_PAYLOAD_LISTS; (i)++)					\
+		hlist_for_each_entry_safe(payload, next, &(pool)->payloads[i], node)
 
 static inline struct xmem_pool_header *xk_header(const struct xk_pool *pool)
 {
@@ -205,7 +251,7 @@ static inline struct xmem_pool_header *xk_header(const struct xk_pool *pool)
 }
 
 /* Prototypes, in the order of the table above. limits.c */
-extern unsigned int xk_max_pools, xk_max_payloads, xk_max_sysfs_slots;
+extern unsigned int xk_max_pools, xk_max_payloads, xk_max_device_files, xk_max_sysfs_slots;
 extern unsigned long xk_max_pool_bytes, xk_max_bytes;
 int xk_charge_pool(void);
 void xk_uncharge_pool(void);
@@ -241,6 +287,9 @@ u64 xk_dmabuf_bytes(const struct file *file);
 struct file *xk_dmabuf_get(int fd);
 struct file *xk_dmabuf_open(const struct file *file);
 
+/* drivers.c */
+bool xk_is_device_file(const struct file *file);
+
 /* pollers.c */
 struct xk_pollers *xk_pollers_new(void);
 void xk_pollers_put(struct xk_pollers *pollers);
@@ -248,7 +297,7 @@ void xk_pollers_wake(struct xk_pollers *pollers, __poll_t events);
 
 /* pool.c */
 extern struct workqueue_struct *xk_end_wq;	/* only for end_work */
-extern struct workqueue_struct *xk_wq;		/* for sysfs_work and the last drop of a file */
+extern struct workqueue_struct *xk_wq;		/* for the other work of pools */
 int xk_pools_init(void);
 void xk_pools_exit(void);
 struct xk_pool *xk_pool_new(const struct xmem_join_request *join, kgid_t group);
@@ -262,6 +311,8 @@ void xk_pool_put(struct xk_pool *pool);
 struct xk_pool *xk_pool_get_used(struct xk_pool *pool);
 void xk_pool_unuse(struct xk_pool *pool);
 void xk_pool_queue_end(struct xk_pool *pool);
+void xk_pool_file_comes(struct xk_pool *pool);
+void xk_pool_file_goes(struct xk_pool *pool);
 
 /* client.c */
 struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_pollers *pollers);
@@ -269,25 +320,53 @@ void xk_client_put(struct xk_client *client);
 int __must_check xk_client_lock(struct xk_client *client);
 int __must_check xk_client_lock_mapped(struct xk_client *client);
 
+/* exited.c */
+bool xk_exit_watch(struct xk_client *client);
+void xk_exit_forget(struct xk_client *client);
+
 /* wait.c */
 int xk_queues_prepare(struct xk_pool *pool);
 void xk_wake(struct xk_pool *pool, u32 kind, u32 client);
 void xk_wake_owners(struct xk_pool *pool);
+void xk_wake_rings(struct xk_pool *pool);
 void xk_wake_everybody(struct xk_pool *pool);
 void xk_pause(void);
 int xk_arm_begin(struct xk_call *call);
 int xk_wait_begin(struct xk_call *call);
 int xk_wake_begin(struct xk_call *call);
+
+/* files.c */
+int xk_files_init(void);
+int xk_file_check(const struct file *file, bool shared, u32 *ret_traits, u64 *ret_bytes);
+
+/* keep.c */
+int xk_keep_init(void);
+void xk_keep_exit(void);
+void xk_keep_prepare(struct xk_pool *pool);
+struct xk_keep *xk_keep_new(struct file *file);
+void xk_keep_discard(struct xk_keep *keep);
+void xk_keep_count(struct xk_keep *keep, struct xk_pool *pool);
+struct xk_keep *xk_keep_get(struct xk_keep *keep);
+void xk_keep_put(struct xk_keep *keep);
+
 /* payload.c */
-int xk_payload_init(void);
-struct xk_payload_file *xk_payload_new(struct file *file, u64 incarnation, bool shared);
-int xk_payload_number(struct xk_pool *pool, struct xk_payload_file *payload);
-void xk_payload_enter(struct xk_pool *pool, struct xk_payload_file *payload);
-struct xk_payload_file *xk_payload_by_id(struct xk_pool *pool, u32 id);
+struct xk_payload *xk_payload_new(const struct xk_client *client, struct file *file,
+				  const struct xmem_attach_request *request);
+void xk_payload_discard(struct xk_payload *payload);
+u32 xk_payload_devices(const struct xk_pool *pool);
+int xk_payload_number(struct xk_pool *pool, struct xk_payload *payload);
+void xk_payload_enter(struct xk_pool *pool, struct xk_payload *payload);
+struct xk_payload *xk_payload_by_id(struct xk_pool *pool, u32 id);
+void xk_payload_close(struct xk_pool *pool, struct xk_payload *payload);
 void xk_payload_owner_ended(struct xk_pool *pool, u64 incarnation);
 void xk_payload_drop_slots(struct xk_pool *pool, u32 id, u32 slots);
 void xk_payload_drop_all(struct xk_pool *pool);
+
+/* opened.c */
+bool xk_opened_any(struct xk_pool *pool, u32 client);
+void xk_opened_end(struct xk_pool *pool, u32 client);
 int xk_payload_begin(struct xk_call *call);
+void xk_payload_finish(struct xk_call *call, int err);
 
 /* sysfs.c */
 int xk_sysfs_init(void);
@@ -296,6 +375,7 @@ int xk_sysfs_prepare(struct xk_pool *pool);
 void xk_sysfs_sync(struct xk_pool *pool);
 
 /* reap.c */
+void xk_late_free(struct xk_pool *pool, struct xk_client *client);
 bool xk_reclaim_slot(struct xk_pool *pool, u32 slot);
 void xk_reclaim_all(struct xk_pool *pool);
 void xk_reap_wait(struct xk_pool *pool);

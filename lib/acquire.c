@@ -34,38 +34,39 @@ static XL_COLD int renew(struct xmem_pool *pool, struct xl_owned_slot *slot)
 	return err;
 }
 
-/* Are buffers made for an acquire of so many bytes? */
-static bool is_on_demand(const struct xl_owned *owned, u64 bytes)
+/* What is looked for, and how long the host is waited for if it has to help. */
+struct want {
+	struct xl_chain *chain;
+	u64 bytes;
+	u64 answer_by;
+};
+
+/* Are buffers made for such an acquire? */
+static bool is_on_demand(const struct xl_owned *owned, const struct want *want)
 {
-	return unlikely(owned->demand.on && bytes);
+	return unlikely(owned->demand.on && want->bytes) && want->chain == &owned->cpu;
 }
 
 /* On demand a smaller one may be made where a larger one may not, and the ring tells them apart. */
-static bool is_of_size(const struct xl_owned *owned, u64 bytes, u64 as)
+static bool is_of_size(const struct xl_owned *owned, const struct want *want, u64 as)
 {
-	if (is_on_demand(owned, bytes))
-		return bytes == as;
-	return xl_size_for(owned, bytes) == xl_size_for(owned, as);
+	if (is_on_demand(owned, want))
+		return want->bytes == as;
+	return xl_size_in(want->chain, want->bytes) == xl_size_in(want->chain, as);
 }
 
 /*
  * Has nothing changed since an acquire of that size found nothing? Then this one need not look.
  * Who drops a hold, moves a cursor or ends disarms the waiters word (I5).
  */
-static bool still_none(const struct xmem_pool *pool, u64 bytes)
+static bool still_none(const struct xmem_pool *pool, const struct want *want)
 {
 	const struct xl_owned *owned = &pool->owned;
 
-	return owned->none &&
-	       is_of_size(owned, bytes, owned->none_bytes) &&
+	return owned->none && owned->none_chain == want->chain &&
+	       is_of_size(owned, want, owned->none_bytes) &&
 	       xm_still_armed(&owned->words.row->slots_waiters, owned->none_armed);
 }
-
-/* What is looked for, and how long the host is waited for if it has to help. */
-struct want {
-	u64 bytes;
-	u64 answer_by;
-};
 
 #define ANY_SIZE	(~0ULL)		/* that is large enough */
 
@@ -73,9 +74,9 @@ struct want {
  * Make a slot READY, and return its size. The smallest that is large enough is taken, and
  * nothing is evicted as long as a slot is to be had without it; nor if not any size will do.
  */
-static struct xl_size *find_slot(struct xmem_pool *pool, u64 bytes, u64 most)
+static struct xl_size *find_slot(struct xmem_pool *pool, const struct want *want, u64 most)
 {
-	struct xl_size *size, *first = xl_size_for(&pool->owned, bytes);
+	struct xl_size *size, *first = xl_size_in(want->chain, want->bytes);
 	struct xm_waited waited;
 
 	for (size = first; size && size->bytes <= most; size = size->larger) {
@@ -90,7 +91,7 @@ static struct xl_size *find_slot(struct xmem_pool *pool, u64 bytes, u64 most)
 	if (most != ANY_SIZE)
 		return NULL;
 	xm_look_at_waited(&pool->map, pool->me, &waited);
-	if (!is_on_demand(&pool->owned, bytes))	/* then small ones make room for large ones */
+	if (!is_on_demand(&pool->owned, want))	/* then small ones make room for large ones */
 		pool->owned.lent_bound = ~0ULL;
 	for (size = first; size; size = size->larger)
 		if (xl_evict(pool, size, &waited))
@@ -102,14 +103,15 @@ static struct xl_size *find_slot(struct xmem_pool *pool, u64 bytes, u64 most)
  * Find a slot to write into, which is the next READY one of *ret then. Returns 0, -EAGAIN if there
  * is none, or another error, which is noted. Under owned->lock.
  */
-static int take_slot(struct xmem_pool *pool, u64 bytes, u64 most, struct xl_size **ret)
+static int take_slot(struct xmem_pool *pool, const struct want *want, u64 most,
+		     struct xl_size **ret)
 {
 	struct xl_owned_slot *one;
 	int err;
 
-	if (still_none(pool, bytes) || xl_ring_is_full(pool))
+	if (still_none(pool, want) || xl_ring_is_full(pool))
 		return -EAGAIN;
-	*ret = find_slot(pool, bytes, most);
+	*ret = find_slot(pool, want, most);
 	if (!*ret)
 		return -EAGAIN;
 	one = xl_ready(*ret);
@@ -128,11 +130,11 @@ static u64 look_at_ns(const struct xmem_pool *pool)
 	return demote < recall ? demote : recall;
 }
 
-static bool has_any(const struct xl_owned *owned, u64 bytes)
+static bool has_any(const struct want *want)
 {
 	const struct xl_size *size;
 
-	for (size = xl_size_for(owned, bytes); size; size = size->larger)
+	for (size = xl_size_in(want->chain, want->bytes); size; size = size->larger)
 		if (size->slots)
 			return true;
 	return false;
@@ -143,19 +145,18 @@ static bool has_any(const struct xl_owned *owned, u64 bytes)
  * one that is large enough, else a new one for which publications are evicted. owned->lock is
  * left while one is made.
  */
-static XL_COLD int take_or_make(struct xmem_pool *pool, const struct want *want,
-				struct xl_size **ret)
+static int find_or_make(struct xmem_pool *pool, const struct want *want, struct xl_size **ret)
 {
 	struct xl_owned *owned = &pool->owned;
 	bool evict = false;
 	int err, made;
 
-	if (still_none(pool, want->bytes))
+	if (still_none(pool, want))
 		return -EAGAIN;
 	owned->none = false;	/* from here on the ring says what this one lacks */
 	owned->lent_bound = ~0ULL;
 	for (;;) {
-		err = take_slot(pool, want->bytes, xl_near(want->bytes), ret);
+		err = take_slot(pool, want, xl_near(want->bytes), ret);
 		if (err != -EAGAIN)
 			return err;
 		if (xl_ring_is_full(pool))
@@ -163,19 +164,33 @@ static XL_COLD int take_or_make(struct xmem_pool *pool, const struct want *want,
 		made = xl_demand_make(pool, want->bytes, evict, want->answer_by);
 		if (!made)
 			continue;
-		err = take_slot(pool, want->bytes, ANY_SIZE, ret);
+		err = take_slot(pool, want, ANY_SIZE, ret);
 		if (err != -EAGAIN || evict || made != -EAGAIN)
 			break;
 		evict = true;
 	}
-	return err == -EAGAIN && !has_any(owned, want->bytes) ? made : err;
+	return err == -EAGAIN && !has_any(want) ? made : err;
+}
+
+/* What was tried in vain on the way is no error: -EAGAIN is noted by the caller. */
+static XL_COLD int take_or_make(struct xmem_pool *pool, const struct want *want,
+				struct xl_size **ret)
+{
+	struct xl_error before;
+	int err;
+
+	xl_error_save(&before);
+	err = find_or_make(pool, want, ret);
+	if (!err || err == -EAGAIN)
+		xl_error_restore(&before);
+	return err;
 }
 
 static int take(struct xmem_pool *pool, const struct want *want, struct xl_size **ret)
 {
-	if (is_on_demand(&pool->owned, want->bytes))
+	if (is_on_demand(&pool->owned, want))
 		return take_or_make(pool, want, ret);
-	return take_slot(pool, want->bytes, ANY_SIZE, ret);
+	return take_slot(pool, want, ANY_SIZE, ret);
 }
 
 /* The same, once more after the bound for slow subscribers has passed. */
@@ -186,7 +201,7 @@ static int take_or_demote(struct xmem_pool *pool, const struct want *want, struc
 
 	if (err != -EAGAIN)
 		return err;
-	xl_note_refused(pool, want->bytes);
+	xl_note_refused(pool, want->chain, want->bytes);
 	now = xl_now_ns();
 	if (look_at_ns(pool) > now)
 		return err;
@@ -195,7 +210,7 @@ static int take_or_demote(struct xmem_pool *pool, const struct want *want, struc
 	pool->owned.none = false;
 	err = take(pool, want, ret);
 	if (err == -EAGAIN)
-		xl_note_refused(pool, want->bytes);
+		xl_note_refused(pool, want->chain, want->bytes);
 	return err;
 }
 
@@ -218,7 +233,7 @@ static int arm_and_look(struct xmem_pool *pool, const struct want *want, u32 *re
 	struct xl_owned *owned = &pool->owned;
 	int err;
 
-	if (still_none(pool, want->bytes)) {
+	if (still_none(pool, want)) {
 		*ret_value = owned->none_armed;
 		return -EAGAIN;
 	}
@@ -230,6 +245,7 @@ static int arm_and_look(struct xmem_pool *pool, const struct want *want, u32 *re
 		owned->none = true;
 		owned->none_armed = *ret_value;
 		owned->none_bytes = want->bytes;
+		owned->none_chain = want->chain;
 	}
 	return err;
 }
@@ -263,7 +279,7 @@ static int wait_for_slot(struct xmem_pool *pool, const struct want *want, u32 ca
 				      bound < deadline ? bound : deadline);
 		xl_lock(&owned->lock);
 		if (err == -ETIMEDOUT && bound >= deadline)
-			return xl_fail_no_buffer(pool, want->bytes, ETIMEDOUT);
+			return xl_fail_no_buffer(pool, want->chain, want->bytes, ETIMEDOUT);
 		if (err && err != -ETIMEDOUT)
 			return wait_failed(err);
 		if (err)	/* the bound has passed, so it is time for a look */
@@ -293,32 +309,41 @@ static XL_COLD struct xmem_buffer *acquire_ended(struct xmem_pool *pool)
 	return NULL;
 }
 
-static u64 largest(const struct xmem_pool *pool)
+static u64 largest(const struct xl_chain *chain)
 {
 	const struct xl_size *size;
 	u64 bytes = 0;
 
-	for (size = pool->owned.sizes; size; size = size->larger)
+	for (size = chain->sizes; size; size = size->larger)
 		bytes = size->slots ? size->bytes : bytes;
 	return bytes;
 }
 
-/* Is there a buffer of that size at all? 0, or -ENOSPC, noted. */
-static int check_size(const struct xmem_pool *pool, u64 bytes)
+/* -ENOSPC, noted. @most: bytes of the largest buffer there is. */
+static XL_COLD int no_such_size(const struct xmem_pool *pool, const struct want *want, u64 most)
 {
+	bool cpu = want->chain == &pool->owned.cpu;
 	char name[XL_NAME_BYTES];
-	u64 most = largest(pool);
 
-	if (most && bytes <= most)
-		return 0;
 	if (!most)
-		return xl_fail(ENOSPC, "%s: this writer has no buffers; %s",
-			       xl_pool_name(pool, name, sizeof(name)), pool->owned.demand.on ?
-			       "say how many bytes one is to have" : "preallocate some");
-	return xl_fail(ENOSPC,
-		       "%s: no buffer of %llu bytes, the largest has %llu; preallocate larger ones",
-		       xl_pool_name(pool, name, sizeof(name)), (unsigned long long)bytes,
+		return xl_fail(ENOSPC, "%s: this writer has no buffers%s; %s",
+			       xl_pool_name(pool, name, sizeof(name)),
+			       cpu ? "" : " on that GPU",
+			       !cpu ? "make some by xmem_preallocate_cuda" :
+			       pool->owned.demand.on ? "say how many bytes one is to have" :
+			       "preallocate some");
+	return xl_fail(ENOSPC, "%s: no buffer of %llu bytes%s, the largest has %llu; preallocate "
+		       "larger ones", xl_pool_name(pool, name, sizeof(name)),
+		       (unsigned long long)want->bytes, cpu ? "" : " on that GPU",
 		       (unsigned long long)most);
+}
+
+/* Is there a buffer of that size at all? 0, or -ENOSPC, noted. */
+static int check_size(const struct xmem_pool *pool, const struct want *want)
+{
+	u64 most = largest(want->chain);
+
+	return likely(most && want->bytes <= most) ? 0 : no_such_size(pool, want, most);
 }
 
 /* Nothing was found at once: say why, or wait. Under owned.lock. */
@@ -337,17 +362,18 @@ static int no_slot_yet(struct xmem_pool *pool, const struct want *want, bool wai
 			return err;
 	}
 	xl_limbo_note(pool);
-	return xl_fail_no_buffer(pool, want->bytes, EAGAIN);
+	return xl_fail_no_buffer(pool, want->chain, want->bytes, EAGAIN);
 }
 
 /* No slot is READY, or the ring may have no room. Under owned.lock. */
-static XL_SLOW int acquire_slow(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns, u32 cancels,
-				struct xl_size **ret)
+static XL_SLOW int acquire_slow(struct xmem_pool *pool, struct xl_chain *chain, u64 bytes,
+				int64_t timeout_ns, u32 cancels, struct xl_size **ret)
 {
 	struct want want = {
-		.bytes = bytes, .answer_by = xl_deadline(timeout_ns ? timeout_ns : XL_HOST_NS),
+		.chain = chain, .bytes = bytes,
+		.answer_by = xl_deadline(timeout_ns ? timeout_ns : XL_HOST_NS),
 	};
-	int err = is_on_demand(&pool->owned, bytes) ? 0 : check_size(pool, bytes);
+	int err = is_on_demand(&pool->owned, &want) ? 0 : check_size(pool, &want);
 
 	if (err)
 		return err;
@@ -370,14 +396,15 @@ static XL_INLINE struct xl_owned_slot *take_ready(struct xl_owned *owned, struct
 }
 
 /* It is handed out as @buffer. */
-static XL_INLINE void hand_out(struct xl_owned_slot *one, u64 bytes, struct xmem_buffer *buffer)
+static XL_INLINE void hand_out(struct xl_owned_slot *one, u64 bytes, u32 mode,
+			       struct xmem_buffer *buffer)
 {
 	buffer->slot = one->own.slot;
 	buffer->own = one;
 	buffer->what = (struct xm_publication){
 		.length = likely(bytes) ? bytes : one->size->bytes,
 	};
-	xl_handle_use(buffer, XL_WRITING);
+	xl_handle_use(buffer, mode);
 }
 
 /*
@@ -393,18 +420,23 @@ static XL_INLINE bool is_plain(const struct xl_owned *owned, const struct xl_siz
  * Find one, at once or after a while. The caller has owned->lock, which is left, and is counted:
  * so the pool stays until this returns.
  */
-static struct xmem_buffer *acquire_counted(struct xmem_pool *pool, u64 bytes, int64_t timeout_ns)
+static XL_INLINE struct xmem_buffer *acquire_counted(struct xmem_pool *pool,
+						     struct xl_chain *chain, u64 bytes,
+						     int64_t timeout_ns)
 {
 	struct xmem_buffer *buffer = xl_handle_new(pool);
 	struct xl_owned *owned = &pool->owned;
-	struct xl_size *size = xl_size_for(owned, bytes);
+	struct xl_size *size = xl_size_in(chain, bytes);
 	int err = buffer ? 0 : -ENOMEM;
 	bool slow = buffer && !is_plain(owned, size, owned->room_end);
 
+	if (unlikely(owned->asked != chain))
+		xl_note_asked(pool, chain);
 	if (slow)
-		err = acquire_slow(pool, bytes, timeout_ns, xl_wait_cancels(pool), &size);
+		err = acquire_slow(pool, chain, bytes, timeout_ns, xl_wait_cancels(pool), &size);
 	if (likely(!err))
-		hand_out(take_ready(owned, size), bytes, buffer);
+		hand_out(take_ready(owned, size), bytes,
+			 chain == &owned->cpu ? XL_WRITING : XL_WRITING | XL_CUDA, buffer);
 	if (!err && (owned->refused || xl_bound_stands(owned)))
 		xl_note_success(pool, size);
 	xl_unlock(&owned->lock);
@@ -428,7 +460,8 @@ static bool is_quiet(const struct xmem_pool *pool, const struct xl_size *size)
 	const struct xl_owned *owned = &pool->owned;
 
 	return xl_self.handles && is_plain(owned, size, owned->room_end) && !owned->refused &&
-	       !xl_bound_stands(owned) && !owned->demand.on && !xm_load(&pool->polls.settle);
+	       !xl_bound_stands(owned) && owned->asked == size->chain && !owned->demand.on &&
+	       !xm_load(&pool->polls.settle);
 }
 
 /*
@@ -449,13 +482,13 @@ static XL_SLOW struct xmem_buffer *acquire_locked(struct xmem_pool *pool, u64 by
 	size = xl_size_for(owned, bytes);
 	if (is_quiet(pool, size)) {
 		buffer = xl_handle_new(pool);
-		hand_out(take_ready(owned, size), bytes, buffer);
+		hand_out(take_ready(owned, size), bytes, XL_WRITING, buffer);
 		xl_unlock(&owned->lock);
 		return xl_handle(buffer);
 	}
 	xl_wait_begin(pool);
 	if (likely(xl_is_open(pool))) {
-		buffer = acquire_counted(pool, bytes, timeout_ns);
+		buffer = acquire_counted(pool, &owned->cpu, bytes, timeout_ns);
 	} else {
 		xl_unlock(&owned->lock);
 		xl_fail_not_alive(pool);
@@ -471,13 +504,40 @@ static XL_SLOW struct xmem_buffer *acquire_with_mutex(struct xmem_pool *pool, u6
 	return acquire_locked(pool, bytes, timeout_ns);
 }
 
+struct xmem_buffer *xl_acquire_in(struct xmem_pool *pool, struct xl_chain *chain, u64 bytes,
+				  int64_t timeout_ns)
+{
+	struct xl_owned *owned = &pool->owned;
+
+	if (xl_host_died(pool) || (timeout_ns && xl_cancelled(pool)))
+		return acquire_ended(pool);
+	xl_lock(&owned->lock);
+	if (!owned->closed)
+		return acquire_counted(pool, chain, bytes, timeout_ns);
+	xl_unlock(&owned->lock);
+	return acquire_ended(pool);
+}
+
+/* Hand out the next slot of @size, which is_plain, and leave owned->lock. @buffer is at hand. */
+static XL_INLINE struct xmem_buffer *take_shortly(struct xmem_pool *pool, struct xl_size *size,
+						  u64 bytes, u32 mode, struct xmem_buffer *buffer)
+{
+	struct xl_owned *owned = &pool->owned;
+	struct xl_owned_slot *one = take_ready(owned, size);
+
+	xl_handle_take(buffer, pool);
+	hand_out(one, bytes, mode, buffer);
+	if (unlikely(!xl_unlock_biased(&owned->lock, xl_self.thread)))
+		return xl_unlock_revoked(&owned->lock, xl_handle(buffer));
+	return xl_handle(buffer);
+}
+
 /*
  * What is common is here, and all else is a tail call, so that no registers have to be saved. The
  * pool may be closed meanwhile: see wait.h for what may be looked at before owned->lock is taken.
  */
 XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, int64_t timeout_ns)
 {
-	struct xl_owned_slot *one;
 	struct xmem_buffer *buffer;
 	struct xl_owned *owned;
 	struct xl_size *size;
@@ -495,10 +555,40 @@ XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, 
 	buffer = xl_self.handles;
 	if (unlikely(!buffer || !is_plain(owned, size, owned->short_end) || xl_host_died(pool)))
 		return acquire_locked(pool, bytes, timeout_ns);
-	one = take_ready(owned, size);
-	xl_handle_take(buffer, pool);
-	hand_out(one, bytes, buffer);
-	if (unlikely(!xl_unlock_biased(&owned->lock, xl_self.thread)))
-		return xl_unlock_revoked(&owned->lock, xl_handle(buffer));
-	return xl_handle(buffer);
+	return take_shortly(pool, size, bytes, XL_WRITING, buffer);
+}
+
+/* The caller has owned->lock, which is left. */
+static XL_SLOW struct xmem_buffer *acquire_cuda_locked(struct xmem_pool *pool, u64 bytes,
+						       int device, int64_t timeout_ns)
+{
+	xl_unlock(&pool->owned.lock);
+	return xl_acquire_cuda_slow(pool, bytes, device, timeout_ns);
+}
+
+/*
+ * The same short way, for the GPU where the last acquire looked. owned->asked stays as it is, so
+ * the ring says already what those who poll wait for.
+ */
+XMEM_API struct xmem_buffer *xmem_acquire_cuda(struct xmem_pool *pool, size_t bytes, int device,
+					       int64_t timeout_ns)
+{
+	struct xmem_buffer *buffer;
+	struct xl_owned *owned;
+	struct xl_size *size;
+
+	if (unlikely(!pool || !xl_peek(&pool->live->writes) || device < 0 || timeout_ns < 0))
+		return xl_acquire_cuda_slow(pool, bytes, device, timeout_ns);
+	if (timeout_ns && xl_cancelled(pool))
+		return acquire_ended(pool);
+	owned = &pool->owned;
+	if (unlikely(!xl_lock_biased(&owned->lock, xl_self.thread)))
+		return xl_acquire_cuda_slow(pool, bytes, device, timeout_ns);
+	buffer = xl_self.handles;
+	if (unlikely(!buffer || owned->asked->ordinal != device))
+		return acquire_cuda_locked(pool, bytes, device, timeout_ns);
+	size = xl_size_in(owned->asked, bytes);
+	if (unlikely(!is_plain(owned, size, owned->short_end) || xl_host_died(pool)))
+		return acquire_cuda_locked(pool, bytes, device, timeout_ns);
+	return take_shortly(pool, size, bytes, XL_WRITING | XL_CUDA, buffer);
 }

@@ -75,6 +75,30 @@
 	X(tensor_check) \
 	X(tensor_view) \
 	X(trim) \
-	X(void_claims)
+	X(void_claims) \
+	X(acquire_cuda) \
+	X(attach_cuda) \
+	X(copy_to_cpu) \
+	X(copy_to_cpu_on) \
+	X(copy_to_cuda) \
+	X(copy_to_cuda_on) \
+	X(copy_to_device) \
+	X(copy_to_device_on) \
+	X(cuda_clear_last_result) \
+	X(cuda_device) \
+	X(cuda_device_query) \
+	X(cuda_get_last_result) \
+	X(cuda_image_view) \
+	X(cuda_peek_last_result) \
+	X(cuda_ptr) \
+	X(cuda_ptr_mut) \
+	X(cuda_query) \
+	X(cuda_tensor_view) \
+	X(pool_device_info) \
+	X(preallocate_cuda) \
+	X(publish_on) \
+	X(release_on) \
+	X(wait_contents) \
+	X(wait_on)
 
 #endif

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "attach.h"
+#include "gpu/order.h"
 #include "demand.h"
 #include "died.h"
 #include "handle.h"
@@ -23,7 +24,9 @@
 _Static_assert(XMEM_BUFFER_SHARED == XMEM_TRAIT_SHARED &&
 	       XMEM_BUFFER_CONSTANT == XMEM_TRAIT_CONSTANT &&
 	       XMEM_BUFFER_HUGE == XMEM_TRAIT_HUGE && XMEM_BUFFER_ATTACHED == XMEM_TRAIT_ONCE &&
-	       XMEM_BUFFER_DMABUF == XMEM_TRAIT_DMABUF,
+	       XMEM_BUFFER_DMABUF == XMEM_TRAIT_DMABUF &&
+	       XMEM_BUFFER_CUDA == XMEM_TRAIT_CUDA && XMEM_BUFFER_MORTAL == XMEM_TRAIT_HANDLE &&
+	       XMEM_BUFFER_READERS == XMEM_TRAIT_READERS,
 	       "traits and flags");
 
 /* ---- detaching what nobody uses any more ---- */
@@ -68,16 +71,43 @@ static void freed(struct xmem_pool *pool)
 	xl_poll_settle(pool, POLLOUT);
 }
 
+/* Let the first READY slot be one that no stream of this process has yet to write. */
+static bool bring_settled(const struct xmem_pool *pool, struct xl_size *once)
+{
+	struct xm_own **first = &once->circle[once->ready & once->mask], **other, *own;
+	u32 at;
+
+	for (at = once->ready; at != once->live; at++) {
+		other = &once->circle[at & once->mask];
+		if (!xl_order_is_settled(pool, (*other)->slot))
+			continue;
+		own = *first;
+		*first = *other;
+		*other = own;
+		return true;
+	}
+	return false;
+}
+
+/* Make slots that nobody uses READY. false: there were none, as far as anybody knows. */
+static bool collect(struct xmem_pool *pool, struct xl_size *once)
+{
+	u32 ready = once->live - once->ready;
+
+	xl_collect_passed(pool, once);
+	xl_collect_busy(pool, once);
+	return once->live - once->ready != ready;
+}
+
 /* Take up to a batch of slots that nobody uses. Returns how many. Under owned->lock. */
 static u32 take_unused(struct xmem_pool *pool, u16 *ret_slot)
 {
 	struct xl_size *once = pool->owned.once;
 	u32 count = 0;
 
-	while (count < XL_MAX_BATCH && once &&
-	       (xl_has_ready(once) || xl_collect_passed(pool, once) ||
-		xl_collect_busy(pool, once)))
-		ret_slot[count++] = take_out(pool);
+	while (count < XL_MAX_BATCH && once && (bring_settled(pool, once) || collect(pool, once)))
+		if (bring_settled(pool, once))
+			ret_slot[count++] = take_out(pool);
 	return count;
 }
 
@@ -115,13 +145,21 @@ static bool evict(struct xmem_pool *pool)
 void xl_attached_give_up(struct xmem_pool *pool, u32 slot)
 {
 	struct xl_owned *owned = &pool->owned;
-	u16 one = slot;
+	bool settled = xl_order_is_settled(pool, slot);
+	struct xl_owned_slot *one = &owned->slot[slot];
+	u16 number = slot;
 
 	xl_lock(&owned->lock);
-	xm_give_up(&pool->map, slot);
-	xl_once_remove(pool, &owned->slot[slot]);
+	if (settled) {
+		xm_give_up(&pool->map, slot);
+		xl_once_remove(pool, one);
+	} else {		/* a stream still copies from it; a later sweep detaches it */
+		xm_store(&one->own.word->position, 0);
+		xl_ready_add(owned->once, one);
+	}
 	xl_unlock(&owned->lock);
-	detach(pool, &one, 1);
+	if (settled)
+		detach(pool, &number, 1);
 	xl_break_promise(pool);
 	freed(pool);
 }
@@ -252,8 +290,8 @@ static int find_length(int fd, u64 offset, u64 *length, u64 *ret_bytes)
 		       "bytes", (unsigned long long)offset, (unsigned long long)*ret_bytes);
 }
 
-/* A request fails for want of slots or files, or because of the file. 0 or -errno, noted. */
-static int ask(struct xmem_pool *pool, int fd, struct xmem_attach_request *request)
+/* A request fails for want of slots or files, or because of the file. 0 or -errno, not noted. */
+int xl_attach_request(struct xmem_pool *pool, struct xmem_attach_request *request)
 {
 	int err;
 
@@ -261,26 +299,37 @@ static int ask(struct xmem_pool *pool, int fd, struct xmem_attach_request *reque
 		err = xl_request(pool, XMEM_IOC_ATTACH, request);
 	while ((err == -ENOSPC || err == -EDQUOT) &&
 	       (xl_cache_drop_idle(pool, true) || evict(pool)));
-	return err ? refused(pool, fd, request, err) : 0;
+	return err;
 }
 
-/* Map the file and make its slot ours. 0 or -errno, noted. Under pool->slow. */
-static int take(struct xmem_pool *pool, int fd, u32 slot, struct xl_mapping *mapping)
+int xl_attach_take(struct xmem_pool *pool, u16 slot, struct xl_mapping *mapping)
 {
-	int err = mapping->kind->map(mapping, fd);
+	int err = pool->link.backend->map_group(&pool->link, slot / XMEM_GROUP_SLOTS);
 
-	if (err)
-		return err;
-	err = pool->link.backend->map_group(&pool->link, slot / XMEM_GROUP_SLOTS);
 	if (!err)
 		err = xl_once_add(pool, slot);
 	if (err) {
-		mapping->kind->unmap(mapping);
+		detach(pool, &slot, 1);
 		return xl_fail(-err, "attach: %s", strerror(-err));
 	}
 	xl_place(pool, slot, mapping);
 	xl_mapping_add(pool, mapping);
 	return 0;
+}
+
+/* Map the file and make its slot ours. 0 or -errno, noted. Under pool->slow. */
+static int take(struct xmem_pool *pool, int fd, u16 slot, struct xl_mapping *mapping)
+{
+	int err = mapping->kind->map(mapping, fd);
+
+	if (err) {
+		detach(pool, &slot, 1);
+		return err;
+	}
+	err = xl_attach_take(pool, slot, mapping);
+	if (err)
+		mapping->kind->unmap(mapping);
+	return err;
 }
 
 /* Attach @length bytes from @offset on. 0 and *ret_slot, or -errno, noted. Under pool->slow. */
@@ -297,15 +346,15 @@ static int attach(struct xmem_pool *pool, int fd, u64 offset, u64 length, u64 by
 	request.stride = (request.length + 63) / 64 * 64;
 	if (!mapping)
 		return xl_fail(ENOMEM, "no memory for a mapping");
-	err = ask(pool, fd, &request);
-	if (!err) {
+	err = xl_attach_request(pool, &request);
+	if (err) {
+		err = refused(pool, fd, &request, err);
+	} else {
 		mapping->kind = &xl_payload_memfd;
 		mapping->payload = request.payload;
 		mapping->bytes = bytes;
 		*ret_slot = request.slot[0];
 		err = take(pool, fd, *ret_slot, mapping);
-		if (err)
-			detach(pool, ret_slot, 1);
 	}
 	if (err)
 		free(mapping);
@@ -376,6 +425,15 @@ static int check(struct xmem_pool *pool, u64 offset, u32 flags)
 	return 0;
 }
 
+struct xmem_buffer *xl_attach_hand_out(struct xmem_buffer *buffer, u32 slot, u64 bytes, u32 mode)
+{
+	buffer->slot = slot;
+	buffer->own = &buffer->pool->owned.slot[slot];
+	buffer->what = (struct xm_publication){ .length = bytes };
+	xl_handle_use(buffer, mode);
+	return xl_handle(buffer);
+}
+
 XMEM_API struct xmem_buffer *xmem_attach_fd(struct xmem_pool *pool, int fd, uint64_t offset,
 					    uint64_t length, uint32_t flags)
 {
@@ -394,11 +452,7 @@ XMEM_API struct xmem_buffer *xmem_attach_fd(struct xmem_pool *pool, int fd, uint
 		xl_handle_unused(buffer);
 		return NULL;
 	}
-	buffer->slot = slot;
-	buffer->own = &pool->owned.slot[slot];
-	buffer->what = (struct xm_publication){ .length = asked };
-	xl_handle_use(buffer, XL_WRITING | XL_FIXED);
-	return xl_handle(buffer);
+	return xl_attach_hand_out(buffer, slot, asked, XL_WRITING | XL_FIXED);
 }
 
 XMEM_API uint32_t xmem_buffer_flags(struct xmem_buffer *handle)
@@ -407,5 +461,6 @@ XMEM_API uint32_t xmem_buffer_flags(struct xmem_buffer *handle)
 
 	if (unlikely(!buffer))
 		return xl_stale_buffer(handle, "flags"), 0;
-	return xm_load(&xm_slot_row(&buffer->pool->map, buffer->slot)->traits);
+	return xm_load(&xm_slot_row(&buffer->pool->map, buffer->slot)->traits) &
+	       ((1u << XMEM_TRAIT_DEVICE_SHIFT) - 1);
 }

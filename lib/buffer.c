@@ -222,6 +222,7 @@ static XL_SLOW void release_slow(struct xmem_buffer *buffer)
 static XL_SLOW void release_pending(struct xmem_buffer *buffer, struct xm_pending pending)
 {
 	xl_do_pending(buffer->pool, pending);
+	xl_cuda_settle(buffer->pool);
 	xl_handle_drop(buffer->pool, buffer);
 }
 
@@ -293,8 +294,8 @@ XMEM_API const void *xmem_data(struct xmem_buffer *handle)
 
 static XL_COLD void *data_is_rare(struct xmem_buffer *buffer)
 {
-	if (buffer->mode & XL_UPGRADED)
-		return data_of(buffer);
+	if (buffer->mode & (XL_UPGRADED | XL_CUDA))
+		return data_of(buffer);	/* which refuses memory of a GPU */
 	if (buffer->mode & XL_FIXED)
 		xl_fail_fast(EPERM, "data: the contents of a file that was attached do not change");
 	else

@@ -3,6 +3,9 @@
  * Files that are idle stay for later acquires, within limits: those that have been idle longest
  * are given back to the system. Words: demand.h.
  */
+#include "attach.h"
+#include "gpu/order.h"
+#include "cuda/memory.h"
 #include "demand.h"
 #include "limbo.h"
 #include "request.h"
@@ -12,28 +15,32 @@
 
 /* ---- looking ---- */
 
-/* Slots with an open renewal stay, because the host may still change their words. */
-static void count_idle(const struct xl_owned_slot *one)
+/*
+ * Slots with an open renewal stay, because the host may still change their words; and those that a
+ * stream of this process has yet to write.
+ */
+static void count_idle(const struct xmem_pool *pool, const struct xl_owned_slot *one)
 {
 	struct xl_mapping *file = one->file;
 
-	if (one->renewing)
+	if (one->renewing || !xl_order_is_settled(pool, one->own.slot))
 		return;
 	file->idle++;
 	file->sum += xm_generation(xm_load(&one->own.word->state));
 }
 
-static void count_all_idle(const struct xl_owned *owned)
+static void count_all_idle(const struct xmem_pool *pool)
 {
+	const struct xl_owned *owned = &pool->owned;
 	const struct xl_owned_slot *one;
 	const struct xl_size *size;
 	u32 at;
 
-	for (size = owned->sizes; size; size = size->larger) {
+	xl_each_size(owned, size) {
 		for (one = size->free.first; one; one = one->next)
-			count_idle(one);
+			count_idle(pool, one);
 		for (at = size->ready; at != size->live; at++)
-			count_idle(xl_owned_slot(size->circle[at & size->mask]));
+			count_idle(pool, xl_owned_slot(size->circle[at & size->mask]));
 	}
 }
 
@@ -58,7 +65,7 @@ u64 xl_cache_look(struct xmem_pool *pool)
 		file->sum_before = file->sum;
 		file->sum = file->idle = 0;
 	}
-	count_all_idle(owned);
+	count_all_idle(pool);
 	demand->used = demand->busy = 0;
 	for (file = owned->files; file; file = file->next_file) {
 		note_idle(file, file->sum_before, now);
@@ -166,7 +173,7 @@ struct xl_mapping *xl_cache_shrink(struct xmem_pool *pool, u64 keep, bool demand
 
 	if (!mark(owned, keep, demand))
 		return NULL;
-	for (size = owned->sizes; size; size = size->larger)
+	xl_each_size(owned, size)
 		take_slots(pool, size);
 	xl_owned_tidy(owned);
 	return take_files(owned);
@@ -254,9 +261,9 @@ void xl_cache_age(struct xmem_pool *pool)
 
 XMEM_API int64_t xmem_trim(struct xmem_pool *pool, uint64_t keep)
 {
+	u64 bytes, stuck = xl_memory_stuck();
 	struct xl_mapping *list;
 	int err, cancel;
-	u64 bytes;
 	XL_USE(pool);
 
 	err = xl_check_writer(pool, "trim");
@@ -276,7 +283,11 @@ XMEM_API int64_t xmem_trim(struct xmem_pool *pool, uint64_t keep)
 	pthread_setcancelstate(cancel, NULL);
 	xl_owned_wake(pool);	/* there may be room for others now */
 	xl_poll_settle(pool, POLLOUT);
-	xl_payload_unmap_stale(pool);
+	xl_attached_settle(pool);
+	xl_payload_settle(pool);
 	xl_limbo_tell(pool);
-	return bytes;
+	/* What a failing driver has kept is not given back; what it had kept before may be now. */
+	bytes += stuck;
+	stuck = xl_memory_stuck();
+	return stuck < bytes ? bytes - stuck : 0;
 }

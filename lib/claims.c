@@ -271,6 +271,7 @@ static int set_written(struct xmem_buffer *buffer, struct wish *wish)
 	int err;
 
 	xl_note_place(buffer->own->metadata, 0, buffer->what.length);
+	xl_note_storage(buffer, buffer->own->metadata);
 	err = xm_hold_more(&pool->map, pool->me, buffer->slot);
 	if (err)
 		return err;

@@ -386,7 +386,7 @@ void xl_count_evictable(struct xmem_pool *pool, const struct xm_waited *waited)
 
 	for (file = pool->owned.files; file; file = file->next_file)
 		file->evictable = file->newest = 0;
-	for (size = pool->owned.sizes; size; size = size->larger) {
+	xl_each_size(&pool->owned, size) {
 		how = evicting(pool, waited, size);
 		count_of_size(pool, &how, size);
 	}
@@ -395,7 +395,7 @@ void xl_count_evictable(struct xmem_pool *pool, const struct xm_waited *waited)
 void xl_evict_file(struct xmem_pool *pool, const struct xm_waited *waited,
 		   const struct xl_mapping *file)
 {
-	struct xl_size *size = xl_size_for(&pool->owned, file->buffer_bytes);
+	struct xl_size *size = xl_size_in(file->chain, file->buffer_bytes);
 	struct xm_scan_rules how;
 	u32 at;
 
@@ -500,7 +500,7 @@ u32 xl_collect_all(struct xmem_pool *pool)
 	struct xl_size *size;
 	u32 collected = 0, before;
 
-	for (size = owned->sizes; size; size = size->larger) {
+	xl_each_size(owned, size) {
 		before = size->live - size->ready;
 		while (xl_collect_passed(pool, size) || xl_collect_busy(pool, size))
 			;

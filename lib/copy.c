@@ -10,6 +10,7 @@
 #include <immintrin.h>
 #endif
 
+#include "copy.h"
 #include "handle.h"
 #include "owned.h"
 #include "payload/payload.h"
@@ -88,12 +89,28 @@ static size_t capacity_of(struct xmem_buffer *to)
 /* Take over what is said of @from, but not its place in the buffer. */
 static void copy_metadata(struct xmem_buffer *to, struct xmem_buffer *from)
 {
-	struct xmem_metadata m;
+	struct xmem_metadata m, *mine = xmem_buffer_metadata_mut(to);
 
 	xl_metadata_read(xmem_buffer_metadata(from), &m);
 	m.size = xmem_size(from);
 	m.offset = xl_buffer(to)->what.offset;
-	memcpy(xmem_buffer_metadata_mut(to), &m, sizeof(m));
+	m.storage = mine->storage;
+	m.device = mine->device;
+	m.order_kind = XMEM_ORDER_NONE;
+	m.order_value = 0;
+	memcpy(mine, &m, sizeof(m));
+}
+
+/* One of them is on a GPU. */
+static XL_COLD int copy_elsewhere(struct xmem_buffer *to, struct xmem_buffer *from)
+{
+	int err = xl_copy_cuda(to, from);
+
+	if (err)
+		return err;
+	copy_metadata(to, from);
+	xl_buffer(to)->what.length = xmem_size(from);
+	return 0;
 }
 
 XMEM_API int xmem_copy(struct xmem_buffer *to, struct xmem_buffer *from)
@@ -104,6 +121,8 @@ XMEM_API int xmem_copy(struct xmem_buffer *to, struct xmem_buffer *from)
 
 	if (to == from)
 		return xl_fail_fast(EINVAL, "copy: both buffers are the same one, or none");
+	if (xl_is_cuda(to) || xl_is_cuda(from))
+		return copy_elsewhere(to, from);
 	whole = xmem_data_mut(to);
 	contents = whole ? xmem_data(from) : NULL;
 	if (!contents)
@@ -121,9 +140,12 @@ XMEM_API int xmem_copy(struct xmem_buffer *to, struct xmem_buffer *from)
 
 XMEM_API int xmem_copy_bytes(struct xmem_buffer *to, size_t offset, const void *from, size_t bytes)
 {
-	char *whole = xmem_data_mut(to);
 	size_t capacity;
+	char *whole;
 
+	if (xl_is_cuda(to))
+		return xmem_copy_to_cuda(to, offset, from, bytes);
+	whole = xmem_data_mut(to);
 	if (!whole)
 		return xmem_peek_last_error(NULL);
 	capacity = capacity_of(to);

@@ -123,6 +123,8 @@ static void say(struct xmem_pool *pool, u64 need)
 	struct xmem_ring *ring = pool->owned.words.ring;
 	u64 left = demand->limit > demand->used ? demand->limit - demand->used : 0, lacks;
 
+	if (pool->owned.asked != &pool->owned.cpu)
+		return;		/* the ring speaks of a GPU now */
 	xm_store(&ring->lacks_slots, demand->no_slots);
 	if (demand->no_slots) {
 		xm_store(&ring->makes, 0);

@@ -5,6 +5,7 @@
  * until they receive again. What they have yet to receive must not be overwritten, so the
  * ring may have no room although buffers are free.
  */
+#include "demand.h"
 #include "owned.h"
 #include "request.h"
 
@@ -170,13 +171,22 @@ static void wake_pollers(struct xmem_pool *pool)
 	xl_owned_wake(pool);
 }
 
+/* The most that was asked for in vain; in another place it counts anew. */
+static void note_asked(struct xl_owned *owned, const struct xl_chain *chain, u64 bytes)
+{
+	if (bytes <= owned->bound_bytes && chain == owned->bound_chain)
+		return;
+	owned->bound_bytes = bytes;
+	owned->bound_chain = chain;
+}
+
 /*
  * The bound begins with the first acquire that finds nothing while a subscriber that is waited
  * for lags. It ends when all has been received that had been published before, for who lags then
  * lags anew; and when an acquire finds a buffer as large as the largest that was asked for in vain:
  * smaller ones in between do not make the wait for a large one longer. Returns whether it begins.
  */
-static bool begin_bound(struct xmem_pool *pool, u64 bytes)
+static bool begin_bound(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes)
 {
 	struct xl_owned *owned = &pool->owned;
 	struct xmem_ring *ring = owned->words.ring;
@@ -184,24 +194,26 @@ static bool begin_bound(struct xmem_pool *pool, u64 bytes)
 	struct xm_waited waited;
 
 	xm_look_at_waited(&pool->map, pool->me, &waited);
-	if (bytes > owned->bound_bytes)
-		owned->bound_bytes = bytes;
+	note_asked(owned, chain, bytes);
 	if (xm_load(&ring->demote_at_ns) && owned->bound_place > waited.evictable)
 		return false;
 	end_bound(owned);
 	if (!bound || !waited.lagging)
 		return false;
-	owned->bound_bytes = bytes;
+	note_asked(owned, chain, bytes);
 	owned->bound_place = waited.tail;
 	xm_store(&ring->demote_at_ns, at < bound ? ~0ULL : at);	/* at most what a clock tells */
 	return true;
 }
 
-void xl_note_refused(struct xmem_pool *pool, u64 bytes)
+void xl_note_refused(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes)
 {
 	struct xl_owned *owned = &pool->owned;
-	bool begins = begin_bound(pool, bytes);
+	bool begins;
 
+	if (chain != owned->bound_chain)
+		owned->recall_bytes = 0;
+	begins = begin_bound(pool, chain, bytes);
 	begins = begin_recall(owned, bytes) || begins;
 	xm_store(&owned->words.ring->wanted, bytes ? bytes : 1);	/* any buffer has as many */
 	owned->refused = true;
@@ -210,9 +222,21 @@ void xl_note_refused(struct xmem_pool *pool, u64 bytes)
 		wake_pollers(pool);	/* hosts set a timer */
 }
 
+void xl_note_asked(struct xmem_pool *pool, const struct xl_chain *chain)
+{
+	struct xmem_ring *ring = pool->owned.words.ring;
+
+	pool->owned.asked = chain;
+	xm_store(&ring->makes, 0);
+	xm_store(&ring->lacks, 0);
+	xm_store(&ring->lacks_slots, 0);
+	xm_store(&ring->wanted_device, chain->device);
+	xl_demand_say(pool);
+}
+
 void xl_note_full(struct xmem_pool *pool)
 {
-	if (begin_bound(pool, 0))
+	if (begin_bound(pool, pool->owned.asked, 0))
 		wake_pollers(pool);
 	xl_room_is_over(&pool->owned);
 }
@@ -244,7 +268,7 @@ void xl_note_waiting(struct xmem_pool *pool)
 		xm_store(&ring->demote_at_ns, 0);
 	if ((owned->refused || !xl_in_hand(pool)) &&
 	    !xm_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
-		xl_note_refused(pool, xm_load(&ring->wanted));
+		xl_note_refused(pool, owned->asked, xm_load(&ring->wanted));
 }
 
 void xl_note_publishing(struct xmem_pool *pool)
@@ -262,9 +286,10 @@ void xl_note_success(struct xmem_pool *pool, const struct xl_size *size)
 
 	if (xl_bound_stands(owned)) {
 		xm_look_at_waited(&pool->map, pool->me, &waited);
-		if (size->bytes >= owned->bound_bytes || owned->bound_place <= waited.evictable)
+		if ((size->bytes >= owned->bound_bytes && size->chain == owned->bound_chain) ||
+		    owned->bound_place <= waited.evictable)
 			end_bound(owned);
-		if (size->bytes >= owned->recall_bytes)
+		if (size->bytes >= owned->recall_bytes && size->chain == owned->bound_chain)
 			end_recall(owned);
 	}
 	owned->none = false;

@@ -135,11 +135,17 @@ XMEM_API int xmem_describe_time(struct xmem_buffer *handle, uint64_t timestamp_n
 static int take(struct xmem_buffer *handle, const char *what, struct xmem_metadata *ret)
 {
 	struct xmem_buffer *buffer = xl_buffer(handle);
+	u32 traits;
 
 	if (unlikely(!buffer))
 		return xl_no_buffer(handle, what);
+	traits = xm_load(&xm_slot_row(&buffer->pool->map, buffer->slot)->traits);
 	xl_metadata_take(xmem_buffer_metadata(handle), ret);
 	xl_place_contents(buffer);
+	if (traits & XMEM_TRAIT_CUDA) {
+		ret->storage = XMEM_STORAGE_CUDA;
+		ret->device = xm_device(traits);
+	}
 	ret->size = buffer->what.length;
 	ret->offset = buffer->what.offset;
 	return 0;
@@ -158,10 +164,10 @@ XMEM_API int xmem_metadata_view(struct xmem_buffer *handle, struct xmem_metadata
 	return err;
 }
 
-/* Is there a tensor, and does it lie where this process can look at it? */
-static int check_said(const struct xmem_metadata *m, const char *what, bool said)
+/* Is there a tensor, and does it lie in memory of the CPU, or in the storage that is @allowed? */
+static int check_said(const struct xmem_metadata *m, const char *what, bool said, u32 allowed)
 {
-	if (m->storage != XMEM_STORAGE_CPU)
+	if (m->storage != XMEM_STORAGE_CPU && m->storage != allowed)
 		return xl_fail(EBADMSG, "%s: the contents are said to be in storage %u, which is "
 			       "not memory of the CPU", what, m->storage);
 	if (!said)
@@ -170,56 +176,93 @@ static int check_said(const struct xmem_metadata *m, const char *what, bool said
 	return 0;
 }
 
+/* Where a view says that the contents are: in memory of the CPU, or of a GPU. */
+struct seen {
+	struct xl_says says;
+	u32 storage;			/* enum xmem_storage */
+};
+
 /* Take the metadata and find the contents, for one of the views. */
-static int take_contents(struct xmem_buffer *handle, const char *what, struct xmem_metadata *ret,
-			 const void **ret_data)
+static int take_contents(struct xmem_buffer *handle, const struct seen *seen,
+			 struct xmem_metadata *ret, const void **ret_data)
 {
-	int err = take(handle, what, ret);
+	int err = take(handle, seen->says.what, ret);
 
 	if (err)
 		return err;
-	*ret_data = xmem_data(handle);
+	*ret_data = seen->storage == XMEM_STORAGE_CUDA ? xmem_cuda_ptr(handle)
+						       : xmem_data(handle);
 	return *ret_data ? 0 : xmem_peek_last_error(NULL);
 }
 
-XMEM_API int xmem_tensor_view(struct xmem_buffer *handle, struct xmem_tensor *ret_tensor)
+static int view_tensor(struct xmem_buffer *handle, const struct seen *seen,
+		       struct xmem_tensor *ret_tensor)
 {
-	static const struct xl_says says = { "tensor_view", EBADMSG };
+	const char *what = seen->says.what;
 	struct xmem_tensor tensor;
 	struct xmem_metadata m;
 	const void *data;
 	int err = xl_answer_check("xmem_tensor", ret_tensor);
 
 	if (!err)
-		err = take_contents(handle, says.what, &m, &data);
+		err = take_contents(handle, seen, &m, &data);
 	if (!err)
-		err = check_said(&m, says.what, m.dtype != XMEM_DTYPE_NONE);
+		err = check_said(&m, what, m.dtype != XMEM_DTYPE_NONE, seen->storage);
 	if (!err)
-		err = xl_tensor_measure(&m, data, m.size, &says, &tensor);
+		err = xl_tensor_measure(&m, data, m.size, &seen->says, &tensor);
 	if (err)
 		return err;
 	xl_answer_give(ret_tensor, &tensor, sizeof(tensor));
 	return 0;
 }
 
-XMEM_API int xmem_image_view(struct xmem_buffer *handle, struct xmem_image *ret_image)
+static int view_image(struct xmem_buffer *handle, const struct seen *seen,
+		      struct xmem_image *ret_image)
 {
-	static const struct xl_says says = { "image_view", EBADMSG };
+	const char *what = seen->says.what;
 	struct xmem_image image;
 	struct xmem_metadata m;
 	const void *data;
 	int err = xl_answer_check("xmem_image", ret_image);
 
 	if (!err)
-		err = take_contents(handle, says.what, &m, &data);
+		err = take_contents(handle, seen, &m, &data);
 	if (!err)
-		err = check_said(&m, says.what, m.image != XMEM_IMAGE_NONE);
+		err = check_said(&m, what, m.image != XMEM_IMAGE_NONE, seen->storage);
 	if (!err)
-		err = xl_image_measure(&m, data, m.size, &says, &image);
+		err = xl_image_measure(&m, data, m.size, &seen->says, &image);
 	if (err)
 		return err;
 	xl_answer_give(ret_image, &image, sizeof(image));
 	return 0;
+}
+
+XMEM_API int xmem_tensor_view(struct xmem_buffer *handle, struct xmem_tensor *ret_tensor)
+{
+	static const struct seen seen = { { "tensor_view", EBADMSG }, XMEM_STORAGE_CPU };
+
+	return view_tensor(handle, &seen, ret_tensor);
+}
+
+XMEM_API int xmem_cuda_tensor_view(struct xmem_buffer *handle, struct xmem_tensor *ret_tensor)
+{
+	static const struct seen seen = { { "cuda_tensor_view", EBADMSG }, XMEM_STORAGE_CUDA };
+
+	return view_tensor(handle, &seen, ret_tensor);
+}
+
+XMEM_API int xmem_image_view(struct xmem_buffer *handle, struct xmem_image *ret_image)
+{
+	static const struct seen seen = { { "image_view", EBADMSG }, XMEM_STORAGE_CPU };
+
+	return view_image(handle, &seen, ret_image);
+}
+
+XMEM_API int xmem_cuda_image_view(struct xmem_buffer *handle, struct xmem_image *ret_image)
+{
+	static const struct seen seen = { { "cuda_image_view", EBADMSG }, XMEM_STORAGE_CUDA };
+
+	return view_image(handle, &seen, ret_image);
 }
 
 XMEM_API int xmem_tensor_check(const struct xmem_metadata *metadata, uint64_t bytes)
@@ -229,6 +272,7 @@ XMEM_API int xmem_tensor_check(const struct xmem_metadata *metadata, uint64_t by
 
 	if (!metadata)
 		return xl_fail_fast(EINVAL, "tensor_check: no metadata");
-	err = check_said(metadata, says.what, metadata->dtype != XMEM_DTYPE_NONE);
+	err = check_said(metadata, says.what, metadata->dtype != XMEM_DTYPE_NONE,
+			 XMEM_STORAGE_CUDA);
 	return err ? err : xl_tensor_measure(metadata, NULL, bytes, &says, NULL);
 }

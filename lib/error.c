@@ -15,6 +15,7 @@ static __thread struct {
 	const char *message;
 	char text[XL_ERROR_BYTES];
 } last __attribute__((tls_model("initial-exec")));
+__thread int xl_cuda_result;
 
 int xl_fail_fast(int error, const char *message)
 {
@@ -51,6 +52,7 @@ int xl_fail(int error, const char *format, ...)
 void xl_error_save(struct xl_error *ret)
 {
 	ret->number = errno;
+	ret->cuda = xl_cuda_result;
 	ret->error = last.error;
 	ret->message = last.message;
 	if (last.message == last.text)
@@ -60,6 +62,7 @@ void xl_error_save(struct xl_error *ret)
 void xl_error_restore(const struct xl_error *saved)
 {
 	errno = saved->number;
+	xl_cuda_result = saved->cuda;
 	last.error = saved->error;
 	last.message = saved->message;
 	if (last.message == last.text)

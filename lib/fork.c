@@ -24,7 +24,7 @@ struct page {
 };
 #define LIVES	((PAGE_BYTES - sizeof(struct page)) / sizeof(struct xl_live))
 
-static u64 no_process; /* until the first pool is opened; no handle has this number */
+static u64 no_process; /* until the process is numbered; no handle has this number */
 u64 *xl_process = &no_process;
 
 /* Guards the list, the making of the page, and the number. Held across fork. */
@@ -147,21 +147,43 @@ static int fill_live(struct xmem_pool *pool)
 	return 0;
 }
 
-int xl_process_register(struct xmem_pool *pool)
+/* Give this process a number if it has none. pre: the lock is taken. 0, or -ENOMEM, noted. */
+static int number_process(void)
 {
-	int err = 0;
+	int err;
+
+	if (xl_process == &no_process) {
+		err = make_first_page();
+		if (err)
+			return err;
+	}
+	if (!*xl_process) {
+		*xl_process = ++number;
+		xl_handles_forked();	/* the fork may have called no handler */
+		xl_membarrier_register();
+	}
+	return 0;
+}
+
+u64 xl_process_number(void)
+{
+	u64 ret;
 
 	xl_fork_lock();
-	if (xl_process == &no_process)
-		err = make_first_page();
+	ret = number_process() ? 0 : *xl_process;
+	xl_fork_unlock();
+	return ret;
+}
+
+int xl_process_register(struct xmem_pool *pool)
+{
+	int err;
+
+	xl_fork_lock();
+	err = number_process();
 	if (!err)
 		err = fill_live(pool);
 	if (!err) {
-		if (!*xl_process) {
-			*xl_process = ++number;
-			xl_handles_forked();	/* the fork may have called no handler */
-			xl_membarrier_register();
-		}
 		xm_store(&pool->process, *xl_process);
 		pool->next = pools;
 		pools = pool;

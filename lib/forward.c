@@ -282,6 +282,10 @@ XMEM_API int xmem_send(struct xmem_buffer *handle, uint32_t client,
 	addressee = find_subscriber(buffer->pool, client);
 	if (!addressee)
 		return xmem_peek_last_error(NULL);
+	if (xm_load(&buffer->mode) & XL_UPGRADED)
+		err = xl_order_wait_until(buffer, timeout_ns);
+	if (err)
+		return err;
 	if (xm_load(&buffer->mode) & XL_WRITING)
 		return xl_publish_to(buffer, options, ret_token, addressee);
 	return forward_to(buffer, options, timeout_ns, ret_token, addressee);

@@ -197,6 +197,25 @@ void xl_handles_forked(void)
 	forget_magazine();
 }
 
+/* ---- streams ---- */
+
+/* Blocks are never freed, and what is in them stays a handle. */
+void xl_handles_leaving(void (*call)(struct xmem_buffer *buffer, void *user), void *user)
+{
+	struct block *block;
+	u32 i, made;
+
+	xl_lock(&depot.lock);
+	block = depot.blocks;
+	xl_unlock(&depot.lock);
+	for (; block; block = block->next) {
+		made = xm_load(&block->made);
+		for (i = 0; i < made; i++)
+			if (xm_load_acquire(&block->handle[i].mode) & XL_LEAVING)
+				call(&block->handle[i], user);
+	}
+}
+
 /* ---- a pool's end ---- */
 
 u64 xl_handles_count(struct xmem_pool *pool)
@@ -270,7 +289,8 @@ int xl_stale_buffer(const struct xmem_buffer *handle, const char *what)
 	__atomic_add_fetch(&stale, 1, __ATOMIC_RELAXED);
 	return xl_fail(EBADF,
 		       "%s: this handle of a buffer has been dropped already; use it no more after "
-		       "xmem_release, xmem_publish, xmem_forward, xmem_send or xmem_forget", what);
+		       "xmem_release, xmem_publish, xmem_release_on, xmem_publish_on, "
+		       "xmem_forward, xmem_send or xmem_forget", what);
 }
 
 int xl_no_buffer(const struct xmem_buffer *handle, const char *what)

@@ -27,12 +27,15 @@
  * A get by token leaves open where the contents are (XL_OPEN). The metadata say it, a cache line
  * that is only needed by those who look at the contents: see xl_place_contents. What is WRITING
  * and FIXED is to be published, too, but its contents are there already (attach.c). What is
- * WRITING and UPGRADED is held, and written in place (inplace.c). A handle on which
- * xmem_set_ref_count was called stands for one of the claims too (XL_CLAIMS).
+ * WRITING and UPGRADED is held, and written in place (inplace.c). CUDA: a buffer on a GPU that is
+ * written. ORDERED: a stream was told to wait for the contents or, before they are published, to
+ * write them, so no thread waits by itself. LEAVING: a stream is to drop the handle
+ * (gpu/release.c). A handle on which xmem_set_ref_count was called stands for one of the claims too
+ * (XL_CLAIMS). What is WRITING in memory of a GPU is CUDA, too.
  */
 enum xl_mode {
 	XL_FREE = 0, XL_READING = 1, XL_WRITING = 2, XL_OPEN = 4, XL_FIXED = 8, XL_CLAIMS = 16,
-	XL_UPGRADED = 32
+	XL_UPGRADED = 32, XL_CUDA = 64, XL_ORDERED = 128, XL_LEAVING = 256
 };
 
 #define XL_ANYBODY	(~0ULL)		/* as an origin: the slot's row knows the publisher */
@@ -46,7 +49,10 @@ struct xmem_buffer {
 	u32 slot;
 	u32 mode;			/* enum xl_mode, several at once */
 	struct xm_publication what;	/* token 0 while written; see xl_place_contents */
-	struct xmem_buffer *next;	/* while it is free */
+	union {
+		struct xmem_buffer *next;	/* while it is free */
+		const void *leaves_in;		/* XL_LEAVING: gpu/release.c; atomic */
+	};
 	union {				/* while it is written: */
 		struct xl_owned_slot *own;	/* where to; */
 		struct xl_upgrade *upgrade;	/* XL_UPGRADED: what it will be */
@@ -61,6 +67,12 @@ struct xmem_buffer *xl_handle_refill(void);
 int xl_handle_give_back(struct xmem_buffer *buffer);
 int xl_handle_drop_late(struct xmem_buffer *buffer);
 void xl_handle_cloned_late(struct xmem_buffer *buffer);
+
+/*
+ * Call @call for each handle that a stream is to drop (XL_LEAVING); others may be dropping them at
+ * the same time.
+ */
+void xl_handles_leaving(void (*call)(struct xmem_buffer *buffer, void *user), void *user);
 
 /* How many handles of this pool are in use? They become `counted`. Under pool->lock. */
 u64 xl_handles_count(struct xmem_pool *pool);
@@ -137,6 +149,40 @@ static inline u64 xl_capacity(const struct xmem_buffer *buffer)
 	if (likely(!(xm_load(&buffer->mode) & XL_UPGRADED)))
 		return bytes;
 	return bytes > buffer->what.offset ? bytes - buffer->what.offset : 0;
+}
+
+static inline u32 xl_traits(const struct xmem_buffer *buffer)
+{
+	return xm_load(&xm_slot_row(&buffer->pool->map, buffer->slot)->traits);
+}
+
+static inline bool xl_is_on_gpu(const struct xmem_buffer *buffer)
+{
+	return xl_traits(buffer) & XMEM_TRAIT_CUDA;
+}
+
+/* What there is to wait for before one looks at contents that are published: gpu/wait.c. */
+void xl_order_note(const struct xmem_buffer *buffer, struct xmem_metadata *metadata);
+/*
+ * Wait in this thread until contents in memory of a GPU are complete, whatever streams have been
+ * told; 0: only look. 0, or -errno, noted, as xmem_wait_contents.
+ */
+int xl_order_wait_until(struct xmem_buffer *buffer, int64_t timeout_ns);
+
+/*
+ * Say on which GPU the contents are, whatever the program has written there, and when they are
+ * complete. For memory of the CPU it may say what it likes.
+ */
+static inline void xl_note_storage(const struct xmem_buffer *buffer,
+				   struct xmem_metadata *metadata)
+{
+	u32 traits = xl_traits(buffer);
+
+	if (likely(!(traits & XMEM_TRAIT_CUDA)))
+		return;
+	metadata->storage = XMEM_STORAGE_CUDA;
+	metadata->device = xm_device(traits);
+	xl_order_note(buffer, metadata);
 }
 
 /* ---- taking and dropping ---- */

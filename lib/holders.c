@@ -70,13 +70,13 @@ static bool count_lender(const struct xm_map *map, u32 slot, struct census *cens
 }
 
 /* Those in the lists FREE and READY could be had; the latter are WRITING too. */
-static u32 count_free(const struct xmem_pool *pool, u64 bytes)
+static u32 count_free(const struct xl_chain *chain, u64 bytes)
 {
 	const struct xl_owned_slot *one;
 	const struct xl_size *size;
 	u32 count = 0;
 
-	for (size = pool->owned.sizes; size; size = size->larger) {
+	for (size = chain->sizes; size; size = size->larger) {
 		if (size->bytes < bytes)
 			continue;
 		count += size->live - size->ready;
@@ -86,7 +86,8 @@ static u32 count_free(const struct xmem_pool *pool, u64 bytes)
 	return count;
 }
 
-static void count_slots(const struct xmem_pool *pool, u64 bytes, struct census *ret)
+static void count_slots(const struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes,
+			struct census *ret)
 {
 	const struct xm_map *map = &pool->map;
 	u32 s, state, unpublished = 0;
@@ -95,7 +96,7 @@ static void count_slots(const struct xmem_pool *pool, u64 bytes, struct census *
 	for (s = 0; s < map->slots; s++) {
 		u64 has = xl_slot_bytes(pool, s);	/* 0: the slot is not ours */
 
-		if (!has || has < bytes)
+		if (!has || has < bytes || pool->owned.slot[s].size->chain != chain)
 			continue;
 		ret->slots++;
 		state = xm_state(xm_load(&xm_slot(map, s)->state));
@@ -110,7 +111,7 @@ static void count_slots(const struct xmem_pool *pool, u64 bytes, struct census *
 		else
 			ret->in_flight++;
 	}
-	ret->free = count_free(pool, bytes);
+	ret->free = count_free(chain, bytes);
 	ret->writing = unpublished - ret->free;
 }
 
@@ -182,11 +183,11 @@ static void describe_ring(const struct xmem_pool *pool, struct census *census, s
 }
 
 /* Are buffers of any size in the way of one of @bytes, because they take room within a limit? */
-static bool is_limited(const struct xmem_pool *pool, u64 bytes)
+static bool is_limited(const struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes)
 {
 	const struct xl_demand *demand = &pool->owned.demand;
 
-	return demand->on && bytes && demand->limit != ~0ULL;
+	return chain == &pool->owned.cpu && demand->on && bytes && demand->limit != ~0ULL;
 }
 
 /* How many groups of slots have others? */
@@ -215,30 +216,32 @@ static void describe_slots(const struct xmem_pool *pool, u64 bytes, struct text 
 	add(to, " (open it with more slots): ");
 }
 
-static void describe_limit(const struct xmem_pool *pool, u64 bytes, struct text *to)
+static void describe_limit(const struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes,
+			   struct text *to)
 {
 	const struct xl_demand *demand = &pool->owned.demand;
 
-	if (is_limited(pool, bytes) && demand->no_slots)
+	if (is_limited(pool, chain, bytes) && demand->no_slots)
 		describe_slots(pool, bytes, to);
-	else if (is_limited(pool, bytes))
+	else if (is_limited(pool, chain, bytes))
 		add(to, "%llu bytes are wanted, and %llu of the %llu that may be made on demand "
 			"(demand_bytes) are in use: ", (unsigned long long)bytes,
 		    (unsigned long long)demand->used, (unsigned long long)demand->limit);
 }
 
 /* Free ones are in the way only where others of their files are used; or the ring has no room. */
-static void describe_free(struct xmem_pool *pool, u64 bytes, struct census *census,
-			  struct text *to)
+static void describe_free(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes,
+			  struct census *census, struct text *to)
 {
 	add(to, ", %u free, but ", census->free);
-	if (is_limited(pool, bytes) && !xl_ring_is_full(pool))
+	if (is_limited(pool, chain, bytes) && !xl_ring_is_full(pool))
 		add(to, "too small, and their files are not free as a whole");
 	else
 		describe_ring(pool, census, to);
 }
 
-static void describe(struct xmem_pool *pool, u64 bytes, struct census *census, struct text *to)
+static void describe(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes,
+		     struct census *census, struct text *to)
 {
 	add(to, "%u of %u ", census->held, census->slots);
 	if (census->slots < pool->owned.slots)
@@ -260,7 +263,7 @@ static void describe(struct xmem_pool *pool, u64 bytes, struct census *census, s
 			name_laggards(pool, census, to);
 	}
 	if (census->free)
-		describe_free(pool, bytes, census, to);
+		describe_free(pool, chain, bytes, census, to);
 }
 
 /* What takes no long look: no holds, and no slots one by one. */
@@ -288,19 +291,56 @@ int xl_fail_no_room(struct xmem_pool *pool, int error)
 	return xl_fail(error, "%s", text.bytes);
 }
 
-int xl_fail_no_buffer(struct xmem_pool *pool, u64 bytes, int error)
+int xl_fail_no_buffer(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes, int error)
 {
 	char name[XL_NAME_BYTES];
 	struct text text = { .used = 0 };
 	struct census census;
 
 	add(&text, "%s: no free buffer: ", xl_pool_name(pool, name, sizeof(name)));
-	describe_limit(pool, bytes, &text);
+	describe_limit(pool, chain, bytes, &text);
 	if (error == EAGAIN && (u64)pool->map.clients * pool->owned.slots > QUICK_LOOKS) {
 		describe_quickly(pool, &census, &text);
 	} else {
-		count_slots(pool, is_limited(pool, bytes) ? 1 : bytes, &census);
-		describe(pool, bytes, &census, &text);
+		count_slots(pool, chain, is_limited(pool, chain, bytes) ? 1 : bytes, &census);
+		describe(pool, chain, bytes, &census, &text);
 	}
 	return xl_fail(error, "%s", text.bytes);
+}
+
+/* All slots on a GPU, whose they may be. */
+static void count_on_gpu(const struct xm_map *map, u32 device, struct census *ret)
+{
+	u32 s;
+
+	memset(ret, 0, sizeof(*ret));
+	for (s = 0; s < map->slots; s++) {
+		if (xm_device(xm_load(&xm_slot_row(map, s)->traits)) != device)
+			continue;
+		ret->slots++;
+		ret->held += count_holders(map, s, ret);
+	}
+}
+
+int xl_fail_gpu_full(struct xmem_pool *pool, u32 device, int ordinal, u64 bytes)
+{
+	const struct xmem_device_row *row;
+	char name[XL_NAME_BYTES];
+	struct text text = { .used = 0 };
+	struct census census;
+
+	add(&text, "%s: GPU %d has too little memory left for buffers of %llu bytes in all",
+	    xl_pool_name(pool, name, sizeof(name)), ordinal, (unsigned long long)bytes);
+	if (device) {
+		row = xm_device_row(&pool->map, device);
+		add(&text, "; this pool has %llu there",
+		    (unsigned long long)xm_load(&row->bytes));
+		if (xm_load(&row->closing_bytes))
+			add(&text, ", of which %llu go when those have closed it who have it open",
+			    (unsigned long long)xm_load(&row->closing_bytes));
+		count_on_gpu(&pool->map, device, &census);
+		add(&text, ", and %u of %u buffers held", census.held, census.slots);
+		name_clients(&pool->map, &census, ":", &text);
+	}
+	return xl_fail(ENOMEM, "%s", text.bytes);
 }

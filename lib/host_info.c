@@ -164,6 +164,7 @@ const char *xl_limit_reached(const struct xmem_link *link)
 		return "the host has as many pools as it may have";
 	if (link->backend == &xmem_backend_kmod)
 		return "the pools have as many bytes of metadata as they may have (max_pool_bytes, "
-		       "max_bytes)";
+		       "max_bytes), or there are as many as there may be (max_pools) with those "
+		       "that have ended and still release memory of GPUs";
 	return "xmemd has no descriptor left";
 }

@@ -11,6 +11,7 @@
 #include "limbo.h"
 #include "pages.h"
 #include "payload/payload.h"
+#include "request.h"
 #include "structs.h"
 #include "wait.h"
 
@@ -50,12 +51,16 @@ static void add_slot(const struct xm_map *map, u32 slot, struct xmem_pool_info *
 static void add_files(struct xmem_pool *pool, struct xmem_pool_info *info)
 {
 	const struct xmem_pool_header *header = pool->map.pool;
+	u32 d;
 
 	info->payloads = xm_load(&header->payloads);
 	info->bytes_files = xm_load(&header->payload_bytes);
 	info->bytes_kept = xm_load(&header->kept_bytes);
 	info->bytes_huge = xm_load(&header->huge_bytes);
-	xl_payload_unmap_stale(pool);
+	for (d = 1; d <= XMEM_MAX_DEVICES; d++) {
+		info->bytes_cuda += xm_load(&xm_device_row(&pool->map, d)->bytes);
+		info->bytes_closing += xm_load(&xm_device_row(&pool->map, d)->closing_bytes);
+	}
 	xl_lock(&pool->lock);
 	info->bytes_mapped = pool->mappings.bytes;
 	info->bytes_advised = pool->mappings.advised;
@@ -74,6 +79,22 @@ static void add_limbo(struct xmem_pool *pool, struct xmem_pool_info *info)
 	info->overdue_age_ns = limbo.overdue_age_ns;
 }
 
+/*
+ * Let go of what nobody uses any more, before anything is counted: what this call closes itself
+ * is not there any more when it returns. The host has to have heard of it for that.
+ */
+static void settle(struct xmem_pool *pool)
+{
+	bool closes;
+
+	xl_attached_settle(pool);
+	xl_payload_unmap_stale(pool);
+	closes = __atomic_load_n(&pool->mappings.dropped, __ATOMIC_RELAXED);
+	xl_payload_settle(pool);
+	if (closes)
+		xl_settle_posts(pool);
+}
+
 XMEM_API int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_info)
 {
 	struct xmem_pool_info info = { .size = sizeof(info) };
@@ -86,7 +107,7 @@ XMEM_API int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_i
 		err = xl_answer_check("xmem_pool_info", ret_info);
 	if (err)
 		return err;
-	xl_attached_settle(pool);	/* so that those that are let go do not count */
+	settle(pool);
 	info.slots = pool->map.slots;
 	info.clients_max = pool->map.clients;
 	info.ring_entries = pool->map.ring_mask + 1;
@@ -165,7 +186,7 @@ static int kept_bytes(const struct xm_map *map, u32 client, uint64_t *ret)
 	for (s = 0; s < map->slots; s++) {
 		const struct xmem_slot_row *row = xm_slot_row(map, s);
 
-		if (keeps(map, client, s))
+		if (!xm_device(xm_load(&row->traits)) && keeps(map, client, s))
 			file[count++] = (struct file){
 				.payload = xm_load(&row->payload),
 				.bytes = xm_load(&row->payload_bytes),
@@ -289,6 +310,7 @@ static void read_slot(const struct xm_map *map, u32 slot, struct xmem_slot_info 
 	if (owner == XMEM_OWNER_NONE)
 		return;
 	ret->payload = xm_load(&row->payload);
+	ret->device = xm_device(xm_load(&row->traits));
 	ret->overdue = ret->holds && xm_is_overdue(map, slot);
 	ret->bytes = row->length;
 	ret->payload_bytes = xm_load(&row->payload_bytes);
@@ -326,6 +348,38 @@ XMEM_API int xmem_pool_slot_info(struct xmem_pool *pool, uint32_t slot,
 	xl_answer_give(ret_info, &info, sizeof(info));
 	return 0;
 }
+
+/* ---- a GPU ---- */
+
+XMEM_API int xmem_pool_device_info(struct xmem_pool *pool, uint32_t device,
+				   struct xmem_device_info *ret_info)
+{
+	struct xmem_device_info info = { .size = sizeof(info), .device = device };
+	const struct xmem_device_row *row;
+	u32 i, any = 0;
+	int err;
+	XL_USE(pool);
+
+	err = check(pool, "xmem_pool_device_info: no pool");
+	if (!err)
+		err = xl_answer_check("xmem_device_info", ret_info);
+	if (err)
+		return err;
+	if (!device || device > XMEM_MAX_DEVICES)
+		return xl_fail(EINVAL, "no pool has a GPU of number %u: they are 1 to %u", device,
+			       XMEM_MAX_DEVICES);
+	row = xm_device_row(&pool->map, device);
+	for (i = 0; i < sizeof(info.uuid); i++)
+		any |= info.uuid[i] = xm_load(&row->uuid[i]);
+	if (!any)
+		return xl_fail(ENOENT, "the pool has no GPU of number %u", device);
+	info.bytes = xm_load(&row->bytes);
+	info.bytes_closing = xm_load(&row->closing_bytes);
+	xl_answer_give(ret_info, &info, sizeof(info));
+	return 0;
+}
+
+/* ---- holds ---- */
 
 XMEM_API int64_t xmem_pool_holds(struct xmem_pool *pool, uint32_t client, uint32_t slot)
 {

@@ -47,7 +47,8 @@ static int begin_failed(int err)
 					   "references are set aside");
 	case EOPNOTSUPP:
 		return xl_fail_fast(EOPNOTSUPP, "get_mut: these contents are not shared; their "
-						"writer preallocates with XMEM_MEMORY_SHARED");
+						"writer preallocates with XMEM_MEMORY_SHARED, "
+						"on a GPU with XMEM_CUDA_SHARED");
 	case EAGAIN:
 		return xl_fail_fast(EAGAIN, "get_mut: the owner keeps scanning the buffer; retry");
 	case ENOSPC:
@@ -111,6 +112,7 @@ static int end(struct xmem_pool *pool, u32 slot, struct xl_upgrade *upgrade)
 static int check(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
+	u32 traits;
 	int err;
 
 	if (xm_load(&buffer->mode) & XL_WRITING)
@@ -121,9 +123,12 @@ static int check(struct xmem_buffer *buffer)
 	if (xl_host_died(pool))
 		return xl_fail_died(pool);
 	/* Mapped now, so that xmem_data_mut does not fail later. */
-	if (xm_load(&xm_slot_row(&pool->map, buffer->slot)->traits) & XMEM_TRAIT_SHARED)
-		return xl_payload_ahead(pool, buffer->slot);
-	return begin_failed(-EOPNOTSUPP);
+	traits = xm_load(&xm_slot_row(&pool->map, buffer->slot)->traits);
+	if (!(traits & XMEM_TRAIT_SHARED))
+		return begin_failed(-EOPNOTSUPP);
+	if (traits & XMEM_TRAIT_CUDA)
+		return xl_cuda_open(pool, buffer->slot);
+	return xl_payload_ahead(pool, buffer->slot);
 }
 
 static int upgrade(struct xmem_buffer *buffer, struct xl_upgrade *new)
@@ -178,10 +183,17 @@ XMEM_API int xmem_get_mut(struct xmem_buffer *handle)
 	return 0;
 }
 
+/*
+ * Nobody may have looked at the contents that a stream has yet to write there. The next ones have
+ * no order, so they would be taken for complete.
+ */
 int xl_upgrade_settle(struct xmem_buffer *buffer)
 {
-	return buffer->upgrade->given_up ?
-	       write_anew(buffer->pool, buffer->slot, buffer->upgrade) : 0;
+	int err = xl_order_wait_until(buffer, XMEM_FOREVER);
+
+	if (err || !buffer->upgrade->given_up)
+		return err;
+	return write_anew(buffer->pool, buffer->slot, buffer->upgrade);
 }
 
 /* The contents are @what, and readable by all who have the token, which is put there. */
@@ -195,6 +207,7 @@ static int live(struct xmem_buffer *buffer, struct xm_publication *what)
 		return err;
 	upgrade->metadata.size = what->length;
 	upgrade->metadata.offset = what->offset;
+	xl_note_storage(buffer, &upgrade->metadata);
 	XM_STEP(XM_STEP_UPGRADE_FILLED);
 	err = end(pool, buffer->slot, upgrade);
 	if (err)

@@ -18,7 +18,10 @@ struct xl_upgrade {
  */
 int xl_upgrade_publish(struct xmem_buffer *buffer, struct xm_publication *what, u64 addressee);
 
-/* Before a token is made of upgrade->generation: it may be another one now. 0 or -errno, noted. */
+/*
+ * Before a token is made of upgrade->generation: it may be another one now. Contents that a stream
+ * has yet to write there are waited for. 0 or -errno, noted.
+ */
 int xl_upgrade_settle(struct xmem_buffer *buffer);
 
 /* The contents are complete, but published to nobody. 0 or -errno, noted; the mode stays. */

@@ -73,21 +73,22 @@ int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join
 	return xl_fail(-err, "open %s: %s", name, hint ? hint : strerror(-err));
 }
 
-int xl_join(struct xmem_link *link, struct xmem_join_request *request)
+int xl_join(struct xmem_link *link, struct xmem_join_request *request, u64 deadline_ns)
 {
 	struct xmem_join_request first = *request;
 	int tries, err = -ENODEV;
 
 	for (tries = 0; tries < XL_MAX_TRIES; tries++) {
 		*request = first;
-		err = xl_reach(link, true);
+		err = xl_reach(link, deadline_ns == ~0ULL);
 		if (err)
 			break;
-		err = link->backend->request(link, XMEM_IOC_JOIN, request);
+		err = link->backend->request_until(link, XMEM_IOC_JOIN, request, deadline_ns);
 		if (!err) {
 			link->join = *request;
 			return 0;
 		}
+		link->stopped = err == -ETIMEDOUT;
 		link->backend->close(link);
 		if (err != -ENOTCONN)
 			break;

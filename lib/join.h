@@ -13,8 +13,11 @@ int xl_join_name(const char *name, struct xmem_join_request *request);
 int xl_join_options(const struct xmem_pool_options *options, struct xmem_pool_options *ret,
 		    struct xmem_join_request *request);
 
-/* Reach a host and join. 0 or an error, noted; then nothing is left open. */
-int xl_join(struct xmem_link *link, struct xmem_join_request *request);
+/*
+ * Reach a host and join, until @deadline_ns; ~0: a daemon may be started, too. 0 or an error,
+ * noted, such as -ETIMEDOUT; then nothing is left open.
+ */
+int xl_join(struct xmem_link *link, struct xmem_join_request *request, u64 deadline_ns);
 
 /* Note what it means that joining, or what comes after it, failed with @err. Returns @err. */
 int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join_request *request);

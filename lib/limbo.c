@@ -4,6 +4,7 @@
  * remembered since when, and a program is told when it is too much; core/limbo.h counts it. Also
  * collecting on demand.
  */
+#include "attach.h"
 #include "core/limbo.h"
 #include "demand.h"
 #include "limbo.h"
@@ -21,7 +22,7 @@ void xl_limbo_note(struct xmem_pool *pool)
 	struct xl_owned_slot *one;
 	struct xl_size *size;
 
-	for (size = owned->sizes; size; size = size->larger) {
+	xl_each_size(owned, size) {
 		for (one = size->busy.first; one; one = one->next) {
 			if (!one->busy_ns)
 				one->busy_ns = now;
@@ -151,9 +152,10 @@ XMEM_API int xmem_collect(struct xmem_pool *pool)
 			xl_owned_wake(pool);	/* other threads may wait for one */
 			xl_poll_settle(pool, POLLOUT);
 		}
+		xl_attached_settle(pool);
 	}
 	tell_host(pool);
-	xl_payload_unmap_stale(pool);
+	xl_payload_settle(pool);
 	xl_limbo_tell(pool);
 	return ready;
 }

@@ -48,14 +48,30 @@ static inline struct xl_owned_slot *xl_owned_slot(struct xm_own *own)
 }
 
 /* The smallest size that is large enough. Its slots may be none. */
-static inline struct xl_size *xl_size_for(const struct xl_owned *owned, u64 bytes)
+static inline struct xl_size *xl_size_in(const struct xl_chain *chain, u64 bytes)
 {
-	struct xl_size *size = owned->sizes;
+	struct xl_size *size = chain->sizes;
 
 	while (unlikely(size->bytes < bytes))
 		size = size->larger;
 	return size;
 }
+
+static inline struct xl_size *xl_size_for(const struct xl_owned *owned, u64 bytes)
+{
+	return xl_size_in(&owned->cpu, bytes);
+}
+
+/* All sizes, of all chains: the one that follows @size, or NULL. */
+static inline struct xl_size *xl_next_size(const struct xl_size *size)
+{
+	if (size->larger)
+		return size->larger;
+	return size->chain->next ? size->chain->next->sizes : NULL;
+}
+
+#define xl_each_size(owned, size) \
+	for ((size) = (owned)->cpu.sizes; (size); (size) = xl_next_size(size))
 
 /* ---- READY and LIVE ---- */
 
@@ -193,15 +209,27 @@ int xl_owned_init(struct xmem_pool *pool, const struct xmem_pool_options *option
 void xl_owned_destroy(struct xmem_pool *pool);
 /* The pool's handle is closed: when this returns, no acquire goes on, and none will. */
 void xl_owned_close(struct xmem_pool *pool);
+/* The chain of a GPU, or NULL. The second makes it if need be; NULL: no memory, noted. */
+struct xl_chain *xl_owned_find_chain(struct xmem_pool *pool, const struct xl_gpu *gpu);
+struct xl_chain *xl_owned_chain(struct xmem_pool *pool, struct xl_gpu *gpu);
+
+/* acquire.c: xmem_acquire in this place; the call is counted (wait.h). */
+struct xmem_buffer *xl_acquire_in(struct xmem_pool *pool, struct xl_chain *chain, u64 bytes,
+				  int64_t timeout_ns);
+/* gpu/make.c: xmem_acquire_cuda where its short way ends. */
+struct xmem_buffer *xl_acquire_cuda_slow(struct xmem_pool *pool, u64 bytes, int device,
+					 int64_t timeout_ns);
 /*
  * Make room for slots of that size: before they exist, so that adding them cannot fail. If they
  * cannot be made, the second takes it back. From the one to the other under pool->slow.
  */
-int xl_owned_prepare(struct xmem_pool *pool, u64 bytes, bool shared, u32 count);
+int xl_owned_prepare(struct xmem_pool *pool, struct xl_chain *chain, u64 bytes, bool shared,
+		     u32 count);
 void xl_owned_unprepare(struct xmem_pool *pool);
 /* Remove sizes without slots that are no fences of others. Under pool->slow and owned.lock. */
 void xl_owned_tidy(struct xl_owned *owned);
-void xl_owned_add(struct xmem_pool *pool, const u16 *slot, u32 count, u64 bytes, bool shared);
+void xl_owned_add(struct xmem_pool *pool, struct xl_chain *chain, const u16 *slot, u32 count,
+		  u64 bytes, bool shared);
 void xl_owned_give_up(struct xmem_pool *pool, u32 slot);
 
 /*
@@ -245,8 +273,10 @@ void xl_room_is_over(struct xl_owned *owned);
 void xl_note_passed(struct xmem_pool *pool);
 void xl_make_room(struct xmem_pool *pool);
 void xl_demote(struct xmem_pool *pool);
-/* An acquire of so many bytes has found nothing. */
-void xl_note_refused(struct xmem_pool *pool, u64 bytes);
+/* An acquire looks in this place, and so do hosts from now on for those who poll. */
+void xl_note_asked(struct xmem_pool *pool, const struct xl_chain *chain);
+/* An acquire of so many bytes has found nothing in this place. */
+void xl_note_refused(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes);
 /*
  * A publication of a program that polls is between these two, for hosts that look meanwhile would
  * tell the program to ask. The second is called when it begins to poll, too.

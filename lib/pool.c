@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/bury.h"
 #include "demand.h"
+#include "gpu/order.h"
 #include "handle.h"
 #include "join.h"
 #include "pages.h"
@@ -58,10 +60,17 @@ static struct xmem_pool *new_pool(void)
 
 void xl_pool_destroy(struct xmem_pool *pool)
 {
+	struct xl_remnant *remnant;
 	int cancel;
 
+	if (unlikely(xl_in_driver)) {
+		xl_destroy_elsewhere(pool);
+		return;
+	}
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	xl_process_unregister(pool);
+	xl_orders_close(pool);
+	remnant = xl_cuda_bury_begin(pool);
 	xl_mappings_destroy(pool);
 	xl_pollers_drop(pool);
 	xl_polls_drop(pool);
@@ -70,11 +79,13 @@ void xl_pool_destroy(struct xmem_pool *pool)
 	xl_opening_drop(pool);
 	xm_store(&pool->process, XL_NO_PROCESS);
 	spare_pool(pool);
+	xl_cuda_bury_end(remnant);
 	pthread_setcancelstate(cancel, NULL);
 }
 
+/* @deadline_ns: as in xl_join. */
 static struct xmem_pool *open_uncancelled(struct xmem_join_request *request,
-					  const struct xmem_pool_options *options)
+					  const struct xmem_pool_options *options, u64 deadline_ns)
 {
 	struct xmem_pool_options taken;
 	struct xmem_pool *pool;
@@ -85,7 +96,7 @@ static struct xmem_pool *open_uncancelled(struct xmem_join_request *request,
 	pool = new_pool();
 	if (!pool)
 		return NULL;
-	if (xl_join(&pool->link, request))
+	if (xl_join(&pool->link, request, deadline_ns))
 		goto err_free;
 	err = pool->link.backend->map(&pool->link, &pool->map);
 	if (err)
@@ -127,10 +138,23 @@ static struct xmem_pool *open_pool(struct xmem_join_request *request,
 	struct xmem_pool *pool;
 	int cancel;
 
+	xl_cuda_settle_remnants();
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pool = open_uncancelled(request, options);
+	pool = open_uncancelled(request, options, ~0ULL);
 	pthread_setcancelstate(cancel, NULL);
 	return pool;
+}
+
+struct xmem_pool *xl_pool_join_again(int fd, u64 deadline_ns)
+{
+	const struct xmem_pool_options options = {
+		.size = sizeof(options), .flags = XMEM_OPEN_FOREIGN, .label = "closing",
+	};
+	struct xmem_join_request request = {
+		.size = sizeof(request), .abi = XMEM_ABI, .pool_fd = fd, .flags = XMEM_JOIN_FD,
+	};
+
+	return open_uncancelled(&request, &options, deadline_ns);
 }
 
 XMEM_API struct xmem_pool *xmem_pool_open(const char *name,
@@ -197,6 +221,8 @@ XMEM_API void xmem_pool_close(struct xmem_pool *pool)
 	xl_cancel(pool, XL_CANCEL_CLOSE);
 	xl_live_end(pool);
 	xl_owned_close(pool);
+	/* Now, for the last handle may be dropped in a stream, in which nobody can wait. */
+	xl_orders_settle(pool);
 	xl_pool_unshare(pool);
 }
 

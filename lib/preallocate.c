@@ -42,10 +42,15 @@ static int bad_numbers(const struct xmem_pool *pool, u32 count, u64 bytes)
 			       XL_MAX_BYTES);
 }
 
+static struct xl_chain *chain_of(struct xmem_pool *pool, const struct xl_buffers *buffers)
+{
+	return buffers->cuda ? buffers->cuda->chain : &pool->owned.cpu;
+}
+
 static void add(struct xmem_pool *pool, const u16 *slot, const struct xl_buffers *buffers)
 {
 	XM_STEP(XM_STEP_FILE_MADE);
-	xl_owned_add(pool, slot, buffers->count, buffers->bytes,
+	xl_owned_add(pool, chain_of(pool, buffers), slot, buffers->count, buffers->bytes,
 		     buffers->flags & XMEM_MEMORY_SHARED);
 }
 
@@ -58,7 +63,8 @@ int xl_make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers)
 
 	if (!slot)
 		return xl_fail(ENOMEM, "no memory for a list of %u slots", buffers->count);
-	err = xl_owned_prepare(pool, buffers->bytes, shared, buffers->count);
+	err = xl_owned_prepare(pool, chain_of(pool, buffers), buffers->bytes, shared,
+			       buffers->count);
 	if (err)
 		goto out_free;
 	err = xl_payload_make(pool, buffers, slot);

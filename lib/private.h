@@ -26,6 +26,16 @@
  *   poll.[ch]                 descriptors that programs poll
  *   payload/                  the files with the contents, behind one table of kinds
  *   host/                     the two hosts, behind one table
+ *   cuda/                     the driver of NVIDIA's GPUs, opened when it is first needed
+ *     types.h entries.h                   its types, and the list of its calls
+ *     driver.[ch] device.[ch] error.[ch]  finding it; its devices and contexts; its errors
+ *     info.c                              what programs are told of them
+ *     memory.[ch] take.c register.h       memory of GPUs in this process, and that of the program
+ *   gpu/                      buffers on GPUs
+ *     make.c attach.c data.[ch] copy.c    made, attached, found, copied
+ *     order.[ch] ready.c mark.c release.c what streams write, wait for and drop
+ *     goal.[ch] wait.c                    what makes contents complete; waiting in a thread
+ *     bury.[ch]                           what others have open at a pool's end
  *   structs.[ch]              structs of the public API that grow
  *   request.[ch] time.c       requests to the host; the clock
  *   pages.h                   what the slow ways read from a pool's pages
@@ -37,8 +47,9 @@
  *   lock.[ch]                 locks, which cost little to the thread that has them mostly
  *
  * Lock order: pool->slow or pool->subscribing, then pool->list, then a subscription's lock or
- * owned.lock, then pool->lock. A request that may take the host long is made under pool->slow or
- * pool->subscribing only, or under no lock.
+ * owned.lock, then pool->cuda_opening, then pool->lock. A request that may take the host long is
+ * made under pool->slow, pool->subscribing or pool->cuda_opening only, or under no lock. The
+ * register of memory of GPUs has a lock in which nothing but the driver is called.
  */
 #ifndef XMEM_PRIVATE_H
 #define XMEM_PRIVATE_H
@@ -73,7 +84,7 @@ int xl_fail_fast(int error, const char *message);
 
 /* A thread's last error and errno, which what the program does in our call must not change. */
 struct xl_error {
-	int error, number;
+	int error, number, cuda;
 	const char *message;
 	char text[XL_ERROR_BYTES];
 };
@@ -81,10 +92,18 @@ struct xl_error {
 void xl_error_save(struct xl_error *ret);
 void xl_error_restore(const struct xl_error *saved);
 
+/* The thread's last CUresult that was an error, beside that; see xmem/cuda.h. */
+extern __thread int xl_cuda_result __attribute__((visibility("hidden"), tls_model("initial-exec")));
+
 /* ---- fork (fork.c) ---- */
 
-/* The number of this process among its forks. It is 0 in a child that has opened no pool. */
+/*
+ * The number of this process among its forks. It is 0 until the process opens a pool or looks for
+ * the driver of its GPUs, so also in a child that has done neither.
+ */
 extern u64 *xl_process __attribute__((visibility("hidden")));
+/* The same, which is given now if there is none. 0: -ENOMEM, noted. */
+u64 xl_process_number(void);
 
 /* What get and acquire look at first. It is wiped in a child, so a pool has no slots there. */
 struct xl_live {
@@ -119,9 +138,19 @@ struct xl_queue {
 	struct xl_owned_slot **last;	/* where the next one is to be linked */
 };
 
+/* The sizes of the buffers in one place: memory of the CPU, or of one device. */
+struct xl_chain {
+	struct xl_size *sizes;	/* the smallest first; the last is empty, and larger than all */
+	struct xl_chain *next;	/* of another place */
+	struct xl_gpu *gpu;	/* NULL: the CPU */
+	int ordinal;		/* this process's number of it; -1 */
+	u32 device;		/* its number in the pool, once something is attached; else 0 */
+};
+
 /* The owned slots of one size and kind; which is where, and when it moves: owned.h. */
 struct xl_size {
 	u64 bytes;
+	struct xl_chain *chain;	/* that it is in; NULL: in none */
 	bool shared;		/* others may write these in place; they follow the others */
 	struct xl_size *larger;	/* the next one */
 	struct xm_own **circle;	/* [mask + 1], which has room for all of them: */
@@ -157,7 +186,7 @@ struct xl_owned {
 	struct xl_lock lock;	/* guards this struct; one owner operation at a time (I4) */
 	struct xl_owned_slot *slot;	/* [slots of the pool] */
 	struct xm_publisher_words words;	/* where this client's own words are */
-	struct xl_size *sizes;	/* the smallest first; the last is empty, and larger than all */
+	struct xl_chain cpu;	/* and behind it the chains of devices, which stay */
 	struct xl_size *once;	/* slots for one content, of any size (attach.c); or NULL */
 	u32 attached;		/* how many; also read without the lock */
 	bool detaching;		/* some were posted to be detached; atomic */
@@ -166,7 +195,8 @@ struct xl_owned {
 	u64 short_end;		/* the same for the short ways, or 0 */
 	u64 passed;		/* nobody can still receive a publication below this place */
 	u64 bound_place;	/* the tail when the bound began (demote.c) */
-	u64 bound_bytes;	/* the most that was asked for in vain since */
+	u64 bound_bytes;	/* the most that was asked for in vain since, */
+	const struct xl_chain *bound_chain;	/* and where */
 	u64 culprit_at;		/* its cursor, which keeps `passed` low */
 	u32 culprit;		/* client, or XMEM_OWNER_NONE */
 	u32 slots;		/* that this client owns */
@@ -183,10 +213,12 @@ struct xl_owned {
 	bool lent;		/* slots in BUSY may be kept by nothing but others' rings */
 	struct xl_mapping *files;	/* that this client has made */
 	struct xl_demand demand;
+	const struct xl_chain *asked;	/* where the last acquire looked; the ring says it */
 	bool refused;		/* the last acquire found nothing: the ring says what it wanted */
 	bool none;		/* nothing of `none_bytes` is to be had as long as the waiters */
 	u32 none_armed;		/* word is armed with this value (I5) */
 	u64 none_bytes;
+	const struct xl_chain *none_chain;
 };
 
 /* ---- payloads that are mapped; rules: payload/payload.h ---- */
@@ -197,8 +229,9 @@ struct xl_place {
 	char *base;
 };
 
-struct xl_mappings {			/* under pool->lock, but for place */
+struct xl_mappings {			/* under pool->lock, but for places */
 	struct xl_place *place;		/* [slots of the pool] */
+	struct xl_place *device;	/* the same for GPUs; NULL: none was needed yet */
 	struct xl_mapping **list;	/* by payload; so many, a power of two: */
 	u32 lists;
 	u32 count;			/* of mappings */
@@ -206,6 +239,10 @@ struct xl_mappings {			/* under pool->lock, but for place */
 	u64 gone;			/* the header's payloads_gone at the last look */
 	u64 bytes;			/* of all mappings */
 	u64 advised;			/* of those that are `advised` */
+	struct xl_mapping *dropped;	/* of GPUs, which nobody here uses any more */
+	struct xl_mapping *closing;	/* and ours, which others may still have open */
+	u64 closed;			/* the header's payloads_closed at the last look, */
+	bool unsure;			/* when the host did not answer for all of them */
 };
 
 /* ---- clients of the past ---- */
@@ -275,6 +312,7 @@ struct xmem_pool {
 	u32 *countings;			/* by slot: the last one (claims.c); NULL: none yet */
 	struct xl_mappings mappings;	/* payload/payload.h says who guards it */
 	struct xl_lock slow;		/* serialises preallocate */
+	struct xl_lock cuda_opening;	/* serialises the opening of GPUs' memory */
 	struct xl_lock subscribing;	/* serialises requests to follow rings */
 	struct xl_lock list;		/* guards: */
 	struct xmem_subscription *subscriptions;
@@ -295,6 +333,9 @@ struct xmem_pool {
 	struct xl_opening opening;
 	struct xmem_link link;
 	struct xl_known_label labels[XMEM_MAX_CLIENTS];	/* by publisher; under pool->lock */
+	struct xl_orders *orders;	/* what streams write and wait for: gpu/order.h; or NULL */
+	struct xl_remnant *remnant;	/* for what the pool's end must not free: gpu/bury.h; or
+					 * NULL; under `slow` */
 	struct xmem_pool *next;		/* all pools of the process; under fork.c's lock */
 };
 

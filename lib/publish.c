@@ -197,6 +197,7 @@ int xl_publish_to(struct xmem_buffer *buffer, const struct xmem_publish_options 
 	if (unlikely(err))
 		return err;
 	xl_note_place(buffer->own->metadata, buffer->what.offset, buffer->what.length);
+	xl_note_storage(buffer, buffer->own->metadata);
 	xl_lock(&pool->owned.lock);
 	if (addressee)
 		xl_keep_note_gap(&pool->owned, xl_tail(pool) + 1);
@@ -218,43 +219,18 @@ static XL_SLOW int publish_with_options(struct xmem_buffer *buffer,
 	return xl_publish_to(buffer, options, ret_token, 0);
 }
 
-static XL_COLD int publish_rare(struct xmem_buffer *buffer,
-				const struct xmem_publish_options *options, uint64_t *ret_token)
-{
-	struct xmem_pool *pool = buffer->pool;
-	u32 mode = xm_load(&buffer->mode);
-
-	if (mode & XL_WRITING && xl_host_died(pool))
-		return xl_fail_died(pool);
-	if (mode & (XL_FIXED | XL_UPGRADED))
-		return publish_with_options(buffer, options, ret_token);
-	return xl_fail_fast(EPERM, "publish: only a buffer from xmem_acquire can be published");
-}
-
 /*
- * What is common is here, and all else is a tail call, so that few registers have to be saved. It
- * leaves owned->none alone, which implies that room_end is 0 (owned.h).
+ * Publish all of @buffer, which is written and has no options, by the short way if that is open.
+ * What is noted in its metadata is there.
  */
-XMEM_API int xmem_publish(struct xmem_buffer *handle, const struct xmem_publish_options *options,
-			  uint64_t *ret_token)
+static XL_INLINE int publish_shortly(struct xmem_pool *pool, struct xmem_buffer *buffer,
+				     uint64_t *ret_token)
 {
-	struct xmem_buffer *buffer = xl_buffer(handle);
+	struct xl_owned_slot *one = buffer->own;
+	struct xl_owned *owned = &pool->owned;
 	struct xm_publication what = { 0 };
-	struct xl_owned_slot *one;
-	struct xl_owned *owned;
-	struct xmem_pool *pool;
 	u64 tail;
 
-	if (unlikely(!buffer))
-		return xl_no_buffer(handle, "publish");
-	pool = buffer->pool;
-	if (unlikely(xl_peek(&buffer->mode) != XL_WRITING || xl_host_died(pool)))
-		return publish_rare(buffer, options, ret_token);
-	if (unlikely(options))
-		return publish_with_options(buffer, options, ret_token);
-	one = buffer->own;
-	xl_note_place(one->metadata, 0, buffer->what.length);
-	owned = &pool->owned;
 	if (unlikely(!xl_lock_biased(&owned->lock, xl_self.thread)))
 		return publish_with_mutex(pool, buffer, ret_token);
 	tail = xl_tail(pool);
@@ -270,4 +246,50 @@ XMEM_API int xmem_publish(struct xmem_buffer *handle, const struct xmem_publish_
 	if (unlikely(!xl_unlock_biased(&owned->lock, xl_self.thread)))
 		return publish_revoked(pool, buffer);
 	return xl_handle_drop(pool, buffer);
+}
+
+/* The same in memory of a GPU. */
+static XL_SLOW int publish_cuda(struct xmem_buffer *buffer, uint64_t *ret_token)
+{
+	struct xmem_metadata *metadata = buffer->own->metadata;
+
+	xl_note_place(metadata, 0, buffer->what.length);
+	xl_note_storage(buffer, metadata);
+	return publish_shortly(buffer->pool, buffer, ret_token);
+}
+
+static XL_SLOW int publish_rare(struct xmem_buffer *buffer,
+				const struct xmem_publish_options *options, uint64_t *ret_token)
+{
+	struct xmem_pool *pool = buffer->pool;
+	u32 mode = xm_load(&buffer->mode);
+
+	if (mode & XL_WRITING && xl_host_died(pool))
+		return xl_fail_died(pool);
+	if (likely((mode & ~XL_ORDERED) == (XL_WRITING | XL_CUDA) && !options))
+		return publish_cuda(buffer, ret_token);
+	if (mode & (XL_FIXED | XL_UPGRADED | XL_CUDA))
+		return publish_with_options(buffer, options, ret_token);
+	return xl_fail_fast(EPERM, "publish: only a buffer from xmem_acquire can be published");
+}
+
+/*
+ * What is common is here, and all else is a tail call, so that few registers have to be saved. It
+ * leaves owned->none alone, which implies that room_end is 0 (owned.h).
+ */
+XMEM_API int xmem_publish(struct xmem_buffer *handle, const struct xmem_publish_options *options,
+			  uint64_t *ret_token)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+	struct xmem_pool *pool;
+
+	if (unlikely(!buffer))
+		return xl_no_buffer(handle, "publish");
+	pool = buffer->pool;
+	if (unlikely(xl_peek(&buffer->mode) != XL_WRITING || xl_host_died(pool)))
+		return publish_rare(buffer, options, ret_token);
+	if (unlikely(options))
+		return publish_with_options(buffer, options, ret_token);
+	xl_note_place(buffer->own->metadata, 0, buffer->what.length);
+	return publish_shortly(pool, buffer, ret_token);
 }

@@ -269,7 +269,7 @@ static int receive_wait(struct xmem_subscription *subscription, struct xmem_buff
 		if (changes != subscription->changes)
 			continue;	/* another ring is to be armed */
 		xl_subscription_leave(subscription);
-		xl_payload_unmap_stale(pool);
+		xl_payload_settle(pool);
 		until = subscription->joint ? xl_sleep_until(pool, deadline) : deadline;
 		err = xl_wait_rings(pool, &watch, until);
 		if (xl_subscription_return(subscription))
@@ -366,6 +366,7 @@ static XL_SLOW struct xmem_buffer *receive_slow(struct xmem_subscription *subscr
 	xl_poll_settle(pool, POLLIN);
 	subscription->short_joins = short_joins(subscription);
 	xl_unlock(&subscription->lock);
+	xl_cuda_settle(pool);
 	if (likely(!err))
 		return buffer;
 	note(err, dropped);

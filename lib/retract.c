@@ -19,7 +19,7 @@ static int retract_own(struct xmem_pool *pool, struct xl_owned_slot *one, u64 to
 		xl_collect_retracted(one);
 		xl_keep_note_gap(owned, xl_tail(pool));
 		owned->none = false;
-		if (unlikely(owned->demand.on))
+		if (unlikely(owned->demand.on) && one->size->chain == &owned->cpu)
 			xl_demand_given_up(pool, one->size->bytes);
 	}
 	return err;

@@ -253,7 +253,7 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 		return NULL;
 	if (xl_host_died(pool))
 		return xl_fail_died(pool), NULL;
-	xl_payload_unmap_stale(pool);
+	xl_payload_settle(pool);
 	subscription = xl_subscription_new(pool);
 	if (!subscription)
 		return NULL;

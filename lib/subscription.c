@@ -230,7 +230,7 @@ XMEM_API void xmem_unsubscribe(struct xmem_subscription *handle)
 	xl_poll_drop(pool, &subscription->poll);
 	offer_writers(pool);
 	xl_poll_settle(pool, POLLIN);
-	xl_payload_unmap_stale(pool);
+	xl_payload_settle(pool);
 	xl_subscription_free(subscription);
 	xl_pool_unshare(pool);
 }

@@ -83,6 +83,7 @@ $(patsubst %.c,$(B)/obj/%.o,$(shell grep -rlw --include='*.c' XMEM_VERSION cli d
 # What is installed, as MODE:FILE:TARGET or link:TEXT:TARGET. The .mk files add to it, and
 # to install's prerequisites what "all" does not build. The page of xmem goes where xmem goes.
 INSTALL := 644:docs/environment.md:$(DOCDIR)/environment.md \
+	644:docs/cuda.md:$(DOCDIR)/cuda.md \
 	$(foreach page,$(filter-out man/xmem.1,$(wildcard man/*.[1-8])),\
 		644:$(page):$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
 

@@ -27,11 +27,13 @@ packages_for() {
 		for p in build demo kmod vm instructions; do packages_for $p; done
 		echo check sparse spin strace pkg-config cmake git patch dkms
 		echo g++ clang libclang-rt-dev debootstrap jq systemd libglib2.0-dev libuv1-dev
+		echo python3-venv
 		;;
+	fakecuda) echo make gcc g++ libc6-dev ;;
 	bench) packages_for build; echo strace ;;
 	instructions) packages_for build; echo valgrind ;;
 	peers) packages_for build; echo g++ jq gnuplot-nox libboost-dev libiceoryx-posh-dev ;;
-	*) die "no such purpose: $1 (build, demo, kmod, vm, test, bench, instructions, peers)" ;;
+	*) die "no such purpose: $1 (see packages_for)" ;;
 	esac
 }
 
@@ -79,7 +81,8 @@ install_them() {
 
 main() {
 	local purpose wanted=() lacking=()
-	[ $# -gt 0 ] || die "usage: $me build|demo|kmod|vm|test|bench|instructions|peers..."
+	[ $# -gt 0 ] ||
+		die "usage: $me build|demo|fakecuda|kmod|vm|test|bench|instructions|peers..."
 	for purpose; do
 		read -r -d '' -a more < <(packages_for "$purpose" && printf '\0')
 		wanted+=("${more[@]}")

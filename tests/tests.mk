@@ -5,9 +5,9 @@
 #   make check-GROUP        one group: native vm model mutants bare kasan
 #   make fuzz               builds the fuzz targets, for tests/fuzz/run.sh
 
-include tests/extensions/extensions.mk tests/unit/unit.mk tests/conform/conform.mk \
-	tests/kernel/kernel.mk tests/activation/activation.mk tests/cli/cli.mk tests/cpp/cpp.mk \
-	tests/fuzz/fuzz.mk
+include tests/fakecuda/fakecuda.mk tests/extensions/extensions.mk tests/unit/unit.mk \
+	tests/conform/conform.mk tests/kernel/kernel.mk tests/activation/activation.mk \
+	tests/cli/cli.mk tests/cpp/cpp.mk tests/fuzz/fuzz.mk tests/cuda/cuda.mk
 
 .PHONY: test check check-native check-vm check-model check-mutants check-bare check-kasan
 test check:

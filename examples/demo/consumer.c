@@ -2,7 +2,9 @@
 /*
  * The life of a consumer. Every frame is used where it lies: no copy is made.
  * Its checksum is verified when it is received and again just before it is
- * released, since what xmem promises is that nobody writes it in between.
+ * released, since what xmem promises is that nobody writes it in between. Of a
+ * frame on a GPU that is true as well, but this process works on the copy that
+ * its stream has made; a stage passes it on without looking, and needs no GPU.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,6 +13,7 @@
 
 #include "consumer.h"
 #include "control.h"
+#include "gpu_frame.h"
 
 #define LOOK_UP_NS	(20 * 1000 * 1000)	/* look for the director's word this often */
 #define COME_NS		(30LL * 1000 * 1000 * 1000)
@@ -96,9 +99,9 @@ static void life_count(struct life *life, struct xmem_buffer *buffer)
 }
 
 /* A frame that is wrong is counted once. */
-static void life_verify(struct life *life, struct frame *frame)
+static void life_verify(struct life *life, struct frame *frame, bool intact)
 {
-	if (frame->corrupt || frame_intact(frame))
+	if (frame->corrupt || intact)
 		return;
 	frame->corrupt = true;
 	life->count.corrupt++;
@@ -108,8 +111,11 @@ static void life_release(struct life *life, struct frame *frame)
 {
 	if (!frame->buffer)
 		return;
-	life_verify(life, frame);
-	if (!life->consumer->forwards)
+	if (!frame->on_gpu)
+		life_verify(life, frame, frame_intact(frame));
+	if (frame->copy)
+		life_verify(life, frame, gpu_frame_release(life->control, frame));
+	else if (!life->consumer->forwards)
 		xmem_release(frame->buffer);
 	else if (xmem_forward(frame->buffer, NULL, XMEM_FOREVER, NULL))
 		control_fail_xmem(life->control, "cannot pass a frame on");
@@ -132,7 +138,10 @@ static void life_frame(struct life *life, struct xmem_buffer *buffer)
 	if (!frame_understand(&frame, buffer))
 		control_fail(life->control, "%s: publication %llu is not a frame",
 			     life->consumer->label, (unsigned long long)life->count.passed - 1);
-	life_verify(life, &frame);
+	if (frame.on_gpu && !life->consumer->forwards)
+		gpu_frame_fetch(life->control, &frame);
+	if (frame.luma)
+		life_verify(life, &frame, frame_intact(&frame));
 	life->consumer->work(&frame, &life->previous);
 	if (life->hold && (life->previous.buffer || !life->consumer->keeps_previous))
 		life_stand_still(life);

@@ -6,6 +6,9 @@
  * frames, and joins again; at the end the producer is killed in the
  * middle of writing a frame. The director is a client of the pool like others:
  * it counts there what is held, and what is left when all have gone.
+ *
+ * With -g the frames are on a GPU. Then it also looks how much memory of the GPU
+ * is in use before the first process starts and after the pool has ended.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +21,7 @@
 #include <unistd.h>
 
 #include "crew.h"
+#include "gpu.h"
 #include "report.h"
 #include "video.h"
 #include "xmem.h"
@@ -31,7 +35,9 @@ static const char *video_path;
 static const char *folder = ".";
 static const char *wait_ms = "200";
 static bool only_look;
+static bool only_gpu;
 static struct xmem_pool *pool;
+static struct xmem_pool *empty_pool;	/* with it the daemon, and what that has, stays */
 static char pool_name[32];
 static struct report report;
 
@@ -77,8 +83,12 @@ static bool open_pool(void)
 
 static bool start_producer(void)
 {
-	const char *arguments[] = { "demo-producer", pool_name, video_path, wait_ms, NULL };
+	const char *arguments[] = {
+		"demo-producer", "-g", pool_name, video_path, wait_ms, NULL,
+	};
 
+	if (!report.on_gpu)
+		memmove(&arguments[1], &arguments[2], 4 * sizeof(*arguments));
 	return crew_start(&crew[PRODUCER], arguments) && crew_wait(1u << PRODUCER, SAY_READY, NULL);
 }
 
@@ -325,6 +335,42 @@ static bool direct(void)
 	       crew_wait_end(CONSUMERS, report_progress) && all_was_read() && count_what_is_left();
 }
 
+/* ---- memory of the GPU ---- */
+
+static bool look_at_gpu(uint64_t *ret_bytes)
+{
+	if (!gpu_open() || !gpu_bytes_in_use(ret_bytes))
+		return crew_fail(false, "cannot use the GPU: %s", gpu_why());
+	return true;
+}
+
+/* What came with the demo has to go with it: neither the pool nor a process is there any more. */
+static bool count_gpu_leak(void)
+{
+	int64_t deadline = clock_ns() + RETURN_NS;
+
+	if (!report.on_gpu)
+		return true;
+	do {
+		if (!look_at_gpu(&report.gpu_after))
+			return false;
+	} while (report.gpu_after > report.gpu_before && clock_ns() < deadline && !sched_yield());
+	if (report.gpu_after > report.gpu_before)
+		report.gpu_leaked = report.gpu_after - report.gpu_before;
+	return true;
+}
+
+static bool prepare_gpu(void)
+{
+	if (!report.on_gpu)
+		return true;
+	if (!look_at_gpu(&report.gpu_before))
+		return false;
+	snprintf(report.gpu, sizeof(report.gpu), "%s", gpu_name());
+	empty_pool = xmem_pool_open(NULL, NULL);
+	return empty_pool || fail_xmem("cannot make an empty pool");
+}
+
 static void path_in_folder(char path[4200], const char *name)
 {
 	snprintf(path, 4200, "%s/%s", folder, name);
@@ -350,6 +396,8 @@ static int usage(const char *program)
 		"usage: %s [options] -- VIDEO\n"
 		"  -o FOLDER        where results go (.)\n"
 		"  -w MILLISECONDS  how long the producer waits for slow consumers (200)\n"
+		"  -g               frames are in the memory of a GPU\n"
+		"  -G               only look whether there is a GPU, and print which\n"
 		"  -p               plain lines, also on a terminal\n"
 		"  -c               only look whether VIDEO is one\n", program);
 	return 2;
@@ -359,11 +407,15 @@ static bool read_arguments(int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "o:w:pc")) != -1) {
+	while ((option = getopt(argc, argv, "o:w:gGpc")) != -1) {
 		if (option == 'o')
 			folder = optarg;
 		else if (option == 'w')
 			wait_ms = optarg;
+		else if (option == 'g')
+			report.on_gpu = true;
+		else if (option == 'G')
+			only_gpu = true;
 		else if (option == 'p')
 			report.plain = true;
 		else if (option == 'c')
@@ -371,8 +423,18 @@ static bool read_arguments(int argc, char **argv)
 		else
 			return false;
 	}
+	if (only_gpu)
+		return optind == argc;
 	video_path = argv[optind];
 	return optind + 1 == argc && strlen(folder) < 4000 && strlen(video_path) < 4096;
+}
+
+static int say_gpu(void)
+{
+	bool there = gpu_open();
+
+	puts(there ? gpu_name() : gpu_why());
+	return !there;
 }
 
 static int refuse(const char *why)
@@ -405,6 +467,8 @@ int main(int argc, char **argv)
 		return refuse("cannot open /dev/null");
 	if (!read_arguments(argc, argv))
 		return usage(argv[0]);
+	if (only_gpu)
+		return say_gpu();
 	if (!video_probe(video_path, &report.planned, why)) {
 		snprintf(text, sizeof(text), "%s: %s", video_path, why);
 		return refuse(text);
@@ -420,9 +484,11 @@ int main(int argc, char **argv)
 		return refuse(text);
 	}
 	report_open(&report, log, video_path, folder);
-	good = crew_prepare(log) && direct();
+	good = crew_prepare(log) && prepare_gpu() && direct();
 	crew_dismiss();
 	xmem_pool_close(pool);
+	good = good && count_gpu_leak();
+	xmem_pool_close(empty_pool);
 	report_stop_progress();
 	if (!good) {
 		clean_up(crew_failure_needs_log());
@@ -434,5 +500,5 @@ int main(int argc, char **argv)
 	}
 	if (!report_print())
 		return refuse("standard output: it cannot be written");
-	return report.corrupt || report.leaked ? 1 : 0;
+	return report.corrupt || report.leaked || report.gpu_leaked ? 1 : 0;
 }

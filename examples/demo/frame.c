@@ -23,7 +23,8 @@ uint64_t frame_checksum(const void *data, size_t bytes)
 	return XXH3_64bits(data, bytes);
 }
 
-bool frame_describe(struct xmem_buffer *buffer, int width, int height, uint64_t number)
+bool frame_describe(struct xmem_buffer *buffer, const void *data, int width, int height,
+		    uint64_t number)
 {
 	struct xmem_metadata *metadata;
 
@@ -32,17 +33,29 @@ bool frame_describe(struct xmem_buffer *buffer, int width, int height, uint64_t 
 		return false;
 	metadata = xmem_buffer_metadata_mut(buffer);
 	metadata->id = number;
-	metadata->user[FRAME_CHECKSUM] = frame_checksum(xmem_data_mut(buffer),
-							frame_bytes(width, height));
+	metadata->user[FRAME_CHECKSUM] = frame_checksum(data, frame_bytes(width, height));
 	return true;
 }
 
-/* An I420 image whose planes follow each other and have no padding. */
-static bool is_frame(const struct xmem_image *image, struct xmem_buffer *buffer)
+void frame_find_planes(struct frame *frame, const uint8_t *data)
 {
-	return image->format == XMEM_IMAGE_I420 && image->width <= FRAME_MAX_SIDE &&
-	       image->height <= FRAME_MAX_SIDE && image->plane[0].stride == image->width &&
-	       frame_bytes((int)image->width, (int)image->height) == xmem_size(buffer);
+	frame->luma = data;
+	frame->cb = data + (size_t)frame->width * (size_t)frame->height;
+	frame->cr = frame->cb + chroma_bytes(frame->width, frame->height);
+}
+
+/* An I420 image whose planes follow each other and have no padding. */
+static bool take_size(struct frame *frame, const struct xmem_metadata *metadata, size_t bytes)
+{
+	int64_t height = metadata->shape[0], width = metadata->shape[1];
+
+	if (metadata->image != XMEM_IMAGE_I420 || metadata->strides[0] != width ||
+	    width < 1 || width > FRAME_MAX_SIDE || height < 1 || height > FRAME_MAX_SIDE ||
+	    frame_bytes((int)width, (int)height) != bytes)
+		return false;
+	frame->width = (int)width;
+	frame->height = (int)height;
+	return true;
 }
 
 bool frame_understand(struct frame *frame, struct xmem_buffer *buffer)
@@ -50,15 +63,16 @@ bool frame_understand(struct frame *frame, struct xmem_buffer *buffer)
 	struct xmem_image image = { .size = sizeof(image) };
 	struct xmem_metadata metadata;
 
-	if (xmem_image_view(buffer, &image) || xmem_metadata_view(buffer, &metadata) ||
-	    !is_frame(&image, buffer))
+	if (xmem_metadata_view(buffer, &metadata) ||
+	    !take_size(frame, &metadata, xmem_size(buffer)))
 		return false;
+	frame->on_gpu = metadata.storage == XMEM_STORAGE_CUDA;
+	if (!frame->on_gpu) {
+		if (xmem_image_view(buffer, &image))
+			return false;
+		frame_find_planes(frame, image.plane[0].data);
+	}
 	frame->buffer = buffer;
-	frame->width = (int)image.width;
-	frame->height = (int)image.height;
-	frame->luma = image.plane[0].data;
-	frame->cb = image.plane[1].data;
-	frame->cr = image.plane[2].data;
 	frame->checksum = metadata.user[FRAME_CHECKSUM];
 	frame->corrupt = false;
 	return true;

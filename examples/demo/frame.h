@@ -24,6 +24,8 @@ struct frame {
 	const uint8_t *cr;
 	uint64_t checksum;		/* as its producer says */
 	bool corrupt;			/* was found to be wrong */
+	bool on_gpu;			/* the planes are NULL until gpu_frame_fetch */
+	struct gpu_copy *copy;		/* gpu_frame.c: where they are then */
 };
 
 /* Bytes of a frame; 0: such a frame cannot be. */
@@ -33,13 +35,17 @@ size_t frame_bytes(int width, int height);
 uint64_t frame_checksum(const void *data, size_t bytes);
 
 /*
- * Say in the metadata that a buffer holds frame number @number, checksum included. false: xmem's
- * last error says why not.
+ * Say in the metadata that a buffer holds frame number @number, checksum included. @data: the
+ * frame, there or elsewhere. false: xmem's last error says why not.
  */
-bool frame_describe(struct xmem_buffer *buffer, int width, int height, uint64_t number);
+bool frame_describe(struct xmem_buffer *buffer, const void *data, int width, int height,
+		    uint64_t number);
 
 /* Understand a received buffer, trusting nothing but its size. false: it is no frame. */
 bool frame_understand(struct frame *frame, struct xmem_buffer *buffer);
+
+/* The planes of a frame whose size is known are in memory of the CPU, from @data on. */
+void frame_find_planes(struct frame *frame, const uint8_t *data);
 
 /* Are the contents what the producer made? The caller holds the frame. */
 bool frame_intact(const struct frame *frame);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * demo-producer: decodes a video into a pool of 8 buffers and publishes every
- * frame. ffmpeg's pipe is read straight into the buffer that will be published.
+ * frame. ffmpeg's pipe is read straight into the buffer that will be published;
+ * with -g the buffers are on a GPU, to which a stream copies each frame.
  *
  * It keeps two decoded frames back, so that it knows which are the last: those
  * are published when the director says so, and then it dies with a frame half
@@ -12,11 +13,16 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "control.h"
 #include "frame.h"
+#include "gpu.h"
+#include "gpu_frame.h"
 #include "video.h"
+#include "xmem/cuda.h"
+#include "xmem/stream.h"
 
 #define BUFFERS		8
 #define AHEAD		2
@@ -26,6 +32,7 @@
 
 static const char *path;
 static int control = -1;
+static bool on_gpu;
 static struct video video;
 static char why[VIDEO_TEXT];
 static struct xmem_pool *pool;
@@ -71,6 +78,16 @@ static void close_video(void)
 	video.height = height;
 }
 
+/* Consumers are readers of the pool. On a GPU they could write too, so they are to be trusted. */
+static void make_buffers(size_t bytes)
+{
+	if (on_gpu && !gpu_open())
+		control_fail(control, "cannot use the GPU: %s", gpu_why());
+	if (on_gpu ? xmem_preallocate_cuda(pool, BUFFERS, bytes, GPU_DEVICE, XMEM_CUDA_READERS) :
+		     xmem_preallocate(pool, BUFFERS, bytes))
+		control_fail_xmem(control, "cannot make the buffers");
+}
+
 static void open_pool(const char *name, int64_t wait_bound_ns)
 {
 	struct xmem_pool_options options = {
@@ -83,20 +100,36 @@ static void open_pool(const char *name, int64_t wait_bound_ns)
 	pool = xmem_pool_open(name, &options);
 	if (!pool)
 		control_fail_xmem(control, "cannot join the pool");
-	if (xmem_preallocate(pool, BUFFERS, frame_bytes(video.width, video.height)))
-		control_fail_xmem(control, "cannot make the buffers");
+	make_buffers(frame_bytes(video.width, video.height));
 }
 
 static struct xmem_buffer *acquire(void)
 {
+	size_t bytes = frame_bytes(video.width, video.height);
 	struct xmem_buffer *buffer;
 
 	do
-		buffer = xmem_acquire(pool, frame_bytes(video.width, video.height), ACQUIRE_NS);
+		buffer = on_gpu ? xmem_acquire_cuda(pool, bytes, GPU_DEVICE, ACQUIRE_NS) :
+				  xmem_acquire(pool, bytes, ACQUIRE_NS);
 	while (!buffer && xmem_peek_last_error(NULL) == -EINTR);
 	if (!buffer)
 		control_fail_xmem(control, "cannot acquire a buffer");
 	return buffer;
+}
+
+/*
+ * Read @bytes of the next frame into a buffer, or into memory from which they are uploaded when
+ * they are published. Returns: where they are.
+ */
+static const uint8_t *fill(struct xmem_buffer *buffer, size_t bytes)
+{
+	uint8_t *data = on_gpu ? gpu_frame_stage(control, bytes) : xmem_data_mut(buffer);
+
+	if (!data)
+		control_fail_xmem(control, "cannot write a buffer");
+	if (!video_read(&video, data, bytes, why))
+		control_fail(control, "%s: %s", path, why);
+	return data;
 }
 
 static uint64_t now_ns(void)
@@ -116,8 +149,11 @@ static void publish_oldest(void)
 	for (i = 0; i + 1 < AHEAD; i++)
 		ahead[i] = ahead[i + 1];
 	ahead[AHEAD - 1] = NULL;
+	if (on_gpu)
+		gpu_frame_upload(control, buffer);
 	options.length = frame_bytes(video.width, video.height);	/* a buffer may be larger */
-	if (xmem_publish(buffer, &options, NULL))
+	if (on_gpu ? xmem_publish_on(buffer, &options, NULL, gpu_stream()) :
+		     xmem_publish(buffer, &options, NULL))
 		control_fail_xmem(control, "cannot publish");
 	published++;
 	say(SAY_FRAME, 0);
@@ -133,6 +169,7 @@ static void publish_oldest(void)
 static bool one_frame(void)
 {
 	struct xmem_buffer *buffer;
+	const uint8_t *data;
 	int i, next = video_next(&video, why);
 
 	if (next < 0)
@@ -142,9 +179,8 @@ static bool one_frame(void)
 	if (ahead[AHEAD - 1])
 		publish_oldest();
 	buffer = acquire();
-	if (!video_read(&video, xmem_data_mut(buffer), frame_bytes(video.width, video.height), why))
-		control_fail(control, "%s: %s", path, why);
-	if (!frame_describe(buffer, video.width, video.height, decoded++))
+	data = fill(buffer, frame_bytes(video.width, video.height));
+	if (!frame_describe(buffer, data, video.width, video.height, decoded++))
 		control_fail_xmem(control, "cannot describe a frame");
 	for (i = 0; ahead[i]; i++)
 		;
@@ -199,9 +235,12 @@ static void write_half_a_frame(void)
 	if (next != 1)
 		control_fail(control, "%s: %s", path, next ? why : "there is no picture in it");
 	buffer = acquire();
-	if (!video_read(&video, xmem_data_mut(buffer), frame_bytes(video.width, video.height) / 2,
-			why))
-		control_fail(control, "%s: %s", path, why);
+	/* What the GPU has not got when its process dies is lost: here all published is there. */
+	if (on_gpu && !gpu_finish())
+		control_fail(control, "cannot upload: %s", gpu_why());
+	fill(buffer, frame_bytes(video.width, video.height) / 2);
+	if (on_gpu)
+		gpu_frame_upload(control, buffer);
 	say(SAY_HALFWAY, 0);
 	for (;;)
 		control_wait(control);		/* ends the process if the director dies */
@@ -209,8 +248,11 @@ static void write_half_a_frame(void)
 
 int main(int argc, char **argv)
 {
+	on_gpu = argc > 1 && !strcmp(argv[1], "-g");
+	argc -= on_gpu;
+	argv += on_gpu;
 	if (argc < 3) {
-		fprintf(stderr, "usage: %s POOL VIDEO [WAIT-MS [SOCKET]]\n", argv[0]);
+		fprintf(stderr, "usage: demo-producer [-g] POOL VIDEO [WAIT-MS [SOCKET]]\n");
 		return 2;
 	}
 	path = argv[2];

@@ -143,10 +143,16 @@ bool report_print(void)
 		     "%" PRIu64 " holds, %u zombies, %u clients\n",
 		     report->left.attached, report->left.held, report->left.limbo,
 		     report->left.holds, report->left.zombies, report->left.clients);
+	if (report->on_gpu)
+		both("  GPU memory in use (cuMemGetInfo of %s): %" PRIu64 " bytes before, %" PRIu64
+		     " after all had ended\n", report->gpu, report->gpu_before, report->gpu_after);
 	both("  contact sheet: %s/contact.png, log: %s/log\n", folder, folder);
 	both("demo: backend=%s frames=%" PRIu64 " stages=1 consumers=%d killed=%" PRIu32
-	     " corrupt=%" PRIu64 " leaked=%" PRIu64 "\n",
+	     " corrupt=%" PRIu64 " leaked=%" PRIu64,
 	     report->backend, report->published, MEMBERS - HISTOGRAM - 1, report->killed,
 	     report->corrupt, report->leaked);
+	if (report->on_gpu)
+		both(" gpu_leaked_bytes=%" PRIu64, report->gpu_leaked);
+	both("\n");
 	return !fflush(stdout) && !ferror(stdout);
 }

@@ -34,6 +34,12 @@ struct report {
 	/* the pool when all have gone */
 	struct xmem_pool_info left;
 	uint64_t leaked;
+	/* with a GPU: bytes of its memory that are taken */
+	bool on_gpu;
+	char gpu[80];
+	uint64_t gpu_before;
+	uint64_t gpu_after;
+	uint64_t gpu_leaked;
 };
 
 /* @report is filled while the demo runs; the others name what to show. */

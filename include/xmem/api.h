@@ -120,6 +120,41 @@ struct xmem_api {
 	int (*tensor_view)(struct xmem_buffer *buffer, struct xmem_tensor *ret_tensor);
 	int64_t (*trim)(struct xmem_pool *pool, uint64_t keep);
 	int (*void_claims)(struct xmem_pool *pool, uint64_t token);
+
+	/* since 0.5 */
+	struct xmem_buffer *(*acquire_cuda)(struct xmem_pool *pool, size_t bytes, int device,
+			int64_t timeout_ns);
+	struct xmem_buffer *(*attach_cuda)(struct xmem_pool *pool, void *ptr, size_t bytes,
+			uint32_t flags, void (*done)(void *user), void *user);
+	int (*copy_to_cpu)(void *to, struct xmem_buffer *from, size_t offset, size_t bytes);
+	int (*copy_to_cpu_on)(void *to, struct xmem_buffer *from, size_t offset, size_t bytes,
+			struct CUstream_st *stream);
+	int (*copy_to_cuda)(struct xmem_buffer *to, size_t offset, const void *from, size_t bytes);
+	int (*copy_to_cuda_on)(struct xmem_buffer *to, size_t offset, const void *from,
+			size_t bytes, struct CUstream_st *stream);
+	int (*copy_to_device)(struct xmem_buffer *to, size_t to_offset, struct xmem_buffer *from,
+			size_t from_offset, size_t bytes);
+	int (*copy_to_device_on)(struct xmem_buffer *to, size_t to_offset, struct xmem_buffer *from,
+			size_t from_offset, size_t bytes, struct CUstream_st *stream);
+	void (*cuda_clear_last_result)(void);
+	int (*cuda_device)(struct xmem_buffer *buffer);
+	int (*cuda_device_query)(int device, struct xmem_cuda_device_info *ret_info);
+	int (*cuda_get_last_result)(const char **ret_name);
+	int (*cuda_image_view)(struct xmem_buffer *buffer, struct xmem_image *ret_image);
+	int (*cuda_peek_last_result)(const char **ret_name);
+	const void *(*cuda_ptr)(struct xmem_buffer *buffer);
+	void *(*cuda_ptr_mut)(struct xmem_buffer *buffer);
+	int (*cuda_query)(struct xmem_cuda_info *ret_info);
+	int (*cuda_tensor_view)(struct xmem_buffer *buffer, struct xmem_tensor *ret_tensor);
+	int (*pool_device_info)(struct xmem_pool *pool, uint32_t device,
+			struct xmem_device_info *ret_info);
+	int (*preallocate_cuda)(struct xmem_pool *pool, uint32_t count, size_t bytes, int device,
+			uint32_t flags);
+	int (*publish_on)(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
+			uint64_t *ret_token, struct CUstream_st *stream);
+	int (*release_on)(struct xmem_buffer *buffer, struct CUstream_st *stream);
+	int (*wait_contents)(struct xmem_buffer *buffer, int64_t timeout_ns);
+	int (*wait_on)(struct xmem_buffer *buffer, struct CUstream_st *stream);
 };
 
 /*

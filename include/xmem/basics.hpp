@@ -178,9 +178,10 @@ using clock = std::chrono::steady_clock;
 
 namespace detail {
 
-/* Is @C a range of @T in memory, which may be less const? */
+/* Is @C a range of @T in memory, which may be less const? Spans of other devices are no ranges. */
 template <class C, class T, class Data = decltype(std::data(std::declval<C>())),
-	  class = decltype(std::size(std::declval<C>()))>
+	  class = decltype(std::size(std::declval<C>())),
+	  class = decltype(std::begin(std::declval<C>()))>
 using only_with_elements =
 	std::enable_if_t<std::is_convertible_v<std::remove_pointer_t<Data> (*)[], T (*)[]>>;
 
@@ -231,6 +232,59 @@ private:
 	T *data_ = nullptr;
 	std::size_t size_ = 0;
 };
+
+/* For nvcc and others that compile kernels: what the CPU and the GPU can call. */
+#ifdef __CUDACC__
+#define XMEM_EVERYWHERE __host__ __device__
+#else
+#define XMEM_EVERYWHERE
+#endif
+
+/*
+ * Elements in the memory of a GPU. Only what runs there can look at them, so this is where they
+ * are and how many, without iterators and operators. It becomes no other span. Kernels take it as
+ * a parameter, and all its members can be called there.
+ */
+template <class T> class device_span {
+public:
+	using element_type = T;
+	using value_type = std::remove_cv_t<T>;
+	using size_type = std::size_t;
+	using pointer = T *;
+
+	constexpr device_span() noexcept = default;
+	XMEM_EVERYWHERE constexpr device_span(T *data, std::size_t size) noexcept
+		: data_(data), size_(size)
+	{
+	}
+	/* What can be written can be read. */
+	template <class U, class = std::enable_if_t<std::is_convertible_v<U (*)[], T (*)[]>>>
+	XMEM_EVERYWHERE constexpr device_span(device_span<U> from) noexcept
+		: data_(from.data()), size_(from.size())
+	{
+	}
+
+	/* For kernels, and for functions of CUDA. */
+	XMEM_EVERYWHERE constexpr T *data() const noexcept { return data_; }
+	XMEM_EVERYWHERE constexpr std::size_t size() const noexcept { return size_; }
+	XMEM_EVERYWHERE constexpr std::size_t size_bytes() const noexcept
+	{
+		return size_ * sizeof(T);
+	}
+	XMEM_EVERYWHERE constexpr bool empty() const noexcept { return !size_; }
+	/* Elements from @offset on, which must be there. */
+	XMEM_EVERYWHERE constexpr device_span subspan(std::size_t offset,
+						      std::size_t count) const noexcept
+	{
+		return {data_ + offset, count};
+	}
+
+private:
+	T *data_ = nullptr;
+	std::size_t size_ = 0;
+};
+
+#undef XMEM_EVERYWHERE
 
 /* ---- what handles have in common ---- */
 

@@ -44,20 +44,63 @@ public:
 	 */
 	template <class T> span<const T> as(std::error_code &code) const noexcept
 	{
-		return cast<const T>(bytes(code), code);
+		return cast<span<const T>>(bytes(code), code);
 	}
 	template <class T> span<const T> as() const
 	{
-		return cast<const T>(bytes());
+		return cast<span<const T>>(bytes());
 	}
 	/* The same of a buffer that is being written. */
 	template <class T> span<T> as_mut(std::error_code &code) const noexcept
 	{
-		return cast<T>(bytes_mut(code), code);
+		return cast<span<T>>(bytes_mut(code), code);
 	}
 	template <class T> span<T> as_mut() const
 	{
-		return cast<T>(bytes_mut());
+		return cast<span<T>>(bytes_mut());
+	}
+
+	/*
+	 * Of a buffer on a GPU: the contents as elements of @T, for reading there. EINVAL as from
+	 * as().
+	 */
+	template <class T = std::byte>
+	device_span<const T> cuda_ptr(std::error_code &code) const noexcept
+	{
+		return cast<device_span<const T>>(on_gpu(code), code);
+	}
+	template <class T = std::byte> device_span<const T> cuda_ptr() const
+	{
+		return cast<device_span<const T>>(detail::or_throw([&](std::error_code &code) {
+			return on_gpu(code);
+		}));
+	}
+	/*
+	 * The same of a buffer that is being written, as many bytes as were acquired; from their
+	 * beginning on, capacity() bytes can be written.
+	 */
+	template <class T = std::byte>
+	device_span<T> cuda_ptr_mut(std::error_code &code) const noexcept
+	{
+		return cast<device_span<T>>(on_gpu_mut(code), code);
+	}
+	template <class T = std::byte> device_span<T> cuda_ptr_mut() const
+	{
+		return cast<device_span<T>>(detail::or_throw([&](std::error_code &code) {
+			return on_gpu_mut(code);
+		}));
+	}
+	/* This process's number of the GPU; -1 after an error. */
+	int cuda_device(std::error_code &code) const noexcept
+	{
+		const int device = xmem_cuda_device(raw());
+
+		detail::counted(device, code);
+		return code ? -1 : device;
+	}
+	int cuda_device() const
+	{
+		return detail::or_throw([&](std::error_code &code) { return cuda_device(code); });
 	}
 
 	std::size_t size() const noexcept { return xmem_size(raw()); }
@@ -147,22 +190,134 @@ public:
 		return detail::or_throw([&](std::error_code &code) { return publish(code); });
 	}
 
-private:
-	std::uint64_t publish_as(const xmem_publish_options *options,
+	/* ---- order on streams ---- */
+
+	/* The same of contents that a stream has yet to write. */
+	std::uint64_t publish_on(CUstream_st *stream, const publish_options &options,
 				 std::error_code &code) noexcept
 	{
-		std::uint64_t token = 0;
+		return publish_on_as(stream, &options, code);
+	}
+	std::uint64_t publish_on(CUstream_st *stream, std::error_code &code) noexcept
+	{
+		return publish_on_as(stream, nullptr, code);
+	}
+	std::uint64_t publish_on(CUstream_st *stream, const publish_options &options)
+	{
+		return detail::or_throw([&](std::error_code &code) {
+			return publish_on(stream, options, code);
+		});
+	}
+	std::uint64_t publish_on(CUstream_st *stream)
+	{
+		return detail::or_throw([&](std::error_code &code) {
+			return publish_on(stream, code);
+		});
+	}
 
-		if (!detail::done(xmem_publish(raw(), options, &token), code))
+	/* What is put into the stream from now on comes after the contents are complete. */
+	bool wait_on(CUstream_st *stream, std::error_code &code) const noexcept
+	{
+		return detail::done(xmem_wait_on(raw(), stream), code);
+	}
+	void wait_on(CUstream_st *stream) const
+	{
+		detail::or_throw([&](std::error_code &code) { return wait_on(stream, code); });
+	}
+
+	/* Wait here until the contents are complete: EAGAIN, ETIMEDOUT: they are not, in time. */
+	template <class Rep, class Period>
+	bool wait_contents(std::chrono::duration<Rep, Period> timeout,
+			   std::error_code &code) const noexcept
+	{
+		const std::int64_t ns = to_nanoseconds(timeout);
+
+		/* For C these are for ever, and a time that is over would be one of them. */
+		if (ns < 0) {
+			code = std::make_error_code(std::errc::invalid_argument);
+			return false;
+		}
+		return detail::done(xmem_wait_contents(raw(), ns), code);
+	}
+	template <class Rep, class Period>
+	void wait_contents(std::chrono::duration<Rep, Period> timeout) const
+	{
+		if (to_nanoseconds(timeout) < 0)
+			detail::fail(std::make_error_code(std::errc::invalid_argument),
+				     "wait_contents: the timeout is negative");
+		detail::or_throw([&](std::error_code &code) {
+			return wait_contents(timeout, code);
+		});
+	}
+	bool wait_contents(std::error_code &code) const noexcept
+	{
+		return wait_contents(forever, code);
+	}
+	void wait_contents() const { wait_contents(forever); }
+
+	/*
+	 * Drop it once the stream has done what is in it. The object is empty then, hence the &&;
+	 * after an error it has the buffer as before.
+	 */
+	bool release_on(CUstream_st *stream, std::error_code &code) && noexcept
+	{
+		if (!detail::done(xmem_release_on(raw(), stream), code))
+			return false;
+		detach();
+		return true;
+	}
+	void release_on(CUstream_st *stream) &&
+	{
+		detail::or_throw([&](std::error_code &code) {
+			return std::move(*this).release_on(stream, code);
+		});
+	}
+
+private:
+	std::uint64_t published(int result, const xmem_publish_options *options,
+				std::uint64_t token, std::error_code &code) noexcept
+	{
+		if (!detail::done(result, code))
 			return 0;
 		if (!options || !(options->flags & XMEM_PUBLISH_KEEP))
 			detach();
 		return token;
 	}
-
-	template <class T, class Byte>
-	static span<T> cast(span<Byte> from, std::error_code &code) noexcept
+	std::uint64_t publish_as(const xmem_publish_options *options,
+				 std::error_code &code) noexcept
 	{
+		std::uint64_t token = 0;
+		const int result = xmem_publish(raw(), options, &token);
+
+		return published(result, options, token, code);
+	}
+	std::uint64_t publish_on_as(CUstream_st *stream, const xmem_publish_options *options,
+				    std::error_code &code) noexcept
+	{
+		std::uint64_t token = 0;
+		const int result = xmem_publish_on(raw(), options, &token, stream);
+
+		return published(result, options, token, code);
+	}
+
+	device_span<const std::byte> on_gpu(std::error_code &code) const noexcept
+	{
+		const void *data = detail::made(xmem_cuda_ptr(raw()), code);
+
+		return {static_cast<const std::byte *>(data), data ? xmem_size(raw()) : 0};
+	}
+	device_span<std::byte> on_gpu_mut(std::error_code &code) const noexcept
+	{
+		void *data = detail::made(xmem_cuda_ptr_mut(raw()), code);
+
+		return {static_cast<std::byte *>(data), data ? xmem_size(raw()) : 0};
+	}
+
+	/* A span of bytes as one of elements, in memory of the same kind. */
+	template <class To, class From>
+	static To cast(From from, std::error_code &code) noexcept
+	{
+		using T = typename To::element_type;
 		static_assert(std::is_trivially_copyable_v<T>, "memory that processes share");
 		const auto address = reinterpret_cast<std::uintptr_t>(from.data());
 
@@ -174,10 +329,10 @@ private:
 		}
 		return {reinterpret_cast<T *>(from.data()), from.size() / sizeof(T)};
 	}
-	template <class T, class Byte> static span<T> cast(span<Byte> from)
+	template <class To, class From> static To cast(From from)
 	{
 		std::error_code code;
-		const span<T> elements = cast<T>(from, code);
+		const To elements = cast<To>(from, code);
 
 		if (code)
 			detail::fail(code, "the contents are no whole number of such elements, or "

@@ -63,6 +63,8 @@ struct xmem_buffer;
  *	-ENOMEM
  *	-EINTR	a signal handler ran before the host had answered; claims that there were may last
  *		as long as was asked for
+ *	-EINTR, -ECANCELED, -EOWNERDEAD, -ENOTCONN, -EIO, -ESHUTDOWN  after xmem_get_mut of memory
+ *		of a GPU, for whose contents it waits: as xmem_wait_contents (stream.h)
  * Threads: any, but no other call uses this handle of a buffer meanwhile. Since: 0.4.
  */
 int xmem_set_ref_count(struct xmem_buffer *buffer, uint32_t count, int64_t timeout_ns);

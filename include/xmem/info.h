@@ -35,7 +35,7 @@ struct xmem_pool_info {
 	uint64_t bytes_files;		/* of the files that these are in; since 0.3 */
 	uint64_t bytes_kept;		/* of those whose owner has ended; since 0.3 */
 	uint64_t bytes_mapped;		/* of the files that this handle has mapped; since 0.3 */
-	uint32_t payloads;		/* how many files; since 0.3 */
+	uint32_t payloads;		/* how many files and allocations of GPUs; since 0.3 */
 	uint32_t reserved1;
 	uint64_t stale_handles;		/* how often this process, in all its pools, used the
 					 * handle of a buffer that it had dropped; since 0.3 */
@@ -50,6 +50,10 @@ struct xmem_pool_info {
 	uint64_t limbo_age_ns;		/* since the first of their owners has ended; since 0.4 */
 	uint64_t bytes_overdue;		/* of these; since 0.4 */
 	uint64_t overdue_age_ns;	/* since one was first missed; since 0.4 */
+	uint64_t bytes_cuda;		/* of memory of GPUs, counted as bytes of struct
+					 * xmem_device_info; since 0.5 */
+	uint64_t bytes_closing;		/* of that: has no buffers any more, but processes still
+					 * have it open; since 0.5 */
 };
 
 /*
@@ -135,7 +139,8 @@ struct xmem_slot_info {
 					 * since 0.4 */
 	uint32_t overdue;		/* 1: its owner wants it back, and others hold it: see
 					 * struct xmem_limbo; since 0.4 */
-	uint32_t reserved;
+	uint32_t device;		/* number of the GPU in the pool (xmem_pool_device_info);
+					 * 0: the CPU; since 0.5 */
 };
 
 /*
@@ -146,6 +151,28 @@ struct xmem_slot_info {
  * -ECHILD. Threads: any. Since: 0.2.
  */
 int xmem_pool_slot_info(struct xmem_pool *pool, uint32_t slot, struct xmem_slot_info *ret_info);
+
+/* A GPU in whose memory a pool has, or has had, buffers. */
+struct xmem_device_info {
+	size_t size;			/* in: sizeof(struct xmem_device_info); out: valid bytes */
+	uint32_t device;		/* its number in the pool, as metadata and slots have it */
+	uint32_t reserved;
+	uint8_t uuid[16];		/* as struct xmem_cuda_device_info has it */
+	uint64_t bytes;			/* of the pool's memory there: whole allocations, and whole
+					 * blocks that small ones share; what is attached several
+					 * times counts each time */
+	uint64_t bytes_closing;		/* of that: see struct xmem_pool_info */
+};
+
+/*
+ * Get what a pool has on one GPU. No driver is needed for that.
+ * @device: the GPU's number in the pool, from 1 on without a gap.
+ * @ret_info: its size field is set.
+ * Returns: 0; -ENOENT: the pool has none of that number; -EINVAL: no pool can have it, or size is
+ * less than that of the size field; -ECHILD. Threads: any. Since: 0.5.
+ */
+int xmem_pool_device_info(struct xmem_pool *pool, uint32_t device,
+			  struct xmem_device_info *ret_info);
 
 /*
  * Get how many holds one client has of one slot.

@@ -76,11 +76,13 @@ int xmem_preallocate_with(struct xmem_pool *pool, const struct xmem_preallocate_
  * Give unused buffers of this writer back to the system, preallocated ones too.
  * @keep: bytes of unused files that may stay; those that were used last stay.
  *
- * A file goes only as a whole, so buffers stay while another one of their file is used. After
+ * Memory of GPUs counts, and goes, as files do. A file goes only as a whole, so buffers stay while
+ * another one of their file is used. After
  * this xmem_acquire may fail with ENOSPC where it did not before, if it makes none on demand.
  *
  * Returns: how many bytes have been given back, or -EINVAL, -EPERM (this client is a reader),
- * -ECHILD. Threads: any. Since: 0.4.
+ * -ECHILD. Memory of a GPU that others still have open by a handle counts, and goes once they have
+ * closed it; what the driver fails to give back does not count. Threads: any. Since: 0.4.
  */
 int64_t xmem_trim(struct xmem_pool *pool, uint64_t keep);
 

@@ -16,7 +16,14 @@
 
 /* Where contents are. */
 enum xmem_storage {
-	XMEM_STORAGE_CPU = 0		/* memory of the CPU */
+	XMEM_STORAGE_CPU = 0,		/* memory of the CPU */
+	XMEM_STORAGE_CUDA = 1		/* memory of an NVIDIA GPU */
+};
+
+/* What a receiver waits for before it looks at contents of a GPU. */
+enum xmem_order {
+	XMEM_ORDER_NONE = 0,		/* nothing: they are complete */
+	XMEM_ORDER_READY = 1		/* the slot's ready word reaches order_value */
 };
 
 /*
@@ -107,13 +114,13 @@ enum xmem_image_format {
 #define XMEM_MAX_DIMENSIONS	8
 
 /*
- * All fields but size and offset are the publisher's to use as it likes; xmem_tensor_view and
- * xmem_image_view understand those that xmem_describe_tensor and xmem_describe_image set.
+ * All fields but size, offset and order_* are the publisher's to use as it likes; xmem_tensor_view
+ * and xmem_image_view understand those that xmem_describe_tensor and xmem_describe_image set.
  */
 struct xmem_metadata {
 	uint64_t id;
 	uint32_t storage;		/* enum xmem_storage */
-	uint32_t device;		/* 0 for the CPU */
+	uint32_t device;		/* 0 for the CPU, else the device's number in the pool */
 	uint32_t dtype;			/* of an element: XMEM_DTYPE; 0: not said */
 	uint32_t ndim;			/* valid places of shape and strides, at most 8 */
 	int64_t shape[8];		/* elements */
@@ -127,8 +134,9 @@ struct xmem_metadata {
 	uint64_t timestamp_ns;		/* of the contents, by `clock`; 0: none */
 	char clock[24];			/* NUL-terminated: its name, such as "CLOCK_TAI" */
 	uint32_t image;			/* enum xmem_image_format */
-	uint32_t reserved0;		/* must be 0 */
-	uint64_t reserved[22];		/* must be 0 */
+	uint32_t order_kind;		/* enum xmem_order; xmem_publish sets these two */
+	uint64_t order_value;		/* below XMEM_READY_OVER; 0: the contents are complete */
+	uint64_t reserved[21];		/* must be 0 */
 };
 
 #endif

@@ -29,8 +29,8 @@ struct xmem_buffer;
  * The buffer is published or released, as one from xmem_acquire is; its metadata can be written.
  * xmem_data shows the contents and xmem_data_mut refuses (EPERM). It is for one content: once
  * nobody can receive it and nobody holds it, the pool lets go of the file, and no acquire gets the
- * buffer. This writer finds that out when it calls this function, xmem_pool_stat, xmem_retract, or
- * an xmem_acquire or xmem_publish that does not find a free buffer at once.
+ * buffer. This writer finds that out when it calls this function, xmem_pool_stat, xmem_collect,
+ * xmem_retract, or an xmem_acquire or xmem_publish that does not find a free buffer at once.
  *
  * All that holds for other buffers holds for this one, with one exception. If the file is sealed
  * with F_SEAL_FUTURE_WRITE alone, whoever mapped it writable before can still change contents
@@ -65,8 +65,11 @@ struct xmem_buffer *xmem_attach_fd(struct xmem_pool *pool, int fd, uint64_t offs
 #define XMEM_BUFFER_SHARED	(1u << 0)	/* every writer can write it: XMEM_MEMORY_SHARED */
 #define XMEM_BUFFER_CONSTANT	(1u << 1)	/* nobody can write this file any more */
 #define XMEM_BUFFER_HUGE	(1u << 2)	/* it is in huge pages (hugetlb) */
-#define XMEM_BUFFER_ATTACHED	(1u << 3)	/* from xmem_attach_fd */
+#define XMEM_BUFFER_ATTACHED	(1u << 3)	/* from xmem_attach_fd or xmem_attach_cuda */
 #define XMEM_BUFFER_DMABUF	(1u << 4)	/* a dma-buf: see xmem_attach_fd */
+#define XMEM_BUFFER_CUDA	(1u << 5)	/* in memory of a GPU: xmem/cuda.h */
+#define XMEM_BUFFER_MORTAL	(1u << 6)	/* CUDA: the memory ends with its owner */
+#define XMEM_BUFFER_READERS	(1u << 7)	/* CUDA: readers get it: XMEM_CUDA_READERS */
 
 /*
  * Get what the file of a buffer is like.
@@ -99,6 +102,12 @@ uint32_t xmem_buffer_flags(struct xmem_buffer *buffer);
  *	-ENOSPC	the buffer has used up its numbers of contents until its owner acquires it; this
  *		is rare (one in millions of contents)
  *	-ENOMEM, -EMFILE, -EINTR
+ *
+ * In memory of a GPU a stream may have yet to write the contents. This does not wait for them, but
+ * what publishes the buffer then does: xmem_publish, xmem_publish_on, xmem_send (for its timeout)
+ * and xmem_set_ref_count. They fail as xmem_wait_contents does (stream.h), and leave the buffer as
+ * it was. If the process that was to write them has ended (EOWNERDEAD), it can only be released.
+ *
  * Ownership: ends in xmem_publish or xmem_release. Threads: no other thread uses the handle
  * meanwhile. Since: 0.4.
  */

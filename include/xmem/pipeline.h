@@ -56,7 +56,8 @@ int xmem_forward(struct xmem_buffer *buffer, const struct xmem_publish_options *
  * @buffer: from xmem_acquire, or held for reading as in xmem_forward.
  * @client: its id: that of xmem_pool_client there.
  * @options, @ret_token: as in xmem_publish for a buffer from xmem_acquire, else as in xmem_forward.
- * @timeout_ns: as in xmem_forward; for a buffer from xmem_acquire this never waits.
+ * @timeout_ns: as in xmem_forward; for a buffer from xmem_acquire this never waits, and for one
+ *	from xmem_get_mut only as payload.h says it.
  *
  * If the subscriber ends, or follows this client no longer, nobody receives it.
  *

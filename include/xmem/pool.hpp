@@ -3,6 +3,8 @@
 #ifndef XMEM_POOL_HPP
 #define XMEM_POOL_HPP
 
+#include <memory>
+#include <new>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +29,39 @@ struct pool_name {
 	}
 	char text[256] = "";
 };
+
+/* Can it be called in a function of the library, through which nothing can be thrown? */
+template <class F>
+using only_if_quiet = std::enable_if_t<std::is_nothrow_invocable_v<std::decay_t<F> &> &&
+				       std::is_nothrow_destructible_v<std::decay_t<F>>>;
+
+/* Where only noexcept is missing, which lambdas have to say: []() noexcept { ... }. */
+struct done_must_be_noexcept;
+template <class F>
+using only_if_noisy = std::enable_if_t<std::is_invocable_v<std::decay_t<F> &> &&
+				       !std::is_nothrow_invocable_v<std::decay_t<F> &>,
+				       done_must_be_noexcept>;
+
+/* For pool::attach_cuda: call what was kept for it, and destroy it. */
+template <class F> void call_last(void *kept) noexcept
+{
+	const std::unique_ptr<F> call(static_cast<F *>(kept));
+
+	(*call)();
+}
+
+/* The library has what was kept, unless it fails. */
+template <class F>
+xmem_buffer *attach_cuda(xmem_pool *in, void *ptr, std::size_t bytes, std::uint32_t flags,
+			 std::unique_ptr<F> &kept, std::error_code &code) noexcept
+{
+	xmem_buffer *attached = made(xmem_attach_cuda(in, ptr, bytes, flags, call_last<F>,
+						      kept.get()), code);
+
+	if (attached)
+		static_cast<void>(kept.release());
+	return attached;
+}
 
 } // namespace detail
 
@@ -217,6 +252,140 @@ public:
 	}
 	buffer try_acquire(std::size_t bytes) const { return try_acquire(bytes, no_wait); }
 
+	/* ---- writing on a GPU ---- */
+
+	/* @flags: XMEM_CUDA_*. */
+	bool preallocate_cuda(unsigned int count, std::size_t bytes, int device,
+			      std::uint32_t flags, std::error_code &code) const noexcept
+	{
+		return detail::done(xmem_preallocate_cuda(raw(), count, bytes, device, flags),
+				    code);
+	}
+	bool preallocate_cuda(unsigned int count, std::size_t bytes, int device,
+			      std::error_code &code) const noexcept
+	{
+		return preallocate_cuda(count, bytes, device, 0, code);
+	}
+	void preallocate_cuda(unsigned int count, std::size_t bytes, int device,
+			      std::uint32_t flags = 0) const
+	{
+		detail::or_throw([&](std::error_code &code) {
+			return preallocate_cuda(count, bytes, device, flags, code);
+		});
+	}
+
+	template <class Rep, class Period>
+	buffer acquire_cuda(std::size_t bytes, int device,
+			    std::chrono::duration<Rep, Period> timeout,
+			    std::error_code &code) const noexcept
+	{
+		const std::int64_t ns = to_nanoseconds(timeout);
+
+		return buffer(detail::made(xmem_acquire_cuda(raw(), bytes, device, ns), code));
+	}
+	template <class Rep, class Period>
+	buffer acquire_cuda(std::size_t bytes, int device,
+			    std::chrono::duration<Rep, Period> timeout) const
+	{
+		return detail::or_throw([&](std::error_code &code) {
+			return acquire_cuda(bytes, device, timeout, code);
+		});
+	}
+	buffer acquire_cuda(std::size_t bytes, int device, std::error_code &code) const noexcept
+	{
+		return acquire_cuda(bytes, device, forever, code);
+	}
+	buffer acquire_cuda(std::size_t bytes, int device) const
+	{
+		return acquire_cuda(bytes, device, forever);
+	}
+
+	/* The same, but it is no error that none is free in time: then the buffer is empty. */
+	template <class Rep, class Period>
+	buffer try_acquire_cuda(std::size_t bytes, int device,
+				std::chrono::duration<Rep, Period> timeout,
+				std::error_code &code) const noexcept
+	{
+		buffer acquired = acquire_cuda(bytes, device, timeout, code);
+
+		if (is_empty_for_now(code))
+			code.clear();
+		return acquired;
+	}
+	template <class Rep, class Period>
+	buffer try_acquire_cuda(std::size_t bytes, int device,
+				std::chrono::duration<Rep, Period> timeout) const
+	{
+		return detail::or_throw([&](std::error_code &code) {
+			return try_acquire_cuda(bytes, device, timeout, code);
+		});
+	}
+	buffer try_acquire_cuda(std::size_t bytes, int device,
+				std::error_code &code) const noexcept
+	{
+		return try_acquire_cuda(bytes, device, no_wait, code);
+	}
+	buffer try_acquire_cuda(std::size_t bytes, int device) const
+	{
+		return try_acquire_cuda(bytes, device, no_wait);
+	}
+
+	/*
+	 * A buffer of memory of a GPU that is there already. @done is any callable without
+	 * arguments that is noexcept. The library keeps a copy of it, into which it is moved if it
+	 * may be, calls that once when nobody uses the memory any more, and destroys it at once
+	 * after that, in the same thread. So @done may own the memory. After an error the copy is
+	 * destroyed and not called.
+	 */
+	template <class F, class = detail::only_if_quiet<F>>
+	buffer attach_cuda(void *ptr, std::size_t bytes, std::uint32_t flags, F &&done,
+			   std::error_code &code) const
+		noexcept(std::is_nothrow_constructible_v<std::decay_t<F>, F>)
+	{
+		using kept_type = std::decay_t<F>;
+		std::unique_ptr<kept_type> kept(new (std::nothrow)
+						kept_type(std::forward<F>(done)));
+
+		if (!kept) {
+			code = std::make_error_code(std::errc::not_enough_memory);
+			return {};
+		}
+		return buffer(detail::attach_cuda(raw(), ptr, bytes, flags, kept, code));
+	}
+	template <class F, class = detail::only_if_quiet<F>>
+	buffer attach_cuda(void *ptr, std::size_t bytes, std::uint32_t flags, F &&done) const
+	{
+		auto kept = std::make_unique<std::decay_t<F>>(std::forward<F>(done));
+
+		return buffer(detail::or_throw([&](std::error_code &code) {
+			return detail::attach_cuda(raw(), ptr, bytes, flags, kept, code);
+		}));
+	}
+	/* So that the compiler names what is wrong with such a @done. */
+	template <class F, class = detail::only_if_noisy<F>, class = void>
+	buffer attach_cuda(void *ptr, std::size_t bytes, std::uint32_t flags, F &&done,
+			   std::error_code &code) const = delete;
+	template <class F, class = detail::only_if_noisy<F>, class = void>
+	buffer attach_cuda(void *ptr, std::size_t bytes, std::uint32_t flags,
+			   F &&done) const = delete;
+	/* Nobody wants to know when. */
+	buffer attach_cuda(void *ptr, std::size_t bytes, std::uint32_t flags,
+			   std::error_code &code) const noexcept
+	{
+		return buffer(detail::made(xmem_attach_cuda(raw(), ptr, bytes, flags, nullptr,
+							    nullptr), code));
+	}
+	buffer attach_cuda(void *ptr, std::size_t bytes, std::error_code &code) const noexcept
+	{
+		return attach_cuda(ptr, bytes, 0, code);
+	}
+	buffer attach_cuda(void *ptr, std::size_t bytes, std::uint32_t flags = 0) const
+	{
+		return detail::or_throw([&](std::error_code &code) {
+			return attach_cuda(ptr, bytes, flags, code);
+		});
+	}
+
 	/* ---- descriptors ---- */
 
 	/* For poll, select and epoll; it stays the library's. */
@@ -296,6 +465,21 @@ public:
 	{
 		return detail::or_throw([&](std::error_code &code) {
 			return slot_info(slot, code);
+		});
+	}
+
+	/* What it has on a GPU: the one with that number in the pool, from 1 on. */
+	xmem_device_info device_info(std::uint32_t device, std::error_code &code) const noexcept
+	{
+		auto info = detail::sized<xmem_device_info>();
+
+		detail::done(xmem_pool_device_info(raw(), device, &info), code);
+		return info;
+	}
+	xmem_device_info device_info(std::uint32_t device) const
+	{
+		return detail::or_throw([&](std::error_code &code) {
+			return device_info(device, code);
 		});
 	}
 

@@ -94,7 +94,8 @@ int xmem_describe_time(struct xmem_buffer *buffer, uint64_t timestamp_ns, const 
 /*
  * Get a copy of the metadata that does not change any more. In its three strings every character
  * that is not printable ASCII is a '?', they end with NUL, and zeros follow. size and offset are
- * true. All else is what the publisher says, and may be anything.
+ * true, and of a buffer on a GPU storage and device are. All else is what the publisher says, and
+ * may be anything.
  * @ret_metadata: unchanged after an error.
  * Returns: 0, -EINVAL. Ownership: the copy is the caller's. Threads: any. Since: 0.4.
  */
@@ -133,6 +134,7 @@ struct xmem_tensor {
  *	-EBADMSG  it says something impossible; the message says what
  *	-ERANGE	what it says reaches beyond the contents
  *	-EINVAL	size is less than that of the size field
+ *	-EMEDIUMTYPE  they are on a GPU: xmem_cuda_tensor_view
  *	-EIO, -ENOMEM, -EMFILE, -EINTR  as xmem_data
  * Ownership: data is valid until the handle of the buffer is dropped. Threads: any. Since: 0.4.
  */
@@ -161,7 +163,8 @@ struct xmem_image {
 /*
  * Get the image that the contents are, as their publisher says, checked.
  * @ret_image: its size field is set. Unchanged after an error.
- * Returns, Ownership: as xmem_tensor_view. Threads: any. Since: 0.4.
+ * Returns, Ownership: as xmem_tensor_view; -EMEDIUMTYPE: xmem_cuda_image_view. Threads: any.
+ * Since: 0.4.
  */
 int xmem_image_view(struct xmem_buffer *buffer, struct xmem_image *ret_image);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What contents are, in C++: describing them, and reading such a description back, checked. The
- * functions are those of xmem/tensor.h. A part of xmem.hpp.
+ * functions are those of xmem/tensor.h, and those of xmem/cuda.h for contents on a GPU. A part of
+ * xmem.hpp.
  */
 #ifndef XMEM_TENSOR_HPP
 #define XMEM_TENSOR_HPP
@@ -195,6 +196,38 @@ inline xmem_image image_view(const buffer &from)
 	return detail::or_throw([&](std::error_code &code) { return image_view(from, code); });
 }
 
+/* The same of contents on a GPU, where all addresses are. */
+struct cuda_tensor : xmem_tensor {
+};
+
+inline cuda_tensor cuda_tensor_view(const buffer &from, std::error_code &code) noexcept
+{
+	auto tensor = detail::sized<cuda_tensor>();
+
+	detail::done(xmem_cuda_tensor_view(from.raw(), &tensor), code);
+	return tensor;
+}
+inline cuda_tensor cuda_tensor_view(const buffer &from)
+{
+	return detail::or_throw([&](std::error_code &code) {
+		return cuda_tensor_view(from, code);
+	});
+}
+
+inline xmem_image cuda_image_view(const buffer &from, std::error_code &code) noexcept
+{
+	auto image = detail::sized<xmem_image>();
+
+	detail::done(xmem_cuda_image_view(from.raw(), &image), code);
+	return image;
+}
+inline xmem_image cuda_image_view(const buffer &from)
+{
+	return detail::or_throw([&](std::error_code &code) {
+		return cuda_image_view(from, code);
+	});
+}
+
 /* Does the tensor that @metadata describes fit into so many bytes? */
 inline bool tensor_check(const xmem_metadata &metadata, std::uint64_t bytes,
 			 std::error_code &code) noexcept
@@ -208,13 +241,11 @@ inline void tensor_check(const xmem_metadata &metadata, std::uint64_t bytes)
 	});
 }
 
-/*
- * The elements of a tensor in a row: EINVAL unless they are of type T, dense and aligned. bool is
- * left out, because a publisher can write other bytes than 0 and 1.
- */
-template <class T>
-inline span<const T> elements(const xmem_tensor &tensor, std::error_code &code) noexcept
+namespace detail {
+
+template <class To> To elements_of(const xmem_tensor &tensor, std::error_code &code) noexcept
 {
+	using T = typename To::value_type;
 	static_assert(!std::is_same_v<T, bool>, "bytes of bool may be anything");
 	constexpr std::uint32_t wanted = XMEM_TENSOR_DENSE | XMEM_TENSOR_ALIGNED;
 
@@ -225,14 +256,40 @@ inline span<const T> elements(const xmem_tensor &tensor, std::error_code &code) 
 	code.clear();
 	return {static_cast<const T *>(tensor.data), static_cast<std::size_t>(tensor.elements)};
 }
-template <class T> inline span<const T> elements(const xmem_tensor &tensor)
+template <class To> To elements_of(const xmem_tensor &tensor)
 {
 	std::error_code code;
-	const span<const T> found = elements<T>(tensor, code);
+	const To found = elements_of<To>(tensor, code);
 
 	if (code)
-		detail::fail(code, "elements: the tensor has others, or they are not in a row");
+		fail(code, "elements: the tensor has others, or they are not in a row");
 	return found;
+}
+
+} // namespace detail
+
+/*
+ * The elements of a tensor in a row: EINVAL unless they are of type T, dense and aligned. bool is
+ * left out, because a publisher can write other bytes than 0 and 1.
+ */
+template <class T>
+inline span<const T> elements(const xmem_tensor &tensor, std::error_code &code) noexcept
+{
+	return detail::elements_of<span<const T>>(tensor, code);
+}
+template <class T> inline span<const T> elements(const xmem_tensor &tensor)
+{
+	return detail::elements_of<span<const T>>(tensor);
+}
+/* Those on a GPU. */
+template <class T>
+inline device_span<const T> elements(const cuda_tensor &tensor, std::error_code &code) noexcept
+{
+	return detail::elements_of<device_span<const T>>(tensor, code);
+}
+template <class T> inline device_span<const T> elements(const cuda_tensor &tensor)
+{
+	return detail::elements_of<device_span<const T>>(tensor);
 }
 
 } // namespace xmem

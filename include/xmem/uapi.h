@@ -13,6 +13,7 @@
  *   3  descriptors to poll, demotions and what an owner wants in its area, numbers of
  *      datagrams, whether the host lives
  *   4  claims, forwarding, addressed publications, writing in place, kinds of payload
+ *   5  memory of GPUs: the device table, CUDA payloads, who has them open, ready words
  */
 #ifndef XMEM_UAPI_H
 #define XMEM_UAPI_H
@@ -22,8 +23,8 @@
 
 #include "metadata.h"
 
-#define XMEM_ABI	4	/* the newest that this header describes */
-#define XMEM_ABI_OLDEST	4	/* the oldest that a host built with it still serves */
+#define XMEM_ABI	5	/* the newest that this header describes */
+#define XMEM_ABI_OLDEST	5	/* the oldest that a host built with it still serves */
 #define XMEM_MAGIC	0x6c6f6f706d656d78ULL	/* "xmempool" */
 
 /* Limits of the layout; a pool's own are in its header. */
@@ -35,12 +36,17 @@
 #define XMEM_MAX_GROUPS		(XMEM_MAX_SLOTS / XMEM_GROUP_SLOTS)
 #define XMEM_NAME_BYTES		32	/* a pool's name with its NUL */
 #define XMEM_LABEL_BYTES	16	/* a client's label with its NUL */
+#define XMEM_MAX_DEVICES	16	/* GPUs of one pool */
+#define XMEM_UUID_BYTES		16	/* of a GPU, as its driver gives it */
+#define XMEM_HANDLE_BYTES	64	/* a name of memory of a GPU */
+#define XMEM_MAX_DEVICE_BYTES (1ULL << 48)	/* of one allocation */
 
 /* ------------------------------------------------------------------------
  * Pages. File offsets are the same for all clients of a pool:
  *
- *   0               pool table   header, client rows, slot rows; the host writes them
- *   groups_offset   groups       state words and metadata; the slots' owner writes them
+ *   0               pool table   header, client rows, slot rows, devices; the host writes them
+ *   groups_offset   groups       state words, ready words and metadata; the slots' owner
+ *                                writes them
  *   areas_offset    areas        cursors, ring, holds; each client writes its own
  *
  * All of it may be mapped shared and read-only. A client maps its area and the groups
@@ -87,24 +93,33 @@ struct xmem_pool_header {
 	__u64 holds_offset;		/* bytes into an area; + (id % 16) * 256: __u32[slots] */
 	__u64 total_bytes;		/* of all parts together */
 	__u8  name[XMEM_NAME_BYTES];	/* NUL-terminated; empty: anonymous */
-	__u32 payloads;			/* payload files now */
+	__u32 payloads;			/* payloads with slots now: files, and memory of GPUs */
 	__u32 reserved0;
-	__u64 payload_bytes;		/* of all payload files */
+	__u64 payload_bytes;		/* of all payload files, as the next two; memory of GPUs is
+					 * counted in the device table */
 	__u64 kept_bytes;		/* of those whose owner has ended, and which others use */
 	__u64 huge_bytes;		/* of payload files in huge pages (hugetlb) */
 	__u64 limbo_ns;			/* CLOCK_MONOTONIC of the host: when the first of the owners
 					 * ended whose slots others still use; 0: there is none */
-	__u64 reserved1[4];
+	__u64 ready_offset;		/* bytes into a group: a __u64 for each of its slots */
+	__u64 devices_offset;		/* bytes from here to the first struct xmem_device_row */
+	__u32 devices_stride;		/* bytes from one of them to the next */
+	__u32 devices;			/* capacity: XMEM_MAX_DEVICES */
+	__u64 reserved1[1];
 	/* These have cache lines of their own: every scan and every wait for clients reads them. */
 	__u64 counted[XMEM_CLIENT_WORDS];	/* bit set: that client's holds count */
 	__u64 writers;			/* how many writers have joined so far */
-	__u64 payloads_gone;		/* how many payload files have gone so far */
+	__u64 payloads_gone;		/* how many payloads have lost their last slot so far */
 	__u32 host;			/* its low 30 bits are not 0 as long as the host lives;
-					 * a futex (daemon): who finds them 0 wakes all there */
+					 * a futex (daemon): who finds them 0 wakes all there.
+					 * 0 altogether: the pool has ended before (daemon) */
 	__u32 pollers;			/* daemon: how many poll_fd it has given out; kernel: 0 */
 	__u64 claimed;			/* how many slots have claims, or more: no fewer */
 	__u32 clients_waiters;		/* waiters word: until the client table changes */
-	__u32 reserved3[15];
+	__u32 reserved2;
+	__u64 payloads_closed;		/* how many CUDA payloads have lost their last slot so far,
+					 * and their last opener */
+	__u32 reserved3[12];
 };
 
 /* A waiters word: bit 0 says that a waiter sleeps, the other bits count the wake-ups. */
@@ -164,6 +179,18 @@ struct xmem_slot_row {
 					 * owner, so nobody's is 0; it stays when slots come free */
 };
 
+/*
+ * One GPU. The host enters it when the first memory of it is attached, and it stays as long as
+ * the pool; the first without a UUID ends the table.
+ */
+struct xmem_device_row {
+	__u8  uuid[XMEM_UUID_BYTES];	/* all zero: no device */
+	__u64 bytes;			/* of all CUDA payloads that have slots or are closing */
+	__u64 closing_bytes;		/* of those that have no slot any more, and that clients
+					 * still have open */
+	__u64 reserved[4];
+};
+
 /* What a payload is like. The host finds out, or takes it from the attach. */
 #define XMEM_TRAIT_SHARED	(1u << 0)	/* every writer of the pool may write it, when the
 						 * protocol lets it; readers do not get it */
@@ -173,6 +200,14 @@ struct xmem_slot_row {
 						 * detached; no acquire gets it */
 #define XMEM_TRAIT_DMABUF	(1u << 4)	/* kernel: its exporter may change it, or take
 						 * it away, so that a look at it is SIGBUS */
+#define XMEM_TRAIT_CUDA		(1u << 5)	/* memory of a GPU: nobody maps it, but the driver
+						 * opens it */
+#define XMEM_TRAIT_HANDLE	(1u << 6)	/* CUDA: it is its owner's allocation, and ends with
+						 * its owner */
+#define XMEM_TRAIT_READERS	(1u << 7)	/* CUDA: readers get it too, although who opens it
+						 * can write it */
+#define XMEM_TRAIT_DEVICE_SHIFT	24		/* the upper 8 bits: the number of the device, which
+						 * is 1 + its row; 0: the CPU */
 
 /*
  * The state word of a slot: generation << 16 | scan number << 3 | state.
@@ -199,10 +234,19 @@ struct xmem_slot_word {
 };
 #define XMEM_POSITION_IN_HAND	(1ULL << 63)	/* WRITING: the owner's program has it now */
 
-/* XMEM_GROUP_SLOTS slots of one owner: their state words. metadata_offset has the metadata. */
+/*
+ * XMEM_GROUP_SLOTS slots of one owner: their state words. metadata_offset has the metadata, and
+ * ready_offset a ready word for each: how far the owner's GPU has got with the slot. A GPU stream
+ * or the owner's library writes it, and it only grows; what the contents need is order_value in
+ * their metadata. When the owner has ended and its process has exited, the host writes
+ * XMEM_READY_ENDED where that is not reached, and XMEM_READY_OVER into all others. So nobody waits
+ * for ever, whatever the owner has said in the metadata.
+ */
 struct xmem_group {
 	struct xmem_slot_word word[XMEM_GROUP_SLOTS];
 };
+#define XMEM_READY_OVER		(1ULL << 61)	/* more than any order_value */
+#define XMEM_READY_ENDED	(1ULL << 62)	/* more than that */
 
 /*
  * What a client notes about another one. position is its place in the ring of that client;
@@ -258,7 +302,9 @@ struct xmem_ring {
 					 * what others hold; 0: it does not miss any */
 	__u64 lacks_slots;		/* not 0: it could make what it wants if the pool had a slot
 					 * for it */
-	__u64 reserved[5];
+	__u64 wanted_device;		/* where `wanted`, `makes` and `lacks` are bytes: the
+					 * number of the device; 0: the CPU */
+	__u64 reserved[4];
 };
 
 /* ------------------------------------------------------------------------
@@ -276,33 +322,38 @@ struct xmem_ring {
  *     knows stays as the caller had it.
  *
  * The host refuses unknown flags and reserved fields that are not 0. A request that fails
- * changes nothing, with one exception: EFAULT of arm and renew, when another thread makes the
- * struct unwritable while the host serves the request. Then the word is armed, which costs one
- * wake-up; or the slot has new generations, and its owner renews it again to know them.
+ * changes nothing, with one exception: EFAULT of arm, renew and payload with CLOSE, when another
+ * thread makes the struct unwritable while the host serves the request. Then the word is armed,
+ * which costs one wake-up; or the slot has new generations, and its owner renews it again to know
+ * them; or the payload is closed, and to close it again is ENOENT.
  *
  *   ENOTTY      the request is unknown
  *   E2BIG       bytes beyond what this host knows are not zero
  *   EINVAL      the size is below the minimum, a flag is unknown, a reserved field is not
  *               0, or a field is out of its range
  *   EFAULT      the struct is not readable or not writable
- *   ENOTCONN    the file has not joined, or its client has ended; attach, subscribe, claim
- *               (kernel): the client has not mapped its area, by which the host knows it
+ *   ENOTCONN    the file has not joined, or its client has ended; attach, subscribe, claim,
+ *               payload with OPEN (kernel): the client has not mapped its area, by which the
+ *               host knows it
  *   EISCONN     join: the file has joined already
  *   EPROTONOSUPPORT  join: the host does not serve this ABI
  *   EPERM       the caller's mm is not the one that joined; the pool is another user's; or
  *               the client's role, or its part in the slot or ring, does not allow it
  *   EACCES      payload: the file was attached with less access than is asked for, or is
- *               shared, and a reader asks;
+ *               shared, or a GPU's without XMEM_TRAIT_READERS, and a reader asks;
  *               attach: the descriptor is not open for reading, or to be shared and not
  *               for writing
  *   EEXIST      join: a pool of that name exists; subscribe: it is subscribed already
  *   ENOENT      join: the pool does not exist; subscribe, payload, wait: the client or
- *               payload does not exist; pools: there are no more
+ *               payload does not exist, or CLOSE: the caller has not got it open; pools: there
+ *               are no more
+ *   EOWNERDEAD  payload: it goes with its owner, which has ended
  *   ESTALE      subscribe: that incarnation has ended; slot requests: the tenancy is
  *               another one
  *   EBADF       the descriptor is not open; join: it is not a pool's
  *   EMEDIUMTYPE attach: the file is not a memfd (shmem or hugetlb), nor, in the kernel and
- *               not to be shared, a dma-buf
+ *               not to be shared, a dma-buf; with CUDA it is not a device file that the host
+ *               takes; payload: a flag for files and a CUDA payload, or the other way round
  *   ENOEXEC     attach: the file lacks seals: F_SEAL_SHRINK, F_SEAL_GROW and
  *               F_SEAL_FUTURE_WRITE or F_SEAL_WRITE; a shared one lacks F_SEAL_SHRINK,
  *               F_SEAL_GROW and F_SEAL_SEAL, or is sealed against writing
@@ -311,11 +362,13 @@ struct xmem_ring {
  *   EUSERS      join: the pool's client table is full
  *   ENOSPC      attach: the pool has too few free slots; renew: the slot is worn out;
  *               upgrade: the slot's generations are used up until its owner renews them
- *   EDQUOT      a limit of the host is reached (pools, payload files, pages, mappings)
+ *   EDQUOT      a limit of the host is reached (pools, payload files, pages, mappings), or
+ *               the pool's device table is full
  *   EAGAIN      resolve: the word changed by itself; claim: see there; upgrade: the slot's
  *               owner, or its host, is scanning it
  *   EBUSY       detach: the slot has contents, or is being written; upgrade: another client
- *               holds it or may still receive it, or the caller holds it more than once
+ *               holds it or may still receive it, or the caller holds it more than once;
+ *               payload: it has no slot any more, and clients still have it open
  *   ETIMEDOUT   wait: the deadline passed
  *   EINTR       wait: a signal came (restarted where SA_RESTART says so)
  *   EOPNOTSUPP  subscribe: that ring does not wait for subscribers; upgrade: the slot's
@@ -406,15 +459,29 @@ struct xmem_pool_fd_request {
 };
 #define XMEM_POOL_FD_MIN	12	/* up to fd */
 
-/* attach: `count` FREE slots in one payload file become the caller's. */
-#define XMEM_ATTACH_SHARED	(1u << 0)	/* XMEM_TRAIT_SHARED: with a file, not with the id
-						 * of a payload, which is shared or is not */
+/*
+ * attach: `count` FREE slots in one payload become the caller's. The payload is a file that all
+ * can map, or with XMEM_ATTACH_CUDA memory of a GPU that the driver opens in each process:
+ *
+ *   fd, CUDA            what an exported descriptor stands for. `handle` is a name that the
+ *                       exporter has made, by which it finds its own allocation again
+ *   -1, CUDA | HANDLE   an allocation of the caller's: the driver's IPC handle is in `handle`
+ *   fd, CUDA | HANDLE   a pointer into the memory pool whose descriptor fd is: `handle` is the
+ *                       pointer, as the driver exports it
+ *
+ * Such a descriptor is a character device, one of those that the host lists.
+ */
+#define XMEM_ATTACH_SHARED	(1u << 0)	/* XMEM_TRAIT_SHARED; not with HANDLE. All flags but
+						 * ONCE are for new payloads only */
 #define XMEM_ATTACH_ONCE	(1u << 1)	/* XMEM_TRAIT_ONCE */
+#define XMEM_ATTACH_CUDA	(1u << 2)	/* XMEM_TRAIT_CUDA */
+#define XMEM_ATTACH_HANDLE	(1u << 3)	/* XMEM_TRAIT_HANDLE; only with CUDA */
+#define XMEM_ATTACH_READERS	(1u << 4)	/* XMEM_TRAIT_READERS; only with CUDA */
 struct xmem_attach_request {
 	__u32 size;
 	__u32 flags;			/* XMEM_ATTACH_* */
-	__s32 fd;			/* a sealed memfd or a dma-buf, or -1; the host keeps
-					 * a reference */
+	__s32 fd;			/* a sealed memfd or a dma-buf, or with CUDA a device file,
+					 * or -1; the host keeps a reference */
 	__u32 payload;			/* in: 0; or with fd -1 the id of a payload that gets more
 					 * slots; out: the payload's id */
 	__u64 offset;			/* bytes to the first slot; a multiple of 64 */
@@ -423,21 +490,47 @@ struct xmem_attach_request {
 	__u32 count;			/* 1 to XMEM_GROUP_SLOTS */
 	__u32 reserved;			/* must be 0 */
 	__u16 slot[XMEM_GROUP_SLOTS];	/* out; the caller sets it to 0 */
+	/* CUDA, but not with the id of a payload; else all of them are 0: */
+	__u64 bytes;			/* of the whole allocation; 1 to XMEM_MAX_DEVICE_BYTES */
+	__u8  device[XMEM_UUID_BYTES];	/* its GPU; not all zero */
+	__u8  handle[XMEM_HANDLE_BYTES];	/* not all zero */
 };
 #define XMEM_ATTACH_MIN		44	/* up to count */
 
 /*
- * payload: a descriptor of a payload file, read-only unless the flag asks for a writable
- * one. Only the owner gets that, and only if it has attached the file so (EACCES). If the
- * payload is shared, every writer gets it, and no reader gets any.
+ * payload: a descriptor of a payload file, read-only unless WRITE asks for a writable one. Only
+ * the owner gets that, and only if it has attached the file so (EACCES). If the payload is
+ * shared, every writer gets it, and no reader gets any.
+ *
+ * A CUDA payload is opened and closed: who opens it can write it, so a reader may only with
+ * XMEM_TRAIT_READERS.
+ *
+ *   OPEN    The host notes that the caller has it open, before it answers: with the same open
+ *           file as was attached, or -1 where there is none, and with the handle. Once more is
+ *           the same. The caller closes what the driver opened before it says CLOSE. ENOENT: it
+ *           has no slot any more
+ *   CLOSE   The caller has it open no longer. What a client has open at its end is closed when its
+ *           process has exited. (Daemon: with `bytes` not 0 it undoes the OPEN whose message had
+ *           this number: ENOENT if not that alone has opened it)
+ *
+ * Without either flag only the question is answered, without the handle. A CUDA payload that has
+ * lost its last slot is *closing* until no client has it open; then payloads_closed grows, the
+ * owner's slots_waiters are woken, and the owner may free the memory. While it is closing the
+ * answer is EBUSY, and ENOENT after that. So an owner that has ended can let another client ask.
  */
-#define XMEM_PAYLOAD_WRITE	(1u << 0)
+#define XMEM_PAYLOAD_WRITE	(1u << 0)	/* at most one of these flags */
+#define XMEM_PAYLOAD_OPEN	(1u << 1)
+#define XMEM_PAYLOAD_CLOSE	(1u << 2)
 struct xmem_payload_request {
 	__u32 size;
 	__u32 flags;			/* XMEM_PAYLOAD_* */
 	__u32 payload;
-	__s32 fd;			/* out; close-on-exec */
-	__u64 bytes;			/* out: length of the file */
+	__s32 fd;			/* out; close-on-exec; -1: CUDA, and there is none */
+	__u64 bytes;			/* out: length of the file, or of the allocation */
+	__u32 traits;			/* out: XMEM_TRAIT_* */
+	__u32 reserved;			/* must be 0 */
+	__u8  device[XMEM_UUID_BYTES];	/* out: CUDA, or all zero, as the next */
+	__u8  handle[XMEM_HANDLE_BYTES];	/* out: with OPEN */
 };
 #define XMEM_PAYLOAD_MIN	16	/* up to fd */
 

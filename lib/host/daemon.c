@@ -354,11 +354,11 @@ static int daemon_map_group(struct xmem_link *link, u32 group)
  * opens again does not find its old client there. Do not wait for long: the daemon may be
  * stopped.
  */
-static void leave(int file)
+static void leave(int file, bool stopped)
 {
 	struct pollfd look = { .fd = file, .events = POLLRDHUP };
 
-	if (!shutdown(file, SHUT_WR))
+	if (!shutdown(file, SHUT_WR) && !stopped)
 		poll(&look, 1, LEAVE_MS);
 	xl_file_close(file);
 }
@@ -375,7 +375,7 @@ static void daemon_close(struct xmem_link *link)
 	if (daemon->pages >= 0)
 		xl_file_close(daemon->pages);
 	if (link->file >= 0)
-		leave(link->file);
+		leave(link->file, link->stopped);
 	xl_exchange_destroy(&daemon->exchange);
 	free(daemon);
 	link->private = NULL;

@@ -5,8 +5,8 @@
  * xmemd may be stopped, so a thread may give a request up. Requests are numbered: the reply
  * to one that was given up is recognised by its number, and what it says was done is undone.
  * A subscription is undone at once, by a post right behind it, because a publisher may wait
- * for it, and so are claims and the beginning of an upgrade; what was attached is detached when
- * the reply is read.
+ * for it, and so are claims, the beginning of an upgrade and the opening of a CUDA payload; what
+ * was attached is detached when the reply is read.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -29,6 +29,7 @@ struct xl_post {
 		struct xmem_unsubscribe_request unsubscribe;
 		struct xmem_wait_request wait;
 		struct xmem_claim_request claim;
+		struct xmem_payload_request payload;
 		u8 upgrade[XMEM_UPGRADE_MIN];	/* without metadata */
 	};
 };
@@ -189,6 +190,21 @@ static void cancel_upgrade(struct xl_exchange *exchange, int socket,
 	send_or_keep(exchange, socket, &post);
 }
 
+/*
+ * Nobody has opened the memory by that answer. If the client had it open before, it still has:
+ * the number says so.
+ */
+static void close_payload(struct xl_exchange *exchange, int socket, u32 payload)
+{
+	struct xl_post post = { .request = XMEM_IOC_PAYLOAD };
+
+	post.payload = (struct xmem_payload_request){
+		.size = sizeof(post.payload), .flags = XMEM_PAYLOAD_CLOSE, .payload = payload,
+		.fd = -1, .bytes = exchange->number,
+	};
+	send_or_keep(exchange, socket, &post);
+}
+
 /* A request was sent, and its reply is not waited for any more. */
 static void give_up(struct xl_exchange *exchange, int socket, unsigned int request,
 		    const union xm_request *argument)
@@ -201,6 +217,8 @@ static void give_up(struct xl_exchange *exchange, int socket, unsigned int reque
 		undo_claims(exchange, socket, &argument->claim);
 	if (request == XMEM_IOC_UPGRADE && !argument->upgrade.flags)
 		cancel_upgrade(exchange, socket, &argument->upgrade);
+	if (request == XMEM_IOC_PAYLOAD && argument->payload.flags & XMEM_PAYLOAD_OPEN)
+		close_payload(exchange, socket, argument->payload.payload);
 	if (request != XMEM_IOC_SUBSCRIBE)
 		return;
 	post.unsubscribe = (struct xmem_unsubscribe_request){
@@ -316,9 +334,16 @@ static int send_request(struct xl_exchange *exchange, int socket, unsigned int r
 }
 
 /* Put the reply's descriptor in its place, and close any others. */
-static int take_reply_file(struct xm_datagram *reply, int *place)
+static int take_reply_file(struct xm_datagram *reply, unsigned int request,
+			   const union xm_request *argument, int *place)
 {
 	u32 files = reply->files;
+
+	/* What is on a GPU has a descriptor or not; one that got lost is missing. */
+	if (request == XMEM_IOC_PAYLOAD && argument->size >= sizeof(argument->payload) &&
+	    argument->payload.traits & XMEM_TRAIT_CUDA && !reply->head.result && !files &&
+	    !reply->lost_file)
+		return 0;
 
 	if (place && !reply->head.result && files == 1) {
 		*place = reply->file[0];
@@ -341,7 +366,7 @@ static int take_reply(struct xm_datagram *reply, unsigned int request, union xm_
 	}
 	if (!reply->head.result)
 		memcpy(argument, reply->body, reply->length < size ? reply->length : size);
-	err = take_reply_file(reply, place);
+	err = take_reply_file(reply, request, argument, place);
 	return reply->head.result ? reply->head.result : err;
 }
 
@@ -370,6 +395,10 @@ int xl_exchange(struct xl_exchange *exchange, int socket, unsigned int request,
 	}
 	if (!err)
 		err = take_reply(&reply, request, argument, size, place);
+	/* It has been opened, but there was no number left for its descriptor. */
+	if (err == -EMFILE && request == XMEM_IOC_PAYLOAD &&
+	    argument->payload.flags & XMEM_PAYLOAD_OPEN)
+		close_payload(exchange, socket, argument->payload.payload);
 	end_turn(exchange);
 	return err;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../gpu/bury.h"
 #include "../request.h"
 #include "payload.h"
 
@@ -19,7 +20,7 @@ static struct xl_mapping **list_of(struct xl_mappings *mappings, u32 payload)
 	return &mappings->list[payload & (mappings->lists - 1)];
 }
 
-static struct xl_mapping *find(struct xmem_pool *pool, u32 payload)
+struct xl_mapping *xl_mapping_find(struct xmem_pool *pool, u32 payload)
 {
 	struct xl_mapping *mapping = *list_of(&pool->mappings, payload);
 
@@ -59,7 +60,8 @@ static void grow(struct xl_mappings *mappings)
 static void count(struct xmem_pool *pool, int more, const struct xl_mapping *mapping)
 {
 	__atomic_store_n(&pool->mappings.count, pool->mappings.count + more, __ATOMIC_RELAXED);
-	pool->mappings.bytes += more * mapping->bytes;
+	if (mapping->base)
+		pool->mappings.bytes += more * mapping->bytes;
 	pool->mappings.advised += mapping->advised ? more * mapping->bytes : 0;
 	xm_store(&xm_ring(&pool->map, pool->me)->mapped_bytes, pool->mappings.bytes);
 }
@@ -72,6 +74,31 @@ static void add(struct xmem_pool *pool, struct xl_mapping *mapping)
 		grow(mappings);
 	push(list_of(mappings, mapping->payload), mapping);
 	count(pool, 1, mapping);
+}
+
+/* Take those of GPUs out of one list. */
+static void drop_cuda_of(struct xmem_pool *pool, struct xl_mapping **at)
+{
+	struct xl_mapping *mapping;
+
+	while ((mapping = *at)) {
+		if (!mapping->memory) {
+			at = &mapping->next;
+			continue;
+		}
+		*at = mapping->next;
+		count(pool, -1, mapping);
+		xl_cuda_drop(pool, mapping);
+	}
+}
+
+void xl_mappings_drop_cuda(struct xmem_pool *pool)
+{
+	struct xl_mappings *mappings = &pool->mappings;
+	u32 i;
+
+	for (i = 0; mappings->list && i < mappings->lists; i++)
+		drop_cuda_of(pool, &mappings->list[i]);
 }
 
 int xl_mappings_init(struct xmem_pool *pool)
@@ -87,15 +114,32 @@ int xl_mappings_init(struct xmem_pool *pool)
 	return -ENOMEM;
 }
 
+/* Those of a list, which are in no table any more. */
+static void let_go(struct xmem_pool *pool, struct xl_mapping *list)
+{
+	struct xl_mapping *mapping;
+
+	while ((mapping = list)) {
+		list = mapping->next;
+		if (mapping->memory) {
+			xl_cuda_drop(pool, mapping);
+		} else {
+			mapping->kind->unmap(mapping);
+			free(mapping);
+		}
+	}
+}
+
 void xl_mappings_destroy(struct xmem_pool *pool)
 {
 	struct xl_mappings *mappings = &pool->mappings;
 	u32 i;
 
 	for (i = 0; mappings->list && i < mappings->lists; i++)
-		xl_mappings_unmap(mappings->list[i]);
+		let_go(pool, mappings->list[i]);
 	free(mappings->list);
 	free(mappings->place);
+	free(mappings->device);
 	*mappings = (struct xl_mappings){ 0 };
 }
 
@@ -118,7 +162,7 @@ void xl_mapping_remove(struct xmem_pool *pool, struct xl_mapping *mapping)
 	count(pool, -1, mapping);
 	xl_unlock(&pool->lock);
 	mapping->next = NULL;
-	xl_mappings_unmap(mapping);
+	let_go(pool, mapping);
 }
 
 struct xl_mapping *xl_mapping_of(struct xmem_pool *pool, u32 slot)
@@ -126,7 +170,7 @@ struct xl_mapping *xl_mapping_of(struct xmem_pool *pool, u32 slot)
 	struct xl_mapping *mapping;
 
 	xl_lock(&pool->lock);
-	mapping = find(pool, pool->mappings.place[slot].payload);
+	mapping = xl_mapping_find(pool, pool->mappings.place[slot].payload);
 	xl_unlock(&pool->lock);
 	return mapping;
 }
@@ -155,7 +199,7 @@ static u32 mark_attached(struct xmem_pool *pool)
 		payload = xm_load(&xm_slot_row(&pool->map, s)->payload);
 		if (!payload || payload == last)
 			continue;
-		mapping = find(pool, payload);
+		mapping = xl_mapping_find(pool, payload);
 		if (mapping)
 			mapping->pass = pass;
 		last = payload;
@@ -197,12 +241,19 @@ static void unmap_beyond(struct xmem_pool *pool, u32 most)
 	stale = take_stale(pool, mark_attached(pool));
 	__atomic_store_n(&pool->mappings.gone, gone, __ATOMIC_RELAXED);
 	xl_unlock(&pool->lock);
-	xl_mappings_unmap(stale);
+	let_go(pool, stale);
 }
 
 void xl_payload_unmap_stale(struct xmem_pool *pool)
 {
 	unmap_beyond(pool, 0);
+}
+
+void xl_payload_settle(struct xmem_pool *pool)
+{
+	unmap_beyond(pool, 0);
+	xl_cuda_settle(pool);
+	xl_cuda_settle_remnants();
 }
 
 /* So that n payloads that go one by one cost log n looks at all rows, not n of them. */
@@ -255,7 +306,7 @@ static struct xl_mapping *map_file(struct xmem_pool *pool, u32 payload, bool sha
 static struct xl_mapping *find_or_map(struct xmem_pool *pool, u32 payload, bool shared,
 				      int *err)
 {
-	struct xl_mapping *mapping = find(pool, payload), *other;
+	struct xl_mapping *mapping = xl_mapping_find(pool, payload), *other;
 	u64 gone;
 
 	*err = 0;
@@ -268,7 +319,7 @@ static struct xl_mapping *find_or_map(struct xmem_pool *pool, u32 payload, bool 
 	xl_lock(&pool->lock);
 	if (!mapping)
 		return NULL;
-	other = find(pool, payload);
+	other = xl_mapping_find(pool, payload);
 	if (other) {
 		xl_mappings_unmap(mapping);
 		return other;
@@ -285,6 +336,8 @@ void xl_place(struct xmem_pool *pool, u32 slot, const struct xl_mapping *mapping
 {
 	struct xl_place *place = &pool->mappings.place[slot];
 
+	if (mapping->memory)
+		xl_cuda_place(pool, slot, mapping);
 	__atomic_store_n(&place->base, mapping->base, __ATOMIC_RELAXED);
 	__atomic_store_n(&place->payload, mapping->payload, __ATOMIC_RELEASE);
 }
@@ -298,11 +351,17 @@ char *xl_payload_find(struct xmem_pool *pool, u32 slot)
 {
 	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
 	u32 payload = xm_load(&row->payload);
-	bool shared = xm_load(&row->traits) & XMEM_TRAIT_SHARED;
+	u32 traits = xm_load(&row->traits);
+	bool shared = traits & XMEM_TRAIT_SHARED;
 	struct xl_mapping *mapping;
 	char *data = NULL;
 	int err;
 
+	if (traits & XMEM_TRAIT_CUDA) {
+		xl_fail_fast(EMEDIUMTYPE, "data: the contents are in memory of a GPU: use "
+					  "xmem_cuda_ptr or xmem_copy_to_cpu");
+		return NULL;
+	}
 	if (shared && pool->role != XMEM_ROLE_WRITER) {
 		xl_fail_fast(EACCES, "data: other writers may write these contents, so readers "
 				     "do not get them; open the pool with XMEM_OPEN_WRITER");
@@ -320,6 +379,18 @@ char *xl_payload_find(struct xmem_pool *pool, u32 slot)
 	return data;
 }
 
+int xl_payload_find_ahead(struct xmem_pool *pool, u32 slot)
+{
+	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
+	struct xl_mapping unopened = { .base = NULL };
+
+	if (!(xm_load(&row->traits) & XMEM_TRAIT_CUDA))
+		return xl_payload_find(pool, slot) ? 0 : xmem_peek_last_error(NULL);
+	unopened.payload = xm_load(&row->payload);
+	xl_place(pool, slot, &unopened);
+	return 0;
+}
+
 /* Nobody holds the slots here, so no place is written, and a payload may just have gone. */
 int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher)
 {
@@ -333,13 +404,14 @@ int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher)
 		payload = xm_load(&row->payload);
 		shared = xm_load(&row->traits) & XMEM_TRAIT_SHARED;
 		if (xm_load(&row->tenant) != publisher || !payload || payload == last ||
+		    xm_load(&row->traits) & XMEM_TRAIT_CUDA ||
 		    (shared && pool->role != XMEM_ROLE_WRITER))
 			continue;
 		xl_lock(&pool->lock);
 		find_or_map(pool, payload, shared, &err);
 		xl_unlock(&pool->lock);
-		/* EACCES: `shared` may be that of another payload, which had the slot before. */
-		if (err && err != -ENOENT && err != -EACCES)
+		/* The traits may be those of another payload, which had the slot before. */
+		if (err && err != -ENOENT && err != -EACCES && err != -EMEDIUMTYPE)
 			return err;
 		last = payload;
 	}

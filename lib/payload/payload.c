@@ -17,6 +17,7 @@
  */
 #define MAX_FILES	1024u
 #define LEAST_ADVISED	(2ULL << 20)
+#define CUDA_ALIGNMENT	512u		/* what every use of a GPU's memory is content with */
 
 /* ---- attaching ---- */
 
@@ -49,12 +50,15 @@ static u32 groups_taken(const struct xm_map *map)
 }
 
 /* Say why. Call this before anything is detached, so that the numbers are those that failed. */
-static int attach_failed(const struct xmem_pool *pool, u32 count, int err)
+static int attach_failed(struct xmem_pool *pool, const struct xl_buffers *buffers, int err)
 {
+	u32 count = buffers->count;
 	char space[XL_NAME_BYTES];
 	const char *name = xl_pool_name(pool, space, sizeof(space));
 	bool kernel = pool->link.backend == &xmem_backend_kmod;
 
+	if (buffers->cuda && err != -ENOSPC)
+		return xl_cuda_attach_refused(pool, buffers->cuda->gpu, err);
 	if (err == -EDQUOT)
 		return xl_fail(EDQUOT,
 			       "%s: attach buffers (%u): the host has as many payload files%s as "
@@ -83,9 +87,12 @@ static int attach(struct xmem_pool *pool, int fd, const struct xl_buffers *buffe
 		.flags = mapping->shared ? XMEM_ATTACH_SHARED : 0,
 	};
 	u64 answer_by = buffers->answer_by ? buffers->answer_by : ~0ULL;
-	int err = xl_request_until(pool, XMEM_IOC_ATTACH, &request, answer_by);
 	u32 i;
+	int err;
 
+	if (mapping->memory)
+		xl_cuda_describe(mapping, &request);
+	err = xl_request_until(pool, XMEM_IOC_ATTACH, &request, answer_by);
 	if (err)
 		return err;
 	mapping->payload = request.payload;
@@ -110,9 +117,10 @@ struct making {
 	struct xl_mapping *list;	/* of the files */
 };
 
-static u64 stride_of(u64 bytes)
+static u64 stride_of(const struct xl_buffers *buffers)
 {
-	u64 unit = bytes >= 4096 ? 4096 : 64;
+	u64 bytes = buffers->bytes;
+	u64 unit = buffers->cuda ? CUDA_ALIGNMENT : bytes >= 4096 ? 4096 : 64;
 
 	return (bytes + unit - 1) / unit * unit;
 }
@@ -120,12 +128,13 @@ static u64 stride_of(u64 bytes)
 /* A file beyond RLIMIT_FSIZE would not only fail: SIGXFSZ would end the program. */
 static int find_shape(const struct xl_buffers *buffers, struct making *ret)
 {
-	u64 stride = buffers->stride ? buffers->stride : stride_of(buffers->bytes);
+	u64 stride = buffers->stride ? buffers->stride : stride_of(buffers);
 	u64 most = XL_FILE_BYTES / stride;
 	u32 least = (buffers->count + MAX_FILES - 1) / MAX_FILES;
 	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
 
-	getrlimit(RLIMIT_FSIZE, &limit);
+	if (!buffers->cuda)
+		getrlimit(RLIMIT_FSIZE, &limit);
 	if (stride > limit.rlim_cur)
 		return xl_fail(EFBIG, "memory: a buffer needs a file of %llu bytes, but this "
 			       "process may only make files of %llu (RLIMIT_FSIZE, ulimit -f)",
@@ -159,7 +168,6 @@ static int new_file(struct making *making, u64 bytes, struct xl_mapping *mapping
 	bool huge = making->buffers.flags & XMEM_MEMORY_HUGE;
 	int fd = 0, err;
 
-	mapping->shared = making->buffers.flags & XMEM_MEMORY_SHARED;
 	mapping->advised = huge && (!making->buffers.demand || bytes >= LEAST_ADVISED);
 	if (huge && !making->buffers.ordinary) {
 		mapping->kind = &xl_payload_hugetlb;
@@ -174,6 +182,19 @@ static int new_file(struct making *making, u64 bytes, struct xl_mapping *mapping
 		return err;
 	mapping->kind = &xl_payload_memfd;
 	return mapping->kind->make(mapping, bytes);
+}
+
+/* The same for all kinds: 0 and *ret_fd, which is -1 if there is none; or -errno, noted. */
+static int new_payload(struct xmem_pool *pool, struct making *making, u64 bytes,
+		       struct xl_mapping *mapping, int *ret_fd)
+{
+	const struct xl_gpu_buffers *cuda = making->buffers.cuda;
+
+	mapping->shared = making->buffers.flags & XMEM_MEMORY_SHARED;
+	if (cuda)
+		return xl_cuda_make(pool, cuda, bytes, mapping, ret_fd);
+	*ret_fd = new_file(making, bytes, mapping);
+	return *ret_fd < 0 ? *ret_fd : 0;
 }
 
 /* What is made on demand is counted as the system counts it, in pages. */
@@ -197,16 +218,18 @@ static int make_file(struct xmem_pool *pool, struct making *making, u32 count, u
 	mapping->demand = buffers->demand;
 	mapping->slots = count;
 	mapping->buffer_bytes = buffers->bytes;
-	fd = new_file(making, file_bytes(buffers, count), mapping);
-	if (fd < 0) {
+	mapping->chain = &pool->owned.cpu;
+	err = new_payload(pool, making, file_bytes(buffers, count), mapping, &fd);
+	if (err) {
 		free(mapping);
-		return fd;
+		return err;
 	}
 	err = attach(pool, fd, buffers, count, mapping, ret_slot);
-	xl_file_close(fd);		/* the host keeps a descriptor of its own */
+	if (fd >= 0)
+		xl_file_close(fd);	/* the host keeps a descriptor of its own */
 	if (err) {
 		xl_mappings_unmap(mapping);
-		return attach_failed(pool, buffers->count, err);
+		return attach_failed(pool, buffers, err);
 	}
 	mapping->next = making->list;
 	making->list = mapping;

@@ -5,8 +5,8 @@
  *   payload.c   making buffers: how many share a file, and attaching all of them or none
  *   mapping.c   which files this process has mapped, where, and which of them have gone
  *   room.c      how much memory may still be allocated
- *   memfd.c     memory of the CPU, in sealed memfds of ordinary or of huge pages; each
- *               further kind brings a table too
+ *   memfd.c     memory of the CPU, in sealed memfds of ordinary or of huge pages
+ *   cuda.c      memory of GPUs, which nobody maps, but the driver opens when it is first needed
  *
  * Finding the contents of a slot takes no lock. mappings.place has, for each slot, the number
  * of a payload and where that is mapped. It counts only if the slot's row names the same
@@ -23,6 +23,9 @@
  *     the hold word orders that store before ours.
  *   - A place that names a payload which has gone never counts again, because the number of a
  *     payload is never used again in the pool.
+ *
+ * The same holds for mappings.device, which says where memory of a GPU is for the GPU. The place of
+ * such a slot has no address, because the CPU finds nothing there.
  */
 #ifndef XMEM_PAYLOAD_H
 #define XMEM_PAYLOAD_H
@@ -41,13 +44,17 @@ struct xl_mapping {
 	bool owned;		/* made here: stays until it is given back, or the pool goes */
 	bool advised;		/* in ordinary pages, with the wish for huge ones */
 	bool shared;		/* other writers may map it writable, too, and so do we */
-	char *base;
+	char *base;		/* NULL: it is memory of a GPU: */
+	struct xl_memory *memory;
+	bool opened;		/* and another client's, which the host has noted */
+	u32 flags;		/* and else XMEM_ATTACH_*, with which it was attached */
 	u64 bytes;
 
 	/* If it was made here, under owned.lock; words: demand.h. */
 	struct xl_mapping *next_file;
 	bool demand;		/* made on demand */
 	bool going;		/* chosen to be given back */
+	struct xl_chain *chain;	/* of its sizes */
 	u32 slot;		/* one of those that it had, once it is given back */
 	u32 slots;		/* buffers */
 	u64 buffer_bytes;	/* of each */
@@ -64,8 +71,8 @@ struct xl_payload_kind {
 
 	/*
 	 * A new payload of at least @bytes, whose contents only this process can change from
-	 * now on, mapped for writing. pre: mapping->advised, ->shared. post: mapping->base and
-	 * ->bytes are set; a descriptor, the caller's, or a negative errno.
+	 * now on, mapped for writing. NULL: there is another way. pre: mapping->advised, ->shared.
+	 * post: mapping->base and ->bytes are set; a descriptor, the caller's, or a negative errno.
 	 */
 	int (*make)(struct xl_mapping *mapping, u64 bytes);
 
@@ -77,12 +84,21 @@ struct xl_payload_kind {
 };
 
 extern const struct xl_payload_kind xl_payload_memfd;
+extern const struct xl_payload_kind xl_payload_cuda;
 extern const struct xl_payload_kind xl_payload_hugetlb;	/* 0: there are not enough huge pages */
 
 /* ---- making (payload.c) ---- */
 
+/* Buffers that are to be made in memory of a GPU. */
+struct xl_gpu_buffers {
+	struct xl_gpu *gpu;
+	struct xl_chain *chain;
+	u32 flags;		/* XMEM_ATTACH_* */
+};
+
 /* Buffers that are to be made. */
 struct xl_buffers {
+	const struct xl_gpu_buffers *cuda;	/* NULL: in memory of the CPU */
 	u32 count;
 	u32 flags;		/* XMEM_MEMORY_* */
 	bool ordinary;		/* no huge pages of the system's pool, whatever the flags say */
@@ -108,6 +124,8 @@ void xl_mappings_destroy(struct xmem_pool *pool);
 /* Keep a mapping of this process's own payload, which no other thread knows yet. */
 void xl_mapping_add(struct xmem_pool *pool, struct xl_mapping *mapping);
 void xl_mappings_unmap(struct xl_mapping *list);
+/* That of a payload, or NULL. Under pool->lock. */
+struct xl_mapping *xl_mapping_find(struct xmem_pool *pool, u32 payload);
 /* Unmap one that was made here, in which nobody uses a slot any more. */
 void xl_mapping_remove(struct xmem_pool *pool, struct xl_mapping *mapping);
 /* The mapping of a slot that this client owns. */
@@ -125,7 +143,13 @@ char *xl_payload_find(struct xmem_pool *pool, u32 slot);
  */
 void xl_payload_unmap_stale(struct xmem_pool *pool);
 
-/* The same where many payloads may go one by one: not before an eighth of the mapped number. */
+/* The same, and close and free what is on GPUs. Under no lock. */
+void xl_payload_settle(struct xmem_pool *pool);
+
+/*
+ * The same as the first where many payloads may go one by one: not before an eighth of the mapped
+ * number.
+ */
 void xl_payload_unmap_some(struct xmem_pool *pool);
 
 /*
@@ -157,13 +181,71 @@ static XL_INLINE char *xl_payload_data(struct xmem_pool *pool, u32 slot)
 	return likely(base) ? base + row->offset : xl_payload_find(pool, slot);
 }
 
-/* Map the payload of @slot, which is held, unless it is mapped. 0 or -errno, noted. */
+/* The same for contents that nobody looks at yet: 0 or -errno, noted. */
+int xl_payload_find_ahead(struct xmem_pool *pool, u32 slot);
+
+/*
+ * Map the payload of @slot, which is held, unless it is mapped. Memory of a GPU is opened later,
+ * because who passes a buffer on need not have that GPU. 0 or -errno, noted.
+ */
 static XL_INLINE int xl_payload_ahead(struct xmem_pool *pool, u32 slot)
 {
-	if (likely(xl_placed(&pool->mappings.place[slot], xm_slot_row(&pool->map, slot))))
+	if (likely(xl_is_placed(&pool->mappings.place[slot], xm_slot_row(&pool->map, slot))))
 		return 0;
-	return xl_payload_find(pool, slot) ? 0 : xmem_peek_last_error(NULL);
+	return xl_payload_find_ahead(pool, slot);
 }
+
+/* ---- memory of GPUs (cuda.c) ---- */
+
+/* Make memory for buffers. 0, with *ret_fd as xl_memory_make says, or -errno, noted. */
+int xl_cuda_make(struct xmem_pool *pool, const struct xl_gpu_buffers *buffers, u64 bytes,
+		 struct xl_mapping *mapping, int *ret_fd);
+/* Put what says what it is into a request to attach it. */
+void xl_cuda_describe(const struct xl_mapping *mapping, struct xmem_attach_request *request);
+
+/* Why the host has not attached it: -errno, noted. */
+int xl_cuda_attach_refused(struct xmem_pool *pool, const struct xl_gpu *gpu, int err);
+
+/* Places for device addresses, made if need be. 0, or -ENOMEM, noted. */
+int xl_cuda_places(struct xmem_pool *pool);
+void xl_cuda_place(struct xmem_pool *pool, u32 slot, const struct xl_mapping *mapping);
+
+/* The GPU of a slot with these traits. NULL: noted, such as that it is hidden here. */
+struct xl_gpu *xl_payload_gpu(struct xmem_pool *pool, u32 traits);
+
+/* Open the payload of @slot, which is held or written. 0 or -errno, noted. */
+int xl_cuda_open(struct xmem_pool *pool, u32 slot);
+
+/*
+ * Nobody here uses a mapping of a GPU any more, and it is in no list: it is closed by the next
+ * xl_cuda_settle, because the driver may wait for the GPU then.
+ */
+void xl_cuda_drop(struct xmem_pool *pool, struct xl_mapping *mapping);
+
+/*
+ * Close what has been dropped, and tell the host. This client's own that others may have open stays
+ * until they have closed it. It may call a program's function, so no lock may be held.
+ */
+void xl_cuda_settle_slowly(struct xmem_pool *pool);
+
+static inline void xl_cuda_settle(struct xmem_pool *pool)
+{
+	const struct xl_mappings *mappings = &pool->mappings;
+
+	if (unlikely(__atomic_load_n(&mappings->dropped, __ATOMIC_RELAXED) ||
+		     __atomic_load_n(&mappings->closing, __ATOMIC_RELAXED)))
+		xl_cuda_settle_slowly(pool);
+}
+
+/*
+ * The client ends: close all. What others may have open is returned, and the caller's. Under no
+ * lock, and nobody else uses the pool.
+ */
+struct xl_mapping *xl_cuda_end(struct xmem_pool *pool);
+/* Nobody has these open any more: free them, or give them back. */
+void xl_cuda_end_all(struct xl_mapping *list);
+/* Drop all mappings of GPUs. */
+void xl_mappings_drop_cuda(struct xmem_pool *pool);
 
 /* ---- memory (room.c) ---- */
 

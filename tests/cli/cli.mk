@@ -5,4 +5,4 @@ $(B)/cli-scene: $(B)/obj/tests/cli/scene.o $(B)/libxmem.a
 	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ -ldl
 
 .PHONY: cli-tests
-cli-tests: $(B)/xmem $(B)/xmemd $(B)/cli-scene
+cli-tests: $(B)/xmem $(B)/xmemd $(B)/cli-scene $(FAKECUDA)

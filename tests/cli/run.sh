@@ -10,6 +10,7 @@ cd "$(dirname "$0")/../.." || exit 2
 programs=$(realpath "${1:-build/release}")
 backend=${XMEM_BACKEND:?is daemon or kernel}
 export XMEM_SOCKET=xmem-cli-$$ XMEM_DAEMON=$programs/xmemd
+export XMEM_CUDA_DRIVER=$programs/fakecuda/libcuda.so.1
 nowhere="env XMEM_BACKEND=daemon XMEM_SOCKET=$XMEM_SOCKET-none"
 work=$(mktemp -d)
 passed=0 failed=0 skipped=0 name='' scene='' other=''
@@ -73,7 +74,7 @@ set_scene() {
 		--argjson logger "${is[logger]}" --arg backend "$backend")
 }
 
-# set_other CLIENTS, other_says LINE, end_other: another scene, in the pool "other".
+# set_other [CLIENTS | --gpus], other_says LINE, end_other: another scene, in the pool "other".
 set_other() {
 	mkfifo "$work/other-to" "$work/other-from"
 	"$programs/cli-scene" other "$@" <"$work/other-to" >"$work/other-from" &
@@ -163,7 +164,7 @@ holders_are_who_they_are() {
 
 holders_as_a_table() {
 	same "$(xmem holders scene --json | jq -r 'def who: "\(.label) \(.pid)"; .slots[] |
-		[.slot, .state, .bytes, .bytes_file, (.owner | who),
+		[.slot, .state, .bytes, .uuid // "cpu", .bytes_file, (.owner | who),
 		(.holders | map("\(who): \(.holds)") | join(", "))] | map(tostring) | join(" ")')" \
 		"$(cells holders scene)" &&
 		same 3 "$(xmem holders scene | wc -l)"
@@ -176,7 +177,7 @@ holders_of_one_slot() {
 	slot=$(json "$holders .slots[] | select(which == \"A\").slot" holders scene)
 	same "[$slot]" "$(json '.slots | map(.slot)' holders scene "$slot")" &&
 		same '[[127,"none",false,null,[]]]' "$(json "$slots" holders scene 127)" &&
-		same '127 none 0 0 - -' "$(cells holders scene 127)" || return
+		same '127 none 0 - 0 - -' "$(cells holders scene 127)" || return
 	for slot in 0 1 2 3; do json "$slots | .[]" holders scene $slot; done >"$work/slots"
 	grep -qx '\[[0-3],"live",true,"cam",\[\]\]' "$work/slots" &&	# C: in flight, not held
 		grep -qx '\[[0-3],"writing",false,"cam",\[\]\]' "$work/slots" ||
@@ -187,7 +188,7 @@ claims_are_set_aside() {
 	local slots='.slots | map([.token == $B, .state, .owner.label, .holds, .claims, .voided])'
 	local slot
 	same '[[true,"live","cam",1,2,0]]' "$(json "$slots" claims scene)" &&
-		same "$(xmem claims scene --json | jq -r '.slots[] | [.slot, .state, .bytes,
+		same "$(xmem claims scene --json | jq -r '.slots[] | [.slot, .state, .bytes, "cpu",
 			"\(.owner.label) \(.owner.pid)", .holds, .claims, .voided] |
 			map(tostring) | join(" ")')" "$(cells claims scene)" || return
 	slot=$(json '.slots[0].slot' claims scene)
@@ -204,13 +205,17 @@ claims_are_voided() {
 		same '[0,0]' "$(json '[.claims, .claimed]' stat scene)"
 }
 
+# The lines of stat before its table of GPUs.
+lines='del(.devices) | to_entries[] | "\(.key) \(.value)"'
+
 stat_counts_without_the_tool() {
 	same '["scene",128,4,0,1,3,2,0,5,2,1,3,0,16384,1,16384,0,49152]' "$(json '[.pool, .slots,
 		.attached, .free, .writing, .live, .held, .limbo, .holds, .claims, .claimed,
 		.clients, .zombies, .bytes, .payloads, .bytes_files, .bytes_kept,
 		.bytes_mapped]' stat scene)" &&
 		same "$backend" "$(json .backend stat scene | tr -d '"')" &&
-		same "$(xmem stat scene --json | jq -r 'to_entries[] | "\(.key) \(.value)"')" \
+		same '[0,0,[]]' "$(json '[.bytes_cuda, .bytes_closing, .devices]' stat scene)" &&
+		same "$(xmem stat scene --json | jq -r "$lines")" \
 			"$(xmem stat scene | awk '{ print $1, $2 }')"
 }
 
@@ -300,6 +305,8 @@ bad_usage() {
 		refuses 2 "list: there is no option --json=yes$end" xmem list --json=yes &&
 		refuses 2 "backend: there is no option --json$end" xmem backend --json &&
 		refuses 2 "list: the arguments are '\[--json\]'$end" xmem list scene &&
+		refuses 2 "gpu: the arguments are '\[--json\]'$end" xmem gpu 0 &&
+		refuses 2 "gpu: there is no option --void$end" xmem gpu --void &&
 		refuses 2 "version: it takes no arguments$end" xmem version scene &&
 		refuses 2 "backend: it takes no arguments$end" xmem backend scene &&
 		refuses 2 "help: the arguments are '\[COMMAND\]'$end" xmem help stat list &&
@@ -375,7 +382,7 @@ daemon_without_proc() {
 help_of_each_command() {
 	local command commands
 	commands=$(xmem help | sed -n 's/^  \([a-z]*\) .*/\1/p')
-	same 'list stat clients holders claims backend version help' \
+	same 'list stat clients holders claims gpu backend version help' \
 		"$(xargs <<<"$commands")" || return
 	for command in $commands; do
 		[[ $(xmem help "$command") == "Usage: xmem $command"* ]] &&
@@ -412,9 +419,86 @@ help_and_version() {
 	local first='Usage: xmem COMMAND [ARGUMENT]...'
 	same "$first" "$(xmem --help | head -n 1)" && same "$first" "$(xmem -h | head -n 1)" &&
 		same "$first" "$(xmem help | head -n 1)" &&
-		same 8 "$(xmem help | grep -cE '^  [a-z]+ ')" &&
+		same 9 "$(xmem help | grep -cE '^  [a-z]+ ')" &&
 		same "$(xmem version)" "$(xmem --version)" && same "$(xmem version)" "$(xmem -V)" &&
 		[[ $(xmem version) =~ ^xmem\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
+}
+
+# ---- GPUs: those of the fake driver ----
+
+gpus_of_the_fake_driver() {
+	export FAKECUDA_DEVICES=2 FAKECUDA_MEMORY_MIB=100 FAKECUDA_ATTRIBUTES=103=0,86=1
+	same "[\"$XMEM_CUDA_DRIVER\",\"13.0\",2]" \
+		"$(json '[.driver, .cuda, (.gpus | length)]' gpu)" &&
+		same '[0,"9.0",104857600,0,36,"GPU-"]
+[1,"9.0",104857600,0,36,"GPU-"]' "$(json '.gpus[] | [.gpu, .capability, .bytes, .granularity,
+			(.uuid | length - 4), .uuid[:4]]' gpu)" &&
+		same 2 "$(json '.gpus | map(.uuid) | unique | length' gpu)" &&
+		same '["descriptors"]' "$(json '.gpus[1].works | to_entries |
+			map(select(.value | not).key)' gpu)"
+	local result=$?
+	unset FAKECUDA_DEVICES FAKECUDA_MEMORY_MIB FAKECUDA_ATTRIBUTES
+	return $result
+}
+
+gpus_as_a_table() {
+	same "$(xmem gpu --json | jq -r '"driver \(.driver)", "cuda \(.cuda)", "",
+		"GPU UUID NAME CAPABILITY BYTES GRANULARITY WORKS", (.gpus[] | [.gpu, .uuid, .name,
+			.capability, .bytes, .granularity, (.works | to_entries |
+			map(select(.value).key) | join(", "))] | map(tostring) | join(" "))')" \
+		"$(xmem gpu | sed 's/^ *//; s/  */ /g')"
+}
+
+# Which nobody needs a host for.
+no_gpu_and_why() {
+	refuses 1 'there is no CUDA driver: /nowhere/lib: .*XMEM_CUDA_DRIVER' \
+		env XMEM_CUDA_DRIVER=/nowhere/lib "$programs/xmem" gpu &&
+		refuses 1 'CUDA_ERROR_NO_DEVICE, 100.*CUDA_VISIBLE_DEVICES' \
+			env CUDA_VISIBLE_DEVICES= "$programs/xmem" gpu --json &&
+		refuses 1 'CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803)' \
+			env FAKECUDA_INIT=803 "$programs/xmem" gpu &&
+		same 1 "$($nowhere XMEM_DAEMON=none "$programs/xmem" gpu --json |
+			jq '.gpus | length')"
+}
+
+# What a pool has on two GPUs, of which its first is the machine's second.
+stat_says_what_is_on_which_gpu() {
+	same '[104096,2,4096,4194304,2097152]' "$(json '[.bytes, .payloads, .bytes_files,
+		.bytes_cuda, .bytes_closing]' stat other)" &&
+		same '[1,1,2097152,2097152]
+[2,0,2097152,0]' "$(json '.devices[] | [.device, (.uuid as $uuid | $gpus | index($uuid)),
+			.bytes, .bytes_closing]' stat other)" &&
+		same "$(xmem stat other --json | jq -r "($lines), \"\",
+			\"DEVICE UUID BYTES CLOSING\", (.devices[] |
+			\"\(.device) \(.uuid) \(.bytes) \(.bytes_closing)\")")" \
+			"$(xmem stat other | awk '/^ *[0-9]|DEVICE/ { print $1, $2, $3, $4; next }
+				NF { print $1, $2; next } { print }')"
+}
+
+# buffers_are_on_their_gpus STATE
+buffers_are_on_their_gpus() {
+	same "[4096,\"$1\",0,null,4096]
+[100000,\"$1\",2,0,2097152]" "$(json '.slots[] | [.bytes, .state, .device, (.uuid as $uuid |
+			$gpus | index($uuid)), .bytes_file]' holders other)" &&
+		same "$(xmem holders other --json | jq -r '.slots[] | .uuid // "cpu"')" \
+			"$(cells holders other | cut -d ' ' -f 4)" &&
+		same "[100000,\"$1\",2,0]" "$(json '.slots[] | [.bytes, .state, .device, (.uuid as
+			$uuid | $gpus | index($uuid))]' claims other)" &&
+		same "$(xmem claims other --json | jq -r '.slots[].uuid')" \
+			"$(cells claims other | cut -d ' ' -f 4)"
+}
+
+gpus_of_a_pool() {
+	local -x FAKECUDA_DEVICES=2
+	local result=0
+	known+=(--argjson gpus "$(xmem gpu --json | jq -c '.gpus | map(.uuid)')")
+	set_other --gpus || return
+	stat_says_what_is_on_which_gpu && buffers_are_on_their_gpus live || result=1
+	same '[104096,4096]' "$(json '.[] | select(.name == "other") | [.bytes, .bytes_files]' \
+		list)" || result=1
+	echo kill >&"$other_in"
+	other_says killed && buffers_are_on_their_gpus limbo || result=1
+	end_other && return $result
 }
 
 backend_is_told() { same "$backend" "$(xmem backend)"; }
@@ -424,7 +508,8 @@ backend_is_told() { same "$backend" "$(xmem backend)"; }
 output_that_cannot_be_written() {
 	local words='standard output: ' command
 	for command in list 'list --json' 'clients scene' 'holders scene --json' 'stat scene' help \
-		backend version 'claims scene' 'claims scene --json' 'stat --help'; do
+		backend version 'claims scene' 'claims scene --json' 'stat --help' gpu \
+		'gpu --json'; do
 		# shellcheck disable=SC2086
 		refuses 1 "$words" bash -c '"$0" "$@" >/dev/full' "$programs/xmem" $command &&
 			refuses 1 "$words" bash -c 'stdbuf -o0 "$0" "$@" >/dev/full' \
@@ -446,7 +531,8 @@ output_into_a_pipe_without_a_reader() {
 	exec {both}>&-
 	for command in list 'list --json' 'stat scene' 'stat scene --json' 'clients scene' \
 		'clients scene --json' 'holders scene' 'holders scene --json' 'claims scene' \
-		'claims scene --json' help 'help claims' 'stat --help' backend version; do
+		'claims scene --json' help 'help claims' 'stat --help' backend version gpu \
+		'gpu --json'; do
 		status=0
 		# shellcheck disable=SC2086
 		env --default-signal=PIPE "$programs/xmem" $command >&"$closed" 2>"$work/err" ||
@@ -521,6 +607,7 @@ for name in list_has_named_and_anonymous list_as_a_table table_is_aligned \
 	host_that_does_not_answer daemon_help_that_cannot_be_written daemon_without_proc \
 	help_of_each_command manual_has_what_help_has help_of_claims_says_what_its_columns_count \
 	help_and_version \
+	gpus_of_the_fake_driver gpus_as_a_table no_gpu_and_why gpus_of_a_pool \
 	backend_is_told output_that_cannot_be_written output_into_a_pipe_without_a_reader \
 	no_host_and_none_is_started no_device \
 	wrong_backend_is_said build_without_json_library \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * cli-scene POOL [CLIENTS]: a pool for so many clients (8), in which it is known who holds
- * what, for tests of the xmem tool.
+ * what, for tests of the xmem tool. cli-scene POOL --gpus: the same with two GPUs, see below.
  *
  *   cam      owns four buffers: it publishes A, B and C, and is writing a fourth
  *   viewer   follows cam and has received nothing; holds A twice and B once
@@ -12,11 +12,19 @@
  * The scene itself is the only client of a pool without a name. It prints a line for each
  * process and each token, then "ready". For a line on its standard input it kills cam and
  * prints "killed"; at the end of its standard input it ends with all the others.
+ *
+ * With GPUs, by the driver's handles, which need no device file:
+ *
+ *   cam      has had a buffer on GPU 1, which viewer has opened and still has open. Then it
+ *            publishes A, of the CPU, and B, on GPU 0, and sets two references to B aside
+ *   viewer   holds A and B
  */
 #include <inttypes.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -151,6 +159,66 @@ static void logger(int in, int out)
 	tell_done(out);
 }
 
+/* ---- the same with GPUs ---- */
+
+static struct xmem_buffer *publish_cuda(struct xmem_pool *pool, int device, uint64_t *ret_token)
+{
+	struct xmem_publish_options keep = { .size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
+	const uint32_t flags = XMEM_CUDA_LEGACY | XMEM_CUDA_READERS;
+	struct xmem_buffer *buffer;
+
+	if (xmem_preallocate_cuda(pool, 1, 100000, device, flags))
+		fail("preallocate_cuda");
+	buffer = xmem_acquire_cuda(pool, 100000, device, 0);
+	if (!buffer || !xmem_cuda_ptr_mut(buffer) || xmem_publish(buffer, &keep, ret_token))
+		fail("publish_cuda");
+	return buffer;
+}
+
+static void cuda_cam(int in, int out)
+{
+	struct xmem_pool *pool = join("cam", XMEM_OPEN_WRITER);
+	struct xmem_buffer *buffer;
+	uint64_t token[TOKENS];
+
+	buffer = publish_cuda(pool, 1, &token[C]);
+	tell(out, token, sizeof(token));
+	hear_done(in);			/* viewer has opened it */
+	xmem_release(buffer);
+	if (xmem_trim(pool, 0) != 2 << 20)
+		fail("trim");
+	if (xmem_preallocate(pool, 1, 4096))
+		fail("preallocate");
+	xmem_release(publish(pool, &token[A]));
+	buffer = publish_cuda(pool, 0, &token[B]);
+	tell(out, token, sizeof(token));
+	hear_done(in);			/* viewer holds both */
+	if (xmem_set_ref_count(buffer, 3, XMEM_FOREVER))
+		fail("set_ref_count");
+	xmem_release(buffer);		/* one of the three */
+	tell_done(out);
+}
+
+static void cuda_viewer(int in, int out)
+{
+	struct xmem_pool *pool = join("viewer", XMEM_OPEN_EXISTING);
+	struct xmem_buffer *buffer;
+	uint64_t token[TOKENS];
+
+	hear(in, token, sizeof(token));
+	buffer = get(pool, token[C]);
+	if (!xmem_cuda_ptr(buffer))
+		fail("cuda_ptr");
+	xmem_release(buffer);
+	tell_done(out);
+	hear(in, token, sizeof(token));
+	get(pool, token[A]);
+	get(pool, token[B]);
+	tell_done(out);
+}
+
+/* ---- scenes ---- */
+
 static struct member start(void (*play)(int in, int out))
 {
 	int to[2], from[2];
@@ -179,17 +247,11 @@ static void end(struct member *member)
 	member->pid = 0;
 }
 
-int main(int argc, char **argv)
-{
-	struct member c, v, l;
-	uint64_t token[TOKENS];
-	char line[64];
+static struct member c, v, l;
+static uint64_t token[TOKENS];
 
-	if (argc < 2 || argc > 3)
-		return 2;
-	name = argv[1];
-	if (argc == 3)
-		clients = (uint32_t)strtoul(argv[2], NULL, 10);
+static void set_scene(void)
+{
 	c = start(cam);
 	hear_done(c.from);
 	v = start(viewer);
@@ -205,6 +267,39 @@ int main(int argc, char **argv)
 	hear_done(c.from);
 	if (!xmem_pool_open(NULL, NULL))
 		fail("a pool without a name");
+}
+
+static void set_scene_with_gpus(void)
+{
+	int i;
+
+	c = start(cuda_cam);
+	hear(c.from, token, sizeof(token));
+	v = start(cuda_viewer);
+	for (i = 0; i < 2; i++) {
+		tell(v.to, token, sizeof(token));
+		hear_done(v.from);
+		tell_done(c.to);
+		if (!i)
+			hear(c.from, token, sizeof(token));
+	}
+	hear_done(c.from);
+}
+
+int main(int argc, char **argv)
+{
+	bool gpus = argc == 3 && !strcmp(argv[2], "--gpus");
+	char line[64];
+
+	if (argc < 2 || argc > 3)
+		return 2;
+	name = argv[1];
+	if (argc == 3 && !gpus)
+		clients = (uint32_t)strtoul(argv[2], NULL, 10);
+	if (gpus)
+		set_scene_with_gpus();
+	else
+		set_scene();
 	printf("cam %d\nviewer %d\nlogger %d\n", c.pid, v.pid, l.pid);
 	printf("A 0x%016" PRIx64 "\nB 0x%016" PRIx64 "\nC 0x%016" PRIx64 "\nready\n", token[A],
 	       token[B], token[C]);

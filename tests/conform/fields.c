@@ -495,7 +495,7 @@ TEST(P4_payload_requests_with_wrong_fields)
 	request.payload = ~0u;
 	SAME(raw_request(&reader, XMEM_IOC_PAYLOAD, &request), -ENOENT);
 	request.payload = attach.payload;
-	request.flags = 2;
+	request.flags = XMEM_PAYLOAD_CLOSE << 1;
 	SAME(raw_request(&reader, XMEM_IOC_PAYLOAD, &request), -EINVAL);
 	request.flags = 1u << 31;
 	SAME(raw_request(&reader, XMEM_IOC_PAYLOAD, &request), -EINVAL);

@@ -103,7 +103,8 @@ TEST_WITHIN(P2_a_child_inherits_nothing_that_is_being_made, 120)
 	xmem_pool_close(open_reader(storm.name));
 	before = open_now();
 	CHECK(!pthread_create(&thread, NULL, open_and_map, NULL));
-	for (i = 0; i < forks; i++) {
+	/* However slow the other thread is: it meets forks in all that it does. */
+	for (i = 0; i < forks || __atomic_load_n(&storm.opened, __ATOMIC_ACQUIRE) <= 10; i++) {
 		int status = 0;
 		pid_t pid = fork();
 
@@ -118,7 +119,6 @@ TEST_WITHIN(P2_a_child_inherits_nothing_that_is_being_made, 120)
 	}
 	__atomic_store_n(&storm.over, true, __ATOMIC_RELEASE);
 	CHECK(!pthread_join(thread, NULL));
-	CHECK(storm.opened > 10);
 }
 
 static void *receive_for_long(void *argument)

@@ -425,9 +425,10 @@ void at_step(int step, unsigned int after, enum at_step what, void (*call)(int s
 	plan.what = what;
 }
 
+/* A thread that the library has started may still be looking. */
 void no_step(void)
 {
-	plan.what = 0;
+	__atomic_store_n(&plan.what, 0, __ATOMIC_RELAXED);
 }
 
 unsigned int steps_seen(void)
@@ -438,7 +439,9 @@ unsigned int steps_seen(void)
 #ifdef XMEM_STEPS
 void xm_step(int step)
 {
-	if (__builtin_expect(!plan.what || (plan.step != ANY_STEP && plan.step != step), 1))
+	int what = __atomic_load_n(&plan.what, __ATOMIC_RELAXED);
+
+	if (__builtin_expect(!what || (plan.step != ANY_STEP && plan.step != step), 1))
 		return;
 	__atomic_add_fetch(&plan.seen, 1, __ATOMIC_RELAXED);
 	if (__atomic_fetch_sub(&plan.left, 1, __ATOMIC_RELAXED) != 1)
@@ -490,12 +493,25 @@ const char *step_name(int step)
 		[XM_STEP_CLAIM_HELD] = "CLAIM_HELD", [XM_STEP_CLAIM_TAKEN] = "CLAIM_TAKEN",
 		[XM_STEP_CLAIM_FORGET] = "CLAIM_FORGET",
 		[XM_STEP_RING_LOOK] = "RING_LOOK",
+		[XM_STEP_FILE_MADE] = "FILE_MADE", [XM_STEP_FILE_TAKEN] = "FILE_TAKEN",
+		[XM_STEP_FILE_DETACHED] = "FILE_DETACHED",
+		[XM_STEP_CUDA_MADE] = "CUDA_MADE", [XM_STEP_CUDA_ATTACHED] = "CUDA_ATTACHED",
+		[XM_STEP_CUDA_ASK] = "CUDA_ASK", [XM_STEP_CUDA_ASKED] = "CUDA_ASKED",
+		[XM_STEP_CUDA_OPENED] = "CUDA_OPENED",
+		[XM_STEP_CUDA_CLOSING] = "CUDA_CLOSING", [XM_STEP_CUDA_CLOSED] = "CUDA_CLOSED",
+		[XM_STEP_CUDA_ORDERED] = "CUDA_ORDERED", [XM_STEP_CUDA_WAITS] = "CUDA_WAITS",
+		[XM_STEP_CUDA_LEAVES] = "CUDA_LEAVES", [XM_STEP_CUDA_LEFT] = "CUDA_LEFT",
+		[XM_STEP_CUDA_REACHED] = "CUDA_REACHED",
+		[XM_STEP_CUDA_LOOKED] = "CUDA_LOOKED",
+		[XM_STEP_CUDA_DROPPED] = "CUDA_DROPPED",
 	};
 
 	return step >= 0 && step < XM_STEPS && name[step] ? name[step] : "a step without a name";
 }
 
 /* ---- one test ---- */
+
+bool files_may_stay;
 
 void run_test(struct test *test, struct outcome *outcome)
 {
@@ -513,7 +529,7 @@ void run_test(struct test *test, struct outcome *outcome)
 	end_children();
 	if (outcome->skipped)
 		return;
-	if (open_files() != files)
+	if (!files_may_stay && open_files() != files)
 		FAIL("%u descriptors at the end, %u at the beginning", open_files(), files);
 	if (now_ns() - start > SECOND)
 		printf("    %.1f s\n", (double)(now_ns() - start) / SECOND);

@@ -238,6 +238,8 @@ struct xmem_subscription *subscribe_for(struct xmem_pool *pool, int publisher, u
 
 /* Open descriptors of this process. */
 unsigned int open_files(void);
+/* A test may leave more of them than it found: a real driver opens some, and keeps them. */
+extern bool files_may_stay;
 
 /* ---- used by main.c alone ---- */
 

@@ -68,6 +68,16 @@ static void print_failures(SRunner *runner)
 	free(results);
 }
 
+/* The virtual machine is emulated, and sanitizers look at each access: 10 to 30 times slower. */
+static bool is_slow(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	return true;
+#else
+	return in_vm();
+#endif
+}
+
 static int run_chosen(void)
 {
 	Suite *suite = suite_create("conform");
@@ -77,8 +87,7 @@ static int run_chosen(void)
 	for (i = 0; i < chosen_count; i++) {
 		TCase *one = tcase_create(chosen[i]->name);
 
-		/* The virtual machine is emulated: 10 to 30 times slower. */
-		tcase_set_timeout(one, chosen[i]->seconds * (in_vm() ? 5 : 1));
+		tcase_set_timeout(one, chosen[i]->seconds * (is_slow() ? 5 : 1));
 		tcase_add_loop_test(one, one_test, i, i + 1);
 		suite_add_tcase(suite, one);
 	}

@@ -171,9 +171,9 @@ static void make_claim(struct caller *caller, void *request)
 static const struct kind kinds[] = {
 	KIND(POOL_FD, xmem_pool_fd_request, reserved, XMEM_POOL_FD_MIN,
 	     0, make_nothing, undo_pool_file),
-	KIND(ATTACH, xmem_attach_request, slot, XMEM_ATTACH_MIN,
+	KIND(ATTACH, xmem_attach_request, handle, XMEM_ATTACH_MIN,
 	     0, make_attach, undo_attach),
-	KIND(PAYLOAD, xmem_payload_request, bytes, XMEM_PAYLOAD_MIN,
+	KIND(PAYLOAD, xmem_payload_request, handle, XMEM_PAYLOAD_MIN,
 	     0, make_payload, undo_payload),
 	KIND(SUBSCRIBE, xmem_subscribe_request, position, XMEM_SUBSCRIBE_MIN,
 	     0, make_subscribe, undo_subscribe),

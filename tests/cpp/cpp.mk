@@ -17,10 +17,10 @@ $(B)/obj/cpp-20/%.o: %.cpp
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX_2) -std=c++20 $(CPP_CFLAGS) -c $< -o $@
 
-$(B)/cpp-17: $(CPP_SRC:%.cpp=$(B)/obj/cpp-17/%.o) $(B)/libxmem.a | $(B)/xmemd
+$(B)/cpp-17: $(CPP_SRC:%.cpp=$(B)/obj/cpp-17/%.o) $(B)/libxmem.a | $(B)/xmemd $(FAKECUDA)
 	$(say) LD $@
 	$(Q)$(CXX) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ -ldl
-$(B)/cpp-20: $(CPP_SRC:%.cpp=$(B)/obj/cpp-20/%.o) $(B)/libxmem.a | $(B)/xmemd
+$(B)/cpp-20: $(CPP_SRC:%.cpp=$(B)/obj/cpp-20/%.o) $(B)/libxmem.a | $(B)/xmemd $(FAKECUDA)
 	$(say) LD $@
 	$(Q)$(CXX_2) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ -ldl
 

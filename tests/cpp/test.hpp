@@ -24,6 +24,11 @@ struct failure : std::runtime_error {
 	using std::runtime_error::runtime_error;
 };
 
+/* What a test throws that has nothing to run on; it says why. */
+struct skipped : std::runtime_error {
+	using std::runtime_error::runtime_error;
+};
+
 [[noreturn]] void fail_at(const char *file, int line, const std::string &what);
 extern unsigned long checks;
 

@@ -73,7 +73,7 @@ static u32 state_of_writer(void)
 void fuzz_host_end_writer(void)
 {
 	if (state_of_writer() == XMEM_CLIENT_ALIVE)
-		xm_host_end(&fuzz.host, FUZZ_HOSTILE);
+		xm_host_end(&fuzz.host, FUZZ_HOSTILE, false);
 }
 
 void fuzz_host_new_writer(void)
@@ -89,7 +89,8 @@ void fuzz_host_reap(void)
 	u32 i, payload;
 	int slot;
 
-	if (state_of_writer() == XMEM_CLIENT_ZOMBIE && xm_host_bury(&fuzz.host, FUZZ_HOSTILE))
+	if (state_of_writer() == XMEM_CLIENT_ZOMBIE &&
+	    xm_host_bury(&fuzz.host, FUZZ_HOSTILE) == XM_BURIED)
 		memset(map->area[FUZZ_HOSTILE], 0, map->pool->area_stride);
 	xm_host_suspect_all(&fuzz.host);
 	while ((slot = xm_host_sweep(&fuzz.host, &sweep, &payload)) != -ENOENT)

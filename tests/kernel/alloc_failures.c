@@ -16,7 +16,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
-#include "raw.h"
+#include "gpu.h"
 
 #define NAME		"alloc-failures"
 #define FAR_AWAY	((void *)0x100000000000)
@@ -24,8 +24,8 @@
 
 struct world {
 	struct raw writer, reader;
-	int memfd, shared_memfd, pool_fd;
-	struct xmem_attach_request attached, shared;
+	int memfd, shared_memfd, pool_fd, gpu;
+	struct xmem_attach_request attached, shared, gpu_attached, handle;
 	u64 token;			/* of the shared slot's contents, which the writer holds */
 	u32 arm_value;
 	const char *stage;		/* how far it came, for reports */
@@ -87,6 +87,8 @@ static const char *prepare(void)
 
 	if (access(RAW_DEVICE, R_OK | W_OK))
 		return "no " RAW_DEVICE;
+	if (access(XMEM_TEST_GPU_DEVICE, R_OK | W_OK))
+		return "no " XMEM_TEST_GPU_DEVICE;
 	fail_nth = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
 	if (fail_nth < 0)
 		return "no /proc/thread-self/fail-nth: a kernel without fault injection";
@@ -291,8 +293,10 @@ static int claim(struct world *w)
 	if (err)
 		return err;
 	request.generation = xm_generation(xm_load(&xm_slot(map, request.slot)->state));
+	request.flags = XMEM_CLAIM_OWN | XMEM_CLAIM_AGAIN;	/* the contents are being written */
 	err = raw_request(&w->writer, XMEM_IOC_CLAIM, &request);
 	request.op = XMEM_CLAIM_TAKE;
+	request.flags = XMEM_CLAIM_OWN;
 	if (!err)
 		err = raw_request(&w->writer, XMEM_IOC_CLAIM, &request);
 	xm_give_up(map, request.slot);
@@ -316,6 +320,64 @@ static int make_shared_live(struct world *w)
 		return err;
 	w->token = xm_make_live(&own);
 	return xm_get(&w->writer.map, w->writer.join.client, w->token);
+}
+
+static int attach_gpu(struct world *w)
+{
+	w->gpu_attached = gpu_attaching(w->gpu, XMEM_ATTACH_READERS, 1, 1, 1);
+	return raw_request(&w->writer, XMEM_IOC_ATTACH, &w->gpu_attached);
+}
+
+static int attach_handle(struct world *w)
+{
+	w->handle = gpu_attaching(-1, XMEM_ATTACH_READERS | XMEM_ATTACH_HANDLE, 1, 2, 1);
+	return raw_request(&w->writer, XMEM_IOC_ATTACH, &w->handle);
+}
+
+/* Who does not get the answer has nothing open. */
+static int open_one(struct world *w, u32 payload)
+{
+	struct xmem_payload_request answer;
+	int err = gpu_ask(&w->reader, payload, XMEM_PAYLOAD_OPEN, &answer);
+
+	if (err)
+		return gpu_close(&w->reader, payload) == -ENOENT ? err : -EPROTO;
+	if (answer.fd >= 0)
+		close(answer.fd);
+	return 0;
+}
+
+static int open_gpu(struct world *w)
+{
+	return open_one(w, w->gpu_attached.payload);
+}
+
+static int open_handle(struct world *w)
+{
+	return open_one(w, w->handle.payload);
+}
+
+static int ask_gpu(struct world *w)
+{
+	return gpu_query(&w->reader, w->gpu_attached.payload);
+}
+
+static int detach_gpu(struct world *w)
+{
+	return gpu_detach(&w->writer, w->gpu_attached.slot[0]);
+}
+
+/* It is done, or not: who does not get the answer asks once more. The handle stays open. */
+static int close_gpu(struct world *w)
+{
+	int err = gpu_close(&w->reader, w->gpu_attached.payload), now;
+
+	do		/* this may be what fails, too */
+		now = gpu_query(&w->writer, w->gpu_attached.payload);
+	while (now == -EFAULT);
+	if (now == -ENOENT)
+		return err == -ENOMEM ? -EPROTO : 0;
+	return err && now == -EBUSY ? err : -EPROTO;
 }
 
 static u64 shared_word(const struct world *w)
@@ -449,6 +511,13 @@ static const struct step {
 	{ "join by file", join_by_file },
 	{ "map for the other", map_other },
 	{ "subscribe", subscribe },
+	{ "attach memory of a GPU", attach_gpu },
+	{ "attach a handle", attach_handle },
+	{ "open memory of a GPU", open_gpu },
+	{ "open a handle", open_handle },
+	{ "ask for memory of a GPU", ask_gpu },
+	{ "detach memory of a GPU", detach_gpu },
+	{ "close memory of a GPU", close_gpu },
 	{ "poll", poll_both },
 	{ "poll file", open_poll_fd },
 	{ "arm", arm_ring },
@@ -533,7 +602,8 @@ static bool world_begin(struct world *w)
 	*w = (struct world){ .writer = RAW_NONE, .reader = RAW_NONE, .pool_fd = -1 };
 	w->memfd = raw_memfd(2, 0);
 	w->shared_memfd = raw_shared_memfd(1);
-	return w->memfd >= 0 && w->shared_memfd >= 0;
+	w->gpu = gpu_file();
+	return w->memfd >= 0 && w->shared_memfd >= 0 && w->gpu >= 0;
 }
 
 static void world_end(struct world *w)
@@ -544,6 +614,7 @@ static void world_end(struct world *w)
 		close(w->pool_fd);
 	close(w->memfd);
 	close(w->shared_memfd);
+	close(w->gpu);
 }
 
 static bool nothing_left(const struct step *step, unsigned int n, unsigned int descriptors)
@@ -600,5 +671,9 @@ int main(int argc, char **argv)
 		fail("no pool left in sysfs", "there are %u", i);
 	else
 		pass("no pool left in sysfs", "all have gone");
+	if (EVENTUALLY(!gpu_number("files")))
+		pass("no file of the GPU left", "all have gone");
+	else
+		fail("no file of the GPU left", "there are %ld", gpu_number("files"));
 	return summary();
 }

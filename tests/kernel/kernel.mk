@@ -1,14 +1,15 @@
 # What is asked of xmem.ko alone, past the library: allocations that fail, and
-# garbage. Run in the VM by tests/run.sh; in-vm.sh does one by hand.
+# garbage, and of memory of GPUs. Run in the VM by tests/run.sh; in-vm.sh does one by hand.
 
-KERNEL_SHARED := tests/kernel/raw.c $(CORE_SRC)
-KERNEL_TESTS  := $(B)/alloc-failures $(B)/random-requests
+KERNEL_SHARED := tests/kernel/raw.c tests/kernel/gpu.c $(CORE_SRC)
+KERNEL_TESTS  := $(B)/alloc-failures $(B)/random-requests $(B)/gpu-payloads
 
 .PHONY: kernel-tests
 kernel-tests: $(KERNEL_TESTS)
 
 $(B)/alloc-failures: $(B)/obj/tests/kernel/alloc_failures.o
 $(B)/random-requests: $(B)/obj/tests/kernel/random_requests.o
+$(B)/gpu-payloads: $(addprefix $(B)/obj/tests/kernel/,gpu_payloads.o gpu_ends.o)
 $(KERNEL_TESTS): $(KERNEL_SHARED:%.c=$(B)/obj/%.o)
 	$(say) LD $@
 	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@

@@ -8,7 +8,8 @@
  *
  * Meanwhile a bystander in one of the pools keeps what it holds. No process may get
  * a signal other than the intended SIGKILL. In the end the pools have gone, the
- * kernel is as untainted as before (the VM judges its log), and new clients work.
+ * kernel is as untainted as before (the VM judges its log), and new clients work. With
+ * xmem_test_gpu.ko some payloads are memory of a GPU, and its files have gone, too.
  * The seed decides what each process asks, not how the processes meet.
  */
 #include <poll.h>
@@ -20,7 +21,7 @@
 #include <sys/wait.h>
 
 #include "core/request.h"
-#include "raw.h"
+#include "gpu.h"
 
 #define KEPT		"random-kept"		/* the bystander is there all the time */
 #define BRIEF		"random-brief"		/* comes and goes */
@@ -36,6 +37,8 @@ struct actor {
 	struct raw client[CLIENTS];
 	struct raw *me;			/* who asks now */
 	int memfd, shared, pool_fd;
+	int gpu;			/* a file of the test GPU, or -1 */
+	u32 opened;			/* memory of a GPU that was opened last; or 0 */
 	int polled[POLLED];		/* from POLL_FD; their clients may have ended since */
 };
 
@@ -61,6 +64,7 @@ static u64 odd_number(struct actor *a)
 	static const u64 edges[] = {
 		0, 1, 2, 3, 63, 64, 127, 128, 255, 256, 4096, 0xffff, 0x10000, 0x7fffffff,
 		0xfffffffe, 0xffffffff, 1ULL << 36, XMEM_ENTRY_VOID, ~0ULL,
+		XM_HOLD_DEVICE | 1, XMEM_MAX_DEVICE_BYTES, XMEM_READY_ENDED,
 	};
 
 	switch (chance(a) % 6) {
@@ -118,8 +122,28 @@ static void fill_pools(struct actor *a, union xm_request *r)
 	r->pools.number = one_in(a, 2) ? 0 : odd_number(a);
 }
 
+/* More devices than a pool knows. */
+static void fill_attach_gpu(struct actor *a, union xm_request *r)
+{
+	u32 flags = chance(a) % 2 ? 0 : XMEM_ATTACH_READERS;
+	int fd = a->gpu;
+
+	if (a->gpu < 0 || one_in(a, 2)) {
+		flags |= XMEM_ATTACH_HANDLE;
+		fd = one_in(a, 2) ? a->gpu : -1;
+	} else if (one_in(a, 2)) {
+		flags |= XMEM_ATTACH_SHARED;
+	}
+	r->attach = gpu_attaching(fd, flags, 1 + chance(a) % 4, 1 + chance(a) % 20, 1);
+	r->attach.stride = r->attach.length = 64 * (1 + chance(a) % 4);
+}
+
 static void fill_attach(struct actor *a, union xm_request *r)
 {
+	if (one_in(a, 3)) {
+		fill_attach_gpu(a, r);
+		return;
+	}
 	r->attach = raw_attaching(a->memfd, 1 + chance(a) % (one_in(a, 8) ? XMEM_GROUP_SLOTS : 4));
 	r->attach.stride = r->attach.length = 64 * (1 + chance(a) % 4);
 	if (one_in(a, 3)) {
@@ -134,8 +158,19 @@ static void fill_attach(struct actor *a, union xm_request *r)
 
 static void fill_payload(struct actor *a, union xm_request *r)
 {
-	r->payload.payload = some_payload(a);
-	r->payload.flags = chance(a) % 2;
+	static const u32 flags[] = {
+		0, XMEM_PAYLOAD_WRITE, XMEM_PAYLOAD_OPEN, XMEM_PAYLOAD_OPEN, XMEM_PAYLOAD_CLOSE,
+	};
+
+	r->payload.flags = flags[chance(a) % (sizeof(flags) / sizeof(*flags))];
+	r->payload.payload = r->payload.flags == XMEM_PAYLOAD_CLOSE && one_in(a, 2) ?
+		a->opened : some_payload(a);
+}
+
+/* What a client says of a slot that it says it holds. Of a GPU: its id stays taken for long. */
+static u32 some_hold(struct actor *a)
+{
+	return one_in(a, 8) ? XM_HOLD_DEVICE | 1 : 1;
 }
 
 static void fill_subscribe(struct actor *a, union xm_request *r)
@@ -189,7 +224,7 @@ static void fill_resolve(struct actor *a, union xm_request *r)
 	fill_slot(a, r);
 	r->slot.generation = xm_generation(xm_load(&xm_slot(&me->map, r->slot.slot)->state));
 	if (me->area)
-		xm_store(xm_hold(&me->map, me->join.client, r->slot.slot), 1);
+		xm_store(xm_hold(&me->map, me->join.client, r->slot.slot), some_hold(a));
 }
 
 /* Mostly a shared slot, which its owner says is LIVE. */
@@ -237,7 +272,7 @@ static void fill_claim(struct actor *a, union xm_request *r)
 	if (r->claim.op == XMEM_CLAIM_ADD)
 		r->claim.timeout_ns = one_in(a, 16) ? ~0ULL : chance(a) % 10000000;
 	if (me->area && one_in(a, 2))
-		xm_store(xm_hold(&me->map, me->join.client, slot), 1);
+		xm_store(xm_hold(&me->map, me->join.client, slot), some_hold(a));
 }
 
 /* ---- requests: what follows when one was taken ---- */
@@ -268,7 +303,10 @@ static void map_groups(struct actor *a, union xm_request *r)
 
 static void close_payload(struct actor *a, union xm_request *r)
 {
-	close(r->payload.fd);
+	if (r->payload.flags & XMEM_PAYLOAD_OPEN)
+		a->opened = r->payload.payload;
+	if (r->payload.fd >= 0)
+		close(r->payload.fd);
 }
 
 #define REQUEST(NUMBER, type_, fill_, taken_) \
@@ -538,6 +576,7 @@ static void process(u64 seed, unsigned int requests)
 
 	a.memfd = raw_memfd(PAYLOAD_PAGES, 0);
 	a.shared = raw_shared_memfd(PAYLOAD_PAGES);
+	a.gpu = gpu_file();
 	start_clock();
 	for (i = 0; i < CLIENTS; i++) {
 		fill_join(&a, &r);
@@ -681,6 +720,9 @@ static void run(u64 seed, unsigned int processes, unsigned int requests)
 		trouble = pair_look(&pair);
 	judge("new clients", trouble ? trouble : pair_let_go(&pair));
 	pair_end(&pair);
+	if (gpu_number("files") >= 0)
+		judge("files of the GPU have gone",
+		      EVENTUALLY(!gpu_number("files")) ? NULL : "some are open");
 	judge("taint", taint() == before ? NULL : "the kernel has complained");
 }
 

@@ -172,7 +172,7 @@ struct xmem_join_request raw_joining(const char *name, enum xmem_role role)
 {
 	struct xmem_join_request join = {
 		.size = sizeof(join), .abi = XMEM_ABI, .role = role, .pool_fd = -1,
-		.slots = 128, .clients = 16, .ring_entries = 8, .label = "raw",
+		.slots = 128, .clients = 64, .ring_entries = 8, .label = "raw",
 	};
 
 	snprintf((char *)join.name, sizeof(join.name), "%s", name);

@@ -36,6 +36,7 @@ int main(void)
 	stress_tests(suite);
 	lock_tests(suite);
 	tensor_tests(suite);
+	cuda_tests(suite);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);

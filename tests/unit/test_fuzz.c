@@ -21,6 +21,7 @@ struct slot_model {
 	u32 owner;			/* a client or XMEM_OWNER_HOST */
 	u32 tenant;			/* a client, or XMEM_OWNER_NONE when it is buried */
 	u64 place;			/* in the tenant's ring; ~0: never published */
+	bool cuda;			/* memory of a GPU */
 };
 
 struct follow_model {
@@ -32,7 +33,8 @@ struct follow_model {
 };
 
 struct client_model {
-	bool alive, zombie, writer;
+	bool alive, zombie, writer, quarantined;
+	bool device[SLOTS];		/* its hold has XM_HOLD_DEVICE */
 	u32 slot[OWN], slots;
 	u64 handle[HANDLES];		/* tokens, one per hold */
 	u32 handles;
@@ -49,7 +51,8 @@ static struct fuzz {
 	struct client_model client[CLIENTS];
 	struct slot_model slot[SLOTS];
 	u64 history[HISTORY];
-	u64 received, lost, taken, evicted, demoted, deaths;	/* how much has really been tried */
+	/* how much has really been tried */
+	u64 received, lost, taken, evicted, demoted, deaths, quarantined;
 } fz;
 
 static u32 below(u32 n)
@@ -115,7 +118,7 @@ static void bury(u32 c)
 	for (i = 0; i < SLOTS; i++)
 		if (fz.slot[i].tenant == c)
 			fz.slot[i].tenant = XMEM_OWNER_NONE;
-	fz.client[c].zombie = false;
+	fz.client[c].zombie = fz.client[c].quarantined;
 }
 
 static void reap(void)
@@ -130,6 +133,35 @@ static void reap(void)
 	ck_assert_uint_eq(world_reap(fz.world), freed);
 }
 
+/*
+ * What its GPU has a pointer to stays held. It may have died with a hold that it has not noted, or
+ * had dropped, so the pages say which.
+ */
+static void keep_device_handles(u32 c)
+{
+	struct client_model *client = &fz.client[c];
+	u32 slot, kept = 0;
+
+	for (slot = 0; slot < SLOTS; slot++)
+		if (client->device[slot] && fz.slot[slot].cuda && kept < HANDLES &&
+		    *xm_hold(fz.map, c, slot) & XM_HOLD_COUNT)
+			client->handle[kept++] = xm_token(0, slot);
+	client->handles = kept;
+	client->quarantined = kept;
+	fz.quarantined += kept > 0;
+}
+
+static void exit_of(u32 c)
+{
+	if (!fz.client[c].quarantined)
+		return;
+	fz.client[c].quarantined = false;
+	fz.client[c].handles = 0;
+	xm_host_exited(&fz.world->host, c);
+	reap();
+	world_is_valid(fz.world);
+}
+
 static void end(u32 c)
 {
 	struct client_model *client = &fz.client[c];
@@ -142,8 +174,9 @@ static void end(u32 c)
 		client->follow[i] = (struct follow_model){ 0 };
 	client->alive = false;
 	client->zombie = true;
-	client->handles = client->slots = 0;
-	xm_host_end(&fz.world->host, c);
+	client->slots = 0;
+	keep_device_handles(c);
+	xm_host_end(&fz.world->host, c, false);
 	reap();
 	world_is_valid(fz.world);
 }
@@ -297,7 +330,7 @@ static void op_publish(u32 me, u32 slot)
 		client->log[place].token = token;
 		client->log[place].gone = false;
 		client->tail++;
-		*s = (struct slot_model){ LIVE, token, me, me, place };
+		*s = (struct slot_model){ LIVE, token, me, me, place, s->cuda };
 		fz.history[below(HISTORY)] = token;
 	}
 	if (died) {
@@ -342,16 +375,18 @@ static void op_renew(u32 me, u32 slot)
 static void op_attach(u32 me)
 {
 	struct client_model *client = &fz.client[me];
+	static const u8 uuid[XMEM_UUID_BYTES] = { 1 };
 	u32 count = 1 + below(4), i;
 
 	if (client->slots + count > OWN ||
 	    (xm_host_spare_slots(&fz.world->host, me) < count &&
 	     xm_host_free_group(&fz.world->host, me, count) < 0))
 		return;
+	fz.world->device = below(2) ? uuid : NULL;
 	world_attach(fz.world, me, count, client->slot + client->slots);
 	for (i = 0; i < count; i++)
 		fz.slot[client->slot[client->slots + i]] = (struct slot_model){
-			FREE, 0, me, me, ~0ULL,
+			FREE, 0, me, me, ~0ULL, fz.world->device,
 		};
 	client->slots += count;
 }
@@ -560,6 +595,20 @@ static void op_join(void)
 	fz.client[id].writer = writer;
 }
 
+/* Hand out a pointer of a GPU. */
+static void op_point(u32 me)
+{
+	struct client_model *client = &fz.client[me];
+	u32 slot;
+
+	if (!client->handles)
+		return;
+	slot = xm_token_slot(client->handle[below(client->handles)]);
+	if (!client->device[slot])
+		xm_add_full(xm_hold(fz.map, me, slot), XM_HOLD_DEVICE);
+	client->device[slot] = true;
+}
+
 static void any_of_owner(u32 me)
 {
 	u32 at = below(fz.client[me].slots), slot = fz.client[me].slot[at], kind = below(40);
@@ -589,6 +638,8 @@ static void any_operation(void)
 	fz.doom = -1;
 	if (kind < 4)
 		op_join();
+	if (!fz.client[me].alive && !below(20))
+		exit_of(me);
 	if (!fz.client[me].alive)
 		return;
 	if (!below(60))
@@ -607,8 +658,10 @@ static void any_operation(void)
 		op_get(me);
 	else if (kind < 82)
 		op_clone(me);
-	else if (kind < 99)
+	else if (kind < 96)
 		op_put(me);
+	else if (kind < 99)
+		op_point(me);
 	else if (!below(10))
 		end(me);
 }
@@ -632,10 +685,12 @@ START_TEST(random_operations_agree_with_the_model)
 	for (i = 0; i < CLIENTS; i++)
 		if (fz.client[i].alive)
 			end(i);
+	for (i = 0; i < CLIENTS; i++)
+		exit_of(i);
 	world_is_clean(fz.world);
 	ck_assert_uint_eq(world_count(fz.world, XMEM_OWNER_NONE), SLOTS);
 	ck_assert_msg(fz.received > 500 && fz.lost > 50 && fz.taken > 500 && fz.evicted > 20 &&
-		      fz.demoted > 20 && fz.deaths > 40,
+		      fz.demoted > 20 && fz.deaths > 40 && fz.quarantined > 10,
 		      "too little was tried: %llu received, %llu lost, %llu taken, %llu back, "
 		      "%llu demoted, %llu deaths",
 		      (unsigned long long)fz.received, (unsigned long long)fz.lost,

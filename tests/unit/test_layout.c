@@ -12,6 +12,9 @@ _Static_assert(sizeof(struct xmem_entry) == 64, "entry");
 _Static_assert(sizeof(struct xmem_cursor) == 64, "cursor");
 _Static_assert(sizeof(struct xmem_ring) == 128, "ring, without its entries");
 _Static_assert(sizeof(struct xmem_metadata) == 512, "metadata");
+_Static_assert(sizeof(struct xmem_device_row) == 64, "device row");
+_Static_assert(sizeof(struct xmem_attach_request) == 264, "attach");
+_Static_assert(sizeof(struct xmem_payload_request) == 112, "payload");
 _Static_assert(sizeof(struct xmem_slot_word) == 16, "slot word");
 _Static_assert(sizeof(struct xmem_group) == 1024, "group, without its metadata");
 
@@ -31,8 +34,19 @@ AT(xmem_pool_header, payloads, 184);
 AT(xmem_pool_header, kept_bytes, 200);
 AT(xmem_pool_header, huge_bytes, 208);
 AT(xmem_pool_header, limbo_ns, 216);
+AT(xmem_pool_header, ready_offset, 224);
+AT(xmem_pool_header, devices_offset, 232);
+AT(xmem_pool_header, devices_stride, 240);
 AT(xmem_pool_header, counted, 256);
 AT(xmem_pool_header, payloads_gone, 296);
+AT(xmem_pool_header, payloads_closed, 328);
+AT(xmem_device_row, bytes, 16);
+AT(xmem_device_row, closing_bytes, 24);
+AT(xmem_attach_request, bytes, 176);
+AT(xmem_attach_request, handle, 200);
+AT(xmem_payload_request, traits, 24);
+AT(xmem_payload_request, handle, 48);
+AT(xmem_metadata, order_kind, 332);
 AT(xmem_client_row, incarnation, 0);
 AT(xmem_client_row, state, 8);
 AT(xmem_client_row, wait_bound_ns, 24);
@@ -63,6 +77,7 @@ AT(xmem_ring, makes, 56);
 AT(xmem_ring, lacks, 64);
 AT(xmem_ring, lacks_slots, 80);
 AT(xmem_ring, limbo_ns, 72);
+AT(xmem_ring, wanted_device, 88);
 
 /* Each struct of a request begins with its size. */
 AT(xmem_join_request, size, 0);
@@ -103,7 +118,14 @@ static void check_parts(u32 slots, u32 clients, u32 ring)
 			  h.clients_offset + h.clients * sizeof(struct xmem_client_row));
 	ck_assert_uint_eq(h.slots_offset % 64, 0);
 	ck_assert_uint_ge(h.groups_offset, h.slots_offset + h.slots * sizeof(struct xmem_slot_row));
-	ck_assert_uint_ge(h.metadata_offset, sizeof(struct xmem_group));
+	ck_assert_uint_ge(h.devices_offset,
+			  h.slots_offset + h.slots * sizeof(struct xmem_slot_row));
+	ck_assert_uint_ge(h.groups_offset,
+			  h.devices_offset + XMEM_MAX_DEVICES * sizeof(struct xmem_device_row));
+	ck_assert_uint_ge(h.ready_offset, sizeof(struct xmem_group));
+	ck_assert_uint_ge(h.metadata_offset, h.ready_offset + XMEM_GROUP_SLOTS * sizeof(u64));
+	/* A GPU that has the ready words has the state words, but no other owner's. */
+	ck_assert_uint_eq(h.ready_offset / 4096, 0);
 	ck_assert_uint_ge(h.group_stride, h.metadata_offset + XMEM_GROUP_SLOTS * 512);
 	ck_assert_uint_ge(h.areas_offset,
 			  h.groups_offset + h.slots / XMEM_GROUP_SLOTS * h.group_stride);

@@ -82,7 +82,7 @@ static u32 sweep_after_the_end(struct crowd *c)
 {
 	u32 freed;
 
-	xm_host_end(c->host, c->owner);
+	xm_host_end(c->host, c->owner, false);
 	begin_to_count(c);
 	freed = world_reap(c->world);
 	unit_step = NULL;
@@ -268,7 +268,7 @@ START_TEST(a_sweep_sees_what_is_forwarded_while_it_runs)
 		struct xm_publication what;
 
 		ck_assert_int_eq(xm_get(c.map, c.other, c.token[100]), 0);
-		xm_host_end(c.host, c.owner);
+		xm_host_end(c.host, c.owner, false);
 		ck_assert_uint_eq(sweep_while(&c, nth, pass_on, &calls), SLOTS - 1);
 		ck_assert_int_eq(xm_look(c.map, c.token[100]), 0);
 		ck_assert_int_eq(world_receive(c.world, c.reader, &follow, &what), 0);
@@ -301,7 +301,7 @@ START_TEST(a_get_meanwhile_is_good_or_the_slot_is_freed)
 	for (nth = 0; nth < calls; nth++) {
 		struct crowd c = crowd_make();
 
-		xm_host_end(c.host, c.owner);
+		xm_host_end(c.host, c.owner, false);
 		freed = sweep_while(&c, nth, get_one, &calls);
 		ck_assert_int_eq(got, freed == SLOTS ? -ESTALE : 0);
 		ck_assert_uint_ge(freed, SLOTS - 1);

@@ -489,9 +489,9 @@ START_TEST(limbo_is_as_old_as_its_first_owners_end)
 	ck_assert_uint_eq(limbo.overdue_ns, 500);
 	ck_assert(xm_is_overdue(map, slot[1]));
 	ck_assert(!xm_is_overdue(map, slot[0]));
-	xm_host_end(&world->host, first);
+	xm_host_end(&world->host, first, false);
 	xm_host_limbo(&world->host, 1000);
-	xm_host_end(&world->host, second);
+	xm_host_end(&world->host, second, false);
 	xm_host_limbo(&world->host, 2000);
 	ck_assert_uint_eq(map->pool->limbo_ns, 1000);
 	xm_limbo_count(map, &limbo);
@@ -524,7 +524,7 @@ START_TEST(payload_files_are_counted_until_they_go)
 	ck_assert_uint_eq(pool->payloads, 2);
 	ck_assert_uint_eq(pool->payload_bytes, 12288);
 	ck_assert_uint_eq(pool->huge_bytes, 8192);
-	xm_host_payload_kept(&world->host, 8192);
+	xm_host_payload_kept(&world->host, 8192, XMEM_TRAIT_HUGE);
 	xm_host_describe(&world->host, &said);
 	ck_assert_uint_eq(said.payloads, 2);
 	ck_assert_uint_eq(said.payload_bytes, 12288);

@@ -390,7 +390,7 @@ START_TEST(strings_are_made_printable_and_end)
 	ck_assert_str_eq(m.producer, "?????");
 	ck_assert_int_eq(m.producer[6], 0);
 	ck_assert_uint_eq(strlen(m.clock), sizeof(m.clock) - 1);
-	ck_assert_uint_eq(m.reserved[21], ~0ULL);
+	ck_assert_uint_eq(m.reserved[12], ~0ULL);
 }
 END_TEST
 

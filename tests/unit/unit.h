@@ -30,6 +30,7 @@ struct world {
 	u64 bytes;
 	u32 payloads;		/* last id given */
 	u64 random;
+	const u8 *device;	/* what is attached is memory of this GPU; NULL: of the CPU */
 };
 
 /* ---- world.c ---- */
@@ -121,5 +122,6 @@ void upgrade_tests(Suite *suite);
 void stress_tests(Suite *suite);
 void lock_tests(Suite *suite);
 void tensor_tests(Suite *suite);
+void cuda_tests(Suite *suite);
 
 #endif

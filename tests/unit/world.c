@@ -81,7 +81,10 @@ void world_attach(struct world *world, u32 me, u32 count, u32 *slot)
 	struct xmem_attach_request request = {
 		.fd = 3, .stride = 64, .length = 64, .count = count,
 	};
-	struct xm_payload payload = { .id = ++world->payloads, .bytes = 64ULL * count };
+	struct xm_payload payload = {
+		.id = ++world->payloads, .bytes = 64ULL * count, .device = world->device,
+		.traits = world->device ? XMEM_TRAIT_CUDA : 0,
+	};
 	u32 i;
 
 	while (xm_host_spare_slots(&world->host, me) < count) {
@@ -133,7 +136,7 @@ u32 world_reap(struct world *world)
 	int slot;
 
 	for (i = 0; i < host->map.clients; i++)
-		if (xm_host_bury(host, i))
+		if (xm_host_bury(host, i) == XM_BURIED)
 			zero(host->map.area[i], host->map.pool->area_stride);
 	xm_host_suspect_all(host);
 	while ((slot = xm_host_sweep(host, &sweep, &payload)) != -ENOENT)
@@ -157,7 +160,8 @@ u32 world_reclaim(struct xm_host *host, u32 slot)
 
 void world_end(struct world *world, u32 client)
 {
-	xm_host_end(&world->host, client);
+	xm_host_end(&world->host, client, false);
+	xm_host_exited(&world->host, client);
 	world_reap(world);
 	world_is_valid(world);
 }

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpu_consumer POOL: shows the pictures of gpu_producer.c: where they are on the GPU, and the sum
+ * over all pixels, for which it has them copied. When the producer ends, also by SIGKILL, it
+ * shows what is still there and follows the next one.
+ *
+ * Nothing of CUDA is needed to build this. Where there is no GPU it says why and ends.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <xmem.h>
+#include <xmem/cuda.h>
+
+static void fail(void)
+{
+	const char *why;
+
+	xmem_get_last_error(&why);
+	fprintf(stderr, "gpu_consumer: %s\n", why);
+	exit(1);	/* the host releases all that we hold */
+}
+
+static void show(struct xmem_buffer *picture)
+{
+	size_t bytes = xmem_size(picture);
+	const void *at = xmem_cuda_ptr(picture);	/* what a kernel would get */
+	uint8_t *pixel = malloc(bytes);
+	uint32_t sum = 0;
+
+	if (!at || !pixel || xmem_copy_to_cpu(pixel, picture, 0, bytes))
+		fail();
+	for (size_t i = 0; i < bytes; i++)
+		sum = sum * 31 + pixel[i];
+	printf("picture %" PRIu64 " sum %08" PRIx32 "\n", xmem_sequence(picture), sum);
+	printf("  %zu bytes at %p on GPU %d\n", bytes, at, xmem_cuda_device(picture));
+	free(pixel);
+}
+
+int main(int argc, char **argv)
+{
+	struct xmem_subscribe_options wait_for_me = {
+		.size = sizeof(wait_for_me), .flags = XMEM_SUBSCRIBE_WAITS,
+	};
+	struct xmem_pool *pool = xmem_pool_open(argc > 1 ? argv[1] : "pictures", NULL);
+	struct xmem_subscription *pictures;
+	struct xmem_buffer *picture;
+
+	if (!pool)
+		fail();
+	while ((pictures = xmem_subscribe(pool, &wait_for_me))) {
+		printf("following publisher %d\n", xmem_subscription_publisher(pictures));
+		while ((picture = xmem_receive(pictures, XMEM_FOREVER))) {
+			show(picture);
+			xmem_release(picture);
+		}
+		if (xmem_peek_last_error(NULL) != -EPIPE)
+			fail();
+		printf("publisher ended, %" PRIu64 " lost\n", xmem_subscription_lost(pictures));
+		xmem_unsubscribe(pictures);
+	}
+	fail();
+}

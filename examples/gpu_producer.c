@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpu_producer POOL: as producer.c, but its pictures are in the memory of a GPU. It draws them on
+ * the CPU and has them copied; a program with kernels of its own writes to xmem_cuda_ptr_mut(), and
+ * xmem/stream.h publishes what a stream has yet to write.
+ *
+ * Nothing of CUDA is needed to build this. Where there is no GPU it says why and ends.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#include <xmem.h>
+#include <xmem/cuda.h>
+
+enum { WIDTH = 320, HEIGHT = 240, BYTES = WIDTH * HEIGHT, GPU = 0 };
+
+static void fail(void)
+{
+	const char *why;
+
+	xmem_get_last_error(&why);
+	fprintf(stderr, "gpu_producer: %s\n", why);
+	exit(1);	/* the host releases all that we have */
+}
+
+/* A gradient that moves, other pictures in each process. The sum is over all pixels. */
+static uint32_t draw(uint8_t *pixel, uint64_t number)
+{
+	uint32_t sum = 0;
+
+	for (int i = 0; i < BYTES; i++) {
+		pixel[i] = (uint8_t)(i % WIDTH + i / WIDTH * (getpid() % 97) + (int)number);
+		sum = sum * 31 + pixel[i];
+	}
+	return sum;
+}
+
+int main(int argc, char **argv)
+{
+	struct xmem_pool_options writer = {
+		.size = sizeof(writer), .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 1000000000,
+	};
+	struct xmem_pool *pool = xmem_pool_open(argc > 1 ? argv[1] : "pictures", &writer);
+	struct timespec pause = { .tv_nsec = 1000000000 / 25 };
+	static uint8_t drawn[BYTES];
+
+	/* Who opens memory of a GPU can write it: our readers get it because we say so. */
+	if (!pool || xmem_preallocate_cuda(pool, 8, BYTES, GPU, XMEM_CUDA_READERS))
+		fail();
+	for (uint64_t number = 0;; number++) {
+		struct xmem_buffer *picture = xmem_acquire_cuda(pool, BYTES, GPU, XMEM_FOREVER);
+		uint32_t sum = draw(drawn, number);
+
+		if (!picture || xmem_copy_to_cuda(picture, 0, drawn, BYTES))
+			fail();
+		printf("picture %" PRIu64 " sum %08" PRIx32 "\n", number, sum);
+		if (xmem_describe_image(picture, XMEM_IMAGE_GRAY8, WIDTH, HEIGHT, 0) ||
+		    xmem_publish(picture, NULL, NULL))
+			fail();
+		nanosleep(&pause, NULL);
+	}
+}

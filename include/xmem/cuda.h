@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Buffers in the memory of NVIDIA's GPUs. A part of xmem.h, whose rules for errors, handles and
+ * threads hold here too. It needs no header of CUDA's, and a program that calls these functions is
+ * not linked with the driver: the library opens libcuda.so.1, or what XMEM_CUDA_DRIVER names (see
+ * docs/environment.md), when it is first needed. Where there is no driver or no GPU, these
+ * functions fail with ENODEV and say why, and all others work.
+ *
+ * After fork the child makes no call of the driver that its parent has used, because the driver
+ * does not serve such a child: these functions fail with ECHILD. A child that is to use GPUs has
+ * to be started by exec, or forked before its parent uses CUDA.
+ * Any other child, too, is to be forked before that or to call exec at once. Until then it keeps
+ * the driver's files of its parent open: if the parent ends, what it has put on the GPU may go on,
+ * although the host takes it for over and gives the parent's buffers to others.
+ *
+ * No function of the library is called in a host function of the program's (cuLaunchHostFunc) or
+ * in another callback of the driver's, where the driver allows no call. Not only those of this file
+ * call it: xmem_release, xmem_publish, xmem_pool_stat and others close or free memory of GPUs that
+ * is not used any more. Where a stream is to drop a handle, xmem_release_on (stream.h) does so.
+ *
+ * The driver is looked for and started once in a process. If that fails, all later calls give the
+ * same error until the process ends, also where the cause has gone meanwhile.
+ *
+ * Each function that calls the driver can also fail with
+ *	ESHUTDOWN	the driver has been torn down, because the process is ending
+ *	EOPNOTSUPP	the driver or the GPU lacks what is needed; the message says what
+ *	EPERM		the driver is called in one of its callbacks, or a stream is captured
+ * and each that waits for contents that a stream has yet to write also with
+ *	ECANCELED	xmem_cancel, or xmem_pool_close while it waits
+ *	EINTR		a signal
+ *	EOWNERDEAD	the process that wrote the contents has ended before they were complete
+ *	ENOTCONN	the host has ended, and nobody knows whether they will be
+ *	EIO		they never will be: this process writes them, and its GPU fails; or what
+ *			their writer says of them is no order
+ */
+#ifndef XMEM_CUDA_H
+#define XMEM_CUDA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xmem_pool;
+struct xmem_buffer;
+struct xmem_tensor;
+struct xmem_image;
+struct CUstream_st;		/* what CUstream and cudaStream_t point to */
+
+/* ---- errors of the driver ---- */
+
+/*
+ * Get the result of the calling thread's last call of the driver that failed in a function of this
+ * library, and forget it. It stands beside the thread's last error, whose message has it too, and
+ * stays when a later error has nothing to do with CUDA.
+ * @ret_name: its name, such as "CUDA_ERROR_OUT_OF_MEMORY"; "CUDA_SUCCESS" if there is none; may be
+ *            NULL.
+ * Returns: a CUresult, so a positive number; 0: none has failed since it was last forgotten. 3,
+ * CUDA_ERROR_NOT_INITIALIZED, is also the result where there is no driver or it is too old, and
+ * in a forked child.
+ * Ownership: the name is constant. Threads: each thread has its own. Since: 0.5.
+ */
+int xmem_cuda_get_last_result(const char **ret_name);
+
+/*
+ * Get the same without forgetting it.
+ * Parameters, Returns, Ownership, Threads: as xmem_cuda_get_last_result. Since: 0.5.
+ */
+int xmem_cuda_peek_last_result(const char **ret_name);
+
+/*
+ * Forget the calling thread's last result.
+ * Threads: each thread has its own. Since: 0.5.
+ */
+void xmem_cuda_clear_last_result(void);
+
+/* ---- what is there ---- */
+
+/* The driver, as this process finds it. */
+struct xmem_cuda_info {
+	size_t size;			/* in: sizeof the struct; out: valid bytes */
+	uint32_t version;		/* of CUDA: 1000 * major + 10 * minor */
+	uint32_t devices;		/* that this process sees; at least 1 */
+	char file[256];			/* the library, as it was found; cut if it is longer */
+};
+
+/*
+ * Find the driver, and get what it is.
+ * @ret_info: its size field is set.
+ * Returns: 0, or
+ *	-ENODEV	there is no driver or no GPU, or the driver is too old, is the toolkit's stub
+ *		library, or does not match the kernel's: the message says which
+ *	-ECHILD	this process was forked from one that had used the driver
+ *	-EINVAL	size is less than that of the size field
+ *	-EIO, -ENOMEM  the driver does not start or does not describe its devices; the message
+ *		has its result
+ * No later call of this process looks again after an error.
+ * Threads: any; the first call of a process takes as long as the driver takes to start.
+ * Since: 0.5.
+ */
+int xmem_cuda_query(struct xmem_cuda_info *ret_info);
+
+/* What works on a device, with this driver. */
+#define XMEM_CUDA_CAN_EXPORT		(1u << 0)	/* memory as descriptors (cuMemCreate) */
+#define XMEM_CUDA_CAN_IPC		(1u << 1)	/* legacy handles of memory (cuMemAlloc) */
+#define XMEM_CUDA_CAN_EXPORT_POOL	(1u << 2)	/* memory pools as descriptors */
+#define XMEM_CUDA_CAN_MEMOPS		(1u << 3)	/* streams write and wait for 64 bits */
+#define XMEM_CUDA_CAN_REGISTER		(1u << 4)	/* host memory is registered, */
+#define XMEM_CUDA_CAN_REGISTER_READ_ONLY (1u << 5)	/* also if it is read-only, */
+#define XMEM_CUDA_CAN_HOST_ATOMICS	(1u << 6)	/* and changed atomically */
+
+/* One device, as this process sees it. */
+struct xmem_cuda_device_info {
+	size_t size;			/* in: sizeof the struct; out: valid bytes */
+	int32_t device;			/* its ordinal in this process */
+	uint32_t can;			/* XMEM_CUDA_CAN_* */
+	uint64_t bytes;			/* of its memory */
+	uint64_t granularity;		/* of exported memory; 0: it cannot be exported */
+	uint32_t capability;		/* compute capability: 10 * major + minor */
+	uint32_t reserved;
+	uint8_t uuid[16];		/* which is the same in all processes */
+	char name[128];			/* NUL-terminated */
+};
+
+/*
+ * Get what is known of a device. No context is made for that.
+ * @device: from 0 to devices - 1 of struct xmem_cuda_info.
+ * @ret_info: its size field is set.
+ * Returns: 0; -ENODEV: also if there is no such device; others as xmem_cuda_query.
+ * Threads: any. Since: 0.5.
+ */
+int xmem_cuda_device_query(int device, struct xmem_cuda_device_info *ret_info);
+
+/* ---- making buffers ---- */
+
+#define XMEM_CUDA_READERS	(1u << 0)	/* readers get the buffers too, not only writers */
+#define XMEM_CUDA_LEGACY	(1u << 1)	/* by the driver's IPC handles, also where there are
+						 * descriptors */
+#define XMEM_CUDA_SHARED	(1u << 2)	/* for xmem_get_mut: every writer can write them in
+						 * place once it alone holds them */
+
+/*
+ * Make buffers in the memory of a GPU, all of it now, and attach them to the pool. A writer does so
+ * before xmem_acquire_cuda, and may do so again. xmem_acquire never gets these buffers.
+ * @count: buffers to make.
+ * @bytes: bytes of each. They begin at multiples of 512 bytes and share allocations of about 16 MB;
+ *	an allocation has whole blocks of 2 MB, in which nothing else lies.
+ * @device: this process's number of the GPU, as CUDA counts them.
+ * @flags: XMEM_CUDA_*.
+ *
+ * Memory is exported as a descriptor where the GPU can do that. The host keeps the descriptor, so
+ * what is published outlives this process, and needs neither a common PID namespace nor a
+ * right to trace. With XMEM_CUDA_LEGACY, and where there are no descriptors, it goes by the
+ * driver's IPC handles: then it ends with this client, that is at its xmem_pool_close already and
+ * not only with the process, and whoever looks at it later gets EOWNERDEAD.
+ *
+ * Whoever opens memory of a GPU can write it: there is no way to open it for reading only. So only
+ * writers of the pool get it, unless XMEM_CUDA_READERS says that its readers are trusted as well.
+ *
+ * Returns: 0, or an error, and then no buffer has been made:
+ *	-EINVAL	a number is 0 or larger than the pool can have, or a flag has no meaning
+ *	-EPERM	this client is a reader
+ *	-ENODEV	there is no driver, or no such GPU; the message says why
+ *	-EOPNOTSUPP  this GPU, or its driver, has no way to share memory; or XMEM_CUDA_SHARED, and
+ *		it has no descriptors
+ *	-ENOMEM	the GPU has too little memory left
+ *	-EMEDIUMTYPE  the host does not take descriptors of this driver (docs/environment.md)
+ *	-ENOSPC, -EDQUOT, -EMFILE, -EINTR  as xmem_preallocate; EDQUOT also: the pool has
+ *		memory of 16 other GPUs; when one of them has none left in the pool, it makes room
+ *	-ECHILD	as all functions here
+ *	-EIO	the driver failed; xmem_cuda_get_last_result says how
+ * Threads: any. Since: 0.5.
+ */
+int xmem_preallocate_cuda(struct xmem_pool *pool, uint32_t count, size_t bytes, int device,
+			  uint32_t flags);
+
+/*
+ * Acquire a buffer on a GPU to write into, as xmem_acquire does for memory of the CPU.
+ * @bytes: how many bytes the contents will have; 0: any buffer on that GPU, the whole of it.
+ * @device: this process's number of the GPU.
+ * @timeout_ns: nanoseconds to wait for one.
+ *
+ * The descriptor of xmem_pool_poll_fd is writable when an acquire finds a buffer where the last one
+ * looked.
+ *
+ * Returns: the buffer, or NULL: as xmem_acquire, and
+ *	ENOSPC	also: this writer has no buffers on that GPU; preallocate some
+ *	ENODEV, ECHILD, EIO  as xmem_preallocate_cuda
+ * Ownership: ends in xmem_publish or xmem_release. Threads: any. Since: 0.5.
+ */
+struct xmem_buffer *xmem_acquire_cuda(struct xmem_pool *pool, size_t bytes, int device,
+				      int64_t timeout_ns);
+
+/*
+ * Make a buffer of memory of a GPU that is there already, without copying it.
+ * @ptr: an address of a GPU's memory, a multiple of 64 bytes behind the beginning of its
+ *	allocation: from cudaMalloc or cuMemAlloc; from cuMemCreate with the handle type POSIX file
+ *	descriptor; or from a memory pool with that handle type. It stays the caller's, who does
+ *	not free it and does not change the contents before @done is called. What cudaMalloc or
+ *	cuMemAlloc gives may share a block of 2 MB with other allocations of this process, and
+ *	others have the whole block open: none of those is to be freed before @done either. What
+ *	is attached in one such block is given back together, when the last of it is no longer used.
+ *	Parts of any other allocation are given back one by one; the allocation is not to be freed
+ *	before the last of them.
+ * @bytes: bytes of contents. Others get the whole allocation, as CUDA knows no other way, and the
+ *	whole of a block that it shares.
+ * @flags: 0 or XMEM_CUDA_READERS.
+ * @done: called once, when nobody can receive or holds the contents any more and nobody has the
+ *	memory open; NULL: nobody wants to know. After an error it is not called. The thread that
+ *	finds it out calls it, in a call of any function for this pool, at the latest in a later
+ *	one of xmem_pool_stat, xmem_collect, xmem_trim, xmem_attach_cuda or xmem_pool_close. If a
+ *	stream drops the last handle of a pool that is closed (xmem_release_on), a thread of the
+ *	library's calls it, but not once exit has begun. In any thread the GPU's primary context is
+ *	current meanwhile. It may free the memory; it must return, and calls no function of this
+ *	pool. Closing the pool while others have the memory open leaves a client that is "closing"
+ *	in the pool, which any other pool handle of this process looks after: @done is called after
+ *	they have closed it. If the pool is full, or the host is stopped, that client joins later.
+ *	If the host ends before that, @done is not called and the memory stays. It stays as well
+ *	while a process lives whose driver has failed to close it.
+ *
+ * The buffer is published or released, as one from xmem_attach_fd is: it is for one content, and
+ * xmem_cuda_ptr_mut refuses. What cuMemCreate has made outlives this process; all else ends for
+ * others with this client, that is at its xmem_pool_close already (XMEM_BUFFER_MORTAL).
+ *
+ * An allocation that is attached several times counts each time, by its whole length and the whole
+ * of a block that it shares, in what xmem_pool_stat and xmem_pool_device_info say of bytes. If
+ * @ptr is what xmem_cuda_ptr gives for a buffer of another pool, that buffer is held until @done is
+ * called: the library does not know that the two have to do with each other.
+ *
+ * Returns: the buffer, or NULL, and then nothing has changed:
+ *	EINVAL	a number is 0, an address is not aligned, or a flag has no meaning
+ *	EMEDIUMTYPE  it is no memory of a GPU, or none that other processes can get; the message
+ *		says what to do
+ *	ERANGE	the contents reach beyond the allocation
+ *	EPERM, ENOSPC, EDQUOT, EAGAIN, ENOMEM, EMFILE, EINTR  as xmem_attach_fd
+ *	ENODEV, ECHILD, EIO  as xmem_preallocate_cuda
+ * Ownership: ends in xmem_publish or xmem_release. Threads: any. Since: 0.5.
+ */
+struct xmem_buffer *xmem_attach_cuda(struct xmem_pool *pool, void *ptr, size_t bytes,
+				     uint32_t flags, void (*done)(void *user), void *user);
+
+/* ---- looking at contents ---- */
+
+/*
+ * Get the contents of a buffer on a GPU, xmem_size() bytes, for use on that GPU.
+ *
+ * The first call for an allocation opens it, which takes the driver about a millisecond; later ones
+ * call neither the driver nor the host, and take no lock. So a process that only passes a buffer on
+ * needs no GPU. What has been opened is closed after its owner has given it back.
+ *
+ * Returns: the device address, or NULL:
+ *	EMEDIUMTYPE  the contents are in memory of the CPU: xmem_data
+ *	EACCES	the owner lets only writers have it (XMEM_CUDA_READERS), and this client is a reader
+ *	EOWNERDEAD  the owner has ended or closed its pool, and the memory went by the driver's IPC
+ *		handles or is of a memory pool; or the contents never became complete, because
+ *		their writer has ended before. So a call can fail after another has succeeded, also
+ *		when a stream was told to wait: an address that has been given stays valid
+ *	EINVAL	the driver refuses what it got of the owner, perhaps for lack of descriptors
+ *	ENODEV	there is no driver, or this process does not see that GPU; the message has its UUID
+ *	ENOMEM, EMFILE, EINTR, EIO, ENOTCONN, ECHILD
+ * Ownership: valid until the handle of the buffer is dropped. Threads: any. Since: 0.5.
+ */
+const void *xmem_cuda_ptr(struct xmem_buffer *buffer);
+
+/*
+ * Get what can be written of a buffer on a GPU, xmem_capacity() bytes, as xmem_data_mut does.
+ * Returns: the device address, or NULL: EPERM (the buffer is not being written, or is from
+ *	xmem_attach_cuda), and as xmem_cuda_ptr.
+ * Ownership: valid until the buffer is published or released. Threads: any. Since: 0.5.
+ */
+void *xmem_cuda_ptr_mut(struct xmem_buffer *buffer);
+
+/*
+ * The same as xmem_tensor_view and xmem_image_view, of contents on a GPU: what the publisher says
+ * of them is checked, and data, of each plane of an image, is a device address, as xmem_cuda_ptr
+ * gives it.
+ * Returns: as those, and as xmem_cuda_ptr. Ownership, Threads: as those. Since: 0.5.
+ */
+int xmem_cuda_tensor_view(struct xmem_buffer *buffer, struct xmem_tensor *ret_tensor);
+
+/* Parameters, Returns, Ownership, Threads: as xmem_cuda_tensor_view. Since: 0.5. */
+int xmem_cuda_image_view(struct xmem_buffer *buffer, struct xmem_image *ret_image);
+
+/*
+ * On which GPU is a buffer?
+ * Returns: this process's number of the GPU, or -EMEDIUMTYPE (the contents are in memory of the
+ *	CPU), -ENODEV (there is no driver, or this process does not see that GPU), -EINVAL,
+ *	-EBADF, -ECHILD. Threads: any. Since: 0.5.
+ */
+int xmem_cuda_device(struct xmem_buffer *buffer);
+
+/* ---- copies ---- */
+
+/*
+ * Copy memory of this process into a buffer on a GPU. It is there when this returns.
+ * @to: a buffer that is being written.
+ * @offset: bytes from xmem_cuda_ptr_mut to the first one that is written.
+ * @from: @bytes bytes of memory of the CPU; may be NULL if there are none.
+ * Returns: 0, or -ERANGE (they reach beyond xmem_capacity()), and as xmem_cuda_ptr_mut.
+ * Threads: one thread at a time writes a buffer. Since: 0.5.
+ */
+int xmem_copy_to_cuda(struct xmem_buffer *to, size_t offset, const void *from, size_t bytes);
+
+/*
+ * Copy contents from a GPU to memory of this process. They are there when this returns.
+ * @from: any buffer on a GPU. While it is written its whole capacity counts as contents.
+ * @offset: bytes of the contents before the first one that is copied.
+ * Returns: 0, or -ERANGE (they reach beyond the contents), and as xmem_cuda_ptr.
+ * Threads: any. Since: 0.5.
+ */
+int xmem_copy_to_cpu(void *to, struct xmem_buffer *from, size_t offset, size_t bytes);
+
+/*
+ * Copy from one GPU's buffer to another one, on the same GPU or another: directly where the GPUs
+ * can do that, and else through memory of the CPU. They are there when this returns.
+ * @to, @to_offset: as in xmem_copy_to_cuda. @from, @from_offset: as in xmem_copy_to_cpu.
+ * Returns: 0, or -ERANGE, -EINVAL (both are the same handle), and as the two above.
+ * Threads: one thread at a time writes a buffer. Since: 0.5.
+ */
+int xmem_copy_to_device(struct xmem_buffer *to, size_t to_offset, struct xmem_buffer *from,
+			size_t from_offset, size_t bytes);
+
+/*
+ * The same copies on a stream: they are there when the stream has got so far. Until then the caller
+ * keeps the memory of this process, and releases a buffer that it reads by xmem_release_on of that
+ * stream only.
+ *
+ * A buffer that is being written may be published or released at any time, in any way. Whoever
+ * receives it waits for the copies, and so does a stream that is given to xmem_publish_on or to a
+ * later copy. Its memory is neither written again nor given back before they have run. The stream
+ * may be destroyed.
+ *
+ * They are ordered as xmem_wait_on says (stream.h). Between two GPUs that cannot copy directly the
+ * calling thread waits for the stream, and copies. It waits as well for a copy into or out of a
+ * buffer from xmem_get_mut, and where the stream cannot say how far it has got. A copy with a
+ * buffer that is being written is not captured into a graph, which could run when the buffer is
+ * long another one: capture one of the driver's with xmem_cuda_ptr_mut instead.
+ *
+ * Where the memory of this process is ordinary, and not pinned (cuMemHostAlloc,
+ * cuMemHostRegister), the driver may wait for the stream in this call, until it has copied. Then no
+ * signal and no xmem_cancel ends the call, as none ends a copy without a stream while the driver
+ * makes it. A wait for the stream before a copy between two GPUs ends with EINTR or ECANCELED, and
+ * then nothing has been copied. A wait for a copy that is in the stream is not ended.
+ * @stream: of the GPU that the buffer is on, or @to: the driver may refuse that of another one, or
+ *	fail later; NULL: the one that orders with all others.
+ * Returns: as those without a stream; after EIO, ENOMEM or EPERM the copy may yet run.
+ * Threads: as those without a stream. Since: 0.5.
+ */
+int xmem_copy_to_cuda_on(struct xmem_buffer *to, size_t offset, const void *from, size_t bytes,
+			 struct CUstream_st *stream);
+
+/* Parameters, Returns: as xmem_copy_to_cuda_on. Threads: any. Since: 0.5. */
+int xmem_copy_to_cpu_on(void *to, struct xmem_buffer *from, size_t offset, size_t bytes,
+			struct CUstream_st *stream);
+
+/*
+ * Parameters, Returns: as xmem_copy_to_cuda_on. Threads: one thread at a time writes a buffer.
+ * Since: 0.5.
+ */
+int xmem_copy_to_device_on(struct xmem_buffer *to, size_t to_offset, struct xmem_buffer *from,
+			   size_t from_offset, size_t bytes, struct CUstream_st *stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

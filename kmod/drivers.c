@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Whose character devices have files that may be payloads: the drivers of GPUs that the
+ * administrator lists, as numbers of devices. Such a file stands for memory of the GPU; the
+ * driver gives it out for that purpose, and frees the memory with the file. What else the
+ * file could do is not known here. So only numbers of such drivers belong into the list:
+ * a file that can hold other files might hold one of ours, and then neither would ever go.
+ */
+#include <linux/fs.h>
+#include <linux/kdev_t.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+
+#include "xk.h"
+
+#define XK_MAX_DRIVERS	16
+
+struct xk_drivers {
+	u32 count;
+	dev_t number[XK_MAX_DRIVERS];
+};
+
+static DEFINE_SPINLOCK(drivers_lock);
+/* drivers_lock. That of the descriptors that NVIDIA's driver exports (/dev/nvidiactl). */
+static struct xk_drivers drivers = { .count = 1, .number = { MKDEV(195, 255) } };
+
+/* ---- the parameter ---- */
+
+/* One "major:minor". Changes @text. */
+static int xk_driver_parse(char *text, dev_t *number)
+{
+	char *minor_text = strchr(text, ':');
+	unsigned int major, minor;
+	int err;
+
+	if (!minor_text)
+		return -EINVAL;
+	*minor_text++ = 0;
+	err = kstrtouint(text, 10, &major);
+	if (!err)
+		err = kstrtouint(minor_text, 10, &minor);
+	if (err)
+		return err;
+	if (major >= 1U << (32 - MINORBITS) || minor > MINORMASK)
+		return -ERANGE;
+	*number = MKDEV(major, minor);
+	return 0;
+}
+
+/* A list of them, separated by commas; an empty one has none. Changes @text. */
+static int xk_drivers_parse(char *text, struct xk_drivers *list)
+{
+	char *word;
+	int err;
+
+	text = strim(text);
+	if (!*text)
+		return 0;
+	while ((word = strsep(&text, ","))) {
+		if (list->count == XK_MAX_DRIVERS)
+			return -ENOSPC;
+		err = xk_driver_parse(word, &list->number[list->count]);
+		if (err)
+			return err;
+		list->count++;
+	}
+	return 0;
+}
+
+static int xk_drivers_set(const char *value, const struct kernel_param *param)
+{
+	struct xk_drivers list = { .count = 0 };
+	char *text = kstrdup(value, GFP_KERNEL);
+	int err;
+
+	if (!text)
+		return -ENOMEM;
+	err = xk_drivers_parse(text, &list);
+	kfree(text);
+	if (err)
+		return err;
+	spin_lock(&drivers_lock);
+	drivers = list;
+	spin_unlock(&drivers_lock);
+	return 0;
+}
+
+static int xk_drivers_get(char *page, const struct kernel_param *param)
+{
+	int n = 0;
+	u32 i;
+
+	spin_lock(&drivers_lock);
+	for (i = 0; i < drivers.count; i++)
+		n += scnprintf(page + n, PAGE_SIZE - n, i ? ",%u:%u" : "%u:%u",
+			       MAJOR(drivers.number[i]), MINOR(drivers.number[i]));
+	spin_unlock(&drivers_lock);
+	return n + scnprintf(page + n, PAGE_SIZE - n, "\n");
+}
+
+static const struct kernel_param_ops xk_drivers_ops = {
+	.set = xk_drivers_set, .get = xk_drivers_get,
+};
+module_param_cb(device_files, &xk_drivers_ops, NULL, 0644);
+MODULE_PARM_DESC(device_files, "devices whose files may be payloads, as major:minor,...");
+
+/* ---- the question ---- */
+
+static bool xk_is_listed(dev_t number)
+{
+	bool listed = false;
+	u32 i;
+
+	spin_lock(&drivers_lock);
+	for (i = 0; i < drivers.count; i++)
+		listed |= drivers.number[i] == number;
+	spin_unlock(&drivers_lock);
+	return listed;
+}
+
+/*
+ * May this file be kept as a payload? Never one of ours, whatever is listed: a pool would keep
+ * the file that keeps the pool.
+ */
+bool xk_is_device_file(const struct file *file)
+{
+	const struct inode *inode = file_inode(file);
+
+	return S_ISCHR(inode->i_mode) && file->f_op->owner != THIS_MODULE &&
+	       xk_is_listed(inode->i_rdev);
+}

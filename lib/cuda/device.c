@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The GPUs of this process, and the contexts that calls are made in: device.h.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../uncancelled.h"
+#include "device.h"
+#include "own.h"
+
+/*
+ * Guards the list until it is made, and the contexts. A forked child never takes it: only those
+ * take it that the driver serves.
+ */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct xl_gpu *gpus;	/* [count]; stays for the process's life; atomic */
+static int count;
+static bool at_exit;		/* release_all has been registered */
+
+/* ---- the list ---- */
+
+/* A device that is being looked at, and the first error in that. */
+struct look {
+	struct xl_gpu *gpu;
+	CUresult err;
+};
+
+static void note(struct look *look, CUresult err)
+{
+	if (!look->err)
+		look->err = err;
+}
+
+/* An attribute that this driver does not know is one that the device does not have. */
+static int attribute(struct look *look, CUdevice_attribute what)
+{
+	int value = 0;
+	CUresult err = xl_cuda()->device_get_attribute(&value, what, look->gpu->device);
+
+	if (!err)
+		return value;
+	if (err != CUDA_ERROR_INVALID_VALUE)
+		note(look, err);
+	return 0;
+}
+
+/* The size that all sizes of exported memory are multiples of; 0: there is no such memory. */
+static u64 granularity_of(struct look *look)
+{
+	CUmemAllocationProp wanted = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = { CU_MEM_LOCATION_TYPE_DEVICE, look->gpu->device },
+	};
+	size_t bytes = 0;
+	CUresult err;
+
+	err = xl_cuda()->mem_get_allocation_granularity(&bytes, &wanted,
+							CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+	if (!err)
+		return bytes;
+	if (err != CUDA_ERROR_INVALID_VALUE && err != CUDA_ERROR_NOT_SUPPORTED)
+		note(look, err);
+	return 0;
+}
+
+#define HAS(group, name) \
+	(xl_cuda_has(XL_CUDA_##group) && attribute(look, CU_DEVICE_ATTRIBUTE_##name))
+
+static void find_abilities(struct look *look)
+{
+	struct xl_gpu_can *can = &look->gpu->can;
+	int pools;
+
+	can->unified = HAS(CORE, UNIFIED_ADDRESSING);
+	if (HAS(VMM, VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) &&
+	    HAS(VMM, HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
+		look->gpu->granularity = granularity_of(look);
+	can->export_fd = look->gpu->granularity;
+	/* The attribute is of events, and stands for memory too: the driver has none of that. */
+	can->ipc = can->unified && HAS(IPC, IPC_EVENT_SUPPORTED);
+	pools = attribute(look, CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES);
+	can->pool_fd = xl_cuda_has(XL_CUDA_POOL) &&
+		(pools & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	can->memops = HAS(MEMOPS, CAN_USE_64_BIT_STREAM_MEM_OPS);
+	can->host_register = HAS(HOST, HOST_REGISTER_SUPPORTED);
+	can->host_read_only = can->host_register && HAS(HOST, READ_ONLY_HOST_REGISTER_SUPPORTED);
+	can->host_address = can->host_register &&
+		HAS(HOST, CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM);
+	can->host_atomics = HAS(CORE, HOST_NATIVE_ATOMIC_SUPPORTED);
+}
+
+/* Nothing that the program has given can be wrong here. */
+static int not_described(CUresult result, int ordinal)
+{
+	if (xl_cuda_errno(result) != -EINVAL)
+		return xl_cuda_fail(result, "the driver does not describe GPU %d", ordinal);
+	xl_cuda_result = result;
+	return xl_fail(EIO, "the driver does not describe GPU %d: %s (%d)", ordinal,
+		       xl_cuda_name(result), result);
+}
+
+/* 0 or -errno, noted. */
+static int describe(struct xl_gpu *gpu, int ordinal)
+{
+	const struct xl_cuda *cuda = xl_cuda();
+	struct look look = { .gpu = gpu };
+	CUuuid uuid = {};
+	size_t bytes = 0;
+
+	gpu->ordinal = ordinal;
+	look.err = cuda->device_get(&gpu->device, ordinal);
+	if (!look.err) {
+		note(&look, cuda->device_get_uuid(&uuid, gpu->device));
+		note(&look, cuda->device_get_name(gpu->name, sizeof(gpu->name), gpu->device));
+		note(&look, cuda->device_total_mem(&bytes, gpu->device));
+		gpu->capability =
+			attribute(&look, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
+			attribute(&look, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+		find_abilities(&look);
+	}
+	if (look.err)
+		return not_described(look.err, ordinal);
+	gpu->name[sizeof(gpu->name) - 1] = '\0';
+	memcpy(gpu->uuid, uuid.bytes, sizeof(gpu->uuid));
+	gpu->bytes = bytes;
+	return 0;
+}
+
+/* pre: the lock is taken. 0 or -errno, noted; then the next call tries again. */
+static int make_list(void)
+{
+	struct xl_gpu *list;
+	int i, n, err = 0;
+	CUresult said;
+
+	said = xl_cuda()->device_get_count(&n);
+	if (said || n < 1)
+		return xl_cuda_fail(said ? said : CUDA_ERROR_NO_DEVICE, "there are no GPUs");
+	list = calloc(n, sizeof(*list));
+	if (!list)
+		return xl_fail(ENOMEM, "no memory for a list of %d GPUs", n);
+	for (i = 0; i < n && !err; i++)
+		err = describe(&list[i], i);
+	if (err) {
+		free(list);
+		return err;
+	}
+	count = n;
+	xm_store_release(&gpus, list);
+	return 0;
+}
+
+/* The list, or NULL, noted. @what it is needed for. */
+static struct xl_gpu *list_of_gpus(const char *what)
+{
+	struct xl_gpu *list;
+
+	if (xl_cuda_need(what))
+		return NULL;
+	list = xm_load_acquire(&gpus);
+	if (list)
+		return list;
+	XL_UNCANCELLED;
+	pthread_mutex_lock(&lock);
+	list = gpus || !make_list() ? gpus : NULL;
+	pthread_mutex_unlock(&lock);
+	return list;
+}
+
+int xl_gpu_count(void)
+{
+	return list_of_gpus("looking for GPUs") ? count : xmem_peek_last_error(NULL);
+}
+
+struct xl_gpu *xl_gpu(int ordinal)
+{
+	struct xl_gpu *list = list_of_gpus("memory of a GPU");
+
+	if (!list)
+		return NULL;
+	if (ordinal >= 0 && ordinal < count)
+		return &list[ordinal];
+	xl_fail(ENODEV, "there is no GPU %d in this process: it has 0 to %d", ordinal, count - 1);
+	return NULL;
+}
+
+void xl_gpu_uuid_text(const u8 uuid[XL_GPU_UUID_BYTES], char ret[XL_GPU_UUID_TEXT])
+{
+	int i, at = sprintf(ret, "GPU");
+
+	for (i = 0; i < XL_GPU_UUID_BYTES; i++) {
+		if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10)
+			ret[at++] = '-';
+		at += sprintf(ret + at, "%02x", uuid[i]);
+	}
+}
+
+struct xl_gpu *xl_gpu_by_uuid(const u8 uuid[XL_GPU_UUID_BYTES])
+{
+	struct xl_gpu *list = list_of_gpus("memory of a GPU");
+	char text[XL_GPU_UUID_TEXT];
+	int i;
+
+	if (!list)
+		return NULL;
+	for (i = 0; i < count; i++)
+		if (!memcmp(list[i].uuid, uuid, XL_GPU_UUID_BYTES))
+			return &list[i];
+	xl_gpu_uuid_text(uuid, text);
+	xl_fail(ENODEV, "%s is not among the GPUs of this process, which has %d: does "
+		"CUDA_VISIBLE_DEVICES or the container hide it?", text, count);
+	return NULL;
+}
+
+/* ---- contexts ---- */
+
+/*
+ * The process is ending. The driver may have been torn down already; then it says so, and has
+ * released everything itself. In a forked child no call is made. Nothing is locked, because a
+ * thread that has the lock may be what ends the process.
+ */
+static void release_all(void)
+{
+	struct xl_gpu *list = xm_load_acquire(&gpus), *gpu;
+	const struct xl_cuda *cuda = xl_cuda_if_found();
+
+	if (!list)
+		return;
+	xl_own_stop();
+	for (gpu = list; gpu < list + count; gpu++) {
+		CUcontext context = __atomic_exchange_n(&gpu->context, NULL, __ATOMIC_ACQ_REL);
+
+		xm_store(&gpu->released, true);
+		if (context)
+			cuda->device_primary_ctx_release(gpu->device);
+	}
+}
+
+/* pre: the lock is taken. 0 or -errno, noted. */
+static int retain(struct xl_gpu *gpu)
+{
+	CUcontext context = NULL;
+	CUresult err;
+
+	if (xm_load(&gpu->released))
+		return xl_cuda_fail(CUDA_ERROR_DEINITIALIZED, "GPU %d is not used any more",
+				    gpu->ordinal);
+	/* After the driver's start, so that it comes before what the driver has registered. */
+	if (!at_exit && atexit(release_all))
+		return xl_fail(ENOMEM, "no memory to note what is done at the process's end");
+	at_exit = true;
+	err = xl_cuda()->device_primary_ctx_retain(&context, gpu->device);
+	if (err)
+		return xl_cuda_fail(err, "GPU %d gives no context", gpu->ordinal);
+	xm_store_release(&gpu->context, context);
+	return 0;
+}
+
+/* The primary context, retained; NULL: noted. pre: the thread is not cancelled. */
+static XL_COLD CUcontext first_context(struct xl_gpu *gpu)
+{
+	pthread_mutex_lock(&lock);
+	if (!gpu->context)
+		retain(gpu);
+	pthread_mutex_unlock(&lock);
+	return xm_load_acquire(&gpu->context);
+}
+
+static int enter(struct xl_gpu *gpu, struct xl_gpu_scope *scope)
+{
+	const struct xl_cuda *cuda = xl_cuda();
+	CUcontext context;
+	CUresult err;
+
+	if (xl_cuda_need("the context of a GPU"))
+		return xmem_peek_last_error(NULL);
+	context = xm_load_acquire(&gpu->context);
+	if (!context)
+		context = first_context(gpu);
+	if (!context)
+		return xmem_peek_last_error(NULL);
+	err = cuda->ctx_get_current(&scope->before);
+	if (!err && scope->before != context) {
+		err = cuda->ctx_push_current(context);
+		scope->pushed = err ? NULL : context;
+	}
+	return err ? xl_cuda_fail(err, "GPU %d's context cannot be entered", gpu->ordinal) : 0;
+}
+
+int xl_gpu_enter(struct xl_gpu *gpu, struct xl_gpu_scope *ret_scope)
+{
+	int err;
+
+	*ret_scope = (struct xl_gpu_scope){ .cancelling = xl_cancel_off() };
+	err = enter(gpu, ret_scope);
+	if (err)
+		xl_cancel_as(&ret_scope->cancelling);
+	return err;
+}
+
+void xl_gpu_leave(const struct xl_gpu_scope *scope)
+{
+	const struct xl_cuda *cuda = xl_cuda();
+	CUcontext popped = NULL;
+
+	/* A context in which something has failed for good may not even be popped. */
+	if (scope->pushed && (cuda->ctx_pop_current(&popped) || popped != scope->pushed))
+		cuda->ctx_set_current(scope->before);
+	xl_cancel_as(&scope->cancelling);
+}

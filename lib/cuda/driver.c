@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Finding the driver: driver.h.
+ *
+ * Each call is found by dlsym alone and never by cuGetProcAddress. The symbol with its suffix is
+ * one form for ever, and every driver exports all the forms that it has. cuGetProcAddress takes
+ * the name without suffix and answers with a form that depends on a version and on flags, so it
+ * could hand out another form than the one that is declared here, and it would have to be found by
+ * dlsym itself. Tools that stand before the driver also do so by its symbols.
+ *
+ * The thread that writes `opener` first is the one whose process uses the driver. A child has
+ * another number, or none, so it finds in that word that an ancestor has been here; it then makes
+ * no call and takes no lock, which another thread of its parent may have had. An ancestor that has
+ * found no driver leaves the child its reason.
+ */
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../uncancelled.h"
+#include "driver.h"
+
+#define DEFAULT_FILE	"libcuda.so.1"
+#define LEAST_VERSION	11040		/* the newest call of the group CORE */
+#define NOBODY		(~0ULL)
+
+/* ---- what stands where a call is missing ---- */
+
+#define MISSING(field, symbol, version, group, parameters) \
+	static CUresult no_##field parameters \
+	{ \
+		return CUDA_ERROR_NOT_INITIALIZED; \
+	}
+XL_CUDA_ENTRIES(MISSING)
+
+#define MISSING_FIELD(field, ...)	.field = no_##field,
+static const struct xl_cuda missing = { XL_CUDA_ENTRIES(MISSING_FIELD) };
+
+/* ---- the list ---- */
+
+static const struct entry {
+	const char *symbol;
+	int version;
+	enum xl_cuda_group group;
+	size_t field;
+} entries[] = {
+#define ENTRY(field, symbol, version, group, parameters) \
+	{ symbol, version, XL_CUDA_##group, offsetof(struct xl_cuda, field) },
+	XL_CUDA_ENTRIES(ENTRY)
+};
+#define ENTRIES	(sizeof(entries) / sizeof(*entries))
+
+#define GROUP_NAME(name, what)	[XL_CUDA_##name] = what,
+static const char *const group_names[] = { XL_CUDA_GROUPS(GROUP_NAME) };
+
+/* ---- what was found ---- */
+
+enum { UNTRIED, FOUND, NONE };
+
+/* Written once, by the process `opener`, under the lock; others read it once settled. */
+static struct xl_cuda table;
+static const struct entry *lacks[XL_CUDA_GROUP_COUNT];	/* the first one; NULL: none */
+static int error;
+static CUresult result;
+static char file[PATH_MAX], why[XL_ERROR_BYTES];
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static u64 opener;		/* the process that looks or has looked; 0: nobody; atomic */
+static u32 settled;		/* FOUND or NONE, once it has; atomic */
+static u64 caller = NOBODY;	/* the process that may call the driver; atomic */
+
+static void none(int number, CUresult said, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+static void none(int number, CUresult said, const char *format, ...)
+{
+	va_list args;
+
+	error = -number;
+	result = said;
+	va_start(args, format);
+	vsnprintf(why, sizeof(why), format, args);
+	va_end(args);
+}
+
+/* All calls that the library has, into the table, and what it lacks. */
+static void fill_table(void *library)
+{
+	const struct entry *entry;
+	void *call;
+
+	table = missing;
+	table.groups = (1u << XL_CUDA_GROUP_COUNT) - 1;
+	for (entry = entries; entry < entries + ENTRIES; entry++) {
+		call = dlsym(library, entry->symbol);
+		if (call) {
+			memcpy((char *)&table + entry->field, &call, sizeof(call));
+			continue;
+		}
+		table.groups &= ~(1u << entry->group);
+		if (!lacks[entry->group])
+			lacks[entry->group] = entry;
+	}
+}
+
+/* Where the library was found, for messages. */
+static void note_file(void *library, const char *asked)
+{
+	struct link_map *map = NULL;
+
+	if (!dlinfo(library, RTLD_DI_LINKMAP, &map) && map && *map->l_name)
+		asked = map->l_name;
+	snprintf(file, sizeof(file), "%s", asked);
+}
+
+/* As programs are told: no error that is of one call, since it stays for the process's life. */
+static int start_error(CUresult said)
+{
+	int number = -xl_cuda_errno(said);
+
+	return number == ENODEV || number == ENOMEM || number == ESHUTDOWN ? number : EIO;
+}
+
+/* The driver's first call, cuInit, has failed. */
+static void none_started(CUresult said)
+{
+	const char *name = xl_cuda_name(said);
+	int number = start_error(said);
+
+	switch (said) {
+	case CUDA_ERROR_NO_DEVICE:
+		none(number, said, "the driver %s finds no GPU (%s, %d): there is none, or "
+		     "CUDA_VISIBLE_DEVICES or the container hides it", file, name, said);
+		break;
+	case CUDA_ERROR_STUB_LIBRARY:
+		none(number, said, "%s is the CUDA toolkit's library for linking and no driver "
+		     "(%s, %d): install the driver, and take the toolkit's folder of stubs out "
+		     "of LD_LIBRARY_PATH", file, name, said);
+		break;
+	case CUDA_ERROR_NOT_INITIALIZED:
+		none(ECHILD, said, "the driver %s does not start here (%s, %d): this process was "
+		     "most likely forked from one that had used CUDA; start it by exec", file,
+		     name, said);
+		break;
+	default:
+		none(number, said, "the driver %s does not start: %s (%d)%s%s", file, name, said,
+		     *xl_cuda_advice(said) ? ": " : "", xl_cuda_advice(said));
+	}
+}
+
+/* Start it, and see whether it has a device. */
+static void start_driver(void)
+{
+	CUresult said = table.init(0);
+	int count = 0;
+
+	if (said == CUDA_SUCCESS)
+		said = table.driver_get_version(&table.version);
+	if (said == CUDA_SUCCESS)
+		said = table.device_get_count(&count);
+	if (said == CUDA_SUCCESS && !count)
+		said = CUDA_ERROR_NO_DEVICE;
+	if (said != CUDA_SUCCESS)
+		none_started(said);
+}
+
+static void open_driver(void)
+{
+	const char *asked = secure_getenv("XMEM_CUDA_DRIVER");
+	const struct entry *lacking;
+	void *library;
+
+	if (!asked || !*asked)
+		asked = DEFAULT_FILE;
+	library = dlopen(asked, RTLD_NOW | RTLD_LOCAL);
+	if (!library) {
+		none(ENODEV, CUDA_ERROR_NOT_INITIALIZED, "there is no CUDA driver: %s; "
+		     "install NVIDIA's driver, or let XMEM_CUDA_DRIVER name its library",
+		     dlerror());
+		return;
+	}
+	note_file(library, asked);
+	fill_table(library);
+	if (table.init == missing.init) {
+		none(ENODEV, CUDA_ERROR_NOT_INITIALIZED, "%s is no CUDA driver: it lacks cuInit",
+		     file);
+		return;
+	}
+	lacking = lacks[XL_CUDA_CORE];
+	if (!lacking) {
+		start_driver();
+		return;
+	}
+	if (table.driver_get_version(&table.version) != CUDA_SUCCESS)
+		table.version = 0;
+	none(ENODEV, CUDA_ERROR_NOT_INITIALIZED,
+	     "the driver %s is too old: it lacks %s, which came with CUDA %d.%d; CUDA %d.%d is the "
+	     "oldest that serves", file, lacking->symbol, lacking->version / 1000,
+	     lacking->version % 1000 / 10, LEAST_VERSION / 1000, LEAST_VERSION % 1000 / 10);
+}
+
+/* ---- who finds it ---- */
+
+/* pre: XL_UNCANCELLED, and this is the process that looks. */
+static void settle(u64 me)
+{
+	pthread_mutex_lock(&lock);
+	if (!settled) {
+		open_driver();
+		if (!error)
+			xm_store_release(&caller, me);
+		xm_store_release(&settled, error ? NONE : FOUND);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static inline bool is_caller(void)
+{
+	u64 process = xm_load_acquire(&caller);
+
+	/* Only then is xl_process set for good. */
+	return likely(process != NOBODY && process == *xl_process);
+}
+
+/* Is this the process that looks, now or before? 1, 0, or -ENOMEM. */
+static int is_opener(void)
+{
+	u64 process = xm_load_acquire(&opener), me;
+
+	if (process)
+		return process == *xl_process;
+	me = xl_process_number();
+	if (!me)
+		return -ENOMEM;
+	return __atomic_compare_exchange_n(&opener, &process, me, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_ACQUIRE) || process == me;
+}
+
+static int no_call(struct xl_cuda_found *ret, int number, const char *sentence)
+{
+	ret->result = CUDA_ERROR_NOT_INITIALIZED;
+	ret->why = sentence;
+	return ret->error = -number;
+}
+
+/* Look, and say why this process may not call the driver. 0: it may. */
+static int look(struct xl_cuda_found *ret)
+{
+	XL_UNCANCELLED;
+	int mine = is_opener();
+
+	*ret = (struct xl_cuda_found){ .file = "" };
+	if (mine < 0)
+		return no_call(ret, ENOMEM, "no memory for one page");
+	if (mine)
+		settle(*xl_process);
+	else if (xm_load_acquire(&settled) != NONE)
+		return no_call(ret, ECHILD, "this process was forked from one that had used CUDA, "
+			       "and the driver does not serve such a child: start it by exec, or "
+			       "fork before the first use");
+	ret->error = error;
+	ret->result = result;
+	ret->version = table.version;
+	ret->file = file;
+	ret->why = why;
+	return error;
+}
+
+static XL_COLD const struct xl_cuda *find_table(void)
+{
+	struct xl_cuda_found found;
+
+	return look(&found) ? &missing : &table;
+}
+
+const struct xl_cuda *xl_cuda(void)
+{
+	return is_caller() ? &table : find_table();
+}
+
+const struct xl_cuda *xl_cuda_if_found(void)
+{
+	return is_caller() ? &table : &missing;
+}
+
+struct xl_cuda_found xl_cuda_find(void)
+{
+	struct xl_cuda_found found;
+
+	look(&found);
+	return found;
+}
+
+int xl_cuda_need(const char *what)
+{
+	struct xl_cuda_found found;
+
+	if (is_caller() || !look(&found))
+		return 0;
+	xl_cuda_result = found.result;
+	return xl_fail(-found.error, "%s needs CUDA: %s", what, found.why);
+}
+
+int xl_cuda_need_group(enum xl_cuda_group group, const char *what)
+{
+	int err = xl_cuda_need(what);
+
+	if (err || !lacks[group])
+		return err;
+	return xl_fail(EOPNOTSUPP, "%s needs %s: the driver %s of CUDA %d.%d lacks %s, which came "
+		       "with CUDA %d.%d", what, group_names[group], file, table.version / 1000,
+		       table.version % 1000 / 10, lacks[group]->symbol,
+		       lacks[group]->version / 1000, lacks[group]->version % 1000 / 10);
+}

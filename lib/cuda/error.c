@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The driver's results as errors of this library: error.h.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "driver.h"
+#include "xmem/cuda.h"
+
+struct meaning {
+	int result;
+	int error;
+	const char *name;
+	const char *advice;	/* or NULL */
+};
+
+static const char lost[] =
+	"the context is lost, so every call on that GPU fails until this process ends";
+#define ADVISE(result, error, advice)	{ CUDA_##result, error, "CUDA_" #result, advice }
+#define MEANS(result, error)		ADVISE(result, error, NULL)
+
+/* A result that is not here has its name from the driver, and means EIO. */
+static const struct meaning meanings[] = {
+	MEANS(SUCCESS, EIO),
+	MEANS(ERROR_INVALID_VALUE, EINVAL),
+	MEANS(ERROR_OUT_OF_MEMORY, ENOMEM),
+	ADVISE(ERROR_NOT_INITIALIZED, EOPNOTSUPP, "the driver lacks this call, or was not started"),
+	ADVISE(ERROR_DEINITIALIZED, ESHUTDOWN,
+	      "the driver has been torn down, because the process is ending"),
+	ADVISE(ERROR_STUB_LIBRARY, ENODEV,
+	      "this is the toolkit's library for linking and no driver"),
+	ADVISE(ERROR_DEVICE_UNAVAILABLE, ENODEV, "another process may have the GPU for itself"),
+	MEANS(ERROR_NO_DEVICE, ENODEV),
+	MEANS(ERROR_INVALID_DEVICE, ENODEV),
+	MEANS(ERROR_INVALID_CONTEXT, EINVAL),
+	MEANS(ERROR_MAP_FAILED, EIO),
+	MEANS(ERROR_UNMAP_FAILED, EIO),
+	MEANS(ERROR_ALREADY_MAPPED, EALREADY),
+	MEANS(ERROR_NOT_MAPPED, EINVAL),
+	ADVISE(ERROR_ECC_UNCORRECTABLE, EIO, lost),
+	MEANS(ERROR_PEER_ACCESS_UNSUPPORTED, EOPNOTSUPP),
+	MEANS(ERROR_OPERATING_SYSTEM, EIO),
+	MEANS(ERROR_INVALID_HANDLE, EINVAL),
+	MEANS(ERROR_ILLEGAL_STATE, EINVAL),
+	MEANS(ERROR_NOT_FOUND, ENOENT),
+	MEANS(ERROR_NOT_READY, EAGAIN),
+	ADVISE(ERROR_ILLEGAL_ADDRESS, EIO, lost),
+	ADVISE(ERROR_LAUNCH_TIMEOUT, EIO, lost),
+	MEANS(ERROR_PEER_ACCESS_ALREADY_ENABLED, EALREADY),
+	MEANS(ERROR_PEER_ACCESS_NOT_ENABLED, EINVAL),
+	MEANS(ERROR_CONTEXT_IS_DESTROYED, EINVAL),
+	ADVISE(ERROR_ASSERT, EIO, lost),
+	MEANS(ERROR_TOO_MANY_PEERS, EUSERS),
+	MEANS(ERROR_HOST_MEMORY_ALREADY_REGISTERED, EALREADY),
+	MEANS(ERROR_HOST_MEMORY_NOT_REGISTERED, EINVAL),
+	ADVISE(ERROR_HARDWARE_STACK_ERROR, EIO, lost),
+	ADVISE(ERROR_ILLEGAL_INSTRUCTION, EIO, lost),
+	ADVISE(ERROR_MISALIGNED_ADDRESS, EIO, lost),
+	ADVISE(ERROR_INVALID_ADDRESS_SPACE, EIO, lost),
+	ADVISE(ERROR_INVALID_PC, EIO, lost),
+	ADVISE(ERROR_LAUNCH_FAILED, EIO, lost),
+	ADVISE(ERROR_NOT_PERMITTED, EPERM, "no call of the driver is allowed in its callbacks"),
+	MEANS(ERROR_NOT_SUPPORTED, EOPNOTSUPP),
+	ADVISE(ERROR_SYSTEM_NOT_READY, ENODEV, "is nvidia-fabricmanager running?"),
+	ADVISE(ERROR_SYSTEM_DRIVER_MISMATCH, ENODEV,
+	      "libcuda.so.1 and the kernel's driver are of different versions: update both, and "
+	      "restart the machine or the container"),
+	ADVISE(ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, ENODEV,
+	      "this libcuda.so.1 is of the forward compatibility package, which this GPU or its "
+	      "kernel driver does not support"),
+	ADVISE(ERROR_MPS_CONNECTION_FAILED, ENODEV, "is nvidia-cuda-mps-control running?"),
+	MEANS(ERROR_MPS_RPC_FAILURE, ENODEV),
+	MEANS(ERROR_MPS_SERVER_NOT_READY, ENODEV),
+	MEANS(ERROR_MPS_MAX_CLIENTS_REACHED, EUSERS),
+	MEANS(ERROR_MPS_MAX_CONNECTIONS_REACHED, EUSERS),
+	ADVISE(ERROR_MPS_CLIENT_TERMINATED, EIO, lost),
+	ADVISE(ERROR_STREAM_CAPTURE_UNSUPPORTED, EPERM, "a stream is being captured"),
+	ADVISE(ERROR_STREAM_CAPTURE_INVALIDATED, EPERM, "a stream is being captured"),
+	ADVISE(ERROR_STREAM_CAPTURE_IMPLICIT, EPERM, "a stream is being captured"),
+	MEANS(ERROR_TIMEOUT, ETIMEDOUT),
+	ADVISE(ERROR_EXTERNAL_DEVICE, EIO, lost),
+	MEANS(ERROR_UNKNOWN, EIO),
+};
+
+static const struct meaning *meaning_of(CUresult result)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(meanings) / sizeof(*meanings); i++)
+		if (meanings[i].result == (int)result)
+			return &meanings[i];
+	return NULL;
+}
+
+const char *xl_cuda_name(CUresult result)
+{
+	const struct meaning *meaning = meaning_of(result);
+	const char *name = NULL;
+
+	if (meaning)
+		return meaning->name;
+	if (xl_cuda_if_found()->get_error_name(result, &name) != CUDA_SUCCESS || !name)
+		return "an unknown CUresult";
+	return name;
+}
+
+bool xl_cuda_is_lost(CUresult result)
+{
+	const struct meaning *meaning = meaning_of(result);
+
+	return meaning && meaning->advice == lost;
+}
+
+int xl_cuda_errno(CUresult result)
+{
+	const struct meaning *meaning = meaning_of(result);
+
+	return meaning ? -meaning->error : -EIO;
+}
+
+const char *xl_cuda_advice(CUresult result)
+{
+	const struct meaning *meaning = meaning_of(result);
+
+	return meaning && meaning->advice ? meaning->advice : "";
+}
+
+int xl_cuda_fail(CUresult result, const char *format, ...)
+{
+	const char *advice = xl_cuda_advice(result);
+	struct xl_cuda_found found = { .why = "" };
+	int err = xl_cuda_errno(result);
+	char tried[XL_ERROR_BYTES / 2];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(tried, sizeof(tried), format, args);
+	va_end(args);
+	if (result == CUDA_ERROR_NOT_INITIALIZED)
+		found = xl_cuda_find();
+	if (found.error) {
+		err = found.error;
+		advice = found.why;
+	}
+	xl_cuda_result = result;
+	return xl_fail(-err, "%s: %s (%d)%s%s", tried, xl_cuda_name(result), result,
+		       *advice ? ": " : "", advice);
+}
+
+XMEM_API int xmem_cuda_peek_last_result(const char **ret_name)
+{
+	if (ret_name)
+		*ret_name = xl_cuda_name(xl_cuda_result);
+	return xl_cuda_result;
+}
+
+XMEM_API void xmem_cuda_clear_last_result(void)
+{
+	xl_cuda_result = 0;
+}
+
+XMEM_API int xmem_cuda_get_last_result(const char **ret_name)
+{
+	int result = xmem_cuda_peek_last_result(ret_name);
+
+	xl_cuda_result = 0;
+	return result;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the driver's results mean here: an errno, a sentence, and the thread's last result.
+ */
+#ifndef XMEM_CUDA_ERROR_H
+#define XMEM_CUDA_ERROR_H
+
+#include <stdbool.h>
+
+#include "types.h"
+
+/*
+ * A call of the driver has failed with @result: make it the thread's last result, and make the
+ * thread's last error of @format and the result's name and number. Returns -errno:
+ *
+ *	ENOMEM      no memory, of the GPU or the host
+ *	ENODEV      no such device, or it is in use, lost or not ready
+ *	ECHILD      this process was forked from one that had used the driver
+ *	ESHUTDOWN   the driver has been torn down, as the process is ending; see xl_cuda_gone
+ *	EINVAL      the driver finds a value, a handle or the context wrong
+ *	EPERM       not allowed here, such as in a callback or while a stream is captured
+ *	EOPNOTSUPP  the device or the driver cannot do it
+ *	EBUSY, EALREADY, EAGAIN, ETIMEDOUT, ENOENT, EUSERS   as the driver says
+ *	EIO         everything else, above all what makes a context unusable for good
+ *
+ * @format tells what was tried, without an end: "GPU 0 gives no 4096 bytes".
+ */
+int xl_cuda_fail(CUresult result, const char *format, ...)
+	__attribute__((format(printf, 2, 3), cold));
+
+/* Has a call that frees something done so, or found that it has gone with the driver? */
+static inline bool xl_cuda_gone(CUresult result)
+{
+	return result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED;
+}
+
+/* Is the context lost, so that nothing runs in it any more and every call fails? */
+bool xl_cuda_is_lost(CUresult result);
+
+/* "CUDA_ERROR_..." for any number; constant. */
+const char *xl_cuda_name(CUresult result);
+
+/* What to do about it, a sentence without its end; "" if there is nothing to say. */
+const char *xl_cuda_advice(CUresult result);
+
+/* The -errno that it means. pre: it is not CUDA_SUCCESS. */
+int xl_cuda_errno(CUresult result);
+
+#endif

@@ -1,0 +1,572 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Memory of GPUs in this process: made, opened, found again and freed. What the program hands over
+ * is in take.c. Every call of the driver may fail, and then what the earlier ones have done is
+ * undone in reverse order.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "../uncancelled.h"
+#include "memory.h"
+#include "own.h"
+#include "register.h"
+
+static struct {
+	struct xl_lock lock;
+	struct xl_memory *first;
+	struct xl_memory *stuck;	/* what has no users and could not be given back */
+	u64 stuck_bytes;		/* atomic */
+} all;
+
+/* ---- the register ---- */
+
+void xl_register_lock(void)
+{
+	xl_lock(&all.lock);
+}
+
+void xl_register_unlock(void)
+{
+	xl_unlock(&all.lock);
+}
+
+void xl_register_add(struct xl_memory *memory)
+{
+	memory->users = 1;
+	memory->next = all.first;
+	all.first = memory;
+}
+
+struct xl_memory *xl_register_first(void)
+{
+	return all.first;
+}
+
+/* A name is another process's word, so what it names must be what the host says of it. */
+static struct xl_memory *find(const struct xl_gpu *gpu, const struct xl_memory_name *name)
+{
+	struct xl_memory *memory;
+
+	for (memory = all.first; memory; memory = memory->next)
+		if (memory->kind == name->kind && memory->gpu == gpu &&
+		    memory->bytes == name->bytes &&
+		    !memcmp(memory->handle, name->handle, sizeof(memory->handle)))
+			return memory;
+	return NULL;
+}
+
+static void forget(const struct xl_memory *memory)
+{
+	struct xl_memory **link = &all.first;
+
+	while (*link != memory)
+		link = &(*link)->next;
+	*link = memory->next;
+}
+
+struct xl_memory *xl_memory_new(struct xl_gpu *gpu, enum xl_memory_kind kind, u64 bytes)
+{
+	struct xl_memory *memory = calloc(1, sizeof(*memory));
+
+	if (!memory) {
+		xl_fail_fast(ENOMEM, "no memory to note memory of a GPU");
+		return NULL;
+	}
+	memory->gpu = gpu;
+	memory->kind = kind;
+	memory->bytes = bytes;
+	return memory;
+}
+
+/* ---- memory behind a descriptor ---- */
+
+static CUmemAllocationProp shape_of(const struct xl_gpu *gpu)
+{
+	return (CUmemAllocationProp){
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = { CU_MEM_LOCATION_TYPE_DEVICE, gpu->device },
+	};
+}
+
+/* Map @allocation at a new address, for reading and writing. 0, or -errno, noted. */
+static int map(struct xl_memory *memory, CUmemGenericAllocationHandle allocation)
+{
+	const CUmemAccessDesc access = {
+		.location = { CU_MEM_LOCATION_TYPE_DEVICE, memory->gpu->device },
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+	};
+	const struct xl_cuda *cuda = xl_cuda();
+	u64 bytes = memory->bytes;
+	CUdeviceptr at = 0;
+	CUresult result;
+
+	result = cuda->mem_address_reserve(&at, bytes, 0, 0, 0);
+	if (result)
+		return xl_cuda_fail(result, "GPU %d: reserve addresses for %llu bytes",
+				    memory->gpu->ordinal, (unsigned long long)bytes);
+	result = cuda->mem_map(at, bytes, 0, allocation, 0);
+	if (result)
+		goto out_free;
+	result = cuda->mem_set_access(at, bytes, &access, 1);
+	if (result)
+		goto out_unmap;
+	memory->address = at;
+	return 0;
+
+out_unmap:
+	cuda->mem_unmap(at, bytes);
+out_free:
+	cuda->mem_address_free(at, bytes);
+	return xl_cuda_fail(result, "GPU %d: map %llu bytes", memory->gpu->ordinal,
+			    (unsigned long long)bytes);
+}
+
+/*
+ * Has the memory gone? Addresses stay reserved if they cannot be unmapped: they must not name
+ * other memory.
+ */
+static bool unmap(const struct xl_memory *memory)
+{
+	if (!xl_cuda_gone(xl_cuda()->mem_unmap(memory->address, memory->bytes)))
+		return false;
+	xl_cuda()->mem_address_free(memory->address, memory->bytes);
+	return true;
+}
+
+/* A descriptor for others, or -errno, noted. A child of a fork does not keep it. */
+int xl_memory_export(CUmemGenericAllocationHandle allocation)
+{
+	CUresult result;
+	int fd = -1;
+
+	xl_fork_lock();
+	result = xl_cuda()->mem_export(&fd, allocation,
+				       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	if (!result)
+		fcntl(xl_file_note(fd), F_SETFD, FD_CLOEXEC);
+	xl_fork_unlock();
+	return result ? xl_cuda_fail(result, "export memory of a GPU as a descriptor") : fd;
+}
+
+/* A name that no other allocation has. 0, or -errno, noted. */
+int xl_memory_make_name(struct xl_memory *memory)
+{
+	if (getrandom(memory->handle, sizeof(memory->handle), 0) == sizeof(memory->handle))
+		return 0;
+	return xl_fail(EAGAIN, "the system has no random numbers to name memory of a GPU");
+}
+
+static int make_file(struct xl_memory *memory, int *ret_fd)
+{
+	CUmemAllocationProp shape = shape_of(memory->gpu);
+	const struct xl_cuda *cuda = xl_cuda();
+	CUmemGenericAllocationHandle allocation;
+	int err = xl_memory_make_name(memory), fd;
+	CUresult result;
+
+	if (err)
+		return err;
+	result = cuda->mem_create(&allocation, memory->bytes, &shape, 0);
+	if (result)
+		return xl_cuda_fail(result, "GPU %d: allocate %llu bytes", memory->gpu->ordinal,
+				    (unsigned long long)memory->bytes);
+	fd = xl_memory_export(allocation);
+	err = fd < 0 ? fd : map(memory, allocation);
+	if (err && fd >= 0)
+		xl_file_close(fd);
+	cuda->mem_release(allocation);		/* the mapping and the descriptor keep it */
+	if (!err)
+		*ret_fd = fd;
+	return err;
+}
+
+static int open_file(struct xl_memory *memory, int fd)
+{
+	const struct xl_cuda *cuda = xl_cuda();
+	CUmemGenericAllocationHandle allocation;
+	CUresult result;
+	int err;
+
+	result = cuda->mem_import(&allocation, (void *)(uintptr_t)fd,
+				  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	if (result)
+		return xl_cuda_fail(result, "GPU %d: open memory of another process by its "
+				    "descriptor", memory->gpu->ordinal);
+	err = map(memory, allocation);
+	cuda->mem_release(allocation);
+	return err;
+}
+
+/* ---- memory behind a handle; the device's context is current ---- */
+
+static int make_handle(struct xl_memory *memory)
+{
+	const struct xl_cuda *cuda = xl_cuda();
+	CUipcMemHandle handle;
+	CUdeviceptr at;
+	CUresult result = cuda->mem_alloc(&at, memory->bytes);
+
+	if (result)
+		return xl_cuda_fail(result, "GPU %d: allocate %llu bytes", memory->gpu->ordinal,
+				    (unsigned long long)memory->bytes);
+	result = cuda->ipc_get_mem_handle(&handle, at);
+	if (result) {
+		cuda->mem_free(at);
+		return xl_cuda_fail(result, "GPU %d: a handle of memory for other processes",
+				    memory->gpu->ordinal);
+	}
+	memcpy(memory->handle, &handle, sizeof(handle));
+	memory->address = at;
+	return 0;
+}
+
+static int open_handle(struct xl_memory *memory)
+{
+	CUipcMemHandle handle;
+	CUdeviceptr at;
+	CUresult result;
+
+	memcpy(&handle, memory->handle, sizeof(handle));
+	result = xl_cuda()->ipc_open_mem_handle(&at, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+	if (result == CUDA_ERROR_INVALID_CONTEXT)
+		return xl_cuda_fail(result, "GPU %d: open memory of another process by its "
+				    "handle; both must be in one PID namespace, or the owner "
+				    "exports descriptors (xmem_preallocate_cuda)",
+				    memory->gpu->ordinal);
+	if (result)
+		return xl_cuda_fail(result, "GPU %d: open memory of another process by its handle",
+				    memory->gpu->ordinal);
+	memory->address = at;
+	return 0;
+}
+
+/* ---- memory of a pool; likewise ---- */
+
+static int open_pool(struct xl_memory *memory, int fd)
+{
+	const struct xl_cuda *cuda = xl_cuda();
+	CUmemPoolPtrExportData data;
+	CUmemoryPool pool;
+	CUdeviceptr at;
+	CUresult result;
+
+	result = cuda->mem_pool_import(&pool, (void *)(uintptr_t)fd,
+				       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	if (result)
+		return xl_cuda_fail(result, "GPU %d: open a memory pool of another process",
+				    memory->gpu->ordinal);
+	memcpy(&data, memory->handle, sizeof(data));
+	result = cuda->mem_pool_import_pointer(&at, pool, &data);
+	if (result) {
+		cuda->mem_pool_destroy(pool);
+		return xl_cuda_fail(result, "GPU %d: open a pointer into a memory pool of another "
+				    "process", memory->gpu->ordinal);
+	}
+	memory->pool = pool;
+	memory->address = at;
+	return 0;
+}
+
+/* ---- all kinds ---- */
+
+static u64 whole_blocks(const struct xl_gpu *gpu, u64 bytes)
+{
+	u64 unit = gpu->granularity > XL_MEMORY_BLOCK ? gpu->granularity : XL_MEMORY_BLOCK;
+
+	return (bytes + unit - 1) / unit * unit;
+}
+
+int xl_memory_make(struct xl_gpu *gpu, enum xl_memory_kind kind, u64 bytes,
+		   struct xl_memory **ret, int *ret_fd)
+{
+	struct xl_memory *memory = xl_memory_new(gpu, kind, whole_blocks(gpu, bytes));
+	struct xl_gpu_scope scope;
+	int err;
+
+	if (!memory)
+		return -ENOMEM;
+	xl_memory_retry();
+	*ret_fd = -1;
+	memory->made = true;
+	err = xl_gpu_enter(gpu, &scope);
+	if (err)
+		goto out_free;
+	err = kind == XL_MEMORY_FILE ? make_file(memory, ret_fd) : make_handle(memory);
+	xl_gpu_leave(&scope);
+	if (err)
+		goto out_free;
+	xl_register_lock();
+	xl_register_add(memory);
+	xl_register_unlock();
+	*ret = memory;
+	return 0;
+
+out_free:
+	free(memory);
+	return err;
+}
+
+static int open_kind(struct xl_memory *memory, int fd)
+{
+	switch (memory->kind) {
+	case XL_MEMORY_FILE:	return open_file(memory, fd);
+	case XL_MEMORY_HANDLE:	return open_handle(memory);
+	case XL_MEMORY_POOL:	break;
+	}
+	return open_pool(memory, fd);
+}
+
+/* Under the register's lock. */
+static int open_new(struct xl_gpu *gpu, const struct xl_memory_name *name, int fd,
+		    struct xl_memory **ret)
+{
+	struct xl_memory *memory = xl_memory_new(gpu, name->kind, name->bytes);
+	struct xl_gpu_scope scope;
+	int err;
+
+	if (!memory)
+		return -ENOMEM;
+	memcpy(memory->handle, name->handle, sizeof(memory->handle));
+	err = xl_gpu_enter(gpu, &scope);
+	if (!err) {
+		err = open_kind(memory, fd);
+		xl_gpu_leave(&scope);
+	}
+	if (err) {
+		free(memory);
+		return err;
+	}
+	xl_register_add(memory);
+	*ret = memory;
+	return 0;
+}
+
+int xl_memory_open(struct xl_gpu *gpu, const struct xl_memory_name *name, int fd,
+		   struct xl_memory **ret)
+{
+	struct xl_memory *memory;
+	int err = 0;
+
+	xl_register_lock();
+	memory = find(gpu, name);
+	if (memory) {
+		memory->users++;
+		*ret = memory;
+	} else {
+		err = open_new(gpu, name, fd, ret);
+	}
+	xl_register_unlock();
+	return err;
+}
+
+enum fate {
+	GONE,
+	STUCK,		/* it is there still, and may be tried again */
+	LOST,		/* likewise, but as long as the process is: */
+};
+
+/*
+ * What the driver frees or closes by an address is tried once: after an error the address may be
+ * another memory's.
+ */
+static enum fate let_go_by_address(const struct xl_memory *memory)
+{
+	const struct xl_cuda *cuda = xl_cuda();
+	CUresult result;
+
+	if (memory->kind == XL_MEMORY_HANDLE && !memory->made)
+		result = cuda->ipc_close_mem_handle(memory->address);
+	else
+		result = cuda->mem_free(memory->address);
+	if (memory->kind == XL_MEMORY_POOL)
+		cuda->mem_pool_destroy(memory->pool);
+	return xl_cuda_gone(result) ? GONE : LOST;
+}
+
+/* Free it, or close it. */
+static enum fate let_go(const struct xl_memory *memory)
+{
+	struct xl_gpu_scope scope;
+	enum fate fate;
+	int err;
+	XL_UNCANCELLED;
+
+	if (memory->taken)
+		return GONE;
+	err = xl_gpu_enter(memory->gpu, &scope);
+	if (err == -ESHUTDOWN || err == -ECHILD)
+		return GONE;			/* there is no driver, or none for this process */
+	if (memory->kind == XL_MEMORY_FILE)	/* which needs no context */
+		fate = unmap(memory) ? GONE : STUCK;
+	else
+		fate = err ? STUCK : let_go_by_address(memory);
+	if (!err)
+		xl_gpu_leave(&scope);
+	return fate;
+}
+
+/* The bytes of what is lost stay counted. Under the lock. */
+static void count_lost(const struct xl_memory *memory)
+{
+	if (memory->made)
+		__atomic_fetch_add(&all.stuck_bytes, memory->bytes, __ATOMIC_RELAXED);
+}
+
+/* Under the lock. */
+static void keep_stuck(struct xl_memory *memory)
+{
+	memory->next = all.stuck;
+	__atomic_store_n(&all.stuck, memory, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&all.stuck_bytes, memory->bytes, __ATOMIC_RELAXED);
+}
+
+static void retry_stuck(void)
+{
+	struct xl_memory *list = all.stuck, *memory;
+	enum fate fate;
+
+	__atomic_store_n(&all.stuck, NULL, __ATOMIC_RELAXED);
+	while ((memory = list)) {
+		list = memory->next;
+		__atomic_fetch_sub(&all.stuck_bytes, memory->bytes, __ATOMIC_RELAXED);
+		fate = let_go(memory);
+		if (fate == STUCK) {
+			keep_stuck(memory);
+			continue;
+		}
+		if (fate == LOST)
+			count_lost(memory);
+		free(memory);
+	}
+}
+
+void xl_memory_retry(void)
+{
+	struct xl_error error;
+
+	if (likely(!__atomic_load_n(&all.stuck, __ATOMIC_RELAXED)))
+		return;
+	xl_error_save(&error);
+	xl_register_lock();
+	retry_stuck();
+	xl_register_unlock();
+	xl_error_restore(&error);
+}
+
+u64 xl_memory_stuck(void)
+{
+	return __atomic_load_n(&all.stuck_bytes, __ATOMIC_RELAXED);
+}
+
+/*
+ * Another one of the program's that lies in the same block of the driver's; or NULL. What is larger
+ * than a block is one allocation, whose parts wait for nobody: the program knows that they are one.
+ * Under the lock.
+ */
+static struct xl_memory *find_mate(const struct xl_memory *memory)
+{
+	struct xl_memory *other;
+
+	for (other = all.first; other; other = other->next)
+		if (other->taken && other->kind == XL_MEMORY_HANDLE && other->gpu == memory->gpu &&
+		    !memcmp(other->handle, memory->handle, sizeof(memory->handle)))
+			return other;
+	return NULL;
+}
+
+/*
+ * Whoever has one of two attachments open that lie in one block of the driver's has both. So the
+ * first one whose users have gone waits for the other. Under the lock.
+ */
+static bool waits_for_mate(struct xl_memory *memory)
+{
+	bool may = memory->taken && memory->kind == XL_MEMORY_HANDLE &&
+		   memory->bytes <= XL_MEMORY_BLOCK;
+	struct xl_memory *mate = may ? find_mate(memory) : NULL, *last = memory;
+
+	if (!mate)
+		return false;
+	while (last->mates)
+		last = last->mates;
+	last->mates = mate->mates;
+	mate->mates = memory;
+	return true;
+}
+
+/* The program may free the memory in `done`, whatever context is current in this thread. */
+static void tell_program(const struct xl_memory *memory)
+{
+	struct xl_gpu_scope scope;
+	struct xl_error error;
+	int err;
+
+	if (!memory->done)
+		return;
+	xl_error_save(&error);
+	err = xl_gpu_enter(memory->gpu, &scope);
+	xl_error_restore(&error);	/* so that it finds the program's own, too */
+	memory->done(memory->user);
+	if (!err)
+		xl_gpu_leave(&scope);
+	xl_error_restore(&error);
+}
+
+/* Under no lock. */
+static void give_back(struct xl_memory *list)
+{
+	struct xl_memory *memory;
+
+	while ((memory = list)) {
+		list = memory->mates;
+		xl_own_step();
+		tell_program(memory);
+		free(memory);
+	}
+}
+
+/* The last user has put it. Under the lock. */
+static enum fate end(struct xl_memory *memory)
+{
+	enum fate fate;
+	struct xl_error error;
+
+	forget(memory);
+	if (waits_for_mate(memory))
+		return STUCK;
+	xl_error_save(&error);		/* there may be no driver any more, which is no error */
+	fate = let_go(memory);
+	xl_error_restore(&error);
+	if (fate == STUCK)
+		keep_stuck(memory);
+	else if (fate == LOST)
+		count_lost(memory);
+	return fate;
+}
+
+/* Another process's, which frees it when we say that we have closed it. */
+static bool is_opened_by_name(const struct xl_memory *memory)
+{
+	return !memory->made && !memory->taken && memory->kind != XL_MEMORY_FILE;
+}
+
+bool xl_memory_put(struct xl_memory *memory)
+{
+	enum fate fate = STUCK;
+	bool open = false;
+
+	xl_own_step();
+	xl_memory_retry();
+	xl_register_lock();
+	if (!--memory->users) {
+		fate = end(memory);
+		open = fate != GONE && is_opened_by_name(memory);
+	}
+	xl_register_unlock();
+	if (fate != STUCK)
+		give_back(memory);
+	return !open;
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Where the contents of a buffer in memory of a GPU are. What is found once is found again without
+ * a lock and without a call: payload/payload.h says why that is right.
+ */
+#include "../died.h"
+#include "../payload/payload.h"
+#include "data.h"
+#include "order.h"
+
+/* The library has handed out an address of this slot: the host has to know before (I9). */
+static inline void mark_hold(struct xmem_pool *pool, u32 slot)
+{
+	u32 *hold = &pool->holds[slot];
+
+	if (unlikely(!(xm_load(hold) & XM_HOLD_DEVICE)))
+		__atomic_fetch_or(hold, XM_HOLD_DEVICE, __ATOMIC_SEQ_CST);
+}
+
+static XL_COLD u64 not_cuda(void)
+{
+	xl_fail_fast(EMEDIUMTYPE, "cuda_ptr: the contents are in memory of the CPU: use xmem_data");
+	return 0;
+}
+
+/* Such memory ends with its owner, and what is there later is anybody's. */
+static XL_COLD u64 owner_ended(void)
+{
+	xl_fail_fast(EOWNERDEAD, "cuda_ptr: the owner of this memory of a GPU has ended, and the "
+				 "memory with it");
+	return 0;
+}
+
+static bool has_ended(const struct xmem_slot_row *row, u32 traits)
+{
+	return traits & XMEM_TRAIT_HANDLE && xm_load(&row->owner) == XMEM_OWNER_HOST;
+}
+
+/* Where the slot is on its GPU, as far as this process knows; 0: it is not open here. */
+static inline u64 placed(const struct xmem_pool *pool, u32 slot, const struct xmem_slot_row *row)
+{
+	const struct xl_place *places = __atomic_load_n(&pool->mappings.device, __ATOMIC_ACQUIRE);
+
+	return likely(places) ? (u64)xl_placed(&places[slot], row) : 0;
+}
+
+static XL_SLOW u64 open_slot(struct xmem_buffer *buffer, const struct xmem_slot_row *row)
+{
+	struct xmem_pool *pool = buffer->pool;
+
+	if (!xl_cuda_open(pool, buffer->slot))
+		return placed(pool, buffer->slot, row);
+	/* Nothing is opened without the host; but streams may wait in vain, and that ends here. */
+	if (xl_host_died(pool))
+		xl_order_wait_here(buffer);
+	return 0;
+}
+
+u64 xl_cuda_address(struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = buffer->pool;
+	const struct xmem_slot_row *row = xm_slot_row(&pool->map, buffer->slot);
+	u32 traits = xm_load(&row->traits);
+	u64 base;
+
+	if (unlikely(!(traits & XMEM_TRAIT_CUDA)))
+		return not_cuda();
+	if (unlikely(has_ended(row, traits)))
+		return owner_ended();
+	base = placed(pool, buffer->slot, row);
+	if (unlikely(!base))
+		base = open_slot(buffer, row);
+	if (unlikely(!base))
+		return 0;
+	mark_hold(pool, buffer->slot);
+	if (unlikely(!xl_order_is_done(buffer)) && xl_order_wait(buffer))
+		return 0;
+	xl_place_contents(buffer);
+	return base + row->offset + buffer->what.offset;
+}
+
+static XL_COLD u64 not_writable(u32 mode)
+{
+	if (mode & XL_FIXED)
+		xl_fail_fast(EPERM, "cuda_ptr_mut: the contents of memory that was attached do not "
+				    "change");
+	else
+		xl_fail_fast(EPERM, "cuda_ptr_mut: published contents do not change; only a "
+				    "buffer from xmem_acquire_cuda is writable");
+	return 0;
+}
+
+u64 xl_cuda_address_mut(struct xmem_buffer *buffer)
+{
+	u32 mode = xm_load(&buffer->mode);
+
+	if (unlikely(!(mode & XL_WRITING) || mode & XL_FIXED))
+		return not_writable(mode);
+	return xl_cuda_address(buffer);
+}
+
+XMEM_API const void *xmem_cuda_ptr(struct xmem_buffer *handle)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+
+	if (unlikely(!buffer)) {
+		xl_no_buffer(handle, "cuda_ptr");
+		return NULL;
+	}
+	return (const void *)xl_cuda_address(buffer);
+}
+
+XMEM_API void *xmem_cuda_ptr_mut(struct xmem_buffer *handle)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+
+	if (unlikely(!buffer)) {
+		xl_no_buffer(handle, "cuda_ptr_mut");
+		return NULL;
+	}
+	return (void *)xl_cuda_address_mut(buffer);
+}
+
+struct xl_gpu *xl_cuda_gpu(const struct xmem_buffer *buffer)
+{
+	u32 traits = xm_load(&xm_slot_row(&buffer->pool->map, buffer->slot)->traits);
+
+	if (traits & XMEM_TRAIT_CUDA)
+		return xl_payload_gpu(buffer->pool, traits);
+	not_cuda();
+	return NULL;
+}
+
+XMEM_API int xmem_cuda_device(struct xmem_buffer *handle)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+	const struct xl_gpu *gpu;
+
+	if (unlikely(!buffer))
+		return xl_no_buffer(handle, "cuda_device");
+	gpu = xl_cuda_gpu(buffer);
+	return gpu ? gpu->ordinal : xmem_peek_last_error(NULL);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Where the contents of buffers in memory of GPUs are: data.c. */
+#ifndef XMEM_GPU_DATA_H
+#define XMEM_GPU_DATA_H
+
+#include "../cuda/device.h"
+#include "../handle.h"
+
+/* The device address of the contents; 0: the error is noted. */
+u64 xl_cuda_address(struct xmem_buffer *buffer);
+/* The same of what may be written. */
+u64 xl_cuda_address_mut(struct xmem_buffer *buffer);
+
+/* The GPU that a buffer is on. NULL: the error is noted. */
+struct xl_gpu *xl_cuda_gpu(const struct xmem_buffer *buffer);
+
+#endif

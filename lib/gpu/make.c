@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Making buffers in memory of GPUs, and acquiring them but for the short way (acquire.c).
+ */
+#include "../attach.h"
+#include "../cuda/memory.h"
+#include "../demand.h"
+#include "../died.h"
+#include "../holders.h"
+#include "../wait.h"
+
+#define FLAGS	(XMEM_CUDA_READERS | XMEM_CUDA_LEGACY | XMEM_CUDA_SHARED)
+
+/* By which mechanism do others get memory of @gpu? 0 and *ret_flags, or -errno, noted. */
+static int choose(const struct xl_gpu *gpu, u32 flags, u32 *ret_flags)
+{
+	*ret_flags = XMEM_ATTACH_CUDA | (flags & XMEM_CUDA_READERS ? XMEM_ATTACH_READERS : 0);
+	if (gpu->can.export_fd && !(flags & XMEM_CUDA_LEGACY))
+		return 0;	/* as far as the driver's attributes say */
+	if (flags & XMEM_CUDA_SHARED)
+		return xl_fail(EOPNOTSUPP, "preallocate_cuda: only memory that is exported as a "
+			       "descriptor can be shared for writing (XMEM_CUDA_SHARED), and %s",
+			       gpu->can.export_fd ? "XMEM_CUDA_LEGACY excludes that" :
+						    "this GPU or its driver has none");
+	if (!gpu->can.ipc)
+		return xl_fail(EOPNOTSUPP, "preallocate_cuda: GPU %d (%s) can share memory with "
+			       "other processes neither by descriptors nor by handles",
+			       gpu->ordinal, gpu->name);
+	*ret_flags |= XMEM_ATTACH_HANDLE;
+	return 0;
+}
+
+static int check_numbers(const struct xmem_pool *pool, u32 count, u64 bytes, u32 flags)
+{
+	if (flags & ~FLAGS)
+		return xl_fail(EINVAL, "preallocate_cuda: flags has 0x%x, which has no meaning",
+			       flags & ~FLAGS);
+	if (!count || count > pool->map.slots)
+		return xl_fail(EINVAL, "preallocate_cuda: count is %u, not from 1 to %u, the "
+			       "slots of the pool", count, pool->map.slots);
+	if (!bytes || bytes > XL_MAX_BYTES / count)
+		return xl_fail(EINVAL, "preallocate_cuda: bytes is %llu, not from 1 to %llu for "
+			       "%u buffers", (unsigned long long)bytes, XL_MAX_BYTES / count,
+			       count);
+	return 0;
+}
+
+static int make(struct xmem_pool *pool, const struct xl_buffers *buffers)
+{
+	int err, cancel;
+
+	xl_cuda_settle(pool);		/* what others have closed since may be room for it */
+	/* A thread that is cancelled here would keep what it has made, and the lock. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	xl_lock(&pool->slow);
+	err = xl_make_slots(pool, buffers);
+	xl_unlock(&pool->slow);
+	pthread_setcancelstate(cancel, NULL);
+	return err;
+}
+
+/*
+ * Memory that nobody uses any more may still be there: it goes, and then there is another try. If
+ * that works, the first one is no error.
+ */
+static int make_or_collect(struct xmem_pool *pool, const struct xl_buffers *buffers)
+{
+	const struct xl_gpu_buffers *cuda = buffers->cuda;
+	struct xl_error before;
+	int err;
+
+	xl_error_save(&before);
+	err = make(pool, buffers);
+	if (err != -ENOMEM)
+		return err;
+	xl_attached_settle(pool);
+	xl_payload_settle(pool);
+	err = make(pool, buffers);
+	if (!err)
+		xl_error_restore(&before);
+	return err == -ENOMEM ? xl_fail_gpu_full(pool, cuda->chain->device, cuda->gpu->ordinal,
+						 buffers->count * buffers->bytes) : err;
+}
+
+/* After descriptors have failed. */
+static bool may_use_handles(const struct xl_gpu *gpu, u32 used, u32 flags)
+{
+	return !(used & XMEM_ATTACH_HANDLE) && !(flags & XMEM_CUDA_SHARED) && gpu->can.ipc;
+}
+
+static int preallocate(struct xmem_pool *pool, u32 count, u64 bytes, struct xl_gpu *gpu,
+		       u32 flags)
+{
+	struct xl_gpu_buffers cuda = { .gpu = gpu };
+	struct xl_buffers buffers = {
+		.cuda = &cuda, .count = count, .bytes = bytes,
+		.flags = flags & XMEM_CUDA_SHARED ? XMEM_MEMORY_SHARED : 0,
+	};
+	struct xl_error before;
+	int err = choose(gpu, flags, &cuda.flags);
+
+	if (err)
+		return err;
+	cuda.chain = xl_owned_chain(pool, gpu);
+	if (!cuda.chain)
+		return -ENOMEM;
+	xl_error_save(&before);
+	err = make_or_collect(pool, &buffers);
+	if (err != -EOPNOTSUPP || !may_use_handles(gpu, cuda.flags, flags))
+		return err;
+	/* The driver says that it has descriptors, and has none. */
+	cuda.flags |= XMEM_ATTACH_HANDLE;
+	err = make_or_collect(pool, &buffers);
+	if (!err)
+		xl_error_restore(&before);
+	return err;
+}
+
+XMEM_API int xmem_preallocate_cuda(struct xmem_pool *pool, uint32_t count, size_t bytes,
+				   int device, uint32_t flags)
+{
+	struct xl_gpu *gpu;
+	int err;
+	XL_USE(pool);
+
+	err = xl_check_writer(pool, "preallocate_cuda");
+	if (err)
+		return err;
+	if (xl_host_died(pool))
+		return xl_fail_died(pool);
+	err = check_numbers(pool, count, bytes, flags);
+	if (err)
+		return err;
+	gpu = xl_gpu(device);
+	return gpu ? preallocate(pool, count, bytes, gpu, flags) : xmem_peek_last_error(NULL);
+}
+
+static struct xl_chain *no_buffers(const struct xl_gpu *gpu)
+{
+	xl_fail(ENOSPC, "acquire_cuda: this writer has no buffers on GPU %d; make some by "
+		"xmem_preallocate_cuda", gpu->ordinal);
+	return NULL;
+}
+
+/* The buffers of this client on @device. NULL: the error is noted. */
+static struct xl_chain *chain_of(struct xmem_pool *pool, int device)
+{
+	struct xl_gpu *gpu = xl_gpu(device);
+	struct xl_chain *chain;
+
+	if (!gpu)
+		return NULL;
+	chain = xl_owned_find_chain(pool, gpu);
+	return chain ? chain : no_buffers(gpu);
+}
+
+struct xmem_buffer *xl_acquire_cuda_slow(struct xmem_pool *pool, u64 bytes, int device,
+					 int64_t timeout_ns)
+{
+	struct xl_chain *chain;
+	XL_USE(pool);
+
+	if (xl_check_writer(pool, "acquire_cuda"))
+		return NULL;
+	if (timeout_ns < 0) {
+		xl_fail_fast(EINVAL, "acquire_cuda: a negative timeout");
+		return NULL;
+	}
+	chain = chain_of(pool, device);
+	return chain ? xl_acquire_in(pool, chain, bytes, timeout_ns) : NULL;
+}

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Publishing what a stream has yet to write, and telling streams to wait: order.h has the idea.
+ */
+#include <stdlib.h>
+
+#include "../died.h"
+#include "../owned.h"
+#include "data.h"
+#include "goal.h"
+
+/* ---- what there is to know of a pool's slots ---- */
+
+static struct xl_orders *make(const struct xmem_pool *pool)
+{
+	struct xl_orders *orders = calloc(1, sizeof(*orders));
+
+	if (!orders)
+		return NULL;
+	orders->slot = calloc(pool->map.slots, sizeof(*orders->slot));
+	orders->page = calloc(pool->map.groups, sizeof(struct xl_ready_page *));
+	if (orders->slot && orders->page)
+		return orders;
+	free(orders->page);
+	free(orders->slot);
+	free(orders);
+	return NULL;
+}
+
+struct xl_orders *xl_orders(struct xmem_pool *pool)
+{
+	struct xl_orders *orders = xl_orders_if(pool);
+
+	if (likely(orders))
+		return orders;
+	xl_lock(&pool->lock);
+	orders = pool->orders;
+	if (!orders)
+		orders = make(pool);
+	__atomic_store_n(&pool->orders, orders, __ATOMIC_RELEASE);
+	xl_unlock(&pool->lock);
+	if (!orders)
+		xl_fail_fast(ENOMEM, "no memory for the order of buffers on GPUs");
+	return orders;
+}
+
+CUresult xl_order_enter(struct xl_gpu *gpu, struct xl_gpu_scope *ret_scope)
+{
+	struct xl_error error;
+	CUresult result = CUDA_SUCCESS;
+
+	xl_error_save(&error);
+	xl_cuda_result = CUDA_SUCCESS;
+	if (xl_gpu_enter(gpu, ret_scope))
+		result = xl_cuda_result ? xl_cuda_result : CUDA_ERROR_INVALID_CONTEXT;
+	xl_error_restore(&error);
+	return result;
+}
+
+/* ---- waiting in a stream ---- */
+
+/* 0, -EOPNOTSUPP: this GPU cannot wait for it; or -errno, noted. */
+static int enqueue_wait(struct xmem_buffer *buffer, const struct xl_goal *goal, struct xl_gpu *gpu,
+			CUstream stream)
+{
+	CUdeviceptr at;
+	CUresult result;
+	int err = xl_ready_find(buffer->pool, buffer->slot, gpu, &at);
+
+	if (err)
+		return err;
+	XL_ON_STREAM(gpu, stream, result,
+		     xl_cuda()->stream_wait_value64(stream, at, goal->value,
+						    CU_STREAM_WAIT_VALUE_GEQ));
+	if (result == CUDA_ERROR_NOT_SUPPORTED)
+		return -EOPNOTSUPP;
+	if (result)
+		return xl_cuda_fail(result, "wait_on: the stream takes no wait");
+	if (!goal->mine)
+		xm_store(&xl_orders_if(buffer->pool)->slot[buffer->slot].awaited, goal->value);
+	return 0;
+}
+
+/*
+ * The driver keeps a stream that is destroyed until all that was in it is done, and only then can
+ * its name become another one's. But CU_STREAM_PER_THREAD is another one in each thread.
+ */
+static bool is_behind(const struct xl_order *order, const struct xl_gpu *gpu, CUstream stream)
+{
+	return xm_load(&order->gpu) == gpu && xm_load(&order->behind) == stream &&
+	       stream != CU_STREAM_PER_THREAD;
+}
+
+static void note_behind(struct xl_order *order, struct xl_gpu *gpu, CUstream stream)
+{
+	xm_store(&order->gpu, gpu);
+	xm_store(&order->behind, stream);
+}
+
+/* The goal is not reached. 0 or -errno, noted. */
+static int make_wait(struct xmem_buffer *buffer, const struct xl_goal *goal, struct xl_gpu *gpu,
+		     CUstream stream)
+{
+	struct xl_order *order = xl_own_order(buffer);
+	int err;
+
+	if (order && is_behind(order, gpu, stream))
+		return 0;
+	/* Nobody would end the wait of a stream. */
+	if (!goal->mine && xl_host_died(buffer->pool))
+		return xl_goal_wait(buffer, goal, ~0ULL);
+	err = enqueue_wait(buffer, goal, gpu, stream);
+	if (err == -EOPNOTSUPP)
+		return xl_goal_wait(buffer, goal, ~0ULL);
+	if (!err && order)
+		note_behind(order, gpu, stream);
+	return err;
+}
+
+int xl_order_wait_on(struct xmem_buffer *buffer, struct xl_gpu *gpu, CUstream stream)
+{
+	struct xl_goal goal;
+	int err;
+
+	if (!xl_goal_find(buffer, &goal))
+		return 0;
+	err = xl_goal_look(&goal);
+	if (err == -EAGAIN && !gpu)
+		gpu = xl_cuda_gpu(buffer);
+	if (err == -EAGAIN) {
+		err = gpu ? make_wait(buffer, &goal, gpu, stream) : xmem_peek_last_error(NULL);
+		XM_STEP(XM_STEP_CUDA_WAITS);
+	}
+	if (!err)
+		xl_note_ordered(buffer);
+	return err;
+}
+
+XMEM_API int xmem_wait_on(struct xmem_buffer *handle, struct CUstream_st *stream)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+
+	if (unlikely(!buffer))
+		return xl_no_buffer(handle, "wait_on");
+	if (unlikely(!xl_is_on_gpu(buffer)))
+		return xl_fail_fast(EMEDIUMTYPE, "wait_on: the buffer is in memory of the CPU, "
+						 "whose contents are always complete");
+	return xl_order_wait_on(buffer, NULL, stream);
+}
+
+/* ---- publishing ---- */
+
+/*
+ * However it is published, the contents are complete when the streams have done all that the
+ * library has put into them: a plain publish behind a copy on a stream does not wait for it.
+ */
+void xl_order_note(const struct xmem_buffer *buffer, struct xmem_metadata *metadata)
+{
+	const struct xl_order *order = xl_own_order(buffer);
+
+	if (!order || xl_order_is_settled(buffer->pool, buffer->slot)) {
+		metadata->order_kind = XMEM_ORDER_NONE;
+		metadata->order_value = 0;
+		return;
+	}
+	metadata->order_value = order->issued;
+	metadata->order_kind = XMEM_ORDER_READY;
+}
+
+/* Let the stream write the next value into the slot's ready word. 0, -EOPNOTSUPP or -errno. */
+static int write_word(struct xmem_pool *pool, u32 slot, struct xl_gpu *gpu, CUstream stream,
+		      u64 value)
+{
+	CUdeviceptr at;
+	CUresult result;
+	int err = xl_ready_find(pool, slot, gpu, &at);
+
+	if (err)
+		return err;
+	XL_ON_STREAM(gpu, stream, result,
+		     xl_cuda()->stream_write_value64(stream, at, value,
+						     CU_STREAM_WRITE_VALUE_DEFAULT));
+	if (result == CUDA_ERROR_NOT_SUPPORTED)
+		return -EOPNOTSUPP;
+	return result ? xl_cuda_fail(result, "the stream takes no write of a ready word") : 0;
+}
+
+/* What is in the stream is done behind the caller's back if it does not wait: nothing ends this. */
+static int synchronise(struct xl_gpu *gpu, CUstream stream)
+{
+	CUresult result;
+
+	XL_ON_STREAM(gpu, stream, result, xl_cuda()->stream_synchronize(stream));
+	return result ? xl_cuda_fail(result, "the stream has failed") : 0;
+}
+
+/*
+ * If this client ends, the host looks at the metadata, also of what is not published: until its
+ * process has exited, its streams may write the word, which is to be nobody else's before.
+ */
+static void tell_host(struct xmem_buffer *buffer, u64 value)
+{
+	struct xmem_metadata *metadata = xm_metadata(&buffer->pool->map, buffer->slot);
+
+	xm_store(&metadata->order_value, value);
+	xm_store(&metadata->order_kind, XMEM_ORDER_READY);
+}
+
+/* Let the stream say when it has done what is in it now. 0, or -errno, noted. */
+static int put_value(struct xmem_buffer *buffer, struct xl_order *order, struct xl_gpu *gpu,
+		     CUstream stream)
+{
+	u64 value = order->issued + 1;
+	int err = xl_order_wait_on(buffer, gpu, stream);
+
+	if (err)
+		return err;
+	if (!order->issued)		/* an earlier owner's value may be there */
+		xm_store_release(xm_ready_word(&buffer->pool->map, buffer->slot), 0);
+	tell_host(buffer, value);
+	err = write_word(buffer->pool, buffer->slot, gpu, stream, value);
+	if (err == -EOPNOTSUPP)
+		err = xl_mark_put(buffer->pool, buffer->slot, value, gpu, stream);
+	if (err)
+		return err;
+	note_behind(order, gpu, stream);
+	xm_store(&order->issued, value);
+	xl_note_ordered(buffer);
+	return 0;
+}
+
+/* Put the end of the contents into the stream. 0, or -errno, noted. */
+static int put_order(struct xmem_buffer *buffer, struct xl_gpu *gpu, CUstream stream)
+{
+	struct xl_orders *orders = xl_orders(buffer->pool);
+
+	if (!orders)
+		return -ENOMEM;
+	return put_value(buffer, &orders->slot[buffer->slot], gpu, stream);
+}
+
+/*
+ * The value is written now, and not when the program releases or publishes the buffer: it may have
+ * waited for the stream by then, and destroyed it, and the driver takes no such name any more. So a
+ * copy costs a call of the driver more, but what follows need not know of any stream.
+ */
+int xl_order_work(struct xmem_buffer *buffer, struct xl_gpu *gpu, CUstream stream)
+{
+	struct xl_error error;
+	int err;
+
+	/* What is written in place has its ready word in another client's page. */
+	if (xm_load(&buffer->mode) & XL_UPGRADED)
+		return synchronise(gpu, stream);
+	xl_error_save(&error);
+	err = put_order(buffer, gpu, stream);
+	if (likely(!err))
+		return 0;
+	xl_error_restore(&error);
+	return synchronise(gpu, stream);
+}
+
+XMEM_API int xmem_publish_on(struct xmem_buffer *handle,
+			     const struct xmem_publish_options *options, uint64_t *ret_token,
+			     struct CUstream_st *stream)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+	struct xl_gpu *gpu;
+	int err;
+
+	if (unlikely(!buffer))
+		return xl_no_buffer(handle, "publish_on");
+	if (unlikely(!xl_is_on_gpu(buffer)))
+		return xl_fail_fast(EMEDIUMTYPE, "publish_on: the buffer is in memory of the CPU; "
+						 "wait for the stream, then use xmem_publish");
+	if (unlikely(!(xm_load(&buffer->mode) & XL_WRITING)))
+		return xl_fail_fast(EPERM, "publish_on: only a buffer that is being written can "
+					   "be published");
+	gpu = xl_cuda_gpu(buffer);
+	if (unlikely(!gpu))
+		return xmem_peek_last_error(NULL);
+	err = xm_load(&buffer->mode) & XL_UPGRADED ? xl_order_finish(buffer->pool, gpu, stream) :
+						     put_order(buffer, gpu, stream);
+	if (unlikely(err))
+		return err;
+	XM_STEP(XM_STEP_CUDA_ORDERED);
+	return xl_publish_to(buffer, options, ret_token, 0);
+}
+
+/* ---- the end ---- */
+
+void xl_orders_close(struct xmem_pool *pool)
+{
+	struct xl_orders *orders = pool->orders;
+	struct xl_error error;
+
+	if (!orders)
+		return;
+	xl_orders_settle(pool);
+	xl_error_save(&error);
+	xl_marks_drop(pool);
+	xl_ready_drop(orders, &pool->map);
+	xl_error_restore(&error);
+	free(orders->page);
+	free(orders->slot);
+	free(orders);
+	pool->orders = NULL;
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Where a GPU finds ready words. The page of a group that has them is registered with the driver,
+ * once in a process, when the first stream is to write one of them or to wait for one.
+ *
+ * A group that has another owner has other pages, at the same address. The driver keeps the old
+ * ones as long as they are registered. So the old registration has to go before a new one can be
+ * made, and streams may still have waits for its words. They all come true, for their owner's
+ * process has exited. But what is in the streams before them may wait for something that this
+ * process has yet to do, in this thread or in another. So:
+ *
+ *   Nothing here waits for a stream, and least of all under orders->lock. A page that has to go is
+ *   retired: no wait is put there any more, a thread of its own waits until the streams have come
+ *   past those that are there, and unregisters it. Until then, words of the new owner are waited
+ *   for in the thread that asks, as where the GPU does not reach them.
+ *
+ * A page that is retired has one such thread, so there are no more of them than groups.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "order.h"
+
+static u64 page_bytes(void)
+{
+	return sysconf(_SC_PAGESIZE);
+}
+
+/* Whose group is it? The next owner has another page, from xmemd too. 0: its owner has ended. */
+static u64 origin_of(const struct xmem_pool *pool, u32 slot)
+{
+	const struct xm_map *map = &pool->map;
+	u32 owner = xm_load(&xm_slot_row(map, slot)->owner);
+
+	if (owner >= map->clients)
+		return 0;
+	return xl_origin(owner, xm_load(&xm_client_row(map, owner)->incarnation));
+}
+
+/* pre: no wait is put there any more. false: the driver does not do it. */
+static bool unregister(const struct xl_ready_page *page)
+{
+	struct xl_gpu_scope scope;
+
+	if (xl_gpu_enter(page->gpu, &scope))
+		return false;
+	/* Nothing that waits for one of the words is left in a stream then. */
+	xl_cuda()->ctx_synchronize();
+	xl_cuda()->mem_host_unregister(page->at);
+	xl_gpu_leave(&scope);
+	return true;
+}
+
+static void *retire(void *user)
+{
+	struct xl_ready_page *page = user;
+
+	if (!unregister(page))
+		return NULL;		/* so it stays retired */
+	xl_lock(&page->orders->lock);
+	page->origin = 0;
+	xl_unlock(&page->orders->lock);
+	return NULL;
+}
+
+/* Under orders->lock. Without memory for a thread it is tried again the next time. */
+static void begin_to_retire(struct xl_ready_page *page)
+{
+	sigset_t all, before;
+
+	if (page->retiring)
+		return;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);	/* signals are the program's threads' */
+	page->retiring = !pthread_create(&page->thread, NULL, retire, page);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* pre: the page has no origin, so the thread is about to end; or no lock is held. */
+static void end_to_retire(struct xl_ready_page *page)
+{
+	if (page->retiring)
+		pthread_join(page->thread, NULL);
+	page->retiring = false;
+}
+
+static bool reaches(const struct xl_gpu *gpu, bool writable)
+{
+	return gpu->can.memops && gpu->can.host_register &&
+	       (writable || gpu->can.host_read_only) && gpu->ordinal < XL_MAX_GPUS;
+}
+
+/* Is the page mapped for writing here? The daemon's are, and each client's own. */
+static bool is_writable(const struct xmem_pool *pool, u32 slot)
+{
+	return pool->link.backend == &xmem_backend_daemon ||
+	       xm_load(&xm_slot_row(&pool->map, slot)->owner) == pool->me;
+}
+
+/* The current context is one of @gpu. 0, -EOPNOTSUPP or -errno, noted. */
+static int register_page(struct xl_gpu *gpu, struct xl_ready_page *page, void *at, u64 origin,
+			 bool writable)
+{
+	unsigned int flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+			     (writable ? 0 : CU_MEMHOSTREGISTER_READ_ONLY);
+	CUresult result = xl_cuda()->mem_host_register(at, page_bytes(), flags);
+
+	if (result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_VALUE)
+		return -EOPNOTSUPP;
+	if (result)
+		return xl_cuda_fail(result, "GPU %d does not take a page of the pool",
+				    gpu->ordinal);
+	*page = (struct xl_ready_page){
+		.origin = origin, .gpu = gpu, .at = at, .orders = page->orders,
+	};
+	return 0;
+}
+
+static int find_address(struct xl_gpu *gpu, struct xl_ready_page *page)
+{
+	CUdeviceptr *device = &page->device[gpu->ordinal];
+	CUresult result;
+
+	if (*device)
+		return 0;
+	if (gpu->can.host_address) {
+		*device = (CUdeviceptr)page->at;
+		return 0;
+	}
+	result = xl_cuda()->mem_host_get_device_pointer(device, page->at, 0);
+	if (result == CUDA_ERROR_NOT_SUPPORTED)
+		return -EOPNOTSUPP;
+	return result ? xl_cuda_fail(result, "GPU %d has no address of a page of the pool",
+				     gpu->ordinal) : 0;
+}
+
+static int enter_and_find(struct xl_gpu *gpu, struct xl_ready_page *page, void *at, u64 origin,
+			  bool writable)
+{
+	struct xl_gpu_scope scope;
+	CUresult result = xl_order_enter(gpu, &scope);
+	int err = 0;
+
+	if (result == CUDA_ERROR_NOT_SUPPORTED)
+		return -EOPNOTSUPP;
+	if (result)
+		return xl_cuda_fail(result, "GPU %d's context cannot be entered", gpu->ordinal);
+	if (!page->origin) {
+		end_to_retire(page);
+		err = register_page(gpu, page, at, origin, writable);
+	}
+	if (!err)
+		err = find_address(gpu, page);
+	xl_gpu_leave(&scope);
+	return err;
+}
+
+/* Under orders->lock. */
+static struct xl_ready_page *page_of(struct xl_orders *orders, u32 group)
+{
+	struct xl_ready_page **page = &orders->page[group];
+
+	if (!*page)
+		*page = calloc(1, sizeof(**page));
+	if (!*page)
+		xl_fail_fast(ENOMEM, "no memory for a page of ready words");
+	else
+		(*page)->orders = orders;
+	return *page;
+}
+
+/* Under orders->lock. */
+static int find_locked(struct xmem_pool *pool, struct xl_orders *orders, u32 slot,
+		       struct xl_gpu *gpu, CUdeviceptr *ret)
+{
+	u64 word = (u64)xm_ready_word(&pool->map, slot);
+	u64 within = word & (page_bytes() - 1), origin = origin_of(pool, slot);
+	struct xl_ready_page *page = page_of(orders, slot / XMEM_GROUP_SLOTS);
+	bool writable = is_writable(pool, slot);
+	int err = 0;
+
+	if (!page)
+		return -ENOMEM;
+	/* When the owner has ended, what is registered may be the page of an earlier one. */
+	if (!origin || !reaches(gpu, writable))
+		return -EOPNOTSUPP;
+	if (page->origin && page->origin != origin) {
+		begin_to_retire(page);
+		return -EOPNOTSUPP;
+	}
+	if (unlikely(!page->origin || !page->device[gpu->ordinal]))
+		err = enter_and_find(gpu, page, (void *)(word - within), origin, writable);
+	if (!err)
+		*ret = page->device[gpu->ordinal] + within;
+	return err;
+}
+
+int xl_ready_find(struct xmem_pool *pool, u32 slot, struct xl_gpu *gpu, CUdeviceptr *ret)
+{
+	struct xl_orders *orders = xl_orders(pool);
+	int err;
+
+	if (!orders)
+		return -ENOMEM;
+	xl_lock(&orders->lock);
+	err = find_locked(pool, orders, slot, gpu, ret);
+	xl_unlock(&orders->lock);
+	return err;
+}
+
+static void drop(struct xl_ready_page *page)
+{
+	if (!page)
+		return;
+	end_to_retire(page);
+	if (page->origin)
+		unregister(page);
+	free(page);
+}
+
+void xl_ready_drop(struct xl_orders *orders, struct xm_map *map)
+{
+	u32 g;
+
+	for (g = 0; g < map->groups; g++)
+		drop(orders->page[g]);
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Waiting in this thread for what streams have yet to write, of others or its own. A GPU wakes
+ * nobody, so a thread looks at the word again and again, and naps in between.
+ */
+#include <poll.h>
+#include <signal.h>
+#include <time.h>
+
+#include "../died.h"
+#include "../request.h"
+#include "../uncancelled.h"
+#include "../wait.h"
+#include "data.h"
+#include "goal.h"
+
+#define SPINS		2000	/* looks at a word before the first nap */
+#define FIRST_NAP_NS	20000
+#define LAST_NAP_NS	1000000
+
+/*
+ * What ends a wait from outside. The handle of a buffer keeps its pool, also when that is closed;
+ * so a wait need not be counted, and only one that is under way at the close ends with it.
+ */
+struct limit {
+	u64 deadline_ns;
+	u32 cancels;		/* the pool's when the wait began */
+};
+
+static struct limit limit_of(const struct xmem_pool *pool, u64 deadline_ns)
+{
+	return (struct limit){ deadline_ns, xm_load(&pool->cancels) };
+}
+
+/* 0, or -errno, noted. */
+static int is_ended(const struct xmem_pool *pool, const struct limit *limit)
+{
+	if (xl_wait_cancelled(pool, limit->cancels))
+		return xl_fail_fast(ECANCELED, "wait: xmem_cancel or xmem_pool_close was called");
+	if (limit->deadline_ns != ~0ULL && xl_now_ns() >= limit->deadline_ns)
+		return xl_fail_fast(ETIMEDOUT, "wait: the GPU has not finished the contents");
+	return 0;
+}
+
+/* A signal that comes while a thread looks would end no nap. So it comes in one, or after all. */
+static void hold_signals(sigset_t *ret_before)
+{
+	/* What the thread does itself is not held up. */
+	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS };
+	sigset_t most;
+	u32 i;
+
+	sigfillset(&most);
+	for (i = 0; i < sizeof(own) / sizeof(*own); i++)
+		sigdelset(&most, own[i]);
+	pthread_sigmask(SIG_BLOCK, &most, ret_before);
+}
+
+static void let_signals_come(const sigset_t *before)
+{
+	pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+/* Each is longer than the one before. 0, or -EINTR, noted. */
+static int take_nap(struct timespec *nap, const sigset_t *signals)
+{
+	if (ppoll(NULL, 0, nap, signals) < 0 && errno == EINTR)
+		return xl_fail_fast(EINTR, "wait: a signal came");
+	nap->tv_nsec = nap->tv_nsec * 2 < LAST_NAP_NS ? nap->tv_nsec * 2 : LAST_NAP_NS;
+	return 0;
+}
+
+/* A GPU wakes nobody, so the thread looks again and again, and naps longer each time. */
+int xl_goal_wait(const struct xmem_buffer *buffer, const struct xl_goal *goal, u64 deadline_ns)
+{
+	const struct limit limit = limit_of(buffer->pool, deadline_ns);
+	struct timespec nap = { .tv_nsec = FIRST_NAP_NS };
+	__attribute__((cleanup(let_signals_come))) sigset_t signals;
+	int err = -EAGAIN, over;
+	u32 spins = SPINS;
+	XL_UNCANCELLED;
+
+	hold_signals(&signals);
+	while (err == -EAGAIN && spins--) {
+		__builtin_ia32_pause();
+		err = xl_goal_look(goal);
+	}
+	while (err == -EAGAIN) {
+		over = xl_goal_is_vain(buffer, goal);
+		if (!over)
+			over = is_ended(buffer->pool, &limit);
+		if (!over)
+			over = take_nap(&nap, &signals);
+		if (over)
+			return over;
+		err = xl_goal_look(goal);
+	}
+	return err;
+}
+
+int xl_order_wait(struct xmem_buffer *buffer)
+{
+	struct xl_goal goal;
+	int err;
+
+	if (!xl_goal_find(buffer, &goal))
+		return 0;
+	err = xl_goal_wait(buffer, &goal, ~0ULL);
+	if (!err)
+		xl_note_ordered(buffer);
+	return err;
+}
+
+int xl_order_wait_here(struct xmem_buffer *buffer)
+{
+	struct xl_goal goal;
+
+	return xl_goal_find(buffer, &goal) ? xl_goal_wait(buffer, &goal, ~0ULL) : 0;
+}
+
+/* 0, or -errno, noted: -EAGAIN, or why the goal is never reached. */
+static int look_once(const struct xmem_buffer *buffer, const struct xl_goal *goal)
+{
+	int err = xl_goal_look(goal);
+
+	if (err != -EAGAIN)
+		return err;
+	err = xl_goal_is_vain(buffer, goal);
+	if (!err)
+		err = xl_goal_look(goal);	/* they may have come meanwhile */
+	return err == -EAGAIN ? xl_fail_fast(EAGAIN, "wait: the GPU has not finished the contents")
+			      : err;
+}
+
+int xl_order_wait_until(struct xmem_buffer *buffer, int64_t timeout_ns)
+{
+	struct xl_goal goal;
+
+	if (!xl_is_on_gpu(buffer) || !xl_goal_find(buffer, &goal))
+		return 0;
+	return timeout_ns ? xl_goal_wait(buffer, &goal, xl_deadline(timeout_ns)) :
+			    look_once(buffer, &goal);
+}
+
+XMEM_API int xmem_wait_contents(struct xmem_buffer *handle, int64_t timeout_ns)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+
+	if (unlikely(!buffer))
+		return xl_no_buffer(handle, "wait_contents");
+	if (!xl_is_on_gpu(buffer))
+		return xl_fail_fast(EMEDIUMTYPE, "wait_contents: the buffer is in memory of the "
+						 "CPU, whose contents are always complete");
+	if (timeout_ns < 0)
+		return xl_fail_fast(EINVAL, "wait_contents: the timeout is negative");
+	if (timeout_ns && xl_cancelled(buffer->pool))
+		return xl_fail_fast(ECANCELED, "wait_contents: xmem_cancel was called");
+	return xl_order_wait_until(buffer, timeout_ns);
+}
+
+/* A stream of this process waits for another one's word. Is that process alive? Else end it. */
+static bool is_awaited(struct xmem_pool *pool, u32 slot, u64 awaited)
+{
+	const struct xmem_buffer buffer = { .pool = pool, .slot = slot };
+	struct xl_goal goal;
+
+	if (!awaited || !xl_goal_find(&buffer, &goal))
+		return false;
+	/* There may be later contents, or it was another owner's, all of whose words have ended. */
+	if (goal.value > awaited)
+		goal.value = awaited;
+	return xl_goal_look(&goal) == -EAGAIN && xl_goal_writer(pool, &goal) &&
+	       !xl_goal_end_word(pool, &goal);
+}
+
+/* Without the host nobody else ends what this process's streams wait for in vain. */
+static void end_words(struct xmem_pool *pool)
+{
+	struct xl_orders *orders = xl_orders_if(pool);
+	struct xl_error error;
+	u32 s;
+
+	if (!orders || !xl_host_died(pool))
+		return;
+	xl_error_save(&error);
+	for (s = 0; s < pool->map.slots; s++)
+		is_awaited(pool, s, xm_load(&orders->slot[s].awaited));
+	xl_error_restore(&error);
+}
+
+int xl_order_finish(struct xmem_pool *pool, struct xl_gpu *gpu, CUstream stream)
+{
+	const struct limit limit = limit_of(pool, ~0ULL);
+	struct timespec nap = { .tv_nsec = FIRST_NAP_NS };
+	__attribute__((cleanup(let_signals_come))) sigset_t signals;
+	CUresult result;
+	int err = 0;
+	XL_UNCANCELLED;
+
+	hold_signals(&signals);
+	for (;;) {
+		XL_ON_STREAM(gpu, stream, result, xl_cuda()->stream_query(stream));
+		if (result != CUDA_ERROR_NOT_READY)
+			return result ? xl_cuda_fail(result, "the stream has failed") : 0;
+		err = is_ended(pool, &limit);
+		if (!err)
+			err = take_nap(&nap, &signals);
+		if (err)
+			return err;
+		end_words(pool);
+	}
+}
+
+/* ---- the end ---- */
+
+/* Wait for what own streams have yet to write, unless they never will. */
+static void settle(struct xmem_pool *pool, u32 slot)
+{
+	const struct xmem_buffer buffer = { .pool = pool, .slot = slot };
+	const struct xl_goal goal = { .mine = true };
+	struct timespec nap = { .tv_nsec = FIRST_NAP_NS };
+
+	while (!xl_order_is_settled(pool, slot) && !xl_goal_still_works(&buffer, &goal))
+		nanosleep(&nap, NULL);
+}
+
+static void settle_other(struct xmem_pool *pool, u32 slot, const u64 *awaited)
+{
+	struct timespec nap = { .tv_nsec = LAST_NAP_NS };
+	XL_UNCANCELLED;
+
+	while (xl_host_died(pool) && is_awaited(pool, slot, xm_load(awaited))) {
+		XM_STEP(XM_STEP_CUDA_LOOKED);
+		nanosleep(&nap, NULL);
+	}
+}
+
+/*
+ * xmemd has ended, and nobody but calls of this pool's ends what streams wait for when its writer
+ * has gone. These streams are waited for: they may keep the last handle, or the driver may wait for
+ * them. Does nothing as long as there is a host.
+ */
+static void settle_others(struct xmem_pool *pool)
+{
+	struct xl_orders *orders = xl_orders_if(pool);
+	struct xl_error error;
+	u32 s;
+
+	if (!orders || !xl_host_died(pool))
+		return;
+	xl_error_save(&error);
+	for (s = 0; s < pool->map.slots; s++)
+		settle_other(pool, s, &orders->slot[s].awaited);
+	xl_error_restore(&error);
+}
+
+void xl_orders_settle(struct xmem_pool *pool)
+{
+	struct xl_error error;
+	XL_UNCANCELLED;
+	u32 s;
+
+	if (!xl_orders_if(pool))
+		return;
+	xl_error_save(&error);
+	for (s = 0; s < pool->map.slots; s++)
+		settle(pool, s);
+	settle_others(pool);
+	xl_error_restore(&error);
+}

@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Payloads in memory of GPUs. Their owner makes or takes the memory, and the host keeps what others
+ * need to open it. A client opens a payload when its address is first asked for, and closes it
+ * after its last slot has gone, as it unmaps files. The host knows who has it open, so the owner
+ * knows when nobody has: only then does it free what goes with it, or give back what is the
+ * program's.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../cuda/memory.h"
+#include "../died.h"
+#include "../gpu/bury.h"
+#include "../handle.h"
+#include "../pages.h"
+#include "../request.h"
+#include "../uncancelled.h"
+#include "payload.h"
+
+/* ---- making ---- */
+
+static enum xl_memory_kind kind_of(u32 flags, int fd)
+{
+	if (!(flags & XMEM_ATTACH_HANDLE))
+		return XL_MEMORY_FILE;
+	return fd < 0 ? XL_MEMORY_HANDLE : XL_MEMORY_POOL;
+}
+
+int xl_cuda_make(struct xmem_pool *pool, const struct xl_gpu_buffers *buffers, u64 bytes,
+		 struct xl_mapping *mapping, int *ret_fd)
+{
+	int err = xl_cuda_places(pool);
+
+	if (!err && buffers->flags & XMEM_ATTACH_HANDLE)
+		err = xl_cuda_bury_prepare(pool);
+	if (!err)
+		err = xl_memory_make(buffers->gpu, kind_of(buffers->flags, -1), bytes,
+				     &mapping->memory, ret_fd);
+	if (err)
+		return err;
+	mapping->kind = &xl_payload_cuda;
+	mapping->chain = buffers->chain;
+	mapping->flags = buffers->flags;
+	mapping->bytes = mapping->memory->bytes;
+	XM_STEP(XM_STEP_CUDA_MADE);
+	return 0;
+}
+
+void xl_cuda_describe(const struct xl_mapping *mapping, struct xmem_attach_request *request)
+{
+	request->flags |= mapping->flags;
+	request->bytes = mapping->memory->bytes;
+	memcpy(request->device, mapping->memory->gpu->uuid, sizeof(request->device));
+	memcpy(request->handle, mapping->memory->handle, sizeof(request->handle));
+}
+
+/* Has the pool memory of as many GPUs as it can have, and none of this one's? */
+static bool devices_are_full(const struct xmem_pool *pool, const struct xl_gpu *gpu)
+{
+	const struct xmem_device_row *row;
+	u32 device;
+
+	for (device = 1; device <= XMEM_MAX_DEVICES; device++) {
+		row = xm_device_row(&pool->map, device);
+		if (!xm_load(&row->bytes) || !memcmp(row->uuid, gpu->uuid, sizeof(row->uuid)))
+			return false;
+	}
+	return true;
+}
+
+static int too_many(struct xmem_pool *pool, const struct xl_gpu *gpu, const char *name)
+{
+	if (devices_are_full(pool, gpu))
+		return xl_fail(EDQUOT, "%s: it has memory of %u other GPUs, and can have no more; "
+			       "one of them has to have none left there", name, XMEM_MAX_DEVICES);
+	return xl_fail(EDQUOT, "%s: the host has as many %s; make fewer, or attach larger "
+		       "allocations", name, pool->link.backend == &xmem_backend_kmod ?
+		       "allocations on GPUs of this pool (max_device_files), or bytes of metadata "
+		       "(max_pool_bytes, max_bytes), as it may have" :
+		       "payload files and allocations on GPUs as it may have");
+}
+
+int xl_cuda_attach_refused(struct xmem_pool *pool, const struct xl_gpu *gpu, int err)
+{
+	char space[XL_NAME_BYTES];
+	const char *name = xl_pool_name(pool, space, sizeof(space));
+
+	switch (-err) {
+	case EMEDIUMTYPE:
+		return xl_fail(EMEDIUMTYPE, "%s: the host does not take descriptors of this "
+			       "driver; name its device files in XMEM_DEVICE_FILES (xmemd) or "
+			       "device_files (xmem.ko)", name);
+	case ENOSPC:
+		return xl_fail(ENOSPC, "%s: no slot is left for this writer; open it with more "
+			       "slots", name);
+	case EDQUOT:
+		return too_many(pool, gpu, name);
+	}
+	return xl_fail(-err, "%s: attach memory of a GPU: %s", name, xl_request_error(err));
+}
+
+static void unmap(struct xl_mapping *mapping)
+{
+	xl_memory_put(mapping->memory);
+}
+
+const struct xl_payload_kind xl_payload_cuda = {
+	.storage = XMEM_STORAGE_CUDA,
+	.unmap = unmap,
+};
+
+/* ---- places ---- */
+
+int xl_cuda_places(struct xmem_pool *pool)
+{
+	struct xl_mappings *mappings = &pool->mappings;
+	struct xl_place *places;
+
+	if (__atomic_load_n(&mappings->device, __ATOMIC_ACQUIRE))
+		return 0;
+	places = calloc(pool->map.slots, sizeof(*places));
+	if (!places)
+		return xl_fail_fast(ENOMEM, "no memory for addresses of GPUs");
+	xl_lock(&pool->lock);
+	if (mappings->device)
+		free(places);
+	else
+		__atomic_store_n(&mappings->device, places, __ATOMIC_RELEASE);
+	xl_unlock(&pool->lock);
+	return 0;
+}
+
+void xl_cuda_place(struct xmem_pool *pool, u32 slot, const struct xl_mapping *mapping)
+{
+	struct xl_place *place = &pool->mappings.device[slot];
+
+	__atomic_store_n(&place->base, (char *)mapping->memory->address, __ATOMIC_RELAXED);
+	__atomic_store_n(&place->payload, mapping->payload, __ATOMIC_RELEASE);
+}
+
+/* ---- opening ---- */
+
+static void close_payload(struct xmem_pool *pool, u32 payload)
+{
+	struct xmem_payload_request request = {
+		.size = sizeof(request), .flags = XMEM_PAYLOAD_CLOSE, .payload = payload, .fd = -1,
+	};
+
+	xl_post(pool, XMEM_IOC_PAYLOAD, &request);
+}
+
+static int refused(u32 payload, int err)
+{
+	switch (-err) {
+	case EACCES:
+		return xl_fail_fast(EACCES, "cuda_ptr: who opens memory of a GPU can write it, and "
+				    "the owner of this buffer lets only writers have it; open the "
+				    "pool with XMEM_OPEN_WRITER, or let the owner say "
+				    "XMEM_CUDA_READERS where it preallocates or attaches it");
+	case EOWNERDEAD:
+		return xl_fail_fast(EOWNERDEAD, "cuda_ptr: the owner of this memory of a GPU has "
+				    "ended, or has closed its pool, and the memory has gone with "
+				    "it; what goes by descriptors stays");
+	}
+	return xl_fail(-err, "cuda_ptr: open payload %u: %s", payload, xl_request_error(err));
+}
+
+#define NAP_NS		1000000
+#define NAPS		1000	/* a second, in which any host learns that a process has ended */
+
+/* Could the owner's end be why the driver has refused? It may say so in several ways. */
+static bool may_be_gone(int err)
+{
+	return err == -EINVAL || err == -EIO || err == -ENOENT;
+}
+
+/*
+ * The driver has refused to open memory that goes with its owner. The driver learns of the owner's
+ * end before the host does, so the host is waited for: what counts is what it says, and else the
+ * driver's error stays. Nobody is cancelled here.
+ */
+static void look_for_owner(struct xmem_pool *pool, const struct xmem_slot_row *row)
+{
+	const struct timespec nap = { .tv_nsec = NAP_NS };
+	int naps;
+
+	if (!may_be_gone(xmem_peek_last_error(NULL)))
+		return;
+	for (naps = 0; xm_load(&row->owner) != XMEM_OWNER_HOST; naps++) {
+		if (naps == NAPS || xl_host_died(pool))
+			return;
+		nanosleep(&nap, NULL);
+	}
+	refused(0, -EOWNERDEAD);
+}
+
+struct xl_gpu *xl_payload_gpu(struct xmem_pool *pool, u32 traits)
+{
+	u32 number = xm_device(traits);
+	u8 uuid[XMEM_UUID_BYTES];
+
+	if (!number || number > XMEM_MAX_DEVICES) {
+		xl_fail(EIO, "the pool has no GPU of number %u", number);
+		return NULL;
+	}
+	memcpy(uuid, xm_device_row(&pool->map, number)->uuid, sizeof(uuid));
+	return xl_gpu_by_uuid(uuid);
+}
+
+/* Open what the host has answered with. NULL: the error is noted. */
+static struct xl_mapping *open_answer(struct xl_gpu *gpu,
+				      const struct xmem_payload_request *answer)
+{
+	struct xl_memory_name name = {
+		.kind = kind_of(answer->traits & XMEM_TRAIT_HANDLE ? XMEM_ATTACH_HANDLE : 0,
+				answer->fd),
+		.handle = answer->handle, .bytes = answer->bytes,
+	};
+	struct xl_mapping *mapping = calloc(1, sizeof(*mapping));
+
+	if (!mapping) {
+		xl_fail_fast(ENOMEM, "no memory for a mapping");
+		return NULL;
+	}
+	mapping->kind = &xl_payload_cuda;
+	mapping->payload = answer->payload;
+	mapping->opened = true;
+	mapping->bytes = answer->bytes;
+	if (!xl_memory_open(gpu, &name, answer->fd, &mapping->memory))
+		return mapping;
+	free(mapping);
+	return NULL;
+}
+
+/* Ask the host, and open the payload of that slot. Under pool->opening. */
+static struct xl_mapping *open_payload(struct xmem_pool *pool, const struct xmem_slot_row *row,
+				       u32 payload, struct xl_gpu *gpu)
+{
+	struct xmem_payload_request request = {
+		.size = sizeof(request), .flags = XMEM_PAYLOAD_OPEN, .payload = payload, .fd = -1,
+	};
+	struct xl_mapping *mapping;
+	int err;
+
+	XM_STEP(XM_STEP_CUDA_ASK);
+	err = xl_request(pool, XMEM_IOC_PAYLOAD, &request);
+	if (err) {
+		refused(payload, err);
+		return NULL;
+	}
+	XM_STEP(XM_STEP_CUDA_ASKED);
+	mapping = open_answer(gpu, &request);
+	XM_STEP(XM_STEP_CUDA_OPENED);
+	if (request.fd >= 0)
+		xl_file_close(request.fd);
+	if (mapping) {
+		xl_mapping_add(pool, mapping);
+		return mapping;
+	}
+	close_payload(pool, payload);
+	if (request.traits & XMEM_TRAIT_HANDLE)
+		look_for_owner(pool, row);
+	return NULL;
+}
+
+static bool within(const struct xmem_slot_row *row, const struct xl_mapping *mapping)
+{
+	return row->length <= mapping->bytes && row->offset <= mapping->bytes - row->length;
+}
+
+/* Under pool->opening. */
+static int open_slot(struct xmem_pool *pool, u32 slot, struct xl_gpu *gpu)
+{
+	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
+	u32 payload = xm_load(&row->payload);
+	struct xl_mapping *mapping;
+
+	xl_lock(&pool->lock);
+	mapping = xl_mapping_find(pool, payload);
+	xl_unlock(&pool->lock);
+	if (!mapping)
+		mapping = open_payload(pool, row, payload, gpu);
+	if (!mapping)
+		return xmem_peek_last_error(NULL);
+	if (!within(row, mapping))
+		return xl_fail(EIO, "slot %u lies outside payload %u", slot, payload);
+	xl_place(pool, slot, mapping);
+	return 0;
+}
+
+int xl_cuda_open(struct xmem_pool *pool, u32 slot)
+{
+	u32 traits = xm_load(&xm_slot_row(&pool->map, slot)->traits);
+	struct xl_gpu *gpu;
+	int err, cancel;
+
+	gpu = xl_payload_gpu(pool, traits);
+	if (!gpu)
+		return xmem_peek_last_error(NULL);
+	err = xl_cuda_places(pool);
+	if (err)
+		return err;
+	/* A thread that is cancelled here would keep what it has opened, and the lock. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	xl_payload_unmap_some(pool);
+	xl_cuda_settle(pool);
+	xl_lock(&pool->cuda_opening);
+	err = open_slot(pool, slot, gpu);
+	xl_unlock(&pool->cuda_opening);
+	pthread_setcancelstate(cancel, NULL);
+	return err;
+}
+
+/* ---- closing ---- */
+
+static void push(struct xl_mapping **list, struct xl_mapping *mapping)
+{
+	mapping->next = *list;
+	__atomic_store_n(list, mapping, __ATOMIC_RELAXED);
+}
+
+void xl_cuda_drop(struct xmem_pool *pool, struct xl_mapping *mapping)
+{
+	xl_lock(&pool->lock);
+	push(&pool->mappings.dropped, mapping);
+	xl_unlock(&pool->lock);
+}
+
+/* May others have it open, who have to close it first? */
+static bool waits(const struct xl_mapping *mapping)
+{
+	return !mapping->opened &&
+	       (mapping->memory->taken || mapping->flags & XMEM_ATTACH_HANDLE);
+}
+
+/* false: this process has it open until it ends. */
+static bool end(struct xl_mapping *mapping)
+{
+	bool closed;
+
+	XM_STEP(XM_STEP_CUDA_CLOSING);
+	closed = xl_memory_put(mapping->memory);
+	XM_STEP(XM_STEP_CUDA_CLOSED);
+	free(mapping);
+	return closed;
+}
+
+/* Nobody else may have it open: what others have of a descriptor keeps the memory itself. */
+static void end_at_once(struct xmem_pool *pool, struct xl_mapping *mapping)
+{
+	bool opened = mapping->opened;
+	u32 payload = mapping->payload;
+
+	/* What the driver has not closed stays open for the host, which learns of our end. */
+	if (end(mapping) && opened)
+		close_payload(pool, payload);
+}
+
+/*
+ * @closed: what payloads_closed was before it was asked for, so that nothing since is missed.
+ * @unsure: the host has not answered, so that it is asked again in any case.
+ */
+static void wait_for_others(struct xmem_pool *pool, struct xl_mapping *mapping, u64 closed,
+			    bool unsure)
+{
+	struct xl_mappings *mappings = &pool->mappings;
+
+	xl_lock(&pool->lock);
+	mappings->unsure |= unsure;
+	if (!mappings->closing || closed < mappings->closed)
+		mappings->closed = closed;
+	push(&mappings->closing, mapping);
+	xl_unlock(&pool->lock);
+}
+
+/* -ENOENT: nobody has it open any more, so the host does not know it. Else it must not go. */
+static int ask(struct xmem_pool *pool, const struct xl_mapping *mapping, u64 deadline_ns)
+{
+	struct xmem_payload_request request = {
+		.size = sizeof(request), .payload = mapping->payload, .fd = -1,
+	};
+	int err;
+
+	do		/* the program's signals are no reason to believe anything */
+		err = xl_request_until(pool, XMEM_IOC_PAYLOAD, &request, deadline_ns);
+	while (err == -EINTR);
+	return err;
+}
+
+/* All that are settled together wait for a host that is stopped until one deadline. */
+static void end_or_wait(struct xmem_pool *pool, struct xl_mapping *mapping, u64 deadline_ns)
+{
+	u64 closed = xm_load_acquire(&pool->map.pool->payloads_closed);
+	int err = ask(pool, mapping, deadline_ns);
+
+	if (err == -ENOENT)
+		end(mapping);
+	else
+		wait_for_others(pool, mapping, closed, err && err != -EBUSY);
+}
+
+static struct xl_mapping *take_list(struct xl_mapping **list)
+{
+	struct xl_mapping *first = *list;
+
+	__atomic_store_n(list, NULL, __ATOMIC_RELAXED);
+	return first;
+}
+
+/* What others may have closed since the last look, or NULL. */
+static struct xl_mapping *take_closing(struct xmem_pool *pool)
+{
+	u64 closed = xm_load_acquire(&pool->map.pool->payloads_closed);
+	struct xl_mappings *mappings = &pool->mappings;
+
+	if (mappings->closed == closed && !mappings->unsure)
+		return NULL;
+	mappings->closed = closed;
+	mappings->unsure = false;
+	return take_list(&mappings->closing);
+}
+
+void xl_cuda_settle_slowly(struct xmem_pool *pool)
+{
+	struct xl_mapping *dropped, *closing, *mapping;
+	u64 deadline = xl_deadline(XL_HOST_NS);
+	XL_UNCANCELLED;
+
+	xl_lock(&pool->lock);
+	dropped = take_list(&pool->mappings.dropped);
+	closing = take_closing(pool);
+	xl_unlock(&pool->lock);
+	while ((mapping = dropped)) {
+		dropped = mapping->next;
+		if (waits(mapping))
+			end_or_wait(pool, mapping, deadline);
+		else
+			end_at_once(pool, mapping);
+	}
+	while ((mapping = closing)) {
+		closing = mapping->next;
+		end_or_wait(pool, mapping, deadline);
+	}
+}
+
+void xl_cuda_end_all(struct xl_mapping *list)
+{
+	struct xl_mapping *mapping;
+
+	while ((mapping = list)) {
+		list = mapping->next;
+		end(mapping);
+	}
+}
+
+struct xl_mapping *xl_cuda_end(struct xmem_pool *pool)
+{
+	struct xl_mapping *left = take_list(&pool->mappings.closing), *list, *mapping;
+
+	xl_memory_retry();
+	xl_mappings_drop_cuda(pool);
+	list = take_list(&pool->mappings.dropped);
+	while ((mapping = list)) {
+		list = mapping->next;
+		if (waits(mapping))
+			push(&left, mapping);
+		else
+			end_at_once(pool, mapping);
+	}
+	return left;
+}

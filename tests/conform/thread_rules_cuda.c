@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+/*
+ * More rows of thread_rules.c: GPUs, where this machine has none. What they do on one is tested in
+ * tests/cuda. No driver is used here, also where there is one: it opens descriptors, and keeps
+ * them.
+ */
+#include <stdlib.h>
+
+#include "thread_rules.h"
+
+__attribute__((constructor)) static void use_no_driver(void)
+{
+	setenv("XMEM_CUDA_DRIVER", "/nowhere/libcuda.so.1", 1);
+}
+
+ROW(cuda_query)
+{
+	struct xmem_cuda_info info = { .size = sizeof(info) };
+
+	SAME(xmem_cuda_query(&info), -ENODEV);
+}
+
+ROW(cuda_device_query)
+{
+	struct xmem_cuda_device_info info = { .size = sizeof(info) };
+
+	SAME(xmem_cuda_device_query(0, &info), -ENODEV);
+}
+
+/* CUDA_ERROR_NOT_INITIALIZED */
+ROW(cuda_get_last_result)
+{
+	struct xmem_cuda_device_info info = { .size = sizeof(info) };
+
+	SAME(xmem_cuda_device_query(0, &info), -ENODEV);
+	SAME(xmem_cuda_get_last_result(NULL), 3);
+	SAME(xmem_cuda_get_last_result(NULL), 0);
+}
+
+ROW(cuda_peek_last_result)
+{
+	struct xmem_cuda_device_info info = { .size = sizeof(info) };
+	const char *name = "";
+
+	SAME(xmem_cuda_device_query(0, &info), -ENODEV);
+	SAME(xmem_cuda_peek_last_result(&name), 3);
+	CHECK(!strcmp(name, "CUDA_ERROR_NOT_INITIALIZED"));
+}
+
+ROW(cuda_clear_last_result)
+{
+	xmem_cuda_clear_last_result();
+	SAME(xmem_cuda_peek_last_result(NULL), 0);
+}
+
+/* ---- buffers, of which there are none on a GPU here ---- */
+
+ROW(preallocate_cuda)
+{
+	SAME(xmem_preallocate_cuda(stage.writer, 1, BYTES, 0, 0), -ENODEV);
+	SAME(xmem_preallocate_cuda(stage.reader, 1, BYTES, 0, 0), -EPERM);
+}
+
+ROW(acquire_cuda)		{ REFUSED(xmem_acquire_cuda(stage.writer, 1, 0, 0), ENODEV); }
+
+ROW(attach_cuda)
+{
+	REFUSED(xmem_attach_cuda(stage.writer, &stage, 64, 0, NULL, NULL), ENODEV);
+}
+
+ROW(cuda_ptr)			{ REFUSED(xmem_cuda_ptr(stage.read), EMEDIUMTYPE); }
+ROW(cuda_ptr_mut)		{ REFUSED(xmem_cuda_ptr_mut(stage.written), EMEDIUMTYPE); }
+ROW(cuda_tensor_view)
+{
+	struct xmem_tensor tensor = { .size = sizeof(tensor) };
+
+	SAME(xmem_cuda_tensor_view(stage.read, &tensor), -EMEDIUMTYPE);
+}
+
+ROW(cuda_image_view)
+{
+	struct xmem_image image = { .size = sizeof(image) };
+
+	SAME(xmem_cuda_image_view(stage.read, &image), -EMEDIUMTYPE);
+}
+
+ROW(cuda_device)		{ SAME(xmem_cuda_device(stage.read), -EMEDIUMTYPE); }
+
+ROW(copy_to_cuda)
+{
+	SAME(xmem_copy_to_cuda(stage.written, 0, &stage, 8), -EMEDIUMTYPE);
+}
+
+ROW(copy_to_cuda_on)
+{
+	SAME(xmem_copy_to_cuda_on(stage.written, 0, &stage, 8, NULL), -EMEDIUMTYPE);
+}
+
+ROW(copy_to_cpu)
+{
+	char to[8];
+
+	SAME(xmem_copy_to_cpu(to, stage.read, 0, 8), -EMEDIUMTYPE);
+}
+
+ROW(copy_to_cpu_on)
+{
+	char to[8];
+
+	SAME(xmem_copy_to_cpu_on(to, stage.read, 0, 8, NULL), -EMEDIUMTYPE);
+}
+
+ROW(copy_to_device)
+{
+	SAME(xmem_copy_to_device(stage.written, 0, stage.read, 0, 8), -EMEDIUMTYPE);
+}
+
+ROW(copy_to_device_on)
+{
+	SAME(xmem_copy_to_device_on(stage.written, 0, stage.read, 0, 8, NULL), -EMEDIUMTYPE);
+}
+
+ROW(pool_device_info)
+{
+	struct xmem_device_info info = { .size = sizeof(info) };
+
+	SAME(xmem_pool_device_info(stage.reader, 1, &info), -ENOENT);
+	SAME(xmem_pool_device_info(stage.reader, 0, &info), -EINVAL);
+}
+
+/* ---- streams, of which there are none ---- */
+
+ROW(publish_on)
+{
+	SAME(xmem_publish_on(stage.written, NULL, NULL, NULL), -EMEDIUMTYPE);
+}
+
+ROW(wait_on)			{ SAME(xmem_wait_on(stage.read, NULL), -EMEDIUMTYPE); }
+
+ROW(wait_contents)
+{
+	SAME(xmem_wait_contents(stage.read, XMEM_FOREVER), -EMEDIUMTYPE);
+}
+
+ROW(release_on)			{ SAME(xmem_release_on(stage.read, NULL), -ENODEV); }

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+/* What bytes.h declares. */
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include "bytes.h"
+#include "tests/fakecuda/tests.h"
+
+/* The fake driver's descriptors are memfds, and a daemon takes those only if it is told to. */
+__attribute__((constructor)) static void take_memfds(void)
+{
+	setenv("XMEM_DEVICE_FILES", "195:255,memfd", 0);
+}
+
+struct xmem_pool *cuda_writer(const char *name, unsigned int count, size_t bytes, uint32_t flags)
+{
+	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER);
+
+	WORKED(xmem_preallocate_cuda(pool, count, bytes, 0, flags));
+	return pool;
+}
+
+struct xmem_buffer *cuda_acquire(struct xmem_pool *pool, size_t bytes)
+{
+	struct xmem_buffer *buffer = xmem_acquire_cuda(pool, bytes, 0, 0);
+
+	if (!buffer)
+		WORKED(xmem_peek_last_error(NULL));
+	return buffer;
+}
+
+static void make(uint64_t *word, size_t bytes, uint64_t stamp)
+{
+	size_t i;
+
+	for (i = 0; i < (bytes + 7) / 8; i++)
+		word[i] = stamp * 0x9e3779b97f4a7c15ULL + i;
+}
+
+void cuda_fill(struct xmem_buffer *buffer, uint64_t stamp)
+{
+	size_t bytes = xmem_size(buffer);
+	uint64_t *word = malloc(bytes + 8);
+
+	CHECK(word);
+	make(word, bytes, stamp);
+	WORKED(xmem_copy_to_cuda(buffer, 0, word, bytes));
+	free(word);
+}
+
+void cuda_check(struct xmem_buffer *buffer, uint64_t stamp)
+{
+	size_t bytes = xmem_size(buffer);
+	uint64_t *word = malloc(bytes + 8), *got = malloc(bytes + 8);
+
+	CHECK(word && got);
+	make(word, bytes, stamp);
+	WORKED(xmem_copy_to_cpu(got, buffer, 0, bytes));
+	CHECK(!memcmp(word, got, bytes));
+	free(word);
+	free(got);
+}
+
+uint64_t cuda_publish(struct xmem_pool *pool, size_t bytes, uint64_t stamp,
+		      struct xmem_buffer **ret_kept)
+{
+	const struct xmem_publish_options keep = {
+		.size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP,
+	};
+	struct xmem_buffer *buffer = cuda_acquire(pool, bytes);
+	uint64_t token;
+
+	cuda_fill(buffer, stamp);
+	WORKED(xmem_publish(buffer, ret_kept ? &keep : NULL, &token));
+	if (ret_kept)
+		*ret_kept = buffer;
+	return token;
+}
+
+void *driver_call(const char *name)
+{
+	void *driver = dlopen(getenv("XMEM_CUDA_DRIVER"), RTLD_NOW | RTLD_LOCAL);
+	void *function = driver ? dlsym(driver, name) : NULL;
+
+	if (!function)
+		FAIL("the driver has no %s", name);
+	return function;
+}
+
+/* ---- the fake driver ---- */
+
+void *fake(const char *name)
+{
+	void *driver = dlopen(getenv("XMEM_CUDA_DRIVER"), RTLD_NOW | RTLD_LOCAL);
+	void *function = driver ? dlsym(driver, name) : NULL;
+
+	if (!function)
+		skip("only the fake driver has %s", name);
+	return function;
+}
+
+unsigned long driver_calls(const char *name)
+{
+	return ((typeof(cuFakeCalls) *)fake("cuFakeCalls"))(name);
+}
+
+void driver_fails(const char *rules)
+{
+	SAME(((typeof(cuFakeFail) *)fake("cuFakeFail"))(rules), 0);
+}
+
+size_t gpu_used(void)
+{
+	return ((typeof(cuFakeUsed) *)fake("cuFakeUsed"))(0);
+}
+
+void no_violations(void)
+{
+	void *driver = dlopen(getenv("XMEM_CUDA_DRIVER"), RTLD_NOW | RTLD_LOCAL);
+	typeof(cuFakeViolations) *violations =
+		driver ? (typeof(cuFakeViolations) *)dlsym(driver, "cuFakeViolations") : NULL;
+
+	if (violations)
+		SAME(violations(), 0);
+}

@@ -1,0 +1,34 @@
+# The tests of buffers on GPUs: one program, on the fake driver or a real one; see gpus.c.
+# Its harness is that of tests/conform.
+
+CUDA_SMALL   := tests/cuda/small.c tests/cuda/small_answers.c
+CUDA_HARNESS := tests/conform/main.c tests/conform/harness.c tests/conform/pools.c
+CUDA_TESTS   := $(filter-out $(CUDA_SMALL),$(wildcard tests/cuda/*.c)) $(CUDA_HARNESS)
+
+# Small drivers: a whole one, and one for each thing that may be missing.
+SMALL_DRIVERS := whole no-export no-start no-name
+$(B)/cuda-drivers/whole.so: HIDES :=
+$(B)/cuda-drivers/no-export.so: HIDES := cuMemExportToShareableHandle
+$(B)/cuda-drivers/no-start.so: HIDES := cuInit
+$(B)/cuda-drivers/no-name.so: HIDES := cuDeviceGetUuid_v2 cuMemGetInfo_v2
+
+$(SMALL_DRIVERS:%=$(B)/cuda-drivers/%.so): $(CUDA_SMALL:%.c=$(B)/obj/%.o)
+	$(say) LD $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ -Wl,--version-script=<(echo \
+		'{ $(if $(HIDES),local: $(HIDES:%=%;)) };')
+
+$(B)/cuda: $(CUDA_TESTS:%.c=$(B)/obj/%.o) $(B)/libxmem.a | $(B)/xmemd $(B)/libxmem.so $(FAKECUDA) \
+		$(KERNELS) $(SMALL_DRIVERS:%=$(B)/cuda-drivers/%.so)
+	$(say) LD $@
+	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ $$(pkg-config --libs check) -ldl
+
+# On this machine's GPU, whose driver and devices are printed first; without one it says so and
+# ends with 0, as bench-cuda does.
+.PHONY: test-cuda
+test-cuda:
+	$(Q)$(MAKE) FLAVOUR=test build/test/cuda build/test/xmem
+	$(Q)export XMEM_CUDA_DRIVER=$${XMEM_CUDA_DRIVER:-libcuda.so.1} \
+		XMEM_BACKEND=$${XMEM_BACKEND:-daemon}; \
+		why=$$(build/test/xmem gpu 2>&1) || { echo "SKIP test-cuda: $$why"; exit 0; }; \
+		echo "$$why"; build/test/cuda && tests/cuda/sanitizer.sh

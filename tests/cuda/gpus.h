@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the tests of GPUs share beside the harness of tests/conform. A test whose name begins with
+ * a promise proves that; others begin with CUDA.
+ */
+#ifndef XMEM_CUDA_GPUS_H
+#define XMEM_CUDA_GPUS_H
+
+#include "lib/cuda/device.h"
+#include "tests/conform/harness.h"
+#include "small.h"
+
+/* The path of a file beside this program; "" if it is too long. */
+const char *beside_program(const char *name);
+
+/*
+ * From now on this process's driver is the small one of that name (cuda.mk), which starts and has
+ * one device. pre: this process has not looked for a driver. The struct is shared with children.
+ */
+struct small *use_small(const char *name);
+
+/* The functions that only the fake driver has; else the test is skipped. It is not started yet. */
+struct fake {
+	unsigned long (*calls)(const char *name);
+	int (*fail)(const char *rules);
+	void (*sticky)(int error);
+	void (*end)(void);
+};
+struct fake fake_only(const char *why);
+
+/* The thread's last error has that number, its message these words (NULL: no more). */
+#define SAYS(error, ...)	says_at(__FILE__, __LINE__, error, __VA_ARGS__, NULL)
+void says_at(const char *file, int line, int error, ...) __attribute__((sentinel));
+
+/* Run that in a forked process, and wait until it has ended with status 0. */
+void in_child(void (*body)(void *argument), void *argument);
+
+#endif

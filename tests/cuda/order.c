@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Order on streams: contents that are published before a stream has written them, and handles
+ * that are dropped when a stream has got there.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "scene.h"
+
+#define BYTES	WORK_BYTES
+#define LINK	1	/* descriptors for a child that has ended, until the test ends */
+
+/* ---- waiting ---- */
+
+TEST(CUDA_a_thread_waits_for_what_a_stream_has_yet_to_write)
+{
+	struct xmem_buffer *buffer;
+	struct scene scene;
+	int i;
+
+	begin_scene(&scene, 4);
+	for (i = 1; i <= 5; i++) {
+		order_writer(&scene, TELL(FILL, i));
+		buffer = receive_next(&scene);
+		SAME(xmem_wait_contents(buffer, 0), -EAGAIN);
+		SAME(xmem_wait_contents(buffer, MS), -ETIMEDOUT);
+		order_writer(&scene, OPEN_GATE);
+		WORKED(xmem_wait_contents(buffer, 10 * SECOND));
+		cuda_check(buffer, i);
+		xmem_release(buffer);
+	}
+	end_scene(&scene);
+}
+
+TEST(CUDA_the_first_look_waits_by_itself)
+{
+	struct xmem_buffer *buffer;
+	struct scene scene;
+	pthread_t thread;
+	int i;
+
+	begin_scene(&scene, 4);
+	for (i = 1; i <= 20; i++) {
+		order_writer(&scene, TELL(FILL, i));
+		buffer = receive_next(&scene);
+		SAME(pthread_create(&thread, NULL, open_later, &scene), 0);
+		cuda_check(buffer, i);
+		SAME(pthread_join(thread, NULL), 0);
+		xmem_release(buffer);
+	}
+	end_scene(&scene);
+}
+
+/* Contents go through a stream here, which waits for one there; a part of them has come before. */
+static void streams_wait(void)
+{
+	struct xmem_buffer *buffer;
+	struct scene scene;
+	struct work work;
+	size_t i, j;
+
+	begin_scene(&scene, 4);
+	begin_work(&work);
+	for (i = 1; i <= 20; i++) {
+		order_writer(&scene, TELL(FILL, i));
+		buffer = receive_next(&scene);
+		if (i % 4 == 0) {
+			order_writer(&scene, OPEN_GATE);
+			WORKED(xmem_wait_contents(buffer, 10 * SECOND));
+		}
+		WORKED(xmem_wait_on(buffer, work.stream));
+		must(xl_cuda()->memcpy_dtoh_async(work.got, (CUdeviceptr)xmem_cuda_ptr(buffer),
+						  BYTES, work.stream));
+		WORKED(xmem_release_on(buffer, work.stream));
+		if (i % 4)
+			order_writer(&scene, OPEN_GATE);
+		must(xl_cuda()->stream_synchronize(work.stream));
+		for (j = 0; j < BYTES / 8; j++)
+			SAME(work.got[j], stamp_word(i, j));
+	}
+	end_scene(&scene);
+}
+
+TEST(CUDA_a_stream_waits_for_another_process)
+{
+	streams_wait();
+}
+
+/* Without 64-bit memory operations a host function writes the word, and the thread waits. */
+static void thread_waits_for_a_host_function(const char *attributes)
+{
+	struct xmem_buffer *buffer;
+	struct scene scene;
+	struct work work;
+	pthread_t thread;
+	int i;
+
+	fake_attributes(attributes);
+	begin_scene(&scene, 4);
+	begin_work(&work);
+	for (i = 1; i <= 20; i++) {
+		order_writer(&scene, TELL(FILL, i));
+		buffer = receive_next(&scene);
+		SAME(xmem_wait_contents(buffer, 0), -EAGAIN);
+		SAME(pthread_create(&thread, NULL, open_later, &scene), 0);
+		WORKED(xmem_wait_on(buffer, work.stream));
+		SAME(xmem_wait_contents(buffer, 0), 0);
+		SAME(pthread_join(thread, NULL), 0);
+		cuda_check(buffer, i);
+		WORKED(xmem_release_on(buffer, work.stream));
+	}
+	SAME(driver_calls("cuStreamWaitValue64"), 0);
+	end_scene(&scene);
+}
+
+TEST(CUDA_host_functions_keep_the_order_where_words_cannot)
+{
+	thread_waits_for_a_host_function("122=0");
+}
+
+TEST(CUDA_host_functions_keep_the_order_where_pages_are_not_registered)
+{
+	thread_waits_for_a_host_function("99=0");
+}
+
+/* ---- dropping ---- */
+
+TEST(CUDA_a_stream_drops_a_handle_when_it_has_got_there)
+{
+	struct xmem_buffer *buffer;
+	struct scene scene;
+	struct work work;
+
+	begin_scene(&scene, 1);
+	begin_work(&work);
+	order_writer(&scene, TELL(FILL, 1));
+	order_writer(&scene, OPEN_GATE);
+	buffer = receive_next(&scene);
+	close_gate(&work);
+	WORKED(xmem_release_on(buffer, work.stream));
+	SAME(xmem_release_on(buffer, work.stream), -EBADF);
+	REFUSED(xmem_cuda_ptr(buffer), EBADF);
+	CHECK(!writer_finds_one(&scene));
+	open_gate(&work);
+	EVENTUALLY(writer_finds_one(&scene));
+	end_scene(&scene);
+}
+
+TEST(CUDA_a_pool_lives_until_its_last_stream_has_got_there)
+{
+	struct xmem_buffer *buffer;
+	struct scene scene;
+	unsigned int files = open_files();
+	struct work work;
+
+	begin_scene(&scene, 1);
+	begin_work(&work);
+	order_writer(&scene, TELL(FILL, 1));
+	order_writer(&scene, OPEN_GATE);
+	buffer = receive_next(&scene);
+	CHECK(xmem_cuda_ptr(buffer));
+	close_gate(&work);
+	WORKED(xmem_release_on(buffer, work.stream));
+	xmem_unsubscribe(scene.sub);
+	xmem_pool_close(scene.pool);
+	CHECK(!writer_finds_one(&scene));
+	open_gate(&work);
+	EVENTUALLY(writer_finds_one(&scene));
+	tell(scene.writer, LEAVE);
+	finish_child(scene.writer);
+	EVENTUALLY(open_files() == files + LINK);	/* a thread destroys the pool */
+	must(xl_cuda()->stream_synchronize(work.stream));
+	no_violations();
+}
+
+TEST(CUDA_a_lost_context_drops_what_its_streams_were_to_drop)
+{
+	void (*sticky)(int) = fake("cuFakeSticky");
+	struct xmem_buffer *buffer, *other;
+	struct scene scene;
+	struct work work;
+
+	begin_scene(&scene, 2);
+	begin_work(&work);
+	order_writer(&scene, TELL(FILL, 1));
+	order_writer(&scene, OPEN_GATE);
+	order_writer(&scene, TELL(FILL, 2));
+	order_writer(&scene, OPEN_GATE);
+	buffer = receive_next(&scene);
+	other = receive_next(&scene);
+	WORKED(xmem_wait_contents(other, SECOND));
+	close_gate(&work);
+	WORKED(xmem_release_on(buffer, work.stream));
+	sticky(700);
+	SAME(xmem_release_on(other, work.stream), -EIO);
+	EVENTUALLY(writer_finds_one(&scene));
+	xmem_release(other);		/* it is as before */
+	sticky(0);
+	open_gate(&work);
+	end_scene(&scene);
+}
+
+TEST(CUDA_memory_of_the_CPU_is_dropped_by_a_stream_too)
+{
+	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	const struct xmem_publish_options keep = {
+		.size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP,
+	};
+	struct xmem_buffer *buffer;
+	struct work work;
+
+	WORKED(xmem_preallocate(pool, 1, BYTES));
+	begin_work(&work);
+	buffer = xmem_acquire(pool, BYTES, 0);
+	SAME(xmem_release_on(buffer, work.stream), -EPERM);
+	SAME(xmem_publish_on(buffer, NULL, NULL, work.stream), -EMEDIUMTYPE);
+	SAME(xmem_wait_on(buffer, work.stream), -EMEDIUMTYPE);
+	SAME(xmem_wait_contents(buffer, 0), -EMEDIUMTYPE);
+	WORKED(xmem_publish(buffer, &keep, NULL));
+	close_gate(&work);
+	WORKED(xmem_release_on(buffer, work.stream));
+	REFUSED(xmem_acquire(pool, BYTES, 0), EAGAIN);
+	open_gate(&work);
+	EVENTUALLY((buffer = xmem_acquire(pool, BYTES, 0)));
+	xmem_release(buffer);
+	SAME(xmem_release_on(buffer, work.stream), -EBADF);
+	SAME(xmem_release_on(NULL, work.stream), -EINVAL);
+	let_streams_end();
+	xmem_pool_close(pool);
+}
+
+/* ---- the end of a writer ---- */
+
+TEST(P9_who_waits_for_a_dead_writers_stream_gets_an_error)
+{
+	struct xmem_buffer *buffer, *other;
+	unsigned int files = open_files();
+	struct scene scene;
+	struct work work;
+
+	begin_scene(&scene, 2);
+	begin_work(&work);
+	order_writer(&scene, TELL(FILL, 1));
+	order_writer(&scene, TELL(FILL, 2));
+	buffer = receive_next(&scene);
+	other = receive_next(&scene);
+	WORKED(xmem_wait_on(buffer, work.stream));
+	kill_child(scene.writer);
+	REFUSED(xmem_cuda_ptr(other), EOWNERDEAD);
+	must(xl_cuda()->stream_synchronize(work.stream));
+	SAME(xmem_wait_contents(buffer, 0), -EOWNERDEAD);
+	SAME(xmem_wait_on(other, work.stream), -EOWNERDEAD);
+	SAME(xmem_wait_contents(other, XMEM_FOREVER), -EOWNERDEAD);
+	WORKED(xmem_release_on(buffer, work.stream));
+	xmem_release(other);
+	xmem_unsubscribe(scene.sub);
+	xmem_pool_close(scene.pool);
+	EVENTUALLY(open_files() == files + LINK);
+	no_violations();
+}
+
+TEST(P8_what_a_stream_has_finished_outlives_its_writer)
+{
+	struct xmem_buffer *buffer;
+	struct scene scene;
+
+	begin_scene(&scene, 2);
+	order_writer(&scene, TELL(FILL, 7));
+	order_writer(&scene, OPEN_GATE);
+	buffer = receive_next(&scene);
+	WORKED(xmem_wait_contents(buffer, 10 * SECOND));
+	kill_child(scene.writer);
+	cuda_check(buffer, 7);
+	xmem_release(buffer);
+	xmem_unsubscribe(scene.sub);
+	xmem_pool_close(scene.pool);
+}
+
+/* The same where a host function has written the word. */
+TEST(P8_what_a_host_function_has_completed_outlives_its_writer)
+{
+	struct xmem_buffer *buffer;
+	struct scene scene;
+
+	fake_attributes("122=0");
+	begin_scene(&scene, 2);
+	order_writer(&scene, TELL(FILL, 7));
+	order_writer(&scene, OPEN_GATE);
+	buffer = receive_next(&scene);
+	WORKED(xmem_wait_contents(buffer, 10 * SECOND));
+	kill_child(scene.writer);
+	WORKED(xmem_wait_contents(buffer, 0));
+	cuda_check(buffer, 7);
+	xmem_release(buffer);
+	xmem_unsubscribe(scene.sub);
+	xmem_pool_close(scene.pool);
+}
+
+TEST(CUDA_closing_the_pool_waits_for_own_streams)
+{
+	struct xmem_buffer *buffer;
+	struct scene scene;
+	
+	begin_scene(&scene, 2);
+	order_writer(&scene, TELL(FILL, 3));
+	buffer = receive_next(&scene);
+	order_writer(&scene, OPEN_GATE);
+	order_writer(&scene, CLOSE_POOL);
+	cuda_check(buffer, 3);
+	xmem_release(buffer);
+	end_scene(&scene);
+}
+
+/* ---- copies ---- */
+
+/* From a stream of one GPU to a stream of another, directly or through memory of the CPU. */
+static void copies_between(const char *peers)
+{
+	const struct xmem_publish_options keep = {
+		.size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP,
+	};
+	struct xmem_buffer *from, *to;
+	struct xmem_pool *pool;
+	struct work here, there;
+	uint64_t word[BYTES / 8];
+	pthread_t thread;
+	size_t i;
+
+	fake("cuFakeCalls");
+	setenv("FAKECUDA_DEVICES", "2", 1);
+	setenv("FAKECUDA_PEERS", peers, 1);
+	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
+	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 1, 0));
+	begin_work_on(&here, 0);
+	begin_work_on(&there, 1);
+	for (i = 0; i < BYTES / 8; i++)
+		word[i] = stamp_word(9, i);
+	from = xmem_acquire_cuda(pool, BYTES, 0, 0);
+	to = xmem_acquire_cuda(pool, BYTES, 1, 0);
+	close_gate(&here);
+	WORKED(xmem_copy_to_cuda_on(from, 0, word, BYTES, here.stream));
+	WORKED(xmem_publish_on(from, &keep, NULL, here.stream));
+	SAME(xmem_wait_contents(from, 0), -EAGAIN);
+	SAME(pthread_create(&thread, NULL, open_soon, &here), 0);
+	WORKED(xmem_copy_to_device_on(to, 0, from, 0, BYTES, there.stream));
+	WORKED(xmem_copy_to_cpu_on(there.got, to, 0, BYTES, there.stream));
+	WORKED(xmem_release_on(from, there.stream));
+	must(xl_cuda()->stream_synchronize(there.stream));
+	SAME(pthread_join(thread, NULL), 0);
+	CHECK(!memcmp(there.got, word, BYTES));
+	xmem_release(to);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+TEST(CUDA_copies_between_peers_keep_the_order_of_streams)
+{
+	copies_between("0-1");
+}
+
+TEST(CUDA_copies_through_the_CPU_keep_the_order_of_streams)
+{
+	copies_between("none");
+}
+
+/* ---- the owner's own memory ---- */
+
+/* What is published and needed by nobody stays until its stream has written it. */
+static void gives_back_behind_streams(void)
+{
+	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	struct xmem_buffer *buffer;
+	struct work work;
+	int i;
+
+	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
+	begin_work(&work);
+	for (i = 0; i < 2; i++) {
+		buffer = cuda_acquire(pool, BYTES);
+		WORKED(xmem_wait_on(buffer, work.stream));
+		if (!i)
+			close_gate(&work);
+		fill_on(buffer, 1, &work);
+		WORKED(xmem_publish_on(buffer, NULL, NULL, work.stream));
+		SAME(xmem_trim(pool, 0), 0);
+	}
+	open_gate(&work);
+	must(xl_cuda()->stream_synchronize(work.stream));
+	CHECK(xmem_trim(pool, 0) > 0);
+	must(xl_cuda()->stream_synchronize(work.stream));
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+TEST(CUDA_what_a_stream_has_yet_to_write_is_not_given_back)
+{
+	gives_back_behind_streams();
+}
+
+static void note_done(void *done)
+{
+	*(bool *)done = true;
+}
+
+TEST(CUDA_memory_is_not_done_before_its_stream_is)
+{
+	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	struct xmem_buffer *buffer;
+	struct xmem_pool_info info;
+	struct work work;
+	bool done = false;
+	CUdeviceptr at;
+	int i;
+
+	begin_work(&work);
+	must(xl_cuda()->mem_alloc(&at, 2 << 20));
+	buffer = xmem_attach_cuda(pool, (void *)at, BYTES, 0, note_done, &done);
+	CHECK(buffer);
+	close_gate(&work);
+	WORKED(xmem_publish_on(buffer, NULL, NULL, work.stream));
+	for (i = 0; i < 3; i++) {
+		info = (struct xmem_pool_info){ .size = sizeof(info) };
+		WORKED(xmem_pool_stat(pool, &info));
+		WORKED(xmem_collect(pool));
+		CHECK(xmem_trim(pool, 0) >= 0);
+		CHECK(!done);
+	}
+	open_gate(&work);
+	must(xl_cuda()->stream_synchronize(work.stream));
+	EVENTUALLY(xmem_trim(pool, 0) >= 0 && done);
+	must(xl_cuda()->mem_free(at));
+	xmem_pool_close(pool);
+}
+
+/* ---- looks without a stream ---- */
+
+/* A stream has been told to wait, and the thread copies without it: it waits by itself. */
+TEST(CUDA_a_copy_without_a_stream_waits_whatever_streams_do)
+{
+	uint64_t word[1];
+	struct xmem_buffer *buffer;
+	struct scene scene;
+	struct work work;
+	pthread_t thread;
+
+	begin_scene(&scene, 2);
+	begin_work(&work);
+	order_writer(&scene, TELL(FILL, 3));
+	buffer = receive_next(&scene);
+	WORKED(xmem_wait_on(buffer, work.stream));
+	SAME(pthread_create(&thread, NULL, open_later, &scene), 0);
+	cuda_check(buffer, 3);
+	SAME(pthread_join(thread, NULL), 0);
+	must(xl_cuda()->stream_synchronize(work.stream));
+	xmem_release(buffer);
+	order_writer(&scene, TELL(FILL, 4));
+	buffer = receive_next(&scene);
+	WORKED(xmem_wait_on(buffer, work.stream));
+	WORKED(xmem_cancel(scene.pool));
+	SAME(xmem_copy_to_cpu(word, buffer, 0, sizeof(word)), -ECANCELED);	/* it waits */
+	order_writer(&scene, OPEN_GATE);
+	must(xl_cuda()->stream_synchronize(work.stream));
+	xmem_release(buffer);
+	end_scene(&scene);
+}
+
+TEST(CUDA_waits_for_a_lost_context_end)
+{
+	void (*sticky)(int) = fake("cuFakeSticky"), (*end)(void) = fake("cuFakeEnd");
+	struct xmem_publish_options keep = { .size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
+	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	struct xmem_buffer *buffer;
+	struct work work;
+
+	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
+	begin_work(&work);
+	buffer = cuda_acquire(pool, BYTES);
+	close_gate(&work);
+	WORKED(xmem_publish_on(buffer, &keep, NULL, work.stream));
+	sticky(719);
+	REFUSED(xmem_cuda_ptr(buffer), EIO);
+	SAME(xmem_wait_contents(buffer, XMEM_FOREVER), -EIO);
+	xmem_release(buffer);
+	open_gate(&work);	/* what follows does not run, as the context is lost */
+	xmem_pool_close(pool);
+	end();			/* what is registered stays so until then */
+}
+
+/* ---- what it costs ---- */
+
+TEST(CUDA_a_hand_over_on_streams_takes_a_call_of_the_driver_each)
+{
+	unsigned long before;
+	struct xmem_buffer *buffer;
+	struct scene scene;
+	struct work work;
+	int i;
+
+	begin_scene(&scene, 4);
+	begin_work(&work);
+	for (i = 1; i <= 8; i++) {
+		order_writer(&scene, TELL(FILL, i));
+		buffer = receive_next(&scene);
+		before = driver_calls(NULL);
+		WORKED(xmem_wait_on(buffer, work.stream));
+		CHECK(xmem_cuda_ptr(buffer));
+		WORKED(xmem_release_on(buffer, work.stream));
+		if (i > 4)		/* every buffer has been opened */
+			SAME(driver_calls(NULL) - before, 2);
+		order_writer(&scene, OPEN_GATE);
+	}
+	must(xl_cuda()->stream_synchronize(work.stream));	/* it has dropped all of them */
+	end_scene(&scene);
+}

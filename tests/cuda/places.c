@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: MIT
+/*
+ * More than one GPU, GPUs that a process does not see, processes that have none; and what else of
+ * the library does with buffers on GPUs.
+ */
+#include <poll.h>
+#include <stdlib.h>
+
+#include "bytes.h"
+
+#define BYTES	100000
+
+static void use_gpus(int count)
+{
+	struct xmem_cuda_info info = { .size = sizeof(info) };
+	char number[8];
+
+	snprintf(number, sizeof(number), "%d", count);
+	setenv("FAKECUDA_DEVICES", number, 1);
+	WORKED(xmem_cuda_query(&info));
+	if (info.devices < (uint32_t)count)
+		skip("this needs %d GPUs", count);
+}
+
+/* ---- several GPUs ---- */
+
+static void copy_between(void)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = cuda_writer(name, 2, BYTES, 0);
+	struct xmem_buffer *from = cuda_acquire(pool, BYTES), *near, *far;
+
+	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 1, 0));
+	near = cuda_acquire(pool, BYTES);
+	far = xmem_acquire_cuda(pool, BYTES, 1, 0);
+	CHECK(far);
+	SAME(xmem_cuda_device(far), 1);
+	SAME(xmem_cuda_device(near), 0);
+	REFUSED(xmem_acquire_cuda(pool, 1, 1, 0), EAGAIN);
+	REFUSED(xmem_acquire_cuda(pool, 1, 0, 0), EAGAIN);
+	cuda_fill(from, 4);
+	WORKED(xmem_copy_to_device(near, 0, from, 0, BYTES));
+	cuda_check(near, 4);
+	WORKED(xmem_copy_to_device(far, 0, near, 0, BYTES));
+	cuda_check(far, 4);
+	SAME(xmem_copy_to_device(far, 1, near, 0, BYTES), -ERANGE);
+	SAME(xmem_copy_to_device(far, 0, near, 1, BYTES), -ERANGE);
+	SAME(xmem_copy_to_device(far, 0, far, 0, 1), -EINVAL);
+	xmem_release(from);
+	xmem_release(near);
+	xmem_release(far);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+TEST(CUDA_contents_are_copied_between_gpus_that_are_peers)
+{
+	use_gpus(2);
+	copy_between();
+	CHECK(driver_calls("cuMemcpyPeerAsync"));
+}
+
+TEST(CUDA_contents_are_copied_between_gpus_that_are_not)
+{
+	setenv("FAKECUDA_PEERS", "none", 1);
+	use_gpus(2);
+	copy_between();
+	SAME(driver_calls("cuMemcpyPeerAsync"), 0);
+}
+
+TEST(CUDA_xmem_copy_goes_from_place_to_place)
+{
+	struct xmem_pool *pool = open_writer(new_name(), 2, BYTES);
+	struct xmem_buffer *cpu = xmem_acquire(pool, BYTES, 0), *cuda[2], *back;
+	struct xmem_metadata m;
+	const char *message;
+	int i;
+
+	WORKED(xmem_preallocate_cuda(pool, 2, BYTES, 0, 0));
+	for (i = 0; i < 2; i++)
+		cuda[i] = cuda_acquire(pool, BYTES);
+	back = xmem_acquire(pool, BYTES, 0);
+	memset(xmem_data_mut(cpu), 7, BYTES);
+	WORKED(xmem_describe_content(cpu, "text/plain", NULL));
+	xmem_clear_last_error();
+	WORKED(xmem_copy(cuda[0], cpu));
+	WORKED(xmem_copy(cuda[1], cuda[0]));
+	WORKED(xmem_copy_bytes(cuda[1], 1, "x", 1));
+	WORKED(xmem_copy(back, cuda[1]));
+	SAME(xmem_peek_last_error(&message), 0);
+	SAME(((const char *)xmem_data(back))[0], 7);
+	SAME(((const char *)xmem_data(back))[1], 'x');
+	SAME(((const char *)xmem_data(back))[BYTES - 1], 7);
+	WORKED(xmem_metadata_view(cuda[1], &m));
+	CHECK(!strcmp(m.content_type, "text/plain"));
+	SAME(m.storage, XMEM_STORAGE_CUDA);
+	SAME(m.device, 1);
+	WORKED(xmem_metadata_view(back, &m));
+	CHECK(!strcmp(m.content_type, "text/plain"));
+	SAME(m.storage, XMEM_STORAGE_CPU);
+	SAME(m.device, 0);
+	for (i = 0; i < 2; i++)
+		xmem_release(cuda[i]);
+	xmem_release(cpu);
+	xmem_release(back);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+TEST(CUDA_metadata_say_where_contents_are_whatever_the_program_says)
+{
+	const int64_t shape[] = { BYTES };
+	const char *name = new_name();
+	struct xmem_pool *pool = cuda_writer(name, 1, BYTES, 0);
+	struct xmem_buffer *buffer = cuda_acquire(pool, BYTES);
+	struct xmem_tensor tensor = { .size = sizeof(tensor) };
+	struct xmem_metadata m;
+	int i;
+
+	WORKED(xmem_describe_tensor(buffer, XMEM_DTYPE_UINT8, 1, shape, NULL));
+	xmem_buffer_metadata_mut(buffer)->storage = 99;
+	WORKED(xmem_publish(buffer, &(struct xmem_publish_options){
+		.size = sizeof(struct xmem_publish_options), .flags = XMEM_PUBLISH_KEEP,
+	}, NULL));
+	SAME(xmem_buffer_metadata(buffer)->storage, XMEM_STORAGE_CUDA);
+	SAME(xmem_buffer_metadata(buffer)->device, 1);
+	WORKED(xmem_metadata_view(buffer, &m));
+	WORKED(xmem_tensor_check(&m, xmem_size(buffer)));
+	SAME(xmem_tensor_view(buffer, &tensor), -EMEDIUMTYPE);
+	xmem_release(buffer);
+	/* The slots go back, and buffers of the CPU get them. */
+	WORKED(xmem_trim(pool, 0));
+	WORKED(xmem_preallocate(pool, 64, 64));
+	for (i = 0; i < 64; i++) {
+		buffer = xmem_acquire(pool, 64, 0);
+		CHECK(buffer);
+		SAME(xmem_buffer_metadata(buffer)->storage, XMEM_STORAGE_CPU);
+		xmem_release(buffer);
+	}
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+/* ---- a GPU that is hidden, and processes without a driver ---- */
+
+static void publish_on_second(void *argument)
+{
+	struct xmem_pool *pool;
+	struct xmem_buffer *buffer, *kept;
+	uint64_t token;
+
+	setenv("FAKECUDA_DEVICES", "2", 1);
+	pool = OPEN(argument, .flags = XMEM_OPEN_WRITER);
+	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 1, 0));
+	buffer = xmem_acquire_cuda(pool, BYTES, 1, 0);
+	CHECK(buffer);
+	cuda_fill(buffer, 2);
+	kept = buffer;
+	WORKED(xmem_publish(buffer, &(struct xmem_publish_options){
+		.size = sizeof(struct xmem_publish_options), .flags = XMEM_PUBLISH_KEEP,
+	}, &token));
+	tell_parent(token);
+	hear_parent();
+	xmem_release(kept);
+}
+
+static struct xmem_buffer *get_from_second(struct child **ret_child, struct xmem_pool **ret_pool)
+{
+	const char *name = new_name();
+	struct xmem_buffer *buffer;
+	uint64_t token;
+
+	*ret_child = spawn(publish_on_second, (void *)name);
+	token = hear(*ret_child);
+	*ret_pool = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	buffer = xmem_get(*ret_pool, token);
+	CHECK(buffer);
+	return buffer;
+}
+
+TEST(CUDA_a_gpu_that_is_hidden_is_named)
+{
+	struct child *child;
+	struct xmem_pool *pool;
+	struct xmem_buffer *buffer = get_from_second(&child, &pool);
+
+	setenv("FAKECUDA_DEVICES", "2", 1);
+	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+	REFUSED(xmem_cuda_ptr(buffer), ENODEV);
+	SAYS(ENODEV, "GPU-");
+	SAME(xmem_cuda_device(buffer), -ENODEV);
+	xmem_release(buffer);
+	tell(child, 1);
+	finish_child(child);
+	xmem_pool_close(pool);
+}
+
+TEST(CUDA_ordinals_are_of_each_process)
+{
+	struct child *child;
+	struct xmem_pool *pool;
+	struct xmem_buffer *buffer = get_from_second(&child, &pool);
+
+	setenv("FAKECUDA_DEVICES", "2", 1);
+	setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+	SAME(xmem_cuda_device(buffer), 0);
+	cuda_check(buffer, 2);
+	xmem_release(buffer);
+	tell(child, 1);
+	finish_child(child);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+/* A stage that has no driver passes on what it cannot look at. */
+static void pass_on(void *argument)
+{
+	struct xmem_pool *pool = OPEN(argument, .flags = XMEM_OPEN_WRITER);
+	struct xmem_subscription *sub;
+	struct xmem_buffer *buffer;
+
+	setenv("XMEM_CUDA_DRIVER", "/nowhere/libcuda.so.1", 1);
+	tell_parent(xmem_pool_client(pool));
+	sub = follow(pool, hear_parent(), 0);
+	tell_parent(1);
+	buffer = xmem_receive(sub, 10 * SECOND);
+	CHECK(buffer);
+	CHECK(xmem_buffer_flags(buffer) & XMEM_BUFFER_CUDA);
+	REFUSED(xmem_cuda_ptr(buffer), ENODEV);
+	WORKED(xmem_forward(buffer, NULL, 0, NULL));
+	hear_parent();
+}
+
+TEST(CUDA_a_stage_without_a_gpu_passes_buffers_on)
+{
+	const char *name = new_name();
+	struct child *stage = spawn(pass_on, (void *)name);
+	int forwarder = hear(stage);
+	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct xmem_pool *last = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct xmem_subscription *sub = follow(last, forwarder, 0);
+	struct xmem_buffer *buffer;
+
+	tell(stage, xmem_pool_client(pool));
+	SAME(hear(stage), 1);
+	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
+	cuda_publish(pool, BYTES, 11, NULL);
+	buffer = xmem_receive(sub, 10 * SECOND);
+	CHECK(buffer);
+	cuda_check(buffer, 11);
+	xmem_release(buffer);
+	tell(stage, 1);
+	finish_child(stage);
+	xmem_unsubscribe(sub);
+	xmem_pool_close(last);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+/* ---- what else there is ---- */
+
+static void write_in_place(void *argument)
+{
+	struct xmem_pool *pool = OPEN(argument, .flags = XMEM_OPEN_WRITER);
+	struct xmem_buffer *buffer;
+	uint64_t token = hear_parent();
+
+	buffer = xmem_get(pool, token);
+	CHECK(buffer);
+	tell_parent(1);
+	hear_parent();
+	cuda_check(buffer, 1);
+	WORKED(xmem_get_mut(buffer));
+	cuda_fill(buffer, 2);
+	WORKED(xmem_publish(buffer, &(struct xmem_publish_options){
+		.size = sizeof(struct xmem_publish_options), .flags = XMEM_PUBLISH_KEEP,
+	}, &token));
+	tell_parent(token);
+	hear_parent();
+	no_violations();
+}
+
+TEST(CUDA_the_only_holder_writes_in_place)
+{
+	const char *name = new_name();
+	struct child *child = spawn(write_in_place, (void *)name);
+	struct xmem_pool *pool = cuda_writer(name, 1, BYTES, XMEM_CUDA_SHARED);
+	struct xmem_buffer *buffer;
+
+	tell(child, cuda_publish(pool, BYTES, 1, &buffer));
+	SAME(hear(child), 1);
+	xmem_release(buffer);
+	tell(child, 1);
+	buffer = xmem_get(pool, hear(child));
+	CHECK(buffer);
+	cuda_check(buffer, 2);
+	xmem_release(buffer);
+	tell(child, 1);
+	finish_child(child);
+	/* Its hold is in quarantine until the host has seen it exit. */
+	buffer = xmem_acquire_cuda(pool, BYTES, 0, 10 * SECOND);
+	CHECK(buffer);
+	xmem_release(buffer);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+static void use_in_child(void *buffer)
+{
+	REFUSED(xmem_cuda_ptr(buffer), ECHILD);
+	SAME(xmem_copy_to_cuda(buffer, 0, "x", 1), -ECHILD);
+	xmem_release(buffer);
+}
+
+static void join_in_child(void *argument)
+{
+	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+
+	SAME(xmem_preallocate_cuda(pool, 1, 1, 0, 0), -ECHILD);
+	xmem_pool_close(pool);
+}
+
+TEST(CUDA_a_forked_child_gets_no_address)
+{
+	struct xmem_pool *pool = cuda_writer(new_name(), 1, BYTES, 0);
+	struct xmem_buffer *buffer = cuda_acquire(pool, BYTES);
+	unsigned long calls = driver_calls(NULL);
+
+	in_child(use_in_child, buffer);
+	in_child(join_in_child, NULL);
+	SAME(driver_calls(NULL), calls);
+	xmem_release(buffer);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+static bool is_writable(int fd)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLOUT };
+
+	return poll(&poll_fd, 1, 0) == 1 && poll_fd.revents & POLLOUT;
+}
+
+TEST(CUDA_polls_are_for_where_the_last_acquire_looked)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = cuda_writer(name, 1, BYTES, 0);
+	struct xmem_pool *other = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct xmem_buffer *held, *cpu;
+	int fd = xmem_pool_poll_fd(pool);
+	uint64_t token;
+
+	WORKED(fd);
+	token = cuda_publish(pool, BYTES, 1, NULL);
+	held = xmem_get(other, token);
+	CHECK(held);
+	REFUSED(xmem_acquire_cuda(pool, BYTES, 0, 0), EAGAIN);
+	CHECK(!is_writable(fd));
+	cpu = xmem_acquire(pool, 4096, 0);
+	CHECK(cpu);
+	CHECK(is_writable(fd));
+	xmem_release(cpu);
+	REFUSED(xmem_acquire_cuda(pool, BYTES, 0, 0), EAGAIN);
+	CHECK(!is_writable(fd));
+	xmem_release(held);
+	EVENTUALLY(is_writable(fd));
+	xmem_release(cuda_acquire(pool, BYTES));
+	xmem_pool_close(other);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+/* ---- claims, addressed publications, retracting, keeping ---- */
+
+TEST(CUDA_claims_and_addressed_publications_work_as_for_the_cpu)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = cuda_writer(name, 3, BYTES, 0);
+	struct xmem_pool *other = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct xmem_subscription *sub = follow(other, xmem_pool_client(pool), 0);
+	struct xmem_buffer *buffer, *got;
+	uint64_t token;
+
+	buffer = cuda_acquire(pool, BYTES);
+	cuda_fill(buffer, 1);
+	WORKED(xmem_set_ref_count(buffer, 2, SECOND));
+	token = xmem_token(buffer);
+	WORKED(xmem_forget(buffer));
+	got = xmem_get(other, token);
+	CHECK(got);
+	cuda_check(got, 1);
+	SAME(xmem_buffer_metadata(got)->storage, XMEM_STORAGE_CUDA);
+	xmem_release(got);
+	buffer = cuda_acquire(pool, BYTES);
+	cuda_fill(buffer, 2);
+	WORKED(xmem_send(buffer, xmem_pool_client(other), NULL, 0, NULL));
+	got = xmem_receive(sub, SECOND);
+	CHECK(got);
+	cuda_check(got, 2);
+	xmem_release(got);
+	token = cuda_publish(pool, BYTES, 3, NULL);
+	WORKED(xmem_retract(pool, token));
+	REFUSED(xmem_get(other, token), ESTALE);
+	REFUSED(xmem_receive(sub, 0), EAGAIN);
+	xmem_unsubscribe(sub);
+	xmem_pool_close(other);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+/* A subscriber that may lose them loses the oldest, and who comes later gets what is kept. */
+TEST(CUDA_slow_subscribers_lose_the_oldest)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = cuda_writer(name, 4, BYTES, 0);
+	struct xmem_pool *other = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct xmem_subscription *sub = follow(other, xmem_pool_client(pool), 0);
+	struct xmem_buffer *buffer;
+	uint64_t i, last = 0;
+
+	for (i = 1; i <= 20; i++)
+		cuda_publish(pool, BYTES, i, NULL);
+	while ((buffer = xmem_receive(sub, 0))) {
+		last = xmem_sequence(buffer) + 1;
+		cuda_check(buffer, last);
+		xmem_release(buffer);
+	}
+	SAME(last, 20);
+	CHECK(xmem_subscription_lost(sub) >= 16);
+	xmem_unsubscribe(sub);
+	xmem_pool_close(other);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+/* ---- what contents are ---- */
+
+/* The publisher's word is checked, and the addresses are the GPU's. */
+TEST(CUDA_views_show_what_is_on_a_gpu)
+{
+	const struct xmem_publish_options keep = {
+		.size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP,
+	};
+	struct xmem_pool *pool = cuda_writer(new_name(), 1, 3 * 4096, 0);
+	struct xmem_tensor tensor = { .size = sizeof(tensor) };
+	struct xmem_image image = { .size = sizeof(image) };
+	struct xmem_buffer *buffer = cuda_acquire(pool, 3 * 4096);
+	const char *base;
+
+	SAME(xmem_cuda_tensor_view(buffer, &tensor), -ENODATA);
+	WORKED(xmem_describe_image(buffer, XMEM_IMAGE_NV12, 64, 64, 0));
+	WORKED(xmem_publish(buffer, &keep, NULL));
+	base = xmem_cuda_ptr(buffer);
+	SAME(xmem_image_view(buffer, &image), -EMEDIUMTYPE);
+	SAME(xmem_tensor_view(buffer, &tensor), -EMEDIUMTYPE);
+	WORKED(xmem_cuda_image_view(buffer, &image));
+	SAME(image.planes, 2);
+	CHECK(image.plane[0].data == base);
+	CHECK(image.plane[1].data == base + 64 * 64);
+	WORKED(xmem_cuda_tensor_view(buffer, &tensor));
+	CHECK(tensor.data == base);
+	SAME(tensor.bytes, 64 * 64);
+	xmem_release(buffer);
+	xmem_pool_close(pool);
+}

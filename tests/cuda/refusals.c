@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What is refused, and what the driver fails at: each call of it, one after the other, and nothing
+ * is left of what was half done.
+ */
+#include <stdlib.h>
+
+#include "bytes.h"
+
+#define BYTES	100000
+
+/* ---- the wrong function for a buffer ---- */
+
+TEST(CUDA_each_place_has_its_own_functions)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = open_writer(name, 2, BYTES);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_buffer *cpu = xmem_acquire(pool, BYTES, 0), *cuda, *got;
+	uint64_t token;
+	char byte;
+
+	WORKED(xmem_preallocate_cuda(pool, 2, BYTES, 0, 0));
+	cuda = cuda_acquire(pool, BYTES);
+	CHECK(cpu && cuda);
+	REFUSED(xmem_data(cuda), EMEDIUMTYPE);
+	SAYS(EMEDIUMTYPE, "xmem_cuda_ptr");
+	REFUSED(xmem_data_mut(cuda), EMEDIUMTYPE);
+	REFUSED(xmem_cuda_ptr(cpu), EMEDIUMTYPE);
+	SAYS(EMEDIUMTYPE, "xmem_data");
+	REFUSED(xmem_cuda_ptr_mut(cpu), EMEDIUMTYPE);
+	SAME(xmem_cuda_device(cpu), -EMEDIUMTYPE);
+	SAME(xmem_copy_to_cuda(cpu, 0, &byte, 1), -EMEDIUMTYPE);
+	SAME(xmem_copy_to_cpu(&byte, cpu, 0, 1), -EMEDIUMTYPE);
+	SAME(xmem_copy_to_device(cuda, 0, cpu, 0, 1), -EMEDIUMTYPE);
+	SAME(xmem_copy_to_cuda(cuda, BYTES, &byte, 1), -ERANGE);
+	SAME(xmem_copy_to_cuda(cuda, ~0UL, &byte, 1), -ERANGE);
+	SAME(xmem_copy_to_cuda(cuda, 0, NULL, 1), -EINVAL);
+	SAME(xmem_copy_to_cuda(cuda, BYTES, NULL, 0), 0);
+	cuda_fill(cuda, 1);
+	WORKED(xmem_publish(cuda, &(struct xmem_publish_options){
+		.size = sizeof(struct xmem_publish_options), .flags = XMEM_PUBLISH_KEEP,
+		.offset = 1000, .length = 500,
+	}, &token));
+	REFUSED(xmem_cuda_ptr_mut(cuda), EPERM);
+	SAME(xmem_get_mut(cuda), -EOPNOTSUPP);
+	SAYS(EOPNOTSUPP, "XMEM_CUDA_SHARED");
+	SAME(xmem_copy_to_cuda(cuda, 0, &byte, 1), -EPERM);
+	SAME(xmem_copy_to_cpu(&byte, cuda, 500, 1), -ERANGE);
+	WORKED(xmem_copy_to_cpu(&byte, cuda, 499, 1));
+	SAME(xmem_size(cuda), 500);
+	/* A reader holds it, and may not look at it. */
+	got = xmem_get(reader, token);
+	CHECK(got);
+	REFUSED(xmem_cuda_ptr(got), EACCES);
+	SAYS(EACCES, "XMEM_CUDA_READERS", "XMEM_OPEN_WRITER", "attaches");
+	SAME(xmem_cuda_device(got), 0);
+	xmem_release(got);
+	xmem_release(cuda);
+	xmem_release(cpu);
+	REFUSED(xmem_cuda_ptr(cuda), EBADF);
+	SAYS(EBADF, "xmem_release_on", "xmem_publish_on");
+	REFUSED(xmem_cuda_ptr(NULL), EINVAL);
+	xmem_pool_close(reader);
+	xmem_pool_close(pool);
+	SAME(gpu_used(), 0);
+	no_violations();
+}
+
+TEST(CUDA_no_acquire_finds_a_buffer_of_another_place)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = open_writer(name, 2, BYTES);
+	struct xmem_buffer *b[4];
+	int i;
+
+	WORKED(xmem_preallocate_cuda(pool, 2, 2 * BYTES, 0, 0));
+	for (i = 0; i < 2; i++) {
+		b[i] = cuda_acquire(pool, 0);
+		SAME(xmem_size(b[i]), 2 * BYTES);
+		b[2 + i] = xmem_acquire(pool, 0, 0);
+		CHECK(b[2 + i]);
+		SAME(xmem_size(b[2 + i]), BYTES);
+	}
+	REFUSED(xmem_acquire_cuda(pool, 1, 0, 0), EAGAIN);
+	REFUSED(xmem_acquire(pool, 1, 0), EAGAIN);
+	REFUSED(xmem_acquire_cuda(pool, 2 * BYTES + 1, 0, 0), ENOSPC);
+	REFUSED(xmem_acquire(pool, BYTES + 1, 0), ENOSPC);
+	REFUSED(xmem_acquire_cuda(pool, 1, 0, 10 * MS), ETIMEDOUT);
+	SAYS(ETIMEDOUT, "2 being written");
+	for (i = 0; i < 4; i++)
+		xmem_release(b[i]);
+	SAME(stat_of(pool).attached, 4);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+TEST(CUDA_bad_numbers_are_refused)
+{
+	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .slots = 64);
+	struct xmem_pool *reader = OPEN(new_name(), .flags = 0);
+
+	SAME(xmem_preallocate_cuda(NULL, 1, 1, 0, 0), -EINVAL);
+	SAME(xmem_preallocate_cuda(reader, 1, 1, 0, 0), -EPERM);
+	SAME(xmem_preallocate_cuda(pool, 0, 1, 0, 0), -EINVAL);
+	SAME(xmem_preallocate_cuda(pool, 65, 1, 0, 0), -EINVAL);
+	SAME(xmem_preallocate_cuda(pool, 1, 0, 0, 0), -EINVAL);
+	SAME(xmem_preallocate_cuda(pool, 2, ~0UL, 0, 0), -EINVAL);
+	SAME(xmem_preallocate_cuda(pool, 1, 1, 0, 1u << 9), -EINVAL);
+	SAME(xmem_preallocate_cuda(pool, 1, 1, 99, 0), -ENODEV);
+	SAME(xmem_preallocate_cuda(pool, 1, 1, -1, 0), -ENODEV);
+	SAME(xmem_preallocate_cuda(pool, 1, 1, 0, XMEM_CUDA_SHARED | XMEM_CUDA_LEGACY),
+	     -EOPNOTSUPP);
+	REFUSED(xmem_acquire_cuda(pool, 1, 0, 0), ENOSPC);
+	SAYS(ENOSPC, "xmem_preallocate_cuda");
+	REFUSED(xmem_acquire_cuda(pool, 1, 0, -1), EINVAL);
+	REFUSED(xmem_acquire_cuda(reader, 1, 0, 0), EPERM);
+	xmem_pool_close(reader);
+	xmem_pool_close(pool);
+}
+
+/* ---- the driver fails ---- */
+
+static const char *const made_by[] = {
+	"cuMemCreate", "cuMemExportToShareableHandle", "cuMemAddressReserve", "cuMemMap",
+	"cuMemSetAccess", "cuMemAlloc", "cuIpcGetMemHandle", "cuCtxPushCurrent",
+	"cuDevicePrimaryCtxRetain",
+};
+
+/* With each of the first calls of each function failing: all or nothing, and nothing is left. */
+static void make_in_vain(const char *function, unsigned int nth, uint32_t flags)
+{
+	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	unsigned long before;
+	struct xmem_pool_info info;
+	char rule[64];
+	int err;
+
+	snprintf(rule, sizeof(rule), "%s:%u:1", function, nth);
+	driver_fails(rule);
+	before = driver_calls(function);
+	/* Three allocations. */
+	err = xmem_preallocate_cuda(pool, 3, 16 << 20, 0, flags);
+	if (driver_calls(function) - before >= nth) {
+		SAME(err, -EINVAL);
+		SAME(xmem_cuda_get_last_result(NULL), 1);
+		info = stat_of(pool);
+		SAME(info.attached, 0);
+		SAME(gpu_used(), 0);
+		REFUSED(xmem_acquire_cuda(pool, 1, 0, 0), ENOSPC);
+	} else {
+		WORKED(err);
+	}
+	driver_fails(NULL);
+	WORKED(xmem_preallocate_cuda(pool, 1, 4096, 0, flags));
+	xmem_release(cuda_acquire(pool, 4096));
+	xmem_pool_close(pool);
+	SAME(gpu_used(), 0);
+	no_violations();
+}
+
+TEST_WITHIN(CUDA_what_cannot_be_made_leaves_nothing, 60)
+{
+	size_t i;
+	unsigned int nth;
+
+	for (i = 0; i < sizeof(made_by) / sizeof(*made_by); i++)
+		for (nth = 1; nth < 5; nth++) {
+			make_in_vain(made_by[i], nth, 0);
+			make_in_vain(made_by[i], nth, XMEM_CUDA_LEGACY);
+		}
+}
+
+struct writer {
+	char name[32];
+	uint32_t flags;
+};
+
+static void publish_one(void *argument)
+{
+	struct writer *writer = argument;
+	struct xmem_pool *pool = cuda_writer(writer->name, 1, BYTES,
+					     writer->flags | XMEM_CUDA_READERS);
+	struct xmem_buffer *kept;
+
+	tell_parent(cuda_publish(pool, BYTES, 6, &kept));
+	hear_parent();
+	xmem_release(kept);
+	xmem_trim(pool, 0);
+	EVENTUALLY((stat_of(pool), !gpu_used()));
+	no_violations();
+}
+
+static const char *const opened_by[] = {
+	"cuMemImportFromShareableHandle", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess",
+	"cuIpcOpenMemHandle", "cuDevicePrimaryCtxRetain",
+};
+
+/* An open that fails leaves nothing open, and the next one works. */
+static void open_in_vain(uint32_t flags)
+{
+	struct writer writer = { .flags = flags };
+	struct xmem_buffer *buffer;
+	struct xmem_pool *pool;
+	struct child *child;
+	unsigned long before;
+	uint64_t token;
+	char rule[64];
+	size_t i;
+
+	snprintf(writer.name, sizeof(writer.name), "%s", new_name());
+	child = spawn(publish_one, &writer);
+	token = hear(child);
+	pool = OPEN(writer.name, .flags = 0);
+	buffer = xmem_get(pool, token);
+	CHECK(buffer);
+	for (i = 0; i < sizeof(opened_by) / sizeof(*opened_by); i++) {
+		snprintf(rule, sizeof(rule), "%s:1:1", opened_by[i]);
+		driver_fails(rule);
+		before = driver_calls(opened_by[i]);
+		if (xmem_cuda_ptr(buffer)) {
+			SAME(driver_calls(opened_by[i]), before);
+			break;
+		}
+		SAME(xmem_peek_last_error(NULL), -EINVAL);
+		SAME(gpu_used(), 0);
+	}
+	driver_fails(NULL);
+	cuda_check(buffer, 6);
+	xmem_release(buffer);
+	tell(child, 1);
+	/* The writer waits until this one has closed it. */
+	EVENTUALLY(!stat_of(pool).attached);
+	finish_child(child);
+	xmem_pool_close(pool);
+	SAME(gpu_used(), 0);
+	no_violations();
+}
+
+TEST(CUDA_a_descriptor_that_cannot_be_opened_can_be_opened_later)
+{
+	open_in_vain(0);
+}
+
+TEST(CUDA_a_handle_that_cannot_be_opened_can_be_opened_later)
+{
+	open_in_vain(XMEM_CUDA_LEGACY);
+}
+
+/* A close that fails keeps the memory, for want of anything better. */
+static void close_in_vain(void *argument)
+{
+	struct xmem_pool *pool = cuda_writer(new_name(), 1, BYTES, 0);
+
+	xmem_clear_last_error();
+	driver_fails("cuMemUnmap:1:999");
+	xmem_pool_close(pool);
+	driver_fails(NULL);
+	SAME(xmem_peek_last_error(NULL), 0);
+	SAME(gpu_used(), 2 << 20);
+	no_violations();
+}
+
+TEST(CUDA_a_close_that_fails_is_no_error)
+{
+	in_child(close_in_vain, NULL);
+}
+
+/* One of two allocations stays, and does not count. */
+static void trim_in_vain(void *argument)
+{
+	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+
+	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, XMEM_CUDA_LEGACY));
+	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
+	xmem_clear_last_error();
+	driver_fails(argument);
+	SAME(xmem_trim(pool, 0), 2 << 20);
+	driver_fails(NULL);
+	SAME(xmem_peek_last_error(NULL), 0);
+	SAME(xmem_cuda_peek_last_result(NULL), 0);
+	SAME(gpu_used(), 2 << 20);
+	/* Another attempt comes with the next memory that is made. */
+	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
+	SAME(gpu_used(), 2 << 20);
+	SAME(xmem_trim(pool, 0), 2 << 20);
+	SAME(gpu_used(), 0);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+TEST(CUDA_what_is_not_given_back_does_not_count_and_is_tried_again)
+{
+	in_child(trim_in_vain, "cuMemUnmap:1+:999");
+	in_child(trim_in_vain, "cuCtxPushCurrent:1+:2");
+}
+
+TEST(CUDA_a_gpu_that_is_full_is_said)
+{
+	struct xmem_buffer *held;
+	struct xmem_pool *pool;
+
+	setenv("FAKECUDA_MEMORY_MIB", "64", 1);
+	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	SAME(xmem_preallocate_cuda(pool, 5, 16 << 20, 0, 0), -ENOMEM);
+	SAYS(ENOMEM, "GPU 0 has too little memory left");
+	SAME(gpu_used(), 0);
+	WORKED(xmem_preallocate_cuda(pool, 3, 16 << 20, 0, 0));
+	cuda_publish(pool, BYTES, 1, &held);
+	SAME(xmem_preallocate_cuda(pool, 2, 16 << 20, 0, XMEM_CUDA_LEGACY), -ENOMEM);
+	SAYS(ENOMEM, "this pool has 50331648 there", "1 of 3 buffers held (cuda pid");
+	xmem_release(held);
+	WORKED(xmem_trim(pool, 0));
+	SAME(gpu_used(), 0);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+TEST(CUDA_a_second_try_that_works_leaves_no_error)
+{
+	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+
+	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
+	xmem_clear_last_error();
+	driver_fails("cuMemCreate:1:2");
+	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
+	driver_fails(NULL);
+	SAME(xmem_peek_last_error(NULL), 0);
+	SAME(xmem_cuda_peek_last_result(NULL), 0);
+	/* What was there before stays. */
+	REFUSED(xmem_get(NULL, 1), EINVAL);
+	driver_fails("cuMemCreate:1:2");
+	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
+	driver_fails(NULL);
+	SAYS(EINVAL, NULL);
+	SAME(xmem_cuda_peek_last_result(NULL), 0);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+/* Attributes promise descriptors, and the calls say that there are none: handles serve then. */
+TEST(CUDA_without_descriptors_memory_goes_by_handle)
+{
+	static const char *const missing[] = {
+		"cuMemCreate:1+:801", "cuMemExportToShareableHandle:1+:801",
+	};
+	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	struct xmem_buffer *buffer;
+	size_t i;
+
+	xmem_clear_last_error();
+	for (i = 0; i < 2; i++) {
+		driver_fails(missing[i]);
+		WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
+		SAME(xmem_peek_last_error(NULL), 0);
+		buffer = cuda_acquire(pool, BYTES);
+		CHECK(xmem_buffer_flags(buffer) & XMEM_BUFFER_MORTAL);
+		xmem_release(buffer);
+		WORKED(xmem_trim(pool, 0));
+	}
+	SAME(xmem_preallocate_cuda(pool, 1, BYTES, 0, XMEM_CUDA_SHARED), -EOPNOTSUPP);
+	driver_fails(NULL);
+	xmem_pool_close(pool);
+	SAME(gpu_used(), 0);
+	no_violations();
+}
+
+/* Nor does it with buffers that are made on demand. */
+TEST(CUDA_an_acquire_that_finds_another_buffer_leaves_no_error)
+{
+	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .slots = 64,
+				      .demand_bytes = 64 << 20);
+	struct xmem_buffer *buffer;
+
+	WORKED(xmem_preallocate(pool, 64, 100000));
+	xmem_clear_last_error();
+	buffer = xmem_acquire(pool, 50, 0);
+	CHECK(buffer);
+	SAME(xmem_peek_last_error(NULL), 0);
+	xmem_release(buffer);
+	xmem_pool_close(pool);
+}
+
+/* ---- steady state ---- */
+
+TEST(CUDA_the_steady_state_calls_no_driver)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = cuda_writer(name, 4, BYTES, 0);
+	struct xmem_pool *other = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct xmem_subscription *sub = follow(other, xmem_pool_client(pool), 0);
+	struct xmem_buffer *buffer;
+	unsigned long before = 0;
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		if (i == 100)
+			before = driver_calls(NULL);
+		buffer = cuda_acquire(pool, BYTES);
+		CHECK(xmem_cuda_ptr_mut(buffer));
+		WORKED(xmem_publish(buffer, NULL, NULL));
+		buffer = xmem_receive(sub, 0);
+		CHECK(buffer);
+		CHECK(xmem_cuda_ptr(buffer));
+		xmem_release(buffer);
+	}
+	SAME(driver_calls(NULL), before);
+	xmem_unsubscribe(sub);
+	xmem_pool_close(other);
+	xmem_pool_close(pool);
+	no_violations();
+}

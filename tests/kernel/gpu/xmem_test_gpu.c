@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Stands for the driver of a GPU where xmem.ko is tested: its open files are memory, and
+ * their release is slow. xmem_test_gpu.h says what it offers. Never part of xmem.
+ *
+ * Memory is plain pages, made by the first access and mapped by faults, so that processes
+ * share it as they share memory of a GPU that each of them has imported.
+ */
+#include <linux/atomic.h>
+#include <linux/delay.h>
+#include <linux/device.h>
+#include <linux/fs.h>
+#include <linux/init.h>
+#include <linux/kernel.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <linux/wait.h>
+
+#include "xmem_test_gpu.h"
+
+#define NAME	"xmem-test-gpu"
+
+struct memory {
+	struct mutex lock;
+	u64 count;		/* of pages; 0: no memory yet. lock; once it is set, immutable */
+	struct page **page;	/* [count]; lock */
+	struct page *pinned;	/* of another's memory; or NULL. lock, as the next */
+	struct xmem_test_gpu_late late;
+};
+
+/* ---- parameters ---- */
+
+static unsigned int major = XMEM_TEST_GPU_MAJOR;
+module_param(major, uint, 0444);
+MODULE_PARM_DESC(major, "the device's major number");
+
+static unsigned int release_ms = 20;
+module_param(release_ms, uint, 0644);
+MODULE_PARM_DESC(release_ms, "how long the release of a file takes, in milliseconds");
+
+static unsigned int gate;
+static DECLARE_WAIT_QUEUE_HEAD(gate_queue);
+
+static int gate_set(const char *value, const struct kernel_param *param)
+{
+	int err = param_set_uint(value, param);
+
+	wake_up_all(&gate_queue);
+	return err;
+}
+
+static const struct kernel_param_ops gate_ops = { .set = gate_set, .get = param_get_uint };
+module_param_cb(gate, &gate_ops, &gate, 0644);
+MODULE_PARM_DESC(gate, "releases wait while this is 1; while it is 2, those of one device");
+
+/* Counters, which can only be read. */
+
+static int counter_get(char *text, const struct kernel_param *param)
+{
+	return sprintf(text, "%ld\n", atomic_long_read(param->arg));
+}
+
+static int counter_set(const char *value, const struct kernel_param *param)
+{
+	return -EPERM;
+}
+
+static const struct kernel_param_ops counter_ops = { .set = counter_set, .get = counter_get };
+
+#define COUNTER(name, what)						\
+	static atomic_long_t name;					\
+	module_param_cb(name, &counter_ops, &name, 0444);		\
+	MODULE_PARM_DESC(name, what)
+
+COUNTER(files, "how many files are open");
+COUNTER(pages, "how many pages of memory they have");
+COUNTER(releasing, "how many files are being released");
+COUNTER(released, "how many files have been released");
+
+/* ---- memory ---- */
+
+static int memory_set_bytes(struct memory *memory, u64 bytes)
+{
+	struct page **page;
+	int err = 0;
+
+	if (!bytes || bytes % PAGE_SIZE || bytes > XMEM_TEST_GPU_MOST)
+		return -EINVAL;
+	page = kvcalloc(bytes / PAGE_SIZE, sizeof(*page), GFP_KERNEL_ACCOUNT);
+	if (!page)
+		return -ENOMEM;
+	mutex_lock(&memory->lock);
+	if (memory->count) {
+		err = -EBUSY;
+	} else {
+		memory->page = page;
+		memory->count = bytes / PAGE_SIZE;
+	}
+	mutex_unlock(&memory->lock);
+	if (err)
+		kvfree(page);
+	return err;
+}
+
+/* Returns the page with a reference. */
+static vm_fault_t memory_fault(struct vm_fault *vmf)
+{
+	struct memory *memory = vmf->vma->vm_file->private_data;
+	vm_fault_t result = VM_FAULT_SIGBUS;
+
+	mutex_lock(&memory->lock);
+	if (vmf->pgoff >= memory->count)
+		goto out;
+	if (!memory->page[vmf->pgoff]) {
+		result = VM_FAULT_OOM;
+		memory->page[vmf->pgoff] = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+		if (!memory->page[vmf->pgoff])
+			goto out;
+		atomic_long_inc(&pages);
+	}
+	vmf->page = memory->page[vmf->pgoff];
+	get_page(vmf->page);
+	result = 0;
+out:
+	mutex_unlock(&memory->lock);
+	return result;
+}
+
+static const struct vm_operations_struct memory_vm_ops = { .fault = memory_fault };
+
+/* ---- words of others ---- */
+
+static int late_pin(struct memory *memory, const struct xmem_test_gpu_late *late)
+{
+	struct page *page;
+	int n;
+
+	if (late->address % sizeof(u64))
+		return -EINVAL;
+	n = pin_user_pages_fast(late->address & PAGE_MASK, 1, FOLL_WRITE | FOLL_LONGTERM, &page);
+	if (n != 1)
+		return n < 0 ? n : -EFAULT;
+	mutex_lock(&memory->lock);
+	if (memory->pinned) {
+		n = -EBUSY;
+	} else {
+		memory->pinned = page;
+		memory->late = *late;
+		n = 0;
+	}
+	mutex_unlock(&memory->lock);
+	if (n)
+		unpin_user_page(page);
+	return n;
+}
+
+static void late_write(struct memory *memory)
+{
+	u64 *word;
+
+	if (!memory->pinned)
+		return;
+	word = page_address(memory->pinned) + offset_in_page(memory->late.address);
+	WRITE_ONCE(*word, memory->late.value);
+	unpin_user_page(memory->pinned);
+}
+
+/* ---- the end ---- */
+
+static void memory_free(struct memory *memory)
+{
+	u64 i;
+
+	late_write(memory);
+	for (i = 0; i < memory->count; i++) {
+		if (!memory->page[i])
+			continue;
+		put_page(memory->page[i]);
+		atomic_long_dec(&pages);
+	}
+	kvfree(memory->page);
+	mutex_destroy(&memory->lock);
+	kfree(memory);
+}
+
+/* ---- files ---- */
+
+static int gpu_open(struct inode *inode, struct file *file)
+{
+	struct memory *memory = kzalloc(sizeof(*memory), GFP_KERNEL_ACCOUNT);
+
+	if (!memory)
+		return -ENOMEM;
+	mutex_init(&memory->lock);
+	file->private_data = memory;
+	atomic_long_inc(&files);
+	return nonseekable_open(inode, file);
+}
+
+static bool gpu_may_release(const struct inode *inode)
+{
+	unsigned int closed = READ_ONCE(gate);
+
+	return !closed || (closed == 2 && iminor(inode) != XMEM_TEST_GPU_MINOR);
+}
+
+static int gpu_release(struct inode *inode, struct file *file)
+{
+	atomic_long_inc(&releasing);
+	wait_event(gate_queue, gpu_may_release(inode));
+	msleep(release_ms);
+	memory_free(file->private_data);
+	atomic_long_dec(&files);
+	atomic_long_inc(&released);
+	atomic_long_dec(&releasing);
+	return 0;
+}
+
+static int gpu_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct memory *memory = file->private_data;
+	u64 count;
+
+	mutex_lock(&memory->lock);
+	count = memory->count;
+	mutex_unlock(&memory->lock);
+	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_pgoff > count ||
+	    vma_pages(vma) > count - vma->vm_pgoff)
+		return -EINVAL;
+	vma->vm_ops = &memory_vm_ops;
+	return 0;
+}
+
+static long gpu_ioctl(struct file *file, unsigned int command, unsigned long argument)
+{
+	struct memory *memory = file->private_data;
+	struct xmem_test_gpu_late late;
+	u64 __user *place = (u64 __user *)argument;
+	u64 bytes;
+
+	switch (command) {
+	case XMEM_TEST_GPU_SET_BYTES:
+		if (get_user(bytes, place))
+			return -EFAULT;
+		return memory_set_bytes(memory, bytes);
+	case XMEM_TEST_GPU_GET_BYTES:
+		mutex_lock(&memory->lock);
+		bytes = memory->count * PAGE_SIZE;
+		mutex_unlock(&memory->lock);
+		return put_user(bytes, place);
+	case XMEM_TEST_GPU_WRITE_LATE:
+		if (copy_from_user(&late, (void __user *)argument, sizeof(late)))
+			return -EFAULT;
+		return late_pin(memory, &late);
+	}
+	return -ENOTTY;
+}
+
+static const struct file_operations gpu_fops = {
+	.owner = THIS_MODULE,
+	.open = gpu_open,
+	.release = gpu_release,
+	.mmap = gpu_mmap,
+	.unlocked_ioctl = gpu_ioctl,
+	.llseek = noop_llseek,
+};
+
+/* ---- the devices ---- */
+
+static char *gpu_devnode(DEVNODE_CONST struct device *device, umode_t *mode)
+{
+	if (mode)
+		*mode = 0666;
+	return NULL;
+}
+
+static struct class gpu_class = { .name = NAME, .devnode = gpu_devnode };
+
+static int __init gpu_init(void)
+{
+	struct device *device;
+	int err = __register_chrdev(major, 0, XMEM_TEST_GPU_MINOR + 1, NAME, &gpu_fops);
+
+	if (err)
+		return err;
+	err = class_register(&gpu_class);
+	if (err)
+		goto err_number;
+	device = device_create(&gpu_class, NULL, MKDEV(major, XMEM_TEST_GPU_MINOR), NULL, NAME);
+	err = PTR_ERR_OR_ZERO(device);
+	if (err)
+		goto err_class;
+	device = device_create(&gpu_class, NULL, MKDEV(major, 0), NULL, NAME "0");
+	err = PTR_ERR_OR_ZERO(device);
+	if (!err)
+		return 0;
+	device_destroy(&gpu_class, MKDEV(major, XMEM_TEST_GPU_MINOR));
+err_class:
+	class_unregister(&gpu_class);
+err_number:
+	__unregister_chrdev(major, 0, XMEM_TEST_GPU_MINOR + 1, NAME);
+	return err;
+}
+
+static void __exit gpu_exit(void)
+{
+	device_destroy(&gpu_class, MKDEV(major, 0));
+	device_destroy(&gpu_class, MKDEV(major, XMEM_TEST_GPU_MINOR));
+	class_unregister(&gpu_class);
+	__unregister_chrdev(major, 0, XMEM_TEST_GPU_MINOR + 1, NAME);
+}
+
+module_init(gpu_init);
+module_exit(gpu_exit);
+MODULE_DESCRIPTION("Stands for the driver of a GPU where xmem is tested");
+MODULE_LICENSE("GPL");
