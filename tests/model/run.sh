@@ -47,8 +47,14 @@ threads.pml    PUBLISH          NOMUTEX
 threads.pml    WAITS            NOWAKE
 bias.pml       -                NOBARRIER NOLOOK NOWAKE STEPQUIET NOWAIT
 close.pml      -                NOBARRIER NOLOOK NOCLONE MARKFIRST NOMARK
+ready.pml      -                NOEND ATONCE NOCHECK SAME NOWAIT EARLY PLAIN UNCOUNTED \
+				UNTOLD
 close_calls.pml -               LOOKFIRST WAITFIRST NOWAIT NOKICK KICKFIRST NOWAKE SHORTSTAYS \
 				COUNTFIRST UNCOUNTED
+opened.pml     -               NOTELATE CLOSEFIRST LATEOPEN ENDCLOSES UNDOALL FREEFIRST NOWAKE \
+				LOOKFIRST
+quarantine.pml -               BITLATE ENDDROPS NEVER
+quarantine.pml UPGRADE         BITLATE NEVER ENDFREES
 END
 	[ "${MODEL:-}" = full ] || return 0
 	cat <<'END'
