@@ -110,6 +110,7 @@ build() {
 expected() {	# FOLDER that stands for /usr, LIBDIR below it
 	(cd include && find . '(' -name '*.h' -o -name '*.hpp' ')' -printf 'include/%P\n')
 	printf '%s\n' bin/xmem "libexec/xmem/xmemd" share/doc/xmem/environment.md \
+		share/doc/xmem/cuda.md \
 		share/man/man1/xmem.1 share/man/man8/xmemd.8 \
 		lib/systemd/user/xmemd.{socket,service} \
 		"$1"/{libxmem.a,libxmem.so,"$soname","libxmem.so.$version",pkgconfig/xmem.pc} \
@@ -183,8 +184,9 @@ check_folders() {
 		LIBEXECDIR="$top/x" DATADIR="$top/d" DOCDIR="$top/doc" MANDIR="$top/m"
 		SYSTEMDUSERUNITDIR="$top/u")
 	quiet make install "${folders[@]}"
-	[ -x "$top/b/xmem" ] && [ -f "$top/doc/environment.md" ] && [ -f "$top/m/man8/xmemd.8" ] &&
-		[ -f "$top/u/xmemd.socket" ] && [ ! -e "$top/p" ] || fail 'a folder is not heeded'
+	[ -x "$top/b/xmem" ] && [ -f "$top/doc/environment.md" ] && [ -f "$top/doc/cuda.md" ] &&
+		[ -f "$top/m/man8/xmemd.8" ] && [ -f "$top/u/xmemd.socket" ] && [ ! -e "$top/p" ] ||
+		fail 'a folder is not heeded'
 	build folders '' "$top/l/64"
 	runs 'folders shared' "$top/x/xmem/xmemd" LD_LIBRARY_PATH="$top/l/64" "$top/folders-shared"
 	runs 'folders static' "$top/x/xmem/xmemd" "$top/folders-static"

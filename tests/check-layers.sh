@@ -14,6 +14,7 @@ may_include="
 core/*          core/* include/xmem/uapi.h
 kmod/*          kmod/* core/* include/xmem/uapi.h
 include/*       include/*
+lib/cuda/*      lib/cuda/* lib/*.h core/* include/*
 lib/*           lib/* core/* include/*
 daemon/*        daemon/* core/* include/* lib/host/wire.h lib/host/futex.h lib/host/address.h
 cli/*           cli/* include/xmem.h include/xmem/[!u]*

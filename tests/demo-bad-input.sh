@@ -53,14 +53,15 @@ refuses() {
 	nothing_left && good
 }
 
-# takes NAME VIDEO: runs well.
+# takes NAME VIDEO: runs well; with GPU=1 nothing is left on the GPU.
 takes() {
-	local status=0 last
+	local status=0 last end='leaked=0'
 	name=$1
+	[ -z "${GPU:-}" ] || end+=' gpu_leaked_bytes=0'
 	make --no-print-directory demo VIDEO="$2" >"$work/out" 2>&1 || status=$?
 	last=$(tail -n 1 "$work/out")
 	if [ $status != 0 ] ||
-	   [[ $last != "demo: backend="*" consumers=3 killed=2 corrupt=0 leaked=0" ]]; then
+	   [[ $last != "demo: backend="*" consumers=3 killed=2 corrupt=0 $end" ]]; then
 		bad "status $status, $last"
 	else
 		good
@@ -181,6 +182,13 @@ refuses sound_with_cover "$work/cover.mp3" 'no video in it'
 refuses cut "$work/cut.mpeg" 'cannot be decoded'
 refuses damaged "$work/damaged.mpeg" 'cannot be decoded'
 BACKEND=none refuses backend_unknown "$clip" 'BACKEND is kernel or daemon'
+GPU=2 refuses gpu_unknown "$clip" 'GPU is 1 or nothing'
+GPU=1 MODE=claims refuses gpu_claims "$clip" 'MODE=claims'
+GPU=1 XMEM_CUDA_DRIVER=none.so refuses gpu_not_there "$clip" 'SKIP: no GPU'
+GPU=1 takes gpu_odd_size "$work/odd.mkv"
+GPU=1 takes gpu_two_by_two "$work/tiny.mkv"
+GPU=1 takes gpu_one_frame "$work/one.mkv"
+GPU=1 takes gpu_large "$work/large.mkv"
 takes strange_name "$work/with space \$x'\".mpeg"
 takes odd_size "$work/odd.mkv"
 takes two_by_two "$work/tiny.mkv"

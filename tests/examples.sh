@@ -13,6 +13,9 @@ backend=${XMEM_BACKEND:?is daemon or kernel}
 patience=${PATIENCE:-60}
 export XMEM_SOCKET=xmem-examples-$$
 work=$(mktemp -d)
+# Those that use a GPU get a fake one, whose violations are found in the end.
+fake=$(realpath -m "$programs/fakecuda/libcuda.so.1")
+export XMEM_DEVICE_FILES=195:255,memfd FAKECUDA_LOG=$work/violations FAKECUDA_DELAY_US=300
 passed=0 failed=0 skipped=0 name=''
 declare -A pid out
 clean_up() {
@@ -117,18 +120,61 @@ all_sent() {
 	sort -c -u -n -k 2,2 "$work/seen"
 }
 
-consumer_gets_what_producer_sent() {
-	run first producer pictures
-	run consumer consumer pictures
+# pass_pictures PRODUCER CONSUMER: one is killed, the next terminated.
+pass_pictures() {
+	run first "$1" pictures
+	run consumer "$2" pictures
 	expect consumer '^picture' 5 || return
 	end first KILL
 	expect consumer '^publisher ended, [0-9]+ lost$' && all_sent first || return
 	: >"$work/consumer.log"
-	run second producer pictures
+	run second "$1" pictures
 	expect consumer '^picture' 5 && running consumer || return
 	end second TERM
 	expect consumer '^publisher ended' && all_sent second || return
 	! cmp -s "$work/first.log" "$work/second.log"	# a sum says which of them it is of
+}
+
+consumer_gets_what_producer_sent() { pass_pictures producer consumer; }
+
+# use_fake_gpu: 77: this host does not take its memory.
+use_fake_gpu() {
+	if [ "$backend" = kernel ] && [ -z "${FAKECUDA_DEVICE_FILE:-}" ]; then
+		echo "SKIP $name: xmem.ko takes files of devices only (FAKECUDA_DEVICE_FILE)"
+		return 77
+	fi
+	[ -e "$fake" ] || { echo "  there is no $fake: make fakecuda"; return 1; }
+	export XMEM_CUDA_DRIVER=$fake
+}
+
+no_violations() { [ ! -s "$FAKECUDA_LOG" ] || { cat "$FAKECUDA_LOG"; return 1; }; }
+
+gpu_consumer_gets_what_gpu_producer_sent() {
+	use_fake_gpu || return
+	pass_pictures gpu_producer gpu_consumer &&
+		grep -q '^  76800 bytes at 0x[0-9a-f]* on GPU 0$' "$work/consumer.log" &&
+		no_violations
+}
+
+no_gpu_is_an_error() {
+	! XMEM_CUDA_DRIVER=none.so "$programs/gpu_producer" >"$work/told" 2>"$work/err" &&
+		[ ! -s "$work/told" ] && [ "$(wc -l <"$work/err")" = 1 ] &&
+		grep -q '^gpu_producer: .*there is no CUDA driver: none.so' "$work/err"
+}
+
+# The demo's frames on a GPU, and its programs killed; the fake driver is what it finds itself.
+demo_on_a_gpu() {
+	local said
+	use_fake_gpu || return
+	unset XMEM_CUDA_DRIVER
+	DEMO_GPU=1 DEMO_BACKEND=$backend DEMO_PROGRAMS=$programs examples/demo.sh run \
+		>"$work/told" 2>&1
+	said=$(tail -n 1 "$work/told")
+	[[ $said =~ ^"demo: backend=$backend frames="[0-9]+" stages=1 consumers=3 killed=2 "\
+"corrupt=0 leaked=0 gpu_leaked_bytes=0"$ ]] || { echo "  it says: $said"; return 1; }
+	grep -q '^demo: GPU: ' "$work/told" ||
+		grep -q "^demo: tests/fakecuda stands in for one" "$work/told" || return
+	no_violations
 }
 
 token_passes_through_a_pipe() {
@@ -222,7 +268,8 @@ frames_in_a_libuv_loop() { in_loop uv_loop libuv1-dev; }
 # says_no_host ENVIRONMENT...: every program says why in one line, and fails.
 says_no_host() {
 	local program
-	for program in subscriber publisher producer consumer token_pipe reconnecting; do
+	for program in subscriber publisher producer consumer token_pipe reconnecting \
+		gpu_producer gpu_consumer; do
 		if env "$@" "$programs/$program" >"$work/told" 2>"$work/err" </dev/null; then
 			echo "  $program: no error"
 			return 1
@@ -264,6 +311,7 @@ for name in subscriber_follows_each_publisher consumer_gets_what_producer_sent \
 	token_passes_through_a_pipe token_of_a_text_too_long reconnecting_survives_its_publisher \
 	event_loop_serves_frames_and_a_socket frames_in_a_glib_loop frames_in_a_libuv_loop \
 	reconnecting_survives_its_host no_daemon_is_an_error no_device_is_an_error \
+	gpu_consumer_gets_what_gpu_producer_sent no_gpu_is_an_error demo_on_a_gpu \
 	publisher_that_cannot_read buffers_are_handed_over_by_count; do
 	result=0
 	"$name" || result=$?
@@ -275,6 +323,7 @@ for name in subscriber_follows_each_publisher consumer_gets_what_producer_sent \
 	for who in "${!pid[@]}"; do
 		end "$who" KILL
 	done
+	unset XMEM_CUDA_DRIVER
 done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]

@@ -16,8 +16,8 @@ cd "$(dirname "$0")/.."
 log=build/test-log
 suites=()		# group|name|kind|command; kind: suite, beside or check
 suite() { suites+=("$1|$2|suite|$3"); }
-# A suite of one process that computes. It runs beside the next ones of its group, which mostly
-# wait; so it must be built before, which its second command does.
+# A suite that runs beside the next ones of its group, which mostly wait: it is of one process that
+# computes, or waits itself. It must be built before, which its first command does.
 beside() { suites+=("$1|$2|beside|$4"); first[$2]=$3; }
 declare -A first
 check() { suites+=("$1|$2|check|$3"); }
@@ -26,9 +26,16 @@ check() { suites+=("$1|$2|check|$3"); }
 # set-up. Hence single quotes round what a suite shall find out; tests/bare sees to it.
 jobs=-j$(nproc)
 vm_6_1='tests/vm/vm.sh -k debian-6.1 -m "$(tests/vm/module.sh debian-6.1)" -o build/test-log'
+# with the module that stands for a GPU's driver, whose files xmem.ko takes
+vm_gpu='tests/vm/vm.sh -k debian-6.1 -m "$(tests/kernel/gpu/module.sh debian-6.1)"'
+vm_gpu+=' -m "$(tests/vm/module.sh debian-6.1)" -p device_files=240:255 -o build/test-log'
 made() { echo "make -s $jobs $*"; }
 conform_on_daemon() {
 	echo "$(made "FLAVOUR=$1" "build/$1/conform") && XMEM_BACKEND=daemon build/$1/conform"
+}
+
+cuda_on_daemon() {
+	echo "$(made "FLAVOUR=$1" "build/$1/cuda") && XMEM_BACKEND=daemon build/$1/cuda"
 }
 
 cpp_on_daemon() {
@@ -44,6 +51,7 @@ check build  kmod-check     "make kmod-check"
 check build  dkms           "tests/check-dkms.sh"
 check build  pure-core      "$(made all) && tests/check-pure.sh"
 check build  layers         "tests/check-layers.sh"
+check build  fakecuda-readme "tests/fakecuda/check-readme.sh"
 check build  width          "tests/check-width.sh"
 check build  version        "tests/check-version.sh"
 check build  api            "$(made all) && tests/check-api.sh"
@@ -57,40 +65,68 @@ beside native unit          "$(made FLAVOUR=test build/test/unit)" build/test/un
 beside native unit-wide     "$(made FLAVOUR=test build/test/unit)" "UNIT_WIDE=1 build/test/unit"
 beside native unit-asan     "$(made FLAVOUR=asan build/asan/unit)" build/asan/unit
 beside native unit-tsan     "$(made FLAVOUR=tsan build/tsan/unit)" build/tsan/unit
+beside native conform-tsan  "$(made FLAVOUR=tsan build/tsan/conform)" \
+	"XMEM_BACKEND=daemon build/tsan/conform"
 suite native conform        "$(conform_on_daemon test)"
 suite native conform-wide   "export XMEMD_WIDE=1; $(conform_on_daemon test)"
 suite native conform-asan   "$(conform_on_daemon asan)"
-suite native conform-tsan   "$(conform_on_daemon tsan)"
+suite native cuda           "$(cuda_on_daemon test)"
+suite native cuda-asan      "$(cuda_on_daemon asan)"
+suite native cuda-tsan      "export XMEM_TEST_SCALE=25; $(cuda_on_daemon tsan)"
+suite native cuda-settings  "$(made FLAVOUR=test build/test/cuda) && tests/cuda/settings.sh"
+suite native cuda-toolkit   "$(made FLAVOUR=test all) && tests/cuda/toolkit.sh"
 suite native fuzz           "$(made fuzz) && tests/fuzz/run.sh"
 suite native activation     "make -s check-activation"
+beside native fakecuda      "$(made FLAVOUR=test build/test/fakecuda-test)" build/test/fakecuda-test
+beside native fakecuda-asan "$(made FLAVOUR=asan build/asan/fakecuda-test)" build/asan/fakecuda-test
 suite native cpp-17         "$(cpp_on_daemon test 17)"
 suite native cpp-20         "$(cpp_on_daemon test 20)"
 suite native cpp-asan       "$(cpp_on_daemon asan 17)"
 suite native extensions     "make -s check-extensions"
 suite native address        "make -s check-address"
-suite native examples       "make -s examples && XMEM_BACKEND=daemon tests/examples.sh"
+suite native examples       "make -s examples demo-programs fakecuda && \
+	XMEM_BACKEND=daemon tests/examples.sh"
 suite native cli            "make -s cli-tests && XMEM_BACKEND=daemon tests/cli/run.sh"
+suite native fakecuda-streams "$(made FLAVOUR=test build/test/fakecuda-streams) && \
+	build/test/fakecuda-streams"
+suite native fakecuda-streams-tsan "$(made FLAVOUR=tsan build/tsan/fakecuda-streams) && \
+	build/tsan/fakecuda-streams"
+suite native fakecuda-streams-asan "$(made FLAVOUR=asan build/asan/fakecuda-streams) && \
+	build/asan/fakecuda-streams"
+suite native cuda-core      "$(made FLAVOUR=test fakecuda) && tests/judges/run.sh cuda-core"
+suite native numba-cuda     "$(made FLAVOUR=test fakecuda) && tests/judges/run.sh numba-cuda"
 suite model  model          "tests/model/run.sh"
 suite mutants mutants       "tests/check-mutants.sh"
 suite vm     vm-harness     "tests/vm/selftest.sh debian-6.1"
 suite vm     conform-kernel "$(made FLAVOUR=test build/test/conform) && \
-	$vm_6_1/vm-6.1 -t 600 -- env XMEM_BACKEND=kernel build/test/conform"
+	$vm_gpu/vm-6.1 -t 600 -- env XMEM_BACKEND=kernel \
+	FAKECUDA_DEVICE_FILE=/dev/xmem-test-gpu build/test/conform"
+suite vm     cuda-kernel    "$(made FLAVOUR=test build/test/cuda) && \
+	$vm_gpu/cuda-6.1 -t 600 -- env XMEM_BACKEND=kernel \
+	FAKECUDA_DEVICE_FILE=/dev/xmem-test-gpu build/test/cuda"
 suite vm     cpp-kernel     "$(made FLAVOUR=test build/test/cpp-17) && \
-	$vm_6_1/cpp-6.1 -t 120 -- env XMEM_BACKEND=kernel build/test/cpp-17"
+	$vm_gpu/cpp-6.1 -t 120 -- env XMEM_BACKEND=kernel \
+	FAKECUDA_DEVICE_FILE=/dev/xmem-test-gpu build/test/cpp-17"
 suite vm     random-requests "$(made build/release/random-requests) && \
-	$vm_6_1/random-6.1 -t 120 -- build/release/random-requests 30"
-suite vm     examples-kernel "$(made examples) && export XMEM_BACKEND=kernel; \
-	$vm_6_1/examples-6.1 -t 300 -- tests/examples.sh"
+	$vm_gpu/random-6.1 -t 120 -- build/release/random-requests 30"
+suite vm     gpu-payloads   "$(made build/release/gpu-payloads) && \
+	$vm_gpu/gpu-6.1 -t 300 -- build/release/gpu-payloads"
+suite vm     examples-kernel "$(made examples demo-programs fakecuda) && \
+	$vm_gpu/examples-6.1 -t 600 -- env XMEM_BACKEND=kernel \
+	FAKECUDA_DEVICE_FILE=/dev/xmem-test-gpu tests/examples.sh"
 suite vm     cli-kernel     "$(made cli-tests) && export XMEM_BACKEND=kernel; \
 	$vm_6_1/cli-6.1 -t 300 -- tests/cli/run.sh"
 suite vm     conform-6.12   "tests/vm/conform-other.sh debian-6.12"
+suite vm     gpu-6.12       "tests/kernel/in-vm.sh debian-6.12 gpu-payloads"
 check demo   demo-daemon    "make demo BACKEND=daemon"
+check demo   demo-gpu       "make demo GPU=1"
 check demo   demo-kernel    "make demo BACKEND=kernel"
 suite demo   demo-bad-input "tests/demo-bad-input.sh"
 suite bare   bare           "tests/bare/run.sh"
 suite kasan  conform-kasan  "tests/vm/conform-other.sh kasan"
 suite kasan  alloc-failures "env VM_APPEND=kmemleak=on tests/kernel/in-vm.sh kasan alloc-failures"
 suite kasan  random-kasan   "tests/kernel/in-vm.sh kasan random-requests"
+suite kasan  gpu-kasan      "tests/kernel/in-vm.sh kasan gpu-payloads"
 
 [ "${1:-}" = -l ] && { printf '%s\n' "${suites[@]}" | tr '|' '\t'; exit 0; }
 wanted=("$@")
@@ -102,6 +138,9 @@ for word in "${wanted[@]}"; do
 	exit 2
 done
 wants() { local w; for w in "${wanted[@]}"; do [ "$w" = "$1" ] && return 0; done; return 1; }
+
+# Else each process with more than one thread waits for a second when it ends.
+export TSAN_OPTIONS=atexit_sleep_ms=0${TSAN_OPTIONS:+:$TSAN_OPTIONS}
 
 scripts/needs.sh test || exit 2
 mkdir -p "$log"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Process 1 of the guest, for the static busybox only. First in the initramfs:
 # loads the boot modules and stacks the host's root (9p, read-only) under a tmpfs.
-# Then, called with "inside", on that root: loads the module under test, runs the
-# command, unloads the module, writes /run/vm/out/status, leaves. Judges nothing:
+# Then, called with "inside", on that root: loads the modules under test, runs the
+# command, unloads them, writes /run/vm/out/status, leaves. Judges nothing:
 # vm.sh does, from the status and the console's log.
 # shellcheck disable=SC1091,SC2154,SC3045
 # (the settings are written by vm.sh; busybox knows ulimit -H)
@@ -34,7 +34,7 @@ stack_root() {
 	busybox mount -t tmpfs -o mode=755 run /root.new/run
 	busybox mkdir -p /root.new/run/vm/out
 	busybox cp /init /command /settings /bin/busybox /root.new/run/vm/
-	[ ! -e /module.ko ] || busybox cp /module.ko /root.new/run/vm/
+	[ ! -e /module.0.ko ] || busybox cp /module.*.ko /root.new/run/vm/
 	mount_9p out /root.new/run/vm/out cache=none || give_up "mount of the output folder"
 	# not a plain chroot: user namespaces cannot be made inside one
 	exec busybox switch_root /root.new $bb sh /run/vm/init inside
@@ -83,27 +83,37 @@ dump_when_late() {
 	echo l >/proc/sysrq-trigger
 }
 
-load_module() {
-	unload=xmem
-	[ -e /run/vm/module.ko ] || return 0
-	unload=$module
-	note "loading $module $module_arguments"
-	# shellcheck disable=SC2086
-	$bb insmod /run/vm/module.ko $module_arguments
+# In the order of the command line; the last one is unloaded first.
+load_modules() {
+	unload=
+	[ -n "$loads" ] || unload=xmem
+	for i in $loads; do
+		eval "module=\$module_$i arguments=\$arguments_$i"
+		unload="$module $unload"
+		note "loading $module $arguments"
+		# shellcheck disable=SC2086
+		$bb insmod "/run/vm/module.$i.ko" $arguments || return 1
+	done
 }
 
 # Processes are still being torn down after the kill, and nothing announces when
 # their last file is closed: hence the polling. What is held for 10 s is a leak.
-unload_module() {
+unload_module() {	# name
 	tries=60
-	while $bb grep -q "^$unload " /proc/modules; do
-		! $bb rmmod "$unload" 2>/run/vm/rmmod || return 0
+	while $bb grep -q "^$1 " /proc/modules; do
+		! $bb rmmod "$1" 2>/run/vm/rmmod || return 0
 		tries=$((tries - 1))
 		if [ $tries = 0 ]; then
 			$bb cat /run/vm/rmmod
 			return 1
 		fi
 		$bb sleep 0.1
+	done
+}
+
+unload_modules() {
+	for module in $unload; do
+		unload_module "$module" || return 1
 	done
 }
 
@@ -140,7 +150,7 @@ run_inside() {
 	ulimit -Hn 524288
 	$bb stty -F /dev/ttyS1 raw
 	dump_when_late &
-	load_module || write_status none not_loaded
+	load_modules || write_status none not_loaded
 	note "running the command"
 	$bb setsid /bin/sh /run/vm/command </dev/null >/dev/ttyS1 2>&1
 	status=$?
@@ -148,7 +158,7 @@ run_inside() {
 	kill -9 -1
 	# before, while the module's functions still have names, and after
 	look_for_leaks 2
-	if unload_module; then state=unloaded; else state=stuck; fi
+	if unload_modules; then state=unloaded; else state=stuck; fi
 	[ $state = stuck ] || look_for_leaks 1
 	write_status $status $state
 }

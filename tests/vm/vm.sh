@@ -11,8 +11,8 @@ usage() {
 	cat >&2 <<-TEXT
 		usage: $me [options] -- COMMAND ARGUMENT...
 		  -k NAME      kernel: debian-6.1 (default), debian-6.12, kasan
-		  -m FILE.ko   load this module before the command
-		  -p "A=B ..." its parameters
+		  -m FILE.ko   load this module before the command; several: in this order
+		  -p "A=B ..." parameters of the module named last
 		  -o FOLDER    keep console.log, output.log, status and files/ there
 		  -t SECONDS   time limit (default 120; times 4 for slow kernels)
 		  -M MIB       memory
@@ -27,12 +27,14 @@ usage() {
 	exit 2
 }
 
-kernel=debian-6.1 module='' parameters='' out='' limit=120 memory='' append='' quiet=''
+kernel=debian-6.1 modules=() parameters=() out='' limit=120 memory='' append='' quiet=''
 while getopts k:m:p:o:t:M:a:q option; do
 	case $option in
 	k) kernel=$OPTARG ;;
-	m) module=${OPTARG:?-m needs the path of a module} ;;
-	p) parameters=$OPTARG ;;
+	m) modules+=("${OPTARG:?-m needs the path of a module}"); parameters+=('') ;;
+	p)
+		[ ${#modules[@]} -gt 0 ] || die "-p comes after the -m of its module"
+		parameters[-1]=$OPTARG ;;
 	o) out=$OPTARG ;;
 	t) limit=$OPTARG ;;
 	M) memory=$OPTARG ;;
@@ -43,7 +45,9 @@ while getopts k:m:p:o:t:M:a:q option; do
 done
 shift $((OPTIND - 1))
 [ $# -gt 0 ] || usage
-[ -z "$module" ] || [ -r "$module" ] || die "no such module: $module"
+for module in "${modules[@]}"; do
+	[ -r "$module" ] || die "no such module: $module"
+done
 
 need qemu-system-x86_64:qemu-system-x86 cpio:cpio setpriv:util-linux timeout:coreutils
 folder=$("$vm_dir/kernel.sh" "$kernel")
@@ -98,25 +102,29 @@ write_command() {
 }
 
 write_settings() {
-	local base=${module##*/}
-	base=${base%.ko}
-	echo "module=$(quote "${base//-/_}")"
-	echo "module_arguments=$(quote "$parameters")"
+	local base i
+	echo "loads=$(quote "${!modules[*]}")"
+	for i in "${!modules[@]}"; do
+		base=${modules[i]##*/}
+		base=${base%.ko}
+		echo "module_$i=$(quote "${base//-/_}")"
+		echo "arguments_$i=$(quote "${parameters[i]}")"
+	done
 	echo "modules=$(quote "$VM_MODULES")"
 	echo "dump_at=$((limit > 12 ? limit - 4 : limit * 2 / 3))"
 }
 
 # The guest's own part of the initramfs comes after the kernel's part in one file.
 write_initrd() {
-	local files=(init command settings)
+	local files=(init command settings) i
 	cp "$vm_dir/init.sh" "$temporary/init"
 	chmod 755 "$temporary/init"
 	write_command "$@" >"$temporary/command"
 	write_settings >"$temporary/settings"
-	if [ -n "$module" ]; then
-		cp "$module" "$temporary/module.ko"
-		files+=(module.ko)
-	fi
+	for i in "${!modules[@]}"; do
+		cp "${modules[i]}" "$temporary/module.$i.ko"
+		files+=("module.$i.ko")
+	done
 	{
 		cat "$VM_INITRD"
 		(cd "$temporary" && printf '%s\n' "${files[@]}" | cpio --quiet -o -H newc)
