@@ -13,6 +13,9 @@ daemon | kernel) ;;
 *) echo "bench: BACKEND is daemon or kernel, not '$backend'" >&2; exit 2 ;;
 esac
 export XMEM_BACKEND=$backend XMEM_DAEMON=$PWD/build/release/xmemd
+# A GPU that is not there, unless the caller has one; its descriptors are memfds.
+export XMEM_CUDA_DRIVER=${XMEM_CUDA_DRIVER:-$PWD/build/release/fakecuda/libcuda.so.1}
+export XMEM_DEVICE_FILES=${XMEM_DEVICE_FILES:-195:255,memfd}
 mkdir -p build/bench
 if [ "$backend" = daemon ] || [ -e /dev/xmem ]; then
 	rc=0
@@ -24,6 +27,7 @@ fi
 scripts/needs.sh kmod vm || exit 2
 module=$(tests/vm/module.sh debian-6.1)
 # shellcheck disable=SC2016
-in_guest='cd "$1" && build/release/bench --untimed --reps 21 --hand-overs 200000 --out "$VM_OUT"'
+in_guest='cd "$1" && export XMEM_CUDA_DRIVER=$1/build/release/fakecuda/libcuda.so.1
+build/release/bench --untimed --reps 21 --hand-overs 200000 --out "$VM_OUT"'
 exec tests/vm/vm.sh -q -m "$module" -o build/bench/vm -t 600 -- \
 	bash -c "$in_guest" bench "$PWD"

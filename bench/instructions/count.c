@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "xmem.h"
+#include "xmem/cuda.h"
 
 #define BUFFERS	32
 #define BYTES	4096
@@ -89,6 +90,36 @@ static void cycle(void)
 	xmem_release(buffer);
 }
 
+/* The same, and where the contents are is asked for on both sides. */
+static void cycle_data(void)
+{
+	struct xmem_buffer *buffer = xmem_acquire(pool, BYTES, 0);
+
+	if (__builtin_expect(!buffer || !xmem_data_mut(buffer), 0))
+		die("xmem_data_mut");
+	if (__builtin_expect(xmem_publish(buffer, NULL, NULL), 0))
+		die("xmem_publish");
+	buffer = xmem_receive(from, 0);
+	if (__builtin_expect(!buffer || !xmem_data(buffer), 0))
+		die("xmem_data");
+	xmem_release(buffer);
+}
+
+/* And with buffers in memory of a GPU. */
+static void cycle_cuda(void)
+{
+	struct xmem_buffer *buffer = xmem_acquire_cuda(pool, BYTES, 0, 0);
+
+	if (__builtin_expect(!buffer || !xmem_cuda_ptr_mut(buffer), 0))
+		die("xmem_cuda_ptr_mut");
+	if (__builtin_expect(xmem_publish(buffer, NULL, NULL), 0))
+		die("xmem_publish");
+	buffer = xmem_receive(from, 0);
+	if (__builtin_expect(!buffer || !xmem_cuda_ptr(buffer), 0))
+		die("xmem_cuda_ptr");
+	xmem_release(buffer);
+}
+
 static void poll_in_vain(void)
 {
 	if (__builtin_expect(xmem_receive(from, 0) != NULL, 0))
@@ -145,6 +176,8 @@ static const struct {
 	{ "cycle", cycle, NULL },
 	{ "cycle,thread", cycle, one_thread_sleeps },
 	{ "cycle,64-idle", cycle, clients_idle },
+	{ "cycle,data", cycle_data, NULL },
+	{ "cycle,cuda", cycle_cuda, NULL },
 	{ "poll-in-vain", poll_in_vain, NULL },
 	{ "publish,1-lossy", publish, one_does_not_read },
 	{ "publish,254-lossy", publish, most_do_not_read },
@@ -152,12 +185,12 @@ static const struct {
 #define ROWS	(sizeof(rows) / sizeof(rows[0]))
 
 /* Take and give every buffer a few times, so that the first use of each is behind. */
-static void warm_up(bool reads)
+static void warm_up(void (*run)(void))
 {
 	unsigned int n;
 
 	for (n = 0; n < 4 * BUFFERS; n++)
-		reads ? cycle() : publish();
+		run();
 }
 
 static void set_up(const char *name, size_t row)
@@ -168,11 +201,15 @@ static void set_up(const char *name, size_t row)
 	pool = join(name, XMEM_OPEN_WRITER);
 	if (xmem_preallocate(pool, BUFFERS, BYTES))
 		die("xmem_preallocate");
+	if (rows[row].run == cycle_cuda && xmem_preallocate_cuda(pool, BUFFERS, BYTES, 0, 0))
+		die("xmem_preallocate_cuda");
 	if (reads)
 		from = follow(pool, xmem_pool_client(pool));
 	if (rows[row].beside)
 		rows[row].beside(name);
-	warm_up(reads);
+	warm_up(reads ? cycle : publish);
+	if (rows[row].run == cycle_cuda)
+		warm_up(cycle_cuda);
 	buffer = xmem_acquire(pool, BYTES, 0);
 	if (!buffer || xmem_publish(buffer, NULL, &token))
 		die("the last publication");

@@ -16,6 +16,8 @@ out=build/bench/instructions table=build/bench/instructions.tsv
 [ $# = 0 ] || [ "$*" = --set ] || { sed -n '3,9s/^# \?//p' "$0" >&2; exit 2; }
 # A socket of our own: a daemon that somebody else runs may have another build's layout.
 export XMEM_BACKEND=daemon XMEM_DAEMON=$PWD/build/release/xmemd XMEM_SOCKET=xmem-count.$$
+# The fake driver's GPU; its descriptors are memfds, which the daemon takes only if it is told to.
+export XMEM_CUDA_DRIVER=$PWD/build/release/fakecuda/libcuda.so.1 XMEM_DEVICE_FILES=memfd
 mkdir -p "$out"
 rm -f "$out"/* "$table"
 # Many clients in one process have many descriptors.
