@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A hold: the handle of a buffer that a guard shares with views of its contents, which other
+ * libraries own and drop in any thread, at any time, with or without the GIL. It is counted
+ * atomically, touches no Python object, and the last one drops the handle.
+ *
+ * Only a guard makes a further share, under the GIL and while it has one itself. So a count of 1
+ * that the guard sees stays 1, and views alone can only become fewer.
+ */
+#ifndef XP_HOLD_H
+#define XP_HOLD_H
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <xmem.h>
+
+struct xp_hold {
+	atomic_uint shares;
+	struct xmem_buffer *buffer;
+};
+
+/* NULL: no memory. */
+static inline struct xp_hold *xp_hold_new(struct xmem_buffer *buffer)
+{
+	struct xp_hold *hold = malloc(sizeof(*hold));
+
+	if (hold) {
+		atomic_init(&hold->shares, 1);
+		hold->buffer = buffer;
+	}
+	return hold;
+}
+
+static inline struct xp_hold *xp_hold_get(struct xp_hold *hold)
+{
+	atomic_fetch_add_explicit(&hold->shares, 1, memory_order_relaxed);
+	return hold;
+}
+
+/* All that was done with the contents comes before the release of the handle. */
+static inline void xp_hold_put(struct xp_hold *hold)
+{
+	if (atomic_fetch_sub_explicit(&hold->shares, 1, memory_order_acq_rel) != 1)
+		return;
+	xmem_release(hold->buffer);
+	free(hold);
+}
+
+static inline bool xp_hold_is_shared(const struct xp_hold *hold)
+{
+	return atomic_load_explicit(&hold->shares, memory_order_acquire) > 1;
+}
+
+#endif

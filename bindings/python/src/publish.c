@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Guard: what hands a buffer over. Each of these calls takes the handle: no other call may use the
+ * guard meanwhile, and views that are alive keep it (XMEM_PUBLISH_KEEP), so that the memory under
+ * them is neither reused nor unmapped.
+ */
+#include "core.h"
+
+/* Does a publish wait, for the host or a stream? Contents written in place, and those of GPUs. */
+static bool waits(struct xmem_buffer *buffer)
+{
+	return xmem_buffer_flags(buffer) &
+	       (XMEM_BUFFER_SHARED | XMEM_BUFFER_CUDA | XMEM_BUFFER_ATTACHED);
+}
+
+/* What publish, send and forward have in common. */
+struct handing {
+	struct xmem_publish_options options;
+	int keep;		/* as the caller wants it */
+	uint32_t client;	/* send */
+	int64_t timeout_ns;	/* send, forward */
+	void *stream;		/* publish */
+	bool on_stream;
+};
+
+typedef int hand_function(struct xmem_buffer *buffer, const struct handing *handing,
+			  uint64_t *ret_token);
+
+static PyObject *hand_over(struct xp_guard *self, struct handing *handing, hand_function *call,
+			   bool slow)
+{
+	int64_t until = xp_until(handing->timeout_ns);
+	struct xmem_buffer *buffer;
+	PyThreadState *thread;
+	uint64_t token;
+	bool keep;
+	int err;
+
+	do {
+		buffer = xp_guard_take(self, &keep);
+		if (!buffer)
+			return NULL;
+		handing->options.flags = keep || handing->keep ? XMEM_PUBLISH_KEEP : 0;
+		thread = slow || waits(buffer) ? PyEval_SaveThread() : NULL;
+		err = call(buffer, handing, &token);
+		if (thread)
+			PyEval_RestoreThread(thread);
+		if (!err)
+			break;
+		xp_guard_back(self);
+	} while (xp_again(self->state, until, &handing->timeout_ns));
+	if (err)
+		return NULL;
+	if (!handing->keep) {
+		xp_guard_gone(self, keep);
+	} else {
+		xp_guard_back(self);
+		self->mode = XP_READING;
+		xp_guard_view_changed(self);
+	}
+	return PyLong_FromUnsignedLongLong(token);
+}
+
+static int publish(struct xmem_buffer *buffer, const struct handing *handing, uint64_t *ret_token)
+{
+	if (handing->on_stream)
+		return xmem_publish_on(buffer, &handing->options, ret_token, handing->stream);
+	return xmem_publish(buffer, &handing->options, ret_token);
+}
+
+PyObject *xp_guard_publish(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "keep", "timestamp_ns", "offset", "length", "stream", NULL };
+	struct xp_guard *self = (struct xp_guard *)object;
+	struct handing handing = { .options.size = sizeof(handing.options) };
+	PyObject *stream = Py_None;
+
+	if ((PyTuple_Size(args) || kwargs) &&
+	    !PyArg_ParseTupleAndKeywords(args, kwargs, "|$pO&O&O&O:publish", names, &handing.keep,
+					 xp_token, &handing.options.timestamp_ns, xp_token,
+					 &handing.options.offset, xp_token, &handing.options.length,
+					 &stream))
+		return NULL;
+	handing.on_stream = stream != Py_None;
+	if (!xp_stream(stream, &handing.stream) || !xp_guard_write(self))
+		return NULL;
+	return hand_over(self, &handing, publish, handing.on_stream);
+}
+
+static int send(struct xmem_buffer *buffer, const struct handing *handing, uint64_t *ret_token)
+{
+	return xmem_send(buffer, handing->client, &handing->options, handing->timeout_ns,
+			 ret_token);
+}
+
+PyObject *xp_guard_send(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "client", "keep", "timestamp_ns", "offset", "length", "timeout",
+				 NULL };
+	struct handing handing = {
+		.options.size = sizeof(handing.options), .timeout_ns = XMEM_FOREVER,
+	};
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$pO&O&O&O&:send", names, xp_u32,
+					 &handing.client, &handing.keep, xp_token,
+					 &handing.options.timestamp_ns, xp_token,
+					 &handing.options.offset, xp_token, &handing.options.length,
+					 xp_timeout, &handing.timeout_ns))
+		return NULL;
+	return hand_over((struct xp_guard *)object, &handing, send, true);
+}
+
+static int forward(struct xmem_buffer *buffer, const struct handing *handing, uint64_t *ret_token)
+{
+	return xmem_forward(buffer, &handing->options, handing->timeout_ns, ret_token);
+}
+
+PyObject *xp_guard_forward(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "keep", "timestamp_ns", "offset", "length", "timeout", NULL };
+	struct handing handing = {
+		.options.size = sizeof(handing.options), .timeout_ns = XMEM_FOREVER,
+	};
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$pO&O&O&O&:forward", names, &handing.keep,
+					 xp_token, &handing.options.timestamp_ns, xp_token,
+					 &handing.options.offset, xp_token, &handing.options.length,
+					 xp_timeout, &handing.timeout_ns))
+		return NULL;
+	return hand_over((struct xp_guard *)object, &handing, forward, true);
+}
+
+/* ---- writing in place ---- */
+
+PyObject *xp_guard_get_mut(PyObject *object, PyObject *unused)
+{
+	struct xp_guard *self = (struct xp_guard *)object;
+	struct xmem_buffer *buffer;
+	bool shared;
+	int err;
+
+	do {
+		buffer = xp_guard_take(self, &shared);
+		if (!buffer)
+			return NULL;
+		if (shared) {
+			xp_guard_back(self);
+			return xp_raise_errno(self->state, EBUSY, "views of these contents are "
+					      "alive, which would see them change");
+		}
+		Py_BEGIN_ALLOW_THREADS
+		err = xmem_get_mut(buffer);
+		Py_END_ALLOW_THREADS
+		xp_guard_back(self);
+		if (!err) {
+			self->mode = XP_WRITING;
+			xp_guard_view_changed(self);
+			Py_RETURN_NONE;
+		}
+	} while (xp_again(self->state, XMEM_FOREVER, NULL));
+	return NULL;
+}
+
+/* ---- claims ---- */
+
+/* Views need a handle of their own: that of the guard goes, and leaves its reference behind. */
+PyObject *xp_guard_forget(PyObject *object, PyObject *unused)
+{
+	struct xp_guard *self = (struct xp_guard *)object;
+	struct xmem_buffer *buffer, *clone = NULL;
+	bool viewed;
+	int err;
+
+	do {
+		buffer = xp_guard_take(self, &viewed);
+		if (!buffer)
+			return NULL;
+		clone = viewed ? xmem_clone(buffer) : NULL;
+		if (viewed && !clone) {
+			xp_guard_back(self);
+			return xp_raise(self->state);
+		}
+		Py_BEGIN_ALLOW_THREADS
+		err = xmem_forget(buffer);
+		if (err)
+			xmem_release(clone);
+		Py_END_ALLOW_THREADS
+		if (err)
+			xp_guard_back(self);
+	} while (err && xp_again(self->state, XMEM_FOREVER, NULL));
+	if (err)
+		return NULL;
+	if (viewed) {
+		self->buffer = clone;
+		if (self->hold)
+			self->hold->buffer = clone;
+		self->counted = false;
+	}
+	xp_guard_gone(self, viewed);
+	Py_RETURN_NONE;
+}
+
+PyObject *xp_guard_set_ref_count(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "count", "timeout", NULL };
+	struct xp_guard *self = (struct xp_guard *)object;
+	struct xmem_buffer *buffer;
+	int64_t timeout_ns = 0;
+	uint32_t count;
+	bool viewed;
+	int err;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|O&:set_ref_count", names, xp_u32, &count,
+					 xp_timeout, &timeout_ns))
+		return NULL;
+	do {
+		buffer = xp_guard_take(self, &viewed);
+		if (!buffer)
+			return NULL;
+		Py_BEGIN_ALLOW_THREADS
+		err = xmem_set_ref_count(buffer, count, timeout_ns);
+		Py_END_ALLOW_THREADS
+		xp_guard_back(self);
+		if (!err) {
+			self->mode = XP_READING;
+			self->counted = true;
+			xp_guard_view_changed(self);
+			Py_RETURN_NONE;
+		}
+	} while (xp_again(self->state, XMEM_FOREVER, NULL));
+	return NULL;
+}
+
+PyObject *xp_guard_offer(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "more", NULL };
+	struct xp_guard *self = (struct xp_guard *)object;
+	struct xmem_buffer *buffer;
+	uint32_t more = 1;
+	int err;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&:offer", names, xp_u32, &more))
+		return NULL;
+	do {
+		buffer = xp_guard_begin(self);
+		if (!buffer)
+			return NULL;
+		Py_BEGIN_ALLOW_THREADS
+		err = xmem_offer(buffer, more);
+		Py_END_ALLOW_THREADS
+		xp_guard_end(self);
+		if (!err)
+			Py_RETURN_NONE;
+	} while (xp_again(self->state, XMEM_FOREVER, NULL));
+	return NULL;
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Subscription: receiving. The first try keeps the GIL and does not wait; what waits is without it.
+ * A subscription is dropped while other threads receive from it only by their leave: the library
+ * ends their waits (ECANCELED).
+ */
+#include "core.h"
+
+struct xp_subscription {
+	PyObject_HEAD
+	struct xp_state *state;
+	struct xmem_subscription *subscription;	/* NULL: closed */
+	PyObject *pool;
+};
+
+static struct xmem_subscription *subscription_of(struct xp_subscription *self)
+{
+	if (!self->subscription)
+		xp_raise_errno(self->state, EBADF, "this subscription has been closed");
+	return self->subscription;
+}
+
+PyObject *xp_pool_subscribe(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "flags", "publisher", "timeout", "history", "depth", "label",
+				 NULL };
+	struct xmem_subscribe_options options = { .size = sizeof(options) };
+	struct xp_pool *pool = (struct xp_pool *)object;
+	struct xmem_subscription *subscription;
+	struct xp_state *state = pool->state;
+	struct xp_subscription *self;
+	int64_t until;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&O&O&O&O&z:subscribe", names, xp_u32,
+					 &options.flags, xp_u32, &options.publisher, xp_timeout,
+					 &options.timeout_ns, xp_u32, &options.history, xp_u32,
+					 &options.depth, &options.label))
+		return NULL;
+	until = xp_until(options.timeout_ns);
+	do {
+		struct xmem_pool *handle = xp_pool_of(pool);
+
+		if (!handle)
+			return NULL;
+		Py_BEGIN_ALLOW_THREADS
+		subscription = xmem_subscribe(handle, &options);
+		Py_END_ALLOW_THREADS
+		if (subscription)
+			break;
+	} while (xp_again(state, until, &options.timeout_ns));
+	if (!subscription)
+		return NULL;
+	self = (struct xp_subscription *)PyType_GenericAlloc(state->subscription_class ?
+							     state->subscription_class :
+							     state->subscription, 0);
+	if (!self) {
+		xmem_unsubscribe(subscription);
+		return NULL;
+	}
+	self->state = state;
+	self->subscription = subscription;
+	Py_INCREF(object);
+	self->pool = object;
+	return (PyObject *)self;
+}
+
+/* ---- receiving ---- */
+
+static struct xmem_buffer *receive(struct xp_subscription *self, int64_t timeout_ns)
+{
+	struct xmem_subscription *subscription = subscription_of(self);
+	int64_t until = xp_until(timeout_ns);
+	struct xmem_buffer *buffer;
+
+	if (!subscription)
+		return NULL;
+	buffer = xmem_receive(subscription, 0);
+	while (!buffer) {
+		if (timeout_ns && xmem_peek_last_error(NULL) == -EAGAIN) {
+			Py_BEGIN_ALLOW_THREADS
+			buffer = xmem_receive(subscription, timeout_ns);
+			Py_END_ALLOW_THREADS
+			if (buffer)
+				break;
+		}
+		if (!xp_again(self->state, until, &timeout_ns))
+			break;
+		subscription = subscription_of(self);
+		if (!subscription)
+			break;
+		buffer = xmem_receive(subscription, 0);
+	}
+	return buffer;
+}
+
+static PyObject *subscription_receive(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "timeout", NULL };
+	struct xp_subscription *self = (struct xp_subscription *)object;
+	int64_t timeout_ns = XMEM_FOREVER;
+	struct xmem_buffer *buffer;
+
+	if ((PyTuple_Size(args) || kwargs) &&
+	    !PyArg_ParseTupleAndKeywords(args, kwargs, "|O&:receive", names, xp_timeout,
+					 &timeout_ns))
+		return NULL;
+	buffer = receive(self, timeout_ns);
+	return buffer ? xp_guard_new(self->state, self->pool, buffer, XP_READING) : NULL;
+}
+
+/* Iteration ends where the publishers have ended, and not with an error. */
+static PyObject *subscription_next(PyObject *object)
+{
+	struct xp_subscription *self = (struct xp_subscription *)object;
+	struct xmem_subscription *subscription = subscription_of(self);
+	struct xmem_buffer *buffer;
+
+	if (!subscription)
+		return NULL;
+	buffer = xmem_receive(subscription, 0);
+	while (!buffer) {
+		if (xmem_peek_last_error(NULL) == -EAGAIN) {
+			Py_BEGIN_ALLOW_THREADS
+			buffer = xmem_receive(subscription, XMEM_FOREVER);
+			Py_END_ALLOW_THREADS
+			if (buffer)
+				break;
+		}
+		if (xmem_peek_last_error(NULL) == -EPIPE) {
+			xmem_clear_last_error();
+			return NULL;
+		}
+		if (!xp_again(self->state, XMEM_FOREVER, NULL))
+			return NULL;
+		subscription = subscription_of(self);
+		if (!subscription)
+			return NULL;
+		buffer = xmem_receive(subscription, 0);
+	}
+	return xp_guard_new(self->state, self->pool, buffer, XP_READING);
+}
+
+PyObject *xp_pool_receive(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "timeout", NULL };
+	struct xp_pool *self = (struct xp_pool *)object;
+	int64_t timeout_ns = XMEM_FOREVER, until;
+	struct xmem_buffer *buffer;
+	struct xmem_pool *pool;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&:receive", names, xp_timeout,
+					 &timeout_ns))
+		return NULL;
+	until = xp_until(timeout_ns);
+	do {
+		pool = xp_pool_of(self);
+		if (!pool)
+			return NULL;
+		Py_BEGIN_ALLOW_THREADS
+		buffer = xmem_receive_any(pool, timeout_ns, NULL);
+		Py_END_ALLOW_THREADS
+		if (buffer)
+			return xp_guard_new(self->state, object, buffer, XP_READING);
+	} while (xp_again(self->state, until, &timeout_ns));
+	return NULL;
+}
+
+/* ---- its end ---- */
+
+static void unsubscribe(struct xp_subscription *self)
+{
+	struct xmem_subscription *subscription = self->subscription;
+	PyThreadState *thread;
+
+	self->subscription = NULL;
+	if (!subscription)
+		return;
+	thread = PyEval_SaveThread();
+	xmem_unsubscribe(subscription);
+	PyEval_RestoreThread(thread);
+}
+
+static PyObject *subscription_close(PyObject *object, PyObject *unused)
+{
+	unsubscribe((struct xp_subscription *)object);
+	Py_RETURN_NONE;
+}
+
+static void subscription_dealloc(PyObject *object)
+{
+	PyTypeObject *type = Py_TYPE(object);
+
+	PyObject_GC_UnTrack(object);
+	unsubscribe((struct xp_subscription *)object);
+	Py_CLEAR(((struct xp_subscription *)object)->pool);
+	PyObject_GC_Del(object);
+	Py_DECREF(type);
+}
+
+static int subscription_traverse(PyObject *object, visitproc visit, void *arg)
+{
+	Py_VISIT(((struct xp_subscription *)object)->pool);
+	Py_VISIT(Py_TYPE(object));
+	return 0;
+}
+
+/* ---- what it says of itself ---- */
+
+static PyObject *subscription_fileno(PyObject *object, PyObject *unused)
+{
+	struct xp_subscription *self = (struct xp_subscription *)object;
+	struct xmem_subscription *subscription = subscription_of(self);
+	int fd;
+
+	if (!subscription)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	fd = xmem_subscription_poll_fd(subscription);
+	Py_END_ALLOW_THREADS
+	return fd < 0 ? xp_raise(self->state) : PyLong_FromLong(fd);
+}
+
+static PyObject *get_lost(PyObject *object, void *unused)
+{
+	struct xmem_subscription *subscription =
+		subscription_of((struct xp_subscription *)object);
+
+	return subscription ? PyLong_FromUnsignedLongLong(xmem_subscription_lost(subscription)) :
+			      NULL;
+}
+
+static PyObject *get_publisher(PyObject *object, void *unused)
+{
+	struct xp_subscription *self = (struct xp_subscription *)object;
+	struct xmem_subscription *subscription = subscription_of(self);
+	int client = subscription ? xmem_subscription_publisher(subscription) : 0;
+
+	if (!subscription)
+		return NULL;
+	return client < 0 ? xp_raise(self->state) : PyLong_FromLong(client);
+}
+
+static PyObject *get_pool(PyObject *object, void *unused)
+{
+	PyObject *pool = ((struct xp_subscription *)object)->pool;
+
+	Py_INCREF(pool);
+	return pool;
+}
+
+static PyObject *get_closed(PyObject *object, void *unused)
+{
+	return PyBool_FromLong(!((struct xp_subscription *)object)->subscription);
+}
+
+static PyMethodDef methods[] = {
+	{ "receive", (PyCFunction)(void *)subscription_receive, METH_VARARGS | METH_KEYWORDS,
+	  "Receive the next publication: hold it, for reading." },
+	{ "close", subscription_close, METH_NOARGS, "Follow no longer; waits end." },
+	{ "fileno", subscription_fileno, METH_NOARGS, "A descriptor to poll." },
+	{ NULL, NULL, 0, NULL }
+};
+
+static PyGetSetDef properties[] = {
+	{ "lost", get_lost, NULL, "Publications lost by being slow.", NULL },
+	{ "publisher", get_publisher, NULL, "Who published what was received last.", NULL },
+	{ "pool", get_pool, NULL, "The pool.", NULL },
+	{ "closed", get_closed, NULL, "Has it been closed?", NULL },
+	{ NULL, NULL, NULL, NULL, NULL }
+};
+
+static PyType_Slot slots[] = {
+	{ Py_tp_dealloc, subscription_dealloc },
+	{ Py_tp_traverse, subscription_traverse },
+	{ Py_tp_iter, PyObject_SelfIter },
+	{ Py_tp_iternext, subscription_next },
+	{ Py_tp_methods, methods },
+	{ Py_tp_getset, properties },
+	{ 0, NULL }
+};
+
+PyType_Spec xp_subscription_spec = {
+	.name = "xmem._core.Subscription",
+	.basicsize = sizeof(struct xp_subscription),
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC |
+		 Py_TPFLAGS_DISALLOW_INSTANTIATION,
+	.slots = slots,
+};

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""Exceptions. Each is an OSError with the errno and the sentence that the library gives.
+
+Those that Python has a name for are caught by that name, too: ``except TimeoutError`` catches
+``TimedOut``. ``except xmem.Error`` catches all.
+"""
+from __future__ import annotations
+
+import errno
+
+from . import _core
+
+
+class Error(OSError):
+    """An operation of xmem has failed, and nothing has changed."""
+
+
+class TimedOut(Error, TimeoutError):
+    """It did not happen in time."""
+
+    #: Who holds the buffers that an acquire has waited for: (client, label, pid, holds).
+    holders: list[tuple[int, str, int, int]] = []
+
+
+class WouldBlock(Error, BlockingIOError):
+    """It cannot be done at once, and the timeout was 0."""
+
+
+class Ended(Error, BrokenPipeError):
+    """All publishers have ended, and all that was in flight has been received."""
+
+
+class Stale(Error):
+    """What the token names is gone, or the token is another pool's."""
+
+
+class NotPermitted(Error, PermissionError):
+    """This client may not do that, or not with this buffer."""
+
+
+class NotFound(Error, FileNotFoundError):
+    """There is no such pool, client or publisher."""
+
+
+class Exists(Error, FileExistsError):
+    """It is there already."""
+
+
+class Forked(Error):
+    """The object belongs to the parent of this process: open the pool anew."""
+
+
+class Canceled(Error):
+    """The wait was ended by cancel() or close()."""
+
+
+class OwnerDead(Error):
+    """Memory of a GPU has ended with the process that made it."""
+
+
+class HostGone(Error, ConnectionError):
+    """The host has ended: close the pool and open it again."""
+
+
+class NoDevice(Error):
+    """There is no host, no driver or no such GPU; the text says why."""
+
+
+class NoSpace(Error):
+    """No buffer is that large, or the pool has no slot left."""
+
+
+class Limit(Error):
+    """A limit of the host is reached."""
+
+
+class Released(Error, ValueError):
+    """The guard, pool or subscription has been released or closed before."""
+
+
+#: The class for each errno; None: for all others.
+CLASSES: dict[int | None, type[Error]] = {
+    errno.ETIMEDOUT: TimedOut,
+    errno.EAGAIN: WouldBlock,
+    errno.EPIPE: Ended,
+    errno.ESTALE: Stale,
+    errno.EPERM: NotPermitted,
+    errno.EACCES: NotPermitted,
+    errno.ENOENT: NotFound,
+    errno.EEXIST: Exists,
+    errno.ECHILD: Forked,
+    errno.ECANCELED: Canceled,
+    errno.EOWNERDEAD: OwnerDead,
+    errno.ENOTCONN: HostGone,
+    errno.ENODEV: NoDevice,
+    errno.ENOSPC: NoSpace,
+    errno.EDQUOT: Limit,
+    errno.EBADF: Released,
+    None: Error,
+}
+
+_core.set_errors(CLASSES)
