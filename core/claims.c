@@ -447,6 +447,21 @@ void xm_claims_leave(struct xm_host *host, u32 client)
 	}
 }
 
+void xm_host_bound_claims(struct xm_host *host, u64 now_ns)
+{
+	const struct xm_map *map = &host->map;
+	struct xm_claims *claims = host->claims;
+	u32 s;
+
+	for (s = 0; claims && claims->count && s < map->slots; s++) {
+		if (!xm_is_noted(claims, s) || xm_slot_row(map, s)->owner != XMEM_OWNER_HOST ||
+		    claims->slot[s].deadline_ns <= now_ns + XMEM_CLAIM_LONGEST_NS)
+			continue;
+		claims->slot[s].deadline_ns = now_ns + XMEM_CLAIM_LONGEST_NS;
+		xm_heap_move(claims, s);
+	}
+}
+
 /* The only client that is alive; XMEM_OWNER_NONE: there is none; XMEM_OWNER_HOST: several. */
 static u32 xm_last_client(const struct xm_map *map)
 {

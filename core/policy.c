@@ -175,6 +175,11 @@ static void xm_count_slot(const struct xm_map *map, struct xm_search *search, u3
 	switch (xm_state(xm_load_acquire(&word->state))) {
 	case XMEM_SLOT_FREE:
 		ret->free |= bit;
+		/* Another client wrote it in place, and the owner has not met it since. */
+		if (xm_load(&word->position)) {
+			ret->live |= bit;
+			ret->later |= search->bound ? bit : 0;
+		}
 		break;
 	case XMEM_SLOT_WRITING:
 		if (xm_load(&word->position) == XMEM_POSITION_IN_HAND)

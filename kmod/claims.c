@@ -71,7 +71,7 @@ void xk_claims_prepare(struct xk_pool *pool)
 
 /* ---- ends ---- */
 
-/* A client has ended: voids the claims that nobody is left to take. */
+/* A client has ended: voids the claims that nobody is left to take, and bounds its own. */
 void xk_claims_left(struct xk_pool *pool)
 {
 	u32 at = 0;
@@ -82,6 +82,8 @@ void xk_claims_left(struct xk_pool *pool)
 		xk_claims_do(pool, xm_claims_pending(&pool->host, slot));
 		cond_resched();
 	}
+	xm_host_bound_claims(&pool->host, ktime_get_ns());
+	xk_claims_expire(pool);
 }
 
 /* The pool is dead, so the work is not to wait for anything. If it runs just now it finds that. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * The table of all public functions, for plug-ins and bindings that share this copy of the
- * library. What is in it, and in which order, scripts/api.sh takes from the headers.
+ * library. What is in it, and in which order, "make api" takes from the headers.
  */
 #include "api_list.h"
 #include "private.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The names of all public functions but xmem_get_api, in the order of struct xmem_api, for api.c
- * and the tests. Made by scripts/api.sh.
+ * and the tests. Made by bindings/generate.py.
  */
 #ifndef XMEM_API_LIST_H
 #define XMEM_API_LIST_H
@@ -78,6 +78,7 @@
 	X(void_claims) \
 	X(acquire_cuda) \
 	X(attach_cuda) \
+	X(claims) \
 	X(copy_to_cpu) \
 	X(copy_to_cpu_on) \
 	X(copy_to_cuda) \
@@ -94,6 +95,8 @@
 	X(cuda_ptr_mut) \
 	X(cuda_query) \
 	X(cuda_tensor_view) \
+	X(data_private) \
+	X(offer_for) \
 	X(pool_device_info) \
 	X(preallocate_cuda) \
 	X(publish_on) \

@@ -12,6 +12,7 @@
 #include "inplace.h"
 #include "owned.h"
 #include "payload/payload.h"
+#include "payload/view.h"
 #include "request.h"
 #include "wait.h"
 
@@ -201,11 +202,12 @@ XMEM_API struct xmem_buffer *xmem_clone(struct xmem_buffer *handle)
 	return xl_handle(clone);
 }
 
-/* It is being written, or stands for a claim, which goes too unless all have gone. */
+/* It is written, has a private view, or stands for a claim, which goes unless all have gone. */
 static XL_SLOW void release_slow(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
 
+	xl_view_end(buffer);
 	if (buffer->mode & XL_CLAIMS)
 		xl_claim_drop(buffer);
 	if (!(buffer->mode & XL_WRITING))
@@ -237,7 +239,7 @@ XMEM_API void xmem_release(struct xmem_buffer *handle)
 		xl_stale_buffer(handle, "release");
 		return;
 	}
-	if (unlikely(buffer->mode & (XL_WRITING | XL_CLAIMS)))
+	if (unlikely(buffer->mode & (XL_WRITING | XL_CLAIMS | XL_PRIVATE)))
 		return release_slow(buffer);
 	pool = buffer->pool;
 	slot = buffer->slot;

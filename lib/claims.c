@@ -10,6 +10,7 @@
 #include "handle.h"
 #include "inplace.h"
 #include "owned.h"
+#include "payload/view.h"
 #include "request.h"
 #include "wait.h"
 
@@ -356,16 +357,25 @@ static int check_held(const struct xmem_buffer *handle, struct xmem_buffer *buff
 	return check(buffer->pool, what);
 }
 
-XMEM_API int xmem_offer(struct xmem_buffer *handle, uint32_t more)
+XMEM_API int xmem_offer_for(struct xmem_buffer *handle, uint32_t more, int64_t timeout_ns)
 {
 	struct xmem_buffer *buffer = xl_buffer(handle);
+	struct wish wish = { .count = more, .timeout_ns = timeout_of(timeout_ns) };
 	int err = check_held(handle, buffer, "offer");
 
 	if (err)
 		return err;
+	if (timeout_ns < 0)
+		return xl_fail_fast(EINVAL, "offer: a negative timeout");
 	if (!more)
 		return xl_fail_fast(ERANGE, "offer: 0 references; it must be one at least");
-	return done("offer", add_some(buffer->pool, buffer->what.token, more));
+	wish.token = buffer->what.token;
+	return done("offer", add(buffer->pool, &wish));
+}
+
+XMEM_API int xmem_offer(struct xmem_buffer *handle, uint32_t more)
+{
+	return xmem_offer_for(handle, more, 0);
 }
 
 XMEM_API int xmem_forget(struct xmem_buffer *handle)
@@ -384,6 +394,7 @@ XMEM_API int xmem_forget(struct xmem_buffer *handle)
 	if (err)
 		return failed("forget", err);
 	XM_STEP(XM_STEP_CLAIM_FORGET);
+	xl_view_end(buffer);
 	put(pool, buffer->slot);
 	return xl_handle_drop(pool, buffer);
 }
@@ -440,6 +451,25 @@ XMEM_API int xmem_drop_ref(struct xmem_pool *pool, uint64_t token)
 	put(pool, xm_token_slot(token));
 	return err == -ERANGE ? xl_fail_fast(ERANGE, "drop_ref: no reference is set aside") :
 				done("drop_ref", err);
+}
+
+/*
+ * The number belongs to what is in the slot when it is read. The contents are looked at after that:
+ * if they are there still, they were there then.
+ */
+XMEM_API int xmem_claims(struct xmem_pool *pool, uint64_t token)
+{
+	u32 slot = xm_token_slot(token), count;
+	int err;
+	XL_USE(pool);
+
+	err = check(pool, "claims");
+	if (err)
+		return err;
+	if (slot >= pool->map.slots)
+		return failed("claims", -ESTALE);
+	count = xm_claims_of(&pool->map, slot);
+	return xm_look(&pool->map, token) == -ESTALE ? failed("claims", -ESTALE) : (int)count;
 }
 
 XMEM_API int xmem_void_claims(struct xmem_pool *pool, uint64_t token)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "handle.h"
+#include "payload/view.h"
 
 #define PAGE_BYTES	4096		/* or less than a page, which is as good */
 
@@ -57,6 +58,7 @@ static void after_fork_child(void)
 		pool->link.backend->forked(&pool->link);
 	pools = NULL;			/* the memory stays, because handles point to it */
 	xl_files_forked();
+	xl_views_forked();
 	pthread_mutex_init(&lock, NULL);
 }
 
@@ -160,6 +162,7 @@ static int number_process(void)
 	if (!*xl_process) {
 		*xl_process = ++number;
 		xl_handles_forked();	/* the fork may have called no handler */
+		xl_views_forked();
 		xl_membarrier_register();
 	}
 	return 0;

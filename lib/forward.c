@@ -11,6 +11,7 @@
 #include "holders.h"
 #include "inplace.h"
 #include "owned.h"
+#include "payload/view.h"
 #include "request.h"
 #include "structs.h"
 #include "wait.h"
@@ -170,6 +171,7 @@ static void drop(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
 
+	xl_view_end(buffer);
 	if (buffer->mode & XL_CLAIMS)
 		xl_claim_drop(buffer);
 	xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));

@@ -31,11 +31,12 @@
  * written. ORDERED: a stream was told to wait for the contents or, before they are published, to
  * write them, so no thread waits by itself. LEAVING: a stream is to drop the handle
  * (gpu/release.c). A handle on which xmem_set_ref_count was called stands for one of the claims too
- * (XL_CLAIMS). What is WRITING in memory of a GPU is CUDA, too.
+ * (XL_CLAIMS). What is WRITING in memory of a GPU is CUDA, too. PRIVATE:
+ * xmem_data_private has been called, and what drops the handle ends its view (payload/view.h).
  */
 enum xl_mode {
 	XL_FREE = 0, XL_READING = 1, XL_WRITING = 2, XL_OPEN = 4, XL_FIXED = 8, XL_CLAIMS = 16,
-	XL_UPGRADED = 32, XL_CUDA = 64, XL_ORDERED = 128, XL_LEAVING = 256
+	XL_UPGRADED = 32, XL_CUDA = 64, XL_ORDERED = 128, XL_LEAVING = 256, XL_PRIVATE = 512
 };
 
 #define XL_ANYBODY	(~0ULL)		/* as an origin: the slot's row knows the publisher */
@@ -57,6 +58,7 @@ struct xmem_buffer {
 		struct xl_owned_slot *own;	/* where to; */
 		struct xl_upgrade *upgrade;	/* XL_UPGRADED: what it will be */
 	};
+	struct xl_view *view;		/* its private view, or NULL; under pool->lock */
 	u64 origin;			/* whose ring it was received from; see xmem_publisher */
 	u32 counting;			/* XL_CLAIMS: when it was counted in (claims.c) */
 	bool counted;			/* among pool->out; under pool->lock */

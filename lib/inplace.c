@@ -12,6 +12,7 @@
 #include "handle.h"
 #include "inplace.h"
 #include "owned.h"
+#include "payload/view.h"
 #include "request.h"
 
 #define TRIES	64	/* each time the owner was scanning the slot, and each costs it 1 ms */
@@ -47,7 +48,7 @@ static int begin_failed(int err)
 					   "references are set aside");
 	case EOPNOTSUPP:
 		return xl_fail_fast(EOPNOTSUPP, "get_mut: these contents are not shared; their "
-						"writer preallocates with XMEM_MEMORY_SHARED, "
+						"writer makes buffers with XMEM_MEMORY_SHARED, "
 						"on a GPU with XMEM_CUDA_SHARED");
 	case EAGAIN:
 		return xl_fail_fast(EAGAIN, "get_mut: the owner keeps scanning the buffer; retry");
@@ -176,6 +177,7 @@ XMEM_API int xmem_get_mut(struct xmem_buffer *handle)
 		free(new);
 		return err;
 	}
+	xl_view_end(buffer);
 	buffer->upgrade = new;
 	buffer->what.token = 0;
 	buffer->what.sequence = buffer->what.timestamp_ns = 0;

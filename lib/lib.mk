@@ -7,12 +7,6 @@ all: $(B)/libxmem.so $(B)/libxmem.a
 
 HEADERS := $(wildcard include/*.h include/*.hpp include/*/*.h include/*/*.hpp)
 
-# The table of all public functions is made from the headers. make reads the stamp as a part of
-# itself, so it is up to date before make looks at any other file.
-$(B)/api.stamp: scripts/api.sh $(filter-out %/api.h %/uapi.h,$(filter %.h,$(HEADERS)))
-	$(Q)mkdir -p $(@D) && scripts/api.sh && touch $@
-include $(B)/api.stamp
-
 $(B)/libxmem.a: $(LIB_OBJ)
 	$(say) AR $@
 	$(Q)rm -f $@ && ar rcs $@ $^

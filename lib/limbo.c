@@ -8,6 +8,7 @@
 #include "core/limbo.h"
 #include "demand.h"
 #include "limbo.h"
+#include "payload/view.h"
 #include "request.h"
 #include "structs.h"
 #include "uncancelled.h"
@@ -155,6 +156,7 @@ XMEM_API int xmem_collect(struct xmem_pool *pool)
 		xl_attached_settle(pool);
 	}
 	tell_host(pool);
+	xl_views_give_up(pool);
 	xl_payload_settle(pool);
 	xl_limbo_tell(pool);
 	return ready;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The table of all public functions, through which plug-ins and bindings reach the one copy of
- * the library in a process. A part of xmem.h. Made by scripts/api.sh from the other headers: edit
+ * the library in a process. A part of xmem.h. Made by "make api" from the other headers: edit
  * those. Each member is the function xmem_NAME, with the same rules.
  *
  *	const struct xmem_api *xmem = xmem_get_api(XMEM_API_VERSION);
@@ -126,6 +126,7 @@ struct xmem_api {
 			int64_t timeout_ns);
 	struct xmem_buffer *(*attach_cuda)(struct xmem_pool *pool, void *ptr, size_t bytes,
 			uint32_t flags, void (*done)(void *user), void *user);
+	int (*claims)(struct xmem_pool *pool, uint64_t token);
 	int (*copy_to_cpu)(void *to, struct xmem_buffer *from, size_t offset, size_t bytes);
 	int (*copy_to_cpu_on)(void *to, struct xmem_buffer *from, size_t offset, size_t bytes,
 			struct CUstream_st *stream);
@@ -146,6 +147,8 @@ struct xmem_api {
 	void *(*cuda_ptr_mut)(struct xmem_buffer *buffer);
 	int (*cuda_query)(struct xmem_cuda_info *ret_info);
 	int (*cuda_tensor_view)(struct xmem_buffer *buffer, struct xmem_tensor *ret_tensor);
+	void *(*data_private)(struct xmem_buffer *buffer);
+	int (*offer_for)(struct xmem_buffer *buffer, uint32_t more, int64_t timeout_ns);
 	int (*pool_device_info)(struct xmem_pool *pool, uint32_t device,
 			struct xmem_device_info *ret_info);
 	int (*preallocate_cuda)(struct xmem_pool *pool, uint32_t count, size_t bytes, int device,

@@ -39,6 +39,21 @@ public:
 	}
 
 	/*
+	 * The contents as memory that may be written, which nobody sees: until the object is empty,
+	 * or xmem::get_mut.
+	 */
+	span<std::byte> bytes_private(std::error_code &code) const noexcept
+	{
+		void *data = detail::made(xmem_data_private(raw()), code);
+
+		return {static_cast<std::byte *>(data), data ? xmem_size(raw()) : 0};
+	}
+	span<std::byte> bytes_private() const
+	{
+		return detail::or_throw([&](std::error_code &code) { return bytes_private(code); });
+	}
+
+	/*
 	 * The contents as elements of @T, for reading: EINVAL unless they are a whole number of
 	 * them, at an address that fits.
 	 */

@@ -24,7 +24,13 @@
  * are any, and its hold then stands for it: so when a consumer ends, its reference goes with it.
  * xmem_receive and xmem_clone take none. The claims of a buffer end, all at once, when their time
  * has passed; and when all clients that set some aside have ended, and at most the buffer's owner
- * is left to take them. Then the buffer is free as soon as nobody holds it.
+ * is left to take them. When the owner has ended, those that are left last for 60 seconds more at
+ * most. Then the buffer is free as soon as nobody holds it.
+ *
+ * A signal handler may end a call that sets claims aside (EINTR). Nothing has changed then, unless
+ * the daemon has been asked and does not answer within a tenth of a second, as when it is stopped.
+ * What it has yet to do is withdrawn then, but not what somebody takes in the moment between the
+ * two, nor the time until which claims that there were are to last. The kernel is never late.
  *
  * Claims have no names. Every client of the pool may take those that are there, and set others
  * aside, as it may get every buffer: hand over by count among programs that mean well.
@@ -51,9 +57,9 @@ struct xmem_buffer;
  *	goes, and the end of this process; xmem_forget leaves it to whoever comes. If others take as
  *	many as there are, it is among them, and then the handle goes without one, as it does when
  *	the claims have ended. To drop it asks the host, for 1 second at most (xmem.h, "Time").
- * @timeout_ns: how long claims last; 0: 10 seconds; XMEM_FOREVER: without end, which only the
- *	writer that owns the buffer may ask for, and so more than 60 seconds. If there were claims,
- *	the time that ends later counts.
+ * @timeout_ns: how long claims last; 0: 10 seconds; XMEM_FOREVER: without end, as long as the
+ *	buffer's owner lives, which alone may ask for that, and so for more than 60 seconds. If
+ *	there were claims, the time that ends later counts.
  * Returns: 0, or an error, and then nothing has changed:
  *	-EBUSY	another handle that this client has of the buffer is counted in
  *	-ERANGE	@count is 0, or more than 65535
@@ -61,8 +67,7 @@ struct xmem_buffer;
  *	-EPERM	the timeout is longer than 60 seconds, and the buffer is another client's
  *	-EOVERFLOW  this client has 2^28 handles of the buffer
  *	-ENOMEM
- *	-EINTR	a signal handler ran before the host had answered; claims that there were may last
- *		as long as was asked for
+ *	-EINTR	a signal handler ran (see above)
  *	-EINTR, -ECANCELED, -EOWNERDEAD, -ENOTCONN, -EIO, -ESHUTDOWN  after xmem_get_mut of memory
  *		of a GPU, for whose contents it waits: as xmem_wait_contents (stream.h)
  * Threads: any, but no other call uses this handle of a buffer meanwhile. Since: 0.4.
@@ -70,15 +75,27 @@ struct xmem_buffer;
 int xmem_set_ref_count(struct xmem_buffer *buffer, uint32_t count, int64_t timeout_ns);
 
 /*
- * Set further references of a held buffer aside, for 10 seconds at least.
- * @more: how many, at least 1.
- * Returns: 0, or an error, and then nothing has changed:
- *	-ERANGE	@more is 0, or there would be more than 65535
- *	-EPERM	the buffer is still being written
- *	-ENOMEM, -EINTR
- * Threads: any. Since: 0.4.
+ * Set further references of a held buffer aside, for 10 seconds at least: xmem_offer_for with 0.
+ * Returns: as that. Threads: any. Since: 0.4.
  */
 int xmem_offer(struct xmem_buffer *buffer, uint32_t more);
+
+/*
+ * Set further references of a held buffer aside, for a time.
+ * @more: how many, at least 1.
+ * @timeout_ns: as in xmem_set_ref_count: 0: 10 seconds; more than 60 seconds, and XMEM_FOREVER, are
+ *	for the writer that owns the buffer. If there were claims, the time that ends later counts,
+ *	for all of them.
+ * Returns: 0, or an error, and then nothing has changed:
+ *	-ERANGE	@more is 0, or there would be more than 65535
+ *	-EINVAL	the timeout is negative
+ *	-EPERM	the buffer is still being written; or the timeout is longer than 60 seconds, and
+ *		the buffer is another client's
+ *	-ENOMEM
+ *	-EINTR	a signal handler ran (see above)
+ * Threads: any. Since: 0.5.
+ */
+int xmem_offer_for(struct xmem_buffer *buffer, uint32_t more, int64_t timeout_ns);
 
 /*
  * Drop the handle of a buffer without dropping its reference, which whoever gets the buffer next
@@ -87,7 +104,8 @@ int xmem_offer(struct xmem_buffer *buffer, uint32_t more);
  * Returns: 0, and the handle is gone; or an error, and the handle is the caller's as before:
  *	-EPERM	the buffer is still being written: xmem_release gives it up
  *	-ERANGE	there are 65535 claims
- *	-ENOMEM, -EINTR
+ *	-ENOMEM
+ *	-EINTR	as xmem_offer_for
  * Threads: any, but no other call uses this handle of a buffer meanwhile. Since: 0.4.
  */
 int xmem_forget(struct xmem_buffer *buffer);
@@ -113,7 +131,8 @@ struct xmem_buffer *xmem_get_slot(struct xmem_pool *pool, uint32_t slot);
  *	-ESTALE	the contents are gone, or the token is another pool's
  *	-ERANGE	there are 65535 already
  *	-EAGAIN	as xmem_get
- *	-ENOMEM, -EINTR
+ *	-ENOMEM
+ *	-EINTR	as xmem_offer_for
  * Threads: any. Since: 0.4.
  */
 int xmem_add_ref(struct xmem_pool *pool, uint64_t token);
@@ -129,6 +148,18 @@ int xmem_add_ref(struct xmem_pool *pool, uint64_t token);
  * Threads: any. Since: 0.4.
  */
 int xmem_drop_ref(struct xmem_pool *pool, uint64_t token);
+
+/*
+ * How many references are set aside for contents? The pages say it, and nobody is asked. While it
+ * is 0, xmem_get takes none. Others may take and add some at any time. Those of what the caller
+ * holds go when somebody takes them, and all at once when they end (see above), or are voided.
+ * @token: of contents that are there, held or not.
+ * Returns: how many, 0 to 65535, or an error:
+ *	-ESTALE	the contents are gone, or the token is another pool's
+ *	-EINVAL, -EBADF, -ECHILD, -ENOTCONN  as xmem_add_ref
+ * Threads: any. Since: 0.5.
+ */
+int xmem_claims(struct xmem_pool *pool, uint64_t token);
 
 /*
  * Void all claims of a buffer, before their time: for a supervisor that knows that nobody comes

@@ -35,7 +35,18 @@ inline void set_ref_count(const buffer &of, std::uint32_t count)
 	set_ref_count(of, count, no_wait);
 }
 
-/* Further references of a buffer that is held. */
+/* Further references of a buffer that is held, for as long as @timeout, or for 10 seconds. */
+template <class Rep, class Period>
+inline bool offer(const buffer &of, std::uint32_t more, std::chrono::duration<Rep, Period> timeout,
+		  std::error_code &code) noexcept
+{
+	return detail::done(xmem_offer_for(of.raw(), more, to_nanoseconds(timeout)), code);
+}
+template <class Rep, class Period>
+inline void offer(const buffer &of, std::uint32_t more, std::chrono::duration<Rep, Period> timeout)
+{
+	detail::or_throw([&](std::error_code &code) { return offer(of, more, timeout, code); });
+}
 inline bool offer(const buffer &of, std::uint32_t more, std::error_code &code) noexcept
 {
 	return detail::done(xmem_offer(of.raw(), more), code);
@@ -84,6 +95,18 @@ inline bool drop_ref(const pool &in, std::uint64_t token, std::error_code &code)
 inline void drop_ref(const pool &in, std::uint64_t token)
 {
 	detail::or_throw([&](std::error_code &code) { return drop_ref(in, token, code); });
+}
+
+/* How many references are set aside for what a token names. */
+inline std::uint32_t claims(const pool &in, std::uint64_t token, std::error_code &code) noexcept
+{
+	const int count = xmem_claims(in.raw(), token);
+
+	return detail::done(count < 0 ? count : 0, code) ? static_cast<std::uint32_t>(count) : 0;
+}
+inline std::uint32_t claims(const pool &in, std::uint64_t token)
+{
+	return detail::or_throw([&](std::error_code &code) { return claims(in, token, code); });
 }
 
 /* None, whoever they are for. */

@@ -276,7 +276,8 @@ void *xmem_cuda_ptr_mut(struct xmem_buffer *buffer);
  * The same as xmem_tensor_view and xmem_image_view, of contents on a GPU: what the publisher says
  * of them is checked, and data, of each plane of an image, is a device address, as xmem_cuda_ptr
  * gives it.
- * Returns: as those, and as xmem_cuda_ptr. Ownership, Threads: as those. Since: 0.5.
+ * Returns: as xmem_tensor_view and xmem_image_view, and as xmem_cuda_ptr. Ownership, Threads: as
+ * those. Since: 0.5.
  */
 int xmem_cuda_tensor_view(struct xmem_buffer *buffer, struct xmem_tensor *ret_tensor);
 
@@ -316,7 +317,8 @@ int xmem_copy_to_cpu(void *to, struct xmem_buffer *from, size_t offset, size_t b
  * Copy from one GPU's buffer to another one, on the same GPU or another: directly where the GPUs
  * can do that, and else through memory of the CPU. They are there when this returns.
  * @to, @to_offset: as in xmem_copy_to_cuda. @from, @from_offset: as in xmem_copy_to_cpu.
- * Returns: 0, or -ERANGE, -EINVAL (both are the same handle), and as the two above.
+ * Returns: 0, or -ERANGE, -EINVAL (both are the same handle), and as xmem_copy_to_cuda and
+ *	xmem_copy_to_cpu.
  * Threads: one thread at a time writes a buffer. Since: 0.5.
  */
 int xmem_copy_to_device(struct xmem_buffer *to, size_t to_offset, struct xmem_buffer *from,
@@ -345,7 +347,8 @@ int xmem_copy_to_device(struct xmem_buffer *to, size_t to_offset, struct xmem_bu
  * then nothing has been copied. A wait for a copy that is in the stream is not ended.
  * @stream: of the GPU that the buffer is on, or @to: the driver may refuse that of another one, or
  *	fail later; NULL: the one that orders with all others.
- * Returns: as those without a stream; after EIO, ENOMEM or EPERM the copy may yet run.
+ * Returns: as xmem_copy_to_cuda, xmem_copy_to_cpu and xmem_copy_to_device; after EIO, ENOMEM or
+ *	EPERM the copy may yet run.
  * Threads: as those without a stream. Since: 0.5.
  */
 int xmem_copy_to_cuda_on(struct xmem_buffer *to, size_t offset, const void *from, size_t bytes,

@@ -67,7 +67,8 @@ int xmem_preallocate_with(struct xmem_pool *pool, const struct xmem_preallocate_
  * With XMEM_MEMORY_HUGE in `memory` of struct xmem_pool_options a file lies in huge pages of the
  * system's pool if it leaves at most an eighth of them unused: that of one large buffer, and those
  * of smaller ones of which there are many. Others lie in ordinary memory, with the kernel asked to
- * use huge pages for those of 2 MB and more.
+ * use huge pages for those of 2 MB and more. With XMEM_MEMORY_SHARED (since 0.5) they are as those
+ * that xmem_preallocate_with makes with it: writers may write them in place, and readers get none.
  *
  * Those who have such a file mapped unmap it as xmem_pool_stat tells.
  */
@@ -90,7 +91,8 @@ int64_t xmem_trim(struct xmem_pool *pool, uint64_t keep);
  * Find buffers that nobody uses any more, now: those of this writer, for later acquires; and those
  * that ended owners have left, which the host frees. An acquire that finds nothing does so too, and
  * whoever drops the last handle of a buffer sees to it: this is for a program that wants the memory
- * or the numbers to be right at a moment of its choice.
+ * or the numbers to be right at a moment of its choice. What xmem_data_private (copy.h) has kept
+ * mapped of this pool is unmapped.
  * Returns: how many buffers of this writer were found, or -EINVAL, -ECHILD.
  * Threads: any. Since: 0.4.
  */

@@ -56,6 +56,7 @@ struct xmem_buffer;
  *	EDQUOT	a limit of the host is reached
  *	EAGAIN	the ring is full of what subscribers with XMEM_SUBSCRIBE_WAITS have yet to
  *		receive, as xmem_acquire says it
+ *	EIO	the file cannot be mapped
  *	ENOMEM, EMFILE, EINTR
  * Ownership: ends in xmem_publish or xmem_release. Threads: any. Since: 0.4.
  */
@@ -80,7 +81,8 @@ uint32_t xmem_buffer_flags(struct xmem_buffer *buffer);
 
 /*
  * Write received contents in place: their only holder becomes their writer.
- * @buffer: held for reading, of a writer that preallocates with XMEM_MEMORY_SHARED.
+ * @buffer: held for reading, of a writer that makes its buffers with XMEM_MEMORY_SHARED: by
+ *	xmem_preallocate_with, or on demand (`memory` of struct xmem_pool_options).
  *
  * From then on the buffer is as one from xmem_acquire whose contents and metadata are there:
  * xmem_data_mut and xmem_buffer_metadata_mut give them, and xmem_publish publishes the next

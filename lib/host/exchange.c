@@ -9,6 +9,7 @@
  * was attached is detached when the reply is read.
  */
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include "wire.h"
 
 #define NS		1000000000ULL
+#define LAST_NS	(NS / 10)	/* how much longer a claim's answer is waited for */
 #define MAX_UNANSWERED	64	/* more replies might not fit into the socket */
 
 struct xl_post {
@@ -281,6 +283,26 @@ static int receive_reply(struct xl_exchange *exchange, int socket, u64 number,
 	}
 }
 
+/*
+ * A signal has ended the wait for what comes of claims. Once they are there others take them, and
+ * that is not undone. So a daemon that is not stopped is waited for all the same, as it answers at
+ * once: then the caller is told what has come of it.
+ */
+static int receive_last(struct xl_exchange *exchange, int socket, struct xm_datagram *ret)
+{
+	struct timespec now;
+	sigset_t all, before;
+	int err;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = receive_reply(exchange, socket, exchange->number, ret,
+			    now.tv_sec * NS + now.tv_nsec + LAST_NS);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return err == -ETIMEDOUT ? -EINTR : err;
+}
+
 /* Read replies until one more may come, and all that are there. */
 static int make_room(struct xl_exchange *exchange, int socket, u64 deadline_ns)
 {
@@ -387,6 +409,8 @@ int xl_exchange(struct xl_exchange *exchange, int socket, unsigned int request,
 		err = send_request(exchange, socket, request, argument, deadline_ns);
 	if (!err) {
 		err = receive_reply(exchange, socket, exchange->number, &reply, deadline_ns);
+		if (err == -EINTR && request == XMEM_IOC_CLAIM)
+			err = receive_last(exchange, socket, &reply);
 		if (err && err != -ENOTCONN)
 			give_up(exchange, socket, request, argument);
 	} else if (err == -ENOTCONN) {

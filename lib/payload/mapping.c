@@ -10,6 +10,7 @@
 #include "../gpu/bury.h"
 #include "../request.h"
 #include "payload.h"
+#include "view.h"
 
 #define FIRST_LISTS	16
 
@@ -124,6 +125,7 @@ static void let_go(struct xmem_pool *pool, struct xl_mapping *list)
 		if (mapping->memory) {
 			xl_cuda_drop(pool, mapping);
 		} else {
+			xl_views_unmap(mapping);
 			mapping->kind->unmap(mapping);
 			free(mapping);
 		}

@@ -13,25 +13,59 @@
 #include <unistd.h>
 
 #include "payload.h"
+#include "view.h"
 
 #define ALLOCATE_BYTES	(4ULL << 20)
 #define LOOK_BYTES	(16ULL << 20)
 #define SHARED_SEALS	(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define SEALS	(SHARED_SEALS | F_SEAL_FUTURE_WRITE)
 
-static char *map_file(int fd, u64 bytes, int protection)
+/* errno says why it failed; locked memory has a limit of its own. */
+static bool is_lack(int err)
+{
+	return err == ENOMEM || err == EAGAIN;
+}
+
+int xl_map_error(int err)
+{
+	return is_lack(err) ? ENOMEM : EIO;
+}
+
+static char *try_to_map(int fd, u64 offset, u64 bytes, int protection, int flags)
 {
 	char *base;
+	int err;
 
 	xl_fork_lock();
-	base = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
+	base = mmap(NULL, bytes, protection, flags, fd, offset);
+	err = errno;
 	if (base != MAP_FAILED)		/* a child must not read, or write, later contents */
 		madvise(base, bytes, MADV_DONTFORK);
 	xl_fork_unlock();
-	if (base == MAP_FAILED)
+	if (base == MAP_FAILED) {
+		errno = err;
 		return NULL;
+	}
 	madvise(base, bytes, MADV_DONTDUMP);	/* a core dump delays what the host learns (P2) */
 	return base;
+}
+
+char *xl_map_pages(int fd, u64 offset, u64 bytes, int protection, int flags)
+{
+	char *base = try_to_map(fd, offset, bytes, protection, flags);
+	int err = errno;
+
+	if (base || !is_lack(err))
+		return base;
+	if (xl_views_give_up(NULL))
+		return try_to_map(fd, offset, bytes, protection, flags);
+	errno = err;
+	return NULL;
+}
+
+static char *map_file(int fd, u64 bytes, int protection)
+{
+	return xl_map_pages(fd, 0, bytes, protection, MAP_SHARED);
 }
 
 static int allocate_failed(u64 bytes, int err)
@@ -198,7 +232,7 @@ static int map(struct xl_mapping *mapping, int fd)
 				 mapping->shared ? PROT_READ | PROT_WRITE : PROT_READ);
 	if (mapping->base)
 		return 0;
-	return xl_fail(ENOMEM, "map payload %u, %llu bytes: %s", mapping->payload,
+	return xl_fail(xl_map_error(errno), "map payload %u, %llu bytes: %s", mapping->payload,
 		       (unsigned long long)mapping->bytes, strerror(errno));
 }
 

@@ -6,6 +6,8 @@
  *   mapping.c   which files this process has mapped, where, and which of them have gone
  *   room.c      how much memory may still be allocated
  *   memfd.c     memory of the CPU, in sealed memfds of ordinary or of huge pages
+ *   view.c      private views: what is held for reading, as memory that its holder may write
+ *   idle.c      those that are nobody's, and mapped still
  *   cuda.c      memory of GPUs, which nobody maps, but the driver opens when it is first needed
  *
  * Finding the contents of a slot takes no lock. mappings.place has, for each slot, the number
@@ -48,6 +50,7 @@ struct xl_mapping {
 	struct xl_memory *memory;
 	bool opened;		/* and another client's, which the host has noted */
 	u32 flags;		/* and else XMEM_ATTACH_*, with which it was attached */
+	struct xl_view *views;	/* private ones that are idle: idle.c guards them */
 	u64 bytes;
 
 	/* If it was made here, under owned.lock; words: demand.h. */
@@ -82,6 +85,15 @@ struct xl_payload_kind {
 	/* pre: mapped by one of the above. */
 	void (*unmap)(struct xl_mapping *mapping);
 };
+
+/*
+ * Map pages of a file, not for a child. If memory or maps are lacking, idle private views go first.
+ * NULL: errno says why.
+ */
+char *xl_map_pages(int fd, u64 offset, u64 bytes, int protection, int flags);
+
+/* What an error of mmap is to a reader: ENOMEM, of locked memory too; or EIO. */
+int xl_map_error(int err);
 
 extern const struct xl_payload_kind xl_payload_memfd;
 extern const struct xl_payload_kind xl_payload_cuda;

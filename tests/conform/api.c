@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * The table of all public functions: what it has, who gets it, and two extensions that reach the
- * library of this program through it. scripts/api.sh makes it; tests/check-api.sh compares it
+ * library of this program through it. "make api" makes it; tests/check-api.sh compares it
  * with the headers and the symbols.
  */
 #include <dlfcn.h>

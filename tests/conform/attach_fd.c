@@ -458,6 +458,7 @@ TEST(P1_a_dma_buf_is_attached)
 	struct xmem_pool *reader = open_reader(name);
 	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
 	struct xmem_buffer *b, *got;
+	uint64_t *private;
 
 	if (!on_kernel()) {
 		wrong(writer, file, 0, 0, 0, EMEDIUMTYPE, "dma-buf");
@@ -469,6 +470,10 @@ TEST(P1_a_dma_buf_is_attached)
 		WORKED(xmem_publish(b, NULL, NULL));
 		got = receive_one(s);
 		SAME(xmem_size(got), BYTES);
+		SAME(stamp_of(got), 5);
+		private = xmem_data_private(got);
+		CHECK(private && *private == 5);
+		*private = 6;
 		SAME(stamp_of(got), 5);
 		SAME(stat_of(writer).payloads, 1);
 		xmem_release(got);

@@ -278,6 +278,7 @@ TEST(API_a_count_that_would_leave_its_range_changes_nothing)
 	SAME(xmem_set_ref_count(b, ~0u, 0), -ERANGE);
 	SAME(xmem_set_ref_count(b, 1, -1), -EINVAL);
 	SAME(xmem_offer(b, 1), -EPERM);
+	SAME(xmem_offer_for(b, 1, SECOND), -EPERM);
 	SAME(xmem_forget(b), -EPERM);
 	CHECK(xmem_data_mut(b));
 	SAME(stat_of(writer).holds, 0);
@@ -286,6 +287,9 @@ TEST(API_a_count_that_would_leave_its_range_changes_nothing)
 	SAME(xmem_offer(b, 0), -ERANGE);
 	SAME(xmem_offer(b, 1), -ERANGE);
 	SAME(xmem_offer(b, ~0u), -ERANGE);
+	SAME(xmem_offer_for(b, 0, SECOND), -ERANGE);
+	SAME(xmem_offer_for(b, 1, SECOND), -ERANGE);
+	SAME(xmem_offer_for(b, 1, -1), -EINVAL);
 	SAME(xmem_add_ref(writer, token), -ERANGE);
 	SAME(claims_of(writer, token), 65535);
 	WORKED(xmem_set_ref_count(b, 1, 0));
@@ -318,6 +322,10 @@ TEST(P5_claims_of_contents_that_are_gone_are_ESTALE)
 	SAME(xmem_drop_ref(reader, ~0ULL), -ESTALE);
 	SAME(xmem_void_claims(reader, ~0ULL), -ESTALE);
 	SAME(xmem_add_ref(reader, 0), -ESTALE);
+	SAME(xmem_claims(reader, old), -ESTALE);
+	SAME(xmem_claims(reader, ~0ULL), -ESTALE);
+	SAME(xmem_claims(reader, 0), -ESTALE);
+	SAME(xmem_claims(reader, token), 1);
 	SAME(claims_of(reader, token), 1);
 	REFUSED(xmem_get_slot(reader, stat_of(reader).slots), EINVAL);
 	REFUSED(xmem_get_slot(reader, ~0u), EINVAL);
@@ -334,14 +342,17 @@ TEST(API_claims_without_a_handle_or_a_pool)
 
 	SAME(xmem_set_ref_count(NULL, 1, 0), -EINVAL);
 	SAME(xmem_offer(NULL, 1), -EINVAL);
+	SAME(xmem_offer_for(NULL, 1, 0), -EINVAL);
 	SAME(xmem_forget(NULL), -EINVAL);
 	REFUSED(xmem_get_slot(NULL, 0), EINVAL);
 	SAME(xmem_add_ref(NULL, 1), -EINVAL);
 	SAME(xmem_drop_ref(NULL, 1), -EINVAL);
 	SAME(xmem_void_claims(NULL, 1), -EINVAL);
+	SAME(xmem_claims(NULL, 1), -EINVAL);
 	xmem_release(b);
 	SAME(xmem_set_ref_count(b, 1, 0), -EBADF);
 	SAME(xmem_offer(b, 1), -EBADF);
+	SAME(xmem_offer_for(b, 1, 0), -EBADF);
 	SAME(xmem_forget(b), -EBADF);
 	xmem_pool_close(writer);
 }
@@ -397,5 +408,54 @@ TEST(API_claims_ask_the_host_once_a_hand_over_and_others_not_at_all)
 	WORKED(xmem_drop_ref(reader, xmem_token(forgotten)));
 	xmem_release(forgotten);
 	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+TEST(API_how_many_references_are_set_aside_is_known_without_asking)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 2, BYTES), *reader = open_reader(name);
+	struct xmem_buffer *b = publish_and_get(writer, reader, 1);
+	uint64_t plain = xmem_token(b), token = hand_over(writer, 2, 65535, 0);
+
+	count_requests(writer);
+	count_requests(reader);
+	asked = 0;
+	SAME(xmem_claims(reader, plain), 0);
+	SAME(xmem_claims(reader, token), 65535);
+	SAME(xmem_claims(writer, token), 65535);
+	SAME(asked, 0);
+	xmem_release(b);
+	b = xmem_get(reader, token);
+	CHECK(b);
+	SAME(xmem_claims(reader, token), 65534);
+	WORKED(xmem_set_ref_count(b, 1, 0));
+	SAME(xmem_claims(writer, token), 1);
+	asked = 0;
+	SAME(xmem_claims(reader, token), 1);
+	SAME(xmem_claims(reader, plain), 0);	/* nobody holds it, and it is there still */
+	SAME(asked, 0);
+	xmem_release(b);
+	/* Every buffer is written anew, and nothing is set aside of what is there then. */
+	for (b = NULL; xmem_claims(writer, plain) != -ESTALE; b = NULL) {
+		b = xmem_acquire(writer, BYTES, 0);
+		CHECK(b);
+		WORKED(xmem_publish(b, NULL, NULL));
+	}
+	SAME(xmem_peek_last_error(NULL), -ESTALE);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+static void ask_in_a_child(void *argument)
+{
+	SAME(xmem_claims(argument, 1), -ECHILD);
+}
+
+TEST(API_claims_of_a_pool_that_a_child_has_inherited)
+{
+	struct xmem_pool *writer = open_writer(new_name(), 1, BYTES);
+
+	finish_child(spawn(ask_in_a_child, writer));
 	xmem_pool_close(writer);
 }

@@ -83,6 +83,56 @@ TEST(API_only_the_owner_sets_references_aside_for_long)
 	xmem_pool_close(writer);
 }
 
+TEST(API_only_the_owner_offers_for_long)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 1, BYTES), *reader = open_reader(name);
+	struct xmem_buffer *b = publish_and_get(writer, reader, 1), *own;
+	uint64_t token = xmem_token(b);
+
+	SAME(xmem_offer_for(b, 1, XMEM_FOREVER), -EPERM);
+	SAME(xmem_offer_for(b, 1, 60 * SECOND + 1), -EPERM);
+	SAME(xmem_claims(reader, token), 0);
+	WORKED(xmem_offer_for(b, 1, 60 * SECOND));
+	own = xmem_clone(b);
+	xmem_release(b);
+	xmem_release(own);
+	own = xmem_get(writer, token);
+	CHECK(own);
+	SAME(xmem_claims(writer, token), 0);
+	WORKED(xmem_offer_for(own, 2, XMEM_FOREVER));
+	xmem_release(own);
+	SAME(xmem_claims(reader, token), 2);
+	WORKED(xmem_drop_ref(reader, token));
+	WORKED(xmem_drop_ref(reader, token));
+	CHECK(is_free(writer));
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+TEST(P9_what_is_offered_is_void_after_its_time_the_later_one)
+{
+	struct xmem_pool *writer = open_writer(new_name(), 2, BYTES);
+	struct xmem_buffer *b;
+	uint64_t soon = publish_kept(writer, 1, &b), later;
+
+	WORKED(xmem_offer_for(b, 3, SHORT));
+	xmem_release(b);
+	later = publish_kept(writer, 2, &b);
+	WORKED(xmem_offer_for(b, 1, 50 * SECOND));
+	WORKED(xmem_offer_for(b, 1, SHORT));
+	xmem_release(b);
+	/* The host alone ends the first ones: then their buffer can be had. */
+	b = xmem_acquire(writer, BYTES, 15 * SECOND);
+	CHECK(b);
+	SAME(xmem_claims(writer, soon), -ESTALE);
+	SAME(xmem_claims(writer, later), 2);
+	xmem_release(b);
+	WORKED(xmem_void_claims(writer, later));
+	check_quiet(writer, 1);
+	xmem_pool_close(writer);
+}
+
 /* ---- consumers that die ---- */
 
 struct victim {

@@ -152,6 +152,61 @@ static void interrupt(void *argument)
 	}
 }
 
+static unsigned int signals;
+
+static void count_signal(int signal)
+{
+	(void)signal;
+	signals++;
+}
+
+static void interrupt_and_go_on(void *argument)
+{
+	int i;
+
+	(void)argument;
+	for (i = 0; i < 10; i++) {
+		look_again_soon();
+		kill(getppid(), SIGUSR1);
+	}
+	continue_daemon(daemon_pid);
+}
+
+/*
+ * Claims that are there others may take: so a signal alone does not end the wait for a daemon that
+ * answers. It answers late here, if this machine is slow.
+ */
+TEST(P8_a_signal_does_not_undo_claims_of_a_daemon_that_answers)
+{
+	struct sigaction action = { .sa_handler = count_signal };
+	const char *name = alone();
+	struct xmem_pool *writer = open_writer(name, 1, BYTES), *reader = open_reader(name);
+	struct xmem_buffer *b = publish_and_get(writer, reader, 1);
+	uint64_t token = xmem_token(b);
+	struct child *child;
+	int tries, err;
+
+	CHECK(!sigaction(SIGUSR1, &action, NULL));
+	for (tries = 0; tries < 8; tries++) {
+		signals = 0;
+		daemon_pid = stop_daemon();
+		child = spawn(interrupt_and_go_on, NULL);
+		err = tries % 2 ? xmem_add_ref(reader, token) : xmem_offer_for(b, 1, 0);
+		finish_child(child);
+		CHECK(signals);
+		host_has_served(reader);
+		SAME(claims_of(writer, token), !err);
+		if (!err)
+			break;
+		SAME(err, -EINTR);
+	}
+	CHECK(tries < 8);
+	WORKED(xmem_void_claims(writer, token));
+	xmem_release(b);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
 /* Another handle is counted in, so it would be refused: nothing is there to be undone. */
 TEST(API_counting_in_that_was_given_up_and_is_refused_takes_nothing)
 {

@@ -115,6 +115,7 @@ TEST(API_huge_pages_come_from_the_systems_pool)
 	struct xmem_pool *pool, *reader;
 	struct xmem_subscription *s;
 	struct xmem_buffer *b;
+	uint64_t *private;
 
 	if (!in_vm())
 		skip("only in the virtual machine may the system's huge pages be changed");
@@ -132,6 +133,12 @@ TEST(API_huge_pages_come_from_the_systems_pool)
 	SAME(stat_of(reader).bytes_files, 4 * MB);
 	b = receive_one(s);
 	SAME(stamp_of(b), 9);
+	private = xmem_data_private(b);	/* takes none of them */
+	CHECK(private && private[4 * MB / 8 - 1] == 9);
+	private[0] = 10;
+	SAME(stamp_of(b), 9);
+	SAME(field("/proc/meminfo", "HugePages_Free:") >> 10, 2);
+	SAME(field("/proc/meminfo", "HugePages_Rsvd:"), 0);
 	xmem_release(b);
 	SAME(field("/proc/meminfo", "HugePages_Free:") >> 10, 2);
 	/* There are not enough for this one. */

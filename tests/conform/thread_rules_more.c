@@ -152,6 +152,31 @@ ROW(offer)
 	none_is_left(AGAIN(xmem_drop_ref(stage.reader, token)), ERANGE);
 }
 
+ROW(offer_for)
+{
+	struct xmem_buffer *b = with_references(1);
+	uint64_t token = xmem_token(b);
+
+	if (!b)
+		return;
+	SAME(AGAIN(xmem_offer_for(b, 1, 20 * SECOND)), 0);
+	xmem_release(b);
+	xmem_release(take(token, false));
+	none_is_left(AGAIN(xmem_drop_ref(stage.reader, token)), ERANGE);
+}
+
+ROW(claims)
+{
+	uint64_t token = set_aside(2);
+
+	if (!token)
+		return;
+	SAME(xmem_claims(stage.reader, token), 2);
+	xmem_release(take(token, false));
+	SAME(xmem_claims(stage.reader, token), 1);
+	xmem_release(take(token, true));
+}
+
 ROW(forget)
 {
 	uint64_t token = set_aside(1);
@@ -449,6 +474,23 @@ ROW(tensor_check)
 	SAME(xmem_metadata_view(stage.image, &metadata), 0);
 	SAME(xmem_tensor_check(&metadata, BYTES), 0);
 	SAME(xmem_tensor_check(&metadata, BYTES - 1), -ERANGE);
+}
+
+ROW(data_private)
+{
+	struct xmem_buffer *b = HANDLE(xmem_clone(stage.read), 0);
+	unsigned char *mine = b ? xmem_data_private(b) : NULL;
+
+	if (b && !mine)
+		was_refused("data_private", xmem_peek_last_error(NULL), 0);
+	if (mine) {
+		SAME(*mine, 0xab);
+		*mine = 1;
+		SAME(stamp_of(b), 0xab);
+	}
+	xmem_release(b);
+	mine = HANDLE(xmem_data_private(stage.read), 0);
+	CHECK(!mine || *mine == 0xab);
 }
 
 ROW(buffer_flags)		{ SAME(xmem_buffer_flags(stage.read), 0); }

@@ -148,6 +148,23 @@ TEST(contents_are_copied_with_their_metadata)
 	THROWS(EINVAL, xmem::copy(to, to));
 }
 
+TEST(contents_are_written_privately)
+{
+	scene s;
+	xmem::buffer buffer = s.reader.get(s.publish(7, XMEM_PUBLISH_KEEP)), empty;
+	const xmem::span<std::byte> mine = buffer.bytes_private();
+
+	CHECK(mine.size() == bytes_each && mine.data() != buffer.bytes().data());
+	CHECK(mine[0] == std::byte(7) && mine[bytes_each - 1] == std::byte(7));
+	std::memset(mine.data(), 8, mine.size());
+	CHECK(stamp_of(buffer) == 7 && buffer.bytes_private().data() == mine.data());
+	CHECK(buffer.clone().bytes_private()[0] == std::byte(7));
+	CODE(0, buffer.bytes_private(code));
+	CODE(EINVAL, empty.bytes_private(code));
+	THROWS(EINVAL, empty.bytes_private());
+	THROWS(EPERM, s.writer.acquire(1).bytes_private());
+}
+
 TEST(what_is_empty_has_no_contents)
 {
 	xmem::buffer none;

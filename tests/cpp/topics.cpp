@@ -99,11 +99,15 @@ TEST(references_are_set_aside_and_dropped)
 		token = buffer.token();
 		xmem::offer(buffer, 2);
 		CHECK(s.reader.slot_info(slot_of(token)).claims == 3);
+		xmem::offer(buffer, 1, 5min);
+		CHECK(xmem::claims(s.reader, token) == 4);
 		xmem::set_ref_count(buffer, 2, 30s);
 		CHECK(s.reader.slot_info(slot_of(token)).claims == 2);
 	}
 	CHECK(s.reader.slot_info(slot_of(token)).claims == 1);
+	CHECK(xmem::claims(s.reader, token) == 1);
 	xmem::add_ref(s.reader, token);
+	CHECK(xmem::claims(s.reader, token) == 2);
 	xmem::drop_ref(s.reader, token);
 	CHECK(!s.writer.try_acquire(1));
 	xmem::drop_ref(s.writer, token);
@@ -129,6 +133,8 @@ TEST(claims_say_what_is_wrong)
 	CODE(EINVAL, xmem::set_ref_count(buffer, 1, -1s, code));
 	CODE(0, xmem::set_ref_count(buffer, 1, 1s, code));
 	CODE(ERANGE, xmem::offer(buffer, 0, code));
+	CODE(EINVAL, xmem::offer(buffer, 1, -1s, code));
+	CODE(0, xmem::offer(buffer, 1, 1s, code));
 	CODE(0, xmem::offer(buffer, 1, code));
 	const std::uint64_t token = buffer.token();
 	CODE(0, xmem::forget(buffer, code));
@@ -136,7 +142,9 @@ TEST(claims_say_what_is_wrong)
 	CODE(0, xmem::add_ref(s.reader, token, code));
 	CODE(0, xmem::drop_ref(s.reader, token, code));
 	CODE(0, xmem::get_slot(s.reader, slot_of(token), code));
+	CODE(0, xmem::claims(s.reader, token, code));
 	CODE(0, xmem::void_claims(s.writer, token, code));
+	CODE(ESTALE, xmem::claims(s.reader, 12345, code));
 	CODE(ENOENT, xmem::void_claims(s.writer, token, code));
 	CODE(ERANGE, xmem::get_slot(s.reader, slot_of(token), code));
 	CODE(EINVAL, xmem::get_slot(s.reader, 1u << 20, code));
@@ -149,6 +157,9 @@ TEST(claims_say_what_is_wrong)
 	THROWS(EINVAL, xmem::set_ref_count(empty, 1));
 	THROWS(EINVAL, xmem::set_ref_count(empty, 1, 1s));
 	THROWS(EINVAL, xmem::offer(empty, 1));
+	THROWS(EINVAL, xmem::offer(empty, 1, 1s));
+	THROWS(ESTALE, xmem::claims(s.reader, 12345));
+	THROWS(EINVAL, xmem::claims(xmem::pool(), 1));
 	THROWS(EINVAL, xmem::forget(empty));
 }
 

@@ -14,9 +14,9 @@ struct scene {
 	struct xm_pending pending;
 };
 
-static struct scene scene_make(void)
+static struct scene scene_of(u32 slots)
 {
-	struct scene s = { .world = world_make(64, 4, 4) };
+	struct scene s = { .world = world_make(slots, 4, 4) };
 
 	s.host = &s.world->host;
 	s.map = &s.host->map;
@@ -25,6 +25,11 @@ static struct scene scene_make(void)
 	world_attach(s.world, s.owner, 4, s.slot);
 	s.token = world_take_publish(s.world, s.owner, s.slot[0]);
 	return s;
+}
+
+static struct scene scene_make(void)
+{
+	return scene_of(64);
 }
 
 static void scene_end(struct scene *s)
@@ -654,11 +659,45 @@ START_TEST(all_who_have_added_count_and_not_the_last_alone)
 }
 END_TEST
 
+/* Who may ask for no end is the owner; and it cannot void them any more. */
+START_TEST(claims_without_end_have_one_once_their_owner_has_ended)
+{
+	const u64 bound = NOW + XMEM_CLAIM_LONGEST_NS;
+	struct scene s = scene_of(128);	/* for two writers */
+	u32 third = world_join(s.world, XMEM_ROLE_WRITER, 0), theirs, at = 0;
+	u64 deadline, other;
+
+	world_attach(s.world, third, 1, &theirs);
+	other = world_take_publish(s.world, third, theirs);
+	ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_ADD, s.token, 2, ~0ULL), 0);
+	ck_assert_int_eq(claim(&s, third, XMEM_CLAIM_ADD, other, 1, ~0ULL), 0);
+	xm_host_bound_claims(s.host, NOW);
+	ck_assert_int_eq(xm_host_expire_claims(s.host, bound, &deadline), -ENOENT);
+	ck_assert(deadline == ~0ULL);			/* both live */
+
+	world_end(s.world, s.owner);
+	ck_assert_int_eq(xm_host_orphaned_claims(s.host, &at), -ENOENT);
+	xm_host_bound_claims(s.host, NOW);
+	xm_host_bound_claims(s.host, NOW + 1);		/* a later end does not prolong them */
+	ck_assert_int_eq(xm_host_expire_claims(s.host, bound - 1, &deadline), -ENOENT);
+	ck_assert(deadline == bound);
+	ck_assert_int_eq(xm_host_expire_claims(s.host, bound, &deadline), s.slot[0]);
+	ck_assert_int_eq(xm_claims_pending(s.host, s.slot[0]).what, XM_TELL_HOST);
+	ck_assert_uint_eq(world_reap(s.world), 1);
+	ck_assert_int_eq(xm_host_expire_claims(s.host, ~0ULL - 1, &deadline), -ENOENT);
+	ck_assert_uint_eq(xm_claims_of(s.map, theirs), 1);
+	world_end(s.world, third);
+	s.owner = world_join(s.world, XMEM_ROLE_WRITER, 0);
+	scene_end(&s);
+}
+END_TEST
+
 void claims_tests(Suite *suite)
 {
 	TCase *tcase = tcase_create("claims");
 
 	tcase_add_test(tcase, claims_are_counted_and_their_range_is_kept);
+	tcase_add_test(tcase, claims_without_end_have_one_once_their_owner_has_ended);
 	tcase_add_test(tcase, claims_of_contents_that_are_not_there_are_ESTALE);
 	tcase_add_test(tcase, fields_out_of_range_are_EINVAL);
 	tcase_add_test(tcase, who_may_do_what);

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Private views of contents: made and ended. view.h says what they are, and when a page has to go;
+ * idle.c keeps those that are idle. Which view a handle has is under pool->lock.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../handle.h"
+#include "../request.h"
+#include "../uncancelled.h"
+#include "view.h"
+
+#define COPY_MOST	(64u << 10)	/* contents of so many bytes are copied, not mapped */
+#define COPY_ALIGNMENT	64u
+
+#define PAGEMAP_ENTRIES	512u
+#define PAGEMAP_FILE	(1ULL << 61)	/* it is a page of the file, and no copy of it */
+#define PAGEMAP_THERE	(3ULL << 62)	/* present or swapped */
+
+static u64 page_bytes(void)
+{
+	return sysconf(_SC_PAGESIZE);
+}
+
+/* ---- pages that are copies ---- */
+
+/* What the kernel says of this process's pages; not a child's. -1: it does not. */
+static int open_pagemap(void)
+{
+	int fd;
+
+	xl_fork_lock();
+	fd = xl_file_note(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
+	xl_fork_unlock();
+	return fd;
+}
+
+/*
+ * From which to before which page there are copies, among those from @from to before @end. What the
+ * kernel does not say counts. Returns whether there are any.
+ */
+static bool find_copies(u64 from, u64 end, u64 *ret_from, u64 *ret_end)
+{
+	u64 entry[PAGEMAP_ENTRIES], page, i, count;
+	int fd = open_pagemap();
+	ssize_t got = 0;
+
+	*ret_from = *ret_end = end;
+	for (page = from; page < end; page += count) {
+		count = end - page < PAGEMAP_ENTRIES ? end - page : PAGEMAP_ENTRIES;
+		got = fd < 0 ? -1 : pread(fd, entry, count * sizeof(*entry),
+					  page * sizeof(*entry));
+		if (got < (ssize_t)sizeof(*entry))
+			break;
+		count = got / sizeof(*entry);
+		for (i = 0; i < count; i++) {
+			if (!(entry[i] & PAGEMAP_THERE) || entry[i] & PAGEMAP_FILE)
+				continue;
+			if (*ret_from == end)
+				*ret_from = page + i;
+			*ret_end = page + i + 1;
+		}
+	}
+	if (fd >= 0)
+		xl_file_close(fd);
+	if (page < end) {
+		*ret_from = *ret_from < page ? *ret_from : page;
+		*ret_end = end;
+	}
+	return *ret_from < end;
+}
+
+/* Give back the copies where the contents are. false: the kernel refuses, as of locked memory. */
+static bool clean(const struct xl_view *view)
+{
+	u64 page = page_bytes(), from, end;
+	XL_UNCANCELLED;
+
+	if (!find_copies((u64)view->data / page, ((u64)view->data + view->length - 1) / page + 1,
+			 &from, &end))
+		return true;
+	return !madvise((void *)(from * page), (end - from) * page, MADV_DONTNEED);
+}
+
+/* ---- making and ending ---- */
+
+void xl_view_destroy(struct xl_view *view)
+{
+	if (view->mapping)
+		munmap(view->base, view->bytes);
+	else
+		free(view->base);
+	free(view);
+}
+
+static XL_COLD void *no_memory(struct xl_view *view)
+{
+	free(view);
+	xl_fail_fast(ENOMEM, "data_private: no memory for a private view");
+	return NULL;
+}
+
+static struct xl_view *copy(const char *contents, u64 length)
+{
+	u64 bytes = (length + COPY_ALIGNMENT) / COPY_ALIGNMENT * COPY_ALIGNMENT;
+	struct xl_view *view = calloc(1, sizeof(*view));
+
+	if (view)
+		view->base = aligned_alloc(COPY_ALIGNMENT, bytes);
+	if (view && !view->base && xl_views_give_up(NULL))
+		view->base = aligned_alloc(COPY_ALIGNMENT, bytes);
+	if (!view || !view->base)
+		return no_memory(view);
+	view->data = view->base;
+	memcpy(view->data, contents, length);
+	return view;
+}
+
+/* Map the pages of a held slot. 0, -ENOTCONN, or -errno, noted. */
+static int map(struct xmem_pool *pool, u32 slot, struct xl_mapping *mapping,
+	       struct xl_view **ret_view)
+{
+	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
+	u64 first = row->offset / page_bytes() * page_bytes();
+	struct xmem_payload_request request = {
+		.size = sizeof(request), .payload = mapping->payload,
+		.flags = mapping->shared ? XMEM_PAYLOAD_WRITE : 0,
+	};
+	struct xl_view *view = calloc(1, sizeof(*view));
+	int err;
+
+	if (!view) {
+		no_memory(view);
+		return -ENOMEM;
+	}
+	err = xl_request(pool, XMEM_IOC_PAYLOAD, &request);
+	if (err) {
+		free(view);
+		return err == -ENOTCONN ? err :
+		       xl_fail(-err, "data_private: a descriptor of payload %u: %s",
+			       mapping->payload, xl_request_error(err));
+	}
+	view->pool = pool;
+	view->mapping = mapping;
+	view->slot = slot;
+	view->bytes = row->offset + row->length - first;
+	view->base = xl_map_pages(request.fd, first, view->bytes, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE);
+	err = errno;
+	xl_file_close(request.fd);
+	*ret_view = view;
+	if (view->base)
+		return 0;
+	err = xl_fail(xl_map_error(err), "data_private: map %llu bytes: %s",
+		      (unsigned long long)view->bytes, strerror(err));
+	free(view);
+	return err;
+}
+
+/* ---- of a handle ---- */
+
+/*
+ * The pages of @contents, which are @length bytes of a held slot: idle ones, or new. Once the host
+ * has gone there are no new ones; but the contents are there, and can be copied.
+ */
+static struct xl_view *take(struct xmem_pool *pool, u32 slot, const char *contents, u64 length)
+{
+	const struct xl_place *place = &pool->mappings.place[slot];
+	struct xl_mapping *mapping;
+	struct xl_view *view;
+	const char *page;
+	int err;
+
+	xl_lock(&pool->lock);
+	mapping = xl_mapping_find(pool, place->payload);
+	xl_unlock(&pool->lock);
+	view = xl_idle_take(mapping, slot);
+	page = mapping->base + xm_slot_row(&pool->map, slot)->offset / page_bytes() * page_bytes();
+	if (view) {
+		view->data = view->base + (contents - page);
+		view->length = length;
+		if (clean(view))
+			return view;
+		xl_view_destroy(view);
+	}
+	err = map(pool, slot, mapping, &view);
+	if (err)
+		return err == -ENOTCONN ? copy(contents, length) : NULL;
+	view->data = view->base + (contents - page);
+	view->length = length;
+	return view;
+}
+
+static void drop(struct xl_view *view)
+{
+	if (!view->mapping || !clean(view) || !xl_idle_keep(view))
+		xl_view_destroy(view);
+}
+
+void xl_view_end(struct xmem_buffer *buffer)
+{
+	struct xl_view *view = buffer->view;
+
+	if (likely(!view))
+		return;
+	buffer->view = NULL;
+	drop(view);
+}
+
+/* Another thread may have been first: then its view is the handle's. */
+static struct xl_view *settle_on(struct xmem_buffer *buffer, struct xl_view *view)
+{
+	struct xmem_pool *pool = buffer->pool;
+	struct xl_view *first;
+
+	xl_lock(&pool->lock);
+	first = buffer->view;
+	if (!first) {
+		buffer->view = view;
+		xm_store_release(&buffer->mode, buffer->mode | XL_PRIVATE);
+	}
+	xl_unlock(&pool->lock);
+	if (!first)
+		return view;
+	drop(view);
+	return first;
+}
+
+static struct xl_view *view_of(struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = buffer->pool;
+	struct xl_view *view;
+	const char *contents;
+	u64 length;
+
+	xl_lock(&pool->lock);
+	view = buffer->view;
+	xl_unlock(&pool->lock);
+	if (view)
+		return view;
+	contents = xl_payload_data(pool, buffer->slot);
+	if (!contents)
+		return NULL;
+	xl_place_contents(buffer);
+	contents += buffer->what.offset;
+	length = buffer->what.length;
+	if (length <= COPY_MOST || xl_traits(buffer) & (XMEM_TRAIT_HUGE | XMEM_TRAIT_DMABUF))
+		view = copy(contents, length);
+	else
+		view = take(pool, buffer->slot, contents, length);
+	return view ? settle_on(buffer, view) : NULL;
+}
+
+XMEM_API void *xmem_data_private(struct xmem_buffer *handle)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+	struct xl_view *view;
+
+	if (unlikely(!buffer)) {
+		xl_no_buffer(handle, "data_private");
+		return NULL;
+	}
+	if (xm_load(&buffer->mode) & XL_WRITING) {
+		xl_fail_fast(EPERM, "data_private: the buffer is still being written; "
+				    "xmem_data_mut gives what can be written");
+		return NULL;
+	}
+	view = view_of(buffer);
+	return view ? view->data : NULL;
+}
