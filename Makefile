@@ -7,12 +7,18 @@
 #                       MODE=claims: buffers handed over by count; GPU=1: frames on a GPU
 #   make test           everything: what is missing is installed first
 #   make test-cuda      the tests of GPUs on this machine's GPU; skipped where there is none
+#   make python         the Python package in build/FLAVOUR/python, for PYTHONPATH
+#   make python-wheel   a wheel and a source distribution of it, in build/python/dist
+#   make check-python   its tests; make check-torch: with PyTorch 2 from PyPI, 5.5 GB
 #   make bench          speed as ratios of one run, against targets
 #   make bench-instructions  counts them, and fails above bench/instructions.expected
 #   make bench-peers    beside iceoryx, Boost, POSIX and pipes; QUICK=1: below a minute
 #   make bench-cuda     hand-overs on this machine's GPU, beside torch.multiprocessing
+#   make bench-python   tensors between processes, beside torch's own ways and iceoryx2
 #   make bench-docs     puts what these three have found into docs/performance.md
 #   make check-mutants  plants bugs and wants each found
+#   make api            after a change of a public header: what is made from them (Python)
+#   make man            the manual pages of the C functions, for install (Python)
 #   make install        into PREFIX (folders: see below); make uninstall undoes it
 #   make clean          keeps build/vm and build/bare, downloaded; make distclean does not
 #   make help           prints this; V=1 shows commands
@@ -58,7 +64,7 @@ endif
 all:
 
 include scripts/install.mk $(wildcard $(addsuffix .mk,core/core lib/lib daemon/daemon cli/cli \
-	kmod/kmod examples/examples bench/bench tests/tests))
+	kmod/kmod examples/examples bench/bench bindings/bindings tests/tests))
 
 $(B)/obj/%.o: %.c
 	$(say) CC $<

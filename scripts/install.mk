@@ -77,7 +77,8 @@ $(B)/in/%: %.in $(B)/install.stamp scripts/install.mk
 
 # The objects that say the version, and they alone, are built anew when it changes.
 $(eval $(call stamp,version,VERSION))
-$(patsubst %.c,$(B)/obj/%.o,$(shell grep -rlw --include='*.c' XMEM_VERSION cli daemon lib)): \
+$(patsubst %.c,$(B)/obj/%.o,$(shell grep -rlw --include='*.c' XMEM_VERSION \
+	$(wildcard cli bindings) daemon lib)): \
 	$(B)/version.stamp
 
 # What is installed, as MODE:FILE:TARGET or link:TEXT:TARGET. The .mk files add to it, and

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Makes of bindings/api.json what depends on the C API; it needs Python alone.
+
+    bindings/generate.py            writes the files below, each if it changes
+    bindings/generate.py --check    says which of them are not what api.json says: status 1
+    bindings/generate.py --list     one line for each function: name, header, since, threads
+    bindings/generate.py --man DIR  writes the manual pages of section 3 into DIR
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pretty
+import write_c
+import write_man
+import write_python
+from comments import Complaint
+
+TOP = Path(__file__).resolve().parent.parent
+
+
+def files(api: dict[str, Any]) -> dict[str, str]:
+    """Each file that is made, and its text."""
+    template = (TOP / "bindings" / "api.h.in").read_text()
+    return {
+        "include/xmem/api.h": write_c.table_header(api, template),
+        "lib/api_list.h": write_c.table_list(api),
+        "lib/libxmem.map": write_c.symbol_map(api),
+        "bindings/python/src/layouts.h": write_c.layouts(api),
+        "bindings/python/xmem/_constants.py": write_python.constants(api),
+        "bindings/python/xmem/_answers.pyi": write_python.answers(api),
+    }
+
+
+def put(path: Path, text: str) -> None:
+    """Write a file, if it changes. Who reads it just now sees the old file or the new one."""
+    if path.exists() and path.read_text() == text:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    new.write_text(text)
+    new.replace(path)
+
+
+def check(made: dict[str, str]) -> int:
+    bad = 0
+    for name, text in made.items():
+        path = TOP / name
+        if not path.exists() or path.read_text() != text:
+            print(f"FAIL {name} is not what bindings/api.json says: run make api, and commit it")
+            bad = 1
+    return bad
+
+
+def main(arguments: list[str]) -> int:
+    api = json.loads((TOP / "bindings" / "api.json").read_text())
+    if arguments == ["--list"]:
+        for each in api["functions"]:
+            if each["name"] in api["table"]:
+                print(each["name"], each["header"], each["since"],
+                      pretty.sentence(each["threads"]), sep="\t")
+        return 0
+    if len(arguments) == 2 and arguments[0] == "--man":
+        for name, text in write_man.pages(api).items():
+            put(Path(arguments[1], name), text)
+        return 0
+    if arguments not in ([], ["--check"]):
+        print("usage: generate.py [--check | --list | --man DIR]", file=sys.stderr)
+        return 2
+    try:
+        made = files(api)
+    except Complaint as complaint:
+        print(f"FAIL generate.py: {complaint}", file=sys.stderr)
+        return 1
+    if arguments:
+        return check(made)
+    for name, text in made.items():
+        put(TOP / name, text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,83 @@
+# The package of Python: the extension xmem/_core.abi3.so, and beside it libxmem and xmemd.
+#
+#   make python          build/FLAVOUR/python/xmem, for PYTHONPATH: what setup.py puts into a
+#                        wheel; the files of Python in it are links, so an edit needs no make
+#   make python-wheel    a wheel and a source distribution, in build/python/dist
+#   make check-python    the suites of Python, in virtual environments with what Debian has
+#   make check-torch     the same with PyTorch 2 and numpy 2 from PyPI, 5.5 GB
+#
+# PYTHON is the interpreter whose headers are compiled with. The objects are the same for each
+# CPython from 3.11 on. XMEM_PYTHON_SYSTEM: see docs/environment.md; with it B must be a folder
+# that has no objects made without.
+
+PYTHON_SRC  := $(wildcard bindings/python/src/*.c)
+PYTHON_OBJ  := $(PYTHON_SRC:%.c=$(B)/obj/%.o)
+PYTHON_TREE := $(B)/python/xmem
+
+# Asked for once, and only by who compiles.
+PYTHON_INCLUDE = $(eval PYTHON_INCLUDE := $(shell $(PYTHON) -c \
+	'import sysconfig; print(sysconfig.get_path("include"))'))$(PYTHON_INCLUDE)
+
+ifeq ($(XMEM_PYTHON_SYSTEM),1)
+# python-ready, which is made first, says what pkg-config has to complain of.
+PYTHON_CFLAGS = $(shell pkg-config --cflags xmem 2>/dev/null)
+PYTHON_LIBS   = $(shell pkg-config --libs xmem 2>/dev/null)
+PYTHON_BESIDE :=
+# An extension must not meet a library that lacks what it calls, nor one of another ABI.
+PYTHON_WANTS  := xmem >= $(VERSION) xmem < $(if $(filter 0.%,$(SOVERSION)),0.$(shell \
+	expr $(word 2,$(VERSION_WORDS)) + 1),$(shell expr $(SOVERSION) + 1))
+else
+PYTHON_CFLAGS := -Iinclude
+PYTHON_LIBS   := $(B)/libxmem.so.$(SOVERSION) -Wl,-rpath,'$$ORIGIN/lib'
+PYTHON_BESIDE := $(PYTHON_TREE)/lib/libxmem.so.$(SOVERSION) $(PYTHON_TREE)/lib/xmemd
+endif
+
+.PHONY: python python-ready
+python: $(PYTHON_TREE)/_core.abi3.so $(PYTHON_BESIDE) $(patsubst bindings/python/xmem/%,\
+	$(PYTHON_TREE)/%,$(filter %.py %.pyi %.cpp %/py.typed,$(wildcard \
+	bindings/python/xmem/* bindings/python/xmem/*/*)))
+
+# What it is built with, or what is missing and how it is had.
+python-ready:
+	$(Q)[ -e '$(PYTHON_INCLUDE)/Python.h' ] || { echo 'make: the headers of $(PYTHON) are' \
+		'missing ($(PYTHON_INCLUDE)/Python.h): on Debian, apt-get install python3-dev' \
+		>&2; exit 1; }
+ifdef PYTHON_WANTS
+	$(Q)pkg-config --print-errors --exists '$(PYTHON_WANTS)'
+endif
+
+$(B)/obj/bindings/python/src/%.o: bindings/python/src/%.c | python-ready
+	$(say) CC $<
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -Iinclude -I.,$(XM_CFLAGS)) $(PYTHON_CFLAGS) \
+		-Werror=implicit-function-declaration -isystem $(PYTHON_INCLUDE) $(CFLAGS) \
+		-MMD -MP -c $< -o $@
+
+$(PYTHON_TREE)/_core.abi3.so: $(PYTHON_OBJ) $(filter $(B)/%,$(PYTHON_LIBS))
+	$(say) LD $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared $(XM_LDFLAGS) $(LDFLAGS) $(PYTHON_OBJ) -o $@ $(PYTHON_LIBS)
+
+# The library looks for xmemd first in the folder in which it is found itself, link or not.
+$(PYTHON_TREE)/lib/%: $(B)/%
+	$(Q)mkdir -p $(@D) && ln -sfr $< $@
+$(PYTHON_TREE)/%: bindings/python/xmem/%
+	$(Q)mkdir -p $(@D) && ln -sfr $< $@
+
+# Where the tools are that build a distribution and where the tests are run.
+PYTHON_VENV := build/python/debian
+
+.PHONY: python-wheel check-torch
+python-wheel: python-ready
+	$(Q)scripts/venv.sh $(PYTHON_VENV) bindings/python/requirements/debian.txt \
+		--system-site-packages
+	$(say) WHEEL build/python/dist
+	$(Q)rm -rf build/python/dist
+	$(Q)$(PYTHON_VENV)/bin/python -m build --no-isolation --sdist --wheel \
+		-o build/python/dist bindings/python >build/python/wheel.log 2>&1 || \
+		{ tail -20 build/python/wheel.log >&2; exit 1; }
+
+check-torch:
+	$(Q)scripts/needs.sh python-tests
+	$(Q)$(MAKE) -s FLAVOUR=test fakecuda
+	$(Q)bindings/python/tests/run.sh torch2

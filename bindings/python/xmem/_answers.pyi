@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: MIT
+"""Types of the answers that src/layout.c makes: struct sequences, one for each C struct.
+
+Made by bindings/generate.py from the public headers.
+"""
+
+import builtins
+from typing import Any, Final, final
+
+
+@final
+class Metadata(tuple[Any, ...]):
+    """All fields but size, offset and order_* are the publisher's to use as it likes;
+    xmem_tensor_view and xmem_image_view understand those that xmem_describe_tensor and
+    xmem_describe_image set.
+    """
+
+    id: Final[int]
+    #: enum xmem_storage
+    storage: Final[int]
+    #: 0 for the CPU, else the device's number in the pool
+    device: Final[int]
+    #: of an element: XMEM_DTYPE; 0: not said
+    dtype: Final[int]
+    #: valid places of shape and strides, at most 8
+    ndim: Final[int]
+    #: elements
+    shape: Final[tuple[int, ...]]
+    #: bytes; DLPack counts elements, see xmem_tensor_view
+    strides: Final[tuple[int, ...]]
+    #: bytes of contents; xmem_publish sets it
+    size: Final[int]
+    #: bytes of the whole buffer before them; xmem_publish sets it
+    offset: Final[int]
+    #: NUL-terminated, for example "video/x-raw,GRAY8"
+    content_type: Final[str]
+    #: NUL-terminated
+    producer: Final[str]
+    user: Final[tuple[int, ...]]
+    #: of the contents, by `clock`; 0: none
+    timestamp_ns: Final[int]
+    #: NUL-terminated: its name, such as "CLOCK_TAI"
+    clock: Final[str]
+    #: enum xmem_image_format
+    image: Final[int]
+    #: enum xmem_order; xmem_publish sets these two
+    order_kind: Final[int]
+    #: below XMEM_READY_OVER; 0: the contents are complete
+    order_value: Final[int]
+
+
+@final
+class CudaInfo(tuple[Any, ...]):
+    """The driver, as this process finds it."""
+
+    #: of CUDA: 1000 * major + 10 * minor
+    version: Final[int]
+    #: that this process sees; at least 1
+    devices: Final[int]
+    #: the library, as it was found; cut if it is longer
+    file: Final[str]
+
+
+@final
+class CudaDeviceInfo(tuple[Any, ...]):
+    """One device, as this process sees it."""
+
+    #: its ordinal in this process
+    device: Final[int]
+    #: XMEM_CUDA_CAN_*
+    can: Final[int]
+    #: of its memory
+    bytes: Final[int]
+    #: of exported memory; 0: it cannot be exported
+    granularity: Final[int]
+    #: compute capability: 10 * major + minor
+    capability: Final[int]
+    #: which is the same in all processes
+    uuid: Final[builtins.bytes]
+    #: NUL-terminated
+    name: Final[str]
+
+
+@final
+class PoolInfo(tuple[Any, ...]):
+    """What is in a pool now. Other clients go on meanwhile, so the numbers need not add up."""
+
+    #: capacity
+    slots: Final[int]
+    #: slots with a buffer
+    attached: Final[int]
+    #: of those: without contents
+    free: Final[int]
+    #: being written, or taken ahead for that by their owner
+    writing: Final[int]
+    #: with contents
+    live: Final[int]
+    #: slots that at least one client holds
+    held: Final[int]
+    #: attached slots whose owner has ended
+    limbo: Final[int]
+    #: alive
+    clients: Final[int]
+    #: ended clients whose publications are still in flight
+    zombies: Final[int]
+    #: capacity
+    clients_max: Final[int]
+    #: capacity of each writer's ring
+    ring_entries: Final[int]
+    #: of all clients together
+    holds: Final[int]
+    #: of all attached slots
+    bytes: Final[int]
+    #: of the files that these are in
+    bytes_files: Final[int]
+    #: of those whose owner has ended
+    bytes_kept: Final[int]
+    #: of the files that this handle has mapped
+    bytes_mapped: Final[int]
+    #: how many files and allocations of GPUs
+    payloads: Final[int]
+    #: how often this process, in all its pools, used the handle of a buffer that it had dropped
+    stale_handles: Final[int]
+    #: of files in huge pages (hugetlb)
+    bytes_huge: Final[int]
+    #: of files of this handle in ordinary pages, for which the kernel was asked for huge ones
+    bytes_advised: Final[int]
+    #: references set aside, of all slots
+    claims: Final[int]
+    #: slots that have some
+    claimed: Final[int]
+    #: slots that their owner wants back and others hold: see struct xmem_limbo
+    overdue: Final[int]
+    #: of the slots in limbo
+    bytes_limbo: Final[int]
+    #: since the first of their owners has ended
+    limbo_age_ns: Final[int]
+    #: of these
+    bytes_overdue: Final[int]
+    #: since one was first missed
+    overdue_age_ns: Final[int]
+    #: of memory of GPUs, counted as bytes of struct xmem_device_info
+    bytes_cuda: Final[int]
+    #: of that: has no buffers any more, but processes still have it open
+    bytes_closing: Final[int]
+
+
+@final
+class ClientInfo(tuple[Any, ...]):
+    """One client of a pool."""
+
+    id: Final[int]
+    #: enum xmem_client_role
+    role: Final[int]
+    #: 1; 0: it has ended, and publications are in flight
+    alive: Final[int]
+    #: as the host sees it
+    pid: Final[int]
+    #: likewise
+    uid: Final[int]
+    #: attached slots that it owns
+    slots: Final[int]
+    #: number of this use of the id, which is never reused
+    incarnation: Final[int]
+    #: as it gave it
+    wait_bound_ns: Final[int]
+    #: holds of all slots together
+    holds: Final[int]
+    #: NUL-terminated
+    label: Final[str]
+    #: publishers that it follows, also ended ones
+    follows: Final[int]
+    #: publications in their rings that it has yet to receive, all together
+    behind: Final[int]
+    #: of the files that it has mapped, as it says itself
+    bytes_mapped: Final[int]
+    #: of files of ended owners in which it holds a buffer, or has yet to receive one
+    bytes_kept: Final[int]
+    #: slots that it holds and that are in limbo, or overdue
+    limbo: Final[int]
+    #: of these
+    bytes_limbo: Final[int]
+
+
+@final
+class SlotInfo(tuple[Any, ...]):
+    """One slot of a pool."""
+
+    slot: Final[int]
+    #: enum xmem_slot_use
+    state: Final[int]
+    #: client id, or XMEM_NOBODY
+    owner: Final[int]
+    #: number of the file with the contents; 0: none
+    payload: Final[int]
+    #: of the contents; 0: there are none
+    token: Final[int]
+    #: of the whole buffer
+    bytes: Final[int]
+    #: of all clients together
+    holds: Final[int]
+    #: 1 + sequence number of its last publication; 0: none
+    position: Final[int]
+    #: of the whole file with the contents
+    payload_bytes: Final[int]
+    #: references set aside (claims.h)
+    claims: Final[int]
+    #: client that writes it in place, or XMEM_NOBODY
+    upgrader: Final[int]
+    #: 1: its owner wants it back, and others hold it: see struct xmem_limbo
+    overdue: Final[int]
+    #: number of the GPU in the pool (xmem_pool_device_info); 0: the CPU
+    device: Final[int]
+
+
+@final
+class DeviceInfo(tuple[Any, ...]):
+    """A GPU in whose memory a pool has, or has had, buffers."""
+
+    #: its number in the pool, as metadata and slots have it
+    device: Final[int]
+    #: as struct xmem_cuda_device_info has it
+    uuid: Final[builtins.bytes]
+    #: of the pool's memory there: whole allocations, and whole blocks that small ones share; what
+    #: is attached several times counts each time
+    bytes: Final[int]
+    #: of that: see struct xmem_pool_info
+    bytes_closing: Final[int]
+
+
+@final
+class HostInfo(tuple[Any, ...]):
+    """What the host is."""
+
+    #: version of the protocol that it speaks
+    abi: Final[int]
+    #: the oldest that it still serves
+    abi_oldest: Final[int]
+    #: that a client has to know in order to use its pools
+    features: Final[int]
+    #: of a pool
+    max_slots: Final[int]
+    #: of a pool
+    max_clients: Final[int]
+    #: of a pool
+    max_ring_entries: Final[int]
+    #: slots are given to writers in groups of so many
+    group_slots: Final[int]
+    max_pools: Final[int]
+    #: files with contents, of a pool
+    max_payloads: Final[int]
+    #: now
+    pools: Final[int]
+    #: "kernel" or "daemon"
+    backend: Final[str]
+    #: of the host's program; NUL-terminated
+    version: Final[str]
+
+
+@final
+class PoolEntry(tuple[Any, ...]):
+    """One of the host's pools."""
+
+    #: of the pool, never reused while the host runs
+    number: Final[int]
+    #: NUL-terminated; empty: anonymous
+    name: Final[str]
+    #: of who made it
+    owner_uid: Final[int]
+    #: capacity
+    slots: Final[int]
+    #: capacity
+    clients_max: Final[int]
+    #: alive
+    clients: Final[int]
+    #: capacity of each writer's ring
+    ring_entries: Final[int]
+    #: of all attached slots
+    bytes: Final[int]
+    #: of the files that these are in
+    bytes_files: Final[int]
+    #: of those whose owner has ended
+    bytes_kept: Final[int]
+    #: how many files
+    payloads: Final[int]
+
+
+@final
+class Limbo(tuple[Any, ...]):
+    """Limbo: buffers that are used longer than they should be. Either their owner has ended, and
+    somebody holds them or has yet to receive them; or they are *overdue*: their owner has found
+    no buffer, or has collected, no subscriber has yet to receive them, and others hold them.
+    """
+
+    #: buffers whose owner has ended
+    ended: Final[int]
+    #: buffers that their owner wants back
+    overdue: Final[int]
+    bytes_ended: Final[int]
+    bytes_overdue: Final[int]
+    #: since the first of these owners has ended
+    ended_age_ns: Final[int]
+    #: since an owner first found that it misses one of them
+    overdue_age_ns: Final[int]

@@ -1,0 +1,530 @@
+# SPDX-License-Identifier: MIT
+"""Numbers of the C API: flags, enums, constants, types of elements, errors.
+
+Made by bindings/generate.py from the public headers.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final, NamedTuple
+
+
+class OpenFlags(enum.IntFlag):
+    """Flags: XMEM_OPEN_*."""
+
+    #: this client acquires and publishes
+    WRITER = 0x1
+    #: do not create the pool: ENOENT
+    EXISTING = 0x2
+    #: create the pool: EEXIST if it is there
+    EXCLUSIVE = 0x4
+    #: also join a pool that another user made
+    FOREIGN = 0x8
+    #: forked children keep a descriptor of the pool, by which xmem_pool_reopen joins it
+    INHERIT = 0x10
+
+
+class SubscribeFlags(enum.IntFlag):
+    """Flags: XMEM_SUBSCRIBE_*."""
+
+    #: the publisher waits for this subscriber within its wait_bound_ns; otherwise a slow
+    #: subscriber loses the oldest publication
+    WAITS = 0x1
+    #: only the client in `publisher`
+    PUBLISHER = 0x2
+    #: do not wait for a publisher to come: ENOENT
+    NOWAIT = 0x4
+
+
+class PublishFlags(enum.IntFlag):
+    """Flags: XMEM_PUBLISH_*."""
+
+    #: keep the handle, for reading
+    KEEP = 0x1
+
+
+class CudaCanFlags(enum.IntFlag):
+    """Flags: XMEM_CUDA_CAN_*."""
+
+    #: memory as descriptors (cuMemCreate)
+    EXPORT = 0x1
+    #: legacy handles of memory (cuMemAlloc)
+    IPC = 0x2
+    #: memory pools as descriptors
+    EXPORT_POOL = 0x4
+    #: streams write and wait for 64 bits
+    MEMOPS = 0x8
+    #: host memory is registered,
+    REGISTER = 0x10
+    #: also if it is read-only,
+    REGISTER_READ_ONLY = 0x20
+    #: and changed atomically
+    HOST_ATOMICS = 0x40
+
+
+class CudaFlags(enum.IntFlag):
+    """Flags: XMEM_CUDA_*."""
+
+    #: readers get the buffers too, not only writers
+    READERS = 0x1
+    #: by the driver's IPC handles, also where there are descriptors
+    LEGACY = 0x2
+    #: for xmem_get_mut: every writer can write them in place once it alone holds them
+    SHARED = 0x4
+
+
+class MemoryFlags(enum.IntFlag):
+    """Flags: XMEM_MEMORY_*."""
+
+    #: in huge pages, where the system has some
+    HUGE = 0x1
+    #: for xmem_get_mut: see xmem/payload.h
+    SHARED = 0x2
+
+
+class BufferFlags(enum.IntFlag):
+    """Flags: XMEM_BUFFER_*."""
+
+    #: every writer can write it: XMEM_MEMORY_SHARED
+    SHARED = 0x1
+    #: nobody can write this file any more
+    CONSTANT = 0x2
+    #: it is in huge pages (hugetlb)
+    HUGE = 0x4
+    #: from xmem_attach_fd or xmem_attach_cuda
+    ATTACHED = 0x8
+    #: a dma-buf: see xmem_attach_fd
+    DMABUF = 0x10
+    #: in memory of a GPU: xmem/cuda.h
+    CUDA = 0x20
+    #: CUDA: the memory ends with its owner
+    MORTAL = 0x40
+    #: CUDA: readers get it: XMEM_CUDA_READERS
+    READERS = 0x80
+
+
+class TensorFlags(enum.IntFlag):
+    """Flags: XMEM_TENSOR_*."""
+
+    #: The last dimension is dense, and the others follow: elements * item_bytes bytes in a row.
+    DENSE = 0x1
+    #: Each number is at a multiple of its own bytes, as C wants it; a complex one is two numbers.
+    ALIGNED = 0x2
+    #: element_strides is valid.
+    DLPACK = 0x4
+
+
+class Storage(enum.IntEnum):
+    """Where contents are."""
+
+    #: memory of the CPU
+    CPU = 0
+    #: memory of an NVIDIA GPU
+    CUDA = 1
+
+
+class Order(enum.IntEnum):
+    """What a receiver waits for before it looks at contents of a GPU."""
+
+    #: nothing: they are complete
+    NONE = 0
+    #: the slot's ready word reaches order_value
+    READY = 1
+
+
+class DtypeCode(enum.IntEnum):
+    """The numbers are DLPack's."""
+
+    INT = 0
+    UINT = 1
+    FLOAT = 2
+    #: a handle of one process: refused here
+    OPAQUE = 3
+    BFLOAT = 4
+    COMPLEX = 5
+    BOOL = 6
+    FLOAT8_E3M4 = 7
+    FLOAT8_E4M3 = 8
+    FLOAT8_E4M3B11FNUZ = 9
+    FLOAT8_E4M3FN = 10
+    FLOAT8_E4M3FNUZ = 11
+    FLOAT8_E5M2 = 12
+    FLOAT8_E5M2FNUZ = 13
+    FLOAT8_E8M0FNU = 14
+    FLOAT6_E2M3FN = 15
+    FLOAT6_E3M2FN = 16
+    FLOAT4_E2M1FN = 17
+
+
+class Dtype(enum.IntEnum):
+    """The types that most programs need; XMEM_DTYPE makes all others."""
+
+    NONE = 0
+    INT8 = 67584
+    INT16 = 69632
+    INT32 = 73728
+    INT64 = 81920
+    UINT8 = 67585
+    UINT16 = 69633
+    UINT32 = 73729
+    UINT64 = 81921
+    FLOAT16 = 69634
+    FLOAT32 = 73730
+    FLOAT64 = 81922
+    BFLOAT16 = 69636
+    COMPLEX64 = 81925
+    COMPLEX128 = 98309
+    BOOL = 67590
+    FLOAT8_E4M3FN = 67594
+    FLOAT8_E5M2 = 67596
+    FLOAT4_E2M1FN_X2 = 132113
+
+
+class ImageFormat(enum.IntEnum):
+    """How the pixels of an image lie in memory, the first byte first. The numbers of 16 bits have
+    the byte order of the machine. In the formats with several planes these follow each other
+    without a gap, and chroma has half the width and height, rounded up.
+    """
+
+    #: not an image
+    NONE = 0
+    GRAY8 = 1
+    GRAY16 = 2
+    #: R, G, B
+    RGB8 = 3
+    BGR8 = 4
+    RGBA8 = 5
+    BGRA8 = 6
+    #: Y0, U, Y1, V: two pixels
+    YUYV = 7
+    #: U, Y0, V, Y1
+    UYVY = 8
+    #: planes Y, U, V
+    I420 = 9
+    #: planes Y, and U with V by turns
+    NV12 = 10
+
+
+class ClientRole(enum.IntEnum):
+    """What C calls enum xmem_client_role."""
+
+    READER = 1
+    WRITER = 2
+
+
+class SlotUse(enum.IntEnum):
+    """What a slot is used for."""
+
+    #: it has no buffer
+    NONE = 0
+    #: a buffer without contents
+    FREE = 1
+    #: being written, or taken ahead for that by its owner
+    WRITING = 2
+    #: it has contents
+    LIVE = 3
+    #: its owner has ended; it goes with its last holder
+    LIMBO = 4
+
+
+MAX_DIMENSIONS: Final = 8
+VERSION_MAJOR: Final = 0
+VERSION_MINOR: Final = 5
+VERSION_PATCH: Final = 0
+FOREVER: Final = 9223372036854775807
+#: demand_bytes: xmem_acquire makes no buffers
+NO_DEMAND: Final = 18446744073709551615
+#: in place of a client id: no client
+NOBODY: Final = 4294967295
+#: pixels
+IMAGE_MAX_SIDE: Final = 1048576
+IMAGE_MAX_PLANES: Final = 4
+#: The table that this header describes, for xmem_get_api.
+API_VERSION: Final = 5
+#: the first number that has no meaning yet
+DTYPE_CODES: Final = 18
+#: the first number that has no meaning yet
+IMAGE_FORMATS: Final = 11
+
+
+class DType(NamedTuple):
+    """The type of an element."""
+
+    #: numpy's and torch's name of it
+    name: str
+    #: what metadata has: code | bits << 8 | lanes << 16
+    number: int
+    #: DLPack's number of what the bits mean (DtypeCode)
+    code: int
+    #: of one number
+    bits: int
+    #: numbers in one element
+    lanes: int
+    #: of one element, all lanes
+    nbytes: int
+    #: of the buffer protocol, as numpy writes it; None: it has none
+    format: str | None
+    #: what numpy alone calls it; None: numpy has no such type
+    numpy: str | None
+
+
+#: The types of elements that have a name; many more can be made of a code, bits and lanes.
+DTYPES: Final[dict[str, DType]] = {
+    "int8": DType("int8", 67584, 0, 8, 1, 1, "b", "int8"),
+    "int16": DType("int16", 69632, 0, 16, 1, 2, "h", "int16"),
+    "int32": DType("int32", 73728, 0, 32, 1, 4, "i", "int32"),
+    "int64": DType("int64", 81920, 0, 64, 1, 8, "q", "int64"),
+    "uint8": DType("uint8", 67585, 1, 8, 1, 1, "B", "uint8"),
+    "uint16": DType("uint16", 69633, 1, 16, 1, 2, "H", "uint16"),
+    "uint32": DType("uint32", 73729, 1, 32, 1, 4, "I", "uint32"),
+    "uint64": DType("uint64", 81921, 1, 64, 1, 8, "Q", "uint64"),
+    "float16": DType("float16", 69634, 2, 16, 1, 2, "e", "float16"),
+    "float32": DType("float32", 73730, 2, 32, 1, 4, "f", "float32"),
+    "float64": DType("float64", 81922, 2, 64, 1, 8, "d", "float64"),
+    "bfloat16": DType("bfloat16", 69636, 4, 16, 1, 2, None, None),
+    "complex64": DType("complex64", 81925, 5, 64, 1, 8, "Zf", "complex64"),
+    "complex128": DType("complex128", 98309, 5, 128, 1, 16, "Zd", "complex128"),
+    "bool": DType("bool", 67590, 6, 8, 1, 1, "?", "bool"),
+    "float8_e4m3fn": DType("float8_e4m3fn", 67594, 10, 8, 1, 1, None, None),
+    "float8_e5m2": DType("float8_e5m2", 67596, 12, 8, 1, 1, None, None),
+    "float4_e2m1fn_x2": DType("float4_e2m1fn_x2", 132113, 17, 4, 2, 1, None, None),
+    "float8_e3m4": DType("float8_e3m4", 67591, 7, 8, 1, 1, None, None),
+    "float8_e4m3": DType("float8_e4m3", 67592, 8, 8, 1, 1, None, None),
+    "float8_e4m3b11fnuz": DType("float8_e4m3b11fnuz", 67593, 9, 8, 1, 1, None, None),
+    "float8_e4m3fnuz": DType("float8_e4m3fnuz", 67595, 11, 8, 1, 1, None, None),
+    "float8_e5m2fnuz": DType("float8_e5m2fnuz", 67597, 13, 8, 1, 1, None, None),
+    "float8_e8m0fnu": DType("float8_e8m0fnu", 67598, 14, 8, 1, 1, None, None),
+}
+#: The same, by number.
+DTYPE_OF_NUMBER: Final[dict[int, DType]] = {x.number: x for x in DTYPES.values()}
+
+#: The functions that name an error, by its name.
+ERRORS: Final[dict[str, tuple[str, ...]]] = {
+    "E2BIG": (
+        "xmem_pool_open", "xmem_subscribe", "xmem_publish", "xmem_pool_open_fd",
+        "xmem_pool_reopen", "xmem_publish_on", "xmem_preallocate_with", "xmem_forward",
+        "xmem_send",
+    ),
+    "EACCES": (
+        "xmem_pool_open", "xmem_data", "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_copy",
+        "xmem_copy_bytes", "xmem_data_private", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
+        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_copy_to_cuda", "xmem_copy_to_cpu",
+        "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
+        "xmem_copy_to_device_on", "xmem_host_query", "xmem_pool_next", "xmem_attach_fd",
+    ),
+    "EAGAIN": (
+        "xmem_receive", "xmem_receive_any", "xmem_acquire", "xmem_get", "xmem_get_slot",
+        "xmem_add_ref", "xmem_drop_ref", "xmem_acquire_cuda", "xmem_attach_cuda",
+        "xmem_wait_contents", "xmem_attach_fd", "xmem_get_mut", "xmem_forward", "xmem_send",
+    ),
+    "EBADF": (
+        "xmem_receive", "xmem_receive_any", "xmem_publisher_label", "xmem_subscription_publisher",
+        "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_claims", "xmem_cuda_device",
+        "xmem_release_on", "xmem_attach_fd",
+    ),
+    "EBADMSG": (
+        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_tensor_view", "xmem_image_view",
+        "xmem_tensor_check",
+    ),
+    "EBUSY": (
+        "xmem_set_ref_count", "xmem_get_mut", "xmem_retract",
+    ),
+    "ECANCELED": (
+        "xmem_subscribe", "xmem_receive", "xmem_receive_any", "xmem_acquire", "xmem_publish",
+        "xmem_set_ref_count", "xmem_acquire_cuda", "xmem_publish_on", "xmem_wait_on",
+        "xmem_wait_contents", "xmem_forward", "xmem_send",
+    ),
+    "ECHILD": (
+        "xmem_cancel", "xmem_publisher", "xmem_publisher_label", "xmem_subscription_publisher",
+        "xmem_pool_client", "xmem_claims", "xmem_copy", "xmem_copy_bytes", "xmem_cuda_query",
+        "xmem_cuda_device_query", "xmem_preallocate_cuda", "xmem_acquire_cuda",
+        "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view",
+        "xmem_cuda_image_view", "xmem_cuda_device", "xmem_copy_to_cuda", "xmem_copy_to_cpu",
+        "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
+        "xmem_copy_to_device_on", "xmem_release_on", "xmem_pool_stat", "xmem_pool_client_info",
+        "xmem_pool_slot_info", "xmem_pool_device_info", "xmem_pool_holds", "xmem_trim",
+        "xmem_collect", "xmem_limbo_hook",
+    ),
+    "EDQUOT": (
+        "xmem_pool_open", "xmem_preallocate", "xmem_acquire", "xmem_pool_poll_fd",
+        "xmem_subscription_poll_fd", "xmem_pool_open_fd", "xmem_pool_reopen",
+        "xmem_preallocate_cuda", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_host_query",
+        "xmem_pool_next", "xmem_preallocate_with", "xmem_attach_fd",
+    ),
+    "EEXIST": (
+        "xmem_pool_open", "xmem_subscribe", "xmem_pool_open_fd", "xmem_pool_reopen",
+    ),
+    "EFBIG": (
+        "xmem_preallocate", "xmem_acquire", "xmem_acquire_cuda", "xmem_preallocate_with",
+    ),
+    "EINTR": (
+        "xmem_pool_open", "xmem_subscribe", "xmem_receive", "xmem_receive_any", "xmem_data",
+        "xmem_preallocate", "xmem_acquire", "xmem_publish", "xmem_pool_open_fd",
+        "xmem_pool_reopen", "xmem_set_ref_count", "xmem_offer_for", "xmem_forget",
+        "xmem_get_slot", "xmem_add_ref", "xmem_drop_ref", "xmem_void_claims", "xmem_copy",
+        "xmem_copy_bytes", "xmem_data_private", "xmem_preallocate_cuda", "xmem_acquire_cuda",
+        "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view",
+        "xmem_cuda_image_view", "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device",
+        "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on", "xmem_copy_to_device_on",
+        "xmem_publish_on", "xmem_wait_on", "xmem_wait_contents", "xmem_preallocate_with",
+        "xmem_attach_fd", "xmem_get_mut", "xmem_forward", "xmem_send", "xmem_tensor_view",
+        "xmem_image_view",
+    ),
+    "EINVAL": (
+        "xmem_pool_open", "xmem_cancel", "xmem_subscribe", "xmem_receive", "xmem_receive_any",
+        "xmem_preallocate", "xmem_acquire", "xmem_publish", "xmem_publisher",
+        "xmem_publisher_label", "xmem_subscription_publisher", "xmem_pool_open_fd",
+        "xmem_pool_reopen", "xmem_pool_client", "xmem_set_ref_count", "xmem_offer_for",
+        "xmem_get_slot", "xmem_claims", "xmem_copy", "xmem_copy_bytes", "xmem_cuda_query",
+        "xmem_cuda_device_query", "xmem_preallocate_cuda", "xmem_acquire_cuda",
+        "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view",
+        "xmem_cuda_image_view", "xmem_cuda_device", "xmem_copy_to_cuda", "xmem_copy_to_cpu",
+        "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
+        "xmem_copy_to_device_on", "xmem_publish_on", "xmem_wait_on", "xmem_wait_contents",
+        "xmem_release_on", "xmem_pool_stat", "xmem_pool_client_info", "xmem_pool_slot_info",
+        "xmem_pool_device_info", "xmem_pool_holds", "xmem_host_query", "xmem_pool_next",
+        "xmem_preallocate_with", "xmem_trim", "xmem_collect", "xmem_limbo_hook", "xmem_attach_fd",
+        "xmem_forward", "xmem_send", "xmem_describe_tensor", "xmem_describe_image",
+        "xmem_describe_content", "xmem_describe_time", "xmem_metadata_view", "xmem_tensor_view",
+        "xmem_image_view", "xmem_tensor_check",
+    ),
+    "EIO": (
+        "xmem_receive", "xmem_receive_any", "xmem_data", "xmem_publish", "xmem_set_ref_count",
+        "xmem_copy", "xmem_copy_bytes", "xmem_data_private", "xmem_cuda_query",
+        "xmem_cuda_device_query", "xmem_preallocate_cuda", "xmem_acquire_cuda",
+        "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view",
+        "xmem_cuda_image_view", "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device",
+        "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on", "xmem_copy_to_device_on",
+        "xmem_publish_on", "xmem_wait_on", "xmem_wait_contents", "xmem_release_on",
+        "xmem_attach_fd", "xmem_send", "xmem_tensor_view", "xmem_image_view",
+    ),
+    "EMEDIUMTYPE": (
+        "xmem_data", "xmem_data_mut", "xmem_copy", "xmem_copy_bytes", "xmem_data_private",
+        "xmem_preallocate_cuda", "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
+        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_cuda_device", "xmem_copy_to_cuda",
+        "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
+        "xmem_copy_to_device_on", "xmem_publish_on", "xmem_wait_on", "xmem_wait_contents",
+        "xmem_attach_fd", "xmem_tensor_view", "xmem_image_view",
+    ),
+    "EMFILE": (
+        "xmem_pool_open", "xmem_subscribe", "xmem_receive", "xmem_receive_any", "xmem_data",
+        "xmem_preallocate", "xmem_acquire", "xmem_pool_poll_fd", "xmem_subscription_poll_fd",
+        "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_pool_fd", "xmem_copy", "xmem_copy_bytes",
+        "xmem_data_private", "xmem_preallocate_cuda", "xmem_acquire_cuda", "xmem_attach_cuda",
+        "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view",
+        "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on",
+        "xmem_copy_to_cpu_on", "xmem_copy_to_device_on", "xmem_preallocate_with",
+        "xmem_attach_fd", "xmem_get_mut", "xmem_tensor_view", "xmem_image_view",
+    ),
+    "ENAMETOOLONG": (
+        "xmem_pool_open", "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_host_query",
+        "xmem_pool_next",
+    ),
+    "ENODATA": (
+        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_tensor_view", "xmem_image_view",
+        "xmem_tensor_check",
+    ),
+    "ENODEV": (
+        "xmem_pool_open", "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_copy", "xmem_copy_bytes",
+        "xmem_cuda_query", "xmem_cuda_device_query", "xmem_preallocate_cuda", "xmem_acquire_cuda",
+        "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view",
+        "xmem_cuda_image_view", "xmem_cuda_device", "xmem_copy_to_cuda", "xmem_copy_to_cpu",
+        "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
+        "xmem_copy_to_device_on", "xmem_publish_on", "xmem_wait_on", "xmem_release_on",
+        "xmem_host_query",
+    ),
+    "ENOENT": (
+        "xmem_pool_open", "xmem_subscribe", "xmem_receive_any", "xmem_publisher",
+        "xmem_publisher_label", "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_void_claims",
+        "xmem_pool_client_info", "xmem_pool_device_info", "xmem_pool_holds", "xmem_pool_next",
+        "xmem_send",
+    ),
+    "ENOEXEC": (
+        "xmem_attach_fd",
+    ),
+    "ENOMEM": (
+        "xmem_pool_open", "xmem_data", "xmem_preallocate", "xmem_acquire", "xmem_data_mut",
+        "xmem_pool_poll_fd", "xmem_subscription_poll_fd", "xmem_pool_open_fd", "xmem_pool_reopen",
+        "xmem_set_ref_count", "xmem_offer_for", "xmem_forget", "xmem_get_slot", "xmem_add_ref",
+        "xmem_drop_ref", "xmem_void_claims", "xmem_copy", "xmem_copy_bytes", "xmem_data_private",
+        "xmem_cuda_query", "xmem_cuda_device_query", "xmem_preallocate_cuda", "xmem_acquire_cuda",
+        "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view",
+        "xmem_cuda_image_view", "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device",
+        "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on", "xmem_copy_to_device_on",
+        "xmem_publish_on", "xmem_wait_on", "xmem_preallocate_with", "xmem_attach_fd",
+        "xmem_get_mut", "xmem_tensor_view", "xmem_image_view",
+    ),
+    "ENOSPC": (
+        "xmem_preallocate", "xmem_acquire", "xmem_preallocate_cuda", "xmem_acquire_cuda",
+        "xmem_attach_cuda", "xmem_preallocate_with", "xmem_attach_fd", "xmem_get_mut",
+    ),
+    "ENOTCONN": (
+        "xmem_data", "xmem_publish", "xmem_set_ref_count", "xmem_claims", "xmem_copy",
+        "xmem_copy_bytes", "xmem_data_private", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
+        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_copy_to_cuda", "xmem_copy_to_cpu",
+        "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
+        "xmem_copy_to_device_on", "xmem_publish_on", "xmem_wait_on", "xmem_wait_contents",
+        "xmem_send",
+    ),
+    "ENOTSUP": (
+        "xmem_get_api",
+    ),
+    "EOPNOTSUPP": (
+        "xmem_subscribe", "xmem_pool_reopen", "xmem_preallocate_cuda", "xmem_get_mut",
+    ),
+    "EOVERFLOW": (
+        "xmem_receive", "xmem_receive_any", "xmem_publish", "xmem_get", "xmem_clone",
+        "xmem_set_ref_count", "xmem_get_slot", "xmem_drop_ref", "xmem_publish_on", "xmem_send",
+    ),
+    "EOWNERDEAD": (
+        "xmem_publish", "xmem_set_ref_count", "xmem_copy", "xmem_copy_bytes", "xmem_cuda_ptr",
+        "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_copy_to_cuda",
+        "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
+        "xmem_copy_to_device_on", "xmem_publish_on", "xmem_wait_on", "xmem_wait_contents",
+        "xmem_send",
+    ),
+    "EPERM": (
+        "xmem_pool_open", "xmem_preallocate", "xmem_acquire", "xmem_data_mut", "xmem_publish",
+        "xmem_clone", "xmem_buffer_metadata_mut", "xmem_pool_open_fd", "xmem_pool_reopen",
+        "xmem_set_ref_count", "xmem_offer_for", "xmem_forget", "xmem_void_claims", "xmem_copy",
+        "xmem_copy_bytes", "xmem_data_private", "xmem_preallocate_cuda", "xmem_acquire_cuda",
+        "xmem_attach_cuda", "xmem_cuda_ptr_mut", "xmem_copy_to_cuda", "xmem_copy_to_device",
+        "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on", "xmem_copy_to_device_on",
+        "xmem_publish_on", "xmem_release_on", "xmem_host_query", "xmem_pool_next",
+        "xmem_preallocate_with", "xmem_trim", "xmem_attach_fd", "xmem_get_mut", "xmem_forward",
+        "xmem_send", "xmem_retract", "xmem_describe_tensor", "xmem_describe_image",
+        "xmem_describe_content", "xmem_describe_time",
+    ),
+    "EPIPE": (
+        "xmem_receive", "xmem_receive_any",
+    ),
+    "EPROTONOSUPPORT": (
+        "xmem_pool_open", "xmem_pool_open_fd", "xmem_pool_reopen",
+    ),
+    "ERANGE": (
+        "xmem_pool_open", "xmem_publish", "xmem_pool_open_fd", "xmem_pool_reopen",
+        "xmem_set_ref_count", "xmem_offer_for", "xmem_forget", "xmem_get_slot", "xmem_add_ref",
+        "xmem_drop_ref", "xmem_copy", "xmem_copy_bytes", "xmem_attach_cuda",
+        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_copy_to_cuda", "xmem_copy_to_cpu",
+        "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
+        "xmem_copy_to_device_on", "xmem_publish_on", "xmem_attach_fd", "xmem_forward",
+        "xmem_send", "xmem_describe_tensor", "xmem_describe_image", "xmem_tensor_view",
+        "xmem_image_view", "xmem_tensor_check",
+    ),
+    "ESHUTDOWN": (
+        "xmem_publish", "xmem_set_ref_count", "xmem_publish_on", "xmem_wait_contents",
+        "xmem_send",
+    ),
+    "ESTALE": (
+        "xmem_subscribe", "xmem_get", "xmem_add_ref", "xmem_drop_ref", "xmem_claims",
+        "xmem_void_claims", "xmem_retract",
+    ),
+    "ETIMEDOUT": (
+        "xmem_subscribe", "xmem_receive", "xmem_receive_any", "xmem_acquire", "xmem_acquire_cuda",
+        "xmem_forward", "xmem_send",
+    ),
+    "EUSERS": (
+        "xmem_pool_open", "xmem_pool_open_fd", "xmem_pool_reopen",
+    ),
+}

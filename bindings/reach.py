@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Does a binding reach every function of the C API?
+
+    bindings/reach.py FOLDER    such as bindings/python
+
+FOLDER/reach.json says for each function of api.json where the binding has it ("BufferPool.get"),
+or {"not": why} it has not. A function that it has is used in FOLDER/src, and its attribute is a
+word of the binding's own sources; one that it has not is not used there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent.parent
+_COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+
+
+def words(paths: list[Path], strip: bool) -> set[str]:
+    """All words of some files; of C without what stands in comments and texts, and with the
+    names that a macro makes of its first argument (xmem_##name)."""
+    found: set[str] = set()
+    for path in paths:
+        text = path.read_text()
+        text = _COMMENT.sub(" ", text) if strip else text
+        found |= set(re.findall(r"\w+", text))
+        for macro in re.finditer(r"#\s*define (\w+)\((\w+)(?:[^\n]|(?<=\\)\n)*", text):
+            if re.search(rf"xmem_\s*##\s*{macro.group(2)}\b", macro.group()):
+                calls = re.findall(rf"(?<!define )\b{macro.group(1)}\(\s*(\w+)", text)
+                found |= {"xmem_" + name for name in calls}
+    return found
+
+
+def complaints(folder: Path) -> list[str]:
+    names = [each["name"] for each in
+             json.loads((TOP / "bindings" / "api.json").read_text())["functions"]]
+    table = json.loads((folder / "reach.json").read_text())["reach"]
+    sources = sorted(folder.glob("src/*.[ch]"))
+    used = words(sources, True)
+    offered = words([*sources, *sorted(folder.glob("xmem/*.py*"))], False)
+    said = [f"{name} is not in reach.json: say where the binding has it, or why it does not"
+            for name in names if name not in table]
+    said += [f"reach.json has {name}, which no header declares"
+             for name in table if name not in names]
+    for name in names:
+        where = table.get(name, {"not": ""})
+        if isinstance(where, dict):
+            if where.get("not") and name in used:
+                said.append(f"{name} is used, and reach.json says that it is not reached")
+            continue
+        if name not in used:
+            said.append(f"{name} is not used in src/, and reach.json says {where}")
+        elif where.split(".")[-1] not in offered:
+            said.append(f"{name}: there is no {where}")
+    return said
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 1:
+        print("usage: reach.py FOLDER", file=sys.stderr)
+        return 2
+    said = complaints(Path(arguments[0]).resolve())
+    for line in said:
+        print(f"FAIL {arguments[0]}: {line}")
+    if not said:
+        print(f"{arguments[0]}: every function is reached, or it is said why not")
+    return 1 if said else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""What is made of api.json for people: manual pages of section 3. Each function has a page, but
+those that say to be as another one share that one's; and each header has one that lists them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pretty
+
+Json = dict[str, Any]
+Pages = dict[str, str]
+
+
+def _safe(text: str) -> str:
+    """Text as roff takes it."""
+    text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("^", "\\(ha")
+    text = text.replace("`", "\\(ga").replace("~", "\\(ti")
+    return "\\&" + text if text.startswith((".", "\\(aq")) else text
+
+
+def _prose(value: Any) -> str:
+    """Paragraphs, and what begins with a tab as it stands."""
+    text, table, blank = "", False, False
+    for line in pretty.unwrapped(value):
+        if not line:
+            blank = True
+            continue
+        if line.startswith("\t") != table:
+            text += ".fi\n.RE\n" if table else ".RS 4\n.nf\n"
+            table = not table
+        elif blank:
+            text += ".sp\n" if table else ".PP\n"
+        text += _safe(line[1:].expandtabs(8) if table else line) + "\n"
+        blank = False
+    return text + (".fi\n.RE\n" if table else "")
+
+
+def _title(name: str, api: Json) -> str:
+    return ('.\\" SPDX-License-Identifier: MIT\n.\\" Made by bindings/generate.py.\n'
+            f'.TH {name} 3 "" "xmem {api["version"]}" "xmem"\n')
+
+
+def _declaration(function: Json) -> str:
+    parameters = [pretty.declare(each["type"], each["name"]) for each in function["parameters"]]
+    head = pretty.declare(function["returns"], function["name"])
+    lines, room = [head + "("], 78
+    for index, each in enumerate(parameters or ["void"]):
+        last = index + 1 >= len(parameters)
+        word = each + (");" if last else ", ")
+        if len(lines[-1]) + len(word) > room:
+            lines[-1] = lines[-1].rstrip()
+            lines.append("        ")
+        lines[-1] += word
+    return "".join(_safe(line) + "\n" for line in lines)
+
+
+def _errors(function: Json) -> str:
+    """The errors that have a line of their own."""
+    head = pretty.sentence(function.get("result"))
+    listed = [each for each in function.get("errors", []) if each["names"][0] not in head]
+    text = ".SH ERRORS\n" if listed else ""
+    for each in listed:
+        names = ", ".join(each["names"])
+        said = pretty.sentence(each.get("text")) or "See errno(3)."
+        text += f".TP\n.B {_safe(names)}\n{_safe(said)}\n"
+    return text
+
+
+def _section(name: str, value: Any) -> str:
+    said = pretty.sentence(value)
+    return f".SH {name}\n{_safe(said[:1].upper() + said[1:])}.\n" if said else ""
+
+
+def _result(value: Any) -> list[str]:
+    """What a function returns, as a sentence of its own."""
+    lines = [re.sub(r"([;,]? (or|and)|:)$", ".", line) for line in pretty.unwrapped(value)]
+    return [lines[0][:1].upper() + lines[0][1:], *lines[1:]] if lines else lines
+
+
+def _page(function: Json, siblings: list[Json], api: Json) -> str:
+    group = [function, *siblings]
+    names = ", ".join(each["name"] for each in group)
+    purpose = pretty.sentence(function["purpose"])
+    text = _title(function["name"], api) + f".SH NAME\n{_safe(names)} \\- "
+    text += _safe(purpose[:1].lower() + purpose[1:].rstrip(".?!")) + "\n"
+    text += ".SH SYNOPSIS\n.nf\n.B #include <xmem.h>\n.PP\n"
+    text += ".PP\n".join(_declaration(each) for each in group) + ".fi\n"
+    text += ".SH DESCRIPTION\n"
+    for each in group:
+        if each is not function:
+            text += f".SS {each['name']}\n"
+        text += _safe(pretty.sentence(each["purpose"])) + "\n"
+        if each.get("text"):
+            text += ".PP\n" + _prose(each["text"])
+    for each in function["parameters"]:
+        if "text" in each:
+            text += f".TP\n.I {each['name']}\n{_safe(pretty.sentence(each['text']))}\n"
+    if "result" in function:
+        text += ".SH RETURN VALUE\n" + _prose(_result(function["result"]))
+    text += _errors(function)
+    text += _section("OWNERSHIP", function.get("ownership"))
+    text += _section("THREADS", function["threads"])
+    later = "; " + pretty.sentence(function["later"]) if "later" in function else ""
+    text += f".SH HISTORY\n{_safe('Since xmem ' + function['since'] + later)}.\n"
+    others = [each for each in function.get("errors_as", []) if each != function["name"]]
+    others = [f".BR {_safe(each)} (3),\n" for each in others]
+    return (text + ".SH SEE ALSO\n" + "".join(others)
+            + f".BR {_safe(_header_page(function['header']))} (3)\n")
+
+
+def _header_page(header: str) -> str:
+    """The name of a header's page: xmem.h, xmem_claims.h."""
+    return header.replace("/", "_")
+
+
+def _overview(header: Json, api: Json) -> str:
+    """The page of a header: what it says of itself, and what is in it."""
+    name = _header_page(header["name"])
+    first = pretty.sentence(header["text"]).split(". ")[0].rstrip(".")
+    text = _title(name, api) + f".SH NAME\n{_safe(name)} \\- {_safe(first)}\n"
+    text += ".SH SYNOPSIS\n.nf\n.B #include <xmem.h>\n.fi\n.SH DESCRIPTION\n"
+    text += _prose(header["text"])
+    mine = [each for each in api["functions"] if each["header"] == header["name"]]
+    if mine:
+        text += ".SH FUNCTIONS\n"
+    for each in mine:
+        text += f".TP\n.BR {each['name']} (3)\n{_safe(pretty.sentence(each['purpose']))}\n"
+    structs = [each for each in api["structs"] if each["header"] == header["name"]]
+    if structs:
+        text += ".SH STRUCTS\n"
+    for struct in structs:
+        text += f".SS struct {struct['name']}\n"
+        text += _prose(struct["text"]) if "text" in struct else ""
+        for field in struct["fields"]:
+            said = pretty.sentence(field.get("text"))
+            text += f".TP\n.I {_safe(pretty.declare(field['type'], field['name']))}\n"
+            text += (_safe(said) if said else "\\&") + "\n"
+    return text
+
+
+def pages(api: Json) -> Pages:
+    """All pages, by the names of their files."""
+    siblings: dict[str, list[Json]] = {}
+    for each in api["functions"]:
+        if "parameters_as" in each:
+            siblings.setdefault(each["parameters_as"], []).append(each)
+    found: Pages = {}
+    for each in api["functions"]:
+        text = f".so man3/{each['parameters_as']}.3\n" if "parameters_as" in each else \
+            _page(each, siblings.get(each["name"], []), api)
+        found[f"{each['name']}.3"] = text
+    for header in api["headers"]:
+        name = _header_page(header["name"])
+        found[f"{name}.3"] = _overview(header, api)
+    return found
