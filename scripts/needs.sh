@@ -27,7 +27,14 @@ packages_for() {
 		for p in build demo kmod vm instructions; do packages_for $p; done
 		echo check sparse spin strace pkg-config cmake git patch dkms
 		echo g++ clang libclang-rt-dev debootstrap jq systemd libglib2.0-dev libuv1-dev
-		echo python3-venv
+		echo python3-venv python3-pycparser python3-dev mandoc
+		;;
+	# python3-torch has numpy, hypothesis and psutil with it: 540 MB. The headers of torch, with
+	# which the allocator of xmem.torch is compiled, are 26 MB more, and protobuf's.
+	python) echo make gcc libc6-dev python3-dev python3-venv ;;
+	python-tests)
+		packages_for python; packages_for fakecuda
+		echo pkg-config python3-torch libtorch-dev python3-setuptools python3-wheel ffmpeg
 		;;
 	fakecuda) echo make gcc g++ libc6-dev ;;
 	bench) packages_for build; echo strace ;;
@@ -82,7 +89,8 @@ install_them() {
 main() {
 	local purpose wanted=() lacking=()
 	[ $# -gt 0 ] ||
-		die "usage: $me build|demo|fakecuda|kmod|vm|test|bench|instructions|peers..."
+		die "usage: $me build|demo|fakecuda|kmod|vm|test|python|python-tests|bench|$(
+			)instructions|peers..."
 	for purpose; do
 		read -r -d '' -a more < <(packages_for "$purpose" && printf '\0')
 		wanted+=("${more[@]}")

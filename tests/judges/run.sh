@@ -6,30 +6,15 @@
 #   tests/judges/run.sh numba-cuda    those modules of numba-cuda's own tests that need no compiler
 #
 # They come from PyPI into build/judges, in the versions of requirements.txt. The driver must be
-# built before (make FLAVOUR=test fakecuda). The last line is "N passed, N failed, N skipped".
+# built before (make FLAVOUR=test fakecuda). Python's tests use the same environment.
+# The last line is "N passed, N failed, N skipped".
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 judge=${1:?usage: run.sh cuda-core|numba-cuda}
 shift
-wanted=tests/judges/requirements.txt
 venv=$PWD/build/judges
-
-# Two suites may want it at the same time, and one that was stopped leaves no half.
-install() {
-	cmp -s "$wanted" "$venv/installed" && return
-	echo "run.sh: installing the judges into $venv"
-	rm -rf "$venv"
-	python3 -m venv "$venv"
-	"$venv/bin/pip" install -q --disable-pip-version-check --retries 5 --no-deps -r "$wanted"
-	cp "$wanted" "$venv/installed"
-}
-
-mkdir -p build
-exec 9>build/judges.lock
-flock 9
-install
-flock -u 9
+scripts/venv.sh "$venv" tests/judges/requirements.txt
 
 export LD_LIBRARY_PATH=$PWD/build/test/fakecuda
 export PYTHONDONTWRITEBYTECODE=1 FAKECUDA_SEED=${FAKECUDA_SEED:-1}
@@ -43,4 +28,4 @@ numba-cuda)
 	;;
 *) echo "run.sh: no judge is called '$judge'" >&2; exit 2 ;;
 esac
-exec "$venv/bin/python" "$program" "$@" 9>&-
+exec "$venv/bin/python" "$program" "$@"

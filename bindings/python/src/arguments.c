@@ -7,27 +7,39 @@
 
 #include <math.h>
 
-int xp_timeout(PyObject *seconds, void *ret_ns)
+/* @what says what is wanted; @or_0: also none. */
+static int seconds(PyObject *given, bool or_0, const char *what, int64_t *ret_ns)
 {
-	int64_t *ns = ret_ns;
 	double value;
 
-	if (seconds == Py_None) {
-		*ns = XMEM_FOREVER;
+	if (given == Py_None) {
+		*ret_ns = XMEM_FOREVER;
 		return 1;
 	}
-	value = PyFloat_AsDouble(seconds);
+	value = PyFloat_AsDouble(given);
 	if (value == -1.0 && PyErr_Occurred())
 		return 0;
-	if (isnan(value) || value < 0) {
-		PyErr_Format(PyExc_ValueError, "a timeout is None or a number of seconds that is "
-			     "not negative, not %R", seconds);
+	if (isnan(value) || value < 0 || (!value && !or_0)) {
+		PyErr_Format(PyExc_ValueError, "%s, not %R", what, given);
 		return 0;
 	}
-	*ns = value >= 9.2e9 ? XMEM_FOREVER : (int64_t)(value * 1e9);
-	if (!*ns && value > 0)
-		*ns = 1;
+	*ret_ns = value >= 9.2e9 ? XMEM_FOREVER : (int64_t)(value * 1e9);
+	if (!*ret_ns && value > 0)
+		*ret_ns = 1;
 	return 1;
+}
+
+int xp_timeout(PyObject *given, void *ret_ns)
+{
+	return seconds(given, true, "a timeout is None or a number of seconds that is not "
+		       "negative", ret_ns);
+}
+
+/* A time that is not waited: the library's 0, for its default, is none here. */
+int xp_lasts(PyObject *given, void *ret_ns)
+{
+	return seconds(given, false, "lasts is None, which is for ever, or a number of seconds "
+		       "that is more than 0", ret_ns);
 }
 
 static int integer(PyObject *number, uint64_t most, const char *what, uint64_t *ret)
@@ -79,21 +91,17 @@ int xp_u32(PyObject *number, void *ret)
 	return 1;
 }
 
-int xp_stream(PyObject *number, void *ret)
-{
-	uint64_t value = 0;
-
-	if (number != Py_None && !integer(number, UINTPTR_MAX, "the address of a stream", &value))
-		return 0;
-	*(void **)ret = (void *)(uintptr_t)value;
-	return 1;
-}
-
 int xp_dimensions(PyObject *sequence, int64_t *ret)
 {
-	Py_ssize_t count = PySequence_Size(sequence), i;
+	Py_ssize_t count, i;
 	PyObject *item;
 
+	if (!PyTuple_Check(sequence) && !PyList_Check(sequence)) {
+		PyErr_Format(PyExc_TypeError, "a shape, or strides, are a tuple or list of "
+			     "integers, such as (2, 3), not %R", sequence);
+		return -1;
+	}
+	count = PySequence_Size(sequence);
 	if (count < 0)
 		return -1;
 	if (count > XMEM_MAX_DIMENSIONS) {

@@ -5,6 +5,41 @@
  */
 #include "core.h"
 
+#include <stdio.h>
+
+void xp_dtype_name(uint32_t dtype, char ret[XP_DTYPE_NAME])
+{
+	static const char *const kinds[] = {
+		[XMEM_DTYPE_CODE_INT] = "int", [XMEM_DTYPE_CODE_UINT] = "uint",
+		[XMEM_DTYPE_CODE_FLOAT] = "float", [XMEM_DTYPE_CODE_BFLOAT] = "bfloat",
+		[XMEM_DTYPE_CODE_COMPLEX] = "complex",
+	};
+	static const char *const bytes[] = {
+		[XMEM_DTYPE_CODE_BOOL] = "bool",
+		[XMEM_DTYPE_CODE_FLOAT8_E3M4] = "float8_e3m4",
+		[XMEM_DTYPE_CODE_FLOAT8_E4M3] = "float8_e4m3",
+		[XMEM_DTYPE_CODE_FLOAT8_E4M3B11FNUZ] = "float8_e4m3b11fnuz",
+		[XMEM_DTYPE_CODE_FLOAT8_E4M3FN] = "float8_e4m3fn",
+		[XMEM_DTYPE_CODE_FLOAT8_E4M3FNUZ] = "float8_e4m3fnuz",
+		[XMEM_DTYPE_CODE_FLOAT8_E5M2] = "float8_e5m2",
+		[XMEM_DTYPE_CODE_FLOAT8_E5M2FNUZ] = "float8_e5m2fnuz",
+		[XMEM_DTYPE_CODE_FLOAT8_E8M0FNU] = "float8_e8m0fnu",
+	};
+	uint32_t code = XMEM_DTYPE_CODE(dtype), bits = XMEM_DTYPE_BITS(dtype);
+	bool scalar = XMEM_DTYPE_LANES(dtype) == 1;
+
+	if (!dtype)
+		snprintf(ret, XP_DTYPE_NAME, "no numbers");
+	else if (dtype == XMEM_DTYPE_FLOAT4_E2M1FN_X2)
+		snprintf(ret, XP_DTYPE_NAME, "float4_e2m1fn_x2");
+	else if (scalar && code < sizeof(kinds) / sizeof(*kinds) && kinds[code])
+		snprintf(ret, XP_DTYPE_NAME, "%s%u", kinds[code], (unsigned int)bits);
+	else if (scalar && code < sizeof(bytes) / sizeof(*bytes) && bytes[code] && bits == 8)
+		snprintf(ret, XP_DTYPE_NAME, "%s", bytes[code]);
+	else
+		snprintf(ret, XP_DTYPE_NAME, "dtype 0x%x", (unsigned int)dtype);
+}
+
 /* The handle of a guard that may be described; NULL with an exception. */
 static struct xmem_buffer *describable(struct xp_guard *self)
 {
@@ -73,8 +108,9 @@ PyObject *xp_guard_describe_image(PyObject *object, PyObject *args, PyObject *kw
 					 &stride))
 		return NULL;
 	buffer = describable(self);
-	return buffer ? described(self, xmem_describe_image(buffer, format, width, height, stride)) :
-			NULL;
+	if (!buffer)
+		return NULL;
+	return described(self, xmem_describe_image(buffer, format, width, height, stride));
 }
 
 PyObject *xp_guard_describe_content(PyObject *object, PyObject *args, PyObject *kwargs)

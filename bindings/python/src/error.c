@@ -9,7 +9,39 @@
 #include <string.h>
 #include <time.h>
 
-static PyObject *raise_as(struct xp_state *state, int err, PyObject *message)
+/* Can a call of the driver be why? All other errors are the library's own. */
+static bool may_be_cuda(int err)
+{
+	switch (err) {
+	case EPERM: case EIO: case ENOMEM: case ENODEV: case EINVAL: case ECHILD: case EOPNOTSUPP:
+	case EOWNERDEAD: case ESHUTDOWN: case EMEDIUMTYPE: case EMFILE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * The driver's last result is this error's: calls that may end with one forget what was before.
+ * -1 with another exception.
+ */
+static int add_cuda_result(PyObject *error, int number)
+{
+	PyObject *text;
+	const char *name;
+	int err;
+
+	if (!may_be_cuda(number) || !xmem_cuda_peek_last_result(&name))
+		return 0;
+	xmem_cuda_clear_last_result();
+	text = PyUnicode_FromString(name);
+	err = text ? PyObject_SetAttrString(error, "cuda_result", text) : -1;
+	Py_XDECREF(text);
+	return err;
+}
+
+/* @by_library: not by this extension, so that the driver may be why. */
+static PyObject *raise_as(struct xp_state *state, int err, PyObject *message, bool by_library)
 {
 	PyObject *number = PyLong_FromLong(err), *class = NULL, *error;
 
@@ -25,7 +57,7 @@ static PyObject *raise_as(struct xp_state *state, int err, PyObject *message)
 	if (!class)
 		class = PyExc_OSError;
 	error = PyObject_CallFunctionObjArgs(class, number, message, NULL);
-	if (error)
+	if (error && !(by_library && add_cuda_result(error, err)))
 		PyErr_SetObject(class, error);
 	Py_XDECREF(error);
 out:
@@ -34,12 +66,68 @@ out:
 	return NULL;
 }
 
+/* Does a message name what only programs in C know? Most do not, and cost no call of Python. */
+static bool speaks_c(const char *message)
+{
+	return strstr(message, "xmem_") || strstr(message, "XMEM_") || strstr(message, "_ns") ||
+	       strstr(message, "wait_contents") || strstr(message, "NULL");
+}
+
+/* A message of the library, in Python's words if it has any others (../xmem/words.py). */
+static PyObject *in_words(struct xp_state *state, const char *message)
+{
+	PyObject *text = PyUnicode_DecodeUTF8(message, strlen(message), "replace"), *said;
+
+	if (!text || !state->words || !speaks_c(message))
+		return text;
+	said = PyObject_CallFunctionObjArgs(state->words, text, NULL);
+	Py_DECREF(text);
+	return said;
+}
+
 PyObject *xp_raise(struct xp_state *state)
 {
 	const char *message;
 	int err = -xmem_get_last_error(&message);
 
-	return raise_as(state, err, PyUnicode_DecodeUTF8(message, strlen(message), "replace"));
+	return raise_as(state, err, in_words(state, message), true);
+}
+
+/* A message of another call in the name of this method; NULL: it is not, or with an exception. */
+static PyObject *renamed(PyObject *text, const char *other, const char *method)
+{
+	PyObject *prefix = PyUnicode_FromString(other), *rest = NULL, *now = NULL;
+	Py_ssize_t length = prefix ? PyUnicode_GetLength(prefix) : 0;
+
+	if (prefix && PyUnicode_Tailmatch(text, prefix, 0, length, -1) == 1)
+		rest = PyUnicode_Substring(text, length, PyUnicode_GetLength(text));
+	if (rest)
+		now = PyUnicode_FromFormat("%s: %U", method, rest);
+	Py_XDECREF(rest);
+	Py_XDECREF(prefix);
+	return now;
+}
+
+void xp_raised_by(const char *method)
+{
+	static const char *const others[] = { "cuda_ptr: ", "cuda_ptr_mut: " };
+	PyObject *type, *error, *trace, *number, *text, *args, *now = NULL;
+	size_t i;
+
+	PyErr_Fetch(&type, &error, &trace);
+	PyErr_NormalizeException(&type, &error, &trace);
+	number = error ? PyObject_GetAttrString(error, "errno") : NULL;
+	text = number ? PyObject_GetAttrString(error, "strerror") : NULL;
+	for (i = 0; text && PyUnicode_Check(text) && !now && i < 2; i++)
+		now = renamed(text, others[i], method);
+	args = now ? PyTuple_Pack(2, number, now) : NULL;
+	if (args && !PyObject_SetAttrString(error, "strerror", now))
+		PyObject_SetAttrString(error, "args", args);
+	Py_XDECREF(args);
+	Py_XDECREF(now);
+	Py_XDECREF(text);
+	Py_XDECREF(number);
+	PyErr_Restore(type, error, trace);	/* it counts, and not what may have failed here */
 }
 
 PyObject *xp_raise_errno(struct xp_state *state, int err, const char *format, ...)
@@ -50,7 +138,13 @@ PyObject *xp_raise_errno(struct xp_state *state, int err, const char *format, ..
 	va_start(args, format);
 	message = PyUnicode_FromFormatV(format, args);
 	va_end(args);
-	return raise_as(state, err, message);
+	return raise_as(state, err, message, false);
+}
+
+PyObject *xp_raise_forked(struct xp_state *state, const char *what)
+{
+	return xp_raise_errno(state, ECHILD, "this %s was inherited by fork, and is the parent's: "
+			      "reopen() the pool in this process", what);
 }
 
 PyObject *xp_done(struct xp_state *state, int err)

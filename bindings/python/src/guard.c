@@ -6,7 +6,10 @@
  *
  * Two kinds of views keep it. Those of the buffer protocol hold the guard itself and are counted in
  * exports; the others share an xp_hold. A guard that is gone has neither of them in its care any
- * more than that: its last export, or the last share, drops the handle.
+ * more than that: its last export, or the last share, drops the handle. A third kind cannot be
+ * counted: consumers of __cuda_array_interface__ only keep the guard itself. Once it is lent to
+ * them, its own end drops the handle, and on the legacy default stream: what they have put into
+ * blocking streams comes before that.
  */
 #include "core.h"
 
@@ -22,37 +25,52 @@ PyObject *xp_guard_new(struct xp_state *state, PyObject *pool, struct xmem_buffe
 	}
 	self->state = state;
 	self->buffer = buffer;
+	self->cuda = xmem_buffer_flags(buffer) & XMEM_BUFFER_CUDA;
 	Py_INCREF(pool);
 	self->pool = pool;
 	self->mode = mode;
+	self->forks = xp_forks;
 	return (PyObject *)self;
 }
 
-/* Drop the guard's share of the handle. pre: no export is alive. */
+/* The last handle of a pool that is closed takes leave of the host, for which it waits. */
+static bool is_of_closed_pool(const struct xp_guard *self)
+{
+	return !self->pool || !PyObject_TypeCheck(self->pool, self->state->pool) ||
+	       !((struct xp_pool *)self->pool)->pool;
+}
+
+/*
+ * Drop the guard's share of the handle. pre: no export is alive. post: it is gone for all threads,
+ * and was so before another one could look at it.
+ */
 static void drop(struct xp_guard *self)
 {
 	struct xmem_buffer *buffer = self->buffer;
 	struct xp_hold *hold = self->hold;
-	bool slow = self->counted || self->mode == XP_WRITING ||
-		    xmem_buffer_flags(buffer) & XMEM_BUFFER_CUDA;
+	bool slow = self->slow || self->counted || self->mode == XP_WRITING || self->cuda ||
+		    is_of_closed_pool(self);
 	PyThreadState *thread;
 
+	self->mode = XP_GONE;
 	self->buffer = NULL;
 	self->hold = NULL;
 	if (!buffer)
 		return;
 	thread = slow ? PyEval_SaveThread() : NULL;
-	if (hold)
+	if (hold) {
+		hold->on_stream |= self->lent;
 		xp_hold_put(hold);
-	else
+	} else if (!self->lent || xmem_release_on(buffer, NULL)) {
 		xmem_release(buffer);
+	}
 	if (slow)
 		PyEval_RestoreThread(thread);
 }
 
 static void drop_unless_used(struct xp_guard *self)
 {
-	if (!self->exports && !self->users && self->buffer)
+	if (!self->exports && !self->users && !self->lent && self->buffer)
 		drop(self);
 }
 
@@ -63,13 +81,15 @@ static PyObject *refuse(struct xp_guard *self)
 	if (self->mode == XP_GONE)
 		return xp_raise_errno(self->state, EBADF, "this guard has been released, "
 				      "published or forgotten");
+	if (self->forks != xp_forks)
+		return xp_raise_forked(self->state, "guard");
 	return xp_raise_errno(self->state, EBUSY, "another thread is publishing or changing this "
 			      "guard");
 }
 
 struct xmem_buffer *xp_guard_look(struct xp_guard *self)
 {
-	if (self->mode == XP_GONE || self->busy) {
+	if (self->mode == XP_GONE || self->busy || self->forks != xp_forks) {
 		refuse(self);
 		return NULL;
 	}
@@ -112,7 +132,7 @@ struct xmem_buffer *xp_guard_take(struct xp_guard *self, bool *ret_keep)
 		return NULL;
 	}
 	self->busy = true;
-	*ret_keep = self->exports || (self->hold && xp_hold_is_shared(self->hold));
+	*ret_keep = self->exports || self->lent || (self->hold && xp_hold_is_shared(self->hold));
 	return self->buffer;
 }
 
@@ -149,16 +169,28 @@ struct xp_hold *xp_guard_share(struct xp_guard *self)
 
 /* ---- release ---- */
 
-static PyObject *guard_release(PyObject *object, PyObject *unused)
+static PyObject *release(struct xp_guard *self)
 {
-	struct xp_guard *self = (struct xp_guard *)object;
-
-	if (self->mode == XP_GONE || self->busy)
+	/* A call that was going on when this child was forked goes on in the parent only. */
+	if (self->mode == XP_GONE || (self->busy && self->forks == xp_forks))
 		return refuse(self);
-	if (!self->exports && !self->users)
-		drop(self);
-	self->mode = XP_GONE;
+	self->slow = self->counted || self->mode == XP_WRITING;
+	self->mode = XP_GONE;		/* first: what drops the handle may let other threads run */
+	drop_unless_used(self);
 	Py_RETURN_NONE;
+}
+
+/* release(stream=None): with a stream, once that has got so far. */
+static PyObject *guard_release(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "stream", NULL };
+	struct xp_guard *self = (struct xp_guard *)object;
+	PyObject *stream = Py_None;
+
+	if ((PyTuple_Size(args) || kwargs) &&
+	    !PyArg_ParseTupleAndKeywords(args, kwargs, "|$O:release", names, &stream))
+		return NULL;
+	return stream == Py_None ? release(self) : xp_guard_release_on(self, stream);
 }
 
 static PyObject *guard_enter(PyObject *object, PyObject *unused)
@@ -176,7 +208,7 @@ static PyObject *guard_exit(PyObject *object, PyObject *args)
 	PyObject *done;
 
 	if (self->mode != XP_GONE) {
-		done = guard_release(object, NULL);
+		done = release(self);
 		if (!done)
 			return NULL;
 		Py_DECREF(done);
@@ -234,11 +266,17 @@ static PyObject *get_ ## name(PyObject *object, void *unused)				\
 }
 
 NUMBER(token, uint64_t, PyLong_FromUnsignedLongLong)
-NUMBER(size, size_t, PyLong_FromSize_t)
 NUMBER(capacity, size_t, PyLong_FromSize_t)
 NUMBER(sequence, uint64_t, PyLong_FromUnsignedLongLong)
 NUMBER(timestamp_ns, uint64_t, PyLong_FromUnsignedLongLong)
 NUMBER(buffer_flags, uint32_t, PyLong_FromUnsignedLong)
+
+static PyObject *get_nbytes(PyObject *object, void *unused)
+{
+	struct xmem_buffer *buffer = xp_guard_look((struct xp_guard *)object);
+
+	return buffer ? PyLong_FromSize_t(xp_contents(buffer)) : NULL;
+}
 
 static PyObject *get_meta_index(PyObject *object, void *unused)
 {
@@ -317,41 +355,68 @@ static PyObject *get_cpu_ptr(PyObject *object, void *unused)
 #define KEYWORDS(function) (PyCFunction)(void *)(function), METH_VARARGS | METH_KEYWORDS
 
 static PyMethodDef methods[] = {
-	{ "release", guard_release, METH_NOARGS, "Drop the handle." },
-	{ "__enter__", guard_enter, METH_NOARGS, NULL },
-	{ "__exit__", guard_exit, METH_VARARGS, NULL },
-	{ "clone", guard_clone, METH_NOARGS, "Make another handle of the buffer, for reading." },
-	{ "publish", KEYWORDS(xp_guard_publish), NULL },
-	{ "send", KEYWORDS(xp_guard_send), NULL },
-	{ "forward", KEYWORDS(xp_guard_forward), NULL },
-	{ "get_mut", xp_guard_get_mut, METH_NOARGS, NULL },
-	{ "forget", xp_guard_forget, METH_NOARGS, NULL },
-	{ "set_ref_count", KEYWORDS(xp_guard_set_ref_count), NULL },
-	{ "offer", KEYWORDS(xp_guard_offer), NULL },
-	{ "describe_tensor", KEYWORDS(xp_guard_describe_tensor), NULL },
-	{ "describe_image", KEYWORDS(xp_guard_describe_image), NULL },
-	{ "describe_content", KEYWORDS(xp_guard_describe_content), NULL },
-	{ "describe_time", KEYWORDS(xp_guard_describe_time), NULL },
+	{ "release", KEYWORDS(guard_release), XP_DOC_guard_release },
+	{ "__enter__", guard_enter, METH_NOARGS, XP_DOC_guard_enter },
+	{ "__exit__", guard_exit, METH_VARARGS, XP_DOC_guard_exit },
+	{ "clone", guard_clone, METH_NOARGS, XP_DOC_guard_clone },
+	{ "publish", KEYWORDS(xp_guard_publish), XP_DOC_guard_publish },
+	{ "send", KEYWORDS(xp_guard_send), XP_DOC_guard_send },
+	{ "forward", KEYWORDS(xp_guard_forward), XP_DOC_guard_forward },
+	{ "get_mut", xp_guard_get_mut, METH_NOARGS, XP_DOC_guard_get_mut },
+	{ "forget", xp_guard_forget, METH_NOARGS, XP_DOC_guard_forget },
+	{ "set_ref_count", KEYWORDS(xp_guard_set_ref_count), XP_DOC_guard_set_ref_count },
+	{ "offer", KEYWORDS(xp_guard_offer), XP_DOC_guard_offer },
+	{ "describe_tensor", KEYWORDS(xp_guard_describe_tensor), XP_DOC_guard_describe_tensor },
+	{ "describe_image", KEYWORDS(xp_guard_describe_image), XP_DOC_guard_describe_image },
+	{ "describe_content", KEYWORDS(xp_guard_describe_content), XP_DOC_guard_describe_content },
+	{ "describe_time", KEYWORDS(xp_guard_describe_time), XP_DOC_guard_describe_time },
+	{ "describe_user", KEYWORDS(xp_guard_describe_user), XP_DOC_guard_describe_user },
+	{ "image", xp_guard_image, METH_NOARGS, XP_DOC_guard_image },
+	{ "_copy_from", KEYWORDS(xp_guard_copy_from), XP_DOC_guard_copy_from },
+	{ "_span", xp_guard_span, METH_NOARGS, XP_DOC_guard_span },
+	{ "__dlpack__", KEYWORDS(xp_guard_dlpack), XP_DOC_guard_dlpack },
+	{ "__dlpack_device__", xp_guard_dlpack_device, METH_NOARGS, XP_DOC_guard_dlpack_device },
+	{ "__arrow_c_schema__", xp_guard_arrow_schema, METH_NOARGS, XP_DOC_guard_arrow_schema },
+	{ "__arrow_c_array__", KEYWORDS(xp_guard_arrow_array), XP_DOC_guard_arrow_array },
+	{ "__arrow_c_device_array__", KEYWORDS(xp_guard_arrow_device_array),
+	  XP_DOC_guard_arrow_device_array },
+	{ "copy_to_cuda", KEYWORDS(xp_guard_copy_to_cuda), XP_DOC_guard_copy_to_cuda },
+	{ "copy_to_cpu", KEYWORDS(xp_guard_copy_to_cpu), XP_DOC_guard_copy_to_cpu },
+	{ "copy_to_device", KEYWORDS(xp_guard_copy_to_device), XP_DOC_guard_copy_to_device },
+	{ "wait", KEYWORDS(xp_guard_wait), XP_DOC_guard_wait },
+	{ "wait_on", KEYWORDS(xp_guard_wait_on), XP_DOC_guard_wait_on },
+	{ "_cuda_tensor_view", xp_guard_cuda_tensor_view, METH_NOARGS,
+	  XP_DOC_guard_cuda_tensor_view },
+	{ "_cuda_image_view", xp_guard_cuda_image_view, METH_NOARGS, XP_DOC_guard_cuda_image_view },
 	{ NULL, NULL, 0, NULL }
 };
 
 static PyGetSetDef properties[] = {
-	{ "token", get_token, NULL, "What names these contents for ever; 0: not published.", NULL },
-	{ "meta_index", get_meta_index, NULL, "The number of the slot in the pool.", NULL },
-	{ "nbytes", get_size, NULL, "Bytes of contents.", NULL },
-	{ "capacity", get_capacity, NULL, "Bytes of the whole buffer.", NULL },
-	{ "sequence", get_sequence, NULL, "Its publisher's number of the publication.", NULL },
-	{ "timestamp_ns", get_timestamp_ns, NULL, "CLOCK_MONOTONIC nanoseconds; 0: none.", NULL },
-	{ "flags", get_buffer_flags, NULL, "What the memory is like.", NULL },
-	{ "publisher", get_publisher, NULL, "The client that published the contents.", NULL },
-	{ "publisher_label", get_publisher_label, NULL, "What it calls itself.", NULL },
-	{ "readonly", get_readonly, NULL, "Is it for reading, and not being written?", NULL },
-	{ "gone", get_gone, NULL, "Has it been released, published or forgotten?", NULL },
-	{ "pool", get_pool, NULL, "The pool that it came from.", NULL },
-	{ "cpu_ptr", get_cpu_ptr, NULL, "The address of the contents.", NULL },
-	{ "shape", xp_guard_get_shape, NULL, "Elements in each dimension.", NULL },
-	{ "strides", xp_guard_get_strides, NULL, "Bytes between elements.", NULL },
-	{ "dtype_number", xp_guard_get_dtype, NULL, "XMEM_DTYPE of the elements.", NULL },
+	{ "token", get_token, NULL, XP_DOC_guard_token, NULL },
+	{ "meta_index", get_meta_index, NULL, XP_DOC_guard_meta_index, NULL },
+	{ "nbytes", get_nbytes, NULL, XP_DOC_guard_nbytes, NULL },
+	{ "capacity", get_capacity, NULL, XP_DOC_guard_capacity, NULL },
+	{ "sequence", get_sequence, NULL, XP_DOC_guard_sequence, NULL },
+	{ "timestamp_ns", get_timestamp_ns, NULL, XP_DOC_guard_timestamp_ns, NULL },
+	{ "flags", get_buffer_flags, NULL, XP_DOC_guard_flags, NULL },
+	{ "publisher", get_publisher, NULL, XP_DOC_guard_publisher, NULL },
+	{ "publisher_label", get_publisher_label, NULL, XP_DOC_guard_publisher_label, NULL },
+	{ "readonly", get_readonly, NULL, XP_DOC_guard_readonly, NULL },
+	{ "gone", get_gone, NULL, XP_DOC_guard_gone, NULL },
+	{ "pool", get_pool, NULL, XP_DOC_guard_pool, NULL },
+	{ "cpu_ptr", get_cpu_ptr, NULL, XP_DOC_guard_cpu_ptr, NULL },
+	{ "cuda_ptr", xp_guard_get_cuda_ptr, NULL, XP_DOC_guard_cuda_ptr, NULL },
+	{ "cuda_ptr_mut", xp_guard_get_cuda_ptr_mut, NULL, XP_DOC_guard_cuda_ptr_mut, NULL },
+	{ "cuda_device", xp_guard_get_cuda_device, NULL, XP_DOC_guard_cuda_device, NULL },
+	{ "is_cuda", xp_guard_get_is_cuda, NULL, XP_DOC_guard_is_cuda, NULL },
+	{ "__cuda_array_interface__", xp_guard_get_cuda_array_interface, NULL,
+	  XP_DOC_guard_cuda_array_interface, NULL },
+	{ "shape", xp_guard_get_shape, NULL, XP_DOC_guard_shape, NULL },
+	{ "strides", xp_guard_get_strides, NULL, XP_DOC_guard_strides, NULL },
+	{ "metadata", xp_guard_metadata, NULL, XP_DOC_guard_metadata, NULL },
+	{ "__array_interface__", xp_guard_get_array_interface, NULL,
+	  XP_DOC_guard_array_interface, NULL },
+	{ "dtype_number", xp_guard_get_dtype, NULL, XP_DOC_guard_dtype_number, NULL },
 	{ NULL, NULL, NULL, NULL, NULL }
 };
 

@@ -4,6 +4,11 @@
  * libraries own and drop in any thread, at any time, with or without the GIL. It is counted
  * atomically, touches no Python object, and the last one drops the handle.
  *
+ * Libraries drop a view of a GPU's memory while kernels that read it are still in their streams.
+ * So the handle of such a buffer goes on the legacy default stream, which comes after all that
+ * blocking streams have been given. A program that uses non-blocking streams keeps its view, or
+ * the guard, until they have done their work.
+ *
  * Only a guard makes a further share, under the GIL and while it has one itself. So a count of 1
  * that the guard sees stays 1, and views alone can only become fewer.
  */
@@ -11,12 +16,14 @@
 #define XP_HOLD_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <xmem.h>
 
 struct xp_hold {
 	atomic_uint shares;
 	struct xmem_buffer *buffer;
+	bool on_stream;		/* set before it is shared: streams may use the contents */
 };
 
 /* NULL: no memory. */
@@ -27,6 +34,7 @@ static inline struct xp_hold *xp_hold_new(struct xmem_buffer *buffer)
 	if (hold) {
 		atomic_init(&hold->shares, 1);
 		hold->buffer = buffer;
+		hold->on_stream = false;
 	}
 	return hold;
 }
@@ -42,7 +50,8 @@ static inline void xp_hold_put(struct xp_hold *hold)
 {
 	if (atomic_fetch_sub_explicit(&hold->shares, 1, memory_order_acq_rel) != 1)
 		return;
-	xmem_release(hold->buffer);
+	if (!hold->on_stream || xmem_release_on(hold->buffer, NULL))
+		xmem_release(hold->buffer);
 	free(hold);
 }
 

@@ -33,23 +33,42 @@ static PyObject *set_types(PyObject *module, PyObject *args)
 	Py_RETURN_NONE;
 }
 
-/* set_errors(classes): a dict from errno to the class that is raised; None: of all others. */
-static PyObject *set_errors(PyObject *module, PyObject *classes)
+/*
+ * set_errors(classes, words): a dict from errno to the class that is raised, None: of all others;
+ * and a function that says a message in Python's words.
+ */
+static PyObject *set_errors(PyObject *module, PyObject *args)
 {
 	struct xp_state *state = PyModule_GetState(module);
+	PyObject *classes, *words;
 
-	if (!PyDict_Check(classes)) {
-		PyErr_SetString(PyExc_TypeError, "set_errors wants a dict");
+	if (!PyArg_ParseTuple(args, "OO:set_errors", &classes, &words))
+		return NULL;
+	if (!PyDict_Check(classes) || !PyCallable_Check(words)) {
+		PyErr_SetString(PyExc_TypeError, "set_errors wants a dict and a function");
 		return NULL;
 	}
 	replace(&state->errors, classes);
+	replace(&state->words, words);
 	Py_RETURN_NONE;
 }
 
 static PyMethodDef functions[] = {
-	{ "pool_open", (PyCFunction)(void *)xp_pool_open, METH_VARARGS | METH_KEYWORDS, NULL },
-	{ "set_types", set_types, METH_VARARGS, NULL },
-	{ "set_errors", set_errors, METH_O, NULL },
+	{ "pool_open", xp_pool_open, METH_VARARGS, XP_DOC_pool_open },
+	{ "host", xp_host, METH_NOARGS, XP_DOC_host },
+	{ "pools", xp_pools, METH_NOARGS, XP_DOC_pools },
+	{ "set_types", set_types, METH_VARARGS, XP_DOC_set_types },
+	{ "set_errors", set_errors, METH_VARARGS, XP_DOC_set_errors },
+	{ "cuda_query", xp_cuda_query, METH_NOARGS, XP_DOC_cuda_query },
+	{ "cuda_device_query", xp_cuda_device_query, METH_O, XP_DOC_cuda_device_query },
+	{ "cuda_get_last_result", xp_cuda_get_last_result, METH_NOARGS,
+	  XP_DOC_cuda_get_last_result },
+	{ "cuda_peek_last_result", xp_cuda_peek_last_result, METH_NOARGS,
+	  XP_DOC_cuda_peek_last_result },
+	{ "cuda_clear_last_result", xp_cuda_clear_last_result, METH_NOARGS,
+	  XP_DOC_cuda_clear_last_result },
+	{ "dlpack_look", xp_dlpack_look, METH_O, XP_DOC_dlpack_look },
+	{ "end_later", xp_end_later, METH_NOARGS, XP_DOC_end_later },
 	{ NULL, NULL, 0, NULL }
 };
 
@@ -62,46 +81,92 @@ static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec, const char *n
 	return (PyTypeObject *)type;
 }
 
+/* The type of an answer, by the last part of its name. */
+static int add_layout(PyObject *module, PyTypeObject *type)
+{
+	PyObject *name = PyObject_GetAttrString((PyObject *)type, "__name__");
+	int err = name ? PyObject_SetAttr(module, name, (PyObject *)type) : -1;
+
+	Py_XDECREF(name);
+	return err;
+}
+
 static int execute(PyObject *module)
 {
 	struct xp_state *state = PyModule_GetState(module);
+	int i;
 
 	state->pool = add_type(module, &xp_pool_spec, "Pool");
 	state->guard = add_type(module, &xp_guard_spec, "Guard");
 	state->subscription = add_type(module, &xp_subscription_spec, "Subscription");
-	if (!state->pool || !state->guard || !state->subscription)
+	state->span = (PyTypeObject *)PyType_FromModuleAndSpec(module, &xp_span_spec, NULL);
+	state->copy = (PyTypeObject *)PyType_FromModuleAndSpec(module, &xp_copy_spec, NULL);
+	state->later = xp_later_new();
+	if (!state->pool || !state->guard || !state->subscription || !state->span ||
+	    !state->copy || !state->later || xp_dlpack_add_table(state->guard))
 		return -1;
+	xp_count_forks();
+	if (xp_layout_types(state->layouts))
+		return -1;
+	for (i = 0; i < XP_LAYOUTS; i++) {
+		if (add_layout(module, state->layouts[i]))
+			return -1;
+	}
 	return PyModule_AddStringConstant(module, "version", XMEM_VERSION);
 }
 
 static int traverse(PyObject *module, visitproc visit, void *arg)
 {
 	struct xp_state *state = PyModule_GetState(module);
+	int i;
 
 	Py_VISIT(state->pool);
 	Py_VISIT(state->guard);
 	Py_VISIT(state->subscription);
+	Py_VISIT(state->span);
 	Py_VISIT(state->guard_class);
 	Py_VISIT(state->subscription_class);
 	Py_VISIT(state->errors);
+	Py_VISIT(state->words);
+	Py_VISIT(state->copy);
+	for (i = 0; i < XP_LAYOUTS; i++)
+		Py_VISIT(state->layouts[i]);
 	return 0;
 }
 
 static int clear(PyObject *module)
 {
 	struct xp_state *state = PyModule_GetState(module);
+	int i;
 
 	Py_CLEAR(state->pool);
 	Py_CLEAR(state->guard);
 	Py_CLEAR(state->subscription);
+	Py_CLEAR(state->span);
 	Py_CLEAR(state->guard_class);
 	Py_CLEAR(state->subscription_class);
 	Py_CLEAR(state->errors);
+	Py_CLEAR(state->words);
+	Py_CLEAR(state->copy);
+	for (i = 0; i < XP_LAYOUTS; i++)
+		Py_CLEAR(state->layouts[i]);
 	return 0;
+}
+
+static void free_state(void *module)
+{
+	struct xp_state *state = PyModule_GetState(module);
+
+	clear(module);
+	xp_later_put(state->later);
+	state->later = NULL;
 }
 
 static PyModuleDef_Slot slots[] = {
 	{ Py_mod_exec, execute },
+#ifdef Py_GIL_DISABLED
+	{ Py_mod_gil, Py_MOD_GIL_USED },	/* core.h, "Locks" */
+#endif
 	{ 0, NULL }
 };
 
@@ -114,7 +179,10 @@ static struct PyModuleDef definition = {
 	.m_slots = slots,
 	.m_traverse = traverse,
 	.m_clear = clear,
+	.m_free = free_state,
 };
+
+PyMODINIT_FUNC PyInit__core(void);
 
 PyMODINIT_FUNC PyInit__core(void)
 {

@@ -9,44 +9,56 @@
  */
 #include "core.h"
 
+#include <string.h>
+
 struct xmem_pool *xp_pool_of(struct xp_pool *self)
 {
-	if (!self->pool)
+	if (!self->pool) {
 		xp_raise_errno(self->state, EBADF, "this pool has been closed");
+	} else if (self->forks != xp_forks) {
+		xp_raise_forked(self->state, "pool");
+		return NULL;
+	}
 	return self->pool;
 }
 
-PyObject *xp_pool_open(PyObject *module, PyObject *args, PyObject *kwargs)
+/* An object of that class without a handle. */
+static struct xp_pool *pool_new(struct xp_state *state, PyTypeObject *class)
 {
-	static char *names[] = { "cls", "name", "fd", "flags", "slots", "clients", "ring_entries",
-				 "wait_bound", "label", "demand_bytes", "cache_bytes", "cache_time",
-				 "memory", "keep", NULL };
+	allocfunc alloc = PyType_GetSlot(class, Py_tp_alloc);
+	struct xp_pool *self = (struct xp_pool *)alloc(class, 0);
+
+	if (self) {
+		self->state = state;
+		self->forks = xp_forks;
+	}
+	return self;
+}
+
+PyObject *xp_pool_open(PyObject *module, PyObject *args)
+{
 	struct xmem_pool_options options = { .size = sizeof(options) };
 	struct xp_state *state = PyModule_GetState(module);
 	const char *name;
 	PyObject *class;
 	struct xp_pool *self;
-	allocfunc alloc;
 	int fd;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OziO&O&O&O&O&zO&O&O&O&O&:pool_open", names,
-					 &class, &name, &fd, xp_u32, &options.flags, xp_u32,
-					 &options.slots, xp_u32, &options.clients, xp_u32,
-					 &options.ring_entries, xp_timeout, &options.wait_bound_ns,
-					 &options.label, xp_token, &options.demand_bytes, xp_token,
-					 &options.cache_bytes, xp_timeout, &options.cache_ns,
-					 xp_u32, &options.memory, xp_u32, &options.keep))
+	if (!PyArg_ParseTuple(args, "OziO&O&O&O&O&zO&O&O&O&O&:pool_open", &class, &name, &fd,
+			      xp_u32, &options.flags, xp_u32, &options.slots, xp_u32,
+			      &options.clients, xp_u32, &options.ring_entries, xp_timeout,
+			      &options.wait_bound_ns, &options.label, xp_token,
+			      &options.demand_bytes, xp_token, &options.cache_bytes, xp_timeout,
+			      &options.cache_ns, xp_u32, &options.memory, xp_u32, &options.keep))
 		return NULL;
 	if (!PyType_Check(class) ||
 	    !PyType_IsSubtype((PyTypeObject *)class, state->pool)) {
 		PyErr_SetString(PyExc_TypeError, "pool_open: the class is no Pool");
 		return NULL;
 	}
-	alloc = PyType_GetSlot((PyTypeObject *)class, Py_tp_alloc);
-	self = (struct xp_pool *)alloc((PyTypeObject *)class, 0);
+	self = pool_new(state, (PyTypeObject *)class);
 	if (!self)
 		return NULL;
-	self->state = state;
 	for (;;) {
 		Py_BEGIN_ALLOW_THREADS
 		self->pool = fd < 0 ? xmem_pool_open(name, &options) :
@@ -61,6 +73,35 @@ PyObject *xp_pool_open(PyObject *module, PyObject *args, PyObject *kwargs)
 	return NULL;
 }
 
+/* Of a handle that a child has inherited by fork, which may well reopen it. */
+static PyObject *pool_reopen(PyObject *object, PyObject *unused)
+{
+	struct xp_pool *self = (struct xp_pool *)object, *other;
+
+	if (!self->pool)
+		return xp_raise_errno(self->state, EBADF, "this pool has been closed");
+	other = pool_new(self->state, Py_TYPE(object));
+	if (!other)
+		return NULL;
+	while (self->pool) {
+		struct xmem_pool *pool = self->pool;
+
+		Py_BEGIN_ALLOW_THREADS
+		other->pool = xmem_pool_reopen(pool);
+		Py_END_ALLOW_THREADS
+		if (other->pool)
+			return (PyObject *)other;
+		if (!xp_again(self->state, XMEM_FOREVER, NULL))
+			break;
+	}
+	if (!PyErr_Occurred())
+		xp_raise_errno(self->state, EBADF, "this pool has been closed");
+	Py_DECREF(other);
+	return NULL;
+}
+
+/* ---- closing ---- */
+
 static void close_handle(struct xmem_pool *pool)
 {
 	PyThreadState *thread;
@@ -72,17 +113,39 @@ static void close_handle(struct xmem_pool *pool)
 	PyEval_RestoreThread(thread);
 }
 
+void xp_pool_close_if_last(struct xp_pool *self)
+{
+	struct xmem_pool *pool = self->closing;
+
+	if (!pool || self->users || xp_is_hooked(self))
+		return;
+	self->closing = NULL;
+	close_handle(pool);
+}
+
 static PyObject *pool_close(PyObject *object, PyObject *unused)
 {
 	struct xp_pool *self = (struct xp_pool *)object;
 	struct xmem_pool *pool = self->pool;
 
+	if (pool && xp_is_hooked(self))
+		return xp_raise_errno(self->state, EDEADLK, "a limbo hook cannot close the pool in "
+				      "whose call it runs");
 	self->pool = NULL;
-	if (self->users)
+	if (pool && self->users && self->forks == xp_forks) {
 		self->closing = pool;
-	else
+		xmem_cancel(pool);	/* what waits ends now, and not with the last user */
+	} else {
 		close_handle(pool);
+	}
+	xp_later_run(self->state->later);
 	Py_RETURN_NONE;
+}
+
+static int pool_clear(PyObject *object)
+{
+	Py_CLEAR(((struct xp_pool *)object)->limbo);
+	return 0;
 }
 
 static void pool_dealloc(PyObject *object)
@@ -93,12 +156,15 @@ static void pool_dealloc(PyObject *object)
 
 	PyObject_GC_UnTrack(object);
 	close_handle(self->pool);
+	close_handle(self->closing);
+	pool_clear(object);
 	free_object(object);
 	Py_DECREF(type);
 }
 
 static int pool_traverse(PyObject *object, visitproc visit, void *arg)
 {
+	Py_VISIT(((struct xp_pool *)object)->limbo);
 	Py_VISIT(Py_TYPE(object));
 	return 0;
 }
@@ -113,7 +179,7 @@ static PyObject *pool_preallocate(PyObject *object, PyObject *args, PyObject *kw
 	struct xmem_pool *pool;
 	int err;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O&O&:preallocate", names, xp_u32,
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O&O&:_preallocate", names, xp_u32,
 					 &options.count, xp_token, &options.bytes, xp_u32,
 					 &options.flags))
 		return NULL;
@@ -130,6 +196,19 @@ static PyObject *pool_preallocate(PyObject *object, PyObject *args, PyObject *kw
 	Py_RETURN_NONE;
 }
 
+/*
+ * What was said of earlier contents of this buffer is not said of these. In C a program says all or
+ * nothing of its contents; in Python each view of them goes by it.
+ */
+static void say_nothing(struct xmem_buffer *buffer)
+{
+	static const struct xmem_metadata nothing;
+	struct xmem_metadata *metadata = xmem_buffer_metadata_mut(buffer);
+
+	if (metadata && memcmp(metadata, &nothing, sizeof(nothing)))
+		*metadata = nothing;
+}
+
 static PyObject *pool_acquire(PyObject *object, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "nbytes", "timeout", NULL };
@@ -139,7 +218,7 @@ static PyObject *pool_acquire(PyObject *object, PyObject *args, PyObject *kwargs
 	struct xmem_pool *pool;
 	size_t bytes = 0;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&O&:acquire", names, xp_size, &bytes,
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&O&:_acquire", names, xp_size, &bytes,
 					 xp_timeout, &timeout_ns))
 		return NULL;
 	until = xp_until(timeout_ns);
@@ -147,9 +226,12 @@ static PyObject *pool_acquire(PyObject *object, PyObject *args, PyObject *kwargs
 		pool = xp_pool_of(self);
 		if (!pool)
 			return NULL;
-		Py_BEGIN_ALLOW_THREADS
+		XP_BEGIN_HOOKED
 		buffer = xmem_acquire(pool, bytes, timeout_ns);
-		Py_END_ALLOW_THREADS
+		if (buffer)
+			say_nothing(buffer);
+		XP_END_HOOKED
+		xp_pool_close_if_last(self);
 		if (buffer)
 			return xp_guard_new(self->state, object, buffer, XP_WRITING);
 	} while (xp_again(self->state, until, &timeout_ns));
@@ -196,14 +278,15 @@ static struct xmem_buffer *get_slowly(struct xp_pool *self, struct xmem_pool *po
 	Py_BEGIN_ALLOW_THREADS
 	buffer = xmem_get(pool, token);
 	Py_END_ALLOW_THREADS
-	if (!--self->users && self->closing) {
-		pool = self->closing;
-		self->closing = NULL;
-		close_handle(pool);
-	}
+	self->users--;
+	xp_pool_close_if_last(self);
 	return buffer;
 }
 
+/*
+ * A get that takes no claim asks nobody, and costs less than letting go of the GIL. If a claim
+ * comes in between, the call asks the host with the GIL, once.
+ */
 static PyObject *pool_get(PyObject *object, PyObject *token)
 {
 	struct xp_pool *self = (struct xp_pool *)object;
@@ -217,7 +300,8 @@ static PyObject *pool_get(PyObject *object, PyObject *token)
 		pool = xp_pool_of(self);
 		if (!pool)
 			return NULL;
-		buffer = get_slowly(self, pool, number);
+		buffer = xmem_claims(pool, number) > 0 ? get_slowly(self, pool, number) :
+							 xmem_get(pool, number);
 		if (buffer)
 			return xp_guard_new(self->state, object, buffer, XP_READING);
 	} while (xp_again(self->state, XMEM_FOREVER, NULL));
@@ -286,6 +370,19 @@ static PyObject *pool_void_claims(PyObject *self, PyObject *token)
 	return with_token(self, token, xmem_void_claims);
 }
 
+static PyObject *pool_claims(PyObject *object, PyObject *token)
+{
+	struct xp_pool *self = (struct xp_pool *)object;
+	struct xmem_pool *pool = xp_pool_of(self);
+	uint64_t number;
+	int claims;
+
+	if (!pool || !xp_token(token, &number))
+		return NULL;
+	claims = xmem_claims(pool, number);
+	return claims < 0 ? xp_raise(self->state) : PyLong_FromLong(claims);
+}
+
 static PyObject *pool_retract(PyObject *self, PyObject *token)
 {
 	return with_token(self, token, xmem_retract);
@@ -301,9 +398,10 @@ static PyObject *pool_collect(PyObject *object, PyObject *unused)
 
 	if (!pool)
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS
+	XP_BEGIN_HOOKED
 	found = xmem_collect(pool);
-	Py_END_ALLOW_THREADS
+	XP_END_HOOKED
+	xp_later_run(self->state->later);
 	return found < 0 ? xp_raise(self->state) : PyLong_FromLong(found);
 }
 
@@ -317,9 +415,10 @@ static PyObject *pool_trim(PyObject *object, PyObject *args, PyObject *kwargs)
 
 	if (!pool || !PyArg_ParseTupleAndKeywords(args, kwargs, "|O&:trim", names, xp_token, &keep))
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS
+	XP_BEGIN_HOOKED
 	given = xmem_trim(pool, keep);
-	Py_END_ALLOW_THREADS
+	XP_END_HOOKED
+	xp_later_run(self->state->later);
 	return given < 0 ? xp_raise(self->state) : PyLong_FromLongLong(given);
 }
 
@@ -367,44 +466,62 @@ static PyObject *get_backend(PyObject *object, void *unused)
 	return pool ? PyUnicode_FromString(xmem_pool_backend(pool)) : NULL;
 }
 
+static PyObject *get_forked(PyObject *object, void *unused)
+{
+	return PyBool_FromLong(((struct xp_pool *)object)->forks != xp_forks);
+}
+
 static PyObject *get_closed(PyObject *object, void *unused)
 {
 	return PyBool_FromLong(!((struct xp_pool *)object)->pool);
 }
 
-#define KEYWORDS (METH_VARARGS | METH_KEYWORDS)
+#define KEYWORDS(function) (PyCFunction)(void *)(function), METH_VARARGS | METH_KEYWORDS
 
 static PyMethodDef methods[] = {
-	{ "close", pool_close, METH_NOARGS, "Drop the handle; buffers and subscriptions stay." },
-	{ "preallocate", (PyCFunction)(void *)pool_preallocate, KEYWORDS, NULL },
-	{ "acquire", (PyCFunction)(void *)pool_acquire, KEYWORDS, NULL },
-	{ "attach_fd", (PyCFunction)(void *)pool_attach_fd, KEYWORDS, NULL },
-	{ "get", pool_get, METH_O, "Get the buffer that a token names, and hold it, for reading." },
-	{ "get_slot", pool_get_slot, METH_O, NULL },
-	{ "add_ref", pool_add_ref, METH_O, NULL },
-	{ "drop_ref", pool_drop_ref, METH_O, NULL },
-	{ "void_claims", pool_void_claims, METH_O, NULL },
-	{ "retract", pool_retract, METH_O, NULL },
-	{ "collect", pool_collect, METH_NOARGS, NULL },
-	{ "trim", (PyCFunction)(void *)pool_trim, KEYWORDS, NULL },
-	{ "cancel", pool_cancel, METH_NOARGS, NULL },
-	{ "fileno", pool_fileno, METH_NOARGS, NULL },
-	{ "fd", pool_fd, METH_NOARGS, NULL },
-	{ "subscribe", (PyCFunction)(void *)xp_pool_subscribe, KEYWORDS, NULL },
-	{ "receive", (PyCFunction)(void *)xp_pool_receive, KEYWORDS, NULL },
+	{ "reopen", pool_reopen, METH_NOARGS, XP_DOC_pool_reopen },
+	{ "close", pool_close, METH_NOARGS, XP_DOC_pool_close },
+	{ "_preallocate", KEYWORDS(pool_preallocate), XP_DOC_pool_preallocate },
+	{ "_acquire", KEYWORDS(pool_acquire), XP_DOC_pool_acquire },
+	{ "attach_fd", KEYWORDS(pool_attach_fd), XP_DOC_pool_attach_fd },
+	{ "_cuda_preallocate", KEYWORDS(xp_pool_cuda_preallocate), XP_DOC_pool_cuda_preallocate },
+	{ "_cuda_acquire", KEYWORDS(xp_pool_cuda_acquire), XP_DOC_pool_cuda_acquire },
+	{ "_cuda_attach", KEYWORDS(xp_pool_cuda_attach), XP_DOC_pool_cuda_attach },
+	{ "get", pool_get, METH_O, XP_DOC_pool_get },
+	{ "get_slot", pool_get_slot, METH_O, XP_DOC_pool_get_slot },
+	{ "claims", pool_claims, METH_O, XP_DOC_pool_claims },
+	{ "add_ref", pool_add_ref, METH_O, XP_DOC_pool_add_ref },
+	{ "drop_ref", pool_drop_ref, METH_O, XP_DOC_pool_drop_ref },
+	{ "void_claims", pool_void_claims, METH_O, XP_DOC_pool_void_claims },
+	{ "retract", pool_retract, METH_O, XP_DOC_pool_retract },
+	{ "collect", pool_collect, METH_NOARGS, XP_DOC_pool_collect },
+	{ "trim", KEYWORDS(pool_trim), XP_DOC_pool_trim },
+	{ "limbo_hook", KEYWORDS(xp_pool_limbo_hook), XP_DOC_pool_limbo_hook },
+	{ "cancel", pool_cancel, METH_NOARGS, XP_DOC_pool_cancel },
+	{ "fileno", pool_fileno, METH_NOARGS, XP_DOC_pool_fileno },
+	{ "fd", pool_fd, METH_NOARGS, XP_DOC_pool_fd },
+	{ "stat", xp_pool_stat, METH_NOARGS, XP_DOC_pool_stat },
+	{ "client_info", xp_pool_client_info, METH_O, XP_DOC_pool_client_info },
+	{ "slot_info", xp_pool_slot_info, METH_O, XP_DOC_pool_slot_info },
+	{ "device_info", xp_pool_device_info, METH_O, XP_DOC_pool_device_info },
+	{ "holds", xp_pool_holds, METH_VARARGS, XP_DOC_pool_holds },
+	{ "_subscribe", KEYWORDS(xp_pool_subscribe), XP_DOC_pool_subscribe },
+	{ "receive", KEYWORDS(xp_pool_receive), XP_DOC_pool_receive },
 	{ NULL, NULL, 0, NULL }
 };
 
 static PyGetSetDef properties[] = {
-	{ "client", get_client, NULL, "The id of this client in the pool.", NULL },
-	{ "backend", get_backend, NULL, "The host: \"kernel\" or \"daemon\".", NULL },
-	{ "closed", get_closed, NULL, "Has the handle been dropped?", NULL },
+	{ "client", get_client, NULL, XP_DOC_pool_client, NULL },
+	{ "backend", get_backend, NULL, XP_DOC_pool_backend, NULL },
+	{ "closed", get_closed, NULL, XP_DOC_pool_closed, NULL },
+	{ "forked", get_forked, NULL, XP_DOC_pool_forked, NULL },
 	{ NULL, NULL, NULL, NULL, NULL }
 };
 
 static PyType_Slot slots[] = {
 	{ Py_tp_dealloc, pool_dealloc },
 	{ Py_tp_traverse, pool_traverse },
+	{ Py_tp_clear, pool_clear },
 	{ Py_tp_methods, methods },
 	{ Py_tp_getset, properties },
 	{ 0, NULL }

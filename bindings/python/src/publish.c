@@ -26,6 +26,65 @@ struct handing {
 typedef int hand_function(struct xmem_buffer *buffer, const struct handing *handing,
 			  uint64_t *ret_token);
 
+/* How many bytes the contents take that are described; 0: nobody has said what they are. */
+static uint64_t described_bytes(struct xp_guard *self, const struct xmem_metadata *metadata)
+{
+	struct xmem_image image = { .size = sizeof(image) };
+	const char *data, *end = NULL, *rows;
+	uint64_t bytes;
+	uint32_t i;
+	int err;
+
+	if (!metadata->image)
+		return metadata->dtype ? 1 : 0;
+	err = self->cuda ? xmem_cuda_image_view(self->buffer, &image) :
+			   xmem_image_view(self->buffer, &image);
+	if (err)
+		return 1;
+	data = image.plane[0].data;
+	for (i = 0; i < image.planes; i++) {
+		rows = image.plane[i].data;
+		rows += (size_t)(image.plane[i].rows - 1) * image.plane[i].stride +
+			image.plane[i].row_bytes;
+		end = !end || rows > end ? rows : end;
+	}
+	bytes = end - data;
+	return bytes;
+}
+
+/* -1 with an exception: readers would find a tensor or image that reaches beyond this part. */
+static int check_part(struct xp_guard *self, const struct xmem_publish_options *options)
+{
+	struct xmem_metadata metadata;
+	uint64_t bytes, first, skipped;
+	PyObject *shape;
+
+	if (!options->offset && !options->length)
+		return 0;
+	if (!xp_guard_look(self))
+		return -1;
+	if (xmem_metadata_view(self->buffer, &metadata)) {
+		xp_raise(self->state);
+		return -1;
+	}
+	/* Who writes counts from its own first byte, others from that of the whole buffer. */
+	first = self->mode == XP_WRITING ? 0 : metadata.offset;
+	skipped = options->offset - first;
+	if (options->offset < first || skipped > metadata.size)
+		return 0;		/* the library says that this is outside */
+	bytes = options->length ? options->length : metadata.size - skipped;
+	if (described_bytes(self, &metadata) <= bytes &&
+	    xmem_tensor_check(&metadata, bytes) != -ERANGE)
+		return 0;
+	shape = xp_shape(&metadata);
+	if (shape)
+		xp_raise_errno(self->state, ERANGE, "a part of %llu bytes does not hold the "
+			       "contents that are described, of shape %R: describe what the part "
+			       "is, or hand over all of it", (unsigned long long)bytes, shape);
+	Py_XDECREF(shape);
+	return -1;
+}
+
 static PyObject *hand_over(struct xp_guard *self, struct handing *handing, hand_function *call,
 			   bool slow)
 {
@@ -36,6 +95,8 @@ static PyObject *hand_over(struct xp_guard *self, struct handing *handing, hand_
 	bool keep;
 	int err;
 
+	if (check_part(self, &handing->options))
+		return NULL;
 	do {
 		buffer = xp_guard_take(self, &keep);
 		if (!buffer)
@@ -56,6 +117,7 @@ static PyObject *hand_over(struct xp_guard *self, struct handing *handing, hand_
 	} else {
 		xp_guard_back(self);
 		self->mode = XP_READING;
+		self->attached_on = false;
 		xp_guard_view_changed(self);
 	}
 	return PyLong_FromUnsignedLongLong(token);
@@ -84,6 +146,10 @@ PyObject *xp_guard_publish(PyObject *object, PyObject *args, PyObject *kwargs)
 	handing.on_stream = stream != Py_None;
 	if (!xp_stream(stream, &handing.stream) || !xp_guard_write(self))
 		return NULL;
+	if (self->attached_on && !handing.on_stream) {
+		handing.on_stream = true;
+		handing.stream = self->stream;
+	}
 	return hand_over(self, &handing, publish, handing.on_stream);
 }
 
@@ -155,7 +221,8 @@ PyObject *xp_guard_get_mut(PyObject *object, PyObject *unused)
 		if (!err) {
 			self->mode = XP_WRITING;
 			xp_guard_view_changed(self);
-			Py_RETURN_NONE;
+			Py_INCREF(object);
+			return object;
 		}
 	} while (xp_again(self->state, XMEM_FOREVER, NULL));
 	return NULL;
@@ -202,23 +269,23 @@ PyObject *xp_guard_forget(PyObject *object, PyObject *unused)
 
 PyObject *xp_guard_set_ref_count(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = { "count", "timeout", NULL };
+	static char *names[] = { "count", "lasts", NULL };
 	struct xp_guard *self = (struct xp_guard *)object;
 	struct xmem_buffer *buffer;
-	int64_t timeout_ns = 0;
+	int64_t lasts_ns = XP_LASTS_NS;
 	uint32_t count;
 	bool viewed;
 	int err;
 
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|O&:set_ref_count", names, xp_u32, &count,
-					 xp_timeout, &timeout_ns))
+					 xp_lasts, &lasts_ns))
 		return NULL;
 	do {
 		buffer = xp_guard_take(self, &viewed);
 		if (!buffer)
 			return NULL;
 		Py_BEGIN_ALLOW_THREADS
-		err = xmem_set_ref_count(buffer, count, timeout_ns);
+		err = xmem_set_ref_count(buffer, count, lasts_ns);
 		Py_END_ALLOW_THREADS
 		xp_guard_back(self);
 		if (!err) {
@@ -233,20 +300,22 @@ PyObject *xp_guard_set_ref_count(PyObject *object, PyObject *args, PyObject *kwa
 
 PyObject *xp_guard_offer(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = { "more", NULL };
+	static char *names[] = { "more", "lasts", NULL };
 	struct xp_guard *self = (struct xp_guard *)object;
 	struct xmem_buffer *buffer;
+	int64_t lasts_ns = XP_LASTS_NS;
 	uint32_t more = 1;
 	int err;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&:offer", names, xp_u32, &more))
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&O&:offer", names, xp_u32, &more,
+					 xp_lasts, &lasts_ns))
 		return NULL;
 	do {
 		buffer = xp_guard_begin(self);
 		if (!buffer)
 			return NULL;
 		Py_BEGIN_ALLOW_THREADS
-		err = xmem_offer(buffer, more);
+		err = xmem_offer_for(buffer, more, lasts_ns);
 		Py_END_ALLOW_THREADS
 		xp_guard_end(self);
 		if (!err)

@@ -11,12 +11,17 @@ struct xp_subscription {
 	struct xp_state *state;
 	struct xmem_subscription *subscription;	/* NULL: closed */
 	PyObject *pool;
+	unsigned int forks;		/* xp_forks when it was made */
 };
 
 static struct xmem_subscription *subscription_of(struct xp_subscription *self)
 {
-	if (!self->subscription)
+	if (!self->subscription) {
 		xp_raise_errno(self->state, EBADF, "this subscription has been closed");
+	} else if (self->forks != xp_forks) {
+		xp_raise_forked(self->state, "subscription");
+		return NULL;
+	}
 	return self->subscription;
 }
 
@@ -31,7 +36,7 @@ PyObject *xp_pool_subscribe(PyObject *object, PyObject *args, PyObject *kwargs)
 	struct xp_subscription *self;
 	int64_t until;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&O&O&O&O&z:subscribe", names, xp_u32,
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&O&O&O&O&z:_subscribe", names, xp_u32,
 					 &options.flags, xp_u32, &options.publisher, xp_timeout,
 					 &options.timeout_ns, xp_u32, &options.history, xp_u32,
 					 &options.depth, &options.label))
@@ -59,6 +64,7 @@ PyObject *xp_pool_subscribe(PyObject *object, PyObject *args, PyObject *kwargs)
 	}
 	self->state = state;
 	self->subscription = subscription;
+	self->forks = xp_forks;
 	Py_INCREF(object);
 	self->pool = object;
 	return (PyObject *)self;
@@ -253,19 +259,20 @@ static PyObject *get_closed(PyObject *object, void *unused)
 	return PyBool_FromLong(!((struct xp_subscription *)object)->subscription);
 }
 
+#define KEYWORDS(function) (PyCFunction)(void *)(function), METH_VARARGS | METH_KEYWORDS
+
 static PyMethodDef methods[] = {
-	{ "receive", (PyCFunction)(void *)subscription_receive, METH_VARARGS | METH_KEYWORDS,
-	  "Receive the next publication: hold it, for reading." },
-	{ "close", subscription_close, METH_NOARGS, "Follow no longer; waits end." },
-	{ "fileno", subscription_fileno, METH_NOARGS, "A descriptor to poll." },
+	{ "receive", KEYWORDS(subscription_receive), XP_DOC_subscription_receive },
+	{ "close", subscription_close, METH_NOARGS, XP_DOC_subscription_close },
+	{ "fileno", subscription_fileno, METH_NOARGS, XP_DOC_subscription_fileno },
 	{ NULL, NULL, 0, NULL }
 };
 
 static PyGetSetDef properties[] = {
-	{ "lost", get_lost, NULL, "Publications lost by being slow.", NULL },
-	{ "publisher", get_publisher, NULL, "Who published what was received last.", NULL },
-	{ "pool", get_pool, NULL, "The pool.", NULL },
-	{ "closed", get_closed, NULL, "Has it been closed?", NULL },
+	{ "lost", get_lost, NULL, XP_DOC_subscription_lost, NULL },
+	{ "publisher", get_publisher, NULL, XP_DOC_subscription_publisher, NULL },
+	{ "pool", get_pool, NULL, XP_DOC_subscription_pool, NULL },
+	{ "closed", get_closed, NULL, XP_DOC_subscription_closed, NULL },
 	{ NULL, NULL, NULL, NULL, NULL }
 };
 

@@ -6,6 +6,8 @@
  */
 #include "core.h"
 
+#include <string.h>
+
 const char *xp_format(uint32_t dtype)
 {
 	switch (dtype) {
@@ -33,29 +35,76 @@ void xp_guard_view_changed(struct xp_guard *self)
 	self->view.data = NULL;
 }
 
-static void look_at_bytes(struct xp_view *view, size_t bytes)
+void xp_view_bytes(struct xp_view *ret, size_t bytes, const void *data)
 {
-	view->dtype = XMEM_DTYPE_NONE;
-	view->ndim = 1;
-	view->item_bytes = 1;
-	view->bytes = view->shape[0] = bytes;
-	view->strides[0] = 1;
-	view->dense = true;
+	*ret = (struct xp_view){
+		.data = data, .dtype = XMEM_DTYPE_NONE, .ndim = 1, .item_bytes = 1, .bytes = bytes,
+		.dense = true, .divisible = true, .shape = { bytes }, .strides = { 1 },
+		.steps = { 1 },
+	};
 }
 
-static void look_at_tensor(struct xp_view *view, const struct xmem_tensor *tensor)
+/* How far the numbers of an element have to be aligned: each at a multiple of its own bytes. */
+static bool is_aligned(const struct xp_view *view)
+{
+	size_t bytes = XMEM_DTYPE_BITS(view->dtype) / 8;
+
+	if (XMEM_DTYPE_CODE(view->dtype) == XMEM_DTYPE_CODE_COMPLEX)
+		bytes /= 2;
+	return bytes < 2 || (uintptr_t)view->data % bytes == 0;
+}
+
+/* A dimension of one element, or none, has no stride that matters: it may be any number. */
+static bool divide(struct xp_view *view)
+{
+	int i;
+
+	for (i = 0; i < view->ndim; i++) {
+		if (view->strides[i] % view->item_bytes && view->shape[i] > 1)
+			return false;
+		view->steps[i] = view->strides[i] / view->item_bytes;
+	}
+	return is_aligned(view);
+}
+
+void xp_view_tensor(struct xp_view *ret, const struct xmem_tensor *tensor, const void *data)
 {
 	uint32_t i;
 
-	view->dtype = tensor->dtype;
-	view->ndim = tensor->ndim;
-	view->item_bytes = tensor->item_bytes;
-	view->bytes = tensor->elements * tensor->item_bytes;
-	view->dense = tensor->flags & XMEM_TENSOR_DENSE;
+	*ret = (struct xp_view){
+		.data = data, .dtype = tensor->dtype, .ndim = tensor->ndim,
+		.item_bytes = tensor->item_bytes, .bytes = tensor->elements * tensor->item_bytes,
+		.dense = tensor->flags & XMEM_TENSOR_DENSE,
+	};
 	for (i = 0; i < tensor->ndim; i++) {
-		view->shape[i] = tensor->shape[i];
-		view->strides[i] = tensor->strides[i];
+		ret->shape[i] = tensor->shape[i];
+		ret->strides[i] = tensor->strides[i];
 	}
+	ret->divisible = divide(ret);
+}
+
+size_t xp_contents(struct xmem_buffer *buffer)
+{
+	size_t bytes = xmem_size(buffer);
+	struct xmem_metadata metadata;
+	uint32_t i;
+
+	if (xmem_metadata_view(buffer, &metadata) || !metadata.dtype ||
+	    xmem_tensor_check(&metadata, bytes))
+		return bytes;
+	for (i = 0; i < metadata.ndim; i++)
+		if (!metadata.shape[i])
+			return 0;
+	return bytes;
+}
+
+/* Views that are alive keep the arrays of @old. */
+static bool is_same(const struct xp_view *old, const struct xp_view *new)
+{
+	return old->dtype == new->dtype && old->ndim == new->ndim &&
+	       old->item_bytes == new->item_bytes && old->bytes == new->bytes &&
+	       !memcmp(old->shape, new->shape, sizeof(old->shape)) &&
+	       !memcmp(old->strides, new->strides, sizeof(old->strides));
 }
 
 /*
@@ -66,6 +115,7 @@ int xp_guard_view(struct xp_guard *self)
 {
 	struct xmem_buffer *buffer = xp_guard_look(self);
 	struct xmem_tensor tensor = { .size = sizeof(tensor) };
+	struct xp_view view;
 	const void *data;
 	int err;
 
@@ -73,11 +123,6 @@ int xp_guard_view(struct xp_guard *self)
 		return -1;
 	if (self->view.data)
 		return 0;
-	if (self->exports) {
-		PyErr_SetString(PyExc_BufferError, "this guard has views from before its contents "
-				"were described or published anew");
-		return -1;
-	}
 	err = xmem_tensor_view(buffer, &tensor);
 	if (err && err != -ENODATA)
 		goto raise;
@@ -87,14 +132,25 @@ int xp_guard_view(struct xp_guard *self)
 	if (!data)
 		goto raise;
 	if (err)
-		look_at_bytes(&self->view, xmem_size(buffer));
+		xp_view_bytes(&view, xmem_size(buffer), data);
 	else
-		look_at_tensor(&self->view, &tensor);
-	self->view.data = data;
+		xp_view_tensor(&view, &tensor, data);
+	if (self->exports && !is_same(&self->view, &view)) {
+		PyErr_SetString(PyExc_BufferError, "this guard has views of its contents as they "
+				"were before they were described or published anew");
+		return -1;
+	}
+	self->view = view;
 	return 0;
 raise:
 	xp_raise(self->state);
 	return -1;
+}
+
+bool xp_guard_readonly(struct xp_guard *self)
+{
+	return self->mode != XP_WRITING ||
+	       xmem_buffer_flags(self->buffer) & XMEM_BUFFER_ATTACHED;
 }
 
 /* ---- the buffer protocol ---- */
@@ -105,33 +161,58 @@ static int refuse(const char *why)
 	return -1;
 }
 
+/* Those who take no strides, too, see elements that follow each other. */
+static bool wants_c_order(int flags)
+{
+	return (flags & PyBUF_STRIDES) != PyBUF_STRIDES ||
+	       (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS ||
+	       (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS;
+}
+
+static bool is_f_order(const struct xp_view *view)
+{
+	Py_ssize_t bytes = view->item_bytes;
+	int i;
+
+	for (i = 0; i < view->ndim; i++) {
+		if (view->shape[i] > 1 && view->strides[i] != bytes)
+			return !view->bytes;
+		bytes *= view->shape[i];
+	}
+	return true;
+}
+
 int xp_guard_getbuffer(PyObject *object, Py_buffer *view, int flags)
 {
 	struct xp_guard *self = (struct xp_guard *)object;
+	bool strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES, readonly;
 	const struct xp_view *of = &self->view;
-	bool readonly;
 	const char *format;
 
 	view->obj = NULL;
+	if (self->mode != XP_GONE && self->cuda)
+		return refuse("these contents are on a GPU: use __cuda_array_interface__, DLPack "
+			      "or copy_to_cpu()");
 	if (xp_guard_view(self))
 		return -1;
-	readonly = self->mode != XP_WRITING ||
-		   xmem_buffer_flags(self->buffer) & XMEM_BUFFER_ATTACHED;
+	readonly = xp_guard_readonly(self);
 	if (readonly && flags & PyBUF_WRITABLE)
 		return refuse("these contents are read-only");
 	format = xp_format(of->dtype);
 	if (!format && flags & PyBUF_FORMAT)
 		return refuse("Python has no format for this type of elements: use DLPack");
-	if (!of->dense && (flags & PyBUF_STRIDES) != PyBUF_STRIDES)
-		return refuse("the elements do not lie in one row, and the caller takes no strides");
+	if (!of->dense && wants_c_order(flags))
+		return refuse("the elements do not lie in one row, and the caller wants them so");
+	if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !is_f_order(of))
+		return refuse("the first index does not vary fastest, and the caller wants it so");
 	view->buf = (void *)of->data;
 	view->len = of->bytes;
 	view->itemsize = of->item_bytes;
 	view->readonly = readonly;
 	view->format = flags & PyBUF_FORMAT ? (char *)format : NULL;
 	view->ndim = flags & PyBUF_ND ? of->ndim : 1;
-	view->shape = flags & PyBUF_ND ? (Py_ssize_t *)of->shape : NULL;
-	view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? (Py_ssize_t *)of->strides : NULL;
+	view->shape = flags & PyBUF_ND && of->ndim ? (Py_ssize_t *)of->shape : NULL;
+	view->strides = strided && of->ndim ? (Py_ssize_t *)of->strides : NULL;
 	view->suboffsets = NULL;
 	view->internal = NULL;
 	Py_INCREF(object);
@@ -151,7 +232,15 @@ void xp_guard_releasebuffer(PyObject *object, Py_buffer *view)
 
 /* ---- as properties ---- */
 
-static PyObject *tuple(const Py_ssize_t *numbers, int count)
+/* What is said of contents on a GPU can be told without their address. */
+static int look(struct xp_guard *self)
+{
+	if (!xp_guard_look(self))
+		return -1;
+	return self->cuda ? xp_guard_cuda_view(self) : xp_guard_view(self);
+}
+
+PyObject *xp_tuple(const Py_ssize_t *numbers, int count)
 {
 	PyObject *tuple = PyTuple_New(count), *number;
 	int i;
@@ -166,23 +255,33 @@ static PyObject *tuple(const Py_ssize_t *numbers, int count)
 	return tuple;
 }
 
+PyObject *xp_shape(const struct xmem_metadata *metadata)
+{
+	Py_ssize_t shape[XMEM_MAX_DIMENSIONS];
+	uint32_t i;
+
+	for (i = 0; i < metadata->ndim && i < XMEM_MAX_DIMENSIONS; i++)
+		shape[i] = metadata->shape[i];
+	return xp_tuple(shape, i);
+}
+
 PyObject *xp_guard_get_shape(PyObject *object, void *unused)
 {
 	struct xp_guard *self = (struct xp_guard *)object;
 
-	return xp_guard_view(self) ? NULL : tuple(self->view.shape, self->view.ndim);
+	return look(self) ? NULL : xp_tuple(self->view.shape, self->view.ndim);
 }
 
 PyObject *xp_guard_get_strides(PyObject *object, void *unused)
 {
 	struct xp_guard *self = (struct xp_guard *)object;
 
-	return xp_guard_view(self) ? NULL : tuple(self->view.strides, self->view.ndim);
+	return look(self) ? NULL : xp_tuple(self->view.strides, self->view.ndim);
 }
 
 PyObject *xp_guard_get_dtype(PyObject *object, void *unused)
 {
 	struct xp_guard *self = (struct xp_guard *)object;
 
-	return xp_guard_view(self) ? NULL : PyLong_FromUnsignedLong(self->view.dtype);
+	return look(self) ? NULL : PyLong_FromUnsignedLong(self->view.dtype);
 }

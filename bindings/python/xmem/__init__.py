@@ -15,15 +15,43 @@ A crash in one process neither leaks memory nor harms another process.
 
 Times are seconds; what ends in _ns is nanoseconds.
 """
+try:
+    from . import _core
+except ImportError as error:
+    from importlib.util import find_spec
+
+    if find_spec("xmem._core"):     # it is there, and says itself what is wrong
+        raise
+    raise ImportError(
+        f"xmem is not whole: its extension is not beside {__file__}. It cannot be loaded from a "
+        "zip (a zipapp), and in a source tree 'make python' builds it", name="xmem._core",
+        path=__file__) from error
+from . import dtypes, typing
+from .cuda import (CudaImage, CudaPlane, CudaTensor, cuda_clear_last_result, cuda_info,
+                   cuda_last_result, gpus)
 from .errors import (Canceled, Ended, Error, Exists, Forked, HostGone, Limit, NoDevice, NoSpace,
                      NotFound, NotPermitted, OwnerDead, Released, Stale, TimedOut, WouldBlock)
-from .guard import BufferGuard
+from .guard import BufferGuard, Parcel
+from .holders import Holder
 from .pool import BufferPool
 from .subscription import Subscription
+from ._constants import (NOBODY, BufferFlags, ClientRole, CudaCanFlags, ImageFormat, Order,
+                         SlotUse, Storage)
+from ._core import (ClientInfo, CudaDeviceInfo, CudaInfo, DeviceInfo, HostInfo, Limbo, Metadata,
+                    PoolEntry, PoolInfo, SlotInfo, host, pools)
 from ._core import version as __version__
 
 __all__ = [
-    "BufferGuard", "BufferPool", "Canceled", "Ended", "Error", "Exists", "Forked", "HostGone",
-    "Limit", "NoDevice", "NoSpace", "NotFound", "NotPermitted", "OwnerDead", "Released", "Stale",
-    "Subscription", "TimedOut", "WouldBlock",
+    "BufferFlags", "BufferGuard", "BufferPool", "Canceled", "ClientInfo", "ClientRole",
+    "CudaCanFlags", "CudaDeviceInfo", "CudaImage", "CudaInfo", "CudaPlane", "CudaTensor",
+    "DeviceInfo", "Ended", "Error", "Exists", "Forked", "Holder", "HostGone", "HostInfo",
+    "ImageFormat", "Limbo", "Limit", "Metadata", "NOBODY", "NoDevice", "NoSpace", "NotFound",
+    "NotPermitted", "Order", "OwnerDead", "Parcel", "PoolEntry", "PoolInfo", "Released", "SlotInfo",
+    "SlotUse", "Stale", "Storage", "Subscription", "TimedOut", "WouldBlock",
+    "cuda_clear_last_result", "cuda_info", "cuda_last_result", "dtypes", "gpus", "host", "pools",
 ]
+
+
+def __dir__() -> list[str]:
+    """What programs use, without the modules that it is put together from."""
+    return [*__all__, "typing", "__version__", "__doc__"]

@@ -1,73 +1,93 @@
 # SPDX-License-Identifier: MIT
 """Types of elements: names, numpy's, torch's and DLPack's, as the number that metadata has.
 
-Nothing here imports numpy or torch: a type of theirs is known by its name.
+Nothing here imports numpy or torch, and each name means the same whether they are there or not: a
+type of theirs is known by its name, and numpy's short names ("<f4", "u1") are in a table.
 """
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-_INT, _UINT, _FLOAT, _BFLOAT, _COMPLEX, _BOOL, _E4M3FN, _E5M2 = 0, 1, 2, 4, 5, 6, 10, 12
-
-
-def _number(code: int, bits: int, lanes: int = 1) -> int:
-    return code | bits << 8 | lanes << 16
-
+from ._constants import DTYPES
+from .typing import DTypeLike
 
 #: The number of each type, by its name.
-NUMBERS: dict[str, int] = {
-    "int8": _number(_INT, 8), "int16": _number(_INT, 16),
-    "int32": _number(_INT, 32), "int64": _number(_INT, 64),
-    "uint8": _number(_UINT, 8), "uint16": _number(_UINT, 16),
-    "uint32": _number(_UINT, 32), "uint64": _number(_UINT, 64),
-    "float16": _number(_FLOAT, 16), "float32": _number(_FLOAT, 32),
-    "float64": _number(_FLOAT, 64), "bfloat16": _number(_BFLOAT, 16),
-    "complex64": _number(_COMPLEX, 64), "complex128": _number(_COMPLEX, 128),
-    "bool": _number(_BOOL, 8), "float8_e4m3fn": _number(_E4M3FN, 8),
-    "float8_e5m2": _number(_E5M2, 8),
-}
+NUMBERS: dict[str, int] = {name: dtype.number for name, dtype in DTYPES.items()}
 #: The name of each type, by its number.
 NAMES: dict[int, str] = {number: name for name, number in NUMBERS.items()}
 
-_ALIASES = {"float": "float64", "double": "float64", "half": "float16", "int": "int64",
-            "bool_": "bool", "complex": "complex128"}
+# numpy's names for C's types, and Python's own; where int is of 32 bits and long of 64.
+_ALIASES = {"float": "float64", "double": "float64", "half": "float16", "single": "float32",
+            "int": "int64", "uint": "uint64", "bool_": "bool", "bool8": "bool",
+            "complex": "complex128", "csingle": "complex64", "cdouble": "complex128",
+            "byte": "int8", "ubyte": "uint8", "short": "int16", "ushort": "uint16",
+            "intc": "int32", "uintc": "uint32", "long": "int64", "ulong": "uint64",
+            "longlong": "int64", "ulonglong": "uint64", "int_": "int64", "float_": "float64",
+            "intp": "int64", "uintp": "uint64"}
+_KINDS = {"int": "i", "uint": "u", "float": "f", "complex": "c"}
+
+
+def _short_names() -> dict[str, str]:
+    """The struct module's letters, and numpy's: "f" and "f4" are float32, "b" and "i1" int8."""
+    found = {"b1": "bool", "l": "int64", "L": "uint64", "F": "complex64", "D": "complex128"}
+    for name, dtype in DTYPES.items():
+        if dtype.format is not None:
+            found[dtype.format] = name
+        base = name.rstrip("0123456789")
+        if base in _KINDS and base != name:
+            found[f"{_KINDS[base]}{dtype.nbytes}"] = name
+    return found
+
+
+_SHORT = _short_names()
+_OTHER_ORDER = ">" if sys.byteorder == "little" else "<"
 _known: dict[Any, int] = {}
 
 
-def number(dtype: Any) -> int:
+def number(dtype: DTypeLike) -> int:
     """Get the number of a type: a name, or a type of numpy, torch or Python.
 
-    Raises TypeError if it is none that can be shared.
+    Raises TypeError if it is none that can be shared, or has the other byte order.
     """
     try:
         return _known[dtype]
     except (KeyError, TypeError):
         pass
+    if getattr(dtype, "isnative", True) is False:
+        raise _foreign(dtype)
     name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None)
+    if not isinstance(name, str) and isinstance(getattr(dtype, "_type_", None), str):
+        name = getattr(dtype, "_type_")                 # noqa: B009 (a number of ctypes)
     if not isinstance(name, str):
         name = getattr(dtype, "__name__", None) or str(dtype)
     name = name.rpartition(".")[2]
-    name = _ALIASES.get(name, name)
-    if name not in NUMBERS:
-        name = _numpy_name(dtype)
-    if name not in NUMBERS:
+    found = NUMBERS.get(_ALIASES.get(name, name)) or _short(dtype, name)
+    if not found:
         raise TypeError(f"elements of type {dtype!r} cannot be shared; "
                         f"these can: {', '.join(NUMBERS)}")
     try:
-        _known[dtype] = NUMBERS[name]
+        _known[dtype] = found
     except TypeError:
         pass
-    return NUMBERS[name]
+    return found
 
 
-def _numpy_name(dtype: Any) -> str:
-    """What numpy calls it: "<f4" and "u1" are its ways to write a type."""
-    try:
-        import numpy
-        found = numpy.dtype(dtype)
-    except (ImportError, TypeError):
-        return ""
-    return found.name if found.isnative else ""
+def _short(dtype: Any, name: str) -> int | None:
+    """The number of a type by numpy's short name for it, with its byte order or without."""
+    order, rest = name[:1], name[1:]
+    if order not in "<>=|@":
+        order, rest = "", name
+    full = _SHORT.get(rest)
+    if full and order == _OTHER_ORDER and item_bytes(NUMBERS[full]) > 1:
+        raise _foreign(dtype)
+    return NUMBERS[full] if full else None
+
+
+def _foreign(dtype: Any) -> TypeError:
+    return TypeError(f"elements of type {dtype!r} have the other byte order, which cannot be "
+                     "shared: convert them first, as "
+                     "array.astype(array.dtype.newbyteorder('='))")
 
 
 def item_bytes(number: int) -> int:

@@ -7,19 +7,26 @@ Those that Python has a name for are caught by that name, too: ``except TimeoutE
 from __future__ import annotations
 
 import errno
+from typing import TYPE_CHECKING
 
-from . import _core
+from . import _core, words
+
+if TYPE_CHECKING:
+    from .holders import Holder
 
 
 class Error(OSError):
     """An operation of xmem has failed, and nothing has changed."""
 
+    #: The name of the CUDA driver's result, if that is why: "CUDA_ERROR_OUT_OF_MEMORY".
+    cuda_result: str | None = None
+
 
 class TimedOut(Error, TimeoutError):
     """It did not happen in time."""
 
-    #: Who holds the buffers that an acquire has waited for: (client, label, pid, holds).
-    holders: list[tuple[int, str, int, int]] = []
+    #: Who held buffers of the pool, or had yet to receive some, when an acquire gave up.
+    holders: list[Holder] = []
 
 
 class WouldBlock(Error, BlockingIOError):
@@ -71,7 +78,7 @@ class NoSpace(Error):
 
 
 class Limit(Error):
-    """A limit of the host is reached."""
+    """A limit of the host is reached, or the pool has as many clients as it can have."""
 
 
 class Released(Error, ValueError):
@@ -95,8 +102,9 @@ CLASSES: dict[int | None, type[Error]] = {
     errno.ENODEV: NoDevice,
     errno.ENOSPC: NoSpace,
     errno.EDQUOT: Limit,
+    errno.EUSERS: Limit,
     errno.EBADF: Released,
     None: Error,
 }
 
-_core.set_errors(CLASSES)
+_core.set_errors(CLASSES, words.python)

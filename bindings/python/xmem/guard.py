@@ -2,15 +2,21 @@
 """BufferGuard: a handle of a buffer, whose contents stay as they are as long as it lives."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import errno
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from . import _core, dtypes
+from . import dtypes, reduce
+from .arguments import shape_of
+from .cuda import CudaGuard
+from .errors import Error, Released
+from .interop import Views
+from .typing import DTypeLike, ShapeLike
 
 if TYPE_CHECKING:
     from .pool import BufferPool
 
 
-class BufferGuard(_core.Guard):
+class BufferGuard(Views, CudaGuard):
     """A handle of a buffer: one that is being written, or contents that are held for reading.
 
     It is a buffer for ``memoryview`` and ``numpy.asarray``, with the shape and type that its
@@ -18,6 +24,9 @@ class BufferGuard(_core.Guard):
     released, and after the pool is closed.
 
     ``with`` releases it at the end of the block, unless the block has published it.
+    Pickled, it is a hold of the same buffer in the process that loads it (reduce.py); for
+    multiprocessing.Queue, which pickles later, there is parcel().
+    It is always true, and has no len(): that of an array of the contents is theirs.
     Threads: any; a guard that one thread publishes or releases is gone for all.
     """
 
@@ -29,16 +38,86 @@ class BufferGuard(_core.Guard):
         number = self.dtype_number
         return dtypes.NAMES.get(number, f"dtype {number:#x}") if number else None
 
-    def describe(self, shape: tuple[int, ...], dtype: Any,
-                 strides: tuple[int, ...] | None = None) -> None:
-        """Say that the contents are a tensor; strides are bytes, None: dense."""
-        self.describe_tensor(dtypes.number(dtype), shape, strides)
+    @property
+    def ndim(self) -> int:
+        """How many dimensions the contents have. Raises as shape."""
+        return len(self.shape)
+
+    def parcel(self) -> Parcel:
+        """Make what can be put into a multiprocessing.Queue, and is loaded there as a guard.
+
+        Its reference is set aside now, so this guard may be released at once.
+        Raises as pickling does: NotPermitted while it is written, Released.
+        """
+        return Parcel(self)
+
+    def describe(self, shape: ShapeLike, dtype: DTypeLike,
+                 strides: ShapeLike | None = None) -> None:
+        """Say that the contents are a tensor; strides are bytes, None: dense.
+
+        Raises as describe_tensor, and TypeError if no such elements can be shared.
+        """
+        self.describe_tensor(dtypes.number(dtype), shape_of(shape), strides)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return reduce.guard(self)
+
+    def __copy__(self) -> BufferGuard:
+        return self.clone()
+
+    def __deepcopy__(self, memo: Any) -> BufferGuard:
+        return self.__copy__()
 
     def __repr__(self) -> str:
-        if self.gone:
-            return "<xmem.BufferGuard, gone>"
-        state = "for reading" if self.readonly else "being written"
-        return f"<xmem.BufferGuard {state}, {self.nbytes} bytes>"
+        try:
+            state = f"token {self.token}, for reading" if self.readonly else "being written"
+            try:
+                what = f"{self.dtype} {self.shape}" if self.dtype else f"{self.nbytes} bytes"
+            except Error:       # its publisher says what cannot be
+                what = f"{self.nbytes} bytes"
+            name = "an anonymous pool" if self.pool.name is None else f"pool {self.pool.name!r}"
+            return f"<xmem.BufferGuard {state}, {what}, of {name}>"
+        except Error as error:  # also where another thread has just released it
+            return f"<xmem.BufferGuard, {'gone' if self.gone else error.strerror}>"
 
-    def __len__(self) -> int:
-        return int(self.shape[0])
+
+class Parcel:
+    """What a guard's parcel() makes: pickled, and that once, it is loaded as a BufferGuard.
+
+    For multiprocessing.Queue, which pickles in a thread of its own some time after put(), when a
+    ``with`` may have ended that has released the guard. The reference that it has set aside goes
+    to whoever loads it; if it is never pickled, with this object.
+    Threads: any; the first of them to pickle it has done so.
+    """
+
+    __slots__ = ("_load", "_token", "_pool")
+
+    def __init__(self, guard: BufferGuard) -> None:
+        self._pool: BufferPool | None = None        # whose reference __del__ gives back
+        self._load = reduce.guard(guard)
+        self._token = guard.token
+        self._pool = guard.pool
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        pool, self._pool = self._pool, None
+        if pool is None:
+            raise Released(errno.EBADF, "this parcel has been pickled before, and is loaded once: "
+                           "make another by guard.parcel()")
+        return self._load
+
+    def __copy__(self) -> NoReturn:
+        raise TypeError("a parcel is not copied: make another by guard.parcel()")
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        self.__copy__()
+
+    def __repr__(self) -> str:
+        return f"<xmem.Parcel of token {self._token}{'' if self._pool else ', pickled'}>"
+
+    def __del__(self) -> None:
+        pool = getattr(self, "_pool", None)
+        if pool is not None:
+            try:
+                pool.drop_ref(self._token)
+            except Error:       # its time has passed, or the pool is closed, or the parent's
+                pass

@@ -2,53 +2,150 @@
 """BufferPool: a named pool of buffers that processes of this machine share."""
 from __future__ import annotations
 
-import math
+import errno
+import functools
+import operator
+import os
+import weakref
 from typing import Any
 
-from . import _core, dtypes
+from . import _core, aio, holders, reduce
+from ._constants import NO_DEMAND, MemoryFlags, OpenFlags, SubscribeFlags
+from .arguments import sized, wanted
+from .cuda import CudaPool
+from .errors import Limit, NotFound, TimedOut
 from .guard import BufferGuard
+from .holders import Holder
 from .subscription import Subscription
+from .typing import DTypeLike, ShapeLike
 
-_WRITER, _EXISTING, _EXCLUSIVE, _FOREIGN, _INHERIT = 1, 2, 4, 8, 16
-_HUGE, _SHARED = 1, 2
-_WAITS, _PUBLISHER, _NOWAIT = 1, 2, 4
-_NO_DEMAND = (1 << 64) - 1
+_WRITER, _EXISTING, _EXCLUSIVE, _FOREIGN, _INHERIT = (int(flag) for flag in OpenFlags)
+_HUGE, _SHARED = int(MemoryFlags.HUGE), int(MemoryFlags.SHARED)
+_WAITS, _PUBLISHER, _NOWAIT = (int(flag) for flag in SubscribeFlags)
 
 _core.set_types(BufferGuard, Subscription)
 
 
-class BufferPool(_core.Pool):
+class BufferPool(CudaPool):
     """A handle of the pool of that name, which is made if there is none.
 
-    name: up to 31 characters of A-Z a-z 0-9 . _ -; None: an anonymous pool.
+    name: up to 31 characters of A-Z a-z 0-9 . _ -; None: an anonymous pool, always a new one.
     writer: this client acquires and publishes; a reader only gets and receives.
     existing, exclusive: only a pool that is there, or only one that is not.
     foreign: also one that another user made. inherit: forked children may reopen it.
     slots, clients, ring_entries: what whoever makes the pool wants at least; 0: the default.
-    wait_bound: seconds that a slow subscriber may make this writer wait in all.
+    wait_bound: seconds that a slow subscriber may make this writer wait in all; None: for ever.
     label: what others see of this client, at most 15 characters; None: the program's name.
     demand_bytes: memory that acquire may make; 0: the default, None: none.
-    cache_bytes, cache_time: of what is unused so much is kept, for so many seconds; 0: default.
-    huge, shared: the kind of memory that acquire makes. keep: publications for late subscribers.
+    cache_bytes, cache_time: of what is unused so much is kept, for so many seconds; 0: the
+    default; cache_time None: for ever. keep: publications for late subscribers.
+    huge: acquire makes memory of large pages. shared: it makes memory that other writers may
+    write in place (get_mut); only writers of the pool get such buffers: readers lose them.
 
-    Raises Error: see xmem_pool_open(3). Threads: any. The process that forks keeps the pool; the
-    child opens it anew (reopen).
+    Raises Error: see xmem_pool_open(3); ValueError. Threads: any. The process that forks keeps the
+    pool; the child opens it anew (reopen). Pickled, it is opened by its name where it is loaded.
     """
+
+    #: What it was opened with: the arguments but the name.
+    options: dict[str, Any]
+    #: What stands for an anonymous pool in messages; empty for others.
+    identity: str
+    canceled: bool
+    _waiters: dict[Any, aio.Waiters]
+    _subscriptions: weakref.WeakSet[Subscription]
 
     def __new__(cls, name: str | None = None, *, writer: bool = False, existing: bool = False,
                 exclusive: bool = False, foreign: bool = False, inherit: bool = False,
-                slots: int = 0, clients: int = 0, ring_entries: int = 0, wait_bound: float = 0.0,
-                label: str | None = None, demand_bytes: int | None = 0, cache_bytes: int = 0,
-                cache_time: float = 0.0, huge: bool = False, shared: bool = False,
+                slots: int = 0, clients: int = 0, ring_entries: int = 0,
+                wait_bound: float | None = 0.0, label: str | None = None,
+                demand_bytes: int | None = 0, cache_bytes: int = 0,
+                cache_time: float | None = 0.0, huge: bool = False, shared: bool = False,
                 keep: int = 0) -> BufferPool:
-        flags = (writer * _WRITER | existing * _EXISTING | exclusive * _EXCLUSIVE |
-                 foreign * _FOREIGN | inherit * _INHERIT)
-        self: BufferPool = _core.pool_open(
-            cls, name, -1, flags, slots, clients, ring_entries, wait_bound, label,
-            _NO_DEMAND if demand_bytes is None else demand_bytes, cache_bytes, cache_time,
-            huge * _HUGE | shared * _SHARED, keep)
-        self.name = name
+        if name == "":
+            raise ValueError("a pool's name is not empty; None makes an anonymous pool")
+        return cls._open(name, -1, dict(
+            writer=writer, existing=existing, exclusive=exclusive, foreign=foreign,
+            inherit=inherit, slots=slots, clients=clients, ring_entries=ring_entries,
+            wait_bound=wait_bound, label=label, demand_bytes=demand_bytes,
+            cache_bytes=cache_bytes, cache_time=cache_time, huge=huge, shared=shared, keep=keep))
+
+    @classmethod
+    def _open(cls, name: str | None, fd: int, of: dict[str, Any]) -> BufferPool:
+        flags = (bool(of["writer"]) * _WRITER | bool(of["existing"]) * _EXISTING |
+                 bool(of["exclusive"]) * _EXCLUSIVE | bool(of["foreign"]) * _FOREIGN |
+                 bool(of["inherit"]) * _INHERIT)
+        demand = of["demand_bytes"]
+        for time in "wait_bound", "cache_time":
+            if of[time] is not None and not of[time] >= 0:
+                raise ValueError(f"{time} is None or a number of seconds that is not negative, "
+                                 f"not {of[time]!r}")
+        try:
+            self = _core.pool_open(
+                cls, name, fd, flags, of["slots"], of["clients"], of["ring_entries"],
+                of["wait_bound"], of["label"], NO_DEMAND if demand is None else demand,
+                of["cache_bytes"], of["cache_time"],
+                bool(of["huge"]) * _HUGE | bool(of["shared"]) * _SHARED, of["keep"])
+        except Limit as error:
+            if error.errno == errno.EUSERS:
+                raise Limit(error.errno, f"{error.strerror}{_places(name)}; whoever opens the pool "
+                            "first says by clients= how many that is, up to 256") from None
+            raise
+        self._opened(name, {**of, "exclusive": False}, "" if name else os.urandom(16).hex())
         return self
+
+    def _opened(self, name: str | None, options: dict[str, Any], identity: str) -> None:
+        self.name = name
+        self.options = options
+        self.identity = identity
+        self._waiters = {}
+        self._subscriptions = weakref.WeakSet()
+        self.canceled = False
+        reduce.opened(self)
+
+    @classmethod
+    def from_fd(cls, fd: int, **options: Any) -> BufferPool:
+        """Join the pool that a descriptor of pool.fd() stands for; it stays the caller's.
+
+        options: as of BufferPool. Raises Released (EBADF) if it is no pool's descriptor.
+        """
+        if fd < 0:
+            raise ValueError(f"a descriptor is not negative: {fd}")
+        unknown = options.keys() - _DEFAULTS.keys()
+        if unknown:
+            raise TypeError(f"BufferPool has no option {', '.join(sorted(unknown))}")
+        return cls._open(None, fd, {**_DEFAULTS, **options})
+
+    def reopen(self) -> BufferPool:
+        """Join anew: in a forked child, after the host has gone, or as a second client.
+
+        Buffers and subscriptions do not come along. An anonymous pool needs inherit=True.
+        """
+        other = super().reopen()
+        other._opened(self.name, self.options, self.identity)
+        return other
+
+    def close(self) -> None:
+        """Drop the handle; buffers, views and subscriptions stay. What waits in it is canceled."""
+        super().close()
+        self._end_waits()
+
+    def cancel(self) -> None:
+        """End all waiting in the pool and its subscriptions, now and for ever: Canceled.
+
+        What does not wait goes on as before.
+        """
+        super().cancel()
+        self._end_waits()
+
+    def _end_waits(self) -> None:
+        """Those of coroutines, too, of which the library does not know."""
+        self.canceled = True
+        aio.end(self._waiters)
+        for subscription in list(self._subscriptions):
+            aio.end(subscription._known())
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return reduce.pool(self)
 
     def __enter__(self) -> BufferPool:
         return self
@@ -59,27 +156,38 @@ class BufferPool(_core.Pool):
     def __repr__(self) -> str:
         if self.closed:
             return f"<xmem.BufferPool {self.name!r}, closed>"
+        if self.forked:
+            return f"<xmem.BufferPool {self.name!r}, of the parent process>"
         return f"<xmem.BufferPool {self.name!r}, client {self.client}>"
 
     def preallocate_cpu(self, count: int, nbytes: int | None = None, *,
-                        shape: tuple[int, ...] | None = None, dtype: Any = None,
+                        shape: ShapeLike | None = None, dtype: DTypeLike | None = None,
                         huge: bool = False, shared: bool = False) -> None:
-        """Make buffers in memory of the CPU, of nbytes, or of a tensor's shape and type."""
-        self.preallocate(count, _bytes(nbytes, shape, dtype)[0], huge * _HUGE | shared * _SHARED)
+        """Make buffers in memory of the CPU, of nbytes, or of a tensor's shape and type.
 
-    def acquire_cpu(self, nbytes: int | tuple[int, ...] | None = None, dtype: Any = None, *,
-                    shape: tuple[int, ...] | None = None,
+        huge: of large pages. shared: for get_mut: other writers may write the contents in place,
+        so only writers of the pool get such buffers: readers lose them.
+        Raises NotPermitted of a reader, NoSpace, Limit, Error (ENOMEM).
+        """
+        self._preallocate(count, sized(nbytes, shape, dtype)[0], huge * _HUGE | shared * _SHARED)
+
+    def acquire_cpu(self, nbytes: int | ShapeLike | None = None, dtype: DTypeLike | None = None, *,
+                    shape: ShapeLike | None = None,
                     timeout: float | None = None) -> BufferGuard:
         """Acquire a buffer to write into: of nbytes, or as a tensor of that shape and type.
 
+        nbytes: 0 is a tensor of no bytes, which readers see as such; None: any buffer, and the
+        whole of it. In place of nbytes the shape may be given.
         timeout: seconds to wait for one; None: for ever, 0: not at all.
         Raises TimedOut, whose text and holders say who holds the buffers; WouldBlock; NoSpace;
         NotPermitted of a reader.
         """
-        if isinstance(nbytes, (tuple, list)):
-            nbytes, shape = None, tuple(nbytes)
-        total, number = _bytes(nbytes, shape, dtype)
-        guard: BufferGuard = self.acquire(total, timeout)
+        total, shape, number = wanted(nbytes, shape, dtype)
+        try:
+            guard = self._acquire(total, timeout)
+        except TimedOut as error:
+            error.holders = self.holders()
+            raise
         if shape is not None:
             try:
                 guard.describe_tensor(number, shape)
@@ -87,6 +195,25 @@ class BufferPool(_core.Pool):
                 guard.release()
                 raise
         return guard
+
+    async def acquire_cpu_async(self, nbytes: int | ShapeLike | None = None,
+                                dtype: DTypeLike | None = None, *,
+                                shape: ShapeLike | None = None) -> BufferGuard:
+        """Acquire a buffer in an event loop, as acquire_cpu does, when there is one.
+
+        A time is that of ``asyncio.timeout``. Raises Released if the pool is closed meanwhile.
+        """
+        attempt = functools.partial(self.acquire_cpu, nbytes, dtype, shape=shape, timeout=0)
+        return await aio.until(self, self._waiters, attempt, self,
+                               wanted(nbytes, shape, dtype)[0], writable=True)
+
+    async def receive_async(self) -> BufferGuard:
+        """Receive the next publication of any subscription in an event loop, as receive() does."""
+        return await aio.until(self, self._waiters, functools.partial(self.receive, 0), self)
+
+    def holders(self) -> list[Holder]:
+        """Get who holds buffers of the pool or has yet to receive some, the worst first."""
+        return holders.of(self)
 
     def subscribe(self, *, publisher: int | None = None, label: str | None = None,
                   waits: bool = False, timeout: float | None = None, history: int = 0,
@@ -96,24 +223,31 @@ class BufferPool(_core.Pool):
         publisher: only that client. label: only writers that call themselves so; a '*' at its end
         stands for any rest. waits: the publisher waits for this subscriber, within its bound.
         timeout: seconds to wait for a publisher to be there; None: for ever, 0: not at all.
-        history: also receive so many of each one's last publications. depth: only the latest.
-        Raises NotFound, TimedOut, Exists.
+        history: also receive so many of each one's last publications. depth: of what has not been
+        received yet only so many publications of each one, the latest; 0: as many as there is room.
+        A client's own publications do not come to it. Raises NotFound, TimedOut, Exists.
         """
         flags = waits * _WAITS | (publisher is not None) * _PUBLISHER | (timeout == 0) * _NOWAIT
-        subscription: Subscription = super().subscribe(flags, publisher or 0, timeout, history,
-                                                       depth, label)
+        followed = 0 if publisher is None else operator.index(publisher)
+        try:
+            subscription = self._subscribe(flags, followed, timeout, history, depth, label)
+        except (NotFound, TimedOut) as error:
+            if publisher is None and self.options["writer"]:
+                raise type(error)(error.errno, f"{error.strerror}; this client is a writer, and "
+                                  "does not follow itself: subscribe by another BufferPool"
+                                  ) from None
+            raise
+        self._subscriptions.add(subscription)
         return subscription
 
 
-def _bytes(nbytes: int | None, shape: tuple[int, ...] | None, dtype: Any) -> tuple[int, int]:
-    """How many bytes are wanted, and of which type of elements."""
-    if shape is None:
-        if dtype is not None:
-            raise TypeError("a dtype needs a shape")
-        return nbytes or 0, 0
-    if nbytes is not None:
-        raise TypeError("give nbytes, or shape and dtype, not both")
-    if dtype is None:
-        raise TypeError("a shape needs a dtype")
-    number = dtypes.number(dtype)
-    return math.prod(shape) * dtypes.item_bytes(number), number
+def _places(name: str | None) -> str:
+    """Of a pool that takes no more clients: how many it has."""
+    for entry in _core.pools():
+        if name and entry.name == name:
+            return f", {entry.clients_max}"
+    return ""
+
+
+#: What BufferPool() takes if nothing is said.
+_DEFAULTS: dict[str, Any] = dict(BufferPool.__new__.__kwdefaults__ or {})

@@ -2,11 +2,11 @@
 """Subscription: receiving what the publishers of a pool publish."""
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING
+import functools
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from . import _core
-from .errors import Ended, WouldBlock
+from . import _core, aio
+from .errors import Ended
 
 if TYPE_CHECKING:
     from .guard import BufferGuard
@@ -16,8 +16,13 @@ class Subscription(_core.Subscription):
     """What publishers publish from now on, in order; ``for guard in subscription`` receives it.
 
     Iteration ends when all publishers have ended and all that was in flight has been received.
-    ``async for`` does the same in an event loop. Threads: any.
+    ``async for`` does the same in an event loop. Threads: any; several may receive, and each
+    publication goes to one of them. close() ends their waits with Canceled, and those of
+    coroutines with Released.
     """
+
+    __slots__ = ("__weakref__", "_waiters")
+    _waiters: dict[Any, aio.Waiters]
 
     def __enter__(self) -> Subscription:
         return self
@@ -25,13 +30,35 @@ class Subscription(_core.Subscription):
     def __exit__(self, *unused: object) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        return f"<xmem.Subscription{', closed' if self.closed else ''}>"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("a subscription belongs to its process and cannot be pickled: "
+                        "pickle the pool, and subscribe there")
+
+    def close(self) -> None:
+        """Follow no longer; waits end. What was received stays."""
+        super().close()
+        aio.end(self._known())
+        aio.nudge(self.pool._waiters)       # who receives from any may have none left
+
+    def _known(self) -> dict[Any, aio.Waiters]:
+        """Who waits for its descriptor. The extension makes this object, and not this."""
+        try:
+            return self._waiters
+        except AttributeError:
+            self._waiters = {}
+            return self._waiters
+
     async def receive_async(self) -> BufferGuard:
-        """Receive the next publication in an event loop. Raises Ended as receive() does."""
-        while True:
-            try:
-                return self.receive(timeout=0)
-            except WouldBlock:
-                await readable(self.fileno())
+        """Receive the next publication in an event loop.
+
+        Several coroutines may wait, and take turns. A time is that of ``asyncio.timeout``; who is
+        canceled has received nothing. Raises what receive() raises, also Canceled by the pool's
+        cancel() or close(), and Released if the subscription is closed meanwhile.
+        """
+        return await aio.until(self, self._known(), functools.partial(self.receive, 0), self.pool)
 
     def __aiter__(self) -> Subscription:
         return self
@@ -41,14 +68,3 @@ class Subscription(_core.Subscription):
             return await self.receive_async()
         except Ended:
             raise StopAsyncIteration from None
-
-
-async def readable(fd: int) -> None:
-    """Wait until a descriptor is readable."""
-    loop = asyncio.get_running_loop()
-    ready = loop.create_future()
-    loop.add_reader(fd, lambda: ready.done() or ready.set_result(None))
-    try:
-        await ready
-    finally:
-        loop.remove_reader(fd)

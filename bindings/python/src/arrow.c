@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Guard: Arrow's C data interface and C device data interface, without a copy. The arrays that are
+ * exported have shares of the hold; their release callbacks are pure C, for any thread, and need
+ * neither the GIL nor an interpreter.
+ *
+ *	contents that nobody has described	uint8
+ *	one dimension, or none			the primitive type
+ *	two and more				a list of fixed size for each index of the first;
+ *						with the extension type arrow.fixed_shape_tensor,
+ *						which says the other dimensions
+ *	bool, of bytes				int8 with the extension type arrow.bool8
+ *
+ * Arrow's arrays never change. So contents that are being written are not exported.
+ */
+#include "core.h"
+#include "dlpack.h"
+
+#include <string.h>
+
+/* ---- Arrow's structs, whose layout is an ABI ---- */
+
+struct arrow_schema {
+	const char *format;
+	const char *name;
+	const char *metadata;
+	int64_t flags;
+	int64_t n_children;
+	struct arrow_schema **children;
+	struct arrow_schema *dictionary;
+	void (*release)(struct arrow_schema *self);
+	void *private_data;
+};
+
+struct arrow_array {
+	int64_t length;
+	int64_t null_count;
+	int64_t offset;
+	int64_t n_buffers;
+	int64_t n_children;
+	const void **buffers;
+	struct arrow_array **children;
+	struct arrow_array *dictionary;
+	void (*release)(struct arrow_array *self);
+	void *private_data;
+};
+
+struct arrow_device_array {
+	struct arrow_array array;
+	int64_t device_id;
+	int32_t device_type;		/* the numbers are DLPack's */
+	void *sync_event;
+	int64_t reserved[3];
+};
+
+#define SCHEMA		"arrow_schema"
+#define ARRAY		"arrow_array"
+#define DEVICE_ARRAY	"arrow_device_array"
+
+/* ---- schemas ---- */
+
+/* What a schema points to. A child's struct lies in its parent's, and its owner is its own. */
+struct schema_owner {
+	char format[24];
+	char metadata[320];
+	struct arrow_schema child, *children;
+};
+
+static void release_schema(struct arrow_schema *schema)
+{
+	struct schema_owner *owner = schema->private_data;
+
+	if (owner->child.release)
+		owner->child.release(&owner->child);
+	free(owner);
+	schema->release = NULL;
+}
+
+static char *put(char *to, const char *text)
+{
+	int32_t bytes = strlen(text);
+
+	memcpy(to, &bytes, sizeof(bytes));
+	memcpy(to + sizeof(bytes), text, bytes);
+	return to + sizeof(bytes) + bytes;
+}
+
+/* Metadata: the number of pairs, and each key and value behind its length. */
+static void put_extension(struct schema_owner *owner, const char *name, const char *text)
+{
+	const int32_t pairs = 2;
+	char *to = owner->metadata;
+
+	memcpy(to, &pairs, sizeof(pairs));
+	to = put(put(to + sizeof(pairs), "ARROW:extension:name"), name);
+	put(put(to, "ARROW:extension:metadata"), text);
+}
+
+static struct schema_owner *fill_schema(struct arrow_schema *schema, const char *name)
+{
+	struct schema_owner *owner = calloc(1, sizeof(*owner));
+
+	if (!owner)
+		return NULL;
+	*schema = (struct arrow_schema){
+		.format = owner->format, .name = name, .private_data = owner,
+		.release = release_schema,
+	};
+	return owner;
+}
+
+/* Arrow's letter of a type; 0: it has none. */
+static char letter(uint32_t dtype)
+{
+	switch (dtype) {
+	case XMEM_DTYPE_BOOL:
+	case XMEM_DTYPE_INT8: return 'c';
+	case XMEM_DTYPE_NONE:
+	case XMEM_DTYPE_UINT8: return 'C';
+	case XMEM_DTYPE_INT16: return 's';
+	case XMEM_DTYPE_UINT16: return 'S';
+	case XMEM_DTYPE_INT32: return 'i';
+	case XMEM_DTYPE_UINT32: return 'I';
+	case XMEM_DTYPE_INT64: return 'l';
+	case XMEM_DTYPE_UINT64: return 'L';
+	case XMEM_DTYPE_FLOAT16: return 'e';
+	case XMEM_DTYPE_FLOAT32: return 'f';
+	case XMEM_DTYPE_FLOAT64: return 'g';
+	default: return 0;
+	}
+}
+
+static bool fill_numbers(struct arrow_schema *schema, uint32_t dtype, const char *name)
+{
+	struct schema_owner *owner = fill_schema(schema, name);
+
+	if (!owner)
+		return false;
+	owner->format[0] = letter(dtype);
+	if (dtype == XMEM_DTYPE_BOOL) {
+		put_extension(owner, "arrow.bool8", "");
+		schema->metadata = owner->metadata;
+	}
+	return true;
+}
+
+/* Elements of one index of the first dimension. */
+static int64_t inner(const struct xp_view *view)
+{
+	int64_t count = 1;
+	int i;
+
+	for (i = 1; i < view->ndim; i++)
+		count *= view->shape[i];
+	return count;
+}
+
+static bool fill_tensor(struct arrow_schema *schema, const struct xp_view *view)
+{
+	struct schema_owner *owner = fill_schema(schema, "");
+	char text[200] = "{\"shape\":[";
+	int i;
+
+	if (!owner)
+		return false;
+	if (!fill_numbers(&owner->child, view->dtype, "item")) {
+		release_schema(schema);
+		return false;
+	}
+	owner->children = &owner->child;
+	schema->n_children = 1;
+	schema->children = &owner->children;
+	PyOS_snprintf(owner->format, sizeof(owner->format), "+w:%lld", (long long)inner(view));
+	for (i = 1; i < view->ndim; i++)
+		PyOS_snprintf(text + strlen(text), 24, "%lld%s", (long long)view->shape[i],
+			      i + 1 < view->ndim ? "," : "]}");
+	put_extension(owner, "arrow.fixed_shape_tensor", text);
+	schema->metadata = owner->metadata;
+	return true;
+}
+
+static void drop_schema(PyObject *capsule)
+{
+	struct arrow_schema *schema = PyCapsule_GetPointer(capsule, SCHEMA);
+
+	if (schema->release)
+		schema->release(schema);
+	free(schema);
+}
+
+static PyObject *schema_capsule(const struct xp_view *view)
+{
+	struct arrow_schema *schema = calloc(1, sizeof(*schema));
+	PyObject *capsule;
+	bool filled;
+
+	filled = schema && (view->ndim < 2 ? fill_numbers(schema, view->dtype, "") :
+					     fill_tensor(schema, view));
+	if (!filled) {
+		free(schema);
+		return PyErr_NoMemory();
+	}
+	capsule = PyCapsule_New(schema, SCHEMA, drop_schema);
+	if (!capsule) {
+		schema->release(schema);
+		free(schema);
+	}
+	return capsule;
+}
+
+/* ---- arrays ---- */
+
+/* What an array points to, and its own share of the hold: a consumer may take a child alone. */
+struct array_owner {
+	struct xp_hold *hold;
+	const void *buffers[2];		/* which are null, none; the numbers */
+	struct arrow_array child, *children;
+};
+
+static void release_array(struct arrow_array *array)
+{
+	struct array_owner *owner = array->private_data;
+
+	if (owner->child.release)
+		owner->child.release(&owner->child);
+	xp_hold_put(owner->hold);
+	free(owner);
+	array->release = NULL;
+}
+
+/* @hold: gets a further share. @data: NULL for a list, whose numbers are its child's. */
+static struct array_owner *fill_array(struct arrow_array *array, struct xp_hold *hold,
+				      const void *data, int64_t length)
+{
+	struct array_owner *owner = calloc(1, sizeof(*owner));
+
+	if (!owner)
+		return NULL;
+	owner->hold = xp_hold_get(hold);
+	owner->buffers[1] = data;
+	*array = (struct arrow_array){
+		.length = length, .n_buffers = data ? 2 : 1, .buffers = owner->buffers,
+		.release = release_array, .private_data = owner,
+	};
+	return owner;
+}
+
+static bool fill(struct arrow_array *array, const struct xp_view *view, struct xp_hold *hold)
+{
+	int64_t rows = view->ndim ? view->shape[0] : 1;
+	struct array_owner *owner;
+
+	owner = fill_array(array, hold, view->ndim < 2 ? view->data : NULL, rows);
+	if (!owner || view->ndim < 2)
+		return owner;
+	if (!fill_array(&owner->child, hold, view->data, rows * inner(view))) {
+		release_array(array);
+		return false;
+	}
+	owner->children = &owner->child;
+	array->n_children = 1;
+	array->children = &owner->children;
+	return true;
+}
+
+static void drop_array(PyObject *capsule)
+{
+	struct arrow_array *array = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
+
+	if (array->release)
+		array->release(array);
+	free(array);
+}
+
+/* A device array begins with the array. */
+static PyObject *array_capsule(struct xp_guard *self, const struct xp_view *view,
+			       const struct dl_device *device)
+{
+	struct arrow_device_array *array = calloc(1, sizeof(*array));
+	struct xp_hold *hold = array ? xp_guard_share(self) : NULL;
+	PyObject *capsule = NULL;
+	bool filled;
+
+	if (!hold) {
+		free(array);
+		return array ? NULL : PyErr_NoMemory();
+	}
+	if (xmem_buffer_flags(hold->buffer) & XMEM_BUFFER_CUDA)
+		hold->on_stream = true;
+	filled = fill(&array->array, view, hold);
+	xp_hold_put(hold);		/* the array's owners have shares, and so has the guard */
+	if (!filled) {
+		free(array);
+		return PyErr_NoMemory();
+	}
+	if (device) {
+		array->device_type = device->type;
+		array->device_id = device->type == DL_CPU ? -1 : device->id;
+	}
+	capsule = PyCapsule_New(array, device ? DEVICE_ARRAY : ARRAY, drop_array);
+	if (!capsule) {
+		array->array.release(&array->array);
+		free(array);
+	}
+	return capsule;
+}
+
+/* ---- the protocol ---- */
+
+static int check(const struct xp_view *view)
+{
+	if (!letter(view->dtype))
+		PyErr_SetString(PyExc_TypeError, "Arrow has no such type of elements: use DLPack");
+	else if (!view->dense || !view->divisible)
+		PyErr_SetString(PyExc_TypeError, "Arrow's elements follow each other, and begin at "
+				"multiples of their size, and these do not");
+	else if (inner(view) > INT32_MAX)
+		PyErr_SetString(PyExc_TypeError, "a list of Arrow has at most 2^31 - 1 elements");
+	else
+		return 0;
+	return -1;
+}
+
+/* The view, and where it is; the contents of a GPU are waited for, so that no event is needed. */
+static int look(struct xp_guard *self, struct xp_view *ret, struct dl_device *ret_device)
+{
+	if (xp_guard_device(self, ret_device))
+		return -1;
+	if (ret_device->type != DL_CPU)
+		return xp_guard_gpu_view(self, XP_NO_STREAM, ret) ? -1 : check(ret);
+	if (xp_guard_view(self))
+		return -1;
+	*ret = self->view;
+	return check(ret);
+}
+
+PyObject *xp_guard_arrow_schema(PyObject *object, PyObject *unused)
+{
+	struct dl_device device;
+	struct xp_view view;
+
+	return look((struct xp_guard *)object, &view, &device) ? NULL : schema_capsule(&view);
+}
+
+/* The schema that is requested is a wish, which the protocol lets an exporter pass over. */
+static PyObject *export(PyObject *object, bool with_device)
+{
+	struct xp_guard *self = (struct xp_guard *)object;
+	PyObject *schema, *array, *both = NULL;
+	struct dl_device device;
+	struct xp_view view;
+
+	if (look(self, &view, &device))
+		return NULL;
+	if (self->mode == XP_WRITING)
+		return xp_raise_errno(self->state, EPERM, "these contents are being written, and "
+				      "arrays of Arrow never change: publish(keep=True) first");
+	if (device.type != DL_CPU && !with_device) {
+		PyErr_SetString(PyExc_TypeError, "these contents are on a GPU: use "
+				"__arrow_c_device_array__, or copy_to_cpu()");
+		return NULL;
+	}
+	schema = schema_capsule(&view);
+	array = schema ? array_capsule(self, &view, with_device ? &device : NULL) : NULL;
+	if (array)
+		both = PyTuple_Pack(2, schema, array);
+	Py_XDECREF(schema);
+	Py_XDECREF(array);
+	return both;
+}
+
+PyObject *xp_guard_arrow_array(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "requested_schema", NULL };
+	PyObject *requested;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:__arrow_c_array__", names, &requested))
+		return NULL;
+	return export(self, false);
+}
+
+/* Keywords that later versions have are None, or ask for what this does not know. */
+PyObject *xp_guard_arrow_device_array(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	PyObject *requested, *name, *value;
+	Py_ssize_t at = 0;
+
+	if (!PyArg_ParseTuple(args, "|O:__arrow_c_device_array__", &requested))
+		return NULL;
+	while (kwargs && PyDict_Next(kwargs, &at, &name, &value)) {
+		if (value == Py_None || !PyUnicode_CompareWithASCIIString(name, "requested_schema"))
+			continue;
+		return PyErr_Format(PyExc_NotImplementedError, "__arrow_c_device_array__ does not "
+				    "know %R", name);
+	}
+	return export(self, true);
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Copies between GPUs' buffers and memory of the CPU. What is copied to new memory of the CPU is
+ * given as a memoryview of an object that has the contents' shape and type.
+ */
+#include <stdlib.h>
+
+#include "core.h"
+
+/* ---- new memory of the CPU ---- */
+
+struct copy {
+	PyObject_HEAD
+	void *data;
+	struct xp_view view;
+};
+
+static void copy_dealloc(PyObject *object)
+{
+	PyTypeObject *type = Py_TYPE(object);
+	freefunc free_object = PyType_GetSlot(type, Py_tp_free);
+
+	free(((struct copy *)object)->data);
+	free_object(object);
+	Py_DECREF(type);
+}
+
+static int copy_getbuffer(PyObject *object, Py_buffer *view, int flags)
+{
+	const struct xp_view *of = &((struct copy *)object)->view;
+	bool strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
+	int order = PyBUF_C_CONTIGUOUS | PyBUF_F_CONTIGUOUS | PyBUF_ANY_CONTIGUOUS;
+
+	view->obj = NULL;
+	if (!of->dense && (!strides || flags & order & ~PyBUF_STRIDES)) {
+		PyErr_SetString(PyExc_BufferError, "the elements do not lie in one row");
+		return -1;
+	}
+	*view = (Py_buffer){
+		.buf = (void *)of->data, .len = of->bytes, .itemsize = of->item_bytes,
+		.format = flags & PyBUF_FORMAT ? (char *)xp_format(of->dtype) : NULL,
+		.ndim = flags & PyBUF_ND ? of->ndim : 1,
+		.shape = flags & PyBUF_ND ? (Py_ssize_t *)of->shape : NULL,
+		.strides = strides ? (Py_ssize_t *)of->strides : NULL,
+		.obj = Py_NewRef(object),
+	};
+	return 0;
+}
+
+static PyType_Slot slots[] = {
+	{ Py_tp_dealloc, copy_dealloc },
+	{ Py_bf_getbuffer, copy_getbuffer },
+	{ 0, NULL }
+};
+
+PyType_Spec xp_copy_spec = {
+	.name = "xmem._core.Copy",
+	.basicsize = sizeof(struct copy),
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+	.slots = slots,
+};
+
+/* @view: what the memory is of; its data becomes the new memory. */
+static struct copy *copy_new(struct xp_state *state, const struct xp_view *view, size_t bytes)
+{
+	allocfunc alloc = PyType_GetSlot(state->copy, Py_tp_alloc);
+	struct copy *copy = (struct copy *)alloc(state->copy, 0);
+
+	if (!copy)
+		return NULL;
+	copy->view = *view;
+	copy->data = malloc(bytes ? bytes : 1);
+	copy->view.data = copy->data;
+	if (copy->data)
+		return copy;
+	Py_DECREF(copy);
+	PyErr_NoMemory();
+	return NULL;
+}
+
+/* ---- copies between a guard and memory of the CPU ---- */
+
+struct copying {
+	Py_ssize_t offset;
+	void *memory;
+	size_t bytes;
+	bool on_stream;
+	void *stream;
+};
+
+typedef int copy_function(struct xmem_buffer *buffer, const struct copying *copying);
+
+static int to_cuda(struct xmem_buffer *buffer, const struct copying *copying)
+{
+	if (copying->on_stream)
+		return xmem_copy_to_cuda_on(buffer, copying->offset, copying->memory,
+					    copying->bytes, copying->stream);
+	return xmem_copy_to_cuda(buffer, copying->offset, copying->memory, copying->bytes);
+}
+
+static int to_cpu(struct xmem_buffer *buffer, const struct copying *copying)
+{
+	if (copying->on_stream)
+		return xmem_copy_to_cpu_on(copying->memory, buffer, copying->offset,
+					   copying->bytes, copying->stream);
+	return xmem_copy_to_cpu(copying->memory, buffer, copying->offset, copying->bytes);
+}
+
+static int copy(struct xp_guard *self, copy_function *call, const struct copying *copying)
+{
+	struct xmem_buffer *buffer;
+	int err;
+
+	do {
+		buffer = xp_guard_begin(self);
+		if (!buffer)
+			return -1;
+		XP_BEGIN_CUDA
+		err = call(buffer, copying);
+		XP_END_CUDA
+		if (!err && copying->on_stream)
+			xp_guard_order(self, copying->stream);
+		xp_guard_end(self);
+		if (!err)
+			return 0;
+	} while (xp_again(self->state, XMEM_FOREVER, NULL));
+	return -1;
+}
+
+PyObject *xp_guard_copy_to_cuda(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "source", "offset", "stream", NULL };
+	PyObject *source, *stream = Py_None;
+	struct copying copying = { 0 };
+	size_t offset = 0;
+	Py_buffer from;
+	int err;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O&$O:copy_to_cuda", names, &source,
+					 xp_size, &offset, &stream) ||
+	    !xp_stream(stream, &copying.stream) ||
+	    PyObject_GetBuffer(source, &from, PyBUF_SIMPLE))
+		return NULL;
+	copying.on_stream = stream != Py_None;
+	copying.offset = offset;
+	copying.memory = from.buf;
+	copying.bytes = from.len;
+	err = copy((struct xp_guard *)object, to_cuda, &copying);
+	PyBuffer_Release(&from);
+	if (!err)
+		Py_RETURN_NONE;
+	xp_raised_by("copy_to_cuda");
+	return NULL;
+}
+
+static int copy_out(struct xp_guard *self, const struct copying *copying)
+{
+	if (!copy(self, to_cpu, copying))
+		return 0;
+	xp_raised_by("copy_to_cpu");
+	return -1;
+}
+
+/* The contents in memory of the caller's. */
+static PyObject *fill(struct xp_guard *self, PyObject *out, PyObject *nbytes,
+		      struct copying *copying)
+{
+	Py_buffer to;
+	int err = -1;
+
+	if (PyObject_GetBuffer(out, &to, PyBUF_WRITABLE))
+		return NULL;
+	copying->memory = to.buf;
+	copying->bytes = to.len;
+	if (nbytes != Py_None && !xp_size(nbytes, &copying->bytes))
+		goto release;
+	if (copying->bytes > (size_t)to.len)
+		PyErr_Format(PyExc_ValueError, "out has %zd bytes, and %zu are to be copied",
+			     to.len, copying->bytes);
+	else
+		err = copy_out(self, copying);
+release:
+	PyBuffer_Release(&to);
+	if (err)
+		return NULL;
+	Py_INCREF(out);
+	return out;
+}
+
+/* The contents in new memory: all of them as what they are, or a part as bytes. */
+static PyObject *fill_new(struct xp_guard *self, PyObject *nbytes, struct copying *copying)
+{
+	struct xmem_buffer *buffer = xp_guard_look(self);
+	PyObject *result = NULL;
+	struct xp_view view;
+	struct copy *made;
+	size_t size;
+
+	if (!buffer || (self->cuda ? xp_guard_cuda_view(self) : xp_guard_view(self)))
+		return NULL;
+	size = xp_contents(buffer);
+	view = self->view;
+	copying->bytes = (size_t)copying->offset < size ? size - copying->offset : 0;
+	if (nbytes != Py_None && !xp_size(nbytes, &copying->bytes))
+		return NULL;
+	if (copying->offset || copying->bytes != size || !xp_format(view.dtype))
+		xp_view_bytes(&view, copying->bytes, NULL);
+	made = copy_new(self->state, &view, copying->bytes);
+	if (!made)
+		return NULL;
+	copying->memory = made->data;
+	if (!copy_out(self, copying))
+		result = PyMemoryView_FromObject((PyObject *)made);
+	Py_DECREF(made);
+	return result;
+}
+
+PyObject *xp_guard_copy_to_cpu(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "out", "offset", "nbytes", "stream", NULL };
+	PyObject *out = Py_None, *nbytes = Py_None, *stream = Py_None;
+	struct xp_guard *self = (struct xp_guard *)object;
+	struct copying copying = { 0 };
+	size_t offset = 0;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO&O$O:copy_to_cpu", names, &out, xp_size,
+					 &offset, &nbytes, &stream) ||
+	    !xp_stream(stream, &copying.stream))
+		return NULL;
+	copying.on_stream = stream != Py_None;
+	copying.offset = offset;
+	if (out != Py_None)
+		return fill(self, out, nbytes, &copying);
+	if (!copying.on_stream)
+		return fill_new(self, nbytes, &copying);
+	PyErr_SetString(PyExc_TypeError, "a copy on a stream needs out, which the caller keeps "
+			"until the stream has got there");
+	return NULL;
+}
+
+/* ---- between two guards ---- */
+
+static int between(struct xp_guard *to, size_t to_offset, struct xp_guard *from, size_t offset,
+		   const struct copying *copying)
+{
+	struct xmem_buffer *target = xp_guard_begin(to), *source;
+	int err;
+
+	if (!target)
+		return -1;
+	source = xp_guard_begin(from);
+	if (!source) {
+		xp_guard_end(to);
+		return -1;
+	}
+	XP_BEGIN_CUDA
+	err = copying->on_stream ?
+	      xmem_copy_to_device_on(target, to_offset, source, offset, copying->bytes,
+				     copying->stream) :
+	      xmem_copy_to_device(target, to_offset, source, offset, copying->bytes);
+	XP_END_CUDA
+	if (!err && copying->on_stream) {
+		xp_guard_order(to, copying->stream);
+		xp_guard_order(from, copying->stream);
+	}
+	xp_guard_end(from);
+	xp_guard_end(to);
+	return err;
+}
+
+PyObject *xp_guard_copy_to_device(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "to", "to_offset", "offset", "nbytes", "stream", NULL };
+	PyObject *nbytes = Py_None, *stream = Py_None, *to;
+	struct xp_guard *self = (struct xp_guard *)object;
+	struct copying copying = { 0 };
+	size_t to_offset = 0, offset = 0, size;
+	struct xmem_buffer *buffer;
+	int err;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|O&O&O$O:copy_to_device", names,
+					 self->state->guard, &to, xp_size, &to_offset, xp_size,
+					 &offset, &nbytes, &stream) ||
+	    !xp_stream(stream, &copying.stream))
+		return NULL;
+	copying.on_stream = stream != Py_None;
+	buffer = xp_guard_look(self);
+	if (!buffer)
+		return NULL;
+	size = xmem_size(buffer);
+	copying.bytes = offset < size ? size - offset : 0;
+	if (nbytes != Py_None && !xp_size(nbytes, &copying.bytes))
+		return NULL;
+	do {
+		err = between((struct xp_guard *)to, to_offset, self, offset, &copying);
+		if (!err)
+			Py_RETURN_NONE;
+	} while (!PyErr_Occurred() && xp_again(self->state, XMEM_FOREVER, NULL));
+	xp_raised_by("copy_to_device");
+	return NULL;
+}

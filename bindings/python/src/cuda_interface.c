@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The contents of a GPU's buffer for other libraries: __cuda_array_interface__, version 3, and the
+ * checked views of tensors and images.
+ *
+ * A consumer of the interface keeps a reference to the object that it got the address of, and to
+ * nothing else. So from then on the guard keeps its handle until it ends itself, also when it is
+ * released or published before: what the consumer has stays as it is.
+ */
+#include <string.h>
+
+#include "core.h"
+
+/*
+ * What is said of the contents is looked at, and checked, without opening the memory: that may take
+ * long, and this client may not be allowed to.
+ */
+int xp_guard_cuda_view(struct xp_guard *self)
+{
+	struct xmem_tensor tensor = { .flags = XMEM_TENSOR_DENSE, .elements = 1 };
+	struct xmem_buffer *buffer = self->buffer;
+	struct xmem_metadata metadata;
+	int64_t dense;
+	uint32_t i;
+	int err = xmem_metadata_view(buffer, &metadata);
+
+	if (!err)
+		err = xmem_tensor_check(&metadata, xmem_size(buffer));
+	if (err == -ENODATA) {
+		xp_view_bytes(&self->view, xmem_size(buffer), NULL);
+		return 0;
+	}
+	if (err) {
+		xp_raise(self->state);
+		return -1;
+	}
+	tensor.dtype = metadata.dtype;
+	tensor.ndim = metadata.ndim;
+	tensor.item_bytes = XMEM_DTYPE_BITS(metadata.dtype) * XMEM_DTYPE_LANES(metadata.dtype) / 8;
+	for (i = 0; i < tensor.ndim; i++)
+		tensor.elements *= metadata.shape[i];
+	dense = tensor.item_bytes;
+	for (i = tensor.ndim; i--; ) {		/* as xmem_tensor_view has the strides */
+		tensor.shape[i] = metadata.shape[i];
+		tensor.strides[i] = tensor.elements && metadata.shape[i] > 1 ? metadata.strides[i] :
+				    dense;
+		if (tensor.strides[i] != dense)
+			tensor.flags = 0;
+		dense *= metadata.shape[i] ? metadata.shape[i] : 1;
+	}
+	xp_view_tensor(&self->view, &tensor, NULL);
+	return 0;
+}
+
+static const char *typestr(uint32_t dtype)
+{
+	switch (dtype) {
+	case XMEM_DTYPE_NONE: return "|u1";
+	case XMEM_DTYPE_INT8: return "|i1";
+	case XMEM_DTYPE_INT16: return "<i2";
+	case XMEM_DTYPE_INT32: return "<i4";
+	case XMEM_DTYPE_INT64: return "<i8";
+	case XMEM_DTYPE_UINT8: return "|u1";
+	case XMEM_DTYPE_UINT16: return "<u2";
+	case XMEM_DTYPE_UINT32: return "<u4";
+	case XMEM_DTYPE_UINT64: return "<u8";
+	case XMEM_DTYPE_FLOAT16: return "<f2";
+	case XMEM_DTYPE_FLOAT32: return "<f4";
+	case XMEM_DTYPE_FLOAT64: return "<f8";
+	case XMEM_DTYPE_COMPLEX64: return "<c8";
+	case XMEM_DTYPE_COMPLEX128: return "<c16";
+	case XMEM_DTYPE_BOOL: return "|b1";
+	default: return NULL;
+	}
+}
+
+/* The interface's number of the stream on which contents are ordered; None: they are complete. */
+static PyObject *stream_number(const struct xp_guard *self)
+{
+	if (!self->ordered)
+		return Py_NewRef(Py_None);
+	return self->stream ? PyLong_FromVoidPtr(self->stream) : PyLong_FromLong(1);
+}
+
+PyObject *xp_guard_get_cuda_array_interface(PyObject *object, void *unused)
+{
+	struct xp_guard *self = (struct xp_guard *)object;
+	PyObject *shape, *strides, *stream;
+	const void *at = NULL;
+	const char *type;
+	bool writable;
+
+	if (!xp_guard_look(self))
+		return NULL;
+	if (!self->cuda) {
+		PyErr_SetString(PyExc_AttributeError, "these contents are in memory of the CPU: "
+				"they have no __cuda_array_interface__");
+		return NULL;
+	}
+	writable = self->mode == XP_WRITING &&
+		   !(xmem_buffer_flags(self->buffer) & XMEM_BUFFER_ATTACHED);
+	if (xp_guard_cuda_address(self, writable, &at) || !xp_guard_look(self) ||
+	    xp_guard_cuda_view(self))
+		return NULL;
+	self->lent = true;
+	type = typestr(self->view.dtype);
+	if (!type) {
+		PyErr_Format(PyExc_AttributeError, "__cuda_array_interface__ has no type of "
+			     "elements for number %u: use DLPack", self->view.dtype);
+		return NULL;
+	}
+	if (!self->view.bytes)
+		at = NULL;		/* as the interface wants it of no elements */
+	shape = xp_tuple(self->view.shape, self->view.ndim);
+	strides = self->view.dense ? Py_NewRef(Py_None) :
+		  xp_tuple(self->view.strides, self->view.ndim);
+	stream = stream_number(self);
+	if (!shape || !strides || !stream) {
+		Py_XDECREF(shape);
+		Py_XDECREF(strides);
+		Py_XDECREF(stream);
+		return NULL;
+	}
+	return Py_BuildValue("{s:N,s:s,s:(KO),s:N,s:N,s:i}", "shape", shape, "typestr", type,
+			     "data", (unsigned long long)(uintptr_t)at,
+			     writable ? Py_False : Py_True, "strides", strides, "stream", stream,
+			     "version", 3);
+}
+
+/* ---- the checked views ---- */
+
+PyObject *xp_guard_cuda_tensor_view(PyObject *object, PyObject *unused)
+{
+	struct xp_guard *self = (struct xp_guard *)object;
+	struct xmem_tensor tensor = { .size = sizeof(tensor) };
+	Py_ssize_t shape[XMEM_MAX_DIMENSIONS], strides[XMEM_MAX_DIMENSIONS];
+	struct xmem_buffer *buffer;
+	uint32_t i;
+	int err;
+
+	do {
+		buffer = xp_guard_begin(self);
+		if (!buffer)
+			return NULL;
+		XP_BEGIN_CUDA
+		err = xmem_cuda_tensor_view(buffer, &tensor);
+		XP_END_CUDA
+		xp_guard_end(self);
+	} while (err && xp_again(self->state, XMEM_FOREVER, NULL));
+	if (err)
+		return NULL;
+	for (i = 0; i < tensor.ndim; i++) {
+		shape[i] = tensor.shape[i];
+		strides[i] = tensor.strides[i];
+	}
+	return Py_BuildValue("KINN", (unsigned long long)(uintptr_t)tensor.data, tensor.dtype,
+			     xp_tuple(shape, tensor.ndim),
+			     xp_tuple(strides, tensor.ndim));
+}
+
+static PyObject *planes(const struct xmem_image *image)
+{
+	PyObject *list = PyTuple_New(image->planes), *plane;
+	uint32_t i;
+
+	for (i = 0; list && i < image->planes; i++) {
+		plane = Py_BuildValue("KnII",
+				      (unsigned long long)(uintptr_t)image->plane[i].data,
+				      (Py_ssize_t)image->plane[i].stride,
+				      image->plane[i].row_bytes, image->plane[i].rows);
+		if (plane)
+			PyTuple_SetItem(list, i, plane);
+		else
+			Py_CLEAR(list);
+	}
+	return list;
+}
+
+PyObject *xp_guard_cuda_image_view(PyObject *object, PyObject *unused)
+{
+	struct xp_guard *self = (struct xp_guard *)object;
+	struct xmem_image image = { .size = sizeof(image) };
+	struct xmem_buffer *buffer;
+	int err;
+
+	do {
+		buffer = xp_guard_begin(self);
+		if (!buffer)
+			return NULL;
+		XP_BEGIN_CUDA
+		err = xmem_cuda_image_view(buffer, &image);
+		XP_END_CUDA
+		xp_guard_end(self);
+	} while (err && xp_again(self->state, XMEM_FOREVER, NULL));
+	if (err)
+		return NULL;
+	return Py_BuildValue("IIIN", image.format, image.width, image.height, planes(&image));
+}

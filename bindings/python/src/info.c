@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What is known of hosts, pools, clients, slots and contents: the structs of xmem/info.h and the
+ * metadata, as objects that layout.c makes.
+ */
+#include "core.h"
+
+#include <string.h>
+
+/* An object of a struct that the library has filled in; its size says how much. */
+#define OBJECT(state, id, info) xp_layout_object((state)->layouts[id], id, &(info), (info).size)
+
+/* ---- hosts and pools ---- */
+
+PyObject *xp_host(PyObject *module, PyObject *unused)
+{
+	struct xp_state *state = PyModule_GetState(module);
+	struct xmem_host_info info = { .size = sizeof(info) };
+	int err;
+
+	Py_BEGIN_ALLOW_THREADS
+	err = xmem_host_query(&info);
+	Py_END_ALLOW_THREADS
+	return err ? xp_raise(state) : OBJECT(state, XP_HOST_INFO, info);
+}
+
+/* The list of all pools of the host, which may be none. */
+PyObject *xp_pools(PyObject *module, PyObject *unused)
+{
+	struct xp_state *state = PyModule_GetState(module);
+	PyObject *list = PyList_New(0), *object;
+	struct xmem_pool_entry entry;
+	uint64_t after = 0;
+	int err;
+
+	while (list) {
+		entry = (struct xmem_pool_entry){ .size = sizeof(entry) };
+		Py_BEGIN_ALLOW_THREADS
+		err = xmem_pool_next(after, &entry);
+		Py_END_ALLOW_THREADS
+		if (err == -ENOENT) {
+			xmem_clear_last_error();
+			return list;
+		}
+		if (err && xp_again(state, XMEM_FOREVER, NULL))
+			continue;
+		object = err ? NULL : OBJECT(state, XP_POOL_ENTRY, entry);
+		if (!object || PyList_Append(list, object))
+			Py_CLEAR(list);
+		Py_XDECREF(object);
+		after = entry.number;
+	}
+	return NULL;
+}
+
+/* ---- one pool ---- */
+
+/* It may give back files that others have let go, for which it asks the host. */
+PyObject *xp_pool_stat(PyObject *object, PyObject *unused)
+{
+	struct xp_pool *self = (struct xp_pool *)object;
+	struct xmem_pool_info info = { .size = sizeof(info) };
+	struct xmem_pool *pool = xp_pool_of(self);
+	int err;
+
+	if (!pool)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	err = xmem_pool_stat(pool, &info);
+	Py_END_ALLOW_THREADS
+	return err ? xp_raise(self->state) : OBJECT(self->state, XP_POOL_INFO, info);
+}
+
+PyObject *xp_pool_client_info(PyObject *object, PyObject *client)
+{
+	struct xp_pool *self = (struct xp_pool *)object;
+	struct xmem_client_info info = { .size = sizeof(info) };
+	struct xmem_pool *pool = xp_pool_of(self);
+	uint32_t number;
+
+	if (!pool || !xp_u32(client, &number))
+		return NULL;
+	if (xmem_pool_client_info(pool, number, &info))
+		return xp_raise(self->state);
+	return OBJECT(self->state, XP_CLIENT_INFO, info);
+}
+
+PyObject *xp_pool_slot_info(PyObject *object, PyObject *slot)
+{
+	struct xp_pool *self = (struct xp_pool *)object;
+	struct xmem_slot_info info = { .size = sizeof(info) };
+	struct xmem_pool *pool = xp_pool_of(self);
+	uint32_t number;
+
+	if (!pool || !xp_u32(slot, &number))
+		return NULL;
+	if (xmem_pool_slot_info(pool, number, &info))
+		return xp_raise(self->state);
+	return OBJECT(self->state, XP_SLOT_INFO, info);
+}
+
+PyObject *xp_pool_device_info(PyObject *object, PyObject *device)
+{
+	struct xp_pool *self = (struct xp_pool *)object;
+	struct xmem_device_info info = { .size = sizeof(info) };
+	struct xmem_pool *pool = xp_pool_of(self);
+	uint32_t number;
+
+	if (!pool || !xp_u32(device, &number))
+		return NULL;
+	if (xmem_pool_device_info(pool, number, &info))
+		return xp_raise(self->state);
+	return OBJECT(self->state, XP_DEVICE_INFO, info);
+}
+
+PyObject *xp_pool_holds(PyObject *object, PyObject *args)
+{
+	struct xp_pool *self = (struct xp_pool *)object;
+	struct xmem_pool *pool = xp_pool_of(self);
+	uint32_t client, slot;
+	int64_t holds;
+
+	if (!pool || !PyArg_ParseTuple(args, "O&O&:holds", xp_u32, &client, xp_u32, &slot))
+		return NULL;
+	holds = xmem_pool_holds(pool, client, slot);
+	return holds < 0 ? xp_raise(self->state) : PyLong_FromLongLong(holds);
+}
+
+/* ---- contents ---- */
+
+PyObject *xp_guard_metadata(PyObject *object, void *unused)
+{
+	struct xp_guard *self = (struct xp_guard *)object;
+	struct xmem_buffer *buffer = xp_guard_look(self);
+	struct xmem_metadata metadata;
+
+	if (!buffer)
+		return NULL;
+	if (xmem_metadata_view(buffer, &metadata))
+		return xp_raise(self->state);
+	return xp_layout_object(self->state->layouts[XP_METADATA], XP_METADATA, &metadata,
+				sizeof(metadata));
+}
+
+/* All words are read before one is stored, so a wrong one leaves all as they were. */
+PyObject *xp_guard_describe_user(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "id", "user", NULL };
+	struct xp_guard *self = (struct xp_guard *)object;
+	PyObject *id = Py_None, *user = Py_None, *item;
+	uint64_t number = 0, words[8] = { 0 };
+	struct xmem_metadata *metadata;
+	struct xmem_buffer *buffer;
+	Py_ssize_t count = 0, i;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OO:describe_user", names, &id, &user))
+		return NULL;
+	buffer = xp_guard_write(self);
+	metadata = buffer ? xmem_buffer_metadata_mut(buffer) : NULL;
+	if (!metadata)
+		return buffer ? xp_raise(self->state) : NULL;
+	if (id != Py_None && !xp_token(id, &number))
+		return NULL;
+	if (user != Py_None) {
+		count = PySequence_Size(user);
+		if (count < 0)
+			return NULL;
+		if (count > 8) {
+			PyErr_Format(PyExc_ValueError, "there are 8 user words, not %zd", count);
+			return NULL;
+		}
+		for (i = 0; i < count; i++) {
+			item = PySequence_GetItem(user, i);
+			if (!item)
+				return NULL;
+			if (!xp_token(item, &words[i])) {
+				Py_DECREF(item);
+				return NULL;
+			}
+			Py_DECREF(item);
+		}
+	}
+	/* A callable above may have published the buffer. */
+	buffer = xp_guard_write(self);
+	metadata = buffer ? xmem_buffer_metadata_mut(buffer) : NULL;
+	if (!metadata)
+		return buffer ? xp_raise(self->state) : NULL;
+	if (id != Py_None)
+		metadata->id = number;
+	if (user != Py_None)
+		memcpy(metadata->user, words, sizeof(words));
+	Py_RETURN_NONE;
+}
+
+/*
+ * (format, width, height, planes), where a plane is (offset, stride, row_bytes, rows) in bytes of
+ * the contents: what the publisher says, checked.
+ */
+PyObject *xp_guard_image(PyObject *object, PyObject *unused)
+{
+	struct xp_guard *self = (struct xp_guard *)object;
+	struct xmem_buffer *buffer = xp_guard_look(self);
+	struct xmem_image image = { .size = sizeof(image) };
+	PyObject *planes, *plane;
+	uint32_t i;
+	int err;
+
+	if (!buffer)
+		return NULL;
+	err = xmem_image_view(buffer, &image);
+	if (err)
+		return xp_raise(self->state);
+	planes = PyTuple_New(image.planes);
+	for (i = 0; planes && i < image.planes; i++) {
+		plane = Py_BuildValue("nnII",
+				      (const char *)image.plane[i].data -
+				      (const char *)image.plane[0].data,
+				      (Py_ssize_t)image.plane[i].stride, image.plane[i].row_bytes,
+				      image.plane[i].rows);
+		if (plane)
+			PyTuple_SetItem(planes, i, plane);
+		else
+			Py_CLEAR(planes);
+	}
+	return planes ? Py_BuildValue("IIIN", image.format, image.width, image.height, planes) :
+			NULL;
+}

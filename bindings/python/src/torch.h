@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The module xmem._torch, in the same file as xmem._core: memory of pools for PyTorch's storages.
+ * It knows nothing of torch's C++; torch takes memory from it by DLPack capsules, or through the
+ * allocators below.
+ *
+ *	torch_module.c	the module's functions, and errors
+ *	torch_pool.c	pools that this process has joined, which stay joined
+ *	torch_hold.c	holds: the buffers that storages lie in, found by their address
+ *	torch_offer.c	references set aside for messages
+ *	torch_fork.c	children by fork: holds and addresses of their own
+ *	torch_alloc.c	allocators for torch: CPU and CUDA
+ *	torch_cuda.c	memory of GPUs that other processes are to see
+ *	torch_guard.c	tensors of guards
+ *
+ * What is here belongs to the process, not to an interpreter: storages are dropped by any thread,
+ * with or without the GIL, also while Python ends. So it is static, and no Python object is in it.
+ */
+#ifndef XT_TORCH_H
+#define XT_TORCH_H
+
+#define PY_SSIZE_T_CLEAN
+#ifndef Py_GIL_DISABLED
+#define Py_LIMITED_API 0x030B0000
+#endif
+#include <Python.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <xmem.h>
+
+/* ---- DLPack, as far as it is needed: the legacy capsule, which all versions of torch take ---- */
+
+#define XT_DLPACK_CPU	1
+#define XT_DLPACK_CUDA	2
+#define XT_DLPACK_UINT	1
+
+struct xt_dlpack {
+	void *data;
+	int32_t device_type, device_id;
+	int32_t ndim;
+	uint8_t code, bits;
+	uint16_t lanes;
+	int64_t *shape, *strides;	/* strides NULL: dense */
+	uint64_t byte_offset;
+	void *context;
+	void (*deleter)(struct xt_dlpack *self);
+};
+
+/* ---- torch_pool.c ---- */
+
+#define XT_POOLS	64		/* that one process can join */
+
+struct xt_pool {
+	char name[32];
+	struct xmem_pool *handle;	/* NULL: this process has not joined it yet, or anew */
+	struct xmem_pool *inherited;	/* of the parent, in a child that has not joined it yet */
+};
+
+/*
+ * The pool of that name, joined now if need be. With @options the pool is made if it is not there.
+ * The caller is to have released the GIL. NULL: the library's last error says why.
+ */
+struct xt_pool *xt_pool_join(const char *name, const struct xmem_pool_options *options);
+/* Its handle; in a child of fork it is joined anew first. NULL: the last error says why. */
+struct xmem_pool *xt_pool_handle(struct xt_pool *pool);
+/* The pool of a number that xt_pool_number gave; NULL: there is none. */
+struct xt_pool *xt_pool_at(int number);
+int xt_pool_number(const struct xt_pool *pool);
+/* In a child: all are to be joined anew. */
+void xt_pools_forked(void);
+
+/* ---- torch_hold.c ---- */
+
+/* A buffer in which storages lie. All but `shares` and `next` stays as it is, but for a fork. */
+struct xt_hold {
+	struct xt_hold *next;		/* with the same hash; xt_lock guards it */
+	unsigned int shares;		/* storages, and calls that use it now; xt_lock guards it */
+	struct xt_pool *pool;
+	struct xmem_buffer *buffer;	/* NULL: lost by a fork */
+	char *address;
+	size_t bytes;
+	uint64_t token;
+	bool own;			/* this process made the buffer */
+	bool gpu;			/* in memory of a GPU, which no child by fork has */
+	bool sent;			/* a message of it has been made; atomic */
+	unsigned int credits;		/* references set aside ahead; xt_lock guards these two */
+	int64_t credits_end_ns;		/* of CLOCK_MONOTONIC; 0: there were none yet */
+	bool allocated;			/* an allocator has a share; xt_lock guards it */
+	bool moved_in;			/* its pages were put at `address` after a fork */
+	bool prepared;			/* for the fork that is to come; xt_lock guards it */
+	struct xt_dlpack dlpack;
+	int64_t shape;
+};
+
+/* Guards the table of holds. Held across fork. */
+extern pthread_mutex_t xt_lock;
+
+/* Put @buffer, whose contents are published, into the table. NULL: no memory; it stays yours. */
+struct xt_hold *xt_hold_new(struct xt_pool *pool, struct xmem_buffer *buffer, void *address,
+			    bool own);
+/* The hold of the buffer that begins at @address, with a share for the caller; or NULL. */
+struct xt_hold *xt_hold_find(const void *address);
+/*
+ * An allocator's share goes by the address alone, and must not be taken for that of a storage which
+ * lies in the same buffer: mark it, and find the one that is marked, whose share is then yours.
+ */
+void xt_hold_mark(struct xt_hold *hold);
+struct xt_hold *xt_hold_unmark(const void *address);
+/* Drop a share; the last one releases the buffer. Any thread, without the GIL. */
+void xt_hold_put(struct xt_hold *hold);
+/* The same, of memory of a GPU: it is released when @stream has done what was put into it. */
+void xt_hold_put_on(struct xt_hold *hold, void *stream);
+/* Call for each hold while xt_lock is held. */
+void xt_holds_each(void (*call)(struct xt_hold *hold, void *user), void *user);
+size_t xt_holds_count(void);
+
+/*
+ * A new buffer of @bytes, held and published to nobody, with a copy of @contents unless that is
+ * NULL. NULL: the last error says why.
+ */
+struct xt_hold *xt_hold_make(struct xt_pool *pool, size_t bytes, const void *contents);
+/* The buffer that a token names. NULL: the last error says why. */
+struct xt_hold *xt_hold_get(struct xt_pool *pool, uint64_t token);
+/* ---- torch_offer.c ---- */
+
+/* Set a reference aside for whoever gets the token. 0 or -errno. */
+int xt_hold_offer(struct xt_hold *hold);
+/* Before the hold goes: take back what was set aside for messages that nobody has made. */
+void xt_hold_settle(struct xt_hold *hold);
+/* How long references last for messages that nobody reads; XMEM_FOREVER at first. */
+void xt_set_in_flight(int64_t timeout_ns);
+int64_t xt_in_flight(void);
+
+/* ---- torch_fork.c ---- */
+
+/* The pages that were put there after a fork go, if the hold has some. */
+void xt_fork_unmap(struct xt_hold *hold);
+/*
+ * Before fork, by the thread that forks: set references aside for the child, of all holds for which
+ * that has not been done yet. What other threads make after the last of these calls, and before
+ * the fork, is unknown to the child, and not counted if it is lost.
+ */
+void xt_fork_offer(void);
+/* In the child, later: get all buffers, and put their pages where they were. How many are lost. */
+size_t xt_fork_restore(void);
+/* Register what runs in every fork of the C library. 0 or -errno. */
+int xt_fork_register(void);
+
+/* ---- torch_alloc.c ---- */
+
+/* What a C++ allocator of torch calls; NULL: have another allocator do it. */
+void *xt_allocate(size_t bytes);
+/* Is it memory of a pool? Then it is dropped. */
+bool xt_free(void *address);
+/* From now on memory comes from this pool, but not more buffers at a time; NULL: from none. */
+void xt_allocate_from(struct xt_pool *pool, size_t most_buffers);
+/* The same for memory of GPUs. */
+void xt_cuda_allocate_from(struct xt_pool *pool);
+
+/* ---- torch_cuda.c: functions of the module ---- */
+
+PyObject *xt_cuda_share(PyObject *module, PyObject *args);
+PyObject *xt_cuda_get(PyObject *module, PyObject *args);
+PyObject *xt_cuda_drain(PyObject *module, PyObject *unused);
+PyObject *xt_cuda_use(PyObject *module, PyObject *args);
+
+/* ---- torch_guard.c: a function of the module ---- */
+
+PyObject *xt_guard_capsule(PyObject *module, PyObject *guard);
+
+/* ---- torch_module.c ---- */
+
+/* Raise the library's last error. Always NULL. */
+PyObject *xt_raise(PyObject *module);
+/* A capsule for torch's from_dlpack, which owns a share of the hold. NULL with an exception. */
+PyObject *xt_capsule(struct xt_dlpack *dlpack);
+
+#endif

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The pools that this process has joined. Each stays joined until the process ends, because tensors
+ * may come and go at any time, and because the pool is to outlive the process that made it. A child
+ * by fork joins anew when it first needs a pool.
+ */
+#include "torch.h"
+
+#include <string.h>
+
+static struct xt_pool pools[XT_POOLS];
+static int count;			/* of pools that have a name; atomic, like their handles */
+/* Guards the rest, and is held while a host is asked. A child has one of its own. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct xt_pool *find(const char *name)
+{
+	int i;
+
+	for (i = 0; i < count; i++)
+		if (!strcmp(pools[i].name, name))
+			return &pools[i];
+	return NULL;
+}
+
+/* pre: lock is held */
+static struct xmem_pool *join_anew(struct xt_pool *pool)
+{
+	if (!pool->handle && pool->inherited) {
+		__atomic_store_n(&pool->handle, xmem_pool_reopen(pool->inherited),
+				 __ATOMIC_RELEASE);
+		if (pool->handle) {
+			xmem_pool_close(pool->inherited);
+			pool->inherited = NULL;
+		}
+	}
+	return pool->handle;
+}
+
+struct xmem_pool *xt_pool_handle(struct xt_pool *pool)
+{
+	struct xmem_pool *handle = __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE);
+
+	if (handle)
+		return handle;
+	pthread_mutex_lock(&lock);
+	handle = join_anew(pool);
+	pthread_mutex_unlock(&lock);
+	return handle;
+}
+
+static struct xt_pool *join(const char *name, const struct xmem_pool_options *options)
+{
+	struct xt_pool *pool = find(name);
+	struct xmem_pool *handle;
+
+	if (pool)
+		return join_anew(pool) ? pool : NULL;
+	handle = xmem_pool_open(name, options);
+	if (!handle)
+		return NULL;
+	if (count == XT_POOLS) {
+		xmem_pool_close(handle);
+		xmem_clear_last_error();
+		return NULL;
+	}
+	pool = &pools[count];
+	strncpy(pool->name, name, sizeof(pool->name) - 1);
+	pool->handle = handle;
+	__atomic_store_n(&count, count + 1, __ATOMIC_RELEASE);
+	return pool;
+}
+
+struct xt_pool *xt_pool_join(const char *name, const struct xmem_pool_options *options)
+{
+	struct xt_pool *pool;
+
+	pthread_mutex_lock(&lock);
+	pool = join(name, options);
+	pthread_mutex_unlock(&lock);
+	return pool;
+}
+
+struct xt_pool *xt_pool_at(int number)
+{
+	int there = __atomic_load_n(&count, __ATOMIC_ACQUIRE);
+
+	return number >= 0 && number < there ? &pools[number] : NULL;
+}
+
+int xt_pool_number(const struct xt_pool *pool)
+{
+	return pool - pools;
+}
+
+/* Another thread of the parent may have been joining: its pool is there with all it has, or not. */
+void xt_pools_forked(void)
+{
+	int i;
+
+	for (i = 0; i < count; i++) {
+		if (!pools[i].handle)
+			continue;
+		pools[i].inherited = pools[i].handle;
+		pools[i].handle = NULL;
+	}
+	pthread_mutex_init(&lock, NULL);
+}

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""What all tests of the package have: a daemon of their own, and the tally for tests/run.sh.
+
+A run prints "SKIP name: why" for each test that is skipped, "FAIL name: why" for each that fails,
+and at its end "N passed, N failed, N skipped", as every suite of the repository does.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+TOP = Path(__file__).resolve().parents[3]
+RUN_BY = os.getpid()
+folder = ""
+passed: set[str] = set()
+failed: dict[str, str] = {}
+skipped: dict[str, str] = {}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """No pool of this run is another program's, and nothing is written among the sources."""
+    global folder
+    folder = tempfile.mkdtemp(prefix="xmem-pytest-")
+    os.environ["XMEM_SOCKET"] = f"{folder}/socket"
+    os.environ.setdefault("XMEM_BACKEND", "daemon")
+    # The driver that stands in for a GPU's, unless one is named; docs/environment.md.
+    os.environ.setdefault("XMEM_CUDA_DRIVER", str(TOP / "build/test/fakecuda/libcuda.so.1"))
+    os.environ.setdefault("XMEM_DEVICE_FILES", "195:255,memfd")
+    # Times on a shared machine say nothing about a test, and what failed once is in its log.
+    hypothesis.settings.register_profile("xmem", deadline=None, database=None, print_blob=True)
+    hypothesis.settings.load_profile("xmem")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    import xmem
+
+    return f"xmem {xmem.__version__} of {Path(xmem.__file__).parent}, {os.environ['XMEM_SOCKET']}"
+
+
+def reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """Why it failed, in a line: the first of the exception's, the last of all else."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash:
+        return str(crash.message).strip().partition("\n")[0]
+    return str(report.longrepr).strip().rpartition("\n")[2]
+
+
+def note(report: pytest.TestReport | pytest.CollectReport) -> None:
+    name = report.nodeid or "collecting"
+    if report.failed:
+        when = getattr(report, "when", "collect")
+        failed[name] = reason(report) if when == "call" else f"{when}: {reason(report)}"
+    elif report.skipped:
+        where = report.longrepr
+        why = where[2] if isinstance(where, tuple) else getattr(report, "wasxfail", "expected")
+        skipped[name] = why.removeprefix("Skipped: ")
+    elif getattr(report, "when", "") == "call":
+        passed.add(name)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    note(report)
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    if not report.passed:
+        note(report)
+
+
+# As late as can be, so that these are the last lines.
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if os.getpid() != RUN_BY:       # A child that a test has forked, which has nothing to say.
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    for name, why in skipped.items():
+        print(f"SKIP {name}: {why}")
+    for name, why in failed.items():
+        print(f"FAIL {name}: {why}")
+    done = passed - set(failed)
+    print(f"{len(done)} passed, {len(failed)} failed, {len(set(skipped) - set(failed))} skipped")
+    sys.stdout.flush()

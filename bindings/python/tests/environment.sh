@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# environment.sh debian|numpy2|torch2: see that this environment of ../requirements is there, with
+# the wheel of these sources installed. Its folder is printed, and nothing else on that output.
+#
+#   debian   Debian's Python with its PyTorch 1.13 and numpy 1.24
+#   numpy2   numpy 2 and no PyTorch; also numba-cuda and cuda.core, which are those of tests/judges
+#   torch2   PyTorch 2 and numpy 2 as PyPI has them, 5.5 GB; in XMEM_TORCH_VENV, see
+#            docs/environment.md
+set -euo pipefail
+cd "$(dirname "$0")/../../.."
+exec 3>&1 1>&2
+
+name=${1:-}
+options=()
+venv=build/python/$name
+case $name in
+debian) options=(--system-site-packages) ;;
+numpy2) ;;
+torch2)
+	venv=${XMEM_TORCH_VENV:-$venv}
+	[ -e "$venv/bin/python" ] ||
+		echo "environment.sh: PyTorch 2 comes from PyPI into $venv, where it takes 5.5 GB"
+	;;
+*) echo "environment.sh: no environment is called '$name': debian, numpy2, torch2"; exit 2 ;;
+esac
+scripts/venv.sh "$venv" "bindings/python/requirements/$name.txt" ${options[@]+"${options[@]}"}
+
+# The judges have 600 MB that nobody wants twice, with the same numpy. Its own packages go first.
+if [ "$name" = numpy2 ]; then
+	scripts/venv.sh build/judges tests/judges/requirements.txt
+	for site in "$PWD"/build/judges/lib/python3*/site-packages; do
+		echo "import site; site.addsitedir('$site')"
+	done >"$(echo "$venv"/lib/python3*/site-packages)/judges.pth"
+fi
+
+make -s python-wheel
+"$venv/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps \
+	--force-reinstall build/python/dist/*.whl
+realpath "$venv" >&3

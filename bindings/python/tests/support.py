@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""What the tests share: names of pools, guards in each state, children, threads that wait."""
+from __future__ import annotations
+
+import itertools
+import os
+import select
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import xmem
+
+PACKAGE = str(Path(xmem.__file__).parent.parent)
+_numbers = itertools.count()
+
+
+def fresh_name(what: str = "t") -> str:
+    """A name that no pool of this machine has."""
+    return f"{what}-{os.getpid()}-{next(_numbers)}"
+
+
+@contextmanager
+def pair(**options: Any) -> Iterator[tuple[xmem.BufferPool, xmem.BufferPool]]:
+    """A writer and a reader of a new pool."""
+    name = fresh_name()
+    with xmem.BufferPool(name, writer=True, **options) as writer, \
+            xmem.BufferPool(name, existing=True) as reader:
+        yield writer, reader
+
+
+def published(writer: xmem.BufferPool, contents: bytes = b"contents") -> xmem.BufferGuard:
+    """A guard, for reading, of contents that are published."""
+    guard = writer.acquire_cpu(len(contents))
+    memoryview(guard)[:] = contents
+    guard.publish(keep=True)
+    return guard
+
+
+def python(script: str, *arguments: str, expect: int = 0, quiet: bool = True,
+           send: str | None = None) -> str:
+    """Run a script in a process of its own, within a minute. Returns what it prints."""
+    environment = {**os.environ, "PYTHONPATH": PACKAGE}
+    done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True,
+                          text=True, timeout=60, env=environment, input=send, check=False)
+    assert done.returncode == expect, f"rc {done.returncode}: {done.stdout}{done.stderr}"
+    if quiet:
+        assert done.stderr == ""
+    return done.stdout
+
+
+class Thread(threading.Thread):
+    """A thread whose result, or exception, get() gives."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        super().__init__(daemon=True)
+        self.call = call
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self.result = self.call()
+        except BaseException as error:
+            self.error = error
+
+    def get(self) -> Any:
+        self.join(30)
+        assert not self.is_alive(), "the thread still waits"
+        if self.error:
+            raise self.error
+        return self.result
+
+    def waits(self) -> None:
+        """Return once the thread sleeps without wanting the GIL, so in a call of the library.
+
+        Whoever wants the GIL gets it, or asks for it again, while this thread lets go of it.
+        """
+        same, before = 0, ""
+        while same < 3:
+            assert self.is_alive(), f"the thread has ended: {self.result} {self.error!r}"
+            select.select([], [], [], 0.006)
+            with open(f"/proc/self/task/{self.native_id}/status", encoding="ascii") as file:
+                lines = [line for line in file if line.startswith(("State", "voluntary"))]
+            now = "".join(lines)
+            same = same + 1 if now == before and "S (sleeping)" in now else 0
+            before = now

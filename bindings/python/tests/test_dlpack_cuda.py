@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT
+"""DLPack and Arrow of contents on a GPU: the device, the consumer's stream, and when it lets go."""
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any, Iterator
+
+import numpy
+import pytest
+
+import views
+import xmem
+from gpu import Stream, driver, needs_gpu, new_name, no_violations  # noqa: F401
+
+pytestmark = needs_gpu
+BYTES = 4096
+
+
+@pytest.fixture
+def pool() -> Iterator[xmem.BufferPool]:
+    with xmem.BufferPool(new_name(), writer=True) as pool:
+        pool.preallocate_cuda(1, BYTES, shared=bool(xmem.gpus()[0].can & xmem.CudaCanFlags.EXPORT))
+        yield pool
+
+
+@pytest.fixture
+def stream() -> Iterator[Stream]:
+    stream = Stream()
+    yield stream
+    for _ in range(8):          # what a test that fails has left closed
+        stream.open_gate()
+
+
+def published(pool: xmem.BufferPool, value: int = 7) -> xmem.BufferGuard:
+    guard = pool.acquire_cuda((BYTES // 4, 4), "uint8", timeout=10)
+    guard.copy_to_cuda(bytes([value]) * BYTES)
+    guard.publish(keep=True)
+    return guard
+
+
+def unfinished(pool: xmem.BufferPool, stream: Stream, value: int) -> xmem.BufferGuard:
+    """Contents that the stream writes when its gate opens."""
+    guard = pool.acquire_cuda((BYTES,), "uint8", timeout=10)
+    guard.wait_on(stream)
+    stream.close_gate()
+    stream.fill(guard.cuda_ptr_mut, value, BYTES)
+    guard.publish(keep=True, stream=stream)
+    return guard
+
+
+def drop(capsule: Any) -> None:
+    """As a consumer does: take the tensor, and call its deleter."""
+    address = views.take(capsule)
+    views.Owner(views.Versioned.from_address(address).deleter)(address)
+
+
+def test_the_capsule_names_the_gpu_and_holds(pool: xmem.BufferPool) -> None:
+    guard = published(pool)
+    assert guard.__dlpack_device__() == (2, 0)
+    capsule = guard.__dlpack__(max_version=(1, 0))
+    said = views.look(capsule)
+    assert (said.flags, said.tensor.device_type, said.tensor.device_id) == (views.READ_ONLY, 2, 0)
+    assert said.tensor.data == guard.cuda_ptr and said.tensor.shape[:2] == [BYTES // 4, 4]
+    guard.release()
+    with pytest.raises(xmem.TimedOut):
+        pool.acquire_cuda(BYTES, timeout=0.05)
+    assert driver().read(said.tensor.data, 4) == b"\7\7\7\7"
+    drop(capsule)
+    pool.acquire_cuda(BYTES, timeout=10).release()
+
+
+def test_what_is_written_is_not_read_only(pool: xmem.BufferPool) -> None:
+    with pool.acquire_cuda((BYTES,), "uint8", timeout=10) as guard:
+        capsule = guard.__dlpack__(max_version=(1, 0))
+        assert views.look(capsule).flags == 0
+        assert views.look(capsule).tensor.data == guard.cuda_ptr_mut
+        drop(capsule)
+
+
+def test_the_consumers_stream_waits_in_the_place_of_the_thread(pool: xmem.BufferPool,
+                                                               stream: Stream) -> None:
+    guard, reader = unfinished(pool, stream, 9), Stream()
+    capsule = guard.__dlpack__(max_version=(1, 0), stream=reader.number)   # and nobody has waited
+    with pytest.raises(xmem.WouldBlock):
+        guard.wait(0)
+    stream.open_gate()
+    reader.synchronize()
+    assert driver().read(views.look(capsule).tensor.data, BYTES) == bytes([9]) * BYTES
+    drop(capsule)
+    guard.release()
+
+
+@pytest.mark.parametrize("which", [-1, None, 1, 2])
+def test_streams_that_have_names(pool: xmem.BufferPool, stream: Stream, which: Any) -> None:
+    guard = unfinished(pool, stream, 8)
+    opener = threading.Timer(0.02, stream.open_gate)
+    opener.start()              # -1: this thread waits, and without the GIL
+    capsule = guard.__dlpack__(max_version=(1, 0), stream=which)
+    driver().cuStreamSynchronize(ctypes.c_void_p(1 if which in (None, -1) else which))
+    assert driver().read(views.look(capsule).tensor.data, BYTES) == bytes([8]) * BYTES
+    drop(capsule)
+    guard.release()
+    opener.join()
+
+
+@pytest.mark.parametrize("which", [0, -2])
+def test_streams_that_nobody_can_tell(pool: xmem.BufferPool, which: int) -> None:
+    with published(pool) as guard, pytest.raises(ValueError, match="stream"):
+        guard.__dlpack__(max_version=(1, 0), stream=which)
+
+
+def test_a_copy_to_the_cpu(pool: xmem.BufferPool) -> None:
+    with published(pool, 5) as guard:
+        capsule = guard.__dlpack__(max_version=(1, 0), dl_device=(1, 0))
+        said = views.look(capsule)
+        assert (said.flags, said.tensor.device_type) == (views.IS_COPIED, 1)
+        assert views.bytes_of(said.tensor, BYTES) == bytes([5]) * BYTES
+        drop(capsule)
+        for refused in ({"dl_device": (1, 0), "copy": False}, {"copy": True},
+                        {"dl_device": (2, 99)}):
+            with pytest.raises(BufferError):
+                guard.__dlpack__(max_version=(1, 0), **refused)
+        with pytest.raises(BufferError, match="read-only"):
+            guard.__dlpack__()
+
+
+def test_the_hold_goes_when_blocking_streams_have_read(pool: xmem.BufferPool) -> None:
+    """Consumers drop their tensors while kernels that read them wait in a stream."""
+    guard, stream = published(pool), Stream(flags=0)
+    capsule = guard.__dlpack__(max_version=(1, 0), stream=stream.number)
+    guard.release()
+    stream.close_gate()
+    drop(capsule)
+    try:
+        with pytest.raises(xmem.TimedOut):
+            pool.acquire_cuda(BYTES, timeout=0.05)
+    finally:
+        stream.open_gate()
+    pool.acquire_cuda(BYTES, timeout=10).release()
+
+
+def test_copies_into_a_gpu(pool: xmem.BufferPool) -> None:
+    array = numpy.arange(64, dtype="uint8").reshape(8, 8)
+    guard = pool.acquire_cuda((8, 8), "uint8", timeout=10)
+    assert guard.copy_from(array.T) == 64
+    assert bytes(guard.copy_to_cpu()) == array.T.tobytes()
+    assert guard.copy_from(array[0], 8) == 8
+    assert bytes(guard.copy_to_cpu())[8:16] == bytes(range(8))
+    guard.release()
+
+
+def test_numpy_and_arrow_say_where_it_is(pool: xmem.BufferPool) -> None:
+    with published(pool) as guard:
+        for ask in (numpy.asarray, memoryview):
+            with pytest.raises((BufferError, xmem.Error), match="GPU"):
+                ask(guard)
+        with pytest.raises(TypeError, match="__arrow_c_device_array__"):
+            guard.__arrow_c_array__()
+        _, capsule = guard.__arrow_c_device_array__()
+        found = views.DeviceArray.from_address(views.pointer(capsule, "arrow_device_array"))
+        assert (found.device_type, found.device_id, found.sync_event) == (2, 0, None)
+        assert found.array.children[0].contents.buffers[1] == guard.cuda_ptr
+        del capsule

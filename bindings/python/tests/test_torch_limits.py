@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: MIT
+"""Limits of a pool: what is said when one is reached, and what happens then."""
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+from torch_children import LIMIT    # noqa: E402
+
+# Each runs in a process of its own, for a pool is made once in a process.
+START = """
+import pickle, sys, warnings, torch, xmem, xmem.torch
+from multiprocessing.reduction import ForkingPickler
+def dumps(thing): return bytes(ForkingPickler.dumps(thing))
+"""
+
+
+def run(program: str, **environment: str) -> str:
+    path = os.pathsep.join(filter(None, [os.path.dirname(__file__), *sys.path]))
+    done = subprocess.run([sys.executable, "-c", START + program], text=True, timeout=LIMIT,
+                          capture_output=True,
+                          env={**os.environ, "PYTHONPATH": path, **environment})
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_no_slot_is_left() -> None:
+    out = run("""
+xmem.torch.install(slots=64)
+kept = []
+try:
+    for number in range(100):
+        kept.append(torch.full((4,), float(number)).share_memory_())
+except xmem.Error as error:
+    assert "slot" in str(error) and error.__notes__, error
+assert len(kept) == 64
+tensor = torch.arange(3)
+try:
+    dumps(tensor)
+    raise SystemExit("it was shared all the same")
+except xmem.Error as error:
+    print(error.__notes__)
+assert tensor.tolist() == [0, 1, 2] and not tensor.is_shared()
+del kept[:8]
+assert pickle.loads(dumps(tensor)).tolist() == [0, 1, 2]
+assert kept[0].eq(8).all()
+""")
+    assert "fallback=True" in out
+
+
+def test_torch_is_asked_only_if_the_user_says_so() -> None:
+    run("""
+xmem.torch.install(slots=64, fallback=True)
+kept = [torch.zeros(4).share_memory_() for _ in range(64)]
+tensor = torch.arange(3)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    for _ in range(2):
+        message = dumps(tensor)
+assert len(caught) == 1 and "torch's own way" in str(caught[0].message)
+assert b"xmem" not in message and tensor.is_shared() and not xmem.torch.is_pooled(tensor)
+assert pickle.loads(message).tolist() == [0, 1, 2]
+assert torch.zeros(2).share_memory_().is_shared()
+del kept
+assert b"xmem" in dumps(torch.arange(4)), "it goes back to the pool when there is room"
+""")
+
+
+def test_no_bytes_are_left() -> None:
+    run("""
+xmem.torch.install(nbytes=4 << 20)
+kept = torch.zeros(1 << 19).share_memory_()
+try:
+    torch.zeros(1 << 20).share_memory_()
+    raise SystemExit("more than allowed")
+except xmem.Error as error:
+    assert error.__notes__
+assert kept.is_shared()
+""")
+
+
+@pytest.mark.parametrize("options", [
+    {"slots": 0}, {"slots": 65537}, {"clients": 0}, {"nbytes": -1}, {"nbytes": 0},
+    {"cache_bytes": -1}, {"cache_time": -1.0}, {"cache_time": 1e12}, {"in_flight": -5.0},
+    {"in_flight": float("nan")}, {"in_flight": 1e30}, {"pool_name": ""}], ids=str)
+def test_numbers_that_cannot_be(options: dict[str, Any]) -> None:
+    import xmem.torch
+
+    with pytest.raises(ValueError, match=str(next(iter(options))).replace("pool_", "")):
+        xmem.torch.install(**options)
+    assert xmem.torch.installed() is None
+
+
+def test_no_host() -> None:
+    run("""
+try:
+    xmem.torch.install()
+    raise SystemExit("there is none")
+except xmem.NoDevice as error:
+    assert error.__notes__
+assert xmem.torch.installed() is None
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    xmem.torch.install(fallback=True)
+    assert len(caught) == 1
+tensor = torch.arange(3)
+assert b"xmem" not in dumps(tensor) and tensor.is_shared()
+""", XMEM_DAEMON="none", XMEM_SOCKET="xmem-nobody-listens-here")
+
+
+def test_tensors_whose_program_has_ended() -> None:
+    import pathlib
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        where = str(pathlib.Path(folder, "message"))
+        run(f"""
+xmem.torch.install()
+open({where!r}, "wb").write(dumps(torch.arange(3)))
+""")
+        run(f"""
+try:
+    pickle.loads(open({where!r}, "rb").read())
+    raise SystemExit("there is nobody who has it")
+except xmem.NotFound as error:
+    assert "have ended" in error.__notes__[0], error.__notes__
+""")
+
+
+def test_another_program_uses_a_pool_by_its_name() -> None:
+    name = f"torch-test-{os.getpid()}"
+    run(f"""
+import subprocess
+xmem.torch.install({name!r})
+tensor = torch.arange(3)
+program = '''
+import sys, pickle, xmem.torch
+tensor = pickle.loads(sys.stdin.buffer.read())
+tensor.add_(1)
+assert xmem.torch.installed() == {name!r}
+'''
+subprocess.run([sys.executable, "-c", program], input=dumps(tensor), check=True)
+assert tensor.tolist() == [1, 2, 3]
+""")
+
+
+def test_a_lost_reference_is_an_error_that_says_why() -> None:
+    run("""
+xmem.torch.install()
+tensor = torch.arange(3)
+message = dumps(tensor)
+del tensor
+pickle.loads(message)       # takes the only reference, and drops it
+xmem._torch.stat(xmem.torch.installing.pool().number)       # its buffer is found to be free
+try:
+    pickle.loads(message)
+    raise SystemExit("it is gone")
+except xmem.Stale as error:
+    assert error.__notes__
+""")

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: MIT
+"""What the package says in messages, reprs and docstrings: in Python's words, and true."""
+from __future__ import annotations
+
+import errno
+import inspect
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import xmem
+from support import fresh_name, pair, published
+from xmem import words
+
+TOP = Path(__file__).resolve().parents[3]
+#: Those are named so in any language, and so is a symbol of the library.
+ENVIRONMENT = {"XMEM_BACKEND", "XMEM_CUDA_DRIVER", "XMEM_DAEMON", "XMEM_DEVICE",
+               "XMEM_DEVICE_FILES", "XMEM_SOCKET"}
+#: What programs in Python cannot meet.
+NEVER = {"xmem_get_api"}
+
+# ---- what the library says, in Python's words ----
+
+def test_nothing_of_c_is_left_in_any_message_of_the_library() -> None:
+    """Each string of the library that names something of C: the table has a word for it."""
+    text = "".join(path.read_text() for path in (TOP / "lib").rglob("*.c"))
+    joined = re.sub(r'"\s*\n\s*"', "", text)
+    said = {found for string in re.findall(r'"((?:[^"\\\n]|\\.)*)"', joined) if " " in string
+            for found in re.findall(r"\b(?:xmem_[a-z_]+|XMEM_[A-Z_]+|\w+_ns)\b",
+                                    words.python(string))}
+    assert said <= ENVIRONMENT | NEVER, said - ENVIRONMENT - NEVER
+    assert words.python("use xmem_data_mut") == "use memoryview(guard)"
+
+
+def test_words_lead_to_what_is_there() -> None:
+    classes = (xmem.BufferPool, xmem.BufferGuard, xmem.Subscription)
+    options = {name for cls in classes for each in ("__new__", *dir(cls))
+               if callable(getattr(cls, each, None)) and not each.startswith("__init")
+               for name in parameters(getattr(cls, each))}
+    for says in words.WORDS.values():
+        for called in re.findall(r"(\w+)\(", says.replace("memoryview(", "")):
+            assert any(hasattr(cls, called) for cls in classes), says
+        for option in re.findall(r"(\w+)=", says):
+            assert option in options, says
+        for name in re.findall(r"xmem\.(\w+)", says):
+            assert hasattr(xmem, name), says
+
+
+def parameters(call: Callable[..., object]) -> list[str]:
+    try:
+        return list(inspect.signature(call).parameters)
+    except (TypeError, ValueError):     # what object has itself
+        return []
+
+
+SAYS: list[tuple[Callable[[Any, Any], object], str]] = [
+    (lambda pool, reader: reader.acquire_cpu(8), "open the pool with writer=True"),
+    (lambda pool, reader: xmem.BufferPool("x", wait_bound=1), "wait_bound is for writers: say wr"),
+    (lambda pool, reader: xmem.BufferPool("x", existing=True, exclusive=True), "existing=True and"),
+    (lambda pool, reader: xmem.BufferPool("x", huge=True), "huge and shared are for writers"),
+    (lambda pool, reader: reader.subscribe(label=""), "^.Errno 22. subscribe: .*None stands for"),
+    (lambda pool, reader: published(pool).copy_to_cpu(), "copy_to_cpu: .* use memoryview.guard"),
+    (lambda pool, reader: published(pool).copy_to_cuda(b"1"), "copy_to_cuda: .*acquire another"),
+    (lambda pool, reader: published(pool).copy_to_device(pool.acquire_cpu(8)), "copy_to_device:"),
+    (lambda pool, reader: published(pool).cuda_ptr_mut, "cuda_ptr_mut: .*acquire another"),
+    (lambda pool, reader: published(pool).get_mut(), "makes buffers with shared=True"),
+    (lambda pool, reader: published(pool).image(), "uses describe.. or describe_image"),
+    (lambda pool, reader: reader.acquire_cpu(8), "writer=True"),
+    (lambda pool, reader: pool.subscribe(timeout=0), "does not follow itself"),
+    (lambda pool, reader: pool.subscribe(timeout=0.001), "does not follow itself")]
+
+
+@pytest.mark.parametrize(("call", "says"), SAYS)
+def test_messages_speak_python(call: Callable[[Any, Any], object], says: str) -> None:
+    with pair() as (writer, reader):
+        with pytest.raises(xmem.Error, match=says) as caught:
+            call(writer, reader)
+        assert "xmem_" not in str(caught.value) and "XMEM_" not in str(caught.value)
+        assert caught.value.args == (caught.value.errno, caught.value.strerror)
+
+
+def test_a_reader_is_not_told_that_it_does_not_follow_itself() -> None:
+    with xmem.BufferPool(fresh_name()) as pool:
+        with pytest.raises(xmem.NotFound) as caught:
+            pool.subscribe(timeout=0)
+        assert "itself" not in str(caught.value)
+
+
+def test_a_pool_full_of_clients() -> None:
+    with xmem.BufferPool(fresh_name(), clients=2) as pool, pool.reopen():
+        with pytest.raises(xmem.Limit, match="can have, 2; .* by clients=") as caught:
+            xmem.BufferPool(pool.name)
+        assert caught.value.errno == errno.EUSERS
+
+
+def test_an_extension_that_is_not_there(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "app.zip", "w") as file:
+        for path in Path(xmem.__file__).parent.glob("*.py"):
+            file.write(path, f"xmem/{path.name}")
+    done = subprocess.run([sys.executable, "-P", "-c", "import sys; sys.path[0:0] = sys.argv[1:]; "
+                           "import xmem", str(tmp_path / "app.zip")], capture_output=True,
+                          text=True, timeout=60, check=False)
+    assert done.returncode == 1 and "cannot be loaded from a zip" in done.stderr
+
+
+# ---- what is said at once, and not by C ----
+
+def test_an_empty_name_is_no_anonymous_pool() -> None:
+    with pytest.raises(ValueError, match="None makes an anonymous pool"):
+        xmem.BufferPool("")
+
+
+@pytest.mark.parametrize("name", ["wait_bound", "cache_time"])
+def test_times_of_a_pool(name: str) -> None:
+    for time in (-1, float("nan")):
+        options: dict[str, Any] = {name: time}
+        with pytest.raises(ValueError, match=f"^{name} is None or"):
+            xmem.BufferPool(fresh_name(), writer=True, **options)
+    for forever in (None, 1e300):
+        options = {name: forever}
+        with xmem.BufferPool(fresh_name(), writer=True, **options) as pool:
+            pool.acquire_cpu(8).release()
+
+
+def test_readers_lose_what_is_shared() -> None:
+    """What BufferPool, preallocate_cpu and the tutorial say of shared=."""
+    with pair(shared=True) as (writer, reader):
+        subscription = reader.subscribe()
+        guard = published(writer)
+        with pytest.raises(xmem.WouldBlock):
+            subscription.receive(0)
+        assert subscription.lost == 1
+        with pytest.raises(xmem.NotPermitted, match="writer=True"):
+            reader.get(guard.token).cpu_ptr
+
+
+# ---- what it says of itself ----
+
+def test_repr_says_what_and_where() -> None:
+    writer = xmem.BufferPool(fresh_name(), writer=True)
+    guard = writer.acquire_cpu((3, 2), "int16")
+    assert repr(guard) == ("<xmem.BufferGuard being written, int16 (3, 2), of pool "
+                           f"{writer.name!r}>")
+    assert guard.ndim == 2
+    guard.publish(keep=True)
+    assert f"token {guard.token}, for reading, int16 (3, 2)" in repr(guard)
+    guard.release()
+    assert repr(guard) == "<xmem.BufferGuard, gone>"
+    with pytest.raises(xmem.Released):
+        guard.ndim
+    with xmem.BufferPool(writer=True) as anonymous:
+        assert "8 bytes, of an anonymous pool" in repr(published(anonymous))
+    assert writer.acquire_cpu((), "int8").ndim == 0
+
+
+def test_references_last_for_a_time() -> None:
+    writer = xmem.BufferPool(fresh_name(), writer=True)
+    guard = published(writer)
+    for wrong in (0, -1, float("nan")):
+        with pytest.raises(ValueError, match="lasts is None"):
+            guard.offer(1, lasts=wrong)
+    wait: dict[str, Any] = {"timeout": 1}
+    with pytest.raises(TypeError):
+        guard.offer(1, **wait)          # which means waiting everywhere else
+    guard.offer(2, lasts=60)
+    assert writer.claims(guard.token) == 2
+    writer.void_claims(guard.token)
+
+
+def test_two_timestamps() -> None:
+    guard = xmem.BufferPool(writer=True).acquire_cpu(8)
+    guard.describe_time(123, "ptp")
+    guard.publish(keep=True, timestamp_ns=456)
+    assert (guard.timestamp_ns, guard.metadata.timestamp_ns) == (456, 123)

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""What the child processes of the tests of xmem.torch do, and how the tests wait for things.
+
+It is a module of its own, because children by spawn import it. Nothing here sleeps to let something
+happen first: each side waits for a message, or for a condition with a limit of time.
+"""
+from __future__ import annotations
+
+import time
+from typing import Any, Callable
+
+import torch
+import torch.multiprocessing as multiprocessing
+
+# A child by fork has none of the threads that its parent's torch computes with, and waits for them.
+torch.set_num_threads(1)
+
+# Children that inherit nothing are forked from a process that has imported what takes seconds.
+multiprocessing.get_context("forkserver").set_forkserver_preload(["torch", "xmem.torch"])
+
+LIMIT = 60.0        # seconds that anything may take
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    """Wait for a condition that another process brings about."""
+    end = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < end, f"not within {LIMIT:.0f} s: {what}"
+        time.sleep(0.002)
+
+
+class Child:
+    """A process that runs a function of this module with a pipe to its parent, until it ends."""
+
+    def __init__(self, function: Callable[..., None], *args: Any,
+                 method: str = "forkserver") -> None:
+        context = multiprocessing.get_context(method)
+        self.pipe, far = context.Pipe()
+        self.process = context.Process(target=function, args=(far, *args))
+        self.process.start()
+        far.close()
+
+    def get(self) -> Any:
+        """What it sends next."""
+        assert self.pipe.poll(LIMIT), "the child says nothing"
+        return self.pipe.recv()
+
+    def put(self, thing: Any) -> None:
+        self.pipe.send(thing)
+
+    def end(self) -> None:
+        """Wait for its end, which has to be a good one."""
+        self.process.join(LIMIT)
+        assert self.process.exitcode == 0, f"the child ended with {self.process.exitcode}"
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join(LIMIT)
+        assert self.process.exitcode == -9
+
+    def __enter__(self) -> "Child":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self.process.exitcode is None:
+            self.process.kill()
+            self.process.join(LIMIT)
+        self.pipe.close()
+
+
+def fill(pipe: Any, value: float) -> None:
+    """Fill the first tensor of what comes, and say so."""
+    tensors = pipe.recv()
+    with torch.no_grad():
+        tensors[0].fill_(value)
+    pipe.send("filled")
+
+
+def echo(pipe: Any) -> None:
+    """Send back what comes, until None."""
+    while (thing := pipe.recv()) is not None:
+        pipe.send(thing)
+
+
+def ask(pipe: Any, question: Callable[..., Any], *args: Any) -> None:
+    """Send what a function answers for each thing that comes, until None."""
+    while (thing := pipe.recv()) is not None:
+        pipe.send(question(thing, *args))
+
+
+def sum_of(tensor: torch.Tensor) -> float:
+    return float(tensor.double().sum())
+
+
+def hold(pipe: Any) -> None:
+    """Keep all that comes, and say how many, until it is killed or gets None."""
+    kept = []
+    while (thing := pipe.recv()) is not None:
+        kept.append(thing)
+        pipe.send(len(kept))
+
+
+def describe(thing: Any) -> Any:
+    """What there is to say of a tensor, in things that pickle without tensors."""
+    return (type(thing).__name__, str(thing.dtype), tuple(thing.shape), bool(thing.requires_grad),
+            thing.is_shared() if thing.layout is torch.strided else None)
+
+
+def backward(tensor: torch.Tensor) -> list[float]:
+    """The gradient of a sum of squares: what comes requires it."""
+    (tensor * tensor).sum().backward()
+    assert tensor.grad is not None
+    return tensor.grad.flatten().tolist()
+
+
+def send_new(pipe: Any, count: int, numbers: int) -> None:
+    """Make tensors and send them; each is dropped once it has been sent."""
+    for number in range(count):
+        pipe.send(torch.full((numbers,), float(number)))
+    pipe.recv()
+
+
+def send_and_stay(pipe: Any, count: int, numbers: int) -> None:
+    """The same, and keep them too, until somebody ends this."""
+    kept = [torch.full((numbers,), float(number)) for number in range(count)]
+    for tensor in kept:
+        pipe.send(tensor)
+    pipe.send("sent")
+    pipe.recv()
+
+
+def installed_pool(pipe: Any) -> None:
+    """Which pool has this process installed, without ever having had a tensor?"""
+    import xmem.torch
+
+    pipe.send(xmem.torch.installed())
+    pipe.recv()
+
+
+def both_see(pipe: Any, tensor: torch.Tensor) -> None:
+    """Read a tensor that this process has inherited or was given, write it, and read it again."""
+    pipe.send(tensor.flatten().tolist())
+    pipe.recv()
+    tensor.add_(1)
+    pipe.send("added")
+    pipe.recv()
+    pipe.send(tensor.flatten().tolist())
+
+
+def end_with(pipe: Any, count: int) -> None:
+    """End normally with tensors alive, own ones and received ones."""
+    global alive
+    alive = [pipe.recv() for _ in range(count)]
+    alive += [tensor.clone().share_memory_() for tensor in alive]
+    pipe.send(len(alive))
+
+
+alive: list[torch.Tensor] = []

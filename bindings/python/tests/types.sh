@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What the package says about types: mypy --strict finds nothing in it, the stub of the extension
+# is what the extension has, and users' programs (typed/) are judged as each of their lines says.
+# The package is looked at as it is installed.
+set -euo pipefail
+here=$(realpath "$(dirname "$0")")
+top=$(realpath "$here/../../..")
+
+venv=$("$here/environment.sh" numpy2)
+cd "$here"
+unset PYTHONPATH MYPYPATH
+mypy=("$venv/bin/python" -P -m mypy --config-file "$here/../pyproject.toml"
+	--cache-dir "$top/build/python/mypy")
+"${mypy[@]}" --package xmem
+"${mypy[@]}" typed/*.py
+"$venv/bin/python" -P -m mypy.stubtest --mypy-config-file "$here/../pyproject.toml" \
+	--ignore-disjoint-bases --allowlist typed/stubtest.txt xmem._core

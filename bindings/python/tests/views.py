@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of views share: a pool that notices holds, and the C side of the protocols.
+
+The structs are those of DLPack 1.3 and of Arrow's C data interface, as a consumer in C sees them.
+"""
+from __future__ import annotations
+
+import ctypes
+import gc
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import xmem
+
+SLOTS = 4
+BYTES = 1 << 16
+_numbers = itertools.count()
+
+
+def name() -> str:
+    """A name for a pool that no other test has."""
+    return f"views-{os.getpid()}-{next(_numbers)}"
+
+
+class Tally:
+    """A pool of SLOTS buffers and no more: what is held shows, for it cannot be acquired."""
+
+    def __init__(self) -> None:
+        self.name = name()
+        self.writer = xmem.BufferPool(self.name, writer=True, demand_bytes=None)
+        self.writer.preallocate_cpu(SLOTS, BYTES)
+        self.reader: Any = xmem.BufferPool(self.name)
+
+    def acquire(self, *arguments: Any, **keywords: Any) -> Any:
+        """A buffer to write; a test that has lost one fails instead of waiting for it."""
+        return self.writer.acquire_cpu(*arguments, timeout=10, **keywords)
+
+    def free(self) -> int:
+        """How many buffers nobody holds."""
+        gc.collect()
+        guards = []
+        try:
+            while True:
+                guards.append(self.writer.acquire_cpu(timeout=0))
+        except xmem.WouldBlock:
+            return len(guards)
+        finally:
+            for guard in guards:
+                guard.release()
+
+    def published(self, data: bytes = b"0123456789abcdef", shape: tuple[int, ...] | None = None,
+                  dtype: str | None = None) -> int:
+        """The token of contents that nobody holds yet."""
+        guard = self.acquire(len(data) or 1)
+        memoryview(guard)[:len(data)] = data
+        if dtype is not None and shape is not None:
+            guard.describe(shape, dtype)
+        return int(guard.publish())
+
+    def overwrite(self) -> None:
+        """Use each free buffer twice, with other contents."""
+        for number in range(2 * SLOTS):
+            guard = self.acquire(BYTES)
+            memoryview(guard)[:] = bytes([0xf0 + number]) * BYTES
+            guard.publish()
+
+    def close(self) -> None:
+        self.reader.close()
+        self.writer.close()
+
+
+@contextmanager
+def tally() -> Iterator[Tally]:
+    """A Tally in which all buffers are free again at the end."""
+    pool = Tally()
+    try:
+        yield pool
+        assert pool.free() == SLOTS, "a view has kept its hold"
+    finally:
+        pool.close()
+
+
+def script(source: str, *arguments: str, code: int = 0) -> str:
+    """Run a program of Python that ends by itself with that code, and says nothing by stderr."""
+    done = subprocess.run([sys.executable, "-c", source, *arguments], capture_output=True,
+                          text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (code, ""), done
+    return done.stdout
+
+
+# ---- DLPack ----
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32),
+                ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
+                ("dtype", ctypes.c_uint32), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+
+class Versioned(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32),
+                ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
+                ("flags", ctypes.c_uint64), ("tensor", Tensor)]
+
+
+class Legacy(ctypes.Structure):
+    _fields_ = [("tensor", Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+
+READ_ONLY, IS_COPIED = 1, 2
+Owner = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+Report = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)
+
+
+class Exchange(ctypes.Structure):
+    """The functions are called with the GIL, as the protocol has it: PYFUNCTYPE keeps it."""
+
+    _fields_ = [
+        ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("previous", ctypes.c_void_p),
+        ("allocate", ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.POINTER(Tensor),
+                                       ctypes.POINTER(ctypes.POINTER(Versioned)),
+                                       ctypes.c_void_p, Report)),
+        ("from_object", ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object,
+                                          ctypes.POINTER(ctypes.POINTER(Versioned)))),
+        ("to_object", ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.POINTER(Versioned),
+                                        ctypes.POINTER(ctypes.c_void_p))),
+        ("borrow", ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor))),
+        ("current_stream", ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32,
+                                             ctypes.POINTER(ctypes.c_void_p)))]
+
+
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+_rename = ctypes.pythonapi.PyCapsule_SetName
+_rename.restype, _rename.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
+_used = ctypes.create_string_buffer(b"used_dltensor_versioned")
+
+
+def pointer(capsule: Any, what: str) -> int:
+    """What a capsule of that name points to."""
+    return int(_pointer(capsule, what.encode()))
+
+
+def look(capsule: Any) -> Versioned:
+    """The tensor of a versioned capsule, which keeps it."""
+    return Versioned.from_address(pointer(capsule, "dltensor_versioned"))
+
+
+def take(capsule: Any) -> int:
+    """The address of the tensor, which is the caller's now, as it is a consumer's in C."""
+    address = pointer(capsule, "dltensor_versioned")
+    assert _rename(capsule, ctypes.cast(_used, ctypes.c_char_p)) == 0
+    return address
+
+
+def bytes_of(tensor: Tensor, count: int) -> bytes:
+    return ctypes.string_at(tensor.data + tensor.byte_offset, count)
+
+
+# ---- Arrow ----
+
+class Array(ctypes.Structure):
+    pass
+
+
+Array._fields_ = [
+    ("length", ctypes.c_int64), ("null_count", ctypes.c_int64), ("offset", ctypes.c_int64),
+    ("n_buffers", ctypes.c_int64), ("n_children", ctypes.c_int64),
+    ("buffers", ctypes.POINTER(ctypes.c_void_p)),
+    ("children", ctypes.POINTER(ctypes.POINTER(Array))), ("dictionary", ctypes.c_void_p),
+    ("release", ctypes.c_void_p), ("private_data", ctypes.c_void_p)]
+
+
+class DeviceArray(ctypes.Structure):
+    _fields_ = [("array", Array), ("device_id", ctypes.c_int64),
+                ("device_type", ctypes.c_int32), ("sync_event", ctypes.c_void_p),
+                ("reserved", ctypes.c_int64 * 3)]
+
+
+# ---- threads of C ----
+
+def call_in_thread(function: int, argument: int) -> None:
+    """Call a function of C in a thread that Python knows nothing of, while this one keeps the GIL.
+
+    If the function wanted the GIL, this would never return.
+    """
+    threads = ctypes.PyDLL(None)
+    thread = ctypes.c_ulong()
+    create, join = threads.pthread_create, threads.pthread_join
+    create.argtypes = [ctypes.c_void_p] * 4
+    join.argtypes = [ctypes.c_ulong, ctypes.c_void_p]
+    assert create(ctypes.addressof(thread), None, function, argument) == 0
+    assert join(thread, None) == 0

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: MIT
+"""Waiting in an event loop for the descriptor of a pool or a subscription.
+
+Many coroutines can wait for one descriptor. It is in the loop's selector only while somebody
+waits. Each time that it is ready, one coroutine wakes up, in turn, and tries what it came for; it
+stays ready until a try has found nothing, so the next one may wake up in vain, once. Buffers that
+come free wake all who want one, those that want most first: the descriptor means a buffer as large
+as the last try wanted, and so that is the least that anybody waits for.
+
+The descriptor that is looked at is a duplicate, which is closed here, in the loop: the library may
+close its own at any time, and the number may be another file's by then.
+"""
+from __future__ import annotations
+
+import asyncio
+import errno
+import heapq
+import os
+import weakref
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from .errors import Canceled, WouldBlock
+
+Result = TypeVar("Result")
+
+
+class Pollable(Protocol):
+    """A pool or a subscription."""
+
+    def fileno(self) -> int:
+        """The library's descriptor."""
+
+
+class Cancelable(Protocol):
+    """A pool."""
+
+    canceled: bool
+    """Were its waits ended, by cancel() or close()?"""
+
+
+def _check(pool: Cancelable) -> None:
+    """A try has found nothing: may who made it wait?"""
+    if pool.canceled:
+        raise Canceled(errno.ECANCELED, "the pool's waits have been ended by cancel() or close()")
+
+
+_all: weakref.WeakSet[Waiters] = weakref.WeakSet()
+
+
+class Waiters:
+    """The coroutines of one event loop that wait for one descriptor."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, fd: int, writable: bool) -> None:
+        self.loop = loop
+        self.fd = os.dup(fd)
+        self.writable = writable
+        self.waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self.turn = 0
+        self.armed = False
+        self.wakeups = 0        # how often the loop has found the descriptor ready
+        _all.add(self)
+
+    def __del__(self) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def _look(self) -> None:
+        """Have the selector look at the descriptor if that is of use, and else not."""
+        wanted = bool(self.waiting) and self.fd >= 0
+        if wanted == self.armed or self.loop.is_closed():
+            return
+        self.armed = wanted
+        if wanted and self.writable:
+            self.loop.add_writer(self.fd, self._ready)
+        elif wanted:
+            self.loop.add_reader(self.fd, self._ready)
+        elif self.writable:
+            self.loop.remove_writer(self.fd)
+        else:
+            self.loop.remove_reader(self.fd)
+
+    def _ready(self) -> None:
+        self.wakeups += 1
+        self._wake(all_of_them=self.writable)
+        self._look()
+
+    def _wake(self, all_of_them: bool) -> None:
+        while self.waiting:
+            future = heapq.heappop(self.waiting)[2]
+            if not future.done():       # one that is was canceled
+                future.set_result(None)
+                if not all_of_them:
+                    break
+
+    def _end(self) -> None:
+        self._wake(all_of_them=True)
+        self._look()
+        self._close()
+
+    def end(self) -> None:
+        """From any thread: wake all, whose next try says why, and close the descriptor."""
+        try:
+            self.loop.call_soon_threadsafe(self._end)
+        except RuntimeError:            # The loop is closed, and nobody waits in it any more.
+            self._close()
+
+    def nudge(self) -> None:
+        """From any thread: wake all, who try again."""
+        try:
+            self.loop.call_soon_threadsafe(self._wake, True)
+        except RuntimeError:            # The loop is closed, and nobody waits in it any more.
+            pass
+
+    def forked(self) -> None:
+        """In a forked child: the loop is the parent's, and so is the selector."""
+        self._close()
+
+    async def until(self, attempt: Callable[[], Result], pool: Cancelable,
+                    nbytes: int) -> Result:
+        """Try until it does not raise WouldBlock. Whoever is canceled has not got anything."""
+        turn = self.turn = self.turn + 1
+        while True:
+            future = self.loop.create_future()
+            entry = (-nbytes, turn, future)
+            heapq.heappush(self.waiting, entry)
+            self._look()
+            try:
+                await future
+                return attempt()
+            except WouldBlock:
+                _check(pool)
+            finally:
+                if entry in self.waiting:       # it was canceled, and not woken
+                    self.waiting.remove(entry)
+                    heapq.heapify(self.waiting)
+                self._look()
+
+
+async def until(of: Pollable, known: dict[Any, Waiters], attempt: Callable[[], Result],
+                pool: Cancelable, nbytes: int = 0, writable: bool = False) -> Result:
+    """Try, and whenever that raises WouldBlock, wait for the descriptor of a pool or subscription.
+
+    known: who waits for it, of each loop; it is the object's own. pool: the pool, or of what.
+    Raises Canceled once the waits of the pool have been ended.
+    """
+    try:
+        return attempt()
+    except WouldBlock:
+        _check(pool)
+    loop = asyncio.get_running_loop()
+    waiters = known.get((loop, writable))
+    if not waiters:
+        for key in [key for key in known if key[0].is_closed()]:
+            del known[key]
+        waiters = known[loop, writable] = Waiters(loop, of.fileno(), writable)
+    return await waiters.until(attempt, pool, nbytes)
+
+
+def end(known: dict[Any, Waiters]) -> None:
+    """The object is closed: nobody waits for it any more."""
+    while known:
+        known.popitem()[1].end()
+
+
+def nudge(known: dict[Any, Waiters]) -> None:
+    """What those who wait for it may find has changed, and the descriptor does not say so."""
+    for waiters in list(known.values()):
+        waiters.nudge()
+
+
+def _in_child() -> None:
+    for waiters in list(_all):
+        waiters.forked()
+
+
+os.register_at_fork(after_in_child=_in_child)

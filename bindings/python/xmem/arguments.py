@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""What callers give: bytes, or the shape and type of a tensor."""
+from __future__ import annotations
+
+import math
+import operator
+
+from . import dtypes
+from .typing import DTypeLike, ShapeLike
+
+#: Dimensions that a tensor has at most.
+MAX_DIMENSIONS = 8
+_UINT8 = dtypes.NUMBERS["uint8"]
+
+
+def shape_of(shape: ShapeLike) -> tuple[int, ...]:
+    """Check a shape: a tuple or list of at most 8 integers, none negative.
+
+    Raises TypeError and ValueError, which say what is wrong with it.
+    """
+    if not isinstance(shape, (tuple, list)):
+        raise TypeError("a shape is a tuple or list of integers, such as (2, 3), not "
+                        f"{shape!r}")
+    try:
+        found = tuple(map(operator.index, shape))
+    except TypeError:
+        raise TypeError(f"a shape has integers and nothing else: {shape!r}") from None
+    if len(found) > MAX_DIMENSIONS:
+        raise ValueError(f"a shape has at most {MAX_DIMENSIONS} dimensions, not {len(found)}")
+    if found and min(found) < 0:
+        raise ValueError(f"a shape has no negative numbers: {shape!r}")
+    return found
+
+
+def sized(nbytes: int | None, shape: ShapeLike | None,
+          dtype: DTypeLike | None) -> tuple[int, int]:
+    """How many bytes are wanted, and of which type of elements.
+
+    An empty shape wants one byte: a buffer has to have some, and 0 stands for any buffer.
+    """
+    return _sized(nbytes, None if shape is None else shape_of(shape), dtype)
+
+
+def _sized(nbytes: int | None, shape: tuple[int, ...] | None,
+           dtype: DTypeLike | None) -> tuple[int, int]:
+    if shape is None:
+        if dtype is not None and nbytes is not None:
+            raise TypeError("with a dtype give a shape and not a number of bytes: "
+                            f"({nbytes!r},) is {nbytes!r} elements in a row")
+        if dtype is not None:
+            raise TypeError("a dtype needs a shape")
+        return nbytes or 0, 0
+    if nbytes is not None:
+        raise TypeError("give nbytes, or shape and dtype, not both")
+    if dtype is None:
+        raise TypeError("a shape needs a dtype")
+    number = dtypes.number(dtype)
+    return max(math.prod(shape) * dtypes.item_bytes(number), 1), number
+
+
+def wanted(nbytes: int | ShapeLike | None, shape: ShapeLike | None,
+           dtype: DTypeLike | None) -> tuple[int, tuple[int, ...] | None, int]:
+    """Bytes, shape and type of what is to be acquired; nbytes may be the shape.
+
+    0 bytes are a tensor of no bytes, for contents without a description have some.
+    """
+    if isinstance(nbytes, (tuple, list)):
+        if shape is not None:
+            raise TypeError("give the shape once")
+        shape, nbytes = nbytes, None
+    elif nbytes is not None:
+        try:
+            nbytes = operator.index(nbytes)
+        except TypeError:
+            raise TypeError("give a number of bytes, or a shape as a tuple or list, not "
+                            f"{nbytes!r}") from None
+    checked = None if shape is None else shape_of(shape)
+    total, number = _sized(nbytes, checked, dtype)
+    if nbytes == 0:
+        return 1, (0,), _UINT8
+    return total, checked, number

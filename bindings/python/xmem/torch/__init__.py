@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: MIT
+"""Tensors of PyTorch in the memory of pools, and torch.multiprocessing on top of that.
+
+    import torch.multiprocessing as multiprocessing
+    import xmem.torch
+
+    xmem.torch.install()
+    # From here on queues, pipes and the workers of DataLoader pass tensors by token.
+
+Tensors that are handed over lie in a pool, where all processes that have them write and read the
+same memory, as with torch's own shared memory. What differs is what happens when a process is
+killed: the host of the pool drops all that it held, and nothing stays behind.
+"""
+from __future__ import annotations
+
+from .allocator import cpu_allocator, cuda_allocator
+from .guards import tensor
+from .installing import install, installed, uninstall
+from .storages import is_pooled, share
+
+__all__ = ["cpu_allocator", "cuda_allocator", "install", "installed", "is_pooled", "share",
+           "tensor", "uninstall"]

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""Tensors of GPUs in messages: the memory itself, opened by the receiver once, and not copied.
+
+Memory of xmem.torch.cuda_allocator() is in a pool; other memory of torch is attached to the pool
+for each message, and kept until the last process has dropped it. It then ends with its process.
+
+Written by the interfaces of torch and the driver; what is below the calls of torch is tested on a
+driver that stands in for a GPU's. No machine of the developers has a GPU.
+"""
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import torch
+from torch.multiprocessing import reductions as stock
+
+from .. import _torch, errors
+from . import installing, pools, versions
+from .versions import untyped
+
+_REQUIRES_GRAD, _PARAMETER = 1, 2
+
+
+def rebuild_tensor(name: str, token: int, dtype: torch.dtype, place: tuple[int, ...],
+                   shape: tuple[int, ...], flags: int) -> torch.Tensor:
+    """In the receiver: a tensor on its GPU, whose contents are complete."""
+    installing.adopt(name)
+    torch.cuda.init()
+    pool = pools.join(name)
+    storage = pool.known(token)
+    if storage is None:
+        capsule, _, _ = _torch.cuda_get(pool.number, token)
+        storage = untyped(versions.from_capsule(capsule))
+        pool.remember(token, storage)
+    else:
+        _torch.drop(pool.number, token)
+    tensor = torch.empty(0, dtype=dtype, device=storage.device)
+    tensor.set_(storage, place[0], shape, place[1:])    # type: ignore[call-overload]
+    if flags & _PARAMETER:
+        return torch.nn.parameter.Parameter(tensor, requires_grad=bool(flags & _REQUIRES_GRAD))
+    tensor.requires_grad = bool(flags & _REQUIRES_GRAD)
+    return tensor
+
+
+def _offer(tensor: torch.Tensor) -> tuple[str, int]:
+    """One reference set aside for the receiver, of memory that this process's stream has filled."""
+    storage = untyped(tensor)
+    stream = torch.cuda.current_stream(tensor.device)
+    if _torch.find(storage.data_ptr()) is not None:
+        stream.synchronize()    # the buffer was published when it was allocated
+        found = _torch.offer(storage.data_ptr())
+        if found is None:
+            raise RuntimeError("another thread has resized this tensor while it is sent")
+        name, token, _ = found
+        pools.join(name).remember_new(token, storage)
+        return name, token
+    pool = installing.pool()
+    token = _torch.cuda_share(pool.number, storage.data_ptr(), storage.nbytes(),
+                              stream.cuda_stream, storage)
+    return pool.name, token
+
+
+def reduce_tensor(tensor: torch.Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """For ForkingPickler: a strided tensor of a GPU."""
+    if type(tensor) not in (torch.Tensor, torch.nn.parameter.Parameter) or \
+            not untyped(tensor).nbytes() or (tensor.requires_grad and not tensor.is_leaf):
+        return stock.reduce_tensor(tensor)
+    try:
+        name, token = _offer(tensor)
+    except errors.Error as error:
+        if not installing.falls_back(error):
+            raise
+        return stock.reduce_tensor(tensor)
+    flags = (_REQUIRES_GRAD if tensor.requires_grad else 0) | (
+        _PARAMETER if isinstance(tensor, torch.nn.parameter.Parameter) else 0)
+    place = (tensor.storage_offset(), *tensor.stride())
+    return rebuild_tensor, (name, token, tensor.dtype, place, tuple(tensor.size()), flags)

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: MIT
+"""install() and uninstall(): what of torch goes through pools, and in which pool.
+
+A process that was started by one that has installed has installed, too: a child by fork inherits
+it, one by spawn or forkserver is told (see ../_torch_child.py), and whoever receives a tensor of
+this kind learns the name from it, unless it has called uninstall().
+"""
+from __future__ import annotations
+
+import os
+import warnings
+from multiprocessing.process import AuthenticationString  # type: ignore[attr-defined]
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+import torch
+
+from .. import _torch, _torch_child, errors
+from . import pools
+from .versions import CAN_SWAP, UntypedStorage, untyped
+
+_name: str | None = None        # of the pool for what this process shares
+_sizes = pools.Sizes()
+_installed = False
+_refused = False                # uninstall() was called: do not install by ourselves
+_fallback = False
+_warned = False
+_stock: dict[str, Any] = {}     # torch's own methods, while ours are in their place
+_LONGEST = 1e9                  # seconds that the library can count, and more
+
+
+def pool() -> pools.Pool:
+    """The pool for what this process shares: that of install(), or a new one."""
+    global _name
+    if _name is None:
+        _name = pools.new_name()
+        return pools.join(_name, _sizes, existing=False)
+    return pools.join(_name, _sizes)
+
+
+def falls_back(error: errors.Error) -> bool:
+    """Is torch to share it by itself, after this error?"""
+    global _warned
+    if not _fallback:
+        error.add_note("xmem.torch.install(fallback=True) lets torch share such tensors in its own "
+                       "way; install(slots=..., nbytes=...) makes the pool larger.")
+        return False
+    if not _warned:
+        _warned = True
+        warnings.warn(f"tensors go torch's own way, because the pool fails: {error}",
+                      RuntimeWarning, stacklevel=2)
+    return True
+
+
+# ---- methods of torch ----
+
+
+def is_shared_by_torch(storage: Any) -> bool:
+    """Does it lie in shared memory of torch's own?"""
+    return bool(_stock.get("is_shared", UntypedStorage.is_shared)(storage))
+
+
+def _is_shared(storage: Any) -> bool:
+    return is_shared_by_torch(storage) or (
+        storage.device.type == "cpu" and _torch.find(storage.data_ptr()) is not None)
+
+
+def _move(storage: Any, tensor: torch.Tensor | None = None) -> bool:
+    """Move it into the pool; False: it cannot be, and torch is to share it."""
+    from . import storages
+
+    try:
+        storages.move(pool(), storage, tensor)
+    except errors.Error as error:
+        if not falls_back(error):
+            raise
+        return False
+    return True
+
+
+def _share_memory_(storage: Any, *args: Any, **kwargs: Any) -> Any:
+    if storage.device.type == "cpu" and storage.nbytes() and (_is_shared(storage)
+                                                              or _move(storage)):
+        return storage
+    return _stock["share_memory_"](storage, *args, **kwargs)
+
+
+def _share_tensor_memory_(tensor: torch.Tensor) -> torch.Tensor:
+    """Where memory cannot be exchanged: this knows the tensor, and need not look for it."""
+    if type(tensor) in (torch.Tensor, torch.nn.parameter.Parameter) and \
+            tensor.layout is torch.strided and tensor.device.type == "cpu":
+        storage = untyped(tensor)
+        if storage.nbytes() and (_is_shared(storage) or _move(storage, tensor)):
+            return tensor
+    return _stock["tensor.share_memory_"](tensor)
+
+
+def _new_shared(cls: Any, size: int, *, device: Any = "cpu") -> Any:
+    """What DataLoader's workers put batches into."""
+    from . import storages
+
+    if size and torch.device(device).type == "cpu":
+        try:
+            return storages.make(pool(), size)
+        except errors.Error as error:
+            if not falls_back(error):
+                raise
+    return _stock["_new_shared"](size, device=device)
+
+
+def _patch() -> None:
+    _stock["is_shared"] = UntypedStorage.is_shared
+    _stock["share_memory_"] = UntypedStorage.share_memory_
+    _stock["_new_shared"] = UntypedStorage._new_shared
+    _stock["tensor.share_memory_"] = torch.Tensor.share_memory_
+    UntypedStorage.is_shared = _is_shared
+    UntypedStorage.share_memory_ = _share_memory_
+    UntypedStorage._new_shared = classmethod(_new_shared)
+    if not CAN_SWAP:
+        torch.Tensor.share_memory_ = _share_tensor_memory_  # type: ignore[method-assign]
+
+
+def _unpatch() -> None:
+    for name in ("is_shared", "share_memory_", "_new_shared"):
+        delattr(UntypedStorage, name)       # what it inherits is there again
+    if _stock["is_shared"] is not UntypedStorage.is_shared:
+        UntypedStorage.is_shared = _stock["is_shared"]
+    if _stock["share_memory_"] is not getattr(UntypedStorage, "share_memory_", None):
+        UntypedStorage.share_memory_ = _stock["share_memory_"]
+    torch.Tensor.share_memory_ = _stock["tensor.share_memory_"]  # type: ignore[method-assign]
+
+
+# ---- the calls ----
+
+
+def _install(name: str | None) -> None:
+    global _installed, _name, _refused
+    from . import reductions
+
+    _refused = False
+    if name is not None:
+        _name = name
+    if _installed:
+        return
+    _patch()
+    reductions.register(ForkingPickler.register)
+    ForkingPickler.register(AuthenticationString, _torch_child.reduce_key)
+    _installed = True
+
+
+def install(pool_name: str | None = None, *, slots: int = 16384, clients: int = 256,
+            nbytes: int | None = None, cache_bytes: int = 256 << 20, cache_time: float = 10.0,
+            in_flight: float | None = None, fallback: bool = False) -> None:
+    """Let torch.multiprocessing hand tensors over through a pool, from now on.
+
+    Queues, pipes, arguments of processes and the workers of DataLoader then pass the name of the
+    pool and a token. share_memory_() and the batches of DataLoader's workers use the pool as well.
+    Call it once, in the first process, before others are started: those that torch.multiprocessing
+    or multiprocessing starts have it as well. Tensors that torch has shared before stay in its own
+    shared memory, because other processes may have them.
+
+    pool_name: None: a new pool of this program. Programs that are not started by each other share a
+        pool by giving its name.
+    slots, clients: how many tensors and processes there can be at a time, at most 65536 and 256;
+        for the process that makes the pool. Each process takes slots by 64.
+    nbytes: of shared tensors that each process makes, at most; None: as far as there is memory.
+    cache_bytes, cache_time: of memory that is not used any more each process keeps so much, for so
+        many seconds, for its next tensors.
+    in_flight: seconds after which a message that nobody has read loses its tensor, unless somebody
+        has it; None: never, as long as any process of the pool lives. What a process sends on that
+        it has not made itself stays for 60 s at most, or as long as somebody has it.
+    fallback: when the pool is full, or there is no host, torch shares tensors in its own way, and a
+        RuntimeWarning says so once. Otherwise such a tensor is an error that says what is missing.
+    Raises xmem.Error: the pool cannot be made; ValueError: another one is installed, or a number is
+        none that can be.
+    """
+    global _sizes, _fallback
+    if pool_name == "":
+        raise ValueError("the name of a pool is not empty; None makes a new one")
+    for what, number, least, most in (
+            ("slots", slots, 1, 65536), ("clients", clients, 1, 256),
+            ("nbytes", nbytes, 1, 1 << 62), ("cache_bytes", cache_bytes, 0, 1 << 62),
+            ("cache_time", cache_time, 0, _LONGEST), ("in_flight", in_flight, 0, _LONGEST)):
+        if number is not None and not least <= number <= most:     # nor is it "not a number"
+            raise ValueError(f"{what} is {number}: it is to be from {least} to {most:g}")
+    if pool_name is not None and _installed and _name != pool_name:
+        raise ValueError(f"the pool '{_name}' is installed: uninstall() it first")
+    _sizes = pools.Sizes(slots, clients, 1 << 62 if nbytes is None else nbytes, cache_bytes,
+                         cache_time)
+    _fallback = fallback
+    _torch.set_in_flight(-1 if in_flight is None else max(1, int(in_flight * 1e9)))
+    name = pool_name or _name or pools.new_name()
+    try:
+        pools.join(name, _sizes, existing=False)
+    except errors.Error as error:
+        if not falls_back(error):
+            raise
+    _install(name)
+
+
+def uninstall() -> None:
+    """Let torch.multiprocessing hand tensors over in torch's own way again.
+
+    Tensors stay where they are, and messages that are in flight can be received. Children that have
+    been started keep what they have. To torch a tensor in a pool is now an ordinary one: the next
+    time that it is handed over, or shared, torch moves it to its own shared memory, and those who
+    had it in the pool do not see what is written after that.
+    """
+    global _installed, _refused
+    from . import reductions
+
+    _refused = True
+    if not _installed:
+        return
+    reductions.register_stock(ForkingPickler.register)
+    ForkingPickler._extra_reducers.pop(AuthenticationString, None)  # type: ignore[attr-defined]
+    _unpatch()
+    _installed = False
+
+
+def installed() -> str | None:
+    """The name of the pool that is installed; None: none is."""
+    return _name if _installed else None
+
+
+def adopt(name: str) -> None:
+    """A message has come, or this process was started, from one that has installed this pool."""
+    if not _installed and not _refused:
+        _install(name if _name is None else None)
+
+
+# ---- fork ----
+
+
+def _before_fork() -> None:
+    if _torch.holds():
+        _torch.fork_offer()
+
+
+def _after_fork() -> None:
+    if not _torch.holds():
+        return
+    lost = _torch.fork_restore()
+    if lost:
+        warnings.warn(f"{lost} shared tensors of the parent are lost in this child, which may not "
+                      "use them: it could not join their pool, or get them in time",
+                      RuntimeWarning, stacklevel=2)
+
+
+os.register_at_fork(before=_before_fork, after_in_child=_after_fork)

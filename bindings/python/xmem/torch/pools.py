@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""The pools of this process for tensors, by name. Each process joins one when it first needs it.
+
+The first process that installs makes the name; all others learn it from the messages, or from the
+parent that starts them.
+"""
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from .. import _torch, errors
+from .versions import UntypedStorage
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large a pool is made, by the process that makes it; and what a writer keeps."""
+
+    slots: int = 16384          # tensors that can be shared at a time; at most 65536
+    clients: int = 256          # processes at a time; at most 256
+    nbytes: int = 1 << 62       # that this process makes, in all: as far as there is memory
+    cache_bytes: int = 256 << 20    # of memory that no tensor uses is kept for the next ones,
+    cache_time: float = 10.0    # for so many seconds
+
+
+class Pool:
+    """A pool that this process has joined, and the storages of it that are alive here."""
+
+    __slots__ = ("name", "number", "_known", "_limit")
+
+    def __init__(self, name: str, number: int) -> None:
+        self.name = name
+        self.number = number
+        self._known: dict[int, StorageWeakRef] = {}
+        self._limit = 128
+
+    def known(self, token: int) -> Any:
+        """The storage of that token, if it is alive in this process; else None.
+
+        A storage that has been resized, or that torch has moved, is alive and lies elsewhere.
+        """
+        ref = self._known.get(token)
+        storage = None if ref is None else UntypedStorage._new_with_weak_ptr(ref.cdata)
+        if storage is None:
+            return None
+        found = _torch.find(storage.data_ptr())
+        return storage if found and found[0] == self.name and found[1] == token else None
+
+    def remember_new(self, token: int, storage: Any) -> None:
+        """The same, unless that is known."""
+        ref = self._known.get(token)
+        if ref is None or ref.expired():
+            self.remember(token, storage)
+
+    def remember(self, token: int, storage: Any) -> None:
+        """This storage lies in the buffer of that token."""
+        self._known[token] = StorageWeakRef(storage)
+        if len(self._known) > self._limit:
+            for each, ref in list(self._known.items()):
+                if ref.expired():
+                    self._known.pop(each, None)
+            self._limit = max(128, 2 * len(self._known))
+
+
+_pools: dict[str, Pool] = {}
+
+
+def new_name() -> str:
+    """A name that no other program has."""
+    return f"torch-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+def join(name: str, sizes: Sizes = Sizes(), existing: bool = True) -> Pool:
+    """The pool of that name, joined now if it has not been. `existing`: it has to be there."""
+    pool = _pools.get(name)
+    if pool is not None:
+        return pool
+    try:
+        number = _torch.join(name, existing, 0 if existing else sizes.slots,
+                             0 if existing else sizes.clients, sizes.nbytes, sizes.cache_bytes,
+                             int(sizes.cache_time * 1e9))
+    except errors.NotFound as error:
+        error.add_note(f"All processes that had tensors in the pool '{name}' have ended, and with "
+                       "the last of them the tensors that were still in flight.")
+        raise
+    return _pools.setdefault(name, Pool(name, number))

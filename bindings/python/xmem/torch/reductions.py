@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""How tensors go into messages of multiprocessing: by the name of the pool and their token.
+
+One reference is set aside for each message, so that what is in flight stays when the sender drops
+the tensor or is killed. Whoever reads the message takes it over. All that torch does for itself,
+such as subclasses, sparse and nested tensors, goes through torch's functions, which come here for
+the storages.
+"""
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import torch
+from torch.multiprocessing import reductions as stock
+
+from .. import _torch, errors
+from . import installing, pools, storages
+from .versions import UntypedStorage, has_names, untyped
+
+Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
+_Parameter = torch.nn.parameter.Parameter
+
+
+def rebuild_storage(name: str, token: int) -> Any:
+    """In the receiver: the storage of a message."""
+    installing.adopt(name)
+    try:
+        return storages.get(pools.join(name), token)
+    except errors.Stale as error:
+        error.add_note("Nobody has this tensor any more. Its sender did not own the memory and set "
+                       "it aside for 60 seconds; or all that had set it aside have ended.")
+        raise
+
+
+def rebuild_tensor(name: str, token: int, dtype: torch.dtype, place: tuple[int, ...],
+                   shape: tuple[int, ...], flags: int) -> torch.Tensor:
+    """In the receiver: a plain tensor. `place` is offset and strides; `flags` are as below."""
+    tensor = torch.empty(0, dtype=dtype)
+    tensor.set_(rebuild_storage(name, token), place[0], shape, place[1:])
+    return _finish(tensor, flags)
+
+
+_REQUIRES_GRAD, _PARAMETER = 1, 2
+
+
+def _finish(tensor: torch.Tensor, flags: int) -> torch.Tensor:
+    if flags & _PARAMETER:
+        return _Parameter(tensor, requires_grad=bool(flags & _REQUIRES_GRAD))
+    if flags & _REQUIRES_GRAD:
+        tensor.requires_grad = True
+    return tensor
+
+
+def rebuild_quantized(name: str, token: int, dtype: torch.dtype, place: tuple[int, ...],
+                      shape: tuple[int, ...], quantizer: tuple[Any, ...], flags: int
+                      ) -> torch.Tensor:
+    """In the receiver: a tensor of numbers that are scaled, all alike or by an axis."""
+    scheme, scale, zero, *axis = quantizer
+    if axis:
+        make: Any = torch._empty_per_channel_affine_quantized
+        empty = make(shape, scales=scale, zero_points=zero, axis=axis[0], dtype=dtype)
+    else:
+        empty = torch._empty_affine_quantized(shape, scale=scale, zero_point=zero, dtype=dtype)
+    empty.set_(rebuild_storage(name, token), place[0], shape, place[1:])
+    return _finish(empty, flags)
+
+
+def _quantizer(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """What the numbers of a quantized tensor mean."""
+    scheme = tensor.qscheme()
+    if scheme is torch.per_tensor_affine:
+        return scheme, tensor.q_scale(), tensor.q_zero_point()
+    return (scheme, tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points(),
+            tensor.q_per_channel_axis())
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Is there nothing about it but its memory, shape, type and scale?"""
+    return (tensor.layout is torch.strided and tensor.device.type == "cpu"
+            and not tensor.is_nested and not tensor.is_conj() and not tensor.is_neg()
+            and not tensor._backward_hooks and not has_names(tensor)
+            and (tensor.is_leaf or not tensor.requires_grad))
+
+
+def _offer(storage: Any, tensor: torch.Tensor | None) -> tuple[str, int] | None:
+    """Set one reference aside; before that the storage is moved into the pool if need be.
+
+    None: torch itself has shared it before, so others may have it, and it stays where it is.
+    """
+    found = _torch.offer(storage.data_ptr())
+    if found is None:
+        if installing.is_shared_by_torch(storage):
+            return None
+        storages.move(installing.pool(), storage, tensor)
+        found = _torch.offer(storage.data_ptr())
+    if found is None:
+        raise RuntimeError("another thread has resized this tensor while it is sent")
+    name, token, _ = found
+    pools.join(name).remember_new(token, storage)       # an allocator may have made it
+    return name, token
+
+
+def _shared(storage: Any, tensor: torch.Tensor | None) -> tuple[str, int] | None:
+    """Where the storage is now; None: it cannot be shared, and torch is to do it."""
+    try:
+        return _offer(storage, tensor)
+    except errors.Error as error:
+        if not installing.falls_back(error):
+            raise
+        return None
+
+
+def reduce_storage(storage: Any) -> Reduced:
+    """For ForkingPickler: a storage, also that of the tensors that torch reduces."""
+    if storage.device.type == "cpu" and storage.nbytes():
+        where = _shared(storage, None)
+        if where is not None:
+            return rebuild_storage, where
+    return stock.reduce_storage(storage)
+
+
+def reduce_tensor(tensor: torch.Tensor) -> Reduced:
+    """For ForkingPickler: a tensor."""
+    kind = type(tensor)
+    if (kind is torch.Tensor or kind is _Parameter) and _is_plain(tensor):
+        storage = untyped(tensor)
+        where = _shared(storage, tensor) if storage.nbytes() else None
+        if where is not None:
+            flags = (_REQUIRES_GRAD if tensor.requires_grad else 0) | (
+                _PARAMETER if kind is _Parameter else 0)
+            place = (tensor.storage_offset(), *tensor.stride())
+            if tensor.is_quantized:         # torch's own function forgets the scale
+                return rebuild_quantized, (*where, tensor.dtype, place, tuple(tensor.size()),
+                                           _quantizer(tensor), flags)
+            return rebuild_tensor, (*where, tensor.dtype, place, tuple(tensor.size()), flags)
+    elif tensor.layout is torch.strided and tensor.device.type == "cuda":
+        from . import cuda
+
+        return cuda.reduce_tensor(tensor)
+    return stock.reduce_tensor(tensor)
+
+
+def register(register_one: Callable[[Any, Any], None]) -> None:
+    """Register all of this with a pickler."""
+    register_one(UntypedStorage, reduce_storage)
+    for kind in {torch.Tensor, _Parameter, *torch._tensor_classes}:
+        register_one(kind, reduce_tensor)
+
+
+def register_stock(register_one: Callable[[Any, Any], None]) -> None:
+    """Register what torch has registered."""
+    register_one(UntypedStorage, stock.reduce_storage)
+    for kind in {torch.Tensor, _Parameter, *torch._tensor_classes}:
+        register_one(kind, stock.reduce_tensor)

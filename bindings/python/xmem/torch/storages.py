@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""Storages in buffers of a pool: made there, moved there, and found again.
+
+A storage is known by the address of its first byte, which xmem._torch keeps for as long as the
+storage has the buffer.
+"""
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from .. import _torch
+from . import pools, versions
+from .versions import untyped
+
+_lock = threading.RLock()       # one storage is moved at a time
+# Storages that have been moved where torch cannot exchange memory: what has them still, such as
+# another Python object of the same storage, is to find the new one. By the address of the old.
+_moved: dict[int, tuple[StorageWeakRef, Any]] = {}
+
+
+def make(pool: pools.Pool, nbytes: int, contents: int = 0) -> Any:
+    """A new storage of so many bytes in the pool, with a copy of what is at an address, unless 0.
+
+    Without that the contents are whatever was there before.
+    """
+    capsule, token, _ = _torch.make(pool.number, nbytes, contents)
+    storage = untyped(versions.from_capsule(capsule))
+    pool.remember(token, storage)
+    return storage
+
+
+def get(pool: pools.Pool, token: int) -> Any:
+    """The storage of a token for which a reference has been set aside."""
+    storage = pool.known(token)
+    if storage is not None:
+        _torch.drop(pool.number, token)
+        return storage
+    capsule, _, _ = _torch.get(pool.number, token)
+    storage = untyped(versions.from_capsule(capsule))
+    pool.remember(token, storage)
+    return storage
+
+
+def is_in_pool(storage: Any) -> bool:
+    """Does the storage lie in a pool?"""
+    return storage.device.type == "cpu" and _torch.find(storage.data_ptr()) is not None
+
+
+def _follow(storage: Any) -> bool:
+    """If what the object stands for has been moved, let it stand for the new storage."""
+    entry = _moved.get(storage._cdata)
+    if entry is None:
+        return False
+    for each, (old, _) in list(_moved.items()):
+        if old.expired():
+            del _moved[each]
+    storage._set_cdata(entry[1]._cdata)
+    return True
+
+
+def move(pool: pools.Pool, storage: Any, tensor: torch.Tensor | None = None) -> None:
+    """Move a storage of the CPU into the pool, with all of its tensors, unless it is in one.
+
+    This copies the contents once. `tensor` is one of its tensors, if the caller has one.
+    """
+    with _lock:
+        if _torch.find(storage.data_ptr()) is not None:
+            return
+        if not versions.CAN_SWAP and _follow(storage):
+            return
+        new = make(pool, storage.nbytes(), storage.data_ptr())
+        if versions.CAN_SWAP:
+            versions.replace(storage, new, tensor)
+            there = _torch.find(storage.data_ptr())
+            if there is not None:
+                pool.remember(there[1], storage)
+        else:
+            old = StorageWeakRef(storage)
+            key = storage._cdata
+            versions.replace(storage, new, tensor)
+            if not old.expired():
+                _moved[key] = (old, new)
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def share(tensor: torch.Tensor, pool: str | None = None) -> torch.Tensor:
+    """Move a tensor of the CPU into a pool, and give it back.
+
+    The tensor is moved in place, with all other tensors of its storage: one copy, or none if it is
+    in a pool already. After that a hand-over copies nothing, and all processes that have it see
+    what any of them writes.
+
+    pool: the name of the pool; None: that of install(), or a new one of this process.
+    Raises xmem.Error: the pool has no slot or memory left, or there is no host; and
+    torch's RuntimeError for tensors without a storage.
+    """
+    from . import installing
+
+    if tensor.device.type == "cpu":
+        storage = untyped(tensor)
+        if storage.nbytes():
+            where = installing.pool() if pool is None else pools.join(pool, existing=False)
+            move(where, storage, tensor)
+    return tensor
+
+
+def is_pooled(tensor: torch.Tensor) -> bool:
+    """Does the tensor lie in a pool, so that a hand-over copies nothing?"""
+    return tensor.device.type == "cpu" and is_in_pool(untyped(tensor))

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""The library's sentences in Python's words.
+
+libxmem says what a program in C does about an error: which function to call, which flag to set.
+The extension hands each message that mentions C over to ``python``, before it raises it. What is no
+word of C, such as the names of environment variables, stays.
+"""
+from __future__ import annotations
+
+import re
+
+#: What C says, and what Python does. Of several that begin at one place the longest counts.
+WORDS = {
+    "NULL stands for": "None stands for",
+    "flags lack XMEM_OPEN_WRITER": "say writer=True",
+    "but flags has XMEM_OPEN_EXISTING": "but existing=True was said",
+    "flags has both XMEM_OPEN_EXISTING and XMEM_OPEN_EXCLUSIVE":
+        "existing=True and exclusive=True exclude each other",
+    "flags has XMEM_OPEN_EXCLUSIVE, but": "exclusive=True was said, but",
+    "but flags lack XMEM_SUBSCRIBE_PUBLISHER": "but not as publisher=",
+    "but flags have XMEM_SUBSCRIBE_PUBLISHER": "and publisher= was said, too",
+    "but flags have XMEM_SUBSCRIBE_WAITS, with which": "but waits=True was said, with which",
+    "but flags have XMEM_SUBSCRIBE_NOWAIT": "but it shall not wait",
+    "cache_ns and memory are": "cache_time, huge and shared are",
+    "with XMEM_MEMORY_SHARED, on a GPU with XMEM_CUDA_SHARED": "with shared=True",
+    "only a buffer from xmem_acquire is writable": "acquire another buffer to write into",
+    "only a buffer from xmem_acquire_cuda is writable": "acquire another buffer to write into",
+    "XMEM_OPEN_WRITER": "writer=True",
+    "XMEM_OPEN_EXISTING": "existing=True",
+    "XMEM_OPEN_EXCLUSIVE": "exclusive=True",
+    "XMEM_OPEN_FOREIGN": "foreign=True",
+    "XMEM_OPEN_INHERIT": "inherit=True",
+    "XMEM_SUBSCRIBE_PUBLISHER": "publisher=",
+    "XMEM_SUBSCRIBE_WAITS": "waits=True",
+    "XMEM_SUBSCRIBE_NOWAIT": "timeout=0",
+    "XMEM_MEMORY_SHARED": "shared=True",
+    "XMEM_CUDA_SHARED": "shared=True",
+    "XMEM_CUDA_READERS": "readers=True",
+    "XMEM_CUDA_LEGACY": "legacy=True",
+    "wait_bound_ns": "wait_bound",
+    "cache_ns": "cache_time",
+    "timeout_ns": "timeout",
+    "xmem_pool_options": "BufferPool",
+    "xmem_subscribe_options": "subscribe",
+    "xmem_preallocate_options": "preallocate_cpu",
+    "xmem_publish_options": "publish",
+    "xmem_acquire": "acquire_cpu()",
+    "xmem_acquire_cuda": "acquire_cuda()",
+    "xmem_attach_fd": "attach_fd()",
+    "xmem_cancel": "cancel()",
+    "xmem_copy": "copy_from()",
+    "xmem_copy_to_cpu": "copy_to_cpu()",
+    "xmem_cuda_ptr": "cuda_ptr",
+    "xmem_data": "memoryview(guard) or cpu_ptr",
+    "xmem_data_mut": "memoryview(guard)",
+    "xmem_describe_image": "describe_image()",
+    "xmem_describe_tensor": "describe()",
+    "xmem_forget": "forget()",
+    "xmem_forward": "forward()",
+    "xmem_limbo_hook": "limbo_hook",
+    "xmem_offer": "offer()",
+    "xmem_pool_client": "client",
+    "xmem_pool_client_info": "client_info",
+    "xmem_pool_close": "close()",
+    "xmem_pool_device_info": "device_info",
+    "xmem_pool_fd": "fd()",
+    "xmem_pool_holds": "holds",
+    "xmem_pool_poll_fd": "fileno",
+    "xmem_pool_reopen": "reopen",
+    "xmem_pool_slot_info": "slot_info",
+    "xmem_pool_stat": "stat",
+    "xmem_preallocate_cuda": "preallocate_cuda()",
+    "xmem_publish": "publish()",
+    "xmem_publish_on": "publish(stream=)",
+    "xmem_publisher": "publisher",
+    "xmem_publisher_label": "publisher_label",
+    "xmem_release": "release()",
+    "xmem_release_on": "release(stream=)",
+    "xmem_send": "send()",
+    "xmem_subscription_lost": "lost",
+    "xmem_unsubscribe": "close()",
+    "enum xmem_image_format": "xmem.ImageFormat",
+    "enum xmem_dtype": "xmem.dtypes",
+    "wait_contents": "wait",
+}
+
+_words = re.compile(r"\b(?:" + "|".join(sorted(WORDS, key=len, reverse=True)) + r")\b")
+
+
+def python(message: str) -> str:
+    """Say a message of the library as a program in Python says it."""
+    return _words.sub(lambda found: WORDS[found[0]], message)
