@@ -15,8 +15,16 @@ rows=$(sed -n 's/^- `\([A-Z_]*\)`: .*/\1/p' $page)
 mapfile -t sources < <(git ls-files --cached --others --exclude-standard '*.[ch]' \
 	':!tests/fakecuda/' | sort -u)
 mapfile -t scripts < <(git ls-files --cached --others --exclude-standard '*.sh')
+mapfile -t python < <(git ls-files --cached --others --exclude-standard 'bindings/**.py' \
+	':!bindings/python/tests/')
 calls=$(grep -noE 'getenv\([^)]*\)' "${sources[@]}" /dev/null)
 read_by_code=$(sed -n 's/.*getenv("\([A-Z_]*\)")$/\1/p' <<<"$calls" | grep -v ^FAKECUDA_ | sort -u)
+
+# Python looks into os.environ, by a name that stands there.
+asked=$(grep -noE 'environ(\.get\(|\[)[^])]*' "${python[@]}" /dev/null)
+read_by_code+=" $(sed -n 's/.*environ[^"]*"\([A-Z_]*\)".*/\1/p' <<<"$asked" | sort -u)"
+other=$(grep -v 'environ[^"]*"[A-Z_]*"' <<<"$asked")
+[ -z "$other" ] || complain "a variable whose name this check cannot see: $other"
 
 [ "$(wc -w <<<"$read_by_code")" -ge 5 ] || complain "found only these getenv calls: $calls"
 other=$(grep -v 'getenv("[A-Z_]*")$' <<<"$calls")
@@ -30,7 +38,7 @@ for name in $read_by_code $read_by_scripts; do
 	grep -qx "$name" <<<"$rows" || complain "$page lacks $name, which is read"
 done
 for name in $rows; do
-	grep -qw "$name" <(cat "${sources[@]}" "${scripts[@]}") ||
+	grep -qw "$name" <(cat "${sources[@]}" "${scripts[@]}" "${python[@]}") ||
 		complain "$page has $name, which nothing reads"
 done
 again=$(sort <<<"$rows" | uniq -d)

@@ -109,6 +109,7 @@ build() {
 
 expected() {	# FOLDER that stands for /usr, LIBDIR below it
 	(cd include && find . '(' -name '*.h' -o -name '*.hpp' ')' -printf 'include/%P\n')
+	[ ! -d build/man/man3 ] || (cd build/man/man3 && printf 'share/man/man3/%s\n' *.3)
 	printf '%s\n' bin/xmem "libexec/xmem/xmemd" share/doc/xmem/environment.md \
 		share/doc/xmem/cuda.md \
 		share/man/man1/xmem.1 share/man/man8/xmemd.8 \
@@ -345,8 +346,8 @@ check_help() {
 		grep -qw "$word" "$top/help" || fail "make help lacks the variable $word"
 	done
 	mapfile -t words < <(sed -n 's/^\.PHONY: \([a-z -]*\)$/\1/p' Makefile scripts/install.mk \
-		kmod/kmod.mk bench/bench.mk examples/examples.mk | tr ' ' '\n' |
-		grep -vxE 'all|kmod-(tree|headers)|demo-programs')
+		kmod/kmod.mk bench/bench.mk bindings/bindings.mk examples/examples.mk |
+		tr ' ' '\n' | grep -vxE 'all|kmod-(tree|headers)|demo-programs')
 	[ ${#words[@]} -ge 10 ] || fail "these are all verbs: ${words[*]}"
 	for word in "${words[@]}"; do
 		grep -q "make $word\b" "$top/help" || fail "make help lacks $word"

@@ -20,6 +20,7 @@ daemon/*        daemon/* core/* include/* lib/host/wire.h lib/host/futex.h lib/h
 cli/*           cli/* include/xmem.h include/xmem/[!u]*
 examples/*      examples/* include/xmem.h include/xmem/[!u]*
 bench/inline.c  bench/* core/* include/xmem.h include/xmem/[!u]*
+bindings/*      bindings/* include/xmem.h include/xmem/[!u]*
 bench/*         bench/* include/xmem.h include/xmem/[!u]*
 "
 

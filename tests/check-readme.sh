@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The README is true: its programs are those of examples/ word for word (but for the licence
-# line), they compile by the line that it shows against what make install installs, it names no
-# file that is not there, and it is short enough to be read.
+# The README is true: its programs in C are those of examples/ word for word (but for the licence
+# line), they compile by the line that it shows against what make install installs, and so do those
+# that it names there; it names no file that is not there, and it is short enough to be read. Its
+# Python is run by bindings/python/tests/test_docs.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=$PWD/build/readme
@@ -21,9 +22,10 @@ program() {
 		on' README.md
 }
 
-programs=(subscriber publisher)
+programs=(subscriber)
+named=(publisher)
 [ "$(grep -c '^```c$' README.md)" = ${#programs[@]} ] ||
-	die "README.md does not have ${#programs[@]} programs"
+	die "README.md does not have ${#programs[@]} programs in C"
 for i in "${!programs[@]}"; do
 	name=${programs[i]}
 	{ echo '/* SPDX-License-Identifier: MIT */'; program $((i + 1)); } >"$work/$name.c"
@@ -37,13 +39,17 @@ export PKG_CONFIG_PATH=${pc%/*} PKG_CONFIG_SYSROOT_DIR=$work/root
 line=$(grep -oE '`cc -o subscriber [^`]*`' README.md | tr -d '`')
 [ -n "$line" ] || die "README.md does not say how to compile its programs"
 cc() { command cc -Wall -Wextra -Werror "$@"; }
-for name in "${programs[@]}"; do
+for name in "${named[@]}"; do
+	grep -qF "\`examples/$name.c\`" README.md || die "README.md does not name examples/$name.c"
+	cp "examples/$name.c" "$work"
+done
+for name in "${programs[@]}" "${named[@]}"; do
 	(cd "$work" && eval "${line//subscriber/$name}") ||
 		die "$name does not compile as README.md says"
 	[ -x "$work/$name" ] || die "README.md's line does not make $name"
 done
 
-folders='docs|core|kmod|lib|daemon|cli|include|tests|scripts|bench|examples|udev'
+folders='docs|core|kmod|lib|daemon|cli|include|tests|scripts|bench|bindings|examples|udev'
 grep -oE "\`($folders)/[A-Za-z0-9_./-]*\`" README.md | tr -d '`' | sort -u | while read -r path; do
 	[ -e "$path" ] || die "README.md names $path, which is not there"
 done

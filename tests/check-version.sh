@@ -28,6 +28,12 @@ agrees kmod/xk.h "$(value kmod/xk.h XK_VERSION)"
 agrees dkms.conf "$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' dkms.conf)"
 agrees "the first entry of CHANGELOG.md" "$(sed -n 's/^## //p' CHANGELOG.md | head -1)"
 
+# The package of Python reads the Makefile's, which test_package.py compares with what is installed.
+if grep -nE '[0-9]+\.[0-9]+\.[0-9]+' bindings/python/{setup.py,pyproject.toml}; then
+	echo "FAIL the Python package says a version of its own"
+	bad=1
+fi
+
 # Before 1.0 the library has one node of symbols, MAJOR.MINOR; later that is its newest one.
 nodes=$(sed -n 's/^XMEM_\([0-9.]*\) {$/\1/p' lib/libxmem.map)
 [[ $version != 0.* ]] || agrees lib/libxmem.map "$nodes" "${version%.*}"

@@ -3,8 +3,8 @@
 # Runs the test suites and adds up what they say. Does its own set-up.
 #
 #   tests/run.sh               everything that CI runs
-#   tests/run.sh native dkms   some groups or suites: build native model mutants vm demo bare;
-#                              group kasan only by name
+#   tests/run.sh native dkms   some groups or suites: build native python model mutants vm demo
+#                              bare; group kasan only by name
 #   tests/run.sh -l            lists the suites: group, name, kind, command
 #
 # A suite is a command whose last line reads "N passed, N failed, N skipped"; lines
@@ -55,6 +55,9 @@ check build  fakecuda-readme "tests/fakecuda/check-readme.sh"
 check build  width          "tests/check-width.sh"
 check build  version        "tests/check-version.sh"
 check build  api            "$(made all) && tests/check-api.sh"
+check build  bindings-api   "tests/check-bindings.sh"
+[ ! -f bindings/python/src/module.c ] ||
+	check build bindings-reach "bindings/reach.py bindings/python"
 check build  headers        "tests/check-headers.sh"
 check build  make-examples  "make examples"
 check build  readme-example "$(made all) && tests/check-readme.sh"
@@ -95,6 +98,14 @@ suite native fakecuda-streams-asan "$(made FLAVOUR=asan build/asan/fakecuda-stre
 	build/asan/fakecuda-streams"
 suite native cuda-core      "$(made FLAVOUR=test fakecuda) && tests/judges/run.sh cuda-core"
 suite native numba-cuda     "$(made FLAVOUR=test fakecuda) && tests/judges/run.sh numba-cuda"
+suite python python         "$(made FLAVOUR=test fakecuda) && bindings/python/tests/run.sh debian"
+# what numpy 2 and its consumers make of contents; all else has been tried with numpy 1
+suite python python-numpy2  "$(made FLAVOUR=test fakecuda) && bindings/python/tests/run.sh numpy2 \
+	test_numpy.py test_arrow.py test_dlpack.py test_dlpack_cuda.py test_cuda.py \
+	test_cuda_dlpack.py test_cuda_numba.py test_onnx.py test_docs.py"
+suite python python-asan    "$(made FLAVOUR=test fakecuda) && bindings/python/tests/asan.sh"
+check python python-types   "bindings/python/tests/types.sh"
+suite python python-wheel   "bindings/python/tests/wheel.sh"
 suite model  model          "tests/model/run.sh"
 suite mutants mutants       "tests/check-mutants.sh"
 suite vm     vm-harness     "tests/vm/selftest.sh debian-6.1"
@@ -130,7 +141,7 @@ suite kasan  gpu-kasan      "tests/kernel/in-vm.sh kasan gpu-payloads"
 
 [ "${1:-}" = -l ] && { printf '%s\n' "${suites[@]}" | tr '|' '\t'; exit 0; }
 wanted=("$@")
-[ $# = 0 ] && wanted=(build native model mutants vm demo bare)
+[ $# = 0 ] && wanted=(build native python model mutants vm demo bare)
 names=$(printf '%s\n' "${suites[@]}" | cut -d'|' -f1,2 | tr '|' '\n')
 for word in "${wanted[@]}"; do
 	grep -qxF -e "$word" <<<"$names" && continue
@@ -142,7 +153,13 @@ wants() { local w; for w in "${wanted[@]}"; do [ "$w" = "$1" ] && return 0; done
 # Else each process with more than one thread waits for a second when it ends.
 export TSAN_OPTIONS=atexit_sleep_ms=0${TSAN_OPTIONS:+:$TSAN_OPTIONS}
 
-scripts/needs.sh test || exit 2
+# Python's environments are large, so they are for those who want their suites.
+needs=(test)
+for row in "${suites[@]}"; do
+	IFS='|' read -r group name _ <<<"$row"
+	[ "$group" = python ] && { wants python || wants "$name"; } && needs=(test python-tests)
+done
+scripts/needs.sh "${needs[@]}" || exit 2
 mkdir -p "$log"
 passed=0 failed=0 skipped=0 bad=() reasons=()
 
@@ -159,7 +176,7 @@ report() {	# name, kind
 	line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped' "$log/$name.log" |
 		tail -1)
 	if [ "$2" = check ]; then
-		parts=$(grep -acE '^SKIP' "$log/$name.log")
+		parts=$(grep -acE '^SKIP[ :]' "$log/$name.log")
 		line="0 passed, 1 failed, $parts skipped"
 		[ "$rc" != 0 ] || line="1 passed, 0 failed, $parts skipped"
 	fi
@@ -169,7 +186,7 @@ report() {	# name, kind
 	printf '%4d passed %3d failed %3d skipped  %4d s\n' "$p" "$f" "$s" "$seconds"
 	while IFS= read -r why; do
 		reasons+=("$name: $why")
-	done < <(grep -aE '^SKIP' "$log/$name.log")
+	done < <(grep -aE '^SKIP[ :]' "$log/$name.log")
 	if [ "$f" != 0 ]; then
 		bad+=("$name")
 		grep -aE '^(FAIL|[^ ]+:[0-9]+:F:)' "$log/$name.log" | tail -20 | sed 's/^/    /'

@@ -2,18 +2,19 @@
 # "N passed, N failed, N skipped"; tests/run.sh runs them all and adds up.
 #
 #   make test               all that CI runs; TESTS="build unit": some groups or suites
-#   make check-GROUP        one group: native vm model mutants bare kasan
+#   make check-GROUP        one group: native python vm model mutants bare kasan
 #   make fuzz               builds the fuzz targets, for tests/fuzz/run.sh
 
 include tests/fakecuda/fakecuda.mk tests/extensions/extensions.mk tests/unit/unit.mk \
 	tests/conform/conform.mk tests/kernel/kernel.mk tests/activation/activation.mk \
 	tests/cli/cli.mk tests/cpp/cpp.mk tests/fuzz/fuzz.mk tests/cuda/cuda.mk
 
-.PHONY: test check check-native check-vm check-model check-mutants check-bare check-kasan
+.PHONY: test check check-native check-python check-vm check-model check-mutants check-bare \
+	check-kasan
 test check:
 	$(Q)tests/run.sh $(TESTS)
 
-check-native check-vm check-model check-bare check-kasan:
+check-native check-python check-vm check-model check-bare check-kasan:
 	$(Q)tests/run.sh $(@:check-%=%)
 
 check-mutants:

@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# first_time.sh demo|test|install: in a bare tree (see tree.sh), run what the README says, for
-# the first time on this machine, and judge. Prints PASS or FAIL for each check. "test" leaves out
-# what takes long; of the suites in the virtual machine it keeps the shortest, because that needs
-# everything that the set-up and the builds prepare for them: headers, a kernel, the module.
+# first_time.sh demo|test|install|python: in a bare tree (see tree.sh), run what the README says,
+# for the first time on this machine, and judge. Prints PASS or FAIL for each check. "test" leaves
+# out what takes long; of the suites in the virtual machine it keeps the shortest, because that
+# needs everything that the set-up and the builds prepare for them: headers, a kernel, the module.
 # "install" puts xmem into /usr/local, and compiles and runs the README's two programs there.
+# "python" does what bindings/python/README.md says.
 set -uo pipefail
 
 [ "${XMEM_BARE:-}" = 1 ] || { echo "$0: only for tests/bare/tree.sh" >&2; exit 2; }
@@ -101,6 +102,26 @@ install_it() {
 	verdict "the linker's cache forgets what is uninstalled" $?
 }
 
+# The packages that the README of Python names, and its line, but for the place.
+install_python() {
+	local page=bindings/python/README.md packages line
+	packages=$(tr '\n' ' ' <$page | grep -oE 'bare Debian 12 that needs [^(]*' |
+		grep -oE '`[^`]*`' | tr -d '`')
+	[ "$(wc -w <<<"$packages")" -ge 3 ]
+	verdict 'the README of Python says which packages it needs' $?
+	# shellcheck disable=SC2086
+	apt-get install -y -q --no-install-recommends $packages >>/tmp/install.log 2>&1
+	verdict 'what it needs can be installed' $?
+	line=$(sed -n 's/^    \(python3 -m venv env .*\)/\1/p' $page | sed 's|\benv\b|/tmp/env|g')
+	[ -n "$line" ] && eval "$line"
+	verdict 'pip installs the package from the clone' $?
+	served=$(cd / && /tmp/env/bin/python -B \
+		"$OLDPWD/bindings/python/tests/installed.py" bundled)
+	verdict 'it is whole, and a frame goes round' $?
+	[ "$served" = "$(echo /tmp/env/lib/python3.*/site-packages/xmem/lib/xmemd)" ]
+	verdict "its own xmemd serves it: $served" $?
+}
+
 files >/tmp/files
 install_make
 verdict 'a bare tree has no make, and it can be installed' $?
@@ -108,7 +129,8 @@ case ${1:-} in
 demo) demo ;;
 test) run_tests ;;
 install) install_it ;;
-*) echo "usage: $0 demo|test|install" >&2; exit 2 ;;
+python) install_python ;;
+*) echo "usage: $0 demo|test|install|python" >&2; exit 2 ;;
 esac
 files | diff /tmp/files -
 verdict 'nothing is written beside build/' $?

@@ -55,6 +55,16 @@ apt_settings() {
 	echo 'Acquire::Languages "none";'
 }
 
+# And how its pip gets at an index. Certificates that it names are copied to where no package puts
+# any: Debian's would replace them.
+pip_settings() {
+	local given copy=/etc/pip-certificates.crt
+	[ -f /etc/pip.conf ] || return 0
+	given=$(sed -n 's/^ *cert *= *//p' /etc/pip.conf)
+	[ -z "$given" ] || cp -L "$given" "$root$copy"
+	sed "s|^ *cert *=.*|cert = $copy|" /etc/pip.conf >"$root/etc/pip.conf"
+}
+
 # apart COMMAND...: run a command with processes and mounts of its own, which end with it. If
 # this script is killed, the command goes along. The lock is this script's alone.
 machine=''
@@ -123,6 +133,7 @@ make_root() {
 	cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
 	sources >"$root/etc/apt/sources.list"
 	apt_settings >"$root/etc/apt/apt.conf.d/90tree"
+	pip_settings
 	# nothing of it outlives a power failure anyway
 	echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/tree"
 	# packages must not start services, nor change the kernel's settings, which are not ours
