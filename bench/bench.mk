@@ -48,6 +48,16 @@ bench-cuda:
 	$(Q)$(MAKE) --no-print-directory all build/release/bench
 	$(Q)bench/cuda/run.sh
 
+# In the environment in which check-python runs, or with VENV=folder another one, with torch 2.
+VENV ?= $(PYTHON_VENV)
+.PHONY: bench-python
+bench-python:
+	$(Q)scripts/needs.sh python-tests
+	$(Q)scripts/venv.sh $(PYTHON_VENV) bindings/python/requirements/debian.txt \
+		--system-site-packages
+	$(Q)$(MAKE) --no-print-directory all python build/release/bench
+	$(Q)PYTHONPATH=build/release/python $(VENV)/bin/python -W ignore bench/python/run.py
+
 .PHONY: bench bench-instructions
 bench-instructions:
 	$(Q)scripts/needs.sh instructions
@@ -60,7 +70,7 @@ bench:
 	$(Q)$(MAKE) --no-print-directory all build/release/bench fakecuda
 	$(Q)BACKEND=$(BACKEND) bench/run.sh
 else
-.PHONY: bench bench-cuda bench-docs bench-instructions bench-peers
-bench bench-cuda bench-docs bench-instructions bench-peers:
+.PHONY: bench bench-cuda bench-docs bench-instructions bench-peers bench-python
+bench bench-cuda bench-docs bench-instructions bench-peers bench-python:
 	$(Q)$(MAKE) --no-print-directory FLAVOUR=release $@
 endif
