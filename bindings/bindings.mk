@@ -9,14 +9,14 @@ PYTHON ?= python3
 .PHONY: api man
 api:
 	$(say) GEN bindings/api.json
-	$(Q)$(PYTHON) bindings/extract.py && $(PYTHON) bindings/generate.py
+	$(Q)$(PYTHON) -B bindings/extract.py && $(PYTHON) -B bindings/generate.py
 
 # The pages of section 3, which install puts in place where they have been made. uninstall knows
 # their names without them.
 MAN3 := build/man/man3
 man:
 	$(say) GEN $(MAN3)
-	$(Q)rm -rf $(MAN3) && $(PYTHON) bindings/generate.py --man $(MAN3)
+	$(Q)rm -rf $(MAN3) && $(PYTHON) -B bindings/generate.py --man $(MAN3)
 
 MAN3_NAMES := xmem_get_api.3 xmem.h.3 \
 	$(patsubst include/xmem/%,xmem_%.3,$(filter-out %/uapi.h,$(wildcard include/xmem/*.h))) \

@@ -4,7 +4,7 @@
 # is missing is said with what to add. tests/check-bindings.sh looks at what is made of the headers.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
-export LC_ALL=C
+export LC_ALL=C PYTHONDONTWRITEBYTECODE=1
 bad=0
 complain() { echo "FAIL $*"; bad=1; }
 
