@@ -26,9 +26,8 @@
  *	torch*.c	the module xmem._torch, which torch.h is about
  *
  * Locks. The GIL guards every field of the types below, but for struct xp_hold, which is atomic.
- * Where a build of CPython has no GIL, XP_BEGIN and XP_END stand for the object's own lock; this
- * file defines them, and each method that looks at a guard's state is between them or calls only
- * functions that are.
+ * Objects have no locks of their own, so the module tells a build of CPython that can do without
+ * the GIL to keep it (Py_mod_gil in module.c).
  *
  * The GIL is released around what can wait or calls a driver. An object that such a call uses
  * counts it (users) or belongs to it alone (busy), so that no other thread drops the handle
