@@ -36,6 +36,9 @@ struct plan {
 
 /* ---- one dimension ---- */
 
+/* As far apart there, four at once are slower than one after the other: 16 bytes by a third. */
+#define FAR	2048
+
 /* The steps of a copy in a row are known when this is compiled, which makes it quicker. */
 #define COPY_LOOP(name, size)								\
 static inline __attribute__((always_inline))						\
@@ -56,6 +59,9 @@ static void name(char *to, const char *from, Py_ssize_t count, Py_ssize_t to_ste
 {											\
 	if (to_step != size)								\
 		name ## _by(to, from, count, to_step, from_step);			\
+	else if (size == 16 && labs(from_step) >= FAR)					\
+		for (; count > 0; count--, to += size, from += from_step)		\
+			memcpy(to, from, size);						\
 	else if (from_step == -size)							\
 		name ## _by(to, from, count, size, -size);				\
 	else if (from_step == 2 * size)							\
@@ -167,14 +173,36 @@ static Py_ssize_t least(Py_ssize_t one, Py_ssize_t other)
 	return one < other ? one : other;
 }
 
+/*
+ * How far does a tile go along the copy's densest dimension, and along the other? Elements of up to
+ * 4 bytes: as far here as there. Of larger ones few rows are written at once, and these far: what
+ * the processor fetches ahead is then wanted. But not where the source's lines are a multiple of a
+ * large power of two apart, and share a few places of the cache. Rows of less than 16 elements: if
+ * they lie together many of them are as good as one, and else each is a line of its own.
+ */
+static Py_ssize_t tile_width(const struct loop *a, const struct loop *b, Py_ssize_t bytes)
+{
+	if (labs(b->from) <= labs(a->from) && b->count >= 16)
+		return b->count;
+	if (bytes <= 4)
+		return least(b->count, 64);
+	return least(b->count, b->from % 512 ? 128 : 32);
+}
+
+static Py_ssize_t tile_height(const struct loop *a, Py_ssize_t width, Py_ssize_t bytes)
+{
+	if (width < 16)
+		return bytes <= 4 || a->to <= 256 ? 1024 : 16;
+	if (bytes <= 4)
+		return 64;
+	return width > 32 ? 16 : 32;
+}
+
 static void copy_plane(char *to, const char *from, const struct loop *a, const struct loop *b,
 		       Py_ssize_t bytes)
 {
-	bool by_rows = labs(b->from) <= labs(a->from);
-	Py_ssize_t side = bytes > 4 ? 32 : 64, tall, wide, i, j;
+	Py_ssize_t wide = tile_width(a, b, bytes), tall = tile_height(a, wide, bytes), i, j;
 
-	wide = by_rows && b->count >= 16 ? b->count : least(b->count, side);
-	tall = wide < 16 ? 1024 : side;
 	for (i = 0; i < a->count; i += tall)
 		for (j = 0; j < b->count; j += wide)
 			copy_tile(to + i * a->to + j * b->to, from + i * a->from + j * b->from,

@@ -209,7 +209,8 @@ def test_large_pictures_are_turned_and_split(item: str) -> None:
     whole = (numpy.arange(3 * 131 * 75 * 2) % 251).astype(item).reshape(3, 131, 150)
     sources = [whole.transpose(1, 2, 0), whole.transpose(2, 1, 0), whole[0].T, whole[0, ::-1],
                whole[:, ::2, ::-2], whole[..., ::2], whole.transpose(1, 2, 0)[..., ::-1],
-               numpy.broadcast_to(whole[:, :, :1], whole.shape)]
+               numpy.broadcast_to(whole[:, :, :1], whole.shape),
+               numpy.resize(whole, (131, 512)).T]       # rows as far apart as a power of two
     with xmem.BufferPool(views.name(), writer=True) as pool:
         for source in sources:
             with pool.acquire_cpu(source.shape, item) as guard:
