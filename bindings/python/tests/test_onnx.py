@@ -268,15 +268,68 @@ def test_an_open_shape_has_to_be_said(pool):
         xmem.onnx.acquire_output(pool, session, "x")
 
 
-def test_a_result_of_another_shape_is_onnx_runtimes_error_and_nothing_is_lost(pool):
+def test_a_result_of_another_shape_is_told_by_name_and_nothing_is_lost(pool):
     session = doubling()
     with floats(pool, (4, 3), 1.0) as x, floats(pool, (3, 3), 7.0) as y, \
-            xmem.onnx.Binding(session) as binding:
+            floats(pool, (4, 3)) as right, xmem.onnx.Binding(session) as binding:
         binding.input("x", x)
         binding.output("y", y)
-        with pytest.raises(Exception, match="output shape for this run is .4,3."):
-            binding.run()
+        for _ in range(2):              # all is bound as before
+            with pytest.raises(ValueError, match=r"^output 'y': the model has made shape "
+                               r"\(4, 3\), and this guard has \(3, 3\)$") as caught:
+                binding.run()
+            assert caught.value.__cause__ is not None       # ONNX Runtime's own words
         assert (numpy.asarray(y) == 7.0).all() and not y.gone
+        binding.output("y", right)      # in its place
+        binding.run()
+        assert (numpy.asarray(right) == 2.0).all() and (numpy.asarray(y) == 7.0).all()
+
+
+@pytest.mark.parametrize("found", [5, 20])
+def test_a_shape_that_only_the_contents_decide(pool, found):
+    """One output fits, one is of fixed shape, and one is too short or too long."""
+    kind = onnx.TensorProto
+    node = onnx.helper.make_node
+    session = session_of(
+        [node("NonZero", ["x"], ["places"]), node("Neg", ["x"], ["minus"]),
+         node("ReduceSum", ["x"], ["sum"], keepdims=0)],
+        [("x", kind.FLOAT, ("n", 3))],
+        [("sum", kind.FLOAT, ()), ("minus", kind.FLOAT, ("n", 3)),
+         ("places", kind.INT64, (2, "found"))])
+    with floats(pool, (4, 3), 1.0) as x, floats(pool, ()) as total, \
+            floats(pool, (4, 3)) as minus, xmem.onnx.Binding(session) as binding, \
+            xmem.onnx.acquire_output(pool, session, "places", (2, found)) as wrong, \
+            xmem.onnx.acquire_output(pool, session, "places", (2, 12)) as right:
+        binding.input("x", x)
+        binding.output("sum", total)
+        binding.output("minus", minus)
+        binding.output("places", wrong)
+        with pytest.raises(ValueError) as caught:
+            binding.run()
+        assert str(caught.value) == ("output 'places': the model has made shape (2, 12), and "
+                                     f"this guard has (2, {found})")
+        binding.output("places", right)
+        binding.run()
+        assert numpy.asarray(right).tolist() == [[row for row in range(4) for _ in range(3)],
+                                                 [0, 1, 2] * 4]
+        assert numpy.asarray(total) == 12.0 and (numpy.asarray(minus) == -1.0).all()
+
+
+def test_what_fails_for_another_reason_is_onnx_runtimes_error(pool):
+    """An index outside: the outputs' shapes are right, or nobody knows what they would be."""
+    kind = onnx.TensorProto
+    session = session_of([onnx.helper.make_node("Gather", ["x", "at"], ["y"])],
+                         [("x", kind.FLOAT, ("n",)), ("at", kind.INT64, ("m",))],
+                         [("y", kind.FLOAT, ("m",))])
+    with floats(pool, (4,), 1.0) as x, pool.acquire_cpu((2,), "int64") as at, \
+            floats(pool, (2,)) as y:
+        numpy.asarray(at)[...] = 0, 9
+        with pytest.raises(Exception, match="idx=9") as caught:
+            xmem.onnx.run(session, {"x": x, "at": at}, {"y": y})
+        assert not isinstance(caught.value, ValueError)
+        numpy.asarray(at)[...] = 0, 3
+        xmem.onnx.run(session, {"x": x, "at": at}, {"y": y})
+        assert (numpy.asarray(y) == 1.0).all()
 
 
 # ---- buffers on a GPU ----

@@ -13,7 +13,7 @@ This module needs onnxruntime and numpy, which it takes from the session's calle
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING, Any, Mapping
+from typing import TYPE_CHECKING, Any, Iterable, Mapping
 
 from . import dtypes
 from .errors import NotPermitted, Released
@@ -94,17 +94,18 @@ class Binding:
         """Run the model. Then its outputs are in their guards, and no longer bound.
 
         Raises Released: an output's guard has been published or released since it was bound;
-        NotPermitted: it has been published, and kept; what ONNX Runtime raises, of outputs, too,
-        whose shape the model leaves open and that turn out to have another than their guards.
+        NotPermitted: it has been published, and kept; ValueError: an output whose shape the model
+        leaves open has turned out to have another than its guard; what ONNX Runtime raises.
+        Then all guards are bound as before, and the other outputs are written, or not.
         """
-        for name, (guard, _) in self._outputs.items():
-            if guard.gone:
-                raise Released(errno.EBADF, f"output {name!r}: its guard has been published or "
-                               "released since it was bound")
-            if guard.readonly:
-                raise NotPermitted(errno.EPERM, f"output {name!r}: its guard has been published "
-                                   "since it was bound")
-        self.session.run_with_iobinding(self.io_binding, run_options)
+        self._check_outputs()
+        try:
+            self.session.run_with_iobinding(self.io_binding, run_options)
+        except Exception as error:
+            wrong = self._wrong_shapes(run_options)
+            if wrong:
+                raise ValueError("; ".join(wrong)) from error
+            raise
         self.io_binding.synchronize_outputs()
         self.io_binding.clear_binding_outputs()
         self._outputs.clear()
@@ -115,6 +116,44 @@ class Binding:
         self.io_binding.clear_binding_outputs()
         self._inputs.clear()
         self._outputs.clear()
+
+    def _check_outputs(self) -> None:
+        for name, (guard, _) in self._outputs.items():
+            if guard.gone:
+                raise Released(errno.EBADF, f"output {name!r}: its guard has been published or "
+                               "released since it was bound")
+            if guard.readonly:
+                raise NotPermitted(errno.EPERM, f"output {name!r}: its guard has been published "
+                                   "since it was bound")
+
+    def _wrong_shapes(self, run_options: Any) -> list[str]:
+        """A run has failed: is it for the shapes of outputs? What to say of each of these.
+
+        ONNX Runtime says it in a text of its own, which changes. What the model makes of the same
+        inputs where nobody tells it the shape shows it for certain.
+        """
+        is_open = {name: guard for name, (guard, _) in self._outputs.items()
+                   if not _is_fixed(self._arguments["output"][name].shape)}
+        if not is_open:
+            return []
+        places = {name: self._place("output", name, guard)
+                  for name, (guard, _) in self._outputs.items()}
+        self.io_binding.clear_binding_outputs()
+        try:
+            for name in is_open:
+                device, index = places[name][:2]
+                self.io_binding.bind_output(name, device, index)
+            self.session.run_with_iobinding(self.io_binding, run_options)
+            made = [tuple(value.shape()) for value in self.io_binding.get_outputs()]
+        except Exception:
+            return []           # It was something else, of which the first error tells.
+        finally:
+            self.io_binding.clear_binding_outputs()
+            for name, place in places.items():
+                self.io_binding.bind_output(name, *place)
+        return [f"output {name!r}: the model has made shape {_text(shape)}, and this guard has "
+                f"{_text(guard.shape)}"
+                for (name, guard), shape in zip(is_open.items(), made) if shape != guard.shape]
 
     def _place(self, kind: str, name: str, guard: BufferGuard) -> tuple[Any, ...]:
         """Where the contents are, and what, as bind_input and bind_output take it."""
@@ -166,7 +205,7 @@ def acquire_output(pool: BufferPool, session: Any, name: str,
     arguments = {node.name: node for node in session.get_outputs()}
     dtype, declared = _wanted(arguments, "output", name)
     if shape is None:
-        if not all(isinstance(count, int) for count in declared):
+        if not _is_fixed(declared):
             raise ValueError(f"output {name!r} has shape {_text(declared)}: say which, by shape=")
         shape = declared
     return pool.acquire_cpu(shape=shape, dtype=dtype, timeout=timeout)
@@ -191,6 +230,10 @@ def _guard(kind: str, name: str, guard: object) -> None:
 
 def _text(shape: tuple[Any, ...]) -> str:
     return "(" + ", ".join("?" if count is None else str(count) for count in shape) + ")"
+
+
+def _is_fixed(declared: Iterable[Any]) -> bool:
+    return all(isinstance(count, int) for count in declared)
 
 
 def _element_type(dtype: str) -> Any:
