@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Claims without end have one as soon as their owner is killed. Nobody tells when claims end, and
+ * nobody here waits for a minute: these tests look at the timer that the host has set for them.
+ * The daemon's is a timerfd, which /proc shows; the module's is seen by the kernel's tracing.
+ */
+#include <dirent.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "claims.h"
+
+#define LONG_S	997	/* of a claim beside that without end: no other test asks for that */
+#define TRACE	"/sys/kernel/tracing/instances/xmem-claims"
+
+/* ---- the daemon's timer ---- */
+
+/* The seconds that the daemon's timers have left: the most of them. */
+static int left_by_daemon(pid_t daemon)
+{
+	char path[300], line[100];
+	struct dirent *entry;
+	long long most = 0, seconds;
+	DIR *folder;
+
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo", daemon);
+	folder = opendir(path);
+	CHECK(folder);
+	while ((entry = readdir(folder))) {
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/%d/fdinfo/%s", daemon, entry->d_name);
+		file = fopen(path, "r");
+		while (file && fgets(line, sizeof(line), file))
+			if (sscanf(line, "it_value: (%lld,", &seconds) == 1 && seconds > most)
+				most = seconds;
+		if (file)
+			fclose(file);
+	}
+	closedir(folder);
+	return most;
+}
+
+/* ---- the module's ---- */
+
+static void write_trace(const char *name, const char *value)
+{
+	char path[100];
+	FILE *file;
+
+	snprintf(path, sizeof(path), TRACE "/%s", name);
+	file = fopen(path, "w");
+	if (!file)
+		FAIL("%s: %s", path, strerror(errno));
+	CHECK(fputs(value, file) >= 0 && !fclose(file));
+}
+
+static void trace_timers(void)
+{
+	if (!in_vm())
+		skip("tracing is switched on in a virtual machine only");
+	if (mkdir(TRACE, 0700))
+		skip("this kernel has no tracing (%s: %s)", TRACE, strerror(errno));
+	if (access(TRACE "/events/timer/timer_start/enable", W_OK))
+		skip("this kernel does not trace its timers");
+	write_trace("events/timer/timer_start/enable", "1");
+}
+
+/*
+ * The timer of the delayed work that was set to LONG_S, and what it was set to last: in seconds,
+ * by the first. -1: there is none yet.
+ */
+static int left_by_module(void)
+{
+	static const int rates[] = { 100, 250, 300, 1000 };	/* HZ */
+	char line[400], ours[32] = "", timer[32];
+	int left = -1, hz = 0;
+	FILE *file = fopen(TRACE "/trace", "r");
+	unsigned int i;
+
+	CHECK(file);
+	while (fgets(line, sizeof(line), file)) {
+		const char *at = strstr(line, "timer_start: timer="), *set;
+		long long jiffies;
+
+		if (!at || !strstr(at, "delayed_work_timer_fn") ||
+		    sscanf(at, "timer_start: timer=%31s", timer) != 1)
+			continue;
+		set = strstr(at, "[timeout=");
+		if (!set || sscanf(set, "[timeout=%lld]", &jiffies) != 1)
+			continue;
+		for (i = 0; !hz && i < sizeof(rates) / sizeof(*rates); i++) {
+			if (jiffies <= (LONG_S - 1) * rates[i] || jiffies > LONG_S * rates[i] + 1)
+				continue;
+			hz = rates[i];
+			strcpy(ours, timer);
+		}
+		if (hz && !strcmp(timer, ours))
+			left = jiffies / hz;
+	}
+	fclose(file);
+	return left;
+}
+
+/* ---- */
+
+static void produce_for_ever(void *argument)
+{
+	struct xmem_pool *pool = open_writer(argument, 2, BYTES);
+
+	tell_parent(hand_over(pool, 1, 2, XMEM_FOREVER));
+	tell_parent(hand_over(pool, 2, 1, LONG_S * SECOND));
+	pause();
+}
+
+TEST(P2_claims_without_end_have_one_once_their_owner_is_killed)
+{
+	struct xmem_pool *one;
+	uint64_t endless, slow;
+	struct child *child;
+	const char *name;
+	pid_t daemon = 0;
+
+	if (on_kernel())
+		trace_timers();
+	else
+		use_own_daemon();
+	name = new_name();
+	one = open_reader(name);
+	if (!on_kernel()) {
+		daemon = stop_daemon();
+		continue_daemon(daemon);
+	}
+#define LEFT	(on_kernel() ? left_by_module() : left_by_daemon(daemon))
+	child = spawn(produce_for_ever, (void *)name);
+	endless = hear(child);
+	slow = hear(child);
+	EVENTUALLY(LEFT >= LONG_S - 60 && LEFT <= LONG_S);
+	kill_child(child);
+	EVENTUALLY(stat_of(one).limbo == 2);
+	EVENTUALLY(LEFT <= 60);
+	CHECK(LEFT > 30);
+	/* Until then they are there. */
+	SAME(claims_of(one, endless), 2);
+	SAME(claims_of(one, slow), 1);
+	WORKED(xmem_void_claims(one, endless));
+	WORKED(xmem_void_claims(one, slow));
+	EVENTUALLY(stat_of(one).attached == 0);
+	check_quiet(one, 1);
+	xmem_pool_close(one);
+	if (on_kernel())
+		CHECK(!rmdir(TRACE));
+}
