@@ -247,7 +247,7 @@ PyObject *xp_pool_device_info(PyObject *self, PyObject *device);
 PyObject *xp_pool_holds(PyObject *self, PyObject *args);
 PyObject *xp_guard_metadata(PyObject *self, void *unused);
 PyObject *xp_guard_describe_user(PyObject *self, PyObject *args, PyObject *kwargs);
-PyObject *xp_guard_image(PyObject *self, PyObject *unused);
+PyObject *xp_guard_image_view(PyObject *self, PyObject *unused);
 
 /* publish.c, describe.c */
 PyObject *xp_guard_publish(PyObject *self, PyObject *args, PyObject *kwargs);

@@ -90,11 +90,9 @@
 	"Set the id of the contents and the words of the program's own: at most 8\n" \
 	"integers of 64 bits; those that are not given become 0. None: as it is.\n" \
 	"Raises NotPermitted of contents that are not being written, Released, ValueError."
-#define XP_DOC_guard_image \
-	"image($self)\n--\n\n" \
-	"Get the image that the contents are, checked: (format, width, height, planes), where a\n" \
-	"plane is (offset, stride, row_bytes, rows), in bytes of the contents.\n" \
-	"Raises Error (ENODATA, EBADMSG, ERANGE, EMEDIUMTYPE on a GPU), Released."
+#define XP_DOC_guard_image_view \
+	"_image_view($self)\n--\n\n" \
+	"What image() makes an Image of."
 
 /* ---- on GPUs ---- */
 

@@ -371,7 +371,7 @@ static PyMethodDef methods[] = {
 	{ "describe_content", KEYWORDS(xp_guard_describe_content), XP_DOC_guard_describe_content },
 	{ "describe_time", KEYWORDS(xp_guard_describe_time), XP_DOC_guard_describe_time },
 	{ "describe_user", KEYWORDS(xp_guard_describe_user), XP_DOC_guard_describe_user },
-	{ "image", xp_guard_image, METH_NOARGS, XP_DOC_guard_image },
+	{ "_image_view", xp_guard_image_view, METH_NOARGS, XP_DOC_guard_image_view },
 	{ "_copy_from", KEYWORDS(xp_guard_copy_from), XP_DOC_guard_copy_from },
 	{ "_span", xp_guard_span, METH_NOARGS, XP_DOC_guard_span },
 	{ "__dlpack__", KEYWORDS(xp_guard_dlpack), XP_DOC_guard_dlpack },

@@ -196,7 +196,7 @@ PyObject *xp_guard_describe_user(PyObject *object, PyObject *args, PyObject *kwa
  * (format, width, height, planes), where a plane is (offset, stride, row_bytes, rows) in bytes of
  * the contents: what the publisher says, checked.
  */
-PyObject *xp_guard_image(PyObject *object, PyObject *unused)
+PyObject *xp_guard_image_view(PyObject *object, PyObject *unused)
 {
 	struct xp_guard *self = (struct xp_guard *)object;
 	struct xmem_buffer *buffer = xp_guard_look(self);

@@ -31,7 +31,7 @@ from .cuda import (CudaImage, CudaPlane, CudaTensor, cuda_clear_last_result, cud
                    cuda_last_result, gpus)
 from .errors import (Canceled, Ended, Error, Exists, Forked, HostGone, Limit, NoDevice, NoSpace,
                      NotFound, NotPermitted, OwnerDead, Released, Stale, TimedOut, WouldBlock)
-from .guard import BufferGuard, Parcel
+from .guard import BufferGuard, Image, Parcel, Plane
 from .holders import Holder
 from .pool import BufferPool
 from .subscription import Subscription
@@ -45,9 +45,9 @@ __all__ = [
     "BufferFlags", "BufferGuard", "BufferPool", "Canceled", "ClientInfo", "ClientRole",
     "CudaCanFlags", "CudaDeviceInfo", "CudaImage", "CudaInfo", "CudaPlane", "CudaTensor",
     "DeviceInfo", "Ended", "Error", "Exists", "Forked", "Holder", "HostGone", "HostInfo",
-    "ImageFormat", "Limbo", "Limit", "Metadata", "NOBODY", "NoDevice", "NoSpace", "NotFound",
-    "NotPermitted", "Order", "OwnerDead", "Parcel", "PoolEntry", "PoolInfo", "Released", "SlotInfo",
-    "SlotUse", "Stale", "Storage", "Subscription", "TimedOut", "WouldBlock",
+    "Image", "ImageFormat", "Limbo", "Limit", "Metadata", "NOBODY", "NoDevice", "NoSpace",
+    "NotFound", "NotPermitted", "Order", "OwnerDead", "Parcel", "Plane", "PoolEntry", "PoolInfo",
+    "Released", "SlotInfo", "SlotUse", "Stale", "Storage", "Subscription", "TimedOut", "WouldBlock",
     "cuda_clear_last_result", "cuda_info", "cuda_last_result", "dtypes", "gpus", "host", "pools",
 ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from . import dtypes, reduce
 from .arguments import shape_of
@@ -14,6 +14,24 @@ from .typing import DTypeLike, ShapeLike
 
 if TYPE_CHECKING:
     from .pool import BufferPool
+
+
+class Plane(NamedTuple):
+    """One plane of an image."""
+
+    offset: int         #: of the first row, in bytes of the contents
+    stride: int         #: bytes from one row to the next
+    row_bytes: int      #: of pixels in each row
+    rows: int
+
+
+class Image(NamedTuple):
+    """An image that has been checked: all rows lie within the contents."""
+
+    format: int         #: XMEM_IMAGE_*
+    width: int          #: pixels
+    height: int
+    planes: tuple[Plane, ...]
 
 
 class BufferGuard(Views, CudaGuard):
@@ -42,6 +60,16 @@ class BufferGuard(Views, CudaGuard):
     def ndim(self) -> int:
         """How many dimensions the contents have. Raises as shape."""
         return len(self.shape)
+
+    def image(self) -> Image:
+        """Get the image that the contents are, as their publisher says, checked.
+
+        Of images on a GPU, cuda_image() does.
+        Raises Error: ENODATA if nobody has said what they are, EBADMSG or ERANGE if what is said
+        is impossible, EMEDIUMTYPE on a GPU; and Released.
+        """
+        form, width, height, planes = self._image_view()
+        return Image(form, width, height, tuple(Plane(*plane) for plane in planes))
 
     def parcel(self) -> Parcel:
         """Make what can be put into a multiprocessing.Queue, and is loaded there as a guard.
