@@ -136,6 +136,14 @@ class Stream:
         self.driver.cuStreamSynchronize(ctypes.c_void_p(self.number))
 
 
+@pytest.fixture
+def stream() -> Iterator[Stream]:
+    stream = Stream()
+    yield stream
+    for _ in range(8):          # what a test that fails has left closed
+        stream.open_gate()
+
+
 class Memory:
     """Memory of a GPU by cuMemAlloc, in blocks of its own."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import numpy
@@ -13,26 +12,13 @@ import views
 import xmem
 from hypothesis import given
 from hypothesis import strategies as st
-from views import SLOTS, Tally
+from views import SLOTS, Tally, pool, shared  # noqa: F401
 from xmem import dtypes
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 ARROWS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
           "float32", "float64"]
-
-
-@pytest.fixture
-def pool() -> Iterator[Tally]:
-    with views.tally() as tally:
-        yield tally
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Tally]:
-    """One pool for all examples of hypothesis."""
-    with views.tally() as tally:
-        yield tally
 
 
 def values(name: str, shape: tuple[int, ...]) -> Any:

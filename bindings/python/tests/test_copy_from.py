@@ -5,7 +5,6 @@ from __future__ import annotations
 import array
 import ctypes
 import errno
-from collections.abc import Iterator
 from typing import Any
 
 import numpy
@@ -14,20 +13,7 @@ import views
 import xmem
 from hypothesis import given
 from hypothesis import strategies as st
-from views import Tally
-
-
-@pytest.fixture
-def pool() -> Iterator[Tally]:
-    with views.tally() as tally:
-        yield tally
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Tally]:
-    """One pool for all examples of hypothesis."""
-    with views.tally() as tally:
-        yield tally
+from views import Tally, pool, shared  # noqa: F401
 
 
 def refused(guard: Any, source: Any, offset: int = 0) -> str:

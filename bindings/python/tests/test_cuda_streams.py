@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterator
 import pytest
 
 import xmem
-from gpu import Stream, consume, driver, needs_gpu, new_name, no_violations  # noqa: F401
+from gpu import Stream, consume, driver, needs_gpu, new_name, no_violations, stream  # noqa: F401
 
 pytestmark = needs_gpu
 BYTES = 4096
@@ -25,14 +25,6 @@ def pool() -> Iterator[xmem.BufferPool]:
     with xmem.BufferPool(new_name(), writer=True) as pool:
         pool.preallocate_cuda(2, BYTES, shared=bool(xmem.gpus()[0].can & xmem.CudaCanFlags.EXPORT))
         yield pool
-
-
-@pytest.fixture
-def stream() -> Iterator[Stream]:
-    stream = Stream()
-    yield stream
-    for _ in range(8):          # what a test that fails has left closed
-        stream.open_gate()
 
 
 def unfinished(pool: xmem.BufferPool, stream: Stream, value: int) -> xmem.BufferGuard:

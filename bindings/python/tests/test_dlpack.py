@@ -5,24 +5,17 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy
 import pytest
 import views
 import xmem
-from views import IS_COPIED, READ_ONLY, SLOTS, Tally, Tensor, Versioned
+from views import IS_COPIED, READ_ONLY, SLOTS, Tally, Tensor, Versioned, pool  # noqa: F401
 from xmem import dtypes
 
 NEW = numpy.lib.NumpyVersion(numpy.__version__) >= "2.1.0"
 needs_new = pytest.mark.skipif(not NEW, reason="numpy before 2.1 takes legacy capsules only")
-
-
-@pytest.fixture
-def pool() -> Iterator[Tally]:
-    with views.tally() as tally:
-        yield tally
 
 
 def versioned(guard: Any, **keywords: Any) -> Any:

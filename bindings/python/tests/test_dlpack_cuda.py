@@ -11,7 +11,7 @@ import pytest
 
 import views
 import xmem
-from gpu import Stream, driver, needs_gpu, new_name, no_violations  # noqa: F401
+from gpu import Stream, driver, needs_gpu, new_name, no_violations, stream  # noqa: F401
 
 pytestmark = needs_gpu
 BYTES = 4096
@@ -22,14 +22,6 @@ def pool() -> Iterator[xmem.BufferPool]:
     with xmem.BufferPool(new_name(), writer=True) as pool:
         pool.preallocate_cuda(1, BYTES, shared=bool(xmem.gpus()[0].can & xmem.CudaCanFlags.EXPORT))
         yield pool
-
-
-@pytest.fixture
-def stream() -> Iterator[Stream]:
-    stream = Stream()
-    yield stream
-    for _ in range(8):          # what a test that fails has left closed
-        stream.open_gate()
 
 
 def published(pool: xmem.BufferPool, value: int = 7) -> xmem.BufferGuard:

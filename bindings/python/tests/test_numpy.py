@@ -10,7 +10,6 @@ import ctypes
 import hashlib
 import os
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy
@@ -19,7 +18,7 @@ import views
 import xmem
 from hypothesis import given
 from hypothesis import strategies as st
-from views import BYTES, SLOTS, Tally
+from views import BYTES, SLOTS, Tally, pool, shared  # noqa: F401
 from xmem import dtypes
 
 NUMPYS = [name for name in dtypes.NUMBERS if not name.startswith(("bfloat", "float8", "float4"))]
@@ -27,19 +26,6 @@ OTHERS = [name for name in dtypes.NUMBERS if name not in NUMPYS]
 NEW = numpy.lib.NumpyVersion(numpy.__version__) >= "2.1.0"
 SIMPLE, WRITABLE, FORMAT, ND, STRIDES = 0, 1, 4, 8, 24
 C_ORDER, F_ORDER, ANY_ORDER = 32 | STRIDES, 64 | STRIDES, 128 | STRIDES
-
-
-@pytest.fixture
-def pool() -> Iterator[Tally]:
-    with views.tally() as tally:
-        yield tally
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Tally]:
-    """One pool for all examples of hypothesis."""
-    with views.tally() as tally:
-        yield tally
 
 
 @st.composite

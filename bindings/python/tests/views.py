@@ -12,8 +12,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
+
+import pytest
 
 import xmem
 
@@ -74,15 +75,19 @@ class Tally:
         self.writer.close()
 
 
-@contextmanager
-def tally() -> Iterator[Tally]:
+def _tally() -> Iterator[Tally]:
     """A Tally in which all buffers are free again at the end."""
-    pool = Tally()
+    made = Tally()
     try:
-        yield pool
-        assert pool.free() == SLOTS, "a view has kept its hold"
+        yield made
+        assert made.free() == SLOTS, "a view has kept its hold"
     finally:
-        pool.close()
+        made.close()
+
+
+pool = pytest.fixture(_tally, name="pool")
+#: One pool for all examples of hypothesis.
+shared = pytest.fixture(_tally, name="shared", scope="module")
 
 
 def script(source: str, *arguments: str, code: int = 0) -> str:
