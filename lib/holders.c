@@ -212,6 +212,19 @@ static u32 count_groups(const struct xmem_pool *pool, struct census *census, u32
 	return others;
 }
 
+void xl_name_group_owners(const struct xmem_pool *pool, char *ret, size_t bytes)
+{
+	struct text text = { .used = 0 };
+	struct census census;
+	u32 dead;
+
+	count_groups(pool, &census, &dead);
+	name_clients(&pool->map, &census, ":", &text);
+	if (dead)
+		add(&text, ", %u left by clients that have ended", dead);
+	snprintf(ret, bytes, "%s", text.bytes);
+}
+
 static void describe_slots(const struct xmem_pool *pool, u64 bytes, struct census *census,
 			   struct text *to)
 {

@@ -338,6 +338,9 @@ TEST(API_a_refusal_for_slots_says_who_has_them)
 	snprintf(words, sizeof(words), "others have 2 of the 2 groups (greedy pid %d: 2)",
 		 getpid());
 	says(words);
+	SAME(xmem_preallocate(writer, 1, BYTES), -ENOSPC);
+	snprintf(words, sizeof(words), "groups have owners (greedy pid %d: 2)", getpid());
+	says(words);
 	CHECK((held = xmem_get(reader, publish_stamp(other, 1))));
 	xmem_pool_close(other);
 	EVENTUALLY(stat_of(writer).attached == 1);
