@@ -84,12 +84,16 @@ int xd_pool_fd(struct xd_pool *pool)
 
 /* ---- making ---- */
 
+/* The file of a pool's pages has its name, so that /proc/PID/maps says who is in which pool. */
 static int make_pages(struct xd_pool *pool, const struct xmem_pool_header *header)
 {
+	char name[sizeof("xmem-pool:") + XMEM_NAME_BYTES];
 	u64 bytes = header->total_bytes;
 	char *front;
 
-	pool->pages = new_memfd("xmem-pool", bytes, 0);
+	snprintf(name, sizeof(name), "xmem-pool%s%.*s", header->name[0] ? ":" : "",
+		 XMEM_NAME_BYTES, (const char *)header->name);
+	pool->pages = new_memfd(name, bytes, 0);
 	if (pool->pages < 0)
 		return pool->pages;
 	front = mmap(NULL, XD_FRONT_BYTES + bytes, PROT_READ | PROT_WRITE,

@@ -9,6 +9,7 @@
 
 #define GRAIN		64u		/* classes are multiples of it */
 #define PAGE		4096u
+#define SHARED_BYTES	(48ULL << 10)
 #define UNKNOWN		(~0ULL)		/* the limit is found when it is first needed */
 
 /* ---- sizes ---- */
@@ -173,24 +174,69 @@ void xl_demand_given_up(struct xmem_pool *pool, u64 bytes)
 
 /* ---- making ---- */
 
+static u64 least(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
+static u64 most(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
+
+/*
+ * How long may a file be that small buffers share, although few of their size are there yet? The
+ * first ones have files of their own; then it is half as long as all files together, up to
+ * SHARED_BYTES, and beyond that a 512th. What nobody asks for later is lost to other sizes. So it
+ * is a 2048th of what may still be made at most: with a low limit, or near it, nothing is made
+ * but what is needed.
+ */
+static u64 shared_bytes(const struct xl_demand *demand)
+{
+	u64 bytes = least(demand->bytes / 2, most(SHARED_BYTES, demand->bytes / 512));
+	u64 left = demand->limit > demand->used ? demand->limit - demand->used : 0;
+
+	return least(bytes, left / 2048);
+}
+
+/*
+ * The same in slots. No further group is taken for it, unless many are had. It is a 512th of what
+ * the pool has left at most, and so nothing in a small pool, which has fewer slots than a host has
+ * files. Older hosts do not say whose groups are: then all seem to be left.
+ */
+static u64 shared_slots(const struct xmem_pool *pool)
+{
+	u64 has = pool->owned.slots + pool->owned.attached, own = 0, left = 0, spare;
+	u32 g;
+
+	for (g = 0; g < pool->map.groups; g++) {
+		u32 whose = xm_load(&xm_slot_row(&pool->map, g * XMEM_GROUP_SLOTS)->group_owner);
+
+		own += whose == pool->me + 1 ? XMEM_GROUP_SLOTS : 0;
+		left += whose ? 0 : XMEM_GROUP_SLOTS;
+	}
+	spare = own > has ? own - has : 0;
+	return least(most(spare / 4, has / 64), (left + spare) / 512);
+}
+
 /*
  * How many buffers of a class are made at once? They can go only together, so they are few: as
- * many as a page has, and a 64th of those that there are; or as many as a huge page has, if that
- * is an eighth of them at most.
+ * many as a page has, and a 64th of those that there are; or as many as small ones share a file,
+ * because a pool may have a few thousand files only; or as many as a huge page has, if that is an
+ * eighth of them at most.
  */
-static u32 count_of(const struct xl_owned *owned, u64 class)
+static u32 count_of(const struct xmem_pool *pool, u64 class)
 {
+	const struct xl_owned *owned = &pool->owned;
 	const struct xl_size *size = xl_size_for(owned, class);
-	u64 there = size->bytes == class ? size->slots : 0, most = XL_FILE_BYTES / class;
-	u64 count = there / 64, huge = owned->demand.huge_page / class;
+	u64 there = size->bytes == class ? size->slots : 0, huge = owned->demand.huge_page / class;
+	u64 count = most(there / 64, PAGE / class), shared = shared_bytes(&owned->demand) / class;
 
-	if (count < PAGE / class)
-		count = PAGE / class;
+	if (count < shared)
+		count = most(count, least(shared, shared_slots(pool)));
 	if (count < huge && huge <= XMEM_GROUP_SLOTS && huge <= there / 8)
 		count = huge;
-	if (count > XMEM_GROUP_SLOTS)
-		count = XMEM_GROUP_SLOTS;
-	return count > most ? most ? most : 1 : count ? count : 1;
+	return most(1, least(least(count, XMEM_GROUP_SLOTS), XL_FILE_BYTES / class));
 }
 
 /* Has a look found a buffer that is near, or another thread made one? */
@@ -256,6 +302,7 @@ static int make_room(struct xmem_pool *pool, u64 need, bool evict, struct xl_map
 		;
 	if (demand->used + need > demand->limit) {
 		demand->no_slots = false;	/* bytes are what is lacking */
+		demand->failed = 0;
 		say(pool, need);
 		return -EAGAIN;
 	}
@@ -356,8 +403,10 @@ static bool say_made(struct xmem_pool *pool, u64 made, int err, bool used)
 
 	xl_lock(&owned->lock);
 	owned->demand.used += made;
-	if (err != -ETIMEDOUT)		/* then it is not known */
+	if (err != -ETIMEDOUT) {	/* then it is not known */
 		owned->demand.no_slots = no_slots;
+		owned->demand.failed = no_slots ? 0 : err;
+	}
 	say(pool, 0);
 	if (!made)
 		xm_store(&owned->words.ring->makes, 0);
@@ -369,12 +418,12 @@ static bool say_made(struct xmem_pool *pool, u64 made, int err, bool used)
  * Choose the file for buffers of this size: how many it has, and which pages, within the limit.
  * Returns its bytes. Under owned.lock.
  */
-static u64 choose_file(const struct xl_owned *owned, struct xl_buffers *buffers)
+static u64 choose_file(const struct xmem_pool *pool, struct xl_buffers *buffers)
 {
-	const struct xl_demand *demand = &owned->demand;
+	const struct xl_demand *demand = &pool->owned.demand;
 	u64 bytes, whole;
 
-	buffers->count = count_of(owned, buffers->bytes);
+	buffers->count = count_of(pool, buffers->bytes);
 	if (demand->used + file_bytes(buffers->bytes, buffers->count) > demand->limit)
 		buffers->count = 1;
 	bytes = file_bytes(buffers->bytes, buffers->count);
@@ -409,7 +458,7 @@ static int make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 		xl_unlock(&owned->lock);
 		return 0;
 	}
-	need = choose_file(owned, &buffers);
+	need = choose_file(pool, &buffers);
 	err = make_room(pool, need, evict, &list);
 	xl_unlock(&owned->lock);
 	xl_cache_drop(pool, list);

@@ -190,40 +190,85 @@ static bool is_limited(const struct xmem_pool *pool, const struct xl_chain *chai
 	return chain == &pool->owned.cpu && demand->on && bytes && demand->limit != ~0ULL;
 }
 
-/* How many groups of slots have others? */
-static u32 groups_of_others(const struct xmem_pool *pool)
+/* How many groups of slots have others? By whom: census->by; and *ret_dead by the ended. */
+static u32 count_groups(const struct xmem_pool *pool, struct census *census, u32 *ret_dead)
 {
 	u32 g, others = 0;
 
+	*ret_dead = 0;
+	memset(census->by, 0, sizeof(census->by));
 	for (g = 0; g < pool->map.groups; g++) {
 		u64 slot = g * XMEM_GROUP_SLOTS;
 		u32 whose = xm_load(&xm_slot_row(&pool->map, slot)->group_owner);
 
-		others += whose && whose != pool->me + 1;
+		if (!whose || whose == pool->me + 1)
+			continue;
+		others++;
+		if (whose - 1 < pool->map.clients)
+			census->by[whose - 1]++;
+		else
+			++*ret_dead;	/* the host has it, until nobody holds its slots */
 	}
 	return others;
 }
 
-static void describe_slots(const struct xmem_pool *pool, u64 bytes, struct text *to)
+void xl_name_group_owners(const struct xmem_pool *pool, char *ret, size_t bytes)
 {
-	u32 others = groups_of_others(pool);
+	struct text text = { .used = 0 };
+	struct census census;
+	u32 dead;
+
+	count_groups(pool, &census, &dead);
+	name_clients(&pool->map, &census, ":", &text);
+	if (dead)
+		add(&text, ", %u left by clients that have ended", dead);
+	snprintf(ret, bytes, "%s", text.bytes);
+}
+
+static void describe_slots(const struct xmem_pool *pool, u64 bytes, struct census *census,
+			   struct text *to)
+{
+	u32 dead, others = count_groups(pool, census, &dead);
 
 	add(to, "none of %llu bytes can be made, for the pool has no slot for it: writers get "
 		"them in groups of %u, others have %u of the %u groups", (unsigned long long)bytes,
 	    XMEM_GROUP_SLOTS, others, pool->map.groups);
+	name_clients(&pool->map, census, ":", to);
+	if (dead)
+		add(to, ", %u are left by clients that have ended", dead);
 	if (others < pool->map.groups)
 		add(to, ", and all slots of this writer's have buffers");
 	add(to, " (open it with more slots): ");
 }
 
+/* What the host or the system has refused when the last one was to be made. */
+static void describe_failure(const struct xmem_pool *pool, u64 bytes, int err, struct text *to)
+{
+	add(to, "none of %llu bytes can be made, for ", (unsigned long long)bytes);
+	if (err == -EDQUOT)
+		add(to, "the host has as many payload files as it may have, this pool %u: ",
+		    xm_load(&pool->map.pool->payloads));
+	else if (err == -ENOMEM)
+		add(to, "too little memory is left, of the machine or of a control group: ");
+	else if (err == -EMFILE || err == -ENFILE)
+		add(to, "there are too many open files (%s): ",
+		    err == -EMFILE ? "ulimit -n" : "of the system");
+	else
+		add(to, "that has failed (%s): ", strerror(-err));
+}
+
 static void describe_limit(const struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes,
-			   struct text *to)
+			   struct census *census, struct text *to)
 {
 	const struct xl_demand *demand = &pool->owned.demand;
 
-	if (is_limited(pool, chain, bytes) && demand->no_slots)
-		describe_slots(pool, bytes, to);
-	else if (is_limited(pool, chain, bytes))
+	if (!is_limited(pool, chain, bytes))
+		return;
+	if (demand->no_slots)
+		describe_slots(pool, bytes, census, to);
+	else if (demand->failed)
+		describe_failure(pool, bytes, demand->failed, to);
+	else
 		add(to, "%llu bytes are wanted, and %llu of the %llu that may be made on demand "
 			"(demand_bytes) are in use: ", (unsigned long long)bytes,
 		    (unsigned long long)demand->used, (unsigned long long)demand->limit);
@@ -298,7 +343,7 @@ int xl_fail_no_buffer(struct xmem_pool *pool, const struct xl_chain *chain, u64 
 	struct census census;
 
 	add(&text, "%s: no free buffer: ", xl_pool_name(pool, name, sizeof(name)));
-	describe_limit(pool, chain, bytes, &text);
+	describe_limit(pool, chain, bytes, &census, &text);
 	if (error == EAGAIN && (u64)pool->map.clients * pool->owned.slots > QUICK_LOOKS) {
 		describe_quickly(pool, &census, &text);
 	} else {

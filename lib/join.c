@@ -37,6 +37,23 @@ static int too_small(const char *name, const struct xmem_join_request *request)
 		request->clients, request->ring_entries);
 }
 
+/*
+ * It has as many clients as it can have: how many of them live? The others have ended, and what
+ * they made is held or in flight. The list of pools says so to who has not joined.
+ */
+static int full(const char *name, const struct xmem_join_request *request)
+{
+	struct xmem_pool_entry there;
+	u32 dead;
+
+	if (request->flags & XMEM_JOIN_FD || !xl_pool_find((const char *)request->name, &there))
+		return xl_fail(EUSERS, "open %s: it has as many clients as it can have", name);
+	dead = there.clients < there.clients_max ? there.clients_max - there.clients : 0;
+	return xl_fail(EUSERS, "open %s: it has as many clients as it can have, which is %u: %u "
+		       "are alive, and %u have ended whose publications others hold or have yet to "
+		       "receive", name, there.clients_max, there.clients, dead);
+}
+
 int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join_request *request)
 {
 	const char *host = link->backend->name, *hint = NULL;
@@ -54,8 +71,7 @@ int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join
 	case ERANGE:
 		return too_small(name, request);
 	case EUSERS:
-		hint = "it has as many clients as it can have";
-		break;
+		return full(name, request);
 	case EDQUOT:
 		hint = xl_limit_reached(link);
 		break;

@@ -177,6 +177,7 @@ struct xl_demand {
 	u64 busy;		/* of the buffers in them that were not FREE or READY then */
 	u64 peak;		/* the most that was used */
 	bool no_slots;		/* nothing could be made: all slots of the pool are in use */
+	int failed;		/* or for another reason than these and bytes: -errno; else 0 */
 	u64 looked_ns;		/* when the last look was; atomic */
 };
 

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "../holders.h"
 #include "../pages.h"
 #include "payload.h"
 #include "../request.h"
@@ -53,7 +54,7 @@ static u32 groups_taken(const struct xm_map *map)
 static int attach_failed(struct xmem_pool *pool, const struct xl_buffers *buffers, int err)
 {
 	u32 count = buffers->count;
-	char space[XL_NAME_BYTES];
+	char space[XL_NAME_BYTES], owners[200];
 	const char *name = xl_pool_name(pool, space, sizeof(space));
 	bool kernel = pool->link.backend == &xmem_backend_kmod;
 
@@ -71,10 +72,12 @@ static int attach_failed(struct xmem_pool *pool, const struct xl_buffers *buffer
 	if (err != -ENOSPC)
 		return xl_fail(-err, "%s: attach buffers (%u): %s", name, count,
 			       xl_request_error(err));
+	xl_name_group_owners(pool, owners, sizeof(owners));
 	return xl_fail(ENOSPC,
 		       "%s: no slots for %u buffers: writers get slots in groups of %u, and %u of "
-		       "the %u groups have owners; open the pool with more slots",
-		       name, count, XMEM_GROUP_SLOTS, groups_taken(&pool->map), pool->map.groups);
+		       "the %u groups have owners%s; open the pool with more slots",
+		       name, count, XMEM_GROUP_SLOTS, groups_taken(&pool->map), pool->map.groups,
+		       owners);
 }
 
 /* Attach @count buffers, at most a group's, of a new file. Returns 0 or -errno, not noted. */

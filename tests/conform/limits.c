@@ -28,6 +28,7 @@ TEST(P10_a_full_client_table_is_EUSERS)
 	CHECK(!more);
 	SAME(xmem_get_last_error(&why), -EUSERS);
 	CHECK(strstr(why, name) && strstr(why, "clients"));
+	CHECK(strstr(why, "which is 4: 4 are alive, and 0 have ended"));
 	/* A place that comes free can be taken. */
 	xmem_pool_close(pool[2]);
 	EVENTUALLY((pool[2] = xmem_pool_open(name, NULL)));

@@ -48,6 +48,15 @@ static void attach_everywhere(struct xmem_pool *writer, struct xmem_buffer **b)
 	close(file);
 }
 
+static void says(const char *words)
+{
+	const char *why = "";
+
+	xmem_peek_last_error(&why);
+	if (!strstr(why, words))
+		FAIL("no '%s' in: %s", words, why);
+}
+
 static void refused_for_slots(struct xmem_pool *writer)
 {
 	const char *why;
@@ -310,6 +319,38 @@ TEST(P9_slots_that_others_keep_unused_are_in_use)
 	xmem_pool_close(other);
 	SAME(by_poll(fd_of(writer), POLLOUT, WAIT_MS), POLLOUT);
 	gets_one_by_poll(writer);
+	xmem_pool_close(writer);
+}
+
+/* Who has the slots is named, also when its buffers have stayed behind. */
+TEST(API_a_refusal_for_slots_says_who_has_them)
+{
+	const char *name = new_name();
+	struct xmem_pool *other = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = 2 * SLOTS,
+				       .label = "greedy");
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct xmem_pool *reader = open_reader(name);
+	char words[64];
+	struct xmem_buffer *held;
+
+	WORKED(xmem_preallocate(other, SLOTS + 1, BYTES));
+	refused_for_slots(writer);
+	snprintf(words, sizeof(words), "others have 2 of the 2 groups (greedy pid %d: 2)",
+		 getpid());
+	says(words);
+	SAME(xmem_preallocate(writer, 1, BYTES), -ENOSPC);
+	snprintf(words, sizeof(words), "groups have owners (greedy pid %d: 2)", getpid());
+	says(words);
+	CHECK((held = xmem_get(reader, publish_stamp(other, 1))));
+	xmem_pool_close(other);
+	EVENTUALLY(stat_of(writer).attached == 1);
+	xmem_release(xmem_acquire(writer, 100, SECOND));
+	other = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	refused_for_slots(other);
+	says("1 are left by clients that have ended");
+	xmem_pool_close(other);
+	xmem_release(held);
+	xmem_pool_close(reader);
 	xmem_pool_close(writer);
 }
 

@@ -46,6 +46,7 @@ try:
     raise SystemExit("it was shared all the same")
 except xmem.Error as error:
     print(error.__notes__)
+    assert "install(slots=...)" in error.__notes__[0] and "nbytes" not in error.__notes__[0]
 assert tensor.tolist() == [0, 1, 2] and not tensor.is_shared()
 del kept[:8]
 assert pickle.loads(dumps(tensor)).tolist() == [0, 1, 2]
@@ -80,8 +81,68 @@ try:
     torch.zeros(1 << 20).share_memory_()
     raise SystemExit("more than allowed")
 except xmem.Error as error:
-    assert error.__notes__
+    assert "install(nbytes=...)" in error.__notes__[0] and "slots" not in error.__notes__[0]
 assert kept.is_shared()
+""")
+
+
+def test_no_file_is_left() -> None:
+    """The daemon may have few, because the program that starts it may have few descriptors."""
+    run("""
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+xmem.torch.install()
+kept = []
+try:
+    for number in range(1000):
+        nbytes = 50_000 + number * 7919 % 300_000
+        kept.append(torch.zeros(nbytes, dtype=torch.uint8).share_memory_())
+    raise SystemExit("as many files as one likes")
+except xmem.Error as error:
+    note = error.__notes__[0]
+    assert "payload files" in str(error), error
+    assert "whatever slots= and nbytes= are" in note and "install(slots" not in note, note
+assert len(kept) > 100
+# Small ones share files, so that many more of them are to be had with as few.
+del kept
+small = [torch.zeros(1000 + number % 9 * 1000, dtype=torch.uint8).share_memory_()
+         for number in range(2000)]
+assert all(tensor.is_shared() for tensor in small)
+""", XMEM_SOCKET=f"{os.environ['XMEM_SOCKET']}-few")
+
+
+def test_no_place_is_left_for_a_process() -> None:
+    name = f"torch-full-{os.getpid()}"
+    program = f"""
+import xmem, xmem.torch
+try:
+    xmem.torch.install({name!r}, clients=1)
+    raise SystemExit("there is a place")
+except xmem.Limit as error:
+    print(error, error.__notes__[0])
+"""
+    out = run(f"""
+import os, subprocess
+xmem.torch.install({name!r}, clients=1)
+print(os.getpid(), subprocess.run([sys.executable, "-c", {program!r}], check=True, text=True,
+                                  stdout=subprocess.PIPE).stdout)
+""")
+    pid, said = out.split(maxsplit=1)
+    assert "which is 1: 1 are alive" in said and "install(clients=...)" in said, said
+    assert f" pid {pid}" in said, said
+
+
+def test_no_memory_is_left() -> None:
+    run("""
+from xmem.torch import installing, storages
+xmem.torch.install()
+try:
+    storages.make(installing.pool(), 1 << 44)
+    raise SystemExit("so much memory")
+except xmem.Error as error:
+    assert not installing.falls_back(error)
+    note = error.__notes__[0]
+    assert "Memory is what is lacking" in note and "install(slots" not in note, note
 """)
 
 

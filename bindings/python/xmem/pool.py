@@ -87,8 +87,9 @@ class BufferPool(CudaPool):
                 bool(of["huge"]) * _HUGE | bool(of["shared"]) * _SHARED, of["keep"])
         except Limit as error:
             if error.errno == errno.EUSERS:
-                raise Limit(error.errno, f"{error.strerror}{_places(name)}; whoever opens the pool "
-                            "first says by clients= how many that is, up to 256") from None
+                raise Limit(error.errno, f"{error.strerror}{holders.inside(name)}; whoever opens "
+                            "the pool first says by clients= how many that is, up to 256") \
+                    from None
             raise
         self._opened(name, {**of, "exclusive": False}, "" if name else os.urandom(16).hex())
         return self
@@ -239,14 +240,6 @@ class BufferPool(CudaPool):
             raise
         self._subscriptions.add(subscription)
         return subscription
-
-
-def _places(name: str | None) -> str:
-    """Of a pool that takes no more clients: how many it has."""
-    for entry in _core.pools():
-        if name and entry.name == name:
-            return f", {entry.clients_max}"
-    return ""
 
 
 #: What BufferPool() takes if nothing is said.

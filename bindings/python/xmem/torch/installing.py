@@ -7,7 +7,9 @@ this kind learns the name from it, unless it has called uninstall().
 """
 from __future__ import annotations
 
+import errno
 import os
+import re
 import warnings
 from multiprocessing.process import AuthenticationString  # type: ignore[attr-defined]
 from multiprocessing.reduction import ForkingPickler
@@ -15,7 +17,7 @@ from typing import Any
 
 import torch
 
-from .. import _torch, _torch_child, errors
+from .. import _torch, _torch_child, errors, holders
 from . import pools
 from .versions import CAN_SWAP, UntypedStorage, untyped
 
@@ -38,12 +40,37 @@ def pool() -> pools.Pool:
     return pools.join(_name, _sizes)
 
 
+def _advice(error: errors.Error) -> str:
+    """What helps against a limit; "" if nothing of ours does. The library's words say which."""
+    text = str(error)
+    if "payload files" in text:
+        return ("The pool has as many files as it may have, whatever slots= and nbytes= are: send "
+                "fewer and larger tensors, such as one that is stacked, or drop some first.")
+    if error.errno == errno.EUSERS:
+        pool = re.search("pool '([^']*)'", text)    # it may not be the installed one yet
+        return ("install(clients=...) of the process that makes the pool lets in more processes, "
+                "up to 256" + holders.inside(pool and pool[1]) + ".")
+    if "demand_bytes" in text:
+        return "install(nbytes=...) lets this process make more."
+    if error.errno == errno.ENOMEM or "too little memory" in text:
+        return "Memory is what is lacking, and not slots= or nbytes=."
+    if error.errno in (errno.EMFILE, errno.ENFILE) or "open files" in text:
+        return "The system's limit for open files is what is lacking, and not slots= or nbytes=."
+    if error.errno == errno.ERANGE:
+        return "install(slots=..., clients=...) that ask for no more join the pool that is there."
+    if "slot" in text:
+        return ("install(slots=...) of the process that makes the pool gives it more of them, up "
+                "to 65536.")
+    return ""
+
+
 def falls_back(error: errors.Error) -> bool:
     """Is torch to share it by itself, after this error?"""
     global _warned
     if not _fallback:
+        advice = _advice(error)
         error.add_note("xmem.torch.install(fallback=True) lets torch share such tensors in its own "
-                       "way; install(slots=..., nbytes=...) makes the pool larger.")
+                       "way." + (advice and " " + advice))
         return False
     if not _warned:
         _warned = True

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT
+/*
+ * How many files do buffers on demand take? A pool may have a few thousand of them, so small
+ * buffers share files, whatever their sizes. That takes no memory and no slots from others, and
+ * who reaches a limit is told which one.
+ */
+#include <stdlib.h>
+
+#include "attached.h"
+
+#define KB	(1ULL << 10)
+#define MB	(1ULL << 20)
+#define SLOTS	16384
+
+/* Buffers that are in use, and what their files would take if none shared one. */
+struct live {
+	struct xmem_buffer *b[SLOTS];
+	int count;
+	uint64_t bytes, alone;
+};
+
+static uint64_t next(uint64_t *random)
+{
+	*random = *random * 6364136223846793005ULL + 1442695040888963407ULL;
+	return *random >> 33;
+}
+
+/* @from to @to bytes each, until there are so many, or no more can be made. */
+static struct live *make_some(struct xmem_pool *pool, int count, uint64_t from, uint64_t to)
+{
+	struct live *live = calloc(1, sizeof(*live));
+	uint64_t random = 42, bytes, capacity;
+	struct xmem_buffer *b;
+
+	CHECK(live);
+	while (live->count < count) {
+		bytes = from + (to > from ? next(&random) % (to - from) : 0);
+		b = xmem_acquire(pool, bytes, 0);
+		if (!b)
+			break;
+		capacity = xmem_capacity(b);
+		live->b[live->count++] = b;
+		live->bytes += capacity;
+		live->alone += (capacity + 4095) / 4096 * 4096;
+	}
+	return live;
+}
+
+static void let_go(struct live *live)
+{
+	while (live->count)
+		xmem_release(live->b[--live->count]);
+	free(live);
+}
+
+#define WRITER(...)	OPEN(new_name(), .flags = XMEM_OPEN_WRITER, __VA_ARGS__)
+
+/* How many files such buffers have at most, and how much longer than they these are together. */
+static void take_at_most(int count, uint64_t from, uint64_t to, uint32_t files, double times)
+{
+	struct xmem_pool *pool = WRITER(.slots = SLOTS, .demand_bytes = 1ULL << 40);
+	struct live *live = make_some(pool, count, from, to);
+	struct xmem_pool_info info = stat_of(pool);
+
+	SAME(live->count, count);
+	if (info.payloads > files || info.bytes_files > live->bytes * times)
+		FAIL("%d of %llu to %llu bytes: %u files, %llu bytes of files for %llu", count,
+		     (unsigned long long)from, (unsigned long long)to, info.payloads,
+		     (unsigned long long)info.bytes_files, (unsigned long long)live->bytes);
+	let_go(live);
+	/* They go together, but all of them go. */
+	CHECK(xmem_trim(pool, 0) > 0);
+	EVENTUALLY(stat_of(pool).bytes_files == 0);
+	xmem_pool_close(pool);
+}
+
+TEST_WITHIN(P10_small_buffers_share_files, 60)
+{
+	take_at_most(10000, KB, 16 * KB, 1600, 1.1);
+	take_at_most(1000, 4 * KB, 4 * KB, 200, 1.1);
+	take_at_most(100, KB, 16 * KB, 60, 1.5);
+	/* Large ones do not, for the buffers of a file go only together. */
+	take_at_most(100, 100 * KB, 100 * KB, 100, 1.0);
+	take_at_most(4, 6 * MB, 6 * MB, 4, 1.0);
+	/* The first one takes no more than it needs. */
+	take_at_most(1, 8 * KB, 8 * KB, 1, 1.0);
+}
+
+/* ---- of the dead ---- */
+
+#define MAKERS	40
+#define UNREAD	20
+
+/* What it sends is forgotten, so that it stays for whoever has its token; and it is killed. */
+static void send_and_wait(void *name)
+{
+	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER, .demand_bytes = 1ULL << 40);
+	struct live *live = make_some(pool, UNREAD, KB, 16 * KB);
+	uint64_t token;
+	int i;
+
+	SAME(live->count, UNREAD);
+	for (i = 0; i < UNREAD; i++) {
+		struct xmem_publish_options keep = {
+			.size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP,
+		};
+
+		WORKED(xmem_publish(live->b[i], &keep, &token));
+		xmem_forget(live->b[i]);
+	}
+	tell_parent(UNREAD);
+	pause();
+}
+
+TEST_WITHIN(P10_what_killed_makers_leave_shares_files, 60)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = OPEN(name, .slots = SLOTS);
+	struct child *child;
+	int i;
+
+	for (i = 0; i < MAKERS; i++) {
+		child = spawn(send_and_wait, (void *)name);
+		SAME(hear(child), UNREAD);
+		kill_child(child);
+	}
+	EVENTUALLY(stat_of(pool).clients == 1);
+	/* All of them are there yet. */
+	EVENTUALLY(stat_of(pool).attached == MAKERS * UNREAD);
+	if (stat_of(pool).payloads > MAKERS * UNREAD * 3 / 4)
+		FAIL("%u files of %u messages", stat_of(pool).payloads, MAKERS * UNREAD);
+	xmem_pool_close(pool);
+}
+
+/* ---- limits that are reached all the same ---- */
+
+/* Nothing of it is lost to what is made beside what is asked for. */
+static void reaches_bytes(uint64_t limit, uint64_t spare)
+{
+	struct xmem_pool *pool = WRITER(.slots = SLOTS, .demand_bytes = limit);
+	struct live *live = make_some(pool, SLOTS, 4 * KB, 16 * KB);
+	const char *why;
+
+	SAME(xmem_peek_last_error(&why), -EAGAIN);
+	CHECK(live->count < SLOTS && strstr(why, "demand_bytes"));
+	CHECK(stat_of(pool).bytes_files <= limit);
+	/* The one that was refused would not have had room in a file of its own either. */
+	if (live->alone + 18 * KB + spare <= limit)
+		FAIL("of %llu bytes only %llu were had", (unsigned long long)limit,
+		     (unsigned long long)live->alone);
+	let_go(live);
+	xmem_pool_close(pool);
+}
+
+TEST_WITHIN(P10_a_limit_of_bytes_is_reached_with_small_buffers, 60)
+{
+	reaches_bytes(MB, 0);
+	reaches_bytes(8 * MB, 0);
+	reaches_bytes(64 * MB, MB / 2);
+}
+
+static void reaches_slots(uint32_t slots, uint32_t spare)
+{
+	struct xmem_pool *pool = WRITER(.slots = slots, .demand_bytes = 1ULL << 40);
+	struct live *live = make_some(pool, slots, 4 * KB, 16 * KB);
+
+	if (live->count + spare < slots)
+		FAIL("of %u slots only %u were had", slots, live->count);
+	let_go(live);
+	xmem_pool_close(pool);
+}
+
+TEST_WITHIN(P10_all_slots_are_had_with_small_buffers, 60)
+{
+	reaches_slots(64, 0);
+	reaches_slots(512, 1);
+	reaches_slots(4096, 64);
+	reaches_slots(SLOTS, 256);
+}
+
+/* ---- words ---- */
+
+static void says(const char *words)
+{
+	const char *why = "";
+
+	xmem_peek_last_error(&why);
+	if (!strstr(why, words))
+		FAIL("no '%s' in: %s", words, why);
+}
+
+/* What the host refuses is no lack of bytes, and no lack of slots. */
+TEST_WITHIN(API_a_refusal_for_files_says_so, 60)
+{
+	struct xmem_pool *pool = WRITER(.slots = 8192, .demand_bytes = 1ULL << 40);
+	struct xmem_buffer **file = calloc(8192, sizeof(*file)), *b;
+	int fd = stamped(4096, 1, FULL_SEALS), count = 0;
+
+	CHECK(file && (b = xmem_acquire(pool, 400 * KB, 0)));
+	while (count < 8192 && (file[count] = xmem_attach_fd(pool, fd, 0, 0, 0)))
+		count++;
+	CHECK(count > 100);
+	SAME(xmem_peek_last_error(NULL), -EDQUOT);
+	REFUSED(xmem_acquire(pool, MB, 0), EDQUOT);
+	says("as many payload files as it may have");
+	REFUSED(xmem_acquire(pool, 100 * KB, 0), EAGAIN);
+	says("as many payload files as it may have, this pool ");
+	REFUSED(xmem_acquire(pool, 100 * KB, MS), ETIMEDOUT);
+	says("as many payload files as it may have, this pool ");
+	xmem_release(file[--count]);
+	xmem_release(b);
+	CHECK((b = xmem_acquire(pool, 100 * KB, SECOND)));
+	REFUSED(xmem_acquire(pool, 1ULL << 39, 0), ENOMEM);
+	says("are needed, but of the ");
+	xmem_release(b);
+	while (count)
+		xmem_release(file[--count]);
+	close(fd);
+	free(file);
+	xmem_pool_close(pool);
+}
