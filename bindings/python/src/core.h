@@ -9,6 +9,8 @@
  *	arguments.c	times, sizes and tokens that callers give
  *	pool.c		Pool: a handle of a pool; limbo.c: what it calls about limbo
  *	guard.c		Guard: a handle of a buffer, and when it goes
+ *	lost.c		Guard, Pool: those that messages give whose buffer or pool is gone
+ *	parcel.c	Pool: what parcels need of it
  *	publish.c	Guard: what hands a buffer over
  *	describe.c	Guard: what it says of its contents
  *	view.c		Guard: what its contents are, and the buffer protocol
@@ -114,11 +116,15 @@ struct xp_pool {
 	struct xmem_pool *closing;	/* the last of them closes it */
 	unsigned int forks;		/* xp_forks when it was opened */
 	PyObject *limbo;		/* what limbo_hook() was given; NULL: nothing */
+	unsigned int parcels;		/* that may need the handle: the last of them closes it */
+	PyObject *lost;			/* see lost.c; constant */
 };
 
 /* The handle, or NULL with an exception. */
 struct xmem_pool *xp_pool_of(struct xp_pool *self);
-/* Close what close() has left to a call that was going on, unless another one still is. */
+/* An object of that class without a handle. */
+struct xp_pool *xp_pool_new(struct xp_state *state, PyTypeObject *class);
+/* Close what close() has left to a call that was going on, or a parcel, unless another needs it. */
 void xp_pool_close_if_last(struct xp_pool *self);
 
 /*
@@ -177,6 +183,7 @@ struct xp_guard {
 	bool ordered;			/* the contents are complete on this stream */
 	bool attached_on;		/* and publish is to be told of it */
 	void *stream;
+	PyObject *lost;			/* see lost.c; constant */
 	struct xp_view view;
 };
 
@@ -229,6 +236,17 @@ PyObject *xp_shape(const struct xmem_metadata *metadata);
 void xp_dtype_name(uint32_t dtype, char ret[XP_DTYPE_NAME]);
 /* What is said of the contents has changed: it is looked at anew. */
 void xp_guard_view_changed(struct xp_guard *self);
+
+/* ---- lost.c, parcel.c ---- */
+
+/* Raise why this never had a handle. False, without an exception: @lost is NULL, it had one. */
+bool xp_raise_lost(struct xp_state *state, PyObject *lost);
+PyObject *xp_lost_guard(PyObject *module, PyObject *args);
+PyObject *xp_lost_pool(PyObject *module, PyObject *args);
+PyObject *xp_guard_get_lost(PyObject *self, void *unused);
+PyObject *xp_pool_get_lost(PyObject *self, void *unused);
+PyObject *xp_pool_keep(PyObject *self, PyObject *unused);
+PyObject *xp_pool_give_back(PyObject *self, PyObject *token);
 
 /* ---- methods and types, in tables that module.c puts together ---- */
 

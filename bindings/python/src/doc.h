@@ -23,6 +23,16 @@
 	"Open a pool, as a cls, which is a subclass of Pool: by its name, None for an\n" \
 	"anonymous one, or by a descriptor, -1 for none. flags: XMEM_OPEN_*; memory:\n" \
 	"XMEM_MEMORY_*; times: seconds. The caller owns it. Raises Error, TypeError."
+#define XP_DOC_lost_guard \
+	"lost_guard(pool, errno, text, /)\n--\n\n" \
+	"Make a guard that is gone from the start, of which each use raises that error.\n" \
+	"pool: that of the message; None: it is not known. The caller owns it. Raises TypeError."
+#define XP_DOC_lost_pool \
+	"lost_pool(cls, errno, text, /)\n--\n\n" \
+	"Make a pool that is closed from the start, of which each use raises that error.\n" \
+	"cls: a subclass of Pool. The caller owns it. Raises TypeError."
+#define XP_DOC_lost \
+	"(errno, text) of what each use raises, if its message came too late; None: it did not."
 #define XP_DOC_set_types \
 	"set_types(guard, subscription, /)\n--\n\n" \
 	"Say of which subclasses of Guard and Subscription calls make instances.\n" \
@@ -132,6 +142,14 @@
 	"void_claims($self, token, /)\n--\n\n" \
 	"Drop all references that are set aside; holders keep the buffer.\n" \
 	"Raises NotFound if there are none, Stale, NotPermitted, Released."
+#define XP_DOC_pool_keep \
+	"_keep($self)\n--\n\n" \
+	"Let close() keep the handle for a parcel until _give_back() is called.\n" \
+	"Raises Released, Forked."
+#define XP_DOC_pool_give_back \
+	"_give_back($self, token, /)\n--\n\n" \
+	"A parcel needs the handle no more. token: of the reference that is given back; 0:\n" \
+	"there is none. In a child of fork, whose parent has it, it is not. Raises ValueError."
 #define XP_DOC_pool_retract \
 	"retract($self, token, /)\n--\n\n" \
 	"Take a publication back, so that nobody receives it any more.\n" \

@@ -78,6 +78,8 @@ static void drop_unless_used(struct xp_guard *self)
 
 static PyObject *refuse(struct xp_guard *self)
 {
+	if (xp_raise_lost(self->state, self->lost))
+		return NULL;
 	if (self->mode == XP_GONE)
 		return xp_raise_errno(self->state, EBADF, "this guard has been released, "
 				      "published or forgotten");
@@ -190,6 +192,8 @@ static PyObject *guard_release(PyObject *object, PyObject *args, PyObject *kwarg
 	if ((PyTuple_Size(args) || kwargs) &&
 	    !PyArg_ParseTupleAndKeywords(args, kwargs, "|$O:release", names, &stream))
 		return NULL;
+	if (self->lost)			/* there is nothing to release */
+		Py_RETURN_NONE;
 	return stream == Py_None ? release(self) : xp_guard_release_on(self, stream);
 }
 
@@ -225,6 +229,7 @@ static void guard_dealloc(PyObject *object)
 	if (self->buffer)
 		drop(self);
 	Py_CLEAR(self->pool);
+	Py_CLEAR(self->lost);
 	PyObject_GC_Del(object);
 	Py_DECREF(type);
 }
@@ -330,8 +335,11 @@ static PyObject *get_gone(PyObject *object, void *unused)
 
 static PyObject *get_pool(PyObject *object, void *unused)
 {
-	PyObject *pool = ((struct xp_guard *)object)->pool;
+	struct xp_guard *self = (struct xp_guard *)object;
+	PyObject *pool = self->pool;
 
+	if (!pool && xp_raise_lost(self->state, self->lost))
+		return NULL;
 	if (!pool)
 		pool = Py_None;
 	Py_INCREF(pool);
@@ -404,6 +412,7 @@ static PyGetSetDef properties[] = {
 	{ "readonly", get_readonly, NULL, XP_DOC_guard_readonly, NULL },
 	{ "gone", get_gone, NULL, XP_DOC_guard_gone, NULL },
 	{ "pool", get_pool, NULL, XP_DOC_guard_pool, NULL },
+	{ "_lost", xp_guard_get_lost, NULL, XP_DOC_lost, NULL },
 	{ "cpu_ptr", get_cpu_ptr, NULL, XP_DOC_guard_cpu_ptr, NULL },
 	{ "cuda_ptr", xp_guard_get_cuda_ptr, NULL, XP_DOC_guard_cuda_ptr, NULL },
 	{ "cuda_ptr_mut", xp_guard_get_cuda_ptr_mut, NULL, XP_DOC_guard_cuda_ptr_mut, NULL },

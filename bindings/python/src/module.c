@@ -57,6 +57,8 @@ static PyMethodDef functions[] = {
 	{ "pool_open", xp_pool_open, METH_VARARGS, XP_DOC_pool_open },
 	{ "host", xp_host, METH_NOARGS, XP_DOC_host },
 	{ "pools", xp_pools, METH_NOARGS, XP_DOC_pools },
+	{ "lost_guard", xp_lost_guard, METH_VARARGS, XP_DOC_lost_guard },
+	{ "lost_pool", xp_lost_pool, METH_VARARGS, XP_DOC_lost_pool },
 	{ "set_types", set_types, METH_VARARGS, XP_DOC_set_types },
 	{ "set_errors", set_errors, METH_VARARGS, XP_DOC_set_errors },
 	{ "cuda_query", xp_cuda_query, METH_NOARGS, XP_DOC_cuda_query },

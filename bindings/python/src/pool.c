@@ -5,7 +5,7 @@
  * xmem_get must not run while another thread closes the handle, as xmem_pool_close says. Where it
  * keeps the GIL it cannot: close() takes the handle away first. Where it may ask the host, because
  * references are set aside, it runs without the GIL and is counted in users; the last of them
- * closes the handle then.
+ * closes the handle then. So does a parcel that is the last to need it (parcel.c).
  */
 #include "core.h"
 
@@ -14,7 +14,8 @@
 struct xmem_pool *xp_pool_of(struct xp_pool *self)
 {
 	if (!self->pool) {
-		xp_raise_errno(self->state, EBADF, "this pool has been closed");
+		if (!xp_raise_lost(self->state, self->lost))
+			xp_raise_errno(self->state, EBADF, "this pool has been closed");
 	} else if (self->forks != xp_forks) {
 		xp_raise_forked(self->state, "pool");
 		return NULL;
@@ -22,8 +23,7 @@ struct xmem_pool *xp_pool_of(struct xp_pool *self)
 	return self->pool;
 }
 
-/* An object of that class without a handle. */
-static struct xp_pool *pool_new(struct xp_state *state, PyTypeObject *class)
+struct xp_pool *xp_pool_new(struct xp_state *state, PyTypeObject *class)
 {
 	allocfunc alloc = PyType_GetSlot(class, Py_tp_alloc);
 	struct xp_pool *self = (struct xp_pool *)alloc(class, 0);
@@ -56,7 +56,7 @@ PyObject *xp_pool_open(PyObject *module, PyObject *args)
 		PyErr_SetString(PyExc_TypeError, "pool_open: the class is no Pool");
 		return NULL;
 	}
-	self = pool_new(state, (PyTypeObject *)class);
+	self = xp_pool_new(state, (PyTypeObject *)class);
 	if (!self)
 		return NULL;
 	for (;;) {
@@ -78,9 +78,11 @@ static PyObject *pool_reopen(PyObject *object, PyObject *unused)
 {
 	struct xp_pool *self = (struct xp_pool *)object, *other;
 
+	if (xp_raise_lost(self->state, self->lost))
+		return NULL;
 	if (!self->pool)
 		return xp_raise_errno(self->state, EBADF, "this pool has been closed");
-	other = pool_new(self->state, Py_TYPE(object));
+	other = xp_pool_new(self->state, Py_TYPE(object));
 	if (!other)
 		return NULL;
 	while (self->pool) {
@@ -117,7 +119,7 @@ void xp_pool_close_if_last(struct xp_pool *self)
 {
 	struct xmem_pool *pool = self->closing;
 
-	if (!pool || self->users || xp_is_hooked(self))
+	if (!pool || self->users || self->parcels || xp_is_hooked(self))
 		return;
 	self->closing = NULL;
 	close_handle(pool);
@@ -132,7 +134,7 @@ static PyObject *pool_close(PyObject *object, PyObject *unused)
 		return xp_raise_errno(self->state, EDEADLK, "a limbo hook cannot close the pool in "
 				      "whose call it runs");
 	self->pool = NULL;
-	if (pool && self->users && self->forks == xp_forks) {
+	if (pool && (self->users || self->parcels) && self->forks == xp_forks) {
 		self->closing = pool;
 		xmem_cancel(pool);	/* what waits ends now, and not with the last user */
 	} else {
@@ -157,6 +159,7 @@ static void pool_dealloc(PyObject *object)
 	PyObject_GC_UnTrack(object);
 	close_handle(self->pool);
 	close_handle(self->closing);
+	Py_CLEAR(self->lost);
 	pool_clear(object);
 	free_object(object);
 	Py_DECREF(type);
@@ -493,6 +496,8 @@ static PyMethodDef methods[] = {
 	{ "add_ref", pool_add_ref, METH_O, XP_DOC_pool_add_ref },
 	{ "drop_ref", pool_drop_ref, METH_O, XP_DOC_pool_drop_ref },
 	{ "void_claims", pool_void_claims, METH_O, XP_DOC_pool_void_claims },
+	{ "_keep", xp_pool_keep, METH_NOARGS, XP_DOC_pool_keep },
+	{ "_give_back", xp_pool_give_back, METH_O, XP_DOC_pool_give_back },
 	{ "retract", pool_retract, METH_O, XP_DOC_pool_retract },
 	{ "collect", pool_collect, METH_NOARGS, XP_DOC_pool_collect },
 	{ "trim", KEYWORDS(pool_trim), XP_DOC_pool_trim },
@@ -514,6 +519,7 @@ static PyGetSetDef properties[] = {
 	{ "client", get_client, NULL, XP_DOC_pool_client, NULL },
 	{ "backend", get_backend, NULL, XP_DOC_pool_backend, NULL },
 	{ "closed", get_closed, NULL, XP_DOC_pool_closed, NULL },
+	{ "_lost", xp_pool_get_lost, NULL, XP_DOC_lost, NULL },
 	{ "forked", get_forked, NULL, XP_DOC_pool_forked, NULL },
 	{ NULL, NULL, NULL, NULL, NULL }
 };

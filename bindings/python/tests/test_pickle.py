@@ -86,7 +86,7 @@ def test_a_message_holds_the_buffer_until_it_is_loaded() -> None:
         again.release()
         writer.acquire_cpu(8, timeout=0).release()
         with pytest.raises(xmem.Stale, match="loaded before"):
-            pickle.loads(message)
+            pickle.loads(message).token
 
 
 def test_a_message_that_is_made_twice_can_be_loaded_twice() -> None:
@@ -158,8 +158,7 @@ def test_a_parcel_outlives_its_guard() -> None:
             parcel = guard.parcel()
         assert guard.gone and writer.claims(token) == 1 and str(token) in repr(parcel)
         message = pickle.dumps(parcel)
-        with pytest.raises(xmem.Released, match="pickled before"):
-            pickle.dumps(parcel)
+        assert repr(parcel).endswith(", pickled>")
         del parcel
         assert writer.claims(token) == 1
         with pickle.loads(message) as loaded:

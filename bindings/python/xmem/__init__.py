@@ -31,10 +31,12 @@ from .cuda import (CudaImage, CudaPlane, CudaTensor, cuda_clear_last_result, cud
                    cuda_last_result, gpus)
 from .errors import (Canceled, Ended, Error, Exists, Forked, HostGone, Limit, NoDevice, NoSpace,
                      NotFound, NotPermitted, OwnerDead, Released, Stale, TimedOut, WouldBlock)
-from .guard import BufferGuard, Image, Parcel, Plane
+from .guard import BufferGuard, Image, Plane
 from .holders import Holder
+from .parcel import Parcel
 from .pool import BufferPool
 from .subscription import Subscription
+from .unread import Unread
 from ._constants import (NOBODY, BufferFlags, ClientRole, CudaCanFlags, ImageFormat, Order,
                          SlotUse, Storage)
 from ._core import (ClientInfo, CudaDeviceInfo, CudaInfo, DeviceInfo, HostInfo, Limbo, Metadata,
@@ -47,8 +49,9 @@ __all__ = [
     "DeviceInfo", "Ended", "Error", "Exists", "Forked", "Holder", "HostGone", "HostInfo",
     "Image", "ImageFormat", "Limbo", "Limit", "Metadata", "NOBODY", "NoDevice", "NoSpace",
     "NotFound", "NotPermitted", "Order", "OwnerDead", "Parcel", "Plane", "PoolEntry", "PoolInfo",
-    "Released", "SlotInfo", "SlotUse", "Stale", "Storage", "Subscription", "TimedOut", "WouldBlock",
-    "cuda_clear_last_result", "cuda_info", "cuda_last_result", "dtypes", "gpus", "host", "pools",
+    "Released", "SlotInfo", "SlotUse", "Stale", "Storage", "Subscription", "TimedOut", "Unread",
+    "WouldBlock", "cuda_clear_last_result", "cuda_info", "cuda_last_result", "dtypes", "gpus",
+    "host", "pools",
 ]
 
 

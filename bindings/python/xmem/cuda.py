@@ -10,15 +10,16 @@ from __future__ import annotations
 import atexit
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
-from . import _core, dtypes, holders
+from . import _core, dtypes, holders, unread
 from ._constants import CudaFlags
 from ._core import CudaDeviceInfo, CudaInfo
 from .arguments import sized, wanted
-from .errors import NoDevice, TimedOut
+from .errors import NoDevice, TimedOut, WouldBlock
 from .typing import CudaArrayLike, DTypeLike, ShapeLike
 
 if TYPE_CHECKING:
     from .guard import BufferGuard
+    from .unread import Sent
 
 _READERS, _LEGACY, _SHARED = CudaFlags.READERS, CudaFlags.LEGACY, CudaFlags.SHARED
 _DLPACK_CUDA = 2
@@ -86,6 +87,8 @@ class _Memory(NamedTuple):
 class CudaPool(_core.Pool):
     """What BufferPool has for GPUs."""
 
+    _sent: dict[int, Sent]      # by slot: which message is the first that may wait (unread.py)
+
     def preallocate_cuda(self, count: int, nbytes: int | None = None, *,
                          shape: ShapeLike | None = None, dtype: DTypeLike | None = None,
                          device: int = 0, readers: bool = False, legacy: bool = False,
@@ -112,8 +115,10 @@ class CudaPool(_core.Pool):
         total, shape, number = wanted(nbytes, shape, dtype)
         try:
             guard = self._cuda_acquire(total, device, timeout)
-        except TimedOut as error:
-            error.holders = holders.of(self)
+        except (TimedOut, WouldBlock) as error:
+            unread.explain(error, self)
+            if isinstance(error, TimedOut):
+                error.holders = holders.of(self)
             raise
         return _described(guard, number, shape, None)
 

@@ -2,14 +2,15 @@
 """BufferGuard: a handle of a buffer, whose contents stay as they are as long as it lives."""
 from __future__ import annotations
 
-import errno
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import dtypes, reduce
 from .arguments import shape_of
 from .cuda import CudaGuard
-from .errors import Error, Released
+from .errors import Error
 from .interop import Views
+from .parcel import Parcel
 from .typing import DTypeLike, ShapeLike
 
 if TYPE_CHECKING:
@@ -43,7 +44,9 @@ class BufferGuard(Views, CudaGuard):
 
     ``with`` releases it at the end of the block, unless the block has published it.
     Pickled, it is a hold of the same buffer in the process that loads it (reduce.py); for
-    multiprocessing.Queue, which pickles later, there is parcel().
+    multiprocessing.Queue, which pickles later, there is parcel(). If the buffer is gone when the
+    message is loaded, that gives a guard that is gone: release() does nothing, all other use
+    raises what getting the buffer would have raised, such as Stale.
     It is always true, and has no len(): that of an array of the contents is theirs.
     Threads: any; a guard that one thread publishes or releases is gone for all.
     """
@@ -71,13 +74,16 @@ class BufferGuard(Views, CudaGuard):
         form, width, height, planes = self._image_view()
         return Image(form, width, height, tuple(Plane(*plane) for plane in planes))
 
-    def parcel(self) -> Parcel:
+    def parcel(self, *, lasts: float | EllipsisType | None = ...) -> Parcel:
         """Make what can be put into a multiprocessing.Queue, and is loaded there as a guard.
 
-        Its reference is set aside now, so this guard may be released at once.
-        Raises as pickling does: NotPermitted while it is written, Released.
+        Its reference is set aside now, so this guard may be released at once, and the pool closed.
+        lasts: seconds that it stays so if nobody loads it; None: for ever; without it as long as
+        in_flight of the pool says. More than 60 seconds is for the owner of the buffer.
+        Raises as pickling does: NotPermitted while it is written, Released; and NotPermitted if
+        that time is too long.
         """
-        return Parcel(self)
+        return Parcel(self, lasts)
 
     def describe(self, shape: ShapeLike, dtype: DTypeLike,
                  strides: ShapeLike | None = None) -> None:
@@ -106,46 +112,5 @@ class BufferGuard(Views, CudaGuard):
             name = "an anonymous pool" if self.pool.name is None else f"pool {self.pool.name!r}"
             return f"<xmem.BufferGuard {state}, {what}, of {name}>"
         except Error as error:  # also where another thread has just released it
-            return f"<xmem.BufferGuard, {'gone' if self.gone else error.strerror}>"
-
-
-class Parcel:
-    """What a guard's parcel() makes: pickled, and that once, it is loaded as a BufferGuard.
-
-    For multiprocessing.Queue, which pickles in a thread of its own some time after put(), when a
-    ``with`` may have ended that has released the guard. The reference that it has set aside goes
-    to whoever loads it; if it is never pickled, with this object.
-    Threads: any; the first of them to pickle it has done so.
-    """
-
-    __slots__ = ("_load", "_token", "_pool")
-
-    def __init__(self, guard: BufferGuard) -> None:
-        self._pool: BufferPool | None = None        # whose reference __del__ gives back
-        self._load = reduce.guard(guard)
-        self._token = guard.token
-        self._pool = guard.pool
-
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        pool, self._pool = self._pool, None
-        if pool is None:
-            raise Released(errno.EBADF, "this parcel has been pickled before, and is loaded once: "
-                           "make another by guard.parcel()")
-        return self._load
-
-    def __copy__(self) -> NoReturn:
-        raise TypeError("a parcel is not copied: make another by guard.parcel()")
-
-    def __deepcopy__(self, memo: Any) -> NoReturn:
-        self.__copy__()
-
-    def __repr__(self) -> str:
-        return f"<xmem.Parcel of token {self._token}{'' if self._pool else ', pickled'}>"
-
-    def __del__(self) -> None:
-        pool = getattr(self, "_pool", None)
-        if pool is not None:
-            try:
-                pool.drop_ref(self._token)
-            except Error:       # its time has passed, or the pool is closed, or the parent's
-                pass
+            why = error.strerror if self._lost or not self.gone else "gone"
+            return f"<xmem.BufferGuard, {why}>"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from . import _core
+from . import unread
 from .errors import NotFound
+
+if TYPE_CHECKING:
+    from .cuda import CudaPool
 
 
 class Holder(NamedTuple):
@@ -17,21 +20,24 @@ class Holder(NamedTuple):
     pid: int        #: of its process, as the host sees it
     holds: int      #: how many holds it has
     behind: int     #: publications that it has yet to receive
+    #: Buffers in messages that nobody has loaded (unread()); of the pool's own client alone.
+    unread: int = 0
 
 
-def of(pool: _core.Pool) -> list[Holder]:
+def of(pool: CudaPool) -> list[Holder]:
     """Get the clients that hold buffers or have yet to receive some, those with most holds first.
 
     Others go on meanwhile, so it is what was true of each at a moment.
     """
-    found = []
+    found, own, messages = [], pool.client, len(unread.of(pool))
     for client in range(pool.stat().clients_max):
         try:
             info = pool.client_info(client)
         except NotFound:
             continue
-        if info.holds or info.behind:
-            found.append(Holder(client, info.label, info.pid, info.holds, info.behind))
+        waiting = messages if client == own else 0
+        if info.holds or info.behind or waiting:
+            found.append(Holder(client, info.label, info.pid, info.holds, info.behind, waiting))
     return sorted(found, key=lambda holder: (-holder.holds, -holder.behind, holder.client))
 
 

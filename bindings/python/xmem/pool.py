@@ -9,15 +9,16 @@ import os
 import weakref
 from typing import Any
 
-from . import _core, aio, holders, reduce
+from . import _core, aio, holders, reduce, unread
 from ._constants import NO_DEMAND, MemoryFlags, OpenFlags, SubscribeFlags
 from .arguments import sized, wanted
 from .cuda import CudaPool
-from .errors import Limit, NotFound, TimedOut
+from .errors import Limit, NotFound, TimedOut, WouldBlock
 from .guard import BufferGuard
 from .holders import Holder
 from .subscription import Subscription
 from .typing import DTypeLike, ShapeLike
+from .unread import Unread
 
 _WRITER, _EXISTING, _EXCLUSIVE, _FOREIGN, _INHERIT = (int(flag) for flag in OpenFlags)
 _HUGE, _SHARED = int(MemoryFlags.HUGE), int(MemoryFlags.SHARED)
@@ -41,6 +42,8 @@ class BufferPool(CudaPool):
     default; cache_time None: for ever. keep: publications for late subscribers.
     huge: acquire makes memory of large pages. shared: it makes memory that other writers may
     write in place (get_mut); only writers of the pool get such buffers: readers lose them.
+    in_flight: seconds for which a pickled guard or parcel keeps its buffer if nobody loads it, so
+    that messages which are lost do not use up the pool; None: as long as this process lives.
 
     Raises Error: see xmem_pool_open(3); ValueError. Threads: any. The process that forks keeps the
     pool; the child opens it anew (reopen). Pickled, it is opened by its name where it is loaded.
@@ -60,14 +63,15 @@ class BufferPool(CudaPool):
                 wait_bound: float | None = 0.0, label: str | None = None,
                 demand_bytes: int | None = 0, cache_bytes: int = 0,
                 cache_time: float | None = 0.0, huge: bool = False, shared: bool = False,
-                keep: int = 0) -> BufferPool:
+                keep: int = 0, in_flight: float | None = 600.0) -> BufferPool:
         if name == "":
             raise ValueError("a pool's name is not empty; None makes an anonymous pool")
         return cls._open(name, -1, dict(
             writer=writer, existing=existing, exclusive=exclusive, foreign=foreign,
             inherit=inherit, slots=slots, clients=clients, ring_entries=ring_entries,
             wait_bound=wait_bound, label=label, demand_bytes=demand_bytes,
-            cache_bytes=cache_bytes, cache_time=cache_time, huge=huge, shared=shared, keep=keep))
+            cache_bytes=cache_bytes, cache_time=cache_time, huge=huge, shared=shared, keep=keep,
+            in_flight=in_flight))
 
     @classmethod
     def _open(cls, name: str | None, fd: int, of: dict[str, Any]) -> BufferPool:
@@ -79,6 +83,10 @@ class BufferPool(CudaPool):
             if of[time] is not None and not of[time] >= 0:
                 raise ValueError(f"{time} is None or a number of seconds that is not negative, "
                                  f"not {of[time]!r}")
+        lasts = of["in_flight"]
+        if lasts is not None and not lasts > 0:
+            raise ValueError("in_flight is None, which is for ever, or a number of seconds that is "
+                             f"more than 0, not {lasts!r}")
         try:
             self = _core.pool_open(
                 cls, name, fd, flags, of["slots"], of["clients"], of["ring_entries"],
@@ -94,14 +102,26 @@ class BufferPool(CudaPool):
         self._opened(name, {**of, "exclusive": False}, "" if name else os.urandom(16).hex())
         return self
 
+    @classmethod
+    def _as_lost(cls, name: str | None, options: dict[str, Any], identity: str, number: int,
+                 text: str) -> BufferPool:
+        """Of a message, and it cannot be opened: each use raises the error of that number."""
+        self = _core.lost_pool(cls, number, text)
+        self._has(name, options, identity)
+        return self
+
     def _opened(self, name: str | None, options: dict[str, Any], identity: str) -> None:
+        self._has(name, options, identity)
+        reduce.opened(self)
+
+    def _has(self, name: str | None, options: dict[str, Any], identity: str) -> None:
         self.name = name
         self.options = options
         self.identity = identity
         self._waiters = {}
         self._subscriptions = weakref.WeakSet()
+        self._sent = {}
         self.canceled = False
-        reduce.opened(self)
 
     @classmethod
     def from_fd(cls, fd: int, **options: Any) -> BufferPool:
@@ -155,6 +175,8 @@ class BufferPool(CudaPool):
         self.close()
 
     def __repr__(self) -> str:
+        if self._lost:
+            return f"<xmem.BufferPool {self.name!r}, {self._lost[1]}>"
         if self.closed:
             return f"<xmem.BufferPool {self.name!r}, closed>"
         if self.forked:
@@ -180,14 +202,16 @@ class BufferPool(CudaPool):
         nbytes: 0 is a tensor of no bytes, which readers see as such; None: any buffer, and the
         whole of it. In place of nbytes the shape may be given.
         timeout: seconds to wait for one; None: for ever, 0: not at all.
-        Raises TimedOut, whose text and holders say who holds the buffers; WouldBlock; NoSpace;
-        NotPermitted of a reader.
+        Raises TimedOut, whose text and holders say who holds the buffers, and which messages;
+        WouldBlock; NoSpace; NotPermitted of a reader.
         """
         total, shape, number = wanted(nbytes, shape, dtype)
         try:
             guard = self._acquire(total, timeout)
-        except TimedOut as error:
-            error.holders = self.holders()
+        except (TimedOut, WouldBlock) as error:
+            unread.explain(error, self)
+            if isinstance(error, TimedOut):
+                error.holders = self.holders()
             raise
         if shape is not None:
             try:
@@ -215,6 +239,15 @@ class BufferPool(CudaPool):
     def holders(self) -> list[Holder]:
         """Get who holds buffers of the pool or has yet to receive some, the worst first."""
         return holders.of(self)
+
+    def unread(self) -> list[Unread]:
+        """Get which guards and parcels of this pool wait in messages, the oldest first.
+
+        It knows those that have been pickled by this very pool, and that nobody has loaded yet;
+        stat().claims counts what others have set aside, too. void_claims(token) gives a buffer
+        back for which nobody comes. Raises Released, Forked.
+        """
+        return unread.of(self)
 
     def subscribe(self, *, publisher: int | None = None, label: str | None = None,
                   waits: bool = False, timeout: float | None = None, history: int = 0,

@@ -5,15 +5,19 @@ A pool goes by its name and options. A process that loads it has one pool of the
 messages there are: the one that it has opened itself, if there is one. An anonymous pool goes by a
 descriptor, which only multiprocessing can hand on.
 
-A guard goes as its pool and its token. Pickling sets one reference aside, for ever if this process
-owns the buffer and for 60 seconds otherwise; loading takes it. So the message can be loaded once,
-and more often as long as somebody holds the buffer. A queue of multiprocessing pickles in a thread
-of its own, some time after put(): what is put there is guard.parcel(), which sets the reference
-aside at once, or a guard that is dropped and not released.
+A guard goes as its pool and its token. Pickling sets one reference aside, which loading takes. So
+the message can be loaded once, and more often as long as somebody holds the buffer. A queue of
+multiprocessing pickles in a thread of its own, some time after put(): what is put there is
+guard.parcel(), which sets the reference aside at once, or a guard that is dropped and not released.
 
-If a message is never loaded, its reference goes when its time has passed, with
-pool.void_claims(token), or 60 seconds after the process that owns the buffer has ended; at once if
+If a message is never loaded, its reference goes when its time has passed: in_flight of the pool if
+this process owns the buffer, and at most 60 seconds otherwise. It goes before that with
+pool.void_claims(token), and 60 seconds after the process that owns the buffer has ended; at once if
 nobody else is in the pool.
+
+Loading raises no error for what is gone. It gives a guard, or pool, that is lost: each use of it
+raises why. For messages are loaded by threads of multiprocessing, which take an OSError for the end
+of their pipe: those of Pool end, and who waits for a result waits for ever.
 """
 from __future__ import annotations
 
@@ -21,12 +25,15 @@ import errno
 import os
 import select
 import threading
+import time
 import weakref
 from collections.abc import Callable
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
+from . import _core, unread
 from ._constants import BufferFlags
-from .errors import HostGone, NotPermitted, Released, Stale
+from .errors import Error, HostGone, NotFound, NotPermitted, Released, Stale, WouldBlock
 
 if TYPE_CHECKING:
     from .guard import BufferGuard
@@ -35,6 +42,10 @@ if TYPE_CHECKING:
 #: Seconds that a reference which another client's buffer is to have stays set aside.
 _TIME = 60.0
 _SHARED = int(BufferFlags.SHARED)
+_TRIES = 16     # to get a buffer whose owner keeps looking at it
+_ENDS = ("; a pool ends with the last process that has it open, and so does what waits in messages"
+         ": open it where they are received before they are sent, or make it there, keep it open "
+         "and hand it to the process that sends: Process(args=(pool, ...))")
 
 _lock = threading.Lock()
 _pools: weakref.WeakSet[BufferPool] = weakref.WeakSet()
@@ -70,6 +81,8 @@ def _find(wanted: Callable[[BufferPool], bool]) -> BufferPool | None:
 
 def pool(of: BufferPool) -> tuple[Any, ...]:
     """What pickle makes of a pool."""
+    if of.name is None and of._lost:
+        return load_lost_pool, (type(of), of.options, of.identity, *of._lost)
     if of.name is None:
         raise TypeError("an anonymous pool has no name to pickle: pass it to a process, queue or "
                         "pipe of multiprocessing, or send the descriptor pool.fd() and call "
@@ -80,7 +93,13 @@ def pool(of: BufferPool) -> tuple[Any, ...]:
 def load_pool(cls: type[BufferPool], name: str, options: dict[str, Any]) -> BufferPool:
     """Get the pool of that name and those options, which this process opens once."""
     found = _find(lambda each: type(each) is cls and each.name == name and each.options == options)
-    return found if found and _has_host(found) else cls(name, **options)
+    if found and _has_host(found):
+        return found
+    try:
+        return cls(name, **options)
+    except Error as error:
+        ends = _ENDS if isinstance(error, NotFound) else ""
+        return cls._as_lost(name, options, "", error.errno or errno.EIO, f"{error.strerror}{ends}")
 
 
 def _has_host(pool: BufferPool) -> bool:
@@ -95,7 +114,7 @@ def _has_host(pool: BufferPool) -> bool:
 
 def _anonymous_pool(of: BufferPool) -> tuple[Any, ...]:
     """What multiprocessing's pickler makes of a pool."""
-    if of.name is not None:
+    if of.name is not None or of._lost:
         return pool(of)
     from multiprocessing import context, reduction
 
@@ -112,16 +131,39 @@ def _anonymous_pool(of: BufferPool) -> tuple[Any, ...]:
 
 def _load_anonymous(cls: type[BufferPool], duplicate: Any, identity: str,
                     options: dict[str, Any]) -> BufferPool:
-    fd: int = duplicate.detach()
+    found = _find(lambda each: type(each) is cls and each.identity == identity)
+    fd = -1
     try:
-        found = _find(lambda each: type(each) is cls and each.identity == identity)
+        fd = duplicate.detach()
         if found:
             return found
         loaded = cls.from_fd(fd, **options)
         loaded.identity = identity
         return loaded
+    except (EOFError, OSError) as error:
+        return found or _lost_anonymous(cls, options, identity, error)
     finally:
-        os.close(fd)
+        if fd >= 0:
+            os.close(fd)
+
+
+def _lost_anonymous(cls: type[BufferPool], options: dict[str, Any], identity: str,
+                    error: EOFError | OSError) -> BufferPool:
+    if isinstance(error, Error):
+        number, text = error.errno, str(error.strerror)
+    elif isinstance(error, (ConnectionError, EOFError, FileNotFoundError)):
+        number = errno.ENOENT
+        text = ("this anonymous pool is gone: the process that has sent it has ended before the "
+                f"message was loaded, and nobody else has its descriptor ({error!r})")
+    else:
+        number, text = error.errno, f"the descriptor of this anonymous pool: {error}"
+    return load_lost_pool(cls, options, identity, number or errno.EIO, text)
+
+
+def load_lost_pool(cls: type[BufferPool], options: dict[str, Any], identity: str, number: int,
+                   text: str) -> BufferPool:
+    """Get an anonymous pool that could not be had before, either."""
+    return cls._as_lost(None, options, identity, number, text)
 
 
 def _hand_on_descriptors(cls: type[BufferPool]) -> None:
@@ -133,34 +175,57 @@ def _hand_on_descriptors(cls: type[BufferPool]) -> None:
 
 # ---- guards ----
 
-def guard(of: BufferGuard) -> tuple[Any, ...]:
-    """What pickle makes of a guard. Raises NotPermitted while it is written, Released."""
-    if of.gone:
+def check(of: BufferGuard) -> None:
+    """Raise why a guard cannot be pickled: NotPermitted while it is written, Released, Forked."""
+    if of.gone and not of._lost:
         raise Released(errno.EBADF, "this guard is gone, and cannot be pickled any more: a "
                        "multiprocessing.Queue pickles some time after put(), so give it "
                        "guard.parcel()")
     if not of.readonly:
         raise NotPermitted(errno.EPERM, "a buffer that is being written cannot be pickled: "
                            "publish(keep=True) or set_ref_count() completes it")
-    offer(of)
+    if of.pool.closed:
+        raise Released(errno.EBADF, "the pool of this guard has been closed: its contents can be "
+                       "read on, but messages are made before pool.close(); parcel() makes one "
+                       "that may be sent after it")
+
+
+def guard(of: BufferGuard, lasts: float | EllipsisType | None = ...) -> tuple[Any, ...]:
+    """What pickle makes of a guard, after check(). lasts: seconds, None: for ever; ...: in_flight.
+
+    A guard that is lost is so for whoever loads it next, too.
+    """
+    if of._lost:
+        return load_lost_guard, of._lost
+    check(of)
     where = of.pool
     shared = bool(of.flags & _SHARED)
+    sent = time.monotonic(), _offer(of, lasts)
     if where.name is None:
-        return load_anonymous_guard, (where, of.token)
+        return load_anonymous_guard, (where, of.token, sent)
     options = where.options if shared else {"foreign": where.options["foreign"]}
-    return load_guard, (type(where), where.name, options, of.token)
+    return load_guard, (type(where), where.name, options, of.token, sent)
 
 
-def offer(of: BufferGuard) -> None:
-    """Set one reference aside for as long as this client may."""
-    try:
-        of.offer(1, lasts=None)
-    except NotPermitted:
-        of.offer(1, lasts=_TIME)
+def _offer(of: BufferGuard, lasts: float | EllipsisType | None) -> float | None:
+    """Set one reference aside. Returns for how long."""
+    seconds: float | None
+    if isinstance(lasts, EllipsisType):
+        seconds = of.pool.options["in_flight"]
+        try:
+            of.offer(1, seconds)
+        except NotPermitted:        # It is another's buffer, whose references do not last as long.
+            seconds = _TIME
+            of.offer(1, seconds)
+    else:
+        seconds = lasts
+        of.offer(1, seconds)
+    unread.note(of.pool, of.token, seconds)
+    return seconds
 
 
-def load_guard(cls: type[BufferPool], name: str, options: dict[str, Any],
-               token: int) -> BufferGuard:
+def load_guard(cls: type[BufferPool], name: str, options: dict[str, Any], token: int,
+               sent: tuple[float, float | None]) -> BufferGuard:
     """Get a buffer by any pool of that name which this process has; a reader's, if it has none.
 
     What all writers can write is for writers only, and so it is loaded by one.
@@ -170,20 +235,49 @@ def load_guard(cls: type[BufferPool], name: str, options: dict[str, Any],
     found = _find(lambda each: each.name == name and (each.options["writer"] or not writer))
     if found:
         try:
-            return _load(found, token)
+            return _get(found, token)
         except (HostGone, Released):
             pass        # Its host has gone, and there may be another; or it was closed just now.
-    return _load(load_pool(cls, name, {**options, "existing": True}), token)
+        except Error as error:
+            return _lost(found, error, sent)
+    return load_anonymous_guard(load_pool(cls, name, {**options, "existing": True}), token, sent)
 
 
-def load_anonymous_guard(pool: BufferPool, token: int) -> BufferGuard:
-    """Get a buffer of an anonymous pool."""
-    return _load(pool, token)
-
-
-def _load(pool: BufferPool, token: int) -> BufferGuard:
+def load_anonymous_guard(pool: BufferPool, token: int,
+                         sent: tuple[float, float | None]) -> BufferGuard:
+    """Get a buffer of that pool."""
     try:
-        return pool.get(token)
-    except Stale:
-        raise Stale(errno.ESTALE, "the buffer that was pickled is gone: the message has been "
-                    "loaded before, its time has passed, or its owner has ended") from None
+        return _get(pool, token)
+    except Error as error:
+        return _lost(pool, error, sent)
+
+
+def load_lost_guard(number: int, text: str) -> BufferGuard:
+    """Get a guard of a buffer that was gone before."""
+    return _core.lost_guard(None, number, text)
+
+
+def _get(pool: BufferPool, token: int) -> BufferGuard:
+    for _ in range(_TRIES):
+        try:
+            return pool.get(token)
+        except WouldBlock:
+            pass
+    return pool.get(token)
+
+
+def _lost(pool: BufferPool, error: Error, sent: tuple[float, float | None]) -> BufferGuard:
+    """What a message gives whose buffer cannot be had, with what is known of why."""
+    when, lasts = sent
+    age = time.monotonic() - when
+    if not isinstance(error, Stale):
+        what = "is gone" if isinstance(error, NotFound) else "cannot be had"
+        why = f"the buffer of this message {what}: {error.strerror}"
+    elif lasts is not None and age >= lasts:
+        why = (f"the buffer of this message is gone: it was set aside for {lasts:g} s (in_flight), "
+               f"and the message is {age:.1f} s old; or the message has been loaded before")
+    else:
+        why = ("the buffer of this message is gone: the message has been loaded before, or what it "
+               "had set aside was taken back (void_claims), or the process that owned the buffer "
+               "has ended, or its pool has, and this is another one of that name")
+    return _core.lost_guard(pool, error.errno or errno.EIO, why)

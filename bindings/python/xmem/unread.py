@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""Messages that wait: what this process has pickled and nobody has loaded.
+
+The host does not say who has set a reference aside. But this process knows what it has pickled, and
+notes it in the pool, for each slot. So an acquire that fails can say which messages are in its way.
+"""
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from .errors import Error, Stale
+
+if TYPE_CHECKING:
+    from .cuda import CudaPool
+
+
+class Unread(NamedTuple):
+    """A buffer that is set aside for whoever loads a message of this process."""
+
+    token: int              #: which buffer; pool.void_claims(token) gives it back
+    claims: int             #: references that are set aside, also by others
+    seconds: float          #: since the first of these messages was made
+    lasts: float | None     #: seconds after which they go; None: not before this process ends
+
+
+class Sent(NamedTuple):
+    """A message that has been made."""
+
+    token: int
+    when: float             #: of time.monotonic(), which all processes have alike
+    lasts: float | None
+
+
+def note(pool: CudaPool, token: int, lasts: float | None) -> None:
+    """A reference has been set aside for a message."""
+    slot = token & 0xffff
+    before = pool._sent.get(slot)
+    # If there are two, an earlier message may wait still.
+    if not before or before.token != token or pool.claims(token) < 2:
+        pool._sent[slot] = Sent(token, time.monotonic(), lasts)
+
+
+def of(pool: CudaPool) -> list[Unread]:
+    """Get what has been pickled of a pool, and nobody has loaded, the oldest first."""
+    found, now = [], time.monotonic()
+    for slot, sent in list(pool._sent.items()):
+        try:
+            claims = pool.claims(sent.token)
+        except Stale:
+            claims = 0
+        if claims:
+            found.append(Unread(sent.token, claims, now - sent.when, sent.lasts))
+        else:
+            pool._sent.pop(slot, None)
+    return sorted(found, key=lambda each: -each.seconds)
+
+
+def explain(error: Error, pool: CudaPool) -> None:
+    """No buffer could be acquired: say whose messages are in the way, if any are."""
+    text = str(error.strerror)
+    aside = re.search(r"(\d+) set aside", text)
+    if not aside:
+        return
+    total, messages = int(aside[1]), of(pool)
+    own = min(len(messages), total)
+    said = []
+    if own:
+        oldest = messages[0]
+        lasts = "" if oldest.lasts is None else f", and is gone after {oldest.lasts:g} s (in_flight)"
+        said.append(f"of those set aside {own} are in messages that this process has made and "
+                    f"nobody has loaded (or offer() has set aside more): the oldest waits for "
+                    f"{oldest.seconds:.1f} s{lasts}; pool.unread() lists them, and "
+                    "pool.void_claims(token) gives a buffer back")
+    if own < total:
+        said.append(f"{total - own} others have set aside: other processes, or offer(), forget() "
+                    "and set_ref_count(); 'xmem claims' lists all, and 'xmem claims --void' gives "
+                    "them back")
+    error.strerror = "; ".join([text, *said])
+    error.args = (error.errno, error.strerror)
