@@ -175,8 +175,8 @@ PyObject *xt_call_offer(PyObject *module, PyObject *address)
 					      (unsigned long long)hold->token,
 					      (Py_ssize_t)hold->bytes);
 		else if (!hold->buffer)
-			xt_raise_errno(module, ECHILD, "this tensor is its parent's, and was lost by "
-				    "the fork that made this process");
+			xt_raise_errno(module, ECHILD, "this tensor is its parent's, and was lost "
+				       "by the fork that made this process");
 	} while (err && !PyErr_Occurred() && xt_again(module));
 	xt_hold_put(hold);
 	return found;

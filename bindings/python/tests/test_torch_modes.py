@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Modes of torch, which see and change what its functions do, and hand-overs while one is active."""
+"""Modes of torch, which see and change what its functions do: hand-overs while one is active."""
 from __future__ import annotations
 
 import pickle
@@ -131,15 +131,18 @@ def test_a_child_receives_what_was_sent(mode: Any) -> None:
         child.end()
 
 
+def function_modes() -> list[Any]:
+    return [torch._C._get_function_stack_at(at)
+            for at in range(torch._C._len_torch_function_stack())]
+
+
 def test_modes_are_there_again_in_their_order() -> None:
     outer, inner, dispatching = Looks(), Looks(), Dispatches()
     tensor = torch.arange(3.0)
     with outer, inner, dispatching:
-        stack = [torch.overrides._get_function_stack_at(at)     # type: ignore[attr-defined]
-                 for at in range(torch.overrides._len_torch_function_stack())]  # type: ignore
+        stack = function_modes()
         message(tensor)
-        assert stack == [torch.overrides._get_function_stack_at(at)     # type: ignore
-                         for at in range(torch.overrides._len_torch_function_stack())]  # type: ignore
+        assert stack == function_modes() == [outer, inner]
         before = (outer.seen, inner.seen, dispatching.seen)
         torch.add(tensor, 1)
         assert all(now > then for now, then in

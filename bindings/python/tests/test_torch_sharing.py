@@ -467,17 +467,6 @@ def test_every_child_installs_what_its_parent_has() -> None:
         child.end()
 
 
-def test_uninstall_leaves_torch_as_it_was() -> None:
-    ours = torch.UntypedStorage.is_shared
-    xmem.torch.uninstall()
-    assert torch.UntypedStorage.is_shared is not ours
-    tensor = torch.zeros(3)
-    assert b"xmem" not in message(tensor)
-    assert tensor.is_shared() and not xmem.torch.is_pooled(tensor)
-    storage = versions.UntypedStorage._new_shared(64)
-    assert storage.is_shared() and _torch.find(storage.data_ptr()) is None
-
-
 def test_messages_that_are_in_flight_outlive_uninstall() -> None:
     sent = message(torch.arange(3))
     xmem.torch.uninstall()

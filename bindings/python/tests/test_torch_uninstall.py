@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What becomes of tensors in pools after uninstall(), and of settings after an install() that fails.
-"""
+"""What becomes of tensors in pools after uninstall(), and of settings when install() fails."""
 from __future__ import annotations
 
 import os
