@@ -115,7 +115,8 @@ static bool take_pages(const struct tensor *tensor)
 
 /*
  * What is private has pages of its own, or is on the heap, which stays as it is. The contents
- * themselves may begin or end in a page of other contents: the copies agree.
+ * themselves may begin or end in a page of other contents: the copies agree. In a pool that has
+ * storages of torch, too, such a page may become theirs (xt_fork_restore), which all processes see.
  */
 static bool move_in(const struct tensor *tensor)
 {
