@@ -29,15 +29,16 @@ static void delete(struct xt_dlpack *dlpack)
 static void *memory_of(struct xp_guard *guard)
 {
 	struct xmem_buffer *buffer;
+	bool writing;
 	void *memory;
 
 	do {
 		buffer = xp_guard_begin(guard);
 		if (!buffer)
 			return NULL;
+		writing = guard->mode == XP_WRITING;
 		Py_BEGIN_ALLOW_THREADS
-		memory = guard->mode == XP_WRITING ? xmem_data_mut(buffer) :
-						     xmem_data_private(buffer);
+		memory = writing ? xmem_data_mut(buffer) : xmem_data_private(buffer);
 		Py_END_ALLOW_THREADS
 		xp_guard_end(guard);
 	} while (!memory && xp_again(guard->state, XMEM_FOREVER, NULL));
@@ -68,17 +69,12 @@ static int fill(struct tensor *tensor, const struct xp_view *view, void *memory)
 	return 0;
 }
 
-/* guard_capsule(guard) -> capsule */
-PyObject *xt_guard_capsule(PyObject *module, PyObject *object)
+/* Under the guard's lock. */
+static PyObject *capsule_of(struct xp_guard *guard)
 {
-	struct xp_guard *guard = (struct xp_guard *)object;
 	struct tensor *tensor;
 	void *memory;
 
-	if (PyType_GetSlot(Py_TYPE(object), Py_bf_getbuffer) != (void *)xp_guard_getbuffer) {
-		PyErr_Format(PyExc_TypeError, "a BufferGuard is wanted, not %R", Py_TYPE(object));
-		return NULL;
-	}
 	memory = memory_of(guard);
 	if (!memory || xp_guard_view(guard) < 0)
 		return NULL;
@@ -93,4 +89,19 @@ PyObject *xt_guard_capsule(PyObject *module, PyObject *object)
 free:
 	free(tensor);
 	return NULL;
+}
+
+/* guard_capsule(guard) -> capsule */
+PyObject *xt_guard_capsule(PyObject *module, PyObject *object)
+{
+	PyObject *capsule;
+
+	if (PyType_GetSlot(Py_TYPE(object), Py_bf_getbuffer) != (void *)xp_guard_getbuffer) {
+		PyErr_Format(PyExc_TypeError, "a BufferGuard is wanted, not %R", Py_TYPE(object));
+		return NULL;
+	}
+	XP_LOCK(object)
+	capsule = capsule_of((struct xp_guard *)object);
+	XP_UNLOCK
+	return capsule;
 }
