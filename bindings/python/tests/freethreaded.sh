@@ -36,7 +36,7 @@ left_out=(--ignore-glob '*torch*')
 for name in package onnx examples docs docstrings cuda_numba; do
 	left_out+=(--ignore "test_$name.py")
 done
-export PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE=1 HYPOTHESIS_STORAGE_DIRECTORY=$venv/hypothesis
 unset XMEM_SOCKET XMEM_DAEMON PYTHONPATH PYTHON_GIL
 # Tests that collect garbage in each of many turns take minutes: CPython 3.13 looks at all objects.
 exec timeout -k 10 1500 "$venv/bin/python" -P -m pytest -o faulthandler_timeout=400 \
