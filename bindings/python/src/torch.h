@@ -21,11 +21,7 @@
 #ifndef XT_TORCH_H
 #define XT_TORCH_H
 
-#define PY_SSIZE_T_CLEAN
-#ifndef Py_GIL_DISABLED
-#define Py_LIMITED_API 0x030B0000
-#endif
-#include <Python.h>
+#include "capi.h"
 
 #include <errno.h>
 #include <pthread.h>

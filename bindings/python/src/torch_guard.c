@@ -159,6 +159,7 @@ void xt_guards_after_fork(bool child)
 static void *memory_of(struct xp_guard *guard, bool *ret_direct)
 {
 	struct xmem_buffer *buffer;
+	bool writing;
 	void *memory;
 
 	do {
@@ -203,22 +204,13 @@ static int fill(struct tensor *tensor, const struct xp_view *view, void *memory,
 	return 0;
 }
 
-PyObject *xt_guard_capsule(PyObject *module, PyObject *args)
+/* Under the guard's lock. */
+static PyObject *capsule_of(struct xp_guard *guard, int integers)
 {
-	struct xp_guard *guard;
 	struct tensor *tensor;
-	PyObject *object;
-	int integers;
 	bool direct;
 	void *memory;
 
-	if (!PyArg_ParseTuple(args, "Op:guard_capsule", &object, &integers))
-		return NULL;
-	if (PyType_GetSlot(Py_TYPE(object), Py_bf_getbuffer) != (void *)xp_guard_getbuffer) {
-		PyErr_Format(PyExc_TypeError, "a BufferGuard is wanted, not %R", Py_TYPE(object));
-		return NULL;
-	}
-	guard = (struct xp_guard *)object;
 	memory = memory_of(guard, &direct);
 	if (!memory || xp_guard_view(guard) < 0)
 		return NULL;
@@ -235,4 +227,21 @@ PyObject *xt_guard_capsule(PyObject *module, PyObject *args)
 free:
 	free(tensor);
 	return NULL;
+}
+
+PyObject *xt_guard_capsule(PyObject *module, PyObject *args)
+{
+	PyObject *object, *capsule;
+	int integers;
+
+	if (!PyArg_ParseTuple(args, "Op:guard_capsule", &object, &integers))
+		return NULL;
+	if (PyType_GetSlot(Py_TYPE(object), Py_bf_getbuffer) != (void *)xp_guard_getbuffer) {
+		PyErr_Format(PyExc_TypeError, "a BufferGuard is wanted, not %R", Py_TYPE(object));
+		return NULL;
+	}
+	XP_LOCK(object)
+	capsule = capsule_of((struct xp_guard *)object, integers);
+	XP_UNLOCK
+	return capsule;
 }

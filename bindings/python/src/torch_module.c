@@ -9,7 +9,8 @@
 #include <string.h>
 
 struct state {
-	PyObject *errors;		/* dict: errno -> class; None: the class of all others */
+	/* dict: errno -> class; None: of all others. Set when the package is imported. */
+	PyObject *errors;
 };
 
 /* ---- errors ---- */
@@ -22,17 +23,20 @@ PyObject *xt_raise_errno(PyObject *module, int err, const char *message)
 	if (!number)
 		return NULL;
 	if (state->errors) {
-		class = PyDict_GetItemWithError(state->errors, number);
-		if (!class && !PyErr_Occurred())
-			class = PyDict_GetItemWithError(state->errors, Py_None);
+		class = PyObject_GetItem(state->errors, number);
+		if (!class && PyErr_ExceptionMatches(PyExc_KeyError)) {
+			PyErr_Clear();
+			class = PyObject_GetItem(state->errors, Py_None);
+		}
+	} else {
+		class = Py_NewRef(PyExc_OSError);
 	}
-	if (!class)
-		class = PyExc_OSError;
-	if (!PyErr_Occurred())
+	if (class)
 		error = PyObject_CallFunction(class, "Os", number, message);
 	if (error)
 		PyErr_SetObject(class, error);
 	Py_XDECREF(error);
+	Py_XDECREF(class);
 	Py_DECREF(number);
 	return NULL;
 }
@@ -120,6 +124,9 @@ static int clear(PyObject *module)
 
 static PyModuleDef_Slot slots[] = {
 	{ Py_mod_exec, execute },
+#ifdef Py_mod_gil
+	{ Py_mod_gil, Py_MOD_GIL_NOT_USED },	/* what is here has locks of its own */
+#endif
 	{ 0, NULL }
 };
 
