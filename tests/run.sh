@@ -104,6 +104,8 @@ suite python python-numpy2  "$(made FLAVOUR=test fakecuda) && bindings/python/te
 	test_numpy.py test_arrow.py test_dlpack.py test_dlpack_cuda.py test_cuda.py \
 	test_cuda_dlpack.py test_cuda_numba.py test_onnx.py test_docs.py"
 suite python python-asan    "$(made FLAVOUR=test fakecuda) && bindings/python/tests/asan.sh"
+suite python python-free    "$(made FLAVOUR=test fakecuda) && \
+	bindings/python/tests/freethreaded.sh"
 check python python-types   "bindings/python/tests/types.sh"
 suite python python-wheel   "bindings/python/tests/wheel.sh"
 suite model  model          "tests/model/run.sh"

@@ -5,14 +5,25 @@
 #   make python-wheel    a wheel and a source distribution, in build/python/dist
 #   make check-python    the suites of Python, in virtual environments with what Debian has
 #   make check-torch     the same with PyTorch 2 and numpy 2 from PyPI, 5.5 GB
+#   make check-freethreaded  the same on a CPython without a GIL: XMEM_PYTHON_FREETHREADED
 #
 # PYTHON is the interpreter whose headers are compiled with. The objects are the same for each
-# CPython from 3.11 on. XMEM_PYTHON_SYSTEM: see docs/environment.md; with it B must be a folder
-# that has no objects made without.
+# CPython from 3.11 on, but for a free-threaded one, which has no limited API: what is made for it
+# is its own, in build/FLAVOUR/python-ABI. So is PYTHON_ABI, the word in the extension's name, which
+# is asked for where PYTHON is given. XMEM_PYTHON_SYSTEM: see docs/environment.md; with it B must be
+# a folder that has no objects made without.
 
+ifneq ($(filter command environment,$(word 1,$(origin PYTHON))),)
+PYTHON_ABI ?= $(shell $(PYTHON) -c 'import sysconfig; value = sysconfig.get_config_var; \
+	print(value("SOABI") if value("Py_GIL_DISABLED") else "abi3")')
+endif
+PYTHON_ABI  ?= abi3
+PYTHON_OWN  := $(if $(filter-out abi3,$(PYTHON_ABI)),-$(PYTHON_ABI))
+PYTHON_O    := $(B)/obj$(PYTHON_OWN:-%=/%)
 PYTHON_SRC  := $(wildcard bindings/python/src/*.c)
-PYTHON_OBJ  := $(PYTHON_SRC:%.c=$(B)/obj/%.o)
-PYTHON_TREE := $(B)/python/xmem
+PYTHON_OBJ  := $(PYTHON_SRC:%.c=$(PYTHON_O)/%.o)
+PYTHON_TREE := $(B)/python$(PYTHON_OWN)/xmem
+PYTHON_SO   := $(PYTHON_TREE)/_core.$(PYTHON_ABI).so
 
 # Asked for once, and only by who compiles.
 PYTHON_INCLUDE = $(eval PYTHON_INCLUDE := $(shell $(PYTHON) -c \
@@ -33,7 +44,7 @@ PYTHON_BESIDE := $(PYTHON_TREE)/lib/libxmem.so.$(SOVERSION) $(PYTHON_TREE)/lib/x
 endif
 
 .PHONY: python python-ready
-python: $(PYTHON_TREE)/_core.abi3.so $(PYTHON_BESIDE) $(patsubst bindings/python/xmem/%,\
+python: $(PYTHON_SO) $(PYTHON_BESIDE) $(patsubst bindings/python/xmem/%,\
 	$(PYTHON_TREE)/%,$(filter %.py %.pyi %.cpp %/py.typed,$(wildcard \
 	bindings/python/xmem/* bindings/python/xmem/*/*)))
 
@@ -46,14 +57,14 @@ ifdef PYTHON_WANTS
 	$(Q)pkg-config --print-errors --exists '$(PYTHON_WANTS)'
 endif
 
-$(B)/obj/bindings/python/src/%.o: bindings/python/src/%.c | python-ready
+$(PYTHON_O)/bindings/python/src/%.o: bindings/python/src/%.c | python-ready
 	$(say) CC $<
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -Iinclude -I.,$(XM_CFLAGS)) $(PYTHON_CFLAGS) \
 		-Werror=implicit-function-declaration -isystem $(PYTHON_INCLUDE) $(CFLAGS) \
 		-MMD -MP -c $< -o $@
 
-$(PYTHON_TREE)/_core.abi3.so: $(PYTHON_OBJ) $(filter $(B)/%,$(PYTHON_LIBS))
+$(PYTHON_SO): $(PYTHON_OBJ) $(filter $(B)/%,$(PYTHON_LIBS))
 	$(say) LD $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared $(XM_LDFLAGS) $(LDFLAGS) $(PYTHON_OBJ) -o $@ $(PYTHON_LIBS)
@@ -67,7 +78,7 @@ $(PYTHON_TREE)/%: bindings/python/xmem/%
 # Where the tools are that build a distribution and where the tests are run.
 PYTHON_VENV := build/python/debian
 
-.PHONY: python-wheel check-torch
+.PHONY: python-wheel check-torch check-freethreaded
 python-wheel: python-ready
 	$(Q)scripts/venv.sh $(PYTHON_VENV) bindings/python/requirements/debian.txt \
 		--system-site-packages
@@ -81,3 +92,8 @@ check-torch:
 	$(Q)scripts/needs.sh python-tests
 	$(Q)$(MAKE) -s FLAVOUR=test fakecuda
 	$(Q)bindings/python/tests/run.sh torch2
+
+check-freethreaded:
+	$(Q)scripts/needs.sh python
+	$(Q)$(MAKE) -s FLAVOUR=test fakecuda
+	$(Q)bindings/python/tests/freethreaded.sh

@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -32,8 +33,14 @@ SYSTEM = os.environ.get("XMEM_PYTHON_SYSTEM", "")
 if SYSTEM not in ("", "0", "1"):
     sys.exit(f"setup.py: XMEM_PYTHON_SYSTEM is 1 or 0, not '{SYSTEM}'")
 
+# The limited API, and with it one extension for all versions, is not there without a GIL.
+FREE = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+
 # Where make builds, below TOP: objects for a system's libxmem are others.
 BUILT = "build/python/system" if SYSTEM == "1" else "build/release"
+
+# What make names the extension after, and the objects that are for no other Python.
+ABI = sysconfig.get_config_var("SOABI") if FREE else "abi3"
 
 # What make needs for the library, the daemon and the extension, and what says how it may be used.
 SOURCES = ["Makefile", "LICENSES/*", "include/*.h", "include/*/*.h", "core/*", "lib/*", "lib/*/*",
@@ -74,7 +81,8 @@ class Make(build_ext):
             sys.exit(f"setup.py: {lacks}")
         jobs = len(os.sched_getaffinity(0))
         done = subprocess.run(["make", "-C", TOP, f"-j{jobs}", "python", f"B={BUILT}",
-                               "FLAVOUR=release", f"PYTHON={sys.executable}"], env=environment)
+                               "FLAVOUR=release", f"PYTHON={sys.executable}", f"PYTHON_ABI={ABI}"],
+                              env=environment)
         if done.returncode:
             sys.exit("setup.py: make has failed, and said why")
         for source, target in self.files():
@@ -83,8 +91,8 @@ class Make(build_ext):
 
     def files(self) -> list[tuple[Path, Path]]:
         """What make has made, and where setuptools wants it."""
-        made = TOP / BUILT / "python/xmem"
-        names = [Path("_core.abi3.so")]
+        made = TOP / BUILT / (f"python-{ABI}" if FREE else "python") / "xmem"
+        names = [Path(f"_core.{ABI}.so")]
         if SYSTEM != "1":
             names += [Path("lib", f"libxmem.so.{soversion()}"), Path("lib/xmemd")]
         return [(made / name, Path(self.build_lib, "xmem", name)) for name in names]
@@ -146,9 +154,9 @@ setup(
     package_dir={"xmem": os.path.relpath(PACKAGE / "xmem", HERE)},
     package_data={"": ["py.typed", "*.pyi", "*.cpp"]},
     # It has no sources for setuptools: the entry says that the wheel is for one machine.
-    ext_modules=[Extension("xmem._core", [], py_limited_api=True)],
+    ext_modules=[Extension("xmem._core", [], py_limited_api=not FREE)],
     cmdclass={"build_ext": Make, "sdist": Excerpt},
-    options={"bdist_wheel": {"py_limited_api": "cp311"},
+    options={"bdist_wheel": {} if FREE else {"py_limited_api": "cp311"},
              "build": {"build_base": SCRATCH},
              "egg_info": {"egg_base": SCRATCH}},
     zip_safe=False,

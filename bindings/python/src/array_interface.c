@@ -70,20 +70,19 @@ static Py_ssize_t reach(const struct xp_view *view)
 PyObject *xp_guard_span(PyObject *object, PyObject *unused)
 {
 	struct xp_guard *self = (struct xp_guard *)object;
-	struct span *span;
-
-	if (xp_guard_view(self))
-		return NULL;
-	span = (struct span *)PyType_GenericAlloc(self->state->span, 0);
+	struct span *span = (struct span *)PyType_GenericAlloc(self->state->span, 0);
 
 	if (!span)
 		return NULL;
-	span->hold = xp_guard_share(self);
+	/* After what may let other threads change the guard, and before it is looked at. */
+	span->hold = xp_guard_view(self) ? NULL : xp_guard_share(self);
+	if (!span->hold) {
+		Py_DECREF(span);
+		return NULL;
+	}
 	span->data = (void *)self->view.data;
 	span->bytes = reach(&self->view);
 	span->readonly = xp_guard_readonly(self);
-	if (!span->hold)
-		Py_CLEAR(span);
 	return (PyObject *)span;
 }
 

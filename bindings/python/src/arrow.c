@@ -273,23 +273,13 @@ static void drop_array(PyObject *capsule)
 }
 
 /* A device array begins with the array. */
-static PyObject *array_capsule(struct xp_guard *self, const struct xp_view *view,
+static PyObject *array_capsule(struct xp_hold *hold, const struct xp_view *view,
 			       const struct dl_device *device)
 {
 	struct arrow_device_array *array = calloc(1, sizeof(*array));
-	struct xp_hold *hold = array ? xp_guard_share(self) : NULL;
 	PyObject *capsule = NULL;
-	bool filled;
 
-	if (!hold) {
-		free(array);
-		return array ? NULL : PyErr_NoMemory();
-	}
-	if (xmem_buffer_flags(hold->buffer) & XMEM_BUFFER_CUDA)
-		hold->on_stream = true;
-	filled = fill(&array->array, view, hold);
-	xp_hold_put(hold);		/* the array's owners have shares, and so has the guard */
-	if (!filled) {
+	if (!array || !fill(&array->array, view, hold)) {
 		free(array);
 		return PyErr_NoMemory();
 	}
@@ -348,6 +338,7 @@ static PyObject *export(PyObject *object, bool with_device)
 	struct xp_guard *self = (struct xp_guard *)object;
 	PyObject *schema, *array, *both = NULL;
 	struct dl_device device;
+	struct xp_hold *hold;
 	struct xp_view view;
 
 	if (look(self, &view, &device))
@@ -360,8 +351,16 @@ static PyObject *export(PyObject *object, bool with_device)
 				"__arrow_c_device_array__, or copy_to_cpu()");
 		return NULL;
 	}
+	hold = xp_guard_share(self);	/* from now on nobody else writes, or gives them up */
+	if (!hold)
+		return NULL;
+	if (device.type != DL_CPU)
+		hold->on_stream = true;
 	schema = schema_capsule(&view);
-	array = schema ? array_capsule(self, &view, with_device ? &device : NULL) : NULL;
+	array = schema ? array_capsule(hold, &view, with_device ? &device : NULL) : NULL;
+	Py_BEGIN_ALLOW_THREADS
+	xp_hold_put(hold);		/* the array's owners have shares */
+	Py_END_ALLOW_THREADS
 	if (array)
 		both = PyTuple_Pack(2, schema, array);
 	Py_XDECREF(schema);

@@ -41,9 +41,10 @@ static int copy(struct xmem_buffer *to, size_t offset, const struct xp_source *s
 
 /* ---- what fits ---- */
 
-static int metadata_of(struct xp_guard *self, struct xmem_metadata *ret)
+static int metadata_of(struct xp_guard *self, struct xmem_buffer *buffer,
+		       struct xmem_metadata *ret)
 {
-	if (!xmem_metadata_view(self->buffer, ret))
+	if (!xmem_metadata_view(buffer, ret))
 		return 0;
 	xp_raise(self->state);
 	return -1;
@@ -107,7 +108,7 @@ static int check(struct xp_guard *self, size_t offset, const struct xp_source *s
 {
 	struct xmem_metadata metadata;
 
-	if (metadata_of(self, &metadata))
+	if (metadata_of(self, self->buffer, &metadata))
 		return -1;
 	if (!metadata.dtype || (source->dtype == XMEM_DTYPE_UINT8 && source->ndim == 1))
 		return check_room(self, offset, source->bytes);
@@ -169,14 +170,15 @@ static PyObject *copy_buffer(struct xp_guard *self, size_t offset, PyObject *fro
  * Can a guard be copied with what it says of itself? 1; 0: only its elements or bytes, as those of
  * others; -1 with an exception.
  */
-static int check_guard(struct xp_guard *self, struct xp_guard *from)
+static int check_guard(struct xp_guard *self, struct xmem_buffer *to, struct xp_guard *from,
+		       struct xmem_buffer *buffer)
 {
-	size_t bytes = xmem_size(from->buffer), room = xmem_size(self->buffer);
+	size_t bytes = xmem_size(buffer), room = xmem_size(to);
 	struct xmem_metadata own, other;
 	Py_ssize_t shape[XMEM_MAX_DIMENSIONS];
 	uint32_t i;
 
-	if (metadata_of(self, &own) || metadata_of(from, &other))
+	if (metadata_of(self, to, &own) || metadata_of(self, buffer, &other))
 		return -1;
 	if (own.dtype && !other.dtype)
 		return 0;
@@ -193,6 +195,21 @@ static int check_guard(struct xp_guard *self, struct xp_guard *from)
 	return bytes <= room || !check_room(self, 0, bytes) ? 1 : -1;
 }
 
+static PyObject *copy_whole(struct xp_guard *self, struct xp_guard *from, struct xmem_buffer *to,
+			    struct xmem_buffer *buffer)
+{
+	int err = check_guard(self, to, from, buffer);
+	size_t bytes = xp_contents(buffer);
+
+	if (err <= 0)
+		return err ? NULL : copy_buffer(self, 0, (PyObject *)from, 0);
+	XP_BEGIN_CUDA
+	err = xmem_copy(to, buffer);
+	XP_END_CUDA
+	xp_guard_view_changed(self);
+	return err ? xp_raise(self->state) : PyLong_FromSize_t(bytes);
+}
+
 /*
  * The whole of another guard, what it says of itself included, or only its bytes. Both are in use
  * until this is done: neither is released meanwhile.
@@ -200,8 +217,7 @@ static int check_guard(struct xp_guard *self, struct xp_guard *from)
 static PyObject *copy_guard(struct xp_guard *self, size_t offset, struct xp_guard *from)
 {
 	struct xmem_buffer *to, *buffer;
-	size_t bytes;
-	int err;
+	PyObject *done = NULL;
 
 	if (self == from) {
 		PyErr_SetString(PyExc_ValueError, "a guard is not copied into itself");
@@ -209,32 +225,21 @@ static PyObject *copy_guard(struct xp_guard *self, size_t offset, struct xp_guar
 	}
 	if (offset)
 		return copy_buffer(self, offset, (PyObject *)from, 0);
-	if (!xp_guard_write(self) || !xp_guard_look(from))
+	if (!xp_guard_write(self))
 		return NULL;
-	if (self->exports) {
-		PyErr_SetString(PyExc_BufferError, "this guard has views of its contents as they "
-				"were described before");
-		return NULL;
-	}
-	err = check_guard(self, from);
-	if (err <= 0)
-		return err ? NULL : copy_buffer(self, 0, (PyObject *)from, 0);
 	to = xp_guard_begin(self);
 	if (!to)
 		return NULL;
-	buffer = xp_guard_begin(from);
-	if (!buffer) {
-		xp_guard_end(self);
-		return NULL;
-	}
-	bytes = xp_contents(buffer);
-	XP_BEGIN_CUDA
-	err = xmem_copy(to, buffer);
-	XP_END_CUDA
-	xp_guard_view_changed(self);
-	xp_guard_end(from);
+	buffer = xp_guard_begin_other(self, from);
+	if (buffer && self->exports)
+		PyErr_SetString(PyExc_BufferError, "this guard has views of its contents as they "
+				"were described before");
+	else if (buffer)
+		done = copy_whole(self, from, to, buffer);
+	if (buffer)
+		xp_guard_end_other(self, from);
 	xp_guard_end(self);
-	return err ? xp_raise(self->state) : PyLong_FromSize_t(bytes);
+	return done;
 }
 
 /* What an array gives for a call with these keywords; NULL with an exception. */

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The extension xmem._core: the types that all of its files share. It is small C on the limited API
- * of CPython 3.11; comfort is Python's, in ../xmem.
+ * of CPython 3.11 (capi.h); comfort is Python's, in ../xmem.
  *
  *	module.c	the module: its state, its functions, what Python registers with it
  *	error.c		the library's last error as an exception
  *	fork.c		how often the process has forked: whose a handle is
  *	arguments.c	times, sizes and tokens that callers give
  *	pool.c		Pool: a handle of a pool; limbo.c: what it calls about limbo
+ *	token.c		Pool: what names a token: getting, references, retracting
  *	guard.c		Guard: a handle of a buffer, and when it goes
+ *	guard_type.c	Guard: its methods and properties, each under its lock
  *	lost.c		Guard, Pool: those that messages give whose buffer or pool is gone
  *	parcel.c	Pool: what parcels need of it
  *	publish.c	Guard: what hands a buffer over
@@ -27,22 +29,36 @@
  *	doc.h		docstrings; doc_guard.h: those of Guard
  *	torch*.c	the module xmem._torch, which torch.h is about
  *
- * Locks. The GIL guards every field of the types below, but for struct xp_hold, which is atomic.
- * Objects have no locks of their own, so the module tells a build of CPython that can do without
- * the GIL to keep it (Py_mod_gil in module.c).
+ * Locks. What guards each field stands beside it, in one of these words:
  *
- * The GIL is released around what can wait or calls a driver. An object that such a call uses
- * counts it (users) or belongs to it alone (busy), so that no other thread drops the handle
- * meanwhile.
+ *	lock		the lock of its object (XP_LOCK), which the GIL is where there is one
+ *	atomic		no lock: atomic functions
+ *	constant	set before another thread can have the object, or the module
+ *
+ *	a guard		its methods, properties and buffers take its lock around all that they do
+ *			(guard_type.c, view.c); what C calls takes it itself (dlpack_table.c,
+ *			torch_guard.c). Nobody else has an object that ends.
+ *	a pool		has no lock but for its limbo hook. Calls that use the handle count
+ *			themselves, and close() waits for them (users).
+ *	a subscription	has no lock: the library takes handles that are dropped meanwhile.
+ *	a hold		is atomic (hold.h), later.c has a mutex, torch*.c have theirs.
+ *	the module	is constant once the package is imported.
+ *
+ * The lock is a critical section of CPython's: it is given up while the thread lets go of its
+ * state, by Py_BEGIN_ALLOW_THREADS or in a call of Python's, and taken again before that
+ * returns, as the GIL is. So whatever was known before such a call is looked at anew after it,
+ * with the GIL or without. A call that lets go of its state counts itself in the guard (users),
+ * or has it for itself (busy), so that no other thread drops the handle meanwhile.
+ *
+ * A lock is held with another guard's only for as long as users of that one are counted: taking
+ * it may give up the first one (xp_guard_begin_other). A mutex of C is never held by a thread
+ * that lets go of its state, nor is Python called under one: who waits for a mutex cannot be
+ * stopped, and CPython stops all threads now and then.
  */
 #ifndef XP_CORE_H
 #define XP_CORE_H
 
-#define PY_SSIZE_T_CLEAN
-#ifndef Py_GIL_DISABLED
-#define Py_LIMITED_API 0x030B0000
-#endif
-#include <Python.h>
+#include "capi.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -54,10 +70,22 @@
 #include "hold.h"
 #include "layout.h"
 
+/* Around what the lock of an object guards. No return may leave the block. */
+#ifdef Py_GIL_DISABLED
+#define XP_LOCK(object)	Py_BEGIN_CRITICAL_SECTION(object);
+#define XP_UNLOCK	Py_END_CRITICAL_SECTION();
+#else
+#define XP_LOCK(object)	{
+#define XP_UNLOCK	}
+#endif
+
 /* What the module has; each interpreter has its own. */
 struct xp_state {
 	PyTypeObject *pool, *guard, *subscription, *span;	/* of this extension */
-	/* What is made of them, by the Python package: subclasses (set_types). */
+	/*
+	 * What is made of them, by the Python package: subclasses (set_types). These four are
+	 * constant once it is imported.
+	 */
 	PyTypeObject *guard_class, *subscription_class;
 	PyObject *errors;		/* dict: errno -> class; None: the class of all others */
 	PyObject *words;		/* a function: a message, in Python's words */
@@ -108,24 +136,32 @@ int xp_dimensions(PyObject *sequence, int64_t *ret);
 
 /* ---- Pool ---- */
 
+#define XP_CLOSED	0x80000000u
+
 struct xp_pool {
 	PyObject_HEAD
-	struct xp_state *state;
-	struct xmem_pool *pool;		/* NULL: closed */
-	unsigned int users;		/* calls of xmem_get that run without the GIL */
-	struct xmem_pool *closing;	/* the last of them closes it */
-	unsigned int forks;		/* xp_forks when it was opened */
-	PyObject *limbo;		/* what limbo_hook() was given; NULL: nothing */
-	unsigned int parcels;		/* that may need the handle: the last of them closes it */
-	PyObject *lost;			/* see lost.c; constant */
+	struct xp_state *state;		/* constant */
+	struct xmem_pool *pool;		/* constant once it is open; see xp_pool_begin */
+	unsigned int users;		/* atomic: calls that use the handle; and XP_CLOSED */
+	unsigned int shares;		/* atomic: of the handle: that of an open pool, and
+					 * one for each parcel; the last closes it */
+	unsigned int forks;		/* constant: xp_forks when it was opened */
+	PyObject *limbo;		/* lock: what limbo_hook() was given; NULL: nothing */
+	PyObject *lost;			/* constant: see lost.c */
 };
 
-/* The handle, or NULL with an exception. */
-struct xmem_pool *xp_pool_of(struct xp_pool *self);
+/*
+ * The handle, for one call of the library; NULL with an exception. End it in the thread that has
+ * begun it, without the GIL if the call is without: closing waits for it, so no Python runs in
+ * between, but for limbo hooks.
+ */
+struct xmem_pool *xp_pool_begin(struct xp_pool *self);
+void xp_pool_end(struct xp_pool *self);
+bool xp_pool_is_closed(struct xp_pool *self);
 /* An object of that class without a handle. */
 struct xp_pool *xp_pool_new(struct xp_state *state, PyTypeObject *class);
-/* Close what close() has left to a call that was going on, or a parcel, unless another needs it. */
-void xp_pool_close_if_last(struct xp_pool *self);
+/* Drop a share of the handle. */
+void xp_pool_put(struct xp_pool *self);
 
 /*
  * Around a call of the library that may call a limbo hook: the GIL is released, and the hook knows
@@ -164,32 +200,40 @@ struct xp_view {
 	int64_t steps[XMEM_MAX_DIMENSIONS];		/* elements, as DLPack counts */
 };
 
+/* All that is not constant: lock. */
 struct xp_guard {
 	PyObject_HEAD
-	struct xp_state *state;
+	struct xp_state *state;		/* constant */
 	struct xmem_buffer *buffer;	/* NULL: dropped */
 	struct xp_hold *hold;		/* if views share the handle; see hold.h */
-	PyObject *pool;			/* the Pool it came from, for programs to ask */
+	PyObject *pool;			/* constant: where it came from, for programs to ask */
 	enum xp_guard_state mode;
 	bool busy;			/* a call without the GIL may drop or change the handle */
 	bool counted;			/* releasing it asks the host */
-	unsigned int forks;		/* xp_forks when it was made */
+	unsigned int forks;		/* constant: xp_forks when it was made */
 	bool slow;			/* it was being written when it was released */
 	unsigned int users;		/* calls without the GIL that need the handle */
 	unsigned int exports;		/* memoryviews and others by the buffer protocol */
-	bool cuda;			/* on a GPU, as the library says in no child of fork */
+	bool cuda;			/* constant: on a GPU, as the library says in no child of
+					 * fork */
 	bool lent;			/* consumers of an interface keep this object, and the
 					 * handle goes with it */
 	bool ordered;			/* the contents are complete on this stream */
 	bool attached_on;		/* and publish is to be told of it */
 	void *stream;
-	PyObject *lost;			/* see lost.c; constant */
-	struct xp_view view;
+	PyObject *lost;			/* constant: see lost.c */
+	struct xp_view view;		/* its shape and strides are lent while there are exports,
+					 * and stay as they are */
 };
 
 /* A guard for @buffer, which becomes its own; if that fails the buffer is released. */
 PyObject *xp_guard_new(struct xp_state *state, PyObject *pool, struct xmem_buffer *buffer,
 		       enum xp_guard_state mode);
+
+/*
+ * The functions on guards that follow are called under the lock of the guard, but for those of
+ * which another guard is said.
+ */
 
 /* The handle for a look; NULL with an exception if the guard is gone or busy. */
 struct xmem_buffer *xp_guard_look(struct xp_guard *self);
@@ -202,6 +246,9 @@ struct xmem_buffer *xp_guard_write(struct xp_guard *self);
  */
 struct xmem_buffer *xp_guard_begin(struct xp_guard *self);
 void xp_guard_end(struct xp_guard *self);
+/* The same of another guard, or this very one, under the lock of @self. */
+struct xmem_buffer *xp_guard_begin_other(struct xp_guard *self, struct xp_guard *other);
+void xp_guard_end_other(struct xp_guard *self, struct xp_guard *other);
 
 /*
  * Around a call that takes the handle, or changes what it is for: no other call may use it. Views
@@ -252,8 +299,26 @@ PyObject *xp_pool_give_back(PyObject *self, PyObject *token);
 
 extern PyType_Spec xp_pool_spec, xp_guard_spec, xp_subscription_spec;
 
-/* pool.c, guard.c: module functions that make the objects. */
+/* pool.c */
 PyObject *xp_pool_open(PyObject *module, PyObject *args);
+
+/* token.c */
+PyObject *xp_pool_get(PyObject *self, PyObject *token);
+PyObject *xp_pool_get_slot(PyObject *self, PyObject *slot);
+PyObject *xp_pool_claims(PyObject *self, PyObject *token);
+PyObject *xp_pool_add_ref(PyObject *self, PyObject *token);
+PyObject *xp_pool_drop_ref(PyObject *self, PyObject *token);
+PyObject *xp_pool_void_claims(PyObject *self, PyObject *token);
+PyObject *xp_pool_retract(PyObject *self, PyObject *token);
+
+/* guard.c */
+PyObject *xp_guard_release(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *xp_guard_enter(PyObject *self, PyObject *unused);
+PyObject *xp_guard_exit(PyObject *self, PyObject *args);
+PyObject *xp_guard_clone(PyObject *self, PyObject *unused);
+void xp_guard_dealloc(PyObject *self);
+int xp_guard_traverse(PyObject *self, visitproc visit, void *arg);
+int xp_guard_clear(PyObject *self);
 
 /* info.c */
 PyObject *xp_host(PyObject *module, PyObject *unused);

@@ -18,11 +18,12 @@ PyObject *xp_pool_cuda_preallocate(PyObject *object, PyObject *args, PyObject *k
 					 &count, xp_size, &bytes, &device, xp_u32, &flags))
 		return NULL;
 	do {
-		pool = xp_pool_of(self);
+		pool = xp_pool_begin(self);
 		if (!pool)
 			return NULL;
 		XP_BEGIN_CUDA
 		err = xmem_preallocate_cuda(pool, count, bytes, device, flags);
+		xp_pool_end(self);
 		XP_END_CUDA
 		if (!err)
 			Py_RETURN_NONE;
@@ -45,14 +46,14 @@ PyObject *xp_pool_cuda_acquire(PyObject *object, PyObject *args, PyObject *kwarg
 		return NULL;
 	until = xp_until(timeout_ns);
 	do {
-		pool = xp_pool_of(self);
+		pool = xp_pool_begin(self);
 		if (!pool)
 			return NULL;
 		xmem_cuda_clear_last_result();
 		XP_BEGIN_HOOKED
 		buffer = xmem_acquire_cuda(pool, bytes, device, timeout_ns);
+		xp_pool_end(self);
 		XP_END_HOOKED
-		xp_pool_close_if_last(self);
 		if (buffer)
 			return xp_guard_new(self->state, object, buffer, XP_WRITING);
 	} while (xp_again(self->state, until, &timeout_ns));

@@ -35,12 +35,13 @@ PyObject *xp_pool_cuda_attach(PyObject *object, PyObject *args, PyObject *kwargs
 			return NULL;
 	}
 	do {
-		pool = xp_pool_of(self);
+		pool = xp_pool_begin(self);
 		if (!pool)
 			break;
 		XP_BEGIN_CUDA
 		buffer = xmem_attach_cuda(pool, (void *)(uintptr_t)at, bytes, flags,
 					  done ? xp_done_tell : NULL, done);
+		xp_pool_end(self);
 		XP_END_CUDA
 		if (!buffer)
 			continue;

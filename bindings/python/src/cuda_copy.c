@@ -240,19 +240,17 @@ PyObject *xp_guard_copy_to_cpu(PyObject *object, PyObject *args, PyObject *kwarg
 
 /* ---- between two guards ---- */
 
+/* The caller has the lock of @from. */
 static int between(struct xp_guard *to, size_t to_offset, struct xp_guard *from, size_t offset,
 		   const struct copying *copying)
 {
-	struct xmem_buffer *target = xp_guard_begin(to), *source;
-	int err;
+	struct xmem_buffer *target = NULL, *source = xp_guard_begin(from);
+	int err = -1;
 
+	if (source)
+		target = xp_guard_begin_other(from, to);
 	if (!target)
-		return -1;
-	source = xp_guard_begin(from);
-	if (!source) {
-		xp_guard_end(to);
-		return -1;
-	}
+		goto end;
 	XP_BEGIN_CUDA
 	err = copying->on_stream ?
 	      xmem_copy_to_device_on(target, to_offset, source, offset, copying->bytes,
@@ -260,11 +258,15 @@ static int between(struct xp_guard *to, size_t to_offset, struct xp_guard *from,
 	      xmem_copy_to_device(target, to_offset, source, offset, copying->bytes);
 	XP_END_CUDA
 	if (!err && copying->on_stream) {
+		XP_LOCK(to)
 		xp_guard_order(to, copying->stream);
+		XP_UNLOCK
 		xp_guard_order(from, copying->stream);
 	}
-	xp_guard_end(from);
-	xp_guard_end(to);
+	xp_guard_end_other(from, to);
+end:
+	if (source)
+		xp_guard_end(from);
 	return err;
 }
 

@@ -102,6 +102,7 @@ PyObject *xp_guard_get_cuda_array_interface(PyObject *object, void *unused)
 	if (xp_guard_cuda_address(self, writable, &at) || !xp_guard_look(self) ||
 	    xp_guard_cuda_view(self))
 		return NULL;
+	writable = writable && self->mode == XP_WRITING;	/* it may have been published */
 	self->lent = true;
 	type = typestr(self->view.dtype);
 	if (!type) {

@@ -77,8 +77,13 @@ static int allocate(struct dl_tensor *prototype, struct dl_versioned **ret, void
 static int from_object(void *object, struct dl_versioned **ret)
 {
 	struct xp_guard *self = guard_of(object);
-	struct xp_dlpack *dlpack = self ? xp_dlpack_of(self) : NULL;
+	struct xp_dlpack *dlpack;
 
+	if (!self)
+		return -1;
+	XP_LOCK(self)
+	dlpack = xp_dlpack_of(self);
+	XP_UNLOCK
 	if (!dlpack)
 		return -1;
 	*ret = &dlpack->versioned;
@@ -97,14 +102,13 @@ static int to_object(struct dl_versioned *tensor, void **ret_object)
  * Only while the caller holds the guard, which does not release it meanwhile. A dl_tensor cannot
  * say that it is read-only, as a legacy capsule cannot.
  */
-static int borrow(void *object, struct dl_tensor *ret)
+static int borrow_from(struct xp_guard *self, struct dl_tensor *ret)
 {
-	struct xp_guard *self = guard_of(object);
 	const struct xp_view *view;
 	struct dl_device device;
 	_Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "the shape is lent as it is");
 
-	if (!self || xp_guard_device(self, &device))
+	if (xp_guard_device(self, &device))
 		return -1;
 	if (device.type == DL_CPU && xp_guard_view(self))
 		return -1;
@@ -122,6 +126,19 @@ static int borrow(void *object, struct dl_tensor *ret)
 	memcpy(&ret->dtype, &(uint32_t){ view->dtype ? view->dtype : XMEM_DTYPE_UINT8 },
 	       sizeof(ret->dtype));
 	return 0;
+}
+
+static int borrow(void *object, struct dl_tensor *ret)
+{
+	struct xp_guard *self = guard_of(object);
+	int err;
+
+	if (!self)
+		return -1;
+	XP_LOCK(self)
+	err = borrow_from(self, ret);
+	XP_UNLOCK
+	return err;
 }
 
 /* A guard belongs to no stream: what uses it there has waited for its contents. */

@@ -40,6 +40,25 @@ static int add_cuda_result(PyObject *error, int number)
 	return err;
 }
 
+/* The class of an errno; NULL with an exception. The dict may be any program's by now. */
+static PyObject *class_of(struct xp_state *state, PyObject *number)
+{
+	PyObject *class = NULL;
+
+	if (state->errors) {
+		class = PyObject_GetItem(state->errors, number);
+		if (!class && PyErr_ExceptionMatches(PyExc_KeyError)) {
+			PyErr_Clear();
+			class = PyObject_GetItem(state->errors, Py_None);
+			if (!class && PyErr_ExceptionMatches(PyExc_KeyError))
+				PyErr_Clear();
+		}
+	}
+	if (!class && !PyErr_Occurred())
+		class = Py_NewRef(PyExc_OSError);
+	return class;
+}
+
 /* @by_library: not by this extension, so that the driver may be why. */
 static PyObject *raise_as(struct xp_state *state, int err, PyObject *message, bool by_library)
 {
@@ -47,20 +66,15 @@ static PyObject *raise_as(struct xp_state *state, int err, PyObject *message, bo
 
 	if (!number || !message)
 		goto out;
-	if (state->errors) {
-		class = PyDict_GetItemWithError(state->errors, number);
-		if (!class && !PyErr_Occurred())
-			class = PyDict_GetItemWithError(state->errors, Py_None);
-	}
-	if (PyErr_Occurred())
-		goto out;
+	class = class_of(state, number);
 	if (!class)
-		class = PyExc_OSError;
+		goto out;
 	error = PyObject_CallFunctionObjArgs(class, number, message, NULL);
 	if (error && !(by_library && add_cuda_result(error, err)))
 		PyErr_SetObject(class, error);
 	Py_XDECREF(error);
 out:
+	Py_XDECREF(class);
 	Py_XDECREF(number);
 	Py_XDECREF(message);
 	return NULL;

@@ -37,7 +37,7 @@ PyObject *xp_guard_new(struct xp_state *state, PyObject *pool, struct xmem_buffe
 static bool is_of_closed_pool(const struct xp_guard *self)
 {
 	return !self->pool || !PyObject_TypeCheck(self->pool, self->state->pool) ||
-	       !((struct xp_pool *)self->pool)->pool;
+	       xp_pool_is_closed((struct xp_pool *)self->pool);
 }
 
 /*
@@ -125,6 +125,29 @@ void xp_guard_end(struct xp_guard *self)
 		drop_unless_used(self);
 }
 
+struct xmem_buffer *xp_guard_begin_other(struct xp_guard *self, struct xp_guard *other)
+{
+	struct xmem_buffer *buffer;
+
+	if (self == other)
+		return xp_guard_begin(other);
+	XP_LOCK(other)
+	buffer = xp_guard_begin(other);
+	XP_UNLOCK
+	return buffer;
+}
+
+void xp_guard_end_other(struct xp_guard *self, struct xp_guard *other)
+{
+	if (self == other) {
+		xp_guard_end(other);
+	} else {
+		XP_LOCK(other)
+		xp_guard_end(other);
+		XP_UNLOCK
+	}
+}
+
 struct xmem_buffer *xp_guard_take(struct xp_guard *self, bool *ret_keep)
 {
 	if (!xp_guard_look(self))
@@ -183,7 +206,7 @@ static PyObject *release(struct xp_guard *self)
 }
 
 /* release(stream=None): with a stream, once that has got so far. */
-static PyObject *guard_release(PyObject *object, PyObject *args, PyObject *kwargs)
+PyObject *xp_guard_release(PyObject *object, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "stream", NULL };
 	struct xp_guard *self = (struct xp_guard *)object;
@@ -197,7 +220,7 @@ static PyObject *guard_release(PyObject *object, PyObject *args, PyObject *kwarg
 	return stream == Py_None ? release(self) : xp_guard_release_on(self, stream);
 }
 
-static PyObject *guard_enter(PyObject *object, PyObject *unused)
+PyObject *xp_guard_enter(PyObject *object, PyObject *unused)
 {
 	if (!xp_guard_look((struct xp_guard *)object))
 		return NULL;
@@ -206,7 +229,7 @@ static PyObject *guard_enter(PyObject *object, PyObject *unused)
 }
 
 /* What the block has published or released itself is gone already. */
-static PyObject *guard_exit(PyObject *object, PyObject *args)
+PyObject *xp_guard_exit(PyObject *object, PyObject *args)
 {
 	struct xp_guard *self = (struct xp_guard *)object;
 	PyObject *done;
@@ -220,7 +243,7 @@ static PyObject *guard_exit(PyObject *object, PyObject *args)
 	Py_RETURN_NONE;
 }
 
-static void guard_dealloc(PyObject *object)
+void xp_guard_dealloc(PyObject *object)
 {
 	struct xp_guard *self = (struct xp_guard *)object;
 	PyTypeObject *type = Py_TYPE(object);
@@ -234,20 +257,20 @@ static void guard_dealloc(PyObject *object)
 	Py_DECREF(type);
 }
 
-static int guard_traverse(PyObject *object, visitproc visit, void *arg)
+int xp_guard_traverse(PyObject *object, visitproc visit, void *arg)
 {
 	Py_VISIT(((struct xp_guard *)object)->pool);
 	Py_VISIT(Py_TYPE(object));
 	return 0;
 }
 
-static int guard_clear(PyObject *object)
+int xp_guard_clear(PyObject *object)
 {
 	Py_CLEAR(((struct xp_guard *)object)->pool);
 	return 0;
 }
 
-static PyObject *guard_clone(PyObject *object, PyObject *unused)
+PyObject *xp_guard_clone(PyObject *object, PyObject *unused)
 {
 	struct xp_guard *self = (struct xp_guard *)object;
 	struct xmem_buffer *buffer = xp_guard_look(self), *clone;
@@ -259,191 +282,3 @@ static PyObject *guard_clone(PyObject *object, PyObject *unused)
 		return xp_raise(self->state);
 	return xp_guard_new(self->state, self->pool ? self->pool : Py_None, clone, XP_READING);
 }
-
-/* ---- what it says of itself ---- */
-
-#define NUMBER(name, type, make)							\
-static PyObject *get_ ## name(PyObject *object, void *unused)				\
-{											\
-	struct xmem_buffer *buffer = xp_guard_look((struct xp_guard *)object);		\
-											\
-	return buffer ? make(xmem_ ## name(buffer)) : NULL;				\
-}
-
-NUMBER(token, uint64_t, PyLong_FromUnsignedLongLong)
-NUMBER(capacity, size_t, PyLong_FromSize_t)
-NUMBER(sequence, uint64_t, PyLong_FromUnsignedLongLong)
-NUMBER(timestamp_ns, uint64_t, PyLong_FromUnsignedLongLong)
-NUMBER(buffer_flags, uint32_t, PyLong_FromUnsignedLong)
-
-static PyObject *get_nbytes(PyObject *object, void *unused)
-{
-	struct xmem_buffer *buffer = xp_guard_look((struct xp_guard *)object);
-
-	return buffer ? PyLong_FromSize_t(xp_contents(buffer)) : NULL;
-}
-
-static PyObject *get_meta_index(PyObject *object, void *unused)
-{
-	struct xp_guard *self = (struct xp_guard *)object;
-	struct xmem_buffer *buffer = xp_guard_look(self);
-	uint64_t token = buffer ? xmem_token(buffer) : 0;
-
-	if (!buffer)
-		return NULL;
-	if (!token)
-		return xp_raise_errno(self->state, EPERM, "a buffer that is being written has no "
-				      "token, and no index, yet");
-	return PyLong_FromUnsignedLongLong(token & 0xffff);
-}
-
-static PyObject *get_publisher(PyObject *object, void *unused)
-{
-	struct xp_guard *self = (struct xp_guard *)object;
-	struct xmem_buffer *buffer = xp_guard_look(self);
-	int client = buffer ? xmem_publisher(buffer) : 0;
-
-	if (!buffer)
-		return NULL;
-	return client < 0 ? xp_raise(self->state) : PyLong_FromLong(client);
-}
-
-static PyObject *get_publisher_label(PyObject *object, void *unused)
-{
-	struct xp_guard *self = (struct xp_guard *)object;
-	struct xmem_buffer *buffer = xp_guard_look(self);
-	char label[16];
-
-	if (!buffer)
-		return NULL;
-	if (xmem_publisher_label(buffer, label) < 0)
-		return xp_raise(self->state);
-	return PyUnicode_FromString(label);
-}
-
-static PyObject *get_readonly(PyObject *object, void *unused)
-{
-	struct xp_guard *self = (struct xp_guard *)object;
-
-	return xp_guard_look(self) ? PyBool_FromLong(self->mode == XP_READING) : NULL;
-}
-
-static PyObject *get_gone(PyObject *object, void *unused)
-{
-	return PyBool_FromLong(((struct xp_guard *)object)->mode == XP_GONE);
-}
-
-static PyObject *get_pool(PyObject *object, void *unused)
-{
-	struct xp_guard *self = (struct xp_guard *)object;
-	PyObject *pool = self->pool;
-
-	if (!pool && xp_raise_lost(self->state, self->lost))
-		return NULL;
-	if (!pool)
-		pool = Py_None;
-	Py_INCREF(pool);
-	return pool;
-}
-
-static PyObject *get_cpu_ptr(PyObject *object, void *unused)
-{
-	struct xp_guard *self = (struct xp_guard *)object;
-	struct xmem_buffer *buffer = xp_guard_look(self);
-	const void *data;
-
-	if (!buffer)
-		return NULL;
-	data = self->mode == XP_WRITING ? xmem_data_mut(buffer) : NULL;
-	if (!data)		/* an attached file is written by nobody, not even its writer */
-		data = xmem_data(buffer);
-	return data ? PyLong_FromVoidPtr((void *)data) : xp_raise(self->state);
-}
-
-#define KEYWORDS(function) (PyCFunction)(void *)(function), METH_VARARGS | METH_KEYWORDS
-
-static PyMethodDef methods[] = {
-	{ "release", KEYWORDS(guard_release), XP_DOC_guard_release },
-	{ "__enter__", guard_enter, METH_NOARGS, XP_DOC_guard_enter },
-	{ "__exit__", guard_exit, METH_VARARGS, XP_DOC_guard_exit },
-	{ "clone", guard_clone, METH_NOARGS, XP_DOC_guard_clone },
-	{ "publish", KEYWORDS(xp_guard_publish), XP_DOC_guard_publish },
-	{ "send", KEYWORDS(xp_guard_send), XP_DOC_guard_send },
-	{ "forward", KEYWORDS(xp_guard_forward), XP_DOC_guard_forward },
-	{ "get_mut", xp_guard_get_mut, METH_NOARGS, XP_DOC_guard_get_mut },
-	{ "forget", xp_guard_forget, METH_NOARGS, XP_DOC_guard_forget },
-	{ "set_ref_count", KEYWORDS(xp_guard_set_ref_count), XP_DOC_guard_set_ref_count },
-	{ "offer", KEYWORDS(xp_guard_offer), XP_DOC_guard_offer },
-	{ "describe_tensor", KEYWORDS(xp_guard_describe_tensor), XP_DOC_guard_describe_tensor },
-	{ "describe_image", KEYWORDS(xp_guard_describe_image), XP_DOC_guard_describe_image },
-	{ "describe_content", KEYWORDS(xp_guard_describe_content), XP_DOC_guard_describe_content },
-	{ "describe_time", KEYWORDS(xp_guard_describe_time), XP_DOC_guard_describe_time },
-	{ "describe_user", KEYWORDS(xp_guard_describe_user), XP_DOC_guard_describe_user },
-	{ "_image_view", xp_guard_image_view, METH_NOARGS, XP_DOC_guard_image_view },
-	{ "_copy_from", KEYWORDS(xp_guard_copy_from), XP_DOC_guard_copy_from },
-	{ "_span", xp_guard_span, METH_NOARGS, XP_DOC_guard_span },
-	{ "__dlpack__", KEYWORDS(xp_guard_dlpack), XP_DOC_guard_dlpack },
-	{ "__dlpack_device__", xp_guard_dlpack_device, METH_NOARGS, XP_DOC_guard_dlpack_device },
-	{ "__arrow_c_schema__", xp_guard_arrow_schema, METH_NOARGS, XP_DOC_guard_arrow_schema },
-	{ "__arrow_c_array__", KEYWORDS(xp_guard_arrow_array), XP_DOC_guard_arrow_array },
-	{ "__arrow_c_device_array__", KEYWORDS(xp_guard_arrow_device_array),
-	  XP_DOC_guard_arrow_device_array },
-	{ "copy_to_cuda", KEYWORDS(xp_guard_copy_to_cuda), XP_DOC_guard_copy_to_cuda },
-	{ "copy_to_cpu", KEYWORDS(xp_guard_copy_to_cpu), XP_DOC_guard_copy_to_cpu },
-	{ "copy_to_device", KEYWORDS(xp_guard_copy_to_device), XP_DOC_guard_copy_to_device },
-	{ "wait", KEYWORDS(xp_guard_wait), XP_DOC_guard_wait },
-	{ "wait_on", KEYWORDS(xp_guard_wait_on), XP_DOC_guard_wait_on },
-	{ "_cuda_tensor_view", xp_guard_cuda_tensor_view, METH_NOARGS,
-	  XP_DOC_guard_cuda_tensor_view },
-	{ "_cuda_image_view", xp_guard_cuda_image_view, METH_NOARGS, XP_DOC_guard_cuda_image_view },
-	{ NULL, NULL, 0, NULL }
-};
-
-static PyGetSetDef properties[] = {
-	{ "token", get_token, NULL, XP_DOC_guard_token, NULL },
-	{ "meta_index", get_meta_index, NULL, XP_DOC_guard_meta_index, NULL },
-	{ "nbytes", get_nbytes, NULL, XP_DOC_guard_nbytes, NULL },
-	{ "capacity", get_capacity, NULL, XP_DOC_guard_capacity, NULL },
-	{ "sequence", get_sequence, NULL, XP_DOC_guard_sequence, NULL },
-	{ "timestamp_ns", get_timestamp_ns, NULL, XP_DOC_guard_timestamp_ns, NULL },
-	{ "flags", get_buffer_flags, NULL, XP_DOC_guard_flags, NULL },
-	{ "publisher", get_publisher, NULL, XP_DOC_guard_publisher, NULL },
-	{ "publisher_label", get_publisher_label, NULL, XP_DOC_guard_publisher_label, NULL },
-	{ "readonly", get_readonly, NULL, XP_DOC_guard_readonly, NULL },
-	{ "gone", get_gone, NULL, XP_DOC_guard_gone, NULL },
-	{ "pool", get_pool, NULL, XP_DOC_guard_pool, NULL },
-	{ "_lost", xp_guard_get_lost, NULL, XP_DOC_lost, NULL },
-	{ "cpu_ptr", get_cpu_ptr, NULL, XP_DOC_guard_cpu_ptr, NULL },
-	{ "cuda_ptr", xp_guard_get_cuda_ptr, NULL, XP_DOC_guard_cuda_ptr, NULL },
-	{ "cuda_ptr_mut", xp_guard_get_cuda_ptr_mut, NULL, XP_DOC_guard_cuda_ptr_mut, NULL },
-	{ "cuda_device", xp_guard_get_cuda_device, NULL, XP_DOC_guard_cuda_device, NULL },
-	{ "is_cuda", xp_guard_get_is_cuda, NULL, XP_DOC_guard_is_cuda, NULL },
-	{ "__cuda_array_interface__", xp_guard_get_cuda_array_interface, NULL,
-	  XP_DOC_guard_cuda_array_interface, NULL },
-	{ "shape", xp_guard_get_shape, NULL, XP_DOC_guard_shape, NULL },
-	{ "strides", xp_guard_get_strides, NULL, XP_DOC_guard_strides, NULL },
-	{ "metadata", xp_guard_metadata, NULL, XP_DOC_guard_metadata, NULL },
-	{ "__array_interface__", xp_guard_get_array_interface, NULL,
-	  XP_DOC_guard_array_interface, NULL },
-	{ "dtype_number", xp_guard_get_dtype, NULL, XP_DOC_guard_dtype_number, NULL },
-	{ NULL, NULL, NULL, NULL, NULL }
-};
-
-static PyType_Slot slots[] = {
-	{ Py_tp_dealloc, guard_dealloc },
-	{ Py_tp_traverse, guard_traverse },
-	{ Py_tp_clear, guard_clear },
-	{ Py_tp_methods, methods },
-	{ Py_tp_getset, properties },
-	{ Py_bf_getbuffer, xp_guard_getbuffer },
-	{ Py_bf_releasebuffer, xp_guard_releasebuffer },
-	{ 0, NULL }
-};
-
-PyType_Spec xp_guard_spec = {
-	.name = "xmem._core.Guard",
-	.basicsize = sizeof(struct xp_guard),
-	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC |
-		 Py_TPFLAGS_DISALLOW_INSTANTIATION,
-	.slots = slots,
-};

@@ -60,13 +60,14 @@ PyObject *xp_pool_stat(PyObject *object, PyObject *unused)
 {
 	struct xp_pool *self = (struct xp_pool *)object;
 	struct xmem_pool_info info = { .size = sizeof(info) };
-	struct xmem_pool *pool = xp_pool_of(self);
+	struct xmem_pool *pool = xp_pool_begin(self);
 	int err;
 
 	if (!pool)
 		return NULL;
 	Py_BEGIN_ALLOW_THREADS
 	err = xmem_pool_stat(pool, &info);
+	xp_pool_end(self);
 	Py_END_ALLOW_THREADS
 	return err ? xp_raise(self->state) : OBJECT(self->state, XP_POOL_INFO, info);
 }
@@ -75,12 +76,18 @@ PyObject *xp_pool_client_info(PyObject *object, PyObject *client)
 {
 	struct xp_pool *self = (struct xp_pool *)object;
 	struct xmem_client_info info = { .size = sizeof(info) };
-	struct xmem_pool *pool = xp_pool_of(self);
+	struct xmem_pool *pool;
 	uint32_t number;
+	int err;
 
-	if (!pool || !xp_u32(client, &number))
+	if (!xp_u32(client, &number))
 		return NULL;
-	if (xmem_pool_client_info(pool, number, &info))
+	pool = xp_pool_begin(self);
+	if (!pool)
+		return NULL;
+	err = xmem_pool_client_info(pool, number, &info);
+	xp_pool_end(self);
+	if (err)
 		return xp_raise(self->state);
 	return OBJECT(self->state, XP_CLIENT_INFO, info);
 }
@@ -89,12 +96,18 @@ PyObject *xp_pool_slot_info(PyObject *object, PyObject *slot)
 {
 	struct xp_pool *self = (struct xp_pool *)object;
 	struct xmem_slot_info info = { .size = sizeof(info) };
-	struct xmem_pool *pool = xp_pool_of(self);
+	struct xmem_pool *pool;
 	uint32_t number;
+	int err;
 
-	if (!pool || !xp_u32(slot, &number))
+	if (!xp_u32(slot, &number))
 		return NULL;
-	if (xmem_pool_slot_info(pool, number, &info))
+	pool = xp_pool_begin(self);
+	if (!pool)
+		return NULL;
+	err = xmem_pool_slot_info(pool, number, &info);
+	xp_pool_end(self);
+	if (err)
 		return xp_raise(self->state);
 	return OBJECT(self->state, XP_SLOT_INFO, info);
 }
@@ -103,12 +116,18 @@ PyObject *xp_pool_device_info(PyObject *object, PyObject *device)
 {
 	struct xp_pool *self = (struct xp_pool *)object;
 	struct xmem_device_info info = { .size = sizeof(info) };
-	struct xmem_pool *pool = xp_pool_of(self);
+	struct xmem_pool *pool;
 	uint32_t number;
+	int err;
 
-	if (!pool || !xp_u32(device, &number))
+	if (!xp_u32(device, &number))
 		return NULL;
-	if (xmem_pool_device_info(pool, number, &info))
+	pool = xp_pool_begin(self);
+	if (!pool)
+		return NULL;
+	err = xmem_pool_device_info(pool, number, &info);
+	xp_pool_end(self);
+	if (err)
 		return xp_raise(self->state);
 	return OBJECT(self->state, XP_DEVICE_INFO, info);
 }
@@ -116,13 +135,17 @@ PyObject *xp_pool_device_info(PyObject *object, PyObject *device)
 PyObject *xp_pool_holds(PyObject *object, PyObject *args)
 {
 	struct xp_pool *self = (struct xp_pool *)object;
-	struct xmem_pool *pool = xp_pool_of(self);
+	struct xmem_pool *pool;
 	uint32_t client, slot;
 	int64_t holds;
 
-	if (!pool || !PyArg_ParseTuple(args, "O&O&:holds", xp_u32, &client, xp_u32, &slot))
+	if (!PyArg_ParseTuple(args, "O&O&:holds", xp_u32, &client, xp_u32, &slot))
+		return NULL;
+	pool = xp_pool_begin(self);
+	if (!pool)
 		return NULL;
 	holds = xmem_pool_holds(pool, client, slot);
+	xp_pool_end(self);
 	return holds < 0 ? xp_raise(self->state) : PyLong_FromLongLong(holds);
 }
 

@@ -16,7 +16,7 @@
 
 #include "core.h"
 
-/* What one interpreter has to run. The GIL guards nothing of it. */
+/* What one interpreter has to run; `lock` below guards it, and the GIL nothing. */
 struct xp_later {
 	PyInterpreterState *interpreter;
 	struct xp_done *first, **last;
@@ -36,6 +36,15 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* guards all of them *
 
 static void take_lock(void) { pthread_mutex_lock(&lock); }
 static void give_lock(void) { pthread_mutex_unlock(&lock); }
+
+/* Where there is no GIL: not under the lock (ask). */
+#ifdef Py_GIL_DISABLED
+static void unlocked_begin(void) { give_lock(); }
+static void unlocked_end(void) { take_lock(); }
+#else
+static void unlocked_begin(void) { }
+static void unlocked_end(void) { }
+#endif
 
 struct xp_later *xp_later_new(void)
 {
@@ -164,9 +173,27 @@ static int run_pending(void *argument)
 }
 
 /*
- * Called by the library. If CPython has too many calls pending, the next call of this extension
- * runs it. Under the lock, so that xp_later_end comes before this or after it.
+ * If CPython has too many calls pending, the next call of this extension runs what has been told.
+ *
+ * With a GIL this is called under the lock, so that xp_later_end comes before it or after it: there
+ * CPython 3.11 has no list any more when the interpreter has ended. Without one the list is there
+ * until the process ends, and has a mutex for which the thread may have to let go of its state;
+ * so the lock is given back first.
  */
+static void ask(struct xp_later *later)
+{
+	int full;
+
+	unlocked_begin();
+	full = Py_AddPendingCall(run_pending, later);
+	unlocked_end();
+	if (full) {
+		later->pending = false;
+		drop(later);
+	}
+}
+
+/* Called by the library. */
 void xp_done_tell(void *user)
 {
 	struct xp_done *done = user;
@@ -178,9 +205,8 @@ void xp_done_tell(void *user)
 	later->last = &done->next;
 	if (!later->ended && !later->pending) {
 		later->users++;
-		later->pending = !Py_AddPendingCall(run_pending, later);
-		if (!later->pending)
-			drop(later);
+		later->pending = true;
+		ask(later);
 	}
 	give_lock();
 }

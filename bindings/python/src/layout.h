@@ -7,13 +7,7 @@
 #ifndef XP_LAYOUT_H
 #define XP_LAYOUT_H
 
-#ifndef PY_SSIZE_T_CLEAN
-#define PY_SSIZE_T_CLEAN
-#endif
-#if !defined(Py_GIL_DISABLED) && !defined(Py_LIMITED_API)
-#define Py_LIMITED_API 0x030B0000
-#endif
-#include <Python.h>
+#include "capi.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -58,11 +58,14 @@ static PyObject *limbo_object(struct xp_state *state, const struct xmem_limbo *l
 static void call_python(struct xp_pool *self, const struct xmem_limbo *limbo)
 {
 	struct running here = { .pool = self, .outer = running };
-	PyObject *call = self->limbo, *argument, *result = NULL;
+	PyObject *call, *argument, *result = NULL;
 
+	XP_LOCK(self)
+	call = self->limbo;
+	Py_XINCREF(call);
+	XP_UNLOCK
 	if (!call)
 		return;
-	Py_INCREF(call);
 	running = &here;
 	argument = limbo_object(self->state, limbo);
 	if (argument)
@@ -94,17 +97,39 @@ static void hook(struct xmem_pool *pool, const struct xmem_limbo *limbo, void *u
 
 /*
  * The function that was there before may still run in another thread; it has a reference of its
- * own. The library's @user is the pool, which whoever calls the library keeps.
+ * own. The library's @user is the pool, which whoever calls the library keeps. Of two threads that
+ * set one, the same comes last there and here.
  */
+static PyObject *set_hook(struct xp_pool *self, PyObject *call, uint64_t bytes, uint32_t count)
+{
+	struct xmem_pool *pool = xp_pool_begin(self);
+	PyObject *old = NULL;
+	int err;
+
+	if (!pool)
+		return NULL;
+	XP_LOCK(self)
+	err = xmem_limbo_hook(pool, bytes, count, call ? hook : NULL, self);
+	if (!err) {
+		old = self->limbo;
+		Py_XINCREF(call);
+		self->limbo = call;
+	}
+	XP_UNLOCK
+	xp_pool_end(self);
+	if (err)
+		return xp_raise(self->state);
+	Py_XDECREF(old);
+	Py_RETURN_NONE;
+}
+
 PyObject *xp_pool_limbo_hook(PyObject *object, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "call", "nbytes", "count", NULL };
 	struct xp_pool *self = (struct xp_pool *)object;
 	uint64_t bytes = UINT64_MAX;
 	uint32_t count = UINT32_MAX;
-	struct xmem_pool *pool;
-	PyObject *call, *old, *limit = Py_None, *most = Py_None;
-	int err;
+	PyObject *call, *limit = Py_None, *most = Py_None;
 
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OO:limbo_hook", names, &call, &limit,
 					 &most))
@@ -121,14 +146,5 @@ PyObject *xp_pool_limbo_hook(PyObject *object, PyObject *args, PyObject *kwargs)
 		PyErr_Format(PyExc_TypeError, "limbo_hook wants a function or None, not %R", call);
 		return NULL;
 	}
-	pool = xp_pool_of(self);
-	if (!pool)
-		return NULL;
-	err = xmem_limbo_hook(pool, bytes, count, call == Py_None ? NULL : hook, self);
-	if (err)
-		return xp_raise(self->state);
-	old = self->limbo;
-	self->limbo = call == Py_None ? NULL : Py_NewRef(call);
-	Py_XDECREF(old);
-	Py_RETURN_NONE;
+	return set_hook(self, call == Py_None ? NULL : call, bytes, count);
 }

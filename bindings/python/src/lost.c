@@ -65,6 +65,7 @@ PyObject *xp_lost_pool(PyObject *module, PyObject *args)
 	self = xp_pool_new(state, (PyTypeObject *)class);
 	if (!self)
 		return NULL;
+	self->users = XP_CLOSED;
 	self->lost = why(err, text);
 	if (!self->lost)
 		Py_CLEAR(self);

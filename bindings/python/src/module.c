@@ -5,13 +5,14 @@
  */
 #include "core.h"
 
-static void replace(void *slot, void *object)
+/*
+ * The package sets these once, when it is imported, and they are read without a lock. So what was
+ * there before stays: another thread may be using it.
+ */
+static void set(void *slot, void *object)
 {
-	PyObject **at = slot, *old = *at;
-
 	Py_INCREF((PyObject *)object);
-	*at = object;
-	Py_XDECREF(old);
+	__atomic_store_n((PyObject **)slot, object, __ATOMIC_RELEASE);
 }
 
 /* set_types(guard, subscription): the subclasses that calls of this module make. */
@@ -28,8 +29,8 @@ static PyObject *set_types(PyObject *module, PyObject *args)
 		PyErr_SetString(PyExc_TypeError, "set_types wants a Guard and a Subscription");
 		return NULL;
 	}
-	replace(&state->guard_class, guard);
-	replace(&state->subscription_class, subscription);
+	set(&state->guard_class, guard);
+	set(&state->subscription_class, subscription);
 	Py_RETURN_NONE;
 }
 
@@ -48,8 +49,8 @@ static PyObject *set_errors(PyObject *module, PyObject *args)
 		PyErr_SetString(PyExc_TypeError, "set_errors wants a dict and a function");
 		return NULL;
 	}
-	replace(&state->errors, classes);
-	replace(&state->words, words);
+	set(&state->errors, classes);
+	set(&state->words, words);
 	Py_RETURN_NONE;
 }
 
@@ -166,8 +167,8 @@ static void free_state(void *module)
 
 static PyModuleDef_Slot slots[] = {
 	{ Py_mod_exec, execute },
-#ifdef Py_GIL_DISABLED
-	{ Py_mod_gil, Py_MOD_GIL_USED },	/* core.h, "Locks" */
+#ifdef Py_mod_gil
+	{ Py_mod_gil, Py_MOD_GIL_NOT_USED },	/* core.h, "Locks" */
 #endif
 	{ 0, NULL }
 };

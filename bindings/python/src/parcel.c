@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * What parcels need of their pool: its handle, until they are pickled or dropped, to give back what
- * they have set aside. A program may close the pool before that: then no call finds the handle any
- * more (xp_pool_of), and it stays for the parcels, of which the last one closes it.
+ * they have set aside. A program may close the pool before that: then no other call finds the handle
+ * any more (xp_pool_begin), and it stays for the parcels, of which the last one closes it.
  */
 #include "core.h"
 
@@ -12,9 +12,10 @@ PyObject *xp_pool_keep(PyObject *object, PyObject *unused)
 {
 	struct xp_pool *self = (struct xp_pool *)object;
 
-	if (!xp_pool_of(self))
+	if (!xp_pool_begin(self))
 		return NULL;
-	self->parcels++;
+	__atomic_add_fetch(&self->shares, 1, __ATOMIC_RELAXED);
+	xp_pool_end(self);
 	Py_RETURN_NONE;
 }
 
@@ -33,14 +34,12 @@ static void drop_ref(struct xmem_pool *pool, uint64_t token)
 PyObject *xp_pool_give_back(PyObject *object, PyObject *token)
 {
 	struct xp_pool *self = (struct xp_pool *)object;
-	struct xmem_pool *pool = self->pool ? self->pool : self->closing;
 	uint64_t number;
 
 	if (!xp_token(token, &number))
 		return NULL;
-	if (number && pool && self->forks == xp_forks)
-		drop_ref(pool, number);
-	self->parcels--;
-	xp_pool_close_if_last(self);
+	if (number && self->forks == xp_forks)
+		drop_ref(self->pool, number);
+	xp_pool_put(self);
 	Py_RETURN_NONE;
 }

@@ -2,26 +2,66 @@
 /*
  * Pool: a handle of a pool. It is closed by close(), or when it and nobody needs it any more.
  *
- * xmem_get must not run while another thread closes the handle, as xmem_pool_close says. Where it
- * keeps the GIL it cannot: close() takes the handle away first. Where it may ask the host, because
- * references are set aside, it runs without the GIL and is counted in users; the last of them
- * closes the handle then. So does a parcel that is the last to need it (parcel.c).
+ * Each call that uses the handle counts itself (users), from before it looks whether the pool is
+ * closed until the library has returned. close() first says that it is, ends what waits, and waits
+ * for the rest. The library does that too, for most calls and once they are inside; what has not
+ * got there yet could meet a pool that has been opened at the same address meanwhile.
+ *
+ * A parcel keeps the handle longer, for a call of its own (parcel.c): the last of those that have a
+ * share of it closes it.
  */
 #include "core.h"
 
+#include <limits.h>
+#include <linux/futex.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-struct xmem_pool *xp_pool_of(struct xp_pool *self)
+/* ---- who uses the handle ---- */
+
+static void count(struct xp_pool *self)
 {
-	if (!self->pool) {
-		if (!xp_raise_lost(self->state, self->lost))
-			xp_raise_errno(self->state, EBADF, "this pool has been closed");
-	} else if (self->forks != xp_forks) {
-		xp_raise_forked(self->state, "pool");
-		return NULL;
-	}
-	return self->pool;
+	__atomic_add_fetch(&self->users, 1, __ATOMIC_ACQUIRE);
 }
+
+bool xp_pool_is_closed(struct xp_pool *self)
+{
+	return __atomic_load_n(&self->users, __ATOMIC_RELAXED) & XP_CLOSED;
+}
+
+void xp_pool_end(struct xp_pool *self)
+{
+	if (__atomic_fetch_sub(&self->users, 1, __ATOMIC_RELEASE) == (XP_CLOSED | 1))
+		syscall(SYS_futex, &self->users, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+struct xmem_pool *xp_pool_begin(struct xp_pool *self)
+{
+	bool closed;
+
+	count(self);
+	closed = xp_pool_is_closed(self);
+	if (!closed && self->forks == xp_forks)
+		return self->pool;
+	xp_pool_end(self);
+	if (!closed)
+		xp_raise_forked(self->state, "pool");
+	else if (!xp_raise_lost(self->state, self->lost))
+		xp_raise_errno(self->state, EBADF, "this pool has been closed");
+	return NULL;
+}
+
+/* Once XP_CLOSED is set. Without the GIL. */
+static void wait_for_users(struct xp_pool *self)
+{
+	unsigned int users;
+
+	while ((users = __atomic_load_n(&self->users, __ATOMIC_ACQUIRE)) != XP_CLOSED)
+		syscall(SYS_futex, &self->users, FUTEX_WAIT_PRIVATE, users, NULL, NULL, 0);
+}
+
+/* ---- opening ---- */
 
 struct xp_pool *xp_pool_new(struct xp_state *state, PyTypeObject *class)
 {
@@ -31,6 +71,7 @@ struct xp_pool *xp_pool_new(struct xp_state *state, PyTypeObject *class)
 	if (self) {
 		self->state = state;
 		self->forks = xp_forks;
+		self->shares = 1;
 	}
 	return self;
 }
@@ -77,68 +118,68 @@ PyObject *xp_pool_open(PyObject *module, PyObject *args)
 static PyObject *pool_reopen(PyObject *object, PyObject *unused)
 {
 	struct xp_pool *self = (struct xp_pool *)object, *other;
+	bool closed;
 
 	if (xp_raise_lost(self->state, self->lost))
 		return NULL;
-	if (!self->pool)
-		return xp_raise_errno(self->state, EBADF, "this pool has been closed");
 	other = xp_pool_new(self->state, Py_TYPE(object));
 	if (!other)
 		return NULL;
-	while (self->pool) {
-		struct xmem_pool *pool = self->pool;
-
-		Py_BEGIN_ALLOW_THREADS
-		other->pool = xmem_pool_reopen(pool);
-		Py_END_ALLOW_THREADS
+	do {
+		count(self);
+		closed = xp_pool_is_closed(self);
+		if (!closed) {
+			Py_BEGIN_ALLOW_THREADS
+			other->pool = xmem_pool_reopen(self->pool);
+			xp_pool_end(self);
+			Py_END_ALLOW_THREADS
+		} else {
+			xp_pool_end(self);
+			xp_raise_errno(self->state, EBADF, "this pool has been closed");
+		}
 		if (other->pool)
 			return (PyObject *)other;
-		if (!xp_again(self->state, XMEM_FOREVER, NULL))
-			break;
-	}
-	if (!PyErr_Occurred())
-		xp_raise_errno(self->state, EBADF, "this pool has been closed");
+	} while (!closed && xp_again(self->state, XMEM_FOREVER, NULL));
 	Py_DECREF(other);
 	return NULL;
 }
 
 /* ---- closing ---- */
 
-static void close_handle(struct xmem_pool *pool)
+/* What waits in the library ends at once. A child of fork has none of its parent's threads. */
+static void end_users(struct xp_pool *self)
 {
 	PyThreadState *thread;
 
-	if (!pool)
+	if (self->forks != xp_forks)
 		return;
 	thread = PyEval_SaveThread();
-	xmem_pool_close(pool);
+	if (__atomic_load_n(&self->users, __ATOMIC_ACQUIRE) != XP_CLOSED ||
+	    __atomic_load_n(&self->shares, __ATOMIC_ACQUIRE) != 1)
+		xmem_cancel(self->pool);
+	wait_for_users(self);
 	PyEval_RestoreThread(thread);
 }
 
-void xp_pool_close_if_last(struct xp_pool *self)
+void xp_pool_put(struct xp_pool *self)
 {
-	struct xmem_pool *pool = self->closing;
-
-	if (!pool || self->users || self->parcels || xp_is_hooked(self))
+	if (__atomic_sub_fetch(&self->shares, 1, __ATOMIC_ACQ_REL))
 		return;
-	self->closing = NULL;
-	close_handle(pool);
+	Py_BEGIN_ALLOW_THREADS
+	xmem_pool_close(self->pool);
+	Py_END_ALLOW_THREADS
 }
 
 static PyObject *pool_close(PyObject *object, PyObject *unused)
 {
 	struct xp_pool *self = (struct xp_pool *)object;
-	struct xmem_pool *pool = self->pool;
 
-	if (pool && xp_is_hooked(self))
+	if (!xp_pool_is_closed(self) && xp_is_hooked(self))
 		return xp_raise_errno(self->state, EDEADLK, "a limbo hook cannot close the pool in "
 				      "whose call it runs");
-	self->pool = NULL;
-	if (pool && (self->users || self->parcels) && self->forks == xp_forks) {
-		self->closing = pool;
-		xmem_cancel(pool);	/* what waits ends now, and not with the last user */
-	} else {
-		close_handle(pool);
+	if (!(__atomic_fetch_or(&self->users, XP_CLOSED, __ATOMIC_ACQ_REL) & XP_CLOSED)) {
+		end_users(self);
+		xp_pool_put(self);
 	}
 	xp_later_run(self->state->later);
 	Py_RETURN_NONE;
@@ -157,9 +198,12 @@ static void pool_dealloc(PyObject *object)
 	freefunc free_object = PyType_GetSlot(type, Py_tp_free);
 
 	PyObject_GC_UnTrack(object);
-	close_handle(self->pool);
-	close_handle(self->closing);
 	Py_CLEAR(self->lost);
+	if (self->pool && self->shares) {
+		Py_BEGIN_ALLOW_THREADS		/* nobody can be using it */
+		xmem_pool_close(self->pool);
+		Py_END_ALLOW_THREADS
+	}
 	pool_clear(object);
 	free_object(object);
 	Py_DECREF(type);
@@ -187,11 +231,12 @@ static PyObject *pool_preallocate(PyObject *object, PyObject *args, PyObject *kw
 					 &options.flags))
 		return NULL;
 	do {
-		pool = xp_pool_of(self);
+		pool = xp_pool_begin(self);
 		if (!pool)
 			return NULL;
 		Py_BEGIN_ALLOW_THREADS
 		err = xmem_preallocate_with(pool, &options);
+		xp_pool_end(self);
 		Py_END_ALLOW_THREADS
 	} while (err < 0 && xp_again(self->state, XMEM_FOREVER, NULL));
 	if (err < 0)
@@ -226,15 +271,15 @@ static PyObject *pool_acquire(PyObject *object, PyObject *args, PyObject *kwargs
 		return NULL;
 	until = xp_until(timeout_ns);
 	do {
-		pool = xp_pool_of(self);
+		pool = xp_pool_begin(self);
 		if (!pool)
 			return NULL;
 		XP_BEGIN_HOOKED
 		buffer = xmem_acquire(pool, bytes, timeout_ns);
 		if (buffer)
 			say_nothing(buffer);
+		xp_pool_end(self);
 		XP_END_HOOKED
-		xp_pool_close_if_last(self);
 		if (buffer)
 			return xp_guard_new(self->state, object, buffer, XP_WRITING);
 	} while (xp_again(self->state, until, &timeout_ns));
@@ -258,11 +303,12 @@ static PyObject *pool_attach_fd(PyObject *object, PyObject *args, PyObject *kwar
 	if (fd < 0)
 		return NULL;
 	do {
-		pool = xp_pool_of(self);
+		pool = xp_pool_begin(self);
 		if (!pool)
 			return NULL;
 		Py_BEGIN_ALLOW_THREADS
 		buffer = xmem_attach_fd(pool, fd, offset, length, 0);
+		xp_pool_end(self);
 		Py_END_ALLOW_THREADS
 		if (buffer)
 			return xp_guard_new(self->state, object, buffer, XP_WRITING);
@@ -270,139 +316,19 @@ static PyObject *pool_attach_fd(PyObject *object, PyObject *args, PyObject *kwar
 	return NULL;
 }
 
-/* ---- getting by token ---- */
-
-/* The calls of xmem_get that may ask the host. */
-static struct xmem_buffer *get_slowly(struct xp_pool *self, struct xmem_pool *pool, uint64_t token)
-{
-	struct xmem_buffer *buffer;
-
-	self->users++;
-	Py_BEGIN_ALLOW_THREADS
-	buffer = xmem_get(pool, token);
-	Py_END_ALLOW_THREADS
-	self->users--;
-	xp_pool_close_if_last(self);
-	return buffer;
-}
-
-/*
- * A get that takes no claim asks nobody, and costs less than letting go of the GIL. If a claim
- * comes in between, the call asks the host with the GIL, once.
- */
-static PyObject *pool_get(PyObject *object, PyObject *token)
-{
-	struct xp_pool *self = (struct xp_pool *)object;
-	struct xmem_buffer *buffer;
-	struct xmem_pool *pool;
-	uint64_t number;
-
-	if (!xp_token(token, &number))
-		return NULL;
-	do {
-		pool = xp_pool_of(self);
-		if (!pool)
-			return NULL;
-		buffer = xmem_claims(pool, number) > 0 ? get_slowly(self, pool, number) :
-							 xmem_get(pool, number);
-		if (buffer)
-			return xp_guard_new(self->state, object, buffer, XP_READING);
-	} while (xp_again(self->state, XMEM_FOREVER, NULL));
-	return NULL;
-}
-
-static PyObject *pool_get_slot(PyObject *object, PyObject *slot)
-{
-	struct xp_pool *self = (struct xp_pool *)object;
-	struct xmem_buffer *buffer;
-	struct xmem_pool *pool;
-	uint32_t number;
-
-	if (!xp_u32(slot, &number))
-		return NULL;
-	do {
-		pool = xp_pool_of(self);
-		if (!pool)
-			return NULL;
-		Py_BEGIN_ALLOW_THREADS
-		buffer = xmem_get_slot(pool, number);
-		Py_END_ALLOW_THREADS
-		if (buffer)
-			return xp_guard_new(self->state, object, buffer, XP_READING);
-	} while (xp_again(self->state, XMEM_FOREVER, NULL));
-	return NULL;
-}
-
-/* ---- calls that name a token ---- */
-
-static PyObject *with_token(PyObject *object, PyObject *token,
-			    int (*call)(struct xmem_pool *pool, uint64_t token))
-{
-	struct xp_pool *self = (struct xp_pool *)object;
-	struct xmem_pool *pool;
-	uint64_t number;
-	int err;
-
-	if (!xp_token(token, &number))
-		return NULL;
-	do {
-		pool = xp_pool_of(self);
-		if (!pool)
-			return NULL;
-		Py_BEGIN_ALLOW_THREADS
-		err = call(pool, number);
-		Py_END_ALLOW_THREADS
-		if (err >= 0)
-			Py_RETURN_NONE;
-	} while (xp_again(self->state, XMEM_FOREVER, NULL));
-	return NULL;
-}
-
-static PyObject *pool_add_ref(PyObject *self, PyObject *token)
-{
-	return with_token(self, token, xmem_add_ref);
-}
-
-static PyObject *pool_drop_ref(PyObject *self, PyObject *token)
-{
-	return with_token(self, token, xmem_drop_ref);
-}
-
-static PyObject *pool_void_claims(PyObject *self, PyObject *token)
-{
-	return with_token(self, token, xmem_void_claims);
-}
-
-static PyObject *pool_claims(PyObject *object, PyObject *token)
-{
-	struct xp_pool *self = (struct xp_pool *)object;
-	struct xmem_pool *pool = xp_pool_of(self);
-	uint64_t number;
-	int claims;
-
-	if (!pool || !xp_token(token, &number))
-		return NULL;
-	claims = xmem_claims(pool, number);
-	return claims < 0 ? xp_raise(self->state) : PyLong_FromLong(claims);
-}
-
-static PyObject *pool_retract(PyObject *self, PyObject *token)
-{
-	return with_token(self, token, xmem_retract);
-}
-
 /* ---- the pool as a whole ---- */
 
 static PyObject *pool_collect(PyObject *object, PyObject *unused)
 {
 	struct xp_pool *self = (struct xp_pool *)object;
-	struct xmem_pool *pool = xp_pool_of(self);
+	struct xmem_pool *pool = xp_pool_begin(self);
 	int found;
 
 	if (!pool)
 		return NULL;
 	XP_BEGIN_HOOKED
 	found = xmem_collect(pool);
+	xp_pool_end(self);
 	XP_END_HOOKED
 	xp_later_run(self->state->later);
 	return found < 0 ? xp_raise(self->state) : PyLong_FromLong(found);
@@ -412,14 +338,18 @@ static PyObject *pool_trim(PyObject *object, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "keep", NULL };
 	struct xp_pool *self = (struct xp_pool *)object;
-	struct xmem_pool *pool = xp_pool_of(self);
+	struct xmem_pool *pool;
 	uint64_t keep = 0;
 	int64_t given;
 
-	if (!pool || !PyArg_ParseTupleAndKeywords(args, kwargs, "|O&:trim", names, xp_token, &keep))
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&:trim", names, xp_token, &keep))
+		return NULL;
+	pool = xp_pool_begin(self);
+	if (!pool)
 		return NULL;
 	XP_BEGIN_HOOKED
 	given = xmem_trim(pool, keep);
+	xp_pool_end(self);
 	XP_END_HOOKED
 	xp_later_run(self->state->later);
 	return given < 0 ? xp_raise(self->state) : PyLong_FromLongLong(given);
@@ -428,21 +358,27 @@ static PyObject *pool_trim(PyObject *object, PyObject *args, PyObject *kwargs)
 static PyObject *pool_cancel(PyObject *object, PyObject *unused)
 {
 	struct xp_pool *self = (struct xp_pool *)object;
-	struct xmem_pool *pool = xp_pool_of(self);
+	struct xmem_pool *pool = xp_pool_begin(self);
+	int err;
 
-	return pool ? xp_done(self->state, xmem_cancel(pool)) : NULL;
+	if (!pool)
+		return NULL;
+	err = xmem_cancel(pool);
+	xp_pool_end(self);
+	return xp_done(self->state, err);
 }
 
 static PyObject *descriptor(PyObject *object, int (*call)(struct xmem_pool *pool))
 {
 	struct xp_pool *self = (struct xp_pool *)object;
-	struct xmem_pool *pool = xp_pool_of(self);
+	struct xmem_pool *pool = xp_pool_begin(self);
 	int fd;
 
 	if (!pool)
 		return NULL;
 	Py_BEGIN_ALLOW_THREADS
 	fd = call(pool);
+	xp_pool_end(self);
 	Py_END_ALLOW_THREADS
 	return fd < 0 ? xp_raise(self->state) : PyLong_FromLong(fd);
 }
@@ -464,9 +400,15 @@ static PyObject *get_client(PyObject *object, void *unused)
 
 static PyObject *get_backend(PyObject *object, void *unused)
 {
-	struct xmem_pool *pool = xp_pool_of((struct xp_pool *)object);
+	struct xp_pool *self = (struct xp_pool *)object;
+	struct xmem_pool *pool = xp_pool_begin(self);
+	const char *name;		/* a constant of the library's */
 
-	return pool ? PyUnicode_FromString(xmem_pool_backend(pool)) : NULL;
+	if (!pool)
+		return NULL;
+	name = xmem_pool_backend(pool);
+	xp_pool_end(self);
+	return PyUnicode_FromString(name);
 }
 
 static PyObject *get_forked(PyObject *object, void *unused)
@@ -476,7 +418,7 @@ static PyObject *get_forked(PyObject *object, void *unused)
 
 static PyObject *get_closed(PyObject *object, void *unused)
 {
-	return PyBool_FromLong(!((struct xp_pool *)object)->pool);
+	return PyBool_FromLong(xp_pool_is_closed((struct xp_pool *)object));
 }
 
 #define KEYWORDS(function) (PyCFunction)(void *)(function), METH_VARARGS | METH_KEYWORDS
@@ -490,15 +432,15 @@ static PyMethodDef methods[] = {
 	{ "_cuda_preallocate", KEYWORDS(xp_pool_cuda_preallocate), XP_DOC_pool_cuda_preallocate },
 	{ "_cuda_acquire", KEYWORDS(xp_pool_cuda_acquire), XP_DOC_pool_cuda_acquire },
 	{ "_cuda_attach", KEYWORDS(xp_pool_cuda_attach), XP_DOC_pool_cuda_attach },
-	{ "get", pool_get, METH_O, XP_DOC_pool_get },
-	{ "get_slot", pool_get_slot, METH_O, XP_DOC_pool_get_slot },
-	{ "claims", pool_claims, METH_O, XP_DOC_pool_claims },
-	{ "add_ref", pool_add_ref, METH_O, XP_DOC_pool_add_ref },
-	{ "drop_ref", pool_drop_ref, METH_O, XP_DOC_pool_drop_ref },
-	{ "void_claims", pool_void_claims, METH_O, XP_DOC_pool_void_claims },
+	{ "get", xp_pool_get, METH_O, XP_DOC_pool_get },
+	{ "get_slot", xp_pool_get_slot, METH_O, XP_DOC_pool_get_slot },
+	{ "claims", xp_pool_claims, METH_O, XP_DOC_pool_claims },
+	{ "add_ref", xp_pool_add_ref, METH_O, XP_DOC_pool_add_ref },
+	{ "drop_ref", xp_pool_drop_ref, METH_O, XP_DOC_pool_drop_ref },
+	{ "void_claims", xp_pool_void_claims, METH_O, XP_DOC_pool_void_claims },
 	{ "_keep", xp_pool_keep, METH_NOARGS, XP_DOC_pool_keep },
 	{ "_give_back", xp_pool_give_back, METH_O, XP_DOC_pool_give_back },
-	{ "retract", pool_retract, METH_O, XP_DOC_pool_retract },
+	{ "retract", xp_pool_retract, METH_O, XP_DOC_pool_retract },
 	{ "collect", pool_collect, METH_NOARGS, XP_DOC_pool_collect },
 	{ "trim", KEYWORDS(pool_trim), XP_DOC_pool_trim },
 	{ "limbo_hook", KEYWORDS(xp_pool_limbo_hook), XP_DOC_pool_limbo_hook },

@@ -1,28 +1,34 @@
 // SPDX-License-Identifier: MIT
 /*
  * Subscription: receiving. The first try keeps the GIL and does not wait; what waits is without it.
- * A subscription is dropped while other threads receive from it only by their leave: the library
- * ends their waits (ECANCELED).
+ *
+ * Any threads may receive from one, and close it meanwhile. Nothing here keeps them apart, nor need
+ * it: the library ends the waits of the others (ECANCELED) and refuses their later calls, because
+ * it knows a handle that was dropped. So it has no lock, and who closes it takes the handle out
+ * atomically.
  */
 #include "core.h"
 
 struct xp_subscription {
 	PyObject_HEAD
-	struct xp_state *state;
-	struct xmem_subscription *subscription;	/* NULL: closed */
-	PyObject *pool;
-	unsigned int forks;		/* xp_forks when it was made */
+	struct xp_state *state;		/* constant */
+	struct xmem_subscription *subscription;	/* atomic; NULL: closed */
+	PyObject *pool;			/* constant */
+	unsigned int forks;		/* constant: xp_forks when it was made */
 };
 
 static struct xmem_subscription *subscription_of(struct xp_subscription *self)
 {
-	if (!self->subscription) {
+	struct xmem_subscription *subscription = __atomic_load_n(&self->subscription,
+								 __ATOMIC_RELAXED);
+
+	if (!subscription) {
 		xp_raise_errno(self->state, EBADF, "this subscription has been closed");
 	} else if (self->forks != xp_forks) {
 		xp_raise_forked(self->state, "subscription");
 		return NULL;
 	}
-	return self->subscription;
+	return subscription;
 }
 
 PyObject *xp_pool_subscribe(PyObject *object, PyObject *args, PyObject *kwargs)
@@ -43,12 +49,13 @@ PyObject *xp_pool_subscribe(PyObject *object, PyObject *args, PyObject *kwargs)
 		return NULL;
 	until = xp_until(options.timeout_ns);
 	do {
-		struct xmem_pool *handle = xp_pool_of(pool);
+		struct xmem_pool *handle = xp_pool_begin(pool);
 
 		if (!handle)
 			return NULL;
 		Py_BEGIN_ALLOW_THREADS
 		subscription = xmem_subscribe(handle, &options);
+		xp_pool_end(pool);
 		Py_END_ALLOW_THREADS
 		if (subscription)
 			break;
@@ -159,11 +166,12 @@ PyObject *xp_pool_receive(PyObject *object, PyObject *args, PyObject *kwargs)
 		return NULL;
 	until = xp_until(timeout_ns);
 	do {
-		pool = xp_pool_of(self);
+		pool = xp_pool_begin(self);
 		if (!pool)
 			return NULL;
 		Py_BEGIN_ALLOW_THREADS
 		buffer = xmem_receive_any(pool, timeout_ns, NULL);
+		xp_pool_end(self);
 		Py_END_ALLOW_THREADS
 		if (buffer)
 			return xp_guard_new(self->state, object, buffer, XP_READING);
@@ -175,10 +183,10 @@ PyObject *xp_pool_receive(PyObject *object, PyObject *args, PyObject *kwargs)
 
 static void unsubscribe(struct xp_subscription *self)
 {
-	struct xmem_subscription *subscription = self->subscription;
+	struct xmem_subscription *subscription = __atomic_exchange_n(&self->subscription, NULL,
+								     __ATOMIC_ACQ_REL);
 	PyThreadState *thread;
 
-	self->subscription = NULL;
 	if (!subscription)
 		return;
 	thread = PyEval_SaveThread();
@@ -256,7 +264,8 @@ static PyObject *get_pool(PyObject *object, void *unused)
 
 static PyObject *get_closed(PyObject *object, void *unused)
 {
-	return PyBool_FromLong(!((struct xp_subscription *)object)->subscription);
+	return PyBool_FromLong(!__atomic_load_n(&((struct xp_subscription *)object)->subscription,
+						__ATOMIC_RELAXED));
 }
 
 #define KEYWORDS(function) (PyCFunction)(void *)(function), METH_VARARGS | METH_KEYWORDS

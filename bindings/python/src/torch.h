@@ -4,7 +4,8 @@
  * It knows nothing of torch's C++; torch takes memory from it by DLPack capsules, or through the
  * allocators below.
  *
- *	torch_module.c	the module's functions, and errors
+ *	torch_module.c	the module: the table of its functions, and errors
+ *	torch_calls.c	its functions on pools and buffers; doc_torch.h: what all of them are for
  *	torch_pool.c	pools that this process has joined, which stay joined
  *	torch_hold.c	holds: the buffers that storages lie in, found by their address
  *	torch_offer.c	references set aside for messages
@@ -12,6 +13,7 @@
  *	torch_alloc.c	allocators for torch: CPU and CUDA
  *	torch_cuda.c	memory of GPUs that other processes are to see
  *	torch_guard.c	tensors of guards
+ *	torch_swap.c	the memory of two storages of torch 1.13, exchanged
  *
  * What is here belongs to the process, not to an interpreter: storages are dropped by any thread,
  * with or without the GIL, also while Python ends. So it is static, and no Python object is in it.
@@ -19,11 +21,7 @@
 #ifndef XT_TORCH_H
 #define XT_TORCH_H
 
-#define PY_SSIZE_T_CLEAN
-#ifndef Py_GIL_DISABLED
-#define Py_LIMITED_API 0x030B0000
-#endif
-#include <Python.h>
+#include "capi.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -35,6 +33,7 @@
 
 #define XT_DLPACK_CPU	1
 #define XT_DLPACK_CUDA	2
+#define XT_DLPACK_INT	0
 #define XT_DLPACK_UINT	1
 
 struct xt_dlpack {
@@ -149,6 +148,15 @@ size_t xt_fork_restore(void);
 /* Register what runs in every fork of the C library. 0 or -errno. */
 int xt_fork_register(void);
 
+/* ---- torch_guard.c ---- */
+
+/*
+ * Around fork, while xt_lock is held: what tensors of guards show, and the child has no pages of,
+ * is copied before it; the child puts the copies where the tensors point, the parent drops them.
+ */
+void xt_guards_before_fork(void);
+void xt_guards_after_fork(bool child);
+
 /* ---- torch_alloc.c ---- */
 
 /* What a C++ allocator of torch calls; NULL: have another allocator do it. */
@@ -160,22 +168,43 @@ void xt_allocate_from(struct xt_pool *pool, size_t most_buffers);
 /* The same for memory of GPUs. */
 void xt_cuda_allocate_from(struct xt_pool *pool);
 
-/* ---- torch_cuda.c: functions of the module ---- */
+/* ---- functions of the module, by file ---- */
 
+/* torch_calls.c */
+PyObject *xt_call_join(PyObject *module, PyObject *args);
+PyObject *xt_call_make(PyObject *module, PyObject *args);
+PyObject *xt_call_get(PyObject *module, PyObject *args);
+PyObject *xt_call_find(PyObject *module, PyObject *address);
+PyObject *xt_call_offer(PyObject *module, PyObject *address);
+PyObject *xt_call_drop(PyObject *module, PyObject *args);
+PyObject *xt_call_claims(PyObject *module, PyObject *args);
+PyObject *xt_call_pool_stat(PyObject *module, PyObject *args);
+PyObject *xt_call_set_in_flight(PyObject *module, PyObject *ns);
+PyObject *xt_call_holds(PyObject *module, PyObject *unused);
+PyObject *xt_call_fork_offer(PyObject *module, PyObject *unused);
+PyObject *xt_call_fork_restore(PyObject *module, PyObject *unused);
+PyObject *xt_call_allocate_from(PyObject *module, PyObject *args);
+PyObject *xt_call_allocator(PyObject *module, PyObject *unused);
+/* A capsule for torch's from_dlpack, which owns a share of the hold. NULL with an exception. */
+PyObject *xt_capsule(struct xt_dlpack *dlpack);
+
+/* torch_cuda.c */
 PyObject *xt_cuda_share(PyObject *module, PyObject *args);
 PyObject *xt_cuda_get(PyObject *module, PyObject *args);
 PyObject *xt_cuda_drain(PyObject *module, PyObject *unused);
 PyObject *xt_cuda_use(PyObject *module, PyObject *args);
 
-/* ---- torch_guard.c: a function of the module ---- */
-
-PyObject *xt_guard_capsule(PyObject *module, PyObject *guard);
+/* torch_guard.c, torch_swap.c */
+PyObject *xt_guard_capsule(PyObject *module, PyObject *args);
+PyObject *xt_swap(PyObject *module, PyObject *args);
 
 /* ---- torch_module.c ---- */
 
+/* Raise @err, a positive errno. Always NULL. */
+PyObject *xt_raise_errno(PyObject *module, int err, const char *message);
 /* Raise the library's last error. Always NULL. */
 PyObject *xt_raise(PyObject *module);
-/* A capsule for torch's from_dlpack, which owns a share of the hold. NULL with an exception. */
-PyObject *xt_capsule(struct xt_dlpack *dlpack);
+/* Is the call to be made again, because a signal has ended it? Otherwise its error is raised. */
+bool xt_again(PyObject *module);
 
 #endif

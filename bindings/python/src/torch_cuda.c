@@ -28,7 +28,6 @@ static void come_back(void *user)
 		;
 }
 
-/* cuda_drain() -> how many storages have come back, and are dropped */
 PyObject *xt_cuda_drain(PyObject *module, PyObject *unused)
 {
 	struct lent *lent = __atomic_exchange_n(&returned, NULL, __ATOMIC_ACQUIRE), *next;
@@ -65,7 +64,6 @@ static uint64_t attach(struct xt_pool *pool, void *address, size_t bytes, void *
 	return token;
 }
 
-/* cuda_share(pool, address, bytes, stream, storage) -> token; the storage is kept meanwhile */
 PyObject *xt_cuda_share(PyObject *module, PyObject *args)
 {
 	unsigned long long address, stream;
@@ -121,7 +119,6 @@ static struct xt_hold *get(struct xt_pool *pool, uint64_t token, int *ret_device
 	return hold;
 }
 
-/* cuda_get(pool, token) -> (capsule, device, bytes) */
 PyObject *xt_cuda_get(PyObject *module, PyObject *args)
 {
 	unsigned long long token;
@@ -141,9 +138,7 @@ PyObject *xt_cuda_get(PyObject *module, PyObject *args)
 		Py_BEGIN_ALLOW_THREADS
 		hold = get(pool, token, &device);
 		Py_END_ALLOW_THREADS
-		if (!hold && xmem_peek_last_error(NULL) != -EINTR)
-			return xt_raise(module);
-		if (!hold && PyErr_CheckSignals())
+		if (!hold && !xt_again(module))
 			return NULL;
 	} while (!hold);
 	bytes = hold->bytes;
@@ -153,7 +148,6 @@ PyObject *xt_cuda_get(PyObject *module, PyObject *args)
 	return capsule ? Py_BuildValue("Nin", capsule, device, bytes) : NULL;
 }
 
-/* cuda_use(pool): where xmem_torch_cuda_allocate takes memory from, from now on */
 PyObject *xt_cuda_use(PyObject *module, PyObject *args)
 {
 	struct xt_pool *pool;

@@ -9,32 +9,12 @@
  * xt_fork_restore fills them. References that the parent has set aside just before the fork
  * (xt_fork_offer) keep the buffers there until then. What cannot be got stays reserved: a use of it
  * ends the child by SIGSEGV and cannot read or write somebody else's memory. Memory of GPUs is lost
- * in a child in any case: the driver does not serve it.
+ * in a child in any case: the driver does not serve it. Tensors of guards are torch_guard.c's.
  */
 #include "torch.h"
+#include "torch_pages.h"
 
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#ifndef MREMAP_MAYMOVE
-#define MREMAP_MAYMOVE	1
-#define MREMAP_FIXED	2
-#endif
-/* The limited API of Python is compiled with _GNU_SOURCE or without. */
-void *mremap(void *old, size_t old_bytes, size_t new_bytes, int flags, ...);
-
-static uintptr_t page_bytes;
-
-static uintptr_t page_down(uintptr_t at)
-{
-	return at & -page_bytes;
-}
-
-static uintptr_t page_up(uintptr_t at)
-{
-	return (at + page_bytes - 1) & -page_bytes;
-}
 
 /* ---- addresses ---- */
 
@@ -55,7 +35,7 @@ static void note_range(struct xt_hold *hold, void *user)
 	hold->moved_in = false;
 	if (!hold->gpu && ranges->count < ranges->room)
 		ranges->at[ranges->count++] = (struct range){
-			page_down(address), page_up(address + hold->bytes),
+			xt_page_down(address), xt_page_up(address + hold->bytes),
 		};
 }
 
@@ -115,6 +95,7 @@ static void before_fork(void)
 	xt_holds_each(count_one, &holds);
 	kept.at = malloc(holds * sizeof(*kept.at));
 	kept.room = kept.at ? holds : 0;
+	xt_guards_before_fork();
 }
 
 static void after_fork(void)
@@ -131,6 +112,7 @@ static void forget(struct xt_hold *hold, void *user)
 static void after_fork_parent(void)
 {
 	after_fork();
+	xt_guards_after_fork(false);
 	xt_holds_each(forget, NULL);
 	prepared = false;
 	pthread_mutex_unlock(&xt_lock);
@@ -147,6 +129,7 @@ static void lose(struct xt_hold *hold, void *user)
 static void after_fork_child(void)
 {
 	reserve_all();
+	xt_guards_after_fork(true);
 	after_fork();
 	xt_holds_each(lose, NULL);
 	pthread_mutex_init(&xt_lock, NULL);
@@ -159,7 +142,6 @@ int xt_fork_register(void)
 
 	if (registered)
 		return 0;
-	page_bytes = sysconf(_SC_PAGESIZE);
 	registered = true;
 	return -pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }
@@ -232,9 +214,9 @@ void xt_fork_offer(void)
 /* A second mapping of the same pages: mremap makes one of a shared mapping if it moves 0 bytes. */
 static bool move_in(struct xt_hold *hold, const void *contents)
 {
-	uintptr_t begin = page_down((uintptr_t)hold->address);
-	uintptr_t end = page_up((uintptr_t)hold->address + hold->bytes);
-	uintptr_t from = page_down((uintptr_t)contents);
+	uintptr_t begin = xt_page_down((uintptr_t)hold->address);
+	uintptr_t end = xt_page_up((uintptr_t)hold->address + hold->bytes);
+	uintptr_t from = xt_page_down((uintptr_t)contents);
 
 	if ((uintptr_t)contents - from != (uintptr_t)hold->address - begin)
 		return false;
@@ -275,8 +257,8 @@ size_t xt_fork_restore(void)
 /* Pages at its ends may be other buffers' too; those stay until the process ends. */
 void xt_fork_unmap(struct xt_hold *hold)
 {
-	uintptr_t begin = page_up((uintptr_t)hold->address);
-	uintptr_t end = page_down((uintptr_t)hold->address + hold->bytes);
+	uintptr_t begin = xt_page_up((uintptr_t)hold->address);
+	uintptr_t end = xt_page_down((uintptr_t)hold->address + hold->bytes);
 
 	if (hold->moved_in && begin < end)
 		munmap((void *)begin, end - begin);

@@ -4,40 +4,171 @@
  * it ignores what DLPack says about that, and stores end the process by SIGSEGV. So contents that
  * are held for reading become memory of xmem_data_private, which the tensor may write and nobody
  * else sees. A guard that is being written gives the contents themselves.
+ *
+ * The library leaves a child by fork no page of a pool, for no host knows the child as one of their
+ * users. So it gets a copy of what each tensor showed when it was forked, as of all other memory of
+ * its parent. The copy is made before the fork, because the child has nothing to make it of. Small
+ * contents that are held for reading are on the heap, and the child has those already.
  */
 #include "core.h"
 #include "torch.h"
+#include "torch_pages.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct tensor {
 	struct xt_dlpack dlpack;
 	struct xp_hold *hold;
+	struct tensor *next, **before;	/* the list of all; xt_lock guards it and what follows */
+	bool direct;			/* the contents themselves */
+	uintptr_t begin, end;		/* of its pages */
+	void *copy;			/* of these, during a fork; NULL: there is no memory */
+	bool copied;			/* in a child: the pages are such a copy */
 	int64_t shape[XMEM_MAX_DIMENSIONS];
 	int64_t strides[XMEM_MAX_DIMENSIONS];	/* elements */
 };
+
+static struct tensor *all;
+
+static void enlist(struct tensor *tensor, void *memory, size_t bytes, bool direct)
+{
+	tensor->direct = direct;
+	tensor->begin = xt_page_down((uintptr_t)memory);
+	tensor->end = xt_page_up((uintptr_t)memory + bytes);
+	pthread_mutex_lock(&xt_lock);
+	tensor->next = all;
+	tensor->before = &all;
+	if (all)
+		all->before = &tensor->next;
+	all = tensor;
+	pthread_mutex_unlock(&xt_lock);
+}
+
+/* Has another tensor some of these pages? pre: xt_lock */
+static bool is_used(uintptr_t begin, uintptr_t end)
+{
+	struct tensor *tensor;
+
+	for (tensor = all; tensor; tensor = tensor->next)
+		if (tensor->begin < end && begin < tensor->end)
+			return true;
+	return false;
+}
+
+/* Pages at the ends of a copy may be another's, too; those stay until the process ends. */
+static void strike(struct tensor *tensor)
+{
+	uintptr_t begin = tensor->begin + xt_page_bytes();
+	uintptr_t end = tensor->end - xt_page_bytes();
+
+	pthread_mutex_lock(&xt_lock);
+	*tensor->before = tensor->next;
+	if (tensor->next)
+		tensor->next->before = tensor->before;
+	if (tensor->copied && begin < end && !is_used(begin, end))
+		munmap((void *)begin, end - begin);
+	pthread_mutex_unlock(&xt_lock);
+}
 
 static void delete(struct xt_dlpack *dlpack)
 {
 	struct tensor *tensor = dlpack->context;
 
+	strike(tensor);
 	xp_hold_put(tensor->hold);
 	free(tensor);
 }
 
+/* ---- fork ---- */
+
+void xt_guards_before_fork(void)
+{
+	struct tensor *tensor;
+	size_t bytes;
+
+	for (tensor = all; tensor; tensor = tensor->next) {
+		if (tensor->copied)
+			continue;	/* a child has what is private */
+		bytes = tensor->end - tensor->begin;
+		tensor->copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (tensor->copy == MAP_FAILED)
+			tensor->copy = NULL;
+		else
+			memcpy(tensor->copy, (void *)tensor->begin, bytes);
+	}
+}
+
+/* Is nothing at the tensor's pages? They are taken then. */
+static bool take_pages(const struct tensor *tensor)
+{
+	size_t bytes = tensor->end - tensor->begin;
+	void *there = mmap((void *)tensor->begin, bytes, PROT_NONE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
+			   0);
+
+	if (there != MAP_FAILED && there != (void *)tensor->begin)
+		munmap(there, bytes);		/* an old kernel takes the flag for a wish */
+	return there == (void *)tensor->begin;
+}
+
+/*
+ * What is private has pages of its own, or is on the heap, which stays as it is. The contents
+ * themselves may begin or end in a page of other contents: the copies agree. In a pool that has
+ * storages of torch, too, such a page may become theirs (xt_fork_restore), which all processes see.
+ */
+static bool move_in(const struct tensor *tensor)
+{
+	size_t bytes = tensor->end - tensor->begin;
+
+	return (tensor->direct || take_pages(tensor)) &&
+	       mremap(tensor->copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+		      (void *)tensor->begin) == (void *)tensor->begin;
+}
+
+/*
+ * Where there was no memory for a copy the pages stay taken: a use of them is SIGSEGV, and cannot
+ * read or write what is somebody else's.
+ */
+static void settle_child(struct tensor *tensor)
+{
+	tensor->copied = tensor->copy && move_in(tensor);
+	if (tensor->copied)
+		tensor->copy = NULL;
+	else
+		take_pages(tensor);
+}
+
+void xt_guards_after_fork(bool child)
+{
+	struct tensor *tensor;
+
+	for (tensor = all; tensor; tensor = tensor->next) {
+		if (child && !tensor->copied)
+			settle_child(tensor);
+		if (tensor->copy)
+			munmap(tensor->copy, tensor->end - tensor->begin);
+		tensor->copy = NULL;
+	}
+}
+
+/* ---- the capsule ---- */
+
 /* The memory, which does not move; NULL with an exception. The host may be asked for it. */
-static void *memory_of(struct xp_guard *guard)
+static void *memory_of(struct xp_guard *guard, bool *ret_direct)
 {
 	struct xmem_buffer *buffer;
+	bool writing;
 	void *memory;
 
 	do {
 		buffer = xp_guard_begin(guard);
 		if (!buffer)
 			return NULL;
+		*ret_direct = guard->mode == XP_WRITING;
 		Py_BEGIN_ALLOW_THREADS
-		memory = guard->mode == XP_WRITING ? xmem_data_mut(buffer) :
-						     xmem_data_private(buffer);
+		memory = *ret_direct ? xmem_data_mut(buffer) : xmem_data_private(buffer);
 		Py_END_ALLOW_THREADS
 		xp_guard_end(guard);
 	} while (!memory && xp_again(guard->state, XMEM_FOREVER, NULL));
@@ -45,7 +176,7 @@ static void *memory_of(struct xp_guard *guard)
 }
 
 /* DLPack counts in elements. */
-static int fill(struct tensor *tensor, const struct xp_view *view, void *memory)
+static int fill(struct tensor *tensor, const struct xp_view *view, void *memory, bool integers)
 {
 	uint32_t dtype = view->dtype ? view->dtype : XMEM_DTYPE_UINT8;
 	int i;
@@ -65,32 +196,52 @@ static int fill(struct tensor *tensor, const struct xp_view *view, void *memory)
 		.lanes = XMEM_DTYPE_LANES(dtype), .shape = tensor->shape,
 		.strides = tensor->strides, .context = tensor, .deleter = delete,
 	};
+	if (integers) {
+		tensor->dlpack.code = view->item_bytes == 1 ? XT_DLPACK_UINT : XT_DLPACK_INT;
+		tensor->dlpack.bits = 8 * view->item_bytes;
+		tensor->dlpack.lanes = 1;
+	}
 	return 0;
 }
 
-/* guard_capsule(guard) -> capsule */
-PyObject *xt_guard_capsule(PyObject *module, PyObject *object)
+/* Under the guard's lock. */
+static PyObject *capsule_of(struct xp_guard *guard, int integers)
 {
-	struct xp_guard *guard = (struct xp_guard *)object;
 	struct tensor *tensor;
+	bool direct;
 	void *memory;
 
-	if (PyType_GetSlot(Py_TYPE(object), Py_bf_getbuffer) != (void *)xp_guard_getbuffer) {
-		PyErr_Format(PyExc_TypeError, "a BufferGuard is wanted, not %R", Py_TYPE(object));
-		return NULL;
-	}
-	memory = memory_of(guard);
+	memory = memory_of(guard, &direct);
 	if (!memory || xp_guard_view(guard) < 0)
 		return NULL;
 	tensor = calloc(1, sizeof(*tensor));
 	if (!tensor)
 		return PyErr_NoMemory();
-	if (fill(tensor, &guard->view, memory) < 0)
+	if (fill(tensor, &guard->view, memory, integers) < 0)
 		goto free;
 	tensor->hold = xp_guard_share(guard);
-	if (tensor->hold)
-		return xt_capsule(&tensor->dlpack);
+	if (!tensor->hold)
+		goto free;
+	enlist(tensor, memory, xmem_size(tensor->hold->buffer), direct);
+	return xt_capsule(&tensor->dlpack);
 free:
 	free(tensor);
 	return NULL;
+}
+
+PyObject *xt_guard_capsule(PyObject *module, PyObject *args)
+{
+	PyObject *object, *capsule;
+	int integers;
+
+	if (!PyArg_ParseTuple(args, "Op:guard_capsule", &object, &integers))
+		return NULL;
+	if (PyType_GetSlot(Py_TYPE(object), Py_bf_getbuffer) != (void *)xp_guard_getbuffer) {
+		PyErr_Format(PyExc_TypeError, "a BufferGuard is wanted, not %R", Py_TYPE(object));
+		return NULL;
+	}
+	XP_LOCK(object)
+	capsule = capsule_of((struct xp_guard *)object, integers);
+	XP_UNLOCK
+	return capsule;
 }

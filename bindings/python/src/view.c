@@ -98,7 +98,7 @@ size_t xp_contents(struct xmem_buffer *buffer)
 	return bytes;
 }
 
-/* Views that are alive keep the arrays of @old. */
+/* Views that are alive have the arrays of @old, which they read without the lock. */
 static bool is_same(const struct xp_view *old, const struct xp_view *new)
 {
 	return old->dtype == new->dtype && old->ndim == new->ndim &&
@@ -140,7 +140,12 @@ int xp_guard_view(struct xp_guard *self)
 				"were before they were described or published anew");
 		return -1;
 	}
-	self->view = view;
+	if (self->exports) {
+		self->view.divisible = view.divisible;
+		self->view.data = view.data;
+	} else {
+		self->view = view;
+	}
 	return 0;
 raise:
 	xp_raise(self->state);
@@ -182,7 +187,7 @@ static bool is_f_order(const struct xp_view *view)
 	return true;
 }
 
-int xp_guard_getbuffer(PyObject *object, Py_buffer *view, int flags)
+static int get_buffer(PyObject *object, Py_buffer *view, int flags)
 {
 	struct xp_guard *self = (struct xp_guard *)object;
 	bool strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES, readonly;
@@ -221,13 +226,25 @@ int xp_guard_getbuffer(PyObject *object, Py_buffer *view, int flags)
 	return 0;
 }
 
+int xp_guard_getbuffer(PyObject *self, Py_buffer *view, int flags)
+{
+	int err;
+
+	XP_LOCK(self)
+	err = get_buffer(self, view, flags);
+	XP_UNLOCK
+	return err;
+}
+
 void xp_guard_releasebuffer(PyObject *object, Py_buffer *view)
 {
 	struct xp_guard *self = (struct xp_guard *)object;
 
+	XP_LOCK(self)
 	self->users++;		/* the end below drops the handle if this was the last view */
 	self->exports--;
 	xp_guard_end(self);
+	XP_UNLOCK
 }
 
 /* ---- as properties ---- */

@@ -8,7 +8,7 @@ import select
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from typing import Any
 import xmem
 
 PACKAGE = str(Path(xmem.__file__).parent.parent)
+GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
+"""Does this Python have one, with the extension loaded? A free-threaded one does without."""
 _numbers = itertools.count()
 
 
@@ -42,9 +44,11 @@ def published(writer: xmem.BufferPool, contents: bytes = b"contents") -> xmem.Bu
 
 
 def python(script: str, *arguments: str, expect: int = 0, quiet: bool = True,
-           send: str | None = None) -> str:
+           send: str | None = None, unset: Sequence[str] = ()) -> str:
     """Run a script in a process of its own, within a minute. Returns what it prints."""
     environment = {**os.environ, "PYTHONPATH": PACKAGE}
+    for variable in unset:
+        environment.pop(variable, None)
     done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True,
                           text=True, timeout=60, env=environment, input=send, check=False)
     assert done.returncode == expect, f"rc {done.returncode}: {done.stdout}{done.stderr}"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import xmem
-from xmem import _core
+from xmem import _core, _torch
 
 CLASSES = [each for name in xmem.__all__ if inspect.isclass(each := getattr(xmem, name))]
 FUNCTIONS = [each for name in xmem.__all__ if inspect.isroutine(each := getattr(xmem, name))]
@@ -67,9 +67,10 @@ def test_methods_have_signatures(name: str, value: Any) -> None:
     assert "(" not in first.partition(" ")[0], f"{name} says its signature twice: {first}"
 
 
-@pytest.mark.parametrize("function", [*FUNCTIONS, *(value for name, value in vars(_core).items()
+@pytest.mark.parametrize("function", [*FUNCTIONS, *(value for module in (_core, _torch)
+                                                    for value in vars(module).values()
                                                     if inspect.isbuiltin(value))],
-                         ids=lambda function: str(function.__name__))
+                         ids=lambda function: f"{function.__module__}.{function.__name__}")
 def test_functions_have_signatures(function: Any) -> None:
     inspect.signature(function)
     assert (inspect.getdoc(function) or "").endswith(".")

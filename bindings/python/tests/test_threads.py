@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import errno
 import functools
+import gc
+import itertools
 import sys
 import threading
+import time
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 import xmem
-from support import Thread, fresh_name, pair, published
+from support import GIL, Thread, fresh_name, pair, published, python
 
 THREADS = 8
+TURNS = 100 if GIL else 400       # in which a race is to be seen; with a GIL they are slow
 
 
 @pytest.fixture(autouse=True)
@@ -229,3 +234,350 @@ def test_one_guard_thrown_away_and_looked_at() -> None:
                     pass
 
             all_at_once(work)
+
+
+# ---- races: each has one winner, and all others an exception ----
+
+def ends(call: Callable[[], Any]) -> bool:
+    """Has this call taken the guard? Otherwise it was refused, and says so."""
+    try:
+        call()
+        return True
+    except (xmem.NotPermitted, xmem.Released):
+        return False
+    except xmem.Error as error:
+        assert error.errno == errno.EBUSY, error
+        return False
+
+
+class Meeting:
+    """Where two threads meet: they go on within a microsecond of each other, on two processors."""
+
+    def __init__(self) -> None:
+        self.turns = [0, 0]
+
+    def meet(self, number: int) -> None:
+        self.turns[number] += 1
+        until = time.monotonic() + 30
+        while self.turns[1 - number] < self.turns[number]:
+            assert time.monotonic() < until, "the other thread does not come"
+
+
+ENDS: dict[str, Callable[[xmem.BufferGuard], Any]] = {
+    "release": lambda guard: guard.release(), "publish": lambda guard: guard.publish(),
+    "exit": lambda guard: guard.__exit__(None, None, None),
+}
+
+
+@pytest.mark.parametrize("ways", [*itertools.combinations_with_replacement(ENDS, 2)])
+def test_a_guard_is_ended_once(ways: tuple[str, str]) -> None:
+    """By two threads at the same moment: one does it, and the other is told."""
+    slots, meeting = 2, Meeting()
+    calls = [ENDS[way] for way in ways]
+    guards: list[xmem.BufferGuard] = []
+    with pair(demand_bytes=None) as (writer, _):
+        writer.preallocate_cpu(slots, 8)
+
+        def work(number: int) -> list[bool]:
+            done = []
+            for turn in range(TURNS):
+                if not number:
+                    guards.append(writer.acquire_cpu(8, timeout=10))
+                meeting.meet(number)
+                done.append(ends(lambda: calls[number](guards[turn])))
+                meeting.meet(number)
+            return done
+
+        first, second = all_at_once(work, 2)
+        assert all(guard.gone for guard in guards)
+        if "exit" not in ways:              # which is content with a guard that is gone
+            assert [one + other for one, other in zip(first, second)] == [1] * len(first)
+        held = [writer.acquire_cpu(8, timeout=0) for _ in range(slots)]
+        assert len({guard.cpu_ptr for guard in held}) == slots
+
+
+def test_a_guard_ended_while_it_is_looked_at() -> None:
+    """What has been seen of it stays as it is, and what keeps it gives it back."""
+    meeting, guards = Meeting(), list[xmem.BufferGuard]()
+    with pair(demand_bytes=None) as (writer, _):
+        writer.preallocate_cpu(1, 8)
+
+        def work(number: int) -> None:
+            for turn in range(200):
+                if not number:
+                    guards.append(writer.acquire_cpu(8, timeout=10))
+                    memoryview(guards[turn])[:] = b"contents"
+                meeting.meet(number)
+                guard = guards[turn]
+                if number:
+                    look(guard)
+                elif turn % 2:
+                    guard.release()
+                else:
+                    while not ends(guard.publish):
+                        pass                # a clone of it was being made
+                meeting.meet(number)
+
+        all_at_once(work, 2)
+
+
+def look(guard: xmem.BufferGuard) -> None:
+    """All that looks at a guard, or shares its handle, until it is gone."""
+    while not guard.gone:
+        try:
+            assert guard.cpu_ptr and guard.nbytes == 8
+            with memoryview(guard) as view:
+                assert bytes(view) == b"contents"
+            shared = guard.__array_interface__["data"]
+            assert bytes(memoryview(shared)) == b"contents"
+            guard.__dlpack__(max_version=(1, 0))
+        except (xmem.Error, BufferError):
+            pass
+
+
+def test_the_last_view_gives_the_buffer_back() -> None:
+    """Whichever it is of those that two threads drop at the same moment."""
+    meeting, views = Meeting(), list[list[memoryview]]()
+    with pair(demand_bytes=None) as (writer, _):
+        writer.preallocate_cpu(1, 8)
+
+        def work(number: int) -> None:
+            for turn in range(TURNS):
+                if not number:
+                    guard = writer.acquire_cpu(8, timeout=10)
+                    views.append([memoryview(guard), memoryview(guard)])
+                    guard.release()
+                meeting.meet(number)
+                views[turn][number].release()
+                meeting.meet(number)
+
+        all_at_once(work, 2)
+        writer.acquire_cpu(8, timeout=0).release()
+
+
+def test_views_are_counted() -> None:
+    """Those that threads make and drop at once: none is forgotten, and none counted twice."""
+    with pair(demand_bytes=None) as (writer, _):
+        writer.preallocate_cpu(1, 8)
+        guard = writer.acquire_cpu(8)
+
+        def work(number: int) -> None:
+            for _ in range(100 * TURNS):
+                memoryview(guard).release()
+
+        all_at_once(work, 4)
+        guard.release()
+        writer.acquire_cpu(8, timeout=0).release()
+
+
+def test_one_hold_for_all_views() -> None:
+    """Two threads that share a handle for the first time share the same."""
+    meeting, guards = Meeting(), list[xmem.BufferGuard]()
+    with pair(demand_bytes=None) as (writer, _):
+        writer.preallocate_cpu(1, 8)
+
+        def work(number: int) -> None:
+            for turn in range(TURNS):
+                if not number:
+                    guards.append(writer.acquire_cpu(8, timeout=10))
+                meeting.meet(number)
+                guards[turn].__dlpack__(max_version=(1, 0))
+                meeting.meet(number)
+                if not number:
+                    guards[turn].release()
+
+        all_at_once(work, 2)
+        writer.acquire_cpu(8, timeout=0).release()
+
+
+def test_a_pool_closed_under_all_that_use_it() -> None:
+    """No call ends up in the pool that is opened next, at the same address as likely as not."""
+    name, other = fresh_name(), fresh_name()
+    calls: list[Callable[[xmem.BufferPool, int], Any]] = [
+        lambda reader, token: bytes(reader.get(token)) == b"contents" or 1 / 0,
+        lambda reader, token: reader.subscribe(timeout=0).close(),
+        lambda reader, token: reader.claims(token),
+        lambda reader, token: reader.stat(),
+        lambda reader, token: reader.fileno(),
+        lambda reader, token: reader.receive(0),
+    ]
+    with xmem.BufferPool(name, writer=True) as writer, xmem.BufferPool(other, writer=True):
+        guard = published(writer)
+        token = guard.token
+        for _ in range(20):
+            reader = xmem.BufferPool(name)
+            following = reader.subscribe()
+
+            def work(number: int, reader: xmem.BufferPool = reader) -> None:
+                if not number:
+                    reader.close()
+                    xmem.BufferPool(other).close()
+                    return
+                try:
+                    while True:
+                        try:
+                            calls[number - 1](reader, token)
+                        except (xmem.WouldBlock, xmem.Exists):
+                            pass
+                except (xmem.Released, xmem.Canceled):
+                    assert reader.closed
+
+            all_at_once(work, 1 + len(calls))
+            assert not following.closed
+
+
+def test_a_pool_closed_by_many() -> None:
+    name = fresh_name()
+    with xmem.BufferPool(name, writer=True):
+        for _ in range(60):
+            reader = xmem.BufferPool(name)
+            subscription = reader.subscribe()
+            all_at_once(lambda number, reader=reader: reader.close(), 4)
+            assert reader.closed and not subscription.closed
+            all_at_once(lambda number, closed=subscription: closed.close(), 4)
+
+
+def test_each_publication_is_received_once() -> None:
+    """By threads that receive from one subscription, which is closed under them."""
+    count = 300
+    with pair(wait_bound=10) as (writer, reader):
+        subscription = reader.subscribe(waits=True)
+
+        def work(number: int) -> list[int]:
+            if not number:
+                tokens = []
+                for _ in range(count):
+                    tokens.append(writer.acquire_cpu(8, timeout=10).publish())
+                return tokens
+            got: list[int] = []
+            try:
+                while len(got) < count:
+                    with subscription.receive(0.2) as guard:
+                        got.append(guard.token)
+            except xmem.TimedOut:
+                pass
+            return got
+
+        sent, *received = all_at_once(work, 5)
+        assert sorted(token for tokens in received for token in tokens) == sorted(sent)
+
+        def close(number: int) -> None:
+            if number:
+                with pytest.raises((xmem.Canceled, xmem.Released)):
+                    while True:
+                        subscription.receive()
+            else:
+                subscription.close()
+
+        all_at_once(close, 4)
+
+
+def test_guards_copied_into_each_other() -> None:
+    """Each takes both: they do not wait for each other, and neither goes meanwhile."""
+    with pair() as (writer, _):
+        for _ in range(60):
+            guards = [writer.acquire_cpu(8) for _ in range(2)]
+            for guard in guards:
+                memoryview(guard)[:] = b"contents"
+
+            def work(number: int, guards: Any = guards) -> None:
+                try:
+                    for _ in range(10):
+                        guards[number % 2].copy_from(guards[1 - number % 2])
+                    guards[number % 2].release()
+                except xmem.Released:
+                    pass
+                except BufferError:
+                    pass
+                except xmem.Error as error:
+                    assert error.errno in (errno.EBUSY, errno.EPERM), error
+
+            all_at_once(work, 4)
+
+
+def test_contents_described_while_they_are_viewed() -> None:
+    """A view has the shape that it was made with, until it goes."""
+    shapes = [(2, 3, 4), (24,), (4, 6), (1, 24)]
+    with pair() as (writer, _):
+        for _ in range(20):
+            guard = writer.acquire_cpu(24)
+
+            def work(number: int, guard: Any = guard) -> None:
+                for turn in range(50):
+                    try:
+                        if number % 2:
+                            guard.describe_tensor(xmem.dtypes.number("uint8"),
+                                                  shapes[turn % len(shapes)])
+                            continue
+                        with memoryview(guard) as view:
+                            shape = view.shape
+                            assert shape in shapes and view.nbytes == 24
+                            assert memoryview(view).shape == shape == view.shape
+                    except BufferError:
+                        pass
+
+            all_at_once(work, 4)
+            guard.release()
+
+
+def test_limbo_hooks_set_while_they_are_called() -> None:
+    """Each function lives while it runs, and none is kept that was replaced."""
+    with pair() as (writer, reader):
+        held = reader.get(published(writer).token)
+        hooks: list[Any] = []
+
+        class Hook:
+            def __call__(self, limbo: Any) -> None:
+                assert limbo is not None
+
+        def work(number: int) -> None:
+            for _ in range(200):
+                if number % 2:
+                    hook = Hook()
+                    hooks.append(weakref.ref(hook))
+                    writer.limbo_hook(hook, count=0)
+                else:
+                    writer.collect()
+                    writer.acquire_cpu(8).release()
+
+        all_at_once(work, 4)
+        writer.limbo_hook(None)
+        gc.collect()
+        assert len(hooks) == 400 and not any(hook() for hook in hooks)
+        held.release()
+
+
+def test_subscribing_while_the_pool_is_closed() -> None:
+    """close() tells the subscriptions that there are, whoever adds to them."""
+    name = fresh_name()
+    with xmem.BufferPool(name, writer=True):
+        for _ in range(30):
+            reader = xmem.BufferPool(name)
+
+            def work(number: int, reader: xmem.BufferPool = reader) -> None:
+                try:
+                    for _ in range(30):
+                        try:
+                            reader.subscribe(timeout=0)
+                        except xmem.Exists:
+                            pass
+                        if number:
+                            reader.cancel()
+                except (xmem.NotFound, xmem.Released):
+                    pass            # The wait for a writer is one, and ends with the others.
+                reader.close()
+
+            all_at_once(work, 4)
+            assert reader.closed
+
+
+def test_the_gil_stays_as_it_was() -> None:
+    """A free-threaded Python that imports the extension goes on without a GIL, and says nothing."""
+    out = python("""
+import sys, sysconfig, warnings
+warnings.simplefilter("error")
+import xmem, xmem._torch
+print(getattr(sys, "_is_gil_enabled", lambda: True)(),
+      not sysconfig.get_config_var("Py_GIL_DISABLED"))
+""", unset=["PYTHON_GIL"])
+    assert out == f"{GIL} {GIL}\n"

@@ -12,7 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch_children import Child, ask, fill, sum_of     # noqa: E402
+from torch_children import Child, ask, fill, run, sum_of    # noqa: E402
 
 import xmem.torch                                       # noqa: E402
 from xmem import _torch                                 # noqa: E402
@@ -191,3 +191,19 @@ def test_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Any)
     with pytest.raises(ValueError, match="smallest"):
         xmem.torch.cpu_allocator(smallest=0)
     assert not list(tmp_path.glob(".cache/xmem/*"))
+
+
+@needs_headers
+def test_its_tensors_are_recognised_without_install() -> None:
+    run("""
+with xmem.torch.cpu_allocator(smallest=1024):
+    assert b"xmem" not in dumps(torch.zeros(3)), "a small one is none of the pool's"
+    tensor = torch.full((1000,), 2.0)
+    address = tensor.data_ptr()
+    again = pickle.loads(dumps(tensor))
+    assert again.data_ptr() == tensor.data_ptr() == address and tensor.is_shared()
+assert b"xmem" in dumps(tensor) and xmem.torch.installed() is None
+del tensor, again
+gc.collect()
+assert b"xmem" not in dumps(torch.zeros(1000))
+""")

@@ -2,12 +2,20 @@
 """Tensors of guards: no copy, no crash, and nobody's contents change that are not to."""
 from __future__ import annotations
 
+import ctypes
+import errno
 import gc
-from typing import Any, Iterator
+import os
+import pickle
+import weakref
+from multiprocessing.reduction import ForkingPickler
+from typing import Any, Callable, Iterator
 
 import pytest
 
 torch = pytest.importorskip("torch")
+
+from torch_children import Child, ask, both_see, sum_of     # noqa: E402
 
 import xmem             # noqa: E402
 import xmem.torch       # noqa: E402
@@ -113,19 +121,221 @@ def test_a_guard_that_is_gone(pool: xmem.BufferPool) -> None:
         xmem.torch.tensor(b"no guard")      # type: ignore[arg-type]
 
 
-def test_the_tensor_of_a_guard_goes_through_a_queue(pool: xmem.BufferPool) -> None:
-    from torch_children import Child, ask, sum_of
+# ---- types that not all versions of torch have ----
 
+@pytest.mark.parametrize("shape", [(), (5,), (3, 4), (300, 200)], ids=str)
+def test_bool(pool: xmem.BufferPool, shape: tuple[int, ...]) -> None:
+    guard = pool.acquire_cpu(shape, "bool")
+    tensor = xmem.torch.tensor(guard)
+    assert tensor.dtype is torch.bool and tuple(tensor.shape) == shape
+    assert tensor.data_ptr() == guard.cpu_ptr, "there is no copy"
+    tensor.fill_(True)
+    guard.set_ref_count(1)
+    again = xmem.torch.tensor(guard)
+    assert again.dtype is torch.bool and bool(again.all())
+    assert bytes(memoryview(guard).cast("B")) == b"\1" * guard.nbytes
+
+
+OTHERS = {"uint16": 2, "uint32": 4, "uint64": 8, "float8_e4m3fn": 1, "float8_e5m2": 1,
+          "float8_e4m3fnuz": 1, "float8_e5m2fnuz": 1, "float8_e8m0fnu": 1, "float4_e2m1fn_x2": 1}
+
+
+@pytest.mark.parametrize("dtype", OTHERS)
+def test_types_that_came_later(pool: xmem.BufferPool, dtype: str) -> None:
+    guard = pool.acquire_cpu((6,), dtype)
+    numbers = bytes(range(1, 1 + guard.nbytes))
+    ctypes.memmove(guard.cpu_ptr, numbers, len(numbers))
+    if not hasattr(torch, dtype):
+        with pytest.raises(TypeError, match=f"no tensors of {dtype}: torch 2"):
+            xmem.torch.tensor(guard)
+        return
+    tensor = xmem.torch.tensor(guard)
+    assert tensor.dtype is getattr(torch, dtype) and tuple(tensor.shape) == (6,)
+    assert tensor.element_size() == OTHERS[dtype] and tensor.data_ptr() == guard.cpu_ptr
+    assert tensor.view(torch.uint8).tolist() == list(numbers)
+
+
+@pytest.mark.parametrize("dtype", ["float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz"])
+def test_types_that_torch_does_not_have(pool: xmem.BufferPool, dtype: str) -> None:
+    if hasattr(torch, dtype):
+        pytest.fail(f"torch has {dtype} now: guards.py is to say since when")
+    guard = pool.acquire_cpu((6,), dtype)
+    with pytest.raises(TypeError, match=f"no tensors of {dtype}: no version"):
+        xmem.torch.tensor(guard)
+
+
+# ---- shared ----
+
+
+@pytest.fixture
+def installed() -> Iterator[None]:
     xmem.torch.install()
+    yield
+    xmem.torch.uninstall()
+
+
+def test_the_tensor_of_a_guard_goes_through_a_queue(pool: xmem.BufferPool, installed: None) -> None:
+    guard = published(pool, (1000,), "float32", 2)
+    tensor = xmem.torch.tensor(guard)
+    with Child(ask, sum_of) as child:
+        child.put(tensor)
+        assert child.get() == 2000
+        child.put(None)
+        child.end()
+    assert xmem.torch.is_pooled(tensor), "it was moved to where all may write it"
+    assert memoryview(guard)[0] == 2
+
+
+def message(thing: Any) -> bytes:
+    return bytes(ForkingPickler.dumps(thing))
+
+
+@pytest.mark.parametrize("share", [
+    message, lambda tensor: message(tensor[1:]), lambda tensor: message([tensor.storage()]),
+    lambda tensor: message(torch.nn.Parameter(tensor)), lambda tensor: tensor.share_memory_(),
+    xmem.torch.share], ids=["tensor", "view", "storage", "parameter", "share_memory_", "share"])
+def test_what_is_being_written_is_not_shared(pool: xmem.BufferPool, installed: None,
+                                             share: Callable[[Any], Any]) -> None:
+    guard = pool.acquire_cpu((1000,), "float32")
+    tensor = xmem.torch.tensor(guard)
+    tensor.fill_(1)
+    with pytest.raises(xmem.Error, match="being written.*clone") as caught:
+        share(tensor)
+    assert caught.value.errno == errno.EBUSY
+    assert tensor.data_ptr() == guard.cpu_ptr, "it has not moved"
+    assert pickle.loads(message(tensor.clone())).sum() == 1000
+    tensor.fill_(3)
+    token = guard.publish(keep=True)
+    assert memoryview(pool.get(token))[999] == 3, "and is published"
+    share(tensor)                   # a copy, which is written by all that get it
+    assert xmem.torch.is_pooled(tensor)
+    tensor.fill_(4)
+    assert memoryview(guard)[0] == memoryview(pool.get(token))[0] == 3
+    assert bool(pickle.loads(message(tensor)).eq(4).all())
+
+
+def test_torch_itself_is_not_asked_to_share_what_is_being_written(pool: xmem.BufferPool) -> None:
+    xmem.torch.install(fallback=True)
     try:
-        guard = published(pool, (1000,), "float32", 2)
+        guard = pool.acquire_cpu((10,), "float32")
         tensor = xmem.torch.tensor(guard)
-        with Child(ask, sum_of) as child:
-            child.put(tensor)
-            assert child.get() == 2000
-            child.put(None)
-            child.end()
-        assert xmem.torch.is_pooled(tensor), "it was moved to where all may write it"
-        assert memoryview(guard)[0] == 2
+        for share in (message, torch.Tensor.share_memory_):
+            with pytest.raises(xmem.Error, match="being written"):
+                share(tensor)
+        assert tensor.data_ptr() == guard.cpu_ptr
     finally:
         xmem.torch.uninstall()
+        xmem.torch.install()
+        xmem.torch.uninstall()
+
+
+def test_what_was_thrown_away_is_shared_as_it_is(pool: xmem.BufferPool, installed: None) -> None:
+    guard = pool.acquire_cpu((10,), "float32")
+    tensor = xmem.torch.tensor(guard).fill_(6)
+    guard.release()
+    assert pickle.loads(message(tensor)).sum() == 60 and xmem.torch.is_pooled(tensor)
+    other = xmem.torch.tensor(pool.acquire_cpu((10,), "float32")).fill_(7)      # its guard is gone
+    gc.collect()
+    assert pickle.loads(message(other)).sum() == 70 and xmem.torch.is_pooled(other)
+
+
+def test_a_guard_that_is_written_again_is_not_shared(pool: xmem.BufferPool,
+                                                     installed: None) -> None:
+    guard = pool.acquire_cpu((10,), "float32")
+    first = xmem.torch.tensor(guard).fill_(1)
+    with pytest.raises(xmem.Error, match="being written"):
+        message(first)
+    guard.publish(keep=True)
+    reading = xmem.torch.tensor(guard)
+    assert pickle.loads(message(reading)).sum() == 10
+
+
+def test_nothing_is_kept_of_guards(pool: xmem.BufferPool, installed: None) -> None:
+    before = pool.stat().held
+    for number in range(200):
+        with pool.acquire_cpu((1000,), "float32") as guard:
+            tensor = xmem.torch.tensor(guard)
+            with pytest.raises(xmem.Error, match="being written"):
+                message(tensor)
+            ref = weakref.ref(guard)
+            del tensor
+        del guard
+        assert ref() is None
+    assert not xmem.torch.guards._written
+    assert pool.stat().held <= before
+
+
+# ---- forked ----
+
+
+@pytest.mark.parametrize("numbers", [3, 5000, 1 << 20])
+@pytest.mark.parametrize("state", ["written", "published", "released", "read"])
+def test_a_forked_child_has_a_copy(pool: xmem.BufferPool, state: str, numbers: int) -> None:
+    guard = pool.acquire_cpu((numbers,), "float32")
+    tensor = xmem.torch.tensor(guard).fill_(1)
+    if state != "written":
+        guard.publish(keep=True)
+    if state == "read":
+        tensor = xmem.torch.tensor(guard)
+    if state == "released":
+        guard.release()
+    with Child(both_see, tensor[-3:], method="fork") as child:
+        assert child.get() == [1, 1, 1]
+        if state != "published" and state != "released":
+            tensor[-1] = 9
+        child.put("write")
+        assert child.get() == "added"
+        child.put("look")
+        assert child.get() == [2, 2, 2], "its own, and what it has written stays"
+        child.end()
+    assert tensor[:-1].eq(1).all(), "nobody else sees that"
+
+
+def test_tensors_of_one_guard_in_a_forked_child(pool: xmem.BufferPool) -> None:
+    guard = pool.acquire_cpu((1 << 18,), "float32")
+    written = [xmem.torch.tensor(guard).fill_(1) for _ in range(3)]
+    guard.publish(keep=True)
+    read = [xmem.torch.tensor(guard) for _ in range(3)]
+    child = os.fork()
+    if not child:
+        for tensors in (written, read):
+            tensors[0].fill_(3)     # they are the same memory still
+            del tensors[::2]
+            if not (len(tensors) == 1 and tensors[0].eq(3).all()):
+                os._exit(1)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert all(tensor.eq(1).all() for tensor in written + read)
+
+
+def test_many_small_tensors_in_a_forked_child_and_its_child(pool: xmem.BufferPool) -> None:
+    guards = [pool.acquire_cpu((7,), "int32") for _ in range(40)]
+    tensors = [xmem.torch.tensor(guard).fill_(number) for number, guard in enumerate(guards)]
+    child = os.fork()
+    if not child:
+        ok = all(tensor.eq(number).all() for number, tensor in enumerate(tensors))
+        del tensors[::2]
+        for number, tensor in enumerate(tensors):
+            tensor.add_(1)
+        grandchild = os.fork()
+        ok = ok and all(tensor.eq(2 * number + 2).all() for number, tensor in enumerate(tensors))
+        if grandchild:
+            ok = os.waitpid(grandchild, 0)[1] == 0 and ok
+        os._exit(0 if ok else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert all(tensor.eq(number).all() for number, tensor in enumerate(tensors))
+
+
+def test_a_forked_child_may_not_share_what_its_parent_writes(pool: xmem.BufferPool,
+                                                             installed: None) -> None:
+    guard = pool.acquire_cpu((1000,), "float32")
+    tensor = xmem.torch.tensor(guard).fill_(1)
+    child = os.fork()
+    if not child:
+        try:
+            message(tensor)
+        except xmem.Forked:
+            os._exit(0 if pickle.loads(message(tensor.clone())).sum() == 1000 else 2)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    guard.publish()

@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
 pytest.importorskip("torch")
 
-from torch_children import LIMIT    # noqa: E402
-
-# Each runs in a process of its own, for a pool is made once in a process.
-START = """
-import pickle, sys, warnings, torch, xmem, xmem.torch
-from multiprocessing.reduction import ForkingPickler
-def dumps(thing): return bytes(ForkingPickler.dumps(thing))
-"""
-
-
-def run(program: str, **environment: str) -> str:
-    path = os.pathsep.join(filter(None, [os.path.dirname(__file__), *sys.path]))
-    done = subprocess.run([sys.executable, "-c", START + program], text=True, timeout=LIMIT,
-                          capture_output=True,
-                          env={**os.environ, "PYTHONPATH": path, **environment})
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
+from torch_children import run  # noqa: E402
 
 def test_no_slot_is_left() -> None:
     out = run("""

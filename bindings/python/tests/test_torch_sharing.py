@@ -340,9 +340,15 @@ def test_subclasses() -> None:
     assert xmem.torch.is_pooled(tensor)
 
 
-def test_conjugates_arrive_as_what_torch_sends() -> None:
-    tensor = torch.tensor([1 + 2j]).conj().resolve_conj()
-    assert torch.equal(pickle.loads(message(tensor)), tensor)
+def test_conjugate_and_negative_views_arrive_as_what_they_are() -> None:
+    tensor = torch.tensor([1 + 2j, 3 - 1j])
+    conjugate, negative = tensor.conj(), tensor.conj().imag
+    assert conjugate.is_conj() and negative.is_neg()
+    again, less, plain = pickle.loads(message([conjugate, negative, conjugate.resolve_conj()]))
+    assert again.tolist() == [1 - 2j, 3 + 1j] and less.tolist() == [-2, 1]
+    assert plain.tolist() == [1 - 2j, 3 + 1j]
+    tensor[0] = 5j
+    assert again[0] == -5j and less[0] == -5, "they are views of the same memory"
 
 
 # ---- is_shared, share_memory_ ----
@@ -384,8 +390,7 @@ def test_what_torch_had_shared_before_stays_shared_with_those_who_have_it() -> N
 def test_a_message_is_what_was_sent_though_its_tensor_has_left_the_pool() -> None:
     tensor = torch.arange(3.0)
     sent = message(tensor)
-    xmem.torch.uninstall()
-    tensor.share_memory_()          # by torch itself: the storage lies elsewhere now
+    versions.untyped(tensor)._share_fd_cpu_()       # torch itself moves it: it lies elsewhere now
     tensor.fill_(-1)
     again = pickle.loads(sent)
     assert again.tolist() == [0, 1, 2] and again.data_ptr() != tensor.data_ptr()
@@ -460,17 +465,6 @@ def test_every_child_installs_what_its_parent_has() -> None:
         assert child.get() is None
         child.put(None)
         child.end()
-
-
-def test_uninstall_leaves_torch_as_it_was() -> None:
-    ours = torch.UntypedStorage.is_shared
-    xmem.torch.uninstall()
-    assert torch.UntypedStorage.is_shared is not ours
-    tensor = torch.zeros(3)
-    assert b"xmem" not in message(tensor)
-    assert tensor.is_shared() and not xmem.torch.is_pooled(tensor)
-    storage = versions.UntypedStorage._new_shared(64)
-    assert storage.is_shared() and _torch.find(storage.data_ptr()) is None
 
 
 def test_messages_that_are_in_flight_outlive_uninstall() -> None:

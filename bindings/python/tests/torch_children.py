@@ -6,6 +6,9 @@ happen first: each side waits for a message, or for a condition with a limit of 
 """
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from typing import Any, Callable
 
@@ -27,6 +30,23 @@ def until(condition: Callable[[], bool], what: str) -> None:
     while not condition():
         assert time.monotonic() < end, f"not within {LIMIT:.0f} s: {what}"
         time.sleep(0.002)
+
+
+START = """
+import gc, pickle, sys, warnings, torch, xmem, xmem.torch
+from multiprocessing.reduction import ForkingPickler
+def dumps(thing): return bytes(ForkingPickler.dumps(thing))
+"""
+
+
+def run(program: str, *arguments: str, **environment: str) -> str:
+    """Run a program of its own, for a pool is made once in a process, and give what it prints."""
+    path = os.pathsep.join(filter(None, [os.path.dirname(__file__), *sys.path]))
+    done = subprocess.run([sys.executable, "-c", START + program, *arguments], text=True,
+                          timeout=LIMIT, capture_output=True,
+                          env={**os.environ, "PYTHONPATH": path, **environment})
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 class Child:
@@ -145,6 +165,26 @@ def both_see(pipe: Any, tensor: torch.Tensor) -> None:
     pipe.send("added")
     pipe.recv()
     pipe.send(tensor.flatten().tolist())
+
+
+def watch(pipe: Any) -> None:
+    """Keep the first tensor; then say what it shows, or whether another one is the same memory."""
+    kept = pipe.recv()
+    while (thing := pipe.recv()) is not None:
+        if isinstance(thing, torch.Tensor):
+            pipe.send(thing.data_ptr() == kept.data_ptr())
+        else:
+            pipe.send(kept.flatten().tolist())
+
+
+def receive_and_return(pipe: Any) -> None:
+    """Receive a tensor, add one to it, and send back which pool is installed, and the tensor."""
+    tensor = pipe.recv()
+    tensor.add_(1)
+    import xmem.torch
+
+    pipe.send((xmem.torch.installed(), xmem.torch.is_pooled(tensor), tensor))
+    pipe.recv()
 
 
 def end_with(pipe: Any, count: int) -> None:

@@ -54,6 +54,7 @@ class Waiters:
     def __init__(self, loop: asyncio.AbstractEventLoop, fd: int, writable: bool) -> None:
         self.loop = loop
         self.fd = os.dup(fd)
+        self.own = [self.fd]    # whoever takes it out of here closes it, in any thread
         self.writable = writable
         self.waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self.turn = 0
@@ -65,9 +66,11 @@ class Waiters:
         self._close()
 
     def _close(self) -> None:
-        fd, self.fd = self.fd, -1
-        if fd >= 0:
-            os.close(fd)
+        self.fd = -1
+        try:
+            os.close(self.own.pop())
+        except IndexError:
+            pass
 
     def _look(self) -> None:
         """Have the selector look at the descriptor if that is of use, and else not."""
@@ -155,16 +158,22 @@ async def until(of: Pollable, known: dict[Any, Waiters], attempt: Callable[[], R
     loop = asyncio.get_running_loop()
     waiters = known.get((loop, writable))
     if not waiters:
-        for key in [key for key in known if key[0].is_closed()]:
-            del known[key]
+        for key in list(known):         # others change it in their threads
+            if key[0].is_closed():
+                known.pop(key, None)
         waiters = known[loop, writable] = Waiters(loop, of.fileno(), writable)
+        _check(pool)                    # Who ends the waits may not have seen this one.
     return await waiters.until(attempt, pool, nbytes)
 
 
 def end(known: dict[Any, Waiters]) -> None:
     """The object is closed: nobody waits for it any more."""
-    while known:
-        known.popitem()[1].end()
+    while True:
+        try:
+            waiters = known.popitem()[1]
+        except KeyError:
+            return
+        waiters.end()
 
 
 def nudge(known: dict[Any, Waiters]) -> None:

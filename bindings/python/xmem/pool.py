@@ -162,7 +162,13 @@ class BufferPool(CudaPool):
         """Those of coroutines, too, of which the library does not know."""
         self.canceled = True
         aio.end(self._waiters)
-        for subscription in list(self._subscriptions):
+        while True:
+            try:
+                known = list(self._subscriptions)
+                break
+            except RuntimeError:        # Another thread has subscribed meanwhile.
+                continue
+        for subscription in known:
             aio.end(subscription._known())
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:

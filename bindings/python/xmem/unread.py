@@ -68,7 +68,9 @@ def explain(error: Error, pool: CudaPool) -> None:
     said = []
     if own:
         oldest = messages[0]
-        lasts = "" if oldest.lasts is None else f", and is gone after {oldest.lasts:g} s (in_flight)"
+        lasts = ""
+        if oldest.lasts is not None:
+            lasts = f", and is gone after {oldest.lasts:g} s (in_flight)"
         said.append(f"of those set aside {own} are in messages that this process has made and "
                     f"nobody has loaded (or offer() has set aside more): the oldest waits for "
                     f"{oldest.seconds:.1f} s{lasts}; pool.unread() lists them, and "

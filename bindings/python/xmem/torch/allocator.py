@@ -120,12 +120,15 @@ class cpu_allocator:
     def __enter__(self) -> "cpu_allocator":
         with _lock:
             _in_use.append(self)
+            installing.allocators += 1
             _apply()
+        installing.recognise()
         return self
 
     def __exit__(self, *_: object) -> None:
         with _lock:
             _in_use.remove(self)
+            installing.allocators -= 1
             _apply()
 
 
@@ -142,5 +145,7 @@ def cuda_allocator(pool: str | None = None) -> Any:
     """
     where = installing.pool() if pool is None else pools.join(pool, existing=False)
     _torch.cuda_use(where.number)
+    installing.allocators += 1          # torch keeps it
+    installing.recognise()
     return torch.cuda.memory.CUDAPluggableAllocator(_core.__file__, "xmem_torch_cuda_allocate",
                                                     "xmem_torch_cuda_free")

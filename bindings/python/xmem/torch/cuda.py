@@ -16,15 +16,17 @@ from torch.multiprocessing import reductions as stock
 
 from .. import _torch, errors
 from . import installing, pools, versions
+from .modes import without_modes
 from .versions import untyped
 
 _REQUIRES_GRAD, _PARAMETER = 1, 2
+_KEPT = 4       # its sender has uninstalled, and the tensor was in a pool already
 
 
+@without_modes
 def rebuild_tensor(name: str, token: int, dtype: torch.dtype, place: tuple[int, ...],
                    shape: tuple[int, ...], flags: int) -> torch.Tensor:
     """In the receiver: a tensor on its GPU, whose contents are complete."""
-    installing.adopt(name)
     torch.cuda.init()
     pool = pools.join(name)
     storage = pool.known(token)
@@ -34,6 +36,7 @@ def rebuild_tensor(name: str, token: int, dtype: torch.dtype, place: tuple[int, 
         pool.remember(token, storage)
     else:
         _torch.drop(pool.number, token)
+    installing.adopt(name, not flags & _KEPT)
     tensor = torch.empty(0, dtype=dtype, device=storage.device)
     tensor.set_(storage, place[0], shape, place[1:])    # type: ignore[call-overload]
     if flags & _PARAMETER:
@@ -42,8 +45,11 @@ def rebuild_tensor(name: str, token: int, dtype: torch.dtype, place: tuple[int, 
     return tensor
 
 
-def _offer(tensor: torch.Tensor) -> tuple[str, int]:
-    """One reference set aside for the receiver, of memory that this process's stream has filled."""
+def _offer(tensor: torch.Tensor) -> tuple[str, int] | None:
+    """One reference set aside for the receiver, of memory that this process's stream has filled.
+
+    None: it is in no pool, and none is installed.
+    """
     storage = untyped(tensor)
     stream = torch.cuda.current_stream(tensor.device)
     if _torch.find(storage.data_ptr()) is not None:
@@ -54,6 +60,8 @@ def _offer(tensor: torch.Tensor) -> tuple[str, int]:
         name, token, _ = found
         pools.join(name).remember_new(token, storage)
         return name, token
+    if installing.installed() is None:
+        return None
     pool = installing.pool()
     token = _torch.cuda_share(pool.number, storage.data_ptr(), storage.nbytes(),
                               stream.cuda_stream, storage)
@@ -66,12 +74,15 @@ def reduce_tensor(tensor: torch.Tensor) -> tuple[Callable[..., Any], tuple[Any, 
             not untyped(tensor).nbytes() or (tensor.requires_grad and not tensor.is_leaf):
         return stock.reduce_tensor(tensor)
     try:
-        name, token = _offer(tensor)
+        where = _offer(tensor)
     except errors.Error as error:
         if not installing.falls_back(error):
             raise
         return stock.reduce_tensor(tensor)
+    if where is None:
+        return stock.reduce_tensor(tensor)
     flags = (_REQUIRES_GRAD if tensor.requires_grad else 0) | (
-        _PARAMETER if isinstance(tensor, torch.nn.parameter.Parameter) else 0)
+        _PARAMETER if isinstance(tensor, torch.nn.parameter.Parameter) else 0) | (
+        0 if installing.installed() else _KEPT)
     place = (tensor.storage_offset(), *tensor.stride())
-    return rebuild_tensor, (name, token, tensor.dtype, place, tuple(tensor.size()), flags)
+    return rebuild_tensor, (*where, tensor.dtype, place, tuple(tensor.size()), flags)

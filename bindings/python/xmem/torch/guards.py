@@ -1,14 +1,84 @@
 # SPDX-License-Identifier: MIT
-"""Tensors of guards."""
+"""Tensors of guards, and which of them are not to be shared because they are being written."""
 from __future__ import annotations
+
+import errno
+import weakref
+from typing import Any
 
 import torch
 
-from .. import BufferGuard, _torch
+from .. import BufferGuard, _torch, errors
+from ..dtypes import NAMES, item_bytes
 from . import versions
+from .modes import without_modes
+from .versions import untyped
+
+_CUDA = 1 << 5      # XMEM_BUFFER_CUDA
+
+# Guards that were being written when a tensor was made of them, by the address of their contents.
+# Nothing is kept alive here. An entry counts while its guard is being written, and then nothing
+# else is at that address.
+_written: dict[int, weakref.ref[BufferGuard]] = {}
+
+# The types that all versions of torch take from DLPack. Others come as integers of their size.
+_PLAIN = {"uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "bfloat16",
+          "complex64", "complex128"}
+# The first version of torch that has tensors of a type; others than these have always been there.
+_SINCE = {"uint16": "2.3", "uint32": "2.3", "uint64": "2.3", "float8_e4m3fn": "2.1",
+          "float8_e5m2": "2.1", "float8_e4m3fnuz": "2.2", "float8_e5m2fnuz": "2.2",
+          "float8_e8m0fnu": "2.7", "float4_e2m1fn_x2": "2.8"}
 
 
+def _dtype_of(name: str) -> torch.dtype:
+    dtype = getattr(torch, name, None)
+    if isinstance(dtype, torch.dtype):
+        return dtype
+    since = _SINCE.get(name)
+    raise TypeError(f"torch {torch.__version__} has no tensors of {name}: "
+                    + (f"torch {since} has them" if since else "no version of torch has them"))
 
+
+def _of_cpu(guard: BufferGuard) -> torch.Tensor:
+    number = guard.dtype_number
+    name = NAMES.get(number, "uint8")
+    dtype = _dtype_of(name)
+    if name in _PLAIN:
+        return versions.from_capsule(_torch.guard_capsule(guard, False))
+    integers = versions.from_capsule(_torch.guard_capsule(guard, True))
+    assert integers.element_size() == item_bytes(number)
+    tensor = torch.empty(0, dtype=dtype, device="cpu")
+    place: tuple[Any, ...] = (0, integers.size(), integers.stride())
+    return tensor.set_(untyped(integers), *place)
+
+
+def _remember(tensor: torch.Tensor, guard: BufferGuard) -> None:
+    """The tensor is that of a guard which is being written."""
+    address = untyped(tensor).data_ptr()
+
+    def forget(ref: weakref.ref[BufferGuard]) -> None:
+        if _written.get(address) is ref:
+            _written.pop(address, None)
+
+    _written[address] = weakref.ref(guard, forget)
+
+
+def refuse_written(storage: Any) -> None:
+    """Raise xmem.Error (EBUSY) if the storage is the contents of a guard that is being written.
+
+    A storage that is shared leaves where it is, and what is stored into it after that would not be
+    what the guard publishes.
+    """
+    ref = _written.get(storage.data_ptr()) if _written else None
+    guard = None if ref is None else ref()
+    if guard is None or guard.gone:
+        return
+    if not guard.readonly:          # or xmem.Forked: in a child it is its parent's
+        raise errors.Error(errno.EBUSY, "this tensor is the contents of a guard that is being "
+                           "written: publish the guard first, or share tensor.clone()")
+
+
+@without_modes
 def tensor(guard: BufferGuard) -> torch.Tensor:
     """A tensor of the contents of a guard, without a copy, in their shape and type.
 
@@ -22,14 +92,18 @@ def tensor(guard: BufferGuard) -> torch.Tensor:
     a GPU are on that GPU, ordered after whatever stream writes them; they are shared, and not to be
     written.
 
-    The tensor of a guard that is being written leaves the guard when it is put into a queue, or
-    shared: it is moved into the pool of install(). A child by fork may not use it.
+    The tensor of a guard that is being written cannot be put into a queue, or shared: that is an
+    xmem.Error (EBUSY). Once the guard is published, or released, it can: a copy of what it shows
+    goes into the pool of install(), the tensor is moved there, and what was published stays as it
+    is. A child by fork has a copy of its own, of what was there when it was forked.
 
-    Raises xmem.Released: the guard is gone; BufferError: strides that torch cannot have.
+    Raises xmem.Released: the guard is gone; BufferError: strides that torch cannot have; TypeError:
+    a type that this version of torch has no tensors of.
     """
     if guard.flags & _CUDA:
         return torch.from_dlpack(guard)     # type: ignore[arg-type]
-    return versions.from_capsule(_torch.guard_capsule(guard))
-
-
-_CUDA = 1 << 5      # XMEM_BUFFER_CUDA
+    writing = not guard.readonly
+    made = _of_cpu(guard)
+    if writing and made.numel():
+        _remember(made, guard)
+    return made

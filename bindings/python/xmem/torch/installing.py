@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: MIT
 """install() and uninstall(): what of torch goes through pools, and in which pool.
 
+Two things are told apart. A process that has installed moves into its pool what it shares. Every
+process that has tensors in a pool recognises them, also after uninstall(): such a tensor goes into
+a message by its token, and is not moved away from those who have it, too.
+
 A process that was started by one that has installed has installed, too: a child by fork inherits
 it, one by spawn or forkserver is told (see ../_torch_child.py), and whoever receives a tensor of
 this kind learns the name from it, unless it has called uninstall().
@@ -10,6 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import threading
 import warnings
 from multiprocessing.process import AuthenticationString  # type: ignore[attr-defined]
 from multiprocessing.reduction import ForkingPickler
@@ -19,11 +24,15 @@ import torch
 
 from .. import _torch, _torch_child, errors, holders
 from . import pools
-from .versions import CAN_SWAP, UntypedStorage, untyped
+from .modes import without_modes
+from .versions import UntypedStorage, check_exchange
 
 _name: str | None = None        # of the pool for what this process shares
 _sizes = pools.Sizes()
 _installed = False
+_recognises = False             # our methods and functions are in the place of torch's
+_lock = threading.Lock()        # guards it, and the change from one to the other
+allocators = 0                  # of ours that make tensors in pools now
 _refused = False                # uninstall() was called: do not install by ourselves
 _fallback = False
 _warned = False
@@ -87,17 +96,21 @@ def is_shared_by_torch(storage: Any) -> bool:
     return bool(_stock.get("is_shared", UntypedStorage.is_shared)(storage))
 
 
+@without_modes
 def _is_shared(storage: Any) -> bool:
     return is_shared_by_torch(storage) or (
         storage.device.type == "cpu" and _torch.find(storage.data_ptr()) is not None)
 
 
-def _move(storage: Any, tensor: torch.Tensor | None = None) -> bool:
+def _move(storage: Any) -> bool:
     """Move it into the pool; False: it cannot be, and torch is to share it."""
-    from . import storages
+    from . import guards, storages
 
+    guards.refuse_written(storage)
+    if not _installed:
+        return False
     try:
-        storages.move(pool(), storage, tensor)
+        storages.move(pool(), storage)
     except errors.Error as error:
         if not falls_back(error):
             raise
@@ -105,28 +118,20 @@ def _move(storage: Any, tensor: torch.Tensor | None = None) -> bool:
     return True
 
 
+@without_modes
 def _share_memory_(storage: Any, *args: Any, **kwargs: Any) -> Any:
-    if storage.device.type == "cpu" and storage.nbytes() and (_is_shared(storage)
-                                                              or _move(storage)):
-        return storage
+    if not is_idle() and storage.device.type == "cpu" and storage.nbytes():
+        if _is_shared(storage) or _move(storage):
+            return storage
     return _stock["share_memory_"](storage, *args, **kwargs)
 
 
-def _share_tensor_memory_(tensor: torch.Tensor) -> torch.Tensor:
-    """Where memory cannot be exchanged: this knows the tensor, and need not look for it."""
-    if type(tensor) in (torch.Tensor, torch.nn.parameter.Parameter) and \
-            tensor.layout is torch.strided and tensor.device.type == "cpu":
-        storage = untyped(tensor)
-        if storage.nbytes() and (_is_shared(storage) or _move(storage, tensor)):
-            return tensor
-    return _stock["tensor.share_memory_"](tensor)
-
-
+@without_modes
 def _new_shared(cls: Any, size: int, *, device: Any = "cpu") -> Any:
     """What DataLoader's workers put batches into."""
     from . import storages
 
-    if size and torch.device(device).type == "cpu":
+    if _installed and size and torch.device(device).type == "cpu":
         try:
             return storages.make(pool(), size)
         except errors.Error as error:
@@ -139,12 +144,9 @@ def _patch() -> None:
     _stock["is_shared"] = UntypedStorage.is_shared
     _stock["share_memory_"] = UntypedStorage.share_memory_
     _stock["_new_shared"] = UntypedStorage._new_shared
-    _stock["tensor.share_memory_"] = torch.Tensor.share_memory_
     UntypedStorage.is_shared = _is_shared
     UntypedStorage.share_memory_ = _share_memory_
     UntypedStorage._new_shared = classmethod(_new_shared)
-    if not CAN_SWAP:
-        torch.Tensor.share_memory_ = _share_tensor_memory_  # type: ignore[method-assign]
 
 
 def _unpatch() -> None:
@@ -154,7 +156,42 @@ def _unpatch() -> None:
         UntypedStorage.is_shared = _stock["is_shared"]
     if _stock["share_memory_"] is not getattr(UntypedStorage, "share_memory_", None):
         UntypedStorage.share_memory_ = _stock["share_memory_"]
-    torch.Tensor.share_memory_ = _stock["tensor.share_memory_"]  # type: ignore[method-assign]
+
+
+# ---- what lies in a pool is recognised ----
+
+
+def recognise() -> None:
+    """This process has tensors in a pool, and from now on they are passed on by their token."""
+    global _recognises
+    from . import reductions
+
+    with _lock:
+        if not _recognises:
+            _patch()
+            reductions.register(ForkingPickler.register)
+            _recognises = True
+
+
+def is_idle() -> bool:
+    """Is there nothing to recognise, and nothing installed? Then everything is torch's own again.
+
+    The last tensor of a pool may go in any thread, also in C++; so this is asked when torch's
+    functions are used the next time.
+    """
+    global _recognises
+    from . import reductions
+
+    if _installed or _torch.holds() or allocators:
+        return False
+    with _lock:
+        if _installed or _torch.holds() or allocators:
+            return False        # made by another thread, which recognises it after that
+        if _recognises:
+            _recognises = False
+            reductions.register_stock(ForkingPickler.register)
+            _unpatch()
+    return True
 
 
 # ---- the calls ----
@@ -162,17 +199,15 @@ def _unpatch() -> None:
 
 def _install(name: str | None) -> None:
     global _installed, _name, _refused
-    from . import reductions
 
     _refused = False
     if name is not None:
         _name = name
     if _installed:
         return
-    _patch()
-    reductions.register(ForkingPickler.register)
-    ForkingPickler.register(AuthenticationString, _torch_child.reduce_key)
     _installed = True
+    recognise()
+    ForkingPickler.register(AuthenticationString, _torch_child.reduce_key)
 
 
 def install(pool_name: str | None = None, *, slots: int = 16384, clients: int = 256,
@@ -201,7 +236,6 @@ def install(pool_name: str | None = None, *, slots: int = 16384, clients: int = 
     Raises xmem.Error: the pool cannot be made; ValueError: another one is installed, or a number is
         none that can be.
     """
-    global _sizes, _fallback
     if pool_name == "":
         raise ValueError("the name of a pool is not empty; None makes a new one")
     for what, number, least, most in (
@@ -212,37 +246,47 @@ def install(pool_name: str | None = None, *, slots: int = 16384, clients: int = 
             raise ValueError(f"{what} is {number}: it is to be from {least} to {most:g}")
     if pool_name is not None and _installed and _name != pool_name:
         raise ValueError(f"the pool '{_name}' is installed: uninstall() it first")
-    _sizes = pools.Sizes(slots, clients, 1 << 62 if nbytes is None else nbytes, cache_bytes,
-                         cache_time)
-    _fallback = fallback
-    _torch.set_in_flight(-1 if in_flight is None else max(1, int(in_flight * 1e9)))
+    check_exchange()
     name = pool_name or _name or pools.new_name()
-    try:
-        pools.join(name, _sizes, existing=False)
-    except errors.Error as error:
-        if not falls_back(error):
-            raise
+    sizes = pools.Sizes(slots, clients, 1 << 62 if nbytes is None else nbytes, cache_bytes,
+                        cache_time)
+    in_flight_ns = -1 if in_flight is None else max(1, int(in_flight * 1e9))
+    _settle(name, sizes, bool(fallback))
+    _torch.set_in_flight(in_flight_ns)
     _install(name)
 
 
-def uninstall() -> None:
-    """Let torch.multiprocessing hand tensors over in torch's own way again.
+def _settle(name: str, sizes: pools.Sizes, fallback: bool) -> None:
+    """Join the pool with these settings, and keep them; after an error those from before stay."""
+    global _sizes, _fallback
+    before = _sizes, _fallback
+    _sizes, _fallback = sizes, fallback
+    try:
+        try:
+            pools.join(name, sizes, existing=False)
+        except errors.Error as error:
+            if not falls_back(error):
+                raise
+    except BaseException:
+        _sizes, _fallback = before
+        raise
 
-    Tensors stay where they are, and messages that are in flight can be received. Children that have
-    been started keep what they have. To torch a tensor in a pool is now an ordinary one: the next
-    time that it is handed over, or shared, torch moves it to its own shared memory, and those who
-    had it in the pool do not see what is written after that.
+
+def uninstall() -> None:
+    """Let torch.multiprocessing hand new tensors over in torch's own way again.
+
+    Tensors that lie in a pool stay there, and go on by their token: those who have them, too, see
+    what is written. is_shared() stays true of them. Messages that are in flight can be received.
+    When the last such tensor of this process is gone, everything is torch's own again. Children
+    that have been started keep what they have; those that are started later, and other receivers
+    of what this process sends, do not install.
     """
     global _installed, _refused
-    from . import reductions
 
     _refused = True
-    if not _installed:
-        return
-    reductions.register_stock(ForkingPickler.register)
-    ForkingPickler._extra_reducers.pop(AuthenticationString, None)  # type: ignore[attr-defined]
-    _unpatch()
     _installed = False
+    ForkingPickler._extra_reducers.pop(AuthenticationString, None)  # type: ignore[attr-defined]
+    is_idle()
 
 
 def installed() -> str | None:
@@ -250,10 +294,17 @@ def installed() -> str | None:
     return _name if _installed else None
 
 
-def adopt(name: str) -> None:
-    """A message has come, or this process was started, from one that has installed this pool."""
-    if not _installed and not _refused:
+def adopt(name: str, installs: bool = True) -> None:
+    """A message has come, or this process was started, from one that has this pool.
+
+    installs: it had installed the pool then, and so does this process, unless it has uninstalled.
+    """
+    if _installed:
+        return
+    if installs and not _refused:
         _install(name if _name is None else None)
+    else:
+        recognise()
 
 
 # ---- fork ----
@@ -265,6 +316,8 @@ def _before_fork() -> None:
 
 
 def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
     if not _torch.holds():
         return
     lost = _torch.fork_restore()

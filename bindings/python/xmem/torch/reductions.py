@@ -14,36 +14,46 @@ import torch
 from torch.multiprocessing import reductions as stock
 
 from .. import _torch, errors
-from . import installing, pools, storages
+from . import guards, installing, pools, storages
+from .modes import without_modes
 from .versions import UntypedStorage, has_names, untyped
 
 Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
 _Parameter = torch.nn.parameter.Parameter
 
 
-def rebuild_storage(name: str, token: int) -> Any:
-    """In the receiver: the storage of a message."""
-    installing.adopt(name)
+@without_modes
+def rebuild_storage(name: str, token: int, installed: bool = True) -> Any:
+    """In the receiver: the storage of a message, whose sender has installed the pool, or had it."""
     try:
-        return storages.get(pools.join(name), token)
+        storage = storages.get(pools.join(name), token)
     except errors.Stale as error:
         error.add_note("Nobody has this tensor any more. Its sender did not own the memory and set "
                        "it aside for 60 seconds; or all that had set it aside have ended.")
         raise
+    installing.adopt(name, installed)
+    return storage
 
 
+@without_modes
 def rebuild_tensor(name: str, token: int, dtype: torch.dtype, place: tuple[int, ...],
                    shape: tuple[int, ...], flags: int) -> torch.Tensor:
     """In the receiver: a plain tensor. `place` is offset and strides; `flags` are as below."""
-    tensor = torch.empty(0, dtype=dtype)
-    tensor.set_(rebuild_storage(name, token), place[0], shape, place[1:])
+    tensor = torch.empty(0, dtype=dtype, device="cpu")
+    tensor.set_(rebuild_storage(name, token, not flags & _KEPT), place[0], shape, place[1:])
     return _finish(tensor, flags)
 
 
 _REQUIRES_GRAD, _PARAMETER = 1, 2
+_CONJ, _NEG = 8, 16     # the numbers are the conjugate, or negative, of what lies in memory
+_KEPT = 4       # its sender has uninstalled, and the tensor was in a pool already
 
 
 def _finish(tensor: torch.Tensor, flags: int) -> torch.Tensor:
+    if flags & _CONJ:
+        tensor = tensor.conj()
+    if flags & _NEG:
+        tensor = torch._neg_view(tensor)
     if flags & _PARAMETER:
         return _Parameter(tensor, requires_grad=bool(flags & _REQUIRES_GRAD))
     if flags & _REQUIRES_GRAD:
@@ -51,6 +61,7 @@ def _finish(tensor: torch.Tensor, flags: int) -> torch.Tensor:
     return tensor
 
 
+@without_modes
 def rebuild_quantized(name: str, token: int, dtype: torch.dtype, place: tuple[int, ...],
                       shape: tuple[int, ...], quantizer: tuple[Any, ...], flags: int
                       ) -> torch.Tensor:
@@ -58,10 +69,11 @@ def rebuild_quantized(name: str, token: int, dtype: torch.dtype, place: tuple[in
     scheme, scale, zero, *axis = quantizer
     if axis:
         make: Any = torch._empty_per_channel_affine_quantized
-        empty = make(shape, scales=scale, zero_points=zero, axis=axis[0], dtype=dtype)
+        empty = make(shape, scales=scale, zero_points=zero, axis=axis[0], dtype=dtype, device="cpu")
     else:
-        empty = torch._empty_affine_quantized(shape, scale=scale, zero_point=zero, dtype=dtype)
-    empty.set_(rebuild_storage(name, token), place[0], shape, place[1:])
+        empty = torch._empty_affine_quantized(shape, scale=scale, zero_point=zero, dtype=dtype,
+                                              device="cpu")
+    empty.set_(rebuild_storage(name, token, not flags & _KEPT), place[0], shape, place[1:])
     return _finish(empty, flags)
 
 
@@ -75,23 +87,23 @@ def _quantizer(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
-    """Is there nothing about it but its memory, shape, type and scale?"""
+    """Is there nothing about it but its memory, shape, type, scale and what flags can say?"""
     return (tensor.layout is torch.strided and tensor.device.type == "cpu"
-            and not tensor.is_nested and not tensor.is_conj() and not tensor.is_neg()
-            and not tensor._backward_hooks and not has_names(tensor)
+            and not tensor.is_nested and not tensor._backward_hooks and not has_names(tensor)
             and (tensor.is_leaf or not tensor.requires_grad))
 
 
-def _offer(storage: Any, tensor: torch.Tensor | None) -> tuple[str, int] | None:
+def _offer(storage: Any) -> tuple[str, int] | None:
     """Set one reference aside; before that the storage is moved into the pool if need be.
 
-    None: torch itself has shared it before, so others may have it, and it stays where it is.
+    None: torch itself has shared it before, so others may have it, and it stays where it is; or it
+    is in no pool, and none is installed.
     """
     found = _torch.offer(storage.data_ptr())
     if found is None:
-        if installing.is_shared_by_torch(storage):
+        if installing.installed() is None or installing.is_shared_by_torch(storage):
             return None
-        storages.move(installing.pool(), storage, tensor)
+        storages.move(installing.pool(), storage)
         found = _torch.offer(storage.data_ptr())
     if found is None:
         raise RuntimeError("another thread has resized this tensor while it is sent")
@@ -100,34 +112,46 @@ def _offer(storage: Any, tensor: torch.Tensor | None) -> tuple[str, int] | None:
     return name, token
 
 
-def _shared(storage: Any, tensor: torch.Tensor | None) -> tuple[str, int] | None:
+def _shared(storage: Any) -> tuple[str, int] | None:
     """Where the storage is now; None: it cannot be shared, and torch is to do it."""
+    guards.refuse_written(storage)
     try:
-        return _offer(storage, tensor)
+        return _offer(storage)
     except errors.Error as error:
         if not installing.falls_back(error):
             raise
         return None
 
 
+@without_modes
 def reduce_storage(storage: Any) -> Reduced:
     """For ForkingPickler: a storage, also that of the tensors that torch reduces."""
-    if storage.device.type == "cpu" and storage.nbytes():
-        where = _shared(storage, None)
+    if not installing.is_idle() and storage.device.type == "cpu" and storage.nbytes():
+        where = _shared(storage)
         if where is not None:
-            return rebuild_storage, where
+            return rebuild_storage, (*where, installing.installed() is not None)
     return stock.reduce_storage(storage)
 
 
+def _flags(tensor: torch.Tensor) -> int:
+    """What a message says of a tensor beside its place."""
+    return ((_REQUIRES_GRAD if tensor.requires_grad else 0)
+            | (_PARAMETER if type(tensor) is _Parameter else 0)
+            | (_CONJ if tensor.is_conj() else 0) | (_NEG if tensor.is_neg() else 0)
+            | (0 if installing.installed() else _KEPT))
+
+
+@without_modes
 def reduce_tensor(tensor: torch.Tensor) -> Reduced:
     """For ForkingPickler: a tensor."""
     kind = type(tensor)
+    if installing.is_idle():
+        return stock.reduce_tensor(tensor)
     if (kind is torch.Tensor or kind is _Parameter) and _is_plain(tensor):
         storage = untyped(tensor)
-        where = _shared(storage, tensor) if storage.nbytes() else None
+        where = _shared(storage) if storage.nbytes() else None
         if where is not None:
-            flags = (_REQUIRES_GRAD if tensor.requires_grad else 0) | (
-                _PARAMETER if kind is _Parameter else 0)
+            flags = _flags(tensor)
             place = (tensor.storage_offset(), *tensor.stride())
             if tensor.is_quantized:         # torch's own function forgets the scale
                 return rebuild_quantized, (*where, tensor.dtype, place, tuple(tensor.size()),

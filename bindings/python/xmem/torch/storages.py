@@ -11,16 +11,12 @@ import threading
 from typing import Any
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
-
 from .. import _torch
-from . import pools, versions
+from . import guards, pools, versions
+from .modes import without_modes
 from .versions import untyped
 
 _lock = threading.RLock()       # one storage is moved at a time
-# Storages that have been moved where torch cannot exchange memory: what has them still, such as
-# another Python object of the same storage, is to find the new one. By the address of the old.
-_moved: dict[int, tuple[StorageWeakRef, Any]] = {}
 
 
 def make(pool: pools.Pool, nbytes: int, contents: int = 0) -> Any:
@@ -51,40 +47,21 @@ def is_in_pool(storage: Any) -> bool:
     return storage.device.type == "cpu" and _torch.find(storage.data_ptr()) is not None
 
 
-def _follow(storage: Any) -> bool:
-    """If what the object stands for has been moved, let it stand for the new storage."""
-    entry = _moved.get(storage._cdata)
-    if entry is None:
-        return False
-    for each, (old, _) in list(_moved.items()):
-        if old.expired():
-            del _moved[each]
-    storage._set_cdata(entry[1]._cdata)
-    return True
-
-
-def move(pool: pools.Pool, storage: Any, tensor: torch.Tensor | None = None) -> None:
+def move(pool: pools.Pool, storage: Any) -> None:
     """Move a storage of the CPU into the pool, with all of its tensors, unless it is in one.
 
-    This copies the contents once. `tensor` is one of its tensors, if the caller has one.
+    This copies the contents once. A buffer that is being written is not moved: see guards.py.
     """
     with _lock:
         if _torch.find(storage.data_ptr()) is not None:
             return
-        if not versions.CAN_SWAP and _follow(storage):
-            return
+        guards.refuse_written(storage)
+        versions.check_exchange()
         new = make(pool, storage.nbytes(), storage.data_ptr())
-        if versions.CAN_SWAP:
-            versions.replace(storage, new, tensor)
-            there = _torch.find(storage.data_ptr())
-            if there is not None:
-                pool.remember(there[1], storage)
-        else:
-            old = StorageWeakRef(storage)
-            key = storage._cdata
-            versions.replace(storage, new, tensor)
-            if not old.expired():
-                _moved[key] = (old, new)
+        versions.exchange(storage, new)
+        there = _torch.find(storage.data_ptr())
+        if there is not None:
+            pool.remember(there[1], storage)
 
 
 def _after_fork() -> None:
@@ -95,6 +72,7 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
+@without_modes
 def share(tensor: torch.Tensor, pool: str | None = None) -> torch.Tensor:
     """Move a tensor of the CPU into a pool, and give it back.
 
@@ -103,8 +81,9 @@ def share(tensor: torch.Tensor, pool: str | None = None) -> torch.Tensor:
     what any of them writes.
 
     pool: the name of the pool; None: that of install(), or a new one of this process.
-    Raises xmem.Error: the pool has no slot or memory left, or there is no host; and
-    torch's RuntimeError for tensors without a storage.
+    Raises xmem.Error: the pool has no slot or memory left, there is no host, or the tensor is that
+    of a guard which is being written (EBUSY); and torch's RuntimeError for tensors without a
+    storage.
     """
     from . import installing
 
@@ -112,10 +91,12 @@ def share(tensor: torch.Tensor, pool: str | None = None) -> torch.Tensor:
         storage = untyped(tensor)
         if storage.nbytes():
             where = installing.pool() if pool is None else pools.join(pool, existing=False)
-            move(where, storage, tensor)
+            move(where, storage)
+            installing.recognise()
     return tensor
 
 
+@without_modes
 def is_pooled(tensor: torch.Tensor) -> bool:
     """Does the tensor lie in a pool, so that a hand-over copies nothing?"""
     return tensor.device.type == "cpu" and is_in_pool(untyped(tensor))

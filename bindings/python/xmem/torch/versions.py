@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import gc
+import sys
 from typing import Any, Callable
 
 import torch
+
+from .. import _torch
+from .modes import without_modes
 
 UntypedStorage: Any = torch.UntypedStorage
 
@@ -21,54 +24,74 @@ else:
 #: Are the dimensions of a tensor named? Later versions have no such tensors.
 has_names: Callable[[torch.Tensor], bool] = getattr(torch.Tensor, "has_names", lambda tensor: False)
 
-#: Can the memory below a storage be exchanged? Then all of its tensors move at once.
+#: Has torch a function that exchanges the memory of two storages? Otherwise _torch.swap does.
 CAN_SWAP = hasattr(UntypedStorage, "_swap_data_ptr_")
 
+# ---- the layout of a storage, where torch has no such function ----
 
-def users(storage: Any) -> int:
-    """How many have this storage: tensors, Python objects such as the argument, and others."""
-    if hasattr(torch._C, "_storage_Use_Count"):
-        return torch._C._storage_Use_Count(storage._cdata)      # type: ignore[attr-defined]
-    # Before 2.1 the count is what follows the pointer to the virtual functions.
-    return ctypes.c_size_t.from_address(storage._cdata + ctypes.sizeof(ctypes.c_void_p)).value
-
-
-def _tensors_of(storage: Any) -> list[torch.Tensor]:
-    """All tensors of a storage that Python has objects for."""
-    found = []
-    for thing in gc.get_objects():
-        if issubclass(type(thing), torch.Tensor):
-            try:
-                if untyped(thing)._cdata == storage._cdata:
-                    found.append(thing)
-            except (RuntimeError, NotImplementedError):
-                pass            # sparse ones and others without a storage
-    return found
+# The words of a storage, as src/torch_swap.c has them.
+_USERS, _ADDRESS, _DEVICE, _NBYTES, _FLAGS, _ALLOCATOR, _WORDS = 1, 3, 6, 7, 8, 9, 10
+_CPU = 0xff00               # the type of the device is 0, and its index -1
+_RESIZABLE = 0x000100       # of the three flags; the others are for symbolic sizes and for CUDA
+_unknown: str | None = "not looked at"      # what of it is not as it is to be
 
 
-def _point(tensor: torch.Tensor, storage: Any) -> None:
-    """Give a tensor the same place in another storage. To autograd it is the same contents."""
-    place = (tensor.storage_offset(), tensor.size(), tensor.stride())
-    if tensor.is_quantized:             # it keeps its scale, and autograd has none of them
-        tensor.set_(storage, *place)    # type: ignore[call-overload]
-        return
-    tensor.data = torch.empty(0, dtype=tensor.dtype).set_(storage, *place)  # type: ignore
+def _words(storage: Any) -> list[int]:
+    return list((ctypes.c_size_t * _WORDS).from_address(storage._cdata))
 
 
-def replace(storage: Any, new: Any, tensor: torch.Tensor | None) -> None:
-    """Let all that have `storage` have the memory of `new` instead; `tensor` is one of them.
+def _describes(words: list[int], storage: Any, resizable: bool) -> bool:
+    """Do these words say what torch says of the storage?"""
+    return (words[_ADDRESS] == storage.data_ptr() and words[_NBYTES] == storage.nbytes()
+            and words[_DEVICE] & 0xffff == _CPU
+            and words[_FLAGS] & 0xffffff == (_RESIZABLE if resizable else 0)
+            and bool(words[_ALLOCATOR]) == resizable)
 
-    Where torch cannot exchange the memory, its tensors are pointed to the new storage one by one.
-    Those that only C++ has, such as what a graph of autograd has saved, keep the old memory.
-    """
+
+@without_modes
+def _look() -> str | None:
+    """Try an exchange with storages that nobody else has. What is wrong with it; None: nothing."""
+    lent = bytearray(b"\1" * 24)
+    unused = sys.getrefcount(lent)
+    tensor = torch.full((5,), 2, dtype=torch.uint8, device="cpu")
+    foreign = torch.frombuffer(lent, dtype=torch.uint8)
+    storage, other = untyped(tensor), untyped(foreign)
+    words, others = _words(storage), _words(other)
+    if not _describes(words, storage, True) or not _describes(others, other, False):
+        return "the words of a storage are not what torch says of it"
+    view = tensor[1:]
+    if _words(storage)[_USERS] != words[_USERS] + 1 or sys.getrefcount(lent) != unused + 1:
+        return "the users of a storage are counted elsewhere"
+    _torch.swap(storage._cdata, other._cdata)
+    if (storage.data_ptr(), other.data_ptr()) != (others[_ADDRESS], words[_ADDRESS]) or \
+            not _describes(_words(storage), storage, False) or \
+            not _describes(_words(other), other, True) or \
+            (storage.nbytes(), other.nbytes()) != (24, 5):
+        return "an exchange gives other storages"
+    if view.tolist() != [1] * 4 or foreign[:5].tolist() != [2] * 5:
+        return "an exchange does not move the tensors"
+    del foreign, other
+    if sys.getrefcount(lent) != unused + 1:
+        return "memory is freed with a storage that does not have it any more"
+    del tensor, view, storage
+    return None if sys.getrefcount(lent) == unused else "memory is not freed with its storage"
+
+
+def check_exchange() -> None:
+    """Raise RuntimeError if the memory of storages cannot be exchanged in this torch."""
+    global _unknown
+    if _unknown is not None:
+        _unknown = None if CAN_SWAP else _look()
+    if _unknown is not None:
+        raise RuntimeError(f"tensors of torch {torch.__version__} cannot be moved into a pool: it "
+                           "has no UntypedStorage._swap_data_ptr_, and its storages are not those "
+                           f"of torch 1.13: {_unknown}")
+
+
+def exchange(storage: Any, other: Any) -> None:
+    """Exchange the memory of two storages, so that all tensors of each move at once."""
     if CAN_SWAP:
-        storage._swap_data_ptr_(new)
+        storage._swap_data_ptr_(other)
         return
-    known = 1 if tensor is None else 2          # the argument itself, and the tensor
-    if tensor is None or users(storage) > known:
-        tensors = _tensors_of(storage)
-    else:
-        tensors = [tensor]
-    for each in tensors:
-        _point(each, new)
-    storage._set_cdata(new._cdata)
+    check_exchange()
+    _torch.swap(storage._cdata, other._cdata)

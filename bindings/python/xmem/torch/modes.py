@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""Functions that run without the modes of torch, which change what its functions do.
+
+A mode is active in a thread (TorchFunctionMode, TorchDispatchMode, `with torch.device("cuda")`).
+It sees and may change each call of torch, and what is done here to hand a tensor over is not what
+its author means: a tensor that is received has the device and the contents that were sent. In
+torch 1.13 a function mode also changes what methods of a tensor give that no mode has touched.
+"""
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable, TypeVar
+
+import torch
+from torch import overrides
+from torch.utils import _python_dispatch as dispatch
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_functions: Callable[[], int] = torch._C._len_torch_function_stack
+_dispatches: Callable[[], int] = torch._C._len_torch_dispatch_stack
+
+
+def _take_off(count: Callable[[], int], of: Any) -> list[Any]:
+    """Take all modes of a kind from this thread's stack: the innermost comes first."""
+    return [of._pop_mode() for _ in range(count())]
+
+
+def without_modes(function: _Function) -> _Function:
+    """The same function, run as if the thread had no mode; afterwards it has them again."""
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if not _functions() and not _dispatches():
+            return function(*args, **kwargs)
+        functions = _take_off(_functions, overrides)
+        dispatches = _take_off(_dispatches, dispatch)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            for mode in reversed(dispatches):
+                dispatch._push_mode(mode)
+            for mode in reversed(functions):
+                overrides._push_mode(mode)
+
+    return run      # type: ignore[return-value]
