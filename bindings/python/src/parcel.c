@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * What parcels need of their pool: its handle, until they are pickled or dropped, to give back what
- * they have set aside. A program may close the pool before that: then no other call finds the handle
- * any more (xp_pool_begin), and it stays for the parcels, of which the last one closes it.
+ * they have set aside. A program may close the pool before that: then no other call finds the
+ * handle any more (xp_pool_begin), and it stays for the parcels, of which the last one closes it.
  */
 #include "core.h"
 
