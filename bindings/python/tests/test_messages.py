@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import xmem
-from support import fresh_name, pair, published
+from support import Thread, fresh_name, pair, published
 from test_fork import in_child
 
 
@@ -229,6 +229,47 @@ def test_a_guard_is_not_pickled_after_its_pool_was_closed() -> None:
         for make in (pickle.dumps, xmem.BufferGuard.parcel):
             with pytest.raises(xmem.Released, match=r"messages are made before pool\.close\(\)"):
                 make(guard)
+
+
+def test_threads_that_pickle_one_parcel_have_a_message_each() -> None:
+    with pair() as (writer, _):
+        for _ in range(20):
+            start = threading.Barrier(4)
+            with published(writer) as guard:
+                parcel, token = guard.parcel(), guard.token
+
+            def send(parcel: xmem.Parcel = parcel, start: threading.Barrier = start) -> bytes:
+                start.wait(30)
+                return pickle.dumps(parcel)
+
+            messages = [thread.get() for thread in [Thread(send) for _ in range(4)]]
+            assert writer.claims(token) == 4
+            loaded = [pickle.loads(message) for message in messages]
+            assert {bytes(each) for each in loaded} == {b"contents"}
+            assert writer.claims(token) == 0
+
+
+def test_threads_that_drop_parcels_of_a_pool_that_is_closed() -> None:
+    name = fresh_name()
+    with xmem.BufferPool(name) as other:
+        for _ in range(20):
+            start = threading.Barrier(5)
+            pool = xmem.BufferPool(name, writer=True)
+            with published(pool) as guard:
+                parcels = [guard.parcel() for _ in range(4)]
+
+            def drop(parcels: list[xmem.Parcel] = parcels,
+                     start: threading.Barrier = start) -> None:
+                start.wait(30)
+                del parcels[0]
+
+            threads = [Thread(drop) for _ in range(4)]
+            start.wait(30)
+            pool.close()
+            for thread in threads:
+                thread.get()
+            found = other.stat()
+            assert (found.clients, found.claims) == (1, 0)
 
 
 # ---- forks ----
