@@ -61,7 +61,9 @@
 	"Released."
 #define XP_DOC_guard_offer \
 	"offer($self, more=1, lasts=10.0)\n--\n\n" \
-	"Set further references of a held buffer aside. lasts: as in set_ref_count.\n" \
+	"Set further references of a held buffer aside. lasts: as in set_ref_count. All\n" \
+	"that is set aside of a buffer has one time, the longest that was asked for: also by\n" \
+	"pickling, which asks for in_flight of the pool.\n" \
 	"Raises NotPermitted while it is written, or if the time is too long; Error (ERANGE),\n" \
 	"Released."
 #define XP_DOC_guard_describe_tensor \
