@@ -159,7 +159,6 @@ void xt_guards_after_fork(bool child)
 static void *memory_of(struct xp_guard *guard, bool *ret_direct)
 {
 	struct xmem_buffer *buffer;
-	bool writing;
 	void *memory;
 
 	do {
