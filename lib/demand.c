@@ -5,6 +5,7 @@
  */
 #include "attach.h"
 #include "demand.h"
+#include "holders.h"
 #include "request.h"
 
 #define GRAIN		64u		/* classes are multiples of it */
@@ -256,6 +257,7 @@ static int make_room(struct xmem_pool *pool, u64 need, bool evict, struct xl_map
 		;
 	if (demand->used + need > demand->limit) {
 		demand->no_slots = false;	/* bytes are what is lacking */
+		demand->refused = 0;
 		say(pool, need);
 		return -EAGAIN;
 	}
@@ -309,6 +311,24 @@ static bool are_slots_in_use(const struct xmem_pool *pool)
 	return false;
 }
 
+/*
+ * Do other writers have all groups, so that there are slots for this one when one of them ends, and
+ * not before? What the dead have had comes free by what others let go.
+ */
+static bool have_others_all(const struct xmem_pool *pool)
+{
+	u32 g;
+
+	for (g = 0; g < pool->map.groups; g++) {
+		u64 slot = g * XMEM_GROUP_SLOTS;
+		u32 whose = xm_load(&xm_slot_row(&pool->map, slot)->group_owner);
+
+		if (!whose || whose > pool->map.clients || whose == pool->me + 1)
+			return false;
+	}
+	return true;
+}
+
 /* As xl_make_slots, but no file is made that would get no slots: that takes long. */
 static int make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers)
 {
@@ -358,6 +378,7 @@ static bool say_made(struct xmem_pool *pool, u64 made, int err, bool used)
 	owned->demand.used += made;
 	if (err != -ETIMEDOUT)		/* then it is not known */
 		owned->demand.no_slots = no_slots;
+	owned->demand.refused = no_slots ? 0 : -err;
 	say(pool, 0);
 	if (!made)
 		xm_store(&owned->words.ring->makes, 0);
@@ -416,7 +437,9 @@ static int make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 	if (err)
 		return err;
 	err = make_file(pool, &buffers, evict, &need, &used);
-	return say_made(pool, err ? 0 : need, err, used) ? -EAGAIN : err;
+	if (!say_made(pool, err ? 0 : need, err, used))
+		return err;
+	return have_others_all(pool) ? xl_fail_no_slots(pool) : -EAGAIN;
 }
 
 int xl_demand_lack(struct xmem_pool *pool, u64 bytes)

@@ -190,27 +190,34 @@ static bool is_limited(const struct xmem_pool *pool, const struct xl_chain *chai
 	return chain == &pool->owned.cpu && demand->on && bytes && demand->limit != ~0ULL;
 }
 
-/* How many groups of slots have others? */
-static u32 groups_of_others(const struct xmem_pool *pool)
+/* How many groups of slots have others, and who? Some may be ended owners'. */
+static u32 groups_of_others(const struct xmem_pool *pool, u32 by[XMEM_MAX_CLIENTS])
 {
 	u32 g, others = 0;
 
+	memset(by, 0, XMEM_MAX_CLIENTS * sizeof(*by));
 	for (g = 0; g < pool->map.groups; g++) {
 		u64 slot = g * XMEM_GROUP_SLOTS;
 		u32 whose = xm_load(&xm_slot_row(&pool->map, slot)->group_owner);
 
-		others += whose && whose != pool->me + 1;
+		if (!whose || whose == pool->me + 1)
+			continue;
+		others++;
+		if (whose <= pool->map.clients)
+			by[whose - 1]++;
 	}
 	return others;
 }
 
 static void describe_slots(const struct xmem_pool *pool, u64 bytes, struct text *to)
 {
-	u32 others = groups_of_others(pool);
+	struct census census;
+	u32 others = groups_of_others(pool, census.by);
 
 	add(to, "none of %llu bytes can be made, for the pool has no slot for it: writers get "
 		"them in groups of %u, others have %u of the %u groups", (unsigned long long)bytes,
 	    XMEM_GROUP_SLOTS, others, pool->map.groups);
+	name_clients(&pool->map, &census, ":", to);
 	if (others < pool->map.groups)
 		add(to, ", and all slots of this writer's have buffers");
 	add(to, " (open it with more slots): ");
@@ -223,6 +230,10 @@ static void describe_limit(const struct xmem_pool *pool, const struct xl_chain *
 
 	if (is_limited(pool, chain, bytes) && demand->no_slots)
 		describe_slots(pool, bytes, to);
+	else if (is_limited(pool, chain, bytes) && demand->refused)
+		add(to, "none of %llu bytes can be made besides the %llu bytes that this writer "
+			"has made (%s): ", (unsigned long long)bytes,
+		    (unsigned long long)demand->used, strerror(demand->refused));
 	else if (is_limited(pool, chain, bytes))
 		add(to, "%llu bytes are wanted, and %llu of the %llu that may be made on demand "
 			"(demand_bytes) are in use: ", (unsigned long long)bytes,
@@ -256,7 +267,7 @@ static void describe(struct xmem_pool *pool, const struct xl_chain *chain, u64 b
 		name_clients(&pool->map, census, ":", to);
 	}
 	if (census->writing)
-		add(to, ", %u being written", census->writing);
+		add(to, ", %u being written by this writer itself", census->writing);
 	if (census->in_flight) {
 		add(to, ", %u in flight", census->in_flight);
 		if (!census->free)
@@ -274,10 +285,25 @@ static void describe_quickly(struct xmem_pool *pool, struct census *census, stru
 	if (xl_ring_is_full(pool))
 		describe_ring(pool, census, to);
 	else if (xl_in_hand(pool) == owned->slots)
-		add(to, "all %u are being written", owned->slots);
+		add(to, "all %u are being written by this writer itself", owned->slots);
 	else
-		add(to, "%u of %u being written, the others held, in flight or too small",
-		    xl_in_hand(pool), owned->slots);
+		add(to, "%u of %u being written by this writer itself, the others held, in flight "
+			"or too small", xl_in_hand(pool), owned->slots);
+}
+
+int xl_fail_no_slots(struct xmem_pool *pool)
+{
+	char name[XL_NAME_BYTES];
+	struct text text = { .used = 0 };
+	struct census census;
+
+	groups_of_others(pool, census.by);
+	add(&text, "%s: this writer has no slots: writers get them in groups of %u, and others "
+		   "have all of the %u groups until they end",
+	    xl_pool_name(pool, name, sizeof(name)), XMEM_GROUP_SLOTS, pool->map.groups);
+	name_clients(&pool->map, &census, ":", &text);
+	add(&text, "; open the pool with more slots");
+	return xl_fail(ENOSPC, "%s", text.bytes);
 }
 
 int xl_fail_no_room(struct xmem_pool *pool, int error)

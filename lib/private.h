@@ -177,6 +177,8 @@ struct xl_demand {
 	u64 busy;		/* of the buffers in them that were not FREE or READY then */
 	u64 peak;		/* the most that was used */
 	bool no_slots;		/* nothing could be made: all slots of the pool are in use */
+	int refused;		/* the errno with which the last one could not be made; 0: it was,
+				 * or slots or bytes of the limit were lacking */
 	u64 looked_ns;		/* when the last look was; atomic */
 };
 
