@@ -91,10 +91,39 @@ int xp_u32(PyObject *number, void *ret)
 	return 1;
 }
 
+/* PyLong_AsLongLong and PyObject_AsFileDescriptor say of what is too large that it overflows. */
+static void say_range(const char *what, PyObject *given)
+{
+	if (!PyErr_ExceptionMatches(PyExc_OverflowError))
+		return;
+	PyErr_Clear();
+	PyErr_Format(PyExc_ValueError, "%s is out of its range: %R", what, given);
+}
+
+int xp_signed(PyObject *number, const char *what, int64_t *ret)
+{
+	*ret = PyLong_AsLongLong(number);
+	if (*ret != -1 || !PyErr_Occurred())
+		return 1;
+	say_range(what, number);
+	return 0;
+}
+
+int xp_descriptor(PyObject *file, void *ret)
+{
+	int fd = PyObject_AsFileDescriptor(file);
+
+	if (fd < 0)
+		say_range("a descriptor", file);
+	*(int *)ret = fd;
+	return fd >= 0;
+}
+
 int xp_dimensions(PyObject *sequence, int64_t *ret)
 {
 	Py_ssize_t count, i;
 	PyObject *item;
+	int good;
 
 	if (!PyTuple_Check(sequence) && !PyList_Check(sequence)) {
 		PyErr_Format(PyExc_TypeError, "a shape, or strides, are a tuple or list of "
@@ -113,9 +142,9 @@ int xp_dimensions(PyObject *sequence, int64_t *ret)
 		item = PySequence_GetItem(sequence, i);
 		if (!item)
 			return -1;
-		ret[i] = PyLong_AsLongLong(item);
+		good = xp_signed(item, "a number of a shape, or of strides,", &ret[i]);
 		Py_DECREF(item);
-		if (ret[i] == -1 && PyErr_Occurred())
+		if (!good)
 			return -1;
 	}
 	return count;

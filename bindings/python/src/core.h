@@ -100,6 +100,8 @@ int xp_lasts(PyObject *seconds, void *ret_ns);		/* the same, and more than 0 */
 int xp_size(PyObject *number, void *ret);		/* size_t */
 int xp_token(PyObject *number, void *ret);		/* uint64_t */
 int xp_u32(PyObject *number, void *ret);		/* uint32_t */
+int xp_descriptor(PyObject *file, void *ret);		/* int; also of what has a fileno() */
+int xp_signed(PyObject *number, const char *what, int64_t *ret);
 int xp_stream(PyObject *object, void *ret);		/* void *; None and 0: NULL */
 /* A tuple or list of at most 8 integers; -1 with an exception. */
 int xp_dimensions(PyObject *sequence, int64_t *ret);
@@ -118,6 +120,11 @@ struct xp_pool {
 
 /* The handle, or NULL with an exception. */
 struct xmem_pool *xp_pool_of(struct xp_pool *self);
+/*
+ * After a wait that a signal has ended, and that is to go on: has its handler closed the pool? Then
+ * false, and Canceled is raised, as close() in another thread would have it.
+ */
+bool xp_pool_still(struct xp_pool *self);
 /* Close what close() has left to a call that was going on, unless another one still is. */
 void xp_pool_close_if_last(struct xp_pool *self);
 
@@ -276,6 +283,7 @@ PyObject *xp_guard_arrow_schema(PyObject *self, PyObject *unused);
 PyObject *xp_guard_arrow_array(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *xp_guard_arrow_device_array(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *xp_guard_copy_from(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *xp_guard_tobytes(PyObject *self, PyObject *unused);
 PyObject *xp_guard_span(PyObject *self, PyObject *unused);
 PyObject *xp_guard_get_array_interface(PyObject *self, void *unused);
 int xp_dlpack_add_table(PyTypeObject *guard);	/* the type's attribute; -1 with an exception */

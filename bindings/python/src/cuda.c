@@ -55,7 +55,7 @@ PyObject *xp_pool_cuda_acquire(PyObject *object, PyObject *args, PyObject *kwarg
 		xp_pool_close_if_last(self);
 		if (buffer)
 			return xp_guard_new(self->state, object, buffer, XP_WRITING);
-	} while (xp_again(self->state, until, &timeout_ns));
+	} while (xp_again(self->state, until, &timeout_ns) && xp_pool_still(self));
 	return NULL;
 }
 

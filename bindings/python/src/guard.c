@@ -373,6 +373,7 @@ static PyMethodDef methods[] = {
 	{ "describe_user", KEYWORDS(xp_guard_describe_user), XP_DOC_guard_describe_user },
 	{ "_image_view", xp_guard_image_view, METH_NOARGS, XP_DOC_guard_image_view },
 	{ "_copy_from", KEYWORDS(xp_guard_copy_from), XP_DOC_guard_copy_from },
+	{ "_tobytes", xp_guard_tobytes, METH_NOARGS, XP_DOC_guard_tobytes },
 	{ "_span", xp_guard_span, METH_NOARGS, XP_DOC_guard_span },
 	{ "__dlpack__", KEYWORDS(xp_guard_dlpack), XP_DOC_guard_dlpack },
 	{ "__dlpack_device__", xp_guard_dlpack_device, METH_NOARGS, XP_DOC_guard_dlpack_device },

@@ -22,6 +22,13 @@ struct xmem_pool *xp_pool_of(struct xp_pool *self)
 	return self->pool;
 }
 
+bool xp_pool_still(struct xp_pool *self)
+{
+	if (!self->pool)
+		xp_raise_errno(self->state, ECANCELED, "close() of the pool has ended the wait");
+	return self->pool;
+}
+
 /* An object of that class without a handle. */
 static struct xp_pool *pool_new(struct xp_state *state, PyTypeObject *class)
 {
@@ -234,7 +241,7 @@ static PyObject *pool_acquire(PyObject *object, PyObject *args, PyObject *kwargs
 		xp_pool_close_if_last(self);
 		if (buffer)
 			return xp_guard_new(self->state, object, buffer, XP_WRITING);
-	} while (xp_again(self->state, until, &timeout_ns));
+	} while (xp_again(self->state, until, &timeout_ns) && xp_pool_still(self));
 	return NULL;
 }
 
@@ -245,14 +252,10 @@ static PyObject *pool_attach_fd(PyObject *object, PyObject *args, PyObject *kwar
 	uint64_t offset = 0, length = 0;
 	struct xmem_buffer *buffer;
 	struct xmem_pool *pool;
-	PyObject *file;
 	int fd;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O&O&:attach_fd", names, &file, xp_token,
-					 &offset, xp_token, &length))
-		return NULL;
-	fd = PyObject_AsFileDescriptor(file);
-	if (fd < 0)
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|O&O&:attach_fd", names, xp_descriptor,
+					 &fd, xp_token, &offset, xp_token, &length))
 		return NULL;
 	do {
 		pool = xp_pool_of(self);

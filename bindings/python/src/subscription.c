@@ -52,7 +52,7 @@ PyObject *xp_pool_subscribe(PyObject *object, PyObject *args, PyObject *kwargs)
 		Py_END_ALLOW_THREADS
 		if (subscription)
 			break;
-	} while (xp_again(state, until, &options.timeout_ns));
+	} while (xp_again(state, until, &options.timeout_ns) && xp_pool_still(pool));
 	if (!subscription)
 		return NULL;
 	self = (struct xp_subscription *)PyType_GenericAlloc(state->subscription_class ?
@@ -72,10 +72,25 @@ PyObject *xp_pool_subscribe(PyObject *object, PyObject *args, PyObject *kwargs)
 
 /* ---- receiving ---- */
 
+/*
+ * The subscription after a wait that a signal has ended; NULL with an exception. @open: the pool
+ * was open when the wait began, so that its end ends the wait; one that is closed before does not.
+ */
+static struct xmem_subscription *still(struct xp_subscription *self, bool open)
+{
+	return open && !xp_pool_still((struct xp_pool *)self->pool) ? NULL : subscription_of(self);
+}
+
+static bool is_pool_open(const struct xp_subscription *self)
+{
+	return ((struct xp_pool *)self->pool)->pool;
+}
+
 static struct xmem_buffer *receive(struct xp_subscription *self, int64_t timeout_ns)
 {
 	struct xmem_subscription *subscription = subscription_of(self);
 	int64_t until = xp_until(timeout_ns);
+	bool open = is_pool_open(self);
 	struct xmem_buffer *buffer;
 
 	if (!subscription)
@@ -91,7 +106,7 @@ static struct xmem_buffer *receive(struct xp_subscription *self, int64_t timeout
 		}
 		if (!xp_again(self->state, until, &timeout_ns))
 			break;
-		subscription = subscription_of(self);
+		subscription = still(self, open);
 		if (!subscription)
 			break;
 		buffer = xmem_receive(subscription, 0);
@@ -119,6 +134,7 @@ static PyObject *subscription_next(PyObject *object)
 {
 	struct xp_subscription *self = (struct xp_subscription *)object;
 	struct xmem_subscription *subscription = subscription_of(self);
+	bool open = is_pool_open(self);
 	struct xmem_buffer *buffer;
 
 	if (!subscription)
@@ -138,7 +154,7 @@ static PyObject *subscription_next(PyObject *object)
 		}
 		if (!xp_again(self->state, XMEM_FOREVER, NULL))
 			return NULL;
-		subscription = subscription_of(self);
+		subscription = still(self, open);
 		if (!subscription)
 			return NULL;
 		buffer = xmem_receive(subscription, 0);
@@ -167,7 +183,7 @@ PyObject *xp_pool_receive(PyObject *object, PyObject *args, PyObject *kwargs)
 		Py_END_ALLOW_THREADS
 		if (buffer)
 			return xp_guard_new(self->state, object, buffer, XP_READING);
-	} while (xp_again(self->state, until, &timeout_ns));
+	} while (xp_again(self->state, until, &timeout_ns) && xp_pool_still(self));
 	return NULL;
 }
 

@@ -100,7 +100,8 @@ class CudaPool(_core.Pool):
         EOPNOTSUPP: it cannot share memory; EMEDIUMTYPE: the host refuses this driver).
         """
         self._cuda_preallocate(count, sized(nbytes, shape, dtype)[0], device,
-                               readers * _READERS | legacy * _LEGACY | shared * _SHARED)
+                               bool(readers) * _READERS | bool(legacy) * _LEGACY |
+                               bool(shared) * _SHARED)
 
     def acquire_cuda(self, nbytes: int | ShapeLike | None = None, dtype: DTypeLike | None = None, *,
                      shape: ShapeLike | None = None, device: int = 0,
@@ -113,7 +114,7 @@ class CudaPool(_core.Pool):
         try:
             guard = self._cuda_acquire(total, device, timeout)
         except TimedOut as error:
-            error.holders = holders.of(self)
+            error.holders = holders.if_known(self)
             raise
         return _described(guard, number, shape, None)
 
@@ -139,8 +140,8 @@ class CudaPool(_core.Pool):
         memory = _memory(source, nbytes)
         if memory.nbytes == 0:
             raise ValueError("there is nothing to attach: the array has no elements")
-        guard = self._cuda_attach(memory.ptr, memory.nbytes, readers * _READERS, done,
-                                  memory.kept, memory.stream)
+        guard = self._cuda_attach(memory.ptr, memory.nbytes, bool(readers) * _READERS,
+                                  done, memory.kept, memory.stream)
         return _described(guard, memory.dtype, memory.shape, memory.strides)
 
 
