@@ -351,8 +351,8 @@ PyObject *xp_guard_copy_from(PyObject *object, PyObject *args, PyObject *kwargs)
 	uint32_t dtype = 0;
 	size_t offset = 0;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O&O&:_copy_from", names, &from, xp_size,
-					 &offset, xp_u32, &dtype) || !xp_guard_write(self))
+	if (!xp_parse(args, kwargs, "O|O&O&:_copy_from", names, &from, xp_size,
+		      &offset, xp_u32, &dtype) || !xp_guard_write(self))
 		return NULL;
 	if (xp_is_guard(from))
 		return copy_guard(self, offset, (struct xp_guard *)from);

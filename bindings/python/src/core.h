@@ -103,6 +103,12 @@ int xp_u32(PyObject *number, void *ret);		/* uint32_t */
 int xp_descriptor(PyObject *file, void *ret);		/* int; also of what has a fileno() */
 int xp_signed(PyObject *number, const char *what, int64_t *ret);
 int xp_stream(PyObject *object, void *ret);		/* void *; None and 0: NULL */
+/*
+ * As PyArg_ParseTupleAndKeywords, and an exception of the converters above names the argument. The
+ * second one does that part alone, after another way to parse has failed.
+ */
+int xp_parse(PyObject *args, PyObject *kwargs, const char *format, char **names, ...);
+void xp_name_argument(PyObject *args, PyObject *kwargs, char **names);
 /* A tuple or list of at most 8 integers; -1 with an exception. */
 int xp_dimensions(PyObject *sequence, int64_t *ret);
 

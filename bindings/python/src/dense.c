@@ -121,7 +121,7 @@ static void copy_reversed_bytes(char *to, const char *from, Py_ssize_t count)
 
 #define FILL	16384	/* bytes that stay in the first cache */
 
-/* The same element, of FILL bytes at most, again and again: what is there already is copied behind itself. */
+/* The same element of at most FILL bytes again and again: what is there is copied behind itself. */
 static void fill(char *to, const char *from, size_t count, size_t bytes)
 {
 	size_t done = bytes, n;

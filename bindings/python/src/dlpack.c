@@ -251,8 +251,8 @@ static int wish_for(PyObject *args, PyObject *kwargs, struct dl_device device, s
 	long numbers[2];
 	int truth;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", names, &stream,
-					 &version, &wanted, &copy))
+	if (!xp_parse(args, kwargs, "|$OOOO:__dlpack__", names, &stream,
+		      &version, &wanted, &copy))
 		return -1;
 	ret->legacy = version == Py_None;
 	if (!ret->legacy) {

@@ -188,7 +188,7 @@ static PyObject *guard_release(PyObject *object, PyObject *args, PyObject *kwarg
 	PyObject *stream = Py_None;
 
 	if ((PyTuple_Size(args) || kwargs) &&
-	    !PyArg_ParseTupleAndKeywords(args, kwargs, "|$O:release", names, &stream))
+	    !xp_parse(args, kwargs, "|$O:release", names, &stream))
 		return NULL;
 	return stream == Py_None ? release(self) : xp_guard_release_on(self, stream);
 }

@@ -44,6 +44,9 @@ static struct xp_pool *pool_new(struct xp_state *state, PyTypeObject *class)
 
 PyObject *xp_pool_open(PyObject *module, PyObject *args)
 {
+	static char *names[] = { "", "name", "", "flags", "slots", "clients", "ring_entries",
+				 "wait_bound", "label", "demand_bytes", "cache_bytes", "cache_time",
+				 "memory", "keep", NULL };
 	struct xmem_pool_options options = { .size = sizeof(options) };
 	struct xp_state *state = PyModule_GetState(module);
 	const char *name;
@@ -56,8 +59,10 @@ PyObject *xp_pool_open(PyObject *module, PyObject *args)
 			      &options.clients, xp_u32, &options.ring_entries, xp_timeout,
 			      &options.wait_bound_ns, &options.label, xp_token,
 			      &options.demand_bytes, xp_token, &options.cache_bytes, xp_timeout,
-			      &options.cache_ns, xp_u32, &options.memory, xp_u32, &options.keep))
+			      &options.cache_ns, xp_u32, &options.memory, xp_u32, &options.keep)) {
+		xp_name_argument(args, NULL, names);
 		return NULL;
+	}
 	if (!PyType_Check(class) ||
 	    !PyType_IsSubtype((PyTypeObject *)class, state->pool)) {
 		PyErr_SetString(PyExc_TypeError, "pool_open: the class is no Pool");
@@ -186,9 +191,9 @@ static PyObject *pool_preallocate(PyObject *object, PyObject *args, PyObject *kw
 	struct xmem_pool *pool;
 	int err;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O&O&:_preallocate", names, xp_u32,
-					 &options.count, xp_token, &options.bytes, xp_u32,
-					 &options.flags))
+	if (!xp_parse(args, kwargs, "O&O&O&:_preallocate", names, xp_u32,
+		      &options.count, xp_token, &options.bytes, xp_u32,
+		      &options.flags))
 		return NULL;
 	do {
 		pool = xp_pool_of(self);
@@ -225,8 +230,8 @@ static PyObject *pool_acquire(PyObject *object, PyObject *args, PyObject *kwargs
 	struct xmem_pool *pool;
 	size_t bytes = 0;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&O&:_acquire", names, xp_size, &bytes,
-					 xp_timeout, &timeout_ns))
+	if (!xp_parse(args, kwargs, "|O&O&:_acquire", names, xp_size, &bytes,
+		      xp_timeout, &timeout_ns))
 		return NULL;
 	until = xp_until(timeout_ns);
 	do {
@@ -254,8 +259,8 @@ static PyObject *pool_attach_fd(PyObject *object, PyObject *args, PyObject *kwar
 	struct xmem_pool *pool;
 	int fd;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|O&O&:attach_fd", names, xp_descriptor,
-					 &fd, xp_token, &offset, xp_token, &length))
+	if (!xp_parse(args, kwargs, "O&|O&O&:attach_fd", names, xp_descriptor,
+		      &fd, xp_token, &offset, xp_token, &length))
 		return NULL;
 	do {
 		pool = xp_pool_of(self);
@@ -416,7 +421,7 @@ static PyObject *pool_trim(PyObject *object, PyObject *args, PyObject *kwargs)
 	uint64_t keep = 0;
 	int64_t given;
 
-	if (!pool || !PyArg_ParseTupleAndKeywords(args, kwargs, "|O&:trim", names, xp_token, &keep))
+	if (!pool || !xp_parse(args, kwargs, "|O&:trim", names, xp_token, &keep))
 		return NULL;
 	XP_BEGIN_HOOKED
 	given = xmem_trim(pool, keep);

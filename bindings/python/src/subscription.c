@@ -36,10 +36,10 @@ PyObject *xp_pool_subscribe(PyObject *object, PyObject *args, PyObject *kwargs)
 	struct xp_subscription *self;
 	int64_t until;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&O&O&O&O&z:_subscribe", names, xp_u32,
-					 &options.flags, xp_u32, &options.publisher, xp_timeout,
-					 &options.timeout_ns, xp_u32, &options.history, xp_u32,
-					 &options.depth, &options.label))
+	if (!xp_parse(args, kwargs, "|O&O&O&O&O&z:_subscribe", names, xp_u32,
+		      &options.flags, xp_u32, &options.publisher, xp_timeout,
+		      &options.timeout_ns, xp_u32, &options.history, xp_u32,
+		      &options.depth, &options.label))
 		return NULL;
 	until = xp_until(options.timeout_ns);
 	do {
@@ -122,8 +122,8 @@ static PyObject *subscription_receive(PyObject *object, PyObject *args, PyObject
 	struct xmem_buffer *buffer;
 
 	if ((PyTuple_Size(args) || kwargs) &&
-	    !PyArg_ParseTupleAndKeywords(args, kwargs, "|O&:receive", names, xp_timeout,
-					 &timeout_ns))
+	    !xp_parse(args, kwargs, "|O&:receive", names, xp_timeout,
+		      &timeout_ns))
 		return NULL;
 	buffer = receive(self, timeout_ns);
 	return buffer ? xp_guard_new(self->state, self->pool, buffer, XP_READING) : NULL;
@@ -170,8 +170,8 @@ PyObject *xp_pool_receive(PyObject *object, PyObject *args, PyObject *kwargs)
 	struct xmem_buffer *buffer;
 	struct xmem_pool *pool;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&:receive", names, xp_timeout,
-					 &timeout_ns))
+	if (!xp_parse(args, kwargs, "|O&:receive", names, xp_timeout,
+		      &timeout_ns))
 		return NULL;
 	until = xp_until(timeout_ns);
 	do {
