@@ -314,6 +314,16 @@ static int fail(const char *what, int err)
 	return 1;
 }
 
+/* What the starter of a daemon is told, which has no other way to say it: start.c. */
+static int listen_failed(const struct options *options, int err, const char *what)
+{
+	if (xd_listen_why())
+		fprintf(stderr, "xmemd: %s\n", xd_listen_why());
+	else
+		fail(what, err);
+	return options->daemon && options->listen_fd < 0 ? XM_EXIT_LISTEN - err : 1;
+}
+
 int main(int argc, char **argv)
 {
 	const char *check = getenv("XMEMD_CHECK"), *device_files = getenv("XMEM_DEVICE_FILES");
@@ -350,14 +360,11 @@ int main(int argc, char **argv)
 		      "the address; choose another with XMEM_SOCKET\n", stderr);
 		return 1;
 	}
-	if (listener < 0 && xd_listen_why()) {
-		fprintf(stderr, "xmemd: %s\n", xd_listen_why());
-		return 1;
-	}
 	if (listener < 0)
-		return fail(daemon.activated ? PASSED_IS_WRONG : options.listen_fd < 0 ?
-			    "cannot listen for clients" :
-			    "--listen-fd needs a listening SOCK_SEQPACKET socket", listener);
+		return listen_failed(&options, listener,
+				     daemon.activated ? PASSED_IS_WRONG : options.listen_fd < 0 ?
+				     "cannot listen for clients" :
+				     "--listen-fd needs a listening SOCK_SEQPACKET socket");
 	if (options.daemon) {
 		listener = close_inherited(listener);
 		ready = listener < 0 ? listener : detach(daemon.check);

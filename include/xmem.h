@@ -241,8 +241,10 @@ struct xmem_subscribe_options {
  *
  * With XMEM_SUBSCRIBE_PUBLISHER the subscription follows that client alone. Without it, it follows
  * all other clients that are writers, and also those that join later: the next xmem_receive follows
- * them, or wakes up and does so if it waits. A pool handle has at most one such subscription. It
- * leaves out the writers that another subscription of the handle follows.
+ * them, or wakes up and does so if it waits. What such a writer publishes before that is not
+ * received and does not count as lost; with `history` it is received all the same. A pool handle
+ * has at most one such subscription. It leaves out the writers that another subscription of the
+ * handle follows.
  *
  * Labels as topics: with `label` it follows only writers whose label (struct xmem_pool_options) is
  * that, also of those that join later. xmem_publisher_label says whose each buffer is. A writer's
@@ -268,7 +270,7 @@ struct xmem_subscribe_options {
  * Returns: the subscription, or NULL:
  *	EINVAL	a field or flag is out of its range; the message says which
  *	E2BIG	as xmem_pool_open
- *	ENOENT	there is no such publisher, and XMEM_SUBSCRIBE_NOWAIT
+ *	ENOENT	there is no such publisher, and XMEM_SUBSCRIBE_NOWAIT; or it is a reader
  *	ETIMEDOUT  no publisher came in time, or the host did not answer
  *	EEXIST	this client follows it already, or this handle all writers
  *	EOPNOTSUPP  XMEM_SUBSCRIBE_WAITS, and its wait_bound_ns is 0, or that of all writers there
@@ -402,10 +404,13 @@ int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes);
  *
  * Returns: the buffer, or NULL:
  *	EAGAIN	none is free, and the timeout is 0; also if none that large can be made because
- *		all slots of the pool are in use
- *	ETIMEDOUT  none became free in time; the message names the clients that hold them
+ *		all slots of the pool are in use, and this writer has some of them
+ *	ETIMEDOUT  none became free in time; the message names the clients that hold them, and
+ *		says if the system refuses memory for another one
  *	ENOSPC	no buffer is that large, and it may not be made; or a slot is worn out:
- *		preallocate (others)
+ *		preallocate (others). At once, whatever the timeout is, also if this writer has no
+ *		slots and other writers have all groups of them, which they keep until they end:
+ *		the message names them. Who polls hears of it when one has ended
  *	ENOMEM, EDQUOT, EFBIG, EMFILE  none is that large, and it cannot be made; as
  *		xmem_preallocate
  *	EPERM	this client is a reader

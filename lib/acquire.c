@@ -199,6 +199,8 @@ static int take_or_demote(struct xmem_pool *pool, const struct want *want, struc
 	int err = take(pool, want, ret);
 	u64 now;
 
+	if (err == -ENOSPC && pool->owned.demand.no_slots)	/* who polls hears of slots */
+		xl_note_refused(pool, want->chain, want->bytes);
 	if (err != -EAGAIN)
 		return err;
 	xl_note_refused(pool, want->chain, want->bytes);

@@ -5,6 +5,7 @@
  */
 #include "attach.h"
 #include "demand.h"
+#include "holders.h"
 #include "request.h"
 
 #define GRAIN		64u		/* classes are multiples of it */
@@ -356,6 +357,24 @@ static bool are_slots_in_use(const struct xmem_pool *pool)
 	return false;
 }
 
+/*
+ * Do other writers have all groups, so that there are slots for this one when one of them ends, and
+ * not before? What the dead have had comes free by what others let go.
+ */
+static bool have_others_all(const struct xmem_pool *pool)
+{
+	u32 g;
+
+	for (g = 0; g < pool->map.groups; g++) {
+		u64 slot = g * XMEM_GROUP_SLOTS;
+		u32 whose = xm_load(&xm_slot_row(&pool->map, slot)->group_owner);
+
+		if (!whose || whose > pool->map.clients || whose == pool->me + 1)
+			return false;
+	}
+	return true;
+}
+
 /* As xl_make_slots, but no file is made that would get no slots: that takes long. */
 static int make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers)
 {
@@ -465,7 +484,9 @@ static int make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 	if (err)
 		return err;
 	err = make_file(pool, &buffers, evict, &need, &used);
-	return say_made(pool, err ? 0 : need, err, used) ? -EAGAIN : err;
+	if (!say_made(pool, err ? 0 : need, err, used))
+		return err;
+	return have_others_all(pool) ? xl_fail_no_slots(pool) : -EAGAIN;
 }
 
 int xl_demand_lack(struct xmem_pool *pool, u64 bytes)

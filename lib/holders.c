@@ -301,7 +301,7 @@ static void describe(struct xmem_pool *pool, const struct xl_chain *chain, u64 b
 		name_clients(&pool->map, census, ":", to);
 	}
 	if (census->writing)
-		add(to, ", %u being written", census->writing);
+		add(to, ", %u being written by this writer itself", census->writing);
 	if (census->in_flight) {
 		add(to, ", %u in flight", census->in_flight);
 		if (!census->free)
@@ -319,10 +319,26 @@ static void describe_quickly(struct xmem_pool *pool, struct census *census, stru
 	if (xl_ring_is_full(pool))
 		describe_ring(pool, census, to);
 	else if (xl_in_hand(pool) == owned->slots)
-		add(to, "all %u are being written", owned->slots);
+		add(to, "all %u are being written by this writer itself", owned->slots);
 	else
-		add(to, "%u of %u being written, the others held, in flight or too small",
-		    xl_in_hand(pool), owned->slots);
+		add(to, "%u of %u being written by this writer itself, the others held, in flight "
+			"or too small", xl_in_hand(pool), owned->slots);
+}
+
+int xl_fail_no_slots(struct xmem_pool *pool)
+{
+	char name[XL_NAME_BYTES];
+	struct text text = { .used = 0 };
+	struct census census;
+	u32 dead;
+
+	count_groups(pool, &census, &dead);
+	add(&text, "%s: this writer has no slots: writers get them in groups of %u, and others "
+		   "have all of the %u groups until they end",
+	    xl_pool_name(pool, name, sizeof(name)), XMEM_GROUP_SLOTS, pool->map.groups);
+	name_clients(&pool->map, &census, ":", &text);
+	add(&text, "; open the pool with more slots");
+	return xl_fail(ENOSPC, "%s", text.bytes);
 }
 
 int xl_fail_no_room(struct xmem_pool *pool, int error)

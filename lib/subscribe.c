@@ -12,14 +12,25 @@
 #include "subscription.h"
 #include "wait.h"
 
+/* A reader stays one, so it is not waited for. -ENOENT, noted as XL_NOTED. */
+static int is_a_reader(const struct xmem_pool *pool, u32 client)
+{
+	char name[XL_NAME_BYTES];
+
+	xl_fail(ENOENT, "subscribe to client %u of %s: that client is no writer, but a reader",
+		client, xl_pool_name(pool, name, sizeof(name)));
+	return XL_NOTED;
+}
+
 /* The one that the options name, if it is a writer now. Under pool->subscribing. */
 static int follow_one(struct xmem_subscription *subscription, u32 publisher, u64 deadline)
 {
 	const struct xmem_client_row *row = xm_client_row(&subscription->pool->map, publisher);
 
-	if (xm_load_acquire(&row->state) != XMEM_CLIENT_ALIVE ||
-	    xm_load(&row->role) != XMEM_ROLE_WRITER)
+	if (xm_load_acquire(&row->state) != XMEM_CLIENT_ALIVE)
 		return -ENOENT;
+	if (xm_load(&row->role) != XMEM_ROLE_WRITER)
+		return is_a_reader(subscription->pool, publisher);
 	return xl_follow(subscription, publisher, xm_load(&row->incarnation), deadline);
 }
 
@@ -153,7 +164,7 @@ static const char *subscribe_hint(int err, const struct xmem_subscribe_options *
 	case ENOENT:
 		if (options->label)
 			return "no writer with such a label is there to follow";
-		return one ? "that client is no writer" : "no writer is there to follow";
+		return one ? "no client has that id now" : "no writer is there to follow";
 	case ETIMEDOUT:
 		return one ? "that client did not come in time, or the host did not answer" :
 			     "no writer came in time, or the host did not answer";

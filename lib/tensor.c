@@ -129,7 +129,8 @@ static int reach(const struct xmem_metadata *m, u32 item, const struct xl_says *
 
 	for (i = 0; i < m->ndim; i++) {
 		if (m->strides[i] < 0)
-			return xl_fail(says->impossible, "%s: strides[%u] is %lld", says->what, i,
+			return xl_fail(says->impossible, "%s: strides[%u] is %lld, and strides "
+				       "are not negative: copy such a view", says->what, i,
 				       (long long)m->strides[i]);
 		empty |= !m->shape[i];
 		over |= __builtin_mul_overflow(m->shape[i] - 1, m->strides[i], &way) ||

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -112,8 +113,22 @@ static int spawn(const char *path, pid_t *ret_pid)
 	return err == ENOENT || err == EACCES || err == ENOEXEC ? -ENODEV : -err;
 }
 
+/* Say why a daemon has ended with that status instead of listening, if it is known. */
+static void say_status(const struct xm_address *address, int status)
+{
+	if (status == XM_EXIT_LIMITS)
+		snprintf(why, sizeof(why), "xmemd does not serve others with the hard limits of "
+			 "this process (ulimit -H: CPU time, open files, file size, memory); raise "
+			 "them, or have systemd start it (xmemd.socket)");
+	else if (status > XM_EXIT_LISTEN)
+		snprintf(why, sizeof(why), "xmemd cannot listen in the folder %s: %s; make that a "
+			 "folder in which this user can write, or set XMEM_SOCKET to the path of a "
+			 "socket in another one", address->folder,
+			 strerror(status - XM_EXIT_LISTEN));
+}
+
 /* Start a daemon. When its first process has ended, it listens, or another daemon does. */
-static int start_daemon(void)
+static int start_daemon(const struct xm_address *address)
 {
 	char path[PATH_MAX];
 	int err, status;
@@ -128,10 +143,8 @@ static int start_daemon(void)
 		got = waitpid(pid, &status, 0);
 	while (got < 0 && errno == EINTR);
 	/* ECHILD: this program reaps all children itself, and connecting will tell. */
-	if (got == pid && WIFEXITED(status) && WEXITSTATUS(status) == XM_EXIT_LIMITS)
-		snprintf(why, sizeof(why), "xmemd does not serve others with the hard limits of "
-			 "this process (ulimit -H: CPU time, open files, file size, memory); raise "
-			 "them, or have systemd start it (xmemd.socket)");
+	if (got == pid && WIFEXITED(status))
+		say_status(address, WEXITSTATUS(status));
 	return got == pid && status ? -ENODEV : 0;
 }
 
@@ -146,6 +159,14 @@ static int check_peer(int file)
 	if (getsockopt(file, SOL_SOCKET, SO_PEERCRED, &peer, &length))
 		return -errno;
 	return peer.uid == geteuid() ? 0 : -EPERM;
+}
+
+/* Is there something at the path that is no socket? No daemon removes it. */
+static bool is_other_file(const struct xm_address *address)
+{
+	struct stat info;
+
+	return !lstat(address->socket.sun_path, &info) && !S_ISSOCK(info.st_mode);
 }
 
 /* -ECONNREFUSED: nobody listens there. */
@@ -166,6 +187,8 @@ static int connect_once(struct xm_address *address)
 	if (!err)
 		return file;
 	xl_file_close(file);
+	if (err == -ECONNREFUSED && is_other_file(address))
+		return -ENOTSOCK;
 	return err == -ENOENT ? -ECONNREFUSED : err;
 }
 
@@ -183,11 +206,26 @@ static int connect_or_start(struct xm_address *address, bool start)
 			return -ENODEV;
 		if (try) /* another one is about to listen, or to end */
 			nanosleep(&pause, NULL);
-		err = start_daemon();
+		err = start_daemon(address);
 		if (err)
 			return err;
 	}
 	return -ENODEV;
+}
+
+/* Can no daemon ever listen there, whoever starts it? Say why. */
+static bool is_no_place(const struct xm_address *address, int err)
+{
+	if (err == -ENOTSOCK)
+		snprintf(why, sizeof(why), "%s is no socket; set XMEM_SOCKET to the path of one, "
+			 "or of nothing yet", address->socket.sun_path);
+	else if (err == -ENOTDIR || err == -ELOOP)
+		snprintf(why, sizeof(why), "%s, in which xmemd is to listen, is no folder: %s; set "
+			 "XMEM_SOCKET to the path of a socket in one", address->folder,
+			 strerror(-err));
+	else
+		return false;
+	return true;
 }
 
 int xl_daemon_connect(bool start)
@@ -201,6 +239,8 @@ int xl_daemon_connect(bool start)
 		err = connect_or_start(&address, start);
 	if (err < 0 && *address.why)
 		snprintf(why, sizeof(why), "%s", address.why);
+	else if (is_no_place(&address, err))
+		err = -ENODEV;
 	else if (err == -EPERM || err == -EACCES)
 		snprintf(why, sizeof(why), "%s is another user's; end that program, or set "
 			 "XMEM_SOCKET to another name", address.socket.sun_path);

@@ -27,6 +27,8 @@ int xm_wire_take(const struct xm_request_kind *kind, const void *bytes, size_t l
 
 /* xmemd's exit status if its starter's hard limits are too low; 1 is any other failure. */
 #define XM_EXIT_LIMITS	3
+/* This and an errno: it cannot listen at its address. */
+#define XM_EXIT_LISTEN	64
 
 /* One datagram as it came. */
 struct xm_datagram {

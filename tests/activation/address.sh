@@ -138,6 +138,22 @@ says 'an open folder' 'chmod 700' nobody xmem backend
 rmdir /tmp/xmem-65534
 kill_daemons
 
+# ---- no place for a socket: which, and why
+
+mkdir -m 755 /run/read-only && mount -t tmpfs -o ro tmpfs /run/read-only
+says 'no such folder' '/run/none: No such file' env XMEM_SOCKET=/run/none/socket xmem backend
+says 'a read-only folder' '/run/read-only: Read-only file system' \
+	env XMEM_SOCKET=/run/read-only/socket xmem backend
+says 'what to do' 'XMEM_SOCKET' env XMEM_SOCKET=/run/read-only/socket xmem backend
+says "root's folder" "/run/bin.$$: Permission denied" env XMEM_SOCKET="/run/bin.$$/socket" \
+	setpriv --reuid=65534 --regid=65534 --clear-groups xmem backend
+touch /run/file
+says 'a file' '/run/file is no socket' env XMEM_SOCKET=/run/file xmem backend
+says 'a file as a folder' '/run/file, in which' env XMEM_SOCKET=/run/file/socket xmem backend
+same 'the file stays' "$(stat -c %F /run/file)" 'regular empty file'
+umount /run/read-only
+rm -r /run/read-only /run/file
+
 # ---- the starter's limits
 
 says 'no time' 'CPU time' bash -c 'ulimit -t 100; exec xmemd --foreground --idle-ms=1'

@@ -264,6 +264,31 @@ TEST(API_a_refusal_on_demand_names_the_limit_and_the_holders)
 	xmem_pool_close(pool);
 }
 
+/* The system refuses what the limit allows: whoever waits for its own buffers hears that, too. */
+TEST(API_a_refusal_says_that_no_more_can_be_made)
+{
+	struct xmem_pool *pool = WRITER(.demand_bytes = 8 * MB);
+	struct xmem_buffer *b = acquire(pool, MB);
+	struct rlimit before, none;
+
+	CHECK(!getrlimit(RLIMIT_NOFILE, &before));
+	none = (struct rlimit){ .rlim_cur = 3, .rlim_max = before.rlim_max };
+	CHECK(!setrlimit(RLIMIT_NOFILE, &none));
+	REFUSED(xmem_acquire(pool, MB, 0), EAGAIN);
+	says("none of 1048576 bytes can be made, for there are too many open files");
+	REFUSED(xmem_acquire(pool, MB, MS), ETIMEDOUT);
+	says("ulimit -n");
+	says("1 being written by this writer itself");
+	/* No buffer is that large, so none can come free. */
+	REFUSED(xmem_acquire(pool, 2 * MB, XMEM_FOREVER), EMFILE);
+	CHECK(!setrlimit(RLIMIT_NOFILE, &before));
+	xmem_release(acquire(pool, 7 * MB));
+	REFUSED(xmem_acquire(pool, 8 * MB, 0), EAGAIN);
+	says("may be made on demand (demand_bytes)");
+	xmem_release(b);
+	xmem_pool_close(pool);
+}
+
 /* ---- a host that is stopped ---- */
 
 static int64_t time_of_refusal(struct xmem_pool *pool)

@@ -118,6 +118,24 @@ TEST(API_a_descriptor_of_an_ended_pool_is_EBADF)
 	close(fd);
 }
 
+/* It does not become a writer, so waiting for it would never end. */
+TEST(API_subscribing_to_a_reader_is_refused_at_once)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = open_reader(name), *reader = open_reader(name);
+	int client = xmem_pool_client(reader);
+
+	CHECK(!subscribe_for(pool, client, 0, 0));
+	SAYS(ENOENT, NULL, name, "is no writer, but a reader");
+	CHECK(!subscribe_for(pool, client, 0, XMEM_FOREVER));
+	SAYS(ENOENT, NULL, name, "is no writer, but a reader");
+	xmem_pool_close(reader);
+	/* Nobody has the id now: a writer may come and get it. */
+	CHECK(!subscribe_for(pool, client, 0, MS));
+	SAYS(ETIMEDOUT, NULL, name, "did not come in time");
+	xmem_pool_close(pool);
+}
+
 TEST(API_EINVAL_names_the_field_of_a_subscription)
 {
 	struct xmem_pool *pool = open_reader(new_name());
@@ -391,8 +409,8 @@ TEST(API_acquire_says_when_the_ring_is_full)
 		CHECK((b[i] = xmem_acquire(writer, 10, 0)));
 	/* The subscriber owes nothing: it is the writer that has filled the ring. */
 	CHECK(!xmem_acquire(writer, 10, 0));
-	SAYS(EAGAIN, "yet to", name, "4 being written, 4 free", "at most 4 buffers (ring_entries)",
-	     "acquired and unpublished, and 4 are");
+	SAYS(EAGAIN, "yet to", name, "4 being written by this writer itself, 4 free",
+	     "at most 4 buffers (ring_entries)", "acquired and unpublished, and 4 are");
 	for (i = 0; i < 3; i++)
 		WORKED(xmem_publish(b[i], NULL, NULL));
 	snprintf(who, sizeof(who), "(laggard pid %d has yet to receive 3)", child->pid);

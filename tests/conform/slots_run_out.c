@@ -57,6 +57,18 @@ static void says(const char *words)
 		FAIL("no '%s' in: %s", words, why);
 }
 
+/* This writer has no slots, and will not have any before another one ends: it does not wait. */
+static void refused_without_slots(struct xmem_pool *writer)
+{
+	const char *why;
+
+	REFUSED(xmem_acquire(writer, LARGE, 0), ENOSPC);
+	REFUSED(xmem_acquire(writer, LARGE, XMEM_FOREVER), ENOSPC);
+	xmem_peek_last_error(&why);
+	CHECK(strstr(why, "groups of 64") && strstr(why, "more slots"));
+	CHECK(strstr(why, "(owner pid "));
+}
+
 static void refused_for_slots(struct xmem_pool *writer)
 {
 	const char *why;
@@ -264,19 +276,25 @@ TEST(P9_an_acquire_waits_for_the_slots_of_the_dead)
 	xmem_pool_close(writer);
 }
 
-/* Another writer has the only group of slots, until it ends. */
-TEST(P9_an_acquire_waits_for_the_slots_of_others)
+/* Two groups, of which another writer has one: it may end, but those of this one come free, too. */
+TEST(P9_an_acquire_waits_if_it_has_slots_beside_others)
 {
 	const char *name = new_name();
-	struct xmem_pool *other = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = SLOTS);
-	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct xmem_pool *other = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = 2 * SLOTS);
+	struct xmem_pool *writer = open_small(name);
+	struct xmem_buffer *b[SLOTS];
 	struct waiter waiter;
+	int i;
 
 	WORKED(xmem_preallocate(other, 1, BYTES));
+	for (i = 0; i < SLOTS; i++)
+		CHECK((b[i] = xmem_acquire(writer, 100, 0)));
 	refused_for_slots(writer);
 	begin_to_wait(&waiter, name, writer);
 	xmem_pool_close(other);
 	has_got_one(&waiter);
+	for (i = 0; i < SLOTS; i++)
+		xmem_release(b[i]);
 	xmem_pool_close(writer);
 }
 
@@ -286,10 +304,10 @@ static struct xmem_pool *refused_by_another(struct xmem_pool **ret_other)
 	const char *name = new_name();
 	struct xmem_pool *writer;
 
-	*ret_other = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = SLOTS);
+	*ret_other = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = SLOTS, .label = "owner");
 	writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	WORKED(xmem_preallocate(*ret_other, 1, BYTES));
-	refused_for_slots(writer);
+	refused_without_slots(writer);
 	SAME(by_poll(fd_of(writer), POLLOUT, 0), 0);
 	return writer;
 }
@@ -308,13 +326,10 @@ TEST(P9_who_polls_hears_of_the_slots_of_others)
 TEST(P9_slots_that_others_keep_unused_are_in_use)
 {
 	struct xmem_pool *other, *writer = refused_by_another(&other);
-	const char *why;
 
 	CHECK(xmem_trim(other, 0) > 0);
 	SAME(stat_of(other).attached, 0);
-	REFUSED(xmem_acquire(writer, LARGE, 0), EAGAIN);
-	xmem_peek_last_error(&why);
-	CHECK(strstr(why, "groups of 64") && strstr(why, "more slots"));
+	refused_without_slots(writer);
 	SAME(by_poll(fd_of(writer), POLLOUT, 0), 0);
 	xmem_pool_close(other);
 	SAME(by_poll(fd_of(writer), POLLOUT, WAIT_MS), POLLOUT);
@@ -363,7 +378,7 @@ TEST(P9_who_lacks_slots_makes_no_file)
 	CHECK(!getrlimit(RLIMIT_NOFILE, &before));
 	none = (struct rlimit){ .rlim_cur = 3, .rlim_max = before.rlim_max };
 	CHECK(!setrlimit(RLIMIT_NOFILE, &none));
-	REFUSED(xmem_acquire(writer, LARGE, 0), EAGAIN);
+	REFUSED(xmem_acquire(writer, LARGE, 0), ENOSPC);
 	CHECK(!setrlimit(RLIMIT_NOFILE, &before));
 	xmem_pool_close(other);
 	gets_one_by_poll(writer);

@@ -149,7 +149,7 @@ ROW(subscribe)
 	/* One of the threads has it. */
 	xmem_unsubscribe(HANDLE(xmem_subscribe(stage.other, &options), -EEXIST));
 	/* And nobody is there to be followed. */
-	options.publisher = xmem_pool_client(stage.reader);
+	options.publisher = stat_of(stage.other).clients_max - 1;
 	options.timeout_ns = SHORT;
 	CHECK(!HANDLE(xmem_subscribe(stage.other, &options), 0));
 }

@@ -373,7 +373,7 @@ PyObject *xp_guard_arrow_array(PyObject *self, PyObject *args, PyObject *kwargs)
 	static char *names[] = { "requested_schema", NULL };
 	PyObject *requested;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:__arrow_c_array__", names, &requested))
+	if (!xp_parse(args, kwargs, "|O:__arrow_c_array__", names, &requested))
 		return NULL;
 	return export(self, false);
 }

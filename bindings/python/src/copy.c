@@ -263,7 +263,8 @@ static PyObject *capsule_of(PyObject *from)
 			return NULL;
 		PyErr_Clear();
 		PyErr_Format(PyExc_TypeError, "a guard copies from buffers, arrays that have "
-			     "__dlpack__, and guards, but not from %R", (PyObject *)Py_TYPE(from));
+			     "__dlpack__, and guards, but not from %R: give numpy.asarray() "
+			     "of it", (PyObject *)Py_TYPE(from));
 		return NULL;
 	}
 	capsule = call_dlpack(method, Py_BuildValue("{s(ii)s(ii)}", "max_version", DL_MAJOR,
@@ -327,6 +328,26 @@ static PyObject *try_dlpack(struct xp_guard *self, size_t offset, PyObject *from
 	return copy_dlpack(self, offset, from);
 }
 
+/* What is copied out: elements of any type, for bytes need no format. */
+PyObject *xp_guard_tobytes(PyObject *object, PyObject *unused)
+{
+	PyObject *bytes;
+	Py_buffer view;
+	char *to;
+
+	if (PyObject_GetBuffer(object, &view, PyBUF_STRIDED_RO))
+		return NULL;
+	bytes = PyBytes_FromStringAndSize(NULL, view.len);
+	to = bytes ? PyBytes_AsString(bytes) : NULL;
+	if (to) {
+		Py_BEGIN_ALLOW_THREADS
+		xp_copy_dense(to, view.buf, view.ndim, view.shape, view.strides, view.itemsize);
+		Py_END_ALLOW_THREADS
+	}
+	PyBuffer_Release(&view);
+	return bytes;
+}
+
 PyObject *xp_guard_copy_from(PyObject *object, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "source", "offset", "dtype", NULL };
@@ -335,8 +356,8 @@ PyObject *xp_guard_copy_from(PyObject *object, PyObject *args, PyObject *kwargs)
 	uint32_t dtype = 0;
 	size_t offset = 0;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O&O&:_copy_from", names, &from, xp_size,
-					 &offset, xp_u32, &dtype) || !xp_guard_write(self))
+	if (!xp_parse(args, kwargs, "O|O&O&:_copy_from", names, &from, xp_size,
+		      &offset, xp_u32, &dtype) || !xp_guard_write(self))
 		return NULL;
 	if (xp_is_guard(from))
 		return copy_guard(self, offset, (struct xp_guard *)from);

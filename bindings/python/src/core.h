@@ -130,7 +130,15 @@ int xp_lasts(PyObject *seconds, void *ret_ns);		/* the same, and more than 0 */
 int xp_size(PyObject *number, void *ret);		/* size_t */
 int xp_token(PyObject *number, void *ret);		/* uint64_t */
 int xp_u32(PyObject *number, void *ret);		/* uint32_t */
+int xp_descriptor(PyObject *file, void *ret);		/* int; also of what has a fileno() */
+int xp_signed(PyObject *number, const char *what, int64_t *ret);
 int xp_stream(PyObject *object, void *ret);		/* void *; None and 0: NULL */
+/*
+ * As PyArg_ParseTupleAndKeywords, and an exception of the converters above names the argument. The
+ * second one does that part alone, after another way to parse has failed.
+ */
+int xp_parse(PyObject *args, PyObject *kwargs, const char *format, char **names, ...);
+void xp_name_argument(PyObject *args, PyObject *kwargs, char **names);
 /* A tuple or list of at most 8 integers; -1 with an exception. */
 int xp_dimensions(PyObject *sequence, int64_t *ret);
 
@@ -158,6 +166,11 @@ struct xp_pool {
 struct xmem_pool *xp_pool_begin(struct xp_pool *self);
 void xp_pool_end(struct xp_pool *self);
 bool xp_pool_is_closed(struct xp_pool *self);
+/*
+ * After a wait that a signal has ended, and that is to go on: has its handler closed the pool? Then
+ * false, and Canceled is raised, as close() in another thread would have it.
+ */
+bool xp_pool_still(struct xp_pool *self);
 /* An object of that class without a handle. */
 struct xp_pool *xp_pool_new(struct xp_state *state, PyTypeObject *class);
 /* Drop a share of the handle. */
@@ -359,6 +372,7 @@ PyObject *xp_guard_arrow_schema(PyObject *self, PyObject *unused);
 PyObject *xp_guard_arrow_array(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *xp_guard_arrow_device_array(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *xp_guard_copy_from(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *xp_guard_tobytes(PyObject *self, PyObject *unused);
 PyObject *xp_guard_span(PyObject *self, PyObject *unused);
 PyObject *xp_guard_get_array_interface(PyObject *self, void *unused);
 int xp_dlpack_add_table(PyTypeObject *guard);	/* the type's attribute; -1 with an exception */

@@ -14,8 +14,8 @@ PyObject *xp_pool_cuda_preallocate(PyObject *object, PyObject *args, PyObject *k
 	int device = 0, err;
 	size_t bytes;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O&|iO&:_cuda_preallocate", names, xp_u32,
-					 &count, xp_size, &bytes, &device, xp_u32, &flags))
+	if (!xp_parse(args, kwargs, "O&O&|iO&:_cuda_preallocate", names, xp_u32,
+		      &count, xp_size, &bytes, &device, xp_u32, &flags))
 		return NULL;
 	do {
 		pool = xp_pool_begin(self);
@@ -41,8 +41,8 @@ PyObject *xp_pool_cuda_acquire(PyObject *object, PyObject *args, PyObject *kwarg
 	size_t bytes = 0;
 	int device = 0;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&iO&:_cuda_acquire", names, xp_size,
-					 &bytes, &device, xp_timeout, &timeout_ns))
+	if (!xp_parse(args, kwargs, "|O&iO&:_cuda_acquire", names, xp_size,
+		      &bytes, &device, xp_timeout, &timeout_ns))
 		return NULL;
 	until = xp_until(timeout_ns);
 	do {
@@ -56,7 +56,7 @@ PyObject *xp_pool_cuda_acquire(PyObject *object, PyObject *args, PyObject *kwarg
 		XP_END_HOOKED
 		if (buffer)
 			return xp_guard_new(self->state, object, buffer, XP_WRITING);
-	} while (xp_again(self->state, until, &timeout_ns));
+	} while (xp_again(self->state, until, &timeout_ns) && xp_pool_still(self));
 	return NULL;
 }
 

@@ -19,9 +19,9 @@ PyObject *xp_pool_cuda_attach(PyObject *object, PyObject *args, PyObject *kwargs
 	void *on = NULL;
 	size_t bytes;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O&|O&OOO:_cuda_attach", names, xp_token,
-					 &at, xp_size, &bytes, xp_u32, &flags, &call, &kept,
-					 &stream) ||
+	if (!xp_parse(args, kwargs, "O&O&|O&OOO:_cuda_attach", names, xp_token,
+		      &at, xp_size, &bytes, xp_u32, &flags, &call, &kept,
+		      &stream) ||
 	    !xp_stream(stream, &on))
 		return NULL;
 	if (call != Py_None && !PyCallable_Check(call)) {

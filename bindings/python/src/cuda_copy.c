@@ -136,8 +136,8 @@ PyObject *xp_guard_copy_to_cuda(PyObject *object, PyObject *args, PyObject *kwar
 	Py_buffer from;
 	int err;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O&$O:copy_to_cuda", names, &source,
-					 xp_size, &offset, &stream) ||
+	if (!xp_parse(args, kwargs, "O|O&$O:copy_to_cuda", names, &source,
+		      xp_size, &offset, &stream) ||
 	    !xp_stream(stream, &copying.stream) ||
 	    PyObject_GetBuffer(source, &from, PyBUF_SIMPLE))
 		return NULL;
@@ -223,8 +223,8 @@ PyObject *xp_guard_copy_to_cpu(PyObject *object, PyObject *args, PyObject *kwarg
 	struct copying copying = { 0 };
 	size_t offset = 0;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO&O$O:copy_to_cpu", names, &out, xp_size,
-					 &offset, &nbytes, &stream) ||
+	if (!xp_parse(args, kwargs, "|OO&O$O:copy_to_cpu", names, &out, xp_size,
+		      &offset, &nbytes, &stream) ||
 	    !xp_stream(stream, &copying.stream))
 		return NULL;
 	copying.on_stream = stream != Py_None;
@@ -280,9 +280,9 @@ PyObject *xp_guard_copy_to_device(PyObject *object, PyObject *args, PyObject *kw
 	struct xmem_buffer *buffer;
 	int err;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|O&O&O$O:copy_to_device", names,
-					 self->state->guard, &to, xp_size, &to_offset, xp_size,
-					 &offset, &nbytes, &stream) ||
+	if (!xp_parse(args, kwargs, "O!|O&O&O$O:copy_to_device", names,
+		      self->state->guard, &to, xp_size, &to_offset, xp_size,
+		      &offset, &nbytes, &stream) ||
 	    !xp_stream(stream, &copying.stream))
 		return NULL;
 	copying.on_stream = stream != Py_None;

@@ -127,7 +127,7 @@ PyObject *xp_guard_wait(PyObject *object, PyObject *args, PyObject *kwargs)
 	struct xmem_buffer *buffer;
 	int err;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&:wait", names, xp_timeout, &timeout_ns))
+	if (!xp_parse(args, kwargs, "|O&:wait", names, xp_timeout, &timeout_ns))
 		return NULL;
 	until = xp_until(timeout_ns);
 	do {
@@ -152,7 +152,7 @@ PyObject *xp_guard_wait_on(PyObject *object, PyObject *args, PyObject *kwargs)
 	void *stream;
 	int err;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&:wait_on", names, some_stream, &stream))
+	if (!xp_parse(args, kwargs, "O&:wait_on", names, some_stream, &stream))
 		return NULL;
 	do {
 		buffer = xp_guard_begin(self);

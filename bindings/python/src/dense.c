@@ -119,9 +119,27 @@ static void copy_reversed_bytes(char *to, const char *from, Py_ssize_t count)
 	copy_1(to, from, count, 1, -1);
 }
 
+#define FILL	16384	/* bytes that stay in the first cache */
+
+/* The same element of at most FILL bytes again and again: what is there is copied behind itself. */
+static void fill(char *to, const char *from, size_t count, size_t bytes)
+{
+	size_t done = bytes, n;
+
+	memcpy(to, from, bytes);
+	for (count *= bytes; done < count; done += n) {
+		n = done < FILL ? done : FILL / bytes * bytes;
+		if (n > count - done)
+			n = count - done;
+		memcpy(to + done, to, n);
+	}
+}
+
 static void copy_along(char *to, const char *from, const struct loop *loop, Py_ssize_t count,
 		       Py_ssize_t bytes)
 {
+	if (!loop->from && loop->to == bytes && count > 1 && bytes <= FILL)
+		return fill(to, from, count, bytes);
 	switch (bytes) {
 	case 1:
 		if (loop->to == 1 && loop->from == 2 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)

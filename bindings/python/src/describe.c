@@ -71,8 +71,8 @@ PyObject *xp_guard_describe_tensor(PyObject *object, PyObject *args, PyObject *k
 	uint32_t dtype;
 	int ndim;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O|O:describe_tensor", names, xp_u32,
-					 &dtype, &shape, &strides))
+	if (!xp_parse(args, kwargs, "O&O|O:describe_tensor", names, xp_u32,
+		      &dtype, &shape, &strides))
 		return NULL;
 	buffer = describable(self);
 	if (!buffer)
@@ -103,9 +103,9 @@ PyObject *xp_guard_describe_image(PyObject *object, PyObject *args, PyObject *kw
 	struct xmem_buffer *buffer;
 	size_t stride = 0;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O&O&|O&:describe_image", names, xp_u32,
-					 &format, xp_u32, &width, xp_u32, &height, xp_size,
-					 &stride))
+	if (!xp_parse(args, kwargs, "O&O&O&|O&:describe_image", names, xp_u32,
+		      &format, xp_u32, &width, xp_u32, &height, xp_size,
+		      &stride))
 		return NULL;
 	buffer = describable(self);
 	if (!buffer)
@@ -120,8 +120,8 @@ PyObject *xp_guard_describe_content(PyObject *object, PyObject *args, PyObject *
 	const char *content_type = NULL, *producer = NULL;
 	struct xmem_buffer *buffer;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|zz:describe_content", names, &content_type,
-					 &producer))
+	if (!xp_parse(args, kwargs, "|zz:describe_content", names, &content_type,
+		      &producer))
 		return NULL;
 	buffer = xp_guard_write(self);
 	return buffer ? xp_done(self->state,
@@ -136,8 +136,8 @@ PyObject *xp_guard_describe_time(PyObject *object, PyObject *args, PyObject *kwa
 	const char *clock = NULL;
 	uint64_t timestamp_ns;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|z:describe_time", names, xp_token,
-					 &timestamp_ns, &clock))
+	if (!xp_parse(args, kwargs, "O&|z:describe_time", names, xp_token,
+		      &timestamp_ns, &clock))
 		return NULL;
 	buffer = xp_guard_write(self);
 	return buffer ? xp_done(self->state, xmem_describe_time(buffer, timestamp_ns, clock)) :

@@ -177,10 +177,10 @@ static PyObject *refuse(const char *why)
 	return NULL;
 }
 
-static int pair(PyObject *tuple, const char *what, long *ret)
+static int pair(PyObject *tuple, const char *what, int64_t *ret)
 {
 	PyObject *item;
-	int i;
+	int i, good;
 
 	if (PySequence_Size(tuple) != 2) {
 		if (!PyErr_Occurred())
@@ -190,9 +190,9 @@ static int pair(PyObject *tuple, const char *what, long *ret)
 	}
 	for (i = 0; i < 2; i++) {
 		item = PySequence_GetItem(tuple, i);
-		ret[i] = item ? PyLong_AsLong(item) : -1;
+		good = item && xp_signed(item, what, &ret[i]);
 		Py_XDECREF(item);
-		if (ret[i] == -1 && PyErr_Occurred())
+		if (!good)
 			return -1;
 	}
 	return 0;
@@ -201,13 +201,12 @@ static int pair(PyObject *tuple, const char *what, long *ret)
 /* None is the legacy default stream, by the protocol; 1 and 2 are CUDA's own names of two. */
 static int wish_stream(PyObject *stream, struct dl_device device, void **ret)
 {
-	long long number;
+	int64_t number;
 
 	*ret = (void *)1;
 	if (stream == Py_None)
 		return 0;
-	number = PyLong_AsLongLong(stream);
-	if (number == -1 && PyErr_Occurred())
+	if (!xp_signed(stream, "a stream", &number))
 		return -1;
 	*ret = (void *)(intptr_t)number;
 	if (number == -1)
@@ -226,7 +225,7 @@ static int wish_stream(PyObject *stream, struct dl_device device, void **ret)
 
 static int wish_device(PyObject *wanted, struct dl_device device, bool *ret_to_cpu)
 {
-	long numbers[2];
+	int64_t numbers[2];
 
 	*ret_to_cpu = false;
 	if (wanted == Py_None)
@@ -252,8 +251,8 @@ static int wish_for(PyObject *args, PyObject *kwargs, struct dl_device device, s
 	long numbers[2];
 	int truth;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", names, &stream,
-					 &version, &wanted, &copy))
+	if (!xp_parse(args, kwargs, "|$OOOO:__dlpack__", names, &stream,
+		      &version, &wanted, &copy))
 		return -1;
 	ret->legacy = version == Py_None;
 	if (!ret->legacy) {

@@ -236,7 +236,8 @@
 	"A descriptor that is readable when receive(timeout=0) does not raise WouldBlock.\n" \
 	"It is the library's: do not close it. Raises Limit, Error (EMFILE), Released."
 #define XP_DOC_subscription_lost \
-	"How many publications it has not received, because it was slow. Raises Released."
+	"How many publications it has not received, because it was slow. Those of a writer\n" \
+	"from before it was followed do not count: subscribe() says more. Raises Released."
 #define XP_DOC_subscription_publisher \
 	"The client that published what was received last, or that is followed. Raises Released."
 #define XP_DOC_subscription_pool \

@@ -141,6 +141,10 @@
 	"dtype: the number of their type, if a buffer lends them under another one.\n" \
 	"Raises Error (ERANGE: beyond nbytes), TypeError (elements of another type), ValueError\n" \
 	"(another shape), BufferError (on a GPU), NotPermitted of a guard for reading, Released."
+#define XP_DOC_guard_tobytes \
+	"_tobytes($self)\n--\n\n" \
+	"Get a copy of all elements, dense, the last index varying fastest.\n" \
+	"Raises BufferError on a GPU, Released."
 #define XP_DOC_guard_span \
 	"_span($self)\n--\n\n" \
 	"Get an object whose buffer is the bytes from the first element on, and which keeps\n" \

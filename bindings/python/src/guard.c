@@ -213,7 +213,7 @@ PyObject *xp_guard_release(PyObject *object, PyObject *args, PyObject *kwargs)
 	PyObject *stream = Py_None;
 
 	if ((PyTuple_Size(args) || kwargs) &&
-	    !PyArg_ParseTupleAndKeywords(args, kwargs, "|$O:release", names, &stream))
+	    !xp_parse(args, kwargs, "|$O:release", names, &stream))
 		return NULL;
 	if (self->lost)			/* there is nothing to release */
 		Py_RETURN_NONE;

@@ -127,6 +127,7 @@ static PyObject *get_cpu_ptr(PyObject *object, void *unused)
 	KEYED("describe_user", xp_guard_describe_user, XP_DOC_guard_describe_user)	\
 	PLAIN("_image_view", xp_guard_image_view, METH_NOARGS, XP_DOC_guard_image_view)	\
 	KEYED("_copy_from", xp_guard_copy_from, XP_DOC_guard_copy_from)			\
+	PLAIN("_tobytes", xp_guard_tobytes, METH_NOARGS, XP_DOC_guard_tobytes)		\
 	PLAIN("_span", xp_guard_span, METH_NOARGS, XP_DOC_guard_span)			\
 	KEYED("__dlpack__", xp_guard_dlpack, XP_DOC_guard_dlpack)			\
 	PLAIN("__dlpack_device__", xp_guard_dlpack_device, METH_NOARGS,			\

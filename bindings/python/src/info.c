@@ -176,7 +176,7 @@ PyObject *xp_guard_describe_user(PyObject *object, PyObject *args, PyObject *kwa
 	struct xmem_buffer *buffer;
 	Py_ssize_t count = 0, i;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OO:describe_user", names, &id, &user))
+	if (!xp_parse(args, kwargs, "|$OO:describe_user", names, &id, &user))
 		return NULL;
 	buffer = xp_guard_write(self);
 	metadata = buffer ? xmem_buffer_metadata_mut(buffer) : NULL;

@@ -131,8 +131,8 @@ PyObject *xp_pool_limbo_hook(PyObject *object, PyObject *args, PyObject *kwargs)
 	uint32_t count = UINT32_MAX;
 	PyObject *call, *limit = Py_None, *most = Py_None;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OO:limbo_hook", names, &call, &limit,
-					 &most))
+	if (!xp_parse(args, kwargs, "O|$OO:limbo_hook", names, &call, &limit,
+		      &most))
 		return NULL;
 	if ((limit != Py_None && !xp_token(limit, &bytes)) ||
 	    (most != Py_None && !xp_u32(most, &count)))

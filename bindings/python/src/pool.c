@@ -52,6 +52,15 @@ struct xmem_pool *xp_pool_begin(struct xp_pool *self)
 	return NULL;
 }
 
+bool xp_pool_still(struct xp_pool *self)
+{
+	bool closed = xp_pool_is_closed(self);
+
+	if (closed)
+		xp_raise_errno(self->state, ECANCELED, "close() of the pool has ended the wait");
+	return !closed;
+}
+
 /* Once XP_CLOSED is set. Without the GIL. */
 static void wait_for_users(struct xp_pool *self)
 {
@@ -78,6 +87,9 @@ struct xp_pool *xp_pool_new(struct xp_state *state, PyTypeObject *class)
 
 PyObject *xp_pool_open(PyObject *module, PyObject *args)
 {
+	static char *names[] = { "", "name", "", "flags", "slots", "clients", "ring_entries",
+				 "wait_bound", "label", "demand_bytes", "cache_bytes", "cache_time",
+				 "memory", "keep", NULL };
 	struct xmem_pool_options options = { .size = sizeof(options) };
 	struct xp_state *state = PyModule_GetState(module);
 	const char *name;
@@ -90,8 +102,10 @@ PyObject *xp_pool_open(PyObject *module, PyObject *args)
 			      &options.clients, xp_u32, &options.ring_entries, xp_timeout,
 			      &options.wait_bound_ns, &options.label, xp_token,
 			      &options.demand_bytes, xp_token, &options.cache_bytes, xp_timeout,
-			      &options.cache_ns, xp_u32, &options.memory, xp_u32, &options.keep))
+			      &options.cache_ns, xp_u32, &options.memory, xp_u32, &options.keep)) {
+		xp_name_argument(args, NULL, names);
 		return NULL;
+	}
 	if (!PyType_Check(class) ||
 	    !PyType_IsSubtype((PyTypeObject *)class, state->pool)) {
 		PyErr_SetString(PyExc_TypeError, "pool_open: the class is no Pool");
@@ -226,9 +240,9 @@ static PyObject *pool_preallocate(PyObject *object, PyObject *args, PyObject *kw
 	struct xmem_pool *pool;
 	int err;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O&O&:_preallocate", names, xp_u32,
-					 &options.count, xp_token, &options.bytes, xp_u32,
-					 &options.flags))
+	if (!xp_parse(args, kwargs, "O&O&O&:_preallocate", names, xp_u32,
+		      &options.count, xp_token, &options.bytes, xp_u32,
+		      &options.flags))
 		return NULL;
 	do {
 		pool = xp_pool_begin(self);
@@ -266,8 +280,8 @@ static PyObject *pool_acquire(PyObject *object, PyObject *args, PyObject *kwargs
 	struct xmem_pool *pool;
 	size_t bytes = 0;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&O&:_acquire", names, xp_size, &bytes,
-					 xp_timeout, &timeout_ns))
+	if (!xp_parse(args, kwargs, "|O&O&:_acquire", names, xp_size, &bytes,
+		      xp_timeout, &timeout_ns))
 		return NULL;
 	until = xp_until(timeout_ns);
 	do {
@@ -282,7 +296,7 @@ static PyObject *pool_acquire(PyObject *object, PyObject *args, PyObject *kwargs
 		XP_END_HOOKED
 		if (buffer)
 			return xp_guard_new(self->state, object, buffer, XP_WRITING);
-	} while (xp_again(self->state, until, &timeout_ns));
+	} while (xp_again(self->state, until, &timeout_ns) && xp_pool_still(self));
 	return NULL;
 }
 
@@ -293,14 +307,10 @@ static PyObject *pool_attach_fd(PyObject *object, PyObject *args, PyObject *kwar
 	uint64_t offset = 0, length = 0;
 	struct xmem_buffer *buffer;
 	struct xmem_pool *pool;
-	PyObject *file;
 	int fd;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O&O&:attach_fd", names, &file, xp_token,
-					 &offset, xp_token, &length))
-		return NULL;
-	fd = PyObject_AsFileDescriptor(file);
-	if (fd < 0)
+	if (!xp_parse(args, kwargs, "O&|O&O&:attach_fd", names, xp_descriptor,
+		      &fd, xp_token, &offset, xp_token, &length))
 		return NULL;
 	do {
 		pool = xp_pool_begin(self);
@@ -342,7 +352,7 @@ static PyObject *pool_trim(PyObject *object, PyObject *args, PyObject *kwargs)
 	uint64_t keep = 0;
 	int64_t given;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&:trim", names, xp_token, &keep))
+	if (!xp_parse(args, kwargs, "|O&:trim", names, xp_token, &keep))
 		return NULL;
 	pool = xp_pool_begin(self);
 	if (!pool)

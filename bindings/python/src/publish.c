@@ -138,10 +138,10 @@ PyObject *xp_guard_publish(PyObject *object, PyObject *args, PyObject *kwargs)
 	PyObject *stream = Py_None;
 
 	if ((PyTuple_Size(args) || kwargs) &&
-	    !PyArg_ParseTupleAndKeywords(args, kwargs, "|$pO&O&O&O:publish", names, &handing.keep,
-					 xp_token, &handing.options.timestamp_ns, xp_token,
-					 &handing.options.offset, xp_token, &handing.options.length,
-					 &stream))
+	    !xp_parse(args, kwargs, "|$pO&O&O&O:publish", names, &handing.keep,
+		      xp_token, &handing.options.timestamp_ns, xp_token,
+		      &handing.options.offset, xp_token, &handing.options.length,
+		      &stream))
 		return NULL;
 	handing.on_stream = stream != Py_None;
 	if (!xp_stream(stream, &handing.stream) || !xp_guard_write(self))
@@ -167,11 +167,11 @@ PyObject *xp_guard_send(PyObject *object, PyObject *args, PyObject *kwargs)
 		.options.size = sizeof(handing.options), .timeout_ns = XMEM_FOREVER,
 	};
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$pO&O&O&O&:send", names, xp_u32,
-					 &handing.client, &handing.keep, xp_token,
-					 &handing.options.timestamp_ns, xp_token,
-					 &handing.options.offset, xp_token, &handing.options.length,
-					 xp_timeout, &handing.timeout_ns))
+	if (!xp_parse(args, kwargs, "O&|$pO&O&O&O&:send", names, xp_u32,
+		      &handing.client, &handing.keep, xp_token,
+		      &handing.options.timestamp_ns, xp_token,
+		      &handing.options.offset, xp_token, &handing.options.length,
+		      xp_timeout, &handing.timeout_ns))
 		return NULL;
 	return hand_over((struct xp_guard *)object, &handing, send, true);
 }
@@ -188,10 +188,10 @@ PyObject *xp_guard_forward(PyObject *object, PyObject *args, PyObject *kwargs)
 		.options.size = sizeof(handing.options), .timeout_ns = XMEM_FOREVER,
 	};
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$pO&O&O&O&:forward", names, &handing.keep,
-					 xp_token, &handing.options.timestamp_ns, xp_token,
-					 &handing.options.offset, xp_token, &handing.options.length,
-					 xp_timeout, &handing.timeout_ns))
+	if (!xp_parse(args, kwargs, "|$pO&O&O&O&:forward", names, &handing.keep,
+		      xp_token, &handing.options.timestamp_ns, xp_token,
+		      &handing.options.offset, xp_token, &handing.options.length,
+		      xp_timeout, &handing.timeout_ns))
 		return NULL;
 	return hand_over((struct xp_guard *)object, &handing, forward, true);
 }
@@ -277,8 +277,8 @@ PyObject *xp_guard_set_ref_count(PyObject *object, PyObject *args, PyObject *kwa
 	bool viewed;
 	int err;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|O&:set_ref_count", names, xp_u32, &count,
-					 xp_lasts, &lasts_ns))
+	if (!xp_parse(args, kwargs, "O&|O&:set_ref_count", names, xp_u32, &count,
+		      xp_lasts, &lasts_ns))
 		return NULL;
 	do {
 		buffer = xp_guard_take(self, &viewed);
@@ -307,8 +307,8 @@ PyObject *xp_guard_offer(PyObject *object, PyObject *args, PyObject *kwargs)
 	uint32_t more = 1;
 	int err;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&O&:offer", names, xp_u32, &more,
-					 xp_lasts, &lasts_ns))
+	if (!xp_parse(args, kwargs, "|O&O&:offer", names, xp_u32, &more,
+		      xp_lasts, &lasts_ns))
 		return NULL;
 	do {
 		buffer = xp_guard_begin(self);

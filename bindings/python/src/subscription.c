@@ -42,10 +42,10 @@ PyObject *xp_pool_subscribe(PyObject *object, PyObject *args, PyObject *kwargs)
 	struct xp_subscription *self;
 	int64_t until;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&O&O&O&O&z:_subscribe", names, xp_u32,
-					 &options.flags, xp_u32, &options.publisher, xp_timeout,
-					 &options.timeout_ns, xp_u32, &options.history, xp_u32,
-					 &options.depth, &options.label))
+	if (!xp_parse(args, kwargs, "|O&O&O&O&O&z:_subscribe", names, xp_u32,
+		      &options.flags, xp_u32, &options.publisher, xp_timeout,
+		      &options.timeout_ns, xp_u32, &options.history, xp_u32,
+		      &options.depth, &options.label))
 		return NULL;
 	until = xp_until(options.timeout_ns);
 	do {
@@ -59,7 +59,7 @@ PyObject *xp_pool_subscribe(PyObject *object, PyObject *args, PyObject *kwargs)
 		Py_END_ALLOW_THREADS
 		if (subscription)
 			break;
-	} while (xp_again(state, until, &options.timeout_ns));
+	} while (xp_again(state, until, &options.timeout_ns) && xp_pool_still(pool));
 	if (!subscription)
 		return NULL;
 	self = (struct xp_subscription *)PyType_GenericAlloc(state->subscription_class ?
@@ -79,10 +79,25 @@ PyObject *xp_pool_subscribe(PyObject *object, PyObject *args, PyObject *kwargs)
 
 /* ---- receiving ---- */
 
+/*
+ * The subscription after a wait that a signal has ended; NULL with an exception. @open: the pool
+ * was open when the wait began, so that its end ends the wait; one that is closed before does not.
+ */
+static struct xmem_subscription *still(struct xp_subscription *self, bool open)
+{
+	return open && !xp_pool_still((struct xp_pool *)self->pool) ? NULL : subscription_of(self);
+}
+
+static bool is_pool_open(const struct xp_subscription *self)
+{
+	return !xp_pool_is_closed((struct xp_pool *)self->pool);
+}
+
 static struct xmem_buffer *receive(struct xp_subscription *self, int64_t timeout_ns)
 {
 	struct xmem_subscription *subscription = subscription_of(self);
 	int64_t until = xp_until(timeout_ns);
+	bool open = is_pool_open(self);
 	struct xmem_buffer *buffer;
 
 	if (!subscription)
@@ -98,7 +113,7 @@ static struct xmem_buffer *receive(struct xp_subscription *self, int64_t timeout
 		}
 		if (!xp_again(self->state, until, &timeout_ns))
 			break;
-		subscription = subscription_of(self);
+		subscription = still(self, open);
 		if (!subscription)
 			break;
 		buffer = xmem_receive(subscription, 0);
@@ -114,8 +129,8 @@ static PyObject *subscription_receive(PyObject *object, PyObject *args, PyObject
 	struct xmem_buffer *buffer;
 
 	if ((PyTuple_Size(args) || kwargs) &&
-	    !PyArg_ParseTupleAndKeywords(args, kwargs, "|O&:receive", names, xp_timeout,
-					 &timeout_ns))
+	    !xp_parse(args, kwargs, "|O&:receive", names, xp_timeout,
+		      &timeout_ns))
 		return NULL;
 	buffer = receive(self, timeout_ns);
 	return buffer ? xp_guard_new(self->state, self->pool, buffer, XP_READING) : NULL;
@@ -126,6 +141,7 @@ static PyObject *subscription_next(PyObject *object)
 {
 	struct xp_subscription *self = (struct xp_subscription *)object;
 	struct xmem_subscription *subscription = subscription_of(self);
+	bool open = is_pool_open(self);
 	struct xmem_buffer *buffer;
 
 	if (!subscription)
@@ -145,7 +161,7 @@ static PyObject *subscription_next(PyObject *object)
 		}
 		if (!xp_again(self->state, XMEM_FOREVER, NULL))
 			return NULL;
-		subscription = subscription_of(self);
+		subscription = still(self, open);
 		if (!subscription)
 			return NULL;
 		buffer = xmem_receive(subscription, 0);
@@ -161,8 +177,8 @@ PyObject *xp_pool_receive(PyObject *object, PyObject *args, PyObject *kwargs)
 	struct xmem_buffer *buffer;
 	struct xmem_pool *pool;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&:receive", names, xp_timeout,
-					 &timeout_ns))
+	if (!xp_parse(args, kwargs, "|O&:receive", names, xp_timeout,
+		      &timeout_ns))
 		return NULL;
 	until = xp_until(timeout_ns);
 	do {
@@ -175,7 +191,7 @@ PyObject *xp_pool_receive(PyObject *object, PyObject *args, PyObject *kwargs)
 		Py_END_ALLOW_THREADS
 		if (buffer)
 			return xp_guard_new(self->state, object, buffer, XP_READING);
-	} while (xp_again(self->state, until, &timeout_ns));
+	} while (xp_again(self->state, until, &timeout_ns) && xp_pool_still(self));
 	return NULL;
 }
 

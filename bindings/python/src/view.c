@@ -205,7 +205,8 @@ static int get_buffer(PyObject *object, Py_buffer *view, int flags)
 		return refuse("these contents are read-only");
 	format = xp_format(of->dtype);
 	if (!format && flags & PyBUF_FORMAT)
-		return refuse("Python has no format for this type of elements: use DLPack");
+		return refuse("Python has no format for this type of elements: use DLPack, "
+			      "or tobytes()");
 	if (!of->dense && wants_c_order(flags))
 		return refuse("the elements do not lie in one row, and the caller wants them so");
 	if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !is_f_order(of))

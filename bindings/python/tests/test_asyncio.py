@@ -12,6 +12,7 @@ import pytest
 
 import xmem
 from support import Thread, fresh_name, pair, published
+from xmem import aio
 
 
 def run(main: Coroutine[Any, Any, Any], debug: bool = True) -> Any:
@@ -392,3 +393,94 @@ def test_who_receives_from_any_learns_that_there_is_none_left() -> None:
 
         run(main())
         assert writer.holders() == []
+
+
+# ---- what is always there ----
+
+MANY = 100_000      # tries, which take longer than a loop may be kept from others, whatever runs it
+
+
+def hands_out(what: str, writer: xmem.BufferPool, frames: xmem.Subscription) -> Any:
+    """A coroutine that gets a guard which is there."""
+    if what == "acquire":
+        return writer.acquire_cpu_async(1)
+    put(writer, 1)
+    return frames.receive_async() if what == "receive" else frames.pool.receive_async()
+
+
+@pytest.mark.parametrize("what", ["receive", "any", "acquire"])
+def test_whoever_always_gets_something_lets_others_run(what: str) -> None:
+    with pair() as (writer, reader):
+        frames = reader.subscribe()
+
+        async def main() -> None:
+            turns = 0
+
+            async def other() -> None:
+                nonlocal turns
+                while True:
+                    turns += 1
+                    await asyncio.sleep(0)
+
+            task = asyncio.create_task(other())
+            for tries in range(MANY):
+                (await hands_out(what, writer, frames)).release()
+                if turns == 5:
+                    break
+            task.cancel()
+            assert turns == 5 and tries < MANY - 1
+
+        run(main(), debug=False)
+
+
+@pytest.mark.parametrize("end", ["cancel", "timeout"])
+def test_whoever_always_gets_something_can_be_ended(end: str) -> None:
+    with pair() as (writer, reader):
+        frames = reader.subscribe()
+        count = 0
+
+        async def consume() -> None:
+            nonlocal count
+            while count < MANY:
+                put(writer, 1)
+                with await anext(aiter(frames)):
+                    count += 1
+
+        async def main() -> None:
+            task = asyncio.create_task(consume())
+            if end == "timeout":
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(task, 0.001)
+            else:
+                await asyncio.sleep(0)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+
+        run(main(), debug=False)
+        assert count < MANY
+
+
+@pytest.mark.parametrize("what", ["receive", "any", "acquire"])
+def test_who_is_canceled_while_the_loop_goes_round_has_got_nothing(
+        what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aio, "_ROUND", -1)      # it goes round before each try
+    with pair() as (writer, reader):
+        writer.preallocate_cpu(1, 8)
+        frames = reader.subscribe()
+
+        async def main() -> None:
+            for _ in range(3):
+                task = asyncio.create_task(hands_out(what, writer, frames))
+                await asyncio.sleep(0)          # it begins, and waits for its turn
+                assert not task.done()
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                if what == "acquire":
+                    writer.acquire_cpu(8, timeout=0).release()
+                else:
+                    frames.receive(0).release()
+            assert frames.lost == 0
+
+        run(main())

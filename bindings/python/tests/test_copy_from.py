@@ -189,6 +189,53 @@ def test_each_order_of_elements_comes_out_dense(shared: Tally, source: Any) -> N
         assert bytes(guard) == b"\xee" * 8 + source.tobytes() + b"\xee" * 8
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 1000, 70000])
+@pytest.mark.parametrize("item", ["uint8", "V3", "uint64", "V5", "V16384", "V16385", "V40000"])
+def test_one_element_fills_all(item: str, count: int) -> None:
+    """A broadcast: elements that go into the piece that is copied again, and larger ones."""
+    one = numpy.resize(numpy.arange(251, dtype="uint8"), numpy.dtype(item).itemsize)
+    source = numpy.broadcast_to(one, (max(min(count, 10**6 // one.nbytes), 1), *one.shape))
+    if item in ("uint8", "uint64"):
+        source = numpy.broadcast_to(one.view(item)[0], source.shape[:1])
+    with xmem.BufferPool(views.name(), writer=True) as pool, \
+            pool.acquire_cpu(source.nbytes + 2) as guard:
+        memoryview(guard)[:] = b"\xee" * guard.nbytes
+        assert guard.copy_from(source, 1) == source.nbytes
+        assert bytes(guard) == b"\xee" + source.tobytes() + b"\xee"
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float4_e2m1fn_x2", "int32",
+                                   "complex64"])
+def test_bytes_need_no_format(dtype: str) -> None:
+    """Dense ones, with gaps, without any, and of an empty tensor."""
+    with xmem.BufferPool(views.name(), writer=True) as pool:
+        item = xmem.dtypes.item_bytes(xmem.dtypes.NUMBERS[dtype])
+        guard = pool.acquire_cpu((2, 3), dtype)
+        contents = bytes(range(6 * item))
+        guard.copy_from(contents)
+        guard.publish(keep=True)
+        assert guard.tobytes() == bytes(guard) == contents
+        empty = pool.acquire_cpu((0, 3), dtype)
+        assert empty.tobytes() == bytes(empty) == b""
+        whole = pool.acquire_cpu(12 * item)
+        memoryview(whole)[:] = bytes(range(12 * item))
+        whole.describe((2, 3), dtype, (6 * item, 2 * item))
+        assert whole.tobytes() == b"".join(bytes(range(at * item, at * item + item))
+                                           for at in (0, 2, 4, 6, 8, 10))
+        guard.release()
+        for call in guard.tobytes, lambda: bytes(guard):
+            with pytest.raises(xmem.Released):
+                call()
+        empty.release()
+        whole.release()
+
+
+@pytest.mark.parametrize("source", [[1, 2], (3, 4), {5}, range(6)])
+def test_what_lends_no_buffer_is_told_what_does(pool: Tally, source: Any) -> None:
+    with pool.acquire(16) as guard, pytest.raises(TypeError, match=r"give numpy\.asarray\(\)"):
+        guard.copy_from(source)
+
+
 @pytest.mark.parametrize("item", ["uint8", "uint16", "uint32", "uint64", "complex128"])
 def test_large_pictures_are_turned_and_split(item: str) -> None:
     """More than one tile in each direction, with rests, of each number of bytes."""

@@ -181,3 +181,23 @@ def test_two_timestamps() -> None:
     guard.describe_time(123, "ptp")
     guard.publish(keep=True, timestamp_ns=456)
     assert (guard.timestamp_ns, guard.metadata.timestamp_ns) == (456, 123)
+
+
+@pytest.mark.parametrize(("call", "says"), [
+    (lambda pool: xmem.BufferPool("x", slots=-1), "slots: a number of 32 bits is out of its range"),
+    (lambda pool: xmem.BufferPool("x", keep="3"), "keep: 'str' object cannot be interpreted"),
+    (lambda pool: pool.acquire_cpu(8, timeout="1"), "timeout: must be real number, not str"),
+    (lambda pool: pool.acquire_cpu(-1), "nbytes: a number of bytes is out of its range: -1"),
+    (lambda pool: pool.subscribe(history=-1), "history: a number of 32 bits"),
+    (lambda pool: pool.subscribe(depth=1.5), "depth: 'float' object cannot be interpreted"),
+    (lambda pool: pool.preallocate_cpu(1 << 32, 8), "count: a number of 32 bits is out of its"),
+    (lambda pool: pool.attach_fd(1 << 31), "fd: a descriptor is out of its range: 2147483648"),
+    (lambda pool: pool.attach_fd(0, length=-1), "length: a number of 64 bits is out of its range"),
+    (lambda pool: pool.subscribe(depth=-1, history=-1), "a number of 32 bits is out of its range"),
+    (lambda pool: pool.receive(-1), "a timeout is None or a number of seconds")])
+def test_messages_name_the_argument(call: Callable[[Any], object], says: str) -> None:
+    """But where two arguments are the same object: then nobody can tell."""
+    with xmem.BufferPool(fresh_name(), writer=True) as pool, \
+            pytest.raises((TypeError, ValueError)) as caught:
+        call(pool)
+    assert str(caught.value).startswith(says)

@@ -9,6 +9,10 @@ as the last try wanted, and so that is the least that anybody waits for.
 
 The descriptor that is looked at is a duplicate, which is closed here, in the loop: the library may
 close its own at any time, and the number may be another file's by then.
+
+Where what a coroutine comes for is there at once, it waits for nothing, so that it would keep the
+loop for ever from timers, signals and whoever cancels it. So it lets the loop go round before a
+try, if it has not done so for a millisecond: then nothing has been received that could be lost.
 """
 from __future__ import annotations
 
@@ -16,6 +20,8 @@ import asyncio
 import errno
 import heapq
 import os
+import threading
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
@@ -43,6 +49,27 @@ def _check(pool: Cancelable) -> None:
     """A try has found nothing: may who made it wait?"""
     if pool.canceled:
         raise Canceled(errno.ECANCELED, "the pool's waits have been ended by cancel() or close()")
+
+
+#: Seconds of tries that succeed at once, after which the loop goes round. A round costs as much as
+#: ten receives, so each millisecond is little for both.
+_ROUND = 0.001
+
+
+class _Round(threading.local):
+    """When the loop of this thread has last gone round by what is done here."""
+
+    at = 0.0
+
+
+_round = _Round()
+
+
+async def _go_round() -> None:
+    """Let the loop run what is ready, if that is due. Whoever is canceled here has got nothing."""
+    if not 0 <= time.monotonic() - _round.at < _ROUND:
+        await asyncio.sleep(0)
+        _round.at = time.monotonic()
 
 
 _all: weakref.WeakSet[Waiters] = weakref.WeakSet()
@@ -148,9 +175,12 @@ async def until(of: Pollable, known: dict[Any, Waiters], attempt: Callable[[], R
                 pool: Cancelable, nbytes: int = 0, writable: bool = False) -> Result:
     """Try, and whenever that raises WouldBlock, wait for the descriptor of a pool or subscription.
 
+    Others get their turn also where each try succeeds at once, and whoever is canceled in the
+    meantime has not got anything.
     known: who waits for it, of each loop; it is the object's own. pool: the pool, or of what.
     Raises Canceled once the waits of the pool have been ended.
     """
+    await _go_round()
     try:
         return attempt()
     except WouldBlock:

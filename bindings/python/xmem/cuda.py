@@ -103,7 +103,8 @@ class CudaPool(_core.Pool):
         EOPNOTSUPP: it cannot share memory; EMEDIUMTYPE: the host refuses this driver).
         """
         self._cuda_preallocate(count, sized(nbytes, shape, dtype)[0], device,
-                               readers * _READERS | legacy * _LEGACY | shared * _SHARED)
+                               bool(readers) * _READERS | bool(legacy) * _LEGACY |
+                               bool(shared) * _SHARED)
 
     def acquire_cuda(self, nbytes: int | ShapeLike | None = None, dtype: DTypeLike | None = None, *,
                      shape: ShapeLike | None = None, device: int = 0,
@@ -118,7 +119,7 @@ class CudaPool(_core.Pool):
         except (TimedOut, WouldBlock) as error:
             unread.explain(error, self)
             if isinstance(error, TimedOut):
-                error.holders = holders.of(self)
+                error.holders = holders.if_known(self)
             raise
         return _described(guard, number, shape, None)
 
@@ -144,8 +145,8 @@ class CudaPool(_core.Pool):
         memory = _memory(source, nbytes)
         if memory.nbytes == 0:
             raise ValueError("there is nothing to attach: the array has no elements")
-        guard = self._cuda_attach(memory.ptr, memory.nbytes, readers * _READERS, done,
-                                  memory.kept, memory.stream)
+        guard = self._cuda_attach(memory.ptr, memory.nbytes, bool(readers) * _READERS,
+                                  done, memory.kept, memory.stream)
         return _described(guard, memory.dtype, memory.shape, memory.strides)
 
 

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import unread
-from .errors import NotFound
+from .errors import Error, NotFound
 
 if TYPE_CHECKING:
     from .cuda import CudaPool
@@ -78,3 +78,9 @@ def inside(name: str | None) -> str:
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     return "; in it are " + ", ".join(f"{called} pid {pid}"
                                       for pid, called in found[:_NAMED]) + more
+def if_known(pool: _core.Pool) -> list[Holder]:
+    """The same for an error that is on its way: what prevents the answer does not replace it."""
+    try:
+        return of(pool)
+    except Error:
+        return []

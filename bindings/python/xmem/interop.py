@@ -97,5 +97,11 @@ class Views(_core.Guard):
         return super()._copy_from(unsigned[0], offset, unsigned[1])
 
     def tobytes(self) -> bytes:
-        """Get a copy of all elements, dense, the last index varying fastest."""
-        return memoryview(self).tobytes()
+        """Get a copy of all elements, dense, the last index varying fastest.
+
+        Of any type: bytes need no format. Raises BufferError on a GPU; Released.
+        """
+        return self._tobytes()
+
+    def __bytes__(self) -> bytes:
+        return self._tobytes()

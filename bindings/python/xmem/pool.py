@@ -7,7 +7,7 @@ import functools
 import operator
 import os
 import weakref
-from typing import Any
+from typing import Any, Self
 
 from . import _core, aio, holders, reduce, unread
 from ._constants import NO_DEMAND, MemoryFlags, OpenFlags, SubscribeFlags
@@ -63,7 +63,7 @@ class BufferPool(CudaPool):
                 wait_bound: float | None = 0.0, label: str | None = None,
                 demand_bytes: int | None = 0, cache_bytes: int = 0,
                 cache_time: float | None = 0.0, huge: bool = False, shared: bool = False,
-                keep: int = 0, in_flight: float | None = 600.0) -> BufferPool:
+                 keep: int = 0, in_flight: float | None = 600.0) -> Self:
         if name == "":
             raise ValueError("a pool's name is not empty; None makes an anonymous pool")
         return cls._open(name, -1, dict(
@@ -74,7 +74,7 @@ class BufferPool(CudaPool):
             in_flight=in_flight))
 
     @classmethod
-    def _open(cls, name: str | None, fd: int, of: dict[str, Any]) -> BufferPool:
+    def _open(cls, name: str | None, fd: int, of: dict[str, Any]) -> Self:
         flags = (bool(of["writer"]) * _WRITER | bool(of["existing"]) * _EXISTING |
                  bool(of["exclusive"]) * _EXCLUSIVE | bool(of["foreign"]) * _FOREIGN |
                  bool(of["inherit"]) * _INHERIT)
@@ -124,19 +124,19 @@ class BufferPool(CudaPool):
         self.canceled = False
 
     @classmethod
-    def from_fd(cls, fd: int, **options: Any) -> BufferPool:
+    def from_fd(cls, fd: int, **options: Any) -> Self:
         """Join the pool that a descriptor of pool.fd() stands for; it stays the caller's.
 
         options: as of BufferPool. Raises Released (EBADF) if it is no pool's descriptor.
         """
-        if fd < 0:
-            raise ValueError(f"a descriptor is not negative: {fd}")
+        if not 0 <= fd < 1 << 31:
+            raise ValueError(f"a descriptor is not negative and has at most 31 bits: {fd}")
         unknown = options.keys() - _DEFAULTS.keys()
         if unknown:
             raise TypeError(f"BufferPool has no option {', '.join(sorted(unknown))}")
         return cls._open(None, fd, {**_DEFAULTS, **options})
 
-    def reopen(self) -> BufferPool:
+    def reopen(self) -> Self:
         """Join anew: in a forked child, after the host has gone, or as a second client.
 
         Buffers and subscriptions do not come along. An anonymous pool needs inherit=True.
@@ -174,7 +174,7 @@ class BufferPool(CudaPool):
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return reduce.pool(self)
 
-    def __enter__(self) -> BufferPool:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *unused: object) -> None:
@@ -198,7 +198,8 @@ class BufferPool(CudaPool):
         so only writers of the pool get such buffers: readers lose them.
         Raises NotPermitted of a reader, NoSpace, Limit, Error (ENOMEM).
         """
-        self._preallocate(count, sized(nbytes, shape, dtype)[0], huge * _HUGE | shared * _SHARED)
+        self._preallocate(count, sized(nbytes, shape, dtype)[0], bool(huge) * _HUGE |
+                          bool(shared) * _SHARED)
 
     def acquire_cpu(self, nbytes: int | ShapeLike | None = None, dtype: DTypeLike | None = None, *,
                     shape: ShapeLike | None = None,
@@ -208,8 +209,9 @@ class BufferPool(CudaPool):
         nbytes: 0 is a tensor of no bytes, which readers see as such; None: any buffer, and the
         whole of it. In place of nbytes the shape may be given.
         timeout: seconds to wait for one; None: for ever, 0: not at all.
-        Raises TimedOut, whose text and holders say who holds the buffers, and which messages;
-        WouldBlock; NoSpace; NotPermitted of a reader.
+        Raises TimedOut, whose text and holders say who holds the buffers, and which messages, and
+        the text also what this writer itself has; WouldBlock; NoSpace, also at once if other
+        writers have all slots of the pool; NotPermitted of a reader.
         """
         total, shape, number = wanted(nbytes, shape, dtype)
         try:
@@ -217,7 +219,7 @@ class BufferPool(CudaPool):
         except (TimedOut, WouldBlock) as error:
             unread.explain(error, self)
             if isinstance(error, TimedOut):
-                error.holders = self.holders()
+                error.holders = holders.if_known(self)
             raise
         if shape is not None:
             try:
@@ -265,9 +267,14 @@ class BufferPool(CudaPool):
         timeout: seconds to wait for a publisher to be there; None: for ever, 0: not at all.
         history: also receive so many of each one's last publications. depth: of what has not been
         received yet only so many publications of each one, the latest; 0: as many as there is room.
-        A client's own publications do not come to it. Raises NotFound, TimedOut, Exists.
+        A writer does not follow itself, unless publisher= says its own number.
+        A publisher that joins later is followed by the next receive, or soon by one that waits.
+        What it publishes before that does not come and is not counted in lost, unless history=
+        says how many of that to receive all the same.
+        Raises NotFound, also if publisher is a reader; TimedOut; Exists.
         """
-        flags = waits * _WAITS | (publisher is not None) * _PUBLISHER | (timeout == 0) * _NOWAIT
+        flags = (bool(waits) * _WAITS | (publisher is not None) * _PUBLISHER |
+                 (timeout == 0) * _NOWAIT)
         followed = 0 if publisher is None else operator.index(publisher)
         try:
             subscription = self._subscribe(flags, followed, timeout, history, depth, label)

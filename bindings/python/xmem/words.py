@@ -44,6 +44,8 @@ WORDS = {
     "xmem_subscribe_options": "subscribe",
     "xmem_preallocate_options": "preallocate_cpu",
     "xmem_publish_options": "publish",
+    "xmem_cancel, xmem_unsubscribe or xmem_pool_close":
+        "cancel() or close() of the pool, or close() of the subscription,",
     "xmem_acquire": "acquire_cpu()",
     "xmem_acquire_cuda": "acquire_cuda()",
     "xmem_attach_fd": "attach_fd()",

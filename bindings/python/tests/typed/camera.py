@@ -20,6 +20,18 @@ def publisher(name: str) -> int:
             return frame.publish(timestamp_ns=1)
 
 
+class Camera(xmem.BufferPool):
+    frames = 0
+
+
+def subclass(name: str) -> None:
+    assert_type(Camera(name), Camera)
+    assert_type(Camera(name).reopen(), Camera)
+    assert_type(Camera.from_fd(3, writer=True), Camera)
+    with Camera(name, writer=True) as camera:
+        assert_type(camera, Camera)
+
+
 def viewer(name: str) -> None:
     pool = xmem.BufferPool(name)
     with pool.subscribe(history=1, timeout=None) as frames:
