@@ -349,8 +349,8 @@ TEST(API_a_refusal_for_slots_says_who_has_them)
 	struct xmem_buffer *held;
 
 	WORKED(xmem_preallocate(other, SLOTS + 1, BYTES));
-	refused_for_slots(writer);
-	snprintf(words, sizeof(words), "others have 2 of the 2 groups (greedy pid %d: 2)",
+	REFUSED(xmem_acquire(writer, LARGE, 0), ENOSPC);
+	snprintf(words, sizeof(words), "all of the 2 groups until they end (greedy pid %d: 2)",
 		 getpid());
 	says(words);
 	SAME(xmem_preallocate(writer, 1, BYTES), -ENOSPC);
