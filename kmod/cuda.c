@@ -102,6 +102,7 @@ static int xk_cuda_serve(struct xk_call *call, struct xk_payload *payload)
 	call->opening = ++pool->opening_last;
 	trace_xmem_payload_open(pool->number, asker.client, payload->id);
 	call->keep = xk_keep_get(payload->keep);
+	call->passed = true;
 	return 0;
 }
 

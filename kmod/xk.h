@@ -293,6 +293,7 @@ struct xk_call {
 	struct xk_client *client;	/* the caller; in a join: the new client */
 	union xm_request u;
 	struct file *give;		/* becomes a descriptor of the caller */
+	bool passed;			/* others have that file too: it is not new */
 	struct xk_keep *keep;		/* with a reference while that is being done; or NULL */
 	u64 opening;			/* payload, OPEN that has been done: its number; or 0 */
 };
