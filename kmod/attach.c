@@ -56,18 +56,6 @@ static int xk_attach_slots(struct xk_client *client, struct xm_payload *what,
 	return xm_host_attach(host, client->id, what, get_random_u64(), request);
 }
 
-/* Its slots have been attached, as @what says. */
-static void xk_attach_enter(struct xk_client *client, struct xk_payload *new,
-			    const struct xm_payload *what,
-			    const struct xmem_attach_request *request)
-{
-	if (new->cuda) {
-		new->traits = what->traits;	/* now with the number of the device */
-		xm_cuda_init(new->cuda, what, request);
-	}
-	xk_payload_enter(client->pool, new);
-}
-
 static int xk_attach_locked(struct xk_client *client, struct xk_payload *new,
 			    struct xmem_attach_request *request, struct xk_chunk **spare)
 {
@@ -87,14 +75,14 @@ static int xk_attach_locked(struct xk_client *client, struct xk_payload *new,
 	}
 	what = (struct xm_payload){
 		.id = payload->id, .traits = payload->traits, .bytes = payload->bytes,
-		.device = new && new->cuda ? request->device : NULL,
+		.device = new && new->kind->device ? request->device : NULL,
 	};
 	err = xk_attach_slots(client, &what, request, spare);
 	if (err)
 		return err;
 	/* Not before: one that came and went again would count as gone. */
 	if (new)
-		xk_attach_enter(client, new, &what, request);
+		xk_payload_enter(pool, new, &what, request);
 	payload->slots += request->count;
 	return 0;
 }
@@ -138,34 +126,20 @@ static int xk_attach(struct xk_client *client, struct xk_payload *new,
 	return 0;
 }
 
-/*
- * The file that the caller's descriptor is, or if that is a dma-buf one of ours; NULL: memory of
- * a GPU for which there is none.
- */
-static struct file *xk_attach_file(const struct xmem_attach_request *request)
-{
-	struct file *file;
-
-	if (!(request->flags & XMEM_ATTACH_CUDA)) {
-		file = xk_dmabuf_get(request->fd);
-		if (PTR_ERR_OR_ZERO(file) != -EMEDIUMTYPE)
-			return file;
-	} else if (request->fd == -1) {
-		return NULL;
-	}
-	file = fget(request->fd);
-	return file ? file : ERR_PTR(-EBADF);
-}
-
 static int xk_attach_new(struct xk_client *client, struct xmem_attach_request *request)
 {
-	struct file *file = xk_attach_file(request);
+	struct xk_offer offer = { .file = NULL };
+	const struct xk_kind *kind;
 	struct xk_payload *new;
 	int err;
 
-	if (IS_ERR(file))
-		return PTR_ERR(file);
-	new = xk_payload_new(client, file, request);
+	if (request->fd != -1) {
+		offer.file = fget(request->fd);
+		if (!offer.file)
+			return -EBADF;
+	}
+	kind = xk_kind_of(request, &offer);
+	new = IS_ERR(kind) ? ERR_CAST(kind) : xk_payload_new(client, kind, &offer, request->flags);
 	err = PTR_ERR_OR_ZERO(new);
 	if (!err) {
 		err = xk_attach(client, new, request);
@@ -174,8 +148,8 @@ static int xk_attach_new(struct xk_client *client, struct xmem_attach_request *r
 		xk_payload_discard(new);
 	}
 	/* It has not been kept. A caller that has closed it meanwhile waits for its release. */
-	if (file)
-		fput(file);
+	if (offer.file)
+		fput(offer.file);
 	return err;
 }
 

@@ -51,9 +51,10 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 #endif
 
 /*
- * Write the number of a new close-on-exec descriptor of @file to @number, then install it.
- * The caller keeps its own reference. receive_fd asks the security modules first; modules
- * cannot call security_file_receive, so get_unused_fd_flags and fd_install would pass it by.
+ * Write the number of a new close-on-exec descriptor of @file, which others have too, to @number,
+ * then install it. The caller keeps its own reference. receive_fd asks the security modules
+ * first; modules cannot call security_file_receive, so get_unused_fd_flags and fd_install would
+ * pass it by.
  *
  * Before Linux 6.7 the descriptor is installed before its number is written, and is closed
  * again if that fails. Then another thread of the caller that has closed this number, which

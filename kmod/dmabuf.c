@@ -12,8 +12,6 @@
 #include "compat.h"
 #include "xk.h"
 
-#ifdef CONFIG_DMA_SHARED_BUFFER
-
 XK_IMPORT_NS_DMA_BUF;
 
 static int xk_dmabuf_mmap(struct file *file, struct vm_area_struct *vma)
@@ -40,18 +38,6 @@ static const struct file_operations xk_dmabuf_ops = {
 	.release = xk_dmabuf_release,
 };
 
-bool xk_is_dmabuf(const struct file *file)
-{
-	return file->f_op == &xk_dmabuf_ops;
-}
-
-u64 xk_dmabuf_bytes(const struct file *file)
-{
-	const struct dma_buf *dmabuf = file->private_data;
-
-	return dmabuf->size;
-}
-
 /* Takes over the caller's reference to @dmabuf, also if it fails. */
 static struct file *xk_dmabuf_wrap(struct dma_buf *dmabuf)
 {
@@ -63,48 +49,63 @@ static struct file *xk_dmabuf_wrap(struct dma_buf *dmabuf)
 	return file;
 }
 
-/* A file of ours for the dma-buf that the caller's descriptor is. -EMEDIUMTYPE: it is none. */
-struct file *xk_dmabuf_get(int fd)
+/*
+ * The dma-buf that the caller's file is, or for which it stands: a client may attach what it got.
+ * A module learns only by the number of a descriptor whether that is a dma-buf. So one counts that
+ * another thread has put there meanwhile.
+ */
+static struct dma_buf *xk_dmabuf_get(const struct file *file, int fd)
 {
-	struct dma_buf *dmabuf = dma_buf_get(fd);
+	if (file->f_op != &xk_dmabuf_ops)
+		return dma_buf_get(fd);
+	get_dma_buf(file->private_data);
+	return file->private_data;
+}
+
+/* 0 or an errno of attach. Nobody could write a shared one, so there is none. */
+static int xk_dmabuf_may(const struct dma_buf *dmabuf, u32 flags)
+{
+	if (!(dmabuf->file->f_mode & FMODE_READ))
+		return -EACCES;
+	return flags & XMEM_ATTACH_SHARED ? -EMEDIUMTYPE : 0;
+}
+
+static int xk_dmabuf_check(const struct xmem_attach_request *request, struct xk_offer *offer)
+{
+	struct dma_buf *dmabuf = xk_dmabuf_get(offer->file, request->fd);
+	struct file *file;
+	int err;
 
 	if (IS_ERR(dmabuf))
-		return ERR_PTR(-EMEDIUMTYPE);
-	if (dmabuf->file->f_mode & FMODE_READ)
-		return xk_dmabuf_wrap(dmabuf);
-	dma_buf_put(dmabuf);
-	return ERR_PTR(-EACCES);
+		return -EMEDIUMTYPE;
+	err = xk_dmabuf_may(dmabuf, request->flags);
+	if (err) {
+		dma_buf_put(dmabuf);
+		return err;
+	}
+	offer->bytes = dmabuf->size;
+	offer->traits = XMEM_TRAIT_DMABUF;
+	file = xk_dmabuf_wrap(dmabuf);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	fput(offer->file);
+	offer->file = file;
+	return 0;
 }
 
 /* One more, for another client: such a file cannot be opened anew. */
-struct file *xk_dmabuf_open(const struct file *file)
+static struct file *xk_dmabuf_open(const struct xk_call *call)
 {
-	struct dma_buf *dmabuf = file->private_data;
+	struct dma_buf *dmabuf = call->keep->file->private_data;
 
 	get_dma_buf(dmabuf);
 	return xk_dmabuf_wrap(dmabuf);
 }
 
-#else
-
-bool xk_is_dmabuf(const struct file *file)
-{
-	return false;
-}
-
-u64 xk_dmabuf_bytes(const struct file *file)
-{
-	return 0;
-}
-
-struct file *xk_dmabuf_get(int fd)
-{
-	return ERR_PTR(-EMEDIUMTYPE);
-}
-
-struct file *xk_dmabuf_open(const struct file *file)
-{
-	return ERR_PTR(-EMEDIUMTYPE);
-}
-
-#endif
+const struct xk_kind xk_kind_dmabuf = {
+	.bytes = sizeof(struct xk_payload),
+	.check = xk_dmabuf_check,
+	.serve = xk_file_serve,
+	.open = xk_dmabuf_open,
+	.goes = xk_payload_forget,
+};

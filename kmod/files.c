@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which files may be payloads that all can map. payload.c keeps them; drivers.c says which
- * files stand for memory of GPUs.
+ * Payloads that are memfds, of ordinary pages or of huge ones: which of them may be one, and who
+ * gets it with what access.
  *
  * It is a memfd that nobody can shrink, punch or write through a new mapping. So no reader
  * gets SIGBUS or sees contents change, and files cannot hold each other in a cycle. A shared
  * one is a memfd that writers can write and punch, too; so readers do not get it at all.
- * dmabuf.c has what else is taken.
  */
 #include <linux/cache.h>
+#include <linux/cred.h>
 #include <linux/file.h>
 #include <linux/init.h>
 
@@ -30,59 +30,122 @@ int __init xk_files_init(void)
 	return 0;
 }
 
-/*
- * Is it a memfd? If so, *seals are its seals. The mount must be the kernel's own, so that
- * no file of a tmpfs is taken for a memfd.
- */
-static bool xk_memfd_seals(const struct file *file, unsigned int *seals)
-{
-	struct inode *inode = file_inode(file);
+/* ---- attaching one ---- */
 
-	if (!(inode->i_sb->s_flags & SB_KERNMOUNT) || !S_ISREG(inode->i_mode))
-		return false;
-	if (file->f_op != shmem_file_ops)
-		return xk_hugetlb_seals(inode, seals);
-	*seals = xk_shmem_seals(inode);
-	return true;
+/*
+ * Is it a regular file of a mount of the kernel's own? Only then can it be a memfd: files of a
+ * tmpfs that somebody has mounted have the same operations.
+ */
+static bool xk_is_unmounted(const struct file *file)
+{
+	const struct inode *inode = file_inode(file);
+
+	return inode->i_sb->s_flags & SB_KERNMOUNT && S_ISREG(inode->i_mode);
 }
 
-static int xk_memfd_check(const struct file *file, bool shared, u32 *ret_traits)
+/* The file is a memfd with these seals. */
+static int xk_memfd_take(const struct xmem_attach_request *request, struct xk_offer *offer,
+			 unsigned int seals)
 {
+	const bool shared = request->flags & XMEM_ATTACH_SHARED;
 	/* Nobody could read what is published in it, or a shared one could not be written. */
 	const fmode_t mode = shared ? FMODE_READ | FMODE_WRITE : FMODE_READ;
-	unsigned int seals;
+	struct inode *inode = file_inode(offer->file);
 	int err;
 
 	BUILD_BUG_ON(XM_SEAL_SEAL != F_SEAL_SEAL || XM_SEAL_SHRINK != F_SEAL_SHRINK ||
 		     XM_SEAL_GROW != F_SEAL_GROW || XM_SEAL_WRITE != F_SEAL_WRITE ||
 		     XM_SEAL_FUTURE_WRITE != F_SEAL_FUTURE_WRITE);
-	if (!xk_memfd_seals(file, &seals))
-		return -EMEDIUMTYPE;
-	if ((file->f_mode & mode) != mode)
+	if ((offer->file->f_mode & mode) != mode)
 		return -EACCES;
 	err = xm_seals_check(seals, shared);
 	if (err)
 		return err;
-	*ret_traits = (seals & F_SEAL_WRITE ? XMEM_TRAIT_CONSTANT : 0) |
-		      (file->f_op != shmem_file_ops ? XMEM_TRAIT_HUGE : 0);
+	if (seals & F_SEAL_WRITE)
+		offer->traits |= XMEM_TRAIT_CONSTANT;
 	/*
 	 * A reader would have to fill a hole at its own expense, or be killed for it. The
 	 * seals prevent new holes.
 	 */
-	return xk_has_all_pages(file_inode(file));
-}
-
-/* 0, and what the file is like; or an errno of attach. */
-int xk_file_check(const struct file *file, bool shared, u32 *ret_traits, u64 *ret_bytes)
-{
-	int err;
-
-	if (xk_is_dmabuf(file) && !shared) {
-		*ret_traits = XMEM_TRAIT_DMABUF;
-		*ret_bytes = xk_dmabuf_bytes(file);
-		return 0;
-	}
-	err = xk_memfd_check(file, shared, ret_traits);
-	*ret_bytes = i_size_read(file_inode(file));
+	err = xk_has_all_pages(inode);
+	offer->bytes = i_size_read(inode);
 	return err;
 }
+
+static int xk_memfd_check(const struct xmem_attach_request *request, struct xk_offer *offer)
+{
+	if (!xk_is_unmounted(offer->file) || offer->file->f_op != shmem_file_ops)
+		return -EMEDIUMTYPE;
+	return xk_memfd_take(request, offer, xk_shmem_seals(file_inode(offer->file)));
+}
+
+static int xk_hugetlb_check(const struct xmem_attach_request *request, struct xk_offer *offer)
+{
+	unsigned int seals;
+
+	if (!xk_is_unmounted(offer->file) || !xk_hugetlb_seals(file_inode(offer->file), &seals))
+		return -EMEDIUMTYPE;
+	offer->traits |= XMEM_TRAIT_HUGE;
+	return xk_memfd_take(request, offer, seals);
+}
+
+/* ---- giving it to those who ask ---- */
+
+/* Nobody gets a file with more access than it was attached with. */
+static bool xk_file_may(const struct xk_client *client, const struct xk_payload *payload,
+			bool write)
+{
+	fmode_t mode = payload->keep->file->f_mode;
+
+	if (!(mode & FMODE_READ) || (write && !(mode & FMODE_WRITE)))
+		return false;
+	/* A shared file forbids nobody to open a read-only descriptor anew for writing. */
+	if (payload->traits & XMEM_TRAIT_SHARED)
+		return client->role == XMEM_ROLE_WRITER;
+	return !write || payload->incarnation == client->incarnation;
+}
+
+/* For every kind that is a file which all can map. */
+int xk_file_serve(struct xk_call *call, struct xk_payload *payload)
+{
+	struct xmem_payload_request *request = &call->u.payload;
+	int err = xm_payload_file_check(request);
+
+	if (err)
+		return err;
+	if (!xk_file_may(call->client, payload, request->flags & XMEM_PAYLOAD_WRITE))
+		return -EACCES;
+	request->bytes = payload->bytes;
+	request->traits = payload->traits;
+	call->keep = xk_keep_get(payload->keep);
+	return 0;
+}
+
+/*
+ * Opens the file anew, so that neither position nor flags are shared. dentry_open checks
+ * no permission; the access of the file that was attached decides.
+ */
+static struct file *xk_memfd_open(const struct xk_call *call)
+{
+	int mode = call->u.payload.flags & XMEM_PAYLOAD_WRITE ? O_RDWR : O_RDONLY;
+
+	return dentry_open(&call->keep->file->f_path, mode | O_LARGEFILE, current_cred());
+}
+
+/* ---- the kinds ---- */
+
+const struct xk_kind xk_kind_memfd = {
+	.bytes = sizeof(struct xk_payload),
+	.check = xk_memfd_check,
+	.serve = xk_file_serve,
+	.open = xk_memfd_open,
+	.goes = xk_payload_forget,
+};
+
+const struct xk_kind xk_kind_hugetlb = {
+	.bytes = sizeof(struct xk_payload),
+	.check = xk_hugetlb_check,
+	.serve = xk_file_serve,
+	.open = xk_memfd_open,
+	.goes = xk_payload_forget,
+};

@@ -86,13 +86,35 @@ static int __user *xk_fd_place(const struct xm_request_kind *kind, void __user *
 	return argument + offsetof(struct xmem_payload_request, fd);
 }
 
+/*
+ * A descriptor of the file that the caller gets, whose number it knows before it is there. A new
+ * file is the caller's own, as if it had opened it, so the security modules need not be asked
+ * whether it may receive it.
+ */
+static int xk_give_fd(const struct xk_call *call, int __user *number)
+{
+	int fd;
+
+	if (call->passed)
+		return xk_receive_fd(call->give, number);
+	fd = get_unused_fd_flags(O_CLOEXEC);
+	if (fd < 0)
+		return fd;
+	if (put_user(fd, number)) {
+		put_unused_fd(fd);
+		return -EFAULT;
+	}
+	fd_install(fd, get_file(call->give));
+	return 0;
+}
+
 /* The answer is cut to what the caller knows. The descriptor is last: it is hard to undo. */
 static int xk_give_back(const struct xm_request_kind *kind, struct xk_call *call,
 			void __user *argument, u32 size)
 {
 	if (kind->answers && copy_to_user(argument, &call->u, min_t(u32, size, kind->bytes)))
 		return -EFAULT;
-	return call->give ? xk_receive_fd(call->give, xk_fd_place(kind, argument)) : 0;
+	return call->give ? xk_give_fd(call, xk_fd_place(kind, argument)) : 0;
 }
 
 /* The client that asks: the mm that joined by this file, until the client ends. */

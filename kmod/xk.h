@@ -14,12 +14,12 @@
  *
  *   core/                                        the bookkeeping in the pages
  *   limits.c inode.c trace.c pages.c             pages, and how many there may be
- *   dmabuf.c drivers.c                           files for dma-bufs, read-only; whose devices'
- *                                                files may be payloads
  *   pollers.c pool.c client.c exited.c           objects: made, found, locked, freed; has a
  *                                                client's process exited?
- *   wait.c files.c keep.c payload.c opened.c     what a pool has besides its pages
- *   sysfs.c
+ *   wait.c keep.c payload.c                      what a pool has besides its pages
+ *   files.c dmabuf.c drivers.c cuda.c kinds.c    the kinds of payload, a file for each; drivers.c:
+ *                                                whose devices' files may be payloads
+ *   opened.c sysfs.c                             who gets payloads; what is shown
  *   reap.c claims.c leave.c                      the end of claims, a client and a pool
  *   join.c attach.c subscribe.c slot.c query.c   what a process asks for
  *   inplace.c
@@ -77,7 +77,9 @@
 #include "core/poll.h"
 #include "core/request.h"
 
+struct xk_call;
 struct xk_client;
+struct xk_kind;
 struct xk_node;
 
 #define XK_VERSION		"0.5.0"
@@ -147,7 +149,7 @@ struct xk_pool {
 	struct xk_pollers __rcu *pollers[XMEM_MAX_CLIENTS];	/* pool->lock: of client[] */
 	struct hlist_head payloads[XK_PAYLOAD_LISTS];	/* pool->lock: by id */
 	u32 payload_count;		/* pool->lock: of files that all can map */
-	u32 device_count;		/* pool->lock: of CUDA payloads, closing ones too */
+	u32 device_count;		/* pool->lock: of kinds with @device, closing ones too */
 	u32 payload_last;		/* pool->lock: last id given */
 	u64 opening_last;		/* pool->lock: last number of an OPEN */
 
@@ -216,8 +218,12 @@ struct xk_keep {
 	};
 };
 
-/* A payload: a file, memory of a GPU, or both. pool->lock guards it from its entry on. */
+/*
+ * A payload: a file, memory of a GPU, or both. pool->lock guards it from its entry on. A kind that
+ * notes more has a struct that begins with this one.
+ */
 struct xk_payload {
+	const struct xk_kind *kind;	/* immutable */
 	struct hlist_node node;
 	u32 id;
 	u32 slots;			/* that use it; with the last the file goes */
@@ -227,7 +233,58 @@ struct xk_payload {
 	u64 bytes;
 	bool kept;			/* that client has ended */
 	struct xk_keep *keep;		/* with a reference; or NULL: there is no file */
-	struct xm_cuda *cuda;		/* or NULL: it is a file that all can map */
+};
+
+/* What an attach brings. check makes of the caller's file what is to be kept. */
+struct xk_offer {
+	struct file *file;		/* with a reference; or NULL: there is none */
+	u64 bytes;
+	u32 traits;			/* XMEM_TRAIT_*, but for those that the flags say */
+};
+
+/*
+ * A kind of payload. This is all in which kinds differ, and kinds.c lists them: nothing else asks
+ * of what kind a payload is.
+ *
+ * check and open are called without a lock, and may sleep. All others run under pool->lock. None
+ * runs in a process because it ends: what the end of a client needs of a kind (opened, exited, and
+ * goes when its slots are reaped) end_work asks for. NULL: there is nothing to do.
+ */
+struct xk_kind {
+	size_t bytes;			/* of its struct */
+	/*
+	 * Memory of a GPU, which a client has open until it says so or its process has exited. It
+	 * counts among device_files until its file is released, and stands in the device table.
+	 */
+	bool device;
+
+	/*
+	 * Takes what an attach brings, or says why not. -EMEDIUMTYPE: it is of no such kind. On
+	 * success it may have put another file in the place of the caller's, whose reference it
+	 * has dropped then.
+	 */
+	int (*check)(const struct xmem_attach_request *request, struct xk_offer *offer);
+	/* It enters the table; its slots have been attached as @what says. */
+	void (*enter)(struct xk_pool *pool, struct xk_payload *payload,
+		      const struct xm_payload *what, const struct xmem_attach_request *request);
+
+	/*
+	 * The request payload: checks what the caller may, and fills the answer but for the
+	 * descriptor. post: call->keep if there is to be one; call->opening if there is something
+	 * to undo. It may free the payload.
+	 */
+	int (*serve)(struct xk_call *call, struct xk_payload *payload);
+	/* Then: the file that the caller gets of call->keep, with a reference. */
+	struct file *(*open)(const struct xk_call *call);
+	/* The caller did not get the answer, and has not ended. It may free the payload. */
+	void (*undo)(struct xk_call *call, struct xk_payload *payload);
+
+	/* Its last slot has gone: xk_payload_forget, now or later. */
+	void (*goes)(struct xk_pool *pool, struct xk_payload *payload);
+	/* A client has ended. Has it this open, and may it use it until its process has exited? */
+	bool (*opened)(const struct xk_payload *payload, u32 client);
+	/* Now that has exited, too. It may free the payload. */
+	void (*exited)(struct xk_pool *pool, struct xk_payload *payload, u32 client);
 };
 
 /* One request while it is being done. */
@@ -236,6 +293,7 @@ struct xk_call {
 	struct xk_client *client;	/* the caller; in a join: the new client */
 	union xm_request u;
 	struct file *give;		/* becomes a descriptor of the caller */
+	bool passed;			/* others have that file too: it is not new */
 	struct xk_keep *keep;		/* with a reference while that is being done; or NULL */
 	u64 opening;			/* payload, OPEN that has been done: its number; or 0 */
 };
@@ -280,15 +338,6 @@ bool xk_may_write(struct xk_pool *pool, const struct xk_client *client, u64 from
 struct page *xk_page_get(struct xk_pool *pool, const struct xk_client *writer, u64 offset);
 bool xk_page_is_current(struct xk_pool *pool, const struct xk_client *writer, u64 offset,
 			const struct page *page);
-
-/* dmabuf.c */
-bool xk_is_dmabuf(const struct file *file);
-u64 xk_dmabuf_bytes(const struct file *file);
-struct file *xk_dmabuf_get(int fd);
-struct file *xk_dmabuf_open(const struct file *file);
-
-/* drivers.c */
-bool xk_is_device_file(const struct file *file);
 
 /* pollers.c */
 struct xk_pollers *xk_pollers_new(void);
@@ -335,10 +384,6 @@ int xk_arm_begin(struct xk_call *call);
 int xk_wait_begin(struct xk_call *call);
 int xk_wake_begin(struct xk_call *call);
 
-/* files.c */
-int xk_files_init(void);
-int xk_file_check(const struct file *file, bool shared, u32 *ret_traits, u64 *ret_bytes);
-
 /* keep.c */
 int xk_keep_init(void);
 void xk_keep_exit(void);
@@ -350,17 +395,36 @@ struct xk_keep *xk_keep_get(struct xk_keep *keep);
 void xk_keep_put(struct xk_keep *keep);
 
 /* payload.c */
-struct xk_payload *xk_payload_new(const struct xk_client *client, struct file *file,
-				  const struct xmem_attach_request *request);
+struct xk_payload *xk_payload_new(const struct xk_client *client, const struct xk_kind *kind,
+				  const struct xk_offer *offer, u32 flags);
 void xk_payload_discard(struct xk_payload *payload);
 u32 xk_payload_devices(const struct xk_pool *pool);
 int xk_payload_number(struct xk_pool *pool, struct xk_payload *payload);
-void xk_payload_enter(struct xk_pool *pool, struct xk_payload *payload);
+void xk_payload_enter(struct xk_pool *pool, struct xk_payload *payload,
+		      const struct xm_payload *what, const struct xmem_attach_request *request);
+void xk_payload_forget(struct xk_pool *pool, struct xk_payload *payload);
 struct xk_payload *xk_payload_by_id(struct xk_pool *pool, u32 id);
-void xk_payload_close(struct xk_pool *pool, struct xk_payload *payload);
 void xk_payload_owner_ended(struct xk_pool *pool, u64 incarnation);
 void xk_payload_drop_slots(struct xk_pool *pool, u32 id, u32 slots);
 void xk_payload_drop_all(struct xk_pool *pool);
+
+/* files.c */
+extern const struct xk_kind xk_kind_memfd, xk_kind_hugetlb;
+int xk_files_init(void);
+int xk_file_serve(struct xk_call *call, struct xk_payload *payload);
+
+/* dmabuf.c */
+extern const struct xk_kind xk_kind_dmabuf;
+
+/* drivers.c */
+bool xk_is_device_file(const struct file *file);
+
+/* cuda.c */
+extern const struct xk_kind xk_kind_cuda;
+
+/* kinds.c */
+const struct xk_kind *xk_kind_of(const struct xmem_attach_request *request,
+				 struct xk_offer *offer);
 
 /* opened.c */
 bool xk_opened_any(struct xk_pool *pool, u32 client);

@@ -524,6 +524,26 @@ TEST(P6_no_client_can_write_a_dma_buf)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", payload.fd);
 	CHECK(open(path, O_RDWR | O_CLOEXEC) < 0);
 	munmap(map, BYTES);
+	/* What a client got it can attach in turn, and nobody gets more than that of it. */
+	attach.fd = payload.fd;
+	attach.payload = attach.slot[0] = 0;
+	attach.flags = XMEM_ATTACH_SHARED;
+	SAME(raw_request(&raw, XMEM_IOC_ATTACH, &attach), -EMEDIUMTYPE);
+	attach.flags = 0;
+	SAME(raw_request(&raw, XMEM_IOC_ATTACH, &attach), 0);
+	close(attach.fd);
+	payload.payload = attach.payload;
+	payload.flags = XMEM_PAYLOAD_WRITE;
+	SAME(raw_request(&raw, XMEM_IOC_PAYLOAD, &payload), -EACCES);
+	payload.flags = 0;
+	SAME(raw_request(&raw, XMEM_IOC_PAYLOAD, &payload), 0);
+	SAME(payload.bytes, BYTES);
+	SAME(payload.traits, XMEM_TRAIT_DMABUF);
+	CHECK(mmap(NULL, BYTES, PROT_WRITE, MAP_SHARED, payload.fd, 0) == MAP_FAILED);
+	map = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, payload.fd, 0);
+	CHECK(map != MAP_FAILED);
+	SAME(*(const uint64_t *)map, 5);
+	munmap(map, BYTES);
 	close(payload.fd);
 	raw_close(&raw);
 }

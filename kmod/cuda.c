@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Payloads that are memory of a GPU: a file of its driver, a handle of the driver, or both. Who may
+ * have one open, and who has, the core knows (core/cuda.c, I8); whose files they may be, drivers.c.
+ *
+ * A file of a driver is not opened anew for each client, because that would be another thing: all
+ * get the open file itself. With the last slot this file goes. The payload then stays in the table,
+ * closing, until no client has it open any more; so its owner knows when it may free the memory. A
+ * client that has ended counts as one that has it open until its process has exited (exited.c).
+ */
+#include <linux/file.h>
+
+#include "xk.h"
+#include "trace.h"
+
+struct xk_cuda {
+	struct xk_payload payload;	/* first: struct xk_kind says so */
+	struct xm_cuda cuda;
+};
+
+static struct xm_cuda *xk_cuda(const struct xk_payload *payload)
+{
+	return &container_of(payload, struct xk_cuda, payload)->cuda;
+}
+
+/* ---- attaching one ---- */
+
+static int xk_cuda_check(const struct xmem_attach_request *request, struct xk_offer *offer)
+{
+	if (offer->file && !xk_is_device_file(offer->file))
+		return -EMEDIUMTYPE;
+	offer->bytes = request->bytes;
+	return 0;
+}
+
+static void xk_cuda_enter(struct xk_pool *pool, struct xk_payload *payload,
+			  const struct xm_payload *what,
+			  const struct xmem_attach_request *request)
+{
+	xm_cuda_init(xk_cuda(payload), what, request);
+	if (payload->keep)
+		xk_keep_count(payload->keep, pool);
+}
+
+/* ---- the end of one ---- */
+
+/* Forgets it if it is closed by now, and tells its owner. */
+static void xk_cuda_close(struct xk_pool *pool, struct xk_payload *payload)
+{
+	lockdep_assert_held(&pool->lock);
+	if (!xm_cuda_is_closed(&pool->host, xk_cuda(payload)))
+		return;
+	trace_xmem_payload_close(pool->number, payload->owner, payload->id);
+	if (!payload->kept)
+		xk_wake(pool, XMEM_WAIT_SLOTS, payload->owner);
+	xk_payload_forget(pool, payload);
+}
+
+/* Those who have it open close it when they notice. */
+static void xk_cuda_goes(struct xk_pool *pool, struct xk_payload *payload)
+{
+	xk_keep_put(payload->keep);
+	payload->keep = NULL;
+	xm_cuda_goes(&pool->host, xk_cuda(payload));
+	xk_wake_rings(pool);
+	xk_cuda_close(pool, payload);
+}
+
+static bool xk_cuda_opened(const struct xk_payload *payload, u32 client)
+{
+	return xm_bit(xk_cuda(payload)->openers, client);
+}
+
+static void xk_cuda_exited(struct xk_pool *pool, struct xk_payload *payload, u32 client)
+{
+	xm_cuda_left(xk_cuda(payload), client);
+	xk_cuda_close(pool, payload);
+}
+
+/* ---- giving it to those who ask ---- */
+
+static int xk_cuda_serve(struct xk_call *call, struct xk_payload *payload)
+{
+	struct xmem_payload_request *request = &call->u.payload;
+	struct xk_pool *pool = call->client->pool;
+	struct xm_asker asker = {
+		.client = call->client->id, .role = call->client->role,
+		.number = pool->opening_last + 1,
+	};
+	int err;
+
+	xk_cuda(payload)->ended = payload->kept;
+	err = xm_cuda_serve(xk_cuda(payload), &asker, request);
+	if (err)
+		return err;
+	if (request->flags & XMEM_PAYLOAD_CLOSE) {
+		xk_cuda_close(pool, payload);
+		return 0;
+	}
+	if (!(request->flags & XMEM_PAYLOAD_OPEN))
+		return 0;
+	call->opening = ++pool->opening_last;
+	trace_xmem_payload_open(pool->number, asker.client, payload->id);
+	call->keep = xk_keep_get(payload->keep);
+	call->passed = true;
+	return 0;
+}
+
+static struct file *xk_cuda_open(const struct xk_call *call)
+{
+	return get_file(call->keep->file);
+}
+
+/* It has nothing open, unless other calls have opened it. */
+static void xk_cuda_undo(struct xk_call *call, struct xk_payload *payload)
+{
+	u32 client = call->client->id;
+
+	if (xm_cuda_is_opened_by(xk_cuda(payload), client, call->opening))
+		xk_cuda_exited(call->client->pool, payload, client);
+}
+
+const struct xk_kind xk_kind_cuda = {
+	.bytes = sizeof(struct xk_cuda),
+	.device = true,
+	.check = xk_cuda_check,
+	.enter = xk_cuda_enter,
+	.serve = xk_cuda_serve,
+	.open = xk_cuda_open,
+	.undo = xk_cuda_undo,
+	.goes = xk_cuda_goes,
+	.opened = xk_cuda_opened,
+	.exited = xk_cuda_exited,
+};
