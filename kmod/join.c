@@ -237,9 +237,15 @@ static int xk_pool_fd_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
+static void xk_pool_fd_show(struct seq_file *m, struct file *file)
+{
+	xk_fdinfo_pool(m, file->private_data);
+}
+
 static const struct file_operations xk_pool_fd_fops = {
 	.owner = THIS_MODULE,
 	.release = xk_pool_fd_release,
+	.show_fdinfo = xk_pool_fd_show,
 	.llseek = noop_llseek,
 };
 

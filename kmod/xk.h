@@ -19,7 +19,7 @@
  *   pollers.c pool.c client.c exited.c           objects: made, found, locked, freed; has a
  *                                                client's process exited?
  *   wait.c files.c keep.c payload.c opened.c     what a pool has besides its pages
- *   sysfs.c
+ *   sysfs.c fdinfo.c
  *   reap.c claims.c leave.c                      the end of claims, a client and a pool
  *   join.c attach.c subscribe.c slot.c query.c   what a process asks for
  *   inplace.c
@@ -77,6 +77,7 @@
 #include "core/poll.h"
 #include "core/request.h"
 
+struct seq_file;
 struct xk_client;
 struct xk_node;
 
@@ -373,6 +374,10 @@ int xk_sysfs_init(void);
 void xk_sysfs_exit(void);
 int xk_sysfs_prepare(struct xk_pool *pool);
 void xk_sysfs_sync(struct xk_pool *pool);
+
+/* fdinfo.c */
+void xk_fdinfo_pool(struct seq_file *m, const struct xk_pool *pool);
+void xk_fdinfo_client(struct seq_file *m, const struct xk_client *client);
 
 /* reap.c */
 void xk_late_free(struct xk_pool *pool, struct xk_client *client);
