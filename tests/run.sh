@@ -55,6 +55,7 @@ check build  fakecuda-readme "tests/fakecuda/check-readme.sh"
 check build  width          "tests/check-width.sh"
 check build  version        "tests/check-version.sh"
 check build  api            "$(made all) && tests/check-api.sh"
+check build  abi            "tests/check-abi.sh && tests/check-abi.sh --plants"
 check build  bindings-api   "tests/check-bindings.sh"
 [ ! -f bindings/python/src/module.c ] ||
 	check build bindings-reach "bindings/reach.py bindings/python"
