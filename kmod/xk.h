@@ -13,7 +13,7 @@
  * which the higher file has prepared.
  *
  *   core/                                        the bookkeeping in the pages
- *   limits.c inode.c trace.c pages.c             pages, and how many there may be
+ *   trace.c limits.c inode.c pages.c             pages, and how many there may be
  *   dmabuf.c drivers.c                           files for dma-bufs, read-only; whose devices'
  *                                                files may be payloads
  *   pollers.c pool.c client.c exited.c           objects: made, found, locked, freed; has a
@@ -187,6 +187,7 @@ struct xk_client {
 	ktime_t clock_offset;		/* its CLOCK_MONOTONIC less the initial namespace's */
 
 	bool ended;			/* pages_lock; also read without it: it is set once */
+	u64 ended_ns;			/* set before ended: when that was */
 	u32 area_maps;			/* pages_lock: VMAs of mm that map the area writable */
 	u32 maps;			/* pages_lock: all VMAs of mm that map the pool */
 	struct xm_followed followed;	/* pool->lock */
