@@ -142,6 +142,9 @@ suite kasan  alloc-failures "env VM_APPEND=kmemleak=on tests/kernel/in-vm.sh kas
 suite kasan  random-kasan   "tests/kernel/in-vm.sh kasan random-requests"
 suite kasan  gpu-kasan      "tests/kernel/in-vm.sh kasan gpu-payloads"
 suite tools  trace-tools    "tests/kernel/trace-tools.sh"
+suite tools  udev           "tests/vm/udev.sh"
+suite tools  signing        "tests/vm/signing.sh"
+suite tools  dkms-vm        "tests/vm/dkms.sh"
 
 [ "${1:-}" = -l ] && { printf '%s\n' "${suites[@]}" | tr '|' '\t'; exit 0; }
 wanted=("$@")
