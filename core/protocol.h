@@ -246,9 +246,15 @@ static inline struct xmem_device_row *xm_device_row(const struct xm_map *map, u3
 }
 
 /* The holds are coloured by client, so that those of one slot do not share one cache set. */
+/* In @area, which is, was or will be the area of that client. */
+static inline u32 *xm_hold_in(const struct xm_map *map, void *area, u32 client, u32 slot)
+{
+	return (u32 *)((char *)area + map->holds_offset + client % 16 * 256) + slot;
+}
+
 static inline u32 *xm_hold(const struct xm_map *map, u32 client, u32 slot)
 {
-	return (u32 *)((char *)map->area[client] + map->holds_offset + client % 16 * 256) + slot;
+	return xm_hold_in(map, map->area[client], client, slot);
 }
 
 static inline u64 *xm_cursor(const struct xm_map *map, u32 client, u32 publisher)

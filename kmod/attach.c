@@ -48,6 +48,9 @@ static int xk_attach_slots(struct xk_client *client, struct xm_payload *what,
 	struct xm_host *host = &client->pool->host;
 	int err = xm_host_attach(host, client->id, what, get_random_u64(), request);
 
+	if (err == -EDQUOT)
+		trace_xmem_limit(client->pool->number, "devices", XMEM_MAX_DEVICES + 1,
+				 XMEM_MAX_DEVICES);
 	if (err != -ENOSPC)
 		return err;
 	err = xk_grow(client, request->count, spare);
@@ -117,6 +120,9 @@ static int xk_attach(struct xk_client *client, struct xk_payload *new,
 {
 	int err = xk_attach_unlocked(client, new, request);
 
+	if (err == -ENOSPC)
+		trace_xmem_limit(client->pool->number, "slots", request->count,
+				 client->pool->host.map.slots);
 	if (err)
 		return err;
 	trace_xmem_attach(client->pool->number, client->id, request->payload, request->count);

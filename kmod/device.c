@@ -6,6 +6,7 @@
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 
 #include "xk.h"
@@ -52,6 +53,18 @@ static int xk_release(struct inode *inode, struct file *filp)
 	return 0;
 }
 
+/* Before it has joined there is no pool to speak of. */
+static void xk_show_fdinfo(struct seq_file *m, struct file *filp)
+{
+	const struct xk_file *file = filp->private_data;
+	const struct xk_client *client = smp_load_acquire(&file->client);
+
+	if (client)
+		xk_fdinfo_client(m, client);
+	else
+		seq_puts(m, "xmem-state:\tunjoined\n");
+}
+
 /* There is no compat_ioctl: the host is for 64-bit processes, others get ENOTTY. */
 static const struct file_operations xk_fops = {
 	.owner = THIS_MODULE,
@@ -61,6 +74,7 @@ static const struct file_operations xk_fops = {
 	.unlocked_ioctl = xk_ioctl,
 	.mmap = xk_mmap,
 	.poll = xk_poll,
+	.show_fdinfo = xk_show_fdinfo,
 	.llseek = noop_llseek,
 };
 

@@ -41,8 +41,11 @@ static int xk_client_enter(struct xk_client *client, struct xk_chunk *area,
 	if (mutex_lock_killable(&pool->lock))
 		return -EINTR;
 	err = xk_client_id(pool);
-	if (err < 0)
+	if (err < 0) {
+		trace_xmem_limit(pool->number, "clients", pool->host.map.clients + 1ULL,
+				 pool->host.map.clients);
 		goto out;
+	}
 	client->id = err;
 	xk_chunk_place(pool, &pool->area[client->id], area, client);
 	xk_zap_area(pool, client->id);
@@ -126,6 +129,14 @@ static struct xk_pool *xk_pool_make(const struct xmem_join_request *join, kgid_t
 	return ERR_PTR(err);
 }
 
+static void xk_trace_create(const struct xk_pool *pool)
+{
+	const struct xmem_pool_header *header = xk_header(pool);
+
+	trace_xmem_pool_create(pool->number, header->owner_uid, header->name, header->slots,
+			       header->clients, header->ring_entries);
+}
+
 /* The pool that @join names, made if need be. The caller has a use of it. */
 static struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t group)
 {
@@ -139,8 +150,10 @@ static struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t
 		if (IS_ERR(new))
 			return new;
 		pool = xk_pool_enlist(new, join);
-		if (pool == new)
+		if (pool == new) {
+			xk_trace_create(new);
 			return new;
+		}
 		xk_pool_unuse(new);	/* another process was faster */
 	}
 	err = xk_pool_permit(pool, join);
@@ -237,9 +250,15 @@ static int xk_pool_fd_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
+static void xk_pool_fd_show(struct seq_file *m, struct file *file)
+{
+	xk_fdinfo_pool(m, file->private_data);
+}
+
 static const struct file_operations xk_pool_fd_fops = {
 	.owner = THIS_MODULE,
 	.release = xk_pool_fd_release,
+	.show_fdinfo = xk_pool_fd_show,
 	.llseek = noop_llseek,
 };
 

@@ -7,7 +7,7 @@
 #   make kmod-path     where that is, for scripts: make -s kmod-path, with the same KDIR
 #   make kmod-release  for which kernel: make -s kmod-release
 #   make kmod-check    W=1 and sparse; any warning is an error
-#   make kmod-install  xmem.ko and the udev rule, on this machine; DESTDIR
+#   make kmod-install  xmem.ko, the udev rule, and loading at boot, on this machine; DESTDIR
 #   make dkms-install  the sources, for DKMS to build for every kernel
 
 KMOD_RUNNING := $(shell uname -r)
@@ -85,6 +85,7 @@ kmod-install: kmod
 	$(Q)install -D -m 644 $(KMOD_DIR)/xmem.ko \
 		$(DESTDIR)/lib/modules/$(KMOD_RELEASE)/updates/xmem.ko
 	$(Q)install -D -m 644 udev/60-xmem.rules $(DESTDIR)$(UDEVDIR)/rules.d/60-xmem.rules
+	$(Q)install -D -m 644 systemd/xmem.conf $(DESTDIR)$(MODULESLOADDIR)/xmem.conf
 ifeq ($(DESTDIR),)
 	$(Q)depmod $(KMOD_RELEASE)
 	$(Q)getent group xmem >/dev/null || groupadd --system xmem
@@ -99,6 +100,7 @@ dkms-install:
 		$(DKMS_DIR)/kmod/include/xmem/
 	$(Q)install -m 644 dkms.conf $(DKMS_DIR)/
 	$(Q)install -D -m 644 udev/60-xmem.rules $(DESTDIR)$(UDEVDIR)/rules.d/60-xmem.rules
+	$(Q)install -D -m 644 systemd/xmem.conf $(DESTDIR)$(MODULESLOADDIR)/xmem.conf
 ifeq ($(DESTDIR),)
 	$(Q)getent group xmem >/dev/null || groupadd --system xmem
 	$(Q)dkms add xmem/$(VERSION) 2>/dev/null || dkms status xmem/$(VERSION) | grep -q .

@@ -23,6 +23,13 @@
 
 /* ---- in the process ---- */
 
+/* Under pages_lock. */
+static void xk_set_ended(struct xk_client *client)
+{
+	client->ended_ns = ktime_get_ns();
+	WRITE_ONCE(client->ended, true);
+}
+
 static void xk_client_ended(struct xk_client *client)
 {
 	xk_pool_unuse(client->pool);
@@ -37,7 +44,8 @@ void xk_client_end(struct xk_client *client)
 
 	spin_lock(&client->pool->pages_lock);
 	first = !client->ended;
-	WRITE_ONCE(client->ended, true);
+	if (first)
+		xk_set_ended(client);
 	spin_unlock(&client->pool->pages_lock);
 	if (first)
 		xk_client_ended(client);
@@ -51,7 +59,7 @@ void xk_client_unmapped(struct xk_client *client)
 	spin_lock(&client->pool->pages_lock);
 	last = !--client->area_maps && !client->ended;
 	if (last)
-		WRITE_ONCE(client->ended, true);
+		xk_set_ended(client);
 	spin_unlock(&client->pool->pages_lock);
 	if (last)
 		xk_client_ended(client);
@@ -166,14 +174,39 @@ static void xk_swap_pages(struct xk_pool *pool, struct xk_client *client)
 	}
 }
 
+/* What a client has at its end. It is counted only for those who trace: that takes a while. */
+struct xk_had {
+	u64 holds;
+	u32 slots;
+};
+
+static struct xk_had xk_count_had(const struct xk_pool *pool, u32 client)
+{
+	const struct xm_map *map = &pool->host.map;
+	struct xk_had had = { 0 };
+	u32 s;
+
+	if (!trace_xmem_client_end_enabled())
+		return had;
+	for (s = 0; s < map->slots; s++) {
+		had.holds += xm_load(xm_hold(map, client, s)) & XM_HOLD_COUNT;
+		had.slots += xm_slot_row(map, s)->owner == client;
+	}
+	return had;
+}
+
 static void xk_end_client(struct xk_pool *pool, struct xk_client *client)
 {
+	struct xk_had had;
+
 	xk_copy_pages(pool, client);
+	had = xk_count_had(pool, client->id);	/* in the copy, which does not change any more */
 	xm_host_end(&pool->host, client->id, xk_opened_any(pool, client->id));
 	xm_host_limbo(&pool->host, ktime_get_ns());
 	xk_payload_owner_ended(pool, client->incarnation);
 	xk_swap_pages(pool, client);
-	trace_xmem_client_end(pool->number, client->id, client->incarnation);
+	trace_xmem_client_end(pool->number, client->id, client->incarnation, had.holds, had.slots,
+			      ktime_get_ns() - client->ended_ns);
 }
 
 /* ---- quarantine ---- */

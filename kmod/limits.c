@@ -8,6 +8,7 @@
 #include <linux/module.h>
 
 #include "xk.h"
+#include "trace.h"
 
 unsigned int xk_max_pools = 64;
 module_param_named(max_pools, xk_max_pools, uint, 0644);
@@ -44,10 +45,14 @@ static atomic_long_t pages_charged;	/* of all pools */
 int xk_charge_pool(void)
 {
 	int pools = atomic_read(&pools_charged);
+	unsigned int most;
 
 	do {
-		if (pools >= READ_ONCE(xk_max_pools))
+		most = READ_ONCE(xk_max_pools);
+		if (pools >= most) {
+			trace_xmem_limit(XK_NO_POOL, "max_pools", pools + 1, most);
 			return -EDQUOT;
+		}
 	} while (!atomic_try_cmpxchg(&pools_charged, &pools, pools + 1));
 	return 0;
 }
@@ -61,12 +66,20 @@ void xk_uncharge_pool(void)
 int xk_charge_pages(struct xk_pool *pool, unsigned long pages)
 {
 	unsigned long most_of_all = READ_ONCE(xk_max_bytes) >> PAGE_SHIFT;
-	unsigned long most = READ_ONCE(xk_max_pool_bytes) >> PAGE_SHIFT;
+	unsigned long most = READ_ONCE(xk_max_pool_bytes) >> PAGE_SHIFT, wanted;
 
-	if (atomic_long_add_return(pages, &pages_charged) > most_of_all)
+	wanted = atomic_long_add_return(pages, &pages_charged);
+	if (wanted > most_of_all) {
+		trace_xmem_limit(pool->number, "max_bytes", (u64)wanted << PAGE_SHIFT,
+				 (u64)most_of_all << PAGE_SHIFT);
 		goto err_all;
-	if (atomic_long_add_return(pages, &pool->pages) > most)
+	}
+	wanted = atomic_long_add_return(pages, &pool->pages);
+	if (wanted > most) {
+		trace_xmem_limit(pool->number, "max_pool_bytes", (u64)wanted << PAGE_SHIFT,
+				 (u64)most << PAGE_SHIFT);
 		goto err_pool;
+	}
 	return 0;
 
 err_pool:

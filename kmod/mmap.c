@@ -23,6 +23,7 @@
 
 #include "compat.h"
 #include "xk.h"
+#include "trace.h"
 
 static struct xk_client *xk_vma_client(const struct vm_area_struct *vma)
 {
@@ -152,11 +153,14 @@ static const struct vm_operations_struct xk_read_ops = {
 static int xk_mmap_kind(struct xk_client *client, struct vm_area_struct *vma, u64 from, u64 to)
 {
 	struct xk_pool *pool = client->pool;
+	u32 most = XK_MAPS + pool->host.map.groups;
 
 	if (client->ended)
 		return -ENOTCONN;
-	if (client->maps >= XK_MAPS + pool->host.map.groups)
+	if (client->maps >= most) {
+		trace_xmem_limit(pool->number, "mappings", client->maps + 1ULL, most);
 		return -EDQUOT;
+	}
 	if (!(vma->vm_flags & VM_WRITE)) {
 		vma->vm_ops = &xk_read_ops;
 	} else if (!xk_may_write(pool, client, from, to)) {

@@ -43,8 +43,16 @@ int xk_payload_number(struct xk_pool *pool, struct xk_payload *payload)
 	u32 count = device ? xk_payload_devices(pool) : pool->payload_count;
 
 	lockdep_assert_held(&pool->lock);
-	if (count >= most || pool->payload_last == U32_MAX)
+	if (count >= most) {
+		trace_xmem_limit(pool->number,
+				 payload->cuda ? "max_device_files" : "max_payloads",
+				 (u64)count + 1, most);
 		return -EDQUOT;
+	}
+	if (pool->payload_last == U32_MAX) {
+		trace_xmem_limit(pool->number, "payload ids", 1ULL << 32, U32_MAX);
+		return -EDQUOT;
+	}
 	payload->id = pool->payload_last + 1;
 	return 0;
 }

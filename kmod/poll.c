@@ -9,6 +9,7 @@
  */
 #include <linux/anon_inodes.h>
 #include <linux/file.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 
 #include "compat.h"
@@ -180,9 +181,23 @@ static int xk_poll_file_release(struct inode *inode, struct file *filp)
 	return 0;
 }
 
+/* The client's lines, and what is waited for. */
+static void xk_poll_file_show(struct seq_file *m, struct file *filp)
+{
+	const struct xk_poll_file *file = filp->private_data;
+
+	xk_fdinfo_client(m, file->client);
+	if (file->what.kind == XMEM_POLL_RING)
+		seq_printf(m, "xmem-polls:\tring %u\n", file->what.publisher);
+	else
+		seq_printf(m, "xmem-polls:\t%s\n",
+			   file->what.kind == XMEM_POLL_JOINT ? "joint" : "client");
+}
+
 static const struct file_operations xk_poll_file_fops = {
 	.owner = THIS_MODULE,
 	.release = xk_poll_file_release,
+	.show_fdinfo = xk_poll_file_show,
 	.poll = xk_poll_file_poll,
 	.llseek = noop_llseek,
 };

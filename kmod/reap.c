@@ -198,5 +198,7 @@ void xk_empty_pool(struct xk_pool *pool)
 		xm_store(&xm_slot_row(map, i)->owner, XMEM_OWNER_NONE);
 	xk_payload_drop_all(pool);
 	pool->dead = true;
+	if (pool->serial)	/* else nobody has found it: another of that name was faster */
+		trace_xmem_pool_end(pool->number);
 	xk_sysfs_sync(pool);
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tracepoints, under events/xmem: a client joins, ends and is buried, and in between the
- * process of one that was in quarantine exits; slots are attached and reclaimed; memory of a
- * GPU is opened, and closed by all; waiters are woken. Messages are not traced: they do not
- * pass through the kernel.
+ * Tracepoints, under events/xmem: a pool is made and ends; a client joins, ends and is buried,
+ * and in between the process of one that was in quarantine exits; slots are attached and
+ * reclaimed; memory of a GPU is opened, and closed by all; waiters are woken; a limit is reached.
+ * Messages are not traced: they do not pass through the kernel. examples/trace/ uses them.
+ *
+ * pool is the number in /sys/class/xmem/poolN. Strings are arrays of fixed length, because what
+ * __assign_str takes differs between kernels.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM xmem
@@ -11,7 +14,48 @@
 #if !defined(XK_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
 #define XK_TRACE_H
 
+#include <linux/string.h>
 #include <linux/tracepoint.h>
+
+#define XK_LIMIT_BYTES	24	/* of a limit's name, with its NUL */
+#define XK_NO_POOL	(-1)	/* it is refused before it has a number */
+
+TRACE_EVENT(xmem_pool_create,
+	TP_PROTO(u32 pool, u32 owner, const u8 *name, u32 slots, u32 clients, u32 ring_entries),
+	TP_ARGS(pool, owner, name, slots, clients, ring_entries),
+	TP_STRUCT__entry(
+		__field(u32, pool)
+		__field(u32, owner)	/* uid in the initial user namespace */
+		__array(char, name, XMEM_NAME_BYTES)
+		__field(u32, slots)
+		__field(u32, clients)
+		__field(u32, ring_entries)
+	),
+	TP_fast_assign(
+		__entry->pool = pool;
+		__entry->owner = owner;
+		memcpy(__entry->name, name, XMEM_NAME_BYTES);
+		__entry->slots = slots;
+		__entry->clients = clients;
+		__entry->ring_entries = ring_entries;
+	),
+	TP_printk("pool=%u owner=%u name=%s slots=%u clients=%u ring_entries=%u", __entry->pool,
+		  __entry->owner, __entry->name, __entry->slots, __entry->clients,
+		  __entry->ring_entries)
+);
+
+DECLARE_EVENT_CLASS(xk_pool,
+	TP_PROTO(u32 pool),
+	TP_ARGS(pool),
+	TP_STRUCT__entry(__field(u32, pool)),
+	TP_fast_assign(__entry->pool = pool;),
+	TP_printk("pool=%u", __entry->pool)
+);
+
+/* Nobody uses it any more, and it has been emptied. */
+DEFINE_EVENT(xk_pool, xmem_pool_end, TP_PROTO(u32 pool), TP_ARGS(pool));
+/* Clients have ended: whoever sleeps or polls looks again, whether its word is armed or not. */
+DEFINE_EVENT(xk_pool, xmem_wake_everybody, TP_PROTO(u32 pool), TP_ARGS(pool));
 
 DECLARE_EVENT_CLASS(xk_client,
 	TP_PROTO(u32 pool, u32 client, u64 incarnation),
@@ -32,12 +76,38 @@ DECLARE_EVENT_CLASS(xk_client,
 
 DEFINE_EVENT(xk_client, xmem_client_join,
 	TP_PROTO(u32 pool, u32 client, u64 incarnation), TP_ARGS(pool, client, incarnation));
-DEFINE_EVENT(xk_client, xmem_client_end,
-	TP_PROTO(u32 pool, u32 client, u64 incarnation), TP_ARGS(pool, client, incarnation));
 DEFINE_EVENT(xk_client, xmem_client_exited,
 	TP_PROTO(u32 pool, u32 client, u64 incarnation), TP_ARGS(pool, client, incarnation));
 DEFINE_EVENT(xk_client, xmem_client_bury,
 	TP_PROTO(u32 pool, u32 client, u64 incarnation), TP_ARGS(pool, client, incarnation));
+
+/*
+ * holds, slots: what it had. duration_ns: from the moment at which its requests began to fail,
+ * until its holds do not count any more and its slots are the host's.
+ */
+TRACE_EVENT(xmem_client_end,
+	TP_PROTO(u32 pool, u32 client, u64 incarnation, u64 holds, u32 slots, u64 duration_ns),
+	TP_ARGS(pool, client, incarnation, holds, slots, duration_ns),
+	TP_STRUCT__entry(
+		__field(u32, pool)
+		__field(u32, client)
+		__field(u64, incarnation)
+		__field(u64, holds)
+		__field(u64, duration_ns)
+		__field(u32, slots)
+	),
+	TP_fast_assign(
+		__entry->pool = pool;
+		__entry->client = client;
+		__entry->incarnation = incarnation;
+		__entry->holds = holds;
+		__entry->duration_ns = duration_ns;
+		__entry->slots = slots;
+	),
+	TP_printk("pool=%u client=%u incarnation=%llu holds=%llu slots=%u duration_ns=%llu",
+		  __entry->pool, __entry->client, __entry->incarnation, __entry->holds,
+		  __entry->slots, __entry->duration_ns)
+);
 
 TRACE_EVENT(xmem_attach,
 	TP_PROTO(u32 pool, u32 client, u32 payload, u32 count),
@@ -112,6 +182,30 @@ TRACE_EVENT(xmem_wake,
 		__entry->client = client;
 	),
 	TP_printk("pool=%u kind=%u client=%u", __entry->pool, __entry->kind, __entry->client)
+);
+
+/*
+ * Somebody is refused because of a limit: a parameter of the module, or what the pool has room
+ * for. wanted: how many, or how many bytes, there would have been, and of slots how many more;
+ * most: how many there may be.
+ */
+TRACE_EVENT(xmem_limit,
+	TP_PROTO(s32 pool, const char *limit, u64 wanted, u64 most),
+	TP_ARGS(pool, limit, wanted, most),
+	TP_STRUCT__entry(
+		__field(s32, pool)	/* or XK_NO_POOL */
+		__array(char, limit, XK_LIMIT_BYTES)
+		__field(u64, wanted)
+		__field(u64, most)
+	),
+	TP_fast_assign(
+		__entry->pool = pool;
+		strscpy_pad(__entry->limit, limit, XK_LIMIT_BYTES);
+		__entry->wanted = wanted;
+		__entry->most = most;
+	),
+	TP_printk("pool=%d limit=%s wanted=%llu most=%llu", __entry->pool, __entry->limit,
+		  __entry->wanted, __entry->most)
 );
 
 #endif

@@ -131,6 +131,7 @@ void xk_wake_everybody(struct xk_pool *pool)
 {
 	u32 c;
 
+	trace_xmem_wake_everybody(pool->number);
 	xm_disarm(xk_word(pool, XMEM_WAIT_CLIENTS, 0));
 	wake_up_all(xk_queue(pool, XMEM_WAIT_CLIENTS, 0));
 	for (c = 0; c < pool->host.map.clients; c++) {

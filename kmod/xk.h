@@ -13,13 +13,13 @@
  * which the higher file has prepared.
  *
  *   core/                                        the bookkeeping in the pages
- *   limits.c inode.c trace.c pages.c             pages, and how many there may be
+ *   trace.c limits.c inode.c pages.c             pages, and how many there may be
  *   pollers.c pool.c client.c exited.c           objects: made, found, locked, freed; has a
  *                                                client's process exited?
  *   wait.c keep.c payload.c                      what a pool has besides its pages
  *   files.c dmabuf.c drivers.c cuda.c kinds.c    the kinds of payload, a file for each; drivers.c:
  *                                                whose devices' files may be payloads
- *   opened.c sysfs.c                             who gets payloads; what is shown
+ *   opened.c sysfs.c fdinfo.c                    who gets payloads; what is shown
  *   reap.c claims.c leave.c                      the end of claims, a client and a pool
  *   join.c attach.c subscribe.c slot.c query.c   what a process asks for
  *   inplace.c
@@ -77,6 +77,7 @@
 #include "core/poll.h"
 #include "core/request.h"
 
+struct seq_file;
 struct xk_call;
 struct xk_client;
 struct xk_kind;
@@ -188,6 +189,7 @@ struct xk_client {
 	ktime_t clock_offset;		/* its CLOCK_MONOTONIC less the initial namespace's */
 
 	bool ended;			/* pages_lock; also read without it: it is set once */
+	u64 ended_ns;			/* set before ended: when that was */
 	u32 area_maps;			/* pages_lock: VMAs of mm that map the area writable */
 	u32 maps;			/* pages_lock: all VMAs of mm that map the pool */
 	struct xm_followed followed;	/* pool->lock */
@@ -437,6 +439,10 @@ int xk_sysfs_init(void);
 void xk_sysfs_exit(void);
 int xk_sysfs_prepare(struct xk_pool *pool);
 void xk_sysfs_sync(struct xk_pool *pool);
+
+/* fdinfo.c */
+void xk_fdinfo_pool(struct seq_file *m, const struct xk_pool *pool);
+void xk_fdinfo_client(struct seq_file *m, const struct xk_client *client);
 
 /* reap.c */
 void xk_late_free(struct xk_pool *pool, struct xk_client *client);

@@ -12,6 +12,7 @@
 #   MANDIR              DATADIR/man
 #   SYSTEMDUSERUNITDIR  PREFIX/lib/systemd/user: xmemd.socket and xmemd.service
 #   UDEVDIR             /usr/lib/udev: the rule that kmod-install and dkms-install add
+#   MODULESLOADDIR      /usr/lib/modules-load.d: likewise, that xmem.ko is loaded at each boot
 #
 # "make uninstall" wants the same folders as the "make install" that it undoes.
 
@@ -36,9 +37,10 @@ DOCDIR             ?= $(DATADIR)/doc/xmem
 MANDIR             ?= $(DATADIR)/man
 SYSTEMDUSERUNITDIR ?= $(PREFIX)/lib/systemd/user
 UDEVDIR            ?= /usr/lib/udev
+MODULESLOADDIR     ?= /usr/lib/modules-load.d
 
 INSTALL_DIRS := PREFIX BINDIR LIBDIR INCLUDEDIR LIBEXECDIR DATADIR DOCDIR MANDIR \
-	SYSTEMDUSERUNITDIR UDEVDIR
+	SYSTEMDUSERUNITDIR UDEVDIR MODULESLOADDIR
 $(foreach dir,$(INSTALL_DIRS),$(if $(and $(filter /%,$(firstword $($(dir)))),\
 	$(if $(word 2,$($(dir))),,one)),,\
 	$(error $(dir) is an absolute path without blanks, not '$($(dir))')))

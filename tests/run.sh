@@ -4,7 +4,7 @@
 #
 #   tests/run.sh               everything that CI runs
 #   tests/run.sh native dkms   some groups or suites: build native python model mutants vm demo
-#                              bare; group kasan only by name
+#                              bare; groups kasan and tools only by name
 #   tests/run.sh -l            lists the suites: group, name, kind, command
 #
 # A suite is a command whose last line reads "N passed, N failed, N skipped"; lines
@@ -55,6 +55,7 @@ check build  fakecuda-readme "tests/fakecuda/check-readme.sh"
 check build  width          "tests/check-width.sh"
 check build  version        "tests/check-version.sh"
 check build  api            "$(made all) && tests/check-api.sh"
+check build  abi            "tests/check-abi.sh && tests/check-abi.sh --plants"
 check build  bindings-api   "tests/check-bindings.sh"
 [ ! -f bindings/python/src/module.c ] ||
 	check build bindings-reach "bindings/reach.py bindings/python"
@@ -122,6 +123,8 @@ suite vm     cpp-kernel     "$(made FLAVOUR=test build/test/cpp-17) && \
 	FAKECUDA_DEVICE_FILE=/dev/xmem-test-gpu build/test/cpp-17"
 suite vm     random-requests "$(made build/release/random-requests) && \
 	$vm_gpu/random-6.1 -t 120 -- build/release/random-requests 30"
+suite vm     traces         "$(made build/release/traces) && \
+	$vm_6_1/traces-6.1 -t 120 -- build/release/traces"
 suite vm     gpu-payloads   "$(made build/release/gpu-payloads) && \
 	$vm_gpu/gpu-6.1 -t 300 -- build/release/gpu-payloads"
 suite vm     examples-kernel "$(made examples demo-programs fakecuda) && \
@@ -140,6 +143,10 @@ suite kasan  conform-kasan  "tests/vm/conform-other.sh kasan"
 suite kasan  alloc-failures "env VM_APPEND=kmemleak=on tests/kernel/in-vm.sh kasan alloc-failures"
 suite kasan  random-kasan   "tests/kernel/in-vm.sh kasan random-requests"
 suite kasan  gpu-kasan      "tests/kernel/in-vm.sh kasan gpu-payloads"
+suite tools  trace-tools    "tests/kernel/trace-tools.sh"
+suite tools  udev           "tests/vm/udev.sh"
+suite tools  signing        "tests/vm/signing.sh"
+suite tools  dkms-vm        "tests/vm/dkms.sh"
 
 [ "${1:-}" = -l ] && { printf '%s\n' "${suites[@]}" | tr '|' '\t'; exit 0; }
 wanted=("$@")

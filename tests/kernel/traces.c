@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The tracepoints of xmem.ko: a scene of which each event is known, and what tracefs has of it.
+ *
+ *   traces         does the scene, reads the trace, and compares
+ *   traces scene   only does it and prints "expect EVENT COUNT", for perf and bpftrace
+ *                  (tests/kernel/trace-tools.sh)
+ *
+ * Nobody else may use the module meanwhile.
+ */
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "raw.h"
+
+#define TRACING		"/sys/kernel/tracing/"
+#define MAX_POOLS	"/sys/module/xmem/parameters/max_pools"
+#define NAME		"traced"
+#define TINY		"traced-tiny"
+
+/* What the scene makes happen, and how often. */
+static const struct {
+	const char *event;
+	unsigned int count;
+} expected[] = {
+	{ "xmem_pool_create", 2 }, { "xmem_client_join", 4 }, { "xmem_attach", 1 },
+	{ "xmem_wake", 1 }, { "xmem_limit", 2 }, { "xmem_client_end", 4 },
+	{ "xmem_client_bury", 4 }, { "xmem_reclaim", 1 }, { "xmem_pool_end", 2 },
+	{ "xmem_client_exited", 0 }, { "xmem_payload_open", 0 }, { "xmem_payload_close", 0 },
+};
+#define EVENTS	(sizeof(expected) / sizeof(*expected))
+
+/* What is needed to know the fields. */
+struct scene {
+	u32 writer, reader, keeper, slot, payload;
+	u64 incarnation;		/* of the reader */
+};
+
+static int write_file(const char *path, const char *text)
+{
+	int file = open(path, O_WRONLY | O_CLOEXEC), err = 0;
+
+	if (file < 0)
+		return -errno;
+	if (write(file, text, strlen(text)) != (ssize_t)strlen(text))
+		err = -errno;
+	close(file);
+	return err;
+}
+
+static int read_file(const char *path, char *text, size_t bytes)
+{
+	size_t n = 0;
+	ssize_t more = 1;
+	int file = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (file < 0)
+		return -errno;
+	while (n < bytes - 1 && more > 0) {
+		more = read(file, text + n, bytes - 1 - n);
+		n += more > 0 ? more : 0;
+	}
+	text[n] = 0;
+	close(file);
+	return more < 0 ? -EIO : (int)n;
+}
+
+/* ---- the scene: each function says what went wrong, or NULL ---- */
+
+/* Refused: another pool, and a second client of a pool for one. */
+static const char *reach_limits(void)
+{
+	struct xmem_join_request join = raw_joining(TINY, XMEM_ROLE_READER);
+	struct raw first = RAW_NONE, second = RAW_NONE;
+	const char *why = NULL;
+	char before[32] = "";
+	int err;
+
+	if (read_file(MAX_POOLS, before, sizeof(before)) <= 0 || write_file(MAX_POOLS, "1"))
+		return "max_pools";
+	err = raw_start(&first, &join);
+	raw_end(&first);
+	if (write_file(MAX_POOLS, before))
+		return "max_pools, back";
+	if (err != -EDQUOT)
+		return "a pool beyond max_pools";
+	join.clients = 1;
+	if (raw_start(&first, &join))
+		return "join of the tiny pool";
+	if (raw_start(&second, &join) != -EUSERS)
+		why = "the tiny pool has room for two";
+	raw_end(&second);
+	raw_end(&first);
+	return why;
+}
+
+static const char *wake_oneself(const struct raw *raw)
+{
+	struct xmem_wait_request word = {
+		.size = sizeof(word), .kind = XMEM_WAIT_SLOTS, .client = raw->join.client,
+	};
+
+	if (raw_request(raw, XMEM_IOC_ARM, &word))
+		return "arm";
+	word.value = 0;
+	return raw_request(raw, XMEM_IOC_WAKE, &word) ? "wake" : NULL;
+}
+
+/* The writer ends while the reader holds its slot twice; then the reader; the keeper is last. */
+static const char *play(struct scene *scene)
+{
+	struct xmem_join_request join = raw_joining(NAME, XMEM_ROLE_WRITER);
+	struct raw keeper = RAW_NONE;
+	struct pair p;
+	const char *why = pair_hand_over(&p, NAME);
+
+	*scene = (struct scene){
+		.writer = p.writer.join.client, .reader = p.reader.join.client,
+		.slot = p.attached.slot[0], .payload = p.attached.payload,
+		.incarnation = p.reader.join.incarnation,
+	};
+	if (!why && xm_get(&p.reader.map, scene->reader, p.publication.token))
+		why = "get";
+	if (!why && raw_start(&keeper, &join))
+		why = "join of the keeper";
+	scene->keeper = keeper.join.client;
+	if (!why)
+		why = wake_oneself(&keeper);
+	if (!why)
+		why = reach_limits();
+	raw_end(&p.writer);
+	raw_end(&p.reader);
+	raw_end(&keeper);
+	if (!why && raw_pool_exists(NAME) != 0)
+		why = "the pool is still there";
+	return why;
+}
+
+/* ---- the trace ---- */
+
+static char trace[1 << 20];
+
+/* How many lines have that event and this text behind it. */
+static unsigned int lines(const char *event, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+static unsigned int lines(const char *event, const char *format, ...)
+{
+	unsigned int count = 0;
+	const char *line;
+	char text[256];
+	va_list args;
+	size_t n = snprintf(text, sizeof(text), " %s: ", event);
+
+	va_start(args, format);
+	vsnprintf(text + n, sizeof(text) - n, format, args);
+	va_end(args);
+	for (line = trace; (line = strstr(line, text)); line++)
+		count++;
+	return count;
+}
+
+static void check_line(const char *name, unsigned int got, unsigned int want)
+{
+	if (got == want)
+		pass(name, "%u", want);
+	else
+		fail(name, "%u lines of the trace say so, not %u", got, want);
+}
+
+static void check_counts(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < EVENTS; i++)
+		check_line(expected[i].event, lines(expected[i].event, "%s", ""),
+			   expected[i].count);
+}
+
+/* The end of the reader, to the duration. */
+static void check_duration(const struct scene *scene, u32 pool)
+{
+	unsigned long long ns = 0;
+	const char *line;
+	char text[160];
+
+	snprintf(text, sizeof(text),
+		 "xmem_client_end: pool=%u client=%u incarnation=%llu holds=2 slots=0 duration_ns=",
+		 pool, scene->reader, (unsigned long long)scene->incarnation);
+	line = strstr(trace, text);
+	if (line)
+		ns = strtoull(line + strlen(text), NULL, 10);
+	if (ns > 0 && ns < 60000000000ULL)
+		pass("end-of-the-holder", "2 holds, %llu ns", ns);
+	else
+		fail("end-of-the-holder", "no line with \"%s\" and a duration: %llu", text, ns);
+}
+
+static void check_fields(const struct scene *scene)
+{
+	const char *create = strstr(trace, " name=" NAME " ");
+	u32 pool = 0;
+
+	while (create && create > trace && strncmp(create, "pool=", 5))
+		create--;
+	if (!create || sscanf(create, "pool=%u", &pool) != 1) {
+		fail("pool-create", "no line has the name");
+		return;
+	}
+	check_line("pool-create", lines("xmem_pool_create", "pool=%u owner=%u name=%s slots=128 "
+		   "clients=64 ring_entries=8\n", pool, geteuid(), NAME), 1);
+	check_line("attach-fields", lines("xmem_attach", "pool=%u client=%u payload=%u slots=1\n",
+		   pool, scene->writer, scene->payload), 1);
+	check_line("end-of-the-owner", lines("xmem_client_end", "pool=%u client=%u incarnation=1 "
+		   "holds=0 slots=1 duration_ns=", pool, scene->writer), 1);
+	check_duration(scene, pool);
+	check_line("reclaim-fields", lines("xmem_reclaim", "pool=%u slot=%u payload=%u\n", pool,
+		   scene->slot, scene->payload), 1);
+	check_line("wake-fields", lines("xmem_wake", "pool=%u kind=%u client=%u\n", pool,
+		   XMEM_WAIT_SLOTS, scene->keeper), 1);
+	check_line("limit-of-pools",
+		   lines("xmem_limit", "pool=-1 limit=max_pools wanted=2 most=1\n"), 1);
+	check_line("limit-of-clients",
+		   lines("xmem_limit", "pool=%u limit=clients wanted=2 most=1\n", pool + 1), 1);
+	check_line("pool-end", lines("xmem_pool_end", "pool=%u\n", pool), 1);
+}
+
+static int only_the_scene(void)
+{
+	struct scene scene;
+	const char *why = play(&scene);
+	unsigned int i;
+
+	if (why) {
+		fprintf(stderr, "traces: %s failed\n", why);
+		return 1;
+	}
+	for (i = 0; i < EVENTS; i++)
+		printf("expect %s %u\n", expected[i].event, expected[i].count);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct scene scene;
+	const char *why;
+
+	if (argc > 1 && !strcmp(argv[1], "scene"))
+		return only_the_scene();
+	if (write_file(TRACING "trace", "\n") || write_file(TRACING "events/xmem/enable", "1")) {
+		fail("tracefs", "%sevents/xmem/enable: %s", TRACING, strerror(errno));
+		return summary();
+	}
+	why = play(&scene);
+	if (write_file(TRACING "events/xmem/enable", "0"))
+		fail("tracefs", "the events cannot be switched off again");
+	if (why)
+		fail("scene", "%s failed", why);
+	else if (read_file(TRACING "trace", trace, sizeof(trace)) <= 0)
+		fail("tracefs", "no trace");
+	if (!failures()) {
+		check_counts();
+		check_fields(&scene);
+	}
+	if (failures())
+		fputs(trace, stderr);
+	return summary();
+}
