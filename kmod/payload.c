@@ -7,6 +7,7 @@
 #include <linux/slab.h>
 
 #include "xk.h"
+#include "trace.h"
 
 /* ---- the table ---- */
 
@@ -45,7 +46,7 @@ int xk_payload_number(struct xk_pool *pool, struct xk_payload *payload)
 	lockdep_assert_held(&pool->lock);
 	if (count >= most) {
 		trace_xmem_limit(pool->number,
-				 payload->cuda ? "max_device_files" : "max_payloads",
+				 device ? "max_device_files" : "max_payloads",
 				 (u64)count + 1, most);
 		return -EDQUOT;
 	}
