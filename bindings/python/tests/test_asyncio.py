@@ -12,6 +12,7 @@ import pytest
 
 import xmem
 from support import Thread, fresh_name, pair, published
+from xmem import aio
 
 
 def run(main: Coroutine[Any, Any, Any], debug: bool = True) -> Any:
@@ -392,3 +393,20 @@ def test_who_receives_from_any_learns_that_there_is_none_left() -> None:
 
         run(main())
         assert writer.holders() == []
+
+
+def test_closing_between_the_try_and_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread does, which finds nobody who waits: who is about to wait finds it closed."""
+    with pair() as (_, reader):
+        subscription = reader.subscribe()
+
+        class Late(aio.Waiters):
+            def __init__(self, *arguments: Any) -> None:
+                super().__init__(*arguments)
+                Thread(subscription.close).get()
+
+        monkeypatch.setattr(aio, "Waiters", Late)
+        with pytest.raises(xmem.Released):
+            run(subscription.receive_async())
+        monkeypatch.undo()
+        assert not subscription._waiters
