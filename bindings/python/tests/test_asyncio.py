@@ -395,6 +395,23 @@ def test_who_receives_from_any_learns_that_there_is_none_left() -> None:
         assert writer.holders() == []
 
 
+def test_closing_between_the_try_and_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread does, which finds nobody who waits: who is about to wait finds it closed."""
+    with pair() as (_, reader):
+        subscription = reader.subscribe()
+
+        class Late(aio.Waiters):
+            def __init__(self, *arguments: Any) -> None:
+                super().__init__(*arguments)
+                Thread(subscription.close).get()
+
+        monkeypatch.setattr(aio, "Waiters", Late)
+        with pytest.raises(xmem.Released):
+            run(subscription.receive_async())
+        monkeypatch.undo()
+        assert not subscription._waiters
+
+
 # ---- what is always there ----
 
 MANY = 100_000      # tries, which take longer than a loop may be kept from others, whatever runs it

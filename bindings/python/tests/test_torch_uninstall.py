@@ -244,3 +244,33 @@ except TypeError:
 assert (installing._sizes, installing._fallback, installing._name) == before
 assert xmem.torch.installed() is None
 """)
+
+
+# ---- a pool without install() ----
+
+
+def test_a_pool_has_its_name_once_it_is_there() -> None:
+    """Of two threads that need it first, one makes it, and the other waits until it is made."""
+    run("""
+from support import Thread
+from xmem.torch import installing, pools
+join, first, others = pools.join, [True], []
+
+def joining(*arguments, **keywords):
+    if first:
+        first.clear()
+        others.append(Thread(installing.pool))
+        others[0].waits()
+    return join(*arguments, **keywords)
+
+def failing(*arguments, **keywords):
+    raise xmem.NoDevice(19, "there is no host yet")
+
+pools.join = failing
+try:
+    installing.pool()
+except xmem.NoDevice:
+    assert installing._name is None, "no pool has that name"
+pools.join = joining
+assert installing.pool() is others[0].get()
+""")

@@ -26,7 +26,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from .errors import Canceled, WouldBlock
+from .errors import Canceled, Error, WouldBlock
 
 Result = TypeVar("Result")
 
@@ -192,7 +192,12 @@ async def until(of: Pollable, known: dict[Any, Waiters], attempt: Callable[[], R
             if key[0].is_closed():
                 known.pop(key, None)
         waiters = known[loop, writable] = Waiters(loop, of.fileno(), writable)
-        _check(pool)                    # Who ends the waits may not have seen this one.
+        try:
+            _check(pool)                # Who ends the waits may not have seen this one,
+            of.fileno()                 # nor who closes what is waited for.
+        except Error:
+            end(known)
+            raise
     return await waiters.until(attempt, pool, nbytes)
 
 

@@ -78,7 +78,7 @@ def inside(name: str | None) -> str:
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     return "; in it are " + ", ".join(f"{called} pid {pid}"
                                       for pid, called in found[:_NAMED]) + more
-def if_known(pool: _core.Pool) -> list[Holder]:
+def if_known(pool: CudaPool) -> list[Holder]:
     """The same for an error that is on its way: what prevents the answer does not replace it."""
     try:
         return of(pool)

@@ -169,7 +169,7 @@ class BufferPool(CudaPool):
             except RuntimeError:        # Another thread has subscribed meanwhile.
                 continue
         for subscription in known:
-            aio.end(subscription._known())
+            aio.end(subscription._waiters)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return reduce.pool(self)
@@ -284,6 +284,7 @@ class BufferPool(CudaPool):
                                   "does not follow itself: subscribe by another BufferPool"
                                   ) from None
             raise
+        subscription._waiters = {}      # before another thread can have it
         self._subscriptions.add(subscription)
         return subscription
 

@@ -22,7 +22,7 @@ class Subscription(_core.Subscription):
     """
 
     __slots__ = ("__weakref__", "_waiters")
-    _waiters: dict[Any, aio.Waiters]
+    _waiters: dict[Any, aio.Waiters]    # for its descriptor; BufferPool.subscribe makes it
 
     def __enter__(self) -> Subscription:
         return self
@@ -40,16 +40,8 @@ class Subscription(_core.Subscription):
     def close(self) -> None:
         """Follow no longer; waits end. What was received stays."""
         super().close()
-        aio.end(self._known())
+        aio.end(self._waiters)
         aio.nudge(self.pool._waiters)       # who receives from any may have none left
-
-    def _known(self) -> dict[Any, aio.Waiters]:
-        """Who waits for its descriptor. The extension makes this object, and not this."""
-        try:
-            return self._waiters
-        except AttributeError:
-            self._waiters = {}
-            return self._waiters
 
     async def receive_async(self) -> BufferGuard:
         """Receive the next publication in an event loop.
@@ -58,7 +50,7 @@ class Subscription(_core.Subscription):
         canceled has received nothing. Raises what receive() raises, also Canceled by the pool's
         cancel() or close(), and Released if the subscription is closed meanwhile.
         """
-        return await aio.until(self, self._known(), functools.partial(self.receive, 0), self.pool)
+        return await aio.until(self, self._waiters, functools.partial(self.receive, 0), self.pool)
 
     def __aiter__(self) -> Subscription:
         return self

@@ -31,7 +31,7 @@ _name: str | None = None        # of the pool for what this process shares
 _sizes = pools.Sizes()
 _installed = False
 _recognises = False             # our methods and functions are in the place of torch's
-_lock = threading.Lock()        # guards it, and the change from one to the other
+_lock = threading.Lock()        # guards it, the change from one to the other, and a new name
 allocators = 0                  # of ours that make tensors in pools now
 _refused = False                # uninstall() was called: do not install by ourselves
 _fallback = False
@@ -44,8 +44,11 @@ def pool() -> pools.Pool:
     """The pool for what this process shares: that of install(), or a new one."""
     global _name
     if _name is None:
-        _name = pools.new_name()
-        return pools.join(_name, _sizes, existing=False)
+        with _lock:
+            if _name is None:
+                name = pools.new_name()
+                pools.join(name, _sizes, existing=False)
+                _name = name        # which others have, once the pool is there
     return pools.join(_name, _sizes)
 
 
