@@ -23,9 +23,10 @@ def draw(index, picture):
 
 
 def work(name, label, batches, shape, ready, dies):
-    with xmem.BufferPool(name, writer=True, label=label, wait_bound=60, keep=4) as pool:
+    with xmem.BufferPool(name, writer=True, label=label, wait_bound=60) as pool:
         pool.preallocate_cpu(4, shape=shape, dtype="float32")
-        ready.wait(60)
+        ready.wait(60)      # all workers have joined
+        ready.wait(60)      # and the loop follows them
         for count, batch in enumerate(batches):
             with pool.acquire_cpu(shape, "float32") as guard:
                 for row in range(shape[0]):
@@ -41,12 +42,13 @@ def load(name, count, shape, workers, kill):
     with xmem.BufferPool(name) as pool:
         while missing:
             round, todo = len(missing), sorted(missing)
-            ready = spawn.Barrier(workers + 1)      # nobody ends before all are there
+            ready = spawn.Barrier(workers + 1)
             parts = {f"{round}-{number}": todo[number::workers] for number in range(workers)}
             for label, part in parts.items():
                 dies = kill and label == f"{count}-0"
                 spawn.Process(target=work, args=(name, label, part, shape, ready, dies)).start()
-            with pool.subscribe(waits=True, history=4, timeout=60) as batches:
+            ready.wait(60)
+            with pool.subscribe(waits=True) as batches:
                 ready.wait(60)
                 for guard in batches:
                     with guard:
