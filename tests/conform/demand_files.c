@@ -202,7 +202,7 @@ TEST_WITHIN(API_a_refusal_for_files_says_so, 60)
 	CHECK(count > 100);
 	SAME(xmem_peek_last_error(NULL), -EDQUOT);
 	REFUSED(xmem_acquire(pool, MB, 0), EDQUOT);
-	says("as many payload files as it may have");
+	says("as many payload files");
 	REFUSED(xmem_acquire(pool, 100 * KB, 0), EAGAIN);
 	says("as many payload files as it may have, this pool ");
 	REFUSED(xmem_acquire(pool, 100 * KB, MS), ETIMEDOUT);
