@@ -52,6 +52,9 @@ def pool() -> pools.Pool:
 def _advice(error: errors.Error) -> str:
     """What helps against a limit; "" if nothing of ours does. The library's words say which."""
     text = str(error)
+    if isinstance(error, errors.HostGone):
+        return ("What lies in the pool can still be used, but not sent: send tensor.clone(). After "
+                "uninstall() and install() it goes into a new pool.")
     if "payload files" in text:
         return ("The pool has as many files as it may have, whatever slots= and nbytes= are: send "
                 "fewer and larger tensors, such as one that is stacked, or drop some first.")
@@ -247,7 +250,7 @@ def install(pool_name: str | None = None, *, slots: int = 16384, clients: int = 
     if pool_name is not None and _installed and _name != pool_name:
         raise ValueError(f"the pool '{_name}' is installed: uninstall() it first")
     check_exchange()
-    name = pool_name or _name or pools.new_name()
+    name = pool_name or (None if pools.is_gone(_name) else _name) or pools.new_name()
     sizes = pools.Sizes(slots, clients, 1 << 62 if nbytes is None else nbytes, cache_bytes,
                         cache_time)
     in_flight_ns = -1 if in_flight is None else max(1, int(in_flight * 1e9))
@@ -300,6 +303,8 @@ def adopt(name: str, installs: bool = True) -> None:
     installs: it had installed the pool then, and so does this process, unless it has uninstalled.
     """
     if _installed:
+        if installs and name != _name and pools.is_gone(_name):
+            _install(name)
         return
     if installs and not _refused:
         _install(name if _name is None else None)
@@ -320,7 +325,11 @@ def _after_fork() -> None:
     _lock = threading.Lock()
     if not _torch.holds():
         return
-    lost = _torch.fork_restore()
+    lost, copied = _torch.fork_restore()
+    if copied:
+        warnings.warn(f"{copied} shared tensors of the parent are copies of this child's own, as "
+                      "it could not join their pool: nobody else sees what is written",
+                      RuntimeWarning, stacklevel=2)
     if lost:
         warnings.warn(f"{lost} shared tensors of the parent are lost in this child, which may not "
                       "use them: it could not join their pool, or get them in time",

@@ -17,6 +17,7 @@ from .modes import without_modes
 from .versions import untyped
 
 _lock = threading.RLock()       # one storage is moved at a time
+_getting = threading.RLock()    # and one is made for a token; a signal's handler may do it, too
 
 
 def make(pool: pools.Pool, nbytes: int, contents: int = 0) -> Any:
@@ -33,12 +34,15 @@ def make(pool: pools.Pool, nbytes: int, contents: int = 0) -> Any:
 def get(pool: pools.Pool, token: int) -> Any:
     """The storage of a token for which a reference has been set aside."""
     storage = pool.known(token)
-    if storage is not None:
-        _torch.drop(pool.number, token)
-        return storage
-    capsule, _, _ = _torch.get(pool.number, token)
-    storage = untyped(versions.from_capsule(capsule))
-    pool.remember(token, storage)
+    if storage is None:
+        with _getting:
+            storage = pool.known(token)     # another thread may have got it meanwhile
+            if storage is None:
+                capsule, _, _ = _torch.get(pool.number, token)
+                storage = untyped(versions.from_capsule(capsule))
+                pool.remember(token, storage)
+                return storage
+    _torch.drop(pool.number, token)
     return storage
 
 
@@ -65,8 +69,9 @@ def move(pool: pools.Pool, storage: Any) -> None:
 
 
 def _after_fork() -> None:
-    global _lock
+    global _lock, _getting
     _lock = threading.RLock()
+    _getting = threading.RLock()
 
 
 os.register_at_fork(after_in_child=_after_fork)
