@@ -75,6 +75,39 @@ def test_an_epoch_that_is_left_early() -> None:
     assert held() <= before + 16, "what was in flight to nobody: at most what was prefetched"
 
 
+@pytest.mark.parametrize("pinned", [False, True])
+@pytest.mark.parametrize("persistent", [False, True])
+def test_loops_that_are_left_early_leave_nothing(persistent: bool, pinned: bool) -> None:
+    before = stat()
+    for _ in range(5):
+        loader = DataLoader(Numbers(torch.zeros(1)), batch_size=2, num_workers=2, prefetch_factor=4,
+                            persistent_workers=persistent, pin_memory=pinned)
+        for epoch in range(2 if persistent else 1):
+            for number, (batch, _, _) in enumerate(loader):
+                assert batch.shape == (2, 256)
+                if number == 2:
+                    break
+        del loader, batch, _
+        gc.collect()
+    now = stat()
+    assert now["claims"] <= before["claims"] and now["held"] <= before["held"], (before, now)
+
+
+def stat() -> dict[str, int]:
+    gc.collect()
+    return _torch.stat(xmem.torch.installing.pool().number)
+
+
+def test_a_message_that_is_cut_is_none() -> None:
+    whole = [b"one", b"", b"x" * 300]
+    contents = b"".join(len(each).to_bytes(4, "big") + each for each in whole)
+    large = (-1).to_bytes(4, "big", signed=True) + (5).to_bytes(8, "big") + b"large"
+    split = xmem.torch.installing.loader._messages
+    assert split(contents) == whole and split(large + contents) == [b"large", *whole]
+    assert split(contents[:-1]) == whole[:2] and split(large[:-1]) == []
+    assert split(large[:7]) == [] and split(b"\0") == [] and split(b"") == []
+
+
 def test_workers_find_batches_by_a_collate_of_their_own() -> None:
     loader = DataLoader(Numbers(torch.zeros(1)), batch_size=4, num_workers=1, collate_fn=_first)
     assert [int(item[0]) for item in loader] == list(range(0, 64, 4))

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from .. import _torch, _torch_child, errors, holders
-from . import pools
+from . import loader, pools
 from .modes import without_modes
 from .versions import UntypedStorage, check_exchange
 
@@ -150,9 +150,11 @@ def _patch() -> None:
     UntypedStorage.is_shared = _is_shared
     UntypedStorage.share_memory_ = _share_memory_
     UntypedStorage._new_shared = classmethod(_new_shared)
+    loader.patch()
 
 
 def _unpatch() -> None:
+    loader.unpatch()
     for name in ("is_shared", "share_memory_", "_new_shared"):
         delattr(UntypedStorage, name)       # what it inherits is there again
     if _stock["is_shared"] is not UntypedStorage.is_shared:
