@@ -94,7 +94,7 @@ struct xt_hold {
 	int64_t credits_end_ns;		/* of CLOCK_MONOTONIC; 0: there were none yet */
 	bool allocated;			/* an allocator has a share; xt_lock guards it */
 	bool moved_in;			/* its pages were put at `address` after a fork; xt_lock */
-	bool copied;			/* these are this child's own, and not the pool's; xt_lock */
+	bool copied;			/* these are this child's own, not the pool's; xt_lock */
 	bool prepared;			/* for the fork that is to come; xt_lock guards it */
 	struct xt_dlpack dlpack;
 	int64_t shape;

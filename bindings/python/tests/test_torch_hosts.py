@@ -89,6 +89,7 @@ for name in (None, "one-name"):
     near, far = context.Pipe()
     child = context.Process(target=receive, args=(far,))
     child.start()
+    far.close()
     near.send(torch.ones(3))
     assert near.recv().tolist() == [3, 3]
     kill_host()

@@ -77,7 +77,8 @@ def is_gone(name: str | None) -> bool:
 
 
 def forget(pool: Pool) -> None:
-    """From now on the name is that of another pool."""
+    """From now on the name is that of another pool: this one has no host any more."""
+    _torch.gone(pool.number)        # so that who joins the name does not find it, either
     if _pools.get(pool.name) is pool:
         _pools.pop(pool.name, None)
 

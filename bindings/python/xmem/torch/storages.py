@@ -77,6 +77,11 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
+def _check(tensor: object) -> None:
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"a tensor of torch is wanted, not {type(tensor)!r}")
+
+
 @without_modes
 def share(tensor: torch.Tensor, pool: str | None = None) -> torch.Tensor:
     """Move a tensor of the CPU into a pool, and give it back.
@@ -87,11 +92,12 @@ def share(tensor: torch.Tensor, pool: str | None = None) -> torch.Tensor:
 
     pool: the name of the pool; None: that of install(), or a new one of this process.
     Raises xmem.Error: the pool has no slot or memory left, there is no host, or the tensor is that
-    of a guard which is being written (EBUSY); and torch's RuntimeError for tensors without a
-    storage.
+    of a guard which is being written (EBUSY); TypeError: it is no tensor; and torch's RuntimeError
+    for tensors without a storage.
     """
     from . import installing
 
+    _check(tensor)
     if tensor.device.type == "cpu":
         storage = untyped(tensor)
         if storage.nbytes():
@@ -103,5 +109,9 @@ def share(tensor: torch.Tensor, pool: str | None = None) -> torch.Tensor:
 
 @without_modes
 def is_pooled(tensor: torch.Tensor) -> bool:
-    """Does the tensor lie in a pool, so that a hand-over copies nothing?"""
+    """Does the tensor lie in a pool, so that a hand-over copies nothing?
+
+    Raises TypeError: it is no tensor.
+    """
+    _check(tensor)
     return tensor.device.type == "cpu" and is_in_pool(untyped(tensor))
