@@ -54,8 +54,8 @@ def _advice(error: errors.Error) -> str:
     """What helps against a limit; "" if nothing of ours does. The library's words say which."""
     text = str(error)
     if isinstance(error, errors.HostGone):
-        return ("What lies in the pool can still be used, but not sent: send tensor.clone(). After "
-                "uninstall() and install() it goes into a new pool.")
+        return ("uninstall() and install() make a new pool. What lies in the old one can still be "
+                "used; send tensor.clone() of it.")
     if "payload files" in text:
         return ("The pool has as many files as it may have, whatever slots= and nbytes= are: send "
                 "fewer and larger tensors, such as one that is stacked, or drop some first.")

@@ -134,7 +134,8 @@ def _shared(storage: Any) -> tuple[str, int] | None:
         if _torch.find(storage.data_ptr()) is not None:
             error.add_note("This tensor lies in the pool, and others may have it: torch cannot "
                            "share it in its own way without taking it from them. Send "
-                           "tensor.clone().")
+                           "tensor.clone()" + (" after install(), which makes a new pool."
+                                               if isinstance(error, errors.HostGone) else "."))
             raise
         if not installing.falls_back(error):
             raise
