@@ -79,6 +79,9 @@
 	"cuda_use(pool, /)\n--\n\n" \
 	"Say which pool the allocator of CUDA takes memory from, from now on. Raises Error,\n" \
 	"ValueError."
+#define XT_DOC_gone \
+	"gone(pool, /)\n--\n\n" \
+	"Has the host of the pool ended? Raises ValueError."
 #define XT_DOC_holds \
 	"holds()\n--\n\n" \
 	"Get how many buffers storages of this process lie in. Raises nothing."
@@ -87,8 +90,9 @@
 	"Before a fork: set references aside for the child, of all buffers. Raises nothing."
 #define XT_DOC_fork_restore \
 	"fork_restore()\n--\n\n" \
-	"In the child: get all buffers, put their pages where they were, and return how many\n" \
-	"are lost. Raises nothing."
+	"In the child: get all buffers, and put their pages where they were. Returns how many\n" \
+	"are lost, and of how many it has a copy of its own, as it cannot join their pool.\n" \
+	"Raises nothing."
 #define XT_DOC_allocate_from \
 	"allocate_from(pool, most, /)\n--\n\n" \
 	"Say which pool the allocator of the CPU takes memory from, but so many buffers at a\n" \

@@ -56,6 +56,7 @@ struct xt_pool {
 	char name[32];
 	struct xmem_pool *handle;	/* NULL: this process has not joined it yet, or anew */
 	struct xmem_pool *inherited;	/* of the parent, in a child that has not joined it yet */
+	bool gone;			/* its host has ended, and all but its pages; atomic */
 };
 
 /*
@@ -68,7 +69,11 @@ struct xmem_pool *xt_pool_handle(struct xt_pool *pool);
 /* The pool of a number that xt_pool_number gave; NULL: there is none. */
 struct xt_pool *xt_pool_at(int number);
 int xt_pool_number(const struct xt_pool *pool);
-/* In a child: all are to be joined anew. */
+/* Has its host ended? Then one of that name is another pool. Looks, but asks nobody. */
+bool xt_pool_is_gone(struct xt_pool *pool);
+/* Before a fork: look at all of them. */
+void xt_pools_look(void);
+/* In a child: all are to be joined anew, but for those that have gone. */
 void xt_pools_forked(void);
 
 /* ---- torch_hold.c ---- */
@@ -88,7 +93,8 @@ struct xt_hold {
 	unsigned int credits;		/* references set aside ahead; xt_lock guards these two */
 	int64_t credits_end_ns;		/* of CLOCK_MONOTONIC; 0: there were none yet */
 	bool allocated;			/* an allocator has a share; xt_lock guards it */
-	bool moved_in;			/* its pages were put at `address` after a fork */
+	bool moved_in;			/* its pages were put at `address` after a fork; xt_lock */
+	bool copied;			/* these are this child's own, not the pool's; xt_lock */
 	bool prepared;			/* for the fork that is to come; xt_lock guards it */
 	struct xt_dlpack dlpack;
 	int64_t shape;
@@ -100,7 +106,10 @@ extern pthread_mutex_t xt_lock;
 /* Put @buffer, whose contents are published, into the table. NULL: no memory; it stays yours. */
 struct xt_hold *xt_hold_new(struct xt_pool *pool, struct xmem_buffer *buffer, void *address,
 			    bool own);
-/* The hold of the buffer that begins at @address, with a share for the caller; or NULL. */
+/*
+ * The hold of the buffer that begins at @address, with a share for the caller; or NULL. One that a
+ * fork has left a copy of is none: it is memory of this process as any other.
+ */
 struct xt_hold *xt_hold_find(const void *address);
 /*
  * An allocator's share goes by the address alone, and must not be taken for that of a storage which
@@ -135,7 +144,7 @@ int64_t xt_in_flight(void);
 
 /* ---- torch_fork.c ---- */
 
-/* The pages that were put there after a fork go, if the hold has some. */
+/* The pages that were put there after a fork go. pre: xt_lock; no other hold has the address */
 void xt_fork_unmap(struct xt_hold *hold);
 /*
  * Before fork, by the thread that forks: set references aside for the child, of all holds for which
@@ -143,8 +152,11 @@ void xt_fork_unmap(struct xt_hold *hold);
  * the fork, is unknown to the child, and not counted if it is lost.
  */
 void xt_fork_offer(void);
-/* In the child, later: get all buffers, and put their pages where they were. How many are lost. */
-size_t xt_fork_restore(void);
+/*
+ * In the child, later: get all buffers, and put their pages where they were. How many are lost, and
+ * of how many this child has a copy of its own instead, because it cannot join their pool.
+ */
+size_t xt_fork_restore(size_t *ret_copied);
 /* Register what runs in every fork of the C library. 0 or -errno. */
 int xt_fork_register(void);
 
@@ -172,6 +184,7 @@ void xt_cuda_allocate_from(struct xt_pool *pool);
 
 /* torch_calls.c */
 PyObject *xt_call_join(PyObject *module, PyObject *args);
+PyObject *xt_call_gone(PyObject *module, PyObject *number);
 PyObject *xt_call_make(PyObject *module, PyObject *args);
 PyObject *xt_call_get(PyObject *module, PyObject *args);
 PyObject *xt_call_find(PyObject *module, PyObject *address);

@@ -49,6 +49,18 @@ static struct xt_pool *pool_at(int number)
 	return pool;
 }
 
+/* The pool, if something is to be done with it. */
+static struct xt_pool *live_pool_at(PyObject *module, int number)
+{
+	struct xt_pool *pool = pool_at(number);
+
+	if (!pool || !pool->gone || pool->handle)
+		return pool;
+	xt_raise_errno(module, ENOTCONN, "the host of this pool had gone when this process was "
+		       "forked");
+	return NULL;
+}
+
 PyObject *xt_call_join(PyObject *module, PyObject *args)
 {
 	struct xmem_pool_options options = {
@@ -78,6 +90,17 @@ PyObject *xt_call_join(PyObject *module, PyObject *args)
 	return NULL;
 }
 
+PyObject *xt_call_gone(PyObject *module, PyObject *number)
+{
+	long at = PyLong_AsLong(number);
+	struct xt_pool *pool;
+
+	if (at == -1 && PyErr_Occurred())
+		return NULL;
+	pool = pool_at(at < 0 || at >= XT_POOLS ? -1 : at);
+	return pool ? PyBool_FromLong(xt_pool_is_gone(pool)) : NULL;
+}
+
 /* ---- buffers ---- */
 
 PyObject *xt_call_make(PyObject *module, PyObject *args)
@@ -90,7 +113,7 @@ PyObject *xt_call_make(PyObject *module, PyObject *args)
 
 	if (!PyArg_ParseTuple(args, "inK:make", &number, &bytes, &contents))
 		return NULL;
-	pool = pool_at(number);
+	pool = live_pool_at(module, number);
 	if (!pool)
 		return NULL;
 	if (bytes <= 0) {
@@ -117,7 +140,7 @@ PyObject *xt_call_get(PyObject *module, PyObject *args)
 
 	if (!PyArg_ParseTuple(args, "iK:get", &number, &token))
 		return NULL;
-	pool = pool_at(number);
+	pool = live_pool_at(module, number);
 	if (!pool)
 		return NULL;
 	do {
@@ -191,7 +214,7 @@ PyObject *xt_call_drop(PyObject *module, PyObject *args)
 
 	if (!PyArg_ParseTuple(args, "iK:drop", &number, &token))
 		return NULL;
-	pool = pool_at(number);
+	pool = live_pool_at(module, number);
 	if (!pool)
 		return NULL;
 	do {
@@ -216,7 +239,7 @@ PyObject *xt_call_claims(PyObject *module, PyObject *args)
 
 	if (!PyArg_ParseTuple(args, "iK:claims", &number, &token))
 		return NULL;
-	pool = pool_at(number);
+	pool = live_pool_at(module, number);
 	if (!pool)
 		return NULL;
 	handle = xt_pool_handle(pool);
@@ -233,7 +256,7 @@ PyObject *xt_call_pool_stat(PyObject *module, PyObject *args)
 
 	if (!PyArg_ParseTuple(args, "i:stat", &number))
 		return NULL;
-	pool = pool_at(number);
+	pool = live_pool_at(module, number);
 	if (!pool)
 		return NULL;
 	Py_BEGIN_ALLOW_THREADS
@@ -280,12 +303,12 @@ PyObject *xt_call_fork_offer(PyObject *module, PyObject *unused)
 
 PyObject *xt_call_fork_restore(PyObject *module, PyObject *unused)
 {
-	size_t lost;
+	size_t lost, copied;
 
 	Py_BEGIN_ALLOW_THREADS
-	lost = xt_fork_restore();
+	lost = xt_fork_restore(&copied);
 	Py_END_ALLOW_THREADS
-	return PyLong_FromSize_t(lost);
+	return Py_BuildValue("nn", (Py_ssize_t)lost, (Py_ssize_t)copied);
 }
 
 PyObject *xt_call_allocate_from(PyObject *module, PyObject *args)

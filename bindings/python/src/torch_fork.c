@@ -4,17 +4,22 @@
  * inherited tensors that point there, and torch's users go on using them. So each buffer is got
  * anew, as the child's own client, and its pages are put where the parent had them.
  *
- * At once after the fork, before anything else can take the addresses, they are reserved without
- * memory (the C library calls after_fork_child). Later, when Python runs again in the child,
- * xt_fork_restore fills them. References that the parent has set aside just before the fork
- * (xt_fork_offer) keep the buffers there until then. What cannot be got stays reserved: a use of it
- * ends the child by SIGSEGV and cannot read or write somebody else's memory. Memory of GPUs is lost
- * in a child in any case: the driver does not serve it. Tensors of guards are torch_guard.c's.
+ * The child does inherit these pages, but may not use them: from the fork on (the C library calls
+ * after_fork_child) until Python runs again in it and xt_fork_restore puts its own in their place.
+ * References that the parent has set aside just before the fork (xt_fork_offer) keep the buffers
+ * there until then. Where the child cannot join the pool, as it is full or has no host any more, it
+ * copies these pages, and has memory of its own.
+ *
+ * A child that does not come to that, as C code has forked it, has the addresses reserved, without
+ * memory, and so has what cannot be got for other reasons: a use of it ends the child by SIGSEGV
+ * and cannot read or write somebody else's memory. Memory of GPUs is lost in a child in any case:
+ * the driver does not serve it. Tensors of guards are torch_guard.c's.
  */
 #include "torch.h"
 #include "torch_pages.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- addresses ---- */
 
@@ -32,8 +37,7 @@ static void note_range(struct xt_hold *hold, void *user)
 	uintptr_t address = (uintptr_t)hold->address;
 	struct ranges *ranges = user;
 
-	hold->moved_in = false;
-	if (!hold->gpu && ranges->count < ranges->room)
+	if (!hold->gpu && !hold->copied && ranges->count < ranges->room)
 		ranges->at[ranges->count++] = (struct range){
 			xt_page_down(address), xt_page_up(address + hold->bytes),
 		};
@@ -44,6 +48,34 @@ static int compare(const void *a, const void *b)
 	const struct range *left = a, *right = b;
 
 	return (left->begin > right->begin) - (left->begin < right->begin);
+}
+
+/* In order, with no two that touch each other. */
+static void merge(struct ranges *ranges)
+{
+	size_t i, to = 0;
+
+	if (!ranges->count)
+		return;
+	qsort(ranges->at, ranges->count, sizeof(*ranges->at), compare);
+	for (i = 1; i < ranges->count; i++) {
+		if (ranges->at[i].begin > ranges->at[to].end)
+			ranges->at[++to] = ranges->at[i];
+		else if (ranges->at[i].end > ranges->at[to].end)
+			ranges->at[to].end = ranges->at[i].end;
+	}
+	ranges->count = to + 1;
+}
+
+static int advise(const struct ranges *ranges, int advice)
+{
+	int err = 0;
+	size_t i;
+
+	for (i = 0; i < ranges->count; i++)
+		err |= madvise((void *)ranges->at[i].begin,
+			       ranges->at[i].end - ranges->at[i].begin, advice);
+	return err;
 }
 
 /* Nobody has mapped anything yet in this process, so an address that is taken is one of ours. */
@@ -58,25 +90,28 @@ static void reserve(const struct range *range)
 		munmap(there, bytes);		/* an old kernel takes the flag for a wish */
 }
 
-static struct ranges kept;		/* memory for the child, made before the fork */
+static struct ranges kept;		/* the pages of all holds, during a fork */
 static bool prepared;			/* xt_fork_offer was called for this fork; xt_lock */
+static bool inherited;			/* the child has these pages */
+
+/* The child will not come to its Python if nothing has been prepared, and would keep the files. */
+static void let_inherit(void)
+{
+	inherited = prepared && !advise(&kept, MADV_DOFORK);
+	if (prepared && !inherited)
+		advise(&kept, MADV_DONTFORK);
+}
 
 static void reserve_all(void)
 {
-	struct range now;
 	size_t i;
 
-	kept.count = 0;
-	xt_holds_each(note_range, &kept);
-	qsort(kept.at, kept.count, sizeof(*kept.at), compare);
 	for (i = 0; i < kept.count; i++) {
-		now = kept.at[i];
-		while (i + 1 < kept.count && kept.at[i + 1].begin <= now.end) {
-			i++;
-			if (kept.at[i].end > now.end)
-				now.end = kept.at[i].end;
-		}
-		reserve(&now);
+		if (inherited)
+			mprotect((void *)kept.at[i].begin, kept.at[i].end - kept.at[i].begin,
+				 PROT_NONE);
+		else
+			reserve(&kept.at[i]);
 	}
 }
 
@@ -95,6 +130,10 @@ static void before_fork(void)
 	xt_holds_each(count_one, &holds);
 	kept.at = malloc(holds * sizeof(*kept.at));
 	kept.room = kept.at ? holds : 0;
+	kept.count = 0;
+	xt_holds_each(note_range, &kept);
+	merge(&kept);
+	let_inherit();
 	xt_guards_before_fork();
 }
 
@@ -111,6 +150,8 @@ static void forget(struct xt_hold *hold, void *user)
 
 static void after_fork_parent(void)
 {
+	if (inherited)
+		advise(&kept, MADV_DONTFORK);
 	after_fork();
 	xt_guards_after_fork(false);
 	xt_holds_each(forget, NULL);
@@ -121,6 +162,7 @@ static void after_fork_parent(void)
 static void lose(struct xt_hold *hold, void *user)
 {
 	hold->buffer = NULL;
+	hold->moved_in = hold->copied;
 	hold->own = false;
 	hold->credits = 0;		/* the parent's */
 	hold->credits_end_ns = 0;
@@ -204,6 +246,7 @@ void xt_fork_offer(void)
 	struct holds holds = all_holds();
 	size_t i;
 
+	xt_pools_look();
 	for (i = 0; i < holds.count; i++)
 		if (holds.at[i]->buffer && prepare(holds.at[i]))
 			xmem_offer(holds.at[i]->buffer, 1);
@@ -224,10 +267,9 @@ static bool move_in(struct xt_hold *hold, const void *contents)
 		      (void *)begin) == (void *)begin;
 }
 
-static bool restore(struct xt_hold *hold)
+static bool restore(struct xt_hold *hold, struct xmem_pool *pool)
 {
-	struct xmem_pool *pool = xt_pool_handle(hold->pool);
-	struct xmem_buffer *buffer = pool ? xmem_get(pool, hold->token) : NULL;
+	struct xmem_buffer *buffer = xmem_get(pool, hold->token);
 	const void *contents = buffer ? xmem_data(buffer) : NULL;
 
 	if (!contents || !move_in(hold, contents)) {
@@ -239,17 +281,79 @@ static bool restore(struct xt_hold *hold)
 	return true;
 }
 
-size_t xt_fork_restore(void)
+/*
+ * This process's own copy of the pages that it has inherited. Those at its ends may be other
+ * buffers', too: of the same pool, so they are copied as well, once or twice before anybody writes.
+ */
+static bool copy_in(struct xt_hold *hold)
 {
+	uintptr_t begin = xt_page_down((uintptr_t)hold->address);
+	size_t bytes = xt_page_up((uintptr_t)hold->address + hold->bytes) - begin;
+	void *copy;
+
+	if (!inherited || !hold->prepared)
+		return false;
+	copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (copy == MAP_FAILED)
+		return false;
+	if (mprotect((void *)begin, bytes, PROT_READ) < 0)
+		goto unmap;
+	memcpy(copy, (void *)begin, bytes);
+	if (mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)begin) !=
+	    (void *)begin)
+		goto protect;
+	pthread_mutex_lock(&xt_lock);
+	hold->copied = hold->moved_in = true;
+	pthread_mutex_unlock(&xt_lock);
+	return true;
+protect:
+	mprotect((void *)begin, bytes, PROT_NONE);
+unmap:
+	munmap(copy, bytes);
+	return false;
+}
+
+/* The pools that this child cannot join are the same for all their holds: some share pages. */
+static size_t restore_all(const struct holds *holds, struct xmem_pool *const *handles,
+			  size_t *ret_copied)
+{
+	struct xmem_pool *handle;
+	struct xt_hold *hold;
+	size_t i, lost = 0;
+
+	for (i = 0; i < holds->count; i++) {
+		hold = holds->at[i];
+		if (hold->buffer || hold->copied)
+			continue;
+		handle = handles[xt_pool_number(hold->pool)];
+		if (!handle && copy_in(hold))
+			++*ret_copied;
+		else if (!handle || !restore(hold, handle))
+			lost += !prepared || hold->prepared;
+	}
+	return lost;
+}
+
+size_t xt_fork_restore(size_t *ret_copied)
+{
+	struct xmem_pool *handles[XT_POOLS] = { 0 };
 	struct holds holds = all_holds();
 	size_t i, lost = holds.room - holds.count;
+	bool asked[XT_POOLS] = { 0 };
+	int number;
 
+	*ret_copied = 0;
 	for (i = 0; i < holds.count; i++) {
-		if (!holds.at[i]->buffer && !restore(holds.at[i]))
-			lost += !prepared || holds.at[i]->prepared;
-		holds.at[i]->prepared = false;
+		number = xt_pool_number(holds.at[i]->pool);
+		if (!asked[number] && !holds.at[i]->copied)
+			handles[number] = xt_pool_handle(holds.at[i]->pool);
+		asked[number] |= !holds.at[i]->copied;
 	}
-	prepared = false;
+	lost += restore_all(&holds, handles, ret_copied);
+	for (i = 0; i < holds.count; i++)
+		holds.at[i]->prepared = false;
+	prepared = inherited = false;
+	xmem_clear_last_error();
 	done(&holds);
 	return lost;
 }
@@ -260,6 +364,6 @@ void xt_fork_unmap(struct xt_hold *hold)
 	uintptr_t begin = xt_page_up((uintptr_t)hold->address);
 	uintptr_t end = xt_page_down((uintptr_t)hold->address + hold->bytes);
 
-	if (hold->moved_in && begin < end)
+	if (begin < end)
 		munmap((void *)begin, end - begin);
 }

@@ -111,7 +111,7 @@ struct xt_hold *xt_hold_find(const void *address)
 	pthread_mutex_lock(&xt_lock);
 	if (size)
 		hold = buckets[hash(address, size)];
-	while (hold && hold->address != address)
+	while (hold && (hold->address != address || hold->copied))
 		hold = hold->next;
 	if (hold)
 		hold->shares++;
@@ -141,6 +141,19 @@ struct xt_hold *xt_hold_unmark(const void *address)
 	return hold;
 }
 
+/* The pages that fork.c has put there go, or are the other hold's of this buffer. pre: xt_lock */
+static void leave_pages(struct xt_hold *hold)
+{
+	struct xt_hold *other = buckets[hash(hold->address, size)];
+
+	while (other && other->address != hold->address)
+		other = other->next;
+	if (other)
+		other->moved_in = true;
+	else
+		xt_fork_unmap(hold);
+}
+
 /* Drop a share. Was it the last one, so that the hold is out of the table? */
 static bool drop_share(struct xt_hold *hold)
 {
@@ -148,8 +161,11 @@ static bool drop_share(struct xt_hold *hold)
 
 	pthread_mutex_lock(&xt_lock);
 	last = !--hold->shares;
-	if (last)
+	if (last) {
 		take_out(hold);
+		if (hold->moved_in)
+			leave_pages(hold);
+	}
 	pthread_mutex_unlock(&xt_lock);
 	return last;
 }
@@ -164,7 +180,6 @@ void xt_hold_put(struct xt_hold *hold)
 	if (!drop_share(hold))
 		return;
 	xt_hold_settle(hold);
-	xt_fork_unmap(hold);
 	xmem_release(hold->buffer);
 	free(hold);
 }

@@ -96,6 +96,7 @@ static PyMethodDef functions[] = {
 	{ "holds", xt_call_holds, METH_NOARGS, XT_DOC_holds },
 	{ "fork_offer", xt_call_fork_offer, METH_NOARGS, XT_DOC_fork_offer },
 	{ "fork_restore", xt_call_fork_restore, METH_NOARGS, XT_DOC_fork_restore },
+	{ "gone", xt_call_gone, METH_O, XT_DOC_gone },
 	{ "allocate_from", xt_call_allocate_from, METH_VARARGS, XT_DOC_allocate_from },
 	{ "allocator", xt_call_allocator, METH_NOARGS, XT_DOC_allocator },
 	{ NULL, NULL, 0, NULL }

@@ -18,15 +18,34 @@ static struct xt_pool *find(const char *name)
 	int i;
 
 	for (i = 0; i < count; i++)
-		if (!strcmp(pools[i].name, name))
+		if (!pools[i].gone && !strcmp(pools[i].name, name))
 			return &pools[i];
 	return NULL;
+}
+
+/* A claim of no token is none, and says whether there is a host. */
+bool xt_pool_is_gone(struct xt_pool *pool)
+{
+	struct xmem_pool *handle = __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE);
+
+	if (handle && xmem_claims(handle, 0) == -ENOTCONN)
+		__atomic_store_n(&pool->gone, true, __ATOMIC_RELAXED);
+	xmem_clear_last_error();
+	return __atomic_load_n(&pool->gone, __ATOMIC_RELAXED);
+}
+
+void xt_pools_look(void)
+{
+	int i, there = __atomic_load_n(&count, __ATOMIC_ACQUIRE);
+
+	for (i = 0; i < there; i++)
+		xt_pool_is_gone(&pools[i]);
 }
 
 /* pre: lock is held */
 static struct xmem_pool *join_anew(struct xt_pool *pool)
 {
-	if (!pool->handle && pool->inherited) {
+	if (!pool->handle && pool->inherited && !pool->gone) {
 		__atomic_store_n(&pool->handle, xmem_pool_reopen(pool->inherited),
 				 __ATOMIC_RELEASE);
 		if (pool->handle) {

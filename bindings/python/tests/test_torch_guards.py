@@ -190,6 +190,19 @@ def message(thing: Any) -> bytes:
     return bytes(ForkingPickler.dumps(thing))
 
 
+def test_a_part_of_it_by_numpy_is_not_shared_either(pool: xmem.BufferPool, installed: None) -> None:
+    guard = pool.acquire_cpu((1000,), "float32")
+    whole = xmem.torch.tensor(guard)
+    part = torch.from_numpy(whole.numpy()[10:])
+    assert part.data_ptr() == whole.data_ptr() + 40
+    with pytest.raises(xmem.Error, match="being written"):
+        message(part)
+    part.fill_(5)
+    token = guard.publish(keep=True)
+    assert memoryview(pool.get(token))[10] == 5
+    assert pickle.loads(message(part)).sum() == 5 * 990
+
+
 @pytest.mark.parametrize("share", [
     message, lambda tensor: message(tensor[1:]), lambda tensor: message([tensor.storage()]),
     lambda tensor: message(torch.nn.Parameter(tensor)), lambda tensor: tensor.share_memory_(),

@@ -206,3 +206,19 @@ try:
 except xmem.Stale as error:
     assert error.__notes__
 """)
+
+
+@pytest.mark.parametrize("call, says", [
+    ("share(3)", "a tensor of torch"), ("is_pooled([1])", "a tensor of torch"),
+    ("tensor(3)", "a BufferGuard"), ("install(3)", "pool_name"),
+    ("install(slots=True)", "slots is a whole number"), ("install(clients=3.5)", "clients"),
+    ("install(nbytes=1e9)", "nbytes is a whole number or None"), ("install(slots=None)", "slots"),
+    ("install(in_flight='x')", "in_flight is a number or None"),
+    ("install(cache_time=None)", "cache_time"), ("install(fallback=1)", "fallback is True or")])
+def test_what_is_of_another_type(call: str, says: str) -> None:
+    import xmem.torch
+
+    before = xmem.torch.installed()
+    with pytest.raises(TypeError, match=says):
+        eval(f"xmem.torch.{call}", {"xmem": xmem})
+    assert xmem.torch.installed() == before

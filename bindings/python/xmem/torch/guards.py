@@ -16,10 +16,10 @@ from .versions import untyped
 
 _CUDA = 1 << 5      # XMEM_BUFFER_CUDA
 
-# Guards that were being written when a tensor was made of them, by the address of their contents.
-# Nothing is kept alive here. An entry counts while its guard is being written, and then nothing
-# else is at that address.
-_written: dict[int, weakref.ref[BufferGuard]] = {}
+# Guards that were being written when a tensor was made of them, by the address of their contents,
+# with its end: a storage may begin within, when numpy lends a part of it. Nothing is kept alive
+# here. An entry counts while its guard is being written, and then nothing else is at that address.
+_written: dict[int, tuple[int, weakref.ref[BufferGuard]]] = {}
 
 # The types that all versions of torch take from DLPack. Others come as integers of their size.
 _PLAIN = {"uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "bfloat16",
@@ -54,13 +54,14 @@ def _of_cpu(guard: BufferGuard) -> torch.Tensor:
 
 def _remember(tensor: torch.Tensor, guard: BufferGuard) -> None:
     """The tensor is that of a guard which is being written."""
-    address = untyped(tensor).data_ptr()
+    storage = untyped(tensor)
+    address = storage.data_ptr()
 
     def forget(ref: weakref.ref[BufferGuard]) -> None:
-        if _written.get(address) is ref:
+        if _written.get(address, (0, None))[1] is ref:
             _written.pop(address, None)
 
-    _written[address] = weakref.ref(guard, forget)
+    _written[address] = address + storage.nbytes(), weakref.ref(guard, forget)
 
 
 def refuse_written(storage: Any) -> None:
@@ -69,13 +70,19 @@ def refuse_written(storage: Any) -> None:
     A storage that is shared leaves where it is, and what is stored into it after that would not be
     what the guard publishes.
     """
-    ref = _written.get(storage.data_ptr()) if _written else None
-    guard = None if ref is None else ref()
-    if guard is None or guard.gone:
+    if not _written:
         return
-    if not guard.readonly:          # or xmem.Forked: in a child it is its parent's
-        raise errors.Error(errno.EBUSY, "this tensor is the contents of a guard that is being "
-                           "written: publish the guard first, or share tensor.clone()")
+    begin = storage.data_ptr()
+    end = begin + storage.nbytes()
+    for first, (last, ref) in list(_written.items()):
+        if first < end and begin < last and _is_written(ref()):
+            raise errors.Error(errno.EBUSY, "this tensor is the contents of a guard that is being "
+                               "written: publish the guard first, or share tensor.clone()")
+
+
+def _is_written(guard: BufferGuard | None) -> bool:
+    """Raises xmem.Forked: in a child the guard is its parent's."""
+    return guard is not None and not guard.gone and not guard.readonly
 
 
 @without_modes
@@ -98,8 +105,10 @@ def tensor(guard: BufferGuard) -> torch.Tensor:
     is. A child by fork has a copy of its own, of what was there when it was forked.
 
     Raises xmem.Released: the guard is gone; BufferError: strides that torch cannot have; TypeError:
-    a type that this version of torch has no tensors of.
+    a type that this version of torch has no tensors of, or no guard.
     """
+    if not isinstance(guard, BufferGuard):
+        raise TypeError(f"a BufferGuard is wanted, not {type(guard)!r}")
     if guard.flags & _CUDA:
         return torch.from_dlpack(guard)     # type: ignore[arg-type]
     writing = not guard.readonly

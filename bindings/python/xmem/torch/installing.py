@@ -12,6 +12,7 @@ this kind learns the name from it, unless it has called uninstall().
 from __future__ import annotations
 
 import errno
+import numbers
 import os
 import re
 import threading
@@ -23,7 +24,7 @@ from typing import Any
 import torch
 
 from .. import _torch, _torch_child, errors, holders
-from . import pools
+from . import loader, pools
 from .modes import without_modes
 from .versions import UntypedStorage, check_exchange
 
@@ -55,6 +56,9 @@ def pool() -> pools.Pool:
 def _advice(error: errors.Error) -> str:
     """What helps against a limit; "" if nothing of ours does. The library's words say which."""
     text = str(error)
+    if isinstance(error, errors.HostGone):
+        return ("uninstall() and install() make a new pool. What lies in the old one can still be "
+                "used; send tensor.clone() of it.")
     if "payload files" in text:
         return ("The pool has as many files as it may have, whatever slots= and nbytes= are: send "
                 "fewer and larger tensors, such as one that is stacked, or drop some first.")
@@ -150,9 +154,11 @@ def _patch() -> None:
     UntypedStorage.is_shared = _is_shared
     UntypedStorage.share_memory_ = _share_memory_
     UntypedStorage._new_shared = classmethod(_new_shared)
+    loader.patch()
 
 
 def _unpatch() -> None:
+    loader.unpatch()
     for name in ("is_shared", "share_memory_", "_new_shared"):
         delattr(UntypedStorage, name)       # what it inherits is there again
     if _stock["is_shared"] is not UntypedStorage.is_shared:
@@ -230,15 +236,30 @@ def install(pool_name: str | None = None, *, slots: int = 16384, clients: int = 
         for the process that makes the pool. Each process takes slots by 64.
     nbytes: of shared tensors that each process makes, at most; None: as far as there is memory.
     cache_bytes, cache_time: of memory that is not used any more each process keeps so much, for so
-        many seconds, for its next tensors.
+        many seconds, for its next tensors. It looks at that when it makes a tensor in the pool that
+        finds no memory of its size ready; one that makes none any more keeps what it has until it
+        ends.
     in_flight: seconds after which a message that nobody has read loses its tensor, unless somebody
         has it; None: never, as long as any process of the pool lives. What a process sends on that
         it has not made itself stays for 60 s at most, or as long as somebody has it.
     fallback: when the pool is full, or there is no host, torch shares tensors in its own way, and a
         RuntimeWarning says so once. Otherwise such a tensor is an error that says what is missing.
     Raises xmem.Error: the pool cannot be made; ValueError: another one is installed, or a number is
-        none that can be.
+        none that can be; TypeError: a number is none, or not a whole one.
     """
+    if pool_name is not None and not isinstance(pool_name, str):
+        raise TypeError(f"pool_name is a name, or None, and not {pool_name!r}")
+    if not isinstance(fallback, bool):
+        raise TypeError(f"fallback is True or False, and not {fallback!r}")
+    for what, number, kind in (
+            ("slots", slots, numbers.Integral), ("clients", clients, numbers.Integral),
+            ("nbytes", nbytes, numbers.Integral), ("cache_bytes", cache_bytes, numbers.Integral),
+            ("cache_time", cache_time, numbers.Real), ("in_flight", in_flight, numbers.Real)):
+        may_be_none = what in ("nbytes", "in_flight")
+        if isinstance(number, bool) or not (isinstance(number, kind)
+                                            or number is None and may_be_none):
+            raise TypeError(f"{what} is a {'whole ' if kind is numbers.Integral else ''}number"
+                            f"{' or None' if may_be_none else ''}, and not {number!r}")
     if pool_name == "":
         raise ValueError("the name of a pool is not empty; None makes a new one")
     for what, number, least, most in (
@@ -250,11 +271,11 @@ def install(pool_name: str | None = None, *, slots: int = 16384, clients: int = 
     if pool_name is not None and _installed and _name != pool_name:
         raise ValueError(f"the pool '{_name}' is installed: uninstall() it first")
     check_exchange()
-    name = pool_name or _name or pools.new_name()
+    name = pool_name or (None if pools.is_gone(_name) else _name) or pools.new_name()
     sizes = pools.Sizes(slots, clients, 1 << 62 if nbytes is None else nbytes, cache_bytes,
                         cache_time)
     in_flight_ns = -1 if in_flight is None else max(1, int(in_flight * 1e9))
-    _settle(name, sizes, bool(fallback))
+    _settle(name, sizes, fallback)
     _torch.set_in_flight(in_flight_ns)
     _install(name)
 
@@ -303,6 +324,8 @@ def adopt(name: str, installs: bool = True) -> None:
     installs: it had installed the pool then, and so does this process, unless it has uninstalled.
     """
     if _installed:
+        if installs and name != _name and pools.is_gone(_name):
+            _install(name)
         return
     if installs and not _refused:
         _install(name if _name is None else None)
@@ -323,7 +346,11 @@ def _after_fork() -> None:
     _lock = threading.Lock()
     if not _torch.holds():
         return
-    lost = _torch.fork_restore()
+    lost, copied = _torch.fork_restore()
+    if copied:
+        warnings.warn(f"{copied} shared tensors of the parent are copies of this child's own, as "
+                      "it could not join their pool: nobody else sees what is written",
+                      RuntimeWarning, stacklevel=2)
     if lost:
         warnings.warn(f"{lost} shared tensors of the parent are lost in this child, which may not "
                       "use them: it could not join their pool, or get them in time",

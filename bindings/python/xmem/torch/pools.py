@@ -70,16 +70,34 @@ class Pool:
 _pools: dict[str, Pool] = {}
 
 
+def is_gone(name: str | None) -> bool:
+    """Has the host of that pool ended, which this process has joined?"""
+    pool = None if name is None else _pools.get(name)
+    return pool is not None and _torch.gone(pool.number)
+
+
+def forget(pool: Pool) -> None:
+    """From now on the name is that of another pool: this one has no host any more."""
+    _torch.gone(pool.number)        # so that who joins the name does not find it, either
+    if _pools.get(pool.name) is pool:
+        _pools.pop(pool.name, None)
+
+
 def new_name() -> str:
     """A name that no other program has."""
     return f"torch-{os.getpid()}-{secrets.token_hex(4)}"
 
 
 def join(name: str, sizes: Sizes = Sizes(), existing: bool = True) -> Pool:
-    """The pool of that name, joined now if it has not been. `existing`: it has to be there."""
+    """The pool of that name, joined now if it has not been. `existing`: it has to be there.
+
+    One whose host has ended is given only to who wants it existing, for what lies in it.
+    """
     pool = _pools.get(name)
     if pool is not None:
-        return pool
+        if existing or not _torch.gone(pool.number):
+            return pool
+        forget(pool)
     try:
         number = _torch.join(name, existing, 0 if existing else sizes.slots,
                              0 if existing else sizes.clients, sizes.nbytes, sizes.cache_bytes,

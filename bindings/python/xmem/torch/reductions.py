@@ -22,11 +22,24 @@ Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
 _Parameter = torch.nn.parameter.Parameter
 
 
+def _get(name: str, token: int) -> Any:
+    pool = pools.join(name)
+    try:
+        return storages.get(pool, token)
+    except errors.HostGone:
+        pools.forget(pool)          # the sender may have made a new one
+        try:
+            return storages.get(pools.join(name), token)
+        except errors.NotFound:
+            pass
+        raise
+
+
 @without_modes
 def rebuild_storage(name: str, token: int, installed: bool = True) -> Any:
     """In the receiver: the storage of a message, whose sender has installed the pool, or had it."""
     try:
-        storage = storages.get(pools.join(name), token)
+        storage = _get(name, token)
     except errors.Stale as error:
         error.add_note("Nobody has this tensor any more. Its sender did not own the memory and set "
                        "it aside for 60 seconds; or all that had set it aside have ended.")
@@ -118,6 +131,12 @@ def _shared(storage: Any) -> tuple[str, int] | None:
     try:
         return _offer(storage)
     except errors.Error as error:
+        if _torch.find(storage.data_ptr()) is not None:
+            error.add_note("This tensor lies in the pool, and others may have it: torch cannot "
+                           "share it in its own way without taking it from them. Send "
+                           "tensor.clone()" + (" after install(), which makes a new pool."
+                                               if isinstance(error, errors.HostGone) else "."))
+            raise
         if not installing.falls_back(error):
             raise
         return None

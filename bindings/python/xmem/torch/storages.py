@@ -17,6 +17,7 @@ from .modes import without_modes
 from .versions import untyped
 
 _lock = threading.RLock()       # one storage is moved at a time
+_getting = threading.RLock()    # and one is made for a token; a signal's handler may do it, too
 
 
 def make(pool: pools.Pool, nbytes: int, contents: int = 0) -> Any:
@@ -33,12 +34,15 @@ def make(pool: pools.Pool, nbytes: int, contents: int = 0) -> Any:
 def get(pool: pools.Pool, token: int) -> Any:
     """The storage of a token for which a reference has been set aside."""
     storage = pool.known(token)
-    if storage is not None:
-        _torch.drop(pool.number, token)
-        return storage
-    capsule, _, _ = _torch.get(pool.number, token)
-    storage = untyped(versions.from_capsule(capsule))
-    pool.remember(token, storage)
+    if storage is None:
+        with _getting:
+            storage = pool.known(token)     # another thread may have got it meanwhile
+            if storage is None:
+                capsule, _, _ = _torch.get(pool.number, token)
+                storage = untyped(versions.from_capsule(capsule))
+                pool.remember(token, storage)
+                return storage
+    _torch.drop(pool.number, token)
     return storage
 
 
@@ -65,11 +69,17 @@ def move(pool: pools.Pool, storage: Any) -> None:
 
 
 def _after_fork() -> None:
-    global _lock
+    global _lock, _getting
     _lock = threading.RLock()
+    _getting = threading.RLock()
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+def _check(tensor: object) -> None:
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"a tensor of torch is wanted, not {type(tensor)!r}")
 
 
 @without_modes
@@ -82,11 +92,12 @@ def share(tensor: torch.Tensor, pool: str | None = None) -> torch.Tensor:
 
     pool: the name of the pool; None: that of install(), or a new one of this process.
     Raises xmem.Error: the pool has no slot or memory left, there is no host, or the tensor is that
-    of a guard which is being written (EBUSY); and torch's RuntimeError for tensors without a
-    storage.
+    of a guard which is being written (EBUSY); TypeError: it is no tensor; and torch's RuntimeError
+    for tensors without a storage.
     """
     from . import installing
 
+    _check(tensor)
     if tensor.device.type == "cpu":
         storage = untyped(tensor)
         if storage.nbytes():
@@ -98,5 +109,9 @@ def share(tensor: torch.Tensor, pool: str | None = None) -> torch.Tensor:
 
 @without_modes
 def is_pooled(tensor: torch.Tensor) -> bool:
-    """Does the tensor lie in a pool, so that a hand-over copies nothing?"""
+    """Does the tensor lie in a pool, so that a hand-over copies nothing?
+
+    Raises TypeError: it is no tensor.
+    """
+    _check(tensor)
     return tensor.device.type == "cpu" and is_in_pool(untyped(tensor))
