@@ -183,6 +183,8 @@ static XL_COLD int take_or_make(struct xmem_pool *pool, const struct want *want,
 	err = find_or_make(pool, want, ret);
 	if (!err || err == -EAGAIN)
 		xl_error_restore(&before);
+	else if (err == -ENOSPC && pool->owned.demand.no_slots)	/* who polls hears of slots */
+		xl_note_refused(pool, want->chain, want->bytes);
 	return err;
 }
 
@@ -199,8 +201,6 @@ static int take_or_demote(struct xmem_pool *pool, const struct want *want, struc
 	int err = take(pool, want, ret);
 	u64 now;
 
-	if (err == -ENOSPC && pool->owned.demand.no_slots)	/* who polls hears of slots */
-		xl_note_refused(pool, want->chain, want->bytes);
 	if (err != -EAGAIN)
 		return err;
 	xl_note_refused(pool, want->chain, want->bytes);

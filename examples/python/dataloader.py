@@ -65,12 +65,10 @@ def main():
     parser.add_argument("--workers", type=int, default=2, help="processes (2)")
     parser.add_argument("--kill", action="store_true", help="kill a worker on its way")
     options = parser.parse_args()
-    total = count = 0
-    for guard in load(f"batches-{os.getpid()}", options.batches, (options.size, 64, 64),
-                      options.workers, options.kill):
-        total += numpy.asarray(guard).mean(dtype="float64")     # the training
-        count += 1
-    print(f"dataloader: {count} batches, mean {total / count:.6f}")
+    means = [numpy.asarray(guard).mean(dtype="float64")     # the training
+             for guard in load(f"batches-{os.getpid()}", options.batches, (options.size, 64, 64),
+                               options.workers, options.kill)]
+    print(f"dataloader: {len(means)} batches, mean {numpy.mean(means):.6f}")
 
 
 if __name__ == "__main__":
