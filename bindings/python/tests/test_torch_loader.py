@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import pickle
 import threading
+from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, Iterator
 
@@ -105,6 +106,40 @@ def test_a_message_that_is_cut_is_none() -> None:
     assert split(contents) == whole and split(large + contents) == [b"large", *whole]
     assert split(contents[:-1]) == whole[:2] and split(large[:-1]) == []
     assert split(large[:7]) == [] and split(b"\0") == [] and split(b"") == []
+    for size in -4, -2, -1 << 31:       # of contents that are read as a message
+        assert split(size.to_bytes(4, "big", signed=True) * 8 + contents) == []
+
+
+class Pictures(Numbers):
+    """With bytes that are no heads of messages."""
+
+    def __getitem__(self, index: int) -> Any:
+        return torch.full((256,), float(index)), b"\xff\xff\xff\xfc" * 10_000
+
+
+@pytest.mark.parametrize("part", ["head", "contents"])
+def test_ctrl_c_while_a_batch_is_read(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    """What is left in the pipe begins in the middle of a message, and is not taken for one."""
+    monkeypatch.setattr(xmem.torch.installing.loader, "_rest", lambda pipe: pytest.fail("read"))
+    stock, broken = Connection._recv, []
+
+    def interrupted(self: Any, size: int, *more: Any) -> Any:
+        if size > 4 and part == "contents" and not broken:
+            stock(self, 4)
+        if (size > 4) is (part == "contents") and not broken:
+            broken.append(size)
+            raise KeyboardInterrupt
+        return stock(self, size, *more)
+
+    iterator = iter(DataLoader(Pictures(torch.zeros(1)), batch_size=2, num_workers=2))
+    next(iterator)
+    monkeypatch.setattr(Connection, "_recv", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        for _ in range(20):
+            next(iterator)
+    monkeypatch.setattr(Connection, "_recv", stock)
+    iterator._shutdown_workers()
+    assert broken and iterator._shutdown
 
 
 def test_workers_find_batches_by_a_collate_of_their_own() -> None:

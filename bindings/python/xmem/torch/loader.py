@@ -5,10 +5,14 @@ The batches that they have prefetched lie in the pipe of a queue that ends with 
 makers have ended, and what is in flight stays for as long as any process of the pool lives. So
 when torch shuts the workers down, these messages are read here, and their tensors dropped. A
 worker that ends lets its queue's thread write what it has made messages of.
+
+An exception, such as Ctrl-C, may leave a message half read. Then nobody knows where in the pipe the
+next one begins, and what is there stays as it is: to read contents as messages would be worse.
 """
 from __future__ import annotations
 
 import os
+import queue
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, Callable
 
@@ -17,8 +21,7 @@ from torch.utils.data import _utils, dataloader
 _Iterator: Any = dataloader._MultiProcessingDataLoaderIter
 _OURS = b"xmem.torch.reductions"    # in each message that has a tensor of a pool
 _LONGEST = 0.5      # seconds that a worker waits for that: the pipe may be full of other things
-_stock: Callable[[Any], None] = _Iterator._shutdown_workers
-_stock_loop: Callable[..., None] = _utils.worker._worker_loop
+_HALF_READ = "_xmem_half_read"      # of an iterator: there may be half a message in its pipe
 
 
 def _messages(contents: bytes) -> list[bytes]:
@@ -30,7 +33,7 @@ def _messages(contents: bytes) -> list[bytes]:
         if size == -1:
             size = int.from_bytes(contents[at:at + 8], "big")
             at += 8
-        if at + size > len(contents):
+        if size < 0 or at + size > len(contents):
             break
         messages.append(contents[at:at + size])
         at += size
@@ -58,19 +61,32 @@ def _drop(message: bytes) -> None:
 
 def _reader(iterator: Any) -> int:
     """A descriptor of the workers' queue, which torch may close; -1: it has none any more."""
-    queue = getattr(iterator, "_worker_result_queue", None)
-    if queue is None or getattr(iterator, "_shutdown", True):
+    results = getattr(iterator, "_worker_result_queue", None)
+    if results is None or getattr(iterator, "_shutdown", True) or \
+            getattr(iterator, _HALF_READ, False):
         return -1
     try:
-        return os.dup(queue._reader.fileno())
+        return os.dup(results._reader.fileno())
     except OSError:
         return -1       # it is closed, or there are too many
+
+
+def _try_get_data(iterator: Any, *arguments: Any, **more: Any) -> Any:
+    setattr(iterator, _HALF_READ, True)
+    try:
+        got = _stock["_try_get_data"](iterator, *arguments, **more)
+    except BaseException as error:
+        # Whoever has waited in vain has read nothing, and torch looks then who has ended.
+        setattr(iterator, _HALF_READ, not isinstance(error.__cause__, queue.Empty))
+        raise
+    setattr(iterator, _HALF_READ, False)
+    return got
 
 
 def _shutdown_workers(iterator: Any) -> None:
     pipe = _reader(iterator)
     try:
-        _stock(iterator)
+        _stock["_shutdown_workers"](iterator)
         if pipe >= 0 and iterator._shutdown:
             for message in _messages(_rest(pipe)):
                 if _OURS in message:
@@ -83,32 +99,31 @@ def _shutdown_workers(iterator: Any) -> None:
 def _worker_loop(kind: Any, dataset: Any, indices: Any, results: Any, *more: Any) -> None:
     """What a worker runs."""
     try:
-        _stock_loop(kind, dataset, indices, results, *more)
+        _stock["_worker_loop"](kind, dataset, indices, results, *more)
     finally:
         thread = getattr(results, "_thread", None)
         if thread is not None and getattr(results, "_closed", False):
             thread.join(_LONGEST)
 
 
-_PLACES = ((_Iterator, "_shutdown_workers", _shutdown_workers),
-           (_utils.worker, "_worker_loop", _worker_loop))
+_PLACES = ((_Iterator, _try_get_data), (_Iterator, _shutdown_workers),
+           (_utils.worker, _worker_loop))
+_stock: dict[str, Callable[..., Any]] = {}      # torch's own, or what others had put there
 _patched: set[str] = set()      # what others have wrapped since then stays
 
 
 def patch() -> None:
-    global _stock, _stock_loop
-    if "_shutdown_workers" not in _patched:
-        _stock = _Iterator._shutdown_workers
-    if "_worker_loop" not in _patched:
-        _stock_loop = _utils.worker._worker_loop
-    for where, name, ours in _PLACES:
+    for where, ours in _PLACES:
+        name = ours.__name__
         if name not in _patched:
+            _stock[name] = getattr(where, name)
             setattr(where, name, ours)
             _patched.add(name)
 
 
 def unpatch() -> None:
-    for (where, name, ours), stock in zip(_PLACES, (_stock, _stock_loop)):
+    for where, ours in _PLACES:
+        name = ours.__name__
         if getattr(where, name) is ours:
-            setattr(where, name, stock)
+            setattr(where, name, _stock[name])
             _patched.discard(name)
