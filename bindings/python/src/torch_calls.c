@@ -291,7 +291,10 @@ PyObject *xt_call_holds(PyObject *module, PyObject *unused)
 
 /* ---- fork, allocators ---- */
 
-/* The second call finds what Python's threads made meanwhile; it keeps the GIL, as fork does. */
+/*
+ * The second call keeps the GIL and finds what Python's threads made meanwhile. One thread forks at
+ * a time (../xmem/torch/installing.py).
+ */
 PyObject *xt_call_fork_offer(PyObject *module, PyObject *unused)
 {
 	Py_BEGIN_ALLOW_THREADS

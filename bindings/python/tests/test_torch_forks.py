@@ -179,6 +179,43 @@ fork(child)
 """, XMEM_SOCKET=f"{os.environ['XMEM_SOCKET']}-forks-{os.getpid()}")
 
 
+def test_threads_that_fork_at_once_have_children_alike() -> None:
+    """Other libraries' functions run before a fork, too, and wait: here for logging's lock."""
+    run(killed_host + FORK + """
+import logging, pathlib, threading
+xmem.torch.install()
+large.share_memory_()
+kill_host()
+warnings.simplefilter("ignore")
+
+def sleeps(thread):
+    stat = pathlib.Path(f"/proc/self/task/{thread.native_id}/stat").read_text()
+    return stat.rpartition(")")[2].split()[0] == "S"
+
+def fork_once():
+    child = os.fork()
+    if not child:
+        os._exit(int(large[0].item() != 1))
+    ends.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+ends = []
+for _ in range(5):
+    large.fill_(1)
+    threads = [threading.Thread(target=fork_once) for _ in range(3)]
+    logging._acquireLock()
+    for thread in threads:
+        thread.start()
+    still = 0
+    while still < 20:       # all of them wait, and not only for the GIL
+        threading.Event().wait(0.001)
+        still = still + 1 if all(map(sleeps, threads)) else 0
+    logging._releaseLock()
+    for thread in threads:
+        thread.join()
+assert ends == 15 * [0], ends
+""", XMEM_SOCKET=f"{os.environ['XMEM_SOCKET']}-threads-{os.getpid()}")
+
+
 def test_a_child_of_c_has_no_page_of_its_parents_pool() -> None:
     run(FORK + """
 import ctypes

@@ -336,14 +336,31 @@ def adopt(name: str, installs: bool = True) -> None:
 # ---- fork ----
 
 
+# Forks of several threads take turns: what is made ready for one is that one's child's. Other
+# libraries' functions run between these and the fork itself, and may wait without the GIL.
+_forking = threading.RLock()
+_forker: int | None = None      # the thread that has it
+
+
 def _before_fork() -> None:
+    global _forker
+    _forking.acquire()
+    _forker = threading.get_ident()
     if _torch.holds():
         _torch.fork_offer()
 
 
+def _after_fork_in_parent() -> None:
+    """Also after a fork that has failed."""
+    global _forker
+    if _forker == threading.get_ident():    # a signal's handler may have ended the wait for it
+        _forker = None
+        _forking.release()
+
+
 def _after_fork() -> None:
-    global _lock
-    _lock = threading.Lock()
+    global _lock, _forking, _forker
+    _lock, _forking, _forker = threading.Lock(), threading.RLock(), None
     if not _torch.holds():
         return
     lost, copied = _torch.fork_restore()
@@ -357,4 +374,5 @@ def _after_fork() -> None:
                       RuntimeWarning, stacklevel=2)
 
 
-os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent,
+                    after_in_child=_after_fork)
