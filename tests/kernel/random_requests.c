@@ -238,12 +238,12 @@ static void fill_upgrade(struct actor *a, union xm_request *r)
 		fill_resolve(a, r);
 		row = xm_slot_row(&me->map, r->slot.slot);
 	} while (--tries && !(xm_load(&row->traits) & XMEM_TRAIT_SHARED));
-	if (raw_has_group(me, r->slot.slot / XMEM_GROUP_SLOTS) && one_in(a, 2)) {
+	if (raw_has_group(me, r->slot.slot / XMEM_GROUP_SLOTS) && !one_in(a, 8)) {
 		r->slot.generation = xm_load(&row->generation_first);
 		xm_store(&xm_slot(&me->map, r->slot.slot)->state,
 			 xm_word(r->slot.generation, 0, XMEM_SLOT_LIVE));
 	}
-	r->upgrade.flags = one_in(a, 2) ? 0 : 1u << chance(a) % 3;
+	r->upgrade.flags = one_in(a, 8) ? 1u << chance(a) % 3 : 0;
 }
 
 static void fill_poll_fd(struct actor *a, union xm_request *r)
