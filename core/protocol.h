@@ -245,8 +245,10 @@ static inline struct xmem_device_row *xm_device_row(const struct xm_map *map, u3
 	return (void *)((char *)map->device_rows + (size_t)(device - 1) * map->device_row_stride);
 }
 
-/* The holds are coloured by client, so that those of one slot do not share one cache set. */
-/* In @area, which is, was or will be the area of that client. */
+/*
+ * A client's hold of a slot, in @area, which is, was or will be the area of that client. The holds
+ * are coloured by client, so that those of one slot do not share one cache set.
+ */
 static inline u32 *xm_hold_in(const struct xm_map *map, void *area, u32 client, u32 slot)
 {
 	return (u32 *)((char *)area + map->holds_offset + client % 16 * 256) + slot;
