@@ -4,7 +4,7 @@
 #
 #   tests/run.sh               everything that CI runs
 #   tests/run.sh native dkms   some groups or suites: build native python model mutants vm demo
-#                              bare; groups kasan and tools only by name
+#                              bare; groups kasan, tools and kernel-mutants only by name
 #   tests/run.sh -l            lists the suites: group, name, kind, command
 #
 # A suite is a command whose last line reads "N passed, N failed, N skipped"; lines
@@ -143,6 +143,8 @@ suite kasan  conform-kasan  "tests/vm/conform-other.sh kasan"
 suite kasan  alloc-failures "env VM_APPEND=kmemleak=on tests/kernel/in-vm.sh kasan alloc-failures"
 suite kasan  random-kasan   "tests/kernel/in-vm.sh kasan random-requests"
 suite kasan  gpu-kasan      "tests/kernel/in-vm.sh kasan gpu-payloads"
+suite kernel-mutants kernel-mutants "tests/check-mutants-kernel.sh"
+suite tools  kernel-mutants-selftest "tests/check-mutants-kernel.sh --selftest"
 suite tools  trace-tools    "tests/kernel/trace-tools.sh"
 suite tools  udev           "tests/vm/udev.sh"
 suite tools  signing        "tests/vm/signing.sh"
