@@ -12,16 +12,19 @@
 #   # time-out is red: REASON     else what does not end in LIMIT seconds proves nothing
 #   # limit: SECONDS              instead of LIMIT
 # Red is: a test of it has failed; or the kernel has complained, or does not let the module go.
-# A mutant that stays green is tried again, TRIES times in all. First all commands must be green
-# without a patch, in one boot, and skip nothing. The modules are made one after the other, in one
-# tree, because only what a patch has changed is compiled again; meanwhile those that are ready
-# boot, BOOTS at a time. The last line is "N passed, N failed, N skipped".
+# First all commands must be green without a patch, in one boot, and skip nothing. The modules are
+# made one after the other, in one tree, because only what a patch has changed is compiled again.
+# Meanwhile those that are ready are loaded one after the other, TOGETHER of them in one machine,
+# and BOOTS machines at a time. What such a boot does not decide gets one of its own: a mutant that
+# stays green there is tried again, TRIES times in all. The last line is
+# "N passed, N failed, N skipped".
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 
 LIMIT=${LIMIT:-120}
 TRIES=${TRIES:-2}
 BOOTS=${BOOTS:-$(nproc)}
+TOGETHER=${TOGETHER:-8}
 # What the kernel complains of when others use the processors, too.
 SLOW='soft lockup|rcu.*stall|blocked for more than'
 kernel=debian-6.1
@@ -65,7 +68,7 @@ boot() {	# folder of the module and of what comes back; seconds; command...
 	local to=$1 seconds=$2
 	shift 2
 	tests/vm/vm.sh -q -k "$kernel" -t "$seconds" -o "$to/vm" -m "$gpu" -m "$to/xmem.ko" \
-		-p device_files=240:255 -- "$@" >"$to/said" 2>&1
+		-p device_files=240:255 -a watchdog_thresh=60 -- "$@" >"$to/said" 2>&1
 }
 
 # ---- the tree ----
@@ -102,11 +105,9 @@ make_programs() {
 # ---- without a patch ----
 
 check_green() {
-	local rc
-	boot "$work/base" $((LIMIT + 30 * $(wc -l <"$work/commands"))) \
-		tests/kernel/each.sh "$LIMIT" "$work/commands"
-	rc=$?
-	[ $rc = 0 ] && return 0
+	sed "s%.*%&|/run/vm/module.1.ko|$LIMIT|&%" "$work/commands" >"$work/base/list"
+	boot "$work/base" $((LIMIT + 60 * $(wc -l <"$work/commands"))) \
+		tests/kernel/each.sh "$work/base/list" && return 0
 	tail -5 "$work/base/said"
 	return 1
 }
@@ -146,10 +147,9 @@ judge() {	# name, status
 }
 
 try() {
-	local name=$1 limit rc tried
-	limit=$(header "$name" limit)
+	local name=$1 rc tried
 	for ((tried = 0; tried < TRIES; tried++)); do
-		boot "$work/$name" "${limit:-$LIMIT}" \
+		boot "$work/$name" "$(limit "$name")" \
 			bash -fc "$(command_of "$name")"
 		rc=$?
 		[ $rc = 0 ] || break
@@ -157,10 +157,47 @@ try() {
 	judge "$name" $rc
 }
 
+limit() { local own; own=$(header "$1" limit); echo "${own:-$LIMIT}"; }
+
+# Says PASS of a mutant that a boot with others has shown to be red, or nothing.
+judge_from() {	# name, what the boot said
+	local found
+	grep -qxF "STUCK $1" "$2" && { echo "PASS $1: the module could not be unloaded"; return; }
+	found=$(grep -B6 -E "^RED $1 [0-9]+$" "$2" |
+		grep -aoE '^FAILED [A-Za-z0-9_]+|^FAIL [^:]+' | tail -1)
+	[ -z "$found" ] || echo "PASS $1: ${found#FAIL* }"
+}
+
+# Mutants whose modules are there, with few boots. One that a boot with others does not decide
+# gets one of its own. If it has ended that machine, those behind it are tried together again.
+try_together() {
+	local to=$work/with.$1 name left ended
+	mkdir -p "$to"
+	cp "$work/base/xmem.ko" "$to/"
+	while [ $# -gt 0 ]; do
+		for name; do
+			echo "$name|$work/$name/xmem.ko|$(limit "$name")|$(command_of "$name")"
+		done >"$to/list"
+		boot "$to" $((LIMIT + 60 * $#)) tests/kernel/each.sh "$to/list"
+		left=() ended=''
+		for name; do
+			judge_from "$name" "$to/said" >"$work/verdict.$name"
+			if [ ! -s "$work/verdict.$name" ]; then
+				[ -z "$ended" ] || { left+=("$name"); continue; }
+				grep -qE "^(GREEN|RED) $name( |$)" "$to/said" || ended=1
+				try "$name" >"$work/verdict.$name"
+			fi
+			cat "$work/verdict.$name"
+		done
+		set -- "${left[@]}"
+	done
+}
+
 # Makes the module of a mutant, or says FAIL.
 plant() {
 	local name=$1 to=$work/$1 command
-	[ -n "$(header "$name" red)" ] || { echo "FAIL $name: no line '# red: SUITE TEST'"; return 1; }
+	[ -n "$(header "$name" red)" ] ||
+		{ echo "FAIL $name: no line '# red: SUITE TEST'"; return 1; }
 	while IFS= read -r command; do
 		grep -qxF "GREEN $command" "$work/base/said" && continue
 		echo "FAIL $name: not green without it: $command"
@@ -180,16 +217,20 @@ wait_for_place() {
 }
 
 check_all() {
-	local name
+	local name together=()
 	for name in "${names[@]}"; do
 		if plant "$name" >"$work/verdict.$name"; then
-			wait_for_place
-			{ try "$name" >"$work/verdict.$name"; cat "$work/verdict.$name"; } &
+			together+=("$name")
 		else
 			cat "$work/verdict.$name"
 		fi
 		restore
+		[ ${#together[@]} = "$TOGETHER" ] || continue
+		wait_for_place
+		try_together "${together[@]}" &
+		together=()
 	done
+	[ ${#together[@]} = 0 ] || try_together "${together[@]}"
 	wait
 }
 

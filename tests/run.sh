@@ -124,11 +124,11 @@ suite vm     cpp-kernel     "$(made FLAVOUR=test build/test/cpp-17) && \
 suite vm     random-requests "$(made build/release/random-requests) && \
 	$vm_gpu/random-6.1 -t 120 -- build/release/random-requests 30"
 suite vm     strangers      "$(made build/release/strangers) && \
-	$vm_gpu/strangers-6.1 -t 300 -- build/release/strangers"
+	$vm_gpu/strangers-6.1 -t 300 -a watchdog_thresh=60 -- build/release/strangers"
 suite vm     exhaust        "$(made build/release/exhaust) && \
-	$vm_gpu/exhaust-6.1 -t 300 -- build/release/exhaust"
+	$vm_gpu/exhaust-6.1 -t 300 -a watchdog_thresh=60 -- build/release/exhaust"
 suite vm     ends           "$(made build/release/ends) && \
-	$vm_gpu/ends-6.1 -t 900 -a preempt=full -- build/release/ends"
+	$vm_gpu/ends-6.1 -t 900 -a 'preempt=full watchdog_thresh=60' -- build/release/ends"
 suite vm     traces         "$(made build/release/traces) && \
 	$vm_6_1/traces-6.1 -t 120 -- build/release/traces"
 suite vm     gpu-payloads   "$(made build/release/gpu-payloads) && \
