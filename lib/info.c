@@ -87,6 +87,7 @@ static void settle(struct xmem_pool *pool)
 {
 	bool closes;
 
+	xl_catch_up(pool);
 	xl_attached_settle(pool);
 	xl_payload_unmap_stale(pool);
 	closes = __atomic_load_n(&pool->mappings.dropped, __ATOMIC_RELAXED);

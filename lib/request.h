@@ -42,11 +42,11 @@ static inline void xl_post(struct xmem_pool *pool, unsigned int request, const v
 	xl_note_followed(pool, request, argument, 0);
 }
 
-/* Wait for a moment until the host, which may be stopped, has served what was posted. */
+/* Wait until the host has served what was posted; for one that may be stopped, only a moment. */
 static inline void xl_settle_posts(struct xmem_pool *pool)
 {
 	if (pool->link.backend->settle)
-		pool->link.backend->settle(&pool->link, xl_deadline(XL_HOST_NS));
+		pool->link.backend->settle(&pool->link, XL_HOST_NS);
 }
 
 /* The host may have been stopped, and have served since what was given up: undo that. */
