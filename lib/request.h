@@ -56,6 +56,13 @@ static inline void xl_catch_up(struct xmem_pool *pool)
 		pool->link.backend->catch_up(&pool->link);
 }
 
+/* Who a client is, in this process's namespaces; with the daemon, as that sees it. */
+struct xl_who {
+	u32 pid, uid;
+};
+/* 0 and 0: it is not there any more. Any lock may be held. */
+void xl_client_who(struct xmem_pool *pool, u32 client, u64 incarnation, struct xl_who *ret);
+
 /* What the error of a request means, in words. */
 const char *xl_request_error(int err);
 

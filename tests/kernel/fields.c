@@ -193,6 +193,11 @@ static void fill_resolve(struct actor *a, union xm_request *r)
 		xm_store(xm_hold(&me->map, me->join.client, r->slot.slot), some_hold(a));
 }
 
+static void fill_client(struct actor *a, union xm_request *r)
+{
+	r->client.client = chance(a) % 16;
+}
+
 /* Mostly a shared slot, which its owner says is LIVE. */
 static void fill_upgrade(struct actor *a, union xm_request *r)
 {
@@ -298,6 +303,7 @@ static const struct {
 	REQUEST(POLL_FD, fill_poll_fd, keep_polled),
 	REQUEST(CLAIM, fill_claim, NULL),
 	REQUEST(UPGRADE, fill_upgrade, NULL),
+	REQUEST(CLIENT, fill_client, NULL),
 };
 #define KINDS	(sizeof(kinds) / sizeof(*kinds))
 
