@@ -277,7 +277,7 @@ selftest() {
 		expect 'a bug is found' 'PASS bug: P4_mmap_executable'
 		expect 'a changed comment survives' 'FAIL comment: still green'
 		expect 'a patch that does not fit is told' 'FAIL no-fit: the patch does not apply'
-		expect 'a test that is not there proves nothing' 'FAIL no-test: not green without it'
+		expect "a test that is not there" "FAIL no-test: not green without it"
 		expect 'they are counted' '1 passed, 3 failed, 0 skipped'
 	} | tee "$work/verdicts"
 	if grep -q '^FAIL' "$work/verdicts"; then
