@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Clients: making the struct, counting references to it, and taking its pool's lock
- * for one of its requests. join.c makes it a client of the pool, leave.c ends it.
+ * Clients: making the struct, counting references to it, finding it by its id, and taking its
+ * pool's lock for one of its requests. join.c makes it a client of the pool, leave.c ends it.
  */
 #include <linux/cred.h>
 #include <linux/pid.h>
@@ -11,20 +11,63 @@
 #include "compat.h"
 #include "xk.h"
 
-static void xk_client_release(struct kref *kref)
+/* It may be half made. */
+static void xk_client_free(struct xk_client *client)
 {
-	struct xk_client *client = container_of(kref, struct xk_client, kref);
-
-	xk_pollers_put(client->pollers);
+	if (client->pollers)
+		xk_pollers_free(client->pollers);
+	if (client->zero)
+		put_page(client->zero);
+	if (client->scratch)
+		put_page(client->scratch);
+	if (client->inode)
+		xk_inode_put(client->inode);
+	mutex_destroy(&client->attach_lock);
+	put_pid(client->sharer);
 	put_pid(client->pid);
 	mmdrop(client->mm);
 	xk_pool_put(client->pool);
 	kfree(client);
 }
 
+static void xk_client_release(struct kref *kref)
+{
+	struct xk_client *client = container_of(kref, struct xk_client, kref);
+
+	xk_client_free(client);
+}
+
 void xk_client_put(struct xk_client *client)
 {
 	kref_put(&client->kref, xk_client_release);
+}
+
+/* The client that has this id, with a reference, or NULL. */
+struct xk_client *xk_client_of(struct xk_pool *pool, u32 id)
+{
+	struct xk_client *client;
+
+	spin_lock(&pool->pages_lock);
+	client = pool->client[id];
+	if (client)
+		kref_get(&client->kref);
+	spin_unlock(&pool->pages_lock);
+	return client;
+}
+
+/* Gives the id to @client, or takes it away. The table has a reference, which is the caller's. */
+void xk_client_place(struct xk_pool *pool, u32 id, struct xk_client *client)
+{
+	lockdep_assert_held(&pool->lock);
+	spin_lock(&pool->pages_lock);
+	pool->client[id] = client;
+	spin_unlock(&pool->pages_lock);
+}
+
+/* Has its address space gone, for good? Then it maps nothing any more. */
+bool xk_client_is_gone(const struct xk_client *client)
+{
+	return !atomic_read_acquire(&client->mm->mm_users);
 }
 
 /*
@@ -50,14 +93,29 @@ int xk_client_lock_mapped(struct xk_client *client)
 	return READ_ONCE(client->area_maps) ? xk_client_lock(client) : -ENOTCONN;
 }
 
-/* The new client takes over a use of @pool that the caller has. */
-struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_pollers *pollers)
+static int xk_client_prepare(struct xk_client *client)
+{
+	struct inode *inode = xk_inode_new();
+
+	if (IS_ERR(inode))
+		return PTR_ERR(inode);
+	client->inode = inode;
+	client->zero = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	client->scratch = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	client->pollers = xk_pollers_new();
+	return client->zero && client->scratch && client->pollers ? 0 : -ENOMEM;
+}
+
+/* A client that has yet to join. On success it takes over a use of @pool that the caller has. */
+struct xk_client *xk_client_new(struct xk_pool *pool, u32 role)
 {
 	struct xk_client *client = kzalloc(sizeof(*client), GFP_KERNEL_ACCOUNT);
+	int err;
 
 	if (!client)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	kref_init(&client->kref);
+	mutex_init(&client->attach_lock);
 	xk_pool_get(pool);
 	client->pool = pool;
 	client->role = role;
@@ -65,8 +123,10 @@ struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_poller
 	mmgrab(client->mm);
 	client->pid = get_pid(task_tgid(current));
 	client->uid = current_euid();
-	kref_get(&pollers->kref);
-	client->pollers = pollers;
 	client->clock_offset = xk_clock_offset();
-	return client;
+	err = xk_client_prepare(client);
+	if (!err)
+		return client;
+	xk_client_free(client);
+	return ERR_PTR(err);
 }

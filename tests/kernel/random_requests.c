@@ -385,6 +385,8 @@ static void ask(struct actor *a)
 	__atomic_fetch_add(err ? &tally->refused[k] : &tally->taken[k], 1, __ATOMIC_RELAXED);
 	if (!err && kinds[k].taken)
 		kinds[k].taken(a, r);
+	if (!err && kinds[k].request == XMEM_IOC_JOIN)
+		close(r->join.fd);
 	raw_end(&joins);
 }
 
