@@ -33,12 +33,31 @@ static bool xk_id_comes(const struct xk_pool *pool)
 
 	for (c = 0; c < pool->host.map.clients; c++) {
 		client = pool->client[c];
-		if (READ_ONCE(client->ended) &&
+		if (client && READ_ONCE(client->ended) &&
 		    (xm_client_row(&pool->host.map, c)->state != XMEM_CLIENT_ZOMBIE ||
 		     xm_host_can_bury(&pool->host, c)))
 			return true;
 	}
 	return false;
+}
+
+/*
+ * Ends the clients whose address space has gone without a word, as that of a process does that
+ * shared its descriptors and never mapped its area.
+ */
+static void xk_end_the_gone(struct xk_pool *pool)
+{
+	struct xk_client *client;
+	u32 c;
+
+	for (c = 0; c < pool->host.map.clients; c++) {
+		client = xk_client_of(pool, c);
+		if (!client)
+			continue;
+		if (xk_client_is_gone(client))
+			xk_client_end(client);
+		xk_client_put(client);
+	}
 }
 
 /*
@@ -49,8 +68,13 @@ static int xk_client_id(struct xk_pool *pool)
 {
 	int id = xk_free_id(pool);
 
-	if (id >= 0 || !xk_id_comes(pool))
+	if (id >= 0)
 		return id;
+	mutex_unlock(&pool->lock);
+	xk_end_the_gone(pool);
+	mutex_lock(&pool->lock);
+	if (!xk_id_comes(pool))
+		return xk_free_id(pool);
 	xk_bury(pool);
 	mutex_unlock(&pool->lock);
 	xk_reap_wait(pool);

@@ -135,12 +135,19 @@ static bool xk_mm_is_shared(struct xk_client *client)
  * no longer runs in the mm that joined, because of exit or exec, the client ends here.
  * Usually the mappings have gone before, and the client with them. But a process that
  * reads /proc/PID/cmdline at that moment keeps the mm, for as long as it likes.
+ *
+ * A client that has not mapped its area yet has nothing else by which it would end if its
+ * process passed the file on. So it ends with the first descriptor that its process closes.
  */
 void xk_client_left(struct xk_client *client)
 {
-	if (READ_ONCE(client->ended))
+	if (READ_ONCE(client->ended) || task_tgid(current) != client->pid)
 		return;
-	if (task_tgid(current) != client->pid || current->mm == client->mm)
+	if (!READ_ONCE(client->area_maps)) {
+		xk_client_end(client);
+		return;
+	}
+	if (current->mm == client->mm)
 		return;
 	if (!current->mm && atomic_read(&current->signal->live))
 		return;		/* other threads of the process still run */
@@ -371,7 +378,7 @@ static bool xk_end_and_unmap(struct xk_pool *pool)
 static void xk_end_work(struct work_struct *work)
 {
 	struct xk_pool *pool = container_of(work, struct xk_pool, end_work);
-	/* First: without a use all clients have ended, so all of them end in this run at the latest. */
+	/* First: without a use all clients have ended, so this run ends the last of them. */
 	bool unused = !refcount_read(&pool->users);
 	bool any = xk_end_and_unmap(pool);
 

@@ -96,7 +96,7 @@ struct xk_node;
 /* Pages with the kernel's view of them. They are never given to a second client. */
 struct xk_pages {
 	struct xk_pages *next;		/* of a client's old pages, or its late ones */
-	u32 group;			/* of those: which of the pool's; XMEM_MAX_GROUPS: the area */
+	u32 group;			/* of those: which; XMEM_MAX_GROUPS: the area */
 	void *view;
 	u32 count;
 	struct page *page[];
@@ -177,7 +177,7 @@ struct xk_pool {
 	u64 claims_at;			/* pool->lock: when that runs; 0: it does not wait */
 
 	struct work_struct end_work;	/* leave.c */
-	DECLARE_BITMAP(moving, XMEM_MAX_GROUPS);	/* pool->lock: some see old pages of these */
+	DECLARE_BITMAP(moving, XMEM_MAX_GROUPS);	/* pool->lock: some see old pages of it */
 	struct xk_chunk *leaving;	/* end_work's own, as the next: reap.c */
 	struct xk_client *buried;
 	struct work_struct sysfs_work;	/* sysfs.c, which alone uses what follows */

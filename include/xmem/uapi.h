@@ -441,7 +441,7 @@ struct xmem_join_request {
 	__u32 role;			/* enum xmem_role */
 	__u8  name[XMEM_NAME_BYTES];	/* of [A-Za-z0-9._-]; empty: a new anonymous pool */
 	__s32 pool_fd;			/* with XMEM_JOIN_FD; else it must be -1 */
-	__s32 fd;			/* out: the client's file, close-on-exec (kernel); -1 (daemon) */
+	__s32 fd;			/* out: the client's file, close-on-exec; -1 (daemon) */
 	/* Capacities. If the pool exists, it must have at least these (ERANGE). */
 	__u32 slots;			/* rounded up to groups; 0: any, 1024 if it is created */
 	__u32 clients;			/* 0: any, 64 if it is created */

@@ -246,6 +246,40 @@ TEST(P4_mappings_in_children_count)
 	xmem_pool_close(watcher);
 }
 
+/* ---- before it has mapped anything ---- */
+
+static void join_and_pass_on(void *name)
+{
+	struct raw raw;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		raw_open(&raw);
+		SAME(raw_join(&raw, name, XMEM_ROLE_READER, 0), 0);
+		send_file(parent_link(), raw.link.file);
+	}
+}
+
+/* K12: whoever has the file of a dead process does not keep its client, mapped or not. */
+TEST(P2_a_client_that_has_mapped_nothing_ends_with_its_process)
+{
+	const char *name = new_name();
+	struct xmem_pool *watcher;
+	struct child *child;
+	int file[4], i;
+
+	kernel_only(WHY);
+	watcher = open_reader(name);
+	child = spawn(join_and_pass_on, (void *)name);
+	for (i = 0; i < 4; i++)
+		file[i] = receive_file(child->link);
+	finish_child(child);
+	EVENTUALLY(stat_of(watcher).clients == 1);
+	for (i = 0; i < 4; i++)
+		close(file[i]);
+	xmem_pool_close(watcher);
+}
+
 /* ---- a full pool ---- */
 
 /* K6: who finds it full is told so, and comes in as soon as there is room. */
