@@ -50,6 +50,13 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 }
 #endif
 
+/* Called before a mapping is split: .split before Linux 5.11. */
+#ifdef XK_HAVE_MAY_SPLIT
+#define XK_MAY_SPLIT may_split
+#else
+#define XK_MAY_SPLIT split
+#endif
+
 /*
  * Write the number of a new close-on-exec descriptor of @file, which others have too, to @number,
  * then install it. The caller keeps its own reference. receive_fd asks the security modules

@@ -62,14 +62,14 @@ static uint64_t group_of(uint32_t slot)
 
 #define RW	(PROT_READ | PROT_WRITE)
 
-TEST(P4_mmap_before_joining_is_ENOTCONN)
+TEST(P4_mmap_before_joining_is_ENODEV)
 {
 	struct raw raw;
 
 	kernel_only(WHY);
 	raw_open(&raw);
-	refused(&raw, 0, PAGE, PROT_READ, MAP_SHARED, ENOTCONN);
-	refused(&raw, 0, PAGE, RW, MAP_SHARED, ENOTCONN);
+	refused(&raw, 0, PAGE, PROT_READ, MAP_SHARED, ENODEV);
+	refused(&raw, 0, PAGE, RW, MAP_SHARED, ENODEV);
 	raw_close(&raw);
 }
 

@@ -248,6 +248,12 @@ static void fill_claim(struct actor *a, union xm_request *r)
 
 /* ---- requests: what follows when one was taken ---- */
 
+static void close_join(struct actor *a, union xm_request *r)
+{
+	(void)a;
+	close(r->join.fd);
+}
+
 static void keep_polled(struct actor *a, union xm_request *r)
 {
 	int *place = &a->polled[chance(a) % POLLED];
@@ -285,7 +291,7 @@ static const struct {
 	void (*fill)(struct actor *a, union xm_request *r);
 	void (*taken)(struct actor *a, union xm_request *r);
 } kinds[] = {
-	REQUEST(JOIN, fill_join, NULL),
+	REQUEST(JOIN, fill_join, close_join),
 	REQUEST(POOL_FD, NULL, keep_pool_fd),
 	REQUEST(ATTACH, fill_attach, map_groups),
 	REQUEST(PAYLOAD, fill_payload, close_payload),
