@@ -4,7 +4,7 @@
 #
 #   tests/run.sh               everything that CI runs
 #   tests/run.sh native dkms   some groups or suites: build native python model mutants vm demo
-#                              bare; groups kasan and tools only by name
+#                              bare; groups kasan, tools and kernel-mutants only by name
 #   tests/run.sh -l            lists the suites: group, name, kind, command
 #
 # A suite is a command whose last line reads "N passed, N failed, N skipped"; lines
@@ -123,6 +123,12 @@ suite vm     cpp-kernel     "$(made FLAVOUR=test build/test/cpp-17) && \
 	FAKECUDA_DEVICE_FILE=/dev/xmem-test-gpu build/test/cpp-17"
 suite vm     random-requests "$(made build/release/random-requests) && \
 	$vm_gpu/random-6.1 -t 120 -- build/release/random-requests 30"
+suite vm     strangers      "$(made build/release/strangers) && \
+	$vm_gpu/strangers-6.1 -t 300 -a watchdog_thresh=60 -- build/release/strangers"
+suite vm     exhaust        "$(made build/release/exhaust) && \
+	$vm_gpu/exhaust-6.1 -t 300 -a watchdog_thresh=60 -- build/release/exhaust"
+suite vm     ends           "$(made build/release/ends) && \
+	$vm_gpu/ends-6.1 -t 900 -a 'preempt=full watchdog_thresh=60' -- build/release/ends"
 suite vm     traces         "$(made build/release/traces) && \
 	$vm_6_1/traces-6.1 -t 120 -- build/release/traces"
 suite vm     gpu-payloads   "$(made build/release/gpu-payloads) && \
@@ -143,6 +149,8 @@ suite kasan  conform-kasan  "tests/vm/conform-other.sh kasan"
 suite kasan  alloc-failures "env VM_APPEND=kmemleak=on tests/kernel/in-vm.sh kasan alloc-failures"
 suite kasan  random-kasan   "tests/kernel/in-vm.sh kasan random-requests"
 suite kasan  gpu-kasan      "tests/kernel/in-vm.sh kasan gpu-payloads"
+suite kernel-mutants kernel-mutants "tests/check-mutants-kernel.sh"
+suite tools  kernel-mutants-selftest "tests/check-mutants-kernel.sh --selftest"
 suite tools  trace-tools    "tests/kernel/trace-tools.sh"
 suite tools  udev           "tests/vm/udev.sh"
 suite tools  signing        "tests/vm/signing.sh"

@@ -3,6 +3,7 @@
 #
 #   make test               all that CI runs; TESTS="build unit": some groups or suites
 #   make check-GROUP        one group: native python vm model mutants bare kasan tools
+#   make check-kernel-mutants  bugs planted in kmod/, each to be found in the VM; MUTANTS="a b"
 #   make fuzz               builds the fuzz targets, for tests/fuzz/run.sh
 
 include tests/fakecuda/fakecuda.mk tests/extensions/extensions.mk tests/unit/unit.mk \
@@ -10,12 +11,16 @@ include tests/fakecuda/fakecuda.mk tests/extensions/extensions.mk tests/unit/uni
 	tests/cli/cli.mk tests/cpp/cpp.mk tests/fuzz/fuzz.mk tests/cuda/cuda.mk
 
 .PHONY: test check check-native check-python check-vm check-model check-mutants check-bare \
-	check-kasan check-tools
+	check-kasan check-tools check-kernel-mutants
 test check:
 	$(Q)tests/run.sh $(TESTS)
 
 check-native check-python check-vm check-model check-bare check-kasan check-tools:
 	$(Q)tests/run.sh $(@:check-%=%)
+
+check-kernel-mutants:
+	$(Q)scripts/needs.sh test
+	$(Q)tests/check-mutants-kernel.sh $(MUTANTS)
 
 check-mutants:
 	$(Q)scripts/needs.sh test
