@@ -8,7 +8,7 @@ KERNEL_TESTS  := $(B)/alloc-failures $(B)/random-requests $(B)/gpu-payloads $(B)
 .PHONY: kernel-tests
 kernel-tests: $(KERNEL_TESTS)
 
-$(B)/alloc-failures: $(B)/obj/tests/kernel/alloc_failures.o
+$(B)/alloc-failures: $(addprefix $(B)/obj/tests/kernel/,alloc_failures.o failing.o)
 $(B)/random-requests: $(addprefix $(B)/obj/tests/kernel/,random_requests.o fields.o)
 $(B)/traces: $(B)/obj/tests/kernel/traces.o
 $(B)/gpu-payloads: $(addprefix $(B)/obj/tests/kernel/,gpu_payloads.o gpu_ends.o)
