@@ -4,13 +4,16 @@
 
 KERNEL_SHARED := tests/kernel/raw.c tests/kernel/gpu.c $(CORE_SRC)
 ATTACKS       := $(B)/strangers $(B)/exhaust $(B)/ends
-KERNEL_TESTS  := $(B)/alloc-failures $(B)/random-requests $(B)/gpu-payloads $(B)/traces $(ATTACKS)
+KERNEL_TESTS  := $(B)/alloc-failures $(B)/random-requests $(B)/gpu-payloads $(B)/traces \
+	$(B)/kernel-fuzz $(ATTACKS)
 
 .PHONY: kernel-tests
 kernel-tests: $(KERNEL_TESTS)
 
-$(B)/alloc-failures: $(B)/obj/tests/kernel/alloc_failures.o
+$(B)/alloc-failures: $(addprefix $(B)/obj/tests/kernel/,alloc_failures.o failing.o)
 $(B)/random-requests: $(addprefix $(B)/obj/tests/kernel/,random_requests.o fields.o)
+$(B)/kernel-fuzz: $(addprefix $(B)/obj/tests/kernel/,fields.o failing.o \
+	$(addprefix fuzz/,program.o cover.o memory.o acts.o run.o main.o))
 $(B)/traces: $(B)/obj/tests/kernel/traces.o
 $(B)/gpu-payloads: $(addprefix $(B)/obj/tests/kernel/,gpu_payloads.o gpu_ends.o)
 $(ATTACKS): $(B)/%: $(B)/obj/tests/kernel/%.o $(B)/obj/tests/kernel/attack.o
