@@ -4,7 +4,7 @@
 # checkpatch --strict and the semantic patches of the kernel (coccinelle), both from the source of
 # the kernel whose headers are installed; and smatch, which Debian does not have: SMATCH names the
 # program, else it is skipped. What is found and not excused, line by line, in static-excused.txt
-# is red, and so is an excuse for what is not found any more.
+# is red. An excuse for what is not found any more is named.
 #   tests/check-static.sh [checkpatch] [coccinelle] [smatch]   all, or these
 #   tests/check-static.sh --plants ...    the same on a copy with bugs, each of which must be found
 set -uo pipefail
@@ -75,7 +75,9 @@ run_smatch() {
 	[ "$kmod" = kmod ] || cp --remove-destination "$kmod"/*.c "$kmod/Kbuild" "$tree/"
 	make -s -C "$kdir" M="$PWD/$tree" CC="$(kernel_cc)" CONFIG_DEBUG_INFO_BTF_MODULES= C=2 \
 		CHECK="$SMATCH -p=kernel" modules >"$work/smatch" 2>&1 || cat "$work/smatch" >&2
-	sed -nE "s,^([^: ]+:[0-9]+) [^ ]+\(\) ((warn|error): .*),$kmod/\1: \2,p" "$work/smatch"
+	# it names a link in the tree
+	sed -nE "s,^([^: ]*/)?([^:/ ]+:[0-9]+) [^ ]+\(\) ((warn|error): .*),$kmod/\2: \3,p" \
+		"$work/smatch"
 }
 
 # ---- excuses ----
@@ -85,7 +87,9 @@ excused() {
 	local tool file what text reason n=0
 	while IFS='|' read -r tool file what text reason; do
 		n=$((n + 1))
-		[ "$tool|$file" = "$1|$2" ] && [ -n "$reason" ] || continue
+		[ "$tool" = "$1" ] && [ -n "$reason" ] || continue
+		# shellcheck disable=SC2254
+		case $2 in $file) ;; *) continue ;; esac
 		# shellcheck disable=SC2254
 		case $3 in $what) ;; *) continue ;; esac
 		# shellcheck disable=SC2254
@@ -115,7 +119,7 @@ stale() {
 	while IFS='|' read -r tool _; do
 		n=$((n + 1))
 		case " ${ran[*]} " in *" $tool "*) ;; *) continue ;; esac
-		grep -qx "$n" "$work/used" || fail "static-excused.txt:$n: nothing needs it any more"
+		grep -qx "$n" "$work/used" || echo "static-excused.txt:$n: nothing needs it any more"
 	done <"$excuses"
 }
 
