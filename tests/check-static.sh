@@ -119,7 +119,8 @@ stale() {
 	while IFS='|' read -r tool _; do
 		n=$((n + 1))
 		case " ${ran[*]} " in *" $tool "*) ;; *) continue ;; esac
-		grep -qx "$n" "$work/used" || echo "static-excused.txt:$n: nothing needs it any more"
+		grep -qx "$n" "$work/used" ||
+			echo "static-excused.txt:$n: nothing needs it any more"
 	done <"$excuses"
 }
 
@@ -170,7 +171,10 @@ for tool in "${tools[@]}"; do
 	checkpatch) need perl:perl ;;
 	coccinelle) need spatch:coccinelle ;;
 	smatch)
-		[ -n "${SMATCH:-}" ] || { skip smatch 'Debian has none; SMATCH names it'; continue; }
+		if [ -z "${SMATCH:-}" ]; then
+			skip smatch 'Debian has none; SMATCH names it'
+			continue
+		fi
 		;;
 	*) die "no such tool: $tool" ;;
 	esac
