@@ -2,26 +2,24 @@
 # SPDX-License-Identifier: MIT
 # What programs that read the module find in it, besides sparse, which "make kmod-check" runs:
 # checkpatch --strict and the semantic patches of the kernel (coccinelle), both from the source of
-# the kernel whose headers are installed; and smatch, which Debian does not have: SMATCH names the
-# program, else it is skipped. What is found and not excused, line by line, in static-excused.txt
-# is red. An excuse for what is not found any more is named.
-#   tests/check-static.sh [checkpatch] [coccinelle] [smatch]   all, or these
+# the kernel whose headers are installed. What is found and not excused, line by line, in
+# static-excused.txt is red. An excuse for what is not found any more is named.
+#   tests/check-static.sh [checkpatch] [coccinelle]       both, or one
 #   tests/check-static.sh --plants ...    the same on a copy with bugs, each of which must be found
 set -uo pipefail
 # shellcheck source=tests/vm/common.sh
 . "$(dirname "$0")/vm/common.sh"
 cd "$repo_dir" || exit 2
-passed=0 failed=0 skipped=0
+passed=0 failed=0
 excuses=$repo_dir/tests/static-excused.txt
 kmod=kmod			# the folder that is looked at
 plants=''
 if [ "${1:-}" = --plants ]; then plants=yes; shift; fi
 tools=("$@")
-[ $# -gt 0 ] || tools=(checkpatch coccinelle smatch)
+[ $# -gt 0 ] || tools=(checkpatch coccinelle)
 
 pass() { echo "PASS $1"; passed=$((passed + 1)); }
 fail() { echo "FAIL $1"; failed=$((failed + 1)); }
-skip() { echo "SKIP $1: $2"; skipped=$((skipped + 1)); }
 
 # The kernel's scripts, taken out of the package of its source, once.
 scripts_of_the_kernel() {
@@ -65,19 +63,6 @@ run_coccinelle() {
 			{ cat "$work/error" >&2; echo "$kmod/Kbuild:1: $patch does not run"; }
 	done < <(find "$scripts/scripts/coccinelle" -name '*.cocci' | sort) |
 		sed -nE 's/^([^: ]+:[0-9]+)[:0-9-]*:? *(.*)/\1: \2/p'
-}
-
-run_smatch() {
-	local tree=build/kmod/smatch kdir
-	rm -rf "$tree"
-	kdir=/usr/src/linux-headers-$(stock_release)
-	make -s kmod-tree KDIR="$kdir" KMOD_DIR="$tree" >&2 || return
-	[ "$kmod" = kmod ] || cp --remove-destination "$kmod"/*.c "$kmod/Kbuild" "$tree/"
-	make -s -C "$kdir" M="$PWD/$tree" CC="$(kernel_cc)" CONFIG_DEBUG_INFO_BTF_MODULES= C=2 \
-		CHECK="$SMATCH -p=kernel" modules >"$work/smatch" 2>&1 || cat "$work/smatch" >&2
-	# it names a link in the tree
-	sed -nE "s,^([^: ]*/)?([^:/ ]+:[0-9]+) [^ ]+\(\) ((warn|error): .*),$kmod/\2: \3,p" \
-		"$work/smatch"
 }
 
 # ---- excuses ----
@@ -158,7 +143,6 @@ plant() {
 			return 0;
 		}
 	C
-	echo 'xmem-y += plant.o' >>"$kmod/Kbuild"
 }
 
 work=$(mktemp -d)
@@ -170,24 +154,17 @@ for tool in "${tools[@]}"; do
 	case $tool in
 	checkpatch) need perl:perl ;;
 	coccinelle) need spatch:coccinelle ;;
-	smatch)
-		if [ -z "${SMATCH:-}" ]; then
-			skip smatch 'Debian has none; SMATCH names it'
-			continue
-		fi
-		;;
 	*) die "no such tool: $tool" ;;
 	esac
-	[ "$tool" = smatch ] || scripts_of_the_kernel
+	scripts_of_the_kernel
 	"run_$tool" >"$work/found"
 	ran+=("$tool")
 	case $plants$tool in
 	yescheckpatch) found checkpatch BRACES; found checkpatch SPACING ;;
 	yescoccinelle) found coccinelle 'reference preceded by free'; found coccinelle lock ;;
-	yessmatch) found smatch 'dereferencing freed memory'; found smatch inconsistent ;;
 	*) judge "$tool" ;;
 	esac
 done
 [ -n "$plants" ] || stale
-echo "$passed passed, $failed failed, $skipped skipped"
+echo "$passed passed, $failed failed, 0 skipped"
 [ $failed = 0 ]
