@@ -4,7 +4,7 @@
 #
 #   tests/run.sh               everything that CI runs
 #   tests/run.sh native dkms   some groups or suites: build native python model mutants vm demo
-#                              bare; groups kasan, tools and kernel-mutants only by name
+#                              bare; only by name: kasan, tools, kernels, long, kernel-mutants
 #   tests/run.sh -l            lists the suites: group, name, kind, command
 #
 # A suite is a command whose last line reads "N passed, N failed, N skipped"; lines
@@ -49,6 +49,7 @@ check build  make-tsan      "make $jobs FLAVOUR=tsan all build/tsan/unit build/t
 check build  kmod           "make kmod"
 check build  kmod-check     "make kmod-check"
 check build  dkms           "tests/check-dkms.sh"
+suite build  versions       "tests/check-kernels.sh --static"
 check build  pure-core      "$(made all) && tests/check-pure.sh"
 check build  layers         "tests/check-layers.sh"
 check build  fakecuda-readme "tests/fakecuda/check-readme.sh"
@@ -155,6 +156,13 @@ suite tools  trace-tools    "tests/kernel/trace-tools.sh"
 suite tools  udev           "tests/vm/udev.sh"
 suite tools  signing        "tests/vm/signing.sh"
 suite tools  dkms-vm        "tests/vm/dkms.sh"
+suite kernels kernels       "tests/check-kernels.sh"
+suite long   finds          "tests/vm/build-kernel.sh kcsan && tests/vm/build-kernel.sh rt && \
+	tests/vm/selftest.sh kasan kcsan rt"
+suite long   conform-kcsan  "tests/vm/conform-other.sh kcsan"
+suite long   conform-rt     "tests/vm/conform-other.sh rt"
+suite long   static         "tests/check-static.sh"
+suite long   static-plants  "tests/check-static.sh --plants"
 
 [ "${1:-}" = -l ] && { printf '%s\n' "${suites[@]}" | tr '|' '\t'; exit 0; }
 wanted=("$@")
@@ -172,9 +180,11 @@ export TSAN_OPTIONS=atexit_sleep_ms=0${TSAN_OPTIONS:+:$TSAN_OPTIONS}
 
 # Python's environments are large, so they are for those who want their suites.
 needs=(test)
+wants long && needs+=(long)
 for row in "${suites[@]}"; do
 	IFS='|' read -r group name _ <<<"$row"
-	[ "$group" = python ] && { wants python || wants "$name"; } && needs=(test python-tests)
+	[ "$group" = python ] && { wants python || wants "$name"; } && needs+=(python-tests)
+	[ "$group" = long ] && wants "$name" && needs+=(long)
 done
 scripts/needs.sh "${needs[@]}" || exit 2
 mkdir -p "$log"

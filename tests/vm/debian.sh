@@ -51,7 +51,8 @@ depends_of() {
 choose() {
 	local flavour=$2 version release headers package
 	version=$(apt-cache madison "linux-headers-$flavour" |
-		awk -F'|' -v series="$1" '{ gsub(/ /, "", $2) } index($2, series) == 1 { print $2 }' |
+		awk -F'|' -v series="$1" '{ gsub(/ /, "", $2) }
+			index($2, series) == 1 { print $2 }' |
 		sort -V | tail -1)
 	[ -n "$version" ] || die "$name: Debian has no such headers any more"
 	headers=$(depends_of "linux-headers-$flavour=$version" |
