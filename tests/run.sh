@@ -4,7 +4,7 @@
 #
 #   tests/run.sh               everything that CI runs
 #   tests/run.sh native dkms   some groups or suites: build native python model mutants vm demo
-#                              bare; groups kasan and tools only by name
+#                              bare; groups kasan, long and tools only by name
 #   tests/run.sh -l            lists the suites: group, name, kind, command
 #
 # A suite is a command whose last line reads "N passed, N failed, N skipped"; lines
@@ -123,6 +123,7 @@ suite vm     cpp-kernel     "$(made FLAVOUR=test build/test/cpp-17) && \
 	FAKECUDA_DEVICE_FILE=/dev/xmem-test-gpu build/test/cpp-17"
 suite vm     random-requests "$(made build/release/random-requests) && \
 	$vm_gpu/random-6.1 -t 120 -- build/release/random-requests 30"
+suite vm     kernel-fuzz    "tests/kernel/fuzz.sh debian-6.1 60"
 suite vm     traces         "$(made build/release/traces) && \
 	$vm_6_1/traces-6.1 -t 120 -- build/release/traces"
 suite vm     gpu-payloads   "$(made build/release/gpu-payloads) && \
@@ -142,7 +143,9 @@ suite bare   bare           "tests/bare/run.sh"
 suite kasan  conform-kasan  "tests/vm/conform-other.sh kasan"
 suite kasan  alloc-failures "env VM_APPEND=kmemleak=on tests/kernel/in-vm.sh kasan alloc-failures"
 suite kasan  random-kasan   "tests/kernel/in-vm.sh kasan random-requests"
+suite kasan  kernel-fuzz-kasan "tests/kernel/fuzz.sh kasan 60"
 suite kasan  gpu-kasan      "tests/kernel/in-vm.sh kasan gpu-payloads"
+suite long   kernel-fuzz-long "tests/kernel/fuzz.sh kasan 1800"
 suite tools  trace-tools    "tests/kernel/trace-tools.sh"
 suite tools  udev           "tests/vm/udev.sh"
 suite tools  signing        "tests/vm/signing.sh"
