@@ -128,8 +128,7 @@ suite vm     strangers      "$(made build/release/strangers) && \
 	$vm_gpu/strangers-6.1 -t 300 -a watchdog_thresh=60 -- build/release/strangers"
 suite vm     exhaust        "$(made build/release/exhaust) && \
 	$vm_gpu/exhaust-6.1 -t 300 -a watchdog_thresh=60 -- build/release/exhaust"
-suite vm     ends           "$(made build/release/ends) && \
-	$vm_gpu/ends-6.1 -t 900 -a 'preempt=full watchdog_thresh=60' -- build/release/ends"
+suite vm     kernel-fuzz    "tests/kernel/fuzz.sh debian-6.1 60"
 suite vm     traces         "$(made build/release/traces) && \
 	$vm_6_1/traces-6.1 -t 120 -- build/release/traces"
 suite vm     gpu-payloads   "$(made build/release/gpu-payloads) && \
@@ -149,9 +148,13 @@ suite bare   bare           "tests/bare/run.sh"
 suite kasan  conform-kasan  "tests/vm/conform-other.sh kasan"
 suite kasan  alloc-failures "env VM_APPEND=kmemleak=on tests/kernel/in-vm.sh kasan alloc-failures"
 suite kasan  random-kasan   "tests/kernel/in-vm.sh kasan random-requests"
+suite kasan  kernel-fuzz-kasan "tests/kernel/fuzz.sh kasan 60"
 suite kasan  gpu-kasan      "tests/kernel/in-vm.sh kasan gpu-payloads"
 suite kernel-mutants kernel-mutants "tests/check-mutants-kernel.sh"
 suite tools  kernel-mutants-selftest "tests/check-mutants-kernel.sh --selftest"
+suite long   kernel-fuzz-long "tests/kernel/fuzz.sh kasan 1800"
+suite long   ends           "$(made build/release/ends) && \
+	$vm_gpu/ends-6.1 -t 900 -a 'preempt=full watchdog_thresh=60' -- build/release/ends"
 suite tools  trace-tools    "tests/kernel/trace-tools.sh"
 suite tools  udev           "tests/vm/udev.sh"
 suite tools  signing        "tests/vm/signing.sh"

@@ -348,8 +348,9 @@ unsigned int fields_some(struct actor *a)
 
 bool fields_known(unsigned int number)
 {
-	return fields_request(number) && number < KINDS && (kinds[number].fill || kinds[number].taken ||
-				  number == _IOC_NR(XMEM_IOC_QUERY));
+	return fields_request(number) && number < KINDS &&
+		(kinds[number].fill || kinds[number].taken ||
+		 number == _IOC_NR(XMEM_IOC_QUERY));
 }
 
 /* Of a request that this file says nothing about: what other requests take, and small numbers. */

@@ -34,7 +34,8 @@ case $status in
 	for journal in "$out"/files/journal-?; do
 		[ -e "$journal" ] || continue
 		"$out/kernel-fuzz" -p "$journal" >"$journal.txt" || continue
-		echo "the last programs of executor ${journal##*-} are in $journal.txt; the last one:"
+		echo "the last programs of executor ${journal##*-} are in $journal.txt," \
+			"and this is the last one:"
 		tac "$journal.txt" | sed '1{/^$/d}' | sed '/^$/q' | tac
 		replay+=("$PWD/$journal.txt")
 	done

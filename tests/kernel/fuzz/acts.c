@@ -90,9 +90,10 @@ static void end(struct fuzz_worker *w, const struct fuzz_op *op)
 static void *some_page(struct actor *a)
 {
 	const struct raw *me = a->me;
+	u64 pages = me->header.area_stride / RAW_PAGE;
 
-	if (me->area && one_in(a, 2))
-		return (char *)me->area + chance(a) % (me->header.area_stride / RAW_PAGE) * RAW_PAGE;
+	if (me->area && pages && one_in(a, 2))
+		return (char *)me->area + chance(a) % pages * RAW_PAGE;
 	if (!me->base)
 		return NULL;
 	return me->base + chance(a) % (me->join.total_bytes / RAW_PAGE) * RAW_PAGE;

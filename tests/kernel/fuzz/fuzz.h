@@ -94,6 +94,9 @@ struct fuzz_program {
 };
 
 void fuzz_random_program(struct actor *a, struct fuzz_program *p);
+/* Programs that try one request in every way: its struct changes, or allocations fail. */
+void fuzz_changes_of(struct actor *a, struct fuzz_program *p, unsigned int number);
+void fuzz_failures_of(struct actor *a, struct fuzz_program *p, unsigned int number);
 /* @other is spliced in at times. */
 void fuzz_mutate(struct actor *a, struct fuzz_program *p, const struct fuzz_program *other);
 void fuzz_print(FILE *to, const struct fuzz_program *p);
@@ -107,6 +110,7 @@ bool fuzz_read(FILE *from, const char *name, struct fuzz_program *p);
 
 struct fuzz_shared {
 	u64 seed, deadline_ns;
+	u64 latest_ns;			/* the deadline while some of the corpus is to be run */
 	bool kcov, failing;
 	u32 edges;			/* reached so far */
 	u32 answers;			/* pairs of request and errno so far */
@@ -142,6 +146,8 @@ struct fuzz_memory *memory_new(struct fuzz_worker *w);	/* NULL and errno */
 /* Where the struct of @bytes at @from lies; changes begin. */
 void *memory_begin(struct fuzz_memory *m, const struct fuzz_op *op, const void *from, u32 bytes,
 		   int file);
+/* A change has to come at the right moment: is it to be asked again, after @asked times? */
+bool memory_once_more(struct fuzz_memory *m, u32 asked);
 /* Changes have ended. true: @to has the struct as the kernel has left it, and only the kernel. */
 bool memory_end(struct fuzz_memory *m, void *to, u32 bytes);
 
@@ -219,7 +225,8 @@ int executor_prepare(struct fuzz_executor *e, struct fuzz_shared *s, unsigned in
 		     const char *folder);
 /* Does it, adds to the coverage, and leaves nothing. Returns how much of it was new. */
 u32 executor_run(struct fuzz_executor *e, struct fuzz_program *p);
-void executor_fuzz(struct fuzz_executor *e);	/* until the deadline; does not return */
+void executor_fuzz(struct fuzz_executor *e);	/* as long as it goes on; does not return */
+bool executor_goes_on(const struct fuzz_shared *s);
 
 #define FUZZ_JOURNAL	32		/* programs in a journal */
 

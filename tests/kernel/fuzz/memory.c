@@ -13,11 +13,15 @@
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "fuzz.h"
 
 #define PLAIN_PAGES	2
+#define CHANGES		256	/* of memory that changes all the time: enough for an op */
+#define MOST_TIMES	128	/* and how often it asks at most until there were so many */
 
 struct fuzz_memory {
 	struct fuzz_worker *worker;
@@ -36,10 +40,11 @@ struct fuzz_memory {
 	struct actor a;			/* the partner's chance */
 	const struct fuzz_op *op;
 	void *at;			/* the struct */
-	u32 bytes, word, value;		/* REWRITE: which word becomes what */
+	u32 bytes, word, value[2];	/* REWRITE: which word becomes what */
 	int file;
 	bool over;			/* atomic: memory_end has been called */
 	bool here[2];			/* pages of late that are there */
+	u32 times;			/* atomic: how often it has changed so far */
 };
 
 /* ---- changes ---- */
@@ -99,21 +104,52 @@ static void change_once(struct fuzz_memory *m)
 	}
 }
 
-/* Until the job is over. The last word written is whichever comes. */
+/*
+ * Who changes memory all the time does so on another CPU, or else comes in between whenever its
+ * timer fires: for the CPUs of a VM may not run at the same time.
+ */
+static bool spins(const struct fuzz_op *op)
+{
+	return op->seed % 2;
+}
+
+static void let_run(struct fuzz_memory *m, u32 n)
+{
+	struct timespec moment = { .tv_nsec = 500 + n % 32 * 500 };
+
+	__atomic_store_n(&m->times, n, __ATOMIC_RELAXED);
+	if (!spins(m->op))
+		nanosleep(&moment, NULL);
+}
+
+/* Whose timer has fired runs at once, whoever else has not run for long. */
+static void change_priority(bool first)
+{
+	struct sched_param p = { .sched_priority = first };
+
+	sched_setscheduler(0, first ? SCHED_FIFO : SCHED_OTHER, &p);
+}
+
+/* Until the job is over. Every other time it is what it was, and so it may pass a check. */
 static void rewrite(struct fuzz_memory *m)
 {
 	u32 *word = (u32 *)((char *)m->at + m->word * 4), was = *(volatile u32 *)word, n;
 
-	for (n = 0; !__atomic_load_n(&m->over, __ATOMIC_RELAXED); n++)
-		*(volatile u32 *)word = n % 2 ? was : m->value;
+	for (n = 0; !__atomic_load_n(&m->over, __ATOMIC_RELAXED); n++) {
+		*(volatile u32 *)word = n % 2 ? was : m->value[n / 2 % 2];
+		let_run(m, n);
+	}
 }
 
 static void unmap_plain(struct fuzz_memory *m)
 {
-	while (!__atomic_load_n(&m->over, __ATOMIC_RELAXED)) {
+	u32 n;
+
+	for (n = 0; !__atomic_load_n(&m->over, __ATOMIC_RELAXED); n++) {
 		mprotect(m->plain, PLAIN_PAGES * RAW_PAGE, PROT_NONE);
-		sched_yield();
+		let_run(m, n);
 		mprotect(m->plain, PLAIN_PAGES * RAW_PAGE, PROT_READ | PROT_WRITE);
+		let_run(m, n);
 	}
 }
 
@@ -144,7 +180,7 @@ static void serve_fault(struct fuzz_memory *m, unsigned int page)
 {
 	FUZZ_GUARDED(change_once(m));
 	if (m->op->change == FUZZ_REWRITE && word_is_here(m))
-		*(volatile u32 *)((char *)m->at + m->word * 4) = m->value;
+		*(volatile u32 *)((char *)m->at + m->word * 4) = m->value[0];
 	bring(m, page);
 	if (m->op->change == FUZZ_REWRITE && m->here[page] && word_is_here(m))
 		rewrite(m);
@@ -189,8 +225,7 @@ static void work(struct fuzz_memory *m)
 		unmap_plain(m);
 }
 
-/* Who changes memory all the time needs a CPU of its own. */
-static bool needs_cpu(const struct fuzz_op *op)
+static bool changes_always(const struct fuzz_op *op)
 {
 	return op->change == FUZZ_REWRITE || (op->change == FUZZ_UNMAP && !is_late(op));
 }
@@ -201,19 +236,24 @@ static void *partner(void *argument)
 	const struct fuzz_executor *e = m->worker->executor;
 	bool elsewhere;
 
+	prctl(PR_SET_TIMERSLACK, 1);
 	pthread_mutex_lock(&m->lock);
 	for (;;) {
 		while (!m->job)
 			pthread_cond_wait(&m->changed, &m->lock);
-		elsewhere = needs_cpu(m->op);
+		elsewhere = changes_always(m->op) && spins(m->op);
 		if (elsewhere)
 			fuzz_run_on((e->cpu + 1) % sysconf(_SC_NPROCESSORS_ONLN));
+		else if (changes_always(m->op))
+			change_priority(true);
 		m->working = true;
 		pthread_cond_broadcast(&m->changed);
 		pthread_mutex_unlock(&m->lock);
 		work(m);
 		if (elsewhere)
 			fuzz_run_on(e->cpu);
+		else if (changes_always(m->op))
+			change_priority(false);
 		pthread_mutex_lock(&m->lock);
 		m->job = m->working = false;
 		pthread_cond_broadcast(&m->changed);
@@ -308,6 +348,7 @@ static void begin_job(struct fuzz_memory *m)
 {
 	pthread_mutex_lock(&m->lock);
 	m->over = false;
+	m->times = 0;
 	m->job = true;
 	pthread_cond_broadcast(&m->changed);
 	/* What happens at any moment shall not happen too late. */
@@ -328,15 +369,22 @@ void *memory_begin(struct fuzz_memory *m, const struct fuzz_op *op, const void *
 	m->op = op;
 	m->bytes = bytes;
 	m->file = file;
-	/* The size, as often as not. */
-	m->word = one_in(&m->a, 2) ? 0 : chance(&m->a) % (bytes / 4);
-	m->value = m->word ? odd_number(&m->a) : one_in(&m->a, 2) ? chance(&m->a) % 4096 :
-		odd_number(&m->a);
+	/* Mostly the size. */
+	m->word = !one_in(&m->a, 4) ? 0 : chance(&m->a) % (bytes / 4);
+	m->value[0] = m->word ? odd_number(&m->a) : chance(&m->a) % XM_REQUEST_BYTES;
+	m->value[1] = odd_number(&m->a);
 	m->at = NULL;
 	FUZZ_GUARDED(m->at = place(m, from, bytes));
 	if (is_late(op) || op->change != FUZZ_NOTHING)
 		begin_job(m);
 	return m->at;
+}
+
+bool memory_once_more(struct fuzz_memory *m, u32 asked)
+{
+	if (!changes_always(m->op) || asked >= MOST_TIMES)
+		return false;
+	return __atomic_load_n(&m->times, __ATOMIC_RELAXED) < CHANGES;
 }
 
 bool memory_end(struct fuzz_memory *m, void *to, u32 bytes)

@@ -68,7 +68,7 @@ static void random_place(struct actor *a, struct fuzz_op *op)
 	if (n < 8)
 		op->place = chance(a) % FUZZ_PLACES;
 	if (n == 0 || n == 31)
-		op->change = chance(a) % FUZZ_CHANGES;
+		op->change = one_in(a, 2) ? FUZZ_REWRITE : chance(a) % FUZZ_CHANGES;
 }
 
 static void random_op(struct actor *a, struct fuzz_op *op)
@@ -98,6 +98,55 @@ void fuzz_random_program(struct actor *a, struct fuzz_program *p)
 		p->op[0] = (struct fuzz_op){
 			.what = FUZZ_ASK, .number = _IOC_NR(XMEM_IOC_ATTACH), .seed = chance(a),
 		};
+}
+
+/* ---- of each request in turn ---- */
+
+static void add_ask(struct actor *a, struct fuzz_program *p, unsigned int number,
+		    enum fuzz_place place, enum fuzz_change change, u8 nth)
+{
+	p->op[p->ops++] = (struct fuzz_op){
+		.what = FUZZ_ASK, .number = number, .place = place, .change = change, .nth = nth,
+		.seed = chance(a),
+	};
+}
+
+/* Whatever can be done to its struct; what ends the client is last. */
+void fuzz_changes_of(struct actor *a, struct fuzz_program *p, unsigned int number)
+{
+	static const struct {
+		enum fuzz_place place;
+		enum fuzz_change change;
+	} what[] = {
+		{ FUZZ_PLAIN, FUZZ_REWRITE }, { FUZZ_PLAIN, FUZZ_REWRITE },
+		{ FUZZ_PLAIN, FUZZ_REWRITE }, { FUZZ_PLAIN, FUZZ_REWRITE },
+		{ FUZZ_PLAIN, FUZZ_REWRITE }, { FUZZ_PLAIN, FUZZ_REWRITE },
+		{ FUZZ_PLAIN, FUZZ_REWRITE }, { FUZZ_PLAIN, FUZZ_REWRITE },
+		{ FUZZ_SECOND, FUZZ_REWRITE }, { FUZZ_SECOND, FUZZ_REWRITE },
+		{ FUZZ_SECOND, FUZZ_REWRITE }, { FUZZ_MISSING, FUZZ_REWRITE },
+		{ FUZZ_PLAIN, FUZZ_UNMAP }, { FUZZ_MISSING, FUZZ_UNMAP },
+		{ FUZZ_TAIL, FUZZ_NOTHING }, { FUZZ_READONLY, FUZZ_NOTHING },
+		{ FUZZ_AREA, FUZZ_NOTHING }, { FUZZ_GROUP, FUZZ_GARBAGE },
+		{ FUZZ_MISSING, FUZZ_OTHER }, { FUZZ_SECOND, FUZZ_CLOSE },
+		{ FUZZ_MISSING, FUZZ_LEAVE },
+	};
+	unsigned int i;
+
+	*p = (struct fuzz_program){ .ops = 0 };
+	add_ask(a, p, _IOC_NR(XMEM_IOC_ATTACH), FUZZ_PLAIN, FUZZ_NOTHING, 0);
+	for (i = 0; i < sizeof(what) / sizeof(*what); i++)
+		add_ask(a, p, number, what[i].place, what[i].change, 0);
+}
+
+/* Each allocation and copy of it fails, one after the other. */
+void fuzz_failures_of(struct actor *a, struct fuzz_program *p, unsigned int number)
+{
+	unsigned int nth;
+
+	*p = (struct fuzz_program){ .ops = 0 };
+	add_ask(a, p, _IOC_NR(XMEM_IOC_ATTACH), FUZZ_PLAIN, FUZZ_NOTHING, 0);
+	for (nth = 1; p->ops < FUZZ_OPS; nth++)
+		add_ask(a, p, number, FUZZ_PLAIN, FUZZ_NOTHING, nth);
 }
 
 /* ---- mutation ---- */

@@ -115,6 +115,7 @@ static int ask(struct fuzz_worker *w, const struct fuzz_op *op)
 {
 	const struct xm_request_kind *kind = fields_request(op->number);
 	struct asked asked;
+	u32 times = 0;
 	int file, err;
 	void *at;
 
@@ -124,7 +125,9 @@ static int ask(struct fuzz_worker *w, const struct fuzz_op *op)
 	file = which_file(w, kind);
 	at = memory_begin(w->memory, op, &asked, sizeof(asked), file);
 	begin_failing(w, op);
-	err = ioctl(file, kind->request, at) < 0 ? -errno : 0;
+	do
+		err = ioctl(file, kind->request, at) < 0 ? -errno : 0;
+	while (op->number != _IOC_NR(XMEM_IOC_WAIT) && memory_once_more(w->memory, times++));
 	end_failing(w, op);
 	__atomic_fetch_add(err ? &w->executor->shared->refused[op->number] :
 			   &w->executor->shared->taken[op->number], 1, __ATOMIC_RELAXED);
@@ -433,6 +436,15 @@ static void next_program(struct fuzz_executor *e, struct actor *a, struct fuzz_p
 	p->found = 0;
 }
 
+bool executor_goes_on(const struct fuzz_shared *s)
+{
+	u64 now = raw_now_ns();
+
+	if (now < s->deadline_ns)
+		return true;
+	return now < s->latest_ns && __atomic_load_n(&s->next, __ATOMIC_RELAXED) < s->given;
+}
+
 void executor_fuzz(struct fuzz_executor *e)
 {
 	struct fuzz_shared *s = e->shared;
@@ -440,7 +452,7 @@ void executor_fuzz(struct fuzz_executor *e)
 	static struct fuzz_program p;
 	bool given;
 
-	while (raw_now_ns() < s->deadline_ns) {
+	while (executor_goes_on(s)) {
 		given = __atomic_load_n(&s->next, __ATOMIC_RELAXED) < s->given;
 		next_program(e, &a, &p);
 		if (executor_run(e, &p) && !given)
