@@ -257,6 +257,7 @@ static void join_and_pass_on(void *name)
 		raw_open(&raw);
 		SAME(raw_join(&raw, name, XMEM_ROLE_READER, 0), 0);
 		send_file(parent_link(), raw.link.file);
+		raw_close(&raw);
 	}
 }
 
