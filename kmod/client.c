@@ -129,7 +129,8 @@ int xk_client_begin(struct xk_call *call)
 	err = xm_host_client(&pool->host, request, &row);
 	if (!err) {
 		client = pool->client[xm_index(request->client, pool->host.map.clients)];
-		err = client && READ_ONCE(client->incarnation) == request->incarnation ? 0 : -ENOENT;
+		if (!client || READ_ONCE(client->incarnation) != request->incarnation)
+			err = -ENOENT;
 	}
 	if (!err) {
 		request->pid = pid_nr_ns(client->pid, task_active_pid_ns(current));
