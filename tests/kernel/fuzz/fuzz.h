@@ -94,7 +94,11 @@ struct fuzz_program {
 };
 
 void fuzz_random_program(struct actor *a, struct fuzz_program *p);
-/* Programs that try one request in every way: its struct changes, or allocations fail. */
+/*
+ * Programs that try one request in every way: its struct changes, has odd fields, or what it
+ * allocates fails.
+ */
+void fuzz_words_of(struct actor *a, struct fuzz_program *p, unsigned int number);
 void fuzz_changes_of(struct actor *a, struct fuzz_program *p, unsigned int number);
 void fuzz_failures_of(struct actor *a, struct fuzz_program *p, unsigned int number);
 /* @other is spliced in at times. */

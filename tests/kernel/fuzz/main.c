@@ -68,6 +68,7 @@ static void add_each_request(void)
 		if (!fields_request(i))
 			continue;
 		fuzz_changes_of(&a, &shared->program[shared->corpus++], i);
+		fuzz_words_of(&a, &shared->program[shared->corpus++], i);
 		if (shared->failing)
 			fuzz_failures_of(&a, &shared->program[shared->corpus++], i);
 	}

@@ -138,6 +138,23 @@ void fuzz_changes_of(struct actor *a, struct fuzz_program *p, unsigned int numbe
 		add_ask(a, p, number, what[i].place, what[i].change, 0);
 }
 
+/* Its first fields are beyond what is allowed, one after the other. */
+void fuzz_words_of(struct actor *a, struct fuzz_program *p, unsigned int number)
+{
+	static const u32 beyond[] = { 0x7fffffff, 0xfffffff0, 0x10000 };
+	struct fuzz_op *op;
+
+	*p = (struct fuzz_program){ .ops = 0 };
+	add_ask(a, p, _IOC_NR(XMEM_IOC_ATTACH), FUZZ_PLAIN, FUZZ_NOTHING, 0);
+	while (p->ops < FUZZ_OPS) {
+		op = &p->op[p->ops];
+		add_ask(a, p, number, FUZZ_PLAIN, FUZZ_NOTHING, 0);
+		op->tweaks = 1;
+		op->tweak[0].word = 2 + (p->ops - 2) / 3;	/* behind size and flags */
+		op->tweak[0].value = beyond[p->ops % 3];
+	}
+}
+
 /* Each allocation and copy of it fails, one after the other. */
 void fuzz_failures_of(struct actor *a, struct fuzz_program *p, unsigned int number)
 {
