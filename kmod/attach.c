@@ -49,8 +49,8 @@ static int xk_attach_slots(struct xk_client *client, struct xm_payload *what,
 	int err = xm_host_attach(host, client->id, what, get_random_u64(), request);
 
 	if (err == -EDQUOT)
-		trace_xmem_limit(client->pool->number, "devices", XMEM_MAX_DEVICES + 1,
-				 XMEM_MAX_DEVICES);
+		return xk_refuse(client->payer, client->pool, XMEM_QUOTA_POOL_DEVICES,
+				 XMEM_MAX_DEVICES, XMEM_MAX_DEVICES + 1, XMEM_MAX_DEVICES);
 	if (err != -ENOSPC)
 		return err;
 	err = xk_grow(client, request->count, spare);
@@ -80,6 +80,7 @@ static int xk_attach_locked(struct xk_client *client, struct xk_payload *new,
 		.id = payload->id, .traits = payload->traits, .bytes = payload->bytes,
 		.device = new && new->kind->device ? request->device : NULL,
 	};
+	xk_clock_set(pool);
 	err = xk_attach_slots(client, &what, request, spare);
 	if (err)
 		return err;
@@ -104,9 +105,14 @@ static int xk_attach_unlocked(struct xk_client *client, struct xk_payload *new,
 			break;
 		err = xk_attach_locked(client, new, request, &spare);
 		mutex_unlock(&pool->lock);
+		if (err == -EALREADY) {
+			err = xk_pause();
+			if (!err)
+				continue;
+		}
 		if (err != -EAGAIN)
 			break;
-		spare = xk_chunk_new(pool, xk_header(pool)->group_stride, true);
+		spare = xk_chunk_new(pool, client->payer, xk_header(pool)->group_stride, XK_GROUP);
 		if (IS_ERR(spare))
 			return PTR_ERR(spare);
 	}
@@ -118,8 +124,14 @@ static int xk_attach_unlocked(struct xk_client *client, struct xk_payload *new,
 static int xk_attach(struct xk_client *client, struct xk_payload *new,
 		     struct xmem_attach_request *request)
 {
-	int err = xk_attach_unlocked(client, new, request);
+	const u32 count = request->count;
+	int err = xk_charge(client->payer, client->pool, XMEM_QUOTA_USER_SLOTS, count);
 
+	if (err)
+		return err;
+	err = xk_attach_unlocked(client, new, request);
+	if (err)
+		xk_uncharge(client->payer, XMEM_QUOTA_USER_SLOTS, count);
 	if (err == -ENOSPC)
 		trace_xmem_limit(client->pool->number, "slots", request->count,
 				 client->pool->host.map.slots);
@@ -200,7 +212,6 @@ void xk_attach_finish(struct xk_call *call, int err)
 
 	if (!err)
 		return;
-	xk_pause();	/* see xk_renew_begin */
 	if (xk_client_lock(client))
 		return;
 	for (i = 0; i < call->u.attach.count; i++) {
@@ -213,10 +224,8 @@ void xk_attach_finish(struct xk_call *call, int err)
 
 int xk_detach_begin(struct xk_call *call)
 {
-	int err;
+	int err = xk_client_lock(call->client);
 
-	xk_pause();	/* see xk_renew_begin */
-	err = xk_client_lock(call->client);
 	if (err)
 		return err;
 	err = xk_detach_locked(call->client, &call->u.slot);

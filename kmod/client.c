@@ -15,9 +15,12 @@ static void xk_client_release(struct kref *kref)
 {
 	struct xk_client *client = container_of(kref, struct xk_client, kref);
 
+	xk_uncharge(client->payer, XMEM_QUOTA_USER_CLIENTS, 1);
+	xk_payer_put(client->payer);
 	xk_pollers_put(client->pollers);
 	put_pid(client->pid);
 	mmdrop(client->mm);
+	xk_pool_client_goes(client->pool);
 	xk_pool_put(client->pool);
 	kfree(client);
 }
@@ -50,23 +53,31 @@ int xk_client_lock_mapped(struct xk_client *client)
 	return READ_ONCE(client->area_maps) ? xk_client_lock(client) : -ENOTCONN;
 }
 
-/* The new client takes over a use of @pool that the caller has. */
-struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_pollers *pollers)
+/* The new client, by @file, takes over a use of @pool that the caller has. */
+struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, const struct xk_file *file)
 {
-	struct xk_client *client = kzalloc(sizeof(*client), GFP_KERNEL_ACCOUNT);
+	struct xk_client *client;
+	int err = xk_charge(file->payer, pool, XMEM_QUOTA_USER_CLIENTS, 1);
 
-	if (!client)
-		return NULL;
+	if (err)
+		return ERR_PTR(err);
+	client = kzalloc(sizeof(*client), GFP_KERNEL_ACCOUNT);
+	if (!client) {
+		xk_uncharge(file->payer, XMEM_QUOTA_USER_CLIENTS, 1);
+		return ERR_PTR(-ENOMEM);
+	}
 	kref_init(&client->kref);
 	xk_pool_get(pool);
+	xk_pool_client_comes(pool);
+	client->payer = xk_payer_get(file->payer);
 	client->pool = pool;
 	client->role = role;
 	client->mm = current->mm;
 	mmgrab(client->mm);
 	client->pid = get_pid(task_tgid(current));
 	client->uid = current_euid();
-	kref_get(&pollers->kref);
-	client->pollers = pollers;
+	kref_get(&file->pollers->kref);
+	client->pollers = file->pollers;
 	client->clock_offset = xk_clock_offset();
 	return client;
 }

@@ -17,15 +17,22 @@ static int xk_open(struct inode *inode, struct file *filp)
 
 	if (!file)
 		return -ENOMEM;
+	file->payer = xk_payer_new();
+	if (!file->payer)
+		goto err_file;
 	file->pollers = xk_pollers_new();
-	if (!file->pollers) {
-		kfree(file);
-		return -ENOMEM;
-	}
+	if (!file->pollers)
+		goto err_payer;
 	mutex_init(&file->lock);
 	file->file = filp;
 	filp->private_data = file;
 	return nonseekable_open(inode, filp);
+
+err_payer:
+	xk_payer_put(file->payer);
+err_file:
+	kfree(file);
+	return -ENOMEM;
 }
 
 /* A process closes a descriptor of the file. It may be the client, about to go. */
@@ -48,6 +55,7 @@ static int xk_release(struct inode *inode, struct file *filp)
 		xk_client_put(file->client);
 	}
 	xk_pollers_put(file->pollers);
+	xk_payer_put(file->payer);
 	mutex_destroy(&file->lock);
 	kfree(file);
 	return 0;

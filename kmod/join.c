@@ -110,9 +110,10 @@ static int xk_pool_permit(const struct xk_pool *pool, const struct xmem_join_req
 }
 
 /* A new pool, ready for use. */
-static struct xk_pool *xk_pool_make(const struct xmem_join_request *join, kgid_t group)
+static struct xk_pool *xk_pool_make(const struct xmem_join_request *join, kgid_t group,
+				    struct xk_payer *payer)
 {
-	struct xk_pool *pool = xk_pool_new(join, group);
+	struct xk_pool *pool = xk_pool_new(join, group, payer);
 	int err;
 
 	if (IS_ERR(pool))
@@ -121,6 +122,8 @@ static struct xk_pool *xk_pool_make(const struct xmem_join_request *join, kgid_t
 	xk_leave_prepare(pool);
 	xk_claims_prepare(pool);
 	err = xk_queues_prepare(pool);
+	if (!err)
+		err = xk_clock_prepare(pool);
 	if (!err)
 		err = xk_sysfs_prepare(pool);
 	if (!err)
@@ -138,7 +141,8 @@ static void xk_trace_create(const struct xk_pool *pool)
 }
 
 /* The pool that @join names, made if need be. The caller has a use of it. */
-static struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t group)
+static struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t group,
+				    struct xk_payer *payer)
 {
 	struct xk_pool *pool = xk_pool_find(join), *new;
 	int err;
@@ -146,7 +150,7 @@ static struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t
 	if (!pool) {
 		if (join->flags & XMEM_JOIN_EXISTING)
 			return ERR_PTR(-ENOENT);
-		new = xk_pool_make(join, group);
+		new = xk_pool_make(join, group, payer);
 		if (IS_ERR(new))
 			return new;
 		pool = xk_pool_enlist(new, join);
@@ -177,20 +181,20 @@ static int xk_join(struct xk_call *call, struct xmem_join_request *join)
 		return err;
 	/* The group that may open the device may read the pool's files in sysfs. */
 	pool = join->flags & XMEM_JOIN_FD ? xk_pool_of_fd(join->pool_fd) :
-		xk_pool_open(join, file_inode(call->file->file)->i_gid);
+		xk_pool_open(join, file_inode(call->file->file)->i_gid, call->file->payer);
 	if (IS_ERR(pool))
 		return PTR_ERR(pool);
 	err = xm_host_fits(&pool->host.map, join);
 	if (err)
 		goto err_pool;
-	area = xk_chunk_new(pool, xk_header(pool)->area_stride, true);
+	area = xk_chunk_new(pool, call->file->payer, xk_header(pool)->area_stride, XK_AREA);
 	if (IS_ERR(area)) {
 		err = PTR_ERR(area);
 		goto err_pool;
 	}
-	client = xk_client_new(pool, join->role, call->file->pollers);
-	if (!client) {
-		err = -ENOMEM;
+	client = xk_client_new(pool, join->role, call->file);
+	if (IS_ERR(client)) {
+		err = PTR_ERR(client);
 		goto err_area;
 	}
 	err = xk_client_enter(client, area, join);

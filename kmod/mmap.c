@@ -100,6 +100,11 @@ static void xk_count(struct vm_area_struct *vma, int maps, int area_maps)
 	client->maps += maps;
 	client->area_maps += area_maps;
 	spin_unlock(&client->pool->pages_lock);
+	/* A split, or a part that goes: it is too late to refuse it. */
+	if (maps > 0)
+		xk_charge_anyhow(client->payer, XMEM_QUOTA_USER_MAPPINGS, maps);
+	else
+		xk_uncharge(client->payer, XMEM_QUOTA_USER_MAPPINGS, -maps);
 }
 
 static void xk_vma_open(struct vm_area_struct *vma)
@@ -147,20 +152,15 @@ static const struct vm_operations_struct xk_read_ops = {
 
 /* ---- mmap ---- */
 
-#define XK_MAPS	32	/* mappings of one client, besides one for each group of the pool */
-
 /* Under pages_lock: says what kind of mapping it becomes and counts it, or returns an errno. */
 static int xk_mmap_kind(struct xk_client *client, struct vm_area_struct *vma, u64 from, u64 to)
 {
 	struct xk_pool *pool = client->pool;
-	u32 most = XK_MAPS + pool->host.map.groups;
 
 	if (client->ended)
 		return -ENOTCONN;
-	if (client->maps >= most) {
-		trace_xmem_limit(pool->number, "mappings", client->maps + 1ULL, most);
+	if (client->maps >= xk_most_maps(pool))
 		return -EDQUOT;
-	}
 	if (!(vma->vm_flags & VM_WRITE)) {
 		vma->vm_ops = &xk_read_ops;
 	} else if (!xk_may_write(pool, client, from, to)) {
@@ -192,9 +192,18 @@ int xk_mmap(struct file *filp, struct vm_area_struct *vma)
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC)
 		return -EPERM;
+	err = xk_charge(client->payer, client->pool, XMEM_QUOTA_USER_MAPPINGS, 1);
+	if (err)
+		return err;
 	spin_lock(&client->pool->pages_lock);
 	err = xk_mmap_kind(client, vma, from, to);
 	spin_unlock(&client->pool->pages_lock);
+	if (err)
+		xk_uncharge(client->payer, XMEM_QUOTA_USER_MAPPINGS, 1);
+	if (err == -EDQUOT)
+		xk_refuse(client->payer, client->pool, XMEM_QUOTA_CLIENT_MAPPINGS,
+			  READ_ONCE(client->maps), READ_ONCE(client->maps) + 1ULL,
+			  xk_most_maps(client->pool));
 	if (err)
 		return err;
 	vm_flags_clear(vma, vma->vm_flags & VM_WRITE ? VM_MAYEXEC : VM_MAYEXEC | VM_MAYWRITE);
