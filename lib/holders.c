@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "holders.h"
+#include "limits.h"
 #include "owned.h"
 #include "pages.h"
 
@@ -244,10 +245,11 @@ static void describe_slots(const struct xmem_pool *pool, u64 bytes, struct censu
 /* What the host or the system has refused when the last one was to be made. */
 static void describe_failure(const struct xmem_pool *pool, u64 bytes, int err, struct text *to)
 {
+	char limit[XL_LIMIT_BYTES];
+
 	add(to, "none of %llu bytes can be made, for ", (unsigned long long)bytes);
 	if (err == -EDQUOT)
-		add(to, "the host has as many payload files as it may have, this pool %u: ",
-		    xm_load(&pool->map.pool->payloads));
+		add(to, "%s: ", xl_host_error(pool, err, limit));
 	else if (err == -ENOMEM)
 		add(to, "too little memory is left, of the machine or of a control group: ");
 	else if (err == -EMFILE || err == -ENFILE)
