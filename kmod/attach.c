@@ -20,6 +20,22 @@ static struct xk_payload *xk_payload_owned(struct xk_client *client, u32 id)
 	return payload->incarnation == client->incarnation ? payload : ERR_PTR(-EPERM);
 }
 
+/* Of a pool that another user has made the client's user gets no more groups than it leaves. */
+static int xk_group_share(const struct xk_client *client)
+{
+	struct xk_pool *pool = client->pool;
+	u32 g, taken = 0, has = 0;
+
+	if (!xk_is_guest(pool, client->payer))
+		return 0;
+	for (g = 0; g < pool->host.map.groups; g++) {
+		taken += pool->host.group_owner[g] != XMEM_OWNER_NONE;
+		has += pool->group[g] && xk_payers_meet(pool->group[g]->payer, client->payer);
+	}
+	return xk_share_of_pool(client->payer, pool, XMEM_QUOTA_SHARE_GROUPS, has, taken,
+				pool->host.map.groups);
+}
+
 /*
  * Gives the client @spare as one more group, if a group makes its spare slots @count.
  * -EAGAIN: there is no @spare yet; the caller allocates it without the pool's lock.
@@ -27,10 +43,13 @@ static struct xk_payload *xk_payload_owned(struct xk_client *client, u32 id)
 static int xk_grow(struct xk_client *client, u32 count, struct xk_chunk **spare)
 {
 	struct xk_pool *pool = client->pool;
-	int group = xm_host_free_group(&pool->host, client->id, count);
+	int group = xm_host_free_group(&pool->host, client->id, count), err;
 
 	if (group < 0)
 		return group;
+	err = xk_group_share(client);
+	if (err)
+		return err;
 	if (!*spare)
 		return -EAGAIN;
 	xk_chunk_place(pool, &pool->group[group], *spare, client);

@@ -14,6 +14,22 @@
 
 /* ---- the client enters the pool ---- */
 
+/* Of a pool that another user has made a user gets no more clients than it leaves. */
+static int xk_client_share(const struct xk_client *client)
+{
+	struct xk_pool *pool = client->pool;
+	u32 c, taken = 0, has = 0;
+
+	if (!xk_is_guest(pool, client->payer))
+		return 0;
+	for (c = 0; c < pool->host.map.clients; c++) {
+		taken += !!pool->client[c];
+		has += pool->client[c] && xk_payers_meet(pool->client[c]->payer, client->payer);
+	}
+	return xk_share_of_pool(client->payer, pool, XMEM_QUOTA_SHARE_CLIENTS, has, taken,
+				pool->host.map.clients);
+}
+
 /* A free id. If there is none, waits for the clients that are ending and looks again. */
 static int xk_client_id(struct xk_pool *pool)
 {
@@ -40,6 +56,9 @@ static int xk_client_enter(struct xk_client *client, struct xk_chunk *area,
 
 	if (mutex_lock_killable(&pool->lock))
 		return -EINTR;
+	err = xk_client_share(client);
+	if (err)
+		goto out;
 	err = xk_client_id(pool);
 	if (err < 0) {
 		trace_xmem_limit(pool->number, "clients", pool->host.map.clients + 1ULL,

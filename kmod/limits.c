@@ -52,6 +52,10 @@ int xk_charge_pool(struct xk_payer *payer)
 		most = READ_ONCE(xk_max_pools);
 		if (pools >= most)
 			return xk_refuse(payer, NULL, XMEM_QUOTA_POOLS, pools, pools + 1ULL, most);
+		err = xk_share(payer, NULL, XMEM_QUOTA_USER_POOLS, XMEM_QUOTA_SHARE_POOLS, 1,
+			       most - pools);
+		if (err)
+			return err;
 	} while (!atomic_try_cmpxchg(&pools_charged, &pools, pools + 1));
 	err = xk_charge(payer, NULL, XMEM_QUOTA_USER_POOLS, 1);
 	if (err)
@@ -94,6 +98,10 @@ int xk_charge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long 
 
 	if (!xk_try_pages(&pages_charged, pages, most, &used))
 		return xk_refuse_pages(payer, pool, XMEM_QUOTA_PAGE_BYTES, used, pages, most);
+	err = xk_share(payer, pool, XMEM_QUOTA_USER_PAGE_BYTES, XMEM_QUOTA_SHARE_PAGE_BYTES,
+		       (u64)pages << PAGE_SHIFT, (u64)(most - used) << PAGE_SHIFT);
+	if (err)
+		goto err_all;
 	most = READ_ONCE(xk_max_pool_bytes) >> PAGE_SHIFT;
 	if (!xk_try_pages(&pool->pages, pages, most, &used)) {
 		err = xk_refuse_pages(payer, pool, XMEM_QUOTA_POOL_PAGE_BYTES, used, pages, most);

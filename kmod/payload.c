@@ -36,6 +36,25 @@ u32 xk_payload_devices(const struct xk_pool *pool)
 	return max(pool->device_count, READ_ONCE(pool->files));
 }
 
+/*
+ * Of a pool that another user has made a user keeps no more files than it leaves. As long as no
+ * more than half of them are there, nobody has to be counted.
+ */
+static int xk_payload_share(struct xk_pool *pool, const struct xk_payload *new, u32 count,
+			    u32 most)
+{
+	const struct xk_payload *payload;
+	u32 i, has = 0;
+
+	if (count < most / 2 || !xk_is_guest(pool, new->payer))
+		return 0;
+	for (i = 0; i < XK_PAYLOAD_LISTS; i++)
+		hlist_for_each_entry(payload, &pool->payloads[i], node)
+			has += payload->kind->device == new->kind->device &&
+			       xk_payers_meet(payload->payer, new->payer);
+	return xk_share_of_pool(new->payer, pool, XMEM_QUOTA_SHARE_FILES, has, count, most);
+}
+
 /* Gives @payload the id that it has if it enters the table before the lock is let go. */
 int xk_payload_number(struct xk_pool *pool, struct xk_payload *payload)
 {
@@ -52,7 +71,7 @@ int xk_payload_number(struct xk_pool *pool, struct xk_payload *payload)
 		return -EDQUOT;
 	}
 	payload->id = pool->payload_last + 1;
-	return 0;
+	return xk_payload_share(pool, payload, count, most);
 }
 
 /*

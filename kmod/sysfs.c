@@ -494,6 +494,9 @@ static struct xk_node *xk_node_new(struct xk_pool *pool, struct kobject *parent,
 	struct mem_cgroup *before;
 	struct xk_node *node;
 
+	/* Slots have the most entries by far. They leave half to pools and clients. */
+	if (type == &xk_slot_type && xk_user_is_half_full(payer, XMEM_QUOTA_USER_ENTRIES))
+		goto err_payer;
 	if (xk_charge(payer, pool, XMEM_QUOTA_USER_ENTRIES, entries))
 		goto err_payer;
 	before = xk_payer_enter(payer);

@@ -8,6 +8,8 @@
  * a namespace of its own has no more than with one. The payer also keeps the memory cgroup of who
  * opened the file, for what a work item allocates for it.
  *
+ * Besides, nobody gets the last of what users share (see "shares").
+ *
  * Every object that is counted has a reference to its payer, and so a payer lives until nothing is
  * counted at it any more, however long somebody else keeps that. root is counted but not refused,
  * nor is who has CAP_SYS_RESOURCE; limits.c limits all users together.
@@ -35,7 +37,7 @@ static unsigned long user_max[XK_USER_QUOTAS] = {
 	[XMEM_QUOTA_USER_FILE_BYTES] = ULONG_MAX,
 	[XMEM_QUOTA_USER_PAGE_BYTES] = 512UL << 20,
 	[XMEM_QUOTA_USER_MAPPINGS] = 65536,
-	[XMEM_QUOTA_USER_ENTRIES] = 65536,
+	[XMEM_QUOTA_USER_ENTRIES] = 12288,
 };
 
 module_param_named(user_max_pools, user_max[XMEM_QUOTA_USER_POOLS], ulong, 0644);
@@ -80,6 +82,11 @@ static const char *const names[XK_QUOTAS] = {
 	[XMEM_QUOTA_USER_PAGE_BYTES] = "user_max_page_bytes",
 	[XMEM_QUOTA_USER_MAPPINGS] = "user_max_mappings",
 	[XMEM_QUOTA_USER_ENTRIES] = "user_max_entries",
+	[XMEM_QUOTA_SHARE_POOLS] = "max_pools",
+	[XMEM_QUOTA_SHARE_PAGE_BYTES] = "max_bytes",
+	[XMEM_QUOTA_SHARE_CLIENTS] = "clients",
+	[XMEM_QUOTA_SHARE_GROUPS] = "groups",
+	[XMEM_QUOTA_SHARE_FILES] = "max_payloads",
 	[XMEM_QUOTA_POOLS] = "max_pools",
 	[XMEM_QUOTA_PAGE_BYTES] = "max_bytes",
 	[XMEM_QUOTA_POOL_FILES] = "max_payloads",
@@ -297,6 +304,11 @@ void xk_refused(struct xk_payer *payer, struct xk_refusal *ret)
 
 /* ---- charging ---- */
 
+static bool xk_user_is_bound(const struct xk_payer *payer, u32 level)
+{
+	return !payer->unlimited && !uid_eq(payer->user[level]->uid, GLOBAL_ROOT_UID);
+}
+
 static bool xk_user_try(struct xk_user *user, u32 quota, u64 n, u64 most, u64 *ret_used)
 {
 	u64 used = atomic64_read(&user->used[quota]);
@@ -317,9 +329,7 @@ int xk_charge(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u64
 	u32 i;
 
 	for (i = 0; i < payer->count; i++) {
-		bool free = payer->unlimited || uid_eq(payer->user[i]->uid, GLOBAL_ROOT_UID);
-
-		most = free ? U64_MAX : xk_user_most(quota);
+		most = xk_user_is_bound(payer, i) ? xk_user_most(quota) : U64_MAX;
 		if (!xk_user_try(payer->user[i], quota, n, most, &used))
 			goto err_users;
 	}
@@ -353,7 +363,83 @@ void xk_uncharge(struct xk_payer *payer, u32 quota, u64 n)
 		WARN_ON_ONCE(atomic64_sub_return(n, &payer->user[i]->used[quota]) < 0);
 }
 
+/* ---- shares ---- */
+
+/*
+ * What all users share nobody uses up alone: a user gets more of it only if afterwards as much is
+ * left as it has itself. So one has at most half of it, and whoever comes later still gets some.
+ */
+static u64 xk_share_most(u64 has, u64 free)
+{
+	return has + (free > has ? (free - has) / 2 : 0);
+}
+
+/* @n more of what the user has in @quota: @free are left of what all have. -EDQUOT. */
+int xk_share(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u32 share, u64 n,
+	     u64 free)
+{
+	u32 i;
+
+	for (i = 0; i < payer->count; i++) {
+		u64 has = atomic64_read(&payer->user[i]->used[quota]);
+		const struct xk_refusal refusal = {
+			.any = true, .quota = share, .level = i, .used = has, .wanted = has + n,
+			.most = xk_share_most(has, free),
+		};
+
+		if (xk_user_is_bound(payer, i) && refusal.wanted > refusal.most)
+			return xk_refuse_level(payer, pool, &refusal);
+	}
+	return 0;
+}
+
+/* Is one of its users, but root, among those of the other? */
+bool xk_payers_meet(const struct xk_payer *a, const struct xk_payer *b)
+{
+	u32 i, j;
+
+	for (i = 0; i < a->count; i++)
+		for (j = 0; j < b->count; j++)
+			if (a->user[i] == b->user[j] &&
+			    !uid_eq(a->user[i]->uid, GLOBAL_ROOT_UID))
+				return true;
+	return false;
+}
+
+/* Is its user another than the one who has made the pool? */
+bool xk_is_guest(const struct xk_pool *pool, const struct xk_payer *payer)
+{
+	return xk_user_is_bound(payer, 0) && payer != pool->payer &&
+	       !xk_payers_meet(pool->payer, payer);
+}
+
+/*
+ * A guest that has @has wants one more of what the pool has @most of, and @taken are taken: -EDQUOT
+ * if it leaves less than it has then. But everybody may have one.
+ */
+int xk_share_of_pool(struct xk_payer *payer, const struct xk_pool *pool, u32 share, u32 has,
+		     u32 taken, u32 most)
+{
+	u32 left = most > taken ? most - taken : 0, limit = xk_share_most(has, left);
+
+	if (has < max(limit, 1U))
+		return 0;
+	return xk_refuse(payer, pool, share, has, has + 1ULL, max(limit, 1U));
+}
+
 /* ---- looking ---- */
+
+/* Has one of its users half of what it may have? */
+bool xk_user_is_half_full(const struct xk_payer *payer, u32 quota)
+{
+	u32 i;
+
+	for (i = 0; i < payer->count; i++)
+		if (xk_user_is_bound(payer, i) &&
+		    atomic64_read(&payer->user[i]->used[quota]) >= xk_user_most(quota) / 2)
+			return true;
+	return false;
+}
 
 u64 xk_user_used(const struct xk_payer *payer, u32 quota)
 {

@@ -350,11 +350,18 @@ void xk_payer_leave(struct mem_cgroup *before);
 int xk_charge(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u64 n);
 void xk_charge_anyhow(struct xk_payer *payer, u32 quota, u64 n);
 void xk_uncharge(struct xk_payer *payer, u32 quota, u64 n);
+int xk_share(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u32 share, u64 n,
+	     u64 free);
+bool xk_payers_meet(const struct xk_payer *a, const struct xk_payer *b);
+bool xk_is_guest(const struct xk_pool *pool, const struct xk_payer *payer);
+int xk_share_of_pool(struct xk_payer *payer, const struct xk_pool *pool, u32 share, u32 has,
+		     u32 taken, u32 most);
 int xk_refuse(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u64 used, u64 wanted,
 	      u64 most);
 void xk_refused(struct xk_payer *payer, struct xk_refusal *ret);
 const char *xk_quota_name(u32 quota);
 u64 xk_user_most(u32 quota);
+bool xk_user_is_half_full(const struct xk_payer *payer, u32 quota);
 u64 xk_user_used(const struct xk_payer *payer, u32 quota);
 kuid_t xk_payer_uid(const struct xk_payer *payer, u32 level);
 ssize_t xk_users_print(char *page);

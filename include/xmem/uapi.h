@@ -722,6 +722,12 @@ enum xmem_quota {
 	XMEM_QUOTA_USER_PAGE_BYTES = 6,	/* of tables, groups and areas */
 	XMEM_QUOTA_USER_MAPPINGS = 7,	/* of these pages */
 	XMEM_QUOTA_USER_ENTRIES = 8,	/* in sysfs; what is beyond is not shown */
+	/* Of a user, who is left no more of what all share than it leaves to all others: kernel */
+	XMEM_QUOTA_SHARE_POOLS = 16,	/* of max_pools */
+	XMEM_QUOTA_SHARE_PAGE_BYTES = 17,	/* of max_bytes */
+	XMEM_QUOTA_SHARE_CLIENTS = 18,	/* of a pool that another user has made, as the next two */
+	XMEM_QUOTA_SHARE_GROUPS = 19,
+	XMEM_QUOTA_SHARE_FILES = 20,
 	/* Of the host, for all users together */
 	XMEM_QUOTA_POOLS = 32,		/* kernel: max_pools */
 	XMEM_QUOTA_PAGE_BYTES = 33,	/* kernel: max_bytes */

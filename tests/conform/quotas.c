@@ -480,6 +480,114 @@ TEST(P4_what_one_user_uses_up_another_still_has)
 	EVENTUALLY(has_nothing(user) && has_nothing(victim));
 }
 
+/* ---- shares ---- */
+
+static void take_pools(void *argument)
+{
+	const unsigned int *user = argument;
+	struct raw raw[10];
+	unsigned int i = 0;
+
+	become(*user);
+	do
+		raw_open(&raw[i]);
+	while (!raw_join(&raw[i], "", XMEM_ROLE_READER, 0) && ++i < 10);
+	CHECK(i < 10);
+	was_refused(&raw[i], XMEM_QUOTA_SHARE_POOLS, "max_pools", 0);
+	tell_parent(i);
+	hear_parent();
+}
+
+/* Who comes later finds some, although nobody has reached what a user may have. */
+TEST(P4_users_leave_each_other_half_of_what_is_free)
+{
+	unsigned int user = new_user(), second = user + 10000, third = user + 20000;
+	struct child *child[3];
+	struct raw raw;
+	char old[32];
+
+	raw_open(&raw);
+	EVENTUALLY(!quota_of(&raw, XMEM_QUOTA_POOLS).used);
+	set_parameter("max_pools", "8", old);
+	child[0] = spawn(take_pools, &user);
+	SAME(hear(child[0]), 4);
+	child[1] = spawn(take_pools, &second);
+	SAME(hear(child[1]), 2);
+	child[2] = spawn(take_pools, &third);
+	SAME(hear(child[2]), 1);
+	SAME(quota_of(&raw, XMEM_QUOTA_POOLS).used, 7);
+	set_parameter("max_pools", old, NULL);
+	kill_child(child[0]);
+	kill_child(child[1]);
+	kill_child(child[2]);
+	EVENTUALLY(has_nothing(user) && has_nothing(second) && has_nothing(third));
+	raw_close(&raw);
+}
+
+static void own_a_pool(void *argument)
+{
+	struct xmem_pool *pool;
+
+	become(*(unsigned int *)argument);
+	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .slots = 1024, .clients = 8);
+	WORKED(xmem_preallocate(pool, 1, BYTES));
+	send_file(parent_link(), xmem_pool_fd(pool));
+	hear_parent();
+	/* There is room for more of its own than the guest has left to other guests. */
+	WORKED(xmem_preallocate(pool, 8 * 64 + 63, BYTES));
+	tell_parent(1);
+	hear_parent();
+}
+
+static void be_a_guest(void *argument)
+{
+	struct xmem_pool_options options = { .size = sizeof(options), .flags = XMEM_OPEN_WRITER };
+	struct xmem_pool *pool[8];
+	unsigned int i, n = 0;
+	const char *why;
+	int file;
+
+	become(*(unsigned int *)argument);
+	file = receive_file(parent_link());
+	/* Of 8 places for clients the owner has one. */
+	for (i = 0; i < 8; i++) {
+		pool[i] = xmem_pool_open_fd(file, &options);
+		if (!pool[i])
+			break;
+	}
+	SAME(i, 3);
+	SAME(xmem_get_last_error(&why), -EDQUOT);
+	CHECK(strstr(why, "as many clients in another user's pool as it may have: 3 of 3"));
+	while (!xmem_preallocate(pool[0], 64, BYTES))
+		n++;
+	SAME(xmem_get_last_error(&why), -EDQUOT);
+	CHECK(strstr(why, "as many groups of slots in another user's pool as it may have: 7 of 7"));
+	SAME(n, 7);
+	/* Nor has it more by another client. */
+	SAME(xmem_preallocate(pool[1], 1, BYTES), -EDQUOT);
+	tell_parent(1);
+	hear_parent();
+}
+
+TEST_WITHIN(P4_guests_leave_the_owner_of_a_pool_half_of_it, 60)
+{
+	unsigned int owner = new_user(), guest = owner + 10000;
+	struct child *child[2];
+	int file;
+
+	child[0] = spawn(own_a_pool, &owner);
+	file = receive_file(child[0]->link);
+	child[1] = spawn(be_a_guest, &guest);
+	send_file(child[1]->link, file);
+	close(file);
+	hear(child[1]);
+	tell(child[0], 1);
+	hear(child[0]);
+	kill_child(child[1]);
+	kill_child(child[0]);
+	EVENTUALLY(has_nothing(owner) && has_nothing(guest));
+}
+
 /* ---- user namespaces ---- */
 
 static void write_file(const char *format, int pid, const char *text)
