@@ -31,6 +31,7 @@ union xm_request {
 	struct xmem_claim_request claim;
 	struct xmem_upgrade_request upgrade;
 	struct xmem_quota_request quota;
+	struct xmem_client_request client;
 };
 
 /* One kind of request, as this version knows it. */
