@@ -40,6 +40,7 @@ int cli_stat(const struct cli_arguments *arguments);
 int cli_clients(const struct cli_arguments *arguments);
 int cli_holders(const struct cli_arguments *arguments);
 int cli_claims(const struct cli_arguments *arguments);
+int cli_limits(const struct cli_arguments *arguments);
 int cli_gpu(const struct cli_arguments *arguments);
 int cli_backend(const struct cli_arguments *arguments);
 int cli_version(const struct cli_arguments *arguments);

@@ -42,6 +42,12 @@ static const char claims_more[] =
 	"until it is dropped, so that their sum can be more than the references.\n"
 	"--void voids the claims that are printed: nobody comes for them any more.\n"
 	"VOIDED says how many these were.\n";
+static const char limits_more[] =
+	"OF says whose limit it is: of this user, of the host with all its users, and if a\n"
+	"POOL is named, of the pool and of a client, which is the tool's own then. NAME is\n"
+	"the kernel module's parameter that sets it, where there is one:\n"
+	"/sys/module/xmem/parameters/NAME. USED and MOST are bytes where WHAT says so; a dash\n"
+	"is no limit.\n";
 static const char gpu_more[] =
 	"First the driver's library and the version of CUDA that it speaks. GRANULARITY is\n"
 	"what sizes of exported memory are multiples of. WORKS says what can be used:\n"
@@ -64,6 +70,8 @@ static const struct cli_command commands[] = {
 	  false, cli_holders },
 	{ "claims", "[--json] [--void] POOL [SLOT]", "references that are set aside", claims_more,
 	  1, 2, true, true, cli_claims },
+	{ "limits", "[--json] [POOL]", "what may be used, and what is", limits_more, 0, 1, true,
+	  false, cli_limits },
 	{ "gpu", "[--json]", "the CUDA driver, its GPUs, and what works there", gpu_more, 0, 0,
 	  true, false, cli_gpu },
 	{ "backend", "", "which host programs get: kernel or daemon", NULL, 0, 0, false, false,
@@ -84,8 +92,8 @@ static int help_all(void)
 		       commands[i].meaning);
 	puts("\n"
 	     "POOL is a name: a pool without one, which list calls anonymous, can be listed and\n"
-	     "not looked at. stat, clients, holders and claims join the pool while they look, so\n"
-	     "they need one free place among its clients; they leave before they print.\n"
+	     "not looked at. stat, clients, holders, claims and limits join the pool while they\n"
+	     "look, so they need one free place among its clients; they leave before they print.\n"
 	     "\n"
 	     "claims --void voids the references that it prints: nobody comes for them any more.\n"
 	     "What the columns count is in the help of each command.\n"

@@ -47,6 +47,10 @@ struct xm_host {
 						 * whose it was, if that is quarantined; or 0 */
 	u64 quarantined[XMEM_CLIENT_WORDS];	/* bit set: that client has ended, maybe not what
 						 * its process does on GPUs (I9) */
+	u32 *born_ms;				/* [slots] when the tenancy of each began, or NULL:
+						 * the host does not limit how many there are */
+	u32 now_ms;				/* with born_ms: the host sets it before attach and
+						 * renew; any clock whose milliseconds wrap */
 };
 
 /* In a bitmap that the host alone writes. */
@@ -85,6 +89,14 @@ void xm_host_query(struct xmem_query_request *request);
 
 /* Describe a pool for `pools`, except number and owner_uid. It reads only the host's words. */
 void xm_host_describe(const struct xm_host *host, struct xmem_pools_request *request);
+
+/*
+ * Fill in the answer to `quota` but for quota, used and most: of that scope, under that name, of
+ * no user, and not what has refused anything.
+ */
+void xm_quota_is(struct xmem_quota_request *request, u32 scope, const char *name);
+/* The same, used and most too, if request->quota is a capacity of the pool. false: it is not. */
+bool xm_host_quota(const struct xm_host *host, struct xmem_quota_request *request);
 
 /* Begin with a header whose table is zeroed and at least groups_offset bytes long. */
 void xm_host_init(struct xm_host *host, struct xmem_pool_header *pool);
@@ -196,8 +208,9 @@ struct xm_payload {
 /*
  * Give request->count spare slots to @me. @random: from the caller's generator. -EDQUOT: the
  * device table is full; -ERANGE: the slots reach beyond the payload; -ENOSPC: @me has too few spare
- * slots, and with more of them it would succeed. With payload->device the number of the device goes
- * into payload->traits.
+ * slots, and with more of them it would succeed; -EALREADY: of these too many have begun a tenancy
+ * in this millisecond, so ask again in the next one. With payload->device the number of the device
+ * goes into payload->traits.
  */
 int xm_host_attach(struct xm_host *host, u32 me, struct xm_payload *payload, u64 random,
 		   struct xmem_attach_request *request);
@@ -371,7 +384,7 @@ void xm_host_return_group(struct xm_host *host, u32 group);
  */
 int xm_host_resolve(const struct xm_host *host, u32 me, u32 slot, u64 word);
 
-/* Give a WRITING or FREE slot of @me the generations of its next tenancy. */
+/* Give a WRITING or FREE slot of @me the generations of its next tenancy. -EALREADY: see attach. */
 int xm_host_renew(struct xm_host *host, u32 me, u64 random, struct xmem_slot_request *request);
 
 /* ---- claims (claims.c) ---- */

@@ -44,6 +44,9 @@ static const struct xm_request_kind kinds[] = {
 	     .answers = false, .flags = XMEM_CLAIM_OWN | XMEM_CLAIM_AGAIN),
 	KIND(UPGRADE, xmem_upgrade_request, XMEM_UPGRADE_MIN, .answers = true,
 	     .flags = XMEM_UPGRADE_PUBLISH | XMEM_UPGRADE_GIVE_UP | XMEM_UPGRADE_CANCEL),
+	[_IOC_NR(XMEM_IOC_QUOTA)] =
+	KIND(QUOTA, xmem_quota_request, XMEM_QUOTA_MIN,
+	     .answers = true, .unjoined = true, .flags = XMEM_QUOTA_REFUSED),
 	[_IOC_NR(XMEM_IOC_CLIENT)] =
 	KIND(CLIENT, xmem_client_request, XMEM_CLIENT_MIN, .answers = true),
 };
@@ -56,7 +59,7 @@ const struct xm_request_kind *xm_request_find(u32 request)
 	if (nr >= sizeof(kinds) / sizeof(*kinds))
 		return NULL;
 	nr = xm_index(nr, sizeof(kinds) / sizeof(*kinds));
-	return kinds[nr].request == request ? &kinds[nr] : NULL;
+	return request && kinds[nr].request == request ? &kinds[nr] : NULL;
 }
 
 int xm_request_size(const struct xm_request_kind *kind, u32 size)
@@ -85,6 +88,70 @@ void xm_host_query(struct xmem_query_request *request)
 	request->max_clients = XMEM_MAX_CLIENTS;
 	request->max_ring_entries = XMEM_MAX_RING;
 	request->group_slots = XMEM_GROUP_SLOTS;
+}
+
+/* ---- limits ---- */
+
+static bool xm_fill_capacity(const struct xm_host *host, struct xmem_quota_request *request)
+{
+	const struct xm_map *map = &host->map;
+	u32 i;
+
+	request->used = 0;
+	switch (request->quota) {
+	case XMEM_QUOTA_POOL_CLIENTS:
+		request->most = map->clients;
+		for (i = 0; i < map->clients; i++)
+			request->used += xm_load(&xm_client_row(map, i)->state) !=
+					 XMEM_CLIENT_NONE;
+		return true;
+	case XMEM_QUOTA_POOL_SLOTS:
+		request->most = map->slots;
+		for (i = 0; i < map->slots; i++)
+			request->used += xm_load(&xm_slot_row(map, i)->owner) != XMEM_OWNER_NONE;
+		return true;
+	case XMEM_QUOTA_POOL_GROUPS:
+		request->most = map->groups;
+		for (i = 0; i < map->groups; i++)
+			request->used += xm_load(&host->group_owner[i]) != XMEM_OWNER_NONE;
+		return true;
+	case XMEM_QUOTA_POOL_DEVICES:
+		request->most = XMEM_MAX_DEVICES;
+		for (i = 1; i <= XMEM_MAX_DEVICES; i++)
+			request->used += xm_load(&xm_device_row(map, i)->bytes) != 0;
+		return true;
+	}
+	return false;
+}
+
+bool xm_host_quota(const struct xm_host *host, struct xmem_quota_request *request)
+{
+	static const char *const names[] = {
+		[XMEM_QUOTA_POOL_CLIENTS] = "clients",
+		[XMEM_QUOTA_POOL_SLOTS] = "slots",
+		[XMEM_QUOTA_POOL_GROUPS] = "groups",
+		[XMEM_QUOTA_POOL_DEVICES] = "devices",
+	};
+
+	if (!xm_fill_capacity(host, request))
+		return false;
+	xm_quota_is(request, XMEM_QUOTA_OF_POOL, names[request->quota]);
+	return true;
+}
+
+void xm_quota_is(struct xmem_quota_request *request, u32 scope, const char *name)
+{
+	u32 i;
+
+	request->scope = scope;
+	request->uid = ~0u;
+	request->level = 0;
+	request->wanted = 0;
+	request->reserved1 = 0;
+	for (i = 0; i < sizeof(request->name); i++)
+		request->name[i] = 0;
+	for (i = 0; name[i] && i < sizeof(request->name) - 1; i++)
+		request->name[i] = name[i];
 }
 
 void xm_host_describe(const struct xm_host *host, struct xmem_pools_request *request)

@@ -100,8 +100,22 @@ static u64 xm_tenancy_begin(u32 tenancy, u64 random)
 	return (u64)tenancy << XMEM_TENANCY_SHIFT | (random & (half - 1));
 }
 
-static void xm_begin_tenancy(struct xmem_slot_row *row, u64 first)
+/*
+ * Has the slot's tenancy begun in this millisecond? Then the next one is not begun yet. So however
+ * many clients and threads ask, a slot has 1000 tenancies a second (P4, P5).
+ */
+static bool xm_is_young(const struct xm_host *host, u32 slot)
 {
+	return host->born_ms && xm_slot_row(&host->map, slot)->tenancies &&
+	       host->born_ms[slot] == host->now_ms;
+}
+
+static void xm_begin_tenancy(struct xm_host *host, u32 slot, u64 first)
+{
+	struct xmem_slot_row *row = xm_slot_row(&host->map, slot);
+
+	if (host->born_ms)
+		host->born_ms[slot] = host->now_ms;
 	row->tenancy = first >> XMEM_TENANCY_SHIFT;
 	row->tenancies++;
 	xm_store_release(&row->generation_first, first);
@@ -122,6 +136,16 @@ u32 xm_host_spare_slots(const struct xm_host *host, u32 me)
 	for (s = 0; s < host->map.slots; s++)
 		spare += xm_is_spare(host, s, me);
 	return spare;
+}
+
+/* How many of these can begin a tenancy now? */
+static u32 xm_ripe_slots(const struct xm_host *host, u32 me)
+{
+	u32 s, ripe = 0;
+
+	for (s = 0; s < host->map.slots; s++)
+		ripe += xm_is_spare(host, s, me) && !xm_is_young(host, s);
+	return ripe;
 }
 
 int xm_host_free_group(const struct xm_host *host, u32 me, u32 count)
@@ -198,13 +222,15 @@ int xm_host_attach(struct xm_host *host, u32 me, struct xm_payload *payload, u64
 		return -ERANGE;
 	if (xm_host_spare_slots(host, me) < request->count)
 		return -ENOSPC;
+	if (host->born_ms && xm_ripe_slots(host, me) < request->count)
+		return -EALREADY;
 	if (device)
 		xm_device_enter(map, device, payload);
 	for (s = 0; s < map->slots && n < request->count; s++) {
 		struct xmem_slot_row *row = xm_slot_row(map, s);
 		u64 first;
 
-		if (!xm_is_spare(host, s, me))
+		if (!xm_is_spare(host, s, me) || xm_is_young(host, s))
 			continue;
 		random = random * 6364136223846793005ULL + 1442695040888963407ULL;
 		first = xm_tenancy_begin(xm_next_tenancy(row, random), random);
@@ -216,7 +242,7 @@ int xm_host_attach(struct xm_host *host, u32 me, struct xm_payload *payload, u64
 		row->traits = payload->traits | once;
 		xm_store(&row->length, request->length);
 		row->tenant = me;
-		xm_begin_tenancy(row, first);
+		xm_begin_tenancy(host, s, first);
 		xm_store_release(&row->owner, me);
 		request->slot[n++] = s;
 	}
@@ -422,11 +448,13 @@ int xm_host_renew(struct xm_host *host, u32 me, u64 random, struct xmem_slot_req
 		return -ESTALE;
 	if (xm_worn_out(row))
 		return -ENOSPC;
+	if (xm_is_young(host, slot))
+		return -EALREADY;
 	first = xm_tenancy_begin(xm_next_tenancy(row, random), random);
 	if (!xm_cas_full(state, word, xm_word(first, 0, xm_state(word))))
 		return -ESTALE;
 	xm_claims_end(host, slot);
-	xm_begin_tenancy(row, first);
+	xm_begin_tenancy(host, slot, first);
 	request->generation = first;
 	return 0;
 }

@@ -290,6 +290,7 @@ void xd_connection_serve(struct xd_daemon *daemon, struct xd_connection *connect
 	if (err)
 		datagram = (struct xm_datagram){ .short_head = true };
 	err = serve_datagram(&call, &datagram);
+	xd_quota_note(daemon, connection, err);
 	for (i = 0; i < datagram.files; i++)
 		close(datagram.file[i]);
 	if (call.fd >= 0)

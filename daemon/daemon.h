@@ -15,6 +15,7 @@
  *   cuda.c        CUDA payloads: memory of GPUs, and who has it open
  *   poll.c        descriptors that clients poll
  *   claims.c      claims, and the time after which they are void
+ *   quota.c       what is used of which limit, and which was reached
  *
  * The bookkeeping in the pages is in core/host.h, the datagrams are in lib/host/wire.h.
  */
@@ -34,11 +35,19 @@
 
 /* How many of each kind the daemon takes; derived from RLIMIT_NOFILE. */
 struct xd_limits {
+	u32 descriptors;	/* that it may have open itself */
 	u32 connections;	/* each needs two descriptors */
 	u32 per_process;	/* connections of one process */
 	u32 payloads;		/* payload files of all pools */
 	u32 polls;		/* descriptors to poll, of all clients */
 	u32 polls_of_one;	/* likewise, of one client */
+};
+
+/* A limit that was reached. */
+struct xd_refusal {
+	bool any;
+	u32 quota;		/* enum xmem_quota */
+	u64 used, most;
 };
 
 /* Whose descriptors stand for memory of a GPU. */
@@ -96,6 +105,7 @@ struct xd_connection {
 	u32 poll_count;			/* descriptors to poll that it has been given */
 	struct xmem_claim_request added; /* the last request that has added claims */
 	u64 added_number;		/* of its message; 0: there is none */
+	struct xd_refusal refusal;	/* the last EDQUOT that it was told */
 };
 
 struct xd_daemon {
@@ -107,6 +117,7 @@ struct xd_daemon {
 	bool activated;			/* the listener is a service manager's */
 	int idle_ms;			/* leave after so long without connections; -1: never */
 	struct xd_limits limits;
+	struct xd_refusal refusal;	/* by the request that is being served */
 	struct xd_device_files device_files;
 	u32 connection_count;
 	u32 pool_count;
@@ -170,6 +181,17 @@ void xd_connection_end(struct xd_daemon *daemon, struct xd_connection *connectio
 
 /* 0: the struct and call->answer are the reply; or -errno. */
 int xd_serve(struct xd_call *call, u32 request, const void *body, size_t length);
+
+/* ---- limits (quota.c) ---- */
+
+/* @quota of enum xmem_quota is reached. -EDQUOT. */
+int xd_refuse(struct xd_daemon *daemon, u32 quota, u64 used, u64 most);
+
+/* A request of @from has been served, and is answered with @err: remember which limit it was. */
+void xd_quota_note(struct xd_daemon *daemon, struct xd_connection *from, int err);
+
+/* Serve a request for limits. 0 or -errno. */
+int xd_quota(struct xd_call *call);
 
 /* ---- pools (pool.c) ---- */
 

@@ -59,6 +59,7 @@ void xd_limits_set(struct xd_limits *ret)
 	count = count > 4 * SPARE_FDS ? count - 2 * XD_MAX_POOLS - SPARE_FDS : SPARE_FDS;
 	if (count > SPARE_FDS)
 		count -= count / 9;
+	ret->descriptors = files.rlim_cur < ~0u ? files.rlim_cur : ~0u;
 	ret->connections = count / 4;
 	ret->per_process = ret->connections / 4;
 	ret->payloads = count / 2;

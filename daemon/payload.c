@@ -78,11 +78,15 @@ static void enter(struct xd_pool *pool, struct xd_payload *payload)
 int xd_payload_make(struct xd_pool *pool, int fd, u64 incarnation,
 		    struct xd_payload **ret_payload)
 {
+	struct xd_daemon *daemon = pool->daemon;
 	struct xd_payload *payload;
 
-	if (pool->payload_count >= XD_MAX_PAYLOADS || pool->last_payload == ~0u ||
-	    pool->daemon->payload_count >= pool->daemon->limits.payloads)
-		return -EDQUOT;
+	if (pool->payload_count >= XD_MAX_PAYLOADS || pool->last_payload == ~0u)
+		return xd_refuse(daemon, XMEM_QUOTA_POOL_FILES, pool->payload_count,
+				 XD_MAX_PAYLOADS);
+	if (daemon->payload_count >= daemon->limits.payloads)
+		return xd_refuse(daemon, XMEM_QUOTA_USER_FILES, daemon->payload_count,
+				 daemon->limits.payloads);
 	payload = calloc(1, sizeof(*payload));
 	if (!payload)
 		return -ENOMEM;

@@ -226,7 +226,7 @@ static int new_pair(int pair[2])
 
 int xd_poll_new(struct xd_connection *from, const struct xmem_poll_fd_request *request)
 {
-	const struct xd_daemon *daemon = from->pool->daemon;
+	struct xd_daemon *daemon = from->pool->daemon;
 	struct xd_poll *poll;
 	struct xm_poll what;
 	int pair[2], err;
@@ -235,9 +235,12 @@ int xd_poll_new(struct xd_connection *from, const struct xmem_poll_fd_request *r
 	if (err)
 		return err;
 	drop_closed(from);
-	if (from->poll_count >= daemon->limits.polls_of_one ||
-	    daemon->poll_count >= daemon->limits.polls)
-		return -EDQUOT;
+	if (from->poll_count >= daemon->limits.polls_of_one)
+		return xd_refuse(daemon, XMEM_QUOTA_CLIENT_POLLS, from->poll_count,
+				 daemon->limits.polls_of_one);
+	if (daemon->poll_count >= daemon->limits.polls)
+		return xd_refuse(daemon, XMEM_QUOTA_POLLS, daemon->poll_count,
+				 daemon->limits.polls);
 	poll = calloc(1, sizeof(*poll));
 	if (!poll)
 		return -ENOMEM;

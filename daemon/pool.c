@@ -151,7 +151,7 @@ int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join_request *joi
 	if (err)
 		return err;
 	if (daemon->pool_count >= XD_MAX_POOLS)
-		return -EDQUOT;
+		return xd_refuse(daemon, XMEM_QUOTA_USER_POOLS, daemon->pool_count, XD_MAX_POOLS);
 	widen(&header);
 	header.owner_uid = geteuid();
 	pool = calloc(1, sizeof(*pool));

@@ -166,6 +166,9 @@ static int attach_slots(struct xd_call *call, struct xm_payload *what)
 	int err, group;
 
 	err = xm_host_attach(host, me, what, random_word(), request);
+	if (err == -EDQUOT)
+		return xd_refuse(call->daemon, XMEM_QUOTA_POOL_DEVICES, XMEM_MAX_DEVICES,
+				 XMEM_MAX_DEVICES);
 	if (err != -ENOSPC)
 		return err;
 	group = xm_host_free_group(host, me, request->count);
@@ -373,6 +376,11 @@ static int serve_claim(struct xd_call *call)
 	return xd_claim(call);
 }
 
+static int serve_quota(struct xd_call *call)
+{
+	return xd_quota(call);
+}
+
 /* ---- all ---- */
 
 static int (*const servers[])(struct xd_call *call) = {
@@ -391,6 +399,7 @@ static int (*const servers[])(struct xd_call *call) = {
 	[_IOC_NR(XMEM_IOC_POLL_FD)]	= serve_poll_fd,
 	[_IOC_NR(XMEM_IOC_CLAIM)]	= serve_claim,
 	[_IOC_NR(XMEM_IOC_UPGRADE)]	= serve_upgrade,
+	[_IOC_NR(XMEM_IOC_QUOTA)]	= serve_quota,
 	[_IOC_NR(XMEM_IOC_CLIENT)]	= serve_client,
 };
 

@@ -26,6 +26,22 @@ struct xk_growth {
 	int group;			/* the group that has got them, to be unmapped; or -1 */
 };
 
+/* Of a pool that another user has made the client's user gets no more groups than it leaves. */
+static int xk_group_share(const struct xk_client *client)
+{
+	struct xk_pool *pool = client->pool;
+	u32 g, taken = 0, has = 0;
+
+	if (!xk_is_guest(pool, client->payer))
+		return 0;
+	for (g = 0; g < pool->host.map.groups; g++) {
+		taken += pool->host.group_owner[g] != XMEM_OWNER_NONE;
+		has += pool->group[g] && xk_payers_meet(pool->group[g]->payer, client->payer);
+	}
+	return xk_share_of_pool(client->payer, pool, XMEM_QUOTA_SHARE_GROUPS, has, taken,
+				pool->host.map.groups);
+}
+
 /*
  * Gives the client one more group, if a group makes its spare slots @count. -EAGAIN: the caller
  * has something to do, as @growth says, and tries again. Until it has done so no other thread
@@ -34,10 +50,13 @@ struct xk_growth {
 static int xk_grow(struct xk_client *client, u32 count, struct xk_growth *growth)
 {
 	struct xk_pool *pool = client->pool;
-	int group = xm_host_free_group(&pool->host, client->id, count);
+	int group = xm_host_free_group(&pool->host, client->id, count), err;
 
 	if (group < 0)
 		return group;
+	err = xk_group_share(client);
+	if (err)
+		return err;
 	if (!growth->spare)
 		return -EAGAIN;
 	xk_chunk_place(pool, &pool->group[group], growth->spare, client);
@@ -56,8 +75,8 @@ static int xk_attach_slots(struct xk_client *client, struct xm_payload *what,
 	int err = xm_host_attach(host, client->id, what, get_random_u64(), request);
 
 	if (err == -EDQUOT)
-		trace_xmem_limit(client->pool->number, "devices", XMEM_MAX_DEVICES + 1,
-				 XMEM_MAX_DEVICES);
+		return xk_refuse(client->payer, client->pool, XMEM_QUOTA_POOL_DEVICES,
+				 XMEM_MAX_DEVICES, XMEM_MAX_DEVICES + 1, XMEM_MAX_DEVICES);
 	return err == -ENOSPC ? xk_grow(client, request->count, growth) : err;
 }
 
@@ -82,6 +101,7 @@ static int xk_attach_locked(struct xk_client *client, struct xk_payload *new,
 		.id = payload->id, .traits = payload->traits, .bytes = payload->bytes,
 		.device = new && new->kind->device ? request->device : NULL,
 	};
+	xk_clock_set(pool);
 	err = xk_attach_slots(client, &what, request, growth);
 	if (err)
 		return err;
@@ -106,6 +126,11 @@ static int xk_attach_unlocked(struct xk_client *client, struct xk_payload *new,
 			break;
 		err = xk_attach_locked(client, new, request, &growth);
 		mutex_unlock(&pool->lock);
+		if (err == -EALREADY) {
+			err = xk_pause();
+			if (!err)
+				continue;
+		}
 		if (err != -EAGAIN)
 			break;
 		if (growth.group >= 0) {
@@ -113,7 +138,8 @@ static int xk_attach_unlocked(struct xk_client *client, struct xk_payload *new,
 			growth.group = -1;
 			continue;
 		}
-		growth.spare = xk_chunk_new(pool, xk_header(pool)->group_stride, true);
+		growth.spare = xk_chunk_new(pool, client->payer, xk_header(pool)->group_stride,
+					    XK_GROUP);
 		if (IS_ERR(growth.spare))
 			return PTR_ERR(growth.spare);
 	}
@@ -125,12 +151,18 @@ static int xk_attach_unlocked(struct xk_client *client, struct xk_payload *new,
 static int xk_attach(struct xk_client *client, struct xk_payload *new,
 		     struct xmem_attach_request *request)
 {
-	int err;
+	const u32 count = request->count;
+	int err = xk_charge(client->payer, client->pool, XMEM_QUOTA_USER_SLOTS, count);
 
-	if (mutex_lock_killable(&client->attach_lock))
-		return -EINTR;
-	err = xk_attach_unlocked(client, new, request);
-	mutex_unlock(&client->attach_lock);
+	if (err)
+		return err;
+	err = mutex_lock_killable(&client->attach_lock);
+	if (!err) {
+		err = xk_attach_unlocked(client, new, request);
+		mutex_unlock(&client->attach_lock);
+	}
+	if (err)
+		xk_uncharge(client->payer, XMEM_QUOTA_USER_SLOTS, count);
 	if (err == -ENOSPC)
 		trace_xmem_limit(client->pool->number, "slots", request->count,
 				 client->pool->host.map.slots);
@@ -211,7 +243,6 @@ void xk_attach_finish(struct xk_call *call, int err)
 
 	if (!err)
 		return;
-	xk_pause();	/* see xk_renew_begin */
 	if (xk_client_lock(client))
 		return;
 	for (i = 0; i < call->u.attach.count; i++) {
@@ -224,10 +255,8 @@ void xk_attach_finish(struct xk_call *call, int err)
 
 int xk_detach_begin(struct xk_call *call)
 {
-	int err;
+	int err = xk_client_lock(call->client);
 
-	xk_pause();	/* see xk_renew_begin */
-	err = xk_client_lock(call->client);
 	if (err)
 		return err;
 	err = xk_detach_locked(call->client, &call->u.slot);

@@ -25,8 +25,11 @@ static void xk_client_free(struct xk_client *client)
 		xk_inode_put(client->inode);
 	mutex_destroy(&client->attach_lock);
 	put_pid(client->sharer);
+	xk_uncharge(client->payer, XMEM_QUOTA_USER_CLIENTS, 1);
+	xk_payer_put(client->payer);
 	put_pid(client->pid);
 	mmdrop(client->mm);
+	xk_pool_client_goes(client->pool);
 	xk_pool_put(client->pool);
 	kfree(client);
 }
@@ -154,16 +157,23 @@ static int xk_client_prepare(struct xk_client *client)
 }
 
 /* A client that has yet to join. On success it takes over a use of @pool that the caller has. */
-struct xk_client *xk_client_new(struct xk_pool *pool, u32 role)
+struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer *payer)
 {
-	struct xk_client *client = kzalloc(sizeof(*client), GFP_KERNEL_ACCOUNT);
-	int err;
+	struct xk_client *client;
+	int err = xk_charge(payer, pool, XMEM_QUOTA_USER_CLIENTS, 1);
 
-	if (!client)
+	if (err)
+		return ERR_PTR(err);
+	client = kzalloc(sizeof(*client), GFP_KERNEL_ACCOUNT);
+	if (!client) {
+		xk_uncharge(payer, XMEM_QUOTA_USER_CLIENTS, 1);
 		return ERR_PTR(-ENOMEM);
+	}
 	kref_init(&client->kref);
 	mutex_init(&client->attach_lock);
 	xk_pool_get(pool);
+	xk_pool_client_comes(pool);
+	client->payer = xk_payer_get(payer);
 	client->pool = pool;
 	client->role = role;
 	client->mm = current->mm;

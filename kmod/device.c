@@ -36,7 +36,8 @@ static void xk_client_show(struct seq_file *m, struct file *filp)
 
 static long xk_client_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 {
-	struct xk_call call = { .file = filp, .client = filp->private_data };
+	struct xk_client *client = filp->private_data;
+	struct xk_call call = { .file = filp, .client = client, .payer = client->payer };
 
 	return xk_ioctl(&call, cmd, (void __user *)arg);
 }
@@ -55,16 +56,32 @@ static const struct file_operations xk_client_fops = {
 
 /* ---- the device ---- */
 
+/* Who opens it pays for what is made by it, also where another process joins. */
+static int xk_device_open(struct inode *inode, struct file *filp)
+{
+	filp->private_data = xk_payer_new();
+	return filp->private_data ? nonseekable_open(inode, filp) : -ENOMEM;
+}
+
+static int xk_device_release(struct inode *inode, struct file *filp)
+{
+	xk_payer_put(filp->private_data);
+	return 0;
+}
+
 static long xk_device_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 {
-	struct xk_call call = { .file = filp, .joined_ops = &xk_client_fops };
+	struct xk_call call = {
+		.file = filp, .payer = filp->private_data, .joined_ops = &xk_client_fops,
+	};
 
 	return xk_ioctl(&call, cmd, (void __user *)arg);
 }
 
 static const struct file_operations xk_device_fops = {
 	.owner = THIS_MODULE,
-	.open = nonseekable_open,
+	.open = xk_device_open,
+	.release = xk_device_release,
 	.unlocked_ioctl = xk_device_ioctl,
 	.llseek = noop_llseek,
 };

@@ -14,6 +14,22 @@
 
 /* ---- the client enters the pool ---- */
 
+/* Of a pool that another user has made a user gets no more clients than it leaves. */
+static int xk_client_share(const struct xk_client *client)
+{
+	struct xk_pool *pool = client->pool;
+	u32 c, taken = 0, has = 0;
+
+	if (!xk_is_guest(pool, client->payer))
+		return 0;
+	for (c = 0; c < pool->host.map.clients; c++) {
+		taken += !!pool->client[c];
+		has += pool->client[c] && xk_payers_meet(pool->client[c]->payer, client->payer);
+	}
+	return xk_share_of_pool(client->payer, pool, XMEM_QUOTA_SHARE_CLIENTS, has, taken,
+				pool->host.map.clients);
+}
+
 /* An id that neither a client has, nor what is left of one, nor one that is still joining. */
 static int xk_free_id(const struct xk_pool *pool)
 {
@@ -90,11 +106,13 @@ static int xk_client_seat(struct xk_client *client, struct xk_chunk *area)
 
 	if (mutex_lock_killable(&pool->lock))
 		return -EINTR;
-	id = xk_client_id(pool);
-	if (id < 0) {
+	id = xk_client_share(client);
+	if (!id)
+		id = xk_client_id(pool);
+	if (id == -EUSERS) {
 		trace_xmem_limit(pool->number, "clients", pool->host.map.clients + 1ULL,
 				 pool->host.map.clients);
-	} else {
+	} else if (id >= 0) {
 		client->id = id;
 		kref_get(&client->kref);
 		xk_client_place(pool, id, client);
@@ -172,9 +190,10 @@ static int xk_pool_permit(const struct xk_pool *pool, const struct xmem_join_req
 }
 
 /* A new pool, ready for use. */
-static struct xk_pool *xk_pool_make(const struct xmem_join_request *join, kgid_t group)
+static struct xk_pool *xk_pool_make(const struct xmem_join_request *join, kgid_t group,
+				    struct xk_payer *payer)
 {
-	struct xk_pool *pool = xk_pool_new(join, group);
+	struct xk_pool *pool = xk_pool_new(join, group, payer);
 	int err;
 
 	if (IS_ERR(pool))
@@ -183,6 +202,8 @@ static struct xk_pool *xk_pool_make(const struct xmem_join_request *join, kgid_t
 	xk_leave_prepare(pool);
 	xk_claims_prepare(pool);
 	err = xk_queues_prepare(pool);
+	if (!err)
+		err = xk_clock_prepare(pool);
 	if (!err)
 		err = xk_sysfs_prepare(pool);
 	if (!err)
@@ -195,12 +216,13 @@ static void xk_trace_create(const struct xk_pool *pool)
 {
 	const struct xmem_pool_header *header = xk_header(pool);
 
-	trace_xmem_pool_create(pool->number, header->owner_uid, header->name, header->slots,
-			       header->clients, header->ring_entries);
+	trace_xmem_pool_create(pool->number, from_kuid(&init_user_ns, pool->owner), header->name,
+			       header->slots, header->clients, header->ring_entries);
 }
 
 /* The pool that @join names, made if need be. The caller has a use of it. */
-static struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t group)
+static struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t group,
+				    struct xk_payer *payer)
 {
 	struct xk_pool *pool = xk_pool_find(join), *new;
 	int err;
@@ -208,7 +230,7 @@ static struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t
 	if (!pool) {
 		if (join->flags & XMEM_JOIN_EXISTING)
 			return ERR_PTR(-ENOENT);
-		new = xk_pool_make(join, group);
+		new = xk_pool_make(join, group, payer);
 		if (IS_ERR(new))
 			return new;
 		pool = xk_pool_enlist(new, join);
@@ -234,7 +256,7 @@ static struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t
  */
 static struct file *xk_join_file(struct xk_call *call, struct xk_pool *pool)
 {
-	struct xk_client *client = xk_client_new(pool, call->u.join.role);
+	struct xk_client *client = xk_client_new(pool, call->u.join.role, call->payer);
 	struct file *file;
 
 	if (IS_ERR(client)) {
@@ -260,7 +282,7 @@ static int xk_join(struct xk_call *call, struct xk_pool *pool)
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	client = file->private_data;
-	area = xk_chunk_new(pool, xk_header(pool)->area_stride, true);
+	area = xk_chunk_new(pool, client->payer, xk_header(pool)->area_stride, XK_AREA);
 	err = PTR_ERR_OR_ZERO(area);
 	if (!err) {
 		err = xk_client_enter(client, area, join);
@@ -293,7 +315,7 @@ int xk_join_begin(struct xk_call *call)
 		return err;
 	/* The group that may open the device may read the pool's files in sysfs. */
 	pool = join->flags & XMEM_JOIN_FD ? xk_pool_of_fd(join->pool_fd) :
-		xk_pool_open(join, file_inode(call->file)->i_gid);
+		xk_pool_open(join, file_inode(call->file)->i_gid, call->payer);
 	if (IS_ERR(pool))
 		return PTR_ERR(pool);
 	err = xm_host_fits(&pool->host.map, join);

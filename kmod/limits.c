@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The limits: what the administrator allows, as parameters of the module, and how
- * much of it is in use. EDQUOT tells a caller that one of them is reached. Those with mode 0644
- * may change at any time, under no lock: hence READ_ONCE wherever they are read.
+ * The limits of all users together, and of one pool: what the administrator allows, as parameters
+ * of the module, and how much of it is in use; users.c has those of one user. EDQUOT tells a caller
+ * that one of them is reached, and the request quota which. Those with mode 0644 may change at any
+ * time, under no lock: hence READ_ONCE wherever they are read.
  */
 #include <linux/atomic.h>
 #include <linux/module.h>
@@ -10,10 +11,10 @@
 #include "xk.h"
 #include "trace.h"
 
-unsigned int xk_max_pools = 64;
+unsigned int xk_max_pools = 1024;
 module_param_named(max_pools, xk_max_pools, uint, 0644);
 MODULE_PARM_DESC(max_pools, "how many pools there may be, of all users together; one that has "
-		 "ended counts until its files of drivers are released");
+		 "ended counts until its clients' files are closed and its drivers' released");
 
 unsigned int xk_max_payloads = 4096;
 module_param_named(max_payloads, xk_max_payloads, uint, 0644);
@@ -42,61 +43,103 @@ static atomic_t pools_charged;
 static atomic_long_t pages_charged;	/* of all pools */
 
 /* Account for one more pool. -EDQUOT: there are as many as there may be. */
-int xk_charge_pool(void)
+int xk_charge_pool(struct xk_payer *payer)
 {
-	int pools = atomic_read(&pools_charged);
+	int pools = atomic_read(&pools_charged), err;
 	unsigned int most;
 
 	do {
 		most = READ_ONCE(xk_max_pools);
-		if (pools >= most) {
-			trace_xmem_limit(XK_NO_POOL, "max_pools", pools + 1, most);
-			return -EDQUOT;
-		}
+		if (pools >= most)
+			return xk_refuse(payer, NULL, XMEM_QUOTA_POOLS, pools, pools + 1ULL, most);
+		err = xk_share(payer, NULL, XMEM_QUOTA_USER_POOLS, XMEM_QUOTA_SHARE_POOLS, 1,
+			       most - pools);
+		if (err)
+			return err;
 	} while (!atomic_try_cmpxchg(&pools_charged, &pools, pools + 1));
-	return 0;
+	err = xk_charge(payer, NULL, XMEM_QUOTA_USER_POOLS, 1);
+	if (err)
+		atomic_dec(&pools_charged);
+	return err;
 }
 
-void xk_uncharge_pool(void)
+void xk_uncharge_pool(struct xk_payer *payer)
 {
+	xk_uncharge(payer, XMEM_QUOTA_USER_POOLS, 1);
 	atomic_dec(&pools_charged);
 }
 
-/* Account for pages of @pool that the caller will allocate. -EDQUOT. */
-int xk_charge_pages(struct xk_pool *pool, unsigned long pages)
+/* Counts them, if there are not too many then. */
+static bool xk_try_pages(atomic_long_t *pages, unsigned long n, unsigned long most,
+			 unsigned long *ret_used)
 {
-	unsigned long most_of_all = READ_ONCE(xk_max_bytes) >> PAGE_SHIFT;
-	unsigned long most = READ_ONCE(xk_max_pool_bytes) >> PAGE_SHIFT, wanted;
+	unsigned long used = atomic_long_read(pages);
 
-	wanted = atomic_long_add_return(pages, &pages_charged);
-	if (wanted > most_of_all) {
-		trace_xmem_limit(pool->number, "max_bytes", (u64)wanted << PAGE_SHIFT,
-				 (u64)most_of_all << PAGE_SHIFT);
+	do {
+		*ret_used = used;
+		if (used > most || n > most - used)
+			return false;
+	} while (!atomic_long_try_cmpxchg(pages, (long *)&used, used + n));
+	return true;
+}
+
+static int xk_refuse_pages(struct xk_payer *payer, struct xk_pool *pool, u32 quota,
+			   unsigned long used, unsigned long n, unsigned long most)
+{
+	return xk_refuse(payer, pool, quota, (u64)used << PAGE_SHIFT,
+			 (u64)(used + n) << PAGE_SHIFT, (u64)most << PAGE_SHIFT);
+}
+
+/* Account for pages of @pool that @payer has allocated. -EDQUOT. */
+int xk_charge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long pages)
+{
+	unsigned long most = READ_ONCE(xk_max_bytes) >> PAGE_SHIFT, used;
+	int err;
+
+	if (!xk_try_pages(&pages_charged, pages, most, &used))
+		return xk_refuse_pages(payer, pool, XMEM_QUOTA_PAGE_BYTES, used, pages, most);
+	err = xk_share(payer, pool, XMEM_QUOTA_USER_PAGE_BYTES, XMEM_QUOTA_SHARE_PAGE_BYTES,
+		       (u64)pages << PAGE_SHIFT, (u64)(most - used) << PAGE_SHIFT);
+	if (err)
+		goto err_all;
+	most = READ_ONCE(xk_max_pool_bytes) >> PAGE_SHIFT;
+	if (!xk_try_pages(&pool->pages, pages, most, &used)) {
+		err = xk_refuse_pages(payer, pool, XMEM_QUOTA_POOL_PAGE_BYTES, used, pages, most);
 		goto err_all;
 	}
-	wanted = atomic_long_add_return(pages, &pool->pages);
-	if (wanted > most) {
-		trace_xmem_limit(pool->number, "max_pool_bytes", (u64)wanted << PAGE_SHIFT,
-				 (u64)most << PAGE_SHIFT);
+	err = xk_charge(payer, pool, XMEM_QUOTA_USER_PAGE_BYTES, (u64)pages << PAGE_SHIFT);
+	if (err)
 		goto err_pool;
-	}
 	return 0;
 
 err_pool:
 	atomic_long_sub(pages, &pool->pages);
 err_all:
 	atomic_long_sub(pages, &pages_charged);
-	return -EDQUOT;
+	return err;
 }
 
-void xk_uncharge_pages(struct xk_pool *pool, unsigned long pages)
+void xk_uncharge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long pages)
 {
+	xk_uncharge(payer, XMEM_QUOTA_USER_PAGE_BYTES, (u64)pages << PAGE_SHIFT);
 	atomic_long_sub(pages, &pool->pages);
 	atomic_long_sub(pages, &pages_charged);
+}
+
+/* How much of a limit of the host is in use, and how much there may be. */
+void xk_host_quota(u32 quota, u64 *ret_used, u64 *ret_most)
+{
+	if (quota == XMEM_QUOTA_POOLS) {
+		*ret_used = atomic_read(&pools_charged);
+		*ret_most = READ_ONCE(xk_max_pools);
+	} else {
+		*ret_used = (u64)atomic_long_read(&pages_charged) << PAGE_SHIFT;
+		*ret_most = READ_ONCE(xk_max_bytes);
+	}
 }
 
 /* Has everything been given back? The module asks this when it is unloaded. */
 bool xk_nothing_charged(void)
 {
-	return !atomic_read(&pools_charged) && !atomic_long_read(&pages_charged);
+	return !atomic_read(&pools_charged) && !atomic_long_read(&pages_charged) && xk_no_users();
 }

@@ -84,13 +84,6 @@ static vm_fault_t xk_owned_fault(struct vm_fault *vmf)
 
 /* ---- counting ---- */
 
-#define XK_MAPS	32	/* mappings of one client, besides one for each group of the pool */
-
-static u32 xk_most_maps(const struct xk_client *client)
-{
-	return XK_MAPS + client->pool->host.map.groups;
-}
-
 /*
  * One mapping more, in whichever mm. Neither a fork nor a move can be refused: a move may have one
  * too many for a while, but the client of whoever forks with all that it maps ends.
@@ -102,8 +95,9 @@ static void xk_vma_open(struct vm_area_struct *vma)
 
 	spin_lock(&client->pool->pages_lock);
 	client->maps++;
-	excess = client->maps > 2 * xk_most_maps(client);
+	excess = client->maps > 2 * xk_most_maps(client->pool);
 	spin_unlock(&client->pool->pages_lock);
+	xk_charge_anyhow(client->payer, XMEM_QUOTA_USER_MAPPINGS, 1);
 	if (excess)
 		xk_client_end(client);
 }
@@ -115,6 +109,7 @@ static void xk_vma_close(struct vm_area_struct *vma)
 	spin_lock(&client->pool->pages_lock);
 	client->maps--;
 	spin_unlock(&client->pool->pages_lock);
+	xk_uncharge(client->payer, XMEM_QUOTA_USER_MAPPINGS, 1);
 }
 
 static void xk_area_open(struct vm_area_struct *vma)
@@ -140,7 +135,7 @@ static void xk_area_close(struct vm_area_struct *vma)
 static int xk_vma_may_split(struct vm_area_struct *vma, unsigned long at)
 {
 	struct xk_client *client = xk_vma_client(vma);
-	u32 most = xk_most_maps(client);
+	u32 most = xk_most_maps(client->pool);
 	bool full;
 
 	spin_lock(&client->pool->pages_lock);
@@ -179,14 +174,11 @@ static const struct vm_operations_struct xk_read_ops = {
 static int xk_mmap_kind(struct xk_client *client, struct vm_area_struct *vma, u64 from, u64 to)
 {
 	struct xk_pool *pool = client->pool;
-	u32 most = xk_most_maps(client);
 
 	if (client->ended)
 		return -ENOTCONN;
-	if (client->maps >= most) {
-		trace_xmem_limit(pool->number, "mappings", client->maps + 1ULL, most);
+	if (client->maps >= xk_most_maps(pool))
 		return -EDQUOT;
-	}
 	if (!(vma->vm_flags & VM_WRITE)) {
 		vma->vm_ops = &xk_read_ops;
 	} else if (!xk_may_write(pool, client, from, to)) {
@@ -217,9 +209,18 @@ int xk_mmap(struct file *filp, struct vm_area_struct *vma)
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC)
 		return -EPERM;
+	err = xk_charge(client->payer, client->pool, XMEM_QUOTA_USER_MAPPINGS, 1);
+	if (err)
+		return err;
 	spin_lock(&client->pool->pages_lock);
 	err = xk_mmap_kind(client, vma, from, to);
 	spin_unlock(&client->pool->pages_lock);
+	if (err)
+		xk_uncharge(client->payer, XMEM_QUOTA_USER_MAPPINGS, 1);
+	if (err == -EDQUOT)
+		xk_refuse(client->payer, client->pool, XMEM_QUOTA_CLIENT_MAPPINGS,
+			  READ_ONCE(client->maps), READ_ONCE(client->maps) + 1ULL,
+			  xk_most_maps(client->pool));
 	if (err)
 		return err;
 	vm_flags_clear(vma, vma->vm_flags & VM_WRITE ? VM_MAYEXEC : VM_MAYEXEC | VM_MAYWRITE);

@@ -42,23 +42,25 @@ void xk_pages_free(struct xk_pool *pool, struct xk_pages *pages)
 		vunmap(pages->view);
 	for (i = 0; i < pages->count && pages->page[i]; i++)
 		put_page(pages->page[i]);
-	xk_uncharge_pages(pool, pages->count);
+	xk_uncharge_pages(pool, pages->payer, pages->count);
+	xk_payer_put(pages->payer);
 	kvfree(pages);
 }
 
-static struct xk_pages *xk_pages_new(struct xk_pool *pool, u32 count)
+static struct xk_pages *xk_pages_new(struct xk_pool *pool, struct xk_payer *payer, u32 count)
 {
 	struct xk_pages *pages;
-	int err = xk_charge_pages(pool, count);
+	int err = xk_charge_pages(pool, payer, count);
 	u32 i;
 
 	if (err)
 		return ERR_PTR(err);
 	pages = kvzalloc(struct_size(pages, page, count), GFP_KERNEL_ACCOUNT);
 	if (!pages) {
-		xk_uncharge_pages(pool, count);
+		xk_uncharge_pages(pool, payer, count);
 		return ERR_PTR(-ENOMEM);
 	}
+	pages->payer = xk_payer_get(payer);
 	pages->count = count;
 	for (i = 0; i < count; i++) {
 		pages->page[i] = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
@@ -119,35 +121,59 @@ void xk_pool_drain(struct xk_pool *pool)
 
 /* ---- chunks ---- */
 
+static int xk_chunk_charge(struct xk_pool *pool, struct xk_chunk *chunk)
+{
+	return chunk->kind == XK_GROUP ?
+	       xk_charge(chunk->payer, pool, XMEM_QUOTA_USER_GROUPS, 1) : 0;
+}
+
 void xk_chunk_free(struct xk_pool *pool, struct xk_chunk *chunk)
 {
 	xk_pages_free(pool, chunk->now);
 	xk_pages_free(pool, chunk->spare);
+	if (chunk->kind == XK_GROUP)
+		xk_uncharge(chunk->payer, XMEM_QUOTA_USER_GROUPS, 1);
+	xk_payer_put(chunk->payer);
 	kfree(chunk);
 }
 
-struct xk_chunk *xk_chunk_new(struct xk_pool *pool, u64 bytes, bool spare)
+static int xk_chunk_fill(struct xk_pool *pool, struct xk_chunk *chunk, u64 bytes)
+{
+	struct xk_pages *pages = xk_pages_new(pool, chunk->payer, bytes >> PAGE_SHIFT);
+
+	if (IS_ERR(pages))
+		return PTR_ERR(pages);
+	chunk->now = pages;
+	if (chunk->kind == XK_TABLE)
+		return 0;
+	pages = xk_pages_new(pool, chunk->payer, bytes >> PAGE_SHIFT);
+	if (IS_ERR(pages))
+		return PTR_ERR(pages);
+	chunk->spare = pages;
+	return 0;
+}
+
+struct xk_chunk *xk_chunk_new(struct xk_pool *pool, struct xk_payer *payer, u64 bytes,
+			      enum xk_chunk_kind kind)
 {
 	struct xk_chunk *chunk = kzalloc(sizeof(*chunk), GFP_KERNEL_ACCOUNT);
-	struct xk_pages *pages;
+	int err;
 
 	if (!chunk)
 		return ERR_PTR(-ENOMEM);
-	pages = xk_pages_new(pool, bytes >> PAGE_SHIFT);
-	if (IS_ERR(pages))
-		goto err_chunk;
-	chunk->now = pages;
-	if (spare) {
-		pages = xk_pages_new(pool, bytes >> PAGE_SHIFT);
-		if (IS_ERR(pages))
-			goto err_chunk;
-		chunk->spare = pages;
+	chunk->kind = kind;
+	chunk->payer = payer;
+	err = xk_chunk_charge(pool, chunk);
+	if (err) {
+		kfree(chunk);
+		return ERR_PTR(err);
 	}
-	return chunk;
-
-err_chunk:
+	xk_payer_get(payer);
+	err = xk_chunk_fill(pool, chunk, bytes);
+	if (!err)
+		return chunk;
 	xk_chunk_free(pool, chunk);
-	return ERR_CAST(pages);
+	return ERR_PTR(err);
 }
 
 /* Step 1: put @chunk where no chunk was. The caller then unmaps the zero pages there. */

@@ -36,6 +36,25 @@ u32 xk_payload_devices(const struct xk_pool *pool)
 	return max(pool->device_count, READ_ONCE(pool->files));
 }
 
+/*
+ * Of a pool that another user has made a user keeps no more files than it leaves. As long as no
+ * more than half of them are there, nobody has to be counted.
+ */
+static int xk_payload_share(struct xk_pool *pool, const struct xk_payload *new, u32 count,
+			    u32 most)
+{
+	const struct xk_payload *payload;
+	u32 i, has = 0;
+
+	if (count < most / 2 || !xk_is_guest(pool, new->payer))
+		return 0;
+	for (i = 0; i < XK_PAYLOAD_LISTS; i++)
+		hlist_for_each_entry(payload, &pool->payloads[i], node)
+			has += payload->kind->device == new->kind->device &&
+			       xk_payers_meet(payload->payer, new->payer);
+	return xk_share_of_pool(new->payer, pool, XMEM_QUOTA_SHARE_FILES, has, count, most);
+}
+
 /* Gives @payload the id that it has if it enters the table before the lock is let go. */
 int xk_payload_number(struct xk_pool *pool, struct xk_payload *payload)
 {
@@ -44,18 +63,15 @@ int xk_payload_number(struct xk_pool *pool, struct xk_payload *payload)
 	u32 count = device ? xk_payload_devices(pool) : pool->payload_count;
 
 	lockdep_assert_held(&pool->lock);
-	if (count >= most) {
-		trace_xmem_limit(pool->number,
-				 device ? "max_device_files" : "max_payloads",
-				 (u64)count + 1, most);
-		return -EDQUOT;
-	}
+	if (count >= most)
+		return xk_refuse(payload->payer, pool, device ? XMEM_QUOTA_POOL_DEVICE_FILES :
+				 XMEM_QUOTA_POOL_FILES, count, count + 1ULL, most);
 	if (pool->payload_last == U32_MAX) {
 		trace_xmem_limit(pool->number, "payload ids", 1ULL << 32, U32_MAX);
 		return -EDQUOT;
 	}
 	payload->id = pool->payload_last + 1;
-	return 0;
+	return xk_payload_share(pool, payload, count, most);
 }
 
 /*
@@ -75,13 +91,28 @@ void xk_payload_enter(struct xk_pool *pool, struct xk_payload *payload,
 	xm_host_payload_comes(&pool->host, payload->bytes, payload->traits);
 }
 
+/* Of memory of GPUs nobody but its driver counts the bytes. */
+static u64 xk_payload_file_bytes(const struct xk_payload *payload)
+{
+	return payload->kind->device ? 0 : payload->bytes;
+}
+
+static void xk_payload_free(struct xk_payload *payload)
+{
+	xk_uncharge(payload->payer, XMEM_QUOTA_USER_SLOTS, payload->slots);
+	xk_uncharge(payload->payer, XMEM_QUOTA_USER_FILE_BYTES, xk_payload_file_bytes(payload));
+	xk_uncharge(payload->payer, XMEM_QUOTA_USER_FILES, 1);
+	xk_payer_put(payload->payer);
+	kfree(payload);
+}
+
 void xk_payload_forget(struct xk_pool *pool, struct xk_payload *payload)
 {
 	lockdep_assert_held(&pool->lock);
 	hlist_del(&payload->node);
 	--*xk_payload_count(pool, payload);
 	xk_keep_put(payload->keep);
-	kfree(payload);
+	xk_payload_free(payload);
 }
 
 /* ---- how they go ---- */
@@ -94,6 +125,7 @@ void xk_payload_drop_slots(struct xk_pool *pool, u32 id, u32 slots)
 	if (WARN_ON(!payload || payload->slots < slots))
 		return;
 	payload->slots -= slots;
+	xk_uncharge(payload->payer, XMEM_QUOTA_USER_SLOTS, slots);
 	if (payload->slots)
 		return;
 	xm_host_payload_goes(&pool->host, payload->bytes, payload->traits, payload->kept);
@@ -133,6 +165,20 @@ void xk_payload_drop_all(struct xk_pool *pool)
 
 /* ---- making one ---- */
 
+static int xk_payload_charge(const struct xk_client *client, const struct xk_payload *payload)
+{
+	const struct xk_pool *pool = client->pool;
+	int err = xk_charge(client->payer, pool, XMEM_QUOTA_USER_FILES, 1);
+
+	if (err)
+		return err;
+	err = xk_charge(client->payer, pool, XMEM_QUOTA_USER_FILE_BYTES,
+			xk_payload_file_bytes(payload));
+	if (err)
+		xk_uncharge(client->payer, XMEM_QUOTA_USER_FILES, 1);
+	return err;
+}
+
 /*
  * Not in the pool's table yet, nor in its device table. @flags: XMEM_ATTACH_*. Takes over the
  * caller's reference to the file only on success.
@@ -141,26 +187,36 @@ struct xk_payload *xk_payload_new(const struct xk_client *client, const struct x
 				  const struct xk_offer *offer, u32 flags)
 {
 	struct xk_payload *payload = kzalloc(kind->bytes, GFP_KERNEL_ACCOUNT);
+	int err = -ENOMEM;
 
 	if (!payload)
-		return ERR_PTR(-ENOMEM);
+		return ERR_PTR(err);
 	payload->kind = kind;
 	payload->incarnation = client->incarnation;
 	payload->owner = client->id;
 	payload->bytes = offer->bytes;
 	payload->traits = offer->traits | xm_attach_traits(flags);
-	if (!offer->file)
-		return payload;
-	payload->keep = xk_keep_new(offer->file);
-	if (payload->keep)
-		return payload;
+	if (offer->file) {
+		payload->keep = xk_keep_new(offer->file);
+		if (!payload->keep)
+			goto err_payload;
+	}
+	err = xk_payload_charge(client, payload);
+	if (err)
+		goto err_keep;
+	payload->payer = xk_payer_get(client->payer);
+	return payload;
+
+err_keep:
+	xk_keep_discard(payload->keep);
+err_payload:
 	kfree(payload);
-	return ERR_PTR(-ENOMEM);
+	return ERR_PTR(err);
 }
 
 /* Frees one that has not entered the table. Its file is the caller's again. */
 void xk_payload_discard(struct xk_payload *payload)
 {
 	xk_keep_discard(payload->keep);
-	kfree(payload);
+	xk_payload_free(payload);
 }

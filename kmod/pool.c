@@ -118,7 +118,7 @@ static int xk_pool_lay_out(struct xk_pool *pool, const struct xmem_join_request 
 
 	if (err)
 		return err;
-	table = xk_chunk_new(pool, header.groups_offset, false);
+	table = xk_chunk_new(pool, pool->payer, header.groups_offset, XK_TABLE);
 	if (IS_ERR(table))
 		return PTR_ERR(table);
 	memcpy(table->now->view, &header, sizeof(header));
@@ -136,7 +136,9 @@ static void xk_pool_free(struct xk_pool *pool)
 	bitmap_free(pool->slots_shown);
 	kvfree(pool->queues);
 	kvfree(pool->host.claims);
+	kvfree(pool->host.born_ms);
 	ida_free(&pool_numbers, pool->number);
+	xk_payer_put(pool->payer);
 	mutex_destroy(&pool->upgrade_lock);
 	mutex_destroy(&pool->lock);
 	kvfree(pool);
@@ -145,18 +147,19 @@ static void xk_pool_free(struct xk_pool *pool)
 /* Frees a pool that only the caller knows, because it could not be made ready. */
 void xk_pool_discard(struct xk_pool *pool)
 {
+	xk_uncharge_pool(pool->payer);
 	xk_pool_free(pool);
-	xk_uncharge_pool();
 }
 
 /*
  * Makes a pool with its table and one use, which is the caller's. Higher files prepare
  * what is theirs in it before the caller lets others find it (xk_pool_enlist).
  */
-struct xk_pool *xk_pool_new(const struct xmem_join_request *join, kgid_t group)
+struct xk_pool *xk_pool_new(const struct xmem_join_request *join, kgid_t group,
+			    struct xk_payer *payer)
 {
 	struct xk_pool *pool;
-	int err = xk_charge_pool();
+	int err = xk_charge_pool(payer);
 
 	if (err)
 		return ERR_PTR(err);
@@ -169,6 +172,7 @@ struct xk_pool *xk_pool_new(const struct xmem_join_request *join, kgid_t group)
 		goto err_struct;
 	pool->number = err;
 	pool->charged = true;
+	pool->payer = xk_payer_get(payer);
 	xk_pool_init(pool, group);
 	err = xk_pool_lay_out(pool, join);
 	if (!err)
@@ -179,7 +183,7 @@ struct xk_pool *xk_pool_new(const struct xmem_join_request *join, kgid_t group)
 err_struct:
 	kvfree(pool);
 err_charge:
-	xk_uncharge_pool();
+	xk_uncharge_pool(payer);
 	return ERR_PTR(err);
 }
 
@@ -192,7 +196,7 @@ static void xk_pool_release(struct kref *kref)
 {
 	struct xk_pool *pool = container_of(kref, struct xk_pool, kref);
 
-	WARN_ON(!pool->dead || pool->device);
+	WARN_ON(!pool->dead || pool->device || pool->charged);
 	xk_pool_free(pool);
 }
 
@@ -218,17 +222,33 @@ void xk_pool_queue_end(struct xk_pool *pool)
 }
 
 /*
- * A pool counts in max_pools as long as it is used, and as long as a file of a driver that it had
- * is being released. So all that wait for their release are in two limits: so many pools, so many
- * files in each.
+ * A pool counts in max_pools as long as it is used; as long as the struct of a client is there, for
+ * with that go table and queues; and as long as a file of a driver that it had is being released.
+ * So all that wait for their release are in two limits: so many pools, so many files in each.
  */
 static void xk_pool_uncharge(struct xk_pool *pool)
 {
 	lockdep_assert_held(&pools_lock);
-	if (!pool->charged || pool->files || refcount_read(&pool->users))
+	if (!pool->charged || pool->clients || pool->files || refcount_read(&pool->users))
 		return;
 	pool->charged = false;
-	xk_uncharge_pool();
+	xk_uncharge_pool(pool->payer);
+}
+
+/* The struct of a client is made, and freed. */
+void xk_pool_client_comes(struct xk_pool *pool)
+{
+	spin_lock(&pools_lock);
+	pool->clients++;
+	spin_unlock(&pools_lock);
+}
+
+void xk_pool_client_goes(struct xk_pool *pool)
+{
+	spin_lock(&pools_lock);
+	pool->clients--;
+	xk_pool_uncharge(pool);
+	spin_unlock(&pools_lock);
 }
 
 /* The pool keeps one more file of a driver. */

@@ -41,7 +41,9 @@ int xk_resolve_begin(struct xk_call *call)
 	if (xm_state(word) != XMEM_SLOT_SCANNING)
 		return -EAGAIN;
 	/* Without the pause a holder could keep a living owner from ever finishing a scan. */
-	xk_pause();
+	err = xk_pause();
+	if (err)
+		return err;
 	err = xk_client_lock(call->client);
 	if (err)
 		return err;
@@ -69,20 +71,30 @@ int xk_collect_begin(struct xk_call *call)
 	return 0;
 }
 
+static int xk_renew(struct xk_client *client, struct xmem_slot_request *request)
+{
+	int err = xk_client_lock(client);
+
+	if (err)
+		return err;
+	xk_clock_set(client->pool);
+	err = xm_host_renew(&client->pool->host, client->id, get_random_u64(), request);
+	mutex_unlock(&client->pool->lock);
+	return err;
+}
+
 /*
- * The rate is limited, because every call consumes one of the slot's 2^24 tenancies. An
- * attach after a detach does so too.
+ * Every call consumes one of the slot's 2^24 tenancies, as an attach does. So a slot has a clock:
+ * who comes in the same millisecond as another, in whatever thread, waits for the next one.
  */
 int xk_renew_begin(struct xk_call *call)
 {
-	struct xk_client *client = call->client;
 	int err;
 
-	xk_pause();
-	err = xk_client_lock(client);
-	if (err)
-		return err;
-	err = xm_host_renew(&client->pool->host, client->id, get_random_u64(), &call->u.slot);
-	mutex_unlock(&client->pool->lock);
+	while ((err = xk_renew(call->client, &call->u.slot)) == -EALREADY) {
+		err = xk_pause();
+		if (err)
+			return err;
+	}
 	return err;
 }

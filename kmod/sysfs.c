@@ -26,6 +26,7 @@
 /* A directory of one slot, one client or one GPU. */
 struct xk_node {
 	struct kobject kobj;
+	struct xk_payer *payer;		/* of whoever has what it shows; with a reference */
 	struct xk_pool *pool;
 	u32 index;			/* slot, client id, or number of the device */
 };
@@ -429,18 +430,83 @@ static struct kobj_type xk_gpu_type = {
 	.get_ownership = xk_node_ownership,
 };
 
-static struct xk_node *xk_node_new(struct xk_pool *pool, struct kobject *parent,
-				   struct kobj_type *type, u32 index)
+/* ---- who pays ---- */
+
+/* A folder, and so many files in it. */
+static u32 xk_node_entries(const struct kobj_type *type)
 {
-	struct xk_node *node = kzalloc(sizeof(*node), GFP_KERNEL);
+	if (type == &xk_slot_type)
+		return ARRAY_SIZE(xk_slot_attrs);	/* its NULL stands for the folder */
+	return type == &xk_client_type ? ARRAY_SIZE(xk_client_attrs) : ARRAY_SIZE(xk_gpu_attrs);
+}
+
+/* With the folders slots, clients and devices, and with the kernel's own uevent and subsystem. */
+#define XK_POOL_ENTRIES	(ARRAY_SIZE(xk_pool_attrs) + 3 + 2)
+
+/* The payer of who has the slot or the client, with a reference. The pool pays for its GPUs. */
+static struct xk_payer *xk_node_payer(struct xk_pool *pool, const struct kobj_type *type,
+				      u32 index)
+{
+	u32 owner = index;
+	struct xk_payer *payer;
+
+	mutex_lock(&pool->lock);
+	if (type == &xk_slot_type)
+		owner = xm_slot_row(&pool->host.map, index)->owner;
+	payer = type != &xk_gpu_type && owner < XMEM_MAX_CLIENTS && pool->client[owner] ?
+		pool->client[owner]->payer : pool->payer;
+	xk_payer_get(payer);
+	mutex_unlock(&pool->lock);
+	return payer;
+}
+
+static void xk_node_free(struct xk_node *node, const struct kobj_type *type)
+{
+	struct xk_payer *payer = node->payer;
+
+	kobject_put(&node->kobj);
+	xk_uncharge(payer, XMEM_QUOTA_USER_ENTRIES, xk_node_entries(type));
+	xk_payer_put(payer);
+}
+
+/* The kernel counts none of what it allocates for an entry but ours: hence the limit. */
+static struct xk_node *xk_node_make(struct xk_pool *pool, struct kobject *parent,
+				    struct kobj_type *type, u32 index, struct xk_payer *payer)
+{
+	struct xk_node *node = kzalloc(sizeof(*node), GFP_KERNEL_ACCOUNT);
 
 	if (!node)
 		return NULL;
 	node->pool = pool;
 	node->index = index;
+	node->payer = payer;
 	if (!kobject_init_and_add(&node->kobj, type, parent, "%u", index))
 		return node;
 	kobject_put(&node->kobj);
+	return NULL;
+}
+
+static struct xk_node *xk_node_new(struct xk_pool *pool, struct kobject *parent,
+				   struct kobj_type *type, u32 index)
+{
+	struct xk_payer *payer = xk_node_payer(pool, type, index);
+	u32 entries = xk_node_entries(type);
+	struct mem_cgroup *before;
+	struct xk_node *node;
+
+	/* Slots have the most entries by far. They leave half to pools and clients. */
+	if (type == &xk_slot_type && xk_user_is_half_full(payer, XMEM_QUOTA_USER_ENTRIES))
+		goto err_payer;
+	if (xk_charge(payer, pool, XMEM_QUOTA_USER_ENTRIES, entries))
+		goto err_payer;
+	before = xk_payer_enter(payer);
+	node = xk_node_make(pool, parent, type, index, payer);
+	xk_payer_leave(before);
+	if (node)
+		return node;
+	xk_uncharge(payer, XMEM_QUOTA_USER_ENTRIES, entries);
+err_payer:
+	xk_payer_put(payer);
 	return NULL;
 }
 
@@ -454,7 +520,7 @@ static void xk_node_set(struct xk_pool *pool, struct xk_node **place, struct kob
 		*place = xk_node_new(pool, parent, type, index);
 	} else {
 		kobject_del(&(*place)->kobj);	/* waits for readers */
-		kobject_put(&(*place)->kobj);
+		xk_node_free(*place, type);
 		*place = NULL;
 	}
 }
@@ -472,16 +538,30 @@ static void xk_device_ownership(XK_OWNERSHIP_CONST struct device *device, kuid_t
 	*gid = pool->gid;
 }
 
+/* ---- users ---- */
+
+static ssize_t users_show(XK_CLASS_CONST struct class *class,
+			  XK_CLASS_CONST struct class_attribute *attr, char *page)
+{
+	return xk_users_print(page);
+}
+
+static CLASS_ATTR_RO(users);
+
+static struct attribute *xk_class_attrs[] = { &class_attr_users.attr, NULL };
+ATTRIBUTE_GROUPS(xk_class);
+
 static struct class xk_class = {
 	.name = "xmem",
+	.class_groups = xk_class_groups,
 	.dev_groups = xk_pool_groups,
 	.dev_release = xk_device_release,
 	.get_ownership = xk_device_ownership,
 };
 
-static void xk_device_add(struct xk_pool *pool)
+static void xk_device_make(struct xk_pool *pool)
 {
-	struct device *device = kzalloc(sizeof(*device), GFP_KERNEL);
+	struct device *device = kzalloc(sizeof(*device), GFP_KERNEL_ACCOUNT);
 
 	if (!device)
 		return;
@@ -509,6 +589,19 @@ err_device:
 	put_device(device);
 }
 
+static void xk_device_add(struct xk_pool *pool)
+{
+	struct mem_cgroup *before;
+
+	if (xk_charge(pool->payer, pool, XMEM_QUOTA_USER_ENTRIES, XK_POOL_ENTRIES))
+		return;
+	before = xk_payer_enter(pool->payer);
+	xk_device_make(pool);
+	xk_payer_leave(before);
+	if (!pool->device)
+		xk_uncharge(pool->payer, XMEM_QUOTA_USER_ENTRIES, XK_POOL_ENTRIES);
+}
+
 /* The nodes of its slots, clients and GPUs have been removed before. */
 static void xk_device_remove(struct xk_pool *pool)
 {
@@ -517,6 +610,7 @@ static void xk_device_remove(struct xk_pool *pool)
 	kobject_put(pool->devices_dir);
 	device_unregister(pool->device);
 	pool->device = NULL;
+	xk_uncharge(pool->payer, XMEM_QUOTA_USER_ENTRIES, XK_POOL_ENTRIES);
 }
 
 /* ---- the work ---- */

@@ -213,11 +213,28 @@ int xk_wait_begin(struct xk_call *call)
 	return err;
 }
 
-/* Waits a millisecond, or until the caller is killed. */
-void xk_pause(void)
+/* ---- time ---- */
+
+/* Waits a millisecond. -EINTR: the caller is killed. */
+int xk_pause(void)
 {
 	ktime_t pause = ms_to_ktime(1);
 
 	set_current_state(TASK_KILLABLE);
-	schedule_hrtimeout(&pause, HRTIMER_MODE_REL);
+	return schedule_hrtimeout(&pause, HRTIMER_MODE_REL) ? -EINTR : 0;
+}
+
+/* A clock for each slot: see xm_is_young in core/slot.c. */
+int xk_clock_prepare(struct xk_pool *pool)
+{
+	pool->host.born_ms = kvcalloc(pool->host.map.slots, sizeof(*pool->host.born_ms),
+				      GFP_KERNEL_ACCOUNT);
+	return pool->host.born_ms ? 0 : -ENOMEM;
+}
+
+/* Before each request that may begin a tenancy. */
+void xk_clock_set(struct xk_pool *pool)
+{
+	lockdep_assert_held(&pool->lock);
+	pool->host.now_ms = div_u64(ktime_get_ns(), NSEC_PER_MSEC);
 }

@@ -13,7 +13,7 @@
  * which the higher file has prepared.
  *
  *   core/                                        the bookkeeping in the pages
- *   trace.c limits.c inode.c pages.c             files, pages, and how many there may be
+ *   trace.c users.c limits.c inode.c pages.c     who pays; files, pages, and how many there may be
  *   pollers.c pool.c client.c unmap.c exited.c   objects: made, found, locked, freed; what
  *                                                clients have mapped; has a client's process
  *                                                exited?
@@ -44,6 +44,7 @@
  *   xk_pool.pages_lock    what a fault looks at; who may write; who has ended
  *   pools_lock            the list of pools, and which count as pools (pool.c)
  *   pid->wait_pidfd.lock  of a client's process: exited.c, which runs below tasklist_lock, too
+ *   users_lock, xk_payer.lock  who pays, and what it was last refused (users.c)
  *
  * Lifetime. A pool is *used* by its clients that have not ended and by descriptors of
  * the pool. When the last use goes, the name is free at once and end_work empties the
@@ -58,7 +59,8 @@
  * module loaded.
  *
  * The struct of a pool stays also while files of drivers that it had are being released, and the
- * pool counts in max_pools until then.
+ * pool counts in max_pools until then, and until the structs of its clients have gone: a file of a
+ * client that has ended keeps the table and the queues.
  *
  * Nothing allocates memory under xk_pool.lock: the end of a client waits for that lock,
  * and when memory runs out an allocation may have to wait for that end.
@@ -84,18 +86,31 @@
 #include "core/poll.h"
 #include "core/request.h"
 
+struct mem_cgroup;
 struct seq_file;
 struct xk_call;
 struct xk_client;
 struct xk_kind;
 struct xk_node;
+struct xk_payer;
 
 #define XK_VERSION		"0.5.0"
 #define XK_PAYLOAD_LISTS	64
+#define XK_USER_QUOTAS		(XMEM_QUOTA_USER_ENTRIES + 1)	/* those of a user */
+#define XK_QUOTAS		(XMEM_QUOTA_CLIENT_POLLS + 1)	/* all numbers below it */
+
+/* What a payer was refused. */
+struct xk_refusal {
+	bool any;
+	u32 quota;			/* enum xmem_quota */
+	u32 level;			/* whose it is: see struct xmem_quota_request */
+	u64 used, wanted, most;
+};
 
 /* Pages with the kernel's view of them. They are never given to a second client. */
 struct xk_pages {
 	struct xk_pages *next;		/* of a client's old pages, or its late ones */
+	struct xk_payer *payer;		/* with a reference */
 	u32 group;			/* of those: which; XMEM_MAX_GROUPS: the area */
 	void *view;
 	u32 count;
@@ -103,7 +118,11 @@ struct xk_pages {
 };
 
 /* What every client sees at one place of the layout: the table, a group, or an area. */
+enum xk_chunk_kind { XK_TABLE, XK_AREA, XK_GROUP };
 struct xk_chunk {
+	enum xk_chunk_kind kind;	/* immutable; a table has no spare pages */
+	struct xk_payer *payer;		/* with a reference; immutable */
+
 	/* Written under pool->lock and pages_lock, read under either. */
 	struct xk_pages *now;
 	struct xk_client *writer;	/* may map it writable; or NULL */
@@ -140,10 +159,12 @@ struct xk_pool {
 	u32 number;			/* in sysfs and traces; used again */
 	kuid_t owner;			/* who made it */
 	kgid_t gid;			/* of the device file at that time; may read sysfs */
+	struct xk_payer *payer;		/* of who made it; with a reference */
 	wait_queue_head_t *queues;	/* see wait.c */
 	atomic_long_t pages;		/* charged to it */
 
 	bool charged;			/* pools_lock: it counts as one of the pools */
+	u32 clients;			/* pools_lock: structs of clients that there are */
 	u32 files;			/* written under pools_lock: of drivers, that it keeps or
 					 * that are still being released */
 	struct llist_head drops;	/* those that are to be dropped: keep.c, as the next */
@@ -201,6 +222,7 @@ struct xk_client {
 	struct mm_struct *mm;		/* grabbed, so that no other mm gets this address */
 	struct pid *pid;
 	kuid_t uid;
+	struct xk_payer *payer;		/* with a reference */
 	struct inode *inode;		/* its address space has every mapping of this client */
 	struct page *zero;		/* what it reads where there is no chunk; see pages.c */
 	struct page *scratch;		/* what it writes after its end */
@@ -250,6 +272,7 @@ struct xk_payload {
 	u64 bytes;
 	bool kept;			/* that client has ended */
 	struct xk_keep *keep;		/* with a reference; or NULL: there is no file */
+	struct xk_payer *payer;		/* with a reference */
 };
 
 /* What an attach brings. check makes of the caller's file what is to be kept. */
@@ -308,6 +331,7 @@ struct xk_kind {
 struct xk_call {
 	struct file *file;		/* by which it comes */
 	struct xk_client *client;	/* whose file that is; NULL: it is the device's */
+	struct xk_payer *payer;		/* of that file */
 	const struct file_operations *joined_ops;	/* join: of the file that it makes */
 	union xm_request u;
 	struct file *give;		/* becomes a descriptor of the caller */
@@ -321,18 +345,52 @@ struct xk_call {
 	for ((i) = 0; (i) < XK_PAYLOAD_LISTS; (i)++)					\
 		hlist_for_each_entry_safe(payload, next, &(pool)->payloads[i], node)
 
+#define XK_MAPS	32	/* mappings of one client, besides one for each group of the pool */
+
+static inline u32 xk_most_maps(const struct xk_pool *pool)
+{
+	return XK_MAPS + pool->host.map.groups;
+}
+
 static inline struct xmem_pool_header *xk_header(const struct xk_pool *pool)
 {
 	return pool->host.map.pool;
 }
 
-/* Prototypes, in the order of the table above. limits.c */
+/* Prototypes, in the order of the table above. users.c */
+struct xk_payer *xk_payer_new(void);
+struct xk_payer *xk_payer_get(struct xk_payer *payer);
+void xk_payer_put(struct xk_payer *payer);
+struct mem_cgroup *xk_payer_enter(const struct xk_payer *payer);
+void xk_payer_leave(struct mem_cgroup *before);
+int xk_charge(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u64 n);
+void xk_charge_anyhow(struct xk_payer *payer, u32 quota, u64 n);
+void xk_uncharge(struct xk_payer *payer, u32 quota, u64 n);
+int xk_share(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u32 share, u64 n,
+	     u64 free);
+bool xk_payers_meet(const struct xk_payer *a, const struct xk_payer *b);
+bool xk_is_guest(const struct xk_pool *pool, const struct xk_payer *payer);
+int xk_share_of_pool(struct xk_payer *payer, const struct xk_pool *pool, u32 share, u32 has,
+		     u32 taken, u32 most);
+int xk_refuse(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u64 used, u64 wanted,
+	      u64 most);
+void xk_refused(struct xk_payer *payer, struct xk_refusal *ret);
+const char *xk_quota_name(u32 quota);
+u64 xk_user_most(u32 quota);
+bool xk_user_is_half_full(const struct xk_payer *payer, u32 quota);
+u64 xk_user_used(const struct xk_payer *payer, u32 quota);
+kuid_t xk_payer_uid(const struct xk_payer *payer, u32 level);
+ssize_t xk_users_print(char *page);
+bool xk_no_users(void);
+
+/* limits.c */
 extern unsigned int xk_max_pools, xk_max_payloads, xk_max_device_files, xk_max_sysfs_slots;
 extern unsigned long xk_max_pool_bytes, xk_max_bytes;
-int xk_charge_pool(void);
-void xk_uncharge_pool(void);
-int xk_charge_pages(struct xk_pool *pool, unsigned long pages);
-void xk_uncharge_pages(struct xk_pool *pool, unsigned long pages);
+int xk_charge_pool(struct xk_payer *payer);
+void xk_uncharge_pool(struct xk_payer *payer);
+int xk_charge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long pages);
+void xk_uncharge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long pages);
+void xk_host_quota(u32 quota, u64 *ret_used, u64 *ret_most);
 bool xk_nothing_charged(void);
 
 /* inode.c */
@@ -341,7 +399,8 @@ void xk_inode_put(struct inode *inode);
 struct file *xk_inode_file(struct inode *inode, const struct file_operations *ops, void *private);
 
 /* pages.c */
-struct xk_chunk *xk_chunk_new(struct xk_pool *pool, u64 bytes, bool spare);
+struct xk_chunk *xk_chunk_new(struct xk_pool *pool, struct xk_payer *payer, u64 bytes,
+			      enum xk_chunk_kind kind);
 void xk_chunk_free(struct xk_pool *pool, struct xk_chunk *chunk);
 void xk_chunk_place(struct xk_pool *pool, struct xk_chunk **place, struct xk_chunk *chunk,
 		    struct xk_client *writer);
@@ -367,7 +426,8 @@ extern struct workqueue_struct *xk_end_wq;	/* only for end_work */
 extern struct workqueue_struct *xk_wq;		/* for the other work of pools */
 int xk_pools_init(void);
 void xk_pools_exit(void);
-struct xk_pool *xk_pool_new(const struct xmem_join_request *join, kgid_t group);
+struct xk_pool *xk_pool_new(const struct xmem_join_request *join, kgid_t group,
+			    struct xk_payer *payer);
 void xk_pool_discard(struct xk_pool *pool);
 struct xk_pool *xk_pool_find(const struct xmem_join_request *join);
 struct xk_pool *xk_pool_enlist(struct xk_pool *new, const struct xmem_join_request *join);
@@ -378,13 +438,15 @@ void xk_pool_put(struct xk_pool *pool);
 struct xk_pool *xk_pool_get_used(struct xk_pool *pool);
 void xk_pool_unuse(struct xk_pool *pool);
 void xk_pool_queue_end(struct xk_pool *pool);
+void xk_pool_client_comes(struct xk_pool *pool);
+void xk_pool_client_goes(struct xk_pool *pool);
 void xk_pool_file_comes(struct xk_pool *pool);
 void xk_pool_file_goes(struct xk_pool *pool);
 
 /* client.c */
 u32 xk_client_sibling(const struct xk_client *client);
 int xk_client_begin(struct xk_call *call);
-struct xk_client *xk_client_new(struct xk_pool *pool, u32 role);
+struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer *payer);
 void xk_client_put(struct xk_client *client);
 struct xk_client *xk_client_of(struct xk_pool *pool, u32 id);
 void xk_client_place(struct xk_pool *pool, u32 id, struct xk_client *client);
@@ -403,11 +465,13 @@ void xk_exit_forget(struct xk_client *client);
 
 /* wait.c */
 int xk_queues_prepare(struct xk_pool *pool);
+int xk_clock_prepare(struct xk_pool *pool);
+void xk_clock_set(struct xk_pool *pool);
 void xk_wake(struct xk_pool *pool, u32 kind, u32 client);
 void xk_wake_owners(struct xk_pool *pool);
 void xk_wake_rings(struct xk_pool *pool);
 void xk_wake_everybody(struct xk_pool *pool);
-void xk_pause(void);
+int __must_check xk_pause(void);
 int xk_arm_begin(struct xk_call *call);
 int xk_wait_begin(struct xk_call *call);
 int xk_wake_begin(struct xk_call *call);
@@ -519,6 +583,7 @@ void xk_upgrade_finish(struct xk_call *call, int err);
 /* query.c */
 int xk_query_begin(struct xk_call *call);
 int xk_pools_begin(struct xk_call *call);
+int xk_quota_begin(struct xk_call *call);
 
 /* poll.c */
 __poll_t xk_poll(struct file *filp, struct poll_table_struct *table);

@@ -96,6 +96,7 @@
 	X(cuda_query) \
 	X(cuda_tensor_view) \
 	X(data_private) \
+	X(limit_next) \
 	X(offer_for) \
 	X(pool_device_info) \
 	X(preallocate_cuda) \

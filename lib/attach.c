@@ -15,6 +15,7 @@
 #include "demand.h"
 #include "died.h"
 #include "handle.h"
+#include "limits.h"
 #include "owned.h"
 #include "pages.h"
 #include "payload/payload.h"
@@ -219,7 +220,7 @@ static int check_kind(int fd, mode_t mode, u64 bytes)
 static int refused(const struct xmem_pool *pool, int fd,
 		   const struct xmem_attach_request *request, int err)
 {
-	char space[XL_NAME_BYTES];
+	char space[XL_NAME_BYTES], limit[XL_LIMIT_BYTES];
 	const char *name = xl_pool_name(pool, space, sizeof(space));
 
 	switch (-err) {
@@ -241,11 +242,8 @@ static int refused(const struct xmem_pool *pool, int fd,
 	case ENOSPC:
 		return xl_fail(ENOSPC, "attach: %s has no slot left for this writer; open it with "
 			       "more slots", name);
-	case EDQUOT:
-		return xl_fail(EDQUOT, "attach: %s has as many payload files as the host allows",
-			       name);
 	}
-	return xl_fail(-err, "attach: %s: %s", name, xl_request_error(err));
+	return xl_fail(-err, "attach: %s: %s", name, xl_host_error(pool, err, limit));
 }
 
 /* ---- attaching ---- */
@@ -304,13 +302,15 @@ int xl_attach_request(struct xmem_pool *pool, struct xmem_attach_request *reques
 
 int xl_attach_take(struct xmem_pool *pool, u16 slot, struct xl_mapping *mapping)
 {
+	char limit[XL_LIMIT_BYTES];
 	int err = pool->link.backend->map_group(&pool->link, slot / XMEM_GROUP_SLOTS);
 
 	if (!err)
 		err = xl_once_add(pool, slot);
 	if (err) {
+		xl_fail(-err, "attach: %s", xl_host_error(pool, err, limit));
 		detach(pool, &slot, 1);
-		return xl_fail(-err, "attach: %s", strerror(-err));
+		return err;
 	}
 	xl_place(pool, slot, mapping);
 	xl_mapping_add(pool, mapping);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "holders.h"
+#include "limits.h"
 #include "owned.h"
 #include "pages.h"
 
@@ -247,10 +248,11 @@ static void describe_slots(struct xmem_pool *pool, u64 bytes, struct census *cen
 /* What the host or the system has refused when the last one was to be made. */
 static void describe_failure(struct xmem_pool *pool, u64 bytes, int err, struct text *to)
 {
+	char limit[XL_LIMIT_BYTES];
+
 	add(to, "none of %llu bytes can be made, for ", (unsigned long long)bytes);
 	if (err == -EDQUOT)
-		add(to, "the host has as many payload files as it may have, this pool %u: ",
-		    xm_load(&pool->map.pool->payloads));
+		add(to, "%s: ", xl_host_error(pool, err, limit));
 	else if (err == -ENOMEM)
 		add(to, "too little memory is left, of the machine or of a control group: ");
 	else if (err == -EMFILE || err == -ENFILE)

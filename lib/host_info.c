@@ -7,14 +7,11 @@
 #include <string.h>
 
 #include "host_info.h"
+#include "limits.h"
 #include "reach.h"
 #include "structs.h"
 
-/*
- * One request of the host that would be used. 0 or -errno; *link says which it is. A daemon
- * that leaves just then is asked no more; if no other runs by then, that is -ENODEV.
- */
-static int ask(struct xmem_link *link, unsigned int request, void *argument)
+int xl_ask_host(struct xmem_link *link, unsigned int request, void *argument)
 {
 	int tries, cancel, err = -ENODEV;
 
@@ -35,7 +32,7 @@ static int ask(struct xmem_link *link, unsigned int request, void *argument)
 static const char many_connections[] =
 	"the host has as many connections, in all or of this process, as it may have";
 
-static int ask_failed(const char *what, int err, const struct xmem_link *link)
+int xl_ask_failed(const char *what, int err, const struct xmem_link *link)
 {
 	char space[XL_HINT_BYTES];
 	const char *hint = err == -EDQUOT ? many_connections : xl_reach_hint(err, link, space);
@@ -83,11 +80,11 @@ XMEM_API int xmem_host_query(struct xmem_host_info *ret_info)
 		err = xl_check_environment();
 	if (err)
 		return err;
-	err = ask(&link, XMEM_IOC_QUERY, &request);
+	err = xl_ask_host(&link, XMEM_IOC_QUERY, &request);
 	if (err == -ENODEV)
 		return xl_fail(ENODEV, "no host is running: %s", xl_nothing_runs(&link, space));
 	if (err)
-		return ask_failed("ask the host what it is", err, &link);
+		return xl_ask_failed("ask the host what it is", err, &link);
 	fill_host(&request, link.backend->name, &info);
 	xl_answer_give(ret_info, &info, sizeof(info));
 	return 0;
@@ -124,13 +121,13 @@ XMEM_API int xmem_pool_next(uint64_t after, struct xmem_pool_entry *ret_entry)
 		err = xl_check_environment();
 	if (err)
 		return err;
-	err = ask(&link, XMEM_IOC_POOLS, &request);
+	err = xl_ask_host(&link, XMEM_IOC_POOLS, &request);
 	if (err == -ENODEV)
 		return xl_fail_fast(ENOENT, "there are no pools: no host is running");
 	if (err == -ENOENT)
 		return xl_fail_fast(ENOENT, "there are no more pools");
 	if (err)
-		return ask_failed("ask the host for its pools", err, &link);
+		return xl_ask_failed("ask the host for its pools", err, &link);
 	fill_entry(&request, &entry);
 	xl_answer_give(ret_entry, &entry, sizeof(entry));
 	return 0;
@@ -141,7 +138,7 @@ bool xl_pool_find(const char *name, struct xmem_pool_entry *ret)
 	struct xmem_pools_request request = { .size = sizeof(request) };
 	struct xmem_link link;
 
-	while (!ask(&link, XMEM_IOC_POOLS, &request)) {
+	while (!xl_ask_host(&link, XMEM_IOC_POOLS, &request)) {
 		fill_entry(&request, ret);
 		if (!strcmp(ret->name, name))
 			return true;
@@ -152,19 +149,10 @@ bool xl_pool_find(const char *name, struct xmem_pool_entry *ret)
 	return false;
 }
 
-const char *xl_limit_reached(const struct xmem_link *link)
+const char *xl_limit_reached(const struct xmem_link *link, char space[XL_LIMIT_BYTES])
 {
-	struct xmem_query_request request = { .size = sizeof(request) };
-	struct xmem_link other;
-	int err = ask(&other, XMEM_IOC_QUERY, &request);
+	const char *limit = xl_limit_refused(link, space);
 
-	if (err == -EDQUOT)
-		return many_connections;
-	if (!err && request.pools >= request.max_pools)
-		return "the host has as many pools as it may have";
-	if (link->backend == &xmem_backend_kmod)
-		return "the pools have as many bytes of metadata as they may have (max_pool_bytes, "
-		       "max_bytes), or there are as many as there may be (max_pools) with those "
-		       "that have ended and still release memory of GPUs";
-	return "xmemd has no descriptor left";
+	/* Who is refused as a connection cannot ask for anything. */
+	return limit ? limit : many_connections;
 }

@@ -3,12 +3,22 @@
 #ifndef XMEM_HOST_INFO_H
 #define XMEM_HOST_INFO_H
 
+#include "limits.h"
 #include "private.h"
+
+/*
+ * One request of the host that would be used, on a connection of its own. 0 or -errno; *link says
+ * which host it is. A daemon that leaves just then is asked no more; if no other runs by then,
+ * that is -ENODEV.
+ */
+int xl_ask_host(struct xmem_link *link, unsigned int request, void *argument);
+/* Note what it means that it failed. Returns @err. */
+int xl_ask_failed(const char *what, int err, const struct xmem_link *link);
 
 /* The pool of that name, as it is now; false: there is none. No error is noted. */
 bool xl_pool_find(const char *name, struct xmem_pool_entry *ret);
 
-/* Which limit has made the host of @link say EDQUOT to a join? It asks the host. */
-const char *xl_limit_reached(const struct xmem_link *link);
+/* Which limit has made the host of @link, which is open, say EDQUOT to a join? */
+const char *xl_limit_reached(const struct xmem_link *link, char space[XL_LIMIT_BYTES]);
 
 #endif

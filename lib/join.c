@@ -57,7 +57,7 @@ static int full(const char *name, const struct xmem_join_request *request)
 int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join_request *request)
 {
 	const char *host = link->backend->name, *hint = NULL;
-	char space[XMEM_NAME_BYTES + 8], reach[XL_HINT_BYTES];
+	char space[XMEM_NAME_BYTES + 8], reach[XL_HINT_BYTES], limit[XL_LIMIT_BYTES];
 	const char *name = name_of(request, space, sizeof(space));
 
 	switch (-err) {
@@ -73,7 +73,7 @@ int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join
 	case EUSERS:
 		return full(name, request);
 	case EDQUOT:
-		hint = xl_limit_reached(link);
+		hint = xl_limit_reached(link, limit);
 		break;
 	case EPERM:
 		if (link->backend == &xmem_backend_kmod)
@@ -105,7 +105,11 @@ int xl_join(struct xmem_link *link, struct xmem_join_request *request, u64 deadl
 			return 0;
 		}
 		link->stopped = err == -ETIMEDOUT;
+		if (err == -EDQUOT)
+			xl_join_failed(err, link, &first);	/* it asks by this link */
 		link->backend->close(link);
+		if (err == -EDQUOT)
+			return err;
 		if (err != -ENOTCONN)
 			break;
 	}

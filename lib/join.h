@@ -19,7 +19,10 @@ int xl_join_options(const struct xmem_pool_options *options, struct xmem_pool_op
  */
 int xl_join(struct xmem_link *link, struct xmem_join_request *request, u64 deadline_ns);
 
-/* Note what it means that joining, or what comes after it, failed with @err. Returns @err. */
+/*
+ * Note what it means that joining, or what comes after it, failed with @err. Returns @err. With
+ * -EDQUOT the link is still open.
+ */
 int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join_request *request);
 
 #endif

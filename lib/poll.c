@@ -15,6 +15,7 @@
 #include "files.h"
 #include "host/wire.h"
 #include "owned.h"
+#include "limits.h"
 #include "private.h"
 #include "request.h"
 #include "subscription.h"
@@ -230,11 +231,13 @@ void xl_polls_drop(struct xmem_pool *pool)
 
 /* ---- the API ---- */
 
-static int failed(const char *what, int err)
+static int failed(const struct xmem_pool *pool, const char *what, int err)
 {
+	char limit[XL_LIMIT_BYTES];
+
 	if (err == -EDQUOT)
-		return xl_fail(EDQUOT, "%s: the host has given out as many as it may; close pools "
-				       "or subscriptions that are not used", what);
+		return xl_fail(EDQUOT, "%s: %s; close pools or subscriptions that are not used",
+			       what, xl_host_error(pool, err, limit));
 	return xl_fail(-err, "%s: %s", what, xl_request_error(err));
 }
 
@@ -248,7 +251,7 @@ XMEM_API int xmem_pool_poll_fd(struct xmem_pool *pool)
 	if (!xl_is_open(pool))
 		return xl_fail_not_alive(pool);
 	err = poll_of_pool(pool);
-	return err ? failed("a descriptor to poll, of the pool", err) : pool->polls.pool->fd;
+	return err ? failed(pool, "a descriptor to poll, of the pool", err) : pool->polls.pool->fd;
 }
 
 XMEM_API int xmem_subscription_poll_fd(struct xmem_subscription *handle)
@@ -267,8 +270,10 @@ XMEM_API int xmem_subscription_poll_fd(struct xmem_subscription *handle)
 		return xl_fail_fast(ECANCELED, "a descriptor to poll: the subscription has been "
 					       "dropped meanwhile");
 	}
-	err = err ? failed("a descriptor to poll, of the subscription", err)
-		  : subscription->poll->fd;
+	if (err)
+		failed(subscription->pool, "a descriptor to poll, of the subscription", err);
+	else
+		err = subscription->poll->fd;
 	xl_unlock(&subscription->lock);
 	return err;
 }

@@ -124,8 +124,8 @@ err_owned:
 	xl_owned_destroy(pool);
 err_link:
 	xl_mappings_destroy(pool);
-	pool->link.backend->close(&pool->link);
 	xl_join_failed(err, &pool->link, request);
+	pool->link.backend->close(&pool->link);
 err_free:
 	spare_pool(pool);
 	return NULL;

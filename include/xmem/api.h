@@ -148,6 +148,8 @@ struct xmem_api {
 	int (*cuda_query)(struct xmem_cuda_info *ret_info);
 	int (*cuda_tensor_view)(struct xmem_buffer *buffer, struct xmem_tensor *ret_tensor);
 	void *(*data_private)(struct xmem_buffer *buffer);
+	int (*limit_next)(struct xmem_pool *pool, uint32_t number,
+			struct xmem_limit_info *ret_info);
 	int (*offer_for)(struct xmem_buffer *buffer, uint32_t more, int64_t timeout_ns);
 	int (*pool_device_info)(struct xmem_pool *pool, uint32_t device,
 			struct xmem_device_info *ret_info);

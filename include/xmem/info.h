@@ -210,6 +210,42 @@ struct xmem_host_info {
  */
 int xmem_host_query(struct xmem_host_info *ret_info);
 
+/* Whose limit it is. */
+enum xmem_limit_scope {
+	XMEM_LIMIT_OF_USER = 0,		/* what one user has, in all pools */
+	XMEM_LIMIT_OF_HOST = 1,		/* what there is, of all users together */
+	XMEM_LIMIT_OF_POOL = 2,
+	XMEM_LIMIT_OF_CLIENT = 3
+};
+
+/* One limit of the host, and what is in use of it. */
+struct xmem_limit_info {
+	size_t size;			/* in: sizeof(struct xmem_limit_info); out: valid bytes */
+	uint32_t number;		/* of the limit, which stays the same */
+	uint32_t scope;			/* enum xmem_limit_scope */
+	uint32_t uid;			/* of a user: whose; else 0xffffffff */
+	uint32_t in_bytes;		/* 1: the next two are bytes; 0: a number of things */
+	uint64_t used;
+	uint64_t most;			/* UINT64_MAX: there is no limit */
+	char name[24];			/* NUL-terminated. Kernel: the module's parameter, if there
+					 * is one */
+	char what[40];			/* what is limited: a word or some, in English */
+};
+
+/*
+ * Get one of the host's limits, and how much of it is in use. A request that reaches one fails with
+ * EDQUOT (or ENOSPC, EUSERS, where the limit is a capacity of the pool), and the message says which
+ * it was, how much was used, and how there is more to be had. A daemon is not started for this.
+ * @pool: NULL: without joining; then no limits of a pool or of a client are told.
+ * @number: get the limit with this number, or with the next one that there is: 0 for the first,
+ * then one more than was answered.
+ * @ret_info: its size field is set.
+ * Returns: 0; -ENOENT: there are no more, or no host is running; -ENOTCONN: the pool's host has
+ * gone; -EACCES, -EPERM, -ENAMETOOLONG: as xmem_pool_open; -EDQUOT, -EINVAL: as xmem_host_query;
+ * -ECHILD. Threads: any. Since: 0.5.
+ */
+int xmem_limit_next(struct xmem_pool *pool, uint32_t number, struct xmem_limit_info *ret_info);
+
 /* One of the host's pools. */
 struct xmem_pool_entry {
 	size_t size;			/* in: sizeof(struct xmem_pool_entry); out: valid bytes */

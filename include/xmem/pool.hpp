@@ -440,6 +440,21 @@ public:
 		return detail::or_throw([&](std::error_code &code) { return stat(code); });
 	}
 
+	/* The limit with that number, or with the next one that there is; ENOENT: no more. */
+	xmem_limit_info limit_next(std::uint32_t number, std::error_code &code) const noexcept
+	{
+		auto info = detail::sized<xmem_limit_info>();
+
+		detail::done(xmem_limit_next(raw(), number, &info), code);
+		return info;
+	}
+	xmem_limit_info limit_next(std::uint32_t number) const
+	{
+		return detail::or_throw([&](std::error_code &code) {
+			return limit_next(number, code);
+		});
+	}
+
 	xmem_client_info client_info(std::uint32_t id, std::error_code &code) const noexcept
 	{
 		auto info = detail::sized<xmem_client_info>();
@@ -526,6 +541,20 @@ inline xmem_pool_entry pool_next(std::uint64_t after, std::error_code &code) noe
 inline xmem_pool_entry pool_next(std::uint64_t after)
 {
 	return detail::or_throw([&](std::error_code &code) { return pool_next(after, code); });
+}
+
+/* Its limit with that number, or with the next one that there is. ENOENT: there are no more. */
+inline xmem_limit_info limit_next(std::uint32_t number, std::error_code &code) noexcept
+{
+	auto info = detail::sized<xmem_limit_info>();
+
+	detail::done(xmem_limit_next(nullptr, number, &info), code);
+	return info;
+}
+
+inline xmem_limit_info limit_next(std::uint32_t number)
+{
+	return detail::or_throw([&](std::error_code &code) { return limit_next(number, code); });
 }
 
 /* All of its pools, which it may throw std::bad_alloc for; none if no host is running. */

@@ -349,8 +349,8 @@ struct xmem_ring {
  *               for writing
  *   EEXIST      join: a pool of that name exists; subscribe: it is subscribed already
  *   ENOENT      join: the pool does not exist; subscribe, payload, wait: the client or
- *               payload does not exist, or CLOSE: the caller has not got it open; pools: there
- *               are no more
+ *               payload does not exist, or CLOSE: the caller has not got it open; pools, quota:
+ *               there are no more
  *   EOWNERDEAD  payload: it goes with its owner, which has ended
  *   ESTALE      subscribe: that incarnation has ended; slot requests: the tenancy is
  *               another one
@@ -366,8 +366,8 @@ struct xmem_ring {
  *   EUSERS      join: the pool's client table is full
  *   ENOSPC      attach: the pool has too few free slots; renew: the slot is worn out;
  *               upgrade: the slot's generations are used up until its owner renews them
- *   EDQUOT      a limit of the host is reached (pools, payload files, pages, mappings), or
- *               the pool's device table is full
+ *   EDQUOT      a limit is reached, of the caller's user, of the host, of the pool or of the
+ *               client; the request `quota` tells which
  *   EAGAIN      resolve: the word changed by itself; claim: see there; upgrade: the slot's
  *               owner, or its host, is scanning it
  *   EBUSY       detach: the slot has contents, or is being written; upgrade: another client
@@ -710,6 +710,81 @@ struct xmem_upgrade_request {
 };
 #define XMEM_UPGRADE_MIN	24	/* up to generation */
 
+/*
+ * quota: one limit, how much of it is in use, and what there may be at most. The caller need not
+ * have joined; a file that has not is told of no limit of a pool or of a client.
+ *
+ * In the kernel whoever makes a file of /dev/xmem join pays for it: its user, and the owners of
+ * all user namespaces that it is in, so that further uids do not help. root, and whoever has
+ * CAP_SYS_RESOURCE in the initial user namespace, is counted like everybody, but not refused
+ * because of a user's limits. The daemon is of one user, and its limits are that user's.
+ */
+enum xmem_quota {
+	/* Of a user. Kernel: user_max_* in /sys/module/xmem/parameters */
+	XMEM_QUOTA_USER_POOLS = 0,	/* one that has ended counts as long as a client of it has
+					 * its file open, or a file of a driver is being released */
+	XMEM_QUOTA_USER_CLIENTS = 1,	/* also ended ones, likewise (kernel) */
+	XMEM_QUOTA_USER_SLOTS = 2,	/* that have a payload, as the next two; kernel, as these
+					 * are all but pools, clients and files */
+	XMEM_QUOTA_USER_GROUPS = 3,	/* of slots: that writers have, or have left to others */
+	XMEM_QUOTA_USER_FILES = 4,	/* payloads: files, and memory of GPUs */
+	XMEM_QUOTA_USER_FILE_BYTES = 5,	/* of the files, each as often as it is attached */
+	XMEM_QUOTA_USER_PAGE_BYTES = 6,	/* of tables, groups and areas */
+	XMEM_QUOTA_USER_MAPPINGS = 7,	/* of these pages */
+	XMEM_QUOTA_USER_ENTRIES = 8,	/* in sysfs; what is beyond is not shown */
+	/* Of a user, who is left no more of what all share than it leaves to all others: kernel */
+	XMEM_QUOTA_SHARE_POOLS = 16,	/* of max_pools */
+	XMEM_QUOTA_SHARE_PAGE_BYTES = 17,	/* of max_bytes */
+	XMEM_QUOTA_SHARE_CLIENTS = 18,	/* of a pool that another user has made, as the next two */
+	XMEM_QUOTA_SHARE_GROUPS = 19,
+	XMEM_QUOTA_SHARE_FILES = 20,
+	/* Of the host, for all users together */
+	XMEM_QUOTA_POOLS = 32,		/* kernel: max_pools */
+	XMEM_QUOTA_PAGE_BYTES = 33,	/* kernel: max_bytes */
+	XMEM_QUOTA_CONNECTIONS = 34,	/* daemon; of a user, as all of the daemon */
+	XMEM_QUOTA_POLLS = 35,		/* daemon: descriptors to poll */
+	XMEM_QUOTA_DESCRIPTORS = 36,	/* daemon: that it has none left is all it knows */
+	/* Of the pool that the file has joined */
+	XMEM_QUOTA_POOL_CLIENTS = 64,	/* its capacities: EUSERS, ENOSPC */
+	XMEM_QUOTA_POOL_SLOTS = 65,
+	XMEM_QUOTA_POOL_GROUPS = 66,
+	XMEM_QUOTA_POOL_FILES = 67,	/* payload files; kernel: max_payloads */
+	XMEM_QUOTA_POOL_DEVICE_FILES = 68,	/* kernel: max_device_files */
+	XMEM_QUOTA_POOL_PAGE_BYTES = 69,	/* kernel: max_pool_bytes */
+	XMEM_QUOTA_POOL_DEVICES = 70,	/* GPUs */
+	/* Of the client */
+	XMEM_QUOTA_CLIENT_MAPPINGS = 96,	/* kernel: 32, and one for each group */
+	XMEM_QUOTA_CLIENT_POLLS = 97,	/* daemon: descriptors to poll */
+};
+enum xmem_quota_scope {
+	XMEM_QUOTA_OF_USER = 0,
+	XMEM_QUOTA_OF_HOST = 1,
+	XMEM_QUOTA_OF_POOL = 2,
+	XMEM_QUOTA_OF_CLIENT = 3,
+};
+#define XMEM_QUOTA_REFUSED	(1u << 0)	/* the limit by which a request of this file was
+						 * last refused; `quota` is 0. ENOENT: none was */
+struct xmem_quota_request {
+	__u32 size;
+	__u32 flags;			/* XMEM_QUOTA_REFUSED, or none */
+	__u32 quota;			/* in: look from this number on; out: that of the limit,
+					 * enum xmem_quota. ENOENT: there are no more */
+	__u32 scope;			/* out: enum xmem_quota_scope */
+	__u32 uid;			/* out: scope of a user: whose, in the caller's user
+					 * namespace; else ~0 */
+	__u32 level;			/* out: REFUSED: the limit is the caller's own user's: 0;
+					 * of an owner of the user namespaces that it is in: 1 and
+					 * more, outwards */
+	__u64 used;			/* out: how many there are now, or how many bytes */
+	__u64 most;			/* out: how many there may be; ~0: any number */
+	__u64 wanted;			/* out: REFUSED: how many there would have been; else 0 */
+	__u32 reserved;			/* must be 0 */
+	__u32 reserved1;		/* out: 0 */
+	__u8  name[24];			/* out: kernel: the parameter of the module; else a word for
+					 * it. NUL-terminated */
+};
+#define XMEM_QUOTA_MIN		12	/* up to quota */
+
 /* client: who another client of the pool is. ENOENT: it is not there, or not that one. */
 struct xmem_client_request {
 	__u32 size;
@@ -749,6 +824,7 @@ struct xmem_client_request {
 #define XMEM_IOC_POLL_FD	_IO(XMEM_IOC_TYPE, 0x0f)
 #define XMEM_IOC_CLAIM		_IO(XMEM_IOC_TYPE, 0x10)
 #define XMEM_IOC_UPGRADE	_IO(XMEM_IOC_TYPE, 0x11)
+#define XMEM_IOC_QUOTA		_IO(XMEM_IOC_TYPE, 0x14)
 #define XMEM_IOC_CLIENT		_IO(XMEM_IOC_TYPE, 0x15)
 
 /* The daemon's datagrams, both ways; descriptors travel as SCM_RIGHTS. */

@@ -14,6 +14,7 @@
 #include "../died.h"
 #include "../gpu/bury.h"
 #include "../handle.h"
+#include "../limits.h"
 #include "../pages.h"
 #include "../request.h"
 #include "../uncancelled.h"
@@ -72,14 +73,13 @@ static bool devices_are_full(const struct xmem_pool *pool, const struct xl_gpu *
 
 static int too_many(struct xmem_pool *pool, const struct xl_gpu *gpu, const char *name)
 {
+	char limit[XL_LIMIT_BYTES];
+
 	if (devices_are_full(pool, gpu))
 		return xl_fail(EDQUOT, "%s: it has memory of %u other GPUs, and can have no more; "
 			       "one of them has to have none left there", name, XMEM_MAX_DEVICES);
-	return xl_fail(EDQUOT, "%s: the host has as many %s; make fewer, or attach larger "
-		       "allocations", name, pool->link.backend == &xmem_backend_kmod ?
-		       "allocations on GPUs of this pool (max_device_files), or bytes of metadata "
-		       "(max_pool_bytes, max_bytes), as it may have" :
-		       "payload files and allocations on GPUs as it may have");
+	return xl_fail(EDQUOT, "%s: %s; make fewer, or attach larger allocations", name,
+		       xl_host_error(pool, -EDQUOT, limit));
 }
 
 int xl_cuda_attach_refused(struct xmem_pool *pool, const struct xl_gpu *gpu, int err)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../holders.h"
+#include "../limits.h"
 #include "../pages.h"
 #include "payload.h"
 #include "../request.h"
@@ -56,19 +57,16 @@ static int attach_failed(struct xmem_pool *pool, const struct xl_buffers *buffer
 	u32 count = buffers->count;
 	char space[XL_NAME_BYTES], owners[200];
 	const char *name = xl_pool_name(pool, space, sizeof(space));
-	bool kernel = pool->link.backend == &xmem_backend_kmod;
+	char limit[XL_LIMIT_BYTES];
 
 	if (buffers->cuda && err != -ENOSPC)
 		return xl_cuda_attach_refused(pool, buffers->cuda->gpu, err);
 	if (err == -EDQUOT)
 		return xl_fail(EDQUOT,
-			       "%s: attach buffers (%u): the host has as many payload files%s as "
-			       "it may have; each has at most %u buffers and about %llu MB, so "
-			       "make fewer, or small ones more at a time",
-			       name, count,
-			       kernel ? " of this pool (max_payloads), or bytes of metadata "
-					"(max_pool_bytes, max_bytes)," : "",
-			       XMEM_GROUP_SLOTS, XL_FILE_BYTES >> 20);
+			       "%s: attach buffers (%u): %s; a file has at most %u buffers and "
+			       "about %llu MB, so make fewer, or small ones more at a time",
+			       name, count, xl_host_error(pool, err, limit), XMEM_GROUP_SLOTS,
+			       XL_FILE_BYTES >> 20);
 	if (err != -ENOSPC)
 		return xl_fail(-err, "%s: attach buffers (%u): %s", name, count,
 			       xl_request_error(err));

@@ -197,6 +197,17 @@ claims_are_set_aside() {
 		same '[[false,"none",null,0,0,0]]' "$(json "$slots" claims scene 127 --void)"
 }
 
+limits_are_listed() {
+	local of='map(select(.number == $n) | [.scope, .what, .used, .most])'
+	same '[["user","pools"]]' "$(json "${of/\$n/0} | map(.[:2])" limits)" &&
+		same '[]' "$(json 'map(select(.scope == "pool"))' limits)" &&
+		same '[["pool","slots with buffers",4,128]]' \
+			"$(json "${of/\$n/65}" limits scene)" &&
+		same "$(xmem limits scene --json | jq -r '.[] | [.scope, .what, .used, .most // "-",
+			.name] | map(tostring) | join(" ")')" "$(cells limits scene)" &&
+		refuses 1 "there is no pool 'none'" xmem limits none
+}
+
 claims_are_voided() {
 	local slots='.slots | map([.token == $B, .holds, .claims, .voided])'
 	same '[[true,1,0,2]]' "$(json "$slots" claims scene --void)" &&
@@ -382,7 +393,7 @@ daemon_without_proc() {
 help_of_each_command() {
 	local command commands
 	commands=$(xmem help | sed -n 's/^  \([a-z]*\) .*/\1/p')
-	same 'list stat clients holders claims gpu backend version help' \
+	same 'list stat clients holders claims limits gpu backend version help' \
 		"$(xargs <<<"$commands")" || return
 	for command in $commands; do
 		[[ $(xmem help "$command") == "Usage: xmem $command"* ]] &&
@@ -419,7 +430,7 @@ help_and_version() {
 	local first='Usage: xmem COMMAND [ARGUMENT]...'
 	same "$first" "$(xmem --help | head -n 1)" && same "$first" "$(xmem -h | head -n 1)" &&
 		same "$first" "$(xmem help | head -n 1)" &&
-		same 9 "$(xmem help | grep -cE '^  [a-z]+ ')" &&
+		same 10 "$(xmem help | grep -cE '^  [a-z]+ ')" &&
 		same "$(xmem version)" "$(xmem --version)" && same "$(xmem version)" "$(xmem -V)" &&
 		[[ $(xmem version) =~ ^xmem\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
 }
@@ -602,7 +613,7 @@ build_without_json_library() {
 set_scene || { echo '0 passed, 1 failed, 0 skipped'; exit 1; }
 for name in list_has_named_and_anonymous list_as_a_table table_is_aligned \
 	clients_are_who_they_are clients_as_a_table holders_are_who_they_are holders_as_a_table \
-	holders_of_one_slot claims_are_set_aside stat_counts_without_the_tool \
+	holders_of_one_slot claims_are_set_aside limits_are_listed stat_counts_without_the_tool \
 	output_that_nobody_reads_keeps_no_pool full_pool bad_usage no_such_pool \
 	host_that_does_not_answer daemon_help_that_cannot_be_written daemon_without_proc \
 	help_of_each_command manual_has_what_help_has help_of_claims_says_what_its_columns_count \

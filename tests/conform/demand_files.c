@@ -204,9 +204,9 @@ TEST_WITHIN(API_a_refusal_for_files_says_so, 60)
 	REFUSED(xmem_acquire(pool, MB, 0), EDQUOT);
 	says("as many payload files");
 	REFUSED(xmem_acquire(pool, 100 * KB, 0), EAGAIN);
-	says("as many payload files as it may have, this pool ");
+	says("as many payload files as it may have: ");
 	REFUSED(xmem_acquire(pool, 100 * KB, MS), ETIMEDOUT);
-	says("as many payload files as it may have, this pool ");
+	says("as many payload files as it may have: ");
 	xmem_release(file[--count]);
 	xmem_release(b);
 	CHECK((b = xmem_acquire(pool, 100 * KB, SECOND)));

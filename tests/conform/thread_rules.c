@@ -298,6 +298,13 @@ ROW(pool_next)
 	NUMBER(xmem_pool_next(0, &entry));
 }
 
+ROW(limit_next)
+{
+	struct xmem_limit_info info = { .size = sizeof(info) };
+
+	NUMBER(xmem_limit_next(stage.reader, 0, &info));
+}
+
 /* ---- the stage ---- */
 
 static void stage_set(void)

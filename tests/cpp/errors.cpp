@@ -119,6 +119,9 @@ TEST(a_code_is_cleared_by_success)
 	CODE(0, s.writer.preallocate(1, 1, code));
 	CODE(0, xmem::host_query(code));
 	CODE(0, xmem::pool_next(0, code));
+	CODE(0, xmem::limit_next(0, code));
+	CODE(0, s.reader.limit_next(0, code));
+	CODE(ENOENT, xmem::limit_next(~0U, code));
 	buffer = s.writer.acquire(1);
 	CODE(0, buffer.publish(code));
 	CHECK(!buffer);

@@ -164,6 +164,11 @@ TEST(the_host_and_its_pools)
 	CHECK(ours != pools.end() && ours->clients == 2 && ours->bytes == 4 * bytes_each);
 	CHECK(xmem::pool_next(0).number == pools[0].number);
 	THROWS(ENOENT, xmem::pool_next(~0ULL));
+	CHECK(xmem::limit_next(0).number == 0 && xmem::limit_next(0).used >= 1);
+	CHECK(!std::strcmp(xmem::limit_next(0).what, "pools"));
+	CHECK(s.reader.limit_next(64).scope == XMEM_LIMIT_OF_POOL);
+	CHECK(s.reader.limit_next(64).used == 2);
+	THROWS(ENOENT, s.reader.limit_next(~0U));
 	CHECK(s.reader.stat().attached == 4);
 	CHECK(s.reader.client_info(s.writer.client()).role == XMEM_CLIENT_WRITER);
 	CHECK(s.reader.client_info(s.writer.client()).slots == 4);

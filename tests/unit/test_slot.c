@@ -543,6 +543,82 @@ START_TEST(payload_files_are_counted_until_they_go)
 }
 END_TEST
 
+/* P4: 1000 a second, whoever asks, and whether it attaches or renews. */
+START_TEST(a_slot_begins_one_tenancy_a_millisecond)
+{
+	static u32 born[64];
+	struct world *world = world_make(64, 2, 4);
+	u32 me = world_join(world, XMEM_ROLE_WRITER, 0), payload;
+	struct xmem_attach_request all = attach_of(64), one = attach_of(1), more = attach_of(64);
+	struct xmem_slot_request slot = { .size = sizeof(slot) };
+	struct xm_host *host = &world->host;
+
+	host->born_ms = born;
+	host->now_ms = ~0u;
+	xm_host_give_group(host, 0, me);
+	/* The first tenancy of a slot is never too early. */
+	ck_assert_int_eq(xm_host_attach(host, me, FILE_OF(1, 1 << 20), 1, &all), 0);
+	slot.slot = all.slot[7];
+	ck_assert_int_eq(xm_host_renew(host, me, 1, &slot), -EALREADY);
+	ck_assert_uint_eq(xm_slot_row(&host->map, slot.slot)->tenancies, 1);
+	host->now_ms++;
+	ck_assert_int_eq(xm_host_renew(host, me, 1, &slot), 0);
+	slot.generation = 0;
+	ck_assert_int_eq(xm_host_renew(host, me, 1, &slot), -EALREADY);
+	/* Who detaches it does not get a further one by that, nor does who attaches all slots. */
+	ck_assert_int_eq(xm_host_detach(host, me, &slot, &payload), 1);
+	ck_assert_int_eq(xm_host_attach(host, me, FILE_OF(2, 1 << 20), 1, &one), -EALREADY);
+	ck_assert_uint_eq(xm_slot_row(&host->map, slot.slot)->tenancies, 2);
+	ck_assert_int_eq(xm_host_attach(host, me, FILE_OF(2, 1 << 20), 1, &more), -ENOSPC);
+	host->now_ms++;
+	ck_assert_int_eq(xm_host_attach(host, me, FILE_OF(2, 1 << 20), 1, &one), 0);
+	ck_assert_uint_eq(one.slot[0], slot.slot);
+	ck_assert_uint_eq(xm_slot_row(&host->map, slot.slot)->tenancies, 3);
+	/* Another that is old enough is taken instead. */
+	slot.slot = all.slot[3];
+	ck_assert_int_eq(xm_host_detach(host, me, &slot, &payload), 1);
+	slot.slot = one.slot[0];
+	ck_assert_int_eq(xm_host_detach(host, me, &slot, &payload), 1);
+	one.slot[0] = 0;
+	ck_assert_int_eq(xm_host_attach(host, me, FILE_OF(3, 1 << 20), 1, &one), 0);
+	ck_assert_uint_eq(one.slot[0], all.slot[3]);
+	host->born_ms = NULL;
+	world_free(world);
+}
+END_TEST
+
+START_TEST(capacities_are_told_as_limits)
+{
+	struct world *world = world_make(128, 4, 8);
+	u32 me = world_join(world, XMEM_ROLE_WRITER, 0), slot[3];
+	struct xmem_quota_request quota = { .size = sizeof(quota) };
+	struct xm_host *host = &world->host;
+
+	world_attach(world, me, 3, slot);
+	quota.quota = XMEM_QUOTA_POOL_SLOTS;
+	ck_assert(xm_host_quota(host, &quota));
+	ck_assert_uint_eq(quota.used, 3);
+	ck_assert_uint_eq(quota.most, 128);
+	ck_assert_uint_eq(quota.scope, XMEM_QUOTA_OF_POOL);
+	ck_assert_uint_eq(quota.uid, ~0u);
+	ck_assert_str_eq((char *)quota.name, "slots");
+	quota.quota = XMEM_QUOTA_POOL_GROUPS;
+	ck_assert(xm_host_quota(host, &quota));
+	ck_assert_uint_eq(quota.used, 1);
+	ck_assert_uint_eq(quota.most, 2);
+	quota.quota = XMEM_QUOTA_POOL_CLIENTS;
+	ck_assert(xm_host_quota(host, &quota));
+	ck_assert_uint_eq(quota.used, 1);
+	ck_assert_uint_eq(quota.most, 4);
+	quota.quota = XMEM_QUOTA_POOL_DEVICES;
+	ck_assert(xm_host_quota(host, &quota));
+	ck_assert_uint_eq(quota.used, 0);
+	quota.quota = XMEM_QUOTA_USER_POOLS;
+	ck_assert(!xm_host_quota(host, &quota));
+	world_free(world);
+}
+END_TEST
+
 void waiters_tests(Suite *suite)
 {
 	TCase *tcase = tcase_create("waiters");
@@ -553,5 +629,7 @@ void waiters_tests(Suite *suite)
 	tcase_add_test(tcase, detach_takes_whole_files);
 	tcase_add_test(tcase, limbo_is_as_old_as_its_first_owners_end);
 	tcase_add_test(tcase, payload_files_are_counted_until_they_go);
+	tcase_add_test(tcase, a_slot_begins_one_tenancy_a_millisecond);
+	tcase_add_test(tcase, capacities_are_told_as_limits);
 	suite_add_tcase(suite, tcase);
 }

@@ -336,6 +336,8 @@ int xp_guard_clear(PyObject *self);
 /* info.c */
 PyObject *xp_host(PyObject *module, PyObject *unused);
 PyObject *xp_pools(PyObject *module, PyObject *unused);
+PyObject *xp_limits(PyObject *module, PyObject *unused);
+PyObject *xp_pool_limits(PyObject *self, PyObject *unused);
 PyObject *xp_pool_stat(PyObject *self, PyObject *unused);
 PyObject *xp_pool_client_info(PyObject *self, PyObject *client);
 PyObject *xp_pool_slot_info(PyObject *self, PyObject *slot);

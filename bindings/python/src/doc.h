@@ -17,6 +17,10 @@
 #define XP_DOC_pools \
 	"pools()\n--\n\n" \
 	"Get the list of the host's pools, of PoolEntry; empty if no host is running."
+#define XP_DOC_limits \
+	"limits()\n--\n\n" \
+	"Get the list of the host's limits and how much of each is in use, of LimitInfo; empty\n" \
+	"if no host is running. A Limit error says which of them was reached."
 #define XP_DOC_pool_open \
 	"pool_open(cls, name, fd, flags, slots, clients, ring_entries, wait_bound, label,\n" \
 	"          demand_bytes, cache_bytes, cache_time, memory, keep, /)\n--\n\n" \
@@ -79,6 +83,9 @@
 	"client_info($self, client, /)\n--\n\n" \
 	"Get what is known of a client, as a ClientInfo.\n" \
 	"Raises NotFound if there is none of that number, Released."
+#define XP_DOC_pool_limits \
+	"limits($self)\n--\n\n" \
+	"Get the list of limits, of LimitInfo: those of the host, of this pool and of its client."
 #define XP_DOC_pool_slot_info \
 	"slot_info($self, slot, /)\n--\n\n" \
 	"Get what is known of a slot, as a SlotInfo. Raises Error (EINVAL), Released."

@@ -53,6 +53,52 @@ PyObject *xp_pools(PyObject *module, PyObject *unused)
 	return NULL;
 }
 
+/* ---- limits ---- */
+
+/* A list of all that are told. @pool: whose caller has begun to use it, or NULL. */
+static PyObject *limits_of(struct xp_state *state, struct xmem_pool *pool)
+{
+	PyObject *list = PyList_New(0), *object;
+	struct xmem_limit_info info = { .size = sizeof(info) };
+	uint32_t number = 0;
+	int err;
+
+	while (list) {
+		info.size = sizeof(info);
+		Py_BEGIN_ALLOW_THREADS
+		err = xmem_limit_next(pool, number, &info);
+		Py_END_ALLOW_THREADS
+		if (err == -ENOENT) {
+			xmem_clear_last_error();
+			return list;
+		}
+		object = err ? xp_raise(state) : OBJECT(state, XP_LIMIT_INFO, info);
+		if (!object || PyList_Append(list, object))
+			Py_CLEAR(list);
+		Py_XDECREF(object);
+		number = info.number + 1;
+	}
+	return NULL;
+}
+
+PyObject *xp_limits(PyObject *module, PyObject *unused)
+{
+	return limits_of(PyModule_GetState(module), NULL);
+}
+
+PyObject *xp_pool_limits(PyObject *object, PyObject *unused)
+{
+	struct xp_pool *self = (struct xp_pool *)object;
+	struct xmem_pool *pool = xp_pool_begin(self);
+	PyObject *list;
+
+	if (!pool)
+		return NULL;
+	list = limits_of(self->state, pool);
+	xp_pool_end(self);
+	return list;
+}
+
 /* ---- one pool ---- */
 
 /* It may give back files that others have let go, for which it asks the host. */

@@ -15,6 +15,7 @@ enum xp_layout_id {
 	XP_SLOT_INFO,
 	XP_DEVICE_INFO,
 	XP_HOST_INFO,
+	XP_LIMIT_INFO,
 	XP_POOL_ENTRY,
 	XP_LIMBO,
 	XP_LAYOUTS
@@ -255,6 +256,25 @@ static const struct xp_field xmem_host_info_fields[] = {
 		"of the host's program; NUL-terminated"),
 };
 
+static const struct xp_field xmem_limit_info_fields[] = {
+	XP_FIELD(xmem_limit_info, number, XP_UNSIGNED, 0,
+		"of the limit, which stays the same"),
+	XP_FIELD(xmem_limit_info, scope, XP_UNSIGNED, 0,
+		"enum xmem_limit_scope"),
+	XP_FIELD(xmem_limit_info, uid, XP_UNSIGNED, 0,
+		"of a user: whose; else 0xffffffff"),
+	XP_FIELD(xmem_limit_info, in_bytes, XP_UNSIGNED, 0,
+		"1: the next two are bytes; 0: a number of things"),
+	XP_FIELD(xmem_limit_info, used, XP_UNSIGNED, 0,
+		"used"),
+	XP_FIELD(xmem_limit_info, most, XP_UNSIGNED, 0,
+		"UINT64_MAX: there is no limit"),
+	XP_FIELD(xmem_limit_info, name, XP_CHARS, 24,
+		"NUL-terminated. Kernel: the module's parameter, if there is one"),
+	XP_FIELD(xmem_limit_info, what, XP_CHARS, 40,
+		"what is limited: a word or some, in English"),
+};
+
 static const struct xp_field xmem_pool_entry_fields[] = {
 	XP_FIELD(xmem_pool_entry, number, XP_UNSIGNED, 0,
 		"of the pool, never reused while the host runs"),
@@ -315,6 +335,8 @@ static const struct xp_layout xp_layouts[XP_LAYOUTS] = {
 		"A GPU in whose memory a pool has, or has had, buffers."),
 	[XP_HOST_INFO] = XP_LAYOUT(xmem_host_info, "xmem.HostInfo",
 		"What the host is."),
+	[XP_LIMIT_INFO] = XP_LAYOUT(xmem_limit_info, "xmem.LimitInfo",
+		"One limit of the host, and what is in use of it."),
 	[XP_POOL_ENTRY] = XP_LAYOUT(xmem_pool_entry, "xmem.PoolEntry",
 		"One of the host's pools."),
 	[XP_LIMBO] = XP_LAYOUT(xmem_limbo, "xmem.Limbo",

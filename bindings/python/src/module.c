@@ -58,6 +58,7 @@ static PyMethodDef functions[] = {
 	{ "pool_open", xp_pool_open, METH_VARARGS, XP_DOC_pool_open },
 	{ "host", xp_host, METH_NOARGS, XP_DOC_host },
 	{ "pools", xp_pools, METH_NOARGS, XP_DOC_pools },
+	{ "limits", xp_limits, METH_NOARGS, XP_DOC_limits },
 	{ "lost_guard", xp_lost_guard, METH_VARARGS, XP_DOC_lost_guard },
 	{ "lost_pool", xp_lost_pool, METH_VARARGS, XP_DOC_lost_pool },
 	{ "set_types", set_types, METH_VARARGS, XP_DOC_set_types },

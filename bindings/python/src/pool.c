@@ -461,6 +461,7 @@ static PyMethodDef methods[] = {
 	{ "client_info", xp_pool_client_info, METH_O, XP_DOC_pool_client_info },
 	{ "slot_info", xp_pool_slot_info, METH_O, XP_DOC_pool_slot_info },
 	{ "device_info", xp_pool_device_info, METH_O, XP_DOC_pool_device_info },
+	{ "limits", xp_pool_limits, METH_NOARGS, XP_DOC_pool_limits },
 	{ "holds", xp_pool_holds, METH_VARARGS, XP_DOC_pool_holds },
 	{ "_subscribe", KEYWORDS(xp_pool_subscribe), XP_DOC_pool_subscribe },
 	{ "receive", KEYWORDS(xp_pool_receive), XP_DOC_pool_receive },

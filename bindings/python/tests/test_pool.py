@@ -438,3 +438,20 @@ def test_limbo_hooks_are_collected_and_checked() -> None:
     del pool
     gc.collect()
     assert gone() is None
+
+
+def test_limits_of_the_host_and_of_a_pool() -> None:
+    with pair() as (writer, _):
+        ours = xmem.limits()
+        pools = ours[0]
+        assert (pools.what, pools.scope) == ("pools", xmem.LimitScope.USER)
+        assert 1 <= pools.used <= pools.most and not pools.in_bytes
+        assert all(one.scope in (xmem.LimitScope.USER, xmem.LimitScope.HOST) for one in ours)
+        numbers = [one.number for one in ours]
+        assert numbers == sorted(set(numbers))
+        clients = next(one for one in writer.limits()
+                       if one.scope == xmem.LimitScope.POOL and one.what == "clients")
+        assert (clients.used, clients.most) == (2, writer.stat().clients_max)
+        writer.close()
+        with pytest.raises(xmem.Error):
+            writer.limits()

@@ -37,21 +37,22 @@ from .parcel import Parcel
 from .pool import BufferPool
 from .subscription import Subscription
 from .unread import Unread
-from ._constants import (NOBODY, BufferFlags, ClientRole, CudaCanFlags, ImageFormat, Order,
-                         SlotUse, Storage)
-from ._core import (ClientInfo, CudaDeviceInfo, CudaInfo, DeviceInfo, HostInfo, Limbo, Metadata,
-                    PoolEntry, PoolInfo, SlotInfo, host, pools)
+from ._constants import (NOBODY, BufferFlags, ClientRole, CudaCanFlags, ImageFormat,
+                         LimitScope, Order, SlotUse, Storage)
+from ._core import (ClientInfo, CudaDeviceInfo, CudaInfo, DeviceInfo, HostInfo, Limbo, LimitInfo,
+                    Metadata, PoolEntry, PoolInfo, SlotInfo, host, limits, pools)
 from ._core import version as __version__
 
 __all__ = [
     "BufferFlags", "BufferGuard", "BufferPool", "Canceled", "ClientInfo", "ClientRole",
     "CudaCanFlags", "CudaDeviceInfo", "CudaImage", "CudaInfo", "CudaPlane", "CudaTensor",
     "DeviceInfo", "Ended", "Error", "Exists", "Forked", "Holder", "HostGone", "HostInfo",
-    "Image", "ImageFormat", "Limbo", "Limit", "Metadata", "NOBODY", "NoDevice", "NoSpace",
-    "NotFound", "NotPermitted", "Order", "OwnerDead", "Parcel", "Plane", "PoolEntry", "PoolInfo",
+    "Image", "ImageFormat", "Limbo", "Limit", "LimitInfo", "LimitScope", "Metadata", "NOBODY",
+    "NoDevice", "NoSpace", "NotFound", "NotPermitted", "Order", "OwnerDead", "Parcel", "Plane",
+    "PoolEntry", "PoolInfo",
     "Released", "SlotInfo", "SlotUse", "Stale", "Storage", "Subscription", "TimedOut", "Unread",
     "WouldBlock", "cuda_clear_last_result", "cuda_info", "cuda_last_result", "dtypes", "gpus",
-    "host", "pools",
+    "host", "limits", "pools",
 ]
 
 

@@ -258,6 +258,27 @@ class HostInfo(tuple[Any, ...]):
 
 
 @final
+class LimitInfo(tuple[Any, ...]):
+    """One limit of the host, and what is in use of it."""
+
+    #: of the limit, which stays the same
+    number: Final[int]
+    #: enum xmem_limit_scope
+    scope: Final[int]
+    #: of a user: whose; else 0xffffffff
+    uid: Final[int]
+    #: 1: the next two are bytes; 0: a number of things
+    in_bytes: Final[int]
+    used: Final[int]
+    #: UINT64_MAX: there is no limit
+    most: Final[int]
+    #: NUL-terminated. Kernel: the module's parameter, if there is one
+    name: Final[str]
+    #: what is limited: a word or some, in English
+    what: Final[str]
+
+
+@final
 class PoolEntry(tuple[Any, ...]):
     """One of the host's pools."""
 

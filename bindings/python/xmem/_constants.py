@@ -228,6 +228,17 @@ class SlotUse(enum.IntEnum):
     LIMBO = 4
 
 
+class LimitScope(enum.IntEnum):
+    """Whose limit it is."""
+
+    #: what one user has, in all pools
+    USER = 0
+    #: what there is, of all users together
+    HOST = 1
+    POOL = 2
+    CLIENT = 3
+
+
 MAX_DIMENSIONS: Final = 8
 VERSION_MAJOR: Final = 0
 VERSION_MINOR: Final = 5
@@ -311,7 +322,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_copy_bytes", "xmem_data_private", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
         "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_copy_to_cuda", "xmem_copy_to_cpu",
         "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
-        "xmem_copy_to_device_on", "xmem_host_query", "xmem_pool_next", "xmem_attach_fd",
+        "xmem_copy_to_device_on", "xmem_host_query", "xmem_limit_next", "xmem_pool_next",
+        "xmem_attach_fd",
     ),
     "EAGAIN": (
         "xmem_receive", "xmem_receive_any", "xmem_acquire", "xmem_get", "xmem_get_slot",
@@ -343,14 +355,14 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_cuda_image_view", "xmem_cuda_device", "xmem_copy_to_cuda", "xmem_copy_to_cpu",
         "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
         "xmem_copy_to_device_on", "xmem_release_on", "xmem_pool_stat", "xmem_pool_client_info",
-        "xmem_pool_slot_info", "xmem_pool_device_info", "xmem_pool_holds", "xmem_trim",
-        "xmem_collect", "xmem_limbo_hook",
+        "xmem_pool_slot_info", "xmem_pool_device_info", "xmem_pool_holds", "xmem_limit_next",
+        "xmem_trim", "xmem_collect", "xmem_limbo_hook",
     ),
     "EDQUOT": (
         "xmem_pool_open", "xmem_preallocate", "xmem_acquire", "xmem_pool_poll_fd",
         "xmem_subscription_poll_fd", "xmem_pool_open_fd", "xmem_pool_reopen",
         "xmem_preallocate_cuda", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_host_query",
-        "xmem_pool_next", "xmem_preallocate_with", "xmem_attach_fd",
+        "xmem_limit_next", "xmem_pool_next", "xmem_preallocate_with", "xmem_attach_fd",
     ),
     "EEXIST": (
         "xmem_pool_open", "xmem_subscribe", "xmem_pool_open_fd", "xmem_pool_reopen",
@@ -383,11 +395,11 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
         "xmem_copy_to_device_on", "xmem_publish_on", "xmem_wait_on", "xmem_wait_contents",
         "xmem_release_on", "xmem_pool_stat", "xmem_pool_client_info", "xmem_pool_slot_info",
-        "xmem_pool_device_info", "xmem_pool_holds", "xmem_host_query", "xmem_pool_next",
-        "xmem_preallocate_with", "xmem_trim", "xmem_collect", "xmem_limbo_hook", "xmem_attach_fd",
-        "xmem_forward", "xmem_send", "xmem_describe_tensor", "xmem_describe_image",
-        "xmem_describe_content", "xmem_describe_time", "xmem_metadata_view", "xmem_tensor_view",
-        "xmem_image_view", "xmem_tensor_check",
+        "xmem_pool_device_info", "xmem_pool_holds", "xmem_host_query", "xmem_limit_next",
+        "xmem_pool_next", "xmem_preallocate_with", "xmem_trim", "xmem_collect", "xmem_limbo_hook",
+        "xmem_attach_fd", "xmem_forward", "xmem_send", "xmem_describe_tensor",
+        "xmem_describe_image", "xmem_describe_content", "xmem_describe_time",
+        "xmem_metadata_view", "xmem_tensor_view", "xmem_image_view", "xmem_tensor_check",
     ),
     "EIO": (
         "xmem_receive", "xmem_receive_any", "xmem_data", "xmem_publish", "xmem_set_ref_count",
@@ -419,7 +431,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "ENAMETOOLONG": (
         "xmem_pool_open", "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_host_query",
-        "xmem_pool_next",
+        "xmem_limit_next", "xmem_pool_next",
     ),
     "ENODATA": (
         "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_tensor_view", "xmem_image_view",
@@ -437,8 +449,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     "ENOENT": (
         "xmem_pool_open", "xmem_subscribe", "xmem_receive_any", "xmem_publisher",
         "xmem_publisher_label", "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_void_claims",
-        "xmem_pool_client_info", "xmem_pool_device_info", "xmem_pool_holds", "xmem_pool_next",
-        "xmem_send",
+        "xmem_pool_client_info", "xmem_pool_device_info", "xmem_pool_holds", "xmem_limit_next",
+        "xmem_pool_next", "xmem_send",
     ),
     "ENOEXEC": (
         "xmem_attach_fd",
@@ -465,7 +477,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_copy_to_cuda", "xmem_copy_to_cpu",
         "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
         "xmem_copy_to_device_on", "xmem_publish_on", "xmem_wait_on", "xmem_wait_contents",
-        "xmem_send",
+        "xmem_limit_next", "xmem_send",
     ),
     "ENOTSUP": (
         "xmem_get_api",
@@ -491,10 +503,10 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_copy_bytes", "xmem_data_private", "xmem_preallocate_cuda", "xmem_acquire_cuda",
         "xmem_attach_cuda", "xmem_cuda_ptr_mut", "xmem_copy_to_cuda", "xmem_copy_to_device",
         "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on", "xmem_copy_to_device_on",
-        "xmem_publish_on", "xmem_release_on", "xmem_host_query", "xmem_pool_next",
-        "xmem_preallocate_with", "xmem_trim", "xmem_attach_fd", "xmem_get_mut", "xmem_forward",
-        "xmem_send", "xmem_retract", "xmem_describe_tensor", "xmem_describe_image",
-        "xmem_describe_content", "xmem_describe_time",
+        "xmem_publish_on", "xmem_release_on", "xmem_host_query", "xmem_limit_next",
+        "xmem_pool_next", "xmem_preallocate_with", "xmem_trim", "xmem_attach_fd", "xmem_get_mut",
+        "xmem_forward", "xmem_send", "xmem_retract", "xmem_describe_tensor",
+        "xmem_describe_image", "xmem_describe_content", "xmem_describe_time",
     ),
     "EPIPE": (
         "xmem_receive", "xmem_receive_any",

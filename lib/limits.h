@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Which limit of the host was reached, in words: limits.c. */
+#ifndef XMEM_LIMITS_H
+#define XMEM_LIMITS_H
+
+#include "private.h"
+
+#define XL_LIMIT_BYTES	400
+
+/*
+ * The limit because of which the host has last said EDQUOT to @link, in @space. NULL: it does not
+ * say, or does not answer within a second. Another thread may have been refused since.
+ */
+const char *xl_limit_refused(const struct xmem_link *link, char space[XL_LIMIT_BYTES]);
+
+/* What the error of a request means, in words: that limit, if it is EDQUOT. */
+const char *xl_host_error(const struct xmem_pool *pool, int err, char space[XL_LIMIT_BYTES]);
+
+#endif
