@@ -83,7 +83,8 @@ static int help_all(void)
 		printf("  %-8s %-30s %s\n", commands[i].name, commands[i].arguments,
 		       commands[i].meaning);
 	puts("\n"
-	     "POOL is a name: a pool without one, which list calls anonymous, can be listed and\n"
+	     "POOL is a name, or of another user's pool USER/NAME.\n"
+	     "A pool without a name, which list calls anonymous, can be listed and\n"
 	     "not looked at. stat, clients, holders and claims join the pool while they look, so\n"
 	     "they need one free place among its clients; they leave before they print.\n"
 	     "\n"

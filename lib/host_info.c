@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "host_info.h"
 #include "reach.h"
@@ -14,7 +15,7 @@
  * One request of the host that would be used. 0 or -errno; *link says which it is. A daemon
  * that leaves just then is asked no more; if no other runs by then, that is -ENODEV.
  */
-static int ask(struct xmem_link *link, unsigned int request, void *argument)
+int xl_ask_host(struct xmem_link *link, unsigned int request, void *argument)
 {
 	int tries, cancel, err = -ENODEV;
 
@@ -83,7 +84,7 @@ XMEM_API int xmem_host_query(struct xmem_host_info *ret_info)
 		err = xl_check_environment();
 	if (err)
 		return err;
-	err = ask(&link, XMEM_IOC_QUERY, &request);
+	err = xl_ask_host(&link, XMEM_IOC_QUERY, &request);
 	if (err == -ENODEV)
 		return xl_fail(ENODEV, "no host is running: %s", xl_nothing_runs(&link, space));
 	if (err)
@@ -109,6 +110,9 @@ static void fill_entry(const struct xmem_pools_request *r, struct xmem_pool_entr
 		.payloads = r->payloads,
 		.bytes_files = r->payload_bytes,
 		.bytes_kept = r->kept_bytes,
+		.mode = r->mode,
+		.gid = r->gid,
+		.roles = r->roles,
 	};
 	put_text(ret->name, sizeof(ret->name), r->name, sizeof(r->name));
 }
@@ -124,7 +128,7 @@ XMEM_API int xmem_pool_next(uint64_t after, struct xmem_pool_entry *ret_entry)
 		err = xl_check_environment();
 	if (err)
 		return err;
-	err = ask(&link, XMEM_IOC_POOLS, &request);
+	err = xl_ask_host(&link, XMEM_IOC_POOLS, &request);
 	if (err == -ENODEV)
 		return xl_fail_fast(ENOENT, "there are no pools: no host is running");
 	if (err == -ENOENT)
@@ -136,14 +140,24 @@ XMEM_API int xmem_pool_next(uint64_t after, struct xmem_pool_entry *ret_entry)
 	return 0;
 }
 
-bool xl_pool_find(const char *name, struct xmem_pool_entry *ret)
+/* A daemon has one user's pools alone. */
+static bool is_meant(const struct xmem_pool_entry *entry, const struct xmem_join_request *join,
+		     const struct xmem_link *link)
+{
+	u32 owner = join->flags & XMEM_JOIN_OWNER ? join->owner_uid : geteuid();
+
+	return !strcmp(entry->name, (const char *)join->name) &&
+	       (entry->owner_uid == owner || link->backend == &xmem_backend_daemon);
+}
+
+bool xl_pool_find(const struct xmem_join_request *join, struct xmem_pool_entry *ret)
 {
 	struct xmem_pools_request request = { .size = sizeof(request) };
 	struct xmem_link link;
 
-	while (!ask(&link, XMEM_IOC_POOLS, &request)) {
+	while (!xl_ask_host(&link, XMEM_IOC_POOLS, &request)) {
 		fill_entry(&request, ret);
-		if (!strcmp(ret->name, name))
+		if (is_meant(ret, join, &link))
 			return true;
 		request = (struct xmem_pools_request){
 			.size = sizeof(request), .number = ret->number,
@@ -156,7 +170,7 @@ const char *xl_limit_reached(const struct xmem_link *link)
 {
 	struct xmem_query_request request = { .size = sizeof(request) };
 	struct xmem_link other;
-	int err = ask(&other, XMEM_IOC_QUERY, &request);
+	int err = xl_ask_host(&other, XMEM_IOC_QUERY, &request);
 
 	if (err == -EDQUOT)
 		return many_connections;
@@ -165,6 +179,6 @@ const char *xl_limit_reached(const struct xmem_link *link)
 	if (link->backend == &xmem_backend_kmod)
 		return "the pools have as many bytes of metadata as they may have (max_pool_bytes, "
 		       "max_bytes), or there are as many as there may be (max_pools) with those "
-		       "that have ended and still release memory of GPUs";
+		       "of others, and those that have ended and still release memory of GPUs";
 	return "xmemd has no descriptor left";
 }
