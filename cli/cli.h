@@ -51,6 +51,9 @@ int cli_version(const struct cli_arguments *arguments);
 __attribute__((format(printf, 1, 2))) int cli_fail(const char *format, ...);
 __attribute__((format(printf, 1, 2))) int cli_usage(const char *format, ...);
 
+/* The name of that user, or NULL; valid until the next call. */
+const char *cli_user(uint32_t uid);
+
 /* The library's last error, which says what was tried. */
 int cli_fail_xmem(void);
 

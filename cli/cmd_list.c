@@ -3,14 +3,42 @@
  * xmem list: the pools of the host, which the tool does not join for this.
  */
 #include <errno.h>
+#include <unistd.h>
 
 #include "cli.h"
 
+/* As the other commands take it: another user's pool with that user's number. */
 static char *name_text(const json_t *row)
 {
 	const char *name = json_string_value(json_object_get(row, "name"));
+	json_int_t uid = json_integer_value(json_object_get(row, "uid"));
 
-	return cli_format("%s", name ? name : "(anonymous)");
+	if (!name)
+		return cli_format("(anonymous)");
+	if (uid == (json_int_t)geteuid() || uid == UINT32_MAX)
+		return cli_format("%s", name);
+	return cli_format("%" JSON_INTEGER_FORMAT "/%s", uid, name);
+}
+
+static char *owner_text(const json_t *row)
+{
+	json_int_t uid = json_integer_value(json_object_get(row, "uid"));
+	const char *user = cli_user(uid);
+
+	if (uid == UINT32_MAX)
+		return cli_format("?");
+	return user ? cli_format("%s", user) : cli_format("%" JSON_INTEGER_FORMAT, uid);
+}
+
+/* "0640:100", with its group if that may do anything. */
+static char *mode_text(const json_t *row)
+{
+	json_int_t mode = json_integer_value(json_object_get(row, "mode"));
+
+	if (!(mode & 070))
+		return cli_format("%04o", (unsigned int)mode);
+	return cli_format("%04o:%" JSON_INTEGER_FORMAT, (unsigned int)mode,
+			  json_integer_value(json_object_get(row, "gid")));
 }
 
 static char *clients_text(const json_t *row)
@@ -22,11 +50,24 @@ static char *clients_text(const json_t *row)
 
 static const struct cli_column columns[] = {
 	{ "NUMBER", "number", NULL },	{ "POOL", NULL, name_text },
-	{ "UID", "uid", NULL },		{ "CLIENTS", NULL, clients_text },
-	{ "SLOTS", "slots", NULL },	{ "RING", "ring_entries", NULL },
-	{ "BYTES", "bytes", NULL },	{ "FILES", "bytes_files", NULL },
-	{ "KEPT", "bytes_kept", NULL },	{ 0 },
+	{ "OWNER", NULL, owner_text },	{ "MODE", NULL, mode_text },
+	{ "CLIENTS", NULL, clients_text },	{ "SLOTS", "slots", NULL },
+	{ "RING", "ring_entries", NULL },	{ "BYTES", "bytes", NULL },
+	{ "FILES", "bytes_files", NULL },	{ "KEPT", "bytes_kept", NULL },
+	{ 0 },
 };
+
+/* In which the user who asks may join. */
+static json_t *roles_of(const struct xmem_pool_entry *entry)
+{
+	json_t *roles = cli_array();
+
+	if (entry->roles & XMEM_MAY_READ)
+		cli_append(roles, json_string("reader"));
+	if (entry->roles & XMEM_MAY_WRITE)
+		cli_append(roles, json_string("writer"));
+	return roles;
+}
 
 static json_t *row_of(const struct xmem_pool_entry *entry)
 {
@@ -35,6 +76,9 @@ static json_t *row_of(const struct xmem_pool_entry *entry)
 	cli_set_number(row, "number", entry->number);
 	cli_set(row, "name", *entry->name ? json_string(entry->name) : json_null());
 	cli_set_number(row, "uid", entry->owner_uid);
+	cli_set_number(row, "gid", entry->gid);
+	cli_set_number(row, "mode", entry->mode);
+	cli_set(row, "roles", roles_of(entry));
 	cli_set_number(row, "clients", entry->clients);
 	cli_set_number(row, "clients_max", entry->clients_max);
 	cli_set_number(row, "slots", entry->slots);

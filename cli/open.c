@@ -4,9 +4,18 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <pwd.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
+
+const char *cli_user(uint32_t uid)
+{
+	const struct passwd *entry = getpwuid(uid);
+
+	return entry ? entry->pw_name : NULL;
+}
 
 /* Opening a pool would start a daemon, which would then say that it has no such pool. */
 static bool host_is_there(const char *name)
@@ -21,12 +30,28 @@ static bool host_is_there(const char *name)
 	return !err;
 }
 
+/* Does "USER/NAME" name a pool of that user, or "NAME" one of this user's? */
+static bool is_owner(const char *name, const char *slash, uint32_t uid)
+{
+	char user[16];
+
+	if (!slash)
+		return uid == geteuid();
+	if (name[0] >= '0' && name[0] <= '9') {
+		snprintf(user, sizeof(user), "%u/", uid);
+		return !strncmp(name, user, slash - name + 1);
+	}
+	return cli_user(uid) && !strncmp(name, cli_user(uid), slash - name) &&
+	       !cli_user(uid)[slash - name];
+}
+
 /*
  * The tool could not join because the pool has all the clients that it can have. What the
  * list of pools knows says whom to end; the places that no living client has are zombies'.
  */
-static void say_full(const char *name)
+static void say_full(const char *given)
 {
+	const char *slash = strchr(given, '/'), *name = slash ? slash + 1 : given;
 	struct xmem_pool_entry entry = { 0 };
 	char dead[24];
 	uint32_t count;
@@ -34,23 +59,22 @@ static void say_full(const char *name)
 	do {
 		entry.size = sizeof(entry);
 		if (xmem_pool_next(entry.number, &entry)) {
-			cli_fail("open pool '%s': it had no place left, and has ended", name);
+			cli_fail("open pool '%s': it had no place left, and has ended", given);
 			return;
 		}
-	} while (strcmp(entry.name, name));
+	} while (strcmp(entry.name, name) || !is_owner(given, slash, entry.owner_uid));
 	count = entry.clients < entry.clients_max ? entry.clients_max - entry.clients : 0;
 	snprintf(dead, sizeof(dead), "%u %s", count, count == 1 ? "has" : "have");
 	cli_fail("open pool '%s': it is full: %u clients are alive, and %s ended whose "
 		 "publications are still in flight; the tool needs one of its %u places: end a "
 		 "client, or let the subscribers receive what is in flight",
-		 name, entry.clients, dead, entry.clients_max);
+		 given, entry.clients, dead, entry.clients_max);
 }
 
 struct xmem_pool *cli_open(const char *name)
 {
 	struct xmem_pool_options options = {
-		.size = sizeof(options), .flags = XMEM_OPEN_EXISTING | XMEM_OPEN_FOREIGN,
-		.label = "xmem",
+		.size = sizeof(options), .flags = XMEM_OPEN_EXISTING, .label = "xmem",
 	};
 	struct xmem_pool *pool;
 

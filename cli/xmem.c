@@ -91,9 +91,10 @@ static int help_all(void)
 		printf("  %-8s %-30s %s\n", commands[i].name, commands[i].arguments,
 		       commands[i].meaning);
 	puts("\n"
-	     "POOL is a name: a pool without one, which list calls anonymous, can be listed and\n"
-	     "not looked at. stat, clients, holders, claims and limits join the pool while they\n"
-	     "look, so they need one free place among its clients; they leave before they print.\n"
+	     "POOL is a name, or of another user's pool USER/NAME. A pool without a name, which\n"
+	     "list calls anonymous, can be listed and not looked at.\n"
+	     "stat, clients, holders, claims and limits join the pool while they look, so they\n"
+	     "need one free place among its clients; they leave before they print.\n"
 	     "\n"
 	     "claims --void voids the references that it prints: nobody comes for them any more.\n"
 	     "What the columns count is in the help of each command.\n"

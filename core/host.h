@@ -87,7 +87,9 @@ int xm_host_fits(const struct xm_map *map, const struct xmem_join_request *join)
 /* Fill in what every host answers to a query; the host adds its own limits. */
 void xm_host_query(struct xmem_query_request *request);
 
-/* Describe a pool for `pools`, except number and owner_uid. It reads only the host's words. */
+/*
+ * Describe a pool for `pools`, except number, and who may join it. It reads only the host's words.
+ */
 void xm_host_describe(const struct xm_host *host, struct xmem_pools_request *request);
 
 /*

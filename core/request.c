@@ -7,7 +7,7 @@
 #include "request.h"
 
 #define JOIN_FLAGS	(XMEM_JOIN_EXISTING | XMEM_JOIN_EXCLUSIVE | XMEM_JOIN_FD | \
-			 XMEM_JOIN_FOREIGN)
+			 XMEM_JOIN_OWNER | XMEM_JOIN_GROUP)
 #define ATTACH_FLAGS	(XMEM_ATTACH_SHARED | XMEM_ATTACH_ONCE | XMEM_ATTACH_CUDA | \
 			 XMEM_ATTACH_HANDLE | XMEM_ATTACH_READERS)
 
@@ -44,10 +44,11 @@ static const struct xm_request_kind kinds[] = {
 	     .answers = false, .flags = XMEM_CLAIM_OWN | XMEM_CLAIM_AGAIN),
 	KIND(UPGRADE, xmem_upgrade_request, XMEM_UPGRADE_MIN, .answers = true,
 	     .flags = XMEM_UPGRADE_PUBLISH | XMEM_UPGRADE_GIVE_UP | XMEM_UPGRADE_CANCEL),
-	[_IOC_NR(XMEM_IOC_QUOTA)] =
+	KIND(NARROW, xmem_narrow_request, XMEM_NARROW_MIN, .answers = true, .unjoined = true),
+	KIND(ACCESS, xmem_access_request, XMEM_ACCESS_MIN,
+	     .answers = true, .flags = XMEM_ACCESS_MODE | XMEM_ACCESS_GROUP),
 	KIND(QUOTA, xmem_quota_request, XMEM_QUOTA_MIN,
 	     .answers = true, .unjoined = true, .flags = XMEM_QUOTA_REFUSED),
-	[_IOC_NR(XMEM_IOC_CLIENT)] =
 	KIND(CLIENT, xmem_client_request, XMEM_CLIENT_MIN, .answers = true),
 };
 
@@ -164,7 +165,6 @@ void xm_host_describe(const struct xm_host *host, struct xmem_pools_request *req
 	request->payload_bytes = xm_load(&map->pool->payload_bytes);
 	request->kept_bytes = xm_load(&map->pool->kept_bytes);
 	request->payloads = xm_load(&map->pool->payloads);
-	request->reserved1 = 0;
 	request->slots = map->slots;
 	request->clients = map->clients;
 	request->ring_entries = map->ring_mask + 1;

@@ -9,6 +9,7 @@
  *   limits.c      resource limits
  *   connection.c  connections: how they are accepted, read, answered and ended
  *   request.c     what each request does
+ *   access.c      who may join a pool: its mode, its keys
  *   pool.c        pools: their pages, the ends of their clients, wake-ups
  *   alive.c       what tells clients that xmemd has ended
  *   payload.c     payload files
@@ -79,7 +80,9 @@ struct xd_pool {
 	int pages;			/* memfd of the whole layout */
 	char *base;
 	struct xmem_pool_header layout;	/* a private copy, too: clients can write all pages */
-	int key;			/* memfd that is the right to join; -1: never asked for */
+	u32 mode;			/* XMEM_MODE_* */
+	int key[XMEM_ROLES_ALL + 1];	/* by mask of roles: the memfd that is the right to join
+					 * in these; -1: never asked for */
 	u32 clients;			/* connections that have joined and not ended */
 	u32 last_payload;		/* the id that was given last */
 	u32 payload_count;
@@ -100,6 +103,7 @@ struct xd_connection {
 					 * exits or the pool ends; the socket is closed */
 	u32 client;			/* its id in the pool */
 	u32 role;
+	u32 roles;			/* mask of those that it may pass on */
 	u64 incarnation;
 	struct xm_followed followed;
 	u32 poll_count;			/* descriptors to poll that it has been given */
@@ -193,13 +197,37 @@ void xd_quota_note(struct xd_daemon *daemon, struct xd_connection *from, int err
 /* Serve a request for limits. 0 or -errno. */
 int xd_quota(struct xd_call *call);
 
+/* ---- who may join (access.c) ---- */
+
+/* The fields of a join about that. 0; -EINVAL; -EOPNOTSUPP: what one user's daemon has not. */
+int xd_access_check(const struct xmem_join_request *join);
+
+/* The roles in which the mode lets the daemon's user in. */
+u32 xd_access_roles(const struct xd_pool *pool);
+
+/*
+ * May a client join as @join says? *roles: those of the key, if it has one; then, those that it
+ * has. 0 or -EACCES.
+ */
+int xd_access_permit(const struct xd_pool *pool, const struct xmem_join_request *join, u32 *roles);
+
+/* Serve `access` and `narrow`. 0 or -errno. */
+int xd_access_serve(struct xd_call *call);
+int xd_narrow_serve(struct xd_call *call);
+
+/* The keys of a pool. */
+void xd_keys_init(struct xd_pool *pool);
+void xd_keys_close(struct xd_pool *pool);
+/* The pool one of whose keys @fd is, and the key's roles; or NULL. */
+struct xd_pool *xd_pool_by_fd(struct xd_daemon *daemon, int fd, u32 *ret_roles);
+/* A new descriptor of the key for @roles, or -errno. */
+int xd_pool_fd(struct xd_pool *pool, u32 roles);
+
 /* ---- pools (pool.c) ---- */
 
 struct xd_pool *xd_pool_by_name(struct xd_daemon *daemon, const char *name);
 /* The pool with the least number above @number, or NULL. */
 struct xd_pool *xd_pool_after(struct xd_daemon *daemon, u64 number);
-/* The pool whose key @fd is, or NULL. */
-struct xd_pool *xd_pool_by_fd(struct xd_daemon *daemon, int fd);
 
 /* Create a pool as @join asks for it, without clients. 0 or -errno. */
 int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join_request *join,
@@ -220,8 +248,8 @@ void xd_pool_exited(struct xd_pool *pool, struct xd_connection *from);
 /* Free the pool if it has no clients, and with it the connections of those in quarantine. */
 void xd_pool_drop(struct xd_pool *pool);
 
-/* A new descriptor of the pool's key, or -errno. */
-int xd_pool_fd(struct xd_pool *pool);
+/* A memfd of @bytes whose length is fixed from now on, or -errno. @seals: further ones. */
+int xd_new_memfd(const char *name, u64 bytes, int seals);
 
 /* Free what only ended clients have used: zombies, slots, groups, payloads. */
 void xd_pool_reap(struct xd_pool *pool);

@@ -37,23 +37,7 @@ struct xd_pool *xd_pool_after(struct xd_daemon *daemon, u64 number)
 	return next;
 }
 
-/* A pool descriptor is known by its inode, for no other process can make a file with that one. */
-struct xd_pool *xd_pool_by_fd(struct xd_daemon *daemon, int fd)
-{
-	struct stat given, own;
-	struct xd_pool *pool;
-
-	if (fstat(fd, &given))
-		return NULL;
-	for (pool = daemon->pools; pool; pool = pool->next)
-		if (pool->key >= 0 && !fstat(pool->key, &own) &&
-		    own.st_dev == given.st_dev && own.st_ino == given.st_ino)
-			return pool;
-	return NULL;
-}
-
-/* A memfd of @bytes whose length is fixed from now on, or -errno. */
-static int new_memfd(const char *name, u64 bytes, int seals)
+int xd_new_memfd(const char *name, u64 bytes, int seals)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int err;
@@ -68,20 +52,6 @@ static int new_memfd(const char *name, u64 bytes, int seals)
 	return err;
 }
 
-int xd_pool_fd(struct xd_pool *pool)
-{
-	int fd;
-
-	if (pool->key < 0) {
-		fd = new_memfd("xmem-pool-file", 0, F_SEAL_WRITE);
-		if (fd < 0)
-			return fd;
-		pool->key = fd;
-	}
-	fd = fcntl(pool->key, F_DUPFD_CLOEXEC, 0);
-	return fd < 0 ? -errno : fd;
-}
-
 /* ---- making ---- */
 
 /* The file of a pool's pages has its name, so that /proc/PID/maps says who is in which pool. */
@@ -93,7 +63,7 @@ static int make_pages(struct xd_pool *pool, const struct xmem_pool_header *heade
 
 	snprintf(name, sizeof(name), "xmem-pool%s%.*s", header->name[0] ? ":" : "",
 		 XMEM_NAME_BYTES, (const char *)header->name);
-	pool->pages = new_memfd(name, bytes, 0);
+	pool->pages = xd_new_memfd(name, bytes, 0);
 	if (pool->pages < 0)
 		return pool->pages;
 	front = mmap(NULL, XD_FRONT_BYTES + bytes, PROT_READ | PROT_WRITE,
@@ -163,7 +133,8 @@ int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join_request *joi
 		return err;
 	}
 	memcpy(pool->name, header.name, sizeof(pool->name));
-	pool->key = -1;
+	pool->mode = join->mode ? join->mode : XMEM_MODE_DEFAULT;
+	xd_keys_init(pool);
 	xm_host_init(&pool->host, (struct xmem_pool_header *)pool->base);
 	xm_map_init(&pool->host.map, pool->base, &header);
 	pool->number = ++daemon->last_pool;
@@ -207,8 +178,7 @@ void xd_pool_drop(struct xd_pool *pool)
 	xd_alive_remove(pool);
 	munmap(pool->base - XD_FRONT_BYTES, XD_FRONT_BYTES + pool->layout.total_bytes);
 	close(pool->pages);
-	if (pool->key >= 0)
-		close(pool->key);
+	xd_keys_close(pool);
 	free(pool->host.claims);
 	free(pool);
 }

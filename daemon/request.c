@@ -12,6 +12,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "core/access.h"
 #include "daemon.h"
 
 static u64 random_word(void)
@@ -47,6 +48,9 @@ static int serve_pools(struct xd_call *call)
 		return -ENOENT;
 	request->number = pool->number;
 	request->owner_uid = geteuid();
+	request->gid = getegid();
+	request->mode = pool->mode;
+	request->roles = xd_access_roles(pool);
 	xm_host_describe(&pool->host, request);
 	/* This is the daemon's own copy of the name: clients can write the header's. */
 	memcpy(request->name, pool->name, sizeof(request->name));
@@ -71,23 +75,32 @@ static int check_join(const struct xd_call *call, const struct xmem_join_request
 		return -EINVAL;
 	/* The numbers are checked even if the pool exists already. */
 	err = xm_host_layout(join, 4096, &unused);
+	if (!err)
+		err = xd_access_check(join);
 	return !err && by_fd && call->fd < 0 ? -EBADF : err;
 }
 
-/* The pool that the request names; it is created if that is allowed and needed. */
+/*
+ * The pool that the request names; it is created if that is allowed and needed. @from->roles: in
+ * which the caller may join it.
+ */
 static int pool_to_join(struct xd_call *call, struct xd_pool **ret_pool)
 {
 	const struct xmem_join_request *join = &call->request.join;
+	u32 *roles = &call->from->roles;
 
 	if (join->flags & XMEM_JOIN_FD) {
-		*ret_pool = xd_pool_by_fd(call->daemon, call->fd);
-		return *ret_pool ? 0 : -EBADF;
+		*ret_pool = xd_pool_by_fd(call->daemon, call->fd, roles);
+		return *ret_pool ? xd_access_permit(*ret_pool, join, roles) : -EBADF;
 	}
 	*ret_pool = xd_pool_by_name(call->daemon, (const char *)join->name);
+	if (*ret_pool && join->flags & XMEM_JOIN_EXCLUSIVE)
+		return -EEXIST;
 	if (*ret_pool)
-		return join->flags & XMEM_JOIN_EXCLUSIVE ? -EEXIST : 0;
+		return xd_access_permit(*ret_pool, join, roles);
 	if (join->flags & XMEM_JOIN_EXISTING)
 		return -ENOENT;
+	*roles = XMEM_ROLES_ALL;
 	return xd_pool_create(call->daemon, join, ret_pool);
 }
 
@@ -108,15 +121,26 @@ static int serve_join(struct xd_call *call)
 	join->fd = -1;		/* its connection is the client */
 	call->answer = fcntl(pool->pages, F_DUPFD_CLOEXEC, 0);
 	err = call->answer < 0 ? -EDQUOT : xd_pool_join(pool, call->from, join);
-	if (err)
+	if (err) {
 		xd_pool_drop(pool);	/* A pool that has clients stays. */
-	return err;
+		return err;
+	}
+	join->owner_uid = geteuid();
+	join->gid = getegid();
+	join->mode = pool->mode;
+	join->roles = call->from->roles;
+	return 0;
 }
 
 static int serve_pool_fd(struct xd_call *call)
 {
-	call->request.pool_fd.fd = -1;
-	call->answer = xd_pool_fd(call->from->pool);
+	struct xmem_pool_fd_request *request = &call->request.pool_fd;
+	int err = xm_roles_narrow(call->from->roles, request->roles, &request->roles);
+
+	if (err)
+		return err;
+	request->fd = -1;
+	call->answer = xd_pool_fd(call->from->pool, request->roles);
 	return call->answer < 0 ? call->answer : 0;
 }
 
@@ -399,6 +423,8 @@ static int (*const servers[])(struct xd_call *call) = {
 	[_IOC_NR(XMEM_IOC_POLL_FD)]	= serve_poll_fd,
 	[_IOC_NR(XMEM_IOC_CLAIM)]	= serve_claim,
 	[_IOC_NR(XMEM_IOC_UPGRADE)]	= serve_upgrade,
+	[_IOC_NR(XMEM_IOC_NARROW)]	= xd_narrow_serve,
+	[_IOC_NR(XMEM_IOC_ACCESS)]	= xd_access_serve,
 	[_IOC_NR(XMEM_IOC_QUOTA)]	= serve_quota,
 	[_IOC_NR(XMEM_IOC_CLIENT)]	= serve_client,
 };
@@ -416,7 +442,8 @@ int xd_serve(struct xd_call *call, u32 request, const void *body, size_t length)
 		return err;
 	if (!kind->unjoined && !call->from->pool)
 		return -ENOTCONN;
-	if (call->fd >= 0 && request != XMEM_IOC_JOIN && request != XMEM_IOC_ATTACH)
+	if (call->fd >= 0 && request != XMEM_IOC_JOIN && request != XMEM_IOC_ATTACH &&
+	    request != XMEM_IOC_NARROW)
 		return -EINVAL;
 	err = servers[number](call);
 	/* Whatever it was, words may have been disarmed, and a `wake` that found no room was

@@ -118,9 +118,17 @@ void xmem_clear_last_error(void);
 #define XMEM_OPEN_WRITER	(1u << 0)	/* this client acquires and publishes */
 #define XMEM_OPEN_EXISTING	(1u << 1)	/* do not create the pool: ENOENT */
 #define XMEM_OPEN_EXCLUSIVE	(1u << 2)	/* create the pool: EEXIST if it is there */
-#define XMEM_OPEN_FOREIGN	(1u << 3)	/* also join a pool that another user made */
 #define XMEM_OPEN_INHERIT	(1u << 4)	/* forked children keep a descriptor of the pool, by
 						 * which xmem_pool_reopen joins it */
+#define XMEM_OPEN_GROUP		(1u << 5)	/* if the pool is made, `gid` is its group */
+
+/* Who may join a pool, in bits of a mode as files have them: 0640, 0666. A writer reads, too. */
+#define XMEM_MODE_STRICT	01000	/* a descriptor of the pool helps nobody whom the mode does
+					 * not let in */
+
+/* The roles in which somebody may join, as a mask. */
+#define XMEM_MAY_READ		(1u << 1)	/* as a reader */
+#define XMEM_MAY_WRITE		(1u << 2)	/* as a writer */
 
 /* All fields but size may be 0, which means the default. */
 struct xmem_pool_options {
@@ -151,6 +159,11 @@ struct xmem_pool_options {
 					 * not what was sent to one client, retracted or written
 					 * in place, nor what it forwards, which stays as long as
 					 * its owner keeps it */
+	uint32_t mode;			/* of the pool, if it is made: who may join it, as 0640; 0:
+					 * 0600, its owner alone. A umask does not count; since
+					 * 0.5, as the next */
+	uint32_t gid;			/* with XMEM_OPEN_GROUP: a group of this user; else 0, and
+					 * the group is this process's */
 };
 
 #define XMEM_NO_DEMAND	UINT64_MAX	/* demand_bytes: xmem_acquire makes no buffers */
@@ -158,8 +171,15 @@ struct xmem_pool_options {
 /*
  * Join a pool. If there is no pool of that name, make it.
  * @name: up to 31 characters of A-Z a-z 0-9 . _ -, the first not a dot. NULL or "" makes
- *	an anonymous pool, which others join by its descriptor.
+ *	an anonymous pool, which others join by its descriptor. Another user's pool has that
+ *	user before its name: "USER/NAME". USER is a number, or a name that /etc/passwd has;
+ *	who is known elsewhere only is given by number.
  * @options: NULL opens the pool as a reader.
+ *
+ * Names belong to users: two users' pools may have the same, and nobody takes another's. A pool
+ * lets in whom its mode allows, which who makes it gives (`mode`, `gid`): reading is to join as a
+ * reader, writing to join as a writer. CAP_DAC_OVERRIDE is let in anywhere. xmemd serves one user,
+ * so it refuses modes for others. A pool of another user is never made.
  *
  * Who makes the pool decides its sizes: those in its options, or 1024 slots, 64 clients
  * and 64 ring entries. Slots are given to writers in groups of 64: a pool of 1024 slots
@@ -173,12 +193,16 @@ struct xmem_pool_options {
  * Returns: the pool, or NULL:
  *	EINVAL	a name, number, label or flag is out of its range; the message says which
  *	E2BIG	the options are newer than this library and ask for something it lacks
- *	ENOENT	XMEM_OPEN_EXISTING, and there is no such pool
+ *	ENOENT	XMEM_OPEN_EXISTING or USER/NAME, and there is no such pool, or it is another
+ *		user's and does not let this one in at all
  *	EEXIST	XMEM_OPEN_EXCLUSIVE, and there is one
  *	ERANGE	the pool is there and smaller than the options ask for
- *	EPERM	another user made it, or the folder of the daemon's address is not this
- *		user's alone; the message names it
- *	EACCES	this user may not open /dev/xmem, or the socket that XMEM_SOCKET names
+ *	EPERM	`gid` is no group of this user; or the folder of the daemon's address is not
+ *		this user's alone; the message names it
+ *	EACCES	the pool lets this user in as a reader only; or this user may not open
+ *		/dev/xmem, or the socket that XMEM_SOCKET names
+ *	EOPNOTSUPP  xmemd is the host, and another user's pool, or a mode or a group for others,
+ *		is asked for
  *	EUSERS	the pool has as many clients as it can have
  *	EDQUOT	a limit of the host is reached
  *	ENODEV	there is no host, or its daemon does not start; the message says why
@@ -644,8 +668,9 @@ struct xmem_pool *xmem_pool_open_fd(int fd, const struct xmem_pool_options *opti
 /*
  * Join anew the pool that a handle stands for: in a child that has inherited it by fork, or where
  * its host has gone, or as a second client. The name and the options are those with which the
- * handle was opened, but without XMEM_OPEN_EXCLUSIVE. The pool has the sizes that it has by now,
- * and is a new one if it has ended meanwhile, unless the options had XMEM_OPEN_EXISTING.
+ * handle was opened, but without XMEM_OPEN_EXCLUSIVE; the user whose pool it is stays the same. The
+ * pool has the sizes that it has by now, and is a new one if it has ended meanwhile, unless the
+ * options had XMEM_OPEN_EXISTING or it is another user's.
  *
  * With XMEM_OPEN_INHERIT a child joins by a descriptor instead, so it is the same pool, which may
  * be anonymous. The child keeps the descriptor until it calls xmem_pool_close for the handle that
@@ -656,18 +681,45 @@ struct xmem_pool *xmem_pool_open_fd(int fd, const struct xmem_pool_options *opti
  * buffers that somebody holds.
  *
  * Returns: as xmem_pool_open, and
- *	EOPNOTSUPP  the pool is anonymous, and was opened without XMEM_OPEN_INHERIT
+ *	EOPNOTSUPP  the pool was opened without XMEM_OPEN_INHERIT, and it is anonymous, or of a
+ *		user that has no number in this user namespace
  *	EBADF	the handle has been closed, or the pool of its descriptor has ended
  * Ownership: the caller calls xmem_pool_close. Threads: any. Since: 0.4.
  */
 struct xmem_pool *xmem_pool_reopen(struct xmem_pool *pool);
 
 /*
- * Make a descriptor with which a process can join this pool.
+ * Make a descriptor with which a process can join this pool, of whichever user it is: in the roles
+ * that this client has, which are all if it has made the pool, and otherwise those that the mode,
+ * or the descriptor by which it joined, has given it. What was passed on cannot be taken back.
  * Returns: the descriptor, which is close-on-exec, or -errno: -EMFILE.
  * Ownership: the caller closes it. Threads: any. Since: 0.2.
  */
 int xmem_pool_fd(struct xmem_pool *pool);
+
+/*
+ * Make from a descriptor of a pool another one for fewer roles, before it is passed on. The caller
+ * need not have joined the pool; a host must run.
+ * @fd: from xmem_pool_fd or this function; it stays the caller's, and what it is.
+ * @roles: XMEM_MAY_*, at least one.
+ * Returns: the new descriptor, which is close-on-exec, or -errno: -EACCES: @fd has not all of
+ * these roles; -EBADF: it is not a pool's descriptor; -EINVAL; -ENODEV: there is no host; -EMFILE.
+ * Ownership: the caller closes it. Threads: any. Since: 0.5.
+ */
+int xmem_pool_fd_narrow(int fd, uint32_t roles);
+
+#define XMEM_GID_SAME	UINT32_MAX
+
+/*
+ * Change who may join a pool from now on. Who has joined stays, and so do descriptors of the pool
+ * unless the mode has XMEM_MODE_STRICT.
+ * @mode: as in struct xmem_pool_options; 0: it stays as it is.
+ * @gid: its group, one of this user's (or any with CAP_CHOWN); XMEM_GID_SAME: it stays.
+ * Returns: 0, or -errno: -EPERM: the pool is another user's and the caller lacks CAP_SYS_ADMIN, or
+ * it is not of that group; -EOPNOTSUPP: xmemd is the host, whose pools are for one user; -EINVAL:
+ * such a mode there is not. Threads: any. Since: 0.5.
+ */
+int xmem_pool_set_mode(struct xmem_pool *pool, uint32_t mode, uint32_t gid);
 
 /*
  * Get the name of the host: "kernel" or "daemon".

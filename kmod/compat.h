@@ -157,12 +157,6 @@ static inline void xk_memcg_leave(struct mem_cgroup *before)
 #define XK_CLASS_CONST
 #endif
 
-#ifdef XK_HAVE_CONST_OWNERSHIP
-#define XK_OWNERSHIP_CONST const
-#else
-#define XK_OWNERSHIP_CONST
-#endif
-
 /* The seals of a memfd in huge pages. Modules cannot call memfd_get_seals. */
 static inline bool xk_hugetlb_seals(struct inode *inode, unsigned int *seals)
 {

@@ -26,6 +26,15 @@ void xk_fdinfo_pool(struct seq_file *m, const struct xk_pool *pool)
 		   from_kuid_munged(seq_user_ns(m), pool->owner));
 }
 
+/* In which roles a descriptor of a pool lets in. */
+void xk_fdinfo_roles(struct seq_file *m, u32 roles)
+{
+	bool reader = roles & (1u << XMEM_ROLE_READER), writer = roles & (1u << XMEM_ROLE_WRITER);
+
+	seq_printf(m, "xmem-roles:\t%s%s%s\n", reader ? "reader" : "",
+		   reader && writer ? " " : "", writer ? "writer" : "");
+}
+
 /*
  * Adds the client's holds of these slots to @holds. An id that has been buried may be another
  * client's by now: its row says so, at the latest before another area is placed there.

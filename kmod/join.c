@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Requests: join, which makes a client of a pool, with a file of its own, and makes that
- * pool if need be; and pool_fd, which gives a descriptor whose holder may join the pool.
- * leave.c ends a client.
+ * The request join, which makes a client of a pool, with a file of its own, and makes that pool if
+ * need be. leave.c ends a client.
  */
-#include <linux/anon_inodes.h>
 #include <linux/cred.h>
 #include <linux/file.h>
 #include <linux/pid.h>
 
+#include "core/access.h"
 #include "xk.h"
 #include "trace.h"
 
@@ -154,6 +153,7 @@ static int xk_join_check(const struct xmem_join_request *join)
 {
 	bool by_fd = join->flags & XMEM_JOIN_FD;
 	struct xmem_pool_header unused;
+	int err;
 
 	if (join->abi < XMEM_ABI_OLDEST || join->abi > XMEM_ABI)
 		return -EPROTONOSUPPORT;
@@ -161,39 +161,33 @@ static int xk_join_check(const struct xmem_join_request *join)
 		return -EINVAL;
 	if (by_fd ? join->name[0] != 0 : join->pool_fd != -1)
 		return -EINVAL;
-	return xm_host_join_check(join) ?: xm_host_layout(join, PAGE_SIZE, &unused);
+	err = xm_join_access_check(join) ?: xm_host_join_check(join);
+	return err ?: xm_host_layout(join, PAGE_SIZE, &unused);
 }
 
-static const struct file_operations xk_pool_fd_fops;
-
-static struct xk_pool *xk_pool_of_fd(int fd)
+/*
+ * The pool of a descriptor, with a use for the caller, which may join it in *@ret_roles. Who has a
+ * file of a pool knows that it is there: it is told what it lacks.
+ */
+static struct xk_pool *xk_pool_permit(const struct xmem_join_request *join, u32 *ret_roles)
 {
-	struct file *file = fget(fd);
-	struct xk_pool *pool = ERR_PTR(-EBADF);
+	struct xk_pool *pool = xk_pool_of_fd(join->pool_fd, ret_roles);
+	int err;
 
-	if (!file)
+	if (IS_ERR(pool))
 		return pool;
-	if (file->f_op == &xk_pool_fd_fops)
-		pool = xk_pool_get_used(file->private_data);
-	fput(file);
-	return pool;
-}
-
-/* May the caller join a pool that existed before? */
-static int xk_pool_permit(const struct xk_pool *pool, const struct xmem_join_request *join)
-{
-	if (join->flags & XMEM_JOIN_EXCLUSIVE)
-		return -EEXIST;
-	if (!(join->flags & XMEM_JOIN_FOREIGN) && !uid_eq(pool->owner, current_euid()))
-		return -EPERM;
-	return 0;
+	*ret_roles = xk_access_roles_by_file(pool, *ret_roles);
+	err = xm_role_permit(*ret_roles, join->role, true);
+	if (!err)
+		return pool;
+	xk_pool_unuse(pool);
+	return ERR_PTR(err);
 }
 
 /* A new pool, ready for use. */
-static struct xk_pool *xk_pool_make(const struct xmem_join_request *join, kgid_t group,
-				    struct xk_payer *payer)
+static struct xk_pool *xk_pool_make(const struct xmem_join_request *join, struct xk_payer *payer)
 {
-	struct xk_pool *pool = xk_pool_new(join, group, payer);
+	struct xk_pool *pool = xk_pool_new(join, payer);
 	int err;
 
 	if (IS_ERR(pool))
@@ -220,35 +214,45 @@ static void xk_trace_create(const struct xk_pool *pool)
 			       header->slots, header->clients, header->ring_entries);
 }
 
-/* The pool that @join names, made if need be. The caller has a use of it. */
-static struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t group,
-				    struct xk_payer *payer)
+/*
+ * The pool that @join names, made if need be. The caller has a use of it, and may join it in
+ * *@ret_roles, of which one is that for which it asks.
+ */
+static struct xk_pool *xk_pool_open(const struct xmem_join_request *join, struct xk_payer *payer,
+				    u32 *ret_roles)
 {
-	struct xk_pool *pool = xk_pool_find(join), *new;
-	int err;
+	struct xk_pool *pool, *new;
 
-	if (!pool) {
-		if (join->flags & XMEM_JOIN_EXISTING)
-			return ERR_PTR(-ENOENT);
-		new = xk_pool_make(join, group, payer);
-		if (IS_ERR(new))
-			return new;
-		pool = xk_pool_enlist(new, join);
-		if (pool == new) {
-			xk_trace_create(new);
-			return new;
-		}
+	if (join->flags & XMEM_JOIN_EXCLUSIVE && !xk_pool_is_callers(join))
+		return ERR_PTR(-EPERM);
+	pool = xk_pool_find(join, ret_roles);
+	if (pool)
+		return pool;
+	if (join->flags & XMEM_JOIN_EXISTING || !xk_pool_is_callers(join))
+		return ERR_PTR(-ENOENT);
+	new = xk_pool_make(join, payer);
+	if (IS_ERR(new))
+		return new;
+	pool = xk_pool_enlist(new, join, ret_roles);
+	if (pool == new)
+		xk_trace_create(new);
+	else
 		xk_pool_unuse(new);	/* another process was faster */
-	}
-	err = xk_pool_permit(pool, join);
-	if (err) {
-		xk_pool_unuse(pool);
-		return ERR_PTR(err);
-	}
 	return pool;
 }
 
 /* ---- join ---- */
+
+/* What the caller learns of who may join. */
+static void xk_join_say_access(struct xk_pool *pool, u32 roles, struct xmem_join_request *join)
+{
+	kgid_t gid;
+
+	xk_access_of(pool, &gid, &join->mode);
+	join->owner_uid = from_kuid(current_user_ns(), pool->owner);
+	join->gid = from_kgid(current_user_ns(), gid);
+	join->roles = roles;
+}
 
 /*
  * A client's file, by which it is to be known. It takes over a use of @pool that the caller has:
@@ -271,7 +275,7 @@ static struct file *xk_join_file(struct xk_call *call, struct xk_pool *pool)
 	return file;
 }
 
-static int xk_join(struct xk_call *call, struct xk_pool *pool)
+static int xk_join(struct xk_call *call, struct xk_pool *pool, u32 roles)
 {
 	struct xmem_join_request *join = &call->u.join;
 	struct file *file = xk_join_file(call, pool);
@@ -282,6 +286,7 @@ static int xk_join(struct xk_call *call, struct xk_pool *pool)
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	client = file->private_data;
+	client->roles = roles;
 	area = xk_chunk_new(pool, client->payer, xk_header(pool)->area_stride, XK_AREA);
 	err = PTR_ERR_OR_ZERO(area);
 	if (!err) {
@@ -297,6 +302,7 @@ static int xk_join(struct xk_call *call, struct xk_pool *pool)
 	if (join->role == XMEM_ROLE_WRITER)
 		xk_wake_rings(pool);
 	xk_sysfs_sync(pool);
+	xk_join_say_access(pool, roles, join);
 	call->give = file;
 	join->fd = -1;	/* until the descriptor is there */
 	return 0;
@@ -306,6 +312,7 @@ int xk_join_begin(struct xk_call *call)
 {
 	struct xmem_join_request *join = &call->u.join;
 	struct xk_pool *pool;
+	u32 roles;
 	int err;
 
 	if (call->client)
@@ -313,56 +320,13 @@ int xk_join_begin(struct xk_call *call)
 	err = xk_join_check(join);
 	if (err)
 		return err;
-	/* The group that may open the device may read the pool's files in sysfs. */
-	pool = join->flags & XMEM_JOIN_FD ? xk_pool_of_fd(join->pool_fd) :
-		xk_pool_open(join, file_inode(call->file)->i_gid, call->payer);
+	pool = join->flags & XMEM_JOIN_FD ? xk_pool_permit(join, &roles) :
+		xk_pool_open(join, call->payer, &roles);
 	if (IS_ERR(pool))
 		return PTR_ERR(pool);
 	err = xm_host_fits(&pool->host.map, join);
 	if (!err)
-		return xk_join(call, pool);
+		return xk_join(call, pool, roles);
 	xk_pool_unuse(pool);
 	return err;
-}
-
-/* ---- the descriptor of a pool ---- */
-
-static int xk_pool_fd_release(struct inode *inode, struct file *file)
-{
-	xk_pool_unuse(file->private_data);
-	return 0;
-}
-
-static void xk_pool_fd_show(struct seq_file *m, struct file *file)
-{
-	xk_fdinfo_pool(m, file->private_data);
-}
-
-static const struct file_operations xk_pool_fd_fops = {
-	.owner = THIS_MODULE,
-	.release = xk_pool_fd_release,
-	.show_fdinfo = xk_pool_fd_show,
-	.llseek = noop_llseek,
-};
-
-int xk_pool_fd_begin(struct xk_call *call)
-{
-	struct xk_pool *pool = call->client->pool;
-	struct file *file;
-	int err = xk_client_lock(call->client);
-
-	/* The client may be ending, but until end_work has this lock the pool is used. */
-	if (err)
-		return err;
-	pool = xk_pool_get_used(pool);
-	mutex_unlock(&call->client->pool->lock);
-	if (IS_ERR(pool))
-		return -ENOTCONN;
-	file = anon_inode_getfile("[xmem-pool]", &xk_pool_fd_fops, pool, O_RDWR | O_CLOEXEC);
-	if (IS_ERR(file)) {
-		xk_pool_unuse(pool);
-		return PTR_ERR(file);
-	}
-	call->give = file;
-	return 0;
 }

@@ -3,19 +3,20 @@
  * Pools: making them, finding them by name, counting their uses, and freeing them.
  * What happens in a pool is elsewhere; leave.c empties a pool that nobody uses.
  *
- * A name belongs to one network namespace, as the name of an abstract socket does, so
- * that a container sees the same pools with the module and with the daemon. A pool notes the
+ * A name belongs to the user who has made the pool, in one network namespace, as the name of an
+ * abstract socket does. So nobody can take a name that another wants. A pool notes the
  * namespace's number and not the namespace, which it would keep.
  */
 #include <linux/bitmap.h>
 #include <linux/cred.h>
 #include <linux/fs.h>
 #include <linux/idr.h>
-#include <linux/nsproxy.h>
 #include <linux/slab.h>
+#include <linux/user_namespace.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
 
+#include "core/access.h"
 #include "xk.h"
 
 struct workqueue_struct *xk_end_wq, *xk_wq;
@@ -96,14 +97,12 @@ void xk_pools_exit(void)
 
 /* ---- making and freeing ---- */
 
-static void xk_pool_init(struct xk_pool *pool, kgid_t group)
+static void xk_pool_init(struct xk_pool *pool)
 {
 	kref_init(&pool->kref);
 	refcount_set(&pool->users, 1);
 	INIT_LIST_HEAD(&pool->list);
 	pool->net = xk_net_number();
-	pool->owner = current_euid();
-	pool->gid = group;
 	mutex_init(&pool->lock);
 	mutex_init(&pool->upgrade_lock);
 	spin_lock_init(&pool->pages_lock);
@@ -138,6 +137,7 @@ static void xk_pool_free(struct xk_pool *pool)
 	kvfree(pool->host.claims);
 	kvfree(pool->host.born_ms);
 	ida_free(&pool_numbers, pool->number);
+	xk_access_free(pool);
 	xk_payer_put(pool->payer);
 	mutex_destroy(&pool->upgrade_lock);
 	mutex_destroy(&pool->lock);
@@ -155,8 +155,7 @@ void xk_pool_discard(struct xk_pool *pool)
  * Makes a pool with its table and one use, which is the caller's. Higher files prepare
  * what is theirs in it before the caller lets others find it (xk_pool_enlist).
  */
-struct xk_pool *xk_pool_new(const struct xmem_join_request *join, kgid_t group,
-			    struct xk_payer *payer)
+struct xk_pool *xk_pool_new(const struct xmem_join_request *join, struct xk_payer *payer)
 {
 	struct xk_pool *pool;
 	int err = xk_charge_pool(payer);
@@ -173,8 +172,10 @@ struct xk_pool *xk_pool_new(const struct xmem_join_request *join, kgid_t group,
 	pool->number = err;
 	pool->charged = true;
 	pool->payer = xk_payer_get(payer);
-	xk_pool_init(pool, group);
-	err = xk_pool_lay_out(pool, join);
+	xk_pool_init(pool);
+	err = xk_access_prepare(pool, join);
+	if (!err)
+		err = xk_pool_lay_out(pool, join);
 	if (!err)
 		return pool;
 	xk_pool_discard(pool);
@@ -290,8 +291,14 @@ void xk_pool_unuse(struct xk_pool *pool)
 
 /* ---- all of them ---- */
 
+/* Does the caller see it? Its owner does, whatever the mode is. */
+static bool xk_pool_is_shown(struct xk_pool *pool)
+{
+	return xk_access_owns(pool) || xk_access_roles(pool);
+}
+
 /*
- * The pool of the caller's network namespace with the least serial above @serial, or NULL.
+ * The pool with the least serial above @serial that the caller may join by its name, or NULL.
  * It gets a reference, but no use: who lists pools must not keep one alive, nor its name.
  */
 struct xk_pool *xk_pool_after(u64 serial)
@@ -301,7 +308,7 @@ struct xk_pool *xk_pool_after(u64 serial)
 
 	spin_lock(&pools_lock);
 	list_for_each_entry(pool, &pools, list) {
-		if (pool->serial > serial && pool->net == net) {
+		if (pool->serial > serial && pool->net == net && xk_pool_is_shown(pool)) {
 			xk_pool_get(pool);
 			next = pool;
 			break;
@@ -311,7 +318,7 @@ struct xk_pool *xk_pool_after(u64 serial)
 	return next;
 }
 
-/* How many pools the caller's network namespace has. */
+/* How many pools the caller may join by their names. */
 u32 xk_pools_count(void)
 {
 	u64 net = xk_net_number();
@@ -320,15 +327,24 @@ u32 xk_pools_count(void)
 
 	spin_lock(&pools_lock);
 	list_for_each_entry(pool, &pools, list)
-		count += pool->net == net;
+		count += pool->net == net && xk_pool_is_shown(pool);
 	spin_unlock(&pools_lock);
 	return count;
 }
 
 /* ---- by name ---- */
 
-static struct xk_pool *xk_pool_find_locked(const struct xmem_join_request *join)
+/* Whose pool @join is about. Nobody's: the caller's namespace has no such user. */
+static kuid_t xk_pool_owner(const struct xmem_join_request *join)
 {
+	if (join->flags & XMEM_JOIN_OWNER)
+		return make_kuid(current_user_ns(), join->owner_uid);
+	return current_fsuid();
+}
+
+static struct xk_pool *xk_pool_named(const struct xmem_join_request *join)
+{
+	kuid_t owner = xk_pool_owner(join);
 	u64 net = xk_net_number();
 	struct xk_pool *pool;
 
@@ -336,35 +352,66 @@ static struct xk_pool *xk_pool_find_locked(const struct xmem_join_request *join)
 	if (!join->name[0])
 		return NULL;
 	list_for_each_entry(pool, &pools, list)
-		if (pool->net == net &&
-		    !strncmp(xk_header(pool)->name, join->name, XMEM_NAME_BYTES) &&
-		    refcount_inc_not_zero(&pool->users))
+		if (pool->net == net && uid_eq(pool->owner, owner) &&
+		    !strncmp(xk_header(pool)->name, join->name, XMEM_NAME_BYTES))
 			return pool;
 	return NULL;
 }
 
-/* The pool that @join names, or NULL. It gets one more use, which is the caller's. */
-struct xk_pool *xk_pool_find(const struct xmem_join_request *join)
+/*
+ * Who may not join gets no use, not even for a moment: with many such moments it could keep a
+ * pool that its users have left.
+ */
+static struct xk_pool *xk_pool_find_locked(const struct xmem_join_request *join, u32 *ret_roles)
+{
+	struct xk_pool *pool = xk_pool_named(join);
+	int err;
+
+	if (!pool)
+		return NULL;
+	if (join->flags & XMEM_JOIN_EXCLUSIVE)
+		return ERR_PTR(-EEXIST);
+	*ret_roles = xk_access_roles(pool);
+	err = xm_role_permit(*ret_roles, join->role, xk_access_owns(pool));
+	if (err)
+		return ERR_PTR(err);
+	/* It is in the list, so it has a use. */
+	return refcount_inc_not_zero(&pool->users) ? pool : NULL;
+}
+
+/*
+ * The pool that @join names, or NULL. It gets one more use, which is the caller's, which may join
+ * it in *@ret_roles; or an error says that it may not do so in the role for which it asks.
+ */
+struct xk_pool *xk_pool_find(const struct xmem_join_request *join, u32 *ret_roles)
 {
 	struct xk_pool *pool;
 
 	spin_lock(&pools_lock);
-	pool = xk_pool_find_locked(join);
+	pool = xk_pool_find_locked(join, ret_roles);
 	spin_unlock(&pools_lock);
 	return pool;
 }
 
+/* May the caller make the pool, if there is none? Nobody makes another's. */
+bool xk_pool_is_callers(const struct xmem_join_request *join)
+{
+	return uid_eq(xk_pool_owner(join), current_fsuid());
+}
+
 /*
  * Lets others find @new by its name and returns it. If another pool has that name by now,
- * returns that one instead, with one more use.
+ * returns what xk_pool_find says of that one instead.
  */
-struct xk_pool *xk_pool_enlist(struct xk_pool *new, const struct xmem_join_request *join)
+struct xk_pool *xk_pool_enlist(struct xk_pool *new, const struct xmem_join_request *join,
+			       u32 *ret_roles)
 {
 	struct xk_pool *pool;
 
 	spin_lock(&pools_lock);
-	pool = xk_pool_find_locked(join);
+	pool = xk_pool_find_locked(join, ret_roles);
 	if (!pool) {
+		*ret_roles = XMEM_ROLES_ALL;
 		new->serial = ++last_serial;
 		list_add_tail(&new->list, &pools);
 	}

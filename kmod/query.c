@@ -25,11 +25,15 @@ int xk_pools_begin(struct xk_call *call)
 {
 	struct xmem_pools_request *request = &call->u.pools;
 	struct xk_pool *pool = xk_pool_after(request->number);
+	kgid_t gid;
 
 	if (!pool)
 		return -ENOENT;
+	xk_access_of(pool, &gid, &request->mode);
 	request->number = pool->serial;
-	request->owner_uid = from_kuid(&init_user_ns, pool->owner);
+	request->owner_uid = from_kuid(current_user_ns(), pool->owner);
+	request->gid = from_kgid(current_user_ns(), gid);
+	request->roles = xk_access_roles(pool);
 	xm_host_describe(&pool->host, request);
 	xk_pool_put(pool);
 	return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * /sys/class/xmem/poolN: what a pool has, its limits, its slots, clients and GPUs. It is
- * for people and tools; nothing in xmem reads it. The files have mode 0440 and belong to
- * the group that may open the device.
+ * for people and tools; nothing in xmem reads it. Who may join a pool by its name may read
+ * its files: they have mode 0444, and each look at one asks the pool's mode, which may change.
  *
  * One work item per pool makes and removes entries. It does not hold the pool's lock
  * while it removes them, because removal waits for readers and readers take that lock.
@@ -43,11 +43,19 @@ struct xk_pool_attribute {
 	ssize_t (*show)(struct xk_pool *pool, char *page);		/* under pool->lock */
 };
 
+/* Its owner may look, too, whatever the mode is. Who may not does not touch the pool's lock. */
+static bool xk_may_look(struct xk_pool *pool)
+{
+	return xk_access_owns(pool) || xk_access_roles(pool);
+}
+
 static ssize_t xk_pool_show(struct device *device, struct device_attribute *attr, char *page)
 {
 	struct xk_pool *pool = dev_get_drvdata(device);
 	ssize_t n = -ENODEV;
 
+	if (!xk_may_look(pool))
+		return -EACCES;
 	if (mutex_lock_killable(&pool->lock))
 		return -EINTR;
 	if (!pool->dead)
@@ -58,7 +66,7 @@ static ssize_t xk_pool_show(struct device *device, struct device_attribute *attr
 
 #define XK_POOL_ATTRIBUTE(name_)								\
 static struct xk_pool_attribute xk_pool_##name_ = {						\
-	.attr = __ATTR(name_, 0440, xk_pool_show, NULL), .show = xk_pool_show_##name_,	\
+	.attr = __ATTR(name_, 0444, xk_pool_show, NULL), .show = xk_pool_show_##name_,	\
 }
 
 /* A file with one number. */
@@ -126,7 +134,28 @@ static u64 xk_age(u64 since)
 	return since && since < now ? now - since : 0;
 }
 
+static kgid_t xk_gid_of(struct xk_pool *pool)
+{
+	kgid_t gid;
+	u32 mode;
+
+	xk_access_of(pool, &gid, &mode);
+	return gid;
+}
+
+/* As chmod has it. */
+static ssize_t xk_pool_show_mode(struct xk_pool *pool, char *page)
+{
+	kgid_t gid;
+	u32 mode;
+
+	xk_access_of(pool, &gid, &mode);
+	return sysfs_emit(page, "%04o\n", mode);
+}
+XK_POOL_ATTRIBUTE(mode);
+
 XK_POOL_NUMBER(owner_uid, from_kuid_munged(current_user_ns(), pool->owner));
+XK_POOL_NUMBER(gid, from_kgid_munged(current_user_ns(), xk_gid_of(pool)));
 XK_POOL_NUMBER(slots_max, pool->host.map.slots);
 XK_POOL_NUMBER(clients_max, pool->host.map.clients);
 XK_POOL_NUMBER(ring_entries, pool->host.map.ring_mask + 1);
@@ -151,7 +180,8 @@ XK_POOL_NUMBER(page_bytes, atomic_long_read(&pool->pages) << PAGE_SHIFT);
 XK_POOL_NUMBER(page_bytes_max, READ_ONCE(xk_max_pool_bytes));
 
 static struct attribute *xk_pool_attrs[] = {
-	&xk_pool_name.attr.attr, &xk_pool_owner_uid.attr.attr, &xk_pool_slots_max.attr.attr,
+	&xk_pool_name.attr.attr, &xk_pool_owner_uid.attr.attr, &xk_pool_gid.attr.attr,
+	&xk_pool_mode.attr.attr, &xk_pool_slots_max.attr.attr,
 	&xk_pool_clients_max.attr.attr, &xk_pool_ring_entries.attr.attr,
 	&xk_pool_attached.attr.attr, &xk_pool_attached_bytes.attr.attr,
 	&xk_pool_limbo.attr.attr, &xk_pool_limbo_bytes.attr.attr,
@@ -171,7 +201,7 @@ ATTRIBUTE_GROUPS(xk_pool);
 
 #define XK_NODE_ATTRIBUTE(kind, name_)							\
 static struct xk_node_attribute xk_##kind##_##name_ = {					\
-	.attr = { .name = #name_, .mode = 0440 }, .show = xk_##kind##_show_##name_,		\
+	.attr = { .name = #name_, .mode = 0444 }, .show = xk_##kind##_show_##name_,		\
 }
 
 static u32 xk_holds(const struct xk_pool *pool, u32 client, u32 slot)
@@ -388,6 +418,8 @@ static ssize_t xk_node_show(struct kobject *kobj, struct attribute *attr, char *
 	const struct xk_node_attribute *shown = container_of(attr, struct xk_node_attribute, attr);
 	ssize_t n = -ENODEV;
 
+	if (!xk_may_look(pool))
+		return -EACCES;
 	if (mutex_lock_killable(&pool->lock))
 		return -EINTR;
 	if (!pool->dead)
@@ -401,33 +433,24 @@ static void xk_node_release(struct kobject *kobj)
 	kfree(container_of(kobj, struct xk_node, kobj));
 }
 
-static void xk_node_ownership(XK_OWNERSHIP_CONST struct kobject *kobj, kuid_t *uid, kgid_t *gid)
-{
-	*uid = GLOBAL_ROOT_UID;
-	*gid = container_of(kobj, struct xk_node, kobj)->pool->gid;
-}
-
 static const struct sysfs_ops xk_node_ops = { .show = xk_node_show };
 
 static struct kobj_type xk_slot_type = {
 	.release = xk_node_release,
 	.sysfs_ops = &xk_node_ops,
 	.default_groups = xk_slot_groups,
-	.get_ownership = xk_node_ownership,
 };
 
 static struct kobj_type xk_client_type = {
 	.release = xk_node_release,
 	.sysfs_ops = &xk_node_ops,
 	.default_groups = xk_client_groups,
-	.get_ownership = xk_node_ownership,
 };
 
 static struct kobj_type xk_gpu_type = {
 	.release = xk_node_release,
 	.sysfs_ops = &xk_node_ops,
 	.default_groups = xk_gpu_groups,
-	.get_ownership = xk_node_ownership,
 };
 
 /* ---- who pays ---- */
@@ -530,14 +553,6 @@ static void xk_device_release(struct device *device)
 	kfree(device);
 }
 
-static void xk_device_ownership(XK_OWNERSHIP_CONST struct device *device, kuid_t *uid, kgid_t *gid)
-{
-	struct xk_pool *pool = dev_get_drvdata(device);
-
-	*uid = GLOBAL_ROOT_UID;
-	*gid = pool->gid;
-}
-
 /* ---- users ---- */
 
 static ssize_t users_show(XK_CLASS_CONST struct class *class,
@@ -556,7 +571,6 @@ static struct class xk_class = {
 	.class_groups = xk_class_groups,
 	.dev_groups = xk_pool_groups,
 	.dev_release = xk_device_release,
-	.get_ownership = xk_device_ownership,
 };
 
 static void xk_device_make(struct xk_pool *pool)

@@ -14,6 +14,7 @@
  *
  *   core/                                        the bookkeeping in the pages
  *   trace.c users.c limits.c inode.c pages.c     who pays; files, pages, and how many there may be
+ *   access.c                                     who may join a pool
  *   pollers.c pool.c client.c unmap.c exited.c   objects: made, found, locked, freed; what
  *                                                clients have mapped; has a client's process
  *                                                exited?
@@ -22,8 +23,8 @@
  *                                                whose devices' files may be payloads
  *   opened.c sysfs.c fdinfo.c                    who gets payloads; what is shown
  *   reap.c claims.c leave.c                      the end of claims, a client and a pool
- *   join.c attach.c subscribe.c slot.c query.c   what a process asks for
- *   inplace.c
+ *   pool_fd.c join.c attach.c subscribe.c        what a process asks for
+ *   slot.c query.c inplace.c
  *   poll.c mmap.c                                what it polls, what it maps
  *   ioctl.c                                      which request is done by which function
  *   device.c module.c                            /dev/xmem, the clients' files; the module's
@@ -43,6 +44,7 @@
  *   xk_pool.lock          the pool: its host words, chunks, payloads, client table
  *   xk_pool.pages_lock    what a fault looks at; who may write; who has ended
  *   pools_lock            the list of pools, and which count as pools (pool.c)
+ *   xk_pool.access_lock   who may join: group and mode
  *   pid->wait_pidfd.lock  of a client's process: exited.c, which runs below tasklist_lock, too
  *   users_lock, xk_payer.lock  who pays, and what it was last refused (users.c)
  *
@@ -157,11 +159,15 @@ struct xk_pool {
 					 * all up to the next blank line */
 	u64 serial;			/* from 1, never used again; set when it is listed */
 	u32 number;			/* in sysfs and traces; used again */
-	kuid_t owner;			/* who made it */
-	kgid_t gid;			/* of the device file at that time; may read sysfs */
+	kuid_t owner;			/* who made it, */
+	struct user_namespace *user_ns;	/* and where: with a reference */
 	struct xk_payer *payer;		/* of who made it; with a reference */
 	wait_queue_head_t *queues;	/* see wait.c */
 	atomic_long_t pages;		/* charged to it */
+
+	spinlock_t access_lock;
+	kgid_t gid;			/* access_lock, as the next */
+	u32 mode;			/* XMEM_MODE_* */
 
 	bool charged;			/* pools_lock: it counts as one of the pools */
 	u32 clients;			/* pools_lock: structs of clients that there are */
@@ -219,6 +225,7 @@ struct xk_client {
 	u32 id;
 	u64 incarnation;
 	u32 role;
+	u32 roles;			/* that it may pass on by pool_fd; set when it joins */
 	struct mm_struct *mm;		/* grabbed, so that no other mm gets this address */
 	struct pid *pid;
 	kuid_t uid;
@@ -416,6 +423,15 @@ struct page *xk_page_get(const struct xk_client *client, bool write, u64 offset)
 bool xk_page_is_current(const struct xk_client *client, bool write, u64 offset,
 			const struct page *page);
 
+/* access.c */
+int xk_access_prepare(struct xk_pool *pool, const struct xmem_join_request *join);
+void xk_access_free(struct xk_pool *pool);
+void xk_access_of(struct xk_pool *pool, kgid_t *ret_gid, u32 *ret_mode);
+bool xk_access_owns(const struct xk_pool *pool);
+u32 xk_access_roles(struct xk_pool *pool);
+u32 xk_access_roles_by_file(struct xk_pool *pool, u32 roles);
+int xk_access_begin(struct xk_call *call);
+
 /* pollers.c */
 struct xk_pollers *xk_pollers_new(void);
 void xk_pollers_free(struct xk_pollers *pollers);
@@ -426,11 +442,12 @@ extern struct workqueue_struct *xk_end_wq;	/* only for end_work */
 extern struct workqueue_struct *xk_wq;		/* for the other work of pools */
 int xk_pools_init(void);
 void xk_pools_exit(void);
-struct xk_pool *xk_pool_new(const struct xmem_join_request *join, kgid_t group,
-			    struct xk_payer *payer);
+struct xk_pool *xk_pool_new(const struct xmem_join_request *join, struct xk_payer *payer);
 void xk_pool_discard(struct xk_pool *pool);
-struct xk_pool *xk_pool_find(const struct xmem_join_request *join);
-struct xk_pool *xk_pool_enlist(struct xk_pool *new, const struct xmem_join_request *join);
+struct xk_pool *xk_pool_find(const struct xmem_join_request *join, u32 *ret_roles);
+bool xk_pool_is_callers(const struct xmem_join_request *join);
+struct xk_pool *xk_pool_enlist(struct xk_pool *new, const struct xmem_join_request *join,
+			       u32 *ret_roles);
 struct xk_pool *xk_pool_after(u64 serial);
 u32 xk_pools_count(void);
 void xk_pool_get(struct xk_pool *pool);
@@ -532,6 +549,7 @@ void xk_sysfs_sync(struct xk_pool *pool);
 
 /* fdinfo.c */
 void xk_fdinfo_pool(struct seq_file *m, const struct xk_pool *pool);
+void xk_fdinfo_roles(struct seq_file *m, u32 roles);
 void xk_fdinfo_client(struct seq_file *m, const struct xk_client *client);
 
 /* reap.c */
@@ -557,9 +575,13 @@ void xk_client_mapped(struct xk_client *client);
 void xk_client_unmapped(struct xk_client *client);
 void xk_client_left(struct xk_client *client);
 
+/* pool_fd.c */
+struct xk_pool *xk_pool_of_fd(int fd, u32 *ret_roles);
+int xk_pool_fd_begin(struct xk_call *call);
+int xk_narrow_begin(struct xk_call *call);
+
 /* join.c */
 int xk_join_begin(struct xk_call *call);
-int xk_pool_fd_begin(struct xk_call *call);
 
 /* attach.c */
 int xk_attach_begin(struct xk_call *call);

@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "host_info.h"
 #include "limits.h"
@@ -106,6 +107,9 @@ static void fill_entry(const struct xmem_pools_request *r, struct xmem_pool_entr
 		.payloads = r->payloads,
 		.bytes_files = r->payload_bytes,
 		.bytes_kept = r->kept_bytes,
+		.mode = r->mode,
+		.gid = r->gid,
+		.roles = r->roles,
 	};
 	put_text(ret->name, sizeof(ret->name), r->name, sizeof(r->name));
 }
@@ -133,14 +137,24 @@ XMEM_API int xmem_pool_next(uint64_t after, struct xmem_pool_entry *ret_entry)
 	return 0;
 }
 
-bool xl_pool_find(const char *name, struct xmem_pool_entry *ret)
+/* A daemon has one user's pools alone. */
+static bool is_meant(const struct xmem_pool_entry *entry, const struct xmem_join_request *join,
+		     const struct xmem_link *link)
+{
+	u32 owner = join->flags & XMEM_JOIN_OWNER ? join->owner_uid : geteuid();
+
+	return !strcmp(entry->name, (const char *)join->name) &&
+	       (entry->owner_uid == owner || link->backend == &xmem_backend_daemon);
+}
+
+bool xl_pool_find(const struct xmem_join_request *join, struct xmem_pool_entry *ret)
 {
 	struct xmem_pools_request request = { .size = sizeof(request) };
 	struct xmem_link link;
 
 	while (!xl_ask_host(&link, XMEM_IOC_POOLS, &request)) {
 		fill_entry(&request, ret);
-		if (!strcmp(ret->name, name))
+		if (is_meant(ret, join, &link))
 			return true;
 		request = (struct xmem_pools_request){
 			.size = sizeof(request), .number = ret->number,

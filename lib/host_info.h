@@ -15,8 +15,11 @@ int xl_ask_host(struct xmem_link *link, unsigned int request, void *argument);
 /* Note what it means that it failed. Returns @err. */
 int xl_ask_failed(const char *what, int err, const struct xmem_link *link);
 
-/* The pool of that name, as it is now; false: there is none. No error is noted. */
-bool xl_pool_find(const char *name, struct xmem_pool_entry *ret);
+/*
+ * The pool that a join asks for by name, as it is now; false: there is none that the caller may
+ * join. No error is noted.
+ */
+bool xl_pool_find(const struct xmem_join_request *join, struct xmem_pool_entry *ret);
 
 /* Which limit has made the host of @link, which is open, say EDQUOT to a join? */
 const char *xl_limit_reached(const struct xmem_link *link, char space[XL_LIMIT_BYTES]);

@@ -9,22 +9,11 @@
 #include "join.h"
 #include "reach.h"
 
-/* "pool 'camera'", as messages call it. */
-static const char *name_of(const struct xmem_join_request *request, char *ret, size_t bytes)
-{
-	if (request->flags & XMEM_JOIN_FD)
-		return "the descriptor's pool";
-	if (!*request->name)
-		return "an anonymous pool";
-	snprintf(ret, bytes, "pool '%s'", (const char *)request->name);
-	return ret;
-}
-
 static int too_small(const char *name, const struct xmem_join_request *request)
 {
 	struct xmem_pool_entry there;
 
-	if (request->flags & XMEM_JOIN_FD || !xl_pool_find((const char *)request->name, &there))
+	if (request->flags & XMEM_JOIN_FD || !xl_pool_find(request, &there))
 		return xl_fail(ERANGE,
 			       "open %s: it is smaller than asked for: at least %u slots, %u "
 			       "clients, %u ring entries",
@@ -46,7 +35,7 @@ static int full(const char *name, const struct xmem_join_request *request)
 	struct xmem_pool_entry there;
 	u32 dead;
 
-	if (request->flags & XMEM_JOIN_FD || !xl_pool_find((const char *)request->name, &there))
+	if (request->flags & XMEM_JOIN_FD || !xl_pool_find(request, &there))
 		return xl_fail(EUSERS, "open %s: it has as many clients as it can have", name);
 	dead = there.clients < there.clients_max ? there.clients_max - there.clients : 0;
 	return xl_fail(EUSERS, "open %s: it has as many clients as it can have, which is %u: %u "
@@ -57,15 +46,10 @@ static int full(const char *name, const struct xmem_join_request *request)
 int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join_request *request)
 {
 	const char *host = link->backend->name, *hint = NULL;
-	char space[XMEM_NAME_BYTES + 8], reach[XL_HINT_BYTES], limit[XL_LIMIT_BYTES];
-	const char *name = name_of(request, space, sizeof(space));
+	char space[XL_POOL_BYTES], reach[XL_HINT_BYTES], limit[XL_LIMIT_BYTES];
+	const char *name = xl_join_names(request, space);
 
 	switch (-err) {
-	case ENOENT:
-		if (!*request->name && !(request->flags & XMEM_JOIN_FD))
-			return xl_fail(ENOENT, "open an anonymous pool: it is always a new one, "
-					       "but flags has XMEM_OPEN_EXISTING");
-		return xl_fail(ENOENT, "there is no %s on the %s host", name, host);
 	case EEXIST:
 		return xl_fail(EEXIST, "there is a %s on the %s host already", name, host);
 	case ERANGE:
@@ -74,11 +58,6 @@ int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join
 		return full(name, request);
 	case EDQUOT:
 		hint = xl_limit_reached(link, limit);
-		break;
-	case EPERM:
-		if (link->backend == &xmem_backend_kmod)
-			hint = "another user made it; a program that is to join it all the same "
-			       "opens it with XMEM_OPEN_FOREIGN";
 		break;
 	case EBADF:
 		hint = "this is no descriptor from xmem_pool_fd, or the pool has ended since";
@@ -93,13 +72,16 @@ int xl_join(struct xmem_link *link, struct xmem_join_request *request, u64 deadl
 {
 	struct xmem_join_request first = *request;
 	int tries, err = -ENODEV;
+	bool refused = false;
 
 	for (tries = 0; tries < XL_MAX_TRIES; tries++) {
 		*request = first;
+		refused = false;
 		err = xl_reach(link, deadline_ns == ~0ULL);
 		if (err)
 			break;
 		err = link->backend->request_until(link, XMEM_IOC_JOIN, request, deadline_ns);
+		refused = err == -ENOENT || err == -EACCES || err == -EPERM || err == -EOPNOTSUPP;
 		if (!err) {
 			link->join = *request;
 			return 0;
@@ -113,5 +95,5 @@ int xl_join(struct xmem_link *link, struct xmem_join_request *request, u64 deadl
 		if (err != -ENOTCONN)
 			break;
 	}
-	return xl_join_failed(err, link, &first);
+	return refused ? xl_join_refused(err, link, &first) : xl_join_failed(err, link, &first);
 }

@@ -6,11 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/access.h"
 #include "join.h"
 #include "structs.h"
 
 #define ALL_FLAGS (XMEM_OPEN_WRITER | XMEM_OPEN_EXISTING | XMEM_OPEN_EXCLUSIVE | \
-		   XMEM_OPEN_FOREIGN | XMEM_OPEN_INHERIT)
+		   XMEM_OPEN_INHERIT | XMEM_OPEN_GROUP)
 
 static bool good_in_name(char c)
 {
@@ -18,10 +19,15 @@ static bool good_in_name(char c)
 	       c == '.' || c == '_' || c == '-';
 }
 
-int xl_join_name(const char *name, struct xmem_join_request *request)
+int xl_join_name(const char *given, struct xmem_join_request *request)
 {
+	const char *slash = given ? strchr(given, '/') : NULL, *name = slash ? slash + 1 : given;
 	size_t length = name ? strlen(name) : 0, i;
 
+	if (slash && xl_join_owner(given, slash - given, request))
+		return xmem_peek_last_error(NULL);
+	if (slash && !length)
+		return xl_fail(EINVAL, "open pool '%.40s': behind the user stands no name", given);
 	if (length >= XMEM_NAME_BYTES)
 		return xl_fail(EINVAL, "open pool '%.40s...': a name has at most 31 characters, "
 				       "this one has %zu", name, length);
@@ -82,6 +88,24 @@ static int check_flags(u32 flags, bool by_fd)
 	return 0;
 }
 
+/* What no host takes. What this one does not is told by its answer: join.c. */
+static int check_mode(const struct xmem_pool_options *o, bool by_fd)
+{
+	if (xm_mode_check(o->mode) && o->mode & ~XMEM_MODE_KNOWN)
+		return xl_fail(EINVAL, "xmem_pool_options: mode is 0%o; of its bits 0%o have no "
+				       "meaning", o->mode, o->mode & ~XMEM_MODE_KNOWN);
+	if (xm_mode_check(o->mode))
+		return xl_fail(EINVAL, "xmem_pool_options: mode 0%o lets some write who may not "
+				       "read, but a writer reads too", o->mode);
+	if (by_fd && (o->mode || o->flags & XMEM_OPEN_GROUP))
+		return xl_fail(EINVAL, "xmem_pool_options: mode and XMEM_OPEN_GROUP are for a pool "
+				       "that is made, but that of a descriptor is there already");
+	if (o->gid && !(o->flags & XMEM_OPEN_GROUP))
+		return xl_fail(EINVAL, "xmem_pool_options: gid is %u, but flags lack "
+				       "XMEM_OPEN_GROUP", o->gid);
+	return 0;
+}
+
 static int check_memory(const struct xmem_pool_options *o)
 {
 	bool given = (o->demand_bytes && o->demand_bytes != XMEM_NO_DEMAND) || o->cache_bytes ||
@@ -127,16 +151,19 @@ int xl_join_options(const struct xmem_pool_options *options, struct xmem_pool_op
 	if (xl_options_take("xmem_pool_options", options, &o, sizeof(o)))
 		return xmem_peek_last_error(NULL);
 	if (check_flags(o.flags, request->flags & XMEM_JOIN_FD) || check_numbers(&o) ||
-	    check_memory(&o) || put_label(o.label, (char *)request->label))
+	    check_mode(&o, request->flags & XMEM_JOIN_FD) || check_memory(&o) ||
+	    put_label(o.label, (char *)request->label))
 		return -EINVAL;
 	request->flags |= (o.flags & XMEM_OPEN_EXISTING ? XMEM_JOIN_EXISTING : 0) |
 			  (o.flags & XMEM_OPEN_EXCLUSIVE ? XMEM_JOIN_EXCLUSIVE : 0) |
-			  (o.flags & XMEM_OPEN_FOREIGN ? XMEM_JOIN_FOREIGN : 0);
+			  (o.flags & XMEM_OPEN_GROUP ? XMEM_JOIN_GROUP : 0);
 	request->role = o.flags & XMEM_OPEN_WRITER ? XMEM_ROLE_WRITER : XMEM_ROLE_READER;
 	request->slots = o.slots;
 	request->clients = o.clients;
 	request->ring_entries = o.ring_entries;
 	request->wait_bound_ns = o.wait_bound_ns;
+	request->mode = o.mode;
+	request->gid = o.gid;
 	*ret = o;
 	return 0;
 }

@@ -3,6 +3,8 @@
  * The map of the library: where each thing is, its structs, and which lock guards what.
  *
  *   pool.c options.c join.c   opening a pool: check the options, reach a host, join
+ *   owner.c refused.c         the user in a pool's name; why a host lets nobody in
+ *   access.c                  who may join: narrower descriptors, another mode
  *   reopen.c                  joining anew, in a child that has inherited a handle
  *   reach.c                   choosing a host, and why none is there
  *   info.c host_info.c        looking: a pool, its clients and slots; the host and its pools
@@ -290,7 +292,7 @@ struct xl_opening {
 	struct xmem_pool_options options;	/* its label is NULL or the one here: */
 	char label[XMEM_LABEL_BYTES];
 	char name[XMEM_NAME_BYTES];	/* empty: it is anonymous */
-	bool by_fd;
+	u32 owner;			/* user; ~0: it has no number here */
 	int fd;				/* XMEM_OPEN_INHERIT: of the pool, for children; or -1 */
 };
 
@@ -368,7 +370,7 @@ int xl_fail_forked(void);
 int xl_fail_not_alive(const struct xmem_pool *pool);
 
 /* Remember how @pool was opened; the options have been checked. 0 or -errno, not noted. */
-int xl_opening_note(struct xmem_pool *pool, const struct xmem_pool_options *options, bool by_fd);
+int xl_opening_note(struct xmem_pool *pool, const struct xmem_pool_options *options);
 /* Close the descriptor that children inherit; also in a child. */
 void xl_opening_drop(struct xmem_pool *pool);
 

@@ -3,6 +3,7 @@
  * Joining a pool anew. A child cannot use what it has inherited (fork.c), but the struct of the
  * pool is its own copy, so what was asked for when the pool was opened is still there.
  */
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,7 +26,7 @@ static int make_heirloom(struct xmem_pool *pool)
 	return 0;
 }
 
-int xl_opening_note(struct xmem_pool *pool, const struct xmem_pool_options *options, bool by_fd)
+int xl_opening_note(struct xmem_pool *pool, const struct xmem_pool_options *options)
 {
 	struct xl_opening *opening = &pool->opening;
 
@@ -37,7 +38,7 @@ int xl_opening_note(struct xmem_pool *pool, const struct xmem_pool_options *opti
 	}
 	/* Others may write the pages where xmemd is the host, so the last byte stays 0. */
 	memcpy(opening->name, (const char *)pool->map.pool->name, sizeof(opening->name) - 1);
-	opening->by_fd = by_fd;
+	opening->owner = pool->link.join.owner_uid;
 	opening->fd = -1;
 	return opening->options.flags & XMEM_OPEN_INHERIT ? make_heirloom(pool) : 0;
 }
@@ -55,6 +56,7 @@ void xl_opening_drop(struct xmem_pool *pool)
 static struct xmem_pool *join_again(const struct xl_opening *opening)
 {
 	struct xmem_pool_options options = opening->options;
+	char name[XMEM_NAME_BYTES + 12];
 
 	options.flags &= ~XMEM_OPEN_EXCLUSIVE;
 	if (opening->fd >= 0)
@@ -70,10 +72,15 @@ static struct xmem_pool *join_again(const struct xl_opening *opening)
 			     "it with XMEM_OPEN_INHERIT");
 		return NULL;
 	}
-	/* Who joined by a descriptor joined on purpose, whoever has made the pool. */
-	if (opening->by_fd)
-		options.flags |= XMEM_OPEN_FOREIGN;
-	return xmem_pool_open(opening->name, &options);
+	if (opening->owner == ~0U) {
+		xl_fail_fast(EOPNOTSUPP,
+			     "xmem_pool_reopen: the pool's user has no number in this user "
+			     "namespace, so it cannot be named: open it with XMEM_OPEN_INHERIT");
+		return NULL;
+	}
+	/* By its user too: this process may have become another's meanwhile. */
+	snprintf(name, sizeof(name), "%u/%s", opening->owner, opening->name);
+	return xmem_pool_open(name, &options);
 }
 
 XMEM_API struct xmem_pool *xmem_pool_reopen(struct xmem_pool *pool)

@@ -67,10 +67,10 @@ write_program() {
 # attributes TREE: of sysfs, by the macros that make them
 attributes() {
 	local pool=/sys/class/xmem/poolN
-	sed -nE -e "s,^XK_POOL_(NUMBER|ATTRIBUTE)\((\w+)[,)].*,sysfs $pool/\2 0440,p" \
-		-e "s,^XK_NODE_ATTRIBUTE\(slot\, (\w+)\).*,sysfs $pool/slots/S/\1 0440,p" \
-		-e "s,^XK_NODE_ATTRIBUTE\(client\, (\w+)\).*,sysfs $pool/clients/C/\1 0440,p" \
-		-e "s,^XK_NODE_ATTRIBUTE\(gpu\, (\w+)\).*,sysfs $pool/devices/D/\1 0440,p" \
+	sed -nE -e "s,^XK_POOL_(NUMBER|ATTRIBUTE)\((\w+)[,)].*,sysfs $pool/\2 0444,p" \
+		-e "s,^XK_NODE_ATTRIBUTE\(slot\, (\w+)\).*,sysfs $pool/slots/S/\1 0444,p" \
+		-e "s,^XK_NODE_ATTRIBUTE\(client\, (\w+)\).*,sysfs $pool/clients/C/\1 0444,p" \
+		-e "s,^XK_NODE_ATTRIBUTE\(gpu\, (\w+)\).*,sysfs $pool/devices/D/\1 0444,p" \
 		-e 's,^static CLASS_ATTR_RO\((\w+)\);,sysfs /sys/class/xmem/\1 0444,p' \
 		"$1/kmod/sysfs.c" | grep -v 'name_'
 	# another macro, or another mode, and the lines above do not see all
@@ -121,7 +121,7 @@ pages() {
 			print "field", s, $3, $1, $2 }
 		table == "Constants:" && $1 ~ /^0x/ { print "constant", $2, $1 }
 		END { request() }' <(cat "$1"/docs/abi/*.txt) -
-	echo 'modes of attributes: 0440'
+	echo 'modes of attributes: 0444'
 	echo "numbers of attributes: $(grep -c '^What:.*class/xmem/poolN/' "$1"/docs/abi/sysfs.txt)"
 }
 
@@ -170,7 +170,7 @@ plants() {
 	missed=0
 	plant kmod/sysfs.c 's/^XK_POOL_NUMBER\(zombies,.*/&\nXK_POOL_NUMBER(secret, 42);/' \
 		'docs/abi does not: sysfs .*poolN/secret'
-	plant kmod/sysfs.c 's/\.mode = 0440/.mode = 0444/' 'docs/abi does not: modes .* 0444'
+	plant kmod/sysfs.c 's/\.mode = 0444/.mode = 0440/' 'docs/abi does not: modes .* 0440'
 	plant kmod/sysfs.c 's/^static CLASS_ATTR_RO\(users\)/static CLASS_ATTR_RO(people)/' \
 		'docs/abi does not: sysfs .*xmem/people 0444'
 	plant kmod/limits.c 's/(max_pools, .*)0644/\10444/' \

@@ -153,6 +153,8 @@ struct xmem_api {
 	int (*offer_for)(struct xmem_buffer *buffer, uint32_t more, int64_t timeout_ns);
 	int (*pool_device_info)(struct xmem_pool *pool, uint32_t device,
 			struct xmem_device_info *ret_info);
+	int (*pool_fd_narrow)(int fd, uint32_t roles);
+	int (*pool_set_mode)(struct xmem_pool *pool, uint32_t mode, uint32_t gid);
 	int (*preallocate_cuda)(struct xmem_pool *pool, uint32_t count, size_t bytes, int device,
 			uint32_t flags);
 	int (*publish_on)(struct xmem_buffer *buffer, const struct xmem_publish_options *options,

@@ -251,7 +251,8 @@ struct xmem_pool_entry {
 	size_t size;			/* in: sizeof(struct xmem_pool_entry); out: valid bytes */
 	uint64_t number;		/* of the pool, never reused while the host runs */
 	char name[32];			/* NUL-terminated; empty: anonymous */
-	uint32_t owner_uid;		/* of who made it */
+	uint32_t owner_uid;		/* of who made it; UINT32_MAX: it has no number in this
+					 * process's user namespace */
 	uint32_t slots;			/* capacity */
 	uint32_t clients_max;		/* capacity */
 	uint32_t clients;		/* alive */
@@ -261,11 +262,15 @@ struct xmem_pool_entry {
 	uint64_t bytes_files;		/* of the files that these are in; since 0.3 */
 	uint64_t bytes_kept;		/* of those whose owner has ended; since 0.3 */
 	uint32_t payloads;		/* how many files; since 0.3 */
-	uint32_t reserved1;
+	uint32_t mode;			/* who may join: as in struct xmem_pool_options; since
+					 * 0.5, as all that follow */
+	uint32_t gid;			/* its group; UINT32_MAX as owner_uid */
+	uint32_t roles;			/* XMEM_MAY_*: what the mode lets this process do */
 };
 
 /*
- * Get the host's next pool, without joining it. A daemon is not started for this.
+ * Get the host's next pool that this process may join by its name, without joining it. Its user's
+ * own are listed anyway. A daemon is not started for this.
  * @after: the number of the pool before it; 0: get the first one.
  * @ret_entry: its size field is set.
  * Returns: 0; -ENOENT: there are no more, or no host is running; -EACCES, -EPERM,

@@ -62,6 +62,18 @@ struct pool_options : xmem_pool_options {
 		memory = kind;
 		return *this;
 	}
+	/* Who may join the pool, if this makes it: bits as of files, 0640. */
+	pool_options &with_mode(std::uint32_t bits) noexcept
+	{
+		mode = bits;
+		return *this;
+	}
+	pool_options &with_mode(std::uint32_t bits, std::uint32_t group) noexcept
+	{
+		flags |= XMEM_OPEN_GROUP;
+		gid = group;
+		return with_mode(bits);
+	}
 	/* Keep the last so many publications for those who subscribe later with history. */
 	pool_options &with_keep(std::uint32_t publications) noexcept
 	{

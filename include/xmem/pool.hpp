@@ -414,6 +414,31 @@ public:
 		return detail::or_throw([&](std::error_code &code) { return fd(code); });
 	}
 
+	/* From a descriptor of a pool another one for fewer roles, XMEM_MAY_*. */
+	static descriptor narrow(int fd, std::uint32_t roles, std::error_code &code) noexcept
+	{
+		const int narrower = xmem_pool_fd_narrow(fd, roles);
+
+		detail::counted(narrower, code);
+		return descriptor(code ? -1 : narrower);
+	}
+	static descriptor narrow(int fd, std::uint32_t roles)
+	{
+		return detail::or_throw([&](std::error_code &code) {
+			return narrow(fd, roles, code);
+		});
+	}
+
+	/* Who may join from now on; 0 and XMEM_GID_SAME: as it is. */
+	bool set_mode(std::uint32_t mode, std::uint32_t gid, std::error_code &code) const noexcept
+	{
+		return detail::done(xmem_pool_set_mode(raw(), mode, gid), code);
+	}
+	void set_mode(std::uint32_t mode, std::uint32_t gid = XMEM_GID_SAME) const
+	{
+		detail::or_throw([&](std::error_code &code) { return set_mode(mode, gid, code); });
+	}
+
 	/* ---- looking ---- */
 
 	/* "kernel" or "daemon"; nullptr if the object is empty. */

@@ -14,7 +14,8 @@
  *      datagrams, whether the host lives
  *   4  claims, forwarding, addressed publications, writing in place, kinds of payload
  *   5  memory of GPUs: the device table, CUDA payloads, who has them open, ready words
- *   6  pids and uids are asked for, and not in the kernel's pages; processes in the rows
+ *   6  pids and uids are asked for, and not in the kernel's pages; processes in the rows; who may
+ *      join: owner, group and mode of a pool, names of users, roles of descriptors
  */
 #ifndef XMEM_UAPI_H
 #define XMEM_UAPI_H
@@ -341,20 +342,23 @@ struct xmem_ring {
  *               host knows it
  *   EISCONN     join: the file is a client's
  *   EPROTONOSUPPORT  join: the host does not serve this ABI
- *   EPERM       the caller's mm is not the one that joined; the pool is another user's; or
- *               the client's role, or its part in the slot or ring, does not allow it
- *   EACCES      payload: the file was attached with less access than is asked for, or is
+ *   EPERM       the caller's mm is not the one that joined; join, access: that is the pool's
+ *               owner's to do, or the group is not the caller's; or the client's role, or its
+ *               part in the slot or ring, does not allow it
+ *   EACCES      join, pool_fd, narrow: the caller has roles in the pool, but not that one;
+ *               payload: the file was attached with less access than is asked for, or is
  *               shared, or a GPU's without XMEM_TRAIT_READERS, and a reader asks;
  *               attach: the descriptor is not open for reading, or to be shared and not
  *               for writing
  *   EEXIST      join: a pool of that name exists; subscribe: it is subscribed already
- *   ENOENT      join: the pool does not exist; subscribe, payload, wait: the client or
- *               payload does not exist, or CLOSE: the caller has not got it open; pools, quota:
- *               there are no more
+ *   ENOENT      join: the pool does not exist, or lets the caller in in no role; subscribe,
+ *               payload, wait: the client or payload does not exist, or CLOSE: the caller has
+ *               not got it open; pools, quota: there are no
+ *               more
  *   EOWNERDEAD  payload: it goes with its owner, which has ended
  *   ESTALE      subscribe: that incarnation has ended; slot requests: the tenancy is
  *               another one
- *   EBADF       the descriptor is not open; join: it is not a pool's
+ *   EBADF       the descriptor is not open; join, narrow: it is not a pool's
  *   EMEDIUMTYPE attach: the file is not a memfd (shmem or hugetlb), nor, in the kernel and
  *               not to be shared, a dma-buf; with CUDA it is not a device file that the host
  *               takes; payload: a flag for files and a CUDA payload, or the other way round
@@ -376,7 +380,8 @@ struct xmem_ring {
  *   ETIMEDOUT   wait: the deadline passed
  *   EINTR       wait: a signal came (restarted where SA_RESTART says so)
  *   EOPNOTSUPP  subscribe: that ring does not wait for subscribers; upgrade: the slot's
- *               payload is not shared
+ *               payload is not shared; join, access (daemon): its pools are one user's, so
+ *               it has no other owner, no other group, and no mode for others
  *   ENOMEM      there is not enough memory
  */
 #define XMEM_IOC_TYPE	0xE8
@@ -403,10 +408,11 @@ struct xmem_query_request {
 
 /*
  * pools: the next pool that the caller may see. The caller need not have joined, and becomes
- * no user of the pool: one that ends meanwhile ends. What it may see depends on the host:
+ * no user of the pool: one that ends meanwhile ends. It sees the pools that it may join, in one
+ * role at least:
  *
- *   kernel   all pools of the caller's network namespace, whichever user made them
- *   daemon   all pools of this daemon, which are its user's
+ *   kernel   of the caller's network namespace, whichever user made them
+ *   daemon   all of this daemon, which are its user's
  */
 struct xmem_pools_request {
 	__u32 size;
@@ -414,8 +420,8 @@ struct xmem_pools_request {
 	__u64 number;			/* in: look above it, 0 for the first; out: the pool's,
 					 * which no other pool gets while the host runs */
 	__u8  name[XMEM_NAME_BYTES];	/* out; empty: anonymous */
-	__u32 owner_uid;		/* out: of the creator, in the initial user namespace
-					 * (kernel), or in the daemon's own (daemon) */
+	__u32 owner_uid;		/* out: of the creator, in the caller's user namespace; ~0:
+					 * it has no number there (daemon: in the daemon's own) */
 	__u32 slots;			/* out: capacity, as the next two */
 	__u32 clients;			/* out */
 	__u32 ring_entries;		/* out */
@@ -425,9 +431,32 @@ struct xmem_pools_request {
 	__u64 payload_bytes;		/* out: of all payload files */
 	__u64 kept_bytes;		/* out: of those whose owner has ended */
 	__u32 payloads;			/* out: payload files */
-	__u32 reserved1;		/* must be 0 */
+	__u32 mode;			/* out: XMEM_MODE_* */
+	__u32 gid;			/* out: of its group, as owner_uid */
+	__u32 roles;			/* out: mask of those in which its mode lets the caller
+					 * in */
 };
 #define XMEM_POOLS_MIN		16	/* up to number */
+
+/*
+ * Who may join a pool: its owner, who made it, its group, and all others, by bits that are those
+ * of a file. The first of these three that the caller is of decides, as with files.
+ * CAP_DAC_OVERRIDE, in the user namespace in which the pool was made, allows all.
+ *
+ *   by name   The mode decides, at each join
+ *   by file   A descriptor of pool_fd carries a mask of roles, and that decides: whoever has it
+ *             was given it by one who might. With XMEM_MODE_STRICT the mode decides as well
+ *
+ * A name belongs to the user who made the pool: two users' pools may have the same, and to join
+ * another's is to name it, too (XMEM_JOIN_OWNER). Who has no role in a pool finds none there
+ * (ENOENT); who has one, but not that, is told so (EACCES).
+ */
+#define XMEM_MODE_READ		04	/* XMEM_ROLE_READER; for the group << 3, the owner << 6 */
+#define XMEM_MODE_WRITE		02	/* XMEM_ROLE_WRITER; only with READ, since writers read */
+#define XMEM_MODE_STRICT	01000	/* a descriptor of the pool helps nobody whom the mode
+					 * does not let in */
+#define XMEM_MODE_KNOWN		(XMEM_MODE_STRICT | 0666)
+#define XMEM_MODE_DEFAULT	0600
 
 /*
  * join: become a client of a pool. The kernel answers with a descriptor of the client's own file,
@@ -437,7 +466,11 @@ struct xmem_pools_request {
 #define XMEM_JOIN_EXISTING	(1u << 0)	/* do not create the pool, but fail (ENOENT) */
 #define XMEM_JOIN_EXCLUSIVE	(1u << 1)	/* create it, and fail if it exists (EEXIST) */
 #define XMEM_JOIN_FD		(1u << 2)	/* join the pool of pool_fd; the name is empty */
-#define XMEM_JOIN_FOREIGN	(1u << 3)	/* accept a pool that another user has created */
+#define XMEM_JOIN_OWNER		(1u << 4)	/* the pool of that name that owner_uid has made;
+						 * another user's is never created (ENOENT), nor
+						 * asked for with EXCLUSIVE (EPERM) */
+#define XMEM_JOIN_GROUP		(1u << 5)	/* if it is created, gid is its group: one of the
+						 * caller's, or any with CAP_CHOWN (EPERM) */
 struct xmem_join_request {
 	__u32 size;
 	__u32 flags;			/* XMEM_JOIN_* */
@@ -456,18 +489,63 @@ struct xmem_join_request {
 	__u64 incarnation;		/* out */
 	__u64 total_bytes;		/* out: length of the whole layout */
 	__u32 reserved;			/* must be 0 */
+	__u32 owner_uid;		/* in: with OWNER, in the caller's user namespace; else 0;
+					 * out: the creator's; ~0: it has no number there */
+	__u32 mode;			/* in: of a pool that is created; 0: XMEM_MODE_DEFAULT; with
+					 * FD 0; out: the pool's */
+	__u32 gid;			/* in: with GROUP; else 0, and the group is the caller's;
+					 * out: the pool's, as owner_uid */
+	__u32 roles;			/* in: 0; out: mask of those that the client may pass on
+					 * by pool_fd */
 	__u32 reserved1;
 };
 #define XMEM_JOIN_MIN		56	/* up to fd */
 
-/* pool_fd: a descriptor. A process that has it may join this pool, and nothing else. */
+/*
+ * pool_fd: a descriptor. A process that has it may join this pool in one of these roles, and
+ * nothing else; narrow makes another of it, for fewer roles. A mask of roles has the bit
+ * 1 << role (enum xmem_role) of each. What was given cannot be taken back.
+ */
+#define XMEM_ROLES_ALL	((1u << XMEM_ROLE_READER) | (1u << XMEM_ROLE_WRITER))
 struct xmem_pool_fd_request {
 	__u32 size;
 	__u32 flags;			/* must be 0 */
 	__s32 fd;			/* out; close-on-exec */
 	__u32 reserved;			/* must be 0 */
+	__u32 roles;			/* in: not more than the client may pass on (EACCES); 0: all
+					 * of these; out: the descriptor's */
 };
 #define XMEM_POOL_FD_MIN	12	/* up to fd */
+
+/*
+ * narrow: from a descriptor of a pool a new one for fewer roles. The old one stays as it is, since
+ * others may have it too. The caller need not have joined, nor be let in by the mode.
+ */
+struct xmem_narrow_request {
+	__u32 size;
+	__u32 flags;			/* must be 0 */
+	__s32 pool_fd;			/* what pool_fd or narrow gave */
+	__u32 roles;			/* not 0, and no more than that one's (EACCES) */
+	__s32 fd;			/* out; close-on-exec */
+	__u32 reserved;			/* must be 0 */
+};
+#define XMEM_NARROW_MIN		20	/* up to fd */
+
+/*
+ * access: change who may join from now on; without a flag only say it. For the pool's owner, and
+ * CAP_SYS_ADMIN in the user namespace in which it was made (EPERM). Who has joined stays.
+ */
+#define XMEM_ACCESS_MODE	(1u << 0)	/* change the mode */
+#define XMEM_ACCESS_GROUP	(1u << 1)	/* change the group, as with XMEM_JOIN_GROUP */
+struct xmem_access_request {
+	__u32 size;
+	__u32 flags;			/* XMEM_ACCESS_* */
+	__u32 mode;			/* in: with MODE, not 0; else 0; out: the pool's */
+	__u32 gid;			/* in: with GROUP; else 0; out: the pool's, as in join */
+	__u32 owner_uid;		/* in: 0; out: the pool's, as in join */
+	__u32 reserved;			/* must be 0 */
+};
+#define XMEM_ACCESS_MIN		16	/* up to gid */
 
 /*
  * attach: `count` FREE slots in one payload become the caller's. The payload is a file that all
@@ -824,6 +902,8 @@ struct xmem_client_request {
 #define XMEM_IOC_POLL_FD	_IO(XMEM_IOC_TYPE, 0x0f)
 #define XMEM_IOC_CLAIM		_IO(XMEM_IOC_TYPE, 0x10)
 #define XMEM_IOC_UPGRADE	_IO(XMEM_IOC_TYPE, 0x11)
+#define XMEM_IOC_NARROW		_IO(XMEM_IOC_TYPE, 0x12)
+#define XMEM_IOC_ACCESS		_IO(XMEM_IOC_TYPE, 0x13)
 #define XMEM_IOC_QUOTA		_IO(XMEM_IOC_TYPE, 0x14)
 #define XMEM_IOC_CLIENT		_IO(XMEM_IOC_TYPE, 0x15)
 

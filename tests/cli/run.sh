@@ -105,16 +105,19 @@ list_has_named_and_anonymous() {
 [null,1,64,1024,64,0,0,0,0]' "$(json 'sort_by(.name == null)[] |
 		[.name, .clients, .clients_max, .slots, .ring_entries, .bytes, .bytes_files,
 		.bytes_kept, .payloads]' list)" &&
-		same true "$(json 'all(.uid == $uid)' list)" &&
+		same true "$(json 'all(.uid == $uid and .mode == 384 and
+			.roles == ["reader", "writer"])' list)" &&
+		same "$(id -g)" "$(json 'map(.gid) | unique[]' list)" &&
 		same true "$(json 'map(.number) | . == unique and length == 2' list)"
 }
 
 list_as_a_table() {
-	same 'NUMBER POOL UID CLIENTS SLOTS RING BYTES FILES KEPT' \
+	same 'NUMBER POOL OWNER MODE CLIENTS SLOTS RING BYTES FILES KEPT' \
 		"$(xmem list | head -n 1 | sed 's/  */ /g')" &&
-		same "$(xmem list --json | jq -r '.[] | [.number, .name // "(anonymous)", .uid,
-			"\(.clients)/\(.clients_max)", .slots, .ring_entries, .bytes,
-			.bytes_files, .bytes_kept] | map(tostring) | join(" ")')" "$(cells list)"
+		same "$(xmem list --json | jq -r --arg me "$(id -un)" '.[] | [.number,
+			.name // "(anonymous)", $me, "0600", "\(.clients)/\(.clients_max)",
+			.slots, .ring_entries, .bytes, .bytes_files, .bytes_kept] |
+			map(tostring) | join(" ")')" "$(cells list)"
 }
 
 # Titles, numbers and texts begin or end in one column; no line ends with a space.
@@ -569,7 +572,7 @@ daemon_runs() { grep -qsazxF "XMEM_SOCKET=$XMEM_SOCKET-none" /proc/[0-9]*/enviro
 no_host_and_none_is_started() {
 	local command
 	same '[]' "$($nowhere "$programs/xmem" list --json)" &&
-		same 'NUMBER POOL UID CLIENTS SLOTS RING BYTES FILES KEPT' \
+		same 'NUMBER POOL OWNER MODE CLIENTS SLOTS RING BYTES FILES KEPT' \
 			"$($nowhere "$programs/xmem" list | sed 's/  */ /g')" || return
 	for command in stat clients holders claims; do
 		refuses 1 "there is no pool 'scene': no host is running" \

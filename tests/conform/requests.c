@@ -20,6 +20,7 @@ struct caller {
 	struct raw raw;			/* a writer with @attached */
 	struct xmem_attach_request attached;
 	int memfd;
+	int key;			/* a descriptor of the pool */
 };
 
 static void caller_start(struct caller *caller)
@@ -30,11 +31,14 @@ static void caller_start(struct caller *caller)
 	raw_start(&caller->raw, caller->name, XMEM_ROLE_WRITER);
 	caller->memfd = new_memfd(8 * BYTES, GOOD_SEALS);
 	SAME(raw_attach(&caller->raw, caller->memfd, 8, &caller->attached), 0);
+	caller->key = xmem_pool_fd(caller->other);
+	CHECK(caller->key >= 0);
 }
 
 static void caller_end(struct caller *caller)
 {
 	close(caller->memfd);
+	close(caller->key);
 	raw_close(&caller->raw);
 	check_quiet(caller->other, 1);
 	xmem_pool_close(caller->other);
@@ -168,13 +172,24 @@ static void make_claim(struct caller *caller, void *request)
 	claim->generation = xm_generation(xm_load(&xm_slot(&caller->raw.map, slot)->state));
 }
 
+static void make_narrow(struct caller *caller, void *request)
+{
+	((struct xmem_narrow_request *)request)->pool_fd = caller->key;
+	((struct xmem_narrow_request *)request)->roles = 1u << XMEM_ROLE_READER;
+}
+
+static void undo_narrow(struct caller *caller, void *request)
+{
+	close(((struct xmem_narrow_request *)request)->fd);
+}
+
 /* @last: the struct's last field, which an older caller does not know; @least: its minimum. */
 #define KIND(name, type, last, least, ...) \
 	{ #name, XMEM_IOC_##name, sizeof(struct type), offsetof(struct type, last), least, \
 	  __VA_ARGS__ }
 
 static const struct kind kinds[] = {
-	KIND(POOL_FD, xmem_pool_fd_request, reserved, XMEM_POOL_FD_MIN,
+	KIND(POOL_FD, xmem_pool_fd_request, roles, XMEM_POOL_FD_MIN,
 	     0, make_nothing, undo_pool_file),
 	KIND(ATTACH, xmem_attach_request, handle, XMEM_ATTACH_MIN,
 	     0, make_attach, undo_attach),
@@ -204,6 +219,10 @@ static const struct kind kinds[] = {
 	     -ENOENT, make_claim, NULL),
 	KIND(UPGRADE, xmem_upgrade_request, metadata, XMEM_UPGRADE_MIN,
 	     -EPERM, make_upgrade, NULL),
+	KIND(NARROW, xmem_narrow_request, reserved, XMEM_NARROW_MIN,
+	     0, make_narrow, undo_narrow),
+	KIND(ACCESS, xmem_access_request, owner_uid, XMEM_ACCESS_MIN,
+	     0, make_nothing, NULL),
 	KIND(CLIENT, xmem_client_request, incarnation, XMEM_CLIENT_MIN,
 	     0, make_client, NULL),
 };
@@ -299,6 +318,8 @@ LENGTHS(renew, RENEW)
 LENGTHS(detach, DETACH)
 LENGTHS(poll_fd, POLL_FD)
 LENGTHS(upgrade, UPGRADE)
+LENGTHS(narrow, NARROW)
+LENGTHS(access, ACCESS)
 LENGTHS(client, CLIENT)
 
 static int join_of_length(uint32_t size, int tail)
@@ -439,8 +460,11 @@ static void all_say(struct raw *raw, int want)
 	unsigned int i;
 
 	for (i = 0; i < KINDS; i++) {
-		int err = raw_request(raw, kinds[i].request, good[i]);
+		int err;
 
+		if (kinds[i].request == XMEM_IOC_NARROW)
+			continue;	/* for whoever has the descriptor, joined or not */
+		err = raw_request(raw, kinds[i].request, good[i]);
 		if (err != want)
 			FAIL("%s: %d and not %d", kinds[i].name, err, want);
 	}

@@ -190,19 +190,60 @@ TEST(P10_sysfs_shows_what_the_dead_have_left)
 	xmem_pool_close(reader);
 }
 
-TEST(P10_sysfs_is_for_the_devices_group)
+static void look_as_somebody_else(void *argument)
 {
-	struct holder holder = { .name = new_name() };
+	char path[160], text[32];
+	int file;
+
+	CHECK(!setgid(65534) && !setuid(65534));
+	for (;;) {
+		snprintf(path, sizeof(path), "%s/attached", pool_dir);
+		file = open(path, O_RDONLY | O_CLOEXEC);
+		CHECK(file >= 0);
+		tell_parent(read(file, text, sizeof(text)) < 0 ? errno : 0);
+		close(file);
+		snprintf(path, sizeof(path), "%s/clients/%d/role", pool_dir, *(int *)argument);
+		file = open(path, O_RDONLY | O_CLOEXEC);
+		CHECK(file >= 0);
+		tell_parent(read(file, text, sizeof(text)) < 0 ? errno : 0);
+		close(file);
+		hear_parent();
+	}
+}
+
+/* What the files say is for who may join by the name, as it is when they are read. */
+TEST(P10_sysfs_is_for_whom_the_mode_lets_in)
+{
+	static const struct {
+		uint32_t mode;
+		int want;
+	} steps[] = {
+		{ 0600, EACCES }, { 0604, 0 }, { 0660, EACCES }, { 0606, 0 }, { 0640, EACCES },
+	};
+	const char *name = new_name();
 	struct xmem_pool *writer;
-	char command[160];
+	struct child *child = NULL;
+	unsigned int i;
+	int me;
 
 	kernel_only(WHY);
-	writer = open_writer(holder.name, 1, BYTES);
-	EVENTUALLY(find_pool(holder.name));
-	/* Nothing there is for the world. */
-	snprintf(command, sizeof(command),
-		 "find %s/ -maxdepth 1 -name attached -perm /o+rwx | grep -q .", pool_dir);
-	CHECK(system(command) != 0);
+	if (geteuid())
+		skip("only root can be another user");
+	writer = open_writer(name, 1, BYTES);
+	me = xmem_pool_client(writer);
+	EVENTUALLY(find_pool(name));
+	EVENTUALLY(*attribute("clients/%d/role", me));
+	for (i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+		WORKED(xmem_pool_set_mode(writer, steps[i].mode, XMEM_GID_SAME));
+		if (child)
+			tell(child, 1);
+		else
+			child = spawn(look_as_somebody_else, &me);
+		SAME(hear(child), steps[i].want);
+		SAME(hear(child), steps[i].want);
+		SAME(number("gid"), getegid());
+	}
+	kill_child(child);
 	xmem_pool_close(writer);
 }
 

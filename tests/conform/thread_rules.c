@@ -107,6 +107,16 @@ ROW(pool_fd)
 	close_quietly(NUMBER(xmem_pool_fd(stage.reader)));
 }
 
+ROW(pool_fd_narrow)
+{
+	close_quietly(NUMBER(xmem_pool_fd_narrow(stage.fd, XMEM_MAY_READ)));
+}
+
+ROW(pool_set_mode)
+{
+	NUMBER(xmem_pool_set_mode(stage.writer, 0600, XMEM_GID_SAME));
+}
+
 ROW(pool_close)
 {
 	struct xmem_pool *pool = HANDLE(xmem_pool_open(stage.name, NULL), 0);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Several users on one host: nobody joins another user's pool by mistake, and
- * another user's client harms only itself (P4). These tests need the kernel
- * module, and a machine on which the device's mode may be changed.
+ * Several users on one host: each has names of its own, so nobody joins another user's pool by
+ * mistake, or keeps another from a name (P4); who may join what is in access_modes.c. And what the
+ * device says to poll. These tests need the kernel module, and the first a machine on which the
+ * device's mode may be changed.
  */
 #include <poll.h>
 #include <sys/stat.h>
@@ -25,54 +26,73 @@ static void be_somebody_else(void)
 	CHECK(!setgid(SOMEBODY_ELSE) && !setuid(SOMEBODY_ELSE));
 }
 
-static struct xmem_pool_options foreign = { .size = sizeof(foreign), .flags = XMEM_OPEN_FOREIGN };
-
-static void join_roots(void *argument)
+static const char *name_of(uint32_t uid, const char *name)
 {
-	struct xmem_pool *pool;
-	const char *why;
+	static char text[64];
+
+	snprintf(text, sizeof(text), "%u/%s", uid, name);
+	return text;
+}
+
+static struct xmem_pool_options existing = {
+	.size = sizeof(existing), .flags = XMEM_OPEN_EXISTING,
+};
+static struct xmem_pool_options exclusive = {
+	.size = sizeof(exclusive), .flags = XMEM_OPEN_EXCLUSIVE,
+};
+
+/* Takes the name that root has, and one that root will want. */
+static void take_names(void *argument)
+{
+	const char *const *names = argument, *why;
+	struct xmem_pool *own[2];
 
 	be_somebody_else();
-	CHECK(!xmem_pool_open(argument, NULL));
-	SAME(xmem_peek_last_error(&why), -EPERM);
-	CHECK(strstr(why, "XMEM_OPEN_FOREIGN"));
-	pool = xmem_pool_open(argument, &foreign);
-	CHECK(pool);
-	SAME(stat_of(pool).clients, 2);
+	REFUSED(xmem_pool_open(names[0], &existing), ENOENT);
+	REFUSED(xmem_pool_open(name_of(0, names[0]), NULL), ENOENT);
+	xmem_peek_last_error(&why);
+	CHECK(strstr(why, "user 0") && strstr(why, "0604") && strstr(why, "0640"));
+	/* It never makes a pool for another, by whatever flags. */
+	REFUSED(xmem_pool_open(name_of(0, names[1]), NULL), ENOENT);
+	REFUSED(xmem_pool_open(name_of(0, names[1]), &exclusive), EPERM);
+	own[0] = xmem_pool_open(names[0], &exclusive);
+	own[1] = xmem_pool_open(names[1], &exclusive);
+	CHECK(own[0] && own[1]);
+	SAME(stat_of(own[0]).clients, 1);
+	/* Its own name may stand there, too. */
+	REFUSED(xmem_pool_open(name_of(SOMEBODY_ELSE, names[0]), &exclusive), EEXIST);
 	tell_parent(1);
 	hear_parent();
 }
 
-static void make_a_trap(void *argument)
+TEST(P4_a_name_is_of_its_user)
 {
-	be_somebody_else();
-	open_writer(argument, 2, BYTES);
-	tell_parent(1);
-	hear_parent();
-}
-
-TEST(P4_a_pool_that_another_user_made_is_EPERM)
-{
-	const char *name = new_name(), *squatted = new_name();
-	struct xmem_pool *pool, *theirs;
+	const char *names[2] = { new_name(), new_name() };
+	struct xmem_pool *pool = open_reader(names[0]), *theirs;
 	struct child *child;
 
 	several_users_or_skip();
-	pool = open_reader(name);
-	child = spawn(join_roots, (void *)name);
+	child = spawn(take_names, names);
 	hear(child);
-	kill_child(child);
+	/* Nobody has joined root's pool, and root's names are free for it. */
 	check_quiet(pool, 1);
 	xmem_pool_close(pool);
-
-	/* Nor does root scan into one. */
-	child = spawn(make_a_trap, (void *)squatted);
-	hear(child);
-	REFUSED(xmem_pool_open(squatted, NULL), EPERM);
-	theirs = xmem_pool_open(squatted, &foreign);
+	pool = xmem_pool_open(names[0], &exclusive);
+	CHECK(pool);
+	xmem_pool_close(pool);
+	REFUSED(xmem_pool_open(names[1], &existing), ENOENT);
+	pool = xmem_pool_open(names[1], &exclusive);
+	CHECK(pool);
+	xmem_pool_close(pool);
+	/* Root may join theirs, if it says so. */
+	theirs = xmem_pool_open(name_of(SOMEBODY_ELSE, names[1]), NULL);
 	CHECK(theirs);
+	SAME(stat_of(theirs).clients, 2);
 	xmem_pool_close(theirs);
+	theirs = xmem_pool_open("nobody/no-such", NULL);
+	REFUSED(theirs, ENOENT);
 	kill_child(child);
+	REFUSED(xmem_pool_open(name_of(SOMEBODY_ELSE, names[1]), NULL), ENOENT);
 }
 
 /* ---- poll ---- */

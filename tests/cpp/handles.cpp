@@ -142,6 +142,7 @@ TEST(empty_handles_are_errors)
 	THROWS(EINVAL, pool.try_acquire(1));
 	THROWS(EINVAL, pool.poll_fd());
 	THROWS(EINVAL, pool.fd());
+	THROWS(EINVAL, pool.set_mode(0600));
 	THROWS(EINVAL, pool.client());
 	THROWS(EINVAL, pool.stat());
 	THROWS(EINVAL, pool.client_info(0));
@@ -169,4 +170,23 @@ TEST(descriptors_are_closed_once)
 	CHECK(close(other.detach()) == 0 && !other);
 	CODE(EBADF, xmem::pool::join(-1, {}, code));
 	THROWS(EBADF, xmem::pool::join(-1));
+}
+
+TEST(descriptors_are_narrowed_and_modes_changed)
+{
+	scene s;
+	const xmem::descriptor fd = s.writer.fd();
+	const xmem::descriptor reads = xmem::pool::narrow(fd.raw(), XMEM_MAY_READ);
+
+	CHECK(reads.raw() >= 0 && reads.raw() != fd.raw());
+	CHECK(xmem::pool::join(reads.raw()).stat().clients == 3);
+	THROWS(EACCES, xmem::pool::join(reads.raw(), XMEM_OPEN_WRITER));
+	THROWS(EACCES, xmem::pool::narrow(reads.raw(), XMEM_MAY_WRITE));
+	CODE(EINVAL, xmem::pool::narrow(fd.raw(), 0, code));
+	CODE(EBADF, xmem::pool::narrow(-1, XMEM_MAY_READ, code));
+
+	s.writer.set_mode(0400);
+	s.writer.set_mode(XMEM_MODE_STRICT | 0600, getegid());
+	THROWS(EINVAL, s.writer.set_mode(0200));
+	CODE(EINVAL, s.writer.set_mode(0700, XMEM_GID_SAME, code));
 }

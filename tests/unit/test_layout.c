@@ -15,6 +15,10 @@ _Static_assert(sizeof(struct xmem_metadata) == 512, "metadata");
 _Static_assert(sizeof(struct xmem_device_row) == 64, "device row");
 _Static_assert(sizeof(struct xmem_attach_request) == 264, "attach");
 _Static_assert(sizeof(struct xmem_payload_request) == 112, "payload");
+_Static_assert(sizeof(struct xmem_join_request) == 136, "join");
+_Static_assert(sizeof(struct xmem_pool_fd_request) == 20, "pool_fd");
+_Static_assert(sizeof(struct xmem_narrow_request) == 24, "narrow");
+_Static_assert(sizeof(struct xmem_access_request) == 24, "access");
 _Static_assert(sizeof(struct xmem_slot_word) == 16, "slot word");
 _Static_assert(sizeof(struct xmem_group) == 1024, "group, without its metadata");
 
@@ -382,7 +386,7 @@ START_TEST(requests_are_taken_from_their_minimum_on)
 		memset((char *)&request + kind->reserved, 1, kind->reserved ? 4 : 0);
 		ck_assert_int_eq(xm_request_check(kind, &request), kind->reserved ? -EINVAL : 0);
 	}
-	ck_assert_uint_eq(known, 20);
+	ck_assert_uint_eq(known, 22);
 }
 END_TEST
 

@@ -123,5 +123,6 @@ void stress_tests(Suite *suite);
 void lock_tests(Suite *suite);
 void tensor_tests(Suite *suite);
 void cuda_tests(Suite *suite);
+void access_tests(Suite *suite);
 
 #endif

@@ -314,6 +314,7 @@ extern PyType_Spec xp_pool_spec, xp_guard_spec, xp_subscription_spec;
 
 /* pool.c */
 PyObject *xp_pool_open(PyObject *module, PyObject *args);
+PyObject *xp_narrow_fd(PyObject *module, PyObject *args);
 
 /* token.c */
 PyObject *xp_pool_get(PyObject *self, PyObject *token);

@@ -23,10 +23,14 @@
 	"if no host is running. A Limit error says which of them was reached."
 #define XP_DOC_pool_open \
 	"pool_open(cls, name, fd, flags, slots, clients, ring_entries, wait_bound, label,\n" \
-	"          demand_bytes, cache_bytes, cache_time, memory, keep, /)\n--\n\n" \
+	"          demand_bytes, cache_bytes, cache_time, memory, keep, mode, group, /)\n--\n\n" \
 	"Open a pool, as a cls, which is a subclass of Pool: by its name, None for an\n" \
 	"anonymous one, or by a descriptor, -1 for none. flags: XMEM_OPEN_*; memory:\n" \
 	"XMEM_MEMORY_*; times: seconds. The caller owns it. Raises Error, TypeError."
+#define XP_DOC_narrow_fd \
+	"narrow_fd(fd, roles, /)\n--\n\n" \
+	"Make from a descriptor of a pool another one for fewer roles, XMEM_MAY_*.\n" \
+	"The caller closes it. Raises NotPermitted, Released (EBADF), NoDevice, Error (EINVAL)."
 #define XP_DOC_lost_guard \
 	"lost_guard(pool, errno, text, /)\n--\n\n" \
 	"Make a guard that is gone from the start, of which each use raises that error.\n" \
@@ -190,6 +194,10 @@
 	"fd($self)\n--\n\n" \
 	"Make a descriptor with which a process can join the pool (BufferPool.from_fd).\n" \
 	"The caller closes it. Raises Error (EMFILE), Released."
+#define XP_DOC_pool_set_mode \
+	"_set_mode($self, mode, gid, /)\n--\n\n" \
+	"Change who may join from now on; 0 and GID_SAME: as it is.\n" \
+	"Raises NotPermitted, Error (EINVAL, EOPNOTSUPP), Released."
 #define XP_DOC_pool_subscribe \
 	"_subscribe($self, flags=0, publisher=0, timeout=None, history=0, depth=0, label=None)\n" \
 	"--\n\n" \

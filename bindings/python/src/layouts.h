@@ -160,7 +160,8 @@ static const struct xp_field xmem_client_info_fields[] = {
 	XP_FIELD(xmem_client_info, alive, XP_UNSIGNED, 0,
 		"1; 0: it has ended, and publications are in flight"),
 	XP_FIELD(xmem_client_info, pid, XP_UNSIGNED, 0,
-		"as the host sees it"),
+		"in this process's namespace, or as the daemon sees it; 0: not there, as "
+		"that of a container outside"),
 	XP_FIELD(xmem_client_info, uid, XP_UNSIGNED, 0,
 		"likewise"),
 	XP_FIELD(xmem_client_info, slots, XP_UNSIGNED, 0,
@@ -281,7 +282,8 @@ static const struct xp_field xmem_pool_entry_fields[] = {
 	XP_FIELD(xmem_pool_entry, name, XP_CHARS, 32,
 		"NUL-terminated; empty: anonymous"),
 	XP_FIELD(xmem_pool_entry, owner_uid, XP_UNSIGNED, 0,
-		"of who made it"),
+		"of who made it; UINT32_MAX: it has no number in this process's user "
+		"namespace"),
 	XP_FIELD(xmem_pool_entry, slots, XP_UNSIGNED, 0,
 		"capacity"),
 	XP_FIELD(xmem_pool_entry, clients_max, XP_UNSIGNED, 0,
@@ -298,6 +300,12 @@ static const struct xp_field xmem_pool_entry_fields[] = {
 		"of those whose owner has ended"),
 	XP_FIELD(xmem_pool_entry, payloads, XP_UNSIGNED, 0,
 		"how many files"),
+	XP_FIELD(xmem_pool_entry, mode, XP_UNSIGNED, 0,
+		"who may join: as in struct xmem_pool_options"),
+	XP_FIELD(xmem_pool_entry, gid, XP_UNSIGNED, 0,
+		"its group; UINT32_MAX as owner_uid"),
+	XP_FIELD(xmem_pool_entry, roles, XP_UNSIGNED, 0,
+		"XMEM_MAY_*: what the mode lets this process do"),
 };
 
 static const struct xp_field xmem_limbo_fields[] = {

@@ -56,6 +56,7 @@ static PyObject *set_errors(PyObject *module, PyObject *args)
 
 static PyMethodDef functions[] = {
 	{ "pool_open", xp_pool_open, METH_VARARGS, XP_DOC_pool_open },
+	{ "narrow_fd", xp_narrow_fd, METH_VARARGS, XP_DOC_narrow_fd },
 	{ "host", xp_host, METH_NOARGS, XP_DOC_host },
 	{ "pools", xp_pools, METH_NOARGS, XP_DOC_pools },
 	{ "limits", xp_limits, METH_NOARGS, XP_DOC_limits },

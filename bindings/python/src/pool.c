@@ -89,7 +89,7 @@ PyObject *xp_pool_open(PyObject *module, PyObject *args)
 {
 	static char *names[] = { "", "name", "", "flags", "slots", "clients", "ring_entries",
 				 "wait_bound", "label", "demand_bytes", "cache_bytes", "cache_time",
-				 "memory", "keep", NULL };
+				 "memory", "keep", "mode", "group", NULL };
 	struct xmem_pool_options options = { .size = sizeof(options) };
 	struct xp_state *state = PyModule_GetState(module);
 	const char *name;
@@ -97,12 +97,13 @@ PyObject *xp_pool_open(PyObject *module, PyObject *args)
 	struct xp_pool *self;
 	int fd;
 
-	if (!PyArg_ParseTuple(args, "OziO&O&O&O&O&zO&O&O&O&O&:pool_open", &class, &name, &fd,
+	if (!PyArg_ParseTuple(args, "OziO&O&O&O&O&zO&O&O&O&O&O&O&:pool_open", &class, &name, &fd,
 			      xp_u32, &options.flags, xp_u32, &options.slots, xp_u32,
 			      &options.clients, xp_u32, &options.ring_entries, xp_timeout,
 			      &options.wait_bound_ns, &options.label, xp_token,
 			      &options.demand_bytes, xp_token, &options.cache_bytes, xp_timeout,
-			      &options.cache_ns, xp_u32, &options.memory, xp_u32, &options.keep)) {
+			      &options.cache_ns, xp_u32, &options.memory, xp_u32, &options.keep,
+			      xp_u32, &options.mode, xp_u32, &options.gid)) {
 		xp_name_argument(args, NULL, names);
 		return NULL;
 	}
@@ -403,6 +404,40 @@ static PyObject *pool_fd(PyObject *self, PyObject *unused)
 	return descriptor(self, xmem_pool_fd);
 }
 
+PyObject *xp_narrow_fd(PyObject *module, PyObject *args)
+{
+	int fd, narrower;
+	uint32_t roles;
+
+	if (!PyArg_ParseTuple(args, "O&O&:narrow_fd", xp_descriptor, &fd, xp_u32, &roles))
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	narrower = xmem_pool_fd_narrow(fd, roles);
+	Py_END_ALLOW_THREADS
+	return narrower < 0 ? xp_raise(PyModule_GetState(module)) : PyLong_FromLong(narrower);
+}
+
+static PyObject *pool_set_mode(PyObject *object, PyObject *args)
+{
+	struct xp_pool *self = (struct xp_pool *)object;
+	struct xmem_pool *pool;
+	uint32_t mode, gid;
+	int err;
+
+	if (!PyArg_ParseTuple(args, "O&O&:_set_mode", xp_u32, &mode, xp_u32, &gid))
+		return NULL;
+	pool = xp_pool_begin(self);
+	if (!pool)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	err = xmem_pool_set_mode(pool, mode, gid);
+	xp_pool_end(self);
+	Py_END_ALLOW_THREADS
+	if (err)
+		return xp_raise(self->state);
+	Py_RETURN_NONE;
+}
+
 static PyObject *get_client(PyObject *object, void *unused)
 {
 	return descriptor(object, xmem_pool_client);
@@ -457,6 +492,7 @@ static PyMethodDef methods[] = {
 	{ "cancel", pool_cancel, METH_NOARGS, XP_DOC_pool_cancel },
 	{ "fileno", pool_fileno, METH_NOARGS, XP_DOC_pool_fileno },
 	{ "fd", pool_fd, METH_NOARGS, XP_DOC_pool_fd },
+	{ "_set_mode", pool_set_mode, METH_VARARGS, XP_DOC_pool_set_mode },
 	{ "stat", xp_pool_stat, METH_NOARGS, XP_DOC_pool_stat },
 	{ "client_info", xp_pool_client_info, METH_O, XP_DOC_pool_client_info },
 	{ "slot_info", xp_pool_slot_info, METH_O, XP_DOC_pool_slot_info },

@@ -74,6 +74,7 @@ def test_bad_names(name: str) -> None:
     ({"label": "a\0b"}, ValueError), ({"demand_bytes": -1}, ValueError),
     ({"demand_bytes": 1 << 64}, ValueError), ({"cache_bytes": -1}, ValueError),
     ({"cache_time": -1}, ValueError), ({"keep": -1}, ValueError), ({"keep": []}, TypeError),
+    ({"mode": "rw"}, TypeError), ({"mode": -1}, ValueError), ({"group": 2.5}, TypeError),
     ({"nonsense": 1}, TypeError)])
 def test_wrong_types_and_ranges(options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
@@ -91,7 +92,7 @@ def test_the_types_cannot_be_made_without_a_call() -> None:
             cls()
     with pytest.raises(TypeError, match="no Pool"):
         xmem._core.pool_open(int, None, -1, 0, 0, 0, 0, 0, None,    # type: ignore[type-var]
-                             0, 0, 0, 0, 0)
+                             0, 0, 0, 0, 0, 0, 0)
     with pytest.raises(TypeError):
         xmem._core.set_types(int, int)      # type: ignore[arg-type]
     with pytest.raises(TypeError):
@@ -325,6 +326,60 @@ def test_a_descriptor_hands_an_anonymous_pool_on() -> None:
         xmem.BufferPool.from_fd(-1)
     with open(os.devnull, encoding="ascii") as file, pytest.raises(xmem.Released):
         xmem.BufferPool.from_fd(file.fileno())
+
+
+def test_a_descriptor_is_narrowed() -> None:
+    with xmem.BufferPool(writer=True) as writer:
+        fd = writer.fd()
+        reads = xmem.BufferPool.narrow_fd(fd)
+        with xmem.BufferPool.from_fd(reads) as reader:
+            assert reader.client != writer.client
+        with pytest.raises(xmem.NotPermitted, match="narrowed"):
+            xmem.BufferPool.from_fd(reads, writer=True)
+        with pytest.raises(xmem.NotPermitted):
+            xmem.BufferPool.narrow_fd(reads, writer=True)
+        with pytest.raises(xmem.Error, match="reader=True") as refused:
+            xmem.BufferPool.narrow_fd(fd, reader=False)
+        assert refused.value.errno == errno.EINVAL
+        with xmem.BufferPool.from_fd(fd, writer=True):
+            pass
+        os.close(fd)
+        os.close(reads)
+    with open(os.devnull, encoding="ascii") as file, pytest.raises(xmem.Released):
+        xmem.BufferPool.narrow_fd(file.fileno())
+
+
+def test_modes_say_who_may_join() -> None:
+    def entry() -> xmem.PoolEntry:
+        return next(pool for pool in xmem.pools() if pool.name == name)
+
+    name = fresh_name()
+    with xmem.BufferPool(name, writer=True, mode=0o400, group=os.getegid()) as pool:
+        assert (entry().mode, entry().gid, entry().owner_uid) == (0o400, os.getegid(),
+                                                                  os.geteuid())
+        if os.geteuid() or pool.backend == "daemon":
+            assert entry().roles == 2
+            with pytest.raises(xmem.NotPermitted, match="0600") as refused:
+                xmem.BufferPool(name, writer=True)
+            assert refused.value.errno == errno.EACCES
+        pool.set_mode(0o600)
+        assert (entry().mode, entry().roles) == (0o600, 6)
+        pool.set_mode(group=os.getegid())
+        assert entry().mode == 0o600
+        with xmem.BufferPool(f"{os.geteuid()}/{name}", writer=True) as again:
+            assert again.stat().clients == 2
+        if pool.backend == "daemon":
+            with pytest.raises(xmem.Error, match="xmemd") as refused:
+                xmem.BufferPool(name + "x", mode=0o640)
+            assert refused.value.errno == errno.EOPNOTSUPP
+        with pytest.raises(ValueError, match="0o640"):
+            pool.set_mode(0)
+        with pytest.raises(xmem.Error, match="0200"):
+            pool.set_mode(0o200)
+    with pytest.raises(xmem.Error, match="may not read"):
+        xmem.BufferPool(name, mode=0o620)
+    with pytest.raises(xmem.NotFound, match="no-such-group-here"):
+        xmem.BufferPool(name, group="no-such-group-here")
 
 
 def test_reopen_is_a_second_client() -> None:

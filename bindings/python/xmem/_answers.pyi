@@ -154,7 +154,8 @@ class ClientInfo(tuple[Any, ...]):
     role: Final[int]
     #: 1; 0: it has ended, and publications are in flight
     alive: Final[int]
-    #: as the host sees it
+    #: in this process's namespace, or as the daemon sees it; 0: not there, as that of a container
+    #: outside
     pid: Final[int]
     #: likewise
     uid: Final[int]
@@ -286,7 +287,7 @@ class PoolEntry(tuple[Any, ...]):
     number: Final[int]
     #: NUL-terminated; empty: anonymous
     name: Final[str]
-    #: of who made it
+    #: of who made it; UINT32_MAX: it has no number in this process's user namespace
     owner_uid: Final[int]
     #: capacity
     slots: Final[int]
@@ -304,6 +305,12 @@ class PoolEntry(tuple[Any, ...]):
     bytes_kept: Final[int]
     #: how many files
     payloads: Final[int]
+    #: who may join: as in struct xmem_pool_options
+    mode: Final[int]
+    #: its group; UINT32_MAX as owner_uid
+    gid: Final[int]
+    #: XMEM_MAY_*: what the mode lets this process do
+    roles: Final[int]
 
 
 @final

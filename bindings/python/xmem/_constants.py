@@ -19,10 +19,19 @@ class OpenFlags(enum.IntFlag):
     EXISTING = 0x2
     #: create the pool: EEXIST if it is there
     EXCLUSIVE = 0x4
-    #: also join a pool that another user made
-    FOREIGN = 0x8
     #: forked children keep a descriptor of the pool, by which xmem_pool_reopen joins it
     INHERIT = 0x10
+    #: if the pool is made, `gid` is its group
+    GROUP = 0x20
+
+
+class MayFlags(enum.IntFlag):
+    """Flags: XMEM_MAY_*."""
+
+    #: as a reader
+    READ = 0x2
+    #: as a writer
+    WRITE = 0x4
 
 
 class SubscribeFlags(enum.IntFlag):
@@ -244,8 +253,11 @@ VERSION_MAJOR: Final = 0
 VERSION_MINOR: Final = 5
 VERSION_PATCH: Final = 0
 FOREVER: Final = 9223372036854775807
+#: a descriptor of the pool helps nobody whom the mode does not let in
+MODE_STRICT: Final = 512
 #: demand_bytes: xmem_acquire makes no buffers
 NO_DEMAND: Final = 18446744073709551615
+GID_SAME: Final = 4294967295
 #: in place of a client id: no client
 NOBODY: Final = 4294967295
 #: pixels
@@ -318,12 +330,12 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_send",
     ),
     "EACCES": (
-        "xmem_pool_open", "xmem_data", "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_copy",
-        "xmem_copy_bytes", "xmem_data_private", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
-        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_copy_to_cuda", "xmem_copy_to_cpu",
-        "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
-        "xmem_copy_to_device_on", "xmem_host_query", "xmem_limit_next", "xmem_pool_next",
-        "xmem_attach_fd",
+        "xmem_pool_open", "xmem_data", "xmem_pool_open_fd", "xmem_pool_reopen",
+        "xmem_pool_fd_narrow", "xmem_copy", "xmem_copy_bytes", "xmem_data_private",
+        "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view",
+        "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on",
+        "xmem_copy_to_cpu_on", "xmem_copy_to_device_on", "xmem_host_query", "xmem_limit_next",
+        "xmem_pool_next", "xmem_attach_fd",
     ),
     "EAGAIN": (
         "xmem_receive", "xmem_receive_any", "xmem_acquire", "xmem_get", "xmem_get_slot",
@@ -332,8 +344,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "EBADF": (
         "xmem_receive", "xmem_receive_any", "xmem_publisher_label", "xmem_subscription_publisher",
-        "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_claims", "xmem_cuda_device",
-        "xmem_release_on", "xmem_attach_fd",
+        "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_pool_fd_narrow", "xmem_claims",
+        "xmem_cuda_device", "xmem_release_on", "xmem_attach_fd",
     ),
     "EBADMSG": (
         "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_tensor_view", "xmem_image_view",
@@ -387,12 +399,12 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_pool_open", "xmem_cancel", "xmem_subscribe", "xmem_receive", "xmem_receive_any",
         "xmem_preallocate", "xmem_acquire", "xmem_publish", "xmem_publisher",
         "xmem_publisher_label", "xmem_subscription_publisher", "xmem_pool_open_fd",
-        "xmem_pool_reopen", "xmem_pool_client", "xmem_set_ref_count", "xmem_offer_for",
-        "xmem_get_slot", "xmem_claims", "xmem_copy", "xmem_copy_bytes", "xmem_cuda_query",
-        "xmem_cuda_device_query", "xmem_preallocate_cuda", "xmem_acquire_cuda",
-        "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view",
-        "xmem_cuda_image_view", "xmem_cuda_device", "xmem_copy_to_cuda", "xmem_copy_to_cpu",
-        "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
+        "xmem_pool_reopen", "xmem_pool_fd_narrow", "xmem_pool_set_mode", "xmem_pool_client",
+        "xmem_set_ref_count", "xmem_offer_for", "xmem_get_slot", "xmem_claims", "xmem_copy",
+        "xmem_copy_bytes", "xmem_cuda_query", "xmem_cuda_device_query", "xmem_preallocate_cuda",
+        "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
+        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_cuda_device", "xmem_copy_to_cuda",
+        "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
         "xmem_copy_to_device_on", "xmem_publish_on", "xmem_wait_on", "xmem_wait_contents",
         "xmem_release_on", "xmem_pool_stat", "xmem_pool_client_info", "xmem_pool_slot_info",
         "xmem_pool_device_info", "xmem_pool_holds", "xmem_host_query", "xmem_limit_next",
@@ -422,12 +434,13 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     "EMFILE": (
         "xmem_pool_open", "xmem_subscribe", "xmem_receive", "xmem_receive_any", "xmem_data",
         "xmem_preallocate", "xmem_acquire", "xmem_pool_poll_fd", "xmem_subscription_poll_fd",
-        "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_pool_fd", "xmem_copy", "xmem_copy_bytes",
-        "xmem_data_private", "xmem_preallocate_cuda", "xmem_acquire_cuda", "xmem_attach_cuda",
-        "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view",
-        "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on",
-        "xmem_copy_to_cpu_on", "xmem_copy_to_device_on", "xmem_preallocate_with",
-        "xmem_attach_fd", "xmem_get_mut", "xmem_tensor_view", "xmem_image_view",
+        "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_pool_fd", "xmem_pool_fd_narrow",
+        "xmem_copy", "xmem_copy_bytes", "xmem_data_private", "xmem_preallocate_cuda",
+        "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
+        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_copy_to_cuda", "xmem_copy_to_cpu",
+        "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
+        "xmem_copy_to_device_on", "xmem_preallocate_with", "xmem_attach_fd", "xmem_get_mut",
+        "xmem_tensor_view", "xmem_image_view",
     ),
     "ENAMETOOLONG": (
         "xmem_pool_open", "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_host_query",
@@ -438,13 +451,13 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_tensor_check",
     ),
     "ENODEV": (
-        "xmem_pool_open", "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_copy", "xmem_copy_bytes",
-        "xmem_cuda_query", "xmem_cuda_device_query", "xmem_preallocate_cuda", "xmem_acquire_cuda",
-        "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view",
-        "xmem_cuda_image_view", "xmem_cuda_device", "xmem_copy_to_cuda", "xmem_copy_to_cpu",
-        "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
-        "xmem_copy_to_device_on", "xmem_publish_on", "xmem_wait_on", "xmem_release_on",
-        "xmem_host_query",
+        "xmem_pool_open", "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_pool_fd_narrow",
+        "xmem_copy", "xmem_copy_bytes", "xmem_cuda_query", "xmem_cuda_device_query",
+        "xmem_preallocate_cuda", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
+        "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_cuda_device",
+        "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on",
+        "xmem_copy_to_cpu_on", "xmem_copy_to_device_on", "xmem_publish_on", "xmem_wait_on",
+        "xmem_release_on", "xmem_host_query",
     ),
     "ENOENT": (
         "xmem_pool_open", "xmem_subscribe", "xmem_receive_any", "xmem_publisher",
@@ -483,7 +496,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_get_api",
     ),
     "EOPNOTSUPP": (
-        "xmem_subscribe", "xmem_pool_reopen", "xmem_preallocate_cuda", "xmem_get_mut",
+        "xmem_pool_open", "xmem_subscribe", "xmem_pool_open_fd", "xmem_pool_reopen",
+        "xmem_pool_set_mode", "xmem_preallocate_cuda", "xmem_get_mut",
     ),
     "EOVERFLOW": (
         "xmem_receive", "xmem_receive_any", "xmem_publish", "xmem_get", "xmem_clone",
@@ -499,14 +513,15 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     "EPERM": (
         "xmem_pool_open", "xmem_preallocate", "xmem_acquire", "xmem_data_mut", "xmem_publish",
         "xmem_clone", "xmem_buffer_metadata_mut", "xmem_pool_open_fd", "xmem_pool_reopen",
-        "xmem_set_ref_count", "xmem_offer_for", "xmem_forget", "xmem_void_claims", "xmem_copy",
-        "xmem_copy_bytes", "xmem_data_private", "xmem_preallocate_cuda", "xmem_acquire_cuda",
-        "xmem_attach_cuda", "xmem_cuda_ptr_mut", "xmem_copy_to_cuda", "xmem_copy_to_device",
-        "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on", "xmem_copy_to_device_on",
-        "xmem_publish_on", "xmem_release_on", "xmem_host_query", "xmem_limit_next",
-        "xmem_pool_next", "xmem_preallocate_with", "xmem_trim", "xmem_attach_fd", "xmem_get_mut",
-        "xmem_forward", "xmem_send", "xmem_retract", "xmem_describe_tensor",
-        "xmem_describe_image", "xmem_describe_content", "xmem_describe_time",
+        "xmem_pool_set_mode", "xmem_set_ref_count", "xmem_offer_for", "xmem_forget",
+        "xmem_void_claims", "xmem_copy", "xmem_copy_bytes", "xmem_data_private",
+        "xmem_preallocate_cuda", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr_mut",
+        "xmem_copy_to_cuda", "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
+        "xmem_copy_to_device_on", "xmem_publish_on", "xmem_release_on", "xmem_host_query",
+        "xmem_limit_next", "xmem_pool_next", "xmem_preallocate_with", "xmem_trim",
+        "xmem_attach_fd", "xmem_get_mut", "xmem_forward", "xmem_send", "xmem_retract",
+        "xmem_describe_tensor", "xmem_describe_image", "xmem_describe_content",
+        "xmem_describe_time",
     ),
     "EPIPE": (
         "xmem_receive", "xmem_receive_any",

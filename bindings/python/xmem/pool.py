@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import functools
+import grp
 import operator
 import os
 import weakref
 from typing import Any, Self
 
 from . import _core, aio, holders, reduce, unread
-from ._constants import NO_DEMAND, MemoryFlags, OpenFlags, SubscribeFlags
+from ._constants import GID_SAME, NO_DEMAND, MayFlags, MemoryFlags, OpenFlags, SubscribeFlags
 from .arguments import sized, wanted
 from .cuda import CudaPool
 from .errors import Limit, NotFound, TimedOut, WouldBlock
@@ -20,7 +21,8 @@ from .subscription import Subscription
 from .typing import DTypeLike, ShapeLike
 from .unread import Unread
 
-_WRITER, _EXISTING, _EXCLUSIVE, _FOREIGN, _INHERIT = (int(flag) for flag in OpenFlags)
+_WRITER, _EXISTING, _EXCLUSIVE, _INHERIT, _GROUP = (int(flag) for flag in OpenFlags)
+_READ, _WRITE = (int(flag) for flag in MayFlags)
 _HUGE, _SHARED = int(MemoryFlags.HUGE), int(MemoryFlags.SHARED)
 _WAITS, _PUBLISHER, _NOWAIT = (int(flag) for flag in SubscribeFlags)
 
@@ -31,9 +33,12 @@ class BufferPool(CudaPool):
     """A handle of the pool of that name, which is made if there is none.
 
     name: up to 31 characters of A-Z a-z 0-9 . _ -; None: an anonymous pool, always a new one.
+    "USER/NAME" is the pool of another user, by number or by the name that /etc/passwd has.
     writer: this client acquires and publishes; a reader only gets and receives.
     existing, exclusive: only a pool that is there, or only one that is not.
-    foreign: also one that another user made. inherit: forked children may reopen it.
+    inherit: forked children may reopen it.
+    mode: who may join the pool that is made, as of files (0o640); 0: its user alone, 0o600.
+    group: its group, by number or name, one of this user's; None: this process's.
     slots, clients, ring_entries: what whoever makes the pool wants at least; 0: the default.
     wait_bound: seconds that a slow subscriber may make this writer wait in all; None: for ever.
     label: what others see of this client, at most 15 characters; None: the program's name.
@@ -58,17 +63,17 @@ class BufferPool(CudaPool):
     _subscriptions: weakref.WeakSet[Subscription]
 
     def __new__(cls, name: str | None = None, *, writer: bool = False, existing: bool = False,
-                exclusive: bool = False, foreign: bool = False, inherit: bool = False,
-                slots: int = 0, clients: int = 0, ring_entries: int = 0,
-                wait_bound: float | None = 0.0, label: str | None = None,
+                exclusive: bool = False, inherit: bool = False,
+                mode: int = 0, group: int | str | None = None, slots: int = 0, clients: int = 0,
+                ring_entries: int = 0, wait_bound: float | None = 0.0, label: str | None = None,
                 demand_bytes: int | None = 0, cache_bytes: int = 0,
                 cache_time: float | None = 0.0, huge: bool = False, shared: bool = False,
                  keep: int = 0, in_flight: float | None = 600.0) -> Self:
         if name == "":
             raise ValueError("a pool's name is not empty; None makes an anonymous pool")
         return cls._open(name, -1, dict(
-            writer=writer, existing=existing, exclusive=exclusive, foreign=foreign,
-            inherit=inherit, slots=slots, clients=clients, ring_entries=ring_entries,
+            writer=writer, existing=existing, exclusive=exclusive, inherit=inherit,
+            mode=mode, group=group, slots=slots, clients=clients, ring_entries=ring_entries,
             wait_bound=wait_bound, label=label, demand_bytes=demand_bytes,
             cache_bytes=cache_bytes, cache_time=cache_time, huge=huge, shared=shared, keep=keep,
             in_flight=in_flight))
@@ -76,8 +81,8 @@ class BufferPool(CudaPool):
     @classmethod
     def _open(cls, name: str | None, fd: int, of: dict[str, Any]) -> Self:
         flags = (bool(of["writer"]) * _WRITER | bool(of["existing"]) * _EXISTING |
-                 bool(of["exclusive"]) * _EXCLUSIVE | bool(of["foreign"]) * _FOREIGN |
-                 bool(of["inherit"]) * _INHERIT)
+                 bool(of["exclusive"]) * _EXCLUSIVE | bool(of["inherit"]) * _INHERIT |
+                 (of["group"] is not None) * _GROUP)
         demand = of["demand_bytes"]
         for time in "wait_bound", "cache_time":
             if of[time] is not None and not of[time] >= 0:
@@ -92,7 +97,8 @@ class BufferPool(CudaPool):
                 cls, name, fd, flags, of["slots"], of["clients"], of["ring_entries"],
                 of["wait_bound"], of["label"], NO_DEMAND if demand is None else demand,
                 of["cache_bytes"], of["cache_time"],
-                bool(of["huge"]) * _HUGE | bool(of["shared"]) * _SHARED, of["keep"])
+                bool(of["huge"]) * _HUGE | bool(of["shared"]) * _SHARED, of["keep"],
+                of["mode"], _gid(of["group"], 0))
         except Limit as error:
             if error.errno == errno.EUSERS:
                 raise Limit(error.errno, f"{error.strerror}{holders.inside(name)}; whoever opens "
@@ -135,6 +141,26 @@ class BufferPool(CudaPool):
         if unknown:
             raise TypeError(f"BufferPool has no option {', '.join(sorted(unknown))}")
         return cls._open(None, fd, {**_DEFAULTS, **options})
+
+    @classmethod
+    def narrow_fd(cls, fd: int, *, reader: bool = True, writer: bool = False) -> int:
+        """Make from a descriptor of pool.fd() another one that lets in in fewer roles.
+
+        It is the caller's, to pass on; fd stays what it is. Raises NotPermitted if fd lets in in
+        fewer roles than these, Released (EBADF) if it is no pool's, NoDevice.
+        """
+        return _core.narrow_fd(fd, bool(reader) * _READ | bool(writer) * _WRITE)
+
+    def set_mode(self, mode: int | None = None, group: int | str | None = None) -> None:
+        """Change who may join the pool from now on, as mode= and group= do; None: as it is.
+
+        Who has joined stays, and so do descriptors, unless the mode has 0o1000. Raises
+        NotPermitted if the pool is another user's or the group none of this user's; Error
+        (EOPNOTSUPP): xmemd is the host, whose pools are one user's.
+        """
+        if mode is not None and not mode:
+            raise ValueError("mode is None, which leaves it as it is, or bits such as 0o640, not 0")
+        self._set_mode(0 if mode is None else mode, _gid(group, GID_SAME))
 
     def reopen(self) -> Self:
         """Join anew: in a forked child, after the host has gone, or as a second client.
@@ -287,6 +313,17 @@ class BufferPool(CudaPool):
         subscription._waiters = {}      # before another thread can have it
         self._subscriptions.add(subscription)
         return subscription
+
+
+def _gid(group: int | str | None, otherwise: int) -> int:
+    if group is None:
+        return otherwise
+    if isinstance(group, str):
+        try:
+            return grp.getgrnam(group).gr_gid
+        except KeyError:
+            raise NotFound(errno.ENOENT, f"there is no group {group!r}") from None
+    return group
 
 
 #: What BufferPool() takes if nothing is said.

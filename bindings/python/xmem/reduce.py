@@ -203,7 +203,7 @@ def guard(of: BufferGuard, lasts: float | EllipsisType | None = ...) -> tuple[An
     sent = time.monotonic(), _offer(of, lasts)
     if where.name is None:
         return load_anonymous_guard, (where, of.token, sent)
-    options = where.options if shared else {"foreign": where.options["foreign"]}
+    options = where.options if shared else {}
     return load_guard, (type(where), where.name, options, of.token, sent)
 
 

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Who may join a pool, as access.h describes it and uapi.h rules it.
+ */
+#include "access.h"
+
+#define GROUP_SHIFT	3	/* of the group's bits in a mode */
+#define OWNER_SHIFT	6
+
+static u32 xm_role_bit(u32 role)
+{
+	return role == XMEM_ROLE_READER || role == XMEM_ROLE_WRITER ? 1u << role : 0;
+}
+
+/* Only one of the three counts: who is of the group has the group's bits, if others have more. */
+u32 xm_access(u32 owner, u32 mode, const struct xm_who *who)
+{
+	u32 roles = 0;
+
+	if (who->override)
+		return XMEM_ROLES_ALL;
+	if (who->uid == owner)
+		mode >>= OWNER_SHIFT;
+	else if (who->in_group)
+		mode >>= GROUP_SHIFT;
+	if (mode & XMEM_MODE_READ)
+		roles |= xm_role_bit(XMEM_ROLE_READER);
+	if (mode & XMEM_MODE_WRITE)
+		roles |= xm_role_bit(XMEM_ROLE_WRITER);
+	return roles;
+}
+
+int xm_mode_check(u32 mode)
+{
+	u32 shift;
+
+	if (mode & ~XMEM_MODE_KNOWN)
+		return -EINVAL;
+	for (shift = 0; shift <= OWNER_SHIFT; shift += GROUP_SHIFT)
+		if (mode >> shift & XMEM_MODE_WRITE && !(mode >> shift & XMEM_MODE_READ))
+			return -EINVAL;
+	return 0;
+}
+
+int xm_role_permit(u32 roles, u32 role, bool owner)
+{
+	if (roles & xm_role_bit(role))
+		return 0;
+	return roles || owner ? -EACCES : -ENOENT;
+}
+
+int xm_roles_narrow(u32 has, u32 wanted, u32 *ret_roles)
+{
+	if (wanted & ~XMEM_ROLES_ALL)
+		return -EINVAL;
+	if (wanted & ~has)
+		return -EACCES;
+	*ret_roles = wanted ? wanted : has;
+	return 0;
+}
+
+int xm_join_access_check(const struct xmem_join_request *join)
+{
+	bool by_fd = join->flags & XMEM_JOIN_FD;
+	bool owner = join->flags & XMEM_JOIN_OWNER, group = join->flags & XMEM_JOIN_GROUP;
+
+	if (!xm_role_bit(join->role) || join->roles)
+		return -EINVAL;
+	if ((!owner && join->owner_uid) || (!group && join->gid))
+		return -EINVAL;
+	if (by_fd && (owner || group || join->mode))
+		return -EINVAL;
+	/* An anonymous pool is always a new one, and the caller's. */
+	if (owner && !join->name[0])
+		return -EINVAL;
+	return xm_mode_check(join->mode);
+}
+
+int xm_access_check(const struct xmem_access_request *request)
+{
+	bool mode = request->flags & XMEM_ACCESS_MODE, group = request->flags & XMEM_ACCESS_GROUP;
+
+	if (request->owner_uid || (!group && request->gid) || mode != !!request->mode)
+		return -EINVAL;
+	return xm_mode_check(request->mode);
+}

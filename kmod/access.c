@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Who may join a pool: the owner, group and mode that its creator has given it, what the caller
+ * may by these, and changing them. core/access.c has the rules; here is who asks.
+ *
+ * The caller is the one whose request it is, and not who has opened the device: the client will
+ * be the caller's process. As with files it is its fsuid that counts.
+ */
+#include <linux/cred.h>
+#include <linux/user_namespace.h>
+
+#include "core/access.h"
+#include "xk.h"
+
+/* ---- a pool's owner, group and mode ---- */
+
+/* A group that the caller may give to a pool made in @ns: its own, or any with CAP_CHOWN. */
+static int xk_access_group(struct user_namespace *ns, u32 gid, kgid_t *ret)
+{
+	*ret = make_kgid(current_user_ns(), gid);
+	if (!gid_valid(*ret))
+		return -EINVAL;
+	return in_group_p(*ret) || ns_capable(ns, CAP_CHOWN) ? 0 : -EPERM;
+}
+
+/* A new pool is the caller's. The fields of @join have been checked. */
+int xk_access_prepare(struct xk_pool *pool, const struct xmem_join_request *join)
+{
+	kgid_t gid = current_fsgid();
+	int err = 0;
+
+	if (join->flags & XMEM_JOIN_GROUP)
+		err = xk_access_group(current_user_ns(), join->gid, &gid);
+	if (err)
+		return err;
+	spin_lock_init(&pool->access_lock);
+	pool->owner = current_fsuid();
+	pool->gid = gid;
+	pool->mode = join->mode ? join->mode : XMEM_MODE_DEFAULT;
+	pool->user_ns = get_user_ns(current_user_ns());
+	return 0;
+}
+
+void xk_access_free(struct xk_pool *pool)
+{
+	if (pool->user_ns)
+		put_user_ns(pool->user_ns);
+}
+
+/* One look at what ACCESS may change, both together. */
+void xk_access_of(struct xk_pool *pool, kgid_t *ret_gid, u32 *ret_mode)
+{
+	spin_lock(&pool->access_lock);
+	*ret_gid = pool->gid;
+	*ret_mode = pool->mode;
+	spin_unlock(&pool->access_lock);
+}
+
+bool xk_access_owns(const struct xk_pool *pool)
+{
+	return uid_eq(pool->owner, current_fsuid());
+}
+
+/*
+ * The roles in which the mode lets the caller in. Nobody is told that a capability was missing,
+ * as it is for most callers: it would be in the audit log for every pool that they list.
+ */
+u32 xk_access_roles(struct xk_pool *pool)
+{
+	struct xm_who who = { .uid = __kuid_val(current_fsuid()) };
+	u32 roles, mode;
+	kgid_t gid;
+
+	xk_access_of(pool, &gid, &mode);
+	who.in_group = in_group_p(gid);
+	roles = xm_access(__kuid_val(pool->owner), mode, &who);
+	if (roles == XMEM_ROLES_ALL)
+		return roles;
+	who.override = ns_capable_noaudit(pool->user_ns, CAP_DAC_OVERRIDE);
+	return xm_access(__kuid_val(pool->owner), mode, &who);
+}
+
+/* The same for who has a descriptor of the pool with @roles. */
+u32 xk_access_roles_by_file(struct xk_pool *pool, u32 roles)
+{
+	kgid_t gid;
+	u32 mode;
+
+	xk_access_of(pool, &gid, &mode);
+	return mode & XMEM_MODE_STRICT ? roles & xk_access_roles(pool) : roles;
+}
+
+/* ---- the request access ---- */
+
+static void xk_access_say(struct xk_pool *pool, struct xmem_access_request *request)
+{
+	kgid_t gid;
+
+	xk_access_of(pool, &gid, &request->mode);
+	request->gid = from_kgid(current_user_ns(), gid);
+	request->owner_uid = from_kuid(current_user_ns(), pool->owner);
+}
+
+int xk_access_begin(struct xk_call *call)
+{
+	struct xmem_access_request *request = &call->u.access;
+	struct xk_pool *pool = call->client->pool;
+	kgid_t gid = INVALID_GID;
+	int err = xm_access_check(request);
+
+	if (err)
+		return err;
+	if (request->flags && !xk_access_owns(pool) && !ns_capable(pool->user_ns, CAP_SYS_ADMIN))
+		return -EPERM;
+	if (request->flags & XMEM_ACCESS_GROUP)
+		err = xk_access_group(pool->user_ns, request->gid, &gid);
+	if (err)
+		return err;
+	spin_lock(&pool->access_lock);
+	if (request->flags & XMEM_ACCESS_GROUP)
+		pool->gid = gid;
+	if (request->flags & XMEM_ACCESS_MODE)
+		pool->mode = request->mode;
+	spin_unlock(&pool->access_lock);
+	xk_access_say(pool, request);
+	return 0;
+}

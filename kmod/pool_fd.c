@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Descriptors of a pool: pool_fd gives one, narrow makes of one another for fewer roles, and a
+ * join with XMEM_JOIN_FD takes one. Each is a use of the pool.
+ *
+ * A file of this kind never changes, because who was sent it over a socket has the same one.
+ */
+#include <linux/anon_inodes.h>
+#include <linux/file.h>
+#include <linux/slab.h>
+
+#include "core/access.h"
+#include "xk.h"
+
+struct xk_pool_file {
+	struct xk_pool *pool;		/* with a use */
+	u32 roles;			/* in which it lets in whoever has it */
+};
+
+static int xk_pool_fd_release(struct inode *inode, struct file *file)
+{
+	struct xk_pool_file *own = file->private_data;
+
+	xk_pool_unuse(own->pool);
+	kfree(own);
+	return 0;
+}
+
+static void xk_pool_fd_show(struct seq_file *m, struct file *file)
+{
+	const struct xk_pool_file *own = file->private_data;
+
+	xk_fdinfo_pool(m, own->pool);
+	xk_fdinfo_roles(m, own->roles);
+}
+
+static const struct file_operations xk_pool_fd_fops = {
+	.owner = THIS_MODULE,
+	.release = xk_pool_fd_release,
+	.show_fdinfo = xk_pool_fd_show,
+	.llseek = noop_llseek,
+};
+
+/* A new file, which takes over a use of @pool that the caller has, also if that fails. */
+static struct file *xk_pool_file_new(struct xk_pool *pool, u32 roles)
+{
+	struct xk_pool_file *own = kmalloc(sizeof(*own), GFP_KERNEL_ACCOUNT);
+	struct file *file = ERR_PTR(-ENOMEM);
+
+	if (!own)
+		goto err_use;
+	own->pool = pool;
+	own->roles = roles;
+	file = anon_inode_getfile("[xmem-pool]", &xk_pool_fd_fops, own, O_RDWR | O_CLOEXEC);
+	if (!IS_ERR(file))
+		return file;
+	kfree(own);
+err_use:
+	xk_pool_unuse(pool);
+	return file;
+}
+
+/* The pool of a descriptor, with a use for the caller, and the roles that the file carries. */
+struct xk_pool *xk_pool_of_fd(int fd, u32 *ret_roles)
+{
+	struct file *file = fget(fd);
+	struct xk_pool *pool = ERR_PTR(-EBADF);
+
+	if (!file)
+		return pool;
+	if (file->f_op == &xk_pool_fd_fops) {
+		const struct xk_pool_file *own = file->private_data;
+
+		pool = xk_pool_get_used(own->pool);
+		*ret_roles = own->roles;
+	}
+	fput(file);
+	return pool;
+}
+
+int xk_pool_fd_begin(struct xk_call *call)
+{
+	struct xmem_pool_fd_request *request = &call->u.pool_fd;
+	struct xk_pool *pool = call->client->pool;
+	struct file *file;
+	int err = xm_roles_narrow(call->client->roles, request->roles, &request->roles);
+
+	if (!err)
+		err = xk_client_lock(call->client);
+	/* The client may be ending, but until end_work has this lock the pool is used. */
+	if (err)
+		return err;
+	pool = xk_pool_get_used(pool);
+	mutex_unlock(&call->client->pool->lock);
+	if (IS_ERR(pool))
+		return -ENOTCONN;
+	file = xk_pool_file_new(pool, request->roles);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	call->give = file;
+	return 0;
+}
+
+int xk_narrow_begin(struct xk_call *call)
+{
+	struct xmem_narrow_request *request = &call->u.narrow;
+	struct xk_pool *pool;
+	struct file *file;
+	u32 has;
+	int err;
+
+	if (!request->roles || request->roles & ~XMEM_ROLES_ALL)
+		return -EINVAL;
+	pool = xk_pool_of_fd(request->pool_fd, &has);
+	if (IS_ERR(pool))
+		return PTR_ERR(pool);
+	err = xm_roles_narrow(has, request->roles, &request->roles);
+	if (err) {
+		xk_pool_unuse(pool);
+		return err;
+	}
+	file = xk_pool_file_new(pool, request->roles);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	call->give = file;
+	return 0;
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The user in a pool's name: "USER/NAME". A name of a user is looked up in /etc/passwd, and not
+ * where the machine may know others (NSS): that would load modules into this process and might
+ * ask the network, while a pool is opened. Who is known there only is given by number.
+ */
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "join.h"
+#include "uncancelled.h"
+
+#define USER_BYTES	64	/* a user's name with its NUL */
+#define LINE_BYTES	4096	/* of /etc/passwd; a longer one ends the look */
+
+static int find_user(const char *user, u32 *ret_uid)
+{
+	struct passwd entry, *found = NULL;
+	FILE *file = fopen("/etc/passwd", "re");
+	char line[LINE_BYTES];
+
+	while (file && !fgetpwent_r(file, &entry, line, sizeof(line), &found) &&
+	       strcmp(entry.pw_name, user))
+		found = NULL;
+	if (file)
+		fclose(file);
+	if (!found)
+		return -ENOENT;
+	*ret_uid = found->pw_uid;
+	return 0;
+}
+
+/* ~0 is nobody's number. */
+static int take_number(const char *user, u32 *ret_uid)
+{
+	unsigned long long number;
+	char *end;
+
+	if (*user < '0' || *user > '9')
+		return -ENOENT;
+	number = strtoull(user, &end, 10);
+	if (*end || number >= ~0U)
+		return -EINVAL;
+	*ret_uid = number;
+	return 0;
+}
+
+int xl_join_owner(const char *name, size_t length, struct xmem_join_request *request)
+{
+	char user[USER_BYTES];
+	u32 uid = ~0U;
+	int err;
+	XL_UNCANCELLED;
+
+	if (!length || length >= sizeof(user))
+		return xl_fail(EINVAL, "open pool '%.40s': before the slash stands no user", name);
+	memcpy(user, name, length);
+	user[length] = 0;
+	err = take_number(user, &uid);
+	if (err == -EINVAL)
+		return xl_fail(EINVAL, "open pool '%.40s': '%s' is no user's number", name, user);
+	if (err && find_user(user, &uid))
+		return xl_fail(EINVAL, "open pool '%.40s': in a name, before a slash stands a "
+				       "user, and /etc/passwd has no '%s'; one that is known "
+				       "elsewhere is given by number", name, user);
+	if (uid == geteuid())
+		return 0;
+	request->flags |= XMEM_JOIN_OWNER;
+	request->owner_uid = uid;
+	return 0;
+}
