@@ -41,7 +41,7 @@ static void scene_end(struct scene *s)
 	world_end(s->world, s->owner);
 	while (xm_host_orphaned_claims(s->host, &at) >= 0)
 		world_reap(s->world);
-	ck_assert_uint_eq(s->map->pool->claimed, 0);
+	ck_assert_uint_eq(s->map->pool->claimed, s->host->claims->alone);
 	world_is_clean(s->world);
 	world_free(s->world);
 }
@@ -692,6 +692,142 @@ START_TEST(claims_without_end_have_one_once_their_owner_has_ended)
 }
 END_TEST
 
+/* ---- owners that add by themselves (I10) ---- */
+
+/* slot[0] has the next contents, which the owner holds. */
+static void renew(struct scene *s)
+{
+	ck_assert(world_scan(s->world, s->owner, s->slot[0], true, 0));
+	s->token = world_publish(s->world, s->owner, s->slot[0]);
+	ck_assert_int_eq(xm_get(s->map, s->owner, s->token), 0);
+}
+
+static struct scene scene_alone(void)
+{
+	struct scene s = scene_make();
+
+	xm_claims_share(s.host);
+	ck_assert_int_eq(xm_get(s.map, s.owner, s.token), 0);
+	return s;
+}
+
+START_TEST(an_owner_adds_by_itself_once_for_each_contents)
+{
+	struct scene s = scene_make();
+	u32 i;
+
+	ck_assert_int_eq(xm_get(s.map, s.owner, s.token), 0);
+	ck_assert_int_eq(xm_claim_alone(s.map, s.owner, s.token, 1), -EAGAIN);	/* no host knows */
+	xm_claims_share(s.host);
+	ck_assert_uint_eq(s.map->pool->claimed, 1);
+	ck_assert_int_eq(xm_get(s.map, s.reader, s.token), 0);
+	ck_assert_int_eq(xm_claim_alone(s.map, s.reader, s.token, 1), -EAGAIN);
+	world_put(s.world, s.reader, s.slot[0]);
+	for (i = 1; i < 4; i++) {
+		u64 earlier = s.token - (1ULL << 16);
+
+		ck_assert_int_eq(xm_claim_alone(s.map, s.owner, earlier, 1), -EAGAIN);
+		world_put(s.world, s.owner, s.slot[0]);
+		ck_assert_int_eq(xm_claim_alone(s.map, s.owner, s.token, 1), -EAGAIN);
+		ck_assert_int_eq(xm_get(s.map, s.owner, s.token), 0);
+		ck_assert_int_eq(xm_claim_alone(s.map, s.owner, s.token, i), 0);
+		ck_assert_uint_eq(left(&s), i);
+		ck_assert_int_eq(xm_claim_alone(s.map, s.owner, s.token, 1), -EAGAIN);
+		world_put(s.world, s.owner, s.slot[0]);
+		ck_assert(!world_scan(s.world, s.owner, s.slot[0], true, 0));
+		ck_assert_int_eq(xm_get(s.map, s.reader, s.token), 0);
+		ck_assert_int_eq(xm_get(s.map, s.reader, earlier), -ESTALE);
+		world_put(s.world, s.reader, s.slot[0]);
+		/* who wants some of earlier contents gets none of these */
+		ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], xm_generation(earlier), 1),
+				 -ERANGE);
+		ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], xm_generation(s.token), i), 0);
+		world_put(s.world, s.reader, s.slot[0]);
+		ck_assert_int_eq(xm_claim_alone(s.map, s.owner, s.token, 1), -EAGAIN);
+		renew(&s);
+	}
+	scene_end(&s);
+}
+END_TEST
+
+/* What the host has noted of claims that were taken is of no others. */
+START_TEST(what_came_alone_has_no_time_and_is_nobodys_own)
+{
+	u32 own;
+
+	for (own = 0; own < 2; own++) {
+		struct scene s = scene_alone();
+		u32 third = world_join(s.world, XMEM_ROLE_READER, 0);
+		u64 deadline;
+
+		if (own)
+			ck_assert_int_eq(add_own(&s, third, s.token, 1, 0), 0);
+		else
+			ck_assert_int_eq(claim(&s, third, XMEM_CLAIM_ADD, s.token, 1, SECOND), 0);
+		ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], ~0ULL, 1), 0);
+		world_put(s.world, s.owner, s.slot[0]);
+		renew(&s);
+		ck_assert_int_eq(xm_claim_alone(s.map, s.owner, s.token, 1), 0);
+		if (own)
+			ck_assert_int_eq(take_own(&s, third, 1), -ENOENT);
+		else
+			ck_assert_int_eq(xm_host_expire_claims(s.host, NOW + 20 * SECOND,
+							       &deadline), -ENOENT);
+		ck_assert_int_eq(claim(&s, third, XMEM_CLAIM_VOID, s.token, 0, 0), -EPERM);
+		world_end(s.world, third);
+		ck_assert_uint_eq(left(&s), 1);
+		/* Those that others add have no time then, either. */
+		ck_assert_int_eq(claim(&s, s.reader, XMEM_CLAIM_ADD, s.token, 1, SECOND), 0);
+		ck_assert_int_eq(xm_host_expire_claims(s.host, NOW + 20 * SECOND, &deadline),
+				 -ENOENT);
+		ck_assert_uint_eq(left(&s), 2);
+		ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_VOID, s.token, 0, 0), 0);
+		ck_assert_uint_eq(left(&s), 0);
+		world_put(s.world, s.owner, s.slot[0]);
+		scene_end(&s);
+	}
+}
+END_TEST
+
+/* The end of a client whose own claim was taken, with no request before that would notice it. */
+START_TEST(the_end_of_a_client_takes_none_that_came_alone)
+{
+	struct scene s = scene_alone();
+	u32 third = world_join(s.world, XMEM_ROLE_READER, 0);
+
+	ck_assert_int_eq(add_own(&s, third, s.token, 1, 0), 0);
+	ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], ~0ULL, 1), 0);
+	ck_assert_int_eq(xm_claim_alone(s.map, s.owner, s.token, 1), 0);
+	world_end(s.world, third);
+	ck_assert_uint_eq(left(&s), 1);
+	world_put(s.world, s.owner, s.slot[0]);
+	scene_end(&s);
+}
+END_TEST
+
+START_TEST(what_came_alone_has_an_end_once_its_owner_has_ended)
+{
+	const u64 bound = NOW + XMEM_CLAIM_LONGEST_NS;
+	struct scene s = scene_alone();
+	u32 third = world_join(s.world, XMEM_ROLE_READER, 0), at = 0;
+	u64 deadline;
+
+	ck_assert_int_eq(xm_claim_alone(s.map, s.owner, s.token, 2), 0);
+	world_end(s.world, s.owner);
+	ck_assert_uint_eq(world_reap(s.world), 0);
+	ck_assert_int_eq(xm_host_orphaned_claims(s.host, &at), -ENOENT);
+	xm_host_bound_claims(s.host, NOW);
+	ck_assert_int_eq(xm_host_expire_claims(s.host, bound - 1, &deadline), -ENOENT);
+	ck_assert(deadline == bound);
+	ck_assert_uint_eq(left(&s), 2);
+	ck_assert_int_eq(xm_host_expire_claims(s.host, bound, &deadline), s.slot[0]);
+	ck_assert_uint_eq(world_reap(s.world), 1);
+	world_end(s.world, third);
+	s.owner = world_join(s.world, XMEM_ROLE_WRITER, 0);
+	scene_end(&s);
+}
+END_TEST
+
 void claims_tests(Suite *suite)
 {
 	TCase *tcase = tcase_create("claims");
@@ -716,5 +852,9 @@ void claims_tests(Suite *suite)
 	tcase_add_test(tcase, who_adds_none_has_added_none);
 	tcase_add_test(tcase, its_own_is_not_among_those_that_came_after_it_was_void_or_taken);
 	tcase_add_test(tcase, all_who_have_added_count_and_not_the_last_alone);
+	tcase_add_test(tcase, an_owner_adds_by_itself_once_for_each_contents);
+	tcase_add_test(tcase, what_came_alone_has_no_time_and_is_nobodys_own);
+	tcase_add_test(tcase, the_end_of_a_client_takes_none_that_came_alone);
+	tcase_add_test(tcase, what_came_alone_has_an_end_once_its_owner_has_ended);
 	suite_add_tcase(suite, tcase);
 }
