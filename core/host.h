@@ -20,8 +20,8 @@
 /* What the host notes of one slot with claims. It is in its private memory. */
 struct xm_claim {
 	u64 deadline_ns;			/* ~0: none */
-	u64 first;				/* the generation in the row's word that counts them:
-						 * with another one, this says nothing (I10) */
+	u64 first;				/* of the row's word, which counts them; beside
+						 * another one this says nothing (I10) */
 	u64 adders[XMEM_CLIENT_WORDS];		/* bit set: that client has added some, and lives */
 	u64 counted[XMEM_CLIENT_WORDS];		/* bit set: one of them is that client's own, until
 						 * its hold says otherwise (XM_HOLD_FORGOTTEN) */

@@ -3,8 +3,8 @@
  * I10: the owner sets claims aside by itself, without the host.
  *
  * The word of the row has a generation, `first`, and the number of claims. The owner has two
- * threads. One writes contents, twice, sets a claim aside for C
- * by itself if it can, and drops its hold. The other scans, and so frees the slot for the next.
+ * threads. One writes contents, twice, sets a claim aside for C by itself if it can, and drops
+ * its hold. The other scans, and so frees the slot for the next.
  * A, a further client, asks the host for a claim of its own in the first contents, ends, and the
  * host takes that. C comes for each claim that it was told of, and may stay away. The time of
  * what the host has noted may pass at any moment. The owner may end at any step; its claims last
@@ -61,7 +61,7 @@ inline take_any() {
 	}
 }
 
-/* The word says else than what was noted: the owner has added by itself, for as long as it lives. */
+/* The word says else than what was noted: the owner has added by itself, without end. */
 inline settle() {
 	atomic {
 		if

@@ -743,7 +743,9 @@ START_TEST(an_owner_adds_by_itself_once_for_each_contents)
 				 -ERANGE);
 		ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], xm_generation(s.token), i), 0);
 		world_put(s.world, s.reader, s.slot[0]);
+		ck_assert_int_eq(xm_get(s.map, s.owner, s.token), 0);
 		ck_assert_int_eq(xm_claim_alone(s.map, s.owner, s.token, 1), -EAGAIN);
+		world_put(s.world, s.owner, s.slot[0]);
 		renew(&s);
 	}
 	scene_end(&s);
