@@ -23,6 +23,7 @@ void inline_setup(void)
 	};
 	struct xm_payload payload = { .id = 1, .bytes = 64 };
 	struct xm_publication what = { .length = 64 };
+	struct xm_joiner who = { .pid = 1, .sibling = XM_NO_CLIENT };
 	struct xmem_pool_header header;
 	char *pages;
 
@@ -36,7 +37,7 @@ void inline_setup(void)
 	xm_host_init(&host, (void *)pages);
 	xm_map_init(&host.map, pages, &header);
 	xm_host_give_group(&host, 0, 0);
-	if (xm_host_join(&host, 0, &join, 1, 0) ||
+	if (xm_host_join(&host, 0, &join, &who) ||
 	    xm_host_attach(&host, 0, &payload, 12345, &attach) ||
 	    xm_take(&host.map, attach.slot[0]))
 		die("a slot");

@@ -31,8 +31,8 @@ static bool xm_good_label(const __u8 *label)
 	return false;
 }
 
-int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *join, u32 pid,
-		 u32 uid)
+int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *join,
+		 const struct xm_joiner *who)
 {
 	const struct xm_map *map = &host->map;
 	struct xmem_client_row *row = xm_client_row(map, client);
@@ -47,8 +47,10 @@ int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *joi
 	/* Who reads the label of this client sees that the one before has gone. */
 	xm_store_barrier();
 	row->role = join->role;
-	row->pid = pid;
-	row->uid = uid;
+	row->pid = who->pid;
+	row->uid = who->uid;
+	xm_store(&row->process, who->sibling == XM_NO_CLIENT ? host->incarnations + 1 :
+				xm_client_row(map, who->sibling)->process);
 	row->wait_bound_ns = join->wait_bound_ns;
 	for (i = 0; i < XMEM_LABEL_BYTES; i++)
 		xm_store(&row->label[i], join->label[i]);
@@ -68,6 +70,22 @@ int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *joi
 	join->client = client;
 	join->incarnation = row->incarnation;
 	join->total_bytes = map->pool->total_bytes;
+	return 0;
+}
+
+int xm_host_client(const struct xm_host *host, struct xmem_client_request *request,
+		   const struct xmem_client_row **ret)
+{
+	const struct xmem_client_row *row;
+
+	if (request->client >= host->map.clients)
+		return -EINVAL;
+	row = xm_client_row(&host->map, xm_index(request->client, host->map.clients));
+	if (xm_load(&row->state) == XMEM_CLIENT_NONE ||
+	    (request->incarnation && request->incarnation != xm_load(&row->incarnation)))
+		return -ENOENT;
+	request->incarnation = xm_load(&row->incarnation);
+	*ret = row;
 	return 0;
 }
 

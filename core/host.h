@@ -108,9 +108,21 @@ int xm_map_take(struct xm_map *map, void *base, u64 bytes, u32 client,
 /* An id for a new client, or -EUSERS. The caller gives it a zeroed area, then joins it. */
 int xm_host_free_client(const struct xm_host *host);
 
+#define XM_NO_CLIENT	0xffffffffu
+
+/* Who joins. */
+struct xm_joiner {
+	u32 pid, uid;		/* for all to see, or 0 */
+	u32 sibling;		/* a client of the same process that lives, or XM_NO_CLIENT */
+};
+
 /* Check @join's role, label and wait_bound_ns (-EINVAL), and fill its outputs. */
-int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *join, u32 pid,
-		 u32 uid);
+int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *join,
+		 const struct xm_joiner *who);
+
+/* The row of the client that is asked for, or NULL and -EINVAL, -ENOENT; fills incarnation. */
+int xm_host_client(const struct xm_host *host, struct xmem_client_request *request,
+		   const struct xmem_client_row **ret);
 
 /*
  * The errors are those that uapi.h names for the request. After either request the

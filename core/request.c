@@ -44,6 +44,8 @@ static const struct xm_request_kind kinds[] = {
 	     .answers = false, .flags = XMEM_CLAIM_OWN | XMEM_CLAIM_AGAIN),
 	KIND(UPGRADE, xmem_upgrade_request, XMEM_UPGRADE_MIN, .answers = true,
 	     .flags = XMEM_UPGRADE_PUBLISH | XMEM_UPGRADE_GIVE_UP | XMEM_UPGRADE_CANCEL),
+	[_IOC_NR(XMEM_IOC_CLIENT)] =
+	KIND(CLIENT, xmem_client_request, XMEM_CLIENT_MIN, .answers = true),
 };
 
 const struct xm_request_kind *xm_request_find(u32 request)

@@ -30,6 +30,7 @@ union xm_request {
 	struct xmem_poll_fd_request poll_fd;
 	struct xmem_claim_request claim;
 	struct xmem_upgrade_request upgrade;
+	struct xmem_client_request client;
 };
 
 /* One kind of request, as this version knows it. */

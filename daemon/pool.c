@@ -265,8 +265,22 @@ static void wake_everybody(struct xd_pool *pool, u32 ended)
 
 /* ---- clients ---- */
 
+/* Another client of the same process that has not ended, or XM_NO_CLIENT. */
+static u32 sibling_of(const struct xd_pool *pool, const struct xd_connection *from)
+{
+	const struct xd_connection *other;
+
+	for (other = pool->daemon->connections; other; other = other->next)
+		if (other->pool == pool && !other->ended && other->pid == from->pid)
+			return other->client;
+	return XM_NO_CLIENT;
+}
+
 int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_join_request *join)
 {
+	struct xm_joiner who = {
+		.pid = from->pid, .uid = geteuid(), .sibling = sibling_of(pool, from),
+	};
 	int client = xm_host_free_client(&pool->host);
 	int err;
 
@@ -276,7 +290,7 @@ int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_j
 	}
 	if (client < 0)
 		return client;
-	err = xm_host_join(&pool->host, client, join, from->pid, geteuid());
+	err = xm_host_join(&pool->host, client, join, &who);
 	if (err)
 		return err;
 	join->total_bytes = pool->layout.total_bytes;

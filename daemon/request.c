@@ -332,6 +332,20 @@ static int serve_upgrade(struct xd_call *call)
 	return 0;
 }
 
+/* A client of this daemon is of the same user, and sees mostly the same processes. */
+static int serve_client(struct xd_call *call)
+{
+	struct xmem_client_request *request = &call->request.client;
+	const struct xmem_client_row *row;
+	int err = xm_host_client(&call->from->pool->host, request, &row);
+
+	if (err)
+		return err;
+	request->pid = xm_load(&row->pid);
+	request->uid = xm_load(&row->uid);
+	return 0;
+}
+
 /* ---- polling ---- */
 
 static int serve_poll_fd(struct xd_call *call)
@@ -376,6 +390,7 @@ static int (*const servers[])(struct xd_call *call) = {
 	[_IOC_NR(XMEM_IOC_POLL_FD)]	= serve_poll_fd,
 	[_IOC_NR(XMEM_IOC_CLAIM)]	= serve_claim,
 	[_IOC_NR(XMEM_IOC_UPGRADE)]	= serve_upgrade,
+	[_IOC_NR(XMEM_IOC_CLIENT)]	= serve_client,
 };
 
 int xd_serve(struct xd_call *call, u32 request, const void *body, size_t length)

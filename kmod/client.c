@@ -5,6 +5,7 @@
  */
 #include <linux/cred.h>
 #include <linux/pid.h>
+#include <linux/pid_namespace.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
@@ -48,6 +49,46 @@ int xk_client_lock(struct xk_client *client)
 int xk_client_lock_mapped(struct xk_client *client)
 {
 	return READ_ONCE(client->area_maps) ? xk_client_lock(client) : -ENOTCONN;
+}
+
+/* Another client of the same process that has not ended, or XM_NO_CLIENT. */
+u32 xk_client_sibling(const struct xk_client *client)
+{
+	struct xk_pool *pool = client->pool;
+	u32 i;
+
+	lockdep_assert_held(&pool->lock);
+	for (i = 0; i < pool->host.map.clients; i++)
+		if (pool->client[i] && pool->client[i]->mm == client->mm &&
+		    !READ_ONCE(pool->client[i]->ended))
+			return i;
+	return XM_NO_CLIENT;
+}
+
+/*
+ * Who a client is, in the caller's namespaces. It does not take the pool's lock, for who asks
+ * writes a message and waits for nobody.
+ */
+int xk_client_begin(struct xk_call *call)
+{
+	struct xmem_client_request *request = &call->u.client;
+	struct xk_pool *pool = call->client->pool;
+	const struct xmem_client_row *row;
+	const struct xk_client *client;
+	int err;
+
+	spin_lock(&pool->pages_lock);
+	err = xm_host_client(&pool->host, request, &row);
+	if (!err) {
+		client = pool->client[xm_index(request->client, pool->host.map.clients)];
+		err = client && client->incarnation == request->incarnation ? 0 : -ENOENT;
+	}
+	if (!err) {
+		request->pid = pid_nr_ns(client->pid, task_active_pid_ns(current));
+		request->uid = from_kuid_munged(current_user_ns(), client->uid);
+	}
+	spin_unlock(&pool->pages_lock);
+	return err;
 }
 
 /* The new client takes over a use of @pool that the caller has. */

@@ -47,6 +47,7 @@ static const struct xk_op xk_ops[] = {
 	XK_OP(POLL_FD, xk_poll_fd_begin),
 	XK_OP(CLAIM, xk_claim_begin),
 	XK_OP(UPGRADE, xk_upgrade_begin, .finish = xk_upgrade_finish),
+	XK_OP(CLIENT, xk_client_begin),
 };
 
 /* The caller's struct, as long as the caller says, into ours, which is as long as we know it. */

@@ -35,11 +35,13 @@ static int xk_client_id(struct xk_pool *pool)
 static int xk_client_enter(struct xk_client *client, struct xk_chunk *area,
 			   struct xmem_join_request *join)
 {
+	struct xm_joiner who = { .sibling = XM_NO_CLIENT };
 	struct xk_pool *pool = client->pool;
 	int err;
 
 	if (mutex_lock_killable(&pool->lock))
 		return -EINTR;
+	who.sibling = xk_client_sibling(client);
 	err = xk_client_id(pool);
 	if (err < 0) {
 		trace_xmem_limit(pool->number, "clients", pool->host.map.clients + 1ULL,
@@ -50,8 +52,7 @@ static int xk_client_enter(struct xk_client *client, struct xk_chunk *area,
 	xk_chunk_place(pool, &pool->area[client->id], area, client);
 	xk_zap_area(pool, client->id);
 	pool->host.map.area[client->id] = area->now->view;
-	err = xm_host_join(&pool->host, client->id, join, task_tgid_nr(current),
-			   from_kuid(&init_user_ns, client->uid));
+	err = xm_host_join(&pool->host, client->id, join, &who);
 	if (err) {
 		pool->host.map.area[client->id] = NULL;
 		xk_chunk_take(pool, &pool->area[client->id]);
@@ -60,7 +61,9 @@ static int xk_client_enter(struct xk_client *client, struct xk_chunk *area,
 	}
 	client->incarnation = join->incarnation;
 	kref_get(&client->kref);
+	spin_lock(&pool->pages_lock);
 	pool->client[client->id] = client;
+	spin_unlock(&pool->pages_lock);
 	rcu_assign_pointer(pool->pollers[client->id], client->pollers);
 	trace_xmem_client_join(pool->number, client->id, client->incarnation);
 out:

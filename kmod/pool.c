@@ -74,7 +74,6 @@ static int xk_pool_lay_out(struct xk_pool *pool, const struct xmem_join_request 
 
 	if (err)
 		return err;
-	header.owner_uid = from_kuid(&init_user_ns, pool->owner);
 	table = xk_chunk_new(pool, header.groups_offset, false);
 	if (IS_ERR(table))
 		return PTR_ERR(table);

@@ -52,7 +52,9 @@ static void xk_remove_client(struct xk_pool *pool, u32 id)
 	chunk = xk_chunk_take(pool, &pool->area[id]);
 	xk_zap_area(pool, id);
 	xk_chunk_free(pool, chunk);
+	spin_lock(&pool->pages_lock);
 	pool->client[id] = NULL;
+	spin_unlock(&pool->pages_lock);
 	/* Nobody finds them here any more, so they hear of the end now. */
 	RCU_INIT_POINTER(pool->pollers[id], NULL);
 	xk_pollers_wake(client->pollers, XK_POLL_ALL);

@@ -146,7 +146,8 @@ struct xk_pool {
 	u32 reap;			/* pool->lock: what end_work is to reap, XK_REAP_* */
 	struct xm_host host;		/* pool->lock; but the map's pointers to the table
 					 * (pool, client, row) are immutable */
-	struct xk_client *client[XMEM_MAX_CLIENTS];	/* pool->lock; referenced; zombies too */
+	/* Written under pool->lock and pages_lock, read under either; referenced; zombies too. */
+	struct xk_client *client[XMEM_MAX_CLIENTS];
 	struct xk_pollers __rcu *pollers[XMEM_MAX_CLIENTS];	/* pool->lock: of client[] */
 	struct hlist_head payloads[XK_PAYLOAD_LISTS];	/* pool->lock: by id */
 	u32 payload_count;		/* pool->lock: of files that all can map */
@@ -366,6 +367,8 @@ void xk_pool_file_comes(struct xk_pool *pool);
 void xk_pool_file_goes(struct xk_pool *pool);
 
 /* client.c */
+u32 xk_client_sibling(const struct xk_client *client);
+int xk_client_begin(struct xk_call *call);
 struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_pollers *pollers);
 void xk_client_put(struct xk_client *client);
 int __must_check xk_client_lock(struct xk_client *client);

@@ -129,10 +129,12 @@ static u32 next_client(const struct xm_map *map, struct census *census, u32 *ret
 }
 
 /* " (viewer pid 412: 5, logger pid 415: 3, and others)"; @first follows the first pid. */
-static void name_clients(const struct xm_map *map, struct census *census, const char *first,
+static void name_clients(struct xmem_pool *pool, struct census *census, const char *first,
 			 struct text *to)
 {
+	const struct xm_map *map = &pool->map;
 	u32 named, number, client;
+	struct xl_who who;
 
 	for (named = 0; (client = next_client(map, census, &number)), number; named++) {
 		const struct xmem_client_row *row = xm_client_row(map, client);
@@ -141,15 +143,16 @@ static void name_clients(const struct xm_map *map, struct census *census, const 
 			add(to, ", and others");
 			break;
 		}
+		xl_client_who(pool, client, xm_load(&row->incarnation), &who);
 		add(to, "%s%.*s pid %u%s %u", named ? ", " : " (", XMEM_LABEL_BYTES,
-		    (const char *)row->label, xm_load(&row->pid), named ? ":" : first, number);
+		    (const char *)row->label, who.pid, named ? ":" : first, number);
 	}
 	if (named)
 		add(to, ")");
 }
 
 /* Name those that are waited for and have not received everything, the slowest first. */
-static void name_laggards(const struct xmem_pool *pool, struct census *census, struct text *to)
+static void name_laggards(struct xmem_pool *pool, struct census *census, struct text *to)
 {
 	const struct xmem_client_row *row = pool->owned.words.row;
 	const struct xm_map *map = &pool->map;
@@ -160,11 +163,11 @@ static void name_laggards(const struct xmem_pool *pool, struct census *census, s
 		if (xm_bit(row->subscribers, c) && xm_bit(row->waits, c) &&
 		    !xm_is_demoted(map, pool->me, c, xm_load(xm_cursor(map, c, pool->me))))
 			census->by[c] = xl_behind(map, c, pool->me);
-	name_clients(&pool->map, census, " has yet to receive", to);
+	name_clients(pool, census, " has yet to receive", to);
 }
 
 /* Buffers are free, but one more publication might overwrite what is waited for. */
-static void describe_ring(const struct xmem_pool *pool, struct census *census, struct text *to)
+static void describe_ring(struct xmem_pool *pool, struct census *census, struct text *to)
 {
 	struct xm_waited waited;
 
@@ -212,20 +215,20 @@ static u32 count_groups(const struct xmem_pool *pool, struct census *census, u32
 	return others;
 }
 
-void xl_name_group_owners(const struct xmem_pool *pool, char *ret, size_t bytes)
+void xl_name_group_owners(struct xmem_pool *pool, char *ret, size_t bytes)
 {
 	struct text text = { .used = 0 };
 	struct census census;
 	u32 dead;
 
 	count_groups(pool, &census, &dead);
-	name_clients(&pool->map, &census, ":", &text);
+	name_clients(pool, &census, ":", &text);
 	if (dead)
 		add(&text, ", %u left by clients that have ended", dead);
 	snprintf(ret, bytes, "%s", text.bytes);
 }
 
-static void describe_slots(const struct xmem_pool *pool, u64 bytes, struct census *census,
+static void describe_slots(struct xmem_pool *pool, u64 bytes, struct census *census,
 			   struct text *to)
 {
 	u32 dead, others = count_groups(pool, census, &dead);
@@ -233,7 +236,7 @@ static void describe_slots(const struct xmem_pool *pool, u64 bytes, struct censu
 	add(to, "none of %llu bytes can be made, for the pool has no slot for it: writers get "
 		"them in groups of %u, others have %u of the %u groups", (unsigned long long)bytes,
 	    XMEM_GROUP_SLOTS, others, pool->map.groups);
-	name_clients(&pool->map, census, ":", to);
+	name_clients(pool, census, ":", to);
 	if (dead)
 		add(to, ", %u are left by clients that have ended", dead);
 	if (others < pool->map.groups)
@@ -242,7 +245,7 @@ static void describe_slots(const struct xmem_pool *pool, u64 bytes, struct censu
 }
 
 /* What the host or the system has refused when the last one was to be made. */
-static void describe_failure(const struct xmem_pool *pool, u64 bytes, int err, struct text *to)
+static void describe_failure(struct xmem_pool *pool, u64 bytes, int err, struct text *to)
 {
 	add(to, "none of %llu bytes can be made, for ", (unsigned long long)bytes);
 	if (err == -EDQUOT)
@@ -257,7 +260,7 @@ static void describe_failure(const struct xmem_pool *pool, u64 bytes, int err, s
 		add(to, "that has failed (%s): ", strerror(-err));
 }
 
-static void describe_limit(const struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes,
+static void describe_limit(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes,
 			   struct census *census, struct text *to)
 {
 	const struct xl_demand *demand = &pool->owned.demand;
@@ -292,13 +295,13 @@ static void describe(struct xmem_pool *pool, const struct xl_chain *chain, u64 b
 	if (census->slots < pool->owned.slots)
 		add(to, "buffers of at least %llu bytes ", (unsigned long long)bytes);
 	add(to, "held");
-	name_clients(&pool->map, census, ":", to);
+	name_clients(pool, census, ":", to);
 	if (census->claimed)
 		add(to, ", %u set aside", census->claimed);
 	if (census->lent) {
 		add(to, ", %u forwarded and not yet received", census->lent);
 		memcpy(census->by, census->lent_by, sizeof(census->by));
-		name_clients(&pool->map, census, ":", to);
+		name_clients(pool, census, ":", to);
 	}
 	if (census->writing)
 		add(to, ", %u being written by this writer itself", census->writing);
@@ -336,7 +339,7 @@ int xl_fail_no_slots(struct xmem_pool *pool)
 	add(&text, "%s: this writer has no slots: writers get them in groups of %u, and others "
 		   "have all of the %u groups until they end",
 	    xl_pool_name(pool, name, sizeof(name)), XMEM_GROUP_SLOTS, pool->map.groups);
-	name_clients(&pool->map, &census, ":", &text);
+	name_clients(pool, &census, ":", &text);
 	add(&text, "; open the pool with more slots");
 	return xl_fail(ENOSPC, "%s", text.bytes);
 }
@@ -401,7 +404,7 @@ int xl_fail_gpu_full(struct xmem_pool *pool, u32 device, int ordinal, u64 bytes)
 			    (unsigned long long)xm_load(&row->closing_bytes));
 		count_on_gpu(&pool->map, device, &census);
 		add(&text, ", and %u of %u buffers held", census.held, census.slots);
-		name_clients(&pool->map, &census, ":", &text);
+		name_clients(pool, &census, ":", &text);
 	}
 	return xl_fail(ENOMEM, "%s", text.bytes);
 }

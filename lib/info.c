@@ -87,6 +87,7 @@ static void settle(struct xmem_pool *pool)
 {
 	bool closes;
 
+	xl_catch_up(pool);
 	xl_attached_settle(pool);
 	xl_payload_unmap_stale(pool);
 	closes = __atomic_load_n(&pool->mappings.dropped, __ATOMIC_RELAXED);
@@ -227,8 +228,6 @@ static bool read_client(const struct xm_map *map, u32 client, struct xmem_client
 		.id = client,
 		.role = xm_load(&row->role),
 		.alive = state == XMEM_CLIENT_ALIVE,
-		.pid = xm_load(&row->pid),
-		.uid = xm_load(&row->uid),
 		.incarnation = xm_load(&row->incarnation),
 		.wait_bound_ns = xm_load(&row->wait_bound_ns),
 	};
@@ -248,6 +247,7 @@ XMEM_API int xmem_pool_client_info(struct xmem_pool *pool, uint32_t client,
 {
 	const struct xmem_client_row *row;
 	struct xmem_client_info info;
+	struct xl_who who;
 	bool there;
 	int err;
 	XL_USE(pool);
@@ -264,6 +264,9 @@ XMEM_API int xmem_pool_client_info(struct xmem_pool *pool, uint32_t client,
 	do
 		there = read_client(&pool->map, client, &info);
 	while (info.incarnation != xm_load_acquire(&row->incarnation));
+	xl_client_who(pool, client, info.incarnation, &who);
+	info.pid = who.pid;
+	info.uid = who.uid;
 	if (!there)
 		return xl_fail(ENOENT, "no client has the id %u now", client);
 	if (info.alive)

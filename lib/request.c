@@ -48,6 +48,19 @@ void xl_waiters_wake(struct xmem_pool *pool, u32 kind, u32 client)
 	xl_request(pool, XMEM_IOC_WAKE, &request);
 }
 
+void xl_client_who(struct xmem_pool *pool, u32 client, u64 incarnation, struct xl_who *ret)
+{
+	const struct xmem_client_row *row = xm_client_row(&pool->map, client);
+	struct xmem_client_request request = {
+		.size = sizeof(request), .client = client, .incarnation = incarnation,
+	};
+
+	/* The daemon, which may be stopped, need not be asked. */
+	*ret = (struct xl_who){ .pid = xm_load(&row->pid), .uid = xm_load(&row->uid) };
+	if (!ret->pid && !xl_request(pool, XMEM_IOC_CLIENT, &request))
+		*ret = (struct xl_who){ .pid = request.pid, .uid = request.uid };
+}
+
 void xl_do_pending(struct xmem_pool *pool, struct xm_pending pending)
 {
 	struct xmem_slot_request request = { .size = sizeof(request), .slot = pending.who };

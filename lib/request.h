@@ -42,11 +42,11 @@ static inline void xl_post(struct xmem_pool *pool, unsigned int request, const v
 	xl_note_followed(pool, request, argument, 0);
 }
 
-/* Wait for a moment until the host, which may be stopped, has served what was posted. */
+/* Wait until the host has served what was posted; for one that may be stopped, only a moment. */
 static inline void xl_settle_posts(struct xmem_pool *pool)
 {
 	if (pool->link.backend->settle)
-		pool->link.backend->settle(&pool->link, xl_deadline(XL_HOST_NS));
+		pool->link.backend->settle(&pool->link, XL_HOST_NS);
 }
 
 /* The host may have been stopped, and have served since what was given up: undo that. */
@@ -55,6 +55,13 @@ static inline void xl_catch_up(struct xmem_pool *pool)
 	if (pool->link.backend->catch_up)
 		pool->link.backend->catch_up(&pool->link);
 }
+
+/* Who a client is, in this process's namespaces; with the daemon, as that sees it. */
+struct xl_who {
+	u32 pid, uid;
+};
+/* 0 and 0: it is not there any more. Any lock may be held. */
+void xl_client_who(struct xmem_pool *pool, u32 client, u64 incarnation, struct xl_who *ret);
 
 /* What the error of a request means, in words. */
 const char *xl_request_error(int err);

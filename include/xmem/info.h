@@ -80,7 +80,8 @@ struct xmem_client_info {
 	uint32_t id;
 	uint32_t role;			/* enum xmem_client_role */
 	uint32_t alive;			/* 1; 0: it has ended, and publications are in flight */
-	uint32_t pid;			/* as the host sees it */
+	uint32_t pid;			/* in this process's namespace, or as the daemon sees it;
+					 * 0: not there, as that of a container outside */
 	uint32_t uid;			/* likewise */
 	uint32_t slots;			/* attached slots that it owns */
 	uint64_t incarnation;		/* number of this use of the id, which is never reused */

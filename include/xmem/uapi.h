@@ -14,6 +14,7 @@
  *      datagrams, whether the host lives
  *   4  claims, forwarding, addressed publications, writing in place, kinds of payload
  *   5  memory of GPUs: the device table, CUDA payloads, who has them open, ready words
+ *   6  pids and uids are asked for, and not in the kernel's pages; processes in the rows
  */
 #ifndef XMEM_UAPI_H
 #define XMEM_UAPI_H
@@ -23,8 +24,8 @@
 
 #include "metadata.h"
 
-#define XMEM_ABI	5	/* the newest that this header describes */
-#define XMEM_ABI_OLDEST	5	/* the oldest that a host built with it still serves */
+#define XMEM_ABI	6	/* the newest that this header describes */
+#define XMEM_ABI_OLDEST	6	/* the oldest that a host built with it still serves */
 #define XMEM_MAGIC	0x6c6f6f706d656d78ULL	/* "xmempool" */
 
 /* Limits of the layout; a pool's own are in its header. */
@@ -75,7 +76,7 @@ struct xmem_pool_header {
 	__u64 incompat;			/* features that a client has to know */
 	__u32 clients;			/* capacity */
 	__u32 ring_entries;		/* of each client's ring; a power of two */
-	__u32 owner_uid;		/* of the creator; initial namespace */
+	__u32 owner_uid;		/* daemon: of the creator; kernel: 0, see POOLS */
 	__u32 client_row_stride;	/* bytes from one struct xmem_client_row to the next */
 	__u32 slot_row_stride;		/* bytes from one struct xmem_slot_row to the next */
 	__u32 cursor_stride;		/* bytes from one struct xmem_cursor to the next */
@@ -145,11 +146,14 @@ struct xmem_client_row {
 	__u64 incarnation;		/* number of this use of the id, from 1, never reused */
 	__u32 state;			/* enum xmem_client_state */
 	__u32 role;			/* enum xmem_role */
-	__u32 pid;			/* initial namespace; for display only */
+	__u32 pid;			/* daemon: as it sees it, for display only; kernel: 0, for
+					 * nobody's number is everybody's: see CLIENT */
 	__u32 uid;			/* likewise */
 	__u64 wait_bound_ns;		/* its longest wait for subscribers; 0: it does not wait */
 	__u8  label[XMEM_LABEL_BYTES];	/* the client's name for itself; NUL-terminated */
-	__u64 reserved0[2];
+	__u64 process;			/* the same in all clients of one process that live, and in
+					 * no other that lives */
+	__u64 reserved0;
 	__u64 subscribers[XMEM_CLIENT_WORDS];	/* bit set: that client follows this ring */
 	__u64 waits[XMEM_CLIENT_WORDS];		/* bit set: the publisher waits for it too */
 	__u32 ring_waiters;		/* waiters word: until this client publishes */
@@ -704,6 +708,19 @@ struct xmem_upgrade_request {
 };
 #define XMEM_UPGRADE_MIN	24	/* up to generation */
 
+/* client: who another client of the pool is. ENOENT: it is not there, or not that one. */
+struct xmem_client_request {
+	__u32 size;
+	__u32 flags;			/* must be 0 */
+	__u32 client;			/* client id */
+	__u32 reserved;			/* must be 0 */
+	__u64 incarnation;		/* in: of that client, or 0: any; out: its own */
+	__u32 pid;			/* out: of its process, in the caller's pid namespace; 0:
+					 * that does not have it. Daemon: as the daemon sees it */
+	__u32 uid;			/* out: in its user namespace, as stat() gives it */
+};
+#define XMEM_CLIENT_MIN		12	/* up to client */
+
 #define XMEM_IOC_JOIN		_IO(XMEM_IOC_TYPE, 0x00)
 #define XMEM_IOC_POOL_FD	_IO(XMEM_IOC_TYPE, 0x01)
 #define XMEM_IOC_ATTACH		_IO(XMEM_IOC_TYPE, 0x02)
@@ -730,6 +747,7 @@ struct xmem_upgrade_request {
 #define XMEM_IOC_POLL_FD	_IO(XMEM_IOC_TYPE, 0x0f)
 #define XMEM_IOC_CLAIM		_IO(XMEM_IOC_TYPE, 0x10)
 #define XMEM_IOC_UPGRADE	_IO(XMEM_IOC_TYPE, 0x11)
+#define XMEM_IOC_CLIENT		_IO(XMEM_IOC_TYPE, 0x15)
 
 /* The daemon's datagrams, both ways; descriptors travel as SCM_RIGHTS. */
 struct xmem_message {

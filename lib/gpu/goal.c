@@ -11,9 +11,10 @@
 #include "goal.h"
 
 /* 0: there is no such client. */
-static u32 pid_of(const struct xmem_pool *pool, u32 client)
+static u64 process_of(const struct xmem_pool *pool, u32 client)
 {
-	return client < pool->map.clients ? xm_load(&xm_client_row(&pool->map, client)->pid) : 0;
+	return client < pool->map.clients ?
+	       xm_load(&xm_client_row(&pool->map, client)->process) : 0;
 }
 
 struct xl_order *xl_own_order(const struct xmem_buffer *buffer)
@@ -38,7 +39,8 @@ bool xl_goal_find(const struct xmem_buffer *buffer, struct xl_goal *ret)
 {
 	const struct xmem_pool *pool = buffer->pool;
 	const struct xl_order *order = xl_own_order(buffer);
-	u32 mode = xm_load(&buffer->mode), pid;
+	u32 mode = xm_load(&buffer->mode);
+	u64 process;
 
 	if (mode & XL_WRITING && !(mode & XL_UPGRADED))
 		ret->value = order ? xm_load(&order->issued) : 0;
@@ -47,8 +49,9 @@ bool xl_goal_find(const struct xmem_buffer *buffer, struct xl_goal *ret)
 	ret->word = xm_ready_word(&pool->map, buffer->slot);
 	ret->owner = xm_load(&xm_slot_row(&pool->map, buffer->slot)->owner);
 	/* A process may have joined several times, and has one GPU at work for all of them. */
-	pid = pid_of(pool, ret->owner);
-	ret->mine = ret->owner == pool->me || (pid && pid == pid_of(pool, pool->me));
+	process = process_of(pool, ret->owner);
+	ret->mine = ret->owner == pool->me ||
+		    (process && process == process_of(pool, pool->me));
 	return ret->value;
 }
 
@@ -90,6 +93,12 @@ static bool has_exited(u32 pid)
 	exited = poll(&poll_it, 1, 0) == 1;
 	xl_file_close(poll_it.fd);
 	return exited;
+}
+
+/* As the daemon sees it: the kernel's rows have none, and it ends the words itself. */
+static u32 pid_of(const struct xmem_pool *pool, u32 client)
+{
+	return client < pool->map.clients ? xm_load(&xm_client_row(&pool->map, client)->pid) : 0;
 }
 
 u32 xl_goal_writer(const struct xmem_pool *pool, const struct xl_goal *goal)

@@ -57,14 +57,14 @@ struct xmem_backend {
 	void (*post)(struct xmem_link *link, unsigned int request, const void *argument);
 
 	/*
-	 * Wait until the host has served what was posted, but not beyond @deadline_ns or a
-	 * signal: nobody may depend on it. NULL: a post has been served when it returns.
+	 * Wait until the host has served what was posted, but no longer than @patience_ns for one
+	 * that does nothing: nobody may depend on it. NULL: a post has been served when it returns.
 	 */
-	void (*settle)(struct xmem_link *link, u64 deadline_ns);
+	void (*settle)(struct xmem_link *link, u64 patience_ns);
 
 	/*
-	 * Undo what the host has served since, of requests that were given up. It waits for
-	 * nothing. NULL: the host serves none that was given up.
+	 * Send what could not be posted before, and undo what the host has served since, of
+	 * requests that were given up. It waits for nothing. NULL: the host serves none of them.
 	 */
 	void (*catch_up)(struct xmem_link *link);
 

@@ -312,27 +312,39 @@ static void daemon_catch_up(struct xmem_link *link)
 	struct daemon_link *daemon = link->private;
 	XL_UNCANCELLED;
 
+	flush(link);
 	xl_exchange_catch_up(&daemon->exchange, link->file);
 }
 
-/* Requests are served in their order, so an answer to any will do. */
-static void daemon_settle(struct xmem_link *link, u64 deadline_ns)
+/*
+ * Requests are served in their order, so an answer to any will do. A daemon that is slow, and not
+ * stopped, goes on to read: then there is no end to the waiting but that all is served.
+ */
+static void daemon_settle(struct xmem_link *link, u64 patience_ns)
 {
 	struct daemon_link *daemon = link->private;
+	struct xl_exchange *exchange = &daemon->exchange;
 	struct xmem_query_request request;
+	u64 deadline_ns;
 	int err;
+	XL_UNCANCELLED;
 
 	/* It has been waited for in vain. If it has served nothing since, so it would be again. */
 	if (xm_load(&daemon->late)) {
 		daemon_catch_up(link);
-		if (xm_load(&daemon->exchange.unanswered))
+		if (xm_load(&exchange->unanswered) || xm_load(&exchange->post_count))
 			return;
 	}
+	err = xl_exchange_send_kept(exchange, link->file, patience_ns);
+	deadline_ns = now_ns() + patience_ns;
 	/* A signal handler does not end it, for what was posted is to be done when it returns. */
-	do {
+	while (!err) {
 		request = (struct xmem_query_request){ .size = sizeof(request) };
 		err = daemon_request_until(link, XMEM_IOC_QUERY, &request, deadline_ns);
-	} while (err == -EINTR);
+		if (err != -EINTR)
+			break;
+		err = 0;
+	}
 	xm_store(&daemon->late, err == -ETIMEDOUT);
 }
 

@@ -443,6 +443,30 @@ void xl_exchange_flush(struct xl_exchange *exchange, int socket)
 	pthread_mutex_unlock(&exchange->posts_lock);
 }
 
+int xl_exchange_send_kept(struct xl_exchange *exchange, int socket, u64 patience_ns)
+{
+	u64 deadline_ns = 0;
+	struct timespec now;
+	u32 left, before = 0;
+	int err;
+
+	do {
+		pthread_mutex_lock(&exchange->posts_lock);
+		err = send_kept(exchange, socket);
+		left = exchange->post_count;
+		pthread_mutex_unlock(&exchange->posts_lock);
+		if (err != -EAGAIN)
+			return 0;
+		if (left != before) {	/* it has read some, or this is the first look */
+			clock_gettime(CLOCK_MONOTONIC, &now);
+			deadline_ns = now.tv_sec * NS + now.tv_nsec + patience_ns;
+			before = left;
+		}
+		err = wait_for(socket, POLLOUT, deadline_ns);
+	} while (!err || err == -EINTR);
+	return err;
+}
+
 void xl_exchange_catch_up(struct xl_exchange *exchange, int socket)
 {
 	/* Whoever has the turn reads them itself. */

@@ -41,6 +41,12 @@ void xl_exchange_post(struct xl_exchange *exchange, int socket, unsigned int req
 /* Send what could not be posted before, as far as there is room now. */
 void xl_exchange_flush(struct xl_exchange *exchange, int socket);
 
+/*
+ * Send all of it, whatever signals come. -ETIMEDOUT: xmemd has read nothing for @patience_ns, and
+ * the rest is kept. Any other error is for the next request to find.
+ */
+int xl_exchange_send_kept(struct xl_exchange *exchange, int socket, u64 patience_ns);
+
 /* Read late replies to requests that were given up, as far as they are there, and undo these. */
 void xl_exchange_catch_up(struct xl_exchange *exchange, int socket);
 

@@ -241,7 +241,8 @@ struct child *spawn(void (*body)(void *argument), void *argument)
 	CHECK(child->pid >= 0);
 	if (!child->pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent)
+		/* The first process of a PID namespace does not see its parent. */
+		if (getppid() != parent && getpid() != 1)
 			_exit(1);
 		for (unsigned int i = 0; i < child_count; i++)
 			close(children[i].link);

@@ -2,6 +2,8 @@
 /*
  * Looking into a pool: its clients, its slots, and who holds what.
  */
+#include <sched.h>
+
 #include "harness.h"
 
 #define BYTES	4096
@@ -75,6 +77,93 @@ TEST(API_clients_are_told_apart)
 	xmem_pool_close(reader);
 	EVENTUALLY(client_of(writer, r.id, &w) == -ENOENT);
 	xmem_pool_close(writer);
+}
+
+static u64 process_of(struct raw *raw, uint32_t client)
+{
+	return xm_client_row(&raw->map, client)->process;
+}
+
+static void join_and_wait(void *name)
+{
+	struct xmem_pool *pool = open_reader(name);
+
+	tell_parent(xmem_pool_client(pool));
+	hear_parent();
+	xmem_pool_close(pool);
+}
+
+static void look_from_inside(void *name)
+{
+	struct xmem_pool *pool = open_reader(name);
+	struct xmem_client_info outside, inside;
+
+	SAME(getpid(), 1);
+	SAME(client_of(pool, 0, &outside), 0);
+	SAME(outside.pid, 0);
+	SAME(client_of(pool, xmem_pool_client(pool), &inside), 0);
+	SAME(inside.pid, 1);
+	tell_parent(xmem_pool_client(pool));
+	hear_parent();
+}
+
+/* No pid is in the pages: whose would it be? Each reader is told that of its own namespace. */
+TEST(API_pids_are_those_of_the_readers_namespace)
+{
+	const char *name = new_name();
+	struct xmem_client_info info;
+	struct xmem_pool *pool;
+	struct child *child;
+	struct raw raw;
+	unsigned int i;
+	int inside;
+
+	kernel_only("the daemon tells the numbers that it sees");
+	pool = open_writer(name, 1, BYTES);
+	SAME(xmem_pool_client(pool), 0);
+	SAME(unshare(CLONE_NEWPID), 0);
+	child = spawn(look_from_inside, (void *)name);
+	inside = hear(child);
+	SAME(client_of(pool, inside, &info), 0);
+	SAME(info.pid, child->pid);
+	raw_start(&raw, name, XMEM_ROLE_READER);
+	SAME(raw.map.pool->owner_uid, 0);
+	for (i = 0; i < raw.map.clients; i++) {
+		SAME(xm_client_row(&raw.map, i)->pid, 0);
+		SAME(xm_client_row(&raw.map, i)->uid, 0);
+	}
+	raw_close(&raw);
+	tell(child, 1);
+	finish_child(child);
+	xmem_pool_close(pool);
+}
+
+/* Several clients of one process are told from others, though nobody's pid is known. */
+TEST(API_clients_of_one_process_are_known)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = open_writer(name, 1, BYTES), *again;
+	struct child *child = spawn(join_and_wait, (void *)name);
+	u64 mine, other, next;
+	struct raw raw;
+
+	raw_start(&raw, name, XMEM_ROLE_READER);
+	mine = process_of(&raw, xmem_pool_client(pool));
+	other = process_of(&raw, hear(child));
+	CHECK(mine && other && mine != other);
+	SAME(process_of(&raw, raw.link.join.client), mine);
+	xmem_pool_close(pool);		/* the first one goes, and the number stays */
+	again = open_reader(name);
+	SAME(process_of(&raw, xmem_pool_client(again)), mine);
+	tell(child, 1);
+	finish_child(child);
+	child = spawn(join_and_wait, (void *)name);
+	next = process_of(&raw, hear(child));
+	CHECK(next != mine && next != other);
+	tell(child, 1);
+	finish_child(child);
+	raw_close(&raw);
+	xmem_pool_close(again);
 }
 
 static void publish_and_die(void *name)

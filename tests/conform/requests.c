@@ -139,6 +139,11 @@ static void make_upgrade(struct caller *caller, void *request)
 	((struct xmem_upgrade_request *)request)->slot = caller->attached.slot[0];
 }
 
+static void make_client(struct caller *caller, void *request)
+{
+	((struct xmem_client_request *)request)->client = caller->raw.link.join.client;
+}
+
 static void make_detach(struct caller *caller, void *request)
 {
 	struct xmem_attach_request attach;
@@ -199,6 +204,8 @@ static const struct kind kinds[] = {
 	     -ENOENT, make_claim, NULL),
 	KIND(UPGRADE, xmem_upgrade_request, metadata, XMEM_UPGRADE_MIN,
 	     -EPERM, make_upgrade, NULL),
+	KIND(CLIENT, xmem_client_request, incarnation, XMEM_CLIENT_MIN,
+	     0, make_client, NULL),
 };
 #define KINDS	(sizeof(kinds) / sizeof(*kinds))
 
@@ -292,6 +299,7 @@ LENGTHS(renew, RENEW)
 LENGTHS(detach, DETACH)
 LENGTHS(poll_fd, POLL_FD)
 LENGTHS(upgrade, UPGRADE)
+LENGTHS(client, CLIENT)
 
 static int join_of_length(uint32_t size, int tail)
 {
@@ -559,6 +567,7 @@ TEST(P4_an_answer_that_cannot_be_written_changes_nothing)
 		case XMEM_IOC_SUBSCRIBE:
 		case XMEM_IOC_ARM:
 		case XMEM_IOC_RENEW:
+		case XMEM_IOC_CLIENT:
 			memset(page, 0, BYTES);
 			kinds[i].make(&caller, page);
 			memcpy(page, &kinds[i].size, sizeof(kinds[i].size));

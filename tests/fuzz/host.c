@@ -23,12 +23,13 @@ static void add_writer(u32 id)
 		.fd = 3, .stride = FUZZ_SLOT_BYTES, .length = FUZZ_SLOT_BYTES, .count = FUZZ_SLOTS,
 	};
 	struct xm_payload payload = { .bytes = FUZZ_FILE_BYTES };
+	struct xm_joiner who = { .pid = 100 + id, .sibling = XM_NO_CLIENT };
 	int group = xm_host_free_group(&fuzz.host, id, 1);
 	u32 i;
 
 	if (group < 0)		/* somebody still holds a slot of both groups */
 		return;
-	MUST(!xm_host_join(&fuzz.host, id, &join, 100 + id, 0) && join.client == id);
+	MUST(!xm_host_join(&fuzz.host, id, &join, &who) && join.client == id);
 	xm_host_give_group(&fuzz.host, group, id);
 	payload.id = ++fuzz.payloads;
 	MUST(!xm_host_attach(&fuzz.host, id, &payload, 12345, &request));
@@ -104,7 +105,8 @@ void fuzz_host_reap(void)
 
 static int join(struct xmem_join_request *join)
 {
-	int err = xm_host_join(&fuzz.host, FUZZ_READER, join, 99, 0);
+	const struct xm_joiner who = { .pid = 99, .sibling = XM_NO_CLIENT };
+	int err = xm_host_join(&fuzz.host, FUZZ_READER, join, &who);
 
 	join->total_bytes = fuzz.bytes;
 	return err;

@@ -9,7 +9,7 @@ KERNEL_TESTS  := $(B)/alloc-failures $(B)/random-requests $(B)/gpu-payloads $(B)
 kernel-tests: $(KERNEL_TESTS)
 
 $(B)/alloc-failures: $(B)/obj/tests/kernel/alloc_failures.o
-$(B)/random-requests: $(B)/obj/tests/kernel/random_requests.o
+$(B)/random-requests: $(addprefix $(B)/obj/tests/kernel/,random_requests.o fields.o)
 $(B)/traces: $(B)/obj/tests/kernel/traces.o
 $(B)/gpu-payloads: $(addprefix $(B)/obj/tests/kernel/,gpu_payloads.o gpu_ends.o)
 $(KERNEL_TESTS): $(KERNEL_SHARED:%.c=$(B)/obj/%.o)

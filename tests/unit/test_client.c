@@ -13,11 +13,12 @@ START_TEST(join_fills_row_and_outputs)
 	struct xmem_join_request join = {
 		.role = XMEM_ROLE_WRITER, .wait_bound_ns = 5, .label = "cam",
 	};
+	struct xm_joiner who = { .pid = 12, .uid = 34, .sibling = XM_NO_CLIENT };
 	u32 i;
 
 	join.client = 77;
 	join.incarnation = join.total_bytes = POISON;
-	ck_assert_int_eq(xm_host_join(&world->host, 0, &join, 12, 34), 0);
+	ck_assert_int_eq(xm_host_join(&world->host, 0, &join, &who), 0);
 	ck_assert_uint_eq(join.client, 0);
 	ck_assert_uint_eq(join.incarnation, 1);
 	ck_assert_uint_eq(join.total_bytes, world->bytes);
@@ -34,6 +35,47 @@ START_TEST(join_fills_row_and_outputs)
 }
 END_TEST
 
+START_TEST(clients_of_one_process_have_one_number)
+{
+	struct world *world = world_make(64, 4, 4);
+	const struct xm_map *map = &world->host.map;
+	struct xmem_join_request join = { .role = XMEM_ROLE_READER };
+	struct xm_joiner who = { .sibling = XM_NO_CLIENT };
+	u32 i;
+
+	for (i = 0; i < 4; i++) {
+		who.sibling = i == 3 ? 1 : i == 2 ? 0 : XM_NO_CLIENT;
+		ck_assert_int_eq(xm_host_join(&world->host, i, &join, &who), 0);
+	}
+	ck_assert_uint_ne(xm_client_row(map, 0)->process, 0);
+	ck_assert_uint_ne(xm_client_row(map, 0)->process, xm_client_row(map, 1)->process);
+	ck_assert_uint_eq(xm_client_row(map, 0)->process, xm_client_row(map, 2)->process);
+	ck_assert_uint_eq(xm_client_row(map, 1)->process, xm_client_row(map, 3)->process);
+	world_free(world);
+}
+END_TEST
+
+START_TEST(a_client_is_asked_for_by_number_and_incarnation)
+{
+	struct world *world = world_make(64, 4, 4);
+	u32 me = world_join(world, XMEM_ROLE_READER, 0);
+	struct xmem_client_request request = { .client = me };
+	const struct xmem_client_row *row = NULL;
+
+	ck_assert_int_eq(xm_host_client(&world->host, &request, &row), 0);
+	ck_assert_ptr_eq(row, xm_client_row(&world->host.map, me));
+	ck_assert_uint_eq(request.incarnation, row->incarnation);
+	ck_assert_int_eq(xm_host_client(&world->host, &request, &row), 0);
+	request.incarnation++;
+	ck_assert_int_eq(xm_host_client(&world->host, &request, &row), -ENOENT);
+	request = (struct xmem_client_request){ .client = me + 1 };
+	ck_assert_int_eq(xm_host_client(&world->host, &request, &row), -ENOENT);
+	request.client = 4;
+	ck_assert_int_eq(xm_host_client(&world->host, &request, &row), -EINVAL);
+	world_free(world);
+}
+END_TEST
+
 START_TEST(bad_join_is_EINVAL_and_changes_nothing)
 {
 	static const struct xmem_join_request bad[] = {
@@ -45,9 +87,10 @@ START_TEST(bad_join_is_EINVAL_and_changes_nothing)
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		const struct xm_joiner nobody = { .sibling = XM_NO_CLIENT };
 		struct xmem_join_request join = bad[i];
 
-		ck_assert_int_eq(xm_host_join(&world->host, 0, &join, 1, 1), -EINVAL);
+		ck_assert_int_eq(xm_host_join(&world->host, 0, &join, &nobody), -EINVAL);
 		ck_assert_uint_eq(xm_client_row(&world->host.map, 0)->state, XMEM_CLIENT_NONE);
 		ck_assert_uint_eq(world->host.incarnations, 0);
 	}
@@ -347,6 +390,8 @@ void client_tests(Suite *suite)
 	TCase *tcase = tcase_create("client");
 
 	tcase_add_test(tcase, join_fills_row_and_outputs);
+	tcase_add_test(tcase, clients_of_one_process_have_one_number);
+	tcase_add_test(tcase, a_client_is_asked_for_by_number_and_incarnation);
 	tcase_add_test(tcase, bad_join_is_EINVAL_and_changes_nothing);
 	tcase_add_test(tcase, incarnations_are_never_used_again);
 	tcase_add_test(tcase, subscribe_refusals);

@@ -67,10 +67,11 @@ u32 world_join(struct world *world, u32 role, u64 wait_bound_ns)
 		.role = role, .wait_bound_ns = wait_bound_ns, .label = "unit",
 	};
 	int id = xm_host_free_client(&world->host);
+	struct xm_joiner who = { .pid = 1000 + id, .sibling = XM_NO_CLIENT };
 
 	ck_assert_int_ge(id, 0);
 	zero(world->host.map.area[id], world->host.map.pool->area_stride);
-	ck_assert_int_eq(xm_host_join(&world->host, id, &join, 1000 + id, 0), 0);
+	ck_assert_int_eq(xm_host_join(&world->host, id, &join, &who), 0);
 	ck_assert_uint_eq(join.client, (u32)id);
 	world_is_valid(world);
 	return id;

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What fields.h says: for each request fields that may be right, what follows when it was taken,
+ * and what a process can write into its own pages. Which requests there are, and how long their
+ * structs are, stands in core/request.c.
+ */
+#include "fields.h"
+#include "gpu.h"
+
+/* ---- chance ---- */
+
+u64 chance(struct actor *a)
+{
+	/* xorshift64: never 0 from a state that is not */
+	a->random ^= a->random << 13;
+	a->random ^= a->random >> 7;
+	a->random ^= a->random << 17;
+	return a->random;
+}
+
+bool one_in(struct actor *a, unsigned int n)
+{
+	return !(chance(a) % n);
+}
+
+/* Small numbers, the edges of what is allowed, or anything. */
+u64 odd_number(struct actor *a)
+{
+	static const u64 edges[] = {
+		0, 1, 2, 3, 63, 64, 127, 128, 255, 256, 4096, 0xffff, 0x10000, 0x7fffffff,
+		0xfffffffe, 0xffffffff, 1ULL << 36, XMEM_ENTRY_VOID, ~0ULL,
+		XM_HOLD_DEVICE | 1, XMEM_MAX_DEVICE_BYTES, XMEM_READY_ENDED,
+	};
+
+	switch (chance(a) % 6) {
+	case 0:
+		return chance(a);
+	case 1:
+		return edges[chance(a) % (sizeof(edges) / sizeof(*edges))];
+	}
+	return chance(a) % 20;
+}
+
+void set_word(union xm_request *r, unsigned int place, u32 word)
+{
+	memcpy((char *)r + place * sizeof(word), &word, sizeof(word));
+}
+
+/* ---- requests: fields that may be right ---- */
+
+/* Rather one of its own: most requests for others' are refused, and early. */
+static u32 some_slot(struct actor *a)
+{
+	const struct xm_map *map = &a->me->map;
+	u32 slot, tries = 16;
+
+	do
+		slot = chance(a) % map->slots;
+	while (--tries && xm_load(&xm_slot_row(map, slot)->owner) != a->me->join.client);
+	return slot;
+}
+
+/* Rather one that there is. */
+static u32 some_payload(struct actor *a)
+{
+	return xm_load(&xm_slot_row(&a->me->map, some_slot(a))->payload);
+}
+
+static void fill_join(struct actor *a, union xm_request *r)
+{
+	r->join = raw_joining(a->pools[one_in(a, 2)],
+			      one_in(a, 2) ? XMEM_ROLE_READER : XMEM_ROLE_WRITER);
+	if (r->join.role == XMEM_ROLE_WRITER && one_in(a, 2))
+		r->join.wait_bound_ns = 1000;
+	if (a->pool_fd >= 0 && one_in(a, 4)) {
+		r->join.flags = XMEM_JOIN_FD;
+		r->join.pool_fd = a->pool_fd;
+		r->join.name[0] = 0;
+	} else if (one_in(a, 8)) {
+		r->join.name[0] = 0;
+	} else if (one_in(a, 4)) {
+		r->join.flags = 1U << chance(a) % 4;
+	}
+}
+
+static void fill_pools(struct actor *a, union xm_request *r)
+{
+	r->pools.number = one_in(a, 2) ? 0 : odd_number(a);
+}
+
+/* More devices than a pool knows. */
+static void fill_attach_gpu(struct actor *a, union xm_request *r)
+{
+	u32 flags = chance(a) % 2 ? 0 : XMEM_ATTACH_READERS;
+	int fd = a->gpu;
+
+	if (a->gpu < 0 || one_in(a, 2)) {
+		flags |= XMEM_ATTACH_HANDLE;
+		fd = one_in(a, 2) ? a->gpu : -1;
+	} else if (one_in(a, 2)) {
+		flags |= XMEM_ATTACH_SHARED;
+	}
+	r->attach = gpu_attaching(fd, flags, 1 + chance(a) % 4, 1 + chance(a) % 20, 1);
+	r->attach.stride = r->attach.length = 64 * (1 + chance(a) % 4);
+}
+
+static void fill_attach(struct actor *a, union xm_request *r)
+{
+	if (one_in(a, 3)) {
+		fill_attach_gpu(a, r);
+		return;
+	}
+	r->attach = raw_attaching(a->memfd, 1 + chance(a) % (one_in(a, 8) ? XMEM_GROUP_SLOTS : 4));
+	r->attach.stride = r->attach.length = 64 * (1 + chance(a) % 4);
+	if (one_in(a, 3)) {
+		r->attach.fd = -1;
+		r->attach.payload = some_payload(a);
+	} else if (one_in(a, 3)) {
+		r->attach.fd = a->shared;
+		r->attach.flags = XMEM_ATTACH_SHARED;
+	}
+	r->attach.flags |= one_in(a, 8) ? XMEM_ATTACH_ONCE : 0;
+}
+
+static void fill_payload(struct actor *a, union xm_request *r)
+{
+	static const u32 flags[] = {
+		0, XMEM_PAYLOAD_WRITE, XMEM_PAYLOAD_OPEN, XMEM_PAYLOAD_OPEN, XMEM_PAYLOAD_CLOSE,
+	};
+
+	r->payload.flags = flags[chance(a) % (sizeof(flags) / sizeof(*flags))];
+	r->payload.payload = r->payload.flags == XMEM_PAYLOAD_CLOSE && one_in(a, 2) ?
+		a->opened : some_payload(a);
+}
+
+/* What a client says of a slot that it says it holds. Of a GPU: its id stays taken for long. */
+static u32 some_hold(struct actor *a)
+{
+	return one_in(a, 8) ? XM_HOLD_DEVICE | 1 : 1;
+}
+
+static void fill_subscribe(struct actor *a, union xm_request *r)
+{
+	r->subscribe.publisher = chance(a) % 16;
+	r->subscribe.flags = chance(a) % 4;
+}
+
+static void fill_unsubscribe(struct actor *a, union xm_request *r)
+{
+	const struct xm_map *map = &a->me->map;
+	unsigned int tries = 16;
+
+	do
+		r->unsubscribe.publisher = chance(a) % map->clients;
+	while (--tries && !xm_bit(xm_client_row(map, r->unsubscribe.publisher)->subscribers,
+				  a->me->join.client));
+}
+
+static void fill_waiters(struct actor *a, union xm_request *r)
+{
+	r->wait.kind = chance(a) % 3;
+	if (r->wait.kind == XMEM_WAIT_SLOTS)
+		r->wait.client = a->me->join.client;
+	else if (r->wait.kind == XMEM_WAIT_RING)
+		r->wait.client = chance(a) % 16;
+}
+
+/* What arm would have said, as often as not; never for long, see process(). */
+static void fill_wait(struct actor *a, union xm_request *r)
+{
+	union xm_request armed = { .size = sizeof(armed.wait) };
+
+	fill_waiters(a, &armed);
+	if (one_in(a, 2))
+		raw_request(a->me, XMEM_IOC_ARM, &armed);
+	*r = armed;
+	r->wait.deadline_ns = one_in(a, 8) ? ~0ULL : raw_now_ns() + chance(a) % 1000000;
+}
+
+static void fill_slot(struct actor *a, union xm_request *r)
+{
+	r->slot.slot = some_slot(a);
+}
+
+/* A client that says that it holds the slot is a holder. */
+static void fill_resolve(struct actor *a, union xm_request *r)
+{
+	const struct raw *me = a->me;
+
+	fill_slot(a, r);
+	r->slot.generation = xm_generation(xm_load(&xm_slot(&me->map, r->slot.slot)->state));
+	if (me->area)
+		xm_store(xm_hold(&me->map, me->join.client, r->slot.slot), some_hold(a));
+}
+
+static void fill_client(struct actor *a, union xm_request *r)
+{
+	r->client.client = chance(a) % 16;
+}
+
+/* Mostly a shared slot, which its owner says is LIVE. */
+static void fill_upgrade(struct actor *a, union xm_request *r)
+{
+	const struct raw *me = a->me;
+	const struct xmem_slot_row *row;
+	int tries = 32;
+
+	do {
+		fill_resolve(a, r);
+		row = xm_slot_row(&me->map, r->slot.slot);
+	} while (--tries && !(xm_load(&row->traits) & XMEM_TRAIT_SHARED));
+	if (raw_has_group(me, r->slot.slot / XMEM_GROUP_SLOTS) && !one_in(a, 8)) {
+		r->slot.generation = xm_load(&row->generation_first);
+		xm_store(&xm_slot(&me->map, r->slot.slot)->state,
+			 xm_word(r->slot.generation, 0, XMEM_SLOT_LIVE));
+	}
+	r->upgrade.flags = one_in(a, 8) ? 1u << chance(a) % 3 : 0;
+}
+
+static void fill_poll_fd(struct actor *a, union xm_request *r)
+{
+	r->poll_fd.kind = chance(a) % 3;
+	if (r->poll_fd.kind != XMEM_POLL_RING)
+		return;
+	r->poll_fd.publisher = chance(a) % 16;
+	r->poll_fd.incarnation = 1 + chance(a) % 64;
+}
+
+/* Anybody's slot; a client that says that it holds it may take. */
+static void fill_claim(struct actor *a, union xm_request *r)
+{
+	const struct raw *me = a->me;
+	u32 slot = one_in(a, 4) ? chance(a) % me->map.slots : some_slot(a);
+	u64 *state = &xm_slot(&me->map, slot)->state;
+
+	if (raw_has_group(me, slot / XMEM_GROUP_SLOTS) && !one_in(a, 4))
+		xm_store(state, (xm_load(state) & ~7ULL) | XMEM_SLOT_LIVE);
+	r->claim.slot = slot;
+	r->claim.op = chance(a) % 8 ? XMEM_CLAIM_ADD + chance(a) % 2 : XMEM_CLAIM_VOID;
+	r->claim.generation = xm_generation(xm_load(state));
+	if (r->claim.op != XMEM_CLAIM_VOID)
+		r->claim.count = 1 + chance(a) % 3;
+	if (r->claim.op == XMEM_CLAIM_ADD)
+		r->claim.timeout_ns = one_in(a, 16) ? ~0ULL : chance(a) % 10000000;
+	if (me->area && one_in(a, 2))
+		xm_store(xm_hold(&me->map, me->join.client, slot), some_hold(a));
+}
+
+/* ---- requests: what follows when one was taken ---- */
+
+static void keep_polled(struct actor *a, union xm_request *r)
+{
+	int *place = &a->polled[chance(a) % POLLED];
+
+	if (*place >= 0)
+		close(*place);
+	*place = r->poll_fd.fd;
+}
+
+static void keep_pool_fd(struct actor *a, union xm_request *r)
+{
+	if (a->pool_fd >= 0)
+		close(a->pool_fd);
+	a->pool_fd = r->pool_fd.fd;
+}
+
+static void map_groups(struct actor *a, union xm_request *r)
+{
+	u32 i;
+
+	for (i = 0; i < r->attach.count; i++)
+		raw_map_group(a->me, r->attach.slot[i] / XMEM_GROUP_SLOTS);
+}
+
+static void close_payload(struct actor *a, union xm_request *r)
+{
+	if (r->payload.flags & XMEM_PAYLOAD_OPEN)
+		a->opened = r->payload.payload;
+	if (r->payload.fd >= 0)
+		close(r->payload.fd);
+}
+
+#define REQUEST(NUMBER, fill_, taken_) [_IOC_NR(XMEM_IOC_##NUMBER)] = { fill_, taken_ }
+static const struct {
+	void (*fill)(struct actor *a, union xm_request *r);
+	void (*taken)(struct actor *a, union xm_request *r);
+} kinds[] = {
+	REQUEST(JOIN, fill_join, NULL),
+	REQUEST(POOL_FD, NULL, keep_pool_fd),
+	REQUEST(ATTACH, fill_attach, map_groups),
+	REQUEST(PAYLOAD, fill_payload, close_payload),
+	REQUEST(SUBSCRIBE, fill_subscribe, NULL),
+	REQUEST(UNSUBSCRIBE, fill_unsubscribe, NULL),
+	REQUEST(ARM, fill_waiters, NULL),
+	REQUEST(WAIT, fill_wait, NULL),
+	REQUEST(WAKE, fill_waiters, NULL),
+	REQUEST(RESOLVE, fill_resolve, NULL),
+	REQUEST(COLLECT, fill_slot, NULL),
+	REQUEST(RENEW, fill_slot, NULL),
+	REQUEST(DETACH, fill_slot, NULL),
+	REQUEST(QUERY, NULL, NULL),
+	REQUEST(POOLS, fill_pools, NULL),
+	REQUEST(POLL_FD, fill_poll_fd, keep_polled),
+	REQUEST(CLAIM, fill_claim, NULL),
+	REQUEST(UPGRADE, fill_upgrade, NULL),
+	REQUEST(CLIENT, fill_client, NULL),
+};
+#define KINDS	(sizeof(kinds) / sizeof(*kinds))
+
+/* ---- all requests that there are ---- */
+
+const struct xm_request_kind *fields_request(unsigned int number)
+{
+	return xm_request_find(_IO(XMEM_IOC_TYPE, number));
+}
+
+unsigned int fields_requests(void)
+{
+	unsigned int n = 0;
+
+	while (n < FIELDS_REQUESTS && fields_request(n))
+		n++;
+	return n;
+}
+
+bool fields_known(unsigned int number)
+{
+	return number < KINDS && (kinds[number].fill || kinds[number].taken ||
+				  number == _IOC_NR(XMEM_IOC_QUERY));
+}
+
+/* Of a request that this file says nothing about: what other requests take, and small numbers. */
+static void fill_unknown(struct actor *a, union xm_request *r, unsigned int words)
+{
+	const struct xm_map *map = &a->me->map;
+	unsigned int i;
+	u32 slot;
+
+	for (i = 2; i < words; i++) {
+		switch (chance(a) % 8) {
+		case 0:
+			set_word(r, i, chance(a) % 4);
+			break;
+		case 1:
+			set_word(r, i, a->me->join.client);
+			break;
+		case 2:
+			set_word(r, i, a->pool_fd);
+			break;
+		case 3:
+			slot = some_slot(a);
+			set_word(r, i, slot);
+			break;
+		case 4:
+			set_word(r, i, xm_load(&xm_client_row(map, chance(a) % map->clients)
+					       ->incarnation));
+			break;
+		}
+	}
+}
+
+void fields_fill(struct actor *a, unsigned int number, union xm_request *r)
+{
+	const struct xm_request_kind *kind = fields_request(number);
+
+	memset(r, 0, sizeof(*r));
+	if (!fields_known(number))
+		fill_unknown(a, r, kind->bytes / 4);
+	else if (kinds[number].fill)
+		kinds[number].fill(a, r);
+	if (!fields_known(number) && kind->flags)
+		r->flags = one_in(a, 2) ? 0 : chance(a) & kind->flags;
+	r->size = kind->bytes;
+}
+
+void fields_taken(struct actor *a, unsigned int number, union xm_request *r)
+{
+	if (number < KINDS && kinds[number].taken)
+		kinds[number].taken(a, r);
+}
+
+/* One field that makes no sense gets further than many. */
+void garble(struct actor *a, union xm_request *r, unsigned int words)
+{
+	unsigned int i;
+
+	if (!one_in(a, 4)) {
+		set_word(r, chance(a) % words, odd_number(a));
+		return;
+	}
+	for (i = 0; i < words; i++)
+		set_word(r, i, odd_number(a));
+}
+
+/* ---- pages ---- */
+
+void scribble(struct actor *a)
+{
+	struct raw *me = a->me;
+	u64 n, *word;
+	u32 g;
+
+	for (n = chance(a) % 64; me->area && n; n--) {
+		word = (u64 *)me->area + chance(a) % (me->header.area_stride / 8);
+		xm_store(word, odd_number(a));
+	}
+	for (g = 0; me->area && g < me->map.groups; g++) {
+		for (n = raw_has_group(me, g) ? chance(a) % 64 : 0; n; n--) {
+			u32 word = chance(a) % XMEM_GROUP_SLOTS;
+			struct xmem_slot_word *slot = &me->map.group[g]->word[word];
+
+			/* Mostly another state alone: a wrong generation makes the slot useless. */
+			xm_store(&slot->state, one_in(a, 16) ? odd_number(a) :
+				 (xm_load(&slot->state) & ~7ULL) | chance(a) % 5);
+			if (one_in(a, 4))
+				xm_store(&slot->position, odd_number(a));
+		}
+	}
+}
