@@ -55,8 +55,7 @@ int xm_claim_alone(const struct xm_map *map, u32 me, u64 token, u32 count)
 	u64 generation = xm_generation(token), before = xm_load(&row->generation_first);
 
 	if (!xm_any_claims(map) || xm_load(&row->owner) != me ||
-	    !(xm_load_acquire(xm_hold(map, me, slot)) & XM_HOLD_COUNT) ||
-	    xm_generation(xm_load_acquire(&xm_slot(map, slot)->state)) != generation)
+	    !(xm_load_acquire(xm_hold(map, me, slot)) & XM_HOLD_COUNT) || xm_look(map, token))
 		return -EAGAIN;
 	/* If there are claims it is no generation of the tenancy. */
 	if (before == generation || !xm_in_tenancy(generation, before))
@@ -65,7 +64,12 @@ int xm_claim_alone(const struct xm_map *map, u32 me, u64 token, u32 count)
 			 generation | (u64)count << XMEM_CLAIMS_SHIFT))
 		return -EAGAIN;
 	XM_STEP(XM_STEP_CLAIM_ALONE);
-	return 0;
+	if (!xm_look(map, token))
+		return 0;
+	/* Another thread may be about to write them in place, with this same hold. */
+	while (count && !xm_claim_take(map, slot, generation, 1))
+		count--;
+	return -EAGAIN;
 }
 
 u64 xm_make_live(const struct xm_own *own)
@@ -369,6 +373,7 @@ static int xm_host_claim_add(struct xm_host *host, u32 me, u32 slot,
 	    xm_claims(word) && xm_has_own(host, me, slot))
 		return -EBUSY;
 	xm_enlist(host, slot, word, xm_claim_deadline(request, now_ns));
+	XM_STEP(XM_STEP_CLAIM_NOTED);
 	added = err = xm_claims_add(map, slot, xm_first_generation(word), request->count, &before);
 	XM_STEP(XM_STEP_CLAIM_ADDED);
 	if (!err)

@@ -68,7 +68,8 @@
  *      generation of these contents where the first of the tenancy was. So whoever has noted
  *      something of earlier claims sees by the generation that they have gone, and leaves these
  *      alone; and what is in no list is the owner's. Since the owner holds the contents until
- *      then, and a scan looks at the holds, then at the claims, no scan misses them.
+ *      then, and a scan looks at the holds, then at the claims, no scan misses them. An upgrade
+ *      with that very hold may: so the owner looks at the state word after it, as in I7.
  *
  * Threads: xm_get, xm_put and xm_hold_more may run anywhere at any time. The owner's
  * functions (xm_take, xm_scan, xm_publish, xm_give_up) are serial per client, and
