@@ -244,7 +244,7 @@ END_TEST
 
 void claims_alone_tests(Suite *suite)
 {
-	TCase *tcase = tcase_create("claims_alone");
+	TCase *tcase = tcase_create("alone");
 
 	tcase_add_test(tcase, an_owner_adds_by_itself_once_for_each_contents);
 	tcase_add_test(tcase, what_came_alone_has_no_time_and_is_nobodys_own);
