@@ -8,16 +8,6 @@
 
 /* ---- clients ---- */
 
-int xm_host_free_client(const struct xm_host *host)
-{
-	u32 c;
-
-	for (c = 0; c < host->map.clients; c++)
-		if (xm_client_row(&host->map, c)->state == XMEM_CLIENT_NONE)
-			return c;
-	return -EUSERS;
-}
-
 static bool xm_good_label(const __u8 *label)
 {
 	u32 i;
@@ -31,17 +21,35 @@ static bool xm_good_label(const __u8 *label)
 	return false;
 }
 
+int xm_host_join_check(const struct xmem_join_request *join)
+{
+	if (join->role != XMEM_ROLE_READER && join->role != XMEM_ROLE_WRITER)
+		return -EINVAL;
+	if (!xm_good_label(join->label) || (join->role == XMEM_ROLE_READER && join->wait_bound_ns))
+		return -EINVAL;
+	return 0;
+}
+
+int xm_host_free_client(const struct xm_host *host)
+{
+	u32 c;
+
+	for (c = 0; c < host->map.clients; c++)
+		if (xm_client_row(&host->map, c)->state == XMEM_CLIENT_NONE)
+			return c;
+	return -EUSERS;
+}
+
 int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *join,
 		 const struct xm_joiner *who)
 {
 	const struct xm_map *map = &host->map;
 	struct xmem_client_row *row = xm_client_row(map, client);
+	int err = xm_host_join_check(join);
 	u32 i;
 
-	if (join->role != XMEM_ROLE_READER && join->role != XMEM_ROLE_WRITER)
-		return -EINVAL;
-	if (!xm_good_label(join->label) || (join->role == XMEM_ROLE_READER && join->wait_bound_ns))
-		return -EINVAL;
+	if (err)
+		return err;
 	for (i = 0; i < map->clients; i++)
 		xm_store(xm_cursor(map, client, i), XMEM_CURSOR_NONE);
 	/* Who reads the label of this client sees that the one before has gone. */
@@ -370,6 +378,12 @@ static bool xm_is_followed(const struct xm_map *map, u32 client)
 		    xm_load_acquire(xm_cursor(map, c, client)) < tail)
 			return true;
 	return false;
+}
+
+bool xm_host_can_bury(const struct xm_host *host, u32 client)
+{
+	return xm_client_row(&host->map, client)->state == XMEM_CLIENT_ZOMBIE &&
+	       !xm_host_is_quarantined(host, client) && !xm_is_followed(&host->map, client);
 }
 
 enum xm_buried xm_host_bury(struct xm_host *host, u32 client)

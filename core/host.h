@@ -108,6 +108,9 @@ int xm_map_take(struct xm_map *map, void *base, u64 bytes, u32 client,
 /* An id for a new client, or -EUSERS. The caller gives it a zeroed area, then joins it. */
 int xm_host_free_client(const struct xm_host *host);
 
+/* Are @join's role, label and wait_bound_ns in order? Else -EINVAL. */
+int xm_host_join_check(const struct xmem_join_request *join);
+
 #define XM_NO_CLIENT	0xffffffffu
 
 /* Who joins. */
@@ -116,7 +119,7 @@ struct xm_joiner {
 	u32 sibling;		/* a client of the same process that lives, or XM_NO_CLIENT */
 };
 
-/* Check @join's role, label and wait_bound_ns (-EINVAL), and fill its outputs. */
+/* The same check, then the client joins and @join's outputs are filled. */
 int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *join,
 		 const struct xm_joiner *who);
 
@@ -169,6 +172,7 @@ enum xm_buried {
 	XM_BURIED,			/* it is forgotten, and its area may go */
 };
 /* Forget a zombie that nobody follows any more. It stays while it is quarantined. */
+bool xm_host_can_bury(const struct xm_host *host, u32 client);
 enum xm_buried xm_host_bury(struct xm_host *host, u32 client);
 
 /* ---- slots ---- */
@@ -360,8 +364,9 @@ u32 xm_free_slot(struct xm_host *host, u32 slot);
  */
 void xm_host_limbo(struct xm_host *host, u64 now_ns);
 
-/* Give back a group of an ended client that has no slots. true: its pages may go. */
-bool xm_host_idle_group(struct xm_host *host, u32 group);
+/* Is it the host's, and has no slots? Then its pages may go, and after that it is nobody's. */
+bool xm_host_idle_group(const struct xm_host *host, u32 group);
+void xm_host_return_group(struct xm_host *host, u32 group);
 
 /*
  * Resolve a slot for a holder: @word is what the state word was a while (1 ms) ago.

@@ -362,7 +362,7 @@ void xm_host_limbo(struct xm_host *host, u64 now_ns)
 	xm_say_limbo(host);
 }
 
-bool xm_host_idle_group(struct xm_host *host, u32 group)
+bool xm_host_idle_group(const struct xm_host *host, u32 group)
 {
 	u32 s, first = group * XMEM_GROUP_SLOTS;
 
@@ -371,12 +371,16 @@ bool xm_host_idle_group(struct xm_host *host, u32 group)
 	for (s = first; s < first + XMEM_GROUP_SLOTS; s++)
 		if (xm_slot_row(&host->map, s)->owner != XMEM_OWNER_NONE)
 			return false;
-	xm_host_give_group(host, group, XMEM_OWNER_NONE);
-	if (host->limbo_ns[group]) {
-		host->limbo_ns[group] = 0;
-		xm_say_limbo(host);
-	}
 	return true;
+}
+
+void xm_host_return_group(struct xm_host *host, u32 group)
+{
+	xm_host_give_group(host, group, XMEM_OWNER_NONE);
+	if (!host->limbo_ns[group])
+		return;
+	host->limbo_ns[group] = 0;
+	xm_say_limbo(host);
 }
 
 int xm_host_resolve(const struct xm_host *host, u32 me, u32 slot, u64 word)

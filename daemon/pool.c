@@ -394,6 +394,7 @@ static void free_group(struct xd_pool *pool, u32 group)
 {
 	if (!xm_host_idle_group(&pool->host, group))
 		return;
+	xm_host_return_group(&pool->host, group);
 	replace_pages(pool, pool->host.map.group[group], pool->layout.group_stride);
 	xd_pool_wake_owners(pool);
 }

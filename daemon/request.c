@@ -105,6 +105,7 @@ static int serve_join(struct xd_call *call)
 	err = xm_host_fits(&pool->host.map, join);
 	if (err)
 		return err;
+	join->fd = -1;		/* its connection is the client */
 	call->answer = fcntl(pool->pages, F_DUPFD_CLOEXEC, 0);
 	err = call->answer < 0 ? -EDQUOT : xd_pool_join(pool, call->from, join);
 	if (err)

@@ -20,30 +20,37 @@ static struct xk_payload *xk_payload_owned(struct xk_client *client, u32 id)
 	return payload->incarnation == client->incarnation ? payload : ERR_PTR(-EPERM);
 }
 
+/* What the caller of xk_grow does without the pool's lock. */
+struct xk_growth {
+	struct xk_chunk *spare;		/* pages for a group, or NULL: to be allocated */
+	int group;			/* the group that has got them, to be unmapped; or -1 */
+};
+
 /*
- * Gives the client @spare as one more group, if a group makes its spare slots @count.
- * -EAGAIN: there is no @spare yet; the caller allocates it without the pool's lock.
+ * Gives the client one more group, if a group makes its spare slots @count. -EAGAIN: the caller
+ * has something to do, as @growth says, and tries again. Until it has done so no other thread
+ * attaches for this client, as others may still read zeros where the group is.
  */
-static int xk_grow(struct xk_client *client, u32 count, struct xk_chunk **spare)
+static int xk_grow(struct xk_client *client, u32 count, struct xk_growth *growth)
 {
 	struct xk_pool *pool = client->pool;
 	int group = xm_host_free_group(&pool->host, client->id, count);
 
 	if (group < 0)
 		return group;
-	if (!*spare)
+	if (!growth->spare)
 		return -EAGAIN;
-	xk_chunk_place(pool, &pool->group[group], *spare, client);
-	xk_zap_groups(pool, group, group);
-	pool->host.map.group[group] = (*spare)->now->view;
+	xk_chunk_place(pool, &pool->group[group], growth->spare, client);
+	pool->host.map.group[group] = growth->spare->now->view;
 	xm_host_give_group(&pool->host, group, client->id);
-	*spare = NULL;
-	return 0;
+	growth->group = group;
+	growth->spare = NULL;
+	return -EAGAIN;
 }
 
 /* The client grows only when nothing but slots is missing, so a refusal leaves no group. */
 static int xk_attach_slots(struct xk_client *client, struct xm_payload *what,
-			   struct xmem_attach_request *request, struct xk_chunk **spare)
+			   struct xmem_attach_request *request, struct xk_growth *growth)
 {
 	struct xm_host *host = &client->pool->host;
 	int err = xm_host_attach(host, client->id, what, get_random_u64(), request);
@@ -51,16 +58,11 @@ static int xk_attach_slots(struct xk_client *client, struct xm_payload *what,
 	if (err == -EDQUOT)
 		trace_xmem_limit(client->pool->number, "devices", XMEM_MAX_DEVICES + 1,
 				 XMEM_MAX_DEVICES);
-	if (err != -ENOSPC)
-		return err;
-	err = xk_grow(client, request->count, spare);
-	if (err)
-		return err;
-	return xm_host_attach(host, client->id, what, get_random_u64(), request);
+	return err == -ENOSPC ? xk_grow(client, request->count, growth) : err;
 }
 
 static int xk_attach_locked(struct xk_client *client, struct xk_payload *new,
-			    struct xmem_attach_request *request, struct xk_chunk **spare)
+			    struct xmem_attach_request *request, struct xk_growth *growth)
 {
 	struct xk_pool *pool = client->pool;
 	struct xk_payload *payload = new;
@@ -80,7 +82,7 @@ static int xk_attach_locked(struct xk_client *client, struct xk_payload *new,
 		.id = payload->id, .traits = payload->traits, .bytes = payload->bytes,
 		.device = new && new->kind->device ? request->device : NULL,
 	};
-	err = xk_attach_slots(client, &what, request, spare);
+	err = xk_attach_slots(client, &what, request, growth);
 	if (err)
 		return err;
 	/* Not before: one that came and went again would count as gone. */
@@ -90,36 +92,45 @@ static int xk_attach_locked(struct xk_client *client, struct xk_payload *new,
 	return 0;
 }
 
-/* The same, without the pool's lock, and with pages for a group if it takes one. */
+/* The same, without the pool's lock, and with one more group if it takes one. */
 static int xk_attach_unlocked(struct xk_client *client, struct xk_payload *new,
 			      struct xmem_attach_request *request)
 {
+	struct xk_growth growth = { .group = -1 };
 	struct xk_pool *pool = client->pool;
-	struct xk_chunk *spare = NULL;
 	int err;
 
 	for (;;) {
 		err = xk_client_lock_mapped(client);
 		if (err)
 			break;
-		err = xk_attach_locked(client, new, request, &spare);
+		err = xk_attach_locked(client, new, request, &growth);
 		mutex_unlock(&pool->lock);
 		if (err != -EAGAIN)
 			break;
-		spare = xk_chunk_new(pool, xk_header(pool)->group_stride, true);
-		if (IS_ERR(spare))
-			return PTR_ERR(spare);
+		if (growth.group >= 0) {
+			xk_unmap_groups(pool, growth.group, growth.group);
+			growth.group = -1;
+			continue;
+		}
+		growth.spare = xk_chunk_new(pool, xk_header(pool)->group_stride, true);
+		if (IS_ERR(growth.spare))
+			return PTR_ERR(growth.spare);
 	}
-	if (spare)
-		xk_chunk_free(pool, spare);
+	if (growth.spare)
+		xk_chunk_free(pool, growth.spare);
 	return err;
 }
 
 static int xk_attach(struct xk_client *client, struct xk_payload *new,
 		     struct xmem_attach_request *request)
 {
-	int err = xk_attach_unlocked(client, new, request);
+	int err;
 
+	if (mutex_lock_killable(&client->attach_lock))
+		return -EINTR;
+	err = xk_attach_unlocked(client, new, request);
+	mutex_unlock(&client->attach_lock);
 	if (err == -ENOSPC)
 		trace_xmem_limit(client->pool->number, "slots", request->count,
 				 client->pool->host.map.slots);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Clients: making the struct, counting references to it, and taking its pool's lock
- * for one of its requests. join.c makes it a client of the pool, leave.c ends it.
+ * Clients: making the struct, counting references to it, finding it by its id, and taking its
+ * pool's lock for one of its requests. join.c makes it a client of the pool, leave.c ends it.
  */
 #include <linux/cred.h>
 #include <linux/pid.h>
@@ -12,20 +12,63 @@
 #include "compat.h"
 #include "xk.h"
 
-static void xk_client_release(struct kref *kref)
+/* It may be half made. */
+static void xk_client_free(struct xk_client *client)
 {
-	struct xk_client *client = container_of(kref, struct xk_client, kref);
-
-	xk_pollers_put(client->pollers);
+	if (client->pollers)
+		xk_pollers_free(client->pollers);
+	if (client->zero)
+		put_page(client->zero);
+	if (client->scratch)
+		put_page(client->scratch);
+	if (client->inode)
+		xk_inode_put(client->inode);
+	mutex_destroy(&client->attach_lock);
+	put_pid(client->sharer);
 	put_pid(client->pid);
 	mmdrop(client->mm);
 	xk_pool_put(client->pool);
 	kfree(client);
 }
 
+static void xk_client_release(struct kref *kref)
+{
+	struct xk_client *client = container_of(kref, struct xk_client, kref);
+
+	xk_client_free(client);
+}
+
 void xk_client_put(struct xk_client *client)
 {
 	kref_put(&client->kref, xk_client_release);
+}
+
+/* The client that has this id, with a reference, or NULL. */
+struct xk_client *xk_client_of(struct xk_pool *pool, u32 id)
+{
+	struct xk_client *client;
+
+	spin_lock(&pool->pages_lock);
+	client = pool->client[id];
+	if (client)
+		kref_get(&client->kref);
+	spin_unlock(&pool->pages_lock);
+	return client;
+}
+
+/* Gives the id to @client, or takes it away. The table has a reference, which is the caller's. */
+void xk_client_place(struct xk_pool *pool, u32 id, struct xk_client *client)
+{
+	lockdep_assert_held(&pool->lock);
+	spin_lock(&pool->pages_lock);
+	pool->client[id] = client;
+	spin_unlock(&pool->pages_lock);
+}
+
+/* Has its address space gone, for good? Then it maps nothing any more. */
+bool xk_client_is_gone(const struct xk_client *client)
+{
+	return !atomic_read_acquire(&client->mm->mm_users);
 }
 
 /*
@@ -51,6 +94,12 @@ int xk_client_lock_mapped(struct xk_client *client)
 	return READ_ONCE(client->area_maps) ? xk_client_lock(client) : -ENOTCONN;
 }
 
+/* One that has a seat, and no incarnation yet, has yet to join. */
+static bool xk_is_sibling(const struct xk_client *other, const struct xk_client *client)
+{
+	return other && other->mm == client->mm && other->incarnation && !READ_ONCE(other->ended);
+}
+
 /* Another client of the same process that has not ended, or XM_NO_CLIENT. */
 u32 xk_client_sibling(const struct xk_client *client)
 {
@@ -59,8 +108,7 @@ u32 xk_client_sibling(const struct xk_client *client)
 
 	lockdep_assert_held(&pool->lock);
 	for (i = 0; i < pool->host.map.clients; i++)
-		if (pool->client[i] && pool->client[i]->mm == client->mm &&
-		    !READ_ONCE(pool->client[i]->ended))
+		if (xk_is_sibling(pool->client[i], client))
 			return i;
 	return XM_NO_CLIENT;
 }
@@ -81,7 +129,8 @@ int xk_client_begin(struct xk_call *call)
 	err = xm_host_client(&pool->host, request, &row);
 	if (!err) {
 		client = pool->client[xm_index(request->client, pool->host.map.clients)];
-		err = client && client->incarnation == request->incarnation ? 0 : -ENOENT;
+		if (!client || READ_ONCE(client->incarnation) != request->incarnation)
+			err = -ENOENT;
 	}
 	if (!err) {
 		request->pid = pid_nr_ns(client->pid, task_active_pid_ns(current));
@@ -91,14 +140,29 @@ int xk_client_begin(struct xk_call *call)
 	return err;
 }
 
-/* The new client takes over a use of @pool that the caller has. */
-struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_pollers *pollers)
+static int xk_client_prepare(struct xk_client *client)
+{
+	struct inode *inode = xk_inode_new();
+
+	if (IS_ERR(inode))
+		return PTR_ERR(inode);
+	client->inode = inode;
+	client->zero = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	client->scratch = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	client->pollers = xk_pollers_new();
+	return client->zero && client->scratch && client->pollers ? 0 : -ENOMEM;
+}
+
+/* A client that has yet to join. On success it takes over a use of @pool that the caller has. */
+struct xk_client *xk_client_new(struct xk_pool *pool, u32 role)
 {
 	struct xk_client *client = kzalloc(sizeof(*client), GFP_KERNEL_ACCOUNT);
+	int err;
 
 	if (!client)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	kref_init(&client->kref);
+	mutex_init(&client->attach_lock);
 	xk_pool_get(pool);
 	client->pool = pool;
 	client->role = role;
@@ -106,8 +170,10 @@ struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_poller
 	mmgrab(client->mm);
 	client->pid = get_pid(task_tgid(current));
 	client->uid = current_euid();
-	kref_get(&pollers->kref);
-	client->pollers = pollers;
 	client->clock_offset = xk_clock_offset();
-	return client;
+	err = xk_client_prepare(client);
+	if (!err)
+		return client;
+	xk_client_free(client);
+	return ERR_PTR(err);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * All differences between kernels that the module knows of are here and nowhere else.
- * Kbuild probes the kernel's headers for what can be seen there (XK_HAVE_*); the
- * version decides only where the headers tell nothing. Tried: 6.1 and 6.12.
+ * All differences between kernels that the module knows of are here and nowhere else. Kbuild
+ * probes the kernel's headers for them (XK_HAVE_*). tests/check-kernels.sh says which kernels are
+ * tried, and sees to it that each probe tells some of them apart.
  */
 #ifndef XK_COMPAT_H
 #define XK_COMPAT_H
@@ -21,7 +21,6 @@
 #include <linux/shmem_fs.h>
 #include <linux/time_namespace.h>
 #include <linux/uaccess.h>
-#include <linux/version.h>
 
 /*
  * Tokens and offsets are 64 bits wide; and where caches alias, the kernel and a process
@@ -31,8 +30,8 @@
 #error "xmem is for x86-64 and arm64"
 #endif
 
-/* The name of a namespace has been a string since Linux 6.13. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+/* The name of a namespace is a string since Linux 6.13. */
+#ifdef XK_HAVE_IMPORT_NS_STRING
 #define XK_IMPORT_NS_DMA_BUF MODULE_IMPORT_NS("DMA_BUF")
 #else
 #define XK_IMPORT_NS_DMA_BUF MODULE_IMPORT_NS(DMA_BUF)
@@ -50,6 +49,13 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 }
 #endif
 
+/* Called before a mapping is split: .split before Linux 5.11. */
+#ifdef XK_HAVE_MAY_SPLIT
+#define XK_MAY_SPLIT may_split
+#else
+#define XK_MAY_SPLIT split
+#endif
+
 /*
  * Write the number of a new close-on-exec descriptor of @file, which others have too, to @number,
  * then install it. The caller keeps its own reference. receive_fd asks the security modules
@@ -59,14 +65,20 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
  * Before Linux 6.7 the descriptor is installed before its number is written, and is closed
  * again if that fails. Then another thread of the caller that has closed this number, which
  * nobody told it, and opened a file of its own there loses that file.
+ *
+ * Before Linux 5.12 modules cannot call receive_fd, so no security module is asked who may receive
+ * the file; to open a payload it is asked even there.
  */
+#if defined(XK_HAVE_RECEIVE_FD_UFD)
 static inline int xk_receive_fd(struct file *file, int __user *number)
 {
-#ifdef XK_HAVE_RECEIVE_FD_UFD
 	int fd = receive_fd(file, number, O_CLOEXEC);
 
 	return fd < 0 ? fd : 0;
-#else
+}
+#elif defined(XK_HAVE_RECEIVE_FD)
+static inline int xk_receive_fd(struct file *file, int __user *number)
+{
 	int fd = receive_fd(file, O_CLOEXEC);
 
 	if (fd < 0)
@@ -75,8 +87,22 @@ static inline int xk_receive_fd(struct file *file, int __user *number)
 		return 0;
 	close_fd(fd);
 	return -EFAULT;
-#endif
 }
+#else
+static inline int xk_receive_fd(struct file *file, int __user *number)
+{
+	int fd = get_unused_fd_flags(O_CLOEXEC);
+
+	if (fd < 0)
+		return fd;
+	if (put_user(fd, number)) {
+		put_unused_fd(fd);
+		return -EFAULT;
+	}
+	fd_install(fd, get_file(file));
+	return 0;
+}
+#endif
 
 #ifdef XK_HAVE_CONST_OWNERSHIP
 #define XK_OWNERSHIP_CONST const
@@ -96,10 +122,13 @@ static inline bool xk_hugetlb_seals(struct inode *inode, unsigned int *seals)
 	return false;
 }
 
-/* The index in i_pages of page @n, counted in pages of the file's own size. */
+/*
+ * The index in i_pages of page @n, counted in pages of the file's own size. Since Linux 6.7 all
+ * files are indexed by small pages.
+ */
 static inline pgoff_t xk_page_index(struct inode *inode, pgoff_t n)
 {
-#if defined(CONFIG_HUGETLBFS) && LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+#if defined(CONFIG_HUGETLBFS) && defined(XK_HAVE_HUGETLB_BASE_INDEX)
 	if (inode->i_sb->s_magic == HUGETLBFS_MAGIC)
 		return n << huge_page_order(hstate_inode(inode));
 #endif
@@ -165,6 +194,16 @@ static inline ktime_t xk_host_time(u64 time, ktime_t offset)
 	if (offset < 0)
 		return at > KTIME_MAX + offset ? KTIME_MAX : ktime_sub(at, offset);
 	return at < offset ? 0 : ktime_sub(at, offset);
+}
+
+/* An empty file of the kernel's own tmpfs, as a memfd is. Returns an ERR_PTR. */
+static inline struct file *xk_shmem_file(const char *name)
+{
+#ifdef XK_HAVE_SHMEM_VMA_FLAGS
+	return shmem_file_setup(name, 0, EMPTY_VMA_FLAGS);
+#else
+	return shmem_file_setup(name, 0, 0);
+#endif
 }
 
 /* The seals of a memfd in ordinary pages. */

@@ -1,87 +1,78 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The device /dev/xmem and its open files. An open file can do nothing until it joins
- * a pool (join.c); ioctl.c dispatches its requests.
+ * The files. /dev/xmem is a factory: an open file of it asks what the host is, and joins. Each
+ * join makes a client, and a file of that client's own, which does all else. ioctl.c dispatches
+ * the requests of both.
  */
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
-#include <linux/seq_file.h>
-#include <linux/slab.h>
 
 #include "xk.h"
 
-static int xk_open(struct inode *inode, struct file *filp)
-{
-	struct xk_file *file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
-
-	if (!file)
-		return -ENOMEM;
-	file->pollers = xk_pollers_new();
-	if (!file->pollers) {
-		kfree(file);
-		return -ENOMEM;
-	}
-	mutex_init(&file->lock);
-	file->file = filp;
-	filp->private_data = file;
-	return nonseekable_open(inode, filp);
-}
+/* ---- a client's file ---- */
 
 /* A process closes a descriptor of the file. It may be the client, about to go. */
-static int xk_flush(struct file *filp, fl_owner_t id)
+static int xk_client_flush(struct file *filp, fl_owner_t id)
 {
-	struct xk_file *file = filp->private_data;
-	struct xk_client *client = smp_load_acquire(&file->client);
-
-	if (client)
-		xk_client_left(client);
+	xk_client_left(filp->private_data);
 	return 0;
 }
 
-static int xk_release(struct inode *inode, struct file *filp)
+/* It also undoes a join whose answer did not reach the caller. */
+static int xk_client_close(struct inode *inode, struct file *filp)
 {
-	struct xk_file *file = filp->private_data;
+	struct xk_client *client = filp->private_data;
 
-	if (file->client) {
-		xk_client_end(file->client);
-		xk_client_put(file->client);
-	}
-	xk_pollers_put(file->pollers);
-	mutex_destroy(&file->lock);
-	kfree(file);
+	xk_client_end(client);
+	xk_client_put(client);
 	return 0;
 }
 
-/* Before it has joined there is no pool to speak of. */
-static void xk_show_fdinfo(struct seq_file *m, struct file *filp)
+static void xk_client_show(struct seq_file *m, struct file *filp)
 {
-	const struct xk_file *file = filp->private_data;
-	const struct xk_client *client = smp_load_acquire(&file->client);
+	xk_fdinfo_client(m, filp->private_data);
+}
 
-	if (client)
-		xk_fdinfo_client(m, client);
-	else
-		seq_puts(m, "xmem-state:\tunjoined\n");
+static long xk_client_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
+{
+	struct xk_call call = { .file = filp, .client = filp->private_data };
+
+	return xk_ioctl(&call, cmd, (void __user *)arg);
 }
 
 /* There is no compat_ioctl: the host is for 64-bit processes, others get ENOTTY. */
-static const struct file_operations xk_fops = {
+static const struct file_operations xk_client_fops = {
 	.owner = THIS_MODULE,
-	.open = xk_open,
-	.flush = xk_flush,
-	.release = xk_release,
-	.unlocked_ioctl = xk_ioctl,
+	.flush = xk_client_flush,
+	.release = xk_client_close,
+	.unlocked_ioctl = xk_client_ioctl,
 	.mmap = xk_mmap,
 	.poll = xk_poll,
-	.show_fdinfo = xk_show_fdinfo,
+	.show_fdinfo = xk_client_show,
+	.llseek = noop_llseek,
+};
+
+/* ---- the device ---- */
+
+static long xk_device_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
+{
+	struct xk_call call = { .file = filp, .joined_ops = &xk_client_fops };
+
+	return xk_ioctl(&call, cmd, (void __user *)arg);
+}
+
+static const struct file_operations xk_device_fops = {
+	.owner = THIS_MODULE,
+	.open = nonseekable_open,
+	.unlocked_ioctl = xk_device_ioctl,
 	.llseek = noop_llseek,
 };
 
 static struct miscdevice xk_misc = {
 	.minor = MISC_DYNAMIC_MINOR,
 	.name = "xmem",
-	.fops = &xk_fops,
+	.fops = &xk_device_fops,
 };
 
 int __init xk_device_init(void)

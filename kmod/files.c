@@ -21,7 +21,7 @@ static const struct file_operations *shmem_file_ops __ro_after_init;
 /* Modules cannot name these operations, but every file of shmem_file_setup() has them. */
 int __init xk_files_init(void)
 {
-	struct file *file = shmem_file_setup("xmem", 0, 0);
+	struct file *file = xk_shmem_file("xmem");
 
 	if (IS_ERR(file))
 		return PTR_ERR(file);

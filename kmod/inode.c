@@ -1,57 +1,67 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A pseudo file system that gives each pool an inode. All mappings of a pool are in
- * the address space of its inode, so that pages.c can zap them.
+ * A pseudo file system that gives each client an inode of its own, and the client's file on it.
+ * All that the client maps is in the address space of that inode, so that it can be unmapped
+ * without a look at anybody else's mappings (unmap.c).
+ *
+ * The file system is there as long as an inode or a file of it is, and keeps the module loaded:
+ * a file lets its mount go only after it has let go of the module's functions.
  */
+#include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/module.h>
 #include <linux/mount.h>
 #include <linux/pseudo_fs.h>
 
 #include "xk.h"
 
 static struct vfsmount *xk_mount;
+static int xk_mount_count;
 
 static int xk_fs_init_context(struct fs_context *context)
 {
 	return init_pseudo(context, XMEM_MAGIC & 0xffffffff) ? 0 : -ENOMEM;
 }
 
-/*
- * It has no .owner: that would pin the module for as long as the file system is mounted,
- * which is until the module's exit.
- */
 static struct file_system_type xk_fs = {
 	.name = "xmem",
+	.owner = THIS_MODULE,
 	.init_fs_context = xk_fs_init_context,
 	.kill_sb = kill_anon_super,
 };
 
-int __init xk_inode_init(void)
-{
-	xk_mount = kern_mount(&xk_fs);
-	return PTR_ERR_OR_ZERO(xk_mount);
-}
-
-void xk_inode_exit(void)
-{
-	kern_unmount(xk_mount);
-}
-
-/*
- * An inode whose address space is for one pool. Without it all opens of the device file
- * would share the device's address space.
- */
+/* An inode with an address space of its own. */
 struct inode *xk_inode_new(void)
 {
-	struct inode *inode = alloc_anon_inode(xk_mount->mnt_sb);
+	int err = simple_pin_fs(&xk_fs, &xk_mount, &xk_mount_count);
+	struct inode *inode;
 
-	/*
-	 * mmap() increments the count of writable mappings in file->f_mapping before
-	 * it calls us and decrements it afterwards; a join by another thread changes
-	 * f_mapping between the two. If the count fell below 0 nobody could map the
-	 * pool any more, so it starts far above.
-	 */
-	if (!IS_ERR(inode))
-		atomic_set(&inode->i_data.i_mmap_writable, 1 << 30);
+	if (err)
+		return ERR_PTR(err);
+	inode = alloc_anon_inode(xk_mount->mnt_sb);
+	if (IS_ERR(inode))
+		simple_release_fs(&xk_mount, &xk_mount_count);
 	return inode;
+}
+
+void xk_inode_put(struct inode *inode)
+{
+	iput(inode);
+	simple_release_fs(&xk_mount, &xk_mount_count);
+}
+
+/* A file of that inode. Nobody has it yet: fput undoes all that is done here. */
+struct file *xk_inode_file(struct inode *inode, const struct file_operations *ops, void *private)
+{
+	struct file *file;
+
+	ihold(inode);
+	file = alloc_file_pseudo(inode, xk_mount, "xmem-client", O_RDWR, ops);
+	if (IS_ERR(file)) {
+		iput(inode);
+		return file;
+	}
+	__module_get(ops->owner);	/* the last fput drops it */
+	file->private_data = private;
+	return file;
 }

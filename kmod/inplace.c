@@ -19,19 +19,43 @@ static bool xk_upgrade_ended(struct xk_pool *pool, u32 slot)
 	return false;
 }
 
-/* Under pool->upgrade_lock. *ret_reap: the caller waits for what is reaped. */
-static int xk_upgrade(struct xk_client *client, struct xmem_upgrade_request *request,
-		      bool *ret_reap)
+/*
+ * Under pool->lock: is it a slot of a client that has ended, and some still see the page on which
+ * its state word was then? They could get what is being written, or miss what has been.
+ */
+static bool xk_is_moving(const struct xk_pool *pool, u32 slot)
+{
+	const struct xm_map *map = &pool->host.map;
+
+	return slot < map->slots && test_bit(xm_index(slot, map->slots) / XMEM_GROUP_SLOTS,
+					     pool->moving);
+}
+
+/* Under pool->upgrade_lock. -EINPROGRESS: the slot is moving. *ret_reap: see xk_upgrade_ended. */
+static int xk_upgrade_once(struct xk_client *client, struct xmem_upgrade_request *request,
+			   bool *ret_reap)
 {
 	struct xk_pool *pool = client->pool;
 	int err = xk_client_lock(client);
 
 	if (err)
 		return err;
-	err = xm_host_upgrade(&pool->host, client->id, request);
+	err = xk_is_moving(pool, request->slot) ? -EINPROGRESS :
+		xm_host_upgrade(&pool->host, client->id, request);
 	if (!err && request->flags)
 		*ret_reap = xk_upgrade_ended(pool, xm_index(request->slot, pool->host.map.slots));
 	mutex_unlock(&pool->lock);
+	return err;
+}
+
+/* A group moves once in its life, so this waits once. */
+static int xk_upgrade(struct xk_client *client, struct xmem_upgrade_request *request,
+		      bool *ret_reap)
+{
+	int err;
+
+	while ((err = xk_upgrade_once(client, request, ret_reap)) == -EINPROGRESS)
+		xk_reap_wait(client->pool);
 	return err;
 }
 

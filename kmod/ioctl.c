@@ -29,7 +29,7 @@ struct xk_op {
 
 /* By the number of the request; core/request.c says how its struct looks. */
 static const struct xk_op xk_ops[] = {
-	XK_OP(JOIN, xk_join_begin, .finish = xk_join_finish),
+	XK_OP(JOIN, xk_join_begin),
 	XK_OP(POOL_FD, xk_pool_fd_begin),
 	XK_OP(ATTACH, xk_attach_begin, .finish = xk_attach_finish),
 	XK_OP(PAYLOAD, xk_payload_begin, .finish = xk_payload_finish),
@@ -79,6 +79,8 @@ static int xk_take_in(const struct xm_request_kind *kind, void __user *argument,
 static int __user *xk_fd_place(const struct xm_request_kind *kind, void __user *argument)
 {
 	switch (kind->request) {
+	case XMEM_IOC_JOIN:
+		return argument + offsetof(struct xmem_join_request, fd);
 	case XMEM_IOC_POOL_FD:
 		return argument + offsetof(struct xmem_pool_fd_request, fd);
 	case XMEM_IOC_POLL_FD:
@@ -109,7 +111,7 @@ static int xk_give_fd(const struct xk_call *call, int __user *number)
 	return 0;
 }
 
-/* The answer is cut to what the caller knows. The descriptor is last: it is hard to undo. */
+/* The answer is cut to what the caller knows. The descriptor is last: nothing can undo it. */
 static int xk_give_back(const struct xm_request_kind *kind, struct xk_call *call,
 			void __user *argument, u32 size)
 {
@@ -118,19 +120,17 @@ static int xk_give_back(const struct xm_request_kind *kind, struct xk_call *call
 	return call->give ? xk_give_fd(call, xk_fd_place(kind, argument)) : 0;
 }
 
-/* The client that asks: the mm that joined by this file, until the client ends. */
-static int xk_find_client(struct xk_call *call)
+/* Only the mm that joined asks by the client's file, until the client ends. */
+static int xk_check_client(const struct xk_client *client)
 {
-	call->client = smp_load_acquire(&call->file->client);
-	if (!call->client || READ_ONCE(call->client->ended))
+	if (!client || READ_ONCE(client->ended))
 		return -ENOTCONN;
-	return call->client->mm == current->mm ? 0 : -EPERM;
+	return client->mm == current->mm ? 0 : -EPERM;
 }
 
-long xk_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
+/* @call: by which file, and which client's that is. */
+long xk_ioctl(struct xk_call *call, unsigned int cmd, void __user *argument)
 {
-	void __user *argument = (void __user *)arg;
-	struct xk_call call = { .file = filp->private_data };
 	const struct xm_request_kind *kind = xm_request_find(cmd);
 	const struct xk_op *op;
 	u32 size;
@@ -139,21 +139,21 @@ long xk_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 	if (!kind || _IOC_NR(cmd) >= ARRAY_SIZE(xk_ops))
 		return -ENOTTY;
 	op = &xk_ops[array_index_nospec(_IOC_NR(cmd), ARRAY_SIZE(xk_ops))];
-	err = xk_take_in(kind, argument, &call.u, &size);
+	err = xk_take_in(kind, argument, &call->u, &size);
 	if (err)
 		return err;
 	if (!kind->unjoined) {
-		err = xk_find_client(&call);
+		err = xk_check_client(call->client);
 		if (err)
 			return err;
 	}
-	err = op->begin(&call);
+	err = op->begin(call);
 	if (err)
 		return err;
-	err = xk_give_back(kind, &call, argument, size);
+	err = xk_give_back(kind, call, argument, size);
 	if (op->finish)
-		op->finish(&call, err);
-	if (call.give)
-		fput(call.give);
+		op->finish(call, err);
+	if (call->give)
+		fput(call->give);
 	return err;
 }

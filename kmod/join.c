@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Requests: join, which makes an open file a client of a pool and makes that pool if
- * need be; and pool_fd, which gives a descriptor whose holder may join the pool. leave.c
- * ends a client.
+ * Requests: join, which makes a client of a pool, with a file of its own, and makes that
+ * pool if need be; and pool_fd, which gives a descriptor whose holder may join the pool.
+ * leave.c ends a client.
  */
 #include <linux/anon_inodes.h>
 #include <linux/cred.h>
@@ -14,61 +14,120 @@
 
 /* ---- the client enters the pool ---- */
 
-/* A free id. If there is none, waits for the clients that are ending and looks again. */
+/* An id that neither a client has, nor what is left of one, nor one that is still joining. */
+static int xk_free_id(const struct xk_pool *pool)
+{
+	u32 c;
+
+	for (c = 0; c < pool->host.map.clients; c++)
+		if (!pool->client[c])
+			return c;
+	return -EUSERS;
+}
+
+/* Will an id be free when end_work has run: has a client ended, or can one be buried? */
+static bool xk_id_comes(const struct xk_pool *pool)
+{
+	const struct xk_client *client;
+	u32 c;
+
+	for (c = 0; c < pool->host.map.clients; c++) {
+		client = pool->client[c];
+		if (client && READ_ONCE(client->ended) &&
+		    (xm_client_row(&pool->host.map, c)->state != XMEM_CLIENT_ZOMBIE ||
+		     xm_host_can_bury(&pool->host, c)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Ends the clients whose address space has gone without a word, as that of a process does that
+ * shared its descriptors and never mapped its area.
+ */
+static void xk_end_the_gone(struct xk_pool *pool)
+{
+	struct xk_client *client;
+	u32 c;
+
+	for (c = 0; c < pool->host.map.clients; c++) {
+		client = xk_client_of(pool, c);
+		if (!client)
+			continue;
+		if (xk_client_is_gone(client))
+			xk_client_end(client);
+		xk_client_put(client);
+	}
+}
+
+/*
+ * A free id. If there is none it waits, but only for what is sure to come: whoever tries again and
+ * again to join a full pool costs its members nothing but this look.
+ */
 static int xk_client_id(struct xk_pool *pool)
 {
-	int id = xm_host_free_client(&pool->host);
+	int id = xk_free_id(pool);
 
 	if (id >= 0)
 		return id;
-	xk_reclaim_all(pool);
+	mutex_unlock(&pool->lock);
+	xk_end_the_gone(pool);
+	mutex_lock(&pool->lock);
+	if (!xk_id_comes(pool))
+		return xk_free_id(pool);
+	xk_bury(pool);
 	mutex_unlock(&pool->lock);
 	xk_reap_wait(pool);
 	mutex_lock(&pool->lock);
-	return xm_host_free_client(&pool->host);
+	return xk_free_id(pool);
+}
+
+/* The id is the client's, and its area in place, but nobody counts it. */
+static int xk_client_seat(struct xk_client *client, struct xk_chunk *area)
+{
+	struct xk_pool *pool = client->pool;
+	int id;
+
+	if (mutex_lock_killable(&pool->lock))
+		return -EINTR;
+	id = xk_client_id(pool);
+	if (id < 0) {
+		trace_xmem_limit(pool->number, "clients", pool->host.map.clients + 1ULL,
+				 pool->host.map.clients);
+	} else {
+		client->id = id;
+		kref_get(&client->kref);
+		xk_client_place(pool, id, client);
+		xk_chunk_place(pool, &pool->area[id], area, client);
+	}
+	mutex_unlock(&pool->lock);
+	return id < 0 ? id : 0;
 }
 
 /*
  * Puts the client into the client table and gives it its area. The area is readable, as
- * zeros, before any scan counts the client.
+ * zeros, before any scan counts the client: so it is unmapped as zero page between the two.
  */
 static int xk_client_enter(struct xk_client *client, struct xk_chunk *area,
 			   struct xmem_join_request *join)
 {
 	struct xm_joiner who = { .sibling = XM_NO_CLIENT };
 	struct xk_pool *pool = client->pool;
-	int err;
+	int err = xk_client_seat(client, area);
 
-	if (mutex_lock_killable(&pool->lock))
-		return -EINTR;
-	who.sibling = xk_client_sibling(client);
-	err = xk_client_id(pool);
-	if (err < 0) {
-		trace_xmem_limit(pool->number, "clients", pool->host.map.clients + 1ULL,
-				 pool->host.map.clients);
-		goto out;
-	}
-	client->id = err;
-	xk_chunk_place(pool, &pool->area[client->id], area, client);
-	xk_zap_area(pool, client->id);
+	if (err)
+		return err;
+	xk_unmap_area(pool, client->id);
+	/* Nothing stops it any more, not even a signal: all it needs has been made and checked. */
+	mutex_lock(&pool->lock);
 	pool->host.map.area[client->id] = area->now->view;
-	err = xm_host_join(&pool->host, client->id, join, &who);
-	if (err) {
-		pool->host.map.area[client->id] = NULL;
-		xk_chunk_take(pool, &pool->area[client->id]);
-		xk_zap_area(pool, client->id);
-		goto out;
-	}
-	client->incarnation = join->incarnation;
-	kref_get(&client->kref);
-	spin_lock(&pool->pages_lock);
-	pool->client[client->id] = client;
-	spin_unlock(&pool->pages_lock);
+	who.sibling = xk_client_sibling(client);
+	xm_host_join(&pool->host, client->id, join, &who);
+	WRITE_ONCE(client->incarnation, join->incarnation);
 	rcu_assign_pointer(pool->pollers[client->id], client->pollers);
 	trace_xmem_client_join(pool->number, client->id, client->incarnation);
-out:
 	mutex_unlock(&pool->lock);
-	return err;
+	return 0;
 }
 
 /* ---- the pool ---- */
@@ -84,7 +143,7 @@ static int xk_join_check(const struct xmem_join_request *join)
 		return -EINVAL;
 	if (by_fd ? join->name[0] != 0 : join->pool_fd != -1)
 		return -EINVAL;
-	return xm_host_layout(join, PAGE_SIZE, &unused);
+	return xm_host_join_check(join) ?: xm_host_layout(join, PAGE_SIZE, &unused);
 }
 
 static const struct file_operations xk_pool_fd_fops;
@@ -169,80 +228,79 @@ static struct xk_pool *xk_pool_open(const struct xmem_join_request *join, kgid_t
 
 /* ---- join ---- */
 
-static int xk_join(struct xk_call *call, struct xmem_join_request *join)
+/*
+ * A client's file, by which it is to be known. It takes over a use of @pool that the caller has:
+ * from here on the last fput undoes all, whether the client has entered or not.
+ */
+static struct file *xk_join_file(struct xk_call *call, struct xk_pool *pool)
 {
+	struct xk_client *client = xk_client_new(pool, call->u.join.role);
+	struct file *file;
+
+	if (IS_ERR(client)) {
+		xk_pool_unuse(pool);
+		return ERR_CAST(client);
+	}
+	file = xk_inode_file(client->inode, call->joined_ops, client);
+	if (!IS_ERR(file))
+		return file;
+	xk_client_end(client);
+	xk_client_put(client);
+	return file;
+}
+
+static int xk_join(struct xk_call *call, struct xk_pool *pool)
+{
+	struct xmem_join_request *join = &call->u.join;
+	struct file *file = xk_join_file(call, pool);
 	struct xk_client *client;
 	struct xk_chunk *area;
-	struct xk_pool *pool;
-	int err = xk_join_check(join);
+	int err;
 
-	if (err)
-		return err;
-	/* The group that may open the device may read the pool's files in sysfs. */
-	pool = join->flags & XMEM_JOIN_FD ? xk_pool_of_fd(join->pool_fd) :
-		xk_pool_open(join, file_inode(call->file->file)->i_gid);
-	if (IS_ERR(pool))
-		return PTR_ERR(pool);
-	err = xm_host_fits(&pool->host.map, join);
-	if (err)
-		goto err_pool;
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	client = file->private_data;
 	area = xk_chunk_new(pool, xk_header(pool)->area_stride, true);
-	if (IS_ERR(area)) {
-		err = PTR_ERR(area);
-		goto err_pool;
+	err = PTR_ERR_OR_ZERO(area);
+	if (!err) {
+		err = xk_client_enter(client, area, join);
+		if (err)
+			xk_chunk_free(pool, area);
 	}
-	client = xk_client_new(pool, join->role, call->file->pollers);
-	if (!client) {
-		err = -ENOMEM;
-		goto err_area;
+	if (err) {
+		fput(file);
+		return err;
 	}
-	err = xk_client_enter(client, area, join);
-	if (err)
-		goto err_client;
-	call->client = client;
 	xk_wake(pool, XMEM_WAIT_CLIENTS, 0);
 	if (join->role == XMEM_ROLE_WRITER)
 		xk_wake_rings(pool);
 	xk_sysfs_sync(pool);
+	call->give = file;
+	join->fd = -1;	/* until the descriptor is there */
 	return 0;
-
-err_client:
-	xk_client_put(client);
-err_area:
-	xk_chunk_free(pool, area);
-err_pool:
-	xk_pool_unuse(pool);
-	return err;
 }
 
-/* On success the file's lock is held until xk_join_finish. */
 int xk_join_begin(struct xk_call *call)
 {
+	struct xmem_join_request *join = &call->u.join;
+	struct xk_pool *pool;
 	int err;
 
-	if (mutex_lock_killable(&call->file->lock))
-		return -EINTR;
-	err = call->file->client ? -EISCONN : xk_join(call, &call->u.join);
+	if (call->client)
+		return -EISCONN;
+	err = xk_join_check(join);
 	if (err)
-		mutex_unlock(&call->file->lock);
+		return err;
+	/* The group that may open the device may read the pool's files in sysfs. */
+	pool = join->flags & XMEM_JOIN_FD ? xk_pool_of_fd(join->pool_fd) :
+		xk_pool_open(join, file_inode(call->file)->i_gid);
+	if (IS_ERR(pool))
+		return PTR_ERR(pool);
+	err = xm_host_fits(&pool->host.map, join);
+	if (!err)
+		return xk_join(call, pool);
+	xk_pool_unuse(pool);
 	return err;
-}
-
-/* The file becomes a client only now: until the caller has the answer all can be undone. */
-void xk_join_finish(struct xk_call *call, int err)
-{
-	struct xk_client *client = call->client;
-
-	if (err) {
-		xk_client_end(client);
-		xk_client_put(client);
-	} else {
-		/* All mappings of a pool are in one address space, which no other pool uses. */
-		call->file->file->f_mapping = client->pool->inode->i_mapping;
-		smp_store_release(&call->file->client, client);
-		xk_pollers_wake(client->pollers, XK_POLL_ALL);
-	}
-	mutex_unlock(&call->file->lock);
 }
 
 /* ---- the descriptor of a pool ---- */

@@ -15,6 +15,7 @@
  * (exited.c). That comes after the sweep for which the process waits, so it is another run of
  * the work; it is asked for by whoever the kernel notifies of the exit.
  */
+#include <linux/bitmap.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 
@@ -51,6 +52,14 @@ void xk_client_end(struct xk_client *client)
 		xk_client_ended(client);
 }
 
+/* A writable mapping of the client's area has come: a part of one that it has. */
+void xk_client_mapped(struct xk_client *client)
+{
+	spin_lock(&client->pool->pages_lock);
+	client->area_maps++;
+	spin_unlock(&client->pool->pages_lock);
+}
+
 /* A writable mapping of the client's area has gone. With the last one the client ends. */
 void xk_client_unmapped(struct xk_client *client)
 {
@@ -65,23 +74,60 @@ void xk_client_unmapped(struct xk_client *client)
 		xk_client_ended(client);
 }
 
-/* Does any process but the caller run in this mm (vfork, CLONE_VM)? */
-static bool xk_mm_is_shared(const struct mm_struct *mm)
+/* Under RCU: does a thread of this process run in that mm? */
+static bool xk_runs_in(struct task_struct *process, const struct mm_struct *mm)
 {
-	struct task_struct *process, *thread;
-	bool shared = false;
+	struct task_struct *thread;
+
+	for_each_thread(process, thread)
+		if (READ_ONCE(thread->mm) == mm)
+			return true;
+	return false;
+}
+
+/* Under RCU: a process other than the caller that runs in this mm (vfork, CLONE_VM), or NULL. */
+static struct task_struct *xk_find_sharer(const struct mm_struct *mm)
+{
+	struct task_struct *process;
+
+	for_each_process(process)
+		if (!same_thread_group(process, current) && !(process->flags & PF_KTHREAD) &&
+		    xk_runs_in(process, mm))
+			return process;
+	return NULL;
+}
+
+/* The process that was found last, with a reference, or NULL. The next one takes its place. */
+static struct pid *xk_swap_sharer(struct xk_client *client, struct pid *next)
+{
+	struct pid *last;
+
+	spin_lock(&client->pool->pages_lock);
+	last = client->sharer;
+	client->sharer = next;
+	spin_unlock(&client->pool->pages_lock);
+	return last;
+}
+
+/*
+ * Does any process but the caller run in the client's mm? All processes are looked at only if the
+ * one that was found last does no longer: a process may close many descriptors.
+ */
+static bool xk_mm_is_shared(struct xk_client *client)
+{
+	struct pid *sharer = xk_swap_sharer(client, NULL);
+	struct task_struct *process;
 
 	rcu_read_lock();
-	for_each_process(process) {
-		if (same_thread_group(process, current) || process->flags & PF_KTHREAD)
-			continue;
-		for_each_thread(process, thread)
-			shared |= READ_ONCE(thread->mm) == mm;
-		if (shared)
-			break;
+	process = sharer ? pid_task(sharer, PIDTYPE_TGID) : NULL;
+	if (!process || !xk_runs_in(process, client->mm)) {
+		put_pid(sharer);
+		process = xk_find_sharer(client->mm);
+		sharer = process ? get_pid(task_tgid(process)) : NULL;
 	}
 	rcu_read_unlock();
-	return shared;
+	put_pid(xk_swap_sharer(client, sharer));
+	return sharer;
 }
 
 /*
@@ -89,16 +135,23 @@ static bool xk_mm_is_shared(const struct mm_struct *mm)
  * no longer runs in the mm that joined, because of exit or exec, the client ends here.
  * Usually the mappings have gone before, and the client with them. But a process that
  * reads /proc/PID/cmdline at that moment keeps the mm, for as long as it likes.
+ *
+ * A client that has not mapped its area yet has nothing else by which it would end if its
+ * process passed the file on. So it ends with the first descriptor that its process closes.
  */
 void xk_client_left(struct xk_client *client)
 {
-	if (READ_ONCE(client->ended))
+	if (READ_ONCE(client->ended) || task_tgid(current) != client->pid)
 		return;
-	if (task_tgid(current) != client->pid || current->mm == client->mm)
+	if (!READ_ONCE(client->area_maps)) {
+		xk_client_end(client);
+		return;
+	}
+	if (current->mm == client->mm)
 		return;
 	if (!current->mm && atomic_read(&current->signal->live))
 		return;		/* other threads of the process still run */
-	if (!xk_mm_is_shared(client->mm))
+	if (xk_client_is_gone(client) || !xk_mm_is_shared(client))
 		xk_client_end(client);
 }
 
@@ -120,57 +173,107 @@ static void xk_copy_pages(struct xk_pool *pool, struct xk_client *client)
 }
 
 /*
+ * Then everybody else finds the copies; pages.c says in which steps. This is the first, and it
+ * leaves the old pages with the client, those of the area and of each group.
+ */
+static void xk_swap_pages(struct xk_pool *pool, struct xk_client *client)
+{
+	struct xk_pages *old = xk_chunk_swap(pool, pool->area[client->id]);
+	u32 g;
+
+	old->group = XMEM_MAX_GROUPS;
+	old->next = NULL;
+	client->old = old;
+	for (g = 0; g < pool->host.map.groups; g++) {
+		if (!pool->group[g] || pool->group[g]->writer != client)
+			continue;
+		old = xk_chunk_swap(pool, pool->group[g]);
+		old->group = g;
+		old->next = client->old;
+		client->old = old;
+		__set_bit(g, pool->moving);
+	}
+}
+
+/* A client whose old pages others may still have mapped. Only end_work looks for it. */
+static struct xk_client *xk_swapped(struct xk_pool *pool, u32 id)
+{
+	struct xk_client *client = READ_ONCE(pool->client[id]);
+
+	return client && client->old ? client : NULL;
+}
+
+static void xk_unmap_swapped(struct xk_pool *pool, struct xk_client *client)
+{
+	u32 first = XMEM_MAX_GROUPS, last = 0;
+	struct xk_pages *old;
+
+	for (old = client->old; old; old = old->next) {
+		if (old->group == XMEM_MAX_GROUPS)
+			continue;
+		first = min(first, old->group);
+		last = max(last, old->group);
+	}
+	xk_unmap_area(pool, client->id);
+	if (first <= last)
+		xk_unmap_groups(pool, first, last);
+	xk_unmap_ended(client);
+}
+
+/* The second and third step, for all clients at once, without any lock. */
+static void xk_unmap_all_swapped(struct xk_pool *pool)
+{
+	struct xk_client *client;
+	struct xk_pages *old;
+	bool alive = false;
+	u32 c;
+
+	for (c = 0; c < pool->host.map.clients; c++) {
+		client = xk_swapped(pool, c);
+		for (old = client ? client->old : NULL; old; old = old->next)
+			xk_pages_drain(old);
+		alive |= client && !xk_client_is_gone(client);
+	}
+	if (alive)
+		xk_pool_drain(pool);
+	for (c = 0; c < pool->host.map.clients; c++) {
+		client = xk_swapped(pool, c);
+		if (client)
+			xk_unmap_swapped(pool, client);
+	}
+}
+
+/*
  * Nobody reaches these old pages of a group by the pool any more, but GPUs may have pinned them
  * as long as they like, and a stream may wait for a ready word there. The client's own GPU may
  * still write it. When that is over the words end there, too (xk_late_free).
  */
-static void xk_end_old(struct xk_pool *pool, struct xk_client *client, u32 group,
-		       struct xk_pages *old)
+static void xk_end_old(struct xk_pool *pool, struct xk_client *client, struct xk_pages *old)
 {
-	if (pool->host.late_owner[group]) {
-		old->group = group;
+	if (old->group == XMEM_MAX_GROUPS) {
+		xk_pages_free(pool, old);
+	} else if (pool->host.late_owner[old->group]) {
 		old->next = client->late;
 		client->late = old;
 	} else {
-		if (xm_ready_used(&pool->host.map, group))
+		if (xm_ready_used(&pool->host.map, old->group))
 			xm_ready_end(&pool->host.map, old->view);
 		xk_pages_free(pool, old);
 	}
 }
 
-/* Then everybody else sees the copies; pages.c says in which steps. */
-static void xk_swap_pages(struct xk_pool *pool, struct xk_client *client)
+static void xk_end_all_old(struct xk_pool *pool)
 {
-	struct xk_pages *old = xk_chunk_swap(pool, pool->area[client->id]);
-	u32 g, first = XMEM_MAX_GROUPS, last = 0;
+	struct xk_client *client;
+	struct xk_pages *old;
+	u32 c;
 
-	xk_pages_drain(old);
-	xk_zap_area(pool, client->id);
-	xk_pages_free(pool, old);
-
-	for (g = 0; g < pool->host.map.groups; g++) {
-		struct xk_chunk *chunk = pool->group[g];
-
-		if (!chunk || chunk->writer != client)
-			continue;
-		old = xk_chunk_swap(pool, chunk);
-		xk_pages_drain(old);
-		chunk->spare = old;	/* until all are zapped at once */
-		first = min(first, g);
-		last = g;
-	}
-	if (first > last)
-		return;
-	xk_zap_groups(pool, first, last);
-	for (g = first; g <= last; g++) {
-		struct xk_chunk *chunk = pool->group[g];
-
-		/* Only groups of ended clients have no writer; their spare pages are old. */
-		if (!chunk || chunk->writer)
-			continue;
-		if (chunk->spare)
-			xk_end_old(pool, client, g, chunk->spare);
-		chunk->spare = NULL;
+	for (c = 0; c < pool->host.map.clients; c++) {
+		client = xk_swapped(pool, c);
+		while (client && (old = client->old)) {
+			client->old = old->next;
+			xk_end_old(pool, client, old);
+		}
 	}
 }
 
@@ -221,20 +324,23 @@ static void xk_end_quarantine(struct xk_pool *pool, struct xk_client *client)
 	trace_xmem_client_exited(pool->number, client->id, client->incarnation);
 }
 
-/* ---- the work ---- */
-
-/* Goes one step on with a client that has ended. true: it has. */
-static bool xk_end_step(struct xk_pool *pool, struct xk_client *client)
+static bool xk_end_quarantines(struct xk_pool *pool)
 {
-	bool alive = xm_client_row(&pool->host.map, client->id)->state == XMEM_CLIENT_ALIVE;
+	bool any = false;
+	u32 c;
 
-	if (alive)
-		xk_end_client(pool, client);
-	if (!xm_host_is_quarantined(&pool->host, client->id) || !xk_exit_watch(client))
-		return alive;
-	xk_end_quarantine(pool, client);
-	return true;
+	for (c = 0; c < pool->host.map.clients; c++) {
+		struct xk_client *client = pool->client[c];
+
+		if (!client || !xm_host_is_quarantined(&pool->host, c) || !xk_exit_watch(client))
+			continue;
+		xk_end_quarantine(pool, client);
+		any = true;
+	}
+	return any;
 }
+
+/* ---- the work ---- */
 
 static bool xk_end_clients(struct xk_pool *pool)
 {
@@ -244,26 +350,49 @@ static bool xk_end_clients(struct xk_pool *pool)
 	for (c = 0; c < pool->host.map.clients; c++) {
 		struct xk_client *client = pool->client[c];
 
-		if (client && READ_ONCE(client->ended))
-			any |= xk_end_step(pool, client);
+		if (!client || !READ_ONCE(client->ended) ||
+		    xm_client_row(&pool->host.map, c)->state != XMEM_CLIENT_ALIVE)
+			continue;
+		xk_end_client(pool, client);
+		any = true;
 	}
+	return any;
+}
+
+/*
+ * Ends clients, until all others see only what the host has now. Meanwhile slots of theirs are
+ * neither reclaimed nor written in place: who sees an old page could still get them.
+ */
+static bool xk_end_and_unmap(struct xk_pool *pool)
+{
+	bool any;
+
+	mutex_lock(&pool->lock);
+	any = xk_end_clients(pool);
+	mutex_unlock(&pool->lock);
+	if (any)
+		xk_unmap_all_swapped(pool);
 	return any;
 }
 
 static void xk_end_work(struct work_struct *work)
 {
 	struct xk_pool *pool = container_of(work, struct xk_pool, end_work);
-	bool any;
+	/* First: without a use all clients have ended, so this run ends the last of them. */
+	bool unused = !refcount_read(&pool->users);
+	bool any = xk_end_and_unmap(pool);
 
 	mutex_lock(&pool->lock);
-	any = xk_end_clients(pool);
-	if (!pool->dead && !refcount_read(&pool->users)) {
+	xk_end_all_old(pool);
+	bitmap_zero(pool->moving, XMEM_MAX_GROUPS);
+	any |= xk_end_quarantines(pool);
+	if (!pool->dead && unused) {
 		xk_empty_pool(pool);
 		xk_claims_stop(pool);
 	} else if (!pool->dead) {
 		if (any) {
 			xk_claims_left(pool);
-			pool->reap = XK_REAP_ALL;
+			pool->reap |= XK_REAP_ALL;
 		}
 		xk_reap(pool);
 #ifdef XMEM_DEBUG
@@ -275,6 +404,7 @@ static void xk_end_work(struct work_struct *work)
 	if (any)
 		xk_wake_everybody(pool);
 	mutex_unlock(&pool->lock);
+	xk_reap_finish(pool);
 	xk_pool_put(pool);
 }
 

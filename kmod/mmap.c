@@ -2,17 +2,19 @@
 /*
  * Mapping the pool's pages. Errors of mmap():
  *
- *   ENOTCONN  the file has not joined, or its client has ended
+ *   ENOTCONN  the file's client has ended
  *   EPERM     the caller is not the mm that joined; or PROT_EXEC
  *   EINVAL    the range is outside the layout; or not MAP_SHARED
  *   EACCES    PROT_WRITE, and the range is neither within the client's area nor within
  *             groups that it owns
  *   EDQUOT    the client has as many mappings as it may have; there is a limit because
- *             every join and every end has to sweep all of them
+ *             every join and every end has to look at all of them. A split beyond it is
+ *             ENOMEM, as the kernel's own limit is
  *
- * Pages are mapped by faults, because clients join and end later. A reader never gets
- * SIGBUS: where there is no client it reads zeros. A mapping made with PROT_WRITE shows
- * only pages that its client may write, and gives SIGBUS when that is no longer so.
+ * Pages are mapped by faults, because clients join and end later. Nobody gets SIGBUS in the mm
+ * that joined: where there is no client it reads zeros, and after its own end it reads them
+ * everywhere (pages.c). A mapping that was made with PROT_WRITE shows only pages that its client
+ * may write. Other mms, which can have a mapping only because of MADV_DOFORK, get SIGBUS.
  *
  * The client lives as long as its area is mapped writable. When the last such mapping
  * goes, by munmap, exec or exit, the client ends, whatever copies of the descriptor
@@ -27,9 +29,7 @@
 
 static struct xk_client *xk_vma_client(const struct vm_area_struct *vma)
 {
-	const struct xk_file *file = vma->vm_file->private_data;
-
-	return file->client;
+	return vma->vm_file->private_data;
 }
 
 /* ---- faults ---- */
@@ -43,18 +43,21 @@ static struct xk_client *xk_vma_client(const struct vm_area_struct *vma)
  */
 
 /* Returns the page locked: see pages.c, step 2. */
-static vm_fault_t xk_fault_in(struct vm_fault *vmf, struct xk_pool *pool,
-			      const struct xk_client *writer)
+static vm_fault_t xk_fault_in(struct vm_fault *vmf, bool write)
 {
+	const struct xk_client *client = xk_vma_client(vmf->vma);
 	u64 offset = (u64)vmf->pgoff << PAGE_SHIFT;
 	struct page *page;
 
+	/* After MADV_DOFORK a child has the mapping too. */
+	if (vmf->vma->vm_mm != client->mm)
+		return VM_FAULT_SIGBUS;
 	for (;;) {
-		page = xk_page_get(pool, writer, offset);
+		page = xk_page_get(client, write, offset);
 		if (!page)
 			return VM_FAULT_SIGBUS;
 		lock_page(page);
-		if (likely(xk_page_is_current(pool, writer, offset, page)))
+		if (likely(xk_page_is_current(client, write, offset, page)))
 			break;
 		unlock_page(page);
 		put_page(page);
@@ -70,90 +73,113 @@ static vm_fault_t xk_fault_in(struct vm_fault *vmf, struct xk_pool *pool,
 
 static vm_fault_t xk_read_fault(struct vm_fault *vmf)
 {
-	struct xk_client *client = xk_vma_client(vmf->vma);
-
-	if (vmf->flags & FAULT_FLAG_WRITE)
-		return VM_FAULT_SIGBUS;
-	return xk_fault_in(vmf, client->pool, NULL);
+	return vmf->flags & FAULT_FLAG_WRITE ? VM_FAULT_SIGBUS : xk_fault_in(vmf, false);
 }
 
 /* For reads too: mprotect could make writable what is mapped here, and does not ask us. */
 static vm_fault_t xk_owned_fault(struct vm_fault *vmf)
 {
-	struct xk_client *client = xk_vma_client(vmf->vma);
-
-	/* After MADV_DOFORK a child has the mapping too. */
-	if (vmf->vma->vm_mm != client->mm)
-		return VM_FAULT_SIGBUS;
-	return xk_fault_in(vmf, client->pool, client);
+	return xk_fault_in(vmf, true);
 }
 
 /* ---- counting ---- */
 
-static void xk_count(struct vm_area_struct *vma, int maps, int area_maps)
-{
-	struct xk_client *client = xk_vma_client(vma);
+#define XK_MAPS	32	/* mappings of one client, besides one for each group of the pool */
 
-	if (vma->vm_mm != client->mm)
-		return;
-	spin_lock(&client->pool->pages_lock);
-	client->maps += maps;
-	client->area_maps += area_maps;
-	spin_unlock(&client->pool->pages_lock);
+static u32 xk_most_maps(const struct xk_client *client)
+{
+	return XK_MAPS + client->pool->host.map.groups;
 }
 
+/*
+ * One mapping more, in whichever mm. Neither a fork nor a move can be refused: a move may have one
+ * too many for a while, but the client of whoever forks with all that it maps ends.
+ */
 static void xk_vma_open(struct vm_area_struct *vma)
 {
-	xk_count(vma, 1, 0);
+	struct xk_client *client = xk_vma_client(vma);
+	bool excess;
+
+	spin_lock(&client->pool->pages_lock);
+	client->maps++;
+	excess = client->maps > 2 * xk_most_maps(client);
+	spin_unlock(&client->pool->pages_lock);
+	if (excess)
+		xk_client_end(client);
 }
 
 static void xk_vma_close(struct vm_area_struct *vma)
 {
-	xk_count(vma, -1, 0);
+	struct xk_client *client = xk_vma_client(vma);
+
+	spin_lock(&client->pool->pages_lock);
+	client->maps--;
+	spin_unlock(&client->pool->pages_lock);
 }
 
 static void xk_area_open(struct vm_area_struct *vma)
 {
-	xk_count(vma, 1, 1);
+	struct xk_client *client = xk_vma_client(vma);
+
+	if (vma->vm_mm == client->mm)
+		xk_client_mapped(client);
+	xk_vma_open(vma);
 }
 
-/* When the last one goes, the client ends. */
+/* When the last one of the mm that joined goes, the client ends. */
 static void xk_area_close(struct vm_area_struct *vma)
 {
 	struct xk_client *client = xk_vma_client(vma);
 
-	xk_count(vma, -1, 0);
+	xk_vma_close(vma);
 	if (vma->vm_mm == client->mm)
 		xk_client_unmapped(client);
+}
+
+/* munmap and mprotect of a part make one mapping more. */
+static int xk_vma_may_split(struct vm_area_struct *vma, unsigned long at)
+{
+	struct xk_client *client = xk_vma_client(vma);
+	u32 most = xk_most_maps(client);
+	bool full;
+
+	spin_lock(&client->pool->pages_lock);
+	full = client->maps >= most;
+	spin_unlock(&client->pool->pages_lock);
+	if (!full)
+		return 0;
+	trace_xmem_limit(client->pool->number, "mappings", client->maps + 1ULL, most);
+	return -ENOMEM;
 }
 
 static const struct vm_operations_struct xk_area_ops = {
 	.open = xk_area_open,
 	.close = xk_area_close,
+	.XK_MAY_SPLIT = xk_vma_may_split,
 	.fault = xk_owned_fault,
 };
 
 static const struct vm_operations_struct xk_group_ops = {
 	.open = xk_vma_open,
 	.close = xk_vma_close,
+	.XK_MAY_SPLIT = xk_vma_may_split,
 	.fault = xk_owned_fault,
 };
 
 static const struct vm_operations_struct xk_read_ops = {
 	.open = xk_vma_open,
 	.close = xk_vma_close,
+	.XK_MAY_SPLIT = xk_vma_may_split,
 	.fault = xk_read_fault,
 };
 
 /* ---- mmap ---- */
 
-#define XK_MAPS	32	/* mappings of one client, besides one for each group of the pool */
-
 /* Under pages_lock: says what kind of mapping it becomes and counts it, or returns an errno. */
 static int xk_mmap_kind(struct xk_client *client, struct vm_area_struct *vma, u64 from, u64 to)
 {
 	struct xk_pool *pool = client->pool;
-	u32 most = XK_MAPS + pool->host.map.groups;
+	u32 most = xk_most_maps(client);
 
 	if (client->ended)
 		return -ENOTCONN;
@@ -177,13 +203,12 @@ static int xk_mmap_kind(struct xk_client *client, struct vm_area_struct *vma, u6
 
 int xk_mmap(struct file *filp, struct vm_area_struct *vma)
 {
-	const struct xk_file *file = filp->private_data;
-	struct xk_client *client = smp_load_acquire(&file->client);
+	struct xk_client *client = filp->private_data;
 	u64 from = (u64)vma->vm_pgoff << PAGE_SHIFT;
 	u64 to = from + (vma->vm_end - vma->vm_start), total;
 	int err;
 
-	if (!client || READ_ONCE(client->ended))
+	if (READ_ONCE(client->ended))
 		return -ENOTCONN;
 	if (vma->vm_mm != client->mm)
 		return -EPERM;

@@ -11,15 +11,12 @@ static int __init xk_init(void)
 {
 	int err;
 
-	err = xk_inode_init();
-	if (err)
-		return err;
 	err = xk_files_init();
 	if (err)
-		goto err_inode;
+		return err;
 	err = xk_keep_init();
 	if (err)
-		goto err_inode;
+		return err;
 	err = xk_pools_init();
 	if (err)
 		goto err_keep;
@@ -37,8 +34,6 @@ err_pools:
 	xk_pools_exit();
 err_keep:
 	xk_keep_exit();
-err_inode:
-	xk_inode_exit();
 	return err;
 }
 
@@ -49,7 +44,6 @@ static void __exit xk_exit(void)
 	xk_keep_exit();		/* which waits for the last files, and those for their pools */
 	WARN_ON(!xk_nothing_charged());
 	xk_sysfs_exit();
-	xk_inode_exit();
 }
 
 module_init(xk_init);

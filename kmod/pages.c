@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Chunks: the pages behind one place of the layout, how they are replaced, and which
- * client may have which page. mmap.c maps them.
+ * client may have which page. mmap.c maps them, unmap.c unmaps them.
  *
  * A page that a client could write is never given to another client, because pins
  * (io_uring, RDMA, GPUs) outlive clients. So every chunk with a writer has spare pages,
@@ -12,11 +12,17 @@
  * Pages that others have mapped are replaced in three steps:
  *
  *   1. the new pages are put in place, under pages_lock;
- *   2. each old page is locked and unlocked: a fault that found the page before step 1
+ *   2. each old page that is locked is waited for: a fault that found the page before step 1
  *      holds its lock until the page is mapped, and a later fault looks again;
  *   3. all mappings of the place are zapped; from then on nobody reaches an old page.
  *
- * At a place that had no chunk the old page is the pool's zero page.
+ * Steps 2 and 3 wait for locks that a client's process can hold for long, if it is throttled. So
+ * they are never done under pool->lock.
+ *
+ * At a place that has no chunk each client reads its own zero page. One that has ended reads that
+ * everywhere; and what it still maps writable shows its scratch page, so that it gets no SIGBUS.
+ * No page is mapped more often than one client may map it, or all of a pool's clients once, so
+ * that 32 bits are enough for the count of any.
  */
 #include <linux/pagemap.h>
 #include <linux/slab.h>
@@ -69,19 +75,46 @@ err_pages:
 	return ERR_PTR(-ENOMEM);
 }
 
-static void xk_page_drain(struct page *page)
+/*
+ * Step 2: after it no fault maps this page any more that has not been mapped by then. A fault
+ * takes the page's lock before it looks under pages_lock, so who has been there since sees it.
+ */
+void xk_page_drain(struct page *page)
 {
-	lock_page(page);
-	unlock_page(page);
+	if (PageLocked(page)) {
+		lock_page(page);
+		unlock_page(page);
+	}
+	smp_mb();	/* the lock's bit before the page tables, which step 3 reads */
 }
 
-/* Step 2: after it no fault maps one of these pages any more. */
 void xk_pages_drain(const struct xk_pages *pages)
 {
 	u32 i;
 
 	for (i = 0; i < pages->count; i++)
 		xk_page_drain(pages->page[i]);
+}
+
+static void xk_chunk_drain(struct xk_chunk *const *place)
+{
+	const struct xk_chunk *chunk = READ_ONCE(*place);
+
+	if (chunk)
+		xk_pages_drain(chunk->now);
+	cond_resched();
+}
+
+/* The same for all that there is. Only end_work calls it: nobody else takes a chunk away. */
+void xk_pool_drain(struct xk_pool *pool)
+{
+	u32 i;
+
+	xk_chunk_drain(&pool->table);
+	for (i = 0; i < pool->host.map.groups; i++)
+		xk_chunk_drain(&pool->group[i]);
+	for (i = 0; i < pool->host.map.clients; i++)
+		xk_chunk_drain(&pool->area[i]);
 }
 
 /* ---- chunks ---- */
@@ -117,7 +150,7 @@ err_chunk:
 	return ERR_CAST(pages);
 }
 
-/* Put @chunk where no chunk was. The caller then zaps the mappings of the zero page there. */
+/* Step 1: put @chunk where no chunk was. The caller then unmaps the zero pages there. */
 void xk_chunk_place(struct xk_pool *pool, struct xk_chunk **place, struct xk_chunk *chunk,
 		    struct xk_client *writer)
 {
@@ -125,12 +158,11 @@ void xk_chunk_place(struct xk_pool *pool, struct xk_chunk **place, struct xk_chu
 	spin_lock(&pool->pages_lock);
 	WARN_ON(*place);
 	chunk->writer = writer;
-	*place = chunk;
+	WRITE_ONCE(*place, chunk);
 	spin_unlock(&pool->pages_lock);
-	xk_page_drain(pool->zero);
 }
 
-/* Take the chunk away from @place. The caller zaps the place, then frees the chunk. */
+/* Step 1: take the chunk away. The caller drains its pages, unmaps the place, and frees it. */
 struct xk_chunk *xk_chunk_take(struct xk_pool *pool, struct xk_chunk **place)
 {
 	struct xk_chunk *chunk = *place;
@@ -138,9 +170,8 @@ struct xk_chunk *xk_chunk_take(struct xk_pool *pool, struct xk_chunk **place)
 	lockdep_assert_held(&pool->lock);
 	spin_lock(&pool->pages_lock);
 	chunk->writer = NULL;
-	*place = NULL;
+	WRITE_ONCE(*place, NULL);
 	spin_unlock(&pool->pages_lock);
-	xk_pages_drain(chunk->now);
 	return chunk;
 }
 
@@ -153,7 +184,7 @@ void *xk_chunk_copy(struct xk_chunk *chunk)
 
 /*
  * Step 1 for a chunk: faults find the spare pages from here on. Returns the old pages,
- * which the caller drains, zaps and frees.
+ * which the caller drains, unmaps and frees.
  */
 struct xk_pages *xk_chunk_swap(struct xk_pool *pool, struct xk_chunk *chunk)
 {
@@ -166,30 +197,6 @@ struct xk_pages *xk_chunk_swap(struct xk_pool *pool, struct xk_chunk *chunk)
 	spin_unlock(&pool->pages_lock);
 	chunk->spare = NULL;
 	return old;
-}
-
-/* ---- step 3 ---- */
-
-void xk_zap_area(struct xk_pool *pool, u32 client)
-{
-	const struct xmem_pool_header *header = xk_header(pool);
-
-	unmap_mapping_range(pool->inode->i_mapping,
-			    header->areas_offset + client * header->area_stride,
-			    header->area_stride, 1);
-}
-
-/*
- * One sweep over all groups from @first to @last. Groups of others between them are zapped
- * too; the next access faults them in again.
- */
-void xk_zap_groups(struct xk_pool *pool, u32 first, u32 last)
-{
-	const struct xmem_pool_header *header = xk_header(pool);
-
-	unmap_mapping_range(pool->inode->i_mapping,
-			    header->groups_offset + first * header->group_stride,
-			    (last - first + 1) * header->group_stride, 1);
 }
 
 /* ---- who may have which page ---- */
@@ -207,13 +214,13 @@ static struct xk_chunk *xk_chunk_at(struct xk_pool *pool, u64 offset, u32 *page)
 	if (offset < header->areas_offset) {
 		n = div64_u64_rem(offset - header->groups_offset, header->group_stride, &offset);
 		*page = offset >> PAGE_SHIFT;
-		return pool->group[n];
+		return pool->group[xm_index(n, pool->host.map.groups)];
 	}
 	if (offset >= header->total_bytes)
 		return NULL;
 	n = div64_u64_rem(offset - header->areas_offset, header->area_stride, &offset);
 	*page = offset >> PAGE_SHIFT;
-	return pool->area[n];
+	return pool->area[xm_index(n, pool->host.map.clients)];
 }
 
 /* May @client write all of this range? It may in its area and in groups that it owns. */
@@ -237,45 +244,44 @@ bool xk_may_write(struct xk_pool *pool, const struct xk_client *client, u64 from
 	return true;
 }
 
-static struct page *xk_page_at(struct xk_pool *pool, const struct xk_client *writer, u64 offset)
+static struct page *xk_page_at(const struct xk_client *client, bool write, u64 offset)
 {
 	struct xk_chunk *chunk;
 	u32 page;
 
-	lockdep_assert_held(&pool->pages_lock);
-	chunk = xk_chunk_at(pool, offset, &page);
-	if (writer && (!chunk || chunk->writer != writer))
+	lockdep_assert_held(&client->pool->pages_lock);
+	if (client->ended)
+		return write ? client->scratch : client->zero;
+	chunk = xk_chunk_at(client->pool, offset, &page);
+	if (write && (!chunk || chunk->writer != client))
 		return NULL;
-	return chunk ? chunk->now->page[page] : pool->zero;
+	return chunk ? chunk->now->page[page] : client->zero;
 }
 
 /*
- * The page at @offset, with a reference: for @writer, or for a reader if that is NULL.
- * NULL: @writer may not write there.
+ * The page at @offset that @client sees where it reads, or in a mapping that it can write. It has
+ * a reference. NULL: the client may not write there.
  */
-struct page *xk_page_get(struct xk_pool *pool, const struct xk_client *writer, u64 offset)
+struct page *xk_page_get(const struct xk_client *client, bool write, u64 offset)
 {
 	struct page *page;
 
-	spin_lock(&pool->pages_lock);
-	page = xk_page_at(pool, writer, offset);
-	/* A page count has 32 bits, and a client may map a page as often as it has memory for. */
-	if (page && page_ref_count(page) > 1 << 30)
-		page = NULL;
+	spin_lock(&client->pool->pages_lock);
+	page = xk_page_at(client, write, offset);
 	if (page)
 		get_page(page);
-	spin_unlock(&pool->pages_lock);
+	spin_unlock(&client->pool->pages_lock);
 	return page;
 }
 
 /* Is @page what xk_page_get would find now? */
-bool xk_page_is_current(struct xk_pool *pool, const struct xk_client *writer, u64 offset,
+bool xk_page_is_current(const struct xk_client *client, bool write, u64 offset,
 			const struct page *page)
 {
 	bool same;
 
-	spin_lock(&pool->pages_lock);
-	same = xk_page_at(pool, writer, offset) == page;
-	spin_unlock(&pool->pages_lock);
+	spin_lock(&client->pool->pages_lock);
+	same = xk_page_at(client, write, offset) == page;
+	spin_unlock(&client->pool->pages_lock);
 	return same;
 }

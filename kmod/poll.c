@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Polling: the file of /dev/xmem itself, and the request poll_fd, which gives a file of its
+ * Polling: a client's file itself, and the request poll_fd, which gives a file of its
  * own for one thing to wait on. Both can be passed to other processes, and say then what
  * they say to the client. core/poll.c knows when they are readable and writable.
  *
@@ -147,18 +147,13 @@ static __poll_t xk_poll_client(struct xk_client *client, const struct xm_poll *w
 	return events;
 }
 
-/* Of the file of /dev/xmem. Before it has joined there is nothing to say; join wakes. */
+/* Of a client's file. */
 __poll_t xk_poll(struct file *filp, struct poll_table_struct *table)
 {
-	const struct xk_file *file = filp->private_data;
-	struct xk_client *client;
-	struct xm_poll what = { .kind = XMEM_POLL_CLIENT };
+	struct xk_client *client = filp->private_data;
+	struct xm_poll what = { .kind = XMEM_POLL_CLIENT, .client = client->id };
 
-	poll_wait(filp, &file->pollers->queue, table);
-	client = smp_load_acquire(&file->client);
-	if (!client)
-		return 0;
-	what.client = client->id;
+	poll_wait(filp, &client->pollers->queue, table);
 	return xk_poll_client(client, &what, poll_requested_events(table));
 }
 

@@ -21,23 +21,16 @@ struct xk_pollers *xk_pollers_new(void)
 
 	if (!pollers)
 		return NULL;
-	kref_init(&pollers->kref);
 	init_waitqueue_head(&pollers->queue);
 	xk_timer_setup(&pollers->timer, xk_pollers_timeout);
 	return pollers;
 }
 
-static void xk_pollers_release(struct kref *kref)
+/* Who wakes may still be looking at it. */
+void xk_pollers_free(struct xk_pollers *pollers)
 {
-	struct xk_pollers *pollers = container_of(kref, struct xk_pollers, kref);
-
 	hrtimer_cancel(&pollers->timer);
 	kfree_rcu(pollers, rcu);
-}
-
-void xk_pollers_put(struct xk_pollers *pollers)
-{
-	kref_put(&pollers->kref, xk_pollers_release);
 }
 
 /* Wakes all who poll for one of @events. */

@@ -4,7 +4,8 @@
  * What happens in a pool is elsewhere; leave.c empties a pool that nobody uses.
  *
  * A name belongs to one network namespace, as the name of an abstract socket does, so
- * that a container sees the same pools with the module and with the daemon.
+ * that a container sees the same pools with the module and with the daemon. A pool notes the
+ * namespace's number and not the namespace, which it would keep.
  */
 #include <linux/bitmap.h>
 #include <linux/cred.h>
@@ -13,6 +14,7 @@
 #include <linux/nsproxy.h>
 #include <linux/slab.h>
 #include <net/net_namespace.h>
+#include <net/netns/generic.h>
 
 #include "xk.h"
 
@@ -22,18 +24,59 @@ static LIST_HEAD(pools);		/* pools_lock; all that are used, by serial */
 static u64 last_serial;			/* pools_lock */
 static DEFINE_IDA(pool_numbers);
 
+/* ---- network namespaces ---- */
+
+static unsigned int xk_net_id;
+
+/* What each network namespace has: a number, which no other one gets. */
+struct xk_net {
+	u64 number;
+};
+
+static int __net_init xk_net_init(struct net *net)
+{
+	static atomic64_t last;
+	struct xk_net *own = net_generic(net, xk_net_id);
+
+	own->number = atomic64_inc_return(&last);
+	return 0;
+}
+
+static struct pernet_operations xk_net_ops = {
+	.init = xk_net_init,
+	.id = &xk_net_id,
+	.size = sizeof(struct xk_net),
+};
+
+/* That of the caller's. */
+static u64 xk_net_number(void)
+{
+	const struct xk_net *own = net_generic(current->nsproxy->net_ns, xk_net_id);
+
+	return own->number;
+}
+
 /* ---- init and exit ---- */
 
 int __init xk_pools_init(void)
 {
+	int err = register_pernet_subsys(&xk_net_ops);
+
+	if (err)
+		return err;
 	xk_wq = alloc_workqueue("xmem", WQ_UNBOUND, 0);
 	if (!xk_wq)
-		return -ENOMEM;
+		goto err_net;
 	/* It has a rescuer, because the end of a client must not wait for memory. */
 	xk_end_wq = alloc_workqueue("xmem_end", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	if (xk_end_wq)
-		return 0;
+	if (!xk_end_wq)
+		goto err_wq;
+	return 0;
+
+err_wq:
 	destroy_workqueue(xk_wq);
+err_net:
+	unregister_pernet_subsys(&xk_net_ops);
 	return -ENOMEM;
 }
 
@@ -47,6 +90,7 @@ void xk_pools_exit(void)
 	flush_workqueue(xk_end_wq);
 	destroy_workqueue(xk_end_wq);
 	destroy_workqueue(xk_wq);
+	unregister_pernet_subsys(&xk_net_ops);
 	WARN_ON(!list_empty(&pools));
 }
 
@@ -57,7 +101,7 @@ static void xk_pool_init(struct xk_pool *pool, kgid_t group)
 	kref_init(&pool->kref);
 	refcount_set(&pool->users, 1);
 	INIT_LIST_HEAD(&pool->list);
-	pool->net = get_net(current->nsproxy->net_ns);
+	pool->net = xk_net_number();
 	pool->owner = current_euid();
 	pool->gid = group;
 	mutex_init(&pool->lock);
@@ -92,12 +136,7 @@ static void xk_pool_free(struct xk_pool *pool)
 	bitmap_free(pool->slots_shown);
 	kvfree(pool->queues);
 	kvfree(pool->host.claims);
-	if (pool->zero)
-		put_page(pool->zero);
-	if (pool->inode)
-		iput(pool->inode);
 	ida_free(&pool_numbers, pool->number);
-	put_net(pool->net);
 	mutex_destroy(&pool->upgrade_lock);
 	mutex_destroy(&pool->lock);
 	kvfree(pool);
@@ -117,7 +156,6 @@ void xk_pool_discard(struct xk_pool *pool)
 struct xk_pool *xk_pool_new(const struct xmem_join_request *join, kgid_t group)
 {
 	struct xk_pool *pool;
-	struct inode *inode;
 	int err = xk_charge_pool();
 
 	if (err)
@@ -132,25 +170,12 @@ struct xk_pool *xk_pool_new(const struct xmem_join_request *join, kgid_t group)
 	pool->number = err;
 	pool->charged = true;
 	xk_pool_init(pool, group);
-
-	inode = xk_inode_new();
-	if (IS_ERR(inode)) {
-		err = PTR_ERR(inode);
-		goto err_pool;
-	}
-	pool->inode = inode;
-	err = -ENOMEM;
-	pool->zero = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
-	if (!pool->zero)
-		goto err_pool;
 	err = xk_pool_lay_out(pool, join);
-	if (err)
-		goto err_pool;
-	return pool;
-
-err_pool:
+	if (!err)
+		return pool;
 	xk_pool_discard(pool);
 	return ERR_PTR(err);
+
 err_struct:
 	kvfree(pool);
 err_charge:
@@ -251,11 +276,12 @@ void xk_pool_unuse(struct xk_pool *pool)
  */
 struct xk_pool *xk_pool_after(u64 serial)
 {
+	u64 net = xk_net_number();
 	struct xk_pool *pool, *next = NULL;
 
 	spin_lock(&pools_lock);
 	list_for_each_entry(pool, &pools, list) {
-		if (pool->serial > serial && net_eq(pool->net, current->nsproxy->net_ns)) {
+		if (pool->serial > serial && pool->net == net) {
 			xk_pool_get(pool);
 			next = pool;
 			break;
@@ -268,12 +294,13 @@ struct xk_pool *xk_pool_after(u64 serial)
 /* How many pools the caller's network namespace has. */
 u32 xk_pools_count(void)
 {
+	u64 net = xk_net_number();
 	struct xk_pool *pool;
 	u32 count = 0;
 
 	spin_lock(&pools_lock);
 	list_for_each_entry(pool, &pools, list)
-		count += net_eq(pool->net, current->nsproxy->net_ns);
+		count += pool->net == net;
 	spin_unlock(&pools_lock);
 	return count;
 }
@@ -282,13 +309,14 @@ u32 xk_pools_count(void)
 
 static struct xk_pool *xk_pool_find_locked(const struct xmem_join_request *join)
 {
+	u64 net = xk_net_number();
 	struct xk_pool *pool;
 
 	lockdep_assert_held(&pools_lock);
 	if (!join->name[0])
 		return NULL;
 	list_for_each_entry(pool, &pools, list)
-		if (net_eq(pool->net, current->nsproxy->net_ns) &&
+		if (pool->net == net &&
 		    !strncmp(xk_header(pool)->name, join->name, XMEM_NAME_BYTES) &&
 		    refcount_inc_not_zero(&pool->users))
 			return pool;

@@ -9,14 +9,25 @@
 #include "xk.h"
 #include "trace.h"
 
+/* ---- what goes ---- */
+
+/*
+ * A group or an area that nobody uses any more. It stays the host's until nobody has it mapped
+ * (xk_reap_finish), so nobody else gets its place before.
+ */
+static void xk_let_go(struct xk_pool *pool, struct xk_chunk **place, u32 number)
+{
+	struct xk_chunk *chunk = xk_chunk_take(pool, place);
+
+	chunk->place = number;
+	chunk->next = pool->leaving;
+	pool->leaving = chunk;
+}
+
 static void xk_remove_group(struct xk_pool *pool, u32 group)
 {
-	struct xk_chunk *chunk;
-
 	pool->host.map.group[group] = NULL;
-	chunk = xk_chunk_take(pool, &pool->group[group]);
-	xk_zap_groups(pool, group, group);
-	xk_chunk_free(pool, chunk);
+	xk_let_go(pool, &pool->group[group], group);
 }
 
 /*
@@ -43,22 +54,78 @@ void xk_late_free(struct xk_pool *pool, struct xk_client *client)
 static void xk_remove_client(struct xk_pool *pool, u32 id)
 {
 	struct xk_client *client = pool->client[id];
-	struct xk_chunk *chunk;
 
 	trace_xmem_client_bury(pool->number, id, client->incarnation);
 	xk_exit_forget(client);
 	xk_late_free(pool, client);
 	pool->host.map.area[id] = NULL;
-	chunk = xk_chunk_take(pool, &pool->area[id]);
-	xk_zap_area(pool, id);
-	xk_chunk_free(pool, chunk);
-	spin_lock(&pool->pages_lock);
-	pool->client[id] = NULL;
-	spin_unlock(&pool->pages_lock);
+	xk_let_go(pool, &pool->area[id], XMEM_MAX_GROUPS + id);
 	/* Nobody finds them here any more, so they hear of the end now. */
 	RCU_INIT_POINTER(pool->pollers[id], NULL);
 	xk_pollers_wake(client->pollers, XK_POLL_ALL);
-	xk_client_put(client);
+}
+
+/* Under pool->lock: nobody has mapped @chunk, so its place is free for others. */
+static void xk_place_is_free(struct xk_pool *pool, u32 place)
+{
+	struct xk_client *client;
+
+	if (place < XMEM_MAX_GROUPS) {
+		xm_host_return_group(&pool->host, place);
+		return;
+	}
+	client = pool->client[place - XMEM_MAX_GROUPS];
+	xk_client_place(pool, place - XMEM_MAX_GROUPS, NULL);
+	client->next = pool->buried;
+	pool->buried = client;
+}
+
+static void xk_unmap_leaving(struct xk_pool *pool)
+{
+	u32 first = XMEM_MAX_GROUPS, last = 0;
+	struct xk_chunk *chunk;
+
+	for (chunk = pool->leaving; chunk; chunk = chunk->next)
+		xk_pages_drain(chunk->now);
+	for (chunk = pool->leaving; chunk; chunk = chunk->next) {
+		if (chunk->place >= XMEM_MAX_GROUPS) {
+			xk_unmap_area(pool, chunk->place - XMEM_MAX_GROUPS);
+			continue;
+		}
+		first = min(first, chunk->place);
+		last = max(last, chunk->place);
+	}
+	if (first <= last)
+		xk_unmap_groups(pool, first, last);
+}
+
+/* The rest of what xk_reap and xk_empty_pool began, without pool->lock. Only end_work calls it. */
+void xk_reap_finish(struct xk_pool *pool)
+{
+	struct xk_client *client;
+	struct xk_chunk *chunk;
+	bool groups = false;
+
+	if (!pool->leaving)
+		return;
+	xk_unmap_leaving(pool);
+	mutex_lock(&pool->lock);
+	for (chunk = pool->leaving; chunk; chunk = chunk->next) {
+		xk_place_is_free(pool, chunk->place);
+		groups |= chunk->place < XMEM_MAX_GROUPS;
+	}
+	xk_wake(pool, XMEM_WAIT_CLIENTS, 0);
+	if (groups)	/* any writer may wait for slots */
+		xk_wake_owners(pool);
+	mutex_unlock(&pool->lock);
+	while ((chunk = pool->leaving)) {
+		pool->leaving = chunk->next;
+		xk_chunk_free(pool, chunk);
+	}
+	while ((client = pool->buried)) {
+		pool->buried = client->next;
+		xk_client_put(client);
+	}
 }
 
 /*
@@ -100,18 +167,11 @@ static bool xk_bury_zombies(struct xk_pool *pool)
 
 static void xk_remove_idle_groups(struct xk_pool *pool)
 {
-	bool any = false;
 	u32 g;
 
-	for (g = 0; g < pool->host.map.groups; g++) {
-		if (!xm_host_idle_group(&pool->host, g))
-			continue;
-		any = true;
-		if (pool->group[g])
+	for (g = 0; g < pool->host.map.groups; g++)
+		if (pool->group[g] && xm_host_idle_group(&pool->host, g))
 			xk_remove_group(pool, g);
-	}
-	if (any)	/* any writer may wait for slots */
-		xk_wake_owners(pool);
 }
 
 /* Reaps the slots that were named. false: a ring has gone too, so others may be free now. */
@@ -137,16 +197,19 @@ static void xk_reap_all(struct xk_pool *pool)
 	xk_sysfs_sync(pool);
 }
 
-/* Reaps what was asked for since the last time; end_work does it. */
+/* Reaps what was asked for since the last time; end_work does it, and then xk_reap_finish. */
 void xk_reap(struct xk_pool *pool)
 {
 	u32 what = pool->reap;
 
 	lockdep_assert_held(&pool->lock);
-	pool->reap = XK_REAP_NOTHING;
-	if (what == XK_REAP_SOME && xk_reap_some(pool))
-		return;
-	if (what)
+	pool->reap = 0;
+	if (what & XK_REAP_SOME && !xk_reap_some(pool))
+		what |= XK_REAP_ALL;
+	/* A ring that goes frees the slots that only it kept. */
+	if (what & XK_REAP_CLIENTS && xk_bury_zombies(pool))
+		what |= XK_REAP_ALL;
+	if (what & XK_REAP_ALL)
 		xk_reap_all(pool);
 }
 
@@ -160,7 +223,7 @@ bool xk_reclaim_slot(struct xk_pool *pool, u32 slot)
 	if (xm_slot_row(&pool->host.map, slot)->owner != XMEM_OWNER_HOST)
 		return false;
 	xm_host_suspect(&pool->host, slot);
-	pool->reap = max_t(u32, pool->reap, XK_REAP_SOME);
+	pool->reap |= XK_REAP_SOME;
 	xk_pool_queue_end(pool);
 	return true;
 }
@@ -169,7 +232,15 @@ bool xk_reclaim_slot(struct xk_pool *pool, u32 slot)
 void xk_reclaim_all(struct xk_pool *pool)
 {
 	lockdep_assert_held(&pool->lock);
-	pool->reap = XK_REAP_ALL;
+	pool->reap |= XK_REAP_ALL;
+	xk_pool_queue_end(pool);
+}
+
+/* The same for clients of which nobody has yet to receive anything. */
+void xk_bury(struct xk_pool *pool)
+{
+	lockdep_assert_held(&pool->lock);
+	pool->reap |= XK_REAP_CLIENTS;
 	xk_pool_queue_end(pool);
 }
 

@@ -3,5 +3,3 @@
 #include "xk.h"
 #define CREATE_TRACE_POINTS
 #include "trace.h"
-
-

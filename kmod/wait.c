@@ -6,9 +6,9 @@
  * lock is needed. Each word has a queue.
  *
  * A further queue is for those who poll a client's descriptors (poll.c). epoll asks for a
- * queue only once, maybe before the file has joined, and when nobody knows yet which
- * publishers the client will follow. So that queue exists from the file's opening on,
- * and whatever wakes a ring also wakes the pollers of its subscribers.
+ * queue only once, when nobody knows yet which publishers the client will follow. So that
+ * queue exists as long as the client's struct, and whatever wakes a ring also wakes the
+ * pollers of its subscribers.
  */
 #include <linux/hrtimer.h>
 #include <linux/sched/signal.h>

@@ -13,9 +13,10 @@
  * which the higher file has prepared.
  *
  *   core/                                        the bookkeeping in the pages
- *   trace.c limits.c inode.c pages.c             pages, and how many there may be
- *   pollers.c pool.c client.c exited.c           objects: made, found, locked, freed; has a
- *                                                client's process exited?
+ *   trace.c limits.c inode.c pages.c             files, pages, and how many there may be
+ *   pollers.c pool.c client.c unmap.c exited.c   objects: made, found, locked, freed; what
+ *                                                clients have mapped; has a client's process
+ *                                                exited?
  *   wait.c keep.c payload.c                      what a pool has besides its pages
  *   files.c dmabuf.c drivers.c cuda.c kinds.c    the kinds of payload, a file for each; drivers.c:
  *                                                whose devices' files may be payloads
@@ -25,18 +26,21 @@
  *   inplace.c
  *   poll.c mmap.c                                what it polls, what it maps
  *   ioctl.c                                      which request is done by which function
- *   device.c module.c                            /dev/xmem; the module's init and exit
+ *   device.c module.c                            /dev/xmem, the clients' files; the module's
+ *                                                init and exit
  *
  * Locks, outermost first
  *
  *   mmap_lock             of any process; ->mmap, ->fault and a VMA's ->close run
- *                         under it. It is never taken below a lock of ours except
- *                         xk_file.lock, so user memory is touched under no other.
- *   xk_file.lock          joining by one open file
- *   xk_pool.end_work      not a lock, but the end of a client waits for it like one
+ *                         under it. It is never taken below a lock of ours, so user
+ *                         memory is touched under none.
+ *   xk_client.attach_lock attaches of one client, one at a time
  *   xk_pool.upgrade_lock  of upgrades, one at a time
+ *   xk_pool.end_work      not a lock, but the end of a client waits for it like one
+ *   i_mmap_rwsem, page locks  of each client's inode, of the pool's pages: taken when
+ *                         something is unmapped, and by faults. A client's process that is
+ *                         throttled may have them for long, so never below the next.
  *   xk_pool.lock          the pool: its host words, chunks, payloads, client table
- *   (i_mmap_rwsem, page locks)
  *   xk_pool.pages_lock    what a fault looks at; who may write; who has ended
  *   pools_lock            the list of pools, and which count as pools (pool.c)
  *   pid->wait_pidfd.lock  of a client's process: exited.c, which runs below tasklist_lock, too
@@ -45,6 +49,9 @@
  * the pool. When the last use goes, the name is free at once and end_work empties the
  * pool. The struct, the pool table and the wait queues stay as long as anything points
  * to them (kref), so that a request reads host words without a lock.
+ *
+ * A client's file is made by join, on an inode of its own: what the client maps is in the
+ * address space of that inode, and costs nobody else anything once the client has ended.
  *
  * A client in quarantine stays in its pool's table until its process has exited, whether its
  * file is open or not, or until the pool is emptied. It keeps neither the pool used nor the
@@ -88,8 +95,8 @@ struct xk_node;
 
 /* Pages with the kernel's view of them. They are never given to a second client. */
 struct xk_pages {
-	struct xk_pages *next;		/* of a client's late pages */
-	u32 group;			/* of those: which of the pool's they were */
+	struct xk_pages *next;		/* of a client's old pages, or its late ones */
+	u32 group;			/* of those: which; XMEM_MAX_GROUPS: the area */
 	void *view;
 	u32 count;
 	struct page *page[];
@@ -102,14 +109,17 @@ struct xk_chunk {
 	struct xk_client *writer;	/* may map it writable; or NULL */
 
 	struct xk_pages *spare;		/* pool->lock: takes over when the writer ends */
+
+	/* Of those that have been taken away: reap.c. */
+	struct xk_chunk *next;
+	u32 place;			/* the group, or XMEM_MAX_GROUPS + the client's id */
 };
 
 /*
- * Those who poll the descriptors of one client: its file, from its opening on, and those
- * that POLL_FD has given. It outlives them all, and with them whatever hangs in the queue.
+ * Those who poll the descriptors of one client: its file, and those that POLL_FD has given. It
+ * lives as long as the client's struct, and so outlives them all.
  */
 struct xk_pollers {
-	struct kref kref;		/* of the file, and of the client */
 	wait_queue_head_t queue;
 	struct hrtimer timer;		/* armed under pool->lock: see xm_writable */
 	bool joint;			/* the client follows rings as one, or did so */
@@ -118,19 +128,18 @@ struct xk_pollers {
 #define XK_POLL_ALL	(EPOLLIN | EPOLLRDNORM | EPOLLOUT | EPOLLWRNORM | EPOLLHUP)
 
 /* What end_work has been asked to reap. */
-enum { XK_REAP_NOTHING, XK_REAP_SOME, XK_REAP_ALL };
+enum { XK_REAP_SOME = 1, XK_REAP_CLIENTS = 2, XK_REAP_ALL = 4 };
 
 struct xk_pool {
 	struct kref kref;
 	refcount_t users;		/* 0: not in the list of pools; end_work empties it */
 	struct list_head list;		/* pools_lock */
-	struct net *net;		/* immutable, as all up to the next blank line */
+	u64 net;			/* number of the network namespace: pool.c; immutable, as
+					 * all up to the next blank line */
 	u64 serial;			/* from 1, never used again; set when it is listed */
 	u32 number;			/* in sysfs and traces; used again */
 	kuid_t owner;			/* who made it */
 	kgid_t gid;			/* of the device file at that time; may read sysfs */
-	struct inode *inode;		/* its address space has every mapping of this pool */
-	struct page *zero;		/* what readers see where there is no chunk */
 	wait_queue_head_t *queues;	/* see wait.c */
 	atomic_long_t pages;		/* charged to it */
 
@@ -146,7 +155,10 @@ struct xk_pool {
 	u32 reap;			/* pool->lock: what end_work is to reap, XK_REAP_* */
 	struct xm_host host;		/* pool->lock; but the map's pointers to the table
 					 * (pool, client, row) are immutable */
-	/* Written under pool->lock and pages_lock, read under either; referenced; zombies too. */
+	/*
+	 * Written under both locks, read under either; referenced. From the join of a client until
+	 * nobody has its area mapped any more, so longer than its row says.
+	 */
 	struct xk_client *client[XMEM_MAX_CLIENTS];
 	struct xk_pollers __rcu *pollers[XMEM_MAX_CLIENTS];	/* pool->lock: of client[] */
 	struct hlist_head payloads[XK_PAYLOAD_LISTS];	/* pool->lock: by id */
@@ -165,6 +177,9 @@ struct xk_pool {
 	u64 claims_at;			/* pool->lock: when that runs; 0: it does not wait */
 
 	struct work_struct end_work;	/* leave.c */
+	DECLARE_BITMAP(moving, XMEM_MAX_GROUPS);	/* pool->lock: some see old pages of it */
+	struct xk_chunk *leaving;	/* end_work's own, as the next: reap.c */
+	struct xk_client *buried;
 	struct work_struct sysfs_work;	/* sysfs.c, which alone uses what follows */
 	struct device *device;
 	struct kobject *slots_dir;
@@ -177,7 +192,7 @@ struct xk_pool {
 };
 
 struct xk_client {
-	struct kref kref;		/* of its file, and of the pool's client table */
+	struct kref kref;		/* of its files, and of the pool's client table */
 	struct xk_pool *pool;		/* with a reference; immutable, as all up to the next
 					 * blank line */
 	u32 id;
@@ -186,28 +201,27 @@ struct xk_client {
 	struct mm_struct *mm;		/* grabbed, so that no other mm gets this address */
 	struct pid *pid;
 	kuid_t uid;
-	struct xk_pollers *pollers;	/* with a reference */
+	struct inode *inode;		/* its address space has every mapping of this client */
+	struct page *zero;		/* what it reads where there is no chunk; see pages.c */
+	struct page *scratch;		/* what it writes after its end */
+	struct xk_pollers *pollers;
 	ktime_t clock_offset;		/* its CLOCK_MONOTONIC less the initial namespace's */
 
 	bool ended;			/* pages_lock; also read without it: it is set once */
 	u64 ended_ns;			/* set before ended: when that was */
 	u32 area_maps;			/* pages_lock: VMAs of mm that map the area writable */
-	u32 maps;			/* pages_lock: all VMAs of mm that map the pool */
+	u32 maps;			/* pages_lock: all VMAs of its inode, in whichever mm */
+	struct pid *sharer;		/* pages_lock: another process that ran in mm; or NULL */
+	struct mutex attach_lock;	/* attach.c */
 	struct xm_followed followed;	/* pool->lock */
 	struct xm_search nothing;	/* pool->lock: the last search in vain */
 	u32 nothing_armed;		/* pool->lock: the value of slots_waiters then; or 0 */
 
+	struct xk_pages *old;		/* end_work's own: its pages, when others have copies */
+	struct xk_client *next;		/* end_work's own: of those that have been buried */
 	struct xk_pages *late;		/* pool->lock: what its GPU may write until it has exited */
 	bool exit_watched;		/* pool->lock: exit_wait is in the queue of its pid */
 	struct wait_queue_entry exit_wait;
-};
-
-/* An open file of /dev/xmem. It is no client until it joins. */
-struct xk_file {
-	struct mutex lock;		/* serialises joining */
-	struct xk_client *client;	/* set once, with release order; then immutable */
-	struct xk_pollers *pollers;	/* with a reference; immutable */
-	struct file *file;
 };
 
 /* A file that is kept for others. It is dropped by a work item: see keep.c. */
@@ -292,8 +306,9 @@ struct xk_kind {
 
 /* One request while it is being done. */
 struct xk_call {
-	struct xk_file *file;
-	struct xk_client *client;	/* the caller; in a join: the new client */
+	struct file *file;		/* by which it comes */
+	struct xk_client *client;	/* whose file that is; NULL: it is the device's */
+	const struct file_operations *joined_ops;	/* join: of the file that it makes */
 	union xm_request u;
 	struct file *give;		/* becomes a descriptor of the caller */
 	bool passed;			/* others have that file too: it is not new */
@@ -321,9 +336,9 @@ void xk_uncharge_pages(struct xk_pool *pool, unsigned long pages);
 bool xk_nothing_charged(void);
 
 /* inode.c */
-int xk_inode_init(void);
-void xk_inode_exit(void);
 struct inode *xk_inode_new(void);
+void xk_inode_put(struct inode *inode);
+struct file *xk_inode_file(struct inode *inode, const struct file_operations *ops, void *private);
 
 /* pages.c */
 struct xk_chunk *xk_chunk_new(struct xk_pool *pool, u64 bytes, bool spare);
@@ -333,18 +348,18 @@ void xk_chunk_place(struct xk_pool *pool, struct xk_chunk **place, struct xk_chu
 struct xk_chunk *xk_chunk_take(struct xk_pool *pool, struct xk_chunk **place);
 void *xk_chunk_copy(struct xk_chunk *chunk);
 struct xk_pages *xk_chunk_swap(struct xk_pool *pool, struct xk_chunk *chunk);
+void xk_page_drain(struct page *page);
 void xk_pages_drain(const struct xk_pages *pages);
+void xk_pool_drain(struct xk_pool *pool);
 void xk_pages_free(struct xk_pool *pool, struct xk_pages *pages);
-void xk_zap_area(struct xk_pool *pool, u32 client);
-void xk_zap_groups(struct xk_pool *pool, u32 first, u32 last);
 bool xk_may_write(struct xk_pool *pool, const struct xk_client *client, u64 from, u64 to);
-struct page *xk_page_get(struct xk_pool *pool, const struct xk_client *writer, u64 offset);
-bool xk_page_is_current(struct xk_pool *pool, const struct xk_client *writer, u64 offset,
+struct page *xk_page_get(const struct xk_client *client, bool write, u64 offset);
+bool xk_page_is_current(const struct xk_client *client, bool write, u64 offset,
 			const struct page *page);
 
 /* pollers.c */
 struct xk_pollers *xk_pollers_new(void);
-void xk_pollers_put(struct xk_pollers *pollers);
+void xk_pollers_free(struct xk_pollers *pollers);
 void xk_pollers_wake(struct xk_pollers *pollers, __poll_t events);
 
 /* pool.c */
@@ -369,10 +384,18 @@ void xk_pool_file_goes(struct xk_pool *pool);
 /* client.c */
 u32 xk_client_sibling(const struct xk_client *client);
 int xk_client_begin(struct xk_call *call);
-struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_pollers *pollers);
+struct xk_client *xk_client_new(struct xk_pool *pool, u32 role);
 void xk_client_put(struct xk_client *client);
+struct xk_client *xk_client_of(struct xk_pool *pool, u32 id);
+void xk_client_place(struct xk_pool *pool, u32 id, struct xk_client *client);
+bool xk_client_is_gone(const struct xk_client *client);
 int __must_check xk_client_lock(struct xk_client *client);
 int __must_check xk_client_lock_mapped(struct xk_client *client);
+
+/* unmap.c */
+void xk_unmap_area(struct xk_pool *pool, u32 client);
+void xk_unmap_groups(struct xk_pool *pool, u32 first, u32 last);
+void xk_unmap_ended(struct xk_client *client);
 
 /* exited.c */
 bool xk_exit_watch(struct xk_client *client);
@@ -451,8 +474,10 @@ void xk_fdinfo_client(struct seq_file *m, const struct xk_client *client);
 void xk_late_free(struct xk_pool *pool, struct xk_client *client);
 bool xk_reclaim_slot(struct xk_pool *pool, u32 slot);
 void xk_reclaim_all(struct xk_pool *pool);
+void xk_bury(struct xk_pool *pool);
 void xk_reap_wait(struct xk_pool *pool);
 void xk_reap(struct xk_pool *pool);
+void xk_reap_finish(struct xk_pool *pool);
 void xk_empty_pool(struct xk_pool *pool);
 
 /* claims.c */
@@ -464,12 +489,12 @@ int xk_claim_begin(struct xk_call *call);
 /* leave.c */
 void xk_leave_prepare(struct xk_pool *pool);
 void xk_client_end(struct xk_client *client);
+void xk_client_mapped(struct xk_client *client);
 void xk_client_unmapped(struct xk_client *client);
 void xk_client_left(struct xk_client *client);
 
 /* join.c */
 int xk_join_begin(struct xk_call *call);
-void xk_join_finish(struct xk_call *call, int err);
 int xk_pool_fd_begin(struct xk_call *call);
 
 /* attach.c */
@@ -503,7 +528,7 @@ int xk_poll_fd_begin(struct xk_call *call);
 int xk_mmap(struct file *filp, struct vm_area_struct *vma);
 
 /* ioctl.c */
-long xk_ioctl(struct file *filp, unsigned int cmd, unsigned long arg);
+long xk_ioctl(struct xk_call *call, unsigned int cmd, void __user *argument);
 
 /* device.c */
 int xk_device_init(void);

@@ -29,6 +29,8 @@ packages_for() {
 		echo g++ clang libclang-rt-dev debootstrap jq systemd libglib2.0-dev libuv1-dev
 		echo python3-venv python3-pycparser python3-dev mandoc
 		;;
+	# debug kernels of our own, and what reads the module
+	long) echo flex bison bc libelf-dev perl coccinelle ;;
 	# python3-torch has numpy, hypothesis and psutil with it: 540 MB. The headers of torch, with
 	# which the allocator of xmem.torch is compiled, are 26 MB more, and protobuf's.
 	python) echo make gcc libc6-dev python3-dev python3-venv ;;
@@ -89,8 +91,8 @@ install_them() {
 main() {
 	local purpose wanted=() lacking=()
 	[ $# -gt 0 ] ||
-		die "usage: $me build|demo|fakecuda|kmod|vm|test|python|python-tests|bench|$(
-			)instructions|peers..."
+		die "usage: $me build|demo|fakecuda|kmod|vm|test|long|python|python-tests|$(
+			)bench|instructions|peers..."
 	for purpose; do
 		read -r -d '' -a more < <(packages_for "$purpose" && printf '\0')
 		wanted+=("${more[@]}")

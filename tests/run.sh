@@ -4,7 +4,7 @@
 #
 #   tests/run.sh               everything that CI runs
 #   tests/run.sh native dkms   some groups or suites: build native python model mutants vm demo
-#                              bare; groups kasan and tools only by name
+#                              bare; only by name: kasan, tools, kernels, long, kernel-mutants
 #   tests/run.sh -l            lists the suites: group, name, kind, command
 #
 # A suite is a command whose last line reads "N passed, N failed, N skipped"; lines
@@ -49,6 +49,7 @@ check build  make-tsan      "make $jobs FLAVOUR=tsan all build/tsan/unit build/t
 check build  kmod           "make kmod"
 check build  kmod-check     "make kmod-check"
 check build  dkms           "tests/check-dkms.sh"
+suite build  versions       "tests/check-kernels.sh --static"
 check build  pure-core      "$(made all) && tests/check-pure.sh"
 check build  layers         "tests/check-layers.sh"
 check build  fakecuda-readme "tests/fakecuda/check-readme.sh"
@@ -123,6 +124,11 @@ suite vm     cpp-kernel     "$(made FLAVOUR=test build/test/cpp-17) && \
 	FAKECUDA_DEVICE_FILE=/dev/xmem-test-gpu build/test/cpp-17"
 suite vm     random-requests "$(made build/release/random-requests) && \
 	$vm_gpu/random-6.1 -t 120 -- build/release/random-requests 30"
+suite vm     strangers      "$(made build/release/strangers) && \
+	$vm_gpu/strangers-6.1 -t 300 -a watchdog_thresh=60 -- build/release/strangers"
+suite vm     exhaust        "$(made build/release/exhaust) && \
+	$vm_gpu/exhaust-6.1 -t 300 -a watchdog_thresh=60 -- build/release/exhaust"
+suite vm     kernel-fuzz    "tests/kernel/fuzz.sh debian-6.1 60"
 suite vm     traces         "$(made build/release/traces) && \
 	$vm_6_1/traces-6.1 -t 120 -- build/release/traces"
 suite vm     gpu-payloads   "$(made build/release/gpu-payloads) && \
@@ -142,11 +148,24 @@ suite bare   bare           "tests/bare/run.sh"
 suite kasan  conform-kasan  "tests/vm/conform-other.sh kasan"
 suite kasan  alloc-failures "env VM_APPEND=kmemleak=on tests/kernel/in-vm.sh kasan alloc-failures"
 suite kasan  random-kasan   "tests/kernel/in-vm.sh kasan random-requests"
+suite kasan  kernel-fuzz-kasan "tests/kernel/fuzz.sh kasan 60"
 suite kasan  gpu-kasan      "tests/kernel/in-vm.sh kasan gpu-payloads"
+suite kernel-mutants kernel-mutants "tests/check-mutants-kernel.sh"
+suite tools  kernel-mutants-selftest "tests/check-mutants-kernel.sh --selftest"
+suite long   kernel-fuzz-long "tests/kernel/fuzz.sh kasan 1800"
+suite long   ends           "$(made build/release/ends) && \
+	$vm_gpu/ends-6.1 -t 900 -a 'preempt=full watchdog_thresh=60' -- build/release/ends"
 suite tools  trace-tools    "tests/kernel/trace-tools.sh"
 suite tools  udev           "tests/vm/udev.sh"
 suite tools  signing        "tests/vm/signing.sh"
 suite tools  dkms-vm        "tests/vm/dkms.sh"
+suite kernels kernels       "tests/check-kernels.sh"
+suite long   finds          "tests/vm/build-kernel.sh kcsan && tests/vm/build-kernel.sh rt && \
+	tests/vm/selftest.sh kasan kcsan rt"
+suite long   conform-kcsan  "tests/vm/conform-other.sh kcsan"
+suite long   conform-rt     "tests/vm/conform-other.sh rt"
+suite long   static         "tests/check-static.sh"
+suite long   static-plants  "tests/check-static.sh --plants"
 
 [ "${1:-}" = -l ] && { printf '%s\n' "${suites[@]}" | tr '|' '\t'; exit 0; }
 wanted=("$@")
@@ -164,9 +183,11 @@ export TSAN_OPTIONS=atexit_sleep_ms=0${TSAN_OPTIONS:+:$TSAN_OPTIONS}
 
 # Python's environments are large, so they are for those who want their suites.
 needs=(test)
+wants long && needs+=(long)
 for row in "${suites[@]}"; do
 	IFS='|' read -r group name _ <<<"$row"
-	[ "$group" = python ] && { wants python || wants "$name"; } && needs=(test python-tests)
+	[ "$group" = python ] && { wants python || wants "$name"; } && needs+=(python-tests)
+	[ "$group" = long ] && wants "$name" && needs+=(long)
 done
 scripts/needs.sh "${needs[@]}" || exit 2
 mkdir -p "$log"

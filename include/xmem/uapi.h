@@ -338,10 +338,10 @@ struct xmem_ring {
  *   EINVAL      the size is below the minimum, a flag is unknown, a reserved field is not
  *               0, or a field is out of its range
  *   EFAULT      the struct is not readable or not writable
- *   ENOTCONN    the file has not joined, or its client has ended; attach, subscribe, claim,
+ *   ENOTCONN    the file is no client's, or its client has ended; attach, subscribe, claim,
  *               payload with OPEN (kernel): the client has not mapped its area, by which the
  *               host knows it
- *   EISCONN     join: the file has joined already
+ *   EISCONN     join: the file is a client's
  *   EPROTONOSUPPORT  join: the host does not serve this ABI
  *   EPERM       the caller's mm is not the one that joined; the pool is another user's; or
  *               the client's role, or its part in the slot or ring, does not allow it
@@ -431,7 +431,11 @@ struct xmem_pools_request {
 };
 #define XMEM_POOLS_MIN		16	/* up to number */
 
-/* join: make this file a client of a pool. A file can join once. */
+/*
+ * join: become a client of a pool. The kernel answers with a descriptor of the client's own file,
+ * by which it asks and maps from then on; an open /dev/xmem is for joining, and can do so again.
+ * The daemon makes the connection itself the client, once.
+ */
 #define XMEM_JOIN_EXISTING	(1u << 0)	/* do not create the pool, but fail (ENOENT) */
 #define XMEM_JOIN_EXCLUSIVE	(1u << 1)	/* create it, and fail if it exists (EEXIST) */
 #define XMEM_JOIN_FD		(1u << 2)	/* join the pool of pool_fd; the name is empty */
@@ -443,18 +447,20 @@ struct xmem_join_request {
 	__u32 role;			/* enum xmem_role */
 	__u8  name[XMEM_NAME_BYTES];	/* of [A-Za-z0-9._-]; empty: a new anonymous pool */
 	__s32 pool_fd;			/* with XMEM_JOIN_FD; else it must be -1 */
+	__s32 fd;			/* out: the client's file, close-on-exec; -1 (daemon) */
 	/* Capacities. If the pool exists, it must have at least these (ERANGE). */
 	__u32 slots;			/* rounded up to groups; 0: any, 1024 if it is created */
 	__u32 clients;			/* 0: any, 64 if it is created */
 	__u32 ring_entries;		/* a power of two; 0: any, 64 if it is created */
+	__u32 client;			/* out: this client's id */
 	__u64 wait_bound_ns;		/* writer: its longest wait for subscribers; 0: none */
 	__u8  label[XMEM_LABEL_BYTES];	/* NUL-terminated, printable */
-	__u32 client;			/* out: this client's id */
-	__u32 reserved;			/* must be 0 */
 	__u64 incarnation;		/* out */
 	__u64 total_bytes;		/* out: length of the whole layout */
+	__u32 reserved;			/* must be 0 */
+	__u32 reserved1;
 };
-#define XMEM_JOIN_MIN		52	/* up to pool_fd */
+#define XMEM_JOIN_MIN		56	/* up to fd */
 
 /* pool_fd: a descriptor. A process that has it may join this pool, and nothing else. */
 struct xmem_pool_fd_request {

@@ -19,7 +19,7 @@ struct xmem_backend;
 /* One client's connection to its host. Zeroed by the caller, then backend->open. */
 struct xmem_link {
 	const struct xmem_backend *backend;
-	int file;			/* of /dev/xmem, or the socket */
+	int file;			/* of /dev/xmem, then the client's; or the socket */
 	struct xm_map *map;		/* the pool's pages; set by backend->map */
 	struct xmem_join_request join;		/* as answered */
 	bool stopped;			/* the host does not answer: close does not wait for it */

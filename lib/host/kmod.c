@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The kernel as host: ioctls on a file of /dev/xmem, and mappings of it: all pages read-only,
- * the client's own area and its own groups read-write.
+ * The kernel as host: a join by /dev/xmem gives the client's own file; ioctls on that, and
+ * mappings of it: all pages read-only, the client's own area and its own groups read-write.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -33,20 +33,45 @@ static int kmod_open(struct xmem_link *link, bool start)
 	return errno == ENOENT || errno == ENXIO || errno == ENODEV ? -ENODEV : -errno;
 }
 
+/* From here on the link's file is the client's, and no longer the device's. */
+static void kmod_joined(struct xmem_link *link, const struct xmem_join_request *join)
+{
+	xl_file_close(link->file);
+	link->file = join->fd;
+}
+
+/* The place of the descriptor in the answer to @request, or NULL: it gives none of its own. */
+static const __s32 *fd_in(unsigned int request, const void *argument)
+{
+	const struct xmem_payload_request *payload = argument;
+	const struct xmem_poll_fd_request *poll = argument;
+	const struct xmem_join_request *join = argument;
+
+	switch (request) {
+	case XMEM_IOC_JOIN:
+		return &join->fd;
+	case XMEM_IOC_PAYLOAD:
+		return &payload->fd;
+	case XMEM_IOC_POLL_FD:
+		return &poll->fd;
+	}
+	return NULL;
+}
+
 static int kmod_request(struct xmem_link *link, unsigned int request, void *argument)
 {
-	struct xmem_payload_request *payload = argument;
-	struct xmem_poll_fd_request *poll = argument;
-	bool payload_fd = request == XMEM_IOC_PAYLOAD, poll_fd = request == XMEM_IOC_POLL_FD;
+	const __s32 *fd = fd_in(request, argument);
 	int err;
 
-	if (!payload_fd && !poll_fd)
+	if (!fd)
 		return ioctl(link->file, request, argument) < 0 ? -errno : 0;
 	xl_fork_lock();
 	err = ioctl(link->file, request, argument) < 0 ? -errno : 0;
 	if (!err)
-		xl_file_note(payload_fd ? payload->fd : poll->fd);
+		xl_file_note(*fd);
 	xl_fork_unlock();
+	if (!err && request == XMEM_IOC_JOIN)
+		kmod_joined(link, argument);
 	return err;
 }
 

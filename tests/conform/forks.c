@@ -46,7 +46,7 @@ static unsigned int mappings(void)
 	if (!file)
 		return 1000;
 	while (fgets(line, sizeof(line), file))
-		found += strstr(line, "memfd:xmem") || strstr(line, "/dev/xmem");
+		found += strstr(line, "memfd:xmem") || strstr(line, "/xmem-client");
 	fclose(file);
 	return found;
 }
@@ -69,7 +69,8 @@ static unsigned int descriptors(uint64_t before)
 		length = readlink(path, target, sizeof(target) - 1);
 		target[length > 0 ? length : 0] = '\0';
 		found += strstr(target, "socket:") || strstr(target, "memfd:xmem") ||
-			 strstr(target, "/dev/xmem") || strstr(target, "anon_inode:");
+			 strstr(target, "/dev/xmem") || strstr(target, "/xmem-client") ||
+			 strstr(target, "anon_inode:");
 	}
 	return found;
 }

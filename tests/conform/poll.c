@@ -582,7 +582,7 @@ TEST(API_poll_says_that_the_first_writer_has_come)
 	xmem_pool_close(writer);
 }
 
-/* ---- the file of the kernel's device itself ---- */
+/* ---- the file of a client of the kernel itself ---- */
 
 static void follow_raw(struct raw *raw, struct xmem_pool *writer)
 {
@@ -593,8 +593,8 @@ static void follow_raw(struct raw *raw, struct xmem_pool *writer)
 	SAME(raw_request(raw, XMEM_IOC_SUBSCRIBE, &request), 0);
 }
 
-/* K2, and K1: before it has joined it says nothing, and then all that it has to. */
-TEST(P9_poll_of_the_device_before_it_joins)
+/* K2, and K1: before it has mapped anything it says nothing, and then all that it has to. */
+TEST(P9_poll_of_the_device_before_it_maps)
 {
 	const char *name = new_name();
 	struct xmem_pool *writer;
@@ -604,10 +604,10 @@ TEST(P9_poll_of_the_device_before_it_joins)
 	kernel_only("the daemon's clients poll what poll_fd gives them");
 	writer = open_writer(name, 4, BYTES);
 	raw_open(&raw);
+	SAME(raw_join(&raw, name, XMEM_ROLE_READER, 0), 0);
 	epoll = new_epoll(raw.link.file, EPOLLIN);
 	SAME(by_poll(raw.link.file, POLLIN | POLLOUT, 0), 0);
 	SAME(by_epoll(epoll, 0), 0);
-	SAME(raw_join(&raw, name, XMEM_ROLE_READER, 0), 0);
 	SAME(raw.link.backend->map(&raw.link, &raw.map), 0);
 	SAME(by_epoll(epoll, 0), 0);
 	follow_raw(&raw, writer);

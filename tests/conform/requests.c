@@ -461,6 +461,7 @@ TEST(P4_requests_before_joining_are_ENOTCONN)
 	caller_end(&caller);
 }
 
+/* The kernel's device makes as many clients as it is asked for: client_file.c. */
 TEST(P4_joining_twice_is_EISCONN)
 {
 	struct caller caller;

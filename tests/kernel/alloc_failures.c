@@ -16,6 +16,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
+#include "failing.h"
 #include "gpu.h"
 
 #define NAME		"alloc-failures"
@@ -35,67 +36,16 @@ struct world {
 
 static int fail_nth = -1;
 
-/* The knob is read by a copy from user memory, which counts too and may itself be what fails. */
-static void arm(unsigned int n)
-{
-	char text[16];
-	int length = snprintf(text, sizeof(text), "%u", n);
-
-	while (pwrite(fail_nth, text, length, 0) != length)
-		;
-}
-
-/* Did the nth fail? If not, that many would have had to follow; reading it may be what fails. */
-static bool disarm(void)
-{
-	char text[16] = "";
-	bool failed = pread(fail_nth, text, sizeof(text) - 1, 0) > 0 && !atoi(text);
-
-	arm(0);
-	return failed;
-}
-
-static bool set_knob(const char *path, const char *value)
-{
-	char full[128];
-	int file, length = strlen(value);
-	bool set;
-
-	snprintf(full, sizeof(full), "/sys/kernel/debug/%s", path);
-	file = open(full, O_WRONLY | O_CLOEXEC);
-	set = file >= 0 && write(file, value, length) == length;
-	if (file >= 0)
-		close(file);
-	return set;
-}
-
-/* By default only what may not sleep fails. Without a word in the log for each. */
 static const char *prepare(void)
 {
-	static const struct {
-		const char *path, *value;
-	} knobs[] = {
-		{ "failslab/ignore-gfp-wait", "N" },
-		{ "fail_page_alloc/ignore-gfp-wait", "N" },
-		{ "fail_page_alloc/ignore-gfp-highmem", "N" },
-		{ "fail_page_alloc/min-order", "0" },
-		{ "failslab/verbose", "0" },
-		{ "fail_page_alloc/verbose", "0" },
-		{ "fail_usercopy/verbose", "0" },
-	};
-	unsigned int i;
-
 	if (access(RAW_DEVICE, R_OK | W_OK))
 		return "no " RAW_DEVICE;
 	if (access(XMEM_TEST_GPU_DEVICE, R_OK | W_OK))
 		return "no " XMEM_TEST_GPU_DEVICE;
-	fail_nth = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
+	fail_nth = failing_open();
 	if (fail_nth < 0)
 		return "no /proc/thread-self/fail-nth: a kernel without fault injection";
-	for (i = 0; i < sizeof(knobs) / sizeof(*knobs); i++)
-		if (!set_knob(knobs[i].path, knobs[i].value))
-			return knobs[i].path;
-	return NULL;
+	return failing_prepare();
 }
 
 /* ---- the steps: each 0 or -errno, and on error as if it had not been ---- */
@@ -565,9 +515,9 @@ static bool step_fails(struct world *w, const struct step *step, unsigned int n,
 	int again;
 
 	w->stage = step->name;
-	arm(n);
+	failing_arm(fail_nth, n);
 	outcome->err = step->run(w);
-	outcome->failed = disarm();
+	outcome->failed = failing_disarm(fail_nth);
 	if (!outcome->err)
 		return true;
 	if (!outcome->failed || (outcome->err != -ENOMEM && outcome->err != -EFAULT)) {

@@ -7,6 +7,8 @@
 #include "fields.h"
 #include "gpu.h"
 
+#define SLOTS_LOOKED_AT	128
+
 /* ---- chance ---- */
 
 u64 chance(struct actor *a)
@@ -52,11 +54,10 @@ void set_word(union xm_request *r, unsigned int place, u32 word)
 static u32 some_slot(struct actor *a)
 {
 	const struct xm_map *map = &a->me->map;
-	u32 slot, tries = 16;
+	u32 slot = chance(a) % map->slots, tries = one_in(a, 4) ? 0 : SLOTS_LOOKED_AT;
 
-	do
-		slot = chance(a) % map->slots;
-	while (--tries && xm_load(&xm_slot_row(map, slot)->owner) != a->me->join.client);
+	while (tries-- && xm_load(&xm_slot_row(map, slot)->owner) != a->me->join.client)
+		slot = (slot + 1) % map->slots;
 	return slot;
 }
 
@@ -141,7 +142,7 @@ static u32 some_hold(struct actor *a)
 
 static void fill_subscribe(struct actor *a, union xm_request *r)
 {
-	r->subscribe.publisher = chance(a) % 16;
+	r->subscribe.publisher = chance(a) % (one_in(a, 2) ? 4 : 16);
 	r->subscribe.flags = chance(a) % 4;
 }
 
@@ -186,9 +187,13 @@ static void fill_slot(struct actor *a, union xm_request *r)
 static void fill_resolve(struct actor *a, union xm_request *r)
 {
 	const struct raw *me = a->me;
+	u64 *state;
 
 	fill_slot(a, r);
-	r->slot.generation = xm_generation(xm_load(&xm_slot(&me->map, r->slot.slot)->state));
+	state = &xm_slot(&me->map, r->slot.slot)->state;
+	if (raw_has_group(me, r->slot.slot / XMEM_GROUP_SLOTS) && one_in(a, 4))
+		xm_store(state, (xm_load(state) & ~7ULL) | XMEM_SLOT_SCANNING);
+	r->slot.generation = xm_generation(xm_load(state));
 	if (me->area)
 		xm_store(xm_hold(&me->map, me->join.client, r->slot.slot), some_hold(a));
 }
@@ -248,6 +253,12 @@ static void fill_claim(struct actor *a, union xm_request *r)
 
 /* ---- requests: what follows when one was taken ---- */
 
+static void close_join(struct actor *a, union xm_request *r)
+{
+	(void)a;
+	close(r->join.fd);
+}
+
 static void keep_polled(struct actor *a, union xm_request *r)
 {
 	int *place = &a->polled[chance(a) % POLLED];
@@ -285,7 +296,7 @@ static const struct {
 	void (*fill)(struct actor *a, union xm_request *r);
 	void (*taken)(struct actor *a, union xm_request *r);
 } kinds[] = {
-	REQUEST(JOIN, fill_join, NULL),
+	REQUEST(JOIN, fill_join, close_join),
 	REQUEST(POOL_FD, NULL, keep_pool_fd),
 	REQUEST(ATTACH, fill_attach, map_groups),
 	REQUEST(PAYLOAD, fill_payload, close_payload),
@@ -316,17 +327,30 @@ const struct xm_request_kind *fields_request(unsigned int number)
 
 unsigned int fields_requests(void)
 {
-	unsigned int n = 0;
+	static unsigned int end;
+	unsigned int n;
 
-	while (n < FIELDS_REQUESTS && fields_request(n))
-		n++;
-	return n;
+	for (n = 0; !end && n < FIELDS_REQUESTS; n++)
+		if (fields_request(FIELDS_REQUESTS - 1 - n))
+			end = FIELDS_REQUESTS - n;
+	return end;
+}
+
+unsigned int fields_some(struct actor *a)
+{
+	unsigned int number;
+
+	do
+		number = chance(a) % fields_requests();
+	while (!fields_request(number));
+	return number;
 }
 
 bool fields_known(unsigned int number)
 {
-	return number < KINDS && (kinds[number].fill || kinds[number].taken ||
-				  number == _IOC_NR(XMEM_IOC_QUERY));
+	return fields_request(number) && number < KINDS &&
+		(kinds[number].fill || kinds[number].taken ||
+		 number == _IOC_NR(XMEM_IOC_QUERY));
 }
 
 /* Of a request that this file says nothing about: what other requests take, and small numbers. */
@@ -337,7 +361,7 @@ static void fill_unknown(struct actor *a, union xm_request *r, unsigned int word
 	u32 slot;
 
 	for (i = 2; i < words; i++) {
-		switch (chance(a) % 8) {
+		switch (chance(a) % (a->me->base ? 8 : 3)) {
 		case 0:
 			set_word(r, i, chance(a) % 4);
 			break;

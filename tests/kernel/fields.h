@@ -30,9 +30,10 @@ bool one_in(struct actor *a, unsigned int n);
 /* A small number, an edge of what is allowed, or anything. */
 u64 odd_number(struct actor *a);
 
-/* How many requests there are, by the table; their numbers begin at 0. */
+/* By the table: 1 + the highest number of a request, one of them, any of them. */
 unsigned int fields_requests(void);
-const struct xm_request_kind *fields_request(unsigned int number);
+const struct xm_request_kind *fields_request(unsigned int number);	/* NULL: there is none */
+unsigned int fields_some(struct actor *a);
 /* false: its fields are a guess, so it may never be taken. */
 bool fields_known(unsigned int number);
 /* A struct of that request, of its full size, with fields that may be right. */

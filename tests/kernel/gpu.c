@@ -224,10 +224,16 @@ void kid_wait(void)
 		;
 }
 
+void kid_say_ready(void)
+{
+	if (write(kid_out, "", 1) != 1)
+		_exit(1);
+}
+
 void kid_pause(void)
 {
-	if (write(kid_out, "", 1) == 1)
-		kid_wait();
+	kid_say_ready();
+	kid_wait();
 }
 
 void kid_go_on(const struct kid *kid)

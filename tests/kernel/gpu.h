@@ -87,7 +87,8 @@ void kid_wait(void);
 void kid_go_on(const struct kid *kid);
 /* Until it is ready again. */
 const char *kid_ready(const struct kid *kid);
-/* In a kid that is not done after live(): say that it is ready, and wait. */
+/* In a kid that is not done after live(): say that it is ready; and wait. */
+void kid_say_ready(void);
 void kid_pause(void);
 void kid_kill(struct kid *kid);		/* without waiting */
 void kid_reap(struct kid *kid);		/* waits */

@@ -1,17 +1,22 @@
-# What is asked of xmem.ko alone, past the library: allocations that fail, and
-# garbage, of memory of GPUs, and of its tracepoints. Run in the VM by tests/run.sh;
-# in-vm.sh does one by hand.
+# What is asked of xmem.ko alone, past the library: allocations that fail, garbage,
+# memory of GPUs, its tracepoints, and attacks of other users. Run in the VM by
+# tests/run.sh; in-vm.sh does one by hand.
 
 KERNEL_SHARED := tests/kernel/raw.c tests/kernel/gpu.c $(CORE_SRC)
-KERNEL_TESTS  := $(B)/alloc-failures $(B)/random-requests $(B)/gpu-payloads $(B)/traces
+ATTACKS       := $(B)/strangers $(B)/exhaust $(B)/ends
+KERNEL_TESTS  := $(B)/alloc-failures $(B)/random-requests $(B)/gpu-payloads $(B)/traces \
+	$(B)/kernel-fuzz $(ATTACKS)
 
 .PHONY: kernel-tests
 kernel-tests: $(KERNEL_TESTS)
 
-$(B)/alloc-failures: $(B)/obj/tests/kernel/alloc_failures.o
+$(B)/alloc-failures: $(addprefix $(B)/obj/tests/kernel/,alloc_failures.o failing.o)
 $(B)/random-requests: $(addprefix $(B)/obj/tests/kernel/,random_requests.o fields.o)
+$(B)/kernel-fuzz: $(addprefix $(B)/obj/tests/kernel/,fields.o failing.o \
+	$(addprefix fuzz/,program.o cover.o memory.o acts.o run.o main.o))
 $(B)/traces: $(B)/obj/tests/kernel/traces.o
 $(B)/gpu-payloads: $(addprefix $(B)/obj/tests/kernel/,gpu_payloads.o gpu_ends.o)
+$(ATTACKS): $(B)/%: $(B)/obj/tests/kernel/%.o $(B)/obj/tests/kernel/attack.o
 $(KERNEL_TESTS): $(KERNEL_SHARED:%.c=$(B)/obj/%.o)
 	$(say) LD $@
 	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@

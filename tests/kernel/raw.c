@@ -77,8 +77,15 @@ int raw_open(struct raw *raw)
 
 int raw_join(struct raw *raw, const struct xmem_join_request *join)
 {
+	int err;
+
 	raw->join = *join;
-	return raw_request(raw, XMEM_IOC_JOIN, &raw->join);
+	err = raw_request(raw, XMEM_IOC_JOIN, &raw->join);
+	if (err)
+		return err;
+	close(raw->file);
+	raw->file = raw->join.fd;
+	return 0;
 }
 
 static void *raw_mmap(const struct raw *raw, int protection, u64 offset, u64 bytes)

@@ -32,7 +32,7 @@ int summary(void);			/* the last line; the exit status */
 /* ---- clients ---- */
 
 struct raw {
-	int file;			/* of /dev/xmem, or -1 */
+	int file;			/* of /dev/xmem, then the client's; or -1 */
 	struct xmem_join_request join;		/* as answered */
 	struct xmem_pool_header header;	/* as it was when it mapped the pool */
 	char *base;			/* the whole layout, read-only; or NULL */

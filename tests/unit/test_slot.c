@@ -502,10 +502,12 @@ START_TEST(limbo_is_as_old_as_its_first_owners_end)
 	world_put(world, reader, slot[0]);
 	world_reclaim(&world->host, slot[0]);
 	ck_assert(xm_host_idle_group(&world->host, slot[0] / XMEM_GROUP_SLOTS));
+	xm_host_return_group(&world->host, slot[0] / XMEM_GROUP_SLOTS);
 	ck_assert_uint_eq(map->pool->limbo_ns, 2000);
 	world_put(world, reader, slot[1]);
 	world_reclaim(&world->host, slot[1]);
 	ck_assert(xm_host_idle_group(&world->host, slot[1] / XMEM_GROUP_SLOTS));
+	xm_host_return_group(&world->host, slot[1] / XMEM_GROUP_SLOTS);
 	ck_assert_uint_eq(map->pool->limbo_ns, 0);
 	world_free(world);
 }

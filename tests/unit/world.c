@@ -143,8 +143,10 @@ u32 world_reap(struct world *world)
 	while ((slot = xm_host_sweep(host, &sweep, &payload)) != -ENOENT)
 		freed += slot >= 0;
 	for (i = 0; i < host->map.groups; i++)
-		if (xm_host_idle_group(host, i))
+		if (xm_host_idle_group(host, i)) {
 			zero(host->map.group[i], host->map.pool->group_stride);
+			xm_host_return_group(host, i);
+		}
 	return freed;
 }
 

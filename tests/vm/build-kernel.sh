@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: MIT
 # build-kernel.sh NAME: build one of our debug kernels from Debian's 6.1 source,
 # of the same version as the installed headers. Configuration: tinyconfig, then
-# configs/base.config, then configs/NAME.config. Takes 10 to 20 minutes, once;
-# the result is kept in build/vm/NAME. Does not make it bootable: see kernel.sh.
+# configs/base.config, then configs/NAME.config. There a line "# make: A=B" is for
+# make, and "# source: 6.12" asks for that source, from bookworm-backports.
+# Takes 10 to 20 minutes, once; the result is kept in build/vm/NAME. Does not make
+# it bootable: see kernel.sh.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/debian.sh"
 
 name=${1:-}
 fragments=("$vm_dir/configs/base.config" "$vm_dir/configs/$name.config")
@@ -18,9 +21,9 @@ need_file /usr/include/libelf.h:libelf-dev
 cc=$(kernel_cc)
 command -v "$cc" >/dev/null || die "missing tools, try: apt-get install gcc-12"
 
-release=$(stock_release)
-version=$(stock_version "$release")
-source_dir=$src_dir/linux-$version
+# asked WORD: what NAME.config says in its line "# WORD: ..."
+asked() { sed -n "s/^# $1: //p" "${fragments[1]}"; }
+series=$(asked source)
 out=$cache_dir/$name
 tree=$out/tree
 log=$out/build.log
@@ -28,6 +31,20 @@ mkdir -p "$out" "$src_dir"
 
 exec 9>"$out/lock"
 flock 9
+
+# The version of the source, of backports chosen once: to have a newer one, remove build/vm/NAME.
+if [ -z "$series" ]; then
+	version=$(stock_version "$(stock_release)")
+elif [ ! -s "$out/version" ]; then
+	private_apt "$(dpkg --print-architecture)" bookworm-backports
+	version=$(field_of Version "linux-source-$series")
+	[ -n "$version" ] || die "bookworm-backports has no linux-source-$series any more"
+	echo "$version" >"$out/version"
+else
+	version=$(cat "$out/version")
+	export APT_CONFIG=$out/apt/apt.conf
+fi
+source_dir=$src_dir/linux-$version
 
 wanted=$(cat "${fragments[@]}" <(echo "$version"; "$cc" --version) | sha256sum)
 if [ "$wanted" = "$(cat "$out/stamp" 2>/dev/null)" ]; then
@@ -39,16 +56,25 @@ rm -f "$out/stamp" "$out/recipe"
 unpack_source() {
 	[ -e "$source_dir/.unpacked" ] && return
 	local pkg=$src_dir/pkg-$version
-	fetch_deb "linux-source-6.1=$version" "$pkg"
+	fetch_deb "linux-source-${series:-6.1}=$version" "$pkg"
 	say "unpacking the source"
 	rm -rf "$source_dir"
 	mkdir -p "$source_dir"
-	tar -C "$source_dir" --strip-components=1 -xf "$pkg"/usr/src/linux-source-6.1.tar.xz
+	tar -C "$source_dir" --strip-components=1 \
+		-xf "$pkg/usr/src/linux-source-${series:-6.1}.tar.xz"
 	touch "$source_dir/.unpacked"
 	rm -rf "$pkg"
 }
 
-# Every symbol that a fragment asks for must have survived olddefconfig.
+# Every symbol that a fragment asks for must have survived olddefconfig. Of two fragments
+# that name one the later counts.
+last_words() {
+	cat "${fragments[@]}" | awk '
+		/^# CONFIG_[^ ]* is not set$/ { said[$2] = $0 }
+		/^CONFIG_/ { symbol = $0; sub(/=.*/, "", symbol); said[symbol] = $0 }
+		END { for (symbol in said) print said[symbol] }'
+}
+
 check_taken() {
 	local line symbol lost=""
 	while read -r line; do
@@ -62,7 +88,7 @@ check_taken() {
 			symbol=${line#\# }; symbol=${symbol%% *}
 			! grep -q "^$symbol=" "$tree/.config" || lost+=" $symbol=n" ;;
 		esac
-	done < <(cat "${fragments[@]}")
+	done < <(last_words)
 	[ -z "$lost" ] || die "not taken by the kernel's configuration:$lost"
 }
 
@@ -70,6 +96,8 @@ unpack_source
 mkdir -p "$tree"
 make=(make -C "$source_dir" O="$tree" CC="$cc" HOSTCC="$cc"
 	KBUILD_BUILD_USER=xmem KBUILD_BUILD_HOST=xmem)
+read -r -a asked_of_make < <(asked make) || true
+make+=("${asked_of_make[@]}")
 "${make[@]}" -s tinyconfig >"$log" 2>&1 ||
 	{ tail -5 "$log" >&2; die "tinyconfig failed, see $log"; }
 "$source_dir/scripts/kconfig/merge_config.sh" -m -O "$tree" "$tree/.config" \
@@ -79,7 +107,7 @@ check_taken
 [ "${2:-}" != --config-only ] || exit 0
 
 say "building $name $version, log in $log"
-if ! nice -n 19 "${make[@]}" -j"${VM_JOBS:-$(nproc)}" bzImage modules >>"$log" 2>&1; then
+if ! nice -n 10 "${make[@]}" -j"${VM_JOBS:-$(nproc)}" bzImage modules >>"$log" 2>&1; then
 	tail -20 "$log" >&2
 	die "the build failed"
 fi

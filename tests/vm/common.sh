@@ -68,3 +68,18 @@ fetch_deb() {
 	rm -rf "$tmp"
 	touch "$mark"
 }
+
+# where_it_builds COMMAND...: run it here, or in the root VM_CHROOT (of a kernel's file env), in
+# which the repository and the cache are found at their own places.
+where_it_builds() {
+	[ -n "$VM_CHROOT" ] || { "$@"; return; }
+	# shellcheck disable=SC2016
+	unshare -m bash -euc 'root=$1 here=$2
+		for place in /proc /dev "$3" "$4"; do
+			mkdir -p "$root$place"
+			mount --rbind "$place" "$root$place"
+		done
+		exec chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
+			/bin/bash -euc "cd \"\$1\"; shift; exec \"\$@\"" where_it_builds "$here" \
+			"${@:5}"' where_it_builds "$VM_CHROOT" "$PWD" "$repo_dir" "$cache_dir" "$@"
+}

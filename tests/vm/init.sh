@@ -130,6 +130,18 @@ look_for_leaks() {
 	$bb cat /sys/kernel/debug/kmemleak
 }
 
+# What modules with GCOV_PROFILE have counted; the kernel keeps it when they are unloaded. The
+# folders below are those where they were built.
+save_coverage() {
+	[ -d /sys/kernel/debug/gcov ] || return 0
+	cd /sys/kernel/debug/gcov || return 0
+	$bb find . -name '*.gcda' | while read -r file; do
+		$bb mkdir -p "/run/vm/out/files/gcov/${file%/*}"
+		$bb cat "$file" >"/run/vm/out/files/gcov/$file"
+	done
+	cd / || return 0
+}
+
 write_status() {
 	locks=$($bb sed -n 's/^ *debug_locks: *//p' /proc/lockdep_stats 2>/dev/null)
 	{
@@ -160,6 +172,7 @@ run_inside() {
 	look_for_leaks 2
 	if unload_modules; then state=unloaded; else state=stuck; fi
 	[ $state = stuck ] || look_for_leaks 1
+	save_coverage
 	write_status $status $state
 }
 

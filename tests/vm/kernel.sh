@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # kernel.sh NAME: make a kernel ready for vm.sh in build/vm/NAME and print that
-# folder. NAME: debian-6.1 (of the installed headers), debian-6.12 (backports),
-# kasan (needs build-kernel.sh). Nothing is installed; done once, then instant.
+# folder. NAME: debian-6.1 (of the installed headers), one of Debian's other
+# releases, or one of ours, which needs build-kernel.sh: see the list at the end.
+# Nothing is installed; done once, then instant.
 # Each folder gets a file "env" of shell variables that says how to boot the
 # kernel and how to build modules for it. Does not boot anything.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/debian.sh"
 
 name=${1:-}
 out=$cache_dir/$name
@@ -89,20 +91,23 @@ write_env() {
 	mv "$out/env.new" "$out/env"
 }
 
-# boot_debian RELEASE KDIR KMAKE: from the unpacked image package in $root.
+# boot_debian RELEASE KDIR KMAKE [NAME=VALUE...]: from the unpacked packages in $root; more for
+# the file env. Since trixie all is below usr.
 boot_debian() {
-	local release=$1 modules=$root/lib/modules/$1
-	unpack_vmlinux "$root/boot/vmlinuz-$release" "$out/vmlinux"
+	local release=$1 image=$root/boot/vmlinuz-$1 modules=$root/lib/modules/$1
+	[ -d "$root/lib" ] || ln -s usr/lib "$root/lib"
+	[ -e "$image" ] || image=$modules/vmlinuz
+	unpack_vmlinux "$image" "$out/vmlinux"
 	depmod -b "$root" "$release"
 	write_initrd "$modules"
 	write_env VM_KERNEL="$out/vmlinux" VM_INITRD="$out/initrd.cpio" VM_MACHINE=pc \
 		VM_MEMORY=1024 VM_TIMEOUT_SCALE=1 VM_RELEASE="$release" VM_MODULES="$modules" \
-		VM_KDIR="$2" VM_KMAKE="$3"
+		VM_KDIR="$2" VM_KMAKE="$3" VM_CHROOT='' "${@:4}"
 }
 
 # ready INPUT: has this been made from this input by this very script?
 # mark_ready INPUT: now it has.
-recipe() { echo "$1 $(sha256sum <"$vm_dir/kernel.sh")"; }
+recipe() { echo "$1 $(cat "$vm_dir"/{kernel,debian}.sh | sha256sum)"; }
 ready() { [ -e "$out/env" ] && [ "$(recipe "$1")" = "$(cat "$out/recipe" 2>/dev/null)" ]; }
 mark_ready() { recipe "$1" >"$out/recipe"; }
 
@@ -117,72 +122,6 @@ prepare_debian_6_1() {
 	mark_ready "$version"
 }
 
-# An apt of our own, so that the machine's sources and lists stay as they are.
-private_apt() {
-	local apt=$out/apt suite=$1
-	mkdir -p "$apt"/state/lists/partial "$apt"/cache/archives/partial
-	: >"$apt/status"
-	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
-		"${VM_MIRROR:-http://deb.debian.org/debian} $suite main" >"$apt/sources.list"
-	cat >"$apt/apt.conf" <<-CONF
-		Dir::State "$apt/state";
-		Dir::State::status "$apt/status";
-		Dir::Cache "$apt/cache";
-		Dir::Etc::SourceList "$apt/sources.list";
-		Dir::Etc::SourceParts "/dev/null";
-		Dir::Etc::Preferences "/dev/null";
-		Dir::Etc::PreferencesParts "/dev/null";
-		Acquire::Languages "none";
-		APT::Sandbox::User "root";
-	CONF
-	export APT_CONFIG=$apt/apt.conf
-	apt-get -qq update >&2 || die "apt-get update failed for $suite"
-}
-
-# depends_of PACKAGE: its dependencies as "name version" (version empty if any does).
-depends_of() {
-	apt-cache show --no-all-versions "$1" | sed -n 's/^Depends: //p' | tr ',' '\n' |
-		sed -n 's/^ *\([^ |]*\) *\((= *\([^)]*\))\)\{0,1\} *$/\1 \3/p'
-}
-
-# choose_6_12: the release, then the packages to fetch, one a line. The headers lag
-# behind the image at times, so they decide.
-choose_6_12() {
-	local headers release version
-	read -r headers _ < <(depends_of linux-headers-amd64 | grep '^linux-headers-6\.12\.') ||
-		die "bookworm-backports has no 6.12 headers any more"
-	release=${headers#linux-headers-}
-	version=$(apt-cache show --no-all-versions "$headers" | sed -n 's/^Version: //p')
-	echo "$release"
-	echo "linux-image-$release=$version"
-	echo "$headers=$version"
-	depends_of "$headers" | sed -n -e '/^linux-headers-.*-common/p' -e '/^linux-kbuild-/p' |
-		while read -r name version; do echo "$name${version:+=$version}"; done
-}
-
-# Chosen once: to have a newer one, remove build/vm/debian-6.12.
-prepare_debian_6_12() {
-	local packages release package
-	if [ ! -s "$out/packages" ]; then
-		private_apt bookworm-backports
-		packages=$(choose_6_12)
-		echo "$packages" >"$out/packages"
-	fi
-	packages=$(cat "$out/packages")
-	! ready "$packages" || return 0
-	release=${packages%%$'\n'*}
-	export APT_CONFIG=$out/apt/apt.conf
-	for package in ${packages#*$'\n'}; do
-		fetch_deb "$package" "$root"
-	done
-	# the headers name each other by the path where they would be installed
-	sed -i "s|[^ ]*/usr/src/|$root/usr/src/|g" "$root/usr/src/linux-headers-$release/Makefile"
-	# BTF of modules would need pahole, and buys nothing here
-	boot_debian "$release" "$root/usr/src/linux-headers-$release" \
-		"CC=$(kernel_cc) CONFIG_DEBUG_INFO_BTF_MODULES="
-	mark_ready "$packages"
-}
-
 # Our own kernels are slow (hence the scale), do not boot as ELF, and on "pc" spend a
 # minute in ACPI; everything that the guest needs is built in.
 prepare_built() {
@@ -191,17 +130,23 @@ prepare_built() {
 	write_initrd ""
 	write_env VM_KERNEL="$out/bzImage" VM_INITRD="$out/initrd.cpio" VM_MACHINE=q35 \
 		VM_MEMORY=2048 VM_TIMEOUT_SCALE=4 VM_RELEASE="$(cat "$out/release")" VM_MODULES= \
-		VM_KDIR="$out/tree" VM_KMAKE="CC=$(cat "$out/cc")"
+		VM_KDIR="$out/tree" VM_KMAKE="CC=$(cat "$out/cc")" VM_CHROOT=''
 	mark_ready "$(cat "$out/stamp")"
 }
 
 need busybox:busybox-static cpio:cpio depmod:kmod modinfo:kmod xz:xz-utils zstd:zstd \
 	flock:util-linux dpkg-deb:dpkg
+cc=CC=$(kernel_cc)
 case $name in
-debian-6.1) prepare=prepare_debian_6_1 ;;
-debian-6.12) prepare=prepare_debian_6_12 ;;
-kasan) prepare=prepare_built ;;
-*) die "usage: $me debian-6.1 | debian-6.12 | kasan" ;;
+debian-6.1) prepare=(prepare_debian_6_1) ;;
+debian-6.1-rt) prepare=(prepare_fetched 6.1. rt-amd64 "$cc" bookworm bookworm-security) ;;
+debian-5.10) prepare=(prepare_fetched 5.10. amd64 "$cc" bullseye bullseye-security) ;;
+debian-6.12) prepare=(prepare_fetched 6.12. amd64 "$cc" bookworm-backports) ;;
+debian-newest) prepare=(prepare_newest) ;;
+kasan | kcsan | rt) prepare=(prepare_built) ;;
+*)
+	die "usage: $me debian-6.1 | debian-6.1-rt | debian-5.10 | debian-6.12 |" \
+		"debian-newest | kasan | kcsan | rt" ;;
 esac
 # the initramfs has no libraries
 ! ldd "$busybox" >/dev/null 2>&1 || die "busybox is not static, try: apt-get install busybox-static"
@@ -209,5 +154,5 @@ esac
 mkdir -p "$out"
 exec 9>"$out/lock.prepare"
 flock 9
-$prepare
+"${prepare[@]}"
 echo "$out"

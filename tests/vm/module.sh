@@ -11,5 +11,6 @@ shift
 # shellcheck source=/dev/null
 . "$folder/env"
 cd "$repo_dir"
-make -s kmod KDIR="$VM_KDIR" KMAKE="$VM_KMAKE CONFIG_DEBUG_INFO_BTF_MODULES=" "$@" >&2
+where_it_builds make -s kmod KDIR="$VM_KDIR" \
+	KMAKE="$VM_KMAKE CONFIG_DEBUG_INFO_BTF_MODULES=" "$@" >&2
 make -s --no-print-directory kmod-path KDIR="$VM_KDIR"

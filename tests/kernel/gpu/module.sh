@@ -17,5 +17,5 @@ mkdir -p "$to"
 # not anew when nothing has changed
 cp -u "$here"/{Kbuild,xmem_test_gpu.c,xmem_test_gpu.h} "$to/"
 # shellcheck disable=SC2086
-make -s -C "$VM_KDIR" M="$to" $VM_KMAKE CONFIG_DEBUG_INFO_BTF_MODULES= modules >&2
+where_it_builds make -s -C "$VM_KDIR" M="$to" $VM_KMAKE CONFIG_DEBUG_INFO_BTF_MODULES= modules >&2
 echo "$to/xmem_test_gpu.ko"

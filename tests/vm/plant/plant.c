@@ -6,6 +6,7 @@
 #include <linux/delay.h>
 #include <linux/init.h>
 #include <linux/kernel.h>
+#include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
@@ -19,6 +20,7 @@ MODULE_PARM_DESC(kind, "what to do wrong");
 static DEFINE_MUTEX(lock_a);
 static DEFINE_MUTEX(lock_b);
 static DEFINE_SPINLOCK(spin);
+static DEFINE_RAW_SPINLOCK(raw);
 
 static int plant_nothing(void)
 {
@@ -101,6 +103,62 @@ static int plant_atomic_sleep(void)
 	return 0;
 }
 
+/* As harmless as can be, except where spinlocks sleep (PREEMPT_RT). */
+static int plant_raw_sleep(void)
+{
+	raw_spin_lock(&raw);
+	spin_lock(&spin);
+	spin_unlock(&spin);
+	raw_spin_unlock(&raw);
+	return 0;
+}
+
+static int plant_double_free(void)
+{
+	char *volatile gone = kmalloc(64, GFP_KERNEL);
+
+	kfree(gone);
+	kfree(gone);
+	return 0;
+}
+
+/* The second row of a table is read as the end of the first. */
+static int plant_index(void)
+{
+	static u32 table[2][4];
+	volatile u32 index = 6;
+
+	return table[0][index] ? -EINVAL : 0;
+}
+
+/* Two threads count what only one at a time may count. */
+static u32 races;
+
+static int plant_racer(void *unused)
+{
+	while (!kthread_should_stop()) {
+		races++;
+		cond_resched();
+	}
+	return 0;
+}
+
+static int plant_race(void)
+{
+	struct task_struct *racers[2];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(racers); i++) {
+		racers[i] = kthread_run(plant_racer, NULL, "plant-%zu", i);
+		if (IS_ERR(racers[i]))
+			return PTR_ERR(racers[i]);
+	}
+	msleep(5000);
+	for (i = 0; i < ARRAY_SIZE(racers); i++)
+		kthread_stop(racers[i]);
+	return 0;
+}
+
 /* Only with kmemleak=on. */
 static int plant_leak(void)
 {
@@ -124,6 +182,10 @@ static const struct {
 	{ "lockdep", plant_lockdep },
 	{ "use_after_free", plant_use_after_free },
 	{ "atomic_sleep", plant_atomic_sleep },
+	{ "raw_sleep", plant_raw_sleep },
+	{ "double_free", plant_double_free },
+	{ "index", plant_index },
+	{ "race", plant_race },
 	{ "leak", plant_leak },
 };
 

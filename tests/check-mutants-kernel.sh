@@ -1,0 +1,296 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Plants bugs in kmod/, one at a time, and wants each found in the VM.
+#
+#   tests/check-mutants-kernel.sh              all of tests/kernel/mutants/*.patch
+#   tests/check-mutants-kernel.sh wake-lost    some
+#   tests/check-mutants-kernel.sh --selftest   does this script tell who survives?
+#
+# A patch's first lines say why it is wrong and what must turn red:
+#   # red: SUITE ARGUMENT...      a program that suite() knows, and what it is given: as a rule
+#                                 the names of tests. One more such line: both are run
+#   # time-out is red: REASON     else what does not end in LIMIT seconds proves nothing
+#   # limit: SECONDS              instead of LIMIT
+# Red is: a test of it has failed; or the kernel has complained, or does not let the module go.
+# First all commands must be green without a patch, in one boot, and skip nothing. The modules are
+# made one after the other, in one tree, because only what a patch has changed is compiled again.
+# Meanwhile those that are ready are loaded one after the other, TOGETHER of them in one machine,
+# and BOOTS machines at a time. What such a boot does not decide gets one of its own: a mutant that
+# stays green there is tried again, TRIES times in all. The last line is
+# "N passed, N failed, N skipped".
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 2
+
+LIMIT=${LIMIT:-120}
+TRIES=${TRIES:-2}
+BOOTS=${BOOTS:-$(nproc)}
+TOGETHER=${TOGETHER:-8}
+# What the kernel complains of when others use the processors, too.
+SLOW='soft lockup|rcu.*stall|blocked for more than'
+kernel=debian-6.1
+patches=${MUTANTS_DIR:-tests/kernel/mutants}
+work=$PWD/${MUTANTS_WORK:-build/kernel-mutants}
+
+# The command line in the VM of what a line "# red:" names, which may quote words.
+suite() {
+	local name=${1%% *} words=${1#"${1%% *}"}
+	case $name in
+	conform | cuda)
+		echo "env XMEM_BACKEND=kernel FAKECUDA_DEVICE_FILE=/dev/xmem-test-gpu" \
+			"build/test/$name$words" ;;
+	random-requests | gpu-payloads | traces | strangers | exhaust | ends | fuzz)
+		echo "build/release/$name$words" ;;
+	*) echo "check-mutants-kernel: no suite is called '$name'" >&2; return 1 ;;
+	esac
+}
+
+header() { sed -n "s/^# $2: //p" "$patches/$1.patch"; }
+
+# One command a line.
+commands() {
+	header "$1" red | while IFS= read -r line; do suite "$line"; done
+}
+
+# The commands of a mutant as one.
+command_of() { commands "$1" | awk 'NR > 1 { printf " && " } { printf "%s", $0 }'; }
+
+# make TARGET...: the programs of a flavour that the commands name.
+programs() { grep -hoE "build/$1/[a-z0-9-]+" "$work/commands" | sort -u; }
+
+module() {
+	# shellcheck source=/dev/null
+	. "$folder/env"
+	make -C "$work/tree" -s "$@" KDIR="$VM_KDIR" \
+		KMAKE="$VM_KMAKE CONFIG_DEBUG_INFO_BTF_MODULES="
+}
+
+boot() {	# folder of the module and of what comes back; seconds; command...
+	local to=$1 seconds=$2
+	shift 2
+	tests/vm/vm.sh -q -k "$kernel" -t "$seconds" -o "$to/vm" -m "$gpu" -m "$to/xmem.ko" \
+		-p device_files=240:255 -a watchdog_thresh=60 -- "$@" >"$to/said" 2>&1
+}
+
+# ---- the tree ----
+
+# Of what a patch may change, and of what is made of it, a copy is kept to go back to.
+keep() { (cd "$work/tree" && tar -cf "$work/kept.tar" kmod core include build); }
+restore() {
+	(cd "$work/tree" && rm -rf kmod core include build && tar -xf "$work/kept.tar")
+}
+
+make_base() {
+	folder=$(tests/vm/kernel.sh "$kernel") && gpu=$(tests/kernel/gpu/module.sh "$kernel") ||
+		return 1
+	rm -rf "$work"
+	mkdir -p "$work/tree" "$work/base"
+	git ls-files -z --cached --others --exclude-standard |
+		xargs -0 sh -c 'for f; do [ -f "$f" ] && printf "%s\0" "$f"; done' _ |
+		tar -c --null -T - -f - | tar -x -f - -C "$work/tree"
+	module "-j$(nproc)" kmod >"$work/base/build.log" 2>&1 ||
+		{ tail -20 "$work/base/build.log"; return 1; }
+	made=$work/tree/$(module --no-print-directory kmod-path)
+	cp "$made" "$work/base/" && keep
+}
+
+make_programs() {
+	local flavour some
+	for flavour in test release; do
+		some=$(programs $flavour)
+		# shellcheck disable=SC2086
+		[ -z "$some" ] || make -s "-j$(nproc)" FLAVOUR=$flavour $some || return 1
+	done
+}
+
+# ---- without a patch ----
+
+check_green() {
+	sed "s%.*%&|/run/vm/module.1.ko|$LIMIT|&%" "$work/commands" >"$work/base/list"
+	boot "$work/base" $((LIMIT + 60 * $(wc -l <"$work/commands"))) \
+		tests/kernel/each.sh "$work/base/list" && return 0
+	tail -5 "$work/base/said"
+	return 1
+}
+
+# ---- with one ----
+
+# Says PASS or FAIL of a mutant whose module is there.
+judge() {	# name, status
+	local name=$1 said=$work/$1/said found
+	case $2 in
+	0) echo "FAIL $name: still green in $TRIES runs: $(command_of "$name")" ;;
+	124)
+		if [ -n "$(header "$name" 'time-out is red')" ]; then
+			echo "PASS $name (time-out)"
+		else
+			echo "FAIL $name: no answer in time, which proves nothing"
+		fi ;;
+	125)
+		found=$(grep -A1 'the kernel complained' "$said" | tail -1)
+		if grep -qE "$SLOW" <<<"$found"; then
+			echo "FAIL $name: the machine was too slow, which proves nothing"
+		elif [ -n "$found" ]; then
+			echo "PASS $name: the kernel complained:$(cut -c 1-90 <<<"${found#   }")"
+		elif grep -q 'could not be unloaded' "$said"; then
+			echo "PASS $name: the module could not be unloaded"
+		else
+			echo "FAIL $name: $(tail -1 "$said"), which proves nothing"
+		fi ;;
+	*)
+		found=$(grep -aoE '^FAILED [A-Za-z0-9_]+|^FAIL [^:]+' "$said" | head -1)
+		if [ -n "$found" ]; then
+			echo "PASS $name: ${found#FAIL* }"
+		else
+			echo "FAIL $name: status $2, and no test says why: $(tail -1 "$said")"
+		fi ;;
+	esac
+}
+
+try() {
+	local name=$1 rc tried
+	for ((tried = 0; tried < TRIES; tried++)); do
+		boot "$work/$name" "$(limit "$name")" \
+			bash -fc "$(command_of "$name")"
+		rc=$?
+		[ $rc = 0 ] || break
+	done
+	judge "$name" $rc
+}
+
+limit() { local own; own=$(header "$1" limit); echo "${own:-$LIMIT}"; }
+
+# Says PASS of a mutant that a boot with others has shown to be red, or nothing.
+judge_from() {	# name, what the boot said
+	local found
+	grep -qxF "STUCK $1" "$2" && { echo "PASS $1: the module could not be unloaded"; return; }
+	found=$(grep -B6 -E "^RED $1 [0-9]+$" "$2" |
+		grep -aoE '^FAILED [A-Za-z0-9_]+|^FAIL [^:]+' | tail -1)
+	[ -z "$found" ] || echo "PASS $1: ${found#FAIL* }"
+}
+
+# Mutants whose modules are there, with few boots. One that a boot with others does not decide
+# gets one of its own. If it has ended that machine, those behind it are tried together again.
+try_together() {
+	local to=$work/with.$1 name left ended
+	mkdir -p "$to"
+	cp "$work/base/xmem.ko" "$to/"
+	while [ $# -gt 0 ]; do
+		for name; do
+			echo "$name|$work/$name/xmem.ko|$(limit "$name")|$(command_of "$name")"
+		done >"$to/list"
+		boot "$to" $((LIMIT + 60 * $#)) tests/kernel/each.sh "$to/list"
+		left=() ended=''
+		for name; do
+			judge_from "$name" "$to/said" >"$work/verdict.$name"
+			if [ ! -s "$work/verdict.$name" ]; then
+				[ -z "$ended" ] || { left+=("$name"); continue; }
+				grep -qE "^(GREEN|RED) $name( |$)" "$to/said" || ended=1
+				try "$name" >"$work/verdict.$name"
+			fi
+			cat "$work/verdict.$name"
+		done
+		set -- "${left[@]}"
+	done
+}
+
+# Makes the module of a mutant, or says FAIL.
+plant() {
+	local name=$1 to=$work/$1 command
+	[ -n "$(header "$name" red)" ] ||
+		{ echo "FAIL $name: no line '# red: SUITE TEST'"; return 1; }
+	while IFS= read -r command; do
+		grep -qxF "GREEN $command" "$work/base/said" && continue
+		echo "FAIL $name: not green without it: $command"
+		return 1
+	done < <(commands "$name")
+	mkdir -p "$to"
+	patch -d "$work/tree" -p1 -s -f --no-backup-if-mismatch <"$patches/$name.patch" \
+		>"$to/patch.log" 2>&1 || { echo "FAIL $name: the patch does not apply"; return 1; }
+	module kmod >"$to/build.log" 2>&1 ||
+		{ echo "FAIL $name: does not build"; tail -5 "$to/build.log"; return 1; }
+	cp "$made" "$to/"
+}
+
+# The next place in which to boot, when one is free.
+wait_for_place() {
+	while [ "$(jobs -pr | wc -l)" -ge "$BOOTS" ]; do wait -n; done
+}
+
+check_all() {
+	local name together=()
+	for name in "${names[@]}"; do
+		if plant "$name" >"$work/verdict.$name"; then
+			together+=("$name")
+		else
+			cat "$work/verdict.$name"
+		fi
+		restore
+		[ ${#together[@]} = "$TOGETHER" ] || continue
+		wait_for_place
+		try_together "${together[@]}" &
+		together=()
+	done
+	[ ${#together[@]} = 0 ] || try_together "${together[@]}"
+	wait
+}
+
+run() {
+	local passed failed
+	names=("$@")
+	[ $# -gt 0 ] || mapfile -t names < <(cd "$patches" && printf '%s\n' ./*.patch |
+		sed 's|^\./||; s|\.patch$||')
+	for name in "${names[@]}"; do
+		[ -f "$patches/$name.patch" ] ||
+			{ echo "check-mutants-kernel: no $patches/$name.patch" >&2; exit 2; }
+	done
+	make_base || { echo "FAIL base: the unpatched module does not build"
+		echo "0 passed, ${#names[@]} failed, 0 skipped"; exit 1; }
+	for name in "${names[@]}"; do commands "$name"; done | sort -u >"$work/commands"
+	make_programs && check_green || { echo "FAIL base: the VM is not well without a patch"
+		echo "0 passed, ${#names[@]} failed, 0 skipped"; exit 1; }
+	check_all
+	passed=$(cat "$work"/verdict.* | grep -c '^PASS')
+	failed=$((${#names[@]} - passed))
+	[ $failed = 0 ] && rm -rf "$work"
+	echo "$passed passed, $failed failed, 0 skipped"
+	[ $failed = 0 ]
+}
+
+# ---- this script itself ----
+
+# expect NAME PATTERN: what was said of it.
+expect() {
+	if grep -qE "^$2" "$work/selftest.log"; then
+		echo "PASS selftest $1"
+	else
+		echo "FAIL selftest $1: nothing said like: $2"
+	fi
+}
+
+# The patches of tests/kernel/mutants/selftest: a bug that is found, and what must not count.
+selftest() {
+	work=$work-selftest
+	mkdir -p "$work"
+	MUTANTS_DIR=tests/kernel/mutants/selftest MUTANTS_WORK=build/kernel-mutants-planted \
+		"$0" >"$work/selftest.log" 2>&1
+	{
+		expect 'a bug is found' 'PASS bug: P4_mmap_executable'
+		expect 'a changed comment survives' 'FAIL comment: still green'
+		expect 'a patch that does not fit is told' 'FAIL no-fit: the patch does not apply'
+		expect "a test that is not there" "FAIL no-test: not green without it"
+		expect 'they are counted' '1 passed, 3 failed, 0 skipped'
+	} | tee "$work/verdicts"
+	if grep -q '^FAIL' "$work/verdicts"; then
+		sed 's/^/    /' "$work/selftest.log"
+		echo "$(grep -c '^PASS' "$work/verdicts") passed," \
+			"$(grep -c '^FAIL' "$work/verdicts") failed, 0 skipped"
+		return 1
+	fi
+	rm -rf "$work" build/kernel-mutants-planted
+	echo "5 passed, 0 failed, 0 skipped"
+}
+
+case ${1:-} in
+--selftest) selftest ;;
+*) run "$@" ;;
+esac

@@ -1,0 +1,747 @@
+// SPDX-License-Identifier: MIT
+/*
+ * ends [NAME...]: how long a process that ends, joins or asks waits for what others have done to
+ * the same pool. Each compares two pools, one with that load and one without, in turn on the same
+ * machine, and wants at most twice as long. attack.h says how results are judged.
+ */
+#include <limits.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+
+#include "attack.h"
+
+#define RUNS		30
+#define AT_MOST		200	/* percent */
+
+/* One of the two pools. Its first client, a kid, keeps it. */
+struct side {
+	struct kid keeper;
+	unsigned int slots, clients;	/* capacities */
+	bool loaded;
+	int pool_fd;			/* here; in the keeper it has the number in *shared */
+	struct shared {
+		int pool_fd;
+		unsigned int done;	/* how much of the load there is */
+		u32 publisher;
+	} *shared;
+};
+
+/* ---- the two pools ---- */
+
+static struct raw kept;			/* the keeper's first client */
+
+/* A client of the victim that keeps the pool. Then its load, if it is the victim's own. */
+static const char *keeps(void *argument)
+{
+	struct side *side = argument;
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
+
+	join.slots = side->slots;
+	join.clients = side->clients;
+	SAME(become(VICTIM), 0);
+	SAME(raw_start(&kept, &join), 0);
+	side->shared->pool_fd = pool_descriptor(&kept);
+	WANT(side->shared->pool_fd >= 0);
+	return NULL;
+}
+
+static const char *start_side(struct side *side, const char *(*keep)(void *))
+{
+	side->shared = shared_memory(sizeof(*side->shared));
+	WANT(side->shared);
+	GOES_WELL(kid_start(&side->keeper, keep, side));
+	side->pool_fd = take_descriptor(&side->keeper, side->shared->pool_fd);
+	WANT(side->pool_fd >= 0);
+	return NULL;
+}
+
+static const char *start_sides(struct side sides[2], unsigned int slots, unsigned int clients)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		sides[i] = (struct side){ .slots = slots, .clients = clients, .loaded = i };
+		GOES_WELL(start_side(&sides[i], keeps));
+	}
+	return NULL;
+}
+
+/* ---- what is measured ---- */
+
+static const char *lives(void *argument)
+{
+	const struct side *side = argument;
+	struct xmem_join_request join = joining_by_file(side->pool_fd, XMEM_ROLE_READER);
+	static struct raw client;
+
+	SAME(become(VICTIM), 0);
+	SAME(raw_start(&client, &join), 0);
+	return NULL;
+}
+
+/* From the kill of a client to the moment when its parent has reaped it. */
+static const char *measure_exit(void *side, u64 *ret_ns)
+{
+	struct kid bystander;
+	u64 begin;
+
+	GOES_WELL(kid_start(&bystander, lives, side));
+	begin = raw_now_ns();
+	kid_kill(&bystander);
+	kid_reap(&bystander);
+	*ret_ns = raw_now_ns() - begin;
+	return NULL;
+}
+
+struct joined {
+	const struct side *side;
+	u64 *ns;
+};
+
+static const char *joins(void *argument)
+{
+	const struct joined *what = argument;
+	struct xmem_join_request join = joining_by_file(what->side->pool_fd, XMEM_ROLE_READER);
+	static struct raw client;
+	u64 begin;
+
+	SAME(become(VICTIM), 0);
+	SAME(raw_open(&client), 0);
+	begin = raw_now_ns();
+	SAME(raw_join(&client, &join), 0);
+	*what->ns = raw_now_ns() - begin;
+	return NULL;
+}
+
+static const char *measure_join(void *side, u64 *ret_ns)
+{
+	static u64 *ns;
+	struct joined what = { .side = side };
+	struct kid newcomer;
+
+	ns = ns ? ns : shared_memory(sizeof(*ns));
+	what.ns = ns;
+	GOES_WELL(kid_start(&newcomer, joins, &what));
+	kid_kill(&newcomer);
+	kid_reap(&newcomer);
+	*ret_ns = *ns;
+	return NULL;
+}
+
+/* ---- much in limbo, many clients ---- */
+
+#define LIMBO_SLOTS	16384u
+#define CROWD		250u
+
+/* One more group of the owner's, whose slots have contents. *more: there was one. */
+static const char *fill_group(struct raw *owner, struct xmem_attach_request *attach, bool *more)
+{
+	int err = raw_request(owner, XMEM_IOC_ATTACH, attach);
+	u32 i;
+
+	*more = !err;
+	if (err == -ENOSPC || err == -EDQUOT)
+		return NULL;
+	SAME(err, 0);
+	SAME(raw_map_group(owner, attach->slot[0] / XMEM_GROUP_SLOTS), 0);
+	for (i = 0; i < attach->count; i++) {
+		u32 slot = attach->slot[i];
+		u64 first = xm_slot_row(&owner->map, slot)->generation_first;
+
+		xm_store(&xm_slot(&owner->map, slot)->state,
+			 xm_word(first & ((1ULL << XMEM_CLAIMS_SHIFT) - 1), 0, XMEM_SLOT_LIVE));
+	}
+	attach->fd = -1;
+	memset(attach->slot, 0, sizeof(attach->slot));
+	return NULL;
+}
+
+static const char *fill_groups(struct raw *owner, unsigned int most)
+{
+	struct xmem_attach_request attach = raw_attaching(raw_memfd(1, 1), XMEM_GROUP_SLOTS);
+	bool more = true;
+
+	attach.stride = attach.length = 64;
+	while (most-- && more)
+		GOES_WELL(fill_group(owner, &attach, &more));
+	return NULL;
+}
+
+/* The owner of all that there is: each slot has contents. It is killed when all are held. */
+static const char *owns_all(void *argument)
+{
+	const struct side *side = argument;
+	struct xmem_join_request join = joining_by_file(side->pool_fd, XMEM_ROLE_WRITER);
+	static struct raw owner;
+
+	SAME(become(VICTIM), 0);
+	SAME(raw_start(&owner, &join), 0);
+	return fill_groups(&owner, XMEM_MAX_GROUPS);
+}
+
+static u32 count_limbo(const struct raw *raw)
+{
+	u32 s, limbo = 0;
+
+	for (s = 0; s < raw->map.slots; s++)
+		limbo += xm_load(&xm_slot_row(&raw->map, s)->owner) == XMEM_OWNER_HOST;
+	return limbo;
+}
+
+/*
+ * Keeps the pool, has many clients, and the last of them holds what another of the victim's
+ * processes owns. So who looks for a holder looks at all of them.
+ */
+static const char *keeps_limbo(void *argument)
+{
+	static struct raw crowd[CROWD];
+	struct side *side = argument;
+	struct xmem_join_request join;
+	struct raw *holder = &kept;
+	struct kid owner;
+	u32 i;
+
+	GOES_WELL(keeps(side));
+	if (!side->loaded)
+		return NULL;
+	side->pool_fd = side->shared->pool_fd;
+	GOES_WELL(kid_start(&owner, owns_all, side));
+	join = joining_by_file(side->pool_fd, XMEM_ROLE_READER);
+	for (i = 0; i < CROWD && i < side->clients - 5; i++) {
+		holder = &crowd[i];
+		SAME(start_thin(holder, &join), 0);
+	}
+	for (i = 0; i < side->slots; i++)
+		xm_store(xm_hold(&holder->map, holder->join.client, i), 1);
+	kid_kill(&owner);
+	kid_reap(&owner);
+	WANT(EVENTUALLY(count_limbo(&kept) == side->slots));
+	side->shared->done = side->slots;
+	return NULL;
+}
+
+static const char *start_limbo(struct side sides[2], unsigned int clients)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		sides[i] = (struct side){ .slots = LIMBO_SLOTS, .clients = clients, .loaded = i };
+		GOES_WELL(start_side(&sides[i], keeps_limbo));
+	}
+	return NULL;
+}
+
+static const char *exit_with_limbo(void)
+{
+	struct side sides[2];
+
+	GOES_WELL(start_limbo(sides, 256));
+	SAME(sides[1].shared->done, LIMBO_SLOTS);
+	return duel("exit of a bystander, 16384 slots in limbo and 250 clients", measure_exit,
+		    &sides[0], &sides[1], RUNS, AT_MOST);
+}
+
+/* ---- foreign mappings ---- */
+
+#define ENDED		1000u
+#define MAPS_OF_ONE	30u
+#define AT_LONGEST_NS	30000000000ULL	/* as each end that sweeps makes the next one slower */
+
+/* Joins, maps the pool for reading, ends by unmapping its area; again and again. */
+static const char *maps_and_ends(void *argument)
+{
+	static struct raw ended[ENDED];
+	struct side *side = argument;
+	struct xmem_join_request join = joining_by_file(side->pool_fd, XMEM_ROLE_READER);
+	u64 until = raw_now_ns() + AT_LONGEST_NS;
+	u32 i, j;
+
+	SAME(become(ATTACKER), 0);
+	for (i = 0; i < ENDED && raw_now_ns() < until; i++) {
+		if (start_thin(&ended[i], &join))
+			break;
+		for (j = 0; j < MAPS_OF_ONE; j++) {
+			const char *at = mmap(NULL, ended[i].join.total_bytes, PROT_READ,
+					      MAP_SHARED, ended[i].file, 0);
+
+			if (at == MAP_FAILED)
+				break;
+			(void)*(volatile const char *)at;
+			side->shared->done++;
+		}
+		munmap(ended[i].area, ended[i].header.area_stride);
+		ended[i].area = NULL;
+	}
+	figure("%u clients have ended, and left %u mappings", i, side->shared->done);
+	return NULL;
+}
+
+static const char *with_mappings(measured *once, const char *what)
+{
+	struct side sides[2];
+	struct kid attacker;
+
+	GOES_WELL(start_sides(sides, 128, 64));
+	GOES_WELL(kid_start(&attacker, maps_and_ends, &sides[1]));
+	return duel(what, once, &sides[0], &sides[1], RUNS, AT_MOST);
+}
+
+static const char *exit_with_mappings(void)
+{
+	return with_mappings(measure_exit, "exit of a bystander, 30000 mappings of the ended");
+}
+
+static const char *join_with_mappings(void)
+{
+	return with_mappings(measure_join, "join, 30000 mappings of the ended");
+}
+
+#define CHILDREN	20u
+
+/* Every second page becomes another mapping. */
+static void split(char *at, u64 bytes, struct shared *shared)
+{
+	u64 from;
+
+	for (from = RAW_PAGE; from + RAW_PAGE < bytes; from += 2 * RAW_PAGE) {
+		if (mprotect(at + from, RAW_PAGE, PROT_NONE))
+			break;
+		shared->done += 2;
+	}
+}
+
+/* Splits what it has mapped, and gives it to children. */
+static const char *splits_and_forks(void *argument)
+{
+	static struct raw client;
+	struct side *side = argument;
+	struct xmem_join_request join = joining_by_file(side->pool_fd, XMEM_ROLE_READER);
+	unsigned int i, maps, children;
+	char *at[MAPS_OF_ONE];
+
+	SAME(become(ATTACKER), 0);
+	SAME(start_thin(&client, &join), 0);
+	for (maps = 0; maps < MAPS_OF_ONE; maps++) {
+		at[maps] = mmap(NULL, client.join.total_bytes, PROT_READ, MAP_SHARED, client.file,
+				0);
+		if (at[maps] == MAP_FAILED)
+			break;
+		madvise(at[maps], client.join.total_bytes, MADV_DOFORK);
+	}
+	for (i = 0; i < maps; i++)
+		split(at[i], client.join.total_bytes, side->shared);
+	for (children = 0; children < CHILDREN; children++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			break;
+		if (!pid)
+			for (;;)
+				pause();
+	}
+	figure("%u areas, in %u children too", side->shared->done, children);
+	return NULL;
+}
+
+static const char *exit_with_splits(void)
+{
+	struct side sides[2];
+	struct kid attacker;
+
+	GOES_WELL(start_sides(sides, 1024, 64));
+	GOES_WELL(kid_start(&attacker, splits_and_forks, &sides[1]));
+	return duel("exit of a bystander, mappings split and given to children", measure_exit,
+		    &sides[0], &sides[1], RUNS, AT_MOST);
+}
+
+/* ---- a member with 2 % of a processor ---- */
+
+#define THROTTLED	3u
+#define THEIR_GROUPS	80u
+
+static struct raw member;
+
+/* A member that holds all that it owns, so that it finds nothing. */
+static const char *joins_with_groups(const struct side *side)
+{
+	struct xmem_join_request join = joining_by_file(side->pool_fd, XMEM_ROLE_WRITER);
+	u32 s;
+
+	SAME(become(ATTACKER), 0);
+	SAME(raw_start(&member, &join), 0);
+	GOES_WELL(fill_groups(&member, THEIR_GROUPS));
+	for (s = 0; s < member.map.slots; s++)
+		xm_store(xm_hold(&member.map, member.join.client, s), 1);
+	return NULL;
+}
+
+/* Polls for ever. Its own wake lets each poll search anew. */
+static const char *polls_throttled(void *argument)
+{
+	struct pollfd look = { .events = POLLIN | POLLOUT };
+	struct xmem_wait_request wake = { .size = sizeof(wake), .kind = XMEM_WAIT_SLOTS };
+
+	GOES_WELL(joins_with_groups(argument));
+	look.fd = member.file;
+	wake.client = member.join.client;
+	kid_say_ready();
+	for (;;) {
+		raw_request(&member, XMEM_IOC_WAKE, &wake);
+		poll(&look, 1, 0);
+	}
+}
+
+static const char *throttled(measured *once, const char *what, const char *(*load)(void *))
+{
+	struct kid attacker[THROTTLED];
+	struct side sides[2];
+	unsigned int i;
+
+	GOES_WELL(make_cgroup("throttled", "cpu", "cpu.max", "2000 100000"));
+	GOES_WELL(start_sides(sides, LIMBO_SLOTS, 16));
+	for (i = 0; i < THROTTLED; i++) {
+		GOES_WELL(kid_start(&attacker[i], load, &sides[1]));
+		SAME(enter_cgroup("throttled", attacker[i].pid), 0);
+	}
+	return duel(what, once, &sides[0], &sides[1], RUNS, AT_MOST);
+}
+
+static const char *exit_with_throttled_poll(void)
+{
+	return throttled(measure_exit, "exit of a bystander, members poll with 2 % of a processor",
+			 polls_throttled);
+}
+
+static const char *join_with_throttled_poll(void)
+{
+	return throttled(measure_join, "join, members poll with 2 % of a processor",
+			 polls_throttled);
+}
+
+/* ---- readers of sysfs ---- */
+
+#define READERS	8u
+
+/* Reads for ever what sysfs says of the pool. */
+static const char *reads(void *argument)
+{
+	const struct side *side = argument;
+	struct xmem_join_request join = joining_by_file(side->pool_fd, XMEM_ROLE_READER);
+	char path[64], text[64];
+	int file;
+
+	SAME(become(ATTACKER), 0);
+	SAME(start_thin(&member, &join), 0);
+	snprintf(path, sizeof(path), "/sys/class/xmem/pool%u/limbo", pool_number(&member));
+	WANT(EVENTUALLY(!access(path, F_OK)));
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	kid_say_ready();
+	for (;;)
+		if (pread(file, text, sizeof(text), 0) < 0)
+			pause();	/* it may not, or the pool is shown no more */
+}
+
+static const char *join_with_readers(void)
+{
+	struct kid reader[READERS];
+	struct side sides[2];
+	unsigned int i;
+
+	GOES_WELL(start_sides(sides, LIMBO_SLOTS, 32));
+	for (i = 0; i < READERS; i++)
+		GOES_WELL(kid_start(&reader[i], reads, &sides[1]));
+	return duel("join, 8 members read sysfs", measure_join, &sides[0], &sides[1], RUNS,
+		    AT_MOST);
+}
+
+/* ---- joins that fail ---- */
+
+/* The table is full, and it tries to join for ever. */
+static const char *fails_to_join(void *argument)
+{
+	static struct raw joined[64];
+	struct side *side = argument;
+	struct xmem_join_request join = joining_by_file(side->pool_fd, XMEM_ROLE_READER);
+	unsigned int i = 0;
+
+	SAME(become(ATTACKER), 0);
+	while (i < 64 && !start_thin(&joined[i], &join))
+		i++;
+	WANT(i < 64);
+	if (fork())
+		return NULL;
+	for (;;) {
+		struct raw one;
+
+		if (!raw_open(&one))
+			raw_join(&one, &join);
+		close(one.file);
+	}
+}
+
+/* A request that takes the pool's lock, and is refused: there is no such payload. */
+static const char *measure_request(void *argument, u64 *ret_ns)
+{
+	static struct raw member[2];
+	static bool joined[2];
+	const struct side *side = argument;
+	struct raw *me = &member[side->loaded];
+	struct xmem_join_request join = joining_by_file(side->pool_fd, XMEM_ROLE_READER);
+	struct xmem_payload_request payload = { .size = sizeof(payload), .payload = 1 << 30 };
+	u64 begin;
+	int err;
+
+	if (!joined[side->loaded])
+		SAME(raw_start(me, &join), 0);
+	joined[side->loaded] = true;
+	poll(NULL, 0, 2);	/* a request takes microseconds, and shall meet the other's joins */
+	begin = raw_now_ns();
+	err = raw_request(me, XMEM_IOC_PAYLOAD, &payload);
+	*ret_ns = raw_now_ns() - begin;
+	SAME(err, -ENOENT);
+	return NULL;
+}
+
+static const char *request_with_failing_joins(void)
+{
+	struct side sides[2];
+	struct kid attacker;
+	u64 ns;
+
+	GOES_WELL(start_limbo(sides, 32));
+	GOES_WELL(measure_request(&sides[0], &ns));
+	GOES_WELL(measure_request(&sides[1], &ns));
+	GOES_WELL(kid_start(&attacker, fails_to_join, &sides[1]));
+	return duel("request of a member, another fails to join", measure_request, &sides[0],
+		    &sides[1], 200, AT_MOST);
+}
+
+/* ---- a wake that reaches many ---- */
+
+#define ITEMS	20000u
+
+/* Follows the publisher, and puts copies of its file into an epoll: that is what is woken. */
+static const char *hoards_items(void *argument)
+{
+	static struct raw client;
+	const struct side *side = argument;
+	struct xmem_join_request join = joining_by_file(side->pool_fd, XMEM_ROLE_READER);
+	struct xmem_subscribe_request subscribe = {
+		.size = sizeof(subscribe), .publisher = side->shared->publisher,
+	};
+	struct xmem_wait_request arm = {
+		.size = sizeof(arm), .kind = XMEM_WAIT_RING, .client = subscribe.publisher,
+	};
+	struct epoll_event event = { .events = EPOLLIN };
+	int set = epoll_create1(EPOLL_CLOEXEC);
+	u32 i;
+
+	SAME(become(ATTACKER), 0);
+	SAME(raw_start(&client, &join), 0);
+	SAME(raw_request(&client, XMEM_IOC_SUBSCRIBE, &subscribe), 0);
+	for (i = 0; i < (side->loaded ? ITEMS : 1); i++)
+		if (epoll_ctl(set, EPOLL_CTL_ADD, dup(client.file), &event))
+			break;
+	side->shared->done = i;
+	WANT(i);
+	for (;;) {
+		SAME(raw_request(&client, XMEM_IOC_ARM, &arm), 0);
+		kid_pause();
+		arm.value = 0;
+	}
+}
+
+static struct raw publisher[2];
+static struct kid hoarder[2];
+
+/* The publisher wakes its subscribers, of which one has armed the word. */
+static const char *measure_wake(void *argument, u64 *ret_ns)
+{
+	const struct side *side = argument;
+	struct xmem_wait_request wake = {
+		.size = sizeof(wake), .kind = XMEM_WAIT_RING, .client = side->shared->publisher,
+	};
+	u64 begin = raw_now_ns();
+
+	SAME(raw_request(&publisher[side->loaded], XMEM_IOC_WAKE, &wake), 0);
+	*ret_ns = raw_now_ns() - begin;
+	kid_go_on(&hoarder[side->loaded]);
+	return kid_ready(&hoarder[side->loaded]);
+}
+
+static const char *wake_with_many_items(void)
+{
+	struct side sides[2];
+	u32 i;
+
+	GOES_WELL(start_sides(sides, 128, 64));
+	for (i = 0; i < 2; i++) {
+		struct xmem_join_request join = joining_by_file(sides[i].pool_fd, XMEM_ROLE_WRITER);
+
+		SAME(raw_start(&publisher[i], &join), 0);
+		sides[i].shared->publisher = publisher[i].join.client;
+		GOES_WELL(kid_start(&hoarder[i], hoards_items, &sides[i]));
+	}
+	figure("%u items poll the file of a subscriber", sides[1].shared->done);
+	return duel("wake by a publisher, a subscriber has 20000 items", measure_wake, &sides[0],
+		    &sides[1], 100, AT_MOST);
+}
+
+/* ---- many descriptors, and a process that shares the memory ---- */
+
+#define COPIES		5000
+#define OTHERS		200	/* processes of the machine */
+
+static char sibling_stack[65536] __attribute__((aligned(16)));
+
+static int sibling(void *unused)
+{
+	for (;;)
+		pause();
+	return 0;
+}
+
+static const char *copies_its_file(void *argument)
+{
+	static struct raw client;
+	struct side *side = argument;
+	struct xmem_join_request join = joining_by_file(side->pool_fd, XMEM_ROLE_READER);
+	unsigned int i;
+
+	SAME(become(ATTACKER), 0);
+	SAME(raw_start(&client, &join), 0);
+	for (i = 0; i < COPIES; i++)
+		WANT(dup(client.file) >= 0);
+	if (!side->loaded)
+		return NULL;
+	side->shared->done = clone(sibling, sibling_stack + sizeof(sibling_stack),
+				   CLONE_VM | SIGCHLD, NULL);
+	WANT((int)side->shared->done > 0);
+	return NULL;
+}
+
+static const char *measure_copies(void *argument, u64 *ret_ns)
+{
+	struct side *side = argument;
+	struct kid one;
+	u64 begin;
+
+	GOES_WELL(kid_start(&one, copies_its_file, side));
+	begin = raw_now_ns();
+	kid_kill(&one);
+	kid_reap(&one);
+	*ret_ns = raw_now_ns() - begin;
+	if (side->loaded)
+		kill(side->shared->done, SIGKILL);
+	return NULL;
+}
+
+static const char *exit_with_copies(void)
+{
+	struct side sides[2];
+	unsigned int i;
+
+	for (i = 0; i < OTHERS; i++)
+		if (!fork())
+			for (;;)
+				pause();
+	GOES_WELL(start_sides(sides, 128, 64));
+	return duel("exit with 5000 descriptors, a process shares the memory", measure_copies,
+		    &sides[0], &sides[1], RUNS, AT_MOST);
+}
+
+/* ---- many at once ---- */
+
+#define AT_ONCE		200u
+#define MANY_RUNS	12
+/*
+ * What 200 clients cost that are killed at once, in percent of 200 processes that map as much of a
+ * memfd: when the end of a client was one part, and its process waited for all of it.
+ */
+#define ONE_PART	100
+
+static const char *maps_a_file(void *argument)
+{
+	int file = *(int *)argument;
+
+	SAME(become(VICTIM), 0);
+	WANT(mmap(NULL, 1 << 20, PROT_READ, MAP_SHARED, file, 0) != MAP_FAILED);
+	WANT(mmap(NULL, 4 * RAW_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) != MAP_FAILED);
+	return NULL;
+}
+
+static u32 count_clients(const struct raw *raw)
+{
+	u32 c, count = 0;
+
+	for (c = 0; c < raw->map.clients; c++)
+		count += xm_load(&xm_client_row(&raw->map, c)->state) != XMEM_CLIENT_NONE;
+	return count;
+}
+
+/* Until all have been reaped, and if there is a @pool it has no client but ours and its keeper. */
+static const char *kill_many(const char *(*live)(void *), void *argument, const struct raw *pool,
+			     u64 *ret_ns)
+{
+	static struct kid kids[AT_ONCE];
+	u64 begin;
+	u32 i;
+
+	for (i = 0; i < AT_ONCE; i++)
+		GOES_WELL(kid_start(&kids[i], live, argument));
+	begin = raw_now_ns();
+	for (i = 0; i < AT_ONCE; i++)
+		kid_kill(&kids[i]);
+	for (i = 0; i < AT_ONCE; i++)
+		kid_reap(&kids[i]);
+	WANT(!pool || EVENTUALLY(count_clients(pool) == 2));
+	*ret_ns = raw_now_ns() - begin;
+	return NULL;
+}
+
+static const char *measure_many(void *argument, u64 *ret_ns)
+{
+	static struct raw onlooker;
+	static int file = -1;
+	struct side *side = argument;
+	struct xmem_join_request join = joining_by_file(side->pool_fd, XMEM_ROLE_READER);
+
+	if (!side->loaded) {
+		file = file < 0 ? raw_shared_memfd(256) : file;
+		return kill_many(maps_a_file, &file, NULL, ret_ns);
+	}
+	if (!onlooker.base)
+		SAME(raw_start(&onlooker, &join), 0);
+	return kill_many(lives, side, &onlooker, ret_ns);
+}
+
+static const char *many_at_once(void)
+{
+	struct side sides[2];
+
+	GOES_WELL(start_sides(sides, 128, 256));
+	return duel("200 clients killed at once, beside 200 that map a file", measure_many,
+		    &sides[0], &sides[1], MANY_RUNS, ONE_PART * 120 / 100);
+}
+
+static const struct attack attacks[] = {
+	{ "K6_exit_with_limbo_and_clients", exit_with_limbo, true },
+	{ "K6_request_beside_failing_joins", request_with_failing_joins, true },
+	{ "K3_exit_with_mappings_of_the_ended", exit_with_mappings, true },
+	{ "K3_join_with_mappings_of_the_ended", join_with_mappings, true },
+	{ "K4_exit_with_split_mappings", exit_with_splits, true },
+	{ "K7_exit_with_a_throttled_poll", exit_with_throttled_poll, true },
+	{ "K7_join_with_a_throttled_poll", join_with_throttled_poll, true },
+	{ "K16_join_with_readers_of_sysfs", join_with_readers, true },
+	{ "K13_wake_with_many_items", wake_with_many_items, true },
+	{ "K17_exit_with_copies_and_a_sibling", exit_with_copies, true },
+	{ "P2_many_killed_at_once", many_at_once, true },
+};
+
+int main(int argc, char **argv)
+{
+	return attack_main(attacks, sizeof(attacks) / sizeof(*attacks), argc, argv);
+}

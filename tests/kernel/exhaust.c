@@ -1,0 +1,546 @@
+// SPDX-License-Identifier: MIT
+/*
+ * exhaust [NAME...]: one user takes all that it can get of what there is a limit of, and keeps it;
+ * then another one does what it usually does, and must succeed.
+ */
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+
+#include "attack.h"
+#include "core/policy.h"
+
+/* What the attacker, the victim and who started them tell each other. */
+struct scene {
+	int pool_fd;			/* of the victim's pool, here */
+	u64 slots;			/* capacity of that; 0: as it comes */
+	struct told {
+		int pool_fd;		/* in the victim */
+		atomic_uint taken;	/* by the attacker */
+	} *told;
+	struct kid victim, attacker;
+};
+
+static const char *start_scene(struct scene *scene)
+{
+	*scene = (struct scene){ .pool_fd = -1 };
+	scene->told = shared_memory(sizeof(*scene->told));
+	return scene->told ? NULL : "no shared memory";
+}
+
+/* ---- the victim's pool ---- */
+
+static struct raw its;			/* in the victim */
+
+static const char *keeps(void *argument)
+{
+	struct scene *scene = argument;
+	struct xmem_join_request join = raw_joining("exhausted", XMEM_ROLE_WRITER);
+
+	join.slots = scene->slots;
+	SAME(become(VICTIM), 0);
+	SAME(raw_start(&its, &join), 0);
+	scene->told->pool_fd = pool_descriptor(&its);
+	WANT(scene->told->pool_fd >= 0);
+	return NULL;
+}
+
+static const char *start_victim(struct scene *scene, const char *(*live)(void *))
+{
+	GOES_WELL(kid_start(&scene->victim, live, scene));
+	scene->pool_fd = take_descriptor(&scene->victim, scene->told->pool_fd);
+	return scene->pool_fd < 0 ? "the pool's descriptor" : NULL;
+}
+
+/* It joined before the attack, and attaches one slot of a new file afterwards. */
+static const char *keeps_and_attaches(void *argument)
+{
+	struct xmem_attach_request attach = raw_attaching(raw_memfd(1, 1), 1);
+
+	GOES_WELL(keeps(argument));
+	kid_pause();
+	SAME(raw_request(&its, XMEM_IOC_ATTACH, &attach), 0);
+	return NULL;
+}
+
+/* ---- holds that nobody gave it ---- */
+
+#define SLOTS	4u
+
+static struct xmem_attach_request attached;
+
+static const char *publishes(void *argument)
+{
+	struct xm_publication publication = { .length = RAW_PAGE };
+	struct scene *scene = argument;
+	struct xmem_join_request join;
+	u32 i;
+
+	if (scene->pool_fd < 0) {
+		GOES_WELL(keeps(scene));
+	} else {
+		join = joining_by_file(scene->pool_fd, XMEM_ROLE_WRITER);
+		SAME(become(VICTIM), 0);
+		SAME(raw_start(&its, &join), 0);
+	}
+	attached = raw_attaching(raw_memfd(SLOTS, 1), SLOTS);
+	SAME(raw_request(&its, XMEM_IOC_ATTACH, &attached), 0);
+	SAME(raw_map_group(&its, attached.slot[0] / XMEM_GROUP_SLOTS), 0);
+	for (i = 0; i < SLOTS; i++) {
+		SAME(xm_take(&its.map, attached.slot[i]), 0);
+		xm_publish(&its.map, its.join.client, attached.slot[i], &publication);
+	}
+	return NULL;
+}
+
+/* Which of its slots does the owner get back? */
+static const char *publishes_and_reclaims(void *argument)
+{
+	struct xm_scan_rules rules = { 0 };
+	struct xm_waited waited;
+	u32 i, culprit, free = 0;
+
+	GOES_WELL(publishes(argument));
+	kid_pause();
+	rules.owner = its.join.client;
+	rules.passed = xm_passed(&its.map, rules.owner, &culprit);
+	xm_look_at_waited(&its.map, rules.owner, &waited);
+	rules.tail = waited.tail;
+	rules.evictable = waited.evictable;
+	for (i = 0; i < SLOTS; i++)
+		free += xm_scan_one(&its.map, &rules, attached.slot[i]);
+	if (free < SLOTS)
+		return wrong("of %u slots that nobody could have, %u come free", SLOTS, free);
+	return NULL;
+}
+
+/* A reader that has subscribed to nothing says that it holds everything. */
+static const char *holds_everything(void *argument)
+{
+	struct scene *scene = argument;
+	struct xmem_join_request join = joining_by_file(scene->pool_fd, XMEM_ROLE_READER);
+	static struct raw me;
+	u32 s;
+
+	SAME(become(ATTACKER), 0);
+	SAME(raw_start(&me, &join), 0);
+	for (s = 0; s < me.map.slots; s++)
+		xm_store(xm_hold(&me.map, me.join.client, s), 1);
+	return NULL;
+}
+
+static const char *holds_without_right_keep_nothing(void)
+{
+	struct scene scene;
+
+	GOES_WELL(start_scene(&scene));
+	GOES_WELL(start_victim(&scene, publishes_and_reclaims));
+	GOES_WELL(kid_start(&scene.attacker, holds_everything, &scene));
+	kid_go_on(&scene.victim);
+	return kid_ready(&scene.victim);
+}
+
+static const char *holds_without_right_keep_no_memory(void)
+{
+	struct xmem_join_request join;
+	struct scene scene;
+	struct kid publisher;
+	static struct raw me;
+
+	GOES_WELL(start_scene(&scene));
+	GOES_WELL(start_victim(&scene, keeps));
+	join = joining_by_file(scene.pool_fd, XMEM_ROLE_READER);
+	SAME(raw_start(&me, &join), 0);
+	GOES_WELL(kid_start(&publisher, publishes, &scene));
+	GOES_WELL(kid_start(&scene.attacker, holds_everything, &scene));
+	kid_kill(&publisher);
+	kid_reap(&publisher);
+	if (!EVENTUALLY(!xm_load(&me.map.pool->payload_bytes)))
+		return wrong("%llu bytes of a dead publisher are kept",
+			     (unsigned long long)xm_load(&me.map.pool->payload_bytes));
+	return NULL;
+}
+
+/* ---- pools ---- */
+
+#define DEAD_POOLS	505u		/* the reviewer's */
+#define POOLS		80u		/* more than max_pools */
+#define USERS		80u
+#define LEAST_BYTES	"67108864"	/* max_bytes, so that memory of the machine is not needed */
+
+/* The victim, which has nothing yet, makes a pool and publishes something in it. */
+static const char *makes_a_pool(void *argument)
+{
+	struct scene *scene = argument;
+
+	scene->pool_fd = -1;
+	return publishes(scene);
+}
+
+static const char *victim_makes_a_pool(struct scene *scene)
+{
+	const char *why = kid_start(&scene->victim, makes_a_pool, scene);
+
+	figure("taken: %u", atomic_load(&scene->told->taken));
+	return why;
+}
+
+/* Each has lost its only client, and only that client's file is left of it. */
+static const char *leaves_dead_pools(void *argument)
+{
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_READER);
+	static struct raw dead[DEAD_POOLS];
+	struct scene *scene = argument;
+	u32 i;
+
+	join.slots = 16384;
+	join.clients = 2;
+	SAME(become(ATTACKER), 0);
+	for (i = 0; i < DEAD_POOLS; i++) {
+		/* When there is no room for a large one, there may be for a smaller one. */
+		while (start_thin(&dead[i], &join) && join.slots > XMEM_GROUP_SLOTS) {
+			raw_end(&dead[i]);
+			join.slots /= 2;
+		}
+		if (!dead[i].area)
+			break;
+		munmap(dead[i].area, dead[i].header.area_stride);
+		dead[i].area = NULL;
+		scene->told->taken++;
+	}
+	return NULL;
+}
+
+static const char *dead_pools(struct scene *scene)
+{
+	GOES_WELL(kid_start(&scene->attacker, leaves_dead_pools, scene));
+	return victim_makes_a_pool(scene);
+}
+
+static const char *with_parameter(const char *name, const char *value, const char *usual,
+				  const char *(*attack)(struct scene *))
+{
+	struct scene scene;
+	const char *why;
+
+	GOES_WELL(start_scene(&scene));
+	SAME(xmem_set(name, value), 0);
+	why = attack(&scene);
+	SAME(xmem_set(name, usual), 0);
+	return why;
+}
+
+static const char *dead_pools_leave_room(void)
+{
+	return with_parameter("max_bytes", LEAST_BYTES, "2147483648", dead_pools);
+}
+
+/* Makes as many pools as it may, and keeps them. */
+static void make_pools(struct scene *scene)
+{
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_READER);
+	static struct raw pools[POOLS];
+	u32 i;
+
+	join.slots = 64;
+	join.clients = 1;
+	for (i = 0; i < POOLS && !start_thin(&pools[i], &join); i++)
+		scene->told->taken++;
+}
+
+static const char *makes_pools(void *argument)
+{
+	SAME(become(ATTACKER), 0);
+	make_pools(argument);
+	return NULL;
+}
+
+static const char *empty_pools_leave_room(void)
+{
+	struct scene scene;
+
+	GOES_WELL(start_scene(&scene));
+	GOES_WELL(kid_start(&scene.attacker, makes_pools, &scene));
+	return victim_makes_a_pool(&scene);
+}
+
+/*
+ * The attacker has a user namespace with many users, and each of them makes pools. Root has given
+ * it these ids, as newuidmap does by /etc/subuid.
+ */
+static const char *is_many(void *argument)
+{
+	struct scene *scene = argument;
+	atomic_uint *ready = shared_memory(sizeof(*ready));
+	u32 i;
+
+	SAME(become(ATTACKER), 0);
+	SAME(unshare(CLONE_NEWUSER), 0);
+	kid_pause();
+	for (i = 0; i < USERS; i++) {
+		pid_t pid = fork();
+
+		WANT(pid >= 0);
+		if (!pid) {
+			if (!setresuid(i, i, i))
+				make_pools(scene);
+			atomic_fetch_add(ready, 1);
+			for (;;)
+				pause();
+		}
+		WANT(EVENTUALLY(atomic_load(ready) == i + 1));
+	}
+	return NULL;
+}
+
+static const char *write_map(pid_t pid, const char *which, const char *line)
+{
+	char path[64];
+	int file;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, which);
+	file = open(path, O_WRONLY | O_CLOEXEC);
+	SAME(write(file, line, strlen(line)), strlen(line));
+	close(file);
+	return NULL;
+}
+
+static const char *sub_uids_leave_room(void)
+{
+	struct scene scene;
+
+	GOES_WELL(start_scene(&scene));
+	GOES_WELL(kid_start(&scene.attacker, is_many, &scene));
+	GOES_WELL(write_map(scene.attacker.pid, "uid_map", "0 200000 1000\n"));
+	kid_go_on(&scene.attacker);
+	GOES_WELL(kid_ready(&scene.attacker));
+	return victim_makes_a_pool(&scene);
+}
+
+/* ---- groups and files of one pool ---- */
+
+/* A member attaches, so many slots at a time, until it is refused. */
+static const char *attaches(struct scene *scene, u32 count)
+{
+	struct xmem_join_request join = joining_by_file(scene->pool_fd, XMEM_ROLE_WRITER);
+	struct xmem_attach_request attach;
+	static struct raw me;
+	int memfd = raw_memfd(count, 1);
+	u32 i;
+
+	SAME(become(ATTACKER), 0);
+	SAME(raw_start(&me, &join), 0);
+	for (i = 0; i < 65536; i++) {
+		attach = raw_attaching(memfd, count);
+		if (raw_request(&me, XMEM_IOC_ATTACH, &attach))
+			break;
+		scene->told->taken++;
+	}
+	return NULL;
+}
+
+static const char *takes_groups(void *argument)
+{
+	return attaches(argument, XMEM_GROUP_SLOTS);
+}
+
+static const char *takes_files(void *argument)
+{
+	const struct rlimit few = { 20, 20 };
+
+	SAME(setrlimit(RLIMIT_NOFILE, &few), 0);
+	return attaches(argument, 1);
+}
+
+/* With the pool of @slots that the victim has let it into. */
+static const char *takes_from_a_pool(struct scene *scene, u64 slots,
+				     const char *(*take)(void *))
+{
+	scene->slots = slots;
+	GOES_WELL(start_victim(scene, keeps_and_attaches));
+	GOES_WELL(kid_start(&scene->attacker, take, scene));
+	figure("taken: %u", atomic_load(&scene->told->taken));
+	kid_go_on(&scene->victim);
+	return kid_ready(&scene->victim);
+}
+
+static const char *groups_leave_room(void)
+{
+	struct scene scene;
+
+	GOES_WELL(start_scene(&scene));
+	return takes_from_a_pool(&scene, 1024, takes_groups);
+}
+
+static const char *files(struct scene *scene)
+{
+	return takes_from_a_pool(scene, 4096, takes_files);
+}
+
+static const char *files_leave_room(void)
+{
+	return with_parameter("max_payloads", "256", "4096", files);
+}
+
+/* ---- what is given back ---- */
+
+#define ROUNDS	40u	/* more than there may be at a time */
+
+/* One after the other, so the limit is never reached. */
+static const char *attaches_and_detaches(struct scene *scene)
+{
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
+	struct xmem_slot_request detach = { .size = sizeof(detach) };
+	struct xmem_attach_request attach;
+	int memfd = raw_memfd(1, 1);
+	static struct raw me;
+	u32 i;
+
+	SAME(raw_start(&me, &join), 0);
+	for (i = 0; i < ROUNDS; i++) {
+		attach = raw_attaching(memfd, 1);
+		SAME(raw_request(&me, XMEM_IOC_ATTACH, &attach), 0);
+		detach.slot = attach.slot[0];
+		SAME(raw_request(&me, XMEM_IOC_DETACH, &detach), 0);
+	}
+	raw_end(&me);
+	return NULL;
+}
+
+static const char *files_come_back(void)
+{
+	return with_parameter("max_payloads", "8", "4096", attaches_and_detaches);
+}
+
+/* In sysfs, too. */
+static const char *shown_slots_go(void)
+{
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
+	struct xmem_attach_request attach = raw_attaching(raw_memfd(1, 1), 1);
+	struct xmem_slot_request detach = { .size = sizeof(detach) };
+	static struct raw me;
+	char place[32];
+
+	SAME(raw_start(&me, &join), 0);
+	SAME(raw_request(&me, XMEM_IOC_ATTACH, &attach), 0);
+	detach.slot = attach.slot[0];
+	snprintf(place, sizeof(place), "slots/%u/state", detach.slot);
+	WANT(EVENTUALLY(!strcmp(pool_says(place), "free")));
+	SAME(raw_request(&me, XMEM_IOC_DETACH, &detach), 0);
+	WANT(EVENTUALLY(!pool_says(place)[0]));
+	return NULL;
+}
+
+static const char *makes_and_ends(struct scene *scene)
+{
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
+	static struct raw me;
+	u32 i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		SAME(raw_start(&me, &join), 0);
+		raw_end(&me);
+	}
+	return NULL;
+}
+
+static const char *pools_come_back(void)
+{
+	return with_parameter("max_pools", "8", "64", makes_and_ends);
+}
+
+/* ---- memory that work items allocate ---- */
+
+#define SHOWN_POOLS	16u
+#define SHOWN_GROUPS	4u
+#define MOST_UNCHARGED	(4L << 20)
+
+/* A number of a file of "NAME number" lines, in bytes if it is in kB there; or -1. */
+static long number_in(const char *path, const char *name)
+{
+	size_t length = strlen(name);
+	FILE *file = fopen(path, "re");
+	char line[256], unit[8];
+	long number = -1;
+
+	while (file && number < 0 && fgets(line, sizeof(line), file)) {
+		unit[0] = 0;
+		if (strncmp(line, name, length) ||
+		    sscanf(line + length, " %ld %7s", &number, unit) < 1)
+			number = -1;
+		else if (!strcmp(unit, "kB"))
+			number *= 1024;
+	}
+	if (file)
+		fclose(file);
+	return number;
+}
+
+static const char *shows_many_slots(void *argument)
+{
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
+	static struct raw me[SHOWN_POOLS];
+	struct scene *scene = argument;
+	int memfd = raw_memfd(XMEM_GROUP_SLOTS, 1);
+	u32 i, j;
+
+	SAME(enter_cgroup("charged", getpid()), 0);
+	SAME(become(ATTACKER), 0);
+	join.slots = SHOWN_GROUPS * XMEM_GROUP_SLOTS;
+	join.clients = 1;
+	for (i = 0; i < SHOWN_POOLS && !raw_start(&me[i], &join); i++) {
+		for (j = 0; j < SHOWN_GROUPS; j++) {
+			struct xmem_attach_request attach =
+				raw_attaching(memfd, XMEM_GROUP_SLOTS);
+
+			if (!raw_request(&me[i], XMEM_IOC_ATTACH, &attach))
+				scene->told->taken++;
+		}
+	}
+	WANT(i && scene->told->taken);
+	WANT(raw_pools_shown(i) == i);
+	return NULL;
+}
+
+/* What it has made the kernel allocate is charged to its control group, or is not much. */
+static const char *work_items_are_charged(void)
+{
+	static const char stat[] = "/run/vm/cgroups/charged/memory.stat";
+	struct scene scene;
+	long slab, charged;
+
+	GOES_WELL(start_scene(&scene));
+	GOES_WELL(make_cgroup("charged", "memory", "memory.high", "max"));
+	slab = number_in("/proc/meminfo", "Slab:");
+	charged = number_in(stat, "slab ");
+	WANT(slab > 0 && charged >= 0);
+	GOES_WELL(kid_start(&scene.attacker, shows_many_slots, &scene));
+	slab = number_in("/proc/meminfo", "Slab:") - slab;
+	charged = number_in(stat, "slab ") - charged;
+	figure("%u groups: the kernel's structs have grown by %ld kB, of which %ld kB are charged",
+	       atomic_load(&scene.told->taken), slab / 1024, charged / 1024);
+	if (slab - charged > MOST_UNCHARGED)
+		return wrong("%ld kB of the kernel's memory are charged to nobody",
+			     (slab - charged) / 1024);
+	return NULL;
+}
+
+static const struct attack attacks[] = {
+	{ "K5_holds_without_right_keep_nothing", holds_without_right_keep_nothing, false },
+	{ "K5_holds_without_right_keep_no_memory", holds_without_right_keep_no_memory, false },
+	{ "K8_dead_pools_leave_room", dead_pools_leave_room, false },
+	{ "K8_empty_pools_leave_room", empty_pools_leave_room, false },
+	{ "K8_sub_uids_leave_room", sub_uids_leave_room, false },
+	{ "K9_groups_leave_room", groups_leave_room, false },
+	{ "K15_files_leave_room", files_leave_room, false },
+	{ "K15_work_items_are_charged", work_items_are_charged, false },
+	{ "P10_files_come_back", files_come_back, false },
+	{ "P10_shown_slots_go", shown_slots_go, false },
+	{ "P10_pools_come_back", pools_come_back, false },
+};
+
+int main(int argc, char **argv)
+{
+	return attack_main(attacks, sizeof(attacks) / sizeof(*attacks), argc, argv);
+}

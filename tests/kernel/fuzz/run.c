@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: MIT
+/*
+ * An executor: one process that does one program after another. The first worker does the ops
+ * in their order; one that is marked so it gives to the second, and goes on. After each program
+ * all is undone, so that the next one depends on nothing but itself, and on what the other
+ * executors do to the pools that all have.
+ */
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "../failing.h"
+#include "../gpu.h"
+#include "fuzz.h"
+
+#define PAYLOAD_PAGES	16
+#define TICK_NS		20000000	/* what sleeps is interrupted so often */
+#define MORE_WORDS	16		/* of a struct, behind the longest that there is */
+
+__thread sigjmp_buf fuzz_escape;
+__thread volatile bool fuzz_guarded;
+
+void fuzz_run_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* ---- failures ---- */
+
+/*
+ * Of what allocates or copies in the kernel. Whatever can end in a signal is left out: where the
+ * signal's frame is what cannot be copied, the kernel ends the process.
+ */
+static bool may_fail(const struct fuzz_worker *w, const struct fuzz_op *op)
+{
+	if (!op->nth || w->fail_nth < 0)
+		return false;
+	switch (op->what) {
+	case FUZZ_ASK:
+		return op->number != _IOC_NR(XMEM_IOC_WAIT);	/* it needs the tick */
+	case FUZZ_JOIN:
+	case FUZZ_MAP:
+	case FUZZ_REMAP:
+	case FUZZ_FILES:
+	case FUZZ_PASS:
+	case FUZZ_POLL:
+	case FUZZ_SHOW:
+		return true;
+	}
+	return false;
+}
+
+static void change_tick(int how)
+{
+	sigset_t alarm;
+
+	sigemptyset(&alarm);
+	sigaddset(&alarm, SIGALRM);
+	pthread_sigmask(how, &alarm, NULL);
+}
+
+static void begin_failing(struct fuzz_worker *w, const struct fuzz_op *op)
+{
+	if (!may_fail(w, op))
+		return;
+	change_tick(SIG_BLOCK);
+	failing_arm(w->fail_nth, op->nth);
+}
+
+static void end_failing(struct fuzz_worker *w, const struct fuzz_op *op)
+{
+	if (!may_fail(w, op))
+		return;
+	failing_disarm(w->fail_nth);
+	change_tick(SIG_UNBLOCK);
+}
+
+/* ---- requests ---- */
+
+struct asked {
+	union xm_request r;
+	u32 more[MORE_WORDS];
+};
+
+static void fill(struct fuzz_worker *w, const struct fuzz_op *op, struct asked *asked)
+{
+	const struct xm_request_kind *kind = fields_request(op->number);
+	u32 i, words = sizeof(*asked) / 4;
+
+	memset(asked, 0, sizeof(*asked));
+	if (w->a.me->base || kind->unjoined)
+		FUZZ_GUARDED(fields_fill(&w->a, op->number, &asked->r));
+	asked->r.size = kind->bytes;
+	for (i = 0; i < op->tweaks; i++)
+		if (op->tweak[i].word < words)
+			set_word(&asked->r, op->tweak[i].word, op->tweak[i].value);
+}
+
+static int which_file(struct fuzz_worker *w, const struct xm_request_kind *kind)
+{
+	if (kind->request == XMEM_IOC_JOIN && !one_in(&w->a, 8))
+		return open(RAW_DEVICE, O_RDWR | O_CLOEXEC);
+	return one_in(&w->a, 16) ? fuzz_some_file(w) : w->a.me->file;
+}
+
+static int ask(struct fuzz_worker *w, const struct fuzz_op *op)
+{
+	const struct xm_request_kind *kind = fields_request(op->number);
+	struct asked asked;
+	u32 times = 0;
+	int file, err;
+	void *at;
+
+	if (!kind)
+		return -ENOTTY;
+	fill(w, op, &asked);
+	file = which_file(w, kind);
+	at = memory_begin(w->memory, op, &asked, sizeof(asked), file);
+	begin_failing(w, op);
+	do
+		err = ioctl(file, kind->request, at) < 0 ? -errno : 0;
+	while (op->number != _IOC_NR(XMEM_IOC_WAIT) && memory_once_more(w->memory, times++));
+	end_failing(w, op);
+	__atomic_fetch_add(err ? &w->executor->shared->refused[op->number] :
+			   &w->executor->shared->taken[op->number], 1, __ATOMIC_RELAXED);
+	if (memory_end(w->memory, &asked, sizeof(asked)) && !err && w->a.me->base)
+		FUZZ_GUARDED(fields_taken(&w->a, op->number, &asked.r));
+	return err;
+}
+
+/* ---- one op ---- */
+
+static void do_op(struct fuzz_worker *w, const struct fuzz_op *op)
+{
+	struct fuzz_executor *e = w->executor;
+	volatile int err = 0;
+
+	w->a.random = (op->seed * 0xd1342543de82ef95ULL) | 1;
+	w->a.me = &e->worker[0].a.client[op->who % CLIENTS];
+	cover_begin(&w->cover);
+	if (op->what == FUZZ_ASK) {
+		err = ask(w, op);
+	} else {
+		begin_failing(w, op);
+		if (op->what == FUZZ_SHOW)	/* it allocates */
+			fuzz_act(w, op);
+		else
+			FUZZ_GUARDED(fuzz_act(w, op));
+		end_failing(w, op);
+	}
+	w->found += cover_end(&w->cover, e->shared, e->edge);
+	if (op->what == FUZZ_ASK)
+		w->found += cover_answer(e->shared, op->number, err);
+	__atomic_fetch_add(&e->shared->ops, 1, __ATOMIC_RELAXED);
+	if (e->verbose && op->what == FUZZ_ASK)
+		printf("worker %d: request %u: %s\n", (int)(w - e->worker), op->number,
+		       err ? strerror(-err) : "taken");
+}
+
+/* ---- the second worker ---- */
+
+static void *second(void *argument)
+{
+	struct fuzz_worker *w = argument;
+	struct fuzz_executor *e = w->executor;
+	const struct fuzz_op *op;
+
+	cover_open(&w->cover);
+	w->fail_nth = e->shared->failing ? failing_open() : -1;
+	pthread_mutex_lock(&e->lock);
+	e->beside = NULL;
+	for (;;) {
+		pthread_cond_broadcast(&e->changed);
+		while (!e->beside)
+			pthread_cond_wait(&e->changed, &e->lock);
+		op = e->beside;
+		pthread_mutex_unlock(&e->lock);
+		do_op(w, op);
+		pthread_mutex_lock(&e->lock);
+		e->beside = NULL;
+	}
+	return NULL;
+}
+
+static void start_beside(struct fuzz_executor *e, const struct fuzz_op *op)
+{
+	fuzz_settle(e);
+	pthread_mutex_lock(&e->lock);
+	e->beside = op;
+	pthread_cond_broadcast(&e->changed);
+	pthread_mutex_unlock(&e->lock);
+}
+
+void fuzz_settle(struct fuzz_executor *e)
+{
+	pthread_mutex_lock(&e->lock);
+	while (e->beside)
+		pthread_cond_wait(&e->changed, &e->lock);
+	pthread_mutex_unlock(&e->lock);
+}
+
+/* The others change what the workers share. */
+static bool may_be_beside(const struct fuzz_op *op)
+{
+	switch (op->what) {
+	case FUZZ_JOIN:
+	case FUZZ_END:
+	case FUZZ_FORK:
+	case FUZZ_KILL:
+	case FUZZ_WHO:
+		return false;
+	}
+	return op->beside;
+}
+
+/* ---- one program ---- */
+
+/* What it is about to do, for who finds the machine dead. */
+static void write_journal(struct fuzz_executor *e, const struct fuzz_program *p)
+{
+	off_t place = p->number % FUZZ_JOURNAL * sizeof(*p);
+
+	if (e->journal >= 0 && pwrite(e->journal, p, sizeof(*p), place) != sizeof(*p))
+		e->journal = -1;
+}
+
+static void begin_program(struct fuzz_executor *e)
+{
+	struct xmem_join_request join;
+	struct actor *a;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		a = &e->worker[i].a;
+		a->pool_fd = -1;
+		a->opened = 0;
+		memset(a->polled, -1, sizeof(a->polled));
+		e->worker[i].found = 0;
+	}
+	a = &e->worker[0].a;
+	e->done = 0;
+	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, e->socket))
+		e->socket[0] = e->socket[1] = -1;
+	/* A writer is there from the beginning: most programs get further with it. */
+	for (i = 0; i < CLIENTS; i++)
+		a->client[i] = RAW_NONE;
+	join = raw_joining(e->names[0], XMEM_ROLE_WRITER);
+	raw_start(&a->client[0], &join);
+}
+
+static void end_program(struct fuzz_executor *e)
+{
+	struct actor *a = &e->worker[0].a;
+	unsigned int i;
+
+	fuzz_settle(e);
+	syscall(SYS_setresuid, -1, 0, -1);
+	fuzz_end_kids(e);
+	for (i = 0; i < CLIENTS; i++)
+		raw_end(&a->client[i]);
+	mmap(e->arena, FUZZ_PLOTS * FUZZ_PLOT, PROT_NONE,
+	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	syscall(SYS_close_range, e->first_file, ~0U, 0);
+}
+
+u32 executor_run(struct fuzz_executor *e, struct fuzz_program *p)
+{
+	struct fuzz_shared *s = e->shared;
+	u32 i;
+
+	p->number = __atomic_fetch_add(&s->programs, 1, __ATOMIC_RELAXED);
+	write_journal(e, p);
+	begin_program(e);
+	for (i = 0; i < p->ops; i++) {
+		if (may_be_beside(&p->op[i]))
+			start_beside(e, &p->op[i]);
+		else
+			do_op(&e->worker[0], &p->op[i]);
+		__atomic_store_n(&e->done, i + 1, __ATOMIC_RELAXED);
+	}
+	cover_begin(&e->worker[0].cover);
+	end_program(e);
+	e->worker[0].found += cover_end(&e->worker[0].cover, s, e->edge);
+	p->found = e->worker[0].found + e->worker[1].found;
+	return p->found;
+}
+
+/* ---- a process ---- */
+
+static void bad_access(int signal)
+{
+	if (fuzz_guarded)
+		siglongjmp(fuzz_escape, 1);
+	/* One that nobody expects is a fault of the fuzzer, and seen by who waits for it. */
+	sigaction(signal, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
+}
+
+static void be_interrupted(int signal)
+{
+}
+
+/* Waits without a deadline end by a signal, and are not restarted. */
+static void tick(void)
+{
+	struct sigevent event = {
+		.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM,
+		._sigev_un._tid = gettid(),
+	};
+	struct itimerspec every = { { 0, TICK_NS }, { 0, TICK_NS } };
+	timer_t timer;
+
+	if (!timer_create(CLOCK_MONOTONIC, &event, &timer))
+		timer_settime(timer, 0, &every, NULL);
+}
+
+static void *second_with_tick(void *argument)
+{
+	change_tick(SIG_UNBLOCK);
+	tick();
+	return second(argument);
+}
+
+static void handle_signals(void)
+{
+	static const int bad[] = { SIGSEGV, SIGBUS, SIGFPE };
+	struct sigaction action = { .sa_handler = bad_access, .sa_flags = SA_NODEFER };
+	unsigned int i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		sigaction(bad[i], &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	sigaction(SIGALRM, &(struct sigaction){ .sa_handler = be_interrupted }, NULL);
+	change_tick(SIG_BLOCK);		/* the partners do not want it */
+}
+
+static int open_journal(const char *folder, unsigned int number)
+{
+	char path[512];
+
+	if (!folder)
+		return -1;
+	snprintf(path, sizeof(path), "%s/journal-%u", folder, number);
+	return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+}
+
+/* The worker's own files come before all of the program's. */
+static int prepare_workers(struct fuzz_executor *e, const struct actor *a)
+{
+	static const struct fuzz_op none;
+	unsigned int i;
+	pthread_t thread;
+
+	for (i = 0; i < 2; i++) {
+		e->worker[i].executor = e;
+		e->worker[i].a = *a;
+		e->worker[i].a.me = &e->worker[0].a.client[0];
+		e->worker[i].memory = memory_new(&e->worker[i]);
+		if (!e->worker[i].memory)
+			return -errno;
+	}
+	pthread_mutex_init(&e->lock, NULL);
+	pthread_cond_init(&e->changed, NULL);
+	e->beside = &none;	/* until it is ready */
+	errno = pthread_create(&thread, NULL, second_with_tick, &e->worker[1]);
+	if (errno)
+		return -errno;
+	fuzz_settle(e);
+	cover_open(&e->worker[0].cover);
+	e->worker[0].fail_nth = e->shared->failing ? failing_open() : -1;
+	return 0;
+}
+
+int executor_prepare(struct fuzz_executor *e, struct fuzz_shared *s, unsigned int number,
+		     const char *folder)
+{
+	struct actor a = { .pool_fd = -1, .polled = { -1, -1, -1, -1 } };
+	int err;
+
+	*e = (struct fuzz_executor){ .shared = s, .socket = { -1, -1 } };
+	snprintf(e->names[0], sizeof(e->names[0]), "fuzz-%u", number);
+	snprintf(e->names[1], sizeof(e->names[1]), "fuzz-kept");
+	a.pools[0] = e->names[0];
+	a.pools[1] = e->names[1];
+	a.random = (s->seed + number + 1) * 0x9e3779b97f4a7c15ULL | 1;
+	a.memfd = raw_memfd(PAYLOAD_PAGES, 0);
+	a.shared = raw_shared_memfd(PAYLOAD_PAGES);
+	a.gpu = gpu_file();
+	e->journal = open_journal(folder, number);
+	e->arena = mmap(NULL, FUZZ_PLOTS * FUZZ_PLOT, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (e->arena == MAP_FAILED)
+		return -errno;
+	e->cpu = number % sysconf(_SC_NPROCESSORS_ONLN);
+	fuzz_run_on(e->cpu);
+	handle_signals();
+	err = prepare_workers(e, &a);
+	if (err)
+		return err;
+	change_tick(SIG_UNBLOCK);
+	tick();
+	e->first_file = dup(0);		/* the lowest that is free */
+	if (e->first_file < 0)
+		return -errno;
+	close(e->first_file);
+	return 0;
+}
+
+/* ---- fuzzing ---- */
+
+/* From the given corpus first, then by mutation; at times something new. */
+static void next_program(struct fuzz_executor *e, struct actor *a, struct fuzz_program *p)
+{
+	struct fuzz_shared *s = e->shared;
+	u32 n = __atomic_load_n(&s->corpus, __ATOMIC_ACQUIRE), at;
+
+	at = __atomic_load_n(&s->next, __ATOMIC_RELAXED) < s->given ?
+		__atomic_fetch_add(&s->next, 1, __ATOMIC_RELAXED) : s->given;
+	if (at < s->given) {
+		*p = s->program[at];
+	} else if (!n || one_in(a, 16)) {
+		fuzz_random_program(a, p);
+	} else {
+		/* The newest are tried most. */
+		at = one_in(a, 3) ? n - 1 - chance(a) % (n / 8 + 1) : chance(a) % n;
+		*p = s->program[at];
+		fuzz_mutate(a, p, &s->program[chance(a) % n]);
+	}
+	p->found = 0;
+}
+
+bool executor_goes_on(const struct fuzz_shared *s)
+{
+	u64 now = raw_now_ns();
+
+	if (now < s->deadline_ns)
+		return true;
+	return now < s->latest_ns && __atomic_load_n(&s->next, __ATOMIC_RELAXED) < s->given;
+}
+
+void executor_fuzz(struct fuzz_executor *e)
+{
+	struct fuzz_shared *s = e->shared;
+	struct actor a = { .random = e->worker[0].a.random };
+	static struct fuzz_program p;
+	bool given;
+
+	while (executor_goes_on(s)) {
+		given = __atomic_load_n(&s->next, __ATOMIC_RELAXED) < s->given;
+		next_program(e, &a, &p);
+		if (executor_run(e, &p) && !given)
+			corpus_add(s, &p);
+		if (given)
+			__atomic_store_n(&s->given_edges, s->edges, __ATOMIC_RELAXED);
+	}
+	_exit(0);
+}

@@ -1,0 +1,511 @@
+// SPDX-License-Identifier: MIT
+/*
+ * strangers [NAME...]: what one user reads, takes or disturbs of another's pool, and how it stays
+ * where it has no place. What that costs in time is in ends.c, what it uses up in exhaust.c.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+
+#include "attack.h"
+
+#define NAME	"strangers"
+#define SECRET	"secret"		/* a label */
+
+/* ---- the victim ---- */
+
+struct victim {
+	struct kid kid;
+	int pool_fd;
+	struct {
+		int pool_fd;
+		u32 client;
+	} *shared;
+	unsigned int clients;		/* capacity; 0: as it comes */
+};
+static struct raw its;			/* in the victim */
+
+static const char *keeps(void *argument)
+{
+	struct victim *victim = argument;
+	struct xmem_join_request join = raw_joining(NAME, XMEM_ROLE_WRITER);
+
+	join.clients = victim->clients ? victim->clients : join.clients;
+	snprintf((char *)join.label, sizeof(join.label), "victim");
+	SAME(become(VICTIM), 0);
+	SAME(raw_start(&its, &join), 0);
+	victim->shared->client = its.join.client;
+	victim->shared->pool_fd = pool_descriptor(&its);
+	WANT(victim->shared->pool_fd >= 0);
+	return NULL;
+}
+
+static const char *start_victim(struct victim *victim, unsigned int clients)
+{
+	*victim = (struct victim){ .clients = clients };
+	victim->shared = shared_memory(sizeof(*victim->shared));
+	WANT(victim->shared);
+	GOES_WELL(kid_start(&victim->kid, keeps, victim));
+	victim->pool_fd = take_descriptor(&victim->kid, victim->shared->pool_fd);
+	WANT(victim->pool_fd >= 0);
+	return NULL;
+}
+
+static bool is_alive(const struct raw *raw, u32 client)
+{
+	return xm_load(&xm_client_row(&raw->map, client)->state) == XMEM_CLIENT_ALIVE;
+}
+
+static u32 count_alive(const struct raw *raw)
+{
+	u32 c, count = 0;
+
+	for (c = 0; c < raw->map.clients; c++)
+		count += is_alive(raw, c);
+	return count;
+}
+
+/* ---- what the ended see ---- */
+
+static bool finds(const char *start, u64 bytes, const char *words)
+{
+	return memmem(start, bytes, words, strlen(words)) != NULL;
+}
+
+static const char *ends_and_reads(void *argument)
+{
+	static struct raw me;
+	const struct victim *victim = argument;
+	struct xmem_join_request join = joining_by_file(victim->pool_fd, XMEM_ROLE_READER);
+
+	SAME(become(ATTACKER), 0);
+	SAME(raw_start(&me, &join), 0);
+	WANT(finds(me.base, me.header.groups_offset, "victim"));
+	SAME(munmap(me.area, me.header.area_stride), 0);
+	kid_pause();
+	WANT(!finds(me.base, me.header.groups_offset, SECRET));
+	WANT(!finds(me.base, me.header.groups_offset, "victim"));
+	return NULL;
+}
+
+static const char *joins_in_secret(void *argument)
+{
+	static struct raw me;
+	const struct victim *victim = argument;
+	struct xmem_join_request join = joining_by_file(victim->pool_fd, XMEM_ROLE_READER);
+
+	snprintf((char *)join.label, sizeof(join.label), SECRET);
+	SAME(become(VICTIM), 0);
+	SAME(raw_start(&me, &join), 0);
+	return NULL;
+}
+
+static const char *the_ended_read_nothing(void)
+{
+	struct kid attacker, newcomer;
+	struct victim victim;
+
+	GOES_WELL(start_victim(&victim, 0));
+	GOES_WELL(kid_start(&attacker, ends_and_reads, &victim));
+	GOES_WELL(kid_start(&newcomer, joins_in_secret, &victim));
+	kid_go_on(&attacker);
+	return kid_ready(&attacker);
+}
+
+/* ---- mappings ---- */
+
+static const char *splits_are_limited(void)
+{
+	struct xmem_join_request join;
+	struct victim victim;
+	static struct raw me;
+	unsigned int areas = 1;
+	u64 from;
+
+	GOES_WELL(start_victim(&victim, 0));
+	join = joining_by_file(victim.pool_fd, XMEM_ROLE_READER);
+	SAME(become(ATTACKER), 0);
+	SAME(raw_start(&me, &join), 0);
+	for (from = RAW_PAGE; from + RAW_PAGE < me.join.total_bytes; from += 2 * RAW_PAGE) {
+		if (mprotect(me.base + from, RAW_PAGE, PROT_NONE))
+			break;
+		areas += 2;
+	}
+	if (areas > 64 + me.map.groups)
+		return wrong("one mapping has become %u", areas);
+	return NULL;
+}
+
+static int status_of_reading_child(const struct raw *raw)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(((volatile const char *)raw->base)[0] ? 0 : 1);
+	waitpid(pid, &status, 0);
+	return status;
+}
+
+static const char *children_read_nothing(void)
+{
+	struct xmem_join_request join;
+	struct victim victim;
+	static struct raw me;
+	int status;
+
+	GOES_WELL(start_victim(&victim, 0));
+	join = joining_by_file(victim.pool_fd, XMEM_ROLE_READER);
+	SAME(become(ATTACKER), 0);
+	SAME(raw_start(&me, &join), 0);
+	SAME(madvise(me.base, me.join.total_bytes, MADV_DOFORK), 0);
+	status = status_of_reading_child(&me);
+	if (!WIFSIGNALED(status))
+		return wrong("the child has read, status 0x%x", status);
+	SAME(WTERMSIG(status), SIGBUS);
+	return NULL;
+}
+
+/* ---- names ---- */
+
+#define FORMER_FOREIGN	(1u << 3)	/* the flag by which a joiner let itself in */
+
+/* In the victim's pool, or refused, or in one of its own? */
+static const char *joins_by_name(unsigned int flags, bool *ret_inside)
+{
+	struct xmem_join_request join = raw_joining(NAME, XMEM_ROLE_WRITER);
+	static struct raw me;
+	int err;
+
+	join.flags = flags;
+	err = raw_start(&me, &join);
+	*ret_inside = !err && finds(me.base, me.header.groups_offset, "victim");
+	raw_end(&me);
+	return NULL;
+}
+
+static const char *strangers_join_nothing(void)
+{
+	static const unsigned int flags[] = {
+		0, XMEM_JOIN_EXISTING, FORMER_FOREIGN, FORMER_FOREIGN | XMEM_JOIN_EXISTING,
+	};
+	struct victim victim;
+	bool inside;
+	u32 i;
+
+	GOES_WELL(start_victim(&victim, 0));
+	SAME(become(ATTACKER), 0);
+	for (i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
+		GOES_WELL(joins_by_name(flags[i], &inside));
+		if (inside)
+			return wrong("let in by the flags 0x%x", flags[i]);
+	}
+	return NULL;
+}
+
+static const char *takes_the_name(void *unused)
+{
+	struct xmem_join_request join = raw_joining("squatted", XMEM_ROLE_WRITER);
+	static struct raw me;
+
+	SAME(become(ATTACKER), 0);
+	SAME(raw_start(&me, &join), 0);
+	return NULL;
+}
+
+static const char *names_are_not_squatted(void)
+{
+	struct xmem_join_request join = raw_joining("squatted", XMEM_ROLE_WRITER);
+	static struct raw me;
+	struct kid attacker;
+
+	GOES_WELL(kid_start(&attacker, takes_the_name, NULL));
+	SAME(become(VICTIM), 0);
+	SAME(raw_start(&me, &join), 0);
+	SAME(count_alive(&me), 1);
+	return NULL;
+}
+
+/* ---- tenancies ---- */
+
+#define THREADS	64u
+#define BURSTS	20u
+
+static struct raw owner;
+static struct {
+	pthread_barrier_t begin, end;
+	u32 slot;
+	atomic_uint done;		/* renewals of this burst */
+} burst;
+
+/* Once in each burst. */
+static void *renews(void *unused)
+{
+	u32 i;
+
+	for (i = 0; i < BURSTS; i++) {
+		struct xmem_slot_request request = { .size = sizeof(request), .slot = burst.slot };
+
+		pthread_barrier_wait(&burst.begin);
+		if (!raw_request(&owner, XMEM_IOC_RENEW, &request))
+			atomic_fetch_add(&burst.done, 1);
+		pthread_barrier_wait(&burst.end);
+	}
+	return NULL;
+}
+
+/* As many threads as there are use up one tenancy each. *ret_spare_ms: how much too fast. */
+static u32 one_burst(int *ret_spare_ms)
+{
+	u64 begin = raw_now_ns();
+	u32 done;
+
+	atomic_store(&burst.done, 0);
+	pthread_barrier_wait(&burst.begin);
+	pthread_barrier_wait(&burst.end);
+	done = atomic_load(&burst.done);
+	*ret_spare_ms = (int)done - 1 - (int)((raw_now_ns() - begin) / 1000000);
+	return done;
+}
+
+/* A slot has 2^24 tenancies, so all threads together use up one in a millisecond. */
+static const char *tenancies_last(void)
+{
+	struct xmem_join_request join = raw_joining(NAME, XMEM_ROLE_WRITER);
+	struct xmem_attach_request attach = raw_attaching(raw_memfd(1, 1), 1);
+	int spare_ms, most_ms = -1000000;
+	u32 i, done = 0;
+	pthread_t thread;
+
+	SAME(become(ATTACKER), 0);
+	SAME(raw_start(&owner, &join), 0);
+	SAME(raw_request(&owner, XMEM_IOC_ATTACH, &attach), 0);
+	burst.slot = attach.slot[0];
+	pthread_barrier_init(&burst.begin, NULL, THREADS + 1);
+	pthread_barrier_init(&burst.end, NULL, THREADS + 1);
+	for (i = 0; i < THREADS; i++)
+		SAME(pthread_create(&thread, NULL, renews, NULL), 0);
+	for (i = 0; i < BURSTS; i++) {
+		done += one_burst(&spare_ms);
+		most_ms = spare_ms > most_ms ? spare_ms : most_ms;
+	}
+	figure("%u bursts of %u threads: %u tenancies, the fastest %d ms too soon", BURSTS, THREADS,
+	       done, most_ms);
+	WANT(done > 0);
+	if (most_ms > 1)
+		return wrong("a burst of %u threads has used up its tenancies %d ms too soon",
+			     THREADS, most_ms);
+	return NULL;
+}
+
+/* ---- clients that never map ---- */
+
+#define FEW	8u
+
+static const char *joins_unmapped(void *argument)
+{
+	static struct raw me;
+	struct victim *victim = argument;
+	struct xmem_join_request join = joining_by_file(victim->pool_fd, XMEM_ROLE_READER);
+
+	SAME(become(ATTACKER), 0);
+	SAME(raw_open(&me), 0);
+	SAME(raw_join(&me, &join), 0);
+	victim->shared->client = me.file;
+	kid_pause();
+	close(me.file);
+	return NULL;
+}
+
+/* Each has left its file to another process, closed it, and exited. */
+static const char *the_unmapped_leave_no_id(void)
+{
+	struct xmem_join_request join;
+	struct victim victim;
+	struct kid kid;
+	static struct raw me;
+	u32 i;
+
+	GOES_WELL(start_victim(&victim, FEW));
+	for (i = 1; i < FEW; i++) {
+		GOES_WELL(kid_start(&kid, joins_unmapped, &victim));
+		WANT(take_descriptor(&kid, victim.shared->client) >= 0);
+		kid_go_on(&kid);
+		GOES_WELL(kid_ready(&kid));
+		kid_kill(&kid);
+		kid_reap(&kid);
+	}
+	join = joining_by_file(victim.pool_fd, XMEM_ROLE_READER);
+	SAME(become(VICTIM), 0);
+	WANT(EVENTUALLY(!raw_start(&me, &join) || (raw_end(&me), false)));
+	return NULL;
+}
+
+/* ---- waking ---- */
+
+static const char *strangers_wake_nobody(void)
+{
+	struct xmem_wait_request wake = { .size = sizeof(wake), .kind = XMEM_WAIT_RING };
+	struct xmem_join_request join;
+	struct victim victim;
+	static struct raw me;
+
+	GOES_WELL(start_victim(&victim, 0));
+	join = joining_by_file(victim.pool_fd, XMEM_ROLE_READER);
+	SAME(become(ATTACKER), 0);
+	SAME(raw_start(&me, &join), 0);
+	wake.client = victim.shared->client;
+	SAME(raw_request(&me, XMEM_IOC_WAKE, &wake), -EPERM);
+	wake.kind = XMEM_WAIT_SLOTS;
+	SAME(raw_request(&me, XMEM_IOC_WAKE, &wake), -EPERM);
+	return NULL;
+}
+
+#define SLEEPERS	10u
+#define CYCLES		30u
+
+struct sleeping {
+	const struct victim *victim;
+	atomic_uint ready, wakes;
+};
+
+/* Follows the victim's ring, and counts how often it is woken although nothing is published. */
+static void *sleeps(void *argument)
+{
+	struct sleeping *what = argument;
+	struct xmem_join_request join = joining_by_file(what->victim->pool_fd, XMEM_ROLE_READER);
+	struct xmem_subscribe_request subscribe = {
+		.size = sizeof(subscribe), .publisher = what->victim->shared->client,
+	};
+	struct xmem_wait_request wait = {
+		.size = sizeof(wait), .kind = XMEM_WAIT_RING, .client = subscribe.publisher,
+	};
+	struct raw me;
+
+	if (raw_start(&me, &join) || raw_request(&me, XMEM_IOC_SUBSCRIBE, &subscribe))
+		return NULL;
+	for (;;) {
+		wait.deadline_ns = wait.value = 0;
+		if (raw_request(&me, XMEM_IOC_ARM, &wait))
+			return NULL;
+		atomic_fetch_add(&what->ready, 1);
+		wait.deadline_ns = ~0ULL;
+		if (raw_request(&me, XMEM_IOC_WAIT, &wait))
+			return NULL;
+		atomic_fetch_add(&what->wakes, 1);
+	}
+}
+
+static const char *sleep_in_threads(void *argument)
+{
+	struct sleeping *what = argument;
+	pthread_t thread;
+	u32 i;
+
+	SAME(become(VICTIM), 0);
+	for (i = 0; i < SLEEPERS; i++)
+		SAME(pthread_create(&thread, NULL, sleeps, what), 0);
+	WANT(EVENTUALLY(atomic_load(&what->ready) >= SLEEPERS));
+	return NULL;
+}
+
+static const char *joins_wake_no_sleepers(void)
+{
+	struct sleeping *what = shared_memory(sizeof(*what));
+	struct xmem_join_request join;
+	struct victim victim;
+	struct kid sleepers;
+	static struct raw me;
+	u32 i, before;
+
+	GOES_WELL(start_victim(&victim, 0));
+	what->victim = &victim;
+	GOES_WELL(kid_start(&sleepers, sleep_in_threads, what));
+	before = atomic_load(&what->wakes);
+	join = joining_by_file(victim.pool_fd, XMEM_ROLE_READER);
+	SAME(become(ATTACKER), 0);
+	for (i = 0; i < CYCLES; i++) {
+		SAME(raw_start(&me, &join), 0);
+		raw_end(&me);
+	}
+	i = atomic_load(&what->wakes) - before;
+	figure("%u joins and ends have woken %u sleepers %u times", CYCLES, SLEEPERS, i);
+	if (i > CYCLES)
+		return wrong("%u joins and ends have woken %u sleepers %u times", CYCLES, SLEEPERS,
+			     i);
+	return NULL;
+}
+
+/* ---- sysfs, namespaces ---- */
+
+static const char *sysfs_is_private(void)
+{
+	struct victim victim;
+	const char *name;
+
+	GOES_WELL(start_victim(&victim, 0));
+	WANT(EVENTUALLY(pool_says("name")[0]));
+	SAME(become(ATTACKER), 0);
+	name = pool_says("name");
+	if (name[0])
+		return wrong("another user reads the name of the pool: %s", name);
+	return NULL;
+}
+
+#define NAMESPACES	40u
+#define AT_A_TIME	"10"	/* network namespaces of one user, as the kernel counts them */
+
+/* A pool in a network namespace of its own, of which only the client's file stays. */
+static const char *leaves_a_namespace(void *argument)
+{
+	static struct raw me;
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_READER);
+
+	/* Those that have gone are removed a little later. */
+	WANT(EVENTUALLY(!unshare(CLONE_NEWNET)));
+	SAME(raw_start(&me, &join), 0);
+	*(int *)argument = me.file;
+	return NULL;
+}
+
+static const char *namespaces_are_not_kept(void)
+{
+	int *number = shared_memory(sizeof(*number));
+	int most = open("/proc/sys/user/max_net_namespaces", O_WRONLY | O_CLOEXEC);
+	struct kid kid;
+	u32 i;
+
+	SAME(write(most, AT_A_TIME, strlen(AT_A_TIME)), strlen(AT_A_TIME));
+	close(most);
+	for (i = 0; i < NAMESPACES; i++) {
+		const char *why = kid_start(&kid, leaves_a_namespace, number);
+
+		if (why)
+			return wrong("%u have gone, and no further one can be made", i);
+		WANT(take_descriptor(&kid, *number) >= 0);
+		kid_kill(&kid);
+		kid_reap(&kid);
+	}
+	return NULL;
+}
+
+static const struct attack attacks[] = {
+	{ "K3_the_ended_read_nothing", the_ended_read_nothing, false },
+	{ "K4_splits_are_limited", splits_are_limited, false },
+	{ "K4_children_read_nothing", children_read_nothing, false },
+	{ "K9_strangers_join_nothing_by_name", strangers_join_nothing, false },
+	{ "K11_tenancies_last", tenancies_last, true },
+	{ "K12_the_unmapped_leave_no_id", the_unmapped_leave_no_id, false },
+	{ "K13_strangers_wake_nobody", strangers_wake_nobody, false },
+	{ "K13_joins_wake_no_sleepers", joins_wake_no_sleepers, false },
+	{ "K14_names_are_not_squatted", names_are_not_squatted, false },
+	{ "K16_sysfs_is_private", sysfs_is_private, false },
+	{ "K18_namespaces_are_not_kept", namespaces_are_not_kept, false },
+};
+
+int main(int argc, char **argv)
+{
+	return attack_main(attacks, sizeof(attacks) / sizeof(*attacks), argc, argv);
+}
