@@ -44,7 +44,8 @@ const char *xm_host_is_valid(const struct xm_host *host)
 			return "a slot's owner is not alive";
 		if ((row->owner == XMEM_OWNER_NONE) != (row->generation_first == XM_NO_GENERATIONS))
 			return "a slot's owner and generations disagree";
-		if (xm_claims_of(map, s) && (!host->claims || !host->claims->slot[s].place))
+		if (xm_claims_of(map, s) &&
+		    (!host->claims || !(host->claims->slot[s].place || host->claims->alone)))
 			return "a slot has claims that nobody has added";
 		if (row->upgrader &&
 		    (row->owner == XMEM_OWNER_NONE || !(row->traits & XMEM_TRAIT_SHARED) ||
@@ -66,7 +67,7 @@ const char *xm_host_is_valid(const struct xm_host *host)
 	for (c = 1; c <= XMEM_MAX_DEVICES; c++)
 		if (xm_device_row(map, c)->closing_bytes > xm_device_row(map, c)->bytes)
 			return "more memory of a device is closing than there is";
-	if (map->pool->claimed != (host->claims ? host->claims->count : 0))
+	if (map->pool->claimed != (host->claims ? host->claims->count + host->claims->alone : 0))
 		return "the number of slots with claims is wrong";
 	return NULL;
 }

@@ -36,16 +36,40 @@ u64 xm_group_claimed(const struct xm_map *map, u32 group, u64 among)
 	return claimed;
 }
 
-int xm_claim_take(const struct xm_map *map, u32 slot, u32 count)
+int xm_claim_take(const struct xm_map *map, u32 slot, u64 last, u32 count)
 {
 	u64 *word = &xm_slot_row(map, slot)->generation_first, before;
 
 	do {
 		before = xm_load(word);
-		if (xm_claims(before) < count)
+		if (xm_claims(before) < count || xm_first_generation(before) > last)
 			return -ERANGE;
 	} while (!xm_cas_full(word, before, before - ((u64)count << XMEM_CLAIMS_SHIFT)));
 	return 0;
+}
+
+int xm_claim_alone(const struct xm_map *map, u32 me, u64 token, u32 count)
+{
+	u32 slot = xm_token_slot(token);
+	struct xmem_slot_row *row = xm_slot_row(map, slot);
+	u64 generation = xm_generation(token), before = xm_load(&row->generation_first);
+
+	if (!xm_any_claims(map) || xm_load(&row->owner) != me ||
+	    !(xm_load_acquire(xm_hold(map, me, slot)) & XM_HOLD_COUNT) || xm_look(map, token))
+		return -EAGAIN;
+	/* If there are claims it is no generation of the tenancy. */
+	if (before == generation || !xm_in_tenancy(generation, before))
+		return -EAGAIN;
+	if (!xm_cas_full(&row->generation_first, before,
+			 generation | (u64)count << XMEM_CLAIMS_SHIFT))
+		return -EAGAIN;
+	XM_STEP(XM_STEP_CLAIM_ALONE);
+	if (!xm_look(map, token))
+		return 0;
+	/* Another thread may be about to write them in place, with this same hold. */
+	while (count && !xm_claim_take(map, slot, generation, 1))
+		count--;
+	return -EAGAIN;
 }
 
 u64 xm_make_live(const struct xm_own *own)
@@ -120,6 +144,12 @@ static void xm_heap_move(struct xm_claims *claims, u32 slot)
 	xm_heap_down(claims, xm_heap_up(claims, place, slot), slot);
 }
 
+/* The header counts one more for all that owners add by themselves. */
+static void xm_say_claimed(struct xm_host *host)
+{
+	xm_store_release(&host->map.pool->claimed, host->claims->count + host->claims->alone);
+}
+
 /* @slot has no claims any more. `claimed` is lowered after them. */
 static void xm_delist(struct xm_host *host, u32 slot)
 {
@@ -131,29 +161,62 @@ static void xm_delist(struct xm_host *host, u32 slot)
 		xm_heap_put(claims, place, last);
 		xm_heap_move(claims, last);
 	}
-	xm_store_release(&host->map.pool->claimed, claims->count);
+	xm_say_claimed(host);
 }
 
-/* @slot is about to get claims. `claimed` is raised before them. */
-static void xm_enlist(struct xm_host *host, u32 slot, u64 deadline_ns)
+/* @slot, whose word is @word now, is about to get claims. `claimed` is raised before them. */
+static void xm_enlist(struct xm_host *host, u32 slot, u64 word, u64 deadline_ns)
 {
 	struct xm_claims *claims = host->claims;
 	struct xm_claim *claim = &claims->slot[slot];
 	bool noted = xm_is_noted(claims, slot);
 
-	if (!noted || !xm_claims_of(&host->map, slot) || deadline_ns > claim->deadline_ns)
+	if (!noted || !xm_claims(word) || deadline_ns > claim->deadline_ns)
 		claim->deadline_ns = deadline_ns;
+	claim->first = xm_first_generation(word);
 	if (!noted) {
 		xm_heap_put(claims, claims->count++, slot);
-		xm_store_release(&host->map.pool->claimed, claims->count);
+		xm_say_claimed(host);
 	}
 	xm_heap_move(claims, slot);
 }
 
+/* ---- what owners have added by themselves (I10) ---- */
+
+void xm_claims_share(struct xm_host *host)
+{
+	host->claims->alone = 1;
+	xm_say_claimed(host);
+}
+
+/*
+ * The word of @slot, once what is noted of it is of the claims that the word counts. If it is not,
+ * those were all taken, and the owner has added these by itself since, for as long as it lives.
+ */
+static u64 xm_claims_settle(struct xm_host *host, u32 slot)
+{
+	struct xm_claim *claim = &host->claims->slot[slot];
+	u64 word = xm_load_acquire(&xm_slot_row(&host->map, slot)->generation_first);
+	u32 owner = xm_slot_row(&host->map, slot)->owner, i;
+
+	if (!xm_claims(word) ||
+	    (xm_is_noted(host->claims, slot) && claim->first == xm_first_generation(word)))
+		return word;
+	for (i = 0; i < XMEM_CLIENT_WORDS; i++)
+		claim->adders[i] = claim->counted[i] = 0;
+	if (owner < host->map.clients)
+		xm_set_bit(claim->adders, owner, true);
+	xm_enlist(host, slot, word, ~0ULL);
+	return word;
+}
+
 /* ---- adding and voiding ---- */
 
-/* Add @count. -ERANGE: there would be too many. *ret_before: how many there were. */
-static int xm_claims_add(const struct xm_map *map, u32 slot, u32 count, u32 *ret_before)
+/*
+ * Add @count to those that are noted (@first). -ERANGE: there would be too many; -EAGAIN: the owner
+ * has added by itself meanwhile. *ret_before: how many there were.
+ */
+static int xm_claims_add(const struct xm_map *map, u32 slot, u64 first, u32 count, u32 *ret_before)
 {
 	u64 *word = &xm_slot_row(map, slot)->generation_first, before;
 
@@ -162,6 +225,8 @@ static int xm_claims_add(const struct xm_map *map, u32 slot, u32 count, u32 *ret
 		*ret_before = xm_claims(before);
 		if (before == XM_NO_GENERATIONS)
 			return -ESTALE;
+		if (xm_first_generation(before) != first)
+			return -EAGAIN;
 		if (count > XMEM_MAX_CLAIMS - *ret_before)
 			return -ERANGE;
 	} while (!xm_cas_full(word, before, before + ((u64)count << XMEM_CLAIMS_SHIFT)));
@@ -198,19 +263,29 @@ static void xm_claims_note(struct xm_host *host, u32 me, u32 slot, u32 before,
 		xm_add_full(hold, -XM_HOLD_FORGOTTEN);
 }
 
-static void xm_claims_void(struct xm_host *host, u32 slot)
+/* Void what is noted. false: the owner has added by itself since, and that is noted now. */
+static bool xm_claims_void(struct xm_host *host, u32 slot)
 {
 	u64 *word = &xm_slot_row(&host->map, slot)->generation_first, before;
 
-	do
+	do {
 		before = xm_load(word);
-	while (xm_claims(before) && !xm_cas_full(word, before, xm_first_generation(before)));
+		if (xm_claims(before) &&
+		    xm_first_generation(before) != host->claims->slot[slot].first) {
+			xm_claims_settle(host, slot);
+			return false;
+		}
+	} while (xm_claims(before) && !xm_cas_full(word, before, xm_first_generation(before)));
 	xm_delist(host, slot);
+	return true;
 }
 
 void xm_claims_end(struct xm_host *host, u32 slot)
 {
-	if (host->claims && xm_is_noted(host->claims, slot))
+	if (!host->claims)
+		return;
+	xm_claims_settle(host, slot);
+	if (xm_is_noted(host->claims, slot))
 		xm_claims_void(host, slot);
 }
 
@@ -280,32 +355,36 @@ static int xm_host_claim_add(struct xm_host *host, u32 me, u32 slot,
 {
 	const struct xm_map *map = &host->map;
 	u32 before = 0;
-	int err;
+	u64 word;
+	int err, added;
 
 	if (xm_slot_row(map, slot)->owner != me && request->timeout_ns > XMEM_CLAIM_LONGEST_NS)
 		return -EPERM;
 	xm_delist_empty(host);
+	word = xm_claims_settle(host, slot);
 	err = xm_may_claim(map, me, request);
-	if (err && !(err == -EAGAIN && xm_claims_of(map, slot)))
+	if (err && !(err == -EAGAIN && xm_claims(word)))
 		return err;
-	if (request->count > XMEM_MAX_CLAIMS - xm_claims_of(map, slot))
+	if (request->count > XMEM_MAX_CLAIMS - xm_claims(word))
 		return -ERANGE;
-	if (!request->count && !xm_claims_of(map, slot))
+	if (!request->count && !xm_claims(word))
 		return -ENOENT;
 	if ((request->flags & (XMEM_CLAIM_OWN | XMEM_CLAIM_AGAIN)) == XMEM_CLAIM_OWN &&
-	    xm_claims_of(map, slot) && xm_has_own(host, me, slot))
+	    xm_claims(word) && xm_has_own(host, me, slot))
 		return -EBUSY;
-	xm_enlist(host, slot, xm_claim_deadline(request, now_ns));
-	err = xm_claims_add(map, slot, request->count, &before);
+	xm_enlist(host, slot, word, xm_claim_deadline(request, now_ns));
+	XM_STEP(XM_STEP_CLAIM_NOTED);
+	added = err = xm_claims_add(map, slot, xm_first_generation(word), request->count, &before);
 	XM_STEP(XM_STEP_CLAIM_ADDED);
 	if (!err)
 		err = xm_may_claim(map, me, request);
-	if (!err || (err == -EAGAIN && before)) {
+	if (!added && (!err || (err == -EAGAIN && before))) {
 		xm_claims_note(host, me, slot, before, request);
 		return 0;
 	}
 	/* The owner may have seen them meanwhile, and may sleep for that. */
-	xm_claim_take(map, slot, request->count);
+	if (!added)
+		xm_claim_take(map, slot, xm_first_generation(word), request->count);
 	if (!xm_claims_of(map, slot))
 		xm_delist(host, slot);
 	*pending = xm_claims_pending(host, slot);
@@ -340,13 +419,18 @@ static int xm_host_claim_take(struct xm_host *host, u32 me, u32 slot,
 	const struct xm_map *map = &host->map;
 	bool holds = xm_load_acquire(xm_hold(map, me, slot)) & XM_HOLD_COUNT;
 	bool own = request->flags & XMEM_CLAIM_OWN;
-	int err = xm_may_take(host, me, slot, holds, own);
+	u64 last = request->generation;
+	int err;
 
+	xm_claims_settle(host, slot);
+	err = xm_may_take(host, me, slot, holds, own);
 	if (err)
 		return err;
-	if (own)
+	if (own) {
 		xm_set_bit(host->claims->slot[slot].counted, me, false);
-	err = xm_claim_take(map, slot, request->count);
+		last = host->claims->slot[slot].first;	/* it is none that came by itself since */
+	}
+	err = xm_claim_take(map, slot, last, request->count);
 	if (err)
 		return err;
 	if (!xm_claims_of(map, slot) && xm_is_noted(host->claims, slot))
@@ -359,12 +443,13 @@ static int xm_host_claim_take(struct xm_host *host, u32 me, u32 slot,
 static int xm_host_claim_void(struct xm_host *host, u32 me, u32 slot, bool privileged,
 			      struct xm_pending *pending)
 {
-	if (!xm_is_noted(host->claims, slot) || !xm_claims_of(&host->map, slot))
+	if (!xm_claims(xm_claims_settle(host, slot)))
 		return -ENOENT;
 	if (!privileged && xm_slot_row(&host->map, slot)->owner != me &&
 	    !xm_has_added(host, me, slot))
 		return -EPERM;
-	xm_claims_void(host, slot);
+	if (!xm_claims_void(host, slot))
+		return -ENOENT;		/* these are of later contents */
 	*pending = xm_claims_pending(host, slot);
 	return 0;
 }
@@ -418,14 +503,15 @@ int xm_host_expire_claims(struct xm_host *host, u64 now_ns, u64 *ret_deadline)
 	*ret_deadline = ~0ULL;
 	if (!claims)
 		return -ENOENT;
-	xm_delist_empty(host);
-	if (!claims->count)
-		return -ENOENT;
-	slot = xm_claims_next(claims);
-	*ret_deadline = claims->slot[slot].deadline_ns;
-	if (*ret_deadline > now_ns || *ret_deadline == ~0ULL)
-		return -ENOENT;
-	xm_claims_void(host, slot);
+	do {
+		xm_delist_empty(host);
+		if (!claims->count)
+			return -ENOENT;
+		slot = xm_claims_next(claims);
+		*ret_deadline = claims->slot[slot].deadline_ns;
+		if (*ret_deadline > now_ns || *ret_deadline == ~0ULL)
+			return -ENOENT;
+	} while (!xm_claims_void(host, slot));	/* which then has no end, and another is next */
 	return slot;
 }
 
@@ -439,7 +525,7 @@ void xm_claims_leave(struct xm_host *host, u32 client)
 
 		if (!claim->place)
 			continue;
-		if (xm_has_own(host, client, s) && !xm_claim_take(map, s, 1) &&
+		if (xm_has_own(host, client, s) && !xm_claim_take(map, s, claim->first, 1) &&
 		    !xm_claims_of(map, s))
 			xm_delist(host, s);
 		xm_set_bit(claim->counted, client, false);
@@ -453,8 +539,11 @@ void xm_host_bound_claims(struct xm_host *host, u64 now_ns)
 	struct xm_claims *claims = host->claims;
 	u32 s;
 
-	for (s = 0; claims && claims->count && s < map->slots; s++) {
-		if (!xm_is_noted(claims, s) || xm_slot_row(map, s)->owner != XMEM_OWNER_HOST ||
+	for (s = 0; claims && claims->count + claims->alone && s < map->slots; s++) {
+		if (xm_slot_row(map, s)->owner != XMEM_OWNER_HOST)
+			continue;
+		xm_claims_settle(host, s);
+		if (!xm_is_noted(claims, s) ||
 		    claims->slot[s].deadline_ns <= now_ns + XMEM_CLAIM_LONGEST_NS)
 			continue;
 		claims->slot[s].deadline_ns = now_ns + XMEM_CLAIM_LONGEST_NS;
@@ -482,7 +571,7 @@ int xm_host_orphaned_claims(struct xm_host *host, u32 *at)
 	const struct xm_map *map = &host->map;
 	u32 last;
 
-	if (!host->claims || !host->claims->count)
+	if (!host->claims || !(host->claims->count + host->claims->alone))
 		return -ENOENT;
 	last = xm_last_client(map);
 	if (last == XMEM_OWNER_HOST)
@@ -490,14 +579,15 @@ int xm_host_orphaned_claims(struct xm_host *host, u32 *at)
 	while (*at < map->slots) {
 		u32 slot = (*at)++;
 
+		xm_claims_settle(host, slot);
 		if (!xm_is_noted(host->claims, slot))
 			continue;
 		/* It may add more, or take some itself. */
 		if (last != XMEM_OWNER_NONE && (xm_slot_row(map, slot)->owner != last ||
 						xm_has_added(host, last, slot)))
 			continue;
-		xm_claims_void(host, slot);
-		return slot;
+		if (xm_claims_void(host, slot))
+			return slot;
 	}
 	return -ENOENT;
 }

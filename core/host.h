@@ -20,6 +20,8 @@
 /* What the host notes of one slot with claims. It is in its private memory. */
 struct xm_claim {
 	u64 deadline_ns;			/* ~0: none */
+	u64 first;				/* of the row's word, which counts them; beside
+						 * another one this says nothing (I10) */
 	u64 adders[XMEM_CLIENT_WORDS];		/* bit set: that client has added some, and lives */
 	u64 counted[XMEM_CLIENT_WORDS];		/* bit set: one of them is that client's own, until
 						 * its hold says otherwise (XM_HOLD_FORGOTTEN) */
@@ -33,6 +35,7 @@ struct xm_claim {
  */
 struct xm_claims {
 	u32 count;
+	u32 alone;				/* 1: owners may add by themselves; or 0 */
 	struct xm_claim slot[];			/* [slots of the pool] */
 };
 
@@ -408,6 +411,12 @@ int xm_host_claim(struct xm_host *host, u32 me, const struct xmem_claim_request 
  * call again (~0: no need).
  */
 int xm_host_expire_claims(struct xm_host *host, u64 now_ns, u64 *ret_deadline);
+
+/*
+ * From now on owners may add claims by themselves (xm_claim_alone, I10), as long as the pool lives:
+ * for a host whose clients write the rows. host->claims is there.
+ */
+void xm_claims_share(struct xm_host *host);
 
 /* @client ends, and its holds are still there: take those claims that are its own (P2). */
 void xm_claims_leave(struct xm_host *host, u32 client);

@@ -63,6 +63,14 @@
  *      it all that its GPU was doing (quarantine). So a slot is free only when no GPU writes or
  *      reads it for a client that has ended.
  *
+ *   I10 In the daemon's pools the owner of contents that it holds may add claims by itself: if
+ *      there are none, and it has not done so for these contents. With them it stores the
+ *      generation of these contents where the first of the tenancy was. So whoever has noted
+ *      something of earlier claims sees by the generation that they have gone, and leaves these
+ *      alone; and what is in no list is the owner's. Since the owner holds the contents until
+ *      then, and a scan looks at the holds, then at the claims, no scan misses them. An upgrade
+ *      with that very hold may: so the owner looks at the state word after it, as in I7.
+ *
  * Threads: xm_get, xm_put and xm_hold_more may run anywhere at any time. The owner's
  * functions (xm_take, xm_scan, xm_publish, xm_give_up) are serial per client, and
  * xm_receive is serial per cursor; the caller ensures both.
@@ -423,10 +431,17 @@ static inline bool xm_any_claims(const struct xm_map *map)
 u64 xm_group_claimed(const struct xm_map *map, u32 group, u64 among);
 
 /*
- * Take @count claims of a slot that the caller holds, or else has the right to. -ERANGE: there are
- * not so many; nothing changes.
+ * Take @count claims of a slot that the caller holds, or else has the right to, if they are of the
+ * generation @last or of one before it. -ERANGE: there are not so many; nothing changes.
  */
-int xm_claim_take(const struct xm_map *map, u32 slot, u32 count);
+int xm_claim_take(const struct xm_map *map, u32 slot, u64 last, u32 count);
+
+/*
+ * The owner sets @count claims aside by itself, for as long as it lives, for contents of its own
+ * that it holds (I10). -EAGAIN: it cannot, and has to ask the host. For clients that write the
+ * rows; until one of their requests has told the host, `claimed` may be 0, and then it cannot.
+ */
+int xm_claim_alone(const struct xm_map *map, u32 me, u64 token, u32 count);
 
 /* ---- the owner (scan.c, ring.c) ---- */
 

@@ -32,7 +32,9 @@ enum xm_step {
 	XM_CORE_STEPS,
 	XM_STEP_RING_LOOK = XM_CORE_STEPS, /* scan: an entry of a ring looked at */
 	XM_STEP_MAPPING_LOOK,		/* library: one row or mapping looked at */
+	XM_STEP_CLAIM_NOTED,		/* host: claims noted, and not added yet */
 	XM_STEP_CLAIM_ADDED,		/* host: claims added, the state word not looked at */
+	XM_STEP_CLAIM_ALONE,		/* library: claims added without the host, nobody told */
 	XM_STEP_CLAIM_POSITION,		/* set_ref_count: claims added, position 0, not LIVE */
 	XM_STEP_CLAIM_LIVE,		/* set_ref_count: LIVE without an entry */
 	XM_STEP_CLAIM_HELD,		/* library: a get holds, and has not taken its claim */

@@ -121,6 +121,8 @@ int xd_claim(struct xd_call *call)
 		return -ENOMEM;
 	err = xm_host_claim(host, from->client, request, now, true, &pending);
 	do_pending(pool, pending);
+	if (!err && request->op == XMEM_CLAIM_ADD && request->timeout_ns == ~0ULL)
+		xm_claims_share(host);
 	if (!err && request->op == XMEM_CLAIM_ADD) {
 		from->added = *request;
 		from->added_number = call->number;

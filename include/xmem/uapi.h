@@ -116,7 +116,8 @@ struct xmem_pool_header {
 					 * a futex (daemon): who finds them 0 wakes all there.
 					 * 0 altogether: the pool has ended before (daemon) */
 	__u32 pollers;			/* daemon: how many poll_fd it has given out; kernel: 0 */
-	__u64 claimed;			/* how many slots have claims, or more: no fewer */
+	__u64 claimed;			/* how many slots have claims, or more: no fewer; 0: none,
+					 * and in the daemon's pools no owner adds by itself */
 	__u32 clients_waiters;		/* waiters word: until the client table changes */
 	__u32 reserved2;
 	__u64 payloads_closed;		/* how many CUDA payloads have lost their last slot so far,
@@ -173,7 +174,8 @@ struct xmem_slot_row {
 	__u64 generation_first;		/* the first of this tenancy's generations, which end
 					 * at the next multiple of 1 << XMEM_TENANCY_SHIFT; in
 					 * its upper 16 bits the claims (daemon: clients take
-					 * from them) */
+					 * from them, and an owner that adds some by itself
+					 * puts a later one of these generations here) */
 	__u64 offset;			/* bytes into the payload file */
 	__u64 length;			/* bytes */
 	__u32 tenancies;		/* uses so far; after 2^24 - 1 the slot is worn out (P5) */
@@ -722,6 +724,8 @@ struct xmem_poll_fd_request {
  *          to a slot that is WRITING, and who writes it in place to one that is UPGRADED.
  *          EAGAIN: the owner is scanning the slot; get it, then try again. EPERM: who does not
  *          own the slot asks for more than XMEM_CLAIM_LONGEST_NS
+ *          After the first `add` without end the daemon's owners add such claims without a
+ *          request, once for each contents, while there are none (core/protocol.h, I10)
  *   take   `count` fewer. The caller holds the slot, owns it, or has added some (EPERM). ERANGE:
  *          there are not so many. The daemon's clients take without a request (core/claims.c)
  *   void   all of them. For the slot's owner, who has added some, and in the kernel the pool's

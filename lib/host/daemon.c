@@ -35,6 +35,7 @@ struct daemon_link {
 	int pages;		/* the pool's memfd between join and map, else -1 */
 	void *base;		/* where it is mapped; NULL: not yet */
 	size_t bytes;
+	bool shares_claims;	/* the host knows that owners add claims by themselves; atomic */
 	bool late;		/* the last wait for what was posted was in vain */
 	struct xm_host host;	/* its map alone: what core/host.h needs for arm and resolve */
 };
@@ -212,7 +213,32 @@ static int take_claims(struct daemon_link *daemon, u32 me, const struct xmem_cla
 	if (xm_generation(xm_load_acquire(&xm_slot(map, request->slot)->state)) !=
 	    request->generation)
 		return -ESTALE;
-	return xm_claim_take(map, request->slot, request->count);
+	return xm_claim_take(map, request->slot, request->generation, request->count);
+}
+
+/*
+ * Claims without end the owner of the contents sets aside by itself, in the same row. The first
+ * time it asks the host, which then knows that owners do so.
+ */
+static bool add_alone(struct daemon_link *daemon, u32 me, const struct xmem_claim_request *request)
+{
+	const struct xm_map *map = &daemon->host.map;
+
+	return request->size == sizeof(*request) && request->op == XMEM_CLAIM_ADD &&
+	       !request->flags && !request->reserved && request->timeout_ns == ~0ULL &&
+	       request->count && request->count <= XMEM_MAX_CLAIMS && daemon->base &&
+	       request->slot < map->slots && map->group[request->slot / XMEM_GROUP_SLOTS] &&
+	       xm_load(&daemon->shares_claims) &&
+	       !xm_claim_alone(map, me, xm_token(request->generation, request->slot),
+			       request->count);
+}
+
+/* The host has served an `add`. Was it one after which owners add by themselves? */
+static void note_shared(struct daemon_link *daemon, const struct xmem_claim_request *request)
+{
+	if (request->op == XMEM_CLAIM_ADD && request->size == sizeof(*request) &&
+	    request->timeout_ns == ~0ULL && xm_any_claims(&daemon->host.map))
+		xm_store(&daemon->shares_claims, true);
 }
 
 static int serve_locally(struct xmem_link *link, unsigned int kind, void *argument)
@@ -246,6 +272,7 @@ static int daemon_request_until(struct xmem_link *link, unsigned int request, vo
 				u64 deadline_ns)
 {
 	struct daemon_link *daemon = link->private;
+	int err;
 	/* If a thread were cancelled here, nobody else would ever have its turn. */
 	XL_UNCANCELLED;
 
@@ -258,9 +285,14 @@ static int daemon_request_until(struct xmem_link *link, unsigned int request, vo
 	case XMEM_IOC_CLAIM:
 		if (argument_is_take(argument))
 			return serve_locally(link, request, argument);
+		if (add_alone(daemon, link->join.client, argument))
+			return 0;
 	}
-	return xl_exchange(&daemon->exchange, link->file, request, argument,
-			   file_out(daemon, request, argument), deadline_ns);
+	err = xl_exchange(&daemon->exchange, link->file, request, argument,
+			  file_out(daemon, request, argument), deadline_ns);
+	if (!err && request == XMEM_IOC_CLAIM && daemon->base)
+		note_shared(daemon, argument);
+	return err;
 }
 
 static int daemon_request(struct xmem_link *link, unsigned int request, void *argument)

@@ -39,6 +39,8 @@ cancel.pml     SEVERAL          LOOKFIRST WAKEFIRST
 cancel.pml     DROP             NOWAKE NOWAIT UNCOUNTED
 cancel.pml     DROP,SEVERAL     NOWAKE NOWAIT UNCOUNTED
 claims.pml     -                LOOKFIRST NOUNDO RAISELATE TAKEFIRST NOHOLD
+alone.pml      -                KEEPFIRST NOCOMPARE TAKEOLD TWICE OVER NOHOLD CLAIMSFIRST QUIET \
+				NOBOUND BLIND
 counted.pml    -                NONOTE GONEKEEPS LOOKEARLY FORGETKEEPS STAYS CLEARFIRST
 puts.pml       -                STALEQUIET ENDQUIET PUTFIRST
 adopt.pml      -                REAPFIRST PUTFIRST UNTOLD

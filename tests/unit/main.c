@@ -27,6 +27,7 @@ int main(void)
 	slot_tests(suite);
 	waiters_tests(suite);
 	claims_tests(suite);
+	claims_alone_tests(suite);
 	reclaim_tests(suite);
 	race_tests(suite);
 	end_tests(suite);

@@ -1,98 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Claims (I7): adding, taking, voiding, their list, and what a scan and a get make of them. */
-#include "unit.h"
-
-#define SECOND	1000000000ULL
-#define NOW	(7 * SECOND)
-
-struct scene {
-	struct world *world;
-	struct xm_host *host;
-	const struct xm_map *map;
-	u32 owner, reader, slot[4];
-	u64 token;			/* of slot[0], which is LIVE */
-	struct xm_pending pending;
-};
-
-static struct scene scene_of(u32 slots)
-{
-	struct scene s = { .world = world_make(slots, 4, 4) };
-
-	s.host = &s.world->host;
-	s.map = &s.host->map;
-	s.owner = world_join(s.world, XMEM_ROLE_WRITER, 0);
-	s.reader = world_join(s.world, XMEM_ROLE_READER, 0);
-	world_attach(s.world, s.owner, 4, s.slot);
-	s.token = world_take_publish(s.world, s.owner, s.slot[0]);
-	return s;
-}
-
-static struct scene scene_make(void)
-{
-	return scene_of(64);
-}
-
-static void scene_end(struct scene *s)
-{
-	u32 at = 0;
-
-	world_is_valid(s->world);
-	world_end(s->world, s->reader);
-	world_end(s->world, s->owner);
-	while (xm_host_orphaned_claims(s->host, &at) >= 0)
-		world_reap(s->world);
-	ck_assert_uint_eq(s->map->pool->claimed, 0);
-	world_is_clean(s->world);
-	world_free(s->world);
-}
-
-static int claim(struct scene *s, u32 me, u32 op, u64 token, u32 count, u64 timeout_ns)
-{
-	struct xmem_claim_request request = {
-		.size = sizeof(request), .op = op, .slot = xm_token_slot(token),
-		.generation = xm_generation(token), .count = count, .timeout_ns = timeout_ns,
-	};
-
-	return xm_host_claim(s->host, me, &request, NOW, false, &s->pending);
-}
-
-static int add(struct scene *s, u32 me, u64 token, u32 count)
-{
-	return claim(s, me, XMEM_CLAIM_ADD, token, count, 0);
-}
-
-/* The same with one that is the client's own. */
-static int add_own(struct scene *s, u32 me, u64 token, u32 count, u32 more_flags)
-{
-	struct xmem_claim_request request = {
-		.size = sizeof(request), .flags = XMEM_CLAIM_OWN | more_flags,
-		.op = XMEM_CLAIM_ADD, .slot = xm_token_slot(token),
-		.generation = xm_generation(token), .count = count,
-	};
-
-	return xm_host_claim(s->host, me, &request, NOW, false, &s->pending);
-}
-
-static void forget(struct scene *s, u32 me)
-{
-	*xm_hold(s->map, me, s->slot[0]) |= XM_HOLD_FORGOTTEN;
-}
-
-static int take_own(struct scene *s, u32 me, u32 count)
-{
-	struct xmem_claim_request request = {
-		.size = sizeof(request), .flags = XMEM_CLAIM_OWN, .op = XMEM_CLAIM_TAKE,
-		.slot = s->slot[0], .generation = xm_generation(s->token), .count = count,
-	};
-
-	return xm_host_claim(s->host, me, &request, NOW, false, &s->pending);
-}
-
-static u32 left(const struct scene *s)
-{
-	world_is_valid(s->world);
-	return xm_claims_of(s->map, s->slot[0]);
-}
+#include "claims.h"
 
 /* ---- counting ---- */
 
@@ -111,8 +19,8 @@ START_TEST(claims_are_counted_and_their_range_is_kept)
 	ck_assert_int_eq(add(&s, s.owner, s.token, 0), 0);
 	ck_assert_uint_eq(left(&s), 65535);
 	ck_assert_uint_eq(s.map->pool->claimed, 1);
-	ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], 65535), 0);
-	ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], 1), -ERANGE);
+	ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], ~0ULL, 65535), 0);
+	ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], ~0ULL, 1), -ERANGE);
 	ck_assert_uint_eq(left(&s), 0);
 	scene_end(&s);
 }
@@ -212,7 +120,7 @@ START_TEST(claims_of_a_slot_that_is_written)
 	ck_assert_uint_eq(xm_ring(s.map, s.owner)->tail, tail);
 	ck_assert_int_eq(xm_get(s.map, s.reader, token), 0);
 	ck_assert(!world_scan(s.world, s.owner, s.slot[1], true, 0));
-	ck_assert_int_eq(xm_claim_take(s.map, s.slot[1], 2), 0);
+	ck_assert_int_eq(xm_claim_take(s.map, s.slot[1], ~0ULL, 2), 0);
 	world_put(s.world, s.reader, s.slot[1]);
 	ck_assert(world_scan(s.world, s.owner, s.slot[1], true, 0));
 	scene_end(&s);
@@ -243,7 +151,7 @@ START_TEST(a_get_finds_contents_with_claims_and_nothing_else)
 			ck_assert_int_eq(xm_get(s.map, s.reader, token), -ESTALE);
 			world_put(s.world, s.reader, s.slot[0]);
 		}
-		ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], counts[i]), 0);
+		ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], ~0ULL, counts[i]), 0);
 		ck_assert_int_eq(xm_look_at_once(s.map, s.token), 0);
 	}
 	/* A slot without an owner has neither generations nor claims. */
@@ -251,7 +159,7 @@ START_TEST(a_get_finds_contents_with_claims_and_nothing_else)
 	xm_slot(s.map, 63)->state = xm_word((1ULL << 48) - 1, 0, XMEM_SLOT_LIVE);
 	ck_assert_int_eq(xm_get(s.map, s.reader, xm_token((1ULL << 48) - 1, 63)), -ESTALE);
 	world_put(s.world, s.reader, 63);
-	ck_assert_int_eq(xm_claim_take(s.map, 63, 1), -ERANGE);
+	ck_assert_int_eq(xm_claim_take(s.map, 63, ~0ULL, 1), -ERANGE);
 	xm_slot(s.map, 63)->state = 0;
 	scene_end(&s);
 }
@@ -417,7 +325,7 @@ START_TEST(claims_expire_in_the_order_of_their_deadlines)
 	ck_assert_int_eq(xm_host_expire_claims(s.host, NOW, &deadline), -ENOENT);
 	ck_assert_uint_eq(deadline, NOW + 2 * SECOND);
 	/* Those of slot 0 are taken without the host. */
-	ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], 1), 0);
+	ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], ~0ULL, 1), 0);
 	ck_assert_int_eq(xm_host_expire_claims(s.host, NOW + 5 * SECOND, &deadline), s.slot[3]);
 	ck_assert_int_eq(xm_host_expire_claims(s.host, NOW + 5 * SECOND, &deadline), s.slot[1]);
 	ck_assert_int_eq(xm_host_expire_claims(s.host, NOW + 5 * SECOND, &deadline), -ENOENT);
@@ -451,7 +359,7 @@ START_TEST(the_list_of_claims_stays_in_order)
 		else if (random >> 60 < 13)
 			claim(&s, s.owner, XMEM_CLAIM_VOID, token[i], 0, 0);
 		else
-			xm_claim_take(s.map, slot[i], 1);
+			xm_claim_take(s.map, slot[i], ~0ULL, 1);
 		world_is_valid(world);
 	}
 	for (i = 0; i < 64; i++)
@@ -606,7 +514,7 @@ START_TEST(its_own_is_not_among_those_that_came_after_it_was_void_or_taken)
 			ck_assert_int_eq(xm_get(s.map, third, s.token), 0);
 			ck_assert_int_eq(add_own(&s, third, s.token, 2, 0), 0);
 			if (taken)
-				ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], 2), 0);
+				ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], ~0ULL, 2), 0);
 			else
 				ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_VOID, s.token, 0,
 						       0), 0);

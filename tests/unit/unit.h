@@ -113,6 +113,7 @@ void client_tests(Suite *suite);
 void slot_tests(Suite *suite);
 void waiters_tests(Suite *suite);
 void claims_tests(Suite *suite);
+void claims_alone_tests(Suite *suite);
 void reclaim_tests(Suite *suite);
 void race_tests(Suite *suite);
 void end_tests(Suite *suite);

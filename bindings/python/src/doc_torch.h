@@ -25,6 +25,12 @@
 	"get(pool, token, /)\n--\n\n" \
 	"Get the buffer of a token, for which a reference has been set aside that becomes its\n" \
 	"hold, and return (capsule, token, bytes). Raises Stale, Error, ValueError."
+#define XT_DOC_get_tensor \
+	"get_tensor(pool, token, type, place, shape, /)\n--\n\n" \
+	"Do the same, and return (capsule, whole). type: code << 8 | bits, as DLPack has them;\n" \
+	"place: offset and strides. whole: the capsule is of that type and shape, as they are\n" \
+	"those of the whole buffer; otherwise it is of bytes. Raises Stale, Error, ValueError,\n" \
+	"TypeError, OverflowError."
 #define XT_DOC_find \
 	"find(address, /)\n--\n\n" \
 	"Find the buffer that begins at an address; None: no storage of a pool does. Raises\n" \

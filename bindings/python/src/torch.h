@@ -78,6 +78,8 @@ void xt_pools_forked(void);
 
 /* ---- torch_hold.c ---- */
 
+#define XT_DIMENSIONS	8	/* of a tensor that is made at once */
+
 /* A buffer in which storages lie. All but `shares` and `next` stays as it is, but for a fork. */
 struct xt_hold {
 	struct xt_hold *next;		/* with the same hash; xt_lock guards it */
@@ -97,7 +99,7 @@ struct xt_hold {
 	bool copied;			/* these are this child's own, not the pool's; xt_lock */
 	bool prepared;			/* for the fork that is to come; xt_lock guards it */
 	struct xt_dlpack dlpack;
-	int64_t shape;
+	int64_t shape[XT_DIMENSIONS];
 };
 
 /* Guards the table of holds. Held across fork. */
@@ -187,6 +189,7 @@ PyObject *xt_call_join(PyObject *module, PyObject *args);
 PyObject *xt_call_gone(PyObject *module, PyObject *number);
 PyObject *xt_call_make(PyObject *module, PyObject *args);
 PyObject *xt_call_get(PyObject *module, PyObject *args);
+PyObject *xt_call_get_tensor(PyObject *module, PyObject *args);
 PyObject *xt_call_find(PyObject *module, PyObject *address);
 PyObject *xt_call_offer(PyObject *module, PyObject *address);
 PyObject *xt_call_drop(PyObject *module, PyObject *args);

@@ -93,10 +93,10 @@ struct xt_hold *xt_hold_new(struct xt_pool *pool, struct xmem_buffer *buffer, vo
 		.bytes = xmem_size(buffer), .token = xmem_token(buffer), .own = own,
 		.gpu = xmem_buffer_flags(buffer) & XMEM_BUFFER_CUDA,
 	};
-	hold->shape = hold->bytes;
+	hold->shape[0] = hold->bytes;
 	hold->dlpack = (struct xt_dlpack){
 		.data = address, .device_type = XT_DLPACK_CPU, .ndim = 1, .code = XT_DLPACK_UINT,
-		.bits = 8, .lanes = 1, .shape = &hold->shape, .context = hold, .deleter = delete,
+		.bits = 8, .lanes = 1, .shape = hold->shape, .context = hold, .deleter = delete,
 	};
 	if (insert(hold))
 		return hold;

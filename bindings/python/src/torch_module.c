@@ -81,6 +81,7 @@ static PyMethodDef functions[] = {
 	{ "join", xt_call_join, METH_VARARGS, XT_DOC_join },
 	{ "make", xt_call_make, METH_VARARGS, XT_DOC_make },
 	{ "get", xt_call_get, METH_VARARGS, XT_DOC_get },
+	{ "get_tensor", xt_call_get_tensor, METH_VARARGS, XT_DOC_get_tensor },
 	{ "find", xt_call_find, METH_O, XT_DOC_find },
 	{ "offer", xt_call_offer, METH_O, XT_DOC_offer },
 	{ "drop", xt_call_drop, METH_VARARGS, XT_DOC_drop },

@@ -132,6 +132,13 @@ def ask(pipe: Any, question: Callable[..., Any], *args: Any) -> None:
         pipe.send(question(thing, *args))
 
 
+def details(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """All that a plain tensor is, in words that hand no tensor over."""
+    storage = tensor._storage() if hasattr(tensor, "_storage") else tensor.untyped_storage()
+    return (str(tensor.dtype), tuple(tensor.size()), tensor.stride(), tensor.storage_offset(),
+            storage.nbytes(), tensor.tolist(), tensor.requires_grad, tensor.is_leaf)
+
+
 def sum_of(tensor: torch.Tensor) -> float:
     return float(tensor.double().sum())
 

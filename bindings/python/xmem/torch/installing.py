@@ -189,10 +189,11 @@ def is_idle() -> bool:
     functions are used the next time.
     """
     global _recognises
-    from . import reductions
 
     if _installed or _torch.holds() or allocators:
         return False
+    from . import reductions
+
     with _lock:
         if _installed or _torch.holds() or allocators:
             return False        # made by another thread, which recognises it after that

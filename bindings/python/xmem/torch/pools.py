@@ -9,12 +9,25 @@ from __future__ import annotations
 import os
 import secrets
 from dataclasses import dataclass
-from typing import Any
-
-from torch.multiprocessing.reductions import StorageWeakRef
+from typing import Any, Callable
 
 from .. import _torch, errors
 from .versions import UntypedStorage
+
+_free: Callable[[int], None] = UntypedStorage._free_weak_ref
+_expired: Callable[[int], bool] = UntypedStorage._expired
+
+
+class _WeakRef:
+    """Names a storage as long as its memory may be there, and keeps neither."""
+
+    __slots__ = ("cdata",)
+
+    def __init__(self, storage: Any) -> None:
+        self.cdata: int = storage._weak_ref()
+
+    def __del__(self, free: Callable[[int], None] = _free) -> None:
+        free(self.cdata)
 
 
 @dataclass(frozen=True)
@@ -36,7 +49,7 @@ class Pool:
     def __init__(self, name: str, number: int) -> None:
         self.name = name
         self.number = number
-        self._known: dict[int, StorageWeakRef] = {}
+        self._known: dict[int, _WeakRef] = {}
         self._limit = 128
 
     def known(self, token: int) -> Any:
@@ -54,15 +67,15 @@ class Pool:
     def remember_new(self, token: int, storage: Any) -> None:
         """The same, unless that is known."""
         ref = self._known.get(token)
-        if ref is None or ref.expired():
+        if ref is None or _expired(ref.cdata):
             self.remember(token, storage)
 
     def remember(self, token: int, storage: Any) -> None:
         """This storage lies in the buffer of that token."""
-        self._known[token] = StorageWeakRef(storage)
+        self._known[token] = _WeakRef(storage)
         if len(self._known) > self._limit:
             for each, ref in list(self._known.items()):
-                if ref.expired():
+                if _expired(ref.cdata):
                     self._known.pop(each, None)
             self._limit = max(128, 2 * len(self._known))
 

@@ -8,6 +8,7 @@ the storages.
 """
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable
 
 import torch
@@ -22,39 +23,47 @@ Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
 _Parameter = torch.nn.parameter.Parameter
 
 
-def _get(name: str, token: int) -> Any:
+def _get(get: Callable[..., Any], name: str, *what: Any) -> Any:
     pool = pools.join(name)
     try:
-        return storages.get(pool, token)
+        return get(pool, *what)
     except errors.HostGone:
         pools.forget(pool)          # the sender may have made a new one
         try:
-            return storages.get(pools.join(name), token)
+            return get(pools.join(name), *what)
         except errors.NotFound:
             pass
         raise
 
 
-@without_modes
-def rebuild_storage(name: str, token: int, installed: bool = True) -> Any:
-    """In the receiver: the storage of a message, whose sender has installed the pool, or had it."""
+def _receive(installed: bool, get: Callable[..., Any], name: str, *what: Any) -> Any:
+    """What a function of storages gets of a message, whose sender has installed the pool, or had.
+
+    what: the token, and what else that function wants.
+    """
     try:
-        storage = _get(name, token)
+        got = _get(get, name, *what)
     except errors.Stale as error:
         error.add_note("Nobody has this tensor any more. Its sender did not own the memory and set "
                        "it aside for 60 seconds; or all that had set it aside have ended.")
         raise
     installing.adopt(name, installed)
-    return storage
+    return got
 
 
 @without_modes
-def rebuild_tensor(name: str, token: int, dtype: torch.dtype, place: tuple[int, ...],
+def rebuild_storage(name: str, token: int, installed: bool = True) -> Any:
+    """In the receiver: a storage."""
+    return _receive(installed, storages.get, name, token)
+
+
+@without_modes
+def rebuild_tensor(name: str, token: int, dtype: str, place: tuple[int, ...],
                    shape: tuple[int, ...], flags: int) -> torch.Tensor:
     """In the receiver: a plain tensor. `place` is offset and strides; `flags` are as below."""
-    tensor = torch.empty(0, dtype=dtype, device="cpu")
-    tensor.set_(rebuild_storage(name, token, not flags & _KEPT), place[0], shape, place[1:])
-    return _finish(tensor, flags)
+    tensor: torch.Tensor = _receive(not flags & _KEPT, storages.get_tensor, name, token,
+                                    getattr(torch, dtype), place, shape)
+    return _finish(tensor, flags) if flags else tensor
 
 
 _REQUIRES_GRAD, _PARAMETER = 1, 2
@@ -86,7 +95,7 @@ def rebuild_quantized(name: str, token: int, dtype: torch.dtype, place: tuple[in
     else:
         empty = torch._empty_affine_quantized(shape, scale=scale, zero_point=zero, dtype=dtype,
                                               device="cpu")
-    empty.set_(rebuild_storage(name, token, not flags & _KEPT), place[0], shape, place[1:])
+    empty.set_(_receive(not flags & _KEPT, storages.get, name, token), place[0], shape, place[1:])
     return _finish(empty, flags)
 
 
@@ -101,7 +110,7 @@ def _quantizer(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 def _is_plain(tensor: torch.Tensor) -> bool:
     """Is there nothing about it but its memory, shape, type, scale and what flags can say?"""
-    return (tensor.layout is torch.strided and tensor.device.type == "cpu"
+    return (tensor.layout is torch.strided and tensor.is_cpu
             and not tensor.is_nested and not tensor._backward_hooks and not has_names(tensor)
             and (tensor.is_leaf or not tensor.requires_grad))
 
@@ -152,6 +161,12 @@ def reduce_storage(storage: Any) -> Reduced:
     return stock.reduce_storage(storage)
 
 
+@functools.lru_cache(maxsize=None)
+def _name_of(dtype: torch.dtype) -> str:
+    """The name that torch has for it, as a message says it: shorter to pickle than the type."""
+    return str(dtype).removeprefix("torch.")
+
+
 def _flags(tensor: torch.Tensor) -> int:
     """What a message says of a tensor beside its place."""
     return ((_REQUIRES_GRAD if tensor.requires_grad else 0)
@@ -175,7 +190,8 @@ def reduce_tensor(tensor: torch.Tensor) -> Reduced:
             if tensor.is_quantized:         # torch's own function forgets the scale
                 return rebuild_quantized, (*where, tensor.dtype, place, tuple(tensor.size()),
                                            _quantizer(tensor), flags)
-            return rebuild_tensor, (*where, tensor.dtype, place, tuple(tensor.size()), flags)
+            return rebuild_tensor, (*where, _name_of(tensor.dtype), place, tuple(tensor.size()),
+                                    flags)
     elif tensor.layout is torch.strided and tensor.device.type == "cuda":
         from . import cuda
 

@@ -16,6 +16,13 @@ from . import guards, pools, versions
 from .modes import without_modes
 from .versions import untyped
 
+# What DLPack calls the types that all versions of torch take from it: code << 8 | bits.
+_TYPES: dict[torch.dtype, int] = {
+    torch.int8: 0x008, torch.int16: 0x010, torch.int32: 0x020, torch.int64: 0x040,
+    torch.uint8: 0x108, torch.float16: 0x210, torch.float32: 0x220, torch.float64: 0x240,
+    torch.bfloat16: 0x410, torch.complex64: 0x540, torch.complex128: 0x580,
+}
+
 _lock = threading.RLock()       # one storage is moved at a time
 _getting = threading.RLock()    # and one is made for a token; a signal's handler may do it, too
 
@@ -33,17 +40,36 @@ def make(pool: pools.Pool, nbytes: int, contents: int = 0) -> Any:
 
 def get(pool: pools.Pool, token: int) -> Any:
     """The storage of a token for which a reference has been set aside."""
-    storage = pool.known(token)
-    if storage is None:
-        with _getting:
-            storage = pool.known(token)     # another thread may have got it meanwhile
-            if storage is None:
-                capsule, _, _ = _torch.get(pool.number, token)
-                storage = untyped(versions.from_capsule(capsule))
-                pool.remember(token, storage)
-                return storage
+    with _getting:
+        storage = pool.known(token)
+        if storage is None:
+            capsule, _, _ = _torch.get(pool.number, token)
+            storage = untyped(versions.from_capsule(capsule))
+            pool.remember(token, storage)
+            return storage
     _torch.drop(pool.number, token)
     return storage
+
+
+def get_tensor(pool: pools.Pool, token: int, dtype: torch.dtype, place: tuple[int, ...],
+               shape: tuple[int, ...]) -> torch.Tensor:
+    """A tensor in the storage of a token, as get() finds it. `place` is offset and strides.
+
+    One that is all of its storage is made at once, with it.
+    """
+    with _getting:
+        storage = pool.known(token)
+        if storage is None:
+            capsule, whole = _torch.get_tensor(pool.number, token, _TYPES.get(dtype, 0), place,
+                                               shape)
+            tensor = versions.from_capsule(capsule)
+            storage = untyped(tensor)
+            pool.remember(token, storage)
+            if whole:
+                return tensor
+        else:
+            _torch.drop(pool.number, token)
+    return torch.empty(0, dtype=dtype, device="cpu").set_(storage, place[0], shape, place[1:])
 
 
 def is_in_pool(storage: Any) -> bool:
