@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # What "make kmod-install" puts in place does what the README says, in the VM, with a real udevd
 # and systemd's loader of modules: the module is loaded at boot; /dev/xmem is for root and the
-# group xmem, and for nobody else; a pool's files in sysfs are for whom its mode lets in, and for
-# no other member of that group. Debian's udev is unpacked beside the VM's kernels and not installed.
+# group xmem, and for nobody else; a pool's files in sysfs are for whom its mode lets in, and for no
+# other member of that group. Debian's udev is unpacked beside the VM's kernels and not installed
+# here.
 #   tests/vm/udev.sh                        prepares, and runs itself in the VM
 #   tests/vm/udev.sh inside UDEV STAGED     the tests
 set -uo pipefail
