@@ -93,7 +93,7 @@ struct xt_hold {
 	bool gpu;			/* in memory of a GPU, which no child by fork has */
 	bool sent;			/* a message of it has been made; atomic */
 	unsigned int credits;		/* references set aside ahead; xt_lock guards these two */
-	int64_t credits_end_ns;		/* of CLOCK_MONOTONIC; 0: there were none yet */
+	bool ahead;			/* there have been some */
 	bool allocated;			/* an allocator has a share; xt_lock guards it */
 	bool moved_in;			/* its pages were put at `address` after a fork; xt_lock */
 	bool copied;			/* these are this child's own, not the pool's; xt_lock */

@@ -165,7 +165,7 @@ static void lose(struct xt_hold *hold, void *user)
 	hold->moved_in = hold->copied;
 	hold->own = false;
 	hold->credits = 0;		/* the parent's */
-	hold->credits_end_ns = 0;
+	hold->ahead = false;
 }
 
 static void after_fork_child(void)

@@ -4,18 +4,16 @@
  * request; taking them takes none. So a tensor that is sent once has one set aside, and one that is
  * sent again has several at a time: its *credits*, of which each message takes one.
  *
- * A reference that the owner of a buffer sets aside lasts for ever, so that what is in flight stays
- * when the owner ends. Credits do not, because those that are left when this process is killed
- * would never be taken. While this process has the buffer nobody needs them, and when it drops
- * it those that are left are taken back, and those of messages in flight last for ever.
+ * A reference that the owner of a buffer sets aside without end lasts while the owner lives, and 60
+ * seconds after that, as the host sees to it. So do credits: what a message has taken of them is as
+ * good as one that was made for it, and those that are left when this process is killed end then.
+ * When this process drops the buffer, those that are left are taken back. Where messages are to
+ * end after a time, each has one of its own, since the times of all of a buffer are one.
  */
 #include "torch.h"
 
-#include <time.h>
-
 #define SECOND_NS	INT64_C(1000000000)
 #define CREDITS		32		/* set aside at a time */
-#define CREDIT_NS	(600 * SECOND_NS)	/* how long they last */
 #define OTHERS_NS	(60 * SECOND_NS)	/* the longest time for buffers of others */
 
 static int64_t in_flight_ns = XMEM_FOREVER;	/* atomic */
@@ -30,21 +28,13 @@ int64_t xt_in_flight(void)
 	return __atomic_load_n(&in_flight_ns, __ATOMIC_RELAXED);
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return now.tv_sec * SECOND_NS + now.tv_nsec;
-}
-
-/* Take a credit. In the second half of their time they are not used any more. */
+/* Take a credit. */
 static bool spend(struct xt_hold *hold)
 {
 	bool spent;
 
 	pthread_mutex_lock(&xt_lock);
-	spent = hold->credits && now_ns() < hold->credits_end_ns - CREDIT_NS / 2;
+	spent = hold->credits && xt_in_flight() == XMEM_FOREVER;
 	if (spent)
 		hold->credits--;
 	pthread_mutex_unlock(&xt_lock);
@@ -57,28 +47,27 @@ static int64_t shorter(int64_t a, int64_t b)
 }
 
 /* The caller's message takes one of them at once. */
-static int offer_many(struct xt_hold *hold, int64_t timeout_ns)
+static int offer_many(struct xt_hold *hold)
 {
-	int64_t end_ns = now_ns() + timeout_ns;
-	int err = xmem_offer_for(hold->buffer, CREDITS, timeout_ns);
+	int err = xmem_offer_for(hold->buffer, CREDITS, XMEM_FOREVER);
 
 	if (err)
 		return err;
 	pthread_mutex_lock(&xt_lock);
 	hold->credits += CREDITS - 1;
-	hold->credits_end_ns = end_ns;
+	hold->ahead = true;
 	pthread_mutex_unlock(&xt_lock);
 	return 0;
 }
 
 /*
- * Claims that are there already may last for ever, and then all would: so there are none when the
- * first credits are made.
+ * They are for a tensor that goes to and fro: one that is sent several times before anybody reads
+ * it has no more set aside than that.
  */
-static bool may_have_credits(struct xt_hold *hold)
+static bool may_have_credits(const struct xt_hold *hold)
 {
-	return hold->own && hold->sent && xt_in_flight() >= CREDIT_NS &&
-	       (hold->credits_end_ns || !xmem_claims(xt_pool_handle(hold->pool), hold->token));
+	return hold->own && hold->sent && xt_in_flight() == XMEM_FOREVER &&
+	       (hold->ahead || !xmem_claims(xt_pool_handle(hold->pool), hold->token));
 }
 
 int xt_hold_offer(struct xt_hold *hold)
@@ -91,7 +80,7 @@ int xt_hold_offer(struct xt_hold *hold)
 	if (spend(hold))
 		return 0;
 	if (may_have_credits(hold))
-		return offer_many(hold, CREDIT_NS);
+		return offer_many(hold);
 	err = xmem_offer_for(hold->buffer, 1, hold->own ? timeout_ns :
 						       shorter(timeout_ns, OTHERS_NS));
 	if (!err)
@@ -102,14 +91,10 @@ int xt_hold_offer(struct xt_hold *hold)
 void xt_hold_settle(struct xt_hold *hold)
 {
 	struct xmem_pool *pool = hold->pool->handle;
-	bool there = hold->credits_end_ns && now_ns() < hold->credits_end_ns;
 
-	if (!there || !hold->buffer)
+	if (!hold->credits || !hold->buffer)
 		return;
 	while (hold->credits && !xmem_drop_ref(pool, hold->token))
 		hold->credits--;
-	if (xmem_claims(pool, hold->token) > 0 &&
-	    !xmem_offer_for(hold->buffer, 1, xt_in_flight()))
-		xmem_drop_ref(pool, hold->token);
 	xmem_clear_last_error();
 }

@@ -454,6 +454,19 @@ def test_a_tensor_that_is_sent_again_has_some_set_aside_ahead() -> None:
         _torch.claims(pool, token)
 
 
+def test_none_are_set_aside_ahead_where_messages_end_after_a_time() -> None:
+    """All references of a buffer have one time, and each message has one of its own."""
+    xmem.torch.uninstall()
+    xmem.torch.install(in_flight=700)
+    tensor = torch.arange(4.0)
+    pickle.loads(message(tensor))
+    messages = [message(tensor) for _ in range(3)]
+    assert set_aside(tensor) == 3
+    for left in (2, 1, 0):
+        pickle.loads(messages[left])
+        assert set_aside(tensor) == left
+
+
 def test_every_child_installs_what_its_parent_has() -> None:
     for method in METHODS:
         with Child(installed_pool, method=method) as child:

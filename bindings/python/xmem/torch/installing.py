@@ -241,8 +241,8 @@ def install(pool_name: str | None = None, *, slots: int = 16384, clients: int = 
         finds no memory of its size ready; one that makes none any more keeps what it has until it
         ends.
     in_flight: seconds after which a message that nobody has read loses its tensor, unless somebody
-        has it; None: never, as long as any process of the pool lives. What a process sends on that
-        it has not made itself stays for 60 s at most, or as long as somebody has it.
+        has it; None: never, as long as its maker lives. When that has ended, or if a process sends
+        on what it has not made itself, it stays for 60 s at most, or as long as somebody has it.
     fallback: when the pool is full, or there is no host, torch shares tensors in its own way, and a
         RuntimeWarning says so once. Otherwise such a tensor is an error that says what is missing.
     Raises xmem.Error: the pool cannot be made; ValueError: another one is installed, or a number is

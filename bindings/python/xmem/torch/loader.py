@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """What the workers of a DataLoader have sent, and nobody will read, once the loop has been left.
 
-The batches that they have prefetched lie in the pipe of a queue that ends with the iterator. Their
-makers have ended, and what is in flight stays for as long as any process of the pool lives. So
-when torch shuts the workers down, these messages are read here, and their tensors dropped. A
-worker that ends lets its queue's thread write what it has made messages of.
+The batches that they have prefetched lie in the pipe of a queue that ends with the iterator. What
+is in flight stays while its maker lives, and for 60 seconds after its end. So when torch shuts the
+workers down, these messages are read here, and their tensors dropped. A worker that ends lets its
+queue's thread write what it has made messages of.
 
 An exception, such as Ctrl-C, may leave a message half read. Then nobody knows where in the pipe the
 next one begins, and what is there stays as it is: to read contents as messages would be worse.

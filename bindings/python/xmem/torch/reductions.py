@@ -44,8 +44,9 @@ def _receive(installed: bool, get: Callable[..., Any], name: str, *what: Any) ->
     try:
         got = _get(get, name, *what)
     except errors.Stale as error:
-        error.add_note("Nobody has this tensor any more. Its sender did not own the memory and set "
-                       "it aside for 60 seconds; or all that had set it aside have ended.")
+        error.add_note("Nobody has this tensor any more. It was set aside for 60 seconds, as its "
+                       "sender had ended, or did not own the memory; or for the seconds of "
+                       "install(in_flight=).")
         raise
     installing.adopt(name, installed)
     return got
