@@ -17,6 +17,7 @@
 #   make bench-python   tensors between processes, beside torch's own ways and iceoryx2
 #   make bench-docs     puts what these three have found into docs/performance.md
 #   make check-mutants  plants bugs and wants each found
+#   make check-kernel-mutants  the same in kmod/, in the VM
 #   make api            after a change of a public header: what is made from them (Python)
 #   make man            the manual pages of the C functions, for install (Python)
 #   make install        into PREFIX (folders: see below); make uninstall undoes it
