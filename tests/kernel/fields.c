@@ -8,6 +8,7 @@
 #include "gpu.h"
 
 #define SLOTS_LOOKED_AT	128
+#define ARRAY(array)	(sizeof(array) / sizeof(*(array)))
 
 /* ---- chance ---- */
 
@@ -38,7 +39,7 @@ u64 odd_number(struct actor *a)
 	case 0:
 		return chance(a);
 	case 1:
-		return edges[chance(a) % (sizeof(edges) / sizeof(*edges))];
+		return edges[chance(a) % ARRAY(edges)];
 	}
 	return chance(a) % 20;
 }
@@ -67,6 +68,17 @@ static u32 some_payload(struct actor *a)
 	return xm_load(&xm_slot_row(&a->me->map, some_slot(a))->payload);
 }
 
+/* One that core/access.c takes, or any bits that a mode has. */
+static u32 some_mode(struct actor *a)
+{
+	static const u32 modes[] = {
+		0600, 0400, 0660, 0640, 0644, 0666, 0606, XMEM_MODE_STRICT | 0600,
+		XMEM_MODE_STRICT | 0664,
+	};
+
+	return one_in(a, 8) ? chance(a) & XMEM_MODE_KNOWN : modes[chance(a) % ARRAY(modes)];
+}
+
 static void fill_join(struct actor *a, union xm_request *r)
 {
 	r->join = raw_joining(a->pools[one_in(a, 2)],
@@ -80,8 +92,39 @@ static void fill_join(struct actor *a, union xm_request *r)
 	} else if (one_in(a, 8)) {
 		r->join.name[0] = 0;
 	} else if (one_in(a, 4)) {
-		r->join.flags = 1U << chance(a) % 4;
+		r->join.flags = 1U << chance(a) % 6;
 	}
+	if (!(r->join.flags & XMEM_JOIN_FD) && one_in(a, 4))
+		r->join.mode = some_mode(a);
+}
+
+static void fill_access(struct actor *a, union xm_request *r)
+{
+	r->access.flags = chance(a) & (XMEM_ACCESS_MODE | XMEM_ACCESS_GROUP);
+	if (r->access.flags & XMEM_ACCESS_MODE)
+		r->access.mode = some_mode(a);
+	if (r->access.flags & XMEM_ACCESS_GROUP)
+		r->access.gid = one_in(a, 4) ? odd_number(a) : 0;
+}
+
+/* Also for roles that the client may not pass on. */
+static void fill_pool_fd(struct actor *a, union xm_request *r)
+{
+	r->pool_fd.roles = one_in(a, 2) ? 0 : chance(a) % 4;
+}
+
+static void fill_narrow(struct actor *a, union xm_request *r)
+{
+	r->narrow.pool_fd = a->pool_fd;
+	r->narrow.roles = 1 + chance(a) % XMEM_ROLES_ALL;
+}
+
+static void fill_quota(struct actor *a, union xm_request *r)
+{
+	if (one_in(a, 4))
+		r->quota.flags = XMEM_QUOTA_REFUSED;
+	else
+		r->quota.quota = chance(a) % (XMEM_QUOTA_CLIENT_POLLS + 2);
 }
 
 static void fill_pools(struct actor *a, union xm_request *r)
@@ -129,7 +172,7 @@ static void fill_payload(struct actor *a, union xm_request *r)
 		0, XMEM_PAYLOAD_WRITE, XMEM_PAYLOAD_OPEN, XMEM_PAYLOAD_OPEN, XMEM_PAYLOAD_CLOSE,
 	};
 
-	r->payload.flags = flags[chance(a) % (sizeof(flags) / sizeof(*flags))];
+	r->payload.flags = flags[chance(a) % ARRAY(flags)];
 	r->payload.payload = r->payload.flags == XMEM_PAYLOAD_CLOSE && one_in(a, 2) ?
 		a->opened : some_payload(a);
 }
@@ -275,6 +318,18 @@ static void keep_pool_fd(struct actor *a, union xm_request *r)
 	a->pool_fd = r->pool_fd.fd;
 }
 
+/* As often as not the one with fewer roles is what later joins come by. */
+static void keep_narrowed(struct actor *a, union xm_request *r)
+{
+	if (one_in(a, 2)) {
+		close(r->narrow.fd);
+		return;
+	}
+	if (a->pool_fd >= 0)
+		close(a->pool_fd);
+	a->pool_fd = r->narrow.fd;
+}
+
 static void map_groups(struct actor *a, union xm_request *r)
 {
 	u32 i;
@@ -297,7 +352,7 @@ static const struct {
 	void (*taken)(struct actor *a, union xm_request *r);
 } kinds[] = {
 	REQUEST(JOIN, fill_join, close_join),
-	REQUEST(POOL_FD, NULL, keep_pool_fd),
+	REQUEST(POOL_FD, fill_pool_fd, keep_pool_fd),
 	REQUEST(ATTACH, fill_attach, map_groups),
 	REQUEST(PAYLOAD, fill_payload, close_payload),
 	REQUEST(SUBSCRIBE, fill_subscribe, NULL),
@@ -314,9 +369,12 @@ static const struct {
 	REQUEST(POLL_FD, fill_poll_fd, keep_polled),
 	REQUEST(CLAIM, fill_claim, NULL),
 	REQUEST(UPGRADE, fill_upgrade, NULL),
+	REQUEST(NARROW, fill_narrow, keep_narrowed),
+	REQUEST(ACCESS, fill_access, NULL),
+	REQUEST(QUOTA, fill_quota, NULL),
 	REQUEST(CLIENT, fill_client, NULL),
 };
-#define KINDS	(sizeof(kinds) / sizeof(*kinds))
+#define KINDS	ARRAY(kinds)
 
 /* ---- all requests that there are ---- */
 

@@ -351,14 +351,15 @@ int raw_pool_exists(const char *name)
 	return err == -ENOENT ? 0 : err ? err : 1;
 }
 
-static unsigned int count_in(const char *path)
+/* What begins like @prefix. */
+static unsigned int count_in(const char *path, const char *prefix)
 {
 	DIR *folder = opendir(path);
 	struct dirent *entry;
 	unsigned int n = 0;
 
 	while (folder && (entry = readdir(folder)))
-		n += entry->d_name[0] != '.';
+		n += entry->d_name[0] != '.' && !strncmp(entry->d_name, prefix, strlen(prefix));
 	if (folder)
 		closedir(folder);
 	return n;
@@ -370,14 +371,14 @@ unsigned int raw_pools_shown(unsigned int want)
 	u64 end = raw_now_ns() + 10000000000ULL;
 	unsigned int n;
 
-	while ((n = count_in("/sys/class/xmem")) != want && raw_now_ns() < end)
+	while ((n = count_in("/sys/class/xmem", "pool")) != want && raw_now_ns() < end)
 		poll(NULL, 0, 1);
 	return n;
 }
 
 unsigned int raw_descriptors(void)
 {
-	return count_in("/proc/self/fd");
+	return count_in("/proc/self/fd", "");
 }
 
 u64 raw_now_ns(void)
