@@ -324,7 +324,7 @@ int xk_join_begin(struct xk_call *call)
 		xk_pool_open(join, call->payer, &roles);
 	if (IS_ERR(pool))
 		return PTR_ERR(pool);
-	err = xm_host_fits(&pool->host.map, join);
+	err = xm_host_fits(&pool->host.map, join) ?: xk_access_fits(pool, join);
 	if (!err)
 		return xk_join(call, pool, roles);
 	xk_pool_unuse(pool);

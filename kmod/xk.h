@@ -429,6 +429,7 @@ void xk_access_free(struct xk_pool *pool);
 void xk_access_of(struct xk_pool *pool, kgid_t *ret_gid, u32 *ret_mode);
 bool xk_access_owns(const struct xk_pool *pool);
 u32 xk_access_roles(struct xk_pool *pool);
+int xk_access_fits(struct xk_pool *pool, const struct xmem_join_request *join);
 u32 xk_access_roles_by_file(struct xk_pool *pool, u32 roles);
 int xk_access_begin(struct xk_call *call);
 

@@ -368,7 +368,8 @@ struct xmem_ring {
  *               F_SEAL_FUTURE_WRITE or F_SEAL_WRITE; a shared one lacks F_SEAL_SHRINK,
  *               F_SEAL_GROW and F_SEAL_SEAL, or is sealed against writing
  *   ERANGE      attach: the slots reach beyond the file's end, or the file has holes;
- *               join: the pool exists, and is smaller than is asked for
+ *               join: the pool exists, and is smaller than is asked for, or, if it is the
+ *               caller's, lets in more than `mode` (see there)
  *   EUSERS      join: the pool's client table is full
  *   ENOSPC      attach: the pool has too few free slots; renew: the slot is worn out;
  *               upgrade: the slot's generations are used up until its owner renews them
@@ -494,7 +495,9 @@ struct xmem_join_request {
 	__u32 owner_uid;		/* in: with OWNER, in the caller's user namespace; else 0;
 					 * out: the creator's; ~0: it has no number there */
 	__u32 mode;			/* in: of a pool that is created; 0: XMEM_MODE_DEFAULT; with
-					 * FD 0; out: the pool's */
+					 * FD 0. If the caller's pool exists: 0, or it must not
+					 * let in more than this, STRICT counted, nor have bits
+					 * for another group than gid (ERANGE). out: the pool's */
 	__u32 gid;			/* in: with GROUP; else 0, and the group is the caller's;
 					 * out: the pool's, as owner_uid */
 	__u32 roles;			/* in: 0; out: mask of those that the client may pass on
