@@ -267,6 +267,7 @@ static struct file *xk_join_file(struct xk_call *call, struct xk_pool *pool)
 		xk_pool_unuse(pool);
 		return ERR_CAST(client);
 	}
+	xk_pool_born(pool);
 	file = xk_inode_file(client->inode, call->joined_ops, client);
 	if (!IS_ERR(file))
 		return file;
@@ -287,6 +288,7 @@ static int xk_join(struct xk_call *call, struct xk_pool *pool, u32 roles)
 		return PTR_ERR(file);
 	client = file->private_data;
 	client->roles = roles;
+	client->by_fd = join->flags & XMEM_JOIN_FD;
 	area = xk_chunk_new(pool, client->payer, xk_header(pool)->area_stride, XK_AREA);
 	err = PTR_ERR_OR_ZERO(area);
 	if (!err) {
