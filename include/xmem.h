@@ -196,7 +196,7 @@ struct xmem_pool_options {
  *	E2BIG	the options are newer than this library and ask for something it lacks
  *	ENOENT	XMEM_OPEN_EXISTING or USER/NAME, and there is no such pool, or it is another
  *		user's and does not let this one in at all
- *	EEXIST	XMEM_OPEN_EXCLUSIVE, and there is one
+ *	EEXIST	XMEM_OPEN_EXCLUSIVE, and there is one that not only other users keep
  *	ERANGE	the pool is there and smaller than the options ask for; or it is this user's,
  *		and its mode or group let in more than `mode` and `gid` would, so that whom
  *		these keep out may be in it
@@ -694,8 +694,10 @@ struct xmem_pool *xmem_pool_reopen(struct xmem_pool *pool);
 /*
  * Make a descriptor with which a process can join this pool, of whichever user it is: in the roles
  * that this client has, which are all if it has made the pool, and otherwise those that the mode,
- * or the descriptor by which it joined, has given it. What was passed on cannot be taken back.
- * Returns: the descriptor, which is close-on-exec, or -errno: -EMFILE.
+ * gives it now, or the descriptor by which it joined has given it. What was passed on cannot be
+ * taken back.
+ * Returns: the descriptor, which is close-on-exec, or -errno: -EMFILE; -EACCES: it joined another
+ * user's pool by name, and the mode does not let it in any more; -EDQUOT.
  * Ownership: the caller closes it. Threads: any. Since: 0.2.
  */
 int xmem_pool_fd(struct xmem_pool *pool);

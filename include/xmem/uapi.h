@@ -467,7 +467,9 @@ struct xmem_pools_request {
  * The daemon makes the connection itself the client, once.
  */
 #define XMEM_JOIN_EXISTING	(1u << 0)	/* do not create the pool, but fail (ENOENT) */
-#define XMEM_JOIN_EXCLUSIVE	(1u << 1)	/* create it, and fail if it exists (EEXIST) */
+#define XMEM_JOIN_EXCLUSIVE	(1u << 1)	/* create it, and fail if it exists (EEXIST); in
+						 * the kernel not if only other users keep it:
+						 * then it loses its name */
 #define XMEM_JOIN_FD		(1u << 2)	/* join the pool of pool_fd; the name is empty */
 #define XMEM_JOIN_OWNER		(1u << 4)	/* the pool of that name that owner_uid has made;
 						 * another user's is never created (ENOENT), nor
@@ -806,8 +808,9 @@ struct xmem_upgrade_request {
  */
 enum xmem_quota {
 	/* Of a user. Kernel: user_max_* in /sys/module/xmem/parameters */
-	XMEM_QUOTA_USER_POOLS = 0,	/* one that has ended counts as long as a client of it has
-					 * its file open, or a file of a driver is being released */
+	XMEM_QUOTA_USER_POOLS = 0,	/* kernel: of which it has a file of a client, of poll_fd or
+					 * pool_fd, whoever made them; one that has ended, too,
+					 * and while a file of a driver is being released */
 	XMEM_QUOTA_USER_CLIENTS = 1,	/* also ended ones, likewise (kernel) */
 	XMEM_QUOTA_USER_SLOTS = 2,	/* that have a payload, as the next two; kernel, as these
 					 * are all but pools, clients and files */
