@@ -6,6 +6,7 @@
 
 #define GROUP_SHIFT	3	/* of the group's bits in a mode */
 #define OWNER_SHIFT	6
+#define GROUP_BITS	((XMEM_MODE_READ | XMEM_MODE_WRITE) << GROUP_SHIFT)
 
 static u32 xm_role_bit(u32 role)
 {
@@ -47,6 +48,21 @@ int xm_role_permit(u32 roles, u32 role, bool owner)
 	if (roles & xm_role_bit(role))
 		return 0;
 	return roles || owner ? -EACCES : -ENOENT;
+}
+
+int xm_access_fits(u32 mode, u32 gid, const struct xmem_join_request *join)
+{
+	u32 more = mode & ~join->mode & XMEM_MODE_KNOWN & ~XMEM_MODE_STRICT;
+
+	if (!join->mode)
+		return 0;
+	/* To be strict is less, not more. */
+	if (more || (join->mode & ~mode & XMEM_MODE_STRICT))
+		return -ERANGE;
+	/* The bits of another group let in others than those of the one that is asked for. */
+	if (join->flags & XMEM_JOIN_GROUP && join->gid != gid && mode & GROUP_BITS)
+		return -ERANGE;
+	return 0;
 }
 
 int xm_roles_narrow(u32 has, u32 wanted, u32 *ret_roles)

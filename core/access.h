@@ -27,6 +27,12 @@ int xm_mode_check(u32 mode);
 int xm_role_permit(u32 roles, u32 role, bool owner);
 
 /*
+ * Is a pool that is there, of @mode and group @gid, as strict as its owner asks by @join? 0 or
+ * -ERANGE: it lets in more. A join that gives no mode takes what there is.
+ */
+int xm_access_fits(u32 mode, u32 gid, const struct xmem_join_request *join);
+
+/*
  * A mask for a new descriptor of a pool: @wanted, or if that is 0 all that the caller @has. 0 or
  * -EINVAL: there are no such roles; -EACCES: more than it has.
  */

@@ -116,6 +116,8 @@ static int serve_join(struct xd_call *call)
 	if (err)
 		return err;
 	err = xm_host_fits(&pool->host.map, join);
+	if (!err)
+		err = xm_access_fits(pool->mode, getegid(), join);
 	if (err)
 		return err;
 	join->fd = -1;		/* its connection is the client */

@@ -160,8 +160,9 @@ struct xmem_pool_options {
 					 * in place, nor what it forwards, which stays as long as
 					 * its owner keeps it */
 	uint32_t mode;			/* of the pool, if it is made: who may join it, as 0640; 0:
-					 * 0600, its owner alone. A umask does not count; since
-					 * 0.5, as the next */
+					 * 0600, its owner alone. A umask does not count. One
+					 * that is there must not let in more (ERANGE); 0: it
+					 * may; since 0.5, as the next */
 	uint32_t gid;			/* with XMEM_OPEN_GROUP: a group of this user; else 0, and
 					 * the group is this process's */
 };
@@ -195,8 +196,10 @@ struct xmem_pool_options {
  *	E2BIG	the options are newer than this library and ask for something it lacks
  *	ENOENT	XMEM_OPEN_EXISTING or USER/NAME, and there is no such pool, or it is another
  *		user's and does not let this one in at all
- *	EEXIST	XMEM_OPEN_EXCLUSIVE, and there is one
- *	ERANGE	the pool is there and smaller than the options ask for
+ *	EEXIST	XMEM_OPEN_EXCLUSIVE, and there is one that not only other users keep
+ *	ERANGE	the pool is there and smaller than the options ask for; or it is this user's,
+ *		and its mode or group let in more than `mode` and `gid` would, so that whom
+ *		these keep out may be in it
  *	EPERM	`gid` is no group of this user; or the folder of the daemon's address is not
  *		this user's alone; the message names it
  *	EACCES	the pool lets this user in as a reader only; or this user may not open
@@ -691,8 +694,10 @@ struct xmem_pool *xmem_pool_reopen(struct xmem_pool *pool);
 /*
  * Make a descriptor with which a process can join this pool, of whichever user it is: in the roles
  * that this client has, which are all if it has made the pool, and otherwise those that the mode,
- * or the descriptor by which it joined, has given it. What was passed on cannot be taken back.
- * Returns: the descriptor, which is close-on-exec, or -errno: -EMFILE.
+ * gives it now, or the descriptor by which it joined has given it. What was passed on cannot be
+ * taken back.
+ * Returns: the descriptor, which is close-on-exec, or -errno: -EMFILE; -EACCES: it joined another
+ * user's pool by name, and the mode does not let it in any more; -EDQUOT.
  * Ownership: the caller closes it. Threads: any. Since: 0.2.
  */
 int xmem_pool_fd(struct xmem_pool *pool);

@@ -80,6 +80,17 @@ u32 xk_access_roles(struct xk_pool *pool)
 	return xm_access(__kuid_val(pool->owner), mode, &who);
 }
 
+/* Is it as strict as its owner asks? Others join what there is. */
+int xk_access_fits(struct xk_pool *pool, const struct xmem_join_request *join)
+{
+	kgid_t gid;
+	u32 mode;
+
+	xk_access_of(pool, &gid, &mode);
+	return xk_access_owns(pool) ?
+	       xm_access_fits(mode, from_kgid(current_user_ns(), gid), join) : 0;
+}
+
 /* The same for who has a descriptor of the pool with @roles. */
 u32 xk_access_roles_by_file(struct xk_pool *pool, u32 roles)
 {

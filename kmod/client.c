@@ -29,6 +29,8 @@ static void xk_client_free(struct xk_client *client)
 	xk_payer_put(client->payer);
 	put_pid(client->pid);
 	mmdrop(client->mm);
+	if (client->stake)
+		xk_stake_drop(client->pool, client->stake);
 	xk_pool_client_goes(client->pool);
 	xk_pool_put(client->pool);
 	kfree(client);
@@ -44,6 +46,18 @@ static void xk_client_release(struct kref *kref)
 void xk_client_put(struct xk_client *client)
 {
 	kref_put(&client->kref, xk_client_release);
+}
+
+/*
+ * A file of the client has gone. With the last one its user has nothing of the pool by this client,
+ * whatever others still have to receive of it.
+ */
+void xk_client_close(struct xk_client *client)
+{
+	if (!refcount_dec_and_test(&client->files))
+		return;
+	xk_stake_drop(client->pool, client->stake);
+	client->stake = NULL;
 }
 
 /* The client that has this id, with a reference, or NULL. */
@@ -160,8 +174,14 @@ int xk_client_begin(struct xk_call *call)
 
 static int xk_client_prepare(struct xk_client *client)
 {
-	struct inode *inode = xk_inode_new();
+	struct xk_stake *stake = xk_stake_take(client->pool, client->payer);
+	struct inode *inode;
 
+	if (IS_ERR(stake))
+		return PTR_ERR(stake);
+	client->stake = stake;
+	refcount_set(&client->files, 1);
+	inode = xk_inode_new();
 	if (IS_ERR(inode))
 		return PTR_ERR(inode);
 	client->inode = inode;

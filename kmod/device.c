@@ -20,11 +20,12 @@ static int xk_client_flush(struct file *filp, fl_owner_t id)
 }
 
 /* It also undoes a join whose answer did not reach the caller. */
-static int xk_client_close(struct inode *inode, struct file *filp)
+static int xk_client_release(struct inode *inode, struct file *filp)
 {
 	struct xk_client *client = filp->private_data;
 
 	xk_client_end(client);
+	xk_client_close(client);
 	xk_client_put(client);
 	return 0;
 }
@@ -46,7 +47,7 @@ static long xk_client_ioctl(struct file *filp, unsigned int cmd, unsigned long a
 static const struct file_operations xk_client_fops = {
 	.owner = THIS_MODULE,
 	.flush = xk_client_flush,
-	.release = xk_client_close,
+	.release = xk_client_release,
 	.unlocked_ioctl = xk_client_ioctl,
 	.mmap = xk_mmap,
 	.poll = xk_poll,

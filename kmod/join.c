@@ -267,6 +267,7 @@ static struct file *xk_join_file(struct xk_call *call, struct xk_pool *pool)
 		xk_pool_unuse(pool);
 		return ERR_CAST(client);
 	}
+	xk_pool_born(pool);
 	file = xk_inode_file(client->inode, call->joined_ops, client);
 	if (!IS_ERR(file))
 		return file;
@@ -287,6 +288,7 @@ static int xk_join(struct xk_call *call, struct xk_pool *pool, u32 roles)
 		return PTR_ERR(file);
 	client = file->private_data;
 	client->roles = roles;
+	client->by_fd = join->flags & XMEM_JOIN_FD;
 	area = xk_chunk_new(pool, client->payer, xk_header(pool)->area_stride, XK_AREA);
 	err = PTR_ERR_OR_ZERO(area);
 	if (!err) {
@@ -324,7 +326,7 @@ int xk_join_begin(struct xk_call *call)
 		xk_pool_open(join, call->payer, &roles);
 	if (IS_ERR(pool))
 		return PTR_ERR(pool);
-	err = xm_host_fits(&pool->host.map, join);
+	err = xm_host_fits(&pool->host.map, join) ?: xk_access_fits(pool, join);
 	if (!err)
 		return xk_join(call, pool, roles);
 	xk_pool_unuse(pool);

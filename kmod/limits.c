@@ -57,16 +57,27 @@ int xk_charge_pool(struct xk_payer *payer)
 		if (err)
 			return err;
 	} while (!atomic_try_cmpxchg(&pools_charged, &pools, pools + 1));
-	err = xk_charge(payer, NULL, XMEM_QUOTA_USER_POOLS, 1);
-	if (err)
-		atomic_dec(&pools_charged);
-	return err;
+	return 0;
 }
 
-void xk_uncharge_pool(struct xk_payer *payer)
+void xk_uncharge_pool(void)
 {
-	xk_uncharge(payer, XMEM_QUOTA_USER_POOLS, 1);
 	atomic_dec(&pools_charged);
+}
+
+/*
+ * Account for one more pool that the payer's user has something of. It takes none of all pools, but
+ * who did not make it may keep it for as long, so it is given no more of them than if it had.
+ */
+int xk_charge_stake(struct xk_pool *pool, struct xk_payer *payer)
+{
+	int pools = atomic_read(&pools_charged), err = 0;
+	int most = min_t(unsigned int, READ_ONCE(xk_max_pools), INT_MAX);
+
+	if (payer != pool->payer)
+		err = xk_share(payer, pool, XMEM_QUOTA_USER_POOLS, XMEM_QUOTA_SHARE_POOLS, 1,
+			       max(most - pools, 0));
+	return err ?: xk_charge(payer, pool, XMEM_QUOTA_USER_POOLS, 1);
 }
 
 /* Counts them, if there are not too many then. */

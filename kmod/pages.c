@@ -176,6 +176,21 @@ struct xk_chunk *xk_chunk_new(struct xk_pool *pool, struct xk_payer *payer, u64 
 	return ERR_PTR(err);
 }
 
+/* Another user pays for a table. Its pages are not charged anew: they are there. */
+void xk_chunk_pass(struct xk_chunk *table, struct xk_payer *payer)
+{
+	struct xk_payer *before = table->payer;
+	u64 bytes = (u64)table->now->count << PAGE_SHIFT;
+
+	WARN_ON(table->kind != XK_TABLE || table->now->payer != before);
+	xk_charge_anyhow(payer, XMEM_QUOTA_USER_PAGE_BYTES, bytes);
+	xk_uncharge(before, XMEM_QUOTA_USER_PAGE_BYTES, bytes);
+	table->payer = xk_payer_get(payer);
+	table->now->payer = xk_payer_get(payer);
+	xk_payer_put(before);
+	xk_payer_put(before);
+}
+
 /* Step 1: put @chunk where no chunk was. The caller then unmaps the zero pages there. */
 void xk_chunk_place(struct xk_pool *pool, struct xk_chunk **place, struct xk_chunk *chunk,
 		    struct xk_client *writer)

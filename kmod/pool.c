@@ -102,6 +102,7 @@ static void xk_pool_init(struct xk_pool *pool)
 	kref_init(&pool->kref);
 	refcount_set(&pool->users, 1);
 	INIT_LIST_HEAD(&pool->list);
+	INIT_LIST_HEAD(&pool->stakes);
 	pool->net = xk_net_number();
 	mutex_init(&pool->lock);
 	mutex_init(&pool->upgrade_lock);
@@ -144,10 +145,31 @@ static void xk_pool_free(struct xk_pool *pool)
 	kvfree(pool);
 }
 
+/* Until it has a client it counts for its maker, who is told now if it has too many pools. */
+static int xk_pool_conceive(struct xk_pool *pool)
+{
+	struct xk_stake *birth = xk_stake_take(pool, pool->payer);
+
+	if (IS_ERR(birth))
+		return PTR_ERR(birth);
+	pool->birth = birth;
+	return 0;
+}
+
+/* Its first client has a stake, so its maker needs none for that. Later calls do nothing. */
+void xk_pool_born(struct xk_pool *pool)
+{
+	struct xk_stake *birth = xchg(&pool->birth, NULL);
+
+	if (birth)
+		xk_stake_drop(pool, birth);
+}
+
 /* Frees a pool that only the caller knows, because it could not be made ready. */
 void xk_pool_discard(struct xk_pool *pool)
 {
-	xk_uncharge_pool(pool->payer);
+	xk_uncharge_pool();
+	xk_pool_born(pool);
 	xk_pool_free(pool);
 }
 
@@ -173,7 +195,9 @@ struct xk_pool *xk_pool_new(const struct xmem_join_request *join, struct xk_paye
 	pool->charged = true;
 	pool->payer = xk_payer_get(payer);
 	xk_pool_init(pool);
-	err = xk_access_prepare(pool, join);
+	err = xk_pool_conceive(pool);
+	if (!err)
+		err = xk_access_prepare(pool, join);
 	if (!err)
 		err = xk_pool_lay_out(pool, join);
 	if (!err)
@@ -184,7 +208,7 @@ struct xk_pool *xk_pool_new(const struct xmem_join_request *join, struct xk_paye
 err_struct:
 	kvfree(pool);
 err_charge:
-	xk_uncharge_pool(payer);
+	xk_uncharge_pool();
 	return ERR_PTR(err);
 }
 
@@ -198,6 +222,8 @@ static void xk_pool_release(struct kref *kref)
 	struct xk_pool *pool = container_of(kref, struct xk_pool, kref);
 
 	WARN_ON(!pool->dead || pool->device || pool->charged);
+	xk_pool_born(pool);
+	WARN_ON(!list_empty(&pool->stakes));
 	xk_pool_free(pool);
 }
 
@@ -233,7 +259,7 @@ static void xk_pool_uncharge(struct xk_pool *pool)
 	if (!pool->charged || pool->clients || pool->files || refcount_read(&pool->users))
 		return;
 	pool->charged = false;
-	xk_uncharge_pool(pool->payer);
+	xk_uncharge_pool();
 }
 
 /* The struct of a client is made, and freed. */
@@ -267,6 +293,7 @@ void xk_pool_file_goes(struct xk_pool *pool)
 	WRITE_ONCE(pool->files, pool->files - 1);
 	xk_pool_uncharge(pool);
 	spin_unlock(&pools_lock);
+	xk_stakes_sweep(pool);
 }
 
 /* Gives a use up. The last one frees the name at once; end_work then empties the pool. */
@@ -359,6 +386,9 @@ static struct xk_pool *xk_pool_named(const struct xmem_join_request *join)
 }
 
 /*
+ * Who wants a new pool takes the name from one that only guests keep. They go on in that one,
+ * which no further join finds.
+ *
  * Who may not join gets no use, not even for a moment: with many such moments it could keep a
  * pool that its users have left.
  */
@@ -369,8 +399,12 @@ static struct xk_pool *xk_pool_find_locked(const struct xmem_join_request *join,
 
 	if (!pool)
 		return NULL;
-	if (join->flags & XMEM_JOIN_EXCLUSIVE)
-		return ERR_PTR(-EEXIST);
+	if (join->flags & XMEM_JOIN_EXCLUSIVE) {
+		if (xk_stakes_owners(pool))
+			return ERR_PTR(-EEXIST);
+		list_del_init(&pool->list);
+		return NULL;
+	}
 	*ret_roles = xk_access_roles(pool);
 	err = xm_role_permit(*ret_roles, join->role, xk_access_owns(pool));
 	if (err)

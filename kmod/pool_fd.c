@@ -13,7 +13,8 @@
 #include "xk.h"
 
 struct xk_pool_file {
-	struct xk_pool *pool;		/* with a use */
+	struct xk_pool *pool;		/* with a use, and a reference */
+	struct xk_stake *stake;		/* of the user by whom it was made */
 	u32 roles;			/* in which it lets in whoever has it */
 };
 
@@ -22,6 +23,8 @@ static int xk_pool_fd_release(struct inode *inode, struct file *file)
 	struct xk_pool_file *own = file->private_data;
 
 	xk_pool_unuse(own->pool);
+	xk_stake_drop(own->pool, own->stake);
+	xk_pool_put(own->pool);
 	kfree(own);
 	return 0;
 }
@@ -42,7 +45,7 @@ static const struct file_operations xk_pool_fd_fops = {
 };
 
 /* A new file, which takes over a use of @pool that the caller has, also if that fails. */
-static struct file *xk_pool_file_new(struct xk_pool *pool, u32 roles)
+static struct file *xk_pool_file_new(struct xk_pool *pool, u32 roles, struct xk_payer *payer)
 {
 	struct xk_pool_file *own = kmalloc(sizeof(*own), GFP_KERNEL_ACCOUNT);
 	struct file *file = ERR_PTR(-ENOMEM);
@@ -51,9 +54,18 @@ static struct file *xk_pool_file_new(struct xk_pool *pool, u32 roles)
 		goto err_use;
 	own->pool = pool;
 	own->roles = roles;
+	own->stake = xk_stake_take(pool, payer);
+	if (IS_ERR(own->stake)) {
+		file = ERR_CAST(own->stake);
+		goto err_own;
+	}
 	file = anon_inode_getfile("[xmem-pool]", &xk_pool_fd_fops, own, O_RDWR | O_CLOEXEC);
-	if (!IS_ERR(file))
+	if (!IS_ERR(file)) {
+		xk_pool_get(pool);
 		return file;
+	}
+	xk_stake_drop(pool, own->stake);
+err_own:
 	kfree(own);
 err_use:
 	xk_pool_unuse(pool);
@@ -78,12 +90,24 @@ struct xk_pool *xk_pool_of_fd(int fd, u32 *ret_roles)
 	return pool;
 }
 
+/*
+ * What the client may pass on: of what the mode gave it, it has what the mode gives now. The owner
+ * has what it had when it joined.
+ */
+static u32 xk_client_roles(const struct xk_client *client)
+{
+	if (client->by_fd || xk_access_owns(client->pool))
+		return client->roles;
+	return client->roles & xk_access_roles(client->pool);
+}
+
 int xk_pool_fd_begin(struct xk_call *call)
 {
 	struct xmem_pool_fd_request *request = &call->u.pool_fd;
 	struct xk_pool *pool = call->client->pool;
+	u32 has = xk_client_roles(call->client);
 	struct file *file;
-	int err = xm_roles_narrow(call->client->roles, request->roles, &request->roles);
+	int err = has ? xm_roles_narrow(has, request->roles, &request->roles) : -EACCES;
 
 	if (!err)
 		err = xk_client_lock(call->client);
@@ -94,7 +118,7 @@ int xk_pool_fd_begin(struct xk_call *call)
 	mutex_unlock(&call->client->pool->lock);
 	if (IS_ERR(pool))
 		return -ENOTCONN;
-	file = xk_pool_file_new(pool, request->roles);
+	file = xk_pool_file_new(pool, request->roles, call->payer);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	call->give = file;
@@ -119,7 +143,7 @@ int xk_narrow_begin(struct xk_call *call)
 		xk_pool_unuse(pool);
 		return err;
 	}
-	file = xk_pool_file_new(pool, request->roles);
+	file = xk_pool_file_new(pool, request->roles, call->payer);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	call->give = file;

@@ -406,6 +406,21 @@ bool xk_payers_meet(const struct xk_payer *a, const struct xk_payer *b)
 	return false;
 }
 
+/* Does each of its users pay by the other, too, and is refused by the same rules? */
+bool xk_payers_are_one(const struct xk_payer *a, const struct xk_payer *b)
+{
+	u32 i;
+
+	if (a == b)
+		return true;
+	if (a->count != b->count || a->unlimited != b->unlimited)
+		return false;
+	for (i = 0; i < a->count; i++)
+		if (a->user[i] != b->user[i])
+			return false;
+	return true;
+}
+
 /* Is its user another than the one who has made the pool? */
 bool xk_is_guest(const struct xk_pool *pool, const struct xk_payer *payer)
 {

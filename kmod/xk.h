@@ -15,9 +15,9 @@
  *   core/                                        the bookkeeping in the pages
  *   trace.c users.c limits.c inode.c pages.c     who pays; files, pages, and how many there may be
  *   access.c                                     who may join a pool
- *   pollers.c pool.c client.c unmap.c exited.c   objects: made, found, locked, freed; what
- *                                                clients have mapped; has a client's process
- *                                                exited?
+ *   pollers.c stakes.c pool.c client.c unmap.c   objects: made, found, locked, freed; for
+ *   exited.c                                     whom pools count; what clients have mapped;
+ *                                                has a client's process exited?
  *   wait.c keep.c payload.c                      what a pool has besides its pages
  *   files.c dmabuf.c drivers.c cuda.c kinds.c    the kinds of payload, a file for each; drivers.c:
  *                                                whose devices' files may be payloads
@@ -45,6 +45,7 @@
  *   xk_pool.pages_lock    what a fault looks at; who may write; who has ended
  *   pools_lock            the list of pools, and which count as pools (pool.c)
  *   xk_pool.access_lock   who may join: group and mode
+ *   stakes_lock           for whom pools count (stakes.c)
  *   pid->wait_pidfd.lock  of a client's process: exited.c, which runs below tasklist_lock, too
  *   users_lock, xk_payer.lock  who pays, and what it was last refused (users.c)
  *
@@ -95,6 +96,7 @@ struct xk_client;
 struct xk_kind;
 struct xk_node;
 struct xk_payer;
+struct xk_stake;
 
 #define XK_VERSION		"0.5.0"
 #define XK_PAYLOAD_LISTS	64
@@ -123,7 +125,7 @@ struct xk_pages {
 enum xk_chunk_kind { XK_TABLE, XK_AREA, XK_GROUP };
 struct xk_chunk {
 	enum xk_chunk_kind kind;	/* immutable; a table has no spare pages */
-	struct xk_payer *payer;		/* with a reference; immutable */
+	struct xk_payer *payer;		/* with a reference; only a table's changes: stakes.c */
 
 	/* Written under pool->lock and pages_lock, read under either. */
 	struct xk_pages *now;
@@ -169,6 +171,8 @@ struct xk_pool {
 	kgid_t gid;			/* access_lock, as the next */
 	u32 mode;			/* XMEM_MODE_* */
 
+	struct list_head stakes;	/* stakes_lock: of users who have something of it */
+	struct xk_stake *birth;		/* its maker's, until a client has joined; by xchg */
 	bool charged;			/* pools_lock: it counts as one of the pools */
 	u32 clients;			/* pools_lock: structs of clients that there are */
 	u32 files;			/* written under pools_lock: of drivers, that it keeps or
@@ -226,10 +230,13 @@ struct xk_client {
 	u64 incarnation;
 	u32 role;
 	u32 roles;			/* that it may pass on by pool_fd; set when it joins */
+	bool by_fd;			/* it joined by a descriptor; set then, too */
 	struct mm_struct *mm;		/* grabbed, so that no other mm gets this address */
 	struct pid *pid;
 	kuid_t uid;
 	struct xk_payer *payer;		/* with a reference */
+	struct xk_stake *stake;		/* of the payer, as long as there are */
+	refcount_t files;		/* its own, and those of its poll_fd */
 	struct inode *inode;		/* its address space has every mapping of this client */
 	struct page *zero;		/* what it reads where there is no chunk; see pages.c */
 	struct page *scratch;		/* what it writes after its end */
@@ -375,6 +382,7 @@ void xk_charge_anyhow(struct xk_payer *payer, u32 quota, u64 n);
 void xk_uncharge(struct xk_payer *payer, u32 quota, u64 n);
 int xk_share(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u32 share, u64 n,
 	     u64 free);
+bool xk_payers_are_one(const struct xk_payer *a, const struct xk_payer *b);
 bool xk_payers_meet(const struct xk_payer *a, const struct xk_payer *b);
 bool xk_is_guest(const struct xk_pool *pool, const struct xk_payer *payer);
 int xk_share_of_pool(struct xk_payer *payer, const struct xk_pool *pool, u32 share, u32 has,
@@ -394,7 +402,8 @@ bool xk_no_users(void);
 extern unsigned int xk_max_pools, xk_max_payloads, xk_max_device_files, xk_max_sysfs_slots;
 extern unsigned long xk_max_pool_bytes, xk_max_bytes;
 int xk_charge_pool(struct xk_payer *payer);
-void xk_uncharge_pool(struct xk_payer *payer);
+void xk_uncharge_pool(void);
+int xk_charge_stake(struct xk_pool *pool, struct xk_payer *payer);
 int xk_charge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long pages);
 void xk_uncharge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long pages);
 void xk_host_quota(u32 quota, u64 *ret_used, u64 *ret_most);
@@ -408,6 +417,7 @@ struct file *xk_inode_file(struct inode *inode, const struct file_operations *op
 /* pages.c */
 struct xk_chunk *xk_chunk_new(struct xk_pool *pool, struct xk_payer *payer, u64 bytes,
 			      enum xk_chunk_kind kind);
+void xk_chunk_pass(struct xk_chunk *table, struct xk_payer *payer);
 void xk_chunk_free(struct xk_pool *pool, struct xk_chunk *chunk);
 void xk_chunk_place(struct xk_pool *pool, struct xk_chunk **place, struct xk_chunk *chunk,
 		    struct xk_client *writer);
@@ -429,6 +439,7 @@ void xk_access_free(struct xk_pool *pool);
 void xk_access_of(struct xk_pool *pool, kgid_t *ret_gid, u32 *ret_mode);
 bool xk_access_owns(const struct xk_pool *pool);
 u32 xk_access_roles(struct xk_pool *pool);
+int xk_access_fits(struct xk_pool *pool, const struct xmem_join_request *join);
 u32 xk_access_roles_by_file(struct xk_pool *pool, u32 roles);
 int xk_access_begin(struct xk_call *call);
 
@@ -437,6 +448,12 @@ struct xk_pollers *xk_pollers_new(void);
 void xk_pollers_free(struct xk_pollers *pollers);
 void xk_pollers_wake(struct xk_pollers *pollers, __poll_t events);
 
+/* stakes.c */
+struct xk_stake *xk_stake_take(struct xk_pool *pool, struct xk_payer *payer);
+void xk_stake_drop(struct xk_pool *pool, struct xk_stake *stake);
+void xk_stakes_sweep(struct xk_pool *pool);
+bool xk_stakes_owners(struct xk_pool *pool);
+
 /* pool.c */
 extern struct workqueue_struct *xk_end_wq;	/* only for end_work */
 extern struct workqueue_struct *xk_wq;		/* for the other work of pools */
@@ -444,6 +461,7 @@ int xk_pools_init(void);
 void xk_pools_exit(void);
 struct xk_pool *xk_pool_new(const struct xmem_join_request *join, struct xk_payer *payer);
 void xk_pool_discard(struct xk_pool *pool);
+void xk_pool_born(struct xk_pool *pool);
 struct xk_pool *xk_pool_find(const struct xmem_join_request *join, u32 *ret_roles);
 bool xk_pool_is_callers(const struct xmem_join_request *join);
 struct xk_pool *xk_pool_enlist(struct xk_pool *new, const struct xmem_join_request *join,
@@ -466,6 +484,7 @@ u32 xk_client_sibling(const struct xk_client *client);
 int xk_client_begin(struct xk_call *call);
 struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer *payer);
 void xk_client_put(struct xk_client *client);
+void xk_client_close(struct xk_client *client);
 struct xk_client *xk_client_of(struct xk_pool *pool, u32 id);
 void xk_client_place(struct xk_pool *pool, u32 id, struct xk_client *client);
 bool xk_client_is_gone(const struct xk_client *client);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/access.h"
 #include "host_info.h"
 #include "join.h"
 #include "reach.h"
@@ -24,6 +25,20 @@ static int too_small(const char *name, const struct xmem_join_request *request)
 		"least %u, %u and %u; the first to open it decides",
 		name, there.slots, there.clients_max, there.ring_entries, request->slots,
 		request->clients, request->ring_entries);
+}
+
+/* Or it lets in more than this process, whose pool it is, asks for by its mode. */
+static int does_not_fit(const char *name, const struct xmem_join_request *request)
+{
+	struct xmem_pool_entry there;
+
+	if (!request->mode || !xl_pool_find(request, &there) ||
+	    !xm_access_fits(there.mode, there.gid, request))
+		return too_small(name, request);
+	return xl_fail(ERANGE, "open %s: it is there, with mode 0%03o and group %u, which let in "
+			       "more than 0%03o, for which is asked: xmem_pool_set_mode changes "
+			       "that, a mode of 0 takes it as it is",
+		       name, there.mode, there.gid, request->mode);
 }
 
 /*
@@ -53,7 +68,7 @@ int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join
 	case EEXIST:
 		return xl_fail(EEXIST, "there is a %s on the %s host already", name, host);
 	case ERANGE:
-		return too_small(name, request);
+		return does_not_fit(name, request);
 	case EUSERS:
 		return full(name, request);
 	case EDQUOT:

@@ -52,13 +52,36 @@ void xl_opening_drop(struct xmem_pool *pool)
 		close(fd);
 }
 
+/* The pool as it is: its owner may have changed mode and group since this process opened it. */
+static struct xmem_pool_options as_it_is(const struct xmem_pool_options *options)
+{
+	struct xmem_pool_options there = *options;
+
+	there.flags &= ~(XMEM_OPEN_EXCLUSIVE | XMEM_OPEN_GROUP);
+	there.mode = there.gid = 0;
+	return there;
+}
+
+/* If it has ended it is made again as it was wanted at first. */
+static struct xmem_pool *join_by_name(const char *name, const struct xmem_pool_options *options)
+{
+	struct xmem_pool_options there = as_it_is(options), new = *options;
+	struct xmem_pool *pool;
+
+	there.flags |= XMEM_OPEN_EXISTING;
+	pool = xmem_pool_open(name, &there);
+	if (pool || options->flags & XMEM_OPEN_EXISTING || xmem_peek_last_error(NULL) != -ENOENT)
+		return pool;
+	new.flags &= ~XMEM_OPEN_EXCLUSIVE;
+	return xmem_pool_open(name, &new);
+}
+
 /* By which name or descriptor can it be joined? */
 static struct xmem_pool *join_again(const struct xl_opening *opening)
 {
-	struct xmem_pool_options options = opening->options;
+	struct xmem_pool_options options = as_it_is(&opening->options);
 	char name[XMEM_NAME_BYTES + 12];
 
-	options.flags &= ~XMEM_OPEN_EXCLUSIVE;
 	if (opening->fd >= 0)
 		return xmem_pool_open_fd(opening->fd, &options);
 	if (!*opening->name && options.flags & XMEM_OPEN_INHERIT) {
@@ -80,7 +103,7 @@ static struct xmem_pool *join_again(const struct xl_opening *opening)
 	}
 	/* By its user too: this process may have become another's meanwhile. */
 	snprintf(name, sizeof(name), "%u/%s", opening->owner, opening->name);
-	return xmem_pool_open(name, &options);
+	return join_by_name(name, &opening->options);
 }
 
 XMEM_API struct xmem_pool *xmem_pool_reopen(struct xmem_pool *pool)

@@ -368,7 +368,8 @@ struct xmem_ring {
  *               F_SEAL_FUTURE_WRITE or F_SEAL_WRITE; a shared one lacks F_SEAL_SHRINK,
  *               F_SEAL_GROW and F_SEAL_SEAL, or is sealed against writing
  *   ERANGE      attach: the slots reach beyond the file's end, or the file has holes;
- *               join: the pool exists, and is smaller than is asked for
+ *               join: the pool exists, and is smaller than is asked for, or, if it is the
+ *               caller's, lets in more than `mode` (see there)
  *   EUSERS      join: the pool's client table is full
  *   ENOSPC      attach: the pool has too few free slots; renew: the slot is worn out;
  *               upgrade: the slot's generations are used up until its owner renews them
@@ -466,7 +467,9 @@ struct xmem_pools_request {
  * The daemon makes the connection itself the client, once.
  */
 #define XMEM_JOIN_EXISTING	(1u << 0)	/* do not create the pool, but fail (ENOENT) */
-#define XMEM_JOIN_EXCLUSIVE	(1u << 1)	/* create it, and fail if it exists (EEXIST) */
+#define XMEM_JOIN_EXCLUSIVE	(1u << 1)	/* create it, and fail if it exists (EEXIST); in
+						 * the kernel not if only other users keep it:
+						 * then it loses its name */
 #define XMEM_JOIN_FD		(1u << 2)	/* join the pool of pool_fd; the name is empty */
 #define XMEM_JOIN_OWNER		(1u << 4)	/* the pool of that name that owner_uid has made;
 						 * another user's is never created (ENOENT), nor
@@ -494,7 +497,9 @@ struct xmem_join_request {
 	__u32 owner_uid;		/* in: with OWNER, in the caller's user namespace; else 0;
 					 * out: the creator's; ~0: it has no number there */
 	__u32 mode;			/* in: of a pool that is created; 0: XMEM_MODE_DEFAULT; with
-					 * FD 0; out: the pool's */
+					 * FD 0. If the caller's pool exists: 0, or it must not
+					 * let in more than this, STRICT counted, nor have bits
+					 * for another group than gid (ERANGE). out: the pool's */
 	__u32 gid;			/* in: with GROUP; else 0, and the group is the caller's;
 					 * out: the pool's, as owner_uid */
 	__u32 roles;			/* in: 0; out: mask of those that the client may pass on
@@ -803,8 +808,9 @@ struct xmem_upgrade_request {
  */
 enum xmem_quota {
 	/* Of a user. Kernel: user_max_* in /sys/module/xmem/parameters */
-	XMEM_QUOTA_USER_POOLS = 0,	/* one that has ended counts as long as a client of it has
-					 * its file open, or a file of a driver is being released */
+	XMEM_QUOTA_USER_POOLS = 0,	/* kernel: of which it has a file of a client, of poll_fd or
+					 * pool_fd, whoever made them; one that has ended, too,
+					 * and while a file of a driver is being released */
 	XMEM_QUOTA_USER_CLIENTS = 1,	/* also ended ones, likewise (kernel) */
 	XMEM_QUOTA_USER_SLOTS = 2,	/* that have a payload, as the next two; kernel, as these
 					 * are all but pools, clients and files */

@@ -134,6 +134,32 @@ TEST(P4_the_mode_of_a_pool_that_is_there_stays)
 	xmem_pool_close(pool);
 }
 
+/* It may have been kept open by those whom the stricter mode would keep out. */
+TEST(P4_a_pool_laxer_than_its_owner_asks_is_ERANGE)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = open_as(name, 0, 0600), *again;
+
+	CHECK(pool);
+	REFUSED(open_as(name, 0, 0400), ERANGE);
+	CHECK(says("0600") && says("0400") && says("xmem_pool_set_mode"));
+	REFUSED(open_as(name, XMEM_OPEN_EXISTING, XMEM_MODE_STRICT | 0600), ERANGE);
+	REFUSED(open_as(name, XMEM_OPEN_WRITER, XMEM_MODE_STRICT | 0600), ERANGE);
+	WORKED(xmem_pool_set_mode(pool, XMEM_MODE_STRICT | 0400, XMEM_GID_SAME));
+	again = open_as(name, 0, 0400);
+	CHECK(again);
+	xmem_pool_close(again);
+	/* Who joins again takes what there is: the mode may have been changed since. */
+	again = open_as(name, 0, XMEM_MODE_STRICT | 0400);
+	CHECK(again);
+	WORKED(xmem_pool_set_mode(pool, 0600, XMEM_GID_SAME));
+	xmem_pool_close(pool);
+	pool = xmem_pool_reopen(again);
+	CHECK(pool);
+	xmem_pool_close(again);
+	xmem_pool_close(pool);
+}
+
 TEST(API_modes_that_make_no_sense_are_EINVAL)
 {
 	struct xmem_pool_options gid = { .size = sizeof(gid), .gid = 7 };

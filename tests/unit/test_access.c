@@ -98,6 +98,44 @@ START_TEST(a_role_that_is_lacking_is_EACCES_and_none_is_ENOENT)
 }
 END_TEST
 
+/* Who makes a pool again wants it as strict as it says, or is told. */
+START_TEST(a_pool_that_lets_in_more_than_is_asked_for_is_ERANGE)
+{
+	static const struct {
+		u32 there, asked;
+		int err;
+	} table[] = {
+		{ 0600, 0, 0 },		/* no mode takes what there is */
+		{ XMEM_MODE_STRICT | 0666, 0, 0 },
+		{ 0600, 0600, 0 },
+		{ 0400, 0600, 0 },
+		{ 0600, 0666, 0 },
+		{ 0644, 0600, -ERANGE },
+		{ 0600, 0400, -ERANGE },
+		{ 0640, 0604, -ERANGE },
+		{ 0660, 0640, -ERANGE },
+		{ 0606, 0644, -ERANGE },
+		{ XMEM_MODE_STRICT | 0600, 0600, 0 },
+		{ 0600, XMEM_MODE_STRICT | 0600, -ERANGE },
+		{ XMEM_MODE_STRICT | 0644, XMEM_MODE_STRICT | 0640, -ERANGE },
+	};
+	struct xmem_join_request join = { 0 };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(table); i++) {
+		join.mode = table[i].asked;
+		ck_assert_int_eq(xm_access_fits(table[i].there, 5, &join), table[i].err);
+	}
+	/* The same bits for another group let in others. */
+	join = (struct xmem_join_request){ .flags = XMEM_JOIN_GROUP, .gid = 6, .mode = 0640 };
+	ck_assert_int_eq(xm_access_fits(0640, 5, &join), -ERANGE);
+	ck_assert_int_eq(xm_access_fits(0640, 6, &join), 0);
+	ck_assert_int_eq(xm_access_fits(0600, 5, &join), 0);
+	join.mode = 0;
+	ck_assert_int_eq(xm_access_fits(0640, 5, &join), 0);
+}
+END_TEST
+
 START_TEST(a_mask_of_roles_never_grows)
 {
 	u32 has, wanted;
@@ -195,6 +233,7 @@ void access_tests(Suite *suite)
 	tcase_add_test(tcase, a_mode_lets_in_one_class_by_its_bits);
 	tcase_add_test(tcase, modes_that_make_no_sense_are_EINVAL);
 	tcase_add_test(tcase, a_role_that_is_lacking_is_EACCES_and_none_is_ENOENT);
+	tcase_add_test(tcase, a_pool_that_lets_in_more_than_is_asked_for_is_ERANGE);
 	tcase_add_test(tcase, a_mask_of_roles_never_grows);
 	tcase_add_test(tcase, fields_of_a_join_need_their_flags);
 	tcase_add_test(tcase, fields_of_access_need_their_flags);

@@ -330,7 +330,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_send",
     ),
     "EACCES": (
-        "xmem_pool_open", "xmem_data", "xmem_pool_open_fd", "xmem_pool_reopen",
+        "xmem_pool_open", "xmem_data", "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_pool_fd",
         "xmem_pool_fd_narrow", "xmem_copy", "xmem_copy_bytes", "xmem_data_private",
         "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view",
         "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on",
@@ -372,7 +372,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "EDQUOT": (
         "xmem_pool_open", "xmem_preallocate", "xmem_acquire", "xmem_pool_poll_fd",
-        "xmem_subscription_poll_fd", "xmem_pool_open_fd", "xmem_pool_reopen",
+        "xmem_subscription_poll_fd", "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_pool_fd",
         "xmem_preallocate_cuda", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_host_query",
         "xmem_limit_next", "xmem_pool_next", "xmem_preallocate_with", "xmem_attach_fd",
     ),

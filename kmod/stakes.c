@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Stakes: for which users a pool counts as one of theirs.
+ *
+ * Whoever has a client's file, a file of its poll_fd, or a descriptor of a pool, keeps the pool, or
+ * what is left of it, whoever has made it. So the pool counts for each user who does, as long as it
+ * does: for its maker no longer than for others, or a guest could keep it at the maker's expense.
+ * The pool's table is paid for by one of them; its maker is the first.
+ *
+ * A user is known by its payer: that of the file of /dev/xmem by which the client was made, or of
+ * the client that made the descriptor. What it passes on to others stays its own.
+ */
+#include <linux/slab.h>
+
+#include "xk.h"
+
+struct xk_stake {
+	struct list_head node;		/* stakes_lock, as the next */
+	u32 count;			/* of what the payer's user has of the pool */
+	struct xk_payer *payer;		/* with a reference; immutable */
+};
+
+static DEFINE_SPINLOCK(stakes_lock);
+
+static struct xk_stake *xk_stake_of(const struct xk_pool *pool, const struct xk_payer *payer)
+{
+	struct xk_stake *stake;
+
+	lockdep_assert_held(&stakes_lock);
+	list_for_each_entry(stake, &pool->stakes, node)
+		if (xk_payers_are_one(stake->payer, payer))
+			return stake;
+	return NULL;
+}
+
+static void xk_stake_free(struct xk_stake *stake)
+{
+	xk_uncharge(stake->payer, XMEM_QUOTA_USER_POOLS, 1);
+	xk_payer_put(stake->payer);
+	kfree(stake);
+}
+
+/* One that counts as a pool of the payer's, and of which nobody knows. */
+static struct xk_stake *xk_stake_new(struct xk_pool *pool, struct xk_payer *payer)
+{
+	struct xk_stake *stake = kzalloc(sizeof(*stake), GFP_KERNEL_ACCOUNT);
+	int err = stake ? xk_charge_stake(pool, payer) : -ENOMEM;
+
+	if (!err) {
+		stake->payer = xk_payer_get(payer);
+		stake->count = 1;
+		return stake;
+	}
+	kfree(stake);
+	return ERR_PTR(err);
+}
+
+/*
+ * The payer has one more thing that keeps the pool. -EDQUOT: it is its first, and its user has as
+ * many pools as it may have.
+ */
+struct xk_stake *xk_stake_take(struct xk_pool *pool, struct xk_payer *payer)
+{
+	struct xk_stake *stake, *new = NULL;
+
+	spin_lock(&stakes_lock);
+	stake = xk_stake_of(pool, payer);
+	if (stake)
+		stake->count++;
+	spin_unlock(&stakes_lock);
+	if (stake)
+		return stake;
+	new = xk_stake_new(pool, payer);
+	if (IS_ERR(new))
+		return new;
+	spin_lock(&stakes_lock);
+	stake = xk_stake_of(pool, payer);
+	if (stake)
+		stake->count++;
+	else
+		list_add_tail(&new->node, &pool->stakes);
+	spin_unlock(&stakes_lock);
+	if (!stake)
+		return new;
+	xk_stake_free(new);
+	return stake;
+}
+
+/* Who has paid for the table has left, and somebody else keeps it: that one pays from now on. */
+static void xk_stake_pass_table(struct xk_pool *pool, const struct xk_stake *left)
+{
+	const struct xk_stake *heir;
+
+	if (!pool->table || !xk_payers_are_one(pool->table->payer, left->payer))
+		return;
+	heir = list_first_entry_or_null(&pool->stakes, struct xk_stake, node);
+	if (heir)
+		xk_chunk_pass(pool->table, heir->payer);
+}
+
+/* Does it count no more? Files of drivers that a dead pool had count until they are released. */
+static bool xk_stake_is_over(const struct xk_pool *pool, const struct xk_stake *stake)
+{
+	return !stake->count && (refcount_read(&pool->users) || !READ_ONCE(pool->files));
+}
+
+/* The caller has a reference to the pool. Any lock but stakes_lock may be held. */
+void xk_stake_drop(struct xk_pool *pool, struct xk_stake *stake)
+{
+	bool over;
+
+	spin_lock(&stakes_lock);
+	stake->count--;
+	over = xk_stake_is_over(pool, stake);
+	if (over) {
+		list_del(&stake->node);
+		xk_stake_pass_table(pool, stake);
+	}
+	spin_unlock(&stakes_lock);
+	if (over)
+		xk_stake_free(stake);
+}
+
+/* Those of a pool that have waited for files of drivers, or all of a pool that is freed. */
+void xk_stakes_sweep(struct xk_pool *pool)
+{
+	struct xk_stake *stake, *next;
+	LIST_HEAD(over);
+
+	spin_lock(&stakes_lock);
+	list_for_each_entry_safe(stake, next, &pool->stakes, node)
+		if (xk_stake_is_over(pool, stake))
+			list_move(&stake->node, &over);
+	spin_unlock(&stakes_lock);
+	list_for_each_entry_safe(stake, next, &over, node)
+		xk_stake_free(stake);
+}
+
+/* Has its owner anything of it, or the user by whose file of /dev/xmem it was made? */
+bool xk_stakes_owners(struct xk_pool *pool)
+{
+	const struct xk_stake *stake;
+	bool any = false;
+	kuid_t uid;
+
+	spin_lock(&stakes_lock);
+	list_for_each_entry(stake, &pool->stakes, node) {
+		uid = xk_payer_uid(stake->payer, 0);
+		any |= uid_eq(uid, pool->owner) || uid_eq(uid, xk_payer_uid(pool->payer, 0));
+	}
+	spin_unlock(&stakes_lock);
+	return any;
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+/*
+ * P10 between the maker of a pool and its guests, who are other users: a guest that keeps a pool
+ * keeps it at its own expense, and keeps no name. And what a guest may pass on ends with the mode
+ * that gave it. These need the kernel module and a machine of their own.
+ */
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "harness.h"
+
+#define POOLS	3
+#define R	XMEM_MAY_READ
+#define W	XMEM_MAY_WRITE
+
+static unsigned int new_user(void)
+{
+	kernel_only("the daemon is one user's");
+	if (!in_vm() || geteuid())
+		skip("parameters are the whole machine's: only as root in the virtual machine");
+	CHECK(!chmod("/dev/xmem", 0666));
+	return 30000 + getpid() % 10000;
+}
+
+static void become(unsigned int user)
+{
+	CHECK(!setgid(user) && !setuid(user));
+}
+
+/* Its number in its line of /sys/class/xmem/users; 0: it has no line. */
+static uint64_t seen(unsigned int user, const char *what)
+{
+	FILE *file = fopen("/sys/class/xmem/users", "re");
+	char line[512], word[32], *at;
+	unsigned int uid;
+	uint64_t n = 0;
+
+	CHECK(file);
+	snprintf(word, sizeof(word), " %s=", what);
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "uid=%u ", &uid) != 1 || uid != user)
+			continue;
+		at = strstr(line, word);
+		CHECK(at);
+		n = strtoull(at + strlen(word), NULL, 10);
+	}
+	fclose(file);
+	return n;
+}
+
+struct scene {
+	unsigned int owner, guest;
+	const char *name[POOLS];
+};
+
+static struct xmem_pool *make(const char *name, uint32_t mode)
+{
+	struct xmem_pool_options options = {
+		.size = sizeof(options), .flags = XMEM_OPEN_WRITER | XMEM_OPEN_EXCLUSIVE,
+		.mode = mode,
+	};
+
+	return xmem_pool_open(name, &options);
+}
+
+static void make_and_leave(void *argument)
+{
+	struct scene *scene = argument;
+	struct xmem_pool *pool[POOLS], *again;
+	unsigned int i;
+
+	become(scene->owner);
+	for (i = 0; i < POOLS; i++) {
+		pool[i] = make(scene->name[i], 0644);
+		CHECK(pool[i]);
+	}
+	REFUSED(make(scene->name[0], 0600), EEXIST);
+	tell_parent(1);
+	hear_parent();				/* there are guests */
+	for (i = 0; i < POOLS; i++)
+		xmem_pool_close(pool[i]);
+	tell_parent(1);
+	hear_parent();
+	for (i = 0; i < POOLS; i++) {
+		again = make(scene->name[i], 0600);
+		CHECK(again);
+		REFUSED(make(scene->name[i], 0600), EEXIST);
+		xmem_pool_close(again);
+	}
+	tell_parent(1);
+	hear_parent();
+}
+
+static struct xmem_pool *visit(const struct scene *scene, unsigned int i)
+{
+	char full[64];
+
+	snprintf(full, sizeof(full), "%u/%s", scene->owner, scene->name[i]);
+	return xmem_pool_open(full, NULL);
+}
+
+/* It keeps one pool by a client, and one by a descriptor. Its limit is two pools. */
+static void be_a_guest(void *argument)
+{
+	struct scene *scene = argument;
+	struct xmem_pool *kept, *other;
+	int fd;
+
+	become(scene->guest);
+	kept = visit(scene, 0);
+	other = visit(scene, 1);
+	CHECK(kept && other);
+	fd = xmem_pool_fd(other);
+	CHECK(fd >= 0);
+	xmem_pool_close(other);
+	REFUSED(visit(scene, 2), EDQUOT);
+	other = visit(scene, 1);		/* which it has already */
+	CHECK(other);
+	xmem_pool_close(other);
+	tell_parent(1);
+	hear_parent();
+	REFUSED(visit(scene, 0), ENOENT);	/* the name is its owner's again */
+	other = xmem_pool_open_fd(fd, NULL);
+	CHECK(other);
+	xmem_pool_close(other);
+	close(fd);
+	xmem_pool_close(kept);
+	tell_parent(1);
+	hear_parent();
+}
+
+TEST_WITHIN(P10_a_guest_keeps_pools_at_its_own_expense, 60)
+{
+	struct scene scene = { .owner = new_user() };
+	struct child *owner, *guest;
+	char old[32];
+	unsigned int i;
+
+	scene.guest = scene.owner + 10000;
+	for (i = 0; i < POOLS; i++)
+		scene.name[i] = new_name();
+	owner = spawn(make_and_leave, &scene);
+	hear(owner);
+	SAME(seen(scene.owner, "pools"), POOLS);
+	set_parameter("user_max_pools", "2", old);
+	guest = spawn(be_a_guest, &scene);
+	hear(guest);
+	SAME(seen(scene.guest, "pools"), 2);
+	SAME(seen(scene.owner, "pools"), POOLS);
+	tell(owner, 1);
+	hear(owner);				/* it has left */
+	EVENTUALLY(!seen(scene.owner, "pools") && !seen(scene.owner, "page_bytes"));
+	SAME(seen(scene.guest, "pools"), 2);
+	CHECK(seen(scene.guest, "page_bytes"));
+	tell(owner, 1);
+	hear(owner);				/* it has had three others of these names */
+	tell(guest, 1);
+	hear(guest);
+	set_parameter("user_max_pools", old, NULL);
+	EVENTUALLY(!seen(scene.guest, "pools") && !seen(scene.guest, "page_bytes"));
+	EVENTUALLY(!seen(scene.owner, "pools") && !seen(scene.owner, "page_bytes"));
+	kill_child(owner);
+	kill_child(guest);
+}
+
+/* ---- what a guest passes on ---- */
+
+static void make_for_all(void *argument)
+{
+	struct scene *scene = argument;
+	struct xmem_pool *pool;
+
+	become(scene->owner);
+	pool = make(scene->name[0], 0666);
+	CHECK(pool);
+	tell_parent(1);
+	hear_parent();
+	WORKED(xmem_pool_set_mode(pool, 0644, XMEM_GID_SAME));
+	tell_parent(1);
+	hear_parent();
+	WORKED(xmem_pool_set_mode(pool, 0600, XMEM_GID_SAME));
+	tell_parent(1);
+	hear_parent();
+}
+
+static int join_to_write(int fd)
+{
+	struct xmem_pool_options options = { .size = sizeof(options), .flags = XMEM_OPEN_WRITER };
+	struct xmem_pool *pool = xmem_pool_open_fd(fd, &options);
+
+	if (!pool)
+		return xmem_peek_last_error(NULL);
+	xmem_pool_close(pool);
+	return 0;
+}
+
+static void pass_on(void *argument)
+{
+	struct scene *scene = argument;
+	struct xmem_pool *pool;
+	int before, fd;
+
+	become(scene->guest);
+	pool = visit(scene, 0);
+	CHECK(pool);
+	before = xmem_pool_fd(pool);
+	SAME(join_to_write(before), 0);
+	tell_parent(1);
+	hear_parent();				/* only readers are let in now */
+	fd = xmem_pool_fd(pool);
+	CHECK(fd >= 0);
+	SAME(join_to_write(fd), -EACCES);
+	tell_parent(1);
+	hear_parent();				/* nobody is */
+	SAME(xmem_pool_fd(pool), -EACCES);
+	SAME(join_to_write(before), 0);		/* this was passed on before */
+	tell_parent(1);
+	hear_parent();
+}
+
+TEST(P4_a_guest_passes_on_no_more_than_the_mode_gives_it)
+{
+	struct scene scene = { .owner = new_user() };
+	struct child *owner, *guest;
+
+	scene.guest = scene.owner + 10000;
+	scene.name[0] = new_name();
+	owner = spawn(make_for_all, &scene);
+	hear(owner);
+	guest = spawn(pass_on, &scene);
+	hear(guest);
+	tell(owner, 1);
+	hear(owner);
+	tell(guest, 1);
+	hear(guest);
+	tell(owner, 1);
+	hear(owner);
+	tell(guest, 1);
+	hear(guest);
+	kill_child(guest);
+	kill_child(owner);
+}
