@@ -269,7 +269,7 @@ static const char *table_of_devices_fills_up(void)
 	for (i = 0; i < XMEM_MAX_DEVICES; i++) {
 		request[i] = gpu_attaching(fd, 0, 1, i + 1, 1);
 		WANT(!attach(&request[i]));
-		WANT(xm_device(row_of(&request[i])->traits) == i + 1);
+		WANT(xm_device(row_of(&request[i])->traits) == i + 1u);
 	}
 	more[0] = gpu_attaching(fd, 0, 1, i + 1, 1);
 	WANT(attach(&more[0]) == -EDQUOT);
