@@ -323,9 +323,19 @@ static void end_main_thread(struct victim *victim)
 	syscall(SYS_exit, 0);		/* of this thread alone, past all clean-up */
 }
 
-TEST(P2_the_client_lives_until_its_last_thread_has_gone)
+/* So its exit closes the client's file, while others still run. */
+static void end_main_thread_with_files(struct victim *victim)
 {
-	struct victim victim = { .also = end_main_thread };
+	pthread_t other;
+
+	CHECK(!pthread_create(&other, NULL, outlive_main, victim));
+	CHECK(!unshare(CLONE_FILES));
+	syscall(SYS_exit, 0);
+}
+
+static void last_thread_ends_it(void (*end_one)(struct victim *victim))
+{
+	struct victim victim = { .also = end_one };
 	struct xmem_pool *writer;
 	struct child *child = start_victim(&victim, &writer);
 	struct raw other;
@@ -337,6 +347,16 @@ TEST(P2_the_client_lives_until_its_last_thread_has_gone)
 	raw_close(&other);
 	kill_child(child);
 	all_back(writer);
+}
+
+TEST(P2_the_client_lives_until_its_last_thread_has_gone)
+{
+	last_thread_ends_it(end_main_thread);
+}
+
+TEST(P2_a_thread_that_ends_with_files_of_its_own_ends_no_client)
+{
+	last_thread_ends_it(end_main_thread_with_files);
 }
 
 static int sleep_for_ever(void *argument)
