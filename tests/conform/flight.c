@@ -282,6 +282,7 @@ TEST(P3_a_new_publisher_is_not_taken_for_a_dead_one)
 	struct source source = { .name = new_name(), .count = 3, .first = 100, .buffers = 4 };
 	struct xmem_pool *reader = OPEN(source.name, .clients = 3);
 	struct xmem_subscription *old, *young;
+	struct xmem_pool *others[2];
 	struct child *child = start_source(&source, reader, &old, 0), *next;
 
 	kill_child(child);
@@ -296,6 +297,11 @@ TEST(P3_a_new_publisher_is_not_taken_for_a_dead_one)
 	xmem_unsubscribe(old);
 	xmem_unsubscribe(young);
 	check_quiet(reader, 1);
+	/* Then it is: the pool has only these three. */
+	others[0] = open_reader(source.name);
+	others[1] = open_reader(source.name);
+	xmem_pool_close(others[1]);
+	xmem_pool_close(others[0]);
 	xmem_pool_close(reader);
 }
 
