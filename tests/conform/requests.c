@@ -519,6 +519,27 @@ TEST(P4_requests_after_the_area_was_unmapped_are_ENOTCONN)
 	caller_end(&caller);
 }
 
+/* Only a client that has mapped its area is sure to end with its process. */
+TEST(P4_what_outlasts_a_request_needs_a_mapped_area)
+{
+	struct xmem_subscribe_request subscribe = { .size = sizeof(subscribe) };
+	struct caller caller;
+	unsigned int attached;
+	struct raw raw;
+
+	kernel_only("the daemon does not see what a process maps");
+	caller_start(&caller);
+	attached = stat_of(caller.other).attached;
+	raw_open(&raw);
+	SAME(raw_join(&raw, caller.name, XMEM_ROLE_WRITER, 0), 0);
+	SAME(raw_attach(&raw, caller.memfd, 1, NULL), -ENOTCONN);
+	subscribe.publisher = caller.publisher;
+	SAME(raw_request(&raw, XMEM_IOC_SUBSCRIBE, &subscribe), -ENOTCONN);
+	SAME(stat_of(caller.other).attached, attached);
+	raw_close(&raw);
+	caller_end(&caller);
+}
+
 static int kept;	/* a duplicate: the library closes its own descriptors in a child */
 
 static void ask_as_child(void *argument)
