@@ -189,6 +189,50 @@ TEST_WITHIN(P10_a_join_whose_answer_is_lost_is_undone, 60)
 	xmem_pool_close(pool);
 }
 
+/* Nobody is left as the writer of a slot that it does not know to be its own. */
+TEST_WITHIN(P10_an_upgrade_whose_answer_is_lost_is_undone, 60)
+{
+	struct xmem_preallocate_options shared = {
+		.size = sizeof(shared), .flags = XMEM_MEMORY_SHARED, .count = 1, .bytes = BYTES,
+	};
+	const char *name = new_name();
+	struct xmem_upgrade_request upgrade;
+	struct xmem_pool *owner;
+	struct xmem_buffer *kept;
+	struct raw raw;
+	uint64_t token;
+	int i, err = 0;
+
+	kernel_only("the daemon's clients read their own datagrams");
+	owner = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	WORKED(xmem_preallocate_with(owner, &shared));
+	token = publish_kept(owner, 1, &kept);
+	raw_start(&raw, name, XMEM_ROLE_WRITER);
+	raw_hold(&raw, token);
+	xmem_release(kept);
+	for (i = 0; i < 1000 && !err; i++) {
+		upgrade = (struct xmem_upgrade_request){
+			.size = sizeof(upgrade), .slot = token & 0xffff, .generation = token >> 16,
+		};
+		err = request_unanswered(&raw, XMEM_IOC_UPGRADE, &upgrade, sizeof(upgrade));
+		if (err)
+			break;
+		upgrade.flags = XMEM_UPGRADE_CANCEL;	/* the thread came too late */
+		SAME(raw_request(&raw, XMEM_IOC_UPGRADE, &upgrade), 0);
+	}
+	SAME(err, -EFAULT);
+	SAME(upgrade.generation, token >> 16);
+	SAME(raw_request(&raw, XMEM_IOC_UPGRADE, &upgrade), 0);
+	CHECK(!xmem_get(owner, token));
+	upgrade.flags = XMEM_UPGRADE_CANCEL;
+	SAME(raw_request(&raw, XMEM_IOC_UPGRADE, &upgrade), 0);
+	CHECK((kept = xmem_get(owner, token)));
+	SAME(stamp_of(kept), 1);
+	xmem_release(kept);
+	raw_close(&raw);
+	xmem_pool_close(owner);
+}
+
 /* ---- limits of memory ---- */
 
 static void limit_of_pages(const char *parameter)
