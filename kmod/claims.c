@@ -4,8 +4,6 @@
  * says who may do what; here are their memory, and the work that voids those whose time has
  * passed. It is one delayed work item per pool, which waits for the next deadline.
  */
-#include <linux/capability.h>
-#include <linux/cred.h>
 #include <linux/slab.h>
 
 #include "xk.h"
@@ -110,7 +108,7 @@ static void *xk_claims_install(struct xk_pool *pool, void *memory)
 
 static bool xk_may_void_all(const struct xk_pool *pool)
 {
-	return uid_eq(current_euid(), pool->owner) || capable(CAP_SYS_ADMIN);
+	return xk_access_owns(pool) || ns_capable_noaudit(pool->user_ns, CAP_SYS_ADMIN);
 }
 
 int xk_claim_begin(struct xk_call *call)

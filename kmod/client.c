@@ -97,6 +97,21 @@ int xk_client_lock_mapped(struct xk_client *client)
 	return READ_ONCE(client->area_maps) ? xk_client_lock(client) : -ENOTCONN;
 }
 
+/*
+ * The number of the client's process in the caller's namespace. 0: that does not have it, or the
+ * process is no more, and its number may be another one's by now.
+ */
+pid_t xk_pid_of_client(const struct xk_client *client)
+{
+	pid_t pid;
+
+	rcu_read_lock();
+	pid = pid_task(client->pid, PIDTYPE_TGID) ?
+	      pid_nr_ns(client->pid, task_active_pid_ns(current)) : 0;
+	rcu_read_unlock();
+	return pid;
+}
+
 /* One that has a seat, and no incarnation yet, has yet to join. */
 static bool xk_is_sibling(const struct xk_client *other, const struct xk_client *client)
 {
@@ -136,7 +151,7 @@ int xk_client_begin(struct xk_call *call)
 			err = -ENOENT;
 	}
 	if (!err) {
-		request->pid = pid_nr_ns(client->pid, task_active_pid_ns(current));
+		request->pid = xk_pid_of_client(client);
 		request->uid = from_kuid_munged(current_user_ns(), client->uid);
 	}
 	spin_unlock(&pool->pages_lock);

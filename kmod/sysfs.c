@@ -312,8 +312,7 @@ static ssize_t xk_client_show_pid(struct xk_pool *pool, u32 id, char *page)
 
 	if (!client)
 		return sysfs_emit(page, "0\n");
-	/* This is 0 too if the reader's namespace does not have the process. */
-	return sysfs_emit(page, "%d\n", pid_nr_ns(client->pid, task_active_pid_ns(current)));
+	return sysfs_emit(page, "%d\n", xk_pid_of_client(client));
 }
 XK_NODE_ATTRIBUTE(client, pid);
 

@@ -461,6 +461,7 @@ void xk_pool_file_comes(struct xk_pool *pool);
 void xk_pool_file_goes(struct xk_pool *pool);
 
 /* client.c */
+pid_t xk_pid_of_client(const struct xk_client *client);
 u32 xk_client_sibling(const struct xk_client *client);
 int xk_client_begin(struct xk_call *call);
 struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer *payer);

@@ -729,7 +729,7 @@ struct xmem_poll_fd_request {
  *   take   `count` fewer. The caller holds the slot, owns it, or has added some (EPERM). ERANGE:
  *          there are not so many. The daemon's clients take without a request (core/claims.c)
  *   void   all of them. For the slot's owner, who has added some, and in the kernel the pool's
- *          creator and CAP_SYS_ADMIN (EPERM); ENOENT: there are none. count is 0
+ *          owner and CAP_SYS_ADMIN (EPERM); ENOENT: there are none. count is 0
  *
  * With XMEM_CLAIM_OWN one of them is the caller's own (EBUSY: it has one, and the request is
  * without XMEM_CLAIM_AGAIN). That one ends with the caller, unless bit 29 of the caller's hold of
@@ -867,7 +867,10 @@ struct xmem_quota_request {
 };
 #define XMEM_QUOTA_MIN		12	/* up to quota */
 
-/* client: who another client of the pool is. ENOENT: it is not there, or not that one. */
+/*
+ * client: who another client of the pool is. ENOENT: it is not there, or not that one; EINVAL: the
+ * pool has no such id.
+ */
 struct xmem_client_request {
 	__u32 size;
 	__u32 flags;			/* must be 0 */
@@ -875,7 +878,8 @@ struct xmem_client_request {
 	__u32 reserved;			/* must be 0 */
 	__u64 incarnation;		/* in: of that client, or 0: any; out: its own */
 	__u32 pid;			/* out: of its process, in the caller's pid namespace; 0:
-					 * that does not have it. Daemon: as the daemon sees it */
+					 * that does not have it, or it is no more. Daemon: as the
+					 * daemon saw it when it joined */
 	__u32 uid;			/* out: in its user namespace, as stat() gives it */
 };
 #define XMEM_CLIENT_MIN		12	/* up to client */

@@ -138,6 +138,59 @@ static int open_pool_file(struct world *w)
 	return err;
 }
 
+/* The other joins by a file that lets in nobody but readers. */
+static int narrow_pool_file(struct world *w)
+{
+	struct xmem_narrow_request narrow = {
+		.size = sizeof(narrow), .pool_fd = w->pool_fd,
+		.roles = 1u << XMEM_ROLE_READER,
+	};
+	int err = raw_request(&w->writer, XMEM_IOC_NARROW, &narrow);
+
+	if (err)
+		return err;
+	close(w->pool_fd);
+	w->pool_fd = narrow.fd;
+	return 0;
+}
+
+static int change_access(struct world *w)
+{
+	struct xmem_access_request access = {
+		.size = sizeof(access), .flags = XMEM_ACCESS_MODE | XMEM_ACCESS_GROUP,
+		.mode = 0640, .gid = 7,
+	};
+	int err = raw_request(&w->writer, XMEM_IOC_ACCESS, &access);
+
+	if (err)
+		return err;
+	return access.mode == 0640 && access.gid == 7 && !access.owner_uid ? 0 : -EPROTO;
+}
+
+static int ask_limit(struct world *w)
+{
+	struct xmem_quota_request quota = {
+		.size = sizeof(quota), .quota = XMEM_QUOTA_POOL_CLIENTS,
+	};
+	int err = raw_request(&w->writer, XMEM_IOC_QUOTA, &quota);
+
+	if (err)
+		return err;
+	return quota.used == 1 && quota.most == 4 ? 0 : -EPROTO;
+}
+
+static int ask_who(struct world *w)
+{
+	struct xmem_client_request client = {
+		.size = sizeof(client), .client = w->writer.join.client,
+	};
+	int err = raw_request(&w->writer, XMEM_IOC_CLIENT, &client);
+
+	if (err)
+		return err;
+	return client.pid == (u32)getpid() && !client.uid ? 0 : -EPROTO;
+}
+
 static int open_reader(struct world *w)
 {
 	return raw_open(&w->reader);
@@ -457,6 +510,10 @@ static const struct step {
 	{ "map a group", map_group },
 	{ "payload", open_payload },
 	{ "pool file", open_pool_file },
+	{ "narrow the pool file", narrow_pool_file },
+	{ "access", change_access },
+	{ "limit", ask_limit },
+	{ "who it is", ask_who },
 	{ "open another", open_reader },
 	{ "join by file", join_by_file },
 	{ "map for the other", map_other },

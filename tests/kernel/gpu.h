@@ -37,7 +37,10 @@ long gpu_number(const char *name);			/* of xmem_test_gpu; -1: none */
 bool gpu_set(const char *name, const char *value);
 /* Of xmem; 0 or -errno. */
 int xmem_set(const char *name, const char *value);
-/* One line of /sys/class/xmem/pool*\/PATH of the only pool; "" where there is none. */
+/*
+ * One line of /sys/class/xmem/pool*\/PATH of the only pool; "" where there is none. A work item
+ * makes these files a little later: ask EVENTUALLY, or for what is beside one that was there.
+ */
 const char *pool_says(const char *path);
 
 /* Until @condition, or 20 s. Nothing announces these things: hence the polling. */

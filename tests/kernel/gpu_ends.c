@@ -147,7 +147,8 @@ static const char *owner_dies_first(void)
 	WANT(!collect(told->file.slot[0]) && !collect(told->slot));
 	WANT(!me.map.pool->payloads);
 	/* It is closing, for it is still open here. */
-	WANT(!strcmp(pool_says("device_files"), "1") && EVENTUALLY(!gpu_number("files")));
+	WANT(EVENTUALLY(!strcmp(pool_says("device_files"), "1")));
+	WANT(EVENTUALLY(!gpu_number("files")));
 	WANT(!gpu_close(&me, told->file.payload));
 	WANT(EVENTUALLY(!strcmp(pool_says("device_files"), "0")));
 	end();

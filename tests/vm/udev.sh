@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # What "make kmod-install" puts in place does what the README says, in the VM, with a real udevd
 # and systemd's loader of modules: the module is loaded at boot; /dev/xmem is for root and the
-# group xmem, and for nobody else; so are a pool's files in sysfs. Debian's udev is unpacked beside
-# the VM's kernels and not installed here.
+# group xmem, and for nobody else; a pool's files in sysfs are for whom its mode lets in, and for no
+# other member of that group. Debian's udev is unpacked beside the VM's kernels and not installed
+# here.
 #   tests/vm/udev.sh                        prepares, and runs itself in the VM
 #   tests/vm/udev.sh inside UDEV STAGED     the tests
 set -uo pipefail
@@ -75,10 +76,10 @@ pools_files() {
 		[ ! -e /sys/class/xmem/pool0/name ] || break
 		sleep 0.1
 	done
-	same sysfs-file "$(access_of /sys/class/xmem/pool0/name)" 'root:xmem 440'
-	same sysfs-member "$(as xmem cat /sys/class/xmem/pool0/name 2>&1)" camera
-	same sysfs-stranger "$(as nogroup cat /sys/class/xmem/pool0/name 2>&1 |
-		grep -c 'Permission denied')" 1
+	same sysfs-file "$(access_of /sys/class/xmem/pool0/name)" 'root:root 444'
+	same sysfs-owner "$(as xmem cat /sys/class/xmem/pool0/name 2>&1)" camera
+	same sysfs-member "$(setpriv --reuid=daemon --regid=xmem --clear-groups \
+		cat /sys/class/xmem/pool0/name 2>&1 | grep -c 'Permission denied')" 1
 	exec 9>&-
 	wait "$publisher"
 	same publisher "$?" 0
