@@ -14,13 +14,18 @@
 
 /* ---- a pool's owner, group and mode ---- */
 
-/* A group that the caller may give to a pool made in @ns: its own, or any with CAP_CHOWN. */
+/*
+ * A group that the caller may give to a pool made in @ns: its own, or with CAP_CHOWN any that @ns
+ * has, as with files.
+ */
 static int xk_access_group(struct user_namespace *ns, u32 gid, kgid_t *ret)
 {
 	*ret = make_kgid(current_user_ns(), gid);
 	if (!gid_valid(*ret))
 		return -EINVAL;
-	return in_group_p(*ret) || ns_capable(ns, CAP_CHOWN) ? 0 : -EPERM;
+	if (in_group_p(*ret))
+		return 0;
+	return kgid_has_mapping(ns, *ret) && ns_capable(ns, CAP_CHOWN) ? 0 : -EPERM;
 }
 
 /* A new pool is the caller's. The fields of @join have been checked. */

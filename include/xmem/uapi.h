@@ -802,7 +802,7 @@ struct xmem_upgrade_request {
  * have joined; a file that has not is told of no limit of a pool or of a client.
  *
  * In the kernel whoever makes a file of /dev/xmem join pays for it: its user, and the owners of
- * all user namespaces that it is in, so that further uids do not help. root, and whoever has
+ * all user namespaces that it is in, so that further uids do not help there. root, and whoever has
  * CAP_SYS_RESOURCE in the initial user namespace, is counted like everybody, but not refused
  * because of a user's limits. The daemon is of one user, and its limits are that user's.
  */
