@@ -83,6 +83,7 @@ static bool xk_quota(const struct xk_call *call, struct xmem_quota_request *requ
 	u32 quota = request->quota;
 
 	if (quota < XK_USER_QUOTAS) {
+		quota = xm_index(quota, XK_USER_QUOTAS);
 		xm_quota_is(request, XMEM_QUOTA_OF_USER, xk_quota_name(quota));
 		request->uid = from_kuid_munged(current_user_ns(), xk_payer_uid(call->payer, 0));
 		request->used = xk_user_used(call->payer, quota);

@@ -24,8 +24,11 @@
 /* [0] is for the client table; rings and slots follow, one of each per client. */
 static wait_queue_head_t *xk_queue(const struct xk_pool *pool, u32 kind, u32 client)
 {
-	return kind == XMEM_WAIT_CLIENTS ? &pool->queues[0] :
-		&pool->queues[1 + (kind - 1) * pool->host.map.clients + client];
+	const u32 clients = pool->host.map.clients;
+
+	if (kind == XMEM_WAIT_CLIENTS)
+		return &pool->queues[0];
+	return &pool->queues[1 + (kind == XMEM_WAIT_SLOTS) * clients + xm_index(client, clients)];
 }
 
 int xk_queues_prepare(struct xk_pool *pool)
@@ -46,6 +49,7 @@ static u32 *xk_word(const struct xk_pool *pool, u32 kind, u32 client)
 
 	if (kind == XMEM_WAIT_CLIENTS)
 		return &map->pool->clients_waiters;
+	client = xm_index(client, map->clients);
 	if (kind == XMEM_WAIT_RING)
 		return &xm_client_row(map, client)->ring_waiters;
 	return &xm_client_row(map, client)->slots_waiters;
