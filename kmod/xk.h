@@ -195,7 +195,6 @@ struct xk_pool {
 	struct hlist_head payloads[XK_PAYLOAD_LISTS];	/* pool->lock: by id */
 	u32 payload_count;		/* pool->lock: of files that all can map */
 	u32 device_count;		/* pool->lock: of kinds with @device, closing ones too */
-	u32 payload_last;		/* pool->lock: last id given */
 	u64 opening_last;		/* pool->lock: last number of an OPEN */
 
 	spinlock_t pages_lock;
@@ -278,7 +277,7 @@ struct xk_keep {
 struct xk_payload {
 	const struct xk_kind *kind;	/* immutable */
 	struct hlist_node node;
-	u32 id;
+	u64 id;
 	u32 slots;			/* that use it; with the last the file goes */
 	u32 traits;			/* XMEM_TRAIT_* */
 	u64 incarnation;		/* of the client that attached it */
@@ -532,9 +531,9 @@ int xk_payload_number(struct xk_pool *pool, struct xk_payload *payload);
 void xk_payload_enter(struct xk_pool *pool, struct xk_payload *payload,
 		      const struct xm_payload *what, const struct xmem_attach_request *request);
 void xk_payload_forget(struct xk_pool *pool, struct xk_payload *payload);
-struct xk_payload *xk_payload_by_id(struct xk_pool *pool, u32 id);
+struct xk_payload *xk_payload_by_id(struct xk_pool *pool, u64 id);
 void xk_payload_owner_ended(struct xk_pool *pool, u64 incarnation);
-void xk_payload_drop_slots(struct xk_pool *pool, u32 id, u32 slots);
+void xk_payload_drop_slots(struct xk_pool *pool, u64 id, u32 slots);
 void xk_payload_drop_all(struct xk_pool *pool);
 
 /* files.c */

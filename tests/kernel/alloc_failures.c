@@ -338,7 +338,7 @@ static int attach_handle(struct world *w)
 }
 
 /* Who does not get the answer has nothing open. */
-static int open_one(struct world *w, u32 payload)
+static int open_one(struct world *w, u64 payload)
 {
 	struct xmem_payload_request answer;
 	int err = gpu_ask(&w->reader, payload, XMEM_PAYLOAD_OPEN, &answer);
