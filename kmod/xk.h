@@ -372,6 +372,7 @@ static inline struct xmem_pool_header *xk_header(const struct xk_pool *pool)
 
 /* Prototypes, in the order of the table above. users.c */
 struct xk_payer *xk_payer_new(void);
+struct xk_payer *xk_payer_of_client(const struct xk_payer *payer);
 struct xk_payer *xk_payer_get(struct xk_payer *payer);
 void xk_payer_put(struct xk_payer *payer);
 struct mem_cgroup *xk_payer_enter(const struct xk_payer *payer);
@@ -389,8 +390,10 @@ int xk_share_of_pool(struct xk_payer *payer, const struct xk_pool *pool, u32 sha
 int xk_refuse(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u64 used, u64 wanted,
 	      u64 most);
 void xk_refused(struct xk_payer *payer, struct xk_refusal *ret);
+void xk_refused_to_join(struct xk_payer *payer, struct xk_payer *client);
 const char *xk_quota_name(u32 quota);
 u64 xk_user_most(u32 quota);
+bool xk_user_is_over(const struct xk_payer *payer, u32 quota);
 bool xk_user_is_half_full(const struct xk_payer *payer, u32 quota);
 u64 xk_user_used(const struct xk_payer *payer, u32 quota);
 kuid_t xk_payer_uid(const struct xk_payer *payer, u32 level);

@@ -511,7 +511,8 @@ struct xmem_join_request {
 /*
  * pool_fd: a descriptor. A process that has it may join this pool in one of these roles, and
  * nothing else; narrow makes another of it, for fewer roles. A mask of roles has the bit
- * 1 << role (enum xmem_role) of each. What was given cannot be taken back.
+ * 1 << role (enum xmem_role) of each. One for writers alone lets nobody join as a reader (EACCES),
+ * but a writer reads, too. What was given cannot be taken back.
  */
 #define XMEM_ROLES_ALL	((1u << XMEM_ROLE_READER) | (1u << XMEM_ROLE_WRITER))
 struct xmem_pool_fd_request {
@@ -848,8 +849,12 @@ enum xmem_quota_scope {
 	XMEM_QUOTA_OF_POOL = 2,
 	XMEM_QUOTA_OF_CLIENT = 3,
 };
-#define XMEM_QUOTA_REFUSED	(1u << 0)	/* the limit by which a request of this file was
-						 * last refused; `quota` is 0. ENOENT: none was */
+/*
+ * The limit by which the client of this file was last refused something; by a file of the device,
+ * by which several may join, the calling thread's last join, if none was refused since then.
+ * `quota` is 0. ENOENT: there is none.
+ */
+#define XMEM_QUOTA_REFUSED	(1u << 0)
 struct xmem_quota_request {
 	__u32 size;
 	__u32 flags;			/* XMEM_QUOTA_REFUSED, or none */
