@@ -482,10 +482,13 @@ bool xk_payers_are_one(const struct xk_payer *a, const struct xk_payer *b)
 	return true;
 }
 
-/* Is its user another than the one who has made the pool? */
+/*
+ * Is its user neither the pool's owner nor the one who has paid for it first? These are two where
+ * somebody has made it by a file of the device that another user has opened.
+ */
 bool xk_is_guest(const struct xk_pool *pool, const struct xk_payer *payer)
 {
-	return xk_user_is_bound(payer, 0) && payer != pool->payer &&
+	return xk_user_is_bound(payer, 0) && !uid_eq(payer->user[0]->uid, pool->owner) &&
 	       !xk_payers_meet(pool->payer, payer);
 }
 
