@@ -103,6 +103,12 @@ struct xk_stake;
 #define XK_USER_QUOTAS		(XMEM_QUOTA_USER_ENTRIES + 1)	/* those of a user */
 #define XK_QUOTAS		(XMEM_QUOTA_CLIENT_POLLS + 1)	/* all numbers below it */
 
+/* What of a pool's access its owner may change: see access.c. */
+struct xk_access {
+	kgid_t gid;
+	u32 mode;			/* XMEM_MODE_* */
+};
+
 /* What a payer was refused. */
 struct xk_refusal {
 	bool any;
@@ -168,8 +174,7 @@ struct xk_pool {
 	atomic_long_t pages;		/* charged to it */
 
 	spinlock_t access_lock;
-	kgid_t gid;			/* access_lock, as the next */
-	u32 mode;			/* XMEM_MODE_* */
+	struct xk_access access;	/* access_lock */
 
 	struct list_head stakes;	/* stakes_lock: of users who have something of it */
 	struct xk_stake *birth;		/* its maker's, until a client has joined; by xchg */
@@ -351,6 +356,8 @@ struct xk_call {
 	bool passed;			/* others have that file too: it is not new */
 	struct xk_keep *keep;		/* with a reference while that is being done; or NULL */
 	u64 opening;			/* payload, OPEN that has been done: its number; or 0 */
+	struct xk_access access_before;	/* access that has been done, as the next */
+	struct xk_access access_now;
 };
 
 /* Every payload of @pool; @i: a u32, @next: a struct hlist_node *. The payload may be freed. */
@@ -444,6 +451,7 @@ u32 xk_access_roles(struct xk_pool *pool);
 int xk_access_fits(struct xk_pool *pool, const struct xmem_join_request *join);
 u32 xk_access_roles_by_file(struct xk_pool *pool, u32 roles);
 int xk_access_begin(struct xk_call *call);
+void xk_access_finish(struct xk_call *call, int err);
 
 /* pollers.c */
 struct xk_pollers *xk_pollers_new(void);
