@@ -41,7 +41,7 @@ static struct live *make_some(struct xmem_pool *pool, int count, uint64_t from, 
 		capacity = xmem_capacity(b);
 		live->b[live->count++] = b;
 		live->bytes += capacity;
-		live->alone += (capacity + 4095) / 4096 * 4096;
+		live->alone += (capacity + page_size() - 1) / page_size() * page_size();
 	}
 	return live;
 }
