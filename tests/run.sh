@@ -162,6 +162,7 @@ suite tools  dkms-vm        "tests/vm/dkms.sh"
 suite kernels kernels       "tests/check-kernels.sh"
 suite long   finds          "tests/vm/build-kernel.sh kcsan && tests/vm/build-kernel.sh rt && \
 	tests/vm/selftest.sh kasan kcsan rt"
+suite long   coverage       "tests/kernel/cov.sh"
 suite long   conform-arm64  "tests/vm/conform-other.sh debian-6.1-arm64"
 suite long   conform-arm64-16k "tests/vm/conform-other.sh debian-6.12-arm64-16k"
 suite long   conform-6.1-rt "tests/vm/conform-other.sh debian-6.1-rt"

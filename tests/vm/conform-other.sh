@@ -16,12 +16,13 @@ gpu=$(tests/kernel/gpu/module.sh "$name")
 . "$cache_dir/$name/env"
 
 # The loader and libc are those that come with the cross compiler, which the guest sees where they
-# are here; check is Debian's for that processor, unpacked beside the kernel.
+# are here, also for what libc itself loads (hence the old kind of rpath). Check is Debian's for that
+# processor, unpacked beside the kernel.
 build_arm64() {
 	local cross=aarch64-linux-gnu libc=/usr/aarch64-linux-gnu/lib
 	PKG_CONFIG_LIBDIR=$VM_ROOT/usr/lib/$cross/pkgconfig make -s -j"$(nproc)" FLAVOUR=test \
 		B=build/test-arm64 CC=$cross-gcc CFLAGS="-O2 -g -I$VM_ROOT/usr/include" \
-		LDFLAGS="-L$VM_ROOT/usr/lib/$cross -Wl,-rpath,$libc $(
+		LDFLAGS="-L$VM_ROOT/usr/lib/$cross -Wl,--disable-new-dtags,-rpath,$libc $(
 			)-Wl,--dynamic-linker=$libc/ld-linux-aarch64.so.1" "$1"
 }
 
