@@ -16,8 +16,8 @@ gpu=$(tests/kernel/gpu/module.sh "$name")
 . "$cache_dir/$name/env"
 
 # The loader and libc are those that come with the cross compiler, which the guest sees where they
-# are here, also for what libc itself loads (hence the old kind of rpath). Check is Debian's for that
-# processor, unpacked beside the kernel.
+# are here, also for what libc itself loads (hence the old kind of rpath). Check is Debian's for
+# that processor, unpacked beside the kernel.
 build_arm64() {
 	local cross=aarch64-linux-gnu libc=/usr/aarch64-linux-gnu/lib
 	PKG_CONFIG_LIBDIR=$VM_ROOT/usr/lib/$cross/pkgconfig make -s -j"$(nproc)" FLAVOUR=test \
