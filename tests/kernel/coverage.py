@@ -5,9 +5,10 @@
 coverage.py [--excuses FILE] [--least PERCENT] RUN...
 
 RUN is the output folder of vm.sh for one run, whose files/gcov has the counters, as gcov/gcov.c
-writes them: named by the place where the module was built. Counted are the lines of kmod/; those of core/ are told, too, but are
-the unit tests' to reach, for a good part of them is not the module's. An excuse is a line
-"FILE|FUNCTION|TEXT|REASON" of patterns, as a shell has them, for lines that no run reaches.
+writes them: named by the place where the module was built. Counted are the lines of kmod/; those
+of core/ are told, too, but are the unit tests' to reach, for a good part of them is not the
+module's. An excuse is a line "FILE|FUNCTION|TEXT|REASON" of patterns, as a shell has them, for
+lines that no run reaches.
 """
 import argparse
 import collections
