@@ -65,6 +65,7 @@ kmod-tree: kmod-headers
 	$(Q)ln -sf $(abspath $(KMOD_FILES)) $(KMOD_DIR)/
 	$(Q)ln -sf $(abspath $(KMOD_CORE)) $(KMOD_DIR)/core/
 	$(Q)ln -sf $(abspath include/xmem/uapi.h include/xmem/metadata.h) $(KMOD_DIR)/include/xmem/
+	$(if $(XMEM_GCOV),$(Q)ln -sf $(abspath $(wildcard tests/kernel/gcov/*)) $(KMOD_DIR)/)
 
 # In a folder of its own, so that the module is not built anew for it, nor by it.
 kmod-check: KMOD_DIR = build/kmod/check-$(or $(KMOD_RELEASE),unknown)

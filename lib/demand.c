@@ -9,7 +9,7 @@
 #include "request.h"
 
 #define GRAIN		64u		/* classes are multiples of it */
-#define PAGE		4096u
+#define PAGE		xl_page_bytes()
 #define SHARED_BYTES	(48ULL << 10)
 #define UNKNOWN		(~0ULL)		/* the limit is found when it is first needed */
 

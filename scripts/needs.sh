@@ -29,8 +29,12 @@ packages_for() {
 		echo g++ clang libclang-rt-dev debootstrap jq systemd libglib2.0-dev libuv1-dev
 		echo python3-venv python3-pycparser python3-dev mandoc
 		;;
-	# debug kernels of our own, and what reads the module
-	long) echo flex bison bc libelf-dev perl coccinelle ;;
+	# debug kernels of our own, what reads the module, and another processor
+	long)
+		echo flex bison bc libelf-dev perl coccinelle
+		packages_for arm64
+		;;
+	arm64) echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-system-arm ;;
 	# python3-torch has numpy, hypothesis and psutil with it: 540 MB. The headers of torch, with
 	# which the allocator of xmem.torch is compiled, are 26 MB more, and protobuf's.
 	python) echo make gcc libc6-dev python3-dev python3-venv ;;

@@ -163,6 +163,10 @@ suite tools  dkms-vm        "tests/vm/dkms.sh"
 suite kernels kernels       "tests/check-kernels.sh"
 suite long   finds          "tests/vm/build-kernel.sh kcsan && tests/vm/build-kernel.sh rt && \
 	tests/vm/selftest.sh kasan kcsan rt"
+suite long   coverage       "tests/kernel/cov.sh"
+suite long   conform-arm64  "tests/vm/conform-other.sh debian-6.1-arm64"
+suite long   conform-arm64-16k "tests/vm/conform-other.sh debian-6.12-arm64-16k"
+suite long   conform-6.1-rt "tests/vm/conform-other.sh debian-6.1-rt"
 suite long   conform-kcsan  "tests/vm/conform-other.sh kcsan"
 suite long   conform-rt     "tests/vm/conform-other.sh rt"
 suite long   static         "tests/check-static.sh"
@@ -185,6 +189,7 @@ export TSAN_OPTIONS=atexit_sleep_ms=0${TSAN_OPTIONS:+:$TSAN_OPTIONS}
 # Python's environments are large, so they are for those who want their suites.
 needs=(test)
 wants long && needs+=(long)
+wants kernels && needs+=(arm64)
 for row in "${suites[@]}"; do
 	IFS='|' read -r group name _ <<<"$row"
 	[ "$group" = python ] && { wants python || wants "$name"; } && needs+=(python-tests)

@@ -21,12 +21,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../payload/payload.h"
 #include "order.h"
-
-static u64 page_bytes(void)
-{
-	return sysconf(_SC_PAGESIZE);
-}
 
 /* Whose group is it? The next owner has another page, from xmemd too. 0: its owner has ended. */
 static u64 origin_of(const struct xmem_pool *pool, u32 slot)
@@ -105,7 +101,7 @@ static int register_page(struct xl_gpu *gpu, struct xl_ready_page *page, void *a
 {
 	unsigned int flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
 			     (writable ? 0 : CU_MEMHOSTREGISTER_READ_ONLY);
-	CUresult result = xl_cuda()->mem_host_register(at, page_bytes(), flags);
+	CUresult result = xl_cuda()->mem_host_register(at, xl_page_bytes(), flags);
 
 	if (result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_VALUE)
 		return -EOPNOTSUPP;
@@ -176,7 +172,7 @@ static int find_locked(struct xmem_pool *pool, struct xl_orders *orders, u32 slo
 		       struct xl_gpu *gpu, CUdeviceptr *ret)
 {
 	u64 word = (u64)xm_ready_word(&pool->map, slot);
-	u64 within = word & (page_bytes() - 1), origin = origin_of(pool, slot);
+	u64 within = word & (xl_page_bytes() - 1), origin = origin_of(pool, slot);
 	struct xl_ready_page *page = page_of(orders, slot / XMEM_GROUP_SLOTS);
 	bool writable = is_writable(pool, slot);
 	int err = 0;

@@ -120,8 +120,8 @@ struct making {
 
 static u64 stride_of(const struct xl_buffers *buffers)
 {
-	u64 bytes = buffers->bytes;
-	u64 unit = buffers->cuda ? CUDA_ALIGNMENT : bytes >= 4096 ? 4096 : 64;
+	u64 bytes = buffers->bytes, page = xl_page_bytes();
+	u64 unit = buffers->cuda ? CUDA_ALIGNMENT : bytes >= page ? page : 64;
 
 	return (bytes + unit - 1) / unit * unit;
 }
@@ -201,7 +201,7 @@ static int new_payload(struct xmem_pool *pool, struct making *making, u64 bytes,
 /* What is made on demand is counted as the system counts it, in pages. */
 static u64 file_bytes(const struct xl_buffers *buffers, u32 count)
 {
-	u64 unit = buffers->demand ? 4096 : 1;
+	u64 unit = buffers->demand ? xl_page_bytes() : 1;
 
 	return (buffers->stride * count + unit - 1) / unit * unit;
 }

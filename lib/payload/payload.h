@@ -32,6 +32,8 @@
 #ifndef XMEM_PAYLOAD_H
 #define XMEM_PAYLOAD_H
 
+#include <unistd.h>
+
 #include "../private.h"
 
 #define XL_MAX_BYTES	(1ULL << 46)	/* of one payload file */
@@ -122,6 +124,12 @@ struct xl_buffers {
 
 /* How long are the huge pages of the system's pool? 0: it has none. */
 u64 xl_huge_page_bytes(void);
+
+/* Of an ordinary page, which on arm64 may be 4, 16 or 64 KiB. */
+static inline u64 xl_page_bytes(void)
+{
+	return sysconf(_SC_PAGESIZE);
+}
 
 /* They are made and attached: all of them or none. 0 or -errno, noted. */
 int xl_payload_make(struct xmem_pool *pool, const struct xl_buffers *buffers, u16 *ret_slot);

@@ -21,11 +21,6 @@
 #define PAGEMAP_FILE	(1ULL << 61)	/* it is a page of the file, and no copy of it */
 #define PAGEMAP_THERE	(3ULL << 62)	/* present or swapped */
 
-static u64 page_bytes(void)
-{
-	return sysconf(_SC_PAGESIZE);
-}
-
 /* ---- pages that are copies ---- */
 
 /* What the kernel says of this process's pages; not a child's. -1: it does not. */
@@ -77,7 +72,7 @@ static bool find_copies(u64 from, u64 end, u64 *ret_from, u64 *ret_end)
 /* Give back the copies where the contents are. false: the kernel refuses, as of locked memory. */
 static bool clean(const struct xl_view *view)
 {
-	u64 page = page_bytes(), from, end;
+	u64 page = xl_page_bytes(), from, end;
 	XL_UNCANCELLED;
 
 	if (!find_copies((u64)view->data / page, ((u64)view->data + view->length - 1) / page + 1,
@@ -125,7 +120,7 @@ static int map(struct xmem_pool *pool, u32 slot, struct xl_mapping *mapping,
 	       struct xl_view **ret_view)
 {
 	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
-	u64 first = row->offset / page_bytes() * page_bytes();
+	u64 first = row->offset / xl_page_bytes() * xl_page_bytes();
 	struct xmem_payload_request request = {
 		.size = sizeof(request), .payload = mapping->payload,
 		.flags = mapping->shared ? XMEM_PAYLOAD_WRITE : 0,
@@ -179,7 +174,8 @@ static struct xl_view *take(struct xmem_pool *pool, u32 slot, const char *conten
 	mapping = xl_mapping_find(pool, place->payload);
 	xl_unlock(&pool->lock);
 	view = xl_idle_take(mapping, slot);
-	page = mapping->base + xm_slot_row(&pool->map, slot)->offset / page_bytes() * page_bytes();
+	page = mapping->base +
+	       xm_slot_row(&pool->map, slot)->offset / xl_page_bytes() * xl_page_bytes();
 	if (view) {
 		view->data = view->base + (contents - page);
 		view->length = length;

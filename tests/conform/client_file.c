@@ -9,7 +9,7 @@
 
 #include "harness.h"
 
-#define PAGE	4096
+#define PAGE	page_size()
 #define WHY	"the daemon's clients map one memfd, whole"
 
 static void *map_all(const struct raw *raw)

@@ -7,7 +7,7 @@
 #include "harness.h"
 #include "polling.h"
 
-#define PAGE	4096u
+#define PAGE	page_size()
 
 /* A writer of two buffers in its two pages, which a reader has. */
 struct scene {

@@ -9,7 +9,7 @@
 #include "harness.h"
 #include "polling.h"
 
-#define PAGE	4096u
+#define PAGE	page_size()
 #define MB	(1ULL << 20)
 
 /* An owner, a stage that changes what it receives, and who sees that. */

@@ -77,6 +77,11 @@ void skip(const char *format, ...)
 	longjmp(leave_test, 1);
 }
 
+size_t page_size(void)
+{
+	return sysconf(_SC_PAGESIZE);
+}
+
 int64_t now_ns(void)
 {
 	struct timespec t;

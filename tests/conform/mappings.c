@@ -7,7 +7,7 @@
 
 #include "harness.h"
 
-#define PAGE	4096
+#define PAGE	page_size()
 #define WHY	"the daemon's clients map one memfd, whole"
 
 static struct raw a, b;		/* two clients of one pool; a is a writer with a group */
@@ -81,7 +81,7 @@ TEST(P4_mmap_outside_the_layout_is_EINVAL)
 	refused(&a, pool->total_bytes - PAGE, 2 * PAGE, PROT_READ, MAP_SHARED, EINVAL);
 	refused(&a, 0, pool->total_bytes + PAGE, PROT_READ, MAP_SHARED, EINVAL);
 	refused(&a, 1ULL << 46, PAGE, PROT_READ, MAP_SHARED, EINVAL);
-	refused(&a, (uint64_t)INT64_MAX & ~0xfffULL, PAGE, PROT_READ, MAP_SHARED, EINVAL);
+	refused(&a, (uint64_t)INT64_MAX & ~(PAGE - 1ULL), PAGE, PROT_READ, MAP_SHARED, EINVAL);
 	scene_end();
 }
 

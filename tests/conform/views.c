@@ -15,7 +15,7 @@
 
 /* ---- what is stored, and what is seen ---- */
 
-static const size_t lengths[] = { 8, 104, PAGE, 64 << 10, (64 << 10) + 8, MB - 8, LARGE };
+static const size_t lengths[] = { 8, 104, 4096, 64 << 10, (64 << 10) + 8, MB - 8, LARGE };
 #define LENGTHS	(sizeof(lengths) / sizeof(*lengths))
 
 /* Nobody sees it: not by another handle, nor in another client, nor in the file. */

@@ -5,7 +5,7 @@
 
 #include "harness.h"
 
-#define PAGE	4096u
+#define PAGE	page_size()
 #define MB	(1u << 20)
 #define LARGE	(6 * MB)
 

@@ -2,15 +2,41 @@
 # SPDX-License-Identifier: MIT
 # The conformance suite in the VM on another kernel than the usual one: prepares that
 # kernel, builds the module for it, and the one that stands for a GPU's driver, runs the
-# tests named.
+# tests named. For another processor the suite is compiled for that.
 #   tests/vm/conform-other.sh KERNEL [PATTERN...]
-# VM_LIMIT: seconds, 600 unless told.
+# VM_LIMIT: seconds, 1500 unless told.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+# shellcheck source=tests/vm/common.sh
+. "$(dirname "$0")/common.sh"
+cd "$repo_dir"
 name=$1; shift
-make -s FLAVOUR=test build/test/conform
 module=$(tests/vm/module.sh "$name" XMEM_DEBUG=y)
 gpu=$(tests/kernel/gpu/module.sh "$name")
-tests/vm/vm.sh -k "$name" -t "${VM_LIMIT:-600}" -o "build/test-log/vm-$name" -m "$gpu" \
-	-m "$module" -p "device_files=240:255" -- \
-	env XMEM_BACKEND=kernel FAKECUDA_DEVICE_FILE=/dev/xmem-test-gpu build/test/conform "$@"
+# shellcheck source=/dev/null
+. "$cache_dir/$name/env"
+
+# The loader and libc are those that come with the cross compiler, which the guest sees where they
+# are here, also for what libc itself loads (hence the old kind of rpath). Check is Debian's for
+# that processor, unpacked beside the kernel.
+build_arm64() {
+	local cross=aarch64-linux-gnu libc=/usr/aarch64-linux-gnu/lib
+	PKG_CONFIG_LIBDIR=$VM_ROOT/usr/lib/$cross/pkgconfig make -s -j"$(nproc)" FLAVOUR=test \
+		B=build/test-arm64 CC=$cross-gcc CFLAGS="-O2 -g -I$VM_ROOT/usr/include" \
+		LDFLAGS="-L$VM_ROOT/usr/lib/$cross -Wl,--disable-new-dtags,-rpath,$libc $(
+			)-Wl,--dynamic-linker=$libc/ld-linux-aarch64.so.1" "$1"
+}
+
+major=240
+case $name in
+*arm64*)
+	# others have that number already
+	major=200
+	conform=build/test-arm64/conform
+	build_arm64 $conform >&2 ;;
+*)
+	conform=build/test/conform
+	make -s FLAVOUR=test $conform ;;
+esac
+tests/vm/vm.sh -k "$name" -t "${VM_LIMIT:-1500}" -o "build/test-log/vm-$name" -m "$gpu" \
+	-p "major=$major" -m "$module" -p "device_files=$major:255" -- \
+	env XMEM_BACKEND=kernel FAKECUDA_DEVICE_FILE=/dev/xmem-test-gpu $conform "$@"

@@ -71,9 +71,19 @@ choose() {
 	echo "$headers=$version"
 	depends_of "$headers=$version" | while read -r package version; do
 		case $package in
-		linux-headers-*-common) echo "$package${version:+=$version}" ;;
+		linux-headers-*-common | linux-headers-*-common-rt)
+			echo "$package${version:+=$version}" ;;
 		linux-kbuild-*) echo "$package:$(dpkg --print-architecture)${version:+=$version}" ;;
 		esac
+	done
+	case $flavour in *arm64*) guests_own ;; esac
+}
+
+# What runs in a guest whose processor is not this machine's, and what its tests are linked with.
+guests_own() {
+	local package
+	for package in busybox-static check libsubunit-dev; do
+		echo "$package=$(field_of Version "$package")"
 	done
 }
 
@@ -122,6 +132,14 @@ prepare_fetched() {
 	# BTF of modules would need pahole, and buys nothing here
 	boot_debian "$release" "$kdir" "$kmake CONFIG_DEBUG_INFO_BTF_MODULES=" VM_CHROOT="$chroot"
 	mark_ready "$packages $kmake"
+}
+
+# For processors other than this machine's, with Debian's cross compiler.
+prepare_arm64() {	# SERIES FLAVOUR SUITE...
+	local cross=aarch64-linux-gnu-
+	need "${cross}gcc":gcc-aarch64-linux-gnu qemu-system-aarch64:qemu-system-arm
+	busybox=$root/bin/busybox
+	prepare_fetched "$1" "$2" "ARCH=arm64 CROSS_COMPILE=$cross" "${@:3}"
 }
 
 # The newest that Debian has.

@@ -92,17 +92,20 @@ write_env() {
 }
 
 # boot_debian RELEASE KDIR KMAKE [NAME=VALUE...]: from the unpacked packages in $root; more for
-# the file env. Since trixie all is below usr.
+# the file env. Since trixie all is below usr. Images for arm64 are not compressed.
 boot_debian() {
-	local release=$1 image=$root/boot/vmlinuz-$1 modules=$root/lib/modules/$1
+	local release=$1 image=$root/boot/vmlinuz-$1 modules=$root/lib/modules/$1 machine=pc
 	[ -d "$root/lib" ] || ln -s usr/lib "$root/lib"
 	[ -e "$image" ] || image=$modules/vmlinuz
-	unpack_vmlinux "$image" "$out/vmlinux"
+	case $release in
+	*arm64*) machine=virt; cp "$image" "$out/vmlinux" ;;
+	*) unpack_vmlinux "$image" "$out/vmlinux" ;;
+	esac
 	depmod -b "$root" "$release"
 	write_initrd "$modules"
-	write_env VM_KERNEL="$out/vmlinux" VM_INITRD="$out/initrd.cpio" VM_MACHINE=pc \
+	write_env VM_KERNEL="$out/vmlinux" VM_INITRD="$out/initrd.cpio" VM_MACHINE=$machine \
 		VM_MEMORY=1024 VM_TIMEOUT_SCALE=1 VM_RELEASE="$release" VM_MODULES="$modules" \
-		VM_KDIR="$2" VM_KMAKE="$3" VM_CHROOT='' "${@:4}"
+		VM_KDIR="$2" VM_KMAKE="$3" VM_CHROOT='' VM_ROOT="$root" "${@:4}"
 }
 
 # ready INPUT: has this been made from this input by this very script?
@@ -130,7 +133,7 @@ prepare_built() {
 	write_initrd ""
 	write_env VM_KERNEL="$out/bzImage" VM_INITRD="$out/initrd.cpio" VM_MACHINE=q35 \
 		VM_MEMORY=2048 VM_TIMEOUT_SCALE=4 VM_RELEASE="$(cat "$out/release")" VM_MODULES= \
-		VM_KDIR="$out/tree" VM_KMAKE="CC=$(cat "$out/cc")" VM_CHROOT=''
+		VM_KDIR="$out/tree" VM_KMAKE="CC=$(cat "$out/cc")" VM_CHROOT='' VM_ROOT=''
 	mark_ready "$(cat "$out/stamp")"
 }
 
@@ -143,10 +146,13 @@ debian-6.1-rt) prepare=(prepare_fetched 6.1. rt-amd64 "$cc" bookworm bookworm-se
 debian-5.10) prepare=(prepare_fetched 5.10. amd64 "$cc" bullseye bullseye-security) ;;
 debian-6.12) prepare=(prepare_fetched 6.12. amd64 "$cc" bookworm-backports) ;;
 debian-newest) prepare=(prepare_newest) ;;
+debian-6.1-arm64) prepare=(prepare_arm64 6.1. arm64 bookworm bookworm-security) ;;
+debian-6.12-arm64-16k)
+	prepare=(prepare_arm64 6.12. arm64-16k bookworm bookworm-backports) ;;
 kasan | kcsan | rt) prepare=(prepare_built) ;;
 *)
 	die "usage: $me debian-6.1 | debian-6.1-rt | debian-5.10 | debian-6.12 |" \
-		"debian-newest | kasan | kcsan | rt" ;;
+		"debian-newest | debian-6.1-arm64 | debian-6.12-arm64-16k | kasan | kcsan | rt" ;;
 esac
 # the initramfs has no libraries
 ! ldd "$busybox" >/dev/null 2>&1 || die "busybox is not static, try: apt-get install busybox-static"

@@ -49,10 +49,14 @@ for module in "${modules[@]}"; do
 	[ -r "$module" ] || die "no such module: $module"
 done
 
-need qemu-system-x86_64:qemu-system-x86 cpio:cpio setpriv:util-linux timeout:coreutils
+need cpio:cpio setpriv:util-linux timeout:coreutils
 folder=$("$vm_dir/kernel.sh" "$kernel")
 # shellcheck source=/dev/null
 . "$folder/env"
+case $VM_MACHINE in
+virt) need qemu-system-aarch64:qemu-system-arm ;;
+*) need qemu-system-x86_64:qemu-system-x86 ;;
+esac
 limit=$((limit * VM_TIMEOUT_SCALE))
 
 # Everything temporary, and qemu, goes when this script does, however it ends
@@ -111,6 +115,7 @@ write_settings() {
 		echo "arguments_$i=$(quote "${parameters[i]}")"
 	done
 	echo "modules=$(quote "$VM_MODULES")"
+	echo "machine=$VM_MACHINE"
 	echo "dump_at=$((limit > 12 ? limit - 4 : limit * 2 / 3))"
 }
 
@@ -132,29 +137,46 @@ write_initrd() {
 }
 
 # panic=-1 and -no-reboot: a kernel that panics ends qemu at once.
-cmdline="console=ttyS0 loglevel=7 panic=-1 oops=panic panic_on_warn=1 nokaslr mitigations=off"
-cmdline+=" tsc=reliable no_timer_check random.trust_cpu=on rcupdate.rcu_cpu_stall_timeout=60"
+cmdline="loglevel=7 panic=-1 oops=panic panic_on_warn=1 nokaslr mitigations=off"
+cmdline+=" random.trust_cpu=on rcupdate.rcu_cpu_stall_timeout=60"
 
-# Without la57: KASAN misjudges addresses while the kernel finds out that it has that, and warns
-# of an interrupt that comes just then.
+# The processor and what only its machines have; sets emulator and own. The first serial line is
+# the kernel's console, the second the command's output.
 #
-# The first serial line is the kernel's console, the second the command's output.
+# x86 without la57: KASAN misjudges addresses while the kernel finds out that it has that, and
+# warns of an interrupt that comes just then. arm64 with a pointer authentication that is fast to
+# emulate, and without lpa2, which kernels before 6.12 do not expect.
+choose_machine() {
+	# shellcheck disable=SC2054
+	if [ "$VM_MACHINE" = virt ]; then
+		emulator=qemu-system-aarch64
+		cmdline+=" console=ttyAMA0"
+		own=(-cpu max,pauth-impdef=on,lpa2=off -device pci-serial,chardev=output)
+	else
+		emulator=qemu-system-x86_64
+		cmdline+=" console=ttyS0 tsc=reliable no_timer_check"
+		own=(-cpu max,-la57 -serial chardev:output
+			-device isa-debug-exit,iobase=0xf4,iosize=0x04)
+	fi
+}
+
 run_machine() {
+	local emulator own
+	choose_machine
 	# shellcheck disable=SC2054
 	local arguments=(
 		-nodefaults -no-user-config -display none -no-reboot
-		-machine "$VM_MACHINE" -accel tcg,thread=multi,tb-size=512 -cpu max,-la57
+		-machine "$VM_MACHINE" -accel tcg,thread=multi,tb-size=512
 		-smp "${VM_CPUS:-2}" -m "${memory:-$VM_MEMORY}"
 		-kernel "$VM_KERNEL" -initrd "$temporary/initrd" -append "$cmdline $append"
 		-serial "file:$out/console.log" -chardev stdio,id=output,signal=off
-		-serial chardev:output
-		-device isa-debug-exit,iobase=0xf4,iosize=0x04
+		"${own[@]}"
 		-fsdev "local,id=hostroot,path=/,security_model=none,multidevs=remap,readonly=on"
 		-device virtio-9p-pci,fsdev=hostroot,mount_tag=hostroot
 		-fsdev "local,id=out,path=${out//,/,,},security_model=none,multidevs=remap"
 		-device virtio-9p-pci,fsdev=out,mount_tag=out
 	)
-	exec setpriv --pdeathsig TERM timeout -k 5 "$limit" qemu-system-x86_64 "${arguments[@]}" \
+	exec setpriv --pdeathsig TERM timeout -k 5 "$limit" "$emulator" "${arguments[@]}" \
 		</dev/null 2>"$temporary/qemu.err"
 }
 
@@ -163,6 +185,12 @@ field() { sed -n "s/^$1=//p" "$out/status" 2>/dev/null || true; }
 module_trouble() {
 	say "the module could not be $1, see $out/console.log:"
 	tail -n 4 "$out/console.log" | sed 's/^/    /' >&2
+}
+
+# left QEMU-STATUS: the guest has left by itself, after it had written its last status. On arm64 it
+# has nothing but its power button for that, and status 0 is also that of a kernel that died.
+left() {
+	[ "$1" = 11 ] || { [ "$VM_MACHINE" = virt ] && [ "$1" = 0 ] && [ -s "$out/status" ]; }
 }
 
 # judge QEMU-STATUS: the exit status, and on standard error what is wrong.
@@ -177,14 +205,14 @@ judge() {
 	124 | 137)
 		say "time limit of $limit s reached ($kernel, see $out/console.log)"
 		return 124 ;;
-	11) ;;
-	*)
+	esac
+	if ! left "$1"; then
 		if [ -z "${result:-}" ]; then
 			say "the guest died ($kernel, qemu status $1, see $out/console.log)"
 			tail -n 5 "$out/console.log" "$temporary/qemu.err" >&2 || true
 		fi
-		return 125 ;;
-	esac
+		return 125
+	fi
 	case $(field module) in
 	unloaded) ;;
 	not_loaded) module_trouble loaded; result=125 ;;
