@@ -56,6 +56,37 @@
 	"Get what there is in a pool, of all processes together, as a dict: clients, slots\n" \
 	"that are held, holds and claims, bytes_files, and clients in limbo. Raises Error,\n" \
 	"ValueError."
+#define XT_DOC_set_messages \
+	"set_messages(given, /)\n--\n\n" \
+	"Say what of Python reduce() and rebuild() use, by a dict; torch_message.h has the\n" \
+	"names. A child by fork calls it again. Raises TypeError, KeyError."
+#define XT_DOC_set_weak \
+	"set_weak(free, expired, storage, /)\n--\n\n" \
+	"Say what torch has for weak references to storages. Raises TypeError."
+#define XT_DOC_WeakRef \
+	"WeakRef(storage, /)\n--\n\n" \
+	"A weak reference to a storage of torch, which keeps neither it nor its memory."
+#define XT_DOC_expired \
+	"expired($self, /)\n--\n\n" \
+	"Is the storage gone? Raises nothing."
+#define XT_DOC_storage \
+	"storage($self, /)\n--\n\n" \
+	"Get the storage; None: it is gone. Raises nothing."
+#define XT_DOC_set_known \
+	"set_known(pool, known, remember, /)\n--\n\n" \
+	"Say which storages of a pool are known, by a dict of weak references by token, and\n" \
+	"what puts one there. Raises ValueError, TypeError."
+#define XT_DOC_set_installed \
+	"set_installed(name, /)\n--\n\n" \
+	"Say which pool this process has installed; None: none. Raises TypeError."
+#define XT_DOC_reduce \
+	"reduce(tensor, /)\n--\n\n" \
+	"Make a message of a tensor, for a pickler: the short way if it is one that has been\n" \
+	"sent before, else as set_messages() says. Raises what that raises."
+#define XT_DOC_rebuild \
+	"rebuild(message, /)\n--\n\n" \
+	"Make the tensor of a message: the short way if its storage is not in this process,\n" \
+	"else as set_messages() says. Raises what that raises, ValueError, TypeError."
 #define XT_DOC_swap \
 	"swap(storage, other, /)\n--\n\n" \
 	"Exchange the memory of two storages of torch 1.13, by the addresses of their objects\n" \

@@ -9,6 +9,7 @@
  *	torch_pool.c	pools that this process has joined, which stay joined
  *	torch_hold.c	holds: the buffers that storages lie in, found by their address
  *	torch_offer.c	references set aside for messages
+ *	torch_message.h	messages of whole tensors, the short way: torch_message.c and others
  *	torch_fork.c	children by fork: holds and addresses of their own
  *	torch_alloc.c	allocators for torch: CPU and CUDA
  *	torch_cuda.c	memory of GPUs that other processes are to see
@@ -35,6 +36,7 @@
 #define XT_DLPACK_CUDA	2
 #define XT_DLPACK_INT	0
 #define XT_DLPACK_UINT	1
+#define XT_DLPACK_COMPLEX 5
 
 struct xt_dlpack {
 	void *data;
@@ -69,6 +71,8 @@ struct xmem_pool *xt_pool_handle(struct xt_pool *pool);
 /* The pool of a number that xt_pool_number gave; NULL: there is none. */
 struct xt_pool *xt_pool_at(int number);
 int xt_pool_number(const struct xt_pool *pool);
+/* The number of the pool of that name, whose host has not ended as far as is known; or -1. */
+int xt_pool_named(const char *name);
 /* Has its host ended? Then one of that name is another pool. Looks, but asks nobody. */
 bool xt_pool_is_gone(struct xt_pool *pool);
 /* Before a fork: look at all of them. */
@@ -134,10 +138,16 @@ size_t xt_holds_count(void);
 struct xt_hold *xt_hold_make(struct xt_pool *pool, size_t bytes, const void *contents);
 /* The buffer that a token names. NULL: the last error says why. */
 struct xt_hold *xt_hold_get(struct xt_pool *pool, uint64_t token);
+/* Before it is given away: it is a tensor, dense and without a gap. @type: code << 8 | bits. */
+void xt_hold_describe(struct xt_hold *hold, unsigned int type, int dimensions,
+		      const int64_t *shape);
+
 /* ---- torch_offer.c ---- */
 
 /* Set a reference aside for whoever gets the token. 0 or -errno. */
 int xt_hold_offer(struct xt_hold *hold);
+/* The same, if one has been set aside ahead: asks nobody, and does not wait. */
+bool xt_hold_spend(struct xt_hold *hold);
 /* Before the hold goes: take back what was set aside for messages that nobody has made. */
 void xt_hold_settle(struct xt_hold *hold);
 /* How long references last for messages that nobody reads; XMEM_FOREVER at first. */
@@ -201,6 +211,8 @@ PyObject *xt_call_fork_offer(PyObject *module, PyObject *unused);
 PyObject *xt_call_fork_restore(PyObject *module, PyObject *unused);
 PyObject *xt_call_allocate_from(PyObject *module, PyObject *args);
 PyObject *xt_call_allocator(PyObject *module, PyObject *unused);
+/* The hold of a token, with a share for the caller; or NULL and an exception. */
+struct xt_hold *xt_get(PyObject *module, int number, unsigned long long token);
 /* A capsule for torch's from_dlpack, which owns a share of the hold. NULL with an exception. */
 PyObject *xt_capsule(struct xt_dlpack *dlpack);
 

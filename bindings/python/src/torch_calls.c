@@ -4,7 +4,7 @@
  * set for the whole process. Each one that may ask the host does so without the GIL. Storages are
  * told apart by their address; doc_torch.h says what each function is for.
  */
-#include "torch.h"
+#include "torch_message.h"
 
 /* ---- capsules ---- */
 
@@ -131,8 +131,7 @@ PyObject *xt_call_make(PyObject *module, PyObject *args)
 	return NULL;
 }
 
-/* The hold of a token, with a share for the caller; or NULL and an exception. */
-static struct xt_hold *get(PyObject *module, int number, unsigned long long token)
+struct xt_hold *xt_get(PyObject *module, int number, unsigned long long token)
 {
 	struct xt_pool *pool = live_pool_at(module, number);
 	struct xt_hold *hold;
@@ -158,45 +157,15 @@ PyObject *xt_call_get(PyObject *module, PyObject *args)
 
 	if (!PyArg_ParseTuple(args, "iK:get", &number, &token))
 		return NULL;
-	hold = get(module, number, token);
+	hold = xt_get(module, number, token);
 	return hold ? give(hold) : NULL;
-}
-
-/* The numbers of a tuple, at most @room of them. How many there are, or -1 and an exception. */
-static Py_ssize_t numbers(PyObject *tuple, int64_t *ret, Py_ssize_t room)
-{
-	Py_ssize_t count = PyTuple_Size(tuple), i;
-
-	for (i = 0; i < count && i < room; i++) {
-		ret[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
-		if (ret[i] == -1 && PyErr_Occurred())
-			return -1;
-	}
-	return count;
-}
-
-/* Is a tensor of this shape, at this offset and with these strides, @bytes that have no gap? */
-static bool is_whole(const int64_t *shape, const int64_t *place, Py_ssize_t dimensions,
-		     int64_t item, int64_t bytes)
-{
-	int64_t stride = 1;
-	Py_ssize_t i;
-
-	if (place[0] || !item || bytes % item)
-		return false;
-	for (i = dimensions - 1; i >= 0; i--) {
-		if (shape[i] <= 0 || place[1 + i] != stride || shape[i] > bytes / stride)
-			return false;
-		stride *= shape[i];
-	}
-	return stride == bytes / item;
 }
 
 PyObject *xt_call_get_tensor(PyObject *module, PyObject *args)
 {
 	int64_t shape[XT_DIMENSIONS], place[1 + XT_DIMENSIONS];
 	PyObject *shape_tuple, *place_tuple, *capsule;
-	Py_ssize_t dimensions, places, i;
+	Py_ssize_t dimensions, places;
 	unsigned int type;
 	unsigned long long token;
 	struct xt_hold *hold;
@@ -206,22 +175,17 @@ PyObject *xt_call_get_tensor(PyObject *module, PyObject *args)
 	if (!PyArg_ParseTuple(args, "iKIO!O!:get_tensor", &number, &token, &type, &PyTuple_Type,
 			      &place_tuple, &PyTuple_Type, &shape_tuple))
 		return NULL;
-	dimensions = numbers(shape_tuple, shape, XT_DIMENSIONS);
-	places = numbers(place_tuple, place, 1 + XT_DIMENSIONS);
+	dimensions = xt_numbers(shape_tuple, shape, XT_DIMENSIONS);
+	places = xt_numbers(place_tuple, place, 1 + XT_DIMENSIONS);
 	if (dimensions < 0 || places < 0)
 		return NULL;
-	hold = get(module, number, token);
+	hold = xt_get(module, number, token);
 	if (!hold)
 		return NULL;
-	whole = dimensions <= XT_DIMENSIONS && places == 1 + dimensions &&
-		is_whole(shape, place, dimensions, (type & 0xff) / 8, hold->bytes);
-	if (whole) {
-		hold->dlpack.code = type >> 8;
-		hold->dlpack.bits = type;
-		hold->dlpack.ndim = dimensions;
-		for (i = 0; i < dimensions; i++)
-			hold->shape[i] = shape[i];
-	}
+	whole = dimensions <= XT_DIMENSIONS && places == 1 + dimensions && !place[0] &&
+		xt_is_whole(shape, place + 1, dimensions, (type & 0xff) / 8, hold->bytes);
+	if (whole)
+		xt_hold_describe(hold, type, dimensions, shape);
 	capsule = xt_capsule(&hold->dlpack);
 	return capsule ? Py_BuildValue("NO", capsule, whole ? Py_True : Py_False) : NULL;
 }

@@ -266,3 +266,15 @@ struct xt_hold *xt_hold_get(struct xt_pool *pool, uint64_t token)
 	xmem_release(buffer);
 	return NULL;
 }
+
+void xt_hold_describe(struct xt_hold *hold, unsigned int type, int dimensions,
+		      const int64_t *shape)
+{
+	int i;
+
+	hold->dlpack.code = type >> 8;
+	hold->dlpack.bits = type;
+	hold->dlpack.ndim = dimensions;
+	for (i = 0; i < dimensions; i++)
+		hold->shape[i] = shape[i];
+}

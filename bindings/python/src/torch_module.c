@@ -3,21 +3,16 @@
  * The module xmem._torch: the table of its functions, which take numbers and give capsules, and its
  * errors. Only ../xmem/torch calls it.
  */
-#include "torch.h"
+#include "torch_message.h"
 #include "doc_torch.h"
 
 #include <string.h>
-
-struct state {
-	/* dict: errno -> class; None: of all others. Set when the package is imported. */
-	PyObject *errors;
-};
 
 /* ---- errors ---- */
 
 PyObject *xt_raise_errno(PyObject *module, int err, const char *message)
 {
-	struct state *state = PyModule_GetState(module);
+	struct xt_state *state = PyModule_GetState(module);
 	PyObject *number = PyLong_FromLong(err), *class = NULL, *error = NULL;
 
 	if (!number)
@@ -61,7 +56,7 @@ bool xt_again(PyObject *module)
 
 static PyObject *set_errors(PyObject *module, PyObject *classes)
 {
-	struct state *state = PyModule_GetState(module);
+	struct xt_state *state = PyModule_GetState(module);
 	PyObject *before = state->errors;
 
 	if (!PyDict_Check(classes)) {
@@ -88,6 +83,12 @@ static PyMethodDef functions[] = {
 	{ "claims", xt_call_claims, METH_VARARGS, XT_DOC_claims },
 	{ "set_in_flight", xt_call_set_in_flight, METH_O, XT_DOC_set_in_flight },
 	{ "stat", xt_call_pool_stat, METH_VARARGS, XT_DOC_stat },
+	{ "set_messages", xt_call_set_messages, METH_O, XT_DOC_set_messages },
+	{ "set_weak", xt_call_set_weak, METH_VARARGS, XT_DOC_set_weak },
+	{ "set_known", xt_call_set_known, METH_VARARGS, XT_DOC_set_known },
+	{ "set_installed", xt_call_set_installed, METH_O, XT_DOC_set_installed },
+	{ "reduce", xt_call_reduce, METH_O, XT_DOC_reduce },
+	{ "rebuild", xt_call_rebuild, METH_O, XT_DOC_rebuild },
 	{ "swap", xt_swap, METH_VARARGS, XT_DOC_swap },
 	{ "guard_capsule", xt_guard_capsule, METH_VARARGS, XT_DOC_guard_capsule },
 	{ "cuda_share", xt_cuda_share, METH_VARARGS, XT_DOC_cuda_share },
@@ -105,8 +106,13 @@ static PyMethodDef functions[] = {
 
 static int execute(PyObject *module)
 {
-	int err = xt_fork_register();
+	struct xt_state *state = PyModule_GetState(module);
+	int err;
 
+	if (xt_messages_make(&state->messages) < 0 ||
+	    xt_weak_make(module, &state->messages) < 0)
+		return -1;
+	err = xt_fork_register();
 	if (err)
 		xt_raise_errno(module, -err, strerror(-err));
 	return err ? -1 : 0;
@@ -114,13 +120,18 @@ static int execute(PyObject *module)
 
 static int traverse(PyObject *module, visitproc visit, void *arg)
 {
-	Py_VISIT(((struct state *)PyModule_GetState(module))->errors);
-	return 0;
+	struct xt_state *state = PyModule_GetState(module);
+
+	Py_VISIT(state->errors);
+	return xt_messages_traverse(&state->messages, visit, arg);
 }
 
 static int clear(PyObject *module)
 {
-	Py_CLEAR(((struct state *)PyModule_GetState(module))->errors);
+	struct xt_state *state = PyModule_GetState(module);
+
+	Py_CLEAR(state->errors);
+	xt_messages_clear(&state->messages);
 	return 0;
 }
 
@@ -136,7 +147,7 @@ static struct PyModuleDef definition = {
 	PyModuleDef_HEAD_INIT,
 	.m_name = "xmem._torch",
 	.m_doc = "Memory of pools for storages of torch; use xmem.torch.",
-	.m_size = sizeof(struct state),
+	.m_size = sizeof(struct xt_state),
 	.m_methods = functions,
 	.m_slots = slots,
 	.m_traverse = traverse,

@@ -28,13 +28,12 @@ int64_t xt_in_flight(void)
 	return __atomic_load_n(&in_flight_ns, __ATOMIC_RELAXED);
 }
 
-/* Take a credit. */
-static bool spend(struct xt_hold *hold)
+bool xt_hold_spend(struct xt_hold *hold)
 {
 	bool spent;
 
 	pthread_mutex_lock(&xt_lock);
-	spent = hold->credits && xt_in_flight() == XMEM_FOREVER;
+	spent = hold->credits && hold->buffer && xt_in_flight() == XMEM_FOREVER;
 	if (spent)
 		hold->credits--;
 	pthread_mutex_unlock(&xt_lock);
@@ -77,7 +76,7 @@ int xt_hold_offer(struct xt_hold *hold)
 
 	if (!hold->buffer)
 		return -ECHILD;
-	if (spend(hold))
+	if (xt_hold_spend(hold))
 		return 0;
 	if (may_have_credits(hold))
 		return offer_many(hold);

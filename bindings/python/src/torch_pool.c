@@ -23,6 +23,17 @@ static struct xt_pool *find(const char *name)
 	return NULL;
 }
 
+int xt_pool_named(const char *name)
+{
+	int i, there = __atomic_load_n(&count, __ATOMIC_ACQUIRE);
+
+	for (i = 0; i < there; i++)
+		if (!__atomic_load_n(&pools[i].gone, __ATOMIC_RELAXED) &&
+		    !strcmp(pools[i].name, name))
+			return i;
+	return -1;
+}
+
 /* A claim of no token is none, and says whether there is a host. */
 bool xt_pool_is_gone(struct xt_pool *pool)
 {

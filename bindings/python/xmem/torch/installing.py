@@ -214,8 +214,10 @@ def _install(name: str | None) -> None:
     if name is not None:
         _name = name
     if _installed:
+        _torch.set_installed(_name)
         return
     _installed = True
+    _torch.set_installed(_name)
     recognise()
     ForkingPickler.register(AuthenticationString, _torch_child.reduce_key)
 
@@ -310,6 +312,7 @@ def uninstall() -> None:
 
     _refused = True
     _installed = False
+    _torch.set_installed(None)
     ForkingPickler._extra_reducers.pop(AuthenticationString, None)  # type: ignore[attr-defined]
     is_idle()
 

@@ -16,8 +16,9 @@ from torch import overrides
 from torch.utils import _python_dispatch as dispatch
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-_functions: Callable[[], int] = torch._C._len_torch_function_stack
-_dispatches: Callable[[], int] = torch._C._len_torch_dispatch_stack
+#: How many modes of a kind this thread has.
+count_functions: Callable[[], int] = torch._C._len_torch_function_stack
+count_dispatches: Callable[[], int] = torch._C._len_torch_dispatch_stack
 
 
 def _take_off(count: Callable[[], int], of: Any) -> list[Any]:
@@ -30,10 +31,10 @@ def without_modes(function: _Function) -> _Function:
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
-        if not _functions() and not _dispatches():
+        if not count_functions() and not count_dispatches():
             return function(*args, **kwargs)
-        functions = _take_off(_functions, overrides)
-        dispatches = _take_off(_dispatches, dispatch)
+        functions = _take_off(count_functions, overrides)
+        dispatches = _take_off(count_dispatches, dispatch)
         try:
             return function(*args, **kwargs)
         finally:

@@ -9,25 +9,13 @@ from __future__ import annotations
 import os
 import secrets
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any
 
 from .. import _torch, errors
 from .versions import UntypedStorage
 
-_free: Callable[[int], None] = UntypedStorage._free_weak_ref
-_expired: Callable[[int], bool] = UntypedStorage._expired
-
-
-class _WeakRef:
-    """Names a storage as long as its memory may be there, and keeps neither."""
-
-    __slots__ = ("cdata",)
-
-    def __init__(self, storage: Any) -> None:
-        self.cdata: int = storage._weak_ref()
-
-    def __del__(self, free: Callable[[int], None] = _free) -> None:
-        free(self.cdata)
+_torch.set_weak(UntypedStorage._free_weak_ref, UntypedStorage._expired,
+                UntypedStorage._new_with_weak_ptr)
 
 
 @dataclass(frozen=True)
@@ -49,8 +37,12 @@ class Pool:
     def __init__(self, name: str, number: int) -> None:
         self.name = name
         self.number = number
-        self._known: dict[int, _WeakRef] = {}
+        self._known: dict[int, _torch.WeakRef] = {}
         self._limit = 128
+
+    def tell(self) -> None:
+        """Tell the extension, whose short way of messages knows the same storages."""
+        _torch.set_known(self.number, self._known, self.remember)
 
     def known(self, token: int) -> Any:
         """The storage of that token, if it is alive in this process; else None.
@@ -58,7 +50,7 @@ class Pool:
         A storage that has been resized, or that torch has moved, is alive and lies elsewhere.
         """
         ref = self._known.get(token)
-        storage = None if ref is None else UntypedStorage._new_with_weak_ptr(ref.cdata)
+        storage = None if ref is None else ref.storage()
         if storage is None:
             return None
         found = _torch.find(storage.data_ptr())
@@ -67,15 +59,15 @@ class Pool:
     def remember_new(self, token: int, storage: Any) -> None:
         """The same, unless that is known."""
         ref = self._known.get(token)
-        if ref is None or _expired(ref.cdata):
+        if ref is None or ref.expired():
             self.remember(token, storage)
 
     def remember(self, token: int, storage: Any) -> None:
         """This storage lies in the buffer of that token."""
-        self._known[token] = _WeakRef(storage)
+        self._known[token] = _torch.WeakRef(storage)
         if len(self._known) > self._limit:
             for each, ref in list(self._known.items()):
-                if _expired(ref.cdata):
+                if ref.expired():
                     self._known.pop(each, None)
             self._limit = max(128, 2 * len(self._known))
 
@@ -119,4 +111,6 @@ def join(name: str, sizes: Sizes = Sizes(), existing: bool = True) -> Pool:
         error.add_note(f"All processes that had tensors in the pool '{name}' have ended, and with "
                        "the last of them the tensors that were still in flight.")
         raise
-    return _pools.setdefault(name, Pool(name, number))
+    pool = _pools.setdefault(name, Pool(name, number))
+    pool.tell()
+    return pool

@@ -5,17 +5,23 @@ One reference is set aside for each message, so that what is in flight stays whe
 the tensor or is killed. Whoever reads the message takes it over. All that torch does for itself,
 such as subclasses, sparse and nested tensors, goes through torch's functions, which come here for
 the storages.
+
+The extension has a short way for what a program does again and again: a whole tensor of a plain
+type, that has been sent before, and is not in the receiver. It asks for the long way, which is
+here, where anything is not so (../../src/torch_message.h).
 """
 from __future__ import annotations
 
 import functools
+import os
+import struct
 from typing import Any, Callable
 
 import torch
 from torch.multiprocessing import reductions as stock
 
 from .. import _torch, errors
-from . import guards, installing, pools, storages
+from . import guards, installing, modes, pools, storages, versions
 from .modes import without_modes
 from .versions import UntypedStorage, has_names, untyped
 
@@ -67,6 +73,7 @@ def rebuild_tensor(name: str, token: int, dtype: str, place: tuple[int, ...],
     return _finish(tensor, flags) if flags else tensor
 
 
+# The extension has the same numbers.
 _REQUIRES_GRAD, _PARAMETER = 1, 2
 _CONJ, _NEG = 8, 16     # the numbers are the conjugate, or negative, of what lies in memory
 _KEPT = 4       # its sender has uninstalled, and the tensor was in a pool already
@@ -82,6 +89,34 @@ def _finish(tensor: torch.Tensor, flags: int) -> torch.Tensor:
     if flags & _REQUIRES_GRAD:
         tensor.requires_grad = True
     return tensor
+
+
+@functools.lru_cache(maxsize=None)
+def _name_of(dtype: torch.dtype) -> str:
+    """The name that torch has for it, as a message says it: shorter to pickle than the type."""
+    return str(dtype).removeprefix("torch.")
+
+
+_HEAD = struct.Struct("=QHBB")      # token, type of DLPack, flags, dimensions
+_DTYPES = {number: _name_of(dtype) for dtype, number in storages.TYPES.items()}
+
+
+def rebuild_whole(message: bytes) -> torch.Tensor:
+    """In the receiver: a tensor that is all of its storage, as the extension has said it."""
+    tensor: torch.Tensor = _torch.rebuild(message)
+    return tensor
+
+
+def _rebuild_whole(message: bytes) -> torch.Tensor:
+    """The long way."""
+    token, number, flags, dimensions = _HEAD.unpack_from(message)
+    name = _HEAD.size + 8 * dimensions
+    shape = struct.unpack(f"={dimensions}q", message[_HEAD.size:name])
+    strides = [1]
+    for size in reversed(shape[1:]):
+        strides.insert(0, strides[0] * size)
+    return rebuild_tensor(message[name:].decode(), token, _DTYPES[number],
+                          (0, *strides[:dimensions]), shape, flags)
 
 
 @without_modes
@@ -162,12 +197,6 @@ def reduce_storage(storage: Any) -> Reduced:
     return stock.reduce_storage(storage)
 
 
-@functools.lru_cache(maxsize=None)
-def _name_of(dtype: torch.dtype) -> str:
-    """The name that torch has for it, as a message says it: shorter to pickle than the type."""
-    return str(dtype).removeprefix("torch.")
-
-
 def _flags(tensor: torch.Tensor) -> int:
     """What a message says of a tensor beside its place."""
     return ((_REQUIRES_GRAD if tensor.requires_grad else 0)
@@ -177,8 +206,8 @@ def _flags(tensor: torch.Tensor) -> int:
 
 
 @without_modes
-def reduce_tensor(tensor: torch.Tensor) -> Reduced:
-    """For ForkingPickler: a tensor."""
+def _reduce_tensor(tensor: torch.Tensor) -> Reduced:
+    """The long way of _torch.reduce, which is for ForkingPickler: a tensor."""
     kind = type(tensor)
     if installing.is_idle():
         return stock.reduce_tensor(tensor)
@@ -200,11 +229,26 @@ def reduce_tensor(tensor: torch.Tensor) -> Reduced:
     return stock.reduce_tensor(tensor)
 
 
+def _tell() -> None:
+    """Tell the extension what its short way of messages uses; in a child by fork again."""
+    _torch.set_messages({
+        "reduce": _reduce_tensor, "rebuild": _rebuild_whole, "function": rebuild_whole,
+        "finish": _finish, "adopt": installing.adopt,
+        "function_modes": modes.count_functions, "dispatch_modes": modes.count_dispatches,
+        "tensor": torch.Tensor, "parameter": _Parameter, "strided": torch.strided,
+        "types": storages.TYPES, "untyped": untyped, "has_names": versions.names_of,
+        "from_capsule": versions.from_capsule, "lock": storages.getting})
+
+
+_tell()
+os.register_at_fork(after_in_child=_tell)       # after storages.py, which makes the lock
+
+
 def register(register_one: Callable[[Any, Any], None]) -> None:
     """Register all of this with a pickler."""
     register_one(UntypedStorage, reduce_storage)
     for kind in {torch.Tensor, _Parameter, *torch._tensor_classes}:
-        register_one(kind, reduce_tensor)
+        register_one(kind, _torch.reduce)
 
 
 def register_stock(register_one: Callable[[Any, Any], None]) -> None:

@@ -17,14 +17,14 @@ from .modes import without_modes
 from .versions import untyped
 
 # What DLPack calls the types that all versions of torch take from it: code << 8 | bits.
-_TYPES: dict[torch.dtype, int] = {
+TYPES: dict[torch.dtype, int] = {
     torch.int8: 0x008, torch.int16: 0x010, torch.int32: 0x020, torch.int64: 0x040,
     torch.uint8: 0x108, torch.float16: 0x210, torch.float32: 0x220, torch.float64: 0x240,
     torch.bfloat16: 0x410, torch.complex64: 0x540, torch.complex128: 0x580,
 }
 
 _lock = threading.RLock()       # one storage is moved at a time
-_getting = threading.RLock()    # and one is made for a token; a signal's handler may do it, too
+getting = threading.RLock()    # and one is made for a token; a signal's handler may do it, too
 
 
 def make(pool: pools.Pool, nbytes: int, contents: int = 0) -> Any:
@@ -40,7 +40,7 @@ def make(pool: pools.Pool, nbytes: int, contents: int = 0) -> Any:
 
 def get(pool: pools.Pool, token: int) -> Any:
     """The storage of a token for which a reference has been set aside."""
-    with _getting:
+    with getting:
         storage = pool.known(token)
         if storage is None:
             capsule, _, _ = _torch.get(pool.number, token)
@@ -57,10 +57,10 @@ def get_tensor(pool: pools.Pool, token: int, dtype: torch.dtype, place: tuple[in
 
     One that is all of its storage is made at once, with it.
     """
-    with _getting:
+    with getting:
         storage = pool.known(token)
         if storage is None:
-            capsule, whole = _torch.get_tensor(pool.number, token, _TYPES.get(dtype, 0), place,
+            capsule, whole = _torch.get_tensor(pool.number, token, TYPES.get(dtype, 0), place,
                                                shape)
             tensor = versions.from_capsule(capsule)
             storage = untyped(tensor)
@@ -95,9 +95,9 @@ def move(pool: pools.Pool, storage: Any) -> None:
 
 
 def _after_fork() -> None:
-    global _lock, _getting
+    global _lock, getting
     _lock = threading.RLock()
-    _getting = threading.RLock()
+    getting = threading.RLock()
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -21,8 +21,9 @@ if hasattr(torch.Tensor, "untyped_storage"):
 else:
     untyped = torch.Tensor._storage     # type: ignore[attr-defined]
 
-#: Are the dimensions of a tensor named? Later versions have no such tensors.
-has_names: Callable[[torch.Tensor], bool] = getattr(torch.Tensor, "has_names", lambda tensor: False)
+#: Are the dimensions of a tensor named? None: this version has no such tensors.
+names_of: Callable[[torch.Tensor], bool] | None = getattr(torch.Tensor, "has_names", None)
+has_names: Callable[[torch.Tensor], bool] = names_of or (lambda tensor: False)
 
 #: Has torch a function that exchanges the memory of two storages? Otherwise _torch.swap does.
 CAN_SWAP = hasattr(UntypedStorage, "_swap_data_ptr_")
