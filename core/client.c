@@ -253,6 +253,20 @@ static bool xm_end_holds(const struct xm_map *map, u32 client)
 	return device;
 }
 
+void xm_client_lets_go(const struct xm_map *map, u32 client)
+{
+	u32 s;
+
+	xm_repair_ring(map, client);
+	for (s = 0; s < map->slots; s++) {
+		u32 *hold = xm_hold(map, client, s), had = xm_load(hold);
+
+		if (had & XM_HOLD_COUNT && !xm_is_device_hold(map, client, s))
+			xm_store_release(hold, had & ~XM_HOLD_COUNT);
+	}
+	xm_full_barrier();	/* pairs with who arms a word, then looks at the holds (I5) */
+}
+
 /* Free the slots that were being written; return those that were being scanned to LIVE. */
 static void xm_end_slots(const struct xm_map *map, u32 client)
 {

@@ -45,7 +45,8 @@ struct xm_host {
 	u32 group_owner[XMEM_MAX_GROUPS];	/* client id, XMEM_OWNER_NONE or XMEM_OWNER_HOST */
 	struct xm_claims *claims;		/* NULL until the first request for claims */
 	u64 limbo_ns[XMEM_MAX_GROUPS];		/* when a group became the host's; 0: it is not */
-	u64 suspects[XMEM_MAX_GROUPS];		/* bitmaps of slots that the next sweep looks at */
+	u64 suspects[XMEM_MAX_GROUPS];		/* bitmaps of slots that this sweep looks at */
+	u64 asked[XMEM_MAX_GROUPS];		/* and of those for the next one */
 	u32 late_owner[XMEM_MAX_GROUPS];	/* of a group that is the host's: 1 + the client
 						 * whose it was, if that is quarantined; or 0 */
 	u64 quarantined[XMEM_CLIENT_WORDS];	/* bit set: that client has ended, maybe not what
@@ -153,6 +154,15 @@ int xm_host_unsubscribe(struct xm_host *host, u32 me,
 
 /* Has @publisher's ring forwarded entries of slots that are the host's by now? */
 bool xm_host_forwards(const struct xm_host *host, u32 publisher);
+
+/*
+ * A client has ended, and its process stores no more: it lets go of what it holds, in its own area
+ * and under no lock, before the host has come to its end (xm_host_end). The ring is repaired
+ * first: what stands in it complete may be behind its tail, and nothing but the hold kept that.
+ * What it has forwarded, or its GPU has a pointer to, stays. The caller then wakes all who may
+ * have waited for these slots.
+ */
+void xm_client_lets_go(const struct xm_map *map, u32 client);
 
 /*
  * A client has ended and can store no more (its pages are the host's own by now). Its
@@ -365,8 +375,8 @@ struct xm_sweep {
 
 /*
  * Go on with a sweep, by one group or one ring. Returns a slot that was freed, whose payload is in
- * *ret_payload; -EAGAIN: none this time; -ENOENT: that was all. Between the calls the caller
- * keeps the lock, and calls nothing else.
+ * *ret_payload; -EAGAIN: none this time; -ENOENT: that was all. Between the calls others may
+ * have the lock, for any request; but no client ends or is buried before the sweep is over.
  */
 int xm_host_sweep(struct xm_host *host, struct xm_sweep *sweep, u32 *ret_payload);
 

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The end of a client.
+ * The end of a client, in two parts.
  *
- * It begins in the process itself: when the last writable mapping of its area goes
- * (munmap, exec, exit), when its file goes, or when it closes a descriptor of the file
- * and no longer runs in the mm that joined. From then on its requests fail; if it had
- * the last use of the pool, the pool's name is free. One work item per pool does the
- * rest, so that one sweep ends two hundred clients that die at once. A dying process
- * waits for that sweep; so when its parent has reaped it, its holds are gone. Nothing
- * here allocates memory or waits for user space.
+ * The first is done by the process itself: when the last writable mapping of its area goes
+ * (munmap, exec, exit), when its file goes, or when it closes a descriptor of the file and no
+ * longer runs in the mm that joined. From then on its requests fail; its ring is repaired and its
+ * holds go, in its own area; owners who wait for slots are woken; and if it had the last use of
+ * the pool, the pool's name is free. This takes a time that its own area bounds, and no lock but
+ * spinlocks: a process that is being killed waits for nobody. When its parent has reaped it, it
+ * holds nothing.
+ *
+ * The second follows in one work item per pool: what the client owned, followed, claimed and had
+ * open, and its id. It lets others have the pool's lock after each client and each step of the
+ * sweep. Nothing here allocates memory or waits for user space.
  *
  * A client whose process may still use memory of a GPU is in quarantine after its end: its
  * holds of that memory stay, and what it has open stays open, until the process has exited
- * (exited.c). That comes after the sweep for which the process waits, so it is another run of
- * the work; it is asked for by whoever the kernel notifies of the exit.
+ * (exited.c). That may be another run of the work; it is asked for by whoever the kernel notifies
+ * of the exit.
  */
 #include <linux/bitmap.h>
 #include <linux/sched.h>
@@ -31,11 +35,21 @@ static void xk_set_ended(struct xk_client *client)
 	WRITE_ONCE(client->ended, true);
 }
 
+/*
+ * The rest of the first part. The area stays in place until end_work sees let_go. A client that
+ * could not join has no id, and so nothing to let go of.
+ */
 static void xk_client_ended(struct xk_client *client)
 {
-	xk_pool_unuse(client->pool);
-	xk_pool_queue_end(client->pool);
-	flush_work(&client->pool->end_work);
+	struct xk_pool *pool = client->pool;
+
+	if (client->incarnation) {
+		xm_client_lets_go(&pool->host.map, client->id);
+		xk_wake_owners(pool);
+	}
+	smp_store_release(&client->let_go, true);
+	xk_pool_unuse(pool);
+	xk_pool_queue_end(pool);
 }
 
 /* Ends the client for good, whatever it still maps. Later calls do nothing. */
@@ -350,11 +364,12 @@ static bool xk_end_clients(struct xk_pool *pool)
 	for (c = 0; c < pool->host.map.clients; c++) {
 		struct xk_client *client = pool->client[c];
 
-		if (!client || !READ_ONCE(client->ended) ||
+		if (!client || !smp_load_acquire(&client->let_go) ||
 		    xm_client_row(&pool->host.map, c)->state != XMEM_CLIENT_ALIVE)
 			continue;
 		xk_end_client(pool, client);
 		any = true;
+		xk_let_others(pool);
 	}
 	return any;
 }

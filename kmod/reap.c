@@ -9,6 +9,14 @@
 #include "xk.h"
 #include "trace.h"
 
+/* Those who wait for the pool's lock get it. Only end_work calls it. */
+void xk_let_others(struct xk_pool *pool)
+{
+	mutex_unlock(&pool->lock);
+	cond_resched();
+	mutex_lock(&pool->lock);
+}
+
 /* ---- what goes ---- */
 
 /*
@@ -130,7 +138,8 @@ void xk_reap_finish(struct xk_pool *pool)
 
 /*
  * Frees the suspects that nobody uses. true: there were some. Clients can make the look at their
- * rings long, so that is done once for all suspects, however many have asked (P4).
+ * rings long, so that is done once for all suspects, however many have asked (P4); and others may
+ * have the lock after each step.
  */
 static bool xk_sweep(struct xk_pool *pool)
 {
@@ -140,12 +149,12 @@ static bool xk_sweep(struct xk_pool *pool)
 	int slot;
 
 	while ((slot = xm_host_sweep(&pool->host, &sweep, &payload)) != -ENOENT) {
-		cond_resched();
-		if (slot < 0)
-			continue;
-		trace_xmem_reclaim(pool->number, slot, payload);
-		xk_payload_drop_slots(pool, payload, 1);
-		any = true;
+		if (slot >= 0) {
+			trace_xmem_reclaim(pool->number, slot, payload);
+			xk_payload_drop_slots(pool, payload, 1);
+			any = true;
+		}
+		xk_let_others(pool);
 	}
 	return any;
 }

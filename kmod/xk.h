@@ -37,7 +37,8 @@
  *                         memory is touched under none.
  *   xk_client.attach_lock attaches of one client, one at a time
  *   xk_pool.upgrade_lock  of upgrades, one at a time
- *   xk_pool.end_work      not a lock, but the end of a client waits for it like one
+ *   xk_pool.end_work      not a lock, but who wants something reaped waits for it like one;
+ *                         the end of a client does not
  *   i_mmap_rwsem, page locks  of each client's inode, of the pool's pages: taken when
  *                         something is unmapped, and by faults. A client's process that is
  *                         throttled may have them for long, so never below the next.
@@ -65,8 +66,8 @@
  * pool counts in max_pools until then, and until the structs of its clients have gone: a file of a
  * client that has ended keeps the table and the queues.
  *
- * Nothing allocates memory under xk_pool.lock: the end of a client waits for that lock,
- * and when memory runs out an allocation may have to wait for that end.
+ * Nothing allocates memory under xk_pool.lock: end_work takes it to free memory, and when
+ * memory runs out an allocation may have to wait for that.
  */
 #ifndef XK_PRIVATE_H
 #define XK_PRIVATE_H
@@ -245,6 +246,7 @@ struct xk_client {
 
 	bool ended;			/* pages_lock; also read without it: it is set once */
 	u64 ended_ns;			/* set before ended: when that was */
+	bool let_go;			/* set last, with release order: end_work may go on */
 	u32 area_maps;			/* pages_lock: VMAs of mm that map the area writable */
 	u32 maps;			/* pages_lock: all VMAs of its inode, in whichever mm */
 	struct pid *sharer;		/* pages_lock: another process that ran in mm; or NULL */
@@ -580,6 +582,7 @@ void xk_bury(struct xk_pool *pool);
 void xk_reap_wait(struct xk_pool *pool);
 void xk_reap(struct xk_pool *pool);
 void xk_reap_finish(struct xk_pool *pool);
+void xk_let_others(struct xk_pool *pool);
 void xk_empty_pool(struct xk_pool *pool);
 
 /* claims.c */
