@@ -156,13 +156,14 @@ int xm_host_unsubscribe(struct xm_host *host, u32 me,
 bool xm_host_forwards(const struct xm_host *host, u32 publisher);
 
 /*
- * A client has ended, and its process stores no more: it lets go of what it holds, in its own area
- * and under no lock, before the host has come to its end (xm_host_end). The ring is repaired
- * first: what stands in it complete may be behind its tail, and nothing but the hold kept that.
- * What it has forwarded, or its GPU has a pointer to, stays. The caller then wakes all who may
- * have waited for these slots.
+ * A client has ended, and its process stores no more: it lets go of what it holds and stops to
+ * follow, in its own area and under no lock, before the host has come to its end (xm_host_end). It
+ * takes as long as the area is. The ring is repaired first: what stands in it complete may be
+ * behind its tail, and nothing but the hold kept that (tests/model/let_go.pml). What it has
+ * forwarded stays noted, and what its GPU has a pointer to stays held. true: it had something, and
+ * the caller wakes all slots_waiters. *ret_holds: how much of it were holds.
  */
-void xm_client_lets_go(const struct xm_map *map, u32 client);
+bool xm_client_lets_go(const struct xm_map *map, u32 client, u64 *ret_holds);
 
 /*
  * A client has ended and can store no more (its pages are the host's own by now). Its
@@ -367,8 +368,9 @@ void xm_host_suspect(struct xm_host *host, u32 slot);
 void xm_host_suspect_all(struct xm_host *host);
 
 /* A sweep over the suspects while it runs. It begins zeroed. */
+enum { XM_SWEEP_MARK, XM_SWEEP_HOLDS, XM_SWEEP_RINGS, XM_SWEEP_END };
 struct xm_sweep {
-	u32 stage;
+	u32 stage;			/* which of these */
 	u32 at;				/* group or client */
 	bool rings;			/* there are rings to look at */
 };

@@ -14,8 +14,6 @@
 #include "host.h"
 #include "policy.h"
 
-enum { XM_SWEEP_MARK, XM_SWEEP_HOLDS, XM_SWEEP_RINGS, XM_SWEEP_END };
-
 void xm_host_suspect(struct xm_host *host, u32 slot)
 {
 	if (xm_slot_row(&host->map, slot)->owner == XMEM_OWNER_HOST)
@@ -24,10 +22,11 @@ void xm_host_suspect(struct xm_host *host, u32 slot)
 
 void xm_host_suspect_all(struct xm_host *host)
 {
-	u32 s;
+	u32 g, i;
 
-	for (s = 0; s < host->map.slots; s++)
-		xm_host_suspect(host, s);
+	for (g = 0; g < host->map.groups; g++)
+		for (i = 0; host->group_owner[g] == XMEM_OWNER_HOST && i < XMEM_GROUP_SLOTS; i++)
+			xm_host_suspect(host, g * XMEM_GROUP_SLOTS + i);
 }
 
 /* A sweep begins with what has been asked for since the last one began. */
