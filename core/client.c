@@ -275,6 +275,7 @@ bool xm_client_lets_go(const struct xm_map *map, u32 client, u64 *ret_holds)
 
 	*ret_holds = 0;
 	xm_repair_ring(map, client);
+	XM_STEP(XM_STEP_LETS_GO);
 	any = xm_drop_cursors(map, client);
 	for (s = 0; s < map->slots; s++) {
 		u32 had = xm_load(xm_hold(map, client, s)) & XM_HOLD_COUNT;

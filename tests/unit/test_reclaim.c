@@ -409,6 +409,37 @@ static void die_in_forward(struct crowd *c)
 	ck_assert_uint_eq(holds, 1);
 }
 
+static void sweep_at_that_step(int step, void *arg)
+{
+	struct crowd *c = arg;
+
+	if (step != XM_STEP_LETS_GO)
+		return;
+	unit_step = NULL;
+	ck_assert_uint_eq(xm_load(&xm_ring(c->map, c->other)->tail), 1);
+	ck_assert_uint_eq(xm_load(xm_hold(c->map, c->other, c->slot[100])) & XM_HOLD_COUNT, 1);
+	c->looks = world_reap(c->world);
+}
+
+/* Who finds that the hold has gone looks at the ring then, and finds the entry. */
+START_TEST(who_lets_go_repairs_its_ring_first)
+{
+	struct crowd c = crowd_make();
+
+	world_subscribe(c.world, c.reader, c.other, 0);
+	ck_assert_int_eq(xm_get(c.map, c.other, c.token[100]), 0);
+	xm_host_end(c.host, c.owner, false);
+	unit_step_arg = &c;
+	unit_step = sweep_at_that_step;
+	die_in_forward(&c);
+	ck_assert(!unit_step);
+	ck_assert_uint_eq(c.looks, SLOTS - 1);
+	ck_assert_uint_eq(world_reap(c.world), 0);	/* now the entry alone keeps it */
+	ck_assert_int_eq(xm_look(c.map, c.token[100]), 0);
+	crowd_end(&c);
+}
+END_TEST
+
 START_TEST(what_the_dead_have_forwarded_while_a_sweep_runs_is_not_lost)
 {
 	u32 nth, calls = 1;
@@ -444,6 +475,7 @@ void reclaim_tests(Suite *suite)
 	tcase_add_test(tcase, a_sweep_sees_what_is_forwarded_while_it_runs);
 	tcase_add_test(tcase, a_put_meanwhile_is_found_by_this_sweep_or_the_next);
 	tcase_add_test(tcase, what_is_written_in_place_meanwhile_is_not_freed);
+	tcase_add_test(tcase, who_lets_go_repairs_its_ring_first);
 	tcase_add_test(tcase, what_the_dead_have_forwarded_while_a_sweep_runs_is_not_lost);
 	tcase_add_test(tcase, a_get_meanwhile_is_good_or_the_slot_is_freed);
 	suite_add_tcase(suite, tcase);
