@@ -91,7 +91,7 @@ TEST_WITHIN(P10_small_buffers_share_files, 60)
 #define MAKERS	40
 #define UNREAD	20
 
-/* What it sends is forgotten, so that it stays for whoever has its token; and it is killed. */
+/* What it sends is set aside, so that it stays for whoever has its token; and it is killed. */
 static void send_and_wait(void *name)
 {
 	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER, .demand_bytes = 1ULL << 40);
@@ -106,7 +106,9 @@ static void send_and_wait(void *name)
 		};
 
 		WORKED(xmem_publish(live->b[i], &keep, &token));
-		xmem_forget(live->b[i]);
+		/* Without an end: all of them are to be there when the last maker is killed. */
+		WORKED(xmem_offer_for(live->b[i], 1, XMEM_FOREVER));
+		xmem_release(live->b[i]);
 	}
 	tell_parent(UNREAD);
 	pause();
