@@ -170,7 +170,7 @@ void xk_client_left(struct xk_client *client)
 
 /* ---- the pages of an ended client ---- */
 
-/* Its old pages stay with the client, those of the area and of each group, until nobody has them. */
+/* Old pages, of the area or of a group, stay with the client until nobody has them mapped. */
 static void xk_keep_old(struct xk_client *client, struct xk_pages *old, u32 group)
 {
 	old->group = group;
