@@ -151,8 +151,9 @@ void xk_reap_finish(struct xk_pool *pool)
 static bool xk_sweep(struct xk_pool *pool)
 {
 	struct xm_sweep sweep = { .stage = 0 };
-	u32 payload, done = 0;
 	bool any = false, ring;
+	u32 done = 0;
+	u64 payload;
 	int slot;
 
 	do {
