@@ -168,6 +168,17 @@ void xk_client_left(struct xk_client *client)
 		xk_client_end(client);
 }
 
+/*
+ * A process that closes its client's file of its own will, and goes on, finds all of the end done
+ * when close() returns. It waits under no lock, and no longer when it is killed.
+ */
+void xk_client_closed(struct xk_client *client)
+{
+	if (READ_ONCE(client->ended) && task_tgid(current) == client->pid &&
+	    !(current->flags & PF_EXITING))
+		xk_end_wait(client->pool);
+}
+
 /* ---- the pages of an ended client ---- */
 
 /* Old pages, of the area or of a group, stay with the client until nobody has them mapped. */

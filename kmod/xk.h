@@ -623,6 +623,7 @@ void xk_client_end(struct xk_client *client);
 void xk_client_mapped(struct xk_client *client);
 void xk_client_unmapped(struct xk_client *client);
 void xk_client_left(struct xk_client *client);
+void xk_client_closed(struct xk_client *client);
 
 /* pool_fd.c */
 struct xk_pool *xk_pool_of_fd(int fd, u32 *ret_roles);
