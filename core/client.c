@@ -253,6 +253,43 @@ static bool xm_end_holds(const struct xm_map *map, u32 client)
 	return device;
 }
 
+/* A cursor of NONE has passed everything, so publishers need not wait for the bit to go. */
+static bool xm_drop_cursors(const struct xm_map *map, u32 client)
+{
+	bool any = false;
+	u32 c;
+
+	for (c = 0; c < map->clients; c++) {
+		if (xm_load(xm_cursor(map, client, c)) == XMEM_CURSOR_NONE)
+			continue;
+		xm_store_release(xm_cursor(map, client, c), XMEM_CURSOR_NONE);
+		any = true;
+	}
+	return any;
+}
+
+bool xm_client_lets_go(const struct xm_map *map, u32 client, u64 *ret_holds)
+{
+	bool any;
+	u32 s;
+
+	*ret_holds = 0;
+	xm_repair_ring(map, client);
+	XM_STEP(XM_STEP_LETS_GO);
+	any = xm_drop_cursors(map, client);
+	for (s = 0; s < map->slots; s++) {
+		u32 had = xm_load(xm_hold(map, client, s)) & XM_HOLD_COUNT;
+
+		if (!had || xm_is_device_hold(map, client, s))
+			continue;
+		/* The host may change the bits beside it at this moment (claims.c). */
+		xm_add_full(xm_hold(map, client, s), -had);
+		*ret_holds += had;
+	}
+	xm_full_barrier();	/* pairs with who arms a word, then looks again (I5) */
+	return any || *ret_holds;
+}
+
 /* Free the slots that were being written; return those that were being scanned to LIVE. */
 static void xm_end_slots(const struct xm_map *map, u32 client)
 {

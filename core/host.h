@@ -58,7 +58,8 @@ struct xm_host {
 	u32 group_owner[XMEM_MAX_GROUPS];	/* client id, XMEM_OWNER_NONE or XMEM_OWNER_HOST */
 	struct xm_claims *claims;		/* NULL until the first request for claims */
 	u64 limbo_ns[XMEM_MAX_GROUPS];		/* when a group became the host's; 0: it is not */
-	u64 suspects[XMEM_MAX_GROUPS];		/* bitmaps of slots that the next sweep looks at */
+	u64 suspects[XMEM_MAX_GROUPS];		/* bitmaps of slots that this sweep looks at */
+	u64 asked[XMEM_MAX_GROUPS];		/* and of those for the next one */
 	u32 late_owner[XMEM_MAX_GROUPS];	/* of a group that is the host's: 1 + the client
 						 * whose it was, if that is quarantined; or 0 */
 	u64 quarantined[XMEM_CLIENT_WORDS];	/* bit set: that client has ended, maybe not what
@@ -166,6 +167,16 @@ int xm_host_unsubscribe(struct xm_host *host, u32 me,
 
 /* Has @publisher's ring forwarded entries of slots that are the host's by now? */
 bool xm_host_forwards(const struct xm_host *host, u32 publisher);
+
+/*
+ * A client has ended, and its process stores no more: it lets go of what it holds and stops to
+ * follow, in its own area and under no lock, before the host has come to its end (xm_host_end). It
+ * takes as long as the area is. The ring is repaired first: what stands in it complete may be
+ * behind its tail, and nothing but the hold kept that (tests/model/let_go.pml). What it has
+ * forwarded stays noted, and what its GPU has a pointer to stays held. true: it had something, and
+ * the caller wakes all slots_waiters. *ret_holds: how much of it were holds.
+ */
+bool xm_client_lets_go(const struct xm_map *map, u32 client, u64 *ret_holds);
 
 /*
  * A client has ended and can store no more (its pages are the host's own by now). Its
@@ -370,16 +381,17 @@ void xm_host_suspect(struct xm_host *host, u32 slot);
 void xm_host_suspect_all(struct xm_host *host);
 
 /* A sweep over the suspects while it runs. It begins zeroed. */
+enum { XM_SWEEP_MARK, XM_SWEEP_HOLDS, XM_SWEEP_RINGS, XM_SWEEP_END };
 struct xm_sweep {
-	u32 stage;
+	u32 stage;			/* which of these */
 	u32 at;				/* group or client */
 	bool rings;			/* there are rings to look at */
 };
 
 /*
  * Go on with a sweep, by one group or one ring. Returns a slot that was freed, whose payload is in
- * *ret_payload; -EAGAIN: none this time; -ENOENT: that was all. Between the calls the caller
- * keeps the lock, and calls nothing else.
+ * *ret_payload; -EAGAIN: none this time; -ENOENT: that was all. Between the calls others may
+ * have the lock, for any request; but no client ends or is buried before the sweep is over.
  */
 int xm_host_sweep(struct xm_host *host, struct xm_sweep *sweep, u64 *ret_payload);
 

@@ -4,24 +4,40 @@
  * rings long, whether they have forwarded anything or not; so a sweep serves many slots at once
  * and looks at each ring at most once (P4). It marks the slots, then looks at all their holds,
  * then at the rings. The order of these stages is the protocol (I2, I6); it is that of xm_scan.
+ *
+ * Between two steps others may have the lock, so a sweep delays nobody for long. To them the host
+ * is an owner that scans: a holder resolves what is marked, and what is LIVE may be written in
+ * place. So the end takes only what is still marked, or has no contents and no writer; and what is
+ * suspected meanwhile waits for the next sweep, for this one may have passed it unmarked
+ * (tests/model/end_steps.pml). The ends and burials of clients are between sweeps.
  */
 #include "host.h"
 #include "policy.h"
 
-enum { XM_SWEEP_MARK, XM_SWEEP_HOLDS, XM_SWEEP_RINGS, XM_SWEEP_END };
-
 void xm_host_suspect(struct xm_host *host, u32 slot)
 {
 	if (xm_slot_row(&host->map, slot)->owner == XMEM_OWNER_HOST)
-		host->suspects[slot / XMEM_GROUP_SLOTS] |= 1ULL << slot % XMEM_GROUP_SLOTS;
+		host->asked[slot / XMEM_GROUP_SLOTS] |= 1ULL << slot % XMEM_GROUP_SLOTS;
 }
 
 void xm_host_suspect_all(struct xm_host *host)
 {
-	u32 s;
+	u32 g, i;
 
-	for (s = 0; s < host->map.slots; s++)
-		xm_host_suspect(host, s);
+	for (g = 0; g < host->map.groups; g++)
+		for (i = 0; host->group_owner[g] == XMEM_OWNER_HOST && i < XMEM_GROUP_SLOTS; i++)
+			xm_host_suspect(host, g * XMEM_GROUP_SLOTS + i);
+}
+
+/* A sweep begins with what has been asked for since the last one began. */
+static void xm_sweep_begin(struct xm_host *host)
+{
+	u32 g;
+
+	for (g = 0; g < host->map.groups; g++) {
+		host->suspects[g] |= host->asked[g];
+		host->asked[g] = 0;
+	}
 }
 
 /* ---- marking ---- */
@@ -129,7 +145,8 @@ static u64 xm_sweep_free(struct xm_host *host, u32 slot)
 {
 	u64 *state = &xm_slot(&host->map, slot)->state, word = xm_load(state);
 
-	if (xm_state(word) == XMEM_SLOT_LIVE)
+	/* It was resolved for a holder, who may even have begun to write it in place. */
+	if (xm_state(word) == XMEM_SLOT_LIVE || xm_slot_row(&host->map, slot)->upgrader)
 		return 0;
 	/* The next generation, so that no token of these contents is good again. */
 	if (xm_state(word) == XMEM_SLOT_SCANNING &&
@@ -172,6 +189,8 @@ int xm_host_sweep(struct xm_host *host, struct xm_sweep *sweep, u64 *ret_payload
 
 	switch (sweep->stage) {
 	case XM_SWEEP_MARK:
+		if (!sweep->at)
+			xm_sweep_begin(host);
 		xm_sweep_mark(host, sweep->at);
 		break;
 	case XM_SWEEP_HOLDS:

@@ -161,13 +161,10 @@ static int xk_attach(struct xk_client *client, struct xk_payload *new,
 		err = xk_attach_unlocked(client, new, request);
 		mutex_unlock(&client->attach_lock);
 	}
-	if (err)
+	if (err) {
 		xk_uncharge(client->payer, XMEM_QUOTA_USER_SLOTS, count);
-	if (err == -ENOSPC)
-		trace_xmem_limit(client->pool->number, "slots", request->count,
-				 client->pool->host.map.slots);
-	if (err)
 		return err;
+	}
 	trace_xmem_attach(client->pool->number, client->id, request->payload, request->count);
 	/* Those who poll or wait for a slot have some now. */
 	xk_wake(client->pool, XMEM_WAIT_SLOTS, client->id);
@@ -202,19 +199,41 @@ static int xk_attach_new(struct xk_client *client, struct xmem_attach_request *r
 	return err;
 }
 
+static int xk_attach_any(struct xk_client *client, struct xmem_attach_request *request)
+{
+	if (request->payload)
+		return request->fd == -1 ? xk_attach(client, NULL, request) : -EINVAL;
+	return xk_attach_new(client, request);
+}
+
+/* Too little of something: does what ended clients have left come free just now? It waits. */
+static bool xk_attach_again(struct xk_call *call, int err)
+{
+	struct xk_pool *pool = call->client->pool;
+
+	if (err == -ENOSPC)
+		return xk_end_comes(pool) && !xk_end_wait(pool);
+	return xk_ends_bring(call, err);
+}
+
 int xk_attach_begin(struct xk_call *call)
 {
 	struct xmem_attach_request *request = &call->u.attach;
+	struct xk_client *client = call->client;
 	int err;
 
-	if (call->client->role != XMEM_ROLE_WRITER)
+	if (client->role != XMEM_ROLE_WRITER)
 		return -EPERM;
 	err = xm_host_attach_check(request);
 	if (err)
 		return err;
-	if (request->payload)
-		return request->fd == -1 ? xk_attach(call->client, NULL, request) : -EINVAL;
-	return xk_attach_new(call->client, request);
+	err = xk_attach_any(client, request);
+	if (xk_attach_again(call, err))
+		err = xk_attach_any(client, request);
+	if (err == -ENOSPC)
+		trace_xmem_limit(client->pool->number, "slots", request->count,
+				 client->pool->host.map.slots);
+	return err;
 }
 
 /*

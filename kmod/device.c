@@ -16,6 +16,7 @@
 static int xk_client_flush(struct file *filp, fl_owner_t id)
 {
 	xk_client_left(filp->private_data);
+	xk_client_closed(filp->private_data);
 	return 0;
 }
 

@@ -54,8 +54,11 @@ static int xk_upgrade(struct xk_client *client, struct xmem_upgrade_request *req
 {
 	int err;
 
-	while ((err = xk_upgrade_once(client, request, ret_reap)) == -EINPROGRESS)
-		xk_reap_wait(client->pool);
+	while ((err = xk_upgrade_once(client, request, ret_reap)) == -EINPROGRESS) {
+		err = xk_reap_wait(client->pool);
+		if (err)
+			break;
+	}
 	return err;
 }
 

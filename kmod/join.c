@@ -92,13 +92,13 @@ static int xk_client_id(struct xk_pool *pool)
 		return xk_free_id(pool);
 	xk_bury(pool);
 	mutex_unlock(&pool->lock);
-	xk_reap_wait(pool);
+	id = xk_reap_wait(pool);
 	mutex_lock(&pool->lock);
-	return xk_free_id(pool);
+	return id ?: xk_free_id(pool);
 }
 
 /* The id is the client's, and its area in place, but nobody counts it. */
-static int xk_client_seat(struct xk_client *client, struct xk_chunk *area)
+static int xk_client_seat(struct xk_call *call, struct xk_client *client, struct xk_chunk *area)
 {
 	struct xk_pool *pool = client->pool;
 	int id;
@@ -106,6 +106,12 @@ static int xk_client_seat(struct xk_client *client, struct xk_chunk *area)
 	if (mutex_lock_killable(&pool->lock))
 		return -EINTR;
 	id = xk_client_share(client);
+	if (id == -EDQUOT) {
+		mutex_unlock(&pool->lock);
+		xk_ends_bring(call, id);
+		mutex_lock(&pool->lock);
+		id = xk_client_share(client);
+	}
 	if (!id)
 		id = xk_client_id(pool);
 	if (id == -EUSERS) {
@@ -125,12 +131,12 @@ static int xk_client_seat(struct xk_client *client, struct xk_chunk *area)
  * Puts the client into the client table and gives it its area. The area is readable, as
  * zeros, before any scan counts the client: so it is unmapped as zero page between the two.
  */
-static int xk_client_enter(struct xk_client *client, struct xk_chunk *area,
-			   struct xmem_join_request *join)
+static int xk_client_enter(struct xk_call *call, struct xk_client *client, struct xk_chunk *area)
 {
+	struct xmem_join_request *join = &call->u.join;
 	struct xm_joiner who = { .sibling = XM_NO_CLIENT };
 	struct xk_pool *pool = client->pool;
-	int err = xk_client_seat(client, area);
+	int err = xk_client_seat(call, client, area);
 
 	if (err)
 		return err;
@@ -260,9 +266,12 @@ static void xk_join_say_access(struct xk_pool *pool, u32 roles, struct xmem_join
  */
 static struct file *xk_join_file(struct xk_call *call, struct xk_pool *pool)
 {
-	struct xk_client *client = xk_client_new(pool, call->u.join.role, call->payer);
+	struct xk_client *client;
 	struct file *file;
 
+	do
+		client = xk_client_new(pool, call->u.join.role, call->payer);
+	while (IS_ERR(client) && xk_ends_bring(call, PTR_ERR(client)));
 	if (IS_ERR(client)) {
 		xk_pool_unuse(pool);
 		return ERR_CAST(client);
@@ -289,10 +298,12 @@ static int xk_join(struct xk_call *call, struct xk_pool *pool, u32 roles)
 	client = file->private_data;
 	client->roles = roles;
 	client->by_fd = join->flags & XMEM_JOIN_FD;
-	area = xk_chunk_new(pool, client->payer, xk_header(pool)->area_stride, XK_AREA);
-	err = PTR_ERR_OR_ZERO(area);
+	do {
+		area = xk_chunk_new(pool, client->payer, xk_header(pool)->area_stride, XK_AREA);
+		err = PTR_ERR_OR_ZERO(area);
+	} while (xk_ends_bring(call, err));
 	if (!err) {
-		err = xk_client_enter(client, area, join);
+		err = xk_client_enter(call, client, area);
 		if (err)
 			xk_chunk_free(pool, area);
 	}
@@ -324,8 +335,10 @@ int xk_join_begin(struct xk_call *call)
 	err = xk_join_check(join);
 	if (err)
 		return err;
-	pool = join->flags & XMEM_JOIN_FD ? xk_pool_permit(join, &roles) :
-		xk_pool_open(join, call->payer, &roles);
+	do
+		pool = join->flags & XMEM_JOIN_FD ? xk_pool_permit(join, &roles) :
+			xk_pool_open(join, call->payer, &roles);
+	while (IS_ERR(pool) && xk_ends_bring(call, PTR_ERR(pool)));
 	if (IS_ERR(pool))
 		return PTR_ERR(pool);
 	err = xm_host_fits(&pool->host.map, join) ?: xk_access_fits(pool, join);

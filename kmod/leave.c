@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The end of a client.
+ * The end of a client, in two parts.
  *
- * It begins in the process itself: when the last writable mapping of its area goes
- * (munmap, exec, exit), when its file goes, or when it closes a descriptor of the file
- * and no longer runs in the mm that joined. From then on its requests fail; if it had
- * the last use of the pool, the pool's name is free. One work item per pool does the
- * rest, so that one sweep ends two hundred clients that die at once. A dying process
- * waits for that sweep; so when its parent has reaped it, its holds are gone. Nothing
- * here allocates memory or waits for user space.
+ * The first is done by the process itself: when the last writable mapping of its area goes
+ * (munmap, exec, exit), when its file goes, or when it closes a descriptor of the file and no
+ * longer runs in the mm that joined. From then on its requests fail; its ring is repaired, and its
+ * cursors and holds go, in its own area; owners who wait for slots are woken; and if it had the
+ * last use of the pool, the pool's name is free. This takes a time that its own area bounds, and no
+ * lock but spinlocks: a process that is being killed waits for nobody. When its parent has reaped
+ * it, it holds nothing.
+ *
+ * The second follows in one work item per pool: what the client owned, claimed, wrote in place and
+ * had open, and its id. It works in batches, between which others have the pool's lock; one run
+ * serves all who have ended by then. Nothing here allocates memory or waits for user space.
  *
  * A client whose process may still use memory of a GPU is in quarantine after its end: its
  * holds of that memory stay, and what it has open stays open, until the process has exited
- * (exited.c). That comes after the sweep for which the process waits, so it is another run of
- * the work; it is asked for by whoever the kernel notifies of the exit.
+ * (exited.c). That may be another run of the work; it is asked for by whoever the kernel notifies
+ * of the exit.
  */
 #include <linux/bitmap.h>
 #include <linux/sched.h>
@@ -31,11 +35,20 @@ static void xk_set_ended(struct xk_client *client)
 	WRITE_ONCE(client->ended, true);
 }
 
+/*
+ * The rest of the first part. The area stays in place until end_work sees let_go. A client that
+ * could not join has no area in use, and so nothing to let go of.
+ */
 static void xk_client_ended(struct xk_client *client)
 {
-	xk_pool_unuse(client->pool);
-	xk_pool_queue_end(client->pool);
-	flush_work(&client->pool->end_work);
+	struct xk_pool *pool = client->pool;
+
+	if (client->incarnation &&
+	    xm_client_lets_go(&pool->host.map, client->id, &client->had_holds))
+		xk_wake_owners(pool);
+	smp_store_release(&client->let_go, true);
+	xk_pool_unuse(pool);
+	xk_pool_queue_end(pool);
 }
 
 /* Ends the client for good, whatever it still maps. Later calls do nothing. */
@@ -155,44 +168,51 @@ void xk_client_left(struct xk_client *client)
 		xk_client_end(client);
 }
 
+/*
+ * A process that closes its client's file of its own will, and goes on, finds all of the end done
+ * when close() returns. It waits under no lock, and no longer when it is killed.
+ */
+void xk_client_closed(struct xk_client *client)
+{
+	if (READ_ONCE(client->ended) && task_tgid(current) == client->pid &&
+	    !(current->flags & PF_EXITING))
+		xk_end_wait(client->pool);
+}
+
 /* ---- the pages of an ended client ---- */
 
-/* First the host goes on with copies, which nobody else can change. */
-static void xk_copy_pages(struct xk_pool *pool, struct xk_client *client)
+/* Old pages, of the area or of a group, stay with the client until nobody has them mapped. */
+static void xk_keep_old(struct xk_client *client, struct xk_pages *old, u32 group)
+{
+	old->group = group;
+	old->next = client->old;
+	client->old = old;
+}
+
+/*
+ * The host goes on with copies of its groups, which nobody else can change, and everybody else
+ * finds them; pages.c says in which steps. This is the first. Others get the lock in between, for
+ * there may be many groups: to them the owner is still alive, and stopped.
+ */
+static void xk_move_groups(struct xk_pool *pool, struct xk_client *client, u32 *done)
 {
 	struct xm_map *map = &pool->host.map;
 	u32 g;
 
-	map->area[client->id] = xk_chunk_copy(pool->area[client->id]);
 	for (g = 0; g < map->groups; g++) {
 		if (!pool->group[g] || pool->group[g]->writer != client)
 			continue;
 		map->group[g] = xk_chunk_copy(pool->group[g]);
-		cond_resched();
+		__set_bit(g, pool->moving);
+		xk_keep_old(client, xk_chunk_swap(pool, pool->group[g]), g);
+		xk_let_others(pool, done, XK_BATCH / 64);
 	}
 }
 
-/*
- * Then everybody else finds the copies; pages.c says in which steps. This is the first, and it
- * leaves the old pages with the client, those of the area and of each group.
- */
-static void xk_swap_pages(struct xk_pool *pool, struct xk_client *client)
+static void xk_move_area(struct xk_pool *pool, struct xk_client *client)
 {
-	struct xk_pages *old = xk_chunk_swap(pool, pool->area[client->id]);
-	u32 g;
-
-	old->group = XMEM_MAX_GROUPS;
-	old->next = NULL;
-	client->old = old;
-	for (g = 0; g < pool->host.map.groups; g++) {
-		if (!pool->group[g] || pool->group[g]->writer != client)
-			continue;
-		old = xk_chunk_swap(pool, pool->group[g]);
-		old->group = g;
-		old->next = client->old;
-		client->old = old;
-		__set_bit(g, pool->moving);
-	}
+	pool->host.map.area[client->id] = xk_chunk_copy(pool->area[client->id]);
+	xk_keep_old(client, xk_chunk_swap(pool, pool->area[client->id]), XMEM_MAX_GROUPS);
 }
 
 /* A client whose old pages others may still have mapped. Only end_work looks for it. */
@@ -248,36 +268,47 @@ static void xk_unmap_all_swapped(struct xk_pool *pool)
  * as long as they like, and a stream may wait for a ready word there. The client's own GPU may
  * still write it. When that is over the words end there, too (xk_late_free).
  */
-static void xk_end_old(struct xk_pool *pool, struct xk_client *client, struct xk_pages *old)
+static void xk_end_old(struct xk_pool *pool, struct xk_client *client, struct xk_pages *old,
+		       struct xk_pages **free)
 {
-	if (old->group == XMEM_MAX_GROUPS) {
-		xk_pages_free(pool, old);
-	} else if (pool->host.late_owner[old->group]) {
-		old->next = client->late;
-		client->late = old;
-	} else {
-		if (xm_ready_used(&pool->host.map, old->group))
-			xm_ready_end(&pool->host.map, old->view);
-		xk_pages_free(pool, old);
-	}
+	struct xk_pages **list = free;
+
+	if (old->group != XMEM_MAX_GROUPS && pool->host.late_owner[old->group])
+		list = &client->late;
+	else if (old->group != XMEM_MAX_GROUPS && xm_ready_used(&pool->host.map, old->group))
+		xm_ready_end(&pool->host.map, old->view);
+	old->next = *list;
+	*list = old;
 }
 
 static void xk_end_all_old(struct xk_pool *pool)
 {
+	struct xk_pages *old, *free = NULL;
 	struct xk_client *client;
-	struct xk_pages *old;
-	u32 c;
+	u32 c, done = 0;
 
+	mutex_lock(&pool->lock);
 	for (c = 0; c < pool->host.map.clients; c++) {
 		client = xk_swapped(pool, c);
 		while (client && (old = client->old)) {
 			client->old = old->next;
-			xk_end_old(pool, client, old);
+			xk_end_old(pool, client, old, &free);
+			xk_let_others(pool, &done, XK_BATCH / 64);
 		}
+	}
+	bitmap_zero(pool->moving, XMEM_MAX_GROUPS);
+	mutex_unlock(&pool->lock);
+	while ((old = free)) {
+		free = old->next;
+		xk_pages_free(pool, old);
+		cond_resched();
 	}
 }
 
-/* What a client has at its end. It is counted only for those who trace: that takes a while. */
+/*
+ * What a client has at its end, besides the holds of which it has let go. It is counted only for
+ * those who trace: that takes a while.
+ */
 struct xk_had {
 	u64 holds;
 	u32 slots;
@@ -298,17 +329,18 @@ static struct xk_had xk_count_had(const struct xk_pool *pool, u32 client)
 	return had;
 }
 
-static void xk_end_client(struct xk_pool *pool, struct xk_client *client)
+static void xk_end_client(struct xk_pool *pool, struct xk_client *client, u32 *done)
 {
 	struct xk_had had;
 
-	xk_copy_pages(pool, client);
+	xk_move_groups(pool, client, done);
+	xk_move_area(pool, client);
 	had = xk_count_had(pool, client->id);	/* in the copy, which does not change any more */
 	xm_host_end(&pool->host, client->id, xk_opened_any(pool, client->id));
 	xm_host_limbo(&pool->host, ktime_get_ns());
 	xk_payload_owner_ended(pool, client->incarnation);
-	xk_swap_pages(pool, client);
-	trace_xmem_client_end(pool->number, client->id, client->incarnation, had.holds, had.slots,
+	trace_xmem_client_end(pool->number, client->id, client->incarnation,
+			      had.holds + client->had_holds, had.slots,
 			      ktime_get_ns() - client->ended_ns);
 }
 
@@ -326,8 +358,8 @@ static void xk_end_quarantine(struct xk_pool *pool, struct xk_client *client)
 
 static bool xk_end_quarantines(struct xk_pool *pool)
 {
+	u32 c, done = 0;
 	bool any = false;
-	u32 c;
 
 	for (c = 0; c < pool->host.map.clients; c++) {
 		struct xk_client *client = pool->client[c];
@@ -336,6 +368,7 @@ static bool xk_end_quarantines(struct xk_pool *pool)
 			continue;
 		xk_end_quarantine(pool, client);
 		any = true;
+		xk_let_others(pool, &done, XK_BATCH / 16);
 	}
 	return any;
 }
@@ -344,17 +377,18 @@ static bool xk_end_quarantines(struct xk_pool *pool)
 
 static bool xk_end_clients(struct xk_pool *pool)
 {
+	u32 c, done = 0;
 	bool any = false;
-	u32 c;
 
 	for (c = 0; c < pool->host.map.clients; c++) {
 		struct xk_client *client = pool->client[c];
 
-		if (!client || !READ_ONCE(client->ended) ||
+		if (!client || !smp_load_acquire(&client->let_go) ||
 		    xm_client_row(&pool->host.map, c)->state != XMEM_CLIENT_ALIVE)
 			continue;
-		xk_end_client(pool, client);
+		xk_end_client(pool, client, &done);
 		any = true;
+		xk_let_others(pool, &done, XK_BATCH / 16);
 	}
 	return any;
 }
@@ -370,21 +404,23 @@ static bool xk_end_and_unmap(struct xk_pool *pool)
 	mutex_lock(&pool->lock);
 	any = xk_end_clients(pool);
 	mutex_unlock(&pool->lock);
-	if (any)
-		xk_unmap_all_swapped(pool);
-	return any;
+	if (!any)
+		return false;
+	xk_unmap_all_swapped(pool);
+	xk_end_all_old(pool);
+	return true;
 }
 
 static void xk_end_work(struct work_struct *work)
 {
 	struct xk_pool *pool = container_of(work, struct xk_pool, end_work);
+	u64 asked = xk_end_begins(pool);
 	/* First: without a use all clients have ended, so this run ends the last of them. */
-	bool unused = !refcount_read(&pool->users);
-	bool any = xk_end_and_unmap(pool);
+	bool unused = !refcount_read(&pool->users), any;
 
+	smp_rmb();	/* pairs with xk_pool_unuse, which releases what stands before it: let_go */
+	any = xk_end_and_unmap(pool);
 	mutex_lock(&pool->lock);
-	xk_end_all_old(pool);
-	bitmap_zero(pool->moving, XMEM_MAX_GROUPS);
 	any |= xk_end_quarantines(pool);
 	if (!pool->dead && unused) {
 		xk_empty_pool(pool);
@@ -400,11 +436,12 @@ static void xk_end_work(struct work_struct *work)
 			WARN(1, "xmem: pool%u: %s\n", pool->number, xm_host_is_valid(&pool->host));
 #endif
 	}
+	mutex_unlock(&pool->lock);
 	/* Whoever waited for an ended client must look again, and its own threads return. */
 	if (any)
 		xk_wake_everybody(pool);
-	mutex_unlock(&pool->lock);
 	xk_reap_finish(pool);
+	xk_end_over(pool, asked);
 	xk_pool_put(pool);
 }
 

@@ -103,6 +103,7 @@ static void xk_pool_init(struct xk_pool *pool)
 	refcount_set(&pool->users, 1);
 	INIT_LIST_HEAD(&pool->list);
 	INIT_LIST_HEAD(&pool->stakes);
+	INIT_LIST_HEAD(&pool->end_node);
 	pool->net = xk_net_number();
 	mutex_init(&pool->lock);
 	mutex_init(&pool->upgrade_lock);
@@ -244,6 +245,7 @@ struct xk_pool *xk_pool_get_used(struct xk_pool *pool)
 void xk_pool_queue_end(struct xk_pool *pool)
 {
 	xk_pool_get(pool);
+	xk_end_asked(pool);
 	if (!queue_work(xk_end_wq, &pool->end_work))
 		xk_pool_put(pool);	/* it is queued already, with a reference */
 }

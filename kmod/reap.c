@@ -9,6 +9,21 @@
 #include "xk.h"
 #include "trace.h"
 
+/*
+ * A step of end_work has been made, one of so many that make a batch: after each batch those who
+ * wait for the pool's lock get it. *done begins with 0. Only end_work calls it.
+ */
+void xk_let_others(struct xk_pool *pool, u32 *done, u32 weight)
+{
+	*done += weight;
+	if (*done < XK_BATCH)
+		return;
+	*done = 0;
+	mutex_unlock(&pool->lock);
+	cond_resched();
+	mutex_lock(&pool->lock);
+}
+
 /* ---- what goes ---- */
 
 /*
@@ -130,48 +145,57 @@ void xk_reap_finish(struct xk_pool *pool)
 
 /*
  * Frees the suspects that nobody uses. true: there were some. Clients can make the look at their
- * rings long, so that is done once for all suspects, however many have asked (P4).
+ * rings long, so that is done once for all suspects, however many have asked (P4); and others get
+ * the lock after each of these looks, and after each few groups.
  */
 static bool xk_sweep(struct xk_pool *pool)
 {
 	struct xm_sweep sweep = { .stage = 0 };
-	bool any = false;
+	bool any = false, ring;
+	u32 done = 0;
 	u64 payload;
 	int slot;
 
-	while ((slot = xm_host_sweep(&pool->host, &sweep, &payload)) != -ENOENT) {
-		cond_resched();
-		if (slot < 0)
-			continue;
-		trace_xmem_reclaim(pool->number, slot, payload);
-		xk_payload_drop_slots(pool, payload, 1);
-		any = true;
-	}
+	do {
+		ring = sweep.stage == XM_SWEEP_RINGS;
+		slot = xm_host_sweep(&pool->host, &sweep, &payload);
+		if (slot >= 0) {
+			trace_xmem_reclaim(pool->number, slot, payload);
+			xk_payload_drop_slots(pool, payload, 1);
+			any = true;
+		}
+		xk_let_others(pool, &done, ring ? XK_BATCH : XK_BATCH / 32);
+	} while (slot != -ENOENT);
 	return any;
 }
 
 static bool xk_bury_zombies(struct xk_pool *pool)
 {
+	u32 c, done = 0;
 	bool any = false;
-	u32 c;
 
 	for (c = 0; c < pool->host.map.clients; c++) {
 		enum xm_buried buried = xm_host_bury(&pool->host, c);
 
+		if (buried == XM_BURIED_NOT)
+			continue;
 		if (buried == XM_BURIED)
 			xk_remove_client(pool, c);
-		any |= buried != XM_BURIED_NOT;
+		any = true;
+		xk_let_others(pool, &done, XK_BATCH / 16);
 	}
 	return any;
 }
 
 static void xk_remove_idle_groups(struct xk_pool *pool)
 {
-	u32 g;
+	u32 g, done = 0;
 
-	for (g = 0; g < pool->host.map.groups; g++)
+	for (g = 0; g < pool->host.map.groups; g++) {
 		if (pool->group[g] && xm_host_idle_group(&pool->host, g))
 			xk_remove_group(pool, g);
+		xk_let_others(pool, &done, XK_BATCH / 64);
+	}
 }
 
 /* Reaps the slots that were named. false: a ring has gone too, so others may be free now. */
@@ -244,10 +268,13 @@ void xk_bury(struct xk_pool *pool)
 	xk_pool_queue_end(pool);
 }
 
-/* Waits until what was asked for has been reaped. The caller has no lock. */
-void xk_reap_wait(struct xk_pool *pool)
+/*
+ * Waits until what was asked for has been reaped. The caller has no lock. -EINTR: it is killed, and
+ * waits no longer.
+ */
+int xk_reap_wait(struct xk_pool *pool)
 {
-	flush_work(&pool->end_work);
+	return xk_end_wait(pool);
 }
 
 /* Nobody uses the pool, so zombies and slots that are held go too. */

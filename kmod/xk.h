@@ -15,9 +15,9 @@
  *   core/                                        the bookkeeping in the pages
  *   trace.c users.c limits.c inode.c pages.c     who pays; files, pages, and how many there may be
  *   access.c                                     who may join a pool
- *   pollers.c stakes.c pool.c client.c unmap.c   objects: made, found, locked, freed; for
- *   exited.c                                     whom pools count; what clients have mapped;
- *                                                has a client's process exited?
+ *   pollers.c stakes.c ends.c pool.c client.c    objects: made, found, locked, freed; for
+ *   unmap.c exited.c                             whom pools count; who waits for their ends; what
+ *                                                clients have mapped; has a process exited?
  *   wait.c keep.c payload.c                      what a pool has besides its pages
  *   files.c dmabuf.c drivers.c cuda.c kinds.c    the kinds of payload, a file for each; drivers.c:
  *                                                whose devices' files may be payloads
@@ -37,7 +37,8 @@
  *                         memory is touched under none.
  *   xk_client.attach_lock attaches of one client, one at a time
  *   xk_pool.upgrade_lock  of upgrades, one at a time
- *   xk_pool.end_work      not a lock, but the end of a client waits for it like one
+ *   xk_pool.end_work      not a lock, but who lacks what ended clients have left waits for it
+ *                         like one (ends.c); who ends does not
  *   i_mmap_rwsem, page locks  of each client's inode, of the pool's pages: taken when
  *                         something is unmapped, and by faults. A client's process that is
  *                         throttled may have them for long, so never below the next.
@@ -48,6 +49,7 @@
  *   stakes_lock           for whom pools count (stakes.c)
  *   pid->wait_pidfd.lock  of a client's process: exited.c, which runs below tasklist_lock, too
  *   users_lock, xk_payer.lock  who pays, and what it was last refused (users.c)
+ *   ends_lock             what has been asked of end_work, in all pools (ends.c)
  *
  * Lifetime. A pool is *used* by its clients that have not ended and by descriptors of
  * the pool. When the last use goes, the name is free at once and end_work empties the
@@ -65,8 +67,8 @@
  * pool counts in max_pools until then, and until the structs of its clients have gone: a file of a
  * client that has ended keeps the table and the queues.
  *
- * Nothing allocates memory under xk_pool.lock: the end of a client waits for that lock,
- * and when memory runs out an allocation may have to wait for that end.
+ * Nothing allocates memory under xk_pool.lock: end_work takes it to free memory, and when
+ * memory runs out an allocation may have to wait for that.
  */
 #ifndef XK_PRIVATE_H
 #define XK_PRIVATE_H
@@ -156,6 +158,9 @@ struct xk_pollers {
 };
 #define XK_POLL_ALL	(EPOLLIN | EPOLLRDNORM | EPOLLOUT | EPOLLWRNORM | EPOLLHUP)
 
+/* Others get the pool's lock after so much of end_work's. */
+#define XK_BATCH	64
+
 /* What end_work has been asked to reap. */
 enum { XK_REAP_SOME = 1, XK_REAP_CLIENTS = 2, XK_REAP_ALL = 4 };
 
@@ -212,6 +217,8 @@ struct xk_pool {
 	u64 claims_at;			/* pool->lock: when that runs; 0: it does not wait */
 
 	struct work_struct end_work;	/* leave.c */
+	struct list_head end_node;	/* ends_lock, as the next: ends.c */
+	u64 end_first, end_asked, end_done;
 	DECLARE_BITMAP(moving, XMEM_MAX_GROUPS);	/* pool->lock: some see old pages of it */
 	struct xk_chunk *leaving;	/* end_work's own, as the next: reap.c */
 	struct xk_client *buried;
@@ -249,6 +256,8 @@ struct xk_client {
 
 	bool ended;			/* pages_lock; also read without it: it is set once */
 	u64 ended_ns;			/* set before ended: when that was */
+	bool let_go;			/* set last, with release order: end_work may go on */
+	u64 had_holds;			/* set before let_go: what it has let go of */
 	u32 area_maps;			/* pages_lock: VMAs of mm that map the area writable */
 	u32 maps;			/* pages_lock: all VMAs of its inode, in whichever mm */
 	struct pid *sharer;		/* pages_lock: another process that ran in mm; or NULL */
@@ -354,6 +363,7 @@ struct xk_call {
 	union xm_request u;
 	struct file *give;		/* becomes a descriptor of the caller */
 	bool passed;			/* others have that file too: it is not new */
+	bool waited;			/* for ends of others: ends.c */
 	struct xk_keep *keep;		/* with a reference while that is being done; or NULL */
 	u64 opening;			/* payload, OPEN that has been done: its number; or 0 */
 	struct xk_access access_before;	/* access that has been done, as the next */
@@ -463,6 +473,14 @@ struct xk_stake *xk_stake_take(struct xk_pool *pool, struct xk_payer *payer);
 void xk_stake_drop(struct xk_pool *pool, struct xk_stake *stake);
 void xk_stakes_sweep(struct xk_pool *pool);
 bool xk_stakes_owners(struct xk_pool *pool);
+
+/* ends.c */
+void xk_end_asked(struct xk_pool *pool);
+u64 xk_end_begins(struct xk_pool *pool);
+void xk_end_over(struct xk_pool *pool, u64 asked);
+int xk_end_wait(struct xk_pool *pool);
+bool xk_end_comes(const struct xk_pool *pool);
+bool xk_ends_bring(struct xk_call *call, int err);
 
 /* pool.c */
 extern struct workqueue_struct *xk_end_wq;	/* only for end_work */
@@ -587,9 +605,10 @@ void xk_late_free(struct xk_pool *pool, struct xk_client *client);
 bool xk_reclaim_slot(struct xk_pool *pool, u32 slot);
 void xk_reclaim_all(struct xk_pool *pool);
 void xk_bury(struct xk_pool *pool);
-void xk_reap_wait(struct xk_pool *pool);
+int xk_reap_wait(struct xk_pool *pool);
 void xk_reap(struct xk_pool *pool);
 void xk_reap_finish(struct xk_pool *pool);
+void xk_let_others(struct xk_pool *pool, u32 *done, u32 weight);
 void xk_empty_pool(struct xk_pool *pool);
 
 /* claims.c */
@@ -604,6 +623,7 @@ void xk_client_end(struct xk_client *client);
 void xk_client_mapped(struct xk_client *client);
 void xk_client_unmapped(struct xk_client *client);
 void xk_client_left(struct xk_client *client);
+void xk_client_closed(struct xk_client *client);
 
 /* pool_fd.c */
 struct xk_pool *xk_pool_of_fd(int fd, u32 *ret_roles);

@@ -133,6 +133,8 @@ static int one_dead_pool(struct scene *s)
 	header = *raw->map.pool;
 	CHECK(!munmap(raw->map.area[raw->link.join.client], header.area_stride));
 	SAME(raw_request(raw, XMEM_IOC_POOL_FD, &pool_fd), -ENOTCONN);
+	/* A process that closes a descriptor of it finds all of the end done. */
+	SAME(close(dup(raw->link.file)), 0);
 	return 0;
 }
 

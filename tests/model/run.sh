@@ -44,6 +44,8 @@ alone.pml      -                KEEPFIRST NOCOMPARE TAKEOLD TWICE OVER NOHOLD CL
 counted.pml    -                NONOTE GONEKEEPS LOOKEARLY FORGETKEEPS STAYS CLEARFIRST
 puts.pml       -                STALEQUIET ENDQUIET PUTFIRST
 adopt.pml      -                REAPFIRST PUTFIRST UNTOLD
+end_steps.pml  -                DIRECT TAKEN FORCED NOMARK
+let_go.pml     -                HOLDSFIRST RINGFIRST QUIET WAKEFIRST
 threads.pml    CURSOR           NOMUTEX
 threads.pml    PUBLISH          NOMUTEX
 threads.pml    WAITS            NOWAKE

@@ -239,6 +239,76 @@ START_TEST(ended_client_holds_nothing_and_follows_nothing)
 }
 END_TEST
 
+/* Before the host has come to its end: what it had received, got, and not received yet. */
+START_TEST(who_has_let_go_keeps_nothing_from_its_owner)
+{
+	struct world *world = world_make(64, 4, 4);
+	const struct xm_map *map = &world->host.map;
+	u32 writer = world_join(world, XMEM_ROLE_WRITER, 9), i;
+	u32 reader = world_join(world, XMEM_ROLE_READER, 0), slot[3];
+	struct xm_waited waited;
+	struct xm_follow follow;
+	struct xm_publication what;
+	u64 holds, token;
+
+	world_attach(world, writer, 3, slot);
+	follow = world_subscribe(world, reader, writer, XMEM_SUBSCRIBE_WAIT);
+	token = world_take_publish(world, writer, slot[0]);
+	for (i = 1; i < 3; i++)
+		world_take_publish(world, writer, slot[i]);
+	ck_assert_int_eq(world_receive(world, reader, &follow, &what), 0);
+	for (i = 0; i < 2; i++)
+		ck_assert_int_eq(xm_get(map, reader, token), 0);
+	*xm_hold(map, reader, slot[0]) |= XM_HOLD_FORGOTTEN;
+	ck_assert(!world_scan(world, writer, slot[0], false, 0));
+	ck_assert(!world_scan(world, writer, slot[2], false, 0));
+	ck_assert(xm_client_lets_go(map, reader, &holds));
+	ck_assert_uint_eq(holds, 3);
+	/* The host needs this bit for the claims that are its own. */
+	ck_assert_uint_eq(*xm_hold(map, reader, slot[0]), XM_HOLD_FORGOTTEN);
+	xm_look_at_waited(map, writer, &waited);
+	ck_assert_uint_eq(waited.lagging, 0);
+	ck_assert_uint_eq(waited.evictable, 3);
+	for (i = 0; i < 3; i++)
+		ck_assert(world_scan(world, writer, slot[i], false, 0));
+	ck_assert(!xm_client_lets_go(map, reader, &holds));	/* it had nothing more */
+	ck_assert_uint_eq(holds, 0);
+	world_is_valid(world);
+	world_end(world, reader);
+	world_end(world, writer);
+	world_is_clean(world);
+	world_free(world);
+}
+END_TEST
+
+/* Its GPU may still read it, until its process has exited (I9). */
+START_TEST(who_has_let_go_still_holds_what_its_gpu_uses)
+{
+	struct world *world = world_make(64, 4, 4);
+	const struct xm_map *map = &world->host.map;
+	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0), i;
+	u32 reader = world_join(world, XMEM_ROLE_READER, 0), slot[2];
+	u64 holds;
+
+	world_attach(world, writer, 2, slot);
+	for (i = 0; i < 2; i++) {
+		u64 token = world_take_publish(world, writer, slot[i]);
+
+		ck_assert_int_eq(xm_get(map, reader, token), 0);
+		*xm_hold(map, reader, slot[i]) |= XM_HOLD_DEVICE;
+	}
+	xm_slot_row(map, slot[0])->traits |= XMEM_TRAIT_CUDA;
+	ck_assert(xm_client_lets_go(map, reader, &holds));
+	ck_assert_uint_eq(holds, 1);
+	ck_assert(!world_scan(world, writer, slot[0], false, 0));
+	ck_assert(world_scan(world, writer, slot[1], false, 0));
+	xm_slot_row(map, slot[0])->traits &= ~XMEM_TRAIT_CUDA;
+	world_end(world, reader);
+	world_end(world, writer);
+	world_free(world);
+}
+END_TEST
+
 /* As a zombie it is still counted: it holds nothing for all that. */
 START_TEST(zombie_holds_nothing)
 {
@@ -399,6 +469,8 @@ void client_tests(Suite *suite)
 	tcase_add_test(tcase, unsubscribe_refusals);
 	tcase_add_test(tcase, subscriber_starts_at_the_tail);
 	tcase_add_test(tcase, ended_client_holds_nothing_and_follows_nothing);
+	tcase_add_test(tcase, who_has_let_go_keeps_nothing_from_its_owner);
+	tcase_add_test(tcase, who_has_let_go_still_holds_what_its_gpu_uses);
 	tcase_add_test(tcase, zombie_holds_nothing);
 	tcase_add_test(tcase, end_leaves_slots_live_or_free);
 	tcase_add_test(tcase, client_that_follows_itself_ends_too);

@@ -319,6 +319,152 @@ START_TEST(a_get_meanwhile_is_good_or_the_slot_is_freed)
 }
 END_TEST
 
+/* The next sweep, of what has been named since the last one began. */
+static u32 sweep_again(struct crowd *c)
+{
+	struct xm_sweep sweep = { .stage = 0 };
+	u64 payload;
+	u32 freed = 0;
+	int slot;
+
+	while ((slot = xm_host_sweep(c->host, &sweep, &payload)) != -ENOENT)
+		freed += slot >= 0;
+	return freed;
+}
+
+/* The last holder puts, and says so to the host. */
+static void put_one(struct crowd *c)
+{
+	struct xm_pending pending = xm_put(c->map, c->reader, c->slot[100]);
+
+	ck_assert_int_eq(pending.what, XM_TELL_HOST);
+	xm_host_suspect(c->host, c->slot[100]);
+}
+
+START_TEST(a_put_meanwhile_is_found_by_this_sweep_or_the_next)
+{
+	u32 nth, calls = 1, late = 0, freed;
+
+	for (nth = 0; nth < calls; nth++) {
+		struct crowd c = crowd_make();
+
+		ck_assert_int_eq(xm_get(c.map, c.reader, c.token[100]), 0);
+		xm_host_end(c.host, c.owner, false);
+		freed = sweep_while(&c, nth, put_one, &calls);
+		late += freed == SLOTS - 1;
+		ck_assert_uint_eq(freed + sweep_again(&c), SLOTS);
+		crowd_end(&c);
+	}
+	ck_assert_uint_gt(late, 0);
+	ck_assert_uint_lt(late, calls);
+}
+END_TEST
+
+static int upgraded;
+
+/* The only holder begins to write in place. It tries again once, if it has to. */
+static void write_one(struct crowd *c)
+{
+	struct xmem_upgrade_request request = { .slot = c->slot[100] };
+
+	request.generation = xm_generation(c->token[100]);
+	upgraded = xm_host_upgrade(c->host, c->other, &request);
+	if (upgraded != -EAGAIN)
+		return;
+	xm_host_resolve(c->host, c->other, c->slot[100],
+			xm_load(&xm_slot(c->map, c->slot[100])->state));
+	upgraded = xm_host_upgrade(c->host, c->other, &request);
+}
+
+START_TEST(what_is_written_in_place_meanwhile_is_not_freed)
+{
+	struct xmem_upgrade_request up = { .flags = XMEM_UPGRADE_GIVE_UP };
+	u32 nth, calls = 1;
+
+	for (nth = 0; nth < calls; nth++) {
+		struct crowd c = crowd_make();
+
+		xm_slot_row(c.map, c.slot[100])->traits = XMEM_TRAIT_SHARED;
+		ck_assert_int_eq(xm_get(c.map, c.other, c.token[100]), 0);
+		xm_host_end(c.host, c.owner, false);
+		ck_assert_uint_eq(sweep_while(&c, nth, write_one, &calls), SLOTS - 1);
+		ck_assert_int_eq(upgraded, 0);
+		ck_assert_uint_eq(xm_slot_row(c.map, c.slot[100])->owner, XMEM_OWNER_HOST);
+		ck_assert_uint_eq(xm_slot_row(c.map, c.slot[100])->upgrader, c.other + 1);
+		up.slot = c.slot[100];
+		ck_assert_int_eq(xm_host_upgrade(c.host, c.other, &up), 0);
+		ck_assert_int_eq(xm_put(c.map, c.other, c.slot[100]).what, XM_TELL_HOST);
+		ck_assert_uint_eq(world_reap(c.world), 1);
+		crowd_end(&c);
+	}
+}
+END_TEST
+
+/* A stage is killed behind its entry, and before its tail. It lets go, and others go on. */
+static void die_in_forward(struct crowd *c)
+{
+	u64 holds;
+
+	forward(c, c->other, 100);
+	xm_store(&xm_ring(c->map, c->other)->tail, 0);
+	ck_assert(xm_client_lets_go(c->map, c->other, &holds));
+	ck_assert_uint_eq(holds, 1);
+}
+
+static void sweep_at_that_step(int step, void *arg)
+{
+	struct crowd *c = arg;
+
+	if (step != XM_STEP_LETS_GO)
+		return;
+	unit_step = NULL;
+	ck_assert_uint_eq(xm_load(&xm_ring(c->map, c->other)->tail), 1);
+	ck_assert_uint_eq(xm_load(xm_hold(c->map, c->other, c->slot[100])) & XM_HOLD_COUNT, 1);
+	c->looks = world_reap(c->world);
+}
+
+/* Who finds that the hold has gone looks at the ring then, and finds the entry. */
+START_TEST(who_lets_go_repairs_its_ring_first)
+{
+	struct crowd c = crowd_make();
+
+	world_subscribe(c.world, c.reader, c.other, 0);
+	ck_assert_int_eq(xm_get(c.map, c.other, c.token[100]), 0);
+	xm_host_end(c.host, c.owner, false);
+	unit_step_arg = &c;
+	unit_step = sweep_at_that_step;
+	die_in_forward(&c);
+	ck_assert(!unit_step);
+	ck_assert_uint_eq(c.looks, SLOTS - 1);
+	ck_assert_uint_eq(world_reap(c.world), 0);	/* now the entry alone keeps it */
+	ck_assert_int_eq(xm_look(c.map, c.token[100]), 0);
+	crowd_end(&c);
+}
+END_TEST
+
+START_TEST(what_the_dead_have_forwarded_while_a_sweep_runs_is_not_lost)
+{
+	u32 nth, calls = 1;
+
+	for (nth = 0; nth < calls; nth++) {
+		struct crowd c = crowd_make();
+		struct xm_follow follow = world_subscribe(c.world, c.reader, c.other, 0);
+		struct xm_publication what;
+
+		ck_assert_int_eq(xm_get(c.map, c.other, c.token[100]), 0);
+		xm_host_end(c.host, c.owner, false);
+		ck_assert_uint_eq(sweep_while(&c, nth, die_in_forward, &calls), SLOTS - 1);
+		ck_assert_int_eq(xm_look(c.map, c.token[100]), 0);
+		xm_host_end(c.host, c.other, false);
+		ck_assert_int_eq(world_receive(c.world, c.reader, &follow, &what), 0);
+		ck_assert_uint_eq(what.token, c.token[100]);
+		world_put(c.world, c.reader, c.slot[100]);
+		ck_assert_int_eq(xm_look(c.map, c.token[100]), -ESTALE);
+		crowd_end(&c);
+	}
+}
+END_TEST
+
 void reclaim_tests(Suite *suite)
 {
 	TCase *tcase = tcase_create("reclaim");
@@ -329,6 +475,10 @@ void reclaim_tests(Suite *suite)
 	tcase_add_test(tcase, garbage_in_rings_frees_and_keeps_nothing);
 	tcase_add_test(tcase, one_sweep_keeps_what_is_used_in_any_way);
 	tcase_add_test(tcase, a_sweep_sees_what_is_forwarded_while_it_runs);
+	tcase_add_test(tcase, a_put_meanwhile_is_found_by_this_sweep_or_the_next);
+	tcase_add_test(tcase, what_is_written_in_place_meanwhile_is_not_freed);
+	tcase_add_test(tcase, who_lets_go_repairs_its_ring_first);
+	tcase_add_test(tcase, what_the_dead_have_forwarded_while_a_sweep_runs_is_not_lost);
 	tcase_add_test(tcase, a_get_meanwhile_is_good_or_the_slot_is_freed);
 	suite_add_tcase(suite, tcase);
 }

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: MIT
+/*
+ * reaped [NAME...]: what is true as soon as a parent has reaped a process (P2), while the module
+ * has still much to do for what others have left: what that process held is free, and who lacks
+ * something of what it had gets it without asking twice. attack.h says how results are judged.
+ */
+#include "attack.h"
+#include "core/policy.h"
+
+#define SLOTS		16384u
+#define CROWD		40u		/* clients at which a sweep looks for holds */
+#define ROUNDS		10u
+
+/* The pool. Its keeper is this process, which also holds what an owner that has ended has left. */
+static struct raw keeper, crowd[CROWD];
+static int pool_fd;
+static struct told {
+	u32 client, slot, count;
+} *told;
+
+/* ---- the pool ---- */
+
+/* Attaches a group, and publishes nothing: each slot only gets contents. *more: there was one. */
+static const char *fill_group(struct raw *owner, struct xmem_attach_request *attach, bool *more)
+{
+	int err = raw_request(owner, XMEM_IOC_ATTACH, attach);
+	u32 i;
+
+	*more = !err;
+	if (err == -ENOSPC)
+		return NULL;
+	SAME(err, 0);
+	SAME(raw_map_group(owner, attach->slot[0] / XMEM_GROUP_SLOTS), 0);
+	for (i = 0; i < attach->count; i++) {
+		u32 slot = attach->slot[i];
+		u64 first = xm_slot_row(&owner->map, slot)->generation_first;
+
+		xm_store(&xm_slot(&owner->map, slot)->state,
+			 xm_word(first & ((1ULL << XMEM_CLAIMS_SHIFT) - 1), 0, XMEM_SLOT_LIVE));
+	}
+	attach->fd = -1;
+	memset(attach->slot, 0, sizeof(attach->slot));
+	return NULL;
+}
+
+/* Owns all groups but one, with contents. */
+static const char *owns_most(void *unused)
+{
+	struct xmem_join_request join = joining_by_file(pool_fd, XMEM_ROLE_WRITER);
+	struct xmem_attach_request attach = raw_attaching(raw_memfd(1, 1), XMEM_GROUP_SLOTS);
+	static struct raw owner;
+	bool more = true;
+	u32 g;
+
+	attach.stride = attach.length = 64;
+	SAME(raw_start(&owner, &join), 0);
+	for (g = 1; g < SLOTS / XMEM_GROUP_SLOTS && more; g++)
+		GOES_WELL(fill_group(&owner, &attach, &more));
+	WANT(more);
+	return NULL;
+}
+
+static u32 count_limbo(void)
+{
+	u32 s, limbo = 0;
+
+	for (s = 0; s < SLOTS; s++)
+		limbo += xm_load(&xm_slot_row(&keeper.map, s)->owner) == XMEM_OWNER_HOST;
+	return limbo;
+}
+
+/* From now on the end of any client means a long sweep. */
+static const char *start_pool(void)
+{
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
+	struct kid owner;
+	u32 i;
+
+	told = shared_memory(sizeof(*told));
+	WANT(told);
+	join.slots = SLOTS;
+	SAME(raw_start(&keeper, &join), 0);
+	pool_fd = pool_descriptor(&keeper);
+	WANT(pool_fd >= 0);
+	join = joining_by_file(pool_fd, XMEM_ROLE_READER);
+	for (i = 0; i < CROWD; i++)
+		SAME(start_thin(&crowd[i], &join), 0);
+	GOES_WELL(kid_start(&owner, owns_most, NULL));
+	for (i = 0; i < SLOTS; i++)
+		xm_store(xm_hold(&crowd[0].map, crowd[0].join.client, i), 1);
+	kid_kill(&owner);
+	kid_reap(&owner);
+	WANT(EVENTUALLY(count_limbo() == SLOTS - XMEM_GROUP_SLOTS));
+	return NULL;
+}
+
+/* ---- those who are killed ---- */
+
+static struct raw me;			/* in a kid */
+
+static const char *joins(void *role)
+{
+	struct xmem_join_request join = joining_by_file(pool_fd, *(enum xmem_role *)role);
+
+	SAME(raw_start(&me, &join), 0);
+	told->client = me.join.client;
+	return NULL;
+}
+
+static enum xmem_role reader = XMEM_ROLE_READER, writer = XMEM_ROLE_WRITER;
+
+/* Kills a bystander, for which the module then works a while, and meanwhile @kid. */
+static void kill_both(struct kid *bystander, struct kid *kid)
+{
+	kid_kill(bystander);
+	kid_reap(bystander);
+	kid_kill(kid);
+	kid_reap(kid);
+}
+
+/* ---- what it held ---- */
+
+/* It holds a whole group, and has received nothing of what the keeper has published. */
+static const char *holds_and_lags(void *unused)
+{
+	struct xmem_subscribe_request subscribe = {
+		.size = sizeof(subscribe), .publisher = keeper.join.client,
+	};
+	u32 s;
+
+	GOES_WELL(joins(&writer));
+	SAME(raw_request(&me, XMEM_IOC_SUBSCRIBE, &subscribe), 0);
+	for (s = 0; s < XMEM_GROUP_SLOTS; s++)
+		xm_store(xm_hold(&me.map, told->client, told->slot + s), 1);
+	return NULL;
+}
+
+static u32 count_holds(u32 client)
+{
+	u32 s, held = 0;
+
+	for (s = 0; s < XMEM_GROUP_SLOTS; s++)
+		held += xm_load(xm_hold(&keeper.map, client, told->slot + s)) & XM_HOLD_COUNT;
+	return held;
+}
+
+static const char *the_reaped_hold_nothing(void)
+{
+	struct xmem_attach_request attach = raw_attaching(raw_memfd(64, 1), XMEM_GROUP_SLOTS);
+	struct xm_publication what = { .length = RAW_PAGE };
+	struct kid bystander, victim;
+	u32 i, culprit;
+	u64 tail;
+
+	GOES_WELL(start_pool());
+	SAME(raw_request(&keeper, XMEM_IOC_ATTACH, &attach), 0);
+	SAME(raw_map_group(&keeper, attach.slot[0] / XMEM_GROUP_SLOTS), 0);
+	told->slot = attach.slot[0];
+	for (i = 0; i < ROUNDS; i++) {
+		GOES_WELL(kid_start(&bystander, joins, &reader));
+		GOES_WELL(kid_start(&victim, holds_and_lags, NULL));
+		SAME(xm_take(&keeper.map, attach.slot[i]), 0);
+		xm_publish(&keeper.map, keeper.join.client, attach.slot[i], &what);
+		tail = xm_load(&xm_ring(&keeper.map, keeper.join.client)->tail);
+		SAME(tail, i + 1);
+		SAME(xm_passed(&keeper.map, keeper.join.client, &culprit), i);
+		SAME(count_holds(told->client), XMEM_GROUP_SLOTS);
+		kill_both(&bystander, &victim);
+		SAME(count_holds(told->client), 0);
+		SAME(xm_passed(&keeper.map, keeper.join.client, &culprit), tail);
+	}
+	return NULL;
+}
+
+/* ---- what it had ---- */
+
+static const char *takes_the_last_group(void *unused)
+{
+	struct xmem_attach_request attach = raw_attaching(raw_memfd(64, 1), XMEM_GROUP_SLOTS);
+
+	GOES_WELL(joins(&writer));
+	SAME(raw_request(&me, XMEM_IOC_ATTACH, &attach), 0);
+	return NULL;
+}
+
+/* Finds no slots before it is told to go on, and then as many as the victim had. */
+static const char *attaches_late(void *unused)
+{
+	struct xmem_attach_request attach = raw_attaching(raw_memfd(64, 1), XMEM_GROUP_SLOTS);
+
+	GOES_WELL(joins(&writer));
+	SAME(raw_request(&me, XMEM_IOC_ATTACH, &attach), -ENOSPC);
+	kid_pause();
+	SAME(raw_request(&me, XMEM_IOC_ATTACH, &attach), 0);
+	return NULL;
+}
+
+static const char *an_attach_gets_what_the_reaped_had(void)
+{
+	struct kid bystander, victim, heir;
+	u32 i;
+
+	GOES_WELL(start_pool());
+	for (i = 0; i < ROUNDS; i++) {
+		GOES_WELL(kid_start(&bystander, joins, &reader));
+		GOES_WELL(kid_start(&victim, takes_the_last_group, NULL));
+		GOES_WELL(kid_start(&heir, attaches_late, NULL));
+		kill_both(&bystander, &victim);
+		kid_go_on(&heir);
+		GOES_WELL(kid_ready(&heir));
+		kid_kill(&heir);
+		kid_reap(&heir);
+	}
+	return NULL;
+}
+
+static const char *a_join_gets_the_id_of_the_reaped(void)
+{
+	static struct raw others[XMEM_MAX_CLIENTS], one;
+	struct xmem_join_request join;
+	struct kid bystander, victim;
+	u32 i;
+
+	GOES_WELL(start_pool());
+	join = joining_by_file(pool_fd, XMEM_ROLE_READER);
+	for (i = 0; i < 64 - CROWD - 3; i++)
+		SAME(start_thin(&others[i], &join), 0);
+	for (i = 0; i < ROUNDS; i++) {
+		GOES_WELL(kid_start(&bystander, joins, &reader));
+		GOES_WELL(kid_start(&victim, joins, &reader));
+		SAME(raw_open(&one), 0);
+		SAME(raw_join(&one, &join), -EUSERS);
+		raw_end(&one);
+		kill_both(&bystander, &victim);
+		SAME(raw_start(&one, &join), 0);
+		raw_end(&one);
+	}
+	return NULL;
+}
+
+/* ---- what its user may have ---- */
+
+static const char *joins_as_the_victim(void *unused)
+{
+	SAME(become(VICTIM), 0);
+	return joins(&reader);
+}
+
+/* May have no client more before it is told to go on, and then one. */
+static const char *joins_late(void *unused)
+{
+	struct xmem_join_request join = joining_by_file(pool_fd, XMEM_ROLE_READER);
+
+	SAME(become(VICTIM), 0);
+	SAME(raw_open(&me), 0);
+	SAME(raw_join(&me, &join), -EDQUOT);
+	kid_pause();
+	SAME(raw_join(&me, &join), 0);
+	return NULL;
+}
+
+static const char *user_gets_one(void)
+{
+	struct kid bystander, victim, heir;
+	u32 i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		GOES_WELL(kid_start(&bystander, joins, &reader));
+		GOES_WELL(kid_start(&victim, joins_as_the_victim, NULL));
+		GOES_WELL(kid_start(&heir, joins_late, NULL));
+		kill_both(&bystander, &victim);
+		kid_go_on(&heir);
+		GOES_WELL(kid_ready(&heir));
+		kid_kill(&heir);
+		kid_reap(&heir);
+	}
+	return NULL;
+}
+
+static const char *a_user_gets_what_the_reaped_had(void)
+{
+	const char *why;
+
+	GOES_WELL(start_pool());
+	SAME(xmem_set("user_max_clients", "1"), 0);
+	why = user_gets_one();
+	SAME(xmem_set("user_max_clients", "4096"), 0);
+	return why;
+}
+
+/* ---- what others get meanwhile ---- */
+
+#define AT_MOST		30		/* percent */
+#define SWEEPS		40u
+
+/*
+ * Asks for something that takes the pool's lock, again and again, until the module has done with a
+ * client that has ended. How much of that time did the longest of these requests take?
+ */
+static const char *ask_meanwhile(u32 client, u32 *ret_percent)
+{
+	struct xmem_payload_request ask = { .size = sizeof(ask), .payload = 1 << 30 };
+	u64 begin = raw_now_ns(), before = begin, now, longest = 0;
+
+	do {
+		SAME(raw_request(&keeper, XMEM_IOC_PAYLOAD, &ask), -ENOENT);
+		now = raw_now_ns();
+		longest = now - before > longest ? now - before : longest;
+		before = now;
+		WANT(now - begin < 20000000000ULL);
+	} while (xm_load(&xm_client_row(&keeper.map, client)->state) != XMEM_CLIENT_NONE);
+	*ret_percent = longest * 100 / (now - begin);
+	return NULL;
+}
+
+/* A processor that does something else for a while makes requests long: hence the best of many. */
+static const char *requests_come_between(void)
+{
+	u32 i, percent = 100, least = 100;
+	struct kid bystander;
+
+	GOES_WELL(start_pool());
+	for (i = 0; i < SWEEPS && least > AT_MOST; i++) {
+		GOES_WELL(kid_start(&bystander, joins, &reader));
+		kid_kill(&bystander);
+		kid_reap(&bystander);
+		GOES_WELL(ask_meanwhile(told->client, &percent));
+		least = percent < least ? percent : least;
+	}
+	figure("in the best of %u sweeps a request took %u %% of its time", i, least);
+	if (least > AT_MOST)
+		return wrong("in each of %u sweeps a request took at least %u %% of its time", i,
+			     least);
+	return NULL;
+}
+
+static const struct attack attacks[] = {
+	{ "P2_the_reaped_hold_nothing", the_reaped_hold_nothing, false },
+	{ "P2_an_attach_gets_what_the_reaped_had", an_attach_gets_what_the_reaped_had, false },
+	{ "P2_a_join_gets_the_id_of_the_reaped", a_join_gets_the_id_of_the_reaped, false },
+	{ "P2_a_user_gets_what_the_reaped_had", a_user_gets_what_the_reaped_had, false },
+	{ "P4_requests_come_between_the_batches", requests_come_between, true },
+};
+
+int main(int argc, char **argv)
+{
+	return attack_main(attacks, sizeof(attacks) / sizeof(*attacks), argc, argv);
+}
