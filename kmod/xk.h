@@ -140,10 +140,15 @@ struct xk_chunk {
 
 /*
  * Those who poll the descriptors of one client: its file, and those that POLL_FD has given. It
- * lives as long as the client's struct, and so outlives them all.
+ * lives as long as the client's struct, and so outlives them all; longer only while it is to be
+ * woken.
  */
 struct xk_pollers {
+	struct kref kref;		/* of the client, and of the work while it is queued */
 	wait_queue_head_t queue;
+	struct work_struct work;	/* wakes many: pollers.c */
+	__poll_t late;			/* queue.lock: for which events it is to do that */
+	struct wait_queue_entry mark;	/* queue.lock: those behind it have yet to be woken */
 	struct hrtimer timer;		/* armed under pool->lock: see xm_writable */
 	bool joint;			/* the client follows rings as one, or did so */
 	struct rcu_head rcu;
@@ -444,7 +449,10 @@ u32 xk_access_roles_by_file(struct xk_pool *pool, u32 roles);
 int xk_access_begin(struct xk_call *call);
 
 /* pollers.c */
+int xk_pollers_init(void);
+void xk_pollers_exit(void);
 struct xk_pollers *xk_pollers_new(void);
+void xk_pollers_put(struct xk_pollers *pollers);
 void xk_pollers_free(struct xk_pollers *pollers);
 void xk_pollers_wake(struct xk_pollers *pollers, __poll_t events);
 
