@@ -302,7 +302,7 @@ static int xk_join(struct xk_call *call, struct xk_pool *pool, u32 roles)
 	}
 	xk_wake(pool, XMEM_WAIT_CLIENTS, 0);
 	if (join->role == XMEM_ROLE_WRITER)
-		xk_wake_rings(pool);
+		xk_wake_newcomers(pool);
 	xk_sysfs_sync(pool);
 	xk_join_say_access(pool, roles, join);
 	call->give = file;

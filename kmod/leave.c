@@ -304,6 +304,7 @@ static void xk_end_client(struct xk_pool *pool, struct xk_client *client)
 
 	xk_copy_pages(pool, client);
 	had = xk_count_had(pool, client->id);	/* in the copy, which does not change any more */
+	xk_end_concerns(pool, client->id);
 	xm_host_end(&pool->host, client->id, xk_opened_any(pool, client->id));
 	xm_host_limbo(&pool->host, ktime_get_ns());
 	xk_payload_owner_ended(pool, client->incarnation);
@@ -319,6 +320,7 @@ static void xk_end_quarantine(struct xk_pool *pool, struct xk_client *client)
 {
 	xk_exit_forget(client);
 	xk_late_free(pool, client);
+	xk_end_concerns(pool, client->id);
 	xm_host_exited(&pool->host, client->id);
 	xk_opened_end(pool, client->id);
 	trace_xmem_client_exited(pool->number, client->id, client->incarnation);
@@ -400,9 +402,7 @@ static void xk_end_work(struct work_struct *work)
 			WARN(1, "xmem: pool%u: %s\n", pool->number, xm_host_is_valid(&pool->host));
 #endif
 	}
-	/* Whoever waited for an ended client must look again, and its own threads return. */
-	if (any)
-		xk_wake_everybody(pool);
+	xk_wake_concerned(pool);
 	mutex_unlock(&pool->lock);
 	xk_reap_finish(pool);
 	xk_pool_put(pool);

@@ -162,6 +162,8 @@ static bool xk_bury_zombies(struct xk_pool *pool)
 			xk_remove_client(pool, c);
 		any |= buried != XM_BURIED_NOT;
 	}
+	if (any)
+		xk_end_concerns_owners(pool);
 	return any;
 }
 

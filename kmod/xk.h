@@ -155,6 +155,12 @@ struct xk_pollers {
 };
 #define XK_POLL_ALL	(EPOLLIN | EPOLLRDNORM | EPOLLOUT | EPOLLWRNORM | EPOLLHUP)
 
+/* Whom the ends of clients concern: wait.c. */
+struct xk_concerned {
+	u64 ended[XMEM_CLIENT_WORDS];	/* a bitmap of those that have ended: who follows them */
+	bool owners;			/* who waits for a slot, or for room */
+};
+
 /* What end_work has been asked to reap. */
 enum { XK_REAP_SOME = 1, XK_REAP_CLIENTS = 2, XK_REAP_ALL = 4 };
 
@@ -189,6 +195,7 @@ struct xk_pool {
 	struct mutex lock;
 	bool dead;			/* pool->lock: it has been emptied */
 	u32 reap;			/* pool->lock: what end_work is to reap, XK_REAP_* */
+	struct xk_concerned concerned;	/* pool->lock: who is to be woken then */
 	struct xm_host host;		/* pool->lock; but the map's pointers to the table
 					 * (pool, client, row) are immutable */
 	/*
@@ -227,6 +234,9 @@ struct xk_pool {
 	struct xk_node *device_node[XMEM_MAX_DEVICES];	/* [0] is device 1 */
 };
 
+#define XK_FIRST_KICKS	1
+#define XK_NEXT_KICKS	2	/* so it stays odd */
+
 struct xk_client {
 	struct kref kref;		/* of its files, and of the pool's client table */
 	struct xk_pool *pool;		/* with a reference; immutable, as all up to the next
@@ -246,6 +256,8 @@ struct xk_client {
 	struct page *zero;		/* what it reads where there is no chunk; see pages.c */
 	struct page *scratch;		/* what it writes after its end */
 	struct xk_pollers *pollers;
+	wait_queue_head_t sleepers;	/* its threads in the request wait, whatever the word */
+	atomic_t kicks;			/* how often their waits were ended; never 0 */
 	ktime_t clock_offset;		/* its CLOCK_MONOTONIC less the initial namespace's */
 
 	bool ended;			/* pages_lock; also read without it: it is set once */
@@ -515,7 +527,10 @@ void xk_clock_set(struct xk_pool *pool);
 void xk_wake(struct xk_pool *pool, u32 kind, u32 client);
 void xk_wake_owners(struct xk_pool *pool);
 void xk_wake_rings(struct xk_pool *pool);
-void xk_wake_everybody(struct xk_pool *pool);
+void xk_wake_newcomers(struct xk_pool *pool);
+void xk_end_concerns(struct xk_pool *pool, u32 client);
+void xk_end_concerns_owners(struct xk_pool *pool);
+void xk_wake_concerned(struct xk_pool *pool);
 int __must_check xk_pause(void);
 int xk_arm_begin(struct xk_call *call);
 int xk_wait_begin(struct xk_call *call);
