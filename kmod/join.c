@@ -137,7 +137,7 @@ static int xk_client_enter(struct xk_client *client, struct xk_chunk *area,
 	xk_unmap_area(pool, client->id);
 	/* Nothing stops it any more, not even a signal: all it needs has been made and checked. */
 	mutex_lock(&pool->lock);
-	pool->host.map.area[client->id] = area->now->view;
+	xk_show_area(pool, client->id, area->now->view);
 	who.sibling = xk_client_sibling(client);
 	xm_host_join(&pool->host, client->id, join, &who);
 	WRITE_ONCE(client->incarnation, join->incarnation);

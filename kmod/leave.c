@@ -163,11 +163,11 @@ static void xk_copy_pages(struct xk_pool *pool, struct xk_client *client)
 	struct xm_map *map = &pool->host.map;
 	u32 g;
 
-	map->area[client->id] = xk_chunk_copy(pool->area[client->id]);
+	xk_show_area(pool, client->id, xk_chunk_copy(pool->area[client->id]));
 	for (g = 0; g < map->groups; g++) {
 		if (!pool->group[g] || pool->group[g]->writer != client)
 			continue;
-		map->group[g] = xk_chunk_copy(pool->group[g]);
+		xk_show_group(pool, g, xk_chunk_copy(pool->group[g]));
 		cond_resched();
 	}
 }
@@ -251,14 +251,14 @@ static void xk_unmap_all_swapped(struct xk_pool *pool)
 static void xk_end_old(struct xk_pool *pool, struct xk_client *client, struct xk_pages *old)
 {
 	if (old->group == XMEM_MAX_GROUPS) {
-		xk_pages_free(pool, old);
+		xk_pages_retire(pool, old);
 	} else if (pool->host.late_owner[old->group]) {
 		old->next = client->late;
 		client->late = old;
 	} else {
 		if (xm_ready_used(&pool->host.map, old->group))
 			xm_ready_end(&pool->host.map, old->view);
-		xk_pages_free(pool, old);
+		xk_pages_retire(pool, old);
 	}
 }
 

@@ -127,14 +127,14 @@ void xk_wake_rings(struct xk_pool *pool)
 		xk_wake(pool, XMEM_WAIT_RING, c);
 }
 
-/* Ends the waits of a client's threads that began before. All that was stored before is seen then. */
+/* Ends the waits of a client's threads that began before. They see all that was stored before. */
 static void xk_kick(struct xk_client *client)
 {
 	atomic_add_return(XK_NEXT_KICKS, &client->kicks);
 	wake_up_all(&client->sleepers);
 }
 
-/* A writer has come: whoever follows rings as one may wait for another ring, and follow this, too. */
+/* A writer has come: who follows rings as one waits for others, and may follow this one, too. */
 void xk_wake_newcomers(struct xk_pool *pool)
 {
 	struct xk_client *client;
@@ -217,7 +217,7 @@ int xk_arm_begin(struct xk_call *call)
 	if (!word)
 		return err;
 	call->u.wait.value = xm_arm(word);
-	/* Before the caller looks whether it is to stop: who says so does that first, then kicks. */
+	/* Then the caller looks whether it is to stop; who says so does that first, then kicks. */
 	call->u.wait.kicks = atomic_read_acquire(&call->client->kicks);
 	return 0;
 }

@@ -78,7 +78,7 @@ static inline void xl_do(struct xmem_pool *pool, struct xm_pending pending)
 /* What arming says, and a wait wants. */
 struct xl_armed {
 	u32 value;		/* of the word */
-	u32 kicks;		/* of this client; 0: no kick ends the wait, but what wakes the word */
+	u32 kicks;		/* of this client; 0: only what wakes the word ends the wait */
 };
 
 /*

@@ -676,7 +676,7 @@ enum xmem_wait_kind {
 					 * client wake it */
 	XMEM_WAIT_SLOTS = 2,		/* a slot of client may be free; only client may arm it */
 };
-#define XMEM_WAKE_OWN	(1u << 0)	/* wake: no word, but the waits of the caller's own threads */
+#define XMEM_WAKE_OWN	(1u << 0)	/* wake: no word, but the caller's own waits */
 struct xmem_wait_request {
 	__u32 size;
 	__u32 flags;			/* wake: XMEM_WAKE_*; else must be 0 */
