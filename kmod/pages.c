@@ -50,12 +50,12 @@ static struct workqueue_struct *xk_retired_wq;
  * From here to xk_look_end the caller may read by pool->look, whose pages are not freed meanwhile.
  * It says no twice the same, as clients end and groups go.
  */
-int xk_look_begin(void)
+int xk_look_begin(void) __acquires(&xk_lookers)
 {
 	return srcu_read_lock(&xk_lookers);
 }
 
-void xk_look_end(int looker)
+void xk_look_end(int looker) __releases(&xk_lookers)
 {
 	srcu_read_unlock(&xk_lookers, looker);
 }
