@@ -172,7 +172,13 @@ void xk_pages_exit(void)
 	destroy_workqueue(xk_retired_wq);
 }
 
-/* What is to be freed in a moment counts until then, and is no reason to refuse others. */
+/* Waits for pages that are to be freed in a moment, and count until then. */
+void xk_pages_settle(void)
+{
+	flush_work(&xk_retired_item);
+}
+
+/* These are no reason to refuse others. */
 static int xk_pages_charge(struct xk_pool *pool, struct xk_payer *payer, u32 count)
 {
 	int err = xk_charge_pages(pool, payer, count);

@@ -158,8 +158,13 @@ void xk_wake_newcomers(struct xk_pool *pool)
  */
 void xk_end_concerns(struct xk_pool *pool, u32 client)
 {
+	const struct xmem_client_row *row = xm_client_row(&pool->host.map, client);
+	u32 i;
+
 	lockdep_assert_held(&pool->lock);
 	xm_set_bit(pool->concerned.ended, client, true);
+	for (i = 0; i < XMEM_CLIENT_WORDS; i++)
+		pool->concerned.followers[i] |= row->subscribers[i];
 	pool->concerned.owners = true;
 }
 
@@ -187,6 +192,8 @@ void xk_wake_concerned(struct xk_pool *pool)
 
 	lockdep_assert_held(&pool->lock);
 	for (c = 0; c < pool->host.map.clients; c++) {
+		if (xm_bit(whom->followers, c))
+			xk_wake_pollers_of(pool, c, EPOLLIN | EPOLLRDNORM);
 		if (!xm_bit(whom->ended, c) || !pool->client[c])
 			continue;
 		xk_wake_ended(pool, c);

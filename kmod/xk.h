@@ -170,7 +170,8 @@ struct xk_pollers {
 
 /* Whom the ends of clients concern: wait.c. */
 struct xk_concerned {
-	u64 ended[XMEM_CLIENT_WORDS];	/* a bitmap of those that have ended: who follows them */
+	u64 ended[XMEM_CLIENT_WORDS];	/* those that have ended: a bitmap, as the next */
+	u64 followers[XMEM_CLIENT_WORDS];	/* who has followed them: may be forgotten by now */
 	bool owners;			/* who waits for a slot, or for room */
 };
 
@@ -459,6 +460,7 @@ int xk_pages_init(void);
 void xk_pages_exit(void);
 int xk_look_prepare(struct xk_pool *pool);
 void xk_look_free(struct xk_pool *pool);
+void xk_pages_settle(void);
 int __must_check xk_look_begin(void);
 void xk_look_end(int looker);
 void xk_show_area(struct xk_pool *pool, u32 client, void *view);

@@ -915,7 +915,10 @@ struct xmem_client_request {
 #define XMEM_IOC_WAKE		_IO(XMEM_IOC_TYPE, 0x08)
 /* resolve: return a SCANNING slot that the caller holds to LIVE, for its owner has stopped. */
 #define XMEM_IOC_RESOLVE	_IO(XMEM_IOC_TYPE, 0x09)
-/* collect: tell the host that the caller has put its last hold on a slot that is the host's. */
+/*
+ * collect: tell the host that the caller has put its last hold on a slot that is the host's. It is
+ * reclaimed a moment later, if nobody else has it.
+ */
 #define XMEM_IOC_COLLECT	_IO(XMEM_IOC_TYPE, 0x0a)
 /* renew: give a WRITING or FREE slot of the caller a new range of generations. */
 #define XMEM_IOC_RENEW		_IO(XMEM_IOC_TYPE, 0x0b)

@@ -194,12 +194,12 @@ static int waiters_request(struct xmem_link *link, unsigned int kind,
 
 	if (kind == XMEM_IOC_WAKE && request->flags & XMEM_WAKE_OWN)
 		return wake_own(link, request);
-	word = xm_host_waiters(&daemon->host, link->join.client, request, use_of(kind), &err);
-	if (!word)
-		return err;
 	if ((kind != XMEM_IOC_WAIT && request->deadline_ns) ||
 	    (kind == XMEM_IOC_WAKE && (request->value || request->kicks)))
 		return -EINVAL;
+	word = xm_host_waiters(&daemon->host, link->join.client, request, use_of(kind), &err);
+	if (!word)
+		return err;
 	switch (kind) {
 	case XMEM_IOC_ARM:
 		request->value = xm_arm(word);
