@@ -454,7 +454,7 @@ enum xm_buried xm_host_bury(struct xm_host *host, u32 client)
 /* ---- waiters ---- */
 
 u32 *xm_host_waiters(const struct xm_host *host, u32 me, const struct xmem_wait_request *request,
-		     bool arm, int *err)
+		     enum xm_use use, int *err)
 {
 	const struct xm_map *map = &host->map;
 	u32 client;
@@ -465,15 +465,20 @@ u32 *xm_host_waiters(const struct xm_host *host, u32 me, const struct xmem_wait_
 	client = xm_index(request->client, map->clients);
 	switch (request->kind) {
 	case XMEM_WAIT_CLIENTS:
-		return client ? NULL : &map->pool->clients_waiters;
+		if (client)
+			return NULL;
+		*err = -EPERM;
+		return use == XM_WAKE ? NULL : &map->pool->clients_waiters;
 	case XMEM_WAIT_RING:
-		*err = -ENOENT;
-		if (arm && !xm_bit(xm_client_row(map, client)->subscribers, me))
+		*err = use == XM_WAKE ? -EPERM : -ENOENT;
+		if (use == XM_WAKE && client != me)
+			return NULL;
+		if (use == XM_ARM && !xm_bit(xm_client_row(map, client)->subscribers, me))
 			return NULL;
 		return &xm_client_row(map, client)->ring_waiters;
 	case XMEM_WAIT_SLOTS:
 		*err = -EPERM;
-		if (arm && client != me)
+		if (use == XM_ARM && client != me)
 			return NULL;
 		return &xm_client_row(map, client)->slots_waiters;
 	}

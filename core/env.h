@@ -28,6 +28,7 @@
 #define xm_xchg_full(p, v)	xchg(p, v)
 #define xm_cas_full(p, o, n)	({ typeof(*(p)) o_ = (o), n_ = (n); cmpxchg(p, o_, n_) == o_; })
 #define xm_add_full(p, v)	((u32)atomic_fetch_add((int)(v), (atomic_t *)(p)))
+#define xm_place(p)		READ_ONCE(p)
 #define xm_check(cond)		WARN_ON_ONCE(!(cond))
 #define xm_index(i, size)	array_index_nospec(i, size)
 #define xm_inline		__always_inline
@@ -76,6 +77,7 @@ typedef __u64 u64;
 				xm_fenced(__atomic_compare_exchange_n(p, &o_, n, false, \
 						__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)); })
 #define xm_add_full(p, v)	xm_fenced(__atomic_fetch_add(p, v, __ATOMIC_SEQ_CST))
+#define xm_place(p)		(p)
 #define xm_check(cond)	((cond) ? (void)0 : xm_check_failed(#cond, __FILE__, __LINE__))
 void xm_check_failed(const char *what, const char *file, int line);
 #define xm_index(i, size)	(i)

@@ -84,7 +84,7 @@ static bool xm_walk_token(const struct xm_map *map, struct xm_walk *walk, u64 *r
 /* Does this token name what the slot has now? The group is there. */
 static bool xm_is_present(const struct xm_map *map, u32 group, u64 token)
 {
-	const struct xmem_slot_word *word = &map->group[group]->word[token % XMEM_GROUP_SLOTS];
+	const struct xmem_slot_word *word = &xm_group(map, group)->word[token % XMEM_GROUP_SLOTS];
 
 	return xm_generation(xm_load(&word->state)) == xm_generation(token);
 }

@@ -466,9 +466,16 @@ struct xm_pending xm_claims_pending(const struct xm_host *host, u32 slot);
 /* The slot gets another tenancy, or none: forget its claims. */
 void xm_claims_end(struct xm_host *host, u32 slot);
 
-/* The waiters word that a request names, or NULL and *err. @arm: the request arms it. */
+/* What a request does with a waiters word. */
+enum xm_use { XM_ARM, XM_WAIT, XM_WAKE };
+
+/*
+ * The waiters word that a request names, or NULL and *err: there is no such word, or the caller
+ * has no business with it. Whoever holds something of a client may have let go of it, so anybody
+ * wakes its slots' word; a ring is its publisher's, and the table the host's.
+ */
 u32 *xm_host_waiters(const struct xm_host *host, u32 me, const struct xmem_wait_request *request,
-		     bool arm, int *err);
+		     enum xm_use use, int *err);
 
 /* ---- debugging ---- */
 

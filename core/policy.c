@@ -4,7 +4,7 @@
 
 static struct xmem_cursor *xm_note(const struct xm_map *map, u32 owner, u32 client)
 {
-	return (struct xmem_cursor *)((char *)map->area[owner] +
+	return (struct xmem_cursor *)((char *)xm_area(map, owner) +
 				      (size_t)client * map->cursor_stride);
 }
 

@@ -10,10 +10,9 @@
 
 static void xm_mark(u64 *words, u32 bit, bool on)
 {
-	if (on)
-		words[bit / 64] |= 1ULL << bit % 64;
-	else
-		words[bit / 64] &= ~(1ULL << bit % 64);
+	u64 word = xm_load(&words[bit / 64]);
+
+	xm_store(&words[bit / 64], on ? word | 1ULL << bit % 64 : word & ~(1ULL << bit % 64));
 }
 
 void xm_follow_begin(struct xm_followed *followed, u32 publisher, u32 flags)
@@ -50,14 +49,14 @@ int xm_follow_note(struct xm_followed *followed, const struct xmem_unsubscribe_r
 	if (what == XMEM_UNSUBSCRIBE_ENDED) {
 		if (followed->ended == ~0u)
 			return -EINVAL;
-		followed->ended++;
-		followed->ended_joint += joint;
+		xm_store(&followed->ended, followed->ended + 1);
+		xm_store(&followed->ended_joint, followed->ended_joint + joint);
 		return 0;
 	}
 	if (!followed->ended || followed->ended_joint < joint)
 		return -ENOENT;
-	followed->ended--;
-	followed->ended_joint -= joint;
+	xm_store(&followed->ended, followed->ended - 1);
+	xm_store(&followed->ended_joint, followed->ended_joint - joint);
 	return 0;
 }
 
@@ -67,7 +66,7 @@ static bool xm_any(const u64 *words)
 	u32 i;
 
 	for (i = 0; i < XMEM_CLIENT_WORDS; i++)
-		any |= words[i];
+		any |= xm_load(&words[i]);
 	return any;
 }
 
@@ -96,7 +95,7 @@ int xm_poll_take(const struct xm_map *map, u32 me, const struct xmem_poll_fd_req
 static bool xm_has_history(const struct xm_map *map, u32 me, u32 publisher)
 {
 	const struct xmem_cursor *cursor = (const struct xmem_cursor *)
-		((const char *)map->area[me] + (size_t)publisher * map->cursor_stride);
+		((const char *)xm_area(map, me) + (size_t)publisher * map->cursor_stride);
 
 	return xm_load(&cursor->history);
 }
@@ -181,7 +180,7 @@ bool xm_readable(const struct xm_map *map, const struct xm_followed *followed,
 
 	if (poll->kind == XMEM_POLL_RING)
 		return xm_ring_readable(map, poll->client, poll->publisher, poll->incarnation);
-	if (poll->kind == XMEM_POLL_JOINT ? followed->ended_joint : followed->ended)
+	if (xm_load(poll->kind == XMEM_POLL_JOINT ? &followed->ended_joint : &followed->ended))
 		return true;
 	for (i = 0; i < map->clients; i++)
 		if (xm_bit(rings, i) && xm_ring_readable(map, poll->client, i, 0))

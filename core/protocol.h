@@ -219,6 +219,17 @@ static inline u32 xm_device(u32 traits)
 
 /* ---- places ---- */
 
+/* In the kernel others may look, without a lock, while the host puts other pages there. */
+static inline void *xm_area(const struct xm_map *map, u32 client)
+{
+	return xm_place(map->area[client]);
+}
+
+static inline struct xmem_group *xm_group(const struct xm_map *map, u64 group)
+{
+	return xm_place(map->group[group]);
+}
+
 static inline struct xmem_client_row *xm_client_row(const struct xm_map *map, u32 client)
 {
 	return (void *)((char *)map->client_rows + (size_t)client * map->client_row_stride);
@@ -231,19 +242,19 @@ static inline struct xmem_slot_row *xm_slot_row(const struct xm_map *map, u64 sl
 
 static inline struct xmem_slot_word *xm_slot(const struct xm_map *map, u64 slot)
 {
-	return &map->group[slot / XMEM_GROUP_SLOTS]->word[slot % XMEM_GROUP_SLOTS];
+	return &xm_group(map, slot / XMEM_GROUP_SLOTS)->word[slot % XMEM_GROUP_SLOTS];
 }
 
 static inline struct xmem_metadata *xm_metadata(const struct xm_map *map, u32 slot)
 {
-	return (void *)((char *)map->group[slot / XMEM_GROUP_SLOTS] + map->metadata_offset +
+	return (void *)((char *)xm_group(map, slot / XMEM_GROUP_SLOTS) + map->metadata_offset +
 			slot % XMEM_GROUP_SLOTS * map->metadata_stride);
 }
 
 /* How far the GPU of its owner has got with @slot. */
 static inline u64 *xm_ready_word(const struct xm_map *map, u32 slot)
 {
-	return (u64 *)((char *)map->group[slot / XMEM_GROUP_SLOTS] + map->ready_offset) +
+	return (u64 *)((char *)xm_group(map, slot / XMEM_GROUP_SLOTS) + map->ready_offset) +
 	       slot % XMEM_GROUP_SLOTS;
 }
 
@@ -264,23 +275,23 @@ static inline u32 *xm_hold_in(const struct xm_map *map, void *area, u32 client, 
 
 static inline u32 *xm_hold(const struct xm_map *map, u32 client, u32 slot)
 {
-	return xm_hold_in(map, map->area[client], client, slot);
+	return xm_hold_in(map, xm_area(map, client), client, slot);
 }
 
 static inline u64 *xm_cursor(const struct xm_map *map, u32 client, u32 publisher)
 {
-	return &((struct xmem_cursor *)((char *)map->area[client] +
+	return &((struct xmem_cursor *)((char *)xm_area(map, client) +
 					(size_t)publisher * map->cursor_stride))->position;
 }
 
 static inline struct xmem_ring *xm_ring(const struct xm_map *map, u32 client)
 {
-	return (struct xmem_ring *)((char *)map->area[client] + map->ring_offset);
+	return (struct xmem_ring *)((char *)xm_area(map, client) + map->ring_offset);
 }
 
 static inline struct xmem_entry *xm_entry(const struct xm_map *map, u32 client, u64 place)
 {
-	return (void *)((char *)map->area[client] + map->entries_offset +
+	return (void *)((char *)xm_area(map, client) + map->entries_offset +
 			(place & map->ring_mask) * map->entry_stride);
 }
 

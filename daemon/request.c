@@ -391,10 +391,12 @@ static int serve_wake(struct xd_call *call)
 	const struct xmem_wait_request *request = &call->request.wait;
 	int err;
 
-	if (request->value || request->deadline_ns)
+	if (request->value || request->deadline_ns || request->kicks)
 		return -EINVAL;
-	return xm_host_waiters(&call->from->pool->host, call->from->client, request, false, &err) ?
-	       0 : err;
+	if (request->flags & XMEM_WAKE_OWN)	/* what the sender does itself */
+		return request->kind || request->client ? -EINVAL : 0;
+	return xm_host_waiters(&call->from->pool->host, call->from->client, request, XM_WAKE,
+			       &err) ? 0 : err;
 }
 
 static int serve_claim(struct xd_call *call)

@@ -60,7 +60,7 @@ static int xk_grow(struct xk_client *client, u32 count, struct xk_growth *growth
 	if (!growth->spare)
 		return -EAGAIN;
 	xk_chunk_place(pool, &pool->group[group], growth->spare, client);
-	pool->host.map.group[group] = growth->spare->now->view;
+	xk_show_group(pool, group, growth->spare->now->view);
 	xm_host_give_group(&pool->host, group, client->id);
 	growth->group = group;
 	growth->spare = NULL;

@@ -143,7 +143,7 @@ static int xk_client_enter(struct xk_call *call, struct xk_client *client, struc
 	xk_unmap_area(pool, client->id);
 	/* Nothing stops it any more, not even a signal: all it needs has been made and checked. */
 	mutex_lock(&pool->lock);
-	pool->host.map.area[client->id] = area->now->view;
+	xk_show_area(pool, client->id, area->now->view);
 	who.sibling = xk_client_sibling(client);
 	xm_host_join(&pool->host, client->id, join, &who);
 	WRITE_ONCE(client->incarnation, join->incarnation);
@@ -315,7 +315,7 @@ static int xk_join(struct xk_call *call, struct xk_pool *pool, u32 roles)
 	}
 	xk_wake(pool, XMEM_WAIT_CLIENTS, 0);
 	if (join->role == XMEM_ROLE_WRITER)
-		xk_wake_rings(pool);
+		xk_wake_newcomers(pool);
 	xk_sysfs_sync(pool);
 	xk_join_say_access(pool, roles, join);
 	call->give = file;

@@ -202,7 +202,7 @@ static void xk_move_groups(struct xk_pool *pool, struct xk_client *client, u32 *
 	for (g = 0; g < map->groups; g++) {
 		if (!pool->group[g] || pool->group[g]->writer != client)
 			continue;
-		map->group[g] = xk_chunk_copy(pool->group[g]);
+		xk_show_group(pool, g, xk_chunk_copy(pool->group[g]));
 		__set_bit(g, pool->moving);
 		xk_keep_old(client, xk_chunk_swap(pool, pool->group[g]), g);
 		xk_let_others(pool, done, XK_BATCH / 64);
@@ -211,7 +211,7 @@ static void xk_move_groups(struct xk_pool *pool, struct xk_client *client, u32 *
 
 static void xk_move_area(struct xk_pool *pool, struct xk_client *client)
 {
-	pool->host.map.area[client->id] = xk_chunk_copy(pool->area[client->id]);
+	xk_show_area(pool, client->id, xk_chunk_copy(pool->area[client->id]));
 	xk_keep_old(client, xk_chunk_swap(pool, pool->area[client->id]), XMEM_MAX_GROUPS);
 }
 
@@ -300,7 +300,7 @@ static void xk_end_all_old(struct xk_pool *pool)
 	mutex_unlock(&pool->lock);
 	while ((old = free)) {
 		free = old->next;
-		xk_pages_free(pool, old);
+		xk_pages_retire(pool, old);
 		cond_resched();
 	}
 }
@@ -336,6 +336,7 @@ static void xk_end_client(struct xk_pool *pool, struct xk_client *client, u32 *d
 	xk_move_groups(pool, client, done);
 	xk_move_area(pool, client);
 	had = xk_count_had(pool, client->id);	/* in the copy, which does not change any more */
+	xk_end_concerns(pool, client->id);
 	xm_host_end(&pool->host, client->id, xk_opened_any(pool, client->id));
 	xm_host_limbo(&pool->host, ktime_get_ns());
 	xk_payload_owner_ended(pool, client->incarnation);
@@ -351,6 +352,7 @@ static void xk_end_quarantine(struct xk_pool *pool, struct xk_client *client)
 {
 	xk_exit_forget(client);
 	xk_late_free(pool, client);
+	xk_end_concerns(pool, client->id);
 	xm_host_exited(&pool->host, client->id);
 	xk_opened_end(pool, client->id);
 	trace_xmem_client_exited(pool->number, client->id, client->incarnation);
@@ -436,10 +438,8 @@ static void xk_end_work(struct work_struct *work)
 			WARN(1, "xmem: pool%u: %s\n", pool->number, xm_host_is_valid(&pool->host));
 #endif
 	}
+	xk_wake_concerned(pool);
 	mutex_unlock(&pool->lock);
-	/* Whoever waited for an ended client must look again, and its own threads return. */
-	if (any)
-		xk_wake_everybody(pool);
 	xk_reap_finish(pool);
 	xk_end_over(pool, asked);
 	xk_pool_put(pool);

@@ -130,11 +130,23 @@ err_all:
 	return err;
 }
 
-void xk_uncharge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long pages)
+/* Their pool has none of them any more, and they will be freed in a moment. */
+void xk_uncharge_pool_pages(struct xk_pool *pool, unsigned long pages)
+{
+	atomic_long_sub(pages, &pool->pages);
+}
+
+/* Now they have been. */
+void xk_uncharge_freed_pages(struct xk_payer *payer, unsigned long pages)
 {
 	xk_uncharge(payer, XMEM_QUOTA_USER_PAGE_BYTES, (u64)pages << PAGE_SHIFT);
-	atomic_long_sub(pages, &pool->pages);
 	atomic_long_sub(pages, &pages_charged);
+}
+
+void xk_uncharge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long pages)
+{
+	xk_uncharge_pool_pages(pool, pages);
+	xk_uncharge_freed_pages(payer, pages);
 }
 
 /* How much of a limit of the host is in use, and how much there may be. */

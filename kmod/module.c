@@ -17,9 +17,15 @@ static int __init xk_init(void)
 	err = xk_keep_init();
 	if (err)
 		return err;
-	err = xk_pools_init();
+	err = xk_pages_init();
 	if (err)
 		goto err_keep;
+	err = xk_pollers_init();
+	if (err)
+		goto err_pages;
+	err = xk_pools_init();
+	if (err)
+		goto err_pollers;
 	err = xk_sysfs_init();
 	if (err)
 		goto err_pools;
@@ -32,6 +38,10 @@ err_sysfs:
 	xk_sysfs_exit();
 err_pools:
 	xk_pools_exit();
+err_pollers:
+	xk_pollers_exit();
+err_pages:
+	xk_pages_exit();
 err_keep:
 	xk_keep_exit();
 	return err;
@@ -42,6 +52,8 @@ static void __exit xk_exit(void)
 	xk_device_exit();
 	xk_pools_exit();
 	xk_keep_exit();		/* which waits for the last files, and those for their pools */
+	xk_pollers_exit();
+	xk_pages_exit();
 	WARN_ON(!xk_nothing_charged());
 	xk_sysfs_exit();
 }

@@ -19,38 +19,179 @@
  * Steps 2 and 3 wait for locks that a client's process can hold for long, if it is throttled. So
  * they are never done under pool->lock.
  *
+ * Who looks without the pool's lock (poll, sysfs) does so by pool->look, between xk_look_begin and
+ * xk_look_end. So pages that were shown there are freed only after all who looked then have ended.
+ *
  * At a place that has no chunk each client reads its own zero page. One that has ended reads that
  * everywhere; and what it still maps writable shows its scratch page, so that it gets no SIGBUS.
  * No page is mapped more often than one client may map it, or all of a pool's clients once, so
  * that 32 bits are enough for the count of any.
  */
+#include <linux/init.h>
+#include <linux/llist.h>
 #include <linux/pagemap.h>
 #include <linux/slab.h>
+#include <linux/srcu.h>
 #include <linux/vmalloc.h>
 
 #include "xk.h"
 
+/* ---- who looks without the pool's lock ---- */
+
+/*
+ * It sleeps between these, and may be throttled there for long. So this is not the kernel's RCU,
+ * whose grace periods others wait for: what ends late here are only our own pages.
+ */
+DEFINE_STATIC_SRCU(xk_lookers);
+static LLIST_HEAD(xk_retired);			/* pages that somebody may still look at */
+static struct workqueue_struct *xk_retired_wq;
+
+/*
+ * From here to xk_look_end the caller may read by pool->look, whose pages are not freed meanwhile.
+ * It says no twice the same, as clients end and groups go.
+ */
+int xk_look_begin(void) __acquires(&xk_lookers)
+{
+	return srcu_read_lock(&xk_lookers);
+}
+
+void xk_look_end(int looker) __releases(&xk_lookers)
+{
+	srcu_read_unlock(&xk_lookers, looker);
+}
+
+/* Where no pages are, lookers find zeros, as clients do. */
+static int xk_nothing_prepare(struct xk_pool *pool, const struct xmem_pool_header *header)
+{
+	u32 count = max(header->area_stride, header->group_stride) >> PAGE_SHIFT, i;
+	struct page **page = kvmalloc_array(count, sizeof(*page), GFP_KERNEL_ACCOUNT);
+
+	if (!page)
+		return -ENOMEM;
+	for (i = 0; i < count; i++)
+		page[i] = ZERO_PAGE(0);
+	pool->nothing = vmap(page, count, VM_MAP, PAGE_KERNEL_RO);
+	kvfree(page);
+	return pool->nothing ? 0 : -ENOMEM;
+}
+
+/* The pool has its table, and nothing else. */
+int xk_look_prepare(struct xk_pool *pool)
+{
+	int err = xk_nothing_prepare(pool, xk_header(pool));
+	u32 i;
+
+	if (err)
+		return err;
+	pool->look = pool->host.map;
+	for (i = 0; i < pool->look.clients; i++)
+		pool->look.area[i] = pool->nothing;
+	for (i = 0; i < pool->look.groups; i++)
+		pool->look.group[i] = pool->nothing;
+	return 0;
+}
+
+void xk_look_free(struct xk_pool *pool)
+{
+	vunmap(pool->nothing);
+}
+
+/* Where the host and lookers find an area or a group from now on. NULL: there is none any more. */
+void xk_show_area(struct xk_pool *pool, u32 client, void *view)
+{
+	lockdep_assert_held(&pool->lock);
+	pool->host.map.area[client] = view;
+	smp_store_release(&pool->look.area[client], view ?: pool->nothing);
+}
+
+void xk_show_group(struct xk_pool *pool, u32 group, void *view)
+{
+	lockdep_assert_held(&pool->lock);
+	pool->host.map.group[group] = view;
+	smp_store_release(&pool->look.group[group], view ?: pool->nothing);
+}
+
 /* ---- pages ---- */
 
-void xk_pages_free(struct xk_pool *pool, struct xk_pages *pages)
+/* Frees what @pages has. Their pool may be gone. */
+static void xk_pages_drop(struct xk_pages *pages)
 {
 	u32 i;
 
-	if (!pages)
-		return;
 	if (pages->view)
 		vunmap(pages->view);
 	for (i = 0; i < pages->count && pages->page[i]; i++)
 		put_page(pages->page[i]);
-	xk_uncharge_pages(pool, pages->payer, pages->count);
+	xk_uncharge_freed_pages(pages->payer, pages->count);
 	xk_payer_put(pages->payer);
 	kvfree(pages);
+}
+
+/* Those that nobody has looked at by pool->look, or will. */
+void xk_pages_free(struct xk_pool *pool, struct xk_pages *pages)
+{
+	if (!pages)
+		return;
+	xk_uncharge_pool_pages(pool, pages->count);
+	xk_pages_drop(pages);
+}
+
+static void xk_retired_work(struct work_struct *work)
+{
+	struct llist_node *all = llist_del_all(&xk_retired);
+	struct xk_pages *pages, *next;
+
+	synchronize_srcu(&xk_lookers);
+	llist_for_each_entry_safe(pages, next, all, retired) {
+		xk_pages_drop(pages);
+		cond_resched();
+	}
+}
+
+static DECLARE_WORK(xk_retired_item, xk_retired_work);
+
+/* They are not shown any more. They are freed when nobody looks at them; the caller goes on. */
+void xk_pages_retire(struct xk_pool *pool, struct xk_pages *pages)
+{
+	if (!pages)
+		return;
+	xk_uncharge_pool_pages(pool, pages->count);
+	llist_add(&pages->retired, &xk_retired);
+	queue_work(xk_retired_wq, &xk_retired_item);
+}
+
+int __init xk_pages_init(void)
+{
+	xk_retired_wq = alloc_workqueue("xmem_pages", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	return xk_retired_wq ? 0 : -ENOMEM;
+}
+
+/* There is no pool any more. */
+void xk_pages_exit(void)
+{
+	destroy_workqueue(xk_retired_wq);
+}
+
+/* Waits for pages that are to be freed in a moment, and count until then. */
+void xk_pages_settle(void)
+{
+	flush_work(&xk_retired_item);
+}
+
+/* These are no reason to refuse others. */
+static int xk_pages_charge(struct xk_pool *pool, struct xk_payer *payer, u32 count)
+{
+	int err = xk_charge_pages(pool, payer, count);
+
+	if (err == -EDQUOT && flush_work(&xk_retired_item))
+		err = xk_charge_pages(pool, payer, count);
+	return err;
 }
 
 static struct xk_pages *xk_pages_new(struct xk_pool *pool, struct xk_payer *payer, u32 count)
 {
 	struct xk_pages *pages;
-	int err = xk_charge_pages(pool, payer, count);
+	int err = xk_pages_charge(pool, payer, count);
 	u32 i;
 
 	if (err)
@@ -127,14 +268,28 @@ static int xk_chunk_charge(struct xk_pool *pool, struct xk_chunk *chunk)
 	       xk_charge(chunk->payer, pool, XMEM_QUOTA_USER_GROUPS, 1) : 0;
 }
 
-void xk_chunk_free(struct xk_pool *pool, struct xk_chunk *chunk)
+static void xk_chunk_drop(struct xk_chunk *chunk)
 {
-	xk_pages_free(pool, chunk->now);
-	xk_pages_free(pool, chunk->spare);
 	if (chunk->kind == XK_GROUP)
 		xk_uncharge(chunk->payer, XMEM_QUOTA_USER_GROUPS, 1);
 	xk_payer_put(chunk->payer);
 	kfree(chunk);
+}
+
+/* One that has never been shown, or the table, when nobody has the pool any more. */
+void xk_chunk_free(struct xk_pool *pool, struct xk_chunk *chunk)
+{
+	xk_pages_free(pool, chunk->now);
+	xk_pages_free(pool, chunk->spare);
+	xk_chunk_drop(chunk);
+}
+
+/* One that is shown no longer. */
+void xk_chunk_retire(struct xk_pool *pool, struct xk_chunk *chunk)
+{
+	xk_pages_retire(pool, chunk->now);
+	xk_pages_free(pool, chunk->spare);
+	xk_chunk_drop(chunk);
 }
 
 static int xk_chunk_fill(struct xk_pool *pool, struct xk_chunk *chunk, u64 bytes)

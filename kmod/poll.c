@@ -2,13 +2,15 @@
 /*
  * Polling: a client's file itself, and the request poll_fd, which gives a file of its
  * own for one thing to wait on. Both can be passed to other processes, and say then what
- * they say to the client. core/poll.c knows when they are readable and writable.
+ * they say to the client. core/poll.c knows when they are readable and writable. Who polls takes no
+ * lock of the pool: it may be throttled, and look for long.
  *
  * A file of poll_fd keeps the client's struct, and so its pollers, but not the client: when
  * that has ended, the file is readable and hung up.
  */
 #include <linux/anon_inodes.h>
 #include <linux/file.h>
+#include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
@@ -25,44 +27,89 @@ struct xk_poll_file {
 /* @edges: the caller is told only of changes. Then the words are armed whatever there is. */
 static bool xk_readable(struct xk_client *client, const struct xm_poll *what, bool edges)
 {
-	const struct xm_map *map = &client->pool->host.map;
+	const struct xm_map *map = &client->pool->look;
+	bool readable;
+	int looker = xk_look_begin();
 
-	if (!edges && xm_readable(map, &client->followed, what))
-		return true;
-	xm_poll_arm(map, &client->followed, what);
-	return xm_readable(map, &client->followed, what);
+	readable = !edges && xm_readable(map, &client->followed, what);
+	if (!readable) {
+		xm_poll_arm(map, &client->followed, what);
+		readable = xm_readable(map, &client->followed, what);
+	}
+	xk_look_end(looker);
+	return readable;
 }
 
 /* ---- writable ---- */
 
 /*
- * So many groups are searched before others get the pool's lock. It may take a look at every ring
- * to search one of them.
+ * So many groups are searched before pages that somebody wants to free are let go of. It may take a
+ * look at every ring to search one of them.
  */
 #define XK_SEARCH_GROUPS	1
 
 /*
- * Searches, unless it is known that it would be in vain: nobody has disarmed the word, whose
- * value is @armed, since a search that found nothing. An error: the lock is not held any more.
+ * Is it known that a search would be in vain? It is if nobody has disarmed the word, whose value is
+ * @armed, since one that found nothing.
  */
+static bool xk_in_vain(struct xk_client *client, u32 armed, struct xm_search *search)
+{
+	bool known;
+
+	spin_lock(&client->look_lock);
+	known = armed && armed == client->nothing_armed &&
+		xm_search_is_same(search, &client->nothing);
+	if (known)
+		*search = client->nothing;
+	spin_unlock(&client->look_lock);
+	return known;
+}
+
+static void xk_note_vain(struct xk_client *client, u32 armed, const struct xm_search *search)
+{
+	spin_lock(&client->look_lock);
+	client->nothing = *search;
+	client->nothing_armed = armed;
+	spin_unlock(&client->look_lock);
+}
+
+/* Between two groups. -ENOTCONN: the client has ended; -EINTR: the caller is being killed. */
+static int xk_search_pauses(const struct xk_client *client)
+{
+	cond_resched();
+	if (READ_ONCE(client->ended))
+		return -ENOTCONN;
+	return fatal_signal_pending(current) ? -EINTR : 0;
+}
+
 static int xk_search(struct xk_client *client, u32 armed, struct xm_search *ret)
 {
-	struct xk_pool *pool = client->pool;
-	int err;
+	const struct xm_map *map = &client->pool->look;
+	int looker = xk_look_begin(), err = 0;
+	bool more;
 
-	xm_search_begin(&pool->host.map, client->id, ret);
-	if (armed && armed == client->nothing_armed && xm_search_is_same(ret, &client->nothing)) {
-		*ret = client->nothing;
-		return 0;
+	xm_search_begin(map, client->id, ret);
+	more = !xk_in_vain(client, armed, ret) &&
+	       xm_search_go_on(map, client->id, ret, XK_SEARCH_GROUPS);
+	xk_look_end(looker);
+	while (more && !err) {
+		err = xk_search_pauses(client);
+		looker = xk_look_begin();
+		more = !err && xm_search_go_on(map, client->id, ret, XK_SEARCH_GROUPS);
+		xk_look_end(looker);
 	}
-	while (xm_search_go_on(&pool->host.map, client->id, ret, XK_SEARCH_GROUPS)) {
-		mutex_unlock(&pool->lock);
-		cond_resched();
-		err = xk_client_lock(client);
-		if (err)
-			return err;
-	}
-	return 0;
+	return err;
+}
+
+/* Another thread may have found an earlier time: who is woken too soon looks again. */
+static void xk_timer_start(struct xk_client *client, ktime_t at)
+{
+	struct hrtimer *timer = &client->pollers->timer;
+
+	spin_lock(&client->look_lock);
+	if (!hrtimer_is_queued(timer) || ktime_before(at, hrtimer_get_expires(timer)))
+		hrtimer_start(timer, at, HRTIMER_MODE_ABS);
+	spin_unlock(&client->look_lock);
 }
 
 /*
@@ -72,7 +119,7 @@ static int xk_search(struct xk_client *client, u32 armed, struct xm_search *ret)
 static bool xk_found(struct xk_client *client, const struct xm_search *search)
 {
 	u64 deadline, now = ktime_to_ns(ktime_add(ktime_get(), client->clock_offset));
-	const struct xm_map *map = &client->pool->host.map;
+	const struct xm_map *map = &client->pool->look;
 	ktime_t at;
 
 	if (xm_search_end(map, search, now, &deadline) ||
@@ -80,16 +127,16 @@ static bool xk_found(struct xk_client *client, const struct xm_search *search)
 		return true;
 	at = xk_host_time(deadline, client->clock_offset);
 	if (deadline && at < KTIME_MAX)
-		hrtimer_start(&client->pollers->timer, at, HRTIMER_MODE_ABS);
+		xk_timer_start(client, at);
 	return false;
 }
 
-/* 1, 0, or an error: then the lock is not held any more. @edges: see xk_readable. */
+/* 1, 0, or an error. @edges: see xk_readable. */
 static int xk_writable(struct xk_client *client, bool edges)
 {
-	u32 *waiters = &xm_client_row(&client->pool->host.map, client->id)->slots_waiters;
+	u32 *waiters = &xm_client_row(&client->pool->look, client->id)->slots_waiters;
 	struct xm_search search;
-	u32 armed = 0;
+	u32 armed;
 	int err;
 
 	if (!edges && !(xm_load(waiters) & XMEM_WAITERS_ARMED)) {
@@ -105,14 +152,13 @@ static int xk_writable(struct xk_client *client, bool edges)
 		return err;
 	if (xk_found(client, &search))
 		return 1;
-	client->nothing = search;
-	client->nothing_armed = armed;
+	xk_note_vain(client, armed, &search);
 	return 0;
 }
 
 /* ---- both ---- */
 
-/* Under the lock, which is not held any more after an error. @wanted: the events that matter. */
+/* @wanted: the events that matter. */
 static int xk_look(struct xk_client *client, const struct xm_poll *what, __poll_t wanted,
 		   __poll_t *ret_events)
 {
@@ -120,6 +166,8 @@ static int xk_look(struct xk_client *client, const struct xm_poll *what, __poll_
 	int out;
 
 	*ret_events = 0;
+	if (READ_ONCE(client->ended))
+		return -ENOTCONN;
 	if (wanted & (EPOLLIN | EPOLLRDNORM) && xk_readable(client, what, edges))
 		*ret_events |= EPOLLIN | EPOLLRDNORM;
 	if (!(wanted & (EPOLLOUT | EPOLLWRNORM)) || what->kind != XMEM_POLL_CLIENT ||
@@ -131,19 +179,20 @@ static int xk_look(struct xk_client *client, const struct xm_poll *what, __poll_
 	return out < 0 ? out : 0;
 }
 
+/*
+ * The caller is in the queue already. So whatever changes while it looks, or ends the client, wakes
+ * it, and it looks again.
+ */
 static __poll_t xk_poll_client(struct xk_client *client, const struct xm_poll *what,
 			       __poll_t wanted)
 {
 	__poll_t events;
-	int err = xk_client_lock(client);
+	int err = xk_look(client, what, wanted, &events);
 
-	if (!err)
-		err = xk_look(client, what, wanted, &events);
 	if (err == -ENOTCONN)
 		return EPOLLIN | EPOLLRDNORM | EPOLLHUP;
 	if (err)	/* The caller is being killed; whoever polls with it shall look. */
 		return EPOLLIN | EPOLLRDNORM;
-	mutex_unlock(&client->pool->lock);
 	return events;
 }
 

@@ -125,7 +125,7 @@ static int xk_pool_lay_out(struct xk_pool *pool, const struct xmem_join_request 
 	memcpy(table->now->view, &header, sizeof(header));
 	xm_host_init(&pool->host, table->now->view);
 	pool->table = table;
-	return 0;
+	return xk_look_prepare(pool);
 }
 
 /* Frees a pool, which may be half made. */
@@ -133,6 +133,7 @@ static void xk_pool_free(struct xk_pool *pool)
 {
 	if (pool->table)
 		xk_chunk_free(pool, pool->table);
+	xk_look_free(pool);
 	kvfree(pool->slot_node);
 	bitmap_free(pool->slots_shown);
 	kvfree(pool->queues);

@@ -136,6 +136,7 @@ int xk_quota_begin(struct xk_call *call)
 
 	if (request->flags & XMEM_QUOTA_REFUSED)
 		return xk_quota_refused(call->payer, request);
+	xk_pages_settle();	/* so that all is told of what has ended */
 	for (; request->quota < XK_QUOTAS; request->quota++)
 		if (xk_quota(call, request))
 			return 0;

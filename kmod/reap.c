@@ -41,7 +41,7 @@ static void xk_let_go(struct xk_pool *pool, struct xk_chunk **place, u32 number)
 
 static void xk_remove_group(struct xk_pool *pool, u32 group)
 {
-	pool->host.map.group[group] = NULL;
+	xk_show_group(pool, group, NULL);
 	xk_let_go(pool, &pool->group[group], group);
 }
 
@@ -62,7 +62,7 @@ void xk_late_free(struct xk_pool *pool, struct xk_client *client)
 			xm_ready_end_old(map, pages->group, pages->view);
 		else
 			xm_ready_end(map, pages->view);
-		xk_pages_free(pool, pages);
+		xk_pages_retire(pool, pages);
 	}
 }
 
@@ -73,7 +73,7 @@ static void xk_remove_client(struct xk_pool *pool, u32 id)
 	trace_xmem_client_bury(pool->number, id, client->incarnation);
 	xk_exit_forget(client);
 	xk_late_free(pool, client);
-	pool->host.map.area[id] = NULL;
+	xk_show_area(pool, id, NULL);
 	xk_let_go(pool, &pool->area[id], XMEM_MAX_GROUPS + id);
 	/* Nobody finds them here any more, so they hear of the end now. */
 	RCU_INIT_POINTER(pool->pollers[id], NULL);
@@ -135,7 +135,7 @@ void xk_reap_finish(struct xk_pool *pool)
 	mutex_unlock(&pool->lock);
 	while ((chunk = pool->leaving)) {
 		pool->leaving = chunk->next;
-		xk_chunk_free(pool, chunk);
+		xk_chunk_retire(pool, chunk);
 	}
 	while ((client = pool->buried)) {
 		pool->buried = client->next;
@@ -184,6 +184,8 @@ static bool xk_bury_zombies(struct xk_pool *pool)
 		any = true;
 		xk_let_others(pool, &done, XK_BATCH / 16);
 	}
+	if (any)
+		xk_end_concerns_owners(pool);
 	return any;
 }
 
@@ -221,10 +223,25 @@ static void xk_reap_all(struct xk_pool *pool)
 	xk_sysfs_sync(pool);
 }
 
+/* What was asked for by xk_reclaim_later since the last time. */
+static u32 xk_reap_asked(struct xk_pool *pool)
+{
+	u32 what = 0, slot;
+
+	for_each_set_bit(slot, pool->asked, pool->host.map.slots) {
+		clear_bit(slot, pool->asked);
+		if (xm_slot_row(&pool->host.map, slot)->owner != XMEM_OWNER_HOST)
+			continue;
+		xm_host_suspect(&pool->host, slot);
+		what = XK_REAP_SOME;
+	}
+	return what;
+}
+
 /* Reaps what was asked for since the last time; end_work does it, and then xk_reap_finish. */
 void xk_reap(struct xk_pool *pool)
 {
-	u32 what = pool->reap;
+	u32 what = pool->reap | xk_reap_asked(pool);
 
 	lockdep_assert_held(&pool->lock);
 	pool->reap = 0;
@@ -250,6 +267,15 @@ bool xk_reclaim_slot(struct xk_pool *pool, u32 slot)
 	pool->reap |= XK_REAP_SOME;
 	xk_pool_queue_end(pool);
 	return true;
+}
+
+/* The same without the lock, and without waiting. */
+void xk_reclaim_later(struct xk_pool *pool, u32 slot)
+{
+	if (xm_load(&xm_slot_row(&pool->host.map, slot)->owner) != XMEM_OWNER_HOST)
+		return;		/* nor will it be: who adopts it looks at its holds after that */
+	set_bit(slot, pool->asked);
+	xk_pool_queue_end(pool);
 }
 
 /* The same for all that ended clients have left and nobody has any more. */
@@ -297,7 +323,7 @@ void xk_empty_pool(struct xk_pool *pool)
 	for (i = 0; i < map->slots; i++)
 		xm_store(&xm_slot_row(map, i)->owner, XMEM_OWNER_NONE);
 	xk_payload_drop_all(pool);
-	pool->dead = true;
+	WRITE_ONCE(pool->dead, true);
 	if (pool->serial)	/* else nobody has found it: another of that name was faster */
 		trace_xmem_pool_end(pool->number);
 	xk_sysfs_sync(pool);

@@ -53,21 +53,18 @@ int xk_resolve_begin(struct xk_call *call)
 	return err;
 }
 
+/*
+ * It takes no lock and waits for nothing: whoever puts the last hold of what has no owner any more
+ * does so in the middle of its own work.
+ */
 int xk_collect_begin(struct xk_call *call)
 {
 	struct xk_pool *pool = call->client->pool;
-	bool reap;
-	int err;
+	u32 slot = call->u.slot.slot;
 
-	if (call->u.slot.generation || call->u.slot.slot >= pool->host.map.slots)
+	if (call->u.slot.generation || slot >= pool->host.map.slots)
 		return -EINVAL;
-	err = xk_client_lock(call->client);
-	if (err)
-		return err;
-	reap = xk_reclaim_slot(pool, xm_index(call->u.slot.slot, pool->host.map.slots));
-	mutex_unlock(&pool->lock);
-	if (reap)
-		xk_reap_wait(pool);
+	xk_reclaim_later(pool, xm_index(slot, pool->host.map.slots));
 	return 0;
 }
 

@@ -4,10 +4,12 @@
  * for people and tools; nothing in xmem reads it. Who may join a pool by its name may read
  * its files: they have mode 0444, and each look at one asks the pool's mode, which may change.
  *
- * One work item per pool makes and removes entries. It does not hold the pool's lock
- * while it removes them, because removal waits for readers and readers take that lock.
- * The pool is freed after that removal, so readers need no reference. There are no
- * uevents, because any user can make pools come and go.
+ * Readers take no lock of the pool: they may be throttled, and they look at much. What they read
+ * may be of two moments, if the pool changes meanwhile.
+ *
+ * One work item per pool makes and removes entries. Removal waits for readers, and the pool is
+ * freed after it, so readers need no reference. There are no uevents, because any user can make
+ * pools come and go.
  */
 #include <linux/bitmap.h>
 #include <linux/cred.h>
@@ -33,17 +35,17 @@ struct xk_node {
 
 struct xk_node_attribute {
 	struct attribute attr;
-	ssize_t (*show)(struct xk_pool *pool, u32 index, char *page);	/* under pool->lock */
+	ssize_t (*show)(struct xk_pool *pool, u32 index, char *page);
 };
 
 /* ---- a pool's own files ---- */
 
 struct xk_pool_attribute {
 	struct device_attribute attr;
-	ssize_t (*show)(struct xk_pool *pool, char *page);		/* under pool->lock */
+	ssize_t (*show)(struct xk_pool *pool, char *page);
 };
 
-/* Its owner may look, too, whatever the mode is. Who may not does not touch the pool's lock. */
+/* Its owner may look, too, whatever the mode is. */
 static bool xk_may_look(struct xk_pool *pool)
 {
 	return xk_access_owns(pool) || xk_access_roles(pool);
@@ -52,15 +54,16 @@ static bool xk_may_look(struct xk_pool *pool)
 static ssize_t xk_pool_show(struct device *device, struct device_attribute *attr, char *page)
 {
 	struct xk_pool *pool = dev_get_drvdata(device);
-	ssize_t n = -ENODEV;
+	int looker;
+	ssize_t n;
 
 	if (!xk_may_look(pool))
 		return -EACCES;
-	if (mutex_lock_killable(&pool->lock))
-		return -EINTR;
-	if (!pool->dead)
-		n = container_of(attr, struct xk_pool_attribute, attr)->show(pool, page);
-	mutex_unlock(&pool->lock);
+	if (READ_ONCE(pool->dead))
+		return -ENODEV;
+	looker = xk_look_begin();
+	n = container_of(attr, struct xk_pool_attribute, attr)->show(pool, page);
+	xk_look_end(looker);
 	return n;
 }
 
@@ -85,36 +88,36 @@ XK_POOL_ATTRIBUTE(name);
 
 static u32 xk_count_slots(const struct xk_pool *pool, bool of_host)
 {
-	const struct xm_map *map = &pool->host.map;
+	const struct xm_map *map = &pool->look;
 	u32 s, count = 0;
 
 	for (s = 0; s < map->slots; s++)
 		if (of_host)
-			count += xm_slot_row(map, s)->owner == XMEM_OWNER_HOST;
+			count += xm_load(&xm_slot_row(map, s)->owner) == XMEM_OWNER_HOST;
 		else
-			count += xm_slot_row(map, s)->owner != XMEM_OWNER_NONE;
+			count += xm_load(&xm_slot_row(map, s)->owner) != XMEM_OWNER_NONE;
 	return count;
 }
 
 static u64 xk_count_bytes(const struct xk_pool *pool)
 {
-	const struct xm_map *map = &pool->host.map;
+	const struct xm_map *map = &pool->look;
 	u64 bytes = 0;
 	u32 s;
 
 	for (s = 0; s < map->slots; s++)
-		if (xm_slot_row(map, s)->owner != XMEM_OWNER_NONE)
-			bytes += xm_slot_row(map, s)->length;
+		if (xm_load(&xm_slot_row(map, s)->owner) != XMEM_OWNER_NONE)
+			bytes += xm_load(&xm_slot_row(map, s)->length);
 	return bytes;
 }
 
 static u32 xk_count_clients(const struct xk_pool *pool, u32 state)
 {
-	const struct xm_map *map = &pool->host.map;
+	const struct xm_map *map = &pool->look;
 	u32 c, count = 0;
 
 	for (c = 0; c < map->clients; c++)
-		count += xm_client_row(map, c)->state == state;
+		count += xm_load(&xm_client_row(map, c)->state) == state;
 	return count;
 }
 
@@ -122,7 +125,7 @@ static struct xm_limbo xk_count_limbo(const struct xk_pool *pool)
 {
 	struct xm_limbo limbo;
 
-	xm_limbo_count(&pool->host.map, &limbo);
+	xm_limbo_count(&pool->look, &limbo);
 	return limbo;
 }
 
@@ -156,9 +159,9 @@ XK_POOL_ATTRIBUTE(mode);
 
 XK_POOL_NUMBER(owner_uid, from_kuid_munged(current_user_ns(), pool->owner));
 XK_POOL_NUMBER(gid, from_kgid_munged(current_user_ns(), xk_gid_of(pool)));
-XK_POOL_NUMBER(slots_max, pool->host.map.slots);
-XK_POOL_NUMBER(clients_max, pool->host.map.clients);
-XK_POOL_NUMBER(ring_entries, pool->host.map.ring_mask + 1);
+XK_POOL_NUMBER(slots_max, pool->look.slots);
+XK_POOL_NUMBER(clients_max, pool->look.clients);
+XK_POOL_NUMBER(ring_entries, pool->look.ring_mask + 1);
 XK_POOL_NUMBER(attached, xk_count_slots(pool, false));
 XK_POOL_NUMBER(attached_bytes, xk_count_bytes(pool));
 XK_POOL_NUMBER(limbo, xk_count_slots(pool, true));
@@ -169,13 +172,13 @@ XK_POOL_NUMBER(overdue_bytes, xk_count_limbo(pool).overdue_bytes);
 XK_POOL_NUMBER(overdue_age_ns, xk_age(xk_count_limbo(pool).overdue_ns));
 XK_POOL_NUMBER(alive, xk_count_clients(pool, XMEM_CLIENT_ALIVE));
 XK_POOL_NUMBER(zombies, xk_count_clients(pool, XMEM_CLIENT_ZOMBIE));
-XK_POOL_NUMBER(payloads, pool->payload_count);
+XK_POOL_NUMBER(payloads, READ_ONCE(pool->payload_count));
 XK_POOL_NUMBER(payloads_max, READ_ONCE(xk_max_payloads));
 XK_POOL_NUMBER(device_files, xk_payload_devices(pool));
 XK_POOL_NUMBER(device_files_max, READ_ONCE(xk_max_device_files));
-XK_POOL_NUMBER(payload_bytes, xk_header(pool)->payload_bytes);
-XK_POOL_NUMBER(kept_bytes, xk_header(pool)->kept_bytes);
-XK_POOL_NUMBER(huge_bytes, xk_header(pool)->huge_bytes);
+XK_POOL_NUMBER(payload_bytes, xm_load(&xk_header(pool)->payload_bytes));
+XK_POOL_NUMBER(kept_bytes, xm_load(&xk_header(pool)->kept_bytes));
+XK_POOL_NUMBER(huge_bytes, xm_load(&xk_header(pool)->huge_bytes));
 XK_POOL_NUMBER(page_bytes, atomic_long_read(&pool->pages) << PAGE_SHIFT);
 XK_POOL_NUMBER(page_bytes_max, READ_ONCE(xk_max_pool_bytes));
 
@@ -208,14 +211,14 @@ static u32 xk_holds(const struct xk_pool *pool, u32 client, u32 slot)
 {
 	if (!xm_bit(xk_header(pool)->counted, client))
 		return 0;
-	return xm_load(xm_hold(&pool->host.map, client, slot)) & XM_HOLD_COUNT;
+	return xm_load(xm_hold(&pool->look, client, slot)) & XM_HOLD_COUNT;
 }
 
 static u64 xk_state_word(const struct xk_pool *pool, u32 slot)
 {
-	const struct xm_map *map = &pool->host.map;
+	const struct xm_map *map = &pool->look;
 
-	return map->group[slot / XMEM_GROUP_SLOTS] ? xm_load(&xm_slot(map, slot)->state) : 0;
+	return xm_load(&xm_slot(map, slot)->state);
 }
 
 static ssize_t xk_slot_show_state(struct xk_pool *pool, u32 slot, char *page)
@@ -236,13 +239,13 @@ XK_NODE_ATTRIBUTE(slot, generation);
 
 static ssize_t xk_slot_show_size(struct xk_pool *pool, u32 slot, char *page)
 {
-	return sysfs_emit(page, "%llu\n", xm_slot_row(&pool->host.map, slot)->length);
+	return sysfs_emit(page, "%llu\n", xm_load(&xm_slot_row(&pool->look, slot)->length));
 }
 XK_NODE_ATTRIBUTE(slot, size);
 
 static ssize_t xk_slot_show_owner(struct xk_pool *pool, u32 slot, char *page)
 {
-	u32 owner = xm_slot_row(&pool->host.map, slot)->owner;
+	u32 owner = xm_load(&xm_slot_row(&pool->look, slot)->owner);
 
 	if (owner >= XMEM_OWNER_HOST)
 		return sysfs_emit(page, "%s\n", owner == XMEM_OWNER_HOST ? "host" : "none");
@@ -255,7 +258,7 @@ static ssize_t xk_slot_show_refs(struct xk_pool *pool, u32 slot, char *page)
 	u64 refs = 0;
 	u32 c;
 
-	for (c = 0; c < pool->host.map.clients; c++)
+	for (c = 0; c < pool->look.clients; c++)
 		refs += xk_holds(pool, c, slot);
 	return sysfs_emit(page, "%llu\n", refs);
 }
@@ -264,7 +267,7 @@ XK_NODE_ATTRIBUTE(slot, refs);
 /* References that are set aside for clients yet unknown. */
 static ssize_t xk_slot_show_claims(struct xk_pool *pool, u32 slot, char *page)
 {
-	return sysfs_emit(page, "%u\n", xm_claims_of(&pool->host.map, slot));
+	return sysfs_emit(page, "%u\n", xm_claims_of(&pool->look, slot));
 }
 XK_NODE_ATTRIBUTE(slot, claims);
 
@@ -274,7 +277,7 @@ static ssize_t xk_slot_show_holders(struct xk_pool *pool, u32 slot, char *page)
 	ssize_t n = 0;
 	u32 c;
 
-	for (c = 0; c < pool->host.map.clients; c++)
+	for (c = 0; c < pool->look.clients; c++)
 		if (xk_holds(pool, c, slot))
 			n += sysfs_emit_at(page, n, n ? " %u" : "%u", c);
 	return n + sysfs_emit_at(page, n, "\n");
@@ -283,7 +286,7 @@ XK_NODE_ATTRIBUTE(slot, holders);
 
 static ssize_t xk_slot_show_storage(struct xk_pool *pool, u32 slot, char *page)
 {
-	bool cuda = xm_slot_row(&pool->host.map, slot)->traits & XMEM_TRAIT_CUDA;
+	bool cuda = xm_load(&xm_slot_row(&pool->look, slot)->traits) & XMEM_TRAIT_CUDA;
 
 	return sysfs_emit(page, "%s\n", cuda ? "cuda" : "cpu");
 }
@@ -292,7 +295,9 @@ XK_NODE_ATTRIBUTE(slot, storage);
 /* The directory below devices/; 0: the CPU. */
 static ssize_t xk_slot_show_device(struct xk_pool *pool, u32 slot, char *page)
 {
-	return sysfs_emit(page, "%u\n", xm_device(xm_slot_row(&pool->host.map, slot)->traits));
+	u32 traits = xm_load(&xm_slot_row(&pool->look, slot)->traits);
+
+	return sysfs_emit(page, "%u\n", xm_device(traits));
 }
 XK_NODE_ATTRIBUTE(slot, device);
 
@@ -308,34 +313,43 @@ ATTRIBUTE_GROUPS(xk_slot);
 
 static ssize_t xk_client_show_pid(struct xk_pool *pool, u32 id, char *page)
 {
-	struct xk_client *client = pool->client[id];
+	const struct xk_client *client;
+	pid_t pid;
 
-	if (!client)
-		return sysfs_emit(page, "0\n");
-	return sysfs_emit(page, "%d\n", xk_pid_of_client(client));
+	spin_lock(&pool->pages_lock);
+	client = pool->client[id];
+	pid = client ? xk_pid_of_client(client) : 0;
+	spin_unlock(&pool->pages_lock);
+	return sysfs_emit(page, "%d\n", pid);
 }
 XK_NODE_ATTRIBUTE(client, pid);
 
 static ssize_t xk_client_show_uid(struct xk_pool *pool, u32 id, char *page)
 {
-	struct xk_client *client = pool->client[id];
+	const struct xk_client *client;
+	kuid_t uid = INVALID_UID;
 
+	spin_lock(&pool->pages_lock);
+	client = pool->client[id];
+	if (client)
+		uid = client->uid;
+	spin_unlock(&pool->pages_lock);
 	if (!client)
 		return -ENODEV;
-	return sysfs_emit(page, "%u\n", from_kuid_munged(current_user_ns(), client->uid));
+	return sysfs_emit(page, "%u\n", from_kuid_munged(current_user_ns(), uid));
 }
 XK_NODE_ATTRIBUTE(client, uid);
 
 static ssize_t xk_client_show_label(struct xk_pool *pool, u32 id, char *page)
 {
 	return sysfs_emit(page, "%.*s\n", XMEM_LABEL_BYTES,
-			  xm_client_row(&pool->host.map, id)->label);
+			  xm_client_row(&pool->look, id)->label);
 }
 XK_NODE_ATTRIBUTE(client, label);
 
 static ssize_t xk_client_show_role(struct xk_pool *pool, u32 id, char *page)
 {
-	u32 role = xm_client_row(&pool->host.map, id)->role;
+	u32 role = xm_load(&xm_client_row(&pool->look, id)->role);
 
 	return sysfs_emit(page, "%s\n", role == XMEM_ROLE_WRITER ? "writer" : "reader");
 }
@@ -345,7 +359,7 @@ static ssize_t xk_client_show_state(struct xk_pool *pool, u32 id, char *page)
 {
 	static const char *const names[] = { "none", "alive", "zombie" };
 
-	u32 state = xm_client_row(&pool->host.map, id)->state;
+	u32 state = xm_load(&xm_client_row(&pool->look, id)->state);
 
 	return sysfs_emit(page, "%s\n", names[min_t(u32, state, 2)]);
 }
@@ -356,7 +370,7 @@ static ssize_t xk_client_show_holds(struct xk_pool *pool, u32 id, char *page)
 	u64 holds = 0;
 	u32 s;
 
-	for (s = 0; s < pool->host.map.slots; s++)
+	for (s = 0; s < pool->look.slots; s++)
 		holds += xk_holds(pool, id, s);
 	return sysfs_emit(page, "%llu\n", holds);
 }
@@ -381,7 +395,7 @@ ATTRIBUTE_GROUPS(xk_client);
 
 static const struct xmem_device_row *xk_gpu(const struct xk_pool *pool, u32 device)
 {
-	return xm_device_row(&pool->host.map, device);
+	return xm_device_row(&pool->look, device);
 }
 
 static ssize_t xk_gpu_show_uuid(struct xk_pool *pool, u32 device, char *page)
@@ -392,13 +406,13 @@ XK_NODE_ATTRIBUTE(gpu, uuid);
 
 static ssize_t xk_gpu_show_bytes(struct xk_pool *pool, u32 device, char *page)
 {
-	return sysfs_emit(page, "%llu\n", xk_gpu(pool, device)->bytes);
+	return sysfs_emit(page, "%llu\n", xm_load(&xk_gpu(pool, device)->bytes));
 }
 XK_NODE_ATTRIBUTE(gpu, bytes);
 
 static ssize_t xk_gpu_show_closing_bytes(struct xk_pool *pool, u32 device, char *page)
 {
-	return sysfs_emit(page, "%llu\n", xk_gpu(pool, device)->closing_bytes);
+	return sysfs_emit(page, "%llu\n", xm_load(&xk_gpu(pool, device)->closing_bytes));
 }
 XK_NODE_ATTRIBUTE(gpu, closing_bytes);
 
@@ -415,15 +429,16 @@ static ssize_t xk_node_show(struct kobject *kobj, struct attribute *attr, char *
 	struct xk_node *node = container_of(kobj, struct xk_node, kobj);
 	struct xk_pool *pool = node->pool;
 	const struct xk_node_attribute *shown = container_of(attr, struct xk_node_attribute, attr);
-	ssize_t n = -ENODEV;
+	int looker;
+	ssize_t n;
 
 	if (!xk_may_look(pool))
 		return -EACCES;
-	if (mutex_lock_killable(&pool->lock))
-		return -EINTR;
-	if (!pool->dead)
-		n = shown->show(pool, node->index, page);
-	mutex_unlock(&pool->lock);
+	if (READ_ONCE(pool->dead))
+		return -ENODEV;
+	looker = xk_look_begin();
+	n = shown->show(pool, node->index, page);
+	xk_look_end(looker);
 	return n;
 }
 

@@ -54,8 +54,6 @@ DECLARE_EVENT_CLASS(xk_pool,
 
 /* Nobody uses it any more, and it has been emptied. */
 DEFINE_EVENT(xk_pool, xmem_pool_end, TP_PROTO(u32 pool), TP_ARGS(pool));
-/* Clients have ended: whoever sleeps or polls looks again, whether its word is armed or not. */
-DEFINE_EVENT(xk_pool, xmem_wake_everybody, TP_PROTO(u32 pool), TP_ARGS(pool));
 
 DECLARE_EVENT_CLASS(xk_client,
 	TP_PROTO(u32 pool, u32 client, u64 incarnation),

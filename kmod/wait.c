@@ -118,10 +118,7 @@ void xk_wake_owners(struct xk_pool *pool)
 		xk_wake(pool, XMEM_WAIT_SLOTS, c);
 }
 
-/*
- * Who waits for what is published may want to follow a writer that has just come, or to close
- * memory of a GPU that its owner wants back.
- */
+/* Who waits for what is published may want to close memory of a GPU that its owner wants back. */
 void xk_wake_rings(struct xk_pool *pool)
 {
 	u32 c;
@@ -130,62 +127,136 @@ void xk_wake_rings(struct xk_pool *pool)
 		xk_wake(pool, XMEM_WAIT_RING, c);
 }
 
-/* Wakes unconditionally, because the threads of an ended client must return too. */
-void xk_wake_everybody(struct xk_pool *pool)
+/* Ends the waits of a client's threads that began before. They see all that was stored before. */
+static void xk_kick(struct xk_client *client)
 {
+	atomic_add_return(XK_NEXT_KICKS, &client->kicks);
+	wake_up_all(&client->sleepers);
+}
+
+/* A writer has come: who follows rings as one waits for others, and may follow this one, too. */
+void xk_wake_newcomers(struct xk_pool *pool)
+{
+	struct xk_client *client;
 	u32 c;
 
-	trace_xmem_wake_everybody(pool->number);
-	xm_disarm(xk_word(pool, XMEM_WAIT_CLIENTS, 0));
-	wake_up_all(xk_queue(pool, XMEM_WAIT_CLIENTS, 0));
 	for (c = 0; c < pool->host.map.clients; c++) {
-		xm_disarm(xk_word(pool, XMEM_WAIT_RING, c));
-		xm_disarm(xk_word(pool, XMEM_WAIT_SLOTS, c));
-		wake_up_all(xk_queue(pool, XMEM_WAIT_RING, c));
-		wake_up_all(xk_queue(pool, XMEM_WAIT_SLOTS, c));
-		xk_wake_pollers_of(pool, c, XK_POLL_ALL);
+		client = xk_client_of(pool, c);
+		if (!client)
+			continue;
+		if (READ_ONCE(client->pollers->joint))
+			xk_kick(client);
+		xk_client_put(client);
 	}
+}
+
+/* ---- ends ---- */
+
+/*
+ * A client has ended, or what its process did on a GPU. Any owner may find now what it waits for,
+ * because the client held it; or put it, moved a cursor, and died before it could say so.
+ */
+void xk_end_concerns(struct xk_pool *pool, u32 client)
+{
+	const struct xmem_client_row *row = xm_client_row(&pool->host.map, client);
+	u32 i;
+
+	lockdep_assert_held(&pool->lock);
+	xm_set_bit(pool->concerned.ended, client, true);
+	for (i = 0; i < XMEM_CLIENT_WORDS; i++)
+		pool->concerned.followers[i] |= row->subscribers[i];
+	pool->concerned.owners = true;
+}
+
+/* A ring has gone, and with it what others have forwarded there, of whatever owner. */
+void xk_end_concerns_owners(struct xk_pool *pool)
+{
+	lockdep_assert_held(&pool->lock);
+	pool->concerned.owners = true;
+}
+
+/* Its own threads return, and whoever polls for it; its subscribers look again. */
+static void xk_wake_ended(struct xk_pool *pool, u32 id)
+{
+	wake_up_all(&pool->client[id]->sleepers);
+	xk_wake(pool, XMEM_WAIT_RING, id);
+	xk_wake_pollers_of(pool, id, XK_POLL_ALL);
+}
+
+/* Wakes those whom ends have concerned since the last time, and nobody who waits for others. */
+void xk_wake_concerned(struct xk_pool *pool)
+{
+	struct xk_concerned *whom = &pool->concerned;
+	bool any = false;
+	u32 c;
+
+	lockdep_assert_held(&pool->lock);
+	for (c = 0; c < pool->host.map.clients; c++) {
+		if (xm_bit(whom->followers, c))
+			xk_wake_pollers_of(pool, c, EPOLLIN | EPOLLRDNORM);
+		if (!xm_bit(whom->ended, c) || !pool->client[c])
+			continue;
+		xk_wake_ended(pool, c);
+		any = true;
+	}
+	if (any)
+		xk_wake(pool, XMEM_WAIT_CLIENTS, 0);
+	if (whom->owners)
+		xk_wake_owners(pool);
+	memset(whom, 0, sizeof(*whom));
 }
 
 /* ---- requests ---- */
 
-static u32 *xk_request_word(struct xk_call *call, bool arm, int *err)
+static u32 *xk_request_word(struct xk_call *call, enum xm_use use, int *err)
 {
 	return xm_host_waiters(&call->client->pool->host, call->client->id, &call->u.wait,
-			       arm, err);
+			       use, err);
 }
 
 int xk_arm_begin(struct xk_call *call)
 {
 	int err;
-	u32 *word = xk_request_word(call, true, &err);
+	u32 *word = xk_request_word(call, XM_ARM, &err);
 
 	if (call->u.wait.deadline_ns)
 		return -EINVAL;
 	if (!word)
 		return err;
 	call->u.wait.value = xm_arm(word);
+	/* Then the caller looks whether it is to stop; who says so does that first, then kicks. */
+	call->u.wait.kicks = atomic_read_acquire(&call->client->kicks);
 	return 0;
 }
 
 int xk_wake_begin(struct xk_call *call)
 {
+	const struct xmem_wait_request *request = &call->u.wait;
 	int err;
 
-	if (call->u.wait.value || call->u.wait.deadline_ns)
+	if (request->value || request->deadline_ns || request->kicks)
 		return -EINVAL;
-	if (!xk_request_word(call, false, &err))
+	if (request->flags & XMEM_WAKE_OWN) {
+		if (request->kind || request->client)
+			return -EINVAL;
+		xk_kick(call->client);
+		return 0;
+	}
+	if (!xk_request_word(call, XM_WAKE, &err))
 		return err;
-	xk_wake(call->client->pool, call->u.wait.kind, call->u.wait.client);
+	xk_wake(call->client->pool, request->kind, request->client);
 	return 0;
 }
 
 /* How the wait ends: 0 or an errno; -EAGAIN: it goes on. */
-static int xk_wait_over(const struct xk_client *client, u32 *word, u32 value, bool late)
+static int xk_wait_over(const struct xk_client *client, u32 *word,
+			const struct xmem_wait_request *request, bool late)
 {
 	if (READ_ONCE(client->ended))
 		return -ENOTCONN;
-	if (!xm_still_armed(word, value))
+	if (!xm_still_armed(word, request->value))
+		return 0;
+	if (request->kicks && request->kicks != atomic_read(&client->kicks))
 		return 0;
 	if (late)
 		return -ETIMEDOUT;
@@ -197,23 +268,27 @@ int xk_wait_begin(struct xk_call *call)
 	const struct xmem_wait_request *request = &call->u.wait;
 	ktime_t deadline = xk_host_time(request->deadline_ns, xk_clock_offset());
 	ktime_t *until = request->deadline_ns < KTIME_MAX ? &deadline : NULL;
+	struct xk_client *client = call->client;
 	bool late = false;
 	wait_queue_head_t *queue;
 	int err;
-	u32 *word = xk_request_word(call, false, &err);
+	u32 *word = xk_request_word(call, XM_WAIT, &err);
 	DEFINE_WAIT(wait);
+	DEFINE_WAIT(own);
 
 	if (!word)
 		return err;
-	queue = xk_queue(call->client->pool, request->kind, request->client);
+	queue = xk_queue(client->pool, request->kind, request->client);
 	for (;;) {
+		prepare_to_wait(&client->sleepers, &own, TASK_INTERRUPTIBLE);
 		prepare_to_wait(queue, &wait, TASK_INTERRUPTIBLE);
-		err = xk_wait_over(call->client, word, request->value, late);
+		err = xk_wait_over(client, word, request, late);
 		if (err != -EAGAIN)
 			break;
 		late = !schedule_hrtimeout(until, HRTIMER_MODE_ABS);
 	}
 	finish_wait(queue, &wait);
+	finish_wait(&client->sleepers, &own);
 	return err;
 }
 

@@ -44,12 +44,16 @@
  *                         throttled may have them for long, so never below the next.
  *   xk_pool.lock          the pool: its host words, chunks, payloads, client table
  *   xk_pool.pages_lock    what a fault looks at; who may write; who has ended
+ *   xk_client.look_lock   what its last poll found, and the timer of its pollers
  *   pools_lock            the list of pools, and which count as pools (pool.c)
  *   xk_pool.access_lock   who may join: group and mode
  *   stakes_lock           for whom pools count (stakes.c)
  *   pid->wait_pidfd.lock  of a client's process: exited.c, which runs below tasklist_lock, too
  *   users_lock, xk_payer.lock  who pays, and what it was last refused (users.c)
  *   ends_lock             what has been asked of end_work, in all pools (ends.c)
+ *
+ * Who polls or reads sysfs takes none of these but look_lock: it reads by xk_pool.look, between
+ * xk_look_begin and xk_look_end (pages.c). What it reads of the structs is written once.
  *
  * Lifetime. A pool is *used* by its clients that have not ended and by descriptors of
  * the pool. When the last use goes, the name is free at once and end_work empties the
@@ -121,7 +125,10 @@ struct xk_refusal {
 
 /* Pages with the kernel's view of them. They are never given to a second client. */
 struct xk_pages {
-	struct xk_pages *next;		/* of a client's old pages, or its late ones */
+	union {
+		struct xk_pages *next;		/* of a client's old pages, or its late ones */
+		struct llist_node retired;	/* of those that are freed in a moment */
+	};
 	struct xk_payer *payer;		/* with a reference */
 	u32 group;			/* of those: which; XMEM_MAX_GROUPS: the area */
 	void *view;
@@ -148,11 +155,16 @@ struct xk_chunk {
 
 /*
  * Those who poll the descriptors of one client: its file, and those that POLL_FD has given. It
- * lives as long as the client's struct, and so outlives them all.
+ * lives as long as the client's struct, and so outlives them all; longer only while it is to be
+ * woken.
  */
 struct xk_pollers {
+	struct kref kref;		/* of the client, and of the work while it is queued */
 	wait_queue_head_t queue;
-	struct hrtimer timer;		/* armed under pool->lock: see xm_writable */
+	struct work_struct work;	/* wakes many: pollers.c */
+	__poll_t late;			/* queue.lock: for which events it is to do that */
+	struct wait_queue_entry mark;	/* queue.lock: those behind it have yet to be woken */
+	struct hrtimer timer;		/* armed under look_lock: see xm_search_end */
 	bool joint;			/* the client follows rings as one, or did so */
 	struct rcu_head rcu;
 };
@@ -160,6 +172,13 @@ struct xk_pollers {
 
 /* Others get the pool's lock after so much of end_work's. */
 #define XK_BATCH	64
+
+/* Whom the ends of clients concern: wait.c. */
+struct xk_concerned {
+	u64 ended[XMEM_CLIENT_WORDS];	/* those that have ended: a bitmap, as the next */
+	u64 followers[XMEM_CLIENT_WORDS];	/* who has followed them: may be forgotten by now */
+	bool owners;			/* who waits for a slot, or for room */
+};
 
 /* What end_work has been asked to reap. */
 enum { XK_REAP_SOME = 1, XK_REAP_CLIENTS = 2, XK_REAP_ALL = 4 };
@@ -194,8 +213,13 @@ struct xk_pool {
 	struct mutex lock;
 	bool dead;			/* pool->lock: it has been emptied */
 	u32 reap;			/* pool->lock: what end_work is to reap, XK_REAP_* */
+	DECLARE_BITMAP(asked, XMEM_MAX_SLOTS);	/* atomic: slots that it is to look at, too */
+	struct xk_concerned concerned;	/* pool->lock: who is to be woken then */
 	struct xm_host host;		/* pool->lock; but the map's pointers to the table
 					 * (pool, client, row) are immutable */
+	struct xm_map look;		/* the same map for who has not got the lock: between
+					 * xk_look_begin and xk_look_end, only to read */
+	void *nothing;			/* zeros, for that: where host.map says NULL */
 	/*
 	 * Written under both locks, read under either; referenced. From the join of a client until
 	 * nobody has its area mapped any more, so longer than its row says.
@@ -233,6 +257,9 @@ struct xk_pool {
 	struct xk_node *device_node[XMEM_MAX_DEVICES];	/* [0] is device 1 */
 };
 
+#define XK_FIRST_KICKS	1
+#define XK_NEXT_KICKS	2	/* so it stays odd */
+
 struct xk_client {
 	struct kref kref;		/* of its files, and of the pool's client table */
 	struct xk_pool *pool;		/* with a reference; immutable, as all up to the next
@@ -252,6 +279,8 @@ struct xk_client {
 	struct page *zero;		/* what it reads where there is no chunk; see pages.c */
 	struct page *scratch;		/* what it writes after its end */
 	struct xk_pollers *pollers;
+	wait_queue_head_t sleepers;	/* its threads in the request wait, whatever the word */
+	atomic_t kicks;			/* how often their waits were ended; never 0 */
 	ktime_t clock_offset;		/* its CLOCK_MONOTONIC less the initial namespace's */
 
 	bool ended;			/* pages_lock; also read without it: it is set once */
@@ -262,9 +291,10 @@ struct xk_client {
 	u32 maps;			/* pages_lock: all VMAs of its inode, in whichever mm */
 	struct pid *sharer;		/* pages_lock: another process that ran in mm; or NULL */
 	struct mutex attach_lock;	/* attach.c */
-	struct xm_followed followed;	/* pool->lock */
-	struct xm_search nothing;	/* pool->lock: the last search in vain */
-	u32 nothing_armed;		/* pool->lock: the value of slots_waiters then; or 0 */
+	struct xm_followed followed;	/* written under pool->lock, read without it */
+	spinlock_t look_lock;		/* poll.c, as the next; and for its pollers' timer */
+	struct xm_search nothing;	/* look_lock: the last search in vain */
+	u32 nothing_armed;		/* look_lock: the value of slots_waiters then; or 0 */
 
 	struct xk_pages *old;		/* end_work's own: its pages, when others have copies */
 	struct xk_client *next;		/* end_work's own: of those that have been buried */
@@ -424,6 +454,8 @@ int xk_charge_pool(struct xk_payer *payer);
 void xk_uncharge_pool(void);
 int xk_charge_stake(struct xk_pool *pool, struct xk_payer *payer);
 int xk_charge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long pages);
+void xk_uncharge_pool_pages(struct xk_pool *pool, unsigned long pages);
+void xk_uncharge_freed_pages(struct xk_payer *payer, unsigned long pages);
 void xk_uncharge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long pages);
 void xk_host_quota(u32 quota, u64 *ret_used, u64 *ret_most);
 bool xk_nothing_charged(void);
@@ -434,6 +466,15 @@ void xk_inode_put(struct inode *inode);
 struct file *xk_inode_file(struct inode *inode, const struct file_operations *ops, void *private);
 
 /* pages.c */
+int xk_pages_init(void);
+void xk_pages_exit(void);
+int xk_look_prepare(struct xk_pool *pool);
+void xk_look_free(struct xk_pool *pool);
+void xk_pages_settle(void);
+int __must_check xk_look_begin(void);
+void xk_look_end(int looker);
+void xk_show_area(struct xk_pool *pool, u32 client, void *view);
+void xk_show_group(struct xk_pool *pool, u32 group, void *view);
 struct xk_chunk *xk_chunk_new(struct xk_pool *pool, struct xk_payer *payer, u64 bytes,
 			      enum xk_chunk_kind kind);
 void xk_chunk_pass(struct xk_chunk *table, struct xk_payer *payer);
@@ -447,6 +488,8 @@ void xk_page_drain(struct page *page);
 void xk_pages_drain(const struct xk_pages *pages);
 void xk_pool_drain(struct xk_pool *pool);
 void xk_pages_free(struct xk_pool *pool, struct xk_pages *pages);
+void xk_pages_retire(struct xk_pool *pool, struct xk_pages *pages);
+void xk_chunk_retire(struct xk_pool *pool, struct xk_chunk *chunk);
 bool xk_may_write(struct xk_pool *pool, const struct xk_client *client, u64 from, u64 to);
 struct page *xk_page_get(const struct xk_client *client, bool write, u64 offset);
 bool xk_page_is_current(const struct xk_client *client, bool write, u64 offset,
@@ -464,7 +507,10 @@ int xk_access_begin(struct xk_call *call);
 void xk_access_finish(struct xk_call *call, int err);
 
 /* pollers.c */
+int xk_pollers_init(void);
+void xk_pollers_exit(void);
 struct xk_pollers *xk_pollers_new(void);
+void xk_pollers_put(struct xk_pollers *pollers);
 void xk_pollers_free(struct xk_pollers *pollers);
 void xk_pollers_wake(struct xk_pollers *pollers, __poll_t events);
 
@@ -535,7 +581,10 @@ void xk_clock_set(struct xk_pool *pool);
 void xk_wake(struct xk_pool *pool, u32 kind, u32 client);
 void xk_wake_owners(struct xk_pool *pool);
 void xk_wake_rings(struct xk_pool *pool);
-void xk_wake_everybody(struct xk_pool *pool);
+void xk_wake_newcomers(struct xk_pool *pool);
+void xk_end_concerns(struct xk_pool *pool, u32 client);
+void xk_end_concerns_owners(struct xk_pool *pool);
+void xk_wake_concerned(struct xk_pool *pool);
 int __must_check xk_pause(void);
 int xk_arm_begin(struct xk_call *call);
 int xk_wait_begin(struct xk_call *call);
@@ -603,6 +652,7 @@ void xk_fdinfo_client(struct seq_file *m, const struct xk_client *client);
 /* reap.c */
 void xk_late_free(struct xk_pool *pool, struct xk_client *client);
 bool xk_reclaim_slot(struct xk_pool *pool, u32 slot);
+void xk_reclaim_later(struct xk_pool *pool, u32 slot);
 void xk_reclaim_all(struct xk_pool *pool);
 void xk_bury(struct xk_pool *pool);
 int xk_reap_wait(struct xk_pool *pool);

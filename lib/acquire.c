@@ -229,23 +229,25 @@ static XL_COLD int wait_failed(int err)
 }
 
 /* Arm the waiters word and look again. If there is still nothing, that is remembered. */
-static int arm_and_look(struct xmem_pool *pool, const struct want *want, u32 *ret_value,
-			struct xl_size **ret)
+static int arm_and_look(struct xmem_pool *pool, const struct want *want,
+			struct xl_armed *ret_armed, struct xl_size **ret)
 {
 	struct xl_owned *owned = &pool->owned;
 	int err;
 
 	if (still_none(pool, want)) {
-		*ret_value = owned->none_armed;
+		*ret_armed = (struct xl_armed){ .value = owned->none_armed };
 		return -EAGAIN;
 	}
-	err = xl_waiters_arm(pool, XMEM_WAIT_SLOTS, pool->me, ret_value);
+	err = xl_waiters_arm(pool, XMEM_WAIT_SLOTS, pool->me, ret_armed);
 	if (err)
 		return wait_failed(err);
+	/* Who ends waits also wakes this word; a value that is remembered has no newer count. */
+	ret_armed->kicks = 0;
 	err = take_or_demote(pool, want, ret);
 	if (err == -EAGAIN) {
 		owned->none = true;
-		owned->none_armed = *ret_value;
+		owned->none_armed = ret_armed->value;
 		owned->none_bytes = want->bytes;
 		owned->none_chain = want->chain;
 	}
@@ -261,12 +263,12 @@ static int wait_for_slot(struct xmem_pool *pool, const struct want *want, u32 ca
 {
 	struct xl_owned *owned = &pool->owned;
 	u64 deadline = want->answer_by, looked, bound;
-	u32 value;
+	struct xl_armed armed;
 	int err;
 
 	for (;;) {
 		looked = xl_now_ns();
-		err = arm_and_look(pool, want, &value, ret);
+		err = arm_and_look(pool, want, &armed, ret);
 		if (err != -EAGAIN)
 			return err;
 		if (xl_wait_cancelled(pool, cancels))
@@ -277,7 +279,7 @@ static int wait_for_slot(struct xmem_pool *pool, const struct want *want, u32 ca
 		xl_limbo_note(pool);
 		xl_unlock(&owned->lock);
 		xl_limbo_tell(pool);
-		err = xl_waiters_wait(pool, XMEM_WAIT_SLOTS, pool->me, value,
+		err = xl_waiters_wait(pool, XMEM_WAIT_SLOTS, pool->me, armed,
 				      bound < deadline ? bound : deadline);
 		xl_lock(&owned->lock);
 		if (err == -ETIMEDOUT && bound >= deadline)
@@ -352,14 +354,14 @@ static int check_size(const struct xmem_pool *pool, const struct want *want)
 static int no_slot_yet(struct xmem_pool *pool, const struct want *want, bool waits, u32 cancels,
 		       struct xl_size **ret)
 {
-	u32 value;
+	struct xl_armed armed;
 	int err;
 
 	if (waits)
 		return wait_for_slot(pool, want, cancels, ret);
 	/* A long look is not repeated before something has changed, which costs one wake-up. */
 	if (pool->owned.slots > LONG_LOOK) {
-		err = arm_and_look(pool, want, &value, ret);
+		err = arm_and_look(pool, want, &armed, ret);
 		if (err != -EAGAIN)
 			return err;
 	}

@@ -80,9 +80,9 @@ static bool has_room(struct xmem_pool *pool)
 static int sleep_for_room(struct xmem_pool *pool, u64 deadline, u32 cancels)
 {
 	struct xl_owned *owned = &pool->owned;
+	struct xl_armed armed;
 	u64 bound;
-	u32 value;
-	int err = xl_waiters_arm(pool, XMEM_WAIT_SLOTS, pool->me, &value);
+	int err = xl_waiters_arm(pool, XMEM_WAIT_SLOTS, pool->me, &armed);
 
 	if (err || has_room(pool))
 		return err;
@@ -90,7 +90,7 @@ static int sleep_for_room(struct xmem_pool *pool, u64 deadline, u32 cancels)
 		return -ECANCELED;
 	bound = xl_demote_at(pool);
 	xl_unlock(&owned->lock);
-	err = xl_waiters_wait(pool, XMEM_WAIT_SLOTS, pool->me, value,
+	err = xl_waiters_wait(pool, XMEM_WAIT_SLOTS, pool->me, armed,
 			      bound < deadline ? bound : deadline);
 	xl_lock(&owned->lock);
 	return err == -ETIMEDOUT && bound < deadline ? 0 : err;

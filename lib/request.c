@@ -14,24 +14,26 @@ const char *xl_request_error(int err)
 				: strerror(-err);
 }
 
-int xl_waiters_arm(struct xmem_pool *pool, u32 kind, u32 client, u32 *ret_value)
+int xl_waiters_arm(struct xmem_pool *pool, u32 kind, u32 client, struct xl_armed *ret)
 {
 	struct xmem_wait_request request = { .size = sizeof(request),
 					     .kind = kind,
 					     .client = client };
 	int err = xl_request(pool, XMEM_IOC_ARM, &request);
 
-	*ret_value = request.value;
+	*ret = (struct xl_armed){ request.value, request.kicks };
 	return err;
 }
 
-int xl_waiters_wait(struct xmem_pool *pool, u32 kind, u32 client, u32 value, u64 deadline_ns)
+int xl_waiters_wait(struct xmem_pool *pool, u32 kind, u32 client, struct xl_armed armed,
+		    u64 deadline_ns)
 {
 	struct xmem_wait_request request = {
 		.size = sizeof(request),
 		.kind = kind,
 		.client = client,
-		.value = value,
+		.value = armed.value,
+		.kicks = armed.kicks,
 		.deadline_ns = deadline_ns,
 	};
 
@@ -45,6 +47,13 @@ void xl_waiters_wake(struct xmem_pool *pool, u32 kind, u32 client)
 					     .client = client };
 
 	/* This fails only if the host has gone, and then the waiters find out themselves. */
+	xl_request(pool, XMEM_IOC_WAKE, &request);
+}
+
+void xl_waiters_kick(struct xmem_pool *pool)
+{
+	struct xmem_wait_request request = { .size = sizeof(request), .flags = XMEM_WAKE_OWN };
+
 	xl_request(pool, XMEM_IOC_WAKE, &request);
 }
 

@@ -75,12 +75,21 @@ static inline void xl_do(struct xmem_pool *pool, struct xm_pending pending)
 		xl_do_pending(pool, pending);
 }
 
+/* What arming says, and a wait wants. */
+struct xl_armed {
+	u32 value;		/* of the word */
+	u32 kicks;		/* of this client; 0: only what wakes the word ends the wait */
+};
+
 /*
  * Arm a waiters word; wait on it until @deadline_ns, which is absolute (~0: no deadline);
  * wake its waiters. They return 0 or -errno.
  */
-int xl_waiters_arm(struct xmem_pool *pool, u32 kind, u32 client, u32 *ret_value);
-int xl_waiters_wait(struct xmem_pool *pool, u32 kind, u32 client, u32 value, u64 deadline_ns);
+int xl_waiters_arm(struct xmem_pool *pool, u32 kind, u32 client, struct xl_armed *ret);
+int xl_waiters_wait(struct xmem_pool *pool, u32 kind, u32 client, struct xl_armed armed,
+		    u64 deadline_ns);
 void xl_waiters_wake(struct xmem_pool *pool, u32 kind, u32 client);
+/* End the waits of this process's threads, but for those for slots, which it may wake itself. */
+void xl_waiters_kick(struct xmem_pool *pool);
 
 #endif

@@ -119,11 +119,11 @@ static int subscribe_wait(struct xmem_subscription *subscription,
 			  const struct xmem_subscribe_options *options, u64 deadline, u32 cancels)
 {
 	struct xmem_pool *pool = subscription->pool;
-	u32 value;
+	struct xl_armed armed;
 	int err;
 
 	for (;;) {
-		err = xl_waiters_arm(pool, XMEM_WAIT_CLIENTS, 0, &value);
+		err = xl_waiters_arm(pool, XMEM_WAIT_CLIENTS, 0, &armed);
 		if (err)
 			return err;
 		if (xl_wait_cancelled(pool, cancels))
@@ -131,7 +131,7 @@ static int subscribe_wait(struct xmem_subscription *subscription,
 		err = subscribe_now(subscription, options, deadline);
 		if (err != -ENOENT)
 			return err;
-		err = xl_waiters_wait(pool, XMEM_WAIT_CLIENTS, 0, value, deadline);
+		err = xl_waiters_wait(pool, XMEM_WAIT_CLIENTS, 0, armed, deadline);
 		if (err)
 			return err;
 	}

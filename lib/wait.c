@@ -47,19 +47,14 @@ void xl_wait_end(struct xmem_pool *pool)
 
 void xl_kick(struct xmem_pool *pool)
 {
-	const struct xm_map *map = &pool->map;
 	struct xl_poller *poller;
 	u64 one = 1;
-	u32 c;
 	XL_UNCANCELLED;
 
 	__atomic_add_fetch(&pool->kicks, 1, __ATOMIC_SEQ_CST);
 	xm_full_barrier();	/* what the waiters are to see, then the words (I5) */
 	xm_futex_wake_all(&pool->kicks);
-	/* Also of rings that are followed no longer: a thread may still sleep on their words. */
-	for (c = 0; c < map->clients; c++)
-		if (xm_load(&xm_client_row(map, c)->ring_waiters) & XMEM_WAITERS_ARMED)
-			xl_waiters_wake(pool, XMEM_WAIT_RING, c);
+	xl_waiters_kick(pool);
 	xl_lock(&pool->list);
 	for (poller = pool->pollers; poller; poller = poller->next)
 		while (poller->used && write(poller->kick, &one, sizeof(one)) < 0 && errno == EINTR)
@@ -74,7 +69,6 @@ void xl_cancel(struct xmem_pool *pool, u32 how)
 	__atomic_or_fetch(&pool->cancels, how, __ATOMIC_SEQ_CST);
 	xl_kick(pool);
 	xl_waiters_wake(pool, XMEM_WAIT_SLOTS, pool->me);
-	xl_waiters_wake(pool, XMEM_WAIT_CLIENTS, 0);
 	if (how == XL_CANCEL_ALWAYS)
 		return;
 	while ((waiting = xm_load_acquire(&pool->waiting)))
@@ -105,16 +99,16 @@ void xl_watch_begin(struct xmem_pool *pool, struct xl_watch *watch, u32 kind)
 
 int xl_watch_ring(struct xmem_pool *pool, struct xl_watch *watch, u32 publisher)
 {
-	u32 value = 0;
+	struct xl_armed armed = { 0 };
 	int err = 0;
 
 	/* Several are waited for in poll, which arms them itself if the kernel is the host. */
 	if (!watch->count || pool->link.backend == &xmem_backend_daemon)
-		err = xl_waiters_arm(pool, XMEM_WAIT_RING, publisher, &value);
+		err = xl_waiters_arm(pool, XMEM_WAIT_RING, publisher, &armed);
 	if (err)
 		return err;
 	watch->ring[watch->count].publisher = publisher;
-	watch->ring[watch->count++].value = value;
+	watch->ring[watch->count++].armed = armed;
 	return 0;
 }
 
@@ -140,7 +134,7 @@ static u32 gather_words(struct xmem_pool *pool, const struct xl_watch *watch, u3
 		u32 *at = &xm_client_row(&pool->map, watch->ring[i].publisher)->ring_waiters;
 		u32 value = xm_load(at);
 
-		if (!xm_still_armed(&value, watch->ring[i].value))
+		if (!xm_still_armed(&value, watch->ring[i].armed.value))
 			return 0;
 		word[count++] = xm_futex_at(at, value);
 	}
@@ -279,7 +273,7 @@ int xl_wait_rings(struct xmem_pool *pool, const struct xl_watch *watch, u64 dead
 		return -ETIMEDOUT;
 	if (watch->count == 1)
 		return xl_waiters_wait(pool, XMEM_WAIT_RING, watch->ring[0].publisher,
-				       watch->ring[0].value, deadline_ns);
+				       watch->ring[0].armed, deadline_ns);
 	return pool->link.backend == &xmem_backend_daemon ?
 		wait_on_words(pool, watch, deadline_ns) : wait_in_poll(pool, watch, deadline_ns);
 }

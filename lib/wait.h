@@ -19,6 +19,7 @@
 #define XMEM_WAIT_H
 
 #include "private.h"
+#include "request.h"
 
 #define XL_CANCEL_ALWAYS	1u	/* bits of pool->cancels: by xmem_cancel, for ever */
 #define XL_CANCEL_CLOSE		2u	/* by xmem_pool_close */
@@ -94,9 +95,10 @@ void xl_kick(struct xmem_pool *pool);
  * tests/model/watch.pml checks:
  *
  *   Whoever changes what is followed, or the list of subscriptions, changes it first and kicks
- *   then. A kick counts, then wakes every ring's word that is armed, followed or not. A thread
- *   notes the count of kicks, then finds the rings and arms their words, then looks; if the count
- *   is the same still it sleeps on the words and the count, or on one word alone.
+ *   then. A kick counts, then has the host end the waits of this process, whatever ring's word
+ *   they are on, followed or not. A thread notes the count of kicks, then finds the rings and arms
+ *   their words, then looks; if the count is the same still it sleeps on the words and the count,
+ *   or on one word alone.
  *
  * A subscription that several threads receive in counts the changes of its own rings besides, so
  * that receive_wait need not make its watch anew for those of others. A ring whose publisher has
@@ -107,7 +109,10 @@ struct xl_watch {
 	u32 kind;		/* enum xmem_poll_kind: the descriptor that stands for them */
 	u32 kicks;		/* pool->kicks before the words were armed */
 	u32 count;
-	struct { u32 publisher, value; } ring[XMEM_MAX_CLIENTS];
+	struct {
+		u32 publisher;
+		struct xl_armed armed;
+	} ring[XMEM_MAX_CLIENTS];
 };
 
 void xl_watch_begin(struct xmem_pool *pool, struct xl_watch *watch, u32 kind);

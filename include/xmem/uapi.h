@@ -662,20 +662,31 @@ struct xmem_unsubscribe_request {
 };
 #define XMEM_UNSUBSCRIBE_MIN	12	/* up to publisher */
 
-/* arm, wait, wake: one waiters word. */
+/*
+ * arm, wait, wake: one waiters word. With OWN a wake is about no word, and kind and client are 0:
+ * the waits of the caller's own threads end that began with the count of kicks that there was
+ * before. So a thread arms, then looks whether it is to stop, then waits; and who wants it to stop
+ * says so, then wakes with OWN.
+ */
 enum xmem_wait_kind {
-	XMEM_WAIT_CLIENTS = 0,		/* the client table changes; client must be 0 */
-	XMEM_WAIT_RING = 1,		/* client publishes; only a subscriber may arm it */
+	XMEM_WAIT_CLIENTS = 0,		/* the client table changes; client must be 0; only the
+					 * host wakes it */
+	XMEM_WAIT_RING = 1,		/* client publishes; only a subscriber may arm it, only
+					 * client wake it */
 	XMEM_WAIT_SLOTS = 2,		/* a slot of client may be free; only client may arm it */
 };
+#define XMEM_WAKE_OWN	(1u << 0)	/* wake: no word, but the caller's own waits */
 struct xmem_wait_request {
 	__u32 size;
-	__u32 flags;			/* must be 0 */
+	__u32 flags;			/* wake: XMEM_WAKE_*; else must be 0 */
 	__u32 kind;			/* enum xmem_wait_kind */
 	__u32 client;
 	__u32 value;			/* arm: out; wait: in, as arm returned it; wake: 0 */
 	__u32 reserved;			/* must be 0 */
 	__u64 deadline_ns;		/* wait: CLOCK_MONOTONIC, ~0: none; arm, wake: 0 */
+	__u32 kicks;			/* arm: out; wait: in, as arm returned it, or 0: no kick
+					 * ends it; wake: 0 */
+	__u32 reserved1;
 };
 #define XMEM_WAIT_MIN		20	/* up to value */
 
@@ -904,7 +915,10 @@ struct xmem_client_request {
 #define XMEM_IOC_WAKE		_IO(XMEM_IOC_TYPE, 0x08)
 /* resolve: return a SCANNING slot that the caller holds to LIVE, for its owner has stopped. */
 #define XMEM_IOC_RESOLVE	_IO(XMEM_IOC_TYPE, 0x09)
-/* collect: tell the host that the caller has put its last hold on a slot that is the host's. */
+/*
+ * collect: tell the host that the caller has put its last hold on a slot that is the host's. It is
+ * reclaimed a moment later, if nobody else has it.
+ */
 #define XMEM_IOC_COLLECT	_IO(XMEM_IOC_TYPE, 0x0a)
 /* renew: give a WRITING or FREE slot of the caller a new range of generations. */
 #define XMEM_IOC_RENEW		_IO(XMEM_IOC_TYPE, 0x0b)

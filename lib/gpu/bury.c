@@ -162,15 +162,15 @@ static void wait_for_end(const struct xl_remnant *remnant)
 	struct xmem_pool *pool = remnant->pool;
 	const struct xmem_client_row *row = xm_client_row(&pool->map, remnant->client);
 	u64 deadline = xl_deadline(XL_HOST_NS);
-	u32 value;
+	struct xl_armed armed;
 
 	for (;;) {
-		if (xl_waiters_arm(pool, XMEM_WAIT_CLIENTS, 0, &value))
+		if (xl_waiters_arm(pool, XMEM_WAIT_CLIENTS, 0, &armed))
 			return;
 		if (xm_load_acquire(&row->incarnation) != remnant->incarnation ||
 		    xm_load(&row->state) != XMEM_CLIENT_ALIVE)
 			return;
-		if (xl_waiters_wait(pool, XMEM_WAIT_CLIENTS, 0, value, deadline))
+		if (xl_waiters_wait(pool, XMEM_WAIT_CLIENTS, 0, armed, deadline))
 			return;
 	}
 }

@@ -149,6 +149,42 @@ static void daemon_poke(struct xmem_link *link)
 	xm_wire_send(link->file, &head, &request, sizeof(request), -1, MSG_DONTWAIT);
 }
 
+static bool wake_word(u32 *word)
+{
+	if (!xm_disarm(word))
+		return false;
+	xm_futex_wake_all(word);
+	return true;
+}
+
+/*
+ * Threads sleep on the words alone. So all that sleep on an armed one are woken, in other processes
+ * too, which look again.
+ */
+static int wake_own(struct xmem_link *link, const struct xmem_wait_request *request)
+{
+	struct daemon_link *daemon = link->private;
+	const struct xm_map *map = &daemon->host.map;
+	bool any;
+	u32 c;
+
+	if (request->kind || request->client || request->value || request->deadline_ns ||
+	    request->kicks)
+		return -EINVAL;
+	any = wake_word(&map->pool->clients_waiters);
+	/* Also of rings that are followed no longer: a thread may still sleep on their words. */
+	for (c = 0; c < map->clients; c++)
+		any |= wake_word(&xm_client_row(map, c)->ring_waiters);
+	if (any && xm_load(&map->pool->pollers))
+		daemon_poke(link);
+	return 0;
+}
+
+static enum xm_use use_of(unsigned int kind)
+{
+	return kind == XMEM_IOC_ARM ? XM_ARM : kind == XMEM_IOC_WAIT ? XM_WAIT : XM_WAKE;
+}
+
 static int waiters_request(struct xmem_link *link, unsigned int kind,
 			 struct xmem_wait_request *request)
 {
@@ -156,25 +192,24 @@ static int waiters_request(struct xmem_link *link, unsigned int kind,
 	u32 *word;
 	int err;
 
-	word = xm_host_waiters(&daemon->host, link->join.client, request, kind == XMEM_IOC_ARM,
-			       &err);
+	if (kind == XMEM_IOC_WAKE && request->flags & XMEM_WAKE_OWN)
+		return wake_own(link, request);
+	if ((kind != XMEM_IOC_WAIT && request->deadline_ns) ||
+	    (kind == XMEM_IOC_WAKE && (request->value || request->kicks)))
+		return -EINVAL;
+	word = xm_host_waiters(&daemon->host, link->join.client, request, use_of(kind), &err);
 	if (!word)
 		return err;
-	if ((kind != XMEM_IOC_WAIT && request->deadline_ns) ||
-	    (kind == XMEM_IOC_WAKE && request->value))
-		return -EINVAL;
 	switch (kind) {
 	case XMEM_IOC_ARM:
 		request->value = xm_arm(word);
+		request->kicks = 0;	/* a kick wakes the words themselves */
 		return 0;
 	case XMEM_IOC_WAIT:
 		flush(link);
 		return wait_for_wake(daemon, word, request);
 	}
-	if (!xm_disarm(word))
-		return 0;
-	xm_futex_wake_all(word);
-	if (xm_load(&daemon->host.map.pool->pollers))
+	if (wake_word(word) && xm_load(&daemon->host.map.pool->pollers))
 		daemon_poke(link);
 	return 0;
 }
@@ -257,7 +292,7 @@ static int serve_locally(struct xmem_link *link, unsigned int kind, void *argume
 		return take_claims(daemon, link->join.client, &request.claim);
 	err = waiters_request(link, kind, &request.wait);
 	if (!err && kind == XMEM_IOC_ARM)
-		((struct xmem_wait_request *)argument)->value = request.wait.value;
+		memcpy(argument, &request, request.wait.size);
 	return err;
 }
 

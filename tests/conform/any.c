@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "harness.h"
+#include "lib/private.h"
 
 #define BYTES	1024
 #define LONG	(20 * SECOND)		/* whoever sleeps so long was not woken */
@@ -63,14 +64,14 @@ static void until_waited_for(struct xmem_pool *writer)
 	EVENTUALLY(xm_load(ring_word(writer)) & XMEM_WAITERS_ARMED);
 }
 
-/* Nobody has armed its word from now on but who waits for it. */
+/* By the writer itself, as nobody else may. Its word is armed then only by who waits for it. */
 static void wake_waiters_of(struct xmem_pool *writer)
 {
 	struct xmem_wait_request request = {
 		.size = sizeof(request), .kind = XMEM_WAIT_RING, .client = xmem_pool_client(writer),
 	};
 
-	SAME(raw_request(&scene.raw, XMEM_IOC_WAKE, &request), 0);
+	SAME(writer->link.backend->request(&writer->link, XMEM_IOC_WAKE, &request), 0);
 }
 
 /* ---- the thread that waits ---- */

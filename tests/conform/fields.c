@@ -210,6 +210,15 @@ static int try_waiters(struct raw *raw, unsigned int request, uint32_t kind, uin
 	return raw_request(raw, request, &sleep);
 }
 
+static int try_kick(struct raw *raw, uint32_t kind, uint32_t kicks)
+{
+	struct xmem_wait_request kick = {
+		.size = sizeof(kick), .flags = XMEM_WAKE_OWN, .kind = kind, .kicks = kicks,
+	};
+
+	return raw_request(raw, XMEM_IOC_WAKE, &kick);
+}
+
 TEST(P4_waiters_requests_with_wrong_fields)
 {
 	uint32_t me, other;
@@ -234,6 +243,13 @@ TEST(P4_waiters_requests_with_wrong_fields)
 	SAME(try_waiters(&reader, XMEM_IOC_WAKE, XMEM_WAIT_RING, other, 1, 0), -EINVAL);
 	SAME(try_waiters(&reader, XMEM_IOC_WAKE, XMEM_WAIT_RING, other, 0, 1), -EINVAL);
 	SAME(try_waiters(&reader, XMEM_IOC_WAKE, 3, other, 0, 0), -EINVAL);
+	/* Only the publisher wakes its subscribers, and only the host who waits for clients. */
+	SAME(try_waiters(&reader, XMEM_IOC_WAKE, XMEM_WAIT_RING, other, 0, 0), -EPERM);
+	SAME(try_waiters(&reader, XMEM_IOC_WAKE, XMEM_WAIT_CLIENTS, 0, 0, 0), -EPERM);
+	SAME(try_waiters(&reader, XMEM_IOC_WAKE, XMEM_WAIT_RING, me, 0, 0), 0);
+	SAME(try_kick(&reader, 0, 0), 0);
+	SAME(try_kick(&reader, XMEM_WAIT_RING, 0), -EINVAL);
+	SAME(try_kick(&reader, 0, 1), -EINVAL);
 	SAME(try_waiters(&reader, XMEM_IOC_WAIT, 3, other, 0, 0), -EINVAL);
 	SAME(try_waiters(&reader, XMEM_IOC_WAIT, XMEM_WAIT_RING, ~0u, 0, 0), -EINVAL);
 	scene_end();

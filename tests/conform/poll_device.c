@@ -54,6 +54,54 @@ static void wake_slots(struct raw *raw)
 		SAME(raw_request(raw, XMEM_IOC_WAKE, &wake), 0);
 }
 
+/* ---- many who poll ---- */
+
+#define MANY	100			/* more than are woken at once */
+
+/* K13: who publishes does not wake them all by itself, but each of them is woken. */
+TEST(P9_all_of_many_pollers_are_woken)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET }, ready[MANY];
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 4, BYTES), *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
+	int set = epoll_create1(EPOLL_CLOEXEC), fd[MANY], i, n, round;
+
+	kernel_only("the daemon's descriptors are sockets");
+	for (i = 0; i < MANY; i++) {
+		fd[i] = dup(fd_of(reader));
+		event.data.u32 = i;
+		SAME(epoll_ctl(set, EPOLL_CTL_ADD, fd[i], &event), 0);
+	}
+	for (round = 1; round < 4; round++) {
+		bool seen[MANY] = { false };
+		struct xmem_buffer *got;
+
+		publish_stamp(writer, round);
+		for (n = 0; n < MANY;) {
+			int count = epoll_wait(set, ready, MANY, WAIT_MS);
+
+			CHECK(count > 0);
+			for (i = 0; i < count; i++) {
+				n += !seen[ready[i].data.u32];
+				seen[ready[i].data.u32] = true;
+			}
+		}
+		got = receive_one(s);
+		SAME(stamp_of(got), round);
+		xmem_release(got);
+		/* By edges: nobody is told again of what is there. */
+		while (epoll_wait(set, ready, MANY, 0) > 0)
+			;
+	}
+	for (i = 0; i < MANY; i++)
+		close(fd[i]);
+	close(set);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
 /* While there is always something, publications cost no request for those who poll. */
 TEST(P9_poll_that_finds_something_to_receive_arms_nothing)
 {

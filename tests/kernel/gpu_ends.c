@@ -146,7 +146,7 @@ static const char *owner_dies_first(void)
 	xm_put(&me.map, me.join.client, told->file.slot[0]);
 	xm_put(&me.map, me.join.client, told->slot);
 	WANT(!collect(told->file.slot[0]) && !collect(told->slot));
-	WANT(!me.map.pool->payloads);
+	WANT(EVENTUALLY(!xm_load(&me.map.pool->payloads)));
 	/* It is closing, for it is still open here. */
 	WANT(EVENTUALLY(!strcmp(pool_says("device_files"), "1")));
 	WANT(EVENTUALLY(!gpu_number("files")));

@@ -345,20 +345,38 @@ static const char *the_unmapped_leave_no_id(void)
 
 /* ---- waking ---- */
 
-static const char *strangers_wake_nobody(void)
+static const char *start_stranger(struct raw *me, u32 *ret_victim)
 {
-	struct xmem_wait_request wake = { .size = sizeof(wake), .kind = XMEM_WAIT_RING };
 	struct xmem_join_request join;
 	struct victim victim;
-	static struct raw me;
 
 	GOES_WELL(start_victim(&victim, 0));
 	join = joining_by_file(victim.pool_fd, XMEM_ROLE_READER);
 	SAME(become(ATTACKER), 0);
-	SAME(raw_start(&me, &join), 0);
-	wake.client = victim.shared->client;
+	SAME(raw_start(me, &join), 0);
+	*ret_victim = victim.shared->client;
+	return NULL;
+}
+
+static const char *strangers_wake_nobody(void)
+{
+	struct xmem_wait_request wake = { .size = sizeof(wake), .kind = XMEM_WAIT_RING };
+	static struct raw me;
+
+	GOES_WELL(start_stranger(&me, &wake.client));
 	SAME(raw_request(&me, XMEM_IOC_WAKE, &wake), -EPERM);
-	wake.kind = XMEM_WAIT_SLOTS;
+	wake.kind = XMEM_WAIT_CLIENTS;
+	wake.client = 0;
+	SAME(raw_request(&me, XMEM_IOC_WAKE, &wake), -EPERM);
+	return NULL;
+}
+
+static const char *strangers_wake_no_owners(void)
+{
+	struct xmem_wait_request wake = { .size = sizeof(wake), .kind = XMEM_WAIT_SLOTS };
+	static struct raw me;
+
+	GOES_WELL(start_stranger(&me, &wake.client));
 	SAME(raw_request(&me, XMEM_IOC_WAKE, &wake), -EPERM);
 	return NULL;
 }
@@ -424,9 +442,10 @@ static const char *joins_wake_no_sleepers(void)
 	what->victim = &victim;
 	GOES_WELL(kid_start(&sleepers, sleep_in_threads, what));
 	before = atomic_load(&what->wakes);
-	join = joining_by_file(victim.pool_fd, XMEM_ROLE_READER);
 	SAME(become(ATTACKER), 0);
 	for (i = 0; i < CYCLES; i++) {
+		join = joining_by_file(victim.pool_fd,
+				       i % 2 ? XMEM_ROLE_WRITER : XMEM_ROLE_READER);
 		SAME(raw_start(&me, &join), 0);
 		raw_end(&me);
 	}
@@ -499,6 +518,7 @@ static const struct attack attacks[] = {
 	{ "K11_tenancies_last", tenancies_last, true },
 	{ "K12_the_unmapped_leave_no_id", the_unmapped_leave_no_id, false },
 	{ "K13_strangers_wake_nobody", strangers_wake_nobody, false },
+	{ "K13_strangers_wake_no_owners", strangers_wake_no_owners, false },
 	{ "K13_joins_wake_no_sleepers", joins_wake_no_sleepers, false },
 	{ "K14_names_are_not_squatted", names_are_not_squatted, false },
 	{ "K16_sysfs_is_private", sysfs_is_private, false },

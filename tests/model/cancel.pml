@@ -7,9 +7,12 @@
  * not wait.
  *
  * SEVERAL: they wait for several words, of which only the process's own count of kicks is woken
- * by who cancels and who drops. Without it they wait for one ring's word.
+ * by who cancels and who drops. Without it they wait for one ring's word. OWN: for that too, but
+ * nobody but the publisher may wake it: who cancels and who drops has the kernel count a kick of
+ * the client's, which ends a wait that began with an older count. The publisher publishes once.
  *
  * Each of these breaks it:
+ *   KICKLATE   OWN: the count is read when the thread goes to sleep, not when it arms the word
  *   LOOKFIRST  a thread looks whether it is cancelled, then arms the word (or reads the count)
  *   WAKEFIRST  who cancels wakes first, then says that it is cancelled
  *   NOWAKE     who drops wakes nobody
@@ -28,13 +31,16 @@ inline unlock() { locked = false }
 inline arm() {
 #ifdef SEVERAL
 	v = kicks
+#elif defined(OWN)
+	atomic { armed = 1; v = count };
+	k = kicks
 #else
 	atomic { armed = 1; v = count }
 #endif
 }
 
 inline wake() {
-#ifdef SEVERAL
+#if defined(SEVERAL) || defined(OWN)
 	kicks++
 #else
 	atomic { if :: armed == 1 -> armed = 0; count++ :: else fi }
@@ -43,12 +49,14 @@ inline wake() {
 
 #ifdef SEVERAL
 #define STILL(v) (kicks == v)
+#elif defined(OWN)
+#define STILL(v) (count == v && kicks == k)
 #else
 #define STILL(v) (count == v)
 #endif
 
 proctype Receiver() {
-	byte v, rounds;
+	byte v, k, rounds;
 	bool over;
 
 	lock();
@@ -70,6 +78,9 @@ again:
 	inside++;
 #endif
 	unlock();
+#ifdef KICKLATE
+	k = kicks;
+#endif
 	(!STILL(v));
 	lock();
 	assert(!gone);
@@ -81,6 +92,10 @@ again:
 	rounds++;
 	goto again;
 out:	skip
+}
+
+proctype Publisher() {
+	atomic { if :: armed == 1 -> armed = 0; count++ :: else fi }
 }
 
 proctype Canceller() {
@@ -111,6 +126,9 @@ proctype Dropper() {
 init {
 	atomic {
 		run Receiver(); run Receiver();
+#ifdef OWN
+		run Publisher();
+#endif
 #ifdef DROP
 		run Dropper()
 #else

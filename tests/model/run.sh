@@ -31,11 +31,16 @@ upgrade_ring.pml -              BEYOND CURSORS HOLDSFIRST NOHOLDS
 wait.pml       -                LOOKFIRST WAKEFIRST NOCOUNT CLEARLATE
 watch.pml      -                NOKICK KICKFIRST LOOKFIRST
 watch.pml      DROP             KICKFIRST FOLLOWED LOOKFIRST
+watch.pml      OWN              NOKICK KICKFIRST LOOKFIRST
+watch.pml      DROP,OWN         KICKFIRST LOOKFIRST
 poll.pml       -                NORELOOK DRAINLATE NOTELL NOREARM NOLOOK ONLYWAKE WAKEFIRST
+look.pml       -                NOGRACE FREEFIRST TWOLOOKS LOOKFIRST WAKEFIRST
 poll_out.pml   -                NORELOOK FILLLATE NOTELL NOREARM NOLOOK TAKEMORE
 demand.pml     -                FILES NOSAY NOGIVEN QUIET WAKEFIRST UNLOCKED
 cancel.pml     -                LOOKFIRST WAKEFIRST
 cancel.pml     SEVERAL          LOOKFIRST WAKEFIRST
+cancel.pml     OWN              LOOKFIRST WAKEFIRST KICKLATE
+cancel.pml     DROP,OWN         NOWAKE NOWAIT UNCOUNTED KICKLATE
 cancel.pml     DROP             NOWAKE NOWAIT UNCOUNTED
 cancel.pml     DROP,SEVERAL     NOWAKE NOWAIT UNCOUNTED
 claims.pml     -                LOOKFIRST NOUNDO RAISELATE TAKEFIRST NOHOLD

@@ -10,6 +10,9 @@
  * once. DROP: the only subscription, to ring 0, is dropped, and the thread has nothing left to wait
  * for.
  *
+ * OWN: a kick wakes no ring's word but ends the waits of the client's own threads, if they armed
+ * before it, and so does a writer that comes. So is the kernel's; without OWN it is the daemon's.
+ *
  * Each of these breaks it:
  *   NOKICK     who follows a ring does not kick
  *   KICKFIRST  who follows a ring, or drops one, kicks first
@@ -23,6 +26,7 @@ bool armed[RINGS];
 byte count[RINGS];		/* with armed: a ring's waiters word */
 byte tail[RINGS], cursor[RINGS];
 byte kicks;
+byte own;			/* ends of the client's waits: the kernel's count */
 bool came, seen;		/* a writer; it has been looked for */
 bool asking;			/* pool->subscribing */
 
@@ -32,7 +36,9 @@ inline wake(r) {
 
 inline kick() {
 	kicks++;
-#ifdef FOLLOWED
+#ifdef OWN
+	own++
+#elif defined(FOLLOWED)
 	if :: follows[0] -> wake(0) :: else fi;
 	if :: follows[1] -> wake(1) :: else fi
 #else
@@ -74,7 +80,7 @@ inline look() {
 }
 
 proctype Any() {
-	byte v[RINGS], k;
+	byte v[RINGS], k, o;
 	bool w[RINGS];
 
 	do
@@ -83,6 +89,7 @@ proctype Any() {
 		look();
 #endif
 		k = kicks;
+		o = own;
 		watch(0);
 		watch(1);
 #ifndef LOOKFIRST
@@ -92,9 +99,9 @@ proctype Any() {
 		:: kicks != k -> skip
 		:: else ->
 			if
-			:: w[0] && !w[1] -> (count[0] != v[0])
-			:: !w[0] && w[1] -> (count[1] != v[1])
-			:: else -> (kicks != k || (w[0] && count[0] != v[0]) ||
+			:: w[0] && !w[1] -> (own != o || count[0] != v[0])
+			:: !w[0] && w[1] -> (own != o || count[1] != v[1])
+			:: else -> (kicks != k || own != o || (w[0] && count[0] != v[0]) ||
 				    (w[1] && count[1] != v[1]))
 			fi
 		fi
@@ -109,8 +116,12 @@ proctype Other() {
 /* It joins, and publishes once it is followed, so that there is something for the client. */
 proctype Writer() {
 	came = true;
+#ifdef OWN
+	own++;
+#else
 	wake(0);
 	wake(1);
+#endif
 	(follows[1]);
 	tail[1]++;
 	wake(1)
