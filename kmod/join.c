@@ -105,9 +105,11 @@ static int xk_client_seat(struct xk_client *client, struct xk_chunk *area)
 
 	if (mutex_lock_killable(&pool->lock))
 		return -EINTR;
-	id = xk_client_share(client);
+	id = pool->drained ? -ESHUTDOWN : xk_client_share(client);
 	if (!id)
 		id = xk_client_id(pool);
+	if (id >= 0 && pool->drained)	/* while it waited for an id */
+		id = -ESHUTDOWN;
 	if (id == -EUSERS) {
 		trace_xmem_limit(pool->number, "clients", pool->host.map.clients + 1ULL,
 				 pool->host.map.clients);
@@ -143,6 +145,9 @@ static int xk_client_enter(struct xk_client *client, struct xk_chunk *area,
 	WRITE_ONCE(client->incarnation, join->incarnation);
 	rcu_assign_pointer(pool->pollers[client->id], client->pollers);
 	trace_xmem_client_join(pool->number, client->id, client->incarnation);
+	/* It was ended before it had joined: end_work has not seen it. */
+	if (READ_ONCE(client->ended))
+		xk_pool_queue_end(pool);
 	mutex_unlock(&pool->lock);
 	return 0;
 }
@@ -178,6 +183,8 @@ static struct xk_pool *xk_pool_permit(const struct xmem_join_request *join, u32 
 		return pool;
 	*ret_roles = xk_access_roles_by_file(pool, *ret_roles);
 	err = xm_role_permit(*ret_roles, join->role, true);
+	if (!err && READ_ONCE(pool->drained))
+		err = -ESHUTDOWN;
 	if (!err)
 		return pool;
 	xk_pool_unuse(pool);

@@ -10,6 +10,12 @@
  * waits for that sweep; so when its parent has reaped it, its holds are gone. Nothing
  * here allocates memory or waits for user space.
  *
+ * Others may end a client, too (evict.c). It may be running, or stopped, and has all its mappings.
+ * So end_work first takes these away, and what is written below about copies holds for it as well:
+ * when pages are copied, nobody can store into them any more, but for who has pinned them. Else
+ * others could see, and take, what is not in the copy: a buffer that was published behind it, say,
+ * which would be freed under them. Model: tests/model/evict.pml.
+ *
  * A client whose process may still use memory of a GPU is in quarantine after its end: its
  * holds of that memory stay, and what it has open stays open, until the process has exited
  * (exited.c). That comes after the sweep for which the process waits, so it is another run of
@@ -28,7 +34,7 @@
 static void xk_set_ended(struct xk_client *client)
 {
 	client->ended_ns = ktime_get_ns();
-	WRITE_ONCE(client->ended, true);
+	smp_store_release(&client->ended, true);
 }
 
 static void xk_client_ended(struct xk_client *client)
@@ -50,6 +56,32 @@ void xk_client_end(struct xk_client *client)
 	spin_unlock(&client->pool->pages_lock);
 	if (first)
 		xk_client_ended(client);
+}
+
+/*
+ * Another process ends the client. The caller then waits for end_work. false: that client has
+ * ended; incarnation 0: whichever it is, also one that is still joining.
+ */
+bool xk_client_evict(struct xk_client *client, u64 incarnation, u32 reason)
+{
+	struct xk_pool *pool = client->pool;
+	bool first;
+
+	spin_lock(&pool->pages_lock);
+	first = !client->ended &&
+		(!incarnation || READ_ONCE(client->incarnation) == incarnation);
+	if (first) {
+		client->reason = reason;
+		client->evicting = true;
+		xk_set_ended(client);
+	}
+	spin_unlock(&pool->pages_lock);
+	if (!first)
+		return false;
+	trace_xmem_client_evict(pool->number, client->id, client->incarnation, reason);
+	xk_pool_unuse(pool);
+	xk_pool_queue_end(pool);
+	return true;
 }
 
 /* A writable mapping of the client's area has come: a part of one that it has. */
@@ -351,6 +383,7 @@ static bool xk_end_clients(struct xk_pool *pool)
 		struct xk_client *client = pool->client[c];
 
 		if (!client || !READ_ONCE(client->ended) ||
+		    smp_load_acquire(&client->evicting) ||
 		    xm_client_row(&pool->host.map, c)->state != XMEM_CLIENT_ALIVE)
 			continue;
 		xk_end_client(pool, client);
@@ -367,6 +400,7 @@ static bool xk_end_and_unmap(struct xk_pool *pool)
 {
 	bool any;
 
+	xk_unmap_evicted(pool);
 	mutex_lock(&pool->lock);
 	any = xk_end_clients(pool);
 	mutex_unlock(&pool->lock);

@@ -307,7 +307,8 @@ static void note(int err, enum xl_dropped dropped)
 	case ETIMEDOUT:	hint = "receive: nothing was published in time"; break;
 	case EPIPE:	hint = end_hint(dropped); break;
 	case EINTR:	hint = "receive: a signal handler ran"; break;
-	case ENOTCONN:	hint = "receive: the host has gone"; break;
+	case ENOTCONN:	hint = "receive: the host has gone, or has ended this client";
+			break;
 	case EOVERFLOW:	hint = "receive: too many handles of one buffer"; break;
 	case EMFILE:	hint = "receive: no descriptor is left to wait with"; break;
 	case ECANCELED:	hint = "receive: xmem_cancel, xmem_unsubscribe or xmem_pool_close has "
