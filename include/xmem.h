@@ -522,6 +522,8 @@ uint64_t xmem_token(struct xmem_buffer *buffer);
  * Returns: the buffer, or NULL:
  *	ESTALE	those contents are gone, or the token belongs to another pool
  *	EAGAIN	the owner keeps scanning the buffer; retry
+ *	EACCES	this reader's pool is another user's, no writer of this user has joined it, and it
+ *		has subscribed to nobody yet: what it held would not count
  *	EOVERFLOW  this client has 2^28 handles of the buffer
  * Ownership: the caller calls xmem_release. Threads: any, but not while another one closes @pool
  * (xmem_pool_close). Since: 0.1.

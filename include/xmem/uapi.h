@@ -110,7 +110,13 @@ struct xmem_pool_header {
 	__u32 devices;			/* capacity: XMEM_MAX_DEVICES */
 	__u64 reserved1[1];
 	/* These have cache lines of their own: every scan and every wait for clients reads them. */
-	__u64 counted[XMEM_CLIENT_WORDS];	/* bit set: that client's holds count */
+	/*
+	 * Bit set: that client's holds count. A reader of another user than the pool's owner is
+	 * counted from its first subscribe on, or as soon as a writer of its user has joined; until
+	 * then it holds nothing, whatever it writes, and gets nothing by a token. All others are
+	 * counted when they join. Nobody is counted no longer before the end.
+	 */
+	__u64 counted[XMEM_CLIENT_WORDS];
 	__u64 writers;			/* how many writers have joined so far */
 	__u64 payloads_gone;		/* how many payloads have lost their last slot so far */
 	__u32 host;			/* its low 30 bits are not 0 as long as the host lives;
@@ -349,6 +355,7 @@ struct xmem_ring {
  *               the pool's owner's to do, or the group is not the caller's; or the client's
  *               role, or its part in the slot or ring, does not allow it
  *   EACCES      join, pool_fd, narrow: the caller has roles in the pool, but not that one;
+ *               claim: what the caller holds does not count (header, `counted`);
  *               payload: the file was attached with less access than is asked for, or is
  *               shared, or a GPU's without XMEM_TRAIT_READERS, and a reader asks;
  *               attach: the descriptor is not open for reading, or to be shared and not

@@ -396,7 +396,7 @@ daemon_without_proc() {
 help_of_each_command() {
 	local command commands
 	commands=$(xmem help | sed -n 's/^  \([a-z]*\) .*/\1/p')
-	same 'list stat clients holders claims limits gpu backend version help' \
+	same 'list stat clients holders claims limits evict drain gpu backend version help' \
 		"$(xargs <<<"$commands")" || return
 	for command in $commands; do
 		[[ $(xmem help "$command") == "Usage: xmem $command"* ]] &&
@@ -433,7 +433,7 @@ help_and_version() {
 	local first='Usage: xmem COMMAND [ARGUMENT]...'
 	same "$first" "$(xmem --help | head -n 1)" && same "$first" "$(xmem -h | head -n 1)" &&
 		same "$first" "$(xmem help | head -n 1)" &&
-		same 10 "$(xmem help | grep -cE '^  [a-z]+ ')" &&
+		same 12 "$(xmem help | grep -cE '^  [a-z]+ ')" &&
 		same "$(xmem version)" "$(xmem --version)" && same "$(xmem version)" "$(xmem -V)" &&
 		[[ $(xmem version) =~ ^xmem\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
 }

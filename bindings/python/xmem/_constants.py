@@ -332,12 +332,12 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_send",
     ),
     "EACCES": (
-        "xmem_pool_open", "xmem_data", "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_pool_fd",
-        "xmem_pool_fd_narrow", "xmem_copy", "xmem_copy_bytes", "xmem_data_private",
-        "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view",
-        "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on",
-        "xmem_copy_to_cpu_on", "xmem_copy_to_device_on", "xmem_host_query", "xmem_limit_next",
-        "xmem_pool_next", "xmem_attach_fd",
+        "xmem_pool_open", "xmem_data", "xmem_get", "xmem_pool_open_fd", "xmem_pool_reopen",
+        "xmem_pool_fd", "xmem_pool_fd_narrow", "xmem_copy", "xmem_copy_bytes",
+        "xmem_data_private", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view",
+        "xmem_cuda_image_view", "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device",
+        "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on", "xmem_copy_to_device_on",
+        "xmem_host_query", "xmem_limit_next", "xmem_pool_next", "xmem_attach_fd",
     ),
     "EAGAIN": (
         "xmem_receive", "xmem_receive_any", "xmem_acquire", "xmem_get", "xmem_get_slot",
@@ -544,8 +544,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_image_view", "xmem_tensor_check",
     ),
     "ESHUTDOWN": (
-        "xmem_publish", "xmem_set_ref_count", "xmem_publish_on", "xmem_wait_contents",
-        "xmem_send",
+        "xmem_pool_open", "xmem_publish", "xmem_pool_open_fd", "xmem_pool_reopen",
+        "xmem_set_ref_count", "xmem_publish_on", "xmem_wait_contents", "xmem_send",
     ),
     "ESTALE": (
         "xmem_subscribe", "xmem_get", "xmem_pool_evict", "xmem_add_ref", "xmem_drop_ref",
