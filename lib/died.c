@@ -29,6 +29,14 @@ static const char *why_ended(struct xmem_pool *pool)
 	return NULL;
 }
 
+bool xl_is_ended(struct xmem_pool *pool)
+{
+	struct xmem_client_request own = { .size = sizeof(own), .client = pool->me };
+
+	return xl_host_died(pool) || (pool->link.backend == &xmem_backend_kmod &&
+				      xl_request(pool, XMEM_IOC_CLIENT, &own) == -ENOTCONN);
+}
+
 XL_COLD int xl_fail_died(struct xmem_pool *pool)
 {
 	const char *why = why_ended(pool);

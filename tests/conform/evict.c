@@ -59,6 +59,7 @@ static void hold_all(void *argument)
 	struct scene *scene = argument;
 	struct xmem_pool *pool = open_reader(scene->name);
 	struct xmem_buffer *held[BUFFERS];
+	struct xmem_pool_info stat = { .size = sizeof(stat) };
 	const volatile uint64_t *contents;
 	unsigned int i;
 
@@ -68,9 +69,13 @@ static void hold_all(void *argument)
 	}
 	contents = xmem_data(held[0]);
 	CHECK(contents);
+	/* A file has gone; now it knows that. */
+	WORKED(xmem_pool_stat(pool, &stat));
 	tell_parent(xmem_pool_client(pool));
 	hear_parent();
-	CHECK(*contents || !*contents);		/* it is still mapped */
+	/* By the zeros that it reads all have gone. But what it has is still mapped. */
+	xmem_pool_stat(pool, &stat);
+	CHECK(*contents || !*contents);
 	for (i = 0; i < BUFFERS; i++)
 		xmem_release(held[i]);
 	check_it_is_over(pool, scene->token[0], "xmem evict");
@@ -88,6 +93,8 @@ TEST(P2_an_evicted_client_that_is_stopped_holds_nothing)
 	unsigned int client, i;
 
 	kernel_only("the daemon cannot take pages from a live process");
+	xmem_pool_close(open_writer(scene.name, 1, BYTES));
+	EVENTUALLY(stat_of(writer).clients == 1);
 	for (i = 0; i < BUFFERS; i++)
 		scene.token[i] = publish_kept(writer, i + 1, &kept[i]);
 	child = spawn(hold_all, &scene);
