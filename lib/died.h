@@ -16,7 +16,7 @@ int xl_fail_died(struct xmem_pool *pool);
  * Has this client been ended, or its host? The pages do not say it at once everywhere, so the
  * kernel is asked: if the answer is no, what was read in them before is true. Any lock may be held.
  */
-bool xl_is_ended(struct xmem_pool *pool);
+bool xl_client_is_over(struct xmem_pool *pool);
 
 static inline bool xl_host_died(const struct xmem_pool *pool)
 {

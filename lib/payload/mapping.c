@@ -245,7 +245,7 @@ static void unmap_beyond(struct xmem_pool *pool, u32 most)
 	xl_lock(&pool->lock);
 	pass = mark_attached(pool);
 	/* A client that has been ended reads zeros: what it has mapped stays for its program. */
-	if (!xl_is_ended(pool))
+	if (!xl_client_is_over(pool))
 		stale = take_stale(pool, pass);
 	__atomic_store_n(&pool->mappings.gone, gone, __ATOMIC_RELAXED);
 	xl_unlock(&pool->lock);
