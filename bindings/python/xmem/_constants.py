@@ -333,7 +333,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "EACCES": (
         "xmem_pool_open", "xmem_data", "xmem_get", "xmem_pool_open_fd", "xmem_pool_reopen",
-        "xmem_pool_fd", "xmem_pool_fd_narrow", "xmem_copy", "xmem_copy_bytes",
+        "xmem_pool_fd", "xmem_pool_fd_narrow", "xmem_add_ref", "xmem_copy", "xmem_copy_bytes",
         "xmem_data_private", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view",
         "xmem_cuda_image_view", "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device",
         "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on", "xmem_copy_to_device_on",
