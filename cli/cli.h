@@ -20,8 +20,9 @@ struct cli_arguments {
 	bool json;
 	bool help;			/* asked for, and nothing else matters */
 	const char *pool;		/* NULL: not given; of help: a command */
-	const char *slot;		/* likewise */
+	const char *slot;		/* likewise; of evict: a client */
 	bool voids;			/* --void */
+	bool evicts;			/* --evict */
 };
 
 struct cli_command {
@@ -31,7 +32,7 @@ struct cli_command {
 	const char *more;		/* what else its own help says; NULL: nothing */
 	int least, most;		/* arguments, without options: POOL, then SLOT */
 	bool json;			/* it takes --json */
-	bool voids;			/* it takes --void */
+	char option;			/* it takes --void: 'v', --evict: 'e', neither: 0 */
 	int (*run)(const struct cli_arguments *arguments);
 };
 
@@ -41,6 +42,8 @@ int cli_clients(const struct cli_arguments *arguments);
 int cli_holders(const struct cli_arguments *arguments);
 int cli_claims(const struct cli_arguments *arguments);
 int cli_limits(const struct cli_arguments *arguments);
+int cli_evict(const struct cli_arguments *arguments);
+int cli_drain(const struct cli_arguments *arguments);
 int cli_gpu(const struct cli_arguments *arguments);
 int cli_backend(const struct cli_arguments *arguments);
 int cli_version(const struct cli_arguments *arguments);

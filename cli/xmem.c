@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmem: a look at pools and GPUs from the command line, through the public API alone. Here are
+ * xmem: a look at pools and GPUs from the command line, through the public API alone, and ending
+ * clients and pools. Here are
  * the table of commands, their arguments, and standard output; each command has a file
  * of its own. Exit status: 0; 1, it failed and a line says why; 2, bad usage.
  */
@@ -48,6 +49,16 @@ static const char limits_more[] =
 	"the kernel module's parameter that sets it, where there is one:\n"
 	"/sys/module/xmem/parameters/NAME. USED and MOST are bytes where WHAT says so; a dash\n"
 	"is no limit.\n";
+static const char evict_more[] =
+	"CLIENT is the number that clients prints. It is ended as if its process had been\n"
+	"killed, whether that runs, is stopped or hangs, and what it held is free when the\n"
+	"tool returns; the process itself goes on, and its calls in this pool fail. For the\n"
+	"pool's owner, and who has CAP_SYS_ADMIN; only where the kernel is the host.\n";
+static const char drain_more[] =
+	"Nobody joins the pool any more. Who is in it goes on, but for --evict, which ends\n"
+	"all clients at once (only where the kernel is the host); with the last of them the\n"
+	"pool is gone and its name free. For the pool's owner, and who has CAP_SYS_ADMIN.\n"
+	"EVICTED says how many clients that has ended.\n";
 static const char gpu_more[] =
 	"First the driver's library and the version of CUDA that it speaks. GRANULARITY is\n"
 	"what sizes of exported memory are multiples of. WORKS says what can be used:\n"
@@ -61,23 +72,27 @@ static const char gpu_more[] =
 	"Where there is no driver or no GPU, it is said why, and the status is 1.\n";
 
 static const struct cli_command commands[] = {
-	{ "list", "[--json]", "the pools of this host", list_more, 0, 0, true, false, cli_list },
-	{ "stat", "[--json] POOL", "what is in a pool now", stat_more, 1, 1, true, false,
+	{ "list", "[--json]", "the pools of this host", list_more, 0, 0, true, 0, cli_list },
+	{ "stat", "[--json] POOL", "what is in a pool now", stat_more, 1, 1, true, 0,
 	  cli_stat },
-	{ "clients", "[--json] POOL", "who is in a pool", clients_more, 1, 1, true, false,
+	{ "clients", "[--json] POOL", "who is in a pool", clients_more, 1, 1, true, 0,
 	  cli_clients },
 	{ "holders", "[--json] POOL [SLOT]", "who holds which buffer", holders_more, 1, 2, true,
-	  false, cli_holders },
+	  0, cli_holders },
 	{ "claims", "[--json] [--void] POOL [SLOT]", "references that are set aside", claims_more,
-	  1, 2, true, true, cli_claims },
+	  1, 2, true, 'v', cli_claims },
 	{ "limits", "[--json] [POOL]", "what may be used, and what is", limits_more, 0, 1, true,
-	  false, cli_limits },
+	  0, cli_limits },
+	{ "evict", "[--json] POOL CLIENT", "end a client of a pool", evict_more, 2, 2, true, 0,
+	  cli_evict },
+	{ "drain", "[--json] [--evict] POOL", "let nobody join a pool any more", drain_more, 1, 1,
+	  true, 'e', cli_drain },
 	{ "gpu", "[--json]", "the CUDA driver, its GPUs, and what works there", gpu_more, 0, 0,
-	  true, false, cli_gpu },
-	{ "backend", "", "which host programs get: kernel or daemon", NULL, 0, 0, false, false,
+	  true, 0, cli_gpu },
+	{ "backend", "", "which host programs get: kernel or daemon", NULL, 0, 0, false, 0,
 	  cli_backend },
-	{ "version", "", "print the version", NULL, 0, 0, false, false, cli_version },
-	{ "help", "[COMMAND]", "print this, or more about one command", NULL, 0, 1, false, false,
+	{ "version", "", "print the version", NULL, 0, 0, false, 0, cli_version },
+	{ "help", "[COMMAND]", "print this, or more about one command", NULL, 0, 1, false, 0,
 	  help },
 };
 #define COMMANDS	(sizeof(commands) / sizeof(*commands))
@@ -93,10 +108,11 @@ static int help_all(void)
 	puts("\n"
 	     "POOL is a name, or of another user's pool USER/NAME. A pool without a name, which\n"
 	     "list calls anonymous, can be listed and not looked at.\n"
-	     "stat, clients, holders, claims and limits join the pool while they look, so they\n"
-	     "need one free place among its clients; they leave before they print.\n"
+	     "stat, clients, holders, claims, limits, evict and drain join the pool for a moment,\n"
+	     "so they need one free place among its clients; they leave before they print.\n"
 	     "\n"
 	     "claims --void voids the references that it prints: nobody comes for them any more.\n"
+	     "drain --evict ends all clients of the pool as well.\n"
 	     "What the columns count is in the help of each command.\n"
 	     "\n"
 	     "--json prints the same, and more, for programs. No command but backend starts a\n"
@@ -151,7 +167,7 @@ static int help(const struct cli_arguments *arguments)
 /* getopt_long has just refused one. optopt: a letter, or that of --json with a value. */
 static int bad_option(const struct cli_command *command, char **argv)
 {
-	if (optopt && !strchr("jv", optopt))
+	if (optopt && !strchr("jve", optopt))
 		return cli_usage("%s: there is no option -%c", command->name, optopt);
 	return cli_usage("%s: there is no option %s", command->name, argv[optind - 1]);
 }
@@ -162,6 +178,7 @@ static int parse(const struct cli_command *command, int argc, char **argv,
 {
 	static const struct option known[] = {
 		{ "json", no_argument, NULL, 'j' }, { "void", no_argument, NULL, 'v' },
+		{ "evict", no_argument, NULL, 'e' },
 		{ "help", no_argument, NULL, 'h' }, { 0 },
 	};
 	int c, count;
@@ -172,10 +189,11 @@ static int parse(const struct cli_command *command, int argc, char **argv,
 			ret->help = true;
 			return 0;
 		}
-		if (!(c == 'j' && command->json) && !(c == 'v' && command->voids))
+		if (!(c == 'j' && command->json) && c != command->option)
 			return bad_option(command, argv);
 		ret->json |= c == 'j';
 		ret->voids |= c == 'v';
+		ret->evicts |= c == 'e';
 	}
 	count = argc - optind;
 	if (count > 0 && !*command->arguments)

@@ -15,8 +15,8 @@ const char *xm_host_is_valid(const struct xm_host *host)
 
 		if (row->state > XMEM_CLIENT_ZOMBIE)
 			return "a client's state is unknown";
-		if (xm_bit(map->pool->counted, c) != (row->state != XMEM_CLIENT_NONE))
-			return "a client's counted bit differs from its state";
+		if (xm_bit(map->pool->counted, c) && row->state == XMEM_CLIENT_NONE)
+			return "a client that is not there is counted";
 		if (row->state != XMEM_CLIENT_NONE && !map->area[c])
 			return "a client has no area";
 		if (xm_host_is_quarantined(host, c) && row->state != XMEM_CLIENT_ZOMBIE)

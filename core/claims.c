@@ -481,6 +481,8 @@ int xm_host_claim(struct xm_host *host, u32 me, const struct xmem_claim_request 
 		return -EINVAL;
 	if (request->count > XMEM_MAX_CLAIMS)
 		return -ERANGE;
+	if ((add || take) && !xm_is_counted(map, me))
+		return -EACCES;
 	slot = xm_index(request->slot, map->slots);
 	if (!map->group[slot / XMEM_GROUP_SLOTS])
 		return -ESTALE;

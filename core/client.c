@@ -69,7 +69,7 @@ int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *joi
 	/* After the label: who names the incarnation has read the label of this client. */
 	xm_store_release(&row->incarnation, ++host->incarnations);
 	/* Count the client before it can hold anything: its first hold comes after this (I1). */
-	xm_set_bit(map->pool->counted, client, true);
+	xm_set_bit(map->pool->counted, client, !who->foreign);
 	xm_store_release(&row->state, XMEM_CLIENT_ALIVE);
 	/* After the state: who sees the number finds the writer. */
 	if (join->role == XMEM_ROLE_WRITER)
@@ -79,6 +79,12 @@ int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *joi
 	join->incarnation = row->incarnation;
 	join->total_bytes = map->pool->total_bytes;
 	return 0;
+}
+
+void xm_host_count(const struct xm_host *host, u32 client)
+{
+	xm_set_bit(host->map.pool->counted, client, true);
+	xm_full_barrier();
 }
 
 int xm_host_client(const struct xm_host *host, struct xmem_client_request *request,
@@ -131,6 +137,8 @@ int xm_host_subscribe(struct xm_host *host, u32 me, struct xmem_subscribe_reques
 	if (request->flags & XMEM_SUBSCRIBE_WAIT && !row->wait_bound_ns)
 		return -EOPNOTSUPP;
 
+	/* Before the cursor: whatever it receives it can hold (I1). */
+	xm_host_count(host, me);
 	/* A cursor of 0 pins every entry; advance it only after all scans can see it (I2, I3). */
 	xm_store(xm_cursor(map, me, request->publisher), 0);
 	xm_set_bit(row->waits, me, request->flags & XMEM_SUBSCRIBE_WAIT);

@@ -145,11 +145,15 @@ int xm_host_join_check(const struct xmem_join_request *join);
 struct xm_joiner {
 	u32 pid, uid;		/* for all to see, or 0 */
 	u32 sibling;		/* a client of the same process that lives, or XM_NO_CLIENT */
+	bool foreign;		/* its holds do not count before it subscribes, or is counted */
 };
 
 /* The same check, then the client joins and @join's outputs are filled. */
 int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *join,
 		 const struct xm_joiner *who);
+
+/* From now on its holds count, also those that it has. It has joined. */
+void xm_host_count(const struct xm_host *host, u32 client);
 
 /* The row of the client that is asked for, or NULL and -EINVAL, -ENOENT; fills incarnation. */
 int xm_host_client(const struct xm_host *host, struct xmem_client_request *request,

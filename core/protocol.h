@@ -37,7 +37,8 @@
  *   I1 A client takes a hold, then looks at the word (or the entry) that allows it.
  *      The owner marks the slot SCANNING (or the entry void), then looks at the
  *      holds. On each side a full barrier stands between the two steps, so at least
- *      one side sees what the other did.
+ *      one side sees what the other did. Holds of a client that is not *counted* are not
+ *      looked at; so such a client looks whether it is before it takes a hold for a get.
  *   I2 A scan looks at the client table, then at the cursors, then at the holds. A
  *      reference moves the same way (in flight -> held), so no scan misses it.
  *   I3 A slot is in flight while a subscriber may still receive its entry. It is not
@@ -387,6 +388,15 @@ static inline int xm_look_at_once(const struct xm_map *map, u64 token)
 					    xm_load(&xm_slot_row(map, slot)->generation_first)), 0))
 		return -EAGAIN;
 	return __builtin_expect((scan >> 3 | scan << 61) <= 0x1fff, 1) ? 0 : -EAGAIN;
+}
+
+/*
+ * Does what this client holds count? If it does it does so for the client's life. A client for
+ * which it does not asks before each get, and before it takes the hold: scans do not see that.
+ */
+static inline bool xm_is_counted(const struct xm_map *map, u32 me)
+{
+	return xm_load_acquire(&map->pool->counted[me / 64]) >> me % 64 & 1;
 }
 
 /*

@@ -54,6 +54,10 @@ static const struct xm_request_kind kinds[] = {
 	KIND(QUOTA, xmem_quota_request, XMEM_QUOTA_MIN,
 	     .answers = true, .unjoined = true, .flags = XMEM_QUOTA_REFUSED),
 	KIND(CLIENT, xmem_client_request, XMEM_CLIENT_MIN, .answers = true),
+	KIND(EVICT, xmem_evict_request, XMEM_EVICT_MIN,
+	     .answers = true, .unjoined = true, .flags = XMEM_EVICT_WHY),
+	KIND(DRAIN, xmem_drain_request, XMEM_DRAIN_MIN,
+	     .answers = true, .flags = XMEM_DRAIN_EVICT),
 };
 
 const struct xm_request_kind *xm_request_find(u32 request)

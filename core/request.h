@@ -34,6 +34,8 @@ union xm_request {
 	struct xmem_access_request access;
 	struct xmem_quota_request quota;
 	struct xmem_client_request client;
+	struct xmem_evict_request evict;
+	struct xmem_drain_request drain;
 };
 
 /* One kind of request, as this version knows it. */

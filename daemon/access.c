@@ -45,6 +45,8 @@ int xd_access_permit(const struct xd_pool *pool, const struct xmem_join_request 
 		*roles = xd_access_roles(pool);
 	else if (pool->mode & XMEM_MODE_STRICT)
 		*roles &= xd_access_roles(pool);
+	if (!xm_role_permit(*roles, join->role, true) && pool->drained)
+		return -ESHUTDOWN;
 	return xm_role_permit(*roles, join->role, true);
 }
 

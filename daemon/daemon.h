@@ -81,6 +81,7 @@ struct xd_pool {
 	char *base;
 	struct xmem_pool_header layout;	/* a private copy, too: clients can write all pages */
 	u32 mode;			/* XMEM_MODE_* */
+	bool drained;			/* nobody joins it any more */
 	int key[XMEM_ROLES_ALL + 1];	/* by mask of roles: the memfd that is the right to join
 					 * in these; -1: never asked for */
 	u32 clients;			/* connections that have joined and not ended */
@@ -206,7 +207,7 @@ u32 xd_access_roles(const struct xd_pool *pool);
 
 /*
  * May a client join as @join says? *roles: those of the key, if it has one; then, those that it
- * has. 0 or -EACCES.
+ * has. 0, -EACCES, or -ESHUTDOWN: the pool is drained.
  */
 int xd_access_permit(const struct xd_pool *pool, const struct xmem_join_request *join, u32 *roles);
 
@@ -221,6 +222,12 @@ void xd_keys_close(struct xd_pool *pool);
 struct xd_pool *xd_pool_by_fd(struct xd_daemon *daemon, int fd, u32 *ret_roles);
 /* A new descriptor of the key for @roles, or -errno. */
 int xd_pool_fd(struct xd_pool *pool, u32 roles);
+
+/* ---- revoking (revoke.c) ---- */
+
+/* Serve `evict` and `drain`. 0 or -errno. */
+int xd_evict_serve(struct xd_call *call);
+int xd_drain_serve(struct xd_call *call);
 
 /* ---- pools (pool.c) ---- */
 

@@ -207,6 +207,7 @@ struct xmem_pool_options {
  *	EOPNOTSUPP  xmemd is the host, and another user's pool, or a mode or a group for others,
  *		is asked for
  *	EUSERS	the pool has as many clients as it can have
+ *	ESHUTDOWN  the pool is drained (xmem_pool_drain): nobody joins it any more
  *	EDQUOT	a limit of the host is reached
  *	ENODEV	there is no host, or its daemon does not start; the message says why
  *	EINTR	a signal handler ran before the host had answered
@@ -521,6 +522,8 @@ uint64_t xmem_token(struct xmem_buffer *buffer);
  * Returns: the buffer, or NULL:
  *	ESTALE	those contents are gone, or the token belongs to another pool
  *	EAGAIN	the owner keeps scanning the buffer; retry
+ *	EACCES	this reader's pool is another user's, no writer of this user has joined it, and it
+ *		has subscribed to nobody yet: what it held would not count
  *	EOVERFLOW  this client has 2^28 handles of the buffer
  * Ownership: the caller calls xmem_release. Threads: any, but not while another one closes @pool
  * (xmem_pool_close). Since: 0.1.
@@ -725,6 +728,32 @@ int xmem_pool_fd_narrow(int fd, uint32_t roles);
  * such a mode there is not. Threads: any. Since: 0.5.
  */
 int xmem_pool_set_mode(struct xmem_pool *pool, uint32_t mode, uint32_t gid);
+
+/*
+ * End another client of the pool, whether it runs, is stopped or hangs: it loses all that it has of
+ * the pool, and its holds, claims and buffers are as if its process had been killed. The process
+ * gets no signal; its calls in this pool fail with ENOTCONN from then on, and say why. What it has
+ * mapped of buffers it can still read, but not that they stay what they were. When the call returns
+ * all that is done; what the client used of a GPU stays until its process has exited.
+ * @client, @incarnation: of that client, as xmem_pool_client_info gives them.
+ * Returns: 0, or -errno: -EPERM: the pool is another user's and the caller lacks CAP_SYS_ADMIN;
+ * -ESTALE: that client has ended; -EINVAL: it is this client, or there is no such number;
+ * -EOPNOTSUPP: xmemd is the host, which cannot take away what a live process has mapped; -ENOTCONN.
+ * Threads: any. Since: 0.5.
+ */
+int xmem_pool_evict(struct xmem_pool *pool, uint32_t client, uint64_t incarnation);
+
+#define XMEM_DRAIN_EVICTS	(1u << 0)	/* end all clients but those of this process */
+
+/*
+ * Close the pool to all who would join it, by its name or by a descriptor (ESHUTDOWN), for good.
+ * Who has joined goes on; when the last client has left, and the last descriptor of the pool is
+ * closed, it is gone, and its name is free for a new one.
+ * @flags: XMEM_DRAIN_EVICTS, or 0.
+ * Returns: how many clients it has ended, or -errno: -EPERM, -EOPNOTSUPP, -ENOTCONN as
+ * xmem_pool_evict, and then nothing has changed; -EINVAL. Threads: any. Since: 0.5.
+ */
+int xmem_pool_drain(struct xmem_pool *pool, uint32_t flags);
 
 /*
  * Get the name of the host: "kernel" or "daemon".

@@ -66,6 +66,12 @@ bool xk_access_owns(const struct xk_pool *pool)
 	return uid_eq(pool->owner, current_fsuid());
 }
 
+/* May the caller change who may join, end clients, and close the pool? */
+bool xk_access_administers(const struct xk_pool *pool)
+{
+	return xk_access_owns(pool) || ns_capable(pool->user_ns, CAP_SYS_ADMIN);
+}
+
 /*
  * The roles in which the mode lets the caller in. Nobody is told that a capability was missing,
  * as it is for most callers: it would be in the audit log for every pool that they list.
@@ -118,7 +124,7 @@ int xk_access_begin(struct xk_call *call)
 
 	if (err)
 		return err;
-	if (request->flags && !xk_access_owns(pool) && !ns_capable(pool->user_ns, CAP_SYS_ADMIN))
+	if (request->flags && !xk_access_administers(pool))
 		return -EPERM;
 	if (request->flags & XMEM_ACCESS_GROUP)
 		err = xk_access_group(pool->user_ns, request->gid, &gid);

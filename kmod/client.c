@@ -88,6 +88,14 @@ bool xk_client_is_gone(const struct xk_client *client)
 	return !atomic_read_acquire(&client->mm->mm_users);
 }
 
+/* May the caller ask by that file? Only the mm that joined may, until the client ends. */
+int xk_client_check(const struct xk_client *client)
+{
+	if (!client || READ_ONCE(client->ended))
+		return -ENOTCONN;
+	return client->mm == current->mm ? 0 : -EPERM;
+}
+
 /*
  * Takes the pool's lock for a request. -ENOTCONN: the client has ended;
  * -EINTR: the caller has a fatal signal.

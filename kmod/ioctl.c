@@ -51,6 +51,8 @@ static const struct xk_op xk_ops[] = {
 	XK_OP(ACCESS, xk_access_begin, .finish = xk_access_finish),
 	XK_OP(QUOTA, xk_quota_begin),
 	XK_OP(CLIENT, xk_client_begin),
+	XK_OP(EVICT, xk_evict_begin),
+	XK_OP(DRAIN, xk_drain_begin),
 };
 
 /* The caller's struct, as long as the caller says, into ours, which is as long as we know it. */
@@ -125,14 +127,6 @@ static int xk_give_back(const struct xm_request_kind *kind, struct xk_call *call
 	return call->give ? xk_give_fd(call, xk_fd_place(kind, argument)) : 0;
 }
 
-/* Only the mm that joined asks by the client's file, until the client ends. */
-static int xk_check_client(const struct xk_client *client)
-{
-	if (!client || READ_ONCE(client->ended))
-		return -ENOTCONN;
-	return client->mm == current->mm ? 0 : -EPERM;
-}
-
 /* @call: by which file, and which client's that is. */
 long xk_ioctl(struct xk_call *call, unsigned int cmd, void __user *argument)
 {
@@ -148,7 +142,7 @@ long xk_ioctl(struct xk_call *call, unsigned int cmd, void __user *argument)
 	if (err)
 		return err;
 	if (!kind->unjoined) {
-		err = xk_check_client(call->client);
+		err = xk_client_check(call->client);
 		if (err)
 			return err;
 	}

@@ -105,7 +105,7 @@ static int xk_client_seat(struct xk_call *call, struct xk_client *client, struct
 
 	if (mutex_lock_killable(&pool->lock))
 		return -EINTR;
-	id = xk_client_share(client);
+	id = pool->drained ? -ESHUTDOWN : xk_client_share(client);
 	if (id == -EDQUOT) {
 		mutex_unlock(&pool->lock);
 		xk_ends_bring(call, id);
@@ -114,6 +114,8 @@ static int xk_client_seat(struct xk_call *call, struct xk_client *client, struct
 	}
 	if (!id)
 		id = xk_client_id(pool);
+	if (id >= 0 && pool->drained)	/* while it waited for an id */
+		id = -ESHUTDOWN;
 	if (id == -EUSERS) {
 		trace_xmem_limit(pool->number, "clients", pool->host.map.clients + 1ULL,
 				 pool->host.map.clients);
@@ -125,6 +127,47 @@ static int xk_client_seat(struct xk_call *call, struct xk_client *client, struct
 	}
 	mutex_unlock(&pool->lock);
 	return id < 0 ? id : 0;
+}
+
+/* Both are of one user, and have joined; the writer has not ended. */
+static bool xk_is_its_writer(const struct xk_client *writer, const struct xk_client *client)
+{
+	return writer && writer->role == XMEM_ROLE_WRITER && writer->incarnation &&
+	       !READ_ONCE(writer->ended) && uid_eq(writer->uid, client->uid);
+}
+
+/*
+ * A reader that nobody has given anything by its joining: the pool is not its user's, nor is any
+ * writer there. Its holds do not count before it subscribes, or others' holds would be worth
+ * nothing: it could say that it holds whatever there is.
+ */
+static bool xk_client_is_foreign(const struct xk_client *client)
+{
+	struct xk_pool *pool = client->pool;
+	u32 c;
+
+	lockdep_assert_held(&pool->lock);
+	if (client->role == XMEM_ROLE_WRITER || uid_eq(client->uid, pool->owner))
+		return false;
+	for (c = 0; c < pool->host.map.clients; c++)
+		if (xk_is_its_writer(pool->client[c], client))
+			return false;
+	return true;
+}
+
+/* A writer has joined, whose tokens the readers of its user may be given. */
+static void xk_count_its_user(const struct xk_client *writer)
+{
+	struct xk_pool *pool = writer->pool;
+	const struct xk_client *client;
+	u32 c;
+
+	for (c = 0; c < pool->host.map.clients; c++) {
+		client = pool->client[c];
+		if (client && xk_is_its_writer(writer, client) &&
+		    xm_client_row(&pool->host.map, c)->state == XMEM_CLIENT_ALIVE)
+			xm_host_count(&pool->host, c);
+	}
 }
 
 /*
@@ -145,10 +188,16 @@ static int xk_client_enter(struct xk_call *call, struct xk_client *client, struc
 	mutex_lock(&pool->lock);
 	xk_show_area(pool, client->id, area->now->view);
 	who.sibling = xk_client_sibling(client);
+	who.foreign = xk_client_is_foreign(client);
 	xm_host_join(&pool->host, client->id, join, &who);
 	WRITE_ONCE(client->incarnation, join->incarnation);
+	if (client->role == XMEM_ROLE_WRITER)
+		xk_count_its_user(client);
 	rcu_assign_pointer(pool->pollers[client->id], client->pollers);
 	trace_xmem_client_join(pool->number, client->id, client->incarnation);
+	/* It was ended before it had joined: end_work has not seen it. */
+	if (READ_ONCE(client->ended))
+		xk_pool_queue_end(pool);
 	mutex_unlock(&pool->lock);
 	return 0;
 }
@@ -184,6 +233,8 @@ static struct xk_pool *xk_pool_permit(const struct xmem_join_request *join, u32 
 		return pool;
 	*ret_roles = xk_access_roles_by_file(pool, *ret_roles);
 	err = xm_role_permit(*ret_roles, join->role, true);
+	if (!err && READ_ONCE(pool->drained))
+		err = -ESHUTDOWN;
 	if (!err)
 		return pool;
 	xk_pool_unuse(pool);

@@ -14,6 +14,12 @@
  * had open, and its id. It works in batches, between which others have the pool's lock; one run
  * serves all who have ended by then. Nothing here allocates memory or waits for user space.
  *
+ * Others may end a client, too (evict.c). It may be running, or stopped, and has all its mappings.
+ * So end_work first takes these away, and what is written below about copies holds for it as well:
+ * when pages are copied, nobody can store into them any more, but for who has pinned them. Else
+ * others could see, and take, what is not in the copy: a buffer that was published behind it, say,
+ * which would be freed under them. Model: tests/model/evict.pml.
+ *
  * A client whose process may still use memory of a GPU is in quarantine after its end: its
  * holds of that memory stay, and what it has open stays open, until the process has exited
  * (exited.c). That may be another run of the work; it is asked for by whoever the kernel notifies
@@ -32,7 +38,7 @@
 static void xk_set_ended(struct xk_client *client)
 {
 	client->ended_ns = ktime_get_ns();
-	WRITE_ONCE(client->ended, true);
+	smp_store_release(&client->ended, true);
 }
 
 /*
@@ -63,6 +69,32 @@ void xk_client_end(struct xk_client *client)
 	spin_unlock(&client->pool->pages_lock);
 	if (first)
 		xk_client_ended(client);
+}
+
+/*
+ * Another process ends the client. The caller then waits for end_work. false: that client has
+ * ended; incarnation 0: whichever it is, also one that is still joining.
+ */
+bool xk_client_evict(struct xk_client *client, u64 incarnation, u32 reason)
+{
+	struct xk_pool *pool = client->pool;
+	bool first;
+
+	spin_lock(&pool->pages_lock);
+	first = !client->ended &&
+		(!incarnation || READ_ONCE(client->incarnation) == incarnation);
+	if (first) {
+		client->reason = reason;
+		client->evicting = true;
+		xk_set_ended(client);
+	}
+	spin_unlock(&pool->pages_lock);
+	if (!first)
+		return false;
+	trace_xmem_client_evict(pool->number, client->id, client->incarnation, reason);
+	xk_pool_unuse(pool);
+	xk_pool_queue_end(pool);
+	return true;
 }
 
 /* A writable mapping of the client's area has come: a part of one that it has. */
@@ -403,6 +435,7 @@ static bool xk_end_and_unmap(struct xk_pool *pool)
 {
 	bool any;
 
+	xk_unmap_evicted(pool);
 	mutex_lock(&pool->lock);
 	any = xk_end_clients(pool);
 	mutex_unlock(&pool->lock);

@@ -410,6 +410,8 @@ static struct xk_pool *xk_pool_find_locked(const struct xmem_join_request *join,
 	}
 	*ret_roles = xk_access_roles(pool);
 	err = xm_role_permit(*ret_roles, join->role, xk_access_owns(pool));
+	if (!err && READ_ONCE(pool->drained))
+		err = -ESHUTDOWN;
 	if (err)
 		return ERR_PTR(err);
 	/* It is in the list, so it has a use. */

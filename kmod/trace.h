@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tracepoints, under events/xmem: a pool is made and ends; a client joins, ends and is buried,
- * and in between the process of one that was in quarantine exits; slots are attached and
+ * Tracepoints, under events/xmem: a pool is made and ends; a client joins, is evicted by others,
+ * ends and is buried, and in between
+ * the process of one that was in quarantine exits; slots are attached and
  * reclaimed; memory of a GPU is opened, and closed by all; waiters are woken; a limit is reached.
  * Messages are not traced: they do not pass through the kernel. examples/trace/ uses them.
  *
@@ -78,6 +79,26 @@ DEFINE_EVENT(xk_client, xmem_client_exited,
 	TP_PROTO(u32 pool, u32 client, u64 incarnation), TP_ARGS(pool, client, incarnation));
 DEFINE_EVENT(xk_client, xmem_client_bury,
 	TP_PROTO(u32 pool, u32 client, u64 incarnation), TP_ARGS(pool, client, incarnation));
+
+/* Others end it; reason: XMEM_REASON_* of the UAPI header. xmem_client_end follows. */
+TRACE_EVENT(xmem_client_evict,
+	TP_PROTO(u32 pool, u32 client, u64 incarnation, u32 reason),
+	TP_ARGS(pool, client, incarnation, reason),
+	TP_STRUCT__entry(
+		__field(u32, pool)
+		__field(u32, client)
+		__field(u64, incarnation)
+		__field(u32, reason)
+	),
+	TP_fast_assign(
+		__entry->pool = pool;
+		__entry->client = client;
+		__entry->incarnation = incarnation;
+		__entry->reason = reason;
+	),
+	TP_printk("pool=%u client=%u incarnation=%llu reason=%u", __entry->pool, __entry->client,
+		  __entry->incarnation, __entry->reason)
+);
 
 /*
  * holds, slots: what it had. duration_ns: from the moment at which its requests began to fail,

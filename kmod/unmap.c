@@ -7,6 +7,7 @@
  * A client that has ended is unmapped once, altogether. From then on it maps nothing but pages of
  * its own, and nobody looks at it again.
  */
+#include <linux/bitmap.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
 
@@ -47,6 +48,34 @@ void xk_unmap_groups(struct xk_pool *pool, u32 first, u32 last)
 
 	xk_unmap(pool, header->groups_offset + first * header->group_stride,
 		 (last - first + 1) * header->group_stride);
+}
+
+/*
+ * Clients that others have ended may still run, and store into their area and their groups, and no
+ * more when this is done. Only end_work calls it, without a lock, and before it copies any of these
+ * pages: what such a client stored behind the copy, others could see, and count on.
+ */
+void xk_unmap_evicted(struct xk_pool *pool)
+{
+	DECLARE_BITMAP(evicted, XMEM_MAX_CLIENTS) = { 0 };
+	struct xk_client *client;
+	u32 c;
+
+	for (c = 0; c < pool->host.map.clients; c++) {
+		client = READ_ONCE(pool->client[c]);
+		if (client && smp_load_acquire(&client->ended) && READ_ONCE(client->evicting))
+			__set_bit(c, evicted);
+	}
+	if (bitmap_empty(evicted, XMEM_MAX_CLIENTS))
+		return;
+	/* No fault of theirs that saw them alive is under way any more. */
+	xk_pool_drain(pool);
+	for_each_set_bit(c, evicted, XMEM_MAX_CLIENTS) {
+		client = READ_ONCE(pool->client[c]);
+		xk_unmap_ended(client);
+		WRITE_ONCE(client->evicting, false);
+		smp_store_release(&client->let_go, true);
+	}
 }
 
 /*

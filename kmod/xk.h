@@ -23,6 +23,7 @@
  *                                                whose devices' files may be payloads
  *   opened.c sysfs.c fdinfo.c                    who gets payloads; what is shown
  *   reap.c claims.c leave.c                      the end of claims, a client and a pool
+ *   evict.c                                      the end of clients and pools, by others
  *   pool_fd.c join.c attach.c subscribe.c        what a process asks for
  *   slot.c query.c inplace.c
  *   poll.c mmap.c                                what it polls, what it maps
@@ -212,6 +213,8 @@ struct xk_pool {
 	struct mutex upgrade_lock;	/* inplace.c */
 	struct mutex lock;
 	bool dead;			/* pool->lock: it has been emptied */
+	bool drained;			/* set under pool->lock, for good: nobody joins it; also
+					 * read without it */
 	u32 reap;			/* pool->lock: what end_work is to reap, XK_REAP_* */
 	DECLARE_BITMAP(asked, XMEM_MAX_SLOTS);	/* atomic: slots that it is to look at, too */
 	struct xk_concerned concerned;	/* pool->lock: who is to be woken then */
@@ -285,6 +288,9 @@ struct xk_client {
 
 	bool ended;			/* pages_lock; also read without it: it is set once */
 	u64 ended_ns;			/* set before ended: when that was */
+	u32 reason;			/* likewise: why others have ended it, XMEM_REASON_* */
+	bool evicting;			/* set before ended: it may still store into its pages;
+					 * end_work clears it when it cannot any more */
 	bool let_go;			/* set last, with release order: end_work may go on */
 	u64 had_holds;			/* set before let_go: what it has let go of */
 	u32 area_maps;			/* pages_lock: VMAs of mm that map the area writable */
@@ -500,6 +506,7 @@ int xk_access_prepare(struct xk_pool *pool, const struct xmem_join_request *join
 void xk_access_free(struct xk_pool *pool);
 void xk_access_of(struct xk_pool *pool, kgid_t *ret_gid, u32 *ret_mode);
 bool xk_access_owns(const struct xk_pool *pool);
+bool xk_access_administers(const struct xk_pool *pool);
 u32 xk_access_roles(struct xk_pool *pool);
 int xk_access_fits(struct xk_pool *pool, const struct xmem_join_request *join);
 u32 xk_access_roles_by_file(struct xk_pool *pool, u32 roles);
@@ -562,6 +569,7 @@ void xk_client_close(struct xk_client *client);
 struct xk_client *xk_client_of(struct xk_pool *pool, u32 id);
 void xk_client_place(struct xk_pool *pool, u32 id, struct xk_client *client);
 bool xk_client_is_gone(const struct xk_client *client);
+int xk_client_check(const struct xk_client *client);
 int __must_check xk_client_lock(struct xk_client *client);
 int __must_check xk_client_lock_mapped(struct xk_client *client);
 
@@ -569,6 +577,7 @@ int __must_check xk_client_lock_mapped(struct xk_client *client);
 void xk_unmap_area(struct xk_pool *pool, u32 client);
 void xk_unmap_groups(struct xk_pool *pool, u32 first, u32 last);
 void xk_unmap_ended(struct xk_client *client);
+void xk_unmap_evicted(struct xk_pool *pool);
 
 /* exited.c */
 bool xk_exit_watch(struct xk_client *client);
@@ -670,10 +679,15 @@ int xk_claim_begin(struct xk_call *call);
 /* leave.c */
 void xk_leave_prepare(struct xk_pool *pool);
 void xk_client_end(struct xk_client *client);
+bool xk_client_evict(struct xk_client *client, u64 incarnation, u32 reason);
 void xk_client_mapped(struct xk_client *client);
 void xk_client_unmapped(struct xk_client *client);
 void xk_client_left(struct xk_client *client);
 void xk_client_closed(struct xk_client *client);
+
+/* evict.c */
+int xk_evict_begin(struct xk_call *call);
+int xk_drain_begin(struct xk_call *call);
 
 /* pool_fd.c */
 struct xk_pool *xk_pool_of_fd(int fd, u32 *ret_roles);

@@ -224,7 +224,8 @@ static XL_COLD int wait_failed(int err)
 		return xl_fail_fast(ECANCELED, "wait for a free buffer: xmem_cancel or "
 					       "xmem_pool_close has ended the wait");
 	if (err == -ENOTCONN)
-		return xl_fail_fast(ENOTCONN, "wait for a free buffer: the host has gone");
+		return xl_fail_fast(ENOTCONN, "wait for a free buffer: the host has gone, or "
+					       "has ended this client");
 	return xl_fail(-err, "wait for a free buffer: %s", strerror(-err));
 }
 

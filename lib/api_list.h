@@ -99,6 +99,8 @@
 	X(limit_next) \
 	X(offer_for) \
 	X(pool_device_info) \
+	X(pool_drain) \
+	X(pool_evict) \
 	X(pool_fd_narrow) \
 	X(pool_set_mode) \
 	X(preallocate_cuda) \

@@ -62,6 +62,10 @@ static XL_COLD struct xmem_buffer *get_failed(int err)
 	if (err == -ESTALE)
 		xl_fail_fast(ESTALE,
 			     "get: what this token names is gone, or the token is another pool's");
+	else if (err == -EACCES)
+		xl_fail_fast(EACCES, "get: the pool is another user's, and this client follows "
+				     "nobody there: subscribe first, or what it holds would not "
+				     "count");
 	else if (err)
 		xl_fail(-err, "get: %s", xl_request_error(err));
 	return NULL;
@@ -72,21 +76,10 @@ XL_COLD struct xmem_buffer *xl_get_failed(struct xmem_pool *pool, int err)
 {
 	if (err == -ERANGE || err == -ESTALE)
 		xl_fail_fast(ERANGE, "get_slot: no reference is set aside for whoever comes");
+	else if (err == -EACCES)
+		get_failed(err);
 	else if (err)
 		xl_fail(-err, "get_slot: %s", xl_request_error(err));
-	return NULL;
-}
-
-static XL_COLD struct xmem_buffer *get_refused(struct xmem_pool *pool)
-{
-	XL_USE(pool);
-
-	if (!pool)
-		xl_fail_fast(EINVAL, "get: no pool");
-	else if (!xl_is_open(pool))
-		xl_fail_not_alive(pool);
-	else			/* no such slot here: a token of another pool */
-		get_failed(-ESTALE);
 	return NULL;
 }
 
@@ -110,8 +103,41 @@ static XL_COLD struct xmem_buffer *get_refill(struct xmem_pool *pool, u64 token)
 	return NULL;
 }
 
+/*
+ * This client was not counted when it joined. For its life it gets by this way, on which it looks
+ * whether it is by now, before it takes the hold (I1).
+ */
+static XL_COLD struct xmem_buffer *get_as_stranger(struct xmem_pool *pool, u64 token)
+{
+	int err;
+
+	if (xl_host_died(pool))
+		return xl_fail_died(pool), NULL;
+	if (!xm_is_counted(&pool->map, pool->me))
+		return get_failed(-EACCES);
+	err = xm_get_at(&pool->map, pool->holds, token);
+	return err ? xl_get_slow(pool, token, err, false) : get_refill(pool, token);
+}
+
+static XL_COLD struct xmem_buffer *get_refused(struct xmem_pool *pool, u64 token)
+{
+	XL_USE(pool);
+
+	if (!pool)
+		xl_fail_fast(EINVAL, "get: no pool");
+	else if (!xl_is_open(pool))
+		xl_fail_not_alive(pool);
+	else if (xm_token_slot(token) < pool->map.slots)
+		return get_as_stranger(pool, token);
+	else			/* no such slot here: a token of another pool */
+		get_failed(-ESTALE);
+	return NULL;
+}
+
 static struct xmem_buffer *slow_failed(struct xmem_pool *pool, int err, bool by_slot)
 {
+	if (xl_host_died(pool))		/* meanwhile: an ended client finds nothing but zeros */
+		return xl_fail_died(pool), NULL;
 	return by_slot ? xl_get_failed(pool, err) : get_failed(err);
 }
 
@@ -151,10 +177,10 @@ XMEM_API struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token)
 	int err;
 
 	if (unlikely(!pool))
-		return get_refused(pool);
+		return get_refused(pool, token);
 	live = pool->live;
 	if (unlikely((token & 0xffff) >= xl_peek(&live->slots)))
-		return get_refused(pool);
+		return get_refused(pool, token);
 	if (unlikely(!xm_test(&pool->map.pool->host, XMEM_HOST_ALIVE)))
 		return xl_fail_died(pool), NULL;
 	err = xm_get_at(&pool->map, live->holds, token);

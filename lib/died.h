@@ -12,6 +12,12 @@
 /* ENOTCONN, noted; who waits in this pool is woken to find that out too. */
 int xl_fail_died(struct xmem_pool *pool);
 
+/*
+ * Has this client been ended, or its host? The pages do not say it at once everywhere, so the
+ * kernel is asked: if the answer is no, what was read in them before is true. Any lock may be held.
+ */
+bool xl_client_is_over(struct xmem_pool *pool);
+
 static inline bool xl_host_died(const struct xmem_pool *pool)
 {
 	return unlikely(!(xl_peek(&pool->map.pool->host) & XMEM_HOST_ALIVE));

@@ -142,7 +142,8 @@ static int fill_live(struct xmem_pool *pool)
 		return -ENOMEM;
 	*live = (struct xl_live){
 		.holds = pool->holds,
-		.slots = pool->map.slots,
+		/* A client that is not counted yet always gets by the long way. */
+		.slots = xm_is_counted(&pool->map, pool->me) ? pool->map.slots : 0,
 		.writes = pool->role == XMEM_ROLE_WRITER,
 	};
 	pool->live = live;

@@ -118,7 +118,8 @@ static XL_COLD int room_failed(struct xmem_pool *pool, int err)
 		return xl_fail_fast(ECANCELED, "forward: xmem_cancel or xmem_pool_close has ended "
 					       "the wait for room in the ring");
 	case ENOTCONN:
-		return xl_fail_fast(ENOTCONN, "forward: the host has gone");
+		return xl_fail_fast(ENOTCONN, "forward: the host has gone, or has ended this "
+					       "client");
 	}
 	return xl_fail(-err, "forward: wait for room in the ring: %s", strerror(-err));
 }

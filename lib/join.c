@@ -74,6 +74,10 @@ int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join
 	case EDQUOT:
 		hint = xl_limit_reached(link, limit);
 		break;
+	case ESHUTDOWN:
+		hint = "it is drained: nobody joins it any more, and its name is free when its "
+		       "last client has left";
+		break;
 	case EBADF:
 		hint = "this is no descriptor from xmem_pool_fd, or the pool has ended since";
 		break;

@@ -296,18 +296,26 @@ static const char *end_hint(enum xl_dropped dropped)
 	return "receive: the publisher has ended, and all that was in flight has been received";
 }
 
-/* Note the error, unless that has been done. */
-static void note(int err, enum xl_dropped dropped)
+/*
+ * Note the error, unless that has been done. A client that has been ended reads zeros: what it
+ * took for the end of its publishers is its own.
+ */
+static void note(struct xmem_pool *pool, int err, enum xl_dropped dropped)
 {
 	const char *hint = "receive: the host refused to wait";
 
+	if ((err == -EPIPE || err == -ENOTCONN) && xl_host_died(pool)) {
+		xl_fail_died(pool);
+		return;
+	}
 	switch (-err) {
 	case -XL_NOTED:	return;
 	case EAGAIN:	hint = "receive: nothing published yet"; break;
 	case ETIMEDOUT:	hint = "receive: nothing was published in time"; break;
 	case EPIPE:	hint = end_hint(dropped); break;
 	case EINTR:	hint = "receive: a signal handler ran"; break;
-	case ENOTCONN:	hint = "receive: the host has gone"; break;
+	case ENOTCONN:	hint = "receive: the host has gone, or has ended this client";
+			break;
 	case EOVERFLOW:	hint = "receive: too many handles of one buffer"; break;
 	case EMFILE:	hint = "receive: no descriptor is left to wait with"; break;
 	case ECANCELED:	hint = "receive: xmem_cancel, xmem_unsubscribe or xmem_pool_close has "
@@ -369,7 +377,7 @@ static XL_SLOW struct xmem_buffer *receive_slow(struct xmem_subscription *subscr
 	xl_cuda_settle(pool);
 	if (likely(!err))
 		return buffer;
-	note(err, dropped);
+	note(pool, err, dropped);
 	return NULL;
 }
 
@@ -604,7 +612,7 @@ XMEM_API struct xmem_buffer *xmem_receive_any(struct xmem_pool *pool, int64_t ti
 	if (err == -ENOENT)
 		xl_fail_fast(ENOENT, "receive: the pool's handle has no subscription");
 	else if (err)
-		note(err, XL_NOT_DROPPED);
+		note(pool, err, XL_NOT_DROPPED);
 	xl_poll_settle(pool, POLLIN);
 	if (ret_subscription)
 		*ret_subscription = !err || err == -EPIPE ? (void *)handle : NULL;

@@ -10,7 +10,8 @@
 
 const char *xl_request_error(int err)
 {
-	return err == -ENOTCONN ? "the host has gone; close the pool and open it again"
+	return err == -ENOTCONN ? "the host has gone, or has ended this client; close the "
+				  "pool and open it again"
 				: strerror(-err);
 }
 

@@ -175,7 +175,7 @@ static const char *subscribe_hint(int err, const struct xmem_subscribe_options *
 	case ECANCELED:	return "xmem_cancel or xmem_pool_close has ended the wait";
 	case ESTALE:	return "it has just ended";
 	case EINTR:	return "a signal handler ran";
-	case ENOTCONN:	return "the host has gone";
+	case ENOTCONN:	return "the host has gone, or has ended this client";
 	}
 	return strerror(-err);
 }

@@ -153,6 +153,8 @@ struct xmem_api {
 	int (*offer_for)(struct xmem_buffer *buffer, uint32_t more, int64_t timeout_ns);
 	int (*pool_device_info)(struct xmem_pool *pool, uint32_t device,
 			struct xmem_device_info *ret_info);
+	int (*pool_drain)(struct xmem_pool *pool, uint32_t flags);
+	int (*pool_evict)(struct xmem_pool *pool, uint32_t client, uint64_t incarnation);
 	int (*pool_fd_narrow)(int fd, uint32_t roles);
 	int (*pool_set_mode)(struct xmem_pool *pool, uint32_t mode, uint32_t gid);
 	int (*preallocate_cuda)(struct xmem_pool *pool, uint32_t count, size_t bytes, int device,

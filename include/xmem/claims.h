@@ -130,7 +130,7 @@ struct xmem_buffer *xmem_get_slot(struct xmem_pool *pool, uint32_t slot);
  * Returns: 0, or an error, and then nothing has changed:
  *	-ESTALE	the contents are gone, or the token is another pool's
  *	-ERANGE	there are 65535 already
- *	-EAGAIN	as xmem_get
+ *	-EAGAIN, -EACCES  as xmem_get
  *	-ENOMEM
  *	-EINTR	as xmem_offer_for
  * Threads: any. Since: 0.4.

@@ -439,6 +439,31 @@ public:
 		detail::or_throw([&](std::error_code &code) { return set_mode(mode, gid, code); });
 	}
 
+	/* End another client, of this number and incarnation (client_info). */
+	bool evict(std::uint32_t client, std::uint64_t incarnation,
+		   std::error_code &code) const noexcept
+	{
+		return detail::done(xmem_pool_evict(raw(), client, incarnation), code);
+	}
+	void evict(std::uint32_t client, std::uint64_t incarnation) const
+	{
+		detail::or_throw([&](std::error_code &code) {
+			return evict(client, incarnation, code);
+		});
+	}
+
+	/* Nobody joins any more. How many clients XMEM_DRAIN_EVICTS has ended. */
+	std::uint32_t drain(std::uint32_t flags, std::error_code &code) const noexcept
+	{
+		const int evicted = xmem_pool_drain(raw(), flags);
+
+		return static_cast<std::uint32_t>(detail::counted(evicted, code));
+	}
+	std::uint32_t drain(std::uint32_t flags = 0) const
+	{
+		return detail::or_throw([&](std::error_code &code) { return drain(flags, code); });
+	}
+
 	/* ---- looking ---- */
 
 	/* "kernel" or "daemon"; nullptr if the object is empty. */

@@ -16,7 +16,7 @@
  *   5  memory of GPUs: the device table, CUDA payloads, who has them open, ready words
  *   6  pids and uids are asked for, and not in the kernel's pages; processes in the rows; who may
  *      join: owner, group and mode of a pool, names of users, roles of descriptors; ids of
- *      payloads have 64 bits
+ *      payloads have 64 bits; clients can be ended by others, and pools closed to joins
  */
 #ifndef XMEM_UAPI_H
 #define XMEM_UAPI_H
@@ -110,7 +110,13 @@ struct xmem_pool_header {
 	__u32 devices;			/* capacity: XMEM_MAX_DEVICES */
 	__u64 reserved1[1];
 	/* These have cache lines of their own: every scan and every wait for clients reads them. */
-	__u64 counted[XMEM_CLIENT_WORDS];	/* bit set: that client's holds count */
+	/*
+	 * Bit set: that client's holds count. A reader of another user than the pool's owner is
+	 * counted from its first subscribe on, or as soon as a writer of its user has joined; until
+	 * then it holds nothing, whatever it writes, and gets nothing by a token. All others are
+	 * counted when they join. Nobody is counted no longer before the end.
+	 */
+	__u64 counted[XMEM_CLIENT_WORDS];
 	__u64 writers;			/* how many writers have joined so far */
 	__u64 payloads_gone;		/* how many payloads have lost their last slot so far */
 	__u32 host;			/* its low 30 bits are not 0 as long as the host lives;
@@ -344,10 +350,11 @@ struct xmem_ring {
  *               host knows it
  *   EISCONN     join: the file is a client's
  *   EPROTONOSUPPORT  join: the host does not serve this ABI
- *   EPERM       the caller's mm is not the one that joined; join, access: that is the pool's
- *               owner's to do, or the group is not the caller's; or the client's role, or its
- *               part in the slot or ring, does not allow it
+ *   EPERM       the caller's mm is not the one that joined; join, access, evict, drain: that is
+ *               the pool's owner's to do, or the group is not the caller's; or the client's
+ *               role, or its part in the slot or ring, does not allow it
  *   EACCES      join, pool_fd, narrow: the caller has roles in the pool, but not that one;
+ *               claim: what the caller holds does not count (header, `counted`);
  *               payload: the file was attached with less access than is asked for, or is
  *               shared, or a GPU's without XMEM_TRAIT_READERS, and a reader asks;
  *               attach: the descriptor is not open for reading, or to be shared and not
@@ -358,8 +365,9 @@ struct xmem_ring {
  *               not got it open; pools, quota: there are no
  *               more
  *   EOWNERDEAD  payload: it goes with its owner, which has ended
- *   ESTALE      subscribe: that incarnation has ended; slot requests: the tenancy is
+ *   ESTALE      subscribe, evict: that incarnation has ended; slot requests: the tenancy is
  *               another one
+ *   ESHUTDOWN   join: the pool is drained
  *   EBADF       the descriptor is not open; join, narrow: it is not a pool's
  *   EMEDIUMTYPE attach: the file is not a memfd (shmem or hugetlb), nor, in the kernel and
  *               not to be shared, a dma-buf; with CUDA it is not a device file that the host
@@ -384,7 +392,8 @@ struct xmem_ring {
  *   EINTR       wait: a signal came (restarted where SA_RESTART says so)
  *   EOPNOTSUPP  subscribe: that ring does not wait for subscribers; upgrade: the slot's
  *               payload is not shared; join, access (daemon): its pools are one user's, so
- *               it has no other owner, no other group, and no mode for others
+ *               it has no other owner, no other group, and no mode for others; evict, drain with
+ *               EVICT (daemon): what a live process has mapped it cannot take away
  *   ENOMEM      there is not enough memory
  */
 #define XMEM_IOC_TYPE	0xE8
@@ -904,6 +913,57 @@ struct xmem_client_request {
 };
 #define XMEM_CLIENT_MIN		12	/* up to client */
 
+/*
+ * evict: end another client, as if its process had unmapped its area: its requests are ENOTCONN,
+ * what it slept in and polled returns, its holds, claims and subscriptions go, its slots are the
+ * host's. Before these it loses all pages of the pool that it has mapped: it reads zeros there, and what
+ * it writes nobody sees, so it gets no signal. It need not run for that, and costs nobody anything
+ * afterwards. What it has mapped of payloads stays mapped: contents that it held may be replaced
+ * under its eyes. When the request is answered all this is done.
+ *
+ * For the pool's owner, and CAP_SYS_ADMIN in the user namespace in which it was made (EPERM).
+ * ESTALE: that incarnation has ended. The daemon cannot take away what a live process has mapped:
+ * EOPNOTSUPP.
+ *
+ * With WHY it ends nobody, and says why the client of this file was ended (the file's own mm may
+ * ask, also when its client has ended); client, incarnation and reason are 0 then.
+ */
+enum xmem_reason {
+	XMEM_REASON_NONE = 0,		/* nobody but the client itself has ended it, if it has */
+	XMEM_REASON_EVICTED = 1,	/* by evict */
+	XMEM_REASON_DRAINED = 2,	/* by drain */
+	XMEM_REASON_LIMBO = 3,		/* it kept too much that others wanted back */
+};
+#define XMEM_EVICT_WHY	(1u << 0)
+struct xmem_evict_request {
+	__u32 size;
+	__u32 flags;			/* XMEM_EVICT_* */
+	__u32 client;			/* client id, not the caller's own (EINVAL) */
+	__u32 reason;			/* in: EVICTED or LIMBO, for the client and for traces;
+					 * WHY: 0; out: enum xmem_reason */
+	__u64 incarnation;		/* of that client */
+	__u32 reserved;			/* must be 0 */
+	__u32 reserved1;
+};
+#define XMEM_EVICT_MIN		24	/* up to incarnation */
+
+/*
+ * drain: nobody joins the pool any more (ESHUTDOWN), by name or by a descriptor. Its clients go on;
+ * with the last of them, and the last descriptor of the pool, it is gone, and then its name is
+ * free. This cannot be undone; to drain once more is allowed. For whom evict is for.
+ *
+ * EVICT: all clients but those of the caller's mm are ended, with reason DRAINED, as by evict;
+ * EOPNOTSUPP (daemon): nothing has changed.
+ */
+#define XMEM_DRAIN_EVICT	(1u << 0)
+struct xmem_drain_request {
+	__u32 size;
+	__u32 flags;			/* XMEM_DRAIN_* */
+	__u32 evicted;			/* in: 0; out: how many clients have been ended */
+	__u32 reserved;			/* must be 0 */
+};
+#define XMEM_DRAIN_MIN		12	/* up to evicted */
+
 #define XMEM_IOC_JOIN		_IO(XMEM_IOC_TYPE, 0x00)
 #define XMEM_IOC_POOL_FD	_IO(XMEM_IOC_TYPE, 0x01)
 #define XMEM_IOC_ATTACH		_IO(XMEM_IOC_TYPE, 0x02)
@@ -937,6 +997,8 @@ struct xmem_client_request {
 #define XMEM_IOC_ACCESS		_IO(XMEM_IOC_TYPE, 0x13)
 #define XMEM_IOC_QUOTA		_IO(XMEM_IOC_TYPE, 0x14)
 #define XMEM_IOC_CLIENT		_IO(XMEM_IOC_TYPE, 0x15)
+#define XMEM_IOC_EVICT		_IO(XMEM_IOC_TYPE, 0x16)
+#define XMEM_IOC_DRAIN		_IO(XMEM_IOC_TYPE, 0x17)
 
 /* The daemon's datagrams, both ways; descriptors travel as SCM_RIGHTS. */
 struct xmem_message {

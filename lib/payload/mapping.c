@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../died.h"
 #include "../gpu/bury.h"
 #include "../request.h"
 #include "payload.h"
@@ -236,12 +237,16 @@ static struct xl_mapping *take_stale(struct xmem_pool *pool, u32 pass)
 static void unmap_beyond(struct xmem_pool *pool, u32 most)
 {
 	u64 gone = xm_load_acquire(&pool->map.pool->payloads_gone);
-	struct xl_mapping *stale;
+	struct xl_mapping *stale = NULL;
+	u32 pass;
 
 	if (likely(gone - __atomic_load_n(&pool->mappings.gone, __ATOMIC_RELAXED) <= most))
 		return;
 	xl_lock(&pool->lock);
-	stale = take_stale(pool, mark_attached(pool));
+	pass = mark_attached(pool);
+	/* A client that has been ended reads zeros: what it has mapped stays for its program. */
+	if (!xl_client_is_over(pool))
+		stale = take_stale(pool, pass);
 	__atomic_store_n(&pool->mappings.gone, gone, __ATOMIC_RELAXED);
 	xl_unlock(&pool->lock);
 	let_go(pool, stale);

@@ -396,7 +396,7 @@ daemon_without_proc() {
 help_of_each_command() {
 	local command commands
 	commands=$(xmem help | sed -n 's/^  \([a-z]*\) .*/\1/p')
-	same 'list stat clients holders claims limits gpu backend version help' \
+	same 'list stat clients holders claims limits evict drain gpu backend version help' \
 		"$(xargs <<<"$commands")" || return
 	for command in $commands; do
 		[[ $(xmem help "$command") == "Usage: xmem $command"* ]] &&
@@ -433,7 +433,7 @@ help_and_version() {
 	local first='Usage: xmem COMMAND [ARGUMENT]...'
 	same "$first" "$(xmem --help | head -n 1)" && same "$first" "$(xmem -h | head -n 1)" &&
 		same "$first" "$(xmem help | head -n 1)" &&
-		same 10 "$(xmem help | grep -cE '^  [a-z]+ ')" &&
+		same 12 "$(xmem help | grep -cE '^  [a-z]+ ')" &&
 		same "$(xmem version)" "$(xmem --version)" && same "$(xmem version)" "$(xmem -V)" &&
 		[[ $(xmem version) =~ ^xmem\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
 }
@@ -512,6 +512,32 @@ gpus_of_a_pool() {
 		list)" || result=1
 	echo kill >&"$other_in"
 	other_says killed && buffers_are_on_their_gpus limbo || result=1
+	end_other && return $result
+}
+
+# Another scene, for all that are in it go.
+clients_are_evicted_and_pools_drained() {
+	local result=0 first left
+	set_other || return
+	first=$(json '.clients[0].client' clients other)
+	left=$(json '.clients | length' clients other)
+	refuses 2 "evict: CLIENT is a number, not 'x'" xmem evict other x || result=1
+	refuses 2 "evict: the arguments are '\[--json\] POOL CLIENT'" xmem evict other || result=1
+	refuses 2 "evict: there is no option --evict" xmem evict other 0 --evict || result=1
+	refuses 1 "no pool 'no-such'" xmem evict no-such 0 || result=1
+	if [ "$backend" = kernel ]; then
+		same "[\"kernel\",$first]" "$(json '[.backend, .evicted[0].client]' \
+			evict other "$first")" || result=1
+		same $((left - 1)) "$(json '.clients | length' clients other)" || result=1
+		same "0 $((left - 1))" "$(cells drain other --evict)" || result=1
+		refuses 1 "there is no pool 'other'" xmem clients other || result=1
+	else
+		refuses 1 "live process" xmem evict other "$first" || result=1
+		refuses 1 "live process" xmem drain --evict other || result=1
+		same "[$left,0]" "$(json '.drained[0] | [.clients, .evicted]' drain other)" ||
+			result=1
+		refuses 1 "drained" xmem clients other || result=1
+	fi
 	end_other && return $result
 }
 
@@ -622,6 +648,7 @@ for name in list_has_named_and_anonymous list_as_a_table table_is_aligned \
 	help_of_each_command manual_has_what_help_has help_of_claims_says_what_its_columns_count \
 	help_and_version \
 	gpus_of_the_fake_driver gpus_as_a_table no_gpu_and_why gpus_of_a_pool \
+	clients_are_evicted_and_pools_drained \
 	backend_is_told output_that_cannot_be_written output_into_a_pipe_without_a_reader \
 	no_host_and_none_is_started no_device \
 	wrong_backend_is_said build_without_json_library \

@@ -117,6 +117,23 @@ ROW(pool_set_mode)
 	NUMBER(xmem_pool_set_mode(stage.writer, 0600, XMEM_GID_SAME));
 }
 
+/* The stage's pools stay: one that is made for this is drained. */
+ROW(pool_drain)
+{
+	struct xmem_pool *pool = HANDLE(xmem_pool_open(NULL, NULL), 0);
+
+	if (!pool)
+		return;
+	NUMBER(xmem_pool_drain(pool, 0));
+	xmem_pool_close(pool);
+}
+
+ROW(pool_evict)
+{
+	SAME(xmem_pool_evict(stage.writer, xmem_pool_client(stage.writer), 1), -EINVAL);
+	SAME(xmem_pool_evict(stage.writer, xmem_pool_client(stage.reader), 1 << 20), -ESTALE);
+}
+
 ROW(pool_close)
 {
 	struct xmem_pool *pool = HANDLE(xmem_pool_open(stage.name, NULL), 0);

@@ -3,6 +3,8 @@
  * Handles: they can be moved and not copied, drop what they own once, and an empty one is an
  * error and no crash.
  */
+#include <cstring>
+
 #include "test.hpp"
 
 template <class T> constexpr bool is_move_only()
@@ -143,6 +145,8 @@ TEST(empty_handles_are_errors)
 	THROWS(EINVAL, pool.poll_fd());
 	THROWS(EINVAL, pool.fd());
 	THROWS(EINVAL, pool.set_mode(0600));
+	THROWS(EINVAL, pool.evict(0, 1));
+	THROWS(EINVAL, pool.drain());
 	THROWS(EINVAL, pool.client());
 	THROWS(EINVAL, pool.stat());
 	THROWS(EINVAL, pool.client_info(0));
@@ -189,4 +193,27 @@ TEST(descriptors_are_narrowed_and_modes_changed)
 	s.writer.set_mode(XMEM_MODE_STRICT | 0600, getegid());
 	THROWS(EINVAL, s.writer.set_mode(0200));
 	CODE(EINVAL, s.writer.set_mode(0700, XMEM_GID_SAME, code));
+}
+
+TEST(clients_are_evicted_and_pools_drained)
+{
+	scene s;
+	const std::uint32_t id = s.reader.client();
+	const std::uint64_t incarnation = s.writer.client_info(id).incarnation;
+	const xmem::descriptor fd = s.writer.fd();
+
+	CODE(EINVAL, s.writer.evict(s.writer.client(), 1, code));
+	THROWS(EINVAL, s.writer.evict(id, 0));
+	THROWS(ESTALE, s.writer.evict(id, incarnation + 100));
+	if (!std::strcmp(s.writer.backend(), "daemon")) {
+		THROWS(EOPNOTSUPP, s.writer.evict(id, incarnation));
+		THROWS(EOPNOTSUPP, s.writer.drain(XMEM_DRAIN_EVICTS));
+	} else {
+		s.writer.evict(id, incarnation);
+		CODE(ENOTCONN, s.reader.get(1, code));
+	}
+	CHECK(xmem::pool::join(fd.raw()));
+	CODE(EINVAL, s.writer.drain(XMEM_DRAIN_EVICTS << 1, code));
+	CHECK(s.writer.drain() == 0 && s.writer.drain(0) == 0);
+	THROWS(ESHUTDOWN, xmem::pool::join(fd.raw()));
 }

@@ -127,6 +127,27 @@ static void fill_quota(struct actor *a, union xm_request *r)
 		r->quota.quota = chance(a) % (XMEM_QUOTA_CLIENT_POLLS + 2);
 }
 
+/* Seldom: each ends an actor's client, or its pool for all who come. */
+static void fill_evict(struct actor *a, union xm_request *r)
+{
+	const struct xm_map *map = &a->me->map;
+
+	if (one_in(a, 4)) {
+		r->evict.flags = XMEM_EVICT_WHY;
+		return;
+	}
+	r->evict.client = chance(a) % (one_in(a, 2) ? 4 : 16);
+	r->evict.reason = one_in(a, 2) ? XMEM_REASON_EVICTED : XMEM_REASON_LIMBO;
+	r->evict.incarnation = one_in(a, 4) && r->evict.client < map->clients ?
+		xm_load(&xm_client_row(map, r->evict.client)->incarnation) : 1 + chance(a) % 64;
+}
+
+static void fill_drain(struct actor *a, union xm_request *r)
+{
+	r->drain.flags = one_in(a, 2) ? XMEM_DRAIN_EVICT : 0;
+	r->drain.evicted = one_in(a, 16) ? 0 : 1;	/* seldom in order */
+}
+
 static void fill_pools(struct actor *a, union xm_request *r)
 {
 	r->pools.number = one_in(a, 2) ? 0 : odd_number(a);
@@ -373,6 +394,8 @@ static const struct {
 	REQUEST(ACCESS, fill_access, NULL),
 	REQUEST(QUOTA, fill_quota, NULL),
 	REQUEST(CLIENT, fill_client, NULL),
+	REQUEST(EVICT, fill_evict, NULL),
+	REQUEST(DRAIN, fill_drain, NULL),
 };
 #define KINDS	ARRAY(kinds)
 

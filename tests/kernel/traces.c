@@ -27,6 +27,7 @@ static const struct {
 	{ "xmem_wake", 1 }, { "xmem_limit", 2 }, { "xmem_client_end", 4 },
 	{ "xmem_client_bury", 4 }, { "xmem_reclaim", 1 }, { "xmem_pool_end", 2 },
 	{ "xmem_client_exited", 0 }, { "xmem_payload_open", 0 }, { "xmem_payload_close", 0 },
+	{ "xmem_client_evict", 1 },
 };
 #define EVENTS	(sizeof(expected) / sizeof(*expected))
 
@@ -107,7 +108,20 @@ static const char *wake_oneself(const struct raw *raw)
 	return raw_request(raw, XMEM_IOC_WAKE, &word) ? "wake" : NULL;
 }
 
-/* The writer ends while the reader holds its slot twice; then the reader; the keeper is last. */
+static const char *evict_reader(const struct raw *keeper, const struct scene *scene)
+{
+	struct xmem_evict_request evict = {
+		.size = sizeof(evict), .client = scene->reader, .incarnation = scene->incarnation,
+		.reason = XMEM_REASON_LIMBO,
+	};
+
+	return raw_request(keeper, XMEM_IOC_EVICT, &evict) ? "evict" : NULL;
+}
+
+/*
+ * The writer ends while the reader holds its slot twice; then the reader, which is evicted; the
+ * keeper is last.
+ */
 static const char *play(struct scene *scene)
 {
 	struct xmem_join_request join = raw_joining(NAME, XMEM_ROLE_WRITER);
@@ -130,6 +144,8 @@ static const char *play(struct scene *scene)
 	if (!why)
 		why = reach_limits();
 	raw_end(&p.writer);
+	if (!why)
+		why = evict_reader(&keeper, scene);
 	raw_end(&p.reader);
 	raw_end(&keeper);
 	if (!why && raw_pool_exists(NAME) != 0)
@@ -211,6 +227,9 @@ static void check_fields(const struct scene *scene)
 		   "clients=64 ring_entries=8\n", pool, geteuid(), NAME), 1);
 	check_line("attach-fields", lines("xmem_attach", "pool=%u client=%u payload=%llu slots=1\n",
 		   pool, scene->writer, scene->payload), 1);
+	check_line("evicted", lines("xmem_client_evict",
+				    "pool=%u client=%u incarnation=%llu reason=3\n", pool,
+				    scene->reader, (unsigned long long)scene->incarnation), 1);
 	check_line("end-of-the-owner", lines("xmem_client_end", "pool=%u client=%u incarnation=1 "
 		   "holds=0 slots=1 duration_ns=", pool, scene->writer), 1);
 	check_duration(scene, pool);

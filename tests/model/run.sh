@@ -62,6 +62,8 @@ close_calls.pml -               LOOKFIRST WAITFIRST NOWAIT NOKICK KICKFIRST NOWA
 				COUNTFIRST UNCOUNTED
 opened.pml     -               NOTELATE CLOSEFIRST LATEOPEN ENDCLOSES UNDOALL FREEFIRST NOWAKE \
 				LOOKFIRST
+strangers.pml  -                NOCHECK HOLDFIRST
+evict.pml      -               COPYFIRST NODRAIN
 quarantine.pml -               BITLATE ENDDROPS NEVER
 quarantine.pml UPGRADE         BITLATE NEVER ENDFREES
 END

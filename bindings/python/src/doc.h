@@ -198,6 +198,14 @@
 	"_set_mode($self, mode, gid, /)\n--\n\n" \
 	"Change who may join from now on; 0 and GID_SAME: as it is.\n" \
 	"Raises NotPermitted, Error (EINVAL, EOPNOTSUPP), Released."
+#define XP_DOC_pool_evict \
+	"_evict($self, client, incarnation, /)\n--\n\n" \
+	"End another client.\n" \
+	"Raises NotPermitted, Stale, Error (EINVAL, EOPNOTSUPP), Released."
+#define XP_DOC_pool_drain \
+	"_drain($self, flags, /)\n--\n\n" \
+	"Let nobody join any more; flags: XMEM_DRAIN_*. How many clients that has ended.\n" \
+	"Raises NotPermitted, Error (EOPNOTSUPP), Released."
 #define XP_DOC_pool_subscribe \
 	"_subscribe($self, flags=0, publisher=0, timeout=None, history=0, depth=0, label=None)\n" \
 	"--\n\n" \

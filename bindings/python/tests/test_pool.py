@@ -382,6 +382,32 @@ def test_modes_say_who_may_join() -> None:
         xmem.BufferPool(name, group="no-such-group-here")
 
 
+def test_evict_and_drain() -> None:
+    name = fresh_name()
+    with xmem.BufferPool(name, writer=True) as pool, xmem.BufferPool(name) as other:
+        info = pool.client_info(other.client)
+        with pytest.raises(xmem.Error, match="evict: client") as refused:
+            pool.evict(pool.client_info(pool.client))
+        assert refused.value.errno == errno.EINVAL
+        if pool.backend == "daemon":
+            with pytest.raises(xmem.Error, match="live process") as refused:
+                pool.evict(info)
+            assert refused.value.errno == errno.EOPNOTSUPP
+            with pytest.raises(xmem.Error, match="live process") as refused:
+                pool.drain(evict=True)
+            assert refused.value.errno == errno.EOPNOTSUPP
+        else:
+            pool.evict(info)
+            with pytest.raises(xmem.Stale):
+                pool.evict(info)
+        assert pool.drain() == 0
+        with pytest.raises(xmem.Error, match="drained") as refused:
+            xmem.BufferPool(name)
+        assert refused.value.errno == errno.ESHUTDOWN
+    with xmem.BufferPool(name) as pool:
+        assert pool.stat().clients == 1
+
+
 def test_reopen_is_a_second_client() -> None:
     with pair() as (writer, _), writer.reopen() as second:
         assert type(second) is xmem.BufferPool and second.name == writer.name

@@ -258,6 +258,8 @@ MODE_STRICT: Final = 512
 #: demand_bytes: xmem_acquire makes no buffers
 NO_DEMAND: Final = 18446744073709551615
 GID_SAME: Final = 4294967295
+#: end all clients but those of this process
+DRAIN_EVICTS: Final = 1
 #: in place of a client id: no client
 NOBODY: Final = 4294967295
 #: pixels
@@ -330,12 +332,12 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_send",
     ),
     "EACCES": (
-        "xmem_pool_open", "xmem_data", "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_pool_fd",
-        "xmem_pool_fd_narrow", "xmem_copy", "xmem_copy_bytes", "xmem_data_private",
-        "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view",
-        "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on",
-        "xmem_copy_to_cpu_on", "xmem_copy_to_device_on", "xmem_host_query", "xmem_limit_next",
-        "xmem_pool_next", "xmem_attach_fd",
+        "xmem_pool_open", "xmem_data", "xmem_get", "xmem_pool_open_fd", "xmem_pool_reopen",
+        "xmem_pool_fd", "xmem_pool_fd_narrow", "xmem_add_ref", "xmem_copy", "xmem_copy_bytes",
+        "xmem_data_private", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view",
+        "xmem_cuda_image_view", "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device",
+        "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on", "xmem_copy_to_device_on",
+        "xmem_host_query", "xmem_limit_next", "xmem_pool_next", "xmem_attach_fd",
     ),
     "EAGAIN": (
         "xmem_receive", "xmem_receive_any", "xmem_acquire", "xmem_get", "xmem_get_slot",
@@ -399,12 +401,13 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_pool_open", "xmem_cancel", "xmem_subscribe", "xmem_receive", "xmem_receive_any",
         "xmem_preallocate", "xmem_acquire", "xmem_publish", "xmem_publisher",
         "xmem_publisher_label", "xmem_subscription_publisher", "xmem_pool_open_fd",
-        "xmem_pool_reopen", "xmem_pool_fd_narrow", "xmem_pool_set_mode", "xmem_pool_client",
-        "xmem_set_ref_count", "xmem_offer_for", "xmem_get_slot", "xmem_claims", "xmem_copy",
-        "xmem_copy_bytes", "xmem_cuda_query", "xmem_cuda_device_query", "xmem_preallocate_cuda",
-        "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
-        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_cuda_device", "xmem_copy_to_cuda",
-        "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
+        "xmem_pool_reopen", "xmem_pool_fd_narrow", "xmem_pool_set_mode", "xmem_pool_evict",
+        "xmem_pool_drain", "xmem_pool_client", "xmem_set_ref_count", "xmem_offer_for",
+        "xmem_get_slot", "xmem_claims", "xmem_copy", "xmem_copy_bytes", "xmem_cuda_query",
+        "xmem_cuda_device_query", "xmem_preallocate_cuda", "xmem_acquire_cuda",
+        "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view",
+        "xmem_cuda_image_view", "xmem_cuda_device", "xmem_copy_to_cuda", "xmem_copy_to_cpu",
+        "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
         "xmem_copy_to_device_on", "xmem_publish_on", "xmem_wait_on", "xmem_wait_contents",
         "xmem_release_on", "xmem_pool_stat", "xmem_pool_client_info", "xmem_pool_slot_info",
         "xmem_pool_device_info", "xmem_pool_holds", "xmem_host_query", "xmem_limit_next",
@@ -485,10 +488,10 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_attach_cuda", "xmem_preallocate_with", "xmem_attach_fd", "xmem_get_mut",
     ),
     "ENOTCONN": (
-        "xmem_data", "xmem_publish", "xmem_set_ref_count", "xmem_claims", "xmem_copy",
-        "xmem_copy_bytes", "xmem_data_private", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
-        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_copy_to_cuda", "xmem_copy_to_cpu",
-        "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
+        "xmem_data", "xmem_publish", "xmem_pool_evict", "xmem_pool_drain", "xmem_set_ref_count",
+        "xmem_claims", "xmem_copy", "xmem_copy_bytes", "xmem_data_private", "xmem_cuda_ptr",
+        "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_copy_to_cuda",
+        "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
         "xmem_copy_to_device_on", "xmem_publish_on", "xmem_wait_on", "xmem_wait_contents",
         "xmem_limit_next", "xmem_send",
     ),
@@ -497,7 +500,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "EOPNOTSUPP": (
         "xmem_pool_open", "xmem_subscribe", "xmem_pool_open_fd", "xmem_pool_reopen",
-        "xmem_pool_set_mode", "xmem_preallocate_cuda", "xmem_get_mut",
+        "xmem_pool_set_mode", "xmem_pool_evict", "xmem_pool_drain", "xmem_preallocate_cuda",
+        "xmem_get_mut",
     ),
     "EOVERFLOW": (
         "xmem_receive", "xmem_receive_any", "xmem_publish", "xmem_get", "xmem_clone",
@@ -513,14 +517,14 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     "EPERM": (
         "xmem_pool_open", "xmem_preallocate", "xmem_acquire", "xmem_data_mut", "xmem_publish",
         "xmem_clone", "xmem_buffer_metadata_mut", "xmem_pool_open_fd", "xmem_pool_reopen",
-        "xmem_pool_set_mode", "xmem_set_ref_count", "xmem_offer_for", "xmem_forget",
-        "xmem_void_claims", "xmem_copy", "xmem_copy_bytes", "xmem_data_private",
-        "xmem_preallocate_cuda", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr_mut",
-        "xmem_copy_to_cuda", "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
-        "xmem_copy_to_device_on", "xmem_publish_on", "xmem_release_on", "xmem_host_query",
-        "xmem_limit_next", "xmem_pool_next", "xmem_preallocate_with", "xmem_trim",
-        "xmem_attach_fd", "xmem_get_mut", "xmem_forward", "xmem_send", "xmem_retract",
-        "xmem_describe_tensor", "xmem_describe_image", "xmem_describe_content",
+        "xmem_pool_set_mode", "xmem_pool_evict", "xmem_pool_drain", "xmem_set_ref_count",
+        "xmem_offer_for", "xmem_forget", "xmem_void_claims", "xmem_copy", "xmem_copy_bytes",
+        "xmem_data_private", "xmem_preallocate_cuda", "xmem_acquire_cuda", "xmem_attach_cuda",
+        "xmem_cuda_ptr_mut", "xmem_copy_to_cuda", "xmem_copy_to_device", "xmem_copy_to_cuda_on",
+        "xmem_copy_to_cpu_on", "xmem_copy_to_device_on", "xmem_publish_on", "xmem_release_on",
+        "xmem_host_query", "xmem_limit_next", "xmem_pool_next", "xmem_preallocate_with",
+        "xmem_trim", "xmem_attach_fd", "xmem_get_mut", "xmem_forward", "xmem_send",
+        "xmem_retract", "xmem_describe_tensor", "xmem_describe_image", "xmem_describe_content",
         "xmem_describe_time",
     ),
     "EPIPE": (
@@ -540,12 +544,12 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_image_view", "xmem_tensor_check",
     ),
     "ESHUTDOWN": (
-        "xmem_publish", "xmem_set_ref_count", "xmem_publish_on", "xmem_wait_contents",
-        "xmem_send",
+        "xmem_pool_open", "xmem_publish", "xmem_pool_open_fd", "xmem_pool_reopen",
+        "xmem_set_ref_count", "xmem_publish_on", "xmem_wait_contents", "xmem_send",
     ),
     "ESTALE": (
-        "xmem_subscribe", "xmem_get", "xmem_add_ref", "xmem_drop_ref", "xmem_claims",
-        "xmem_void_claims", "xmem_retract",
+        "xmem_subscribe", "xmem_get", "xmem_pool_evict", "xmem_add_ref", "xmem_drop_ref",
+        "xmem_claims", "xmem_void_claims", "xmem_retract",
     ),
     "ETIMEDOUT": (
         "xmem_subscribe", "xmem_receive", "xmem_receive_any", "xmem_acquire", "xmem_acquire_cuda",

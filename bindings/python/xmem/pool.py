@@ -11,7 +11,9 @@ import weakref
 from typing import Any, Self
 
 from . import _core, aio, holders, reduce, unread
-from ._constants import GID_SAME, NO_DEMAND, MayFlags, MemoryFlags, OpenFlags, SubscribeFlags
+from ._constants import (
+    DRAIN_EVICTS, GID_SAME, NO_DEMAND, MayFlags, MemoryFlags, OpenFlags, SubscribeFlags,
+)
 from .arguments import sized, wanted
 from .cuda import CudaPool
 from .errors import Limit, NotFound, TimedOut, WouldBlock
@@ -161,6 +163,23 @@ class BufferPool(CudaPool):
         if mode is not None and not mode:
             raise ValueError("mode is None, which leaves it as it is, or bits such as 0o640, not 0")
         self._set_mode(0 if mode is None else mode, _gid(group, GID_SAME))
+
+    def evict(self, client: _core.ClientInfo) -> None:
+        """End another client, as client_info() gave it, whether it runs, is stopped or hangs.
+
+        What it held is free then. Its process gets no signal: its calls in the pool raise
+        Released (ENOTCONN). Raises NotPermitted if the pool is another user's, Stale if that
+        client has ended, Error (EOPNOTSUPP): xmemd is the host, which cannot do that.
+        """
+        self._evict(client.id, client.incarnation)
+
+    def drain(self, *, evict: bool = False) -> int:
+        """Let nobody join the pool any more; evict: end all clients of other processes, too.
+
+        Returns how many these were. The pool is gone when the last client has left. Raises
+        NotPermitted and Error (EOPNOTSUPP) as evict does, and then nothing has changed.
+        """
+        return self._drain(DRAIN_EVICTS if evict else 0)
 
     def reopen(self) -> Self:
         """Join anew: in a forked child, after the host has gone, or as a second client.

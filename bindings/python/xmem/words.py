@@ -33,6 +33,8 @@ WORDS = {
     "it is XMEM_MAY_READ, XMEM_MAY_WRITE, or both": "say reader=True, writer=True, or both",
     "xmem_pool_fd_narrow": "narrow_fd",
     "xmem_pool_set_mode": "set_mode",
+    "xmem_pool_evict": "evict",
+    "xmem_pool_drain": "drain",
     "XMEM_OPEN_INHERIT": "inherit=True",
     "XMEM_SUBSCRIBE_PUBLISHER": "publisher=",
     "XMEM_SUBSCRIBE_WAITS": "waits=True",

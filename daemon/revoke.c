@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Ending other clients, and closing a pool. Every client is of the daemon's user, so each is its
+ * pool's owner. But a client has all pages mapped, and from a live process nobody can take them
+ * away: so it is refused to end one (EOPNOTSUPP). Who has to can end the process.
+ */
+#include "core/revoke.h"
+#include "daemon.h"
+
+int xd_evict_serve(struct xd_call *call)
+{
+	struct xmem_evict_request *request = &call->request.evict;
+	const struct xd_connection *from = call->from;
+	int err;
+
+	if (!from->pool)
+		return -ENOTCONN;
+	err = xm_evict_check(&from->pool->host.map, from->client, request);
+	if (err)
+		return err;
+	/* Nobody evicts, so a client that can ask has not been. */
+	if (request->flags & XMEM_EVICT_WHY)
+		return 0;
+	return -EOPNOTSUPP;
+}
+
+int xd_drain_serve(struct xd_call *call)
+{
+	const struct xmem_drain_request *request = &call->request.drain;
+	int err = xm_drain_check(request);
+
+	if (!err && request->flags & XMEM_DRAIN_EVICT)
+		err = -EOPNOTSUPP;
+	if (!err)
+		call->from->pool->drained = true;
+	return err;
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Requests: evict, by which the pool's owner or an administrator ends another client, and drain, by
+ * which nobody joins the pool any more. leave.c ends clients; here is who may, and whom.
+ */
+#include "core/revoke.h"
+#include "xk.h"
+
+/* The caller asks by its file why its client was ended; mostly, after it has been. */
+static int xk_evict_why(const struct xk_client *client, struct xmem_evict_request *request)
+{
+	if (client->mm != current->mm)
+		return -EPERM;
+	request->reason = smp_load_acquire(&client->ended) ? client->reason : XMEM_REASON_NONE;
+	return 0;
+}
+
+/* May this client end others? */
+static int xk_evict_permit(const struct xk_client *client)
+{
+	int err = xk_client_check(client);
+
+	if (err)
+		return err;
+	return xk_access_administers(client->pool) ? 0 : -EPERM;
+}
+
+int xk_evict_begin(struct xk_call *call)
+{
+	struct xmem_evict_request *request = &call->u.evict;
+	struct xk_client *me = call->client, *client;
+	bool first;
+	int err;
+
+	if (!me)
+		return -ENOTCONN;
+	err = request->flags & XMEM_EVICT_WHY ? 0 : xk_evict_permit(me);
+	if (!err)
+		err = xm_evict_check(&me->pool->host.map, me->id, request);
+	if (err)
+		return err;
+	if (request->flags & XMEM_EVICT_WHY)
+		return xk_evict_why(me, request);
+	client = xk_client_of(me->pool, xm_index(request->client, me->pool->host.map.clients));
+	if (!client)
+		return -ESTALE;
+	first = xk_client_evict(client, request->incarnation, request->reason);
+	xk_client_put(client);
+	if (!first)
+		return -ESTALE;
+	xk_reap_wait(me->pool);
+	return 0;
+}
+
+/* All but those of the caller's own process. Nobody comes meanwhile: the pool is drained. */
+static u32 xk_evict_others(const struct xk_client *me)
+{
+	struct xk_pool *pool = me->pool;
+	struct xk_client *client;
+	u32 c, evicted = 0;
+
+	for (c = 0; c < pool->host.map.clients; c++) {
+		client = xk_client_of(pool, c);
+		if (!client)
+			continue;
+		if (client->mm != me->mm)
+			evicted += xk_client_evict(client, 0, XMEM_REASON_DRAINED);
+		xk_client_put(client);
+	}
+	return evicted;
+}
+
+int xk_drain_begin(struct xk_call *call)
+{
+	struct xmem_drain_request *request = &call->u.drain;
+	struct xk_client *me = call->client;
+	int err = xm_drain_check(request) ?: xk_evict_permit(me);
+
+	if (!err)
+		err = xk_client_lock(me);
+	if (err)
+		return err;
+	WRITE_ONCE(me->pool->drained, true);
+	mutex_unlock(&me->pool->lock);
+	if (!(request->flags & XMEM_DRAIN_EVICT))
+		return 0;
+	request->evicted = xk_evict_others(me);
+	if (request->evicted)
+		xk_reap_wait(me->pool);
+	return 0;
+}

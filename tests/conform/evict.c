@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Ending other clients, and closing a pool: an evicted client holds nothing (P2), whether it runs,
+ * sleeps or is stopped; it gets no signal, and is told; what it has published stays whole for who
+ * holds it (P1); and only the pool's owner and an administrator may do it (P4).
+ */
+#include <poll.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+#define BYTES	4096
+#define BUFFERS	4
+
+static bool says(const char *words)
+{
+	const char *why = "";
+
+	xmem_peek_last_error(&why);
+	return strstr(why, words);
+}
+
+static uint64_t incarnation_of(struct xmem_pool *pool, unsigned int client)
+{
+	struct xmem_client_info info = { .size = sizeof(info) };
+
+	WORKED(xmem_pool_client_info(pool, client, &info));
+	return info.incarnation;
+}
+
+static int evict(struct xmem_pool *pool, unsigned int client)
+{
+	return xmem_pool_evict(pool, client, incarnation_of(pool, client));
+}
+
+/* ---- what it means for the victim ---- */
+
+struct scene {
+	const char *name;
+	uint64_t token[BUFFERS];
+};
+
+static bool get_is_over(struct xmem_pool *pool, uint64_t token)
+{
+	CHECK(!xmem_get(pool, token));
+	return xmem_peek_last_error(NULL) == -ENOTCONN;
+}
+
+/*
+ * Every call of a client that is over is ENOTCONN, and the process goes on. What asks the host
+ * says so at once; what looks into the pages, when they have gone.
+ */
+static void check_it_is_over(struct xmem_pool *pool, uint64_t token, const char *word)
+{
+	EVENTUALLY(get_is_over(pool, token));
+	CHECK(says(word));
+	REFUSED(xmem_subscribe(pool, NULL), ENOTCONN);
+	CHECK(says(word));
+	SAME(xmem_pool_drain(pool, 0), -ENOTCONN);
+	xmem_pool_close(pool);
+}
+
+static void hold_all(void *argument)
+{
+	struct scene *scene = argument;
+	struct xmem_pool *pool = open_reader(scene->name);
+	struct xmem_buffer *held[BUFFERS];
+	struct xmem_pool_info stat = { .size = sizeof(stat) };
+	const volatile uint64_t *contents;
+	unsigned int i;
+
+	for (i = 0; i < BUFFERS; i++) {
+		held[i] = xmem_get(pool, scene->token[i]);
+		CHECK(held[i]);
+	}
+	contents = xmem_data(held[0]);
+	CHECK(contents);
+	/* A file has gone; now it knows that. */
+	WORKED(xmem_pool_stat(pool, &stat));
+	tell_parent(xmem_pool_client(pool));
+	hear_parent();
+	/* By the zeros that it reads all have gone. But what it has is still mapped. */
+	xmem_pool_stat(pool, &stat);
+	CHECK(*contents || !*contents);
+	for (i = 0; i < BUFFERS; i++)
+		xmem_release(held[i]);
+	check_it_is_over(pool, scene->token[0], "xmem evict");
+	/* It is not excluded: it may come anew. */
+	pool = open_reader(scene->name);
+	SAME(stat_of(pool).clients, 2);
+}
+
+TEST(P2_an_evicted_client_that_is_stopped_holds_nothing)
+{
+	struct xmem_buffer *kept[BUFFERS], *free[BUFFERS];
+	struct scene scene = { .name = new_name() };
+	struct xmem_pool *writer = open_writer(scene.name, BUFFERS, BYTES);
+	struct child *child;
+	unsigned int client, i;
+
+	kernel_only("the daemon cannot take pages from a live process");
+	xmem_pool_close(open_writer(scene.name, 1, BYTES));
+	EVENTUALLY(stat_of(writer).clients == 1);
+	for (i = 0; i < BUFFERS; i++)
+		scene.token[i] = publish_kept(writer, i + 1, &kept[i]);
+	child = spawn(hold_all, &scene);
+	client = hear(child);
+	for (i = 0; i < BUFFERS; i++)
+		xmem_release(kept[i]);
+	stop_child(child);
+	REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);
+	WORKED(evict(writer, client));
+	for (i = 0; i < BUFFERS; i++) {
+		free[i] = xmem_acquire(writer, BYTES, 0);
+		CHECK(free[i]);
+	}
+	check_quiet(writer, 1);
+	SAME(xmem_pool_evict(writer, client, 2), -ESTALE);
+	continue_child(child);
+	tell(child, 0);
+	finish_child(child);
+	for (i = 0; i < BUFFERS; i++)
+		xmem_release(free[i]);
+	xmem_pool_close(writer);
+}
+
+/* ---- who sleeps and polls ---- */
+
+static void sleep_for_ever(void *argument)
+{
+	struct scene *scene = argument;
+	struct xmem_pool *pool = open_reader(scene->name);
+	struct xmem_subscription *all = xmem_subscribe(pool, NULL);
+	struct pollfd look = { .fd = xmem_pool_poll_fd(pool), .events = POLLIN };
+
+	CHECK(all && look.fd >= 0);
+	tell_parent(xmem_pool_client(pool));
+	SAME(poll(&look, 1, -1), 1);
+	CHECK(look.revents & POLLHUP);
+	REFUSED(xmem_receive(all, XMEM_FOREVER), ENOTCONN);
+	check_it_is_over(pool, 1, "xmem evict");
+}
+
+static void receive_for_ever(void *argument)
+{
+	struct scene *scene = argument;
+	struct xmem_pool *pool = open_reader(scene->name);
+	struct xmem_subscription *all = xmem_subscribe(pool, NULL);
+
+	CHECK(all);
+	tell_parent(xmem_pool_client(pool));
+	REFUSED(xmem_receive(all, XMEM_FOREVER), ENOTCONN);
+	check_it_is_over(pool, 1, "xmem evict");
+}
+
+TEST(P9_an_evicted_client_that_sleeps_is_told)
+{
+	struct scene scene = { .name = new_name() };
+	struct xmem_pool *writer = open_writer(scene.name, BUFFERS, BYTES);
+	struct child *children[2];
+	unsigned int i;
+
+	kernel_only("the daemon cannot take pages from a live process");
+	children[0] = spawn(sleep_for_ever, &scene);
+	children[1] = spawn(receive_for_ever, &scene);
+	for (i = 0; i < 2; i++)
+		WORKED(evict(writer, hear(children[i])));
+	for (i = 0; i < 2; i++)
+		finish_child(children[i]);
+	check_quiet(writer, 1);
+	xmem_pool_close(writer);
+}
+
+/* ---- who publishes meanwhile ---- */
+
+static void publish_until_it_is_over(void *argument)
+{
+	struct scene *scene = argument;
+	struct xmem_pool *pool = open_writer(scene->name, BUFFERS, BYTES);
+	struct xmem_buffer *buffer;
+	uint64_t stamp = 0;
+	int err = 0;
+
+	tell_parent(xmem_pool_client(pool));
+	while (!err) {
+		buffer = xmem_acquire(pool, BYTES, 0);
+		if (!buffer) {
+			err = xmem_peek_last_error(NULL);
+			err = err == -EAGAIN ? 0 : err;
+			continue;
+		}
+		fill(buffer, ++stamp);
+		err = xmem_publish(buffer, NULL, NULL);
+	}
+	SAME(err, -ENOTCONN);
+	check_it_is_over(pool, 1, "xmem evict");
+}
+
+/* What was received before its publisher was evicted stays what it is, whoever comes then. */
+TEST_WITHIN(P1_what_an_evicted_publisher_has_published_stays, 60)
+{
+	struct scene scene = { .name = new_name() };
+	struct xmem_pool *owner = open_writer(scene.name, 2, BYTES), *next;
+	unsigned int rounds = scaled(40), i, held;
+	uint64_t random = seed();
+
+	kernel_only("the daemon cannot take pages from a live process");
+	while (rounds--) {
+		struct child *child = spawn(publish_until_it_is_over, &scene);
+		unsigned int victim = hear(child), count = 2 + random_next(&random) % 30;
+		struct xmem_subscription *from = follow(owner, victim, 0);
+		struct xmem_buffer *kept[2];
+		uint64_t stamp[2];
+
+		for (i = 0; i < count; i++)
+			xmem_release(receive_one(from));
+		for (held = 0; held < 2; held++) {
+			kept[held] = receive_one(from);
+			stamp[held] = stamp_of(kept[held]);
+		}
+		WORKED(evict(owner, victim));
+		next = open_writer(scene.name, BUFFERS, BYTES);
+		for (i = 0; i < 2 * BUFFERS; i++)
+			publish_stamp(next, 1ULL << 40 | i);
+		for (held = 0; held < 2; held++) {
+			SAME(stamp_of(kept[held]), stamp[held]);
+			xmem_release(kept[held]);
+		}
+		/* What it had published and nobody has received yet is there, whole. */
+		for (;;) {
+			struct xmem_buffer *left = xmem_receive(from, 0);
+
+			if (!left)
+				break;
+			CHECK(stamp_of(left) > stamp[1]);
+			xmem_release(left);
+		}
+		SAME(xmem_peek_last_error(NULL), -EPIPE);
+		xmem_unsubscribe(from);
+		xmem_pool_close(next);
+		finish_child(child);
+		check_quiet(owner, 1);
+	}
+	xmem_pool_close(owner);
+}
+
+/* ---- its pages ---- */
+
+static __u64 *word_of(const struct raw *raw, unsigned int client)
+{
+	return &xm_ring(&raw->map, client)->reserved[0];
+}
+
+/* One publication, so that its ring stays; then it counts as fast as it can. */
+static void count_until_it_is_over(void *argument)
+{
+	struct scene *scene = argument;
+	unsigned int me;
+	struct raw raw;
+	uint64_t n;
+
+	raw_start(&raw, scene->name, XMEM_ROLE_WRITER);
+	me = raw.link.join.client;
+	tell_parent(me);
+	hear_parent();
+	xm_store(&xm_entry(&raw.map, me, 0)->position, 1);
+	xm_store_release(&xm_ring(&raw.map, me)->tail, 1);
+	tell_parent(0);
+	for (n = 1; xm_load(&raw.map.pool->host) & XMEM_HOST_ALIVE; n++)
+		xm_store(word_of(&raw, me), n);
+	raw_close(&raw);
+}
+
+static void evict_that_one(void *argument)
+{
+	struct scene *scene = argument;
+	struct xmem_pool *pool = open_reader(scene->name);
+
+	tell_parent(0);
+	WORKED(evict(pool, hear_parent()));
+	xmem_pool_close(pool);
+}
+
+/* What others have seen in its pages is in the copy by which the host goes on. */
+TEST_WITHIN(P1_pages_of_an_evicted_client_never_go_back, 60)
+{
+	struct scene scene = { .name = new_name() };
+	unsigned int rounds = scaled(100);
+	struct raw me;
+
+	kernel_only("the daemon cannot take pages from a live process");
+	raw_start(&me, scene.name, XMEM_ROLE_READER);
+	while (rounds--) {
+		struct child *victim = spawn(count_until_it_is_over, &scene);
+		struct child *owner = spawn(evict_that_one, &scene);
+		struct xmem_subscribe_request subscribe = { .size = sizeof(subscribe) };
+		struct xmem_unsubscribe_request done = { .size = sizeof(done) };
+		const struct xmem_client_row *row;
+		uint64_t last = 0, now;
+
+		subscribe.publisher = done.publisher = hear(victim);
+		row = xm_client_row(&me.map, done.publisher);
+		SAME(raw_request(&me, XMEM_IOC_SUBSCRIBE, &subscribe), 0);
+		tell(victim, 0);
+		hear(victim);
+		hear(owner);
+		tell(owner, done.publisher);
+		while (xm_load(&row->state) == XMEM_CLIENT_ALIVE) {
+			now = xm_load(word_of(&me, done.publisher));
+			CHECK(now >= last);
+			last = now;
+		}
+		finish_child(owner);
+		CHECK(xm_load(word_of(&me, done.publisher)) >= last);
+		finish_child(victim);
+		SAME(raw_request(&me, XMEM_IOC_UNSUBSCRIBE, &done), 0);
+	}
+	raw_close(&me);
+}
+
+/* ---- who may ---- */
+
+#define OWNER	2101
+#define OTHER	2102
+
+static void be(uid_t uid)
+{
+	CHECK(!setgid(uid) && !setuid(uid) && !prctl(PR_SET_DUMPABLE, 1));
+}
+
+static void own_a_pool(void *argument)
+{
+	const char *name = argument;
+	struct xmem_pool_options options = {
+		.size = sizeof(options), .flags = XMEM_OPEN_WRITER, .mode = 0666,
+	};
+	struct xmem_pool *pool;
+
+	be(OWNER);
+	pool = xmem_pool_open(name, &options);
+	CHECK(pool);
+	tell_parent(xmem_pool_client(pool));
+	WORKED(evict(pool, hear_parent()));
+	tell_parent(0);
+	hear_parent();
+	SAME(xmem_pool_drain(pool, 0), -ENOTCONN);
+	CHECK(says("xmem drain"));
+}
+
+static struct xmem_pool *join_theirs(const char *name)
+{
+	char full[64];
+
+	snprintf(full, sizeof(full), "%u/%s", OWNER, name);
+	return xmem_pool_open(full, NULL);
+}
+
+static void be_a_guest(void *argument)
+{
+	struct xmem_pool *pool;
+
+	be(OTHER);
+	pool = join_theirs(argument);
+	CHECK(pool);
+	SAME(evict(pool, 0), -EPERM);
+	CHECK(says("CAP_SYS_ADMIN"));
+	SAME(xmem_pool_drain(pool, 0), -EPERM);
+	SAME(xmem_pool_drain(pool, XMEM_DRAIN_EVICTS), -EPERM);
+	tell_parent(xmem_pool_client(pool));
+	hear_parent();
+	check_it_is_over(pool, 1, "xmem evict");
+}
+
+TEST(P4_the_owner_and_the_administrator_evict)
+{
+	const char *name = new_name();
+	struct child *owner, *guest;
+	struct xmem_pool *root;
+
+	kernel_only("the daemon is one user's");
+	if (!in_vm() || geteuid())
+		skip("the device is the whole machine's: only as root in the virtual machine");
+	CHECK(!chmod("/dev/xmem", 0666));
+	owner = spawn(own_a_pool, (void *)name);
+	SAME(hear(owner), 0);
+	guest = spawn(be_a_guest, (void *)name);
+	tell(owner, hear(guest));
+	hear(owner);
+	tell(guest, 0);
+	finish_child(guest);
+	root = join_theirs(name);
+	CHECK(root);
+	SAME(xmem_pool_drain(root, XMEM_DRAIN_EVICTS), 1);
+	SAME(stat_of(root).clients, 1);
+	tell(owner, 0);
+	finish_child(owner);
+	REFUSED(join_theirs(name), ESHUTDOWN);
+	xmem_pool_close(root);
+	EVENTUALLY(!join_theirs(name) && xmem_peek_last_error(NULL) == -ENOENT);
+}
+
+/* ---- both hosts ---- */
+
+TEST(API_evict_refuses_what_makes_no_sense)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = open_reader(name), *other = open_reader(name);
+	unsigned int id = xmem_pool_client(other), own = xmem_pool_client(pool);
+	uint64_t incarnation = incarnation_of(pool, id);
+	struct xmem_evict_request why = { .size = sizeof(why), .flags = XMEM_EVICT_WHY };
+	struct raw raw;
+
+	SAME(xmem_pool_evict(NULL, id, incarnation), -EINVAL);
+	SAME(xmem_pool_evict(pool, own, incarnation_of(pool, own)), -EINVAL);
+	SAME(xmem_pool_evict(pool, id, 0), -EINVAL);
+	SAME(xmem_pool_evict(pool, 1 << 20, incarnation), -EINVAL);
+	SAME(xmem_pool_evict(pool, id, incarnation + 1), -ESTALE);
+	SAME(xmem_pool_evict(pool, id + 1, incarnation), -ESTALE);
+	if (!on_kernel()) {
+		SAME(xmem_pool_evict(pool, id, incarnation), -EOPNOTSUPP);
+		CHECK(says("live process"));
+		SAME(xmem_pool_drain(pool, XMEM_DRAIN_EVICTS), -EOPNOTSUPP);
+	}
+	/* Nothing has changed by any of these: the raw one joins. */
+	SAME(stat_of(other).clients, 2);
+	raw_start(&raw, name, XMEM_ROLE_READER);
+	SAME(raw_request(&raw, XMEM_IOC_EVICT, &why), 0);
+	SAME(why.reason, XMEM_REASON_NONE);
+	why.client = 1;
+	SAME(raw_request(&raw, XMEM_IOC_EVICT, &why), -EINVAL);
+	why.flags = 0;
+	why.incarnation = incarnation;
+	SAME(raw_request(&raw, XMEM_IOC_EVICT, &why), -EINVAL);	/* no reason */
+	raw_close(&raw);
+	xmem_pool_close(other);
+	SAME(xmem_pool_evict(pool, id, incarnation), -ESTALE);
+	xmem_pool_close(pool);
+}
+
+TEST(API_a_drained_pool_is_joined_by_nobody)
+{
+	struct xmem_pool_options options = {
+		.size = sizeof(options), .flags = XMEM_OPEN_EXISTING,
+	};
+	const char *name = new_name();
+	struct xmem_pool *pool = open_writer(name, 2, BYTES), *reader = open_reader(name);
+	struct xmem_subscription *all = xmem_subscribe(reader, NULL);
+	int fd = xmem_pool_fd(pool), reads = xmem_pool_fd_narrow(fd, XMEM_MAY_READ);
+
+	CHECK(all && fd >= 0 && reads >= 0);
+	SAME(xmem_pool_drain(NULL, 0), -EINVAL);
+	SAME(xmem_pool_drain(pool, XMEM_DRAIN_EVICTS << 1), -EINVAL);
+	SAME(xmem_pool_drain(pool, 0), 0);
+	SAME(xmem_pool_drain(pool, 0), 0);
+	REFUSED(xmem_pool_open(name, NULL), ESHUTDOWN);
+	CHECK(says("drained"));
+	REFUSED(xmem_pool_open(name, &options), ESHUTDOWN);
+	REFUSED(xmem_pool_open_fd(fd, NULL), ESHUTDOWN);
+	REFUSED(xmem_pool_open_fd(reads, NULL), ESHUTDOWN);
+	/* Who is in it goes on. */
+	publish_stamp(pool, 7);
+	xmem_release(receive_one(all));
+	SAME(stat_of(pool).clients, 2);
+	close(fd);
+	close(reads);
+	xmem_unsubscribe(all);
+	xmem_pool_close(reader);
+	xmem_pool_close(pool);
+	/* It goes, and then this is another. */
+	options.flags = XMEM_OPEN_EXCLUSIVE;
+	EVENTUALLY((pool = xmem_pool_open(name, &options)));
+	SAME(stat_of(pool).clients, 1);
+	xmem_pool_close(pool);
+}
