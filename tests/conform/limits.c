@@ -168,7 +168,7 @@ TEST(P10_too_many_payload_files_are_named)
 	struct xmem_pool *pool;
 	unsigned int i;
 
-	daemon_only("the kernel's limit is the whole machine's");
+	daemon_only("it is about a daemon's limits; quotas.c has the kernel's");
 	use_limited_daemon(256);		/* 32 payload files */
 	pool = open_writer(new_name(), 1, BYTES);
 	for (i = 1; i < 32; i++)

@@ -377,7 +377,7 @@ TEST(P10_more_files_than_the_host_takes_are_none)
 	struct rlimit few = { 256, 256 };	/* 32 payload files */
 	struct xmem_pool *pool;
 
-	daemon_only("the kernel's limit is the whole machine's");
+	daemon_only("it is about a daemon's limits; quotas.c has the kernel's");
 	use_own_daemon();
 	CHECK(!setrlimit(RLIMIT_NOFILE, &few));
 	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);

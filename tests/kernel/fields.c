@@ -4,6 +4,10 @@
  * and what a process can write into its own pages. Which requests there are, and how long their
  * structs are, stands in core/request.c.
  */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
 #include "fields.h"
 #include "gpu.h"
 
@@ -11,6 +15,18 @@
 #define ARRAY(array)	(sizeof(array) / sizeof(*(array)))
 
 /* ---- chance ---- */
+
+u64 choose_seed(void)
+{
+	const char *given = getenv("XMEM_TEST_SEED");
+	u64 seed = given ? strtoull(given, NULL, 0) : 0;
+
+	if (!given && getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		seed = raw_now_ns();
+	printf("XMEM_TEST_SEED=0x%llx\n", (unsigned long long)seed);
+	fflush(stdout);
+	return seed;
+}
 
 u64 chance(struct actor *a)
 {
@@ -521,4 +537,24 @@ void scribble(struct actor *a)
 				xm_store(&slot->position, odd_number(a));
 		}
 	}
+}
+
+/* ---- judging ---- */
+
+void judge(const char *name, const char *trouble)
+{
+	if (trouble)
+		fail(name, "%s", trouble);
+	else
+		pass(name, "well");
+}
+
+const char *judge_pools(void)
+{
+	static char text[64];
+	unsigned int shown = raw_pools_shown(0);
+
+	if (shown)
+		snprintf(text, sizeof(text), "%u in sysfs", shown);
+	return shown ? text : NULL;
 }

@@ -2,7 +2,7 @@
 /*
  * A process that asks at random: what it has, its chance, and for each request of core/request.c
  * fields that may be right. A request that fields.c does not know is filled with what others
- * take. Nothing is asked here, and nothing judged.
+ * take. Nothing is asked here. And what both programs that ask so have in their main.
  */
 #ifndef XMEM_KERNEL_FIELDS_H
 #define XMEM_KERNEL_FIELDS_H
@@ -21,10 +21,12 @@ struct actor {
 	struct raw *me;			/* of these: who asks now; it has mapped its pool */
 	int memfd, shared, pool_fd;
 	int gpu;			/* a file of the test GPU, or -1 */
-	u32 opened;			/* memory of a GPU that was opened last; or 0 */
+	u64 opened;			/* memory of a GPU that was opened last; or 0 */
 	int polled[POLLED];		/* from POLL_FD; their clients may have ended since */
 };
 
+/* XMEM_TEST_SEED, or one of its own, which it prints. */
+u64 choose_seed(void);
 u64 chance(struct actor *a);
 bool one_in(struct actor *a, unsigned int n);
 /* A small number, an edge of what is allowed, or anything. */
@@ -47,5 +49,10 @@ void set_word(union xm_request *r, unsigned int place, u32 word);
 void garble(struct actor *a, union xm_request *r, unsigned int words);
 /* Garbage in all pages that the client may write. */
 void scribble(struct actor *a);
+
+/* A result: well, if there is no trouble. */
+void judge(const char *name, const char *trouble);
+/* In the end: NULL, or how many pools are still there. */
+const char *judge_pools(void);
 
 #endif

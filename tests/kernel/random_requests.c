@@ -16,7 +16,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
@@ -303,25 +302,6 @@ static void judge_requests(const struct deaths *deaths)
 		pass("requests", "number:taken+refused%s", list);
 }
 
-static void judge(const char *name, const char *trouble)
-{
-	if (trouble)
-		fail(name, "%s", trouble);
-	else
-		pass(name, "well");
-}
-
-static const char *judge_pools(void)
-{
-	static char text[64];
-	unsigned int shown = raw_pools_shown(0);
-
-	if (raw_pool_exists(KEPT) || raw_pool_exists(BRIEF))
-		return "a name is still taken";
-	snprintf(text, sizeof(text), "%u in sysfs", shown);
-	return shown ? text : NULL;
-}
-
 static long taint(void)
 {
 	char text[32] = "";
@@ -331,18 +311,6 @@ static long taint(void)
 	if (file >= 0)
 		close(file);
 	return n > 0 ? atol(text) : -1;
-}
-
-static u64 choose_seed(void)
-{
-	const char *given = getenv("XMEM_TEST_SEED");
-	u64 seed = given ? strtoull(given, NULL, 0) : 0;
-
-	if (!given && getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
-		seed = raw_now_ns();
-	printf("XMEM_TEST_SEED=0x%llx\n", (unsigned long long)seed);
-	fflush(stdout);
-	return seed;
 }
 
 static void run(u64 seed, unsigned int processes, unsigned int requests)
@@ -362,7 +330,8 @@ static void run(u64 seed, unsigned int processes, unsigned int requests)
 	judge("bystander", trouble ? trouble : pair_let_go(&pair));
 	pair_end(&pair);
 	judge_requests(&deaths);
-	judge("pools have gone", judge_pools());
+	judge("pools have gone", raw_pool_exists(KEPT) || raw_pool_exists(BRIEF) ?
+	      "a name is still taken" : judge_pools());
 	trouble = pair_hand_over(&pair, BRIEF);
 	if (!trouble)
 		trouble = pair_look(&pair);

@@ -22,7 +22,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -286,24 +285,6 @@ static long kernel_kib(void)
 		number_in("/proc/meminfo", "Shmem:");
 }
 
-static void judge(const char *name, const char *trouble)
-{
-	if (trouble)
-		fail(name, "%s", trouble);
-	else
-		pass(name, "well");
-}
-
-static const char *judge_pools(void)
-{
-	static char text[64];
-	unsigned int shown = raw_pools_shown(0);
-
-	if (shown)
-		snprintf(text, sizeof(text), "%u in sysfs", shown);
-	return shown ? text : NULL;
-}
-
 static void judge_memory(long before)
 {
 	long most = shared->kcov ? QUARANTINE_KIB : LEFT_KIB;
@@ -496,18 +477,6 @@ static void minimise(void)
 }
 
 /* ---- start ---- */
-
-static u64 choose_seed(void)
-{
-	const char *given = getenv("XMEM_TEST_SEED");
-	u64 seed = given ? strtoull(given, NULL, 0) : 0;
-
-	if (!given && getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
-		seed = raw_now_ns();
-	printf("XMEM_TEST_SEED=0x%llx\n", (unsigned long long)seed);
-	fflush(stdout);
-	return seed;
-}
 
 static void write_knob(const char *path, const char *text)
 {
