@@ -34,11 +34,13 @@ static char *owner_text(const json_t *row)
 static char *mode_text(const json_t *row)
 {
 	json_int_t mode = json_integer_value(json_object_get(row, "mode"));
+	json_int_t gid = json_integer_value(json_object_get(row, "gid"));
 
 	if (!(mode & 070))
 		return cli_format("%04o", (unsigned int)mode);
-	return cli_format("%04o:%" JSON_INTEGER_FORMAT, (unsigned int)mode,
-			  json_integer_value(json_object_get(row, "gid")));
+	if (gid == UINT32_MAX)
+		return cli_format("%04o:?", (unsigned int)mode);
+	return cli_format("%04o:%" JSON_INTEGER_FORMAT, (unsigned int)mode, gid);
 }
 
 static char *clients_text(const json_t *row)

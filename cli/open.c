@@ -37,7 +37,7 @@ static bool is_owner(const char *name, const char *slash, uint32_t uid)
 
 	if (!slash)
 		return uid == geteuid();
-	if (name[0] >= '0' && name[0] <= '9') {
+	if (name + strspn(name, "0123456789") == slash) {
 		snprintf(user, sizeof(user), "%u/", uid);
 		return !strncmp(name, user, slash - name + 1);
 	}

@@ -82,7 +82,7 @@ int xm_join_access_check(const struct xmem_join_request *join)
 
 	if (!xm_role_bit(join->role) || join->roles)
 		return -EINVAL;
-	if ((!owner && join->owner_uid) || (!group && join->gid))
+	if ((!owner && join->owner_uid) || (!group && join->gid) || join->gid == ~0u)
 		return -EINVAL;
 	if (by_fd && (owner || group || join->mode))
 		return -EINVAL;
@@ -96,7 +96,7 @@ int xm_access_check(const struct xmem_access_request *request)
 {
 	bool mode = request->flags & XMEM_ACCESS_MODE, group = request->flags & XMEM_ACCESS_GROUP;
 
-	if (request->owner_uid || (!group && request->gid) || mode != !!request->mode)
+	if (request->owner_uid || (!group && request->gid) || request->gid == ~0u || mode != !!request->mode)
 		return -EINVAL;
 	return xm_mode_check(request->mode);
 }

@@ -17,6 +17,16 @@
 
 #define XM_MAX_ZOMBIES	8	/* rings of ended publishers that one subscriber may keep */
 
+/*
+ * The ids of payloads begin behind this. In builds for tests they pass 2^32 at once, so whatever
+ * has less than 64 bits for one is seen there; the second has none in its lower half.
+ */
+#if defined(XMEM_STEPS) || defined(XMEM_DEBUG)
+#define XM_PAYLOAD_BEFORE	((1ULL << 32) - 2)
+#else
+#define XM_PAYLOAD_BEFORE	0ULL
+#endif
+
 /* What the host notes of one slot with claims. It is in its private memory. */
 struct xm_claim {
 	u64 deadline_ns;			/* ~0: none */
@@ -42,6 +52,9 @@ struct xm_claims {
 struct xm_host {
 	struct xm_map map;
 	u64 incarnations;			/* the last one that was given */
+	u64 last_payload;			/* the payload id that was given last */
+	u64 first_tenancies;			/* a secret that says with which tenancy each slot
+						 * begins; 0 until the first attach */
 	u32 group_owner[XMEM_MAX_GROUPS];	/* client id, XMEM_OWNER_NONE or XMEM_OWNER_HOST */
 	struct xm_claims *claims;		/* NULL until the first request for claims */
 	u64 limbo_ns[XMEM_MAX_GROUPS];		/* when a group became the host's; 0: it is not */
@@ -204,7 +217,7 @@ void xm_host_give_group(struct xm_host *host, u32 group, u32 me);
 
 /* A payload, as the host that has it describes it to the core. */
 struct xm_payload {
-	u32 id;
+	u64 id;
 	u32 traits;			/* XMEM_TRAIT_*, but for XMEM_TRAIT_ONCE */
 	u64 bytes;
 	const __u8 *device;		/* UUID of the GPU of a new CUDA payload, or NULL */
@@ -246,7 +259,7 @@ int xm_host_upgrade(struct xm_host *host, u32 me, struct xmem_upgrade_request *r
  * payload's id in *ret_payload; or -EINVAL, -EPERM, -EBUSY.
  */
 int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request *request,
-		   u32 *ret_payload);
+		   u64 *ret_payload);
 
 /*
  * The header says how many payload files there are, and how large they are. The host calls
@@ -368,10 +381,10 @@ struct xm_sweep {
  * *ret_payload; -EAGAIN: none this time; -ENOENT: that was all. Between the calls the caller
  * keeps the lock, and calls nothing else.
  */
-int xm_host_sweep(struct xm_host *host, struct xm_sweep *sweep, u32 *ret_payload);
+int xm_host_sweep(struct xm_host *host, struct xm_sweep *sweep, u64 *ret_payload);
 
 /* Take contents, owner and payload from a slot. Returns the payload that it had. */
-u32 xm_free_slot(struct xm_host *host, u32 slot);
+u64 xm_free_slot(struct xm_host *host, u32 slot);
 
 /*
  * Groups have become the host's at @now_ns. The header says of the first of those that are still

@@ -205,6 +205,8 @@ void xm_host_init(struct xm_host *host, struct xmem_pool_header *pool)
 
 	xm_map_pool(&host->map, pool, pool);
 	host->incarnations = 0;
+	host->last_payload = XM_PAYLOAD_BEFORE;
+	host->first_tenancies = 0;
 	host->map.pool->host = XMEM_HOST_ALIVE;
 	for (i = 0; i < host->map.slots; i++) {
 		xm_slot_row(&host->map, i)->owner = XMEM_OWNER_NONE;

@@ -125,7 +125,7 @@ static void xm_sweep_ring(struct xm_host *host, u32 client)
 /* ---- the end ---- */
 
 /* Free a suspect that nobody uses. Returns its payload's id, or 0: it was resolved for a holder. */
-static u32 xm_sweep_free(struct xm_host *host, u32 slot)
+static u64 xm_sweep_free(struct xm_host *host, u32 slot)
 {
 	u64 *state = &xm_slot(&host->map, slot)->state, word = xm_load(state);
 
@@ -140,7 +140,7 @@ static u32 xm_sweep_free(struct xm_host *host, u32 slot)
 	return xm_free_slot(host, slot);
 }
 
-static int xm_sweep_end(struct xm_host *host, u32 group, u32 *ret_payload)
+static int xm_sweep_end(struct xm_host *host, u32 group, u64 *ret_payload)
 {
 	while (host->suspects[group]) {
 		u32 i = __builtin_ctzll(host->suspects[group]);
@@ -166,7 +166,7 @@ static void xm_sweep_go_on(const struct xm_map *map, struct xm_sweep *sweep)
 	sweep->stage += sweep->stage == XM_SWEEP_HOLDS && !sweep->rings ? 2 : 1;
 }
 
-int xm_host_sweep(struct xm_host *host, struct xm_sweep *sweep, u32 *ret_payload)
+int xm_host_sweep(struct xm_host *host, struct xm_sweep *sweep, u64 *ret_payload)
 {
 	int slot = -EAGAIN;
 

@@ -13,16 +13,19 @@
 
 /* Behind the minimum stands whether the request answers, and what else is not 0. */
 #define KIND(name, type, minimum, ...)							\
+	FULL(name, type, minimum, .reserved = offsetof(struct type, reserved), __VA_ARGS__)
+/* The same for a struct that has no reserved field. */
+#define FULL(name, type, minimum, ...)							\
 	{ .request = XMEM_IOC_##name, .bytes = sizeof(struct type), .least = (minimum),	\
-	  .reserved = offsetof(struct type, reserved), __VA_ARGS__ }
+	  __VA_ARGS__ }
 
 static const struct xm_request_kind kinds[] = {
 	KIND(JOIN, xmem_join_request, XMEM_JOIN_MIN,
 	     .answers = true, .unjoined = true, .flags = JOIN_FLAGS),
 	KIND(POOL_FD, xmem_pool_fd_request, XMEM_POOL_FD_MIN, .answers = true),
-	KIND(ATTACH, xmem_attach_request, XMEM_ATTACH_MIN,
+	FULL(ATTACH, xmem_attach_request, XMEM_ATTACH_MIN,
 	     .answers = true, .flags = ATTACH_FLAGS),
-	KIND(PAYLOAD, xmem_payload_request, XMEM_PAYLOAD_MIN, .answers = true,
+	FULL(PAYLOAD, xmem_payload_request, XMEM_PAYLOAD_MIN, .answers = true,
 	     .flags = XMEM_PAYLOAD_WRITE | XMEM_PAYLOAD_OPEN | XMEM_PAYLOAD_CLOSE),
 	KIND(SUBSCRIBE, xmem_subscribe_request, XMEM_SUBSCRIBE_MIN,
 	     .answers = true, .flags = XMEM_SUBSCRIBE_WAIT | XMEM_SUBSCRIBE_JOINT),

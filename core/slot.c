@@ -86,10 +86,21 @@ int xm_seals_check(u32 seals, bool shared)
 	return seals & write ? 0 : -ENOEXEC;
 }
 
-/* The number of the next tenancy, from 1; that of the first is random. */
-static u32 xm_next_tenancy(const struct xmem_slot_row *row, u64 random)
+/*
+ * The number of the next tenancy, from 1. That of a slot's first one is anything, as the host's
+ * secret says; and then one after the other.
+ */
+static u32 xm_next_tenancy(struct xm_host *host, u32 slot, u64 random)
 {
-	return (row->tenancies ? row->tenancy : random >> 40 & XM_TENANCIES) % XM_TENANCIES + 1;
+	u64 first;
+
+	if (!host->first_tenancies)
+		host->first_tenancies = random | 1;
+	/* A permutation, so that slots differ in it as random numbers do. */
+	first = host->first_tenancies + slot * 0x9e3779b97f4a7c15ULL;
+	first = (first ^ first >> 30) * 0xbf58476d1ce4e5b9ULL;
+	first = (first ^ first >> 27) * 0x94d049bb133111ebULL;
+	return ((first >> 40) + xm_slot_row(&host->map, slot)->tenancies) % XM_TENANCIES + 1;
 }
 
 /* The first generation of a tenancy: its number, then a random start in the lower half. */
@@ -116,8 +127,7 @@ static void xm_begin_tenancy(struct xm_host *host, u32 slot, u64 first)
 
 	if (host->born_ms)
 		host->born_ms[slot] = host->now_ms;
-	row->tenancy = first >> XMEM_TENANCY_SHIFT;
-	row->tenancies++;
+	xm_store(&row->tenancies, row->tenancies + 1);
 	xm_store_release(&row->generation_first, first);
 }
 
@@ -233,10 +243,10 @@ int xm_host_attach(struct xm_host *host, u32 me, struct xm_payload *payload, u64
 		if (!xm_is_spare(host, s, me) || xm_is_young(host, s))
 			continue;
 		random = random * 6364136223846793005ULL + 1442695040888963407ULL;
-		first = xm_tenancy_begin(xm_next_tenancy(row, random), random);
+		first = xm_tenancy_begin(xm_next_tenancy(host, s, random), random);
 		xm_store(&xm_slot(map, s)->position, 0);
 		xm_store_release(&xm_slot(map, s)->state, xm_word(first, 0, XMEM_SLOT_FREE));
-		row->payload = payload->id;
+		xm_store(&row->payload, payload->id);
 		row->offset = request->offset + n * request->stride;
 		row->payload_bytes = bytes;
 		row->traits = payload->traits | once;
@@ -250,16 +260,16 @@ int xm_host_attach(struct xm_host *host, u32 me, struct xm_payload *payload, u64
 	return 0;
 }
 
-u32 xm_free_slot(struct xm_host *host, u32 slot)
+u64 xm_free_slot(struct xm_host *host, u32 slot)
 {
 	const struct xm_map *map = &host->map;
 	struct xmem_slot_row *row = xm_slot_row(map, slot);
 	u64 *state = &xm_slot(map, slot)->state;
-	u32 payload = row->payload;
+	u64 payload = row->payload;
 
 	xm_store(state, xm_word(xm_generation(xm_load(state)), 0, XMEM_SLOT_FREE));
 	row->payload_bytes = 0;
-	row->payload = 0;
+	xm_store(&row->payload, 0);
 	row->traits = 0;
 	xm_store(&row->upgrader, 0);
 	row->offset = 0;
@@ -278,7 +288,7 @@ static bool xm_is_free(const struct xm_map *map, u32 slot)
 }
 
 /* Give back all slots of @payload, which @me alone has, if all of them are FREE. */
-static int xm_detach_file(struct xm_host *host, u32 me, u32 payload)
+static int xm_detach_file(struct xm_host *host, u32 me, u64 payload)
 {
 	const struct xm_map *map = &host->map;
 	u32 s, count = 0;
@@ -299,11 +309,12 @@ static int xm_detach_file(struct xm_host *host, u32 me, u32 payload)
 }
 
 int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request *request,
-		   u32 *ret_payload)
+		   u64 *ret_payload)
 {
 	const struct xm_map *map = &host->map;
-	u32 slot, payload;
+	u64 payload;
 	int count = 1;
+	u32 slot;
 
 	if (request->slot >= map->slots || request->generation)
 		return -EINVAL;
@@ -450,7 +461,7 @@ int xm_host_renew(struct xm_host *host, u32 me, u64 random, struct xmem_slot_req
 		return -ENOSPC;
 	if (xm_is_young(host, slot))
 		return -EALREADY;
-	first = xm_tenancy_begin(xm_next_tenancy(row, random), random);
+	first = xm_tenancy_begin(xm_next_tenancy(host, slot, random), random);
 	if (!xm_cas_full(state, word, xm_word(first, 0, xm_state(word))))
 		return -ESTALE;
 	xm_claims_end(host, slot);

@@ -60,7 +60,7 @@ struct xd_device_files {
 
 struct xd_payload {
 	struct xd_payload *next;
-	u32 id;
+	u64 id;
 	u32 slots;		/* slots that name it; the file goes with the last */
 	int fd;			/* -1: CUDA, and there is none, or it is closing */
 	struct xm_cuda *cuda;	/* NULL: a file for the CPU */
@@ -84,7 +84,6 @@ struct xd_pool {
 	int key[XMEM_ROLES_ALL + 1];	/* by mask of roles: the memfd that is the right to join
 					 * in these; -1: never asked for */
 	u32 clients;			/* connections that have joined and not ended */
-	u32 last_payload;		/* the id that was given last */
 	u32 payload_count;
 	struct xd_payload *payloads[XD_PAYLOAD_LISTS];	/* by id */
 	struct xd_poll *polls;
@@ -298,10 +297,10 @@ int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, bool shared,
 /* A payload that has nothing but this yet; @fd -1: no file. For xd_payload_new and xd_cuda_new. */
 int xd_payload_make(struct xd_pool *pool, int fd, u64 incarnation,
 		    struct xd_payload **ret_payload);
-struct xd_payload *xd_payload_find(const struct xd_pool *pool, u32 id);
+struct xd_payload *xd_payload_find(const struct xd_pool *pool, u64 id);
 
 /* One slot less names the payload. A payload that no slot names is freed. */
-void xd_payload_put(struct xd_pool *pool, u32 id, u32 slots);
+void xd_payload_put(struct xd_pool *pool, u64 id, u32 slots);
 /* It is not the pool's before slots use it. */
 void xd_payload_use(struct xd_pool *pool, struct xd_payload *payload, u32 slots);
 void xd_payload_discard(struct xd_payload *payload);

@@ -58,7 +58,7 @@ static int check_filled(int fd, u64 *ret_bytes, u32 *traits)
 	return 0;
 }
 
-static struct xd_payload **list_of(struct xd_pool *pool, u32 id)
+static struct xd_payload **list_of(struct xd_pool *pool, u64 id)
 {
 	return &pool->payloads[id % XD_PAYLOAD_LISTS];
 }
@@ -69,7 +69,7 @@ static void enter(struct xd_pool *pool, struct xd_payload *payload)
 
 	payload->next = *list;
 	*list = payload;
-	pool->last_payload = payload->id;
+	pool->host.last_payload = payload->id;
 	pool->payload_count++;
 	pool->daemon->payload_count++;
 	xm_host_payload_comes(&pool->host, payload->bytes, payload->traits);
@@ -81,7 +81,7 @@ int xd_payload_make(struct xd_pool *pool, int fd, u64 incarnation,
 	struct xd_daemon *daemon = pool->daemon;
 	struct xd_payload *payload;
 
-	if (pool->payload_count >= XD_MAX_PAYLOADS || pool->last_payload == ~0u)
+	if (pool->payload_count >= XD_MAX_PAYLOADS)
 		return xd_refuse(daemon, XMEM_QUOTA_POOL_FILES, pool->payload_count,
 				 XD_MAX_PAYLOADS);
 	if (daemon->payload_count >= daemon->limits.payloads)
@@ -90,7 +90,7 @@ int xd_payload_make(struct xd_pool *pool, int fd, u64 incarnation,
 	payload = calloc(1, sizeof(*payload));
 	if (!payload)
 		return -ENOMEM;
-	payload->id = pool->last_payload + 1;
+	payload->id = pool->host.last_payload + 1;
 	payload->fd = fd;
 	payload->incarnation = incarnation;
 	*ret_payload = payload;
@@ -137,7 +137,7 @@ void xd_payload_discard(struct xd_payload *payload)
 	free(payload);
 }
 
-struct xd_payload *xd_payload_find(const struct xd_pool *pool, u32 id)
+struct xd_payload *xd_payload_find(const struct xd_pool *pool, u64 id)
 {
 	struct xd_payload *payload = pool->payloads[id % XD_PAYLOAD_LISTS];
 
@@ -216,7 +216,7 @@ void xd_payload_owner_ended(struct xd_pool *pool, u64 incarnation)
 	}
 }
 
-void xd_payload_put(struct xd_pool *pool, u32 id, u32 slots)
+void xd_payload_put(struct xd_pool *pool, u64 id, u32 slots)
 {
 	struct xd_payload *payload = xd_payload_find(pool, id);
 

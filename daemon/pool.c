@@ -351,7 +351,7 @@ static bool bury(struct xd_pool *pool, u32 client)
 static void sweep(struct xd_pool *pool)
 {
 	struct xm_sweep sweep = { .stage = 0 };
-	u32 payload;
+	u64 payload;
 	int slot;
 
 	while ((slot = xm_host_sweep(&pool->host, &sweep, &payload)) != -ENOENT)

@@ -153,7 +153,7 @@ static int payload_to_attach(struct xd_call *call, struct xd_payload **ret_paylo
 {
 	const struct xmem_attach_request *request = &call->request.attach;
 	struct xd_connection *from = call->from;
-	u32 id = request->payload;
+	u64 id = request->payload;
 	int err;
 
 	if (id) {
@@ -334,7 +334,7 @@ static int serve_renew(struct xd_call *call)
 static int serve_detach(struct xd_call *call)
 {
 	struct xd_connection *from = call->from;
-	u32 payload;
+	u64 payload;
 	int count;
 
 	count = xm_host_detach(&from->pool->host, from->client, &call->request.slot, &payload);

@@ -126,7 +126,7 @@ void xmem_clear_last_error(void);
 #define XMEM_MODE_STRICT	01000	/* a descriptor of the pool helps nobody whom the mode does
 					 * not let in */
 
-/* The roles in which somebody may join, as a mask. */
+/* The roles in which somebody may join, as a mask. A writer reads, too. */
 #define XMEM_MAY_READ		(1u << 1)	/* as a reader */
 #define XMEM_MAY_WRITE		(1u << 2)	/* as a writer */
 

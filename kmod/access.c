@@ -40,8 +40,8 @@ int xk_access_prepare(struct xk_pool *pool, const struct xmem_join_request *join
 		return err;
 	spin_lock_init(&pool->access_lock);
 	pool->owner = current_fsuid();
-	pool->gid = gid;
-	pool->mode = join->mode ? join->mode : XMEM_MODE_DEFAULT;
+	pool->access.gid = gid;
+	pool->access.mode = join->mode ? join->mode : XMEM_MODE_DEFAULT;
 	pool->user_ns = get_user_ns(current_user_ns());
 	return 0;
 }
@@ -56,8 +56,8 @@ void xk_access_free(struct xk_pool *pool)
 void xk_access_of(struct xk_pool *pool, kgid_t *ret_gid, u32 *ret_mode)
 {
 	spin_lock(&pool->access_lock);
-	*ret_gid = pool->gid;
-	*ret_mode = pool->mode;
+	*ret_gid = pool->access.gid;
+	*ret_mode = pool->access.mode;
 	spin_unlock(&pool->access_lock);
 }
 
@@ -108,19 +108,11 @@ u32 xk_access_roles_by_file(struct xk_pool *pool, u32 roles)
 
 /* ---- the request access ---- */
 
-static void xk_access_say(struct xk_pool *pool, struct xmem_access_request *request)
-{
-	kgid_t gid;
-
-	xk_access_of(pool, &gid, &request->mode);
-	request->gid = from_kgid(current_user_ns(), gid);
-	request->owner_uid = from_kuid(current_user_ns(), pool->owner);
-}
-
 int xk_access_begin(struct xk_call *call)
 {
 	struct xmem_access_request *request = &call->u.access;
 	struct xk_pool *pool = call->client->pool;
+	struct xk_access *now = &call->access_now;
 	kgid_t gid = INVALID_GID;
 	int err = xm_access_check(request);
 
@@ -133,11 +125,29 @@ int xk_access_begin(struct xk_call *call)
 	if (err)
 		return err;
 	spin_lock(&pool->access_lock);
+	call->access_before = pool->access;
 	if (request->flags & XMEM_ACCESS_GROUP)
-		pool->gid = gid;
+		pool->access.gid = gid;
 	if (request->flags & XMEM_ACCESS_MODE)
-		pool->mode = request->mode;
+		pool->access.mode = request->mode;
+	*now = pool->access;
 	spin_unlock(&pool->access_lock);
-	xk_access_say(pool, request);
+	request->mode = now->mode;
+	request->gid = from_kgid(current_user_ns(), now->gid);
+	request->owner_uid = from_kuid(current_user_ns(), pool->owner);
 	return 0;
+}
+
+/* Who was not told of a change has not made it; a later one stays. */
+void xk_access_finish(struct xk_call *call, int err)
+{
+	struct xk_pool *pool = call->client->pool;
+	const struct xk_access *now = &call->access_now;
+
+	if (!err)
+		return;
+	spin_lock(&pool->access_lock);
+	if (gid_eq(pool->access.gid, now->gid) && pool->access.mode == now->mode)
+		pool->access = call->access_before;
+	spin_unlock(&pool->access_lock);
 }

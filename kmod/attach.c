@@ -11,7 +11,7 @@
 #include "trace.h"
 
 /* A payload that the caller attached, to add slots to. One without slots is closing. */
-static struct xk_payload *xk_payload_owned(struct xk_client *client, u32 id)
+static struct xk_payload *xk_payload_owned(struct xk_client *client, u64 id)
 {
 	struct xk_payload *payload = xk_payload_by_id(client->pool, id);
 
@@ -223,7 +223,7 @@ int xk_attach_begin(struct xk_call *call)
  */
 static int xk_detach_locked(struct xk_client *client, const struct xmem_slot_request *request)
 {
-	u32 payload;
+	u64 payload;
 	int count = xm_host_detach(&client->pool->host, client->id, request, &payload);
 
 	if (count > 0)

@@ -172,9 +172,9 @@ int xk_client_begin(struct xk_call *call)
 	return err;
 }
 
-static int xk_client_prepare(struct xk_client *client)
+static int xk_client_prepare(struct xk_client *client, struct xk_payer *payer)
 {
-	struct xk_stake *stake = xk_stake_take(client->pool, client->payer);
+	struct xk_stake *stake = xk_stake_take(client->pool, payer);
 	struct inode *inode;
 
 	if (IS_ERR(stake))
@@ -195,12 +195,15 @@ static int xk_client_prepare(struct xk_client *client)
 struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer *payer)
 {
 	struct xk_client *client;
+	struct xk_payer *own;
 	int err = xk_charge(payer, pool, XMEM_QUOTA_USER_CLIENTS, 1);
 
 	if (err)
 		return ERR_PTR(err);
 	client = kzalloc(sizeof(*client), GFP_KERNEL_ACCOUNT);
-	if (!client) {
+	own = client ? xk_payer_of_client(payer) : NULL;
+	if (!own) {
+		kfree(client);
 		xk_uncharge(payer, XMEM_QUOTA_USER_CLIENTS, 1);
 		return ERR_PTR(-ENOMEM);
 	}
@@ -208,7 +211,7 @@ struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer 
 	mutex_init(&client->attach_lock);
 	xk_pool_get(pool);
 	xk_pool_client_comes(pool);
-	client->payer = xk_payer_get(payer);
+	client->payer = own;
 	client->pool = pool;
 	client->role = role;
 	client->mm = current->mm;
@@ -216,7 +219,7 @@ struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer 
 	client->pid = get_pid(task_tgid(current));
 	client->uid = current_euid();
 	client->clock_offset = xk_clock_offset();
-	err = xk_client_prepare(client);
+	err = xk_client_prepare(client, payer);
 	if (!err)
 		return client;
 	xk_client_free(client);

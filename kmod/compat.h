@@ -117,6 +117,13 @@ static inline struct mem_cgroup *xk_memcg_get(void)
 	return get_mem_cgroup_from_mm(current->mm);
 }
 
+static inline struct mem_cgroup *xk_memcg_share(struct mem_cgroup *memcg)
+{
+	if (memcg)
+		css_get(&memcg->css);
+	return memcg;
+}
+
 static inline void xk_memcg_put(struct mem_cgroup *memcg)
 {
 	mem_cgroup_put(memcg);
@@ -133,6 +140,11 @@ static inline void xk_memcg_leave(struct mem_cgroup *before)
 }
 #else
 static inline struct mem_cgroup *xk_memcg_get(void)
+{
+	return NULL;
+}
+
+static inline struct mem_cgroup *xk_memcg_share(struct mem_cgroup *memcg)
 {
 	return NULL;
 }

@@ -48,7 +48,7 @@ static const struct xk_op xk_ops[] = {
 	XK_OP(CLAIM, xk_claim_begin),
 	XK_OP(UPGRADE, xk_upgrade_begin, .finish = xk_upgrade_finish),
 	XK_OP(NARROW, xk_narrow_begin),
-	XK_OP(ACCESS, xk_access_begin),
+	XK_OP(ACCESS, xk_access_begin, .finish = xk_access_finish),
 	XK_OP(QUOTA, xk_quota_begin),
 	XK_OP(CLIENT, xk_client_begin),
 };

@@ -297,6 +297,8 @@ static int xk_join(struct xk_call *call, struct xk_pool *pool, u32 roles)
 			xk_chunk_free(pool, area);
 	}
 	if (err) {
+		if (err == -EDQUOT)
+			xk_refused_to_join(call->payer, client->payer);
 		fput(file);
 		return err;
 	}

@@ -86,7 +86,7 @@ static vm_fault_t xk_owned_fault(struct vm_fault *vmf)
 
 /*
  * One mapping more, in whichever mm. Neither a fork nor a move can be refused: a move may have one
- * too many for a while, but the client of whoever forks with all that it maps ends.
+ * too many for a while, but the client of whoever forks with more than it may map ends.
  */
 static void xk_vma_open(struct vm_area_struct *vma)
 {
@@ -98,6 +98,8 @@ static void xk_vma_open(struct vm_area_struct *vma)
 	excess = client->maps > 2 * xk_most_maps(client->pool);
 	spin_unlock(&client->pool->pages_lock);
 	xk_charge_anyhow(client->payer, XMEM_QUOTA_USER_MAPPINGS, 1);
+	if (vma->vm_mm != client->mm)
+		excess |= xk_user_is_over(client->payer, XMEM_QUOTA_USER_MAPPINGS);
 	if (excess)
 		xk_client_end(client);
 }

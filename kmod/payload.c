@@ -7,11 +7,10 @@
 #include <linux/slab.h>
 
 #include "xk.h"
-#include "trace.h"
 
 /* ---- the table ---- */
 
-struct xk_payload *xk_payload_by_id(struct xk_pool *pool, u32 id)
+struct xk_payload *xk_payload_by_id(struct xk_pool *pool, u64 id)
 {
 	struct xk_payload *payload;
 
@@ -66,11 +65,7 @@ int xk_payload_number(struct xk_pool *pool, struct xk_payload *payload)
 	if (count >= most)
 		return xk_refuse(payload->payer, pool, device ? XMEM_QUOTA_POOL_DEVICE_FILES :
 				 XMEM_QUOTA_POOL_FILES, count, count + 1ULL, most);
-	if (pool->payload_last == U32_MAX) {
-		trace_xmem_limit(pool->number, "payload ids", 1ULL << 32, U32_MAX);
-		return -EDQUOT;
-	}
-	payload->id = pool->payload_last + 1;
+	payload->id = pool->host.last_payload + 1;
 	return xk_payload_share(pool, payload, count, most);
 }
 
@@ -83,7 +78,7 @@ void xk_payload_enter(struct xk_pool *pool, struct xk_payload *payload,
 {
 	lockdep_assert_held(&pool->lock);
 	payload->traits = what->traits;
-	pool->payload_last = payload->id;
+	pool->host.last_payload = payload->id;
 	++*xk_payload_count(pool, payload);
 	if (payload->kind->enter)
 		payload->kind->enter(pool, payload, what, request);
@@ -118,7 +113,7 @@ void xk_payload_forget(struct xk_pool *pool, struct xk_payload *payload)
 /* ---- how they go ---- */
 
 /* So many slots do not use payload @id any more. */
-void xk_payload_drop_slots(struct xk_pool *pool, u32 id, u32 slots)
+void xk_payload_drop_slots(struct xk_pool *pool, u64 id, u32 slots)
 {
 	struct xk_payload *payload = xk_payload_by_id(pool, id);
 

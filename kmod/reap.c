@@ -136,7 +136,7 @@ static bool xk_sweep(struct xk_pool *pool)
 {
 	struct xm_sweep sweep = { .stage = 0 };
 	bool any = false;
-	u32 payload;
+	u64 payload;
 	int slot;
 
 	while ((slot = xm_host_sweep(&pool->host, &sweep, &payload)) != -ENOENT) {

@@ -110,12 +110,12 @@ TRACE_EVENT(xmem_client_end,
 );
 
 TRACE_EVENT(xmem_attach,
-	TP_PROTO(u32 pool, u32 client, u32 payload, u32 count),
+	TP_PROTO(u32 pool, u32 client, u64 payload, u32 count),
 	TP_ARGS(pool, client, payload, count),
 	TP_STRUCT__entry(
 		__field(u32, pool)
 		__field(u32, client)
-		__field(u32, payload)
+		__field(u64, payload)
 		__field(u32, count)
 	),
 	TP_fast_assign(
@@ -124,49 +124,49 @@ TRACE_EVENT(xmem_attach,
 		__entry->payload = payload;
 		__entry->count = count;
 	),
-	TP_printk("pool=%u client=%u payload=%u slots=%u", __entry->pool, __entry->client,
+	TP_printk("pool=%u client=%u payload=%llu slots=%u", __entry->pool, __entry->client,
 		  __entry->payload, __entry->count)
 );
 
 TRACE_EVENT(xmem_reclaim,
-	TP_PROTO(u32 pool, u32 slot, u32 payload),
+	TP_PROTO(u32 pool, u32 slot, u64 payload),
 	TP_ARGS(pool, slot, payload),
 	TP_STRUCT__entry(
 		__field(u32, pool)
 		__field(u32, slot)
-		__field(u32, payload)
+		__field(u64, payload)
 	),
 	TP_fast_assign(
 		__entry->pool = pool;
 		__entry->slot = slot;
 		__entry->payload = payload;
 	),
-	TP_printk("pool=%u slot=%u payload=%u", __entry->pool, __entry->slot, __entry->payload)
+	TP_printk("pool=%u slot=%u payload=%llu", __entry->pool, __entry->slot, __entry->payload)
 );
 
 DECLARE_EVENT_CLASS(xk_payload,
-	TP_PROTO(u32 pool, u32 client, u32 payload),
+	TP_PROTO(u32 pool, u32 client, u64 payload),
 	TP_ARGS(pool, client, payload),
 	TP_STRUCT__entry(
 		__field(u32, pool)
 		__field(u32, client)
-		__field(u32, payload)
+		__field(u64, payload)
 	),
 	TP_fast_assign(
 		__entry->pool = pool;
 		__entry->client = client;
 		__entry->payload = payload;
 	),
-	TP_printk("pool=%u client=%u payload=%u", __entry->pool, __entry->client,
+	TP_printk("pool=%u client=%u payload=%llu", __entry->pool, __entry->client,
 		  __entry->payload)
 );
 
 /* client: who opens it. */
 DEFINE_EVENT(xk_payload, xmem_payload_open,
-	TP_PROTO(u32 pool, u32 client, u32 payload), TP_ARGS(pool, client, payload));
+	TP_PROTO(u32 pool, u32 client, u64 payload), TP_ARGS(pool, client, payload));
 /* It has gone, and nobody has it open any more. client: who attached it, maybe long ago. */
 DEFINE_EVENT(xk_payload, xmem_payload_close,
-	TP_PROTO(u32 pool, u32 client, u32 payload), TP_ARGS(pool, client, payload));
+	TP_PROTO(u32 pool, u32 client, u64 payload), TP_ARGS(pool, client, payload));
 
 TRACE_EVENT(xmem_wake,
 	TP_PROTO(u32 pool, u32 kind, u32 client),

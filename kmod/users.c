@@ -185,10 +185,12 @@ bool xk_no_users(void)
 
 struct xk_payer {
 	struct kref kref;
-	bool unlimited;			/* immutable, as all but refusal and its lock */
+	bool unlimited;			/* immutable, as all but refusal, asker and their lock */
+	bool joins;			/* of a file of the device, by which any thread may join */
 	struct mem_cgroup *memcg;	/* with a reference; or NULL */
 	spinlock_t lock;
 	struct xk_refusal refusal;	/* the last one */
+	struct pid *asker;		/* if @joins: the thread that it was told; or NULL */
 	u32 count;
 	struct xk_user *user[];		/* [0] has opened the file; the others own namespaces */
 };
@@ -200,6 +202,7 @@ static void xk_payer_release(struct kref *kref)
 	while (payer->count)
 		xk_user_put(payer->user[--payer->count]);
 	xk_memcg_put(payer->memcg);
+	put_pid(payer->asker);
 	kfree(payer);
 }
 
@@ -230,7 +233,20 @@ static bool xk_payer_add(struct xk_payer *payer, kuid_t uid)
 	return user;
 }
 
-/* For a file that the caller opens. NULL: no memory. */
+/* For up to @most users, and with none. NULL: no memory. */
+static struct xk_payer *xk_payer_alloc(u32 most)
+{
+	struct xk_payer *payer;
+
+	payer = kzalloc(struct_size(payer, user, most), GFP_KERNEL_ACCOUNT);
+	if (!payer)
+		return NULL;
+	kref_init(&payer->kref);
+	spin_lock_init(&payer->lock);
+	return payer;
+}
+
+/* For a file of the device that the caller opens. NULL: no memory. */
 struct xk_payer *xk_payer_new(void)
 {
 	struct user_namespace *ns;
@@ -240,11 +256,10 @@ struct xk_payer *xk_payer_new(void)
 
 	for (ns = current_user_ns(); ns != &init_user_ns; ns = ns->parent)
 		most++;
-	payer = kzalloc(struct_size(payer, user, most), GFP_KERNEL_ACCOUNT);
+	payer = xk_payer_alloc(most);
 	if (!payer)
 		return NULL;
-	kref_init(&payer->kref);
-	spin_lock_init(&payer->lock);
+	payer->joins = true;
 	payer->memcg = xk_memcg_get();
 	payer->unlimited = ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
 	all = xk_payer_add(payer, current_euid());
@@ -254,6 +269,27 @@ struct xk_payer *xk_payer_new(void)
 		return payer;
 	xk_payer_put(payer);
 	return NULL;
+}
+
+/*
+ * For a client that joins by a file with that payer: the same users pay, but what the client is
+ * refused nobody else is told. NULL: no memory.
+ */
+struct xk_payer *xk_payer_of_client(const struct xk_payer *payer)
+{
+	struct xk_payer *own = xk_payer_alloc(payer->count);
+
+	if (!own)
+		return NULL;
+	own->unlimited = payer->unlimited;
+	own->memcg = xk_memcg_share(payer->memcg);
+	spin_lock(&users_lock);
+	for (; own->count < payer->count; own->count++) {
+		own->user[own->count] = payer->user[own->count];
+		own->user[own->count]->refs++;
+	}
+	spin_unlock(&users_lock);
+	return own;
 }
 
 /* What a work item allocates from here to xk_payer_leave is charged to the payer's cgroup. */
@@ -273,6 +309,8 @@ void xk_payer_leave(struct mem_cgroup *before)
 static int xk_refuse_level(struct xk_payer *payer, const struct xk_pool *pool,
 			   const struct xk_refusal *refusal)
 {
+	struct pid *before = NULL;
+
 	trace_xmem_limit(pool ? (s32)pool->number : XK_NO_POOL, names[refusal->quota],
 			 refusal->wanted, refusal->most);
 	/* A work item makes entries, and no request fails for want of them. */
@@ -280,7 +318,12 @@ static int xk_refuse_level(struct xk_payer *payer, const struct xk_pool *pool,
 		return -EDQUOT;
 	spin_lock(&payer->lock);
 	payer->refusal = *refusal;
+	if (payer->joins) {
+		before = payer->asker;
+		payer->asker = get_pid(task_pid(current));
+	}
 	spin_unlock(&payer->lock);
+	put_pid(before);
 	return -EDQUOT;
 }
 
@@ -295,11 +338,29 @@ int xk_refuse(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u64
 	return xk_refuse_level(payer, pool, &refusal);
 }
 
+/* What the caller was refused last, if nobody else has been since then. */
 void xk_refused(struct xk_payer *payer, struct xk_refusal *ret)
 {
 	spin_lock(&payer->lock);
 	*ret = payer->refusal;
+	if (payer->joins && payer->asker != task_pid(current))
+		ret->any = false;
 	spin_unlock(&payer->lock);
+}
+
+/* A join by a file with that payer has failed, because the client was refused something. */
+void xk_refused_to_join(struct xk_payer *payer, struct xk_payer *client)
+{
+	struct xk_refusal refusal;
+	struct pid *before;
+
+	xk_refused(client, &refusal);
+	spin_lock(&payer->lock);
+	payer->refusal = refusal;
+	before = payer->asker;
+	payer->asker = get_pid(task_pid(current));
+	spin_unlock(&payer->lock);
+	put_pid(before);
 }
 
 /* ---- charging ---- */
@@ -421,10 +482,13 @@ bool xk_payers_are_one(const struct xk_payer *a, const struct xk_payer *b)
 	return true;
 }
 
-/* Is its user another than the one who has made the pool? */
+/*
+ * Is its user neither the pool's owner nor the one who has paid for it first? These are two where
+ * somebody has made it by a file of the device that another user has opened.
+ */
 bool xk_is_guest(const struct xk_pool *pool, const struct xk_payer *payer)
 {
-	return xk_user_is_bound(payer, 0) && payer != pool->payer &&
+	return xk_user_is_bound(payer, 0) && !uid_eq(payer->user[0]->uid, pool->owner) &&
 	       !xk_payers_meet(pool->payer, payer);
 }
 
@@ -443,6 +507,18 @@ int xk_share_of_pool(struct xk_payer *payer, const struct xk_pool *pool, u32 sha
 }
 
 /* ---- looking ---- */
+
+/* Has one of its users more than it may have, by what could not be refused? */
+bool xk_user_is_over(const struct xk_payer *payer, u32 quota)
+{
+	u32 i;
+
+	for (i = 0; i < payer->count; i++)
+		if (xk_user_is_bound(payer, i) &&
+		    atomic64_read(&payer->user[i]->used[quota]) > xk_user_most(quota))
+			return true;
+	return false;
+}
 
 /* Has one of its users half of what it may have? */
 bool xk_user_is_half_full(const struct xk_payer *payer, u32 quota)

@@ -103,6 +103,12 @@ struct xk_stake;
 #define XK_USER_QUOTAS		(XMEM_QUOTA_USER_ENTRIES + 1)	/* those of a user */
 #define XK_QUOTAS		(XMEM_QUOTA_CLIENT_POLLS + 1)	/* all numbers below it */
 
+/* What of a pool's access its owner may change: see access.c. */
+struct xk_access {
+	kgid_t gid;
+	u32 mode;			/* XMEM_MODE_* */
+};
+
 /* What a payer was refused. */
 struct xk_refusal {
 	bool any;
@@ -168,8 +174,7 @@ struct xk_pool {
 	atomic_long_t pages;		/* charged to it */
 
 	spinlock_t access_lock;
-	kgid_t gid;			/* access_lock, as the next */
-	u32 mode;			/* XMEM_MODE_* */
+	struct xk_access access;	/* access_lock */
 
 	struct list_head stakes;	/* stakes_lock: of users who have something of it */
 	struct xk_stake *birth;		/* its maker's, until a client has joined; by xchg */
@@ -195,7 +200,6 @@ struct xk_pool {
 	struct hlist_head payloads[XK_PAYLOAD_LISTS];	/* pool->lock: by id */
 	u32 payload_count;		/* pool->lock: of files that all can map */
 	u32 device_count;		/* pool->lock: of kinds with @device, closing ones too */
-	u32 payload_last;		/* pool->lock: last id given */
 	u64 opening_last;		/* pool->lock: last number of an OPEN */
 
 	spinlock_t pages_lock;
@@ -278,7 +282,7 @@ struct xk_keep {
 struct xk_payload {
 	const struct xk_kind *kind;	/* immutable */
 	struct hlist_node node;
-	u32 id;
+	u64 id;
 	u32 slots;			/* that use it; with the last the file goes */
 	u32 traits;			/* XMEM_TRAIT_* */
 	u64 incarnation;		/* of the client that attached it */
@@ -352,6 +356,8 @@ struct xk_call {
 	bool passed;			/* others have that file too: it is not new */
 	struct xk_keep *keep;		/* with a reference while that is being done; or NULL */
 	u64 opening;			/* payload, OPEN that has been done: its number; or 0 */
+	struct xk_access access_before;	/* access that has been done, as the next */
+	struct xk_access access_now;
 };
 
 /* Every payload of @pool; @i: a u32, @next: a struct hlist_node *. The payload may be freed. */
@@ -373,6 +379,7 @@ static inline struct xmem_pool_header *xk_header(const struct xk_pool *pool)
 
 /* Prototypes, in the order of the table above. users.c */
 struct xk_payer *xk_payer_new(void);
+struct xk_payer *xk_payer_of_client(const struct xk_payer *payer);
 struct xk_payer *xk_payer_get(struct xk_payer *payer);
 void xk_payer_put(struct xk_payer *payer);
 struct mem_cgroup *xk_payer_enter(const struct xk_payer *payer);
@@ -390,8 +397,10 @@ int xk_share_of_pool(struct xk_payer *payer, const struct xk_pool *pool, u32 sha
 int xk_refuse(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u64 used, u64 wanted,
 	      u64 most);
 void xk_refused(struct xk_payer *payer, struct xk_refusal *ret);
+void xk_refused_to_join(struct xk_payer *payer, struct xk_payer *client);
 const char *xk_quota_name(u32 quota);
 u64 xk_user_most(u32 quota);
+bool xk_user_is_over(const struct xk_payer *payer, u32 quota);
 bool xk_user_is_half_full(const struct xk_payer *payer, u32 quota);
 u64 xk_user_used(const struct xk_payer *payer, u32 quota);
 kuid_t xk_payer_uid(const struct xk_payer *payer, u32 level);
@@ -442,6 +451,7 @@ u32 xk_access_roles(struct xk_pool *pool);
 int xk_access_fits(struct xk_pool *pool, const struct xmem_join_request *join);
 u32 xk_access_roles_by_file(struct xk_pool *pool, u32 roles);
 int xk_access_begin(struct xk_call *call);
+void xk_access_finish(struct xk_call *call, int err);
 
 /* pollers.c */
 struct xk_pollers *xk_pollers_new(void);
@@ -532,9 +542,9 @@ int xk_payload_number(struct xk_pool *pool, struct xk_payload *payload);
 void xk_payload_enter(struct xk_pool *pool, struct xk_payload *payload,
 		      const struct xm_payload *what, const struct xmem_attach_request *request);
 void xk_payload_forget(struct xk_pool *pool, struct xk_payload *payload);
-struct xk_payload *xk_payload_by_id(struct xk_pool *pool, u32 id);
+struct xk_payload *xk_payload_by_id(struct xk_pool *pool, u64 id);
 void xk_payload_owner_ended(struct xk_pool *pool, u64 incarnation);
-void xk_payload_drop_slots(struct xk_pool *pool, u32 id, u32 slots);
+void xk_payload_drop_slots(struct xk_pool *pool, u64 id, u32 slots);
 void xk_payload_drop_all(struct xk_pool *pool);
 
 /* files.c */

@@ -68,6 +68,9 @@ static int not_changed(int err, struct xmem_pool *pool, uint32_t mode, uint32_t 
 {
 	struct xmem_access_request now = { .size = sizeof(now) };
 
+	if (err == -EOPNOTSUPP && !(mode & 077))
+		return xl_fail(EOPNOTSUPP, "xmem_pool_set_mode: xmemd serves one user, so a pool's "
+					   "group is that user's, %u, and not %u", getegid(), gid);
 	if (err == -EOPNOTSUPP)
 		return xl_fail(EOPNOTSUPP, "xmem_pool_set_mode: xmemd serves one user, so no other "
 					   "group and nobody else can be let in; its modes are "

@@ -165,13 +165,13 @@ static bool keeps(const struct xm_map *map, u32 client, u32 slot)
 }
 
 struct file {
-	u32 payload;
+	u64 payload;
 	u64 bytes;
 };
 
 static int by_payload(const void *a, const void *b)
 {
-	u32 p = ((const struct file *)a)->payload, q = ((const struct file *)b)->payload;
+	u64 p = ((const struct file *)a)->payload, q = ((const struct file *)b)->payload;
 
 	return p < q ? -1 : p > q;
 }
@@ -332,7 +332,7 @@ XMEM_API int xmem_pool_slot_info(struct xmem_pool *pool, uint32_t slot,
 {
 	const struct xmem_slot_row *row;
 	struct xmem_slot_info info;
-	u32 tenancy;
+	u32 tenancies;
 	int err;
 	XL_USE(pool);
 
@@ -345,9 +345,9 @@ XMEM_API int xmem_pool_slot_info(struct xmem_pool *pool, uint32_t slot,
 		return no_such_slot(pool, slot);
 	row = xm_slot_row(&pool->map, slot);
 	do {
-		tenancy = xm_load_acquire(&row->tenancy);
+		tenancies = xm_load_acquire(&row->tenancies);
 		read_slot(&pool->map, slot, &info);
-	} while (tenancy != xm_load_acquire(&row->tenancy));
+	} while (tenancies != xm_load_acquire(&row->tenancies));
 	xl_answer_give(ret_info, &info, sizeof(info));
 	return 0;
 }

@@ -100,6 +100,9 @@ static int check_mode(const struct xmem_pool_options *o, bool by_fd)
 	if (by_fd && (o->mode || o->flags & XMEM_OPEN_GROUP))
 		return xl_fail(EINVAL, "xmem_pool_options: mode and XMEM_OPEN_GROUP are for a pool "
 				       "that is made, but that of a descriptor is there already");
+	if (o->gid == XMEM_GID_SAME)
+		return xl_fail(EINVAL, "xmem_pool_options: gid is %u, which is no group's number",
+			       o->gid);
 	if (o->gid && !(o->flags & XMEM_OPEN_GROUP))
 		return xl_fail(EINVAL, "xmem_pool_options: gid is %u, but flags lack "
 				       "XMEM_OPEN_GROUP", o->gid);

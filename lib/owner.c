@@ -33,16 +33,15 @@ static int find_user(const char *user, u32 *ret_uid)
 	return 0;
 }
 
-/* ~0 is nobody's number. */
+/* Digits alone are always a number, of which ~0 is nobody's; a name can begin with some. */
 static int take_number(const char *user, u32 *ret_uid)
 {
 	unsigned long long number;
-	char *end;
 
-	if (*user < '0' || *user > '9')
+	if (user[strspn(user, "0123456789")])
 		return -ENOENT;
-	number = strtoull(user, &end, 10);
-	if (*end || number >= ~0U)
+	number = strtoull(user, NULL, 10);
+	if (number >= ~0U)
 		return -EINVAL;
 	*ret_uid = number;
 	return 0;

@@ -228,7 +228,7 @@ struct xl_owned {
 
 /* What is known of a slot: the number of its payload, and where that is mapped. */
 struct xl_place {
-	u32 payload;
+	u64 payload;
 	char *base;
 };
 

@@ -59,8 +59,8 @@ write_program() {
 	fields "$1" | cut -d' ' -f1 | sort -u | sed 's/.*/S(&)/'
 	# what the pages have elsewhere: the requests themselves, and the minimum of each
 	constants "$1" | grep -vE '^XMEM_IOC_[A-SU-Z]|_MIN$' | sed 's/.*/C(&)/'
-	sed -nE 's/^\tKIND\(([A-Z_]+), ([a-z_]+),.*/request("XMEM_IOC_\1", XMEM_IOC_\1, "\2");/p' \
-		"$1/core/request.c"
+	sed -nE 's/^\t(KIND|FULL)\(([A-Z_]+), ([a-z_]+),.*/request("XMEM_IOC_\2", XMEM_IOC_\2, \
+		"\3");/p' "$1/core/request.c"
 	echo 'return 0; }'
 }
 

@@ -49,6 +49,7 @@ check build  make-tsan      "make $jobs FLAVOUR=tsan all build/tsan/unit build/t
 check build  kmod           "make kmod"
 check build  kmod-check     "make kmod-check"
 check build  dkms           "tests/check-dkms.sh"
+check build  planting       "tests/check-planting.sh && tests/check-planting.sh --selftest"
 suite build  versions       "tests/check-kernels.sh --static"
 check build  pure-core      "$(made all) && tests/check-pure.sh"
 check build  layers         "tests/check-layers.sh"

@@ -129,19 +129,20 @@ struct xmem_slot_info {
 	uint32_t slot;
 	uint32_t state;			/* enum xmem_slot_use */
 	uint32_t owner;			/* client id, or XMEM_NOBODY */
-	uint32_t payload;		/* number of the file with the contents; 0: none */
+	uint32_t device;		/* number of the GPU in the pool (xmem_pool_device_info);
+					 * 0: the CPU; since 0.5 */
 	uint64_t token;			/* of the contents; 0: there are none */
 	uint64_t bytes;			/* of the whole buffer */
 	uint64_t holds;			/* of all clients together */
 	uint64_t position;		/* 1 + sequence number of its last publication; 0: none */
-	uint64_t payload_bytes;		/* of the whole file with the contents; since 0.3 */
+	uint64_t payload;		/* number of the file with the contents; 0: none */
+	uint64_t payload_bytes;		/* of that file; since 0.3 */
 	uint32_t claims;		/* references set aside (claims.h); since 0.4 */
 	uint32_t upgrader;		/* client that writes it in place, or XMEM_NOBODY;
 					 * since 0.4 */
 	uint32_t overdue;		/* 1: its owner wants it back, and others hold it: see
 					 * struct xmem_limbo; since 0.4 */
-	uint32_t device;		/* number of the GPU in the pool (xmem_pool_device_info);
-					 * 0: the CPU; since 0.5 */
+	uint32_t reserved;
 };
 
 /*

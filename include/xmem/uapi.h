@@ -15,7 +15,8 @@
  *   4  claims, forwarding, addressed publications, writing in place, kinds of payload
  *   5  memory of GPUs: the device table, CUDA payloads, who has them open, ready words
  *   6  pids and uids are asked for, and not in the kernel's pages; processes in the rows; who may
- *      join: owner, group and mode of a pool, names of users, roles of descriptors
+ *      join: owner, group and mode of a pool, names of users, roles of descriptors; ids of
+ *      payloads have 64 bits
  */
 #ifndef XMEM_UAPI_H
 #define XMEM_UAPI_H
@@ -169,8 +170,7 @@ struct xmem_client_row {
 struct xmem_slot_row {
 	__u32 owner;			/* client id, or XMEM_OWNER_* */
 	__u32 tenant;			/* client in whose ring it is published, or _NONE */
-	__u32 payload;			/* id of the payload file, from 1, never reused */
-	__u32 tenancy;			/* number of this use of the slot; the first is random */
+	__u64 payload;			/* id of the payload, from 1, never reused; 0: none */
 	__u64 generation_first;		/* the first of this tenancy's generations, which end
 					 * at the next multiple of 1 << XMEM_TENANCY_SHIFT; in
 					 * its upper 16 bits the claims (daemon: clients take
@@ -511,7 +511,8 @@ struct xmem_join_request {
 /*
  * pool_fd: a descriptor. A process that has it may join this pool in one of these roles, and
  * nothing else; narrow makes another of it, for fewer roles. A mask of roles has the bit
- * 1 << role (enum xmem_role) of each. What was given cannot be taken back.
+ * 1 << role (enum xmem_role) of each. One for writers alone lets nobody join as a reader (EACCES),
+ * but a writer reads, too. What was given cannot be taken back.
  */
 #define XMEM_ROLES_ALL	((1u << XMEM_ROLE_READER) | (1u << XMEM_ROLE_WRITER))
 struct xmem_pool_fd_request {
@@ -577,20 +578,19 @@ struct xmem_attach_request {
 	__u32 flags;			/* XMEM_ATTACH_* */
 	__s32 fd;			/* a sealed memfd or a dma-buf, or with CUDA a device file,
 					 * or -1; the host keeps a reference */
-	__u32 payload;			/* in: 0; or with fd -1 the id of a payload that gets more
+	__u32 count;			/* 1 to XMEM_GROUP_SLOTS */
+	__u64 payload;			/* in: 0; or with fd -1 the id of a payload that gets more
 					 * slots; out: the payload's id */
 	__u64 offset;			/* bytes to the first slot; a multiple of 64 */
 	__u64 stride;			/* bytes from slot to slot; a multiple of 64, >= length */
 	__u64 length;			/* bytes of each slot; not 0 */
-	__u32 count;			/* 1 to XMEM_GROUP_SLOTS */
-	__u32 reserved;			/* must be 0 */
 	__u16 slot[XMEM_GROUP_SLOTS];	/* out; the caller sets it to 0 */
 	/* CUDA, but not with the id of a payload; else all of them are 0: */
 	__u64 bytes;			/* of the whole allocation; 1 to XMEM_MAX_DEVICE_BYTES */
 	__u8  device[XMEM_UUID_BYTES];	/* its GPU; not all zero */
 	__u8  handle[XMEM_HANDLE_BYTES];	/* not all zero */
 };
-#define XMEM_ATTACH_MIN		44	/* up to count */
+#define XMEM_ATTACH_MIN		48	/* up to length */
 
 /*
  * payload: a descriptor of a payload file, read-only unless WRITE asks for a writable one. Only
@@ -619,15 +619,14 @@ struct xmem_attach_request {
 struct xmem_payload_request {
 	__u32 size;
 	__u32 flags;			/* XMEM_PAYLOAD_* */
-	__u32 payload;
+	__u64 payload;			/* its id */
 	__s32 fd;			/* out; close-on-exec; -1: CUDA, and there is none */
-	__u64 bytes;			/* out: length of the file, or of the allocation */
 	__u32 traits;			/* out: XMEM_TRAIT_* */
-	__u32 reserved;			/* must be 0 */
+	__u64 bytes;			/* out: length of the file, or of the allocation */
 	__u8  device[XMEM_UUID_BYTES];	/* out: CUDA, or all zero, as the next */
 	__u8  handle[XMEM_HANDLE_BYTES];	/* out: with OPEN */
 };
-#define XMEM_PAYLOAD_MIN	16	/* up to fd */
+#define XMEM_PAYLOAD_MIN	20	/* up to fd */
 
 /* subscribe: follow a ring from its next publication on. */
 #define XMEM_SUBSCRIBE_WAIT	(1u << 0)	/* the publisher waits for it, within its bound */
@@ -850,8 +849,12 @@ enum xmem_quota_scope {
 	XMEM_QUOTA_OF_POOL = 2,
 	XMEM_QUOTA_OF_CLIENT = 3,
 };
-#define XMEM_QUOTA_REFUSED	(1u << 0)	/* the limit by which a request of this file was
-						 * last refused; `quota` is 0. ENOENT: none was */
+/*
+ * The limit by which the client of this file was last refused something; by a file of the device,
+ * by which several may join, the calling thread's last join, if none was refused since then.
+ * `quota` is 0. ENOENT: there is none.
+ */
+#define XMEM_QUOTA_REFUSED	(1u << 0)
 struct xmem_quota_request {
 	__u32 size;
 	__u32 flags;			/* XMEM_QUOTA_REFUSED, or none */

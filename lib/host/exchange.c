@@ -196,7 +196,7 @@ static void cancel_upgrade(struct xl_exchange *exchange, int socket,
  * Nobody has opened the memory by that answer. If the client had it open before, it still has:
  * the number says so.
  */
-static void close_payload(struct xl_exchange *exchange, int socket, u32 payload)
+static void close_payload(struct xl_exchange *exchange, int socket, u64 payload)
 {
 	struct xl_post post = { .request = XMEM_IOC_PAYLOAD };
 

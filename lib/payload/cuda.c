@@ -142,7 +142,7 @@ void xl_cuda_place(struct xmem_pool *pool, u32 slot, const struct xl_mapping *ma
 
 /* ---- opening ---- */
 
-static void close_payload(struct xmem_pool *pool, u32 payload)
+static void close_payload(struct xmem_pool *pool, u64 payload)
 {
 	struct xmem_payload_request request = {
 		.size = sizeof(request), .flags = XMEM_PAYLOAD_CLOSE, .payload = payload, .fd = -1,
@@ -151,7 +151,7 @@ static void close_payload(struct xmem_pool *pool, u32 payload)
 	xl_post(pool, XMEM_IOC_PAYLOAD, &request);
 }
 
-static int refused(u32 payload, int err)
+static int refused(u64 payload, int err)
 {
 	switch (-err) {
 	case EACCES:
@@ -164,7 +164,7 @@ static int refused(u32 payload, int err)
 				    "ended, or has closed its pool, and the memory has gone with "
 				    "it; what goes by descriptors stays");
 	}
-	return xl_fail(-err, "cuda_ptr: open payload %u: %s", payload, xl_request_error(err));
+	return xl_fail(-err, "cuda_ptr: open payload %llu: %s", payload, xl_request_error(err));
 }
 
 #define NAP_NS		1000000
@@ -236,7 +236,7 @@ static struct xl_mapping *open_answer(struct xl_gpu *gpu,
 
 /* Ask the host, and open the payload of that slot. Under pool->opening. */
 static struct xl_mapping *open_payload(struct xmem_pool *pool, const struct xmem_slot_row *row,
-				       u32 payload, struct xl_gpu *gpu)
+				       u64 payload, struct xl_gpu *gpu)
 {
 	struct xmem_payload_request request = {
 		.size = sizeof(request), .flags = XMEM_PAYLOAD_OPEN, .payload = payload, .fd = -1,
@@ -274,7 +274,7 @@ static bool within(const struct xmem_slot_row *row, const struct xl_mapping *map
 static int open_slot(struct xmem_pool *pool, u32 slot, struct xl_gpu *gpu)
 {
 	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
-	u32 payload = xm_load(&row->payload);
+	u64 payload = xm_load(&row->payload);
 	struct xl_mapping *mapping;
 
 	xl_lock(&pool->lock);
@@ -285,7 +285,7 @@ static int open_slot(struct xmem_pool *pool, u32 slot, struct xl_gpu *gpu)
 	if (!mapping)
 		return xmem_peek_last_error(NULL);
 	if (!within(row, mapping))
-		return xl_fail(EIO, "slot %u lies outside payload %u", slot, payload);
+		return xl_fail(EIO, "slot %u lies outside payload %llu", slot, payload);
 	xl_place(pool, slot, mapping);
 	return 0;
 }
@@ -351,7 +351,7 @@ static bool end(struct xl_mapping *mapping)
 static void end_at_once(struct xmem_pool *pool, struct xl_mapping *mapping)
 {
 	bool opened = mapping->opened;
-	u32 payload = mapping->payload;
+	u64 payload = mapping->payload;
 
 	/* What the driver has not closed stays open for the host, which learns of our end. */
 	if (end(mapping) && opened)

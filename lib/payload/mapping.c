@@ -16,12 +16,12 @@
 
 /* ---- the table, by payload; all of it under pool->lock ---- */
 
-static struct xl_mapping **list_of(struct xl_mappings *mappings, u32 payload)
+static struct xl_mapping **list_of(struct xl_mappings *mappings, u64 payload)
 {
 	return &mappings->list[payload & (mappings->lists - 1)];
 }
 
-struct xl_mapping *xl_mapping_find(struct xmem_pool *pool, u32 payload)
+struct xl_mapping *xl_mapping_find(struct xmem_pool *pool, u64 payload)
 {
 	struct xl_mapping *mapping = *list_of(&pool->mappings, payload);
 
@@ -193,8 +193,9 @@ void xl_mappings_unmap(struct xl_mapping *list)
 /* Which mappings are still needed? One look at each row. Returns the number of this look. */
 static u32 mark_attached(struct xmem_pool *pool)
 {
-	u32 s, payload, last = 0, pass = ++pool->mappings.pass;
+	u32 s, pass = ++pool->mappings.pass;
 	struct xl_mapping *mapping;
+	u64 payload, last = 0;
 
 	for (s = 0; s < pool->map.slots; s++) {
 		XM_STEP(XM_STEP_MAPPING_LOOK);
@@ -267,7 +268,7 @@ void xl_payload_unmap_some(struct xmem_pool *pool)
 /* ---- mapping one ---- */
 
 /* Ask the host for the file and map it. NULL: *err has been noted. */
-static struct xl_mapping *map_file(struct xmem_pool *pool, u32 payload, bool shared, int *err)
+static struct xl_mapping *map_file(struct xmem_pool *pool, u64 payload, bool shared, int *err)
 {
 	struct xmem_payload_request request = {
 		.size = sizeof(request), .payload = payload,
@@ -277,7 +278,7 @@ static struct xl_mapping *map_file(struct xmem_pool *pool, u32 payload, bool sha
 
 	*err = xl_request(pool, XMEM_IOC_PAYLOAD, &request);
 	if (*err) {
-		xl_fail(-*err, "a descriptor of payload %u: %s", payload, xl_request_error(*err));
+		xl_fail(-*err, "a descriptor of payload %llu: %s", payload, xl_request_error(*err));
 		return NULL;
 	}
 	mapping = calloc(1, sizeof(*mapping));
@@ -305,7 +306,7 @@ static struct xl_mapping *map_file(struct xmem_pool *pool, u32 payload, bool sha
  * held; then the next look at the rows has to find that out, even if the header's number has
  * moved before.
  */
-static struct xl_mapping *find_or_map(struct xmem_pool *pool, u32 payload, bool shared,
+static struct xl_mapping *find_or_map(struct xmem_pool *pool, u64 payload, bool shared,
 				      int *err)
 {
 	struct xl_mapping *mapping = xl_mapping_find(pool, payload), *other;
@@ -352,7 +353,7 @@ static bool within(const struct xmem_slot_row *row, const struct xl_mapping *map
 char *xl_payload_find(struct xmem_pool *pool, u32 slot)
 {
 	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
-	u32 payload = xm_load(&row->payload);
+	u64 payload = xm_load(&row->payload);
 	u32 traits = xm_load(&row->traits);
 	bool shared = traits & XMEM_TRAIT_SHARED;
 	struct xl_mapping *mapping;
@@ -377,7 +378,7 @@ char *xl_payload_find(struct xmem_pool *pool, u32 slot)
 	}
 	xl_unlock(&pool->lock);
 	if (mapping && !data)
-		xl_fail(EIO, "slot %u lies outside payload %u", slot, payload);
+		xl_fail(EIO, "slot %u lies outside payload %llu", slot, payload);
 	return data;
 }
 
@@ -396,9 +397,10 @@ int xl_payload_find_ahead(struct xmem_pool *pool, u32 slot)
 /* Nobody holds the slots here, so no place is written, and a payload may just have gone. */
 int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher)
 {
-	u32 s, payload, last = 0;
+	u64 payload, last = 0;
 	bool shared;
 	int err = 0;
+	u32 s;
 
 	for (s = 0; s < pool->map.slots; s++) {
 		const struct xmem_slot_row *row = xm_slot_row(&pool->map, s);

@@ -232,7 +232,7 @@ static int map(struct xl_mapping *mapping, int fd)
 				 mapping->shared ? PROT_READ | PROT_WRITE : PROT_READ);
 	if (mapping->base)
 		return 0;
-	return xl_fail(xl_map_error(errno), "map payload %u, %llu bytes: %s", mapping->payload,
+	return xl_fail(xl_map_error(errno), "map payload %llu, %llu bytes: %s", mapping->payload,
 		       (unsigned long long)mapping->bytes, strerror(errno));
 }
 

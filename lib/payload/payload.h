@@ -43,7 +43,7 @@
 struct xl_mapping {
 	struct xl_mapping *next;
 	const struct xl_payload_kind *kind;
-	u32 payload;
+	u64 payload;
 	u32 pass;		/* the last look at all rows that found it attached */
 	bool owned;		/* made here: stays until it is given back, or the pool goes */
 	bool advised;		/* in ordinary pages, with the wish for huge ones */
@@ -145,7 +145,7 @@ void xl_mappings_destroy(struct xmem_pool *pool);
 void xl_mapping_add(struct xmem_pool *pool, struct xl_mapping *mapping);
 void xl_mappings_unmap(struct xl_mapping *list);
 /* That of a payload, or NULL. Under pool->lock. */
-struct xl_mapping *xl_mapping_find(struct xmem_pool *pool, u32 payload);
+struct xl_mapping *xl_mapping_find(struct xmem_pool *pool, u64 payload);
 /* Unmap one that was made here, in which nobody uses a slot any more. */
 void xl_mapping_remove(struct xmem_pool *pool, struct xl_mapping *mapping);
 /* The mapping of a slot that this client owns. */

@@ -136,7 +136,7 @@ static int map(struct xmem_pool *pool, u32 slot, struct xl_mapping *mapping,
 	if (err) {
 		free(view);
 		return err == -ENOTCONN ? err :
-		       xl_fail(-err, "data_private: a descriptor of payload %u: %s",
+		       xl_fail(-err, "data_private: a descriptor of payload %llu: %s",
 			       mapping->payload, xl_request_error(err));
 	}
 	view->pool = pool;

@@ -172,6 +172,10 @@ TEST(API_modes_that_make_no_sense_are_EINVAL)
 	REFUSED(open_as(name, 0, 02600), EINVAL);
 	REFUSED(xmem_pool_open(name, &gid), EINVAL);
 	CHECK(says("XMEM_OPEN_GROUP"));
+	gid.flags = XMEM_OPEN_GROUP;
+	gid.gid = ~0u;
+	REFUSED(xmem_pool_open(name, &gid), EINVAL);
+	CHECK(says("no group's number"));
 	/* What once let in by a flag of the joiner's means nothing. */
 	REFUSED(open_as(name, 1u << 3, 0), EINVAL);
 	SAME(join_named(name, 0), -ENOENT);
@@ -191,6 +195,7 @@ TEST(API_a_user_in_a_pools_name)
 	REFUSED(xmem_pool_open("/x", NULL), EINVAL);
 	REFUSED(xmem_pool_open("1/", NULL), EINVAL);
 	REFUSED(xmem_pool_open("1x/x", NULL), EINVAL);
+	CHECK(says("/etc/passwd has no '1x'"));
 	REFUSED(xmem_pool_open("4294967295/x", NULL), EINVAL);
 	REFUSED(xmem_pool_open("99999999999999999999999/x", NULL), EINVAL);
 	REFUSED(xmem_pool_open("a/b/c", NULL), EINVAL);
@@ -427,6 +432,7 @@ TEST(P4_a_daemon_has_one_user)
 	pool = open_reader(name);
 	SAME(xmem_pool_set_mode(pool, 0640, XMEM_GID_SAME), -EOPNOTSUPP);
 	SAME(xmem_pool_set_mode(pool, 0400, getegid() + 1), -EOPNOTSUPP);
+	CHECK(says("a pool's group is that user's"));
 	SAME(entry_of(name).mode, 0600);
 	xmem_pool_close(pool);
 }

@@ -42,7 +42,7 @@ struct xmem_attach_request device_attach(int file, unsigned int flags, unsigned 
 	return request;
 }
 
-int payload_of(struct raw *raw, unsigned int payload, unsigned int flags,
+int payload_of(struct raw *raw, uint64_t payload, unsigned int flags,
 	       struct xmem_payload_request *ret)
 {
 	struct xmem_payload_request request = {

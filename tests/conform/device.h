@@ -20,7 +20,7 @@ struct xmem_attach_request device_attach(int file, unsigned int flags, unsigned 
 					 unsigned char device);
 
 /* A payload request: its result; *ret may be NULL. */
-int payload_of(struct raw *raw, unsigned int payload, unsigned int flags,
+int payload_of(struct raw *raw, uint64_t payload, unsigned int flags,
 	       struct xmem_payload_request *ret);
 
 /* Give back a slot that is FREE. */

@@ -16,7 +16,8 @@
 
 struct opener {
 	const char *name;
-	unsigned int payload, slot;
+	unsigned int slot;
+	u64 payload;
 	uint64_t token, cpu_token;
 	bool leaves;			/* it closes the pool and lives on */
 };
@@ -351,7 +352,7 @@ TEST(P10_a_client_in_quarantine_keeps_no_daemon_without_its_pool)
 
 /* ---- a daemon that is stopped ---- */
 
-static int open_until(struct raw *raw, u32 payload, int64_t timeout_ns)
+static int open_until(struct raw *raw, u64 payload, int64_t timeout_ns)
 {
 	struct xmem_payload_request request = {
 		.size = sizeof(request), .payload = payload, .flags = XMEM_PAYLOAD_OPEN, .fd = -1,

@@ -493,7 +493,9 @@ TEST(P4_payload_requests_with_wrong_fields)
 	SAME(raw_request(&reader, XMEM_IOC_PAYLOAD, &request), -ENOENT);	/* 0 */
 	request.payload = attach.payload + 1;
 	SAME(raw_request(&reader, XMEM_IOC_PAYLOAD, &request), -ENOENT);
-	request.payload = ~0u;
+	request.payload = ~0ULL;
+	SAME(raw_request(&reader, XMEM_IOC_PAYLOAD, &request), -ENOENT);
+	request.payload = attach.payload + (1ULL << 32);
 	SAME(raw_request(&reader, XMEM_IOC_PAYLOAD, &request), -ENOENT);
 	request.payload = attach.payload;
 	request.flags = XMEM_PAYLOAD_CLOSE << 1;

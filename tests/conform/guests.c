@@ -5,48 +5,12 @@
  * that gave it. These need the kernel module and a machine of their own.
  */
 #include <stdlib.h>
-#include <sys/stat.h>
 
-#include "harness.h"
+#include "quota_users.h"
 
 #define POOLS	3
 #define R	XMEM_MAY_READ
 #define W	XMEM_MAY_WRITE
-
-static unsigned int new_user(void)
-{
-	kernel_only("the daemon is one user's");
-	if (!in_vm() || geteuid())
-		skip("parameters are the whole machine's: only as root in the virtual machine");
-	CHECK(!chmod("/dev/xmem", 0666));
-	return 30000 + getpid() % 10000;
-}
-
-static void become(unsigned int user)
-{
-	CHECK(!setgid(user) && !setuid(user));
-}
-
-/* Its number in its line of /sys/class/xmem/users; 0: it has no line. */
-static uint64_t seen(unsigned int user, const char *what)
-{
-	FILE *file = fopen("/sys/class/xmem/users", "re");
-	char line[512], word[32], *at;
-	unsigned int uid;
-	uint64_t n = 0;
-
-	CHECK(file);
-	snprintf(word, sizeof(word), " %s=", what);
-	while (fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "uid=%u ", &uid) != 1 || uid != user)
-			continue;
-		at = strstr(line, word);
-		CHECK(at);
-		n = strtoull(at + strlen(word), NULL, 10);
-	}
-	fclose(file);
-	return n;
-}
 
 struct scene {
 	unsigned int owner, guest;

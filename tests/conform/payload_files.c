@@ -271,7 +271,7 @@ TEST(P7_an_empty_memfd_is_ERANGE)
 }
 
 static int attach_at(int file, uint64_t offset, uint64_t stride, uint64_t length, uint32_t count,
-		     uint32_t payload)
+		     uint64_t payload)
 {
 	struct xmem_attach_request request = {
 		.size = sizeof(request), .fd = file, .offset = offset, .stride = stride,
@@ -364,6 +364,57 @@ TEST(P4_slots_are_added_to_ones_own_payload_alone)
 	SAME(attach_at(-1, BYTES, BYTES, BYTES, 8, first.payload), -ERANGE);
 	raw_close(&raw);
 	close(file);
+}
+
+/*
+ * In builds for tests, which the daemon here is, the first id is the last one of 32 bits, and the
+ * lower half of the next is 0. A module begins so if it was made with XMEM_DEBUG.
+ */
+TEST(P7_ids_of_payloads_have_64_bits)
+{
+	struct xmem_payload_request request = { .size = sizeof(request) };
+	struct xmem_slot_request detach = {
+		.size = sizeof(detach), .flags = XMEM_DETACH_FILE,
+	};
+	struct xmem_attach_request attached[4];
+	const char *name = new_name();
+	struct xmem_pool *pool = OPEN(name);
+	struct xmem_slot_info info;
+	int i, file;
+	char c;
+
+	raw_start(&raw, name, XMEM_ROLE_WRITER);
+	for (i = 0; i < 4; i++) {
+		file = new_memfd(BYTES, F_SEAL_SHRINK | F_SEAL_GROW);
+		c = 'a' + i;
+		CHECK(pwrite(file, &c, 1, 0) == 1);
+		CHECK(!fcntl(file, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL));
+		SAME(raw_attach(&raw, file, 1, &attached[i]), 0);
+		close(file);
+		SAME(attached[i].payload, attached[0].payload + i);
+	}
+	if (!on_kernel() || attached[0].payload != 1)
+		SAME(attached[0].payload, UINT32_MAX);
+	for (i = 0; i < 4; i++) {
+		info.size = sizeof(info);
+		WORKED(xmem_pool_slot_info(pool, attached[i].slot[0], &info));
+		SAME(info.payload, attached[i].payload);
+		request.payload = attached[i].payload;
+		SAME(raw_request(&raw, XMEM_IOC_PAYLOAD, &request), 0);
+		CHECK(pread(request.fd, &c, 1, 0) == 1);
+		SAME(c, 'a' + i);
+		close(request.fd);
+		request.payload = attached[i].payload ^ 1ULL << 32;
+		SAME(raw_request(&raw, XMEM_IOC_PAYLOAD, &request), -ENOENT);
+	}
+	SAME(attach_at(-1, 0, BYTES, BYTES, 1, attached[1].payload), 0);
+	detach.slot = attached[1].slot[0];
+	SAME(raw_request(&raw, XMEM_IOC_DETACH, &detach), 0);
+	request.payload = attached[1].payload;
+	SAME(raw_request(&raw, XMEM_IOC_PAYLOAD, &request), -ENOENT);
+	SAME(stat_of(pool).payloads, 3);
+	raw_close(&raw);
+	xmem_pool_close(pool);
 }
 
 TEST(P4_attach_by_a_reader_is_EPERM)

@@ -13,7 +13,7 @@
 
 /* ---- attach ---- */
 
-static int attach_with(struct raw *raw, int file, uint32_t payload, uint64_t offset)
+static int attach_with(struct raw *raw, int file, uint64_t payload, uint64_t offset)
 {
 	struct xmem_attach_request request = {
 		.size = sizeof(request), .fd = file, .payload = payload, .offset = offset,
@@ -128,6 +128,7 @@ TEST_WITHIN(P10_an_attach_whose_answer_is_lost_is_undone, 60)
 	int err = 0, file = new_memfd(PAGES * (size_t)BYTES, GOOD_SEALS);
 	struct xmem_attach_request answer;
 	struct xmem_payload_request payload = { .size = sizeof(payload) };
+	struct xmem_slot_request detach = { .size = sizeof(detach) };
 	const char *name = new_name();
 	struct xmem_pool *pool;
 	struct raw raw;
@@ -136,9 +137,11 @@ TEST_WITHIN(P10_an_attach_whose_answer_is_lost_is_undone, 60)
 	kernel_only("the daemon's clients read their own datagrams");
 	pool = OPEN(name, .slots = 64);
 	raw_start(&raw, name, XMEM_ROLE_WRITER);
+	SAME(raw_attach(&raw, file, 1, &answer), 0);
+	payload.payload = answer.payload;
+	detach.slot = answer.slot[0];
+	SAME(raw_request(&raw, XMEM_IOC_DETACH, &detach), 0);
 	for (i = 0; i < 50; i++) {
-		struct xmem_slot_request slot = { .size = sizeof(slot) };
-
 		answer = (struct xmem_attach_request){
 			.size = sizeof(answer), .fd = file, .stride = BYTES, .length = BYTES,
 			.count = 1,
@@ -146,15 +149,15 @@ TEST_WITHIN(P10_an_attach_whose_answer_is_lost_is_undone, 60)
 		err = request_unanswered(&raw, XMEM_IOC_ATTACH, &answer, sizeof(answer));
 		if (err)
 			break;
-		slot.slot = answer.slot[0];	/* the thread came too late */
-		SAME(raw_request(&raw, XMEM_IOC_DETACH, &slot), 0);
+		detach.slot = answer.slot[0];	/* the thread came too late */
+		SAME(raw_request(&raw, XMEM_IOC_DETACH, &detach), 0);
 	}
 	SAME(err, -EFAULT);
 	SAME(stat_of(pool).attached, 0);
-	payload.payload = i + 1;	/* payloads are numbered from 1 */
+	payload.payload += i + 1;	/* payloads are numbered one by one */
 	SAME(raw_request(&raw, XMEM_IOC_PAYLOAD, &payload), -ENOENT);
 	SAME(raw_attach(&raw, file, 64, &answer), 0);
-	SAME(answer.payload, i + 2);
+	SAME(answer.payload, payload.payload + 1);
 	close(file);
 	raw_close(&raw);
 	xmem_pool_close(pool);

@@ -80,7 +80,7 @@ struct fuzz_host {
 	void *pages;
 	u64 bytes;
 	int file;			/* of all payloads */
-	u32 payloads;			/* the last id that was given */
+	u64 payloads;			/* the last id that was given */
 	u32 slot[2][FUZZ_SLOTS];	/* of the hostile one, and of the owner */
 };
 extern struct fuzz_host fuzz;

@@ -87,8 +87,9 @@ void fuzz_host_reap(void)
 {
 	const struct xm_map *map = &fuzz.host.map;
 	struct xm_sweep sweep = { .stage = 0 };
-	u32 i, payload;
+	u64 payload;
 	int slot;
+	u32 i;
 
 	if (state_of_writer() == XMEM_CLIENT_ZOMBIE &&
 	    xm_host_bury(&fuzz.host, FUZZ_HOSTILE) == XM_BURIED)

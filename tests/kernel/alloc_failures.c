@@ -160,8 +160,12 @@ static int change_access(struct world *w)
 		.size = sizeof(access), .flags = XMEM_ACCESS_MODE | XMEM_ACCESS_GROUP,
 		.mode = 0640, .gid = 7,
 	};
+	struct xmem_access_request now = { .size = sizeof(now) };
 	int err = raw_request(&w->writer, XMEM_IOC_ACCESS, &access);
 
+	/* Whoever was not told of it has not changed it: also if the answer could not be copied. */
+	if (err && !raw_request(&w->writer, XMEM_IOC_ACCESS, &now) && now.mode != 0600)
+		return -EPROTO;
 	if (err)
 		return err;
 	return access.mode == 0640 && access.gid == 7 && !access.owner_uid ? 0 : -EPROTO;
@@ -338,7 +342,7 @@ static int attach_handle(struct world *w)
 }
 
 /* Who does not get the answer has nothing open. */
-static int open_one(struct world *w, u32 payload)
+static int open_one(struct world *w, u64 payload)
 {
 	struct xmem_payload_request answer;
 	int err = gpu_ask(&w->reader, payload, XMEM_PAYLOAD_OPEN, &answer);

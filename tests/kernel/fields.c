@@ -63,7 +63,7 @@ static u32 some_slot(struct actor *a)
 }
 
 /* Rather one that there is. */
-static u32 some_payload(struct actor *a)
+static u64 some_payload(struct actor *a)
 {
 	return xm_load(&xm_slot_row(&a->me->map, some_slot(a))->payload);
 }

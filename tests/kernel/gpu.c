@@ -137,7 +137,7 @@ int gpu_detach(const struct raw *raw, u32 slot)
 	return raw_request(raw, XMEM_IOC_DETACH, &request);
 }
 
-int gpu_ask(const struct raw *raw, u32 payload, u32 flags, struct xmem_payload_request *answer)
+int gpu_ask(const struct raw *raw, u64 payload, u32 flags, struct xmem_payload_request *answer)
 {
 	*answer = (struct xmem_payload_request){
 		.size = sizeof(*answer), .flags = flags, .payload = payload, .fd = -2,
@@ -145,7 +145,7 @@ int gpu_ask(const struct raw *raw, u32 payload, u32 flags, struct xmem_payload_r
 	return raw_request(raw, XMEM_IOC_PAYLOAD, answer);
 }
 
-int gpu_open(const struct raw *raw, u32 payload)
+int gpu_open(const struct raw *raw, u64 payload)
 {
 	struct xmem_payload_request answer;
 	int err = gpu_ask(raw, payload, XMEM_PAYLOAD_OPEN, &answer);
@@ -153,14 +153,14 @@ int gpu_open(const struct raw *raw, u32 payload)
 	return err ? err - 1 : answer.fd;
 }
 
-int gpu_close(const struct raw *raw, u32 payload)
+int gpu_close(const struct raw *raw, u64 payload)
 {
 	struct xmem_payload_request answer;
 
 	return gpu_ask(raw, payload, XMEM_PAYLOAD_CLOSE, &answer);
 }
 
-int gpu_query(const struct raw *raw, u32 payload)
+int gpu_query(const struct raw *raw, u64 payload)
 {
 	struct xmem_payload_request answer;
 

@@ -64,11 +64,11 @@ struct xmem_attach_request gpu_attaching(int fd, u32 flags, unsigned int count,
 int gpu_attach(const struct raw *raw, u32 flags, struct xmem_attach_request *attach);
 int gpu_detach(const struct raw *raw, u32 slot);	/* with all slots of its payload */
 /* The request payload. */
-int gpu_ask(const struct raw *raw, u32 payload, u32 flags, struct xmem_payload_request *answer);
+int gpu_ask(const struct raw *raw, u64 payload, u32 flags, struct xmem_payload_request *answer);
 /* The descriptor; -1: there is none; or -errno - 1. */
-int gpu_open(const struct raw *raw, u32 payload);
-int gpu_close(const struct raw *raw, u32 payload);
-int gpu_query(const struct raw *raw, u32 payload);	/* without flags */
+int gpu_open(const struct raw *raw, u64 payload);
+int gpu_close(const struct raw *raw, u64 payload);
+int gpu_query(const struct raw *raw, u64 payload);	/* without flags */
 
 /* Joins the pool GPU_NAME and maps it. */
 int gpu_start(struct raw *raw, enum xmem_role role);

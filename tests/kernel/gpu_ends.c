@@ -16,7 +16,8 @@
 
 /* What a kid tells the parent. */
 struct told {
-	u32 client, payload, slot;
+	u32 client, slot;
+	u64 payload;
 	u64 value;			/* for it: what its contents need */
 	u64 token, handle_token;
 	struct xmem_attach_request file, handle;

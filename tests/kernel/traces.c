@@ -32,7 +32,8 @@ static const struct {
 
 /* What is needed to know the fields. */
 struct scene {
-	u32 writer, reader, keeper, slot, payload;
+	u32 writer, reader, keeper, slot;
+	u64 payload;
 	u64 incarnation;		/* of the reader */
 };
 
@@ -208,12 +209,12 @@ static void check_fields(const struct scene *scene)
 	}
 	check_line("pool-create", lines("xmem_pool_create", "pool=%u owner=%u name=%s slots=128 "
 		   "clients=64 ring_entries=8\n", pool, geteuid(), NAME), 1);
-	check_line("attach-fields", lines("xmem_attach", "pool=%u client=%u payload=%u slots=1\n",
+	check_line("attach-fields", lines("xmem_attach", "pool=%u client=%u payload=%llu slots=1\n",
 		   pool, scene->writer, scene->payload), 1);
 	check_line("end-of-the-owner", lines("xmem_client_end", "pool=%u client=%u incarnation=1 "
 		   "holds=0 slots=1 duration_ns=", pool, scene->writer), 1);
 	check_duration(scene, pool);
-	check_line("reclaim-fields", lines("xmem_reclaim", "pool=%u slot=%u payload=%u\n", pool,
+	check_line("reclaim-fields", lines("xmem_reclaim", "pool=%u slot=%u payload=%llu\n", pool,
 		   scene->slot, scene->payload), 1);
 	check_line("wake-fields", lines("xmem_wake", "pool=%u kind=%u client=%u\n", pool,
 		   XMEM_WAIT_SLOTS, scene->keeper), 1);

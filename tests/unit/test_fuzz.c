@@ -352,7 +352,8 @@ static void op_detach(u32 me, u32 at)
 {
 	struct client_model *client = &fz.client[me];
 	struct xmem_slot_request request = { .slot = client->slot[at] };
-	u32 payload = 0, slot = client->slot[at];
+	u32 slot = client->slot[at];
+	u64 payload = 0;
 	bool can = fz.slot[slot].state == FREE;
 
 	ck_assert_int_eq(xm_host_detach(&fz.world->host, me, &request, &payload), can ? 1 : -EBUSY);

@@ -278,7 +278,7 @@ START_TEST(last_put_of_an_orphan_tells_the_host)
 	pending = xm_put(p.map, p.reader, p.slot);
 	ck_assert_int_eq(pending.what, XM_TELL_HOST);
 	ck_assert_uint_eq(pending.who, p.slot);
-	ck_assert_uint_eq(world_reclaim(&p.world->host, p.slot), 1);	/* its payload's id */
+	ck_assert_uint_eq(world_reclaim(&p.world->host, p.slot), FIRST_ID);
 	ck_assert_int_eq(xm_get(p.map, p.reader, p.token), -ESTALE);
 	world_put(p.world, p.reader, p.slot);
 	world_reap(p.world);

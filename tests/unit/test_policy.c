@@ -91,7 +91,7 @@ START_TEST(slots_are_to_be_had_where_an_attach_finds_them)
 	u32 one = world_join(world, XMEM_ROLE_WRITER, 0), other, slot[64], s;
 	struct xmem_slot_request detach = { .size = sizeof(detach) };
 	struct xmem_ring *ring;
-	u32 payload;
+	u64 payload;
 
 	other = world_join(world, XMEM_ROLE_WRITER, 0);
 	ring = xm_ring(map, other);

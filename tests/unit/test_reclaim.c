@@ -237,7 +237,8 @@ END_TEST
 static u32 sweep_while(struct crowd *c, u32 nth, void (*what)(struct crowd *c), u32 *ret_calls)
 {
 	struct xm_sweep sweep = { .stage = 0 };
-	u32 freed = 0, payload;
+	u32 freed = 0;
+	u64 payload;
 	int slot;
 
 	*ret_calls = 0;

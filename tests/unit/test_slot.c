@@ -244,9 +244,9 @@ START_TEST(detach_takes_free_slots_of_ones_own_only)
 	struct world *world = world_make(64, 4, 4);
 	u32 me = world_join(world, XMEM_ROLE_WRITER, 0);
 	u32 other = world_join(world, XMEM_ROLE_WRITER, 0);
-	u32 slot, payload = 77;
+	u64 token, payload = 77;
+	u32 slot;
 	struct xmem_slot_request request = { .generation = 1 };
-	u64 token;
 
 	world_attach(world, me, 1, &slot);
 	request.slot = slot;
@@ -261,11 +261,42 @@ START_TEST(detach_takes_free_slots_of_ones_own_only)
 	ck_assert(world_scan(world, me, slot, false, 0));
 	ck_assert_int_eq(xm_give_up(&world->host.map, slot), 0);
 	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, &payload), 1);
-	ck_assert_uint_eq(payload, 1);
+	ck_assert_uint_eq(payload, FIRST_ID);
 	ck_assert_int_eq(xm_get(&world->host.map, other, token), -ESTALE);
 	world_put(world, other, slot);
 	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, &payload), -EPERM);
 	ck_assert_uint_eq(xm_host_spare_slots(&world->host, me), 64);
+	world_is_valid(world);
+	world_free(world);
+}
+END_TEST
+
+/* Ids that differ in their upper halves alone are those of two payloads; and one with no lower. */
+START_TEST(ids_of_payloads_have_64_bits)
+{
+	static const u64 ids[] = { 7, (1ULL << 32) + 7, 1ULL << 32, ~0ULL };
+	struct world *world = world_make(64, 2, 4);
+	u32 me = world_join(world, XMEM_ROLE_WRITER, 0), i;
+	struct xmem_slot_request request = { .flags = XMEM_DETACH_FILE };
+	struct xm_host *host = &world->host;
+	u32 slot[4][2];
+	u64 payload;
+
+	for (i = 0; i < ARRAY_SIZE(ids); i++) {
+		host->last_payload = ids[i] - 1;
+		world_attach(world, me, 2, slot[i]);
+		ck_assert_uint_eq(xm_slot_row(&host->map, slot[i][1])->payload, ids[i]);
+	}
+	request.slot = slot[0][0];
+	ck_assert_int_eq(xm_host_detach(host, me, &request, &payload), 2);
+	ck_assert_uint_eq(payload, 7);
+	request = (struct xmem_slot_request){ .slot = slot[1][1] };
+	ck_assert_int_eq(xm_host_detach(host, me, &request, &payload), 1);
+	ck_assert_uint_eq(payload, (1ULL << 32) + 7);
+	xm_host_end(host, me, false);
+	ck_assert_uint_eq(world_reclaim(host, slot[2][0]), 1ULL << 32);
+	ck_assert_uint_eq(world_reclaim(host, slot[3][1]), ~0ULL);
+	ck_assert_uint_eq(world_reclaim(host, slot[1][0]), (1ULL << 32) + 7);
 	world_is_valid(world);
 	world_free(world);
 }
@@ -352,6 +383,7 @@ void slot_tests(Suite *suite)
 	tcase_add_test(tcase, slot_whose_tenancies_are_used_up_is_not_used_again);
 	tcase_add_test(tcase, group_whose_slots_are_used_up_is_given_to_nobody);
 	tcase_add_test(tcase, detach_takes_free_slots_of_ones_own_only);
+	tcase_add_test(tcase, ids_of_payloads_have_64_bits);
 	tcase_add_test(tcase, reclaim_leaves_the_slots_of_the_living);
 	tcase_add_test(tcase, group_goes_back_with_its_last_slot);
 	tcase_add_test(tcase, resolve_is_for_holders_and_only_when_the_word_stood_still);
@@ -437,7 +469,8 @@ START_TEST(detach_takes_whole_files)
 	u32 me = world_join(world, XMEM_ROLE_WRITER, 0);
 	u32 other = world_join(world, XMEM_ROLE_READER, 0);
 	struct xmem_slot_request request = { .flags = XMEM_DETACH_FILE };
-	u32 slot[3], more[2], payload = 77;
+	u32 slot[3], more[2];
+	u64 payload = 77;
 
 	world_attach(world, me, 3, slot);
 	world_attach(world, me, 2, more);
@@ -450,7 +483,7 @@ START_TEST(detach_takes_whole_files)
 	ck_assert_uint_eq(xm_host_spare_slots(&world->host, me), 59);
 	ck_assert_int_eq(xm_give_up(&world->host.map, slot[2]), 0);
 	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, &payload), 3);
-	ck_assert_uint_eq(payload, 1);
+	ck_assert_uint_eq(payload, FIRST_ID);
 	ck_assert_uint_eq(xm_host_spare_slots(&world->host, me), 62);
 	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, &payload), -EPERM);
 	request.slot = more[0];
@@ -548,10 +581,11 @@ START_TEST(a_slot_begins_one_tenancy_a_millisecond)
 {
 	static u32 born[64];
 	struct world *world = world_make(64, 2, 4);
-	u32 me = world_join(world, XMEM_ROLE_WRITER, 0), payload;
+	u32 me = world_join(world, XMEM_ROLE_WRITER, 0);
 	struct xmem_attach_request all = attach_of(64), one = attach_of(1), more = attach_of(64);
 	struct xmem_slot_request slot = { .size = sizeof(slot) };
 	struct xm_host *host = &world->host;
+	u64 payload;
 
 	host->born_ms = born;
 	host->now_ms = ~0u;

@@ -374,7 +374,7 @@ START_TEST(garbage_words_end_well)
 		for (i = 0; i < ARRAY_SIZE(how); i++) {
 			struct stage s = stage_make();
 			struct xmem_slot_request slot = { .slot = s.slot[0] };
-			u32 payload;
+			u64 payload;
 
 			ck_assert_int_eq(begin(&s), 0);
 			xm_store(&xm_slot(s.map, s.slot[0])->state, ~7ULL | state);

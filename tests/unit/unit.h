@@ -21,6 +21,7 @@
 #endif
 
 #define PAGE	4096u
+#define FIRST_ID	(XM_PAYLOAD_BEFORE + 1)	/* of a world's payloads */
 #define POISON	0xa5a5a5a5a5a5a5a5ULL
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
@@ -28,7 +29,6 @@ struct world {
 	struct xm_host host;	/* host.map is everybody's view: all pages, all writable */
 	void *base;
 	u64 bytes;
-	u32 payloads;		/* last id given */
 	u64 random;
 	const u8 *device;	/* what is attached is memory of this GPU; NULL: of the CPU */
 };
@@ -50,7 +50,7 @@ void world_end(struct world *world, u32 client);	/* end, reap */
 /* What a host does after a client's end and a last put. Returns the slots freed. */
 u32 world_reap(struct world *world);
 /* A sweep of one slot. Returns its payload's id if it was freed, or else 0. */
-u32 world_reclaim(struct xm_host *host, u32 slot);
+u64 world_reclaim(struct xm_host *host, u32 slot);
 void world_do(struct world *world, struct xm_pending pending);
 
 /* Publish what is WRITING; take and publish what is FREE. Returns the token. */

@@ -83,7 +83,7 @@ void world_attach(struct world *world, u32 me, u32 count, u32 *slot)
 		.fd = 3, .stride = 64, .length = 64, .count = count,
 	};
 	struct xm_payload payload = {
-		.id = ++world->payloads, .bytes = 64ULL * count, .device = world->device,
+		.id = ++world->host.last_payload, .bytes = 64ULL * count, .device = world->device,
 		.traits = world->device ? XMEM_TRAIT_CUDA : 0,
 	};
 	u32 i;
@@ -133,7 +133,8 @@ u32 world_reap(struct world *world)
 {
 	struct xm_host *host = &world->host;
 	struct xm_sweep sweep = { .stage = 0 };
-	u32 i, freed = 0, payload;
+	u32 i, freed = 0;
+	u64 payload;
 	int slot;
 
 	for (i = 0; i < host->map.clients; i++)
@@ -150,10 +151,10 @@ u32 world_reap(struct world *world)
 	return freed;
 }
 
-u32 world_reclaim(struct xm_host *host, u32 slot)
+u64 world_reclaim(struct xm_host *host, u32 slot)
 {
 	struct xm_sweep sweep = { .stage = 0 };
-	u32 payload = 0;
+	u64 payload = 0;
 
 	xm_host_suspect(host, slot);
 	while (xm_host_sweep(host, &sweep, &payload) != -ENOENT)

@@ -35,6 +35,12 @@ def pair(**options: Any) -> Iterator[tuple[xmem.BufferPool, xmem.BufferPool]]:
         yield writer, reader
 
 
+def sanitized() -> bool:
+    """Whether this process runs with the address sanitizer."""
+    with open("/proc/self/maps", encoding="ascii") as file:
+        return "libasan" in file.read()
+
+
 def published(writer: xmem.BufferPool, contents: bytes = b"contents") -> xmem.BufferGuard:
     """A guard, for reading, of contents that are published."""
     guard = writer.acquire_cpu(len(contents))

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import xmem
-from support import GIL, fresh_name, pair, python
+from support import GIL, fresh_name, pair, python, sanitized
 
 
 def resident() -> int:
@@ -22,11 +22,6 @@ def resident() -> int:
             if line.startswith("RssAnon:"):
                 return int(line.split()[1]) * 1024
     raise AssertionError("the kernel does not say it")
-
-
-def open_libraries() -> str:
-    with open("/proc/self/maps", encoding="ascii") as file:
-        return file.read()
 
 
 def grown(turn: Callable[[], Any], turns: int) -> str:
@@ -40,7 +35,7 @@ def grown(turn: Callable[[], Any], turns: int) -> str:
     blocks = sys.getallocatedblocks() - blocks
     files = len(os.listdir("/proc/self/fd")) - files
     memory = resident() - memory
-    if "libasan" in open_libraries():           # which keeps what is freed for a while
+    if sanitized():         # which keeps what is freed for a while
         memory = 0
     if not GIL:         # CPython 3.13 then keeps a block of each cycle that has a weak reference
         blocks = 0

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import xmem
-from support import Thread, fresh_name, pair, published, python
+from support import Thread, fresh_name, pair, published, python, sanitized
 from xmem import holders
 
 
@@ -121,6 +121,7 @@ def fill(pool: xmem.BufferPool) -> None:
         held.append(pool.acquire_cpu(1 << 20, timeout=0.01))
 
 
+@pytest.mark.skipif(sanitized(), reason="the sanitizer ends a process in which it gets no memory")
 def test_memory_that_the_system_refuses_is_named() -> None:
     """The writer waits for its own buffers, since a thread may give one up, and says why."""
     pool = xmem.BufferPool(fresh_name(), writer=True)

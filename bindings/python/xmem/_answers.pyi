@@ -192,8 +192,8 @@ class SlotInfo(tuple[Any, ...]):
     state: Final[int]
     #: client id, or XMEM_NOBODY
     owner: Final[int]
-    #: number of the file with the contents; 0: none
-    payload: Final[int]
+    #: number of the GPU in the pool (xmem_pool_device_info); 0: the CPU
+    device: Final[int]
     #: of the contents; 0: there are none
     token: Final[int]
     #: of the whole buffer
@@ -202,7 +202,9 @@ class SlotInfo(tuple[Any, ...]):
     holds: Final[int]
     #: 1 + sequence number of its last publication; 0: none
     position: Final[int]
-    #: of the whole file with the contents
+    #: number of the file with the contents; 0: none
+    payload: Final[int]
+    #: of that file
     payload_bytes: Final[int]
     #: references set aside (claims.h)
     claims: Final[int]
@@ -210,8 +212,6 @@ class SlotInfo(tuple[Any, ...]):
     upgrader: Final[int]
     #: 1: its owner wants it back, and others hold it: see struct xmem_limbo
     overdue: Final[int]
-    #: number of the GPU in the pool (xmem_pool_device_info); 0: the CPU
-    device: Final[int]
 
 
 @final

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Each bug that tests/mutants and tests/kernel/mutants plant can still be planted: git apply takes
+# its patch as this tree is. To build and run them takes hours (check-mutants.sh,
+# check-mutants-kernel.sh), but that a patch has lost its place shows here, at once.
+#
+#   tests/check-planting.sh [FOLDER...]     other folders of patches
+#   tests/check-planting.sh --selftest      patches that do not apply, each of which must be found
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 2
+
+if [ "${1:-}" = --selftest ]; then
+	[ $# = 1 ] || { sed -n '8,9s/^# \?//p' "$0" >&2; exit 2; }
+	work=$(mktemp -d) || exit 2
+	trap 'rm -rf "$work"' EXIT
+	good=$(ls tests/mutants/*.patch | head -1)
+	missed=0
+	# planted WHAT SED-COMMAND: a good patch that has become a bad one
+	planted() {
+		rm -f "$work"/*
+		sed "$2" "$good" >"$work/bad.patch"
+		said=$(tests/check-planting.sh "$work" 2>&1)
+		[ $? = 1 ] && grep -q '^FAIL .*bad.patch' <<<"$said" && return
+		echo "not found: $1"
+		missed=$((missed + 1))
+	}
+	planted "other lines around it" 's/^ \(.*[a-z]\)/ \1 once/'
+	planted "another line to take away" 's/^-\([^-].*\)/-\1 once/'
+	planted "a file that is no more" 's#^\(--- a\|+++ b\)/[a-z]*/#\1/gone/#'
+	planted "nothing to plant" '/^@@/,$d'
+	planted "no word of what turns red" '/^# red:/d'
+	rm -f "$work"/*
+	cp "$good" "$work"
+	tests/check-planting.sh "$work" >/dev/null || { echo "refused: a good one"; missed=1; }
+	[ "$missed" = 0 ] && echo "5 bad patches, each found"
+	exit $((missed != 0))
+fi
+
+[ $# -gt 0 ] || set -- tests/mutants tests/kernel/mutants
+count=0 bad=0
+mapfile -t patches < <(for folder; do ls "$folder"/*.patch; done)
+[ "${#patches[@]}" -gt 0 ] || exit 1
+for patch in "${patches[@]}"; do
+	count=$((count + 1))
+	if ! grep -q '^# red: ' "$patch"; then
+		echo "FAIL $patch: no line '# red: ' says which test finds it"
+	elif ! why=$(git apply --check "$patch" 2>&1); then
+		echo "FAIL $patch: ${why%%$'\n'*}"
+	else
+		continue
+	fi
+	bad=$((bad + 1))
+done
+if [ "$bad" -gt 0 ]; then
+	cat <<-'TEXT'
+		To refit one: make its change in the file as it is now, and put what git diff FILE
+		says from '---' on below the lines of the patch that begin with '#'. Undo the change.
+		Where the code that it broke has gone, break what does the same now, or remove it.
+	TEXT
+	exit 1
+fi
+echo "$count planted bugs, each in its place"

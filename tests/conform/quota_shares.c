@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: MIT
+/*
+ * P4 among users: no user, nor its sub-uids, uses up what others need, nor has others pay for it.
+ * These tests change the module's parameters, so they need the kernel module and a machine of
+ * their own. quotas.c has what a single user may have.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "quota_users.h"
+
+/* ---- nobody else pays ---- */
+
+static void have_many_pools(void *argument)
+{
+	struct raw raw[4];
+	unsigned int i;
+
+	become(*(unsigned int *)argument);
+	for (i = 0; i < 4; i++) {
+		raw_open(&raw[i]);
+		SAME(raw_join(&raw[i], "", XMEM_ROLE_READER, 0), i < 3 ? 0 : -EDQUOT);
+	}
+	refused_by(&raw[3], XMEM_QUOTA_USER_POOLS, "user_max_pools", 0);
+	tell_parent(1);
+	hear_parent();
+}
+
+static void have_one_pool(void *argument)
+{
+	struct xmem_pool *pool;
+
+	become(*(unsigned int *)argument);
+	pool = open_writer(new_name(), 1, BYTES);
+	publish_stamp(pool, 1);
+	xmem_pool_close(pool);
+}
+
+TEST(P4_what_one_user_uses_up_another_still_has)
+{
+	unsigned int user = new_user(), victim = user + 10000;
+	struct child *child;
+	char old[32];
+
+	set_parameter("user_max_pools", "3", old);
+	child = spawn(have_many_pools, &user);
+	hear(child);
+	finish_child(spawn(have_one_pool, &victim));
+	/* root is counted, and not refused. */
+	have_one_pool(&(unsigned int){ 0 });
+	set_parameter("user_max_pools", old, NULL);
+	kill_child(child);
+	EVENTUALLY(has_nothing(user) && has_nothing(victim));
+}
+
+/* ---- shares ---- */
+
+static void take_pools(void *argument)
+{
+	const unsigned int *user = argument;
+	struct raw raw[10];
+	unsigned int i = 0;
+
+	become(*user);
+	do
+		raw_open(&raw[i]);
+	while (!raw_join(&raw[i], "", XMEM_ROLE_READER, 0) && ++i < 10);
+	CHECK(i < 10);
+	refused_by(&raw[i], XMEM_QUOTA_SHARE_POOLS, "max_pools", 0);
+	tell_parent(i);
+	hear_parent();
+}
+
+/* Who comes later finds some, although nobody has reached what a user may have. */
+TEST(P4_users_leave_each_other_half_of_what_is_free)
+{
+	unsigned int user = new_user(), second = user + 10000, third = user + 20000;
+	struct child *child[3];
+	struct raw raw;
+	char old[32];
+
+	raw_open(&raw);
+	EVENTUALLY(!quota_of(&raw, XMEM_QUOTA_POOLS).used);
+	set_parameter("max_pools", "8", old);
+	child[0] = spawn(take_pools, &user);
+	SAME(hear(child[0]), 4);
+	child[1] = spawn(take_pools, &second);
+	SAME(hear(child[1]), 2);
+	child[2] = spawn(take_pools, &third);
+	SAME(hear(child[2]), 1);
+	SAME(quota_of(&raw, XMEM_QUOTA_POOLS).used, 7);
+	set_parameter("max_pools", old, NULL);
+	kill_child(child[0]);
+	kill_child(child[1]);
+	kill_child(child[2]);
+	EVENTUALLY(has_nothing(user) && has_nothing(second) && has_nothing(third));
+	raw_close(&raw);
+}
+
+static void own_a_pool(void *argument)
+{
+	struct xmem_pool *pool;
+
+	become(*(unsigned int *)argument);
+	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .slots = 1024, .clients = 8);
+	WORKED(xmem_preallocate(pool, 1, BYTES));
+	send_file(parent_link(), xmem_pool_fd(pool));
+	hear_parent();
+	/* There is room for more of its own than the guest has left to other guests. */
+	WORKED(xmem_preallocate(pool, 8 * 64 + 63, BYTES));
+	tell_parent(1);
+	hear_parent();
+}
+
+static void be_a_guest(void *argument)
+{
+	struct xmem_pool_options options = { .size = sizeof(options), .flags = XMEM_OPEN_WRITER };
+	struct xmem_pool *pool[8];
+	unsigned int i, n = 0;
+	const char *why;
+	int file;
+
+	become(*(unsigned int *)argument);
+	file = receive_file(parent_link());
+	/* Of 8 places for clients the owner has one. */
+	for (i = 0; i < 8; i++) {
+		pool[i] = xmem_pool_open_fd(file, &options);
+		if (!pool[i])
+			break;
+	}
+	SAME(i, 3);
+	SAME(xmem_get_last_error(&why), -EDQUOT);
+	CHECK(strstr(why, "as many clients in another user's pool as it may have: 3 of 3"));
+	while (!xmem_preallocate(pool[0], 64, BYTES))
+		n++;
+	SAME(xmem_get_last_error(&why), -EDQUOT);
+	CHECK(strstr(why, "as many groups of slots in another user's pool as it may have: 7 of 7"));
+	SAME(n, 7);
+	/* Nor has it more by another client. */
+	SAME(xmem_preallocate(pool[1], 1, BYTES), -EDQUOT);
+	tell_parent(1);
+	hear_parent();
+}
+
+TEST_WITHIN(P4_guests_leave_the_owner_of_a_pool_half_of_it, 60)
+{
+	unsigned int owner = new_user(), guest = owner + 10000;
+	struct child *child[2];
+	int file;
+
+	child[0] = spawn(own_a_pool, &owner);
+	file = receive_file(child[0]->link);
+	child[1] = spawn(be_a_guest, &guest);
+	send_file(child[1]->link, file);
+	close(file);
+	hear(child[1]);
+	tell(child[0], 1);
+	hear(child[0]);
+	kill_child(child[1]);
+	kill_child(child[0]);
+	EVENTUALLY(has_nothing(owner) && has_nothing(guest));
+}
+
+/*
+ * A pool that is made by a file which another user has opened is its maker's, although the other
+ * pays for its table: neither is a guest there.
+ */
+static void own_by_anothers_file(void *argument)
+{
+	unsigned int user = *(unsigned int *)argument, i;
+	struct xmem_join_request join = {
+		.size = sizeof(join), .abi = XMEM_ABI, .role = XMEM_ROLE_READER, .pool_fd = -1,
+		.flags = XMEM_JOIN_EXCLUSIVE, .clients = 4,
+	};
+	const char *name = new_name();
+	struct raw raw[3];
+	int device;
+
+	CHECK(!seteuid(user + 10000));
+	device = open("/dev/xmem", O_RDWR | O_CLOEXEC);
+	CHECK(device >= 0 && !seteuid(0));
+	become(user);
+	snprintf((char *)join.name, sizeof(join.name), "%s", name);
+	CHECK(!ioctl(device, XMEM_IOC_JOIN, &join));
+	SAME(join.owner_uid, user);
+	for (i = 0; i < 3; i++) {
+		raw_open(&raw[i]);
+		SAME(raw_join(&raw[i], name, XMEM_ROLE_READER, XMEM_JOIN_EXISTING), 0);
+	}
+	tell_parent(1);
+	hear_parent();
+}
+
+TEST(P4_who_makes_a_pool_by_anothers_file_is_no_guest_in_it)
+{
+	unsigned int user = new_user();
+	struct child *child = spawn(own_by_anothers_file, &user);
+
+	hear(child);
+	CHECK(seen(user + 10000, "page_bytes"));
+	SAME(seen(user, "clients"), 3);
+	kill_child(child);
+	EVENTUALLY(has_nothing(user) && has_nothing(user + 10000));
+}
+
+/* ---- user namespaces ---- */
+
+static void write_file(const char *format, int pid, const char *text)
+{
+	char path[64];
+	int file;
+
+	snprintf(path, sizeof(path), format, pid);
+	file = open(path, O_WRONLY | O_CLOEXEC);
+	CHECK(file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text));
+	close(file);
+}
+
+/* Two pools for each of the user's uids in there, and one more. */
+static void use_sub_uids(void *argument)
+{
+	struct raw raw[5];
+	unsigned int i;
+
+	become(*(unsigned int *)argument);
+	CHECK(!unshare(CLONE_NEWUSER));
+	tell_parent(1);
+	hear_parent();				/* there is a map of uids now */
+	for (i = 0; i < 5; i++) {
+		CHECK(!seteuid(0) && !seteuid(1 + i / 2));
+		raw_open(&raw[i]);
+		SAME(raw_join(&raw[i], "", XMEM_ROLE_READER, 0), i < 4 ? 0 : -EDQUOT);
+	}
+	refused_by(&raw[4], XMEM_QUOTA_USER_POOLS, "user_max_pools", 1);
+	SAME(quota_of(&raw[4], XMEM_QUOTA_USER_POOLS).used, 0);
+	SAME(quota_of(&raw[4], XMEM_QUOTA_USER_POOLS).uid, 3);
+	SAME(quota_of(&raw[0], XMEM_QUOTA_USER_POOLS).used, 2);
+	tell_parent(1);
+	hear_parent();
+}
+
+TEST(P4_sub_uids_of_a_user_have_no_more_than_it)
+{
+	unsigned int user = new_user();
+	struct child *child;
+	char map[64], old[32];
+
+	set_parameter("user_max_pools", "4", old);
+	child = spawn(use_sub_uids, &user);
+	hear(child);
+	snprintf(map, sizeof(map), "0 %u 1\n1 %u 9\n", user, user + 20000);
+	write_file("/proc/%d/uid_map", child->pid, map);
+	tell(child, 1);
+	hear(child);
+	SAME(seen(user, "pools"), 4);
+	SAME(seen(user + 20000, "pools"), 2);
+	set_parameter("user_max_pools", old, NULL);
+	kill_child(child);
+	EVENTUALLY(has_nothing(user) && has_nothing(user + 20000));
+}
+
+/* ---- a slot's clock ---- */
+
+#define ASKERS	16
+#define ASKED	20
+
+struct asker {
+	struct raw *raw;
+	uint32_t slot;
+};
+
+static void *ask_again_and_again(void *argument)
+{
+	const struct asker *asker = argument;
+	unsigned int i;
+
+	for (i = 0; i < ASKED; i++) {
+		struct xmem_slot_request slot = { .size = sizeof(slot), .slot = asker->slot };
+		int err = raw_request(asker->raw, XMEM_IOC_RENEW, &slot);
+
+		CHECK(!err || err == -ESTALE);		/* another thread was faster */
+		i -= err != 0;
+	}
+	return NULL;
+}
+
+/* However many threads ask at once: a millisecond is counted for the slot. */
+TEST_WITHIN(P4_a_slot_has_a_tenancy_a_millisecond_whoever_asks, 60)
+{
+	struct xmem_attach_request attached;
+	pthread_t thread[ASKERS];
+	struct asker asker;
+	int64_t begin;
+	struct raw raw;
+	unsigned int i;
+	int file;
+
+	kernel_only("the daemon's clients trust each other");
+	file = new_memfd(BYTES, GOOD_SEALS);
+	raw_start(&raw, new_name(), XMEM_ROLE_WRITER);
+	SAME(raw_attach(&raw, file, 1, &attached), 0);
+	asker = (struct asker){ .raw = &raw, .slot = attached.slot[0] };
+	begin = now_ns();
+	for (i = 0; i < ASKERS; i++)
+		CHECK(!pthread_create(&thread[i], NULL, ask_again_and_again, &asker));
+	for (i = 0; i < ASKERS; i++)
+		pthread_join(thread[i], NULL);
+	/* Each millisecond has one at most; the first and the last need not be whole. */
+	CHECK(now_ns() - begin >= (ASKERS * ASKED - 2) * MS);
+	SAME(xm_slot_row(&raw.map, attached.slot[0])->tenancies, 1 + ASKERS * ASKED);
+	/* Who detaches and attaches gets slots that are old enough. */
+	for (i = 0; i < 20; i++) {
+		struct xmem_slot_request slot = { .size = sizeof(slot), .slot = attached.slot[0] };
+
+		SAME(raw_request(&raw, XMEM_IOC_DETACH, &slot), 0);
+		SAME(raw_attach(&raw, file, 1, &attached), 0);
+	}
+	raw_close(&raw);
+	close(file);
+}
+
+/* ---- memory cgroups ---- */
+
+#define CGROUPS	"/run/conform-cgroups"
+
+static void put_into(const char *path, const char *text)
+{
+	int file = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (file < 0 || write(file, text, strlen(text)) != (ssize_t)strlen(text))
+		FAIL("%s: %s: %s", path, text, strerror(errno));
+	close(file);
+}
+
+/* Bytes of the slabs that the group pays for. */
+static uint64_t slabs_of(const char *group)
+{
+	char path[128], line[128];
+	unsigned long long n = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/memory.stat", group);
+	file = fopen(path, "re");
+	CHECK(file);
+	while (fgets(line, sizeof(line), file))
+		sscanf(line, "slab_unreclaimable %llu", &n);
+	fclose(file);
+	return n;
+}
+
+struct payer {
+	unsigned int user;
+	char group[64];
+};
+
+static void show_from_a_group(void *argument)
+{
+	const struct payer *payer = argument;
+	struct raw raw;
+	char path[96];
+	int file, i;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", payer->group);
+	put_into(path, "0");
+	become(payer->user);
+	file = new_memfd(XMEM_GROUP_SLOTS * BYTES, GOOD_SEALS);
+	raw_start(&raw, new_name(), XMEM_ROLE_WRITER);
+	for (i = 0; i < 4; i++)
+		SAME(raw_attach(&raw, file, XMEM_GROUP_SLOTS, NULL), 0);
+	tell_parent(1);
+	hear_parent();
+	raw_close(&raw);
+	close(file);
+}
+
+/*
+ * What the work item of sysfs allocates: the same client costs its group more when it is shown
+ * than when it is not. Without an owner the root group would pay for both alike.
+ */
+TEST_WITHIN(P10_what_a_work_item_allocates_is_charged_to_who_causes_it, 60)
+{
+	struct payer payer = { .user = new_user() };
+	uint64_t slabs[2];
+	struct child *child;
+	char old[32];
+	int shown;
+
+	CHECK(!mkdir(CGROUPS, 0755) || errno == EEXIST);
+	if (mount("none", CGROUPS, "cgroup2", 0, NULL))
+		skip("there are no cgroups of version 2: %s", strerror(errno));
+	put_into(CGROUPS "/cgroup.subtree_control", "+memory");
+	set_parameter("user_max_entries", "0", old);
+	for (shown = 0; shown < 2; shown++) {
+		if (shown)
+			set_parameter("user_max_entries", old, NULL);
+		snprintf(payer.group, sizeof(payer.group), CGROUPS "/shown-%d", shown);
+		CHECK(!mkdir(payer.group, 0755));
+		child = spawn(show_from_a_group, &payer);
+		hear(child);
+		if (shown)
+			EVENTUALLY(seen(payer.user, "entries") > 4 * XMEM_GROUP_SLOTS * 8);
+		else
+			SAME(seen(payer.user, "entries"), 0);
+		slabs[shown] = slabs_of(payer.group);
+		tell(child, 1);
+		finish_child(child);
+		EVENTUALLY(!rmdir(payer.group));
+	}
+	printf("    %llu bytes of slabs, shown %llu\n", (unsigned long long)slabs[0],
+	       (unsigned long long)slabs[1]);
+	/* A struct of 100 bytes and more for each of 256 slots, less what is counted late. */
+	CHECK(slabs[1] > slabs[0] + 16384);
+	CHECK(!umount(CGROUPS));
+	EVENTUALLY(has_nothing(payer.user));
+}
