@@ -488,6 +488,9 @@ u32 *xm_host_waiters(const struct xm_host *host, u32 me, const struct xmem_wait_
 		*err = -EPERM;
 		if (use == XM_ARM && client != me)
 			return NULL;
+		/* Who is not counted has nothing that an owner could wait for. */
+		if (use == XM_WAKE && client != me && !xm_bit(map->pool->counted, me))
+			return NULL;
 		return &xm_client_row(map, client)->slots_waiters;
 	}
 	return NULL;

@@ -475,8 +475,8 @@ enum xm_use { XM_ARM, XM_WAIT, XM_WAKE };
 
 /*
  * The waiters word that a request names, or NULL and *err: there is no such word, or the caller
- * has no business with it. Whoever holds something of a client may have let go of it, so anybody
- * wakes its slots' word; a ring is its publisher's, and the table the host's.
+ * has no business with it. Whoever held something of a client may have let go of it, so all whose
+ * holds count wake its slots' word; a ring is its publisher's, and the table the host's.
  */
 u32 *xm_host_waiters(const struct xm_host *host, u32 me, const struct xmem_wait_request *request,
 		     enum xm_use use, int *err);

@@ -66,8 +66,8 @@ report() {	# number
 	local setting=FAKECUDA_${settings[$1]} p f s line
 	line=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped' "$work/$1.out" | tail -1)
 	read -r p _ f _ s _ <<<"${line:-0 passed, 1 failed, 0 skipped}"
-	sed -n "s/^FAILED /FAIL $setting /p; s/^SKIP \([^:]*\):/SKIP \1 ($setting):/p; s/^child /  &/p" \
-		"$work/$1.out"
+	sed -n -e "s/^FAILED /FAIL $setting /p; s/^child /  &/p" \
+		-e "s/^SKIP \([^:]*\):/SKIP \1 ($setting):/p" "$work/$1.out"
 	if [ -z "$line" ] || { [ "$(cat "$work/$1.rc")" != 0 ] && [ "$f" = 0 ]; }; then
 		echo "FAIL $setting: the run ended with status $(cat "$work/$1.rc")"
 		tail -5 "$work/$1.out" | sed 's/^/  /'
