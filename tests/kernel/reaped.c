@@ -288,58 +288,11 @@ static const char *a_user_gets_what_the_reaped_had(void)
 	return why;
 }
 
-/* ---- what others get meanwhile ---- */
-
-#define AT_MOST		30		/* percent */
-#define SWEEPS		40u
-
-/*
- * Asks for something that takes the pool's lock, again and again, until the module has done with a
- * client that has ended. How much of that time did the longest of these requests take?
- */
-static const char *ask_meanwhile(u32 client, u32 *ret_percent)
-{
-	struct xmem_payload_request ask = { .size = sizeof(ask), .payload = 1 << 30 };
-	u64 begin = raw_now_ns(), before = begin, now, longest = 0;
-
-	do {
-		SAME(raw_request(&keeper, XMEM_IOC_PAYLOAD, &ask), -ENOENT);
-		now = raw_now_ns();
-		longest = now - before > longest ? now - before : longest;
-		before = now;
-		WANT(now - begin < 20000000000ULL);
-	} while (xm_load(&xm_client_row(&keeper.map, client)->state) != XMEM_CLIENT_NONE);
-	*ret_percent = longest * 100 / (now - begin);
-	return NULL;
-}
-
-/* A processor that does something else for a while makes requests long: hence the best of many. */
-static const char *requests_come_between(void)
-{
-	u32 i, percent = 100, least = 100;
-	struct kid bystander;
-
-	GOES_WELL(start_pool());
-	for (i = 0; i < SWEEPS && least > AT_MOST; i++) {
-		GOES_WELL(kid_start(&bystander, joins, &reader));
-		kid_kill(&bystander);
-		kid_reap(&bystander);
-		GOES_WELL(ask_meanwhile(told->client, &percent));
-		least = percent < least ? percent : least;
-	}
-	figure("in the best of %u sweeps a request took %u %% of its time", i, least);
-	if (least > AT_MOST)
-		return wrong("in each of %u sweeps a request took at least %u %% of its time", i,
-			     least);
-	return NULL;
-}
-
 static const struct attack attacks[] = {
 	{ "P2_the_reaped_hold_nothing", the_reaped_hold_nothing, false },
 	{ "P2_an_attach_gets_what_the_reaped_had", an_attach_gets_what_the_reaped_had, false },
 	{ "P2_a_join_gets_the_id_of_the_reaped", a_join_gets_the_id_of_the_reaped, false },
 	{ "P2_a_user_gets_what_the_reaped_had", a_user_gets_what_the_reaped_had, false },
-	{ "P4_requests_come_between_the_batches", requests_come_between, true },
 };
 
 int main(int argc, char **argv)
