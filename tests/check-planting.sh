@@ -53,8 +53,9 @@ for patch in "${patches[@]}"; do
 done
 if [ "$bad" -gt 0 ]; then
 	cat <<-'TEXT'
-		To refit one: make its change in the file as it is now, and put what git diff FILE
-		says from '---' on below the lines of the patch that begin with '#'. Undo the change.
+		To refit one: make its change in the file as it is now, and put what git diff
+		FILE says from '---' on below the lines of the patch that begin with '#'. Undo
+		the change.
 		Where the code that it broke has gone, break what does the same now, or remove it.
 	TEXT
 	exit 1

@@ -80,8 +80,8 @@ static bool is_the_files(int pagemap, const void *page)
 {
 	uint64_t entry;
 
-	CHECK(pread(pagemap, &entry, sizeof(entry), (uintptr_t)page / page_size() * sizeof(entry)) ==
-	      sizeof(entry));
+	CHECK(pread(pagemap, &entry, sizeof(entry),
+		    (uintptr_t)page / page_size() * sizeof(entry)) == sizeof(entry));
 	return entry >> 61 & 1;
 }
 

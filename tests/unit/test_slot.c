@@ -455,7 +455,10 @@ START_TEST(waiters_words_and_who_may_arm_them)
 	ck_assert_int_eq(err, -EPERM);
 	ck_assert_ptr_eq(waiters(world, writer, XMEM_WAIT_SLOTS, writer, XM_ARM, &err),
 			 &row[writer].slots_waiters);
-	/* who may hold something wakes an owner, only the publisher its subscribers, only the host the rest */
+	/*
+	 * Who may hold something wakes an owner, only the publisher its subscribers, only the host
+	 * the rest.
+	 */
 	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_SLOTS, writer, XM_WAKE, &err),
 			 &row[writer].slots_waiters);
 	xm_set_bit(world->host.map.pool->counted, reader, false);
