@@ -96,7 +96,8 @@ int xm_access_check(const struct xmem_access_request *request)
 {
 	bool mode = request->flags & XMEM_ACCESS_MODE, group = request->flags & XMEM_ACCESS_GROUP;
 
-	if (request->owner_uid || (!group && request->gid) || request->gid == ~0u || mode != !!request->mode)
+	if (request->owner_uid || (!group && request->gid) || request->gid == ~0u ||
+	    mode != !!request->mode)
 		return -EINVAL;
 	return xm_mode_check(request->mode);
 }

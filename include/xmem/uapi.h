@@ -917,10 +917,10 @@ struct xmem_client_request {
 /*
  * evict: end another client, as if its process had unmapped its area: its requests are ENOTCONN,
  * what it slept in and polled returns, its holds, claims and subscriptions go, its slots are the
- * host's. Before these it loses all pages of the pool that it has mapped: it reads zeros there, and what
- * it writes nobody sees, so it gets no signal. It need not run for that, and costs nobody anything
- * afterwards. What it has mapped of payloads stays mapped: contents that it held may be replaced
- * under its eyes. When the request is answered all this is done.
+ * host's. Before these it loses all pages of the pool that it has mapped: it reads zeros there, and
+ * what it writes nobody sees, so it gets no signal. It need not run for that, and costs nobody
+ * anything afterwards. What it has mapped of payloads stays mapped: contents that it held may be
+ * replaced under its eyes. When the request is answered all this is done.
  *
  * For the pool's owner, and CAP_SYS_ADMIN in the user namespace in which it was made (EPERM).
  * ESTALE: that incarnation has ended. The daemon cannot take away what a live process has mapped:
