@@ -89,11 +89,14 @@ static bool is_the_files(int pagemap, const void *page)
  * The host stores into the caller's struct before it does anything, and the answer when all
  * is done. Between the two this thread makes the struct read-only.
  */
+static bool forbids;
+
 static void *forbid_the_answer(void *page)
 {
 	int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 
 	CHECK(pagemap >= 0);
+	__atomic_store_n(&forbids, true, __ATOMIC_RELEASE);
 	while (is_the_files(pagemap, page))
 		;
 	CHECK(!mprotect(page, BYTES, PROT_READ));
@@ -113,7 +116,10 @@ static int request_unanswered(struct raw *raw, unsigned int request, void *argum
 	page = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
 	CHECK(page != MAP_FAILED);
 	SAME(*(volatile uint32_t *)page, bytes);
+	__atomic_store_n(&forbids, false, __ATOMIC_RELAXED);
 	CHECK(!pthread_create(&thread, NULL, forbid_the_answer, page));
+	while (!__atomic_load_n(&forbids, __ATOMIC_ACQUIRE))
+		sched_yield();
 	err = raw_request(raw, request, page);
 	CHECK(!pthread_join(thread, NULL));
 	memcpy(argument, page, bytes);
@@ -204,6 +210,47 @@ TEST_WITHIN(P10_a_join_whose_answer_is_lost_is_undone, 60)
 	xmem_pool_close(pool);
 }
 
+/* Upgrades take turns: those of these threads, in vain, give the one that forbids answers time. */
+#define IN_TURN	1
+
+static struct turns {
+	struct raw raw[IN_TURN];
+	pthread_t thread[IN_TURN];
+	bool stop;
+} turns;
+
+static void *upgrade_in_vain(void *raw)
+{
+	while (!__atomic_load_n(&turns.stop, __ATOMIC_RELAXED)) {
+		struct xmem_upgrade_request upgrade = { .size = sizeof(upgrade), .generation = 1 };
+
+		CHECK(raw_request(raw, XMEM_IOC_UPGRADE, &upgrade));
+	}
+	return NULL;
+}
+
+static void turns_begin(const char *name)
+{
+	int i;
+
+	turns.stop = false;
+	for (i = 0; i < IN_TURN; i++) {
+		raw_start(&turns.raw[i], name, XMEM_ROLE_WRITER);
+		CHECK(!pthread_create(&turns.thread[i], NULL, upgrade_in_vain, &turns.raw[i]));
+	}
+}
+
+static void turns_end(void)
+{
+	int i;
+
+	__atomic_store_n(&turns.stop, true, __ATOMIC_RELAXED);
+	for (i = 0; i < IN_TURN; i++) {
+		CHECK(!pthread_join(turns.thread[i], NULL));
+		raw_close(&turns.raw[i]);
+	}
+}
+
 /* Nobody is left as the writer of a slot that it does not know to be its own. */
 TEST_WITHIN(P10_an_upgrade_whose_answer_is_lost_is_undone, 60)
 {
@@ -225,7 +272,8 @@ TEST_WITHIN(P10_an_upgrade_whose_answer_is_lost_is_undone, 60)
 	raw_start(&raw, name, XMEM_ROLE_WRITER);
 	raw_hold(&raw, token);
 	xmem_release(kept);
-	for (i = 0; i < 1000 && !err; i++) {
+	turns_begin(name);
+	for (i = 0; i < 5000 && !err; i++) {
 		upgrade = (struct xmem_upgrade_request){
 			.size = sizeof(upgrade), .slot = token & 0xffff, .generation = token >> 16,
 		};
@@ -235,6 +283,7 @@ TEST_WITHIN(P10_an_upgrade_whose_answer_is_lost_is_undone, 60)
 		upgrade.flags = XMEM_UPGRADE_CANCEL;	/* the thread came too late */
 		SAME(raw_request(&raw, XMEM_IOC_UPGRADE, &upgrade), 0);
 	}
+	turns_end();
 	SAME(err, -EFAULT);
 	SAME(upgrade.generation, token >> 16);
 	SAME(raw_request(&raw, XMEM_IOC_UPGRADE, &upgrade), 0);
