@@ -73,16 +73,17 @@ void xk_client_end(struct xk_client *client)
 
 /*
  * Another process ends the client. The caller then waits for end_work. false: that client has
- * ended; incarnation 0: whichever it is, also one that is still joining.
+ * ended; incarnation 0: whichever it is, also one that is still joining. Such a one keeps its use
+ * of the pool until it has joined (xk_client_joined), for its join goes on with what the pool has.
  */
 bool xk_client_evict(struct xk_client *client, u64 incarnation, u32 reason)
 {
 	struct xk_pool *pool = client->pool;
-	bool first;
+	bool first, joined;
 
 	spin_lock(&pool->pages_lock);
-	first = !client->ended &&
-		(!incarnation || READ_ONCE(client->incarnation) == incarnation);
+	joined = client->incarnation;
+	first = !client->ended && (!incarnation || client->incarnation == incarnation);
 	if (first) {
 		client->reason = reason;
 		client->evicting = true;
@@ -92,9 +93,26 @@ bool xk_client_evict(struct xk_client *client, u64 incarnation, u32 reason)
 	if (!first)
 		return false;
 	trace_xmem_client_evict(pool->number, client->id, client->incarnation, reason);
-	xk_pool_unuse(pool);
+	if (joined)
+		xk_pool_unuse(pool);
 	xk_pool_queue_end(pool);
 	return true;
+}
+
+/* Under pool->lock: the client is there. If it was evicted before, that goes on now. */
+void xk_client_joined(struct xk_client *client, u64 incarnation)
+{
+	struct xk_pool *pool = client->pool;
+	bool ended;
+
+	spin_lock(&pool->pages_lock);
+	WRITE_ONCE(client->incarnation, incarnation);
+	ended = client->ended;
+	spin_unlock(&pool->pages_lock);
+	if (!ended)
+		return;
+	xk_pool_unuse(pool);
+	xk_pool_queue_end(pool);	/* it has not seen this client yet */
 }
 
 /* A writable mapping of the client's area has come: a part of one that it has. */

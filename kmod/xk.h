@@ -679,6 +679,7 @@ int xk_claim_begin(struct xk_call *call);
 /* leave.c */
 void xk_leave_prepare(struct xk_pool *pool);
 void xk_client_end(struct xk_client *client);
+void xk_client_joined(struct xk_client *client, u64 incarnation);
 bool xk_client_evict(struct xk_client *client, u64 incarnation, u32 reason);
 void xk_client_mapped(struct xk_client *client);
 void xk_client_unmapped(struct xk_client *client);
