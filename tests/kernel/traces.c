@@ -105,6 +105,7 @@ static const char *wake_oneself(const struct raw *raw)
 	if (raw_request(raw, XMEM_IOC_ARM, &word))
 		return "arm";
 	word.value = 0;
+	word.kicks = 0;
 	return raw_request(raw, XMEM_IOC_WAKE, &word) ? "wake" : NULL;
 }
 

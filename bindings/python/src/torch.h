@@ -232,6 +232,8 @@ PyObject *xt_swap(PyObject *module, PyObject *args);
 PyObject *xt_raise_errno(PyObject *module, int err, const char *message);
 /* Raise the library's last error. Always NULL. */
 PyObject *xt_raise(PyObject *module);
+/* Is the exception that is set one of the library, and not a handler's, say? */
+bool xt_is_error(PyObject *module);
 /* Is the call to be made again, because a signal has ended it? Otherwise its error is raised. */
 bool xt_again(PyObject *module);
 

@@ -36,6 +36,20 @@ PyObject *xt_raise_errno(PyObject *module, int err, const char *message)
 	return NULL;
 }
 
+bool xt_is_error(PyObject *module)
+{
+	struct xt_state *state = PyModule_GetState(module);
+	PyObject *type, *value, *trace, *class = PyExc_OSError;
+	bool is;
+
+	PyErr_Fetch(&type, &value, &trace);
+	if (state->errors)
+		class = PyDict_GetItemWithError(state->errors, Py_None);
+	is = type && class && PyErr_GivenExceptionMatches(type, class);
+	PyErr_Restore(type, value, trace);
+	return is;
+}
+
 PyObject *xt_raise(PyObject *module)
 {
 	const char *message;

@@ -13,6 +13,7 @@ struct letter {
 	int64_t shape[XT_DIMENSIONS];
 	char name[sizeof(((struct xt_pool *)NULL)->name)];
 	int pool;		/* its number */
+	bool refused;		/* the library has not given its buffer, or its reference */
 };
 
 /* Can the message be read, and does it name a pool that is there? */
@@ -52,11 +53,12 @@ static bool fits(const struct letter *letter, const struct xt_hold *hold)
 }
 
 /* The tensor in a buffer that this process has not had. NULL with an exception. */
-static PyObject *get(struct xt_messages *is, PyObject *module, const struct letter *letter)
+static PyObject *get(struct xt_messages *is, PyObject *module, struct letter *letter)
 {
 	struct xt_hold *hold = xt_get(module, letter->pool, letter->head.token);
 	PyObject *capsule, *tensor;
 
+	letter->refused = !hold && xt_is_error(module);
 	if (!hold)
 		return NULL;
 	if (!fits(letter, hold)) {
@@ -111,7 +113,7 @@ static PyObject *look_up(PyObject *dict, PyObject *key)
 }
 
 /* Under the lock. NULL without an exception: the storage is alive, or nobody knows of the pool. */
-static PyObject *find(struct xt_messages *is, PyObject *module, const struct letter *letter,
+static PyObject *find(struct xt_messages *is, PyObject *module, struct letter *letter,
 		      PyObject *token)
 {
 	PyObject *known = is->known[letter->pool], *ref, *tensor;
@@ -131,7 +133,7 @@ static PyObject *find(struct xt_messages *is, PyObject *module, const struct let
 }
 
 /* The same, by a thread that does not have the lock yet. */
-static PyObject *find_locked(struct xt_messages *is, PyObject *module, const struct letter *letter)
+static PyObject *find_locked(struct xt_messages *is, PyObject *module, struct letter *letter)
 {
 	PyObject *lock = Py_NewRef(is->given[XT_LOCK]), *token, *tensor = NULL, *said;
 	PyObject *type, *value, *trace;
@@ -174,7 +176,7 @@ static PyObject *finish(struct xt_messages *is, const struct letter *letter, PyO
 PyObject *xt_call_rebuild(PyObject *module, PyObject *message)
 {
 	struct xt_messages *is = &((struct xt_state *)PyModule_GetState(module))->messages;
-	struct letter letter;
+	struct letter letter = { .refused = false };
 	PyObject *tensor = NULL;
 	Py_ssize_t bytes;
 	char *text;
@@ -190,8 +192,8 @@ PyObject *xt_call_rebuild(PyObject *module, PyObject *message)
 	if (tensor)
 		return finish(is, &letter, tensor);
 	if (PyErr_Occurred()) {
-		/* The reference is still there after an error of the library. */
-		if (!PyErr_ExceptionMatches(PyExc_OSError))
+		/* A handler's exception, say; or the reference has been taken. */
+		if (!letter.refused)
 			return NULL;
 		PyErr_Clear();
 	}

@@ -291,6 +291,35 @@ def test_a_message_whose_memory_is_gone_says_why() -> None:
         child.end()
 
 
+def interrupted(letter: tuple[str, bytes]) -> str:
+    """Read a message, while a handler of a signal raises something when the buffer is there and its
+    storage is being noted."""
+    name, message = letter
+    pool = pools.join(name)
+
+    def remember(token: int, storage: Any) -> None:
+        raise TimeoutError("an alarm")
+
+    _torch.set_known(pool.number, pool._known, remember)
+    try:
+        return str(_torch.rebuild(message).tolist())
+    except TimeoutError as error:
+        return str(error)
+
+
+def test_what_a_handler_raises_is_raised_and_takes_one_reference() -> None:
+    tensor = sent(torch.arange(6.0))
+    name, token, _ = _torch.find(tensor.data_ptr())
+    with Child(ask, interrupted) as child:
+        message = short_message(tensor)
+        before = _torch.claims(pools.join(name).number, token)
+        child.put((name, message))
+        assert child.get() == "an alarm"
+        assert _torch.claims(pools.join(name).number, token) == before - 1
+        child.put(None)
+        child.end()
+
+
 def test_nothing_is_left_of_messages(child: Child) -> None:
     tensor = sent(torch.arange(6.0))
     pool = pools.join(xmem.torch.installed() or "")
