@@ -116,7 +116,7 @@ int xt_weak_make(PyObject *module, struct xt_messages *is);
 /* A weak reference to a storage. NULL with an exception. */
 PyObject *xt_weak_of(struct xt_messages *is, PyObject *storage);
 /* Is the storage of one gone? Or -1. */
-int xt_weak_is_expired(PyObject *ref);
+int xt_weak_is_expired(struct xt_messages *is, PyObject *ref);
 
 PyObject *xt_call_set_weak(PyObject *module, PyObject *args);
 

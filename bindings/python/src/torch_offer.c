@@ -32,6 +32,8 @@ bool xt_hold_spend(struct xt_hold *hold)
 {
 	bool spent;
 
+	if (xt_pool_is_gone(hold->pool))	/* nobody could read it: the long way says so */
+		return false;
 	pthread_mutex_lock(&xt_lock);
 	spent = hold->credits && hold->buffer && xt_in_flight() == XMEM_FOREVER;
 	if (spent)

@@ -79,7 +79,7 @@ static PyObject *get(struct xt_messages *is, PyObject *module, struct letter *le
 static int remember(struct xt_messages *is, const struct letter *letter, PyObject *token,
 		    bool before, PyObject *tensor)
 {
-	PyObject *storage, *done = NULL;
+	PyObject *storage, *call, *done = NULL;
 	int err = -1;
 
 	storage = PyObject_CallFunctionObjArgs(is->given[XT_UNTYPED], tensor, NULL);
@@ -90,9 +90,10 @@ static int remember(struct xt_messages *is, const struct letter *letter, PyObjec
 		if (done)
 			err = PyDict_SetItem(is->known[letter->pool], token, done);
 	} else {
-		done = PyObject_CallFunctionObjArgs(is->remember[letter->pool], token, storage,
-						    NULL);
+		call = Py_NewRef(is->remember[letter->pool]);
+		done = PyObject_CallFunctionObjArgs(call, token, storage, NULL);
 		err = done ? 0 : -1;
+		Py_DECREF(call);
 	}
 	Py_XDECREF(done);
 	Py_DECREF(storage);
@@ -124,7 +125,7 @@ static PyObject *find(struct xt_messages *is, PyObject *module, struct letter *l
 	ref = look_up(known, token);
 	if (!ref && PyErr_Occurred())
 		return NULL;
-	expired = ref ? xt_weak_is_expired(ref) : 1;
+	expired = ref ? xt_weak_is_expired(is, ref) : 1;
 	tensor = expired > 0 ? get(is, module, letter) : NULL;
 	if (tensor && remember(is, letter, token, ref, tensor) < 0)
 		Py_CLEAR(tensor);

@@ -69,11 +69,17 @@ static void drop(PyObject *self)
 	Py_DECREF(type);
 }
 
-int xt_weak_is_expired(PyObject *ref)
+int xt_weak_is_expired(struct xt_messages *is, PyObject *ref)
 {
-	PyObject *said = ask((struct weak *)ref, XT_WEAK_EXPIRED);
-	int expired = said ? PyObject_IsTrue(said) : -1;
+	PyObject *said;
+	int expired;
 
+	if ((PyObject *)Py_TYPE(ref) != is->weak_type) {
+		PyErr_SetString(PyExc_TypeError, "what is known of a token is no WeakRef");
+		return -1;
+	}
+	said = ask((struct weak *)ref, XT_WEAK_EXPIRED);
+	expired = said ? PyObject_IsTrue(said) : -1;
 	Py_XDECREF(said);
 	return expired;
 }

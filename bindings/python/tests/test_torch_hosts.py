@@ -54,6 +54,18 @@ assert tensor[0] == 9 and kept[0] == 0, "the old one's are copies in children"
 """, len(name))
 
 
+def test_what_has_references_set_aside_is_refused_too() -> None:
+    run_alone("""xmem.torch.install()
+often = torch.arange(6.0)
+for _ in range(3):
+    pickle.loads(dumps(often))
+assert b"rebuild_whole" in dumps(often), "nobody was asked"
+""" + GONE + """
+for _ in range(2):
+    assert "clone()" in refuses(lambda: dumps(often))
+""", 9)
+
+
 def test_install_again_needs_no_uninstall() -> None:
     run_alone("xmem.torch.install()\n" + GONE + """
 xmem.torch.install()

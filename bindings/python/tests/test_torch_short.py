@@ -368,6 +368,15 @@ def test_a_weak_reference_keeps_nothing() -> None:
         _torch.WeakRef(storage=3)
 
 
+def known_wrongly(letter: tuple[str, int, bytes]) -> str:
+    name, token, message = letter
+    _torch.set_known(pools.join(name).number, {token: 3}, print)
+    try:
+        return str(_torch.rebuild(message).tolist())
+    except TypeError as error:
+        return str(error)
+
+
 def test_what_is_told_wrongly_is_refused() -> None:
     for wrong in (None, [], ()):
         with pytest.raises(TypeError):
@@ -380,4 +389,11 @@ def test_what_is_told_wrongly_is_refused() -> None:
         _torch.set_known(0, [], print)
     with pytest.raises(TypeError):
         _torch.set_installed(3)
+    with Child(ask, known_wrongly) as child:
+        tensor = sent(torch.arange(6.0))
+        name, token, _ = _torch.find(tensor.data_ptr())
+        child.put((name, token, short_message(tensor)))
+        assert child.get() == "what is known of a token is no WeakRef"
+        child.put(None)
+        child.end()
     assert goes_short(torch.arange(6.0)), "all is as before"
