@@ -130,8 +130,13 @@ ROW(pool_drain)
 
 ROW(pool_evict)
 {
+	int err;
+
 	SAME(xmem_pool_evict(stage.writer, xmem_pool_client(stage.writer), 1), -EINVAL);
-	SAME(xmem_pool_evict(stage.writer, xmem_pool_client(stage.reader), 1 << 20), -ESTALE);
+	do
+		err = xmem_pool_evict(stage.writer, xmem_pool_client(stage.reader), 1 << 20);
+	while (err == -EINTR && stage.signals);
+	SAME(err, -ESTALE);
 }
 
 ROW(pool_close)
