@@ -486,7 +486,7 @@ u32 *xm_host_waiters(const struct xm_host *host, u32 me, const struct xmem_wait_
 		return &xm_client_row(map, client)->ring_waiters;
 	case XMEM_WAIT_SLOTS:
 		*err = -EPERM;
-		if (use == XM_ARM && client != me)
+		if (use != XM_WAKE && client != me)
 			return NULL;
 		/* Who is not counted has nothing that an owner could wait for. */
 		if (use == XM_WAKE && client != me && !xm_bit(map->pool->counted, me))

@@ -114,8 +114,8 @@ static int xk_client_seat(struct xk_call *call, struct xk_client *client, struct
 	}
 	if (!id)
 		id = xk_client_id(pool);
-	if (id >= 0 && pool->drained)	/* while it waited for an id */
-		id = -ESHUTDOWN;
+	if (id >= 0)	/* it may have waited for an id meanwhile */
+		id = (pool->drained ? -ESHUTDOWN : xk_client_share(client)) ?: id;
 	if (id == -EUSERS) {
 		trace_xmem_limit(pool->number, "clients", pool->host.map.clients + 1ULL,
 				 pool->host.map.clients);

@@ -224,8 +224,9 @@ void xk_client_left(struct xk_client *client)
  */
 void xk_client_closed(struct xk_client *client)
 {
+	/* In an exec the mm is another one already, and locks are held for which others wait. */
 	if (READ_ONCE(client->ended) && task_tgid(current) == client->pid &&
-	    !(current->flags & PF_EXITING))
+	    current->mm == client->mm && !(current->flags & PF_EXITING))
 		xk_end_wait(client->pool);
 }
 

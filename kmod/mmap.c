@@ -86,7 +86,8 @@ static vm_fault_t xk_owned_fault(struct vm_fault *vmf)
 
 /*
  * One mapping more, in whichever mm. Neither a fork nor a move can be refused: a move may have one
- * too many for a while, but the client of whoever forks with more than it may map ends.
+ * too many for a while, but the client of whoever forks with more than it may map ends. Its process
+ * goes on, with all that it has mapped: so that is taken away as if another had ended it.
  */
 static void xk_vma_open(struct vm_area_struct *vma)
 {
@@ -101,7 +102,7 @@ static void xk_vma_open(struct vm_area_struct *vma)
 	if (vma->vm_mm != client->mm)
 		excess |= xk_user_is_over(client->payer, XMEM_QUOTA_USER_MAPPINGS);
 	if (excess)
-		xk_client_end(client);
+		xk_client_evict(client, 0, XMEM_REASON_NONE);
 }
 
 static void xk_vma_close(struct vm_area_struct *vma)

@@ -183,9 +183,10 @@ static int xk_pages_charge(struct xk_pool *pool, struct xk_payer *payer, u32 cou
 {
 	int err = xk_charge_pages(pool, payer, count);
 
-	if (err == -EDQUOT && flush_work(&xk_retired_item))
-		err = xk_charge_pages(pool, payer, count);
-	return err;
+	if (err != -EDQUOT)
+		return err;
+	flush_work(&xk_retired_item);
+	return xk_charge_pages(pool, payer, count);
 }
 
 static struct xk_pages *xk_pages_new(struct xk_pool *pool, struct xk_payer *payer, u32 count)

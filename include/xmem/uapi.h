@@ -682,8 +682,9 @@ enum xmem_wait_kind {
 					 * host wakes it */
 	XMEM_WAIT_RING = 1,		/* client publishes; only a subscriber may arm it, only
 					 * client wake it */
-	XMEM_WAIT_SLOTS = 2,		/* a slot of client may be free; only client may arm it,
-					 * only it and clients whose holds count wake it */
+	XMEM_WAIT_SLOTS = 2,		/* a slot of client may be free; only client may arm it and
+					 * wait for it, only it and clients whose holds count
+					 * wake it */
 };
 #define XMEM_WAKE_OWN	(1u << 0)	/* wake: no word, but the caller's own waits */
 struct xmem_wait_request {

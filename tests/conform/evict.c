@@ -5,6 +5,7 @@
  * holds it (P1); and only the pool's owner and an administrator may do it (P4).
  */
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -474,4 +475,63 @@ TEST(API_a_drained_pool_is_joined_by_nobody)
 	EVENTUALLY((pool = xmem_pool_open(name, &options)));
 	SAME(stat_of(pool).clients, 1);
 	xmem_pool_close(pool);
+}
+
+/* ---- who is still joining ---- */
+
+#define ROUNDS	150
+#define JOINERS	4
+#define HOGS	2
+
+static void hog(void *unused)
+{
+	for (;;)
+		;
+}
+
+/* Joins again and again, and is nearly always in the middle of it: others have the processors. */
+static void join_slowly(void *name)
+{
+	const struct sched_param none = { 0 };
+	struct xmem_pool_options existing = {
+		.size = sizeof(existing), .flags = XMEM_OPEN_EXISTING,
+	};
+
+	CHECK(!sched_setscheduler(0, SCHED_IDLE, &none));
+	for (;;)
+		xmem_pool_close(xmem_pool_open(name, &existing));
+}
+
+/* The pool ends with this process, and with all of whom it has made an end. */
+static void drain_and_end(void *name)
+{
+	struct xmem_pool_options existing = {
+		.size = sizeof(existing), .flags = XMEM_OPEN_EXISTING,
+	};
+	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER | XMEM_OPEN_EXCLUSIVE);
+	int i;
+
+	CHECK(nice(-20) == -20);
+	for (i = 0; i < 12; i++)
+		CHECK(xmem_pool_open(name, &existing));
+	sched_yield();
+	CHECK(xmem_pool_drain(pool, XMEM_DRAIN_EVICTS) >= 0);
+	_exit(0);
+}
+
+/* A join goes on with what the pool has, so a pool has not ended before those who join it have. */
+TEST_WITHIN(P4_who_is_evicted_in_the_middle_of_its_join, 60)
+{
+	struct child *others[HOGS + JOINERS];
+	const char *name = new_name();
+	int i;
+
+	kernel_only("the daemon evicts nobody who lives");
+	for (i = 0; i < HOGS + JOINERS; i++)
+		others[i] = spawn(i < HOGS ? hog : join_slowly, (void *)name);
+	for (i = 0; i < ROUNDS; i++)
+		finish_child(spawn(drain_and_end, (void *)name));
+	for (i = 0; i < HOGS + JOINERS; i++)
+		kill_child(others[i]);
+	xmem_pool_close(OPEN(name, .flags = XMEM_OPEN_WRITER));
 }

@@ -475,6 +475,10 @@ START_TEST(waiters_words_and_who_may_arm_them)
 	ck_assert_int_eq(err, -EPERM);
 	ck_assert_ptr_null(waiters(world, writer, XMEM_WAIT_CLIENTS, 1, XM_WAKE, &err));
 	ck_assert_int_eq(err, -EINVAL);
+	ck_assert_ptr_null(waiters(world, reader, XMEM_WAIT_SLOTS, writer, XM_WAIT, &err));
+	ck_assert_int_eq(err, -EPERM);
+	ck_assert_ptr_eq(waiters(world, writer, XMEM_WAIT_SLOTS, writer, XM_WAIT, &err),
+			 &row[writer].slots_waiters);
 	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_RING, writer, XM_WAIT, &err),
 			 &row[writer].ring_waiters);
 	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_CLIENTS, 0, XM_WAIT, &err),
