@@ -62,12 +62,16 @@ static void wake_slots(struct raw *raw)
 TEST(P9_all_of_many_pollers_are_woken)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET }, ready[MANY];
+	struct xmem_pool *writer, *reader;
+	struct xmem_subscription *s;
 	const char *name = new_name();
-	struct xmem_pool *writer = open_writer(name, 4, BYTES), *reader = open_reader(name);
-	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
-	int set = epoll_create1(EPOLL_CLOEXEC), fd[MANY], i, n, round;
+	int set, fd[MANY], i, n, round;
 
 	kernel_only("the daemon's descriptors are sockets");
+	writer = open_writer(name, 4, BYTES);
+	reader = open_reader(name);
+	s = follow(reader, xmem_pool_client(writer), 0);
+	set = epoll_create1(EPOLL_CLOEXEC);
 	for (i = 0; i < MANY; i++) {
 		fd[i] = dup(fd_of(reader));
 		event.data.u32 = i;
