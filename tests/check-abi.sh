@@ -178,7 +178,7 @@ plants() {
 	plant kmod/fdinfo.c 's/xmem-holds:/xmem-references:/' 'docs/abi does not: fdinfo xmem-refer'
 	plant kmod/ioctl.c '/XK_OP\(WAKE,/d' 'the code does not: served XMEM_IOC_WAKE'
 	plant core/request.c 's/XMEM_WAIT_MIN, \.answers = true/12, .answers = true/' \
-		'docs/abi does not: request XMEM_IOC_ARM 0xe806 xmem_wait_request 32 12'
+		'docs/abi does not: request XMEM_IOC_ARM 0xe806 xmem_wait_request 40 12'
 	plant include/xmem/uapi.h 's/(__u32 ring_entries;.*0: any, 64.*)/\1\n\t__u32 more, less;/' \
 		'docs/abi does not: struct xmem_join_request'
 	plant include/xmem/uapi.h 's/(XMEM_CLIENT_ZOMBIE) = 2/\1 = 3/' \
