@@ -166,8 +166,7 @@ static void hand_over(const struct way *way)
 	/* The owner lets go of it, this one closes it, and then it is the program's again. */
 	tell(child, 1);
 	EVENTUALLY(!stat_of(pool).attached);
-	stat_of(pool);		/* it has gone since the last one looked, perhaps */
-	finish_child(child);
+	finish_child_of(pool, child);
 	xmem_unsubscribe(sub);
 	xmem_pool_close(pool);
 	SAME(gpu_used(), 0);

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 #include "gpus.h"
 
@@ -91,4 +92,18 @@ void says_at(const char *file, int line, int error, ...)
 void in_child(void (*body)(void *argument), void *argument)
 {
 	finish_child(spawn(body, argument));
+}
+
+static bool has_ended(const struct child *child)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	CHECK(!waitid(P_PID, child->pid, &info, WEXITED | WNOHANG | WNOWAIT));
+	return info.si_pid;
+}
+
+void finish_child_of(struct xmem_pool *pool, struct child *child)
+{
+	EVENTUALLY((stat_of(pool), has_ended(child)));
+	finish_child(child);
 }

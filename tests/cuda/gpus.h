@@ -35,4 +35,10 @@ void says_at(const char *file, int line, int error, ...) __attribute__((sentinel
 /* Run that in a forked process, and wait until it has ended with status 0. */
 void in_child(void (*body)(void *argument), void *argument);
 
+/*
+ * Finish a child that waits until this process has closed memory of the pool's. That is done when
+ * this process looks, and when it can be done only the child's steps say: so it looks till the end.
+ */
+void finish_child_of(struct xmem_pool *pool, struct child *child);
+
 #endif

@@ -231,7 +231,7 @@ static void open_in_vain(uint32_t flags)
 	tell(child, 1);
 	/* The writer waits until this one has closed it. */
 	EVENTUALLY(!stat_of(pool).attached);
-	finish_child(child);
+	finish_child_of(pool, child);
 	xmem_pool_close(pool);
 	SAME(gpu_used(), 0);
 	no_violations();
