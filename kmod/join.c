@@ -190,11 +190,11 @@ static int xk_client_enter(struct xk_call *call, struct xk_client *client, struc
 	who.sibling = xk_client_sibling(client);
 	who.foreign = xk_client_is_foreign(client);
 	xm_host_join(&pool->host, client->id, join, &who);
+	xk_client_joined(client, join->incarnation);
 	if (client->role == XMEM_ROLE_WRITER)
 		xk_count_its_user(client);
 	rcu_assign_pointer(pool->pollers[client->id], client->pollers);
 	trace_xmem_client_join(pool->number, client->id, join->incarnation);
-	xk_client_joined(client, join->incarnation);
 	mutex_unlock(&pool->lock);
 	return 0;
 }
