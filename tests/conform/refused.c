@@ -155,7 +155,7 @@ TEST_WITHIN(P10_an_attach_whose_answer_is_lost_is_undone, 60)
 	pool = OPEN(name, .slots = 64);
 	raw_start(&raw, name, XMEM_ROLE_WRITER);
 	SAME(raw_attach(&raw, file, 64, &answer), 0);
-	for (i = 0; i < 50 && !undone; i++) {
+	for (i = 0; i < 500 && !undone; i++) {
 		detach_all(&raw, &answer);
 		payload.payload = answer.payload + 1;	/* payloads are numbered one by one */
 		answer = (struct xmem_attach_request){
