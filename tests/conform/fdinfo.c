@@ -193,8 +193,8 @@ TEST(P10_fdinfo_counts_holds_and_forgets_those_of_the_dead)
 
 	EVENTUALLY(stat_of(writer).clients == 1);
 	/* The id is free a moment later than its row. */
-	EVENTUALLY((raw_start(&next, holder.name, XMEM_ROLE_READER), next.link.join.client == id) ||
-		   (raw_close(&next), false));
+	EVENTUALLY((raw_start(&next, holder.name, XMEM_ROLE_READER),
+		    (int)next.link.join.client == id) || (raw_close(&next), false));
 	raw_hold(&next, holder.token[1]);
 	SAME(number(next.link.file, "xmem-holds"), 1);
 	SAME(number(file, "xmem-holds"), 0);
