@@ -369,6 +369,14 @@ void kill_child(struct child *child)
 	died_of_kill(child);
 }
 
+bool child_has_ended(const struct child *child)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	CHECK(!waitid(P_PID, child->pid, &info, WEXITED | WNOHANG | WNOWAIT));
+	return info.si_pid;
+}
+
 void finish_child(struct child *child)
 {
 	int status = reap(child);

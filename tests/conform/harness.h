@@ -139,6 +139,7 @@ void kill_child(struct child *child);
 /* It must end by itself with status 0, or by SIGKILL. */
 void finish_child(struct child *child);
 void died_of_kill(struct child *child);
+bool child_has_ended(const struct child *child);	/* it can still be reaped by the above */
 void stop_child(struct child *child);		/* SIGSTOP, and wait until it stands */
 void wait_stopped(struct child *child);
 void continue_child(struct child *child);

@@ -10,7 +10,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 #include "gpus.h"
 
@@ -94,16 +93,8 @@ void in_child(void (*body)(void *argument), void *argument)
 	finish_child(spawn(body, argument));
 }
 
-static bool has_ended(const struct child *child)
-{
-	siginfo_t info = { .si_pid = 0 };
-
-	CHECK(!waitid(P_PID, child->pid, &info, WEXITED | WNOHANG | WNOWAIT));
-	return info.si_pid;
-}
-
 void finish_child_of(struct xmem_pool *pool, struct child *child)
 {
-	EVENTUALLY((stat_of(pool), has_ended(child)));
+	EVENTUALLY((stat_of(pool), child_has_ended(child)));
 	finish_child(child);
 }
