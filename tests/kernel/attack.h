@@ -64,6 +64,8 @@ void figure(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int become(unsigned int uid);
 /* As many descriptors as the machine gives. */
 void many_descriptors(void);
+/* One more group of the owner's, whose slots have contents. *more: there was one. */
+const char *fill_group(struct raw *owner, struct xmem_attach_request *attach, bool *more);
 /* Zeroed memory that kids share with who starts them. */
 void *shared_memory(size_t bytes);
 /* A descriptor of a kid's, by its number there; or -errno. */

@@ -136,29 +136,6 @@ static const char *measure_join(void *side, u64 *ret_ns)
 #define LIMBO_SLOTS	16384u
 #define CROWD		250u
 
-/* One more group of the owner's, whose slots have contents. *more: there was one. */
-static const char *fill_group(struct raw *owner, struct xmem_attach_request *attach, bool *more)
-{
-	int err = raw_request(owner, XMEM_IOC_ATTACH, attach);
-	u32 i;
-
-	*more = !err;
-	if (err == -ENOSPC || err == -EDQUOT)
-		return NULL;
-	SAME(err, 0);
-	SAME(raw_map_group(owner, attach->slot[0] / XMEM_GROUP_SLOTS), 0);
-	for (i = 0; i < attach->count; i++) {
-		u32 slot = attach->slot[i];
-		u64 first = xm_slot_row(&owner->map, slot)->generation_first;
-
-		xm_store(&xm_slot(&owner->map, slot)->state,
-			 xm_word(first & ((1ULL << XMEM_CLAIMS_SHIFT) - 1), 0, XMEM_SLOT_LIVE));
-	}
-	attach->fd = -1;
-	memset(attach->slot, 0, sizeof(attach->slot));
-	return NULL;
-}
-
 static const char *fill_groups(struct raw *owner, unsigned int most)
 {
 	struct xmem_attach_request attach = raw_attaching(raw_memfd(1, 1), XMEM_GROUP_SLOTS);

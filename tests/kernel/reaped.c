@@ -20,29 +20,6 @@ static struct told {
 
 /* ---- the pool ---- */
 
-/* Attaches a group, and publishes nothing: each slot only gets contents. *more: there was one. */
-static const char *fill_group(struct raw *owner, struct xmem_attach_request *attach, bool *more)
-{
-	int err = raw_request(owner, XMEM_IOC_ATTACH, attach);
-	u32 i;
-
-	*more = !err;
-	if (err == -ENOSPC)
-		return NULL;
-	SAME(err, 0);
-	SAME(raw_map_group(owner, attach->slot[0] / XMEM_GROUP_SLOTS), 0);
-	for (i = 0; i < attach->count; i++) {
-		u32 slot = attach->slot[i];
-		u64 first = xm_slot_row(&owner->map, slot)->generation_first;
-
-		xm_store(&xm_slot(&owner->map, slot)->state,
-			 xm_word(first & ((1ULL << XMEM_CLAIMS_SHIFT) - 1), 0, XMEM_SLOT_LIVE));
-	}
-	attach->fd = -1;
-	memset(attach->slot, 0, sizeof(attach->slot));
-	return NULL;
-}
-
 /* Owns all groups but one, with contents. */
 static const char *owns_most(void *unused)
 {
@@ -195,16 +172,17 @@ static const char *attaches_late(void *unused)
 	return NULL;
 }
 
-static const char *an_attach_gets_what_the_reaped_had(void)
+/* Each round an heir gets, when the victim has been reaped, what only that had. */
+static const char *heirs_get(const char *(*victims)(void *unused),
+			     const char *(*heirs)(void *unused))
 {
 	struct kid bystander, victim, heir;
 	u32 i;
 
-	GOES_WELL(start_pool());
 	for (i = 0; i < ROUNDS; i++) {
 		GOES_WELL(kid_start(&bystander, joins, &reader));
-		GOES_WELL(kid_start(&victim, takes_the_last_group, NULL));
-		GOES_WELL(kid_start(&heir, attaches_late, NULL));
+		GOES_WELL(kid_start(&victim, victims, NULL));
+		GOES_WELL(kid_start(&heir, heirs, NULL));
 		kill_both(&bystander, &victim);
 		kid_go_on(&heir);
 		GOES_WELL(kid_ready(&heir));
@@ -212,6 +190,12 @@ static const char *an_attach_gets_what_the_reaped_had(void)
 		kid_reap(&heir);
 	}
 	return NULL;
+}
+
+static const char *an_attach_gets_what_the_reaped_had(void)
+{
+	GOES_WELL(start_pool());
+	return heirs_get(takes_the_last_group, attaches_late);
 }
 
 static const char *a_join_gets_the_id_of_the_reaped(void)
@@ -259,31 +243,13 @@ static const char *joins_late(void *unused)
 	return NULL;
 }
 
-static const char *user_gets_one(void)
-{
-	struct kid bystander, victim, heir;
-	u32 i;
-
-	for (i = 0; i < ROUNDS; i++) {
-		GOES_WELL(kid_start(&bystander, joins, &reader));
-		GOES_WELL(kid_start(&victim, joins_as_the_victim, NULL));
-		GOES_WELL(kid_start(&heir, joins_late, NULL));
-		kill_both(&bystander, &victim);
-		kid_go_on(&heir);
-		GOES_WELL(kid_ready(&heir));
-		kid_kill(&heir);
-		kid_reap(&heir);
-	}
-	return NULL;
-}
-
 static const char *a_user_gets_what_the_reaped_had(void)
 {
 	const char *why;
 
 	GOES_WELL(start_pool());
 	SAME(xmem_set("user_max_clients", "1"), 0);
-	why = user_gets_one();
+	why = heirs_get(joins_as_the_victim, joins_late);
 	SAME(xmem_set("user_max_clients", "4096"), 0);
 	return why;
 }
