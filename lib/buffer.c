@@ -234,13 +234,13 @@ static XL_SLOW void release_slow(struct xmem_buffer *buffer)
 	struct xmem_pool *pool = buffer->pool;
 
 	xl_view_end(buffer);
-	if (buffer->mode & XL_CLAIMS)
+	if (xm_load(&buffer->mode) & XL_CLAIMS)
 		xl_claim_drop(buffer);
-	if (!(buffer->mode & XL_WRITING))
+	if (!(xm_load(&buffer->mode) & XL_WRITING))
 		xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
-	else if (buffer->mode & XL_FIXED)
+	else if (xm_load(&buffer->mode) & XL_FIXED)
 		xl_attached_give_up(pool, buffer->slot);
-	else if (buffer->mode & XL_UPGRADED)
+	else if (xm_load(&buffer->mode) & XL_UPGRADED)
 		xl_upgrade_give_up(buffer);
 	else
 		xl_owned_give_up(pool, buffer->slot);
@@ -265,7 +265,7 @@ XMEM_API void xmem_release(struct xmem_buffer *handle)
 		xl_stale_buffer(handle, "release");
 		return;
 	}
-	if (unlikely(buffer->mode & (XL_WRITING | XL_CLAIMS | XL_PRIVATE)))
+	if (unlikely(xl_peek(&buffer->mode) & (XL_WRITING | XL_CLAIMS | XL_PRIVATE)))
 		return release_slow(buffer);
 	pool = buffer->pool;
 	slot = buffer->slot;
@@ -285,7 +285,7 @@ XL_COLD void xl_place_now(struct xmem_buffer *buffer)
 	u64 bytes = xm_slot_row(&pool->map, buffer->slot)->length, offset, length;
 
 	xl_lock(&pool->lock);		/* another thread may be doing the same */
-	if (buffer->mode & XL_OPEN) {
+	if (xm_load(&buffer->mode) & XL_OPEN) {
 		offset = xm_load(&metadata->offset);
 		length = xm_load(&metadata->size);
 		offset = offset <= bytes ? offset : 0;
@@ -294,7 +294,7 @@ XL_COLD void xl_place_now(struct xmem_buffer *buffer)
 		buffer->origin = XL_ANYBODY;
 		buffer->what.offset = offset;
 		buffer->what.length = length;
-		xm_store_release(&buffer->mode, buffer->mode & ~XL_OPEN);
+		xl_mode_clear(buffer, XL_OPEN);
 	}
 	xl_unlock(&pool->lock);
 }
@@ -322,9 +322,9 @@ XMEM_API const void *xmem_data(struct xmem_buffer *handle)
 
 static XL_COLD void *data_is_rare(struct xmem_buffer *buffer)
 {
-	if (buffer->mode & (XL_UPGRADED | XL_CUDA))
+	if (xm_load(&buffer->mode) & (XL_UPGRADED | XL_CUDA))
 		return data_of(buffer);	/* which refuses memory of a GPU */
-	if (buffer->mode & XL_FIXED)
+	if (xm_load(&buffer->mode) & XL_FIXED)
 		xl_fail_fast(EPERM, "data: the contents of a file that was attached do not change");
 	else
 		xl_fail_fast(EPERM, "data: published contents do not change; only a buffer from "
@@ -340,7 +340,7 @@ XMEM_API void *xmem_data_mut(struct xmem_buffer *handle)
 		xl_no_buffer(handle, "data");
 		return NULL;
 	}
-	if (unlikely(buffer->mode != XL_WRITING))
+	if (unlikely(xl_peek(&buffer->mode) != XL_WRITING))
 		return data_is_rare(buffer);
 	return data_of(buffer);
 }
@@ -406,7 +406,7 @@ XMEM_API int xmem_publisher(struct xmem_buffer *handle)
 
 	if (unlikely(!buffer))
 		return xl_no_buffer(handle, "publisher");
-	if (buffer->mode & XL_WRITING)
+	if (xm_load(&buffer->mode) & XL_WRITING)
 		return buffer->pool->me;
 	xl_place_contents(buffer);
 	if (buffer->origin != XL_ANYBODY)
@@ -427,7 +427,7 @@ XMEM_API const struct xmem_metadata *xmem_buffer_metadata(struct xmem_buffer *ha
 		xl_no_buffer(handle, "metadata");
 		return NULL;
 	}
-	if (unlikely(buffer->mode & XL_UPGRADED))
+	if (unlikely(xm_load(&buffer->mode) & XL_UPGRADED))
 		return &buffer->upgrade->metadata;
 	return xm_metadata(&buffer->pool->map, buffer->slot);
 }
@@ -440,11 +440,11 @@ XMEM_API struct xmem_metadata *xmem_buffer_metadata_mut(struct xmem_buffer *hand
 		xl_no_buffer(handle, "metadata");
 		return NULL;
 	}
-	if (!(buffer->mode & XL_WRITING)) {
+	if (!(xm_load(&buffer->mode) & XL_WRITING)) {
 		xl_fail_fast(EPERM, "metadata: only a buffer from xmem_acquire is writable");
 		return NULL;
 	}
-	if (unlikely(buffer->mode & XL_UPGRADED))
+	if (unlikely(xm_load(&buffer->mode) & XL_UPGRADED))
 		return &buffer->upgrade->metadata;
 	return xm_metadata(&buffer->pool->map, buffer->slot);
 }

@@ -211,7 +211,7 @@ static void stand_for_claim(struct xmem_buffer *buffer)
 {
 	count_in(buffer);
 	xl_lock(&buffer->pool->lock);	/* another thread may be in xl_place_now */
-	xm_store_release(&buffer->mode, buffer->mode | XL_CLAIMS);
+	xl_mode_add(buffer, XL_CLAIMS);
 	xl_unlock(&buffer->pool->lock);
 }
 
@@ -390,7 +390,7 @@ XMEM_API int xmem_forget(struct xmem_buffer *handle)
 	pool = buffer->pool;
 	if (is_counted(buffer))
 		leave(pool, buffer->slot);
-	else if (!(buffer->mode & XL_CLAIMS))
+	else if (!(xm_load(&buffer->mode) & XL_CLAIMS))
 		err = add_some(pool, buffer->what.token, 1);
 	if (err)
 		return failed("forget", err);

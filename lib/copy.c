@@ -82,7 +82,7 @@ static size_t capacity_of(struct xmem_buffer *to)
 {
 	const struct xmem_buffer *buffer = xl_buffer(to);
 
-	return buffer->mode & XL_UPGRADED ? xl_capacity(buffer) :
+	return xm_load(&buffer->mode) & XL_UPGRADED ? xl_capacity(buffer) :
 					    xl_slot_bytes(buffer->pool, buffer->slot);
 }
 

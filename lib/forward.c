@@ -173,7 +173,7 @@ static void drop(struct xmem_buffer *buffer)
 	struct xmem_pool *pool = buffer->pool;
 
 	xl_view_end(buffer);
-	if (buffer->mode & XL_CLAIMS)
+	if (xm_load(&buffer->mode) & XL_CLAIMS)
 		xl_claim_drop(buffer);
 	xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
 	xl_handle_drop(pool, buffer);

@@ -48,7 +48,7 @@ struct xmem_buffer {
 	_Alignas(XL_HANDLE_BYTES) u64 name;	/* if it is free: the next one; 0: in a child */
 	struct xmem_pool *pool;
 	u32 slot;
-	u32 mode;			/* enum xl_mode, several at once */
+	u32 mode;			/* enum xl_mode, several at once; atomic */
 	struct xm_publication what;	/* token 0 while written; see xl_place_contents */
 	union {
 		struct xmem_buffer *next;	/* while it is free */
@@ -120,6 +120,23 @@ u64 xl_stale_handles(void);
  * again as long as the owner goes on scanning, at most 64 times.
  */
 int xl_hold_resolved(struct xmem_pool *pool, u64 token, int err);
+
+/* ---- the mode ---- */
+
+/*
+ * Threads that share a handle may change its mode at once, some of them without a lock, so each
+ * changes its own bits only. What is stored before a bit is seen by who sees the bit.
+ */
+static inline void xl_mode_add(struct xmem_buffer *buffer, u32 bits)
+{
+	__atomic_fetch_or(&buffer->mode, bits, __ATOMIC_RELEASE);
+}
+
+/* Returns the mode as it was. */
+static inline u32 xl_mode_clear(struct xmem_buffer *buffer, u32 bits)
+{
+	return __atomic_fetch_and(&buffer->mode, ~bits, __ATOMIC_ACQ_REL);
+}
 
 /* ---- contents ---- */
 

@@ -54,7 +54,7 @@ int xl_goal_wait(const struct xmem_buffer *buffer, const struct xl_goal *goal, u
 static inline void xl_note_ordered(struct xmem_buffer *buffer)
 {
 	if (!(xm_load(&buffer->mode) & XL_UPGRADED))	/* which has no order of its own */
-		__atomic_fetch_or(&buffer->mode, XL_ORDERED, __ATOMIC_RELAXED);
+		xl_mode_add(buffer, XL_ORDERED);
 }
 
 #endif

@@ -35,7 +35,7 @@ static void put(struct xmem_pool *pool, u32 slot)
 static bool drop(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
-	u32 mode = __atomic_fetch_and(&buffer->mode, ~XL_LEAVING, __ATOMIC_ACQ_REL);
+	u32 mode = xl_mode_clear(buffer, XL_LEAVING);
 
 	if (!(mode & XL_LEAVING))
 		return false;
@@ -121,7 +121,7 @@ static void drop_lost(struct xmem_buffer *buffer, void *place)
  */
 static int refused(struct xmem_buffer *buffer, const void *place, CUresult result)
 {
-	u32 mode = __atomic_fetch_and(&buffer->mode, ~XL_LEAVING, __ATOMIC_ACQ_REL);
+	u32 mode = xl_mode_clear(buffer, XL_LEAVING);
 
 	/* Another thread that has met the lost context may have dropped it. */
 	if (!(mode & XL_LEAVING))
@@ -152,7 +152,7 @@ XMEM_API int xmem_release_on(struct xmem_buffer *handle, struct CUstream_st *str
 	xm_store(&buffer->leaves_in, place);
 	/* The host function may run before the driver returns, so the name goes now. */
 	xl_bump(&buffer->name, XL_NAME_STEP);
-	__atomic_fetch_or(&buffer->mode, XL_LEAVING, __ATOMIC_RELEASE);
+	xl_mode_add(buffer, XL_LEAVING);
 	XM_STEP(XM_STEP_CUDA_LEAVES);
 	XL_ON_STREAM(gpu, stream, result,
 		     xl_cuda()->launch_host_func(stream, reached, buffer));

@@ -217,7 +217,7 @@ static struct xl_view *settle_on(struct xmem_buffer *buffer, struct xl_view *vie
 	first = buffer->view;
 	if (!first) {
 		buffer->view = view;
-		xm_store_release(&buffer->mode, buffer->mode | XL_PRIVATE);
+		xl_mode_add(buffer, XL_PRIVATE);
 	}
 	xl_unlock(&pool->lock);
 	if (!first)

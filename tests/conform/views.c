@@ -378,6 +378,47 @@ TEST_WITHIN(P1_threads_share_the_private_view_of_a_handle, 60)
 	end(&s);
 }
 
+static void *ask_everything(void *argument)
+{
+	struct xmem_buffer *b = argument;
+
+	CHECK(xmem_buffer_metadata(b));
+	SAME(xmem_capacity(b), SHARED_VIEW);
+	CHECK(xmem_data(b));
+	REFUSED(xmem_data_mut(b), EPERM);
+	CHECK(xmem_publisher(b) >= 0);
+	WORKED(xmem_set_ref_count(b, 1, 0));
+	return NULL;
+}
+
+static void *take_a_private_view(void *argument)
+{
+	CHECK(xmem_data_private(argument));
+	return NULL;
+}
+
+/* What a handle notes of itself when it is first asked for something, threads may see changing. */
+TEST_WITHIN(P1_threads_may_ask_a_handle_different_things_at_once, 60)
+{
+	struct scene s = start(SHARED_VIEW, 1, 0);
+	unsigned int i, rounds = scaled(50);
+	struct xmem_buffer *kept, *b;
+	pthread_t asks, views;
+
+	for (i = 0; i < rounds; i++) {
+		b = give(&s, i, &kept);
+		SAME(pthread_create(&asks, NULL, ask_everything, b), 0);
+		SAME(pthread_create(&views, NULL, take_a_private_view, b), 0);
+		SAME(pthread_join(asks, NULL), 0);
+		SAME(pthread_join(views, NULL), 0);
+		CHECK(xmem_data_private(b) != xmem_data(b));
+		xmem_release(b);
+		xmem_release(kept);
+		CHECK(private_mappings() <= 1);
+	}
+	end(&s);
+}
+
 /* ---- misuse, and what it costs ---- */
 
 TEST(API_a_private_view_is_refused)
