@@ -47,9 +47,9 @@ struct xm_limbo_look {
 	u64 first;			/* that it holds the first time */
 	bool again;			/* it is the second time */
 	u32 group;			/* the next one */
-	u64 held[XMEM_MAX_GROUPS];	/* bitmaps, of the first time; need not be cleared */
+	u64 held[XMEM_MAX_GROUPS];	/* bitmaps, of the first time; need not be zero */
 };
-/* Go on with it, by one group. true: that was all, and if `bytes` is above `most` it is too much. */
+/* Go on, by one group. true: that was all, and if `bytes` is above `most` it is too much. */
 bool xm_limbo_go_on(const struct xm_map *map, struct xm_limbo_look *look);
 
 /* A pool that allows so many bytes exists: is that what @join asks for? 0 or -ERANGE. */

@@ -110,9 +110,9 @@ void xk_limbo_tell(const struct xk_client *client)
 
 	trace_xmem_limit(pool->number, xk_quota_name(XMEM_QUOTA_CLIENT_LIMBO), look->bytes,
 			 look->most);
-	pr_notice_ratelimited("xmem: pool%u: client %u (%.*s, pid %d) is evicted: it holds %llu bytes "
-			      "of what ended clients have left, and may hold %llu\n", pool->number,
-			      client->id, XMEM_LABEL_BYTES,
+	pr_notice_ratelimited("xmem: pool%u: client %u (%.*s, pid %d) is evicted: it holds %llu "
+			      "bytes of what ended clients have left, and may hold %llu\n",
+			      pool->number, client->id, XMEM_LABEL_BYTES,
 			      xm_client_row(&pool->host.map, client->id)->label,
 			      pid_nr(client->pid), look->bytes, look->most);
 }

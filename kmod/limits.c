@@ -35,8 +35,8 @@ MODULE_PARM_DESC(max_bytes, "how much memory the shared pages of all pools may t
 
 unsigned long xk_max_limbo_bytes = ULONG_MAX;
 module_param_named(max_limbo_bytes, xk_max_limbo_bytes, ulong, 0644);
-MODULE_PARM_DESC(max_limbo_bytes, "how much of what ended clients have left one client may hold, in "
-		 "bytes, where the pool's maker has not said it; whoever holds more is evicted");
+MODULE_PARM_DESC(max_limbo_bytes, "how much of what ended clients have left one client may hold, "
+		 "in bytes, where the pool's maker has not said it; who holds more is evicted");
 
 unsigned int xk_max_sysfs_slots = 256;
 module_param_named(max_sysfs_slots, xk_max_sysfs_slots, uint, 0444);

@@ -80,9 +80,9 @@ class BufferPool(CudaPool):
         return cls._open(name, -1, dict(
             writer=writer, existing=existing, exclusive=exclusive, inherit=inherit,
             mode=mode, group=group, limbo_bytes=limbo_bytes, slots=slots, clients=clients,
-            ring_entries=ring_entries, wait_bound=wait_bound, label=label, demand_bytes=demand_bytes,
-            cache_bytes=cache_bytes, cache_time=cache_time, huge=huge, shared=shared, keep=keep,
-            in_flight=in_flight))
+            ring_entries=ring_entries, wait_bound=wait_bound, label=label,
+            demand_bytes=demand_bytes, cache_bytes=cache_bytes, cache_time=cache_time, huge=huge,
+            shared=shared, keep=keep, in_flight=in_flight))
 
     @classmethod
     def _open(cls, name: str | None, fd: int, of: dict[str, Any]) -> Self:
