@@ -36,6 +36,7 @@ static json_t *row_of(const struct xmem_client_info *info)
 	cli_set_number(row, "bytes_kept", info->bytes_kept);
 	cli_set_number(row, "limbo", info->limbo);
 	cli_set_number(row, "bytes_limbo", info->bytes_limbo);
+	cli_set_number(row, "bytes_ended", info->bytes_ended);
 	cli_set_number(row, "incarnation", info->incarnation);
 	return row;
 }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
  * xmem holders POOL [SLOT]: which client holds which buffer. Without SLOT all slots are
- * shown that somebody holds; the one that is asked for is shown also if nobody holds it.
+ * shown that somebody holds; the one that is asked for is shown also if nobody holds it. And
+ * without SLOT a second table names who holds buffers whose owner has ended, and how much of them.
  */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "cli.h"
@@ -37,6 +40,15 @@ static const struct cli_column columns[] = {
 	{ "BYTES", "bytes", NULL },	{ "DEVICE", NULL, cli_device_text },
 	{ "FILE", "bytes_file", NULL },	{ "OWNER", NULL, owner_text },
 	{ "HOLDERS", NULL, holders_text }, { 0 },
+};
+
+static char *keeper_text(const json_t *row)
+{
+	return cli_client_text(json_object_get(row, "client"));
+}
+
+static const struct cli_column keeper_columns[] = {
+	{ "KEEPER", NULL, keeper_text },	{ "ENDED_BYTES", "bytes_ended", NULL }, { 0 },
 };
 
 /* ---- gathering ---- */
@@ -111,13 +123,36 @@ static int gather(struct look *look, uint32_t first, uint32_t end, bool all, jso
 	return err;
 }
 
+/* Who holds what ended clients have left. A client that ends meanwhile holds nothing. */
+static int gather_keepers(struct look *look, json_t *rows)
+{
+	struct xmem_client_info info;
+	json_t *row;
+	uint32_t id;
+	int err = 0;
+
+	for (id = 0; !err && id < look->stat.clients_max; id++) {
+		info.size = sizeof(info);
+		err = xmem_pool_client_info(look->pool, id, &info);
+		if (!err && info.bytes_ended && json_is_object(json_array_get(look->clients, id))) {
+			row = cli_object();
+			cli_set(row, "client", json_copy(json_array_get(look->clients, id)));
+			cli_set_number(row, "bytes_ended", info.bytes_ended);
+			cli_append(rows, row);
+		}
+		if (err == -ENOENT)
+			err = 0;
+	}
+	return err;
+}
+
 /* ---- the command ---- */
 
 int cli_holders(const struct cli_arguments *arguments)
 {
 	uint32_t slot = arguments->slot ? cli_slot_number(arguments->slot) : 0;
 	struct look look = { .stat.size = sizeof(look.stat) };
-	json_t *all, *rows;
+	json_t *all, *rows, *keepers;
 	int err;
 
 	if (slot == XMEM_NOBODY)
@@ -127,10 +162,13 @@ int cli_holders(const struct cli_arguments *arguments)
 		return CLI_FAILED;
 	all = cli_about(arguments->pool, look.pool);
 	rows = cli_array();
+	keepers = cli_array();
 	cli_set(all, "slots", rows);
+	cli_set(all, "keepers", keepers);
 	err = look_at(&look);
 	if (!err && !arguments->slot)
-		err = gather(&look, 0, look.stat.slots, false, rows);
+		err = gather(&look, 0, look.stat.slots, false, rows) ?:
+			gather_keepers(&look, keepers);
 	else if (!err && slot < look.stat.slots)
 		err = gather(&look, slot, slot + 1, true, rows);
 	err = cli_close(look.pool, err);
@@ -141,6 +179,10 @@ int cli_holders(const struct cli_arguments *arguments)
 		cli_print_json(all);
 	else if (!err)
 		cli_print_table(rows, columns);
+	if (!err && !arguments->json && json_array_size(keepers)) {
+		putchar('\n');
+		cli_print_table(keepers, keeper_columns);
+	}
 	json_decref(look.clients);
 	json_decref(all);
 	return err ? CLI_FAILED : CLI_DONE;

@@ -35,7 +35,9 @@ static const char clients_more[] =
 static const char holders_more[] =
 	"Without SLOT: all buffers that somebody holds. Behind each holder is how many\n"
 	"handles it has. DEVICE is the GPU that the buffer is on, or cpu. FILE is the\n"
-	"size of the file, or on a GPU of the allocation, that the buffer is in.\n";
+	"size of the file, or on a GPU of the allocation, that the buffer is in. If somebody\n"
+	"holds buffers whose owner has ended, a table says who and how many bytes of them:\n"
+	"the kernel ends a client that has more than the pool's limbo_bytes.\n";
 static const char claims_more[] =
 	"Without SLOT: all buffers that have claims. DEVICE is the GPU that the buffer is\n"
 	"on, or cpu. HOLDS counts the handles of all clients, and CLAIMS the references\n"

@@ -99,6 +99,7 @@ int xm_host_client(const struct xm_host *host, struct xmem_client_request *reque
 	    (request->incarnation && request->incarnation != xm_load(&row->incarnation)))
 		return -ENOENT;
 	request->incarnation = xm_load(&row->incarnation);
+	request->limbo_bytes = 0;
 	*ret = row;
 	return 0;
 }

@@ -155,7 +155,10 @@ int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *joi
 /* From now on its holds count, also those that it has. It has joined. */
 void xm_host_count(const struct xm_host *host, u32 client);
 
-/* The row of the client that is asked for, or NULL and -EINVAL, -ENOENT; fills incarnation. */
+/*
+ * The row of the client that is asked for, or -EINVAL, -ENOENT. It fills incarnation; with
+ * XMEM_CLIENT_LIMBO the caller fills limbo_bytes.
+ */
 int xm_host_client(const struct xm_host *host, struct xmem_client_request *request,
 		   const struct xmem_client_row **ret);
 

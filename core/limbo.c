@@ -47,6 +47,91 @@ bool xm_is_overdue(const struct xm_map *map, u32 slot)
 	       xm_is_kept(map, owner, slot, xm_passed(map, owner, &culprit));
 }
 
+/* ---- of one holder ---- */
+
+static u64 xm_add_bytes(u64 bytes, u64 more)
+{
+	return bytes > ~0ULL - more ? ~0ULL : bytes + more;	/* publishers say how long */
+}
+
+/* Its slots are the host's only where the group is. */
+static bool xm_is_of_host(const struct xm_map *map, u32 group)
+{
+	return xm_load(&xm_slot_row(map, group * XMEM_GROUP_SLOTS)->group_owner) ==
+	       XMEM_OWNER_HOST + 1;
+}
+
+u64 xm_limbo_in_group(const struct xm_map *map, u32 group)
+{
+	u64 bytes = 0;
+	u32 i;
+
+	for (i = 0; xm_is_of_host(map, group) && i < XMEM_GROUP_SLOTS; i++) {
+		const struct xmem_slot_row *row = xm_slot_row(map, group * XMEM_GROUP_SLOTS + i);
+
+		if (xm_load(&row->owner) == XMEM_OWNER_HOST)
+			bytes = xm_add_bytes(bytes, xm_load(&row->length));
+	}
+	return bytes;
+}
+
+/* Those in the bitmap that @client holds, if its holds count, and that are the host's. */
+static u64 xm_limbo_held(const struct xm_map *map, u32 client, u32 group, u64 among, u64 *ret_held)
+{
+	u64 bytes = 0;
+
+	*ret_held = 0;
+	if (!among || !xm_is_of_host(map, group) || !map->area[client] ||
+	    !xm_bit(map->pool->counted, client))
+		return 0;
+	for (; among; among &= among - 1) {
+		u32 slot = group * XMEM_GROUP_SLOTS + __builtin_ctzll(among);
+		const struct xmem_slot_row *row = xm_slot_row(map, slot);
+
+		if (!(xm_load_acquire(xm_hold(map, client, slot)) & XM_HOLD_COUNT) ||
+		    xm_load(&row->owner) != XMEM_OWNER_HOST)
+			continue;
+		*ret_held |= among & -among;
+		bytes = xm_add_bytes(bytes, xm_load(&row->length));
+	}
+	return bytes;
+}
+
+u64 xm_limbo_of(const struct xm_map *map, u32 client)
+{
+	u64 bytes = 0, held;
+	u32 g;
+
+	for (g = 0; g < map->groups; g++)
+		bytes = xm_add_bytes(bytes, xm_limbo_held(map, client, g, ~0ULL, &held));
+	return bytes;
+}
+
+bool xm_limbo_go_on(const struct xm_map *map, struct xm_limbo_look *look)
+{
+	u64 *held = &look->held[look->group], bytes;
+
+	bytes = xm_limbo_held(map, look->client, look->group, look->again ? *held : ~0ULL, held);
+	if (look->again)
+		look->bytes = xm_add_bytes(look->bytes, bytes);
+	else
+		look->first = xm_add_bytes(look->first, bytes);
+	if (++look->group < map->groups)
+		return false;
+	look->group = 0;
+	if (look->again || look->first <= look->most)
+		return true;
+	look->again = true;
+	return false;
+}
+
+int xm_limbo_fits(u64 most, const struct xmem_join_request *join)
+{
+	return join->limbo_bytes && most > join->limbo_bytes ? -ERANGE : 0;
+}
+
+/* ---- of a pool ---- */
+
 static void xm_earlier(u64 *ns, u64 other)
 {
 	if (other && (!*ns || other < *ns))

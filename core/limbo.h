@@ -26,4 +26,33 @@ bool xm_is_overdue(const struct xm_map *map, u32 slot);
 /* All of a pool. Slow. */
 void xm_limbo_count(const struct xm_map *map, struct xm_limbo *ret);
 
+/* Slots of @group whose owner has ended: how many bytes they have. */
+u64 xm_limbo_in_group(const struct xm_map *map, u32 group);
+
+/*
+ * How many bytes of what ended owners have left does @client hold? A slot counts for each of its
+ * holders, if its holds count. Slow.
+ */
+u64 xm_limbo_of(const struct xm_map *map, u32 client);
+
+/*
+ * A look at whether a client holds more than it may of that. It may put one and get the next while
+ * it is looked at, so what it holds is looked at twice, and only what it holds both times counts:
+ * that much it holds at the moment between the two. Others may have the lock meanwhile.
+ */
+struct xm_limbo_look {
+	u32 client;
+	u64 most;			/* bytes that it may hold */
+	u64 bytes;			/* that it holds both times; begins with 0, as the next */
+	u64 first;			/* that it holds the first time */
+	bool again;			/* it is the second time */
+	u32 group;			/* the next one */
+	u64 held[XMEM_MAX_GROUPS];	/* bitmaps, of the first time; need not be zero */
+};
+/* Go on, by one group. true: that was all, and if `bytes` is above `most` it is too much. */
+bool xm_limbo_go_on(const struct xm_map *map, struct xm_limbo_look *look);
+
+/* A pool that allows so many bytes exists: is that what @join asks for? 0 or -ERANGE. */
+int xm_limbo_fits(u64 most, const struct xmem_join_request *join);
+
 #endif

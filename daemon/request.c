@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/access.h"
+#include "core/limbo.h"
 #include "daemon.h"
 
 static u64 random_word(void)
@@ -373,6 +374,8 @@ static int serve_client(struct xd_call *call)
 		return err;
 	request->pid = xm_load(&row->pid);
 	request->uid = xm_load(&row->uid);
+	if (request->flags & XMEM_CLIENT_LIMBO)
+		request->limbo_bytes = xm_limbo_of(&call->from->pool->host.map, request->client);
 	return 0;
 }
 

@@ -165,6 +165,14 @@ struct xmem_pool_options {
 					 * may; since 0.5, as the next */
 	uint32_t gid;			/* with XMEM_OPEN_GROUP: a group of this user; else 0, and
 					 * the group is this process's */
+	uint64_t limbo_bytes;		/* of the pool, if it is made: how many bytes of buffers
+					 * whose writers have ended one client may hold; the
+					 * host ends a client that holds more (as xmem_pool_evict
+					 * does), also one that held them before. UINT64_MAX: any
+					 * number; 0: what the administrator says, by default any
+					 * number. One that is there must not allow more
+					 * (ERANGE); 0: it may. Not where xmemd is the host
+					 * (EOPNOTSUPP); since 0.5 */
 };
 
 #define XMEM_NO_DEMAND	UINT64_MAX	/* demand_bytes: xmem_acquire makes no buffers */

@@ -154,6 +154,19 @@ u32 xk_client_sibling(const struct xk_client *client)
 }
 
 /*
+ * How many bytes of what ended clients have left it holds: without the pool's lock, so while a
+ * client moves from one slot to the next this may be too much. 0: it has gone.
+ */
+u64 xk_client_limbo(struct xk_pool *pool, u32 id, u64 incarnation)
+{
+	int looker = xk_look_begin();
+	u64 bytes = xm_limbo_of(&pool->look, id);
+
+	xk_look_end(looker);
+	return xm_load(&xm_client_row(&pool->look, id)->incarnation) == incarnation ? bytes : 0;
+}
+
+/*
  * Who a client is, in the caller's namespaces. It does not take the pool's lock, for who asks
  * writes a message and waits for nobody.
  */
@@ -163,12 +176,14 @@ int xk_client_begin(struct xk_call *call)
 	struct xk_pool *pool = call->client->pool;
 	const struct xmem_client_row *row;
 	const struct xk_client *client;
+	u32 id = 0;
 	int err;
 
 	spin_lock(&pool->pages_lock);
 	err = xm_host_client(&pool->host, request, &row);
 	if (!err) {
-		client = pool->client[xm_index(request->client, pool->host.map.clients)];
+		id = xm_index(request->client, pool->host.map.clients);
+		client = pool->client[id];
 		if (!client || READ_ONCE(client->incarnation) != request->incarnation)
 			err = -ENOENT;
 	}
@@ -177,6 +192,8 @@ int xk_client_begin(struct xk_call *call)
 		request->uid = from_kuid_munged(current_user_ns(), client->uid);
 	}
 	spin_unlock(&pool->pages_lock);
+	if (!err && request->flags & XMEM_CLIENT_LIMBO)
+		request->limbo_bytes = xk_client_limbo(pool, id, request->incarnation);
 	return err;
 }
 

@@ -465,12 +465,33 @@ static bool xk_end_and_unmap(struct xk_pool *pool)
 	return true;
 }
 
+/*
+ * Evicts who holds too much of what ended clients have left. true: somebody, whose end another run
+ * of end_work follows.
+ */
+static bool xk_end_hoarders(struct xk_pool *pool)
+{
+	struct xk_client *client;
+	bool any = false;
+	u32 at = 0;
+
+	if (!xk_limbo_is_much(pool))
+		return false;
+	while ((client = xk_limbo_next(pool, &at))) {
+		if (!xk_client_evict(client, client->incarnation, XMEM_REASON_LIMBO))
+			continue;	/* it has ended by itself just now */
+		xk_limbo_tell(client);
+		any = true;
+	}
+	return any;
+}
+
 static void xk_end_work(struct work_struct *work)
 {
 	struct xk_pool *pool = container_of(work, struct xk_pool, end_work);
 	u64 asked = xk_end_begins(pool);
 	/* First: without a use all clients have ended, so this run ends the last of them. */
-	bool unused = !refcount_read(&pool->users), any;
+	bool unused = !refcount_read(&pool->users), any, goes_on = false;
 
 	smp_rmb();	/* pairs with xk_pool_unuse, which releases what stands before it: let_go */
 	any = xk_end_and_unmap(pool);
@@ -479,12 +500,14 @@ static void xk_end_work(struct work_struct *work)
 	if (!pool->dead && unused) {
 		xk_empty_pool(pool);
 		xk_claims_stop(pool);
+		xk_limbo_stop(pool);
 	} else if (!pool->dead) {
 		if (any) {
 			xk_claims_left(pool);
 			pool->reap |= XK_REAP_ALL;
 		}
 		xk_reap(pool);
+		goes_on = xk_end_hoarders(pool);
 #ifdef XMEM_DEBUG
 		if (any && xm_host_is_valid(&pool->host))
 			WARN(1, "xmem: pool%u: %s\n", pool->number, xm_host_is_valid(&pool->host));
@@ -493,7 +516,9 @@ static void xk_end_work(struct work_struct *work)
 	xk_wake_concerned(pool);
 	mutex_unlock(&pool->lock);
 	xk_reap_finish(pool);
-	xk_end_over(pool, asked);
+	/* Who lacks something waits for what these have held, too: the next run says so. */
+	if (!goes_on)
+		xk_end_over(pool, asked);
 	xk_pool_put(pool);
 }
 

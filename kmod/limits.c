@@ -33,6 +33,11 @@ unsigned long xk_max_bytes = 2048UL << 20;
 module_param_named(max_bytes, xk_max_bytes, ulong, 0644);
 MODULE_PARM_DESC(max_bytes, "how much memory the shared pages of all pools may take, in bytes");
 
+unsigned long xk_max_limbo_bytes = ULONG_MAX;
+module_param_named(max_limbo_bytes, xk_max_limbo_bytes, ulong, 0644);
+MODULE_PARM_DESC(max_limbo_bytes, "how much of what ended clients have left one client may hold, "
+		 "in bytes, where the pool's maker has not said it; who holds more is evicted");
+
 unsigned int xk_max_sysfs_slots = 256;
 module_param_named(max_sysfs_slots, xk_max_sysfs_slots, uint, 0444);
 MODULE_PARM_DESC(max_sysfs_slots, "how many slots of one pool are shown in sysfs");
@@ -147,6 +152,16 @@ void xk_uncharge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned lo
 {
 	xk_uncharge_pool_pages(pool, pages);
 	xk_uncharge_freed_pages(payer, pages);
+}
+
+/* How many bytes of what ended clients have left one client of the pool may hold. */
+u64 xk_limbo_most(const struct xk_pool *pool)
+{
+	unsigned long most = READ_ONCE(xk_max_limbo_bytes);
+
+	if (pool->limbo_bytes)
+		return pool->limbo_bytes;
+	return most == ULONG_MAX ? U64_MAX : most;
 }
 
 /* How much of a limit of the host is in use, and how much there may be. */

@@ -196,6 +196,7 @@ struct xk_pool *xk_pool_new(const struct xmem_join_request *join, struct xk_paye
 	pool->number = err;
 	pool->charged = true;
 	pool->payer = xk_payer_get(payer);
+	pool->limbo_bytes = join->limbo_bytes;
 	xk_pool_init(pool);
 	err = xk_pool_conceive(pool);
 	if (!err)

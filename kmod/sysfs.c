@@ -167,6 +167,7 @@ XK_POOL_NUMBER(attached_bytes, xk_count_bytes(pool));
 XK_POOL_NUMBER(limbo, xk_count_slots(pool, true));
 XK_POOL_NUMBER(limbo_bytes, xk_count_limbo(pool).ended_bytes);
 XK_POOL_NUMBER(limbo_age_ns, xk_age(xk_count_limbo(pool).ended_ns));
+XK_POOL_NUMBER(limbo_bytes_max, xk_limbo_most(pool));
 XK_POOL_NUMBER(overdue, xk_count_limbo(pool).overdue);
 XK_POOL_NUMBER(overdue_bytes, xk_count_limbo(pool).overdue_bytes);
 XK_POOL_NUMBER(overdue_age_ns, xk_age(xk_count_limbo(pool).overdue_ns));
@@ -188,7 +189,8 @@ static struct attribute *xk_pool_attrs[] = {
 	&xk_pool_clients_max.attr.attr, &xk_pool_ring_entries.attr.attr,
 	&xk_pool_attached.attr.attr, &xk_pool_attached_bytes.attr.attr,
 	&xk_pool_limbo.attr.attr, &xk_pool_limbo_bytes.attr.attr,
-	&xk_pool_limbo_age_ns.attr.attr, &xk_pool_overdue.attr.attr,
+	&xk_pool_limbo_age_ns.attr.attr, &xk_pool_limbo_bytes_max.attr.attr,
+	&xk_pool_overdue.attr.attr,
 	&xk_pool_overdue_bytes.attr.attr, &xk_pool_overdue_age_ns.attr.attr,
 	&xk_pool_alive.attr.attr, &xk_pool_zombies.attr.attr,
 	&xk_pool_payloads.attr.attr, &xk_pool_payloads_max.attr.attr,
@@ -376,6 +378,12 @@ static ssize_t xk_client_show_holds(struct xk_pool *pool, u32 id, char *page)
 }
 XK_NODE_ATTRIBUTE(client, holds);
 
+static ssize_t xk_client_show_limbo_bytes(struct xk_pool *pool, u32 id, char *page)
+{
+	return sysfs_emit(page, "%llu\n", xm_limbo_of(&pool->look, id));
+}
+XK_NODE_ATTRIBUTE(client, limbo_bytes);
+
 /* 1: the client has ended, and its process may still use GPUs. */
 static ssize_t xk_client_show_quarantine(struct xk_pool *pool, u32 id, char *page)
 {
@@ -386,7 +394,7 @@ XK_NODE_ATTRIBUTE(client, quarantine);
 static struct attribute *xk_client_attrs[] = {
 	&xk_client_pid.attr, &xk_client_uid.attr, &xk_client_label.attr,
 	&xk_client_role.attr, &xk_client_state.attr, &xk_client_holds.attr,
-	&xk_client_quarantine.attr,
+	&xk_client_limbo_bytes.attr, &xk_client_quarantine.attr,
 	NULL
 };
 ATTRIBUTE_GROUPS(xk_client);

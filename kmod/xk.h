@@ -22,7 +22,8 @@
  *   files.c dmabuf.c drivers.c cuda.c kinds.c    the kinds of payload, a file for each; drivers.c:
  *                                                whose devices' files may be payloads
  *   opened.c sysfs.c fdinfo.c                    who gets payloads; what is shown
- *   reap.c claims.c leave.c                      the end of claims, a client and a pool
+ *   reap.c claims.c limbo.c leave.c              the end of claims, a client and a pool; who
+ *                                                holds too much of what they have left
  *   evict.c                                      the end of clients and pools, by others
  *   pool_fd.c join.c attach.c subscribe.c        what a process asks for
  *   slot.c query.c inplace.c
@@ -93,6 +94,7 @@
 #include <linux/workqueue.h>
 
 #include "core/host.h"
+#include "core/limbo.h"
 #include "core/poll.h"
 #include "core/request.h"
 
@@ -108,7 +110,7 @@ struct xk_stake;
 #define XK_VERSION		"0.5.0"
 #define XK_PAYLOAD_LISTS	64
 #define XK_USER_QUOTAS		(XMEM_QUOTA_USER_ENTRIES + 1)	/* those of a user */
-#define XK_QUOTAS		(XMEM_QUOTA_CLIENT_POLLS + 1)	/* all numbers below it */
+#define XK_QUOTAS		(XMEM_QUOTA_CLIENT_LIMBO + 1)	/* all numbers below it */
 
 /* What of a pool's access its owner may change: see access.c. */
 struct xk_access {
@@ -195,6 +197,7 @@ struct xk_pool {
 	kuid_t owner;			/* who made it, */
 	struct user_namespace *user_ns;	/* and where: with a reference */
 	struct xk_payer *payer;		/* of who made it; with a reference */
+	u64 limbo_bytes;		/* see join; 0: max_limbo_bytes */
 	wait_queue_head_t *queues;	/* see wait.c */
 	atomic_long_t pages;		/* charged to it */
 
@@ -242,6 +245,9 @@ struct xk_pool {
 
 	struct delayed_work claims_work;	/* claims.c; while it waits it has a reference */
 	u64 claims_at;			/* pool->lock: when that runs; 0: it does not wait */
+
+	struct delayed_work limbo_work;	/* limbo.c; while it waits it has a reference */
+	struct xm_limbo_look limbo;	/* end_work's own */
 
 	struct work_struct end_work;	/* leave.c */
 	struct list_head end_node;	/* ends_lock, as the next: ends.c */
@@ -455,7 +461,7 @@ bool xk_no_users(void);
 
 /* limits.c */
 extern unsigned int xk_max_pools, xk_max_payloads, xk_max_device_files, xk_max_sysfs_slots;
-extern unsigned long xk_max_pool_bytes, xk_max_bytes;
+extern unsigned long xk_max_pool_bytes, xk_max_bytes, xk_max_limbo_bytes;
 int xk_charge_pool(struct xk_payer *payer);
 void xk_uncharge_pool(void);
 int xk_charge_stake(struct xk_pool *pool, struct xk_payer *payer);
@@ -463,6 +469,7 @@ int xk_charge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long 
 void xk_uncharge_pool_pages(struct xk_pool *pool, unsigned long pages);
 void xk_uncharge_freed_pages(struct xk_payer *payer, unsigned long pages);
 void xk_uncharge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long pages);
+u64 xk_limbo_most(const struct xk_pool *pool);
 void xk_host_quota(u32 quota, u64 *ret_used, u64 *ret_most);
 bool xk_nothing_charged(void);
 
@@ -562,6 +569,7 @@ void xk_pool_file_goes(struct xk_pool *pool);
 /* client.c */
 pid_t xk_pid_of_client(const struct xk_client *client);
 u32 xk_client_sibling(const struct xk_client *client);
+u64 xk_client_limbo(struct xk_pool *pool, u32 id, u64 incarnation);
 int xk_client_begin(struct xk_call *call);
 struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer *payer);
 void xk_client_put(struct xk_client *client);
@@ -675,6 +683,13 @@ void xk_claims_prepare(struct xk_pool *pool);
 void xk_claims_left(struct xk_pool *pool);
 void xk_claims_stop(struct xk_pool *pool);
 int xk_claim_begin(struct xk_call *call);
+
+/* limbo.c */
+void xk_limbo_prepare(struct xk_pool *pool);
+bool xk_limbo_is_much(struct xk_pool *pool);
+struct xk_client *xk_limbo_next(struct xk_pool *pool, u32 *at);
+void xk_limbo_tell(const struct xk_client *client);
+void xk_limbo_stop(struct xk_pool *pool);
 
 /* leave.c */
 void xk_leave_prepare(struct xk_pool *pool);

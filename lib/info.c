@@ -215,6 +215,8 @@ static void add_slot_of_client(const struct xm_map *map, u32 slot, struct xmem_c
 		return;
 	info->limbo++;
 	info->bytes_limbo += xm_load(&row->length);
+	if (xm_load(&row->owner) == XMEM_OWNER_HOST)
+		info->bytes_ended += xm_load(&row->length);
 }
 
 /* One look at a row that the host may be changing; false: there is no client. */

@@ -32,6 +32,14 @@ static int does_not_fit(const char *name, const struct xmem_join_request *reques
 {
 	struct xmem_pool_entry there;
 
+	if (request->limbo_bytes && xl_pool_find(request, &there) &&
+	    there.slots >= request->slots && there.clients_max >= request->clients &&
+	    there.ring_entries >= request->ring_entries &&
+	    (!request->mode || !xm_access_fits(there.mode, there.gid, request)))
+		return xl_fail(ERANGE,
+			       "open %s: it is there, and its clients may hold more of what ended "
+			       "ones have left than limbo_bytes, which is %llu",
+			       name, (unsigned long long)request->limbo_bytes);
 	if (!request->mode || !xl_pool_find(request, &there) ||
 	    !xm_access_fits(there.mode, there.gid, request))
 		return too_small(name, request);

@@ -52,6 +52,7 @@ static const struct words {
 	{ XMEM_QUOTA_POOL_DEVICES, "GPUs", false },
 	{ XMEM_QUOTA_CLIENT_MAPPINGS, "mappings of metadata", false },
 	{ XMEM_QUOTA_CLIENT_POLLS, "descriptors to poll", false },
+	{ XMEM_QUOTA_CLIENT_LIMBO, "bytes of what ended clients have left", true },
 };
 
 static const struct words *words_of(u32 quota)

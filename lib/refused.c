@@ -86,6 +86,13 @@ static int not_in_that_role(const struct xmem_join_request *request, const char 
 
 static int not_supported(const struct xmem_join_request *request, const char *pool)
 {
+	/* It is looked at last. */
+	if (request->limbo_bytes && !(request->mode & 077) &&
+	    !(request->flags & XMEM_JOIN_OWNER && request->owner_uid != geteuid()) &&
+	    !(request->flags & XMEM_JOIN_GROUP && request->gid != getegid()))
+		return xl_fail(EOPNOTSUPP, "open %s: limbo_bytes is %llu, but xmemd ends no client "
+					   "that lives; the kernel does, as host", pool,
+			       (unsigned long long)request->limbo_bytes);
 	if (request->flags & XMEM_JOIN_OWNER)
 		return xl_fail(EOPNOTSUPP, "open %s: xmemd has the pools of one user alone; users "
 					   "share pools where the kernel is the host", pool);

@@ -100,6 +100,8 @@ struct xmem_client_info {
 					 * since 0.4 */
 	uint32_t reserved1;
 	uint64_t bytes_limbo;		/* of these; since 0.4 */
+	uint64_t bytes_ended;		/* of these, those whose owner has ended: limbo_bytes of
+					 * struct xmem_pool_options bounds that; since 0.5 */
 };
 
 /*

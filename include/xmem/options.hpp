@@ -74,6 +74,12 @@ struct pool_options : xmem_pool_options {
 		gid = group;
 		return with_mode(bits);
 	}
+	/* Nobody may hold more bytes of what ended writers have left, if this makes the pool. */
+	pool_options &with_limbo(std::uint64_t bytes) noexcept
+	{
+		limbo_bytes = bytes;
+		return *this;
+	}
 	/* Keep the last so many publications for those who subscribe later with history. */
 	pool_options &with_keep(std::uint32_t publications) noexcept
 	{

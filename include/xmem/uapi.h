@@ -376,8 +376,8 @@ struct xmem_ring {
  *               F_SEAL_FUTURE_WRITE or F_SEAL_WRITE; a shared one lacks F_SEAL_SHRINK,
  *               F_SEAL_GROW and F_SEAL_SEAL, or is sealed against writing
  *   ERANGE      attach: the slots reach beyond the file's end, or the file has holes;
- *               join: the pool exists, and is smaller than is asked for, or, if it is the
- *               caller's, lets in more than `mode` (see there)
+ *               join: the pool exists, and is smaller than is asked for, or allows more than
+ *               limbo_bytes, or, if it is the caller's, lets in more than `mode` (see there)
  *   EUSERS      join: the pool's client table is full
  *   ENOSPC      attach: the pool has too few free slots; renew: the slot is worn out;
  *               upgrade: the slot's generations are used up until its owner renews them
@@ -393,7 +393,8 @@ struct xmem_ring {
  *   EOPNOTSUPP  subscribe: that ring does not wait for subscribers; upgrade: the slot's
  *               payload is not shared; join, access (daemon): its pools are one user's, so
  *               it has no other owner, no other group, and no mode for others; evict, drain with
- *               EVICT (daemon): what a live process has mapped it cannot take away
+ *               EVICT, join with limbo_bytes (daemon): what a live process has mapped it cannot
+ *               take away
  *   ENOMEM      there is not enough memory
  */
 #define XMEM_IOC_TYPE	0xE8
@@ -514,6 +515,12 @@ struct xmem_join_request {
 	__u32 roles;			/* in: 0; out: mask of those that the client may pass on
 					 * by pool_fd */
 	__u32 reserved1;
+	__u64 limbo_bytes;		/* in: of a pool that is created: how many bytes of what
+					 * ended clients have left one client may hold; who
+					 * holds more is evicted (see there, LIMBO). ~0: any
+					 * number; 0: what the host says, in the kernel the
+					 * parameter max_limbo_bytes. If the pool exists: 0, or
+					 * it must not allow more (ERANGE) */
 };
 #define XMEM_JOIN_MIN		56	/* up to fd */
 
@@ -864,6 +871,8 @@ enum xmem_quota {
 	/* Of the client */
 	XMEM_QUOTA_CLIENT_MAPPINGS = 96,	/* kernel: 32, and one for each group */
 	XMEM_QUOTA_CLIENT_POLLS = 97,	/* daemon: descriptors to poll */
+	XMEM_QUOTA_CLIENT_LIMBO = 98,	/* kernel: bytes of what ended clients have left that this
+					 * one holds; the pool's limbo_bytes, or max_limbo_bytes */
 };
 enum xmem_quota_scope {
 	XMEM_QUOTA_OF_USER = 0,
@@ -902,9 +911,10 @@ struct xmem_quota_request {
  * client: who another client of the pool is. ENOENT: it is not there, or not that one; EINVAL: the
  * pool has no such id.
  */
+#define XMEM_CLIENT_LIMBO	(1u << 0)	/* say limbo_bytes, too: that takes a while */
 struct xmem_client_request {
 	__u32 size;
-	__u32 flags;			/* must be 0 */
+	__u32 flags;			/* XMEM_CLIENT_* */
 	__u32 client;			/* client id */
 	__u32 reserved;			/* must be 0 */
 	__u64 incarnation;		/* in: of that client, or 0: any; out: its own */
@@ -912,6 +922,9 @@ struct xmem_client_request {
 					 * that does not have it, or it is no more. Daemon: as the
 					 * daemon saw it when it joined */
 	__u32 uid;			/* out: in its user namespace, as stat() gives it */
+	__u64 limbo_bytes;		/* out: with LIMBO, else 0: bytes of the slots that it holds
+					 * and whose owner has ended, as far as its holds count;
+					 * what several hold counts for each */
 };
 #define XMEM_CLIENT_MIN		12	/* up to client */
 
@@ -922,6 +935,11 @@ struct xmem_client_request {
  * what it writes nobody sees, so it gets no signal. It need not run for that, and costs nobody
  * anything afterwards. What it has mapped of payloads stays mapped: contents that it held may be
  * replaced under its eyes. When the request is answered all this is done.
+ *
+ * The host evicts by itself whoever holds more bytes of limbo, slots whose owner has ended, than
+ * the pool's limbo_bytes: when a client ends, whenever slots of ended ones are reclaimed, and once
+ * a second while there is so much of it. It spares nobody, not the pool's owner either, for what is
+ * held is the publisher's; who held that much before the publisher ended is beyond it at once.
  *
  * For the pool's owner, and CAP_SYS_ADMIN in the user namespace in which it was made (EPERM).
  * ESTALE: that incarnation has ended. The daemon cannot take away what a live process has mapped:
@@ -934,7 +952,8 @@ enum xmem_reason {
 	XMEM_REASON_NONE = 0,		/* nobody but the client itself has ended it, if it has */
 	XMEM_REASON_EVICTED = 1,	/* by evict */
 	XMEM_REASON_DRAINED = 2,	/* by drain */
-	XMEM_REASON_LIMBO = 3,		/* it kept too much that others wanted back */
+	XMEM_REASON_LIMBO = 3,		/* it held more of what ended clients have left than one
+					 * may (join, limbo_bytes); by the host, or by evict */
 };
 #define XMEM_EVICT_WHY	(1u << 0)
 struct xmem_evict_request {

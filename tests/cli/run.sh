@@ -170,7 +170,8 @@ holders_as_a_table() {
 		[.slot, .state, .bytes, .uuid // "cpu", .bytes_file, (.owner | who),
 		(.holders | map("\(who): \(.holds)") | join(", "))] | map(tostring) | join(" ")')" \
 		"$(cells holders scene)" &&
-		same 3 "$(xmem holders scene | wc -l)"
+		same 3 "$(xmem holders scene | wc -l)" &&
+		same '[]' "$(json .keepers holders scene)"
 }
 
 # The slot that is asked for is shown also if nobody holds it, or if it has no buffer.
@@ -243,6 +244,11 @@ killed_owner_is_seen() {
 		clients scene)" &&
 		same '["A","limbo","logger 1, viewer 2"]
 ["B","limbo","viewer 1"]' "$(json "$holders .slots[] | [which, .state, holders]" holders scene)" &&
+		same '["logger",4096]
+["viewer",8192]' "$(json '.keepers | sort_by(.client.label)[] | [.client.label, .bytes_ended]' \
+			holders scene)" &&
+		same 'logger 4096
+viewer 8192' "$(xmem holders scene | sed '1,/^$/d' | awk 'NR > 1 { print $1, $NF }' | sort)" &&
 		same '[3,1,1,16384,16384]' "$(json '[.limbo, .zombies, .payloads, .bytes_files,
 			.bytes_kept]' stat scene)" &&
 		same '[0,12288,0,true]' "$(json '[.overdue, .bytes_limbo, .bytes_overdue,

@@ -81,6 +81,7 @@ TEST(P10_what_an_owner_misses_is_overdue)
 	SAME(info.bytes_limbo, 0);
 	SAME(client_of(s.writer, reader).limbo, HELD);
 	SAME(client_of(s.writer, reader).bytes_limbo, HELD * BYTES);
+	SAME(client_of(s.writer, reader).bytes_ended, 0);
 	SAME(client_of(s.reader, xmem_pool_client(s.writer)).limbo, 0);
 	SAME(slot_of(s.reader, xmem_token(s.held[0])).overdue, 1);
 	/* One comes back, and so it has what it wants. */

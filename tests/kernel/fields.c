@@ -146,7 +146,7 @@ static void fill_quota(struct actor *a, union xm_request *r)
 	if (one_in(a, 4))
 		r->quota.flags = XMEM_QUOTA_REFUSED;
 	else
-		r->quota.quota = chance(a) % (XMEM_QUOTA_CLIENT_POLLS + 2);
+		r->quota.quota = chance(a) % (XMEM_QUOTA_CLIENT_LIMBO + 2);
 }
 
 /* Seldom: each ends an actor's client, or its pool for all who come. */

@@ -125,5 +125,6 @@ void lock_tests(Suite *suite);
 void tensor_tests(Suite *suite);
 void cuda_tests(Suite *suite);
 void access_tests(Suite *suite);
+void limbo_tests(Suite *suite);
 
 #endif

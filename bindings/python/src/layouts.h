@@ -187,6 +187,9 @@ static const struct xp_field xmem_client_info_fields[] = {
 		"slots that it holds and that are in limbo, or overdue"),
 	XP_FIELD(xmem_client_info, bytes_limbo, XP_UNSIGNED, 0,
 		"of these"),
+	XP_FIELD(xmem_client_info, bytes_ended, XP_UNSIGNED, 0,
+		"of these, those whose owner has ended: limbo_bytes of struct "
+		"xmem_pool_options bounds that"),
 };
 
 static const struct xp_field xmem_slot_info_fields[] = {

@@ -74,6 +74,7 @@ def test_bad_names(name: str) -> None:
     ({"label": "a\0b"}, ValueError), ({"demand_bytes": -1}, ValueError),
     ({"demand_bytes": 1 << 64}, ValueError), ({"cache_bytes": -1}, ValueError),
     ({"cache_time": -1}, ValueError), ({"keep": -1}, ValueError), ({"keep": []}, TypeError),
+    ({"limbo_bytes": -1}, ValueError), ({"limbo_bytes": "1"}, TypeError),
     ({"mode": "rw"}, TypeError), ({"mode": -1}, ValueError), ({"group": 2.5}, TypeError),
     ({"nonsense": 1}, TypeError)])
 def test_wrong_types_and_ranges(options: dict[str, Any], error: type[Exception]) -> None:
@@ -92,7 +93,7 @@ def test_the_types_cannot_be_made_without_a_call() -> None:
             cls()
     with pytest.raises(TypeError, match="no Pool"):
         xmem._core.pool_open(int, None, -1, 0, 0, 0, 0, 0, None,    # type: ignore[type-var]
-                             0, 0, 0, 0, 0, 0, 0)
+                             0, 0, 0, 0, 0, 0, 0, 0)
     with pytest.raises(TypeError):
         xmem._core.set_types(int, int)      # type: ignore[arg-type]
     with pytest.raises(TypeError):

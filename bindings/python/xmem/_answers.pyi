@@ -181,6 +181,8 @@ class ClientInfo(tuple[Any, ...]):
     limbo: Final[int]
     #: of these
     bytes_limbo: Final[int]
+    #: of these, those whose owner has ended: limbo_bytes of struct xmem_pool_options bounds that
+    bytes_ended: Final[int]
 
 
 @final

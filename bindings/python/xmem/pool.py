@@ -23,6 +23,7 @@ from .subscription import Subscription
 from .typing import DTypeLike, ShapeLike
 from .unread import Unread
 
+_ANY_LIMBO = (1 << 64) - 1
 _WRITER, _EXISTING, _EXCLUSIVE, _INHERIT, _GROUP = (int(flag) for flag in OpenFlags)
 _READ, _WRITE = (int(flag) for flag in MayFlags)
 _HUGE, _SHARED = int(MemoryFlags.HUGE), int(MemoryFlags.SHARED)
@@ -41,6 +42,8 @@ class BufferPool(CudaPool):
     inherit: forked children may reopen it.
     mode: who may join the pool that is made, as of files (0o640); 0: its user alone, 0o600.
     group: its group, by number or name, one of this user's; None: this process's.
+    limbo_bytes: of the pool that is made: who holds more bytes than this of what ended writers
+    have left is ended by the kernel; 0: what the administrator says, None: nobody is.
     slots, clients, ring_entries: what whoever makes the pool wants at least; 0: the default.
     wait_bound: seconds that a slow subscriber may make this writer wait in all; None: for ever.
     label: what others see of this client, at most 15 characters; None: the program's name.
@@ -66,7 +69,8 @@ class BufferPool(CudaPool):
 
     def __new__(cls, name: str | None = None, *, writer: bool = False, existing: bool = False,
                 exclusive: bool = False, inherit: bool = False,
-                mode: int = 0, group: int | str | None = None, slots: int = 0, clients: int = 0,
+                mode: int = 0, group: int | str | None = None,
+                limbo_bytes: int | None = 0, slots: int = 0, clients: int = 0,
                 ring_entries: int = 0, wait_bound: float | None = 0.0, label: str | None = None,
                 demand_bytes: int | None = 0, cache_bytes: int = 0,
                 cache_time: float | None = 0.0, huge: bool = False, shared: bool = False,
@@ -75,17 +79,17 @@ class BufferPool(CudaPool):
             raise ValueError("a pool's name is not empty; None makes an anonymous pool")
         return cls._open(name, -1, dict(
             writer=writer, existing=existing, exclusive=exclusive, inherit=inherit,
-            mode=mode, group=group, slots=slots, clients=clients, ring_entries=ring_entries,
-            wait_bound=wait_bound, label=label, demand_bytes=demand_bytes,
-            cache_bytes=cache_bytes, cache_time=cache_time, huge=huge, shared=shared, keep=keep,
-            in_flight=in_flight))
+            mode=mode, group=group, limbo_bytes=limbo_bytes, slots=slots, clients=clients,
+            ring_entries=ring_entries, wait_bound=wait_bound, label=label,
+            demand_bytes=demand_bytes, cache_bytes=cache_bytes, cache_time=cache_time, huge=huge,
+            shared=shared, keep=keep, in_flight=in_flight))
 
     @classmethod
     def _open(cls, name: str | None, fd: int, of: dict[str, Any]) -> Self:
         flags = (bool(of["writer"]) * _WRITER | bool(of["existing"]) * _EXISTING |
                  bool(of["exclusive"]) * _EXCLUSIVE | bool(of["inherit"]) * _INHERIT |
                  (of["group"] is not None) * _GROUP)
-        demand = of["demand_bytes"]
+        demand, limbo = of["demand_bytes"], of.get("limbo_bytes", 0)
         for time in "wait_bound", "cache_time":
             if of[time] is not None and not of[time] >= 0:
                 raise ValueError(f"{time} is None or a number of seconds that is not negative, "
@@ -100,7 +104,7 @@ class BufferPool(CudaPool):
                 of["wait_bound"], of["label"], NO_DEMAND if demand is None else demand,
                 of["cache_bytes"], of["cache_time"],
                 bool(of["huge"]) * _HUGE | bool(of["shared"]) * _SHARED, of["keep"],
-                of["mode"], _gid(of["group"], 0))
+                of["mode"], _gid(of["group"], 0), _ANY_LIMBO if limbo is None else limbo)
         except Limit as error:
             if error.errno == errno.EUSERS:
                 raise Limit(error.errno, f"{error.strerror}{holders.inside(name)}; whoever opens "

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Limbo: who holds more of what ended clients have left than one client may. core/limbo.c counts;
+ * here is when, and leave.c evicts. A hold is a store of the client, of which nobody hears. So it
+ * is looked for at the end of each run of end_work, after the ends and the sweep of that run, and
+ * as long as there is so much that somebody could hold too much also once a second.
+ *
+ * All this is done only where there is a limit. A look at a client goes on by groups, and others
+ * get the pool's lock in between.
+ */
+#include <linux/pid.h>
+#include <linux/printk.h>
+
+#include "xk.h"
+#include "trace.h"
+
+/* It looks where the rest is done that belongs to that: in end_work. */
+static void xk_limbo_work(struct work_struct *work)
+{
+	struct xk_pool *pool = container_of(to_delayed_work(work), struct xk_pool, limbo_work);
+
+	mutex_lock(&pool->lock);
+	if (!pool->dead)
+		xk_pool_queue_end(pool);
+	mutex_unlock(&pool->lock);
+	xk_pool_put(pool);
+}
+
+void xk_limbo_prepare(struct xk_pool *pool)
+{
+	INIT_DELAYED_WORK(&pool->limbo_work, xk_limbo_work);
+}
+
+/* The pool is dead, so the work is not to wait any more. If it runs just now it finds that. */
+void xk_limbo_stop(struct xk_pool *pool)
+{
+	lockdep_assert_held(&pool->lock);
+	if (cancel_delayed_work(&pool->limbo_work))
+		xk_pool_put(pool);
+}
+
+static void xk_limbo_look_again(struct xk_pool *pool)
+{
+	xk_pool_get(pool);
+	if (!queue_delayed_work(xk_wq, &pool->limbo_work, HZ))
+		xk_pool_put(pool);	/* it waits already, with a reference */
+}
+
+/* Is there more than one client may hold? Then there will be another look, too. */
+bool xk_limbo_is_much(struct xk_pool *pool)
+{
+	u64 left = xk_limbo_most(pool), bytes;
+	u32 g, done = 0;
+
+	lockdep_assert_held(&pool->lock);
+	if (left == U64_MAX)
+		return false;
+	for (g = 0; g < pool->host.map.groups; g++) {
+		bytes = xm_limbo_in_group(&pool->host.map, g);
+		if (bytes > left) {
+			xk_limbo_look_again(pool);
+			return true;
+		}
+		left -= bytes;
+		xk_let_others(pool, &done, XK_BATCH / 32);
+	}
+	return false;
+}
+
+/* Holds of who has ended or has yet to join go, or are none. */
+static bool xk_limbo_may_hold(const struct xk_pool *pool, u32 id)
+{
+	const struct xk_client *client = pool->client[id];
+
+	return client && !READ_ONCE(client->ended) &&
+	       xm_client_row(&pool->host.map, id)->state == XMEM_CLIENT_ALIVE;
+}
+
+/*
+ * The next client that holds too much, from *at on, or NULL. Only end_work calls it, so the struct
+ * stays: nobody else takes a client out of the table.
+ */
+struct xk_client *xk_limbo_next(struct xk_pool *pool, u32 *at)
+{
+	struct xm_limbo_look *look = &pool->limbo;
+	u32 done = 0, c;
+
+	lockdep_assert_held(&pool->lock);
+	while (*at < pool->host.map.clients) {
+		c = (*at)++;
+		if (!xk_limbo_may_hold(pool, c))
+			continue;
+		look->client = c;
+		look->most = xk_limbo_most(pool);
+		look->bytes = look->first = look->group = 0;
+		look->again = false;
+		while (!xm_limbo_go_on(&pool->host.map, look))
+			xk_let_others(pool, &done, XK_BATCH / 64);
+		if (look->bytes > look->most)
+			return pool->client[c];
+	}
+	return NULL;
+}
+
+/* That is the one that was found last, and it has been evicted. */
+void xk_limbo_tell(const struct xk_client *client)
+{
+	const struct xk_pool *pool = client->pool;
+	const struct xm_limbo_look *look = &pool->limbo;
+
+	trace_xmem_limit(pool->number, xk_quota_name(XMEM_QUOTA_CLIENT_LIMBO), look->bytes,
+			 look->most);
+	pr_notice_ratelimited("xmem: pool%u: client %u (%.*s, pid %d) is evicted: it holds %llu "
+			      "bytes of what ended clients have left, and may hold %llu\n",
+			      pool->number, client->id, XMEM_LABEL_BYTES,
+			      xm_client_row(&pool->host.map, client->id)->label,
+			      pid_nr(client->pid), look->bytes, look->most);
+}
