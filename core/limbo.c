@@ -20,7 +20,7 @@ static bool xm_others_hold(const struct xm_map *map, u32 owner, u32 slot)
 	u32 c;
 
 	for (c = 0; c < map->clients; c++)
-		if (c != owner && map->area[c] && xm_bit(map->pool->counted, c) &&
+		if (c != owner && map->area[c] && xm_holds_count(map, c, slot) &&
 		    xm_load_acquire(xm_hold(map, c, slot)) & XM_HOLD_COUNT)
 			return true;
 	return false;
