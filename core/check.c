@@ -5,6 +5,33 @@
  */
 #include "host.h"
 
+/* Who may hold what: whoever is counted everywhere, nobody who is not there. */
+static const char *xm_holders_are_valid(const struct xm_host *host)
+{
+	const struct xm_map *map = &host->map;
+	u32 g, c, owner;
+
+	for (g = 0; g < map->groups; g++) {
+		const struct xmem_group_row *row = xm_group_row(map, g);
+
+		owner = host->group_owner[g];
+		for (c = 0; c < map->clients; c++) {
+			bool in = xm_bit(row->holders, c);
+
+			if (in && xm_client_row(map, c)->state == XMEM_CLIENT_NONE)
+				return "a client that is not there may hold something";
+			if (in && owner == XMEM_OWNER_NONE)
+				return "somebody may hold what nobody owns";
+			if (!in && owner != XMEM_OWNER_NONE && xm_bit(map->pool->counted, c))
+				return "a client that is counted may not hold everything";
+			if (owner < map->clients &&
+			    in != xm_bit(xm_client_row(map, owner)->holders, c))
+				return "an owner and its group differ in who may hold what";
+		}
+	}
+	return NULL;
+}
+
 const char *xm_host_is_valid(const struct xm_host *host)
 {
 	const struct xm_map *map = &host->map;
@@ -69,5 +96,5 @@ const char *xm_host_is_valid(const struct xm_host *host)
 			return "more memory of a device is closing than there is";
 	if (map->pool->claimed != (host->claims ? host->claims->count + host->claims->alone : 0))
 		return "the number of slots with claims is wrong";
-	return NULL;
+	return xm_holders_are_valid(host);
 }

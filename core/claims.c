@@ -21,6 +21,21 @@ int xm_look(const struct xm_map *map, u64 token)
 	return xm_state(word) == XMEM_SLOT_SCANNING ? -EAGAIN : -ESTALE;
 }
 
+int xm_may_hold(const struct xm_map *map, u32 me, u64 token)
+{
+	u32 slot = xm_token_slot(token);
+	const struct xmem_slot_row *row = xm_slot_row(map, slot);
+
+	/* The tenancy first: with another one the group may have been another owner's. */
+	if (!xm_in_tenancy(xm_generation(token),
+			   xm_first_generation(xm_load_acquire(&row->generation_first))))
+		return -ESTALE;
+	if (!xm_holds_count(map, me, slot))
+		return -EACCES;
+	xm_full_barrier();
+	return 0;
+}
+
 u64 xm_group_claimed(const struct xm_map *map, u32 group, u64 among)
 {
 	u64 claimed = 0;
@@ -481,9 +496,9 @@ int xm_host_claim(struct xm_host *host, u32 me, const struct xmem_claim_request 
 		return -EINVAL;
 	if (request->count > XMEM_MAX_CLAIMS)
 		return -ERANGE;
-	if ((add || take) && !xm_is_counted(map, me))
-		return -EACCES;
 	slot = xm_index(request->slot, map->slots);
+	if ((add || take) && !xm_holds_count(map, me, slot))
+		return xm_slot_row(map, slot)->owner == XMEM_OWNER_NONE ? -ESTALE : -EACCES;
 	if (!map->group[slot / XMEM_GROUP_SLOTS])
 		return -ESTALE;
 	if (add)

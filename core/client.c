@@ -69,7 +69,7 @@ int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *joi
 	/* After the label: who names the incarnation has read the label of this client. */
 	xm_store_release(&row->incarnation, ++host->incarnations);
 	/* Count the client before it can hold anything: its first hold comes after this (I1). */
-	xm_set_bit(map->pool->counted, client, !who->foreign);
+	xm_holders_join(host, client, who->user);
 	xm_store_release(&row->state, XMEM_CLIENT_ALIVE);
 	/* After the state: who sees the number finds the writer. */
 	if (join->role == XMEM_ROLE_WRITER)
@@ -79,12 +79,6 @@ int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *joi
 	join->incarnation = row->incarnation;
 	join->total_bytes = map->pool->total_bytes;
 	return 0;
-}
-
-void xm_host_count(const struct xm_host *host, u32 client)
-{
-	xm_set_bit(host->map.pool->counted, client, true);
-	xm_full_barrier();
 }
 
 int xm_host_client(const struct xm_host *host, struct xmem_client_request *request,
@@ -139,9 +133,10 @@ int xm_host_subscribe(struct xm_host *host, u32 me, struct xmem_subscribe_reques
 		return -EOPNOTSUPP;
 
 	/* Before the cursor: whatever it receives it can hold (I1). */
-	xm_host_count(host, me);
+	xm_holders_subscribe(host, me, request->publisher);
 	/* A cursor of 0 pins every entry; advance it only after all scans can see it (I2, I3). */
 	xm_store(xm_cursor(map, me, request->publisher), 0);
+	XM_STEP(XM_STEP_SUBSCRIBE_CURSOR);
 	xm_set_bit(row->waits, me, request->flags & XMEM_SUBSCRIBE_WAIT);
 	xm_set_bit(row->subscribers, me, true);
 	xm_full_barrier();
@@ -455,7 +450,7 @@ enum xm_buried xm_host_bury(struct xm_host *host, u32 client)
 	}
 	if (xm_host_is_quarantined(host, client))
 		return gone;
-	xm_set_bit(map->pool->counted, client, false);
+	xm_holders_leave(host, client);
 	xm_store_release(&row->state, XMEM_CLIENT_NONE);
 	return XM_BURIED;
 }
@@ -489,8 +484,9 @@ u32 *xm_host_waiters(const struct xm_host *host, u32 me, const struct xmem_wait_
 		*err = -EPERM;
 		if (use != XM_WAKE && client != me)
 			return NULL;
-		/* Who is not counted has nothing that an owner could wait for. */
-		if (use == XM_WAKE && client != me && !xm_bit(map->pool->counted, me))
+		/* Who may not hold its slots has nothing that an owner could wait for. */
+		if (use == XM_WAKE && client != me &&
+		    !xm_bit(xm_client_row(map, client)->holders, me))
 			return NULL;
 		return &xm_client_row(map, client)->slots_waiters;
 	}

@@ -100,6 +100,7 @@ bool xm_walk_next(const struct xm_map *map, struct xm_walk *walk, const u64 *amo
 		slot = xm_index(xm_token_slot(token), map->slots);
 		if (!(among[slot / XMEM_GROUP_SLOTS] >> slot % XMEM_GROUP_SLOTS & 1) ||
 		    !xm_is_present(map, slot / XMEM_GROUP_SLOTS, token) ||
+		    !xm_holds_count(map, walk->publisher, slot) ||
 		    !(xm_load(xm_hold(map, walk->publisher, slot)) & XM_HOLD_FORWARDED))
 			continue;
 		*ret_slot = slot;
@@ -147,7 +148,7 @@ u64 xm_group_forwarded(const struct xm_map *map, u32 group, u64 among, u64 evict
 	u32 c;
 
 	for (c = 0; c < map->clients && found != among; c++) {
-		if (!xm_bit(map->pool->counted, c) || !map->area[c])
+		if (!(xm_bit(xm_group_row(map, group)->holders, c)) || !map->area[c])
 			continue;
 		some = xm_has_forwarded(xm_hold(map, c, group * XMEM_GROUP_SLOTS), among & ~found);
 		if (!some)

@@ -65,6 +65,8 @@ static int xm_past_check(const struct xm_map *map, u32 me, const struct xm_follo
 	if (!xm_past_shown(map, me, follow->publisher, place) ||
 	    !xm_followed_lives_on(map, follow))
 		return -ESTALE;
+	if (!xm_is_counted(map, me) && xm_may_hold(map, me, token))
+		return -ESTALE;
 	return xm_look(map, token);
 }
 

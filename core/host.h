@@ -58,6 +58,11 @@ struct xm_host {
 	u32 group_owner[XMEM_MAX_GROUPS];	/* client id, XMEM_OWNER_NONE or XMEM_OWNER_HOST */
 	struct xm_claims *claims;		/* NULL until the first request for claims */
 	u64 limbo_ns[XMEM_MAX_GROUPS];		/* when a group became the host's; 0: it is not */
+	u32 user;				/* whose the pool is, as in struct xm_joiner */
+	u32 user_of[XMEM_MAX_CLIENTS];		/* of the clients that are there */
+	u32 group_user[XMEM_MAX_GROUPS];	/* of a group's owner, also if that has ended */
+	bool one_user;				/* all clients are of one user: none of them says
+						 * that it forwards something */
 	u64 suspects[XMEM_MAX_GROUPS];		/* bitmaps of slots that this sweep looks at */
 	u64 asked[XMEM_MAX_GROUPS];		/* and of those for the next one */
 	u32 late_owner[XMEM_MAX_GROUPS];	/* of a group that is the host's: 1 + the client
@@ -145,15 +150,27 @@ int xm_host_join_check(const struct xmem_join_request *join);
 struct xm_joiner {
 	u32 pid, uid;		/* for all to see, or 0 */
 	u32 sibling;		/* a client of the same process that lives, or XM_NO_CLIENT */
-	bool foreign;		/* its holds do not count before it subscribes, or is counted */
+	u32 user;		/* whose it is: any number for each user; see xm_host */
 };
 
 /* The same check, then the client joins and @join's outputs are filled. */
 int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *join,
 		 const struct xm_joiner *who);
 
-/* From now on its holds count, also those that it has. It has joined. */
-void xm_host_count(const struct xm_host *host, u32 client);
+/*
+ * Whose holds count where (holders.c); what they change only grows for as long as a client and an
+ * owner are there, and the caller has the pool's lock. A client joins, before it is ALIVE.
+ */
+void xm_holders_join(struct xm_host *host, u32 client, u32 user);
+/* @me is about to follow @publisher: it may hold all that is, or may come to be, in that ring. */
+void xm_holders_subscribe(const struct xm_host *host, u32 me, u32 publisher);
+/* The group gets that owner, of whose slots nobody has a token yet; or the host, or nobody. */
+void xm_holders_give(struct xm_host *host, u32 group, u32 owner);
+/* The client is there no more, and so holds nothing. */
+void xm_holders_leave(const struct xm_host *host, u32 client);
+
+/* The request `grant`, with the errors of uapi.h. */
+int xm_host_grant(const struct xm_host *host, u32 me, const struct xmem_grant_request *request);
 
 /*
  * The row of the client that is asked for, or -EINVAL, -ENOENT. It fills incarnation; with

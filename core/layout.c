@@ -33,6 +33,8 @@ void xm_layout_place(struct xmem_pool_header *header, u64 page)
 	end = header->slots_offset + slots * header->slot_row_stride;
 	header->devices_offset = ROUND_UP(end, 64);
 	end = header->devices_offset + header->devices * (u64)header->devices_stride;
+	header->group_rows_offset = ROUND_UP(end, 64);
+	end = header->group_rows_offset + slots / XMEM_GROUP_SLOTS * sizeof(struct xmem_group_row);
 	header->groups_offset = ROUND_UP(end, page);
 
 	/* The state words have their own pages: a look at another owner's reads no metadata. */
@@ -98,6 +100,7 @@ static void xm_map_pool(struct xm_map *map, void *base, const struct xmem_pool_h
 	map->ready_offset = pool->ready_offset;
 	map->device_rows = (char *)base + pool->devices_offset;
 	map->device_row_stride = pool->devices_stride;
+	map->group_rows = (void *)((char *)base + pool->group_rows_offset);
 	map->ring_offset = pool->ring_offset;
 	map->entries_offset = pool->entries_offset;
 	map->holds_offset = pool->holds_offset;
@@ -116,7 +119,8 @@ static bool xm_aligned(const struct xmem_pool_header *pool)
 		    pool->slot_row_stride | pool->cursor_stride | pool->entry_stride |
 		    pool->metadata_stride | pool->metadata_offset | pool->ring_offset |
 		    pool->entries_offset | pool->holds_offset | pool->ready_offset |
-		    pool->devices_offset | pool->devices_stride;
+		    pool->devices_offset | pool->devices_stride |
+		    pool->group_rows_offset;
 	u64 pages = pool->groups_offset | pool->group_stride | pool->areas_offset |
 		    pool->area_stride;
 
@@ -141,8 +145,10 @@ int xm_layout_check(const struct xmem_pool_header *pool, u64 bytes)
 		     pool->client_row_stride, sizeof(struct xmem_client_row)) ||
 	    !xm_room(pool->slots_offset, pool->devices_offset, pool->slots,
 		     pool->slot_row_stride, sizeof(struct xmem_slot_row)) ||
-	    !xm_room(pool->devices_offset, pool->groups_offset, XMEM_MAX_DEVICES,
+	    !xm_room(pool->devices_offset, pool->group_rows_offset, XMEM_MAX_DEVICES,
 		     pool->devices_stride, sizeof(struct xmem_device_row)) ||
+	    !xm_room(pool->group_rows_offset, pool->groups_offset, groups,
+		     sizeof(struct xmem_group_row), sizeof(struct xmem_group_row)) ||
 	    !xm_room(pool->groups_offset, pool->areas_offset, groups,
 		     pool->group_stride, sizeof(struct xmem_group)) ||
 	    !xm_room(0, pool->ready_offset, 1,

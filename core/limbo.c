@@ -20,7 +20,7 @@ static bool xm_others_hold(const struct xm_map *map, u32 owner, u32 slot)
 	u32 c;
 
 	for (c = 0; c < map->clients; c++)
-		if (c != owner && map->area[c] && xm_bit(map->pool->counted, c) &&
+		if (c != owner && map->area[c] && xm_holds_count(map, c, slot) &&
 		    xm_load_acquire(xm_hold(map, c, slot)) & XM_HOLD_COUNT)
 			return true;
 	return false;
@@ -82,7 +82,7 @@ static u64 xm_limbo_held(const struct xm_map *map, u32 client, u32 group, u64 am
 
 	*ret_held = 0;
 	if (!among || !xm_is_of_host(map, group) || !map->area[client] ||
-	    !xm_bit(map->pool->counted, client))
+	    !xm_bit(xm_group_row(map, group)->holders, client))
 		return 0;
 	for (; among; among &= among - 1) {
 		u32 slot = group * XMEM_GROUP_SLOTS + __builtin_ctzll(among);

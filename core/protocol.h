@@ -37,8 +37,9 @@
  *   I1 A client takes a hold, then looks at the word (or the entry) that allows it.
  *      The owner marks the slot SCANNING (or the entry void), then looks at the
  *      holds. On each side a full barrier stands between the two steps, so at least
- *      one side sees what the other did. Holds of a client that is not *counted* are not
- *      looked at; so such a client looks whether it is before it takes a hold for a get.
+ *      one side sees what the other did. Holds of a client that is not among the *holders*
+ *      of the slot's group are not looked at. So who is not so everywhere looks whether it is
+ *      there (xm_may_hold) before it looks at the word by which it gets something.
  *   I2 A scan looks at the client table, then at the cursors, then at the holds. A
  *      reference moves the same way (in flight -> held), so no scan misses it.
  *   I3 A slot is in flight while a subscriber may still receive its entry. It is not
@@ -108,6 +109,7 @@ struct xm_map {
 	u64 entries_offset;
 	u64 holds_offset;
 	void *device_rows;			/* the first row; see xm_device_row */
+	struct xmem_group_row *group_rows;
 	void *area[XMEM_MAX_CLIENTS];		/* NULL: no client (only in the kernel) */
 	struct xmem_group *group[XMEM_MAX_GROUPS];
 };
@@ -265,6 +267,11 @@ static inline struct xmem_device_row *xm_device_row(const struct xm_map *map, u3
 	return (void *)((char *)map->device_rows + (size_t)(device - 1) * map->device_row_stride);
 }
 
+static inline struct xmem_group_row *xm_group_row(const struct xm_map *map, u64 group)
+{
+	return &map->group_rows[group];
+}
+
 /*
  * A client's hold of a slot, in @area, which is, was or will be the area of that client. The holds
  * are coloured by client, so that those of one slot do not share one cache set.
@@ -391,13 +398,29 @@ static inline int xm_look_at_once(const struct xm_map *map, u64 token)
 }
 
 /*
- * Does what this client holds count? If it does it does so for the client's life. A client for
- * which it does not asks before each get, and before it takes the hold: scans do not see that.
+ * Does what this client holds count whosever it is? If it does it does so for the client's life. A
+ * client for which it does not asks xm_may_hold, for each get: scans do not see its hold if it may
+ * not have it.
  */
 static inline bool xm_is_counted(const struct xm_map *map, u32 me)
 {
 	return xm_load_acquire(&map->pool->counted[me / 64]) >> me % 64 & 1;
 }
+
+/* Does what @client says that it holds of @slot count? A client that is not there has no bit. */
+static inline bool xm_holds_count(const struct xm_map *map, u32 client, u32 slot)
+{
+	return xm_load_acquire(&xm_group_row(map, slot / XMEM_GROUP_SLOTS)->holders[client / 64]) >>
+	       client % 64 & 1;
+}
+
+/*
+ * May @me, who is not counted, hold what @token names? 0: its hold of that counts. The caller looks
+ * at the state word after this: it does not matter when it takes its hold, for a scan that has not
+ * looked at it has marked the slot before this, and whoever looks sees the mark. -EACCES: no.
+ * -ESTALE: it is gone.
+ */
+int xm_may_hold(const struct xm_map *map, u32 me, u64 token);
 
 /*
  * Take a hold on the content that @token names. 0: it is held. -EAGAIN: the hold is taken, and

@@ -131,7 +131,7 @@ static void xm_sweep_ring(struct xm_host *host, u32 client)
 	struct xm_walk walk;
 	u32 slot;
 
-	if (!xm_bit(map->pool->counted, client) || !map->area[client])
+	if (xm_client_row(map, client)->state == XMEM_CLIENT_NONE || !map->area[client])
 		return;
 	xm_walk_begin(map, client, 0, &walk);
 	while (xm_walk_next(map, &walk, host->suspects, &slot))

@@ -59,6 +59,8 @@ static const struct xm_request_kind kinds[] = {
 	     .answers = true, .unjoined = true, .flags = XMEM_EVICT_WHY),
 	KIND(DRAIN, xmem_drain_request, XMEM_DRAIN_MIN,
 	     .answers = true, .flags = XMEM_DRAIN_EVICT),
+	KIND(GRANT, xmem_grant_request, XMEM_GRANT_MIN,
+	     .answers = false, .flags = XMEM_GRANT_FORWARDED),
 };
 
 const struct xm_request_kind *xm_request_find(u32 request)

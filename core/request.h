@@ -36,6 +36,7 @@ union xm_request {
 	struct xmem_client_request client;
 	struct xmem_evict_request evict;
 	struct xmem_drain_request drain;
+	struct xmem_grant_request grant;
 };
 
 /* One kind of request, as this version knows it. */

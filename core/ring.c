@@ -121,6 +121,9 @@ int xm_receive_unsure(const struct xm_map *map, u32 me, struct xm_follow *follow
 		*pending = xm_put(map, me, slot);
 		return xm_followed_lives_on(map, follow) ? -EBUSY : -EPIPE;
 	}
+	/* Lost, if its publisher has not seen to it that its subscribers may hold it. */
+	if (__builtin_expect(!xm_is_counted(map, me), 0) && xm_may_hold(map, me, token))
+		return -ESTALE;
 	err = xm_look(map, token);
 	return err == -EAGAIN ? -EINPROGRESS : err;
 }

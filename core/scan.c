@@ -107,19 +107,20 @@ static inline bool xm_lines_held(const u32 *hold, const struct xm_lines *lines)
 	return any;
 }
 
-/* Look at the holds of all clients, until all slots in the bitmap are held. */
+/* Look at the holds of all who may have some there, until all slots in the bitmap are held. */
 static xm_inline struct xm_held xm_look_at_all(const struct xm_map *map, u32 group, u64 among,
 					       u8 *ret_holder)
 {
+	const struct xmem_group_row *row = xm_group_row(map, group);
 	struct xm_lines lines = xm_lines_of(among);
 	struct xm_held found = { 0, 0 };
 	u32 i;
 
 	for (i = 0; i < XMEM_CLIENT_WORDS; i++) {
-		u64 counted = xm_load_acquire(&map->pool->counted[i]);
+		u64 holders = xm_load_acquire(&row->holders[i]);
 
-		for (; counted && found.held != among; counted &= counted - 1) {
-			u32 c = i * 64 + __builtin_ctzll(counted);
+		for (; holders && found.held != among; holders &= holders - 1) {
+			u32 c = i * 64 + __builtin_ctzll(holders);
 			const u32 *hold;
 
 			if (c >= map->clients || !map->area[c])

@@ -7,6 +7,7 @@
 
 void xm_host_give_group(struct xm_host *host, u32 group, u32 me)
 {
+	xm_holders_give(host, group, me);
 	host->group_owner[group] = me;
 	xm_store(&xm_slot_row(&host->map, group * XMEM_GROUP_SLOTS)->group_owner, me + 1);
 }
@@ -430,7 +431,8 @@ int xm_host_resolve(const struct xm_host *host, u32 me, u32 slot, u64 word)
 	slot = xm_index(slot, map->slots);
 	if (!map->group[slot / XMEM_GROUP_SLOTS])
 		return -EINVAL;
-	if (!(xm_load_acquire(xm_hold(map, me, slot)) & XM_HOLD_COUNT))
+	if (!xm_holds_count(map, me, slot) ||
+	    !(xm_load_acquire(xm_hold(map, me, slot)) & XM_HOLD_COUNT))
 		return -EPERM;
 	state = &xm_slot(map, slot)->state;
 	if (xm_state(word) != XMEM_SLOT_SCANNING ||

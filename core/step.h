@@ -32,6 +32,7 @@ enum xm_step {
 	XM_CORE_STEPS,
 	XM_STEP_RING_LOOK = XM_CORE_STEPS, /* scan: an entry of a ring looked at */
 	XM_STEP_LETS_GO,		/* end: the ring repaired, the holds not dropped */
+	XM_STEP_SUBSCRIBE_CURSOR,	/* host: a cursor is there, and the publisher not told */
 	XM_STEP_MAPPING_LOOK,		/* library: one row or mapping looked at */
 	XM_STEP_CLAIM_NOTED,		/* host: claims noted, and not added yet */
 	XM_STEP_CLAIM_ADDED,		/* host: claims added, the state word not looked at */

@@ -40,7 +40,7 @@ static bool xm_upgrade_used(const struct xm_map *map, u32 me, u32 slot)
 	u32 c, count, mine = 0;
 
 	for (c = 0; c < map->clients; c++) {
-		if (!map->area[c] || !xm_bit(map->pool->counted, c))
+		if (!map->area[c] || !xm_holds_count(map, c, slot))
 			continue;
 		count = xm_load_acquire(xm_hold(map, c, slot)) & XM_HOLD_COUNT;
 		if (c == me)
@@ -59,7 +59,8 @@ static int xm_upgrade_check(const struct xm_map *map, u32 me, u32 slot, u64 live
 	const struct xmem_slot_row *row = xm_slot_row(map, slot);
 	u64 first = xm_first_generation(xm_load(&row->generation_first));
 
-	if (!(xm_load_acquire(xm_hold(map, me, slot)) & XM_HOLD_COUNT))
+	if (!xm_holds_count(map, me, slot) ||
+	    !(xm_load_acquire(xm_hold(map, me, slot)) & XM_HOLD_COUNT))
 		return -EPERM;
 	if (!(row->traits & XMEM_TRAIT_SHARED))
 		return -EOPNOTSUPP;

@@ -225,9 +225,10 @@ int xd_pool_fd(struct xd_pool *pool, u32 roles);
 
 /* ---- revoking (revoke.c) ---- */
 
-/* Serve `evict` and `drain`. 0 or -errno. */
+/* Serve `evict`, `drain` and `grant`. 0 or -errno. */
 int xd_evict_serve(struct xd_call *call);
 int xd_drain_serve(struct xd_call *call);
+int xd_grant_serve(struct xd_call *call);
 
 /* ---- pools (pool.c) ---- */
 

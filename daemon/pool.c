@@ -137,6 +137,7 @@ int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join_request *joi
 	xd_keys_init(pool);
 	xm_host_init(&pool->host, (struct xmem_pool_header *)pool->base);
 	xm_map_init(&pool->host.map, pool->base, &header);
+	pool->host.one_user = true;
 	pool->number = ++daemon->last_pool;
 	pool->daemon = daemon;
 	pool->next = daemon->pools;

@@ -436,6 +436,7 @@ static int (*const servers[])(struct xd_call *call) = {
 	[_IOC_NR(XMEM_IOC_CLIENT)]	= serve_client,
 	[_IOC_NR(XMEM_IOC_EVICT)]	= xd_evict_serve,
 	[_IOC_NR(XMEM_IOC_DRAIN)]	= xd_drain_serve,
+	[_IOC_NR(XMEM_IOC_GRANT)]	= xd_grant_serve,
 };
 
 int xd_serve(struct xd_call *call, u32 request, const void *body, size_t length)

@@ -530,8 +530,9 @@ uint64_t xmem_token(struct xmem_buffer *buffer);
  * Returns: the buffer, or NULL:
  *	ESTALE	those contents are gone, or the token belongs to another pool
  *	EAGAIN	the owner keeps scanning the buffer; retry
- *	EACCES	this reader's pool is another user's, no writer of this user has joined it, and it
- *		has subscribed to nobody yet: what it held would not count
+ *	EACCES	the buffer is another user's, neither the pool nor its owner is of this user, and
+ *		this client has not subscribed to who publishes or forwards it, nor has its owner
+ *		let it in (xmem_pool_grant): what it held would not count
  *	EOVERFLOW  this client has 2^28 handles of the buffer
  * Ownership: the caller calls xmem_release. Threads: any, but not while another one closes @pool
  * (xmem_pool_close). Since: 0.1.
@@ -762,6 +763,19 @@ int xmem_pool_evict(struct xmem_pool *pool, uint32_t client, uint64_t incarnatio
  * xmem_pool_evict, and then nothing has changed; -EINVAL. Threads: any. Since: 0.5.
  */
 int xmem_pool_drain(struct xmem_pool *pool, uint32_t flags);
+
+/*
+ * Let another client hold this one's buffers, those that there are and those that come, although
+ * it is of another user and does not follow this client. It is for tokens that are passed on by a
+ * way of one's own: what such a client held would not count, so xmem_get refuses it (EACCES).
+ * Clients of the pool's owner, and of this user, are let in when they join, and others when they
+ * subscribe to this client, or to one that forwards its buffers. This lasts until one of both ends.
+ * @client, @incarnation: of that client, as xmem_pool_client_info gives them.
+ * Returns: 0, also if it was so before, or -errno: -EPERM: this client is a reader, and has no
+ * buffers; -ESTALE: that client has ended; -EINVAL: there is no such number; -ENOTCONN.
+ * Threads: any. Since: 0.5.
+ */
+int xmem_pool_grant(struct xmem_pool *pool, uint32_t client, uint64_t incarnation);
 
 /*
  * Get the name of the host: "kernel" or "daemon".

@@ -40,6 +40,7 @@ int xk_access_prepare(struct xk_pool *pool, const struct xmem_join_request *join
 		return err;
 	spin_lock_init(&pool->access_lock);
 	pool->owner = current_fsuid();
+	pool->host.user = __kuid_val(pool->owner);
 	pool->access.gid = gid;
 	pool->access.mode = join->mode ? join->mode : XMEM_MODE_DEFAULT;
 	pool->user_ns = get_user_ns(current_user_ns());

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Requests: evict, by which the pool's owner or an administrator ends another client, and drain, by
- * which nobody joins the pool any more. leave.c ends clients; here is who may, and whom.
+ * which nobody joins the pool any more. leave.c ends clients; here is who may, and whom. And grant,
+ * by which a writer lets others hold what it owns.
  */
 #include "core/revoke.h"
 #include "xk.h"
@@ -88,4 +89,16 @@ int xk_drain_begin(struct xk_call *call)
 	if (request->evicted)
 		xk_reap_wait(me->pool);
 	return 0;
+}
+
+int xk_grant_begin(struct xk_call *call)
+{
+	struct xk_client *client = call->client;
+	int err = xk_client_lock(client);
+
+	if (err)
+		return err;
+	err = xm_host_grant(&client->pool->host, client->id, &call->u.grant);
+	mutex_unlock(&client->pool->lock);
+	return err;
 }

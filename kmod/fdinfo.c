@@ -49,12 +49,12 @@ static void xk_add_holds(const struct xk_client *client, u32 first, u32 end, u64
 
 	spin_lock(&pool->pages_lock);
 	area = pool->area[client->id];
-	if (area && xm_bit(xk_header(pool)->counted, client->id) &&
-	    xm_load(&row->state) != XMEM_CLIENT_NONE &&
+	if (area && xm_load(&row->state) != XMEM_CLIENT_NONE &&
 	    xm_load(&row->incarnation) == client->incarnation)
 		for (s = first; s < end; s++)
-			*holds += xm_load(xm_hold_in(map, area->now->view, client->id, s)) &
-				  XM_HOLD_COUNT;
+			if (xm_holds_count(map, client->id, s))
+				*holds += xm_load(xm_hold_in(map, area->now->view, client->id,
+							     s)) & XM_HOLD_COUNT;
 	spin_unlock(&pool->pages_lock);
 }
 

@@ -129,47 +129,6 @@ static int xk_client_seat(struct xk_call *call, struct xk_client *client, struct
 	return id < 0 ? id : 0;
 }
 
-/* Both are of one user, and have joined; the writer has not ended. */
-static bool xk_is_its_writer(const struct xk_client *writer, const struct xk_client *client)
-{
-	return writer && writer->role == XMEM_ROLE_WRITER && writer->incarnation &&
-	       !READ_ONCE(writer->ended) && uid_eq(writer->uid, client->uid);
-}
-
-/*
- * A reader that nobody has given anything by its joining: the pool is not its user's, nor is any
- * writer there. Its holds do not count before it subscribes, or others' holds would be worth
- * nothing: it could say that it holds whatever there is.
- */
-static bool xk_client_is_foreign(const struct xk_client *client)
-{
-	struct xk_pool *pool = client->pool;
-	u32 c;
-
-	lockdep_assert_held(&pool->lock);
-	if (client->role == XMEM_ROLE_WRITER || uid_eq(client->uid, pool->owner))
-		return false;
-	for (c = 0; c < pool->host.map.clients; c++)
-		if (xk_is_its_writer(pool->client[c], client))
-			return false;
-	return true;
-}
-
-/* A writer has joined, whose tokens the readers of its user may be given. */
-static void xk_count_its_user(const struct xk_client *writer)
-{
-	struct xk_pool *pool = writer->pool;
-	const struct xk_client *client;
-	u32 c;
-
-	for (c = 0; c < pool->host.map.clients; c++) {
-		client = pool->client[c];
-		if (client && xk_is_its_writer(writer, client) &&
-		    xm_client_row(&pool->host.map, c)->state == XMEM_CLIENT_ALIVE)
-			xm_host_count(&pool->host, c);
-	}
-}
-
 /*
  * Puts the client into the client table and gives it its area. The area is readable, as
  * zeros, before any scan counts the client: so it is unmapped as zero page between the two.
@@ -188,11 +147,9 @@ static int xk_client_enter(struct xk_call *call, struct xk_client *client, struc
 	mutex_lock(&pool->lock);
 	xk_show_area(pool, client->id, area->now->view);
 	who.sibling = xk_client_sibling(client);
-	who.foreign = xk_client_is_foreign(client);
+	who.user = __kuid_val(client->uid);
 	xm_host_join(&pool->host, client->id, join, &who);
 	xk_client_joined(client, join->incarnation);
-	if (client->role == XMEM_ROLE_WRITER)
-		xk_count_its_user(client);
 	rcu_assign_pointer(pool->pollers[client->id], client->pollers);
 	trace_xmem_client_join(pool->number, client->id, join->incarnation);
 	mutex_unlock(&pool->lock);

@@ -313,9 +313,9 @@ void xk_empty_pool(struct xk_pool *pool)
 	for (i = 0; i < map->groups; i++)
 		if (pool->group[i])
 			xk_remove_group(pool, i);
-	for (i = 0; i < XMEM_CLIENT_WORDS; i++)
-		xm_store(&map->pool->counted[i], 0);
 	for (i = 0; i < map->clients; i++) {
+		if (xm_client_row(map, i)->state != XMEM_CLIENT_NONE)
+			xm_holders_leave(&pool->host, i);
 		xm_store(&xm_client_row(map, i)->state, XMEM_CLIENT_NONE);
 		if (pool->client[i])
 			xk_remove_client(pool, i);

@@ -211,7 +211,7 @@ static struct xk_node_attribute xk_##kind##_##name_ = {					\
 
 static u32 xk_holds(const struct xk_pool *pool, u32 client, u32 slot)
 {
-	if (!xm_bit(xk_header(pool)->counted, client))
+	if (!xm_holds_count(&pool->look, client, slot))
 		return 0;
 	return xm_load(xm_hold(&pool->look, client, slot)) & XM_HOLD_COUNT;
 }

@@ -24,7 +24,7 @@
  *   opened.c sysfs.c fdinfo.c                    who gets payloads; what is shown
  *   reap.c claims.c limbo.c leave.c              the end of claims, a client and a pool; who
  *                                                holds too much of what they have left
- *   evict.c                                      the end of clients and pools, by others
+ *   evict.c                                      the end of clients and pools, by others; grants
  *   pool_fd.c join.c attach.c subscribe.c        what a process asks for
  *   slot.c query.c inplace.c
  *   poll.c mmap.c                                what it polls, what it maps
@@ -704,6 +704,7 @@ void xk_client_closed(struct xk_client *client);
 /* evict.c */
 int xk_evict_begin(struct xk_call *call);
 int xk_drain_begin(struct xk_call *call);
+int xk_grant_begin(struct xk_call *call);
 
 /* pool_fd.c */
 struct xk_pool *xk_pool_of_fd(int fd, u32 *ret_roles);

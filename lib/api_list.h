@@ -102,6 +102,7 @@
 	X(pool_drain) \
 	X(pool_evict) \
 	X(pool_fd_narrow) \
+	X(pool_grant) \
 	X(pool_set_mode) \
 	X(preallocate_cuda) \
 	X(publish_on) \

@@ -63,9 +63,9 @@ static XL_COLD struct xmem_buffer *get_failed(int err)
 		xl_fail_fast(ESTALE,
 			     "get: what this token names is gone, or the token is another pool's");
 	else if (err == -EACCES)
-		xl_fail_fast(EACCES, "get: the pool is another user's, and this client follows "
-				     "nobody there: subscribe first, or what it holds would not "
-				     "count");
+		xl_fail_fast(EACCES, "get: the buffer is another user's, and this client has not "
+				     "subscribed to whoever publishes or forwards it: subscribe "
+				     "first, or have the owner call xmem_pool_grant");
 	else if (err)
 		xl_fail(-err, "get: %s", xl_request_error(err));
 	return NULL;
@@ -104,8 +104,8 @@ static XL_COLD struct xmem_buffer *get_refill(struct xmem_pool *pool, u64 token)
 }
 
 /*
- * This client was not counted when it joined. For its life it gets by this way, on which it looks
- * whether it is by now, before it takes the hold (I1).
+ * This client is of another user than the pool's owner. For its life it gets by this way, on which
+ * it looks whether its hold would count (I1).
  */
 static XL_COLD struct xmem_buffer *get_as_stranger(struct xmem_pool *pool, u64 token)
 {
@@ -113,8 +113,9 @@ static XL_COLD struct xmem_buffer *get_as_stranger(struct xmem_pool *pool, u64 t
 
 	if (xl_host_died(pool))
 		return xl_fail_died(pool), NULL;
-	if (!xm_is_counted(&pool->map, pool->me))
-		return get_failed(-EACCES);
+	err = xm_may_hold(&pool->map, pool->me, token);
+	if (err)
+		return get_failed(err);
 	err = xm_get_at(&pool->map, pool->holds, token);
 	return err ? xl_get_slow(pool, token, err, false) : get_refill(pool, token);
 }

@@ -58,12 +58,16 @@ int xl_claim_take(struct xmem_pool *pool, u64 token)
 /* Hold what @token names for a moment. 0, or an error and there is no hold. */
 static int hold(struct xmem_pool *pool, u64 token)
 {
-	int err = xm_is_counted(&pool->map, pool->me) ?
-		xm_get(&pool->map, pool->me, token) : -EACCES;
+	int err = 0;
 
-	if (err == -EINVAL)
-		return -ESTALE;		/* no such slot here: a token of another pool */
-	if (err == -EOVERFLOW || err == -EACCES)
+	if (xm_token_slot(token) >= pool->map.slots)
+		return -ESTALE;		/* a token of another pool */
+	if (!xm_is_counted(&pool->map, pool->me))
+		err = xm_may_hold(&pool->map, pool->me, token);
+	if (err)
+		return err;
+	err = xm_get(&pool->map, pool->me, token);
+	if (err == -EOVERFLOW)
 		return err;
 	return err ? xl_hold_resolved(pool, token, err) : 0;
 }
@@ -419,9 +423,10 @@ XMEM_API struct xmem_buffer *xmem_get_slot(struct xmem_pool *pool, uint32_t slot
 	}
 	if (!xm_claims_of(&pool->map, slot))
 		return xl_get_failed(pool, -ERANGE);
-	if (!xm_is_counted(&pool->map, pool->me))
-		return xl_get_failed(pool, -EACCES);
 	token = xm_token(xm_generation(xm_load_acquire(&xm_slot(&pool->map, slot)->state)), slot);
+	err = xm_is_counted(&pool->map, pool->me) ? 0 : xm_may_hold(&pool->map, pool->me, token);
+	if (err)
+		return xl_get_failed(pool, err);
 	return xl_get_slow(pool, token, xm_get_at(&pool->map, pool->holds, token), true);
 }
 

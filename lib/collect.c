@@ -18,7 +18,7 @@ static inline u64 place_of(const struct xm_own *own)
  */
 static bool still_held(const struct xmem_pool *pool, const struct xl_owned_slot *one)
 {
-	return one->held && xm_bit(pool->map.pool->counted, one->holder) &&
+	return one->held && xm_holds_count(&pool->map, one->holder, one->own.slot) &&
 	       xm_load_acquire(xm_hold(&pool->map, one->holder, one->own.slot)) & XM_HOLD_COUNT;
 }
 

@@ -142,7 +142,7 @@ static int fill_live(struct xmem_pool *pool)
 		return -ENOMEM;
 	*live = (struct xl_live){
 		.holds = pool->holds,
-		/* A client that is not counted yet always gets by the long way. */
+		/* A client that is not counted always gets by the long way. */
 		.slots = xm_is_counted(&pool->map, pool->me) ? pool->map.slots : 0,
 		.writes = pool->role == XMEM_ROLE_WRITER,
 	};

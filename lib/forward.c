@@ -126,6 +126,21 @@ static XL_COLD int room_failed(struct xmem_pool *pool, int err)
 
 /* ---- forwarding ---- */
 
+/* The host has noted it for good, as long as the group has this owner: mostly one look. */
+int xl_stage(struct xmem_pool *pool, u32 slot)
+{
+	struct xmem_grant_request request = {
+		.size = sizeof(request), .flags = XMEM_GRANT_FORWARDED, .slot = slot,
+	};
+	int err;
+
+	if (likely(xm_bit(xm_group_row(&pool->map, slot / XMEM_GROUP_SLOTS)->stages, pool->me)))
+		return 0;
+	err = xl_request(pool, XMEM_IOC_GRANT, &request);
+	return err ? xl_fail(-err, "forward: let the subscribers hold it: %s",
+			     xl_request_error(err)) : 0;
+}
+
 /* Into the ring, which has room. true: a subscriber sleeps. Under owned->lock. */
 static bool forward_now(struct xmem_pool *pool, struct wish *wish)
 {
@@ -209,6 +224,8 @@ static int forward_to(struct xmem_buffer *buffer, const struct xmem_publish_opti
 	struct wish wish = { .addressee = addressee };
 	int err = take_options(buffer, options, &wish);
 
+	if (!err)
+		err = xl_stage(buffer->pool, buffer->slot);
 	if (!err)
 		err = forward(buffer, &wish, timeout_ns);
 	if (err)

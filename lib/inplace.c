@@ -127,6 +127,9 @@ static int check(struct xmem_buffer *buffer)
 	traits = xm_load(&xm_slot_row(&pool->map, buffer->slot)->traits);
 	if (!(traits & XMEM_TRAIT_SHARED))
 		return begin_failed(-EOPNOTSUPP);
+	err = xl_stage(pool, buffer->slot);
+	if (err)
+		return err;
 	if (traits & XMEM_TRAIT_CUDA)
 		return xl_cuda_open(pool, buffer->slot);
 	return xl_payload_ahead(pool, buffer->slot);

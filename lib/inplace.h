@@ -30,6 +30,12 @@ int xl_upgrade_live(struct xmem_buffer *buffer);
 /* It is not published: the contents are gone. Puts the hold. */
 void xl_upgrade_give_up(struct xmem_buffer *buffer);
 
+/*
+ * This client holds @slot and is about to forward it, or to write it in place and then to do so:
+ * its subscribers may be other users', and have to be let hold it first. 0 or -errno, noted.
+ */
+int xl_stage(struct xmem_pool *pool, u32 slot);
+
 /* Forward what a place in the ring is promised for (forward.c). @addressee: as above. */
 void xl_forward_promised(struct xmem_pool *pool, const struct xm_publication *what,
 			 u64 addressee);

@@ -5,10 +5,10 @@
 
 #include "private.h"
 
-/* Holds of one slot that one client has; those of a client that has ended do not count. */
+/* Holds of one slot that one client has, if they count: not those of who may not have any there. */
 static inline u32 xl_holds(const struct xm_map *map, u32 client, u32 slot)
 {
-	if (!xm_bit(map->pool->counted, client))
+	if (!xm_holds_count(map, client, slot))
 		return 0;
 	return xm_load(xm_hold(map, client, slot)) & XM_HOLD_COUNT;
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * Ending other clients, and closing a pool to those who would join it.
+ * What a client says of others: ending them, closing a pool to those who would join it, and letting
+ * them hold what is this client's.
  */
 #include <string.h>
 
 #include "died.h"
+#include "owned.h"
 #include "request.h"
 #include "wait.h"
 
@@ -65,4 +67,24 @@ XMEM_API int xmem_pool_drain(struct xmem_pool *pool, uint32_t flags)
 	if (err)
 		return xl_fail(-err, "xmem_pool_drain: %s", hint(err));
 	return request.evicted;
+}
+
+XMEM_API int xmem_pool_grant(struct xmem_pool *pool, uint32_t client, uint64_t incarnation)
+{
+	struct xmem_grant_request request = {
+		.size = sizeof(request), .client = client, .incarnation = incarnation,
+	};
+	int err;
+	XL_USE(pool);
+
+	err = xl_check_role(pool, "xmem_pool_grant");
+	if (err)
+		return err;
+	if (client >= pool->map.clients || !incarnation)
+		return xl_fail(EINVAL, "xmem_pool_grant: client %u, incarnation %llu: there is no "
+				       "such number", client, (unsigned long long)incarnation);
+	if (xl_host_died(pool))
+		return xl_fail_died(pool);
+	err = xl_request(pool, XMEM_IOC_GRANT, &request);
+	return err ? xl_fail(-err, "xmem_pool_grant: client %u: %s", client, hint(err)) : 0;
 }

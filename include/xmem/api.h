@@ -156,6 +156,7 @@ struct xmem_api {
 	int (*pool_drain)(struct xmem_pool *pool, uint32_t flags);
 	int (*pool_evict)(struct xmem_pool *pool, uint32_t client, uint64_t incarnation);
 	int (*pool_fd_narrow)(int fd, uint32_t roles);
+	int (*pool_grant)(struct xmem_pool *pool, uint32_t client, uint64_t incarnation);
 	int (*pool_set_mode)(struct xmem_pool *pool, uint32_t mode, uint32_t gid);
 	int (*preallocate_cuda)(struct xmem_pool *pool, uint32_t count, size_t bytes, int device,
 			uint32_t flags);

@@ -452,6 +452,19 @@ public:
 		});
 	}
 
+	/* Another client, likewise, may hold what is this one's. */
+	bool grant(std::uint32_t client, std::uint64_t incarnation,
+		   std::error_code &code) const noexcept
+	{
+		return detail::done(xmem_pool_grant(raw(), client, incarnation), code);
+	}
+	void grant(std::uint32_t client, std::uint64_t incarnation) const
+	{
+		detail::or_throw([&](std::error_code &code) {
+			return grant(client, incarnation, code);
+		});
+	}
+
 	/* Nobody joins any more. How many clients XMEM_DRAIN_EVICTS has ended. */
 	std::uint32_t drain(std::uint32_t flags, std::error_code &code) const noexcept
 	{

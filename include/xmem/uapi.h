@@ -47,7 +47,8 @@
 /* ------------------------------------------------------------------------
  * Pages. File offsets are the same for all clients of a pool:
  *
- *   0               pool table   header, client rows, slot rows, devices; the host writes them
+ *   0               pool table   header, rows of clients, slots, devices and groups; the host
+ *                                writes them
  *   groups_offset   groups       state words, ready words and metadata; the slots' owner
  *                                writes them
  *   areas_offset    areas        cursors, ring, holds; each client writes its own
@@ -68,7 +69,7 @@
  * Rows, cursors, entries and metadata are found by the strides in the header, and never
  * by sizeof: a newer host makes them longer, and an older client does not look at what is
  * behind the fields that it knows. No stride is shorter than the struct of this header.
- * A state word (16 bytes) and a hold (4 bytes) have a fixed size.
+ * A state word (16 bytes), a hold (4 bytes) and a group's row (64 bytes) have a fixed size.
  */
 struct xmem_pool_header {
 	__u64 magic;			/* XMEM_MAGIC */
@@ -108,13 +109,12 @@ struct xmem_pool_header {
 	__u64 devices_offset;		/* bytes from here to the first struct xmem_device_row */
 	__u32 devices_stride;		/* bytes from one of them to the next */
 	__u32 devices;			/* capacity: XMEM_MAX_DEVICES */
-	__u64 reserved1[1];
-	/* These have cache lines of their own: every scan and every wait for clients reads them. */
+	__u64 group_rows_offset;	/* bytes from here to the first struct xmem_group_row */
+	/* These have cache lines of their own: every wait for clients reads them. */
 	/*
-	 * Bit set: that client's holds count. A reader of another user than the pool's owner is
-	 * counted from its first subscribe on, or as soon as a writer of its user has joined; until
-	 * then it holds nothing, whatever it writes, and gets nothing by a token. All others are
-	 * counted when they join. Nobody is counted no longer before the end.
+	 * Bit set: that client's holds count wherever they are: it is of the pool's owner's user.
+	 * What others hold counts where `holders` of the slot's group says so, and they look there
+	 * before each get by a token.
 	 */
 	__u64 counted[XMEM_CLIENT_WORDS];
 	__u64 writers;			/* how many writers have joined so far */
@@ -166,7 +166,9 @@ struct xmem_client_row {
 	__u64 waits[XMEM_CLIENT_WORDS];		/* bit set: the publisher waits for it too */
 	__u32 ring_waiters;		/* waiters word: until this client publishes */
 	__u32 slots_waiters;		/* waiters word: until a slot of this owner may be free */
-	__u64 reserved1[7];
+	__u64 holders[XMEM_CLIENT_WORDS];	/* as in the rows of the groups that are its own,
+						 * and of those that it gets */
+	__u64 reserved1[3];
 };
 
 #define XMEM_OWNER_NONE	0xffffffffu	/* nothing is attached */
@@ -190,6 +192,27 @@ struct xmem_slot_row {
 	__u32 upgrader;			/* 1 + id of the client that writes it in place; 0: none */
 	__u32 group_owner;		/* of the first slot of each group: 1 + whose it is, as in
 					 * owner, so nobody's is 0; it stays when slots come free */
+};
+
+/*
+ * What the host notes of XMEM_GROUP_SLOTS slots of one owner. A hold counts only if its client
+ * could have been given what it holds: a bit in `holders`, which stays until the client ends or the
+ * group is given to another owner. In are
+ *
+ *   - clients of the pool's owner's user, and of the user of the slots' owner, when they join
+ *   - who subscribes to the owner's ring, or to a ring in which the owner's buffers are forwarded,
+ *     before its cursor is there
+ *   - whom the owner lets in by `grant`
+ *
+ * For the slots of an owner that has ended it goes on to be what it was; who forwards them lets its
+ * subscribers in. Who is not in holds nothing there, whatever it writes, and gets nothing by a
+ * token. Whom the owner lets in stays in also when it unsubscribes.
+ */
+struct xmem_group_row {
+	__u64 holders[XMEM_CLIENT_WORDS];
+	__u64 stages[XMEM_CLIENT_WORDS];	/* bit set: that client has said by `grant` that it
+						 * forwards slots of the group, so its subscribers
+						 * are in `holders`, also later ones; daemon: all */
 };
 
 /*
@@ -354,7 +377,8 @@ struct xmem_ring {
  *               the pool's owner's to do, or the group is not the caller's; or the client's
  *               role, or its part in the slot or ring, does not allow it
  *   EACCES      join, pool_fd, narrow: the caller has roles in the pool, but not that one;
- *               claim: what the caller holds does not count (header, `counted`);
+ *               claim, grant: what the caller holds there does not count (struct
+ *               xmem_group_row);
  *               payload: the file was attached with less access than is asked for, or is
  *               shared, or a GPU's without XMEM_TRAIT_READERS, and a reader asks;
  *               attach: the descriptor is not open for reading, or to be shared and not
@@ -365,8 +389,8 @@ struct xmem_ring {
  *               not got it open; pools, quota: there are no
  *               more
  *   EOWNERDEAD  payload: it goes with its owner, which has ended
- *   ESTALE      subscribe, evict: that incarnation has ended; slot requests: the tenancy is
- *               another one
+ *   ESTALE      subscribe, evict, grant: that incarnation has ended; slot requests: the tenancy
+ *               is another one
  *   ESHUTDOWN   join: the pool is drained
  *   EBADF       the descriptor is not open; join, narrow: it is not a pool's
  *   EMEDIUMTYPE attach: the file is not a memfd (shmem or hugetlb), nor, in the kernel and
@@ -985,6 +1009,29 @@ struct xmem_drain_request {
 };
 #define XMEM_DRAIN_MIN		12	/* up to evicted */
 
+/*
+ * grant: what another client holds of the caller's slots counts from now on, of those that it has
+ * and of those that it gets. It is for clients of other users that are given tokens by a way of
+ * their own; subscribers need it not. It lasts until either of the two ends, and does nothing if it
+ * was so before. For writers (EPERM). ESTALE: that incarnation has ended.
+ *
+ * With FORWARDED the caller is about to forward a slot of another owner, which it holds (EPERM): it
+ * is a stage of the slot's group, and all who follow its ring, now or later, may hold what that
+ * owner has. A stage that does not say so is received only by those who may hold that anyway; to
+ * others it is lost. It has to be said once for each group, and before the entry is complete.
+ */
+#define XMEM_GRANT_FORWARDED	(1u << 0)
+struct xmem_grant_request {
+	__u32 size;
+	__u32 flags;			/* XMEM_GRANT_* */
+	__u32 client;			/* client id; FORWARDED: 0 */
+	__u32 slot;			/* FORWARDED: the slot; else 0 */
+	__u64 incarnation;		/* of that client; FORWARDED: 0 */
+	__u32 reserved;			/* must be 0 */
+	__u32 reserved1;		/* must be 0 */
+};
+#define XMEM_GRANT_MIN		24	/* up to incarnation */
+
 #define XMEM_IOC_JOIN		_IO(XMEM_IOC_TYPE, 0x00)
 #define XMEM_IOC_POOL_FD	_IO(XMEM_IOC_TYPE, 0x01)
 #define XMEM_IOC_ATTACH		_IO(XMEM_IOC_TYPE, 0x02)
@@ -1020,6 +1067,7 @@ struct xmem_drain_request {
 #define XMEM_IOC_CLIENT		_IO(XMEM_IOC_TYPE, 0x15)
 #define XMEM_IOC_EVICT		_IO(XMEM_IOC_TYPE, 0x16)
 #define XMEM_IOC_DRAIN		_IO(XMEM_IOC_TYPE, 0x17)
+#define XMEM_IOC_GRANT		_IO(XMEM_IOC_TYPE, 0x18)
 
 /* The daemon's datagrams, both ways; descriptors travel as SCM_RIGHTS. */
 struct xmem_message {

@@ -139,6 +139,14 @@ ROW(pool_evict)
 	SAME(err, -ESTALE);
 }
 
+ROW(pool_grant)
+{
+	struct xmem_client_info reader = { .size = sizeof(reader) };
+
+	WORKED(xmem_pool_client_info(stage.writer, xmem_pool_client(stage.reader), &reader));
+	NUMBER(xmem_pool_grant(stage.writer, reader.id, reader.incarnation));
+}
+
 ROW(pool_close)
 {
 	struct xmem_pool *pool = HANDLE(xmem_pool_open(stage.name, NULL), 0);

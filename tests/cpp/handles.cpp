@@ -146,6 +146,7 @@ TEST(empty_handles_are_errors)
 	THROWS(EINVAL, pool.fd());
 	THROWS(EINVAL, pool.set_mode(0600));
 	THROWS(EINVAL, pool.evict(0, 1));
+	THROWS(EINVAL, pool.grant(0, 1));
 	THROWS(EINVAL, pool.drain());
 	THROWS(EINVAL, pool.client());
 	THROWS(EINVAL, pool.stat());
@@ -193,6 +194,19 @@ TEST(descriptors_are_narrowed_and_modes_changed)
 	s.writer.set_mode(XMEM_MODE_STRICT | 0600, getegid());
 	THROWS(EINVAL, s.writer.set_mode(0200));
 	CODE(EINVAL, s.writer.set_mode(0700, XMEM_GID_SAME, code));
+}
+
+TEST(clients_are_let_hold_what_is_anothers)
+{
+	scene s;
+	const std::uint32_t id = s.reader.client();
+	const std::uint64_t incarnation = s.writer.client_info(id).incarnation;
+
+	s.writer.grant(id, incarnation);
+	CHECK(s.writer.client_info(id).incarnation == incarnation);
+	THROWS(EINVAL, s.writer.grant(id, 0));
+	THROWS(ESTALE, s.writer.grant(id, incarnation + 100));
+	CODE(EPERM, s.reader.grant(s.writer.client(), 1, code));
 }
 
 TEST(clients_are_evicted_and_pools_drained)

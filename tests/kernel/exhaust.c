@@ -16,6 +16,7 @@ struct scene {
 	int pool_fd;			/* of the victim's pool, here */
 	u64 slots;			/* capacity of that; 0: as it comes */
 	u64 limbo_bytes;		/* of that; 0: any number */
+	bool follows;			/* the attacker follows the other writer of the pool */
 	struct told {
 		int pool_fd;		/* in the victim */
 		atomic_uint taken;	/* by the attacker */
@@ -119,9 +120,21 @@ static const char *publishes_and_reclaims(void *argument)
 	return NULL;
 }
 
-/* A reader that has subscribed to nothing says that it holds everything. */
+/* The number of the last writer of the pool that has joined. */
+static u32 last_writer(const struct xm_map *map)
+{
+	u32 c, last = map->clients;
+
+	for (c = 0; c < map->clients; c++)
+		if (xm_client_row(map, c)->role == XMEM_ROLE_WRITER)
+			last = c;
+	return last;
+}
+
+/* A reader that has subscribed to nothing, or to another one, says that it holds everything. */
 static const char *holds_everything(void *argument)
 {
+	struct xmem_subscribe_request subscribe = { .size = sizeof(subscribe) };
 	struct scene *scene = argument;
 	struct xmem_join_request join = joining_by_file(scene->pool_fd, XMEM_ROLE_READER);
 	static struct raw me;
@@ -129,6 +142,9 @@ static const char *holds_everything(void *argument)
 
 	SAME(become(ATTACKER), 0);
 	SAME(raw_start(&me, &join), 0);
+	subscribe.publisher = last_writer(&me.map);
+	if (scene->follows)
+		SAME(raw_request(&me, XMEM_IOC_SUBSCRIBE, &subscribe), 0);
 	for (s = 0; s < me.map.slots; s++)
 		xm_store(xm_hold(&me.map, me.join.client, s), 1);
 	return NULL;
@@ -143,6 +159,92 @@ static const char *holds_without_right_keep_nothing(void)
 	GOES_WELL(kid_start(&scene.attacker, holds_everything, &scene));
 	kid_go_on(&scene.victim);
 	return kid_ready(&scene.victim);
+}
+
+/* Which the victim's user publishes too, in the same pool. */
+static const char *start_another(struct scene *scene, struct kid *ret_other)
+{
+	scene->follows = true;
+	return kid_start(ret_other, publishes, scene);
+}
+
+static const char *holds_of_another_ring_keep_nothing(void)
+{
+	struct scene scene;
+	struct kid other;
+
+	GOES_WELL(start_scene(&scene));
+	GOES_WELL(start_victim(&scene, publishes_and_reclaims));
+	GOES_WELL(start_another(&scene, &other));
+	GOES_WELL(kid_start(&scene.attacker, holds_everything, &scene));
+	kid_go_on(&scene.victim);
+	return kid_ready(&scene.victim);
+}
+
+/* A slot that has an owner; the capacity: there is none. */
+static u32 owned_slot(const struct xm_map *map)
+{
+	u32 s;
+
+	for (s = 0; s < map->slots; s++)
+		if (xm_load(&xm_slot_row(map, s)->owner) < map->clients)
+			break;
+	return s;
+}
+
+/* What it may not hold itself it can let nobody else hold, although it says that it holds it. */
+static const char *strangers_let_nobody_in(void)
+{
+	struct xmem_grant_request grant = {
+		.size = sizeof(grant), .flags = XMEM_GRANT_FORWARDED,
+	};
+	struct xmem_join_request join;
+	struct scene scene;
+	static struct raw me;
+
+	GOES_WELL(start_scene(&scene));
+	GOES_WELL(start_victim(&scene, publishes));
+	join = joining_by_file(scene.pool_fd, XMEM_ROLE_WRITER);
+	SAME(become(ATTACKER), 0);
+	SAME(raw_start(&me, &join), 0);
+	grant.slot = owned_slot(&me.map);
+	WANT(grant.slot < me.map.slots);
+	SAME(raw_request(&me, XMEM_IOC_GRANT, &grant), -EACCES);
+	xm_store(xm_hold(&me.map, me.join.client, grant.slot), 1);
+	SAME(raw_request(&me, XMEM_IOC_GRANT, &grant), -EACCES);
+	grant.flags = grant.slot = 0;
+	grant.client = me.join.client;
+	grant.incarnation = me.join.incarnation;
+	SAME(raw_request(&me, XMEM_IOC_GRANT, &grant), 0);
+	WANT(!xm_holds_count(&me.map, me.join.client, owned_slot(&me.map)));
+	return NULL;
+}
+
+/* A publisher is killed and comes again, while a stranger follows another one. */
+static const char *a_restarted_publisher_finds_room(void)
+{
+	struct xmem_join_request join;
+	struct kid publisher, other;
+	struct scene scene;
+	static struct raw me;
+
+	GOES_WELL(start_scene(&scene));
+	scene.slots = 3ULL * XMEM_GROUP_SLOTS;
+	GOES_WELL(start_victim(&scene, keeps));
+	join = joining_by_file(scene.pool_fd, XMEM_ROLE_READER);
+	SAME(raw_start(&me, &join), 0);
+	GOES_WELL(kid_start(&publisher, publishes, &scene));
+	GOES_WELL(start_another(&scene, &other));
+	GOES_WELL(kid_start(&scene.attacker, holds_everything, &scene));
+	for (u32 n = 0; n < 4; n++) {
+		kid_kill(&publisher);
+		kid_reap(&publisher);
+		if (!EVENTUALLY(xm_load(&me.map.pool->payload_bytes) <= SLOTS * RAW_PAGE))
+			return wrong("%llu bytes are kept of a publisher that died",
+				     (unsigned long long)xm_load(&me.map.pool->payload_bytes));
+		GOES_WELL(kid_start(&publisher, publishes, &scene));
+	}
+	return NULL;
 }
 
 static const char *holds_without_right_keep_no_memory(void)
@@ -611,6 +713,9 @@ static const struct attack attacks[] = {
 	{ "K5_holds_without_right_keep_nothing", holds_without_right_keep_nothing, false },
 	{ "K5_holds_without_right_keep_no_memory", holds_without_right_keep_no_memory, false },
 	{ "K5_counted_holders_keep_what_they_may", counted_holders_keep_what_they_may, false },
+	{ "K5_holds_of_another_ring_keep_nothing", holds_of_another_ring_keep_nothing, false },
+	{ "K5_strangers_let_nobody_in", strangers_let_nobody_in, false },
+	{ "K5_a_restarted_publisher_finds_room", a_restarted_publisher_finds_room, false },
 	{ "K8_dead_pools_leave_room", dead_pools_leave_room, false },
 	{ "K8_empty_pools_leave_room", empty_pools_leave_room, false },
 	{ "K8_sub_uids_leave_room", sub_uids_leave_room, false },

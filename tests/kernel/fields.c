@@ -170,6 +170,23 @@ static void fill_drain(struct actor *a, union xm_request *r)
 	r->drain.evicted = one_in(a, 16) ? 0 : 1;	/* seldom in order */
 }
 
+/* Often of a client that there is, and of what the caller may hold, so that much is granted. */
+static void fill_grant(struct actor *a, union xm_request *r)
+{
+	const struct xm_map *map = &a->me->map;
+
+	if (one_in(a, 2)) {
+		r->grant.flags = XMEM_GRANT_FORWARDED;
+		r->grant.slot = chance(a) % (one_in(a, 8) ? 2 * map->slots : map->slots);
+		if (one_in(a, 2) && r->grant.slot < map->slots)
+			xm_store(xm_hold(map, a->me->join.client, r->grant.slot), 1);
+		return;
+	}
+	r->grant.client = chance(a) % (one_in(a, 2) ? 4 : 16);
+	r->grant.incarnation = one_in(a, 2) && r->grant.client < map->clients ?
+		xm_load(&xm_client_row(map, r->grant.client)->incarnation) : 1 + chance(a) % 64;
+}
+
 static void fill_pools(struct actor *a, union xm_request *r)
 {
 	r->pools.number = one_in(a, 2) ? 0 : odd_number(a);
@@ -418,6 +435,7 @@ static const struct {
 	REQUEST(CLIENT, fill_client, NULL),
 	REQUEST(EVICT, fill_evict, NULL),
 	REQUEST(DRAIN, fill_drain, NULL),
+	REQUEST(GRANT, fill_grant, NULL),
 };
 #define KINDS	ARRAY(kinds)
 

@@ -62,7 +62,9 @@ close_calls.pml -               LOOKFIRST WAITFIRST NOWAIT NOKICK KICKFIRST NOWA
 				COUNTFIRST UNCOUNTED
 opened.pml     -               NOTELATE CLOSEFIRST LATEOPEN ENDCLOSES UNDOALL FREEFIRST NOWAKE \
 				LOOKFIRST
-strangers.pml  -                NOCHECK HOLDFIRST
+strangers.pml  -                NOCHECK LOOKFIRST NOTENANCY
+holders.pml    -                FORGET LATE AFTER
+holders.pml    SILENT           NOCHECK
 evict.pml      -               COPYFIRST NODRAIN
 quarantine.pml -               BITLATE ENDDROPS NEVER
 quarantine.pml UPGRADE         BITLATE NEVER ENDFREES

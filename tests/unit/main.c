@@ -24,6 +24,7 @@ int main(void)
 	ring_tests(suite);
 	garbage_tests(suite);
 	client_tests(suite);
+	holders_tests(suite);
 	slot_tests(suite);
 	waiters_tests(suite);
 	claims_tests(suite);

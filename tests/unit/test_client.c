@@ -35,37 +35,6 @@ START_TEST(join_fills_row_and_outputs)
 }
 END_TEST
 
-/* What it says before it is counted keeps nothing from the owner; what it then has counts. */
-START_TEST(a_foreign_client_holds_from_its_first_subscribe_on)
-{
-	struct world *world = world_make(64, 4, 4);
-	const struct xm_map *map = &world->host.map;
-	u32 writer = world_join(world, XMEM_ROLE_WRITER, 0);
-	struct xmem_join_request join = { .role = XMEM_ROLE_READER };
-	struct xm_joiner who = { .sibling = XM_NO_CLIENT, .foreign = true };
-	struct xmem_subscribe_request subscribe = { .publisher = writer };
-	struct xmem_claim_request claim = { .op = XMEM_CLAIM_ADD, .count = 1, .timeout_ns = 1 };
-	struct xm_pending pending;
-	u64 forwarded;
-	u32 slot;
-
-	world_attach(world, writer, 1, &slot);
-	ck_assert_int_eq(xm_host_join(&world->host, 2, &join, &who), 0);
-	world_is_valid(world);
-	ck_assert(!xm_is_counted(map, 2));
-	xm_store(xm_hold(map, 2, slot), 5);
-	ck_assert_uint_eq(xm_group_held(map, 0, ~0ULL, &forwarded), 0);
-	ck_assert_int_eq(xm_host_claim(&world->host, 2, &claim, 1, false, &pending), -EACCES);
-	ck_assert_int_eq(xm_host_subscribe(&world->host, 2, &subscribe), 0);
-	ck_assert(xm_is_counted(map, 2));
-	ck_assert_uint_eq(xm_group_held(map, 0, ~0ULL, &forwarded), 1);
-	world_is_valid(world);
-	xm_host_end(&world->host, 2, false);
-	ck_assert_uint_eq(xm_group_held(map, 0, ~0ULL, &forwarded), 0);
-	world_free(world);
-}
-END_TEST
-
 START_TEST(clients_of_one_process_have_one_number)
 {
 	struct world *world = world_make(64, 4, 4);
@@ -492,7 +461,6 @@ void client_tests(Suite *suite)
 
 	tcase_add_test(tcase, join_fills_row_and_outputs);
 	tcase_add_test(tcase, clients_of_one_process_have_one_number);
-	tcase_add_test(tcase, a_foreign_client_holds_from_its_first_subscribe_on);
 	tcase_add_test(tcase, a_client_is_asked_for_by_number_and_incarnation);
 	tcase_add_test(tcase, bad_join_is_EINVAL_and_changes_nothing);
 	tcase_add_test(tcase, incarnations_are_never_used_again);

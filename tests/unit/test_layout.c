@@ -19,6 +19,8 @@ _Static_assert(sizeof(struct xmem_join_request) == 144, "join");
 _Static_assert(sizeof(struct xmem_pool_fd_request) == 20, "pool_fd");
 _Static_assert(sizeof(struct xmem_narrow_request) == 24, "narrow");
 _Static_assert(sizeof(struct xmem_access_request) == 24, "access");
+_Static_assert(sizeof(struct xmem_grant_request) == 32, "grant");
+_Static_assert(sizeof(struct xmem_group_row) == 64, "group row");
 _Static_assert(sizeof(struct xmem_slot_word) == 16, "slot word");
 _Static_assert(sizeof(struct xmem_group) == 1024, "group, without its metadata");
 
@@ -41,6 +43,7 @@ AT(xmem_pool_header, limbo_ns, 216);
 AT(xmem_pool_header, ready_offset, 224);
 AT(xmem_pool_header, devices_offset, 232);
 AT(xmem_pool_header, devices_stride, 240);
+AT(xmem_pool_header, group_rows_offset, 248);
 AT(xmem_pool_header, counted, 256);
 AT(xmem_pool_header, payloads_gone, 296);
 AT(xmem_pool_header, payloads_closed, 328);
@@ -61,6 +64,8 @@ AT(xmem_client_row, subscribers, 64);
 AT(xmem_client_row, waits, 96);
 AT(xmem_client_row, ring_waiters, 128);
 AT(xmem_client_row, slots_waiters, 132);
+AT(xmem_client_row, holders, 136);
+AT(xmem_group_row, stages, 32);
 AT(xmem_slot_row, owner, 0);
 AT(xmem_slot_row, tenant, 4);
 AT(xmem_slot_row, payload, 8);
@@ -389,7 +394,7 @@ START_TEST(requests_are_taken_from_their_minimum_on)
 		memset((char *)&request + kind->reserved, 1, kind->reserved ? 4 : 0);
 		ck_assert_int_eq(xm_request_check(kind, &request), kind->reserved ? -EINVAL : 0);
 	}
-	ck_assert_uint_eq(known, 24);
+	ck_assert_uint_eq(known, 25);
 }
 END_TEST
 

@@ -461,12 +461,12 @@ START_TEST(waiters_words_and_who_may_arm_them)
 	 */
 	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_SLOTS, writer, XM_WAKE, &err),
 			 &row[writer].slots_waiters);
-	xm_set_bit(world->host.map.pool->counted, reader, false);
+	xm_set_bit(row[writer].holders, reader, false);
 	ck_assert_ptr_null(waiters(world, reader, XMEM_WAIT_SLOTS, writer, XM_WAKE, &err));
 	ck_assert_int_eq(err, -EPERM);
 	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_SLOTS, reader, XM_WAKE, &err),
 			 &xm_client_row(&world->host.map, reader)->slots_waiters);
-	xm_set_bit(world->host.map.pool->counted, reader, true);
+	xm_set_bit(row[writer].holders, reader, true);
 	ck_assert_ptr_eq(waiters(world, writer, XMEM_WAIT_RING, writer, XM_WAKE, &err),
 			 &row[writer].ring_waiters);
 	ck_assert_ptr_null(waiters(world, reader, XMEM_WAIT_RING, writer, XM_WAKE, &err));

@@ -31,6 +31,7 @@ struct world {
 	u64 bytes;
 	u64 random;
 	const u8 *device;	/* what is attached is memory of this GPU; NULL: of the CPU */
+	u32 user;		/* of whom the next client is; 0: the pool's owner */
 };
 
 /* ---- world.c ---- */
@@ -110,6 +111,7 @@ void policy_tests(Suite *suite);
 void ring_tests(Suite *suite);
 void garbage_tests(Suite *suite);
 void client_tests(Suite *suite);
+void holders_tests(Suite *suite);
 void slot_tests(Suite *suite);
 void waiters_tests(Suite *suite);
 void claims_tests(Suite *suite);

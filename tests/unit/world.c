@@ -67,7 +67,9 @@ u32 world_join(struct world *world, u32 role, u64 wait_bound_ns)
 		.role = role, .wait_bound_ns = wait_bound_ns, .label = "unit",
 	};
 	int id = xm_host_free_client(&world->host);
-	struct xm_joiner who = { .pid = 1000 + id, .sibling = XM_NO_CLIENT };
+	struct xm_joiner who = {
+		.pid = 1000 + id, .sibling = XM_NO_CLIENT, .user = world->user,
+	};
 
 	ck_assert_int_ge(id, 0);
 	zero(world->host.map.area[id], world->host.map.pool->area_stride);
@@ -272,7 +274,7 @@ u64 world_holds(const struct world *world)
 
 	for (c = 0; c < map->clients; c++)
 		for (s = 0; s < map->slots; s++)
-			if (xm_bit(map->pool->counted, c))
+			if (xm_holds_count(map, c, s))
 				holds += xm_load(xm_hold(map, c, s)) & XM_HOLD_COUNT;
 	return holds;
 }

@@ -202,6 +202,10 @@
 	"_evict($self, client, incarnation, /)\n--\n\n" \
 	"End another client.\n" \
 	"Raises NotPermitted, Stale, Error (EINVAL, EOPNOTSUPP), Released."
+#define XP_DOC_pool_grant \
+	"_grant($self, client, incarnation, /)\n--\n\n" \
+	"Let another client hold this one's buffers.\n" \
+	"Raises NotPermitted, Stale, Error (EINVAL), Released."
 #define XP_DOC_pool_drain \
 	"_drain($self, flags, /)\n--\n\n" \
 	"Let nobody join any more; flags: XMEM_DRAIN_*. How many clients that has ended.\n" \

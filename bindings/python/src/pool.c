@@ -462,6 +462,28 @@ static PyObject *pool_evict(PyObject *object, PyObject *args)
 	Py_RETURN_NONE;
 }
 
+static PyObject *pool_grant(PyObject *object, PyObject *args)
+{
+	struct xp_pool *self = (struct xp_pool *)object;
+	struct xmem_pool *pool;
+	uint64_t incarnation;
+	uint32_t client;
+	int err;
+
+	if (!PyArg_ParseTuple(args, "O&O&:_grant", xp_u32, &client, xp_token, &incarnation))
+		return NULL;
+	pool = xp_pool_begin(self);
+	if (!pool)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	err = xmem_pool_grant(pool, client, incarnation);
+	xp_pool_end(self);
+	Py_END_ALLOW_THREADS
+	if (err)
+		return xp_raise(self->state);
+	Py_RETURN_NONE;
+}
+
 static PyObject *pool_drain(PyObject *object, PyObject *args)
 {
 	struct xp_pool *self = (struct xp_pool *)object;
@@ -537,6 +559,7 @@ static PyMethodDef methods[] = {
 	{ "fd", pool_fd, METH_NOARGS, XP_DOC_pool_fd },
 	{ "_set_mode", pool_set_mode, METH_VARARGS, XP_DOC_pool_set_mode },
 	{ "_evict", pool_evict, METH_VARARGS, XP_DOC_pool_evict },
+	{ "_grant", pool_grant, METH_VARARGS, XP_DOC_pool_grant },
 	{ "_drain", pool_drain, METH_VARARGS, XP_DOC_pool_drain },
 	{ "stat", xp_pool_stat, METH_NOARGS, XP_DOC_pool_stat },
 	{ "client_info", xp_pool_client_info, METH_O, XP_DOC_pool_client_info },

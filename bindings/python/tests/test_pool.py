@@ -409,6 +409,14 @@ def test_evict_and_drain() -> None:
         assert pool.stat().clients == 1
 
 
+def test_grant() -> None:
+    with pair() as (writer, reader):
+        info = writer.client_info(reader.client)
+        writer.grant(info)
+        with pytest.raises(xmem.NotPermitted, match="writer"):
+            reader.grant(reader.client_info(writer.client))
+
+
 def test_reopen_is_a_second_client() -> None:
     with pair() as (writer, _), writer.reopen() as second:
         assert type(second) is xmem.BufferPool and second.name == writer.name

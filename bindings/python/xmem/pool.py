@@ -177,6 +177,15 @@ class BufferPool(CudaPool):
         """
         self._evict(client.id, client.incarnation)
 
+    def grant(self, client: _core.ClientInfo) -> None:
+        """Let another user's client, as client_info() gave it, hold the buffers of this one.
+
+        It is for tokens that it is given otherwise than by a subscription: get() of them raises
+        NotPermitted before. Raises NotPermitted if this is no writer, Stale if that client has
+        ended.
+        """
+        self._grant(client.id, client.incarnation)
+
     def drain(self, *, evict: bool = False) -> int:
         """Let nobody join the pool any more; evict: end all clients of other processes, too.
 

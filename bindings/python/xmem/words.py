@@ -34,6 +34,7 @@ WORDS = {
     "xmem_pool_fd_narrow": "narrow_fd",
     "xmem_pool_set_mode": "set_mode",
     "xmem_pool_evict": "evict",
+    "xmem_pool_grant": "grant",
     "xmem_pool_drain": "drain",
     "XMEM_OPEN_INHERIT": "inherit=True",
     "XMEM_SUBSCRIBE_PUBLISHER": "publisher=",

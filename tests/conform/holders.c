@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Whom an owner lets hold its buffers, in a pool with clients of several users: who subscribes to
+ * it, who receives from a stage that forwards them, and whom it names. What these hold keeps the
+ * buffer, whoever dies; what others say that they hold keeps nothing. core/holders.c has the rule.
+ */
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+#define OWNER	2211
+#define STAGE	2212
+#define READER	2213
+#define BYTES	4096
+
+struct scene {
+	const char *name;
+	uint64_t token;			/* of what the owner has published */
+};
+
+static void be(uid_t uid)
+{
+	CHECK(!setgid(uid) && !setuid(uid) && !prctl(PR_SET_DUMPABLE, 1));
+}
+
+static struct xmem_pool *join(const struct scene *scene, uint32_t flags, const char *label)
+{
+	struct xmem_pool_options options = {
+		.size = sizeof(options), .flags = flags | XMEM_OPEN_EXISTING, .label = label,
+	};
+	struct xmem_pool *pool;
+	char full[64];
+
+	snprintf(full, sizeof(full), "%u/%s", OWNER, scene->name);
+	pool = xmem_pool_open(full, &options);
+	CHECK(pool);
+	return pool;
+}
+
+static struct xmem_subscription *follow_label(struct xmem_pool *pool, const char *label)
+{
+	struct xmem_subscribe_options options = { .size = sizeof(options), .label = label };
+	struct xmem_subscription *in = xmem_subscribe(pool, &options);
+
+	CHECK(in);
+	return in;
+}
+
+/* The only client whose label is this one. */
+static struct xmem_client_info find(struct xmem_pool *pool, const char *label)
+{
+	struct xmem_client_info info = { .size = sizeof(info) };
+	uint32_t id;
+
+	for (id = 0; id < 64; id++)
+		if (!xmem_pool_client_info(pool, id, &info) && !strcmp(info.label, label))
+			return info;
+	FAIL("no client has the label %s", label);
+}
+
+static struct xmem_pool *make(const struct scene *scene)
+{
+	struct xmem_pool_options options = {
+		.size = sizeof(options), .flags = XMEM_OPEN_WRITER, .mode = 0666,
+		.label = "owner",
+	};
+	struct xmem_pool *pool = xmem_pool_open(scene->name, &options);
+
+	CHECK(pool);
+	return pool;
+}
+
+/* One buffer, which it publishes when it is told to; later it says whether it finds it again. */
+static void own(void *argument)
+{
+	const struct scene *scene = argument;
+	struct xmem_buffer *kept;
+	struct xmem_pool *pool;
+
+	be(OWNER);
+	pool = make(scene);
+	WORKED(xmem_preallocate(pool, 1, BYTES));
+	tell_parent(0);
+	hear_parent();
+	tell_parent(publish_kept(pool, 7, &kept));
+	for (;;) {
+		uint64_t what = hear_parent();
+		struct xmem_client_info reader;
+		struct xmem_buffer *next;
+
+		if (what == 0)
+			break;
+		if (what == 1 && kept) {
+			xmem_release(kept);
+			kept = NULL;
+		}
+		if (what == 2) {	/* let the reader in */
+			reader = find(pool, "reader");
+			WORKED(xmem_pool_grant(pool, reader.id, reader.incarnation));
+			tell_parent(1);
+			continue;
+		}
+		next = xmem_acquire(pool, BYTES, 0);
+		tell_parent(!!next);
+		xmem_release(next);
+	}
+	xmem_pool_close(pool);
+}
+
+/* Receives one from the owner, and forwards it in its own ring when told to. */
+static void stage(void *argument)
+{
+	const struct scene *scene = argument;
+	struct xmem_subscription *in;
+	struct xmem_buffer *buffer;
+	struct xmem_pool *pool;
+
+	be(STAGE);
+	pool = join(scene, XMEM_OPEN_WRITER, "stage");
+	in = follow_label(pool, "owner");
+	tell_parent(0);
+	buffer = receive_one(in);
+	tell_parent(0);
+	hear_parent();
+	WORKED(xmem_forward(buffer, NULL, 0, NULL));
+	tell_parent(0);
+	hear_parent();
+	xmem_pool_close(pool);
+}
+
+static void check_refused(struct xmem_pool *pool, uint64_t token)
+{
+	const char *why = "";
+
+	REFUSED(xmem_get(pool, token), EACCES);
+	xmem_peek_last_error(&why);
+	CHECK(strstr(why, "xmem_pool_grant"));
+	SAME(xmem_add_ref(pool, token), -EACCES);
+	SAME(xmem_drop_ref(pool, token), -EACCES);
+}
+
+static struct child *start(struct scene *scene)
+{
+	struct child *owner;
+
+	kernel_only("the daemon is one user's");
+	if (!in_vm() || geteuid())
+		skip("the device is the whole machine's: only as root in the virtual machine");
+	CHECK(!chmod("/dev/xmem", 0666));
+	scene->name = new_name();
+	owner = spawn(own, scene);
+	hear(owner);
+	return owner;
+}
+
+static void publish(struct scene *scene, struct child *owner)
+{
+	tell(owner, 0);
+	scene->token = hear(owner);
+}
+
+static bool finds(struct child *owner)
+{
+	tell(owner, 1);
+	return hear(owner);
+}
+
+/* ---- granted ---- */
+
+static void get_what_is_granted(void *argument)
+{
+	const struct scene *scene = argument;
+	struct xmem_buffer *buffer;
+	struct xmem_pool *pool;
+
+	be(READER);
+	pool = join(scene, 0, "reader");
+	check_refused(pool, scene->token);
+	SAME(xmem_pool_grant(pool, find(pool, "owner").id, 1), -EPERM);
+	tell_parent(0);
+	hear_parent();
+	buffer = xmem_get(pool, scene->token);
+	CHECK(buffer);
+	SAME(stamp_of(buffer), 7);
+	tell_parent(0);
+	hear_parent();
+	SAME(stamp_of(buffer), 7);
+	xmem_release(buffer);
+	tell_parent(0);
+	hear_parent();
+}
+
+TEST(P4_a_token_is_good_for_who_is_let_in)
+{
+	struct scene scene;
+	struct child *owner = start(&scene), *reader;
+
+	publish(&scene, owner);
+	reader = spawn(get_what_is_granted, &scene);
+	hear(reader);
+	tell(owner, 2);
+	SAME(hear(owner), 1);
+	tell(reader, 0);
+	hear(reader);
+	CHECK(!finds(owner));
+	tell(reader, 0);
+	hear(reader);
+	CHECK(finds(owner));
+	tell(owner, 0);
+	tell(reader, 0);
+	finish_child(owner);
+	finish_child(reader);
+}
+
+TEST(P1_who_is_let_in_holds_what_a_dead_owner_left)
+{
+	struct scene scene;
+	struct child *owner = start(&scene), *reader;
+	struct xmem_pool_info info = { .size = sizeof(info) };
+	struct xmem_pool *pool;
+
+	publish(&scene, owner);
+	pool = join(&scene, 0, "test");
+	reader = spawn(get_what_is_granted, &scene);
+	hear(reader);
+	tell(owner, 2);
+	SAME(hear(owner), 1);
+	tell(reader, 0);
+	hear(reader);
+	kill_child(owner);
+	/* It reads it once more, and releases it. */
+	WORKED(xmem_pool_stat(pool, &info));
+	SAME(info.attached, 1);
+	tell(reader, 0);
+	hear(reader);
+	EVENTUALLY(!xmem_pool_stat(pool, &info) && !info.attached);
+	tell(reader, 0);
+	finish_child(reader);
+	xmem_pool_close(pool);
+}
+
+/* ---- forwarded ---- */
+
+/* Follows the stage alone. */
+static void receive_what_is_forwarded(void *argument)
+{
+	const struct scene *scene = argument;
+	struct xmem_subscription *in;
+	struct xmem_buffer *buffer;
+	struct xmem_pool *pool;
+
+	be(READER);
+	pool = join(scene, 0, "reader");
+	in = follow_label(pool, "stage");
+	tell_parent(0);
+	hear_parent();
+	buffer = receive_one(in);
+	SAME(stamp_of(buffer), 7);
+	SAME(xmem_subscription_lost(in), 0);
+	tell_parent(0);
+	hear_parent();
+	SAME(stamp_of(buffer), 7);
+	xmem_release(buffer);
+	tell_parent(0);
+	hear_parent();
+}
+
+TEST(P1_strangers_hold_what_is_forwarded_to_them)
+{
+	struct scene scene;
+	struct child *owner = start(&scene), *middle = spawn(stage, &scene), *reader;
+
+	hear(middle);
+	reader = spawn(receive_what_is_forwarded, &scene);
+	hear(reader);
+	publish(&scene, owner);
+	hear(middle);
+	/* The reader has not been given it, and may not have it. */
+	tell(middle, 0);
+	hear(middle);
+	tell(reader, 0);
+	hear(reader);
+	CHECK(!finds(owner));
+	kill_child(middle);
+	CHECK(!finds(owner));
+	tell(reader, 0);
+	hear(reader);
+	CHECK(finds(owner));
+	tell(owner, 0);
+	tell(reader, 0);
+	finish_child(owner);
+	finish_child(reader);
+}
+
+TEST(P1_strangers_receive_what_came_before_from_a_stage)
+{
+	struct scene scene;
+	struct child *owner = start(&scene), *middle = spawn(stage, &scene), *reader;
+
+	hear(middle);
+	publish(&scene, owner);
+	hear(middle);
+	kill_child(owner);
+	/* The owner has ended, and its buffer is the host's, when its subscribers are let in. */
+	reader = spawn(receive_what_is_forwarded, &scene);
+	hear(reader);
+	tell(middle, 0);
+	hear(middle);
+	tell(reader, 0);
+	hear(reader);
+	kill_child(middle);
+	tell(reader, 0);
+	hear(reader);
+	tell(reader, 0);
+	finish_child(reader);
+}

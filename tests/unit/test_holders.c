@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Whose holds count where (core/holders.c): what a client of another user says that it holds counts
+ * for an owner only if the client could have been given it, and then it always does. User 0 made
+ * the pool; its clients are in everywhere.
+ */
+#include "core/history.h"
+#include "core/publish.h"
+#include "unit.h"
+
+#define ALICE	0	/* who made the pool */
+#define BOB	1
+#define CAROL	2
+
+struct scene {
+	struct world *world;
+	const struct xm_map *map;
+	u32 alice, bob, carol;	/* writers; the first two with slots in a group of their own */
+	u32 slot[2];		/* Alice's and Bob's */
+	u64 token[2];		/* of what is there, which is held by its owner */
+};
+
+static u32 join_as(struct world *world, u32 user, u32 role)
+{
+	u32 id;
+
+	world->user = user;
+	id = world_join(world, role, 0);
+	world->user = ALICE;
+	return id;
+}
+
+static u64 publish_and_hold(struct world *world, u32 me, u32 slot)
+{
+	u64 token = world_take_publish(world, me, slot);
+
+	ck_assert_int_eq(xm_get(&world->host.map, me, token), 0);
+	return token;
+}
+
+static struct scene scene_make(void)
+{
+	struct scene s = { .world = world_make(256, 8, 4) };
+
+	s.map = &s.world->host.map;
+	s.alice = join_as(s.world, ALICE, XMEM_ROLE_WRITER);
+	s.bob = join_as(s.world, BOB, XMEM_ROLE_WRITER);
+	s.carol = join_as(s.world, CAROL, XMEM_ROLE_WRITER);
+	world_attach(s.world, s.alice, 1, &s.slot[0]);
+	world_attach(s.world, s.bob, 1, &s.slot[1]);
+	s.token[0] = publish_and_hold(s.world, s.alice, s.slot[0]);
+	s.token[1] = publish_and_hold(s.world, s.bob, s.slot[1]);
+	return s;
+}
+
+/* Who holds this slot, as far as a scan of its owner sees? */
+static u64 held(const struct scene *s, u32 slot)
+{
+	u64 forwarded;
+
+	return xm_group_held(s->map, slot / XMEM_GROUP_SLOTS, 1ULL << slot % XMEM_GROUP_SLOTS,
+			     &forwarded);
+}
+
+/* Does what @client says that it holds there count? It says so for a moment, for all slots. */
+static bool counts(const struct scene *s, u32 client, u32 slot)
+{
+	bool count, before = held(s, slot);
+	u32 *hold = xm_hold(s->map, client, slot), was = *hold;
+
+	ck_assert(!before);
+	xm_store(hold, was + 1);
+	count = held(s, slot);
+	xm_store(hold, was);
+	ck_assert_int_eq(count, xm_holds_count(s->map, client, slot));
+	return count;
+}
+
+static void put_own(const struct scene *s)
+{
+	world_put(s->world, s->alice, s->slot[0]);
+	world_put(s->world, s->bob, s->slot[1]);
+}
+
+static void scene_free(struct scene *s)
+{
+	world_is_valid(s->world);
+	world_free(s->world);
+}
+
+static int grant(const struct scene *s, u32 me, u32 client, u64 incarnation)
+{
+	struct xmem_grant_request request = { .client = client, .incarnation = incarnation };
+	int err = xm_host_grant(&s->world->host, me, &request);
+
+	world_is_valid(s->world);
+	return err;
+}
+
+static int stage(const struct scene *s, u32 me, u32 slot)
+{
+	struct xmem_grant_request request = { .flags = XMEM_GRANT_FORWARDED, .slot = slot };
+	int err = xm_host_grant(&s->world->host, me, &request);
+
+	world_is_valid(s->world);
+	return err;
+}
+
+static u64 incarnation(const struct scene *s, u32 client)
+{
+	return xm_client_row(s->map, client)->incarnation;
+}
+
+/* ---- who is in from the beginning ---- */
+
+START_TEST(users_hold_their_own_and_the_pools_owner_all)
+{
+	struct scene s = scene_make();
+	u32 reader = join_as(s.world, BOB, XMEM_ROLE_READER), late;
+
+	put_own(&s);
+	ck_assert(counts(&s, s.alice, s.slot[0]) && counts(&s, s.alice, s.slot[1]));
+	ck_assert(!counts(&s, s.bob, s.slot[0]) && counts(&s, s.bob, s.slot[1]));
+	ck_assert(!counts(&s, reader, s.slot[0]) && counts(&s, reader, s.slot[1]));
+	ck_assert(!counts(&s, s.carol, s.slot[0]) && !counts(&s, s.carol, s.slot[1]));
+	ck_assert(xm_is_counted(s.map, s.alice) && !xm_is_counted(s.map, s.bob));
+	late = join_as(s.world, ALICE, XMEM_ROLE_READER);
+	ck_assert(counts(&s, late, s.slot[0]) && counts(&s, late, s.slot[1]));
+	scene_free(&s);
+}
+END_TEST
+
+/* What it gets by a token counts, and it is told what would not; also of later groups. */
+START_TEST(who_may_not_hold_it_is_told_so)
+{
+	struct scene s = scene_make();
+	u32 more[XMEM_GROUP_SLOTS];
+	u64 token;
+
+	ck_assert_int_eq(xm_may_hold(s.map, s.bob, s.token[1]), 0);
+	ck_assert_int_eq(xm_may_hold(s.map, s.bob, s.token[0]), -EACCES);
+	ck_assert_int_eq(xm_may_hold(s.map, s.carol, s.token[1]), -EACCES);
+	ck_assert_int_eq(xm_may_hold(s.map, s.bob, s.token[1] + (1ULL << 63)), -ESTALE);
+	world_attach(s.world, s.bob, XMEM_GROUP_SLOTS, more);
+	ck_assert_uint_ne(more[XMEM_GROUP_SLOTS - 1] / XMEM_GROUP_SLOTS,
+			  s.slot[1] / XMEM_GROUP_SLOTS);
+	token = publish_and_hold(s.world, s.bob, more[XMEM_GROUP_SLOTS - 1]);
+	ck_assert_int_eq(xm_may_hold(s.map, s.carol, token), -EACCES);
+	world_subscribe(s.world, s.carol, s.bob, 0);
+	ck_assert_int_eq(xm_may_hold(s.map, s.carol, token), 0);
+	ck_assert_int_eq(xm_may_hold(s.map, s.carol, s.token[1]), 0);
+	ck_assert_int_eq(xm_may_hold(s.map, s.carol, s.token[0]), -EACCES);
+	scene_free(&s);
+}
+END_TEST
+
+/* ---- subscribing ---- */
+
+struct look {
+	const struct scene *s;
+	u32 client, slot;
+	bool seen;
+};
+
+static void at_the_cursor(int step, void *arg)
+{
+	struct look *look = arg;
+
+	if (step != XM_STEP_SUBSCRIBE_CURSOR)
+		return;
+	look->seen = true;
+	ck_assert(xm_holds_count(look->s->map, look->client, look->slot));
+}
+
+START_TEST(a_subscribers_holds_count_before_its_cursor_is_there)
+{
+	struct scene s = scene_make();
+	struct look look = { &s, s.carol, s.slot[1], false };
+
+	put_own(&s);
+	ck_assert(!counts(&s, s.carol, s.slot[1]));
+	unit_step = at_the_cursor;
+	unit_step_arg = &look;
+	world_subscribe(s.world, s.carol, s.bob, 0);
+	unit_step = NULL;
+	ck_assert(look.seen);
+	ck_assert(counts(&s, s.carol, s.slot[1]));
+	ck_assert(!counts(&s, s.carol, s.slot[0]));
+	scene_free(&s);
+}
+END_TEST
+
+START_TEST(who_has_unsubscribed_may_hold_what_it_had)
+{
+	struct scene s = scene_make();
+	struct xm_follow follow = world_subscribe(s.world, s.carol, s.bob, 0);
+
+	put_own(&s);
+	world_unsubscribe(s.world, s.carol, &follow);
+	ck_assert(counts(&s, s.carol, s.slot[1]));
+	scene_free(&s);
+}
+END_TEST
+
+/* ---- forwarding ---- */
+
+static void forward(const struct scene *s, u32 me, u64 token)
+{
+	struct xm_publisher_words words = xm_publisher_words(s->map, me);
+	struct xm_publication what = { .token = token, .length = 16 };
+
+	xm_forward(s->map, me, &words, xm_load(&words.ring->tail), &what, 0);
+}
+
+START_TEST(what_is_forwarded_its_receivers_may_hold)
+{
+	struct scene s = scene_make();
+	u32 early = join_as(s.world, CAROL, XMEM_ROLE_READER);
+	u32 late = join_as(s.world, CAROL, XMEM_ROLE_READER);
+	struct xm_follow follow = world_subscribe(s.world, early, s.alice, 0);
+	struct xm_publication what;
+
+	/* Alice holds what Bob has, but has not told the host that she forwards it. */
+	ck_assert_int_eq(xm_get(s.map, s.alice, s.token[1]), 0);
+	forward(&s, s.alice, s.token[1]);
+	ck_assert_int_eq(world_receive(s.world, early, &follow, &what), -EAGAIN);
+	ck_assert_uint_eq(follow.lost, 1);
+	ck_assert_uint_eq(xm_load(xm_hold(s.map, early, s.slot[1])) & XM_HOLD_COUNT, 0);
+	ck_assert_int_eq(stage(&s, s.alice, s.slot[1]), 0);
+	forward(&s, s.alice, s.token[1]);
+	ck_assert_int_eq(world_receive(s.world, early, &follow, &what), 0);
+	ck_assert_uint_eq(what.token, s.token[1]);
+	world_put(s.world, s.alice, s.slot[1]);
+	put_own(&s);
+	ck_assert(held(&s, s.slot[1]));
+	world_put(s.world, early, s.slot[1]);
+	/* Who comes later may receive the next, and the owner hears from each of them. */
+	ck_assert(!counts(&s, late, s.slot[1]));
+	world_subscribe(s.world, late, s.alice, 0);
+	ck_assert(counts(&s, late, s.slot[1]));
+	ck_assert(xm_bit(xm_client_row(s.map, s.bob)->holders, late));
+	scene_free(&s);
+}
+END_TEST
+
+/* A stage of a stage: each lets in its own. */
+START_TEST(stages_let_in_their_own_subscribers)
+{
+	struct scene s = scene_make();
+	u32 last = join_as(s.world, CAROL + 1, XMEM_ROLE_READER);
+
+	world_subscribe(s.world, s.carol, s.alice, 0);
+	world_subscribe(s.world, last, s.carol, 0);
+	ck_assert_int_eq(xm_get(s.map, s.alice, s.token[1]), 0);
+	ck_assert_int_eq(stage(&s, s.carol, s.slot[1]), -EACCES);
+	ck_assert_int_eq(stage(&s, s.alice, s.slot[1]), 0);
+	ck_assert(xm_holds_count(s.map, s.carol, s.slot[1]));
+	ck_assert(!xm_holds_count(s.map, last, s.slot[1]));
+	ck_assert_int_eq(stage(&s, s.carol, s.slot[1]), -EPERM);	/* it holds nothing */
+	ck_assert_int_eq(xm_get(s.map, s.carol, s.token[1]), 0);
+	ck_assert_int_eq(stage(&s, s.carol, s.slot[1]), 0);
+	ck_assert(xm_holds_count(s.map, last, s.slot[1]));
+	ck_assert(!xm_holds_count(s.map, last, s.slot[0]));
+	scene_free(&s);
+}
+END_TEST
+
+/* What a stranger writes into its ring keeps nothing from an owner that has not let it in. */
+START_TEST(a_strangers_ring_keeps_nothing)
+{
+	struct scene s = scene_make();
+	u32 reader = join_as(s.world, CAROL, XMEM_ROLE_READER);
+
+	world_subscribe(s.world, reader, s.carol, 0);
+	xm_store(xm_hold(s.map, s.carol, s.slot[1]), 1);
+	forward(&s, s.carol, s.token[1]);
+	put_own(&s);
+	ck_assert(world_scan(s.world, s.bob, s.slot[1], false, 0));
+	/* Likewise when the host is the owner. */
+	s.token[1] = world_publish(s.world, s.bob, s.slot[1]);
+	forward(&s, s.carol, s.token[1]);
+	world_end(s.world, s.bob);
+	ck_assert_uint_eq(world_count(s.world, XMEM_OWNER_HOST), 0);
+	scene_free(&s);
+}
+END_TEST
+
+START_TEST(history_that_one_may_not_hold_has_gone)
+{
+	struct scene s = scene_make();
+	u32 reader = join_as(s.world, CAROL, XMEM_ROLE_READER);
+	struct xm_follow follow;
+	struct xm_followed_words words;
+	struct xm_publication what;
+	struct xm_pending pending = { XM_NOTHING, 0 };
+	struct xm_past past;
+
+	ck_assert_int_eq(xm_get(s.map, s.alice, s.token[1]), 0);
+	forward(&s, s.alice, s.token[1]);
+	follow = world_subscribe(s.world, reader, s.alice, 0);
+	words = xm_followed_words(s.map, reader, s.alice);
+	past = xm_past_begin(s.map, reader, &follow, 1);
+	ck_assert_uint_ne(past.end, 0);
+	ck_assert_int_eq(xm_past_hold(s.map, reader, &words, &follow, &past, &what, &pending),
+			 -EBUSY);
+	ck_assert_uint_eq(xm_load(xm_hold(s.map, reader, s.slot[1])) & XM_HOLD_COUNT, 0);
+	scene_free(&s);
+}
+END_TEST
+
+/* ---- granting ---- */
+
+START_TEST(grants)
+{
+	struct scene s = scene_make();
+	u32 reader = join_as(s.world, CAROL, XMEM_ROLE_READER), more[XMEM_GROUP_SLOTS];
+	struct xmem_grant_request bad[] = {
+		{ .client = 8, .incarnation = 1 },
+		{ .client = reader },
+		{ .client = reader, .incarnation = incarnation(&s, reader), .slot = 1 },
+		{ .client = reader, .incarnation = incarnation(&s, reader), .reserved1 = 1 },
+		{ .flags = XMEM_GRANT_FORWARDED, .slot = 256 },
+		{ .flags = XMEM_GRANT_FORWARDED, .slot = s.slot[1], .client = 1 },
+		{ .flags = XMEM_GRANT_FORWARDED, .slot = s.slot[1], .incarnation = 1 },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++)
+		ck_assert_int_eq(xm_host_grant(&s.world->host, s.bob, &bad[i]), -EINVAL);
+	ck_assert_int_eq(grant(&s, s.bob, reader, incarnation(&s, reader) + 1), -ESTALE);
+	ck_assert_int_eq(grant(&s, s.bob, 7, 1), -ESTALE);
+	ck_assert_int_eq(grant(&s, reader, s.bob, incarnation(&s, s.bob)), -EPERM);
+	ck_assert_int_eq(stage(&s, reader, s.slot[1]), -EPERM);
+	put_own(&s);
+	ck_assert(!counts(&s, reader, s.slot[1]));
+	ck_assert_int_eq(grant(&s, s.bob, reader, incarnation(&s, reader)), 0);
+	ck_assert_int_eq(grant(&s, s.bob, reader, incarnation(&s, reader)), 0);
+	ck_assert(counts(&s, reader, s.slot[1]) && !counts(&s, reader, s.slot[0]));
+	/* Also for what comes. */
+	world_attach(s.world, s.bob, XMEM_GROUP_SLOTS, more);
+	ck_assert(counts(&s, reader, more[XMEM_GROUP_SLOTS - 1]));
+	scene_free(&s);
+}
+END_TEST
+
+/* ---- ends ---- */
+
+START_TEST(limbo_is_kept_by_who_could_hold_it_alone)
+{
+	struct scene s = scene_make();
+	u32 reader = join_as(s.world, CAROL, XMEM_ROLE_READER), late, again;
+
+	world_subscribe(s.world, s.alice, s.bob, 0);
+	put_own(&s);
+	ck_assert_int_eq(xm_get(s.map, s.alice, s.token[1]), 0);
+	world_end(s.world, s.bob);
+	ck_assert_uint_eq(world_count(s.world, XMEM_OWNER_HOST), 1);
+	/* A restarted publisher is of the same user, a stranger is none. */
+	late = join_as(s.world, BOB, XMEM_ROLE_WRITER);
+	ck_assert_int_eq(xm_may_hold(s.map, late, s.token[1]), 0);
+	ck_assert_int_eq(xm_may_hold(s.map, reader, s.token[1]), -EACCES);
+	/* Who holds it forwards it. */
+	ck_assert_int_eq(stage(&s, s.alice, s.slot[1]), 0);
+	world_subscribe(s.world, reader, s.alice, 0);
+	ck_assert_int_eq(xm_may_hold(s.map, reader, s.token[1]), 0);
+	/* That is about what is left, and not about the one that comes. */
+	ck_assert(!xm_bit(xm_client_row(s.map, late)->holders, reader));
+	ck_assert_int_eq(xm_get(s.map, reader, s.token[1]), 0);
+	world_put(s.world, s.alice, s.slot[1]);
+	ck_assert_uint_eq(world_count(s.world, XMEM_OWNER_HOST), 1);
+	xm_store(xm_hold(s.map, s.carol, s.slot[1]), 7);
+	world_put(s.world, reader, s.slot[1]);
+	ck_assert_uint_eq(world_count(s.world, XMEM_OWNER_HOST), 0);
+	/* The group's next owner begins anew. */
+	world_reap(s.world);
+	world_attach(s.world, late, 1, &again);
+	ck_assert_uint_eq(again / XMEM_GROUP_SLOTS, s.slot[1] / XMEM_GROUP_SLOTS);
+	ck_assert(!xm_holds_count(s.map, reader, again) && xm_holds_count(s.map, late, again));
+	ck_assert(xm_bit(xm_group_row(s.map, again / XMEM_GROUP_SLOTS)->stages, late));
+	ck_assert(!xm_bit(xm_group_row(s.map, again / XMEM_GROUP_SLOTS)->stages, s.alice));
+	ck_assert_int_eq(xm_may_hold(s.map, late, s.token[1]), -ESTALE);
+	scene_free(&s);
+}
+END_TEST
+
+START_TEST(an_ids_next_client_begins_anew)
+{
+	struct scene s = scene_make();
+	u32 reader = join_as(s.world, CAROL, XMEM_ROLE_READER), next;
+
+	world_subscribe(s.world, reader, s.bob, 0);
+	ck_assert_int_eq(grant(&s, s.alice, reader, incarnation(&s, reader)), 0);
+	ck_assert_int_eq(xm_get(s.map, s.alice, s.token[1]), 0);
+	ck_assert_int_eq(stage(&s, s.alice, s.slot[1]), 0);
+	world_end(s.world, reader);
+	next = join_as(s.world, CAROL, XMEM_ROLE_WRITER);
+	ck_assert_uint_eq(next, reader);
+	ck_assert(!xm_holds_count(s.map, next, s.slot[0]) &&
+		  !xm_holds_count(s.map, next, s.slot[1]));
+	world_end(s.world, s.alice);
+	next = join_as(s.world, CAROL, XMEM_ROLE_WRITER);
+	ck_assert_uint_eq(next, s.alice);
+	ck_assert(!xm_is_counted(s.map, next));
+	ck_assert(!xm_bit(xm_group_row(s.map, s.slot[1] / XMEM_GROUP_SLOTS)->stages, next));
+	scene_free(&s);
+}
+END_TEST
+
+/* ---- what else a hold is good for ---- */
+
+static int claim(const struct scene *s, u32 me, u32 op)
+{
+	struct xmem_claim_request request = {
+		.op = op, .slot = s->slot[1], .generation = xm_generation(s->token[1]),
+		.count = 1,
+	};
+	struct xm_pending pending;
+
+	return xm_host_claim(&s->world->host, me, &request, 1, false, &pending);
+}
+
+START_TEST(what_does_not_count_is_good_for_nothing)
+{
+	struct scene s = scene_make();
+	u64 *state = &xm_slot(s.map, s.slot[1])->state, live = xm_load(state);
+	struct xmem_wait_request wake = { .kind = XMEM_WAIT_SLOTS, .client = s.bob };
+	struct xmem_upgrade_request upgrade = {
+		.slot = s.slot[1], .generation = xm_generation(s.token[1]),
+	};
+	int err;
+
+	xm_slot_row(s.map, s.slot[1])->traits = XMEM_TRAIT_SHARED;
+	xm_store(xm_hold(s.map, s.carol, s.slot[1]), 1);
+	xm_store(state, xm_scanning(live));
+	ck_assert_int_eq(xm_host_resolve(&s.world->host, s.carol, s.slot[1], xm_scanning(live)),
+			 -EPERM);
+	xm_store(state, live);
+	put_own(&s);
+	ck_assert_int_eq(xm_host_upgrade(&s.world->host, s.carol, &upgrade), -EPERM);
+	ck_assert_int_eq(claim(&s, s.carol, XMEM_CLAIM_ADD), -EACCES);
+	ck_assert_int_eq(claim(&s, s.alice, XMEM_CLAIM_ADD), 0);
+	ck_assert_int_eq(claim(&s, s.carol, XMEM_CLAIM_TAKE), -EACCES);
+	ck_assert_int_eq(claim(&s, s.alice, XMEM_CLAIM_TAKE), 0);
+	ck_assert_ptr_null(xm_host_waiters(&s.world->host, s.carol, &wake, XM_WAKE, &err));
+	ck_assert_int_eq(err, -EPERM);
+	ck_assert_int_eq(grant(&s, s.bob, s.carol, incarnation(&s, s.carol)), 0);
+	ck_assert_ptr_nonnull(xm_host_waiters(&s.world->host, s.carol, &wake, XM_WAKE, &err));
+	ck_assert_int_eq(xm_host_upgrade(&s.world->host, s.carol, &upgrade), 0);
+	scene_free(&s);
+}
+END_TEST
+
+/* In a pool of one user nobody has to say that it forwards something. */
+START_TEST(one_user_stages_by_itself)
+{
+	struct scene s = { .world = world_make(128, 4, 4) };
+	u32 writer, slot;
+
+	s.map = &s.world->host.map;
+	s.world->host.one_user = true;
+	writer = world_join(s.world, XMEM_ROLE_WRITER, 0);
+	world_attach(s.world, writer, 1, &slot);
+	ck_assert(xm_bit(xm_group_row(s.map, slot / XMEM_GROUP_SLOTS)->stages, 3));
+	world_end(s.world, writer);
+	world_reap(s.world);
+	world_is_clean(s.world);
+	scene_free(&s);
+}
+END_TEST
+
+void holders_tests(Suite *suite)
+{
+	TCase *tcase = tcase_create("holders");
+
+	tcase_add_test(tcase, users_hold_their_own_and_the_pools_owner_all);
+	tcase_add_test(tcase, who_may_not_hold_it_is_told_so);
+	tcase_add_test(tcase, a_subscribers_holds_count_before_its_cursor_is_there);
+	tcase_add_test(tcase, who_has_unsubscribed_may_hold_what_it_had);
+	tcase_add_test(tcase, what_is_forwarded_its_receivers_may_hold);
+	tcase_add_test(tcase, stages_let_in_their_own_subscribers);
+	tcase_add_test(tcase, a_strangers_ring_keeps_nothing);
+	tcase_add_test(tcase, history_that_one_may_not_hold_has_gone);
+	tcase_add_test(tcase, grants);
+	tcase_add_test(tcase, limbo_is_kept_by_who_could_hold_it_alone);
+	tcase_add_test(tcase, an_ids_next_client_begins_anew);
+	tcase_add_test(tcase, what_does_not_count_is_good_for_nothing);
+	tcase_add_test(tcase, one_user_stages_by_itself);
+	suite_add_tcase(suite, tcase);
+}
