@@ -97,7 +97,9 @@ static u32 some_mode(struct actor *a)
 
 static void fill_join(struct actor *a, union xm_request *r)
 {
-	r->join = raw_joining(a->pools[one_in(a, 2)],
+	bool second = one_in(a, 2);
+
+	r->join = raw_joining(a->pools[second],
 			      one_in(a, 2) ? XMEM_ROLE_READER : XMEM_ROLE_WRITER);
 	if (r->join.role == XMEM_ROLE_WRITER && one_in(a, 2))
 		r->join.wait_bound_ns = 1000;
@@ -109,6 +111,10 @@ static void fill_join(struct actor *a, union xm_request *r)
 		r->join.name[0] = 0;
 	} else if (one_in(a, 4)) {
 		r->join.flags = 1U << chance(a) % 6;
+	}
+	if (second && a->owner && r->join.name[0] && one_in(a, 2)) {
+		r->join.flags |= XMEM_JOIN_OWNER;
+		r->join.owner_uid = a->owner;
 	}
 	if (!(r->join.flags & XMEM_JOIN_FD) && one_in(a, 4))
 		r->join.mode = some_mode(a);

@@ -17,6 +17,7 @@
 struct actor {
 	u64 random;			/* not 0; chance() goes on from here */
 	const char *pools[2];		/* names that it joins by */
+	u32 owner;			/* another user, who has a pool of the second name; or 0 */
 	struct raw client[CLIENTS];
 	struct raw *me;			/* of these: who asks now; it has mapped its pool */
 	int memfd, shared, pool_fd;

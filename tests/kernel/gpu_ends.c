@@ -195,7 +195,7 @@ static const char *live_as_opener(void *unused)
 
 static const char *opener_is_killed(void)
 {
-	struct xmem_attach_request request;
+	struct xmem_attach_request request, behind;
 	struct kid kid;
 	const char *wrong = begin(XMEM_ROLE_WRITER);
 	u64 closed;
@@ -206,7 +206,10 @@ static const char *opener_is_killed(void)
 	wrong = kid_start(&kid, live_as_opener, NULL);
 	if (wrong)
 		return wrong;
-	WANT(!gpu_detach(&me, request.slot[0]) && gpu_set("gate", "1"));
+	/* A pool drops its files in order: with the second one the host has dropped the first. */
+	WANT(!gpu_attach(&me, XMEM_ATTACH_READERS, &behind));
+	WANT(!gpu_detach(&me, request.slot[0]) && !gpu_detach(&me, behind.slot[0]));
+	WANT(EVENTUALLY(gpu_number("files") == 1) && gpu_set("gate", "1"));
 	kid_kill(&kid);
 	WANT(EVENTUALLY(gpu_number("releasing") == 1));
 	WANT(EVENTUALLY(state_of(told->client) == XMEM_CLIENT_ZOMBIE));
@@ -214,7 +217,7 @@ static const char *opener_is_killed(void)
 	WANT(gpu_query(&me, request.payload) == -EBUSY);
 	WANT(gpu_set("gate", "0"));
 	WANT(EVENTUALLY(gpu_query(&me, request.payload) == -ENOENT));
-	WANT(me.map.pool->payloads_closed == closed + 1);
+	WANT(me.map.pool->payloads_closed == closed + 2);
 	WANT(EVENTUALLY(state_of(told->client) == XMEM_CLIENT_NONE));
 	kid_reap(&kid);		/* only now: nothing has waited for it */
 	end();

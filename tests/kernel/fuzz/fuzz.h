@@ -19,6 +19,10 @@
 
 #include "../fields.h"
 
+/* The user whose clients nobody here may end, and its pool, which all may join. */
+#define FUZZ_BYSTANDER	65533
+#define FUZZ_KEPT	"fuzz-kept"
+
 struct fuzz_executor;
 struct fuzz_memory;
 struct fuzz_worker;

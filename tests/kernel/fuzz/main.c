@@ -14,14 +14,16 @@
  * journal of each executor, which is on the disk before a program begins.
  *
  * An executor is killed at times, at no particular moment, and another follows. Meanwhile a
- * bystander in a pool that all join keeps what it holds. It is judged that no executor ends by
- * itself or stands still, that pools, files and memory are given back, and that the kernel has
- * not complained; of its log the VM judges.
+ * bystander of another user, in a pool that all join, keeps what it holds. It is judged that no
+ * executor ends by itself or stands still, that pools, files and memory are given back, and that
+ * the kernel has not complained; of its log the VM judges.
  */
 #include <getopt.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -31,7 +33,6 @@
 
 #define EXECUTORS	4
 #define STANDS_STILL	120		/* seconds in which no executor has done an op */
-#define KEPT		"fuzz-kept"	/* see executor_prepare */
 #define LEFT_KIB	(24 << 10)	/* kernel memory that may be more after than before */
 #define QUARANTINE_KIB	(96 << 10)	/* and where KASAN keeps what was freed */
 
@@ -254,6 +255,21 @@ static const char *fuzz(struct run *r, struct actor *a, struct pair *bystander)
 	return trouble;
 }
 
+/* ---- the bystander ---- */
+
+/* A pool's owner is whose fsuid made it. It needs a device that is everybody's. */
+static const char *hand_over_as_bystander(struct pair *bystander)
+{
+	const char *trouble;
+
+	if (chmod("/dev/xmem", 0666))
+		return "chmod of the device";
+	setfsuid(FUZZ_BYSTANDER);
+	trouble = pair_hand_over(bystander, FUZZ_KEPT);
+	setfsuid(0);
+	return trouble;
+}
+
 /* ---- what is left ---- */
 
 static long number_in(const char *path, const char *name)
@@ -354,7 +370,7 @@ static void fuzz_for(unsigned int seconds)
 
 	/* A tenth, to have what the kernel keeps: then as much must be enough. */
 	shared->deadline_ns = shared->latest_ns = start + seconds * 100000000ULL;
-	trouble = pair_hand_over(&bystander, KEPT);
+	trouble = hand_over_as_bystander(&bystander);
 	if (!trouble)
 		trouble = fuzz(&warm, &a, &bystander);
 	before = kernel_kib();
@@ -402,6 +418,8 @@ static void replay_file(const char *path, unsigned int number, unsigned int time
 
 static void replay(char **files, unsigned int count, unsigned int times)
 {
+	struct pair bystander;
+	const char *trouble = hand_over_as_bystander(&bystander);
 	int status, bad = 0;
 	unsigned int i;
 
@@ -415,6 +433,10 @@ static void replay(char **files, unsigned int count, unsigned int times)
 		fail("replay", "a process ended with status 0x%x", bad);
 	else
 		pass("replay", "well");
+	if (!trouble)
+		trouble = pair_look(&bystander);
+	judge("bystander", trouble ? trouble : pair_let_go(&bystander));
+	pair_end(&bystander);
 	judge("pools have gone", judge_pools());
 }
 
@@ -510,7 +532,8 @@ static int usage(void)
 int main(int argc, char **argv)
 {
 	unsigned int seconds = 60, times = 0;
-	const char *corpus = NULL;
+	const char *corpus = NULL, *trouble;
+	struct pair bystander;
 	bool smallest = false;
 	int option;
 
@@ -557,8 +580,9 @@ int main(int argc, char **argv)
 	}
 	shared->seed = choose_seed();
 	if (smallest) {
-		if (executor_prepare(&executor, shared, 0, NULL))
-			fail("minimise", "%s", strerror(errno));
+		trouble = hand_over_as_bystander(&bystander);
+		if (trouble || executor_prepare(&executor, shared, 0, NULL))
+			fail("minimise", "%s", trouble ? trouble : strerror(errno));
 		else
 			minimise();
 		return summary();

@@ -5,6 +5,7 @@
  * all is undone, so that the next one depends on nothing but itself, and on what the other
  * executors do to the pools that all have.
  */
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -378,17 +379,36 @@ static int prepare_workers(struct fuzz_executor *e, const struct actor *a)
 	return 0;
 }
 
+/*
+ * Drop what would let an executor evict the clients of other users, and drain their pools. All
+ * its threads are made afterwards, and root that comes back in one of them has it no more.
+ */
+static int administer_nothing(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2];
+
+	if (syscall(SYS_capget, &header, data))
+		return -errno;
+	data[0].effective &= ~(1U << CAP_SYS_ADMIN);
+	data[0].permitted &= ~(1U << CAP_SYS_ADMIN);
+	return syscall(SYS_capset, &header, data) ? -errno : 0;
+}
+
 int executor_prepare(struct fuzz_executor *e, struct fuzz_shared *s, unsigned int number,
 		     const char *folder)
 {
 	struct actor a = { .pool_fd = -1, .polled = { -1, -1, -1, -1 } };
-	int err;
+	int err = administer_nothing();
 
+	if (err)
+		return err;
 	*e = (struct fuzz_executor){ .shared = s, .socket = { -1, -1 } };
 	snprintf(e->names[0], sizeof(e->names[0]), "fuzz-%u", number);
-	snprintf(e->names[1], sizeof(e->names[1]), "fuzz-kept");
+	snprintf(e->names[1], sizeof(e->names[1]), FUZZ_KEPT);
 	a.pools[0] = e->names[0];
 	a.pools[1] = e->names[1];
+	a.owner = FUZZ_BYSTANDER;
 	a.random = (s->seed + number + 1) * 0x9e3779b97f4a7c15ULL | 1;
 	a.memfd = raw_memfd(PAYLOAD_PAGES, 0);
 	a.shared = raw_shared_memfd(PAYLOAD_PAGES);
