@@ -294,13 +294,20 @@ int xk_wait_begin(struct xk_call *call)
 
 /* ---- time ---- */
 
-/* Waits a millisecond. -EINTR: the caller is killed. */
+/*
+ * Waits a millisecond, also if something wakes the caller before: whoever gives away a mutex for
+ * which it has waited may do so late. -EINTR: it is killed.
+ */
 int xk_pause(void)
 {
-	ktime_t pause = ms_to_ktime(1);
+	ktime_t until = ktime_add_ms(ktime_get(), 1);
 
-	set_current_state(TASK_KILLABLE);
-	return schedule_hrtimeout(&pause, HRTIMER_MODE_REL) ? -EINTR : 0;
+	do {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		set_current_state(TASK_KILLABLE);
+	} while (schedule_hrtimeout(&until, HRTIMER_MODE_ABS));
+	return 0;
 }
 
 /* A clock for each slot: see xm_is_young in core/slot.c. */

@@ -441,6 +441,54 @@ TEST(P2_killed_with_its_ring_in_flight_it_holds_nothing_else)
 	xmem_pool_close(writer);
 }
 
+static void get_and_hold(void *argument)
+{
+	struct victim *victim = argument;
+	struct xmem_pool *pool = open_reader(victim->name);
+
+	CHECK(xmem_get(pool, victim->token[0]));
+	tell_parent(xmem_pool_client(pool));
+	hear_parent();
+}
+
+static bool finds_a_buffer(struct xmem_pool *writer)
+{
+	struct xmem_buffer *b = xmem_acquire(writer, BYTES, 0);
+
+	xmem_release(b);
+	return b;
+}
+
+/*
+ * The owner, who has looked at the area of the client before, looks at the next one's where that
+ * is now. An id is free a moment after its client has gone, so a few may get another one.
+ */
+TEST(P2_whoever_gets_the_id_of_the_dead_holds_as_they_did)
+{
+	struct victim victim = { .name = new_name() };
+	struct xmem_pool *writer = open_writer(victim.name, 1, BYTES);
+	struct xmem_buffer *kept;
+	struct child *child;
+	uint64_t first = 0, id;
+	bool again = false;
+	int i;
+
+	for (i = 0; i < 100 && !again; i++) {
+		victim.token[0] = publish_kept(writer, i, &kept);
+		child = spawn(get_and_hold, &victim);
+		id = hear(child);
+		xmem_release(kept);
+		CHECK(!finds_a_buffer(writer));
+		kill_child(child);
+		EVENTUALLY(finds_a_buffer(writer));
+		again = i && id == first;
+		if (!i)
+			first = id;
+	}
+	CHECK(again);
+	xmem_pool_close(writer);
+}
+
 TEST(P2_closing_the_pool_with_buffers_out_keeps_them)
 {
 	const char *name = new_name();
