@@ -105,6 +105,13 @@ void xm_holders_give(struct xm_host *host, u32 group, u32 owner)
 	xm_set_bit(row->stages, owner, true);	/* who follows it is in already */
 }
 
+/* Mostly it is not there, and then the line stays with those who read it. */
+static void xm_drop_bit(u64 *words, u32 bit)
+{
+	if (xm_bit(words, bit))
+		xm_set_bit(words, bit, false);
+}
+
 void xm_holders_leave(const struct xm_host *host, u32 client)
 {
 	const struct xm_map *map = &host->map;
@@ -112,11 +119,11 @@ void xm_holders_leave(const struct xm_host *host, u32 client)
 
 	xm_set_bit(map->pool->counted, client, false);
 	for (c = 0; c < map->clients; c++)
-		xm_set_bit(xm_client_row(map, c)->holders, client, false);
+		xm_drop_bit(xm_client_row(map, c)->holders, client);
 	for (g = 0; g < map->groups; g++) {
-		xm_set_bit(xm_group_row(map, g)->holders, client, false);
+		xm_drop_bit(xm_group_row(map, g)->holders, client);
 		if (!host->one_user)
-			xm_set_bit(xm_group_row(map, g)->stages, client, false);
+			xm_drop_bit(xm_group_row(map, g)->stages, client);
 	}
 }
 

@@ -190,6 +190,18 @@ START_TEST(a_subscribers_holds_count_before_its_cursor_is_there)
 }
 END_TEST
 
+START_TEST(who_followed_an_owner_without_slots_may_hold_its_first)
+{
+	struct scene s = scene_make();
+	u32 slot;
+
+	world_subscribe(s.world, s.bob, s.carol, 0);
+	world_attach(s.world, s.carol, 1, &slot);
+	ck_assert(counts(&s, s.bob, slot));
+	scene_free(&s);
+}
+END_TEST
+
 START_TEST(who_has_unsubscribed_may_hold_what_it_had)
 {
 	struct scene s = scene_make();
@@ -475,6 +487,7 @@ void holders_tests(Suite *suite)
 	tcase_add_test(tcase, users_hold_their_own_and_the_pools_owner_all);
 	tcase_add_test(tcase, who_may_not_hold_it_is_told_so);
 	tcase_add_test(tcase, a_subscribers_holds_count_before_its_cursor_is_there);
+	tcase_add_test(tcase, who_followed_an_owner_without_slots_may_hold_its_first);
 	tcase_add_test(tcase, who_has_unsubscribed_may_hold_what_it_had);
 	tcase_add_test(tcase, what_is_forwarded_its_receivers_may_hold);
 	tcase_add_test(tcase, stages_let_in_their_own_subscribers);
