@@ -274,26 +274,10 @@ static struct xk_client *xk_swapped(struct xk_pool *pool, u32 id)
 	return client && client->old ? client : NULL;
 }
 
-static void xk_unmap_swapped(struct xk_pool *pool, struct xk_client *client)
-{
-	u32 first = XMEM_MAX_GROUPS, last = 0;
-	struct xk_pages *old;
-
-	for (old = client->old; old; old = old->next) {
-		if (old->group == XMEM_MAX_GROUPS)
-			continue;
-		first = min(first, old->group);
-		last = max(last, old->group);
-	}
-	xk_unmap_area(pool, client->id);
-	if (first <= last)
-		xk_unmap_groups(pool, first, last);
-	xk_unmap_ended(client);
-}
-
 /* The second and third step, for all clients at once, without any lock. */
 static void xk_unmap_all_swapped(struct xk_pool *pool)
 {
+	struct xk_places places = { .groups_end = 0 };
 	struct xk_client *client;
 	struct xk_pages *old;
 	bool alive = false;
@@ -301,16 +285,20 @@ static void xk_unmap_all_swapped(struct xk_pool *pool)
 
 	for (c = 0; c < pool->host.map.clients; c++) {
 		client = xk_swapped(pool, c);
-		for (old = client ? client->old : NULL; old; old = old->next)
+		for (old = client ? client->old : NULL; old; old = old->next) {
+			xk_places_add(&places, old->group == XMEM_MAX_GROUPS ? old->group + c :
+				      old->group);
 			xk_pages_drain(old);
+		}
 		alive |= client && !xk_client_is_gone(client);
 	}
 	if (alive)
 		xk_pool_drain(pool);
+	xk_unmap_places(pool, &places);
 	for (c = 0; c < pool->host.map.clients; c++) {
 		client = xk_swapped(pool, c);
 		if (client)
-			xk_unmap_swapped(pool, client);
+			xk_unmap_ended(client);
 	}
 }
 

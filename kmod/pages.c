@@ -375,7 +375,10 @@ struct xk_chunk *xk_chunk_take(struct xk_pool *pool, struct xk_chunk **place)
 /* Copy the contents into the spare pages and return the host's view of the copy. */
 void *xk_chunk_copy(struct xk_chunk *chunk)
 {
-	memcpy(chunk->spare->view, chunk->now->view, (size_t)chunk->now->count << PAGE_SHIFT);
+	u32 i;
+
+	for (i = 0; i < chunk->now->count; i++)
+		copy_page(chunk->spare->view + i * PAGE_SIZE, chunk->now->view + i * PAGE_SIZE);
 	return chunk->spare->view;
 }
 

@@ -154,6 +154,12 @@ struct xk_chunk {
 	u32 place;			/* the group, or XMEM_MAX_GROUPS + the client's id */
 };
 
+/* Places where something is unmapped for all clients, at once: unmap.c. */
+struct xk_places {
+	DECLARE_BITMAP(areas, XMEM_MAX_CLIENTS);
+	u32 groups_begin, groups_end;	/* none, if the end is 0 */
+};
+
 /*
  * Those who poll the descriptors of one client: its file, and those that POLL_FD has given. It
  * lives as long as the client's struct, and so outlives them all; longer only while it is to be
@@ -574,8 +580,9 @@ int __must_check xk_client_lock(struct xk_client *client);
 int __must_check xk_client_lock_mapped(struct xk_client *client);
 
 /* unmap.c */
-void xk_unmap_area(struct xk_pool *pool, u32 client);
-void xk_unmap_groups(struct xk_pool *pool, u32 first, u32 last);
+void xk_places_add(struct xk_places *places, u32 place);
+void xk_unmap_place(struct xk_pool *pool, u32 place);
+void xk_unmap_places(struct xk_pool *pool, const struct xk_places *places);
 void xk_unmap_ended(struct xk_client *client);
 void xk_unmap_evicted(struct xk_pool *pool);
 
