@@ -166,10 +166,12 @@ struct xk_places {
  * woken.
  */
 struct xk_pollers {
-	struct kref kref;		/* of the client, and of the work while it is queued */
+	struct kref kref;		/* of the client; of late_timer, then of the work */
 	wait_queue_head_t queue;
 	struct work_struct work;	/* wakes many: pollers.c */
-	__poll_t late;			/* queue.lock: for which events it is to do that */
+	struct hrtimer late_timer;	/* queues that work */
+	__poll_t late;			/* written under queue.lock: for which events; 0: it is not
+					 * to come */
 	struct wait_queue_entry mark;	/* queue.lock: those behind it have yet to be woken */
 	struct hrtimer timer;		/* armed under look_lock: see xm_search_end */
 	bool joint;			/* the client follows rings as one, or did so */
