@@ -22,7 +22,7 @@
  *   files.c dmabuf.c drivers.c cuda.c kinds.c    the kinds of payload, a file for each; drivers.c:
  *                                                whose devices' files may be payloads
  *   opened.c sysfs.c fdinfo.c                    who gets payloads; what is shown
- *   reap.c claims.c leave.c                      the end of claims, a client and a pool
+ *   reap.c claims.c moved.c leave.c              the end of claims, a client and a pool
  *   evict.c                                      the end of clients and pools, by others
  *   pool_fd.c join.c attach.c subscribe.c        what a process asks for
  *   slot.c query.c inplace.c
@@ -684,6 +684,10 @@ void xk_claims_prepare(struct xk_pool *pool);
 void xk_claims_left(struct xk_pool *pool);
 void xk_claims_stop(struct xk_pool *pool);
 int xk_claim_begin(struct xk_call *call);
+
+/* moved.c */
+void xk_move_pages(struct xk_pool *pool, struct xk_client *client, u32 *done);
+void xk_leave_pages(struct xk_pool *pool);
 
 /* leave.c */
 void xk_leave_prepare(struct xk_pool *pool);
