@@ -484,7 +484,7 @@ int xk_pages_init(void);
 void xk_pages_exit(void);
 int xk_look_prepare(struct xk_pool *pool);
 void xk_look_free(struct xk_pool *pool);
-void xk_pages_settle(void);
+int __must_check xk_pages_settle(void);
 int __must_check xk_look_begin(void);
 void xk_look_end(int looker);
 void xk_show_area(struct xk_pool *pool, u32 client, void *view);
