@@ -134,7 +134,7 @@ static int xk_attach_unlocked(struct xk_client *client, struct xk_payload *new,
 		if (err != -EAGAIN)
 			break;
 		if (growth.group >= 0) {
-			xk_unmap_groups(pool, growth.group, growth.group);
+			xk_unmap_place(pool, growth.group);
 			growth.group = -1;
 			continue;
 		}

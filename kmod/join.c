@@ -142,7 +142,7 @@ static int xk_client_enter(struct xk_call *call, struct xk_client *client, struc
 
 	if (err)
 		return err;
-	xk_unmap_area(pool, client->id);
+	xk_unmap_place(pool, XMEM_MAX_GROUPS + client->id);
 	/* Nothing stops it any more, not even a signal: all it needs has been made and checked. */
 	mutex_lock(&pool->lock);
 	xk_show_area(pool, client->id, area->now->view);

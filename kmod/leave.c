@@ -12,7 +12,8 @@
  *
  * The second follows in one work item per pool: what the client owned, claimed, wrote in place and
  * had open, and its id. It works in batches, between which others have the pool's lock; one run
- * serves all who have ended by then. Nothing here allocates memory or waits for user space.
+ * serves all who have ended by then. Nothing here allocates memory or waits for user space. What
+ * becomes of its pages is in moved.c.
  *
  * Others may end a client, too (evict.c). It may be running, or stopped, and has all its mappings.
  * So end_work first takes these away, and what is written below about copies holds for it as well:
@@ -25,7 +26,6 @@
  * (exited.c). That may be another run of the work; it is asked for by whoever the kernel notifies
  * of the exit.
  */
-#include <linux/bitmap.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 
@@ -230,131 +230,7 @@ void xk_client_closed(struct xk_client *client)
 		xk_end_wait(client->pool);
 }
 
-/* ---- the pages of an ended client ---- */
-
-/* Old pages, of the area or of a group, stay with the client until nobody has them mapped. */
-static void xk_keep_old(struct xk_client *client, struct xk_pages *old, u32 group)
-{
-	old->group = group;
-	old->next = client->old;
-	client->old = old;
-}
-
-/*
- * The host goes on with copies of its groups, which nobody else can change, and everybody else
- * finds them; pages.c says in which steps. This is the first. Others get the lock in between, for
- * there may be many groups: to them the owner is still alive, and stopped.
- */
-static void xk_move_groups(struct xk_pool *pool, struct xk_client *client, u32 *done)
-{
-	struct xm_map *map = &pool->host.map;
-	u32 g;
-
-	for (g = 0; g < map->groups; g++) {
-		if (!pool->group[g] || pool->group[g]->writer != client)
-			continue;
-		xk_show_group(pool, g, xk_chunk_copy(pool->group[g]));
-		__set_bit(g, pool->moving);
-		xk_keep_old(client, xk_chunk_swap(pool, pool->group[g]), g);
-		xk_let_others(pool, done, XK_BATCH / 64);
-	}
-}
-
-static void xk_move_area(struct xk_pool *pool, struct xk_client *client)
-{
-	xk_show_area(pool, client->id, xk_chunk_copy(pool->area[client->id]));
-	xk_keep_old(client, xk_chunk_swap(pool, pool->area[client->id]), XMEM_MAX_GROUPS);
-}
-
-/* A client whose old pages others may still have mapped. Only end_work looks for it. */
-static struct xk_client *xk_swapped(struct xk_pool *pool, u32 id)
-{
-	struct xk_client *client = READ_ONCE(pool->client[id]);
-
-	return client && client->old ? client : NULL;
-}
-
-static void xk_unmap_swapped(struct xk_pool *pool, struct xk_client *client)
-{
-	u32 first = XMEM_MAX_GROUPS, last = 0;
-	struct xk_pages *old;
-
-	for (old = client->old; old; old = old->next) {
-		if (old->group == XMEM_MAX_GROUPS)
-			continue;
-		first = min(first, old->group);
-		last = max(last, old->group);
-	}
-	xk_unmap_area(pool, client->id);
-	if (first <= last)
-		xk_unmap_groups(pool, first, last);
-	xk_unmap_ended(client);
-}
-
-/* The second and third step, for all clients at once, without any lock. */
-static void xk_unmap_all_swapped(struct xk_pool *pool)
-{
-	struct xk_client *client;
-	struct xk_pages *old;
-	bool alive = false;
-	u32 c;
-
-	for (c = 0; c < pool->host.map.clients; c++) {
-		client = xk_swapped(pool, c);
-		for (old = client ? client->old : NULL; old; old = old->next)
-			xk_pages_drain(old);
-		alive |= client && !xk_client_is_gone(client);
-	}
-	if (alive)
-		xk_pool_drain(pool);
-	for (c = 0; c < pool->host.map.clients; c++) {
-		client = xk_swapped(pool, c);
-		if (client)
-			xk_unmap_swapped(pool, client);
-	}
-}
-
-/*
- * Nobody reaches these old pages of a group by the pool any more, but GPUs may have pinned them
- * as long as they like, and a stream may wait for a ready word there. The client's own GPU may
- * still write it. When that is over the words end there, too (xk_late_free).
- */
-static void xk_end_old(struct xk_pool *pool, struct xk_client *client, struct xk_pages *old,
-		       struct xk_pages **free)
-{
-	struct xk_pages **list = free;
-
-	if (old->group != XMEM_MAX_GROUPS && pool->host.late_owner[old->group])
-		list = &client->late;
-	else if (old->group != XMEM_MAX_GROUPS && xm_ready_used(&pool->host.map, old->group))
-		xm_ready_end(&pool->host.map, old->view);
-	old->next = *list;
-	*list = old;
-}
-
-static void xk_end_all_old(struct xk_pool *pool)
-{
-	struct xk_pages *old, *free = NULL;
-	struct xk_client *client;
-	u32 c, done = 0;
-
-	mutex_lock(&pool->lock);
-	for (c = 0; c < pool->host.map.clients; c++) {
-		client = xk_swapped(pool, c);
-		while (client && (old = client->old)) {
-			client->old = old->next;
-			xk_end_old(pool, client, old, &free);
-			xk_let_others(pool, &done, XK_BATCH / 64);
-		}
-	}
-	bitmap_zero(pool->moving, XMEM_MAX_GROUPS);
-	mutex_unlock(&pool->lock);
-	while ((old = free)) {
-		free = old->next;
-		xk_pages_retire(pool, old);
-		cond_resched();
-	}
-}
+/* ---- one client, in the work ---- */
 
 /*
  * What a client has at its end, besides the holds of which it has let go. It is counted only for
@@ -384,8 +260,7 @@ static void xk_end_client(struct xk_pool *pool, struct xk_client *client, u32 *d
 {
 	struct xk_had had;
 
-	xk_move_groups(pool, client, done);
-	xk_move_area(pool, client);
+	xk_move_pages(pool, client, done);
 	had = xk_count_had(pool, client->id);	/* in the copy, which does not change any more */
 	xk_end_concerns(pool, client->id);
 	xm_host_end(&pool->host, client->id, xk_opened_any(pool, client->id));
@@ -460,8 +335,7 @@ static bool xk_end_and_unmap(struct xk_pool *pool)
 	mutex_unlock(&pool->lock);
 	if (!any)
 		return false;
-	xk_unmap_all_swapped(pool);
-	xk_end_all_old(pool);
+	xk_leave_pages(pool);
 	return true;
 }
 

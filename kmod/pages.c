@@ -44,6 +44,9 @@
  */
 DEFINE_STATIC_SRCU(xk_lookers);
 static LLIST_HEAD(xk_retired);			/* pages that somebody may still look at */
+static atomic64_t xk_retired_count;		/* how many there have ever been */
+static u64 xk_retired_freed;			/* so many of them have been freed */
+static DECLARE_WAIT_QUEUE_HEAD(xk_retired_queue);	/* who waits for that */
 static struct workqueue_struct *xk_retired_wq;
 
 /*
@@ -138,6 +141,7 @@ void xk_pages_free(struct xk_pool *pool, struct xk_pages *pages)
 
 static void xk_retired_work(struct work_struct *work)
 {
+	u64 count = atomic64_read_acquire(&xk_retired_count);	/* first: these are in the list */
 	struct llist_node *all = llist_del_all(&xk_retired);
 	struct xk_pages *pages, *next;
 
@@ -146,6 +150,8 @@ static void xk_retired_work(struct work_struct *work)
 		xk_pages_drop(pages);
 		cond_resched();
 	}
+	WRITE_ONCE(xk_retired_freed, count);
+	wake_up_all(&xk_retired_queue);
 }
 
 static DECLARE_WORK(xk_retired_item, xk_retired_work);
@@ -157,6 +163,7 @@ void xk_pages_retire(struct xk_pool *pool, struct xk_pages *pages)
 		return;
 	xk_uncharge_pool_pages(pool, pages->count);
 	llist_add(&pages->retired, &xk_retired);
+	atomic64_inc_return_release(&xk_retired_count);
 	queue_work(xk_retired_wq, &xk_retired_item);
 }
 
@@ -172,10 +179,16 @@ void xk_pages_exit(void)
 	destroy_workqueue(xk_retired_wq);
 }
 
-/* Waits for pages that are to be freed in a moment, and count until then. */
-void xk_pages_settle(void)
+/*
+ * Waits for pages that are to be freed in a moment, and count until then. -EINTR: the caller is
+ * killed; a looker that is throttled may make this long.
+ */
+int xk_pages_settle(void)
 {
-	flush_work(&xk_retired_item);
+	u64 count = atomic64_read(&xk_retired_count);
+
+	return wait_event_killable(xk_retired_queue, READ_ONCE(xk_retired_freed) >= count) ?
+	       -EINTR : 0;
 }
 
 /* These are no reason to refuse others. */
@@ -185,8 +198,8 @@ static int xk_pages_charge(struct xk_pool *pool, struct xk_payer *payer, u32 cou
 
 	if (err != -EDQUOT)
 		return err;
-	flush_work(&xk_retired_item);
-	return xk_charge_pages(pool, payer, count);
+	err = xk_pages_settle();
+	return err ?: xk_charge_pages(pool, payer, count);
 }
 
 static struct xk_pages *xk_pages_new(struct xk_pool *pool, struct xk_payer *payer, u32 count)
@@ -375,7 +388,10 @@ struct xk_chunk *xk_chunk_take(struct xk_pool *pool, struct xk_chunk **place)
 /* Copy the contents into the spare pages and return the host's view of the copy. */
 void *xk_chunk_copy(struct xk_chunk *chunk)
 {
-	memcpy(chunk->spare->view, chunk->now->view, (size_t)chunk->now->count << PAGE_SHIFT);
+	u32 i;
+
+	for (i = 0; i < chunk->now->count; i++)
+		copy_page(chunk->spare->view + i * PAGE_SIZE, chunk->now->view + i * PAGE_SIZE);
 	return chunk->spare->view;
 }
 

@@ -5,7 +5,9 @@
  *
  * A client puts as many epoll items into its queue as it likes, and whoever wakes it, a publisher
  * say, shall not pay for that. So who wakes looks at a few items only. If there are more, a work
- * item wakes all of them, a few at a time, and others get the queue's lock between.
+ * item wakes all of them, a few at a time, and others get the queue's lock between. To queue work
+ * costs as much as a wake-up. So the work comes half a millisecond later, and serves all wakes
+ * until then: the client has made the queue long itself, and only its own wait is longer by this.
  */
 #include <linux/init.h>
 #include <linux/slab.h>
@@ -14,6 +16,7 @@
 #include "xk.h"
 
 #define XK_WOKEN_AT_ONCE	8u
+#define XK_LATE_NS		500000u
 
 /* It has a rescuer, because who waits for a buffer must not wait for memory. */
 static struct workqueue_struct *xk_wake_wq;
@@ -81,8 +84,8 @@ static void xk_pollers_work(struct work_struct *work)
 	__poll_t events;
 
 	spin_lock_irq(lock);
-	events = pollers->late;
-	pollers->late = 0;
+	/* Who still saw events in it (xk_pollers_wake) had stored before what a look finds now. */
+	events = xchg(&pollers->late, 0);
 	/* Who comes stands before the mark, and has yet to look. */
 	list_add(&pollers->mark.entry, &pollers->queue.head);
 	while (xk_wake_next(pollers, events)) {
@@ -95,22 +98,40 @@ static void xk_pollers_work(struct work_struct *work)
 	xk_pollers_put(pollers);
 }
 
+/* It is time for the work, which gets the timer's reference. It may run, but is not queued. */
+static enum hrtimer_restart xk_late_timeout(struct hrtimer *timer)
+{
+	queue_work(xk_wake_wq, &container_of(timer, struct xk_pollers, late_timer)->work);
+	return HRTIMER_NORESTART;
+}
+
+/*
+ * Under the queue's lock, so whoever leaves the queue sees that the timer runs. Its reference is
+ * one of the client's: if that has gone already, nobody polls.
+ */
+static void xk_wake_later(struct xk_pollers *pollers, __poll_t events)
+{
+	if (!pollers->late) {
+		if (!kref_get_unless_zero(&pollers->kref))
+			return;
+		hrtimer_start(&pollers->late_timer, ktime_add_ns(ktime_get(), XK_LATE_NS),
+			      HRTIMER_MODE_ABS);
+	}
+	WRITE_ONCE(pollers->late, pollers->late | events);
+}
+
 /* Wakes all who poll for one of @events; many of them a little later. */
 void xk_pollers_wake(struct xk_pollers *pollers, __poll_t events)
 {
 	unsigned long flags;
-	bool all;
 
+	smp_mb();	/* what has changed before: pairs with the xchg of the work */
+	if ((READ_ONCE(pollers->late) & events) == events)
+		return;		/* the work has yet to begin, and wakes all of them */
 	spin_lock_irqsave(&pollers->queue.lock, flags);
-	all = xk_wake_few(pollers, events);
-	if (!all)
-		pollers->late |= events;
+	if (!xk_wake_few(pollers, events))
+		xk_wake_later(pollers, events);
 	spin_unlock_irqrestore(&pollers->queue.lock, flags);
-	/* If nobody has the client any more, nobody polls. */
-	if (all || !kref_get_unless_zero(&pollers->kref))
-		return;
-	if (!queue_work(xk_wake_wq, &pollers->work))
-		xk_pollers_put(pollers);	/* it is queued already, with a reference */
 }
 
 /* ---- making and freeing ---- */
@@ -135,6 +156,7 @@ struct xk_pollers *xk_pollers_new(void)
 	INIT_LIST_HEAD(&pollers->mark.entry);
 	INIT_WORK(&pollers->work, xk_pollers_work);
 	xk_timer_setup(&pollers->timer, xk_pollers_timeout);
+	xk_timer_setup(&pollers->late_timer, xk_late_timeout);
 	return pollers;
 }
 
@@ -151,9 +173,14 @@ void xk_pollers_put(struct xk_pollers *pollers)
 	kref_put(&pollers->kref, xk_pollers_release);
 }
 
-/* Their client is being freed, so nobody polls any more. The caller's reference goes. */
+/*
+ * Their client is being freed, so nobody polls any more. The caller's reference goes, and that of
+ * the timer if that has yet to queue the work, for which the module would not wait.
+ */
 void xk_pollers_free(struct xk_pollers *pollers)
 {
 	hrtimer_cancel(&pollers->timer);
+	if (hrtimer_cancel(&pollers->late_timer))
+		xk_pollers_put(pollers);
 	xk_pollers_put(pollers);
 }

@@ -137,10 +137,13 @@ static int xk_quota_refused(struct xk_payer *payer, struct xmem_quota_request *r
 int xk_quota_begin(struct xk_call *call)
 {
 	struct xmem_quota_request *request = &call->u.quota;
+	int err;
 
 	if (request->flags & XMEM_QUOTA_REFUSED)
 		return xk_quota_refused(call->payer, request);
-	xk_pages_settle();	/* so that all is told of what has ended */
+	err = xk_pages_settle();	/* so that all is told of what has ended */
+	if (err)
+		return err;
 	for (; request->quota < XK_QUOTAS; request->quota++)
 		if (xk_quota(call, request))
 			return 0;

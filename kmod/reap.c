@@ -97,21 +97,14 @@ static void xk_place_is_free(struct xk_pool *pool, u32 place)
 
 static void xk_unmap_leaving(struct xk_pool *pool)
 {
-	u32 first = XMEM_MAX_GROUPS, last = 0;
+	struct xk_places places = { .groups_end = 0 };
 	struct xk_chunk *chunk;
 
-	for (chunk = pool->leaving; chunk; chunk = chunk->next)
-		xk_pages_drain(chunk->now);
 	for (chunk = pool->leaving; chunk; chunk = chunk->next) {
-		if (chunk->place >= XMEM_MAX_GROUPS) {
-			xk_unmap_area(pool, chunk->place - XMEM_MAX_GROUPS);
-			continue;
-		}
-		first = min(first, chunk->place);
-		last = max(last, chunk->place);
+		xk_pages_drain(chunk->now);
+		xk_places_add(&places, chunk->place);
 	}
-	if (first <= last)
-		xk_unmap_groups(pool, first, last);
+	xk_unmap_places(pool, &places);
 }
 
 /* The rest of what xk_reap and xk_empty_pool began, without pool->lock. Only end_work calls it. */

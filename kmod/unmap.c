@@ -13,7 +13,47 @@
 
 #include "xk.h"
 
-static void xk_unmap(struct xk_pool *pool, u64 from, u64 bytes)
+/* A group, or an area: see xk_chunk.place. */
+void xk_places_add(struct xk_places *places, u32 place)
+{
+	if (place >= XMEM_MAX_GROUPS) {
+		__set_bit(place - XMEM_MAX_GROUPS, places->areas);
+		return;
+	}
+	if (!places->groups_end || place < places->groups_begin)
+		places->groups_begin = place;
+	places->groups_end = max(places->groups_end, place + 1);
+}
+
+/* Those groups between whose first and last there are others are unmapped with these. */
+static void xk_unmap_groups_of(struct xk_client *client, const struct xk_places *places)
+{
+	const struct xmem_pool_header *header = xk_header(client->pool);
+
+	if (places->groups_end)
+		unmap_mapping_range(client->inode->i_mapping, header->groups_offset +
+				    places->groups_begin * header->group_stride,
+				    (places->groups_end - places->groups_begin) *
+				    header->group_stride, 1);
+}
+
+/* Areas that stand side by side go together. */
+static void xk_unmap_areas_of(struct xk_client *client, const struct xk_places *places)
+{
+	const struct xmem_pool_header *header = xk_header(client->pool);
+	unsigned long c, end;
+
+	for_each_set_bit(c, places->areas, XMEM_MAX_CLIENTS) {
+		end = find_next_zero_bit(places->areas, XMEM_MAX_CLIENTS, c);
+		unmap_mapping_range(client->inode->i_mapping,
+				    header->areas_offset + c * header->area_stride,
+				    (end - c) * header->area_stride, 1);
+		c = end;
+	}
+}
+
+/* One look at each client, however many places there are: many clients may have ended at once. */
+void xk_unmap_places(struct xk_pool *pool, const struct xk_places *places)
 {
 	struct xk_client *client;
 	u32 c;
@@ -24,30 +64,20 @@ static void xk_unmap(struct xk_pool *pool, u64 from, u64 bytes)
 			continue;
 		if (!READ_ONCE(client->ended)) {
 			xk_page_drain(client->zero);
-			unmap_mapping_range(client->inode->i_mapping, from, bytes, 1);
+			xk_unmap_groups_of(client, places);
+			xk_unmap_areas_of(client, places);
 		}
 		xk_client_put(client);
 		cond_resched();
 	}
 }
 
-void xk_unmap_area(struct xk_pool *pool, u32 client)
+void xk_unmap_place(struct xk_pool *pool, u32 place)
 {
-	const struct xmem_pool_header *header = xk_header(pool);
+	struct xk_places one = { .groups_end = 0 };
 
-	xk_unmap(pool, header->areas_offset + client * header->area_stride, header->area_stride);
-}
-
-/*
- * One pass over all groups from @first to @last. Groups of others between them are unmapped too;
- * the next access faults them in again.
- */
-void xk_unmap_groups(struct xk_pool *pool, u32 first, u32 last)
-{
-	const struct xmem_pool_header *header = xk_header(pool);
-
-	xk_unmap(pool, header->groups_offset + first * header->group_stride,
-		 (last - first + 1) * header->group_stride);
+	xk_places_add(&one, place);
+	xk_unmap_places(pool, &one);
 }
 
 /*

@@ -22,7 +22,7 @@
  *   files.c dmabuf.c drivers.c cuda.c kinds.c    the kinds of payload, a file for each; drivers.c:
  *                                                whose devices' files may be payloads
  *   opened.c sysfs.c fdinfo.c                    who gets payloads; what is shown
- *   reap.c claims.c limbo.c leave.c              the end of claims, a client and a pool; who
+ *   reap.c claims.c limbo.c moved.c leave.c      the end of claims, a client and a pool; who
  *                                                holds too much of what they have left
  *   evict.c                                      the end of clients and pools, by others; grants
  *   pool_fd.c join.c attach.c subscribe.c        what a process asks for
@@ -156,16 +156,24 @@ struct xk_chunk {
 	u32 place;			/* the group, or XMEM_MAX_GROUPS + the client's id */
 };
 
+/* Places where something is unmapped for all clients, at once: unmap.c. */
+struct xk_places {
+	DECLARE_BITMAP(areas, XMEM_MAX_CLIENTS);
+	u32 groups_begin, groups_end;	/* none, if the end is 0 */
+};
+
 /*
  * Those who poll the descriptors of one client: its file, and those that POLL_FD has given. It
  * lives as long as the client's struct, and so outlives them all; longer only while it is to be
  * woken.
  */
 struct xk_pollers {
-	struct kref kref;		/* of the client, and of the work while it is queued */
+	struct kref kref;		/* of the client; of late_timer, then of the work */
 	wait_queue_head_t queue;
 	struct work_struct work;	/* wakes many: pollers.c */
-	__poll_t late;			/* queue.lock: for which events it is to do that */
+	struct hrtimer late_timer;	/* queues that work */
+	__poll_t late;			/* written under queue.lock: for which events; 0: it is not
+					 * to come */
 	struct wait_queue_entry mark;	/* queue.lock: those behind it have yet to be woken */
 	struct hrtimer timer;		/* armed under look_lock: see xm_search_end */
 	bool joint;			/* the client follows rings as one, or did so */
@@ -483,7 +491,7 @@ int xk_pages_init(void);
 void xk_pages_exit(void);
 int xk_look_prepare(struct xk_pool *pool);
 void xk_look_free(struct xk_pool *pool);
-void xk_pages_settle(void);
+int __must_check xk_pages_settle(void);
 int __must_check xk_look_begin(void);
 void xk_look_end(int looker);
 void xk_show_area(struct xk_pool *pool, u32 client, void *view);
@@ -582,8 +590,9 @@ int __must_check xk_client_lock(struct xk_client *client);
 int __must_check xk_client_lock_mapped(struct xk_client *client);
 
 /* unmap.c */
-void xk_unmap_area(struct xk_pool *pool, u32 client);
-void xk_unmap_groups(struct xk_pool *pool, u32 first, u32 last);
+void xk_places_add(struct xk_places *places, u32 place);
+void xk_unmap_place(struct xk_pool *pool, u32 place);
+void xk_unmap_places(struct xk_pool *pool, const struct xk_places *places);
 void xk_unmap_ended(struct xk_client *client);
 void xk_unmap_evicted(struct xk_pool *pool);
 
@@ -690,6 +699,10 @@ bool xk_limbo_is_much(struct xk_pool *pool);
 struct xk_client *xk_limbo_next(struct xk_pool *pool, u32 *at);
 void xk_limbo_tell(const struct xk_client *client);
 void xk_limbo_stop(struct xk_pool *pool);
+
+/* moved.c */
+void xk_move_pages(struct xk_pool *pool, struct xk_client *client, u32 *done);
+void xk_leave_pages(struct xk_pool *pool);
 
 /* leave.c */
 void xk_leave_prepare(struct xk_pool *pool);
