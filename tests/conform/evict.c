@@ -193,8 +193,14 @@ static void publish_until_it_is_over(void *argument)
 			err = err == -EAGAIN ? 0 : err;
 			continue;
 		}
-		fill(buffer, ++stamp);
-		err = xmem_publish(buffer, NULL, NULL);
+		/* Its contents may be gone already. */
+		if (xmem_data_mut(buffer)) {
+			fill(buffer, ++stamp);
+			err = xmem_publish(buffer, NULL, NULL);
+		} else {
+			err = xmem_peek_last_error(NULL);
+			xmem_release(buffer);
+		}
 	}
 	SAME(err, -ENOTCONN);
 	check_it_is_over(pool, 1, "xmem evict");
@@ -227,6 +233,8 @@ TEST_WITHIN(P1_what_an_evicted_publisher_has_published_stays, 60)
 		for (i = 0; i < 2 * BUFFERS; i++)
 			publish_stamp(next, 1ULL << 40 | i);
 		for (held = 0; held < 2; held++) {
+			if (!xmem_data(kept[held]))
+				FAIL("kept: round %u held %u token %llx stamp %llu", rounds, held, (unsigned long long)xmem_token(kept[held]), (unsigned long long)stamp[held]);
 			SAME(stamp_of(kept[held]), stamp[held]);
 			xmem_release(kept[held]);
 		}
@@ -236,6 +244,8 @@ TEST_WITHIN(P1_what_an_evicted_publisher_has_published_stays, 60)
 
 			if (!left)
 				break;
+			if (!xmem_data(left))
+				FAIL("left: round %u token %llx slot %u after stamp %llu seq %llu", rounds, (unsigned long long)xmem_token(left), (unsigned)(xmem_token(left) & 0xffff), (unsigned long long)stamp[1], (unsigned long long)xmem_sequence(left));
 			CHECK(stamp_of(left) > stamp[1]);
 			xmem_release(left);
 		}

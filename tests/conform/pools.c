@@ -160,6 +160,14 @@ void check_quiet(struct xmem_pool *pool, unsigned int clients)
 
 /* ---- stamped contents ---- */
 
+static const char *why_not(void)
+{
+	const char *why = "";
+
+	xmem_peek_last_error(&why);
+	return why;
+}
+
 void fill(struct xmem_buffer *buffer, uint64_t stamp)
 {
 	uint64_t *word = xmem_data_mut(buffer);
@@ -178,7 +186,9 @@ uint64_t stamp_of(struct xmem_buffer *buffer)
 	uint64_t stamp;
 	size_t i;
 
-	CHECK(word && xmem_size(buffer) >= 8);
+	if (!word)
+		FAIL("no contents: %s", why_not());
+	CHECK(xmem_size(buffer) >= 8);
 	stamp = __atomic_load_n(word, __ATOMIC_RELAXED);
 	for (i = 1; i < xmem_size(buffer) / 8; i++)
 		if (__atomic_load_n(&word[i], __ATOMIC_RELAXED) != stamp)
