@@ -16,7 +16,7 @@
  * becomes of its pages is in moved.c.
  *
  * Others may end a client, too (evict.c). It may be running, or stopped, and has all its mappings.
- * So end_work first takes these away, and what is written below about copies holds for it as well:
+ * So end_work first takes these away (unmap.c), and what is written below about copies holds for it:
  * when pages are copied, nobody can store into them any more, but for who has pinned them. Else
  * others could see, and take, what is not in the copy: a buffer that was published behind it, say,
  * which would be freed under them. Model: tests/model/evict.pml.
@@ -86,7 +86,7 @@ bool xk_client_evict(struct xk_client *client, u64 incarnation, u32 reason)
 	first = !client->ended && (!incarnation || client->incarnation == incarnation);
 	if (first) {
 		client->reason = reason;
-		client->evicting = true;
+		client->evicting = XK_EVICT_STORES;
 		xk_set_ended(client);
 	}
 	spin_unlock(&pool->pages_lock);

@@ -56,6 +56,11 @@ static vm_fault_t xk_fault_in(struct vm_fault *vmf, bool write)
 		page = xk_page_get(client, write, offset);
 		if (!page)
 			return VM_FAULT_SIGBUS;
+		if (IS_ERR(page)) {
+			if (xk_evicted_wait(client))
+				return VM_FAULT_SIGBUS;		/* it is being killed */
+			continue;
+		}
 		lock_page(page);
 		if (likely(xk_page_is_current(client, write, offset, page)))
 			break;

@@ -24,6 +24,7 @@
  *
  * At a place that has no chunk each client reads its own zero page. One that has ended reads that
  * everywhere; and what it still maps writable shows its scratch page, so that it gets no SIGBUS.
+ * In which order one that is evicted loses what it maps, unmap.c says.
  * No page is mapped more often than one client may map it, or all of a pool's clients once, so
  * that 32 bits are enough for the count of any.
  */
@@ -463,7 +464,7 @@ static struct page *xk_page_at(const struct xk_client *client, bool write, u64 o
 	u32 page;
 
 	lockdep_assert_held(&client->pool->pages_lock);
-	if (client->ended)
+	if (client->ended && client->evicting != XK_EVICT_STORES)
 		return write ? client->scratch : client->zero;
 	chunk = xk_chunk_at(client->pool, offset, &page);
 	if (write && (!chunk || chunk->writer != client))
@@ -473,15 +474,16 @@ static struct page *xk_page_at(const struct xk_client *client, bool write, u64 o
 
 /*
  * The page at @offset that @client sees where it reads, or in a mapping that it can write. It has
- * a reference. NULL: the client may not write there.
+ * a reference. NULL: the client may not write there. -EAGAIN: not before xk_evicted_wait.
  */
 struct page *xk_page_get(const struct xk_client *client, bool write, u64 offset)
 {
-	struct page *page;
+	struct page *page = ERR_PTR(-EAGAIN);
 
 	spin_lock(&client->pool->pages_lock);
-	page = xk_page_at(client, write, offset);
-	if (page)
+	if (!write || !client->evicting)
+		page = xk_page_at(client, write, offset);
+	if (!IS_ERR_OR_NULL(page))
 		get_page(page);
 	spin_unlock(&client->pool->pages_lock);
 	return page;
@@ -494,7 +496,7 @@ bool xk_page_is_current(const struct xk_client *client, bool write, u64 offset,
 	bool same;
 
 	spin_lock(&client->pool->pages_lock);
-	same = xk_page_at(client, write, offset) == page;
+	same = !(write && client->evicting) && xk_page_at(client, write, offset) == page;
 	spin_unlock(&client->pool->pages_lock);
 	return same;
 }

@@ -10,6 +10,7 @@
 #include <linux/bitmap.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
+#include <linux/wait.h>
 
 #include "xk.h"
 
@@ -62,7 +63,7 @@ void xk_unmap_places(struct xk_pool *pool, const struct xk_places *places)
 		client = xk_client_of(pool, c);
 		if (!client)
 			continue;
-		if (!READ_ONCE(client->ended)) {
+		if (!READ_ONCE(client->ended) || READ_ONCE(client->evicting) == XK_EVICT_STORES) {
 			xk_page_drain(client->zero);
 			xk_unmap_groups_of(client, places);
 			xk_unmap_areas_of(client, places);
@@ -80,10 +81,41 @@ void xk_unmap_place(struct xk_pool *pool, u32 place)
 	xk_unmap_places(pool, &one);
 }
 
+static DECLARE_WAIT_QUEUE_HEAD(xk_evicted_queue);
+
+/* A store of an evicted client waits until it has lost all it maps. -EINTR: it is killed. */
+int xk_evicted_wait(const struct xk_client *client)
+{
+	return wait_event_killable(xk_evicted_queue, !READ_ONCE(client->evicting)) ? -EINTR : 0;
+}
+
+static void xk_set_evicting(struct xk_client *client, u8 evicting)
+{
+	spin_lock(&client->pool->pages_lock);
+	WRITE_ONCE(client->evicting, evicting);
+	spin_unlock(&client->pool->pages_lock);
+}
+
+/* What the client can store into: its groups, and all others with them, and its area. */
+static void xk_unmap_stores(struct xk_client *client)
+{
+	struct xk_places places = { .groups_end = client->pool->host.map.groups };
+
+	xk_places_add(&places, XMEM_MAX_GROUPS + client->id);
+	xk_unmap_groups_of(client, &places);
+	xk_unmap_areas_of(client, &places);
+}
+
 /*
  * Clients that others have ended may still run, and store into their area and their groups, and no
  * more when this is done. Only end_work calls it, without a lock, and before it copies any of these
  * pages: what such a client stored behind the copy, others could see, and count on.
+ *
+ * Such a client may be in the middle of a scan, and what it sees must stay true as long as it can
+ * store: it would take a slot whose holds it reads as zeros. And what it stores must reach others,
+ * or it must know that it has ended: it would write contents that others have got meanwhile. So it
+ * loses what it can store into first, and who stores there waits until the client reads zeros
+ * everywhere: then each call finds the client's end (tests/model/blind.pml).
  */
 void xk_unmap_evicted(struct xk_pool *pool)
 {
@@ -102,10 +134,18 @@ void xk_unmap_evicted(struct xk_pool *pool)
 	xk_pool_drain(pool);
 	for_each_set_bit(c, evicted, XMEM_MAX_CLIENTS) {
 		client = READ_ONCE(pool->client[c]);
+		xk_unmap_stores(client);
+		xk_set_evicting(client, XK_EVICT_LOOKS);
+	}
+	/* Nor one that only read. */
+	xk_pool_drain(pool);
+	for_each_set_bit(c, evicted, XMEM_MAX_CLIENTS) {
+		client = READ_ONCE(pool->client[c]);
 		xk_unmap_ended(client);
-		WRITE_ONCE(client->evicting, false);
+		xk_set_evicting(client, XK_EVICT_OVER);
 		smp_store_release(&client->let_go, true);
 	}
+	wake_up_all(&xk_evicted_queue);
 }
 
 /*

@@ -277,6 +277,13 @@ struct xk_pool {
 #define XK_FIRST_KICKS	1
 #define XK_NEXT_KICKS	2	/* so it stays odd */
 
+/* What a client that others have ended has not lost yet; see xk_unmap_evicted. */
+enum {
+	XK_EVICT_OVER = 0,		/* nothing any more, or it is not evicted */
+	XK_EVICT_LOOKS,			/* what it has mapped to read */
+	XK_EVICT_STORES,		/* that, and what it stores into; it sees what others see */
+};
+
 struct xk_client {
 	struct kref kref;		/* of its files, and of the pool's client table */
 	struct xk_pool *pool;		/* with a reference; immutable, as all up to the next
@@ -303,8 +310,8 @@ struct xk_client {
 	bool ended;			/* pages_lock; also read without it: it is set once */
 	u64 ended_ns;			/* set before ended: when that was */
 	u32 reason;			/* likewise: why others have ended it, XMEM_REASON_* */
-	bool evicting;			/* set before ended: it may still store into its pages;
-					 * end_work clears it when it cannot any more */
+	u8 evicting;			/* pages_lock, set before ended: what it still maps, see
+					 * unmap.c; only end_work changes it then */
 	bool let_go;			/* set last, with release order: end_work may go on */
 	u64 had_holds;			/* set before let_go: what it has let go of */
 	u32 area_maps;			/* pages_lock: VMAs of mm that map the area writable */
@@ -594,6 +601,7 @@ void xk_places_add(struct xk_places *places, u32 place);
 void xk_unmap_place(struct xk_pool *pool, u32 place);
 void xk_unmap_places(struct xk_pool *pool, const struct xk_places *places);
 void xk_unmap_ended(struct xk_client *client);
+int xk_evicted_wait(const struct xk_client *client);
 void xk_unmap_evicted(struct xk_pool *pool);
 
 /* exited.c */

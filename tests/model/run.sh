@@ -66,6 +66,7 @@ strangers.pml  -                NOCHECK LOOKFIRST NOTENANCY
 holders.pml    -                FORGET LATE AFTER
 holders.pml    SILENT           NOCHECK
 evict.pml      -               COPYFIRST NODRAIN
+blind.pml      -               BLINDFIRST NOWAIT
 quarantine.pml -               BITLATE ENDDROPS NEVER
 quarantine.pml UPGRADE         BITLATE NEVER ENDFREES
 END
