@@ -33,10 +33,6 @@ unsigned long xk_max_bytes = 2048UL << 20;
 module_param_named(max_bytes, xk_max_bytes, ulong, 0644);
 MODULE_PARM_DESC(max_bytes, "how much memory the shared pages of all pools may take, in bytes");
 
-unsigned int xk_max_sysfs_slots = 256;
-module_param_named(max_sysfs_slots, xk_max_sysfs_slots, uint, 0444);
-MODULE_PARM_DESC(max_sysfs_slots, "how many slots of one pool are shown in sysfs");
-
 /* ---- what is in use ---- */
 
 static atomic_t pools_charged;

@@ -840,7 +840,6 @@ enum xmem_quota {
 	XMEM_QUOTA_USER_FILE_BYTES = 5,	/* of the files, each as often as it is attached */
 	XMEM_QUOTA_USER_PAGE_BYTES = 6,	/* of tables, groups and areas */
 	XMEM_QUOTA_USER_MAPPINGS = 7,	/* of these pages */
-	XMEM_QUOTA_USER_ENTRIES = 8,	/* in sysfs; what is beyond is not shown */
 	/* Of a user, who is left no more of what all share than it leaves to all others: kernel */
 	XMEM_QUOTA_SHARE_POOLS = 16,	/* of max_pools */
 	XMEM_QUOTA_SHARE_PAGE_BYTES = 17,	/* of max_bytes */
