@@ -168,7 +168,6 @@ static int xk_attach(struct xk_client *client, struct xk_payload *new,
 	trace_xmem_attach(client->pool->number, client->id, request->payload, request->count);
 	/* Those who poll or wait for a slot have some now. */
 	xk_wake(client->pool, XMEM_WAIT_SLOTS, client->id);
-	xk_sysfs_sync(client->pool);
 	return 0;
 }
 
@@ -269,7 +268,6 @@ void xk_attach_finish(struct xk_call *call, int err)
 		xk_detach_locked(client, &slot);
 	}
 	mutex_unlock(&client->pool->lock);
-	xk_sysfs_sync(client->pool);
 }
 
 int xk_detach_begin(struct xk_call *call)
@@ -280,7 +278,5 @@ int xk_detach_begin(struct xk_call *call)
 		return err;
 	err = xk_detach_locked(call->client, &call->u.slot);
 	mutex_unlock(&call->client->pool->lock);
-	if (!err)
-		xk_sysfs_sync(call->client->pool);
 	return err;
 }

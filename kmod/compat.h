@@ -14,7 +14,6 @@
 #include <linux/hrtimer.h>
 #include <linux/hugetlb.h>
 #include <linux/magic.h>
-#include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/nsproxy.h>
@@ -106,67 +105,17 @@ static inline int xk_receive_fd(struct file *file, int __user *number)
 }
 #endif
 
-/*
- * Memory that a work item allocates, with GFP_KERNEL_ACCOUNT, between enter and leave is charged to
- * another's memory cgroup. A module can do so where the kernel lets it know the cgroup of a work
- * item; elsewhere the root cgroup pays.
- */
-#ifdef XK_HAVE_ACTIVE_MEMCG
-static inline struct mem_cgroup *xk_memcg_get(void)
-{
-	return get_mem_cgroup_from_mm(current->mm);
-}
-
-static inline struct mem_cgroup *xk_memcg_share(struct mem_cgroup *memcg)
-{
-	if (memcg)
-		css_get(&memcg->css);
-	return memcg;
-}
-
-static inline void xk_memcg_put(struct mem_cgroup *memcg)
-{
-	mem_cgroup_put(memcg);
-}
-
-static inline struct mem_cgroup *xk_memcg_enter(struct mem_cgroup *memcg)
-{
-	return set_active_memcg(memcg);
-}
-
-static inline void xk_memcg_leave(struct mem_cgroup *before)
-{
-	set_active_memcg(before);
-}
-#else
-static inline struct mem_cgroup *xk_memcg_get(void)
-{
-	return NULL;
-}
-
-static inline struct mem_cgroup *xk_memcg_share(struct mem_cgroup *memcg)
-{
-	return NULL;
-}
-
-static inline void xk_memcg_put(struct mem_cgroup *memcg)
-{
-}
-
-static inline struct mem_cgroup *xk_memcg_enter(struct mem_cgroup *memcg)
-{
-	return NULL;
-}
-
-static inline void xk_memcg_leave(struct mem_cgroup *before)
-{
-}
-#endif
-
 #ifdef XK_HAVE_CONST_CLASS
 #define XK_CLASS_CONST const
 #else
 #define XK_CLASS_CONST
+#endif
+
+/* Binary files of sysfs are constant since Linux 6.16. */
+#ifdef XK_HAVE_CONST_BIN_ATTRIBUTE
+#define XK_BIN_CONST const
+#else
+#define XK_BIN_CONST
 #endif
 
 /* The seals of a memfd in huge pages. Modules cannot call memfd_get_seals. */

@@ -211,7 +211,7 @@ static struct xk_pool *xk_pool_make(const struct xmem_join_request *join, struct
 	if (!err)
 		err = xk_clock_prepare(pool);
 	if (!err)
-		err = xk_sysfs_prepare(pool);
+		err = xk_sysfs_show(pool);
 	if (!err)
 		return pool;
 	xk_pool_discard(pool);
@@ -322,7 +322,6 @@ static int xk_join(struct xk_call *call, struct xk_pool *pool, u32 roles)
 	xk_wake(pool, XMEM_WAIT_CLIENTS, 0);
 	if (join->role == XMEM_ROLE_WRITER)
 		xk_wake_newcomers(pool);
-	xk_sysfs_sync(pool);
 	xk_join_say_access(pool, roles, join);
 	call->give = file;
 	join->fd = -1;	/* until the descriptor is there */

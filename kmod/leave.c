@@ -16,8 +16,8 @@
  * becomes of its pages is in moved.c.
  *
  * Others may end a client, too (evict.c). It may be running, or stopped, and has all its mappings.
- * So end_work first takes these away (unmap.c), and what is written below about copies holds for it:
- * when pages are copied, nobody can store into them any more, but for who has pinned them. Else
+ * So end_work first takes these away (unmap.c), and what is written below about copies holds for
+ * it: when pages are copied, nobody can store into them any more, but for who has pinned them. Else
  * others could see, and take, what is not in the copy: a buffer that was published behind it, say,
  * which would be freed under them. Model: tests/model/evict.pml.
  *

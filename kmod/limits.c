@@ -38,10 +38,6 @@ module_param_named(max_limbo_bytes, xk_max_limbo_bytes, ulong, 0644);
 MODULE_PARM_DESC(max_limbo_bytes, "how much of what ended clients have left one client may hold, "
 		 "in bytes, where the pool's maker has not said it; who holds more is evicted");
 
-unsigned int xk_max_sysfs_slots = 256;
-module_param_named(max_sysfs_slots, xk_max_sysfs_slots, uint, 0444);
-MODULE_PARM_DESC(max_sysfs_slots, "how many slots of one pool are shown in sysfs");
-
 /* ---- what is in use ---- */
 
 static atomic_t pools_charged;

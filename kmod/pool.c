@@ -7,7 +7,6 @@
  * abstract socket does. So nobody can take a name that another wants. A pool notes the
  * namespace's number and not the namespace, which it would keep.
  */
-#include <linux/bitmap.h>
 #include <linux/cred.h>
 #include <linux/fs.h>
 #include <linux/idr.h>
@@ -134,8 +133,6 @@ static void xk_pool_free(struct xk_pool *pool)
 	if (pool->table)
 		xk_chunk_free(pool, pool->table);
 	xk_look_free(pool);
-	kvfree(pool->slot_node);
-	bitmap_free(pool->slots_shown);
 	kvfree(pool->queues);
 	kvfree(pool->host.claims);
 	kvfree(pool->host.born_ms);

@@ -202,7 +202,6 @@ static bool xk_reap_some(struct xk_pool *pool)
 	/* A ring that goes frees the slots that only it kept: its subscribers skipped them. */
 	if (xk_bury_zombies(pool))
 		return false;
-	xk_sysfs_sync(pool);
 	return true;
 }
 
@@ -213,7 +212,6 @@ static void xk_reap_all(struct xk_pool *pool)
 	xk_remove_idle_groups(pool);
 	xk_bury_zombies(pool);
 	xk_wake(pool, XMEM_WAIT_CLIENTS, 0);
-	xk_sysfs_sync(pool);
 }
 
 /* What was asked for by xk_reclaim_later since the last time. */
@@ -319,5 +317,5 @@ void xk_empty_pool(struct xk_pool *pool)
 	WRITE_ONCE(pool->dead, true);
 	if (pool->serial)	/* else nobody has found it: another of that name was faster */
 		trace_xmem_pool_end(pool->number);
-	xk_sysfs_sync(pool);
+	xk_sysfs_hide(pool);
 }

@@ -37,7 +37,6 @@ static unsigned long user_max[XK_USER_QUOTAS] = {
 	[XMEM_QUOTA_USER_FILE_BYTES] = ULONG_MAX,
 	[XMEM_QUOTA_USER_PAGE_BYTES] = 512UL << 20,
 	[XMEM_QUOTA_USER_MAPPINGS] = 65536,
-	[XMEM_QUOTA_USER_ENTRIES] = 12288,
 };
 
 module_param_named(user_max_pools, user_max[XMEM_QUOTA_USER_POOLS], ulong, 0644);
@@ -59,10 +58,6 @@ MODULE_PARM_DESC(user_max_page_bytes, "how much memory the shared pages of a use
 		 "bytes: tables of its pools, areas of its clients, groups of its writers");
 module_param_named(user_max_mappings, user_max[XMEM_QUOTA_USER_MAPPINGS], ulong, 0644);
 MODULE_PARM_DESC(user_max_mappings, "how many mappings of shared pages a user may have");
-module_param_named(user_max_entries, user_max[XMEM_QUOTA_USER_ENTRIES], ulong, 0644);
-MODULE_PARM_DESC(user_max_entries, "how many files and folders sysfs may have for what a user has; "
-		 "what is beyond is not shown");
-
 /* ULONG_MAX: there is no limit. */
 u64 xk_user_most(u32 quota)
 {
@@ -81,7 +76,6 @@ static const char *const names[XK_QUOTAS] = {
 	[XMEM_QUOTA_USER_FILE_BYTES] = "user_max_file_bytes",
 	[XMEM_QUOTA_USER_PAGE_BYTES] = "user_max_page_bytes",
 	[XMEM_QUOTA_USER_MAPPINGS] = "user_max_mappings",
-	[XMEM_QUOTA_USER_ENTRIES] = "user_max_entries",
 	[XMEM_QUOTA_SHARE_POOLS] = "max_pools",
 	[XMEM_QUOTA_SHARE_PAGE_BYTES] = "max_bytes",
 	[XMEM_QUOTA_SHARE_CLIENTS] = "clients",
@@ -188,7 +182,6 @@ struct xk_payer {
 	struct kref kref;
 	bool unlimited;			/* immutable, as all but refusal, asker and their lock */
 	bool joins;			/* of a file of the device, by which any thread may join */
-	struct mem_cgroup *memcg;	/* with a reference; or NULL */
 	spinlock_t lock;
 	struct xk_refusal refusal;	/* the last one */
 	struct pid *asker;		/* if @joins: the thread that it was told; or NULL */
@@ -202,7 +195,6 @@ static void xk_payer_release(struct kref *kref)
 
 	while (payer->count)
 		xk_user_put(payer->user[--payer->count]);
-	xk_memcg_put(payer->memcg);
 	put_pid(payer->asker);
 	kfree(payer);
 }
@@ -261,7 +253,6 @@ struct xk_payer *xk_payer_new(void)
 	if (!payer)
 		return NULL;
 	payer->joins = true;
-	payer->memcg = xk_memcg_get();
 	payer->unlimited = ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
 	all = xk_payer_add(payer, current_euid());
 	for (ns = current_user_ns(); all && ns != &init_user_ns; ns = ns->parent)
@@ -283,7 +274,6 @@ struct xk_payer *xk_payer_of_client(const struct xk_payer *payer)
 	if (!own)
 		return NULL;
 	own->unlimited = payer->unlimited;
-	own->memcg = xk_memcg_share(payer->memcg);
 	spin_lock(&users_lock);
 	for (; own->count < payer->count; own->count++) {
 		own->user[own->count] = payer->user[own->count];
@@ -291,17 +281,6 @@ struct xk_payer *xk_payer_of_client(const struct xk_payer *payer)
 	}
 	spin_unlock(&users_lock);
 	return own;
-}
-
-/* What a work item allocates from here to xk_payer_leave is charged to the payer's cgroup. */
-struct mem_cgroup *xk_payer_enter(const struct xk_payer *payer)
-{
-	return xk_memcg_enter(payer->memcg);
-}
-
-void xk_payer_leave(struct mem_cgroup *before)
-{
-	xk_memcg_leave(before);
 }
 
 /* ---- refusing ---- */
@@ -314,9 +293,6 @@ static int xk_refuse_level(struct xk_payer *payer, const struct xk_pool *pool,
 
 	trace_xmem_limit(pool ? (s32)pool->number : XK_NO_POOL, names[refusal->quota],
 			 refusal->wanted, refusal->most);
-	/* A work item makes entries, and no request fails for want of them. */
-	if (refusal->quota == XMEM_QUOTA_USER_ENTRIES)
-		return -EDQUOT;
 	spin_lock(&payer->lock);
 	payer->refusal = *refusal;
 	if (payer->joins) {
@@ -521,18 +497,6 @@ bool xk_user_is_over(const struct xk_payer *payer, u32 quota)
 	return false;
 }
 
-/* Has one of its users half of what it may have? */
-bool xk_user_is_half_full(const struct xk_payer *payer, u32 quota)
-{
-	u32 i;
-
-	for (i = 0; i < payer->count; i++)
-		if (xk_user_is_bound(payer, i) &&
-		    atomic64_read(&payer->user[i]->used[quota]) >= xk_user_most(quota) / 2)
-			return true;
-	return false;
-}
-
 u64 xk_user_used(const struct xk_payer *payer, u32 quota)
 {
 	return atomic64_read(&payer->user[0]->used[quota]);
@@ -554,7 +518,6 @@ static int xk_user_print(const struct xk_user *user, char *page, int at)
 		[XMEM_QUOTA_USER_FILE_BYTES] = "file_bytes",
 		[XMEM_QUOTA_USER_PAGE_BYTES] = "page_bytes",
 		[XMEM_QUOTA_USER_MAPPINGS] = "mappings",
-		[XMEM_QUOTA_USER_ENTRIES] = "entries",
 	};
 	int n = sysfs_emit_at(page, at, "uid=%u", from_kuid_munged(current_user_ns(), user->uid));
 	u32 i;

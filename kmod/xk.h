@@ -21,7 +21,9 @@
  *   wait.c keep.c payload.c                      what a pool has besides its pages
  *   files.c dmabuf.c drivers.c cuda.c kinds.c    the kinds of payload, a file for each; drivers.c:
  *                                                whose devices' files may be payloads
- *   opened.c sysfs.c fdinfo.c                    who gets payloads; what is shown
+ *   opened.c                                     who gets payloads
+ *   sysfs_text.c sysfs_records.c sysfs.c         what is shown
+ *   fdinfo.c
  *   reap.c claims.c limbo.c moved.c leave.c      the end of claims, a client and a pool; who
  *                                                holds too much of what they have left
  *   evict.c                                      the end of clients and pools, by others; grants
@@ -54,8 +56,9 @@
  *   users_lock, xk_payer.lock  who pays, and what it was last refused (users.c)
  *   ends_lock             what has been asked of end_work, in all pools (ends.c)
  *
- * Who polls or reads sysfs takes none of these but look_lock: it reads by xk_pool.look, between
- * xk_look_begin and xk_look_end (pages.c). What it reads of the structs is written once.
+ * Who polls or reads sysfs takes none of these but look_lock, and pages_lock for a moment: it reads
+ * by xk_pool.look, between xk_look_begin and xk_look_end (pages.c). What it reads of the structs is
+ * written once.
  *
  * Lifetime. A pool is *used* by its clients that have not ended and by descriptors of
  * the pool. When the last use goes, the name is free at once and end_work empties the
@@ -81,7 +84,6 @@
 
 #include <linux/hrtimer.h>
 #include <linux/ioctl.h>
-#include <linux/kobject.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/llist.h>
@@ -98,18 +100,18 @@
 #include "core/poll.h"
 #include "core/request.h"
 
-struct mem_cgroup;
+struct attribute_group;
+struct device;
 struct seq_file;
 struct xk_call;
 struct xk_client;
 struct xk_kind;
-struct xk_node;
 struct xk_payer;
 struct xk_stake;
 
 #define XK_VERSION		"0.5.0"
 #define XK_PAYLOAD_LISTS	64
-#define XK_USER_QUOTAS		(XMEM_QUOTA_USER_ENTRIES + 1)	/* those of a user */
+#define XK_USER_QUOTAS		(XMEM_QUOTA_USER_MAPPINGS + 1)	/* those of a user */
 #define XK_QUOTAS		(XMEM_QUOTA_CLIENT_LIMBO + 1)	/* all numbers below it */
 
 /* What of a pool's access its owner may change: see access.c. */
@@ -263,15 +265,8 @@ struct xk_pool {
 	DECLARE_BITMAP(moving, XMEM_MAX_GROUPS);	/* pool->lock: some see old pages of it */
 	struct xk_chunk *leaving;	/* end_work's own, as the next: reap.c */
 	struct xk_client *buried;
-	struct work_struct sysfs_work;	/* sysfs.c, which alone uses what follows */
-	struct device *device;
-	struct kobject *slots_dir;
-	struct kobject *clients_dir;
-	struct kobject *devices_dir;
-	struct xk_node **slot_node;	/* [as many as are shown] */
-	unsigned long *slots_shown;	/* bitmap of as many */
-	struct xk_node *client_node[XMEM_MAX_CLIENTS];
-	struct xk_node *device_node[XMEM_MAX_DEVICES];	/* [0] is device 1 */
+	struct device *device;		/* sysfs.c; until the next has removed it */
+	struct work_struct sysfs_work;	/* while it is queued it has a reference */
 };
 
 #define XK_FIRST_KICKS	1
@@ -449,8 +444,6 @@ struct xk_payer *xk_payer_new(void);
 struct xk_payer *xk_payer_of_client(const struct xk_payer *payer);
 struct xk_payer *xk_payer_get(struct xk_payer *payer);
 void xk_payer_put(struct xk_payer *payer);
-struct mem_cgroup *xk_payer_enter(const struct xk_payer *payer);
-void xk_payer_leave(struct mem_cgroup *before);
 int xk_charge(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u64 n);
 void xk_charge_anyhow(struct xk_payer *payer, u32 quota, u64 n);
 void xk_uncharge(struct xk_payer *payer, u32 quota, u64 n);
@@ -468,14 +461,13 @@ void xk_refused_to_join(struct xk_payer *payer, struct xk_payer *client);
 const char *xk_quota_name(u32 quota);
 u64 xk_user_most(u32 quota);
 bool xk_user_is_over(const struct xk_payer *payer, u32 quota);
-bool xk_user_is_half_full(const struct xk_payer *payer, u32 quota);
 u64 xk_user_used(const struct xk_payer *payer, u32 quota);
 kuid_t xk_payer_uid(const struct xk_payer *payer, u32 level);
 ssize_t xk_users_print(char *page);
 bool xk_no_users(void);
 
 /* limits.c */
-extern unsigned int xk_max_pools, xk_max_payloads, xk_max_device_files, xk_max_sysfs_slots;
+extern unsigned int xk_max_pools, xk_max_payloads, xk_max_device_files;
 extern unsigned long xk_max_pool_bytes, xk_max_bytes, xk_max_limbo_bytes;
 int xk_charge_pool(struct xk_payer *payer);
 void xk_uncharge_pool(void);
@@ -672,11 +664,18 @@ void xk_opened_end(struct xk_pool *pool, u32 client);
 int xk_payload_begin(struct xk_call *call);
 void xk_payload_finish(struct xk_call *call, int err);
 
+/* sysfs_text.c */
+extern const struct attribute_group xk_text_group;
+bool xk_sysfs_permits(struct xk_pool *pool);
+
+/* sysfs_records.c */
+extern const struct attribute_group xk_records_group;
+
 /* sysfs.c */
 int xk_sysfs_init(void);
 void xk_sysfs_exit(void);
-int xk_sysfs_prepare(struct xk_pool *pool);
-void xk_sysfs_sync(struct xk_pool *pool);
+int xk_sysfs_show(struct xk_pool *pool);
+void xk_sysfs_hide(struct xk_pool *pool);
 
 /* fdinfo.c */
 void xk_fdinfo_pool(struct seq_file *m, const struct xk_pool *pool);

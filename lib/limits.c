@@ -32,7 +32,6 @@ static const struct words {
 	{ XMEM_QUOTA_USER_FILE_BYTES, "bytes of payload files", true },
 	{ XMEM_QUOTA_USER_PAGE_BYTES, "bytes of metadata", true },
 	{ XMEM_QUOTA_USER_MAPPINGS, "mappings of metadata", false },
-	{ XMEM_QUOTA_USER_ENTRIES, "entries in sysfs", false },
 	{ XMEM_QUOTA_SHARE_POOLS, "pools", false },
 	{ XMEM_QUOTA_SHARE_PAGE_BYTES, "bytes of metadata", true },
 	{ XMEM_QUOTA_SHARE_CLIENTS, "clients in another user's pool", false },

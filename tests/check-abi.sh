@@ -67,16 +67,13 @@ write_program() {
 # attributes TREE: of sysfs, by the macros that make them
 attributes() {
 	local pool=/sys/class/xmem/poolN
-	sed -nE -e "s,^XK_POOL_(NUMBER|ATTRIBUTE)\((\w+)[,)].*,sysfs $pool/\2 0444,p" \
-		-e "s,^XK_NODE_ATTRIBUTE\(slot\, (\w+)\).*,sysfs $pool/slots/S/\1 0444,p" \
-		-e "s,^XK_NODE_ATTRIBUTE\(client\, (\w+)\).*,sysfs $pool/clients/C/\1 0444,p" \
-		-e "s,^XK_NODE_ATTRIBUTE\(gpu\, (\w+)\).*,sysfs $pool/devices/D/\1 0444,p" \
+	sed -nE -e "s,^XK_POOL_(NUMBER|ATTRIBUTE|RECORDS)\((\w+)[,)].*,sysfs $pool/\2 0444,p" \
 		-e 's,^static CLASS_ATTR_RO\((\w+)\);,sysfs /sys/class/xmem/\1 0444,p' \
-		"$1/kmod/sysfs.c" | grep -v 'name_'
+		"$1"/kmod/sysfs*.c | grep -v 'name_'
 	# another macro, or another mode, and the lines above do not see all
-	echo "modes of attributes: $(grep -oE '\.mode = 0[0-7]+|__ATTR\(name_, 0[0-7]+' \
-		"$1/kmod/sysfs.c" | grep -oE '0[0-7]+$' | sort -u | xargs)"
-	echo "numbers of attributes: $(grep -oE '&xk_[a-z_]+\.attr' "$1/kmod/sysfs.c" | wc -l)"
+	echo "modes of attributes: $(grep -ohE '\.mode = 0[0-7]+|__ATTR\(name_, 0[0-7]+' \
+		"$1"/kmod/sysfs*.c | grep -oE '0[0-7]+$' | sort -u | xargs)"
+	echo "numbers of attributes: $(grep -ohE '&xk_[a-z_]+\.attr' "$1"/kmod/sysfs*.c | wc -l)"
 	sed -nE -e 's,^module_param_named\((\w+)\, .*\, (0[0-7]+)\);,sysfs \1 \2,p' \
 		-e 's,^module_param_cb\((\w+)\, .*\, (0[0-7]+)\);,sysfs \1 \2,p' "$1"/kmod/*.c |
 		sed 's,^sysfs ,&/sys/module/xmem/parameters/,'
@@ -168,9 +165,12 @@ plant() {
 
 plants() {
 	missed=0
-	plant kmod/sysfs.c 's/^XK_POOL_NUMBER\(zombies,.*/&\nXK_POOL_NUMBER(secret, 42);/' \
+	plant kmod/sysfs_text.c 's/^XK_POOL_NUMBER\(zombies,.*/&\nXK_POOL_NUMBER(secret, 42);/' \
 		'docs/abi does not: sysfs .*poolN/secret'
-	plant kmod/sysfs.c 's/\.mode = 0444/.mode = 0440/' 'docs/abi does not: modes .* 0440'
+	plant kmod/sysfs_records.c 's/\.mode = 0444/.mode = 0440/' \
+		'docs/abi does not: modes .* 0440'
+	plant kmod/sysfs_records.c 's/^XK_POOL_RECORDS\(devices,/XK_POOL_RECORDS(gpus,/' \
+		'docs/abi does not: sysfs .*poolN/gpus 0444'
 	plant kmod/sysfs.c 's/^static CLASS_ATTR_RO\(users\)/static CLASS_ATTR_RO(people)/' \
 		'docs/abi does not: sysfs .*xmem/people 0444'
 	plant kmod/limits.c 's/(max_pools, .*)0644/\10444/' \
@@ -189,7 +189,7 @@ plants() {
 	plant docs/abi/ioctl.txt '/XMEM_IOC_RENEW/,/^$/d' \
 		'docs/abi does not: request XMEM_IOC_RENEW'
 	plant docs/abi/pages.txt 's/^( *0 .*magic)/\1\n       0      8  magic/' 'twice'
-	[ $missed != 0 ] || echo "13 planted mistakes, each found"
+	[ $missed != 0 ] || echo "14 planted mistakes, each found"
 	return $missed
 }
 

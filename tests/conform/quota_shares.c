@@ -8,7 +8,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 
 #include "quota_users.h"
@@ -322,99 +321,4 @@ TEST_WITHIN(P4_a_slot_has_a_tenancy_a_millisecond_whoever_asks, 60)
 	}
 	raw_close(&raw);
 	close(file);
-}
-
-/* ---- memory cgroups ---- */
-
-#define CGROUPS	"/run/conform-cgroups"
-
-static void put_into(const char *path, const char *text)
-{
-	int file = open(path, O_WRONLY | O_CLOEXEC);
-
-	if (file < 0 || write(file, text, strlen(text)) != (ssize_t)strlen(text))
-		FAIL("%s: %s: %s", path, text, strerror(errno));
-	close(file);
-}
-
-/* Bytes of the slabs that the group pays for. */
-static uint64_t slabs_of(const char *group)
-{
-	char path[128], line[128];
-	unsigned long long n = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/memory.stat", group);
-	file = fopen(path, "re");
-	CHECK(file);
-	while (fgets(line, sizeof(line), file))
-		sscanf(line, "slab_unreclaimable %llu", &n);
-	fclose(file);
-	return n;
-}
-
-struct payer {
-	unsigned int user;
-	char group[64];
-};
-
-static void show_from_a_group(void *argument)
-{
-	const struct payer *payer = argument;
-	struct raw raw;
-	char path[96];
-	int file, i;
-
-	snprintf(path, sizeof(path), "%s/cgroup.procs", payer->group);
-	put_into(path, "0");
-	become(payer->user);
-	file = new_memfd(XMEM_GROUP_SLOTS * BYTES, GOOD_SEALS);
-	raw_start(&raw, new_name(), XMEM_ROLE_WRITER);
-	for (i = 0; i < 4; i++)
-		SAME(raw_attach(&raw, file, XMEM_GROUP_SLOTS, NULL), 0);
-	tell_parent(1);
-	hear_parent();
-	raw_close(&raw);
-	close(file);
-}
-
-/*
- * What the work item of sysfs allocates: the same client costs its group more when it is shown
- * than when it is not. Without an owner the root group would pay for both alike.
- */
-TEST_WITHIN(P10_what_a_work_item_allocates_is_charged_to_who_causes_it, 60)
-{
-	struct payer payer = { .user = new_user() };
-	uint64_t slabs[2];
-	struct child *child;
-	char old[32];
-	int shown;
-
-	CHECK(!mkdir(CGROUPS, 0755) || errno == EEXIST);
-	if (mount("none", CGROUPS, "cgroup2", 0, NULL))
-		skip("there are no cgroups of version 2: %s", strerror(errno));
-	put_into(CGROUPS "/cgroup.subtree_control", "+memory");
-	set_parameter("user_max_entries", "0", old);
-	for (shown = 0; shown < 2; shown++) {
-		if (shown)
-			set_parameter("user_max_entries", old, NULL);
-		snprintf(payer.group, sizeof(payer.group), CGROUPS "/shown-%d", shown);
-		CHECK(!mkdir(payer.group, 0755));
-		child = spawn(show_from_a_group, &payer);
-		hear(child);
-		if (shown)
-			EVENTUALLY(seen(payer.user, "entries") > 4 * XMEM_GROUP_SLOTS * 8);
-		else
-			SAME(seen(payer.user, "entries"), 0);
-		slabs[shown] = slabs_of(payer.group);
-		tell(child, 1);
-		finish_child(child);
-		EVENTUALLY(!rmdir(payer.group));
-	}
-	printf("    %llu bytes of slabs, shown %llu\n", (unsigned long long)slabs[0],
-	       (unsigned long long)slabs[1]);
-	/* A struct of 100 bytes and more for each of 256 slots, less what is counted late. */
-	CHECK(slabs[1] > slabs[0] + 16384);
-	CHECK(!umount(CGROUPS));
-	EVENTUALLY(has_nothing(payer.user));
 }

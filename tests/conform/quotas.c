@@ -446,50 +446,6 @@ TEST(P10_copies_of_mappings_are_counted_and_limited)
 	EVENTUALLY(has_nothing(user));
 }
 
-/* ---- sysfs ---- */
-
-static void show_much(void *argument)
-{
-	int file;
-	struct raw raw;
-
-	become(*(unsigned int *)argument);
-	file = new_memfd(XMEM_GROUP_SLOTS * BYTES, GOOD_SEALS);
-	raw_start(&raw, new_name(), XMEM_ROLE_WRITER);
-	SAME(raw_attach(&raw, file, XMEM_GROUP_SLOTS, NULL), 0);
-	tell_parent(1);
-	hear_parent();
-	/* No request fails for want of entries. */
-	SAME(raw_attach(&raw, file, XMEM_GROUP_SLOTS, NULL), 0);
-	tell_parent(1);
-	hear_parent();
-	raw_close(&raw);
-	close(file);
-}
-
-TEST_WITHIN(P10_entries_in_sysfs_are_counted_and_limited, 60)
-{
-	unsigned int user = new_user();
-	struct child *child;
-	uint64_t shown;
-	char text[32], old[32];
-
-	set_parameter("user_max_entries", "0", old);
-	child = spawn(show_much, &user);
-	hear(child);
-	SAME(seen(user, "entries"), 0);
-	snprintf(text, sizeof(text), "%d", 100);
-	set_parameter("user_max_entries", text, NULL);
-	tell(child, 1);
-	hear(child);
-	EVENTUALLY((shown = seen(user, "entries")) > 50);
-	CHECK(shown <= 100);
-	set_parameter("user_max_entries", old, NULL);
-	tell(child, 1);
-	finish_child(child);
-	EVENTUALLY(has_nothing(user));
-}
-
 /* ---- the request ---- */
 
 TEST(P10_quota_lists_all_limits)

@@ -1,33 +1,28 @@
 // SPDX-License-Identifier: MIT
 /*
- * The other half of P10: one can read under /sys/class/xmem which pools, clients
- * and slots there are, and whose they are. These tests need the kernel module.
+ * The other half of P10: one can read under /sys/class/xmem which pools, clients and slots there
+ * are, and whose they are. These tests need the kernel module; sysfs_records.c has those about
+ * reading itself.
  */
 #include <dirent.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
 #include "harness.h"
+#include "../shown.h"
 
 #define BYTES	4096
 #define WHY	"the daemon has no sysfs"
 
 static char pool_dir[64];
 
-/* One attribute below @pool_dir, without its newline; "" where there is none. */
-static const char *attribute(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static const char *attribute(const char *format, ...)
+/* One line of a file in @pool_dir, without its newline; "" where there is none. */
+static const char *attribute(const char *name)
 {
 	static char text[256];
 	char path[128];
-	va_list args;
-	size_t n;
 	FILE *file;
 
-	n = snprintf(path, sizeof(path), "%s/", pool_dir);
-	va_start(args, format);
-	vsnprintf(path + n, sizeof(path) - n, format, args);
-	va_end(args);
+	snprintf(path, sizeof(path), "%s/%s", pool_dir, name);
 	text[0] = 0;
 	file = fopen(path, "re");
 	if (!file)
@@ -40,14 +35,9 @@ static const char *attribute(const char *format, ...)
 
 static long number(const char *name)
 {
-	const char *text = attribute("%s", name);
+	const char *text = attribute(name);
 
 	return *text ? strtol(text, NULL, 10) : -1;
-}
-
-static bool says(const char *got, const char *want)
-{
-	return !strcmp(got, want);
 }
 
 /* The directory of the pool @name, into pool_dir: is there one? */
@@ -61,7 +51,7 @@ static bool find_pool(const char *name)
 		if (strncmp(entry->d_name, "pool", 4))
 			continue;
 		snprintf(pool_dir, sizeof(pool_dir), "/sys/class/xmem/%.30s", entry->d_name);
-		found = says(attribute("name"), name);
+		found = !strcmp(attribute("name"), name);
 	}
 	if (folder)
 		closedir(folder);
@@ -86,23 +76,26 @@ static void hold(void *argument)
 TEST(P10_sysfs_shows_slots_and_who_holds_them)
 {
 	struct holder holder = { .name = new_name() };
+	struct xmem_shown_client client;
+	struct xmem_shown_slot slot;
 	struct xmem_pool *writer;
 	struct xmem_buffer *kept;
 	struct child *child;
-	unsigned int slot;
-	char text[64];
+	unsigned int s;
 	int me, id;
 
 	kernel_only(WHY);
 	writer = open_writer(holder.name, 4, BYTES);
 	me = xmem_pool_client(writer);
 	holder.token = publish_kept(writer, 1, &kept);
-	slot = xm_token_slot(holder.token);
+	s = xm_token_slot(holder.token);
 	child = spawn(hold, &holder);
 	id = hear(child);
+	CHECK(find_pool(holder.name));
+	slot = shown_slot(pool_dir, s);
+	SAME(slot.holds, 3);
+	CHECK(shown_holds(&slot, me) && shown_holds(&slot, id));
 	xmem_release(kept);
-	EVENTUALLY(find_pool(holder.name));
-	EVENTUALLY(says(attribute("clients/%d/label", id), "the holder"));
 	SAME(number("attached"), 4);
 	SAME(number("attached_bytes"), 4 * BYTES);
 	SAME(number("alive"), 2);
@@ -111,26 +104,35 @@ TEST(P10_sysfs_shows_slots_and_who_holds_them)
 	SAME(number("kept_bytes"), 0);
 	CHECK(number("payloads") <= number("payloads_max"));
 	CHECK(number("page_bytes") > 0 && number("page_bytes") <= number("page_bytes_max"));
-	EVENTUALLY(says(attribute("slots/%u/state", slot), "live"));
-	snprintf(text, sizeof(text), "%d", BYTES);
-	CHECK(says(attribute("slots/%u/size", slot), text));
-	CHECK(says(attribute("slots/%u/refs", slot), "2"));
-	CHECK(says(attribute("slots/%u/claims", slot), "0"));
-	snprintf(text, sizeof(text), "%d", me);
-	CHECK(says(attribute("slots/%u/owner", slot), text));
-	snprintf(text, sizeof(text), "%d", id);
-	CHECK(says(attribute("slots/%u/holders", slot), text));
-	snprintf(text, sizeof(text), "%d", child->pid);
-	CHECK(says(attribute("clients/%d/pid", id), text));
-	CHECK(says(attribute("clients/%d/role", id), "reader"));
-	CHECK(says(attribute("clients/%d/state", id), "alive"));
-	CHECK(says(attribute("clients/%d/holds", id), "2"));
-	CHECK(says(attribute("clients/%d/role", me), "writer"));
+	slot = shown_slot(pool_dir, s);
+	SAME(slot.flags, 0);
+	SAME(slot.owner, me);
+	SAME(slot.state, XMEM_SLOT_LIVE);
+	SAME(slot.generation, xm_generation(holder.token));
+	SAME(slot.length, BYTES);
+	CHECK(slot.payload);
+	SAME(slot.traits & XMEM_TRAIT_CUDA, 0);
+	SAME(slot.claims, 0);
+	SAME(slot.holds, 2);
+	CHECK(shown_holds(&slot, id) && !shown_holds(&slot, me));
+	client = shown_client(pool_dir, id);
+	SAME(client.flags, 0);
+	SAME(client.state, XMEM_CLIENT_ALIVE);
+	SAME(client.role, XMEM_ROLE_READER);
+	SAME(client.pid, child->pid);
+	SAME(client.uid, geteuid());
+	SAME(client.holds, 2);
+	CHECK(!strcmp((char *)client.label, "the holder"));
+	client = shown_client(pool_dir, me);
+	SAME(client.role, XMEM_ROLE_WRITER);
+	SAME(client.pid, getpid());
+	SAME(client.holds, 0);
 
 	kill_child(child);
-	EVENTUALLY(says(attribute("slots/%u/refs", slot), "0"));
-	CHECK(says(attribute("slots/%u/holders", slot), ""));
-	EVENTUALLY(says(attribute("clients/%d/pid", id), ""));
+	slot = shown_slot(pool_dir, s);
+	SAME(slot.holds, 0);
+	CHECK(!shown_holds(&slot, id));
+	EVENTUALLY(!shown_client(pool_dir, id).pid);
 	SAME(number("alive"), 1);
 	xmem_pool_close(writer);
 	EVENTUALLY(!find_pool(holder.name));
@@ -151,6 +153,7 @@ static void publish_and_end(void *argument)
 TEST(P10_sysfs_shows_what_the_dead_have_left)
 {
 	struct holder holder = { .name = new_name() };
+	struct xmem_shown_slot slot;
 	struct xmem_pool *reader;
 	struct xmem_subscription *s;
 	struct xmem_buffer *b;
@@ -165,9 +168,9 @@ TEST(P10_sysfs_shows_what_the_dead_have_left)
 	tell(child, 1);
 	hear(child);
 	kill_child(child);
-	EVENTUALLY(find_pool(holder.name));
+	CHECK(find_pool(holder.name));
 	EVENTUALLY(number("zombies") == 1);
-	EVENTUALLY(says(attribute("clients/%d/state", id), "zombie"));
+	EVENTUALLY(shown_client(pool_dir, id).state == XMEM_CLIENT_ZOMBIE);
 	EVENTUALLY(number("limbo") == 1);
 	SAME(number("limbo_bytes"), BYTES);
 	EVENTUALLY(number("limbo_age_ns") > 0);
@@ -180,8 +183,14 @@ TEST(P10_sysfs_shows_what_the_dead_have_left)
 	b = receive_one(s);
 	REFUSED(xmem_receive(s, 0), EPIPE);
 	EVENTUALLY(number("zombies") == 0);
-	EVENTUALLY(says(attribute("slots/%u/owner", xm_token_slot(xmem_token(b))), "host"));
+	EVENTUALLY(!shown_client(pool_dir, id).incarnation);
+	slot = shown_slot(pool_dir, xm_token_slot(xmem_token(b)));
+	SAME(slot.owner, XMEM_OWNER_HOST);
+	SAME(slot.holds, 1);
+	CHECK(shown_holds(&slot, xmem_pool_client(reader)));
+	SAME(shown_client(pool_dir, xmem_pool_client(reader)).limbo_bytes, BYTES);
 	xmem_release(b);
+	SAME(shown_client(pool_dir, xmem_pool_client(reader)).limbo_bytes, 0);
 	EVENTUALLY(number("limbo") == 0 && number("attached") == 0);
 	SAME(number("kept_bytes"), 0);
 	SAME(number("limbo_bytes"), 0);
@@ -190,23 +199,23 @@ TEST(P10_sysfs_shows_what_the_dead_have_left)
 	xmem_pool_close(reader);
 }
 
-static void look_as_somebody_else(void *argument)
+/* What a look at each kind of file says to another user, who opens them before the mode changes. */
+static void look_as_somebody_else(void *unused)
 {
+	static const char *const names[] = { "attached", "slots", "clients", "devices" };
 	char path[160], text[32];
-	int file;
+	int file[4], i;
 
+	(void)unused;
 	CHECK(!setgid(65534) && !setuid(65534));
+	for (i = 0; i < 4; i++) {
+		snprintf(path, sizeof(path), "%s/%s", pool_dir, names[i]);
+		file[i] = open(path, O_RDONLY | O_CLOEXEC);
+		CHECK(file[i] >= 0);
+	}
 	for (;;) {
-		snprintf(path, sizeof(path), "%s/attached", pool_dir);
-		file = open(path, O_RDONLY | O_CLOEXEC);
-		CHECK(file >= 0);
-		tell_parent(read(file, text, sizeof(text)) < 0 ? errno : 0);
-		close(file);
-		snprintf(path, sizeof(path), "%s/clients/%d/role", pool_dir, *(int *)argument);
-		file = open(path, O_RDONLY | O_CLOEXEC);
-		CHECK(file >= 0);
-		tell_parent(read(file, text, sizeof(text)) < 0 ? errno : 0);
-		close(file);
+		for (i = 0; i < 4; i++)
+			tell_parent(pread(file[i], text, sizeof(text), 0) < 0 ? errno : 0);
 		hear_parent();
 	}
 }
@@ -223,24 +232,21 @@ TEST(P10_sysfs_is_for_whom_the_mode_lets_in)
 	const char *name = new_name();
 	struct xmem_pool *writer;
 	struct child *child = NULL;
-	unsigned int i;
-	int me;
+	unsigned int i, file;
 
 	kernel_only(WHY);
 	if (geteuid())
 		skip("only root can be another user");
 	writer = open_writer(name, 1, BYTES);
-	me = xmem_pool_client(writer);
-	EVENTUALLY(find_pool(name));
-	EVENTUALLY(*attribute("clients/%d/role", me));
+	CHECK(find_pool(name));
 	for (i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
 		WORKED(xmem_pool_set_mode(writer, steps[i].mode, XMEM_GID_SAME));
 		if (child)
 			tell(child, 1);
 		else
-			child = spawn(look_as_somebody_else, &me);
-		SAME(hear(child), steps[i].want);
-		SAME(hear(child), steps[i].want);
+			child = spawn(look_as_somebody_else, NULL);
+		for (file = 0; file < 4; file++)
+			SAME(hear(child), steps[i].want);
 		SAME(number("gid"), getegid());
 	}
 	kill_child(child);
@@ -258,7 +264,7 @@ TEST(P10_pages_are_counted_and_given_back)
 
 	kernel_only(WHY);
 	raw_start(&writer, name, XMEM_ROLE_WRITER);
-	EVENTUALLY(find_pool(name));
+	CHECK(find_pool(name));
 	before = number("page_bytes");
 	raw_start(&reader, name, XMEM_ROLE_READER);
 	with_reader = number("page_bytes");

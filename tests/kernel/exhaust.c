@@ -602,16 +602,21 @@ static const char *shown_slots_go(void)
 	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
 	struct xmem_attach_request attach = raw_attaching(raw_memfd(1, 1), 1);
 	struct xmem_slot_request detach = { .size = sizeof(detach) };
+	struct xmem_shown_slot slot;
 	static struct raw me;
-	char place[32];
 
 	SAME(raw_start(&me, &join), 0);
 	SAME(raw_request(&me, XMEM_IOC_ATTACH, &attach), 0);
 	detach.slot = attach.slot[0];
-	snprintf(place, sizeof(place), "slots/%u/state", detach.slot);
-	WANT(EVENTUALLY(!strcmp(pool_says(place), "free")));
+	WANT(EVENTUALLY(pool_folder()[0]));
+	slot = shown_slot(pool_folder(), detach.slot);
+	SAME(slot.owner, me.join.client);
+	SAME(slot.payload, attach.payload);
+	SAME(slot.state, XMEM_SLOT_FREE);
 	SAME(raw_request(&me, XMEM_IOC_DETACH, &detach), 0);
-	WANT(EVENTUALLY(!pool_says(place)[0]));
+	slot = shown_slot(pool_folder(), detach.slot);
+	SAME(slot.owner, XMEM_OWNER_NONE);
+	SAME(slot.payload, 0);
 	return NULL;
 }
 

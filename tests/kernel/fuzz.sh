@@ -25,7 +25,7 @@ cp build/release/kernel-fuzz "$out/"
 scale=1
 [ "$name" != kasan ] || scale=4
 tests/vm/vm.sh -k "$name" -t $((seconds / scale + 90)) -a "${VM_APPEND:-}" -o "$out" \
-	-m "$gpu" -m "$module" -p "device_files=240:255 max_sysfs_slots=8" -- \
+	-m "$gpu" -m "$module" -p device_files=240:255 -- \
 	sh -c 'exec "$0" -o "$VM_OUT" "$@"' "$out/kernel-fuzz" "$@"
 status=$?
 case $status in

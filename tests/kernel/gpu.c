@@ -72,19 +72,26 @@ int xmem_set(const char *name, const char *value)
 	return write_line(parameter("xmem", name), value);
 }
 
-const char *pool_says(const char *path)
+const char *pool_folder(void)
 {
-	const char *text = "";
-	char pattern[128];
+	static char folder[64];
 	glob_t found;
 
-	snprintf(pattern, sizeof(pattern), "/sys/class/xmem/pool*/%s", path);
-	if (glob(pattern, 0, NULL, &found))
-		return text;
+	folder[0] = 0;
+	if (glob("/sys/class/xmem/pool*", 0, NULL, &found))
+		return folder;
 	if (found.gl_pathc == 1)
-		text = read_line(found.gl_pathv[0]);
+		snprintf(folder, sizeof(folder), "%s", found.gl_pathv[0]);
 	globfree(&found);
-	return text;
+	return folder;
+}
+
+const char *pool_says(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", pool_folder(), name);
+	return read_line(path);
 }
 
 /* ---- payloads ---- */

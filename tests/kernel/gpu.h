@@ -11,6 +11,7 @@
 
 #include "gpu/xmem_test_gpu.h"
 #include "raw.h"
+#include "../shown.h"
 
 #define GPU_NAME	"gpu-payloads"
 #define GPU_BYTES	(16 * RAW_PAGE)
@@ -37,11 +38,10 @@ long gpu_number(const char *name);			/* of xmem_test_gpu; -1: none */
 bool gpu_set(const char *name, const char *value);
 /* Of xmem; 0 or -errno. */
 int xmem_set(const char *name, const char *value);
-/*
- * One line of /sys/class/xmem/pool*\/PATH of the only pool; "" where there is none. A work item
- * makes these files a little later: ask EVENTUALLY, or for what is beside one that was there.
- */
-const char *pool_says(const char *path);
+/* The folder of the only pool in sysfs; "" where there is none, or are more. */
+const char *pool_folder(void);
+/* One line of a file in there; "" where there is none. */
+const char *pool_says(const char *name);
 
 /* Until @condition, or 20 s. Nothing announces these things: hence the polling. */
 #define EVENTUALLY(condition) \

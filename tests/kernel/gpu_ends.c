@@ -52,10 +52,7 @@ static u32 state_of(u32 client)
 
 static bool in_quarantine(u32 client)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "clients/%u/quarantine", client);
-	return !strcmp(pool_says(path), "1");
+	return shown_client(pool_folder(), client).flags & XMEM_SHOWN_QUARANTINE;
 }
 
 /* A slot of the caller's, with contents that nobody holds. 0 or -errno. */

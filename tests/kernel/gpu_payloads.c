@@ -277,7 +277,7 @@ static const char *table_of_devices_fills_up(void)
 	WANT(!attach(&more[1]) && xm_device(row_of(&more[1])->traits) == 5);
 	WANT(!gpu_detach(&writer, request[4].slot[0]) && attach(&more[0]) == -EDQUOT);
 	WANT(!gpu_detach(&writer, more[1].slot[0]));
-	WANT(EVENTUALLY(!strcmp(pool_says("devices/5/bytes"), "0")));
+	WANT(EVENTUALLY(!shown_device(pool_folder(), 4).bytes));
 	WANT(!attach(&more[0]) && xm_device(row_of(&more[0])->traits) == 5);
 	close(fd);
 	return NULL;
@@ -602,29 +602,29 @@ static const char *backlog_delays_no_other_pool(void)
 static const char *sysfs_says_what_it_is(void)
 {
 	struct xmem_attach_request request, file = raw_attaching(raw_memfd(1, 0), 1);
-	char path[64];
+	struct xmem_shown_device device;
+	struct xmem_shown_slot slot;
+	const char *pool;
 
+	WANT(EVENTUALLY((pool = pool_folder())[0]));
 	WANT(!gpu_attach(&writer, READERS, &request) && !attach(&file));
 	close(file.fd);
-	snprintf(path, sizeof(path), "slots/%u/storage", request.slot[0]);
-	WANT(EVENTUALLY(!strcmp(pool_says(path), "cuda")));
-	snprintf(path, sizeof(path), "slots/%u/device", request.slot[0]);
-	WANT(!strcmp(pool_says(path), "1"));
-	snprintf(path, sizeof(path), "slots/%u/storage", file.slot[0]);
-	WANT(EVENTUALLY(!strcmp(pool_says(path), "cpu")));
-	snprintf(path, sizeof(path), "slots/%u/device", file.slot[0]);
-	WANT(!strcmp(pool_says(path), "0"));
-	WANT(EVENTUALLY(!strcmp(pool_says("devices/1/uuid"),
-				"01010101-0101-0101-0101-010101010101")));
-	WANT(!strcmp(pool_says("devices/1/bytes"), "65536"));
-	WANT(!strcmp(pool_says("devices/1/closing_bytes"), "0"));
+	slot = shown_slot(pool, request.slot[0]);
+	WANT(slot.traits & XMEM_TRAIT_CUDA && xm_device(slot.traits) == 1);
+	slot = shown_slot(pool, file.slot[0]);
+	WANT(slot.length && !(slot.traits & XMEM_TRAIT_CUDA) && !xm_device(slot.traits));
+	device = shown_device(pool, 0);
+	WANT(device.uuid[0] == 1 && !memcmp(device.uuid, device.uuid + 1, XMEM_UUID_BYTES - 1));
+	WANT(device.bytes == 65536 && !device.closing_bytes);
+	device = shown_device(pool, 1);
+	WANT(!device.uuid[0] && !device.bytes);
 	close(gpu_open(&other, request.payload));
 	WANT(!gpu_detach(&writer, request.slot[0]));
-	WANT(!strcmp(pool_says("devices/1/closing_bytes"), "65536"));
+	WANT(shown_device(pool, 0).closing_bytes == 65536);
 	WANT(!strcmp(pool_says("device_files"), "1"));
 	WANT(!gpu_close(&other, request.payload));
 	WANT(EVENTUALLY(!strcmp(pool_says("device_files"), "0")));
-	WANT(!strcmp(pool_says("devices/1/bytes"), "0"));
+	WANT(!shown_device(pool, 0).bytes);
 	return NULL;
 }
 

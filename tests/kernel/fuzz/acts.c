@@ -281,7 +281,7 @@ static void poll_files(struct fuzz_worker *w, const struct fuzz_op *op)
 
 /* ---- what is shown ---- */
 
-static void read_file(const char *path)
+static void read_file(struct actor *a, const char *path)
 {
 	char text[4096];
 	int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -289,6 +289,9 @@ static void read_file(const char *path)
 	if (file < 0)
 		return;
 	while (read(file, text, sizeof(text)) > 0)
+		;
+	/* The binary ones of pools have some records of which that is a part. */
+	while (pread(file, text, chance(a) % sizeof(text), chance(a) % 32768) > 0 && one_in(a, 2))
 		;
 	close(file);
 }
@@ -316,12 +319,12 @@ static void show(struct fuzz_worker *w, const struct fuzz_op *op)
 
 	if (one_in(&w->a, 2)) {
 		snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fuzz_some_file(w));
-		read_file(path);
+		read_file(&w->a, path);
 		return;
 	}
 	while (depth++ < 4 && choose_entry(&w->a, path, sizeof(path)))
 		;
-	read_file(path);
+	read_file(&w->a, path);
 }
 
 /* ---- processes ---- */
