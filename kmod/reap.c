@@ -205,12 +205,18 @@ static bool xk_reap_some(struct xk_pool *pool)
 	return true;
 }
 
+/*
+ * Others have the lock between, and may pass what a ring has left after the sweep has seen it. So a
+ * ring that goes is followed by another sweep: who let it go has asked for its burial, but that was
+ * this one, and the next run finds nothing to bury.
+ */
 static void xk_reap_all(struct xk_pool *pool)
 {
-	xm_host_suspect_all(&pool->host);
-	xk_sweep(pool);
-	xk_remove_idle_groups(pool);
-	xk_bury_zombies(pool);
+	do {
+		xm_host_suspect_all(&pool->host);
+		xk_sweep(pool);
+		xk_remove_idle_groups(pool);
+	} while (xk_bury_zombies(pool));
 	xk_wake(pool, XMEM_WAIT_CLIENTS, 0);
 }
 

@@ -126,6 +126,32 @@ TEST(P3_in_flight_goes_with_its_last_subscriber)
 	xmem_pool_close(watcher);
 }
 
+/*
+ * The host sweeps what the publisher has left, and while it does the only subscriber lets the ring
+ * go. So many slots make the sweep long.
+ */
+TEST_WITHIN(P3_a_ring_that_is_let_go_during_a_sweep_leaves_nothing, 120)
+{
+	struct source source = { .name = new_name(), .count = 4, .first = 1, .buffers = 8 };
+	struct xmem_pool *reader = OPEN(source.name, .slots = 32768);
+	unsigned int rounds = scaled(200);
+	uint64_t random = seed();
+	struct xmem_subscription *s;
+	struct child *child;
+	int64_t until;
+
+	while (rounds--) {
+		child = start_source(&source, reader, &s, 0);
+		kill_child(child);
+		until = now_ns() + random_next(&random) % 4000000;
+		while (now_ns() < until)
+			;
+		xmem_unsubscribe(s);
+		check_quiet(reader, 1);
+	}
+	xmem_pool_close(reader);
+}
+
 TEST(P3_held_contents_of_a_dead_publisher_go_with_the_last_hold)
 {
 	struct source source = { .name = new_name(), .count = 2, .first = 1, .buffers = 4 };
