@@ -109,9 +109,13 @@ u64 xm_limbo_of(const struct xm_map *map, u32 client)
 
 bool xm_limbo_go_on(const struct xm_map *map, struct xm_limbo_look *look)
 {
-	u64 *held = &look->held[look->group], bytes;
+	u64 *held = &look->held[look->group], since = look->since_ns[look->group], bytes;
 
-	bytes = xm_limbo_held(map, look->client, look->group, look->again ? *held : ~0ULL, held);
+	if (!since || since > look->before_ns)
+		bytes = *held = 0;
+	else
+		bytes = xm_limbo_held(map, look->client, look->group, look->again ? *held : ~0ULL,
+				      held);
 	if (look->again)
 		look->bytes = xm_add_bytes(look->bytes, bytes);
 	else

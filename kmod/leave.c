@@ -381,7 +381,8 @@ static void xk_end_work(struct work_struct *work)
 			pool->reap |= XK_REAP_ALL;
 		}
 		xk_reap(pool);
-		goes_on = xk_end_hoarders(pool);
+		goes_on = xk_end_hoarders(pool) && !pool->went_on;
+		pool->went_on = goes_on;
 #ifdef XMEM_DEBUG
 		if (any && xm_host_is_valid(&pool->host))
 			WARN(1, "xmem: pool%u: %s\n", pool->number, xm_host_is_valid(&pool->host));
@@ -390,7 +391,10 @@ static void xk_end_work(struct work_struct *work)
 	xk_wake_concerned(pool);
 	mutex_unlock(&pool->lock);
 	xk_reap_finish(pool);
-	/* Who lacks something waits for what these have held, too: the next run says so. */
+	/*
+	 * Who lacks something waits for what these have held, too: the next run says so, also if
+	 * that finds others.
+	 */
 	if (!goes_on)
 		xk_end_over(pool, asked);
 	xk_pool_put(pool);

@@ -94,6 +94,8 @@ struct xk_client *xk_limbo_next(struct xk_pool *pool, u32 *at)
 		look->most = xk_limbo_most(pool);
 		look->bytes = look->first = look->group = 0;
 		look->again = false;
+		look->since_ns = pool->host.limbo_ns;
+		look->before_ns = ktime_get_ns() - XM_LIMBO_GRACE_NS;
 		while (!xm_limbo_go_on(&pool->host.map, look))
 			xk_let_others(pool, &done, XK_BATCH / 64);
 		if (look->bytes > look->most)

@@ -34,9 +34,23 @@ module_param_named(max_bytes, xk_max_bytes, ulong, 0644);
 MODULE_PARM_DESC(max_bytes, "how much memory the shared pages of all pools may take, in bytes");
 
 unsigned long xk_max_limbo_bytes = ULONG_MAX;
-module_param_named(max_limbo_bytes, xk_max_limbo_bytes, ulong, 0644);
+
+/* Who holds too much by now is found at once. */
+static int xk_max_limbo_set(const char *value, const struct kernel_param *param)
+{
+	int err = param_set_ulong(value, param);
+
+	if (!err)
+		xk_pools_look();
+	return err;
+}
+
+static const struct kernel_param_ops xk_max_limbo_ops = {
+	.set = xk_max_limbo_set, .get = param_get_ulong,
+};
+module_param_cb(max_limbo_bytes, &xk_max_limbo_ops, &xk_max_limbo_bytes, 0644);
 MODULE_PARM_DESC(max_limbo_bytes, "how much of what ended clients have left one client may hold, "
-		 "in bytes, where the pool's maker has not said it; who holds more is evicted");
+		 "in bytes; the maker of a pool may say less; who holds more is evicted");
 
 /* ---- what is in use ---- */
 
@@ -154,10 +168,9 @@ void xk_uncharge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned lo
 u64 xk_limbo_most(const struct xk_pool *pool)
 {
 	unsigned long most = READ_ONCE(xk_max_limbo_bytes);
+	u64 host = most == ULONG_MAX ? U64_MAX : most;
 
-	if (pool->limbo_bytes)
-		return pool->limbo_bytes;
-	return most == ULONG_MAX ? U64_MAX : most;
+	return pool->limbo_bytes ? min(pool->limbo_bytes, host) : host;
 }
 
 /* How much of a limit of the host is in use, and how much there may be. */

@@ -319,6 +319,17 @@ void xk_pool_unuse(struct xk_pool *pool)
 
 /* ---- all of them ---- */
 
+/* Something that bounds what their clients hold has changed: end_work looks at it. */
+void xk_pools_look(void)
+{
+	struct xk_pool *pool;
+
+	spin_lock(&pools_lock);
+	list_for_each_entry(pool, &pools, list)
+		xk_pool_queue_end(pool);
+	spin_unlock(&pools_lock);
+}
+
 /* Does the caller see it? Its owner does, whatever the mode is. */
 static bool xk_pool_is_shown(struct xk_pool *pool)
 {

@@ -257,7 +257,8 @@ struct xk_pool {
 	u64 claims_at;			/* pool->lock: when that runs; 0: it does not wait */
 
 	struct delayed_work limbo_work;	/* limbo.c; while it waits it has a reference */
-	struct xm_limbo_look limbo;	/* end_work's own */
+	struct xm_limbo_look limbo;	/* end_work's own, as the next */
+	bool went_on;			/* its last run has left it to this one to say it is over */
 
 	struct work_struct end_work;	/* leave.c */
 	struct list_head end_node;	/* ends_lock, as the next: ends.c */
@@ -561,6 +562,7 @@ struct xk_pool *xk_pool_find(const struct xmem_join_request *join, u32 *ret_role
 bool xk_pool_is_callers(const struct xmem_join_request *join);
 struct xk_pool *xk_pool_enlist(struct xk_pool *new, const struct xmem_join_request *join,
 			       u32 *ret_roles);
+void xk_pools_look(void);
 struct xk_pool *xk_pool_after(u64 serial);
 u32 xk_pools_count(void);
 void xk_pool_get(struct xk_pool *pool);

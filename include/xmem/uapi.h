@@ -541,10 +541,10 @@ struct xmem_join_request {
 	__u32 reserved1;
 	__u64 limbo_bytes;		/* in: of a pool that is created: how many bytes of what
 					 * ended clients have left one client may hold; who
-					 * holds more is evicted (see there, LIMBO). ~0: any
-					 * number; 0: what the host says, in the kernel the
-					 * parameter max_limbo_bytes. If the pool exists: 0, or
-					 * it must not allow more (ERANGE) */
+					 * holds more is evicted (see there, LIMBO). 0 or ~0: any
+					 * number. The kernel's parameter max_limbo_bytes counts,
+					 * too, if it is less. If the pool exists: 0, or it must
+					 * not allow more (ERANGE) */
 };
 #define XMEM_JOIN_MIN		56	/* up to fd */
 
@@ -895,7 +895,7 @@ enum xmem_quota {
 	XMEM_QUOTA_CLIENT_MAPPINGS = 96,	/* kernel: 32, and one for each group */
 	XMEM_QUOTA_CLIENT_POLLS = 97,	/* daemon: descriptors to poll */
 	XMEM_QUOTA_CLIENT_LIMBO = 98,	/* kernel: bytes of what ended clients have left that this
-					 * one holds; the pool's limbo_bytes, or max_limbo_bytes */
+					 * one holds; the pool's limbo_bytes and max_limbo_bytes */
 };
 enum xmem_quota_scope {
 	XMEM_QUOTA_OF_USER = 0,
@@ -962,7 +962,7 @@ struct xmem_client_request {
  * The host evicts by itself whoever holds more bytes of limbo, slots whose owner has ended, than
  * the pool's limbo_bytes: when a client ends, whenever slots of ended ones are reclaimed, and once
  * a second while there is so much of it. It spares nobody, not the pool's owner either, for what is
- * held is the publisher's; who held that much before the publisher ended is beyond it at once.
+ * held is the publisher's. What was left less than 5 seconds ago does not count.
  *
  * For the pool's owner, and CAP_SYS_ADMIN in the user namespace in which it was made (EPERM).
  * ESTALE: that incarnation has ended. The daemon cannot take away what a live process has mapped:

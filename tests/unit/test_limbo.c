@@ -80,6 +80,17 @@ START_TEST(limbo_of_a_holder_is_what_ended_owners_have_left)
 }
 END_TEST
 
+static u64 since[XMEM_MAX_GROUPS];
+
+/* All groups are limbo since then. */
+static void begin_limbo(u64 ns)
+{
+	u32 g;
+
+	for (g = 0; g < XMEM_MAX_GROUPS; g++)
+		since[g] = ns;
+}
+
 /* The first look. true: there is another one. */
 static bool look_once(const struct scene *s, struct xm_limbo_look *look, u32 client, u64 most)
 {
@@ -88,6 +99,8 @@ static bool look_once(const struct scene *s, struct xm_limbo_look *look, u32 cli
 	look->most = most;
 	look->bytes = look->first = look->group = 0;
 	look->again = false;
+	look->since_ns = since;
+	look->before_ns = 10;
 	while (!look->again)
 		if (xm_limbo_go_on(s->map, look))
 			return false;
@@ -111,6 +124,12 @@ START_TEST(too_much_is_what_is_held_at_one_moment)
 	world_put(s.world, s.reader, s.slot[0]);
 	ck_assert_int_eq(xm_get(s.map, s.other, s.token[1]), 0);
 	/* As much as it may have is not too much. */
+	/* Not yet, and not when the host has yet to note since when. */
+	begin_limbo(11);
+	ck_assert(!look_once(&s, &look, s.reader, 2 * BYTES));
+	begin_limbo(0);
+	ck_assert(!look_once(&s, &look, s.reader, 2 * BYTES));
+	begin_limbo(10);
 	ck_assert(!look_once(&s, &look, s.reader, 3 * BYTES));
 	ck_assert_uint_eq(look.bytes, 0);
 	ck_assert(look_once(&s, &look, s.reader, 2 * BYTES));
@@ -148,6 +167,7 @@ START_TEST(limbo_of_any_length_does_not_wrap)
 		xm_store(&xm_slot_row(s.map, s.slot[i])->length, ~0ULL - BYTES);
 	ck_assert_uint_eq(xm_limbo_of(s.map, s.reader), ~0ULL);
 	ck_assert_uint_eq(xm_limbo_in_group(s.map, s.slot[0] / XMEM_GROUP_SLOTS), ~0ULL);
+	begin_limbo(10);
 	ck_assert(look_once(&s, &look, s.reader, ~0ULL - 1));
 	ck_assert(look_again(&s, &look));
 	ck_assert_uint_eq(look.bytes, ~0ULL);
