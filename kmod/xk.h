@@ -42,7 +42,8 @@
  *   xk_client.attach_lock attaches of one client, one at a time
  *   xk_pool.upgrade_lock  of upgrades, one at a time
  *   xk_pool.end_work      not a lock, but who lacks what ended clients have left waits for it
- *                         like one (ends.c); who ends does not
+ *                         like one (ends.c), and who stores into what it is
+ *                         losing to it, in its fault (unmap.c); who ends does not
  *   i_mmap_rwsem, page locks  of each client's inode, of the pool's pages: taken when
  *                         something is unmapped, and by faults. A client's process that is
  *                         throttled may have them for long, so never below the next.
