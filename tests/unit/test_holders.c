@@ -277,6 +277,37 @@ START_TEST(stages_let_in_their_own_subscribers)
 }
 END_TEST
 
+/* Whoever may hold what the stage owns, may it hold what the stage forwards of others? */
+START_TEST(who_is_known_to_a_stage_may_hold_what_that_forwards)
+{
+	enum { OF_ITS_USER, LET_IN, FOLLOWED_IT_BEFORE };
+	struct scene s = scene_make();
+	u32 reader = join_as(s.world, _i == OF_ITS_USER ? CAROL : CAROL + 1, XMEM_ROLE_READER);
+	struct xm_publication what;
+	struct xm_follow follow;
+
+	if (_i == LET_IN)
+		ck_assert_int_eq(grant(&s, s.carol, reader, incarnation(&s, reader)), 0);
+	if (_i == FOLLOWED_IT_BEFORE) {
+		follow = world_subscribe(s.world, reader, s.carol, 0);
+		world_unsubscribe(s.world, reader, &follow);
+	}
+	ck_assert(xm_bit(xm_client_row(s.map, s.carol)->holders, reader));
+	world_subscribe(s.world, s.carol, s.bob, 0);
+	ck_assert_int_eq(xm_get(s.map, s.carol, s.token[1]), 0);
+	ck_assert_int_eq(stage(&s, s.carol, s.slot[1]), 0);
+	ck_assert(!xm_holds_count(s.map, reader, s.slot[1]));
+	follow = world_subscribe(s.world, reader, s.carol, 0);
+	ck_assert(xm_holds_count(s.map, reader, s.slot[1]));
+	ck_assert(xm_bit(xm_client_row(s.map, s.bob)->holders, reader));
+	forward(&s, s.carol, s.token[1]);
+	ck_assert_int_eq(world_receive(s.world, reader, &follow, &what), 0);
+	ck_assert_uint_eq(what.token, s.token[1]);
+	ck_assert_uint_eq(follow.lost, 0);
+	scene_free(&s);
+}
+END_TEST
+
 /* What a stranger writes into its ring keeps nothing from an owner that has not let it in. */
 START_TEST(a_strangers_ring_keeps_nothing)
 {
@@ -491,6 +522,7 @@ void holders_tests(Suite *suite)
 	tcase_add_test(tcase, who_has_unsubscribed_may_hold_what_it_had);
 	tcase_add_test(tcase, what_is_forwarded_its_receivers_may_hold);
 	tcase_add_test(tcase, stages_let_in_their_own_subscribers);
+	tcase_add_loop_test(tcase, who_is_known_to_a_stage_may_hold_what_that_forwards, 0, 3);
 	tcase_add_test(tcase, a_strangers_ring_keeps_nothing);
 	tcase_add_test(tcase, history_that_one_may_not_hold_has_gone);
 	tcase_add_test(tcase, grants);
