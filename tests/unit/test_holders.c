@@ -493,6 +493,37 @@ START_TEST(what_does_not_count_is_good_for_nothing)
 }
 END_TEST
 
+/* A follower's bits are taken from where they must be, one after another. */
+START_TEST(the_check_sees_followers_that_may_not_hold_what_they_follow)
+{
+	struct scene s = scene_make();
+	u32 reader = join_as(s.world, CAROL + 1, XMEM_ROLE_READER);
+	struct xm_host *host = &s.world->host;
+	u32 group = s.slot[1] / XMEM_GROUP_SLOTS;
+
+	world_subscribe(s.world, s.carol, s.bob, 0);
+	world_subscribe(s.world, reader, s.carol, 0);
+	xm_set_bit(xm_client_row(s.map, s.carol)->holders, reader, false);
+	ck_assert_pstr_eq(xm_host_is_valid(host),
+			  "who follows a client may not hold what that owns");
+	xm_set_bit(xm_client_row(s.map, s.carol)->holders, reader, true);
+	/* Carol forwards what Bob has; then also what he has left. */
+	xm_set_bit(xm_group_row(s.map, group)->stages, s.carol, true);
+	ck_assert_pstr_eq(xm_host_is_valid(host),
+			  "who follows a client may not hold what that forwards");
+	xm_set_bit(xm_group_row(s.map, group)->stages, s.carol, false);
+	ck_assert_int_eq(xm_get(s.map, s.carol, s.token[1]), 0);
+	ck_assert_int_eq(stage(&s, s.carol, s.slot[1]), 0);
+	world_end(s.world, s.bob);
+	ck_assert_uint_eq(host->group_owner[group], XMEM_OWNER_HOST);
+	xm_set_bit(xm_group_row(s.map, group)->holders, reader, false);
+	ck_assert_pstr_eq(xm_host_is_valid(host),
+			  "who follows a client may not hold what that forwards");
+	xm_set_bit(xm_group_row(s.map, group)->holders, reader, true);
+	scene_free(&s);
+}
+END_TEST
+
 /* In a pool of one user nobody has to say that it forwards something. */
 START_TEST(one_user_stages_by_itself)
 {
@@ -529,6 +560,7 @@ void holders_tests(Suite *suite)
 	tcase_add_test(tcase, limbo_is_kept_by_who_could_hold_it_alone);
 	tcase_add_test(tcase, an_ids_next_client_begins_anew);
 	tcase_add_test(tcase, what_does_not_count_is_good_for_nothing);
+	tcase_add_test(tcase, the_check_sees_followers_that_may_not_hold_what_they_follow);
 	tcase_add_test(tcase, one_user_stages_by_itself);
 	suite_add_tcase(suite, tcase);
 }
