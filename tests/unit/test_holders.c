@@ -528,13 +528,18 @@ END_TEST
 START_TEST(one_user_stages_by_itself)
 {
 	struct scene s = { .world = world_make(128, 4, 4) };
-	u32 writer, slot;
+	u32 writer, slot, early, late;
 
 	s.map = &s.world->host.map;
 	s.world->host.one_user = true;
 	writer = world_join(s.world, XMEM_ROLE_WRITER, 0);
+	early = world_join(s.world, XMEM_ROLE_WRITER, 0);
+	world_subscribe(s.world, early, writer, 0);
 	world_attach(s.world, writer, 1, &slot);
 	ck_assert(xm_bit(xm_group_row(s.map, slot / XMEM_GROUP_SLOTS)->stages, 3));
+	late = world_join(s.world, XMEM_ROLE_READER, 0);
+	world_subscribe(s.world, late, early, 0);
+	ck_assert(xm_holds_count(s.map, late, slot) && xm_holds_count(s.map, early, slot));
 	world_end(s.world, writer);
 	world_reap(s.world);
 	world_is_clean(s.world);
