@@ -5,10 +5,46 @@
  */
 #include "host.h"
 
+/* Are all who follow @publisher among @holders? */
+static bool xm_followers_are_in(const struct xmem_client_row *publisher, const u64 *holders)
+{
+	u32 i;
+
+	for (i = 0; i < XMEM_CLIENT_WORDS; i++)
+		if (xm_load(&publisher->subscribers[i]) & ~xm_load(&holders[i]))
+			return false;
+	return true;
+}
+
+/*
+ * Who follows a client may hold what that owns, and what that has said that it forwards. In a pool
+ * of one user all have said so of everything, and all are in.
+ */
+static const char *xm_followers_are_valid(const struct xm_host *host, u32 client)
+{
+	const struct xm_map *map = &host->map;
+	const struct xmem_client_row *row = xm_client_row(map, client);
+	u32 g;
+
+	if (row->state != XMEM_CLIENT_ALIVE)
+		return NULL;
+	if (!xm_followers_are_in(row, row->holders))
+		return "who follows a client may not hold what that owns";
+	for (g = 0; g < map->groups; g++) {
+		const struct xmem_group_row *group = xm_group_row(map, g);
+
+		if (host->group_owner[g] != XMEM_OWNER_NONE && xm_bit(group->stages, client) &&
+		    !xm_followers_are_in(row, group->holders))
+			return "who follows a client may not hold what that forwards";
+	}
+	return NULL;
+}
+
 /* Who may hold what: whoever is counted everywhere, nobody who is not there. */
 static const char *xm_holders_are_valid(const struct xm_host *host)
 {
 	const struct xm_map *map = &host->map;
+	const char *wrong = NULL;
 	u32 g, c, owner;
 
 	for (g = 0; g < map->groups; g++) {
@@ -29,7 +65,9 @@ static const char *xm_holders_are_valid(const struct xm_host *host)
 				return "an owner and its group differ in who may hold what";
 		}
 	}
-	return NULL;
+	for (c = 0; c < map->clients && !wrong; c++)
+		wrong = xm_followers_are_valid(host, c);
+	return wrong;
 }
 
 const char *xm_host_is_valid(const struct xm_host *host)

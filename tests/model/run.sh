@@ -63,7 +63,7 @@ close_calls.pml -               LOOKFIRST WAITFIRST NOWAIT NOKICK KICKFIRST NOWA
 opened.pml     -               NOTELATE CLOSEFIRST LATEOPEN ENDCLOSES UNDOALL FREEFIRST NOWAKE \
 				LOOKFIRST
 strangers.pml  -                NOCHECK LOOKFIRST NOTENANCY
-holders.pml    -                FORGET LATE AFTER
+holders.pml    -                FORGET LATE AFTER NOHOLD NORING
 holders.pml    SILENT           NOCHECK
 evict.pml      -               COPYFIRST NODRAIN
 blind.pml      -               BLINDFIRST NOWAIT

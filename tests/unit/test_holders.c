@@ -277,6 +277,37 @@ START_TEST(stages_let_in_their_own_subscribers)
 }
 END_TEST
 
+/* Whoever may hold what the stage owns, may it hold what the stage forwards of others? */
+START_TEST(who_is_known_to_a_stage_may_hold_what_that_forwards)
+{
+	enum { OF_ITS_USER, LET_IN, FOLLOWED_IT_BEFORE };
+	struct scene s = scene_make();
+	u32 reader = join_as(s.world, _i == OF_ITS_USER ? CAROL : CAROL + 1, XMEM_ROLE_READER);
+	struct xm_publication what;
+	struct xm_follow follow;
+
+	if (_i == LET_IN)
+		ck_assert_int_eq(grant(&s, s.carol, reader, incarnation(&s, reader)), 0);
+	if (_i == FOLLOWED_IT_BEFORE) {
+		follow = world_subscribe(s.world, reader, s.carol, 0);
+		world_unsubscribe(s.world, reader, &follow);
+	}
+	ck_assert(xm_bit(xm_client_row(s.map, s.carol)->holders, reader));
+	world_subscribe(s.world, s.carol, s.bob, 0);
+	ck_assert_int_eq(xm_get(s.map, s.carol, s.token[1]), 0);
+	ck_assert_int_eq(stage(&s, s.carol, s.slot[1]), 0);
+	ck_assert(!xm_holds_count(s.map, reader, s.slot[1]));
+	follow = world_subscribe(s.world, reader, s.carol, 0);
+	ck_assert(xm_holds_count(s.map, reader, s.slot[1]));
+	ck_assert(xm_bit(xm_client_row(s.map, s.bob)->holders, reader));
+	forward(&s, s.carol, s.token[1]);
+	ck_assert_int_eq(world_receive(s.world, reader, &follow, &what), 0);
+	ck_assert_uint_eq(what.token, s.token[1]);
+	ck_assert_uint_eq(follow.lost, 0);
+	scene_free(&s);
+}
+END_TEST
+
 /* What a stranger writes into its ring keeps nothing from an owner that has not let it in. */
 START_TEST(a_strangers_ring_keeps_nothing)
 {
@@ -462,17 +493,53 @@ START_TEST(what_does_not_count_is_good_for_nothing)
 }
 END_TEST
 
+/* A follower's bits are taken from where they must be, one after another. */
+START_TEST(the_check_sees_followers_that_may_not_hold_what_they_follow)
+{
+	struct scene s = scene_make();
+	u32 reader = join_as(s.world, CAROL + 1, XMEM_ROLE_READER);
+	struct xm_host *host = &s.world->host;
+	u32 group = s.slot[1] / XMEM_GROUP_SLOTS;
+
+	world_subscribe(s.world, s.carol, s.bob, 0);
+	world_subscribe(s.world, reader, s.carol, 0);
+	xm_set_bit(xm_client_row(s.map, s.carol)->holders, reader, false);
+	ck_assert_pstr_eq(xm_host_is_valid(host),
+			  "who follows a client may not hold what that owns");
+	xm_set_bit(xm_client_row(s.map, s.carol)->holders, reader, true);
+	/* Carol forwards what Bob has; then also what he has left. */
+	xm_set_bit(xm_group_row(s.map, group)->stages, s.carol, true);
+	ck_assert_pstr_eq(xm_host_is_valid(host),
+			  "who follows a client may not hold what that forwards");
+	xm_set_bit(xm_group_row(s.map, group)->stages, s.carol, false);
+	ck_assert_int_eq(xm_get(s.map, s.carol, s.token[1]), 0);
+	ck_assert_int_eq(stage(&s, s.carol, s.slot[1]), 0);
+	world_end(s.world, s.bob);
+	ck_assert_uint_eq(host->group_owner[group], XMEM_OWNER_HOST);
+	xm_set_bit(xm_group_row(s.map, group)->holders, reader, false);
+	ck_assert_pstr_eq(xm_host_is_valid(host),
+			  "who follows a client may not hold what that forwards");
+	xm_set_bit(xm_group_row(s.map, group)->holders, reader, true);
+	scene_free(&s);
+}
+END_TEST
+
 /* In a pool of one user nobody has to say that it forwards something. */
 START_TEST(one_user_stages_by_itself)
 {
 	struct scene s = { .world = world_make(128, 4, 4) };
-	u32 writer, slot;
+	u32 writer, slot, early, late;
 
 	s.map = &s.world->host.map;
 	s.world->host.one_user = true;
 	writer = world_join(s.world, XMEM_ROLE_WRITER, 0);
+	early = world_join(s.world, XMEM_ROLE_WRITER, 0);
+	world_subscribe(s.world, early, writer, 0);
 	world_attach(s.world, writer, 1, &slot);
 	ck_assert(xm_bit(xm_group_row(s.map, slot / XMEM_GROUP_SLOTS)->stages, 3));
+	late = world_join(s.world, XMEM_ROLE_READER, 0);
+	world_subscribe(s.world, late, early, 0);
+	ck_assert(xm_holds_count(s.map, late, slot) && xm_holds_count(s.map, early, slot));
 	world_end(s.world, writer);
 	world_reap(s.world);
 	world_is_clean(s.world);
@@ -491,12 +558,14 @@ void holders_tests(Suite *suite)
 	tcase_add_test(tcase, who_has_unsubscribed_may_hold_what_it_had);
 	tcase_add_test(tcase, what_is_forwarded_its_receivers_may_hold);
 	tcase_add_test(tcase, stages_let_in_their_own_subscribers);
+	tcase_add_loop_test(tcase, who_is_known_to_a_stage_may_hold_what_that_forwards, 0, 3);
 	tcase_add_test(tcase, a_strangers_ring_keeps_nothing);
 	tcase_add_test(tcase, history_that_one_may_not_hold_has_gone);
 	tcase_add_test(tcase, grants);
 	tcase_add_test(tcase, limbo_is_kept_by_who_could_hold_it_alone);
 	tcase_add_test(tcase, an_ids_next_client_begins_anew);
 	tcase_add_test(tcase, what_does_not_count_is_good_for_nothing);
+	tcase_add_test(tcase, the_check_sees_followers_that_may_not_hold_what_they_follow);
 	tcase_add_test(tcase, one_user_stages_by_itself);
 	suite_add_tcase(suite, tcase);
 }
