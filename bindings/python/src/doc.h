@@ -23,7 +23,8 @@
 	"if no host is running. A Limit error says which of them was reached."
 #define XP_DOC_pool_open \
 	"pool_open(cls, name, fd, flags, slots, clients, ring_entries, wait_bound, label,\n" \
-	"          demand_bytes, cache_bytes, cache_time, memory, keep, mode, group, /)\n--\n\n" \
+	"          demand_bytes, cache_bytes, cache_time, memory, keep, mode, group,\n" \
+	"          limbo_bytes, /)\n--\n\n" \
 	"Open a pool, as a cls, which is a subclass of Pool: by its name, None for an\n" \
 	"anonymous one, or by a descriptor, -1 for none. flags: XMEM_OPEN_*; memory:\n" \
 	"XMEM_MEMORY_*; times: seconds. The caller owns it. Raises Error, TypeError."
