@@ -45,16 +45,6 @@ static int join_named(const char *name, uint32_t flags)
 	return 0;
 }
 
-static bool says(const char *what)
-{
-	const char *why;
-
-	xmem_peek_last_error(&why);
-	if (!strstr(why, what))
-		FAIL("'%s' does not say '%s'", why, what);
-	return true;
-}
-
 /* The pool's entry in the list of pools. */
 static struct xmem_pool_entry entry_of(const char *name)
 {
@@ -107,7 +97,9 @@ TEST(P4_an_owner_that_lets_only_readers_in)
 	SAME(entry_of(name).roles, XMEM_MAY_READ);
 	SAME(join_named(name, 0), 0);
 	SAME(join_named(name, XMEM_OPEN_WRITER), -EACCES);
-	CHECK(says("0600") && says("writer") && says("0400"));
+	error_says("0600");
+	error_says("writer");
+	error_says("0400");
 	/* It is there, whatever one may do with it. */
 	REFUSED(open_as(name, XMEM_OPEN_EXCLUSIVE, 0), EEXIST);
 	WORKED(xmem_pool_set_mode(pool, 0600, XMEM_GID_SAME));
@@ -142,7 +134,9 @@ TEST(P4_a_pool_laxer_than_its_owner_asks_is_ERANGE)
 
 	CHECK(pool);
 	REFUSED(open_as(name, 0, 0400), ERANGE);
-	CHECK(says("0600") && says("0400") && says("xmem_pool_set_mode"));
+	error_says("0600");
+	error_says("0400");
+	error_says("xmem_pool_set_mode");
 	REFUSED(open_as(name, XMEM_OPEN_EXISTING, XMEM_MODE_STRICT | 0600), ERANGE);
 	REFUSED(open_as(name, XMEM_OPEN_WRITER, XMEM_MODE_STRICT | 0600), ERANGE);
 	WORKED(xmem_pool_set_mode(pool, XMEM_MODE_STRICT | 0400, XMEM_GID_SAME));
@@ -166,16 +160,16 @@ TEST(API_modes_that_make_no_sense_are_EINVAL)
 	const char *name = new_name();
 
 	REFUSED(open_as(name, 0, 0700), EINVAL);
-	CHECK(says("0100"));
+	error_says("0100");
 	REFUSED(open_as(name, 0, 0620), EINVAL);
-	CHECK(says("may not read"));
+	error_says("may not read");
 	REFUSED(open_as(name, 0, 02600), EINVAL);
 	REFUSED(xmem_pool_open(name, &gid), EINVAL);
-	CHECK(says("XMEM_OPEN_GROUP"));
+	error_says("XMEM_OPEN_GROUP");
 	gid.flags = XMEM_OPEN_GROUP;
 	gid.gid = ~0u;
 	REFUSED(xmem_pool_open(name, &gid), EINVAL);
-	CHECK(says("no group's number"));
+	error_says("no group's number");
 	/* What once let in by a flag of the joiner's means nothing. */
 	REFUSED(open_as(name, 1u << 3, 0), EINVAL);
 	SAME(join_named(name, 0), -ENOENT);
@@ -195,13 +189,14 @@ TEST(API_a_user_in_a_pools_name)
 	REFUSED(xmem_pool_open("/x", NULL), EINVAL);
 	REFUSED(xmem_pool_open("1/", NULL), EINVAL);
 	REFUSED(xmem_pool_open("1x/x", NULL), EINVAL);
-	CHECK(says("/etc/passwd has no '1x'"));
+	error_says("/etc/passwd has no '1x'");
 	REFUSED(xmem_pool_open("4294967295/x", NULL), EINVAL);
 	REFUSED(xmem_pool_open("99999999999999999999999/x", NULL), EINVAL);
 	REFUSED(xmem_pool_open("a/b/c", NULL), EINVAL);
 	REFUSED(xmem_pool_open("0/b/c", NULL), EINVAL);
 	REFUSED(xmem_pool_open("no-such-user-here/x", NULL), EINVAL);
-	CHECK(says("no-such-user-here") && says("/etc/passwd"));
+	error_says("no-such-user-here");
+	error_says("/etc/passwd");
 	xmem_pool_close(pool);
 }
 
@@ -224,7 +219,7 @@ TEST(P4_a_descriptor_is_narrowed_and_never_widened)
 	CHECK(fcntl(reads, F_GETFD) & FD_CLOEXEC);
 	lets_in(all, BOTH);
 	lets_in(reads, XMEM_MAY_READ);
-	CHECK(says("narrowed"));
+	error_says("narrowed");
 	lets_in(writes, XMEM_MAY_WRITE);
 	same = xmem_pool_fd_narrow(reads, XMEM_MAY_READ);
 	CHECK(same >= 0);
@@ -309,7 +304,7 @@ TEST(P4_of_a_strict_pool_a_descriptor_is_not_enough)
 	lets_in(fd, BOTH);
 	WORKED(xmem_pool_set_mode(pool, XMEM_MODE_STRICT | 0400, XMEM_GID_SAME));
 	lets_in(fd, XMEM_MAY_READ);
-	CHECK(says("strict"));
+	error_says("strict");
 	/* Otherwise what was passed on stays. */
 	WORKED(xmem_pool_set_mode(pool, 0400, XMEM_GID_SAME));
 	lets_in(fd, BOTH);
@@ -415,24 +410,25 @@ TEST(P4_a_daemon_has_one_user)
 	daemon_only("the kernel knows several users");
 	for (i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
 		REFUSED(open_as(name, 0, modes[i]), EOPNOTSUPP);
-		CHECK(says("xmemd") && says("0600"));
+		error_says("xmemd");
+		error_says("0600");
 	}
 	pool = xmem_pool_open(name, &group);
 	CHECK(pool);
 	xmem_pool_close(pool);
 	group.gid++;
 	REFUSED(xmem_pool_open(name, &group), EOPNOTSUPP);
-	CHECK(says("group"));
+	error_says("group");
 	snprintf(foreign, sizeof(foreign), "%u/%s", geteuid() + 1, name);
 	REFUSED(xmem_pool_open(foreign, NULL), EOPNOTSUPP);
-	CHECK(says("one user"));
+	error_says("one user");
 	/* Nothing of that has left a pool. */
 	SAME(join_named(name, 0), -ENOENT);
 
 	pool = open_reader(name);
 	SAME(xmem_pool_set_mode(pool, 0640, XMEM_GID_SAME), -EOPNOTSUPP);
 	SAME(xmem_pool_set_mode(pool, 0400, getegid() + 1), -EOPNOTSUPP);
-	CHECK(says("a pool's group is that user's"));
+	error_says("a pool's group is that user's");
 	SAME(entry_of(name).mode, 0600);
 	xmem_pool_close(pool);
 }

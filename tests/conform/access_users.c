@@ -6,8 +6,6 @@
  */
 #include <grp.h>
 #include <sched.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
 
 #include "harness.h"
 
@@ -19,21 +17,13 @@
 #define R	XMEM_MAY_READ
 #define W	XMEM_MAY_WRITE
 
-static void several_users_or_skip(void)
-{
-	kernel_only("the daemon is one user's");
-	if (!in_vm() || geteuid())
-		skip("the device is the whole machine's: only as root in the virtual machine");
-	CHECK(!chmod("/dev/xmem", 0666));
-}
-
 /* Each user has a group of its own number; the member is of the owner's as well. */
 static void be(uid_t uid)
 {
 	gid_t more[] = { GROUP };
 
-	CHECK(!setgroups(uid == MEMBER, more) && !setgid(uid) && !setuid(uid));
-	CHECK(!prctl(PR_SET_DUMPABLE, 1));	/* or its files of /proc would stay root's */
+	CHECK(!setgroups(uid == MEMBER, more));
+	be_user(uid);
 }
 
 /* ---- the table ---- */

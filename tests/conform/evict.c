@@ -6,23 +6,12 @@
  */
 #include <poll.h>
 #include <sched.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "harness.h"
 
 #define BYTES	4096
 #define BUFFERS	4
-
-static bool says(const char *words)
-{
-	const char *why = "";
-
-	xmem_peek_last_error(&why);
-	return strstr(why, words);
-}
 
 static uint64_t incarnation_of(struct xmem_pool *pool, unsigned int client)
 {
@@ -57,9 +46,9 @@ static bool get_is_over(struct xmem_pool *pool, uint64_t token)
 static void check_it_is_over(struct xmem_pool *pool, uint64_t token, const char *word)
 {
 	EVENTUALLY(get_is_over(pool, token));
-	CHECK(says(word));
+	error_says(word);
 	REFUSED(xmem_subscribe(pool, NULL), ENOTCONN);
-	CHECK(says(word));
+	error_says(word);
 	SAME(xmem_pool_drain(pool, 0), -ENOTCONN);
 	xmem_pool_close(pool);
 }
@@ -331,11 +320,6 @@ TEST_WITHIN(P1_pages_of_an_evicted_client_never_go_back, 60)
 #define OWNER	2101
 #define OTHER	2102
 
-static void be(uid_t uid)
-{
-	CHECK(!setgid(uid) && !setuid(uid) && !prctl(PR_SET_DUMPABLE, 1));
-}
-
 static void own_a_pool(void *argument)
 {
 	const char *name = argument;
@@ -344,7 +328,7 @@ static void own_a_pool(void *argument)
 	};
 	struct xmem_pool *pool;
 
-	be(OWNER);
+	be_user(OWNER);
 	pool = xmem_pool_open(name, &options);
 	CHECK(pool);
 	tell_parent(xmem_pool_client(pool));
@@ -352,7 +336,7 @@ static void own_a_pool(void *argument)
 	tell_parent(0);
 	hear_parent();
 	SAME(xmem_pool_drain(pool, 0), -ENOTCONN);
-	CHECK(says("xmem drain"));
+	error_says("xmem drain");
 }
 
 static struct xmem_pool *join_theirs(const char *name)
@@ -367,11 +351,11 @@ static void be_a_guest(void *argument)
 {
 	struct xmem_pool *pool;
 
-	be(OTHER);
+	be_user(OTHER);
 	pool = join_theirs(argument);
 	CHECK(pool);
 	SAME(evict(pool, 0), -EPERM);
-	CHECK(says("CAP_SYS_ADMIN"));
+	error_says("CAP_SYS_ADMIN");
 	SAME(xmem_pool_drain(pool, 0), -EPERM);
 	SAME(xmem_pool_drain(pool, XMEM_DRAIN_EVICTS), -EPERM);
 	tell_parent(xmem_pool_client(pool));
@@ -385,10 +369,7 @@ TEST(P4_the_owner_and_the_administrator_evict)
 	struct child *owner, *guest;
 	struct xmem_pool *root;
 
-	kernel_only("the daemon is one user's");
-	if (!in_vm() || geteuid())
-		skip("the device is the whole machine's: only as root in the virtual machine");
-	CHECK(!chmod("/dev/xmem", 0666));
+	several_users_or_skip();
 	owner = spawn(own_a_pool, (void *)name);
 	SAME(hear(owner), 0);
 	guest = spawn(be_a_guest, (void *)name);
@@ -426,7 +407,7 @@ TEST(API_evict_refuses_what_makes_no_sense)
 	SAME(xmem_pool_evict(pool, id + 1, incarnation), -ESTALE);
 	if (!on_kernel()) {
 		SAME(xmem_pool_evict(pool, id, incarnation), -EOPNOTSUPP);
-		CHECK(says("live process"));
+		error_says("live process");
 		SAME(xmem_pool_drain(pool, XMEM_DRAIN_EVICTS), -EOPNOTSUPP);
 	}
 	/* Nothing has changed by any of these: the raw one joins. */
@@ -461,7 +442,7 @@ TEST(API_a_drained_pool_is_joined_by_nobody)
 	SAME(xmem_pool_drain(pool, 0), 0);
 	SAME(xmem_pool_drain(pool, 0), 0);
 	REFUSED(xmem_pool_open(name, NULL), ESHUTDOWN);
-	CHECK(says("drained"));
+	error_says("drained");
 	REFUSED(xmem_pool_open(name, &options), ESHUTDOWN);
 	REFUSED(xmem_pool_open_fd(fd, NULL), ESHUTDOWN);
 	REFUSED(xmem_pool_open_fd(reads, NULL), ESHUTDOWN);

@@ -5,9 +5,6 @@
  * nothing by a token, and is told so (P4). More of this is in holders.c, attacks in
  * tests/kernel/exhaust.c.
  */
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -20,11 +17,6 @@ struct scene {
 	const char *name;
 	uint64_t token;			/* of the owner's; later, of the other user's own writer */
 };
-
-static void be(uid_t uid)
-{
-	CHECK(!setgid(uid) && !setuid(uid) && !prctl(PR_SET_DUMPABLE, 1));
-}
 
 static struct xmem_pool *join(const struct scene *scene, uint32_t flags)
 {
@@ -50,7 +42,7 @@ static void own(void *argument)
 	struct xmem_buffer *kept, *next;
 	struct xmem_pool *pool;
 
-	be(OWNER);
+	be_user(OWNER);
 	pool = xmem_pool_open(scene->name, &options);
 	CHECK(pool);
 	WORKED(xmem_preallocate(pool, 1, BYTES));
@@ -70,11 +62,8 @@ static void own(void *argument)
 
 static void check_refused(struct xmem_pool *pool, uint64_t token)
 {
-	const char *why = "";
-
 	REFUSED(xmem_get(pool, token), EACCES);
-	xmem_peek_last_error(&why);
-	CHECK(strstr(why, "subscribe first"));
+	error_says("subscribe first");
 	REFUSED(xmem_get(pool, token ^ 0xffff), ESTALE);	/* no such slot */
 	SAME(xmem_add_ref(pool, token), -EACCES);
 	CHECK(xmem_pool_holds(pool, xmem_pool_client(pool), token & 0xffff) == 0);
@@ -87,7 +76,7 @@ static void read_as_another(void *argument)
 	struct xmem_buffer *buffer;
 	struct xmem_pool *pool;
 
-	be(OTHER);
+	be_user(OTHER);
 	pool = join(scene, 0);
 	check_refused(pool, scene->token);
 	all = xmem_subscribe(pool, NULL);
@@ -109,10 +98,7 @@ static struct child *start(struct scene *scene)
 {
 	struct child *owner;
 
-	kernel_only("the daemon is one user's");
-	if (!in_vm() || geteuid())
-		skip("the device is the whole machine's: only as root in the virtual machine");
-	CHECK(!chmod("/dev/xmem", 0666));
+	several_users_or_skip();
 	scene->name = new_name();
 	owner = spawn(own, scene);
 	scene->token = hear(owner);
@@ -146,7 +132,7 @@ static void read_beside_a_writer(void *argument)
 	struct xmem_buffer *kept, *buffer;
 	uint64_t token;
 
-	be(OTHER);
+	be_user(OTHER);
 	early = join(scene, 0);
 	check_refused(early, scene->token);
 	writer = join(scene, XMEM_OPEN_WRITER);

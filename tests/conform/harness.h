@@ -102,6 +102,11 @@ uint64_t random_next(uint64_t *state);
 bool on_kernel(void);
 bool in_vm(void);			/* alone on its machine: system settings may be changed */
 void kernel_only(const char *why);	/* else skip */
+/* Processes of this test may be several users', by be_user, and join by the kernel; else skip. */
+void several_users_or_skip(void);
+void be_user(uid_t uid);		/* and its group */
+/* The message of the thread's last error has these words. */
+void error_says(const char *words);
 void daemon_only(const char *why);
 /* Set a parameter of the module, whose value before is put into @ret_old [32], or NULL. */
 void set_parameter(const char *name, const char *value, char *ret_old);

@@ -11,14 +11,6 @@
 #define BYTES	4096
 #define BUFFERS	4
 
-static bool says(const char *words)
-{
-	const char *why = "";
-
-	xmem_peek_last_error(&why);
-	return strstr(why, words);
-}
-
 static uint64_t ended_bytes(struct xmem_pool *pool, unsigned int client)
 {
 	struct xmem_client_info info;
@@ -104,7 +96,7 @@ static void hold(struct scene *scene, int which)
 		tell_parent(0);
 	}
 	SAME(xmem_pool_drain(pool, 0), -ENOTCONN);
-	CHECK(says("limbo_bytes"));
+	error_says("limbo_bytes");
 	/* It gets no signal, and can go on. */
 	for (i = 0; i < BUFFERS; i++)
 		xmem_release(held[i]);
@@ -334,7 +326,7 @@ TEST(API_limbo_bytes_of_a_pool_that_is_there)
 	fd = xmem_pool_fd(pool);
 	CHECK(fd >= 0);
 	REFUSED(open_capped(name, (1 << 20) - 1), ERANGE);
-	CHECK(says("limbo_bytes"));
+	error_says("limbo_bytes");
 	same = open_capped(name, 1 << 20);
 	CHECK(same);
 	xmem_pool_close(same);
@@ -363,7 +355,7 @@ TEST(API_the_daemon_evicts_nobody_because_of_limbo)
 
 	daemon_only("the kernel evicts");
 	REFUSED(open_capped(name, 1 << 20), EOPNOTSUPP);
-	CHECK(says("limbo_bytes"));
+	error_says("limbo_bytes");
 	pool = open_capped(name, UINT64_MAX);
 	CHECK(pool);
 	REFUSED(open_capped(name, 1 << 20), EOPNOTSUPP);

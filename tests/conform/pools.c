@@ -7,7 +7,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "harness.h"
 
@@ -29,6 +31,20 @@ void kernel_only(const char *why)
 {
 	if (!on_kernel())
 		skip("%s", why);
+}
+
+void several_users_or_skip(void)
+{
+	kernel_only("the daemon is one user's");
+	if (!in_vm() || geteuid())
+		skip("the device is the whole machine's: only as root in the virtual machine");
+	CHECK(!chmod("/dev/xmem", 0666));
+}
+
+void be_user(uid_t uid)
+{
+	CHECK(!setgid(uid) && !setuid(uid));
+	CHECK(!prctl(PR_SET_DUMPABLE, 1));	/* or its files of /proc would stay root's */
 }
 
 void daemon_only(const char *why)
@@ -158,7 +174,7 @@ void check_quiet(struct xmem_pool *pool, unsigned int clients)
 	}
 }
 
-/* ---- stamped contents ---- */
+/* ---- why a call has failed ---- */
 
 static const char *why_not(void)
 {
@@ -167,6 +183,14 @@ static const char *why_not(void)
 	xmem_peek_last_error(&why);
 	return why;
 }
+
+void error_says(const char *words)
+{
+	if (!strstr(why_not(), words))
+		FAIL("'%s' does not say '%s'", why_not(), words);
+}
+
+/* ---- stamped contents ---- */
 
 void fill(struct xmem_buffer *buffer, uint64_t stamp)
 {

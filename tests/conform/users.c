@@ -6,20 +6,11 @@
  * device's mode may be changed.
  */
 #include <poll.h>
-#include <sys/stat.h>
 
 #include "harness.h"
 
 #define BYTES		4096
 #define SOMEBODY_ELSE	65534
-
-static void several_users_or_skip(void)
-{
-	kernel_only("the daemon is one user's");
-	if (!in_vm() || geteuid())
-		skip("the device is the whole machine's: only as root in the virtual machine");
-	CHECK(!chmod("/dev/xmem", 0666));
-}
 
 static void be_somebody_else(void)
 {
