@@ -8,11 +8,29 @@
  * All this is done only where there is a limit. A look at a client goes on by groups, and others
  * get the pool's lock in between.
  */
+#include <linux/module.h>
 #include <linux/pid.h>
 #include <linux/printk.h>
 
 #include "xk.h"
 #include "trace.h"
+
+/* Who holds too much by now is found at once. */
+static int xk_max_limbo_set(const char *value, const struct kernel_param *param)
+{
+	int err = param_set_ulong(value, param);
+
+	if (!err)
+		xk_pools_look();
+	return err;
+}
+
+static const struct kernel_param_ops xk_max_limbo_ops = {
+	.set = xk_max_limbo_set, .get = param_get_ulong,
+};
+module_param_cb(max_limbo_bytes, &xk_max_limbo_ops, &xk_max_limbo_bytes, 0644);
+MODULE_PARM_DESC(max_limbo_bytes, "how much of what ended clients have left one client may hold, "
+		 "in bytes; the maker of a pool may say less; who holds more is evicted");
 
 /* It looks where the rest is done that belongs to that: in end_work. */
 static void xk_limbo_work(struct work_struct *work)

@@ -33,24 +33,7 @@ unsigned long xk_max_bytes = 2048UL << 20;
 module_param_named(max_bytes, xk_max_bytes, ulong, 0644);
 MODULE_PARM_DESC(max_bytes, "how much memory the shared pages of all pools may take, in bytes");
 
-unsigned long xk_max_limbo_bytes = ULONG_MAX;
-
-/* Who holds too much by now is found at once. */
-static int xk_max_limbo_set(const char *value, const struct kernel_param *param)
-{
-	int err = param_set_ulong(value, param);
-
-	if (!err)
-		xk_pools_look();
-	return err;
-}
-
-static const struct kernel_param_ops xk_max_limbo_ops = {
-	.set = xk_max_limbo_set, .get = param_get_ulong,
-};
-module_param_cb(max_limbo_bytes, &xk_max_limbo_ops, &xk_max_limbo_bytes, 0644);
-MODULE_PARM_DESC(max_limbo_bytes, "how much of what ended clients have left one client may hold, "
-		 "in bytes; the maker of a pool may say less; who holds more is evicted");
+unsigned long xk_max_limbo_bytes = ULONG_MAX;	/* its parameter is in limbo.c */
 
 /* ---- what is in use ---- */
 
