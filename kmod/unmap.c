@@ -53,6 +53,13 @@ static void xk_unmap_areas_of(struct xk_client *client, const struct xk_places *
 	}
 }
 
+/* Does it still see what others see? One that is evicted does as long as it can store. */
+static bool xk_sees_others(const struct xk_client *client)
+{
+	return !smp_load_acquire(&client->ended) ||
+	       READ_ONCE(client->evicting) == XK_EVICT_STORES;
+}
+
 /* One look at each client, however many places there are: many clients may have ended at once. */
 void xk_unmap_places(struct xk_pool *pool, const struct xk_places *places)
 {
@@ -63,7 +70,7 @@ void xk_unmap_places(struct xk_pool *pool, const struct xk_places *places)
 		client = xk_client_of(pool, c);
 		if (!client)
 			continue;
-		if (!READ_ONCE(client->ended) || READ_ONCE(client->evicting) == XK_EVICT_STORES) {
+		if (xk_sees_others(client)) {
 			xk_page_drain(client->zero);
 			xk_unmap_groups_of(client, places);
 			xk_unmap_areas_of(client, places);
