@@ -111,7 +111,7 @@ bool xm_limbo_go_on(const struct xm_map *map, struct xm_limbo_look *look)
 {
 	u64 *held = &look->held[look->group], since = look->since_ns[look->group], bytes;
 
-	if (!since || since > look->before_ns)
+	if (!since || look->now_ns - since < XM_LIMBO_GRACE_NS)
 		bytes = *held = 0;
 	else
 		bytes = xm_limbo_held(map, look->client, look->group, look->again ? *held : ~0ULL,

@@ -36,13 +36,13 @@ u64 xm_limbo_in_group(const struct xm_map *map, u32 group);
 u64 xm_limbo_of(const struct xm_map *map, u32 client);
 
 /*
- * So long nobody holds too much of what an owner has left: who lets go in time has done nothing
- * wrong, for it is the owner who says how long its slots are, and when it ends.
+ * What has been limbo for less than this does not count as too much: who lets go in time has done
+ * nothing wrong, for it is the owner who says how long its slots are, and when it ends.
  */
 #define XM_LIMBO_GRACE_NS	5000000000ULL
 
 /*
- * A look at whether a client holds more than it may of that. It may put one and get the next while
+ * A look at whether a client holds more limbo than it may. It may put one and get the next while
  * it is looked at, so what it holds is looked at twice, and only what it holds both times counts:
  * that much it holds at the moment between the two. Others may have the lock meanwhile.
  */
@@ -53,7 +53,7 @@ struct xm_limbo_look {
 	u64 first;			/* that it holds the first time */
 	bool again;			/* it is the second time */
 	const u64 *since_ns;		/* of each group: since when it is limbo, or 0 */
-	u64 before_ns;			/* what is limbo only since then is not counted */
+	u64 now_ns;			/* of the same clock, and not before any of them */
 	u32 group;			/* the next one */
 	u64 held[XMEM_MAX_GROUPS];	/* bitmaps, of the first time; need not be zero */
 };

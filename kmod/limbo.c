@@ -113,7 +113,7 @@ struct xk_client *xk_limbo_next(struct xk_pool *pool, u32 *at)
 		look->bytes = look->first = look->group = 0;
 		look->again = false;
 		look->since_ns = pool->host.limbo_ns;
-		look->before_ns = ktime_get_ns() - XM_LIMBO_GRACE_NS;
+		look->now_ns = ktime_get_ns();
 		while (!xm_limbo_go_on(&pool->host.map, look))
 			xk_let_others(pool, &done, XK_BATCH / 64);
 		if (look->bytes > look->most)

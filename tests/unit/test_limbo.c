@@ -100,7 +100,7 @@ static bool look_once(const struct scene *s, struct xm_limbo_look *look, u32 cli
 	look->bytes = look->first = look->group = 0;
 	look->again = false;
 	look->since_ns = since;
-	look->before_ns = 10;
+	look->now_ns = XM_LIMBO_GRACE_NS + 10;
 	while (!look->again)
 		if (xm_limbo_go_on(s->map, look))
 			return false;
