@@ -330,8 +330,8 @@ void xk_pools_look(void)
 	spin_unlock(&pools_lock);
 }
 
-/* Does the caller see it? Its owner does, whatever the mode is. */
-static bool xk_pool_is_shown(struct xk_pool *pool)
+/* Does the caller see it, in lists and in sysfs? Its owner does, whatever the mode is. */
+bool xk_pool_is_shown(struct xk_pool *pool)
 {
 	return xk_access_owns(pool) || xk_access_roles(pool);
 }

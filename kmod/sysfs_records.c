@@ -220,7 +220,7 @@ static ssize_t xk_records_read(struct file *file, struct kobject *kobj,
 	union xk_record record;
 	size_t done;
 
-	if (!xk_sysfs_permits(pool))
+	if (!xk_pool_is_shown(pool))
 		return -EACCES;
 	if (READ_ONCE(pool->dead))
 		return -ENODEV;

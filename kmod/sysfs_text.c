@@ -19,19 +19,13 @@ struct xk_pool_attribute {
 	ssize_t (*show)(struct xk_pool *pool, char *page);
 };
 
-/* Its owner may look, too, whatever the mode is. */
-bool xk_sysfs_permits(struct xk_pool *pool)
-{
-	return xk_access_owns(pool) || xk_access_roles(pool);
-}
-
 static ssize_t xk_pool_show(struct device *device, struct device_attribute *attr, char *page)
 {
 	struct xk_pool *pool = dev_get_drvdata(device);
 	int looker;
 	ssize_t n;
 
-	if (!xk_sysfs_permits(pool))
+	if (!xk_pool_is_shown(pool))
 		return -EACCES;
 	if (READ_ONCE(pool->dead))
 		return -ENODEV;

@@ -208,7 +208,7 @@ struct xk_pool {
 	kuid_t owner;			/* who made it, */
 	struct user_namespace *user_ns;	/* and where: with a reference */
 	struct xk_payer *payer;		/* of who made it; with a reference */
-	u64 limbo_bytes;		/* see join; 0: max_limbo_bytes */
+	u64 limbo_bytes;		/* see join; 0: any number */
 	wait_queue_head_t *queues;	/* see wait.c */
 	atomic_long_t pages;		/* charged to it */
 
@@ -564,6 +564,7 @@ bool xk_pool_is_callers(const struct xmem_join_request *join);
 struct xk_pool *xk_pool_enlist(struct xk_pool *new, const struct xmem_join_request *join,
 			       u32 *ret_roles);
 void xk_pools_look(void);
+bool xk_pool_is_shown(struct xk_pool *pool);
 struct xk_pool *xk_pool_after(u64 serial);
 u32 xk_pools_count(void);
 void xk_pool_get(struct xk_pool *pool);
@@ -669,7 +670,6 @@ void xk_payload_finish(struct xk_call *call, int err);
 
 /* sysfs_text.c */
 extern const struct attribute_group xk_text_group;
-bool xk_sysfs_permits(struct xk_pool *pool);
 
 /* sysfs_records.c */
 extern const struct attribute_group xk_records_group;
