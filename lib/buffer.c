@@ -103,6 +103,13 @@ static XL_COLD struct xmem_buffer *get_refill(struct xmem_pool *pool, u64 token)
 	return NULL;
 }
 
+static struct xmem_buffer *slow_failed(struct xmem_pool *pool, int err, bool by_slot)
+{
+	if (xl_host_died(pool))		/* meanwhile: an ended client finds nothing but zeros */
+		return xl_fail_died(pool), NULL;
+	return by_slot ? xl_get_failed(pool, err) : get_failed(err);
+}
+
 /*
  * This client is of another user than the pool's owner. For its life it gets by this way, on which
  * it looks whether its hold would count (I1).
@@ -115,7 +122,7 @@ static XL_COLD struct xmem_buffer *get_as_stranger(struct xmem_pool *pool, u64 t
 		return xl_fail_died(pool), NULL;
 	err = xm_may_hold(&pool->map, pool->me, token);
 	if (err)
-		return get_failed(err);
+		return slow_failed(pool, err, false);
 	err = xm_get_at(&pool->map, pool->holds, token);
 	return err ? xl_get_slow(pool, token, err, false) : get_refill(pool, token);
 }
@@ -133,13 +140,6 @@ static XL_COLD struct xmem_buffer *get_refused(struct xmem_pool *pool, u64 token
 	else			/* no such slot here: a token of another pool */
 		get_failed(-ESTALE);
 	return NULL;
-}
-
-static struct xmem_buffer *slow_failed(struct xmem_pool *pool, int err, bool by_slot)
-{
-	if (xl_host_died(pool))		/* meanwhile: an ended client finds nothing but zeros */
-		return xl_fail_died(pool), NULL;
-	return by_slot ? xl_get_failed(pool, err) : get_failed(err);
 }
 
 /* The hold is not certain yet. If references are set aside, one of them becomes the hold. */

@@ -146,7 +146,7 @@ static int done(const char *what, int err)
  */
 static bool is_counted(const struct xmem_buffer *buffer)
 {
-	return xm_load(&buffer->mode) & XL_CLAIMS &&
+	return xm_load_acquire(&buffer->mode) & XL_CLAIMS &&
 	       buffer->counting == xm_load(&buffer->pool->countings[buffer->slot]);
 }
 
@@ -214,9 +214,7 @@ static u64 timeout_of(int64_t timeout_ns)
 static void stand_for_claim(struct xmem_buffer *buffer)
 {
 	count_in(buffer);
-	xl_lock(&buffer->pool->lock);	/* another thread may be in xl_place_now */
 	xl_mode_add(buffer, XL_CLAIMS);
-	xl_unlock(&buffer->pool->lock);
 }
 
 /* Have @count claims in all. They may be taken meanwhile: then those that were there are. */

@@ -125,7 +125,8 @@ int xl_hold_resolved(struct xmem_pool *pool, u64 token, int err);
 
 /*
  * Threads that share a handle may change its mode at once, some of them without a lock, so each
- * changes its own bits only. What is stored before a bit is seen by who sees the bit.
+ * changes its own bits only. What is stored before a bit is set is seen by who finds it with
+ * acquire order.
  */
 static inline void xl_mode_add(struct xmem_buffer *buffer, u32 bits)
 {
