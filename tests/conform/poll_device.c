@@ -106,6 +106,67 @@ TEST(P9_all_of_many_pollers_are_woken)
 	xmem_pool_close(writer);
 }
 
+/* So many together that to wake them takes longer than a publication. */
+#define CROWD	500			/* descriptors */
+#define SETS	16			/* that each of them is in */
+
+static void publish_when_told(void *name)
+{
+	struct xmem_pool *pool = open_writer(name, 4, BYTES);
+	uint64_t stamp;
+
+	tell_parent(xmem_pool_client(pool));
+	while ((stamp = hear_parent()))
+		publish_stamp(pool, stamp);
+	xmem_pool_close(pool);
+}
+
+/* Whoever has been woken looks, sleeps again, and is woken again while the others are yet to be. */
+TEST_WITHIN(P9_a_wake_while_many_are_being_woken_is_not_lost, 60)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+	unsigned int rounds = scaled(500), round;
+	struct xmem_subscription *s;
+	const char *name = new_name();
+	struct xmem_pool *reader;
+	struct xmem_buffer *got;
+	struct child *child;
+	int set[SETS], fd[CROWD], mine, i, n;
+
+	kernel_only("the daemon's descriptors are sockets");
+	child = spawn(publish_when_told, (void *)name);
+	i = hear(child);
+	reader = open_reader(name);
+	s = follow(reader, i, 0);
+	for (i = 0; i < CROWD; i++) {
+		fd[i] = dup(fd_of(reader));
+		CHECK(fd[i] >= 0);
+	}
+	for (n = 0; n < SETS; n++) {
+		set[n] = epoll_create1(EPOLL_CLOEXEC);
+		for (i = 0; i < CROWD; i++)
+			SAME(epoll_ctl(set[n], EPOLL_CTL_ADD, fd[i], &event), 0);
+	}
+	mine = new_epoll(fd_of(reader), EPOLLIN);	/* first of all, for it came last */
+	for (round = 1; round <= rounds; round++) {
+		tell(child, round);
+		/* Not by poll(), which looks once more when its time is over. */
+		SAME(by_epoll(mine, WAIT_MS), EPOLLIN);
+		got = receive_one(s);
+		SAME(stamp_of(got), round);
+		xmem_release(got);
+	}
+	tell(child, 0);
+	finish_child(child);
+	for (i = 0; i < CROWD; i++)
+		close(fd[i]);
+	for (n = 0; n < SETS; n++)
+		close(set[n]);
+	close(mine);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+}
+
 /* While there is always something, publications cost no request for those who poll. */
 TEST(P9_poll_that_finds_something_to_receive_arms_nothing)
 {

@@ -34,6 +34,7 @@ watch.pml      DROP             KICKFIRST FOLLOWED LOOKFIRST
 watch.pml      OWN              NOKICK KICKFIRST LOOKFIRST
 watch.pml      DROP,OWN         KICKFIRST LOOKFIRST
 poll.pml       -                NORELOOK DRAINLATE NOTELL NOREARM NOLOOK ONLYWAKE WAKEFIRST
+late.pml       -                NOTEFIRST CLEARLAST
 look.pml       -                NOGRACE FREEFIRST TWOLOOKS LOOKFIRST WAKEFIRST
 poll_out.pml   -                NORELOOK FILLLATE NOTELL NOREARM NOLOOK TAKEMORE
 demand.pml     -                FILES NOSAY NOGIVEN QUIET WAKEFIRST UNLOCKED
