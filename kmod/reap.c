@@ -206,9 +206,9 @@ static bool xk_reap_some(struct xk_pool *pool)
 }
 
 /*
- * Others have the lock between, and may pass what a ring has left after the sweep has seen it. So a
- * ring that goes is followed by another sweep: who let it go has asked for its burial, but that was
- * this one, and the next run finds nothing to bury.
+ * A subscriber passes what it does not want to receive, and tells nobody, also after the sweep has
+ * seen that it is in the ring. So a ring that goes is followed by another sweep: nobody else would
+ * ask for one.
  */
 static void xk_reap_all(struct xk_pool *pool)
 {
