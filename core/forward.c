@@ -148,7 +148,7 @@ u64 xm_group_forwarded(const struct xm_map *map, u32 group, u64 among, u64 evict
 	u32 c;
 
 	for (c = 0; c < map->clients && found != among; c++) {
-		if (!(xm_bit(xm_group_row(map, group)->holders, c)) || !map->area[c])
+		if (!xm_bit(xm_group_row(map, group)->holders, c) || !map->area[c])
 			continue;
 		some = xm_has_forwarded(xm_hold(map, c, group * XMEM_GROUP_SLOTS), among & ~found);
 		if (!some)

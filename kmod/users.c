@@ -58,6 +58,7 @@ MODULE_PARM_DESC(user_max_page_bytes, "how much memory the shared pages of a use
 		 "bytes: tables of its pools, areas of its clients, groups of its writers");
 module_param_named(user_max_mappings, user_max[XMEM_QUOTA_USER_MAPPINGS], ulong, 0644);
 MODULE_PARM_DESC(user_max_mappings, "how many mappings of shared pages a user may have");
+
 /* ULONG_MAX: there is no limit. */
 u64 xk_user_most(u32 quota)
 {
