@@ -14,33 +14,35 @@
 #include "harness.h"
 
 #define BYTES	4096
-#define FIRST	8	/* bytes of the struct that lie in the first page */
 
 /*
  * The host stores into the caller's struct before it does anything, and the answer when all is
- * done. The struct lies in two pages, of which the second is protected from writing by
- * userfaultfd. So the host has stored into the first page, and has done nothing yet, when it is
- * stopped there; it goes on when the first page can be written no more.
+ * done; then, where it has one, the number of a descriptor. The struct lies in two pages, the
+ * second of which is protected from writing by userfaultfd. So the host has stored into the first,
+ * and has done nothing yet, when it is stopped there; it goes on when the first can be written no
+ * more. If only the number is to be lost, the first is protected when the host is stopped at the
+ * second, and the second when it is stopped at the first, until it has stored the answer there.
  */
 struct page {
 	char *at;
+	bool number;			/* that alone is lost: it lies in the first page */
 	int faults, stop;		/* descriptors */
 };
 
-static int protect_second(const struct page *page, bool protect)
+static void protect(const struct page *page, unsigned int which, bool protects)
 {
 	struct uffdio_writeprotect range = {
-		.range = { .start = (uintptr_t)page->at + page_size(), .len = page_size() },
-		.mode = protect ? UFFDIO_WRITEPROTECT_MODE_WP : 0,
+		.range.start = (uintptr_t)page->at + which * page_size(),
+		.range.len = page_size(),
+		.mode = protects ? UFFDIO_WRITEPROTECT_MODE_WP : 0,
 	};
 
-	return ioctl(page->faults, UFFDIO_WRITEPROTECT, &range);
+	CHECK(!ioctl(page->faults, UFFDIO_WRITEPROTECT, &range));
 }
 
-/* NULL if the host has not stored into the struct. */
-static void *forbid_the_answer(void *arg)
+/* In which page the host is stopped; 2: the request is over. */
+static unsigned int next_stop(const struct page *page)
 {
-	struct page *page = arg;
 	struct pollfd wait[] = {
 		{ .fd = page->faults, .events = POLLIN }, { .fd = page->stop, .events = POLLIN },
 	};
@@ -48,19 +50,39 @@ static void *forbid_the_answer(void *arg)
 
 	CHECK(poll(wait, 2, -1) > 0);
 	if (!wait[0].revents)
-		return NULL;
+		return 2;
 	CHECK(read(page->faults, &fault, sizeof(fault)) == sizeof(fault));
 	CHECK(fault.event == UFFD_EVENT_PAGEFAULT);
 	CHECK(fault.arg.pagefault.flags & UFFD_PAGEFAULT_FLAG_WP);
+	return (fault.arg.pagefault.address - (uintptr_t)page->at) / page_size();
+}
+
+/* NULL if the host has not stored into the struct as often as it should. */
+static void *forbid_the_answer(void *arg)
+{
+	struct page *page = arg;
+
+	if (next_stop(page) != 1)
+		return NULL;
+	if (page->number) {
+		protect(page, 0, true);
+		protect(page, 1, false);
+		if (next_stop(page) != 0)
+			return NULL;
+		protect(page, 1, true);
+		protect(page, 0, false);
+		if (next_stop(page) != 1)
+			return NULL;
+	}
 	CHECK(!mprotect(page->at, page_size(), PROT_READ));
-	CHECK(!protect_second(page, false));
+	protect(page, 1, false);
 	return page;
 }
 
-static void page_start(struct page *page, const void *argument, size_t bytes)
+static void page_start(struct page *page)
 {
 	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP };
-	struct uffdio_register second = { .mode = UFFDIO_REGISTER_MODE_WP };
+	struct uffdio_register both = { .mode = UFFDIO_REGISTER_MODE_WP };
 
 	page->faults = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 	if (page->faults < 0)
@@ -71,35 +93,48 @@ static void page_start(struct page *page, const void *argument, size_t bytes)
 	page->at = mmap(NULL, 2 * page_size(), PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(page->stop >= 0 && page->at != MAP_FAILED);
-	memcpy(page->at + page_size() - FIRST, argument, bytes);
-	second.range.start = (uintptr_t)page->at + page_size();
-	second.range.len = page_size();
-	CHECK(!ioctl(page->faults, UFFDIO_REGISTER, &second));
-	CHECK(!protect_second(page, true));
+	both.range.start = (uintptr_t)page->at;
+	both.range.len = 2 * page_size();
+	CHECK(!ioctl(page->faults, UFFDIO_REGISTER, &both));
 }
 
-/* The result of a request whose answer does not arrive. */
-static int request_unanswered(struct raw *raw, unsigned int request, void *argument, size_t bytes)
+/*
+ * The result of a request whose answer, or the number in it, does not arrive. @first bytes of the
+ * struct lie in the first page.
+ */
+static int request_in(struct page *page, struct raw *raw, unsigned int request,
+		      const void *argument, size_t bytes, size_t first)
 {
+	char *struct_at;
 	uint64_t one = 1;
-	struct page page;
 	pthread_t thread;
 	void *stored;
 	int err;
 
-	page_start(&page, argument, bytes);
-	CHECK(!pthread_create(&thread, NULL, forbid_the_answer, &page));
-	err = raw_request(raw, request, page.at + page_size() - FIRST);
-	CHECK(write(page.stop, &one, sizeof(one)) == sizeof(one));
+	page_start(page);
+	struct_at = page->at + page_size() - first;
+	memcpy(struct_at, argument, bytes);
+	protect(page, 1, true);
+	CHECK(!pthread_create(&thread, NULL, forbid_the_answer, page));
+	err = raw_request(raw, request, struct_at);
+	CHECK(write(page->stop, &one, sizeof(one)) == sizeof(one));
 	CHECK(!pthread_join(thread, &stored));
 	CHECK(stored);
-	munmap(page.at, 2 * page_size());
-	close(page.stop);
-	close(page.faults);
+	munmap(page->at, 2 * page_size());
+	close(page->stop);
+	close(page->faults);
 	return err;
 }
+
+/* Nothing of the answer arrives. */
 #define UNANSWERED(raw, request, argument) \
-	request_unanswered((raw), XMEM_IOC_##request, (argument), sizeof(*(argument)))
+	request_in(&(struct page){ .number = false }, (raw), XMEM_IOC_##request, (argument), \
+		   sizeof(*(argument)), 2 * sizeof(u32))
+/* All but the number of the descriptor. */
+#define UNNUMBERED(raw, request, argument) \
+	request_in(&(struct page){ .number = true }, (raw), XMEM_IOC_##request, (argument), \
+		   sizeof(*(argument)), \
+		   (char *)(&(argument)->fd + 1) - (char *)(argument))
 
 static void needs_pages_that_go(void)
 {
@@ -122,7 +157,7 @@ TEST(P10_a_join_whose_answer_is_lost_is_undone)
 	snprintf((char *)join.name, sizeof(join.name), "%s", name);
 	raw_open(&raw);
 	SAME(UNANSWERED(&raw, JOIN, &join), -EFAULT);
-	SAME(stat_of(pool).clients, 1);
+	EVENTUALLY(stat_of(pool).clients == 1);
 	SAME(raw_join(&raw, name, XMEM_ROLE_READER, 0), 0);
 	SAME(stat_of(pool).clients, 2);
 	raw_close(&raw);
@@ -236,4 +271,57 @@ TEST(P10_an_access_whose_answer_is_lost_is_undone)
 	SAME(now.mode, 0666);
 	SAME(now.gid, GROUP);
 	raw_close(&raw);
+}
+
+/* The number that the next descriptor gets. */
+static int next_number(void)
+{
+	int number = dup(STDERR_FILENO);
+
+	CHECK(number >= 0);
+	close(number);
+	return number;
+}
+
+/* The answer has been written when the number cannot be, and no descriptor stays. */
+TEST(P10_a_descriptor_whose_number_is_lost_is_not_there)
+{
+	struct xmem_join_request join = {
+		.size = sizeof(join), .abi = XMEM_ABI, .role = XMEM_ROLE_READER, .pool_fd = -1,
+	};
+	struct xmem_pool_fd_request pool = { .size = sizeof(pool) };
+	struct xmem_poll_fd_request polled = {
+		.size = sizeof(polled), .kind = XMEM_POLL_JOINT,
+	};
+	struct xmem_payload_request payload = { .size = sizeof(payload) };
+	int number, file = new_memfd(BYTES, GOOD_SEALS);
+	struct xmem_attach_request attached;
+	const char *name = new_name();
+	struct raw raw, other;
+	struct xmem_pool *all;
+
+	needs_pages_that_go();
+	all = OPEN(name, .slots = 64);
+	raw_start(&raw, name, XMEM_ROLE_WRITER);
+	SAME(raw_attach(&raw, file, 1, &attached), 0);
+	payload.payload = attached.payload;
+	raw_open(&other);
+	number = next_number();
+	SAME(UNNUMBERED(&raw, POOL_FD, &pool), -EFAULT);
+	SAME(next_number(), number);
+	SAME(UNNUMBERED(&raw, POLL_FD, &polled), -EFAULT);
+	SAME(next_number(), number);
+	SAME(UNNUMBERED(&raw, PAYLOAD, &payload), -EFAULT);
+	SAME(next_number(), number);
+	snprintf((char *)join.name, sizeof(join.name), "%s", name);
+	SAME(UNNUMBERED(&other, JOIN, &join), -EFAULT);
+	SAME(next_number(), number);
+	EVENTUALLY(stat_of(all).clients == 2);
+	SAME(raw_request(&raw, XMEM_IOC_PAYLOAD, &payload), 0);
+	SAME(payload.fd, number);
+	close(payload.fd);
+	close(file);
+	raw_close(&other);
+	raw_close(&raw);
+	xmem_pool_close(all);
 }

@@ -13,4 +13,4 @@ shift
 cd "$repo_dir"
 where_it_builds make -s kmod KDIR="$VM_KDIR" \
 	KMAKE="$VM_KMAKE CONFIG_DEBUG_INFO_BTF_MODULES=" "$@" >&2
-make -s --no-print-directory kmod-path KDIR="$VM_KDIR"
+make -s --no-print-directory kmod-path KDIR="$VM_KDIR" "$@"
