@@ -279,6 +279,9 @@ TEST(P4_resolving_is_for_holders_alone)
 	raw_hold(&raw, token);
 	/* It is LIVE: nothing is to be resolved. */
 	SAME(raw_request(&raw, XMEM_IOC_RESOLVE, &request), -EAGAIN);
+	request.generation++;
+	SAME(raw_request(&raw, XMEM_IOC_RESOLVE, &request), -ESTALE);
+	request.generation--;
 	xm_put(&raw.map, raw.link.join.client, xm_token_slot(token));
 	SAME(raw_request(&raw, XMEM_IOC_RESOLVE, &request), -EPERM);
 	raw_close(&raw);
