@@ -404,12 +404,16 @@ void xm_ready_end_all(struct xm_host *host);
 void xm_host_suspect(struct xm_host *host, u32 slot);
 void xm_host_suspect_all(struct xm_host *host);
 
-/* A sweep over the suspects while it runs. It begins zeroed. */
+/* A sweep over the suspects while it runs. It begins zeroed, but for now_ns and ring_most. */
 enum { XM_SWEEP_MARK, XM_SWEEP_HOLDS, XM_SWEEP_RINGS, XM_SWEEP_END };
 struct xm_sweep {
 	u32 stage;			/* which of these */
 	u32 at;				/* group or client */
 	bool rings;			/* there are rings to look at */
+	u64 now_ns;			/* as of xm_host_limbo; 0: rings keep any number */
+	u64 ring_most;			/* bytes that each ring may keep of old limbo (limbo.h) */
+	u64 ring_kept;			/* that the one looked at last keeps */
+	u64 ring_over;			/* 0, or how many it would keep with one that it may not */
 };
 
 /*

@@ -49,11 +49,6 @@ bool xm_is_overdue(const struct xm_map *map, u32 slot)
 
 /* ---- of one holder ---- */
 
-static u64 xm_add_bytes(u64 bytes, u64 more)
-{
-	return bytes > ~0ULL - more ? ~0ULL : bytes + more;	/* publishers say how long */
-}
-
 /* Its slots are the host's only where the group is. */
 static bool xm_is_of_host(const struct xm_map *map, u32 group)
 {
@@ -70,7 +65,7 @@ u64 xm_limbo_in_group(const struct xm_map *map, u32 group)
 		const struct xmem_slot_row *row = xm_slot_row(map, group * XMEM_GROUP_SLOTS + i);
 
 		if (xm_load(&row->owner) == XMEM_OWNER_HOST)
-			bytes = xm_add_bytes(bytes, xm_load(&row->length));
+			bytes = xm_limbo_add(bytes, xm_load(&row->length));
 	}
 	return bytes;
 }
@@ -92,7 +87,7 @@ static u64 xm_limbo_held(const struct xm_map *map, u32 client, u32 group, u64 am
 		    xm_load(&row->owner) != XMEM_OWNER_HOST)
 			continue;
 		*ret_held |= among & -among;
-		bytes = xm_add_bytes(bytes, xm_load(&row->length));
+		bytes = xm_limbo_add(bytes, xm_load(&row->length));
 	}
 	return bytes;
 }
@@ -103,23 +98,23 @@ u64 xm_limbo_of(const struct xm_map *map, u32 client)
 	u32 g;
 
 	for (g = 0; g < map->groups; g++)
-		bytes = xm_add_bytes(bytes, xm_limbo_held(map, client, g, ~0ULL, &held));
+		bytes = xm_limbo_add(bytes, xm_limbo_held(map, client, g, ~0ULL, &held));
 	return bytes;
 }
 
 bool xm_limbo_go_on(const struct xm_map *map, struct xm_limbo_look *look)
 {
-	u64 *held = &look->held[look->group], since = look->since_ns[look->group], bytes;
+	u64 *held = &look->held[look->group], bytes;
 
-	if (!since || look->now_ns - since < XM_LIMBO_GRACE_NS)
+	if (!xm_limbo_is_old(look->since_ns[look->group], look->now_ns))
 		bytes = *held = 0;
 	else
 		bytes = xm_limbo_held(map, look->client, look->group, look->again ? *held : ~0ULL,
 				      held);
 	if (look->again)
-		look->bytes = xm_add_bytes(look->bytes, bytes);
+		look->bytes = xm_limbo_add(look->bytes, bytes);
 	else
-		look->first = xm_add_bytes(look->first, bytes);
+		look->first = xm_limbo_add(look->first, bytes);
 	if (++look->group < map->groups)
 		return false;
 	look->group = 0;

@@ -41,6 +41,17 @@ u64 xm_limbo_of(const struct xm_map *map, u32 client);
  */
 #define XM_LIMBO_GRACE_NS	5000000000ULL
 
+/* Is what has been limbo since then (0: it is none) old by now? */
+static inline bool xm_limbo_is_old(u64 since_ns, u64 now_ns)
+{
+	return since_ns && now_ns > since_ns && now_ns - since_ns >= XM_LIMBO_GRACE_NS;
+}
+
+static inline u64 xm_limbo_add(u64 bytes, u64 more)
+{
+	return bytes > ~0ULL - more ? ~0ULL : bytes + more;	/* publishers say how long */
+}
+
 /*
  * A look at whether a client holds more limbo than it may. It may put one and get the next while
  * it is looked at, so what it holds is looked at twice, and only what it holds both times counts:
@@ -53,7 +64,7 @@ struct xm_limbo_look {
 	u64 first;			/* that it holds the first time */
 	bool again;			/* it is the second time */
 	const u64 *since_ns;		/* of each group: since when it is limbo, or 0 */
-	u64 now_ns;			/* of the same clock, and not before any of them */
+	u64 now_ns;			/* of the same clock */
 	u32 group;			/* the next one */
 	u64 held[XMEM_MAX_GROUPS];	/* bitmaps, of the first time; need not be zero */
 };

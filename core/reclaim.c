@@ -12,6 +12,7 @@
  * (tests/model/end_steps.pml). The ends and burials of clients are between sweeps.
  */
 #include "host.h"
+#include "limbo.h"
 #include "policy.h"
 
 void xm_host_suspect(struct xm_host *host, u32 slot)
@@ -125,17 +126,42 @@ static void xm_sweep_holds(struct xm_host *host, struct xm_sweep *sweep, u32 gro
 	sweep->rings = sweep->rings || forwarded & ~used;
 }
 
-static void xm_sweep_ring(struct xm_host *host, u32 client)
+/*
+ * May the ring keep this slot, which nobody holds? What is young, always. It is counted as it is
+ * kept, in the one look at the ring: who writes the ring cannot show one thing and keep another.
+ */
+static bool xm_ring_may_keep(const struct xm_host *host, struct xm_sweep *sweep, u32 slot)
+{
+	u64 length = xm_load(&xm_slot_row(&host->map, slot)->length);
+
+	if (!xm_limbo_is_old(host->limbo_ns[slot / XMEM_GROUP_SLOTS], sweep->now_ns))
+		return true;
+	if (length > sweep->ring_most - sweep->ring_kept) {
+		sweep->ring_over = xm_limbo_add(sweep->ring_kept, length);
+		return false;
+	}
+	sweep->ring_kept += length;
+	return true;
+}
+
+/*
+ * What the ring may not keep stays suspect, and unless another ring keeps it it goes. Who receives
+ * its entry then has lost it, as when an owner takes what others have forwarded.
+ */
+static void xm_sweep_ring(struct xm_host *host, struct xm_sweep *sweep, u32 client)
 {
 	const struct xm_map *map = &host->map;
 	struct xm_walk walk;
 	u32 slot;
 
+	sweep->ring_kept = sweep->ring_over = 0;
 	if (xm_client_row(map, client)->state == XMEM_CLIENT_NONE || !map->area[client])
 		return;
 	xm_walk_begin(map, client, 0, &walk);
 	while (xm_walk_next(map, &walk, host->suspects, &slot))
-		xm_sweep_leave(host, slot / XMEM_GROUP_SLOTS, 1ULL << slot % XMEM_GROUP_SLOTS);
+		if (xm_ring_may_keep(host, sweep, slot))
+			xm_sweep_leave(host, slot / XMEM_GROUP_SLOTS,
+				       1ULL << slot % XMEM_GROUP_SLOTS);
 }
 
 /* ---- the end ---- */
@@ -197,7 +223,7 @@ int xm_host_sweep(struct xm_host *host, struct xm_sweep *sweep, u64 *ret_payload
 		xm_sweep_holds(host, sweep, sweep->at);
 		break;
 	case XM_SWEEP_RINGS:
-		xm_sweep_ring(host, sweep->at);
+		xm_sweep_ring(host, sweep, sweep->at);
 		break;
 	case XM_SWEEP_END:
 		slot = xm_sweep_end(host, sweep->at, ret_payload);

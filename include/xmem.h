@@ -168,7 +168,8 @@ struct xmem_pool_options {
 	uint64_t limbo_bytes;		/* of the pool, if it is made: how many bytes of buffers
 					 * whose writers have ended one client may hold; the
 					 * host ends a client that holds more (as xmem_pool_evict
-					 * does) 5 seconds after their writers have ended. 0 or
+					 * does) 5 seconds after their writers have ended, and
+					 * lets what it has forwarded be lost beyond as much. 0 or
 					 * UINT64_MAX: any number, if the administrator says
 					 * nothing else. One that is there must not allow more
 					 * (ERANGE); 0: it may. Not where xmemd is the host

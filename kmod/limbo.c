@@ -3,7 +3,8 @@
  * Limbo: who holds more of what ended clients have left than one client may. core/limbo.c counts;
  * here is when, and leave.c evicts. A hold is a store of the client, of which nobody hears. So it
  * is looked for at the end of each run of end_work, after the ends and the sweep of that run, and
- * as long as there is so much that somebody could hold too much also once a second.
+ * as long as there is so much that somebody could hold too much also once a second. What a ring
+ * keeps, sweeps bound (reap.c).
  *
  * All this is done only where there is a limit. A look at a client goes on by groups, and others
  * get the pool's lock in between.
@@ -32,14 +33,17 @@ module_param_cb(max_limbo_bytes, &xk_max_limbo_ops, &xk_max_limbo_bytes, 0644);
 MODULE_PARM_DESC(max_limbo_bytes, "how much of what ended clients have left one client may hold, "
 		 "in bytes; the maker of a pool may say less; who holds more is evicted");
 
-/* It looks where the rest is done that belongs to that: in end_work. */
+/*
+ * It looks where the rest is done that belongs to that: in end_work. A sweep comes first, which
+ * finds what rings have begun to keep, and what is old by now.
+ */
 static void xk_limbo_work(struct work_struct *work)
 {
 	struct xk_pool *pool = container_of(to_delayed_work(work), struct xk_pool, limbo_work);
 
 	mutex_lock(&pool->lock);
 	if (!pool->dead)
-		xk_pool_queue_end(pool);
+		xk_reclaim_all(pool);
 	mutex_unlock(&pool->lock);
 	xk_pool_put(pool);
 }

@@ -6,6 +6,9 @@
  * Whoever wants something reaped says so and waits for end_work. So requests that come at the same
  * time share one run, and between two runs others get the lock.
  */
+#include <linux/pid.h>
+#include <linux/printk.h>
+
 #include "xk.h"
 #include "trace.h"
 
@@ -136,6 +139,18 @@ void xk_reap_finish(struct xk_pool *pool)
 	}
 }
 
+/* The sweep has just looked at the ring of this client, which lives or has ended. */
+static void xk_tell_over(const struct xk_pool *pool, u32 id, const struct xm_sweep *sweep)
+{
+	trace_xmem_limit(pool->number, xk_quota_name(XMEM_QUOTA_CLIENT_LIMBO), sweep->ring_over,
+			 sweep->ring_most);
+	pr_notice_ratelimited("xmem: pool%u: client %u (%.*s, pid %d) has forwarded more than %llu "
+			      "bytes of what ended clients have left, and it keeps no more of "
+			      "that\n", pool->number, id, XMEM_LABEL_BYTES,
+			      xm_client_row(&pool->host.map, id)->label,
+			      pid_nr(pool->client[id]->pid), sweep->ring_most);
+}
+
 /*
  * Frees the suspects that nobody uses. true: there were some. Clients can make the look at their
  * rings long, so that is done once for all suspects, however many have asked (P4); and others get
@@ -143,20 +158,25 @@ void xk_reap_finish(struct xk_pool *pool)
  */
 static bool xk_sweep(struct xk_pool *pool)
 {
-	struct xm_sweep sweep = { .stage = 0 };
+	struct xm_sweep sweep = {
+		.now_ns = ktime_get_ns(), .ring_most = xk_limbo_most(pool),
+	};
 	bool any = false, ring;
-	u32 done = 0;
+	u32 done = 0, at;
 	u64 payload;
 	int slot;
 
 	do {
 		ring = sweep.stage == XM_SWEEP_RINGS;
+		at = sweep.at;
 		slot = xm_host_sweep(&pool->host, &sweep, &payload);
 		if (slot >= 0) {
 			trace_xmem_reclaim(pool->number, slot, payload);
 			xk_payload_drop_slots(pool, payload, 1);
 			any = true;
 		}
+		if (ring && sweep.ring_over)
+			xk_tell_over(pool, at, &sweep);
 		xk_let_others(pool, &done, ring ? XK_BATCH : XK_BATCH / 32);
 	} while (slot != -ENOENT);
 	return any;

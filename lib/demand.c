@@ -3,9 +3,13 @@
  * Making buffers when an acquire needs them: which sizes they have, how many share a file, and
  * how far the limit allows it.
  */
+#include <sys/mman.h>
+
 #include "attach.h"
 #include "demand.h"
+#include "files.h"
 #include "holders.h"
+#include "payload/payload.h"
 #include "request.h"
 
 #define GRAIN		64u		/* classes are multiples of it */
@@ -385,6 +389,35 @@ static int make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers)
 }
 
 /*
+ * Just after the end of a client the rows still say that it has its groups. But before the host
+ * refuses an attach for want of slots it waits for ends that are under way. So a file of one page
+ * asks it: one that is as long as the buffer may take long to make, in vain. Its slot goes back,
+ * and the group that it has brought stays this writer's.
+ */
+static bool host_finds_slots(struct xmem_pool *pool, u64 answer_by)
+{
+	struct xl_mapping mapping = { .slots = 1 };
+	struct xmem_attach_request attach = {
+		.size = sizeof(attach), .count = 1, .stride = PAGE, .length = PAGE,
+		.fd = xl_payload_memfd.make(&mapping, PAGE),
+	};
+	struct xmem_slot_request detach = { .size = sizeof(detach) };
+	int err;
+
+	if (attach.fd < 0)
+		return false;
+	err = xl_request_until(pool, XMEM_IOC_ATTACH, &attach, answer_by);
+	munmap(mapping.base, mapping.bytes);
+	xl_file_close(attach.fd);
+	if (err)
+		return false;
+	detach.slot = attach.slot[0];
+	xl_post(pool, XMEM_IOC_DETACH, &detach);
+	xl_settle_posts(pool);
+	return true;
+}
+
+/*
  * It is choose_file's, or if that cannot be made, the smallest one. 0 or -errno, noted: -ENOSPC
  * if no slot was to be had, and *ret_used if any were in use before or after the last attempt:
  * between the two the last of them may have come free.
@@ -484,6 +517,8 @@ static int make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 	if (err)
 		return err;
 	err = make_file(pool, &buffers, evict, &need, &used);
+	if (err == -ENOSPC && have_others_all(pool) && host_finds_slots(pool, answer_by))
+		err = make_slots(pool, &buffers);
 	if (!say_made(pool, err ? 0 : need, err, used))
 		return err;
 	return have_others_all(pool) ? xl_fail_no_slots(pool) : -EAGAIN;

@@ -541,10 +541,12 @@ struct xmem_join_request {
 	__u32 reserved1;
 	__u64 limbo_bytes;		/* in: of a pool that is created: how many bytes of what
 					 * ended clients have left one client may hold; who
-					 * holds more is evicted (see there, LIMBO). 0 or ~0: any
-					 * number. The kernel's parameter max_limbo_bytes counts,
-					 * too, if it is less. If the pool exists: 0, or it must
-					 * not allow more (ERANGE) */
+					 * holds more is evicted (see there, LIMBO). Its ring keeps
+					 * as much of what it has forwarded and nobody holds; the
+					 * rest is lost to its subscribers. 0 or ~0: any number. The
+					 * kernel's parameter max_limbo_bytes counts, too, if it is
+					 * less. If the pool exists: 0, or it must not allow more
+					 * (ERANGE) */
 };
 #define XMEM_JOIN_MIN		56	/* up to fd */
 

@@ -337,6 +337,39 @@ TEST(P9_slots_that_others_keep_unused_are_in_use)
 	xmem_pool_close(writer);
 }
 
+static void take_all_slots(void *name)
+{
+	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER);
+
+	WORKED(xmem_preallocate(pool, SLOTS, BYTES));
+	tell_parent(0);
+	hear_parent();
+}
+
+/* It has ended, but what follows from that may not be done: that is no reason to refuse a buffer. */
+TEST(P9_who_wants_slots_of_one_that_was_killed_gets_them)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = open_small(name);
+	struct xmem_buffer *b;
+	struct child *child;
+	int i;
+
+	kernel_only("the daemon hears of an end whenever it looks");
+	for (i = 0; i < 30; i++) {
+		child = spawn(take_all_slots, (void *)name);
+		hear(child);
+		kill_child(child);
+		b = xmem_acquire(pool, LARGE, 100 * SECOND);
+		if (!b)
+			FAIL("errno is %d, the %dth time", errno, i);
+		xmem_release(b);
+		xmem_pool_close(pool);
+		pool = open_small(name);
+	}
+	xmem_pool_close(pool);
+}
+
 /* Who has the slots is named, also when its buffers have stayed behind. */
 TEST(API_a_refusal_for_slots_says_who_has_them)
 {

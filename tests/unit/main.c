@@ -25,6 +25,7 @@ int main(void)
 	garbage_tests(suite);
 	client_tests(suite);
 	holders_tests(suite);
+	holders_rings_tests(suite);
 	strangers_tests(suite);
 	slot_tests(suite);
 	waiters_tests(suite);

@@ -1,115 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
  * Whose holds count where (core/holders.c): what a client of another user says that it holds counts
- * for an owner only if the client could have been given it, and then it always does. User 0 made
- * the pool; its clients are in everywhere.
+ * for an owner only if the client could have been given it, and then it always does. What stages
+ * forward: test_holders_rings.c.
  */
-#include "core/history.h"
-#include "core/publish.h"
-#include "unit.h"
-
-#define ALICE	0	/* who made the pool */
-#define BOB	1
-#define CAROL	2
-
-struct scene {
-	struct world *world;
-	const struct xm_map *map;
-	u32 alice, bob, carol;	/* writers; the first two with slots in a group of their own */
-	u32 slot[2];		/* Alice's and Bob's */
-	u64 token[2];		/* of what is there, which is held by its owner */
-};
-
-static u32 join_as(struct world *world, u32 user, u32 role)
-{
-	u32 id;
-
-	world->user = user;
-	id = world_join(world, role, 0);
-	world->user = ALICE;
-	return id;
-}
-
-static u64 publish_and_hold(struct world *world, u32 me, u32 slot)
-{
-	u64 token = world_take_publish(world, me, slot);
-
-	ck_assert_int_eq(xm_get(&world->host.map, me, token), 0);
-	return token;
-}
-
-static struct scene scene_make(void)
-{
-	struct scene s = { .world = world_make(256, 8, 4) };
-
-	s.map = &s.world->host.map;
-	s.alice = join_as(s.world, ALICE, XMEM_ROLE_WRITER);
-	s.bob = join_as(s.world, BOB, XMEM_ROLE_WRITER);
-	s.carol = join_as(s.world, CAROL, XMEM_ROLE_WRITER);
-	world_attach(s.world, s.alice, 1, &s.slot[0]);
-	world_attach(s.world, s.bob, 1, &s.slot[1]);
-	s.token[0] = publish_and_hold(s.world, s.alice, s.slot[0]);
-	s.token[1] = publish_and_hold(s.world, s.bob, s.slot[1]);
-	return s;
-}
-
-/* Who holds this slot, as far as a scan of its owner sees? */
-static u64 held(const struct scene *s, u32 slot)
-{
-	u64 forwarded;
-
-	return xm_group_held(s->map, slot / XMEM_GROUP_SLOTS, 1ULL << slot % XMEM_GROUP_SLOTS,
-			     &forwarded);
-}
-
-/* Does what @client says that it holds there count? It says so for a moment, for all slots. */
-static bool counts(const struct scene *s, u32 client, u32 slot)
-{
-	bool count, before = held(s, slot);
-	u32 *hold = xm_hold(s->map, client, slot), was = *hold;
-
-	ck_assert(!before);
-	xm_store(hold, was + 1);
-	count = held(s, slot);
-	xm_store(hold, was);
-	ck_assert_int_eq(count, xm_holds_count(s->map, client, slot));
-	return count;
-}
-
-static void put_own(const struct scene *s)
-{
-	world_put(s->world, s->alice, s->slot[0]);
-	world_put(s->world, s->bob, s->slot[1]);
-}
-
-static void scene_free(struct scene *s)
-{
-	world_is_valid(s->world);
-	world_free(s->world);
-}
-
-static int grant(const struct scene *s, u32 me, u32 client, u64 incarnation)
-{
-	struct xmem_grant_request request = { .client = client, .incarnation = incarnation };
-	int err = xm_host_grant(&s->world->host, me, &request);
-
-	world_is_valid(s->world);
-	return err;
-}
-
-static int stage(const struct scene *s, u32 me, u32 slot)
-{
-	struct xmem_grant_request request = { .flags = XMEM_GRANT_FORWARDED, .slot = slot };
-	int err = xm_host_grant(&s->world->host, me, &request);
-
-	world_is_valid(s->world);
-	return err;
-}
-
-static u64 incarnation(const struct scene *s, u32 client)
-{
-	return xm_client_row(s->map, client)->incarnation;
-}
+#include "holders.h"
 
 /* ---- who is in from the beginning ---- */
 
@@ -210,143 +105,6 @@ START_TEST(who_has_unsubscribed_may_hold_what_it_had)
 	put_own(&s);
 	world_unsubscribe(s.world, s.carol, &follow);
 	ck_assert(counts(&s, s.carol, s.slot[1]));
-	scene_free(&s);
-}
-END_TEST
-
-/* ---- forwarding ---- */
-
-static void forward(const struct scene *s, u32 me, u64 token)
-{
-	struct xm_publisher_words words = xm_publisher_words(s->map, me);
-	struct xm_publication what = { .token = token, .length = 16 };
-
-	xm_forward(s->map, me, &words, xm_load(&words.ring->tail), &what, 0);
-}
-
-START_TEST(what_is_forwarded_its_receivers_may_hold)
-{
-	struct scene s = scene_make();
-	u32 early = join_as(s.world, CAROL, XMEM_ROLE_READER);
-	u32 late = join_as(s.world, CAROL, XMEM_ROLE_READER);
-	struct xm_follow follow = world_subscribe(s.world, early, s.alice, 0);
-	struct xm_publication what;
-
-	/* Alice holds what Bob has, but has not told the host that she forwards it. */
-	ck_assert_int_eq(xm_get(s.map, s.alice, s.token[1]), 0);
-	forward(&s, s.alice, s.token[1]);
-	ck_assert_int_eq(world_receive(s.world, early, &follow, &what), -EAGAIN);
-	ck_assert_uint_eq(follow.lost, 1);
-	ck_assert_uint_eq(xm_load(xm_hold(s.map, early, s.slot[1])) & XM_HOLD_COUNT, 0);
-	ck_assert_int_eq(stage(&s, s.alice, s.slot[1]), 0);
-	forward(&s, s.alice, s.token[1]);
-	ck_assert_int_eq(world_receive(s.world, early, &follow, &what), 0);
-	ck_assert_uint_eq(what.token, s.token[1]);
-	world_put(s.world, s.alice, s.slot[1]);
-	put_own(&s);
-	ck_assert(held(&s, s.slot[1]));
-	world_put(s.world, early, s.slot[1]);
-	/* Who comes later may receive the next, and the owner hears from each of them. */
-	ck_assert(!counts(&s, late, s.slot[1]));
-	world_subscribe(s.world, late, s.alice, 0);
-	ck_assert(counts(&s, late, s.slot[1]));
-	ck_assert(xm_bit(xm_client_row(s.map, s.bob)->holders, late));
-	scene_free(&s);
-}
-END_TEST
-
-/* A stage of a stage: each lets in its own. */
-START_TEST(stages_let_in_their_own_subscribers)
-{
-	struct scene s = scene_make();
-	u32 last = join_as(s.world, CAROL + 1, XMEM_ROLE_READER);
-
-	world_subscribe(s.world, s.carol, s.alice, 0);
-	world_subscribe(s.world, last, s.carol, 0);
-	ck_assert_int_eq(xm_get(s.map, s.alice, s.token[1]), 0);
-	ck_assert_int_eq(stage(&s, s.carol, s.slot[1]), -EACCES);
-	ck_assert_int_eq(stage(&s, s.alice, s.slot[1]), 0);
-	ck_assert(xm_holds_count(s.map, s.carol, s.slot[1]));
-	ck_assert(!xm_holds_count(s.map, last, s.slot[1]));
-	ck_assert_int_eq(stage(&s, s.carol, s.slot[1]), -EPERM);	/* it holds nothing */
-	ck_assert_int_eq(xm_get(s.map, s.carol, s.token[1]), 0);
-	ck_assert_int_eq(stage(&s, s.carol, s.slot[1]), 0);
-	ck_assert(xm_holds_count(s.map, last, s.slot[1]));
-	ck_assert(!xm_holds_count(s.map, last, s.slot[0]));
-	scene_free(&s);
-}
-END_TEST
-
-/* Whoever may hold what the stage owns, may it hold what the stage forwards of others? */
-START_TEST(who_is_known_to_a_stage_may_hold_what_that_forwards)
-{
-	enum { OF_ITS_USER, LET_IN, FOLLOWED_IT_BEFORE };
-	struct scene s = scene_make();
-	u32 reader = join_as(s.world, _i == OF_ITS_USER ? CAROL : CAROL + 1, XMEM_ROLE_READER);
-	struct xm_publication what;
-	struct xm_follow follow;
-
-	if (_i == LET_IN)
-		ck_assert_int_eq(grant(&s, s.carol, reader, incarnation(&s, reader)), 0);
-	if (_i == FOLLOWED_IT_BEFORE) {
-		follow = world_subscribe(s.world, reader, s.carol, 0);
-		world_unsubscribe(s.world, reader, &follow);
-	}
-	ck_assert(xm_bit(xm_client_row(s.map, s.carol)->holders, reader));
-	world_subscribe(s.world, s.carol, s.bob, 0);
-	ck_assert_int_eq(xm_get(s.map, s.carol, s.token[1]), 0);
-	ck_assert_int_eq(stage(&s, s.carol, s.slot[1]), 0);
-	ck_assert(!xm_holds_count(s.map, reader, s.slot[1]));
-	follow = world_subscribe(s.world, reader, s.carol, 0);
-	ck_assert(xm_holds_count(s.map, reader, s.slot[1]));
-	ck_assert(xm_bit(xm_client_row(s.map, s.bob)->holders, reader));
-	forward(&s, s.carol, s.token[1]);
-	ck_assert_int_eq(world_receive(s.world, reader, &follow, &what), 0);
-	ck_assert_uint_eq(what.token, s.token[1]);
-	ck_assert_uint_eq(follow.lost, 0);
-	scene_free(&s);
-}
-END_TEST
-
-/* What a stranger writes into its ring keeps nothing from an owner that has not let it in. */
-START_TEST(a_strangers_ring_keeps_nothing)
-{
-	struct scene s = scene_make();
-	u32 reader = join_as(s.world, CAROL, XMEM_ROLE_READER);
-
-	world_subscribe(s.world, reader, s.carol, 0);
-	xm_store(xm_hold(s.map, s.carol, s.slot[1]), 1);
-	forward(&s, s.carol, s.token[1]);
-	put_own(&s);
-	ck_assert(world_scan(s.world, s.bob, s.slot[1], false, 0));
-	/* Likewise when the host is the owner. */
-	s.token[1] = world_publish(s.world, s.bob, s.slot[1]);
-	forward(&s, s.carol, s.token[1]);
-	world_end(s.world, s.bob);
-	ck_assert_uint_eq(world_count(s.world, XMEM_OWNER_HOST), 0);
-	scene_free(&s);
-}
-END_TEST
-
-START_TEST(history_that_one_may_not_hold_has_gone)
-{
-	struct scene s = scene_make();
-	u32 reader = join_as(s.world, CAROL, XMEM_ROLE_READER);
-	struct xm_follow follow;
-	struct xm_followed_words words;
-	struct xm_publication what;
-	struct xm_pending pending = { XM_NOTHING, 0 };
-	struct xm_past past;
-
-	ck_assert_int_eq(xm_get(s.map, s.alice, s.token[1]), 0);
-	forward(&s, s.alice, s.token[1]);
-	follow = world_subscribe(s.world, reader, s.alice, 0);
-	words = xm_followed_words(s.map, reader, s.alice);
-	past = xm_past_begin(s.map, reader, &follow, 1);
-	ck_assert_uint_ne(past.end, 0);
-	ck_assert_int_eq(xm_past_hold(s.map, reader, &words, &follow, &past, &what, &pending),
-			 -EBUSY);
-	ck_assert_uint_eq(xm_load(xm_hold(s.map, reader, s.slot[1])) & XM_HOLD_COUNT, 0);
 	scene_free(&s);
 }
 END_TEST
@@ -524,29 +282,6 @@ START_TEST(the_check_sees_followers_that_may_not_hold_what_they_follow)
 }
 END_TEST
 
-/* In a pool of one user nobody has to say that it forwards something. */
-START_TEST(one_user_stages_by_itself)
-{
-	struct scene s = { .world = world_make(128, 4, 4) };
-	u32 writer, slot, early, late;
-
-	s.map = &s.world->host.map;
-	s.world->host.one_user = true;
-	writer = world_join(s.world, XMEM_ROLE_WRITER, 0);
-	early = world_join(s.world, XMEM_ROLE_WRITER, 0);
-	world_subscribe(s.world, early, writer, 0);
-	world_attach(s.world, writer, 1, &slot);
-	ck_assert(xm_bit(xm_group_row(s.map, slot / XMEM_GROUP_SLOTS)->stages, 3));
-	late = world_join(s.world, XMEM_ROLE_READER, 0);
-	world_subscribe(s.world, late, early, 0);
-	ck_assert(xm_holds_count(s.map, late, slot) && xm_holds_count(s.map, early, slot));
-	world_end(s.world, writer);
-	world_reap(s.world);
-	world_is_clean(s.world);
-	scene_free(&s);
-}
-END_TEST
-
 void holders_tests(Suite *suite)
 {
 	TCase *tcase = tcase_create("holders");
@@ -556,16 +291,10 @@ void holders_tests(Suite *suite)
 	tcase_add_test(tcase, a_subscribers_holds_count_before_its_cursor_is_there);
 	tcase_add_test(tcase, who_followed_an_owner_without_slots_may_hold_its_first);
 	tcase_add_test(tcase, who_has_unsubscribed_may_hold_what_it_had);
-	tcase_add_test(tcase, what_is_forwarded_its_receivers_may_hold);
-	tcase_add_test(tcase, stages_let_in_their_own_subscribers);
-	tcase_add_loop_test(tcase, who_is_known_to_a_stage_may_hold_what_that_forwards, 0, 3);
-	tcase_add_test(tcase, a_strangers_ring_keeps_nothing);
-	tcase_add_test(tcase, history_that_one_may_not_hold_has_gone);
 	tcase_add_test(tcase, grants);
 	tcase_add_test(tcase, limbo_is_kept_by_who_could_hold_it_alone);
 	tcase_add_test(tcase, an_ids_next_client_begins_anew);
 	tcase_add_test(tcase, what_does_not_count_is_good_for_nothing);
 	tcase_add_test(tcase, the_check_sees_followers_that_may_not_hold_what_they_follow);
-	tcase_add_test(tcase, one_user_stages_by_itself);
 	suite_add_tcase(suite, tcase);
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* How much one client holds of what ended owners have left: what counts, and at which moment. */
+/*
+ * How much one client holds of what ended owners have left: what counts, and at which moment. And
+ * how much of it its ring keeps.
+ */
 #include "core/limbo.h"
+#include "core/publish.h"
 #include "unit.h"
 
 #define BYTES	64	/* of a slot of a world */
@@ -189,6 +193,146 @@ START_TEST(a_pool_allows_no_more_limbo_than_is_asked_for)
 }
 END_TEST
 
+/* ---- rings ---- */
+
+#define ENDED_NS	1000
+#define OLD_NS		(ENDED_NS + XM_LIMBO_GRACE_NS)
+
+/* An owner that has ended. Two stages have forwarded all its slots, and a reader follows both. */
+struct rings {
+	struct world *world;
+	const struct xm_map *map;
+	u32 owner, stage[2], reader;
+	u32 slot[4];
+	u64 token[4];
+	struct xm_follow follow[2];
+};
+
+static void pass_on(const struct rings *r, u32 stage, u32 i)
+{
+	struct xm_publisher_words words = xm_publisher_words(r->map, stage);
+	struct xm_publication what = { .token = r->token[i], .length = 16 };
+
+	ck_assert_int_eq(xm_get(r->map, stage, r->token[i]), 0);
+	xm_forward(r->map, stage, &words, xm_load(&words.ring->tail), &what, 0);
+	world_put(r->world, stage, r->slot[i]);
+}
+
+/* @stages: how many of the two have forwarded them. */
+static struct rings rings_make(u32 stages)
+{
+	struct rings r = { .world = world_make(256, 8, 8) };
+	u32 i;
+
+	r.map = &r.world->host.map;
+	r.owner = world_join(r.world, XMEM_ROLE_WRITER, 0);
+	r.reader = world_join(r.world, XMEM_ROLE_READER, 0);
+	for (i = 0; i < 2; i++) {
+		r.stage[i] = world_join(r.world, XMEM_ROLE_WRITER, 0);
+		r.follow[i] = world_subscribe(r.world, r.reader, r.stage[i], 0);
+	}
+	world_attach(r.world, r.owner, 4, r.slot);
+	for (i = 0; i < 4; i++)
+		r.token[i] = world_take_publish(r.world, r.owner, r.slot[i]);
+	for (i = 0; i < 4 * stages; i++)
+		pass_on(&r, r.stage[i / 4], i % 4);
+	xm_host_end(&r.world->host, r.owner, false);
+	xm_host_limbo(&r.world->host, ENDED_NS);
+	return r;
+}
+
+/* A sweep of all. Returns how many slots are left; *ret_over: ring_over of the first stage. */
+static u32 swept(const struct rings *r, u64 now_ns, u64 most, u64 *ret_over)
+{
+	struct xm_sweep sweep = { .now_ns = now_ns, .ring_most = most };
+	u64 payload;
+	bool first;
+	int slot;
+
+	*ret_over = 0;
+	xm_host_suspect_all(&r->world->host);
+	do {
+		first = sweep.stage == XM_SWEEP_RINGS && sweep.at == r->stage[0];
+		slot = xm_host_sweep(&r->world->host, &sweep, &payload);
+		*ret_over = first ? sweep.ring_over : *ret_over;
+	} while (slot != -ENOENT);
+	world_is_valid(r->world);
+	return world_count(r->world, XMEM_OWNER_HOST);
+}
+
+START_TEST(a_ring_keeps_no_more_limbo_than_it_may)
+{
+	struct rings r = rings_make(1);
+	struct xm_publication what;
+	u64 over;
+
+	/* The first sweeps: any number, not yet too old, and exactly as much. */
+	ck_assert_uint_eq(swept(&r, 0, 0, &over), 4);
+	ck_assert_uint_eq(swept(&r, OLD_NS - 1, 0, &over), 4);
+	ck_assert_uint_eq(swept(&r, OLD_NS, 4 * BYTES, &over), 4);
+	ck_assert_uint_eq(over, 0);
+	/* What is beyond goes; and again nothing, for now it is as much as may be. */
+	ck_assert_uint_eq(swept(&r, OLD_NS, 3 * BYTES - 1, &over), 2);
+	ck_assert_uint_eq(over, 3 * BYTES);
+	ck_assert_uint_eq(swept(&r, OLD_NS, 2 * BYTES, &over), 2);
+	ck_assert_uint_eq(over, 0);
+	/* The reader gets the first two, and knows that it has lost the others. */
+	ck_assert_int_eq(world_receive(r.world, r.reader, &r.follow[0], &what), 0);
+	ck_assert_uint_eq(what.token, r.token[0]);
+	ck_assert_int_eq(world_receive(r.world, r.reader, &r.follow[0], &what), 0);
+	ck_assert_uint_eq(what.token, r.token[1]);
+	ck_assert_uint_eq(r.follow[0].lost, 0);
+	ck_assert_int_eq(world_receive(r.world, r.reader, &r.follow[0], &what), -EAGAIN);
+	ck_assert_uint_eq(r.follow[0].lost, 2);
+	/* Holds are another matter. */
+	ck_assert_uint_eq(swept(&r, OLD_NS, 0, &over), 2);
+	ck_assert_uint_eq(over, 0);
+	world_put(r.world, r.reader, r.slot[0]);
+	world_put(r.world, r.reader, r.slot[1]);
+	ck_assert_uint_eq(world_count(r.world, XMEM_OWNER_HOST), 0);
+	world_free(r.world);
+}
+END_TEST
+
+/* Each slot counts once: for the first ring that may still keep it. */
+START_TEST(what_several_rings_keep_counts_for_one)
+{
+	struct rings r = rings_make(2);
+	u64 over;
+
+	ck_assert_uint_eq(swept(&r, OLD_NS, 2 * BYTES, &over), 4);
+	ck_assert_uint_eq(over, 3 * BYTES);
+	ck_assert_uint_eq(swept(&r, OLD_NS, BYTES, &over), 2);
+	ck_assert_uint_eq(over, 2 * BYTES);
+	/* Also the ring of who has ended: it ends with what has been received. */
+	xm_host_end(&r.world->host, r.stage[0], false);
+	ck_assert_uint_eq(swept(&r, OLD_NS, BYTES, &over), 2);
+	ck_assert_uint_eq(swept(&r, OLD_NS, 0, &over), 0);
+	ck_assert_uint_eq(over, BYTES);
+	world_free(r.world);
+}
+END_TEST
+
+/* Who writes its ring can name one slot as often as it likes, and say any length. */
+START_TEST(a_ring_of_any_lengths_does_not_wrap)
+{
+	struct rings r = rings_make(1);
+	u64 over;
+	u32 i;
+
+	for (i = 0; i < 4; i++)
+		pass_on(&r, r.stage[0], 0);
+	ck_assert_uint_eq(swept(&r, OLD_NS, 4 * BYTES, &over), 4);
+	ck_assert_uint_eq(over, 0);
+	for (i = 1; i < 4; i++)
+		xm_store(&xm_slot_row(r.map, r.slot[i])->length, ~0ULL - 1);
+	/* The first entry that is left names the second slot, and then one byte is left. */
+	ck_assert_uint_eq(swept(&r, OLD_NS, ~0ULL, &over), 1);
+	ck_assert_uint_eq(over, ~0ULL);
+	world_free(r.world);
+}
+END_TEST
+
 void limbo_tests(Suite *suite)
 {
 	TCase *tcase = tcase_create("limbo");
@@ -197,5 +341,8 @@ void limbo_tests(Suite *suite)
 	tcase_add_test(tcase, too_much_is_what_is_held_at_one_moment);
 	tcase_add_test(tcase, limbo_of_any_length_does_not_wrap);
 	tcase_add_test(tcase, a_pool_allows_no_more_limbo_than_is_asked_for);
+	tcase_add_test(tcase, a_ring_keeps_no_more_limbo_than_it_may);
+	tcase_add_test(tcase, what_several_rings_keep_counts_for_one);
+	tcase_add_test(tcase, a_ring_of_any_lengths_does_not_wrap);
 	suite_add_tcase(suite, tcase);
 }

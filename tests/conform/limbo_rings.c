@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+/*
+ * How much of what ended clients have left a ring keeps for who has yet to receive it, after its
+ * publisher has forwarded it: the kernel lets a ring keep no more than a client may hold. The rest
+ * is lost to the subscribers, and nobody is evicted.
+ */
+#include "harness.h"
+
+#define BYTES	4096
+#define BUFFERS	4
+
+struct scene {
+	const char *name;
+	struct xmem_pool *owner;		/* of the pool; it follows the stage */
+	struct child *publisher;
+};
+
+static struct xmem_pool *open_capped(const char *name, uint64_t limbo_bytes)
+{
+	struct xmem_pool_options options = {
+		.size = sizeof(options), .limbo_bytes = limbo_bytes,
+	};
+	struct xmem_pool *pool = xmem_pool_open(name, &options);
+
+	CHECK(pool);
+	return pool;
+}
+
+static void forward_and_stay(void *argument)
+{
+	const struct scene *scene = argument;
+	struct xmem_pool *pool = OPEN(scene->name, .flags = XMEM_OPEN_WRITER, .label = "stage");
+	struct xmem_subscription *in = follow(pool, hear_parent(), 0);
+	unsigned int i;
+
+	tell_parent(xmem_pool_client(pool));
+	for (i = 0; i < BUFFERS; i++)
+		WORKED(xmem_forward(receive_one(in), NULL, 0, NULL));
+	tell_parent(0);
+	/* It holds nothing, and whatever becomes of its ring it goes on. */
+	SAME(hear_parent(), 1);
+	SAME(xmem_pool_drain(pool, 1u << 31), -EINVAL);
+	xmem_pool_close(pool);
+	tell_parent(0);
+}
+
+static void publish_when_told(void *argument)
+{
+	const struct scene *scene = argument;
+	struct xmem_pool *pool = open_writer(scene->name, BUFFERS, BYTES);
+	unsigned int i;
+
+	tell_parent(xmem_pool_client(pool));
+	hear_parent();
+	for (i = 0; i < BUFFERS; i++)
+		publish_stamp(pool, i + 1);
+	tell_parent(0);
+	hear_parent();
+}
+
+/*
+ * A stage forwards all that a publisher has published, which dies. Nobody holds any of it, and the
+ * reader behind the stage has yet to receive it.
+ */
+static struct xmem_subscription *forward_limbo(struct scene *scene, struct child **ret_stage)
+{
+	struct xmem_subscription *out;
+	struct child *stage;
+	unsigned int publisher;
+
+	scene->publisher = spawn(publish_when_told, scene);
+	publisher = hear(scene->publisher);
+	stage = spawn(forward_and_stay, scene);
+	tell(stage, publisher);
+	out = follow(scene->owner, hear(stage), 0);
+	tell(scene->publisher, 1);
+	SAME(hear(scene->publisher), 0);
+	SAME(hear(stage), 0);
+	kill_child(scene->publisher);
+	*ret_stage = stage;
+	return out;
+}
+
+TEST(P10_a_ring_keeps_no_more_of_limbo_than_a_client_may_hold)
+{
+	struct scene s = { .name = new_name() };
+	struct xmem_subscription *out;
+	struct child *stage;
+	struct xmem_buffer *b;
+	unsigned int i;
+
+	kernel_only("the daemon bounds no limbo");
+	s.owner = open_capped(s.name, 2 * BYTES);
+	out = forward_limbo(&s, &stage);
+	/* Not yet: who receives it in time loses nothing. */
+	EVENTUALLY(stat_of(s.owner).limbo == BUFFERS);
+	EVENTUALLY(stat_of(s.owner).limbo == 2);
+	for (i = 0; i < 2; i++) {
+		b = receive_one(out);
+		SAME(stamp_of(b), i + 1);
+		xmem_release(b);
+	}
+	REFUSED(xmem_receive(out, 0), EAGAIN);
+	SAME(xmem_subscription_lost(out), 2);
+	EVENTUALLY(stat_of(s.owner).limbo == 0);
+	/* Nobody is evicted. */
+	tell(stage, 1);
+	SAME(hear(stage), 0);
+	finish_child(stage);
+	xmem_unsubscribe(out);
+	check_quiet(s.owner, 1);
+	xmem_pool_close(s.owner);
+}
+
+/* By default rings keep any number, until it has been received. */
+TEST(P10_a_ring_keeps_limbo_for_who_has_yet_to_receive_it)
+{
+	struct scene s = { .name = new_name() };
+	struct xmem_subscription *out;
+	struct child *stage;
+	struct xmem_buffer *b;
+	unsigned int i;
+
+	s.owner = open_capped(s.name, 0);
+	out = forward_limbo(&s, &stage);
+	for (i = 0; i < BUFFERS; i++) {
+		b = receive_one(out);
+		SAME(stamp_of(b), i + 1);
+		xmem_release(b);
+	}
+	SAME(xmem_subscription_lost(out), 0);
+	tell(stage, 1);
+	SAME(hear(stage), 0);
+	finish_child(stage);
+	xmem_unsubscribe(out);
+	check_quiet(s.owner, 1);
+	xmem_pool_close(s.owner);
+}
