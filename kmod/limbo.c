@@ -114,7 +114,9 @@ struct xk_client *xk_limbo_next(struct xk_pool *pool, u32 *at)
 			continue;
 		look->client = c;
 		look->most = xk_limbo_most(pool);
-		look->bytes = look->first = look->group = 0;
+		look->bytes = 0;
+		look->first = 0;
+		look->group = 0;
 		look->again = false;
 		look->since_ns = pool->host.limbo_ns;
 		look->now_ns = ktime_get_ns();

@@ -130,10 +130,10 @@ static void xk_count_holds_of_client(struct xk_pool *pool, u32 id, union xk_reco
 		return;
 	for (s = 0; s < slots;) {
 		looker = xk_look_begin();
-		do
+		do {
 			if (xm_holds_count(&pool->look, id, s))
 				record->client.holds += xk_holds(pool, id, s);
-		while (++s < slots && s % XK_HOLDS);
+		} while (++s < slots && s % XK_HOLDS);
 		xk_look_end(looker);
 		cond_resched();
 	}

@@ -118,6 +118,9 @@ static void fill_join(struct actor *a, union xm_request *r)
 	}
 	if (!(r->join.flags & XMEM_JOIN_FD) && one_in(a, 4))
 		r->join.mode = some_mode(a);
+	/* So little that who holds one slot of an ended client may be evicted for it. */
+	if (one_in(a, 4))
+		r->join.limbo_bytes = 64 << chance(a) % 8;
 }
 
 static void fill_access(struct actor *a, union xm_request *r)
@@ -304,6 +307,7 @@ static void fill_resolve(struct actor *a, union xm_request *r)
 static void fill_client(struct actor *a, union xm_request *r)
 {
 	r->client.client = chance(a) % 16;
+	r->client.flags = one_in(a, 2) ? XMEM_CLIENT_LIMBO : 0;
 }
 
 /* Mostly a shared slot, which its owner says is LIVE. */

@@ -122,6 +122,7 @@ struct fuzz_shared {
 	bool kcov, failing;
 	u32 edges;			/* reached so far */
 	u32 answers;			/* pairs of request and errno so far */
+	u32 unwritten;			/* errno of who could not write its journal; or 0 */
 	u64 programs, ops;		/* done so far */
 	u32 next;			/* of the corpus as it was given: to be run */
 	u32 given;			/* so many programs were given */
@@ -230,7 +231,7 @@ void fuzz_act(struct fuzz_worker *w, const struct fuzz_op *op);
 void fuzz_end_kids(struct fuzz_executor *e);
 
 int executor_prepare(struct fuzz_executor *e, struct fuzz_shared *s, unsigned int number,
-		     const char *folder);
+		     int journal);	/* an open file, or -1 */
 /* Does it, adds to the coverage, and leaves nothing. Returns how much of it was new. */
 u32 executor_run(struct fuzz_executor *e, struct fuzz_program *p);
 void executor_fuzz(struct fuzz_executor *e);	/* as long as it goes on; does not return */

@@ -6,12 +6,13 @@
  *
  *   fuzz [-t SECONDS] [-c CORPUS] [-o FOLDER]   XMEM_TEST_SEED=...
  *   fuzz -r TIMES FILE...     the programs of each file, by one executor for each
- *   fuzz -m CORPUS -o FOLDER  the fewest and shortest programs that reach the same
+ *   fuzz -m CORPUS -o FOLDER [-t SECONDS]  the fewest and shortest programs that reach the same;
+ *                             after so long they are made no shorter
  *   fuzz -p JOURNAL           the last programs of a dead machine as text, the oldest first
  *
  * Where the kernel has no kcov, what is new is an answer: a request and its errno. FOLDER gets
- * the corpus as it has grown (corpus.txt), the places that were reached (reached.txt), and a
- * journal of each executor, which is on the disk before a program begins.
+ * the corpus as it has grown (corpus.txt), and a journal of each executor, which is on the disk
+ * before a program begins.
  *
  * An executor is killed at times, at no particular moment, and another follows. Meanwhile a
  * bystander of another user, in a pool that all join, keeps what it holds. It is judged that no
@@ -40,6 +41,7 @@ static struct fuzz_shared *shared;
 static struct fuzz_executor executor;		/* of an executor's process */
 static const char *folder;
 static u32 made;				/* programs of the corpus by add_each_request */
+static int journal[EXECUTORS];			/* files; or -1 */
 
 /* ---- the corpus as text ---- */
 
@@ -86,12 +88,36 @@ static FILE *open_in_folder(const char *name)
 static void save_corpus(void)
 {
 	FILE *to = folder ? open_in_folder("corpus.txt") : NULL;
+	bool whole = to;
 	u32 i;
 
 	for (i = made; to && i < shared->corpus; i++)
 		fuzz_print(to, &shared->program[i]);
 	if (to)
-		fclose(to);
+		whole = !ferror(to) && !fclose(to);
+	if (folder && !whole)
+		fail("corpus.txt", "%s", strerror(errno));
+}
+
+/*
+ * They stay open here, so that an executor is never the last that has one. One is killed at times
+ * while its allocations fail: in VMs the file is the host's (9p), whose close allocates, and that
+ * failing nothing could be opened there any more.
+ */
+static void open_journals(void)
+{
+	char path[512];
+	unsigned int i;
+
+	for (i = 0; i < EXECUTORS; i++) {
+		journal[i] = -1;
+		if (!folder)
+			continue;
+		snprintf(path, sizeof(path), "%s/journal-%u", folder, i);
+		journal[i] = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+		if (journal[i] < 0)
+			fail("journal", "%s: %s", path, strerror(errno));
+	}
 }
 
 static int print_journal(const char *path)
@@ -126,7 +152,7 @@ static pid_t start_executor(unsigned int number)
 		return pid;
 	}
 	setpgid(0, 0);
-	err = executor_prepare(&executor, shared, number, folder);
+	err = executor_prepare(&executor, shared, number, journal[number]);
 	/* Not the programs of its predecessor. */
 	executor.worker[0].a.random += 2 * (shared->programs << 8);
 	if (err) {
@@ -355,6 +381,8 @@ static void report(const struct run *r, double seconds)
 		     list);
 	else
 		pass("requests", "%u of %u were taken; number:taken+refused%s", taken, known, list);
+	if (shared->unwritten)
+		fail("journal", "it could not be written: %s", strerror(shared->unwritten));
 	if (shared->next < shared->given)
 		fail("corpus", "only %u of %u programs were run", shared->next, shared->given);
 }
@@ -369,6 +397,7 @@ static void fuzz_for(unsigned int seconds)
 	u64 start = raw_now_ns();
 
 	/* A tenth, to have what the kernel keeps: then as much must be enough. */
+	open_journals();
 	shared->deadline_ns = shared->latest_ns = start + seconds * 100000000ULL;
 	trouble = hand_over_as_bystander(&bystander);
 	if (!trouble)
@@ -399,7 +428,7 @@ static void replay_file(const char *path, unsigned int number, unsigned int time
 	static struct fuzz_program p;
 	FILE *from = fopen(path, "r");
 
-	if (!from || executor_prepare(&executor, shared, number, NULL)) {
+	if (!from || executor_prepare(&executor, shared, number, -1)) {
 		fprintf(stderr, "%s: %s\n", path, strerror(errno));
 		_exit(2);
 	}
@@ -475,8 +504,9 @@ static void shorten(struct fuzz_program *p, const u64 *had, u32 worth)
 	}
 }
 
-static void minimise(void)
+static void minimise(unsigned int seconds)
 {
+	u64 until = seconds ? raw_now_ns() + seconds * 1000000000ULL : ~0ULL;
 	static u64 had[FUZZ_EDGES / 64];
 	u32 i, j, worth, kept = 0;
 
@@ -487,8 +517,10 @@ static void minimise(void)
 		worth = count_new(had, edges_of(p));
 		if (!worth)
 			continue;
-		shorten(p, had, worth);
-		edges_of(p);
+		if (raw_now_ns() < until) {
+			shorten(p, had, worth);
+			edges_of(p);
+		}
 		for (j = 0; j < FUZZ_EDGES / 64; j++)
 			had[j] |= executor.edge[j];
 		shared->program[kept++] = *p;
@@ -525,13 +557,13 @@ static void prepare(void)
 static int usage(void)
 {
 	fprintf(stderr, "usage: fuzz [-t SECONDS] [-c CORPUS] [-o FOLDER] | -r TIMES FILE... | "
-		"-m CORPUS -o FOLDER | -p JOURNAL\n");
+		"-m CORPUS -o FOLDER [-t SECONDS] | -p JOURNAL\n");
 	return 2;
 }
 
 int main(int argc, char **argv)
 {
-	unsigned int seconds = 60, times = 0;
+	unsigned int seconds = 0, times = 0;
 	const char *corpus = NULL, *trouble;
 	struct pair bystander;
 	bool smallest = false;
@@ -581,13 +613,13 @@ int main(int argc, char **argv)
 	shared->seed = choose_seed();
 	if (smallest) {
 		trouble = hand_over_as_bystander(&bystander);
-		if (trouble || executor_prepare(&executor, shared, 0, NULL))
+		if (trouble || executor_prepare(&executor, shared, 0, -1))
 			fail("minimise", "%s", trouble ? trouble : strerror(errno));
 		else
-			minimise();
+			minimise(seconds);
 		return summary();
 	}
-	fuzz_for(seconds);
+	fuzz_for(seconds ?: 60);
 	save_corpus();
 	return summary();
 }

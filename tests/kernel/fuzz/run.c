@@ -229,8 +229,10 @@ static void write_journal(struct fuzz_executor *e, const struct fuzz_program *p)
 {
 	off_t place = p->number % FUZZ_JOURNAL * sizeof(*p);
 
-	if (e->journal >= 0 && pwrite(e->journal, p, sizeof(*p), place) != sizeof(*p))
-		e->journal = -1;
+	if (e->journal < 0 || pwrite(e->journal, p, sizeof(*p), place) == sizeof(*p))
+		return;
+	e->journal = -1;
+	__atomic_store_n(&e->shared->unwritten, errno, __ATOMIC_RELAXED);
 }
 
 static void begin_program(struct fuzz_executor *e)
@@ -342,16 +344,6 @@ static void handle_signals(void)
 	change_tick(SIG_BLOCK);		/* the partners do not want it */
 }
 
-static int open_journal(const char *folder, unsigned int number)
-{
-	char path[512];
-
-	if (!folder)
-		return -1;
-	snprintf(path, sizeof(path), "%s/journal-%u", folder, number);
-	return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-}
-
 /* The worker's own files come before all of the program's. */
 static int prepare_workers(struct fuzz_executor *e, const struct actor *a)
 {
@@ -396,7 +388,7 @@ static int administer_nothing(void)
 }
 
 int executor_prepare(struct fuzz_executor *e, struct fuzz_shared *s, unsigned int number,
-		     const char *folder)
+		     int journal)
 {
 	struct actor a = { .pool_fd = -1, .polled = { -1, -1, -1, -1 } };
 	int err = administer_nothing();
@@ -413,7 +405,7 @@ int executor_prepare(struct fuzz_executor *e, struct fuzz_shared *s, unsigned in
 	a.memfd = raw_memfd(PAYLOAD_PAGES, 0);
 	a.shared = raw_shared_memfd(PAYLOAD_PAGES);
 	a.gpu = gpu_file();
-	e->journal = open_journal(folder, number);
+	e->journal = journal;
 	e->arena = mmap(NULL, FUZZ_PLOTS * FUZZ_PLOT, PROT_NONE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (e->arena == MAP_FAILED)
