@@ -32,7 +32,7 @@
 #define BYTES		64u
 #define ROUNDS		11u
 #define WINDOW_MS	50
-#define AT_MOST		1050u		/* of 1000 */
+#define AT_MOST		1010u		/* of 1000: what else it may cost is for lines */
 
 static struct shared {
 	struct {
