@@ -9,12 +9,14 @@
  */
 #include <linux/cred.h>
 #include <linux/device.h>
+#include <linux/slab.h>
 #include <linux/sysfs.h>
 
 #include "compat.h"
 #include "xk.h"
 
 #define XK_RECORD_BYTES	128
+#define XK_TOGETHER	16	/* records: what a client holds of so many slots is a line */
 #define XK_LOOKS	4	/* at one record, until two have found the same */
 #define XK_HOLDS	1024	/* so many are counted in one go */
 
@@ -32,8 +34,18 @@ struct xk_records {
 	u32 (*count)(const struct xk_pool *pool);
 	/* One look at it; @record is all zero. */
 	void (*look)(struct xk_pool *pool, u32 index, union xk_record *record);
-	/* NULL: it has none. Adds them to what the look has found. */
-	void (*count_holds)(struct xk_pool *pool, u32 index, union xk_record *record);
+	/*
+	 * NULL: they have none. Adds them to what the look has found, for those of a batch whose
+	 * bit is in @which; record[0] is that of @first.
+	 */
+	void (*count_holds)(struct xk_pool *pool, u32 first, unsigned long which,
+			    union xk_record *record);
+};
+
+/* Records that are looked at together. Their first number is a multiple of XK_TOGETHER. */
+struct xk_batch {
+	union xk_record record[XK_TOGETHER];
+	union xk_record before[XK_TOGETHER];	/* what the first of two looks has found */
 };
 
 static u32 xk_holds(const struct xk_pool *pool, u32 client, u32 slot)
@@ -67,17 +79,28 @@ static void xk_look_at_slot(struct xk_pool *pool, u32 s, union xk_record *record
 	slot->claims = xm_claims_of(map, s);
 }
 
-/* Only the areas of those whose holds count there are looked at. */
-static void xk_count_holds_on_slot(struct xk_pool *pool, u32 s, union xk_record *record)
+/*
+ * Those who hand buffers over write their holds all the time, and each look takes the line from
+ * them. So it is one for all slots of a batch, which are of one group: client by client, and only
+ * in the areas of those whose holds count there.
+ */
+static void xk_count_holds_on_slots(struct xk_pool *pool, u32 first, unsigned long which,
+				    union xk_record *record)
 {
-	struct xmem_shown_slot *slot = &record->slot;
 	int looker = xk_look_begin();
-	u32 c, holds;
+	u32 c, i, holds;
 
-	for (c = 0; c < pool->look.clients && slot->owner != XMEM_OWNER_NONE; c++) {
-		holds = xm_holds_count(&pool->look, c, s) ? xk_holds(pool, c, s) : 0;
-		slot->holds += holds;
-		slot->holders[c / 64] |= (u64)!!holds << c % 64;
+	BUILD_BUG_ON(XMEM_GROUP_SLOTS % XK_TOGETHER);
+	for (c = 0; c < pool->look.clients; c++) {
+		if (!xm_holds_count(&pool->look, c, first))
+			continue;
+		for_each_set_bit(i, &which, XK_TOGETHER) {
+			if (record[i].slot.owner == XMEM_OWNER_NONE)
+				continue;
+			holds = xk_holds(pool, c, first + i);
+			record[i].slot.holds += holds;
+			record[i].slot.holders[c / 64] |= (u64)!!holds << c % 64;
+		}
 	}
 	xk_look_end(looker);
 }
@@ -126,8 +149,6 @@ static void xk_count_holds_of_client(struct xk_pool *pool, u32 id, union xk_reco
 	u32 s, slots = xk_slots(pool);
 	int looker;
 
-	if (record->client.state == XMEM_CLIENT_NONE)
-		return;
 	for (s = 0; s < slots;) {
 		looker = xk_look_begin();
 		do {
@@ -140,6 +161,16 @@ static void xk_count_holds_of_client(struct xk_pool *pool, u32 id, union xk_reco
 	looker = xk_look_begin();
 	record->client.limbo_bytes = xm_limbo_of(&pool->look, id);
 	xk_look_end(looker);
+}
+
+static void xk_count_holds_of_clients(struct xk_pool *pool, u32 first, unsigned long which,
+				      union xk_record *record)
+{
+	u32 i;
+
+	for_each_set_bit(i, &which, XK_TOGETHER)
+		if (record[i].client.state != XMEM_CLIENT_NONE)
+			xk_count_holds_of_client(pool, first + i, &record[i]);
 }
 
 /* ---- devices ---- */
@@ -172,27 +203,47 @@ static void xk_look_at(const struct xk_records *records, struct xk_pool *pool, u
 }
 
 /*
- * Two looks that find the same have between them a moment at which all of it was so: generations
- * and incarnations are never used again. The holds are counted there: each of them was one of
- * these contents, or of this client. SRCU orders the three.
+ * Two looks that find the same have between them a time in which all of it was so: generations and
+ * incarnations are never used again. The holds are counted in that time, so each of them was one of
+ * these contents, or of this client. SRCU orders the three. How long the time is does not matter to
+ * that, nor what else is looked at meanwhile; so the records of a batch share it. Returns which of
+ * them have changed.
  */
-static void xk_record_fill(const struct xk_records *records, struct xk_pool *pool, u32 index,
-			   union xk_record *record)
+static unsigned long xk_look_twice(const struct xk_records *records, struct xk_pool *pool,
+				   u32 first, unsigned long which, struct xk_batch *batch)
 {
-	union xk_record before, after;
-	u32 looks = 0;
-	bool same;
+	unsigned long changed = 0;
+	union xk_record after;
+	u32 i;
 
-	do {
-		xk_look_at(records, pool, index, record);
-		before = *record;
-		if (records->count_holds)
-			records->count_holds(pool, index, record);
-		xk_look_at(records, pool, index, &after);
-		same = !memcmp(&before, &after, sizeof(before));
-	} while (!same && ++looks < XK_LOOKS);
-	if (!same)
-		record->flags |= XMEM_SHOWN_CHANGING;
+	for_each_set_bit(i, &which, XK_TOGETHER) {
+		xk_look_at(records, pool, first + i, &batch->before[i]);
+		batch->record[i] = batch->before[i];
+	}
+	if (records->count_holds)
+		records->count_holds(pool, first, which, batch->record);
+	for_each_set_bit(i, &which, XK_TOGETHER) {
+		xk_look_at(records, pool, first + i, &after);
+		if (memcmp(&batch->before[i], &after, sizeof(after)))
+			changed |= BIT(i);
+	}
+	return changed;
+}
+
+/* All together, and then each that has changed by itself, for in that less time passes. */
+static void xk_batch_fill(const struct xk_records *records, struct xk_pool *pool, u32 first,
+			  unsigned long which, struct xk_batch *batch)
+{
+	unsigned long changed = xk_look_twice(records, pool, first, which, batch), still;
+	u32 i, looks;
+
+	for_each_set_bit(i, &changed, XK_TOGETHER) {
+		still = BIT(i);
+		for (looks = 1; still && looks < XK_LOOKS; looks++)
+			still = xk_look_twice(records, pool, first, still, batch);
+		if (still)
+			batch->record[i].flags |= XMEM_SHOWN_CHANGING;
+	}
 }
 
 static void xk_head_fill(const struct xk_records *records, const struct xk_pool *pool,
@@ -205,6 +256,29 @@ static void xk_head_fill(const struct xk_records *records, const struct xk_pool 
 	record->head.abi = XMEM_ABI;
 }
 
+/* The next records of the file that a read from @at is of, up to @end: how many bytes it gives. */
+static size_t xk_batch_read(const struct xk_records *records, struct xk_pool *pool,
+			    struct xk_batch *batch, char *to, loff_t at, loff_t end)
+{
+	u32 count = records->count(pool), number, last, first;
+	const u8 *from = batch->record[0].bytes;
+	loff_t begin = 0;
+
+	if (at < XK_RECORD_BYTES) {
+		xk_head_fill(records, pool, &batch->record[0]);
+		end = min_t(loff_t, end, XK_RECORD_BYTES);
+	} else {
+		number = xm_index(at / XK_RECORD_BYTES - 1, count);
+		first = round_down(number, XK_TOGETHER);
+		begin = (first + 1ULL) * XK_RECORD_BYTES;
+		end = min_t(loff_t, end, begin + sizeof(batch->record));
+		last = (end - 1 - begin) / XK_RECORD_BYTES;
+		xk_batch_fill(records, pool, first, GENMASK(last, number - first), batch);
+	}
+	memcpy(to, from + (at - begin), end - at);
+	return end - at;
+}
+
 /*
  * The kernel asks for at most a page at a time, and gives it to the reader only afterwards: so
  * whoever faults, or stops, between two pages keeps nothing.
@@ -215,10 +289,9 @@ static ssize_t xk_records_read(struct file *file, struct kobject *kobj,
 {
 	const struct xk_records *records = container_of(attr, struct xk_records, attr);
 	struct xk_pool *pool = dev_get_drvdata(kobj_to_dev(kobj));
-	u32 count = records->count(pool), number, skip, n;
-	loff_t end = (count + 1) * XK_RECORD_BYTES;
-	union xk_record record;
-	size_t done;
+	loff_t end = (records->count(pool) + 1ULL) * XK_RECORD_BYTES;
+	struct xk_batch *batch;
+	size_t done = 0;
 
 	if (!xk_pool_is_shown(pool))
 		return -EACCES;
@@ -227,17 +300,14 @@ static ssize_t xk_records_read(struct file *file, struct kobject *kobj,
 	if (at < 0 || at >= end)
 		return 0;
 	bytes = min_t(u64, bytes, end - at);
-	for (done = 0; done < bytes; done += n, at += n) {
-		number = at / XK_RECORD_BYTES;
-		skip = at % XK_RECORD_BYTES;
-		n = min_t(size_t, XK_RECORD_BYTES - skip, bytes - done);
-		if (number)
-			xk_record_fill(records, pool, xm_index(number - 1, count), &record);
-		else
-			xk_head_fill(records, pool, &record);
-		memcpy(to + done, record.bytes + skip, n);
+	batch = kmalloc(sizeof(*batch), GFP_KERNEL);
+	if (!batch)
+		return -ENOMEM;
+	while (done < bytes) {
+		done += xk_batch_read(records, pool, batch, to + done, at + done, at + bytes);
 		cond_resched();
 	}
+	kfree(batch);
 	return done;
 }
 
@@ -247,8 +317,8 @@ static struct xk_records xk_pool_##name_ = {							\
 	.count = count_, .look = look_, .count_holds = holds_,					\
 }
 
-XK_POOL_RECORDS(slots, xk_slots, xk_look_at_slot, xk_count_holds_on_slot);
-XK_POOL_RECORDS(clients, xk_clients, xk_look_at_client, xk_count_holds_of_client);
+XK_POOL_RECORDS(slots, xk_slots, xk_look_at_slot, xk_count_holds_on_slots);
+XK_POOL_RECORDS(clients, xk_clients, xk_look_at_client, xk_count_holds_of_clients);
 XK_POOL_RECORDS(devices, xk_devices, xk_look_at_device, NULL);
 
 static XK_BIN_CONST struct bin_attribute *XK_BIN_CONST xk_pool_bin_attrs[] = {

@@ -3,7 +3,8 @@
 # tests/run.sh; in-vm.sh does one by hand.
 
 KERNEL_SHARED := tests/kernel/raw.c tests/kernel/gpu.c $(CORE_SRC)
-ATTACKS       := $(B)/strangers $(B)/exhaust $(B)/reaped $(B)/ends
+ATTACKS       := $(B)/strangers $(B)/exhaust $(B)/reaped $(B)/ends \
+	$(B)/watched
 KERNEL_TESTS  := $(B)/alloc-failures $(B)/random-requests $(B)/gpu-payloads $(B)/traces \
 	$(B)/kernel-fuzz $(ATTACKS)
 
@@ -17,6 +18,7 @@ $(B)/kernel-fuzz: $(addprefix $(B)/obj/tests/kernel/,fields.o failing.o \
 $(B)/traces: $(B)/obj/tests/kernel/traces.o
 $(B)/gpu-payloads: $(addprefix $(B)/obj/tests/kernel/,gpu_payloads.o gpu_ends.o)
 $(ATTACKS): $(B)/%: $(B)/obj/tests/kernel/%.o $(B)/obj/tests/kernel/attack.o
+$(B)/watched: $(B)/libxmem.a
 $(KERNEL_TESTS): $(KERNEL_SHARED:%.c=$(B)/obj/%.o)
 	$(say) LD $@
-	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@
+	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) -o $@
