@@ -37,7 +37,7 @@ static void xk_limbo_work(struct work_struct *work)
 {
 	struct xk_pool *pool = container_of(to_delayed_work(work), struct xk_pool, limbo_work);
 
-	mutex_lock(&pool->lock);
+	xk_pool_lock(pool);
 	if (!pool->dead)
 		xk_pool_queue_end(pool);
 	mutex_unlock(&pool->lock);

@@ -20,7 +20,8 @@ usage() {
 		  -q           say nothing but the command's output and failures
 		Inside, VM_OUT names a folder that is FOLDER/files here, VM_NAME the kernel;
 		variables listed in VM_ENV, and all XMEM_*, are passed on. VM_CPUS here:
-		number of processors (default 2).
+		number of processors (default 2). VM_COUNTS=1: one processor, whose time is
+		the number of its instructions, a nanosecond each.
 		Ends with the command's status; 124: time limit; 125: the kernel complained,
 		died, could not unload the module, or the harness failed; 2: wrong usage.
 	TEXT
@@ -160,14 +161,25 @@ choose_machine() {
 	fi
 }
 
+# The clock is this machine's, or one that ticks once for each instruction that is executed: then
+# times say the same whatever else this machine does.
+choose_clock() {
+	processors=${VM_CPUS:-2}
+	clock=(-accel "tcg,thread=multi,tb-size=512")
+	[ -n "${VM_COUNTS:-}" ] || return 0
+	processors=1
+	clock=(-accel "tcg,thread=single,tb-size=512" -icount "shift=0,sleep=off")
+}
+
 run_machine() {
-	local emulator own
+	local emulator own clock processors
 	choose_machine
+	choose_clock
 	# shellcheck disable=SC2054
 	local arguments=(
 		-nodefaults -no-user-config -display none -no-reboot
-		-machine "$VM_MACHINE" -accel tcg,thread=multi,tb-size=512
-		-smp "${VM_CPUS:-2}" -m "${memory:-$VM_MEMORY}"
+		-machine "$VM_MACHINE" "${clock[@]}"
+		-smp "$processors" -m "${memory:-$VM_MEMORY}"
 		-kernel "$VM_KERNEL" -initrd "$temporary/initrd" -append "$cmdline $append"
 		-serial "file:$out/console.log" -chardev stdio,id=output,signal=off
 		"${own[@]}"
