@@ -54,7 +54,7 @@ static void xk_claims_work(struct work_struct *work)
 {
 	struct xk_pool *pool = container_of(to_delayed_work(work), struct xk_pool, claims_work);
 
-	mutex_lock(&pool->lock);
+	xk_pool_lock(pool);
 	pool->claims_at = 0;
 	if (!pool->dead)
 		xk_claims_expire(pool);

@@ -102,7 +102,7 @@ int xk_client_check(const struct xk_client *client)
  */
 int xk_client_lock(struct xk_client *client)
 {
-	if (mutex_lock_killable(&client->pool->lock))
+	if (xk_pool_lock_killable(client->pool))
 		return -EINTR;
 	if (!READ_ONCE(client->ended))
 		return 0;

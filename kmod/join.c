@@ -87,13 +87,13 @@ static int xk_client_id(struct xk_pool *pool)
 		return id;
 	mutex_unlock(&pool->lock);
 	xk_end_the_gone(pool);
-	mutex_lock(&pool->lock);
+	xk_pool_lock(pool);
 	if (!xk_id_comes(pool))
 		return xk_free_id(pool);
 	xk_bury(pool);
 	mutex_unlock(&pool->lock);
 	id = xk_reap_wait(pool);
-	mutex_lock(&pool->lock);
+	xk_pool_lock(pool);
 	return id ?: xk_free_id(pool);
 }
 
@@ -103,13 +103,13 @@ static int xk_client_seat(struct xk_call *call, struct xk_client *client, struct
 	struct xk_pool *pool = client->pool;
 	int id;
 
-	if (mutex_lock_killable(&pool->lock))
+	if (xk_pool_lock_killable(pool))
 		return -EINTR;
 	id = pool->drained ? -ESHUTDOWN : xk_client_share(client);
 	if (id == -EDQUOT) {
 		mutex_unlock(&pool->lock);
 		xk_ends_bring(call, id);
-		mutex_lock(&pool->lock);
+		xk_pool_lock(pool);
 		id = xk_client_share(client);
 	}
 	if (!id)
@@ -144,7 +144,7 @@ static int xk_client_enter(struct xk_call *call, struct xk_client *client, struc
 		return err;
 	xk_unmap_place(pool, XMEM_MAX_GROUPS + client->id);
 	/* Nothing stops it any more, not even a signal: all it needs has been made and checked. */
-	mutex_lock(&pool->lock);
+	xk_pool_lock(pool);
 	xk_show_area(pool, client->id, area->now->view);
 	who.sibling = xk_client_sibling(client);
 	who.user = __kuid_val(client->uid);

@@ -296,7 +296,7 @@ static bool xk_end_quarantines(struct xk_pool *pool)
 			continue;
 		xk_end_quarantine(pool, client);
 		any = true;
-		xk_let_others(pool, &done, XK_BATCH / 16);
+		xk_let_others(pool, &done, XK_BATCH);
 	}
 	return any;
 }
@@ -316,7 +316,7 @@ static bool xk_end_clients(struct xk_pool *pool)
 			continue;
 		xk_end_client(pool, client, &done);
 		any = true;
-		xk_let_others(pool, &done, XK_BATCH / 16);
+		xk_let_others(pool, &done, XK_BATCH);
 	}
 	return any;
 }
@@ -330,7 +330,7 @@ static bool xk_end_and_unmap(struct xk_pool *pool)
 	bool any;
 
 	xk_unmap_evicted(pool);
-	mutex_lock(&pool->lock);
+	xk_pool_lock_long(pool);
 	any = xk_end_clients(pool);
 	mutex_unlock(&pool->lock);
 	if (!any)
@@ -369,7 +369,7 @@ static void xk_end_work(struct work_struct *work)
 
 	smp_rmb();	/* pairs with xk_pool_unuse, which releases what stands before it: let_go */
 	any = xk_end_and_unmap(pool);
-	mutex_lock(&pool->lock);
+	xk_pool_lock_long(pool);
 	any |= xk_end_quarantines(pool);
 	if (!pool->dead && unused) {
 		xk_empty_pool(pool);

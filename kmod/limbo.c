@@ -41,7 +41,7 @@ static void xk_limbo_work(struct work_struct *work)
 {
 	struct xk_pool *pool = container_of(to_delayed_work(work), struct xk_pool, limbo_work);
 
-	mutex_lock(&pool->lock);
+	xk_pool_lock(pool);
 	if (!pool->dead)
 		xk_reclaim_all(pool);
 	mutex_unlock(&pool->lock);

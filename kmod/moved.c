@@ -117,7 +117,7 @@ static void xk_end_all_old(struct xk_pool *pool)
 	struct xk_client *client;
 	u32 c, done = 0;
 
-	mutex_lock(&pool->lock);
+	xk_pool_lock_long(pool);
 	for (c = 0; c < pool->host.map.clients; c++) {
 		client = xk_swapped(pool, c);
 		while (client && (old = client->old)) {

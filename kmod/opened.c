@@ -88,7 +88,7 @@ static void xk_payload_undo(struct xk_call *call)
 	struct xk_pool *pool = call->client->pool;
 	struct xk_payload *payload;
 
-	mutex_lock(&pool->lock);
+	xk_pool_lock(pool);
 	payload = xk_payload_by_id(pool, call->u.payload.payload);
 	if (payload && payload->kind->undo && !READ_ONCE(call->client->ended))
 		payload->kind->undo(call, payload);

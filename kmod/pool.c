@@ -104,7 +104,7 @@ static void xk_pool_init(struct xk_pool *pool)
 	INIT_LIST_HEAD(&pool->stakes);
 	INIT_LIST_HEAD(&pool->end_node);
 	pool->net = xk_net_number();
-	mutex_init(&pool->lock);
+	xk_lock_prepare(pool);
 	mutex_init(&pool->upgrade_lock);
 	spin_lock_init(&pool->pages_lock);
 }

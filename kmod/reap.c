@@ -22,9 +22,7 @@ void xk_let_others(struct xk_pool *pool, u32 *done, u32 weight)
 	if (*done < XK_BATCH)
 		return;
 	*done = 0;
-	mutex_unlock(&pool->lock);
-	cond_resched();
-	mutex_lock(&pool->lock);
+	xk_pool_let_in(pool);
 }
 
 /* ---- what goes ---- */
@@ -120,7 +118,7 @@ void xk_reap_finish(struct xk_pool *pool)
 	if (!pool->leaving)
 		return;
 	xk_unmap_leaving(pool);
-	mutex_lock(&pool->lock);
+	xk_pool_lock_long(pool);
 	for (chunk = pool->leaving; chunk; chunk = chunk->next) {
 		xk_place_is_free(pool, chunk->place);
 		groups |= chunk->place < XMEM_MAX_GROUPS;
@@ -152,6 +150,22 @@ static void xk_tell_over(const struct xk_pool *pool, u32 id, const struct xm_swe
 }
 
 /*
+ * What a step of it weighs. For the holds of a group those of each client are looked at, and a ring
+ * is as long as its pool says.
+ */
+static u32 xk_sweep_weight(const struct xk_pool *pool, const struct xm_sweep *sweep)
+{
+	switch (sweep->stage) {
+	case XM_SWEEP_HOLDS:
+		return max(XK_BATCH * pool->host.map.clients / 1024, XK_BATCH / 32);
+	case XM_SWEEP_RINGS:
+		return XK_BATCH;
+	default:
+		return XK_BATCH / 32;
+	}
+}
+
+/*
  * Frees the suspects that nobody uses. true: there were some. Clients can make the look at their
  * rings long, so that is done once for all suspects, however many have asked (P4); and others get
  * the lock after each of these looks, and after each few groups.
@@ -161,14 +175,15 @@ static bool xk_sweep(struct xk_pool *pool)
 	struct xm_sweep sweep = {
 		.now_ns = ktime_get_ns(), .ring_most = xk_limbo_most(pool),
 	};
+	u32 done = 0, weight, at;
 	bool any = false, ring;
-	u32 done = 0, at;
 	u64 payload;
 	int slot;
 
 	do {
 		ring = sweep.stage == XM_SWEEP_RINGS;
 		at = sweep.at;
+		weight = xk_sweep_weight(pool, &sweep);
 		slot = xm_host_sweep(&pool->host, &sweep, &payload);
 		if (slot >= 0) {
 			trace_xmem_reclaim(pool->number, slot, payload);
@@ -177,7 +192,7 @@ static bool xk_sweep(struct xk_pool *pool)
 		}
 		if (ring && sweep.ring_over)
 			xk_tell_over(pool, at, &sweep);
-		xk_let_others(pool, &done, ring ? XK_BATCH : XK_BATCH / 32);
+		xk_let_others(pool, &done, weight);
 	} while (slot != -ENOENT);
 	return any;
 }
@@ -195,7 +210,7 @@ static bool xk_bury_zombies(struct xk_pool *pool)
 		if (buried == XM_BURIED)
 			xk_remove_client(pool, c);
 		any = true;
-		xk_let_others(pool, &done, XK_BATCH / 16);
+		xk_let_others(pool, &done, XK_BATCH / 4);
 	}
 	if (any)
 		xk_end_concerns_owners(pool);

@@ -15,8 +15,8 @@
  *   core/                                        the bookkeeping in the pages
  *   trace.c users.c limits.c inode.c pages.c     who pays; files, pages, and how many there may be
  *   access.c                                     who may join a pool
- *   pollers.c stakes.c ends.c pool.c client.c    objects: made, found, locked, freed; for
- *   unmap.c exited.c                             whom pools count; who waits for their ends; what
+ *   pollers.c stakes.c lock.c ends.c pool.c      objects: made, found, locked, freed; for
+ *   client.c unmap.c exited.c                    whom pools count; who waits for their ends; what
  *                                                clients have mapped; has a process exited?
  *   wait.c keep.c payload.c                      what a pool has besides its pages
  *   files.c dmabuf.c drivers.c cuda.c kinds.c    the kinds of payload, a file for each; drivers.c:
@@ -225,7 +225,11 @@ struct xk_pool {
 	struct work_struct drop_work;	/* while it is queued it has a reference */
 
 	struct mutex upgrade_lock;	/* inplace.c */
-	struct mutex lock;
+	struct mutex lock;		/* taken by the functions of lock.c, but by end_work */
+	atomic_t lock_wanted;		/* so many wait for it */
+	u64 lock_turns;			/* written under pool->lock: so often who waited got it */
+	u64 lock_since;			/* end_work's own: when it took it the last time */
+	wait_queue_head_t lock_queue;	/* end_work, which waits for a turn */
 	bool dead;			/* pool->lock: it has been emptied */
 	bool drained;			/* set under pool->lock, for good: nobody joins it; also
 					 * read without it */
@@ -542,6 +546,13 @@ struct xk_stake *xk_stake_take(struct xk_pool *pool, struct xk_payer *payer);
 void xk_stake_drop(struct xk_pool *pool, struct xk_stake *stake);
 void xk_stakes_sweep(struct xk_pool *pool);
 bool xk_stakes_owners(struct xk_pool *pool);
+
+/* lock.c */
+void xk_lock_prepare(struct xk_pool *pool);
+void xk_pool_lock(struct xk_pool *pool);
+int __must_check xk_pool_lock_killable(struct xk_pool *pool);
+void xk_pool_lock_long(struct xk_pool *pool);
+void xk_pool_let_in(struct xk_pool *pool);
 
 /* ends.c */
 void xk_end_asked(struct xk_pool *pool);

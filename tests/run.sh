@@ -133,6 +133,9 @@ suite vm     reaped         "$(made build/release/reaped) && \
 	$vm_gpu/reaped-6.1 -t 300 -a watchdog_thresh=60 -- build/release/reaped"
 suite vm     watched        "$(made build/release/watched) && export VM_COUNTS=1; \
 	$vm_gpu/watched-6.1 -t 300 -a watchdog_thresh=60 -- build/release/watched"
+suite vm     meanwhile      "$(made build/release/meanwhile) && \
+	VM_COUNTS=1 $vm_gpu/meanwhile-6.1 -t 300 -a 'preempt=full watchdog_thresh=60' -- \
+	build/release/meanwhile"
 suite vm     kernel-fuzz    "tests/kernel/fuzz.sh debian-6.1 60"
 suite vm     traces         "$(made build/release/traces) && \
 	$vm_6_1/traces-6.1 -t 120 -- build/release/traces"
@@ -160,6 +163,10 @@ suite tools  kernel-mutants-selftest "tests/check-mutants-kernel.sh --selftest"
 suite long   kernel-fuzz-long "tests/kernel/fuzz.sh kasan 1800"
 suite long   ends           "$(made build/release/ends) && \
 	$vm_gpu/ends-6.1 -t 900 -a 'preempt=full watchdog_thresh=60' -- build/release/ends"
+# on two processors, where who waits for a lock may spin
+suite long   meanwhile-2    "$(made build/release/meanwhile) && \
+	$vm_gpu/meanwhile-2-6.1 -t 300 -a 'preempt=full watchdog_thresh=60' -- \
+	build/release/meanwhile"
 suite tools  trace-tools    "tests/kernel/trace-tools.sh"
 suite tools  udev           "tests/vm/udev.sh"
 suite tools  signing        "tests/vm/signing.sh"

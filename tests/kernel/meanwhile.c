@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT
+/*
+ * meanwhile [NAME...]: how long a member's request waits for the pool's lock while the module does
+ * the rest of the end of others, which is long: all 16384 slots were theirs, and of 250 clients
+ * each may hold them. That rest goes on in batches, and gives the lock away between them; so the
+ * longest wait must be a small part of it. Both are of one run on one machine, whatever else that
+ * does. attack.h says how results are judged.
+ */
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <time.h>
+
+#include "attack.h"
+
+#define SLOTS		16384u
+#define CLIENTS		256u
+#define CROWD		250u
+#define RING		256u
+#define PART		8		/* the longest wait is at most so small a part of the end */
+#define MOST_WAITS	(1u << 20)
+#define GAP_NS		20000		/* between two requests */
+
+/* The pool. Its keeper is this process, as is the crowd. */
+static struct raw keeper, crowd[CROWD];
+static int pool_fd;
+
+static struct shared {
+	u64 begin_ns;			/* since when the end is under way; ~0: it is not */
+	bool over;			/* nobody asks any more */
+	u64 end_ns;			/* how long it took */
+	u32 waits;
+	u32 wait_ns[MOST_WAITS];	/* of each request meanwhile */
+} *shared;
+
+/* ---- the pool ---- */
+
+static const char *start_pool(u32 members, enum xmem_role role)
+{
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
+	u32 i;
+
+	shared = shared_memory(sizeof(*shared));
+	WANT(shared);
+	shared->begin_ns = ~0ULL;
+	join.slots = SLOTS;
+	join.clients = CLIENTS;
+	join.ring_entries = RING;
+	SAME(raw_start(&keeper, &join), 0);
+	pool_fd = pool_descriptor(&keeper);
+	WANT(pool_fd >= 0);
+	join = joining_by_file(pool_fd, role);
+	for (i = 0; i < members; i++)
+		SAME(start_thin(&crowd[i], &join), 0);
+	return NULL;
+}
+
+static u32 count_owned_by(u32 owner)
+{
+	u32 s, count = 0;
+
+	for (s = 0; s < SLOTS; s++)
+		count += xm_load(&xm_slot_row(&keeper.map, s)->owner) == owner;
+	return count;
+}
+
+/* ---- who asks meanwhile ---- */
+
+/* Sleeps a little, until the time that it returns. */
+static u64 sleep_a_little(void)
+{
+	u64 until = raw_now_ns() + GAP_NS;
+	struct timespec at = { .tv_sec = until / 1000000000, .tv_nsec = until % 1000000000 };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+		;
+	return until;
+}
+
+/*
+ * It asks for a payload that is not there, under the pool's lock, again and again. Each time counts
+ * from when it would ask, whether it has a processor then or not; but it comes before all others,
+ * so what it waits for is the lock, or who has the lock and keeps the processor.
+ */
+static const char *asks(void *unused)
+{
+	struct xmem_join_request join = joining_by_file(pool_fd, XMEM_ROLE_READER);
+	struct sched_param first = { .sched_priority = 1 };
+	static struct raw me;
+	u64 begin, end;
+	int err;
+
+	SAME(raw_start(&me, &join), 0);
+	SAME(sched_setscheduler(0, SCHED_FIFO, &first), 0);
+	kid_say_ready();
+	while (!__atomic_load_n(&shared->over, __ATOMIC_ACQUIRE)) {
+		struct xmem_payload_request request = { .size = sizeof(request),
+							.payload = 1 << 30 };
+
+		begin = sleep_a_little();
+		err = raw_request(&me, XMEM_IOC_PAYLOAD, &request);
+		end = raw_now_ns();
+		SAME(err, -ENOENT);
+		if (begin > __atomic_load_n(&shared->begin_ns, __ATOMIC_ACQUIRE) &&
+		    shared->waits < MOST_WAITS)
+			shared->wait_ns[shared->waits++] = end - begin;
+	}
+	kid_pause();
+	return NULL;
+}
+
+/* ---- who ends ---- */
+
+static struct raw owner;
+
+static const char *owns_all(void *unused)
+{
+	struct xmem_join_request join = joining_by_file(pool_fd, XMEM_ROLE_WRITER);
+	struct xmem_attach_request attach = raw_attaching(raw_memfd(1, 1), XMEM_GROUP_SLOTS);
+	bool more = true;
+	u32 g;
+
+	attach.stride = attach.length = 64;
+	SAME(raw_start(&owner, &join), 0);
+	for (g = 0; g < SLOTS / XMEM_GROUP_SLOTS && more; g++)
+		GOES_WELL(fill_group(&owner, &attach, &more));
+	WANT(more);
+	return NULL;
+}
+
+/* Ends when it is told, by @end. Who closes its file waits until all that has ended is done. */
+static const char *ends_by(void (*end)(void))
+{
+	u64 begin;
+
+	kid_pause();
+	begin = raw_now_ns();
+	__atomic_store_n(&shared->begin_ns, begin, __ATOMIC_RELEASE);
+	end();
+	shared->end_ns = raw_now_ns() - begin;
+	__atomic_store_n(&shared->over, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void end_owner(void)
+{
+	raw_end(&owner);
+}
+
+static const char *owns_all_and_ends(void *unused)
+{
+	GOES_WELL(owns_all(NULL));
+	return ends_by(end_owner);
+}
+
+#define AT_ONCE	200u
+
+static struct raw many[AT_ONCE];
+
+static void end_many(void)
+{
+	u32 i;
+
+	for (i = 0; i < AT_ONCE; i++)
+		munmap(many[i].area, many[i].header.area_stride);
+	close(many[0].file);
+}
+
+static const char *many_end(void *unused)
+{
+	struct xmem_join_request join = joining_by_file(pool_fd, XMEM_ROLE_READER);
+	u32 i;
+
+	for (i = 0; i < AT_ONCE; i++)
+		SAME(start_thin(&many[i], &join), 0);
+	return ends_by(end_many);
+}
+
+/* ---- the judgement ---- */
+
+static int compare(const void *a, const void *b)
+{
+	u32 x = *(const u32 *)a, y = *(const u32 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static const char *judge_waits(const char *what)
+{
+	u32 longest, p99, p50;
+
+	WANT(shared->waits && shared->waits < MOST_WAITS);
+	qsort(shared->wait_ns, shared->waits, sizeof(u32), compare);
+	longest = shared->wait_ns[shared->waits - 1];
+	p99 = shared->wait_ns[shared->waits * 99 / 100];
+	p50 = shared->wait_ns[shared->waits / 2];
+	figure("%s: the end takes %.3f ms; of %u requests meanwhile the longest takes 1/%.1f of "
+	       "that, %.3f ms, p99 %.3f ms, p50 %.3f ms", what, shared->end_ns / 1e6,
+	       shared->waits, (double)shared->end_ns / longest, longest / 1e6, p99 / 1e6,
+	       p50 / 1e6);
+	if ((u64)longest * PART > shared->end_ns)
+		return wrong("%s: a request waits for 1/%.1f of the end, more than 1/%d", what,
+			     (double)shared->end_ns / longest, PART);
+	return NULL;
+}
+
+static const char *ends_meanwhile(const char *(*ends)(void *), const char *what)
+{
+	struct kid ending, asking;
+
+	GOES_WELL(kid_start(&ending, ends, NULL));
+	GOES_WELL(kid_start(&asking, asks, NULL));
+	kid_go_on(&ending);
+	GOES_WELL(kid_ready(&ending));
+	GOES_WELL(kid_ready(&asking));
+	return judge_waits(what);
+}
+
+/* ---- what there is to do ---- */
+
+/* Each look at a hold is one at all of the crowd. */
+static const char *while_holds_are_looked_at(void)
+{
+	const struct raw *last = &crowd[CROWD - 1];
+	u32 s;
+
+	GOES_WELL(start_pool(CROWD, XMEM_ROLE_READER));
+	for (s = 0; s < SLOTS; s++)
+		xm_store(xm_hold(&last->map, last->join.client, s), 1);
+	GOES_WELL(ends_meanwhile(owns_all_and_ends, "an owner of 16384 slots ends, which the last "
+				 "of 250 clients holds"));
+	SAME(count_owned_by(XMEM_OWNER_HOST), SLOTS);
+	return NULL;
+}
+
+/*
+ * Each of the crowd has forwarded all of these slots once, and its ring is full of what nobody has
+ * yet to receive again: of slot 0, which the last of them holds. Nobody holds the others.
+ */
+static void fill_ring(const struct raw *one)
+{
+	u32 me = one->join.client, s;
+
+	for (s = 0; s < SLOTS; s++)
+		xm_store(xm_hold(&one->map, me, s), XM_HOLD_FORWARDED);
+	for (s = 0; s < RING; s++) {
+		struct xmem_entry *entry = xm_entry(&one->map, me, s);
+
+		xm_store(&entry->token, 0);
+		xm_store(&entry->position, (s + 1) | XMEM_ENTRY_MARKED);
+	}
+	xm_store(&xm_ring(&one->map, me)->tail, RING);
+}
+
+static const char *while_rings_are_looked_at(void)
+{
+	struct xmem_subscribe_request subscribe = { .size = sizeof(subscribe) };
+	u32 i;
+
+	GOES_WELL(start_pool(CROWD, XMEM_ROLE_WRITER));
+	for (i = 0; i < CROWD; i++) {
+		subscribe.publisher = crowd[i].join.client;
+		subscribe.position = 0;
+		SAME(raw_request(&keeper, XMEM_IOC_SUBSCRIBE, &subscribe), 0);
+		fill_ring(&crowd[i]);
+	}
+	GOES_WELL(ends_meanwhile(owns_all_and_ends, "an owner of 16384 slots ends, which 250 "
+				 "clients with full rings have forwarded"));
+	SAME(count_owned_by(XMEM_OWNER_NONE), SLOTS);
+	return NULL;
+}
+
+static const char *while_many_end(void)
+{
+	GOES_WELL(start_pool(0, XMEM_ROLE_READER));
+	return ends_meanwhile(many_end, "200 clients end at once");
+}
+
+static const struct attack attacks[] = {
+	{ "P4_requests_while_holds_are_looked_at", while_holds_are_looked_at, true },
+	{ "P4_requests_while_rings_are_looked_at", while_rings_are_looked_at, true },
+	{ "P4_requests_while_many_end", while_many_end, true },
+};
+
+int main(int argc, char **argv)
+{
+	return attack_main(attacks, sizeof(attacks) / sizeof(*attacks), argc, argv);
+}
