@@ -11,9 +11,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "harness.h"
-
-#define BYTES	4096
+#include "device.h"
 
 /*
  * The host stores into the caller's struct before it does anything, and the answer when all is
@@ -324,4 +322,34 @@ TEST(P10_a_descriptor_whose_number_is_lost_is_not_there)
 	raw_close(&other);
 	raw_close(&raw);
 	xmem_pool_close(all);
+}
+
+/* This one is not opened anew but is the owner's file, which the security modules are asked for. */
+TEST(P10_a_descriptor_of_gpu_memory_whose_number_is_lost_is_not_there)
+{
+	struct xmem_payload_request payload = {
+		.size = sizeof(payload), .flags = XMEM_PAYLOAD_OPEN,
+	};
+	struct xmem_attach_request attach;
+	const char *name = new_name();
+	struct raw owner, reader;
+	int number, file;
+
+	needs_pages_that_go();
+	device_host();
+	raw_start(&owner, name, XMEM_ROLE_WRITER);
+	raw_start(&reader, name, XMEM_ROLE_WRITER);
+	file = device_file();
+	attach = device_attach(file, 0, 1, 1);
+	SAME(raw_request(&owner, XMEM_IOC_ATTACH, &attach), 0);
+	close(file);
+	payload.payload = attach.payload;
+	number = next_number();
+	SAME(UNNUMBERED(&reader, PAYLOAD, &payload), -EFAULT);
+	SAME(next_number(), number);
+	SAME(raw_request(&reader, XMEM_IOC_PAYLOAD, &payload), 0);
+	SAME(payload.fd, number);
+	close(payload.fd);
+	raw_close(&reader);
+	raw_close(&owner);
 }
