@@ -96,9 +96,19 @@ static void page_start(struct page *page)
 	CHECK(!ioctl(page->faults, UFFDIO_REGISTER, &both));
 }
 
+/* The number that the next descriptor gets. */
+static int next_number(void)
+{
+	int number = dup(STDERR_FILENO);
+
+	CHECK(number >= 0);
+	close(number);
+	return number;
+}
+
 /*
  * The result of a request whose answer, or the number in it, does not arrive. @first bytes of the
- * struct lie in the first page.
+ * struct lie in the first page. No descriptor stays, nor its number.
  */
 static int request_in(struct page *page, struct raw *raw, unsigned int request,
 		      const void *argument, size_t bytes, size_t first)
@@ -107,14 +117,16 @@ static int request_in(struct page *page, struct raw *raw, unsigned int request,
 	uint64_t one = 1;
 	pthread_t thread;
 	void *stored;
-	int err;
+	int err, number;
 
 	page_start(page);
 	struct_at = page->at + page_size() - first;
 	memcpy(struct_at, argument, bytes);
 	protect(page, 1, true);
 	CHECK(!pthread_create(&thread, NULL, forbid_the_answer, page));
+	number = next_number();
 	err = raw_request(raw, request, struct_at);
+	SAME(next_number(), number);
 	CHECK(write(page->stop, &one, sizeof(one)) == sizeof(one));
 	CHECK(!pthread_join(thread, &stored));
 	CHECK(stored);
@@ -271,16 +283,6 @@ TEST(P10_an_access_whose_answer_is_lost_is_undone)
 	raw_close(&raw);
 }
 
-/* The number that the next descriptor gets. */
-static int next_number(void)
-{
-	int number = dup(STDERR_FILENO);
-
-	CHECK(number >= 0);
-	close(number);
-	return number;
-}
-
 /* The answer has been written when the number cannot be, and no descriptor stays. */
 TEST(P10_a_descriptor_whose_number_is_lost_is_not_there)
 {
@@ -292,7 +294,7 @@ TEST(P10_a_descriptor_whose_number_is_lost_is_not_there)
 		.size = sizeof(polled), .kind = XMEM_POLL_JOINT,
 	};
 	struct xmem_payload_request payload = { .size = sizeof(payload) };
-	int number, file = new_memfd(BYTES, GOOD_SEALS);
+	int file = new_memfd(BYTES, GOOD_SEALS);
 	struct xmem_attach_request attached;
 	const char *name = new_name();
 	struct raw raw, other;
@@ -304,19 +306,13 @@ TEST(P10_a_descriptor_whose_number_is_lost_is_not_there)
 	SAME(raw_attach(&raw, file, 1, &attached), 0);
 	payload.payload = attached.payload;
 	raw_open(&other);
-	number = next_number();
 	SAME(UNNUMBERED(&raw, POOL_FD, &pool), -EFAULT);
-	SAME(next_number(), number);
 	SAME(UNNUMBERED(&raw, POLL_FD, &polled), -EFAULT);
-	SAME(next_number(), number);
 	SAME(UNNUMBERED(&raw, PAYLOAD, &payload), -EFAULT);
-	SAME(next_number(), number);
 	snprintf((char *)join.name, sizeof(join.name), "%s", name);
 	SAME(UNNUMBERED(&other, JOIN, &join), -EFAULT);
-	SAME(next_number(), number);
 	EVENTUALLY(stat_of(all).clients == 2);
 	SAME(raw_request(&raw, XMEM_IOC_PAYLOAD, &payload), 0);
-	SAME(payload.fd, number);
 	close(payload.fd);
 	close(file);
 	raw_close(&other);
@@ -333,7 +329,7 @@ TEST(P10_a_descriptor_of_gpu_memory_whose_number_is_lost_is_not_there)
 	struct xmem_attach_request attach;
 	const char *name = new_name();
 	struct raw owner, reader;
-	int number, file;
+	int file;
 
 	needs_pages_that_go();
 	device_host();
@@ -344,11 +340,8 @@ TEST(P10_a_descriptor_of_gpu_memory_whose_number_is_lost_is_not_there)
 	SAME(raw_request(&owner, XMEM_IOC_ATTACH, &attach), 0);
 	close(file);
 	payload.payload = attach.payload;
-	number = next_number();
 	SAME(UNNUMBERED(&reader, PAYLOAD, &payload), -EFAULT);
-	SAME(next_number(), number);
 	SAME(raw_request(&reader, XMEM_IOC_PAYLOAD, &payload), 0);
-	SAME(payload.fd, number);
 	close(payload.fd);
 	raw_close(&reader);
 	raw_close(&owner);
