@@ -132,7 +132,7 @@ suite vm     exhaust        "$(made build/release/exhaust) && \
 suite vm     reaped         "$(made build/release/reaped) && \
 	$vm_gpu/reaped-6.1 -t 300 -a watchdog_thresh=60 -- build/release/reaped"
 suite vm     watched        "$(made build/release/watched) && export VM_COUNTS=1; \
-	$vm_gpu/watched-6.1 -t 300 -a watchdog_thresh=60 -- build/release/watched"
+	$vm_gpu/watched-6.1 -t 600 -a watchdog_thresh=60 -- build/release/watched"
 suite vm     meanwhile      "$(made build/release/meanwhile) && \
 	VM_COUNTS=1 $vm_gpu/meanwhile-6.1 -t 300 -a 'preempt=full watchdog_thresh=60' -- \
 	build/release/meanwhile"
