@@ -16,7 +16,8 @@
 #include "harness.h"
 
 #define BYTES	4096
-#define ROUNDS	200
+#define ROUNDS	100	/* requests in which the page has gone */
+#define MOST_ROUNDS	(50 * ROUNDS)
 
 /*
  * The caller's struct lies in a page that comes when it is touched and goes again soon, so that
@@ -28,7 +29,7 @@ struct page {
 	int faults, stop;		/* descriptors */
 	int number;			/* that the next descriptor gets */
 	atomic_uint seen;		/* faults of this request */
-	atomic_uint all, early;		/* of all; of these, with the descriptor there */
+	atomic_uint early;		/* of all, with the descriptor there */
 };
 
 static void *serve_faults(void *arg)
@@ -52,7 +53,6 @@ static void *serve_faults(void *arg)
 			continue;
 		if (fcntl(page->number, F_GETFD) >= 0)
 			page->early++;
-		page->all++;
 		/* Twice as long with each fault, or the request would never end. */
 		end = now_ns() + random_next(&random) % (256ULL << (page->seen++ & 15));
 		while (ioctl(page->faults, UFFDIO_COPY, &copy) && errno == EAGAIN)
@@ -93,21 +93,27 @@ static void page_end(struct page *page, pthread_t thread)
 	close(page->faults);
 }
 
-/* @request as often as ROUNDS says. */
+/*
+ * @request, until the page went while it was served as often as ROUNDS says: then it has come twice
+ * at least. How often that is depends on who runs when, and so on the kernel.
+ */
 static void give_often(struct page *page, int file, unsigned long number, const void *request,
 		       size_t size)
 {
-	unsigned int i;
+	unsigned int i, gone = 0;
 
 	memcpy(page->contents, request, size);
-	for (i = 0; i < ROUNDS; i++) {
+	for (i = 0; gone < ROUNDS; i++) {
+		CHECK(i < MOST_ROUNDS);
 		page->seen = 0;
 		madvise(page->at, BYTES, MADV_DONTNEED);	/* it may be there still */
 		if (ioctl(file, number, page->at))
 			FAIL("request 0x%lx, round %u: %s", number, i, strerror(errno));
+		gone += page->seen > 1;
 		SAME(fcntl(page->number, F_GETFD), FD_CLOEXEC);
 		close(page->number);
 	}
+	printf("    request 0x%lx: the page went in %u of %u\n", number, gone, i);
 }
 
 TEST_WITHIN(P9_a_descriptor_is_there_when_its_number_is_known, 90)
@@ -135,7 +141,6 @@ TEST_WITHIN(P9_a_descriptor_is_there_when_its_number_is_known, 90)
 	give_often(&page, raw.link.file, XMEM_IOC_PAYLOAD, &payload, sizeof(payload));
 	page_end(&page, thread);
 	SAME(page.early, 0);
-	CHECK(page.all >= 6 * ROUNDS);	/* else the page did not go in the requests */
 	close(file);
 	raw_close(&raw);
 }
