@@ -15,7 +15,8 @@
 
 #include "harness.h"
 
-#define BYTES	4096
+#define PAGE		page_size()
+#define MOST_PAGE	65536	/* as long as a page can be */
 #define ROUNDS	100	/* requests in which the page has gone */
 #define MOST_ROUNDS	(50 * ROUNDS)
 
@@ -25,7 +26,7 @@
  */
 struct page {
 	char *at;
-	char contents[BYTES];
+	char contents[MOST_PAGE];
 	int faults, stop;		/* descriptors */
 	int number;			/* that the next descriptor gets */
 	atomic_uint seen;		/* faults of this request */
@@ -42,7 +43,7 @@ static void *serve_faults(void *arg)
 
 	for (;;) {
 		struct uffdio_copy copy = {
-			.dst = (uintptr_t)page->at, .src = (uintptr_t)page->contents, .len = BYTES,
+			.dst = (uintptr_t)page->at, .src = (uintptr_t)page->contents, .len = PAGE,
 		};
 		struct uffd_msg fault;
 		int64_t end;
@@ -59,7 +60,7 @@ static void *serve_faults(void *arg)
 			;
 		while (now_ns() < end)
 			;
-		madvise(page->at, BYTES, MADV_DONTNEED);
+		madvise(page->at, PAGE, MADV_DONTNEED);
 	}
 }
 
@@ -70,11 +71,11 @@ static void page_start(struct page *page, pthread_t *thread)
 
 	page->faults = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 	page->stop = eventfd(0, EFD_CLOEXEC);
-	page->at = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	page->at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(page->faults >= 0 && page->stop >= 0 && page->at != MAP_FAILED);
 	SAME(ioctl(page->faults, UFFDIO_API, &api), 0);
 	range.range.start = (uintptr_t)page->at;
-	range.range.len = BYTES;
+	range.range.len = PAGE;
 	SAME(ioctl(page->faults, UFFDIO_REGISTER, &range), 0);
 	page->number = dup(page->stop);
 	CHECK(page->number >= 0);
@@ -88,7 +89,7 @@ static void page_end(struct page *page, pthread_t thread)
 
 	CHECK(write(page->stop, &one, sizeof(one)) == sizeof(one));
 	SAME(pthread_join(thread, NULL), 0);
-	munmap(page->at, BYTES);
+	munmap(page->at, PAGE);
 	close(page->stop);
 	close(page->faults);
 }
@@ -106,7 +107,7 @@ static void give_often(struct page *page, int file, unsigned long number, const 
 	for (i = 0; gone < ROUNDS; i++) {
 		CHECK(i < MOST_ROUNDS);
 		page->seen = 0;
-		madvise(page->at, BYTES, MADV_DONTNEED);	/* it may be there still */
+		madvise(page->at, PAGE, MADV_DONTNEED);	/* it may be there still */
 		if (ioctl(file, number, page->at))
 			FAIL("request 0x%lx, round %u: %s", number, i, strerror(errno));
 		gone += page->seen > 1;
@@ -124,7 +125,7 @@ TEST_WITHIN(P9_a_descriptor_is_there_when_its_number_is_known, 90)
 	};
 	struct xmem_payload_request payload = { .size = sizeof(payload) };
 	struct xmem_attach_request attached;
-	int file = new_memfd(BYTES, GOOD_SEALS);
+	int file = new_memfd(PAGE, GOOD_SEALS);
 	static struct page page;
 	pthread_t thread;
 	struct raw raw;
