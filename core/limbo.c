@@ -83,7 +83,7 @@ static u64 xm_limbo_held(const struct xm_map *map, u32 client, u32 group, u64 am
 		u32 slot = group * XMEM_GROUP_SLOTS + __builtin_ctzll(among);
 		const struct xmem_slot_row *row = xm_slot_row(map, slot);
 
-		if (!(xm_load_acquire(xm_hold(map, client, slot)) & XM_HOLD_COUNT) ||
+		if (!xm_holds_of(map, client, slot, xm_hold(map, client, slot)) ||
 		    xm_load(&row->owner) != XMEM_OWNER_HOST)
 			continue;
 		*ret_held |= among & -among;

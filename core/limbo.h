@@ -30,6 +30,18 @@ void xm_limbo_count(const struct xm_map *map, struct xm_limbo *ret);
 u64 xm_limbo_in_group(const struct xm_map *map, u32 group);
 
 /*
+ * How often does @client, whose word for @slot this is, hold it? Who writes in place holds it, also
+ * when it has put its hold, for until then nobody else gets the slot. This is for those who say who
+ * keeps what; scans look at holds alone.
+ */
+static inline u32 xm_holds_of(const struct xm_map *map, u32 client, u32 slot, const u32 *hold)
+{
+	u32 count = xm_load_acquire(hold) & XM_HOLD_COUNT;
+
+	return !count && xm_load(&xm_slot_row(map, slot)->upgrader) == client + 1 ? 1 : count;
+}
+
+/*
  * How many bytes of what ended owners have left does @client hold? A slot counts for each of its
  * holders, if its holds count. Slow.
  */

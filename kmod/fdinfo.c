@@ -15,7 +15,7 @@
 #include "xk.h"
 
 /* Faults wait for pages_lock, so it is let go again after so many slots. */
-#define XK_FDINFO_SLOTS	1024
+#define XK_FDINFO_SLOTS	256
 
 /* The pool's number is that of /sys/class/xmem/poolN, and of the tracepoints. */
 void xk_fdinfo_pool(struct seq_file *m, const struct xk_pool *pool)
@@ -53,8 +53,9 @@ static void xk_add_holds(const struct xk_client *client, u32 first, u32 end, u64
 	    xm_load(&row->incarnation) == client->incarnation)
 		for (s = first; s < end; s++)
 			if (xm_holds_count(map, client->id, s))
-				*holds += xm_load(xm_hold_in(map, area->now->view, client->id,
-							     s)) & XM_HOLD_COUNT;
+				*holds += xm_holds_of(map, client->id, s,
+						      xm_hold_in(map, area->now->view, client->id,
+								 s));
 	spin_unlock(&pool->pages_lock);
 }
 

@@ -50,7 +50,7 @@ struct xk_batch {
 
 static u32 xk_holds(const struct xk_pool *pool, u32 client, u32 slot)
 {
-	return xm_load(xm_hold(&pool->look, client, slot)) & XM_HOLD_COUNT;
+	return xm_holds_of(&pool->look, client, slot, xm_hold(&pool->look, client, slot));
 }
 
 /* ---- slots ---- */

@@ -3,6 +3,7 @@
 #ifndef XMEM_PAGES_H
 #define XMEM_PAGES_H
 
+#include "core/limbo.h"
 #include "private.h"
 
 /* Holds of one slot that one client has, if they count: not those of who may not have any there. */
@@ -10,7 +11,7 @@ static inline u32 xl_holds(const struct xm_map *map, u32 client, u32 slot)
 {
 	if (!xm_holds_count(map, client, slot))
 		return 0;
-	return xm_load(xm_hold(map, client, slot)) & XM_HOLD_COUNT;
+	return xm_holds_of(map, client, slot, xm_hold(map, client, slot));
 }
 
 static inline u64 xl_holds_of_slot(const struct xm_map *map, u32 slot)

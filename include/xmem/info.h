@@ -179,7 +179,7 @@ int xmem_pool_device_info(struct xmem_pool *pool, uint32_t device,
 			  struct xmem_device_info *ret_info);
 
 /*
- * Get how many holds one client has of one slot.
+ * Get how many holds one client has of one slot: one at least, if it writes it in place.
  * Returns: the number; -ENOENT: no client has that id; -EINVAL: no client can have it, or
  * there is no such slot; -ECHILD. Threads: any. Since: 0.2.
  */

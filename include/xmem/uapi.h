@@ -782,7 +782,8 @@ struct xmem_poll_fd_request {
  *          generation may add to contents that are LIVE; with XMEM_CLAIM_OWN the owner may add
  *          to a slot that is WRITING, and who writes it in place to one that is UPGRADED.
  *          EAGAIN: the owner is scanning the slot; get it, then try again. EPERM: who does not
- *          own the slot asks for more than XMEM_CLAIM_LONGEST_NS
+ *          own the slot asks for more than XMEM_CLAIM_LONGEST_NS, or that has passed since its
+ *          owner has ended: until then claims last at most, also if they are renewed
  *          After the first `add` without end the daemon's owners add such claims without a
  *          request, once for each contents, while there are none (core/protocol.h, I10)
  *   take   `count` fewer. The caller holds the slot, owns it, or has added some (EPERM). ERANGE:
@@ -836,7 +837,8 @@ struct xmem_claim_request {
  *   GIVE_UP  UPGRADED -> FREE; the contents are gone. The end of the client does the same
  *   CANCEL   UPGRADED -> LIVE with the generation before: nothing has been written
  *
- * The caller's hold stays all the time.
+ * The caller's hold stays all the time. If it puts it, it counts as one that holds the slot all the
+ * same, wherever the host says who does, or evicts whoever holds too much (see evict).
  */
 #define XMEM_UPGRADE_PUBLISH	(1u << 0)
 #define XMEM_UPGRADE_GIVE_UP	(1u << 1)
@@ -948,8 +950,8 @@ struct xmem_client_request {
 					 * daemon saw it when it joined */
 	__u32 uid;			/* out: in its user namespace, as stat() gives it */
 	__u64 limbo_bytes;		/* out: with LIMBO, else 0: bytes of the slots that it holds
-					 * and whose owner has ended, as far as its holds count;
-					 * what several hold counts for each */
+					 * or writes in place and whose owner has ended, as far as
+					 * its holds count; what several hold counts for each */
 };
 #define XMEM_CLIENT_MIN		12	/* up to client */
 
@@ -1103,8 +1105,9 @@ struct xmem_shown_slot {
 					 * token */
 	__u64 length;			/* bytes */
 	__u64 payload;			/* id of the payload that it is in */
-	__u64 holds;			/* of all clients together */
-	__u64 holders[XMEM_CLIENT_WORDS];	/* bit set: that client holds it. A slot in the
+	__u64 holds;			/* of all clients together; who writes it in place has one
+					 * at least */
+	__u64 holders[XMEM_CLIENT_WORDS];	/* bit set: that client has some. A slot in the
 						 * ring of a publisher is in use without */
 	__u32 claims;			/* references set aside for clients yet unknown */
 	__u32 reserved0;
@@ -1121,9 +1124,11 @@ struct xmem_shown_client {
 					 * namespace */
 	__u32 reserved0;
 	__u64 incarnation;		/* number of this use of the id */
-	__u64 holds;			/* of all slots, which are counted one after the other */
+	__u64 holds;			/* of all slots, which are counted one after the other; one
+					 * at least of each that it writes in place */
 	__u8  label[XMEM_LABEL_BYTES];	/* the client's name for itself; NUL-terminated */
-	__u64 limbo_bytes;		/* of the slots that it holds and whose owner has ended */
+	__u64 limbo_bytes;		/* of the slots that it holds or writes in place and whose
+					 * owner has ended */
 	__u64 reserved1[8];
 };
 

@@ -84,6 +84,39 @@ START_TEST(limbo_of_a_holder_is_what_ended_owners_have_left)
 }
 END_TEST
 
+/* It puts its hold, and keeps the slot all the same until that has ended. */
+START_TEST(limbo_of_who_writes_in_place_is_what_it_writes)
+{
+	struct scene s = { .world = world_make(64, 4, 8) };
+	u32 owner = world_join(s.world, XMEM_ROLE_WRITER, 0), slot;
+	u32 me = world_join(s.world, XMEM_ROLE_WRITER, 0);
+	u32 third = world_join(s.world, XMEM_ROLE_WRITER, 0);
+	struct xmem_upgrade_request request = { .flags = 0 };
+	u64 token;
+
+	s.map = &s.world->host.map;
+	world_attach(s.world, owner, 1, &slot);
+	xm_slot_row(s.map, slot)->traits = XMEM_TRAIT_SHARED;
+	token = world_take_publish(s.world, owner, slot);
+	ck_assert_int_eq(xm_get(s.map, me, token), 0);
+	request.slot = slot;
+	request.generation = xm_generation(token);
+	ck_assert_int_eq(xm_host_upgrade(&s.world->host, me, &request), 0);
+	world_end(s.world, owner);
+	ck_assert_uint_eq(xm_limbo_of(s.map, me), BYTES);
+	world_put(s.world, me, slot);
+	ck_assert_uint_eq(world_reap(s.world), 0);
+	ck_assert_uint_eq(xm_limbo_of(s.map, me), BYTES);
+	ck_assert_uint_eq(xm_limbo_of(s.map, third), 0);
+	ck_assert_uint_eq(xm_holds_of(s.map, me, slot, xm_hold(s.map, me, slot)), 1);
+	request.flags = XMEM_UPGRADE_GIVE_UP;
+	ck_assert_int_eq(xm_host_upgrade(&s.world->host, me, &request), 0);
+	ck_assert_uint_eq(xm_limbo_of(s.map, me), 0);
+	ck_assert_uint_eq(world_reap(s.world), 1);
+	world_free(s.world);
+}
+END_TEST
+
 static u64 since[XMEM_MAX_GROUPS];
 
 /* All groups are limbo since then. */
@@ -339,6 +372,7 @@ void limbo_tests(Suite *suite)
 
 	tcase_add_test(tcase, limbo_of_a_holder_is_what_ended_owners_have_left);
 	tcase_add_test(tcase, too_much_is_what_is_held_at_one_moment);
+	tcase_add_test(tcase, limbo_of_who_writes_in_place_is_what_it_writes);
 	tcase_add_test(tcase, limbo_of_any_length_does_not_wrap);
 	tcase_add_test(tcase, a_pool_allows_no_more_limbo_than_is_asked_for);
 	tcase_add_test(tcase, a_ring_keeps_no_more_limbo_than_it_may);
