@@ -82,6 +82,7 @@ struct xd_pool {
 	struct xmem_pool_header layout;	/* a private copy, too: clients can write all pages */
 	u32 mode;			/* XMEM_MODE_* */
 	bool drained;			/* nobody joins it any more */
+	bool nameless;			/* nor finds it: a new pool has its name */
 	int key[XMEM_ROLES_ALL + 1];	/* by mask of roles: the memfd that is the right to join
 					 * in these; -1: never asked for */
 	u32 clients;			/* connections that have joined and not ended */
@@ -233,6 +234,8 @@ int xd_grant_serve(struct xd_call *call);
 /* ---- pools (pool.c) ---- */
 
 struct xd_pool *xd_pool_by_name(struct xd_daemon *daemon, const char *name);
+void xd_pool_take_name(struct xd_pool *pool);
+u32 xd_pools_count(const struct xd_daemon *daemon);
 /* The pool with the least number above @number, or NULL. */
 struct xd_pool *xd_pool_after(struct xd_daemon *daemon, u64 number);
 

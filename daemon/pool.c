@@ -22,9 +22,29 @@ struct xd_pool *xd_pool_by_name(struct xd_daemon *daemon, const char *name)
 {
 	struct xd_pool *pool = daemon->pools;
 
-	while (pool && (!*name || strncmp(pool->name, name, XMEM_NAME_BYTES)))
+	while (pool && (!*name || pool->nameless || strncmp(pool->name, name, XMEM_NAME_BYTES)))
 		pool = pool->next;
 	return pool;
+}
+
+/* A new pool is found before a drained one of its name, which loses it now. */
+void xd_pool_take_name(struct xd_pool *pool)
+{
+	struct xd_pool *old;
+
+	for (old = pool->next; old; old = old->next)
+		if (!strncmp(old->name, pool->name, XMEM_NAME_BYTES))
+			old->nameless = *pool->name;
+}
+
+u32 xd_pools_count(const struct xd_daemon *daemon)
+{
+	const struct xd_pool *pool;
+	u32 count = 0;
+
+	for (pool = daemon->pools; pool; pool = pool->next)
+		count += !pool->nameless;
+	return count;
 }
 
 struct xd_pool *xd_pool_after(struct xd_daemon *daemon, u64 number)
@@ -32,7 +52,8 @@ struct xd_pool *xd_pool_after(struct xd_daemon *daemon, u64 number)
 	struct xd_pool *pool, *next = NULL;
 
 	for (pool = daemon->pools; pool; pool = pool->next)
-		if (pool->number > number && (!next || pool->number < next->number))
+		if (!pool->nameless && pool->number > number &&
+		    (!next || pool->number < next->number))
 			next = pool;
 	return next;
 }

@@ -34,7 +34,7 @@ static int serve_query(struct xd_call *call)
 	xm_host_query(request);
 	request->max_payloads = XD_MAX_PAYLOADS;
 	request->max_pools = XD_MAX_POOLS;
-	request->pools = call->daemon->pool_count;
+	request->pools = xd_pools_count(call->daemon);
 	memset(request->version, 0, sizeof(request->version));
 	snprintf((char *)request->version, sizeof(request->version), "%s", XMEM_VERSION);
 	return 0;
@@ -95,10 +95,12 @@ static int pool_to_join(struct xd_call *call, struct xd_pool **ret_pool)
 		return *ret_pool ? xd_access_permit(*ret_pool, join, roles) : -EBADF;
 	}
 	*ret_pool = xd_pool_by_name(call->daemon, (const char *)join->name);
-	if (*ret_pool && join->flags & XMEM_JOIN_EXCLUSIVE)
-		return -EEXIST;
-	if (*ret_pool)
+	if (*ret_pool && join->flags & XMEM_JOIN_EXCLUSIVE) {
+		if (!(*ret_pool)->drained)
+			return -EEXIST;
+	} else if (*ret_pool) {
 		return xd_access_permit(*ret_pool, join, roles);
+	}
 	if (join->flags & XMEM_JOIN_EXISTING)
 		return -ENOENT;
 	*roles = XMEM_ROLES_ALL;
@@ -128,6 +130,8 @@ static int serve_join(struct xd_call *call)
 		xd_pool_drop(pool);	/* A pool that has clients stays. */
 		return err;
 	}
+	if (join->flags & XMEM_JOIN_EXCLUSIVE)
+		xd_pool_take_name(pool);
 	join->owner_uid = geteuid();
 	join->gid = getegid();
 	join->mode = pool->mode;

@@ -216,7 +216,10 @@ static int xk_client_prepare(struct xk_client *client, struct xk_payer *payer)
 	return client->zero && client->scratch && client->pollers ? 0 : -ENOMEM;
 }
 
-/* A client that has yet to join. On success it takes over a use of @pool that the caller has. */
+/*
+ * A client that has yet to join. On success it takes over a use of @pool that the caller has, and
+ * counts in its place among the clients of the pool's owner: see xk_pool_unjoin.
+ */
 struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer *payer)
 {
 	struct xk_client *client;
@@ -242,6 +245,7 @@ struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer 
 	client->payer = own;
 	client->pool = pool;
 	client->role = role;
+	client->owns = xk_access_owns(pool);
 	client->mm = current->mm;
 	mmgrab(client->mm);
 	client->pid = get_pid(task_tgid(current));

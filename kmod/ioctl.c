@@ -16,8 +16,8 @@
 /*
  * begin does the request, or returns an errno and has changed nothing. finish, if there
  * is one, is called after a begin that succeeded; its err says whether the answer reached
- * the caller. If it did not, finish undoes what begin did. arm and renew have none: uapi.h
- * says that their effect stays.
+ * the caller. If it did not, finish undoes what begin did. arm, renew, evict and drain have none:
+ * uapi.h says that their effect stays.
  */
 struct xk_op {
 	int (*begin)(struct xk_call *call);
@@ -29,7 +29,7 @@ struct xk_op {
 
 /* By the number of the request; core/request.c says how its struct looks. */
 static const struct xk_op xk_ops[] = {
-	XK_OP(JOIN, xk_join_begin),
+	XK_OP(JOIN, xk_join_begin, .finish = xk_join_finish),
 	XK_OP(POOL_FD, xk_pool_fd_begin),
 	XK_OP(ATTACH, xk_attach_begin, .finish = xk_attach_finish),
 	XK_OP(PAYLOAD, xk_payload_begin, .finish = xk_payload_finish),
@@ -102,20 +102,18 @@ static int __user *xk_fd_place(const struct xm_request_kind *kind, void __user *
  * file is the caller's own, as if it had opened it, so the security modules need not be asked
  * whether it may receive it.
  */
-static int xk_give_fd(const struct xk_call *call, int __user *number)
+static int xk_give_fd(struct xk_call *call, int __user *number)
 {
-	int fd;
-
 	if (call->passed)
 		return xk_receive_fd(call->give, number);
-	fd = get_unused_fd_flags(O_CLOEXEC);
-	if (fd < 0)
-		return fd;
-	if (put_user(fd, number)) {
-		put_unused_fd(fd);
+	if (call->fd < 0)
+		call->fd = get_unused_fd_flags(O_CLOEXEC);
+	if (call->fd < 0)
+		return call->fd;
+	if (put_user(call->fd, number))
 		return -EFAULT;
-	}
-	fd_install(fd, get_file(call->give));
+	fd_install(call->fd, get_file(call->give));
+	call->fd = -1;
 	return 0;
 }
 
@@ -147,13 +145,16 @@ long xk_ioctl(struct xk_call *call, unsigned int cmd, void __user *argument)
 		if (err)
 			return err;
 	}
+	call->fd = -1;
 	err = op->begin(call);
-	if (err)
-		return err;
-	err = xk_give_back(kind, call, argument, size);
-	if (op->finish)
-		op->finish(call, err);
-	if (call->give)
-		fput(call->give);
+	if (!err) {
+		err = xk_give_back(kind, call, argument, size);
+		if (op->finish)
+			op->finish(call, err);
+		if (call->give)
+			fput(call->give);
+	}
+	if (call->fd >= 0)
+		put_unused_fd(call->fd);
 	return err;
 }

@@ -77,7 +77,8 @@ static void xk_end_the_gone(struct xk_pool *pool)
 
 /*
  * A free id. If there is none it waits, but only for what is sure to come: whoever tries again and
- * again to join a full pool costs its members nothing but this look.
+ * again to join a full pool costs its members nothing but this look. -EINTR: the caller is killed,
+ * and has not got the lock again.
  */
 static int xk_client_id(struct xk_pool *pool)
 {
@@ -87,14 +88,15 @@ static int xk_client_id(struct xk_pool *pool)
 		return id;
 	mutex_unlock(&pool->lock);
 	xk_end_the_gone(pool);
-	xk_pool_lock(pool);
+	if (xk_pool_lock_killable(pool))
+		return -EINTR;
 	if (!xk_id_comes(pool))
 		return xk_free_id(pool);
 	xk_bury(pool);
 	mutex_unlock(&pool->lock);
-	id = xk_reap_wait(pool);
-	xk_pool_lock(pool);
-	return id ?: xk_free_id(pool);
+	if (xk_reap_wait(pool) || xk_pool_lock_killable(pool))
+		return -EINTR;
+	return xk_free_id(pool);
 }
 
 /* The id is the client's, and its area in place, but nobody counts it. */
@@ -109,11 +111,14 @@ static int xk_client_seat(struct xk_call *call, struct xk_client *client, struct
 	if (id == -EDQUOT) {
 		mutex_unlock(&pool->lock);
 		xk_ends_bring(call, id);
-		xk_pool_lock(pool);
+		if (xk_pool_lock_killable(pool))
+			return -EINTR;
 		id = xk_client_share(client);
 	}
 	if (!id)
 		id = xk_client_id(pool);
+	if (id == -EINTR)
+		return id;
 	if (id >= 0)	/* it may have waited for an id meanwhile */
 		id = (pool->drained ? -ESHUTDOWN : xk_client_share(client)) ?: id;
 	if (id == -EUSERS) {
@@ -143,7 +148,10 @@ static int xk_client_enter(struct xk_call *call, struct xk_client *client, struc
 	if (err)
 		return err;
 	xk_unmap_place(pool, XMEM_MAX_GROUPS + client->id);
-	/* Nothing stops it any more, not even a signal: all it needs has been made and checked. */
+	/*
+	 * Nothing stops it any more, not even a signal: all it needs has been made and checked, and
+	 * it has its place, which only who has joined leaves.
+	 */
 	xk_pool_lock(pool);
 	xk_show_area(pool, client->id, area->now->view);
 	who.sibling = xk_client_sibling(client);
@@ -189,8 +197,10 @@ static struct xk_pool *xk_pool_permit(const struct xmem_join_request *join, u32 
 	err = xm_role_permit(*ret_roles, join->role, true);
 	if (!err && READ_ONCE(pool->drained))
 		err = -ESHUTDOWN;
-	if (!err)
+	if (!err) {
+		xk_pool_joins(pool);
 		return pool;
+	}
 	xk_pool_unuse(pool);
 	return ERR_PTR(err);
 }
@@ -227,12 +237,12 @@ static void xk_trace_create(const struct xk_pool *pool)
 }
 
 /*
- * The pool that @join names, made if need be. The caller has a use of it, and may join it in
+ * The pool that the request names, made if need be. The caller has a use of it, and may join it in
  * *@ret_roles, of which one is that for which it asks.
  */
-static struct xk_pool *xk_pool_open(const struct xmem_join_request *join, struct xk_payer *payer,
-				    u32 *ret_roles)
+static struct xk_pool *xk_pool_open(struct xk_call *call, u32 *ret_roles)
 {
+	const struct xmem_join_request *join = &call->u.join;
 	struct xk_pool *pool, *new;
 
 	if (join->flags & XMEM_JOIN_EXCLUSIVE && !xk_pool_is_callers(join))
@@ -242,10 +252,10 @@ static struct xk_pool *xk_pool_open(const struct xmem_join_request *join, struct
 		return pool;
 	if (join->flags & XMEM_JOIN_EXISTING || !xk_pool_is_callers(join))
 		return ERR_PTR(-ENOENT);
-	new = xk_pool_make(join, payer);
+	new = xk_pool_make(join, call->payer);
 	if (IS_ERR(new))
 		return new;
-	pool = xk_pool_enlist(new, join, ret_roles);
+	pool = xk_pool_enlist(new, join, ret_roles, &call->displaced);
 	if (pool == new)
 		xk_trace_create(new);
 	else
@@ -268,7 +278,8 @@ static void xk_join_say_access(struct xk_pool *pool, u32 roles, struct xmem_join
 
 /*
  * A client's file, by which it is to be known. It takes over a use of @pool that the caller has:
- * from here on the last fput undoes all, whether the client has entered or not.
+ * from here on the last fput undoes all, whether the client has entered or not. That comes when the
+ * request is over, so what others must not find any longer ends before, with xk_client_end.
  */
 static struct file *xk_join_file(struct xk_call *call, struct xk_pool *pool)
 {
@@ -279,7 +290,7 @@ static struct file *xk_join_file(struct xk_call *call, struct xk_pool *pool)
 		client = xk_client_new(pool, call->u.join.role, call->payer);
 	while (IS_ERR(client) && xk_ends_bring(call, PTR_ERR(client)));
 	if (IS_ERR(client)) {
-		xk_pool_unuse(pool);
+		xk_pool_unjoin(pool);
 		return ERR_CAST(client);
 	}
 	xk_pool_born(pool);
@@ -316,6 +327,7 @@ static int xk_join(struct xk_call *call, struct xk_pool *pool, u32 roles)
 	if (err) {
 		if (err == -EDQUOT)
 			xk_refused_to_join(call->payer, client->payer);
+		xk_client_end(client);
 		fput(file);
 		return err;
 	}
@@ -328,21 +340,28 @@ static int xk_join(struct xk_call *call, struct xk_pool *pool, u32 roles)
 	return 0;
 }
 
-int xk_join_begin(struct xk_call *call)
+/* The pool whose name the new one has taken has it again if the join has failed. */
+static void xk_join_displaced(struct xk_call *call, int err)
+{
+	struct xk_pool *old = call->displaced;
+
+	if (!old)
+		return;
+	if (err)
+		xk_pool_relist(old);
+	xk_pool_put(old);
+}
+
+static int xk_join_pool(struct xk_call *call)
 {
 	struct xmem_join_request *join = &call->u.join;
 	struct xk_pool *pool;
 	u32 roles;
 	int err;
 
-	if (call->client)
-		return -EISCONN;
-	err = xk_join_check(join);
-	if (err)
-		return err;
 	do
 		pool = join->flags & XMEM_JOIN_FD ? xk_pool_permit(join, &roles) :
-			xk_pool_open(join, call->payer, &roles);
+			xk_pool_open(call, &roles);
 	while (IS_ERR(pool) && xk_ends_bring(call, PTR_ERR(pool)));
 	if (IS_ERR(pool))
 		return PTR_ERR(pool);
@@ -351,6 +370,33 @@ int xk_join_begin(struct xk_call *call)
 		err = xm_limbo_fits(xk_limbo_most(pool), join);
 	if (!err)
 		return xk_join(call, pool, roles);
-	xk_pool_unuse(pool);
+	xk_pool_unjoin(pool);
 	return err;
+}
+
+/* Members of a pool notice who joins: so its descriptor is sure before it does. */
+int xk_join_begin(struct xk_call *call)
+{
+	int err;
+
+	if (call->client)
+		return -EISCONN;
+	err = xk_join_check(&call->u.join);
+	if (err)
+		return err;
+	call->fd = get_unused_fd_flags(O_CLOEXEC);
+	if (call->fd < 0)
+		return call->fd;
+	err = xk_join_pool(call);
+	if (err)
+		xk_join_displaced(call, err);
+	return err;
+}
+
+/* Who did not get the answer has not joined. */
+void xk_join_finish(struct xk_call *call, int err)
+{
+	if (err)
+		xk_client_end(call->give->private_data);
+	xk_join_displaced(call, err);
 }

@@ -38,6 +38,8 @@
 static void xk_set_ended(struct xk_client *client)
 {
 	client->ended_ns = ktime_get_ns();
+	if (client->owns)
+		atomic_dec(&client->pool->owners);
 	smp_store_release(&client->ended, true);
 }
 

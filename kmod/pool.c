@@ -297,6 +297,13 @@ void xk_pool_file_goes(struct xk_pool *pool)
 	xk_stakes_sweep(pool);
 }
 
+/* The caller, who has a use, is going to join: if it is the owner, the pool keeps its name. */
+void xk_pool_joins(struct xk_pool *pool)
+{
+	if (xk_access_owns(pool))
+		atomic_inc(&pool->owners);
+}
+
 /* Gives a use up. The last one frees the name at once; end_work then empties the pool. */
 void xk_pool_unuse(struct xk_pool *pool)
 {
@@ -315,6 +322,14 @@ void xk_pool_unuse(struct xk_pool *pool)
 		return;
 	xk_pool_queue_end(pool);
 	xk_pool_put(pool);
+}
+
+/* Who was going to join does not, and gives its use up. */
+void xk_pool_unjoin(struct xk_pool *pool)
+{
+	if (xk_access_owns(pool))
+		atomic_dec(&pool->owners);
+	xk_pool_unuse(pool);
 }
 
 /* ---- all of them ---- */
@@ -381,25 +396,36 @@ static kuid_t xk_pool_owner(const struct xmem_join_request *join)
 	return current_fsuid();
 }
 
-static struct xk_pool *xk_pool_named(const struct xmem_join_request *join)
+static struct xk_pool *xk_pool_of_name(u64 net, kuid_t owner, const u8 *name)
 {
-	kuid_t owner = xk_pool_owner(join);
-	u64 net = xk_net_number();
 	struct xk_pool *pool;
 
 	lockdep_assert_held(&pools_lock);
-	if (!join->name[0])
+	if (!name[0])
 		return NULL;
 	list_for_each_entry(pool, &pools, list)
 		if (pool->net == net && uid_eq(pool->owner, owner) &&
-		    !strncmp(xk_header(pool)->name, join->name, XMEM_NAME_BYTES))
+		    !strncmp(xk_header(pool)->name, name, XMEM_NAME_BYTES))
 			return pool;
 	return NULL;
 }
 
+static struct xk_pool *xk_pool_named(const struct xmem_join_request *join)
+{
+	return xk_pool_of_name(xk_net_number(), xk_pool_owner(join), join->name);
+}
+
 /*
- * Who wants a new pool takes the name from one that only guests keep. They go on in that one,
- * which no further join finds.
+ * Does it keep its name from its owner, who wants a new pool? A client of the owner's does, whoever
+ * has what else, also what the owner has passed on. But nobody joins a drained pool.
+ */
+static bool xk_pool_keeps_name(const struct xk_pool *pool)
+{
+	return !READ_ONCE(pool->drained) && atomic_read(&pool->owners);
+}
+
+/*
+ * Who wants a new pool finds none where xk_pool_enlist takes the name from one.
  *
  * Who may not join gets no use, not even for a moment: with many such moments it could keep a
  * pool that its users have left.
@@ -411,12 +437,8 @@ static struct xk_pool *xk_pool_find_locked(const struct xmem_join_request *join,
 
 	if (!pool)
 		return NULL;
-	if (join->flags & XMEM_JOIN_EXCLUSIVE) {
-		if (xk_stakes_owners(pool))
-			return ERR_PTR(-EEXIST);
-		list_del_init(&pool->list);
-		return NULL;
-	}
+	if (join->flags & XMEM_JOIN_EXCLUSIVE)
+		return xk_pool_keeps_name(pool) ? ERR_PTR(-EEXIST) : NULL;
 	*ret_roles = xk_access_roles(pool);
 	err = xm_role_permit(*ret_roles, join->role, xk_access_owns(pool));
 	if (!err && READ_ONCE(pool->drained))
@@ -424,12 +446,16 @@ static struct xk_pool *xk_pool_find_locked(const struct xmem_join_request *join,
 	if (err)
 		return ERR_PTR(err);
 	/* It is in the list, so it has a use. */
-	return refcount_inc_not_zero(&pool->users) ? pool : NULL;
+	if (!refcount_inc_not_zero(&pool->users))
+		return NULL;
+	xk_pool_joins(pool);
+	return pool;
 }
 
 /*
  * The pool that @join names, or NULL. It gets one more use, which is the caller's, which may join
- * it in *@ret_roles; or an error says that it may not do so in the role for which it asks.
+ * it in *@ret_roles; or an error says that it may not do so in the role for which it asks. Who has
+ * found it and does not join calls xk_pool_unjoin.
  */
 struct xk_pool *xk_pool_find(const struct xmem_join_request *join, u32 *ret_roles)
 {
@@ -447,22 +473,59 @@ bool xk_pool_is_callers(const struct xmem_join_request *join)
 	return uid_eq(xk_pool_owner(join), current_fsuid());
 }
 
+/* It loses its name, with a reference for the caller. Who is in it goes on. */
+static struct xk_pool *xk_pool_delist(struct xk_pool *pool)
+{
+	lockdep_assert_held(&pools_lock);
+	list_del_init(&pool->list);
+	xk_pool_get(pool);
+	return pool;
+}
+
 /*
  * Lets others find @new by its name and returns it. If another pool has that name by now,
- * returns what xk_pool_find says of that one instead.
+ * returns what xk_pool_find says of that one instead; but with EXCLUSIVE @new may take the name,
+ * and *@ret_old is the other one then.
  */
 struct xk_pool *xk_pool_enlist(struct xk_pool *new, const struct xmem_join_request *join,
-			       u32 *ret_roles)
+			       u32 *ret_roles, struct xk_pool **ret_old)
 {
-	struct xk_pool *pool;
+	struct xk_pool *pool, *old;
 
 	spin_lock(&pools_lock);
 	pool = xk_pool_find_locked(join, ret_roles);
 	if (!pool) {
+		old = xk_pool_named(join);
+		*ret_old = old ? xk_pool_delist(old) : NULL;
 		*ret_roles = XMEM_ROLES_ALL;
+		xk_pool_joins(new);
 		new->serial = ++last_serial;
 		list_add_tail(&new->list, &pools);
 	}
 	spin_unlock(&pools_lock);
 	return pool ? pool : new;
+}
+
+static void xk_pool_list_again(struct xk_pool *pool)
+{
+	struct xk_pool *last;
+
+	lockdep_assert_held(&pools_lock);
+	list_for_each_entry_reverse(last, &pools, list)
+		if (last->serial < pool->serial)
+			break;
+	list_add(&pool->list, &last->list);
+}
+
+/*
+ * Who took the name of @old has failed, and its pool has gone: so @old has its name again. It stays
+ * without if it has gone too, or if others have joined the new one meanwhile, or made a third.
+ */
+void xk_pool_relist(struct xk_pool *old)
+{
+	spin_lock(&pools_lock);
+	if (refcount_read(&old->users) &&
+	    !xk_pool_of_name(old->net, old->owner, xk_header(old)->name))
+		xk_pool_list_again(old);
+	spin_unlock(&pools_lock);
 }

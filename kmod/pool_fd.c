@@ -133,6 +133,9 @@ int xk_narrow_begin(struct xk_call *call)
 	u32 has;
 	int err;
 
+	/* Who is given a client's file, to poll it, does not spend what its user has. */
+	if (call->client && call->client->mm != current->mm)
+		return -EPERM;
 	if (!request->roles || request->roles & ~XMEM_ROLES_ALL)
 		return -EINVAL;
 	pool = xk_pool_of_fd(request->pool_fd, &has);

@@ -135,19 +135,3 @@ void xk_stakes_sweep(struct xk_pool *pool)
 	list_for_each_entry_safe(stake, next, &over, node)
 		xk_stake_free(stake);
 }
-
-/* Has its owner anything of it, or the user by whose file of /dev/xmem it was made? */
-bool xk_stakes_owners(struct xk_pool *pool)
-{
-	const struct xk_stake *stake;
-	bool any = false;
-	kuid_t uid;
-
-	spin_lock(&stakes_lock);
-	list_for_each_entry(stake, &pool->stakes, node) {
-		uid = xk_payer_uid(stake->payer, 0);
-		any |= uid_eq(uid, pool->owner) || uid_eq(uid, xk_payer_uid(pool->payer, 0));
-	}
-	spin_unlock(&stakes_lock);
-	return any;
-}

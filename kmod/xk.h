@@ -215,6 +215,7 @@ struct xk_pool {
 	spinlock_t access_lock;
 	struct xk_access access;	/* access_lock */
 
+	atomic_t owners;		/* so many clients of its owner join, or have not ended */
 	struct list_head stakes;	/* stakes_lock: of users who have something of it */
 	struct xk_stake *birth;		/* its maker's, until a client has joined; by xchg */
 	bool charged;			/* pools_lock: it counts as one of the pools */
@@ -294,6 +295,7 @@ struct xk_client {
 	u32 role;
 	u32 roles;			/* that it may pass on by pool_fd; set when it joins */
 	bool by_fd;			/* it joined by a descriptor; set then, too */
+	bool owns;			/* its user is the pool's owner */
 	struct mm_struct *mm;		/* grabbed, so that no other mm gets this address */
 	struct pid *pid;
 	kuid_t uid;
@@ -422,6 +424,9 @@ struct xk_call {
 	struct file *give;		/* becomes a descriptor of the caller */
 	bool passed;			/* others have that file too: it is not new */
 	bool waited;			/* for ends of others: ends.c */
+	int fd;				/* the number that it will have there; -1: none yet */
+	struct xk_pool *displaced;	/* join: whose name the new pool has taken, with a
+					 * reference; or NULL */
 	struct xk_keep *keep;		/* with a reference while that is being done; or NULL */
 	u64 opening;			/* payload, OPEN that has been done: its number; or 0 */
 	struct xk_access access_before;	/* access that has been done, as the next */
@@ -550,7 +555,6 @@ void xk_pollers_wake(struct xk_pollers *pollers, __poll_t events);
 struct xk_stake *xk_stake_take(struct xk_pool *pool, struct xk_payer *payer);
 void xk_stake_drop(struct xk_pool *pool, struct xk_stake *stake);
 void xk_stakes_sweep(struct xk_pool *pool);
-bool xk_stakes_owners(struct xk_pool *pool);
 
 /* lock.c */
 void xk_lock_prepare(struct xk_pool *pool);
@@ -578,7 +582,8 @@ void xk_pool_born(struct xk_pool *pool);
 struct xk_pool *xk_pool_find(const struct xmem_join_request *join, u32 *ret_roles);
 bool xk_pool_is_callers(const struct xmem_join_request *join);
 struct xk_pool *xk_pool_enlist(struct xk_pool *new, const struct xmem_join_request *join,
-			       u32 *ret_roles);
+			       u32 *ret_roles, struct xk_pool **ret_old);
+void xk_pool_relist(struct xk_pool *old);
 void xk_pools_look(void);
 bool xk_pool_is_shown(struct xk_pool *pool);
 struct xk_pool *xk_pool_after(u64 serial);
@@ -586,6 +591,8 @@ u32 xk_pools_count(void);
 void xk_pool_get(struct xk_pool *pool);
 void xk_pool_put(struct xk_pool *pool);
 struct xk_pool *xk_pool_get_used(struct xk_pool *pool);
+void xk_pool_joins(struct xk_pool *pool);
+void xk_pool_unjoin(struct xk_pool *pool);
 void xk_pool_unuse(struct xk_pool *pool);
 void xk_pool_queue_end(struct xk_pool *pool);
 void xk_pool_client_comes(struct xk_pool *pool);
@@ -752,6 +759,7 @@ int xk_narrow_begin(struct xk_call *call);
 
 /* join.c */
 int xk_join_begin(struct xk_call *call);
+void xk_join_finish(struct xk_call *call, int err);
 
 /* attach.c */
 int xk_attach_begin(struct xk_call *call);

@@ -358,10 +358,12 @@ struct xmem_ring {
  *     knows stays as the caller had it.
  *
  * The host refuses unknown flags and reserved fields that are not 0. A request that fails
- * changes nothing, with one exception: EFAULT of arm, renew and payload with CLOSE, when another
- * thread makes the struct unwritable while the host serves the request. Then the word is armed,
- * which costs one wake-up; or the slot has new generations, and its owner renews it again to know
- * them; or the payload is closed, and to close it again is ENOENT.
+ * changes nothing, with one exception: EFAULT of arm, renew, payload with CLOSE, evict and drain,
+ * when another thread makes the struct unwritable while the host serves the request. Then the word
+ * is armed, which costs one wake-up; or the slot has new generations, and its owner renews it again
+ * to know them; or the payload is closed, and to close it again is ENOENT; or the client is
+ * evicted, and to evict it again is ESTALE; or the pool is drained, and to drain it again evicts
+ * who is left.
  *
  *   ENOTTY      the request is unknown
  *   E2BIG       bytes beyond what this host knows are not zero
@@ -373,9 +375,9 @@ struct xmem_ring {
  *               host knows it
  *   EISCONN     join: the file is a client's
  *   EPROTONOSUPPORT  join: the host does not serve this ABI
- *   EPERM       the caller's mm is not the one that joined; join, access, evict, drain: that is
- *               the pool's owner's to do, or the group is not the caller's; or the client's
- *               role, or its part in the slot or ring, does not allow it
+ *   EPERM       the caller's mm is not the one that joined (narrow: by a client's file); join,
+ *               access, evict, drain: that is the pool's owner's to do, or the group is not the
+ *               caller's; or the client's role, or its part in the slot or ring, does not allow it
  *   EACCES      join, pool_fd, narrow: the caller has roles in the pool, but not that one;
  *               claim, grant: what the caller holds there does not count (struct
  *               xmem_group_row);
@@ -501,9 +503,10 @@ struct xmem_pools_request {
  * The daemon makes the connection itself the client, once.
  */
 #define XMEM_JOIN_EXISTING	(1u << 0)	/* do not create the pool, but fail (ENOENT) */
-#define XMEM_JOIN_EXCLUSIVE	(1u << 1)	/* create it, and fail if it exists (EEXIST); in
-						 * the kernel not if only other users keep it:
-						 * then it loses its name */
+#define XMEM_JOIN_EXCLUSIVE	(1u << 1)	/* create it, and fail if it exists (EEXIST), but
+						 * not if it is drained, nor, in the kernel, if no
+						 * client of its owner's lives: then it loses its
+						 * name, whoever keeps it by what */
 #define XMEM_JOIN_FD		(1u << 2)	/* join the pool of pool_fd; the name is empty */
 #define XMEM_JOIN_OWNER		(1u << 4)	/* the pool of that name that owner_uid has made;
 						 * another user's is never created (ENOENT), nor
@@ -569,7 +572,8 @@ struct xmem_pool_fd_request {
 
 /*
  * narrow: from a descriptor of a pool a new one for fewer roles. The old one stays as it is, since
- * others may have it too. The caller need not have joined, nor be let in by the mode.
+ * others may have it too. The caller need not have joined, nor be let in by the mode. By a client's
+ * file only that client narrows (EPERM): the new descriptor counts for whose file it is made by.
  */
 struct xmem_narrow_request {
 	__u32 size;

@@ -6,6 +6,7 @@
  */
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "harness.h"
 
@@ -314,4 +315,93 @@ TEST(P4_a_full_pool_has_room_again_after_an_end)
 	}
 	for (i = 0; i < 4; i++)
 		raw_close(&raw[i]);
+}
+
+/* ---- who was given the file, to poll it ---- */
+
+static void narrow_by_anothers_file(void *file)
+{
+	struct xmem_narrow_request narrow = {
+		.size = sizeof(narrow), .roles = 1u << XMEM_ROLE_READER,
+	};
+	struct xmem_pool *own = open_reader(new_name());
+	int device;
+
+	CHECK((narrow.pool_fd = xmem_pool_fd(own)) >= 0);
+	CHECK(ioctl(*(int *)file, XMEM_IOC_NARROW, &narrow) < 0);
+	SAME(errno, EPERM);
+	device = open("/dev/xmem", O_RDWR | O_CLOEXEC);
+	CHECK(device >= 0 && !ioctl(device, XMEM_IOC_NARROW, &narrow));
+	close(narrow.fd);
+	close(narrow.pool_fd);
+	close(device);
+	xmem_pool_close(own);
+}
+
+/* The descriptor would count as one of the client's user, and keep the pool at its expense. */
+TEST(P10_nobody_narrows_at_the_expense_of_whose_file_it_has)
+{
+	struct xmem_pool_fd_request give = { .size = sizeof(give) };
+	struct xmem_narrow_request narrow = {
+		.size = sizeof(narrow), .roles = 1u << XMEM_ROLE_READER,
+	};
+	struct raw raw;
+	int file;
+
+	kernel_only("the daemon's connections are for their own datagrams");
+	raw_start(&raw, new_name(), XMEM_ROLE_READER);
+	file = dup(raw.link.file);		/* the library closes its own in a child */
+	CHECK(file >= 0);
+	finish_child(spawn(narrow_by_anothers_file, &file));
+	close(file);
+	SAME(raw_request(&raw, XMEM_IOC_POOL_FD, &give), 0);
+	narrow.pool_fd = give.fd;
+	SAME(raw_request(&raw, XMEM_IOC_NARROW, &narrow), 0);
+	close(narrow.fd);
+	close(give.fd);
+	raw_close(&raw);
+}
+
+/* ---- a join that finds no descriptor ---- */
+
+/* Members of the pool notice nothing of it: nobody has joined them, nor left. */
+TEST(P10_a_join_without_a_descriptor_is_noticed_by_nobody)
+{
+	struct xmem_wait_request arm = { .size = sizeof(arm), .kind = XMEM_WAIT_CLIENTS };
+	struct xmem_join_request join = {
+		.size = sizeof(join), .abi = XMEM_ABI, .role = XMEM_ROLE_WRITER, .pool_fd = -1,
+	}, try;
+	const struct xmem_pool_header *header;
+	const char *name = new_name();
+	struct rlimit before, none;
+	struct raw member;
+	int device, i;
+	u64 writers;
+
+	kernel_only("the daemon's clients have no files of their own");
+	snprintf((char *)join.name, sizeof(join.name), "%s", name);
+	raw_start(&member, name, XMEM_ROLE_READER);
+	header = member.map.pool;
+	device = open("/dev/xmem", O_RDWR | O_CLOEXEC);
+	CHECK(device >= 0 && !getrlimit(RLIMIT_NOFILE, &before));
+	writers = xm_load(&header->writers);
+	SAME(raw_request(&member, XMEM_IOC_ARM, &arm), 0);
+	none = before;
+	none.rlim_cur = dup(device);		/* there are no gaps below it */
+	close(none.rlim_cur);
+	CHECK(!setrlimit(RLIMIT_NOFILE, &none));
+	for (i = 0; i < 5; i++) {
+		try = join;
+		CHECK(ioctl(device, XMEM_IOC_JOIN, &try) < 0);
+		SAME(errno, EMFILE);
+	}
+	CHECK(!setrlimit(RLIMIT_NOFILE, &before));
+	SAME(xm_load(&header->clients_waiters), arm.value);
+	SAME(xm_load(&header->writers), writers);
+	CHECK(!ioctl(device, XMEM_IOC_JOIN, &join));
+	CHECK(xm_load(&header->clients_waiters) != arm.value);
+	SAME(xm_load(&header->writers), writers + 1);
+	close(join.fd);
+	close(device);
+	raw_close(&member);
 }

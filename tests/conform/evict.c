@@ -462,6 +462,48 @@ TEST(API_a_drained_pool_is_joined_by_nobody)
 	xmem_pool_close(pool);
 }
 
+/* Nobody joins it, so it keeps its name from nobody: a new pool has it, and the old one goes on. */
+TEST(API_a_drained_pool_gives_its_name_away)
+{
+	struct xmem_pool_options exclusive = {
+		.size = sizeof(exclusive), .flags = XMEM_OPEN_WRITER | XMEM_OPEN_EXCLUSIVE,
+	};
+	struct xmem_pool_options existing = {
+		.size = sizeof(existing), .flags = XMEM_OPEN_EXISTING,
+	};
+	const char *name = new_name();
+	struct xmem_pool *old = open_writer(name, 2, BYTES), *reader = open_reader(name), *new;
+	struct xmem_pool *other;
+	struct xmem_subscription *all = xmem_subscribe(reader, NULL);
+	struct xmem_host_info info = { .size = sizeof(info) };
+	uint32_t pools;
+
+	CHECK(all);
+	REFUSED(xmem_pool_open(name, &exclusive), EEXIST);
+	WORKED(xmem_pool_drain(old, 0));
+	WORKED(xmem_host_query(&info));
+	pools = info.pools;
+	new = xmem_pool_open(name, &exclusive);
+	CHECK(new);
+	REFUSED(xmem_pool_open(name, &exclusive), EEXIST);
+	WORKED(xmem_host_query(&info));
+	SAME(info.pools, pools);		/* who lists pools finds the new one alone */
+	other = xmem_pool_open(name, &existing);
+	CHECK(other);
+	SAME(stat_of(new).clients, 2);
+	SAME(stat_of(old).clients, 2);
+	publish_stamp(old, 7);
+	xmem_release(receive_one(all));
+	xmem_pool_close(other);
+	xmem_pool_close(new);
+	REFUSED(xmem_pool_open(name, &existing), ENOENT);	/* it does not get it back */
+	publish_stamp(old, 8);
+	xmem_release(receive_one(all));
+	xmem_unsubscribe(all);
+	xmem_pool_close(reader);
+	xmem_pool_close(old);
+}
+
 /* ---- who is still joining ---- */
 
 #define ROUNDS	100

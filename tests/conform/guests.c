@@ -204,3 +204,119 @@ TEST(P4_a_guest_passes_on_no_more_than_the_mode_gives_it)
 	kill_child(guest);
 	kill_child(owner);
 }
+
+/* ---- names ---- */
+
+struct names {
+	unsigned int owner, guest;
+	const char *name;
+	const char *limit;		/* that the owner has reached; NULL: none */
+};
+
+/* Passes on a descriptor for readers, and is no more. */
+static void make_and_pass_on(void *argument)
+{
+	const struct names *names = argument;
+	struct xmem_pool *pool;
+	int fd, reads;
+
+	become(names->owner);
+	pool = make(names->name, 0600);
+	CHECK(pool && !make(names->name, 0600));
+	fd = xmem_pool_fd(pool);
+	reads = xmem_pool_fd_narrow(fd, XMEM_MAY_READ);
+	CHECK(fd >= 0 && reads >= 0);
+	close(fd);
+	send_file(parent_link(), reads);
+	hear_parent();
+}
+
+/* It keeps the pool by the descriptor, and by a client. */
+static void keep_what_was_given(void *argument)
+{
+	const struct names *names = argument;
+	int fd = receive_file(parent_link());
+	struct xmem_pool *pool;
+
+	become(names->guest);
+	pool = xmem_pool_open_fd(fd, NULL);
+	CHECK(pool);
+	tell_parent(1);
+	hear_parent();
+	xmem_pool_close(pool);
+	CHECK((pool = xmem_pool_open_fd(fd, NULL)));	/* it goes on, nameless */
+	xmem_pool_close(pool);
+	close(fd);
+	tell_parent(1);
+	hear_parent();
+}
+
+/* A new pool takes the name back, or cannot be made, because of a limit. */
+static void take_back(void *argument)
+{
+	const struct names *names = argument;
+	struct xmem_pool_options existing = {
+		.size = sizeof(existing), .flags = XMEM_OPEN_EXISTING,
+	};
+	struct xmem_pool *pool;
+
+	become(names->owner);
+	pool = make(names->name, 0600);
+	if (names->limit) {
+		REFUSED(pool, EDQUOT);
+		error_says(names->limit);
+		tell_parent(1);
+		hear_parent();
+		pool = xmem_pool_open(names->name, &existing);
+		CHECK(pool);
+		SAME(stat_of(pool).clients, 2);
+		xmem_pool_close(pool);
+		return;
+	}
+	CHECK(pool);
+	REFUSED(make(names->name, 0600), EEXIST);
+	SAME(stat_of(pool).clients, 1);
+	xmem_pool_close(pool);
+	REFUSED(xmem_pool_open(names->name, &existing), ENOENT);
+}
+
+/*
+ * What the owner has passed on keeps the pool, and counts as the owner's, but keeps no name. And
+ * who wants a new pool and cannot have it has not taken the old one's name.
+ */
+TEST_WITHIN(P4_what_an_owner_passes_on_keeps_no_name, 60)
+{
+	static const char *const limits[] = { "user_max_pools", "user_max_clients" };
+	struct names names = { .owner = new_user(), .name = new_name() };
+	struct child *owner, *guest;
+	unsigned int i;
+	char old[32];
+	int fd;
+
+	names.guest = names.owner + 10000;
+	owner = spawn(make_and_pass_on, &names);
+	fd = receive_file(owner->link);
+	guest = spawn(keep_what_was_given, &names);
+	send_file(guest->link, fd);
+	close(fd);
+	hear(guest);
+	kill_child(owner);
+	EVENTUALLY(!seen(names.owner, "clients"));
+	SAME(seen(names.owner, "pools"), 1);
+	for (i = 0; i < 2; i++) {
+		names.limit = limits[i];
+		set_parameter(limits[i], i ? "0" : "1", old);
+		owner = spawn(take_back, &names);
+		hear(owner);
+		set_parameter(limits[i], old, NULL);
+		tell(owner, 1);
+		finish_child(owner);
+	}
+	names.limit = NULL;
+	finish_child(spawn(take_back, &names));
+	SAME(seen(names.owner, "pools"), 1);
+	tell(guest, 1);
+	hear(guest);
+	kill_child(guest);
+	EVENTUALLY(has_nothing(names.owner) && has_nothing(names.guest));
+}

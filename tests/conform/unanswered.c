@@ -283,6 +283,68 @@ TEST(P10_an_access_whose_answer_is_lost_is_undone)
 	raw_close(&raw);
 }
 
+/*
+ * A new pool takes a drained one's name. Who does not learn of it has made none, so the old one has
+ * its name again.
+ */
+TEST(P10_a_join_whose_answer_is_lost_takes_no_name)
+{
+	struct xmem_join_request join = {
+		.size = sizeof(join), .abi = XMEM_ABI, .role = XMEM_ROLE_WRITER, .pool_fd = -1,
+		.flags = XMEM_JOIN_EXCLUSIVE,
+	};
+	struct xmem_host_info before = { .size = sizeof(before) }, now = before;
+	const char *name = new_name();
+	struct xmem_pool *pool;
+	struct raw raw;
+
+	needs_pages_that_go();
+	pool = OPEN(name, .slots = 64);
+	WORKED(xmem_pool_drain(pool, 0));
+	WORKED(xmem_host_query(&before));
+	snprintf((char *)join.name, sizeof(join.name), "%s", name);
+	raw_open(&raw);
+	SAME(UNANSWERED(&raw, JOIN, &join), -EFAULT);
+	SAME(raw_join(&raw, name, XMEM_ROLE_READER, XMEM_JOIN_EXISTING), -ESHUTDOWN);
+	SAME(UNNUMBERED(&raw, JOIN, &join), -EFAULT);
+	SAME(raw_join(&raw, name, XMEM_ROLE_READER, XMEM_JOIN_EXISTING), -ESHUTDOWN);
+	WORKED(xmem_host_query(&now));
+	SAME(now.pools, before.pools);
+	SAME(raw_join(&raw, name, XMEM_ROLE_READER, XMEM_JOIN_EXCLUSIVE), 0);
+	SAME(stat_of(pool).clients, 1);
+	raw_close(&raw);
+	xmem_pool_close(pool);
+}
+
+/* As uapi.h says: what cannot be undone is done, and who asks again is told so. */
+TEST(P10_an_eviction_whose_answer_is_lost_is_done)
+{
+	struct xmem_evict_request evict = {
+		.size = sizeof(evict), .reason = XMEM_REASON_EVICTED,
+	}, why = { .size = sizeof(why), .flags = XMEM_EVICT_WHY };
+	struct xmem_drain_request drain = { .size = sizeof(drain), .flags = XMEM_DRAIN_EVICT };
+	const char *name = new_name();
+	struct raw raw, other;
+
+	needs_pages_that_go();
+	raw_start(&raw, name, XMEM_ROLE_WRITER);
+	raw_start(&other, name, XMEM_ROLE_READER);
+	evict.client = other.link.join.client;
+	evict.incarnation = other.link.join.incarnation;
+	SAME(UNANSWERED(&raw, EVICT, &evict), -EFAULT);
+	SAME(raw_request(&other, XMEM_IOC_EVICT, &why), 0);
+	SAME(why.reason, XMEM_REASON_EVICTED);
+	SAME(raw_request(&raw, XMEM_IOC_EVICT, &evict), -ESTALE);
+	raw_close(&other);
+	SAME(UNANSWERED(&raw, DRAIN, &drain), -EFAULT);
+	raw_open(&other);
+	SAME(raw_join(&other, name, XMEM_ROLE_READER, 0), -ESHUTDOWN);
+	SAME(raw_request(&raw, XMEM_IOC_DRAIN, &drain), 0);
+	SAME(drain.evicted, 0);
+	raw_close(&other);
+	raw_close(&raw);
+}
+
 /* The answer has been written when the number cannot be, and no descriptor stays. */
 TEST(P10_a_descriptor_whose_number_is_lost_is_not_there)
 {
