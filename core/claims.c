@@ -179,29 +179,13 @@ static void xm_delist(struct xm_host *host, u32 slot)
 	xm_say_claimed(host);
 }
 
-/*
- * Until when claims of @slot last at most. Who needs longer than that what an ended owner has left
- * holds it, and a hold says whose it is, and counts as limbo; claims have no names.
- */
-static u64 xm_claims_bound(const struct xm_host *host, u32 slot)
-{
-	u64 since_ns = host->limbo_ns[slot / XMEM_GROUP_SLOTS];
-
-	if (xm_slot_row(&host->map, slot)->owner != XMEM_OWNER_HOST || !since_ns)
-		return ~0ULL;
-	return since_ns + XMEM_CLAIM_LONGEST_NS;
-}
-
 /* @slot, whose word is @word now, is about to get claims. `claimed` is raised before them. */
 static void xm_enlist(struct xm_host *host, u32 slot, u64 word, u64 deadline_ns)
 {
 	struct xm_claims *claims = host->claims;
 	struct xm_claim *claim = &claims->slot[slot];
-	u64 bound_ns = xm_claims_bound(host, slot);
 	bool noted = xm_is_noted(claims, slot);
 
-	if (deadline_ns > bound_ns)
-		deadline_ns = bound_ns;
 	if (!noted || !xm_claims(word) || deadline_ns > claim->deadline_ns)
 		claim->deadline_ns = deadline_ns;
 	claim->first = xm_first_generation(word);
@@ -403,8 +387,6 @@ static int xm_host_claim_add(struct xm_host *host, u32 me, u32 slot,
 	if ((request->flags & (XMEM_CLAIM_OWN | XMEM_CLAIM_AGAIN)) == XMEM_CLAIM_OWN &&
 	    xm_claims(word) && xm_has_own(host, me, slot))
 		return -EBUSY;
-	if (xm_claims_bound(host, slot) <= now_ns)
-		return -EPERM;
 	xm_enlist(host, slot, word, xm_claim_deadline(request, now_ns));
 	XM_STEP(XM_STEP_CLAIM_NOTED);
 	added = err = xm_claims_add(map, slot, xm_first_generation(word), request->count, &before);
@@ -568,25 +550,22 @@ void xm_claims_leave(struct xm_host *host, u32 client)
 	}
 }
 
-bool xm_host_bound_claims(struct xm_host *host, u32 *group)
+void xm_host_bound_claims(struct xm_host *host, u64 now_ns)
 {
+	const struct xm_map *map = &host->map;
 	struct xm_claims *claims = host->claims;
-	u32 s, end;
+	u32 s;
 
-	if (!claims || !(claims->count + claims->alone) || *group >= host->map.groups)
-		return false;
-	s = (*group)++ * XMEM_GROUP_SLOTS;
-	for (end = s + XMEM_GROUP_SLOTS; s < end; s++) {
-		if (xm_slot_row(&host->map, s)->owner != XMEM_OWNER_HOST)
+	for (s = 0; claims && claims->count + claims->alone && s < map->slots; s++) {
+		if (xm_slot_row(map, s)->owner != XMEM_OWNER_HOST)
 			continue;
 		xm_claims_settle(host, s);
 		if (!xm_is_noted(claims, s) ||
-		    claims->slot[s].deadline_ns <= xm_claims_bound(host, s))
+		    claims->slot[s].deadline_ns <= now_ns + XMEM_CLAIM_LONGEST_NS)
 			continue;
-		claims->slot[s].deadline_ns = xm_claims_bound(host, s);
+		claims->slot[s].deadline_ns = now_ns + XMEM_CLAIM_LONGEST_NS;
 		xm_heap_move(claims, s);
 	}
-	return true;
 }
 
 /* The only client that is alive; XMEM_OWNER_NONE: there is none; XMEM_OWNER_HOST: several. */

@@ -482,12 +482,11 @@ void xm_claims_leave(struct xm_host *host, u32 client);
 int xm_host_orphaned_claims(struct xm_host *host, u32 *at);
 
 /*
- * A client has ended, and xm_host_limbo says when: claims without end were its to ask for as their
- * owner, so those of buffers whose owner has ended last for XMEM_CLAIM_LONGEST_NS more at most. It
- * goes on by one group; false: that was all. *group begins with 0. xm_host_expire_claims says when
- * the next ones end.
+ * A client has ended: claims without end were its to ask for as their owner, so those of buffers
+ * whose owner has ended last for XMEM_CLAIM_LONGEST_NS more at most. xm_host_expire_claims says
+ * when the next ones end.
  */
-bool xm_host_bound_claims(struct xm_host *host, u32 *group);
+void xm_host_bound_claims(struct xm_host *host, u64 now_ns);
 
 /* Who is to be woken, or told, after claims of @slot were voided? */
 struct xm_pending xm_claims_pending(const struct xm_host *host, u32 slot);

@@ -133,14 +133,13 @@ int xd_claim(struct xd_call *call)
 
 void xd_claims_left(struct xd_pool *pool)
 {
-	u32 at = 0, group = 0;
 	u64 now = now_ns();
+	u32 at = 0;
 	int slot;
 
 	while ((slot = xm_host_orphaned_claims(&pool->host, &at)) >= 0)
 		do_pending(pool, xm_claims_pending(&pool->host, slot));
-	while (xm_host_bound_claims(&pool->host, &group))
-		;
+	xm_host_bound_claims(&pool->host, now);
 	set_timer(pool->daemon, expire(pool, now));
 }
 

@@ -72,7 +72,7 @@ void xk_claims_prepare(struct xk_pool *pool)
 /* A client has ended: voids the claims that nobody is left to take, and bounds its own. */
 void xk_claims_left(struct xk_pool *pool)
 {
-	u32 at = 0, group = 0, done = 0;
+	u32 at = 0, done = 0;
 	int slot;
 
 	lockdep_assert_held(&pool->lock);
@@ -80,8 +80,7 @@ void xk_claims_left(struct xk_pool *pool)
 		xk_claims_do(pool, xm_claims_pending(&pool->host, slot));
 		xk_let_others(pool, &done, XK_BATCH / 64);
 	}
-	while (xm_host_bound_claims(&pool->host, &group))
-		xk_let_others(pool, &done, XK_BATCH / 32);
+	xm_host_bound_claims(&pool->host, ktime_get_ns());
 	xk_claims_expire(pool);
 }
 

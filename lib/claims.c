@@ -127,7 +127,7 @@ static int failed(const char *what, int err)
 			       "forget it, or call xmem_offer", what);
 	case EPERM:
 		return xl_fail(EPERM, "%s: that is for the buffer's owner, and for others up to "
-			       "60 seconds, and up to 60 seconds after the owner's end", what);
+			       "60 seconds", what);
 	}
 	return xl_fail(-err, "%s: %s", what, xl_request_error(err));
 }

@@ -64,8 +64,7 @@ struct xmem_buffer;
  *	-EBUSY	another handle that this client has of the buffer is counted in
  *	-ERANGE	@count is 0, or more than 65535
  *	-EINVAL	the timeout is negative
- *	-EPERM	the timeout is longer than 60 seconds, and the buffer is another client's; or its
- *		owner has ended 60 seconds ago: who holds it until then goes on to hold it
+ *	-EPERM	the timeout is longer than 60 seconds, and the buffer is another client's
  *	-EOVERFLOW  this client has 2^28 handles of the buffer
  *	-ENOMEM
  *	-EINTR	a signal handler ran (see above)
@@ -91,7 +90,7 @@ int xmem_offer(struct xmem_buffer *buffer, uint32_t more);
  *	-ERANGE	@more is 0, or there would be more than 65535
  *	-EINVAL	the timeout is negative
  *	-EPERM	the buffer is still being written; or the timeout is longer than 60 seconds, and
- *		the buffer is another client's; or its owner has ended 60 seconds ago
+ *		the buffer is another client's
  *	-ENOMEM
  *	-EINTR	a signal handler ran (see above)
  * Threads: any. Since: 0.5.

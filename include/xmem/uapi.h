@@ -786,8 +786,7 @@ struct xmem_poll_fd_request {
  *          generation may add to contents that are LIVE; with XMEM_CLAIM_OWN the owner may add
  *          to a slot that is WRITING, and who writes it in place to one that is UPGRADED.
  *          EAGAIN: the owner is scanning the slot; get it, then try again. EPERM: who does not
- *          own the slot asks for more than XMEM_CLAIM_LONGEST_NS, or that has passed since its
- *          owner has ended: until then claims last at most, also if they are renewed
+ *          own the slot asks for more than XMEM_CLAIM_LONGEST_NS
  *          After the first `add` without end the daemon's owners add such claims without a
  *          request, once for each contents, while there are none (core/protocol.h, I10)
  *   take   `count` fewer. The caller holds the slot, owns it, or has added some (EPERM). ERANGE:

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Claims without end have one as soon as their owner is killed, and are not renewed for longer.
- * Nobody tells when claims end, and nobody here waits for a minute: these tests look at the timer
- * that the host has set for them.
+ * Claims without end have one as soon as their owner is killed. Nobody tells when claims end, and
+ * nobody here waits for a minute: these tests look at the timer that the host has set for them.
  * The daemon's is a timerfd, which /proc shows; the module's is seen by the kernel's tracing.
  */
 #include <dirent.h>
@@ -114,102 +113,41 @@ static void produce_for_ever(void *argument)
 	pause();
 }
 
-/* Two buffers with claims that outlive their owner, a reader, and the host's timer. */
-struct scene {
+TEST(P2_claims_without_end_have_one_once_their_owner_is_killed)
+{
 	struct xmem_pool *one;
 	uint64_t endless, slow;
 	struct child *child;
 	const char *name;
-	pid_t daemon;
-};
-
-static int left(const struct scene *s)
-{
-	return on_kernel() ? left_by_module() : left_by_daemon(s->daemon);
-}
-
-static struct scene begin(void)
-{
-	struct scene s = { .daemon = 0 };
+	pid_t daemon = 0;
 
 	if (on_kernel())
 		trace_timers();
 	else
 		use_own_daemon();
-	s.name = new_name();
-	s.one = open_reader(s.name);
+	name = new_name();
+	one = open_reader(name);
 	if (!on_kernel()) {
-		s.daemon = stop_daemon();
-		continue_daemon(s.daemon);
+		daemon = stop_daemon();
+		continue_daemon(daemon);
 	}
-	s.child = spawn(produce_for_ever, (void *)s.name);
-	s.endless = hear(s.child);
-	s.slow = hear(s.child);
-	EVENTUALLY(left(&s) >= LONG_S - 60 && left(&s) <= LONG_S);
-	return s;
-}
-
-static void owner_is_killed(struct scene *s)
-{
-	kill_child(s->child);
-	EVENTUALLY(stat_of(s->one).limbo == 2);
-	EVENTUALLY(left(s) <= 60);
-}
-
-static void end(struct scene *s)
-{
-	EVENTUALLY(stat_of(s->one).attached == 0);
-	check_quiet(s->one, 1);
-	xmem_pool_close(s->one);
+#define LEFT	(on_kernel() ? left_by_module() : left_by_daemon(daemon))
+	child = spawn(produce_for_ever, (void *)name);
+	endless = hear(child);
+	slow = hear(child);
+	EVENTUALLY(LEFT >= LONG_S - 60 && LEFT <= LONG_S);
+	kill_child(child);
+	EVENTUALLY(stat_of(one).limbo == 2);
+	EVENTUALLY(LEFT <= 60);
+	CHECK(LEFT > 30);
+	/* Until then they are there. */
+	SAME(claims_of(one, endless), 2);
+	SAME(claims_of(one, slow), 1);
+	WORKED(xmem_void_claims(one, endless));
+	WORKED(xmem_void_claims(one, slow));
+	EVENTUALLY(stat_of(one).attached == 0);
+	check_quiet(one, 1);
+	xmem_pool_close(one);
 	if (on_kernel())
 		CHECK(!rmdir(TRACE));
-}
-
-TEST(P2_claims_without_end_have_one_once_their_owner_is_killed)
-{
-	struct scene s = begin();
-
-	owner_is_killed(&s);
-	CHECK(left(&s) > 30);
-	/* Until then they are there. */
-	SAME(claims_of(s.one, s.endless), 2);
-	SAME(claims_of(s.one, s.slow), 1);
-	WORKED(xmem_void_claims(s.one, s.endless));
-	WORKED(xmem_void_claims(s.one, s.slow));
-	end(&s);
-}
-
-static int claim(struct raw *raw, uint64_t token, uint32_t count, uint64_t timeout_ns)
-{
-	struct xmem_claim_request request = {
-		.size = sizeof(request), .op = XMEM_CLAIM_ADD, .slot = token & 0xffff,
-		.generation = token >> 16, .count = count, .timeout_ns = timeout_ns,
-	};
-
-	return raw_request(raw, XMEM_IOC_CLAIM, &request);
-}
-
-/* Else who holds nothing keeps what the dead have left for as long as it likes. */
-TEST(P2_claims_are_renewed_for_no_longer_than_a_while_after_their_owners_end)
-{
-	struct scene s = begin();
-	struct raw raw;
-	int64_t ended;
-
-	raw_start(&raw, s.name, XMEM_ROLE_READER);
-	raw_hold(&raw, s.endless);
-	owner_is_killed(&s);
-	ended = now_ns();
-	EVENTUALLY(now_ns() > ended + 5 * SECOND);	/* of the 60; the time itself is tested */
-	SAME(claim(&raw, s.slow, 0, 60 * SECOND), 0);
-	WORKED(xmem_void_claims(s.one, s.endless));
-	/* The host looks when these end, and sets its timer for the others. */
-	SAME(claim(&raw, s.endless, 1, SECOND / 10), 0);
-	EVENTUALLY(claims_of(s.one, s.endless) == 0);
-	EVENTUALLY(left(&s) > 1);
-	CHECK(left(&s) <= 60 - 5);
-	SAME(claims_of(s.one, s.slow), 1);
-	raw_close(&raw);
-	WORKED(xmem_void_claims(s.one, s.slow));
-	end(&s);
 }

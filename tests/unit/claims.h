@@ -35,17 +35,6 @@ static inline struct scene scene_make(void)
 	return scene_of(64);
 }
 
-/* An owner has ended at that time. */
-static inline void bound_claims(struct scene *s, u64 now_ns)
-{
-	u32 group = 0;
-
-	xm_host_limbo(s->host, now_ns);
-	while (xm_host_bound_claims(s->host, &group))
-		;
-	ck_assert_uint_eq(group, s->map->groups);
-}
-
 static inline void scene_end(struct scene *s)
 {
 	u32 at = 0;

@@ -567,48 +567,6 @@ START_TEST(all_who_have_added_count_and_not_the_last_alone)
 }
 END_TEST
 
-/* Else who holds nothing keeps what the dead have left for ever, and nobody knows who it is. */
-START_TEST(claims_of_ended_owners_are_renewed_for_a_while)
-{
-	struct scene s = scene_make();
-	struct xmem_claim_request request = {
-		.size = sizeof(request), .op = XMEM_CLAIM_ADD, .slot = s.slot[0],
-		.generation = xm_generation(s.token), .timeout_ns = XMEM_CLAIM_LONGEST_NS,
-	};
-	const u64 bound = NOW + XMEM_CLAIM_LONGEST_NS;
-	u64 deadline;
-
-	ck_assert_int_eq(add(&s, s.reader, s.token, 1), 0);
-	world_end(s.world, s.owner);
-	bound_claims(&s, NOW);
-	request.timeout_ns = 20 * SECOND;
-	ck_assert_int_eq(xm_host_claim(s.host, s.reader, &request, NOW, false, &s.pending), 0);
-	ck_assert_int_eq(xm_host_expire_claims(s.host, NOW, &deadline), -ENOENT);
-	ck_assert_uint_eq(deadline, NOW + 20 * SECOND);
-	request.timeout_ns = XMEM_CLAIM_LONGEST_NS;
-	for (request.count = 0; request.count < 2; request.count++) {
-		ck_assert_int_eq(xm_host_claim(s.host, s.reader, &request, bound - 1, false,
-					       &s.pending), 0);
-		ck_assert_int_eq(xm_host_expire_claims(s.host, bound - 1, &deadline), -ENOENT);
-		ck_assert_uint_eq(deadline, bound);
-	}
-	request.count = 1;
-	ck_assert_int_eq(xm_host_claim(s.host, s.reader, &request, bound, false, &s.pending),
-			 -EPERM);
-	ck_assert_uint_eq(xm_claims_of(s.map, s.slot[0]), 2);
-	/* Nor new ones, to what somebody holds. */
-	ck_assert_int_eq(xm_get(s.map, s.reader, s.token), 0);
-	ck_assert_int_eq(xm_host_expire_claims(s.host, bound, &deadline), s.slot[0]);
-	ck_assert_int_eq(xm_host_claim(s.host, s.reader, &request, bound, false, &s.pending),
-			 -EPERM);
-	ck_assert_uint_eq(s.map->pool->claimed, 0);
-	world_put(s.world, s.reader, s.slot[0]);
-	ck_assert_uint_eq(xm_slot_row(s.map, s.slot[0])->owner, XMEM_OWNER_NONE);
-	s.owner = world_join(s.world, XMEM_ROLE_WRITER, 0);
-	scene_end(&s);
-}
-END_TEST
-
 /* Who may ask for no end is the owner; and it cannot void them any more. */
 START_TEST(claims_without_end_have_one_once_their_owner_has_ended)
 {
@@ -621,14 +579,14 @@ START_TEST(claims_without_end_have_one_once_their_owner_has_ended)
 	other = world_take_publish(s.world, third, theirs);
 	ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_ADD, s.token, 2, ~0ULL), 0);
 	ck_assert_int_eq(claim(&s, third, XMEM_CLAIM_ADD, other, 1, ~0ULL), 0);
-	bound_claims(&s, NOW);
+	xm_host_bound_claims(s.host, NOW);
 	ck_assert_int_eq(xm_host_expire_claims(s.host, bound, &deadline), -ENOENT);
 	ck_assert(deadline == ~0ULL);			/* both live */
 
 	world_end(s.world, s.owner);
 	ck_assert_int_eq(xm_host_orphaned_claims(s.host, &at), -ENOENT);
-	bound_claims(&s, NOW);
-	bound_claims(&s, NOW + 1);		/* a later end does not prolong them */
+	xm_host_bound_claims(s.host, NOW);
+	xm_host_bound_claims(s.host, NOW + 1);		/* a later end does not prolong them */
 	ck_assert_int_eq(xm_host_expire_claims(s.host, bound - 1, &deadline), -ENOENT);
 	ck_assert(deadline == bound);
 	ck_assert_int_eq(xm_host_expire_claims(s.host, bound, &deadline), s.slot[0]);
@@ -647,7 +605,6 @@ void claims_tests(Suite *suite)
 	TCase *tcase = tcase_create("claims");
 
 	tcase_add_test(tcase, claims_are_counted_and_their_range_is_kept);
-	tcase_add_test(tcase, claims_of_ended_owners_are_renewed_for_a_while);
 	tcase_add_test(tcase, claims_without_end_have_one_once_their_owner_has_ended);
 	tcase_add_test(tcase, claims_of_contents_that_are_not_there_are_ESTALE);
 	tcase_add_test(tcase, fields_out_of_range_are_EINVAL);

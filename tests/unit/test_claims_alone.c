@@ -129,7 +129,7 @@ START_TEST(what_came_alone_has_an_end_once_its_owner_has_ended)
 	world_end(s.world, s.owner);
 	ck_assert_uint_eq(world_reap(s.world), 0);
 	ck_assert_int_eq(xm_host_orphaned_claims(s.host, &at), -ENOENT);
-	bound_claims(&s, NOW);
+	xm_host_bound_claims(s.host, NOW);
 	ck_assert_int_eq(xm_host_expire_claims(s.host, bound - 1, &deadline), -ENOENT);
 	ck_assert(deadline == bound);
 	ck_assert_uint_eq(left(&s), 2);
