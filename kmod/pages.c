@@ -28,9 +28,11 @@
  * No page is mapped more often than one client may map it, or all of a pool's clients once, so
  * that 32 bits are enough for the count of any.
  */
+#include <linux/delay.h>
 #include <linux/init.h>
 #include <linux/llist.h>
 #include <linux/pagemap.h>
+#include <linux/random.h>
 #include <linux/slab.h>
 #include <linux/srcu.h>
 #include <linux/vmalloc.h>
@@ -63,6 +65,24 @@ void xk_look_end(int looker) __releases(&xk_lookers)
 {
 	srcu_read_unlock(&xk_lookers, looker);
 }
+
+#ifdef XMEM_DEBUG
+/*
+ * In a module for tests each poll is also one that is stopped in the middle of its look: it finds
+ * an area, others run, and it reads what it has found. If pages were freed without waiting for
+ * lookers, that would be a fault.
+ */
+void xk_look_slowly(const struct xk_pool *pool)
+{
+	u64 bytes = xk_header(pool)->area_stride, at;
+	u32 client = get_random_u32() % pool->look.clients;
+	const u8 *view = (const u8 *)smp_load_acquire(&pool->look.area[client]);
+
+	usleep_range(50, 200);
+	for (at = 0; at < bytes; at += PAGE_SIZE)
+		READ_ONCE(view[at]);
+}
+#endif
 
 /* Where no pages are, lookers find zeros, as clients do. */
 static int xk_nothing_prepare(struct xk_pool *pool, const struct xmem_pool_header *header)

@@ -31,6 +31,8 @@ static bool xk_readable(struct xk_client *client, const struct xm_poll *what, bo
 	bool readable;
 	int looker = xk_look_begin();
 
+	xk_look_slowly(client->pool);
+
 	readable = !edges && xm_readable(map, &client->followed, what);
 	if (!readable) {
 		xm_poll_arm(map, &client->followed, what);

@@ -5,8 +5,7 @@
  * A file of /dev/xmem has a *payer*, made when it is opened: the user who opens it, and the owners
  * of all user namespaces that it is in. Whatever is made by that file is counted at each of them,
  * and refused if one of them has as much as it may have. So a user who has thousands of uids in
- * a namespace of its own has no more than with one. The payer also keeps the memory cgroup of who
- * opened the file, for what a work item allocates for it.
+ * a namespace of its own has no more than with one.
  *
  * Besides, nobody gets the last of what users share (see "shares").
  *

@@ -178,7 +178,7 @@ struct xk_queue {
 	void (*release)(struct kref *kref);
 };
 
-/* Those who sleep until one waiters word of a pool changes: up to a few of each client, and more. */
+/* Those who sleep until a waiters word of a pool changes: a few of each client, and all others. */
 struct xk_word_queue {
 	wait_queue_head_t few;
 	struct xk_queue many;
@@ -521,6 +521,11 @@ void xk_look_free(struct xk_pool *pool);
 int __must_check xk_pages_settle(void);
 int __must_check xk_look_begin(void);
 void xk_look_end(int looker);
+#ifdef XMEM_DEBUG
+void xk_look_slowly(const struct xk_pool *pool);
+#else
+static inline void xk_look_slowly(const struct xk_pool *pool) { }
+#endif
 void xk_show_area(struct xk_pool *pool, u32 client, void *view);
 void xk_show_group(struct xk_pool *pool, u32 group, void *view);
 struct xk_chunk *xk_chunk_new(struct xk_pool *pool, struct xk_payer *payer, u64 bytes,

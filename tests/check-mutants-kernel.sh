@@ -11,6 +11,7 @@
 #                                 the names of tests. One more such line: both are run
 #   # time-out is red: REASON     else what does not end in LIMIT seconds proves nothing
 #   # limit: SECONDS              instead of LIMIT
+#   # debug: REASON               the module is one for tests (XMEM_DEBUG)
 # Red is: a test of it has failed; or the kernel has complained, or does not let the module go.
 # First all commands must be green without a patch, in one boot, and skip nothing. The modules are
 # made one after the other, in one tree, because only what a patch has changed is compiled again.
@@ -219,7 +220,8 @@ try_together() {
 
 # Makes the module of a mutant, or says FAIL.
 plant() {
-	local name=$1 to=$work/$1 command
+	local name=$1 to=$work/$1 command debug
+	debug=$(header "$name" debug)
 	[ -n "$(header "$name" red)" ] ||
 		{ echo "FAIL $name: no line '# red: SUITE TEST'"; return 1; }
 	while IFS= read -r command; do
@@ -230,7 +232,7 @@ plant() {
 	mkdir -p "$to"
 	patch -d "$work/tree" -p1 -s -f --no-backup-if-mismatch <"$patches/$name.patch" \
 		>"$to/patch.log" 2>&1 || { echo "FAIL $name: the patch does not apply"; return 1; }
-	module kmod >"$to/build.log" 2>&1 ||
+	module kmod ${debug:+XMEM_DEBUG=y} >"$to/build.log" 2>&1 ||
 		{ echo "FAIL $name: does not build"; tail -5 "$to/build.log"; return 1; }
 	cp "$made" "$to/"
 }

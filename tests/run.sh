@@ -132,7 +132,7 @@ suite vm     exhaust        "$(made build/release/exhaust) && \
 suite vm     reaped         "$(made build/release/reaped) && \
 	$vm_gpu/reaped-6.1 -t 300 -a watchdog_thresh=60 -- build/release/reaped"
 suite vm     watched        "$(made build/release/watched) && export VM_COUNTS=1; \
-	$vm_gpu/watched-6.1 -t 300 -a watchdog_thresh=60 -- build/release/watched"
+	$vm_gpu/watched-6.1 -t 600 -a watchdog_thresh=60 -- build/release/watched"
 suite vm     meanwhile      "$(made build/release/meanwhile) && \
 	VM_COUNTS=1 $vm_gpu/meanwhile-6.1 -t 300 -a 'preempt=full watchdog_thresh=60' -- \
 	build/release/meanwhile"
@@ -156,6 +156,7 @@ suite bare   bare           "tests/bare/run.sh"
 suite kasan  conform-kasan  "tests/vm/conform-other.sh kasan"
 suite kasan  alloc-failures "env VM_APPEND=kmemleak=on tests/kernel/in-vm.sh kasan alloc-failures"
 suite kasan  random-kasan   "tests/kernel/in-vm.sh kasan random-requests"
+suite kasan  polls-kasan    "tests/kernel/in-vm.sh kasan meanwhile P9_polls_while_clients_end"
 suite kasan  kernel-fuzz-kasan "tests/kernel/fuzz.sh kasan 60"
 suite kasan  gpu-kasan      "tests/kernel/in-vm.sh kasan gpu-payloads"
 suite kernel-mutants kernel-mutants "tests/check-mutants-kernel.sh"

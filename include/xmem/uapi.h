@@ -959,7 +959,8 @@ struct xmem_client_request {
  * host's. Before these it loses all pages of the pool that it has mapped: it reads zeros there, and
  * what it writes nobody sees, so it gets no signal. It need not run for that, and costs nobody
  * anything afterwards. What it has mapped of payloads stays mapped: contents that it held may be
- * replaced under its eyes. When the request is answered all this is done.
+ * replaced under its eyes; and pages that it has pinned (vmsplice) it can still read, until the
+ * clients end whose they are. When the request is answered all this is done.
  *
  * The host evicts by itself whoever holds more bytes of limbo, slots whose owner has ended, than
  * the pool's limbo_bytes: when a client ends, whenever slots of ended ones are reclaimed, and once

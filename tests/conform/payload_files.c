@@ -243,8 +243,9 @@ TEST(P4_a_descriptor_that_is_not_open_is_EBADF)
 TEST(P7_a_sparse_memfd_is_ERANGE)
 {
 	int file = memfd_create("conform", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	size_t page = page_size();
 
-	CHECK(file >= 0 && !ftruncate(file, 64 * BYTES));
+	CHECK(file >= 0 && !ftruncate(file, 64 * page));
 	CHECK(!fcntl(file, F_ADD_SEALS, GOOD_SEALS));
 	scene_start();
 	refused_file(file, -ERANGE);
@@ -252,7 +253,7 @@ TEST(P7_a_sparse_memfd_is_ERANGE)
 	close(file);
 
 	file = memfd_create("conform", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	CHECK(file >= 0 && !ftruncate(file, 64 * BYTES) && !posix_fallocate(file, 0, 63 * BYTES));
+	CHECK(file >= 0 && !ftruncate(file, 64 * page) && !posix_fallocate(file, 0, 63 * page));
 	CHECK(!fcntl(file, F_ADD_SEALS, GOOD_SEALS));
 	scene_start();
 	refused_file(file, -ERANGE);

@@ -363,6 +363,7 @@ TEST_WITHIN(P10_mappings_of_a_user_are_counted_and_limited, 60)
 /* It is too late to refuse a part of a mapping that is there, but it counts. */
 static void split_a_mapping(void *argument)
 {
+	size_t page = page_size();
 	struct raw raw;
 	uint64_t before;
 	char *p;
@@ -371,12 +372,12 @@ static void split_a_mapping(void *argument)
 	raw_start(&raw, new_name(), XMEM_ROLE_READER);
 	before = quota_of(&raw, XMEM_QUOTA_USER_MAPPINGS).used;
 	SAME(before, 2);
-	p = mmap(NULL, 3 * BYTES, PROT_READ, MAP_SHARED, raw.link.file, 0);
+	p = mmap(NULL, 3 * page, PROT_READ, MAP_SHARED, raw.link.file, 0);
 	CHECK(p != MAP_FAILED);
 	SAME(quota_of(&raw, XMEM_QUOTA_USER_MAPPINGS).used, before + 1);
-	CHECK(!munmap(p + BYTES, BYTES));
+	CHECK(!munmap(p + page, page));
 	SAME(quota_of(&raw, XMEM_QUOTA_USER_MAPPINGS).used, before + 2);
-	CHECK(!munmap(p, 3 * BYTES));
+	CHECK(!munmap(p, 3 * page));
 	SAME(quota_of(&raw, XMEM_QUOTA_USER_MAPPINGS).used, before);
 	raw_close(&raw);
 }

@@ -569,15 +569,16 @@ TEST(P4_requests_by_another_address_space_are_EPERM)
 TEST(P4_structs_that_cannot_be_read_are_EFAULT)
 {
 	struct caller caller;
+	size_t bytes = page_size();
 	unsigned int i;
 	char *page;
 
 	kernel_only("the daemon's clients write their own datagrams");
 	caller_start(&caller);
-	page = mmap(NULL, 2 * BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	CHECK(page != MAP_FAILED && !munmap(page + BYTES, BYTES));
+	page = mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(page != MAP_FAILED && !munmap(page + bytes, bytes));
 	for (i = 0; i < KINDS; i++) {
-		uint32_t *end = (uint32_t *)(page + BYTES - 4);
+		uint32_t *end = (uint32_t *)(page + bytes - 4);
 
 		SAME(ioctl(caller.raw.link.file, kinds[i].request, NULL), -1);
 		SAME(errno, EFAULT);
@@ -587,7 +588,7 @@ TEST(P4_structs_that_cannot_be_read_are_EFAULT)
 		SAME(ioctl(caller.raw.link.file, kinds[i].request, end), -1);
 		SAME(errno, EFAULT);
 	}
-	munmap(page, BYTES);
+	munmap(page, bytes);
 	caller_end(&caller);
 }
 

@@ -346,7 +346,7 @@ static void take_all_slots(void *name)
 	hear_parent();
 }
 
-/* It has ended, but what follows from that may not be done: that is no reason to refuse a buffer. */
+/* It has ended, but what follows may not be done: that is no reason to refuse a buffer. */
 TEST(P9_who_wants_slots_of_one_that_was_killed_gets_them)
 {
 	const char *name = new_name();

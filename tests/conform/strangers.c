@@ -39,7 +39,8 @@ static void looks_for_ever(void *arg)
 	struct child *victim = arg;
 	struct uffdio_api api = { .api = UFFD_API };
 	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
-	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t bytes = page_size();
+	void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int faults = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 	char path[64];
 	int file;
@@ -47,13 +48,13 @@ static void looks_for_ever(void *arg)
 	CHECK(faults >= 0 && page != MAP_FAILED);
 	SAME(ioctl(faults, UFFDIO_API, &api), 0);
 	range.range.start = (uintptr_t)page;
-	range.range.len = 4096;
+	range.range.len = bytes;
 	SAME(ioctl(faults, UFFDIO_REGISTER, &range), 0);
 	snprintf(path, sizeof(path), "/proc/%d/cmdline", victim->pid);
 	file = open(path, O_RDONLY | O_CLOEXEC);
 	CHECK(file >= 0);
 	send_file(parent_link(), faults);
-	CHECK(read(file, page, 4096) >= 0);
+	CHECK(read(file, page, bytes) >= 0);
 }
 
 TEST(P2_who_looks_at_the_dead_does_not_keep_them)

@@ -13,7 +13,7 @@
 #include "../shown.h"
 
 #define BYTES	4096
-#define PAGE	4096			/* a read of a file of sysfs gives no more */
+#define PAGE	page_size()		/* a read of a file of sysfs gives no more */
 #define WHY	"the daemon has no sysfs"
 #define FILES	3
 
@@ -259,7 +259,7 @@ static void read_file(const char *folder, const char *name, struct talk *talk)
 	ssize_t n = -1;
 
 	while (file >= 0 && (n = read(file, page, sizeof(page))) > 0)
-		talk->pages += n == PAGE;
+		talk->pages += n == (ssize_t)PAGE;
 	if (n < 0) {
 		CHECK(errno == ENOENT || errno == ENODEV);
 		talk->gone++;

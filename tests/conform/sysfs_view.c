@@ -253,6 +253,38 @@ TEST(P10_sysfs_is_for_whom_the_mode_lets_in)
 	xmem_pool_close(writer);
 }
 
+TEST(P10_sysfs_shows_what_a_pool_was_made_with)
+{
+	struct xmem_pool_options made = {
+		.size = sizeof(made), .slots = 192, .clients = 9, .ring_entries = 32,
+		.mode = 0640, .limbo_bytes = 3 * BYTES,
+	};
+	const char *name = new_name();
+	struct xmem_pool *pool;
+	char files[32], limbo[32];
+
+	kernel_only(WHY);
+	pool = xmem_pool_open(name, &made);
+	CHECK(pool);
+	CHECK(find_pool(name));
+	CHECK(!strcmp(attribute("mode"), "0640"));
+	SAME(number("owner_uid"), geteuid());
+	SAME(number("gid"), getegid());
+	SAME(number("slots_max"), 192);
+	SAME(number("clients_max"), 9);
+	SAME(number("ring_entries"), 32);
+	SAME(number("limbo_bytes_max"), 3 * BYTES);
+	/* What holds for all pools is the parameters'; here it is less than the pool has. */
+	set_parameter("max_limbo_bytes", "4096", limbo);
+	SAME(number("limbo_bytes_max"), 4096);
+	set_parameter("max_limbo_bytes", limbo, NULL);
+	SAME(number("limbo_bytes_max"), 3 * BYTES);
+	set_parameter("max_device_files", "77", files);
+	SAME(number("device_files_max"), 77);
+	set_parameter("max_device_files", files, NULL);
+	xmem_pool_close(pool);
+}
+
 /* Memory that a limit counts comes back, so the same limit lets the same client in again. */
 TEST(P10_pages_are_counted_and_given_back)
 {

@@ -11,9 +11,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "harness.h"
-
-#define BYTES	4096
+#include "device.h"
 
 /*
  * The host stores into the caller's struct before it does anything, and the answer when all is
@@ -98,9 +96,19 @@ static void page_start(struct page *page)
 	CHECK(!ioctl(page->faults, UFFDIO_REGISTER, &both));
 }
 
+/* The number that the next descriptor gets. */
+static int next_number(void)
+{
+	int number = dup(STDERR_FILENO);
+
+	CHECK(number >= 0);
+	close(number);
+	return number;
+}
+
 /*
  * The result of a request whose answer, or the number in it, does not arrive. @first bytes of the
- * struct lie in the first page.
+ * struct lie in the first page. No descriptor stays, nor its number.
  */
 static int request_in(struct page *page, struct raw *raw, unsigned int request,
 		      const void *argument, size_t bytes, size_t first)
@@ -109,14 +117,16 @@ static int request_in(struct page *page, struct raw *raw, unsigned int request,
 	uint64_t one = 1;
 	pthread_t thread;
 	void *stored;
-	int err;
+	int err, number;
 
 	page_start(page);
 	struct_at = page->at + page_size() - first;
 	memcpy(struct_at, argument, bytes);
 	protect(page, 1, true);
 	CHECK(!pthread_create(&thread, NULL, forbid_the_answer, page));
+	number = next_number();
 	err = raw_request(raw, request, struct_at);
+	SAME(next_number(), number);
 	CHECK(write(page->stop, &one, sizeof(one)) == sizeof(one));
 	CHECK(!pthread_join(thread, &stored));
 	CHECK(stored);
@@ -273,16 +283,6 @@ TEST(P10_an_access_whose_answer_is_lost_is_undone)
 	raw_close(&raw);
 }
 
-/* The number that the next descriptor gets. */
-static int next_number(void)
-{
-	int number = dup(STDERR_FILENO);
-
-	CHECK(number >= 0);
-	close(number);
-	return number;
-}
-
 /* The answer has been written when the number cannot be, and no descriptor stays. */
 TEST(P10_a_descriptor_whose_number_is_lost_is_not_there)
 {
@@ -294,7 +294,7 @@ TEST(P10_a_descriptor_whose_number_is_lost_is_not_there)
 		.size = sizeof(polled), .kind = XMEM_POLL_JOINT,
 	};
 	struct xmem_payload_request payload = { .size = sizeof(payload) };
-	int number, file = new_memfd(BYTES, GOOD_SEALS);
+	int file = new_memfd(BYTES, GOOD_SEALS);
 	struct xmem_attach_request attached;
 	const char *name = new_name();
 	struct raw raw, other;
@@ -306,22 +306,43 @@ TEST(P10_a_descriptor_whose_number_is_lost_is_not_there)
 	SAME(raw_attach(&raw, file, 1, &attached), 0);
 	payload.payload = attached.payload;
 	raw_open(&other);
-	number = next_number();
 	SAME(UNNUMBERED(&raw, POOL_FD, &pool), -EFAULT);
-	SAME(next_number(), number);
 	SAME(UNNUMBERED(&raw, POLL_FD, &polled), -EFAULT);
-	SAME(next_number(), number);
 	SAME(UNNUMBERED(&raw, PAYLOAD, &payload), -EFAULT);
-	SAME(next_number(), number);
 	snprintf((char *)join.name, sizeof(join.name), "%s", name);
 	SAME(UNNUMBERED(&other, JOIN, &join), -EFAULT);
-	SAME(next_number(), number);
 	EVENTUALLY(stat_of(all).clients == 2);
 	SAME(raw_request(&raw, XMEM_IOC_PAYLOAD, &payload), 0);
-	SAME(payload.fd, number);
 	close(payload.fd);
 	close(file);
 	raw_close(&other);
 	raw_close(&raw);
 	xmem_pool_close(all);
+}
+
+/* This one is not opened anew but is the owner's file, which the security modules are asked for. */
+TEST(P10_a_descriptor_of_gpu_memory_whose_number_is_lost_is_not_there)
+{
+	struct xmem_payload_request payload = {
+		.size = sizeof(payload), .flags = XMEM_PAYLOAD_OPEN,
+	};
+	struct xmem_attach_request attach;
+	const char *name = new_name();
+	struct raw owner, reader;
+	int file;
+
+	needs_pages_that_go();
+	device_host();
+	raw_start(&owner, name, XMEM_ROLE_WRITER);
+	raw_start(&reader, name, XMEM_ROLE_WRITER);
+	file = device_file();
+	attach = device_attach(file, 0, 1, 1);
+	SAME(raw_request(&owner, XMEM_IOC_ATTACH, &attach), 0);
+	close(file);
+	payload.payload = attach.payload;
+	SAME(UNNUMBERED(&reader, PAYLOAD, &payload), -EFAULT);
+	SAME(raw_request(&reader, XMEM_IOC_PAYLOAD, &payload), 0);
+	close(payload.fd);
+	raw_close(&reader);
+	raw_close(&owner);
 }

@@ -255,12 +255,12 @@ static void fill_subscribe(struct actor *a, union xm_request *r)
 static void fill_unsubscribe(struct actor *a, union xm_request *r)
 {
 	const struct xm_map *map = &a->me->map;
-	unsigned int tries = 16;
+	u32 publisher = chance(a) % map->clients, tries = map->clients;
 
-	do
-		r->unsubscribe.publisher = chance(a) % map->clients;
-	while (--tries && !xm_bit(xm_client_row(map, r->unsubscribe.publisher)->subscribers,
-				  a->me->join.client));
+	while (--tries && !xm_bit(xm_client_row(map, publisher)->subscribers,
+				  a->me->join.client))
+		publisher = (publisher + 1) % map->clients;
+	r->unsubscribe.publisher = publisher;
 }
 
 static void fill_waiters(struct actor *a, union xm_request *r)

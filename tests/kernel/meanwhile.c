@@ -17,7 +17,11 @@
 #define CLIENTS		256u
 #define CROWD		250u
 #define RING		256u
-#define PART		8		/* the longest wait is at most so small a part of the end */
+/*
+ * The longest wait is at most so small a part of the end: where there is one processor, whose clock
+ * counts its instructions, and where others of this machine may disturb either of them.
+ */
+#define PART		(sysconf(_SC_NPROCESSORS_ONLN) == 1 ? 8 : 4)
 #define MOST_WAITS	(1u << 20)
 #define GAP_NS		20000		/* between two requests */
 
@@ -187,7 +191,7 @@ static int compare(const void *a, const void *b)
 
 static const char *judge_waits(const char *what)
 {
-	u32 longest, p99, p50;
+	u32 longest, p99, p50, part = PART;
 
 	WANT(shared->waits && shared->waits < MOST_WAITS);
 	qsort(shared->wait_ns, shared->waits, sizeof(u32), compare);
@@ -198,9 +202,9 @@ static const char *judge_waits(const char *what)
 	       "that, %.3f ms, p99 %.3f ms, p50 %.3f ms", what, shared->end_ns / 1e6,
 	       shared->waits, (double)shared->end_ns / longest, longest / 1e6, p99 / 1e6,
 	       p50 / 1e6);
-	if ((u64)longest * PART > shared->end_ns)
-		return wrong("%s: a request waits for 1/%.1f of the end, more than 1/%d", what,
-			     (double)shared->end_ns / longest, PART);
+	if ((u64)longest * part > shared->end_ns)
+		return wrong("%s: a request waits for 1/%.1f of the end, more than 1/%u", what,
+			     (double)shared->end_ns / longest, part);
 	return NULL;
 }
 
@@ -276,10 +280,63 @@ static const char *while_many_end(void)
 	return ends_meanwhile(many_end, "200 clients end at once");
 }
 
+/* ---- who polls meanwhile ---- */
+
+#define POLLERS		3u
+#define LIVES		300u
+
+/* Its pages are looked at by who polls; a module for tests (XMEM_DEBUG) does so slowly. */
+static const char *polls(void *unused)
+{
+	struct xmem_join_request join = joining_by_file(pool_fd, XMEM_ROLE_WRITER);
+	struct pollfd look = { .events = POLLIN | POLLOUT };
+	static struct raw me;
+
+	SAME(raw_start(&me, &join), 0);
+	look.fd = me.file;
+	kid_say_ready();
+	while (!__atomic_load_n(&shared->over, __ATOMIC_ACQUIRE)) {
+		SAME(poll(&look, 1, 0), 0);
+		__atomic_add_fetch(&shared->waits, 1, __ATOMIC_RELAXED);
+	}
+	kid_pause();
+	return NULL;
+}
+
+/* Clients come and go, so pages of theirs are freed. Who lives finds nothing, and no harm. */
+static const char *polls_while_clients_end(void)
+{
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
+	struct kid poller[POLLERS];
+	struct raw one;
+	u32 i;
+
+	shared = shared_memory(sizeof(*shared));
+	WANT(shared);
+	join.clients = 8;
+	SAME(raw_start(&keeper, &join), 0);
+	pool_fd = pool_descriptor(&keeper);
+	WANT(pool_fd >= 0);
+	for (i = 0; i < POLLERS; i++)
+		GOES_WELL(kid_start(&poller[i], polls, NULL));
+	join = joining_by_file(pool_fd, XMEM_ROLE_READER);
+	for (i = 0; i < LIVES; i++) {
+		SAME(raw_start(&one, &join), 0);
+		raw_end(&one);
+	}
+	__atomic_store_n(&shared->over, true, __ATOMIC_RELEASE);
+	for (i = 0; i < POLLERS; i++)
+		GOES_WELL(kid_ready(&poller[i]));
+	figure("%u polls while %u clients have come and gone", shared->waits, LIVES);
+	WANT(shared->waits > LIVES);
+	return NULL;
+}
+
 static const struct attack attacks[] = {
 	{ "P4_requests_while_holds_are_looked_at", while_holds_are_looked_at, true },
 	{ "P4_requests_while_rings_are_looked_at", while_rings_are_looked_at, true },
 	{ "P4_requests_while_many_end", while_many_end, true },
+	{ "P9_polls_while_clients_end", polls_while_clients_end, false },
 };
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Whose holds count where (core/holders.c), of what others have forwarded: a stage lets those in who
- * follow it, and what anybody else writes into its ring keeps nothing.
+ * Whose holds count where (core/holders.c), of what others have forwarded: a stage lets in those
+ * who follow it, and what anybody else writes into its ring keeps nothing.
  */
 #include "core/history.h"
 #include "holders.h"
