@@ -6,9 +6,9 @@
  * (munmap, exec, exit), when its file goes, or when it closes a descriptor of the file and no
  * longer runs in the mm that joined. From then on its requests fail; its ring is repaired, and its
  * cursors and holds go, in its own area; owners who wait for slots are woken; and if it had the
- * last use of the pool, the pool's name is free. This takes a time that its own area bounds, and no
- * lock but spinlocks: a process that is being killed waits for nobody. When its parent has reaped
- * it, it holds nothing.
+ * last use of the pool, the pool's name is free. This takes a time that its own area and the number
+ * of clients bound, and no lock but spinlocks: a process that is being killed waits for nobody.
+ * When its parent has reaped it, it holds nothing.
  *
  * The second follows in one work item per pool: what the client owned, claimed, wrote in place and
  * had open, and its id. It works in batches, between which others have the pool's lock; one run

@@ -20,12 +20,12 @@ static int __init xk_init(void)
 	err = xk_pages_init();
 	if (err)
 		goto err_keep;
-	err = xk_pollers_init();
+	err = xk_queues_init();
 	if (err)
 		goto err_pages;
 	err = xk_pools_init();
 	if (err)
-		goto err_pollers;
+		goto err_queues;
 	err = xk_sysfs_init();
 	if (err)
 		goto err_pools;
@@ -38,8 +38,8 @@ err_sysfs:
 	xk_sysfs_exit();
 err_pools:
 	xk_pools_exit();
-err_pollers:
-	xk_pollers_exit();
+err_queues:
+	xk_queues_exit();
 err_pages:
 	xk_pages_exit();
 err_keep:
@@ -52,7 +52,7 @@ static void __exit xk_exit(void)
 	xk_device_exit();
 	xk_pools_exit();
 	xk_keep_exit();		/* which waits for the last files, and those for their pools */
-	xk_pollers_exit();
+	xk_queues_exit();
 	xk_pages_exit();
 	WARN_ON(!xk_nothing_charged());
 	xk_sysfs_exit();

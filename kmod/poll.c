@@ -204,7 +204,7 @@ __poll_t xk_poll(struct file *filp, struct poll_table_struct *table)
 	struct xk_client *client = filp->private_data;
 	struct xm_poll what = { .kind = XMEM_POLL_CLIENT, .client = client->id };
 
-	poll_wait(filp, &client->pollers->queue, table);
+	poll_wait(filp, &client->pollers->queue.head, table);
 	return xk_poll_client(client, &what, poll_requested_events(table));
 }
 
@@ -212,7 +212,7 @@ static __poll_t xk_poll_file_poll(struct file *filp, struct poll_table_struct *t
 {
 	const struct xk_poll_file *file = filp->private_data;
 
-	poll_wait(filp, &file->client->pollers->queue, table);
+	poll_wait(filp, &file->client->pollers->queue.head, table);
 	return xk_poll_client(file->client, &file->what, poll_requested_events(table));
 }
 

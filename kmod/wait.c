@@ -5,6 +5,13 @@
  * A waiters word exists as long as the pool's struct and is changed atomically, so no
  * lock is needed. Each word has a queue.
  *
+ * Whoever wakes a word pays for eight threads of each client. The queue has two parts: one for a
+ * client's first eight threads that wait, for whatever, and one for the others, which may be any
+ * number, and are woken as queues.c says. So a client with many threads makes only its own waits
+ * longer: not those of other clients, nor what a publisher does, or a process that ends. Who sleeps
+ * stands in one of the parts before it looks at the word; who wakes changes the word first, and
+ * then wakes both. So no wake-up is lost in either.
+ *
  * A further queue is for those who poll a client's descriptors (poll.c). epoll asks for a
  * queue only once, when nobody knows yet which publishers the client will follow. So that
  * queue exists as long as the client's struct, and whatever wakes a ring also wakes the
@@ -21,26 +28,23 @@
 
 /* ---- queues ---- */
 
+#define XK_FEW	8	/* threads of one client that whoever wakes them wakes itself */
+
 /* [0] is for the client table; rings and slots follow, one of each per client. */
-static wait_queue_head_t *xk_queue(const struct xk_pool *pool, u32 kind, u32 client)
+static struct xk_word_queue *xk_queue(const struct xk_pool *pool, u32 kind, u32 client)
 {
 	const u32 clients = pool->host.map.clients;
 
 	if (kind == XMEM_WAIT_CLIENTS)
-		return &pool->queues[0];
-	return &pool->queues[1 + (kind == XMEM_WAIT_SLOTS) * clients + xm_index(client, clients)];
+		return &pool->queues->word[0];
+	client = xm_index(client, clients);
+	return &pool->queues->word[1 + (kind == XMEM_WAIT_SLOTS) * clients + client];
 }
 
 int xk_queues_prepare(struct xk_pool *pool)
 {
-	u32 i, count = 1 + 2 * pool->host.map.clients;
-
-	pool->queues = kvcalloc(count, sizeof(*pool->queues), GFP_KERNEL_ACCOUNT);
-	if (!pool->queues)
-		return -ENOMEM;
-	for (i = 0; i < count; i++)
-		init_waitqueue_head(&pool->queues[i]);
-	return 0;
+	pool->queues = xk_queues_new(1 + 2 * pool->host.map.clients);
+	return pool->queues ? 0 : -ENOMEM;
 }
 
 static u32 *xk_word(const struct xk_pool *pool, u32 kind, u32 client)
@@ -102,10 +106,13 @@ static void xk_wake_pollers(struct xk_pool *pool, u32 kind, u32 client)
 /* Wakes all who wait on a word, if it is armed. */
 void xk_wake(struct xk_pool *pool, u32 kind, u32 client)
 {
+	struct xk_word_queue *queue = xk_queue(pool, kind, client);
+
 	if (!xm_disarm(xk_word(pool, kind, client)))
 		return;
 	trace_xmem_wake(pool->number, kind, client);
-	wake_up_all(xk_queue(pool, kind, client));
+	wake_up_all(&queue->few);
+	xk_queue_wake(&queue->many, XK_POLL_ALL);
 	xk_wake_pollers(pool, kind, client);
 }
 
@@ -131,7 +138,7 @@ void xk_wake_rings(struct xk_pool *pool)
 static void xk_kick(struct xk_client *client)
 {
 	atomic_add_return(XK_NEXT_KICKS, &client->kicks);
-	wake_up_all(&client->sleepers);
+	xk_queue_wake(&client->pollers->sleepers, XK_POLL_ALL);
 }
 
 /* A writer has come: who follows rings as one waits for others, and may follow this one, too. */
@@ -178,7 +185,7 @@ void xk_end_concerns_owners(struct xk_pool *pool)
 /* Its own threads return, and whoever polls for it; its subscribers look again. */
 static void xk_wake_ended(struct xk_pool *pool, u32 id)
 {
-	wake_up_all(&pool->client[id]->sleepers);
+	xk_queue_wake(&pool->client[id]->pollers->sleepers, XK_POLL_ALL);
 	xk_wake(pool, XMEM_WAIT_RING, id);
 	xk_wake_pollers_of(pool, id, XK_POLL_ALL);
 }
@@ -263,24 +270,28 @@ static int xk_wait_over(const struct xk_client *client, u32 *word,
 	return signal_pending(current) ? -ERESTARTSYS : -EAGAIN;
 }
 
-int xk_wait_begin(struct xk_call *call)
+/* The caller is one of @count threads of its client that wait. */
+static wait_queue_head_t *xk_wait_queue(const struct xk_pool *pool,
+					const struct xmem_wait_request *request, u32 count)
 {
-	const struct xmem_wait_request *request = &call->u.wait;
+	struct xk_word_queue *queue = xk_queue(pool, request->kind, request->client);
+
+	return count > XK_FEW ? &queue->many.head : &queue->few;
+}
+
+static int xk_wait(struct xk_client *client, u32 *word, const struct xmem_wait_request *request,
+		   wait_queue_head_t *queue)
+{
 	ktime_t deadline = xk_host_time(request->deadline_ns, xk_clock_offset());
 	ktime_t *until = request->deadline_ns < KTIME_MAX ? &deadline : NULL;
-	struct xk_client *client = call->client;
+	wait_queue_head_t *sleepers = &client->pollers->sleepers.head;
 	bool late = false;
-	wait_queue_head_t *queue;
 	int err;
-	u32 *word = xk_request_word(call, XM_WAIT, &err);
 	DEFINE_WAIT(wait);
 	DEFINE_WAIT(own);
 
-	if (!word)
-		return err;
-	queue = xk_queue(client->pool, request->kind, request->client);
 	for (;;) {
-		prepare_to_wait(&client->sleepers, &own, TASK_INTERRUPTIBLE);
+		prepare_to_wait(sleepers, &own, TASK_INTERRUPTIBLE);
 		prepare_to_wait(queue, &wait, TASK_INTERRUPTIBLE);
 		err = xk_wait_over(client, word, request, late);
 		if (err != -EAGAIN)
@@ -288,7 +299,23 @@ int xk_wait_begin(struct xk_call *call)
 		late = !schedule_hrtimeout(until, HRTIMER_MODE_ABS);
 	}
 	finish_wait(queue, &wait);
-	finish_wait(&client->sleepers, &own);
+	finish_wait(sleepers, &own);
+	return err;
+}
+
+int xk_wait_begin(struct xk_call *call)
+{
+	struct xk_client *client = call->client;
+	int err;
+	u32 *word = xk_request_word(call, XM_WAIT, &err);
+	u32 count;
+
+	if (!word)
+		return err;
+	count = atomic_inc_return(&client->waiting);
+	err = xk_wait(client, word, &call->u.wait,
+		      xk_wait_queue(client->pool, &call->u.wait, count));
+	atomic_dec(&client->waiting);
 	return err;
 }
 

@@ -15,8 +15,9 @@
  *   core/                                        the bookkeeping in the pages
  *   trace.c users.c limits.c inode.c pages.c     who pays; files, pages, and how many there may be
  *   access.c                                     who may join a pool
- *   pollers.c stakes.c lock.c ends.c pool.c      objects: made, found, locked, freed; for
- *   client.c unmap.c exited.c                    whom pools count; who waits for their ends; what
+ *   queues.c pollers.c                           long queues, and how they are woken
+ *   stakes.c lock.c ends.c pool.c client.c       objects: made, found, locked, freed; for
+ *   unmap.c exited.c                             whom pools count; who waits for their ends; what
  *                                                clients have mapped; has a process exited?
  *   wait.c keep.c payload.c                      what a pool has besides its pages
  *   files.c dmabuf.c drivers.c cuda.c kinds.c    the kinds of payload, a file for each; drivers.c:
@@ -165,19 +166,40 @@ struct xk_places {
 	u32 groups_begin, groups_end;	/* none, if the end is 0 */
 };
 
+/* A queue that clients make long: queues.c. */
+struct xk_queue {
+	wait_queue_head_t head;
+	struct work_struct work;	/* wakes many */
+	struct hrtimer timer;		/* queues that work */
+	__poll_t late;			/* written under head.lock: for which events; 0: it is not
+					 * to come */
+	struct wait_queue_entry mark;	/* head.lock: those behind it have yet to be woken */
+	struct kref *kref;		/* of what it is in: for the timer, then for the work */
+	void (*release)(struct kref *kref);
+};
+
+/* Those who sleep until a waiters word of a pool changes: a few of each client, and all others. */
+struct xk_word_queue {
+	wait_queue_head_t few;
+	struct xk_queue many;
+};
+
+/* All of a pool. Longer than the pool there are only those that are still to be woken. */
+struct xk_queues {
+	struct kref kref;		/* of the pool; see xk_queue */
+	u32 count;
+	struct xk_word_queue word[];
+};
+
 /*
  * Those who poll the descriptors of one client: its file, and those that POLL_FD has given. It
  * lives as long as the client's struct, and so outlives them all; longer only while it is to be
  * woken.
  */
 struct xk_pollers {
-	struct kref kref;		/* of the client; of late_timer, then of the work */
-	wait_queue_head_t queue;
-	struct work_struct work;	/* wakes many: pollers.c */
-	struct hrtimer late_timer;	/* queues that work */
-	__poll_t late;			/* written under queue.lock: for which events; 0: it is not
-					 * to come */
-	struct wait_queue_entry mark;	/* queue.lock: those behind it have yet to be woken */
+	struct kref kref;		/* of the client; see xk_queue */
+	struct xk_queue queue;
+	struct xk_queue sleepers;	/* its threads in the request wait, whatever the word */
 	struct hrtimer timer;		/* armed under look_lock: see xm_search_end */
 	bool joint;			/* the client follows rings as one, or did so */
 	struct rcu_head rcu;
@@ -209,7 +231,7 @@ struct xk_pool {
 	struct user_namespace *user_ns;	/* and where: with a reference */
 	struct xk_payer *payer;		/* of who made it; with a reference */
 	u64 limbo_bytes;		/* see join; 0: any number */
-	wait_queue_head_t *queues;	/* see wait.c */
+	struct xk_queues *queues;	/* see wait.c */
 	atomic_long_t pages;		/* charged to it */
 
 	spinlock_t access_lock;
@@ -306,7 +328,7 @@ struct xk_client {
 	struct page *zero;		/* what it reads where there is no chunk; see pages.c */
 	struct page *scratch;		/* what it writes after its end */
 	struct xk_pollers *pollers;
-	wait_queue_head_t sleepers;	/* its threads in the request wait, whatever the word */
+	atomic_t waiting;		/* so many of its threads are in the request wait */
 	atomic_t kicks;			/* how often their waits were ended; never 0 */
 	ktime_t clock_offset;		/* its CLOCK_MONOTONIC less the initial namespace's */
 
@@ -543,11 +565,18 @@ u32 xk_access_roles_by_file(struct xk_pool *pool, u32 roles);
 int xk_access_begin(struct xk_call *call);
 void xk_access_finish(struct xk_call *call, int err);
 
+/* queues.c */
+int xk_queues_init(void);
+void xk_queues_exit(void);
+void xk_queue_wake(struct xk_queue *queue, __poll_t events);
+void xk_queue_prepare(struct xk_queue *queue, struct kref *kref,
+		      void (*release)(struct kref *kref));
+void xk_queue_stop(struct xk_queue *queue);
+struct xk_queues *xk_queues_new(u32 count);
+void xk_queues_free(struct xk_queues *queues);
+
 /* pollers.c */
-int xk_pollers_init(void);
-void xk_pollers_exit(void);
 struct xk_pollers *xk_pollers_new(void);
-void xk_pollers_put(struct xk_pollers *pollers);
 void xk_pollers_free(struct xk_pollers *pollers);
 void xk_pollers_wake(struct xk_pollers *pollers, __poll_t events);
 

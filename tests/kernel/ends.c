@@ -6,6 +6,7 @@
  */
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -25,7 +26,9 @@ struct side {
 	struct shared {
 		int pool_fd;
 		unsigned int number;	/* of the pool, in sysfs */
-		unsigned int done;	/* how much of the load there is */
+		unsigned int done;	/* how much of the load there is; or who waits */
+		unsigned int rounds;	/* of threads that wait, */
+		u64 armed[500];		/* and for what value of the word each does now */
 		u32 publisher;
 	} *shared;
 };
@@ -585,6 +588,174 @@ static const char *wake_with_many_items(void)
 		    &sides[1], 100, AT_MOST);
 }
 
+/* ---- a wake that reaches many threads ---- */
+
+#define FEW_THREADS	16u	/* as many as whoever wakes wakes itself */
+#define MANY_THREADS	500u	/* as struct shared has room for */
+
+/* What the threads of the attacker's client do, which wait for one word, round after round. */
+static struct {
+	struct raw client;
+	struct shared *shared;
+	u32 kind, who;
+} crowd;
+
+static void *waits(void *armed)
+{
+	struct xmem_wait_request wait = {
+		.size = sizeof(wait), .kind = crowd.kind, .client = crowd.who,
+	};
+
+	for (;;) {
+		wait.value = wait.deadline_ns = 0;
+		if (raw_request(&crowd.client, XMEM_IOC_ARM, &wait))
+			return NULL;
+		wait.deadline_ns = ~0ULL;
+		__atomic_store_n((u64 *)armed, wait.value, __ATOMIC_SEQ_CST);
+		raw_request(&crowd.client, XMEM_IOC_WAIT, &wait);
+		__atomic_add_fetch(&crowd.shared->rounds, 1, __ATOMIC_SEQ_CST);
+	}
+}
+
+static u32 threads_of(const struct side *side)
+{
+	return side->loaded ? MANY_THREADS : FEW_THREADS;
+}
+
+/* Does each thread wait for what the word is now, so that the next wake-up reaches all of them? */
+static bool all_wait(const struct side *side, const u32 *word)
+{
+	u32 i;
+
+	for (i = 0; i < threads_of(side); i++)
+		if (__atomic_load_n(&side->shared->armed[i], __ATOMIC_SEQ_CST) !=
+		    __atomic_load_n(word, __ATOMIC_SEQ_CST))
+			return false;
+	return true;
+}
+
+static const char *start_waiting(const struct side *side, u32 kind, u32 who)
+{
+	pthread_attr_t small;
+	pthread_t thread;
+	u32 i;
+
+	crowd.shared = side->shared;
+	crowd.kind = kind;
+	crowd.who = who;
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 65536);
+	for (i = 0; i < threads_of(side); i++)
+		SAME(pthread_create(&thread, &small, waits, &side->shared->armed[i]), 0);
+	side->shared->done = who;
+	return NULL;
+}
+
+static const char *waits_for_a_ring(void *argument)
+{
+	const struct side *side = argument;
+	struct xmem_join_request join = joining_by_file(side->pool_fd, XMEM_ROLE_READER);
+	struct xmem_subscribe_request subscribe = {
+		.size = sizeof(subscribe), .publisher = side->shared->publisher,
+	};
+
+	SAME(become(ATTACKER), 0);
+	SAME(raw_start(&crowd.client, &join), 0);
+	SAME(raw_request(&crowd.client, XMEM_IOC_SUBSCRIBE, &subscribe), 0);
+	return start_waiting(side, XMEM_WAIT_RING, subscribe.publisher);
+}
+
+/* An owner that waits for slots: each end in its pool wakes it. */
+static const char *waits_for_slots(void *argument)
+{
+	const struct side *side = argument;
+	struct xmem_join_request join = joining_by_file(side->pool_fd, XMEM_ROLE_WRITER);
+	struct xmem_attach_request attach = raw_attaching(raw_memfd(1, 1), 1);
+
+	SAME(become(ATTACKER), 0);
+	SAME(raw_start(&crowd.client, &join), 0);
+	SAME(raw_request(&crowd.client, XMEM_IOC_ATTACH, &attach), 0);
+	return start_waiting(side, XMEM_WAIT_SLOTS, crowd.client.join.client);
+}
+
+static u32 rounds(const struct side *side)
+{
+	return __atomic_load_n(&side->shared->rounds, __ATOMIC_SEQ_CST);
+}
+
+/* All threads wait; the publisher wakes them; each of them returns, and waits anew. */
+static const char *measure_wake_of_threads(void *argument, u64 *ret_ns)
+{
+	const struct side *side = argument;
+	struct xmem_wait_request wake = {
+		.size = sizeof(wake), .kind = XMEM_WAIT_RING, .client = side->shared->publisher,
+	};
+	const struct raw *raw = &publisher[side->loaded];
+	u32 before, *word = &xm_client_row(&raw->map, wake.client)->ring_waiters;
+	u64 begin;
+
+	WANT(EVENTUALLY(all_wait(side, word)));
+	before = rounds(side);
+	begin = raw_now_ns();
+	SAME(raw_request(raw, XMEM_IOC_WAKE, &wake), 0);
+	*ret_ns = raw_now_ns() - begin;
+	WANT(EVENTUALLY(rounds(side) - before >= threads_of(side)));
+	return NULL;
+}
+
+static const char *wake_with_many_sleepers(void)
+{
+	struct side sides[2];
+	u32 i;
+
+	GOES_WELL(start_sides(sides, 128, 64));
+	for (i = 0; i < 2; i++) {
+		struct xmem_join_request join = joining_by_file(sides[i].pool_fd, XMEM_ROLE_WRITER);
+
+		SAME(raw_start(&publisher[i], &join), 0);
+		sides[i].shared->publisher = publisher[i].join.client;
+		GOES_WELL(kid_start(&hoarder[i], waits_for_a_ring, &sides[i]));
+	}
+	return duel("wake by a publisher, a subscriber has 500 threads and not 16",
+		    measure_wake_of_threads, &sides[0], &sides[1], 50, AT_MOST);
+}
+
+/* A client of the victim unmaps its area, and with that ends. */
+static const char *measure_end_before_threads(void *argument, u64 *ret_ns)
+{
+	static struct raw client;
+	struct side *side = argument;
+	struct xmem_join_request join = joining_by_file(side->pool_fd, XMEM_ROLE_READER);
+	u32 before, *word;
+	u64 begin;
+
+	SAME(raw_start(&client, &join), 0);
+	/* It holds something, so owners may find a slot after its end. */
+	*xm_hold_in(&client.map, client.area, client.join.client, 0) = 1;
+	word = &xm_client_row(&client.map, side->shared->done)->slots_waiters;
+	WANT(EVENTUALLY(all_wait(side, word)));
+	before = rounds(side);
+	begin = raw_now_ns();
+	munmap(client.area, client.header.area_stride);
+	*ret_ns = raw_now_ns() - begin;
+	client.area = NULL;
+	raw_end(&client);
+	WANT(EVENTUALLY(rounds(side) - before >= threads_of(side)));
+	return NULL;
+}
+
+static const char *end_with_many_sleepers(void)
+{
+	struct side sides[2];
+	u32 i;
+
+	GOES_WELL(start_sides(sides, 128, 64));
+	for (i = 0; i < 2; i++)
+		GOES_WELL(kid_start(&hoarder[i], waits_for_slots, &sides[i]));
+	return duel("end of a client, an owner waits in 500 threads and not 16",
+		    measure_end_before_threads, &sides[0], &sides[1], 50, AT_MOST);
+}
+
 /* ---- many descriptors, and a process that shares the memory ---- */
 
 #define COPIES		5000
@@ -734,6 +905,8 @@ static const struct attack attacks[] = {
 	{ "K7_join_with_a_throttled_poll", join_with_throttled_poll, true },
 	{ "K16_join_with_readers_of_sysfs", join_with_readers, true },
 	{ "K13_wake_with_many_items", wake_with_many_items, true },
+	{ "K13_wake_with_many_sleepers", wake_with_many_sleepers, true },
+	{ "K13_end_with_many_sleepers", end_with_many_sleepers, true },
 	{ "K17_exit_with_copies_and_a_sibling", exit_with_copies, true },
 	{ "P2_many_killed_at_once", many_at_once, true },
 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wakes of a client whose queue of pollers is long (kmod/pollers.c). Who wakes changes something,
- * then looks whether the work is yet to come that wakes all pollers, and relies on it if so; else
+ * Wakes of a queue that is long (kmod/queues.c), of those who poll a client's file or of threads in
+ * the request wait: either looks only when it stands in the queue. Who wakes changes something,
+ * then looks whether the work is yet to come that wakes all of them, and relies on it if so; else
  * it notes under the queue's lock that it is to come, and starts the timer that queues it. The work
- * takes the note away, then wakes the pollers, and gives the lock away in between.
+ * takes the note away, then wakes them all, and gives the lock away in between.
  *
  * Two who wake, and a poller that looks and sleeps until it is woken. It may not sleep for ever
  * though all has changed (an invalid end state).
