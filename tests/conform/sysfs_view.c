@@ -115,6 +115,9 @@ TEST(P10_sysfs_shows_slots_and_who_holds_them)
 	SAME(slot.claims, 0);
 	SAME(slot.holds, 2);
 	CHECK(shown_holds(&slot, id) && !shown_holds(&slot, me));
+	slot = shown_slot(pool_dir, s ^ 1);	/* the one beside it, which nobody holds */
+	SAME(slot.owner, me);
+	SAME(slot.holds, 0);
 	client = shown_client(pool_dir, id);
 	SAME(client.flags, 0);
 	SAME(client.state, XMEM_CLIENT_ALIVE);
