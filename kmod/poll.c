@@ -192,7 +192,7 @@ static __poll_t xk_poll_client(struct xk_client *client, const struct xm_poll *w
 	int err = xk_look(client, what, wanted, &events);
 
 	/* It may have looked while others ended the client, and found what that changes. */
-	smp_rmb();	/* pairs with the store to `ended`, before those changes */
+	smp_rmb();	/* pairs with queueing end_work, which changes it after `ended` is set */
 	if (err == -ENOTCONN || READ_ONCE(client->ended))
 		return EPOLLIN | EPOLLRDNORM | EPOLLHUP;
 	if (err)	/* The caller is being killed; whoever polls with it shall look. */
