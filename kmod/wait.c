@@ -17,6 +17,7 @@
  * queue exists as long as the client's struct, and whatever wakes a ring also wakes the
  * pollers of its subscribers.
  */
+#include <linux/delay.h>
 #include <linux/hrtimer.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -279,6 +280,19 @@ static wait_queue_head_t *xk_wait_queue(const struct xk_pool *pool,
 	return count > XK_FEW ? &queue->many.head : &queue->few;
 }
 
+/* In a module for tests there is time between the two queues of a wait, in which it is woken. */
+static void xk_wait_halfway(void)
+{
+#ifdef XMEM_DEBUG
+	usleep_range(200, 400);
+#endif
+}
+
+/*
+ * The entries stay in both queues until it returns: they are not taken out by who wakes them, as
+ * those of DEFINE_WAIT are. Else a late wake-up that comes between the two steps below, for which
+ * nothing has changed, would leave it asleep where the next kick does not find it.
+ */
 static int xk_wait(struct xk_client *client, u32 *word, const struct xmem_wait_request *request,
 		   wait_queue_head_t *queue)
 {
@@ -287,11 +301,12 @@ static int xk_wait(struct xk_client *client, u32 *word, const struct xmem_wait_r
 	wait_queue_head_t *sleepers = &client->pollers->sleepers.head;
 	bool late = false;
 	int err;
-	DEFINE_WAIT(wait);
-	DEFINE_WAIT(own);
+	DEFINE_WAIT_FUNC(wait, default_wake_function);
+	DEFINE_WAIT_FUNC(own, default_wake_function);
 
 	for (;;) {
 		prepare_to_wait(sleepers, &own, TASK_INTERRUPTIBLE);
+		xk_wait_halfway();
 		prepare_to_wait(queue, &wait, TASK_INTERRUPTIBLE);
 		err = xk_wait_over(client, word, request, late);
 		if (err != -EAGAIN)

@@ -511,6 +511,59 @@ static const char *namespaces_are_not_kept(void)
 	return NULL;
 }
 
+/* ---- a client's own stop ---- */
+
+#define WAITERS		40u		/* more than whoever wakes wakes itself */
+#define KICKS		3000u
+
+/* Threads of one client wait for a word that nobody wakes, until they are told to stop. */
+static struct {
+	struct raw client;
+	atomic_bool stop;
+	atomic_uint gone;
+} stopped;
+
+static void *waits_until_stopped(void *unused)
+{
+	struct xmem_wait_request wait = { .size = sizeof(wait), .kind = XMEM_WAIT_CLIENTS };
+
+	do {
+		wait.value = wait.kicks = wait.deadline_ns = 0;
+		if (raw_request(&stopped.client, XMEM_IOC_ARM, &wait))
+			return NULL;
+		wait.deadline_ns = ~0ULL;
+	} while (!atomic_load(&stopped.stop) &&
+		 raw_request(&stopped.client, XMEM_IOC_WAIT, &wait) == 0);
+	if (atomic_load(&stopped.stop))
+		atomic_fetch_add(&stopped.gone, 1);
+	return NULL;
+}
+
+/* In between, wake-ups of kicks that are over come to threads that are about to sleep. */
+static const char *a_stop_finds_all_threads(void)
+{
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
+	struct xmem_wait_request kick = { .size = sizeof(kick), .flags = XMEM_WAKE_OWN };
+	u64 until;
+	pthread_t thread;
+	u32 i;
+
+	SAME(raw_start(&stopped.client, &join), 0);
+	for (i = 0; i < WAITERS; i++)
+		SAME(pthread_create(&thread, NULL, waits_until_stopped, NULL), 0);
+	for (i = 0; i < KICKS; i++) {
+		SAME(raw_request(&stopped.client, XMEM_IOC_WAKE, &kick), 0);
+		for (until = raw_now_ns() + i % 16 * 100000; raw_now_ns() < until;)
+			sched_yield();
+	}
+	atomic_store(&stopped.stop, true);
+	SAME(raw_request(&stopped.client, XMEM_IOC_WAKE, &kick), 0);
+	if (!EVENTUALLY(atomic_load(&stopped.gone) == WAITERS))
+		return wrong("%u of %u threads have not heard of the stop",
+			     WAITERS - atomic_load(&stopped.gone), WAITERS);
+	return NULL;
+}
+
 static const struct attack attacks[] = {
 	{ "K3_the_ended_read_nothing", the_ended_read_nothing, false },
 	{ "K4_splits_are_limited", splits_are_limited, false },
@@ -523,6 +576,7 @@ static const struct attack attacks[] = {
 	{ "K13_joins_wake_no_sleepers", joins_wake_no_sleepers, false },
 	{ "K14_names_are_not_squatted", names_are_not_squatted, false },
 	{ "K16_sysfs_is_private", sysfs_is_private, false },
+	{ "P9_a_stop_finds_all_threads", a_stop_finds_all_threads, false },
 	{ "K18_namespaces_are_not_kept", namespaces_are_not_kept, false },
 };
 
