@@ -369,16 +369,32 @@ static bool bury(struct xd_pool *pool, u32 client)
 	return true;
 }
 
-/* Free those of the suspects that nobody uses. */
-static void sweep(struct xd_pool *pool)
+/* true: there were some to bury. */
+static bool bury_all(struct xd_pool *pool)
+{
+	bool any = false;
+	u32 i;
+
+	for (i = 0; i < pool->host.map.clients; i++)
+		any |= bury(pool, i);
+	return any;
+}
+
+/* Free those of the suspects that nobody uses. true: there were some. */
+static bool sweep(struct xd_pool *pool)
 {
 	struct xm_sweep sweep = { .stage = 0 };
+	bool any = false;
 	u64 payload;
 	int slot;
 
-	while ((slot = xm_host_sweep(&pool->host, &sweep, &payload)) != -ENOENT)
-		if (slot >= 0)
-			xd_payload_put(pool, payload, 1);
+	while ((slot = xm_host_sweep(&pool->host, &sweep, &payload)) != -ENOENT) {
+		if (slot < 0)
+			continue;
+		xd_payload_put(pool, payload, 1);
+		any = true;
+	}
+	return any;
 }
 
 /* Any writer may wait for slots, and this is a group of them. */
@@ -391,17 +407,23 @@ static void free_group(struct xd_pool *pool, u32 group)
 	xd_pool_wake_owners(pool);
 }
 
-/* Rings come first: a slot may be in flight in a ring that nobody follows any more. */
+/*
+ * Rings come first: a slot may be in flight in a ring that nobody follows any more. They come again
+ * after each sweep: a subscriber that receives the rest of a ring meanwhile asks for the slot that
+ * it puts, and if the sweep has freed that slot by then, nobody asks for the ring any more.
+ */
 void xd_pool_reap(struct xd_pool *pool)
 {
 	const struct xm_map *map = &pool->host.map;
-	bool gone = false;
+	bool gone = bury_all(pool), more;
 	u32 i;
 
-	for (i = 0; i < map->clients; i++)
-		gone |= bury(pool, i);
-	xm_host_suspect_all(&pool->host);
-	sweep(pool);
+	do {
+		xm_host_suspect_all(&pool->host);
+		sweep(pool);
+		more = bury_all(pool);
+		gone |= more;
+	} while (more);
 	for (i = 0; i < map->groups; i++)
 		free_group(pool, i);
 	if (gone)
@@ -417,6 +439,7 @@ void xd_pool_collect(struct xd_pool *pool, u32 slot)
 	const struct xm_map *map = &pool->host.map;
 	const struct xmem_slot_row *row = xm_slot_row(map, slot);
 	u32 tenant = row->tenant;
+	bool any;
 
 	if (row->owner != XMEM_OWNER_HOST)
 		return;
@@ -426,8 +449,13 @@ void xd_pool_collect(struct xd_pool *pool, u32 slot)
 		return;
 	}
 	xm_host_suspect(&pool->host, slot);
-	sweep(pool);
+	any = sweep(pool);
 	free_group(pool, slot / XMEM_GROUP_SLOTS);
+	/* As in xd_pool_reap: a ring may have been received to its end since the look above. */
+	if (any && bury_all(pool)) {
+		xd_wake(&map->pool->clients_waiters);
+		xd_pool_reap(pool);
+	}
 }
 
 void xd_pool_check(const struct xd_pool *pool)
