@@ -408,9 +408,10 @@ static void free_group(struct xd_pool *pool, u32 group)
 }
 
 /*
- * Rings come first: a slot may be in flight in a ring that nobody follows any more. They come again
- * after each sweep: a subscriber that receives the rest of a ring meanwhile asks for the slot that
- * it puts, and if the sweep has freed that slot by then, nobody asks for the ring any more.
+ * Rings come first: a slot may be in flight in a ring that nobody follows any more. They come
+ * again after each sweep, because a subscriber may receive the rest of a ring meanwhile. It then
+ * asks for a look at the slot that it puts; but if the sweep has freed that slot, the daemon does
+ * not look, and nobody asks for the ring again.
  */
 void xd_pool_reap(struct xd_pool *pool)
 {
@@ -451,7 +452,7 @@ void xd_pool_collect(struct xd_pool *pool, u32 slot)
 	xm_host_suspect(&pool->host, slot);
 	any = sweep(pool);
 	free_group(pool, slot / XMEM_GROUP_SLOTS);
-	/* As in xd_pool_reap: a ring may have been received to its end since the look above. */
+	/* As in xd_pool_reap: another subscriber may have received the rest meanwhile. */
 	if (any && bury_all(pool)) {
 		xd_wake(&map->pool->clients_waiters);
 		xd_pool_reap(pool);

@@ -11,9 +11,9 @@
  *
  * No wake-up is lost. Who waits stands in the queue before it looks at what it waits for; who wakes
  * changes that first, and then finds `late` or sets it. The work takes `late` away, and wakes all
- * who stand there then. So who comes behind that finds the change when it looks. Who was woken, and
- * goes on to wait, is queued again before it looks again. Model: tests/model/late.pml, whose poller
- * is either of the two.
+ * who stand there then. So who comes behind that finds the change when it looks. A thread that was
+ * woken stands there until its wait is over; a poller that goes on is queued again before it looks
+ * again. Model: tests/model/late.pml, whose poller is either of the two.
  */
 #include <linux/init.h>
 #include <linux/slab.h>

@@ -148,6 +148,9 @@ suite vm     cli-kernel     "$(made cli-tests) && export XMEM_BACKEND=kernel; \
 	$vm_6_1/cli-6.1 -t 300 -- tests/cli/run.sh"
 suite vm     conform-6.12   "tests/vm/conform-other.sh debian-6.12"
 suite vm     gpu-6.12       "tests/kernel/in-vm.sh debian-6.12 gpu-payloads"
+# The module for tests makes the gap wide in which a wake-up could be lost.
+suite vm     stops-6.12     "tests/kernel/in-vm.sh debian-6.12 strangers \
+	P9_a_stop_finds_all_threads"
 check demo   demo-daemon    "make demo BACKEND=daemon"
 check demo   demo-gpu       "make demo GPU=1"
 check demo   demo-kernel    "make demo BACKEND=kernel"

@@ -161,6 +161,46 @@ TEST_WITHIN(P3_a_ring_that_is_passed_during_a_sweep_leaves_nothing, 120)
 	xmem_pool_close(reader);
 }
 
+/*
+ * While the host looks at what the first of two subscribers has put, the second one receives the
+ * same publication and puts it.
+ */
+TEST_WITHIN(P3_a_ring_that_is_passed_during_a_collect_leaves_nothing, 120)
+{
+	struct source source = { .name = new_name(), .count = 4, .first = 1, .buffers = 8 };
+	struct xmem_pool *a = open_reader(source.name), *b = open_reader(source.name);
+	struct xmem_subscribe_options latest = {
+		.size = sizeof(latest), .flags = XMEM_SUBSCRIBE_PUBLISHER, .depth = 1,
+	};
+	unsigned int rounds = scaled(50);
+	struct xmem_subscription *sa, *sb;
+	uint64_t random = seed();
+	struct child *child;
+	int64_t until;
+
+	while (rounds--) {
+		child = spawn(be_source, &source);
+		latest.publisher = hear(child);
+		sa = xmem_subscribe(a, &latest);
+		sb = xmem_subscribe(b, &latest);
+		CHECK(sa && sb);
+		tell(child, 1);
+		hear(child);
+		kill_child(child);
+		EVENTUALLY(stat_of(a).zombies == 1);
+		xmem_release(receive_one(sa));
+		until = now_ns() + random_next(&random) % (2 * MS);
+		while (now_ns() < until)
+			;
+		xmem_release(receive_one(sb));
+		check_quiet(a, 2);
+		xmem_unsubscribe(sa);
+		xmem_unsubscribe(sb);
+	}
+	xmem_pool_close(b);
+	xmem_pool_close(a);
+}
+
 TEST(P3_held_contents_of_a_dead_publisher_go_with_the_last_hold)
 {
 	struct source source = { .name = new_name(), .count = 2, .first = 1, .buffers = 4 };

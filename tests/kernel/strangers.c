@@ -576,8 +576,8 @@ static const struct attack attacks[] = {
 	{ "K13_joins_wake_no_sleepers", joins_wake_no_sleepers, false },
 	{ "K14_names_are_not_squatted", names_are_not_squatted, false },
 	{ "K16_sysfs_is_private", sysfs_is_private, false },
-	{ "P9_a_stop_finds_all_threads", a_stop_finds_all_threads, false },
 	{ "K18_namespaces_are_not_kept", namespaces_are_not_kept, false },
+	{ "P9_a_stop_finds_all_threads", a_stop_finds_all_threads, false },
 };
 
 int main(int argc, char **argv)
