@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attacks on xmem.ko by one user, and what another sees of them: strangers.c, exhaust.c, ends.c.
- * Each repeats a finding of a review (K3, K4, ...) and says what is wrong, or nothing. What is
- * known to be wrong still stands in expected-red.txt, one line for each:
+ * Attacks on xmem.ko by one user, and what another sees of them: strangers.c, exhaust.c, ends.c,
+ * ends_wakes.c. Each repeats a finding of a review (K3, K4, ...) and says what is wrong, or
+ * nothing. What is known to be wrong still stands in expected-red.txt, one line for each:
  *
  *   PROGRAM NAME: why it is not mended yet
  *

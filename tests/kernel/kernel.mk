@@ -17,6 +17,7 @@ $(B)/kernel-fuzz: $(addprefix $(B)/obj/tests/kernel/,fields.o failing.o \
 $(B)/traces: $(B)/obj/tests/kernel/traces.o
 $(B)/gpu-payloads: $(addprefix $(B)/obj/tests/kernel/,gpu_payloads.o gpu_ends.o)
 $(ATTACKS): $(B)/%: $(B)/obj/tests/kernel/%.o $(B)/obj/tests/kernel/attack.o
+$(B)/ends: $(addprefix $(B)/obj/tests/kernel/,ends_wakes.o sides.o)
 $(B)/watched: $(B)/libxmem.a
 $(KERNEL_TESTS): $(KERNEL_SHARED:%.c=$(B)/obj/%.o)
 	$(say) LD $@
