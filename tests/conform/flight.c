@@ -165,7 +165,7 @@ TEST_WITHIN(P3_a_ring_that_is_passed_during_a_sweep_leaves_nothing, 120)
  * While the host looks at what the first of two subscribers has put, the second one receives the
  * same publication and puts it.
  */
-TEST_WITHIN(P3_a_ring_that_is_passed_during_a_collect_leaves_nothing, 120)
+TEST_WITHIN(P3_a_ring_passed_during_a_collect_leaves_nothing, 120)
 {
 	struct source source = { .name = new_name(), .count = 4, .first = 1, .buffers = 8 };
 	struct xmem_pool *a = open_reader(source.name), *b = open_reader(source.name);

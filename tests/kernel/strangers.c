@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * strangers [NAME...]: what one user reads, takes or disturbs of another's pool, and how it stays
- * where it has no place. What that costs in time is in ends.c and ends_wakes.c, what it uses up in exhaust.c.
+ * where it has no place. What that costs in time is in ends.c and ends_wakes.c, what it uses up in
+ * exhaust.c.
  */
 #include <pthread.h>
 #include <sched.h>
