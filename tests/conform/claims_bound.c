@@ -55,14 +55,41 @@ static void write_trace(const char *name, const char *value)
 	CHECK(fputs(value, file) >= 0 && !fclose(file));
 }
 
+/* Where the kernel has the function of all delayed work, or 0: it does not say. */
+static unsigned long long delayed_work_function(void)
+{
+	char line[400], name[100];
+	unsigned long long at, found = 0;
+	FILE *file = fopen("/proc/kallsyms", "r");
+
+	while (file && !found && fgets(line, sizeof(line), file))
+		if (sscanf(line, "%llx %*c %99s", &at, name) == 2 &&
+		    !strcmp(name, "delayed_work_timer_fn"))
+			found = at;
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/*
+ * Only timers of delayed work are noted. A kernel under emulation may set others faster than they
+ * are read here.
+ */
 static void trace_timers(void)
 {
+	unsigned long long function;
+	char filter[64];
+
 	if (!in_vm())
 		skip("tracing is switched on in a virtual machine only");
 	if (mkdir(TRACE, 0700))
 		skip("this kernel has no tracing (%s: %s)", TRACE, strerror(errno));
 	if (access(TRACE "/events/timer/timer_start/enable", W_OK))
 		skip("this kernel does not trace its timers");
+	function = delayed_work_function();
+	CHECK(function);
+	snprintf(filter, sizeof(filter), "function == 0x%llx", function);
+	write_trace("events/timer/timer_start/filter", filter);
 	write_trace("events/timer/timer_start/enable", "1");
 }
 
