@@ -5,8 +5,8 @@
  * looks for whoever keeps memory.
  *
  * A tool may read the fdinfo of every file of the machine, many times a second. So nothing here
- * takes the pool's lock: who reads delays neither requests nor the end of a client. What is read
- * meanwhile changes, so the numbers are those of about now.
+ * takes a lock of the pool: who reads delays neither requests nor faults, nor the end of a client.
+ * What is read meanwhile changes, so the numbers are those of about now.
  */
 #include <linux/cred.h>
 #include <linux/sched.h>
@@ -14,7 +14,7 @@
 
 #include "xk.h"
 
-/* Faults wait for pages_lock, so it is let go again after so many slots. */
+/* Who waits for pages of ended clients waits for one look at so many slots, and not for all. */
 #define XK_FDINFO_SLOTS	256
 
 /* The pool's number is that of /sys/class/xmem/poolN, and of the tracepoints. */
@@ -36,36 +36,36 @@ void xk_fdinfo_roles(struct seq_file *m, u32 roles)
 }
 
 /*
- * Adds the client's holds of these slots to @holds. An id that has been buried may be another
- * client's by now: its row says so, at the latest before another area is placed there.
+ * The client's holds of these slots. An id that has been buried may be another client's by now: its
+ * row says so, at the latest before another area is placed there. So the row is looked at behind
+ * the holds.
  */
-static void xk_add_holds(const struct xk_client *client, u32 first, u32 end, u64 *holds)
+static u64 xk_holds_among(const struct xk_client *client, u32 first, u32 end)
 {
-	struct xk_pool *pool = client->pool;
-	const struct xm_map *map = &pool->host.map;
+	const struct xm_map *map = &client->pool->look;
 	const struct xmem_client_row *row = xm_client_row(map, client->id);
-	const struct xk_chunk *area;
+	int looker = xk_look_begin();
+	u64 holds = 0;
 	u32 s;
 
-	spin_lock(&pool->pages_lock);
-	area = pool->area[client->id];
-	if (area && xm_load(&row->state) != XMEM_CLIENT_NONE &&
-	    xm_load(&row->incarnation) == client->incarnation)
-		for (s = first; s < end; s++)
-			if (xm_holds_count(map, client->id, s))
-				*holds += xm_holds_of(map, client->id, s,
-						      xm_hold_in(map, area->now->view, client->id,
-								 s));
-	spin_unlock(&pool->pages_lock);
+	for (s = first; s < end; s++)
+		if (xm_holds_count(map, client->id, s))
+			holds += xm_holds_of(map, client->id, s, xm_hold(map, client->id, s));
+	xk_look_end(looker);
+	smp_rmb();	/* pairs with xk_show_area, before which a row says who has gone */
+	if (xm_load_acquire(&row->state) == XMEM_CLIENT_NONE ||
+	    xm_load(&row->incarnation) != client->incarnation)
+		return 0;
+	return holds;
 }
 
 static u64 xk_count_holds(const struct xk_client *client)
 {
-	u32 slots = client->pool->host.map.slots, s;
+	u32 slots = client->pool->look.slots, s;
 	u64 holds = 0;
 
 	for (s = 0; s < slots; s += XK_FDINFO_SLOTS) {
-		xk_add_holds(client, s, min(s + XK_FDINFO_SLOTS, slots), &holds);
+		holds += xk_holds_among(client, s, min(s + XK_FDINFO_SLOTS, slots));
 		cond_resched();
 	}
 	return holds;

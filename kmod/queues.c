@@ -92,7 +92,7 @@ static void xk_queue_work(struct work_struct *work)
 	spin_lock_irq(lock);
 	/* Who still saw events in it (xk_queue_wake) had stored before what a look finds now. */
 	events = xchg(&queue->late, 0);
-	/* Who comes stands before the mark, and has yet to look. */
+	/* Who comes stands before the mark (EPOLLEXCLUSIVE: behind) and has yet to look. */
 	list_add(&queue->mark.entry, &queue->head.head);
 	while (xk_wake_next(queue, events)) {
 		spin_unlock_irq(lock);

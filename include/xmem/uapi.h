@@ -757,7 +757,9 @@ struct xmem_slot_request {
  * it is readable and hung up.
  *
  *   kernel   whoever polls it arms what is needed, where there is nothing yet. An owner that
- *            has made a slot free itself wakes its own slots_waiters if that is armed
+ *            has made a slot free itself wakes its own slots_waiters if that is armed. A wake-up
+ *            says only that it is time to look: poll, select and epoll do that themselves, but a
+ *            poll by io_uring may complete where there is nothing (any more)
  *   daemon   the client arms the words and keeps the descriptor's state true; see lib/poll.c
  */
 enum xmem_poll_kind {
