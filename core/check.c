@@ -70,6 +70,17 @@ static const char *xm_holders_are_valid(const struct xm_host *host)
 	return wrong;
 }
 
+/* Who is named as the keeper of @slot is alive: what it keeps counts as held. */
+static bool xm_keeper_is_valid(const struct xm_host *host, u32 slot)
+{
+	u32 keeper = xm_claims_keeper(&host->map, host->claims, slot);
+
+	if (keeper == XM_KEEPER_NONE || keeper == XM_KEEPER_ENDED)
+		return true;
+	return keeper <= host->map.clients &&
+	       xm_client_row(&host->map, keeper - 1)->state == XMEM_CLIENT_ALIVE;
+}
+
 const char *xm_host_is_valid(const struct xm_host *host)
 {
 	const struct xm_map *map = &host->map;
@@ -112,6 +123,8 @@ const char *xm_host_is_valid(const struct xm_host *host)
 		if (xm_claims_of(map, s) &&
 		    (!host->claims || !(host->claims->slot[s].place || host->claims->alone)))
 			return "a slot has claims that nobody has added";
+		if (!xm_keeper_is_valid(host, s))
+			return "a slot is kept by claims of a client that is not alive";
 		if (row->upgrader &&
 		    (row->owner == XMEM_OWNER_NONE || !(row->traits & XMEM_TRAIT_SHARED) ||
 		     row->upgrader > map->clients ||

@@ -6,6 +6,7 @@
  * change is a compare-and-swap.
  */
 #include "host.h"
+#include "limbo.h"
 
 int xm_look(const struct xm_map *map, u64 token)
 {
@@ -179,16 +180,22 @@ static void xm_delist(struct xm_host *host, u32 slot)
 	xm_say_claimed(host);
 }
 
-/* @slot, whose word is @word now, is about to get claims. `claimed` is raised before them. */
-static void xm_enlist(struct xm_host *host, u32 slot, u64 word, u64 deadline_ns)
+/*
+ * @slot, whose word is @word now, is about to get claims. `claimed` is raised before them. If they
+ * last longer by that, it is due to @keeper; who adds some that end no later has not to answer for
+ * the others.
+ */
+static void xm_enlist(struct xm_host *host, u32 slot, u64 word, u64 deadline_ns, u32 keeper)
 {
 	struct xm_claims *claims = host->claims;
 	struct xm_claim *claim = &claims->slot[slot];
 	bool noted = xm_is_noted(claims, slot);
 
-	if (!noted || !xm_claims(word) || deadline_ns > claim->deadline_ns)
+	if (!noted || !xm_claims(word) || deadline_ns > claim->deadline_ns) {
 		claim->deadline_ns = deadline_ns;
-	claim->first = xm_first_generation(word);
+		xm_store(&claim->keeper, keeper);
+	}
+	xm_store(&claim->first, xm_first_generation(word));
 	if (!noted) {
 		xm_heap_put(claims, claims->count++, slot);
 		xm_say_claimed(host);
@@ -221,7 +228,7 @@ static u64 xm_claims_settle(struct xm_host *host, u32 slot)
 		claim->adders[i] = claim->counted[i] = 0;
 	if (owner < host->map.clients)
 		xm_set_bit(claim->adders, owner, true);
-	xm_enlist(host, slot, word, ~0ULL);
+	xm_enlist(host, slot, word, ~0ULL, owner < host->map.clients ? owner + 1 : XM_KEEPER_NONE);
 	return word;
 }
 
@@ -387,7 +394,7 @@ static int xm_host_claim_add(struct xm_host *host, u32 me, u32 slot,
 	if ((request->flags & (XMEM_CLAIM_OWN | XMEM_CLAIM_AGAIN)) == XMEM_CLAIM_OWN &&
 	    xm_claims(word) && xm_has_own(host, me, slot))
 		return -EBUSY;
-	xm_enlist(host, slot, word, xm_claim_deadline(request, now_ns));
+	xm_enlist(host, slot, word, xm_claim_deadline(request, now_ns), me + 1);
 	XM_STEP(XM_STEP_CLAIM_NOTED);
 	added = err = xm_claims_add(map, slot, xm_first_generation(word), request->count, &before);
 	XM_STEP(XM_STEP_CLAIM_ADDED);
@@ -532,6 +539,20 @@ int xm_host_expire_claims(struct xm_host *host, u64 now_ns, u64 *ret_deadline)
 	return slot;
 }
 
+/*
+ * @client has ended, and its id will be given again, so it is named no longer. What it has set
+ * aside of its own slots is in flight, and lasts for the time that it has asked for: that is no
+ * limbo that somebody keeps.
+ */
+static void xm_keeper_leaves(struct xm_host *host, u32 client, u32 slot)
+{
+	struct xm_claim *claim = &host->claims->slot[slot];
+
+	if (claim->keeper == client + 1)
+		xm_store(&claim->keeper, xm_slot_row(&host->map, slot)->tenant == client ?
+			 XM_KEEPER_NONE : XM_KEEPER_ENDED);
+}
+
 void xm_claims_leave(struct xm_host *host, u32 client)
 {
 	const struct xm_map *map = &host->map;
@@ -542,6 +563,7 @@ void xm_claims_leave(struct xm_host *host, u32 client)
 
 		if (!claim->place)
 			continue;
+		xm_keeper_leaves(host, client, s);
 		if (xm_has_own(host, client, s) && !xm_claim_take(map, s, claim->first, 1) &&
 		    !xm_claims_of(map, s))
 			xm_delist(host, s);
@@ -607,4 +629,53 @@ int xm_host_orphaned_claims(struct xm_host *host, u32 *at)
 			return slot;
 	}
 	return -ENOENT;
+}
+
+/* ---- limbo ---- */
+
+u32 xm_claims_keeper(const struct xm_map *map, const struct xm_claims *claims, u32 slot)
+{
+	u64 word;
+
+	if (!claims)
+		return XM_KEEPER_NONE;
+	word = xm_load(&xm_slot_row(map, slot)->generation_first);
+	if (!xm_claims(word) ||
+	    xm_load(&claims->slot[slot].first) != xm_first_generation(word))
+		return XM_KEEPER_NONE;
+	return xm_load(&claims->slot[slot].keeper);
+}
+
+/* false: it is kept by those that have ended, and these keep enough without it. */
+static bool xm_may_keep(const struct xm_host *host, struct xm_kept *kept, u32 slot)
+{
+	const struct xmem_slot_row *row = xm_slot_row(&host->map, slot);
+	u64 length = xm_load(&row->length);
+
+	if (row->owner != XMEM_OWNER_HOST ||
+	    xm_claims_keeper(&host->map, host->claims, slot) != XM_KEEPER_ENDED ||
+	    !xm_limbo_is_old(host->limbo_ns[slot / XMEM_GROUP_SLOTS], kept->now_ns))
+		return true;
+	if (length > kept->most - kept->bytes) {
+		kept->over = xm_limbo_add(kept->bytes, length);
+		return false;
+	}
+	kept->bytes += length;
+	return true;
+}
+
+int xm_host_void_kept(struct xm_host *host, struct xm_kept *kept)
+{
+	u32 slot;
+
+	if (!host->claims || !host->claims->count)
+		return -ENOENT;
+	do {
+		if (kept->slot >= host->map.slots)
+			return -ENOENT;
+		slot = kept->slot++;
+		if (!xm_may_keep(host, kept, slot) && xm_claims_void(host, slot))
+			return slot;
+	} while (kept->slot % XMEM_GROUP_SLOTS);
+	return -EAGAIN;
 }

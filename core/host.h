@@ -27,11 +27,20 @@
 #define XM_PAYLOAD_BEFORE	0ULL
 #endif
 
+/*
+ * To whom is it due that a slot's claims last as long as they do? To nobody: it has none, or that
+ * was the slot's owner, which has ended. Or to others that have ended.
+ */
+#define XM_KEEPER_NONE	0u
+#define XM_KEEPER_ENDED	0xffffffffu
+
 /* What the host notes of one slot with claims. It is in its private memory. */
 struct xm_claim {
 	u64 deadline_ns;			/* ~0: none */
 	u64 first;				/* of the row's word, which counts them; beside
 						 * another one this says nothing (I10) */
+	u32 keeper;				/* 1 + the client that has made the deadline what
+						 * it is, or XM_KEEPER_* */
 	u64 adders[XMEM_CLIENT_WORDS];		/* bit set: that client has added some, and lives */
 	u64 counted[XMEM_CLIENT_WORDS];		/* bit set: one of them is that client's own, until
 						 * its hold says otherwise (XM_HOLD_FORGOTTEN) */
@@ -487,6 +496,27 @@ int xm_host_orphaned_claims(struct xm_host *host, u32 *at);
  * when the next ones end.
  */
 void xm_host_bound_claims(struct xm_host *host, u64 now_ns);
+
+/*
+ * Who keeps @slot by its claims: 1 + the client, or XM_KEEPER_*. @claims: those of the pool's host,
+ * or NULL. It only looks, and needs no lock, but may then be late.
+ */
+u32 xm_claims_keeper(const struct xm_map *map, const struct xm_claims *claims, u32 slot);
+
+/* A walk over all that is kept by claims of clients that have ended. */
+struct xm_kept {
+	u64 now_ns;			/* as that of a sweep */
+	u64 most;			/* bytes that they may keep, all together */
+	u64 bytes;			/* that they keep so far; begins with 0, as the next */
+	u64 over;			/* how many it would be with the last slot that is voided */
+	u32 slot;			/* the next one */
+};
+/*
+ * Void the claims of one slot that is beyond that. What has been limbo for less than
+ * XM_LIMBO_GRACE_NS is not counted. Returns the slot as xm_host_expire_claims does; -EAGAIN: a
+ * group is done, and others may have the lock; -ENOENT: that was all.
+ */
+int xm_host_void_kept(struct xm_host *host, struct xm_kept *kept);
 
 /* Who is to be woken, or told, after claims of @slot were voided? */
 struct xm_pending xm_claims_pending(const struct xm_host *host, u32 slot);

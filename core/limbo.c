@@ -70,8 +70,16 @@ u64 xm_limbo_in_group(const struct xm_map *map, u32 group)
 	return bytes;
 }
 
-/* Those in the bitmap that @client holds, if its holds count, and that are the host's. */
-static u64 xm_limbo_held(const struct xm_map *map, u32 client, u32 group, u64 among, u64 *ret_held)
+/* Does @client hold @slot, or do claims keep it because of that client? */
+static bool xm_keeps(const struct xm_map *map, const struct xm_claims *claims, u32 client, u32 slot)
+{
+	return xm_holds_of(map, client, slot, xm_hold(map, client, slot)) ||
+	       xm_claims_keeper(map, claims, slot) == client + 1;
+}
+
+/* Those in the bitmap that @client keeps, if its holds count, and that are the host's. */
+static u64 xm_limbo_held(const struct xm_map *map, const struct xm_claims *claims, u32 client,
+			 u32 group, u64 among, u64 *ret_held)
 {
 	u64 bytes = 0;
 
@@ -83,7 +91,7 @@ static u64 xm_limbo_held(const struct xm_map *map, u32 client, u32 group, u64 am
 		u32 slot = group * XMEM_GROUP_SLOTS + __builtin_ctzll(among);
 		const struct xmem_slot_row *row = xm_slot_row(map, slot);
 
-		if (!xm_holds_of(map, client, slot, xm_hold(map, client, slot)) ||
+		if (!xm_keeps(map, claims, client, slot) ||
 		    xm_load(&row->owner) != XMEM_OWNER_HOST)
 			continue;
 		*ret_held |= among & -among;
@@ -92,13 +100,13 @@ static u64 xm_limbo_held(const struct xm_map *map, u32 client, u32 group, u64 am
 	return bytes;
 }
 
-u64 xm_limbo_of(const struct xm_map *map, u32 client)
+u64 xm_limbo_of(const struct xm_map *map, const struct xm_claims *claims, u32 client)
 {
 	u64 bytes = 0, held;
 	u32 g;
 
 	for (g = 0; g < map->groups; g++)
-		bytes = xm_limbo_add(bytes, xm_limbo_held(map, client, g, ~0ULL, &held));
+		bytes = xm_limbo_add(bytes, xm_limbo_held(map, claims, client, g, ~0ULL, &held));
 	return bytes;
 }
 
@@ -109,8 +117,8 @@ bool xm_limbo_go_on(const struct xm_map *map, struct xm_limbo_look *look)
 	if (!xm_limbo_is_old(look->since_ns[look->group], look->now_ns))
 		bytes = *held = 0;
 	else
-		bytes = xm_limbo_held(map, look->client, look->group, look->again ? *held : ~0ULL,
-				      held);
+		bytes = xm_limbo_held(map, look->claims, look->client, look->group,
+				      look->again ? *held : ~0ULL, held);
 	if (look->again)
 		look->bytes = xm_limbo_add(look->bytes, bytes);
 	else

@@ -6,6 +6,7 @@
 #ifndef XM_LIMBO_H
 #define XM_LIMBO_H
 
+#include "host.h"
 #include "policy.h"
 
 struct xm_limbo {
@@ -42,10 +43,11 @@ static inline u32 xm_holds_of(const struct xm_map *map, u32 client, u32 slot, co
 }
 
 /*
- * How many bytes of what ended owners have left does @client hold? A slot counts for each of its
- * holders, if its holds count. Slow.
+ * How many bytes of what ended owners have left does @client hold? A slot counts once for each of
+ * its holders, if its holds count, and so it does for who keeps it by claims (xm_claims_keeper).
+ * @claims: those of the pool's host, or NULL. Slow.
  */
-u64 xm_limbo_of(const struct xm_map *map, u32 client);
+u64 xm_limbo_of(const struct xm_map *map, const struct xm_claims *claims, u32 client);
 
 /*
  * What has been limbo for less than this does not count as too much: who lets go in time has done
@@ -65,9 +67,10 @@ static inline u64 xm_limbo_add(u64 bytes, u64 more)
 }
 
 /*
- * A look at whether a client holds more limbo than it may. It may put one and get the next while
- * it is looked at, so what it holds is looked at twice, and only what it holds both times counts:
- * that much it holds at the moment between the two. Others may have the lock meanwhile.
+ * A look at whether a client holds more limbo than it may, or keeps it by claims. It may put one
+ * and get the next while it is looked at, so what it holds is looked at twice, and only what it
+ * holds both times counts: that much it holds at the moment between the two. Others may have the
+ * lock meanwhile.
  */
 struct xm_limbo_look {
 	u32 client;
@@ -76,6 +79,7 @@ struct xm_limbo_look {
 	u64 first;			/* that it holds the first time */
 	bool again;			/* it is the second time */
 	const u64 *since_ns;		/* of each group: since when it is limbo, or 0 */
+	const struct xm_claims *claims;	/* of the pool's host, or NULL */
 	u64 now_ns;			/* of the same clock */
 	u32 group;			/* the next one */
 	u64 held[XMEM_MAX_GROUPS];	/* bitmaps, of the first time; need not be zero */

@@ -371,15 +371,16 @@ static int serve_upgrade(struct xd_call *call)
 static int serve_client(struct xd_call *call)
 {
 	struct xmem_client_request *request = &call->request.client;
+	const struct xm_host *host = &call->from->pool->host;
 	const struct xmem_client_row *row;
-	int err = xm_host_client(&call->from->pool->host, request, &row);
+	int err = xm_host_client(host, request, &row);
 
 	if (err)
 		return err;
 	request->pid = xm_load(&row->pid);
 	request->uid = xm_load(&row->uid);
 	if (request->flags & XMEM_CLIENT_LIMBO)
-		request->limbo_bytes = xm_limbo_of(&call->from->pool->host.map, request->client);
+		request->limbo_bytes = xm_limbo_of(&host->map, host->claims, request->client);
 	return 0;
 }
 

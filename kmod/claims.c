@@ -7,6 +7,7 @@
 #include <linux/slab.h>
 
 #include "xk.h"
+#include "trace.h"
 
 #define XK_LONGEST_NS	(3600 * NSEC_PER_SEC)	/* then the work looks again, and waits on */
 
@@ -84,6 +85,39 @@ void xk_claims_left(struct xk_pool *pool)
 	xk_claims_expire(pool);
 }
 
+/* Whose these claims were is not known any more. Who was evicted because of them has been named. */
+static void xk_claims_tell(const struct xk_pool *pool, const struct xm_kept *kept)
+{
+	trace_xmem_limit(pool->number, xk_quota_name(XMEM_QUOTA_CLIENT_LIMBO), kept->over,
+			 kept->most);
+	pr_notice_ratelimited("xmem: pool%u: claims of clients that have ended keep no more than "
+			      "%llu bytes of what other ended ones have left\n", pool->number,
+			      kept->most);
+}
+
+/*
+ * Who ends leaves its claims to those for whom they are. But all who have ended keep no more of
+ * what others have left than one that lives may: else who joins once a minute, renews all claims
+ * and ends keeps everything, and there is nobody to evict. What is beyond that is void.
+ */
+void xk_claims_limit(struct xk_pool *pool)
+{
+	struct xm_kept kept = { .now_ns = ktime_get_ns(), .most = xk_limbo_most(pool) };
+	u32 done = 0;
+	int slot;
+
+	lockdep_assert_held(&pool->lock);
+	if (kept.most == U64_MAX)
+		return;
+	while ((slot = xm_host_void_kept(&pool->host, &kept)) != -ENOENT) {
+		if (slot >= 0)
+			xk_claims_do(pool, xm_claims_pending(&pool->host, slot));
+		xk_let_others(pool, &done, XK_BATCH / 64);
+	}
+	if (kept.over)
+		xk_claims_tell(pool, &kept);
+}
+
 /* The pool is dead, so the work is not to wait for anything. If it runs just now it finds that. */
 void xk_claims_stop(struct xk_pool *pool)
 {
@@ -102,7 +136,7 @@ static void *xk_claims_install(struct xk_pool *pool, void *memory)
 {
 	if (!memory || pool->host.claims)
 		return memory;
-	WRITE_ONCE(pool->host.claims, memory);
+	smp_store_release(&pool->host.claims, memory);	/* to who looks without the lock */
 	return NULL;
 }
 

@@ -154,13 +154,13 @@ u32 xk_client_sibling(const struct xk_client *client)
 }
 
 /*
- * How many bytes of what ended clients have left it holds: without the pool's lock, so while a
- * client moves from one slot to the next this may be too much. 0: it has gone.
+ * How many bytes of what ended clients have left it holds, or keeps by claims: without the pool's
+ * lock, so while a client moves from one slot to the next this may be too much. 0: it has gone.
  */
 u64 xk_client_limbo(struct xk_pool *pool, u32 id, u64 incarnation)
 {
 	int looker = xk_look_begin();
-	u64 bytes = xm_limbo_of(&pool->look, id);
+	u64 bytes = xm_limbo_of(&pool->look, READ_ONCE(pool->host.claims), id);
 
 	xk_look_end(looker);
 	return xm_load(&xm_client_row(&pool->look, id)->incarnation) == incarnation ? bytes : 0;

@@ -382,6 +382,7 @@ static void xk_end_work(struct work_struct *work)
 			xk_claims_left(pool);
 			pool->reap |= XK_REAP_ALL;
 		}
+		xk_claims_limit(pool);
 		xk_reap(pool);
 		goes_on = xk_end_hoarders(pool) && !pool->went_on;
 		pool->went_on = goes_on;

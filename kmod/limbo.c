@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Limbo: who holds more of what ended clients have left than one client may. core/limbo.c counts;
- * here is when, and leave.c evicts. A hold is a store of the client, of which nobody hears. So it
- * is looked for at the end of each run of end_work, after the ends and the sweep of that run, and
- * as long as there is so much that somebody could hold too much also once a second. What a ring
- * keeps, sweeps bound (reap.c).
+ * Limbo: who holds more of what ended clients have left than one client may, or keeps it by claims.
+ * core/limbo.c counts; here is when, and leave.c evicts. A hold is a store of the client, of which
+ * nobody hears. So it is looked for at the end of each run of end_work, after the ends and the
+ * sweep of that run, and as long as there is so much that somebody could hold too much also once a
+ * second. What a ring keeps, sweeps bound (reap.c), and what claims of ended clients do, claims.c.
  *
  * All this is done only where there is a limit. A look at a client goes on by groups, and others
  * get the pool's lock in between.
@@ -119,6 +119,7 @@ struct xk_client *xk_limbo_next(struct xk_pool *pool, u32 *at)
 		look->group = 0;
 		look->again = false;
 		look->since_ns = pool->host.limbo_ns;
+		look->claims = pool->host.claims;
 		look->now_ns = ktime_get_ns();
 		while (!xm_limbo_go_on(&pool->host.map, look))
 			xk_let_others(pool, &done, XK_BATCH / 64);
@@ -136,8 +137,9 @@ void xk_limbo_tell(const struct xk_client *client)
 
 	trace_xmem_limit(pool->number, xk_quota_name(XMEM_QUOTA_CLIENT_LIMBO), look->bytes,
 			 look->most);
-	pr_notice_ratelimited("xmem: pool%u: client %u (%.*s, pid %d) is evicted: it holds %llu "
-			      "bytes of what ended clients have left, and may hold %llu\n",
+	pr_notice_ratelimited("xmem: pool%u: client %u (%.*s, pid %d) is evicted: it holds, or "
+			      "keeps by claims, %llu bytes of what ended clients have left, and "
+			      "may hold %llu\n",
 			      pool->number, client->id, XMEM_LABEL_BYTES,
 			      xm_client_row(&pool->host.map, client->id)->label,
 			      pid_nr(client->pid), look->bytes, look->most);

@@ -159,7 +159,7 @@ static void xk_count_holds_of_client(struct xk_pool *pool, u32 id, union xk_reco
 		cond_resched();
 	}
 	looker = xk_look_begin();
-	record->client.limbo_bytes = xm_limbo_of(&pool->look, id);
+	record->client.limbo_bytes = xm_limbo_of(&pool->look, READ_ONCE(pool->host.claims), id);
 	xk_look_end(looker);
 }
 

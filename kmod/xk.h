@@ -752,6 +752,7 @@ void xk_empty_pool(struct xk_pool *pool);
 /* claims.c */
 void xk_claims_prepare(struct xk_pool *pool);
 void xk_claims_left(struct xk_pool *pool);
+void xk_claims_limit(struct xk_pool *pool);
 void xk_claims_stop(struct xk_pool *pool);
 int xk_claim_begin(struct xk_call *call);
 

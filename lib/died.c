@@ -24,8 +24,9 @@ static const char *why_ended(struct xmem_pool *pool)
 	case XMEM_REASON_DRAINED:
 		return "the pool has been drained, and its clients were ended (xmem drain)";
 	case XMEM_REASON_LIMBO:
-		return "this client was ended because it held more of what ended clients have left "
-		       "than one may (limbo_bytes of the pool, or the host's max_limbo_bytes)";
+		return "this client was ended because it held, or kept by claims, more of what "
+		       "ended clients have left than one may (limbo_bytes of the pool, or the "
+		       "host's max_limbo_bytes)";
 	}
 	return NULL;
 }

@@ -808,8 +808,10 @@ struct xmem_poll_fd_request {
  *          fields must be 0. It is for a client that has given up waiting for the answer
  *
  * Claims end also when their time has passed, and when all who have added some have ended and at
- * most the slot's owner is left. ESTALE: the slot has other contents, or none. ERANGE: there would
- * be more than XMEM_MAX_CLAIMS.
+ * most the slot's owner is left. Where limbo_bytes bounds what a client may hold (join), claims of
+ * what ended owners have left are held, see evict; and if they last as long as they do because of
+ * clients that have ended, too, they are void as far as they keep more than one client may hold.
+ * ESTALE: the slot has other contents, or none. ERANGE: there would be more than XMEM_MAX_CLAIMS.
  */
 enum xmem_claim_op {
 	XMEM_CLAIM_ADD = 0,
@@ -956,7 +958,8 @@ struct xmem_client_request {
 	__u32 uid;			/* out: in its user namespace, as stat() gives it */
 	__u64 limbo_bytes;		/* out: with LIMBO, else 0: bytes of the slots that it holds
 					 * or writes in place and whose owner has ended, as far as
-					 * its holds count; what several hold counts for each */
+					 * its holds count, and of those that claims keep because
+					 * of it; what several hold counts for each */
 };
 #define XMEM_CLIENT_MIN		12	/* up to client */
 
@@ -972,7 +975,8 @@ struct xmem_client_request {
  * The host evicts by itself whoever holds more bytes of limbo, slots whose owner has ended, than
  * the pool's limbo_bytes: when a client ends, whenever slots of ended ones are reclaimed, and once
  * a second while there is so much of it. It spares nobody, not the pool's owner either, for what is
- * held is the publisher's. What was left less than 5 seconds ago does not count.
+ * held is the publisher's. What was left less than 5 seconds ago does not count. Slots with claims
+ * count for the client that has last made these end later than they did, unless it was their owner.
  *
  * For the pool's owner, and CAP_SYS_ADMIN in the user namespace in which it was made (EPERM).
  * ESTALE: that incarnation has ended. The daemon cannot take away what a live process has mapped:
@@ -1132,8 +1136,8 @@ struct xmem_shown_client {
 	__u64 holds;			/* of all slots, which are counted one after the other; one
 					 * at least of each that it writes in place */
 	__u8  label[XMEM_LABEL_BYTES];	/* the client's name for itself; NUL-terminated */
-	__u64 limbo_bytes;		/* of the slots that it holds or writes in place and whose
-					 * owner has ended */
+	__u64 limbo_bytes;		/* of the slots that it holds or writes in place, or claims
+					 * keep because of it, and whose owner has ended */
 	__u64 reserved1[8];
 };
 

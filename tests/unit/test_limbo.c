@@ -56,30 +56,30 @@ START_TEST(limbo_of_a_holder_is_what_ended_owners_have_left)
 {
 	struct scene s = set();
 
-	ck_assert_uint_eq(xm_limbo_of(s.map, s.reader), 0);
+	ck_assert_uint_eq(xm_limbo_of(s.map, NULL, s.reader), 0);
 	end(&s, 0);
-	ck_assert_uint_eq(xm_limbo_of(s.map, s.reader), 2 * BYTES);
+	ck_assert_uint_eq(xm_limbo_of(s.map, NULL, s.reader), 2 * BYTES);
 	ck_assert_uint_eq(xm_limbo_in_group(s.map, s.slot[0] / XMEM_GROUP_SLOTS), 2 * BYTES);
 	ck_assert_uint_eq(xm_limbo_in_group(s.map, s.slot[2] / XMEM_GROUP_SLOTS), 0);
 	/* A slot counts once for each of its holders, however often they have it. */
-	ck_assert_uint_eq(xm_limbo_of(s.map, s.other), 0);
+	ck_assert_uint_eq(xm_limbo_of(s.map, NULL, s.other), 0);
 	ck_assert_int_eq(xm_get(s.map, s.other, s.token[0]), 0);
 	ck_assert_int_eq(xm_get(s.map, s.other, s.token[0]), 0);
-	ck_assert_uint_eq(xm_limbo_of(s.map, s.other), BYTES);
+	ck_assert_uint_eq(xm_limbo_of(s.map, NULL, s.other), BYTES);
 	end(&s, 1);
-	ck_assert_uint_eq(xm_limbo_of(s.map, s.reader), 4 * BYTES);
+	ck_assert_uint_eq(xm_limbo_of(s.map, NULL, s.reader), 4 * BYTES);
 	world_put(s.world, s.reader, s.slot[3]);
-	ck_assert_uint_eq(xm_limbo_of(s.map, s.reader), 3 * BYTES);
+	ck_assert_uint_eq(xm_limbo_of(s.map, NULL, s.reader), 3 * BYTES);
 	/* It goes, and so does what it had. */
 	world_reclaim(&s.world->host, s.slot[3]);
 	ck_assert_uint_eq(xm_limbo_in_group(s.map, s.slot[3] / XMEM_GROUP_SLOTS), BYTES);
 	/* What holds do not count keep nothing. */
 	let_hold(&s, false);
-	ck_assert_uint_eq(xm_limbo_of(s.map, s.reader), 0);
+	ck_assert_uint_eq(xm_limbo_of(s.map, NULL, s.reader), 0);
 	let_hold(&s, true);
 	/* What it has forwarded and holds no more is not a hold. */
 	xm_store(xm_hold(s.map, s.reader, s.slot[2]), XM_HOLD_FORWARDED);
-	ck_assert_uint_eq(xm_limbo_of(s.map, s.reader), 2 * BYTES);
+	ck_assert_uint_eq(xm_limbo_of(s.map, NULL, s.reader), 2 * BYTES);
 	world_free(s.world);
 }
 END_TEST
@@ -103,15 +103,15 @@ START_TEST(limbo_of_who_writes_in_place_is_what_it_writes)
 	request.generation = xm_generation(token);
 	ck_assert_int_eq(xm_host_upgrade(&s.world->host, me, &request), 0);
 	world_end(s.world, owner);
-	ck_assert_uint_eq(xm_limbo_of(s.map, me), BYTES);
+	ck_assert_uint_eq(xm_limbo_of(s.map, NULL, me), BYTES);
 	world_put(s.world, me, slot);
 	ck_assert_uint_eq(world_reap(s.world), 0);
-	ck_assert_uint_eq(xm_limbo_of(s.map, me), BYTES);
-	ck_assert_uint_eq(xm_limbo_of(s.map, third), 0);
+	ck_assert_uint_eq(xm_limbo_of(s.map, NULL, me), BYTES);
+	ck_assert_uint_eq(xm_limbo_of(s.map, NULL, third), 0);
 	ck_assert_uint_eq(xm_holds_of(s.map, me, slot, xm_hold(s.map, me, slot)), 1);
 	request.flags = XMEM_UPGRADE_GIVE_UP;
 	ck_assert_int_eq(xm_host_upgrade(&s.world->host, me, &request), 0);
-	ck_assert_uint_eq(xm_limbo_of(s.map, me), 0);
+	ck_assert_uint_eq(xm_limbo_of(s.map, NULL, me), 0);
 	ck_assert_uint_eq(world_reap(s.world), 1);
 	world_free(s.world);
 }
@@ -137,6 +137,7 @@ static bool look_once(const struct scene *s, struct xm_limbo_look *look, u32 cli
 	look->bytes = look->first = look->group = 0;
 	look->again = false;
 	look->since_ns = since;
+	look->claims = NULL;
 	look->now_ns = XM_LIMBO_GRACE_NS + 10;
 	while (!look->again)
 		if (xm_limbo_go_on(s->map, look))
@@ -202,7 +203,7 @@ START_TEST(limbo_of_any_length_does_not_wrap)
 	end(&s, 0);
 	for (i = 0; i < 2; i++)
 		xm_store(&xm_slot_row(s.map, s.slot[i])->length, ~0ULL - BYTES);
-	ck_assert_uint_eq(xm_limbo_of(s.map, s.reader), ~0ULL);
+	ck_assert_uint_eq(xm_limbo_of(s.map, NULL, s.reader), ~0ULL);
 	ck_assert_uint_eq(xm_limbo_in_group(s.map, s.slot[0] / XMEM_GROUP_SLOTS), ~0ULL);
 	begin_limbo(10);
 	ck_assert(look_once(&s, &look, s.reader, ~0ULL - 1));
