@@ -196,6 +196,7 @@ TEST(P4_a_child_that_was_given_a_mapping_cannot_read_it)
 	void *at;
 
 	kernel_only(WHY);
+	forks_have_mappings_or_skip();
 	raw_start(&raw, new_name(), XMEM_ROLE_READER);
 	at = map_all(&raw);
 	inherit(&raw, &at, 1);
@@ -225,6 +226,7 @@ TEST(P4_mappings_in_children_count)
 	void *at[4096];
 
 	kernel_only(WHY);
+	forks_have_mappings_or_skip();
 	watcher = open_reader(name);
 	raw_start(&raw, name, XMEM_ROLE_READER);
 	count = map_most(&raw, at, 4096);

@@ -210,6 +210,9 @@ void raw_open(struct raw *raw);
 int raw_join(struct raw *raw, const char *name, uint32_t role, uint32_t flags);
 /* Open, join and map; fails the test if one of them fails. */
 void raw_start(struct raw *raw, const char *name, uint32_t role);
+
+/* Skips where nobody can say that a fork has what it maps of a pool, too (MADV_DOFORK). */
+void forks_have_mappings_or_skip(void);
 int raw_request(struct raw *raw, unsigned int request, void *argument);
 void raw_close(struct raw *raw);
 
