@@ -642,6 +642,7 @@ void xk_pool_file_goes(struct xk_pool *pool);
 /* client.c */
 pid_t xk_pid_of_client(const struct xk_client *client);
 u32 xk_client_sibling(const struct xk_client *client);
+u64 xk_limbo_of(const struct xk_pool *pool, u32 id);
 u64 xk_client_limbo(struct xk_pool *pool, u32 id, u64 incarnation);
 int xk_client_begin(struct xk_call *call);
 struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer *payer);
