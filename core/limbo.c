@@ -100,13 +100,21 @@ static u64 xm_limbo_held(const struct xm_map *map, const struct xm_claims *claim
 	return bytes;
 }
 
+u64 xm_limbo_of_in_group(const struct xm_map *map, const struct xm_claims *claims, u32 client,
+			 u32 group)
+{
+	u64 held;
+
+	return xm_limbo_held(map, claims, client, group, ~0ULL, &held);
+}
+
 u64 xm_limbo_of(const struct xm_map *map, const struct xm_claims *claims, u32 client)
 {
-	u64 bytes = 0, held;
+	u64 bytes = 0;
 	u32 g;
 
 	for (g = 0; g < map->groups; g++)
-		bytes = xm_limbo_add(bytes, xm_limbo_held(map, claims, client, g, ~0ULL, &held));
+		bytes = xm_limbo_add(bytes, xm_limbo_of_in_group(map, claims, client, g));
 	return bytes;
 }
 
@@ -145,32 +153,50 @@ static void xm_earlier(u64 *ns, u64 other)
 		*ns = other;
 }
 
-void xm_limbo_count(const struct xm_map *map, struct xm_limbo *ret)
+void xm_limbo_count_overdue(const struct xm_map *map, u32 group, struct xm_limbo *sum)
 {
-	u32 s, owner, before = XMEM_OWNER_NONE, culprit;
+	u32 i, owner, before = XMEM_OWNER_NONE, culprit;
 	u64 passed = 0;
 
-	*ret = (struct xm_limbo){ .ended = 0 };
-	for (s = 0; s < map->slots; s++) {
-		const struct xmem_slot_row *row = xm_slot_row(map, s);
+	for (i = 0; i < XMEM_GROUP_SLOTS; i++) {
+		u32 slot = group * XMEM_GROUP_SLOTS + i;
 
-		if (xm_load(&row->owner) == XMEM_OWNER_HOST) {
-			ret->ended++;
-			ret->ended_bytes += xm_load(&row->length);
-			continue;
-		}
-		owner = xm_wanting_owner(map, s);
+		owner = xm_wanting_owner(map, slot);
 		if (owner == XMEM_OWNER_NONE)
 			continue;
 		if (owner != before)
 			passed = xm_passed(map, owner, &culprit);
 		before = owner;
-		if (!xm_is_kept(map, owner, s, passed))
+		if (!xm_is_kept(map, owner, slot, passed))
 			continue;
-		ret->overdue++;
-		ret->overdue_bytes += xm_load(&row->length);
-		xm_earlier(&ret->overdue_ns, xm_load(&xm_ring(map, owner)->limbo_ns));
+		sum->overdue++;
+		sum->overdue_bytes += xm_load(&xm_slot_row(map, slot)->length);
+		xm_earlier(&sum->overdue_ns, xm_load(&xm_ring(map, owner)->limbo_ns));
 	}
-	if (ret->ended)
-		ret->ended_ns = xm_load(&map->pool->limbo_ns);
+}
+
+void xm_limbo_count_ended(const struct xm_map *map, struct xm_limbo *sum)
+{
+	u32 s;
+
+	for (s = 0; s < map->slots; s++) {
+		const struct xmem_slot_row *row = xm_slot_row(map, s);
+
+		if (xm_load(&row->owner) != XMEM_OWNER_HOST)
+			continue;
+		sum->ended++;
+		sum->ended_bytes += xm_load(&row->length);
+	}
+	if (sum->ended)
+		sum->ended_ns = xm_load(&map->pool->limbo_ns);
+}
+
+void xm_limbo_count(const struct xm_map *map, struct xm_limbo *ret)
+{
+	u32 g;
+
+	*ret = (struct xm_limbo){ .ended = 0 };
+	xm_limbo_count_ended(map, ret);
+	for (g = 0; g < map->groups; g++)
+		xm_limbo_count_overdue(map, g, ret);
 }

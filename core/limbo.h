@@ -27,6 +27,14 @@ bool xm_is_overdue(const struct xm_map *map, u32 slot);
 /* All of a pool. Slow. */
 void xm_limbo_count(const struct xm_map *map, struct xm_limbo *ret);
 
+/*
+ * Its two halves, which add to *sum; that begins zeroed. What ended owners have left the table says
+ * alone. What is overdue is looked for by groups, for each slot may be one of which the holds of
+ * all clients are looked at.
+ */
+void xm_limbo_count_ended(const struct xm_map *map, struct xm_limbo *sum);
+void xm_limbo_count_overdue(const struct xm_map *map, u32 group, struct xm_limbo *sum);
+
 /* Slots of @group whose owner has ended: how many bytes they have. */
 u64 xm_limbo_in_group(const struct xm_map *map, u32 group);
 
@@ -48,6 +56,9 @@ static inline u32 xm_holds_of(const struct xm_map *map, u32 client, u32 slot, co
  * @claims: those of the pool's host, or NULL. Slow.
  */
 u64 xm_limbo_of(const struct xm_map *map, const struct xm_claims *claims, u32 client);
+/* The same of one group. */
+u64 xm_limbo_of_in_group(const struct xm_map *map, const struct xm_claims *claims, u32 client,
+			 u32 group);
 
 /*
  * What has been limbo for less than this does not count as too much: who lets go in time has done

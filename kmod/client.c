@@ -154,15 +154,31 @@ u32 xk_client_sibling(const struct xk_client *client)
 }
 
 /*
- * How many bytes of what ended clients have left it holds, or keeps by claims: without the pool's
- * lock, so while a client moves from one slot to the next this may be too much. 0: it has gone.
+ * How many bytes of what ended clients have left whoever has this id holds, or keeps by claims:
+ * without the pool's lock, so while a client moves from one slot to the next this may be too much.
+ * Pages can go after each group.
  */
+u64 xk_limbo_of(const struct xk_pool *pool, u32 id)
+{
+	const struct xm_claims *claims = READ_ONCE(pool->host.claims);
+	u64 bytes = 0;
+	int looker;
+	u32 g;
+
+	for (g = 0; g < pool->look.groups; g++) {
+		looker = xk_look_begin();
+		bytes = xm_limbo_add(bytes, xm_limbo_of_in_group(&pool->look, claims, id, g));
+		xk_look_end(looker);
+		cond_resched();
+	}
+	return bytes;
+}
+
+/* The same of one client. 0: it has gone. */
 u64 xk_client_limbo(struct xk_pool *pool, u32 id, u64 incarnation)
 {
-	int looker = xk_look_begin();
-	u64 bytes = xm_limbo_of(&pool->look, READ_ONCE(pool->host.claims), id);
+	u64 bytes = xk_limbo_of(pool, id);
 
-	xk_look_end(looker);
 	return xm_load(&xm_client_row(&pool->look, id)->incarnation) == incarnation ? bytes : 0;
 }
 

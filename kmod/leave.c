@@ -364,11 +364,12 @@ static bool xk_end_hoarders(struct xk_pool *pool)
 
 static void xk_end_work(struct work_struct *work)
 {
-	struct xk_pool *pool = container_of(work, struct xk_pool, end_work);
-	u64 asked = xk_end_begins(pool);
-	/* First: without a use all clients have ended, so this run ends the last of them. */
-	bool unused = !refcount_read(&pool->users), any, goes_on = false;
+	struct xk_pool *pool = container_of(to_delayed_work(work), struct xk_pool, end_work);
+	bool unused, any, goes_on = false;
 
+	xk_end_begins(pool);
+	/* First: without a use all clients have ended, so this run ends the last of them. */
+	unused = !refcount_read(&pool->users);
 	smp_rmb();	/* pairs with xk_pool_unuse, which releases what stands before it: let_go */
 	any = xk_end_and_unmap(pool);
 	xk_pool_lock_long(pool);
@@ -398,13 +399,14 @@ static void xk_end_work(struct work_struct *work)
 	 * Who lacks something waits for what these have held, too: the next run says so, also if
 	 * that finds others.
 	 */
-	if (!goes_on)
-		xk_end_over(pool, asked);
-	xk_pool_put(pool);
+	if (goes_on)
+		xk_end_goes_on(pool);
+	else if (xk_end_over(pool))
+		xk_pool_put(pool);
 }
 
 /* Prepares the work through which pool.c says that the last use has gone. */
 void xk_leave_prepare(struct xk_pool *pool)
 {
-	INIT_WORK(&pool->end_work, xk_end_work);
+	INIT_DELAYED_WORK(&pool->end_work, xk_end_work);
 }

@@ -18,7 +18,7 @@
 #include "core/access.h"
 #include "xk.h"
 
-struct workqueue_struct *xk_end_wq, *xk_wq;
+struct workqueue_struct *xk_wq;
 static DEFINE_SPINLOCK(pools_lock);
 static LIST_HEAD(pools);		/* pools_lock; all that are used, by serial */
 static u64 last_serial;			/* pools_lock */
@@ -244,9 +244,16 @@ struct xk_pool *xk_pool_get_used(struct xk_pool *pool)
 void xk_pool_queue_end(struct xk_pool *pool)
 {
 	xk_pool_get(pool);
-	xk_end_asked(pool);
-	if (!queue_work(xk_end_wq, &pool->end_work))
-		xk_pool_put(pool);	/* it is queued already, with a reference */
+	if (!xk_end_ask(pool, false))
+		xk_pool_put(pool);	/* it has been asked already, and has a reference */
+}
+
+/* The same for a collect, for which nobody waits: it may come later (ends.c). */
+void xk_pool_queue_collect(struct xk_pool *pool)
+{
+	xk_pool_get(pool);
+	if (!xk_end_ask(pool, true))
+		xk_pool_put(pool);
 }
 
 /*

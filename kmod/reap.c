@@ -307,7 +307,7 @@ void xk_reclaim_later(struct xk_pool *pool, u32 slot)
 	if (xm_load(&xm_slot_row(&pool->host.map, slot)->owner) != XMEM_OWNER_HOST)
 		return;		/* nor will it be: who adopts it looks at its holds after that */
 	set_bit(slot, pool->asked);
-	xk_pool_queue_end(pool);
+	xk_pool_queue_collect(pool);
 }
 
 /* The same for all that ended clients have left and nobody has any more. */

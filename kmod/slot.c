@@ -56,15 +56,21 @@ int xk_resolve_begin(struct xk_call *call)
 /*
  * It takes no lock and waits for nothing: whoever puts the last hold of what has no owner any more
  * does so in the middle of its own work.
+ *
+ * Who may not hold what is in that group has put nothing that kept it, and there is nothing to do.
+ * Who could once can still, as long as it lives and these contents last (core/holders.c).
  */
 int xk_collect_begin(struct xk_call *call)
 {
-	struct xk_pool *pool = call->client->pool;
+	struct xk_client *client = call->client;
+	const struct xm_map *map = &client->pool->host.map;
 	u32 slot = call->u.slot.slot;
 
-	if (call->u.slot.generation || slot >= pool->host.map.slots)
+	if (call->u.slot.generation || slot >= map->slots)
 		return -EINVAL;
-	xk_reclaim_later(pool, xm_index(slot, pool->host.map.slots));
+	slot = xm_index(slot, map->slots);
+	if (xm_holds_count(map, client->id, slot))
+		xk_reclaim_later(client->pool, slot);
 	return 0;
 }
 

@@ -158,9 +158,7 @@ static void xk_count_holds_of_client(struct xk_pool *pool, u32 id, union xk_reco
 		xk_look_end(looker);
 		cond_resched();
 	}
-	looker = xk_look_begin();
-	record->client.limbo_bytes = xm_limbo_of(&pool->look, READ_ONCE(pool->host.claims), id);
-	xk_look_end(looker);
+	record->client.limbo_bytes = xk_limbo_of(pool, id);
 }
 
 static void xk_count_holds_of_clients(struct xk_pool *pool, u32 first, unsigned long which,

@@ -22,17 +22,12 @@ struct xk_pool_attribute {
 static ssize_t xk_pool_show(struct device *device, struct device_attribute *attr, char *page)
 {
 	struct xk_pool *pool = dev_get_drvdata(device);
-	int looker;
-	ssize_t n;
 
 	if (!xk_pool_is_shown(pool))
 		return -EACCES;
 	if (READ_ONCE(pool->dead))
 		return -ENODEV;
-	looker = xk_look_begin();
-	n = container_of(attr, struct xk_pool_attribute, attr)->show(pool, page);
-	xk_look_end(looker);
-	return n;
+	return container_of(attr, struct xk_pool_attribute, attr)->show(pool, page);
 }
 
 #define XK_POOL_ATTRIBUTE(name_)								\
@@ -54,16 +49,13 @@ static ssize_t xk_pool_show_name(struct xk_pool *pool, char *page)
 }
 XK_POOL_ATTRIBUTE(name);
 
-static u32 xk_count_slots(const struct xk_pool *pool, bool of_host)
+static u32 xk_count_slots(const struct xk_pool *pool)
 {
 	const struct xm_map *map = &pool->look;
 	u32 s, count = 0;
 
 	for (s = 0; s < map->slots; s++)
-		if (of_host)
-			count += xm_load(&xm_slot_row(map, s)->owner) == XMEM_OWNER_HOST;
-		else
-			count += xm_load(&xm_slot_row(map, s)->owner) != XMEM_OWNER_NONE;
+		count += xm_load(&xm_slot_row(map, s)->owner) != XMEM_OWNER_NONE;
 	return count;
 }
 
@@ -89,11 +81,27 @@ static u32 xk_count_clients(const struct xk_pool *pool, u32 state)
 	return count;
 }
 
-static struct xm_limbo xk_count_limbo(const struct xk_pool *pool)
+static struct xm_limbo xk_count_ended(const struct xk_pool *pool)
 {
-	struct xm_limbo limbo;
+	struct xm_limbo limbo = { .ended = 0 };
 
-	xm_limbo_count(&pool->look, &limbo);
+	xm_limbo_count_ended(&pool->look, &limbo);
+	return limbo;
+}
+
+/* All else here is in the table; this looks at groups and areas, and lets pages go in between. */
+static struct xm_limbo xk_count_overdue(const struct xk_pool *pool)
+{
+	struct xm_limbo limbo = { .overdue = 0 };
+	int looker;
+	u32 g;
+
+	for (g = 0; g < pool->look.groups; g++) {
+		looker = xk_look_begin();
+		xm_limbo_count_overdue(&pool->look, g, &limbo);
+		xk_look_end(looker);
+		cond_resched();
+	}
 	return limbo;
 }
 
@@ -130,15 +138,15 @@ XK_POOL_NUMBER(gid, from_kgid_munged(current_user_ns(), xk_gid_of(pool)));
 XK_POOL_NUMBER(slots_max, pool->look.slots);
 XK_POOL_NUMBER(clients_max, pool->look.clients);
 XK_POOL_NUMBER(ring_entries, pool->look.ring_mask + 1);
-XK_POOL_NUMBER(attached, xk_count_slots(pool, false));
+XK_POOL_NUMBER(attached, xk_count_slots(pool));
 XK_POOL_NUMBER(attached_bytes, xk_count_bytes(pool));
-XK_POOL_NUMBER(limbo, xk_count_slots(pool, true));
-XK_POOL_NUMBER(limbo_bytes, xk_count_limbo(pool).ended_bytes);
-XK_POOL_NUMBER(limbo_age_ns, xk_age(xk_count_limbo(pool).ended_ns));
+XK_POOL_NUMBER(limbo, xk_count_ended(pool).ended);
+XK_POOL_NUMBER(limbo_bytes, xk_count_ended(pool).ended_bytes);
+XK_POOL_NUMBER(limbo_age_ns, xk_age(xk_count_ended(pool).ended_ns));
 XK_POOL_NUMBER(limbo_bytes_max, xk_limbo_most(pool));
-XK_POOL_NUMBER(overdue, xk_count_limbo(pool).overdue);
-XK_POOL_NUMBER(overdue_bytes, xk_count_limbo(pool).overdue_bytes);
-XK_POOL_NUMBER(overdue_age_ns, xk_age(xk_count_limbo(pool).overdue_ns));
+XK_POOL_NUMBER(overdue, xk_count_overdue(pool).overdue);
+XK_POOL_NUMBER(overdue_bytes, xk_count_overdue(pool).overdue_bytes);
+XK_POOL_NUMBER(overdue_age_ns, xk_age(xk_count_overdue(pool).overdue_ns));
 XK_POOL_NUMBER(alive, xk_count_clients(pool, XMEM_CLIENT_ALIVE));
 XK_POOL_NUMBER(zombies, xk_count_clients(pool, XMEM_CLIENT_ZOMBIE));
 XK_POOL_NUMBER(payloads, READ_ONCE(pool->payload_count));

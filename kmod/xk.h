@@ -56,7 +56,7 @@
  *   stakes_lock           for whom pools count (stakes.c)
  *   pid->wait_pidfd.lock  of a client's process: exited.c, which runs below tasklist_lock, too
  *   users_lock, xk_payer.lock  who pays, and what it was last refused (users.c)
- *   ends_lock             what has been asked of end_work, in all pools (ends.c)
+ *   ends_lock             what has been asked of end_work, in all pools, and when it runs (ends.c)
  *
  * Who polls or reads sysfs takes none of these but look_lock, and pages_lock for a moment: it reads
  * by xk_pool.look, between xk_look_begin and xk_look_end (pages.c). What it reads of the structs is
@@ -288,9 +288,17 @@ struct xk_pool {
 	struct xm_limbo_look limbo;	/* end_work's own, as the next */
 	bool went_on;			/* its last run has left it to this one to say it is over */
 
-	struct work_struct end_work;	/* leave.c */
-	struct list_head end_node;	/* ends_lock, as the next: ends.c */
-	u64 end_first, end_asked, end_done;
+	struct delayed_work end_work;	/* leave.c; queued under ends_lock */
+	struct list_head end_node;	/* ends_lock, as all up to the next blank line: ends.c */
+	u64 end_first, end_asked, end_done;	/* numbers */
+	u64 end_others;			/* the last that was no collect's */
+	u64 end_serves;			/* what the run that began last says when it is over */
+	bool end_runs;			/* it is not over, */
+	bool end_collects;		/* and collects alone had asked for it */
+	bool end_queued;		/* a run comes at once */
+	u64 end_began;			/* when the last one did */
+	u64 end_rest;			/* until when collects wait */
+
 	DECLARE_BITMAP(moving, XMEM_MAX_GROUPS);	/* pool->lock: some see old pages of it */
 	struct xk_chunk *leaving;	/* end_work's own, as the next: reap.c */
 	struct xk_client *buried;
@@ -593,15 +601,16 @@ void xk_pool_lock_long(struct xk_pool *pool);
 void xk_pool_let_in(struct xk_pool *pool);
 
 /* ends.c */
-void xk_end_asked(struct xk_pool *pool);
-u64 xk_end_begins(struct xk_pool *pool);
-void xk_end_over(struct xk_pool *pool, u64 asked);
+extern struct workqueue_struct *xk_end_wq;	/* only for end_work */
+bool __must_check xk_end_ask(struct xk_pool *pool, bool collect);
+void xk_end_begins(struct xk_pool *pool);
+void xk_end_goes_on(struct xk_pool *pool);
+bool __must_check xk_end_over(struct xk_pool *pool);
 int xk_end_wait(struct xk_pool *pool);
 bool xk_end_comes(const struct xk_pool *pool);
 bool xk_ends_bring(struct xk_call *call, int err);
 
 /* pool.c */
-extern struct workqueue_struct *xk_end_wq;	/* only for end_work */
 extern struct workqueue_struct *xk_wq;		/* for the other work of pools */
 int xk_pools_init(void);
 void xk_pools_exit(void);
@@ -624,6 +633,7 @@ void xk_pool_joins(struct xk_pool *pool);
 void xk_pool_unjoin(struct xk_pool *pool);
 void xk_pool_unuse(struct xk_pool *pool);
 void xk_pool_queue_end(struct xk_pool *pool);
+void xk_pool_queue_collect(struct xk_pool *pool);
 void xk_pool_client_comes(struct xk_pool *pool);
 void xk_pool_client_goes(struct xk_pool *pool);
 void xk_pool_file_comes(struct xk_pool *pool);
@@ -632,6 +642,7 @@ void xk_pool_file_goes(struct xk_pool *pool);
 /* client.c */
 pid_t xk_pid_of_client(const struct xk_client *client);
 u32 xk_client_sibling(const struct xk_client *client);
+u64 xk_limbo_of(const struct xk_pool *pool, u32 id);
 u64 xk_client_limbo(struct xk_pool *pool, u32 id, u64 incarnation);
 int xk_client_begin(struct xk_call *call);
 struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer *payer);

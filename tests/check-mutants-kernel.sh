@@ -26,8 +26,8 @@ LIMIT=${LIMIT:-120}
 TRIES=${TRIES:-2}
 BOOTS=${BOOTS:-$(nproc)}
 TOGETHER=${TOGETHER:-8}
-# A program that wants a machine to itself, whose clock counts instructions (vm.sh).
-COUNTED=build/release/watched
+# Programs that want a machine to themselves, whose clock counts instructions (vm.sh).
+COUNTED='build/release/(watched|cheap)'
 # What the kernel complains of when others use the processors, too.
 SLOW='soft lockup|rcu.*stall|blocked for more than'
 kernel=debian-6.1
@@ -42,7 +42,7 @@ suite() {
 		echo "env XMEM_BACKEND=kernel FAKECUDA_DEVICE_FILE=/dev/xmem-test-gpu" \
 			"build/test/$name$words" ;;
 	random-requests | gpu-payloads | traces | strangers | exhaust | reaped | ends | \
-		meanwhile | watched)
+		meanwhile | watched | cheap)
 		echo "build/release/$name$words" ;;
 	fuzz)	# it ends by itself after so many seconds
 		echo "build/release/kernel-fuzz -t 60 -c tests/kernel/corpus/fuzz.txt" ;;
@@ -115,7 +115,7 @@ check_green() {
 	local counts list=$work/base/list
 	for counts in '' 1; do
 		awk -v program="$COUNTED" -v counts="$counts" \
-			'(index($0, program) > 0) == (counts != "")' "$work/commands" |
+			'($0 ~ program) == (counts != "")' "$work/commands" |
 			sed "s%.*%&|/run/vm/module.1.ko|$LIMIT|&%" >"$list"
 		[ -s "$list" ] || continue
 		if ! boot "$work/base" $((LIMIT + 60 * $(wc -l <"$list"))) \
@@ -162,7 +162,7 @@ judge() {	# name, status
 	esac
 }
 
-is_counted() { command_of "$1" | grep -qF "$COUNTED"; }
+is_counted() { command_of "$1" | grep -qE "$COUNTED"; }
 
 try() {
 	local name=$1 rc tried counts=

@@ -136,6 +136,8 @@ suite vm     watched        "$(made build/release/watched) && export VM_COUNTS=1
 suite vm     meanwhile      "$(made build/release/meanwhile) && \
 	VM_COUNTS=1 $vm_gpu/meanwhile-6.1 -t 300 -a 'preempt=full watchdog_thresh=60' -- \
 	build/release/meanwhile"
+suite vm     cheap          "$(made build/release/cheap) && export VM_COUNTS=1; \
+	$vm_gpu/cheap-6.1 -t 300 -a watchdog_thresh=60 -- build/release/cheap"
 suite vm     kernel-fuzz    "tests/kernel/fuzz.sh debian-6.1 60"
 suite vm     traces         "$(made build/release/traces) && \
 	$vm_6_1/traces-6.1 -t 120 -- build/release/traces"

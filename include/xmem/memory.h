@@ -89,10 +89,10 @@ int64_t xmem_trim(struct xmem_pool *pool, uint64_t keep);
 
 /*
  * Find buffers that nobody uses any more, now: those of this writer, for later acquires; and those
- * that ended owners have left, which the host frees. An acquire that finds nothing does so too, and
- * whoever drops the last handle of a buffer sees to it: this is for a program that wants the memory
- * or the numbers to be right at a moment of its choice. What xmem_data_private (copy.h) has kept
- * mapped of this pool is unmapped.
+ * that ended owners have left and this client could hold, which the host frees a moment later. An
+ * acquire that finds nothing does so too, and whoever drops the last handle of a buffer sees to it:
+ * this is for a program that wants the memory or the numbers to be right at a moment of its choice.
+ * What xmem_data_private (copy.h) has kept mapped of this pool is unmapped.
  * Returns: how many buffers of this writer were found, or -EINVAL, -ECHILD.
  * Threads: any. Since: 0.4.
  */

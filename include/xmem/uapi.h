@@ -1058,7 +1058,8 @@ struct xmem_grant_request {
 #define XMEM_IOC_RESOLVE	_IO(XMEM_IOC_TYPE, 0x09)
 /*
  * collect: tell the host that the caller has put its last hold on a slot that is the host's. It is
- * reclaimed a moment later, if nobody else has it.
+ * reclaimed a moment later, if nobody else has it. Where holds of the caller do not count, the host
+ * does nothing, which is no error.
  */
 #define XMEM_IOC_COLLECT	_IO(XMEM_IOC_TYPE, 0x0a)
 /* renew: give a WRITING or FREE slot of the caller a new range of generations. */

@@ -3,7 +3,8 @@
 # tests/run.sh; in-vm.sh does one by hand.
 
 KERNEL_SHARED := tests/kernel/raw.c tests/kernel/gpu.c $(CORE_SRC)
-ATTACKS       := $(B)/strangers $(B)/exhaust $(B)/reaped $(B)/ends $(B)/meanwhile $(B)/watched
+ATTACKS       := $(B)/strangers $(B)/exhaust $(B)/reaped $(B)/ends $(B)/meanwhile $(B)/watched \
+	$(B)/cheap
 KERNEL_TESTS  := $(B)/alloc-failures $(B)/random-requests $(B)/gpu-payloads $(B)/traces \
 	$(B)/kernel-fuzz $(ATTACKS)
 

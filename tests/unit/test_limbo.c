@@ -117,6 +117,41 @@ START_TEST(limbo_of_who_writes_in_place_is_what_it_writes)
 }
 END_TEST
 
+/* Who may not look at all of a pool at once adds up what its groups have. */
+START_TEST(limbo_is_counted_by_groups)
+{
+	struct scene s = set();
+	u32 group[2] = { s.slot[0] / XMEM_GROUP_SLOTS, s.slot[2] / XMEM_GROUP_SLOTS };
+	struct xm_limbo limbo = { .ended = 0 };
+
+	xm_ring(s.map, s.writer[0])->limbo_ns = 700;
+	xm_ring(s.map, s.writer[1])->limbo_ns = 500;
+	xm_limbo_count_overdue(s.map, group[0], &limbo);
+	ck_assert_uint_eq(limbo.overdue, 2);
+	ck_assert_uint_eq(limbo.overdue_bytes, 2 * BYTES);
+	ck_assert_uint_eq(limbo.overdue_ns, 700);
+	xm_limbo_count_overdue(s.map, group[1], &limbo);
+	ck_assert_uint_eq(limbo.overdue, 4);
+	ck_assert_uint_eq(limbo.overdue_bytes, 4 * BYTES);
+	ck_assert_uint_eq(limbo.overdue_ns, 500);
+	xm_limbo_count_ended(s.map, &limbo);
+	ck_assert_uint_eq(limbo.ended | limbo.ended_bytes | limbo.ended_ns, 0);
+	end(&s, 0);
+	xm_limbo_count_overdue(s.map, group[0], &limbo);
+	ck_assert_uint_eq(limbo.overdue, 4);
+	xm_limbo_count_ended(s.map, &limbo);
+	ck_assert_uint_eq(limbo.ended, 2);
+	ck_assert_uint_eq(limbo.ended_bytes, 2 * BYTES);
+	ck_assert_uint_eq(limbo.ended_ns, 1000);
+	ck_assert_uint_eq(xm_limbo_of_in_group(s.map, NULL, s.reader, group[0]), 2 * BYTES);
+	ck_assert_uint_eq(xm_limbo_of_in_group(s.map, NULL, s.reader, group[1]), 0);
+	end(&s, 1);
+	ck_assert_uint_eq(xm_limbo_of_in_group(s.map, NULL, s.reader, group[0]), 2 * BYTES);
+	ck_assert_uint_eq(xm_limbo_of_in_group(s.map, NULL, s.reader, group[1]), 2 * BYTES);
+	world_free(s.world);
+}
+END_TEST
+
 static u64 since[XMEM_MAX_GROUPS];
 
 /* All groups are limbo since then. */
@@ -374,6 +409,7 @@ void limbo_tests(Suite *suite)
 	tcase_add_test(tcase, limbo_of_a_holder_is_what_ended_owners_have_left);
 	tcase_add_test(tcase, too_much_is_what_is_held_at_one_moment);
 	tcase_add_test(tcase, limbo_of_who_writes_in_place_is_what_it_writes);
+	tcase_add_test(tcase, limbo_is_counted_by_groups);
 	tcase_add_test(tcase, limbo_of_any_length_does_not_wrap);
 	tcase_add_test(tcase, a_pool_allows_no_more_limbo_than_is_asked_for);
 	tcase_add_test(tcase, a_ring_keeps_no_more_limbo_than_it_may);

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: MIT
+/*
+ * cheap [NAME...]: requests and reads that cost who makes them next to nothing, and the module, or
+ * others, much more: who may cause that, how often, and who waits for it. attack.h says how results
+ * are judged.
+ */
+#include <sched.h>
+#include <signal.h>
+#include <time.h>
+
+#include "attack.h"
+
+/* The pool. Its keeper is this process, as is the crowd. */
+static struct raw keeper, crowd[XMEM_MAX_CLIENTS];
+static int pool_fd;
+
+static struct told {
+	u32 client;			/* of a guest */
+	u64 incarnation;
+	u32 slot[2];			/* of an owner that is to end */
+	bool reads;			/* somebody is to read sysfs, */
+	u32 readings;			/* which it has done so often */
+	unsigned int number;		/* of the pool, there */
+} *told;
+
+static const char *start_pool(const struct xmem_join_request *join)
+{
+	told = shared_memory(sizeof(*told));
+	WANT(told);
+	SAME(raw_start(&keeper, join), 0);
+	pool_fd = pool_descriptor(&keeper);
+	WANT(pool_fd >= 0);
+	told->number = pool_number(&keeper);
+	return NULL;
+}
+
+static const char *start_crowd(u32 count, enum xmem_role role)
+{
+	struct xmem_join_request join = joining_by_file(pool_fd, role);
+	u32 i;
+
+	for (i = 0; i < count; i++)
+		SAME(start_thin(&crowd[i], &join), 0);
+	return NULL;
+}
+
+/* ---- what an ended owner has left ---- */
+
+/* It lets the guest hold what it owns, if there is one. */
+static const char *owns(void *unused)
+{
+	struct xmem_join_request join = joining_by_file(pool_fd, XMEM_ROLE_WRITER);
+	struct xmem_attach_request attach = raw_attaching(raw_memfd(2, 1), 2), given = attach;
+	struct xmem_grant_request grant = {
+		.size = sizeof(grant), .client = told->client, .incarnation = told->incarnation,
+	};
+	static struct raw owner;
+	bool more;
+	u32 s, i = 0;
+
+	SAME(raw_start(&owner, &join), 0);
+	GOES_WELL(fill_group(&owner, &given, &more));
+	WANT(more);
+	for (s = 0; s < owner.map.slots && i < 2; s++)
+		if (xm_load(&xm_slot_row(&owner.map, s)->owner) == owner.join.client)
+			told->slot[i++] = s;
+	SAME(i, 2);
+	if (told->incarnation)
+		SAME(raw_request(&owner, XMEM_IOC_GRANT, &grant), 0);
+	return NULL;
+}
+
+static u32 owner_of(u32 slot)
+{
+	return xm_load(&xm_slot_row(&keeper.map, slot)->owner);
+}
+
+static u64 scans_of(u32 slot)
+{
+	return xm_scan_number(xm_load(&xm_slot(&keeper.map, slot)->state));
+}
+
+/* Who closes its file waits until nothing is left to do that was asked for. */
+static const char *settle(void)
+{
+	struct xmem_join_request join = joining_by_file(pool_fd, XMEM_ROLE_READER);
+	struct raw one;
+
+	SAME(raw_start(&one, &join), 0);
+	raw_end(&one);
+	return NULL;
+}
+
+static const char *end_owner(struct kid *owner)
+{
+	kid_kill(owner);
+	kid_reap(owner);
+	GOES_WELL(settle());
+	SAME(owner_of(told->slot[0]), XMEM_OWNER_HOST);
+	SAME(owner_of(told->slot[1]), XMEM_OWNER_HOST);
+	return NULL;
+}
+
+static int collect(const struct raw *raw, u32 slot)
+{
+	struct xmem_slot_request request = { .size = sizeof(request), .slot = slot };
+
+	return raw_request(raw, XMEM_IOC_COLLECT, &request);
+}
+
+/* ---- who may collect ---- */
+
+#define COLLECTS	100u
+
+static const char *collects_as_a_stranger(void *unused)
+{
+	struct xmem_join_request join = joining_by_file(pool_fd, XMEM_ROLE_READER);
+	static struct raw me;
+	u32 i;
+
+	SAME(become(ATTACKER), 0);
+	SAME(raw_start(&me, &join), 0);
+	for (i = 0; i < COLLECTS; i++)
+		SAME(collect(&me, told->slot[0]), 0);
+	return NULL;
+}
+
+/* What it asks for, a sweep that the keeper asks for would have done, too. */
+static const char *strangers_collect_nothing(void)
+{
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
+	struct kid owner, stranger;
+	u64 before[2];
+	u32 i;
+
+	GOES_WELL(start_pool(&join));
+	GOES_WELL(kid_start(&owner, owns, NULL));
+	for (i = 0; i < 2; i++)
+		xm_store(xm_hold(&keeper.map, keeper.join.client, told->slot[i]), 1);
+	GOES_WELL(end_owner(&owner));
+	for (i = 0; i < 2; i++)
+		before[i] = scans_of(told->slot[i]);
+	GOES_WELL(kid_start(&stranger, collects_as_a_stranger, NULL));
+	SAME(collect(&keeper, told->slot[1]), 0);
+	WANT(EVENTUALLY(scans_of(told->slot[1]) != before[1]));
+	if (scans_of(told->slot[0]) != before[0])
+		return wrong("the host has looked at the slot for a stranger");
+	return NULL;
+}
+
+/* It is let in, and its hold is the last. */
+static const char *holds_as_a_guest(void *unused)
+{
+	struct xmem_join_request join = joining_by_file(pool_fd, XMEM_ROLE_READER);
+	static struct raw me;
+
+	SAME(become(ATTACKER), 0);
+	SAME(raw_start(&me, &join), 0);
+	told->client = me.join.client;
+	told->incarnation = xm_client_row(&me.map, me.join.client)->incarnation;
+	kid_pause();
+	xm_store(xm_hold(&me.map, me.join.client, told->slot[0]), 1);
+	kid_pause();
+	xm_put(&me.map, me.join.client, told->slot[0]);
+	SAME(collect(&me, told->slot[0]), 0);
+	return NULL;
+}
+
+static const char *guests_collect_what_they_held(void)
+{
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
+	struct kid owner, guest;
+
+	GOES_WELL(start_pool(&join));
+	GOES_WELL(kid_start(&guest, holds_as_a_guest, NULL));
+	GOES_WELL(kid_start(&owner, owns, NULL));
+	kid_go_on(&guest);
+	GOES_WELL(kid_ready(&guest));
+	xm_store(xm_hold(&keeper.map, keeper.join.client, told->slot[1]), 1);
+	GOES_WELL(end_owner(&owner));
+	kid_go_on(&guest);
+	GOES_WELL(kid_ready(&guest));
+	WANT(EVENTUALLY(owner_of(told->slot[0]) == XMEM_OWNER_NONE));
+	SAME(owner_of(told->slot[1]), XMEM_OWNER_HOST);
+	return NULL;
+}
+
+/* ---- how often ---- */
+
+#define RING		XMEM_MAX_RING
+#define FORWARDERS	100u
+#define TIMES		10u
+
+/* All of its ring is to be looked at by whoever looks for slots that others have forwarded. */
+static const char *fill_ring(const struct raw *one, u64 token)
+{
+	struct xmem_subscribe_request subscribe = {
+		.size = sizeof(subscribe), .publisher = one->join.client,
+	};
+	u32 me = one->join.client, i;
+
+	SAME(raw_request(&keeper, XMEM_IOC_SUBSCRIBE, &subscribe), 0);
+	xm_store(xm_hold(&one->map, me, xm_token_slot(token)), XM_HOLD_FORWARDED);
+	for (i = 0; i < RING; i++) {
+		struct xmem_entry *entry = xm_entry(&one->map, me, i);
+
+		xm_store(&entry->token, token);
+		xm_store(&entry->position, (i + 1) | XMEM_ENTRY_MARKED);
+	}
+	xm_store(&xm_ring(&one->map, me)->tail, RING);
+	return NULL;
+}
+
+/* An owner has ended; nobody holds its first slot, which all of the crowd have forwarded. */
+static const char *start_forwarded(void)
+{
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
+	struct kid owner;
+	u64 token;
+	u32 i;
+
+	join.slots = XMEM_GROUP_SLOTS;	/* all are the owner's */
+	join.clients = FORWARDERS + 4;
+	join.ring_entries = RING;
+	GOES_WELL(start_pool(&join));
+	GOES_WELL(start_crowd(FORWARDERS, XMEM_ROLE_WRITER));
+	GOES_WELL(kid_start(&owner, owns, NULL));
+	token = xm_token(xm_generation(xm_load(&xm_slot(&keeper.map, told->slot[0])->state)),
+			 told->slot[0]);
+	for (i = 0; i < FORWARDERS; i++)
+		GOES_WELL(fill_ring(&crowd[i], token));
+	xm_store(xm_hold(&keeper.map, keeper.join.client, told->slot[1]), 1);
+	return end_owner(&owner);
+}
+
+/*
+ * Nobody waits for these. As soon as a run has begun, which marks the slot, the next one is asked
+ * for: none may be lost.
+ */
+static const char *collect_on_and_on(u64 *ret_ns)
+{
+	u64 begin = raw_now_ns(), before;
+	u32 i;
+
+	for (i = 0; i < TIMES; i++) {
+		before = scans_of(told->slot[0]);
+		SAME(collect(&keeper, told->slot[0]), 0);
+		WANT(EVENTUALLY(scans_of(told->slot[0]) != before));
+	}
+	*ret_ns = raw_now_ns() - begin;
+	return NULL;
+}
+
+/* An attach that finds no slots waits for what is asked for. *ret_least_ns: of one. */
+static const char *collect_and_wait(u64 *ret_ns, u64 *ret_least_ns)
+{
+	struct xmem_attach_request attach = raw_attaching(raw_memfd(1, 1), 1);
+	u64 begin, before, ns;
+	u32 i;
+
+	*ret_ns = 0;
+	*ret_least_ns = ~0ULL;
+	for (i = 0; i < TIMES; i++) {
+		before = scans_of(told->slot[0]);
+		begin = raw_now_ns();
+		SAME(collect(&keeper, told->slot[0]), 0);
+		SAME(raw_request(&keeper, XMEM_IOC_ATTACH, &attach), -ENOSPC);
+		ns = raw_now_ns() - begin;
+		WANT(scans_of(told->slot[0]) != before);
+		*ret_ns += ns;
+		*ret_least_ns = ns < *ret_least_ns ? ns : *ret_least_ns;
+	}
+	return NULL;
+}
+
+static const char *measure_collects(u64 *ret_alone, u64 *ret_waited, u64 *ret_least)
+{
+	GOES_WELL(start_forwarded());
+	GOES_WELL(collect_and_wait(ret_waited, ret_least));
+	GOES_WELL(collect_on_and_on(ret_alone));
+	figure("%u runs that collects alone ask for take %.3f ms, with somebody who waits for each "
+	       "%.3f ms; one takes %.3f ms at least", TIMES, *ret_alone / 1e6, *ret_waited / 1e6,
+	       *ret_least / 1e6);
+	return NULL;
+}
+
+/* What the runs take is no more than half of the time, and some for what this machine does. */
+static const char *collects_take_half(void)
+{
+	u64 alone, waited, least;
+
+	GOES_WELL(measure_collects(&alone, &waited, &least));
+	if (least * TIMES * 100 > alone * 60)
+		return wrong("collects take %.0f %% of the time", least * TIMES * 100.0 / alone);
+	return NULL;
+}
+
+static const char *who_waits_does_not_rest(void)
+{
+	u64 alone, waited, least;
+
+	GOES_WELL(measure_collects(&alone, &waited, &least));
+	if (waited * 100 > alone * 75)
+		return wrong("who waits for a collect waits %.0f %% of what it takes alone",
+			     waited * 100.0 / alone);
+	return NULL;
+}
+
+/* ---- who waits for readers ---- */
+
+#define SLOTS		16384u
+#define HOLDERS		250u
+#define RUNS		20u
+#define GAP_NS		1000000		/* the reader has begun by then */
+#define AT_MOST		200	/* percent */
+
+/* When it is told to. Others come first, so it is also stopped in the midst of a read. */
+static const char *reads_overdue(void *unused)
+{
+	struct sched_param idle = { .sched_priority = 0 };
+	char path[64], line[32];
+	int file;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/sys/class/xmem/pool%u/overdue", told->number);
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	WANT(file >= 0);
+	SAME(sched_setscheduler(0, SCHED_IDLE, &idle), 0);
+	kid_say_ready();
+	for (;;) {
+		if (!__atomic_load_n(&told->reads, __ATOMIC_ACQUIRE)) {
+			usleep(1000);
+			continue;
+		}
+		n = pread(file, line, sizeof(line) - 1, 0);
+		WANT(n > 0);
+		line[n] = 0;
+		SAME(atoi(line), SLOTS);
+		__atomic_add_fetch(&told->readings, 1, __ATOMIC_RELEASE);
+	}
+}
+
+/* Sleeps a little, until the time that it returns. */
+static u64 sleep_a_little(void)
+{
+	u64 until = raw_now_ns() + GAP_NS;
+	struct timespec at = { .tv_sec = until / 1000000000, .tv_nsec = until % 1000000000 };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+		;
+	return until;
+}
+
+/*
+ * A client ends, and its pages are freed when nobody looks at any; a quota says that. It counts
+ * from when it would begin: if the kernel stops nobody in the midst of a look, the processor may
+ * only be there when that is over.
+ */
+static const char *measure_pages(void *reads, u64 *ret_ns)
+{
+	struct xmem_quota_request quota = { .size = sizeof(quota) };
+	u32 before = __atomic_load_n(&told->readings, __ATOMIC_ACQUIRE);
+	u64 begin;
+
+	__atomic_store_n(&told->reads, reads != NULL, __ATOMIC_RELEASE);
+	if (reads)
+		WANT(EVENTUALLY(__atomic_load_n(&told->readings, __ATOMIC_ACQUIRE) != before));
+	begin = sleep_a_little();
+	GOES_WELL(settle());
+	SAME(raw_request(&keeper, XMEM_IOC_QUOTA, &quota), 0);
+	*ret_ns = raw_now_ns() - begin;
+	return NULL;
+}
+
+static const char *pages_with_readers_of_overdue(void)
+{
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
+	struct xmem_attach_request attach = raw_attaching(raw_memfd(1, 1), XMEM_GROUP_SLOTS);
+	const struct raw *last = &crowd[HOLDERS - 1];
+	struct kid reader;
+	bool more = true;
+	u32 i;
+
+	attach.stride = attach.length = 64;
+	join.slots = SLOTS;
+	join.clients = XMEM_MAX_CLIENTS;
+	GOES_WELL(start_pool(&join));
+	GOES_WELL(start_crowd(HOLDERS, XMEM_ROLE_READER));
+	for (i = 0; i < SLOTS / XMEM_GROUP_SLOTS && more; i++)
+		GOES_WELL(fill_group(&keeper, &attach, &more));
+	WANT(more);
+	for (i = 0; i < SLOTS; i++)
+		xm_store(xm_hold(&last->map, last->join.client, i), 1);
+	xm_store(&xm_ring(&keeper.map, keeper.join.client)->limbo_ns, 1);	/* it wants all */
+	GOES_WELL(kid_start(&reader, reads_overdue, NULL));
+	return duel("a client and its pages go, somebody reads what is overdue", measure_pages,
+		    NULL, &reader, RUNS, AT_MOST);
+}
+
+static const struct attack attacks[] = {
+	{ "M5_strangers_collect_nothing", strangers_collect_nothing, false },
+	{ "M5_guests_collect_what_they_held", guests_collect_what_they_held, false },
+	{ "M5_collects_take_half", collects_take_half, true },
+	{ "M5_who_waits_does_not_rest", who_waits_does_not_rest, true },
+	{ "L2_pages_with_readers_of_overdue", pages_with_readers_of_overdue, true },
+};
+
+int main(int argc, char **argv)
+{
+	return attack_main(attacks, sizeof(attacks) / sizeof(*attacks), argc, argv);
+}
