@@ -90,6 +90,7 @@ int64_t patience_ns(void);
 int64_t cpu_ns(void);			/* that this process has used, with all its threads */
 void look_again_soon(void);
 size_t page_size(void);			/* of an ordinary page of this system */
+size_t huge_page_size(void);		/* of those in its pool; 2 MB if it has no such pages */
 
 /* Work of loops: XMEM_TEST_SCALE percent of @count (100; in the virtual machine 15), at least 1. */
 unsigned int scaled(unsigned int count);
