@@ -204,14 +204,10 @@ static u64 shared_bytes(const struct xl_demand *demand)
 	return least(bytes, left / 2048);
 }
 
-/*
- * The same in slots. No further group is taken for it, unless many are had. It is a 512th of what
- * the pool has left at most, and so nothing in a small pool, which has fewer slots than a host has
- * files. Older hosts do not say whose groups are: then all seem to be left.
- */
-static u64 shared_slots(const struct xmem_pool *pool)
+/* How many slots may this writer still get, and how many of those are in groups that it has? */
+static u64 slots_left(const struct xmem_pool *pool, u64 *ret_spare)
 {
-	u64 has = pool->owned.slots + pool->owned.attached, own = 0, left = 0, spare;
+	u64 has = pool->owned.slots + pool->owned.attached, own = 0, left = 0;
 	u32 g;
 
 	for (g = 0; g < pool->map.groups; g++) {
@@ -220,8 +216,40 @@ static u64 shared_slots(const struct xmem_pool *pool)
 		own += whose == pool->me + 1 ? XMEM_GROUP_SLOTS : 0;
 		left += whose ? 0 : XMEM_GROUP_SLOTS;
 	}
-	spare = own > has ? own - has : 0;
-	return least(most(spare / 4, has / 64), (left + spare) / 512);
+	*ret_spare = own > has ? own - has : 0;
+	return left + *ret_spare;
+}
+
+/*
+ * The same in slots. No further group is taken for it, unless many are had. It is a 512th of what
+ * the pool has left at most, and so nothing in a small pool, which has fewer slots than a host has
+ * files. Older hosts do not say whose groups are: then all seem to be left.
+ */
+static u64 shared_slots(const struct xmem_pool *pool)
+{
+	u64 has = pool->owned.slots + pool->owned.attached, spare;
+	u64 left = slots_left(pool, &spare);
+
+	return least(most(spare / 4, has / 64), left / 512);
+}
+
+/*
+ * How many may be made because a page has them, if @there of the class are there? The bytes would
+ * be lost otherwise, but the slots are lost to other sizes. So they are no more than there are, and
+ * a 32nd of the slots that are left: else a page of each size would take more slots than a small
+ * pool has, or one of a default size where pages are large. But where bytes are scarcer than slots
+ * they are as many as it takes to have all these slots.
+ */
+static u64 page_slots(const struct xmem_pool *pool, u64 class, u64 there)
+{
+	const struct xl_demand *demand = &pool->owned.demand;
+	u64 bytes = demand->limit > demand->used ? demand->limit - demand->used : 0;
+	u64 pages = most(bytes / PAGE, 1), left, spare;
+
+	if (PAGE / class <= 1)
+		return 1;
+	left = slots_left(pool, &spare);
+	return least(PAGE / class, most(least(there, left / 32), (left + pages - 1) / pages));
 }
 
 /*
@@ -235,7 +263,8 @@ static u32 count_of(const struct xmem_pool *pool, u64 class)
 	const struct xl_owned *owned = &pool->owned;
 	const struct xl_size *size = xl_size_for(owned, class);
 	u64 there = size->bytes == class ? size->slots : 0, huge = owned->demand.huge_page / class;
-	u64 count = most(there / 64, PAGE / class), shared = shared_bytes(&owned->demand) / class;
+	u64 count = most(there / 64, page_slots(pool, class, there));
+	u64 shared = shared_bytes(&owned->demand) / class;
 
 	if (count < shared)
 		count = most(count, least(shared, shared_slots(pool)));
