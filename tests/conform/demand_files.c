@@ -89,6 +89,36 @@ TEST_WITHIN(P10_small_buffers_share_files, 60)
 	take_at_most(1, 8 * KB, 8 * KB, 1, 1.0);
 }
 
+/* ---- where they begin ---- */
+
+static void begins_at_a_page(struct xmem_buffer *b)
+{
+	CHECK(b);
+	SAME((uintptr_t)xmem_data_mut(b) % page_size(), 0);
+}
+
+/* Also where several share a file, and a page is not a part of their size. */
+TEST(API_buffers_of_32_kb_begin_at_a_page)
+{
+	struct xmem_pool *pool = WRITER(.slots = 1024);
+	struct xmem_buffer *b[512];
+	int i, count;
+
+	for (i = 0; i < 512; i++)
+		begins_at_a_page(b[i] = xmem_acquire(pool, i % 2 ? 32 * KB : 36 * KB, 0));
+	CHECK(stat_of(pool).payloads < 512);
+	for (i = 0; i < 512; i++)
+		xmem_release(b[i]);
+	CHECK(xmem_trim(pool, 0) > 0);
+	for (count = 0; count < 4; count++)
+		WORKED(xmem_preallocate(pool, 4, 32 * KB + count * 4 * KB));
+	for (i = 0; i < 4 * count; i++)
+		begins_at_a_page(b[i] = xmem_acquire(pool, 32 * KB, 0));
+	for (i = 0; i < 4 * count; i++)
+		xmem_release(b[i]);
+	xmem_pool_close(pool);
+}
+
 /* ---- of the dead ---- */
 
 #define MAKERS	40

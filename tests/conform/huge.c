@@ -109,6 +109,59 @@ TEST(P10_huge_pages_are_filled)
 	write_number(pages, 0);
 }
 
+/* How long are the huge pages that the kernel makes of ordinary memory? */
+static uint64_t transparent_page_size(void)
+{
+	FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "re");
+	unsigned long bytes;
+
+	if (!file)
+		return 2 << 20;
+	SAME(fscanf(file, "%lu", &bytes), 1);
+	fclose(file);
+	return bytes;
+}
+
+/* The kernel may take a whole one for a file that is shorter, so only those as long ask for it. */
+TEST(P10_what_is_less_than_a_huge_page_asks_for_none)
+{
+	struct xmem_pool *pool = WRITER(.memory = XMEM_MEMORY_HUGE);
+	uint64_t whole = transparent_page_size();
+	struct xmem_buffer *b[2];
+
+	b[0] = acquire(pool, whole * 3 / 4);
+	SAME(stat_of(pool).bytes_files, whole * 3 / 4);
+	SAME(stat_of(pool).bytes_advised, 0);
+	b[1] = acquire(pool, whole);
+	SAME(stat_of(pool).bytes_advised + stat_of(pool).bytes_huge, whole);
+	xmem_release(b[0]);
+	xmem_release(b[1]);
+	xmem_pool_close(pool);
+}
+
+/* So many buffers share a file that they fill the huge pages that it takes. */
+TEST(P10_preallocated_buffers_fill_huge_pages)
+{
+	struct xmem_preallocate_options o = {
+		.size = sizeof(o), .flags = XMEM_MEMORY_HUGE, .count = 16, .bytes = HUGE / 8,
+	};
+	const char *pages = "/proc/sys/vm/nr_hugepages";
+	struct xmem_pool *pool;
+
+	if (!in_vm())
+		skip("only in the virtual machine may the system's huge pages be changed");
+	write_number(pages, 4);
+	if (field("/proc/meminfo", "HugePages_Free:") < 4 << 10)
+		skip("the machine has no 4 huge pages to spare");
+	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	WORKED(xmem_preallocate_with(pool, &o));
+	SAME(stat_of(pool).bytes_huge, 2 * HUGE);
+	SAME(stat_of(pool).bytes_files, 2 * HUGE);
+	xmem_pool_close(pool);
+	EVENTUALLY(field("/proc/meminfo", "HugePages_Free:") >> 10 == 4);
+	write_number(pages, 0);
+}
+
 /* Both hosts take files of huge pages, readers map them, and the pages go back to the system. */
 TEST(API_huge_pages_come_from_the_systems_pool)
 {
