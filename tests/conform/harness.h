@@ -199,6 +199,8 @@ struct xmem_buffer *publish_and_get(struct xmem_pool *pool, struct xmem_pool *re
 struct xmem_buffer *receive_one(struct xmem_subscription *subscription);
 uint64_t stamp_of(struct xmem_buffer *buffer);
 void fill(struct xmem_buffer *buffer, uint64_t stamp);
+/* The same at @word, which xmem_data_mut has given. */
+void fill_at(struct xmem_buffer *buffer, uint64_t *word, uint64_t stamp);
 
 /* ---- the host itself, past the library ---- */
 
