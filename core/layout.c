@@ -37,7 +37,7 @@ void xm_layout_place(struct xmem_pool_header *header, u64 page)
 	end = header->group_rows_offset + slots / XMEM_GROUP_SLOTS * sizeof(struct xmem_group_row);
 	header->groups_offset = ROUND_UP(end, page);
 
-	/* The state words have their own pages: a look at another owner's reads no metadata. */
+	/* The state words have 4 KiB of their own: a look at another owner's reads no metadata. */
 	header->ready_offset = sizeof(struct xmem_group);
 	end = header->ready_offset + XMEM_GROUP_SLOTS * sizeof(u64);
 	header->metadata_offset = ROUND_UP(end, 4096);

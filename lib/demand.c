@@ -58,9 +58,20 @@ u64 xl_fence(u64 bytes)
 	return class;
 }
 
+static u64 whole_pages(u64 bytes)
+{
+	return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+/* From one buffer to the next in a file. */
+static u64 stride_of(u64 class)
+{
+	return class < XL_AT_PAGES ? class : whole_pages(class);
+}
+
 static u64 file_bytes(u64 class, u32 count)
 {
-	return (class * count + PAGE - 1) / PAGE * PAGE;
+	return whole_pages(stride_of(class) * count);
 }
 
 /* A file in huge pages of the system's pool, of which at most an eighth is unused; else 0. */
@@ -204,14 +215,10 @@ static u64 shared_bytes(const struct xl_demand *demand)
 	return least(bytes, left / 2048);
 }
 
-/*
- * The same in slots. No further group is taken for it, unless many are had. It is a 512th of what
- * the pool has left at most, and so nothing in a small pool, which has fewer slots than a host has
- * files. Older hosts do not say whose groups are: then all seem to be left.
- */
-static u64 shared_slots(const struct xmem_pool *pool)
+/* How many slots may this writer still get, and how many of those are in groups that it has? */
+static u64 slots_left(const struct xmem_pool *pool, u64 *ret_spare)
 {
-	u64 has = pool->owned.slots + pool->owned.attached, own = 0, left = 0, spare;
+	u64 has = pool->owned.slots + pool->owned.attached, own = 0, left = 0;
 	u32 g;
 
 	for (g = 0; g < pool->map.groups; g++) {
@@ -220,8 +227,40 @@ static u64 shared_slots(const struct xmem_pool *pool)
 		own += whose == pool->me + 1 ? XMEM_GROUP_SLOTS : 0;
 		left += whose ? 0 : XMEM_GROUP_SLOTS;
 	}
-	spare = own > has ? own - has : 0;
-	return least(most(spare / 4, has / 64), (left + spare) / 512);
+	*ret_spare = own > has ? own - has : 0;
+	return left + *ret_spare;
+}
+
+/*
+ * The same in slots. No further group is taken for it, unless many are had. It is a 512th of what
+ * the pool has left at most, and so nothing in a small pool, which has fewer slots than a host has
+ * files. Older hosts do not say whose groups are: then all seem to be left.
+ */
+static u64 shared_slots(const struct xmem_pool *pool)
+{
+	u64 has = pool->owned.slots + pool->owned.attached, spare;
+	u64 left = slots_left(pool, &spare);
+
+	return least(most(spare / 4, has / 64), left / 512);
+}
+
+/*
+ * How many may be made because a page has them, if @there of the class are there? The bytes would
+ * be lost otherwise, but the slots are lost to other sizes. So they are no more than there are, and
+ * a 32nd of the slots that are left: else a page of each size would take more slots than a small
+ * pool has, or one of a default size where pages are large. But where bytes are scarcer than slots
+ * they are as many as it takes to have all these slots.
+ */
+static u64 page_slots(const struct xmem_pool *pool, u64 stride, u64 there)
+{
+	const struct xl_demand *demand = &pool->owned.demand;
+	u64 bytes = demand->limit > demand->used ? demand->limit - demand->used : 0;
+	u64 pages = most(bytes / PAGE, 1), left, spare;
+
+	if (PAGE / stride <= 1)
+		return 1;
+	left = slots_left(pool, &spare);
+	return least(PAGE / stride, most(least(there, left / 32), (left + pages - 1) / pages));
 }
 
 /*
@@ -234,14 +273,16 @@ static u32 count_of(const struct xmem_pool *pool, u64 class)
 {
 	const struct xl_owned *owned = &pool->owned;
 	const struct xl_size *size = xl_size_for(owned, class);
-	u64 there = size->bytes == class ? size->slots : 0, huge = owned->demand.huge_page / class;
-	u64 count = most(there / 64, PAGE / class), shared = shared_bytes(&owned->demand) / class;
+	u64 there = size->bytes == class ? size->slots : 0, stride = stride_of(class);
+	u64 count = most(there / 64, page_slots(pool, stride, there));
+	u64 shared = shared_bytes(&owned->demand) / stride, huge = owned->demand.huge_page / stride;
 
 	if (count < shared)
 		count = most(count, least(shared, shared_slots(pool)));
+	count = least(least(count, XMEM_GROUP_SLOTS), XL_FILE_BYTES / stride);
 	if (count < huge && huge <= XMEM_GROUP_SLOTS && huge <= there / 8)
 		count = huge;
-	return most(1, least(least(count, XMEM_GROUP_SLOTS), XL_FILE_BYTES / class));
+	return most(1, count);
 }
 
 /* Has a look found a buffer that is near, or another thread made one? */
@@ -490,8 +531,8 @@ static int make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 	struct xl_owned *owned = &pool->owned;
 	struct xl_demand *demand = &owned->demand;
 	struct xl_buffers buffers = {
-		.bytes = xl_class(bytes), .stride = xl_class(bytes), .flags = demand->memory,
-		.demand = true, .answer_by = answer_by,
+		.bytes = xl_class(bytes), .stride = stride_of(xl_class(bytes)),
+		.flags = demand->memory, .demand = true, .answer_by = answer_by,
 	};
 	u64 limit = demand->limit == UNKNOWN ? default_limit() : demand->limit;
 	struct xl_mapping *list = NULL;

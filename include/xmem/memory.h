@@ -67,8 +67,9 @@ int xmem_preallocate_with(struct xmem_pool *pool, const struct xmem_preallocate_
  * With XMEM_MEMORY_HUGE in `memory` of struct xmem_pool_options a file lies in huge pages of the
  * system's pool if it leaves at most an eighth of them unused: that of one large buffer, and those
  * of smaller ones of which there are many. Others lie in ordinary memory, with the kernel asked to
- * use huge pages for those of 2 MB and more. With XMEM_MEMORY_SHARED (since 0.5) they are as those
- * that xmem_preallocate_with makes with it: writers may write them in place, and readers get none.
+ * use huge pages for those that are as long as one of these. With XMEM_MEMORY_SHARED (since 0.5)
+ * they are as those that xmem_preallocate_with makes with it: writers may write them in place, and
+ * readers get none.
  *
  * Those who have such a file mapped unmap it as xmem_pool_stat tells.
  */

@@ -1086,9 +1086,9 @@ struct xmem_grant_request {
 /* ------------------------------------------------------------------------
  * /sys/class/xmem/poolN/{slots,clients,devices} (kernel): a struct xmem_shown, and then records,
  * one for each slot, client id or GPU that the pool has room for. They are for tools, and can be
- * read from any offset. A read gives at most 4096 bytes; if it begins and ends between two
- * records, each of them is of one moment, but for holds: all the while that they were counted the
- * rest was so.
+ * read from any offset. A read gives at most a page, which has at least 4096 bytes; if it begins
+ * and ends between two records, each of them is of one moment, but for holds: all the while that
+ * they were counted the rest was so.
  */
 struct xmem_shown {
 	__u32 header_bytes;		/* from here to the first record */

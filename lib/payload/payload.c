@@ -18,7 +18,6 @@
  * So files are small. But a host has a limit for files, so one call makes at most MAX_FILES.
  */
 #define MAX_FILES	1024u
-#define LEAST_ADVISED	(2ULL << 20)
 #define CUDA_ALIGNMENT	512u		/* what every use of a GPU's memory is content with */
 
 /* ---- attaching ---- */
@@ -121,16 +120,32 @@ struct making {
 static u64 stride_of(const struct xl_buffers *buffers)
 {
 	u64 bytes = buffers->bytes, page = xl_page_bytes();
-	u64 unit = buffers->cuda ? CUDA_ALIGNMENT : bytes >= page ? page : 64;
+	u64 unit = buffers->cuda ? CUDA_ALIGNMENT :
+		   bytes >= page || bytes >= XL_AT_PAGES ? page : 64;
 
 	return (bytes + unit - 1) / unit * unit;
+}
+
+/*
+ * How many bytes may the buffers of a file have? As many as a huge page at least: a file takes
+ * whole ones, and with pages of 16 KiB they have 32 MB. On demand it is known how many share one.
+ */
+static u64 most_bytes(const struct xl_buffers *buffers, u64 stride)
+{
+	u64 huge = 0;
+
+	if (buffers->demand)
+		return buffers->count * stride;
+	if (buffers->flags & XMEM_MEMORY_HUGE && !buffers->cuda)
+		huge = xl_huge_page_bytes();
+	return huge > XL_FILE_BYTES ? huge : XL_FILE_BYTES;
 }
 
 /* A file beyond RLIMIT_FSIZE would not only fail: SIGXFSZ would end the program. */
 static int find_shape(const struct xl_buffers *buffers, struct making *ret)
 {
 	u64 stride = buffers->stride ? buffers->stride : stride_of(buffers);
-	u64 most = XL_FILE_BYTES / stride;
+	u64 most = most_bytes(buffers, stride) / stride;
 	u32 least = (buffers->count + MAX_FILES - 1) / MAX_FILES;
 	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
 
@@ -169,7 +184,8 @@ static int new_file(struct making *making, u64 bytes, struct xl_mapping *mapping
 	bool huge = making->buffers.flags & XMEM_MEMORY_HUGE;
 	int fd = 0, err;
 
-	mapping->advised = huge && (!making->buffers.demand || bytes >= LEAST_ADVISED);
+	mapping->advised = huge &&
+			   (!making->buffers.demand || bytes >= xl_transparent_page_bytes());
 	if (huge && !making->buffers.ordinary) {
 		mapping->kind = &xl_payload_hugetlb;
 		fd = mapping->kind->make(mapping, bytes);

@@ -37,6 +37,7 @@
 #include "../private.h"
 
 #define XL_MAX_BYTES	(1ULL << 46)	/* of one payload file */
+#define XL_AT_PAGES	(32ULL << 10)	/* buffers of so many bytes begin at a page */
 #define XL_FILE_BYTES	(16ULL << 20)	/* of one file, if more than one buffer shares it */
 
 /* One payload file, mapped whole. Guarded by pool->lock, but for its last part. */
@@ -117,7 +118,7 @@ struct xl_buffers {
 	u32 flags;		/* XMEM_MEMORY_* */
 	bool ordinary;		/* no huge pages of the system's pool, whatever the flags say */
 	u64 bytes;		/* of each */
-	u64 stride;		/* from one to the next; 0: whole pages from a page on */
+	u64 stride;		/* to the next; 0: whole pages from a page or XL_AT_PAGES on */
 	u64 answer_by;		/* how long the host is waited for; 0: until it answers */
 	bool demand;		/* an acquire needs them */
 };
@@ -281,5 +282,8 @@ void xl_room_find(const char *proc, const char *cgroups, struct xl_room *ret);
 
 /* May @bytes more be allocated, as far as one can see? 0, or -ENOMEM, noted. */
 int xl_room_check(u64 bytes);
+
+/* How long are the huge pages that the kernel makes of ordinary memory? */
+u64 xl_transparent_page_bytes(void);
 
 #endif

@@ -15,6 +15,7 @@
 #define PATH_BYTES	4096
 #define NO_LIMIT	(~0ULL)
 #define SPARE_BYTES	(1ULL << 20)	/* the kernel charges in batches, and for page tables */
+#define USUAL_HUGE	(2ULL << 20)
 
 /* ---- numbers in files ---- */
 
@@ -215,4 +216,11 @@ int xl_room_check(u64 bytes)
 		       "allows only %llu are left; make fewer or smaller buffers",
 		       (unsigned long long)bytes, (unsigned long long)room.limit, room.what,
 		       (unsigned long long)room.left);
+}
+
+u64 xl_transparent_page_bytes(void)
+{
+	u64 bytes = number("/sys/kernel/mm/transparent_hugepage", "hpage_pmd_size");
+
+	return bytes == NO_LIMIT ? USUAL_HUGE : bytes;
 }

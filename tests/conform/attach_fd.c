@@ -17,7 +17,6 @@
 #include "attached.h"
 
 #define BYTES	ATTACHED_BYTES
-#define HUGE_BYTES	(2u << 20)
 
 TEST(P1_an_attached_file_is_published_without_a_copy)
 {
@@ -362,11 +361,11 @@ TEST(P6_who_must_not_attach_is_refused)
 
 /* ---- huge pages ---- */
 
-/* A sealed one of HUGE_BYTES, with the word @stamp at its end. */
+/* A sealed one of one huge page, with the word @stamp at its end. */
 static int new_huge_memfd(uint64_t stamp)
 {
-	int file = memfd_create("conform", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB |
-					   MFD_HUGE_2MB);
+	int file = memfd_create("conform", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+	size_t bytes = huge_page_size();
 	uint64_t *words;
 
 	if (in_vm()) {		/* a machine of our own has some for us */
@@ -375,12 +374,12 @@ static int new_huge_memfd(uint64_t stamp)
 		CHECK(pages >= 0 && write(pages, "4", 1) == 1);
 		close(pages);
 	}
-	if (file < 0 || ftruncate(file, HUGE_BYTES) || posix_fallocate(file, 0, HUGE_BYTES))
-		skip("no huge pages of 2 MB are free");
-	words = mmap(NULL, HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	if (file < 0 || ftruncate(file, bytes) || posix_fallocate(file, 0, bytes))
+		skip("no huge page of %zu bytes is free", bytes);
+	words = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	CHECK(words != MAP_FAILED);
-	words[0] = words[HUGE_BYTES / sizeof(*words) - 1] = stamp;
-	munmap(words, HUGE_BYTES);
+	words[0] = words[bytes / sizeof(*words) - 1] = stamp;
+	munmap(words, bytes);
 	CHECK(!fcntl(file, F_ADD_SEALS, FULL_SEALS));
 	return file;
 }
@@ -402,8 +401,8 @@ TEST(P1_a_memfd_in_huge_pages_is_attached)
 	WORKED(xmem_publish(b, NULL, NULL));
 	b = xmem_receive(s, SECOND);
 	CHECK(b);
-	SAME(xmem_size(b), HUGE_BYTES);
-	SAME(((const uint64_t *)xmem_data(b))[HUGE_BYTES / sizeof(uint64_t) - 1], 11);
+	SAME(xmem_size(b), huge_page_size());
+	SAME(((const uint64_t *)xmem_data(b))[huge_page_size() / sizeof(uint64_t) - 1], 11);
 	xmem_release(b);
 	EVENTUALLY(stat_of(writer).payloads == 0);
 	xmem_unsubscribe(s);
@@ -425,10 +424,12 @@ struct prime {
 #define CREATE_DUMB	_IOWR('d', 0xb2, struct create_dumb)
 #define HANDLE_TO_FD	_IOWR('d', 0x2d, struct prime)
 
-/* A dma-buf of BYTES whose words all are @stamp, of the kernel's exporter without a device. */
+#define DMABUF	(2 * page_size())	/* bytes: the exporter makes whole pages */
+
+/* A dma-buf of DMABUF whose words all are @stamp, of the kernel's exporter without a device. */
 static int new_dmabuf(uint64_t stamp)
 {
-	struct create_dumb dumb = { .width = BYTES / 4, .height = 1, .bpp = 32 };
+	struct create_dumb dumb = { .width = DMABUF / 4, .height = 1, .bpp = 32 };
 	struct prime prime = { .flags = O_RDWR | O_CLOEXEC };
 	uint64_t *words;
 	size_t i;
@@ -442,11 +443,11 @@ static int new_dmabuf(uint64_t stamp)
 	prime.handle = dumb.handle;
 	CHECK(!ioctl(card, HANDLE_TO_FD, &prime));
 	close(card);
-	words = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, prime.fd, 0);
+	words = mmap(NULL, DMABUF, PROT_READ | PROT_WRITE, MAP_SHARED, prime.fd, 0);
 	CHECK(words != MAP_FAILED);
-	for (i = 0; i < BYTES / sizeof(*words); i++)
+	for (i = 0; i < DMABUF / sizeof(*words); i++)
 		words[i] = stamp;
-	munmap(words, BYTES);
+	munmap(words, DMABUF);
 	return prime.fd;
 }
 
@@ -469,7 +470,7 @@ TEST(P1_a_dma_buf_is_attached)
 		xmem_buffer_metadata_mut(b)->id = 5;
 		WORKED(xmem_publish(b, NULL, NULL));
 		got = receive_one(s);
-		SAME(xmem_size(got), BYTES);
+		SAME(xmem_size(got), DMABUF);
 		SAME(stamp_of(got), 5);
 		private = xmem_data_private(got);
 		CHECK(private && *private == 5);
@@ -489,7 +490,7 @@ TEST(P1_a_dma_buf_is_attached)
 TEST(P6_no_client_can_write_a_dma_buf)
 {
 	struct xmem_attach_request attach = {
-		.size = sizeof(attach), .stride = BYTES, .length = BYTES, .count = 1,
+		.size = sizeof(attach), .stride = DMABUF, .length = DMABUF, .count = 1,
 	};
 	struct xmem_payload_request payload = { .size = sizeof(payload) };
 	struct raw raw;
@@ -502,9 +503,9 @@ TEST(P6_no_client_can_write_a_dma_buf)
 	attach.flags = XMEM_ATTACH_SHARED;
 	SAME(raw_request(&raw, XMEM_IOC_ATTACH, &attach), -EMEDIUMTYPE);
 	attach.flags = 0;
-	attach.length = attach.stride = 2 * BYTES;
+	attach.length = attach.stride = 2 * DMABUF;
 	SAME(raw_request(&raw, XMEM_IOC_ATTACH, &attach), -ERANGE);
-	attach.length = attach.stride = BYTES;
+	attach.length = attach.stride = DMABUF;
 	SAME(raw_request(&raw, XMEM_IOC_ATTACH, &attach), 0);
 	close(attach.fd);
 	payload.payload = attach.payload;
@@ -512,18 +513,18 @@ TEST(P6_no_client_can_write_a_dma_buf)
 	SAME(raw_request(&raw, XMEM_IOC_PAYLOAD, &payload), -EACCES);
 	payload.flags = 0;
 	SAME(raw_request(&raw, XMEM_IOC_PAYLOAD, &payload), 0);
-	SAME(payload.bytes, BYTES);
-	CHECK(mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, payload.fd, 0) == MAP_FAILED);
-	CHECK(mmap(NULL, BYTES, PROT_WRITE, MAP_SHARED, payload.fd, 0) == MAP_FAILED);
-	CHECK(mmap(NULL, BYTES, PROT_READ, MAP_PRIVATE, payload.fd, 0) == MAP_FAILED);
-	map = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, payload.fd, 0);
+	SAME(payload.bytes, DMABUF);
+	CHECK(mmap(NULL, DMABUF, PROT_READ | PROT_WRITE, MAP_SHARED, payload.fd, 0) == MAP_FAILED);
+	CHECK(mmap(NULL, DMABUF, PROT_WRITE, MAP_SHARED, payload.fd, 0) == MAP_FAILED);
+	CHECK(mmap(NULL, DMABUF, PROT_READ, MAP_PRIVATE, payload.fd, 0) == MAP_FAILED);
+	map = mmap(NULL, DMABUF, PROT_READ, MAP_SHARED, payload.fd, 0);
 	CHECK(map != MAP_FAILED);
 	SAME(*(const uint64_t *)map, 5);
-	CHECK(mprotect(map, BYTES, PROT_READ | PROT_WRITE) < 0 && errno == EACCES);
-	CHECK(mprotect(map, BYTES, PROT_READ | PROT_EXEC) < 0 && errno == EACCES);
+	CHECK(mprotect(map, DMABUF, PROT_READ | PROT_WRITE) < 0 && errno == EACCES);
+	CHECK(mprotect(map, DMABUF, PROT_READ | PROT_EXEC) < 0 && errno == EACCES);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", payload.fd);
 	CHECK(open(path, O_RDWR | O_CLOEXEC) < 0);
-	munmap(map, BYTES);
+	munmap(map, DMABUF);
 	/* What a client got it can attach in turn, and nobody gets more than that of it. */
 	attach.fd = payload.fd;
 	attach.payload = attach.slot[0] = 0;
@@ -537,13 +538,13 @@ TEST(P6_no_client_can_write_a_dma_buf)
 	SAME(raw_request(&raw, XMEM_IOC_PAYLOAD, &payload), -EACCES);
 	payload.flags = 0;
 	SAME(raw_request(&raw, XMEM_IOC_PAYLOAD, &payload), 0);
-	SAME(payload.bytes, BYTES);
+	SAME(payload.bytes, DMABUF);
 	SAME(payload.traits, XMEM_TRAIT_DMABUF);
-	CHECK(mmap(NULL, BYTES, PROT_WRITE, MAP_SHARED, payload.fd, 0) == MAP_FAILED);
-	map = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, payload.fd, 0);
+	CHECK(mmap(NULL, DMABUF, PROT_WRITE, MAP_SHARED, payload.fd, 0) == MAP_FAILED);
+	map = mmap(NULL, DMABUF, PROT_READ, MAP_SHARED, payload.fd, 0);
 	CHECK(map != MAP_FAILED);
 	SAME(*(const uint64_t *)map, 5);
-	munmap(map, BYTES);
+	munmap(map, DMABUF);
 	close(payload.fd);
 	raw_close(&raw);
 }

@@ -89,6 +89,36 @@ TEST_WITHIN(P10_small_buffers_share_files, 60)
 	take_at_most(1, 8 * KB, 8 * KB, 1, 1.0);
 }
 
+/* ---- where they begin ---- */
+
+static void begins_at_a_page(struct xmem_buffer *b)
+{
+	CHECK(b);
+	SAME((uintptr_t)xmem_data_mut(b) % page_size(), 0);
+}
+
+/* Also where several share a file, and a page is not a part of their size. */
+TEST(API_buffers_of_32_kb_begin_at_a_page)
+{
+	struct xmem_pool *pool = WRITER(.slots = 1024);
+	struct xmem_buffer *b[512];
+	int i, count;
+
+	for (i = 0; i < 512; i++)
+		begins_at_a_page(b[i] = xmem_acquire(pool, i % 2 ? 32 * KB : 36 * KB, 0));
+	CHECK(stat_of(pool).payloads < 512);
+	for (i = 0; i < 512; i++)
+		xmem_release(b[i]);
+	CHECK(xmem_trim(pool, 0) > 0);
+	for (count = 0; count < 4; count++)
+		WORKED(xmem_preallocate(pool, 4, 32 * KB + count * 4 * KB));
+	for (i = 0; i < 4 * count; i++)
+		begins_at_a_page(b[i] = xmem_acquire(pool, 32 * KB, 0));
+	for (i = 0; i < 4 * count; i++)
+		xmem_release(b[i]);
+	xmem_pool_close(pool);
+}
+
 /* ---- of the dead ---- */
 
 #define MAKERS	40
@@ -167,23 +197,45 @@ TEST_WITHIN(P10_a_limit_of_bytes_is_reached_with_small_buffers, 60)
 	reaches_bytes(64 * MB, MB / 2);
 }
 
-static void reaches_slots(uint32_t slots, uint32_t spare)
+static void reaches_slots(uint32_t slots, uint64_t from, uint64_t to, uint32_t spare)
 {
 	struct xmem_pool *pool = WRITER(.slots = slots, .demand_bytes = 1ULL << 40);
-	struct live *live = make_some(pool, slots, 4 * KB, 16 * KB);
+	struct live *live = make_some(pool, slots, from, to);
 
 	if (live->count + spare < slots)
-		FAIL("of %u slots only %u were had", slots, live->count);
+		FAIL("of %u slots only %u were had, with %llu to %llu bytes", slots, live->count,
+		     (unsigned long long)from, (unsigned long long)to);
 	let_go(live);
 	xmem_pool_close(pool);
 }
 
 TEST_WITHIN(P10_all_slots_are_had_with_small_buffers, 60)
 {
-	reaches_slots(64, 0);
-	reaches_slots(512, 1);
-	reaches_slots(4096, 64);
-	reaches_slots(SLOTS, 256);
+	reaches_slots(64, 4 * KB, 16 * KB, 0);
+	reaches_slots(512, 4 * KB, 16 * KB, 1);
+	reaches_slots(4096, 4 * KB, 16 * KB, 64);
+	reaches_slots(SLOTS, 4 * KB, 16 * KB, 256);
+}
+
+/* A page would have many of each size, and they are of many sizes. */
+TEST_WITHIN(P10_all_slots_are_had_with_buffers_of_less_than_a_page, 60)
+{
+	reaches_slots(64, 1, KB, 1);
+	reaches_slots(64, 1, page_size(), 1);
+	reaches_slots(512, 1, KB, 8);
+	reaches_slots(512, 1, page_size(), 16);
+	reaches_slots(4096, 1, page_size(), 128);
+}
+
+/* Nor does a limit of bytes keep slots from small buffers, if as many as there are fit into it. */
+TEST(P10_a_limit_of_bytes_keeps_no_slots_from_small_buffers)
+{
+	struct xmem_pool *pool = WRITER(.slots = 64, .demand_bytes = 16 * page_size());
+	struct live *live = make_some(pool, 64, page_size() / 4, page_size() / 4);
+
+	SAME(live->count, 64);
+	let_go(live);
+	xmem_pool_close(pool);
 }
 
 /* ---- words ---- */

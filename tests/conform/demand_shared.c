@@ -118,13 +118,13 @@ TEST(API_shared_buffers_on_demand_in_huge_pages)
 				       .memory = XMEM_MEMORY_SHARED | XMEM_MEMORY_HUGE);
 	struct xmem_pool *stage = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	struct xmem_publish_options keep = { .size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
-	struct xmem_buffer *b = xmem_acquire(owner, 2 * MB, 0), *got;
+	struct xmem_buffer *b = xmem_acquire(owner, huge_page_size(), 0), *got;
 	uint64_t token;
 
 	CHECK(b);
 	fill(b, 1);
 	CHECK(xmem_buffer_flags(b) & XMEM_BUFFER_SHARED);
-	SAME(stat_of(owner).bytes_huge + stat_of(owner).bytes_advised, 2 * MB);
+	SAME(stat_of(owner).bytes_huge + stat_of(owner).bytes_advised, huge_page_size());
 	WORKED(xmem_publish(b, &keep, &token));
 	got = xmem_get(stage, token);
 	CHECK(got);

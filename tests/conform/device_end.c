@@ -282,15 +282,15 @@ TEST(P9_the_end_of_a_pool_keeps_no_gpu_waiting)
 	raw_start(&other, how.name, XMEM_ROLE_WRITER);
 	child = spawn(publish_and_leave, &how);
 	ready = xm_ready_word(&other.map, xm_token_slot(hear(child)));
-	place = (uintptr_t)ready % 4096;
-	page = mremap((char *)ready - place, 0, 4096, MREMAP_MAYMOVE);
+	place = (uintptr_t)ready % page_size();
+	page = mremap((char *)ready - place, 0, page_size(), MREMAP_MAYMOVE);
 	CHECK(page != MAP_FAILED);
 	tell(child, 1);
 	id = hear(child);
 	EVENTUALLY(xm_load(&xm_client_row(&other.map, id)->state) == XMEM_CLIENT_ZOMBIE);
 	raw_close(&other);
 	EVENTUALLY(xm_load((u64 *)(page + place)) == XMEM_READY_ENDED);
-	CHECK(!munmap(page, 4096));
+	CHECK(!munmap(page, page_size()));
 	kill_child(child);
 }
 

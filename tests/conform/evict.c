@@ -171,7 +171,7 @@ static void publish_until_it_is_over(void *argument)
 	struct scene *scene = argument;
 	struct xmem_pool *pool = open_writer(scene->name, BUFFERS, BYTES);
 	struct xmem_buffer *buffer;
-	uint64_t stamp = 0;
+	uint64_t stamp = 0, *word;
 	int err = 0;
 
 	tell_parent(xmem_pool_client(pool));
@@ -182,12 +182,13 @@ static void publish_until_it_is_over(void *argument)
 			err = err == -EAGAIN ? 0 : err;
 			continue;
 		}
-		if (!xmem_data_mut(buffer)) {	/* it was acquired just before */
+		word = xmem_data_mut(buffer);
+		if (!word) {			/* it was acquired just before */
 			err = xmem_peek_last_error(NULL);
 			xmem_release(buffer);
 			continue;
 		}
-		fill(buffer, ++stamp);
+		fill_at(buffer, word, ++stamp);	/* once more there may be none */
 		err = xmem_publish(buffer, NULL, NULL);
 	}
 	SAME(err, -ENOTCONN);

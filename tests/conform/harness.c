@@ -10,10 +10,12 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -80,6 +82,18 @@ void skip(const char *format, ...)
 size_t page_size(void)
 {
 	return sysconf(_SC_PAGESIZE);
+}
+
+size_t huge_page_size(void)
+{
+	int file = memfd_create("conform", MFD_CLOEXEC | MFD_HUGETLB);
+	struct stat info;
+
+	if (file < 0)
+		return 2 << 20;
+	CHECK(!fstat(file, &info));
+	close(file);
+	return info.st_blksize;
 }
 
 int64_t now_ns(void)

@@ -90,6 +90,7 @@ int64_t patience_ns(void);
 int64_t cpu_ns(void);			/* that this process has used, with all its threads */
 void look_again_soon(void);
 size_t page_size(void);			/* of an ordinary page of this system */
+size_t huge_page_size(void);		/* of those in its pool; 2 MB if it has no such pages */
 
 /* Work of loops: XMEM_TEST_SCALE percent of @count (100; in the virtual machine 15), at least 1. */
 unsigned int scaled(unsigned int count);
@@ -198,6 +199,8 @@ struct xmem_buffer *publish_and_get(struct xmem_pool *pool, struct xmem_pool *re
 struct xmem_buffer *receive_one(struct xmem_subscription *subscription);
 uint64_t stamp_of(struct xmem_buffer *buffer);
 void fill(struct xmem_buffer *buffer, uint64_t stamp);
+/* The same at @word, which xmem_data_mut has given. */
+void fill_at(struct xmem_buffer *buffer, uint64_t *word, uint64_t stamp);
 
 /* ---- the host itself, past the library ---- */
 

@@ -169,7 +169,7 @@ TEST(P2_a_moved_and_split_area_keeps_the_client_to_its_last_part)
 	char *place, *moved;
 
 	kernel_only(WHY);
-	watcher = open_reader(name);
+	watcher = OPEN(name, .ring = XMEM_MAX_RING);	/* so its areas have some pages */
 	raw_start(&raw, name, XMEM_ROLE_WRITER);
 	bytes = raw.map.pool->area_stride;
 	place = raw.map.area[raw.link.join.client];

@@ -195,9 +195,15 @@ void error_says(const char *words)
 void fill(struct xmem_buffer *buffer, uint64_t stamp)
 {
 	uint64_t *word = xmem_data_mut(buffer);
-	size_t i;
 
 	CHECK(word);
+	fill_at(buffer, word, stamp);
+}
+
+void fill_at(struct xmem_buffer *buffer, uint64_t *word, uint64_t stamp)
+{
+	size_t i;
+
 	/* Atomic, as those who check whether contents change under them read it so. */
 	for (i = 0; i < xmem_size(buffer) / 8; i++)
 		__atomic_store_n(&word[i], stamp, __ATOMIC_RELAXED);

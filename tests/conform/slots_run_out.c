@@ -11,11 +11,12 @@
 
 #define BYTES	4096
 #define LARGE	100000
+#define LIMIT	(256 * page_size())	/* of bytes, which are not what is lacking */
 #define SLOTS	64
 
 static struct xmem_pool *open_small(const char *name)
 {
-	return OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = SLOTS, .demand_bytes = 1 << 20);
+	return OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = SLOTS, .demand_bytes = LIMIT);
 }
 
 /* Small ones of its own, of which the reader holds all. */
@@ -224,7 +225,7 @@ TEST(P9_a_stopped_subscriber_does_not_keep_the_slots)
 {
 	const char *name = new_name();
 	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = SLOTS,
-					.demand_bytes = 1 << 20, .ring = 256);
+					.demand_bytes = LIMIT, .ring = 256);
 	struct xmem_pool *reader = open_reader(name);
 	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
 	struct xmem_buffer *b[SLOTS];
@@ -418,27 +419,27 @@ TEST(P9_who_lacks_slots_makes_no_file)
 	xmem_pool_close(writer);
 }
 
-/* Nothing is lost for an acquire that fails all the same: of slots, or of bytes. */
-TEST(P9_nothing_is_evicted_in_vain)
+/*
+ * Nothing is lost for an acquire that fails all the same. @lack fails, while one of the buffers is
+ * held; all the others could be evicted.
+ */
+static void evicts_nothing(struct xmem_pool *writer, const char *name, int count,
+			   void (*lack)(struct xmem_pool *writer))
 {
-	const char *name = new_name();
-	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = SLOTS,
-					.demand_bytes = 1 << 20, .ring = 256);
 	struct xmem_pool *reader = open_reader(name);
 	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
 	struct xmem_buffer *b, *held;
 	uint64_t token;
 	int i;
 
-	for (i = 0; i < SLOTS - 4; i++) {
+	for (i = 0; i < count; i++) {
 		CHECK((b = xmem_acquire(writer, 64, 0)));
 		WORKED(xmem_publish(b, NULL, &token));
 	}
 	CHECK((held = xmem_get(reader, token)));
-	refused_for_slots(writer);
-	REFUSED(xmem_acquire(writer, (1 << 20) - BYTES + 1, 0), EAGAIN);
+	lack(writer);
 	SAME(xmem_subscription_lost(s), 0);
-	for (i = 0; i < SLOTS - 4; i++)
+	for (i = 0; i < count; i++)
 		xmem_release(receive_one(s));
 	SAME(xmem_subscription_lost(s), 0);
 	xmem_release(held);
@@ -447,4 +448,31 @@ TEST(P9_nothing_is_evicted_in_vain)
 	xmem_unsubscribe(s);
 	xmem_pool_close(reader);
 	xmem_pool_close(writer);
+}
+
+/* All slots are of one file, which cannot go. */
+TEST(P9_nothing_is_evicted_in_vain)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = SLOTS,
+					.demand_bytes = LIMIT, .ring = 256);
+
+	WORKED(xmem_preallocate(writer, SLOTS, 64));
+	evicts_nothing(writer, name, SLOTS - 4, refused_for_slots);
+}
+
+static void refused_for_bytes(struct xmem_pool *writer)
+{
+	REFUSED(xmem_acquire(writer, LIMIT - page_size() + 1, 0), EAGAIN);
+	says("(demand_bytes)");
+}
+
+/* All bytes but those of one page could be had, and that is one page too few. */
+TEST(P9_nothing_is_evicted_in_vain_for_bytes)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = SLOTS,
+					.demand_bytes = LIMIT, .ring = 256);
+
+	evicts_nothing(writer, name, SLOTS / 2, refused_for_bytes);
 }
