@@ -103,7 +103,9 @@ static int xk_memfd_take(const struct xmem_attach_request *request, struct xk_of
 		offer->traits |= XMEM_TRAIT_CONSTANT;
 	/*
 	 * A reader would have to fill a hole at its own expense, or be killed for it. The
-	 * seals prevent new holes.
+	 * seals prevent new holes. What is in swap is none: that comes back at the expense of its
+	 * owner's memory cgroup, which may be kept from having room (docs/kernel.md, "Taking
+	 * time").
 	 */
 	err = xk_has_all_pages(inode);
 	offer->bytes = i_size_read(inode);
