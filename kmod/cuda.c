@@ -39,7 +39,7 @@ static void xk_cuda_enter(struct xk_pool *pool, struct xk_payload *payload,
 {
 	xm_cuda_init(xk_cuda(payload), what, request);
 	if (payload->keep)
-		xk_keep_count(payload->keep, pool);
+		xk_keep_count(payload->keep);
 }
 
 /* ---- the end of one ---- */

@@ -26,9 +26,18 @@ static int xk_dmabuf_mmap(struct file *file, struct vm_area_struct *vma)
 	return dma_buf_mmap(dmabuf, vma, vma->vm_pgoff);
 }
 
+/*
+ * In a work item it must not be dma_buf_put, by which a thread of the kernel leaves the exporter's
+ * release to one work item of the whole kernel: see xk_drop_now.
+ */
 static int xk_dmabuf_release(struct inode *inode, struct file *file)
 {
-	dma_buf_put(file->private_data);
+	struct dma_buf *dmabuf = file->private_data;
+
+	if (current->flags & PF_KTHREAD)
+		__fput_sync(dmabuf->file);
+	else
+		dma_buf_put(dmabuf);
 	return 0;
 }
 

@@ -6,6 +6,8 @@
  * It is a memfd that nobody can shrink, punch or write through a new mapping. So no reader
  * gets SIGBUS or sees contents change, and files cannot hold each other in a cycle. A shared
  * one is a memfd that writers can write and punch, too; so readers do not get it at all.
+ *
+ * What is kept is an open file of the host's own: see xk_memfd_own.
  */
 #include <linux/cache.h>
 #include <linux/cred.h>
@@ -43,6 +45,42 @@ static bool xk_is_unmounted(const struct file *file)
 	return inode->i_sb->s_flags & SB_KERNMOUNT && S_ISREG(inode->i_mode);
 }
 
+/*
+ * An open file of the host's own, with this access: without O_NONBLOCK the open waits until a lease
+ * (F_SETLEASE) that is in its way has been given up, for fs.lease-break-time if need be.
+ */
+static struct file *xk_memfd_reopen(const struct file *file, int access)
+{
+	struct file *own = dentry_open(&file->f_path, access | O_LARGEFILE | O_NONBLOCK,
+				       current_cred());
+
+	/* Who gets it reads as from any file: io_uring would not wait for pages in swap. */
+	if (!IS_ERR(own))
+		own->f_flags &= ~O_NONBLOCK;
+	return own;
+}
+
+/*
+ * Puts the host's own open file in the place of the caller's, with the same access. While it is
+ * open the kernel gives nobody a lease that would let a later open with no more access wait: so
+ * nobody who gets the payload does. The caller's file would not do: that of memfd_create does not
+ * count as an open one there. -EBUSY: somebody has such a lease, or is running it as a program.
+ */
+static int xk_memfd_own(struct xk_offer *offer)
+{
+	int access = offer->file->f_mode & FMODE_WRITE ? O_RDWR : O_RDONLY;
+	struct file *own = xk_memfd_reopen(offer->file, access);
+
+	if (IS_ERR(own)) {
+		int err = PTR_ERR(own);
+
+		return err == -EWOULDBLOCK || err == -ETXTBSY ? -EBUSY : err;
+	}
+	fput(offer->file);
+	offer->file = own;
+	return 0;
+}
+
 /* The file is a memfd with these seals. */
 static int xk_memfd_take(const struct xmem_attach_request *request, struct xk_offer *offer,
 			 unsigned int seals)
@@ -65,11 +103,13 @@ static int xk_memfd_take(const struct xmem_attach_request *request, struct xk_of
 		offer->traits |= XMEM_TRAIT_CONSTANT;
 	/*
 	 * A reader would have to fill a hole at its own expense, or be killed for it. The
-	 * seals prevent new holes.
+	 * seals prevent new holes. What is in swap is none: that comes back at the expense of its
+	 * owner's memory cgroup, which may be kept from having room (docs/kernel.md, "Taking
+	 * time").
 	 */
 	err = xk_has_all_pages(inode);
 	offer->bytes = i_size_read(inode);
-	return err;
+	return err ? err : xk_memfd_own(offer);
 }
 
 static int xk_memfd_check(const struct xmem_attach_request *request, struct xk_offer *offer)
@@ -127,9 +167,9 @@ int xk_file_serve(struct xk_call *call, struct xk_payload *payload)
  */
 static struct file *xk_memfd_open(const struct xk_call *call)
 {
-	int mode = call->u.payload.flags & XMEM_PAYLOAD_WRITE ? O_RDWR : O_RDONLY;
+	int access = call->u.payload.flags & XMEM_PAYLOAD_WRITE ? O_RDWR : O_RDONLY;
 
-	return dentry_open(&call->keep->file->f_path, mode | O_LARGEFILE, current_cred());
+	return xk_memfd_reopen(call->keep->file, access);
 }
 
 /* ---- the kinds ---- */

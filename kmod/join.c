@@ -213,11 +213,12 @@ static struct xk_pool *xk_pool_make(const struct xmem_join_request *join, struct
 
 	if (IS_ERR(pool))
 		return pool;
-	xk_keep_prepare(pool);
 	xk_leave_prepare(pool);
 	xk_claims_prepare(pool);
 	xk_limbo_prepare(pool);
-	err = xk_queues_prepare(pool);
+	err = xk_keep_prepare(pool);
+	if (!err)
+		err = xk_queues_prepare(pool);
 	if (!err)
 		err = xk_clock_prepare(pool);
 	if (!err)

@@ -1,86 +1,76 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Files that are kept for others. They are dropped by work items, so that neither a system call
- * nor the end of a process waits for the ->release of a file that is kept: nobody can know how
- * long that takes. That of a GPU's driver may wait for seconds for a lock of the driver.
+ * Files that are kept for others. They are dropped by work items (drops.c), so that neither a
+ * system call nor the end of a process waits for the ->release of a file that is kept: nobody can
+ * know how long that takes. That of a GPU's driver may wait for seconds for a lock of the driver.
  *
- * So files of drivers are in a limit until their ->release is over (payload.c, pool.c), and each
- * pool drops its own one after the other, in one work item. A backlog delays the pool that has
- * it, and no other. Nothing waits for these work items but the unload of the module, which waits
- * for all of them.
+ * So files of drivers are in a limit until their ->release is over (payload.c, pool.c), and keep
+ * their pool until then: each pool has two such items, one for them and one for all else, which
+ * does not wait for them. A backlog delays the pool that has it, and no other. Nothing waits for
+ * these work items but the unload of the module, which waits for all of them.
  */
-#include <linux/file.h>
 #include <linux/slab.h>
 
 #include "xk.h"
-
-/* Pools that drop files of drivers at a time: each may keep a thread of the kernel for long. */
-#define XK_DROPPING_POOLS	256
 
 static struct workqueue_struct *slow_wq;
 
 int __init xk_keep_init(void)
 {
+	int err = xk_drops_init();
+
+	if (err)
+		return err;
 	slow_wq = alloc_workqueue("xmem_drop", WQ_UNBOUND, XK_DROPPING_POOLS);
-	return slow_wq ? 0 : -ENOMEM;
+	if (slow_wq)
+		return 0;
+	xk_drops_exit();
+	return -ENOMEM;
 }
 
 /* Nobody keeps a file any more. The last ones may still be being dropped: this waits for them. */
 void xk_keep_exit(void)
 {
 	destroy_workqueue(slow_wq);
+	xk_drops_exit();
 }
 
-/* ---- in work items ---- */
+/* ---- files of drivers ---- */
 
-/*
- * Not fput(): a thread of the kernel that calls it leaves the rest to one work item of the whole
- * kernel, where a slow ->release would delay files that have nothing to do with xmem; and nobody
- * could tell when it is over. fs/file_table.c warns of __fput_sync(): what it does here must not
- * need anybody who waits for this work item. Nobody does but the unload of the module, and that
- * begins when no file of the module is open any more. The work item holds no lock.
- */
-static void xk_keep_drop(struct xk_keep *keep)
+/* Those that come meanwhile ask for another run. */
+static void xk_slow_work(struct work_struct *work)
 {
-	__fput_sync(keep->file);
-	kfree(keep);
-}
-
-static void xk_keep_work(struct work_struct *work)
-{
-	xk_keep_drop(container_of(work, struct xk_keep, drop));
-}
-
-/* Files of drivers. Those that come meanwhile ask for another run. */
-static void xk_drop_work(struct work_struct *work)
-{
-	struct xk_pool *pool = container_of(work, struct xk_pool, drop_work);
-	struct llist_node *all = llist_reverse_order(llist_del_all(&pool->drops));
+	struct xk_pool *pool = container_of(work, struct xk_pool, slow_work);
+	struct llist_node *all = llist_reverse_order(llist_del_all(&pool->slow_drops));
 	struct xk_keep *keep, *next;
 
 	llist_for_each_entry_safe(keep, next, all, node) {
-		xk_keep_drop(keep);
+		xk_drop_now(keep);
 		xk_pool_file_goes(pool);
 	}
 	xk_pool_put(pool);
 }
 
-void xk_keep_prepare(struct xk_pool *pool)
+/* 0 or -ENOMEM. */
+int xk_keep_prepare(struct xk_pool *pool)
 {
-	init_llist_head(&pool->drops);
-	INIT_WORK(&pool->drop_work, xk_drop_work);
+	init_llist_head(&pool->slow_drops);
+	INIT_WORK(&pool->slow_work, xk_slow_work);
+	pool->drops = xk_drops_new();
+	return pool->drops ? 0 : -ENOMEM;
 }
 
 /* ---- keeping ---- */
 
-/* Takes over the caller's reference to @file. NULL: no memory. */
-struct xk_keep *xk_keep_new(struct file *file)
+/* For @pool. Takes over the caller's reference to @file. NULL: no memory. */
+struct xk_keep *xk_keep_new(struct xk_pool *pool, struct file *file)
 {
 	struct xk_keep *keep = kzalloc(sizeof(*keep), GFP_KERNEL_ACCOUNT);
 
 	if (!keep)
 		return NULL;
 	kref_init(&keep->kref);
+	keep->pool = pool;
 	keep->file = file;
 	return keep;
 }
@@ -91,11 +81,11 @@ void xk_keep_discard(struct xk_keep *keep)
 	kfree(keep);
 }
 
-/* It is a driver's file, and @pool keeps it from now on: it counts there until it is released. */
-void xk_keep_count(struct xk_keep *keep, struct xk_pool *pool)
+/* It is a driver's file, and its pool keeps it: it counts there until it is released. */
+void xk_keep_count(struct xk_keep *keep)
 {
-	keep->pool = pool;
-	xk_pool_file_comes(pool);
+	keep->counted = true;
+	xk_pool_file_comes(keep->pool);
 }
 
 /* The caller has a reference to the pool, which may have been emptied. */
@@ -104,14 +94,13 @@ static void xk_keep_release(struct kref *kref)
 	struct xk_keep *keep = container_of(kref, struct xk_keep, kref);
 	struct xk_pool *pool = keep->pool;
 
-	if (!pool) {
-		INIT_WORK(&keep->drop, xk_keep_work);
-		queue_work(xk_wq, &keep->drop);
+	if (!keep->counted) {
+		xk_drops_add(pool->drops, keep);
 		return;
 	}
-	llist_add(&keep->node, &pool->drops);
+	llist_add(&keep->node, &pool->slow_drops);
 	xk_pool_get(pool);
-	if (!queue_work(slow_wq, &pool->drop_work))
+	if (!queue_work(slow_wq, &pool->slow_work))
 		xk_pool_put(pool);	/* it is queued already, with a reference */
 }
 

@@ -192,7 +192,7 @@ struct xk_payload *xk_payload_new(const struct xk_client *client, const struct x
 	payload->bytes = offer->bytes;
 	payload->traits = offer->traits | xm_attach_traits(flags);
 	if (offer->file) {
-		payload->keep = xk_keep_new(offer->file);
+		payload->keep = xk_keep_new(client->pool, offer->file);
 		if (!payload->keep)
 			goto err_payload;
 	}

@@ -134,6 +134,7 @@ static void xk_pool_free(struct xk_pool *pool)
 		xk_chunk_free(pool, pool->table);
 	xk_look_free(pool);
 	xk_queues_free(pool->queues);
+	xk_drops_put(pool->drops);
 	kvfree(pool->host.claims);
 	kvfree(pool->host.born_ms);
 	ida_free(&pool_numbers, pool->number);

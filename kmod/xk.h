@@ -16,6 +16,7 @@
  *   trace.c users.c limits.c inode.c pages.c     who pays; files, pages, and how many there may be
  *   access.c                                     who may join a pool
  *   queues.c pollers.c                           long queues, and how they are woken
+ *   drops.c                                      files that are dropped one after the other
  *   stakes.c lock.c ends.c pool.c client.c       objects: made, found, locked, freed; for
  *   unmap.c exited.c                             whom pools count; who waits for their ends; what
  *                                                clients have mapped; has a process exited?
@@ -107,6 +108,7 @@ struct device;
 struct seq_file;
 struct xk_call;
 struct xk_client;
+struct xk_drops;
 struct xk_kind;
 struct xk_payer;
 struct xk_stake;
@@ -244,8 +246,9 @@ struct xk_pool {
 	u32 clients;			/* pools_lock: structs of clients that there are */
 	u32 files;			/* written under pools_lock: of drivers, that it keeps or
 					 * that are still being released */
-	struct llist_head drops;	/* those that are to be dropped: keep.c, as the next */
-	struct work_struct drop_work;	/* while it is queued it has a reference */
+	struct llist_head slow_drops;	/* those that are to be dropped: keep.c, as the next */
+	struct work_struct slow_work;	/* while it is queued it has a reference */
+	struct xk_drops *drops;		/* of all its other files: drops.c; immutable */
 
 	struct mutex upgrade_lock;	/* inplace.c */
 	struct mutex lock;		/* taken by the functions of lock.c, but by end_work */
@@ -363,15 +366,16 @@ struct xk_client {
 	struct wait_queue_entry exit_wait;
 };
 
+/* Pools that drop files at a time: each may keep a thread of the kernel for long. */
+#define XK_DROPPING_POOLS	256
+
 /* A file that is kept for others. It is dropped by a work item: see keep.c. */
 struct xk_keep {
 	struct kref kref;
 	struct file *file;
-	struct xk_pool *pool;		/* of a driver's file in it; NULL: all can map the file */
-	union {
-		struct work_struct drop;	/* of a file that all can map */
-		struct llist_node node;		/* of a driver's: in pool->drops */
-	};
+	struct xk_pool *pool;		/* immutable, without a reference */
+	bool counted;			/* it is a driver's: pool->files has it */
+	struct llist_node node;		/* in pool->drops, or if it is counted in slow_drops */
 };
 
 /*
@@ -588,6 +592,14 @@ struct xk_pollers *xk_pollers_new(void);
 void xk_pollers_free(struct xk_pollers *pollers);
 void xk_pollers_wake(struct xk_pollers *pollers, __poll_t events);
 
+/* drops.c */
+int xk_drops_init(void);
+void xk_drops_exit(void);
+void xk_drop_now(struct xk_keep *keep);
+struct xk_drops *xk_drops_new(void);
+void xk_drops_put(struct xk_drops *drops);
+void xk_drops_add(struct xk_drops *drops, struct xk_keep *keep);
+
 /* stakes.c */
 struct xk_stake *xk_stake_take(struct xk_pool *pool, struct xk_payer *payer);
 void xk_stake_drop(struct xk_pool *pool, struct xk_stake *stake);
@@ -686,10 +698,10 @@ int xk_wake_begin(struct xk_call *call);
 /* keep.c */
 int xk_keep_init(void);
 void xk_keep_exit(void);
-void xk_keep_prepare(struct xk_pool *pool);
-struct xk_keep *xk_keep_new(struct file *file);
+int xk_keep_prepare(struct xk_pool *pool);
+struct xk_keep *xk_keep_new(struct xk_pool *pool, struct file *file);
 void xk_keep_discard(struct xk_keep *keep);
-void xk_keep_count(struct xk_keep *keep, struct xk_pool *pool);
+void xk_keep_count(struct xk_keep *keep);
 struct xk_keep *xk_keep_get(struct xk_keep *keep);
 void xk_keep_put(struct xk_keep *keep);
 

@@ -239,6 +239,9 @@ static int refused(const struct xmem_pool *pool, int fd,
 			       "the file, or the file has holes (fallocate fills them)",
 			       (unsigned long long)request->length,
 			       (unsigned long long)request->offset);
+	case EBUSY:
+		return xl_fail(EBUSY, "attach: somebody has a lease of descriptor %d's file "
+			       "(F_SETLEASE), or is running it as a program", fd);
 	case ENOSPC:
 		return xl_fail(ENOSPC, "attach: %s has no slot left for this writer; open it with "
 			       "more slots", name);

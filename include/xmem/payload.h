@@ -52,12 +52,13 @@ struct xmem_buffer;
  *	ENOEXEC	the memfd lacks seals; the message names them
  *	EACCES	the descriptor is not open for reading, or only names the file (O_PATH)
  *	ERANGE	the contents reach beyond the end of the file, or the file has holes
+ *	EBUSY	somebody has a lease of the file (F_SETLEASE), or is running it as a program
  *	ENOSPC	the pool has no slot left
  *	EDQUOT	a limit of the host is reached
  *	EAGAIN	the ring is full of what subscribers with XMEM_SUBSCRIBE_WAITS have yet to
  *		receive, as xmem_acquire says it
  *	EIO	the file cannot be mapped
- *	ENOMEM, EMFILE, EINTR
+ *	ENOMEM, EMFILE, ENFILE, EINTR
  * Ownership: ends in xmem_publish or xmem_release. Threads: any. Since: 0.4.
  */
 struct xmem_buffer *xmem_attach_fd(struct xmem_pool *pool, int fd, uint64_t offset,

@@ -413,7 +413,9 @@ struct xmem_ring {
  *               owner, or its host, is scanning it
  *   EBUSY       detach: the slot has contents, or is being written; upgrade: another client
  *               holds it or may still receive it, or the caller holds it more than once;
- *               payload: it has no slot any more, and clients still have it open
+ *               payload: it has no slot any more, and clients still have it open;
+ *               attach: somebody has a lease of the file (F_SETLEASE), which would let
+ *               others wait when they open it, or is running it as a program
  *   ETIMEDOUT   wait: the deadline passed
  *   EINTR       wait: a signal came (restarted where SA_RESTART says so)
  *   EOPNOTSUPP  subscribe: that ring does not wait for subscribers; upgrade: the slot's

@@ -23,6 +23,8 @@ struct gpu_test {
 };
 extern const struct gpu_test gpu_ends_tests[];	/* up to one without name */
 void gpu_ends_clean_up(void);			/* after one that has failed */
+extern const struct gpu_test gpu_dmabufs_tests[];	/* likewise */
+void gpu_dmabufs_clean_up(void);
 
 /* What is wrong, and where. */
 #define WANT(condition) \

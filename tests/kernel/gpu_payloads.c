@@ -712,6 +712,7 @@ static const char *run_ends(const struct gpu_test *test)
 	gpu_set("gate", "0");
 	if (wrong) {
 		gpu_ends_clean_up();
+		gpu_dmabufs_clean_up();
 		return wrong;
 	}
 	WANT(EVENTUALLY(!gpu_number("files")) && !gpu_number("pages"));
@@ -745,6 +746,7 @@ int main(int argc, char **argv)
 	alarm(500);
 	run_all(tests, run, only);
 	run_all(gpu_ends_tests, run_ends, only);
+	run_all(gpu_dmabufs_tests, run_ends, only);
 	/* What is still being released when xmem.ko is unloaded, and what waits: that waits. */
 	gpu_set("release_ms", "500");
 	if (gpu_start(&writer, XMEM_ROLE_WRITER) || leave_files(3))

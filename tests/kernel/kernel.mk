@@ -16,7 +16,7 @@ $(B)/random-requests: $(addprefix $(B)/obj/tests/kernel/,random_requests.o field
 $(B)/kernel-fuzz: $(addprefix $(B)/obj/tests/kernel/,fields.o failing.o \
 	$(addprefix fuzz/,program.o cover.o memory.o acts.o run.o main.o))
 $(B)/traces: $(B)/obj/tests/kernel/traces.o
-$(B)/gpu-payloads: $(addprefix $(B)/obj/tests/kernel/,gpu_payloads.o gpu_ends.o)
+$(B)/gpu-payloads: $(addprefix $(B)/obj/tests/kernel/,gpu_payloads.o gpu_ends.o gpu_dmabufs.o)
 $(ATTACKS): $(B)/%: $(B)/obj/tests/kernel/%.o $(B)/obj/tests/kernel/attack.o
 $(B)/ends: $(addprefix $(B)/obj/tests/kernel/,ends_wakes.o sides.o)
 $(B)/watched: $(B)/libxmem.a

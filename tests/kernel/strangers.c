@@ -23,6 +23,7 @@ struct victim {
 	struct {
 		int pool_fd;
 		u32 client;
+		u64 payload[3];		/* of leased[] */
 	} *shared;
 	unsigned int clients;		/* capacity; 0: as it comes */
 };
@@ -43,15 +44,21 @@ static const char *keeps(void *argument)
 	return NULL;
 }
 
-static const char *start_victim(struct victim *victim, unsigned int clients)
+static const char *start_living(struct victim *victim, const char *(*live)(void *),
+				unsigned int clients)
 {
 	*victim = (struct victim){ .clients = clients };
 	victim->shared = shared_memory(sizeof(*victim->shared));
 	WANT(victim->shared);
-	GOES_WELL(kid_start(&victim->kid, keeps, victim));
+	GOES_WELL(kid_start(&victim->kid, live, victim));
 	victim->pool_fd = take_descriptor(&victim->kid, victim->shared->pool_fd);
 	WANT(victim->pool_fd >= 0);
 	return NULL;
+}
+
+static const char *start_victim(struct victim *victim, unsigned int clients)
+{
+	return start_living(victim, keeps, clients);
 }
 
 static bool is_alive(const struct raw *raw, u32 client)
@@ -512,6 +519,105 @@ static const char *namespaces_are_not_kept(void)
 	return NULL;
 }
 
+/* ---- leases ---- */
+
+#define HUGE_BYTES	(2u << 20)
+
+/* A sealed memfd in one huge page, or -errno. */
+static int huge_memfd(void)
+{
+	int file = memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+
+	if (file < 0 || ftruncate(file, HUGE_BYTES) || fallocate(file, 0, 0, HUGE_BYTES) ||
+	    fcntl(file, F_ADD_SEALS, RAW_SEALS))
+		return -errno;
+	return file;
+}
+
+static int ordinary_memfd(void)
+{
+	return raw_memfd(1, 1);
+}
+
+static int shared_memfd(void)
+{
+	return raw_shared_memfd(1);
+}
+
+/* Payloads, with a lease that would let those wait who ask for them. */
+static const struct {
+	int (*make)(void);
+	int access;			/* of the descriptor that gets the lease */
+	int lease;
+	u32 attach, payload;		/* flags */
+} leased[] = {
+	{ ordinary_memfd, O_RDWR, F_WRLCK, 0, 0 },
+	{ shared_memfd, O_RDONLY, F_RDLCK, XMEM_ATTACH_SHARED, XMEM_PAYLOAD_WRITE },
+	{ huge_memfd, O_RDWR, F_WRLCK, 0, 0 },
+};
+#define LEASED	(sizeof(leased) / sizeof(*leased))
+
+/* Attaches leased[i]: not while there is a lease, and then there is to be none any more. */
+static const char *attach_leased(const struct raw *me, u32 i, u64 *ret_payload)
+{
+	struct xmem_attach_request attach = raw_attaching(leased[i].make(), 1);
+	char path[40];
+	int anew;
+
+	WANT(attach.fd >= 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", attach.fd);
+	anew = open(path, leased[i].access | O_CLOEXEC);
+	WANT(anew >= 0);
+	attach.flags = leased[i].attach;
+	SAME(fcntl(anew, F_SETLEASE, leased[i].lease), 0);
+	SAME(raw_request(me, XMEM_IOC_ATTACH, &attach), -EBUSY);
+	SAME(fcntl(anew, F_SETLEASE, F_UNLCK), 0);
+	SAME(raw_request(me, XMEM_IOC_ATTACH, &attach), 0);
+	close(attach.fd);
+	if (fcntl(anew, F_SETLEASE, leased[i].lease) != -1 || errno != EAGAIN)
+		return wrong("the file of payload %u can be given a lease", i);
+	*ret_payload = attach.payload;
+	return NULL;
+}
+
+static const char *asks_for_the_leased(void *argument)
+{
+	struct xmem_payload_request request = { .size = sizeof(request) };
+	struct victim *victim = argument;
+	u32 i;
+
+	GOES_WELL(keeps(argument));
+	kid_pause();
+	for (i = 0; i < LEASED; i++) {
+		request.payload = victim->shared->payload[i];
+		request.flags = leased[i].payload;
+		SAME(raw_request(&its, XMEM_IOC_PAYLOAD, &request), 0);
+		SAME(fcntl(request.fd, F_GETFL) & O_NONBLOCK, 0);
+	}
+	return NULL;
+}
+
+static const char *leases_keep_nobody_waiting(void)
+{
+	int pages = open("/proc/sys/vm/nr_hugepages", O_WRONLY | O_CLOEXEC);
+	struct xmem_join_request join;
+	struct victim victim;
+	static struct raw me;
+	u32 i;
+
+	SAME(write(pages, "4", 1), 1);
+	close(pages);
+	signal(SIGIO, SIG_IGN);		/* tells who has a lease that somebody wants to open */
+	GOES_WELL(start_living(&victim, asks_for_the_leased, 0));
+	join = joining_by_file(victim.pool_fd, XMEM_ROLE_WRITER);
+	SAME(become(ATTACKER), 0);
+	SAME(raw_start(&me, &join), 0);
+	for (i = 0; i < LEASED; i++)
+		GOES_WELL(attach_leased(&me, i, &victim.shared->payload[i]));
+	kid_go_on(&victim.kid);
+	return kid_ready(&victim.kid);
+}
+
 /* ---- a client's own stop ---- */
 
 #define WAITERS		40u		/* more than whoever wakes wakes itself */
@@ -578,6 +684,7 @@ static const struct attack attacks[] = {
 	{ "K14_names_are_not_squatted", names_are_not_squatted, false },
 	{ "K16_sysfs_is_private", sysfs_is_private, false },
 	{ "K18_namespaces_are_not_kept", namespaces_are_not_kept, false },
+	{ "F1_leases_keep_nobody_waiting", leases_keep_nobody_waiting, false },
 	{ "P9_a_stop_finds_all_threads", a_stop_finds_all_threads, false },
 };
 

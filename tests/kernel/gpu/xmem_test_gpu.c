@@ -9,6 +9,7 @@
 #include <linux/atomic.h>
 #include <linux/delay.h>
 #include <linux/device.h>
+#include <linux/dma-buf.h>
 #include <linux/fs.h>
 #include <linux/init.h>
 #include <linux/kernel.h>
@@ -189,34 +190,44 @@ static void memory_free(struct memory *memory)
 
 /* ---- files ---- */
 
-static int gpu_open(struct inode *inode, struct file *file)
+static struct memory *memory_new(void)
 {
 	struct memory *memory = kzalloc(sizeof(*memory), GFP_KERNEL_ACCOUNT);
 
-	if (!memory)
-		return -ENOMEM;
-	mutex_init(&memory->lock);
-	file->private_data = memory;
-	atomic_long_inc(&files);
-	return nonseekable_open(inode, file);
+	if (memory) {
+		mutex_init(&memory->lock);
+		atomic_long_inc(&files);
+	}
+	return memory;
 }
 
-static bool gpu_may_release(const struct inode *inode)
+static int gpu_open(struct inode *inode, struct file *file)
+{
+	file->private_data = memory_new();
+	return file->private_data ? nonseekable_open(inode, file) : -ENOMEM;
+}
+
+static bool gpu_may_release(unsigned int minor)
 {
 	unsigned int closed = READ_ONCE(gate);
 
-	return !closed || (closed == 2 && iminor(inode) != XMEM_TEST_GPU_MINOR);
+	return !closed || (closed == 2 && minor != XMEM_TEST_GPU_MINOR);
+}
+
+static void memory_release(struct memory *memory, unsigned int minor)
+{
+	atomic_long_inc(&releasing);
+	wait_event(gate_queue, gpu_may_release(minor));
+	msleep(release_ms);
+	memory_free(memory);
+	atomic_long_dec(&files);
+	atomic_long_inc(&released);
+	atomic_long_dec(&releasing);
 }
 
 static int gpu_release(struct inode *inode, struct file *file)
 {
-	atomic_long_inc(&releasing);
-	wait_event(gate_queue, gpu_may_release(inode));
-	msleep(release_ms);
-	memory_free(file->private_data);
-	atomic_long_dec(&files);
-	atomic_long_inc(&released);
-	atomic_long_dec(&releasing);
+	memory_release(file->private_data, iminor(inode));
 	return 0;
 }
 
@@ -234,6 +245,67 @@ static int gpu_mmap(struct file *file, struct vm_area_struct *vma)
 	vma->vm_ops = &memory_vm_ops;
 	return 0;
 }
+
+/* ---- dma-bufs ---- */
+
+#ifdef CONFIG_DMA_SHARED_BUFFER
+#ifdef IMPORT_NS_STRING
+MODULE_IMPORT_NS("DMA_BUF");
+#else
+MODULE_IMPORT_NS(DMA_BUF);
+#endif
+
+static struct sg_table *buffer_map(struct dma_buf_attachment *attachment,
+				   enum dma_data_direction direction)
+{
+	return ERR_PTR(-EOPNOTSUPP);
+}
+
+static void buffer_unmap(struct dma_buf_attachment *attachment, struct sg_table *table,
+			 enum dma_data_direction direction)
+{
+}
+
+static void buffer_release(struct dma_buf *buffer)
+{
+	memory_release(buffer->priv, XMEM_TEST_GPU_MINOR);
+}
+
+static const struct dma_buf_ops buffer_ops = {
+	.map_dma_buf = buffer_map, .unmap_dma_buf = buffer_unmap, .release = buffer_release,
+};
+
+static long gpu_export(void)
+{
+	DEFINE_DMA_BUF_EXPORT_INFO(info);
+	struct memory *memory = memory_new();
+	struct dma_buf *buffer;
+	int fd;
+
+	if (!memory)
+		return -ENOMEM;
+	info.ops = &buffer_ops;
+	info.size = PAGE_SIZE;
+	info.priv = memory;
+	buffer = dma_buf_export(&info);
+	if (IS_ERR(buffer)) {
+		memory_free(memory);
+		atomic_long_dec(&files);
+		return PTR_ERR(buffer);
+	}
+	fd = dma_buf_fd(buffer, O_CLOEXEC);
+	if (fd < 0)
+		dma_buf_put(buffer);
+	return fd;
+}
+#else
+static long gpu_export(void)
+{
+	return -ENOTTY;
+}
+#endif
+
+/* ---- requests ---- */
 
 static long gpu_ioctl(struct file *file, unsigned int command, unsigned long argument)
 {
@@ -256,6 +328,8 @@ static long gpu_ioctl(struct file *file, unsigned int command, unsigned long arg
 		if (copy_from_user(&late, (void __user *)argument, sizeof(late)))
 			return -EFAULT;
 		return late_pin(memory, &late);
+	case XMEM_TEST_GPU_EXPORT:
+		return gpu_export();
 	}
 	return -ENOTTY;
 }

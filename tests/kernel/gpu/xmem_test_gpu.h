@@ -15,7 +15,8 @@
  *
  * In /sys/module/xmem_test_gpu/parameters:
  *
- *   files       how many files are open: what has gone up and does not go down is a leak
+ *   files       how many files are open, and dma-bufs there: what has gone up and does not go
+ *               down is a leak
  *   pages       how many pages of memory these have
  *   releasing   how many files are just being released
  *   released    how many have been released since the module was loaded
@@ -55,5 +56,11 @@ struct xmem_test_gpu_late {
 	__u64 address;
 	__u64 value;
 };
+
+/*
+ * Makes a dma-buf of one page that nobody can map, and answers with a descriptor of it. It counts
+ * and is released as a file of XMEM_TEST_GPU_DEVICE. ENOTTY: this kernel has no dma-bufs.
+ */
+#define XMEM_TEST_GPU_EXPORT	_IO(0xb8, 4)
 
 #endif
