@@ -98,7 +98,7 @@ static void xk_place_is_free(struct xk_pool *pool, u32 place)
 
 static void xk_unmap_leaving(struct xk_pool *pool)
 {
-	struct xk_places places = { .groups_end = 0 };
+	struct xk_places places = { 0 };
 	struct xk_chunk *chunk;
 
 	for (chunk = pool->leaving; chunk; chunk = chunk->next) {

@@ -162,8 +162,8 @@ struct xk_chunk {
 
 /* Places where something is unmapped for all clients, at once: unmap.c. */
 struct xk_places {
+	DECLARE_BITMAP(groups, XMEM_MAX_GROUPS);
 	DECLARE_BITMAP(areas, XMEM_MAX_CLIENTS);
-	u32 groups_begin, groups_end;	/* none, if the end is 0 */
 };
 
 /* A queue that clients make long: queues.c. */
