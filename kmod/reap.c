@@ -14,7 +14,8 @@
 
 /*
  * A step of end_work has been made, one of so many that make a batch: after each batch those who
- * wait for the pool's lock get it. *done begins with 0. Only end_work calls it.
+ * wait for the pool's lock get it. *done begins with 0. The work of claims calls it likewise, and
+ * nobody else.
  */
 void xk_let_others(struct xk_pool *pool, u32 *done, u32 weight)
 {

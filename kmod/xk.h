@@ -251,8 +251,8 @@ struct xk_pool {
 	struct mutex lock;		/* taken by the functions of lock.c, but by end_work */
 	atomic_t lock_wanted;		/* so many wait for it */
 	u64 lock_turns;			/* written under pool->lock: so often who waited got it */
-	u64 lock_since;			/* end_work's own: when it took it the last time */
-	wait_queue_head_t lock_queue;	/* end_work, which waits for a turn */
+	u64 lock_since;			/* pool->lock: when who has it for long took it */
+	wait_queue_head_t lock_queue;	/* who has it for long, and waits for a turn of others */
 	bool dead;			/* pool->lock: it has been emptied */
 	bool drained;			/* set under pool->lock, for good: nobody joins it; also
 					 * read without it */
