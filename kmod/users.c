@@ -485,14 +485,14 @@ int xk_share_of_pool(struct xk_payer *payer, const struct xk_pool *pool, u32 sha
 
 /* ---- looking ---- */
 
-/* Has one of its users more than it may have, by what could not be refused? */
-bool xk_user_is_over(const struct xk_payer *payer, u32 quota)
+/* Has one of its users more than it may have, or would it with @n more? */
+bool xk_user_is_over(const struct xk_payer *payer, u32 quota, u64 n)
 {
 	u32 i;
 
 	for (i = 0; i < payer->count; i++)
 		if (xk_user_is_bound(payer, i) &&
-		    atomic64_read(&payer->user[i]->used[quota]) > xk_user_most(quota))
+		    atomic64_read(&payer->user[i]->used[quota]) + n > xk_user_most(quota))
 			return true;
 	return false;
 }

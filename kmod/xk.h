@@ -493,7 +493,7 @@ void xk_refused(struct xk_payer *payer, struct xk_refusal *ret);
 void xk_refused_to_join(struct xk_payer *payer, struct xk_payer *client);
 const char *xk_quota_name(u32 quota);
 u64 xk_user_most(u32 quota);
-bool xk_user_is_over(const struct xk_payer *payer, u32 quota);
+bool xk_user_is_over(const struct xk_payer *payer, u32 quota, u64 n);
 u64 xk_user_used(const struct xk_payer *payer, u32 quota);
 kuid_t xk_payer_uid(const struct xk_payer *payer, u32 level);
 ssize_t xk_users_print(char *page);

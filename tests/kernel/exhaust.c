@@ -566,6 +566,46 @@ static const char *files_leave_room(void)
 	return with_parameter("max_payloads", "256", "4096", files);
 }
 
+/* ---- parts of mappings ---- */
+
+#define MAPPINGS	"20"		/* fewer than one client may have */
+
+/* Every second page becomes a mapping of its own, and at last all of them go. */
+static const char *splits_what_it_maps(void *unused)
+{
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_READER);
+	struct xmem_quota_request quota = {
+		.size = sizeof(quota), .quota = XMEM_QUOTA_USER_MAPPINGS,
+	};
+	static struct raw me;
+	u64 from;
+	int err = 0;
+
+	(void)unused;
+	SAME(become(ATTACKER), 0);
+	SAME(raw_start(&me, &join), 0);
+	for (from = RAW_PAGE; !err && from + RAW_PAGE < me.join.total_bytes; from += 2 * RAW_PAGE)
+		err = mprotect(me.base + from, RAW_PAGE, PROT_NONE) ? errno : 0;
+	SAME(raw_request(&me, XMEM_IOC_QUOTA, &quota), 0);
+	figure("of " MAPPINGS " mappings a user has %llu", (unsigned long long)quota.used);
+	if (quota.used > (u64)atoi(MAPPINGS))
+		return wrong("a user may have " MAPPINGS " mappings, and has %llu",
+			     (unsigned long long)quota.used);
+	SAME(err, ENOMEM);
+	SAME(munmap(me.base, me.join.total_bytes), 0);
+	return NULL;
+}
+
+static const char *splits(struct scene *scene)
+{
+	return kid_start(&scene->attacker, splits_what_it_maps, scene);
+}
+
+static const char *splits_count_for_the_user(void)
+{
+	return with_parameter("user_max_mappings", MAPPINGS, "65536", splits);
+}
+
 /* ---- what is given back ---- */
 
 #define ROUNDS	40u	/* more than there may be at a time */
@@ -724,6 +764,7 @@ static const struct attack attacks[] = {
 	{ "K8_dead_pools_leave_room", dead_pools_leave_room, false },
 	{ "K8_empty_pools_leave_room", empty_pools_leave_room, false },
 	{ "K8_sub_uids_leave_room", sub_uids_leave_room, false },
+	{ "K4_splits_count_for_the_user", splits_count_for_the_user, false },
 	{ "K9_groups_leave_room", groups_leave_room, false },
 	{ "K15_files_leave_room", files_leave_room, false },
 	{ "K15_work_items_are_charged", work_items_are_charged, false },
