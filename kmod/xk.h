@@ -55,6 +55,7 @@
  *   xk_pool.access_lock   who may join: group and mode
  *   stakes_lock           for whom pools count (stakes.c)
  *   pid->wait_pidfd.lock  of a client's process: exited.c, which runs below tasklist_lock, too
+ *   shares_lock           what users have of what all share (limits.c)
  *   users_lock, xk_payer.lock  who pays, and what it was last refused (users.c)
  *   ends_lock             what has been asked of end_work, in all pools (ends.c)
  *
@@ -581,6 +582,7 @@ void xk_pollers_free(struct xk_pollers *pollers);
 void xk_pollers_wake(struct xk_pollers *pollers, __poll_t events);
 
 /* stakes.c */
+struct xk_stake *xk_stake_first(struct xk_pool *pool);
 struct xk_stake *xk_stake_take(struct xk_pool *pool, struct xk_payer *payer);
 void xk_stake_drop(struct xk_pool *pool, struct xk_stake *stake);
 void xk_stakes_sweep(struct xk_pool *pool);
