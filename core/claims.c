@@ -558,7 +558,7 @@ void xm_claims_leave(struct xm_host *host, u32 client)
 	const struct xm_map *map = &host->map;
 	u32 s;
 
-	for (s = 0; host->claims && s < map->slots; s++) {
+	for (s = 0; host->claims && host->claims->count && s < map->slots; s++) {
 		struct xm_claim *claim = &host->claims->slot[s];
 
 		if (!claim->place)
@@ -572,22 +572,37 @@ void xm_claims_leave(struct xm_host *host, u32 client)
 	}
 }
 
+static void xm_bound_slot(struct xm_host *host, u32 slot, u64 now_ns)
+{
+	struct xm_claim *claim = &host->claims->slot[slot];
+
+	if (xm_slot_row(&host->map, slot)->owner != XMEM_OWNER_HOST)
+		return;
+	xm_claims_settle(host, slot);
+	if (!xm_is_noted(host->claims, slot) ||
+	    claim->deadline_ns <= now_ns + XMEM_CLAIM_LONGEST_NS)
+		return;
+	claim->deadline_ns = now_ns + XMEM_CLAIM_LONGEST_NS;
+	xm_heap_move(host->claims, slot);
+}
+
+bool xm_host_bound_group(struct xm_host *host, u32 group, u64 now_ns)
+{
+	u32 i;
+
+	if (!host->claims || !(host->claims->count + host->claims->alone))
+		return false;
+	for (i = 0; i < XMEM_GROUP_SLOTS; i++)
+		xm_bound_slot(host, group * XMEM_GROUP_SLOTS + i, now_ns);
+	return true;
+}
+
 void xm_host_bound_claims(struct xm_host *host, u64 now_ns)
 {
-	const struct xm_map *map = &host->map;
-	struct xm_claims *claims = host->claims;
-	u32 s;
+	u32 g;
 
-	for (s = 0; claims && claims->count + claims->alone && s < map->slots; s++) {
-		if (xm_slot_row(map, s)->owner != XMEM_OWNER_HOST)
-			continue;
-		xm_claims_settle(host, s);
-		if (!xm_is_noted(claims, s) ||
-		    claims->slot[s].deadline_ns <= now_ns + XMEM_CLAIM_LONGEST_NS)
-			continue;
-		claims->slot[s].deadline_ns = now_ns + XMEM_CLAIM_LONGEST_NS;
-		xm_heap_move(claims, s);
-	}
+	for (g = 0; g < host->map.groups && xm_host_bound_group(host, g, now_ns); g++)
+		;
 }
 
 /* The only client that is alive; XMEM_OWNER_NONE: there is none; XMEM_OWNER_HOST: several. */

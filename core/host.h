@@ -496,6 +496,8 @@ int xm_host_orphaned_claims(struct xm_host *host, u32 *at);
  * when the next ones end.
  */
 void xm_host_bound_claims(struct xm_host *host, u64 now_ns);
+/* The same for one group. false: no slot of any group has claims. */
+bool xm_host_bound_group(struct xm_host *host, u32 group, u64 now_ns);
 
 /*
  * Who keeps @slot by its claims: 1 + the client, or XM_KEEPER_*. @claims: those of the pool's host,

@@ -38,27 +38,46 @@ static void xk_claims_arm(struct xk_pool *pool, u64 now, u64 deadline)
 		xk_pool_put(pool);	/* it waited already, with a reference */
 }
 
-static void xk_claims_expire(struct xk_pool *pool)
+/* There may be more whose time has passed. */
+static void xk_claims_arm_now(struct xk_pool *pool)
+{
+	u64 now = ktime_get_ns();
+
+	xk_claims_arm(pool, now, now);
+}
+
+/*
+ * Voids those of one slot, if their time has passed: there may be more then. false: there are none,
+ * and the work waits for the next.
+ */
+static bool xk_claims_expire_one(struct xk_pool *pool)
 {
 	u64 now = ktime_get_ns(), deadline;
 	int slot;
 
 	lockdep_assert_held(&pool->lock);
-	while ((slot = xm_host_expire_claims(&pool->host, now, &deadline)) >= 0) {
-		xk_claims_do(pool, xm_claims_pending(&pool->host, slot));
-		cond_resched();
+	slot = xm_host_expire_claims(&pool->host, now, &deadline);
+	if (slot < 0) {
+		xk_claims_arm(pool, now, deadline);
+		return false;
 	}
-	xk_claims_arm(pool, now, deadline);
+	xk_claims_do(pool, xm_claims_pending(&pool->host, slot));
+	return true;
 }
 
+/*
+ * Who may set aside references of many slots lets them all expire at the same moment. So others get
+ * the lock after each batch of them. Meanwhile the last use of the pool may go.
+ */
 static void xk_claims_work(struct work_struct *work)
 {
 	struct xk_pool *pool = container_of(to_delayed_work(work), struct xk_pool, claims_work);
+	u32 done = 0;
 
-	xk_pool_lock(pool);
+	xk_pool_lock_long(pool);
 	pool->claims_at = 0;
-	if (!pool->dead)
-		xk_claims_expire(pool);
+	while (!pool->dead && xk_claims_expire_one(pool))
+		xk_let_others(pool, &done, XK_BATCH / 64);
 	mutex_unlock(&pool->lock);
 	xk_pool_put(pool);
 }
@@ -70,10 +89,13 @@ void xk_claims_prepare(struct xk_pool *pool)
 
 /* ---- ends ---- */
 
-/* A client has ended: voids the claims that nobody is left to take, and bounds its own. */
+/*
+ * A client has ended: voids the claims that nobody is left to take, and bounds its own. Others get
+ * the lock meanwhile: what each slot has is bounded by itself. The rest is the work's.
+ */
 void xk_claims_left(struct xk_pool *pool)
 {
-	u32 at = 0, done = 0;
+	u32 at = 0, done = 0, g;
 	int slot;
 
 	lockdep_assert_held(&pool->lock);
@@ -81,8 +103,11 @@ void xk_claims_left(struct xk_pool *pool)
 		xk_claims_do(pool, xm_claims_pending(&pool->host, slot));
 		xk_let_others(pool, &done, XK_BATCH / 64);
 	}
-	xm_host_bound_claims(&pool->host, ktime_get_ns());
-	xk_claims_expire(pool);
+	for (g = 0; g < pool->host.map.groups; g++)
+		if (xm_host_bound_group(&pool->host, g, ktime_get_ns()))
+			xk_let_others(pool, &done, XK_BATCH / 64);
+	if (xk_claims_expire_one(pool))
+		xk_claims_arm_now(pool);
 }
 
 /* Whose these claims were is not known any more. Who was evicted because of them has been named. */
@@ -166,8 +191,9 @@ int xk_claim_begin(struct xk_call *call)
 	memory = xk_claims_install(pool, memory);
 	err = xm_host_claim(&pool->host, client->id, request, ktime_get_ns(), privileged, &pending);
 	xk_claims_do(pool, pending);
-	if (!err && request->op == XMEM_CLAIM_ADD)
-		xk_claims_expire(pool);
+	/* Others' claims whose time has passed are the work's, but for one slot's. */
+	if (!err && request->op == XMEM_CLAIM_ADD && xk_claims_expire_one(pool))
+		xk_claims_arm_now(pool);
 	mutex_unlock(&pool->lock);
 	if (pending.what == XM_TELL_HOST)
 		xk_reap_wait(pool);

@@ -40,24 +40,42 @@ unsigned long xk_max_limbo_bytes = ULONG_MAX;	/* its parameter is in limbo.c */
 static atomic_t pools_charged;
 static atomic_long_t pages_charged;	/* of all pools */
 
-/* Account for one more pool. -EDQUOT: there are as many as there may be. */
-int xk_charge_pool(struct xk_payer *payer)
-{
-	int pools = atomic_read(&pools_charged), err;
-	unsigned int most;
+/*
+ * What a user has of what all share is looked at, and counted, under this lock: so of many who ask
+ * at once each sees what those before it have got.
+ */
+static DEFINE_SPINLOCK(shares_lock);
 
-	do {
-		most = READ_ONCE(xk_max_pools);
-		if (pools >= most)
-			return xk_refuse(payer, NULL, XMEM_QUOTA_POOLS, pools, pools + 1ULL, most);
-		err = xk_share(payer, NULL, XMEM_QUOTA_USER_POOLS, XMEM_QUOTA_SHARE_POOLS, 1,
-			       most - pools);
-		if (err)
-			return err;
-	} while (!atomic_try_cmpxchg(&pools_charged, &pools, pools + 1));
-	return 0;
+static int xk_charge_pool_locked(struct xk_payer *payer)
+{
+	unsigned int most = READ_ONCE(xk_max_pools), pools = atomic_read(&pools_charged);
+	int err;
+
+	if (pools >= most)
+		return xk_refuse(payer, NULL, XMEM_QUOTA_POOLS, pools, pools + 1ULL, most);
+	err = xk_share(payer, NULL, XMEM_QUOTA_USER_POOLS, XMEM_QUOTA_SHARE_POOLS, 1, most - pools);
+	if (!err)
+		err = xk_charge(payer, NULL, XMEM_QUOTA_USER_POOLS, 1);
+	if (!err)
+		atomic_inc(&pools_charged);
+	return err;
 }
 
+/*
+ * Account for one more pool, which the payer's user makes, so that it has a stake in it. -EDQUOT:
+ * there are as many as there may be, or its user has.
+ */
+int xk_charge_pool(struct xk_payer *payer)
+{
+	int err;
+
+	spin_lock(&shares_lock);
+	err = xk_charge_pool_locked(payer);
+	spin_unlock(&shares_lock);
+	return err;
+}
+
+/* The maker's stake goes by itself. */
 void xk_uncharge_pool(void)
 {
 	atomic_dec(&pools_charged);
@@ -69,13 +87,16 @@ void xk_uncharge_pool(void)
  */
 int xk_charge_stake(struct xk_pool *pool, struct xk_payer *payer)
 {
-	int pools = atomic_read(&pools_charged), err = 0;
-	int most = min_t(unsigned int, READ_ONCE(xk_max_pools), INT_MAX);
+	int most = min_t(unsigned int, READ_ONCE(xk_max_pools), INT_MAX), err = 0;
 
+	spin_lock(&shares_lock);
 	if (payer != pool->payer)
 		err = xk_share(payer, pool, XMEM_QUOTA_USER_POOLS, XMEM_QUOTA_SHARE_POOLS, 1,
-			       max(most - pools, 0));
-	return err ?: xk_charge(payer, pool, XMEM_QUOTA_USER_POOLS, 1);
+			       max(most - atomic_read(&pools_charged), 0));
+	if (!err)
+		err = xk_charge(payer, pool, XMEM_QUOTA_USER_POOLS, 1);
+	spin_unlock(&shares_lock);
+	return err;
 }
 
 /* Counts them, if there are not too many then. */
@@ -99,8 +120,8 @@ static int xk_refuse_pages(struct xk_payer *payer, struct xk_pool *pool, u32 quo
 			 (u64)(used + n) << PAGE_SHIFT, (u64)most << PAGE_SHIFT);
 }
 
-/* Account for pages of @pool that @payer has allocated. -EDQUOT. */
-int xk_charge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long pages)
+static int xk_charge_pages_locked(struct xk_pool *pool, struct xk_payer *payer,
+				  unsigned long pages)
 {
 	unsigned long most = READ_ONCE(xk_max_bytes) >> PAGE_SHIFT, used;
 	int err;
@@ -125,6 +146,17 @@ err_pool:
 	atomic_long_sub(pages, &pool->pages);
 err_all:
 	atomic_long_sub(pages, &pages_charged);
+	return err;
+}
+
+/* Account for pages of @pool that @payer has allocated. -EDQUOT. */
+int xk_charge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long pages)
+{
+	int err;
+
+	spin_lock(&shares_lock);
+	err = xk_charge_pages_locked(pool, payer, pages);
+	spin_unlock(&shares_lock);
 	return err;
 }
 

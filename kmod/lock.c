@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The lock of a pool, and how end_work lets others have it.
+ * The lock of a pool, and how end_work lets others have it, and likewise the work that voids claims
+ * (claims.c).
  *
  * end_work has the lock for long, but for a moment after each batch. A mutex is not fair enough for
  * that. Who waits on another processor spins, and only looks whether the lock still has the same
@@ -69,14 +70,14 @@ static void xk_wait_for_turn(struct xk_pool *pool, u64 turns, u64 patience)
 				     !atomic_read(&pool->lock_wanted), ns_to_ktime(patience));
 }
 
-/* For end_work, which has it for long. */
+/* For end_work, and the work of claims, which have it for long. */
 void xk_pool_lock_long(struct xk_pool *pool)
 {
 	mutex_lock(&pool->lock);
 	pool->lock_since = ktime_get_ns();
 }
 
-/* Gives the lock to one of those who wait for it, and takes it back. Only end_work calls it. */
+/* Gives the lock to one of those who wait for it, and takes it back. Only those two call it. */
 void xk_pool_let_in(struct xk_pool *pool)
 {
 	u64 had = ktime_get_ns() - pool->lock_since, turns = pool->lock_turns;

@@ -8,8 +8,9 @@
  *   EACCES    PROT_WRITE, and the range is neither within the client's area nor within
  *             groups that it owns
  *   EDQUOT    the client has as many mappings as it may have; there is a limit because
- *             every join and every end has to look at all of them. A split beyond it is
- *             ENOMEM, as the kernel's own limit is
+ *             every join and every end has to look at all of them. Or its user has as many
+ *             as that may have in all pools. A split beyond either is ENOMEM, as the
+ *             kernel's own limit is
  *
  * Pages are mapped by faults, because clients join and end later. Nobody gets SIGBUS in the mm
  * that joined: where there is no client it reads zeros, and after its own end it reads them
@@ -105,7 +106,7 @@ static void xk_vma_open(struct vm_area_struct *vma)
 	spin_unlock(&client->pool->pages_lock);
 	xk_charge_anyhow(client->payer, XMEM_QUOTA_USER_MAPPINGS, 1);
 	if (vma->vm_mm != client->mm)
-		excess |= xk_user_is_over(client->payer, XMEM_QUOTA_USER_MAPPINGS);
+		excess |= xk_user_is_over(client->payer, XMEM_QUOTA_USER_MAPPINGS, 0);
 	if (excess)
 		xk_client_evict(client, 0, XMEM_REASON_NONE);
 }
@@ -139,19 +140,27 @@ static void xk_area_close(struct vm_area_struct *vma)
 		xk_client_unmapped(client);
 }
 
-/* munmap and mprotect of a part make one mapping more. */
+/*
+ * munmap and mprotect of a part make one mapping more. It is counted when it is there
+ * (xk_vma_open): so processes of one user that split at the same moment may each have one too many.
+ */
 static int xk_vma_may_split(struct vm_area_struct *vma, unsigned long at)
 {
-	struct xk_client *client = xk_vma_client(vma);
-	u32 most = xk_most_maps(client->pool);
-	bool full;
+	const struct xk_client *client = xk_vma_client(vma);
+	u32 quota = XMEM_QUOTA_CLIENT_MAPPINGS;
+	u64 maps, most = xk_most_maps(client->pool);
 
 	spin_lock(&client->pool->pages_lock);
-	full = client->maps >= most;
+	maps = client->maps;
 	spin_unlock(&client->pool->pages_lock);
-	if (!full)
-		return 0;
-	trace_xmem_limit(client->pool->number, "mappings", client->maps + 1ULL, most);
+	if (maps < most) {
+		quota = XMEM_QUOTA_USER_MAPPINGS;
+		if (!xk_user_is_over(client->payer, quota, 1))
+			return 0;
+		maps = xk_user_used(client->payer, quota);
+		most = xk_user_most(quota);
+	}
+	trace_xmem_limit(client->pool->number, xk_quota_name(quota), maps + 1, most);
 	return -ENOMEM;
 }
 

@@ -68,7 +68,7 @@ static struct xk_client *xk_swapped(struct xk_pool *pool, u32 id)
 /* Steps 2 and 3, for all clients at once, without any lock. */
 static void xk_unmap_all_swapped(struct xk_pool *pool)
 {
-	struct xk_places places = { .groups_end = 0 };
+	struct xk_places places = { 0 };
 	struct xk_client *client;
 	struct xk_pages *old;
 	bool alive = false;

@@ -145,15 +145,11 @@ static void xk_pool_free(struct xk_pool *pool)
 	kvfree(pool);
 }
 
-/* Until it has a client it counts for its maker, who is told now if it has too many pools. */
+/* Until it has a client it counts for its maker, who has been charged for it. */
 static int xk_pool_conceive(struct xk_pool *pool)
 {
-	struct xk_stake *birth = xk_stake_take(pool, pool->payer);
-
-	if (IS_ERR(birth))
-		return PTR_ERR(birth);
-	pool->birth = birth;
-	return 0;
+	pool->birth = xk_stake_first(pool);
+	return pool->birth ? 0 : -ENOMEM;
 }
 
 /* Its first client has a stake, so its maker needs none for that. Later calls do nothing. */
@@ -210,6 +206,7 @@ err_struct:
 	kvfree(pool);
 err_charge:
 	xk_uncharge_pool();
+	xk_uncharge(payer, XMEM_QUOTA_USER_POOLS, 1);
 	return ERR_PTR(err);
 }
 

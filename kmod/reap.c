@@ -14,7 +14,8 @@
 
 /*
  * A step of end_work has been made, one of so many that make a batch: after each batch those who
- * wait for the pool's lock get it. *done begins with 0. Only end_work calls it.
+ * wait for the pool's lock get it. *done begins with 0. The work of claims calls it likewise, and
+ * nobody else.
  */
 void xk_let_others(struct xk_pool *pool, u32 *done, u32 weight)
 {
@@ -98,7 +99,7 @@ static void xk_place_is_free(struct xk_pool *pool, u32 place)
 
 static void xk_unmap_leaving(struct xk_pool *pool)
 {
-	struct xk_places places = { .groups_end = 0 };
+	struct xk_places places = { 0 };
 	struct xk_chunk *chunk;
 
 	for (chunk = pool->leaving; chunk; chunk = chunk->next) {

@@ -40,19 +40,46 @@ static void xk_stake_free(struct xk_stake *stake)
 	kfree(stake);
 }
 
-/* One that counts as a pool of the payer's, and of which nobody knows. */
-static struct xk_stake *xk_stake_new(struct xk_pool *pool, struct xk_payer *payer)
+/* One for which the payer has been charged, and of which nobody knows. NULL: no memory. */
+static struct xk_stake *xk_stake_alloc(struct xk_payer *payer)
 {
 	struct xk_stake *stake = kzalloc(sizeof(*stake), GFP_KERNEL_ACCOUNT);
-	int err = stake ? xk_charge_stake(pool, payer) : -ENOMEM;
 
-	if (!err) {
-		stake->payer = xk_payer_get(payer);
-		stake->count = 1;
+	if (!stake)
+		return NULL;
+	stake->payer = xk_payer_get(payer);
+	stake->count = 1;
+	return stake;
+}
+
+/* One that counts as a pool of the payer's. */
+static struct xk_stake *xk_stake_new(struct xk_pool *pool, struct xk_payer *payer)
+{
+	int err = xk_charge_stake(pool, payer);
+	struct xk_stake *stake;
+
+	if (err)
+		return ERR_PTR(err);
+	stake = xk_stake_alloc(payer);
+	if (stake)
 		return stake;
-	}
-	kfree(stake);
-	return ERR_PTR(err);
+	xk_uncharge(payer, XMEM_QUOTA_USER_POOLS, 1);
+	return ERR_PTR(-ENOMEM);
+}
+
+/*
+ * That of a pool's maker, who has been charged for it (xk_charge_pool). Nobody else knows the pool.
+ * NULL: no memory, and the maker is charged no more.
+ */
+struct xk_stake *xk_stake_first(struct xk_pool *pool)
+{
+	struct xk_stake *stake = xk_stake_alloc(pool->payer);
+
+	if (stake)
+		list_add_tail(&stake->node, &pool->stakes);
+	else
+		xk_uncharge(pool->payer, XMEM_QUOTA_USER_POOLS, 1);
+	return stake;
 }
 
 /*

@@ -17,40 +17,38 @@
 /* A group, or an area: see xk_chunk.place. */
 void xk_places_add(struct xk_places *places, u32 place)
 {
-	if (place >= XMEM_MAX_GROUPS) {
+	if (place < XMEM_MAX_GROUPS)
+		__set_bit(place, places->groups);
+	else
 		__set_bit(place - XMEM_MAX_GROUPS, places->areas);
-		return;
-	}
-	if (!places->groups_end || place < places->groups_begin)
-		places->groups_begin = place;
-	places->groups_end = max(places->groups_end, place + 1);
 }
 
-/* Those groups between whose first and last there are others are unmapped with these. */
-static void xk_unmap_groups_of(struct xk_client *client, const struct xk_places *places)
+/*
+ * Those @places, of @size, that begin at @offset and have @stride bytes each. What stands side by
+ * side goes together; but nothing between them goes, or who has the first and the last of them
+ * would take all others' pages away from everybody, by each end.
+ */
+static void xk_unmap_runs(struct xk_client *client, const unsigned long *places, u32 size,
+			  u64 offset, u64 stride)
+{
+	unsigned long p, end;
+
+	for_each_set_bit(p, places, size) {
+		end = find_next_zero_bit(places, size, p);
+		unmap_mapping_range(client->inode->i_mapping, offset + p * stride,
+				    (end - p) * stride, 1);
+		p = end;
+	}
+}
+
+static void xk_unmap_places_of(struct xk_client *client, const struct xk_places *places)
 {
 	const struct xmem_pool_header *header = xk_header(client->pool);
 
-	if (places->groups_end)
-		unmap_mapping_range(client->inode->i_mapping, header->groups_offset +
-				    places->groups_begin * header->group_stride,
-				    (places->groups_end - places->groups_begin) *
-				    header->group_stride, 1);
-}
-
-/* Areas that stand side by side go together. */
-static void xk_unmap_areas_of(struct xk_client *client, const struct xk_places *places)
-{
-	const struct xmem_pool_header *header = xk_header(client->pool);
-	unsigned long c, end;
-
-	for_each_set_bit(c, places->areas, XMEM_MAX_CLIENTS) {
-		end = find_next_zero_bit(places->areas, XMEM_MAX_CLIENTS, c);
-		unmap_mapping_range(client->inode->i_mapping,
-				    header->areas_offset + c * header->area_stride,
-				    (end - c) * header->area_stride, 1);
-		c = end;
-	}
+	xk_unmap_runs(client, places->groups, XMEM_MAX_GROUPS, header->groups_offset,
+		      header->group_stride);
+	xk_unmap_runs(client, places->areas, XMEM_MAX_CLIENTS, header->areas_offset,
+		      header->area_stride);
 }
 
 /* Does it still see what others see? One that is evicted does as long as it can store. */
@@ -72,8 +70,7 @@ void xk_unmap_places(struct xk_pool *pool, const struct xk_places *places)
 			continue;
 		if (xk_sees_others(client)) {
 			xk_page_drain(client->zero);
-			xk_unmap_groups_of(client, places);
-			xk_unmap_areas_of(client, places);
+			xk_unmap_places_of(client, places);
 		}
 		xk_client_put(client);
 		cond_resched();
@@ -82,7 +79,7 @@ void xk_unmap_places(struct xk_pool *pool, const struct xk_places *places)
 
 void xk_unmap_place(struct xk_pool *pool, u32 place)
 {
-	struct xk_places one = { .groups_end = 0 };
+	struct xk_places one = { 0 };
 
 	xk_places_add(&one, place);
 	xk_unmap_places(pool, &one);
@@ -106,11 +103,11 @@ static void xk_set_evicting(struct xk_client *client, u8 evicting)
 /* What the client can store into: its groups, and all others with them, and its area. */
 static void xk_unmap_stores(struct xk_client *client)
 {
-	struct xk_places places = { .groups_end = client->pool->host.map.groups };
+	struct xk_places places = { 0 };
 
+	bitmap_set(places.groups, 0, client->pool->host.map.groups);
 	xk_places_add(&places, XMEM_MAX_GROUPS + client->id);
-	xk_unmap_groups_of(client, &places);
-	xk_unmap_areas_of(client, &places);
+	xk_unmap_places_of(client, &places);
 }
 
 /*

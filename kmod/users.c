@@ -15,6 +15,7 @@
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
+#include <linux/delay.h>
 #include <linux/hash.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -412,7 +413,21 @@ static u64 xk_share_most(u64 has, u64 free)
 	return has + (free > has ? (free - has) / 2 : 0);
 }
 
-/* @n more of what the user has in @quota: @free are left of what all have. -EDQUOT. */
+/*
+ * In a module for tests it takes long from the look at what a user has until that has more: so whom
+ * nothing keeps from looking meanwhile will do so (exhaust K8_shares_hold_for_many_at_once).
+ */
+static void xk_share_slowly(void)
+{
+#ifdef XMEM_DEBUG
+	mdelay(1);
+#endif
+}
+
+/*
+ * @n more of what the user has in @quota: @free are left of what all have. -EDQUOT. Who asks counts
+ * them before another asks (limits.c).
+ */
 int xk_share(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u32 share, u64 n,
 	     u64 free)
 {
@@ -425,8 +440,11 @@ int xk_share(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u32 
 			.most = xk_share_most(has, free),
 		};
 
-		if (xk_user_is_bound(payer, i) && refusal.wanted > refusal.most)
+		if (!xk_user_is_bound(payer, i))
+			continue;
+		if (refusal.wanted > refusal.most)
 			return xk_refuse_level(payer, pool, &refusal);
+		xk_share_slowly();
 	}
 	return 0;
 }
@@ -485,14 +503,14 @@ int xk_share_of_pool(struct xk_payer *payer, const struct xk_pool *pool, u32 sha
 
 /* ---- looking ---- */
 
-/* Has one of its users more than it may have, by what could not be refused? */
-bool xk_user_is_over(const struct xk_payer *payer, u32 quota)
+/* Has one of its users more than it may have, or would it with @n more? */
+bool xk_user_is_over(const struct xk_payer *payer, u32 quota, u64 n)
 {
 	u32 i;
 
 	for (i = 0; i < payer->count; i++)
 		if (xk_user_is_bound(payer, i) &&
-		    atomic64_read(&payer->user[i]->used[quota]) > xk_user_most(quota))
+		    atomic64_read(&payer->user[i]->used[quota]) + n > xk_user_most(quota))
 			return true;
 	return false;
 }

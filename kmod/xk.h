@@ -56,6 +56,7 @@
  *   xk_pool.access_lock   who may join: group and mode
  *   stakes_lock           for whom pools count (stakes.c)
  *   pid->wait_pidfd.lock  of a client's process: exited.c, which runs below tasklist_lock, too
+ *   shares_lock           what users have of what all share (limits.c)
  *   users_lock, xk_payer.lock  who pays, and what it was last refused (users.c)
  *   ends_lock             what has been asked of end_work, in all pools, and when it runs (ends.c)
  *
@@ -164,8 +165,8 @@ struct xk_chunk {
 
 /* Places where something is unmapped for all clients, at once: unmap.c. */
 struct xk_places {
+	DECLARE_BITMAP(groups, XMEM_MAX_GROUPS);
 	DECLARE_BITMAP(areas, XMEM_MAX_CLIENTS);
-	u32 groups_begin, groups_end;	/* none, if the end is 0 */
 };
 
 /* A queue that clients make long: queues.c. */
@@ -254,8 +255,8 @@ struct xk_pool {
 	struct mutex lock;		/* taken by the functions of lock.c, but by end_work */
 	atomic_t lock_wanted;		/* so many wait for it */
 	u64 lock_turns;			/* written under pool->lock: so often who waited got it */
-	u64 lock_since;			/* end_work's own: when it took it the last time */
-	wait_queue_head_t lock_queue;	/* end_work, which waits for a turn */
+	u64 lock_since;			/* pool->lock: when who has it for long took it */
+	wait_queue_head_t lock_queue;	/* who has it for long, and waits for a turn of others */
 	bool dead;			/* pool->lock: it has been emptied */
 	bool drained;			/* set under pool->lock, for good: nobody joins it; also
 					 * read without it */
@@ -505,7 +506,7 @@ void xk_refused(struct xk_payer *payer, struct xk_refusal *ret);
 void xk_refused_to_join(struct xk_payer *payer, struct xk_payer *client);
 const char *xk_quota_name(u32 quota);
 u64 xk_user_most(u32 quota);
-bool xk_user_is_over(const struct xk_payer *payer, u32 quota);
+bool xk_user_is_over(const struct xk_payer *payer, u32 quota, u64 n);
 u64 xk_user_used(const struct xk_payer *payer, u32 quota);
 kuid_t xk_payer_uid(const struct xk_payer *payer, u32 level);
 ssize_t xk_users_print(char *page);
@@ -601,6 +602,7 @@ void xk_drops_put(struct xk_drops *drops);
 void xk_drops_add(struct xk_drops *drops, struct xk_keep *keep);
 
 /* stakes.c */
+struct xk_stake *xk_stake_first(struct xk_pool *pool);
 struct xk_stake *xk_stake_take(struct xk_pool *pool, struct xk_payer *payer);
 void xk_stake_drop(struct xk_pool *pool, struct xk_stake *stake);
 void xk_stakes_sweep(struct xk_pool *pool);

@@ -3,6 +3,7 @@
  * exhaust [NAME...]: one user takes all that it can get of what there is a limit of, and keeps it;
  * then another one does what it usually does, and must succeed.
  */
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -566,6 +567,113 @@ static const char *files_leave_room(void)
 	return with_parameter("max_payloads", "256", "4096", files);
 }
 
+/* ---- many at once ---- */
+
+#define AT_ONCE		32u
+#define ALL_POOLS	"16"
+#define TIMES		12u
+
+static struct {
+	pthread_barrier_t barrier;
+	atomic_uint got, refused, other;
+} at_once;
+
+static void *joins_with_others(void *unused)
+{
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
+	struct raw me;
+	int err;
+
+	(void)unused;
+	join.clients = 2;
+	err = raw_open(&me);
+	pthread_barrier_wait(&at_once.barrier);
+	err = err ? err : raw_join(&me, &join);
+	atomic_fetch_add(!err ? &at_once.got : err == -EDQUOT ? &at_once.refused : &at_once.other,
+			 1);
+	return NULL;
+}
+
+/* With a file each, by which each of them asks for a pool at the same moment. */
+static const char *makes_pools_at_once(void *argument)
+{
+	struct scene *scene = argument;
+	pthread_t thread[AT_ONCE];
+	u32 i;
+
+	SAME(become(ATTACKER), 0);
+	SAME(pthread_barrier_init(&at_once.barrier, NULL, AT_ONCE), 0);
+	for (i = 0; i < AT_ONCE; i++)
+		SAME(pthread_create(&thread[i], NULL, joins_with_others, NULL), 0);
+	for (i = 0; i < AT_ONCE; i++)
+		SAME(pthread_join(thread[i], NULL), 0);
+	SAME(at_once.other, 0);
+	scene->told->taken = at_once.got;
+	return NULL;
+}
+
+static const char *pools_at_once(struct scene *scene)
+{
+	u32 i;
+
+	for (i = 0; i < TIMES; i++) {
+		GOES_WELL(kid_start(&scene->attacker, makes_pools_at_once, scene));
+		if (scene->told->taken > (u32)atoi(ALL_POOLS) / 2)
+			return wrong("of " ALL_POOLS " pools one user has taken %u",
+				     atomic_load(&scene->told->taken));
+		WANT(scene->told->taken);
+		kid_kill(&scene->attacker);
+		kid_reap(&scene->attacker);
+		SAME(raw_pools_shown(0), 0);
+	}
+	return NULL;
+}
+
+static const char *shares_hold_for_many(void)
+{
+	return with_parameter("max_pools", ALL_POOLS, "1024", pools_at_once);
+}
+
+/* ---- parts of mappings ---- */
+
+#define MAPPINGS	"20"		/* fewer than one client may have */
+
+/* Every second page becomes a mapping of its own, and at last all of them go. */
+static const char *splits_what_it_maps(void *unused)
+{
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_READER);
+	struct xmem_quota_request quota = {
+		.size = sizeof(quota), .quota = XMEM_QUOTA_USER_MAPPINGS,
+	};
+	static struct raw me;
+	u64 from;
+	int err = 0;
+
+	(void)unused;
+	SAME(become(ATTACKER), 0);
+	SAME(raw_start(&me, &join), 0);
+	for (from = RAW_PAGE; !err && from + RAW_PAGE < me.join.total_bytes; from += 2 * RAW_PAGE)
+		err = mprotect(me.base + from, RAW_PAGE, PROT_NONE) ? errno : 0;
+	SAME(raw_request(&me, XMEM_IOC_QUOTA, &quota), 0);
+	figure("of " MAPPINGS " mappings a user has %llu", (unsigned long long)quota.used);
+	if (quota.used > (u64)atoi(MAPPINGS))
+		return wrong("a user may have " MAPPINGS " mappings, and has %llu",
+			     (unsigned long long)quota.used);
+	SAME(err, ENOMEM);
+	SAME(munmap(me.base, me.join.total_bytes), 0);
+	return NULL;
+}
+
+static const char *splits(struct scene *scene)
+{
+	return kid_start(&scene->attacker, splits_what_it_maps, scene);
+}
+
+static const char *splits_count_for_the_user(void)
+{
+	return with_parameter("user_max_mappings", MAPPINGS, "65536", splits);
+}
+
 /* ---- what is given back ---- */
 
 #define ROUNDS	40u	/* more than there may be at a time */
@@ -724,6 +832,8 @@ static const struct attack attacks[] = {
 	{ "K8_dead_pools_leave_room", dead_pools_leave_room, false },
 	{ "K8_empty_pools_leave_room", empty_pools_leave_room, false },
 	{ "K8_sub_uids_leave_room", sub_uids_leave_room, false },
+	{ "K4_splits_count_for_the_user", splits_count_for_the_user, false },
+	{ "K8_shares_hold_for_many_at_once", shares_hold_for_many, false },
 	{ "K9_groups_leave_room", groups_leave_room, false },
 	{ "K15_files_leave_room", files_leave_room, false },
 	{ "K15_work_items_are_charged", work_items_are_charged, false },

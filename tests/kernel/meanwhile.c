@@ -2,9 +2,9 @@
 /*
  * meanwhile [NAME...]: how long a member's request waits for the pool's lock while the module does
  * the rest of the end of others, which is long: all 16384 slots were theirs, and of 250 clients
- * each may hold them. That rest goes on in batches, and gives the lock away between them; so the
- * longest wait must be a small part of it. Both are of one run on one machine, whatever else that
- * does. attack.h says how results are judged.
+ * each may hold them; or while claims of 32768 slots expire. That goes on in batches, and gives
+ * the lock away between them; so the longest wait must be a small part of it. Both are of one run
+ * on one machine, whatever else that does. attack.h says how results are judged.
  */
 #include <poll.h>
 #include <sched.h>
@@ -39,7 +39,7 @@ static struct shared {
 
 /* ---- the pool ---- */
 
-static const char *start_pool(u32 members, enum xmem_role role)
+static const char *start_pool(u32 slots, u32 members, enum xmem_role role)
 {
 	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
 	u32 i;
@@ -47,7 +47,7 @@ static const char *start_pool(u32 members, enum xmem_role role)
 	shared = shared_memory(sizeof(*shared));
 	WANT(shared);
 	shared->begin_ns = ~0ULL;
-	join.slots = SLOTS;
+	join.slots = slots;
 	join.clients = CLIENTS;
 	join.ring_entries = RING;
 	SAME(raw_start(&keeper, &join), 0);
@@ -70,14 +70,20 @@ static u32 count_owned_by(u32 owner)
 
 /* ---- who asks meanwhile ---- */
 
-/* Sleeps a little, until the time that it returns. */
-static u64 sleep_a_little(void)
+static void sleep_until(u64 until)
 {
-	u64 until = raw_now_ns() + GAP_NS;
 	struct timespec at = { .tv_sec = until / 1000000000, .tv_nsec = until % 1000000000 };
 
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
 		;
+}
+
+/* Sleeps a little, until the time that it returns. */
+static u64 sleep_a_little(void)
+{
+	u64 until = raw_now_ns() + GAP_NS;
+
+	sleep_until(until);
 	return until;
 }
 
@@ -126,7 +132,7 @@ static const char *owns_all(void *unused)
 
 	attach.stride = attach.length = 64;
 	SAME(raw_start(&owner, &join), 0);
-	for (g = 0; g < SLOTS / XMEM_GROUP_SLOTS && more; g++)
+	for (g = 0; g < keeper.map.groups && more; g++)
 		GOES_WELL(fill_group(&owner, &attach, &more));
 	WANT(more);
 	return NULL;
@@ -180,6 +186,69 @@ static const char *many_end(void *unused)
 	return ends_by(end_many);
 }
 
+/* ---- whose claims expire ---- */
+
+#define CLAIMED		32768u
+#define CLAIMS_LAST_NS	15000000000ULL
+
+static const char *claim(u32 slot, u64 until)
+{
+	struct xmem_claim_request claim = {
+		.size = sizeof(claim), .op = XMEM_CLAIM_ADD, .slot = slot, .count = 1,
+		.generation = xm_generation(xm_load(&xm_slot(&owner.map, slot)->state)),
+	};
+	u64 now = raw_now_ns();
+
+	WANT(now < until);
+	claim.timeout_ns = until - now;
+	SAME(raw_request(&owner, XMEM_IOC_CLAIM, &claim), 0);
+	return NULL;
+}
+
+/*
+ * How long it takes from the last moment at which nearly all slots have claims, @begin or later,
+ * until few have.
+ */
+static const char *look_until_few_have_claims(u64 begin, u64 *ret_ns)
+{
+	u64 until = begin + CLAIMS_LAST_NS, now;
+	u32 left;
+
+	do {
+		now = raw_now_ns();
+		left = xm_load(&owner.map.pool->claimed);
+		if (left > CLAIMED - CLAIMED / 16)
+			begin = now;
+		usleep(500);
+	} while (left > CLAIMED / 16 && now < until);
+	WANT(left <= CLAIMED / 16);
+	*ret_ns = now - begin;
+	return NULL;
+}
+
+/*
+ * The claims of all slots end at nearly the same moment. Then a request adds one that lasts, and by
+ * that is the first who could see that the time of the others has passed.
+ */
+static const char *claims_all(void *unused)
+{
+	u64 until, begin;
+	u32 s;
+
+	GOES_WELL(owns_all(NULL));
+	kid_pause();
+	until = raw_now_ns() + CLAIMS_LAST_NS;
+	for (s = 1; s < CLAIMED; s++)
+		GOES_WELL(claim(s, until));
+	sleep_until(until + 1000000);
+	begin = raw_now_ns();
+	__atomic_store_n(&shared->begin_ns, begin, __ATOMIC_RELEASE);
+	GOES_WELL(claim(0, until + 2 * CLAIMS_LAST_NS));
+	GOES_WELL(look_until_few_have_claims(begin, &shared->end_ns));
+	__atomic_store_n(&shared->over, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
 /* ---- the judgement ---- */
 
 static int compare(const void *a, const void *b)
@@ -228,7 +297,7 @@ static const char *while_holds_are_looked_at(void)
 	const struct raw *last = &crowd[CROWD - 1];
 	u32 s;
 
-	GOES_WELL(start_pool(CROWD, XMEM_ROLE_READER));
+	GOES_WELL(start_pool(SLOTS, CROWD, XMEM_ROLE_READER));
 	for (s = 0; s < SLOTS; s++)
 		xm_store(xm_hold(&last->map, last->join.client, s), 1);
 	GOES_WELL(ends_meanwhile(owns_all_and_ends, "an owner of 16384 slots ends, which the last "
@@ -261,7 +330,7 @@ static const char *while_rings_are_looked_at(void)
 	struct xmem_subscribe_request subscribe = { .size = sizeof(subscribe) };
 	u32 i;
 
-	GOES_WELL(start_pool(CROWD, XMEM_ROLE_WRITER));
+	GOES_WELL(start_pool(SLOTS, CROWD, XMEM_ROLE_WRITER));
 	for (i = 0; i < CROWD; i++) {
 		subscribe.publisher = crowd[i].join.client;
 		subscribe.position = 0;
@@ -276,8 +345,14 @@ static const char *while_rings_are_looked_at(void)
 
 static const char *while_many_end(void)
 {
-	GOES_WELL(start_pool(0, XMEM_ROLE_READER));
+	GOES_WELL(start_pool(SLOTS, 0, XMEM_ROLE_READER));
 	return ends_meanwhile(many_end, "200 clients end at once");
+}
+
+static const char *while_claims_expire(void)
+{
+	GOES_WELL(start_pool(CLAIMED, 0, XMEM_ROLE_READER));
+	return ends_meanwhile(claims_all, "the claims of 32768 slots expire at once");
 }
 
 /* ---- who polls meanwhile ---- */
@@ -336,6 +411,7 @@ static const struct attack attacks[] = {
 	{ "P4_requests_while_holds_are_looked_at", while_holds_are_looked_at, true },
 	{ "P4_requests_while_rings_are_looked_at", while_rings_are_looked_at, true },
 	{ "P4_requests_while_many_end", while_many_end, true },
+	{ "P4_requests_while_claims_expire", while_claims_expire, true },
 	{ "P9_polls_while_clients_end", polls_while_clients_end, false },
 };
 

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "attack.h"
@@ -671,6 +672,90 @@ static const char *a_stop_finds_all_threads(void)
 	return NULL;
 }
 
+/* ---- what stays mapped ---- */
+
+#define BETWEEN	20u		/* groups of the victim */
+
+static const char *attach_group(struct raw *owner)
+{
+	int file = raw_memfd(1, 1);
+	struct xmem_attach_request attach = raw_attaching(file, XMEM_GROUP_SLOTS);
+	bool more;
+
+	attach.stride = attach.length = 64;
+	GOES_WELL(fill_group(owner, &attach, &more));
+	close(file);
+	WANT(more);
+	return NULL;
+}
+
+/* How many faults it takes to read so many bytes. */
+static long faults_in(const char *start, u64 bytes)
+{
+	struct rusage before, after;
+	u64 at;
+
+	getrusage(RUSAGE_SELF, &before);
+	for (at = 0; at < bytes; at += RAW_PAGE)
+		(void)*(volatile const char *)(start + at);
+	getrusage(RUSAGE_SELF, &after);
+	return after.ru_minflt - before.ru_minflt;
+}
+
+/* In its own groups, which it has mapped twice: writable, and as part of the pool. */
+static long faults_in_groups(const struct raw *raw)
+{
+	u64 stride = raw->header.group_stride;
+	long faults = 0;
+	u32 g;
+
+	for (g = 0; g < raw->map.groups; g++)
+		if (raw_has_group(raw, g))
+			faults += faults_in((const char *)raw->map.group[g], stride) +
+				  faults_in(raw->base + raw->header.groups_offset + g * stride,
+					    stride);
+	return faults;
+}
+
+/*
+ * Two members end at once. The one has the first group and the last, the other the one before that;
+ * all others are the victim's, and nothing of these is unmapped.
+ */
+static const char *groups_stay_mapped(void)
+{
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
+	struct raw one, other;
+	long faults;
+	u32 g;
+
+	join.slots = (BETWEEN + 3) * XMEM_GROUP_SLOTS;
+	SAME(raw_start(&its, &join), 0);
+	join = joining_by_file(pool_descriptor(&its), XMEM_ROLE_WRITER);
+	SAME(raw_start(&one, &join), 0);
+	SAME(raw_start(&other, &join), 0);
+	GOES_WELL(attach_group(&one));
+	for (g = 0; g < BETWEEN; g++)
+		GOES_WELL(attach_group(&its));
+	GOES_WELL(attach_group(&other));
+	GOES_WELL(attach_group(&one));
+	WANT(raw_has_group(&one, 0) && raw_has_group(&one, BETWEEN + 2));
+	faults_in(its.base, its.join.total_bytes);
+	faults_in_groups(&its);
+	SAME(faults_in_groups(&its), 0);
+	munmap(other.area, other.header.area_stride);
+	munmap(one.area, one.header.area_stride);
+	one.area = other.area = NULL;
+	raw_end(&one);
+	raw_end(&other);
+	faults = faults_in_groups(&its);
+	figure("two ends cost a member %ld faults in its own groups, and %ld elsewhere", faults,
+	       faults_in(its.base, its.join.total_bytes));
+	if (faults)
+		return wrong("%ld pages of a member's own groups are unmapped when others end",
+			     faults);
+	return NULL;
+}
+
 static const struct attack attacks[] = {
 	{ "K3_the_ended_read_nothing", the_ended_read_nothing, false },
 	{ "K4_splits_are_limited", splits_are_limited, false },
@@ -685,6 +770,7 @@ static const struct attack attacks[] = {
 	{ "K16_sysfs_is_private", sysfs_is_private, false },
 	{ "K18_namespaces_are_not_kept", namespaces_are_not_kept, false },
 	{ "F1_leases_keep_nobody_waiting", leases_keep_nobody_waiting, false },
+	{ "P4_groups_stay_mapped_when_others_end", groups_stay_mapped, false },
 	{ "P9_a_stop_finds_all_threads", a_stop_finds_all_threads, false },
 };
 
