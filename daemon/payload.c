@@ -58,6 +58,39 @@ static int check_filled(int fd, u64 *ret_bytes, u32 *traits)
 	return 0;
 }
 
+/*
+ * Open the file anew with this access: a duplicate would have that of @fd. A lease that is in the
+ * way (F_SETLEASE) would let the daemon wait, and all its clients with it: it is -EBUSY.
+ */
+static int open_anew(int fd, int access)
+{
+	char path[32];
+	int anew;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	anew = open(path, access | O_CLOEXEC | O_NONBLOCK);
+	if (anew < 0)
+		return errno == EWOULDBLOCK || errno == ETXTBSY ? -EBUSY : -errno;
+	fcntl(anew, F_SETFL, 0);	/* Who gets it reads as from any file. */
+	return anew;
+}
+
+/*
+ * Put an open file of the daemon's own in the place of the caller's, as the module does: while it
+ * is open nobody gets a lease that would be in the way of a later open.
+ */
+static int make_own(int fd)
+{
+	int anew = open_anew(fd, fcntl(fd, F_GETFL) & O_ACCMODE), err = 0;
+
+	if (anew < 0)
+		return anew;
+	if (dup3(anew, fd, O_CLOEXEC) < 0)
+		err = -errno;
+	close(anew);
+	return err;
+}
+
 static struct xd_payload **list_of(struct xd_pool *pool, u64 id)
 {
 	return &pool->payloads[id % XD_PAYLOAD_LISTS];
@@ -110,6 +143,8 @@ int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, bool shared,
 		err = check_access(fd, shared);
 	if (!err)
 		err = check_filled(fd, &bytes, &traits);
+	if (!err)
+		err = make_own(fd);
 	if (!err)
 		err = xd_payload_make(pool, fd, incarnation, &payload);
 	if (err)
@@ -231,13 +266,7 @@ bool xd_payload_can_open(void)
 	return !access("/proc/self/fd", X_OK);
 }
 
-/* Open the file anew with the access asked for: a duplicate would have the daemon's access. */
 int xd_payload_open(const struct xd_payload *payload, bool writable)
 {
-	char path[32];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", payload->fd);
-	fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	return open_anew(payload->fd, writable ? O_RDWR : O_RDONLY);
 }
