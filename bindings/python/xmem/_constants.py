@@ -354,7 +354,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_tensor_check",
     ),
     "EBUSY": (
-        "xmem_set_ref_count", "xmem_get_mut", "xmem_retract",
+        "xmem_set_ref_count", "xmem_attach_fd", "xmem_get_mut", "xmem_retract",
     ),
     "ECANCELED": (
         "xmem_subscribe", "xmem_receive", "xmem_receive_any", "xmem_acquire", "xmem_publish",
@@ -448,6 +448,9 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     "ENAMETOOLONG": (
         "xmem_pool_open", "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_host_query",
         "xmem_limit_next", "xmem_pool_next",
+    ),
+    "ENFILE": (
+        "xmem_attach_fd",
     ),
     "ENODATA": (
         "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_tensor_view", "xmem_image_view",
