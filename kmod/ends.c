@@ -14,8 +14,10 @@
  * rest is served at once; so is all else, and collects with it; and who waits for what is asked
  * makes it come at once.
  *
- * While something is asked of a pool's end_work it is in the list `ends`, with a reference, and
- * end_work runs, or is queued to run at once, or waits for its time.
+ * While something is asked of a pool's end_work it is in the list `ends`, and end_work runs, or is
+ * queued to run at once, or waits for its time. It gets a reference to the pool whenever it is
+ * queued anew, and puts one in each run: a timer may have started a run that has yet to begin when
+ * another is queued, and the first then serves what the second was queued for.
  */
 #include <linux/sched/signal.h>
 
@@ -43,7 +45,8 @@ static void xk_end_now(struct xk_pool *pool)
 	if (pool->end_queued)
 		return;
 	pool->end_queued = true;
-	mod_delayed_work(xk_end_wq, &pool->end_work, 0);
+	if (!mod_delayed_work(xk_end_wq, &pool->end_work, 0))
+		kref_get(&pool->kref);	/* else it has been waiting, with a reference */
 }
 
 /*
@@ -57,11 +60,12 @@ static void xk_end_rested(struct xk_pool *pool)
 	lockdep_assert_held(&ends_lock);
 	if (pool->end_queued)
 		return;
+	/* A tick more, for this one is not whole any more; and it may wait already. */
 	if (now >= pool->end_rest || READ_ONCE(pool->dead))
 		xk_end_now(pool);
-	else	/* a tick more, for this one is not whole any more; it may wait already */
-		queue_delayed_work(xk_end_wq, &pool->end_work,
-				   nsecs_to_jiffies(pool->end_rest - now) + 1);
+	else if (queue_delayed_work(xk_end_wq, &pool->end_work,
+				    nsecs_to_jiffies(pool->end_rest - now) + 1))
+		kref_get(&pool->kref);
 }
 
 /* Somebody is going to wait for all that has been asked for. */
@@ -74,19 +78,16 @@ static void xk_end_hurry(struct xk_pool *pool)
 }
 
 /*
- * Something is asked of end_work, by a collect or by others. true: the caller's reference to the
- * pool is end_work's from now on, until xk_end_over says that it may be put. false: it has one. Any
- * lock may be held.
+ * Something is asked of end_work, by a collect or by others. The caller has a reference to the
+ * pool. Any lock may be held.
  */
-bool xk_end_ask(struct xk_pool *pool, bool collect)
+void xk_end_ask(struct xk_pool *pool, bool collect)
 {
 	unsigned long flags;
-	bool first;
 
 	spin_lock_irqsave(&ends_lock, flags);
 	WRITE_ONCE(pool->end_asked, ++ends_last);
-	first = list_empty(&pool->end_node);
-	if (first) {
+	if (list_empty(&pool->end_node)) {
 		pool->end_first = ends_last;
 		list_add_tail(&pool->end_node, &ends);
 	}
@@ -97,7 +98,6 @@ bool xk_end_ask(struct xk_pool *pool, bool collect)
 		xk_end_rested(pool);
 	}
 	spin_unlock_irqrestore(&ends_lock, flags);
-	return first;
 }
 
 /* A run of end_work begins. It serves all that has been asked for by now. */
@@ -131,19 +131,13 @@ static void xk_end_rests(struct xk_pool *pool)
 		pool->end_rest = now + max_t(u64, now - pool->end_began, XK_LEAST_REST_NS);
 }
 
-/*
- * It has done all that had been asked for when it began. true: nothing more has been asked, so the
- * caller puts the reference. false: there will be another run, and the pool is that one's.
- */
-bool xk_end_over(struct xk_pool *pool)
+/* It has done all that had been asked for when it began. */
+void xk_end_over(struct xk_pool *pool)
 {
-	bool all;
-
 	spin_lock_irq(&ends_lock);
 	xk_end_rests(pool);
 	WRITE_ONCE(pool->end_done, pool->end_serves);
-	all = pool->end_asked == pool->end_serves;
-	if (all) {
+	if (pool->end_asked == pool->end_serves) {
 		list_del_init(&pool->end_node);
 	} else {
 		pool->end_first = pool->end_serves + 1;
@@ -151,7 +145,6 @@ bool xk_end_over(struct xk_pool *pool)
 	}
 	spin_unlock_irq(&ends_lock);
 	wake_up_all(&ends_queue);
-	return all;
 }
 
 /* ---- who waits ---- */

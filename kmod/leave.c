@@ -26,6 +26,7 @@
  * (exited.c). That may be another run of the work; it is asked for by whoever the kernel notifies
  * of the exit.
  */
+#include <linux/delay.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 
@@ -367,6 +368,9 @@ static void xk_end_work(struct work_struct *work)
 	struct xk_pool *pool = container_of(to_delayed_work(work), struct xk_pool, end_work);
 	bool unused, any, goes_on = false;
 
+#ifdef XMEM_DEBUG
+	usleep_range(500, 1000);	/* it has been started, and others may queue it anew */
+#endif
 	xk_end_begins(pool);
 	/* First: without a use all clients have ended, so this run ends the last of them. */
 	unused = !refcount_read(&pool->users);
@@ -401,8 +405,9 @@ static void xk_end_work(struct work_struct *work)
 	 */
 	if (goes_on)
 		xk_end_goes_on(pool);
-	else if (xk_end_over(pool))
-		xk_pool_put(pool);
+	else
+		xk_end_over(pool);
+	xk_pool_put(pool);
 }
 
 /* Prepares the work through which pool.c says that the last use has gone. */

@@ -241,17 +241,13 @@ struct xk_pool *xk_pool_get_used(struct xk_pool *pool)
 /* Asks for end_work: a client has ended, or the last use of the pool has gone. See leave.c. */
 void xk_pool_queue_end(struct xk_pool *pool)
 {
-	xk_pool_get(pool);
-	if (!xk_end_ask(pool, false))
-		xk_pool_put(pool);	/* it has been asked already, and has a reference */
+	xk_end_ask(pool, false);
 }
 
 /* The same for a collect, for which nobody waits: it may come later (ends.c). */
 void xk_pool_queue_collect(struct xk_pool *pool)
 {
-	xk_pool_get(pool);
-	if (!xk_end_ask(pool, true))
-		xk_pool_put(pool);
+	xk_end_ask(pool, true);
 }
 
 /*

@@ -616,10 +616,10 @@ void xk_pool_let_in(struct xk_pool *pool);
 
 /* ends.c */
 extern struct workqueue_struct *xk_end_wq;	/* only for end_work */
-bool __must_check xk_end_ask(struct xk_pool *pool, bool collect);
+void xk_end_ask(struct xk_pool *pool, bool collect);
 void xk_end_begins(struct xk_pool *pool);
 void xk_end_goes_on(struct xk_pool *pool);
-bool __must_check xk_end_over(struct xk_pool *pool);
+void xk_end_over(struct xk_pool *pool);
 int xk_end_wait(struct xk_pool *pool);
 bool xk_end_comes(const struct xk_pool *pool);
 bool xk_ends_bring(struct xk_call *call, int err);

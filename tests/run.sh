@@ -153,6 +153,8 @@ suite vm     gpu-6.12       "tests/kernel/in-vm.sh debian-6.12 gpu-payloads"
 # The module for tests makes the gap wide in which a wake-up could be lost.
 suite vm     stops-6.12     "tests/kernel/in-vm.sh debian-6.12 strangers \
 	P9_a_stop_finds_all_threads"
+# Likewise the gap in which two runs of end_work could put one reference.
+suite vm     meets-6.12     "tests/kernel/in-vm.sh debian-6.12 cheap M5_collects_meet_an_end"
 check demo   demo-daemon    "make demo BACKEND=daemon"
 check demo   demo-gpu       "make demo GPU=1"
 check demo   demo-kernel    "make demo BACKEND=kernel"

@@ -306,6 +306,39 @@ static const char *who_waits_does_not_rest(void)
 	return NULL;
 }
 
+#define ROUNDS		600u
+#define LONGEST_US	12000	/* two ticks of a slow kernel, and some */
+
+/*
+ * A timer has started a run for collects, and before that has begun the end of a client asks for
+ * one: there are two then, of which one has nothing to do. What would be wrong is a reference that
+ * both put, of which the kernel complains. The end comes at all times after the collect; and a
+ * module for tests is slow to begin.
+ */
+static const char *collects_meet_an_end(void)
+{
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
+	struct kid owner;
+	u64 before;
+	u32 i;
+
+	GOES_WELL(start_pool(&join));
+	GOES_WELL(kid_start(&owner, owns, NULL));
+	xm_store(xm_hold(&keeper.map, keeper.join.client, told->slot[0]), 1);
+	xm_store(xm_hold(&keeper.map, keeper.join.client, told->slot[1]), 1);
+	GOES_WELL(end_owner(&owner));
+	for (i = 0; i < ROUNDS; i++) {
+		before = scans_of(told->slot[0]);
+		SAME(collect(&keeper, told->slot[0]), 0);
+		WANT(EVENTUALLY(scans_of(told->slot[0]) != before));
+		SAME(collect(&keeper, told->slot[0]), 0);	/* this one rests */
+		usleep(i * 7919 % LONGEST_US);
+		GOES_WELL(settle());
+	}
+	SAME(owner_of(told->slot[0]), XMEM_OWNER_HOST);
+	return NULL;
+}
+
 /* ---- who waits for readers ---- */
 
 #define SLOTS		16384u
@@ -402,6 +435,7 @@ static const struct attack attacks[] = {
 	{ "M5_guests_collect_what_they_held", guests_collect_what_they_held, false },
 	{ "M5_collects_take_half", collects_take_half, true },
 	{ "M5_who_waits_does_not_rest", who_waits_does_not_rest, true },
+	{ "M5_collects_meet_an_end", collects_meet_an_end, false },
 	{ "L2_pages_with_readers_of_overdue", pages_with_readers_of_overdue, true },
 };
 
