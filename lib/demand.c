@@ -244,23 +244,27 @@ static u64 shared_slots(const struct xmem_pool *pool)
 	return least(most(spare / 4, has / 64), left / 512);
 }
 
+/* As many of a small class are made at first, so that its first publications stay as history. */
+#define FIRST_OF_A_CLASS	8
+
 /*
  * How many may be made because a page has them, if @there of the class are there? The bytes would
- * be lost otherwise, but the slots are lost to other sizes. So they are no more than there are, and
- * a 32nd of the slots that are left: else a page of each size would take more slots than a small
- * pool has, or one of a default size where pages are large. But where bytes are scarcer than slots
- * they are as many as it takes to have all these slots.
+ * be lost otherwise, but the slots are lost to other sizes. So they are no more than there are (or
+ * the first few), and a 32nd of the slots that are left: else a page of each size would take more
+ * slots than a small pool has, or one of a default size where pages are large. But where bytes are
+ * scarcer than slots they are as many as it takes to have all these slots.
  */
 static u64 page_slots(const struct xmem_pool *pool, u64 stride, u64 there)
 {
 	const struct xl_demand *demand = &pool->owned.demand;
 	u64 bytes = demand->limit > demand->used ? demand->limit - demand->used : 0;
-	u64 pages = most(bytes / PAGE, 1), left, spare;
+	u64 pages = most(bytes / PAGE, 1), left, spare, few;
 
 	if (PAGE / stride <= 1)
 		return 1;
 	left = slots_left(pool, &spare);
-	return least(PAGE / stride, most(least(there, left / 32), (left + pages - 1) / pages));
+	few = least(most(there, FIRST_OF_A_CLASS), left / 32);
+	return least(PAGE / stride, most(few, (left + pages - 1) / pages));
 }
 
 /*
