@@ -213,7 +213,7 @@ void fill_at(struct xmem_buffer *buffer, uint64_t *word, uint64_t stamp)
 uint64_t stamp_of(struct xmem_buffer *buffer)
 {
 	const uint64_t *word = xmem_data(buffer);
-	uint64_t stamp;
+	uint64_t stamp, id;
 	size_t i;
 
 	if (!word)
@@ -224,8 +224,10 @@ uint64_t stamp_of(struct xmem_buffer *buffer)
 		if (__atomic_load_n(&word[i], __ATOMIC_RELAXED) != stamp)
 			FAIL("contents of two publications: 0x%llx at 0, 0x%llx at %zu",
 			     (unsigned long long)stamp, (unsigned long long)word[i], i * 8);
-	if (xmem_buffer_metadata(buffer)->id != stamp)
-		FAIL("metadata of another publication");
+	id = xmem_buffer_metadata(buffer)->id;
+	if (id != stamp)
+		FAIL("metadata of another publication: 0x%llx, beside contents of 0x%llx",
+		     (unsigned long long)id, (unsigned long long)stamp);
 	return stamp;
 }
 
