@@ -363,6 +363,7 @@ char *xl_payload_find(struct xmem_pool *pool, u32 slot)
 	bool shared = traits & XMEM_TRAIT_SHARED;
 	struct xl_mapping *mapping;
 	char *data = NULL;
+	u64 offset;
 	int err;
 
 	if (traits & XMEM_TRAIT_CUDA) {
@@ -377,12 +378,16 @@ char *xl_payload_find(struct xmem_pool *pool, u32 slot)
 	}
 	xl_lock(&pool->lock);
 	mapping = find_or_map(pool, payload, shared, &err);
-	if (mapping && within(row, mapping)) {
+	offset = xm_load_acquire(&row->offset);
+	/* The id once more, behind the offset: see xl_payload_data. */
+	if (mapping && within(row, mapping) && xm_load(&row->payload) == payload) {
 		xl_place(pool, slot, mapping);
-		data = mapping->base + row->offset;
+		data = mapping->base + offset;
 	}
 	xl_unlock(&pool->lock);
-	if (mapping && !data)
+	if (mapping && !data && xl_host_died(pool))
+		xl_fail_died(pool);
+	else if (mapping && !data)
 		xl_fail(EIO, "slot %u lies outside payload %llu", slot, payload);
 	return data;
 }

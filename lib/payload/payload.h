@@ -193,13 +193,18 @@ static XL_INLINE char *xl_placed(const struct xl_place *place, const struct xmem
 	return __atomic_load_n(&place->base, __ATOMIC_RELAXED);
 }
 
-/* Where the bytes of @slot begin, which is held or written; NULL: the error is noted. */
+/*
+ * Where the bytes of @slot begin, which is held or written; NULL: the error is noted. The offset is
+ * read before the payload's id: an evicted client finds zeros from one moment on, and would take
+ * the beginning of the file for this slot, which may be another's contents.
+ */
 static XL_INLINE char *xl_payload_data(struct xmem_pool *pool, u32 slot)
 {
 	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
+	u64 offset = xm_load_acquire(&row->offset);
 	char *base = xl_placed(&pool->mappings.place[slot], row);
 
-	return likely(base) ? base + row->offset : xl_payload_find(pool, slot);
+	return likely(base) ? base + offset : xl_payload_find(pool, slot);
 }
 
 /* The same for contents that nobody looks at yet: 0 or -errno, noted. */
