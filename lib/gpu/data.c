@@ -61,7 +61,7 @@ u64 xl_cuda_address(struct xmem_buffer *buffer)
 	struct xmem_pool *pool = buffer->pool;
 	const struct xmem_slot_row *row = xm_slot_row(&pool->map, buffer->slot);
 	u32 traits = xm_load(&row->traits);
-	u64 base;
+	u64 offset = xm_load_acquire(&row->offset), base;	/* before the id: xl_payload_data */
 
 	if (unlikely(!(traits & XMEM_TRAIT_CUDA)))
 		return not_cuda();
@@ -76,7 +76,7 @@ u64 xl_cuda_address(struct xmem_buffer *buffer)
 	if (unlikely(!xl_order_is_done(buffer)) && xl_order_wait(buffer))
 		return 0;
 	xl_place_contents(buffer);
-	return base + row->offset + buffer->what.offset;
+	return base + offset + buffer->what.offset;
 }
 
 static XL_COLD u64 not_writable(u32 mode)
