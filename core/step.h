@@ -34,6 +34,8 @@ enum xm_step {
 	XM_STEP_LETS_GO,		/* end: the ring repaired, the holds not dropped */
 	XM_STEP_SUBSCRIBE_CURSOR,	/* host: a cursor is there, and the publisher not told */
 	XM_STEP_MAPPING_LOOK,		/* library: one row or mapping looked at */
+	XM_STEP_ROW_OFFSET,		/* library: an offset read, not the payload's id */
+	XM_STEP_VIEW_FOUND,		/* library: contents found, the row not looked at */
 	XM_STEP_CLAIM_NOTED,		/* host: claims noted, and not added yet */
 	XM_STEP_CLAIM_ADDED,		/* host: claims added, the state word not looked at */
 	XM_STEP_CLAIM_ALONE,		/* library: claims added without the host, nobody told */

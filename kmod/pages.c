@@ -76,6 +76,7 @@ void xk_look_slowly(const struct xk_pool *pool)
 {
 	u64 bytes = xk_header(pool)->area_stride, at;
 	u32 client = get_random_u32() % pool->look.clients;
+	/* As any looker reads it: see the head of the file. */
 	const u8 *view = (const u8 *)smp_load_acquire(&pool->look.area[client]);
 
 	usleep_range(50, 200);

@@ -67,6 +67,7 @@ u64 xl_cuda_address(struct xmem_buffer *buffer)
 		return not_cuda();
 	if (unlikely(has_ended(row, traits)))
 		return owner_ended();
+	XM_STEP(XM_STEP_ROW_OFFSET);
 	base = placed(pool, buffer->slot, row);
 	if (unlikely(!base))
 		base = open_slot(buffer, row);

@@ -297,8 +297,8 @@ int xl_cuda_open(struct xmem_pool *pool, u32 slot)
 	int err, cancel;
 
 	gpu = xl_payload_gpu(pool, traits);
-	if (!gpu)
-		return xmem_peek_last_error(NULL);
+	if (!gpu)	/* whoever is evicted finds zeros, and no GPU that is called so */
+		return xl_host_died(pool) ? xl_fail_died(pool) : xmem_peek_last_error(NULL);
 	err = xl_cuda_places(pool);
 	if (err)
 		return err;

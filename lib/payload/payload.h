@@ -202,8 +202,10 @@ static XL_INLINE char *xl_payload_data(struct xmem_pool *pool, u32 slot)
 {
 	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
 	u64 offset = xm_load_acquire(&row->offset);
-	char *base = xl_placed(&pool->mappings.place[slot], row);
+	char *base;
 
+	XM_STEP(XM_STEP_ROW_OFFSET);
+	base = xl_placed(&pool->mappings.place[slot], row);
 	return likely(base) ? base + offset : xl_payload_find(pool, slot);
 }
 

@@ -115,12 +115,10 @@ static struct xl_view *copy(const char *contents, u64 length)
 	return view;
 }
 
-/* Map the pages of a held slot. 0, -ENOTCONN, or -errno, noted. */
-static int map(struct xmem_pool *pool, u32 slot, struct xl_mapping *mapping,
+/* Map the bytes from @first to @end of what @slot has. 0, -ENOTCONN, or -errno, noted. */
+static int map(struct xmem_pool *pool, u32 slot, struct xl_mapping *mapping, u64 first, u64 end,
 	       struct xl_view **ret_view)
 {
-	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
-	u64 first = row->offset / xl_page_bytes() * xl_page_bytes();
 	struct xmem_payload_request request = {
 		.size = sizeof(request), .payload = mapping->payload,
 		.flags = mapping->shared ? XMEM_PAYLOAD_WRITE : 0,
@@ -142,7 +140,7 @@ static int map(struct xmem_pool *pool, u32 slot, struct xl_mapping *mapping,
 	view->pool = pool;
 	view->mapping = mapping;
 	view->slot = slot;
-	view->bytes = row->offset + row->length - first;
+	view->bytes = end - first;
 	view->base = xl_map_pages(request.fd, first, view->bytes, PROT_READ | PROT_WRITE,
 				  MAP_PRIVATE);
 	err = errno;
@@ -160,33 +158,41 @@ static int map(struct xmem_pool *pool, u32 slot, struct xl_mapping *mapping,
 
 /*
  * The pages of @contents, which are @length bytes of a held slot: idle ones, or new. Once the host
- * has gone there are no new ones; but the contents are there, and can be copied.
+ * has gone, or has evicted this client, there are no new ones; but the contents are there, and can
+ * be copied.
  */
 static struct xl_view *take(struct xmem_pool *pool, u32 slot, const char *contents, u64 length)
 {
 	const struct xl_place *place = &pool->mappings.place[slot];
+	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
 	struct xl_mapping *mapping;
 	struct xl_view *view;
-	const char *page;
+	u64 at, offset, end, first;
 	int err;
 
 	xl_lock(&pool->lock);
 	mapping = xl_mapping_find(pool, place->payload);
 	xl_unlock(&pool->lock);
+	XM_STEP(XM_STEP_VIEW_FOUND);
+	at = contents - mapping->base;
+	offset = xm_load(&row->offset);
+	end = offset + xm_load(&row->length);
+	/* Whoever is evicted reads zeros, of one word or of both. */
+	if (at < offset || at + length > end)
+		return copy(contents, length);
+	first = offset / xl_page_bytes() * xl_page_bytes();
 	view = xl_idle_take(mapping, slot);
-	page = mapping->base +
-	       xm_slot_row(&pool->map, slot)->offset / xl_page_bytes() * xl_page_bytes();
 	if (view) {
-		view->data = view->base + (contents - page);
+		view->data = view->base + (at - first);
 		view->length = length;
 		if (clean(view))
 			return view;
 		xl_view_destroy(view);
 	}
-	err = map(pool, slot, mapping, &view);
+	err = map(pool, slot, mapping, first, end, &view);
 	if (err)
 		return err == -ENOTCONN ? copy(contents, length) : NULL;
-	view->data = view->base + (contents - page);
+	view->data = view->base + (at - first);
 	view->length = length;
 	return view;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "bytes.h"
+#include "tests/conform/evicted.h"
 
 #define BYTES	100000
 
@@ -462,4 +463,36 @@ TEST(CUDA_views_show_what_is_on_a_gpu)
 	SAME(tensor.bytes, 64 * 64);
 	xmem_release(buffer);
 	xmem_pool_close(pool);
+}
+
+/* ---- who is evicted in the middle of a call ---- */
+
+TEST(P1_who_is_evicted_gets_no_address_of_other_contents_on_a_gpu)
+{
+	const char *name = new_name();
+	struct xmem_pool *owner = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct xmem_pool *victim = cuda_writer(name, 2, BYTES, 0);
+	struct xmem_buffer *buffer[2];
+	uint64_t address[2];
+	unsigned int i, last;
+
+	steps_only();
+	for (i = 0; i < 2; i++) {
+		buffer[i] = cuda_acquire(victim, BYTES);
+		address[i] = (uint64_t)xmem_cuda_ptr_mut(buffer[i]);
+		CHECK(address[i]);
+	}
+	last = address[1] > address[0];
+	evict_at(XM_STEP_ROW_OFFSET, owner, buffer[last]);
+	SAME((uint64_t)xmem_cuda_ptr_mut(buffer[last]), 0);
+	SAME(steps_seen(), 1);
+	if (on_kernel())
+		SAME(xmem_peek_last_error(NULL), -ENOTCONN);
+	give_the_page_back();
+	for (i = 0; i < 2; i++)
+		xmem_release(buffer[i]);
+	xmem_pool_close(victim);
+	check_quiet(owner, 1);
+	xmem_pool_close(owner);
+	no_violations();
 }
