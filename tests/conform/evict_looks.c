@@ -63,7 +63,7 @@ static void look_in_private(bool idle)
 	end(&s);
 }
 
-TEST(P1_a_private_view_of_who_is_evicted_has_its_own_contents)
+TEST(P1_private_views_of_who_is_evicted)
 {
 	steps_only();
 	look_in_private(false);

@@ -287,6 +287,23 @@ TEST(P10_an_access_whose_answer_is_lost_is_undone)
  * A new pool takes a drained one's name. Who does not learn of it has made none, so the old one has
  * its name again.
  */
+/* A pool that has its name again is where it was in the list, which goes by age. */
+static void listed_in_order(const char *const *names, unsigned int count)
+{
+	struct xmem_pool_entry entry = { .size = sizeof(entry) };
+	uint64_t after = 0;
+	unsigned int seen = 0;
+
+	while (!xmem_pool_next(after, &entry)) {
+		CHECK(entry.number > after);
+		after = entry.number;
+		if (seen < count && !strcmp(entry.name, names[seen]))
+			seen++;
+		entry.size = sizeof(entry);
+	}
+	SAME(seen, count);
+}
+
 TEST(P10_a_join_whose_answer_is_lost_takes_no_name)
 {
 	struct xmem_join_request join = {
@@ -294,25 +311,36 @@ TEST(P10_a_join_whose_answer_is_lost_takes_no_name)
 		.flags = XMEM_JOIN_EXCLUSIVE,
 	};
 	struct xmem_host_info before = { .size = sizeof(before) }, now = before;
-	const char *name = new_name();
-	struct xmem_pool *pool;
+	const char *names[3], *name;
+	struct xmem_pool *pool, *older, *younger;
 	struct raw raw;
+	unsigned int i;
 
 	needs_pages_that_go();
+	for (i = 0; i < 3; i++)
+		names[i] = new_name();
+	name = names[1];
+	older = OPEN(names[0], .slots = 64);
 	pool = OPEN(name, .slots = 64);
+	younger = OPEN(names[2], .slots = 64);
 	WORKED(xmem_pool_drain(pool, 0));
 	WORKED(xmem_host_query(&before));
+	listed_in_order(names, 3);
 	snprintf((char *)join.name, sizeof(join.name), "%s", name);
 	raw_open(&raw);
 	SAME(UNANSWERED(&raw, JOIN, &join), -EFAULT);
 	SAME(raw_join(&raw, name, XMEM_ROLE_READER, XMEM_JOIN_EXISTING), -ESHUTDOWN);
+	listed_in_order(names, 3);
 	SAME(UNNUMBERED(&raw, JOIN, &join), -EFAULT);
 	SAME(raw_join(&raw, name, XMEM_ROLE_READER, XMEM_JOIN_EXISTING), -ESHUTDOWN);
+	listed_in_order(names, 3);
 	WORKED(xmem_host_query(&now));
 	SAME(now.pools, before.pools);
 	SAME(raw_join(&raw, name, XMEM_ROLE_READER, XMEM_JOIN_EXCLUSIVE), 0);
 	SAME(stat_of(pool).clients, 1);
 	raw_close(&raw);
+	xmem_pool_close(older);
+	xmem_pool_close(younger);
 	xmem_pool_close(pool);
 }
 

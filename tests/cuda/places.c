@@ -467,7 +467,7 @@ TEST(CUDA_views_show_what_is_on_a_gpu)
 
 /* ---- who is evicted in the middle of a call ---- */
 
-TEST(P1_who_is_evicted_gets_no_address_of_other_contents_on_a_gpu)
+TEST(P1_who_is_evicted_gets_no_other_address)
 {
 	const char *name = new_name();
 	struct xmem_pool *owner = OPEN(name, .flags = XMEM_OPEN_WRITER);
