@@ -11,7 +11,7 @@
 static struct {
 	struct xmem_pool *owner, *victim;
 	struct xmem_slot_row *row;	/* as the victim sees it */
-	void *page, *kept;		/* with the daemon: of that row, and where it is meanwhile */
+	void *page, *kept;		/* with the daemon: the row's, and where it is meanwhile */
 } evicted;
 
 static inline void *zeros(void *at, int flags)
