@@ -22,6 +22,13 @@ tool=$(command -v compute-sanitizer) || tool=/usr/local/cuda/bin/compute-sanitiz
 nm -D "$driver" | grep -q ' cuFakeCalls$' &&
 	skip "the driver is the fake one, which it cannot watch"
 
+# The tool takes xmemd for a program of the tests, and its status for another one: so it is started
+# before, and leaves by itself.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export XMEM_SOCKET=$work/socket
+"$build/xmemd" --daemon --idle-ms=60000 || { echo 'FAIL compute-sanitizer: no xmemd'; exit 1; }
+
 XMEM_BACKEND=${XMEM_BACKEND:-daemon} XMEM_TEST_SCALE=${XMEM_TEST_SCALE:-15} \
 	"$tool" --tool memcheck --target-processes all --error-exitcode 99 --report-api-errors no \
 	"$build/cuda" "${tests[@]}" || { echo "FAIL compute-sanitizer: status $?"; exit 1; }

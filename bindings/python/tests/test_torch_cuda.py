@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Memory of GPUs for torch, below torch: on the driver that stands in for a GPU's.
+"""Memory of GPUs for torch, below torch: on a GPU, or on the driver that stands in for one's.
 
 NVIDIA's runtime, which torch's CUDA is made of, refuses that driver. So the functions that torch
 calls are called here as torch calls them.
@@ -14,6 +14,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from gpu import why_not                     # noqa: E402
 from torch_children import Child, until     # noqa: E402
 
 import xmem                                 # noqa: E402
@@ -55,8 +56,8 @@ class Functions:
 
 @pytest.fixture
 def pool() -> Iterator[pools.Pool]:
-    if not os.path.exists(os.environ.get("XMEM_CUDA_DRIVER", "")):
-        pytest.fail("the fake driver is not built: make FLAVOUR=test fakecuda")
+    if why := why_not():
+        pytest.fail(why)
     opened = pools.join(f"cuda-{os.getpid()}", existing=False)
     _torch.cuda_use(opened.number)
     yield opened
