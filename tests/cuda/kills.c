@@ -67,7 +67,7 @@ static void kill_opener(uint32_t flags, int step)
 		EVENTUALLY(xmem_trim(pool, 0) > 0);
 	}
 	/* It has nothing open any more, so the memory goes. */
-	EVENTUALLY((stat_of(pool), !gpu_used()));
+	until_used(pool, 0);
 	SAME(stat_of(pool).attached, 0);
 	xmem_pool_close(pool);
 	no_violations();
@@ -207,7 +207,7 @@ static void kill_giver(void *argument)
 	died_of_kill(child);
 	EVENTUALLY(!stat_of(pool).attached && !stat_of(pool).bytes_cuda);
 	check_quiet(pool, 1);
-	EVENTUALLY((stat_of(pool), !gpu_used()));
+	until_used(pool, 0);
 	/* What it had is not lost. */
 	WORKED(xmem_preallocate_cuda(pool, 2, BYTES, 0, victim->flags));
 	cuda_publish(pool, BYTES, 4, &buffer);
@@ -304,7 +304,7 @@ static void kill_publisher(int step, unsigned int after)
 	xmem_unsubscribe(sub);
 	EVENTUALLY(!stat_of(pool).attached);
 	xmem_pool_close(pool);
-	SAME(gpu_used(), 0);
+	USED(0);
 	no_violations();
 }
 
