@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * How often the driver is called, counted by the fake one; a real one hands over likewise, and
- * nothing is counted. A hand-over calls it not at all, or as
- * often as it orders something on a stream; memory is opened once in a process and closed once,
- * whatever pools, handles and slots it is seen through.
+ * How often the driver is called, counted by the fake one; on a real one the same hand-overs go on
+ * uncounted. A hand-over calls it not at all, or as often as it orders something on a stream;
+ * memory is opened once in a process and closed once, whatever pools, handles and slots it is seen
+ * through.
  */
 #include <semaphore.h>
 #include <stdlib.h>

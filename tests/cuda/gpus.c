@@ -102,7 +102,10 @@ void use_attributes(const char *attributes)
 	CHECK(!setenv("XMEM_CUDA_DRIVER", beside_program("cuda-drivers/weaker.so"), 1));
 }
 
-/* Not a driver's: those of NVIDIA are devices, pipes, events and sockets of another type. */
+/*
+ * Not a driver's: those of NVIDIA are devices, pipes, events and sockets of another type; its files
+ * of memory, of which libraries that come with it have some, are called "/.nvidia_drv" or the like.
+ */
 static bool is_ours(int folder, const char *name)
 {
 	char link[64];
@@ -116,7 +119,7 @@ static bool is_ours(int folder, const char *name)
 	if (!strncmp(link, "socket:", 7))
 		return !getsockopt(atoi(name), SOL_SOCKET, SO_TYPE, &type, &bytes) &&
 		       type == SOCK_SEQPACKET;
-	return !strncmp(link, "/memfd:", 7) || !strncmp(link, "/dev/xmem", 9);
+	return (!strncmp(link, "/memfd:", 7) && link[7] != '/') || !strncmp(link, "/dev/xmem", 9);
 }
 
 unsigned int own_files(void)

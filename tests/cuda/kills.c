@@ -217,7 +217,7 @@ static void kill_giver(void *argument)
 	no_violations();
 }
 
-TEST_WITHIN(P2_killed_while_memory_is_given_back, 60)
+TEST_WITHIN(P2_killed_while_memory_is_given_back, 120)
 {
 	const int steps[] = {
 		XM_STEP_FILE_TAKEN, XM_STEP_FILE_DETACHED, XM_STEP_CUDA_CLOSING,
@@ -315,7 +315,8 @@ static void kill_publisher_at(void *argument)
 	kill_publisher(at->step, at->after);
 }
 
-TEST_WITHIN(P2_killed_while_contents_are_published, 60)
+/* Each round makes two contexts, which takes a real driver two seconds. */
+TEST_WITHIN(P2_killed_while_contents_are_published, 120)
 {
 	struct victim at = { .step = 0 };
 

@@ -396,7 +396,7 @@ static void kill_at_random(void *argument)
 		kill_producer(round);
 }
 
-TEST_WITHIN(P2_processes_on_streams_are_killed_at_random, 90)
+TEST_WITHIN(P2_processes_on_streams_are_killed_at_random, 180)
 {
 	uint64_t state = seed();
 	unsigned int i, rounds = scaled(60);
