@@ -102,6 +102,18 @@ void use_attributes(const char *attributes)
 	CHECK(!setenv("XMEM_CUDA_DRIVER", beside_program("cuda-drivers/weaker.so"), 1));
 }
 
+/* As xmemd's clients have, and tests and their children. A driver's own socket has a name. */
+static bool is_our_socket(int fd)
+{
+	struct sockaddr_storage name;
+	socklen_t bytes = sizeof(int), length = sizeof(name);
+	int type = 0;
+
+	return !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) && type == SOCK_SEQPACKET &&
+	       !getsockname(fd, (struct sockaddr *)&name, &length) &&
+	       length == sizeof(name.ss_family);
+}
+
 /*
  * Not a driver's: those of NVIDIA are devices, pipes, events and sockets of another type; its files
  * of memory, of which libraries that come with it have some, are called "/.nvidia_drv" or the like.
@@ -110,15 +122,12 @@ static bool is_ours(int folder, const char *name)
 {
 	char link[64];
 	ssize_t length = readlinkat(folder, name, link, sizeof(link) - 1);
-	socklen_t bytes = sizeof(int);
-	int type = 0;
 
 	if (length < 0)
 		return false;
 	link[length] = '\0';
 	if (!strncmp(link, "socket:", 7))
-		return !getsockopt(atoi(name), SOL_SOCKET, SO_TYPE, &type, &bytes) &&
-		       type == SOCK_SEQPACKET;
+		return is_our_socket(atoi(name));
 	return (!strncmp(link, "/memfd:", 7) && link[7] != '/') || !strncmp(link, "/dev/xmem", 9);
 }
 

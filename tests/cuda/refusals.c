@@ -400,6 +400,7 @@ TEST(CUDA_an_acquire_that_finds_another_buffer_leaves_no_error)
 
 TEST(CUDA_the_steady_state_calls_no_driver)
 {
+	struct fake fake = fake_only("its calls are counted");
 	const char *name = new_name();
 	struct xmem_pool *pool = cuda_writer(name, 4, BYTES, 0);
 	struct xmem_pool *other = OPEN(name, .flags = XMEM_OPEN_WRITER);
@@ -408,10 +409,9 @@ TEST(CUDA_the_steady_state_calls_no_driver)
 	unsigned long before = 0;
 	int i;
 
-	fake_only("its calls are counted");
 	for (i = 0; i < 1000; i++) {
 		if (i == 100)
-			before = driver_calls(NULL);
+			before = fake.calls(NULL);
 		buffer = cuda_acquire(pool, BYTES);
 		CHECK(xmem_cuda_ptr_mut(buffer));
 		WORKED(xmem_publish(buffer, NULL, NULL));
@@ -420,7 +420,7 @@ TEST(CUDA_the_steady_state_calls_no_driver)
 		CHECK(xmem_cuda_ptr(buffer));
 		xmem_release(buffer);
 	}
-	SAME(driver_calls(NULL), before);
+	SAME(fake.calls(NULL), before);
 	xmem_unsubscribe(sub);
 	xmem_pool_close(other);
 	xmem_pool_close(pool);
