@@ -66,17 +66,27 @@ void fail_at(const char *file, int line, const char *format, ...)
 	_exit(1);
 }
 
+/* The status of a child that cannot run here; why is in the outcome, which it shares. */
+#define SKIPPED	77
+
+/* Whatever process of the test it is: the test is skipped, for the reason that is there already. */
+static void leave_skipped(void) __attribute__((noreturn));
+static void leave_skipped(void)
+{
+	if (getpid() != test_process)
+		_exit(SKIPPED);
+	current->skipped = true;
+	longjmp(leave_test, 1);
+}
+
 void skip(const char *format, ...)
 {
 	va_list ap;
 
-	if (getpid() != test_process)
-		FAIL("skip in a child");
 	va_start(ap, format);
 	vsnprintf(current->why, sizeof(current->why), format, ap);
 	va_end(ap);
-	current->skipped = true;
-	longjmp(leave_test, 1);
+	leave_skipped();
 }
 
 size_t page_size(void)
@@ -283,9 +293,29 @@ int parent_link(void)
 	return link_to_parent;
 }
 
-static void send_word(int link, uint64_t what)
+static void skip_with_child(int status)
 {
-	CHECK(send(link, &what, sizeof(what), MSG_NOSIGNAL) == sizeof(what));
+	if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED)
+		leave_skipped();
+}
+
+/* A child does not hear or say any more what was agreed, perhaps because it has skipped. */
+static void look_at_end(pid_t who)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	if (!waitid(P_PID, who, &info, WEXITED | WNOWAIT) && info.si_code == CLD_EXITED &&
+	    info.si_status == SKIPPED)
+		leave_skipped();
+}
+
+static void send_word(int link, uint64_t what, pid_t who)
+{
+	if (send(link, &what, sizeof(what), MSG_NOSIGNAL) == sizeof(what))
+		return;
+	CHECK(errno == EPIPE || errno == ECONNRESET);
+	look_at_end(who);
+	FAIL("process %d has ended and hears nothing", who);
 }
 
 static uint64_t receive_word(int link, pid_t who)
@@ -296,14 +326,16 @@ static uint64_t receive_word(int link, pid_t who)
 	do
 		got = recv(link, &what, sizeof(what), 0);
 	while (got < 0 && errno == EINTR);
-	if (got != sizeof(what))
+	if (got != sizeof(what)) {
+		look_at_end(who);
 		FAIL("process %d has ended and said nothing", who);
+	}
 	return what;
 }
 
 void tell_parent(uint64_t what)
 {
-	send_word(link_to_parent, what);
+	send_word(link_to_parent, what, getppid());
 }
 
 uint64_t hear_parent(void)
@@ -313,7 +345,7 @@ uint64_t hear_parent(void)
 
 void tell(struct child *child, uint64_t what)
 {
-	send_word(child->link, what);
+	send_word(child->link, what, child->pid);
 }
 
 uint64_t hear(struct child *child)
@@ -373,6 +405,7 @@ void died_of_kill(struct child *child)
 {
 	int status = reap(child);
 
+	skip_with_child(status);
 	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
 		FAIL("the child was to be killed, and ended with status 0x%x", status);
 }
@@ -395,6 +428,7 @@ void finish_child(struct child *child)
 {
 	int status = reap(child);
 
+	skip_with_child(status);
 	if (status)
 		FAIL("the child failed: status 0x%x", status);
 }
@@ -406,6 +440,7 @@ void wait_stopped(struct child *child)
 	SAME(waitpid(child->pid, &status, WUNTRACED), child->pid);
 	if (!WIFSTOPPED(status)) {
 		child->pid = 0;
+		skip_with_child(status);
 		FAIL("the child was to stop, and ended with status 0x%x", status);
 	}
 }

@@ -44,7 +44,7 @@ void add_test(struct test *test);
 	static void name_(void)
 #define TEST(name_)	TEST_WITHIN(name_, 20)
 
-/* ---- verdicts; in a child they end the child, and reaping it fails the test ---- */
+/* ---- verdicts; in a child they end the child, and reaping it fails or skips the test ---- */
 
 void fail_at(const char *file, int line, const char *format, ...)
 	__attribute__((noreturn, format(printf, 3, 4)));

@@ -139,7 +139,7 @@ static void attach_and_publish(void *argument)
 	attacher->way->free(&made);
 	xmem_pool_close(pool);
 	SAME(done, 1);
-	SAME(gpu_used(), 0);
+	USED(0);
 	no_violations();
 }
 
@@ -169,7 +169,7 @@ static void hand_over(const struct way *way)
 	finish_child_of(pool, child);
 	xmem_unsubscribe(sub);
 	xmem_pool_close(pool);
-	SAME(gpu_used(), 0);
+	USED(0);
 	no_violations();
 }
 
@@ -323,12 +323,12 @@ static const char *last_message(void)
 
 static void refused(struct xmem_pool *pool, void *at, size_t bytes, int error, const char *says)
 {
-	unsigned int files = open_files();
+	unsigned int files = own_files();
 
 	REFUSED(xmem_attach_cuda(pool, at, bytes, 0, note_done, &done), error);
 	if (says)
 		SAYS(error, says);
-	SAME(open_files(), files);
+	SAME(own_files(), files);
 	SAME(stat_of(pool).attached, 0);
 	SAME(done, 0);
 }
@@ -359,6 +359,16 @@ TEST(CUDA_what_others_cannot_get_is_not_attached)
 	no_violations();
 }
 
+/* Another failure of the driver is none of the pool's. */
+static void fails_otherwise(struct xmem_pool *pool, CUdeviceptr at)
+{
+	driver_fails("cuMemPoolExportToShareableHandle:1:999");
+	REFUSED(xmem_attach_cuda(pool, (void *)at, BYTES, 0, NULL, NULL), EIO);
+	SAYS(EIO, "CUDA_ERROR_UNKNOWN");
+	CHECK(!strstr(last_message(), "cannot be exported"));
+	driver_fails(NULL);
+}
+
 static void attach_of_default_pool(void *argument)
 {
 	CUresult (*alloc)(CUdeviceptr *at, size_t bytes, CUstream stream) =
@@ -372,12 +382,7 @@ static void attach_of_default_pool(void *argument)
 	refused(pool, (void *)at, BYTES, EMEDIUMTYPE, "handle type POSIX file descriptor");
 	SAYS(EMEDIUMTYPE, "or copy it into a buffer");
 	CHECK(xmem_cuda_get_last_result(NULL));
-	/* Another failure of the driver is none of the pool's. */
-	driver_fails("cuMemPoolExportToShareableHandle:1:999");
-	REFUSED(xmem_attach_cuda(pool, (void *)at, BYTES, 0, NULL, NULL), EIO);
-	SAYS(EIO, "CUDA_ERROR_UNKNOWN");
-	CHECK(!strstr(last_message(), "cannot be exported"));
-	driver_fails(NULL);
+	ON_FAKE(fails_otherwise(pool, at));
 	SAME(xl_cuda()->mem_free(at), 0);
 	xmem_pool_close(pool);
 	no_violations();
@@ -403,6 +408,7 @@ TEST(CUDA_an_attach_that_fails_leaves_the_memory_alone)
 	char rule[64];
 	size_t i, w, used;
 
+	fake_only("it fails on demand");
 	enter();
 	for (w = 0; w < 2; w++) {
 		ways[w]->make(&made);
@@ -414,14 +420,14 @@ TEST(CUDA_an_attach_that_fails_leaves_the_memory_alone)
 			driver_fails(NULL);
 			if (buffer)		/* it has not needed that call */
 				xmem_release(buffer);
-			SAME(gpu_used(), used);
+			USED(used);
 		}
 		EVENTUALLY(!stat_of(pool).attached);
 		stat_of(pool);
 		ways[w]->free(&made);
 	}
 	xmem_pool_close(pool);
-	SAME(gpu_used(), 0);
+	USED(0);
 	no_violations();
 }
 

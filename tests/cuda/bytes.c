@@ -95,13 +95,21 @@ void *fake(const char *name)
 	void *function = driver ? dlsym(driver, name) : NULL;
 
 	if (!function)
-		skip("only the fake driver has %s", name);
+		FAIL("only the fake driver has %s: this is for ON_FAKE or fake_only", name);
 	return function;
 }
 
 unsigned long driver_calls(const char *name)
 {
-	return ((typeof(cuFakeCalls) *)fake("cuFakeCalls"))(name);
+	return on_fake() ? ((typeof(cuFakeCalls) *)fake("cuFakeCalls"))(name) : 0;
+}
+
+void give_time(void)
+{
+	int i;
+
+	for (i = 0; i < 20; i++)
+		look_again_soon();
 }
 
 void driver_fails(const char *rules)
@@ -114,12 +122,19 @@ size_t gpu_used(void)
 	return ((typeof(cuFakeUsed) *)fake("cuFakeUsed"))(0);
 }
 
+bool gpu_uses(size_t bytes)
+{
+	return !on_fake() || gpu_used() == bytes;
+}
+
+void until_used(struct xmem_pool *pool, size_t bytes)
+{
+	EVENTUALLY((stat_of(pool), gpu_uses(bytes)));
+	if (!on_fake())
+		EVENTUALLY(!stat_of(pool).bytes_cuda && !stat_of(pool).bytes_closing);
+}
+
 void no_violations(void)
 {
-	void *driver = dlopen(getenv("XMEM_CUDA_DRIVER"), RTLD_NOW | RTLD_LOCAL);
-	typeof(cuFakeViolations) *violations =
-		driver ? (typeof(cuFakeViolations) *)dlsym(driver, "cuFakeViolations") : NULL;
-
-	if (violations)
-		SAME(violations(), 0);
+	ON_FAKE(SAME(((typeof(cuFakeViolations) *)fake("cuFakeViolations"))(), 0));
 }

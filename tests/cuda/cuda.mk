@@ -3,7 +3,9 @@
 
 CUDA_SMALL   := tests/cuda/small.c tests/cuda/small_answers.c
 CUDA_HARNESS := tests/conform/main.c tests/conform/harness.c tests/conform/pools.c
-CUDA_TESTS   := $(filter-out $(CUDA_SMALL),$(wildcard tests/cuda/*.c)) $(CUDA_HARNESS)
+CUDA_WEAKER  := tests/cuda/weaker.c
+CUDA_TESTS   := $(filter-out $(CUDA_SMALL) $(CUDA_WEAKER),$(wildcard tests/cuda/*.c)) \
+		$(CUDA_HARNESS)
 
 # Small drivers: a whole one, and one for each thing that may be missing.
 SMALL_DRIVERS := whole no-export no-start no-name
@@ -18,8 +20,25 @@ $(SMALL_DRIVERS:%=$(B)/cuda-drivers/%.so): $(CUDA_SMALL:%.c=$(B)/obj/%.o)
 	$(Q)$(CC) -shared $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ -Wl,--version-script=<(echo \
 		'{ $(if $(HIDES),local: $(HIDES:%=%;)) };')
 
+# What stands before a real driver. That one is found by its name when this is opened.
+WEAKER := $(B)/cuda-drivers/weaker.so
+
+$(WEAKER): $(CUDA_WEAKER:%.c=$(B)/obj/%.o) $(FAKECUDA)
+	$(say) LD $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared $(XM_LDFLAGS) $(LDFLAGS) -Wl,--no-as-needed $^ -o $@ -ldl
+
+# The fake driver without what a real one does not have: tests/cuda/as-real.sh.
+AS_REAL := $(B)/cuda-drivers/as-real/libcuda.so.1
+
+$(AS_REAL): $(FAKECUDA_SRC:%.c=$(B)/obj/%.o) $(B)/obj/tests/fakecuda/twins.o
+	$(say) LD $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ \
+		-Wl,--version-script=<(echo '{ local: cuFake*; };')
+
 $(B)/cuda: $(CUDA_TESTS:%.c=$(B)/obj/%.o) $(B)/libxmem.a | $(B)/xmemd $(B)/libxmem.so $(FAKECUDA) \
-		$(KERNELS) $(SMALL_DRIVERS:%=$(B)/cuda-drivers/%.so)
+		$(KERNELS) $(SMALL_DRIVERS:%=$(B)/cuda-drivers/%.so) $(WEAKER) $(AS_REAL)
 	$(say) LD $@
 	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ $$(pkg-config --libs check) -ldl
 

@@ -16,17 +16,22 @@ TEST(CUDA_a_query_makes_no_context)
 	struct xmem_cuda_device_info info = { .size = sizeof(info) };
 	struct xmem_cuda_info driver = { .size = sizeof(driver) };
 	static const uint8_t zero[sizeof(info.uuid)];
-	struct fake fake = fake_only("its calls are counted");
+	CUresult (*state)(CUdevice device, unsigned int *flags, int *active) =
+		driver_call("cuDevicePrimaryCtxGetState");
+	unsigned int flags;
 	uint32_t i;
+	int active;
 
 	WORKED(xmem_cuda_query(&driver));
 	CHECK(driver.version >= 11040 && driver.devices >= 1 && *driver.file);
 	for (i = 0; i < driver.devices; i++) {
 		WORKED(xmem_cuda_device_query(i, &info));
 		CHECK(info.bytes && *info.name && memcmp(info.uuid, zero, sizeof(zero)));
+		SAME(state(i, &flags, &active), 0);
+		CHECK(!active);
 	}
-	SAME(fake.calls("cuDevicePrimaryCtxRetain"), 0);
-	SAME(fake.calls("cuCtxCreate"), 0);
+	CALLS(driver_calls("cuDevicePrimaryCtxRetain"), 0);
+	CALLS(driver_calls("cuCtxCreate"), 0);
 }
 
 TEST(CUDA_the_list_is_made_once)
@@ -96,8 +101,7 @@ TEST(CUDA_a_uuid_names_a_device_whatever_its_number_is)
 {
 	struct child *child;
 
-	fake_only("it has as many devices as one likes");
-	setenv("FAKECUDA_DEVICES", "2", 1);
+	need_gpus(2);
 	child = spawn(tells_uuids, NULL);
 	SAME(recv(child->link, uuids[0], XL_GPU_UUID_BYTES, 0), XL_GPU_UUID_BYTES);
 	SAME(recv(child->link, uuids[1], XL_GPU_UUID_BYTES, 0), XL_GPU_UUID_BYTES);
@@ -130,22 +134,36 @@ static const struct {
 	{ "113=0", XMEM_CUDA_CAN_REGISTER_READ_ONLY },
 };
 
+static uint32_t whole;			/* what it can do by itself */
+
 static void loses(void *row)
 {
 	struct xmem_cuda_device_info info = { .size = sizeof(info) };
 	size_t i = (size_t)row;
 
-	setenv("FAKECUDA_ATTRIBUTES", losses[i].attributes, 1);
+	use_attributes(losses[i].attributes);
 	WORKED(xmem_cuda_device_query(0, &info));
-	SAME(info.can, ALL & ~losses[i].lost);
-	SAME(info.granularity, info.can & XMEM_CUDA_CAN_EXPORT ? 2 << 20 : 0);
+	SAME(info.can, whole & ~losses[i].lost);
+	CHECK(!info.granularity == !(info.can & XMEM_CUDA_CAN_EXPORT));
+	ON_FAKE(SAME(info.granularity, info.can & XMEM_CUDA_CAN_EXPORT ? 2 << 20 : 0));
+}
+
+static void tells_all(void *argument)
+{
+	struct xmem_cuda_device_info info = { .size = sizeof(info) };
+
+	WORKED(xmem_cuda_device_query(0, &info));
+	tell_parent(info.can);
 }
 
 TEST(CUDA_what_works_follows_the_attributes)
 {
+	struct child *child = spawn(tells_all, NULL);
 	size_t i;
 
-	fake_only("its attributes are set");
+	whole = hear(child);
+	finish_child(child);
+	ON_FAKE(SAME(whole, ALL));
 	for (i = 0; i < sizeof(losses) / sizeof(*losses); i++)
 		in_child(loses, (void *)i);
 }
@@ -155,6 +173,7 @@ TEST(CUDA_a_driver_that_does_not_describe_its_devices_is_said)
 {
 	struct xmem_cuda_info info = { .size = sizeof(info) };
 
+	fake_only("it fails on demand");
 	driver_fails("cuDeviceTotalMem_v2:1:1");
 	SAME(xmem_cuda_query(&info), -EIO);
 	SAYS(EIO, "does not describe GPU 0", "CUDA_ERROR_INVALID_VALUE");
@@ -205,8 +224,7 @@ TEST(CUDA_a_scope_restores_the_callers_context)
 	struct xl_gpu *first, *second;
 	CUcontext before;
 
-	fake_only("it has as many devices as one likes");
-	setenv("FAKECUDA_DEVICES", "2", 1);
+	need_gpus(2);
 	first = xl_gpu(0);
 	second = xl_gpu(1);
 	WORKED(xl_gpu_enter(first, &outer));
@@ -332,7 +350,6 @@ static void *enters(void *argument)
 
 TEST(CUDA_many_threads_retain_the_context_once)
 {
-	struct fake fake = fake_only("its calls are counted");
 	struct xl_gpu *gpu = xl_gpu(0);
 	pthread_t threads[THREADS];
 	void *result;
@@ -345,7 +362,7 @@ TEST(CUDA_many_threads_retain_the_context_once)
 		SAME(pthread_join(threads[i], &result), 0);
 		CHECK(result == gpu);
 	}
-	SAME(fake.calls("cuDevicePrimaryCtxRetain"), 1);
+	CALLS(driver_calls("cuDevicePrimaryCtxRetain"), 1);
 }
 
 /* ---- the fake driver's own end ---- */

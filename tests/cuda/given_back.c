@@ -123,7 +123,7 @@ static void begin(struct scene *scene, unsigned int clients)
 	must(xl_cuda()->mem_alloc(&scene->mine, BLOCK));
 	scene->kept[1] = attach(scene->pool, scene->mine, BYTES, note_done, &done,
 				&scene->token[1]);
-	SAME(gpu_used(), 2 * BLOCK);
+	USED(2 * BLOCK);
 }
 
 static void look(struct scene *scene)
@@ -142,7 +142,7 @@ static void close_pool(struct scene *scene)
 static void nothing_has_gone(void)
 {
 	SAME(done, 0);
-	SAME(gpu_used(), 2 * BLOCK);
+	USED(2 * BLOCK);
 }
 
 static void stop_looking(struct scene *scene)
@@ -156,7 +156,7 @@ static void end(struct scene *scene)
 {
 	EVENTUALLY((order(scene->reader, STAT), stat_of(scene->other), done));
 	SAME(done, 1);
-	EVENTUALLY((stat_of(scene->other), gpu_used() == BLOCK));
+	EVENTUALLY((stat_of(scene->other), gpu_uses(BLOCK)));
 	must(xl_cuda()->mem_free(scene->mine));
 	xl_gpu_leave(&scene->scope);
 	leave(scene->reader);
@@ -173,7 +173,7 @@ TEST(CUDA_a_full_pool_gives_back_at_its_close_what_nobody_has_open)
 	begin(&scene, 2);
 	close_pool(&scene);
 	SAME(done, 1);
-	SAME(gpu_used(), BLOCK);
+	USED(BLOCK);
 	end(&scene);
 }
 
@@ -298,7 +298,7 @@ TEST(CUDA_attachments_that_share_a_block_are_given_back_together)
 	WORKED(xl_gpu_enter(xl_gpu(0), &scope));
 	for (i = 0; i < 2; i++)
 		must(xl_cuda()->mem_alloc(&at[i], BYTES));
-	SAME(gpu_used(), BLOCK);
+	USED(BLOCK);
 	for (i = 0; i < 2; i++)
 		buffer[i] = attach(pool, at[i], BYTES, note_done_of, &done_of[i], &token[i]);
 	let_look(reader, token[1]);
@@ -326,6 +326,7 @@ TEST(CUDA_attachments_that_share_a_block_are_given_back_together)
 
 static void fail_and_obey(void *name)
 {
+	fake_only("it fails on demand");
 	driver_fails("cuIpcCloseMemHandle:1:999");
 	obey(name);
 }
@@ -348,9 +349,9 @@ TEST(CUDA_what_the_driver_does_not_close_stays_open_until_the_process_ends)
 	order(reader, STAT);
 	order(reader, STAT);
 	SAME(stat_of(pool).bytes_closing, BLOCK);
-	SAME(gpu_used(), BLOCK);
+	USED(BLOCK);
 	kill_child(reader);
-	EVENTUALLY((stat_of(pool), !gpu_used()));
+	EVENTUALLY((stat_of(pool), gpu_uses(0)));
 	xmem_pool_close(pool);
 	no_violations();
 }
@@ -359,12 +360,13 @@ TEST(CUDA_what_the_driver_does_not_free_is_not_counted_as_given_back)
 {
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
 
+	fake_only("it fails on demand");
 	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, FLAGS));
 	files_may_stay = true;		/* the memory is one in the fake driver */
 	driver_fails("cuMemFree:1:999");
 	SAME(xmem_trim(pool, 0), 0);
 	driver_fails(NULL);
-	SAME(gpu_used(), BLOCK);
+	USED(BLOCK);
 	SAME(xmem_trim(pool, 0), 0);
 	xmem_pool_close(pool);
 }
@@ -394,7 +396,7 @@ static bool is_done(void)
 
 TEST(CUDA_memory_is_freed_when_a_stream_ends_its_pool)
 {
-	unsigned int files = open_files();
+	unsigned int files = own_files();
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
 	struct xmem_buffer *buffer;
 	struct work work;
@@ -407,8 +409,8 @@ TEST(CUDA_memory_is_freed_when_a_stream_ends_its_pool)
 	CHECK(!is_done());
 	open_gate(&work);
 	EVENTUALLY(is_done());
-	SAME(gpu_used(), 0);
-	EVENTUALLY(open_files() == files);
+	USED(0);
+	EVENTUALLY(own_files() == files);
 	no_violations();
 }
 
@@ -439,7 +441,7 @@ TEST(CUDA_memory_is_freed_by_a_thread_without_a_context)
 	must(xl_cuda()->stream_synchronize(work.stream));
 	SAME(pthread_create(&thread, NULL, settle, pool), 0);
 	SAME(pthread_join(thread, NULL), 0);
-	SAME(gpu_used(), 0);
+	USED(0);
 	xmem_pool_close(pool);
 	no_violations();
 }
@@ -457,7 +459,7 @@ static void *open_it(void *work)
 
 TEST(CUDA_a_close_waits_for_what_streams_write_whatever_others_are_to_drop)
 {
-	unsigned int files = open_files();
+	unsigned int files = own_files();
 	struct xmem_pool *pool = cuda_writer(new_name(), 2, WORK_BYTES, 0);
 	struct xmem_buffer *buffer, *dropped;
 	struct work work;
@@ -474,8 +476,8 @@ TEST(CUDA_a_close_waits_for_what_streams_write_whatever_others_are_to_drop)
 	xmem_pool_close(pool);
 	CHECK(__atomic_load_n(&opened, __ATOMIC_SEQ_CST));
 	SAME(pthread_join(thread, NULL), 0);
-	EVENTUALLY(!gpu_used());
-	EVENTUALLY(open_files() == files);	/* the pool has a thread of its own for that */
+	EVENTUALLY(gpu_uses(0));
+	EVENTUALLY(own_files() == files);	/* the pool has a thread of its own for that */
 	no_violations();
 }
 

@@ -5,13 +5,16 @@
  * otherwise: with libcuda.so.1 the same tests run on a GPU, and those of drivers that do not work
  * still use small ones (small.c).
  */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 #include "gpus.h"
+#include "xmem/cuda.h"
 
 const char *beside_program(const char *name)
 {
@@ -35,21 +38,113 @@ __attribute__((constructor)) static void use_fake_driver(void)
 	files_may_stay = strcmp(getenv("XMEM_CUDA_DRIVER"), fake);
 }
 
-struct fake fake_only(const char *why)
+static void *driver_library(void)
 {
 	void *library = dlopen(getenv("XMEM_CUDA_DRIVER"), RTLD_NOW | RTLD_LOCAL);
-	struct fake fake;
 
 	if (!library)
 		FAIL("%s", dlerror());
+	return library;
+}
+
+bool on_fake(void)
+{
+	return dlsym(driver_library(), "cuFakeCalls");
+}
+
+struct fake fake_only(const char *why)
+{
+	void *library = driver_library();
+	struct fake fake;
+
 	fake.calls = (unsigned long (*)(const char *))dlsym(library, "cuFakeCalls");
 	fake.fail = (int (*)(const char *))dlsym(library, "cuFakeFail");
 	fake.sticky = (void (*)(int))dlsym(library, "cuFakeSticky");
 	fake.end = (void (*)(void))dlsym(library, "cuFakeEnd");
 	if (!fake.calls)
-		skip("not on the fake driver: %s", why);
+		skip("only on the fake driver: %s", why);
 	CHECK(fake.fail && fake.sticky && fake.end);
 	return fake;
+}
+
+/* A process of its own asks, because a driver that was started before a fork is of no use then. */
+static void tell_gpus(void *unused)
+{
+	struct xmem_cuda_info info = { .size = sizeof(info) };
+
+	(void)unused;
+	WORKED(xmem_cuda_query(&info));
+	tell_parent(info.devices);
+}
+
+void need_gpus(int count)
+{
+	struct child *child;
+	char number[8];
+	uint64_t there;
+
+	snprintf(number, sizeof(number), "%d", count);
+	if (on_fake())
+		setenv("FAKECUDA_DEVICES", number, 1);
+	child = spawn(tell_gpus, NULL);
+	there = hear(child);
+	finish_child(child);
+	if (there < (uint64_t)count)
+		skip("this needs %d GPUs", count);
+}
+
+void use_attributes(const char *attributes)
+{
+	setenv("FAKECUDA_ATTRIBUTES", attributes, 1);
+	if (on_fake())
+		return;
+	driver_library();		/* stays, and is what the other one finds by its name */
+	CHECK(!setenv("XMEM_CUDA_DRIVER", beside_program("cuda-drivers/weaker.so"), 1));
+}
+
+/* As xmemd's clients have, and tests and their children. A driver's own socket has a name. */
+static bool is_our_socket(int fd)
+{
+	struct sockaddr_storage name;
+	socklen_t bytes = sizeof(int), length = sizeof(name);
+	int type = 0;
+
+	return !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) && type == SOCK_SEQPACKET &&
+	       !getsockname(fd, (struct sockaddr *)&name, &length) &&
+	       length == sizeof(name.ss_family);
+}
+
+/*
+ * Not a driver's: those of NVIDIA are devices, pipes, events and sockets of another type; its files
+ * of memory, of which libraries that come with it have some, are called "/.nvidia_drv" or the like.
+ */
+static bool is_ours(int folder, const char *name)
+{
+	char link[64];
+	ssize_t length = readlinkat(folder, name, link, sizeof(link) - 1);
+
+	if (length < 0)
+		return false;
+	link[length] = '\0';
+	if (!strncmp(link, "socket:", 7))
+		return is_our_socket(atoi(name));
+	return (!strncmp(link, "/memfd:", 7) && link[7] != '/') || !strncmp(link, "/dev/xmem", 9);
+}
+
+unsigned int own_files(void)
+{
+	struct dirent *entry;
+	unsigned int n = 0;
+	DIR *folder;
+
+	if (on_fake())
+		return open_files();
+	folder = opendir("/proc/self/fd");
+	CHECK(folder);
+	while ((entry = readdir(folder)))
+		n += is_ours(dirfd(folder), entry->d_name);
+	closedir(folder);
+	return n;
 }
 
 struct small *use_small(const char *name)

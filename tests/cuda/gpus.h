@@ -19,7 +19,18 @@ const char *beside_program(const char *name);
  */
 struct small *use_small(const char *name);
 
-/* The functions that only the fake driver has; else the test is skipped. It is not started yet. */
+/*
+ * Is the driver the fake one (tests/fakecuda), which counts, and fails on demand? It is not started
+ * by the question. A test that is about more than that goes on without it: what is asserted of a
+ * count is for ON_FAKE.
+ */
+bool on_fake(void);
+#define ON_FAKE(assertion)	do { if (on_fake()) assertion; } while (0)
+
+/*
+ * The functions that only the fake driver has; else the test is skipped. It is not started yet. To
+ * be asked before anything is under way: a process with a stream that waits does not end.
+ */
 struct fake {
 	unsigned long (*calls)(const char *name);
 	int (*fail)(const char *rules);
@@ -27,6 +38,22 @@ struct fake {
 	void (*end)(void);
 };
 struct fake fake_only(const char *why);
+
+/* The machine has so many GPUs, or else the test is skipped. pre: no driver has been started. */
+void need_gpus(int count);
+
+/*
+ * The devices of this process and its children, which have used none yet, have these attributes:
+ * "122=0,...". Before a real driver there stands then a library that answers so (weaker.c).
+ */
+void use_attributes(const char *attributes);
+
+/*
+ * Open descriptors of this process. On a real driver, which opens some when it likes and keeps
+ * them, only those that are xmem's or a test's: files of memory, the module's, and sockets as
+ * xmemd and children have.
+ */
+unsigned int own_files(void);
 
 /* The thread's last error has that number, its message these words (NULL: no more). */
 #define SAYS(error, ...)	says_at(__FILE__, __LINE__, error, __VA_ARGS__, NULL)

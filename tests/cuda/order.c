@@ -96,7 +96,7 @@ static void thread_waits_for_a_host_function(const char *attributes)
 	pthread_t thread;
 	int i;
 
-	fake_attributes(attributes);
+	use_attributes(attributes);
 	begin_scene(&scene, 4);
 	begin_work(&work);
 	for (i = 1; i <= 20; i++) {
@@ -110,7 +110,7 @@ static void thread_waits_for_a_host_function(const char *attributes)
 		cuda_check(buffer, i);
 		WORKED(xmem_release_on(buffer, work.stream));
 	}
-	SAME(driver_calls("cuStreamWaitValue64"), 0);
+	CALLS(driver_calls("cuStreamWaitValue64"), 0);
 	end_scene(&scene);
 }
 
@@ -151,7 +151,7 @@ TEST(CUDA_a_pool_lives_until_its_last_stream_has_got_there)
 {
 	struct xmem_buffer *buffer;
 	struct scene scene;
-	unsigned int files = open_files();
+	unsigned int files = own_files();
 	struct work work;
 
 	begin_scene(&scene, 1);
@@ -169,14 +169,14 @@ TEST(CUDA_a_pool_lives_until_its_last_stream_has_got_there)
 	EVENTUALLY(writer_finds_one(&scene));
 	tell(scene.writer, LEAVE);
 	finish_child(scene.writer);
-	EVENTUALLY(open_files() == files + LINK);	/* a thread destroys the pool */
+	EVENTUALLY(own_files() == files + LINK);	/* a thread destroys the pool */
 	must(xl_cuda()->stream_synchronize(work.stream));
 	no_violations();
 }
 
 TEST(CUDA_a_lost_context_drops_what_its_streams_were_to_drop)
 {
-	void (*sticky)(int) = fake("cuFakeSticky");
+	struct fake fake = fake_only("it loses a context on demand");
 	struct xmem_buffer *buffer, *other;
 	struct scene scene;
 	struct work work;
@@ -192,11 +192,11 @@ TEST(CUDA_a_lost_context_drops_what_its_streams_were_to_drop)
 	WORKED(xmem_wait_contents(other, SECOND));
 	close_gate(&work);
 	WORKED(xmem_release_on(buffer, work.stream));
-	sticky(700);
+	fake.sticky(700);
 	SAME(xmem_release_on(other, work.stream), -EIO);
 	EVENTUALLY(writer_finds_one(&scene));
 	xmem_release(other);		/* it is as before */
-	sticky(0);
+	fake.sticky(0);
 	open_gate(&work);
 	end_scene(&scene);
 }
@@ -235,7 +235,7 @@ TEST(CUDA_memory_of_the_CPU_is_dropped_by_a_stream_too)
 TEST(P9_who_waits_for_a_dead_writers_stream_gets_an_error)
 {
 	struct xmem_buffer *buffer, *other;
-	unsigned int files = open_files();
+	unsigned int files = own_files();
 	struct scene scene;
 	struct work work;
 
@@ -256,7 +256,7 @@ TEST(P9_who_waits_for_a_dead_writers_stream_gets_an_error)
 	xmem_release(other);
 	xmem_unsubscribe(scene.sub);
 	xmem_pool_close(scene.pool);
-	EVENTUALLY(open_files() == files + LINK);
+	EVENTUALLY(own_files() == files + LINK);
 	no_violations();
 }
 
@@ -283,7 +283,7 @@ TEST(P8_what_a_host_function_has_completed_outlives_its_writer)
 	struct xmem_buffer *buffer;
 	struct scene scene;
 
-	fake_attributes("122=0");
+	use_attributes("122=0");
 	begin_scene(&scene, 2);
 	order_writer(&scene, TELL(FILL, 7));
 	order_writer(&scene, OPEN_GATE);
@@ -327,8 +327,7 @@ static void copies_between(const char *peers)
 	pthread_t thread;
 	size_t i;
 
-	fake("cuFakeCalls");
-	setenv("FAKECUDA_DEVICES", "2", 1);
+	need_gpus(2);
 	setenv("FAKECUDA_PEERS", peers, 1);
 	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
 	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
@@ -468,7 +467,7 @@ TEST(CUDA_a_copy_without_a_stream_waits_whatever_streams_do)
 
 TEST(CUDA_waits_for_a_lost_context_end)
 {
-	void (*sticky)(int) = fake("cuFakeSticky"), (*end)(void) = fake("cuFakeEnd");
+	struct fake fake = fake_only("it loses a context on demand");
 	struct xmem_publish_options keep = { .size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
 	struct xmem_buffer *buffer;
@@ -479,13 +478,13 @@ TEST(CUDA_waits_for_a_lost_context_end)
 	buffer = cuda_acquire(pool, BYTES);
 	close_gate(&work);
 	WORKED(xmem_publish_on(buffer, &keep, NULL, work.stream));
-	sticky(719);
+	fake.sticky(719);
 	REFUSED(xmem_cuda_ptr(buffer), EIO);
 	SAME(xmem_wait_contents(buffer, XMEM_FOREVER), -EIO);
 	xmem_release(buffer);
 	open_gate(&work);	/* what follows does not run, as the context is lost */
 	xmem_pool_close(pool);
-	end();			/* what is registered stays so until then */
+	fake.end();			/* what is registered stays so until then */
 }
 
 /* ---- what it costs ---- */
@@ -508,7 +507,7 @@ TEST(CUDA_a_hand_over_on_streams_takes_a_call_of_the_driver_each)
 		CHECK(xmem_cuda_ptr(buffer));
 		WORKED(xmem_release_on(buffer, work.stream));
 		if (i > 4)		/* every buffer has been opened */
-			SAME(driver_calls(NULL) - before, 2);
+			CALLS(driver_calls(NULL) - before, 2);
 		order_writer(&scene, OPEN_GATE);
 	}
 	must(xl_cuda()->stream_synchronize(work.stream));	/* it has dropped all of them */

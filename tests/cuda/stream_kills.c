@@ -5,6 +5,7 @@
  * memory of a GPU stays, and no rule of the driver is broken. Each round is a process of its own,
  * because a driver that was started before a fork is of no use after it.
  */
+#include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -41,11 +42,8 @@ static void arm(const struct round *round)
 
 /* ---- both sides ---- */
 
-/*
- * Publish contents that the stream has yet to write. The n-th one's stamp is n, from 1 on. A stream
- * that falls behind for ever would be waited for for ever, so it is waited for now and then.
- */
-static void publish_one(struct xmem_pool *pool, struct sums *sums, uint32_t stamp)
+/* Publish contents that the stream has yet to write. The n-th one's stamp is n, from 1 on. */
+static void publish_late(struct xmem_pool *pool, struct sums *sums, uint32_t stamp)
 {
 	struct xmem_buffer *buffer = xmem_acquire_cuda(pool, BYTES, 0, 20 * SECOND);
 
@@ -54,6 +52,12 @@ static void publish_one(struct xmem_pool *pool, struct sums *sums, uint32_t stam
 	WORKED(xmem_wait_on(buffer, sums->stream));
 	fill_by_kernel(sums, buffer, stamp);
 	WORKED(xmem_publish_on(buffer, NULL, NULL, sums->stream));
+}
+
+/* A stream that falls behind for ever would be waited for for ever: now and then it is here. */
+static void publish_one(struct xmem_pool *pool, struct sums *sums, uint32_t stamp)
+{
+	publish_late(pool, sums, stamp);
 	if (stamp % BUFFERS == 0)
 		SAME(xl_cuda()->stream_synchronize(sums->stream), 0);
 }
@@ -276,6 +280,27 @@ TEST_WITHIN(P2_a_consumer_by_handle_is_killed_at_each_step_of_a_stream, 90)
 
 /* ---- producers are killed ---- */
 
+static void stand(void *gate)
+{
+	while (sem_wait(gate))
+		;
+}
+
+/*
+ * From now on the stream stands, so the writer soon has only buffers that it has yet to write, and
+ * lets the stream wait for each: how quick a GPU is does not matter.
+ */
+static void publish_until_it_waits(struct xmem_pool *pool, struct sums *sums, uint32_t stamp)
+{
+	static sem_t gate;
+	uint32_t end = stamp + 100;
+
+	SAME(sem_init(&gate, 0, 0), 0);
+	SAME(xl_cuda()->launch_host_func(sums->stream, stand, &gate), 0);
+	while (stamp < end)
+		publish_late(pool, sums, stamp++);
+}
+
 static void produce_until_killed(void *argument)
 {
 	const struct round *round = argument;
@@ -289,8 +314,11 @@ static void produce_until_killed(void *argument)
 	arm(round);
 	WORKED(xmem_preallocate_cuda(pool, BUFFERS, BYTES, 0, round->flags));
 	/* Who kills from outside may be slow; a step is reached or it is not. */
-	for (stamp = 1; round->step == NO_STEP || stamp < 1000; stamp++)
+	for (stamp = 1; round->step == NO_STEP || stamp < 1000; stamp++) {
+		if (round->step == XM_STEP_CUDA_WAITS && stamp > 2 * BUFFERS)
+			publish_until_it_waits(pool, &sums, stamp);
 		publish_one(pool, &sums, stamp);
+	}
 	FAIL("step %s was not reached", step_name(round->step));
 }
 
@@ -368,7 +396,7 @@ static void kill_at_random(void *argument)
 		kill_producer(round);
 }
 
-TEST_WITHIN(P2_processes_on_streams_are_killed_at_random, 90)
+TEST_WITHIN(P2_processes_on_streams_are_killed_at_random, 180)
 {
 	uint64_t state = seed();
 	unsigned int i, rounds = scaled(60);

@@ -245,7 +245,7 @@ TEST(CUDA_a_look_at_contents_does_not_notice_that_waits_are_cancelled)
 /* This process is the writer, through another handle of the pool. */
 TEST(CUDA_waits_for_a_lost_context_end_whatever_handle_they_use)
 {
-	void (*sticky)(int) = fake("cuFakeSticky"), (*driver_end)(void) = fake("cuFakeEnd");
+	struct fake fake = fake_only("it loses a context on demand");
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER), *other;
 	struct xmem_pool_options options = { .size = sizeof(options) };
 	int fd = xmem_pool_fd(pool);
@@ -263,13 +263,13 @@ TEST(CUDA_waits_for_a_lost_context_end_whatever_handle_they_use)
 	WORKED(xmem_publish_on(buffer, NULL, &token, work.stream));
 	buffer = xmem_get(other, token);
 	CHECK(buffer);
-	sticky(719);
+	fake.sticky(719);
 	SAME(xmem_wait_contents(buffer, XMEM_FOREVER), -EIO);
 	xmem_release(buffer);
 	open_gate(&work);	/* what follows does not run, as the context is lost */
 	xmem_pool_close(other);
 	xmem_pool_close(pool);
-	driver_end();		/* only so the driver lets go of a page of the lost context */
+	fake.end();		/* only so the driver lets go of a page of the lost context */
 }
 
 /* ---- waits for a stream ---- */
@@ -334,7 +334,7 @@ TEST(CUDA_a_staged_copy_ends_before_it_begins_when_it_is_cancelled)
 	struct xmem_pool *pool;
 	struct work work;
 
-	fake("cuFakeCalls");
+	fake_only("its GPUs are no peers");
 	setenv("FAKECUDA_DEVICES", "2", 1);
 	setenv("FAKECUDA_PEERS", "none", 1);
 	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
@@ -402,7 +402,7 @@ TEST(P9_no_stream_waits_once_nobody_would_end_its_wait)
 /* Nobody looks at the contents. The stream has been told to wait while xmemd was there. */
 TEST(P9_a_close_ends_what_streams_wait_for_after_xmemd_and_the_writer)
 {
-	unsigned int files = open_files();
+	unsigned int files = own_files();
 	struct xmem_buffer *buffer;
 	struct scene scene;
 	struct work work;
@@ -417,7 +417,7 @@ TEST(P9_a_close_ends_what_streams_wait_for_after_xmemd_and_the_writer)
 	xmem_unsubscribe(scene.sub);
 	xmem_pool_close(scene.pool);
 	must(xl_cuda()->stream_synchronize(work.stream));
-	EVENTUALLY(open_files() == files + LINK);	/* a thread destroys the pool */
+	EVENTUALLY(own_files() == files + LINK);	/* a thread destroys the pool */
 }
 
 static void *kill_later(void *scene)
@@ -487,7 +487,7 @@ struct two {
 
 static void begin_two(struct two *two)
 {
-	fake("cuFakeCalls");
+	fake_only("it fails on demand, and has as many devices as one likes");
 	setenv("FAKECUDA_DEVICES", "2", 1);
 	two->pool[0] = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
 	two->pool[1] = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
@@ -566,6 +566,7 @@ TEST(CUDA_what_a_context_refuses_is_said)
 	struct xmem_pool *pool = cuda_writer(new_name(), 2, WORK_BYTES, 0);
 	struct xmem_buffer *buffer;
 
+	fake_only("it fails on demand");
 	cuda_publish(pool, WORK_BYTES, 1, &buffer);
 	driver_fails("cuCtxGetCurrent:1:800");
 	SAME(xmem_release_on(buffer, NULL), -EPERM);
@@ -590,6 +591,7 @@ TEST(CUDA_a_page_that_cannot_be_registered_leaves_no_error)
 	struct work work;
 	unsigned int i;
 
+	fake_only("it fails on demand");
 	begin_work(&work);
 	for (i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
 		buffer = cuda_acquire(pool, WORK_BYTES);

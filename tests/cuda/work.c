@@ -60,12 +60,6 @@ void *open_soon(void *work)
 	return NULL;
 }
 
-void fake_attributes(const char *attributes)
-{
-	fake("cuFakeCalls");
-	setenv("FAKECUDA_ATTRIBUTES", attributes, 1);
-}
-
 uint64_t stamp_word(uint64_t stamp, size_t i)
 {
 	return stamp * 0x9e3779b97f4a7c15ULL + i;	/* as cuda_fill's */

@@ -33,9 +33,6 @@ void open_gate(struct work *work);
 /* The same for a thread; returns NULL. */
 void *open_soon(void *work);
 
-/* What the devices of this process and its children, which have used none yet, cannot do. */
-void fake_attributes(const char *attributes);
-
 /* The word at @i of contents with @stamp, as cuda_fill's. */
 uint64_t stamp_word(uint64_t stamp, size_t i);
 /* The stream fills a buffer; the memory that it copies from is not freed. */
