@@ -121,8 +121,8 @@ static bool xk_is_listed(dev_t number)
 }
 
 /*
- * May this file be kept as a payload? Never one of ours, whatever is listed: a pool would keep
- * the file that keeps the pool.
+ * May this file be kept as a payload? Never one of ours, whatever is listed: it keeps the module
+ * loaded, and who pays for what is made by it.
  */
 bool xk_is_device_file(const struct file *file)
 {

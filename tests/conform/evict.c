@@ -5,6 +5,7 @@
  * holds it (P1); and only the pool's owner and an administrator may do it (P4).
  */
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -162,6 +163,54 @@ TEST(P9_an_evicted_client_that_sleeps_is_told)
 		finish_child(children[i]);
 	check_quiet(writer, 1);
 	xmem_pool_close(writer);
+}
+
+/* ---- who asks the host meanwhile ---- */
+
+/* So many threads ask at once that most of them wait for the pool's lock. */
+static void *ask_until_it_is_over(void *argument)
+{
+	struct xmem_grant_request grant = { .size = sizeof(grant) };
+	int err;
+
+	do
+		err = raw_request(argument, XMEM_IOC_GRANT, &grant);
+	while (err != -ENOTCONN);
+	return NULL;
+}
+
+static void ask_in_threads(void *argument)
+{
+	struct scene *scene = argument;
+	pthread_t thread[4];
+	struct raw raw;
+	unsigned int i;
+
+	raw_start(&raw, scene->name, XMEM_ROLE_WRITER);
+	for (i = 0; i < 4; i++)
+		SAME(pthread_create(&thread[i], NULL, ask_until_it_is_over, &raw), 0);
+	tell_parent(raw.link.join.client);
+	for (i = 0; i < 4; i++)
+		SAME(pthread_join(thread[i], NULL), 0);
+	raw_close(&raw);
+}
+
+/* A request that waits while its client is evicted is refused, and keeps nobody waiting. */
+TEST_WITHIN(P2_requests_that_wait_while_their_client_is_evicted, 60)
+{
+	struct scene scene = { .name = new_name() };
+	struct xmem_pool *owner = open_writer(scene.name, 1, BYTES);
+	unsigned int rounds = scaled(30);
+
+	kernel_only("the daemon cannot take pages from a live process");
+	while (rounds--) {
+		struct child *child = spawn(ask_in_threads, &scene);
+
+		WORKED(evict(owner, hear(child)));
+		finish_child(child);
+		check_quiet(owner, 1);
+	}
+	xmem_pool_close(owner);
 }
 
 /* ---- who publishes meanwhile ---- */

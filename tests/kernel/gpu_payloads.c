@@ -119,16 +119,18 @@ static const char *refuses_other_files(void)
 	return NULL;
 }
 
-/* A pool that keeps the file that keeps the pool would stay for ever. */
+/* A client's file is no device; one of /dev/xmem is, and would keep the module and who pays. */
 static const char *refuses_its_own_files_though_listed(void)
 {
 	struct xmem_pool_fd_request pool_fd = { .size = sizeof(pool_fd) };
+	int device = open("/dev/xmem", O_RDWR | O_CLOEXEC);
 	struct stat info;
 	char list[64];
 
-	WANT(!fstat(writer.file, &info));
+	WANT(!fstat(device, &info) && S_ISCHR(info.st_mode));
 	snprintf(list, sizeof(list), "%u:%u,240:255", major(info.st_rdev), minor(info.st_rdev));
 	WANT(!xmem_set("device_files", list));
+	WANT(attach_fd(device) == -EMEDIUMTYPE);
 	WANT(attach_fd(dup(writer.file)) == -EMEDIUMTYPE);
 	WANT(!raw_request(&writer, XMEM_IOC_POOL_FD, &pool_fd));
 	WANT(attach_fd(pool_fd.fd) == -EMEDIUMTYPE);
