@@ -200,7 +200,7 @@ TEST_WITHIN(P2_requests_that_wait_while_their_client_is_evicted, 60)
 {
 	struct scene scene = { .name = new_name() };
 	struct xmem_pool *owner = open_writer(scene.name, 1, BYTES);
-	unsigned int rounds = scaled(30);
+	unsigned int rounds = scaled(300);
 
 	kernel_only("the daemon cannot take pages from a live process");
 	while (rounds--) {
