@@ -48,11 +48,13 @@ static void xk_claims_arm_now(struct xk_pool *pool)
 
 /*
  * Voids those of one slot, if their time has passed: there may be more then. false: there are none,
- * and the work waits for the next.
+ * and the work waits for the next. Whoever set them aside waits for nothing and gives their time,
+ * which may be short; so a sweep for them comes no sooner than for a collect.
  */
 static bool xk_claims_expire_one(struct xk_pool *pool)
 {
 	u64 now = ktime_get_ns(), deadline;
+	struct xm_pending pending;
 	int slot;
 
 	lockdep_assert_held(&pool->lock);
@@ -61,7 +63,11 @@ static bool xk_claims_expire_one(struct xk_pool *pool)
 		xk_claims_arm(pool, now, deadline);
 		return false;
 	}
-	xk_claims_do(pool, xm_claims_pending(&pool->host, slot));
+	pending = xm_claims_pending(&pool->host, slot);
+	if (pending.what == XM_TELL_HOST)
+		xk_reclaim_later(pool, pending.who);
+	else
+		xk_claims_do(pool, pending);
 	return true;
 }
 
