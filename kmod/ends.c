@@ -35,6 +35,7 @@ struct workqueue_struct *xk_end_wq;
 static DEFINE_SPINLOCK(ends_lock);
 static LIST_HEAD(ends);			/* ends_lock; pools of whose end_work something is asked */
 static u64 ends_last;			/* ends_lock: the last number */
+/* Who lacks what all pools share; else who waits is in its pool's end_waiters, and woken by that. */
 static DECLARE_WAIT_QUEUE_HEAD(ends_queue);
 
 /* ---- when it runs ---- */
@@ -144,6 +145,7 @@ void xk_end_over(struct xk_pool *pool)
 		xk_end_rested(pool);
 	}
 	spin_unlock_irq(&ends_lock);
+	wake_up_all(&pool->end_waiters);
 	wake_up_all(&ends_queue);
 }
 
@@ -158,7 +160,8 @@ int xk_end_wait(struct xk_pool *pool)
 	asked = pool->end_asked;
 	xk_end_hurry(pool);
 	spin_unlock_irq(&ends_lock);
-	return wait_event_killable(ends_queue, READ_ONCE(pool->end_done) >= asked) ? -EINTR : 0;
+	return wait_event_killable(pool->end_waiters, READ_ONCE(pool->end_done) >= asked) ?
+	       -EINTR : 0;
 }
 
 /* Is there something to wait for? */

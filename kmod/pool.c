@@ -103,6 +103,7 @@ static void xk_pool_init(struct xk_pool *pool)
 	INIT_LIST_HEAD(&pool->list);
 	INIT_LIST_HEAD(&pool->stakes);
 	INIT_LIST_HEAD(&pool->end_node);
+	init_waitqueue_head(&pool->end_waiters);
 	pool->net = xk_net_number();
 	xk_lock_prepare(pool);
 	mutex_init(&pool->upgrade_lock);
