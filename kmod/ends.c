@@ -35,7 +35,7 @@ struct workqueue_struct *xk_end_wq;
 static DEFINE_SPINLOCK(ends_lock);
 static LIST_HEAD(ends);			/* ends_lock; pools of whose end_work something is asked */
 static u64 ends_last;			/* ends_lock: the last number */
-/* Who lacks what all pools share; else who waits is in its pool's end_waiters, and woken by that. */
+/* Who lacks what all pools share. Who waits for one pool is in its end_waiters. */
 static DECLARE_WAIT_QUEUE_HEAD(ends_queue);
 
 /* ---- when it runs ---- */

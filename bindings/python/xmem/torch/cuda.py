@@ -5,7 +5,7 @@ Memory of xmem.torch.cuda_allocator() is in a pool; other memory of torch is att
 for each message, and kept until the last process has dropped it. It then ends with its process.
 
 Written by the interfaces of torch and the driver; what is below the calls of torch is tested on a
-driver that stands in for a GPU's. No machine of the developers has a GPU.
+driver that stands in for a GPU's, and has been once on an H100 (docs/cuda.md).
 """
 from __future__ import annotations
 
