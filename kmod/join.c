@@ -245,6 +245,7 @@ static struct xk_pool *xk_pool_open(struct xk_call *call, u32 *ret_roles)
 {
 	const struct xmem_join_request *join = &call->u.join;
 	struct xk_pool *pool, *new;
+	int err;
 
 	if (join->flags & XMEM_JOIN_EXCLUSIVE && !xk_pool_is_callers(join))
 		return ERR_PTR(-EPERM);
@@ -253,6 +254,11 @@ static struct xk_pool *xk_pool_open(struct xk_call *call, u32 *ret_roles)
 		return pool;
 	if (join->flags & XMEM_JOIN_EXISTING || !xk_pool_is_callers(join))
 		return ERR_PTR(-ENOENT);
+	err = xk_folders_wait(call->payer);
+	if (err) {
+		call->waited = true;	/* no end that is under way would help */
+		return ERR_PTR(err);
+	}
 	new = xk_pool_make(join, call->payer);
 	if (IS_ERR(new))
 		return new;

@@ -51,11 +51,11 @@ static void __exit xk_exit(void)
 {
 	xk_device_exit();
 	xk_pools_exit();
-	xk_keep_exit();		/* which waits for the last files, and those for their pools */
+	xk_sysfs_exit();	/* which waits for the last folders, and those for their pools, */
+	xk_keep_exit();		/* as this does for the last files */
 	xk_queues_exit();
 	xk_pages_exit();
 	WARN_ON(!xk_nothing_charged());
-	xk_sysfs_exit();
 }
 
 module_init(xk_init);

@@ -64,6 +64,12 @@ int __init xk_pools_init(void)
 
 	if (err)
 		return err;
+	/*
+	 * Of claims.c and limbo.c, whose items wait for nothing but the lock of their own pool. So
+	 * they may sleep for that pool's members, but for no stranger; and each such pool is used,
+	 * or a client's file keeps it, so it counts in max_pools and user_max_pools. What waits for
+	 * others has queues of its own: sysfs.c, keep.c, drops.c.
+	 */
 	xk_wq = alloc_workqueue("xmem", WQ_UNBOUND, 0);
 	if (!xk_wq)
 		goto err_net;

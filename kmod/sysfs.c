@@ -8,6 +8,11 @@
  * pays, but it is as much for each pool, so the limits of pools bound it. A work item removes the
  * folder, because that waits for whoever is reading; so readers need no reference to the pool.
  * There are no uevents, because any user can make pools come and go.
+ *
+ * Who is throttled in a read lets the removal wait for as long as it likes, and the pool has gone
+ * by then and counts in no limit of pools. So removals have a work queue of their own, in which
+ * nothing else waits; and those that are under way count for who made the pool, who makes no
+ * other one while there are too many (users.c).
  */
 #include <linux/device.h>
 #include <linux/init.h>
@@ -16,6 +21,11 @@
 
 #include "compat.h"
 #include "xk.h"
+
+/* Folders that are removed at a time: a thread of the kernel for each that somebody reads. */
+#define XK_LEAVING_FOLDERS	512
+
+static struct workqueue_struct *folder_wq;
 
 /* ---- the class ---- */
 
@@ -62,6 +72,7 @@ static void xk_sysfs_remove(struct work_struct *work)
 
 	device_unregister(pool->device);
 	pool->device = NULL;
+	xk_folder_gone(pool->payer);
 	xk_pool_put(pool);
 }
 
@@ -92,15 +103,26 @@ int xk_sysfs_show(struct xk_pool *pool)
 void xk_sysfs_hide(struct xk_pool *pool)
 {
 	xk_pool_get(pool);
-	queue_work(xk_wq, &pool->sysfs_work);
+	xk_folder_goes(pool->payer);
+	queue_work(folder_wq, &pool->sysfs_work);
 }
 
 int __init xk_sysfs_init(void)
 {
-	return class_register(&xk_class);
+	int err;
+
+	folder_wq = alloc_workqueue("xmem_sysfs", WQ_UNBOUND, XK_LEAVING_FOLDERS);
+	if (!folder_wq)
+		return -ENOMEM;
+	err = class_register(&xk_class);
+	if (err)
+		destroy_workqueue(folder_wq);
+	return err;
 }
 
+/* All pools have been emptied. This waits for the folders that are still being read. */
 void xk_sysfs_exit(void)
 {
+	destroy_workqueue(folder_wq);
 	class_unregister(&xk_class);
 }

@@ -18,9 +18,11 @@
 #include <linux/delay.h>
 #include <linux/hash.h>
 #include <linux/module.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/sysfs.h>
 #include <linux/user_namespace.h>
+#include <linux/wait.h>
 
 #include "compat.h"
 #include "xk.h"
@@ -41,7 +43,8 @@ static unsigned long user_max[XK_USER_QUOTAS] = {
 
 module_param_named(user_max_pools, user_max[XMEM_QUOTA_USER_POOLS], ulong, 0644);
 MODULE_PARM_DESC(user_max_pools, "how many pools a user may have; one that has ended counts until "
-		 "its clients' files are closed and its files of drivers released");
+		 "its clients' files are closed and its files of drivers released; and how many "
+		 "of its pools that have gone may still have a folder in sysfs");
 module_param_named(user_max_clients, user_max[XMEM_QUOTA_USER_CLIENTS], ulong, 0644);
 MODULE_PARM_DESC(user_max_clients, "how many clients a user may have in all pools");
 module_param_named(user_max_slots, user_max[XMEM_QUOTA_USER_SLOTS], ulong, 0644);
@@ -104,6 +107,8 @@ struct xk_user {
 	u32 refs;			/* users_lock */
 	kuid_t uid;			/* immutable */
 	atomic64_t used[XK_USER_QUOTAS];
+	atomic_t folders;		/* of its dead pools, that sysfs has yet to let go */
+	wait_queue_head_t folder_queue;	/* who waits for one of them to go */
 };
 
 #define XK_USER_BITS	6
@@ -136,6 +141,7 @@ static struct xk_user *xk_user_get(kuid_t uid)
 	if (!new)
 		return NULL;
 	new->uid = uid;
+	init_waitqueue_head(&new->folder_queue);
 	spin_lock(&users_lock);
 	user = xk_user_find(uid);
 	if (!user) {
@@ -164,6 +170,7 @@ static void xk_user_put(struct xk_user *user)
 	for (i = 0; i < XK_USER_QUOTAS; i++)
 		WARN(atomic64_read(&user->used[i]), "xmem: %s: %lld are left", names[i],
 		     (long long)atomic64_read(&user->used[i]));
+	WARN_ON(atomic_read(&user->folders));
 	kfree(user);
 }
 
@@ -400,6 +407,71 @@ void xk_uncharge(struct xk_payer *payer, u32 quota, u64 n)
 
 	for (i = 0; i < payer->count; i++)
 		WARN_ON_ONCE(atomic64_sub_return(n, &payer->user[i]->used[quota]) < 0);
+}
+
+/* ---- folders of dead pools ---- */
+
+/*
+ * The folder of a pool in sysfs goes when nobody is inside a read of it any more, and a reader that
+ * a control group throttles stays there for as long as it likes. Such a pool is over and counts
+ * as none, but its folder takes memory and a thread of the kernel. So its maker makes no new pool
+ * while it has as many such folders as it may have pools. They have a count of their own because
+ * they go a moment later than the pool: who opens a pool as soon as its last one is closed waits
+ * for that moment, instead of being refused.
+ */
+#define XK_FOLDERS_PATIENCE	(2 * HZ)
+
+/* The folder of a pool that the payer has made is being removed. Any lock may be held. */
+void xk_folder_goes(struct xk_payer *payer)
+{
+	u32 i;
+
+	for (i = 0; i < payer->count; i++)
+		atomic_inc(&payer->user[i]->folders);
+}
+
+/* It has been. The caller has a reference to the payer. */
+void xk_folder_gone(struct xk_payer *payer)
+{
+	u32 i;
+
+	for (i = 0; i < payer->count; i++) {
+		WARN_ON_ONCE(atomic_dec_return(&payer->user[i]->folders) < 0);
+		wake_up_all(&payer->user[i]->folder_queue);
+	}
+}
+
+/* How many there are of one of its users, if these are too many for another pool; or 0. */
+static u32 xk_folders_too_many(const struct xk_payer *payer, u32 level)
+{
+	u32 folders = atomic_read(&payer->user[level]->folders);
+
+	if (!xk_user_is_bound(payer, level) || folders < xk_user_most(XMEM_QUOTA_USER_POOLS))
+		return 0;
+	return folders;
+}
+
+/*
+ * The payer's user is going to make a pool. -EDQUOT: one of its users has too many folders that are
+ * being removed, and goes on to have them for a while. -EINTR: the caller is killed.
+ */
+int xk_folders_wait(struct xk_payer *payer)
+{
+	struct xk_refusal refusal = { .any = true, .quota = XMEM_QUOTA_USER_POOLS };
+	long left = XK_FOLDERS_PATIENCE;
+	u32 i, folders = 0;
+
+	for (i = 0; i < payer->count && left > 0; i++)
+		left = wait_event_killable_timeout(payer->user[i]->folder_queue,
+						   !(folders = xk_folders_too_many(payer, i)),
+						   left);
+	if (left)
+		return left < 0 ? -EINTR : 0;
+	refusal.level = i - 1;
+	refusal.used = folders;
+	refusal.wanted = folders + 1ULL;
+	refusal.most = xk_user_most(XMEM_QUOTA_USER_POOLS);
+	return xk_refuse_level(payer, NULL, &refusal);
 }
 
 /* ---- shares ---- */

@@ -101,6 +101,9 @@ void xk_payer_put(struct xk_payer *payer);
 int xk_charge(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u64 n);
 void xk_charge_anyhow(struct xk_payer *payer, u32 quota, u64 n);
 void xk_uncharge(struct xk_payer *payer, u32 quota, u64 n);
+void xk_folder_goes(struct xk_payer *payer);
+void xk_folder_gone(struct xk_payer *payer);
+int xk_folders_wait(struct xk_payer *payer);
 int xk_share(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u32 share, u64 n,
 	     u64 free);
 bool xk_payers_are_one(const struct xk_payer *a, const struct xk_payer *b);
@@ -233,7 +236,7 @@ bool xk_end_comes(const struct xk_pool *pool);
 bool xk_ends_bring(struct xk_call *call, int err);
 
 /* pool.c */
-extern struct workqueue_struct *xk_wq;		/* for the other work of pools */
+extern struct workqueue_struct *xk_wq;		/* for claims and limbo */
 int xk_pools_init(void);
 void xk_pools_exit(void);
 struct xk_pool *xk_pool_new(const struct xmem_join_request *join, struct xk_payer *payer);

@@ -42,7 +42,7 @@ suite() {
 		echo "env XMEM_BACKEND=kernel FAKECUDA_DEVICE_FILE=/dev/xmem-test-gpu" \
 			"build/test/$name$words" ;;
 	random-requests | gpu-payloads | traces | strangers | exhaust | reaped | ends | \
-		meanwhile | watched | cheap)
+		meanwhile | watched | cheap | folders)
 		echo "build/release/$name$words" ;;
 	fuzz)	# it ends by itself after so many seconds
 		echo "build/release/kernel-fuzz -t 60 -c tests/kernel/corpus/fuzz.txt" ;;

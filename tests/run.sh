@@ -132,6 +132,8 @@ suite vm     exhaust        "$(made build/release/exhaust) && \
 	$vm_gpu/exhaust-6.1 -t 300 -a watchdog_thresh=60 -- build/release/exhaust"
 suite vm     reaped         "$(made build/release/reaped) && \
 	$vm_gpu/reaped-6.1 -t 300 -a watchdog_thresh=60 -- build/release/reaped"
+suite vm     folders        "$(made build/release/folders) && \
+	$vm_gpu/folders-6.1 -t 300 -a watchdog_thresh=60 -- build/release/folders"
 suite vm     watched        "$(made build/release/watched) && export VM_COUNTS=1; \
 	$vm_gpu/watched-6.1 -t 600 -a watchdog_thresh=60 -- build/release/watched"
 suite vm     meanwhile      "$(made build/release/meanwhile) && \

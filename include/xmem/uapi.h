@@ -875,7 +875,9 @@ enum xmem_quota {
 	/* Of a user. Kernel: user_max_* in /sys/module/xmem/parameters */
 	XMEM_QUOTA_USER_POOLS = 0,	/* kernel: of which it has a file of a client, of poll_fd or
 					 * pool_fd, whoever made them; one that has ended, too,
-					 * and while a file of a driver is being released */
+					 * and while a file of a driver is being released.
+					 * REFUSED may be about as many folders in sysfs of
+					 * its ended pools, which somebody is still reading */
 	XMEM_QUOTA_USER_CLIENTS = 1,	/* also ended ones, likewise (kernel) */
 	XMEM_QUOTA_USER_SLOTS = 2,	/* that have a payload, as the next two; kernel, as these
 					 * are all but pools, clients and files */

@@ -4,7 +4,7 @@
 
 KERNEL_SHARED := tests/kernel/raw.c tests/kernel/gpu.c $(CORE_SRC)
 ATTACKS       := $(B)/strangers $(B)/exhaust $(B)/reaped $(B)/ends $(B)/meanwhile $(B)/watched \
-	$(B)/cheap
+	$(B)/cheap $(B)/folders
 KERNEL_TESTS  := $(B)/alloc-failures $(B)/random-requests $(B)/gpu-payloads $(B)/traces \
 	$(B)/kernel-fuzz $(ATTACKS)
 
