@@ -60,7 +60,8 @@ static int check_filled(int fd, u64 *ret_bytes, u32 *traits)
 
 /*
  * Open the file anew with this access: a duplicate would have that of @fd. A lease that is in the
- * way (F_SETLEASE) would let the daemon wait, and all its clients with it: it is -EBUSY.
+ * way (F_SETLEASE) would let the daemon wait, and all its clients with it: it is -EBUSY, and never
+ * -EAGAIN, which a receiver would take for "nothing there".
  */
 static int open_anew(int fd, int access)
 {
@@ -76,19 +77,38 @@ static int open_anew(int fd, int access)
 }
 
 /*
- * Put an open file of the daemon's own in the place of the caller's, as the module does: while it
- * is open nobody gets a lease that would be in the way of a later open.
+ * Put an open file of the daemon's own in the place of the caller's, and make a guard for a shared
+ * one, as the module does: see xk_memfd_own in kmod/files.c, which says which leases these two are
+ * in the way of. *@guard: -1 if there is none. Also after an error @fd is the caller's to close.
  */
-static int make_own(int fd)
+static int make_own(int fd, bool shared, int *guard)
 {
-	int anew = open_anew(fd, fcntl(fd, F_GETFL) & O_ACCMODE), err = 0;
+	int access = fcntl(fd, F_GETFL) & O_ACCMODE, own, err = 0;
 
-	if (anew < 0)
-		return anew;
-	if (dup3(anew, fd, O_CLOEXEC) < 0)
+	*guard = -1;
+	if (access == O_RDWR) {
+		*guard = open_anew(fd, access);
+		if (*guard < 0)
+			return *guard;
+	}
+	own = open_anew(fd, O_RDONLY);
+	if (own < 0)
+		err = own;
+	else if (dup3(own, fd, O_CLOEXEC) < 0)
 		err = -errno;
-	close(anew);
+	if (own >= 0)
+		close(own);
+	if (*guard >= 0 && (err || !shared)) {
+		close(*guard);
+		*guard = -1;
+	}
 	return err;
+}
+
+/* Its part of the daemon's descriptors. A shared one may take one more than there are for these. */
+static u32 descriptors_of(const struct xd_payload *payload)
+{
+	return payload->guard < 0 ? 1 : 2;
 }
 
 static struct xd_payload **list_of(struct xd_pool *pool, u64 id)
@@ -104,7 +124,7 @@ static void enter(struct xd_pool *pool, struct xd_payload *payload)
 	*list = payload;
 	pool->host.last_payload = payload->id;
 	pool->payload_count++;
-	pool->daemon->payload_count++;
+	pool->daemon->payload_count += descriptors_of(payload);
 	xm_host_payload_comes(&pool->host, payload->bytes, payload->traits);
 }
 
@@ -125,6 +145,7 @@ int xd_payload_make(struct xd_pool *pool, int fd, u64 incarnation,
 		return -ENOMEM;
 	payload->id = pool->host.last_payload + 1;
 	payload->fd = fd;
+	payload->guard = -1;
 	payload->incarnation = incarnation;
 	*ret_payload = payload;
 	return 0;
@@ -133,10 +154,10 @@ int xd_payload_make(struct xd_pool *pool, int fd, u64 incarnation,
 int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, bool shared,
 		   struct xd_payload **ret_payload)
 {
+	int err, access = fcntl(fd, F_GETFL) & O_ACCMODE, guard = -1;
 	struct xd_payload *payload;
 	u32 traits = 0;
 	u64 bytes = 0;
-	int err;
 
 	err = check_seals(fd, shared, &traits);
 	if (!err)
@@ -144,14 +165,18 @@ int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, bool shared,
 	if (!err)
 		err = check_filled(fd, &bytes, &traits);
 	if (!err)
-		err = make_own(fd);
+		err = make_own(fd, shared, &guard);
 	if (!err)
 		err = xd_payload_make(pool, fd, incarnation, &payload);
-	if (err)
+	if (err) {
+		if (guard >= 0)
+			close(guard);
 		return err;
+	}
+	payload->guard = guard;
 	payload->bytes = bytes;
 	payload->traits = traits;
-	payload->access = fcntl(fd, F_GETFL) & O_ACCMODE;
+	payload->access = access;
 	*ret_payload = payload;
 	return 0;
 }
@@ -168,6 +193,8 @@ void xd_payload_discard(struct xd_payload *payload)
 {
 	if (payload->fd >= 0)
 		close(payload->fd);
+	if (payload->guard >= 0)
+		close(payload->guard);
 	free(payload->cuda);
 	free(payload);
 }
@@ -190,7 +217,7 @@ static void remove_payload(struct xd_pool *pool, struct xd_payload *payload)
 		at = &(*at)->next;
 	*at = payload->next;
 	pool->payload_count--;
-	pool->daemon->payload_count--;
+	pool->daemon->payload_count -= descriptors_of(payload);
 	xd_payload_discard(payload);
 }
 

@@ -195,6 +195,8 @@ static int xk_attach_new(struct xk_client *client, struct xmem_attach_request *r
 	/* It has not been kept. A caller that has closed it meanwhile waits for its release. */
 	if (offer.file)
 		fput(offer.file);
+	if (offer.guard)
+		fput(offer.guard);
 	return err;
 }
 

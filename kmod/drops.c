@@ -43,6 +43,8 @@ void xk_drops_exit(void)
 void xk_drop_now(struct xk_keep *keep)
 {
 	__fput_sync(keep->file);
+	if (keep->guard)
+		__fput_sync(keep->guard);
 	kfree(keep);
 	cond_resched();
 }

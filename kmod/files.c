@@ -47,37 +47,68 @@ static bool xk_is_unmounted(const struct file *file)
 
 /*
  * An open file of the host's own, with this access: without O_NONBLOCK the open waits until a lease
- * (F_SETLEASE) that is in its way has been given up, for fs.lease-break-time if need be.
+ * (F_SETLEASE) that is in its way has been given up, for fs.lease-break-time if need be. -EBUSY:
+ * there is one, or somebody is running the file as a program. It is never -EAGAIN: a receiver would
+ * take that for "nothing there".
  */
 static struct file *xk_memfd_reopen(const struct file *file, int access)
 {
 	struct file *own = dentry_open(&file->f_path, access | O_LARGEFILE | O_NONBLOCK,
 				       current_cred());
 
+	if (IS_ERR(own)) {
+		int err = PTR_ERR(own);
+
+		return err == -EWOULDBLOCK || err == -ETXTBSY ? ERR_PTR(-EBUSY) : own;
+	}
 	/* Who gets it reads as from any file: io_uring would not wait for pages in swap. */
-	if (!IS_ERR(own))
-		own->f_flags &= ~O_NONBLOCK;
+	own->f_flags &= ~O_NONBLOCK;
 	return own;
 }
 
 /*
- * Puts the host's own open file in the place of the caller's, with the same access. While it is
- * open the kernel gives nobody a lease that would let a later open with no more access wait: so
- * nobody who gets the payload does. The caller's file would not do: that of memfd_create does not
- * count as an open one there. -EBUSY: somebody has such a lease, or is running it as a program.
+ * Puts an open file of the host's own in the place of the caller's: while it is open the kernel
+ * gives nobody a lease for which a reader's open would wait, and while a shared payload's guard is
+ * open, none for which a writer's would. What check_conflicting_open() in fs/locks.c counts, if the
+ * kernel has leases at all (with or without CONFIG_IMA), are files that are open read-only (r) and
+ * those that are open for writing (w). That of memfd_create counts in neither, and is taken for one
+ * of w all the same. It is given
+ *
+ *	by a descriptor		F_RDLCK (a writer's	F_WRLCK (everybody's
+ *				open waits) if		open waits) if
+ *	of memfd_create		w = 0			w = 1, r = 0
+ *	opened O_RDONLY		w = 0			w = 0, r = 1 (itself)
+ *	opened O_RDWR		never: it is in w	w = 1 (itself), r = 0
+ *	opened O_PATH		never			never
+ *
+ * So one more in r is in the way of every F_WRLCK, one more in w of every F_RDLCK, and neither of
+ * them alone of both: a file with the caller's access did not stop memfd_create's descriptor. A
+ * payload that is not shared has no guard. Whoever has the uid that made the memfd may get F_RDLCK
+ * then, and nobody minds but the client that attached it: its XMEM_PAYLOAD_WRITE is -EBUSY.
+ *
+ * The first open has the caller's access, so a lease that is there already is -EBUSY whether the
+ * open in its way is a reader's or the owner's, and so is a program that is running.
  */
-static int xk_memfd_own(struct xk_offer *offer)
+static int xk_memfd_own(struct xk_offer *offer, bool shared)
 {
-	int access = offer->file->f_mode & FMODE_WRITE ? O_RDWR : O_RDONLY;
-	struct file *own = xk_memfd_reopen(offer->file, access);
+	struct file *guard = NULL, *own;
 
-	if (IS_ERR(own)) {
-		int err = PTR_ERR(own);
-
-		return err == -EWOULDBLOCK || err == -ETXTBSY ? -EBUSY : err;
+	offer->writable = offer->file->f_mode & FMODE_WRITE;
+	if (offer->writable) {
+		guard = xk_memfd_reopen(offer->file, O_RDWR);
+		if (IS_ERR(guard))
+			return PTR_ERR(guard);
 	}
+	own = xk_memfd_reopen(offer->file, O_RDONLY);
+	if (guard && (IS_ERR(own) || !shared)) {
+		fput(guard);
+		guard = NULL;
+	}
+	if (IS_ERR(own))
+		return PTR_ERR(own);
 	fput(offer->file);
 	offer->file = own;
+	offer->guard = guard;
 	return 0;
 }
 
@@ -109,7 +140,7 @@ static int xk_memfd_take(const struct xmem_attach_request *request, struct xk_of
 	 */
 	err = xk_has_all_pages(inode);
 	offer->bytes = i_size_read(inode);
-	return err ? err : xk_memfd_own(offer);
+	return err ? err : xk_memfd_own(offer, shared);
 }
 
 static int xk_memfd_check(const struct xmem_attach_request *request, struct xk_offer *offer)
@@ -135,9 +166,7 @@ static int xk_hugetlb_check(const struct xmem_attach_request *request, struct xk
 static bool xk_file_may(const struct xk_client *client, const struct xk_payload *payload,
 			bool write)
 {
-	fmode_t mode = payload->keep->file->f_mode;
-
-	if (!(mode & FMODE_READ) || (write && !(mode & FMODE_WRITE)))
+	if (write && !payload->writable)
 		return false;
 	/* A shared file forbids nobody to open a read-only descriptor anew for writing. */
 	if (payload->traits & XMEM_TRAIT_SHARED)

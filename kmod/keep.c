@@ -62,8 +62,8 @@ int xk_keep_prepare(struct xk_pool *pool)
 
 /* ---- keeping ---- */
 
-/* For @pool. Takes over the caller's reference to @file. NULL: no memory. */
-struct xk_keep *xk_keep_new(struct xk_pool *pool, struct file *file)
+/* For @pool. Takes over the caller's references to the files of @offer. NULL: no memory. */
+struct xk_keep *xk_keep_new(struct xk_pool *pool, const struct xk_offer *offer)
 {
 	struct xk_keep *keep = kzalloc(sizeof(*keep), GFP_KERNEL_ACCOUNT);
 
@@ -71,11 +71,12 @@ struct xk_keep *xk_keep_new(struct xk_pool *pool, struct file *file)
 		return NULL;
 	kref_init(&keep->kref);
 	keep->pool = pool;
-	keep->file = file;
+	keep->file = offer->file;
+	keep->guard = offer->guard;
 	return keep;
 }
 
-/* Undoes xk_keep_new: the reference to the file is the caller's again. */
+/* Undoes xk_keep_new: the references to the files are the caller's again. */
 void xk_keep_discard(struct xk_keep *keep)
 {
 	kfree(keep);

@@ -292,6 +292,7 @@ struct xk_client {
 struct xk_keep {
 	struct kref kref;
 	struct file *file;
+	struct file *guard;		/* NULL, or open as well, for nobody: see xk_memfd_own */
 	struct xk_pool *pool;		/* immutable, without a reference */
 	bool counted;			/* it is a driver's: pool->files has it */
 	struct llist_node node;		/* in pool->drops, or if it is counted in slow_drops */
@@ -311,6 +312,7 @@ struct xk_payload {
 	u32 owner;			/* its id */
 	u64 bytes;
 	bool kept;			/* that client has ended */
+	bool writable;			/* immutable: the file was attached with write access */
 	struct xk_keep *keep;		/* with a reference; or NULL: there is no file */
 	struct xk_payer *payer;		/* with a reference */
 };
@@ -318,8 +320,10 @@ struct xk_payload {
 /* What an attach brings. check makes of the caller's file what is to be kept. */
 struct xk_offer {
 	struct file *file;		/* with a reference; or NULL: there is none */
+	struct file *guard;		/* the same: see xk_memfd_own */
 	u64 bytes;
 	u32 traits;			/* XMEM_TRAIT_*, but for those that the flags say */
+	bool writable;			/* who may have a writable file may get one of this */
 };
 
 /*

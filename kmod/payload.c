@@ -176,7 +176,7 @@ static int xk_payload_charge(const struct xk_client *client, const struct xk_pay
 
 /*
  * Not in the pool's table yet, nor in its device table. @flags: XMEM_ATTACH_*. Takes over the
- * caller's reference to the file only on success.
+ * caller's references to the files only on success.
  */
 struct xk_payload *xk_payload_new(const struct xk_client *client, const struct xk_kind *kind,
 				  const struct xk_offer *offer, u32 flags)
@@ -191,8 +191,9 @@ struct xk_payload *xk_payload_new(const struct xk_client *client, const struct x
 	payload->owner = client->id;
 	payload->bytes = offer->bytes;
 	payload->traits = offer->traits | xm_attach_traits(flags);
+	payload->writable = offer->writable;
 	if (offer->file) {
-		payload->keep = xk_keep_new(client->pool, offer->file);
+		payload->keep = xk_keep_new(client->pool, offer);
 		if (!payload->keep)
 			goto err_payload;
 	}
@@ -209,7 +210,7 @@ err_payload:
 	return ERR_PTR(err);
 }
 
-/* Frees one that has not entered the table. Its file is the caller's again. */
+/* Frees one that has not entered the table. Its files are the caller's again. */
 void xk_payload_discard(struct xk_payload *payload)
 {
 	xk_keep_discard(payload->keep);

@@ -312,7 +312,7 @@ int xk_wake_begin(struct xk_call *call);
 int xk_keep_init(void);
 void xk_keep_exit(void);
 int xk_keep_prepare(struct xk_pool *pool);
-struct xk_keep *xk_keep_new(struct xk_pool *pool, struct file *file);
+struct xk_keep *xk_keep_new(struct xk_pool *pool, const struct xk_offer *offer);
 void xk_keep_discard(struct xk_keep *keep);
 void xk_keep_count(struct xk_keep *keep);
 struct xk_keep *xk_keep_get(struct xk_keep *keep);

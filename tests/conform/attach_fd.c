@@ -130,43 +130,6 @@ TEST(P3_an_attached_file_stays_until_a_subscriber_has_it)
 	xmem_pool_close(writer);
 }
 
-/*
- * Who has a lease of a file makes whoever opens it wait, for 45 s as a rule. So a file that has one
- * is refused, and while it is attached nobody gets one: the reader here would wait for it.
- */
-TEST(P9_a_lease_of_an_attached_file_keeps_nobody_waiting)
-{
-	const char *name = new_name();
-	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
-	struct xmem_pool *reader = open_reader(name);
-	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
-	int file = stamped(BYTES, 5, FULL_SEALS), anew;
-	struct xmem_buffer *b, *got;
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
-	anew = open(path, O_RDWR | O_CLOEXEC);
-	signal(SIGIO, SIG_IGN);		/* by which the kernel asks to give it up */
-	CHECK(anew >= 0 && !fcntl(anew, F_SETLEASE, F_WRLCK));
-	REFUSED(xmem_attach_fd(writer, file, 0, 0, 0), EBUSY);
-	SAME(stat_of(writer).payloads, 0);
-	CHECK(!fcntl(anew, F_SETLEASE, F_UNLCK));
-	b = xmem_attach_fd(writer, file, 0, 0, 0);
-	WORKED(b ? 0 : xmem_peek_last_error(NULL));
-	SAME(fcntl(anew, F_SETLEASE, F_WRLCK), -1);
-	SAME(errno, EAGAIN);
-	close(file);
-	xmem_buffer_metadata_mut(b)->id = 5;
-	WORKED(xmem_publish(b, NULL, NULL));
-	got = receive_one(s);
-	SAME(stamp_of(got), 5);
-	xmem_release(got);
-	close(anew);
-	xmem_unsubscribe(s);
-	xmem_pool_close(reader);
-	xmem_pool_close(writer);
-}
-
 /* An acquire never gets such a buffer, nor does a descriptor say that it would. */
 TEST(P1_no_acquire_gets_an_attached_file)
 {

@@ -24,7 +24,7 @@ struct victim {
 	struct {
 		int pool_fd;
 		u32 client;
-		u64 payload[3];		/* of leased[] */
+		u64 payload[6];		/* of leased[] */
 	} *shared;
 	unsigned int clients;		/* capacity; 0: as it comes */
 };
@@ -545,37 +545,63 @@ static int shared_memfd(void)
 	return raw_shared_memfd(1);
 }
 
+/*
+ * The descriptor that memfd_create gave: the kernel takes it for the one writer that it counts, and
+ * has not counted it. So it gets no lease for writing before somebody else has opened the file.
+ */
+#define BY_ITS_MAKER	(-1)
+
 /* Payloads, with a lease that would let those wait who ask for them. */
 static const struct {
 	int (*make)(void);
-	int access;			/* of the descriptor that gets the lease */
+	int access;			/* of the descriptor that gets the lease; or BY_ITS_MAKER */
 	int lease;
 	u32 attach, payload;		/* flags */
 } leased[] = {
 	{ ordinary_memfd, O_RDWR, F_WRLCK, 0, 0 },
 	{ shared_memfd, O_RDONLY, F_RDLCK, XMEM_ATTACH_SHARED, XMEM_PAYLOAD_WRITE },
 	{ huge_memfd, O_RDWR, F_WRLCK, 0, 0 },
+	{ ordinary_memfd, BY_ITS_MAKER, F_WRLCK, 0, 0 },
+	{ shared_memfd, BY_ITS_MAKER, F_WRLCK, XMEM_ATTACH_SHARED, XMEM_PAYLOAD_WRITE },
+	{ huge_memfd, BY_ITS_MAKER, F_WRLCK, 0, 0 },
 };
 #define LEASED	(sizeof(leased) / sizeof(*leased))
+
+/* A descriptor of the file of @memfd that is to get the lease of leased[i]. */
+static int leased_by(u32 i, int memfd)
+{
+	char path[40];
+
+	if (leased[i].access == BY_ITS_MAKER)
+		return dup(memfd);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", memfd);
+	return open(path, leased[i].access | O_CLOEXEC);
+}
+
+static const char *refused_while_leased(const struct raw *me, struct xmem_attach_request attach,
+					int holder, int lease)
+{
+	SAME(fcntl(holder, F_SETLEASE, lease), 0);
+	SAME(raw_request(me, XMEM_IOC_ATTACH, &attach), -EBUSY);
+	SAME(fcntl(holder, F_SETLEASE, F_UNLCK), 0);
+	return NULL;
+}
 
 /* Attaches leased[i]: not while there is a lease, and then there is to be none any more. */
 static const char *attach_leased(const struct raw *me, u32 i, u64 *ret_payload)
 {
 	struct xmem_attach_request attach = raw_attaching(leased[i].make(), 1);
-	char path[40];
-	int anew;
+	int holder;
 
 	WANT(attach.fd >= 0);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", attach.fd);
-	anew = open(path, leased[i].access | O_CLOEXEC);
-	WANT(anew >= 0);
+	holder = leased_by(i, attach.fd);
+	WANT(holder >= 0);
 	attach.flags = leased[i].attach;
-	SAME(fcntl(anew, F_SETLEASE, leased[i].lease), 0);
-	SAME(raw_request(me, XMEM_IOC_ATTACH, &attach), -EBUSY);
-	SAME(fcntl(anew, F_SETLEASE, F_UNLCK), 0);
+	if (leased[i].access != BY_ITS_MAKER)
+		GOES_WELL(refused_while_leased(me, attach, holder, leased[i].lease));
 	SAME(raw_request(me, XMEM_IOC_ATTACH, &attach), 0);
 	close(attach.fd);
-	if (fcntl(anew, F_SETLEASE, leased[i].lease) != -1 || errno != EAGAIN)
+	if (fcntl(holder, F_SETLEASE, leased[i].lease) != -1 || errno != EAGAIN)
 		return wrong("the file of payload %u can be given a lease", i);
 	*ret_payload = attach.payload;
 	return NULL;
