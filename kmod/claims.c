@@ -71,20 +71,50 @@ static bool xk_claims_expire_one(struct xk_pool *pool)
 	return true;
 }
 
+/* The work runs again in a jiffy, unless the pool has died meanwhile: see xk_claims_stop. */
+static void xk_claims_try_again(struct xk_pool *pool)
+{
+	xk_pool_get(pool);
+	if (!queue_delayed_work(xk_wq, &pool->claims_work, 1))
+		xk_pool_put(pool);	/* it waits already, with a reference */
+	else if (READ_ONCE(pool->dead) && cancel_delayed_work(&pool->claims_work))
+		xk_pool_put(pool);
+}
+
 /*
- * Who may set aside references of many slots lets them all expire at the same moment. So others get
- * the lock after each batch of them. Meanwhile the last use of the pool may go.
+ * Who may set aside references of many slots lets them all expire at the same moment. So whoever
+ * wants the lock gets it after each batch of them, and the rest comes in a jiffy.
+ */
+static void xk_claims_expire(struct xk_pool *pool)
+{
+	u32 done = 0;
+
+	pool->claims_at = 0;
+	while (!pool->dead && xk_claims_expire_one(pool)) {
+		if (++done % XK_BATCH)
+			continue;
+		if (xk_lock_is_wanted(pool)) {
+			xk_claims_arm_now(pool);
+			break;
+		}
+		cond_resched();
+	}
+}
+
+/*
+ * It never sleeps for the lock: a member that is throttled while it has that would keep a worker of
+ * the queue, of which there are so many for all pools together.
  */
 static void xk_claims_work(struct work_struct *work)
 {
 	struct xk_pool *pool = container_of(to_delayed_work(work), struct xk_pool, claims_work);
-	u32 done = 0;
 
-	xk_pool_lock_long(pool);
-	pool->claims_at = 0;
-	while (!pool->dead && xk_claims_expire_one(pool))
-		xk_let_others(pool, &done, XK_BATCH / 64);
-	mutex_unlock(&pool->lock);
+	if (mutex_trylock(&pool->lock)) {
+		xk_claims_expire(pool);
+		mutex_unlock(&pool->lock);
+	} else {
+		xk_claims_try_again(pool);
+	}
 	xk_pool_put(pool);
 }
 

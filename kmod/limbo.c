@@ -35,16 +35,15 @@ MODULE_PARM_DESC(max_limbo_bytes, "how much of what ended clients have left one 
 
 /*
  * It looks where the rest is done that belongs to that: in end_work. A sweep comes first, which
- * finds what rings have begun to keep, and what is old by now.
+ * finds what rings have begun to keep, and what is old by now. As with claims, this waits for no
+ * lock.
  */
 static void xk_limbo_work(struct work_struct *work)
 {
 	struct xk_pool *pool = container_of(to_delayed_work(work), struct xk_pool, limbo_work);
 
-	xk_pool_lock(pool);
-	if (!pool->dead)
-		xk_reclaim_all(pool);
-	mutex_unlock(&pool->lock);
+	if (!READ_ONCE(pool->dead))
+		xk_reclaim_all_later(pool);
 	xk_pool_put(pool);
 }
 

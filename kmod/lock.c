@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The lock of a pool, and how end_work lets others have it, and likewise the work that voids claims
- * (claims.c).
+ * The lock of a pool, and how end_work lets others have it. The work that voids claims (claims.c)
+ * has it for long, too; it goes away when others want it, and comes again.
  *
  * end_work has the lock for long, but for a moment after each batch. A mutex is not fair enough for
  * that. Who waits on another processor spins, and only looks whether the lock still has the same
@@ -62,6 +62,12 @@ int xk_pool_lock_killable(struct xk_pool *pool)
 	return err;
 }
 
+/* Does somebody wait for it who is to have it before whoever has it now goes on? */
+bool xk_lock_is_wanted(const struct xk_pool *pool)
+{
+	return atomic_read(&pool->lock_wanted);
+}
+
 /* Sleeps until one of those who wait for the lock has got it; or there is none, or time is up. */
 static void xk_wait_for_turn(struct xk_pool *pool, u64 turns, u64 patience)
 {
@@ -70,14 +76,14 @@ static void xk_wait_for_turn(struct xk_pool *pool, u64 turns, u64 patience)
 				     !atomic_read(&pool->lock_wanted), ns_to_ktime(patience));
 }
 
-/* For end_work, and the work of claims, which have it for long. */
+/* For end_work, which has it for long. */
 void xk_pool_lock_long(struct xk_pool *pool)
 {
 	mutex_lock(&pool->lock);
 	pool->lock_since = ktime_get_ns();
 }
 
-/* Gives the lock to one of those who wait for it, and takes it back. Only those two call it. */
+/* Gives the lock to one of those who wait for it, and takes it back. Only end_work calls it. */
 void xk_pool_let_in(struct xk_pool *pool)
 {
 	u64 had = ktime_get_ns() - pool->lock_since, turns = pool->lock_turns;

@@ -179,6 +179,7 @@ struct xk_pool {
 					 * read without it */
 	u32 reap;			/* pool->lock: what end_work is to reap, XK_REAP_* */
 	DECLARE_BITMAP(asked, XMEM_MAX_SLOTS);	/* atomic: slots that it is to look at, too */
+	atomic_t asked_all;		/* it is to look at all */
 	struct xk_concerned concerned;	/* pool->lock: who is to be woken then */
 	struct xm_host host;		/* pool->lock; but the map's pointers to the table
 					 * (pool, client, row) are immutable */

@@ -65,10 +65,9 @@ int __init xk_pools_init(void)
 	if (err)
 		return err;
 	/*
-	 * Of claims.c and limbo.c, whose items wait for nothing but the lock of their own pool. So
-	 * they may sleep for that pool's members, but for no stranger; and each such pool is used,
-	 * or a client's file keeps it, so it counts in max_pools and user_max_pools. What waits for
-	 * others has queues of its own: sysfs.c, keep.c, drops.c.
+	 * Of claims.c and limbo.c, whose items wait for nothing, not even for the lock of their
+	 * pool: so many run at a time for all pools. What waits for others has queues of its own:
+	 * sysfs.c, keep.c, drops.c.
 	 */
 	xk_wq = alloc_workqueue("xmem", WQ_UNBOUND, 0);
 	if (!xk_wq)
@@ -94,8 +93,8 @@ void xk_pools_exit(void)
 	 * (exited.c), and a work queue that is being destroyed takes no more.
 	 */
 	flush_workqueue(xk_end_wq);
+	destroy_workqueue(xk_wq);	/* whose last items may still ask for end_work */
 	destroy_workqueue(xk_end_wq);
-	destroy_workqueue(xk_wq);
 	unregister_pernet_subsys(&xk_net_ops);
 	WARN_ON(!list_empty(&pools));
 }

@@ -256,17 +256,17 @@ static void xk_reap_all(struct xk_pool *pool)
 	xk_wake(pool, XMEM_WAIT_CLIENTS, 0);
 }
 
-/* What was asked for by xk_reclaim_later since the last time. */
+/* What was asked for without the lock since the last time. */
 static u32 xk_reap_asked(struct xk_pool *pool)
 {
-	u32 what = 0, slot;
+	u32 what = atomic_xchg(&pool->asked_all, 0) ? XK_REAP_ALL : 0, slot;
 
 	for_each_set_bit(slot, pool->asked, pool->host.map.slots) {
 		clear_bit(slot, pool->asked);
 		if (xm_slot_row(&pool->host.map, slot)->owner != XMEM_OWNER_HOST)
 			continue;
 		xm_host_suspect(&pool->host, slot);
-		what = XK_REAP_SOME;
+		what |= XK_REAP_SOME;
 	}
 	return what;
 }
@@ -316,6 +316,13 @@ void xk_reclaim_all(struct xk_pool *pool)
 {
 	lockdep_assert_held(&pool->lock);
 	pool->reap |= XK_REAP_ALL;
+	xk_pool_queue_end(pool);
+}
+
+/* The same without the lock, and without waiting. */
+void xk_reclaim_all_later(struct xk_pool *pool)
+{
+	atomic_set(&pool->asked_all, 1);
 	xk_pool_queue_end(pool);
 }
 

@@ -222,6 +222,7 @@ void xk_stakes_sweep(struct xk_pool *pool);
 void xk_lock_prepare(struct xk_pool *pool);
 void xk_pool_lock(struct xk_pool *pool);
 int __must_check xk_pool_lock_killable(struct xk_pool *pool);
+bool xk_lock_is_wanted(const struct xk_pool *pool);
 void xk_pool_lock_long(struct xk_pool *pool);
 void xk_pool_let_in(struct xk_pool *pool);
 
@@ -377,6 +378,7 @@ void xk_fdinfo_client(struct seq_file *m, const struct xk_client *client);
 void xk_late_free(struct xk_pool *pool, struct xk_client *client);
 bool xk_reclaim_slot(struct xk_pool *pool, u32 slot);
 void xk_reclaim_later(struct xk_pool *pool, u32 slot);
+void xk_reclaim_all_later(struct xk_pool *pool);
 void xk_reclaim_all(struct xk_pool *pool);
 void xk_bury(struct xk_pool *pool);
 int xk_reap_wait(struct xk_pool *pool);
