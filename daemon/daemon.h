@@ -63,7 +63,6 @@ struct xd_payload {
 	u64 id;
 	u32 slots;		/* slots that name it; the file goes with the last */
 	int fd;			/* -1: CUDA, and there is none, or it is closing */
-	int guard;		/* -1, or open as well, for nobody: see make_own */
 	struct xm_cuda *cuda;	/* NULL: a file for the CPU */
 	int access;		/* O_RDONLY or O_RDWR: as it was attached, not that of fd */
 	u32 traits;		/* XMEM_TRAIT_* */
@@ -128,7 +127,7 @@ struct xd_daemon {
 	u32 connection_count;
 	u32 pool_count;
 	u64 last_pool;			/* the number that was given last */
-	u32 payload_count;		/* their descriptors: a shared one has two */
+	u32 payload_count;
 	u32 poll_count;
 	int poll_timer;			/* fires at poll_deadline */
 	u64 poll_deadline;		/* of CLOCK_MONOTONIC; 0: it is not set */

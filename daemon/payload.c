@@ -77,20 +77,20 @@ static int open_anew(int fd, int access)
 }
 
 /*
- * Put an open file of the daemon's own in the place of the caller's, and make a guard for a shared
- * one, as the module does: see xk_memfd_own in kmod/files.c, which says which leases these two are
- * in the way of. *@guard: -1 if there is none. Also after an error @fd is the caller's to close.
+ * Put an open file of the daemon's own in the place of the caller's, which is read-only as in the
+ * module (xk_memfd_own in kmod/files.c says which leases that is in the way of). A shared one has
+ * no second file here, as it has there: descriptors are few, and all clients are one user's. So its
+ * writers may find a lease for reading in their way, which is -EBUSY.
+ *
+ * The first open has the caller's access, so a lease that is there already is -EBUSY whether a
+ * reader's open would meet it or its owner's. Also after an error @fd is the caller's to close.
  */
-static int make_own(int fd, bool shared, int *guard)
+static int make_own(int fd)
 {
-	int access = fcntl(fd, F_GETFL) & O_ACCMODE, own, err = 0;
+	int first = open_anew(fd, fcntl(fd, F_GETFL) & O_ACCMODE), own, err = 0;
 
-	*guard = -1;
-	if (access == O_RDWR) {
-		*guard = open_anew(fd, access);
-		if (*guard < 0)
-			return *guard;
-	}
+	if (first < 0)
+		return first;
 	own = open_anew(fd, O_RDONLY);
 	if (own < 0)
 		err = own;
@@ -98,17 +98,8 @@ static int make_own(int fd, bool shared, int *guard)
 		err = -errno;
 	if (own >= 0)
 		close(own);
-	if (*guard >= 0 && (err || !shared)) {
-		close(*guard);
-		*guard = -1;
-	}
+	close(first);
 	return err;
-}
-
-/* Its part of the daemon's descriptors. A shared one may take one more than there are for these. */
-static u32 descriptors_of(const struct xd_payload *payload)
-{
-	return payload->guard < 0 ? 1 : 2;
 }
 
 static struct xd_payload **list_of(struct xd_pool *pool, u64 id)
@@ -124,7 +115,7 @@ static void enter(struct xd_pool *pool, struct xd_payload *payload)
 	*list = payload;
 	pool->host.last_payload = payload->id;
 	pool->payload_count++;
-	pool->daemon->payload_count += descriptors_of(payload);
+	pool->daemon->payload_count++;
 	xm_host_payload_comes(&pool->host, payload->bytes, payload->traits);
 }
 
@@ -145,7 +136,6 @@ int xd_payload_make(struct xd_pool *pool, int fd, u64 incarnation,
 		return -ENOMEM;
 	payload->id = pool->host.last_payload + 1;
 	payload->fd = fd;
-	payload->guard = -1;
 	payload->incarnation = incarnation;
 	*ret_payload = payload;
 	return 0;
@@ -154,7 +144,7 @@ int xd_payload_make(struct xd_pool *pool, int fd, u64 incarnation,
 int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, bool shared,
 		   struct xd_payload **ret_payload)
 {
-	int err, access = fcntl(fd, F_GETFL) & O_ACCMODE, guard = -1;
+	int err, access = fcntl(fd, F_GETFL) & O_ACCMODE;
 	struct xd_payload *payload;
 	u32 traits = 0;
 	u64 bytes = 0;
@@ -165,15 +155,11 @@ int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, bool shared,
 	if (!err)
 		err = check_filled(fd, &bytes, &traits);
 	if (!err)
-		err = make_own(fd, shared, &guard);
+		err = make_own(fd);
 	if (!err)
 		err = xd_payload_make(pool, fd, incarnation, &payload);
-	if (err) {
-		if (guard >= 0)
-			close(guard);
+	if (err)
 		return err;
-	}
-	payload->guard = guard;
 	payload->bytes = bytes;
 	payload->traits = traits;
 	payload->access = access;
@@ -193,8 +179,6 @@ void xd_payload_discard(struct xd_payload *payload)
 {
 	if (payload->fd >= 0)
 		close(payload->fd);
-	if (payload->guard >= 0)
-		close(payload->guard);
 	free(payload->cuda);
 	free(payload);
 }
@@ -217,7 +201,7 @@ static void remove_payload(struct xd_pool *pool, struct xd_payload *payload)
 		at = &(*at)->next;
 	*at = payload->next;
 	pool->payload_count--;
-	pool->daemon->payload_count -= descriptors_of(payload);
+	pool->daemon->payload_count--;
 	xd_payload_discard(payload);
 }
 

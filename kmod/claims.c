@@ -109,7 +109,7 @@ static void xk_claims_work(struct work_struct *work)
 {
 	struct xk_pool *pool = container_of(to_delayed_work(work), struct xk_pool, claims_work);
 
-	if (mutex_trylock(&pool->lock)) {
+	if (xk_pool_trylock(pool)) {
 		xk_claims_expire(pool);
 		mutex_unlock(&pool->lock);
 	} else {

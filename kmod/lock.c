@@ -14,6 +14,7 @@
  */
 #include <linux/ktime.h>
 #include <linux/mutex.h>
+#include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/wait.h>
 
@@ -44,6 +45,16 @@ void xk_pool_lock(struct xk_pool *pool)
 	mutex_lock(&pool->lock);
 	WRITE_ONCE(pool->lock_turns, pool->lock_turns + 1);
 	xk_lock_waited(pool);
+}
+
+/* For who comes again rather than wait. A module for tests often finds it taken. */
+bool xk_pool_trylock(struct xk_pool *pool)
+{
+#ifdef XMEM_DEBUG
+	if (get_random_u32() & 1)
+		return false;
+#endif
+	return mutex_trylock(&pool->lock);
 }
 
 /* -EINTR: the caller is killed, and has not got it. */

@@ -222,6 +222,7 @@ void xk_stakes_sweep(struct xk_pool *pool);
 void xk_lock_prepare(struct xk_pool *pool);
 void xk_pool_lock(struct xk_pool *pool);
 int __must_check xk_pool_lock_killable(struct xk_pool *pool);
+bool xk_pool_trylock(struct xk_pool *pool);
 bool xk_lock_is_wanted(const struct xk_pool *pool);
 void xk_pool_lock_long(struct xk_pool *pool);
 void xk_pool_let_in(struct xk_pool *pool);

@@ -325,7 +325,7 @@ static const char *collects_take_half(void)
 
 static const char *claims_hurry_no_collects(void)
 {
-	u64 alone, waited, least;
+	u64 alone = 0, waited, least;
 
 	GOES_WELL(start_forwarded());
 	GOES_WELL(collect_and_wait(&waited, &least));
