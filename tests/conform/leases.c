@@ -151,8 +151,8 @@ static int gets(struct raw *raw, uint64_t payload, uint32_t flags)
 #define SHARED_SEALS	(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /*
- * For that of another writer is for writing, too, so a lease for reading is in its way as well. With
- * the daemon such a lease can be had, by the one user whom it serves.
+ * For that of another writer is for writing, too, so a lease for reading is in its way as well.
+ * With the daemon such a lease can be had, by the one user whom it serves.
  */
 TEST(P9_no_lease_of_a_shared_file_keeps_a_writer_waiting)
 {
