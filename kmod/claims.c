@@ -71,9 +71,14 @@ static bool xk_claims_expire_one(struct xk_pool *pool)
 	return true;
 }
 
-/* The work runs again in a jiffy, unless the pool has died meanwhile: see xk_claims_stop. */
+/*
+ * The work runs again in a jiffy, unless the pool is dead, or dies meanwhile: no timer of a dead
+ * pool may be there when the queue goes (xk_claims_stop, xk_pools_exit).
+ */
 static void xk_claims_try_again(struct xk_pool *pool)
 {
+	if (READ_ONCE(pool->dead))
+		return;
 	xk_pool_get(pool);
 	if (!queue_delayed_work(xk_wq, &pool->claims_work, 1))
 		xk_pool_put(pool);	/* it waits already, with a reference */
