@@ -133,7 +133,8 @@ suite vm     exhaust        "$(made build/release/exhaust) && \
 suite vm     reaped         "$(made build/release/reaped) && \
 	$vm_gpu/reaped-6.1 -t 300 -a watchdog_thresh=60 -- build/release/reaped"
 suite vm     folders        "$(made build/release/folders) && \
-	$vm_gpu/folders-6.1 -t 300 -a watchdog_thresh=60 -- build/release/folders"
+	$vm_gpu/folders-6.1 -t 300 -a watchdog_thresh=60 -- build/release/folders \
+	K19_read_folders_count_for_their_maker P10_the_last_pool_does_not_count"
 suite vm     watched        "$(made build/release/watched) && export VM_COUNTS=1; \
 	$vm_gpu/watched-6.1 -t 600 -a watchdog_thresh=60 -- build/release/watched"
 suite vm     meanwhile      "$(made build/release/meanwhile) && \
@@ -178,6 +179,9 @@ suite long   ends           "$(made build/release/ends) && \
 suite long   meanwhile-2    "$(made build/release/meanwhile) && \
 	$vm_gpu/meanwhile-2-6.1 -t 300 -a 'preempt=full watchdog_thresh=60' -- \
 	build/release/meanwhile"
+# With readers in 384 folders, which a busy machine does not let run.
+suite long   folders-many   "$(made build/release/folders) && \
+	$vm_gpu/folders-many-6.1 -t 300 -a watchdog_thresh=60 -- build/release/folders"
 suite tools  trace-tools    "tests/kernel/trace-tools.sh"
 suite tools  udev           "tests/vm/udev.sh"
 suite tools  signing        "tests/vm/signing.sh"

@@ -42,6 +42,7 @@ run() {	# SUITE
 		devices=195:255,240:255
 		command=("build/release/$name") ;;
 	random-requests) command=(build/release/random-requests 30) ;;
+	folders) command=(build/release/folders K19_read_folders_count_for_their_maker) ;;
 	*) command=("build/release/$name") ;;
 	esac
 	rm -rf "$out/files/gcov"

@@ -304,12 +304,12 @@ void world_is_clean(const struct world *world)
 
 __thread void (*unit_step)(int step, void *arg);
 __thread void *unit_step_arg;
-static u32 steps_seen;
+static u64 steps_seen;
 
 void xm_step(int step)
 {
 	if (!(xm_load(&steps_seen) >> step & 1))
-		__atomic_fetch_or(&steps_seen, 1u << step, __ATOMIC_RELAXED);
+		__atomic_fetch_or(&steps_seen, 1ULL << step, __ATOMIC_RELAXED);
 	if (unit_step)
 		unit_step(step, unit_step_arg);
 }
