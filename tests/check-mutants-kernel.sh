@@ -27,7 +27,7 @@ TRIES=${TRIES:-2}
 BOOTS=${BOOTS:-$(nproc)}
 TOGETHER=${TOGETHER:-8}
 # Programs that want a machine to themselves, whose clock counts instructions (vm.sh).
-COUNTED='build/release/(watched|cheap)'
+COUNTED='build/release/(watched|cheap|meanwhile)'
 # What the kernel complains of when others use the processors, too.
 SLOW='soft lockup|rcu.*stall|blocked for more than'
 kernel=debian-6.1
@@ -71,10 +71,12 @@ module() {
 }
 
 boot() {	# folder of the module and of what comes back; seconds; command...
-	local to=$1 seconds=$2
+	local to=$1 seconds=$2 preempt=''
 	shift 2
+	# Who has the lock for long is interrupted there, and others see it, as in tests/run.sh.
+	[[ $* != *build/release/meanwhile* ]] || preempt='preempt=full '
 	VM_COUNTS=${counts:-} tests/vm/vm.sh -q -k "$kernel" -t "$seconds" -o "$to/vm" \
-		-m "$gpu" -m "$to/xmem.ko" -p device_files=240:255 -a watchdog_thresh=60 \
+		-m "$gpu" -m "$to/xmem.ko" -p device_files=240:255 -a "${preempt}watchdog_thresh=60" \
 		-- "$@" >"$to/said" 2>&1
 }
 
