@@ -76,7 +76,8 @@ boot() {	# folder of the module and of what comes back; seconds; command...
 	# Who has the lock for long is interrupted there, and others see it, as in tests/run.sh.
 	[[ $* != *build/release/meanwhile* ]] || preempt='preempt=full '
 	VM_COUNTS=${counts:-} tests/vm/vm.sh -q -k "$kernel" -t "$seconds" -o "$to/vm" \
-		-m "$gpu" -m "$to/xmem.ko" -p device_files=240:255 -a "${preempt}watchdog_thresh=60" \
+		-m "$gpu" -m "$to/xmem.ko" -p device_files=240:255 \
+		-a "${preempt}watchdog_thresh=60" \
 		-- "$@" >"$to/said" 2>&1
 }
 
