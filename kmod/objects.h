@@ -212,7 +212,7 @@ struct xk_pool {
 
 	struct delayed_work end_work;	/* leave.c; queued under ends_lock */
 	struct list_head end_node;	/* ends_lock, as all up to the next blank line: ends.c */
-	wait_queue_head_t end_waiters;	/* for what had been asked for when they came */
+	wait_queue_head_t end_waiters;	/* has a lock of its own: who waits in xk_end_wait */
 	u64 end_first, end_asked, end_done;	/* numbers */
 	u64 end_others;			/* the last that was no collect's */
 	u64 end_serves;			/* what the run that began last says when it is over */

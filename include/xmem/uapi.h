@@ -416,7 +416,8 @@ struct xmem_ring {
  *               payload: it has no slot any more, and clients still have it open;
  *               attach: somebody has a lease of the file (F_SETLEASE), which would let
  *               others wait when they open it, or is running it as a program; payload: the
- *               same of the owner's own file, with WRITE and not shared; nobody else meets it
+ *               same with WRITE, for the owner of what is not shared and, with the daemon,
+ *               for writers of what is
  *   ETIMEDOUT   wait: the deadline passed
  *   EINTR       wait: a signal came (restarted where SA_RESTART says so)
  *   EOPNOTSUPP  subscribe: that ring does not wait for subscribers; upgrade: the slot's
@@ -645,7 +646,7 @@ struct xmem_attach_request {
  * payload: a descriptor of a payload file, read-only unless WRITE asks for a writable one. Only
  * the owner gets that, and only if it has attached the file so (EACCES). If the payload is
  * shared, every writer gets it, and no reader gets any. It never waits for a lease of the file
- * (F_SETLEASE): an owner that is to get a writable one is told EBUSY.
+ * (F_SETLEASE): whoever is to get a writable one, and meets one, is told EBUSY.
  *
  * A CUDA payload is opened and closed: who opens it can write it, so a reader may only with
  * XMEM_TRAIT_READERS.
