@@ -5,6 +5,8 @@
 #
 #   tests/model/run.sh             bounds for about two minutes on two cores
 #   tests/model/run.sh holds.pml   one of them
+#   tests/model/run.sh --changed   those whose .pml has changed since tests/changed-base.sh; all
+#                                  where this script has. No other file decides about a model.
 #   MODEL=full tests/model/run.sh  larger bounds, many minutes and 8 GB
 #
 # The last line is "N passed, N failed, N skipped".
@@ -131,7 +133,14 @@ list() {
 	done < <(models)
 }
 
+if [ "${1:-}" = --changed ]; then
+	shift
+	if files=$(tests/changed-base.sh --files) && ! grep -qx tests/model/run.sh <<<"$files"; then
+		set -- none.pml $(sed -n 's,^tests/model/\(.*\.pml\)$,\1,p' <<<"$files")
+	fi
+fi
 all=$(list "$@" | wc -l)
+[ $# = 0 ] || echo "$all of $(list | wc -l) forms"
 for tool in spin gcc; do
 	if ! command -v $tool >/dev/null; then
 		echo "SKIP model: $tool is not installed (apt-get install $tool)"
@@ -144,7 +153,7 @@ rm -rf "$work"
 mkdir -p "$work"
 export -f check
 export work MEMORY
-list "$@" | xargs -P "$jobs" -L1 bash -c 'check "$@"' _ | tee "$work/said"
+list "$@" | xargs -r -P "$jobs" -L1 bash -c 'check "$@"' _ | tee "$work/said"
 passed=$(grep -c '^PASS' "$work/said")
 echo "$passed passed, $((all - passed)) failed, 0 skipped"
 [ "$passed" = "$all" ]
