@@ -5,20 +5,23 @@
 # namespace with a /run and a /tmp of its own. The last line is "N passed, N failed, N skipped".
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
-B=$(realpath "${1:-build/release}")
 if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
 	echo 'SKIP address: only root can make a mount namespace'
 	echo '0 passed, 0 failed, 1 skipped'
 	exit 0
 fi
 [ -n "${XMEM_ADDRESS_INSIDE:-}" ] ||
-	XMEM_ADDRESS_INSIDE=1 exec unshare -m --propagation private "$0" "$@"
+	XMEM_ADDRESS_INSIDE=1 exec unshare -m --propagation private \
+	tests/activation/address.sh "$@"
+. tests/activation/same.sh
+# The tree may lie below /run or /tmp: from here on only this folder of it is within reach.
+cd "${1:-build/release}" || exit 2
 mount -t tmpfs tmpfs /run && mount -t tmpfs -o mode=1777 tmpfs /tmp || exit 2
 mkdir -m 755 /run/bin.$$ /run/user
-cp "$B/xmem" "$B/xmemd" /run/bin.$$	# nobody may be unable to reach the tree
+cp xmem xmemd /run/bin.$$ || exit 2	# nobody may be unable to reach the tree
+cd / || exit 2
 export XMEM_BACKEND=daemon PATH=/run/bin.$$:$PATH
 unset XMEM_SOCKET XMEM_DAEMON XDG_RUNTIME_DIR
-. tests/activation/same.sh
 skipped=0
 
 # says WHAT WORD COMMAND...: it fails, and its message has the word
