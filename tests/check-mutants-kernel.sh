@@ -73,12 +73,11 @@ module() {
 boot() {	# folder of the module and of what comes back; seconds; command...
 	local to=$1 seconds=$2 preempt=''
 	shift 2
-	# Who has the lock for long is interrupted there, and others see it, as in tests/run.sh.
-	[[ $* != *build/release/meanwhile* ]] || preempt='preempt=full '
+	# A task that has the lock for long is interrupted, and others see it, as in suites.sh.
+	[[ $* != *build/release/meanwhile* ]] || preempt=preempt=full
 	VM_COUNTS=${counts:-} tests/vm/vm.sh -q -k "$kernel" -t "$seconds" -o "$to/vm" \
 		-m "$gpu" -m "$to/xmem.ko" -p device_files=240:255 \
-		-a "${preempt}watchdog_thresh=60" \
-		-- "$@" >"$to/said" 2>&1
+		-a "$preempt" -- "$@" >"$to/said" 2>&1
 }
 
 # ---- the tree ----
@@ -126,7 +125,6 @@ check_green() {
 			tail -5 "$work/base/said"
 			return 1
 		fi
-		cat "$work/base/said" >>"$work/base/green"
 		cat "$work/base/said" >>"$work/base/green"
 	done
 }
@@ -185,7 +183,7 @@ limit() { local own; own=$(header "$1" limit); echo "${own:-$LIMIT}"; }
 judge_from() {	# name, what the boot said
 	local found
 	grep -qxF "STUCK $1" "$2" && { echo "PASS $1: the module could not be unloaded"; return; }
-	found=$(grep -B6 -E "^RED $1 [0-9]+$" "$2" |
+	found=$(sed -n "/^$1: /,/^RED $1 [0-9]*$/p" "$2" |
 		grep -aoE '^FAILED [A-Za-z0-9_]+|^FAIL [^:]+' | tail -1)
 	[ -z "$found" ] || echo "PASS $1: ${found#FAIL* }"
 }

@@ -1,50 +1,101 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# each.sh FILE: in the VM, for each line "NAME|MODULE|SECONDS|COMMAND" of FILE loads that xmem.ko,
-# runs the command, unloads the module, and says one of
+# each.sh FILE [FOLDER]: in the VM, for each line "NAME|MODULE|SECONDS|COMMAND" of FILE loads that
+# xmem.ko (none is named: the second of the machine), runs the command, and unloads the module. What
+# the command says is written to FOLDER/NAME.log while it runs, and without FOLDER is not kept. Of
+# each NAME is said:
 #
-#   GREEN NAME          it ended in time with status 0, and its last line counts at least one
-#                       test that passed, and none that failed or was skipped
-#   RED NAME STATUS     else; 124: it did not end in time. What it said last stands before that
+#   NAME: N passed, N failed, N skipped  S s   its last line, and how long it took. A command that
+#                       does not end in time, has no such line, or ends with another status than 0
+#                       counts as at least one test that failed
+#   FAIL..., SKIP...    its lines of that kind, and what it said last if it failed
+#   GREEN NAME          at least one test passed, and none failed or was skipped
+#   RED NAME STATUS     else; 124: it did not end in time. What its processes waited for then is
+#                       the end of its log
 #   STUCK NAME          then the module does not go. Nothing more is run
 #
-# For check-mutants-kernel.sh, which wants to know of many commands with one boot.
+# The kernel's log says of each when it begins, so that a complaint has a name. For suites.sh and
+# check-mutants-kernel.sh, which want to know of many commands with one boot.
 set -uo pipefail
-said=$(mktemp)
-trap 'rm -f "$said"' EXIT
+folder=${2:-}
+[ -n "$folder" ] || { folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; }
+# shellcheck source=/dev/null
+. /run/vm/settings
 
 # What a command has left may be in use a little longer, and nothing tells when it is not.
 unload() {
 	local name tries
 	for name in xmem xmem_test_gpu; do
-		for ((tries = 0; tries < 200; tries++)); do
-			rmmod "$name" 2>"$said" && continue 2
+		for ((tries = 0; tries < 600; tries++)); do
+			rmmod "$name" 2>"$folder/rmmod" && continue 2
 			sleep 0.1
 		done
-		cat "$said"
+		cat "$folder/rmmod"
 		return 1
 	done
 }
 
-load() { insmod /run/vm/module.0.ko && insmod "$1" device_files=240:255; }
+# shellcheck disable=SC2154,SC2086
+load() { insmod /run/vm/module.0.ko $arguments_0 && insmod "$1" $arguments_1; }
 
-is_green() {
-	tail -n 1 "$said" | grep -qE '^[1-9][0-9]* passed, 0 failed, 0 skipped'
+# What processes there are, and where in the kernel each of them is.
+dump() {
+	local process line
+	echo "no end after $1 s:"
+	for process in /proc/[0-9]*; do
+		line=$(tr '\0' ' ' <"$process/cmdline")
+		[ -n "$line" ] || continue
+		echo "${process#/proc/}: $line"
+		cat "$process/stack"
+	done
+}
+
+# in_time SECONDS COMMAND: its status; 124: it has been killed, with all that it had started.
+in_time() {
+	local job timer first status
+	setsid bash -fc "$2" </dev/null >"$log" 2>&1 3<&- &
+	job=$!
+	sleep "$1" &
+	timer=$!
+	wait -n -p first "$job" "$timer"
+	status=$?
+	if [ "$first" = "$job" ]; then
+		kill "$timer"
+	else
+		status=124
+		dump "$1" >>"$log" 2>/dev/null
+		kill -9 -- "-$job"
+	fi
+	wait
+	return $status
+}
+
+# report NAME STATUS SECONDS
+report() {
+	local p=0 f=0 s=0 _
+	read -r p _ f _ s _ < <(tail -n 1 "$log" |
+		grep -aE '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped' || echo 0 _ 1 _ 0)
+	[ "$2" = 0 ] || [ "$f" != 0 ] || f=1
+	echo "$1: $p passed, $f failed, $s skipped  $3 s"
+	grep -aE '^(FAIL|SKIP)' "$log" | head -n 100
+	if [ "$p" != 0 ] && [ "$f" = 0 ] && [ "$s" = 0 ]; then
+		echo "GREEN $1"
+	else
+		[ "$f" = 0 ] || tail -n 15 "$log" | sed 's/^/    /'
+		echo "RED $1 $2"
+	fi
 }
 
 unload
-while IFS='|' read -r name module seconds command; do
-	load "$module" || { echo "RED $name not loaded"; break; }
-	timeout -k 5 "$seconds" bash -fc "$command" </dev/null >"$said" 2>&1
-	rc=$?
-	if [ $rc = 0 ] && is_green; then
-		echo "GREEN $name"
-	else
-		grep -aE '^FAIL' "$said" | head -n 3
-		tail -n 3 "$said" | sed 's/^/    /'
-		echo "RED $name $rc"
-	fi
+while IFS='|' read -r -u 3 name module seconds command; do
+	log=$folder/${name//\//-}.log
+	load "${module:-/run/vm/module.1.ko}" ||
+		{ echo "$name: 0 passed, 1 failed, 0 skipped  0 s (not loaded)"; break; }
+	echo "each.sh: $name begins" >/dev/kmsg
+	start=$SECONDS
+	in_time $((seconds * VM_TIMEOUT_SCALE)) "$command"
+	report "$name" $? $((SECONDS - start))
 	unload || { echo "STUCK $name"; break; }
-done <"$1"
+done 3<"$1"
 # as they were, for who unloads them
 load /run/vm/module.1.ko || true

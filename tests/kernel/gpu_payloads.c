@@ -745,7 +745,6 @@ int main(int argc, char **argv)
 		fail(GPU_NAME, "device_files cannot be set");
 		return summary();
 	}
-	alarm(500);
 	run_all(tests, run, only);
 	run_all(gpu_ends_tests, run_ends, only);
 	run_all(gpu_dmabufs_tests, run_ends, only);

@@ -84,7 +84,7 @@ void pair_end(struct pair *p);
 
 /* 1, 0, or -errno: is there a pool of that name? */
 int raw_pool_exists(const char *name);
-/* Pools in sysfs, once their number has stood still at @want, or after 10 seconds. */
+/* The number of pools in sysfs, once it is @want, or after 10000 looks, a millisecond apart. */
 unsigned int raw_pools_shown(unsigned int want);
 unsigned int raw_descriptors(void);
 u64 raw_now_ns(void);

@@ -9,6 +9,7 @@ repo_dir=$(cd "$vm_dir/../.." && pwd)
 cache_dir=${VM_CACHE:-$repo_dir/build/vm}
 src_dir=$cache_dir/src
 me=${0##*/}
+PATH=$PATH:/usr/sbin:/sbin	# where depmod is, which an ordinary user does not look for there
 
 say() { echo "$me: $*" >&2; }
 die() { say "$*"; exit 2; }

@@ -104,9 +104,9 @@ load_modules() {
 }
 
 # Processes are still being torn down after the kill, and nothing announces when
-# their last file is closed: hence the polling. What is held for 10 s is a leak.
+# their last file is closed: hence the polling. What is held for a minute is a leak.
 unload_module() {	# name
-	tries=60
+	tries=600
 	while $bb grep -q "^$1 " /proc/modules; do
 		! $bb rmmod "$1" 2>/run/vm/rmmod || return 0
 		tries=$((tries - 1))

@@ -138,8 +138,13 @@ write_initrd() {
 }
 
 # panic=-1 and -no-reboot: a kernel that panics ends qemu at once.
+#
+# What the kernel takes for a lockup goes by the clock, and a busy machine may give an emulated
+# processor no time for a minute. So the kernel waits for long: 10 minutes for a soft lockup, 5 for
+# a stall of RCU and for a work queue, 20 for a task. A hang ends at the time limit anyway.
 cmdline="loglevel=7 panic=-1 oops=panic panic_on_warn=1 nokaslr mitigations=off"
-cmdline+=" random.trust_cpu=on rcupdate.rcu_cpu_stall_timeout=60"
+cmdline+=" random.trust_cpu=on rcupdate.rcu_cpu_stall_timeout=300 watchdog_thresh=300"
+cmdline+=" workqueue.watchdog_thresh=300 sysctl.kernel.hung_task_timeout_secs=1200"
 
 # The processor and what only its machines have; sets emulator and own. The first serial line is
 # the kernel's console, the second the command's output.
