@@ -539,7 +539,10 @@ TEST(CUDA_every_stream_of_a_writer_waits_that_is_told_to)
 
 static void *copy_in_elsewhere(void *buffer)
 {
+	unsigned long before = driver_calls("cuStreamWaitValue64");
+
 	WORKED(xmem_copy_to_cuda_on(buffer, 0, words_of(2), BYTES, CU_STREAM_PER_THREAD));
+	ON_FAKE(CHECK(driver_calls("cuStreamWaitValue64") > before));
 	SAME(xmem_wait_contents(buffer, 20 * MS), -ETIMEDOUT);
 	return NULL;
 }
