@@ -67,8 +67,38 @@ tests_in() {
 	esac
 }
 
-# Prints those of all whose patch, sources or test are among the files on stdin.
+# Prints the bugs whose patch, sources or test are among the files on stdin.
 among_changed() {
+	local file files tests
+	files=$(sort -u)
+	tests=$(while IFS= read -r file; do
+		[ ! -f "$file" ] || tests_in "$file"
+	done <<<"$files")
+	files=$files tests=$tests awk '
+		BEGIN {
+			count = split(ENVIRON["files"], list, "\n")
+			for (i = 1; i <= count; i++)
+				changed[list[i]]
+			count = split(ENVIRON["tests"], test, "\n")
+		}
+		function names_test(command, words, i, j) {
+			gsub(/[\047"]/, "", command)
+			gsub(/\*/, "[A-Za-z0-9_]*", command)
+			if (command ~ /fakecuda-streams/)
+				command = command "[A-Za-z0-9_]*"	# a part of a name
+			for (i = split(command, words, " "); i; i--)
+				for (j = 1; j <= count; j++)
+					if (test[j] ~ ("^" words[i] "$"))
+						return 1
+			return 0
+		}
+		FILENAME in changed || (/^\+\+\+ b\// && substr($0, 7) in changed) ||
+		(/^# red: / && names_test($0)) { chosen[FILENAME] }
+		END { for (name in chosen) print name }
+	' "$mutants"/*.patch | sed 's|.*/||; s|\.patch$||' | sort
+}
+
+changed() {
 	local files name command word test tests
 	files=$(sort -u)
 	tests=$(while IFS= read -r test; do
