@@ -4,88 +4,170 @@
 #
 #   tests/check-mutants.sh              all of tests/mutants/*.patch
 #   tests/check-mutants.sh no-scanning  some
+#   tests/check-mutants.sh --changed    those whose patch, whose sources or whose test have changed,
+#                                       and 24 more at random; MUTANTS_SEED repeats the draw
+#   tests/check-mutants.sh --selftest   this script: which are chosen, what is found, what is kept
+#
+# A file has changed if git sees a difference between the working tree and a commit: XMEM_BASE, else
+# where this branch has left its upstream, else the last commit a day older than HEAD.
 #
 # A patch's first lines say why it is wrong and what must turn red:
-#   # red: COMMAND              run in the patched copy after building; its program is what is built
-#   # time-out is red: REASON   else a command that does not end in LIMIT seconds proves nothing
-#   # limit: SECONDS            instead of LIMIT
-# A command that stays green is run again, TRIES times in all: on a busy machine a process may not
-# have gone to sleep yet when the wake that is missing would have come, or others' memory hides what
-# is not given back. Before that the same command must be green without the patch, in
-# 3 * LIMIT: here a time-out is a failure, and many run at once. The last line is
-# "N passed, N failed, N skipped".
+#   # red: COMMAND      run in the patched copy after building; its programs are what is built
+#   # hang is red: WHY  or all processes of the command sleep for ever
+# The command must be green without the patch; else only the bugs that name it have failed.
+#
+# No clock decides, as the machine may be busy. A hang is HANG seconds in which no process of the
+# command has run and none could run; an endless loop is one that uses CPU_LIMIT seconds of a
+# processor. A command that has not ended after TIME_LIMIT seconds proves nothing.
+#
+# A verdict is kept in build/verdicts: as long as the patch and the programs of its command, built
+# without the patch, are unchanged, the bug is not planted again. MUTANTS_ANEW=1 plants all.
+# The last line is "N passed, N failed, N skipped".
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 
 # Many run at once: each must find its own daemon, not one that is named for all.
 unset XMEM_SOCKET
-LIMIT=${LIMIT:-60}
-TRIES=${TRIES:-4}
+# The limits of Check are for tests that should be green.
+export CK_TIMEOUT_MULTIPLIER=50
+HANG=${HANG:-20} CPU_LIMIT=${CPU_LIMIT:-60} TIME_LIMIT=${TIME_LIMIT:-1200}
+mutants=${MUTANTS_FOLDER:-tests/mutants}
 work=$PWD/build/mutants
-at_once=$((4 * $(nproc)))	# most of them only wait: a lost wake-up is seen by its time-out
-names=("$@")
-# Those that run into their limit first, beside the others.
-[ $# = 0 ] && mapfile -t names < <(cd tests/mutants &&
-	{ grep -l '^# limit' ./*.patch; grep -L '^# limit' ./*.patch; } |
-		sed 's|^\./||; s|\.patch$||')
+verdicts=$PWD/build/verdicts
+at_once=${AT_ONCE:-$((3 * $(nproc)))}	# many of them only wait
 
-header() { sed -n "s/^# $2: //p" "tests/mutants/$1.patch" | head -1; }
-programs() {
-	grep -oE 'build/test/[a-z0-9-]+' <<<"$1" |
-		sed -E 's#/(conform|cuda)$#& build/test/xmemd#' | sort -u
+header() { sed -n "s/^# $2: //p" "$mutants/$1.patch" | head -1; }
+programs() { grep -oE 'build/test/[a-z0-9-]+' <<<"$1" | sort -u; }
+
+# ---- which ones
+
+all() { (cd "$mutants" && printf '%s\n' *.patch) | sed 's|\.patch$||'; }
+
+# The commit that the working tree is compared with; nothing if there is none.
+base_commit() {
+	local head day
+	[ -z "${XMEM_BASE:-}" ] || { git rev-parse -q --verify "$XMEM_BASE^{commit}"; return; }
+	head=$(git rev-parse -q --verify HEAD) || return
+	git merge-base HEAD '@{upstream}' 2>/dev/null | grep -v "$head" && return
+	day=$(($(git log -1 --format=%ct) - 86400))
+	git rev-list -1 --min-age="$day" HEAD
 }
 
-# make in a copy, for the programs that a command names; then options of make.
+changed_files() {
+	git diff --name-only "$1" && git ls-files --others --exclude-standard
+}
+
+# The tests in a file, as a command names them.
+tests_in() {
+	case $1 in
+	tests/*.sh) echo "$1" ;;
+	tests/unit/* | tests/fakecuda/test_*)
+		sed -nE 's/.*tcase_create\("([a-z0-9_]+)"\).*/CK_RUN_CASE=\1/p' "$1" ;;
+	tests/*) sed -nE 's/.*TEST(_WITHIN)?\(([A-Za-z0-9_]+)[,)].*/\2/p' "$1" ;;
+	esac
+}
+
+# Prints the bugs whose patch, sources or test are among the files on stdin.
+among_changed() {
+	local file files tests
+	files=$(sort -u)
+	tests=$(while IFS= read -r file; do
+		[ ! -f "$file" ] || tests_in "$file"
+	done <<<"$files")
+	files=$files tests=$tests awk '
+		BEGIN {
+			count = split(ENVIRON["files"], list, "\n")
+			for (i = 1; i <= count; i++)
+				changed[list[i]]
+			count = split(ENVIRON["tests"], test, "\n")
+		}
+		function names_test(command, words, i, j) {
+			gsub(/[\047"]/, "", command)
+			gsub(/\*/, "[A-Za-z0-9_]*", command)
+			if (command ~ /fakecuda-streams/)
+				command = command "[A-Za-z0-9_]*"	# a part of a name
+			for (i = split(command, words, " "); i; i--)
+				for (j = 1; j <= count; j++)
+					if (test[j] ~ ("^" words[i] "$"))
+						return 1
+			return 0
+		}
+		FILENAME in changed || (/^\+\+\+ b\// && substr($0, 7) in changed) ||
+		(/^# red: / && names_test($0)) { chosen[FILENAME] }
+		END { for (name in chosen) print name }
+	' "$mutants"/*.patch | sed 's|.*/||; s|\.patch$||' | sort
+}
+
+changed() {
+	local files name command word test tests
+	files=$(sort -u)
+	tests=$(while IFS= read -r test; do
+		[ ! -f "$test" ] || tests_in "$test"
+	done <<<"$files")
+	for name in $(all); do
+		{ echo "$mutants/$name.patch"; sed -n 's|^+++ b/||p' "$mutants/$name.patch"; } |
+			grep -xF "$files" >/dev/null && echo "$name" && continue
+		command=$(header "$name" red)
+		for word in ${command//[\'\"]/}; do
+			for test in $tests; do
+				# shellcheck disable=SC2053	# a pattern
+				[[ $test == *$word* ]] && echo "$name" && continue 3
+			done
+		done
+	done
+}
+
+changed() {
+	local base seed=${MUTANTS_SEED:-$RANDOM}
+	if base=$(base_commit) && [ -n "$base" ]; then
+		mapfile -t names < <(changed_files "$base" | among_changed)
+		echo "${#names[@]} whose patch, sources or test differ from ${base:0:12}"
+	else
+		echo "git names no commit to compare with: only some at random"
+		names=()
+	fi
+	mapfile -t -O ${#names[@]} names < <(all | grep -vxFf <(printf '%s\n' "${names[@]:-}") |
+		awk -v seed="$seed" 'BEGIN { srand(seed) } { print rand(), $0 }' | sort -g |
+		head -24 | cut -d' ' -f2)
+	echo "and others at random: MUTANTS_SEED=$seed"
+}
+
+# ---- copies
+
+# make in a tree, for the programs that a command names; then options of make.
 build() {
-	local copy=$1 command=$2
+	local tree=$1 command=$2
 	shift 2
-	make -C "$copy" -s "$@" FLAVOUR=test CFLAGS=-O1 $(programs "$command") \
-		>"$copy/build.log" 2>&1
+	# shellcheck disable=SC2046	# words
+	make -C "$tree" -s "$@" FLAVOUR=test $(programs "$command")
 }
 
 # All files of a copy are links to those of the base, so whatever changes one has to make another
 # file of that name instead. gcc, ld, ar and patch do so; see make_base and unchanged. The stamps
 # of make are the copy's own.
 copy() {
-	cp -al "$work/base" "$1" &&
-		cp -p --remove-destination "$work"/base/build/test/*.stamp "$1/build/test"
+	cp -al "$work/base" "$1" && find "$work/base/build/test" -maxdepth 1 -name '*.stamp' \
+		-exec cp -p --remove-destination -t "$1/build/test" {} +
 }
 
-# The daemons of a copy, which a test that was killed may have left stopped.
-end_daemons() {
-	local folder exe
-	folder=$(realpath "$1")
-	for exe in $(find /proc/[0-9]*/exe -maxdepth 0 -lname "$folder/*" 2>/dev/null); do
-		kill -9 "$(cut -d/ -f3 <<<"$exe")"
-	done 2>/dev/null
-}
-
-run() {	# copy, command, seconds
-	local rc
-	(cd "$1" && ulimit -c 0 && timeout -k 5 "$3" bash -c "$2" >run.log 2>&1 </dev/null)
-	rc=$?
-	end_daemons "$1"
-	return $rc
-}
-
-# The tree as it is, once; each mutant is a copy of it with its objects. The compiler would write
-# into an old list of what an object depends on, so all of these are in one file.
+# The tree as it is, once, with what it is built to; each mutant is a copy of it. The compiler would
+# write into an old list of what an object depends on, so all of these are in one file.
 make_base() {
 	local all name deps=$work/base/build/test/obj
 	rm -rf "$work"
-	mkdir -p "$work/base" "$work/said"
-	git ls-files -z --cached --others --exclude-standard | grep -zv '^tests/vm/' |
-		xargs -0 sh -c 'for f; do [ -f "$f" ] && printf "%s\0" "$f"; done' _ |
-		tar -c --null -T - -f - | tar -x -f - -C "$work/base"
+	mkdir -p "$work"/{base/build,said,green} "$verdicts"
 	all=$(for name in "${names[@]}"; do header "$name" red; done)
-	if ! build "$work/base" "$all" "-j$(nproc)"; then
-		echo "FAIL base: the unpatched copy does not build"
-		tail -20 "$work/base/build.log"
+	if ! build . "$all" "-j$(nproc)" >"$work/build.log" 2>&1; then
+		echo "FAIL base: the tree does not build without a patch"
+		tail -20 "$work/build.log"
 		return 1
 	fi
-	find "$deps" -name '*.d' -exec cat {} + >"$work/all.d" &&
+	git ls-files -z --cached --others --exclude-standard | grep -zv '^tests/vm/' |
+		xargs -0 sh -c 'for f; do [ -f "$f" ] && printf "%s\0" "$f"; done' _ |
+		xargs -0 cp -a --parents -t "$work/base" && cp -a build/test "$work/base/build" &&
+		find "$deps" -name '*.d' -exec cat {} + >"$work/all.d" &&
 		find "$deps" -name '*.d' -delete && mv "$work/all.d" "$deps/all.d" &&
-		rm "$work/base/build.log" && touch "$work/made"
+		list_programs >"$work/programs" && touch "$work/made"
 }
 
 # Has no copy written into a file that all have?
@@ -97,65 +179,236 @@ unchanged() {
 	return 1
 }
 
-# One command without a patch; each runs in a copy, so that it finds only its own daemons.
-green() {
-	local copy=$work/green-$1 command=$2
-	copy "$copy"
-	run "$copy" "$command" $((3 * LIMIT)) ||
-		{ echo "FAIL base: not green without a patch: $command"
-		  tail -5 "$copy/run.log"; }
-	rm -rf "$copy"
+# ---- verdicts
+
+# All that was built, with a hash of what does not depend on the folder that it was built in.
+list_programs() {
+	local file
+	find build/test -path build/test/obj -prune -o -type f -print | sort |
+		while IFS= read -r file; do
+			objcopy --strip-debug -R .note.gnu.build-id "$file" "$work/stripped" \
+				2>/dev/null || cp "$file" "$work/stripped"
+			echo "$(sha256sum <"$work/stripped") $file"
+		done
+	rm -f "$work/stripped"
 }
 
-check_green() {
-	for name in "${names[@]}"; do header "$name" red; done | sort -u | nl -w1 -s$'\n' |
-		tr '\n' '\0' | xargs -0 -n2 -P "$at_once" bash -c 'green "$@"' _ |
-		tee "$work/not-green"
-	[ ! -s "$work/not-green" ]
+# What says that a command does today what it did: a hash of a patch (or /dev/null), the command,
+# and its programs with what these load or start.
+key() {
+	local with
+	with=$(programs "$2" | paste -sd'|')
+	case $2 in
+	*/conform*) with+='|build/test/(xmemd|extension-.*)' ;;
+	*/cuda*) with+='|build/test/(xmemd|libxmem\.so.*|kernels.*|(fakecuda|cuda-drivers)/.*)' ;;
+	*/cpp-*) with+='|build/test/(xmemd|fakecuda/.*)' ;;
+	*/fakecuda-*) with+='|build/test/(kernels.*|fakecuda/.*)' ;;
+	esac
+	{
+		cat "$1" && echo "$2" && grep -E " ($with)\$" "$work/programs"
+		[[ $2 != tests/* ]] || cat "$(dirname "${2%% *}")"/*.sh
+	} | sha256sum | cut -d' ' -f1
+}
+
+keep() { echo "$2" >"$verdicts/$1.$BASHPID" && mv "$verdicts/$1.$BASHPID" "$verdicts/$1"; }
+kept() { [ -z "${MUTANTS_ANEW:-}" ] && touch -c "$verdicts/$1" && cat "$verdicts/$1"; } 2>/dev/null
+
+# ---- commands
+
+# The processes of a copy: the command's session, and the daemons, which have their own.
+processes() {	# copy, session
+	ps -o pid= -s "$2"
+	find /proc/[0-9]*/exe -maxdepth 0 -lname "$(realpath "$1")/*" 2>/dev/null | cut -d/ -f3
+}
+
+# Also a daemon that a test which was killed has left stopped.
+end_processes() { processes "$@" | xargs -r kill -9; } 2>/dev/null
+
+# Waits until no process of a copy has run for HANG seconds, and none could have run.
+hangs() {	# copy, session
+	local before='' now one same=0
+	while sleep 5; do
+		now=$(for one in $(processes "$@"); do
+			cat /proc/"$one"/task/*/status
+		done 2>/dev/null | grep -E '^(Pid|State|.*ctxt)')
+		same=$((same + 5))
+		[[ $now = "$before" && $now != *[RD]\ \(* ]] || same=0
+		before=$now
+		[ $same -lt "$HANG" ] || return 0
+	done
+}
+
+# A command in a copy. There is a file "hung" in it if it hung, "log" has what it said.
+run() {
+	local pid watch rc
+	(cd "$1" && ulimit -c 0 && ulimit -S -t "$CPU_LIMIT" &&
+		exec setsid timeout -k 5 "$TIME_LIMIT" bash -c "$2" >log 2>&1 </dev/null) &
+	pid=$!
+	(hangs "$1" $pid && touch "$1/hung" && end_processes "$1" $pid) &
+	watch=$!
+	wait $pid 2>/dev/null
+	rc=$?
+	kill $watch 2>/dev/null
+	wait $watch 2>/dev/null
+	end_processes "$1" $pid
+	return $rc
+}
+
+# Is a command green without a patch? It is run once, for all bugs that name it.
+green() {
+	local key
+	key=$(key /dev/null "$1")
+	(
+		flock 9
+		[ ! -s "$work/green/$key" ] || exit 0
+		kept "$key" >"$work/green/$key" && exit 0
+		copy "$work/green-$key"
+		if run "$work/green-$key" "$1" 9>&-; then
+			echo green >"$work/green/$key"
+			keep "$key" green
+		else
+			{ echo "FAIL base: not green without a patch: $1"
+			  tail -5 "$work/green-$key/log"; } | tee "$work/green/$key"
+		fi
+		rm -rf "$work/green-$key"
+	) 9>"$work/green/$key.lock"
+	[ "$(cat "$work/green/$key")" = green ]
 }
 
 # One mutant; says PASS or FAIL and why.
 try() {
-	local name=$1 copy=$work/$1 red limit rc tried found
+	local name=$1 copy=$work/$1 patch=$mutants/$1.patch red key rc found said
 	red=$(header "$name" red)
 	[ -n "$red" ] || { echo "FAIL $name: no line '# red: command'"; return; }
+	key=$(key "$patch" "$red")
+	said=$(kept "$key") && { echo "$said (kept)"; return; }
+	green "$red" || { echo "FAIL $name: its command is not green without it"; return; }
 	copy "$copy"
-	patch -d "$copy" -p1 -s -f --no-backup-if-mismatch \
-		<"tests/mutants/$name.patch" >"$copy/patch.log" 2>&1 ||
+	patch -d "$copy" -p1 -s -f --no-backup-if-mismatch <"$patch" >"$copy/log" 2>&1 ||
 		{ echo "FAIL $name: the patch does not apply"; return; }
-	build "$copy" "$red" ||
-		{ echo "FAIL $name: does not build"; tail -5 "$copy/build.log"; return; }
-	limit=$(header "$name" limit)
-	for ((tried = 0; tried < TRIES; tried++)); do
-		run "$copy" "$red" "${limit:-$LIMIT}"
-		rc=$?
-		[ $rc = 0 ] || break
-	done
-	if [ $rc = 124 ] || [ $rc = 137 ]; then
-		if [ -n "$(header "$name" 'time-out is red')" ]; then
-			echo "PASS $name (time-out)"
-		else
-			echo "FAIL $name: no answer in ${limit:-$LIMIT} s, which proves nothing"
-		fi
-	elif [ $rc = 0 ]; then
-		echo "FAIL $name: still green in $TRIES runs: $red"
-		tail -5 "$copy/run.log"
+	build "$copy" "$red" CFLAGS=-O1 >"$copy/log" 2>&1 ||
+		{ echo "FAIL $name: does not build"; tail -5 "$copy/log"; return; }
+	run "$copy" "$red"
+	rc=$?
+	found=':[FE]:[a-z]+:[A-Za-z0-9_]+|^FAILED [A-Za-z0-9_]+|^FAIL [^:]+'
+	found=$(grep -av 'Test timeout expired' "$copy/log" | grep -aoE "$found" | head -1 |
+		sed -E 's/^:[FE]:[a-z]+:|^FAIL(ED)? //')
+	if [ $rc = 0 ]; then
+		said="FAIL $name: still green: $red"
+	elif [ -n "$found" ]; then
+		said="PASS $name: $found"
+	elif [ ! -e "$copy/hung" ]; then
+		said="FAIL $name: no answer, which proves nothing"
+	elif [ -n "$(header "$name" 'hang is red')" ]; then
+		said="PASS $name: hangs"
 	else
-		found=':[FE]:[a-z]+:[A-Za-z0-9_]+|^FAILED [A-Za-z0-9_]+|^FAIL [^:]+'
-		echo "PASS $name: $(grep -aoE "$found" "$copy/run.log" | head -1 |
-			sed -E 's/^:[FE]:[a-z]+:|^FAIL(ED)? //')"
+		said="FAIL $name: hangs, which is no bug of it"
 	fi
+	echo "$said"
+	case $said in
+	PASS*) keep "$key" "$said" ;;
+	*) tail -5 "$copy/log" ;;
+	esac
 	rm -rf "$copy"
 }
 
-for name in "${names[@]}"; do
-	[ -f "tests/mutants/$name.patch" ] ||
-		{ echo "check-mutants: no tests/mutants/$name.patch" >&2; exit 2; }
-done
-export -f green try run end_daemons build copy programs header
-export work LIMIT TRIES
+# ---- this script
 
-make_base && check_green || { echo "0 passed, ${#names[@]} failed, 0 skipped"; exit 1; }
+# A small tree with this script, in which it must say of each bug what is so.
+selftest() {
+	local tree missed=0 me=(-c user.name=x -c user.email=x@y)
+	tree=$(mktemp -d) || exit 2
+	trap 'rm -rf "$tree"' EXIT
+	mkdir -p "$tree/tests/mutants" "$tree/tests/conform"
+	cp tests/check-mutants.sh "$tree/tests"
+	cd "$tree" || exit 2
+	printf 'build/test/%%: %%.sh\n\t@mkdir -p build/test/obj; rm -f $@; cp $< $@\n' >Makefile
+	echo build >.gitignore
+	printf '#!/bin/sh\n# one\nexit 0\n' | tee one.sh >other.sh
+	printf '#!/bin/sh\nexit 1\n# red\n' >red.sh
+	chmod +x ./*.sh
+	echo 'TEST(P1_a_test)' >tests/conform/one.c
+	# plant NAME COMMAND FILE SED-COMMAND [LINE]
+	plant() {
+		sed "$4" "$3" >new.txt
+		{ echo "# red: $2"; echo "${5:-# why}"
+		  diff -u --label "a/$3" --label "b/$3" "$3" new.txt; } >"tests/mutants/$1.patch"
+		rm new.txt
+	}
+	local fails='s/^exit 0/echo FAIL it: is planted; exit 1/'
+	plant found build/test/one one.sh "$fails"
+	plant nothing build/test/one one.sh 's/one/two/'
+	plant hangs build/test/one one.sh 's/^exit 0/exec sleep 1000/' '# hang is red: it sleeps'
+	plant other-hangs build/test/one one.sh 's/^exit 0/exec sleep 1000/'
+	plant loops build/test/one one.sh 's/^exit 0/while :; do :; done/'
+	plant silent build/test/one one.sh 's/^exit 0/exit 1/'
+	plant not-green build/test/red red.sh 's/red/blue/'
+	plant named "build/test/other 'P1_*'" other.sh "$fails"
+	git init -q . && git add . && git "${me[@]}" commit -qm all || exit 2
+	export HANG=5 CPU_LIMIT=2 XMEM_BASE=HEAD
+	unset MUTANTS_ANEW
+	# says WHAT ARGUMENT... and, on stdin, lines of which each must be said
+	says() {
+		local what=$1 line said
+		shift
+		said=$(tests/check-mutants.sh "$@" 2>&1)
+		while IFS= read -r line; do
+			grep -qxF -e "$line" <<<"$said" && continue
+			printf '%s: no line "%s" in\n%s\n' "$what" "$line" "$said"
+			missed=$((missed + 1))
+		done
+	}
+	says "all" <<-'TEXT'
+		PASS found: it
+		PASS named: it
+		PASS hangs: hangs
+		FAIL nothing: still green: build/test/one
+		FAIL other-hangs: hangs, which is no bug of it
+		FAIL loops: no answer, which proves nothing
+		FAIL silent: no answer, which proves nothing
+		FAIL base: not green without a patch: build/test/red
+		FAIL not-green: its command is not green without it
+		3 passed, 5 failed, 0 skipped
+	TEXT
+	says "kept" found nothing <<-'TEXT'
+		PASS found: it (kept)
+		FAIL nothing: still green: build/test/one
+	TEXT
+	MUTANTS_ANEW=1 says "anew" found <<<'PASS found: it'
+	rm tests/mutants/{nothing,other-hangs,loops,silent,not-green}.patch
+	git add -A && git "${me[@]}" commit -qm "a few"
+	differ="whose patch, sources or test differ from $(git rev-parse HEAD | cut -c-12)"
+	says "nothing has changed" --changed <<<"0 $differ"
+	echo '# more' | tee -a other.sh >>tests/mutants/found.patch
+	says "a patch, a source" --changed <<-TEXT
+		2 $differ
+		PASS found: it
+		PASS named: it
+		PASS hangs: hangs (kept)
+	TEXT
+	git checkout -q . && echo 'TEST(P1_b_test)' >>tests/conform/one.c
+	says "a test" --changed <<<"1 $differ"
+	mv .git no-git
+	says "no git" --changed <<<"git names no commit to compare with: only some at random"
+	[ $missed = 0 ] && echo "7 runs, each of which has said what it should"
+	exit $((missed != 0))
+}
+# ---- all of it
+
+case ${1:-} in
+--selftest) selftest ;;
+--changed) changed ;;
+'')	mapfile -t names < <(all) ;;
+*)	names=("$@") ;;
+esac
+for name in "${names[@]}"; do
+	[ -f "$mutants/$name.patch" ] ||
+		{ echo "check-mutants: no $mutants/$name.patch" >&2; exit 2; }
+done
+export -f try green run hangs end_processes processes build copy key keep kept programs header
+export mutants work verdicts HANG CPU_LIMIT TIME_LIMIT
+
+make_base || { echo "0 passed, ${#names[@]} failed, 0 skipped"; exit 1; }
 
 printf '%s\n' "${names[@]}" |
 	xargs -P "$at_once" -I{} bash -c 'try {} >"$work/said/{}" 2>&1; cat "$work/said/{}"'

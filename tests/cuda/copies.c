@@ -523,6 +523,7 @@ TEST(CUDA_every_stream_of_a_writer_waits_that_is_told_to)
 	struct xmem_pool *pool = cuda_writer(new_name(), 1, BYTES, 0);
 	struct work *first = new_work(), *second = new_work(), *third = new_work();
 	struct xmem_buffer *buffer;
+	pthread_t thread;
 
 	xmem_release(acquire_and_copy(pool, 1, first));
 	buffer = cuda_acquire(pool, BYTES);
@@ -530,8 +531,12 @@ TEST(CUDA_every_stream_of_a_writer_waits_that_is_told_to)
 	WORKED(xmem_wait_on(buffer, third->stream));
 	CHECK(is_working(second));
 	CHECK(is_working(third));
-	CHECK(xmem_cuda_ptr_mut(buffer));	/* does not wait */
-	finish(first);
+	/* The thread waits for none of them; if it did, its query would open the gate. */
+	thread = open_gate_after(first, "cuStreamQuery");
+	CHECK(xmem_cuda_ptr_mut(buffer));
+	ON_FAKE(CHECK(!__atomic_load_n(&first->opened, __ATOMIC_SEQ_CST)));
+	is_working(first);
+	SAME(pthread_join(thread, NULL), 0);
 	must(xl_cuda()->stream_synchronize(third->stream));
 	xmem_release(buffer);
 	end(pool);
@@ -539,7 +544,10 @@ TEST(CUDA_every_stream_of_a_writer_waits_that_is_told_to)
 
 static void *copy_in_elsewhere(void *buffer)
 {
+	unsigned long before = driver_calls("cuStreamWaitValue64");
+
 	WORKED(xmem_copy_to_cuda_on(buffer, 0, words_of(2), BYTES, CU_STREAM_PER_THREAD));
+	ON_FAKE(CHECK(driver_calls("cuStreamWaitValue64") > before));
 	SAME(xmem_wait_contents(buffer, 20 * MS), -ETIMEDOUT);
 	return NULL;
 }
