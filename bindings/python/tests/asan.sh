@@ -30,8 +30,8 @@ for name in package onnx examples docs docstrings cuda_numba; do
 	left_out+=(--ignore "test_$name.py")
 done
 status=0
-timeout -k 10 900 env "LD_PRELOAD=$preload" "$top/build/python/numpy2/bin/python" -P \
-	-m pytest "${left_out[@]}" "$@" || status=$?
+timeout -k 10 3600 env "LD_PRELOAD=$preload" "$top/build/python/numpy2/bin/python" -P \
+	-m pytest -n 2 --dist loadfile "${left_out[@]}" "$@" || status=$?
 for report in "$reports"/*; do
 	[ -e "$report" ] || continue
 	head -40 "$report"

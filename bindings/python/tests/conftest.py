@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What all tests of the package have: a daemon of their own, and the tally for tests/run.sh.
 
+Each process of pytest-xdist has a daemon of its own, so that no test meets pools of another one.
+
 A run prints "SKIP name: why" for each test that is skipped, "FAIL name: why" for each that fails,
 and at its end "N passed, N failed, N skipped", as every suite of the repository does.
 """
@@ -33,7 +35,9 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("XMEM_CUDA_DRIVER", str(TOP / "build/test/fakecuda/libcuda.so.1"))
     os.environ.setdefault("XMEM_DEVICE_FILES", "195:255,memfd")
     # Times on a shared machine say nothing about a test, and what failed once is in its log.
-    hypothesis.settings.register_profile("xmem", deadline=None, database=None, print_blob=True)
+    hypothesis.settings.register_profile(
+        "xmem", deadline=None, database=None, print_blob=True,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow])
     hypothesis.settings.load_profile("xmem")
 
 
@@ -88,6 +92,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if os.getpid() != RUN_BY:       # A child that a test has forked, which has nothing to say.
         return
     shutil.rmtree(folder, ignore_errors=True)
+    if hasattr(config, "workerinput"):      # A process of pytest-xdist, whose reports the first has.
+        return
     for name, why in skipped.items():
         print(f"SKIP {name}: {why}")
     for name, why in failed.items():
