@@ -59,6 +59,9 @@ kmod-headers:
 	echo "there are no kernel headers$(if $(KDIR), in $(KDIR)); to load the module here:" \
 	"apt-get install linux-headers-$(KMOD_RUNNING);" \
 	"to build it only: linux-headers-amd64" >&2; exit 1; }
+	@test -z '$(word 2,$(CURDIR))' || { \
+	echo "kbuild takes no folder with a blank in its path: use another than $(CURDIR)" >&2; \
+	exit 1; }
 
 kmod-tree: kmod-headers
 	$(Q)mkdir -p $(KMOD_DIR)/core $(KMOD_DIR)/include/xmem

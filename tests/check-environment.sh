@@ -31,7 +31,7 @@ other=$(grep -v 'getenv("[A-Z_]*")$' <<<"$calls")
 [ -z "$other" ] || complain "a variable whose name this check cannot see: $other"
 # What a script's caller may set has a default there: ${V:-...}. These are make's, the system's,
 # or set by one script for another.
-not_for_users='BACKEND|DEMO_[A-Z]*|DESTDIR|FAKECUDA_[A-Z_]*|GPU|TERM|XMEM_BARE'
+not_for_users='BACKEND|DEMO_[A-Z]*|DESTDIR|FAKECUDA_[A-Z_]*|GPU|TERM|TMPDIR|XMEM_BARE'
 read_by_scripts=$(grep -hoE '\$\{[A-Z][A-Z_]+:-' "${scripts[@]}" | tr -d '${:-' | sort -u |
 	grep -vxE "$not_for_users")
 for name in $read_by_code $read_by_scripts; do

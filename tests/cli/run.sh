@@ -124,7 +124,7 @@ list_as_a_table() {
 table_is_aligned() {
 	xmem clients scene >"$work/table"
 	! grep -n ' $' "$work/table" || return
-	awk 'NR == 1 { label = index($0, "LABEL"); pid = index($0, "  UID") }
+	awk 'NR == 1 { label = index($0, "LABEL"); pid = index($0, "PID") + 3 }
 		substr($0, label - 1, 1) != " " || substr($0, label, 1) == " " ||
 		substr($0, pid, 1) != " " || substr($0, pid - 1, 1) == " " { bad = 1 }
 		END { exit bad || NR != 4 }' "$work/table" || says "$(cat "$work/table")"

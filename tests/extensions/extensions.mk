@@ -13,4 +13,4 @@ $(B)/extensions: $(B)/obj/tests/extensions/main.o | $(EXTENSIONS) $(B)/libxmem.s
 
 .PHONY: check-extensions
 check-extensions: $(B)/extensions
-	$(Q)XMEM_SOCKET=xmem-extensions-$$$$ $(B)/extensions $(abspath $(B)/libxmem.so)
+	$(Q)XMEM_SOCKET=xmem-extensions-$$$$ $(B)/extensions "$(abspath $(B)/libxmem.so)"

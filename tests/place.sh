@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Prints the folder in which the tests run. It is this tree, but for one that cannot be written, and
+# one whose path has characters that make, kbuild or cmake do not take, such as a blank. Of those it
+# is a copy in $XMEM_TEST_PLACE, $TMPDIR or /var/tmp. The next run brings that copy up to date and
+# keeps its build/, so no more is built anew than would be in this tree.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+here=$(pwd -P)
+plain='^[A-Za-z0-9_./+,@=-]*$'
+
+if ! [[ $here =~ $plain ]]; then
+	why='the path of this tree has characters that make and kbuild do not take'
+elif ! mkdir -p build 2>/dev/null || [ -n "$(find build -maxdepth 1 ! -writable 2>&1)" ]; then
+	why='in this tree, or in its build/, nothing can be written'
+else
+	echo "$here"
+	exit
+fi
+
+# The folder is of this user, for others may write where it lies.
+folder=${XMEM_TEST_PLACE:-${TMPDIR:-/var/tmp}}/xmem-test-$(id -u)
+[[ $folder =~ $plain ]] || { echo "place.sh: $folder has such characters, too" >&2; exit 2; }
+mkdir -p "$folder" && chmod 700 "$folder" && [ -O "$folder" ] && [ ! -L "$folder" ] ||
+	{ echo "place.sh: $folder is no folder of this user" >&2; exit 2; }
+place=$folder/$(cksum <<<"$here" | cut -d' ' -f1)
+mkdir -p "$place"
+
+# A worktree has a file .git; the copy gets a repository of its own.
+skip=''
+[ ! -f .git ] || skip=./.git
+
+# files FOLDER: name, then what shows that a file has changed
+files() {
+	(cd "$1" && find . '(' -path ./build -o -path "$skip" ')' -prune -o \
+		'(' -type f -o -type l ')' \
+		-printf '%p\t%s %T@ %l' '(' -perm -u+x -printf 'x\n' -o -printf '\n' ')') |
+		LC_ALL=C sort
+}
+
+# update FROM TO: files that are gone go, files that differ come; all others keep their times.
+update() {
+	local work
+	mkdir -p "$2"
+	work=$(mktemp -d)
+	files "$1" >"$work/from"
+	files "$2" >"$work/to"
+	LC_ALL=C comm -13 <(cut -f1 "$work/from") <(cut -f1 "$work/to") | tr '\n' '\0' |
+		(cd "$2" && xargs -0r rm -f)
+	LC_ALL=C comm -23 "$work/from" "$work/to" | cut -f1 |
+		tar -C "$1" -c --format=posix --mode=u+rwX -T - | tar -C "$2" -x --no-same-owner
+	rm -r "$work"
+}
+
+update . "$place"
+if [ -n "$skip" ]; then
+	update "$(git rev-parse --git-common-dir)" "$place/.git"
+	cp "$(git rev-parse --git-dir)"/{HEAD,index} "$place/.git/"
+fi
+echo "The tests run in a copy, $place, where their logs are, too: $why." >&2
+echo "$place"
