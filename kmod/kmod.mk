@@ -27,7 +27,9 @@ KMOD_FILES   := $(sort kmod/Kbuild $(wildcard kmod/*.c kmod/*.h))
 KMOD_CORE    := $(sort $(wildcard core/*.c core/*.h))
 KMOD_RELEASE  = $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' \
 	$(KDIR)/include/generated/utsrelease.h 2>/dev/null)
-KMOD_DIR      = build/kmod/$(or $(KMOD_RELEASE),unknown)
+# A module for tests has a folder of its own, so that nothing is built anew when both are wanted.
+KMOD_KIND     = $(if $(XMEM_DEBUG),-debug)$(if $(XMEM_GCOV),-gcov)$(if $(XMEM_KCOV),-kcov)
+KMOD_DIR      = build/kmod/$(or $(KMOD_RELEASE),unknown)$(KMOD_KIND)
 KMOD_MAKE     = $(MAKE) -C $(abspath $(KDIR)) $(KMAKE) \
 	$(if $(XMEM_DEBUG),XMEM_DEBUG=$(XMEM_DEBUG)) \
 	$(if $(XMEM_GCOV),XMEM_GCOV=$(XMEM_GCOV)) $(if $(XMEM_KCOV),XMEM_KCOV=$(XMEM_KCOV))

@@ -1,30 +1,32 @@
-# Tests. Each suite is a program or script of its own whose last line is
-# "N passed, N failed, N skipped"; tests/run.sh runs them all and adds up.
+# Tests. Each suite is a program or script of its own whose last line is "N passed, N failed,
+# N skipped"; tests/run.sh runs them beside each other, and tests/suites.sh lists them.
 #
-#   make test               all that CI runs; TESTS="build unit": some groups or suites
-#   make check-GROUP        one group: native python vm model mutants bare kasan tools kernels
-#   make check-long         what takes hours: the debug kernels, and what reads the module
+#   make test           the gate of each landing; TESTS="build unit": some groups or suites
+#   make test-all       every suite, which takes hours; docs/testing.md
+#   make check-GROUP    one group: build native demo python model mutants vm bare kasan tools
+#                       kernels long
 #   make check-kernel-mutants  bugs planted in kmod/, each to be found in the VM; MUTANTS="a b"
-#   make fuzz               builds the fuzz targets, for tests/fuzz/run.sh
+#   make fuzz           builds the fuzz targets, for tests/fuzz/run.sh
 
 include tests/fakecuda/fakecuda.mk tests/extensions/extensions.mk tests/unit/unit.mk \
 	tests/conform/conform.mk tests/kernel/kernel.mk tests/activation/activation.mk \
 	tests/cli/cli.mk tests/cpp/cpp.mk tests/fuzz/fuzz.mk tests/cuda/cuda.mk
 
-.PHONY: test check check-native check-python check-vm check-model check-mutants check-bare \
-	check-kasan check-tools check-kernel-mutants check-kernels check-long
+GROUPS_OF_TESTS := build native demo python model vm bare kasan tools kernels long
+
+.PHONY: test test-all check check-mutants check-kernel-mutants $(GROUPS_OF_TESTS:%=check-%)
 test check:
 	$(Q)tests/run.sh $(TESTS)
 
-check-native check-python check-vm check-model check-bare check-kasan check-tools check-kernels:
+test-all:
+	$(Q)tests/run.sh all
+
+$(GROUPS_OF_TESTS:%=check-%):
 	$(Q)tests/run.sh $(@:check-%=%)
 
 check-kernel-mutants:
 	$(Q)scripts/needs.sh test
 	$(Q)tests/check-mutants-kernel.sh $(MUTANTS)
-
-check-long:
-	$(Q)tests/run.sh kasan long
 
 check-mutants:
 	$(Q)scripts/needs.sh test

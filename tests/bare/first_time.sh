@@ -42,11 +42,10 @@ demo() {
 	verdict 'make demo corrupts and leaks nothing' $?
 }
 
-# Of the builds all but those with sanitizers, and the headers in all dialects: these take a minute,
-# and what they need is what CI itself installs on its own bare machine. So it is with the suite of
-# conformance, which make-test builds; what it runs on, the daemon, is tried by the other commands.
-FIRST_TESTS='make make-test kmod kmod-check dkms pure-core layers version api make-examples
-	readme-example environment install instructions unit random-requests'
+# Short suites that together need all that the set-up installs: compilers, the kernel's headers,
+# DKMS, valgrind, a virtual machine. The suites that are left out need nothing more.
+FIRST_TESTS='kmod-check dkms pure-core layers version api readme-example environment install
+	instructions unit examples random-requests'
 FIRST_TESTS=${FIRST_TESTS//[$'\n\t']/ }
 
 # The list of suites must not depend on what the set-up installs: it is made before.

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash disable=SC2016,SC2154
+# The test suites; run.sh sources this. docs/testing.md tells what each of them alone finds.
+#
+#   suite|check LEVEL GROUP NAME SECONDS NEEDS COMMAND
+#
+# The last line of a suite counts its tests: "N passed, N failed, N skipped". A check has only an
+# exit status, and counts as one test. Both say "SKIP name: why" of each test that they leave out.
+#
+# LEVEL    both: `make test` and `make test-all` run it. long: only `make test-all` does.
+#          short: only `make test` does, because a long suite has all of its tests.
+#          name: neither does, because another suite has them; it runs when it is named.
+# SECONDS  the usual time on two processors beside other suites; the longest start first
+# NEEDS    targets of make, built before any suite starts: FLAVOUR/PROGRAM is a file in build/,
+#          FLAVOUR:TARGET a name. apt:PURPOSE names further packages, see scripts/needs.sh.
+#
+# A suite finds out itself which programs are installed: this list is made before the set-up.
+# Hence the single quotes.
+
+daemon='XMEM_BACKEND=daemon'
+
+# ---- what git holds, and what the builds made ----
+
+check both build kmod-check 40 '' 'make kmod-check'
+check both build planting 5 '' 'tests/check-planting.sh && tests/check-planting.sh --selftest'
+suite both build versions 1 '' 'tests/check-kernels.sh --static'
+check both build pure-core 1 'release:all' tests/check-pure.sh
+check both build layers 15 'release:kmod' tests/check-layers.sh
+check both build fakecuda-readme 1 '' tests/fakecuda/check-readme.sh
+check both build width 1 '' tests/check-width.sh
+check both build version 1 '' tests/check-version.sh
+check both build api 1 'release:all' tests/check-api.sh
+check both build abi 5 '' 'tests/check-abi.sh && tests/check-abi.sh --plants'
+check both build bindings-api 10 '' tests/check-bindings.sh
+check both build bindings-reach 1 '' 'bindings/reach.py bindings/python'
+check short build headers 20 '' 'tests/check-headers.sh c11 c++17'
+check long build headers-all 100 '' tests/check-headers.sh
+check both build readme-example 5 'release:all' tests/check-readme.sh
+check both build environment 2 'release:all' tests/check-environment.sh
+check long build dkms 30 '' tests/check-dkms.sh
+check long build install 30 'release:all' tests/check-install.sh
+check long build instructions 30 'release:all release/count-instructions release:fakecuda' \
+	'make bench-instructions'
+
+# ---- programs on this machine, with the daemon ----
+
+for name in unit unit-wide; do
+	wide=
+	[ $name = unit ] || wide='UNIT_WIDE=1 '
+	suite both native $name 30 test/unit "${wide}build/test/unit"
+done
+suite both native unit-asan 60 asan/unit build/asan/unit
+suite long native unit-tsan 60 tsan/unit build/tsan/unit
+
+# Its tests wait most of the time, so they are four suites.
+for i in 1 2 3 4; do
+	suite both native conform-$i 35 test/conform "$daemon build/test/conform --shard $i/4"
+	suite both native conform-asan-$i 60 asan/conform "$daemon build/asan/conform --shard $i/4"
+	suite long native conform-wide-$i 35 test/conform \
+		"XMEMD_WIDE=1 $daemon build/test/conform --shard $i/4"
+	suite long native conform-tsan-$i 120 tsan/conform "$daemon build/tsan/conform --shard $i/4"
+done
+suite both native cuda-asan 60 asan/cuda "$daemon build/asan/cuda"
+suite long native cuda 30 test/cuda "$daemon build/test/cuda"
+suite long native cuda-tsan 60 tsan/cuda "XMEM_TEST_SCALE=25 $daemon build/tsan/cuda"
+suite long native cuda-as-real 30 test/cuda tests/cuda/as-real.sh
+suite long native cuda-settings 30 test/cuda tests/cuda/settings.sh
+suite long native cuda-toolkit 5 'test:all test:fakecuda' tests/cuda/toolkit.sh
+suite both native cpp-17 15 test/cpp-17 "$daemon build/test/cpp-17"
+suite long native cpp-20 15 test/cpp-20 "$daemon build/test/cpp-20"
+suite long native cpp-asan 30 asan/cpp-17 "$daemon build/asan/cpp-17"
+suite both native fakecuda 15 test/fakecuda-test build/test/fakecuda-test
+suite long native fakecuda-asan 30 asan/fakecuda-test build/asan/fakecuda-test
+suite both native fakecuda-streams 5 test/fakecuda-streams build/test/fakecuda-streams
+suite long native fakecuda-streams-asan 10 asan/fakecuda-streams build/asan/fakecuda-streams
+suite long native fakecuda-streams-tsan 20 tsan/fakecuda-streams build/tsan/fakecuda-streams
+suite short native fuzz-corpus 5 release:fuzz 'tests/fuzz/run.sh -r'
+suite long native fuzz 25 release:fuzz tests/fuzz/run.sh
+suite both native activation 5 'release:all release/activate' 'make -s check-activation'
+suite both native address 5 'release:all' 'make -s check-address'
+suite both native extensions 2 release/extensions 'make -s check-extensions'
+suite both native examples 30 'release:examples release:demo-programs release:fakecuda' \
+	"$daemon tests/examples.sh"
+suite both native cli 20 release:cli-tests "$daemon tests/cli/run.sh"
+suite long native cuda-core 60 test:fakecuda 'tests/judges/run.sh cuda-core'
+suite long native numba-cuda 60 test:fakecuda 'tests/judges/run.sh numba-cuda'
+
+check both demo demo-daemon 15 'release:demo-programs' 'make demo BACKEND=daemon'
+check both demo demo-gpu 15 'release:demo-programs release:fakecuda' 'make demo GPU=1'
+check long demo demo-kernel 40 'release:demo-programs' 'make demo BACKEND=kernel'
+suite both demo demo-bad-input 15 'release:demo-programs' tests/demo-bad-input.sh
+
+# ---- Python ----
+
+python='test:fakecuda apt:python-tests'
+suite both python python 150 "$python" 'bindings/python/tests/run.sh debian'
+# numpy 2 and the libraries that read contents through it; the other tests have run with numpy 1
+suite long python python-numpy2 60 "$python" 'bindings/python/tests/run.sh numpy2 test_numpy.py \
+	test_arrow.py test_dlpack.py test_dlpack_cuda.py test_cuda.py test_cuda_dlpack.py \
+	test_cuda_numba.py test_onnx.py test_docs.py'
+suite long python python-asan 200 "$python" bindings/python/tests/asan.sh
+suite long python python-free 10 "$python" bindings/python/tests/freethreaded.sh
+check long python python-types 60 "$python" bindings/python/tests/types.sh
+suite long python python-wheel 60 "$python" bindings/python/tests/wheel.sh
+
+# ---- models, and planted bugs ----
+
+suite short model model-changed 30 '' 'tests/model/run.sh --changed'
+suite long model model 200 '' tests/model/run.sh
+suite short mutants mutants-changed 100 'test/conform test/cuda test/unit' \
+	'tests/check-mutants.sh --changed'
+suite long mutants mutants 400 'test/conform test/cuda test/unit' tests/check-mutants.sh
+suite long kernel-mutants kernel-mutants 7200 '' tests/check-mutants-kernel.sh
+
+# ---- the module, in a virtual machine ----
+
+# guest LEVEL NAME SECONDS NEEDS SUITE...: suites of the table in tests/kernel/suites.sh, which
+# boots once for each kind of machine that they want
+guest() {
+	local words
+	words=$(printf " '%s'" "${@:5}")
+	suite "$1" vm "$2" "$3" "$4" "tests/kernel/suites.sh$words"
+}
+gate=(conform-kernel cuda-kernel strangers exhaust reaped gpu-payloads)
+folders='folders K19_read_folders_count_for_their_maker P10_the_last_pool_does_not_count'
+others=(cpp-kernel random-requests "$folders" traces examples-kernel cli-kernel meanwhile watched
+	cheap)
+guest short vm-6.1 300 'release:kmod test/conform test/cuda' "${gate[@]}"
+guest long vm-6.1-all 900 'release:kmod test/conform test/cuda test/cpp-17' "${gate[@]}" \
+	"${others[@]}"
+for name in "${gate[@]}" "${others[@]}" ends; do
+	guest name "${name%% *}" 100 release:kmod "$name"
+done
+suite long vm vm-6.12 400 'test/conform' "tests/kernel/suites.sh --boot debian-6.12 --on plain \
+	conform-kernel gpu-payloads 'strangers P9_a_stop_finds_all_threads' \
+	'cheap M5_collects_meet_an_end'"
+suite long vm vm-harness 60 '' 'tests/vm/selftest.sh debian-6.1'
+suite long vm kernel-fuzz 90 '' 'tests/kernel/fuzz.sh debian-6.1 60'
+
+suite long kasan conform-kasan 1500 'test/conform' 'tests/vm/conform-other.sh kasan'
+suite long kasan alloc-failures 300 '' \
+	'VM_APPEND=kmemleak=on tests/kernel/suites.sh --boot kasan alloc-failures'
+suite long kasan vm-kasan 600 '' "tests/kernel/suites.sh --boot kasan --on plain random-requests \
+	gpu-payloads 'meanwhile P9_polls_while_clients_end'"
+suite long kasan kernel-fuzz-kasan 120 '' 'tests/kernel/fuzz.sh kasan 60'
+
+suite long tools kernel-mutants-selftest 300 '' 'tests/check-mutants-kernel.sh --selftest'
+suite long tools mutants-selftest 60 '' 'tests/check-mutants.sh --selftest'
+suite long tools trace-tools 100 '' tests/kernel/trace-tools.sh
+suite long tools udev 60 '' tests/vm/udev.sh
+suite long tools signing 60 '' tests/vm/signing.sh
+suite long tools dkms-vm 200 '' tests/vm/dkms.sh
+suite long kernels kernels 7200 apt:arm64 tests/check-kernels.sh
+
+suite long long kernel-fuzz-long 2000 apt:long 'tests/kernel/fuzz.sh kasan 1800'
+suite long long ends-alone 600 release:kmod 'tests/kernel/suites.sh ends'
+# with readers in 384 folders, which take their time
+suite long long folders-many 300 release:kmod 'tests/kernel/suites.sh folders'
+# with two processors, on which a waiter for a lock may spin
+suite long long meanwhile-smp 300 release:kmod 'tests/kernel/suites.sh --on full meanwhile'
+suite long long finds 300 apt:long 'tests/vm/build-kernel.sh kcsan &&
+	tests/vm/build-kernel.sh rt && tests/vm/selftest.sh kasan kcsan rt'
+suite long long coverage 3000 'apt:long test/conform test/cuda' tests/kernel/cov.sh
+for name in debian-6.1-arm64 debian-6.12-arm64-16k debian-6.1-rt kcsan rt; do
+	suite long long "conform-$name" 1500 'apt:long test/conform' \
+		"tests/vm/conform-other.sh $name"
+done
+suite long long static 200 apt:long tests/check-static.sh
+suite long long static-plants 200 apt:long 'tests/check-static.sh --plants'
+
+# ---- a machine on which nothing is installed ----
+
+suite long bare bare 400 '' tests/bare/run.sh
