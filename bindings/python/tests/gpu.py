@@ -12,15 +12,17 @@ import itertools
 import multiprocessing
 import os
 import signal
+import threading
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
 import pytest
 
+from support import LIMIT, until_asleep
+
 TOP = Path(__file__).resolve().parents[3]
 FAKE = TOP / "build/test/fakecuda/libcuda.so.1"
 SPAWN = multiprocessing.get_context("spawn")
-WAIT = 60       # seconds until a test gives up
 _count = itertools.count()
 
 
@@ -128,6 +130,16 @@ class Stream:
     def open_gate(self) -> None:
         self.libc.sem_post(self.gate)
 
+    def open_when_asleep(self) -> threading.Thread:
+        """Open the gate once the calling thread sleeps without the GIL, so waits for the stream."""
+        def work() -> None:
+            until_asleep(caller, again=True)
+            self.open_gate()
+
+        caller, thread = threading.get_native_id(), threading.Thread(target=work)
+        thread.start()
+        return thread
+
     def fill(self, ptr: int, value: int, nbytes: int) -> None:
         self.driver.cuMemsetD8Async(ctypes.c_void_p(ptr), ctypes.c_ubyte(value),
                                     ctypes.c_size_t(nbytes), ctypes.c_void_p(self.number))
@@ -193,7 +205,7 @@ class Child:
         theirs.close()
 
     def hear(self) -> Any:
-        assert self.pipe.poll(WAIT), "the other process says nothing"
+        assert self.pipe.poll(LIMIT), "the other process says nothing"
         return self.pipe.recv()
 
     def tell(self, what: Any) -> None:
@@ -202,12 +214,12 @@ class Child:
     def kill(self) -> None:
         assert self.process.pid
         os.kill(self.process.pid, signal.SIGKILL)
-        self.process.join(WAIT)
+        self.process.join(LIMIT)
         assert self.process.exitcode == -signal.SIGKILL
 
     def end(self) -> None:
         """It ends by itself, and well."""
-        self.process.join(WAIT)
+        self.process.join(LIMIT)
         assert self.process.exitcode == 0
 
     def __enter__(self) -> Child:
@@ -216,5 +228,5 @@ class Child:
     def __exit__(self, *unused: object) -> None:
         if self.process.is_alive():
             self.process.kill()
-            self.process.join(WAIT)
+            self.process.join(LIMIT)
         self.pipe.close()

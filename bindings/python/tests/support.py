@@ -18,6 +18,9 @@ import xmem
 PACKAGE = str(Path(xmem.__file__).parent.parent)
 GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
 """Does this Python have one, with the extension loaded? A free-threaded one does without."""
+LIMIT = 240.0
+"""Seconds after which a test gives up what it waits for: no verdict, but an end of what hangs. That
+is far more than ten times what the slowest wait takes on a busy machine, an import of torch."""
 _numbers = itertools.count()
 
 
@@ -51,16 +54,31 @@ def published(writer: xmem.BufferPool, contents: bytes = b"contents") -> xmem.Bu
 
 def python(script: str, *arguments: str, expect: int = 0, quiet: bool = True,
            send: str | None = None, unset: Sequence[str] = ()) -> str:
-    """Run a script in a process of its own, within a minute. Returns what it prints."""
+    """Run a script in a process of its own. Returns what it prints."""
     environment = {**os.environ, "PYTHONPATH": PACKAGE}
     for variable in unset:
         environment.pop(variable, None)
     done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True,
-                          text=True, timeout=60, env=environment, input=send, check=False)
+                          text=True, timeout=LIMIT, env=environment, input=send, check=False)
     assert done.returncode == expect, f"rc {done.returncode}: {done.stdout}{done.stderr}"
     if quiet:
         assert done.stderr == ""
     return done.stdout
+
+
+def until_asleep(thread: int, look: Callable[[], object] = lambda: None,
+                 again: bool = False) -> None:
+    """Return once a thread of this process sleeps without wanting the GIL, so in a call of the
+    library. A thread that wants the GIL gets it while this one lets go of it, or asks again.
+    again: it is a call that wakes up again and again to look at a GPU's memory."""
+    same, before = 0, ""
+    while same < 3:
+        look()
+        select.select([], [], [], 0.006)
+        with open(f"/proc/self/task/{thread}/status", encoding="ascii") as file:
+            now = "".join(line for line in file if line.startswith(("State", "voluntary")))
+        same = same + 1 if (again or now == before) and "S (sleeping)" in now else 0
+        before = now
 
 
 class Thread(threading.Thread):
@@ -80,23 +98,16 @@ class Thread(threading.Thread):
             self.error = error
 
     def get(self) -> Any:
-        self.join(30)
+        self.join(LIMIT)
         assert not self.is_alive(), "the thread still waits"
         if self.error:
             raise self.error
         return self.result
 
     def waits(self) -> None:
-        """Return once the thread sleeps without wanting the GIL, so in a call of the library.
+        """Return once the thread waits in a call of the library."""
+        assert self.native_id
+        until_asleep(self.native_id, self.still_there)
 
-        Whoever wants the GIL gets it, or asks for it again, while this thread lets go of it.
-        """
-        same, before = 0, ""
-        while same < 3:
-            assert self.is_alive(), f"the thread has ended: {self.result} {self.error!r}"
-            select.select([], [], [], 0.006)
-            with open(f"/proc/self/task/{self.native_id}/status", encoding="ascii") as file:
-                lines = [line for line in file if line.startswith(("State", "voluntary"))]
-            now = "".join(lines)
-            same = same + 1 if now == before and "S (sleeping)" in now else 0
-            before = now
+    def still_there(self) -> None:
+        assert self.is_alive(), f"the thread has ended: {self.result} {self.error!r}"

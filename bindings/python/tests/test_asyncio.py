@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 import xmem
-from support import Thread, fresh_name, pair, published
+from support import LIMIT, Thread, fresh_name, pair, published
 from xmem import aio
 
 
 def run(main: Coroutine[Any, Any, Any], debug: bool = True) -> Any:
     async def bounded() -> Any:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(LIMIT):
             return await main
 
     return asyncio.run(bounded(), debug=debug)

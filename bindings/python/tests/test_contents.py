@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 import pytest
 import xmem
-from support import pair, python
+from support import LIMIT, pair, python
 from xmem import dtypes
 
 
@@ -42,7 +42,7 @@ def test_contents_of_no_bytes_are_received_as_such(arguments: tuple[Any, ...]) -
             assert numpy.asarray(got._span()).size == 0
             if got.dtype != "bfloat16":
                 assert numpy.asarray(got).size == 0 and bytes(got) == b""
-            with writer.acquire_cpu(*arguments, timeout=10) as copy:
+            with writer.acquire_cpu(*arguments, timeout=LIMIT) as copy:
                 assert copy.copy_from(got) == 0 and copy.nbytes == 0
 
 

@@ -15,6 +15,7 @@ from hypothesis import given, strategies
 
 import xmem
 from gpu import Array, consume, driver, needs_gpu, new_name, no_violations  # noqa: F401
+from support import LIMIT
 
 pytestmark = needs_gpu
 BYTES = 4096
@@ -77,7 +78,7 @@ print("all else works")
 """
     environment = dict(os.environ, XMEM_CUDA_DRIVER="/no/driver")
     done = subprocess.run([sys.executable, "-c", program], env=environment, text=True,
-                          capture_output=True, timeout=60)
+                          capture_output=True, timeout=LIMIT)
     assert (done.returncode, done.stdout) == (0, "all else works\n"), done.stderr
 
 
@@ -258,7 +259,8 @@ def test_copies_are_those_of_a_bytearray(parts: list[tuple[int, bytes]], offset:
                                          nbytes: int) -> None:
     pool = shared_pool()
     model = bytearray(300)
-    with pool.acquire_cuda(300, timeout=10) as guard, pool.acquire_cuda(300, timeout=10) as other:
+    with pool.acquire_cuda(300, timeout=LIMIT) as guard, \
+            pool.acquire_cuda(300, timeout=LIMIT) as other:
         for each in (guard, other):
             each.copy_to_cuda(model)
         for at, data in parts:
@@ -395,7 +397,7 @@ def test_a_consumer_keeps_the_buffer() -> None:
             with pytest.raises(xmem.WouldBlock):
                 pool.acquire_cuda(BYTES, timeout=0)
             del kept
-            pool.acquire_cuda(BYTES, timeout=5).release()
+            pool.acquire_cuda(BYTES, timeout=LIMIT).release()
 
 
 def test_views_are_checked(pool: xmem.BufferPool) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Callable, Iterator
 import pytest
 
 import xmem
-from gpu import (WAIT, Array, Memory, Stream, driver, needs_gpu, new_name,
+from gpu import (LIMIT, Array, Memory, Stream, driver, needs_gpu, new_name,
                  no_violations)  # noqa: F401
 
 pytestmark = needs_gpu
@@ -41,7 +41,7 @@ def memory() -> Iterator[Memory]:
 
 def eventually(pool: xmem.BufferPool, condition: Callable[[], object]) -> None:
     """The host says within a moment that nobody has the memory open."""
-    until = time.monotonic() + WAIT
+    until = time.monotonic() + LIMIT
     while not condition():
         assert time.monotonic() < until
         pool.collect()
@@ -159,7 +159,7 @@ def test_contents_that_a_stream_has_yet_to_write(pool: xmem.BufferPool, memory: 
                 with pytest.raises(xmem.WouldBlock):
                     guard.wait(0)
             else:
-                guard.wait(WAIT)
+                guard.wait(LIMIT)
         finally:
             stream.open_gate()
         guard.wait()
@@ -296,7 +296,7 @@ def test_the_main_thread_runs_what_another_has_found_out(pool: xmem.BufferPool,
 
     thread = threading.Thread(target=find_out)
     thread.start()
-    until = time.monotonic() + WAIT
+    until = time.monotonic() + LIMIT
     while not done and time.monotonic() < until:
         pass
     ended.set()
@@ -335,7 +335,7 @@ def test_threads_that_collect_and_threads_that_hold_the_gil() -> None:
         eventually(pool, lambda: len(done) == 100)
         ended.set()
         for thread in threads:
-            thread.join(WAIT)
+            thread.join(LIMIT)
             assert not thread.is_alive()
         assert not failed
     memory.free()
@@ -370,7 +370,7 @@ def test_the_interpreter_ends(end: str) -> None:
         print("ends", flush=True)
     """) % end
     done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True,
-                          timeout=WAIT, env=_environment())
+                          timeout=LIMIT, env=_environment())
     assert done.returncode == 0 and not done.stderr, done.stderr
     assert sorted(set(done.stdout.split())) in (["done", "ends"], ["ends"])
     assert done.stdout.count("done") <= 1

@@ -9,7 +9,7 @@ import numpy
 import pytest
 
 import xmem
-from gpu import WAIT, Stream, driver, needs_gpu, new_name, no_violations  # noqa: F401
+from gpu import LIMIT, Stream, driver, needs_gpu, new_name, no_violations  # noqa: F401
 
 pytestmark = needs_gpu
 NUMBERS = numpy.arange(24, dtype="f4").reshape(4, 6)
@@ -23,7 +23,7 @@ def pool() -> Iterator[xmem.BufferPool]:
 
 
 def filled(pool: xmem.BufferPool) -> xmem.BufferGuard:
-    guard = pool.acquire_cuda(NUMBERS.shape, "float32", timeout=WAIT)
+    guard = pool.acquire_cuda(NUMBERS.shape, "float32", timeout=LIMIT)
     guard.copy_to_cuda(NUMBERS)
     return guard
 
@@ -73,7 +73,7 @@ def test_the_capsule_keeps_the_buffer(pool: xmem.BufferPool) -> None:
         pool.acquire_cuda(64, timeout=0)
     assert driver().read(kept.ptr, NUMBERS.nbytes) == NUMBERS.tobytes()
     kept.drop()
-    pool.acquire_cuda(64, timeout=WAIT).release()
+    pool.acquire_cuda(64, timeout=LIMIT).release()
 
 
 def test_the_consumers_stream_waits_for_the_contents(pool: xmem.BufferPool) -> None:
@@ -118,7 +118,7 @@ def test_a_guard_is_an_array_for_another_pool(pool: xmem.BufferPool) -> None:
         del attached
         while not done:
             other.collect()
-        pool.acquire_cuda(64, timeout=WAIT).release()
+        pool.acquire_cuda(64, timeout=LIMIT).release()
 
 
 def test_copies_from_the_cpu_and_from_guards(pool: xmem.BufferPool) -> None:

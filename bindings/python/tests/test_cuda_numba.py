@@ -16,7 +16,7 @@ import numpy
 import pytest
 
 import xmem
-from gpu import WAIT, Child, Stream, driver, driver_file, needs_gpu, new_name  # noqa: F401
+from gpu import LIMIT, Child, Stream, driver, driver_file, needs_gpu, new_name  # noqa: F401
 from gpu import no_violations  # noqa: F401
 
 pytest.importorskip("numba", reason="numba-cuda is not installed")
@@ -84,14 +84,14 @@ def test_numba_keeps_what_it_has(pool: xmem.BufferPool, numba_cuda: Any) -> None
     del got
     reader.close()
     for number in range(6):             # all other buffers go round
-        with pool.acquire_cuda((ROWS, COLUMNS), "float32", timeout=WAIT) as other:
+        with pool.acquire_cuda((ROWS, COLUMNS), "float32", timeout=LIMIT) as other:
             other.copy_to_cuda(table(100 + number))
             other.publish()
     assert gone() is not None and (row.copy_to_host() == table(2)[7]).all()
     del row, reader
     gc.collect()
     assert gone() is None
-    guards = [pool.acquire_cuda(4, timeout=WAIT) for _ in range(3)]
+    guards = [pool.acquire_cuda(4, timeout=LIMIT) for _ in range(3)]
     for each in guards:
         each.release()
 

@@ -6,6 +6,7 @@ A stream is held up by a gate; so each test says itself in which order things ha
 from __future__ import annotations
 
 import ctypes
+import queue
 import signal
 import threading
 import types
@@ -15,6 +16,7 @@ import pytest
 
 import xmem
 from gpu import Stream, consume, driver, needs_gpu, new_name, no_violations, stream  # noqa: F401
+from support import LIMIT, Thread, until_asleep
 
 pytestmark = needs_gpu
 BYTES = 4096
@@ -29,7 +31,7 @@ def pool() -> Iterator[xmem.BufferPool]:
 
 def unfinished(pool: xmem.BufferPool, stream: Stream, value: int) -> xmem.BufferGuard:
     """Contents that the stream writes when its gate opens."""
-    guard = pool.acquire_cuda((BYTES,), "uint8", timeout=10)
+    guard = pool.acquire_cuda((BYTES,), "uint8", timeout=LIMIT)
     guard.wait_on(stream)
     stream.close_gate()
     stream.fill(guard.cuda_ptr_mut, value, BYTES)
@@ -51,9 +53,8 @@ def test_who_waits_sees_the_contents_complete(pool: xmem.BufferPool, stream: Str
         guard.wait(0)
     with pytest.raises(xmem.TimedOut):
         guard.wait(timeout=0.02)
-    opener = threading.Timer(0.02, stream.open_gate)
-    opener.start()
-    guard.wait()                # without the GIL, or the timer could not open it
+    opener = stream.open_when_asleep()
+    guard.wait()                # without the GIL, or the other thread could not open it
     guard.wait(0)
     assert bytes(guard.copy_to_cpu()) == bytes([7]) * BYTES
     opener.join()
@@ -61,8 +62,7 @@ def test_who_waits_sees_the_contents_complete(pool: xmem.BufferPool, stream: Str
 
 def test_a_look_waits_for_the_contents(pool: xmem.BufferPool, stream: Stream) -> None:
     guard = unfinished(pool, stream, 8)
-    opener = threading.Timer(0.02, stream.open_gate)
-    opener.start()
+    opener = stream.open_when_asleep()
     assert driver().read(guard.cuda_ptr, BYTES) == bytes([8]) * BYTES
     opener.join()
 
@@ -110,7 +110,7 @@ def test_a_buffer_is_held_until_the_stream_has_read_it(stream: Stream) -> None:
     with xmem.BufferPool(new_name(), writer=True) as pool:
         pool.preallocate_cuda(1, BYTES)
         for lent in (False, True):
-            guard = pool.acquire_cuda((BYTES,), "uint8", timeout=10)
+            guard = pool.acquire_cuda((BYTES,), "uint8", timeout=LIMIT)
             guard.publish(keep=True)
             kept = consume(guard) if lent else None
             stream.close_gate()
@@ -124,7 +124,7 @@ def test_a_buffer_is_held_until_the_stream_has_read_it(stream: Stream) -> None:
                 with pytest.raises(xmem.WouldBlock):
                     pool.acquire_cuda(BYTES, timeout=0)
             del kept, guard
-            pool.acquire_cuda(BYTES, timeout=10).release()
+            pool.acquire_cuda(BYTES, timeout=LIMIT).release()
 
 
 def test_the_array_of_a_consumer_goes_after_its_work(stream: Stream) -> None:
@@ -142,7 +142,7 @@ def test_the_array_of_a_consumer_goes_after_its_work(stream: Stream) -> None:
                 pool.acquire_cuda(BYTES, timeout=0)
         finally:
             blocking.open_gate()
-        pool.acquire_cuda(BYTES, timeout=10).release()
+        pool.acquire_cuda(BYTES, timeout=LIMIT).release()
 
 
 def test_release_on_a_stream_of_what_is_written(pool: xmem.BufferPool, stream: Stream) -> None:
@@ -155,7 +155,7 @@ def test_release_on_a_stream_of_what_is_written(pool: xmem.BufferPool, stream: S
 
 def test_publish_without_a_stream_calls_no_driver(pool: xmem.BufferPool) -> None:
     def calls(**options: Any) -> int:
-        guard = pool.acquire_cuda(BYTES, timeout=10)
+        guard = pool.acquire_cuda(BYTES, timeout=LIMIT)
         guard.cuda_ptr_mut
         before = driver().calls()
         guard.publish(keep=True, **options)
@@ -222,9 +222,11 @@ def test_an_exception_of_a_streams_own_goes_on(pool: xmem.BufferPool) -> None:
 def test_cancel_ends_a_wait(pool: xmem.BufferPool, stream: Stream) -> None:
     guard = unfinished(pool, stream, 1)
     with xmem.BufferPool(pool.name, writer=True) as other, other.get(guard.token) as got:
-        threading.Timer(0.05, other.cancel).start()
+        main = threading.get_native_id()
+        canceler = Thread(lambda: (until_asleep(main, again=True), other.cancel()))
         with pytest.raises(xmem.Canceled):
             got.wait()
+        canceler.get()
     stream.open_gate()
     guard.wait()
 
@@ -232,26 +234,32 @@ def test_cancel_ends_a_wait(pool: xmem.BufferPool, stream: Stream) -> None:
 def test_a_signal_ends_a_wait_if_its_handler_raises(pool: xmem.BufferPool,
                                                     stream: Stream) -> None:
     guard = unfinished(pool, stream, 2)
-    seen: list[int] = []
+    seen: queue.SimpleQueue[int] = queue.SimpleQueue()
+    main, main_thread = threading.get_ident(), threading.get_native_id()
+    count = 0
 
     def handler(number: int, frame: object) -> None:
-        seen.append(number)
-        if len(seen) == 2:
+        nonlocal count
+        count += 1
+        seen.put(count)
+        if count == 2:
             raise KeyboardInterrupt
 
+    def send() -> None:
+        for turn in (1, 2):
+            until_asleep(main_thread, again=True)
+            signal.pthread_kill(main, signal.SIGUSR1)
+            assert seen.get(timeout=LIMIT) == turn
+
     old = signal.signal(signal.SIGUSR1, handler)
-    main = threading.main_thread().ident
-    assert main
-    senders = [threading.Timer(after, signal.pthread_kill, (main, signal.SIGUSR1))
-               for after in (0.02, 0.06)]
-    for sender in senders:
-        sender.start()
     try:
+        sender = Thread(send)
         with pytest.raises(KeyboardInterrupt):
             guard.wait()
+        sender.get()
     finally:
         signal.signal(signal.SIGUSR1, old)
-    assert len(seen) == 2
+    assert count == 2
     stream.open_gate()
     guard.wait()
 
@@ -265,7 +273,7 @@ def test_one_thread_waits_and_another_releases(pool: xmem.BufferPool, stream: St
     def wait() -> None:
         entered.set()
         try:
-            guard.wait(30)
+            guard.wait(LIMIT)
         except BaseException as error:
             errors.append(error)
 
@@ -276,6 +284,6 @@ def test_one_thread_waits_and_another_releases(pool: xmem.BufferPool, stream: St
     stream.open_gate()
     thread.join()
     assert not errors or isinstance(errors[0], xmem.Released)
-    guards = [pool.acquire_cuda(BYTES, timeout=10) for _ in range(2)]
+    guards = [pool.acquire_cuda(BYTES, timeout=LIMIT) for _ in range(2)]
     for each in guards:
         each.release()

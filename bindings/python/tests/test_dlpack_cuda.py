@@ -12,6 +12,7 @@ import pytest
 import views
 import xmem
 from gpu import Stream, driver, needs_gpu, new_name, no_violations, stream  # noqa: F401
+from support import LIMIT
 
 pytestmark = needs_gpu
 BYTES = 4096
@@ -25,7 +26,7 @@ def pool() -> Iterator[xmem.BufferPool]:
 
 
 def published(pool: xmem.BufferPool, value: int = 7) -> xmem.BufferGuard:
-    guard = pool.acquire_cuda((BYTES // 4, 4), "uint8", timeout=10)
+    guard = pool.acquire_cuda((BYTES // 4, 4), "uint8", timeout=LIMIT)
     guard.copy_to_cuda(bytes([value]) * BYTES)
     guard.publish(keep=True)
     return guard
@@ -33,7 +34,7 @@ def published(pool: xmem.BufferPool, value: int = 7) -> xmem.BufferGuard:
 
 def unfinished(pool: xmem.BufferPool, stream: Stream, value: int) -> xmem.BufferGuard:
     """Contents that the stream writes when its gate opens."""
-    guard = pool.acquire_cuda((BYTES,), "uint8", timeout=10)
+    guard = pool.acquire_cuda((BYTES,), "uint8", timeout=LIMIT)
     guard.wait_on(stream)
     stream.close_gate()
     stream.fill(guard.cuda_ptr_mut, value, BYTES)
@@ -59,11 +60,11 @@ def test_the_capsule_names_the_gpu_and_holds(pool: xmem.BufferPool) -> None:
         pool.acquire_cuda(BYTES, timeout=0.05)
     assert driver().read(said.tensor.data, 4) == b"\7\7\7\7"
     drop(capsule)
-    pool.acquire_cuda(BYTES, timeout=10).release()
+    pool.acquire_cuda(BYTES, timeout=LIMIT).release()
 
 
 def test_what_is_written_is_not_read_only(pool: xmem.BufferPool) -> None:
-    with pool.acquire_cuda((BYTES,), "uint8", timeout=10) as guard:
+    with pool.acquire_cuda((BYTES,), "uint8", timeout=LIMIT) as guard:
         capsule = guard.__dlpack__(max_version=(1, 0))
         assert views.look(capsule).flags == 0
         assert views.look(capsule).tensor.data == guard.cuda_ptr_mut
@@ -86,8 +87,7 @@ def test_the_consumers_stream_waits_in_the_place_of_the_thread(pool: xmem.Buffer
 @pytest.mark.parametrize("which", [-1, None, 1, 2])
 def test_streams_that_have_names(pool: xmem.BufferPool, stream: Stream, which: Any) -> None:
     guard = unfinished(pool, stream, 8)
-    opener = threading.Timer(0.02, stream.open_gate)
-    opener.start()              # -1: this thread waits, and without the GIL
+    opener = stream.open_when_asleep()              # -1: this thread waits, and without the GIL
     capsule = guard.__dlpack__(max_version=(1, 0), stream=which)
     driver().cuStreamSynchronize(ctypes.c_void_p(1 if which in (None, -1) else which))
     assert driver().read(views.look(capsule).tensor.data, BYTES) == bytes([8]) * BYTES
@@ -129,12 +129,12 @@ def test_the_hold_goes_when_blocking_streams_have_read(pool: xmem.BufferPool) ->
             pool.acquire_cuda(BYTES, timeout=0.05)
     finally:
         stream.open_gate()
-    pool.acquire_cuda(BYTES, timeout=10).release()
+    pool.acquire_cuda(BYTES, timeout=LIMIT).release()
 
 
 def test_copies_into_a_gpu(pool: xmem.BufferPool) -> None:
     array = numpy.arange(64, dtype="uint8").reshape(8, 8)
-    guard = pool.acquire_cuda((8, 8), "uint8", timeout=10)
+    guard = pool.acquire_cuda((8, 8), "uint8", timeout=LIMIT)
     assert guard.copy_from(array.T) == 64
     assert bytes(guard.copy_to_cpu()) == array.T.tobytes()
     assert guard.copy_from(array[0], 8) == 8

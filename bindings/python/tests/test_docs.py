@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 import xmem
+from support import LIMIT
 
 TOP = Path(__file__).resolve().parents[3]
 PACKAGE = str(Path(xmem.__file__).absolute().parents[1])
-PATIENCE = 120.0
 
 
 def sections(path):
@@ -65,7 +65,7 @@ def run(program, folder, name):
     path = folder / name
     path.write_text(program)
     done = subprocess.run([sys.executable, "-X", "dev", "-W", "error::ResourceWarning", str(path)],
-                          cwd=folder, capture_output=True, text=True, timeout=PATIENCE,
+                          cwd=folder, capture_output=True, text=True, timeout=LIMIT,
                           env={**os.environ, "PYTHONPATH": PACKAGE})
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 

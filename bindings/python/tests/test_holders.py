@@ -7,7 +7,7 @@ import os
 import pytest
 
 import xmem
-from support import fresh_name
+from support import LIMIT, fresh_name
 
 
 def test_a_writer_that_waits_in_vain_learns_who_holds_its_buffers() -> None:
@@ -18,7 +18,7 @@ def test_a_writer_that_waits_in_vain_learns_who_holds_its_buffers() -> None:
             held = []
             for _ in range(2):
                 writer.acquire_cpu(4096).publish()
-                held.append(frames.receive(timeout=5))
+                held.append(frames.receive(timeout=LIMIT))
             with pytest.raises(TimeoutError, match="hoarder") as caught:
                 writer.acquire_cpu(4096, timeout=0.01)
             assert isinstance(caught.value, xmem.TimedOut)
@@ -35,5 +35,5 @@ def test_who_has_yet_to_receive_is_named_too() -> None:
         for _ in range(3):
             writer.acquire_cpu(64).publish()
         assert [holder.behind for holder in reader.holders()] == [3]
-        assert frames.receive(timeout=5).nbytes == 64
+        assert frames.receive(timeout=LIMIT).nbytes == 64
         assert [holder.behind for holder in reader.holders()] == [2]

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import xmem
-from support import fresh_name, pair, published, python
+from support import LIMIT, fresh_name, pair, published, python
 from test_guard import CALLS, PROPERTIES
 from test_pool import CALLS as POOL_CALLS
 
@@ -99,7 +99,7 @@ def test_a_message_says_that_its_time_has_passed() -> None:
     with pair(in_flight=0.02) as (writer, _):
         writer.preallocate_cpu(1, 8)
         message = pickle.dumps(published(writer))
-        writer.acquire_cpu(8, timeout=30).release()
+        writer.acquire_cpu(8, timeout=LIMIT).release()
         with pytest.raises(xmem.Stale, match=r"set aside for 0\.02 s \(in_flight\)"):
             pickle.loads(message).token
 
@@ -150,10 +150,10 @@ def test_an_anonymous_pool_whose_sender_has_ended(method: str) -> None:
     worker.start()
     there.close()
     try:
-        assert here.poll(30)
+        assert here.poll(LIMIT)
         message = here.recv_bytes()
         here.send("end")
-        worker.join(30)
+        worker.join(LIMIT)
         assert worker.exitcode == 0
         pool, guard = pickle.loads(message)
         for use in (pool.stat, lambda: guard.token):
@@ -163,7 +163,7 @@ def test_an_anonymous_pool_whose_sender_has_ended(method: str) -> None:
         assert pickle.loads(pickle.dumps(pool)).closed
     finally:
         worker.kill()
-        worker.join(30)
+        worker.join(LIMIT)
         here.close()
 
 

@@ -8,12 +8,13 @@ import multiprocessing
 import os
 import pickle
 import threading
+import time
 from typing import Any
 
 import pytest
 
 import xmem
-from support import Thread, fresh_name, pair, published
+from support import LIMIT, Thread, fresh_name, pair, published
 from test_fork import in_child
 
 
@@ -24,11 +25,12 @@ def test_a_message_that_nobody_loads_keeps_its_buffer_for_a_time(as_parcel: bool
     with pair(in_flight=0.05) as (writer, _):
         writer.preallocate_cpu(1, 8)
         for _ in range(3):
-            with writer.acquire_cpu(8, timeout=30) as guard:
+            with writer.acquire_cpu(8, timeout=LIMIT) as guard:
                 guard.publish(keep=True)
+                begun = time.monotonic()
                 pickle.dumps(guard.parcel() if as_parcel else guard)
-                assert writer.claims(guard.token) == 1
-        writer.acquire_cpu(8, timeout=30).release()
+            writer.acquire_cpu(8, timeout=LIMIT).release()
+            assert time.monotonic() - begun >= 0.05
 
 
 def test_a_send_that_fails_does_not_use_the_pool_up() -> None:
@@ -37,7 +39,7 @@ def test_a_send_that_fails_does_not_use_the_pool_up() -> None:
     with pair(in_flight=0.05) as (writer, _):
         writer.preallocate_cpu(1, 8)
         for _ in range(3):
-            with writer.acquire_cpu(8, timeout=30) as guard:
+            with writer.acquire_cpu(8, timeout=LIMIT) as guard:
                 guard.publish(keep=True)
                 with pytest.raises(BrokenPipeError):
                     here.send(guard)
@@ -72,7 +74,7 @@ def test_a_parcel_has_a_time_of_its_own() -> None:
         writer.preallocate_cpu(1, 8)
         with published(writer) as guard:
             pickle.dumps(guard.parcel(lasts=0.05))
-        writer.acquire_cpu(8, timeout=30).release()
+        writer.acquire_cpu(8, timeout=LIMIT).release()
 
 
 @pytest.mark.parametrize("wrong", [0, -1, float("nan")])
@@ -94,13 +96,11 @@ def test_all_that_is_set_aside_of_a_buffer_lasts_as_long_as_the_longest() -> Non
     with pair(in_flight=0.3) as (writer, _):
         writer.preallocate_cpu(1, 8)
         with published(writer) as guard:
-            token = guard.token
             guard.offer(1, lasts=0.01)
+            begun = time.monotonic()
             pickle.loads(pickle.dumps(guard)).release()
-            assert writer.claims(token) == 1
-        with pytest.raises(xmem.TimedOut):
-            writer.acquire_cpu(8, timeout=0.1)
-        writer.acquire_cpu(8, timeout=30).release()
+        writer.acquire_cpu(8, timeout=LIMIT).release()
+        assert time.monotonic() - begun >= 0.3
 
 
 # ---- who is told ----
@@ -239,7 +239,7 @@ def test_threads_that_pickle_one_parcel_have_a_message_each() -> None:
                 parcel, token = guard.parcel(), guard.token
 
             def send(parcel: xmem.Parcel = parcel, start: threading.Barrier = start) -> bytes:
-                start.wait(30)
+                start.wait(LIMIT)
                 return pickle.dumps(parcel)
 
             messages = [thread.get() for thread in [Thread(send) for _ in range(4)]]
@@ -260,11 +260,11 @@ def test_threads_that_drop_parcels_of_a_pool_that_is_closed() -> None:
 
             def drop(parcels: list[xmem.Parcel] = parcels,
                      start: threading.Barrier = start) -> None:
-                start.wait(30)
+                start.wait(LIMIT)
                 del parcels[0]
 
             threads = [Thread(drop) for _ in range(4)]
-            start.wait(30)
+            start.wait(LIMIT)
             pool.close()
             for thread in threads:
                 thread.get()
@@ -327,10 +327,10 @@ def test_a_process_passes_on_what_it_does_not_own() -> None:
                 with published(writer, bytes([number])) as guard:
                     questions.put(guard.parcel())
             questions.put(None)
-            assert [bytes(answers.get(timeout=30))[0] for _ in range(10)] == list(range(10))
-            worker.join(30)
+            assert [bytes(answers.get(timeout=LIMIT))[0] for _ in range(10)] == list(range(10))
+            worker.join(LIMIT)
             assert worker.exitcode == 0 and writer.unread() == []
     finally:
         worker.kill()
-        worker.join(30)
+        worker.join(LIMIT)
         questions.close()

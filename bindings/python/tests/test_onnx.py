@@ -12,8 +12,8 @@ onnxruntime = pytest.importorskip("onnxruntime")
 
 import xmem
 import xmem.onnx
+from support import LIMIT
 
-PATIENCE = 60.0
 PICTURE = (12, 16, 3)
 PICTURES = 25
 BUFFERS = 8
@@ -375,7 +375,7 @@ def test_what_is_on_a_gpu_is_bound_by_its_device_address():
             ("run_with_iobinding", session, None), ("synchronize_outputs",),
             ("clear_binding_outputs",), ("clear_binding_inputs",), ("clear_binding_outputs",)]
         for _ in range(2):
-            pool.acquire_cuda(48, timeout=10).publish()
+            pool.acquire_cuda(48, timeout=LIMIT).publish()
 
 
 # ---- camera -> inference stage -> viewer ----
@@ -385,20 +385,20 @@ def picture(number):
 
 
 def camera(name, subscribed):
-    with xmem.BufferPool(name, writer=True, wait_bound=PATIENCE) as pool:
-        assert subscribed.wait(PATIENCE)
+    with xmem.BufferPool(name, writer=True, wait_bound=LIMIT) as pool:
+        assert subscribed.wait(LIMIT)
         for number in range(PICTURES):
-            with pool.acquire_cpu(PICTURE, "uint8", timeout=PATIENCE) as frame:
+            with pool.acquire_cpu(PICTURE, "uint8", timeout=LIMIT) as frame:
                 numpy.asarray(frame)[...] = picture(number)
                 frame.publish(timestamp_ns=number + 1)
 
 
 def stage(name, results, subscribed, watched):
     session = brightness()
-    frames = xmem.BufferPool(name).subscribe(waits=True, timeout=PATIENCE)
-    pool = xmem.BufferPool(results, writer=True, wait_bound=PATIENCE)
+    frames = xmem.BufferPool(name).subscribe(waits=True, timeout=LIMIT)
+    pool = xmem.BufferPool(results, writer=True, wait_bound=LIMIT)
     subscribed.set()
-    assert watched.wait(PATIENCE)
+    assert watched.wait(LIMIT)
     with xmem.onnx.Binding(session) as binding:
         for frame in frames:
             with frame, xmem.onnx.acquire_output(pool, session, "negative") as negative, \
@@ -421,7 +421,7 @@ def test_camera_stage_and_viewer_are_three_processes():
     for process in others:
         process.start()
     try:
-        viewer = xmem.BufferPool("onnx-results").subscribe(waits=True, timeout=PATIENCE)
+        viewer = xmem.BufferPool("onnx-results").subscribe(waits=True, timeout=LIMIT)
         watched.set()
         negatives = means = 0
         for result in viewer:
@@ -436,7 +436,7 @@ def test_camera_stage_and_viewer_are_three_processes():
         assert (negatives, means, viewer.lost) == (PICTURES, PICTURES, 0)
     finally:
         for process in others:
-            process.join(PATIENCE)
+            process.join(LIMIT)
             process.kill()
     assert [process.exitcode for process in others] == [0, 0]
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import xmem
-from support import Thread, fresh_name, pair, published
+from support import LIMIT, Thread, fresh_name, pair, published
 
 
 def test_a_writer_and_a_reader_share_one_pool() -> None:
@@ -472,7 +472,7 @@ def test_a_limbo_hook_is_called_in_the_acquire() -> None:
             held.pop().release()        # so that the acquire that waits goes on
 
         writer.limbo_hook(hook, count=1)
-        writer.acquire_cpu(8, timeout=30).release()
+        writer.acquire_cpu(8, timeout=LIMIT).release()
         assert len(seen) == 1
         assert (seen[0].overdue, seen[0].ended) == (2, 0)
         assert seen[0].bytes_overdue >= 2 * 64 and "overdue=2" in repr(seen[0])

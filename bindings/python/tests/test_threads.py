@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import xmem
-from support import GIL, Thread, fresh_name, pair, published, python
+from support import GIL, LIMIT, Thread, fresh_name, pair, published, python
 
 THREADS = 8
 TURNS = 100 if GIL else 400       # in which a race is to be seen; with a GIL they are slow
@@ -36,7 +36,7 @@ def all_at_once(call: Callable[[int], Any], count: int = THREADS) -> list[Any]:
     barrier = threading.Barrier(count)
 
     def run(number: int) -> Any:
-        barrier.wait(30)
+        barrier.wait(LIMIT)
         return call(number)
 
     threads = [Thread(functools.partial(run, number)) for number in range(count)]
@@ -131,7 +131,7 @@ def test_views_made_and_dropped_while_the_guard_goes() -> None:
 
             all_at_once(work, 4)
             del work
-            writer.acquire_cpu(8, timeout=10).release()
+            writer.acquire_cpu(8, timeout=LIMIT).release()
 
 
 @pytest.mark.parametrize("close", ["subscription", "pool"])
@@ -196,11 +196,11 @@ def test_closing_in_a_limbo_hook_s_time() -> None:
 
         def hook(limbo: Any) -> None:
             entered.set()
-            go_on.wait(30)
+            go_on.wait(LIMIT)
 
         writer.limbo_hook(hook, count=0)
         acquiring = Thread(lambda: writer.acquire_cpu(8))
-        assert entered.wait(30)
+        assert entered.wait(LIMIT)
         closing = Thread(writer.close)
         closing.waits()
         go_on.set()
@@ -262,7 +262,7 @@ class Meeting:
         begun = time.monotonic()
         while self.turns[1 - number] < self.turns[number]:
             waited = time.monotonic() - begun
-            assert waited < 30, "the other thread does not come"
+            assert waited < LIMIT, "the other thread does not come"
             if waited > 1e-4:
                 os.sched_yield()        # it may have to come to this processor
 
@@ -286,7 +286,7 @@ def test_a_guard_is_ended_once(ways: tuple[str, str]) -> None:
             done = []
             for turn in range(TURNS):
                 if not number:
-                    guards.append(writer.acquire_cpu(8, timeout=10))
+                    guards.append(writer.acquire_cpu(8, timeout=LIMIT))
                 meeting.meet(number)
                 done.append(ends(lambda: calls[number](guards[turn])))
                 meeting.meet(number)
@@ -309,7 +309,7 @@ def test_a_guard_ended_while_it_is_looked_at() -> None:
         def work(number: int) -> None:
             for turn in range(200):
                 if not number:
-                    guards.append(writer.acquire_cpu(8, timeout=10))
+                    guards.append(writer.acquire_cpu(8, timeout=LIMIT))
                     memoryview(guards[turn])[:] = b"contents"
                 meeting.meet(number)
                 guard = guards[turn]
@@ -348,7 +348,7 @@ def test_the_last_view_gives_the_buffer_back() -> None:
         def work(number: int) -> None:
             for turn in range(TURNS):
                 if not number:
-                    guard = writer.acquire_cpu(8, timeout=10)
+                    guard = writer.acquire_cpu(8, timeout=LIMIT)
                     views.append([memoryview(guard), memoryview(guard)])
                     guard.release()
                 meeting.meet(number)
@@ -383,7 +383,7 @@ def test_one_hold_for_all_views() -> None:
         def work(number: int) -> None:
             for turn in range(TURNS):
                 if not number:
-                    guards.append(writer.acquire_cpu(8, timeout=10))
+                    guards.append(writer.acquire_cpu(8, timeout=LIMIT))
                 meeting.meet(number)
                 shares[number] = guards[turn].__dlpack__(max_version=(1, 0))
                 meeting.meet(number)
@@ -457,26 +457,22 @@ def test_a_pool_closed_by_many() -> None:
 
 def test_each_publication_is_received_once() -> None:
     """By threads that receive from one subscription, which is closed under them."""
-    count = 300
-    with pair(wait_bound=10) as (writer, reader):
+    count, receivers = 300, 4
+    with pair(wait_bound=LIMIT) as (writer, reader):
         subscription = reader.subscribe(waits=True)
 
         def work(number: int) -> list[int]:
             if not number:
-                tokens = []
-                for _ in range(count):
-                    tokens.append(writer.acquire_cpu(8, timeout=10).publish())
-                return tokens
+                sizes = [8] * count + [4] * receivers
+                return [writer.acquire_cpu(size, timeout=LIMIT).publish() for size in sizes]
             got: list[int] = []
-            try:
-                while len(got) < count:
-                    with subscription.receive(0.2) as guard:
-                        got.append(guard.token)
-            except xmem.TimedOut:
-                pass
-            return got
+            while True:
+                with subscription.receive(LIMIT) as guard:
+                    got.append(guard.token)
+                    if guard.nbytes == 4:       # the last of this thread
+                        return got
 
-        sent, *received = all_at_once(work, 5)
+        sent, *received = all_at_once(work, 1 + receivers)
         assert sorted(token for tokens in received for token in tokens) == sorted(sent)
 
         def close(number: int) -> None:

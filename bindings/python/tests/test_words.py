@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import xmem
-from support import fresh_name, pair, published
+from support import LIMIT, fresh_name, pair, published
 from xmem import words
 
 TOP = Path(__file__).resolve().parents[3]
@@ -108,7 +108,7 @@ def test_an_extension_that_is_not_there(tmp_path: Path) -> None:
             file.write(path, f"xmem/{path.name}")
     done = subprocess.run([sys.executable, "-P", "-c", "import sys; sys.path[0:0] = sys.argv[1:]; "
                            "import xmem", str(tmp_path / "app.zip")], capture_output=True,
-                          text=True, timeout=60, check=False)
+                          text=True, timeout=LIMIT, check=False)
     assert done.returncode == 1 and "cannot be loaded from a zip" in done.stderr
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import xmem
+from support import LIMIT
 
 SLOTS = 4
 BYTES = 1 << 16
@@ -39,7 +40,7 @@ class Tally:
 
     def acquire(self, *arguments: Any, **keywords: Any) -> Any:
         """A buffer to write; a test that has lost one fails instead of waiting for it."""
-        return self.writer.acquire_cpu(*arguments, timeout=10, **keywords)
+        return self.writer.acquire_cpu(*arguments, timeout=LIMIT, **keywords)
 
     def free(self) -> int:
         """How many buffers nobody holds."""
@@ -93,7 +94,7 @@ shared = pytest.fixture(_tally, name="shared", scope="module")
 def script(source: str, *arguments: str, code: int = 0) -> str:
     """Run a program of Python that ends by itself with that code, and says nothing by stderr."""
     done = subprocess.run([sys.executable, "-c", source, *arguments], capture_output=True,
-                          text=True, timeout=60)
+                          text=True, timeout=LIMIT)
     assert (done.returncode, done.stderr) == (code, ""), done
     return done.stdout
 
