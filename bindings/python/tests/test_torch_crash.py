@@ -16,7 +16,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch_children import (LIMIT, Child, ask, both_see, echo, end_with, hold,  # noqa: E402
-                            send_and_stay, send_new, sum_of, until)
+                            run, send_and_stay, send_new, sum_of, until)
 
 import xmem                                     # noqa: E402
 import xmem.torch                               # noqa: E402
@@ -120,7 +120,8 @@ def test_what_was_in_flight_to_a_killed_consumer_comes_back_in_time() -> None:
 # ---- ended ----
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("method", [
+    "fork", pytest.param("spawn", marks=pytest.mark.long), "forkserver"])
 def test_a_process_ends_normally_with_tensors_alive(method: str) -> None:
     before = stat()
     tensors = [torch.full((10,), float(number)) for number in range(10)]
@@ -181,13 +182,14 @@ def test_shared_files_of_torch_itself_are_found() -> None:
         torch.multiprocessing.set_sharing_strategy(strategy)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["end", "kill"])
 def test_nothing_is_left_of_a_whole_program(how: str, tmp_path: Any) -> None:
     program = tmp_path / "program.py"
     program.write_text(WHOLE)
     path = os.pathsep.join([os.path.dirname(__file__), *filter(None, sys.path)])
     done = subprocess.run([sys.executable, program, how], env={**os.environ, "PYTHONPATH": path},
-                          capture_output=True, text=True, timeout=2 * LIMIT)
+                          capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == (-signal.SIGKILL if how == "kill" else 0), done.stderr
     assert "Traceback" not in done.stderr and "leaked" not in done.stderr
     name, *processes = done.stdout.split()
@@ -324,8 +326,7 @@ def _fork_without_hooks() -> int:
 
 
 FORKS_WHILE_OTHERS_SHARE = """
-import os, sys, threading, warnings, torch
-import xmem.torch
+import os, threading
 
 xmem.torch.install()
 warnings.simplefilter("error")      # of a child: it says so on its stderr
@@ -357,7 +358,4 @@ assert kept[0] == 9
 
 
 def test_a_child_does_not_miss_what_only_other_threads_had() -> None:
-    done = subprocess.run([sys.executable, "-c", FORKS_WHILE_OTHERS_SHARE], text=True,
-                          env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                          capture_output=True, timeout=2 * LIMIT)
-    assert done.returncode == 0 and done.stderr == "", done.stderr
+    run(FORKS_WHILE_OTHERS_SHARE, quiet=True)

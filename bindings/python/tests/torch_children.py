@@ -6,22 +6,29 @@ happen first: each side waits for a message, or for a condition with a limit of 
 """
 from __future__ import annotations
 
+import atexit
+import functools
 import os
+import pickle
+import signal
+import socket
+import struct
 import subprocess
 import sys
+import tempfile
 import time
 from typing import Any, Callable
 
 import torch
 import torch.multiprocessing as multiprocessing
 
+from support import LIMIT
+
 # A child by fork has none of the threads that its parent's torch computes with, and waits for them.
 torch.set_num_threads(1)
 
 # Children that inherit nothing are forked from a process that has imported what takes seconds.
 multiprocessing.get_context("forkserver").set_forkserver_preload(["torch", "xmem.torch"])
-
-LIMIT = 60.0        # seconds that anything may take
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
@@ -58,19 +65,79 @@ def kill_host():
     handle = os.pidfd_open(host)
     os.kill(host, signal.SIGKILL)
     import select
-    assert select.select([handle], [], [], 60)[0], "it has ended"
+    assert select.select([handle], [], [], 240)[0], "it has ended"
     os.close(handle)
 """
 
 
-def run(program: str, *arguments: str, **environment: str) -> str:
-    """Run a program of its own, for a pool is made once in a process, and give what it prints."""
+FORKING = """
+import os, pickle, socket, struct, sys, torch, xmem, xmem.torch
+asks = socket.socket(fileno=int(sys.argv[1]))
+while True:
+    asked, handles, _, _ = socket.recv_fds(asks, 1 << 20, 2)
+    if not asked:
+        os._exit(0)
+    child = os.fork()
+    if not child:
+        break
+    for handle in handles:
+        os.close(handle)
+    asks.send(struct.pack("i", child))
+    asks.send(struct.pack("i", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
+asks.close()
+for to, handle in enumerate(handles, 1):
+    os.dup2(handle, to)
+    os.close(handle)
+program, sys.argv[1:], environment = pickle.loads(asked)
+os.environ.clear()
+os.environ.update(environment)
+sys.path[:0] = environment["PYTHONPATH"].split(os.pathsep)
+del asks, asked, handles, handle, to, child, environment
+exec(program)
+"""
+
+
+@functools.cache
+def forking() -> socket.socket:
+    """A process that has imported torch, which takes longer than all else that a program does: for
+    each message it forks one that runs a program, to the end of an interpreter of its own."""
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    process = subprocess.Popen(
+        [sys.executable, "-c", FORKING, str(far.fileno())], pass_fds=[far.fileno()],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
+    far.close()
+    near.settimeout(LIMIT)
+    caller = os.getpid()
+
+    def end() -> None:
+        if os.getpid() == caller:       # and no child of a fork
+            near.shutdown(socket.SHUT_RDWR)
+            process.wait(LIMIT)
+
+    atexit.register(end)
+    return near
+
+
+def run(program: str, *arguments: str, quiet: bool = False, **environment: str) -> str:
+    """Run a program of its own, for a pool is made once in a process, and give what it prints.
+    quiet: it has to say nothing on its standard error."""
     path = os.pathsep.join(filter(None, [os.path.dirname(__file__), *sys.path]))
-    done = subprocess.run([sys.executable, "-c", START + program, *arguments], text=True,
-                          timeout=LIMIT, capture_output=True,
-                          env={**os.environ, "PYTHONPATH": path, **environment})
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    asked = pickle.dumps((START + program, arguments,
+                          {**os.environ, "PYTHONPATH": path, **environment}))
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        socket.send_fds(forking(), [asked], [out.fileno(), err.fileno()])
+        child, = struct.unpack("i", forking().recv(4))
+        try:
+            code, = struct.unpack("i", forking().recv(4))
+        except TimeoutError:
+            os.kill(child, signal.SIGKILL)
+            raise
+        out.seek(0)
+        err.seek(0)
+        said, complained = out.read(), err.read()
+    assert code == 0, said + complained
+    assert not quiet or complained == "", complained
+    return said
 
 
 class Child:
