@@ -21,8 +21,8 @@ reports=$top/build/python/asan-reports
 rm -rf "$reports"
 mkdir -p "$reports"
 export ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:allocator_may_return_null=1
-ASAN_OPTIONS+=:log_path=$reports/report
-export UBSAN_OPTIONS=print_stacktrace=1:log_path=$reports/report
+ASAN_OPTIONS+=":log_path='$reports/report'"
+export UBSAN_OPTIONS="print_stacktrace=1:log_path='$reports/report'"
 # libstdc++ too: else the sanitizer does not find what throws in a module that is loaded later.
 preload="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libstdc++.so.6)"
 left_out=(--ignore-glob '*torch*')
@@ -30,8 +30,8 @@ for name in package onnx examples docs docstrings cuda_numba; do
 	left_out+=(--ignore "test_$name.py")
 done
 status=0
-timeout -k 10 900 env "LD_PRELOAD=$preload" "$top/build/python/numpy2/bin/python" -P \
-	-m pytest "${left_out[@]}" "$@" || status=$?
+timeout -k 10 3600 env "LD_PRELOAD=$preload" "$top/build/python/numpy2/bin/python" -P \
+	-m pytest -n 2 --dist loadfile "${left_out[@]}" "$@" || status=$?
 for report in "$reports"/*; do
 	[ -e "$report" ] || continue
 	head -40 "$report"

@@ -4,6 +4,9 @@
 # wheel as it is installed into that environment (environment.sh), which is built and made before.
 # The fake driver (make FLAVOUR=test fakecuda) stands for a GPU's. The last line is
 # "N passed, N failed, N skipped".
+#
+# Two processes of pytest-xdist share the tests, file by file, for each imports what takes seconds.
+# "-n 0" among the arguments: all in one process, as with --pdb.
 set -euo pipefail
 here=$(realpath "$(dirname "$0")")
 
@@ -14,4 +17,4 @@ shift
 cd "$here"
 export PYTHONDONTWRITEBYTECODE=1
 unset XMEM_SOCKET XMEM_DAEMON PYTHONPATH
-exec timeout -k 10 900 "$venv/bin/python" -P -m pytest "$@"
+exec timeout -k 10 3600 "$venv/bin/python" -P -m pytest -n 2 --dist loadfile "$@"
