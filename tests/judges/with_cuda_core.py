@@ -58,7 +58,7 @@ def other(test, function, *arguments):
     theirs.close()
 
     def end():
-        process.join(60)
+        process.join(240)
         test.assertEqual(process.exitcode, 0)
         ours.close()
 

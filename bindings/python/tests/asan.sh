@@ -21,8 +21,8 @@ reports=$top/build/python/asan-reports
 rm -rf "$reports"
 mkdir -p "$reports"
 export ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:allocator_may_return_null=1
-ASAN_OPTIONS+=:log_path=$reports/report
-export UBSAN_OPTIONS=print_stacktrace=1:log_path=$reports/report
+ASAN_OPTIONS+=":log_path='$reports/report'"
+export UBSAN_OPTIONS="print_stacktrace=1:log_path='$reports/report'"
 # libstdc++ too: else the sanitizer does not find what throws in a module that is loaded later.
 preload="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libstdc++.so.6)"
 left_out=(--ignore-glob '*torch*')

@@ -10,6 +10,7 @@ and at its end "N passed, N failed, N skipped", as every suite of the repository
 import gc
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -34,6 +35,10 @@ def pytest_configure(config: pytest.Config) -> None:
     # The driver that stands in for a GPU's, unless one is named; docs/environment.md.
     os.environ.setdefault("XMEM_CUDA_DRIVER", str(TOP / "build/test/fakecuda/libcuda.so.1"))
     os.environ.setdefault("XMEM_DEVICE_FILES", "195:255,memfd")
+    # Ctrl-C reaches the programs that tests start, although the shell that started this one in the
+    # background has told it to ignore that.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # Times on a shared machine say nothing about a test, and what failed once is in its log.
     hypothesis.settings.register_profile(
         "xmem", deadline=None, database=None, print_blob=True,
@@ -92,7 +97,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if os.getpid() != RUN_BY:       # A child that a test has forked, which has nothing to say.
         return
     shutil.rmtree(folder, ignore_errors=True)
-    if hasattr(config, "workerinput"):      # A process of pytest-xdist, whose reports the first has.
+    if hasattr(config, "workerinput"):      # of pytest-xdist: the first process has its reports
         return
     for name, why in skipped.items():
         print(f"SKIP {name}: {why}")

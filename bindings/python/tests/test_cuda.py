@@ -259,7 +259,8 @@ def test_copies_are_those_of_a_bytearray(parts: list[tuple[int, bytes]], offset:
                                          nbytes: int) -> None:
     pool = shared_pool()
     model = bytearray(300)
-    with pool.acquire_cuda(300, timeout=LIMIT) as guard, pool.acquire_cuda(300, timeout=LIMIT) as other:
+    with pool.acquire_cuda(300, timeout=LIMIT) as guard, \
+            pool.acquire_cuda(300, timeout=LIMIT) as other:
         for each in (guard, other):
             each.copy_to_cuda(model)
         for at, data in parts:

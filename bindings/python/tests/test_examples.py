@@ -287,6 +287,7 @@ def test_the_loader_gives_each_batch_once(start, arguments):
     assert int(count) == 20 and abs(float(mean) - wanted) < 2e-6
 
 
+@pytest.mark.long
 def test_batches_of_torch_are_in_a_pool(start):
     pytest.importorskip("torch")
     pytest.importorskip("xmem.torch")

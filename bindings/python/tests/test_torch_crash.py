@@ -120,7 +120,8 @@ def test_what_was_in_flight_to_a_killed_consumer_comes_back_in_time() -> None:
 # ---- ended ----
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("method", [
+    "fork", pytest.param("spawn", marks=pytest.mark.long), "forkserver"])
 def test_a_process_ends_normally_with_tensors_alive(method: str) -> None:
     before = stat()
     tensors = [torch.full((10,), float(number)) for number in range(10)]
@@ -181,6 +182,7 @@ def test_shared_files_of_torch_itself_are_found() -> None:
         torch.multiprocessing.set_sharing_strategy(strategy)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["end", "kill"])
 def test_nothing_is_left_of_a_whole_program(how: str, tmp_path: Any) -> None:
     program = tmp_path / "program.py"

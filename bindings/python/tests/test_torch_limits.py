@@ -92,6 +92,7 @@ assert all(tensor.is_shared() for tensor in small)
 """, XMEM_SOCKET=f"{os.environ['XMEM_SOCKET']}-few")
 
 
+@pytest.mark.long
 def test_no_place_is_left_for_a_process() -> None:
     name = f"torch-full-{os.getpid()}"
     program = f"""
@@ -175,6 +176,7 @@ except xmem.NotFound as error:
 """)
 
 
+@pytest.mark.long
 def test_another_program_uses_a_pool_by_its_name() -> None:
     name = f"torch-test-{os.getpid()}"
     run(f"""

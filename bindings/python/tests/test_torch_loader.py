@@ -45,7 +45,8 @@ class Numbers(Dataset[Any]):
         return torch.full((256,), float(index)), index, {"common": self.common}
 
 
-@pytest.mark.parametrize("method, persistent", [("fork", False), ("fork", True), ("spawn", True)])
+@pytest.mark.parametrize("method, persistent", [
+    ("fork", False), ("fork", True), pytest.param("spawn", True, marks=pytest.mark.long)])
 def test_batches_come_in_the_pool(method: str, persistent: bool) -> None:
     common = torch.arange(10.0).share_memory_()
     before = held()

@@ -20,6 +20,7 @@ from xmem import _torch                             # noqa: E402
 from xmem.torch import versions                     # noqa: E402
 
 METHODS = ["fork", "spawn", "forkserver"]
+ONCE = ["fork", pytest.param("spawn", marks=pytest.mark.long), "forkserver"]
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +44,7 @@ def cdata(thing: Any) -> int:
 # ---- the same memory in both processes ----
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ONCE)
 def test_the_child_writes_and_the_parent_sees_it(method: str) -> None:
     tensor = torch.zeros(5, 5)
     with Child(fill, 4.0, method=method) as child:
@@ -80,7 +81,7 @@ def test_the_child_sends_what_it_made() -> None:
         child.end()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ONCE)
 def test_an_argument_of_a_process(method: str) -> None:
     tensor = torch.arange(4.0)
     tensor.share_memory_()

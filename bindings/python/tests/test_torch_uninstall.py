@@ -18,7 +18,7 @@ import xmem.torch                           # noqa: E402
 from xmem import _torch                     # noqa: E402
 from xmem.torch import installing       # noqa: E402
 
-METHODS = ["fork", "spawn", "forkserver"]
+METHODS = ["fork", pytest.param("spawn", marks=pytest.mark.long), "forkserver"]
 
 
 @pytest.fixture(autouse=True)
@@ -168,6 +168,7 @@ def test_install_again() -> None:
     assert before.tolist() == [1, 2, 3]
 
 
+@pytest.mark.long
 def test_another_pool_after_uninstall() -> None:
     name = f"other-{os.getpid()}"
     run(f"""
