@@ -4,7 +4,7 @@
  * that everybody gets the same open file, that the host drops it without anybody's waiting, and
  * when a payload is closed. gpu_ends.c has the ends of clients and processes.
  *
- * Needs xmem_test_gpu.ko: tests/kernel/in-vm.sh loads it.
+ * Needs xmem_test_gpu.ko: tests/kernel/suites.sh loads it.
  */
 #include <stdlib.h>
 #include <sys/eventfd.h>

@@ -4,7 +4,8 @@
 # that the suites want. The module is loaded anew for each of them (each.sh).
 #
 #   tests/kernel/suites.sh [--boot KERNEL] [--on MACHINE] 'NAME [ARGUMENT...]'...
-#   tests/kernel/suites.sh -l      the table below
+#   tests/kernel/suites.sh -l          the table below
+#   tests/kernel/suites.sh --selftest  does it find what ends the machine, or has no test?
 #
 # KERNEL is debian-6.1 unless told; on another one the module is the one for tests (XMEM_DEBUG).
 # MACHINE is for all of them instead of the one in the table. Arguments, the names of tests as a
@@ -44,7 +45,25 @@ meanwhile|counted-full|1800|build/release/meanwhile|build/release/meanwhile
 watched|counted|3600|build/release/watched|build/release/watched
 cheap|counted|1800|build/release/cheap|build/release/cheap"
 
-usage() { sed -n '3,10s/^# \?//p' "$0" >&2; exit 2; }
+usage() { sed -n '3,9s/^# \?//p' "$0" >&2; exit 2; }
+
+# Two boots with suites that are made to go wrong, each in another way.
+selftest() {
+	local said pattern missed=0
+	said=$("$0" 'reaped NONE; echo BUG: planted >/dev/kmsg; echo 1 passed, 0 failed, 0 skipped' \
+		'exhaust NONE; echo b >/proc/sysrq-trigger; sleep 1000' 'folders NONE' \
+		'strangers NONE; echo 2 passed, 0 failed, 1 skipped')
+	for pattern in 'FAIL reaped-.*: the kernel complained' \
+		'FAIL exhaust-.*: the machine has ended meanwhile' 'folders-NONE: 0 passed, 1 failed' \
+		'strangers-.*: 2 passed, 0 failed, 1 skipped' '3 passed, 3 failed, 1 skipped$'; do
+		grep -q "^$pattern" <<<"$said" && continue
+		echo "FAIL selftest: nothing is said like $pattern"
+		missed=$((missed + 1))
+	done
+	[ $missed = 0 ] || echo "$said"
+	echo "$((5 - missed)) passed, $missed failed, 0 skipped"
+	[ $missed = 0 ]
+}
 
 kernel=debian-6.1 on=''
 while [[ ${1:-} = -* ]]; do
@@ -52,6 +71,7 @@ while [[ ${1:-} = -* ]]; do
 	--boot) kernel=${2:?}; shift 2 ;;
 	--on) on=${2:?}; shift 2 ;;
 	-l) echo "$table"; exit ;;
+	--selftest) selftest; exit ;;
 	*) usage ;;
 	esac
 done

@@ -6,7 +6,7 @@
  * What is compared is the processor time that a buffer costs those who hand it over, while the
  * reader reads and while it is stopped. So what the reader computes is not counted, and what it
  * makes them do or wait for is. In a machine whose clock counts instructions (VM_COUNTS=1, as in
- * tests/run.sh) the figure is one of instructions, and says the same whatever else the host does.
+ * suites.sh) the figure is one of instructions, and is as large whatever else the host does.
  * It does not see that their next access to a line takes longer once the reader has looked at it:
  * docs/kernel.md says what that costs.
  */
