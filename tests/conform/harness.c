@@ -89,6 +89,30 @@ void skip(const char *format, ...)
 	leave_skipped();
 }
 
+void pause_now_and_then(void)
+{
+	static int wanted = -1;			/* atomic, all of these */
+	static uint32_t checks, pauses;
+	static pid_t process;
+	uint64_t random;
+
+	if (wanted < 0)
+		wanted = getenv("XMEM_TEST_PAUSES") != NULL;
+	if (!wanted)
+		return;
+	if (process != getpid()) {
+		process = getpid();
+		checks = pauses = 0;
+	}
+	random = (uint64_t)process << 40 | __atomic_add_fetch(&checks, 1, __ATOMIC_RELAXED) << 20 |
+		 time(NULL);
+	for (int i = 0; i < 8; i++)
+		random_next(&random);
+	if (random >> 8 & 15 || __atomic_add_fetch(&pauses, 1, __ATOMIC_RELAXED) > 12)
+		return;
+	poll(NULL, 0, random >> 20 & 255);
+}
+
 size_t page_size(void)
 {
 	return sysconf(_SC_PAGESIZE);
@@ -114,18 +138,30 @@ int64_t now_ns(void)
 	return t.tv_sec * SECOND + t.tv_nsec;
 }
 
-int64_t cpu_ns(void)
+static int64_t cpu_of(int who)
 {
 	struct rusage used;
 
-	CHECK(!getrusage(RUSAGE_SELF, &used));
+	CHECK(!getrusage(who, &used));
 	return (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * SECOND +
 	       (used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000LL;
 }
 
+int64_t cpu_ns(void)
+{
+	return cpu_of(RUSAGE_SELF);
+}
+
+double patience(void)
+{
+	const char *given = getenv("XMEM_TEST_PATIENCE");
+
+	return given && *given ? strtod(given, NULL) / 100 : 1;
+}
+
 int64_t patience_ns(void)
 {
-	return 10 * SECOND;
+	return 100 * SECOND * patience();
 }
 
 void look_again_soon(void)
@@ -595,6 +631,8 @@ void run_test(struct test *test, struct outcome *outcome)
 		return;
 	if (!files_may_stay && open_files() != files)
 		FAIL("%u descriptors at the end, %u at the beginning", open_files(), files);
-	if (now_ns() - start > SECOND)
-		printf("    %.1f s\n", (double)(now_ns() - start) / SECOND);
+	if (now_ns() - start > SECOND / 2)
+		printf("    %.1f s, %.1f of them on the processor\n",
+		       (double)(now_ns() - start) / SECOND,
+		       (double)(cpu_of(RUSAGE_SELF) + cpu_of(RUSAGE_CHILDREN)) / SECOND);
 }

@@ -32,7 +32,7 @@ struct test {
 	const char *name;
 	void (*run)(void);
 	const char *file;
-	int seconds;			/* limit, before scaling */
+	int seconds;			/* limit on a calm machine; see patience_ns */
 	struct test *next;
 };
 void add_test(struct test *test);
@@ -50,20 +50,33 @@ void fail_at(const char *file, int line, const char *format, ...)
 	__attribute__((noreturn, format(printf, 3, 4)));
 void skip(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
+/*
+ * With XMEM_TEST_PAUSES a few checks of each process begin with a pause of up to 255 ms, as they
+ * may on a busy machine: that shows which verdict depends on how fast a test goes on.
+ */
+void pause_now_and_then(void);
+
 #define FAIL(...)	fail_at(__FILE__, __LINE__, __VA_ARGS__)
-#define CHECK(cond)	do { if (!(cond)) FAIL("%s", #cond); } while (0)
+#define CHECK(cond)	do { \
+	pause_now_and_then(); \
+	if (!(cond)) \
+		FAIL("%s", #cond); \
+} while (0)
 #define SAME(got, want) do { \
+	pause_now_and_then(); \
 	long long got_ = (long long)(got), want_ = (long long)(want); \
 	if (got_ != want_) \
 		FAIL("%s is %lld (0x%llx), not %s = %lld", #got, got_, got_, #want, want_); \
 } while (0)
 /* A call that must fail with this errno, and whose thread's error says the same. */
 #define REFUSED(handle, error) do { \
+	pause_now_and_then(); \
 	if (handle) \
 		FAIL("%s succeeded", #handle); \
 	SAME(xmem_peek_last_error(NULL), -(error)); \
 } while (0)
 #define WORKED(call) do { \
+	pause_now_and_then(); \
 	const char *why_ = ""; \
 	int err_ = (call); \
 	if (err_ < 0) { \
@@ -86,7 +99,12 @@ void skip(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)
 	} \
 } while (0)
 int64_t now_ns(void);
+/*
+ * How long a test waits for what must come. It is a limit against hangs only, so it is far away:
+ * XMEM_TEST_PATIENCE percent of 100 s. A test's own limit follows it.
+ */
 int64_t patience_ns(void);
+double patience(void);			/* XMEM_TEST_PATIENCE / 100, or 1 */
 int64_t cpu_ns(void);			/* that this process has used, with all its threads */
 void look_again_soon(void);
 size_t page_size(void);			/* of an ordinary page of this system */

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * conform [-l] [PATTERN...]: runs the conformance tests whose names match one
- * of the patterns (as a shell matches file names), all without any. Environment:
+ * conform [--shard I/N] [-l] [PATTERN...]: runs the conformance tests whose names
+ * match one of the patterns (as a shell matches file names), all without any; with
+ * --shard only the I-th of N parts of these, from 1 to N; -l lists them instead.
+ * Environment:
  *
- *   XMEM_BACKEND     kernel or daemon: the host that is tested
- *   XMEM_TEST_SCALE  percent of the usual work in loops
- *   XMEM_SOCKET      where the daemon listens; else one of this run's own
- *   XMEM_TEST_SEED   of random tests; each prints the one it used
+ *   XMEM_BACKEND        kernel or daemon: the host that is tested
+ *   XMEM_TEST_SCALE     percent of the usual work in loops
+ *   XMEM_TEST_PATIENCE  percent of the usual limits against hangs; at 10 a test that
+ *                       hangs in a quiet moment is found out soon
+ *   XMEM_TEST_PAUSES    if set, checks begin with pauses now and then (harness.h)
+ *   XMEM_SOCKET         where the daemon listens; else one of this run's own
+ *   XMEM_TEST_SEED      of random tests; each prints the one it used
  *
  * The last line is "N passed, N failed, N skipped"; status 1 if any failed.
  */
@@ -26,6 +31,12 @@ static struct test *chosen[MAX_TESTS];
 static struct outcome *outcomes;	/* shared with the processes of the tests */
 static int chosen_count;
 
+struct choice {
+	bool list;
+	unsigned int shard, shards;
+	char **patterns;
+};
+
 START_TEST(one_test)
 {
 	run_test(chosen[_i], &outcomes[_i]);
@@ -42,12 +53,14 @@ static bool wanted(const struct test *test, char **patterns)
 	return false;
 }
 
-static void choose(char **patterns)
+/* Every N-th test: neighbours in a file are alike, so that all parts take about as long. */
+static void choose(const struct choice *choice)
 {
 	struct test *test;
+	unsigned int turn = 0;
 
 	for (test = first_test(); test; test = test->next) {
-		if (!wanted(test, patterns))
+		if (!wanted(test, choice->patterns) || turn++ % choice->shards != choice->shard - 1)
 			continue;
 		if (chosen_count == MAX_TESTS) {
 			fprintf(stderr, "conform: more than %d tests\n", MAX_TESTS);
@@ -87,7 +100,7 @@ static int run_chosen(void)
 	for (i = 0; i < chosen_count; i++) {
 		TCase *one = tcase_create(chosen[i]->name);
 
-		tcase_set_timeout(one, chosen[i]->seconds * (is_slow() ? 5 : 1));
+		tcase_set_timeout(one, 10 * patience() * chosen[i]->seconds * (is_slow() ? 5 : 1));
 		tcase_add_loop_test(one, one_test, i, i + 1);
 		suite_add_tcase(suite, one);
 	}
@@ -117,21 +130,48 @@ static void own_daemon(void)
 	setenv("XMEM_SOCKET", name, 0);
 }
 
+/* "I/N", whose I is from 1 to N. */
+static bool parse_shard(const char *text, struct choice *choice)
+{
+	int end = 0;
+
+	return text && strspn(text, "0123456789/") == strlen(text) && strlen(text) < 10 &&
+	       sscanf(text, "%u/%u%n", &choice->shard, &choice->shards, &end) == 2 &&
+	       !text[end] && choice->shard && choice->shard <= choice->shards;
+}
+
+static bool parse(char **argument, struct choice *choice)
+{
+	for (; *argument && **argument == '-'; argument++) {
+		if (!strcmp(*argument, "-l"))
+			choice->list = true;
+		else if (strcmp(*argument, "--shard") || !parse_shard(*++argument, choice))
+			return false;
+	}
+	choice->patterns = argument;
+	return true;
+}
+
 int main(int argc, char **argv)
 {
-	bool list = argc > 1 && !strcmp(argv[1], "-l");
+	struct choice choice = { .shard = 1, .shards = 1 };
 	int i;
 
+	(void)argc;
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (!parse(argv + 1, &choice)) {
+		fprintf(stderr, "usage: conform [--shard I/N] [-l] [PATTERN...]\n");
+		return 2;
+	}
 	own_daemon();
-	choose(argv + 1 + list);
+	choose(&choice);
 	if (!chosen_count) {
 		fprintf(stderr, "conform: no such test\n");
 		return 2;
 	}
-	for (i = 0; list && i < chosen_count; i++)
+	for (i = 0; choice.list && i < chosen_count; i++)
 		puts(chosen[i]->name);
-	if (list)
+	if (choice.list)
 		return 0;
 	outcomes = mmap(NULL, sizeof(*outcomes) * MAX_TESTS, PROT_READ | PROT_WRITE,
 			MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: MIT
 /*
  * Runs the unit tests of the core. CK_RUN_CASE=name runs one case, CK_FORK=no
- * keeps them in this process, UNIT_SEED=n repeats the random ones.
+ * keeps them in this process, UNIT_SEED=n repeats the random ones. XMEM_TEST_SCALE
+ * and XMEM_TEST_PATIENCE are percents of the rounds of loops and of the limit.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "unit.h"
+
+/* Of a test, in seconds, against hangs only: Check allows 4 s, which a busy machine uses up. */
+static const char *limit(void)
+{
+	static char text[32];
+	const char *given = getenv("XMEM_TEST_PATIENCE");
+
+	snprintf(text, sizeof(text), "%g", 12 * (given && *given ? strtod(given, NULL) : 100));
+	return text;
+}
 
 int main(void)
 {
@@ -14,8 +25,7 @@ int main(void)
 	SRunner *runner;
 	int failed;
 
-	/* Against hangs only: on a busy machine 4 s, which Check allows, are soon over. */
-	setenv("CK_DEFAULT_TIMEOUT", "120", 0);
+	setenv("CK_DEFAULT_TIMEOUT", limit(), 0);
 	layout_tests(suite);
 	word_tests(suite);
 	hold_tests(suite);

@@ -345,7 +345,6 @@ void end_tests(Suite *suite)
 {
 	TCase *tcase = tcase_create("end");
 
-	tcase_set_timeout(tcase, 120);
 	tcase_add_test(tcase, owner_dies_at_every_step);
 	tcase_add_test(tcase, owner_dies_between_entry_and_tail);
 	tcase_add_test(tcase, an_absurd_position_does_not_become_the_tail);

@@ -705,7 +705,6 @@ void fuzz_tests(Suite *suite)
 {
 	TCase *tcase = tcase_create("fuzz");
 
-	tcase_set_timeout(tcase, 120);
 	tcase_add_test(tcase, random_operations_agree_with_the_model);
 	suite_add_tcase(suite, tcase);
 }

@@ -86,11 +86,11 @@ static void check_counts(void)
 
 START_TEST(never_two_threads_at_once)
 {
-	u32 again;
+	u32 again, most = unit_scaled(100);
 
 	ck_assert(xl_membarrier_register());
 	many.rounds = 40;
-	for (again = 0; again < 100; again++) {
+	for (again = 0; again < most; again++) {
 		memset(&many.lock, 0, sizeof(many.lock));	/* locks to be biased anew */
 		run_threads(THREADS, take_turns);
 	}
@@ -122,10 +122,10 @@ START_TEST(revoked_in_the_middle)
 {
 	u64 other, mine;
 	pthread_t thread;
-	u32 again, n;
+	u32 again, n, most = unit_scaled(1000);
 
 	ck_assert(xl_membarrier_register());
-	for (again = 0; again < 1000; again++) {
+	for (again = 0; again < most; again++) {
 		memset(&duel, 0, sizeof(duel));
 		other = mine = 0;
 		ck_assert_int_eq(pthread_create(&thread, NULL, keep_taking, &other), 0);
@@ -266,7 +266,6 @@ void lock_tests(Suite *suite)
 {
 	TCase *tcase = tcase_create("lock");
 
-	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, never_two_threads_at_once);
 	tcase_add_test(tcase, revoked_in_the_middle);
 	tcase_add_test(tcase, revoker_sleeps_until_it_is_let_in);

@@ -416,7 +416,6 @@ void tensor_tests(Suite *suite)
 {
 	TCase *tcase = tcase_create("tensor");
 
-	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, types_are_dlpacks);
 	tcase_add_test(tcase, only_types_of_whole_bytes_that_can_be_shared);
 	tcase_add_test(tcase, impossible_shapes_are_refused);

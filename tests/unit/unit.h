@@ -99,6 +99,11 @@ void unit_upgrade(void);
 
 /* xorshift, never 0. */
 u64 unit_random(u64 *state);
+/*
+ * Rounds of a loop: XMEM_TEST_SCALE percent of @count, at least 1. By default all, and a tenth with
+ * a sanitizer, which looks at each access.
+ */
+u32 unit_scaled(u32 count);
 u64 unit_seed(void);	/* UNIT_SEED of the environment, else from the clock; printed */
 
 /* ---- suites ---- */

@@ -375,6 +375,20 @@ u64 unit_random(u64 *state)
 	return *state;
 }
 
+u32 unit_scaled(u32 count)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	u64 scale = 10;
+#else
+	u64 scale = 100;
+#endif
+	const char *given = getenv("XMEM_TEST_SCALE");
+
+	if (given && *given)
+		scale = strtoull(given, NULL, 10);
+	return scale * count / 100 ? scale * count / 100 : 1;
+}
+
 u64 unit_seed(void)
 {
 	const char *given = getenv("UNIT_SEED");
