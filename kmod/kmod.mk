@@ -42,7 +42,7 @@ KMOD_FOREIGN  = $(and $(filter file override,$(origin KDIR)), \
 .PHONY: kmod kmod-path kmod-release kmod-headers kmod-tree kmod-check kmod-install dkms-install
 kmod: kmod-tree
 	$(say) KMOD $(KMOD_DIR)/xmem.ko
-	$(Q)$(KMOD_MAKE) $(if $(V),,-s) --no-print-directory M=$(abspath $(KMOD_DIR)) modules
+	+$(Q)$(KMOD_MAKE) $(if $(V),,-s) --no-print-directory M=$(abspath $(KMOD_DIR)) modules
 	@echo "The module for Linux $(KMOD_RELEASE) is $(KMOD_DIR)/xmem.ko"
 	@test -z "$(KMOD_FOREIGN)" || { \
 	echo "Linux $(KMOD_RUNNING), which runs here, cannot load it; for one that it can load:"; \
@@ -72,8 +72,8 @@ kmod-tree: kmod-headers
 	$(Q)ln -sf $(abspath include/xmem/uapi.h include/xmem/metadata.h) $(KMOD_DIR)/include/xmem/
 	$(if $(XMEM_GCOV),$(Q)ln -sf $(abspath $(wildcard tests/kernel/gcov/*)) $(KMOD_DIR)/)
 
-# In a folder of its own, so that the module is not built anew for it, nor by it.
-kmod-check: KMOD_DIR = build/kmod/check-$(or $(KMOD_RELEASE),unknown)
+# It compiles all files, since a warning is said only then. With KBUILD_EXTRA_WARN=1 in the
+# environment "make kmod" finds them compiled.
 kmod-check: kmod-tree
 	$(say) CHECK kmod
 	$(Q)grep -q '^PACKAGE_VERSION="$(VERSION)"$$' dkms.conf || \
@@ -81,7 +81,7 @@ kmod-check: kmod-tree
 	$(Q)grep -q '^#define XK_VERSION.*"$(VERSION)"$$' kmod/xk.h || \
 		{ echo "kmod/xk.h: XK_VERSION is not $(VERSION)" >&2; exit 1; }
 	$(Q)rm -f $(KMOD_DIR)/*.o $(KMOD_DIR)/core/*.o
-	$(Q)$(KMOD_MAKE) -s --no-print-directory M=$(abspath $(KMOD_DIR)) W=1 C=2 \
+	+$(Q)$(KMOD_MAKE) -s --no-print-directory M=$(abspath $(KMOD_DIR)) W=1 C=2 \
 		CF="-D__CHECK_ENDIAN__ -Wcontext" modules >$(KMOD_DIR)/log 2>&1 || \
 		{ cat $(KMOD_DIR)/log >&2; exit 1; }
 	$(Q)! grep -E '(warning|error|WARNING|ERROR):' $(KMOD_DIR)/log >&2

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The commit since which "make test" looks at what has changed: XMEM_BASE, else where this branch
-# leaves its upstream, else the last commit that is more than a day older than HEAD. The empty tree
+# The commit since which "make test" looks for changes: XMEM_BASE, else where this branch leaves its
+# upstream, else the last commit that is a working day (8 hours) older than HEAD. The empty tree
 # where there is none. Status 1 without git: then everything counts as changed.
 #   tests/changed-base.sh           its name
 #   tests/changed-base.sh --files   the files that differ from it, also those not committed yet
@@ -14,7 +14,7 @@ if [ -n "${XMEM_BASE:-}" ]; then
 else
 	base=$(git merge-base HEAD '@{upstream}' 2>/dev/null || true)
 	[ -n "$base" ] && [ "$base" != "$head" ] || base=$(git rev-list -1 \
-		--before="$(($(git log -1 --format=%ct) - 86400))" HEAD)
+		--before="$(($(git log -1 --format=%ct) - 8 * 3600))" HEAD)
 	[ -n "$base" ] || base=$(git hash-object -t tree /dev/null)
 fi
 if [ "${1:-}" = --files ]; then

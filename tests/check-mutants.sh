@@ -8,8 +8,7 @@
 #                                       and 24 more at random; MUTANTS_SEED repeats the draw
 #   tests/check-mutants.sh --selftest   this script: which are chosen, what is found, what is kept
 #
-# A file has changed if git sees a difference between the working tree and a commit: XMEM_BASE, else
-# where this branch has left its upstream, else the last commit a day older than HEAD.
+# A file has changed if it differs from the commit that tests/changed-base.sh names.
 #
 # A patch's first lines say why it is wrong and what must turn red:
 #   # red: COMMAND    run in the patched copy after building; its programs are what is built
@@ -41,20 +40,6 @@ programs() { grep -oE 'build/test/[a-z0-9-]+' <<<"$1" | sort -u; }
 # ---- which ones
 
 all() { (cd "$mutants" && printf '%s\n' *.patch) | sed 's|\.patch$||'; }
-
-# The commit that the working tree is compared with; nothing if there is none.
-base_commit() {
-	local head day
-	[ -z "${XMEM_BASE:-}" ] || { git rev-parse -q --verify "$XMEM_BASE^{commit}"; return; }
-	head=$(git rev-parse -q --verify HEAD) || return
-	git merge-base HEAD '@{upstream}' 2>/dev/null | grep -v "$head" && return
-	day=$(($(git log -1 --format=%ct) - 86400))
-	git rev-list -1 --min-age="$day" HEAD
-}
-
-changed_files() {
-	git diff --name-only "$1" && git ls-files --others --exclude-standard
-}
 
 # The tests in a file, as a command names them.
 tests_in() {
@@ -98,28 +83,9 @@ among_changed() {
 }
 
 changed() {
-	local files name command word test tests
-	files=$(sort -u)
-	tests=$(while IFS= read -r test; do
-		[ ! -f "$test" ] || tests_in "$test"
-	done <<<"$files")
-	for name in $(all); do
-		{ echo "$mutants/$name.patch"; sed -n 's|^+++ b/||p' "$mutants/$name.patch"; } |
-			grep -xF "$files" >/dev/null && echo "$name" && continue
-		command=$(header "$name" red)
-		for word in ${command//[\'\"]/}; do
-			for test in $tests; do
-				# shellcheck disable=SC2053	# a pattern
-				[[ $test == *$word* ]] && echo "$name" && continue 3
-			done
-		done
-	done
-}
-
-changed() {
 	local base seed=${MUTANTS_SEED:-$RANDOM}
-	if base=$(base_commit) && [ -n "$base" ]; then
-		mapfile -t names < <(changed_files "$base" | among_changed)
+	if base=$(tests/changed-base.sh); then
+		mapfile -t names < <(tests/changed-base.sh --files | among_changed)
 		echo "${#names[@]} whose patch, sources or test differ from ${base:0:12}"
 	else
 		echo "git names no commit to compare with: only some at random"
@@ -317,7 +283,7 @@ selftest() {
 	tree=$(mktemp -d) || exit 2
 	trap 'rm -rf "$tree"' EXIT
 	mkdir -p "$tree/tests/mutants" "$tree/tests/conform"
-	cp tests/check-mutants.sh "$tree/tests"
+	cp tests/check-mutants.sh tests/changed-base.sh "$tree/tests"
 	cd "$tree" || exit 2
 	printf 'build/test/%%: %%.sh\n\t@mkdir -p build/test/obj; rm -f $@; cp $< $@\n' >Makefile
 	echo build >.gitignore

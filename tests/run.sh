@@ -86,6 +86,8 @@ scripts/needs.sh test $(sed -n 's/^apt://p' <<<"$all_needs") || exit 2
 
 # Debian's ccache has compilers of the usual names there. What it keeps serves every checkout.
 [ ! -d /usr/lib/ccache ] || export PATH=/usr/lib/ccache:$PATH CCACHE_NOHASHDIR=1
+# So that no suite compiles the module again which kmod-check has compiled.
+export KBUILD_EXTRA_WARN=1
 # Else each process with more than one thread waits for a second when it ends.
 export TSAN_OPTIONS=atexit_sleep_ms=0${TSAN_OPTIONS:+:$TSAN_OPTIONS}
 
@@ -190,13 +192,14 @@ trap stop INT TERM
 # ---- everything is built, one flavour after the other, so that no two suites build one file ----
 
 builds=()
-for flavour in release test asan tsan; do
+for flavour in kmod release test asan tsan; do
 	targets=$(sed -n -e "s|^$flavour:||p" -e "s|^$flavour/|build/$flavour/|p" <<<"$all_needs")
 	[ -n "$targets" ] || continue
 	builds+=("make-$flavour")
-	command[make-$flavour]="make -k -j$processors FLAVOUR=$flavour ${targets//$'\n'/ }"
+	command[make-$flavour]="make -k -j$processors FLAVOUR=${flavour/kmod/release} \
+		${targets//$'\n'/ }"
 done
-for name in "${wanted[@]}"; do [[ ${kind[$name]} = build ]] && builds+=("$name"); done
+
 
 begin=$SECONDS
 echo "${#wanted[@]} suites, $(left "${wanted[@]}") and the builds; logs in $PWD/$log/NAME.log"

@@ -12,7 +12,8 @@
 #          name: neither does, because another suite has them; it runs when it is named.
 # SECONDS  the usual time on two processors beside other suites; the longest start first
 # NEEDS    targets of make, built before any suite starts: FLAVOUR/PROGRAM is a file in build/,
-#          FLAVOUR:TARGET a name. apt:PURPOSE names further packages, see scripts/needs.sh.
+#          FLAVOUR:TARGET a name. kmod:kmod-check is the module, built with W=1 and sparse.
+#          apt:PURPOSE names further packages, see scripts/needs.sh.
 #
 # A suite finds out itself which programs are installed: this list is made before the set-up.
 # Hence the single quotes.
@@ -21,11 +22,10 @@ daemon='XMEM_BACKEND=daemon'
 
 # ---- what git holds, and what the builds made ----
 
-check both build kmod-check 40 '' 'make kmod-check'
 check both build planting 5 '' 'tests/check-planting.sh && tests/check-planting.sh --selftest'
 suite both build versions 1 '' 'tests/check-kernels.sh --static'
 check both build pure-core 1 'release:all' tests/check-pure.sh
-check both build layers 15 'release:kmod' tests/check-layers.sh
+check both build layers 15 'kmod:kmod-check' tests/check-layers.sh
 check both build fakecuda-readme 1 '' tests/fakecuda/check-readme.sh
 check both build width 1 '' tests/check-width.sh
 check both build version 1 '' tests/check-version.sh
@@ -125,11 +125,11 @@ gate=(conform-kernel cuda-kernel strangers exhaust reaped gpu-payloads)
 folders='folders K19_read_folders_count_for_their_maker P10_the_last_pool_does_not_count'
 others=(cpp-kernel random-requests "$folders" traces examples-kernel cli-kernel meanwhile watched
 	cheap)
-guest short vm-6.1 300 'release:kmod test/conform test/cuda' "${gate[@]}"
-guest long vm-6.1-all 900 'release:kmod test/conform test/cuda test/cpp-17' "${gate[@]}" \
+guest short vm-6.1 300 'kmod:kmod-check test/conform test/cuda' "${gate[@]}"
+guest long vm-6.1-all 900 'kmod:kmod-check test/conform test/cuda test/cpp-17' "${gate[@]}" \
 	"${others[@]}"
 for name in "${gate[@]}" "${others[@]}" ends; do
-	guest name "${name%% *}" 100 release:kmod "$name"
+	guest name "${name%% *}" 100 kmod:kmod-check "$name"
 done
 suite long vm vm-6.12 400 'test/conform' "tests/kernel/suites.sh --boot debian-6.12 --on plain \
 	conform-kernel gpu-payloads 'strangers P9_a_stop_finds_all_threads' \
@@ -153,11 +153,11 @@ suite long tools dkms-vm 200 '' tests/vm/dkms.sh
 suite long kernels kernels 7200 apt:arm64 tests/check-kernels.sh
 
 suite long long kernel-fuzz-long 2000 apt:long 'tests/kernel/fuzz.sh kasan 1800'
-suite long long ends-alone 600 release:kmod 'tests/kernel/suites.sh ends'
+suite long long ends-alone 600 kmod:kmod-check 'tests/kernel/suites.sh ends'
 # with readers in 384 folders, which take their time
-suite long long folders-many 300 release:kmod 'tests/kernel/suites.sh folders'
+suite long long folders-many 300 kmod:kmod-check 'tests/kernel/suites.sh folders'
 # with two processors, on which a waiter for a lock may spin
-suite long long meanwhile-smp 300 release:kmod 'tests/kernel/suites.sh --on full meanwhile'
+suite long long meanwhile-smp 300 kmod:kmod-check 'tests/kernel/suites.sh --on full meanwhile'
 suite long long finds 300 apt:long 'tests/vm/build-kernel.sh kcsan &&
 	tests/vm/build-kernel.sh rt && tests/vm/selftest.sh kasan kcsan rt'
 suite long long coverage 3000 'apt:long test/conform test/cuda' tests/kernel/cov.sh
