@@ -23,8 +23,8 @@ cd "$(dirname "$0")/../.." || exit 2
 # busy machine needs, or more. Machines:
 #   plain         two processors
 #   full          two processors; a task that has a lock for long is interrupted (preempt=full)
-#   counted       one processor, whose clock counts instructions (VM_COUNTS of vm.sh)
-#   counted-full  one such processor with preempt=full
+#   counted       one processor, whose clock counts instructions (VM_COUNTS of vm.sh), and
+#                 preempt=full
 here='env XMEM_BACKEND=kernel FAKECUDA_DEVICE_FILE=/dev/xmem-test-gpu'
 table="\
 conform-kernel|plain|3600|build/test/conform|$here build/test/conform
@@ -41,7 +41,7 @@ examples-kernel|plain|3600|examples demo-programs fakecuda|$here tests/examples.
 cli-kernel|plain|1800|cli-tests|$here tests/cli/run.sh
 alloc-failures|plain|1800|build/release/alloc-failures|build/release/alloc-failures
 ends|full|3600|build/release/ends|build/release/ends
-meanwhile|counted-full|1800|build/release/meanwhile|build/release/meanwhile
+meanwhile|counted|1800|build/release/meanwhile|build/release/meanwhile
 watched|counted|3600|build/release/watched|build/release/watched
 cheap|counted|1800|build/release/cheap|build/release/cheap"
 
@@ -50,12 +50,14 @@ usage() { sed -n '3,9s/^# \?//p' "$0" >&2; exit 2; }
 # Two boots with suites that are made to go wrong, each in another way.
 selftest() {
 	local said pattern missed=0
-	said=$("$0" 'reaped NONE; echo BUG: planted >/dev/kmsg; echo 1 passed, 0 failed, 0 skipped' \
+	said=$("$0" \
+		'reaped NONE; echo BUG: planted >/dev/kmsg; echo 1 passed, 0 failed, 0 skipped' \
 		'exhaust NONE; echo b >/proc/sysrq-trigger; sleep 1000' 'folders NONE' \
 		'strangers NONE; echo 2 passed, 0 failed, 1 skipped')
 	for pattern in 'FAIL reaped-.*: the kernel complained' \
-		'FAIL exhaust-.*: the machine has ended meanwhile' 'folders-NONE: 0 passed, 1 failed' \
-		'strangers-.*: 2 passed, 0 failed, 1 skipped' '3 passed, 3 failed, 1 skipped$'; do
+		'FAIL exhaust-.*: the machine has ended meanwhile' \
+		'folders-NONE: 0 passed, 1 failed' 'strangers-.*: 2 passed, 0 failed, 1 skipped' \
+		'3 passed, 3 failed, 1 skipped$'; do
 		grep -q "^$pattern" <<<"$said" && continue
 		echo "FAIL selftest: nothing is said like $pattern"
 		missed=$((missed + 1))
@@ -131,8 +133,8 @@ boot() {
 		echo "$name||$s|$p"
 		seconds=$((seconds + s))
 	done >"$out/list"
-	[[ $machine != counted* ]] || counts=1
-	[[ $machine != *full ]] || append+=' preempt=full'
+	[ "$machine" != counted ] || counts=1
+	[ "$machine" = plain ] || append+=' preempt=full'
 	VM_COUNTS=$counts tests/vm/vm.sh -q -k "$kernel" -t "$seconds" -o "$out" -a "$append" \
 		-m "$gpu" -m "$module" -p device_files=240:255 \
 		-- tests/kernel/each.sh "$out/list" /run/vm/out/files 2>&1 |
@@ -169,7 +171,7 @@ boot() {
 }
 
 if build; then
-	for machine in plain full counted counted-full; do
+	for machine in plain full counted; do
 		mapfile -t left < <(printf '%s\n' "${rows[@]}" | grep "^[^|]*|$machine|")
 		while [ ${#left[@]} -gt 0 ]; do
 			boot $machine "${left[@]}"
