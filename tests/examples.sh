@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.." || exit 2
 
 programs=${1:-build/release}
 backend=${XMEM_BACKEND:?is daemon or kernel}
-patience=${PATIENCE:-60}
+patience=${PATIENCE:-600}
 export XMEM_SOCKET=xmem-examples-$$
 work=$(mktemp -d)
 # Those that use a GPU get a fake one, whose violations are found in the end.

@@ -91,8 +91,8 @@ static void wait_for_connection(int fd)
 {
 	struct pollfd wait = { fd, POLLIN, 0 };
 
-	if (poll(&wait, 1, 20000) != 1) {
-		fputs("activate: nobody connected in 20 s\n", stderr);
+	if (poll(&wait, 1, 200000) != 1) {
+		fputs("activate: nobody connected in 200 s\n", stderr);
 		exit(99);
 	}
 	if (wait.revents & (POLLHUP | POLLERR)) {

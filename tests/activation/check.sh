@@ -73,7 +73,7 @@ rm "$name"
 start -p 1 "$name-other" "$B/xmemd" --foreground --idle-ms=-1
 hear
 pid=${said#started }
-deadline=$((SECONDS + 20))
+deadline=$((SECONDS + 200))
 until answer=$("$B/xmem" backend 2>&1) || [ $SECONDS -ge $deadline ]; do :; done
 same 'of another process: client' "$answer" daemon
 kill "$pid"

@@ -56,7 +56,7 @@ refuses() {
 # What the scene says up to this line.
 hear_scene() {
 	local key value
-	while read -r -t 60 -u "${scene_out}" key value; do
+	while read -r -t 600 -u "${scene_out}" key value; do
 		[ "$key" != "$1" ] || return 0
 		is[$key]=$value
 	done
@@ -85,7 +85,7 @@ set_other() {
 
 other_says() {
 	local line
-	while read -r -t 60 -u "$other_out" line; do
+	while read -r -t 600 -u "$other_out" line; do
 		[ "$line" != "$1" ] || return 0
 	done
 	says "the other scene does not say $1"
@@ -368,7 +368,7 @@ host_that_does_not_answer() {
 	done
 	[ -n "$process" ] || { says 'xmemd is not found'; return; }
 	kill -STOP "$process"
-	refuses 1 'the host does not answer' timeout 60 "$programs/xmem" stat scene
+	refuses 1 'the host does not answer' timeout 600 "$programs/xmem" stat scene
 	local result=$?
 	kill -CONT "$process"
 	return $result

@@ -9,7 +9,7 @@
 #include "lib/private.h"
 
 #define BYTES	1024
-#define LONG	(20 * SECOND)		/* whoever sleeps so long was not woken */
+#define LONG	patience_ns()		/* whoever sleeps so long was not woken */
 
 static struct {
 	const char *name;

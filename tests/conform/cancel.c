@@ -253,7 +253,7 @@ TEST(P9_cancel_ends_all_waits_now_and_later)
 	publish_stamp(scene.writer, 3);
 	REFUSED(xmem_receive(scene.s, XMEM_FOREVER), ECANCELED);
 	REFUSED(xmem_receive_any(scene.reader, 1, NULL), ECANCELED);
-	REFUSED(xmem_acquire(scene.reader, BYTES, SECOND), ECANCELED);
+	REFUSED(xmem_acquire(scene.reader, BYTES, patience_ns()), ECANCELED);
 	REFUSED(xmem_subscribe(scene.reader, NULL), ECANCELED);
 	got = xmem_receive(scene.s, 0);
 	CHECK(got);

@@ -103,7 +103,7 @@ TEST(P1_a_writer_that_waits_is_woken_by_the_last_release)
 	tell(a, hand_over(writer, 7, 1, 0));
 	SAME(hear(a), 7);
 	tell(a, 1);
-	b = xmem_acquire(writer, BYTES, 15 * SECOND);
+	b = xmem_acquire(writer, BYTES, patience_ns());
 	CHECK(b);
 	xmem_release(b);
 	hear(a);

@@ -74,7 +74,7 @@ TEST_WITHIN(P2_consumers_by_count_killed_at_random_steps, 60)
 		for (k = 0; k < 100 && lives; k++) {
 			uint64_t token;
 
-			b[0] = xmem_acquire(writer, BYTES, 15 * SECOND);
+			b[0] = xmem_acquire(writer, BYTES, patience_ns());
 			CHECK(b[0]);
 			fill(b[0], k);
 			WORKED(xmem_set_ref_count(b[0], 2, SHORT));
@@ -87,7 +87,7 @@ TEST_WITHIN(P2_consumers_by_count_killed_at_random_steps, 60)
 		else
 			died_of_kill(child);
 		for (k = 0; k < BUFFERS; k++) {
-			b[k] = xmem_acquire(writer, BYTES, 15 * SECOND);
+			b[k] = xmem_acquire(writer, BYTES, patience_ns());
 			CHECK(b[k]);
 		}
 		for (k = 0; k < BUFFERS; k++)
@@ -106,7 +106,7 @@ static void produce_all(void *argument)
 
 	at_step(ANY_STEP, how->after, STEP_KILL, NULL);
 	for (stamp = 0;; stamp++) {
-		struct xmem_buffer *b = xmem_acquire(pool, BYTES, 15 * SECOND);
+		struct xmem_buffer *b = xmem_acquire(pool, BYTES, patience_ns());
 		uint64_t token;
 
 		CHECK(b);

@@ -38,7 +38,8 @@ static int call_acquire(struct xmem_pool *pool)
 static int call_acquire_any(struct xmem_pool *pool)
 {
 	static __thread uint64_t state = 1;
-	struct xmem_buffer *buffer = xmem_acquire(pool, 1 + random_next(&state) % MOST, SECOND);
+	size_t bytes = 1 + random_next(&state) % MOST;
+	struct xmem_buffer *buffer = xmem_acquire(pool, bytes, patience_ns());
 	int err = last(buffer);
 
 	xmem_release(buffer);

@@ -381,7 +381,7 @@ TEST(P1_each_kind_of_buffer_is_described)
 		SAME(tensor.shape[1], 8);
 		CHECK(!strcmp(xmem_buffer_metadata(b[i])->producer, i ? "stage" : "owner"));
 		WORKED(xmem_publish(b[i], NULL, NULL));
-		b[i] = xmem_receive(i ? x.second : x.first, 10 * SECOND);
+		b[i] = xmem_receive(i ? x.second : x.first, patience_ns());
 		CHECK(b[i]);
 		WORKED(xmem_tensor_view(b[i], &tensor));
 		SAME(tensor.shape[1], 8);

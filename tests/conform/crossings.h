@@ -42,7 +42,7 @@ static inline void check_free(struct xmem_pool *owner)
 	SAME(stat_of(owner).claims, 0);
 	EVENTUALLY(stat_of(owner).attached == BUFFERS);
 	for (i = 0; i < BUFFERS; i++) {
-		b[i] = xmem_acquire(owner, BYTES, 10 * SECOND);
+		b[i] = xmem_acquire(owner, BYTES, patience_ns());
 		CHECK(b[i]);
 	}
 	for (i = 0; i < BUFFERS; i++)

@@ -236,7 +236,7 @@ TEST(P9_the_next_call_after_the_daemon_was_killed_says_so)
 	SAME(xmem_publish(unsent, NULL, NULL), -ENOTCONN);
 	REFUSED(xmem_clone(b), ENOTCONN);
 	REFUSED(xmem_receive(s, 0), ENOTCONN);
-	REFUSED(xmem_receive(s, SECOND), ENOTCONN);
+	REFUSED(xmem_receive(s, patience_ns()), ENOTCONN);
 	REFUSED(xmem_subscribe(reader, NULL), ENOTCONN);
 	SAME(xmem_preallocate(writer, 1, BYTES), -ENOTCONN);
 	SAME(stamp_of(kept), 1);	/* what is held stays readable */

@@ -269,7 +269,7 @@ TEST_WITHIN(API_a_refusal_for_files_says_so, 60)
 	says("as many payload files as it may have: ");
 	xmem_release(file[--count]);
 	xmem_release(b);
-	CHECK((b = xmem_acquire(pool, 100 * KB, SECOND)));
+	CHECK((b = xmem_acquire(pool, 100 * KB, patience_ns())));
 	REFUSED(xmem_acquire(pool, 1ULL << 39, 0), ENOMEM);
 	says("are needed, but of the ");
 	xmem_release(b);

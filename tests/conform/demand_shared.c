@@ -141,7 +141,7 @@ TEST(API_shared_buffers_on_demand_in_huge_pages)
 
 static void *acquire_large(void *argument)
 {
-	struct xmem_buffer *b = xmem_acquire(argument, 2 * PAGE, 15 * SECOND);
+	struct xmem_buffer *b = xmem_acquire(argument, 2 * PAGE, patience_ns());
 
 	WORKED(b ? 0 : xmem_peek_last_error(NULL));
 	xmem_release(b);

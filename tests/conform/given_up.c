@@ -248,7 +248,7 @@ static void receive_from_a_newcomer(struct xmem_subscription *s, const char *nam
 
 	set_timer(PERIOD_US);
 	for (i = 0; i < 5; i++)
-		CHECK(!xmem_receive(s, SECOND));
+		CHECK(!xmem_receive(s, patience_ns()));
 	set_timer(0);
 	continue_daemon(daemon);
 	b = receive_what_it_publishes(s, newcomer, 7);
@@ -292,7 +292,7 @@ TEST(P9_a_newcomer_keeps_nobody_waiting_for_a_stopped_daemon)
 	publish_stamp(pair.writer, 3);
 	CHECK((b = xmem_receive(all, 0)));
 	xmem_release(b);
-	CHECK((b = xmem_receive(all, SECOND)));
+	CHECK((b = xmem_receive(all, patience_ns())));
 	xmem_release(b);
 	CHECK((b = xmem_receive_any(pair.reader, 0, &which)) && which == all);
 	xmem_release(b);

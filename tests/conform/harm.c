@@ -352,16 +352,30 @@ static void read_for_ever(void *argument)
 		xmem_release(receive_one(s));
 }
 
-static void pipeline_goes_on(uint32_t flags)
+/* Publish @count without any wait. */
+static void publish_at_once(struct xmem_pool *writer, struct xmem_subscription *s,
+			    unsigned int count)
+{
+	struct xmem_buffer *b;
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		CHECK((b = xmem_acquire(writer, BYTES, 0)));
+		WORKED(xmem_publish(b, NULL, NULL));
+		xmem_release(receive_one(s));
+	}
+}
+
+static void pipeline_goes_on(uint32_t flags, int64_t wait_bound_ns)
 {
 	struct slow slow = { .name = new_name(), .flags = flags };
 	struct xmem_pool *writer = OPEN(slow.name, .flags = XMEM_OPEN_WRITER,
-					.wait_bound_ns = SECOND);
+					.wait_bound_ns = wait_bound_ns);
 	struct xmem_pool *reader = open_reader(slow.name);
 	struct xmem_subscription *s;
 	struct child *child;
-	int64_t start, longest = 0;
-	unsigned int i, demotes = 0;
+	int64_t start;
+	unsigned int i;
 
 	WORKED(xmem_preallocate(writer, 8, BYTES));
 	slow.publisher = xmem_pool_client(writer);
@@ -369,21 +383,16 @@ static void pipeline_goes_on(uint32_t flags)
 	child = spawn(read_for_ever, &slow);
 	hear(child);
 	stop_child(child);
-	for (i = 0; i < 60; i++) {
+	if (flags) {
+		publish_at_once(writer, s, 8);
 		start = now_ns();
-		publish_stamp(writer, i);
-		start = now_ns() - start;
-		longest = start > longest ? start : longest;
-		demotes += start > 500 * MS;
+		REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);
+		publish_stamp(writer, 8);
+		CHECK(now_ns() - start >= wait_bound_ns * 9 / 10);
 		xmem_release(receive_one(s));
 	}
-	/* Waited for once, within the bound, and then no more while it does not move. */
-	if (flags) {
-		CHECK(longest >= 900 * MS);
-		SAME(demotes, 1);
-	} else {
-		CHECK(!demotes);
-	}
+	/* It may lose, or has been waited for once and does not move. */
+	publish_at_once(writer, s, 60);
 	continue_child(child);
 	tell(child, 1);
 	/* It goes on, and when it has caught up it is waited for again. */
@@ -400,12 +409,12 @@ static void pipeline_goes_on(uint32_t flags)
 
 TEST(P9_a_stopped_subscriber_that_may_lose_costs_nothing)
 {
-	pipeline_goes_on(0);
+	pipeline_goes_on(0, 3600 * SECOND);
 }
 
 TEST(P9_a_stopped_subscriber_is_waited_for_within_the_bound)
 {
-	pipeline_goes_on(XMEM_SUBSCRIBE_WAITS);
+	pipeline_goes_on(XMEM_SUBSCRIBE_WAITS, SECOND / 5);
 }
 
 static void stop_in_mid_scan(void *argument)
@@ -436,14 +445,12 @@ TEST(P9_owner_stopped_in_mid_scan_and_getters_go_on)
 		struct child *child = spawn(stop_in_mid_scan, &slow);
 		uint64_t token = hear(child);
 		struct xmem_buffer *b;
-		int64_t start;
 
 		tell(child, 1);
 		wait_stopped(child);
-		start = now_ns();
+		/* It would hang if it waited for the owner. */
 		b = xmem_get(reader, token);
 		CHECK(b);
-		CHECK(now_ns() - start < 5 * SECOND);
 		SAME(stamp_of(b), 42);
 		/* When it goes on its scan must find that it has failed. */
 		continue_child(child);
@@ -489,7 +496,7 @@ TEST(P9_publisher_stopped_in_mid_publish_and_subscribers_go_on)
 		b = receive_one(s);
 		SAME(stamp_of(b), 0);
 		xmem_release(b);
-		b = xmem_receive(s, complete ? 10 * SECOND : 20 * MS);
+		b = xmem_receive(s, complete ? patience_ns() : 20 * MS);
 		SAME(b != NULL, complete);
 		if (b)
 			SAME(stamp_of(b), 1);
@@ -503,7 +510,7 @@ TEST(P9_publisher_stopped_in_mid_publish_and_subscribers_go_on)
 			xmem_release(b);
 		}
 		kill_child(child);
-		REFUSED(xmem_receive(s, 10 * SECOND), EPIPE);
+		REFUSED(xmem_receive(s, patience_ns()), EPIPE);
 		xmem_unsubscribe(s);
 		check_quiet(reader, 1);
 		xmem_pool_close(reader);
@@ -564,7 +571,7 @@ TEST(P9_a_client_stopped_before_it_is_killed_holds_nothing)
 {
 	struct slow slow = { .name = new_name(), .flags = XMEM_SUBSCRIBE_WAITS };
 	struct xmem_pool *writer = OPEN(slow.name, .flags = XMEM_OPEN_WRITER,
-					.wait_bound_ns = 60 * SECOND);
+					.wait_bound_ns = 3600 * SECOND);
 	struct child *child;
 	unsigned int i;
 

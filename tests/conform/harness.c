@@ -16,6 +16,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -110,7 +111,8 @@ void pause_now_and_then(void)
 		random_next(&random);
 	if (random >> 8 & 15 || __atomic_add_fetch(&pauses, 1, __ATOMIC_RELAXED) > 12)
 		return;
-	poll(NULL, 0, random >> 20 & 255);
+	/* Not by poll(), at which a thread may be cancelled. */
+	syscall(SYS_nanosleep, &(struct timespec){ .tv_nsec = (random >> 20 & 255) * MS }, NULL);
 }
 
 size_t page_size(void)

@@ -265,7 +265,7 @@ TEST(API_a_writer_that_was_there_is_no_newcomer)
 	xmem_unsubscribe(one);
 	/* The host hears of the end by a post, and until then the writer is followed already. */
 	for (int stamp = 3; stamp < 5; stamp++) {
-		struct xmem_buffer *b = xmem_receive(all, 10 * SECOND);
+		struct xmem_buffer *b = xmem_receive(all, patience_ns());
 
 		CHECK(b);
 		SAME(stamp_of(b), stamp);
@@ -297,7 +297,7 @@ static void *subscribe_before_it_comes(void *unused)
 	struct xmem_subscription *s = follow_all_past(late_pool, 1);
 
 	for (int stamp = 0; stamp < 3; stamp++) {
-		struct xmem_buffer *b = xmem_receive(s, 10 * SECOND);
+		struct xmem_buffer *b = xmem_receive(s, patience_ns());
 
 		CHECK(b);
 		SAME(stamp_of(b), stamp);

@@ -464,7 +464,7 @@ static void die_at(int step)
 			died_of_kill(child);
 		}
 	}
-	b = xmem_acquire(owner, 0, 20 * SECOND);	/* woken by the death */
+	b = xmem_acquire(owner, 0, patience_ns());	/* woken by the death */
 	CHECK(b);
 	xmem_release(b);
 	check_quiet(owner, 1);
@@ -593,7 +593,7 @@ static void acquire_waiting(void *argument)
 	xmem_release(b);
 	tell_parent(1);
 	hear_parent();
-	b = xmem_acquire(owner, 0, 20 * SECOND);
+	b = xmem_acquire(owner, 0, patience_ns());
 	WORKED(b ? 0 : xmem_peek_last_error(NULL));
 	tell_parent(2);
 }
@@ -716,7 +716,7 @@ static void change_all(void *argument)
 	uint64_t stamp;
 
 	tell_parent(1);
-	while ((b = xmem_receive(s, 20 * SECOND))) {
+	while ((b = xmem_receive(s, patience_ns()))) {
 		stamp = stamp_of(b);
 		if (xmem_get_mut(b)) {
 			SAME(stamp_of(b), stamp);	/* nobody else may change it either */
@@ -746,7 +746,7 @@ TEST_WITHIN(P1_nobody_sees_a_change_while_many_change_and_die, 60)
 		hear(child[c]);
 	}
 	for (i = 0; i < rounds; i++) {
-		struct xmem_buffer *b = xmem_acquire(owner, 0, 20 * SECOND);
+		struct xmem_buffer *b = xmem_acquire(owner, 0, patience_ns());
 
 		WORKED(b ? 0 : xmem_peek_last_error(NULL));
 		fill(b, i + 1);

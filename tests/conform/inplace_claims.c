@@ -25,7 +25,7 @@ static struct xmem_pool *open_sharing(const char *name)
 /* The owner's only buffer is free, and has no claims. */
 static void all_is_back(struct xmem_pool *owner)
 {
-	struct xmem_buffer *b = xmem_acquire(owner, 0, 20 * SECOND);
+	struct xmem_buffer *b = xmem_acquire(owner, 0, patience_ns());
 
 	CHECK(b);
 	xmem_release(b);

@@ -37,7 +37,7 @@ TEST(P1_contents_written_in_place_are_thrown_away_after_their_hold)
 	xmem_release(b);
 	no_step();
 	CHECK(thrown.looked);
-	b = xmem_acquire(thrown.owner, 0, 10 * SECOND);
+	b = xmem_acquire(thrown.owner, 0, patience_ns());
 	CHECK(b);
 	xmem_release(b);
 	xmem_pool_close(thrown.stage);
@@ -205,8 +205,8 @@ TEST(P3_what_is_being_published_is_not_written_in_place)
 	CHECK(early.looked);
 	/* Once all have passed it, it is the holder's. */
 	publish_stamp(owner, 2);
-	b = xmem_receive(early.first, 10 * SECOND);
-	xmem_release(xmem_receive(early.second, 10 * SECOND));
+	b = xmem_receive(early.first, patience_ns());
+	xmem_release(xmem_receive(early.second, patience_ns()));
 	WORKED(xmem_get_mut(b));
 	xmem_release(b);
 	xmem_unsubscribe(early.first);

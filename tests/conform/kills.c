@@ -85,7 +85,7 @@ static struct xmem_pool *killed_consumers_writer(struct kill *how)
 
 	how->name = new_name();
 	writer = OPEN(how->name, .flags = XMEM_OPEN_WRITER, .clients = 4, .ring = 8,
-		      .wait_bound_ns = 60 * SECOND);
+		      .wait_bound_ns = 3600 * SECOND);
 	WORKED(xmem_preallocate(writer, BUFFERS, BYTES));
 	how->publisher = xmem_pool_client(writer);
 	return writer;
@@ -158,7 +158,7 @@ static void produce(void *argument)
 {
 	struct kill *how = argument;
 	struct xmem_pool *pool = OPEN(how->name, .flags = XMEM_OPEN_WRITER,
-				      .wait_bound_ns = 60 * SECOND);
+				      .wait_bound_ns = 3600 * SECOND);
 	uint64_t stamp;
 
 	WORKED(xmem_preallocate(pool, BUFFERS, BYTES));
@@ -166,7 +166,7 @@ static void produce(void *argument)
 	hear_parent();
 	at_step(how->step, how->after, STEP_KILL, NULL);
 	for (stamp = 0;; stamp++) {
-		struct xmem_buffer *b = xmem_acquire(pool, BYTES, 10 * SECOND);
+		struct xmem_buffer *b = xmem_acquire(pool, BYTES, patience_ns());
 
 		if (!b)
 			FAIL("acquire: %d", xmem_peek_last_error(NULL));
@@ -183,7 +183,7 @@ static void follow_to_the_end(struct xmem_subscription *s, struct kill *how)
 	uint64_t next = 0, received = 0, lost;
 	struct xmem_buffer *b;
 
-	while ((b = xmem_receive(s, 10 * SECOND))) {
+	while ((b = xmem_receive(s, patience_ns()))) {
 		CHECK(xmem_sequence(b) >= next);
 		if (how->flags & XMEM_SUBSCRIBE_WAITS)
 			SAME(xmem_sequence(b), next);

@@ -101,7 +101,7 @@ TEST(P10_own_handles_and_flights_are_not_overdue)
 	struct xmem_buffer *kept, *b;
 	const char *name = new_name();
 
-	writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 100 * SECOND);
+	writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 3600 * SECOND);
 	WORKED(xmem_preallocate(writer, 2, BYTES));
 	reader = open_reader(name);
 	sub = follow(reader, xmem_pool_client(writer), XMEM_SUBSCRIBE_WAITS);

@@ -173,7 +173,7 @@ TEST(P10_who_has_yet_to_receive_keeps_a_dead_owners_file)
 	SAME(client_of(pool, me).bytes_kept, 2 * BYTES);
 	b = receive_one(s);
 	xmem_release(b);
-	REFUSED(xmem_receive(s, 10 * SECOND), EPIPE);
+	REFUSED(xmem_receive(s, patience_ns()), EPIPE);
 	EVENTUALLY(stat_of(pool).bytes_kept == 0);
 	SAME(client_of(pool, me).bytes_kept, 0);
 	xmem_unsubscribe(s);

@@ -39,7 +39,7 @@ static void publish_all(void *argument)
 {
 	struct plan *plan = argument;
 	struct xmem_pool *pool = OPEN(plan->name, .flags = XMEM_OPEN_WRITER, .ring = 4,
-				      .wait_bound_ns = 600 * SECOND);
+				      .wait_bound_ns = 3600 * SECOND);
 	int epoll = epoll_create1(EPOLL_CLOEXEC);
 	unsigned int i = 0;
 

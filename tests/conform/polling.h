@@ -45,6 +45,6 @@ static inline int fd_of(struct xmem_pool *pool)
 	return fd;
 }
 
-#define WAIT_MS	10000		/* for what has to come */
+#define WAIT_MS	((int)(patience_ns() / MS))	/* for what has to come */
 
 #endif

@@ -128,7 +128,7 @@ struct xmem_subscription *follow(struct xmem_pool *pool, int publisher, uint32_t
 {
 	struct xmem_subscribe_options options = {
 		.size = sizeof(options), .flags = flags | XMEM_SUBSCRIBE_PUBLISHER,
-		.publisher = publisher, .timeout_ns = 10 * SECOND,
+		.publisher = publisher, .timeout_ns = patience_ns(),
 	};
 	const char *why = "";
 	struct xmem_subscription *subscription = xmem_subscribe(pool, &options);
@@ -238,7 +238,7 @@ static uint64_t publish_as(struct xmem_pool *pool, uint64_t stamp, uint32_t flag
 	const char *why = "";
 	uint64_t token = 0;
 
-	*ret_buffer = xmem_acquire(pool, 0, 10 * SECOND);
+	*ret_buffer = xmem_acquire(pool, 0, patience_ns());
 	if (!*ret_buffer) {
 		int err = xmem_peek_last_error(&why);
 
@@ -284,7 +284,7 @@ struct xmem_buffer *publish_and_get(struct xmem_pool *pool, struct xmem_pool *re
 struct xmem_buffer *receive_one(struct xmem_subscription *subscription)
 {
 	const char *why = "";
-	struct xmem_buffer *buffer = xmem_receive(subscription, 10 * SECOND);
+	struct xmem_buffer *buffer = xmem_receive(subscription, patience_ns());
 
 	if (!buffer) {
 		int err = xmem_peek_last_error(&why);

@@ -113,7 +113,7 @@ static void reopen_and_receive(void *argument)
 	s = xmem_subscribe(pool, NULL);
 	CHECK(s);
 	tell_parent(1);
-	b = xmem_receive(s, 10 * SECOND);
+	b = xmem_receive(s, patience_ns());
 	CHECK(b);
 	SAME(stamp_of(b), 0xd2);
 	xmem_release(b);
@@ -408,7 +408,7 @@ TEST_WITHIN(P2_children_join_anew_whatever_threads_were_doing, 120)
 
 		CHECK(pid >= 0);
 		if (!pid) {
-			alarm(60);	/* should it hang */
+			alarm(patience_ns() / SECOND);	/* should it hang */
 			_exit(live_anew());
 		}
 		CHECK(waitpid(pid, &status, 0) == pid);

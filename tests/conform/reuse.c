@@ -58,7 +58,7 @@ TEST(P1_what_a_waited_for_subscriber_may_receive_is_not_reused)
 {
 	const char *name = new_name();
 	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER,
-					.wait_bound_ns = 60 * SECOND);
+					.wait_bound_ns = 3600 * SECOND);
 	struct xmem_pool *reader = open_reader(name);
 	struct xmem_subscription *s;
 	struct xmem_buffer *b;

@@ -89,7 +89,7 @@ static void *wait_for_one(void *argument)
 {
 	struct waiter *waiter = argument;
 
-	waiter->got = xmem_acquire(waiter->pool, LARGE, 100 * SECOND);
+	waiter->got = xmem_acquire(waiter->pool, LARGE, patience_ns());
 	return NULL;
 }
 
@@ -361,7 +361,7 @@ TEST(P9_who_wants_slots_of_one_that_was_killed_gets_them)
 		child = spawn(take_all_slots, (void *)name);
 		hear(child);
 		kill_child(child);
-		b = xmem_acquire(pool, LARGE, 100 * SECOND);
+		b = xmem_acquire(pool, LARGE, patience_ns());
 		if (!b)
 			FAIL("errno is %d, the %dth time", errno, i);
 		xmem_release(b);
@@ -393,7 +393,7 @@ TEST(API_a_refusal_for_slots_says_who_has_them)
 	CHECK((held = xmem_get(reader, publish_stamp(other, 1))));
 	xmem_pool_close(other);
 	EVENTUALLY(stat_of(writer).attached == 1);
-	xmem_release(xmem_acquire(writer, 100, SECOND));
+	xmem_release(xmem_acquire(writer, 100, patience_ns()));
 	other = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	refused_for_slots(other);
 	says("1 are left by clients that have ended");

@@ -183,7 +183,7 @@ ROW(subscribe)
 {
 	struct xmem_subscribe_options options = {
 		.size = sizeof(options), .flags = XMEM_SUBSCRIBE_PUBLISHER,
-		.publisher = xmem_pool_client(stage.writer), .timeout_ns = SECOND,
+		.publisher = xmem_pool_client(stage.writer), .timeout_ns = patience_ns(),
 	};
 
 	/* One of the threads has it. */
@@ -197,7 +197,7 @@ ROW(subscribe)
 ROW(unsubscribe)
 {
 	struct xmem_subscribe_options options = { .size = sizeof(options),
-						  .timeout_ns = SECOND };
+						  .timeout_ns = patience_ns() };
 	struct xmem_subscription *s = HANDLE(xmem_subscribe(stage.other, &options), -EEXIST);
 
 	xmem_unsubscribe(s);
@@ -606,7 +606,7 @@ static void stream_begin(void)
 	const char *name = new_name();
 
 	memset(&stream, 0, sizeof(stream));
-	stream.writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 60 * SECOND);
+	stream.writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 3600 * SECOND);
 	WORKED(xmem_preallocate(stream.writer, 3, BYTES));
 	stream.reader = open_reader(name);
 	stream.s = follow(stream.reader, xmem_pool_client(stream.writer), XMEM_SUBSCRIBE_WAITS);

@@ -48,7 +48,7 @@ void line_set(void)
 	line.owner = OPEN(name, .flags = XMEM_OPEN_WRITER, .ring = 4);
 	WORKED(xmem_preallocate(line.owner, 1, BYTES));
 	WORKED(xmem_preallocate_with(line.owner, &shared));
-	line.stage = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 60 * SECOND);
+	line.stage = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 3600 * SECOND);
 	WORKED(xmem_preallocate(line.stage, 2, BYTES));
 	line.sink = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	line.reader = open_reader(name);
@@ -72,7 +72,7 @@ void line_strike(void)
 	xmem_pool_close(line.stage);
 	check_quiet(line.owner, 1);
 	for (i = 0; i < SHARED_BUFFERS; i++)
-		CHECK((b[i] = xmem_acquire(line.owner, SHARED_BYTES, 10 * SECOND)));
+		CHECK((b[i] = xmem_acquire(line.owner, SHARED_BYTES, patience_ns())));
 	REFUSED(xmem_acquire(line.owner, SHARED_BYTES, 0), EAGAIN);
 	for (i = 0; i < SHARED_BUFFERS; i++)
 		xmem_release(b[i]);

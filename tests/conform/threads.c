@@ -122,7 +122,7 @@ static void *publish_or_receive(void *argument)
 		return NULL;
 	}
 	while (__atomic_add_fetch(&crew.received, 1, __ATOMIC_RELAXED) <= 2 * crew.rounds) {
-		struct xmem_buffer *b = xmem_receive(crew.s, 10 * SECOND);
+		struct xmem_buffer *b = xmem_receive(crew.s, patience_ns());
 
 		if (!b)
 			FAIL("receive: %d", xmem_peek_last_error(NULL));
@@ -134,7 +134,7 @@ static void *publish_or_receive(void *argument)
 
 TEST_WITHIN(P3_threads_share_a_subscription_and_lose_nothing, 60)
 {
-	crew_start(4, 60 * SECOND);
+	crew_start(4, 3600 * SECOND);
 	crew.rounds = scaled(1000);
 	crew.s = follow(crew.reader, xmem_pool_client(crew.writer), XMEM_SUBSCRIBE_WAITS);
 	run_threads(4, publish_or_receive);
@@ -239,7 +239,7 @@ TEST(API_each_thread_has_its_own_error)
 static void *wait_or_release(void *argument)
 {
 	if (!argument) {
-		struct xmem_buffer *b = xmem_acquire(crew.writer, BYTES, 10 * SECOND);
+		struct xmem_buffer *b = xmem_acquire(crew.writer, BYTES, patience_ns());
 
 		CHECK(b);
 		xmem_release(b);

@@ -111,7 +111,7 @@ TEST(API_writers_that_join_are_followed_if_their_label_fits)
 	/* It ends when nobody is left whose label fits. */
 	xmem_pool_close(first);
 	xmem_pool_close(cam);
-	REFUSED(xmem_receive(s, 10 * SECOND), EPIPE);
+	REFUSED(xmem_receive(s, patience_ns()), EPIPE);
 	xmem_unsubscribe(s);
 	xmem_pool_close(reader);
 	xmem_pool_close(other);
@@ -175,7 +175,7 @@ TEST(API_a_buffer_says_the_label_of_its_publisher)
 	/* What was got says it as long as the ring is there, what was received for longer. */
 	xmem_release(kept);
 	xmem_pool_close(writer);
-	REFUSED(xmem_receive(s, 10 * SECOND), EPIPE);
+	REFUSED(xmem_receive(s, patience_ns()), EPIPE);
 	xmem_unsubscribe(s);
 	EVENTUALLY(stat_of(reader).zombies == 0);
 	EVENTUALLY(xmem_publisher_label(got, label) == -ENOENT);

@@ -147,6 +147,6 @@ TEST(P9_poll_sleeps_until_something_is_published)
 	child = spawn(publish_when_armed, (void *)name);
 	subscribe.publisher = hear(child);
 	SAME(raw_request(&raw, XMEM_IOC_SUBSCRIBE, &subscribe), 0);
-	CHECK(readable(&raw, 10000));
+	CHECK(readable(&raw, patience_ns() / MS));
 	raw_close(&raw);
 }

@@ -106,7 +106,7 @@ static inline struct xmem_buffer *give(struct scene *s, uint64_t stamp,
 				       struct xmem_buffer **ret_kept)
 {
 	struct xmem_publish_options keep = { .size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
-	struct xmem_buffer *kept = xmem_acquire(s->writer, s->bytes, 15 * SECOND), *b;
+	struct xmem_buffer *kept = xmem_acquire(s->writer, s->bytes, patience_ns()), *b;
 	uint64_t token;
 
 	WORKED(kept ? 0 : xmem_peek_last_error(NULL));

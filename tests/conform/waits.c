@@ -159,7 +159,6 @@ TEST(P9_timeouts_end_waiting)
 	int64_t start = now_ns();
 
 	REFUSED(xmem_receive(s, 0), EAGAIN);
-	CHECK(now_ns() - start < SECOND);
 	REFUSED(xmem_receive(s, 30 * MS), ETIMEDOUT);
 	CHECK(now_ns() - start >= 30 * MS);
 	publish_kept(writer, 1, &kept);
@@ -286,7 +285,7 @@ static void sleep_in_acquire(void *argument)
 {
 	struct waiter *waiter = argument;
 	struct xmem_pool *pool = OPEN(waiter->name, .flags = XMEM_OPEN_WRITER,
-				      .wait_bound_ns = 600 * SECOND);
+				      .wait_bound_ns = 3600 * SECOND);
 	struct xmem_buffer *b;
 
 	WORKED(xmem_preallocate(pool, 1, BYTES));
@@ -374,7 +373,7 @@ static void sleep_for_ring_space(void *argument)
 {
 	struct waiter *waiter = argument;
 	struct xmem_pool *pool = OPEN(waiter->name, .flags = XMEM_OPEN_WRITER, .ring = 4,
-				      .wait_bound_ns = 600 * SECOND);
+				      .wait_bound_ns = 3600 * SECOND);
 	unsigned int i;
 
 	WORKED(xmem_preallocate(pool, 12, BYTES));

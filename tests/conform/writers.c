@@ -378,7 +378,7 @@ TEST(API_writers_that_wait_for_nobody_are_followed_without)
 
 	WORKED(xmem_preallocate(hasty, 2, BYTES));
 	REFUSED(xmem_subscribe(reader, &options), EOPNOTSUPP);
-	patient = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 600 * SECOND);
+	patient = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 3600 * SECOND);
 	WORKED(xmem_preallocate(patient, 1, BYTES));
 	s = follow_all(reader, XMEM_SUBSCRIBE_WAITS);
 	publish_stamp(patient, 1);

@@ -120,7 +120,7 @@ TEST(cuda_contents_are_copied_in_parts)
 {
 	gpu_scene s;
 	const xmem::buffer from = s.writer.acquire_cuda(bytes_each, 0);
-	const xmem::buffer to = s.writer.acquire_cuda(bytes_each, 0, std::chrono::seconds(1));
+	const xmem::buffer to = s.writer.acquire_cuda(bytes_each, 0, patience);
 	const std::vector<std::byte> wanted = stamped(7, 100);
 	std::array<std::byte, 60> got{};
 

@@ -105,7 +105,7 @@ TEST(streams_copy_and_release_in_order)
 	xmem::copy_to_cpu_on(more, to, 0, work.raw());
 	work.synchronize();
 	CHECK(!std::memcmp(got.data(), wanted.data(), bytes_each) && more == wanted);
-	CHECK(s.writer.try_acquire_cuda(bytes_each, 0, std::chrono::seconds(60)));
+	CHECK(s.writer.try_acquire_cuda(bytes_each, 0, patience));
 	THROWS(ERANGE, xmem::copy_to_cuda_on(to, to.capacity(), wanted, work.raw()));
 	CODE(ERANGE, xmem::copy_to_cpu_on(got, to, to.capacity(), work.raw(), code));
 	CODE(EINVAL, xmem::copy_to_device_on(to, 0, to, 0, 1, work.raw(), code));

@@ -21,7 +21,7 @@ TEST(publications_come_with_what_was_said)
 	const std::uint64_t token = buffer.publish(xmem::publish_options().at(now).part(10, 20));
 	CHECK(!buffer && token);
 
-	const xmem::buffer got = frames.receive(1s);
+	const xmem::buffer got = frames.receive(patience);
 	CHECK(got.token() == token && got.sequence() == 0 && got.size() == 20);
 	CHECK(got.capacity() == bytes_each && got.timestamp() == now);
 	CHECK(got.publisher() == s.writer.client() && frames.publisher() == got.publisher());
@@ -156,17 +156,17 @@ TEST(any_subscription_of_a_pool)
 
 	s.publish(1);
 	{
-		xmem::received got = s.reader.receive_any(1s);
+		xmem::received got = s.reader.receive_any(patience);
 
 		CHECK(got.from == one.raw() && stamp_of(got.contents) == 1);
 	}
 	second.reset();
-	xmem::received got = s.reader.receive_any(1s, code);
+	xmem::received got = s.reader.receive_any(patience, code);
 
 	CHECK(!got.contents && got.from == two.raw() && code == std::errc::broken_pipe);
 	/* Who catches it learns which one to end, and goes on with the others. */
 	try {
-		s.reader.receive_any(1s);
+		s.reader.receive_any(patience);
 		FAIL("a publisher that has ended publishes");
 	} catch (const xmem::subscription_over &error) {
 		CHECK(error.from() == two.raw() && error.code() == std::errc::broken_pipe);
@@ -174,7 +174,7 @@ TEST(any_subscription_of_a_pool)
 		two.reset();
 	}
 	s.publish(2);
-	CHECK(stamp_of(s.reader.receive_any(1s).contents) == 2);
+	CHECK(stamp_of(s.reader.receive_any(patience).contents) == 2);
 	s.writer.reset();
 	THROWS(EPIPE, s.reader.receive_any());
 }
@@ -182,7 +182,7 @@ TEST(any_subscription_of_a_pool)
 TEST(a_subscriber_that_is_waited_for_loses_nothing)
 {
 	const std::string name = new_name();
-	xmem::pool writer(name, xmem::pool_options(XMEM_OPEN_WRITER).wait_for_subscribers(10s));
+	xmem::pool writer(name, xmem::pool_options(XMEM_OPEN_WRITER).wait_for_subscribers(1h));
 	xmem::pool reader(name);
 	unsigned int next = 0;
 

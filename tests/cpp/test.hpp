@@ -6,6 +6,7 @@
 #ifndef XMEM_TESTS_CPP_TEST_HPP
 #define XMEM_TESTS_CPP_TEST_HPP
 
+#include <chrono>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -82,6 +83,9 @@ inline constexpr bool has = has_expression<void, Expression, T...>::value;
 std::string new_name();
 
 constexpr std::size_t bytes_each = 4096;
+
+/* For what must come: a limit against hangs only. */
+constexpr std::chrono::seconds patience{100};
 
 /* Two clients of one pool. */
 struct scene {

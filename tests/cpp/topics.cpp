@@ -57,7 +57,7 @@ struct line : scene {
 	{
 		return xmem::pool_options(XMEM_OPEN_WRITER)
 			.with_label("stage")
-			.wait_for_subscribers(60s);
+			.wait_for_subscribers(1h);
 	}
 
 	xmem::pool stage, sink;
@@ -101,7 +101,7 @@ TEST(references_are_set_aside_and_dropped)
 		CHECK(s.reader.slot_info(slot_of(token)).claims == 3);
 		xmem::offer(buffer, 1, 5min);
 		CHECK(xmem::claims(s.reader, token) == 4);
-		xmem::set_ref_count(buffer, 2, 30s);
+		xmem::set_ref_count(buffer, 2, 5min);
 		CHECK(s.reader.slot_info(slot_of(token)).claims == 2);
 	}
 	CHECK(s.reader.slot_info(slot_of(token)).claims == 1);
@@ -131,10 +131,10 @@ TEST(claims_say_what_is_wrong)
 	CHECK(buffer);
 	CODE(ERANGE, xmem::set_ref_count(buffer, 0, code));
 	CODE(EINVAL, xmem::set_ref_count(buffer, 1, -1s, code));
-	CODE(0, xmem::set_ref_count(buffer, 1, 1s, code));
+	CODE(0, xmem::set_ref_count(buffer, 1, 5min, code));
 	CODE(ERANGE, xmem::offer(buffer, 0, code));
 	CODE(EINVAL, xmem::offer(buffer, 1, -1s, code));
-	CODE(0, xmem::offer(buffer, 1, 1s, code));
+	CODE(0, xmem::offer(buffer, 1, 5min, code));
 	CODE(0, xmem::offer(buffer, 1, code));
 	const std::uint64_t token = buffer.token();
 	CODE(0, xmem::forget(buffer, code));
@@ -171,7 +171,7 @@ TEST(a_stage_forwards_what_it_receives)
 	const std::uint64_t token = l.publish(8);
 	xmem::buffer buffer = l.in.receive();
 
-	CHECK(xmem::forward(buffer, XMEM_PUBLISH_KEEP, 1s) == token && buffer);
+	CHECK(xmem::forward(buffer, XMEM_PUBLISH_KEEP, patience) == token && buffer);
 	CHECK(xmem::forward(buffer) == token && !buffer);
 	buffer = l.out.receive();
 	CHECK(buffer.token() == token && stamp_of(buffer) == 8);

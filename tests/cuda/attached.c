@@ -156,7 +156,7 @@ static void hand_over(const struct way *way)
 	sub = follow((pool = OPEN(attacher.name, .flags = 0)), hear(child), 0);
 	tell(child, 1);
 	SAME(hear(child), 1);
-	buffer = xmem_receive(sub, SECOND);
+	buffer = xmem_receive(sub, patience_ns());
 	CHECK(buffer);
 	cuda_check(buffer, 9);
 	tell(child, 1);
@@ -440,11 +440,11 @@ static void open_and_sleep(void *name)
 	struct xmem_buffer *buffer;
 
 	tell_parent(1);
-	buffer = xmem_receive(sub, 10 * SECOND);
+	buffer = xmem_receive(sub, patience_ns());
 	CHECK(buffer && xmem_cuda_ptr(buffer));
 	xmem_release(buffer);
 	tell_parent(1);
-	REFUSED(xmem_receive(sub, 60 * SECOND), EPIPE);
+	REFUSED(xmem_receive(sub, patience_ns()), EPIPE);
 	xmem_unsubscribe(sub);
 	xmem_pool_close(pool);
 }

@@ -53,7 +53,7 @@ static void hand_over(uint32_t flags, uint32_t role)
 	for (i = 1; i < 20; i++) {
 		tell(producer, i);
 		token = hear(producer);
-		buffer = xmem_receive(sub, SECOND);
+		buffer = xmem_receive(sub, patience_ns());
 		CHECK(buffer);
 		SAME(xmem_token(buffer), token);
 		SAME(xmem_size(buffer), BYTES);
@@ -101,19 +101,19 @@ TEST(P3_memory_that_goes_by_descriptor_outlives_its_killed_writer)
 	hear(producer);
 	tell(producer, 8);
 	hear(producer);
-	first = xmem_receive(sub, SECOND);
+	first = xmem_receive(sub, patience_ns());
 	CHECK(first);
 	cuda_check(first, 7);
 	kill_child(producer);
 	cuda_check(first, 7);
 	/* What was never opened here is opened now. */
-	second = xmem_receive(sub, SECOND);
+	second = xmem_receive(sub, patience_ns());
 	CHECK(second);
 	cuda_check(second, 8);
 	cuda_check(first, 7);
 	xmem_release(first);
 	xmem_release(second);
-	REFUSED(xmem_receive(sub, SECOND), EPIPE);
+	REFUSED(xmem_receive(sub, patience_ns()), EPIPE);
 	xmem_unsubscribe(sub);
 	EVENTUALLY(!stat_of(pool).attached);
 	xmem_pool_close(pool);

@@ -251,13 +251,13 @@ TEST(CUDA_closing_the_pool_waits_for_copies)
 /* What its subscriber gets is looked at without a stream. */
 static void is_received(struct xmem_subscription *sub, uint64_t stamp, struct work *work)
 {
-	struct xmem_buffer *buffer = xmem_receive(sub, SECOND);
+	struct xmem_buffer *buffer = xmem_receive(sub, patience_ns());
 
 	CHECK(buffer);
 	SAME(xmem_wait_contents(buffer, 0), -EAGAIN);
 	SAME(xmem_wait_contents(buffer, 20 * MS), -ETIMEDOUT);
 	finish(work);
-	WORKED(xmem_wait_contents(buffer, 10 * SECOND));
+	WORKED(xmem_wait_contents(buffer, patience_ns()));
 	cuda_check(buffer, stamp);
 	xmem_release(buffer);
 }
@@ -327,7 +327,7 @@ TEST(CUDA_what_gets_a_count_under_a_copy_is_waited_for)
 	struct work *work = new_work();
 	struct xmem_buffer *buffer = acquire_and_copy(pool, 1, work);
 
-	WORKED(xmem_set_ref_count(buffer, 1, SECOND));
+	WORKED(xmem_set_ref_count(buffer, 1, 50 * SECOND));
 	SAME(xmem_wait_contents(buffer, 0), -EAGAIN);
 	finish(work);
 	cuda_check(buffer, 1);
@@ -499,7 +499,7 @@ TEST(CUDA_a_copy_into_what_is_written_in_place_is_waited_for)
 	pthread_t thread;
 
 	cuda_publish(pool, BYTES, 1, NULL);
-	buffer = xmem_receive(sub, SECOND);
+	buffer = xmem_receive(sub, patience_ns());
 	CHECK(buffer);
 	WORKED(xmem_get_mut(buffer));
 	close_gate(work);

@@ -59,7 +59,7 @@ static CUstream new_stream(void)
 /* A consumer's stream may have yet to drop the handles of earlier rounds. */
 static struct xmem_buffer *acquire(struct xmem_pool *pool)
 {
-	struct xmem_buffer *buffer = xmem_acquire_cuda(pool, BYTES, 0, 10 * SECOND);
+	struct xmem_buffer *buffer = xmem_acquire_cuda(pool, BYTES, 0, patience_ns());
 
 	if (!buffer)
 		WORKED(xmem_peek_last_error(NULL));
@@ -150,7 +150,7 @@ static unsigned int send_one(struct line *line)
 
 static struct xmem_buffer *receive(struct line *line)
 {
-	struct xmem_buffer *buffer = xmem_receive(line->sub, 10 * SECOND);
+	struct xmem_buffer *buffer = xmem_receive(line->sub, patience_ns());
 
 	if (!buffer)
 		WORKED(xmem_peek_last_error(NULL));
@@ -273,7 +273,7 @@ static void receive_in_order(struct line *line, bool late, unsigned int *waits)
 		tell(line->producer, OPEN_GATE);
 	buffer = receive(line);
 	if (!late)
-		WORKED(xmem_wait_contents(buffer, 10 * SECOND));
+		WORKED(xmem_wait_contents(buffer, patience_ns()));
 	before = driver_calls(NULL);
 	WORKED(xmem_wait_on(buffer, line->stream));
 	CHECK(xmem_cuda_ptr(buffer));
@@ -480,7 +480,7 @@ static void own(void *argument)
 	tell_parent(1);
 	/* By another handle of the pool it finds its own memory, and opens none. */
 	for (p = 0; p < owner->pools; p++)
-		CHECK(xmem_cuda_ptr(xmem_receive(sub[p], SECOND)));
+		CHECK(xmem_cuda_ptr(xmem_receive(sub[p], patience_ns())));
 	called((const char *const[2]){ "cuMemMap" }, i);
 	called((const char *const[2]){ "cuIpcOpenMemHandle", "cuMemPoolImportPointer" }, 0);
 	hear_parent();
@@ -492,7 +492,7 @@ static void look_at(struct xmem_subscription *sub, unsigned int count)
 	struct xmem_buffer *buffer;
 
 	while (count--) {
-		buffer = xmem_receive(sub, SECOND);
+		buffer = xmem_receive(sub, patience_ns());
 		if (!buffer)
 			WORKED(xmem_peek_last_error(NULL));
 		CHECK(xmem_cuda_ptr(buffer));

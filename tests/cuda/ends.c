@@ -38,7 +38,7 @@ static void obey(void *argument)
 	while ((order = hear_parent()) != LEAVE) {
 		switch (order) {
 		case RECEIVE:
-			buffer = xmem_receive(sub, SECOND);
+			buffer = xmem_receive(sub, patience_ns());
 			CHECK(buffer);
 			break;
 		case LOOK:
@@ -216,7 +216,7 @@ TEST(CUDA_memory_by_handle_ends_with_its_killed_owner)
 
 	tell(owner, 1);
 	hear(owner);
-	buffer = xmem_receive(sub, SECOND);
+	buffer = xmem_receive(sub, patience_ns());
 	CHECK(buffer);
 	never_opened = xmem_clone(buffer);
 	CHECK(never_opened);

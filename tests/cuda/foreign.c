@@ -63,7 +63,7 @@ TEST(CUDA_memory_is_attached_whose_neighbour_was_freed)
 	struct xmem_buffer *buffer;
 
 	tell(writer, 1);
-	buffer = xmem_receive(sub, 10 * SECOND);
+	buffer = xmem_receive(sub, patience_ns());
 	CHECK(buffer);
 	cuda_check(buffer, 5);
 	xmem_release(buffer);

@@ -295,7 +295,7 @@ static void kill_publisher(int step, unsigned int after)
 	struct xmem_buffer *buffer;
 
 	tell(child, 1);
-	while ((buffer = xmem_receive(sub, 10 * SECOND))) {
+	while ((buffer = xmem_receive(sub, patience_ns()))) {
 		cuda_check(buffer, xmem_sequence(buffer) + 1);
 		xmem_release(buffer);
 	}

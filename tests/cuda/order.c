@@ -26,7 +26,7 @@ TEST(CUDA_a_thread_waits_for_what_a_stream_has_yet_to_write)
 		SAME(xmem_wait_contents(buffer, 0), -EAGAIN);
 		SAME(xmem_wait_contents(buffer, MS), -ETIMEDOUT);
 		order_writer(&scene, OPEN_GATE);
-		WORKED(xmem_wait_contents(buffer, 10 * SECOND));
+		WORKED(xmem_wait_contents(buffer, patience_ns()));
 		cuda_check(buffer, i);
 		xmem_release(buffer);
 	}
@@ -67,7 +67,7 @@ static void streams_wait(void)
 		buffer = receive_next(&scene);
 		if (i % 4 == 0) {
 			order_writer(&scene, OPEN_GATE);
-			WORKED(xmem_wait_contents(buffer, 10 * SECOND));
+			WORKED(xmem_wait_contents(buffer, patience_ns()));
 		}
 		WORKED(xmem_wait_on(buffer, work.stream));
 		must(xl_cuda()->memcpy_dtoh_async(work.got, (CUdeviceptr)xmem_cuda_ptr(buffer),
@@ -189,7 +189,7 @@ TEST(CUDA_a_lost_context_drops_what_its_streams_were_to_drop)
 	order_writer(&scene, OPEN_GATE);
 	buffer = receive_next(&scene);
 	other = receive_next(&scene);
-	WORKED(xmem_wait_contents(other, SECOND));
+	WORKED(xmem_wait_contents(other, patience_ns()));
 	close_gate(&work);
 	WORKED(xmem_release_on(buffer, work.stream));
 	fake.sticky(700);
@@ -269,7 +269,7 @@ TEST(P8_what_a_stream_has_finished_outlives_its_writer)
 	order_writer(&scene, TELL(FILL, 7));
 	order_writer(&scene, OPEN_GATE);
 	buffer = receive_next(&scene);
-	WORKED(xmem_wait_contents(buffer, 10 * SECOND));
+	WORKED(xmem_wait_contents(buffer, patience_ns()));
 	kill_child(scene.writer);
 	cuda_check(buffer, 7);
 	xmem_release(buffer);
@@ -288,7 +288,7 @@ TEST(P8_what_a_host_function_has_completed_outlives_its_writer)
 	order_writer(&scene, TELL(FILL, 7));
 	order_writer(&scene, OPEN_GATE);
 	buffer = receive_next(&scene);
-	WORKED(xmem_wait_contents(buffer, 10 * SECOND));
+	WORKED(xmem_wait_contents(buffer, patience_ns()));
 	kill_child(scene.writer);
 	WORKED(xmem_wait_contents(buffer, 0));
 	cuda_check(buffer, 7);

@@ -210,7 +210,7 @@ static void pass_on(void *argument)
 	tell_parent(xmem_pool_client(pool));
 	sub = follow(pool, hear_parent(), 0);
 	tell_parent(1);
-	buffer = xmem_receive(sub, 10 * SECOND);
+	buffer = xmem_receive(sub, patience_ns());
 	CHECK(buffer);
 	CHECK(xmem_buffer_flags(buffer) & XMEM_BUFFER_CUDA);
 	REFUSED(xmem_cuda_ptr(buffer), ENODEV);
@@ -232,7 +232,7 @@ TEST(CUDA_a_stage_without_a_gpu_passes_buffers_on)
 	SAME(hear(stage), 1);
 	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
 	cuda_publish(pool, BYTES, 11, NULL);
-	buffer = xmem_receive(sub, 10 * SECOND);
+	buffer = xmem_receive(sub, patience_ns());
 	CHECK(buffer);
 	cuda_check(buffer, 11);
 	xmem_release(buffer);
@@ -285,7 +285,7 @@ TEST(CUDA_the_only_holder_writes_in_place)
 	tell(child, 1);
 	finish_child(child);
 	/* Its hold is in quarantine until the host has seen it exit. */
-	buffer = xmem_acquire_cuda(pool, BYTES, 0, 10 * SECOND);
+	buffer = xmem_acquire_cuda(pool, BYTES, 0, patience_ns());
 	CHECK(buffer);
 	xmem_release(buffer);
 	xmem_pool_close(pool);
@@ -370,7 +370,7 @@ TEST(CUDA_claims_and_addressed_publications_work_as_for_the_cpu)
 
 	buffer = cuda_acquire(pool, BYTES);
 	cuda_fill(buffer, 1);
-	WORKED(xmem_set_ref_count(buffer, 2, SECOND));
+	WORKED(xmem_set_ref_count(buffer, 2, 50 * SECOND));
 	token = xmem_token(buffer);
 	WORKED(xmem_forget(buffer));
 	got = xmem_get(other, token);
@@ -381,7 +381,7 @@ TEST(CUDA_claims_and_addressed_publications_work_as_for_the_cpu)
 	buffer = cuda_acquire(pool, BYTES);
 	cuda_fill(buffer, 2);
 	WORKED(xmem_send(buffer, xmem_pool_client(other), NULL, 0, NULL));
-	got = xmem_receive(sub, SECOND);
+	got = xmem_receive(sub, patience_ns());
 	CHECK(got);
 	cuda_check(got, 2);
 	xmem_release(got);

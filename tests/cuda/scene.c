@@ -19,7 +19,7 @@ static void write_what_is_told(void *argument)
 	while ((what = hear_parent()) != LEAVE) {
 		switch (what & 0xff) {
 		case FILL:
-			buffer = xmem_acquire_cuda(pool, WORK_BYTES, 0, 10 * SECOND);
+			buffer = xmem_acquire_cuda(pool, WORK_BYTES, 0, patience_ns());
 			CHECK(buffer);
 			WORKED(xmem_wait_on(buffer, work.stream));
 			close_gate(&work);
@@ -86,7 +86,7 @@ bool writer_finds_one(struct scene *scene)
 
 struct xmem_buffer *receive_next(struct scene *scene)
 {
-	struct xmem_buffer *buffer = xmem_receive(scene->sub, SECOND);
+	struct xmem_buffer *buffer = xmem_receive(scene->sub, patience_ns());
 
 	CHECK(buffer);
 	return buffer;

@@ -57,7 +57,7 @@ run() {	# number
 	local setting=${settings[$1]} rc
 	env "FAKECUDA_$setting" FAKECUDA_LOG="$work/$1.log" XMEM_TEST_SCALE=${XMEM_TEST_SCALE:-25} \
 		XMEM_SOCKET="${XMEM_SOCKET:-xmem-settings-$$}-$1" \
-		XMEM_BACKEND=daemon timeout 300 "$build/cuda" >"$work/$1.out" 2>&1 </dev/null
+		XMEM_BACKEND=daemon timeout 3000 "$build/cuda" >"$work/$1.out" 2>&1 </dev/null
 	rc=$?
 	echo "$rc" >"$work/$1.rc"
 }

@@ -45,7 +45,7 @@ static void arm(const struct round *round)
 /* Publish contents that the stream has yet to write. The n-th one's stamp is n, from 1 on. */
 static void publish_late(struct xmem_pool *pool, struct sums *sums, uint32_t stamp)
 {
-	struct xmem_buffer *buffer = xmem_acquire_cuda(pool, BYTES, 0, 20 * SECOND);
+	struct xmem_buffer *buffer = xmem_acquire_cuda(pool, BYTES, 0, patience_ns());
 
 	if (!buffer)
 		WORKED(xmem_peek_last_error(NULL));
@@ -68,7 +68,7 @@ static void publish_one(struct xmem_pool *pool, struct sums *sums, uint32_t stam
  */
 static bool look_at_one(struct xmem_subscription *sub, struct sums *sums, uint32_t *ret_stamp)
 {
-	struct xmem_buffer *buffer = xmem_receive(sub, 20 * SECOND);
+	struct xmem_buffer *buffer = xmem_receive(sub, patience_ns());
 	const void *at;
 	uint64_t sum;
 
@@ -114,7 +114,7 @@ static void acquire_all(struct xmem_pool *pool)
 	unsigned int i;
 
 	for (i = 0; i < BUFFERS; i++) {
-		buffer[i] = xmem_acquire_cuda(pool, BYTES, 0, 20 * SECOND);
+		buffer[i] = xmem_acquire_cuda(pool, BYTES, 0, patience_ns());
 		if (!buffer[i])
 			WORKED(xmem_peek_last_error(NULL));
 		cuda_fill(buffer[i], i);

@@ -178,7 +178,7 @@ TEST(CUDA_a_lost_context_drops_a_handle_once)
 	order_writer(&scene, OPEN_GATE);
 	lost.buffer = receive_next(&scene);
 	lost.other = receive_next(&scene);
-	WORKED(xmem_wait_contents(lost.other, SECOND));
+	WORKED(xmem_wait_contents(lost.other, patience_ns()));
 	SAME(sem_init(&lost.drops, 0, 0), 0);
 	SAME(sem_init(&lost.goes_on, 0, 0), 0);
 	fake.sticky(700);

@@ -81,7 +81,7 @@ static void *work(void *number)
 	for (i = 0; i < count; i++) {
 		uint64_t stamp = ((uintptr_t)number << 32) + i, token;
 
-		buffer = xmem_acquire_cuda(all.writer, BYTES, 0, 10 * SECOND);
+		buffer = xmem_acquire_cuda(all.writer, BYTES, 0, patience_ns());
 		CHECK(buffer);
 		cuda_fill(buffer, stamp);
 		WORKED(xmem_publish(buffer, &(struct xmem_publish_options){

@@ -78,7 +78,7 @@ static void hand_on_untouched(int way)
 	begin_stages(&it, 1);
 	SAME(pthread_create(&thread, NULL, open_later, &it.scene), 0);
 	WORKED(hand_on(it.buffer, way, it.next, &it.work, &token));
-	handed = way == COUNT ? xmem_get(it.next, token) : xmem_receive(it.sub, SECOND);
+	handed = way == COUNT ? xmem_get(it.next, token) : xmem_receive(it.sub, patience_ns());
 	CHECK(handed);
 	SAME(xmem_wait_contents(handed, 0), 0);
 	cuda_check(handed, 1);

@@ -239,7 +239,7 @@ int main(void)
 	int failed;
 
 	/* Against hangs only: on a busy machine 4 s, which Check allows, are soon over. */
-	setenv("CK_DEFAULT_TIMEOUT", "120", 0);
+	setenv("CK_DEFAULT_TIMEOUT", "1200", 0);
 	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		TCase *tcase = cases[i]();
 

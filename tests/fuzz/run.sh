@@ -63,7 +63,7 @@ go_on() {
 	local new=$log.new
 	rm -rf "$new"
 	mkdir "$new"
-	if "build/fuzz/$1" -max_len=400 -use_value_profile=1 -timeout=10 -print_final_stats=1 \
+	if "build/fuzz/$1" -max_len=400 -use_value_profile=1 -timeout=100 -print_final_stats=1 \
 		-max_total_time="$seconds" -artifact_prefix="$found/$1-" "$new" \
 		"tests/fuzz/corpus/$1" >"$log" 2>&1; then
 		passed=$((passed + 1))

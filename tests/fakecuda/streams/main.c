@@ -127,7 +127,7 @@ static bool passes(const struct test *test)
 	pid = fork();
 	if (!pid) {
 		running = test->name;
-		alarm(120);
+		alarm(1200);
 		test->run();
 		_exit(0);
 	}
