@@ -26,8 +26,8 @@ cd "$(dirname "$0")/.." || exit 2
 
 # Many run at once: each must find its own daemon, not one that is named for all.
 unset XMEM_SOCKET
-# The limits of Check are for tests that should be green. The tests' own patience is a quarter of what
-# it is elsewhere: many bugs are seen by an event that never comes.
+# The limits of Check are for tests that should be green. The tests' own patience is a quarter of
+# the usual one: many bugs are seen by an event that never comes.
 export CK_TIMEOUT_MULTIPLIER=50 XMEM_TEST_PATIENCE=25
 HANG=${HANG:-20} CPU_LIMIT=${CPU_LIMIT:-60} TIME_LIMIT=${TIME_LIMIT:-1200}
 mutants=${MUTANTS_FOLDER:-tests/mutants}
