@@ -5,8 +5,10 @@ CXX_2        ?= clang++
 CPP_SRC      := $(wildcard tests/cpp/*.cpp)
 CPP_WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor \
 	-Wold-style-cast -Werror
+# To compile takes long and to run a second, so -O1 is enough.
+CPP_LEVEL    := -O1
 CPP_CFLAGS    = $(filter-out -std=% -Wmissing-prototypes -Wstrict-prototypes,$(XM_CFLAGS)) \
-	$(CPP_WARNINGS) $(CFLAGS) -MMD -MP
+	$(CPP_WARNINGS) $(CFLAGS) $(CPP_LEVEL) -MMD -MP
 
 $(B)/obj/cpp-17/%.o: %.cpp
 	$(say) CXX $<
