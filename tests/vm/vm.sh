@@ -117,7 +117,7 @@ write_settings() {
 	done
 	echo "modules=$(quote "$VM_MODULES")"
 	echo "machine=$VM_MACHINE"
-	echo "dump_at=$((limit > 12 ? limit - 4 : limit * 2 / 3))"
+	echo "dump_at=$((limit > 12 ? limit - 4 : limit * 2 / 3))${VM_COUNTS:+000}"
 }
 
 # The guest's own part of the initramfs comes after the kernel's part in one file.
@@ -169,12 +169,14 @@ choose_machine() {
 }
 
 # The clock is this machine's, or one that ticks once for each instruction that is executed: then
-# times say the same whatever else this machine does.
+# times say the same whatever else this machine does. That clock leaps to the next timer while the
+# guest waits for a file of this machine, so nothing in there may have a limit in time.
 choose_clock() {
 	processors=${VM_CPUS:-2}
 	clock=(-accel "tcg,thread=multi,tb-size=512")
 	[ -n "${VM_COUNTS:-}" ] || return 0
 	processors=1
+	cmdline+=" sysctl.kernel.hung_task_timeout_secs=0"
 	clock=(-accel "tcg,thread=single,tb-size=512" -icount "shift=0,sleep=off")
 }
 
