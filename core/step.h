@@ -51,6 +51,7 @@ enum xm_step {
 	XM_STEP_FILE_MADE,		/* library: a file attached, its slots in no list */
 	XM_STEP_FILE_TAKEN,		/* library: slots out of the lists, not detached */
 	XM_STEP_FILE_DETACHED,		/* library: detached, and still mapped */
+	XM_STEP_WAIT,			/* library: before a waiter looks again, or sleeps */
 	XM_STEP_CUDA_MADE,		/* library: memory of a GPU made or taken, not attached */
 	XM_STEP_CUDA_ATTACHED,		/* library: memory taken is attached, and has no handle */
 	XM_STEP_CUDA_ASK,		/* library: to be opened, and the host does not know */

@@ -35,6 +35,7 @@ static inline bool xl_wait_cancelled(const struct xmem_pool *pool, u32 before)
 {
 	u32 now = xm_load(&pool->cancels);
 
+	XM_STEP(XM_STEP_WAIT);
 	return unlikely(now != before || now & XL_CANCEL_ALWAYS);
 }
 

@@ -149,11 +149,6 @@ static int64_t cpu_of(int who)
 	       (used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000LL;
 }
 
-int64_t cpu_ns(void)
-{
-	return cpu_of(RUSAGE_SELF);
-}
-
 double patience(void)
 {
 	const char *given = getenv("XMEM_TEST_PATIENCE");
@@ -526,6 +521,12 @@ void at_step(int step, unsigned int after, enum at_step what, void (*call)(int s
 	plan.what = what;
 }
 
+void count_waits(void)
+{
+	steps_only();
+	at_step(XM_STEP_WAIT, ~0u - 1, STEP_CALL, NULL);
+}
+
 /* A thread that the library has started may still be looking. */
 void no_step(void)
 {
@@ -597,6 +598,7 @@ const char *step_name(int step)
 		[XM_STEP_SUBSCRIBE_CURSOR] = "SUBSCRIBE_CURSOR",
 		[XM_STEP_FILE_MADE] = "FILE_MADE", [XM_STEP_FILE_TAKEN] = "FILE_TAKEN",
 		[XM_STEP_FILE_DETACHED] = "FILE_DETACHED",
+		[XM_STEP_WAIT] = "WAIT",
 		[XM_STEP_CUDA_MADE] = "CUDA_MADE", [XM_STEP_CUDA_ATTACHED] = "CUDA_ATTACHED",
 		[XM_STEP_CUDA_ASK] = "CUDA_ASK", [XM_STEP_CUDA_ASKED] = "CUDA_ASKED",
 		[XM_STEP_CUDA_OPENED] = "CUDA_OPENED",

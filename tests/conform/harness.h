@@ -105,7 +105,6 @@ int64_t now_ns(void);
  */
 int64_t patience_ns(void);
 double patience(void);			/* XMEM_TEST_PATIENCE / 100, or 1 */
-int64_t cpu_ns(void);			/* that this process has used, with all its threads */
 void look_again_soon(void);
 size_t page_size(void);			/* of an ordinary page of this system */
 size_t huge_page_size(void);		/* of those in its pool; 2 MB if it has no such pages */
@@ -177,6 +176,8 @@ enum at_step { STEP_KILL = 1, STEP_STOP, STEP_CALL };
 void at_step(int step, unsigned int after, enum at_step what, void (*call)(int step));
 void no_step(void);
 unsigned int steps_seen(void);			/* since at_step */
+/* From now on steps_seen() says how often this process has looked again or gone to sleep. */
+void count_waits(void);
 const char *step_name(int step);
 
 /* ---- pools ---- */

@@ -43,16 +43,15 @@ TEST(P9_receive_any_sleeps_beside_a_writer_that_nobody_follows)
 	const char *name = new_name();
 	struct xmem_pool *writer[3], *reader = open_reader(name);
 	struct xmem_subscription *s[2];
-	int64_t before;
 	int i;
 
 	for (i = 0; i < 3; i++)
 		writer[i] = open_writer(name, 2, BYTES);
 	for (i = 0; i < 2; i++)
 		s[i] = follow(reader, xmem_pool_client(writer[i]), 0);
-	before = cpu_ns();
-	REFUSED(xmem_receive_any(reader, SECOND, NULL), ETIMEDOUT);
-	CHECK(cpu_ns() - before < SECOND / 2);
+	count_waits();
+	REFUSED(xmem_receive_any(reader, SECOND / 5, NULL), ETIMEDOUT);
+	CHECK(steps_seen() < 10);
 	for (i = 0; i < 2; i++)
 		xmem_unsubscribe(s[i]);
 	for (i = 0; i < 3; i++)
@@ -68,7 +67,6 @@ TEST(P4_entries_of_the_far_future_are_none)
 	struct xmem_subscription *s;
 	struct pollfd look = { .events = POLLIN };
 	struct raw raw;
-	int64_t before;
 	uint64_t i;
 
 	raw_start(&raw, name, XMEM_ROLE_WRITER);
@@ -78,9 +76,9 @@ TEST(P4_entries_of_the_far_future_are_none)
 	look.fd = xmem_subscription_poll_fd(s);
 	WORKED(look.fd);
 	SAME(poll(&look, 1, 0), 0);
-	before = cpu_ns();
-	REFUSED(xmem_receive(s, SECOND), ETIMEDOUT);
-	CHECK(cpu_ns() - before < SECOND / 2);
+	count_waits();
+	REFUSED(xmem_receive(s, SECOND / 5), ETIMEDOUT);
+	CHECK(steps_seen() < 10);
 	SAME(xmem_subscription_lost(s), 0);
 	publish_stamp(writer, 7);
 	SAME(next_stamp(s), 7);
