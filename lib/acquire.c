@@ -169,7 +169,8 @@ static int find_or_make(struct xmem_pool *pool, const struct want *want, struct 
 			break;
 		evict = true;
 	}
-	return err == -EAGAIN && !has_any(want) ? made : err;
+	/* A host that has not answered in time has refused nothing: that is not remembered. */
+	return err == -EAGAIN && (made == -ETIMEDOUT || !has_any(want)) ? made : err;
 }
 
 /* What was tried in vain on the way is no error: -EAGAIN is noted by the caller. */

@@ -158,10 +158,11 @@ report() {
 declare -A running=() begun=()
 queue=()
 
-# start NAME COMMAND: in a process group of its own, which timeout makes
+# start NAME COMMAND: in a process group of its own, which timeout makes. A shell has what it starts
+# behind it ignore interrupts, which some tests send.
 start() {
 	# shellcheck disable=SC2016
-	timeout -k 10 "$SUITE_LIMIT" bash -c 'TIMEFORMAT="%U %S"
+	env --default-signal=INT,QUIT timeout -k 10 "$SUITE_LIMIT" bash -c 'TIMEFORMAT="%U %S"
 		{ time bash -c "$1" >"$2.log" 2>&1 </dev/null; } 2>"$2.time"
 		rc=$?
 		awk "{ print int(\$1 + \$2 + 0.5) }" "$2.time" >"$2.cpu"

@@ -125,7 +125,7 @@ gate=(conform-kernel cuda-kernel strangers exhaust reaped gpu-payloads)
 folders='folders K19_read_folders_count_for_their_maker P10_the_last_pool_does_not_count'
 others=(cpp-kernel random-requests "$folders" traces examples-kernel cli-kernel meanwhile watched
 	cheap)
-guest short vm-6.1 300 'kmod:kmod-check test/conform test/cuda' "${gate[@]}"
+guest short vm-6.1 200 'kmod:kmod-check test/conform test/cuda' "${gate[@]}"
 guest long vm-6.1-all 900 'kmod:kmod-check test/conform test/cuda test/cpp-17' "${gate[@]}" \
 	"${others[@]}"
 for name in "${gate[@]}" "${others[@]}" ends; do

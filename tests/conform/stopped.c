@@ -295,3 +295,24 @@ TEST(P9_closing_does_not_wait_long_for_a_stopped_daemon)
 	xmem_pool_close(pool[0]);
 	continue_daemon(daemon);
 }
+
+/* What the host has not answered in time is not known, so the next acquire asks again. */
+TEST(P9_an_acquire_that_met_a_stopped_daemon_is_no_refusal)
+{
+	struct xmem_buffer *held, *b;
+	struct xmem_pool *pool;
+	pid_t daemon;
+
+	daemon_only("the kernel does not stop");
+	use_own_daemon();
+	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	CHECK((held = xmem_acquire(pool, 16 * BYTES, XMEM_FOREVER)));
+	daemon = stop_daemon();
+	REFUSED(xmem_acquire(pool, 16 * BYTES, 100 * MS), ETIMEDOUT);
+	REFUSED(xmem_acquire(pool, 16 * BYTES, 0), EAGAIN);
+	continue_daemon(daemon);
+	CHECK((b = xmem_acquire(pool, 16 * BYTES, patience_ns())));
+	xmem_release(b);
+	xmem_release(held);
+	xmem_pool_close(pool);
+}

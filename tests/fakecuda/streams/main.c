@@ -120,6 +120,7 @@ void hear(int fd, void *data, size_t bytes)
 /* The time is a bound against hanging, no part of what is tested. */
 static bool passes(const struct test *test)
 {
+	const char *patience = getenv("XMEM_TEST_PATIENCE");
 	int status;
 	pid_t pid;
 
@@ -127,7 +128,7 @@ static bool passes(const struct test *test)
 	pid = fork();
 	if (!pid) {
 		running = test->name;
-		alarm(1200);
+		alarm(12 * (patience ? atoi(patience) : 100));
 		test->run();
 		_exit(0);
 	}
