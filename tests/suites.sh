@@ -117,19 +117,19 @@ suite long kernel-mutants kernel-mutants 7200 '' tests/check-mutants-kernel.sh
 # guest LEVEL NAME SECONDS NEEDS SUITE...: suites of the table in tests/kernel/suites.sh, which
 # boots once for each kind of machine that they want
 guest() {
-	local words
+	local words scale=''
 	words=$(printf " '%s'" "${@:5}")
-	suite "$1" vm "$2" "$3" "$4" "tests/kernel/suites.sh$words"
+	[ "$1" != short ] || scale='XMEM_TEST_SCALE=4 '	# percent of the loops, instead of 15
+	suite "$1" vm "$2" "$3" "$4" "${scale}tests/kernel/suites.sh$words"
 }
 gate=(conform-kernel cuda-kernel strangers exhaust reaped gpu-payloads)
-folders='folders K19_read_folders_count_for_their_maker P10_the_last_pool_does_not_count'
-others=(cpp-kernel random-requests "$folders" traces examples-kernel cli-kernel meanwhile watched
-	cheap)
+others=(cpp-kernel random-requests traces examples-kernel cli-kernel meanwhile watched cheap
+	folders)
 guest short vm-6.1 200 'kmod:kmod-check test/conform test/cuda' "${gate[@]}"
 guest long vm-6.1-all 900 'kmod:kmod-check test/conform test/cuda test/cpp-17' "${gate[@]}" \
 	"${others[@]}"
 for name in "${gate[@]}" "${others[@]}" ends; do
-	guest name "${name%% *}" 100 kmod:kmod-check "$name"
+	guest name "$name" 100 kmod:kmod-check "$name"
 done
 suite long vm vm-6.12 400 'test/conform' "tests/kernel/suites.sh --boot debian-6.12 --on plain \
 	conform-kernel gpu-payloads 'strangers P9_a_stop_finds_all_threads' \
@@ -144,6 +144,7 @@ suite long kasan vm-kasan 600 '' "tests/kernel/suites.sh --boot kasan --on plain
 	gpu-payloads 'meanwhile P9_polls_while_clients_end'"
 suite long kasan kernel-fuzz-kasan 120 '' 'tests/kernel/fuzz.sh kasan 60'
 
+suite long tools suites-selftest 60 kmod:kmod-check 'tests/kernel/suites.sh --selftest'
 suite long tools kernel-mutants-selftest 300 '' 'tests/check-mutants-kernel.sh --selftest'
 suite long tools mutants-selftest 60 '' 'tests/check-mutants.sh --selftest'
 suite long tools trace-tools 100 '' tests/kernel/trace-tools.sh
@@ -154,8 +155,6 @@ suite long kernels kernels 7200 apt:arm64 tests/check-kernels.sh
 
 suite long long kernel-fuzz-long 2000 apt:long 'tests/kernel/fuzz.sh kasan 1800'
 suite long long ends-alone 600 kmod:kmod-check 'tests/kernel/suites.sh ends'
-# with readers in 384 folders, which take their time
-suite long long folders-many 300 kmod:kmod-check 'tests/kernel/suites.sh folders'
 # with two processors, on which a waiter for a lock may spin
 suite long long meanwhile-smp 300 kmod:kmod-check 'tests/kernel/suites.sh --on full meanwhile'
 suite long long finds 300 apt:long 'tests/vm/build-kernel.sh kcsan &&
