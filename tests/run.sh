@@ -103,7 +103,7 @@ if [ -f $times ]; then
 	while read -r name took; do usual[$name]=$took; done <$times
 fi
 
-passed=0 failed=0 skipped=0 done_count=0 bad=() reasons=() table=()
+passed=0 failed=0 skipped=0 bad=() reasons=() table=()
 
 # left NAME...: about how long these take
 left() {
@@ -150,7 +150,7 @@ report() {
 	fi
 	bad+=("$name")
 	echo "    FAILED; the whole log is $PWD/$log/$name.log"
-	[ "$rc" != 124 ] || echo "    it did not end in $SUITE_LIMIT s"
+	[ "$rc" != 124 ] || echo "    it did not end in $took s"
 	grep -aE '^(FAIL|[^ ]+:[0-9]+:[FE]:)' "$log/$name.log" | tail -20 | sed 's/^/    /'
 	tail -15 "$log/$name.log" | sed 's/^/    | /'
 }
@@ -161,8 +161,10 @@ queue=()
 # start NAME COMMAND: in a process group of its own, which timeout makes. A shell has what it starts
 # behind it ignore interrupts, which some tests send.
 start() {
+	local limit=$((10 * ${seconds[$1]:-0}))
+	((limit > SUITE_LIMIT)) || limit=$SUITE_LIMIT
 	# shellcheck disable=SC2016
-	env --default-signal=INT,QUIT timeout -k 10 "$SUITE_LIMIT" bash -c 'TIMEFORMAT="%U %S"
+	env --default-signal=INT,QUIT timeout -k 10 $limit bash -c 'TIMEFORMAT="%U %S"
 		{ time bash -c "$1" >"$2.log" 2>&1 </dev/null; } 2>"$2.time"
 		rc=$?
 		awk "{ print int(\$1 + \$2 + 0.5) }" "$2.time" >"$2.cpu"
@@ -172,9 +174,9 @@ start() {
 	begun[$1]=$SECONDS
 }
 
-# finish: wait for one, and report it
+# finish: wait for one, and report it; its name is in $name
 finish() {
-	local pid rc name
+	local pid rc
 	wait -n -p pid "${!running[@]}"
 	rc=$?
 	name=${running[$pid]}
@@ -190,37 +192,55 @@ stop() {
 }
 trap stop INT TERM
 
-# ---- everything is built, one flavour after the other, so that no two suites build one file ----
+# ---- the builds, one flavour after the other, so that no two of them build one file ----
 
 builds=()
-for flavour in kmod release test asan tsan; do
+for flavour in kmod test release asan tsan; do
 	targets=$(sed -n -e "s|^$flavour:||p" -e "s|^$flavour/|build/$flavour/|p" <<<"$all_needs")
 	[ -n "$targets" ] || continue
-	builds+=("make-$flavour")
+	builds+=("$flavour")
 	command[make-$flavour]="make -k -j$processors FLAVOUR=${flavour/kmod/release} \
 		${targets//$'\n'/ }"
 done
 
+# is_built NAME: has every flavour been built that this suite needs?
+is_built() {
+	local flavour
+	for flavour in "${builds[@]}" ${building:+"$building"}; do
+		[[ " ${needs[$1]}" != *" $flavour"[:/]* ]] || return 1
+	done
+}
 
-begin=$SECONDS
-echo "${#wanted[@]} suites, $(left "${wanted[@]}") and the builds; logs in $PWD/$log/NAME.log"
-for name in "${builds[@]}"; do
-	start "$name" "${command[$name]}"
-	finish
-done
+# next: the longest suite that can start, in $name
+next() {
+	local i
+	for i in "${!queue[@]}"; do
+		name=${queue[i]}
+		is_built "$name" || continue
+		queue=("${queue[@]:0:i}" "${queue[@]:i+1}")
+		return 0
+	done
+	return 1
+}
 
 # ---- the suites ----
 
+begin=$SECONDS building=''
+echo "${#wanted[@]} suites, $(left "${wanted[@]}") and the builds; logs in $PWD/$log/NAME.log"
 mapfile -t queue < <(for name in "${wanted[@]}"; do
 	echo "${usual[$name]} $name"
 done | sort -s -k1,1nr | cut -d' ' -f2)
 while [ ${#queue[@]} != 0 ] || [ ${#running[@]} != 0 ]; do
-	while [ ${#queue[@]} != 0 ] && [ ${#running[@]} -lt "$JOBS" ]; do
-		name=${queue[0]}
-		queue=("${queue[@]:1}")
+	if [ -z "$building" ] && [ ${#builds[@]} != 0 ]; then
+		building=${builds[0]}
+		builds=("${builds[@]:1}")
+		start "make-$building" "${command[make-$building]}"
+	fi
+	while [ ${#running[@]} -lt "$JOBS" ] && next; do
 		start "$name" "${command[$name]}"
 	done
 	finish
+	[ "$name" != "make-$building" ] || building=''
 done
 
 # ---- what is said at the end ----
