@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The commit since which "make test" looks for changes: XMEM_BASE, else where this branch leaves its
-# upstream, else the last commit that is a working day (8 hours) older than HEAD. The empty tree
-# where there is none. Status 1 without git: then everything counts as changed.
-#   tests/changed-base.sh           its name
-#   tests/changed-base.sh --files   the files that differ from it, also those not committed yet
+# Prints the base commit. `make test` treats the files that differ from it as changed. It is
+#   1. XMEM_BASE, if that is set;
+#   2. else the commit at which this branch left its upstream, unless that is HEAD itself;
+#   3. else the newest commit that is at least 8 hours, a working day, older than HEAD;
+#   4. else the empty tree, so that all files differ.
+# Without git the status is 1. Then model/run.sh checks all models, and check-mutants.sh tries only
+# bugs that it draws at random.
+#   tests/changed-base.sh           prints the commit's hash
+#   tests/changed-base.sh --files   prints the files that differ from it, with uncommitted changes
+#                                   and new files that git does not ignore
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

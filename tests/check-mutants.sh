@@ -1,33 +1,36 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Plants bugs, one at a time, and wants each found: a test that never fails proves nothing.
+# Tests the tests: plants a bug in a copy of the tree, by one patch for each copy, and expects a
+# test to fail. A test that never fails proves nothing.
 #
 #   tests/check-mutants.sh              all of tests/mutants/*.patch
-#   tests/check-mutants.sh no-scanning  some
-#   tests/check-mutants.sh --changed    those whose patch, whose sources or whose test have changed,
-#                                       and 24 more at random; MUTANTS_SEED repeats the draw
-#   tests/check-mutants.sh --selftest   this script: which are chosen, what is found, what is kept
+#   tests/check-mutants.sh no-scanning  the patches of these names
+#   tests/check-mutants.sh --changed    the patches that have changed, or whose source files or test
+#                                       have changed (tests/changed-base.sh), and 24 others at
+#                                       random. MUTANTS_SEED=N draws the same 24 again.
+#   tests/check-mutants.sh --selftest   tests this script: which patches it chooses, whether it
+#                                       notices a bug that is not found, which verdicts it keeps
 #
-# A file has changed if it differs from the commit that tests/changed-base.sh names.
+# The first lines of a patch say why the patched code is wrong, and which command must fail then:
+#   # red: COMMAND    This command runs in the patched copy. Only its programs are built.
+# Without the patch the command must pass. If it does not, the patches that name it have failed,
+# and the others are tried all the same.
 #
-# A patch's first lines say why it is wrong and what must turn red:
-#   # red: COMMAND    run in the patched copy after building; its programs are what is built
-# It must be green without the patch; else only the bugs that name it have failed.
+# A busy machine must not change a verdict. A command hangs, and so has found the bug, if none of
+# its processes ran or was ready to run for HANG seconds. A command that uses CPU_LIMIT seconds of
+# processor time is in an endless loop. That, and one that takes TIME_LIMIT seconds, proves nothing,
+# and the patch has failed.
 #
-# No clock decides, as the machine may be busy. A hang is HANG seconds in which no process of the
-# command has run and none could run; an endless loop is one that uses CPU_LIMIT seconds of a
-# processor. A command that has not ended after TIME_LIMIT seconds proves nothing.
-#
-# A verdict is kept in build/verdicts: as long as the patch and the programs of its command, built
-# without the patch, are unchanged, the bug is not planted again. MUTANTS_ANEW=1 plants all.
+# build/verdicts keeps each verdict. A patch is not tried again until it changes, or the programs of
+# its command change, as they are built without it. MUTANTS_ANEW=1 tries all.
 # The last line is "N passed, N failed, N skipped".
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 
-# Many run at once: each must find its own daemon, not one that is named for all.
+# Many commands run at once. Each must use its own daemon, so no common socket may be set.
 unset XMEM_SOCKET
-# The limits of Check are for tests that should be green. The tests' own patience is a quarter of
-# the usual one: many bugs are seen by an event that never comes.
+# A broken program may be slow, so the limits of libcheck are 50 times as long. The tests' own
+# limits are a quarter of the usual ones: many bugs show only as an event that never comes.
 export CK_TIMEOUT_MULTIPLIER=50 XMEM_TEST_PATIENCE=25
 HANG=${HANG:-20} CPU_LIMIT=${CPU_LIMIT:-60} TIME_LIMIT=${TIME_LIMIT:-1200}
 mutants=${MUTANTS_FOLDER:-tests/mutants}

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Prints the folder in which the tests run. It is this tree, but for one that cannot be written, and
-# one whose path has characters that make, kbuild or cmake do not take, such as a blank. Of those it
-# is a copy in $XMEM_TEST_PLACE, $TMPDIR or /var/tmp. The next run brings that copy up to date and
-# keeps its build/, so no more is built anew than would be in this tree.
+# Prints the folder in which the tests run. Usually that is this tree. If this tree cannot be
+# written, or make, kbuild or cmake cannot handle its path (a blank, for example), then this script
+# copies the tree, says why on standard error, and prints the folder of the copy. The copy is in
+# $XMEM_TEST_PLACE. If that is not set, it is in $TMPDIR, and without that in /var/tmp. The next run
+# updates the copy and keeps its build/, so it builds only what has changed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 here=$(pwd -P)
@@ -18,7 +19,7 @@ else
 	exit
 fi
 
-# The folder is of this user, for others may write where it lies.
+# Other users may write to /var/tmp, so the folder must belong to this user.
 folder=${XMEM_TEST_PLACE:-${TMPDIR:-/var/tmp}}/xmem-test-$(id -u)
 [[ $folder =~ $plain ]] || { echo "place.sh: $folder has such characters, too" >&2; exit 2; }
 mkdir -p "$folder" && chmod 700 "$folder" && [ -O "$folder" ] && [ ! -L "$folder" ] ||

@@ -1,18 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Runs test suites beside each other and adds up their counts. Installs what they need first.
+# Runs test suites at the same time and adds up their counts. Before that it installs the packages
+# that they need; for a user other than root it prints the command and stops.
 #
-#   tests/run.sh               the suites of `make test`, the gate of each landing
+#   tests/run.sh               the suites of `make test`, which each change must pass
 #   tests/run.sh all           the suites of `make test-all`; it takes hours
-#   tests/run.sh native dkms   groups and suites by name; cpp means cpp-17 and cpp-20
+#   tests/run.sh native dkms   groups and suites by name; NAME also means NAME-1, NAME-2, ...
 #   tests/run.sh -l            lists the suites: level, group, name, usual seconds, command
 #
-# First everything is built that the wanted suites need, and then they start, the longest first,
-# JOBS at a time. Each writes to build/test-log/NAME.log. build/test-log/summary.txt keeps the
-# table, and build/test-times how long each took, from which the next run tells what is left.
-# In a tree that it cannot build in, it works in a copy: place.sh. The suites are in suites.sh.
+# The run builds what the suites need by suites.sh, one flavour after the other. A suite starts as
+# soon as its flavours are built, the longest first, and JOBS of them run at once. A suite's output
+# goes to build/test-log/NAME.log, and the table of all results to build/test-log/summary.txt. The
+# time of each suite that passed goes to build/test-times, for the estimates of the next run. If
+# this tree cannot be built in, place.sh makes a copy, and the tests run there.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
+# The flags of a make that runs this: with "-C DIR" every make would say where it works. Variables
+# of its command line are in the environment as well.
+unset MAKEFLAGS MFLAGS MAKELEVEL
 
 declare -a names
 declare -A level group kind seconds needs command

@@ -1,22 +1,27 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2016,SC2154
-# The test suites; run.sh sources this. docs/testing.md tells what each of them alone finds.
+# The list of test suites; run.sh sources this. docs/testing.md tells which faults only this or that
+# suite finds. A row is a call:
 #
 #   suite|check LEVEL GROUP NAME SECONDS NEEDS COMMAND
 #
-# The last line of a suite counts its tests: "N passed, N failed, N skipped". A check has only an
-# exit status, and counts as one test. Both say "SKIP name: why" of each test that they leave out.
+# The last line that a suite prints gives its counts: "N passed, N failed, N skipped". A check has
+# only an exit status, and counts as one test. Both print "SKIP name: why" for each test that they
+# leave out.
 #
-# LEVEL    both: `make test` and `make test-all` run it. long: only `make test-all` does.
-#          short: only `make test` does, because a long suite has all of its tests.
-#          name: neither does, because another suite has them; it runs when it is named.
-# SECONDS  the usual time on two processors beside other suites; the longest start first
-# NEEDS    targets of make, built before any suite starts: FLAVOUR/PROGRAM is a file in build/,
-#          FLAVOUR:TARGET a name. kmod:kmod-check is the module, built with W=1 and sparse.
-#          apt:PURPOSE names further packages, see scripts/needs.sh.
+# LEVEL    both:  `make test` and `make test-all` run this suite.
+#          long:  only `make test-all` runs it.
+#          short: only `make test` runs it. A long suite contains all of its tests.
+#          name:  neither runs it, because a larger suite contains its tests. Name it to run it.
+# GROUP    a word that names several suites together; it leaves out the levels short and name
+# SECONDS  how long the suite usually takes on two processors while others run. It is no limit.
+# NEEDS    targets of make, which run.sh builds first. FLAVOUR is release, test, asan or tsan.
+#          FLAVOUR/PROGRAM is the file build/FLAVOUR/PROGRAM, FLAVOUR:TARGET a target of make that
+#          is no file. kmod:kmod-check is the module, built with W=1 and sparse. apt:PURPOSE asks
+#          for Debian packages that not all suites need (scripts/needs.sh).
 #
-# A suite finds out itself which programs are installed: this list is made before the set-up.
-# Hence the single quotes.
+# run.sh reads this list before it installs packages, so no row may look for a program. Single
+# quotes delay what a command looks for until the suite runs.
 
 daemon='XMEM_BACKEND=daemon'
 

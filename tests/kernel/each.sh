@@ -1,28 +1,34 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# each.sh FILE [FOLDER]: in the VM, for each line "NAME|MODULE|SECONDS|COMMAND" of FILE loads that
-# xmem.ko (none is named: the second of the machine), runs the command, and unloads the module. What
-# the command says is written to FOLDER/NAME.log while it runs, and without FOLDER is not kept. Of
-# each NAME is said:
+# each.sh FILE [FOLDER]: runs commands inside the VM. Each line of FILE is
+# "NAME|MODULE|SECONDS|COMMAND". For each line the script loads the xmem.ko at the path MODULE, runs
+# COMMAND, and unloads the module. An empty MODULE means the second module that the VM was started
+# with; the first one, which stands for a GPU's driver, is loaded each time. SECONDS is a limit
+# against hangs. The output goes to FOLDER/NAME.log; without FOLDER it is not kept. The script
+# prints for each NAME:
 #
-#   NAME: N passed, N failed, N skipped  S s   its last line, and how long it took. A command that
-#                       does not end in time, has no such line, counts no test there, or ends with
-#                       another status than 0 counts as at least one test that failed
-#   FAIL..., SKIP...    its lines of that kind, and what it said last if it failed
-#   GREEN NAME          at least one test passed, and none failed or was skipped
-#   RED NAME STATUS     else; 124: it did not end in time. What its processes waited for then is
-#                       the end of its log
-#   STUCK NAME          then the module does not go. Nothing more is run
+#   NAME: N passed, N failed, N skipped  S s   the counts in its last line, and its time. At least
+#                       one test has failed if the command does not end in time, prints no such
+#                       line, runs no test, or ends with another status than 0
+#   FAIL..., SKIP...    the lines of its output that begin so; if it failed, also the end of it
+#   GREEN NAME          at least one test passed; none failed, and none was skipped
+#   RED NAME STATUS     all other cases, also a skipped test. STATUS is the command's; 124: it did
+#                       not end in time. Then its log ends with a list of the processes and of the
+#                       places where they wait
+#   STUCK NAME          the module cannot be unloaded. The script runs no more commands; suites.sh
+#                       starts another VM for them
 #
-# The kernel's log says of each when it begins, so that a complaint has a name. For suites.sh and
-# check-mutants-kernel.sh, which want to know of many commands with one boot.
+# The script writes "each.sh: NAME begins" to the kernel's log, so that a complaint of the kernel
+# can be charged to a command. suites.sh and check-mutants-kernel.sh run many commands in one boot
+# by this script.
 set -uo pipefail
 folder=${2:-}
 [ -n "$folder" ] || { folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; }
 # shellcheck source=/dev/null
 . /run/vm/settings
 
-# What a command has left may be in use a little longer, and nothing tells when it is not.
+# After a command's end the kernel may use its files for a moment, and nothing signals the end of
+# that. So rmmod is tried again.
 unload() {
 	local name tries
 	for name in xmem xmem_test_gpu; do

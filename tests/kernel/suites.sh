@@ -1,26 +1,29 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Suites in the VM: builds the module and the programs, and boots once for each kind of machine
-# that the suites want. The module is loaded anew for each of them (each.sh).
+# Runs suites in a virtual machine (VM). First it builds the module and the programs. Then it boots
+# one VM for each type of machine that the suites ask for, and one more for the remaining suites
+# whenever a suite has made a VM unusable. each.sh loads the module before each suite.
 #
 #   tests/kernel/suites.sh [--boot KERNEL] [--on MACHINE] 'NAME [ARGUMENT...]'...
 #   tests/kernel/suites.sh -l          the table below
-#   tests/kernel/suites.sh --selftest  does it find what ends the machine, or has no test?
+#   tests/kernel/suites.sh --selftest  checks that this script notices a crash of the VM, a
+#                                      complaint of the kernel, and a suite without any test
 #
-# KERNEL is debian-6.1 unless told; on another one the module is the one for tests (XMEM_DEBUG).
-# MACHINE is for all of them instead of the one in the table. Arguments, the names of tests as a
-# rule, are added to the command. VM_APPEND: more words for the kernel's command line.
+# KERNEL is debian-6.1 by default. For any other kernel the module is built for tests (XMEM_DEBUG).
+# --on MACHINE uses this type of machine for all suites, instead of the types in the table. The
+# arguments, mostly names of tests, are appended to the suite's command. The variable VM_APPEND adds
+# words to the kernel's command line.
 #
-# Of each suite a line says at its end what each.sh says. What it prints is meanwhile in
-# build/test-log/FIRST-KERNEL/files/NAME.log, where FIRST is the first suite of that boot, and
-# the kernel's log is beside files/. A suite that ends the machine, with which the kernel finds
-# fault, or after which the module does not go, has failed; those behind it get another boot.
+# When a suite ends, this script prints "NAME: N passed, N failed, N skipped  S s". While it runs,
+# its output goes to build/test-log/FIRST-KERNEL/files/NAME.log, where FIRST is the first suite of
+# that boot. The kernel's log is beside files/, in console.log. A suite has also failed if the VM
+# crashes or the kernel complains during it, or if the module cannot be unloaded after it.
 # The last line is "N passed, N failed, N skipped".
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 
-# NAME|MACHINE|SECONDS|what make builds|COMMAND. The seconds are for hangs only: five times what a
-# busy machine needs, or more. Machines:
+# NAME|MACHINE|SECONDS|targets of make|COMMAND. SECONDS is a limit against hangs, at least five
+# times what a suite needs on a busy machine. Machines:
 #   plain         two processors
 #   full          two processors; a task that has a lock for long is interrupted (preempt=full)
 #   counted       one processor, whose clock counts instructions (VM_COUNTS of vm.sh), and
@@ -45,7 +48,7 @@ meanwhile|counted|1800|build/release/meanwhile|build/release/meanwhile
 watched|counted|3600|build/release/watched|build/release/watched
 cheap|counted|1800|build/release/cheap|build/release/cheap"
 
-usage() { sed -n '3,9s/^# \?//p' "$0" >&2; exit 2; }
+usage() { sed -n '3,10s/^# \?//p' "$0" >&2; exit 2; }
 
 # Two boots with suites that are made to go wrong, each in another way.
 selftest() {
