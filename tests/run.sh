@@ -84,6 +84,8 @@ fi
 log=build/test-log
 times=build/test-times
 mkdir -p "$log"
+exec 9>"$log/lock"
+flock -n 9 || { echo "run.sh: another run works in $PWD/build" >&2; exit 2; }
 rm -f "$log"/*.log "$log"/*.cpu
 all_needs=$(for name in "${wanted[@]}"; do printf '%s\n' ${needs[$name]}; done | sort -u)
 # shellcheck disable=SC2046
@@ -174,7 +176,7 @@ start() {
 		rc=$?
 		awk "{ print int(\$1 + \$2 + 0.5) }" "$2.time" >"$2.cpu"
 		rm -f "$2.time"
-		exit $rc' run.sh "$2" "$log/$1" &
+		exit $rc' run.sh "$2" "$log/$1" 9>&- &
 	running[$!]=$1
 	begun[$1]=$SECONDS
 }
@@ -231,7 +233,7 @@ next() {
 # ---- the suites ----
 
 begin=$SECONDS building=''
-echo "${#wanted[@]} suites, $(left "${wanted[@]}") and the builds; logs in $PWD/$log/NAME.log"
+echo "Suites: ${#wanted[@]}, $(left "${wanted[@]}") and the builds. Logs: $PWD/$log/NAME.log"
 mapfile -t queue < <(for name in "${wanted[@]}"; do
 	echo "${usual[$name]} $name"
 done | sort -s -k1,1nr | cut -d' ' -f2)
