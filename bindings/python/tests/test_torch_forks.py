@@ -88,7 +88,7 @@ def test_a_child_drops_one_of_two_storages_of_a_buffer(installed: None, first: i
 # ---- no way into the pool ----
 
 FORK = """
-import os, warnings, torch.multiprocessing
+import os, sys, warnings, torch.multiprocessing
 
 torch.set_num_threads(1)    # a child by fork has none of its parent's
 
@@ -100,6 +100,7 @@ def fork(what):
         except BaseException as error:
             print(repr(error), flush=True)
             os._exit(1)
+        sys.stdout.flush()
         os._exit(0)
     end = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert end == 0, end
