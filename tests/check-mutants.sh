@@ -276,6 +276,7 @@ try() {
 	echo "$said"
 	case $said in
 	PASS*) keep "$key" "$said" ;;
+	SKIP*) ;;
 	*) tail -5 "$copy/log" ;;
 	esac
 	rm -rf "$copy"
