@@ -97,7 +97,7 @@ suite both demo demo-bad-input 15 'release:demo-programs' tests/demo-bad-input.s
 
 # ---- Python ----
 
-python='test:fakecuda apt:python-tests'
+python='release:python test:fakecuda apt:python-tests'
 suite both python python 150 "$python" 'bindings/python/tests/run.sh debian'
 # numpy 2 and the libraries that read contents through it; the other tests have run with numpy 1
 suite long python python-numpy2 60 "$python" 'bindings/python/tests/run.sh numpy2 test_numpy.py \
@@ -130,11 +130,12 @@ guest() {
 gate=(conform-kernel cuda-kernel strangers exhaust reaped gpu-payloads)
 others=(cpp-kernel random-requests traces examples-kernel cli-kernel meanwhile watched cheap
 	folders)
-guest short vm-6.1 200 'kmod:kmod-check test/conform test/cuda' "${gate[@]}"
-guest long vm-6.1-all 900 'kmod:kmod-check test/conform test/cuda test/cpp-17' "${gate[@]}" \
-	"${others[@]}"
+guest short vm-6.1 200 'kmod:kmod-check release:kernel-tests test/conform test/cuda' "${gate[@]}"
+guest long vm-6.1-all 900 "kmod:kmod-check release:kernel-tests release:examples \
+	release:demo-programs release:cli-tests test/conform test/cuda test/cpp-17" \
+	"${gate[@]}" "${others[@]}"
 for name in "${gate[@]}" "${others[@]}" ends; do
-	guest name "$name" 100 kmod:kmod-check "$name"
+	guest name "$name" 100 'kmod:kmod-check release:kernel-tests' "$name"
 done
 suite long vm vm-6.12 400 'test/conform' "tests/kernel/suites.sh --boot debian-6.12 --on plain \
 	conform-kernel gpu-payloads 'strangers P9_a_stop_finds_all_threads' \

@@ -34,7 +34,7 @@ if [ "$name" = numpy2 ]; then
 	done >"$(echo "$venv"/lib/python3*/site-packages)/judges.pth"
 fi
 
-make -s python-wheel
+flock build make -s python-wheel	# another suite may want it just now
 "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps \
 	--force-reinstall build/python/dist/*.whl
 realpath "$venv" >&3
