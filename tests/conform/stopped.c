@@ -296,7 +296,7 @@ TEST(P9_closing_does_not_wait_long_for_a_stopped_daemon)
 	continue_daemon(daemon);
 }
 
-/* What the host has not answered in time is not known, so the next acquire asks again. */
+/* A host that is late has refused nothing, so the next acquire asks it again. */
 TEST(P9_an_acquire_that_met_a_stopped_daemon_is_no_refusal)
 {
 	struct xmem_buffer *held, *b;
