@@ -44,7 +44,7 @@ demo() {
 
 # Short suites that together need all that the set-up installs: compilers, the kernel's headers,
 # DKMS, valgrind, a virtual machine. The suites that are left out need nothing more.
-FIRST_TESTS='kmod-check dkms pure-core layers version api readme-example environment install
+FIRST_TESTS='dkms pure-core layers version api readme-example environment install
 	instructions unit examples random-requests'
 FIRST_TESTS=${FIRST_TESTS//[$'\n\t']/ }
 
