@@ -61,7 +61,7 @@ static uint32_t *ring_word(struct xmem_pool *writer)
 /* A thread of the reader's waits for what this writer publishes. */
 static void until_waited_for(struct xmem_pool *writer)
 {
-	EVENTUALLY(xm_load(ring_word(writer)) & XMEM_WAITERS_ARMED);
+	until_asleep(ring_word(writer));
 }
 
 /* By the writer itself, as nobody else may. Its word is armed then only by who waits for it. */

@@ -40,11 +40,6 @@ static uint32_t *ring_word(struct xmem_pool *pool)
 	return &xm_client_row(&scene.raw.map, xmem_pool_client(pool))->ring_waiters;
 }
 
-static void until_armed(uint32_t *word)
-{
-	EVENTUALLY(xm_load(word) & XMEM_WAITERS_ARMED);
-}
-
 static void enter(void)
 {
 	__atomic_add_fetch(&scene.entered, 1, __ATOMIC_SEQ_CST);
@@ -112,7 +107,7 @@ static void start_receivers(pthread_t *thread, unsigned int count)
 	for (i = 0; i < count; i++)
 		thread[i] = start(wait_in_receive, NULL);
 	EVENTUALLY(__atomic_load_n(&scene.entered, __ATOMIC_SEQ_CST) == count);
-	until_armed(ring_word(scene.writer));
+	until_asleep(ring_word(scene.writer));
 }
 
 /* @writers: how many rings they wait for. */
@@ -179,12 +174,12 @@ static void start_one_of_each(pthread_t *thread, const char *name)
 {
 	scene.s = follow(scene.reader, xmem_pool_client(scene.writer), 0);
 	thread[0] = start(wait_in_receive, NULL);
-	until_armed(ring_word(scene.writer));
+	until_asleep(ring_word(scene.writer));
 	thread[1] = start(wait_in_acquire, scene.reader);
-	until_armed(&xm_client_row(&scene.raw.map, xmem_pool_client(scene.reader))->slots_waiters);
+	until_asleep(&xm_client_row(&scene.raw.map, xmem_pool_client(scene.reader))->slots_waiters);
 	/* All other writers are followed already. */
 	thread[2] = start(wait_in_subscribe, scene.reader);
-	until_armed(&scene.raw.map.pool->clients_waiters);
+	until_asleep(&scene.raw.map.pool->clients_waiters);
 }
 
 static void both_reader_and_writer(const char *name)
@@ -225,7 +220,7 @@ TEST(P9_closing_a_pool_under_receive_any_is_ECANCELED)
 	scene.s = follow(scene.reader, xmem_pool_client(scene.writer), 0);
 	more = follow(scene.reader, xmem_pool_client(scene.second), 0);
 	thread = start(wait_in_any, NULL);
-	until_armed(ring_word(scene.second));
+	until_asleep(ring_word(scene.second));
 	xmem_pool_close(scene.reader);
 	join(thread);
 	SAME(scene.cancelled, 1);
@@ -286,7 +281,7 @@ TEST(P9_cancel_ends_a_wait_for_several)
 	CHECK(scene.s);
 	thread[0] = start(wait_in_receive, NULL);
 	thread[1] = start(wait_in_any, NULL);
-	until_armed(ring_word(scene.second));
+	until_asleep(ring_word(scene.second));
 	SAME(xmem_cancel(scene.reader), 0);
 	join(thread[0]);
 	join(thread[1]);

@@ -78,7 +78,7 @@ TEST(P9_who_waits_for_a_large_one_leaves_others_the_small_ones)
 	row = xm_client_row(&raw.map, xmem_pool_client(waiter.pool));
 	b = acquire(waiter.pool, MB);
 	CHECK(!pthread_create(&thread, NULL, wait_for_room, &waiter));
-	EVENTUALLY(xm_load(&row->slots_waiters) & XMEM_WAITERS_ARMED);
+	until_asleep(&row->slots_waiters);
 	for (i = 0; i < 100; i++)
 		xmem_release(acquire(waiter.pool, (2 - i % 2) * MB));
 	xmem_release(b);

@@ -489,6 +489,55 @@ void continue_child(struct child *child)
 	CHECK(!kill(child->pid, SIGCONT));
 }
 
+/* A task in /proc, by the letter behind its name: it runs, or is about to. */
+static bool task_runs(const char *tasks, const char *task)
+{
+	char path[64], text[256] = "", *name_end;
+	int file;
+
+	snprintf(path, sizeof(path), "%s/%s/stat", tasks, task);
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	if (file < 0)
+		return false;		/* it has ended */
+	if (read(file, text, sizeof(text) - 1) < 0)
+		text[0] = '\0';
+	close(file);
+	name_end = strrchr(text, ')');
+	return name_end && (name_end[2] == 'R' || name_end[2] == 'D');
+}
+
+static bool process_runs(pid_t pid)
+{
+	char tasks[32];
+	const struct dirent *entry;
+	bool runs = false;
+	DIR *folder;
+
+	snprintf(tasks, sizeof(tasks), "/proc/%d/task", pid);
+	folder = opendir(tasks);
+	while (folder && !runs && (entry = readdir(folder)))
+		runs = entry->d_name[0] != '.' && atoi(entry->d_name) != gettid() &&
+		       task_runs(tasks, entry->d_name);
+	if (folder)
+		closedir(folder);
+	return runs;
+}
+
+bool others_sleep(void)
+{
+	if (process_runs(getpid()))
+		return false;
+	for (unsigned int i = 0; i < child_count; i++)
+		if (children[i].pid > 0 && process_runs(children[i].pid))
+			return false;
+	return true;
+}
+
+void until_asleep(const uint32_t *word)
+{
+	EVENTUALLY(xm_load(word) & XMEM_WAITERS_ARMED && others_sleep());
+}
+
 static void end_children(void)
 {
 	for (unsigned int i = 0; i < child_count; i++) {

@@ -166,6 +166,13 @@ bool child_has_ended(const struct child *child);	/* it can still be reaped by th
 void stop_child(struct child *child);		/* SIGSTOP, and wait until it stands */
 void wait_stopped(struct child *child);
 void continue_child(struct child *child);
+/* No other thread of this process runs, and none of its children do. */
+bool others_sleep(void);
+/*
+ * Until a waiter has armed @word and all others sleep. A waiter that has only armed it looks once
+ * more before it sleeps, so it would also notice what nobody has woken it for.
+ */
+void until_asleep(const uint32_t *word);
 
 /* ---- steps of the protocol ---- */
 

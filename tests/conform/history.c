@@ -318,7 +318,7 @@ TEST(API_all_of_the_first_writer_is_received)
 	late_child = spawn(join_and_publish, (void *)name);
 	raw_start(&raw, name, XMEM_ROLE_READER);
 	SAME(pthread_create(&thread, NULL, subscribe_before_it_comes, NULL), 0);
-	EVENTUALLY(xm_load(&raw.map.pool->clients_waiters) & XMEM_WAITERS_ARMED);
+	until_asleep(&raw.map.pool->clients_waiters);
 	tell(late_child, 1);
 	hear(late_child);
 	SAME(pthread_join(thread, NULL), 0);

@@ -614,7 +614,7 @@ TEST(P1_an_owner_is_told_when_its_slot_is_given_up)
 	SAME(upgrade(&raw, 0, token & 0xffff, token >> 16), 0);
 	xm_put(&raw.map, raw.link.join.client, token & 0xffff);
 	tell(child, 1);
-	EVENTUALLY(xm_load(&xm_client_row(&raw.map, owner)->slots_waiters) & XMEM_WAITERS_ARMED);
+	until_asleep(&xm_client_row(&raw.map, owner)->slots_waiters);
 	SAME(upgrade(&raw, XMEM_UPGRADE_GIVE_UP, token & 0xffff, (token >> 16) + 1), 0);
 	SAME(hear(child), 2);
 	finish_child(child);

@@ -93,7 +93,7 @@ static void *wait_for_one(void *argument)
 	return NULL;
 }
 
-/* When this returns, it sleeps, or has looked and is about to, if nobody has waited before. */
+/* When this returns, it sleeps, if nobody has waited before. */
 static void begin_to_wait(struct waiter *waiter, const char *name, struct xmem_pool *pool)
 {
 	struct raw raw;
@@ -101,8 +101,7 @@ static void begin_to_wait(struct waiter *waiter, const char *name, struct xmem_p
 	waiter->pool = pool;
 	raw_start(&raw, name, XMEM_ROLE_READER);
 	CHECK(!pthread_create(&waiter->thread, NULL, wait_for_one, waiter));
-	EVENTUALLY(xm_load(&xm_client_row(&raw.map, xmem_pool_client(pool))->slots_waiters) &
-		   XMEM_WAITERS_ARMED);
+	until_asleep(&xm_client_row(&raw.map, xmem_pool_client(pool))->slots_waiters);
 	raw_close(&raw);
 }
 

@@ -130,7 +130,7 @@ static void publish_when_armed(void *argument)
 	raw_start(&raw, argument, XMEM_ROLE_READER);
 	tell_parent(xmem_pool_client(writer));
 	row = xm_client_row(&raw.map, xmem_pool_client(writer));
-	EVENTUALLY(xm_load(&row->ring_waiters) & XMEM_WAITERS_ARMED);
+	until_asleep(&row->ring_waiters);
 	publish_stamp(writer, 1);
 	hear_parent();
 }

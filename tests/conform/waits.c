@@ -19,11 +19,6 @@ struct waiter {
 	int expect;			/* errno that ends its sleep; 0: what it wanted */
 };
 
-static void wait_until_asleep(const struct raw *raw, uint32_t *word)
-{
-	EVENTUALLY(xm_load(word) & XMEM_WAITERS_ARMED);
-}
-
 static uint32_t *ring_word(const struct raw *raw, int publisher)
 {
 	return &xm_client_row(&raw->map, publisher)->ring_waiters;
@@ -67,7 +62,7 @@ TEST(P9_a_sleeping_receiver_wakes_when_something_comes)
 		child[i] = spawn(sleep_in_receive, &waiter);
 		hear(child[i]);
 	}
-	wait_until_asleep(&raw, ring_word(&raw, waiter.publisher));
+	until_asleep(ring_word(&raw, waiter.publisher));
 	publish_stamp(writer, 3);
 	for (i = 0; i < 3; i++)
 		SAME(hear(child[i]), 2);
@@ -100,7 +95,7 @@ static void receivers_hear_of_the_end(bool killed)
 	for (i = 0; i < 2; i++) {
 		child[i] = spawn(sleep_in_receive, &waiter);
 		hear(child[i]);
-		wait_until_asleep(&raw, ring_word(&raw, waiter.publisher));
+		until_asleep(ring_word(&raw, waiter.publisher));
 	}
 	if (killed) {
 		kill_child(owner);
@@ -136,7 +131,7 @@ TEST(P9_a_killed_waiter_does_not_hurt_the_publisher)
 		struct child *child = spawn(sleep_in_receive, &waiter);
 
 		hear(child);
-		wait_until_asleep(&raw, ring_word(&raw, waiter.publisher));
+		until_asleep(ring_word(&raw, waiter.publisher));
 		kill_child(child);
 		for (i = 0; i < 10; i++)
 			publish_stamp(writer, i);
@@ -246,7 +241,7 @@ TEST(P9_a_signal_interrupts_receive)
 	raw_start(&raw, waiter.name, XMEM_ROLE_READER);
 	child = spawn(interrupted_in_receive, &waiter);
 	hear(child);
-	wait_until_asleep(&raw, ring_word(&raw, waiter.publisher));
+	until_asleep(ring_word(&raw, waiter.publisher));
 	interrupt(child);
 	raw_close(&raw);
 	xmem_pool_close(writer);
@@ -260,7 +255,7 @@ TEST(P9_a_signal_interrupts_acquire)
 
 	raw_start(&raw, waiter.name, XMEM_ROLE_READER);
 	child = spawn(interrupted_in_acquire, &waiter);
-	wait_until_asleep(&raw, slots_word(&raw, (int)hear(child)));
+	until_asleep(slots_word(&raw, (int)hear(child)));
 	interrupt(child);
 	raw_close(&raw);
 }
@@ -274,7 +269,7 @@ TEST(P9_a_signal_interrupts_subscribe)
 	raw_start(&raw, waiter.name, XMEM_ROLE_READER);
 	child = spawn(interrupted_in_subscribe, &waiter);
 	hear(child);
-	wait_until_asleep(&raw, &raw.map.pool->clients_waiters);
+	until_asleep(&raw.map.pool->clients_waiters);
 	interrupt(child);
 	raw_close(&raw);
 }
@@ -336,7 +331,7 @@ static void owner_wakes(enum ending ending)
 	if (ending != KILLED_WITHOUT_RECEIVING)
 		hear(holder);
 	tell(owner, 1);
-	wait_until_asleep(&raw, slots_word(&raw, waiter.publisher));
+	until_asleep(slots_word(&raw, waiter.publisher));
 	if (ending == KILLED_BEFORE_IT_WAKES)	/* as the holder does before it wakes who sleeps */
 		CHECK(xm_disarm(slots_word(&raw, waiter.publisher)));
 	if (ending == RELEASED)
@@ -402,7 +397,7 @@ TEST(P9_a_publisher_that_waits_for_ring_space_wakes_when_one_is_received)
 	raw_start(&raw, waiter.name, XMEM_ROLE_READER);
 	s = follow(reader, waiter.publisher, XMEM_SUBSCRIBE_WAITS);
 	tell(owner, 1);
-	wait_until_asleep(&raw, slots_word(&raw, waiter.publisher));
+	until_asleep(slots_word(&raw, waiter.publisher));
 	/* Received, and kept: no put follows that would wake it. */
 	kept = receive_one(s);
 	SAME(hear(owner), 2);
@@ -445,7 +440,7 @@ TEST(P9_a_wake_owed_by_a_dead_holder_is_given)
 	hear(owner);
 	hear(holder);
 	tell(owner, 1);
-	wait_until_asleep(&raw, slots_word(&raw, waiter.publisher));
+	until_asleep(slots_word(&raw, waiter.publisher));
 	tell(holder, 1);
 	died_of_kill(holder);
 	SAME(hear(owner), 2);
@@ -476,7 +471,7 @@ TEST(P9_a_wake_owed_by_a_dead_publisher_is_given)
 	waiter.publisher = hear(owner);
 	child = spawn(sleep_in_receive, &waiter);
 	hear(child);
-	wait_until_asleep(&raw, ring_word(&raw, waiter.publisher));
+	until_asleep(ring_word(&raw, waiter.publisher));
 	tell(owner, 1);
 	died_of_kill(owner);
 	SAME(hear(child), 2);
@@ -508,7 +503,7 @@ TEST(P9_a_sleeping_subscriber_wakes_when_a_publisher_comes)
 
 	hear(child);
 	raw_start(&raw, waiter.name, XMEM_ROLE_READER);
-	wait_until_asleep(&raw, &raw.map.pool->clients_waiters);
+	until_asleep(&raw.map.pool->clients_waiters);
 	writer = open_writer(waiter.name, 2, BYTES);
 	SAME(hear(child), 2);
 	publish_stamp(writer, 3);
@@ -534,12 +529,12 @@ TEST(P9_a_waiter_can_be_killed)
 	raw_start(&there, other.name, XMEM_ROLE_READER);
 	child[0] = spawn(sleep_in_receive, &waiter);
 	hear(child[0]);
-	wait_until_asleep(&raw, ring_word(&raw, waiter.publisher));
+	until_asleep(ring_word(&raw, waiter.publisher));
 	child[1] = spawn(interrupted_in_acquire, &waiter);
-	wait_until_asleep(&raw, slots_word(&raw, (int)hear(child[1])));
+	until_asleep(slots_word(&raw, (int)hear(child[1])));
 	child[2] = spawn(sleep_in_subscribe, &other);
 	hear(child[2]);
-	wait_until_asleep(&there, &there.map.pool->clients_waiters);
+	until_asleep(&there.map.pool->clients_waiters);
 	kill_child(child[0]);
 	kill_child(child[1]);
 	kill_child(child[2]);

@@ -183,8 +183,7 @@ static void newcomer_wakes(unsigned int writers)
 	child = spawn(sleep_for_all, &sleeper);
 	client = hear(child);
 	for (i = 0; i < writers; i++)
-		EVENTUALLY(xm_load(&xm_client_row(&raw.map, xmem_pool_client(there[i]))
-				   ->ring_waiters) & XMEM_WAITERS_ARMED);
+		until_asleep(&xm_client_row(&raw.map, xmem_pool_client(there[i]))->ring_waiters);
 	late = open_writer(sleeper.name, 2, BYTES);
 	EVENTUALLY(is_followed(&raw, xmem_pool_client(late), client));
 	publish_stamp(late, 42);
@@ -221,8 +220,7 @@ TEST(P9_a_sleeper_is_woken_by_any_of_its_writers)
 		struct child *child = spawn(sleep_for_all, &sleeper);
 
 		hear(child);
-		EVENTUALLY(xm_load(&xm_client_row(&raw.map, xmem_pool_client(writer[2]))
-				   ->ring_waiters) & XMEM_WAITERS_ARMED);
+		until_asleep(&xm_client_row(&raw.map, xmem_pool_client(writer[2]))->ring_waiters);
 		publish_stamp(writer[i], 10 + i);
 		SAME(hear(child), 10 + i);
 		kill_child(child);

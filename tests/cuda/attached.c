@@ -467,7 +467,7 @@ TEST(CUDA_a_reader_that_sleeps_closes_what_is_wanted_back)
 	CHECK(buffer);
 	WORKED(xmem_publish(buffer, NULL, NULL));
 	hear(reader);
-	EVENTUALLY(xm_load(&pool->owned.words.row->ring_waiters) & XMEM_WAITERS_ARMED);
+	until_asleep(&pool->owned.words.row->ring_waiters);
 	EVENTUALLY(xmem_collect(pool) >= 0 && done);
 	free_plain(&made);
 	xl_gpu_leave(&scope);
