@@ -65,12 +65,16 @@ kmod-headers:
 	echo "kbuild takes no folder with a blank in its path: use another than $(CURDIR)" >&2; \
 	exit 1; }
 
+# $(call kmod_links,FILES,FOLDER). A link that is right stays: another make may be compiling by it.
+kmod_links = $(Q)for file in $(abspath $(1)); do \
+	[ "$$file" -ef "$(2)/$${file\#\#*/}" ] || ln -sf "$$file" $(2)/ || exit; done
+
 kmod-tree: kmod-headers
 	$(Q)mkdir -p $(KMOD_DIR)/core $(KMOD_DIR)/include/xmem
-	$(Q)ln -sf $(abspath $(KMOD_FILES)) $(KMOD_DIR)/
-	$(Q)ln -sf $(abspath $(KMOD_CORE)) $(KMOD_DIR)/core/
-	$(Q)ln -sf $(abspath include/xmem/uapi.h include/xmem/metadata.h) $(KMOD_DIR)/include/xmem/
-	$(if $(XMEM_GCOV),$(Q)ln -sf $(abspath $(wildcard tests/kernel/gcov/*)) $(KMOD_DIR)/)
+	$(call kmod_links,$(KMOD_FILES),$(KMOD_DIR))
+	$(call kmod_links,$(KMOD_CORE),$(KMOD_DIR)/core)
+	$(call kmod_links,include/xmem/uapi.h include/xmem/metadata.h,$(KMOD_DIR)/include/xmem)
+	$(if $(XMEM_GCOV),$(call kmod_links,$(wildcard tests/kernel/gcov/*),$(KMOD_DIR)))
 
 # It compiles all files, since a warning is said only then. With KBUILD_EXTRA_WARN=1 in the
 # environment "make kmod" finds them compiled.

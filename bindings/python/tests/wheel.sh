@@ -79,7 +79,8 @@ sources_again() {
 }
 
 system() {
-	make -s -j"$(nproc)" install PREFIX="$work/prefix" CLI=no
+	# Another PREFIX relinks programs, and other tests may be running those in build/release.
+	make -s -j"$(nproc)" B="$work/system" install PREFIX="$work/prefix" CLI=no
 	empty system
 	PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig XMEM_PYTHON_SYSTEM=1 \
 		"$work/system/bin/pip" install -q ./bindings/python
