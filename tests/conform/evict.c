@@ -556,7 +556,7 @@ TEST(API_a_drained_pool_gives_its_name_away)
 
 /* ---- who is still joining ---- */
 
-#define ROUNDS	100
+#define ROUNDS	600	/* scaled; only on the module, so in the virtual machine */
 #define JOINERS	4
 #define HOGS	2
 
@@ -606,12 +606,12 @@ TEST_WITHIN(P4_who_is_evicted_in_the_middle_of_its_join, 60)
 {
 	struct child *others[HOGS + JOINERS];
 	const char *name = new_name();
-	int i;
+	unsigned int i;
 
 	kernel_only("the daemon evicts nobody who lives");
 	for (i = 0; i < HOGS + JOINERS; i++)
 		others[i] = spawn(i < HOGS ? hog : join_slowly, (void *)name);
-	for (i = 0; i < ROUNDS; i++)
+	for (i = 0; i < scaled(ROUNDS); i++)
 		finish_child(spawn(drain_and_end, (void *)name));
 	for (i = 0; i < HOGS + JOINERS; i++)
 		kill_child(others[i]);

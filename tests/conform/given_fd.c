@@ -17,7 +17,7 @@
 
 #define PAGE		page_size()
 #define MOST_PAGE	65536	/* as long as a page can be */
-#define ROUNDS	100	/* requests in which the page has gone */
+#define ROUNDS	scaled(600)	/* requests in which the page has gone */
 #define MOST_ROUNDS	(50 * ROUNDS)
 
 /*
