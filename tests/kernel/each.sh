@@ -13,14 +13,17 @@
 #   FAIL..., SKIP...    the lines of its output that begin so; if it failed, also the end of it
 #   GREEN NAME          at least one test passed; none failed, and none was skipped
 #   RED NAME STATUS     all other cases, also a skipped test. STATUS is the command's; 124: it did
-#                       not end in time. Then its log ends with a list of the processes and of the
-#                       places where they wait
+#                       not end in time; 123: it hangs. Then its log ends with a list of the
+#                       processes and of the places where they wait
 #   STUCK NAME          the module cannot be unloaded. The script runs no more commands; suites.sh
 #                       starts another VM for them
 #
 # The script writes "each.sh: NAME begins" to the kernel's log, so that a complaint of the kernel
 # can be charged to a command. suites.sh and check-mutants-kernel.sh run many commands in one boot
 # by this script.
+#
+# If the variable HANG is set, a command hangs when all processors have been idle for so many
+# seconds. That says more than a limit: on a busy machine there is work left all the time.
 set -uo pipefail
 folder=${2:-}
 [ -n "$folder" ] || { folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; }
@@ -47,7 +50,7 @@ load() { insmod /run/vm/module.0.ko $arguments_0 && insmod "$1" $arguments_1; }
 # What processes there are, and where in the kernel each of them is.
 dump() {
 	local process line
-	echo "no end after $1 s:"
+	echo "$1:"
 	for process in /proc/[0-9]*; do
 		line=$(tr '\0' ' ' <"$process/cmdline")
 		[ -n "$line" ] || continue
@@ -56,22 +59,39 @@ dump() {
 	done
 }
 
-# in_time SECONDS COMMAND: its status; 124: it has been killed, with all that it had started.
+# Returns when the processors have been idle for HANG seconds.
+until_idle() {
+	local user nice system idle iowait rest all before=0 all_before=0 still=0
+	while sleep 2; do
+		read -r _ user nice system idle iowait rest </proc/stat
+		idle=$((idle + iowait))
+		all=$((user + nice + system + idle + ${rest// / + }))
+		still=$((still + 2))
+		[ $((20 * (idle - before))) -ge $((19 * (all - all_before))) ] || still=0
+		before=$idle all_before=$all
+		[ $still -lt "$HANG" ] || return 0
+	done
+}
+
+# in_time SECONDS COMMAND: its status; 124 or 123: it has been killed, with all that it had started.
 in_time() {
-	local job timer first status
+	local job timer watch='' first status
 	setsid bash -fc "$2" </dev/null >"$log" 2>&1 3<&- &
 	job=$!
 	sleep "$1" &
 	timer=$!
-	wait -n -p first "$job" "$timer"
+	[ -z "${HANG:-}" ] || { until_idle & watch=$!; }
+	# shellcheck disable=SC2086	# it may be none
+	wait -n -p first "$job" "$timer" $watch
 	status=$?
-	if [ "$first" = "$job" ]; then
-		kill "$timer"
-	else
-		status=124
-		dump "$1" >>"$log" 2>/dev/null
-		kill -9 -- "-$job"
-	fi
+	case $first in
+	"$job") ;;
+	"$timer") status=124 && dump "no end after $1 s" ;;
+	*) status=123 && dump "nothing runs" ;;
+	esac >>"$log" 2>/dev/null
+	[ "$first" = "$job" ] || kill -9 -- "-$job"
+	# shellcheck disable=SC2086
+	kill "$timer" $watch 2>/dev/null
 	wait
 	return $status
 }
