@@ -249,7 +249,7 @@ static void receive_until_alarm(void *argument)
 	struct xmem_subscription *s = follow(pool, xmem_pool_client(writer), 0);
 
 	CHECK(!sigaction(SIGALRM, &action, NULL));
-	alarm(1);
+	tell_parent(now_ns());
 	REFUSED(xmem_receive(s, XMEM_FOREVER), EINTR);
 	xmem_unsubscribe(s);
 	xmem_pool_close(pool);
@@ -260,10 +260,19 @@ static void receive_until_alarm(void *argument)
 TEST(P9_a_signal_after_a_whole_second_is_not_missed)
 {
 	struct child *child[10];
+	int64_t begin[10], late;
 	unsigned int i;
 
-	for (i = 0; i < 10; i++)
+	for (i = 0; i < 10; i++) {
 		child[i] = spawn(receive_until_alarm, (void *)new_name());
+		begin[i] = hear(child[i]);
+	}
+	EVENTUALLY(others_sleep());
+	for (i = 0; i < 10; i++) {
+		late = (now_ns() - begin[i]) % 1000000000;
+		usleep((1000000000 - late) / 1000);
+		CHECK(!kill(child[i]->pid, SIGALRM));
+	}
 	for (i = 0; i < 10; i++)
 		finish_child(child[i]);
 }
