@@ -206,7 +206,7 @@ for flavour in kmod test release asan tsan; do
 	targets=$(sed -n -e "s|^$flavour:||p" -e "s|^$flavour/|build/$flavour/|p" <<<"$all_needs")
 	[ -n "$targets" ] || continue
 	builds+=("$flavour")
-	command[make-$flavour]="make -k -j$processors FLAVOUR=${flavour/kmod/release} \
+	command[make-$flavour]="make -k -j$JOBS FLAVOUR=${flavour/kmod/release} \
 		${targets//$'\n'/ }"
 done
 
