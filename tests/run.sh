@@ -199,7 +199,8 @@ stop() {
 }
 trap stop INT TERM
 
-# ---- the builds, one flavour after the other, so that no two of them build one file ----
+# ---- the builds, one flavour after the other, so that no two of them build one file. The module's
+# files are its own, so it is built beside them ----
 
 builds=()
 for flavour in kmod test release asan tsan; do
@@ -213,7 +214,7 @@ done
 # is_built NAME: has every flavour been built that this suite needs?
 is_built() {
 	local flavour
-	for flavour in "${builds[@]}" ${building:+"$building"}; do
+	for flavour in "${builds[@]}" $building $module; do
 		[[ " ${needs[$1]}" != *" $flavour"[:/]* ]] || return 1
 	done
 }
@@ -232,11 +233,15 @@ next() {
 
 # ---- the suites ----
 
-begin=$SECONDS building=''
+begin=$SECONDS building='' module=''
 echo "Suites: ${#wanted[@]}, $(left "${wanted[@]}") and the builds. Logs: $PWD/$log/NAME.log"
 mapfile -t queue < <(for name in "${wanted[@]}"; do
 	echo "${usual[$name]} $name"
 done | sort -s -k1,1nr | cut -d' ' -f2)
+if [ "${builds[0]:-}" = kmod ]; then
+	module=kmod builds=("${builds[@]:1}")
+	start make-kmod "${command[make-kmod]}"
+fi
 while [ ${#queue[@]} != 0 ] || [ ${#running[@]} != 0 ]; do
 	if [ -z "$building" ] && [ ${#builds[@]} != 0 ]; then
 		building=${builds[0]}
@@ -248,6 +253,7 @@ while [ ${#queue[@]} != 0 ] || [ ${#running[@]} != 0 ]; do
 	done
 	finish
 	[ "$name" != "make-$building" ] || building=''
+	[ "$name" != make-kmod ] || module=''
 done
 
 # ---- what is said at the end ----
