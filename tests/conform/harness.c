@@ -492,7 +492,7 @@ void continue_child(struct child *child)
 /* A task in /proc, by the letter behind its name: it runs, or is about to. */
 static bool task_runs(const char *tasks, const char *task)
 {
-	char path[64], text[256] = "", *name_end;
+	char path[320], text[256] = "", *name_end;
 	int file;
 
 	snprintf(path, sizeof(path), "%s/%s/stat", tasks, task);
