@@ -165,13 +165,14 @@ report() {
 declare -A running=() begun=()
 queue=()
 
-# start NAME COMMAND: in a process group of its own, which timeout makes. A shell has what it starts
-# behind it ignore interrupts, which some tests send.
+# start NAME COMMAND: in a session of its own, for the kernel shares the processors out among
+# sessions, and another program has one too. A shell has what it starts behind it ignore interrupts,
+# which some tests send.
 start() {
 	local limit=$((10 * ${seconds[$1]:-0}))
 	((limit > SUITE_LIMIT)) || limit=$SUITE_LIMIT
 	# shellcheck disable=SC2016
-	env --default-signal=INT,QUIT timeout -k 10 $limit bash -c 'TIMEFORMAT="%U %S"
+	env --default-signal=INT,QUIT setsid timeout -k 10 $limit bash -c 'TIMEFORMAT="%U %S"
 		{ time bash -c "$1" >"$2.log" 2>&1 </dev/null; } 2>"$2.time"
 		rc=$?
 		awk "{ print int(\$1 + \$2 + 0.5) }" "$2.time" >"$2.cpu"
@@ -193,11 +194,11 @@ finish() {
 
 # shellcheck disable=SC2317
 stop() {
-	trap - INT TERM EXIT
+	trap - HUP INT TERM EXIT
 	kill "${!running[@]}" 2>/dev/null
 	exit 130
 }
-trap stop INT TERM
+trap stop HUP INT TERM
 
 # ---- the builds, one flavour after the other, so that no two of them build one file. The module's
 # files are its own, so it is built beside them ----
