@@ -5,8 +5,8 @@
 #   make kmod           xmem.ko for KDIR (default: the running kernel's headers)
 #   make demo           the pipeline on a real video; BACKEND=kernel, VIDEO=file;
 #                       MODE=claims: buffers handed over by count; GPU=1: frames on a GPU
-#   make test           the gate of each landing, in minutes; installs first what is missing
-#   make test-all       every suite, in hours: docs/testing.md
+#   make test           every change must pass it; minutes; installs first what is missing
+#   make test-all       all tests; hours: docs/testing.md
 #   make test-cuda      the tests of GPUs on this machine's GPU; skipped where there is none
 #   make python         the Python package in build/FLAVOUR/python, for PYTHONPATH
 #   make python-wheel   a wheel and a source distribution of it, in build/python/dist
@@ -17,8 +17,8 @@
 #   make bench-cuda     hand-overs on this machine's GPU, beside torch.multiprocessing
 #   make bench-python   tensors between processes, beside torch's own ways and iceoryx2
 #   make bench-docs     puts what these three have found into docs/performance.md
-#   make check-mutants  plants bugs and wants each found
-#   make check-kernel-mutants  the same in kmod/, in the VM
+#   make check-mutants  plants bugs and expects a test to find each
+#   make check-kernel-mutants  plants bugs in kmod/, for the tests in the VM
 #   make api            after a change of a public header: what is made from them (Python)
 #   make man            the manual pages of the C functions, for install (Python)
 #   make install        into PREFIX (folders: see below); make uninstall undoes it

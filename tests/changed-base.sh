@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 # Prints the base commit. `make test` treats the files that differ from it as changed. It is
 #   1. XMEM_BASE, if that is set;
-#   2. else the commit at which this branch left its upstream, unless that is HEAD itself;
+#   2. else the newest commit that this branch shares with its upstream branch, if it is not HEAD;
 #   3. else the newest commit that is at least 8 hours, a working day, older than HEAD;
 #   4. else the empty tree, so that all files differ.
-# Without git the status is 1. Then model/run.sh checks all models, and check-mutants.sh tries only
-# bugs that it draws at random.
+# If git is missing or finds no such commit, the status is not 0. Then model/run.sh checks all
+# models, and check-mutants.sh tries only bugs that it draws at random.
 #   tests/changed-base.sh           prints the commit's hash
 #   tests/changed-base.sh --files   prints the files that differ from it, with uncommitted changes
 #                                   and new files that git does not ignore

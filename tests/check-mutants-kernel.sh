@@ -1,23 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Plants bugs in kmod/, one at a time, and wants each found in the VM.
+# Plants bugs in kmod/, one at a time, and expects a test in the VM to find each.
 #
 #   tests/check-mutants-kernel.sh              all of tests/kernel/mutants/*.patch
 #   tests/check-mutants-kernel.sh wake-lost    some
-#   tests/check-mutants-kernel.sh --selftest   does this script tell who survives?
+#   tests/check-mutants-kernel.sh --selftest   does this script report bugs that no test finds?
 #
 # A patch's first lines say why it is wrong and what must turn red:
-#   # red: SUITE ARGUMENT...      a program that suite() knows, and what it is given: as a rule
-#                                 the names of tests. One more such line: both are run
+#   # red: SUITE ARGUMENT...      a program that suite() knows, and its arguments, mostly names
+#                                 of tests. A second such line gives a second command, which runs
+#                                 if the first one passes
 #   # debug: REASON               the module is one for tests (XMEM_DEBUG)
-# Red is: a test of it has failed; or it hangs, which means that all processors have been idle for
-# HANG seconds; or the kernel has complained, or does not let the module go. A command that has not
-# ended after LIMIT seconds proves nothing.
-# First all commands must be green without a patch, in one boot, and skip nothing. The modules are
-# made one after the other, in one tree, because only what a patch has changed is compiled again.
-# Meanwhile those that are ready are loaded one after the other, TOGETHER of them in one machine,
-# and BOOTS machines at a time. A mutant that such a boot does not decide gets a boot of its own,
-# which decides. The last line is "N passed, N failed, N skipped".
+# The bug is found if a test fails, or the command hangs, which means that all processors are idle
+# for HANG seconds, or the kernel complains, or the module cannot be unloaded. Nothing is proved by a
+# command that takes LIMIT seconds, nor by a complaint that a busy machine can cause (SLOW below).
+# First every command runs without a patch. If it fails or skips a test there, the bugs that name it
+# have failed. The modules are made one after the other, in one tree, because only the files that a
+# patch changes are compiled again. Meanwhile the script tests the modules that are ready: one VM
+# loads TOGETHER of them, one after the other, and BOOTS VMs run at once. If a result is unclear,
+# the bug is tested again, alone in a VM. The last line is "N passed, N failed, N skipped".
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 
@@ -27,8 +28,6 @@ LIMIT=${LIMIT:-600}
 HANG=${HANG:-20}
 BOOTS=${BOOTS:-$(nproc)}
 TOGETHER=${TOGETHER:-8}
-# Programs that want a machine to themselves, whose clock counts instructions (vm.sh).
-COUNTED='build/release/(watched|cheap|meanwhile|folders)'
 # What the kernel complains of when others use the processors, too.
 SLOW='soft lockup|rcu.*stall|blocked for more than'
 kernel=debian-6.1
@@ -48,6 +47,16 @@ suite() {
 	fuzz)	# it ends by itself after so many seconds
 		echo "build/release/kernel-fuzz -t 60 -c tests/kernel/corpus/fuzz.txt" ;;
 	*) echo "check-mutants-kernel: no suite is called '$name'" >&2; return 1 ;;
+	esac
+}
+
+# The number of processors on which a command's instructions are counted (vm.sh), or nothing. These
+# commands have a machine to themselves.
+counts_of() {
+	case $1 in
+	*build/release/ends*) echo 2 ;;
+	*build/release/watched* | *build/release/cheap* | *build/release/meanwhile* | \
+		*build/release/folders*) echo 1 ;;
 	esac
 }
 
@@ -116,11 +125,12 @@ make_programs() {
 # ---- without a patch ----
 
 check_green() {
-	local counts list=$work/base/list
-	for counts in '' 1; do
-		awk -v program="$COUNTED" -v counts="$counts" \
-			'($0 ~ program) == (counts != "")' "$work/commands" |
-			sed "s%.*%&|/run/vm/module.1.ko|$LIMIT${counts:+000}|&%" >"$list"
+	local counts command list=$work/base/list
+	for counts in '' 1 2; do
+		while IFS= read -r command; do
+			[ "$(counts_of "$command")" != "$counts" ] ||
+				echo "$command|/run/vm/module.1.ko|$LIMIT${counts:+000}|$command"
+		done <"$work/commands" >"$list"
 		[ -s "$list" ] || continue
 		if ! boot "$work/base" "$list"; then
 			tail -5 "$work/base/said"
@@ -131,8 +141,6 @@ check_green() {
 }
 
 # ---- with one ----
-
-is_counted() { command_of "$1" | grep -qE "$COUNTED"; }
 
 # A line of the file that boot reads. On the clock that counts, seconds pass much faster.
 line_of() {
@@ -151,8 +159,8 @@ judge() {	# name, what the boot said
 
 # Says PASS or FAIL of a mutant, by a boot of its own.
 try_alone() {
-	local name=$1 said=$work/$1/said counts='' found
-	! is_counted "$name" || counts=1
+	local name=$1 said=$work/$1/said counts found
+	counts=$(counts_of "$(command_of "$name")")
 	line_of "$name" >"$work/$name/list"
 	boot "$work/$name" "$work/$name/list"
 	judge "$name" "$said" >"$work/verdict.$name"
@@ -226,7 +234,7 @@ check_all() {
 	for name in "${names[@]}"; do
 		if ! plant "$name" >"$work/verdict.$name"; then
 			cat "$work/verdict.$name"
-		elif is_counted "$name"; then
+		elif [ -n "$(counts_of "$(command_of "$name")")" ]; then
 			wait_for_place
 			try_alone "$name" &
 		else

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Tests the tests: plants a bug in a copy of the tree, by one patch for each copy, and expects a
-# test to fail. A test that never fails proves nothing.
+# Tests the tests. For each patch this script makes a copy of the tree, applies the patch there,
+# which plants a bug, and expects a test to fail. A test that never fails proves nothing.
 #
 #   tests/check-mutants.sh              all of tests/mutants/*.patch
 #   tests/check-mutants.sh no-scanning  the patches of these names
 #   tests/check-mutants.sh --changed    the patches that have changed, or whose source files or test
 #                                       have changed (tests/changed-base.sh), and 24 others at
-#                                       random. MUTANTS_SEED=N draws the same 24 again.
+#                                       random. MUTANTS_SEED=N draws the same 24 again, if
+#                                       the same patches have changed.
 #   tests/check-mutants.sh --selftest   tests this script: which patches it chooses, whether it
 #                                       notices a bug that is not found, which verdicts it keeps
 #
@@ -17,12 +18,14 @@
 # and the others are tried all the same.
 #
 # A busy machine must not change a verdict. A command hangs, and so has found the bug, if none of
-# its processes ran or was ready to run for HANG seconds. A command that uses CPU_LIMIT seconds of
-# processor time is in an endless loop. That, and one that takes TIME_LIMIT seconds, proves nothing,
-# and the patch has failed.
+# its processes ran or was ready to run for HANG seconds. A process that has used CPU_LIMIT seconds
+# of processor time is in an endless loop, and is killed. If no test says why, the loop proves
+# nothing, and the patch has failed. The patch has also failed if its command takes TIME_LIMIT
+# seconds, which no busy machine needs.
 #
-# build/verdicts keeps each verdict. A patch is not tried again until it changes, or the programs of
-# its command change, as they are built without it. MUTANTS_ANEW=1 tries all.
+# build/verdicts keeps the patches that were found, and the commands that passed without a patch.
+# Such a patch is tried again only when it changes, or when a program of its command does. These
+# programs are compared as they are without the patch. MUTANTS_ANEW=1 tries all.
 # The last line is "N passed, N failed, N skipped".
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2

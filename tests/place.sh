@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 # Prints the folder in which the tests run. Usually that is this tree. If this tree cannot be
 # written, or make, kbuild or cmake cannot handle its path (a blank, for example), then this script
-# copies the tree, says why on standard error, and prints the folder of the copy. The copy is in
-# $XMEM_TEST_PLACE. If that is not set, it is in $TMPDIR, and without that in /var/tmp. The next run
-# updates the copy and keeps its build/, so it builds only what has changed.
+# copies the tree, says why on standard error, and prints the folder of the copy. The copy is in a
+# subfolder of $XMEM_TEST_PLACE. If that is not set, it is below $TMPDIR, and without that below
+# /var/tmp. The next run updates the copy and keeps its build/, so it builds only what has changed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 here=$(pwd -P)

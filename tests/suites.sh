@@ -14,14 +14,15 @@
 #          short: only `make test` runs it. A long suite contains all of its tests.
 #          name:  neither runs it, because a larger suite contains its tests. Name it to run it.
 # GROUP    a word that names several suites together; it leaves out the levels short and name
-# SECONDS  how long the suite usually takes on two processors while others run. It is no limit.
+# SECONDS  how long the suite usually takes on two processors while others run. run.sh ends a suite
+#          after ten times that, but not before SUITE_LIMIT.
 # NEEDS    targets of make, which run.sh builds first. FLAVOUR is release, test, asan or tsan.
-#          FLAVOUR/PROGRAM is the file build/FLAVOUR/PROGRAM, FLAVOUR:TARGET a target of make that
-#          is no file. kmod:kmod-check is the module, built with W=1 and sparse. apt:PURPOSE asks
+#          FLAVOUR/PROGRAM means the file build/FLAVOUR/PROGRAM. FLAVOUR:TARGET means a target of
+#          make. kmod:kmod-check is the module, built with W=1 and sparse. apt:PURPOSE asks
 #          for Debian packages that not all suites need (scripts/needs.sh).
 #
-# run.sh reads this list before it installs packages, so no row may look for a program. Single
-# quotes delay what a command looks for until the suite runs.
+# run.sh reads this list before it installs packages, so a row must not look for a program. A command
+# that does so stands in single quotes, and looks when the suite runs.
 
 daemon='XMEM_BACKEND=daemon'
 
@@ -160,9 +161,8 @@ suite long tools dkms-vm 200 '' tests/vm/dkms.sh
 suite long kernels kernels 7200 apt:arm64 tests/check-kernels.sh
 
 suite long long kernel-fuzz-long 2000 apt:long 'tests/kernel/fuzz.sh kasan 1800'
-suite long long ends-alone 600 kmod:kmod-check 'tests/kernel/suites.sh ends'
 # with two processors, on which a waiter for a lock may spin
-suite long long meanwhile-smp 300 kmod:kmod-check 'tests/kernel/suites.sh --on full meanwhile'
+suite long long turns 900 kmod:kmod-check 'tests/kernel/suites.sh --on turns ends meanwhile'
 suite long long finds 300 apt:long 'tests/vm/build-kernel.sh kcsan &&
 	tests/vm/build-kernel.sh rt && tests/vm/selftest.sh kasan kcsan rt'
 suite long long coverage 3000 'apt:long test/conform test/cuda' tests/kernel/cov.sh

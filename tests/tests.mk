@@ -1,8 +1,8 @@
 # Tests. Each suite is a program or script of its own whose last line is "N passed, N failed,
 # N skipped"; tests/run.sh runs them beside each other, and tests/suites.sh lists them.
 #
-#   make test           the gate of each landing; TESTS="build unit": some groups or suites
-#   make test-all       every suite, which takes hours; docs/testing.md
+#   make test           every change must pass it; TESTS="build unit": some groups or suites
+#   make test-all       all tests, which takes hours; docs/testing.md
 #   make check-GROUP    one group: build native demo python model mutants vm bare kasan tools
 #                       kernels long
 #   make check-kernel-mutants  bugs planted in kmod/, each to be found in the VM; MUTANTS="a b"

@@ -2,19 +2,20 @@
 # SPDX-License-Identifier: MIT
 # each.sh FILE [FOLDER]: runs commands inside the VM. Each line of FILE is
 # "NAME|MODULE|SECONDS|COMMAND". For each line the script loads the xmem.ko at the path MODULE, runs
-# COMMAND, and unloads the module. An empty MODULE means the second module that the VM was started
-# with; the first one, which stands for a GPU's driver, is loaded each time. SECONDS is a limit
-# against hangs. The output goes to FOLDER/NAME.log; without FOLDER it is not kept. The script
-# prints for each NAME:
+# COMMAND, and unloads the module. The VM was started with two modules. The first one stands for a
+# GPU's driver, and is loaded each time. The second one is loaded if MODULE is empty. SECONDS is a
+# limit against hangs, which slow kernels multiply (VM_TIMEOUT_SCALE). The output goes to
+# FOLDER/NAME.log; without FOLDER it is not kept. The script prints for each NAME:
 #
-#   NAME: N passed, N failed, N skipped  S s   the counts in its last line, and its time. At least
-#                       one test has failed if the command does not end in time, prints no such
-#                       line, runs no test, or ends with another status than 0
-#   FAIL..., SKIP...    the lines of its output that begin so; if it failed, also the end of it
+#   NAME: N passed, N failed, N skipped  S s   the counts in its last line, and its time. One failed
+#                       test is counted if the command does not end in time, prints no such line,
+#                       has neither passed nor skipped a test, or ends with another status than 0
+#   FAIL..., SKIP...    the lines of its output that begin with FAIL or SKIP. If it has failed, the
+#                       last lines of its output follow
 #   GREEN NAME          at least one test passed; none failed, and none was skipped
-#   RED NAME STATUS     all other cases, also a skipped test. STATUS is the command's; 124: it did
-#                       not end in time; 123: it hangs. Then its log ends with a list of the
-#                       processes and of the places where they wait
+#   RED NAME STATUS     every other case, for example a skipped test. STATUS is the command's, or 124
+#                       if it did not end in time, or 123 if it hangs. With these two, the log ends
+#                       with a list of the processes and of the places where they wait
 #   STUCK NAME          the module cannot be unloaded. The script runs no more commands; suites.sh
 #                       starts another VM for them
 #
@@ -22,8 +23,8 @@
 # can be charged to a command. suites.sh and check-mutants-kernel.sh run many commands in one boot
 # by this script.
 #
-# If the variable HANG is set, a command hangs when all processors have been idle for so many
-# seconds. That says more than a limit: on a busy machine there is work left all the time.
+# The variable HANG is a number of seconds. If the processors are idle for that long, the command
+# hangs, and the script ends it. A busy machine cannot cause that, for it always has work left.
 set -uo pipefail
 folder=${2:-}
 [ -n "$folder" ] || { folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; }

@@ -140,7 +140,11 @@ old) old "$2"; exit ;;
 new) new "$2"; exit ;;
 esac
 need qemu-system-x86_64:qemu-system-x86 dkms:dkms openssl:openssl
-[ "$(id -u)" = 0 ] || die "needs root: it mounts a copy of this machine"
+if [ "$(id -u)" != 0 ]; then
+	echo 'SKIP dkms-vm: needs root, because it mounts a copy of this machine'
+	echo '0 passed, 0 failed, 1 skipped'
+	exit 0
+fi
 make -s build/release/traces || exit
 log=$repo_dir/build/test-log/dkms-vm
 rm -rf "$log"
