@@ -8,9 +8,9 @@
 #   tests/run.sh native dkms   groups and suites by name; NAME also means NAME-1, NAME-2, ...
 #   tests/run.sh -l            lists the suites: level, group, name, usual seconds, command
 #
-# The run builds what the suites need, which suites.sh says: the module at once, and the flavours one
-# after the other. A suite starts when its flavours are built, the longest first, and JOBS of them
-# run at once. A suite's output
+# The run builds what the suites need, which suites.sh says: the module at once, and the flavours
+# one after the other. A suite starts when its flavours are built, the longest first, and JOBS of
+# them run at once. A suite's output
 # goes to build/test-log/NAME.log, and the table of all results to build/test-log/summary.txt. The
 # time of each suite that passed goes to build/test-times, for the estimates of the next run. If
 # this tree cannot be built in, place.sh makes a copy, and the tests run there.

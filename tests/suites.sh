@@ -21,8 +21,8 @@
 #          make. kmod:kmod-check is the module, built with W=1 and sparse. apt:PURPOSE asks
 #          for Debian packages that not all suites need (scripts/needs.sh).
 #
-# run.sh reads this list before it installs packages, so a row must not look for a program. A command
-# that does so stands in single quotes, and looks when the suite runs.
+# run.sh reads this list before it installs packages, so a row must not look for a program. A
+# command that does so stands in single quotes, and looks when the suite runs.
 
 daemon='XMEM_BACKEND=daemon'
 
