@@ -7,15 +7,15 @@
 # limit against hangs, which slow kernels multiply (VM_TIMEOUT_SCALE). The output goes to
 # FOLDER/NAME.log; without FOLDER it is not kept. The script prints for each NAME:
 #
-#   NAME: N passed, N failed, N skipped  S s   the counts in its last line, and its time. One failed
-#                       test is counted if the command does not end in time, prints no such line,
-#                       has neither passed nor skipped a test, or ends with another status than 0
+#   NAME: N passed, N failed, N skipped  S s   the counts in its last line, and its time. One
+#                       failed test is counted if the command does not end in time, prints no such
+#                       line, has neither passed nor skipped a test, or does not end with status 0
 #   FAIL..., SKIP...    the lines of its output that begin with FAIL or SKIP. If it has failed, the
 #                       last lines of its output follow
 #   GREEN NAME          at least one test passed; none failed, and none was skipped
-#   RED NAME STATUS     every other case, for example a skipped test. STATUS is the command's, or 124
-#                       if it did not end in time, or 123 if it hangs. With these two, the log ends
-#                       with a list of the processes and of the places where they wait
+#   RED NAME STATUS     every other case, for example a skipped test. STATUS is the command's, or
+#                       124 if it did not end in time, or 123 if it hangs. With these two, the log
+#                       ends with a list of the processes and of the places where they wait
 #   STUCK NAME          the module cannot be unloaded. The script runs no more commands; suites.sh
 #                       starts another VM for them
 #
