@@ -12,8 +12,8 @@
 #                                 if the first one passes
 #   # debug: REASON               the module is one for tests (XMEM_DEBUG)
 # The bug is found if a test fails, or the command hangs, which means that all processors are idle
-# for HANG seconds, or the kernel complains, or the module cannot be unloaded. Nothing is proved by a
-# command that takes LIMIT seconds, nor by a complaint that a busy machine can cause (SLOW below).
+# for HANG seconds, or the kernel complains, or the module cannot be unloaded. Nothing is proved by
+# a command that takes LIMIT seconds, nor by a complaint that a busy machine can cause (SLOW below).
 # First every command runs without a patch. If it fails or skips a test there, the bugs that name it
 # have failed. The modules are made one after the other, in one tree, because only the files that a
 # patch changes are compiled again. Meanwhile the script tests the modules that are ready: one VM
