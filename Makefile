@@ -30,6 +30,7 @@
 # CC=gcc, CFLAGS="-O2 -g", LDFLAGS: the compiler and its options. CLI=no: without the xmem tool.
 
 SHELL    := /bin/bash
+unexport CDPATH
 FLAVOUR  ?= release
 B        := build/$(FLAVOUR)
 CC       ?= gcc

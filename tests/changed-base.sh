@@ -5,17 +5,19 @@
 #   2. else the newest commit that this branch shares with its upstream branch, if it is not HEAD;
 #   3. else the newest commit that is at least 8 hours, a working day, older than HEAD;
 #   4. else the empty tree, so that all files differ.
-# If git is missing or finds no such commit, the status is not 0. Then model/run.sh checks all
-# models, and check-mutants.sh tries only bugs that it draws at random.
+# Without git or a repository the status is 1. Then model/run.sh checks all models, and
+# check-mutants.sh tries only bugs that it draws at random. It is 2 if XMEM_BASE is no commit.
 #   tests/changed-base.sh           prints the commit's hash
 #   tests/changed-base.sh --files   prints the files that differ from it, with uncommitted changes
 #                                   and new files that git does not ignore
 set -euo pipefail
+unset CDPATH
 cd "$(dirname "$0")/.."
 
 head=$(git rev-parse --verify --quiet 'HEAD^{commit}' 2>/dev/null) || exit 1
 if [ -n "${XMEM_BASE:-}" ]; then
-	base=$(git rev-parse --verify "$XMEM_BASE^{commit}")
+	base=$(git rev-parse --verify --quiet "$XMEM_BASE^{commit}") ||
+		{ echo "changed-base.sh: XMEM_BASE=$XMEM_BASE is no commit" >&2; exit 2; }
 else
 	base=$(git merge-base HEAD '@{upstream}' 2>/dev/null || true)
 	[ -n "$base" ] && [ "$base" != "$head" ] || base=$(git rev-list -1 \

@@ -74,9 +74,12 @@ check_file() {
 	done < <(grep -E '^[[:space:]]*#[[:space:]]*include' "$1")
 }
 
+# files PATTERN...: those that git has, of which there are some
+files() { git ls-files "$@" | grep . || kill -TERM $$; }
+
 check_includes() {
 	local file
-	for file in $(git ls-files '*.[ch]' '*.hpp' '*.cpp' ':!tests/'); do check_file "$file"; done
+	for file in $(files '*.[ch]' '*.hpp' '*.cpp' ':!tests/'); do check_file "$file"; done
 }
 
 # The table of xk.h, in order: "core/" or a file a line.
@@ -91,7 +94,7 @@ symbols() {
 	while read -r name; do
 		rank=$((rank + 1))
 		files=kmod/$name
-		[ "$name" != core/ ] || files=$(git ls-files 'core/*.c')
+		[ "$name" != core/ ] || files=$(files 'core/*.c')
 		for file in $files; do
 			object=$1/$(sed 's|^kmod/||; s|c$|o|' <<<"$file")
 			[ -f "$object" ] || { echo "$rank $file has-no-object $object"; continue; }
@@ -105,7 +108,7 @@ check_calls() {
 	local folder missing file line
 	make -s kmod >/dev/null || { complain 'make kmod fails'; return; }
 	folder=$(dirname "$(make -s kmod-path)")
-	for file in $(git ls-files 'kmod/*.c'); do
+	for file in $(files 'kmod/*.c'); do
 		[ "$(layers | grep -cx "${file#kmod/}")" = 1 ] ||
 			complain "$file is not once in the table of kmod/xk.h"
 	done

@@ -28,6 +28,9 @@
 # programs are compared as they are without the patch. MUTANTS_ANEW=1 tries all.
 # The last line is "N passed, N failed, N skipped".
 set -uo pipefail
+# Of a git hook or a shell that calls this: the self-test must not meet the caller's repository.
+# shellcheck disable=SC2046
+unset CDPATH $(git rev-parse --local-env-vars 2>/dev/null)
 cd "$(dirname "$0")/.." || exit 2
 
 # Many commands run at once. Each must use its own daemon, so no common socket may be set.
@@ -53,24 +56,24 @@ tests_in() {
 	case $1 in
 	tests/*.sh) echo "$1" ;;
 	tests/unit/* | tests/fakecuda/test_*)
-		sed -nE 's/.*tcase_create\("([a-z0-9_]+)"\).*/CK_RUN_CASE=\1/p' "$1" ;;
-	tests/*) sed -nE 's/.*TEST(_WITHIN)?\(([A-Za-z0-9_]+)[,)].*/\2/p' "$1" ;;
+		sed -nE 's/.*tcase_create\("([a-z0-9_]+)"\).*/CK_RUN_CASE=\1/p' ;;
+	tests/*) sed -nE 's/.*TEST(_WITHIN)?\(([A-Za-z0-9_]+)[,)].*/\2/p' ;;
 	esac
 }
 
-# Prints the bugs whose patch, sources or test are among the files on stdin.
+# Prints the bugs whose patch, sources or test differ from a commit. A test that has another name
+# now, or has gone, is one that has changed.
 among_changed() {
-	local file files tests
-	files=$(sort -u)
-	tests=$(while IFS= read -r file; do
-		[ ! -f "$file" ] || tests_in "$file"
-	done <<<"$files")
-	files=$files tests=$tests awk '
+	local base=$1 file lists
+	lists=$(mktemp -d) || return
+	tests/changed-base.sh --files >"$lists/files" && while IFS= read -r file; do
+		{ cat "$file"; git show "$base:$file"; } 2>/dev/null | tests_in "$file"
+	done <"$lists/files" | sort -u >"$lists/tests" && awk -v lists="$lists" '
 		BEGIN {
-			count = split(ENVIRON["files"], list, "\n")
-			for (i = 1; i <= count; i++)
-				changed[list[i]]
-			count = split(ENVIRON["tests"], test, "\n")
+			while ((getline name <(lists "/files")) > 0)
+				changed[name]
+			while ((getline name <(lists "/tests")) > 0)
+				test[++count] = name
 		}
 		function names_test(command, words, i, j) {
 			gsub(/[\047"]/, "", command)
@@ -87,16 +90,24 @@ among_changed() {
 		(/^# red: / && names_test($0)) { chosen[FILENAME] }
 		END { for (name in chosen) print name }
 	' "$mutants"/*.patch | sed 's|.*/||; s|\.patch$||' | sort
+	local rc=$?
+	rm -r "$lists"
+	return $rc
 }
 
 changed() {
-	local base seed=${MUTANTS_SEED:-$RANDOM}
-	if base=$(tests/changed-base.sh); then
-		mapfile -t names < <(tests/changed-base.sh --files | among_changed)
+	local base chosen rc seed=${MUTANTS_SEED:-$RANDOM}
+	base=$(tests/changed-base.sh)
+	rc=$?
+	names=()
+	if [ $rc = 0 ]; then
+		chosen=$(among_changed "$base") || { echo "FAIL base: no list of changes"; exit 1; }
+		[ -z "$chosen" ] || mapfile -t names <<<"$chosen"
 		echo "${#names[@]} whose patch, sources or test differ from ${base:0:12}"
-	else
+	elif [ $rc = 1 ]; then
 		echo "git names no commit to compare with: only some at random"
-		names=()
+	else
+		exit $rc
 	fi
 	mapfile -t -O ${#names[@]} names < <(all | grep -vxFf <(printf '%s\n' "${names[@]:-}") |
 		awk -v seed="$seed" 'BEGIN { srand(seed) } { print rand(), $0 }' | sort -g |
@@ -131,10 +142,11 @@ make_base() {
 	all=$(for name in "${names[@]}"; do header "$name" red; done)
 	if ! build . "$all" "-j$(nproc)" >"$work/build.log" 2>&1; then
 		echo "FAIL base: the tree does not build without a patch"
-		tail -20 "$work/build.log"
+		tail -20 "$work/build.log" | sed 's/^/    /'
 		return 1
 	fi
-	git ls-files -z --cached --others --exclude-standard | grep -zv '^tests/vm/' |
+	{ git ls-files -z --cached --others --exclude-standard 2>/dev/null ||
+		find . -path ./build -prune -o -type f -printf '%P\0'; } | grep -zv '^tests/vm/' |
 		xargs -0 sh -c 'for f; do [ -f "$f" ] && printf "%s\0" "$f"; done' _ |
 		xargs -0 cp -a --parents -t "$work/base" && cp -a build/test "$work/base/build" &&
 		find "$deps" -name '*.d' -exec cat {} + >"$work/all.d" &&
@@ -183,14 +195,23 @@ key() {
 }
 
 keep() { echo "$2" >"$verdicts/$1.$BASHPID" && mv "$verdicts/$1.$BASHPID" "$verdicts/$1"; }
-kept() { [ -z "${MUTANTS_ANEW:-}" ] && touch -c "$verdicts/$1" && cat "$verdicts/$1"; } 2>/dev/null
+kept() { [ -z "${MUTANTS_ANEW:-}" ] && [ -s "$verdicts/$1" ] && cat "$verdicts/$1"; }
 
 # ---- commands
 
 # The processes of a copy: the command's session, and the daemons, which have their own.
 processes() {	# copy, session
 	ps -o pid= -s "$2"
-	find /proc/[0-9]*/exe -maxdepth 0 -lname "$(realpath "$1")/*" 2>/dev/null | cut -d/ -f3
+	find /proc/[0-9]*/exe -maxdepth 0 -lname "$at/${1##*/}/*" 2>/dev/null | cut -d/ -f3
+}
+
+# Nothing of this run goes on after its end.
+# shellcheck disable=SC2317
+stop() {
+	trap - HUP INT TERM
+	find /proc/[0-9]*/{cwd,exe} -maxdepth 0 -lname "$at/*" 2>/dev/null | cut -d/ -f3 |
+		sort -u | xargs -r kill -9
+	exit 130
 }
 
 # Also a daemon that a test which was killed has left stopped.
@@ -226,6 +247,9 @@ run() {
 	return $rc
 }
 
+# The end of a log, whose lines are no verdicts.
+end_of() { tail -5 "$1" | sed 's/^/    /'; }
+
 # Is a command green without a patch? It is run once, for all bugs that name it.
 green() {
 	local key
@@ -240,7 +264,7 @@ green() {
 			keep "$key" green
 		else
 			{ echo "FAIL base: not green without a patch: $1"
-			  tail -5 "$work/green-$key/log"; } | tee "$work/green/$key"
+			  end_of "$work/green-$key/log"; } | tee "$work/green/$key"
 		fi
 		rm -rf "$work/green-$key"
 	) 9>"$work/green/$key.lock"
@@ -259,7 +283,7 @@ try() {
 	patch -d "$copy" -p1 -s -f --no-backup-if-mismatch <"$patch" >"$copy/log" 2>&1 ||
 		{ echo "FAIL $name: the patch does not apply"; return; }
 	build "$copy" "$red" CFLAGS=-O1 >"$copy/log" 2>&1 ||
-		{ echo "FAIL $name: does not build"; tail -5 "$copy/log"; return; }
+		{ echo "FAIL $name: does not build"; end_of "$copy/log"; return; }
 	run "$copy" "$red"
 	rc=$?
 	found=':[FE]:[a-z]+:[A-Za-z0-9_]+|^FAILED [A-Za-z0-9_]+|^FAIL [^:]+'
@@ -280,7 +304,7 @@ try() {
 	case $said in
 	PASS*) keep "$key" "$said" ;;
 	SKIP*) ;;
-	*) tail -5 "$copy/log" ;;
+	*) end_of "$copy/log" ;;
 	esac
 	rm -rf "$copy"
 }
@@ -359,8 +383,14 @@ selftest() {
 	TEXT
 	git checkout -q . && echo 'TEST(P1_b_test)' >>tests/conform/one.c
 	says "a test" --changed <<<"1 $differ"
-	mv .git no-git
-	says "no git" --changed <<<"git names no commit to compare with: only some at random"
+	mv .git ../no-git.$$
+	says "no git" --changed <<-'TEXT'
+		git names no commit to compare with: only some at random
+		3 passed, 0 failed, 0 skipped
+	TEXT
+	mv ../no-git.$$ .git
+	XMEM_BASE=no-commit tests/check-mutants.sh --changed >/dev/null 2>&1
+	[ $? = 2 ] || { echo "a base that is no commit is taken"; missed=$((missed + 1)); }
 	[ $missed = 0 ] && echo "7 runs, each of which has said what it should"
 	exit $((missed != 0))
 }
@@ -370,19 +400,25 @@ case ${1:-} in
 --selftest) selftest ;;
 --changed) changed ;;
 '')	mapfile -t names < <(all) ;;
-*)	names=("$@") ;;
+*)	mapfile -t names < <(printf '%s\n' "$@" | sort -u) ;;
 esac
 for name in "${names[@]}"; do
 	[ -f "$mutants/$name.patch" ] ||
 		{ echo "check-mutants: no $mutants/$name.patch" >&2; exit 2; }
 done
 export -f try green run hangs end_processes processes build copy key keep kept programs header
-export mutants work verdicts HANG CPU_LIMIT TIME_LIMIT
+export -f end_of
+mkdir -p build
+exec 8>build/mutants.lock
+flock -n 8 || { echo "check-mutants: another run works in $work" >&2; exit 2; }
+at=$(realpath build)/mutants
+export mutants work verdicts at HANG CPU_LIMIT TIME_LIMIT
+trap stop HUP INT TERM
 
 make_base || { echo "0 passed, ${#names[@]} failed, 0 skipped"; exit 1; }
 
 printf '%s\n' "${names[@]}" |
-	xargs -P "$at_once" -I{} bash -c 'try {} >"$work/said/{}" 2>&1; cat "$work/said/{}"'
+	xargs -P "$at_once" -I{} bash -c 'try {} >"$work/said/{}" 2>&1; cat "$work/said/{}"' 8>&-
 
 passed=$(cat "$work"/said/* | grep -c '^PASS')
 skipped=$(cat "$work"/said/* | grep -c '^SKIP')

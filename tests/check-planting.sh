@@ -29,14 +29,33 @@ if [ "${1:-}" = --selftest ]; then
 	planted "a file that is no more" 's#^\(--- a\|+++ b\)/[a-z]*/#\1/gone/#'
 	planted "nothing to plant" '/^@@/,$d'
 	planted "no word of what turns red" '/^# red:/d'
+	planted "a test that is not there" 's/^\(# red: .*\)/\1 P1_no_such_test/'
 	rm -f "$work"/*
 	cp "$good" "$work"
 	tests/check-planting.sh "$work" >/dev/null || { echo "refused: a good one"; missed=1; }
-	[ "$missed" = 0 ] && echo "5 bad patches, each found"
+	[ "$missed" = 0 ] && echo "6 bad patches, each found"
 	exit $((missed != 0))
 fi
 
 [ $# -gt 0 ] || set -- tests/mutants tests/kernel/mutants
+# unknown PATCH: names of tests after "# red:" that no source has
+unknown() {
+	local name
+	for name in $(sed -n 's/^# red: //p' "$1" | tr "'\" " '\n' | sed 's/^CK_RUN_CASE=//' |
+		grep -E '^([A-Z]+[0-9]*|[a-z0-9*]+)_[A-Za-z0-9_*]+$'); do
+		case $name in
+		[A-Z]*)	# a macro makes the end of some
+			grep -qxE "${name//\*/.*}|${name%_*}_" "$words" ;;
+		*)	# a part of a name will do
+			grep -q "${name//\*/.*}" "$words" ;;
+		esac || echo "$name"
+	done
+}
+
+words=$(mktemp) || exit 2
+trap 'rm -f "$words"' EXIT
+find tests -name '*.[ch]' -o -name '*.[ch]pp' | xargs cat |
+	grep -oE '[A-Za-z0-9_]+_[A-Za-z0-9_]*' | sort -u >"$words"
 count=0 bad=0
 mapfile -t patches < <(for folder; do ls "$folder"/*.patch; done)
 [ "${#patches[@]}" -gt 0 ] || exit 1
@@ -44,6 +63,8 @@ for patch in "${patches[@]}"; do
 	count=$((count + 1))
 	if ! grep -q '^# red: ' "$patch"; then
 		echo "FAIL $patch: no line '# red: ' says which test finds it"
+	elif why=$(unknown "$patch") && [ -n "$why" ]; then
+		echo "FAIL $patch: no test is called ${why//$'\n'/, }"
 	elif ! why=$(git apply --check "$patch" 2>&1); then
 		echo "FAIL $patch: ${why%%$'\n'*}"
 	else

@@ -6,6 +6,7 @@
 # subfolder of $XMEM_TEST_PLACE. If that is not set, it is below $TMPDIR, and without that below
 # /var/tmp. The next run updates the copy and keeps its build/, so it builds only what has changed.
 set -euo pipefail
+unset CDPATH
 cd "$(dirname "$0")/.."
 here=$(pwd -P)
 plain='^[A-Za-z0-9_./+,@=-]*$'

@@ -15,10 +15,18 @@
 # time of each suite that passed goes to build/test-times, for the estimates of the next run. If
 # this tree cannot be built in, place.sh makes a copy, and the tests run there.
 set -uo pipefail
+# What a shell, a make or a git hook has set for itself is not meant for the suites. A make with
+# "-C DIR" would have each make say where it works.
+# shellcheck disable=SC2046
+unset CDPATH MAKEFLAGS MFLAGS MAKELEVEL FLAVOUR "${!CK_@}" "${!LISTEN_@}" "${!XMEMD_@}" \
+	XMEM_BACKEND XMEM_DAEMON XMEM_DEVICE XMEM_DEVICE_FILES XMEM_SOCKET XMEM_CUDA_DRIVER \
+	$(git rev-parse --local-env-vars 2>/dev/null)
+# A socket's path has 107 characters.
+[ -d "${TMPDIR:-}" ] && [ -w "$TMPDIR" ] && [ ${#TMPDIR} -le 60 ] || unset TMPDIR
 cd "$(dirname "$0")/.." || exit 2
-# The flags of a make that runs this: with "-C DIR" every make would say where it works. Variables
-# of its command line are in the environment as well.
-unset MAKEFLAGS MFLAGS MAKELEVEL
+# It looks into no tree of another user unless it is told so.
+[ ! -e .git ] || [ -O .git ] || export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory \
+	GIT_CONFIG_VALUE_0='*'
 
 declare -a names
 declare -A level group kind seconds needs command
@@ -92,8 +100,12 @@ all_needs=$(for name in "${wanted[@]}"; do printf '%s\n' ${needs[$name]}; done |
 # shellcheck disable=SC2046
 scripts/needs.sh test $(sed -n 's/^apt://p' <<<"$all_needs") || exit 2
 
-# Debian's ccache has compilers of the usual names there. What it keeps serves every checkout.
-[ ! -d /usr/lib/ccache ] || export PATH=/usr/lib/ccache:$PATH CCACHE_NOHASHDIR=1
+# Debian's ccache has compilers of the usual names there. What it keeps serves every checkout. A
+# user without a home has no folder for that.
+if [ -d /usr/lib/ccache ] && cache=$(ccache -k cache_dir 2>/dev/null) &&
+	mkdir -p "$cache/tmp" 2>/dev/null && [ -w "$cache/tmp" ]; then
+	export PATH=/usr/lib/ccache:$PATH CCACHE_NOHASHDIR=1
+fi
 # So that no suite compiles the module again which kmod-check has compiled.
 export KBUILD_EXTRA_WARN=1
 # Else each process with more than one thread waits for a second when it ends.
@@ -102,13 +114,17 @@ export TSAN_OPTIONS=atexit_sleep_ms=0${TSAN_OPTIONS:+:$TSAN_OPTIONS}
 processors=$(nproc)
 # Many suites wait for something most of the time.
 JOBS=${JOBS:-$((processors + 2))}
+[[ $JOBS =~ ^[1-9][0-9]{0,3}$ ]] ||
+	{ echo "run.sh: JOBS=$JOBS is no number of suites" >&2; exit 2; }
 # Against suites that hang: nobody reads a clock to judge one.
 SUITE_LIMIT=${SUITE_LIMIT:-3600}
 
 declare -A usual
 for name in "${names[@]}"; do usual[$name]=${seconds[$name]}; done
 if [ -f $times ]; then
-	while read -r name took; do usual[$name]=$took; done <$times
+	while read -r name took; do
+		[[ ! $took =~ ^[0-9]{1,6}$ ]] || usual[$name]=$((10#$took))
+	done <$times
 fi
 
 passed=0 failed=0 skipped=0 bad=() reasons=() table=()
@@ -136,7 +152,9 @@ report() {
 		[ "$rc" != 0 ] || line="1 passed, 0 failed, $s skipped"
 	fi
 	read -r p _ f _ s _ <<<"${line:-0 passed, 1 failed, 0 skipped}"
-	[ "$rc" != 0 ] && [ "$f" = 0 ] && f=1
+	p=$((10#$p)) f=$((10#$f)) s=$((10#$s))
+	# A suite has failed, too, whose status says so, or in which no test has run.
+	[ "$f" = 0 ] && { [ "$rc" != 0 ] || [ $((p + s)) = 0 ]; } && f=1
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 	cpu=$(tail -1 "$log/$name.cpu" 2>/dev/null)
 	line=$(printf '%4d passed %3d failed %3d skipped %4d s %4d s of CPU  %s' "$p" "$f" "$s" \
@@ -190,16 +208,26 @@ finish() {
 	rc=$?
 	name=${running[$pid]}
 	unset "running[$pid]"
+	[ $rc != 124 ] || pkill -KILL -s "$pid"	# what has not ended with its parent
 	report "$name" $rc $((SECONDS - begun[$name]))
 }
 
 # shellcheck disable=SC2317
 stop() {
-	trap - HUP INT TERM EXIT
-	kill "${!running[@]}" 2>/dev/null
+	local sessions i
+	trap '' HUP INT TERM PIPE
+	trap - EXIT
+	sessions=$(IFS=,; echo "${!running[*]}")
+	[ -n "$sessions" ] || exit 130
+	pkill -TERM -s "$sessions"
+	for ((i = 0; i < 30; i++)); do
+		pgrep -s "$sessions" >/dev/null || break
+		sleep 0.1
+	done
+	pkill -KILL -s "$sessions"
 	exit 130
 }
-trap stop HUP INT TERM
+trap stop HUP INT TERM PIPE EXIT
 
 # ---- the builds, one flavour after the other, so that no two of them build one file. The module's
 # files are its own, so it is built beside them ----
@@ -257,6 +285,8 @@ while [ ${#queue[@]} != 0 ] || [ ${#running[@]} != 0 ]; do
 	[ "$name" != "make-$building" ] || building=''
 	[ "$name" != make-kmod ] || module=''
 done
+
+trap - HUP INT TERM PIPE EXIT
 
 # ---- what is said at the end ----
 

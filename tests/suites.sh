@@ -111,12 +111,14 @@ suite long python python-wheel 60 "$python" bindings/python/tests/wheel.sh
 
 # ---- models, and planted bugs ----
 
+guests='release:kernel-tests test/conform test/cuda'
+
 suite short model model-changed 30 '' 'tests/model/run.sh --changed'
 suite long model model 200 '' tests/model/run.sh
 suite short mutants mutants-changed 100 'test/conform test/cuda test/unit' \
 	'tests/check-mutants.sh --changed'
 suite long mutants mutants 400 'test/conform test/cuda test/unit' tests/check-mutants.sh
-suite long kernel-mutants kernel-mutants 7200 '' tests/check-mutants-kernel.sh
+suite long kernel-mutants kernel-mutants 7200 "$guests" tests/check-mutants-kernel.sh
 
 # ---- the module, in a virtual machine ----
 
@@ -138,31 +140,36 @@ guest long vm-6.1-all 900 "kmod:kmod-check release:kernel-tests release:examples
 for name in "${gate[@]}" "${others[@]}" ends; do
 	guest name "$name" 100 'kmod:kmod-check release:kernel-tests' "$name"
 done
-suite long vm vm-6.12 400 'test/conform' "tests/kernel/suites.sh --boot debian-6.12 --on plain \
+suite long vm vm-6.12 400 "$guests" "tests/kernel/suites.sh --boot debian-6.12 --on plain \
 	conform-kernel gpu-payloads 'strangers P9_a_stop_finds_all_threads' \
 	'cheap M5_collects_meet_an_end'"
 suite long vm vm-harness 60 '' 'tests/vm/selftest.sh debian-6.1'
-suite long vm kernel-fuzz 90 '' 'tests/kernel/fuzz.sh debian-6.1 60'
+suite long vm kernel-fuzz 90 'release:kernel-tests' 'tests/kernel/fuzz.sh debian-6.1 60'
 
 suite long kasan conform-kasan 1500 'test/conform' 'tests/vm/conform-other.sh kasan'
-suite long kasan alloc-failures 300 '' \
+suite long kasan alloc-failures 300 release:kernel-tests \
 	'VM_APPEND=kmemleak=on tests/kernel/suites.sh --boot kasan alloc-failures'
-suite long kasan vm-kasan 600 '' "tests/kernel/suites.sh --boot kasan --on plain random-requests \
-	gpu-payloads 'meanwhile P9_polls_while_clients_end'"
-suite long kasan kernel-fuzz-kasan 120 '' 'tests/kernel/fuzz.sh kasan 60'
+suite long kasan vm-kasan 600 release:kernel-tests \
+	"tests/kernel/suites.sh --boot kasan --on plain random-requests gpu-payloads \
+	'meanwhile P9_polls_while_clients_end'"
+suite long kasan kernel-fuzz-kasan 120 release:kernel-tests 'tests/kernel/fuzz.sh kasan 60'
 
-suite long tools suites-selftest 60 kmod:kmod-check 'tests/kernel/suites.sh --selftest'
-suite long tools kernel-mutants-selftest 300 '' 'tests/check-mutants-kernel.sh --selftest'
-suite long tools mutants-selftest 60 '' 'tests/check-mutants.sh --selftest'
-suite long tools trace-tools 100 '' tests/kernel/trace-tools.sh
+suite long tools suites-selftest 60 'kmod:kmod-check release:kernel-tests' \
+	'tests/kernel/suites.sh --selftest'
+suite long tools kernel-mutants-selftest 300 "$guests" \
+	'tests/check-mutants-kernel.sh --selftest'
+check long tools mutants-selftest 60 '' 'tests/check-mutants.sh --selftest'
+suite long tools trace-tools 100 'release:kernel-tests' tests/kernel/trace-tools.sh
 suite long tools udev 60 '' tests/vm/udev.sh
 suite long tools signing 60 '' tests/vm/signing.sh
-suite long tools dkms-vm 200 '' tests/vm/dkms.sh
+suite long tools dkms-vm 200 'release:kernel-tests' tests/vm/dkms.sh
 suite long kernels kernels 7200 apt:arm64 tests/check-kernels.sh
 
-suite long long kernel-fuzz-long 2000 apt:long 'tests/kernel/fuzz.sh kasan 1800'
+suite long long kernel-fuzz-long 2000 'apt:long release:kernel-tests' \
+	'tests/kernel/fuzz.sh kasan 1800'
 # with two processors, on which a waiter for a lock may spin
-suite long long turns 900 kmod:kmod-check 'tests/kernel/suites.sh --on turns ends meanwhile'
+suite long long turns 900 'kmod:kmod-check release:kernel-tests' \
+	'tests/kernel/suites.sh --on turns ends meanwhile'
 suite long long finds 300 apt:long 'tests/vm/build-kernel.sh kcsan &&
 	tests/vm/build-kernel.sh rt && tests/vm/selftest.sh kasan kcsan rt'
 suite long long coverage 3000 'apt:long test/conform test/cuda' tests/kernel/cov.sh

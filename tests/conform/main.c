@@ -95,7 +95,7 @@ static int run_chosen(void)
 {
 	Suite *suite = suite_create("conform");
 	SRunner *runner = srunner_create(suite);
-	int i, failed, skipped = 0;
+	int i, run, failed, skipped = 0;
 
 	for (i = 0; i < chosen_count; i++) {
 		TCase *one = tcase_create(chosen[i]->name);
@@ -115,10 +115,10 @@ static int run_chosen(void)
 	}
 	print_failures(runner);
 	failed = srunner_ntests_failed(runner);
-	printf("%d passed, %d failed, %d skipped\n", srunner_ntests_run(runner) - failed - skipped,
-	       failed, skipped);
+	run = srunner_ntests_run(runner);
+	printf("%d passed, %d failed, %d skipped\n", run - failed - skipped, failed, skipped);
 	srunner_free(runner);
-	return failed ? 1 : 0;
+	return failed || !run;
 }
 
 /* Not the daemon that the user's programs use, nor that of a second run. */

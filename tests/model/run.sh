@@ -135,11 +135,19 @@ list() {
 
 if [ "${1:-}" = --changed ]; then
 	shift
-	if files=$(tests/changed-base.sh --files) && ! grep -qx tests/model/run.sh <<<"$files"; then
+	files=$(tests/changed-base.sh --files)
+	rc=$?
+	[ $rc -le 1 ] || exit $rc
+	if [ $rc = 0 ] && ! grep -qx tests/model/run.sh <<<"$files"; then
 		set -- none.pml $(sed -n 's,^tests/model/\(.*\.pml\)$,\1,p' <<<"$files")
 	fi
 fi
 all=$(list "$@" | wc -l)
+if [ "$all" = 0 ]; then
+	echo 'SKIP model: no model has changed'
+	echo '0 passed, 0 failed, 1 skipped'
+	exit 0
+fi
 [ $# = 0 ] || echo "$all of $(list | wc -l) forms"
 for tool in spin gcc; do
 	if ! command -v $tool >/dev/null; then

@@ -23,7 +23,7 @@ int main(void)
 {
 	Suite *suite = suite_create("core");
 	SRunner *runner;
-	int failed;
+	int failed, run;
 
 	setenv("CK_DEFAULT_TIMEOUT", limit(), 0);
 	layout_tests(suite);
@@ -57,7 +57,8 @@ int main(void)
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
-	printf("%d passed, %d failed, 0 skipped\n", srunner_ntests_run(runner) - failed, failed);
+	run = srunner_ntests_run(runner);
+	printf("%d passed, %d failed, 0 skipped\n", run - failed, failed);
 	srunner_free(runner);
-	return failed != 0;
+	return failed || !run;
 }
