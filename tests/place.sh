@@ -50,7 +50,8 @@ update() {
 	LC_ALL=C comm -13 <(cut -f1 "$work/from") <(cut -f1 "$work/to") | tr '\n' '\0' |
 		(cd "$2" && xargs -0r rm -f)
 	LC_ALL=C comm -23 "$work/from" "$work/to" | cut -f1 |
-		tar -C "$1" -c --format=posix --mode=u+rwX -T - | tar -C "$2" -x --no-same-owner
+		tar -C "$1" -c --ignore-failed-read --format=posix --mode=u+rwX -T - |
+		tar -C "$2" -x --no-same-owner
 	rm -r "$work"
 }
 

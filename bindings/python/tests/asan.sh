@@ -17,6 +17,7 @@ make -s -j"$(nproc)" FLAVOUR=asan python
 cd "$here"
 unset XMEM_SOCKET XMEM_DAEMON
 export PYTHONPATH=$top/build/asan/python PYTHONDONTWRITEBYTECODE=1 PYTHONMALLOC=malloc
+export HYPOTHESIS_STORAGE_DIRECTORY=$top/build/python/numpy2/hypothesis
 reports=$top/build/python/asan-reports
 rm -rf "$reports"
 mkdir -p "$reports"

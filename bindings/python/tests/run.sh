@@ -15,6 +15,6 @@ shift
 
 # In a folder in which "import xmem" finds nothing but what is installed.
 cd "$here"
-export PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE=1 HYPOTHESIS_STORAGE_DIRECTORY=$venv/hypothesis
 unset XMEM_SOCKET XMEM_DAEMON PYTHONPATH
 exec timeout -k 10 3600 "$venv/bin/python" -P -m pytest -n 2 --dist loadfile "$@"
