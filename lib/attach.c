@@ -44,6 +44,18 @@ static u16 take_out(struct xmem_pool *pool)
 	return one->own.slot;
 }
 
+/*
+ * Unmap the file of a slot that nobody uses. A client that has been ended reads zeros, as if nobody
+ * used any slot: what it has mapped stays for its program.
+ */
+static void unmap(struct xmem_pool *pool, u16 slot)
+{
+	struct xl_mapping *mapping = xl_mapping_of(pool, slot);
+
+	if (mapping && !mapping->memory && !xl_client_is_over(pool))
+		xl_mapping_remove(pool, mapping);
+}
+
 /* Nobody wants to know the result: a slot of ours that is FREE can be detached. */
 static void detach(struct xmem_pool *pool, const u16 *slot, u32 count)
 {
@@ -52,6 +64,7 @@ static void detach(struct xmem_pool *pool, const u16 *slot, u32 count)
 	for (i = 0; i < count; i++) {
 		struct xmem_slot_request request = { .size = sizeof(request), .slot = slot[i] };
 
+		unmap(pool, slot[i]);
 		xl_post(pool, XMEM_IOC_DETACH, &request);
 		__atomic_store_n(&pool->owned.detaching, true, __ATOMIC_RELEASE);
 	}
@@ -323,7 +336,7 @@ int xl_attach_take(struct xmem_pool *pool, u16 slot, struct xl_mapping *mapping)
 /* Map the file and make its slot ours. 0 or -errno, noted. Under pool->slow. */
 static int take(struct xmem_pool *pool, int fd, u16 slot, struct xl_mapping *mapping)
 {
-	int err = mapping->kind->map(mapping, fd);
+	int err = xl_mapping_map(pool, mapping, fd);
 
 	if (err) {
 		detach(pool, &slot, 1);

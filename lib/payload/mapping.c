@@ -272,6 +272,26 @@ void xl_payload_unmap_some(struct xmem_pool *pool)
 
 /* ---- mapping one ---- */
 
+bool xl_payload_made_room(struct xmem_pool *pool, int err)
+{
+	u32 before = __atomic_load_n(&pool->mappings.count, __ATOMIC_RELAXED);
+
+	if (err != -ENOMEM)
+		return false;
+	xl_payload_unmap_stale(pool);
+	return __atomic_load_n(&pool->mappings.count, __ATOMIC_RELAXED) < before;
+}
+
+int xl_mapping_map(struct xmem_pool *pool, struct xl_mapping *mapping, int fd)
+{
+	int err;
+
+	do
+		err = mapping->kind->map(mapping, fd);
+	while (err && xl_payload_made_room(pool, err));
+	return err;
+}
+
 /* Ask the host for the file and map it. NULL: *err has been noted. */
 static struct xl_mapping *map_file(struct xmem_pool *pool, u64 payload, bool shared, int *err)
 {
@@ -294,7 +314,7 @@ static struct xl_mapping *map_file(struct xmem_pool *pool, u64 payload, bool sha
 		mapping->payload = payload;
 		mapping->shared = shared;
 		mapping->bytes = request.bytes;
-		*err = mapping->kind->map(mapping, request.fd);
+		*err = xl_mapping_map(pool, mapping, request.fd);
 		if (*err) {
 			free(mapping);
 			mapping = NULL;

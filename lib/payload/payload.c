@@ -236,7 +236,9 @@ static int make_file(struct xmem_pool *pool, struct making *making, u32 count, u
 	mapping->slots = count;
 	mapping->buffer_bytes = buffers->bytes;
 	mapping->chain = &pool->owned.cpu;
-	err = new_payload(pool, making, file_bytes(buffers, count), mapping, &fd);
+	do
+		err = new_payload(pool, making, file_bytes(buffers, count), mapping, &fd);
+	while (err && xl_payload_made_room(pool, err));
 	if (err) {
 		free(mapping);
 		return err;

@@ -141,9 +141,11 @@ static int map(struct xmem_pool *pool, u32 slot, struct xl_mapping *mapping, u64
 	view->mapping = mapping;
 	view->slot = slot;
 	view->bytes = end - first;
-	view->base = xl_map_pages(request.fd, first, view->bytes, PROT_READ | PROT_WRITE,
-				  MAP_PRIVATE);
-	err = errno;
+	do {
+		view->base = xl_map_pages(request.fd, first, view->bytes, PROT_READ | PROT_WRITE,
+					  MAP_PRIVATE);
+		err = errno;
+	} while (!view->base && xl_payload_made_room(pool, -xl_map_error(err)));
 	xl_file_close(request.fd);
 	*ret_view = view;
 	if (view->base)

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What a process has mapped of attached files: no more than what is attached. Without memory, files
+ * that have gone are unmapped before anything is refused.
+ */
+#include <stdio.h>
+#include <sys/resource.h>
+
+#include "attached.h"
+
+#define MB	(1ULL << 20)
+
+static uint64_t mapped_bytes(const char *kind)
+{
+	FILE *file = fopen("/proc/self/maps", "re");
+	unsigned long long from, end, sum = 0;
+	char line[512];
+
+	CHECK(file);
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "%llx-%llx", &from, &end) == 2 && strstr(line, kind))
+			sum += end - from;
+	fclose(file);
+	return sum;
+}
+
+static void attach_and_receive(struct xmem_pool *writer, struct xmem_subscription *s)
+{
+	WORKED(xmem_publish(attach_stamp(writer, 1), NULL, NULL));
+	xmem_release(receive_one(s));
+}
+
+static void attach_and_let_go(struct xmem_pool *writer, struct xmem_subscription *s)
+{
+	(void)s;
+	xmem_release(attach_stamp(writer, 1));
+}
+
+static void attach_and_retract(struct xmem_pool *writer, struct xmem_subscription *s)
+{
+	uint64_t token;
+
+	WORKED(xmem_publish(attach_stamp(writer, 1), NULL, &token));
+	WORKED(xmem_retract(writer, token));
+	REFUSED(xmem_receive(s, 0), EAGAIN);
+}
+
+/* A writer that attaches one file after the other need never make another call. */
+TEST(P10_a_writer_maps_no_more_than_what_is_attached)
+{
+	static void (*const ways[])(struct xmem_pool *, struct xmem_subscription *) = {
+		attach_and_receive, attach_and_let_go, attach_and_retract,
+	};
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
+	uint64_t before;
+	unsigned int w, i;
+
+	for (w = 0; w < sizeof(ways) / sizeof(*ways); w++) {
+		ways[w](writer, s);
+		before = mapped_bytes("memfd:");
+		for (i = 0; i < 100; i++)
+			ways[w](writer, s);
+		SAME(mapped_bytes("memfd:"), before);
+	}
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+/* ---- without memory ---- */
+
+#define FILES	16		/* of which 1 may go before a reader looks whether others have */
+
+static void allow_more(uint64_t bytes)
+{
+	struct rlimit limit;
+
+	CHECK(!getrlimit(RLIMIT_AS, &limit));
+	limit.rlim_cur = mapped_bytes("") + bytes;
+	CHECK(!setrlimit(RLIMIT_AS, &limit));
+}
+
+static struct xmem_buffer *attach_keeping(struct xmem_pool *writer, uint64_t bytes)
+{
+	struct xmem_publish_options keep = { .size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
+	int file = stamped(bytes, 5, FULL_SEALS);
+	struct xmem_buffer *b = xmem_attach_fd(writer, file, 0, 0, 0);
+
+	close(file);
+	CHECK(b);
+	WORKED(xmem_publish(b, &keep, NULL));
+	return b;
+}
+
+/* The writer is another process, whose files only count here once this reader maps them. */
+struct tokens {
+	const char *name;
+	uint64_t small[FILES], large;
+};
+
+static void attach_some(void *argument)
+{
+	struct xmem_pool *writer = OPEN(argument, .flags = XMEM_OPEN_WRITER);
+	struct xmem_buffer *small[FILES], *large;
+	unsigned int i;
+
+	for (i = 0; i < FILES; i++) {
+		small[i] = attach_keeping(writer, 8 * MB);
+		tell_parent(xmem_token(small[i]));
+	}
+	large = attach_keeping(writer, 12 * MB);
+	tell_parent(xmem_token(large));
+	hear_parent();
+	xmem_release(small[0]);
+	xmem_release(small[1]);
+	EVENTUALLY(stat_of(writer).payloads == FILES - 1);
+	tell_parent(0);
+	hear_parent();
+	xmem_release(large);
+	for (i = 2; i < FILES; i++)
+		xmem_release(small[i]);
+	xmem_pool_close(writer);
+}
+
+/* Looks at all small ones, and at the large one when two of them have gone. */
+static void look(void *view)
+{
+	const char *name = new_name();
+	struct child *writer = spawn(attach_some, (void *)name);
+	uint64_t token[FILES + 1];
+	struct xmem_pool *reader;
+	struct xmem_buffer *b;
+	unsigned int i;
+
+	for (i = 0; i <= FILES; i++)
+		token[i] = hear(writer);
+	reader = open_reader(name);
+	for (i = 0; i < FILES; i++) {
+		CHECK((b = xmem_get(reader, token[i])));
+		CHECK(xmem_data(b));
+		xmem_release(b);
+	}
+	tell(writer, 0);
+	hear(writer);
+	CHECK((b = xmem_get(reader, token[FILES])));
+	if (view)
+		CHECK(xmem_data(b));
+	allow_more(6 * MB);
+	CHECK(view ? xmem_data_private(b) : xmem_data(b));
+	xmem_release(b);
+	tell(writer, 0);
+	finish_child(writer);
+	xmem_pool_close(reader);
+}
+
+TEST(P10_files_that_have_gone_leave_memory_for_others)
+{
+	finish_child(spawn(look, NULL));
+}
+
+TEST(P10_files_that_have_gone_leave_memory_for_private_views)
+{
+	finish_child(spawn(look, "a private view"));
+}
