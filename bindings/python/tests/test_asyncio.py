@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import time
 from collections.abc import Coroutine
 from typing import Any
 
@@ -499,5 +500,73 @@ def test_who_is_canceled_while_the_loop_goes_round_has_got_nothing(
                 else:
                     frames.receive(0).release()
             assert frames.lost == 0
+
+        run(main())
+
+
+@pytest.mark.parametrize("what", ["receive", "any", "acquire"])
+def test_what_is_there_is_got_without_time(what: str) -> None:
+    with pair() as (writer, reader):
+        frames = reader.subscribe()
+        got = []
+
+        async def main() -> None:
+            for number in range(20):
+                put(writer, number)
+                since = time.monotonic()
+                while time.monotonic() - since < 2 * aio._ROUND:
+                    pass                        # the program's own work
+                await asyncio.sleep(0)
+                async with asyncio.timeout(0):
+                    got.append(await hands_out(what, writer, frames))
+                got[-1].release()
+
+        run(main(), debug=False)
+        assert len(got) == 20
+
+
+def test_coroutines_get_buffers_in_turn() -> None:
+    with pair() as (writer, _):
+        writer.preallocate_cpu(2, 8)
+        turns = [0] * 10
+
+        async def work(who: int) -> None:
+            while sum(turns) < 2000:
+                with await writer.acquire_cpu_async(8):
+                    turns[who] += 1
+                    await asyncio.sleep(0)
+
+        async def main() -> None:
+            await asyncio.gather(*(work(who) for who in range(10)))
+
+        run(main(), debug=False)
+        assert max(turns) < 2 * min(turns)
+
+
+@pytest.mark.parametrize("what", ["receive", "any", "acquire"])
+def test_waits_have_a_timeout(what: str) -> None:
+    with pair() as (writer, reader):
+        writer.preallocate_cpu(1, 8)
+        frames = reader.subscribe()
+        held = writer.acquire_cpu(8)
+
+        async def wait(timeout: float) -> xmem.BufferGuard:
+            if what == "acquire":
+                return await writer.acquire_cpu_async(8, timeout=timeout)
+            return await (frames if what == "receive" else reader).receive_async(timeout=timeout)
+
+        async def main() -> None:
+            with pytest.raises(xmem.WouldBlock):
+                await wait(0)
+            with pytest.raises(xmem.TimedOut):
+                await wait(0.001)
+            with pytest.raises(TimeoutError) as caught:     # the caller's own, which ends first
+                async with asyncio.timeout(0.001):
+                    await wait(LIMIT)
+            assert not isinstance(caught.value, xmem.TimedOut)
+            task = asyncio.create_task(wait(LIMIT))
+            await settle()
+            held.publish()
+            (await task).release()
 
         run(main())

@@ -12,7 +12,11 @@ close its own at any time, and the number may be another file's by then.
 
 Where what a coroutine comes for is there at once, it waits for nothing, so that it would keep the
 loop for ever from timers, signals and whoever cancels it. So it lets the loop go round before a
-try, if it has not done so for a millisecond: then nothing has been received that could be lost.
+try, if tries have kept the loop from that for a millisecond: then nothing has been received that
+could be lost. Otherwise the try comes first, and ``asyncio.timeout(0)`` gets what is there.
+
+Whoever comes later does not try before those that wait already, unless it wants less than all of
+them: then they may be waiting for what is of no use to it.
 """
 from __future__ import annotations
 
@@ -26,7 +30,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from .errors import Canceled, Error, WouldBlock
+from .errors import Canceled, Error, TimedOut, WouldBlock
 
 Result = TypeVar("Result")
 
@@ -57,9 +61,13 @@ _ROUND = 0.001
 
 
 class _Round(threading.local):
-    """When the loop of this thread has last gone round by what is done here."""
+    """Since when tries have kept the loop of this thread from going round, or None."""
 
-    at = 0.0
+    since: float | None = None
+
+    def gone(self) -> None:
+        """Note that the loop has gone round."""
+        self.since = None
 
 
 _round = _Round()
@@ -67,9 +75,13 @@ _round = _Round()
 
 async def _go_round() -> None:
     """Let the loop run what is ready, if that is due. Whoever is canceled here has got nothing."""
-    if not 0 <= time.monotonic() - _round.at < _ROUND:
+    now = time.monotonic()
+    if _round.since is None:
+        _round.since = now
+        asyncio.get_running_loop().call_soon(_round.gone)
+    if now - _round.since >= _ROUND:
         await asyncio.sleep(0)
-        _round.at = time.monotonic()
+        _round.gone()           # the loop that was to note it may have been closed before
 
 
 _all: weakref.WeakSet[Waiters] = weakref.WeakSet()
@@ -84,6 +96,7 @@ class Waiters:
         self.own = [self.fd]    # whoever takes it out of here closes it, in any thread
         self.writable = writable
         self.waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self.wanted: list[int] = []     # bytes, of each coroutine in until
         self.turn = 0
         self.armed = False
         self.wakeups = 0        # how often the loop has found the descriptor ready
@@ -154,6 +167,14 @@ class Waiters:
                     nbytes: int) -> Result:
         """Try until it does not raise WouldBlock. Whoever is canceled has not got anything."""
         turn = self.turn = self.turn + 1
+        self.wanted.append(nbytes)
+        try:
+            return await self._until(attempt, pool, nbytes, turn)
+        finally:
+            self.wanted.remove(nbytes)
+
+    async def _until(self, attempt: Callable[[], Result], pool: Cancelable, nbytes: int,
+                     turn: int) -> Result:
         while True:
             future = self.loop.create_future()
             entry = (-nbytes, turn, future)
@@ -172,21 +193,37 @@ class Waiters:
 
 
 async def until(of: Pollable, known: dict[Any, Waiters], attempt: Callable[[], Result],
-                pool: Cancelable, nbytes: int = 0, writable: bool = False) -> Result:
+                pool: Cancelable, nbytes: int = 0, writable: bool = False,
+                timeout: float | None = None) -> Result:
     """Try, and whenever that raises WouldBlock, wait for the descriptor of a pool or subscription.
 
     Others get their turn also where each try succeeds at once, and whoever is canceled in the
     meantime has not got anything.
     known: who waits for it, of each loop; it is the object's own. pool: the pool, or of what.
-    Raises Canceled once the waits of the pool have been ended.
+    timeout: seconds; None: for ever, 0: a single try, which raises WouldBlock.
+    Raises TimedOut; Canceled once the waits of the pool have been ended.
     """
-    await _go_round()
-    try:
+    if timeout == 0:
         return attempt()
-    except WouldBlock:
-        _check(pool)
+    try:
+        async with asyncio.timeout(timeout) as limit:
+            return await _until(of, known, attempt, pool, nbytes, writable)
+    except TimeoutError as error:
+        if isinstance(error, Error) or not limit.expired():
+            raise
+        raise TimedOut(errno.ETIMEDOUT, f"nothing within {timeout} s") from None
+
+
+async def _until(of: Pollable, known: dict[Any, Waiters], attempt: Callable[[], Result],
+                 pool: Cancelable, nbytes: int, writable: bool) -> Result:
+    await _go_round()
     loop = asyncio.get_running_loop()
     waiters = known.get((loop, writable))
+    if not waiters or all(wanted > nbytes for wanted in waiters.wanted):
+        try:
+            return attempt()
+        except WouldBlock:
+            _check(pool)
     if not waiters:
         for key in list(known):         # others change it in their threads
             if key[0].is_closed():

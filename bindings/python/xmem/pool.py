@@ -289,18 +289,22 @@ class BufferPool(CudaPool):
 
     async def acquire_cpu_async(self, nbytes: int | ShapeLike | None = None,
                                 dtype: DTypeLike | None = None, *,
-                                shape: ShapeLike | None = None) -> BufferGuard:
+                                shape: ShapeLike | None = None,
+                                timeout: float | None = None) -> BufferGuard:
         """Acquire a buffer in an event loop, as acquire_cpu does, when there is one.
 
-        A time is that of ``asyncio.timeout``. Raises Released if the pool is closed meanwhile.
+        Coroutines that want buffers of one size get them in the order of their calls.
+        ``asyncio.timeout`` may be used in place of timeout.
+        Raises what acquire_cpu raises, also Released if the pool is closed meanwhile.
         """
         attempt = functools.partial(self.acquire_cpu, nbytes, dtype, shape=shape, timeout=0)
         return await aio.until(self, self._waiters, attempt, self,
-                               wanted(nbytes, shape, dtype)[0], writable=True)
+                               wanted(nbytes, shape, dtype)[0], writable=True, timeout=timeout)
 
-    async def receive_async(self) -> BufferGuard:
+    async def receive_async(self, timeout: float | None = None) -> BufferGuard:
         """Receive the next publication of any subscription in an event loop, as receive() does."""
-        return await aio.until(self, self._waiters, functools.partial(self.receive, 0), self)
+        return await aio.until(self, self._waiters, functools.partial(self.receive, 0), self,
+                               timeout=timeout)
 
     def holders(self) -> list[Holder]:
         """Get who holds buffers of the pool or has yet to receive some, the worst first."""

@@ -43,14 +43,16 @@ class Subscription(_core.Subscription):
         aio.end(self._waiters)
         aio.nudge(self.pool._waiters)       # who receives from any may have none left
 
-    async def receive_async(self) -> BufferGuard:
+    async def receive_async(self, timeout: float | None = None) -> BufferGuard:
         """Receive the next publication in an event loop.
 
-        Several coroutines may wait, and take turns. A time is that of ``asyncio.timeout``; who is
-        canceled has received nothing. Raises what receive() raises, also Canceled by the pool's
-        cancel() or close(), and Released if the subscription is closed meanwhile.
+        Several coroutines may wait, and take turns. timeout: seconds to wait for one; None: for
+        ever, 0: not at all. ``asyncio.timeout`` may be used in its place. A coroutine that is
+        canceled has received nothing. Raises what receive() raises, also TimedOut, Canceled by the
+        pool's cancel() or close(), and Released if the subscription is closed meanwhile.
         """
-        return await aio.until(self, self._waiters, functools.partial(self.receive, 0), self.pool)
+        return await aio.until(self, self._waiters, functools.partial(self.receive, 0), self.pool,
+                               timeout=timeout)
 
     def __aiter__(self) -> Subscription:
         return self
