@@ -11,14 +11,25 @@ class buffer : public detail::owner<xmem_buffer, xmem_release> {
 public:
 	using owner::owner;
 
+	/* The contents end with the object, so a temporary has none that could be looked at later. */
+	template <class... Any> void bytes(Any &&...) const && = delete;
+	template <class... Any> void bytes_mut(Any &&...) const && = delete;
+	template <class... Any> void bytes_private(Any &&...) const && = delete;
+	template <class T, class... Any> void as(Any &&...) const && = delete;
+	template <class T, class... Any> void as_mut(Any &&...) const && = delete;
+	template <class T = std::byte, class... Any> void cuda_ptr(Any &&...) const && = delete;
+	template <class T = std::byte, class... Any> void cuda_ptr_mut(Any &&...) const && = delete;
+	template <class... Any> void metadata(Any &&...) const && = delete;
+	template <class... Any> void metadata_mut(Any &&...) const && = delete;
+
 	/* The contents, for reading. */
-	span<const std::byte> bytes(std::error_code &code) const noexcept
+	span<const std::byte> bytes(std::error_code &code) const & noexcept
 	{
 		const void *data = detail::made(xmem_data(raw()), code);
 
 		return {static_cast<const std::byte *>(data), data ? xmem_size(raw()) : 0};
 	}
-	span<const std::byte> bytes() const
+	span<const std::byte> bytes() const &
 	{
 		return detail::or_throw([&](std::error_code &code) { return bytes(code); });
 	}
@@ -27,13 +38,13 @@ public:
 	 * The contents of a buffer that is being written, as many bytes as were acquired; from
 	 * their beginning on, capacity() bytes can be written.
 	 */
-	span<std::byte> bytes_mut(std::error_code &code) const noexcept
+	span<std::byte> bytes_mut(std::error_code &code) const & noexcept
 	{
 		void *data = detail::made(xmem_data_mut(raw()), code);
 
 		return {static_cast<std::byte *>(data), data ? xmem_size(raw()) : 0};
 	}
-	span<std::byte> bytes_mut() const
+	span<std::byte> bytes_mut() const &
 	{
 		return detail::or_throw([&](std::error_code &code) { return bytes_mut(code); });
 	}
@@ -42,13 +53,13 @@ public:
 	 * The contents as memory that may be written, which nobody sees: until the object is empty,
 	 * or xmem::get_mut.
 	 */
-	span<std::byte> bytes_private(std::error_code &code) const noexcept
+	span<std::byte> bytes_private(std::error_code &code) const & noexcept
 	{
 		void *data = detail::made(xmem_data_private(raw()), code);
 
 		return {static_cast<std::byte *>(data), data ? xmem_size(raw()) : 0};
 	}
-	span<std::byte> bytes_private() const
+	span<std::byte> bytes_private() const &
 	{
 		return detail::or_throw([&](std::error_code &code) { return bytes_private(code); });
 	}
@@ -57,20 +68,20 @@ public:
 	 * The contents as elements of @T, for reading: EINVAL unless they are a whole number of
 	 * them, at an address that fits.
 	 */
-	template <class T> span<const T> as(std::error_code &code) const noexcept
+	template <class T> span<const T> as(std::error_code &code) const & noexcept
 	{
 		return cast<span<const T>>(bytes(code), code);
 	}
-	template <class T> span<const T> as() const
+	template <class T> span<const T> as() const &
 	{
 		return cast<span<const T>>(bytes());
 	}
 	/* The same of a buffer that is being written. */
-	template <class T> span<T> as_mut(std::error_code &code) const noexcept
+	template <class T> span<T> as_mut(std::error_code &code) const & noexcept
 	{
 		return cast<span<T>>(bytes_mut(code), code);
 	}
-	template <class T> span<T> as_mut() const
+	template <class T> span<T> as_mut() const &
 	{
 		return cast<span<T>>(bytes_mut());
 	}
@@ -80,11 +91,11 @@ public:
 	 * as().
 	 */
 	template <class T = std::byte>
-	device_span<const T> cuda_ptr(std::error_code &code) const noexcept
+	device_span<const T> cuda_ptr(std::error_code &code) const & noexcept
 	{
 		return cast<device_span<const T>>(on_gpu(code), code);
 	}
-	template <class T = std::byte> device_span<const T> cuda_ptr() const
+	template <class T = std::byte> device_span<const T> cuda_ptr() const &
 	{
 		return cast<device_span<const T>>(detail::or_throw([&](std::error_code &code) {
 			return on_gpu(code);
@@ -95,11 +106,11 @@ public:
 	 * beginning on, capacity() bytes can be written.
 	 */
 	template <class T = std::byte>
-	device_span<T> cuda_ptr_mut(std::error_code &code) const noexcept
+	device_span<T> cuda_ptr_mut(std::error_code &code) const & noexcept
 	{
 		return cast<device_span<T>>(on_gpu_mut(code), code);
 	}
-	template <class T = std::byte> device_span<T> cuda_ptr_mut() const
+	template <class T = std::byte> device_span<T> cuda_ptr_mut() const &
 	{
 		return cast<device_span<T>>(detail::or_throw([&](std::error_code &code) {
 			return on_gpu_mut(code);
@@ -155,19 +166,19 @@ public:
 	}
 
 	/* Of a buffer that was received, the publisher can change it at any time. */
-	const xmem_metadata *metadata(std::error_code &code) const noexcept
+	const xmem_metadata *metadata(std::error_code &code) const & noexcept
 	{
 		return detail::made(xmem_buffer_metadata(raw()), code);
 	}
-	const xmem_metadata &metadata() const
+	const xmem_metadata &metadata() const &
 	{
 		return *detail::or_throw([&](std::error_code &code) { return metadata(code); });
 	}
-	xmem_metadata *metadata_mut(std::error_code &code) const noexcept
+	xmem_metadata *metadata_mut(std::error_code &code) const & noexcept
 	{
 		return detail::made(xmem_buffer_metadata_mut(raw()), code);
 	}
-	xmem_metadata &metadata_mut() const
+	xmem_metadata &metadata_mut() const &
 	{
 		return *detail::or_throw([&](std::error_code &code) { return metadata_mut(code); });
 	}

@@ -148,21 +148,29 @@ TEST(contents_are_copied_with_their_metadata)
 	THROWS(EINVAL, xmem::copy(to, to));
 }
 
+/* A span of a temporary's contents would outlive them. */
+template <class B> using bytes_of = decltype(std::declval<B>().bytes());
+template <class B> using elements_of = decltype(std::declval<B>().template as<int>());
+static_assert(has<bytes_of, xmem::buffer &> && has<bytes_of, const xmem::buffer &> &&
+	      !has<bytes_of, xmem::buffer> && !has<bytes_of, const xmem::buffer>);
+static_assert(has<elements_of, xmem::buffer &> && !has<elements_of, xmem::buffer>);
+
 TEST(contents_are_written_privately)
 {
 	scene s;
 	xmem::buffer buffer = s.reader.get(s.publish(7, XMEM_PUBLISH_KEEP)), empty;
+	const xmem::buffer clone = buffer.clone(), written = s.writer.acquire(1);
 	const xmem::span<std::byte> mine = buffer.bytes_private();
 
 	CHECK(mine.size() == bytes_each && mine.data() != buffer.bytes().data());
 	CHECK(mine[0] == std::byte(7) && mine[bytes_each - 1] == std::byte(7));
 	std::memset(mine.data(), 8, mine.size());
 	CHECK(stamp_of(buffer) == 7 && buffer.bytes_private().data() == mine.data());
-	CHECK(buffer.clone().bytes_private()[0] == std::byte(7));
+	CHECK(clone.bytes_private()[0] == std::byte(7));
 	CODE(0, buffer.bytes_private(code));
 	CODE(EINVAL, empty.bytes_private(code));
 	THROWS(EINVAL, empty.bytes_private());
-	THROWS(EPERM, s.writer.acquire(1).bytes_private());
+	THROWS(EPERM, written.bytes_private());
 }
 
 TEST(what_is_empty_has_no_contents)
