@@ -11,7 +11,7 @@ class buffer : public detail::owner<xmem_buffer, xmem_release> {
 public:
 	using owner::owner;
 
-	/* The contents end with the object, so a temporary has none that could be looked at later. */
+	/* The contents end with the object: a temporary has none that could be looked at later. */
 	template <class... Any> void bytes(Any &&...) const && = delete;
 	template <class... Any> void bytes_mut(Any &&...) const && = delete;
 	template <class... Any> void bytes_private(Any &&...) const && = delete;

@@ -173,7 +173,7 @@ void xl_payload_settle(struct xmem_pool *pool);
  */
 void xl_payload_unmap_some(struct xmem_pool *pool);
 
-/* Does it pay to try once more what has failed with @err, as payloads that have gone are unmapped? */
+/* Is it of use to try once more what has failed with @err? Payloads that have gone are unmapped. */
 bool xl_payload_made_room(struct xmem_pool *pool, int err);
 
 /* Map the file of @fd, if need be in the place of payloads that have gone. 0 or -errno, noted. */
