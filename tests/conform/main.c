@@ -121,15 +121,6 @@ static int run_chosen(void)
 	return failed || !run;
 }
 
-/* Not the daemon that the user's programs use, nor that of a second run. */
-static void own_daemon(void)
-{
-	char name[32];
-
-	snprintf(name, sizeof(name), "xmem-conform-%d", getpid());
-	setenv("XMEM_SOCKET", name, 0);
-}
-
 /* "I/N", whose I is from 1 to N. */
 static bool parse_shard(const char *text, struct choice *choice)
 {
@@ -163,7 +154,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: conform [--shard I/N] [-l] [PATTERN...]\n");
 		return 2;
 	}
-	own_daemon();
+	/* Not the daemon that the user's programs use, nor that of a second run. */
+	if (!getenv("XMEM_SOCKET"))
+		use_own_daemon();
 	choose(&choice);
 	if (!chosen_count) {
 		fprintf(stderr, "conform: no such test\n");
