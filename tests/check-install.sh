@@ -359,7 +359,8 @@ check_help() {
 
 rm -rf "$top"
 mkdir -p "$top"
-before=$(git status --porcelain)
+# Not while setuptools builds a wheel for another suite, in a folder beside the sources.
+before=$(flock build git status --porcelain)
 write_sources
 check_prefixes
 check_staged
@@ -371,4 +372,5 @@ check_units
 check_uninstall
 check_version
 check_help
-[ "$before" = "$(git status --porcelain)" ] || { git status --porcelain; fail 'the tree changed'; }
+after=$(flock build git status --porcelain)
+[ "$before" = "$after" ] || { echo "$after"; fail 'the tree changed'; }

@@ -77,15 +77,16 @@ $(PYTHON_TREE)/%: bindings/python/xmem/%
 
 # Where the tools are that build a distribution and where the tests are run.
 PYTHON_VENV := build/python/debian
+PYTHON_DIST := build/python/dist
 
 .PHONY: python-wheel check-torch check-freethreaded
 python-wheel: python-ready
 	$(Q)scripts/venv.sh $(PYTHON_VENV) bindings/python/requirements/debian.txt \
 		--system-site-packages
-	$(say) WHEEL build/python/dist
-	$(Q)rm -rf build/python/dist
+	$(say) WHEEL $(PYTHON_DIST)
+	$(Q)rm -rf $(PYTHON_DIST)
 	$(Q)$(PYTHON_VENV)/bin/python -m build --no-isolation --sdist --wheel \
-		-o build/python/dist bindings/python >build/python/wheel.log 2>&1 || \
+		-o $(PYTHON_DIST) bindings/python >build/python/wheel.log 2>&1 || \
 		{ tail -20 build/python/wheel.log >&2; exit 1; }
 
 check-torch:

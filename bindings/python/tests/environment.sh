@@ -34,7 +34,8 @@ if [ "$name" = numpy2 ]; then
 	done >"$(echo "$venv"/lib/python3*/site-packages)/judges.pth"
 fi
 
-flock build make -s python-wheel	# another suite may want it just now
-"$venv/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps \
-	--force-reinstall build/python/dist/*.whl
+# Another suite may want it just now, and setuptools builds in a folder beside the sources.
+# shellcheck disable=SC2016
+flock build bash -c 'make -s python-wheel && "$1/bin/python" -m pip install -q --no-index \
+	--no-deps --disable-pip-version-check --force-reinstall build/python/dist/*.whl' _ "$venv"
 realpath "$venv" >&3

@@ -8,7 +8,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 2
 
-top=$PWD work=$PWD/build/python/wheel-check dist=$PWD/build/python/dist
+top=$PWD work=$PWD/build/python/wheel-check dist=$PWD/build/python/wheel-check/dist
 tools=$PWD/build/python/debian/bin
 passed=0 failed=0
 rm -rf "$work"
@@ -52,11 +52,11 @@ inside() { echo "$work/$1/lib/python3.11/site-packages/xmem/lib/xmemd"; }
 # As the README says it, with setuptools from PyPI. The sources stay as they were.
 repository() {
 	local before
-	before=$(git status --porcelain --ignored -- bindings)
+	before=$(flock build git status --porcelain --ignored -- bindings)
 	empty repository
-	"$work/repository/bin/pip" install -q ./bindings/python
+	flock build "$work/repository/bin/pip" install -q ./bindings/python
 	judged repository bundled "$(inside repository)"
-	diff <(echo "$before") <(echo "$(git status --porcelain --ignored -- bindings)")
+	diff <(echo "$before") <(flock build git status --porcelain --ignored -- bindings)
 }
 
 # With Debian's setuptools and no network, from where no repository is.
@@ -83,7 +83,7 @@ system() {
 	make -s -j"$(nproc)" B="$work/system" install PREFIX="$work/prefix" CLI=no
 	empty system
 	PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig XMEM_PYTHON_SYSTEM=1 \
-		"$work/system/bin/pip" install -q ./bindings/python
+		flock build "$work/system/bin/pip" install -q ./bindings/python
 	export LD_LIBRARY_PATH=$work/prefix/lib
 	judged system system "$work/prefix/libexec/xmem/xmemd"
 }
@@ -136,7 +136,8 @@ platform() {
 	[ -n "$tag" ] && [ "$(cut -d_ -f3 <<<"$tag")" -le 34 ]
 }
 
-make -s python-wheel || exit 1
+# Other suites build it, too, and setuptools does so in a folder beside the sources.
+flock build make -s python-wheel PYTHON_DIST="$dist" || exit 1
 try repository repository
 try sources sources
 try sources-again sources_again
