@@ -257,6 +257,17 @@ static void says(const char *words)
 		FAIL("no '%s' in: %s", words, why);
 }
 
+/* Before the first buffer the writer does not know yet how many bytes it may make. */
+TEST(API_a_size_beyond_all_bounds_is_refused_as_that)
+{
+	struct xmem_pool *pool = WRITER(.slots = 64);
+
+	REFUSED(xmem_acquire(pool, 1ULL << 60, 0), ENOSPC);
+	says("a buffer of 1152921504606846976 bytes is more than any may have, which is "
+	     "70368744177664");
+	xmem_pool_close(pool);
+}
+
 /* What the host refuses is no lack of bytes, and no lack of slots. */
 TEST_WITHIN(API_a_refusal_for_files_says_so, 60)
 {
