@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
 
 #include "host/start.h"
 #include "reach.h"
@@ -73,6 +75,11 @@ static const char *no_start(char space[WHY_BYTES])
 {
 	const char *path = daemon_set();
 
+	if (!path && getauxval(AT_SECURE))
+		return "cannot be started; install it, for a program with more rights than its "
+		       "caller starts no other";
+	if (!path && access("/proc/self/exe", F_OK))
+		return "cannot be found without /proc; mount that, or set XMEM_DAEMON to its path";
 	if (!path)
 		return "cannot be started; install it, or set XMEM_DAEMON to its path";
 	if (!strcmp(path, "none"))

@@ -167,6 +167,12 @@ same 'nobody serves then' "$(how_many 0)" 0
 same 'soft limits do no harm' "$(ulimit -St 1 -Sf 1; xmem backend)" daemon
 kill_daemons
 
+# ---- without /proc a program does not know where it is itself
+
+# shellcheck disable=SC2016	# the inner shell expands them
+says 'without /proc' 'cannot be found without /proc' \
+	unshare -m bash -c 'mount -t tmpfs none /proc && exec "$@"' _ "/run/bin.$$/xmem" backend
+
 # ---- a program with more rights than its caller starts nothing of its caller's
 
 mkdir -m 777 /run/trap /run/trap/sub
@@ -192,6 +198,8 @@ else
 				exec -a "$0" sub/xmem backend' "$argv") >/dev/null 2>&1
 	done
 	same 'what a set-user-ID program has run' "$(cat /run/trap/ran)" ''
+	says 'a set-user-ID program without xmemd' 'with more rights than its caller' \
+		nobody /run/trap/xmem backend
 	same "and not at its caller's address" "$(ls /run/trap/socket 2>&1 | grep -c cannot)" 1
 	(cd /run/trap && nobody ./xmemd)
 	same 'the trap works' "$(cat /run/trap/ran)" 65534
