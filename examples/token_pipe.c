@@ -2,7 +2,7 @@
 /*
  * token_pipe TEXT...: passes buffers on by a way of its own. Each text is in a buffer, and only
  * the buffer's token goes through a pipe. The process at the other end gets the buffer by it,
- * answers through a second pipe, and prints the text. Until then the sender keeps its handle.
+ * prints the text, and answers through a second pipe. Until then the sender keeps its handle.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <signal.h>
@@ -29,12 +29,14 @@ static int receive(struct xmem_pool *pool, int tokens, int answers)
 	while (read(tokens, &token, sizeof(token)) == sizeof(token)) {
 		struct xmem_buffer *text = xmem_get(pool, token);
 
-		if (!text || !xmem_data(text) || write(answers, "", 1) != 1)
+		if (!text || !xmem_data(text))
 			fail("receiver");
 		printf("%.*s\n", (int)xmem_size(text), (const char *)xmem_data(text));
+		if (fflush(stdout) || write(answers, "", 1) != 1)
+			fail("receiver");
 		xmem_release(text);
 	}
-	return fflush(stdout) ? 1 : 0;
+	return 0;
 }
 
 static void pass_on(struct xmem_pool *pool, const char *text, int tokens, int answers)

@@ -330,7 +330,7 @@ static bool evict_file(struct xmem_pool *pool, u64 lacks, bool demand)
 
 static int too_large(const struct xl_demand *demand, u64 bytes)
 {
-	if (bytes > XL_MAX_BYTES)
+	if (demand->limit == UNKNOWN)
 		return xl_fail(ENOSPC, "acquire: a buffer of %llu bytes is more than any may have, "
 			       "which is %llu", (unsigned long long)bytes,
 			       (unsigned long long)XL_MAX_BYTES);

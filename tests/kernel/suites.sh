@@ -25,9 +25,9 @@ cd "$(dirname "$0")/../.." || exit 2
 # NAME|MACHINE|SECONDS|targets of make|COMMAND. SECONDS is a limit against hangs, at least five
 # times what a suite needs on a busy machine. Machines:
 #   plain         two processors
-#   counted       one processor, whose clock counts instructions (VM_COUNTS of vm.sh); a task that
-#                 has a lock for long is interrupted (preempt=full)
-#   turns         like counted, with two processors that take turns
+#   full          two processors; a task that has a lock for long is interrupted (preempt=full)
+#   counted       one processor, whose clock counts instructions (VM_COUNTS of vm.sh), and
+#                 preempt=full
 here='env XMEM_BACKEND=kernel FAKECUDA_DEVICE_FILE=/dev/xmem-test-gpu'
 table="\
 conform-kernel|plain|3600|build/test/conform|$here build/test/conform
@@ -43,7 +43,7 @@ traces|plain|900|build/release/traces|build/release/traces
 examples-kernel|plain|3600|examples demo-programs fakecuda|$here tests/examples.sh
 cli-kernel|plain|1800|cli-tests|$here tests/cli/run.sh
 alloc-failures|plain|1800|build/release/alloc-failures|build/release/alloc-failures
-ends|turns|3600|build/release/ends|build/release/ends
+ends|counted|3600|build/release/ends|build/release/ends
 meanwhile|counted|1800|build/release/meanwhile|build/release/meanwhile
 watched|counted|3600|build/release/watched|build/release/watched
 cheap|counted|1800|build/release/cheap|build/release/cheap"
@@ -132,10 +132,7 @@ boot() {
 	mkdir -p "$out"
 	rm -rf "$out/files"
 	# Its clock leaps while it waits for this machine, so its limits are this machine's.
-	case $machine in
-	counted) counts=1 idle=1000 ;;
-	turns) counts=2 idle=1000 ;;
-	esac
+	[ "$machine" != counted ] || counts=1 idle=1000
 	for row; do
 		IFS='|' read -r name _ s p <<<"$row"
 		echo "$name||$((s * idle))|$p"
@@ -178,7 +175,7 @@ boot() {
 }
 
 if build; then
-	for machine in plain counted turns; do
+	for machine in plain full counted; do
 		mapfile -t left < <(printf '%s\n' "${rows[@]}" | grep "^[^|]*|$machine|")
 		while [ ${#left[@]} -gt 0 ]; do
 			boot $machine "${left[@]}"

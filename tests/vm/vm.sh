@@ -20,8 +20,8 @@ usage() {
 		  -q           say nothing but the command's output and failures
 		Inside, VM_OUT names a folder that is FOLDER/files here, VM_NAME the kernel;
 		variables listed in VM_ENV, and all XMEM_*, are passed on. VM_CPUS here:
-		number of processors (default 2). VM_COUNTS=N: N processors that take turns,
-		whose time is the number of their instructions, a nanosecond each.
+		number of processors (default 2). VM_COUNTS=1: one processor, whose time is
+		the number of its instructions, a nanosecond each.
 		Ends with the command's status; 124: time limit; 125: the kernel complained,
 		died, could not unload the module, or the harness failed; 2: wrong usage.
 	TEXT
@@ -175,7 +175,7 @@ choose_clock() {
 	processors=${VM_CPUS:-2}
 	clock=(-accel "tcg,thread=multi,tb-size=512")
 	[ -n "${VM_COUNTS:-}" ] || return 0
-	processors=$VM_COUNTS
+	processors=1
 	cmdline+=" sysctl.kernel.hung_task_timeout_secs=0"
 	clock=(-accel "tcg,thread=single,tb-size=512" -icount "shift=0,sleep=off")
 }
