@@ -68,6 +68,7 @@ among_changed() {
 	lists=$(mktemp -d) || return
 	tests/changed-base.sh --files >"$lists/files" && while IFS= read -r file; do
 		{ cat "$file"; git show "$base:$file"; } 2>/dev/null | tests_in "$file"
+		true	# some files have gone, and others are new
 	done <"$lists/files" | sort -u >"$lists/tests" && awk -v lists="$lists" '
 		BEGIN {
 			while ((getline name <(lists "/files")) > 0)
@@ -383,6 +384,10 @@ selftest() {
 	TEXT
 	git checkout -q . && echo 'TEST(P1_b_test)' >>tests/conform/one.c
 	says "a test" --changed <<<"1 $differ"
+	git mv tests/conform/one.c tests/conform/two.c && echo >tests/conform/two.c && rm red.sh
+	touch zz-new
+	says "a test that has gone, and files" --changed <<<"1 $differ"
+	git reset -q --hard && rm zz-new
 	mv .git ../no-git.$$
 	says "no git" --changed <<-'TEXT'
 		git names no commit to compare with: only some at random
@@ -391,7 +396,7 @@ selftest() {
 	mv ../no-git.$$ .git
 	XMEM_BASE=no-commit tests/check-mutants.sh --changed >/dev/null 2>&1
 	[ $? = 2 ] || { echo "a base that is no commit is taken"; missed=$((missed + 1)); }
-	[ $missed = 0 ] && echo "7 runs, each of which has said what it should"
+	[ $missed = 0 ] && echo "8 runs, each of which has said what it should"
 	exit $((missed != 0))
 }
 # ---- all of it
