@@ -45,13 +45,18 @@ static u16 take_out(struct xmem_pool *pool)
 }
 
 /*
- * Unmap the file of a slot that nobody uses. A client that has been ended reads zeros, as if nobody
- * used any slot: what it has mapped stays for its program.
+ * Unmap the file of a slot that nobody uses. The row names that file; pool->mappings.place may
+ * still name one that was in the slot before. A client that has been ended reads zeros, as if
+ * nobody used any slot: its mappings stay for its program.
  */
 static void unmap(struct xmem_pool *pool, u16 slot)
 {
-	struct xl_mapping *mapping = xl_mapping_of(pool, slot);
+	u64 payload = xm_load(&xm_slot_row(&pool->map, slot)->payload);
+	struct xl_mapping *mapping;
 
+	xl_lock(&pool->lock);
+	mapping = xl_mapping_find(pool, payload);
+	xl_unlock(&pool->lock);
 	if (mapping && !mapping->memory && !xl_client_is_over(pool))
 		xl_mapping_remove(pool, mapping);
 }

@@ -75,7 +75,9 @@ check_file() {
 }
 
 # files PATTERN...: those that git has, of which there are some
-files() { git ls-files "$@" | grep . || kill -TERM $$; }
+files() {
+	git ls-files "$@" | grep . || { echo "FAIL git has no file $*" >&2; kill -TERM $$; }
+}
 
 check_includes() {
 	local file

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What a process has mapped of attached files: no more than what is attached. Without memory, files
- * that have gone are unmapped before anything is refused.
+ * A process maps no attached file for longer than it is attached. If memory is lacking, the library
+ * unmaps files that have gone before it refuses anything.
  */
 #include <stdio.h>
 #include <sys/resource.h>
@@ -9,20 +9,6 @@
 #include "attached.h"
 
 #define MB	(1ULL << 20)
-
-static uint64_t mapped_bytes(const char *kind)
-{
-	FILE *file = fopen("/proc/self/maps", "re");
-	unsigned long long from, end, sum = 0;
-	char line[512];
-
-	CHECK(file);
-	while (fgets(line, sizeof(line), file))
-		if (sscanf(line, "%llx-%llx", &from, &end) == 2 && strstr(line, kind))
-			sum += end - from;
-	fclose(file);
-	return sum;
-}
 
 static void attach_and_receive(struct xmem_pool *writer, struct xmem_subscription *s)
 {

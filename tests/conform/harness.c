@@ -238,6 +238,20 @@ int touch(volatile uint32_t *word, bool store)
 	return signal;
 }
 
+uint64_t mapped_bytes(const char *words)
+{
+	FILE *file = fopen("/proc/self/maps", "re");
+	unsigned long long from, end, sum = 0;
+	char line[512];
+
+	CHECK(file);
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "%llx-%llx", &from, &end) == 2 && strstr(line, words))
+			sum += end - from;
+	fclose(file);
+	return sum;
+}
+
 static char own_folder[32], own_path[48];
 static pid_t own_path_of;
 

@@ -106,6 +106,8 @@ int64_t now_ns(void);
 int64_t patience_ns(void);
 double patience(void);			/* XMEM_TEST_PATIENCE / 100, or 1 */
 void look_again_soon(void);
+/* The bytes of this process's mappings whose line in /proc/self/maps has these words. */
+uint64_t mapped_bytes(const char *words);
 size_t page_size(void);			/* of an ordinary page of this system */
 size_t huge_page_size(void);		/* of those in its pool; 2 MB if it has no such pages */
 

@@ -13,21 +13,7 @@
 
 /* ---- idle ones starve nobody ---- */
 
-/* How much memory of this kind of mapping this process has, and how much it may have. */
-static uint64_t mapped_bytes(const char *kind)
-{
-	FILE *file = fopen("/proc/self/maps", "re");
-	unsigned long long from, end, sum = 0;
-	char line[512];
-
-	CHECK(file);
-	while (fgets(line, sizeof(line), file))
-		if (sscanf(line, "%llx-%llx", &from, &end) == 2 && strstr(line, kind))
-			sum += end - from;
-	fclose(file);
-	return sum;
-}
-
+/* Of this resource the process may have so many bytes more. */
 static void allow_more(int resource, uint64_t bytes)
 {
 	struct rlimit limit;

@@ -80,7 +80,7 @@ sources_again() {
 
 system() {
 	# Another PREFIX relinks programs, and other tests may be running those in build/release.
-	make -s -j"$(nproc)" B="$work/system" install PREFIX="$work/prefix" CLI=no
+	make -s -j"$(nproc)" B="$work/build" install PREFIX="$work/prefix" CLI=no
 	empty system
 	PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig XMEM_PYTHON_SYSTEM=1 \
 		flock build "$work/system/bin/pip" install -q ./bindings/python

@@ -15,8 +15,8 @@ loop for ever from timers, signals and whoever cancels it. So it lets the loop g
 try, if tries have kept the loop from that for a millisecond: then nothing has been received that
 could be lost. Otherwise the try comes first, and ``asyncio.timeout(0)`` gets what is there.
 
-Whoever comes later does not try before those that wait already, unless it wants less than all of
-them: then they may be waiting for what is of no use to it.
+A coroutine that comes later waits behind those that wait already. If it wants a smaller buffer than
+each of them, it tries at once, for a buffer that is too small for them may be free.
 """
 from __future__ import annotations
 
