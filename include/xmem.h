@@ -52,14 +52,18 @@
  *
  * Time. Timeouts are nanoseconds from now. 0 does not wait, and XMEM_FOREVER waits without
  * end. A wait ends early with EINTR when a signal handler has run; after one that was
- * installed with SA_RESTART, most waits go on. If the daemon is stopped, functions that ask it
- * wait for its answer, within their timeout and until a signal handler has run (EINTR);
- * releasing a buffer and receiving do not wait for it. xmem_unsubscribe waits for it for 1 second
- * at most, and so does whoever drops the last handle that keeps a pool. So do, but not again before
- * it has answered, whoever releases a handle that xmem_set_ref_count has counted in, and
- * xmem_pool_stat in a writer that has just let go of a file that was attached. A receive of a
- * subscription to all publishers waits for it for 20 ms, and later for a tenth of the time at
- * most, to follow a publisher that has just joined.
+ * installed with SA_RESTART, most waits go on.
+ *
+ * A daemon that is stopped does not answer. Functions that ask it wait for its answer, within their
+ * timeout and until a signal handler has run (EINTR), whatever other threads wait for.
+ * Releasing a buffer asks nothing. A receive asks to follow a publisher that has just joined, and
+ * for the file of a buffer that was attached since the subscription began. An acquire asks if it
+ * needs memory. A receive, and an acquire whose timeout is 0, wait for 100 ms at most, and for 20 ms
+ * if their own timeout is shorter. Then they ask no more for a second, or until there is an answer,
+ * and hand out all that needs none. These functions wait for 1 second at most: xmem_unsubscribe;
+ * whoever drops the last handle that keeps a pool; and, but not again before there is an answer,
+ * whoever releases a handle that xmem_set_ref_count has counted in, and xmem_pool_stat in a writer
+ * that has just let go of a file that was attached.
  *
  * Structs. Every struct of options or of answers begins with its size, which the caller
  * sets to sizeof the struct. Both sides may be newer than the other: options that an

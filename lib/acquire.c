@@ -20,18 +20,22 @@
 /*
  * Get a new range of generations: this tenancy's are used up after 2^23 publications. If that is
  * given up, the host may still serve it, and change the word of a slot that is being written. So
- * it is asked again, and its answer says that it has served the earlier one too.
+ * it is asked again, and its answer says that it has served the earlier one too. Other threads wait
+ * for owned.lock meanwhile, so it is only asked briefly. -EINPROGRESS: it has not answered.
  */
-static XL_COLD int renew(struct xmem_pool *pool, struct xl_owned_slot *slot)
+static XL_COLD int renew(struct xmem_pool *pool, struct xl_owned_slot *slot, u64 answer_by)
 {
 	struct xmem_slot_request request = { .size = sizeof(request), .slot = slot->own.slot };
-	int err = xl_request(pool, XMEM_IOC_RENEW, &request);
+	int err;
 
+	if (xl_is_put_off(pool))
+		return -EINPROGRESS;	/* it is `renewing` or not, as before */
+	err = xl_request_briefly(pool, XMEM_IOC_RENEW, &request, answer_by);
 	pool->owned.renewals -= slot->renewing;
-	slot->renewing = err == -EINTR;
+	slot->renewing = err == -EINTR || err == -ETIMEDOUT;
 	pool->owned.renewals += slot->renewing;
 	xl_room_is_over(&pool->owned);
-	return err;
+	return err == -ETIMEDOUT ? -EINPROGRESS : err;
 }
 
 /* What is looked for, and how long the host is waited for if it has to help. */
@@ -39,6 +43,7 @@ struct want {
 	struct xl_chain *chain;
 	u64 bytes;
 	u64 answer_by;
+	bool waits;
 };
 
 /* Are buffers made for such an acquire? */
@@ -101,7 +106,7 @@ static struct xl_size *find_slot(struct xmem_pool *pool, const struct want *want
 
 /*
  * Find a slot to write into, which is the next READY one of *ret then. Returns 0, -EAGAIN if there
- * is none, or another error, which is noted. Under owned->lock.
+ * is none, -EINPROGRESS as renew, or another error, which is noted. Under owned->lock.
  */
 static int take_slot(struct xmem_pool *pool, const struct want *want, u64 most,
 		     struct xl_size **ret)
@@ -117,7 +122,9 @@ static int take_slot(struct xmem_pool *pool, const struct want *want, u64 most,
 	one = xl_ready(*ret);
 	if (likely(!xl_is_spent(one) && !one->renewing))
 		return 0;
-	err = renew(pool, one);
+	err = renew(pool, one, want->answer_by);
+	if (err == -EINPROGRESS)
+		return err;
 	return err ? xl_fail(-err, "acquire: new generations for slot %u: %s", one->own.slot,
 			     strerror(-err)) : 0;
 }
@@ -138,6 +145,21 @@ static bool has_any(const struct want *want)
 		if (size->slots)
 			return true;
 	return false;
+}
+
+/* An acquire that does not wait asks the host briefly, or not at all while that is put off. */
+static int make(struct xmem_pool *pool, const struct want *want, bool evict)
+{
+	int err;
+
+	if (want->waits)
+		return xl_demand_make(pool, want->bytes, evict, want->answer_by);
+	if (xl_is_put_off(pool))
+		return -ETIMEDOUT;
+	err = xl_demand_make(pool, want->bytes, evict, want->answer_by);
+	if (err != -EAGAIN)		/* then the host was not asked */
+		xl_ask_note(pool, err);
+	return err;
 }
 
 /*
@@ -161,7 +183,7 @@ static int find_or_make(struct xmem_pool *pool, const struct want *want, struct 
 			return err;
 		if (xl_ring_is_full(pool))
 			return xl_demand_lack(pool, want->bytes);
-		made = xl_demand_make(pool, want->bytes, evict, want->answer_by);
+		made = make(pool, want, evict);
 		if (!made)
 			continue;
 		err = take_slot(pool, want, ANY_SIZE, ret);
@@ -182,7 +204,7 @@ static XL_COLD int take_or_make(struct xmem_pool *pool, const struct want *want,
 
 	xl_error_save(&before);
 	err = find_or_make(pool, want, ret);
-	if (!err || err == -EAGAIN)
+	if (!err || err == -EAGAIN || err == -EINPROGRESS)
 		xl_error_restore(&before);
 	else if (err == -ENOSPC && pool->owned.demand.no_slots)	/* who polls hears of slots */
 		xl_note_refused(pool, want->chain, want->bytes);
@@ -271,13 +293,15 @@ static int wait_for_slot(struct xmem_pool *pool, const struct want *want, u32 ca
 	for (;;) {
 		looked = xl_now_ns();
 		err = arm_and_look(pool, want, &armed, ret);
-		if (err != -EAGAIN)
+		if (err != -EAGAIN && err != -EINPROGRESS)
 			return err;
 		if (xl_wait_cancelled(pool, cancels))
 			return wait_failed(-ECANCELED);
 		bound = look_at_ns(pool);
 		if (bound <= looked)	/* that has not helped: now somebody wakes this writer */
 			bound = ~0ULL;
+		if (err == -EINPROGRESS)
+			bound = xl_sleep_until(pool, bound);
 		xl_limbo_note(pool);
 		xl_unlock(&owned->lock);
 		xl_limbo_tell(pool);
@@ -352,6 +376,12 @@ static int check_size(const struct xmem_pool *pool, const struct want *want)
 	return likely(most && want->bytes <= most) ? 0 : no_such_size(pool, want, most);
 }
 
+static XL_COLD int host_is_silent(void)
+{
+	return xl_fail_fast(EAGAIN, "acquire: no buffer is to be had without the host, which does not "
+				    "answer; is it stopped?");
+}
+
 /* Nothing was found at once: say why, or wait. Under owned.lock. */
 static int no_slot_yet(struct xmem_pool *pool, const struct want *want, bool waits, u32 cancels,
 		       struct xl_size **ret)
@@ -364,6 +394,8 @@ static int no_slot_yet(struct xmem_pool *pool, const struct want *want, bool wai
 	/* A long look is not repeated before something has changed, which costs one wake-up. */
 	if (pool->owned.slots > LONG_LOOK) {
 		err = arm_and_look(pool, want, &armed, ret);
+		if (err == -EINPROGRESS)
+			return host_is_silent();
 		if (err != -EAGAIN)
 			return err;
 	}
@@ -377,17 +409,19 @@ static XL_SLOW int acquire_slow(struct xmem_pool *pool, struct xl_chain *chain, 
 {
 	struct want want = {
 		.chain = chain, .bytes = bytes,
-		.answer_by = xl_deadline(timeout_ns ? timeout_ns : XL_HOST_NS),
+		.answer_by = timeout_ns ? xl_deadline(timeout_ns) : xl_ask_until(0),
+		.waits = timeout_ns,
 	};
 	int err = is_on_demand(&pool->owned, &want) ? 0 : check_size(pool, &want);
 
 	if (err)
 		return err;
 	err = take_or_demote(pool, &want, ret);
-	if (err == -ETIMEDOUT && !timeout_ns)
-		return xl_fail(EAGAIN, "acquire: no free buffer, and none was made, because the "
-			       "host has not answered for a second; is it stopped?");
-	return err == -EAGAIN ? no_slot_yet(pool, &want, timeout_ns, cancels, ret) : err;
+	if ((err == -ETIMEDOUT || err == -EINPROGRESS) && !timeout_ns)
+		return host_is_silent();
+	if (err != -EAGAIN && err != -EINPROGRESS)
+		return err;
+	return no_slot_yet(pool, &want, timeout_ns, cancels, ret);
 }
 
 /* Take the next READY slot of @size. */

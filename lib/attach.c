@@ -419,11 +419,13 @@ static int attach_promised(struct xmem_pool *pool, int fd, u64 offset, u64 lengt
 
 	if (err)
 		return err;
-	/* A thread that is cancelled here would keep what it has made, and the lock. */
+	/* A thread that is cancelled here would keep what it has made, and the turn. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	xl_lock(&pool->slow);
-	err = attach(pool, fd, offset, length, bytes, ret_slot);
-	xl_unlock(&pool->slow);
+	err = xl_slow_begin(pool, ~0ULL);
+	if (!err) {
+		err = attach(pool, fd, offset, length, bytes, ret_slot);
+		xl_turn_end(&pool->slow);
+	}
 	pthread_setcancelstate(cancel, NULL);
 	if (err)
 		xl_break_promise(pool);

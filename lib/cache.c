@@ -243,17 +243,18 @@ void xl_cache_age(struct xmem_pool *pool)
 	int cancel;
 
 	/* Whoever makes or gives back files just now looks anyhow. */
-	if (!is_due(&owned->demand) || xl_seems_locked(&pool->slow))
+	if (!is_due(&owned->demand))
 		return;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	xl_catch_up(pool);
-	xl_lock(&pool->slow);
-	xl_lock(&owned->lock);
-	xl_cache_look(pool);
-	list = xl_cache_shrink(pool, young_bytes(owned, xl_now_ns()), true);
-	xl_unlock(&owned->lock);
-	xl_cache_drop(pool, list);
-	xl_unlock(&pool->slow);
+	if (xl_turn_try(&pool->slow)) {
+		xl_lock(&owned->lock);
+		xl_cache_look(pool);
+		list = xl_cache_shrink(pool, young_bytes(owned, xl_now_ns()), true);
+		xl_unlock(&owned->lock);
+		xl_cache_drop(pool, list);
+		xl_turn_end(&pool->slow);
+	}
 	pthread_setcancelstate(cancel, NULL);
 }
 
@@ -271,7 +272,11 @@ XMEM_API int64_t xmem_trim(struct xmem_pool *pool, uint64_t keep)
 		return err;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	xl_catch_up(pool);
-	xl_lock(&pool->slow);
+	err = xl_slow_begin(pool, ~0ULL);
+	if (err) {
+		pthread_setcancelstate(cancel, NULL);
+		return err;
+	}
 	xl_lock(&pool->owned.lock);
 	xl_cache_look(pool);
 	list = xl_cache_shrink(pool, keep, false);
@@ -279,12 +284,12 @@ XMEM_API int64_t xmem_trim(struct xmem_pool *pool, uint64_t keep)
 	bytes = xl_cache_drop(pool, list);
 	if (bytes)
 		xl_settle_posts(pool);
-	xl_unlock(&pool->slow);
+	xl_turn_end(&pool->slow);
 	pthread_setcancelstate(cancel, NULL);
 	xl_owned_wake(pool);	/* there may be room for others now */
 	xl_poll_settle(pool, POLLOUT);
 	xl_attached_settle(pool);
-	xl_payload_settle(pool);
+	xl_payload_settle(pool, XL_HOST_NS);
 	xl_limbo_tell(pool);
 	/* What a failing driver has kept is not given back; what it had kept before may be now. */
 	bytes += stuck;

@@ -591,11 +591,13 @@ int xl_demand_make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 	if (bytes > XL_MAX_BYTES)
 		return too_large(&pool->owned.demand, bytes);
 	xl_unlock(&pool->owned.lock);
-	/* A thread that is cancelled here would keep what it has made, and the lock. */
+	/* A thread that is cancelled here would keep what it has made, and the turn. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	xl_lock(&pool->slow);
-	err = make(pool, bytes, evict, answer_by);
-	xl_unlock(&pool->slow);
+	err = xl_slow_begin(pool, answer_by);
+	if (!err) {
+		err = make(pool, bytes, evict, answer_by);
+		xl_turn_end(&pool->slow);
+	}
 	pthread_setcancelstate(cancel, NULL);
 	xl_lock(&pool->owned.lock);
 	return err;

@@ -59,7 +59,9 @@ void xl_demand_detached(struct xmem_pool *pool);
 /* A buffer of so many bytes has come free by what the owner did. Under owned.lock. */
 void xl_demand_given_up(struct xmem_pool *pool, u64 bytes);
 
-/* preallocate.c: make buffers and add them to the lists. Under pool->slow. 0 or -errno, noted. */
+/* preallocate.c: take pool->slow until @deadline_ns. 0, or -ETIMEDOUT or -EINTR, noted. */
+int xl_slow_begin(struct xmem_pool *pool, u64 deadline_ns);
+/* Make buffers and add them to the lists. Under pool->slow. 0 or -errno, noted. */
 int xl_make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers);
 
 /* ---- giving back (cache.c) ---- */

@@ -163,11 +163,13 @@ static void add_ring(struct xmem_subscription *subscription, struct xl_ring *rin
  * Map what the writer has attached. XL_NOTED: that failed. A subscription to all writers does not
  * fail for one of them: receive tries again for what it hands out, and says it then.
  */
-static int map_ahead(const struct xmem_subscription *subscription, u32 publisher)
+static int map_ahead(const struct xmem_subscription *subscription, u32 publisher,
+		     u64 deadline_ns)
 {
 	bool clean = !xmem_peek_last_error(NULL);
 
-	if (xl_payload_ahead_all(subscription->pool, publisher) && !subscription->joint)
+	if (xl_payload_ahead_all(subscription->pool, publisher, deadline_ns) &&
+	    !subscription->joint)
 		return XL_NOTED;
 	if (clean)
 		xmem_clear_last_error();
@@ -217,7 +219,7 @@ int xl_follow(struct xmem_subscription *subscription, u32 publisher, u64 incarna
 	/* One that has not been given out is kicked for when it is in the pool's list. */
 	if (subscription->old)
 		xl_kick(pool);
-	return map_ahead(subscription, publisher);
+	return map_ahead(subscription, publisher, deadline_ns);
 }
 
 /* A writer that ends meanwhile, or that another subscription follows, is none to follow. */
@@ -239,45 +241,36 @@ int xl_follow_all(struct xmem_subscription *subscription, u64 deadline_ns)
 	return 0;
 }
 
-/*
- * A receive does not wait for a stopped host: the first time hardly, and later for a tenth of its
- * time at most, until it answers.
- */
-#define LEAST_ASK_NS	20000000
-#define MOST_ASK_NS	200000000
-#define PAUSES		10
-
-static int ask_for_newcomers(struct xmem_subscription *subscription)
+static int ask_for_newcomers(struct xmem_subscription *subscription, u64 until)
 {
 	struct xmem_pool *pool = subscription->pool;
-	u64 before = xm_load(&pool->ask_ns), ask = before ? 2 * before : LEAST_ASK_NS;
-	int err;
+	int err = xl_turn_take(&pool->subscribing, until);
 
-	ask = ask < MOST_ASK_NS ? ask : MOST_ASK_NS;
-	err = xl_follow_all(subscription, xl_deadline(ask));
-	xm_store(&pool->ask_ns, err == -ETIMEDOUT ? ask : 0);
-	xm_store(&pool->ask_again_ns, err == -ETIMEDOUT ? xl_deadline(PAUSES * ask) : 0);
-	return err == -ETIMEDOUT ? -EAGAIN : err;
+	if (err)
+		return err;
+	err = xl_follow_all(subscription, until);
+	xl_turn_end(&pool->subscribing);
+	return err;
 }
 
-int xl_follow_newcomers(struct xmem_subscription *subscription)
+/* A writer that comes, or is followed by nobody any more, while this asks is looked for later. */
+int xl_follow_newcomers(struct xmem_subscription *subscription, u64 deadline_ns)
 {
 	struct xmem_pool *pool = subscription->pool;
+	u64 joins = xm_load_acquire(&pool->map.pool->writers);
+	u32 looks = subscription->looks;
 	int err, dropped;
-	u64 joins;
 
 	xl_subscription_leave(subscription);
-	xl_lock(&pool->subscribing);
-	joins = xm_load_acquire(&pool->map.pool->writers);
-	err = ask_for_newcomers(subscription);
+	err = ask_for_newcomers(subscription, xl_ask_until(deadline_ns));
+	xl_ask_note(pool, err);
 	dropped = xl_subscription_return(subscription);
-	if (!dropped && !err)
+	if (!dropped && !err && looks == subscription->looks)
 		subscription->joins_seen = joins;
-	xl_unlock(&pool->subscribing);
 	if (dropped || !err)
 		return dropped;
-	if (err == -EAGAIN)
-		return err;
+	if (err == -ETIMEDOUT)
+		return -EAGAIN;
 	xl_fail(-err, "receive: follow a writer that came: %s", xl_request_error(err));
 	return XL_NOTED;
 }

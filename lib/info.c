@@ -91,7 +91,7 @@ static void settle(struct xmem_pool *pool)
 	xl_attached_settle(pool);
 	xl_payload_unmap_stale(pool);
 	closes = __atomic_load_n(&pool->mappings.dropped, __ATOMIC_RELAXED);
-	xl_payload_settle(pool);
+	xl_payload_settle(pool, XL_HOST_NS);
 	if (closes)
 		xl_settle_posts(pool);
 }

@@ -157,7 +157,7 @@ XMEM_API int xmem_collect(struct xmem_pool *pool)
 	}
 	tell_host(pool);
 	xl_views_give_up(pool);
-	xl_payload_settle(pool);
+	xl_payload_settle(pool, XL_HOST_NS);
 	xl_limbo_tell(pool);
 	return ready;
 }

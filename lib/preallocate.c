@@ -54,6 +54,17 @@ static void add(struct xmem_pool *pool, const u16 *slot, const struct xl_buffers
 		     buffers->flags & XMEM_MEMORY_SHARED);
 }
 
+int xl_slow_begin(struct xmem_pool *pool, u64 deadline_ns)
+{
+	int err = xl_turn_take(&pool->slow, deadline_ns);
+
+	if (err == -EINTR)
+		return xl_fail_fast(EINTR, "wait for another thread that makes buffers: a signal "
+					   "handler ran");
+	return err ? xl_fail(-err, "wait for another thread that makes buffers: it has not ended "
+			     "in time, as the host does not answer") : 0;
+}
+
 /* Acquire and publish do not wait for files to be made. */
 int xl_make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers)
 {
@@ -91,13 +102,15 @@ static int preallocate(struct xmem_pool *pool, const struct xl_buffers *buffers)
 	if (!count || count > pool->map.slots || !buffers->bytes ||
 	    buffers->bytes > XL_MAX_BYTES / count)
 		return bad_numbers(pool, count, buffers->bytes);
-	/* A thread that is cancelled here would keep what it has made, and the lock. */
+	/* A thread that is cancelled here would keep what it has made, and the turn. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	xl_lock(&pool->slow);
-	err = xl_make_slots(pool, buffers);
-	if (!err)
-		xl_demand_end(pool);
-	xl_unlock(&pool->slow);
+	err = xl_slow_begin(pool, ~0ULL);
+	if (!err) {
+		err = xl_make_slots(pool, buffers);
+		if (!err)
+			xl_demand_end(pool);
+		xl_turn_end(&pool->slow);
+	}
 	pthread_setcancelstate(cancel, NULL);
 	return err;
 }

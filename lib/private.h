@@ -50,8 +50,9 @@
  *
  * Lock order: pool->slow or pool->subscribing, then pool->list, then a subscription's lock or
  * owned.lock, then pool->cuda_opening, then pool->lock. A request that may take the host long is
- * made under pool->slow, pool->subscribing or pool->cuda_opening only, or under no lock. The
- * register of memory of GPUs has a lock in which nothing but the driver is called.
+ * made under pool->slow, pool->subscribing or pool->cuda_opening only, or under no lock; under
+ * owned.lock the host is only asked briefly (request.h). The register of memory of GPUs has a lock
+ * in which nothing but the driver is called.
  */
 #ifndef XMEM_PRIVATE_H
 #define XMEM_PRIVATE_H
@@ -63,6 +64,7 @@
 #include "core/publish.h"
 #include "files.h"
 #include "host/backend.h"
+#include "host/turn.h"
 #include "lock.h"
 #include "poll.h"
 #include "xmem.h"
@@ -314,16 +316,16 @@ struct xmem_pool {
 	struct xm_map map;
 	u32 *countings;			/* by slot: the last one (claims.c); NULL: none yet */
 	struct xl_mappings mappings;	/* payload/payload.h says who guards it */
-	struct xl_lock slow;		/* serialises preallocate */
+	u32 slow;			/* a turn: serialises what makes or gives back files */
 	struct xl_lock cuda_opening;	/* serialises the opening of GPUs' memory */
-	struct xl_lock subscribing;	/* serialises requests to follow rings */
+	u32 subscribing;		/* a turn: serialises requests to follow rings */
 	struct xl_lock list;		/* guards: */
 	struct xmem_subscription *subscriptions;
 	struct xmem_subscription *turn;	/* where receive_any looks first; NULL: at the first */
 	struct xl_poller *pollers;	/* threads that wait in poll() */
-	u64 ask_again_ns;		/* put off: following who came, as the host does not answer;
-					 * 0: not so. Atomic, as the next: */
-	u64 ask_ns;			/* how long it was waited for then */
+	u64 ask_again_ns;		/* the host has not answered: it is not asked briefly until
+					 * then; 0: it has. Atomic, as the next: */
+	u64 ask_answers;		/* how many answers had come before */
 	u64 following[XMEM_MAX_CLIENTS];	/* by publisher: the incarnation that is followed,
 					 * as of the posts and answers so far; atomic */
 

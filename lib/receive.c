@@ -15,6 +15,7 @@
 /* Looks at a ring whose publisher is faster than us, beyond one look at each entry. */
 #define MAX_RETRIES	4
 #define NEWCOMERS	2	/* look_at_all: writers came, or no ring is left */
+#define UNMAPPED	3	/* and: subscription->unmapped has to be mapped first */
 
 /* ---- one ring ---- */
 
@@ -49,20 +50,72 @@ static XL_COLD int refuse_entry(struct xmem_subscription *subscription, struct x
 	return -EBUSY;
 }
 
+/* Can nobody here ever have contents that are not mapped because of @err? */
+static bool is_lost(int err)
+{
+	return err == -EACCES || err == -EIO;
+}
+
 /*
  * There is a publication, and no way to hand it out now: it stays the next one. One whose
- * contents nobody can ever have is lost.
+ * contents nobody can ever have is lost. @err is noted, but for -EAGAIN: its file is not mapped.
  */
 static XL_COLD int leave_entry(struct xmem_subscription *subscription, struct xl_ring *ring,
-			       u64 token)
+			       u64 token, int err)
 {
 	struct xmem_pool *pool = subscription->pool;
-	int err = xmem_peek_last_error(NULL);
 
-	if (err == -EACCES || err == -EIO)
+	if (is_lost(err))
 		return refuse_entry(subscription, ring, token);
 	xl_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(token)));
-	return XL_NOTED;
+	if (err != -EAGAIN)
+		return XL_NOTED;
+	if (!xl_is_put_off(pool))
+		return UNMAPPED;
+	subscription->put_off = true;
+	return -EAGAIN;
+}
+
+/* The slot of the next publication is held, and not known to be mapped. 0, or as leave_entry. */
+static XL_COLD int find_mapped(struct xmem_subscription *subscription, struct xl_ring *ring,
+			       u64 token)
+{
+	u64 before = subscription->unmapped;
+	int err = xl_payload_find_mapped(subscription->pool, xm_token_slot(token),
+					 &subscription->unmapped, &subscription->unmapped_shared);
+
+	if (err == -EAGAIN && subscription->unmapped == before && subscription->unmappable)
+		err = -EIO;
+	subscription->unmappable = false;
+	return err ? leave_entry(subscription, ring, token, err) : 0;
+}
+
+/*
+ * Map what the next publication of a ring needs. Leaves the lock and comes back. 0: look again;
+ * -ECANCELED: the subscription has been dropped meanwhile; or XL_NOTED.
+ */
+static int map_unmapped(struct xmem_subscription *subscription, u64 deadline)
+{
+	struct xmem_pool *pool = subscription->pool;
+	bool shared = subscription->unmapped_shared;
+	u64 payload = subscription->unmapped;
+	struct xl_error before;
+	int err, dropped;
+
+	xl_subscription_leave(subscription);
+	xl_error_save(&before);
+	err = xl_payload_map(pool, payload, shared, xl_ask_until(deadline));
+	xl_ask_note(pool, err);
+	dropped = xl_subscription_return(subscription);
+	if (dropped)
+		return dropped;
+	subscription->unmapped = payload;
+	subscription->unmappable = is_lost(err);
+	/* It may have gone meanwhile, since nobody here holds it: a look says so. */
+	if (err && err != -ENOENT && err != -ETIMEDOUT && !is_lost(err))
+		return XL_NOTED;
+	xl_error_restore(&before);
+	return 0;
 }
 
 /* What was received is in @buffer, and no other thread has it yet. */
@@ -109,7 +162,7 @@ static XL_COLD int receive_uncertain(struct xmem_pool *pool, struct xl_ring *rin
 
 /*
  * Try once. Returns 0, -EAGAIN, -EPIPE, -EOVERFLOW, -EBUSY if the ring moved meanwhile: try
- * again; or XL_NOTED. Under the subscription's lock.
+ * again; XL_NOTED or UNMAPPED. Under the subscription's lock.
  */
 static int receive_once(struct xmem_subscription *subscription, struct xl_ring *ring,
 				  struct xmem_buffer **ret)
@@ -128,12 +181,16 @@ static int receive_once(struct xmem_subscription *subscription, struct xl_ring *
 	}
 	if (!within_slot(xm_slot_row(&pool->map, xm_token_slot(what.token)), &what))
 		return refuse_entry(subscription, ring, what.token);
-	if (xl_payload_ahead(pool, xm_token_slot(what.token)))
-		return leave_entry(subscription, ring, what.token);
+	if (unlikely(!xl_is_placed(&pool->mappings.place[xm_token_slot(what.token)],
+				   xm_slot_row(&pool->map, xm_token_slot(what.token))))) {
+		err = find_mapped(subscription, ring, what.token);
+		if (err)
+			return err;
+	}
 	/* Only now, so that polling in vain stores nothing. */
 	buffer = xl_handle_new(pool);
 	if (unlikely(!buffer))
-		return leave_entry(subscription, ring, what.token);
+		return leave_entry(subscription, ring, what.token, -ENOMEM);
 	xl_pass_next(subscription, ring, &pending);
 	xl_do(pool, pending);
 	buffer->what = what;
@@ -158,6 +215,15 @@ static int receive_from(struct xmem_subscription *subscription, struct xl_ring *
 
 /* ---- one subscription, whose lock the caller has ---- */
 
+/* Have writers come that this client can be asked to follow now? */
+static bool may_follow(struct xmem_subscription *subscription)
+{
+	if (!subscription->joint || !xl_writers_came(subscription))
+		return false;
+	subscription->put_off = xl_is_put_off(subscription->pool);
+	return !subscription->put_off;
+}
+
 /*
  * Look at each ring once, from that on whose turn it is. Returns as receive_once, -EPIPE if
  * all is over, or NEWCOMERS. The lock is not left.
@@ -167,17 +233,17 @@ static int look_at_all(struct xmem_subscription *subscription, struct xmem_buffe
 	int err, worst = -EAGAIN;
 	u32 seen = 0;
 
+	subscription->put_off = false;
 	if (subscription->ended)
 		return -EPIPE;
-	if (subscription->joint && xl_writers_came(subscription) &&
-	    !xl_is_put_off(subscription->pool))
+	if (may_follow(subscription))
 		return NEWCOMERS;
 	while (seen < subscription->rings) {
 		struct xl_ring *ring = subscription->ring;
 
 		err = receive_from(subscription, ring, ret);
-		if (!err)
-			return 0;
+		if (!err || err == UNMAPPED)
+			return err;
 		if (err == -EPIPE) {
 			xl_follow_no_longer(subscription, ring);
 			continue;
@@ -192,13 +258,13 @@ static int look_at_all(struct xmem_subscription *subscription, struct xmem_buffe
 	if (subscription->rings)
 		return worst;
 	xl_look_again(subscription);
-	return subscription->joint && xl_is_put_off(subscription->pool) ? -EAGAIN : NEWCOMERS;
+	return !subscription->joint || may_follow(subscription) ? NEWCOMERS : -EAGAIN;
 }
 
 /* The last ring is over. Is another writer there? 0: look at it; -EPIPE; or as below. */
-static int begin_anew(struct xmem_subscription *subscription)
+static int begin_anew(struct xmem_subscription *subscription, u64 deadline)
 {
-	int err = subscription->joint ? xl_follow_newcomers(subscription) : 0;
+	int err = subscription->joint ? xl_follow_newcomers(subscription, deadline) : 0;
 
 	if (err == -EAGAIN)
 		return 0;	/* look at what is followed already */
@@ -210,13 +276,21 @@ static int begin_anew(struct xmem_subscription *subscription)
 	return -EPIPE;
 }
 
-/* Look, and follow the writers that came. May leave the lock: -ECANCELED. */
-static int receive_now(struct xmem_subscription *subscription, struct xmem_buffer **ret)
+/* Do what look_at_all has said. 0: look again; or as begin_anew and map_unmapped. */
+static int ask_host(struct xmem_subscription *subscription, int what, u64 deadline)
+{
+	return what == UNMAPPED ? map_unmapped(subscription, deadline) :
+				  begin_anew(subscription, deadline);
+}
+
+/* Look, and ask the host for what that needs. May leave the lock: -ECANCELED. */
+static int receive_now(struct xmem_subscription *subscription, struct xmem_buffer **ret,
+		       u64 deadline)
 {
 	int err;
 
-	while ((err = look_at_all(subscription, ret)) == NEWCOMERS) {
-		err = begin_anew(subscription);
+	while ((err = look_at_all(subscription, ret)) == NEWCOMERS || err == UNMAPPED) {
+		err = ask_host(subscription, err, deadline);
 		if (err)
 			return err;
 	}
@@ -239,12 +313,12 @@ static int watch_rings(struct xmem_subscription *subscription, struct xl_watch *
 }
 
 static int receive_wait(struct xmem_subscription *subscription, struct xmem_buffer **ret,
-			int64_t timeout_ns, u32 cancels)
+			u64 deadline, u32 cancels)
 {
 	struct xmem_pool *pool = subscription->pool;
-	u64 deadline = xl_deadline(timeout_ns), until;
 	struct xl_watch watch;
 	u32 changes;
+	u64 until;
 	int err;
 
 	for (;;) {
@@ -255,7 +329,7 @@ static int receive_wait(struct xmem_subscription *subscription, struct xmem_buff
 			return err;
 		if (xl_wait_cancelled(pool, cancels))
 			return -ECANCELED;
-		err = receive_now(subscription, ret);
+		err = receive_now(subscription, ret, deadline);
 		if (err == -EBUSY && xl_now_ns() < deadline) {
 			/* There is something, so do not wait; but let others in. */
 			xl_subscription_leave(subscription);
@@ -268,9 +342,9 @@ static int receive_wait(struct xmem_subscription *subscription, struct xmem_buff
 			return err;
 		if (changes != subscription->changes)
 			continue;	/* another ring is to be armed */
+		until = subscription->put_off ? xl_sleep_until(pool, deadline) : deadline;
 		xl_subscription_leave(subscription);
-		xl_payload_settle(pool);
-		until = subscription->joint ? xl_sleep_until(pool, deadline) : deadline;
+		xl_payload_settle(pool, 0);
 		err = xl_wait_rings(pool, &watch, until);
 		if (xl_subscription_return(subscription))
 			return -ECANCELED;
@@ -303,6 +377,7 @@ static const char *end_hint(enum xl_dropped dropped)
 static void note(struct xmem_pool *pool, int err, enum xl_dropped dropped)
 {
 	const char *hint = "receive: the host refused to wait";
+	bool silent = xm_load(&pool->ask_again_ns);
 
 	if ((err == -EPIPE || err == -ENOTCONN) && xl_host_died(pool)) {
 		xl_fail_died(pool);
@@ -310,8 +385,15 @@ static void note(struct xmem_pool *pool, int err, enum xl_dropped dropped)
 	}
 	switch (-err) {
 	case -XL_NOTED:	return;
-	case EAGAIN:	hint = "receive: nothing published yet"; break;
-	case ETIMEDOUT:	hint = "receive: nothing was published in time"; break;
+	case EAGAIN:
+		hint = silent ? "receive: nothing that can be had while the host does not answer; "
+				"is it stopped?" : "receive: nothing published yet";
+		break;
+	case ETIMEDOUT:
+		hint = silent ? "receive: nothing that can be had without the host came in time, "
+				"and the host does not answer; is it stopped?" :
+				"receive: nothing was published in time";
+		break;
 	case EPIPE:	hint = end_hint(dropped); break;
 	case EINTR:	hint = "receive: a signal handler ran"; break;
 	case ENOTCONN:	hint = "receive: the host has gone, or has ended this client";
@@ -351,6 +433,7 @@ static XL_SLOW struct xmem_buffer *receive_slow(struct xmem_subscription *subscr
 						int64_t timeout_ns)
 {
 	struct xmem_pool *pool = subscription->pool;
+	u64 deadline = timeout_ns ? xl_deadline(timeout_ns) : 0;
 	struct xmem_buffer *buffer = NULL;
 	enum xl_dropped dropped;
 	u32 cancels;
@@ -362,10 +445,12 @@ static XL_SLOW struct xmem_buffer *receive_slow(struct xmem_subscription *subscr
 		return NULL;
 	}
 	cancels = xm_load(&pool->cancels);
-	err = timeout_ns && cancels & XL_CANCEL_ALWAYS ? -ECANCELED :
-							 receive_now(subscription, &buffer);
+	if (timeout_ns && cancels & XL_CANCEL_ALWAYS)
+		err = -ECANCELED;
+	else
+		err = receive_now(subscription, &buffer, deadline);
 	if ((err == -EAGAIN || err == -EBUSY) && timeout_ns)
-		err = receive_wait(subscription, &buffer, timeout_ns, cancels);
+		err = receive_wait(subscription, &buffer, deadline, cancels);
 	if (unlikely(err == -EBUSY))
 		err = timeout_ns ? -ETIMEDOUT : -EAGAIN;
 	dropped = subscription->dropped;
@@ -374,7 +459,7 @@ static XL_SLOW struct xmem_buffer *receive_slow(struct xmem_subscription *subscr
 	xl_poll_settle(pool, POLLIN);
 	subscription->short_joins = short_joins(subscription);
 	xl_unlock(&subscription->lock);
-	xl_cuda_settle(pool);
+	xl_cuda_settle(pool, 0);
 	if (likely(!err))
 		return buffer;
 	note(pool, err, dropped);
@@ -483,15 +568,17 @@ void xl_receive_slowly(struct xmem_pool *pool)
 
 /*
  * Look at each subscription once, from that on whose turn it is. Returns as look_at_all, or
- * -ENOENT: there is none. *ret_one is the one that it is about, and after NEWCOMERS locked.
+ * -ENOENT: there is none. *ret_one is the one that it is about, and after NEWCOMERS and UNMAPPED
+ * locked. *ret_put_off: something is put off.
  */
 static int look_at_any(struct xmem_pool *pool, struct xmem_buffer **ret,
-		       struct xmem_subscription **ret_one, u64 *ret_handle)
+		       struct xmem_subscription **ret_one, u64 *ret_handle, bool *ret_put_off)
 {
 	struct xmem_subscription *first = pool->turn ? pool->turn : pool->subscriptions;
 	struct xmem_subscription *one = first;
 	int err, worst = one ? -EAGAIN : -ENOENT;
 
+	*ret_put_off = false;
 	for (; one; one = one->next ? one->next : pool->subscriptions) {
 		xl_lock(&one->lock);
 		err = one->handle ? look_at_all(one, ret) : -EAGAIN;
@@ -499,8 +586,9 @@ static int look_at_any(struct xmem_pool *pool, struct xmem_buffer **ret,
 			*ret_one = one;
 			*ret_handle = one->handle;
 		}
-		if (err == NEWCOMERS)
+		if (err == NEWCOMERS || err == UNMAPPED)
 			return err;
+		*ret_put_off |= one->handle && one->put_off;
 		xl_unlock(&one->lock);
 		if (err != -EAGAIN && err != -EBUSY && err != -EPIPE) {
 			pool->turn = one->next;
@@ -514,19 +602,20 @@ static int look_at_any(struct xmem_pool *pool, struct xmem_buffer **ret,
 	return worst;
 }
 
-/* Look, and follow the writers that came. */
-static int any_now(struct xmem_pool *pool, struct xmem_buffer **ret, u64 *ret_handle)
+/* Look, and ask the host for what that needs. */
+static int any_now(struct xmem_pool *pool, struct xmem_buffer **ret, u64 *ret_handle, u64 deadline,
+		   bool *ret_put_off)
 {
-	struct xmem_subscription *one;
+	struct xmem_subscription *one = NULL;
 	int err;
 
 	do {
 		xl_lock(&pool->list);
-		err = look_at_any(pool, ret, &one, ret_handle);
+		err = look_at_any(pool, ret, &one, ret_handle, ret_put_off);
 		xl_unlock(&pool->list);
-		if (err != NEWCOMERS)
+		if (err != NEWCOMERS && err != UNMAPPED)
 			return err;
-		err = begin_anew(one);
+		err = ask_host(one, err, deadline);
 		xl_unlock(&one->lock);
 	} while (err != XL_NOTED);	/* if it has ended or been dropped, a look says so */
 	return err;
@@ -549,10 +638,11 @@ static int watch_all(struct xmem_pool *pool, struct xl_watch *watch)
 }
 
 static int any_wait(struct xmem_pool *pool, struct xmem_buffer **ret, u64 *ret_handle,
-		    int64_t timeout_ns, u32 cancels)
+		    u64 deadline, u32 cancels)
 {
-	u64 deadline = xl_deadline(timeout_ns), until;
 	struct xl_watch watch;
+	bool put_off;
+	u64 until;
 	int err;
 
 	for (;;) {
@@ -562,14 +652,14 @@ static int any_wait(struct xmem_pool *pool, struct xmem_buffer **ret, u64 *ret_h
 			return err;
 		if (xl_wait_cancelled(pool, cancels))
 			return -ECANCELED;
-		err = any_now(pool, ret, ret_handle);
+		err = any_now(pool, ret, ret_handle, deadline, &put_off);
 		if (err == -EBUSY && xl_now_ns() < deadline)
 			continue;
 		if (err != -EAGAIN)
 			return err;
 		if (watch.kicks != xm_load(&pool->kicks))
 			continue;	/* another ring may have to be armed: wait.h */
-		until = xl_sleep_until(pool, deadline);
+		until = put_off ? xl_sleep_until(pool, deadline) : deadline;
 		err = xl_wait_rings(pool, &watch, until);
 		if (err && (err != -ETIMEDOUT || until == deadline))
 			return err;
@@ -579,14 +669,16 @@ static int any_wait(struct xmem_pool *pool, struct xmem_buffer **ret, u64 *ret_h
 static int receive_any(struct xmem_pool *pool, struct xmem_buffer **ret, u64 *ret_handle,
 		       int64_t timeout_ns)
 {
+	u64 deadline = timeout_ns ? xl_deadline(timeout_ns) : 0;
 	u32 cancels = xl_wait_begin(pool);
+	bool put_off;
 	int err;
 
 	if (timeout_ns && cancels & XL_CANCEL_ALWAYS)
 		return -ECANCELED;
-	err = any_now(pool, ret, ret_handle);
+	err = any_now(pool, ret, ret_handle, deadline, &put_off);
 	if ((err == -EAGAIN || err == -EBUSY) && timeout_ns)
-		err = any_wait(pool, ret, ret_handle, timeout_ns, cancels);
+		err = any_wait(pool, ret, ret_handle, deadline, cancels);
 	return err == -EBUSY ? (timeout_ns ? -ETIMEDOUT : -EAGAIN) : err;
 }
 

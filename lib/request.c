@@ -10,10 +10,57 @@
 
 const char *xl_request_error(int err)
 {
+	if (err == -ETIMEDOUT)
+		return "the host has not answered in time; is it stopped?";
 	return err == -ENOTCONN ? "the host has gone, or has ended this client; close the "
 				  "pool and open it again"
 				: strerror(-err);
 }
+
+/* ---- asking briefly ---- */
+
+#define PAUSES		10
+
+u64 xl_ask_ns = 100000000;
+
+u64 xl_ask_until(u64 deadline_ns)
+{
+	u64 now = xl_now_ns(), least = now + xl_ask_ns / 5, until = now + xl_ask_ns;
+
+	if (!deadline_ns || until <= deadline_ns)
+		return until;
+	return deadline_ns > least ? deadline_ns : least;
+}
+
+void xl_ask_note(struct xmem_pool *pool, int err)
+{
+	if (err == -ETIMEDOUT) {
+		xm_store(&pool->ask_answers, xl_catch_up(pool));
+		xm_store(&pool->ask_again_ns, xl_deadline(PAUSES * xl_ask_ns));
+	} else if (unlikely(xm_load(&pool->ask_again_ns))) {
+		xm_store(&pool->ask_again_ns, 0);
+	}
+}
+
+bool xl_is_still_put_off(struct xmem_pool *pool)
+{
+	return xl_now_ns() < xm_load(&pool->ask_again_ns) &&
+	       xl_catch_up(pool) == xm_load(&pool->ask_answers);
+}
+
+int xl_request_briefly(struct xmem_pool *pool, unsigned int request, void *argument,
+		       u64 deadline_ns)
+{
+	int err;
+
+	if (xl_is_put_off(pool))
+		return -ETIMEDOUT;
+	err = xl_request_until(pool, request, argument, xl_ask_until(deadline_ns));
+	xl_ask_note(pool, err);
+	return err;
+}
+
+/* ---- requests ---- */
 
 int xl_waiters_arm(struct xmem_pool *pool, u32 kind, u32 client, struct xl_armed *ret)
 {

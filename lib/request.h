@@ -36,10 +36,44 @@ static inline int xl_request_until(struct xmem_pool *pool, unsigned int request,
 	return err;
 }
 
+/* Ask until xl_ask_until. -ETIMEDOUT: it has not answered, or this is put off (see below). */
+int xl_request_briefly(struct xmem_pool *pool, unsigned int request, void *argument,
+		       u64 deadline_ns);
+
 static inline void xl_post(struct xmem_pool *pool, unsigned int request, const void *argument)
 {
 	pool->link.backend->post(&pool->link, request, argument);
 	xl_note_followed(pool, request, argument, 0);
+}
+
+/*
+ * Asking briefly. A call that must not wait for a host that is stopped asks it until xl_ask_until,
+ * and then says by xl_ask_note what has come of it. A host that has not answered is not asked for
+ * ten times that long: this is put off.
+ */
+extern u64 xl_ask_ns __attribute__((visibility("hidden")));	/* 100 ms; tests change it */
+
+/*
+ * @deadline_ns: the caller's; 0: it does not wait. At most for xl_ask_ns, and no longer than the
+ * caller's deadline, but for a fifth of xl_ask_ns in any case.
+ */
+u64 xl_ask_until(u64 deadline_ns);
+void xl_ask_note(struct xmem_pool *pool, int err);
+
+/* Until its time has come, or the host has answered after all. */
+bool xl_is_still_put_off(struct xmem_pool *pool);
+
+static inline bool xl_is_put_off(struct xmem_pool *pool)
+{
+	return unlikely(xm_load(&pool->ask_again_ns)) && xl_is_still_put_off(pool);
+}
+
+/* Until when may a call sleep that waits for what is put off? */
+static inline u64 xl_sleep_until(const struct xmem_pool *pool, u64 deadline_ns)
+{
+	u64 until = xm_load(&pool->ask_again_ns);
+
+	return until && until < deadline_ns ? until : deadline_ns;
 }
 
 /* Wait until the host has served what was posted; for one that may be stopped, only a moment. */
@@ -49,11 +83,13 @@ static inline void xl_settle_posts(struct xmem_pool *pool)
 		pool->link.backend->settle(&pool->link, XL_HOST_NS);
 }
 
-/* The host may have been stopped, and have served since what was given up: undo that. */
-static inline void xl_catch_up(struct xmem_pool *pool)
+/*
+ * The host may have been stopped, and have served since what was given up: undo that. Returns how
+ * many answers have come so far.
+ */
+static inline u64 xl_catch_up(struct xmem_pool *pool)
 {
-	if (pool->link.backend->catch_up)
-		pool->link.backend->catch_up(&pool->link);
+	return pool->link.backend->catch_up ? pool->link.backend->catch_up(&pool->link) : 0;
 }
 
 /* Who a client is, in this process's namespaces; with the daemon, as that sees it. */

@@ -100,16 +100,17 @@ static int subscribe_now(struct xmem_subscription *subscription,
 			 const struct xmem_subscribe_options *options, u64 deadline)
 {
 	struct xmem_pool *pool = subscription->pool;
-	int err;
+	int err = xl_turn_take(&pool->subscribing, deadline);
 
-	xl_lock(&pool->subscribing);
+	if (err)
+		return err;
 	err = subscription->joint ? follow_pool(subscription, deadline) :
 				    follow_one(subscription, options->publisher, deadline);
 	while (err && subscription->ring)
 		xl_follow_no_longer(subscription, subscription->ring);
 	if (!err)
 		add_to_list(pool, subscription);
-	xl_unlock(&pool->subscribing);
+	xl_turn_end(&pool->subscribing);
 	if (!err)
 		xl_kick(pool);		/* a thread in xmem_receive_any does not wait for it yet */
 	return err;
@@ -264,7 +265,7 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 		return NULL;
 	if (xl_host_died(pool))
 		return xl_fail_died(pool), NULL;
-	xl_payload_settle(pool);
+	xl_payload_settle(pool, 0);
 	subscription = xl_subscription_new(pool);
 	if (!subscription)
 		return NULL;

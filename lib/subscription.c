@@ -105,10 +105,12 @@ struct xmem_subscription *xl_subscription_new(struct xmem_pool *pool)
 	xm_store(&one->process, pool->process);
 	one->pool = pool;
 	one->ring = NULL;
-	one->rings = one->changes = 0;
+	one->rings = one->changes = one->looks = 0;
 	one->origin = 0;
 	one->pasts = one->history = one->depth = 0;
 	one->joint = one->waits = one->old = one->ended = false;
+	one->put_off = one->unmappable = one->unmapped_shared = false;
+	one->unmapped = 0;
 	one->dropped = XL_NOT_DROPPED;
 	one->joins = &no_joins;
 	one->joins_seen = no_joins;
@@ -194,7 +196,6 @@ static void offer_writers(struct xmem_pool *pool)
 {
 	struct xmem_subscription *other;
 
-	xl_lock(&pool->subscribing);
 	xl_lock(&pool->list);
 	for (other = pool->subscriptions; other; other = other->next) {
 		xl_lock(&other->lock);
@@ -203,7 +204,6 @@ static void offer_writers(struct xmem_pool *pool)
 		xl_unlock(&other->lock);
 	}
 	xl_unlock(&pool->list);
-	xl_unlock(&pool->subscribing);
 	xl_kick(pool);
 }
 
@@ -223,14 +223,12 @@ XMEM_API void xmem_unsubscribe(struct xmem_subscription *handle)
 		xl_follow_no_longer(subscription, subscription->ring);
 	if (subscription->ended)
 		xl_follow_ended(subscription, true);
-	if (subscription->joint)
-		xm_store(&pool->ask_again_ns, 0);
 	xl_unlock(&subscription->lock);
 	xl_settle_posts(pool);
 	xl_poll_drop(pool, &subscription->poll);
 	offer_writers(pool);
 	xl_poll_settle(pool, POLLIN);
-	xl_payload_settle(pool);
+	xl_payload_settle(pool, XL_HOST_NS);
 	xl_subscription_free(subscription);
 	xl_pool_unshare(pool);
 }

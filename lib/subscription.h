@@ -53,11 +53,16 @@ struct xmem_subscription {
 	u32 depth;		/* only the latest so many are wanted; 0: all */
 	u64 since;		/* no client that was there when it was asked for is newer */
 	u32 changes;		/* of the circle */
+	u32 looks;		/* how often it was told to look for writers again */
 	u32 inside;		/* threads that have left the lock and will come back */
 	bool joint;
 	bool waits;		/* XMEM_SUBSCRIBE_WAITS */
 	bool old;		/* it has been given out: an error is that of a receive */
 	bool ended;		/* EPIPE has been said, and is said from then on */
+	bool put_off;		/* the last look found what the host has to be asked for later */
+	bool unmappable;	/* nobody here can ever map: */
+	bool unmapped_shared;
+	u64 unmapped;		/* a payload that has to be mapped before a receive goes on */
 	enum xl_dropped dropped;
 	u64 lost;		/* in rings that are followed no longer */
 	struct xm_label label;	/* of the publishers that it follows */
@@ -130,7 +135,7 @@ int xl_follow_all(struct xmem_subscription *subscription, u64 deadline_ns);
  * The same in a receive: leaves the lock and comes back. -ECANCELED: the subscription has been
  * dropped meanwhile; -EAGAIN: the host does not answer, so this is put off; or XL_NOTED.
  */
-int xl_follow_newcomers(struct xmem_subscription *subscription);
+int xl_follow_newcomers(struct xmem_subscription *subscription, u64 deadline_ns);
 /*
  * Its ring is over: count what is lost, tell the host, and take it out of the circle. It waits
  * for nothing; xl_settle_posts does. Locked.
@@ -162,26 +167,11 @@ u64 xl_wanted_writer(const struct xmem_subscription *subscription, u32 client);
 /* Remember the label of a publisher that is followed from now on. */
 void xl_label_note(struct xmem_pool *pool, u32 publisher, u64 incarnation);
 
-/* Is following who came put off? */
-static inline bool xl_is_put_off(const struct xmem_pool *pool)
-{
-	u64 until = xm_load(&pool->ask_again_ns);
-
-	return unlikely(until) && xl_now_ns() < until;
-}
-
-/* Until when may a receive sleep? What is put off is tried again meanwhile. */
-static inline u64 xl_sleep_until(const struct xmem_pool *pool, u64 deadline_ns)
-{
-	u64 until = xm_load(&pool->ask_again_ns);
-
-	return until && until < deadline_ns ? until : deadline_ns;
-}
-
 /* The next receive looks for writers, and whether there is anything to follow. Locked. */
 static inline void xl_look_again(struct xmem_subscription *subscription)
 {
 	subscription->joins_seen = subscription->short_joins = XL_LOOK_AGAIN;
+	subscription->looks++;
 }
 
 /* Was it made in this process? If not, nothing else in it is to be believed. */

@@ -103,7 +103,7 @@ int xl_watch_ring(struct xmem_pool *pool, struct xl_watch *watch, u32 publisher)
 	int err = 0;
 
 	/* Several are waited for in poll, which arms them itself if the kernel is the host. */
-	if (!watch->count || pool->link.backend == &xmem_backend_daemon)
+	if (!watch->count || pool->link.backend->on_words)
 		err = xl_waiters_arm(pool, XMEM_WAIT_RING, publisher, &armed);
 	if (err)
 		return err;
@@ -274,6 +274,6 @@ int xl_wait_rings(struct xmem_pool *pool, const struct xl_watch *watch, u64 dead
 	if (watch->count == 1)
 		return xl_waiters_wait(pool, XMEM_WAIT_RING, watch->ring[0].publisher,
 				       watch->ring[0].armed, deadline_ns);
-	return pool->link.backend == &xmem_backend_daemon ?
+	return pool->link.backend->on_words ?
 		wait_on_words(pool, watch, deadline_ns) : wait_in_poll(pool, watch, deadline_ns);
 }

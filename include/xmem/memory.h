@@ -83,8 +83,9 @@ int xmem_preallocate_with(struct xmem_pool *pool, const struct xmem_preallocate_
  * this xmem_acquire may fail with ENOSPC where it did not before, if it makes none on demand.
  *
  * Returns: how many bytes have been given back, or -EINVAL, -EPERM (this client is a reader),
- * -ECHILD. Memory of a GPU that others still have open by a handle counts, and goes once they have
- * closed it; what the driver fails to give back does not count. Threads: any. Since: 0.4.
+ * -ECHILD, -EINTR (a signal handler ran while another thread made buffers). Memory of a GPU that
+ * others still have open by a handle counts, and goes once they have closed it; what the driver
+ * fails to give back does not count. Threads: any. Since: 0.4.
  */
 int64_t xmem_trim(struct xmem_pool *pool, uint64_t keep);
 

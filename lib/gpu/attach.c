@@ -8,6 +8,7 @@
 
 #include "../attach.h"
 #include "../cuda/memory.h"
+#include "../demand.h"
 #include "../died.h"
 #include "../handle.h"
 #include "../owned.h"
@@ -106,11 +107,13 @@ static int attach_promised(struct xmem_pool *pool, const struct wish *wish, u16 
 
 	if (err)
 		return err;
-	/* A thread that is cancelled here would keep what it has made, and the lock. */
+	/* A thread that is cancelled here would keep what it has made, and the turn. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	xl_lock(&pool->slow);
-	err = attach(pool, wish, ret_slot, &unused);
-	xl_unlock(&pool->slow);
+	err = xl_slow_begin(pool, ~0ULL);
+	if (!err) {
+		err = attach(pool, wish, ret_slot, &unused);
+		xl_turn_end(&pool->slow);
+	}
 	/* Others may have waited for it that are given back now. */
 	if (unused)
 		xl_memory_put(unused);
@@ -150,7 +153,7 @@ XMEM_API struct xmem_buffer *xmem_attach_cuda(struct xmem_pool *pool, void *ptr,
 	if (check(pool, &wish))
 		return NULL;
 	xl_attached_sweep(pool);
-	xl_payload_settle(pool);
+	xl_payload_settle(pool, XL_HOST_NS);
 	buffer = xl_handle_new(pool);
 	if (!buffer)
 		return NULL;

@@ -193,7 +193,7 @@ static bool is_settled(struct xl_remnant *remnant)
 	}
 	if (remnant->left)
 		hand_over(remnant);
-	xl_cuda_settle(remnant->pool);
+	xl_cuda_settle(remnant->pool, XL_HOST_NS);
 	return !remnant->pool->mappings.closing;
 }
 

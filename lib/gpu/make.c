@@ -49,12 +49,14 @@ static int make(struct xmem_pool *pool, const struct xl_buffers *buffers)
 {
 	int err, cancel;
 
-	xl_cuda_settle(pool);		/* what others have closed since may be room for it */
-	/* A thread that is cancelled here would keep what it has made, and the lock. */
+	xl_cuda_settle(pool, XL_HOST_NS);		/* what others have closed since may be room for it */
+	/* A thread that is cancelled here would keep what it has made, and the turn. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	xl_lock(&pool->slow);
-	err = xl_make_slots(pool, buffers);
-	xl_unlock(&pool->slow);
+	err = xl_slow_begin(pool, ~0ULL);
+	if (!err) {
+		err = xl_make_slots(pool, buffers);
+		xl_turn_end(&pool->slow);
+	}
 	pthread_setcancelstate(cancel, NULL);
 	return err;
 }
@@ -74,7 +76,7 @@ static int make_or_collect(struct xmem_pool *pool, const struct xl_buffers *buff
 	if (err != -ENOMEM)
 		return err;
 	xl_attached_settle(pool);
-	xl_payload_settle(pool);
+	xl_payload_settle(pool, XL_HOST_NS);
 	err = make(pool, buffers);
 	if (!err)
 		xl_error_restore(&before);

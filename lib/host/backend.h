@@ -28,6 +28,7 @@ struct xmem_link {
 
 struct xmem_backend {
 	const char *name;		/* "kernel", "daemon" */
+	bool on_words;			/* threads sleep on the words themselves, not in poll() */
 
 	/*
 	 * post: link->file is open and has not joined; query and pools may be asked of it.
@@ -64,9 +65,10 @@ struct xmem_backend {
 
 	/*
 	 * Send what could not be posted before, and undo what the host has served since, of
-	 * requests that were given up. It waits for nothing. NULL: the host serves none of them.
+	 * requests that were given up. It waits for nothing, and returns how many answers have
+	 * come so far. NULL: the host serves none of them.
 	 */
-	void (*catch_up)(struct xmem_link *link);
+	u64 (*catch_up)(struct xmem_link *link);
 
 	/*
 	 * pre: joined, link->join as answered. post: *map is filled, all of it is readable, this

@@ -343,13 +343,13 @@ static void daemon_post(struct xmem_link *link, unsigned int request, const void
 	xl_exchange_post(&daemon->exchange, link->file, request, argument);
 }
 
-static void daemon_catch_up(struct xmem_link *link)
+static u64 daemon_catch_up(struct xmem_link *link)
 {
 	struct daemon_link *daemon = link->private;
 	XL_UNCANCELLED;
 
 	flush(link);
-	xl_exchange_catch_up(&daemon->exchange, link->file);
+	return xl_exchange_catch_up(&daemon->exchange, link->file);
 }
 
 /*
@@ -482,6 +482,7 @@ static void daemon_forked(struct xmem_link *link)
 
 const struct xmem_backend xmem_backend_daemon = {
 	.name = "daemon",
+	.on_words = true,
 	.open = daemon_open,
 	.request = daemon_request,
 	.request_until = daemon_request_until,

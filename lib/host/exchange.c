@@ -16,7 +16,7 @@
 
 #include "../files.h"
 #include "exchange.h"
-#include "futex.h"
+#include "turn.h"
 #include "wire.h"
 
 #define NS		1000000000ULL
@@ -45,29 +45,6 @@ void xl_exchange_destroy(struct xl_exchange *exchange)
 {
 	pthread_mutex_destroy(&exchange->posts_lock);
 	free(exchange->posts);
-}
-
-/* ---- the turn: a mutex whose waiting ends at a deadline and by a signal ---- */
-
-static int take_turn(struct xl_exchange *exchange, u64 deadline_ns)
-{
-	struct timespec deadline = { deadline_ns / NS, deadline_ns % NS };
-	int err;
-
-	if (xm_cas_full(&exchange->turn, 0, 1))
-		return 0;
-	while (xm_xchg_full(&exchange->turn, 2)) {
-		err = xm_futex_wait(&exchange->turn, 2, deadline_ns == ~0ULL ? NULL : &deadline);
-		if (err == -EINTR || err == -ETIMEDOUT)
-			return err;
-	}
-	return 0;
-}
-
-static void end_turn(struct xl_exchange *exchange)
-{
-	if (xm_xchg_full(&exchange->turn, 0) == 2)
-		xm_futex_wake_all(&exchange->turn);
 }
 
 /* ---- posts ---- */
@@ -255,7 +232,8 @@ static int wait_for(int socket, short events, u64 deadline_ns)
  * The next datagram. Without a deadline the thread sleeps in recvmsg, which a signal whose
  * handler has SA_RESTART does not end.
  */
-static int receive(int socket, struct xm_datagram *ret, u64 deadline_ns)
+static int receive(struct xl_exchange *exchange, int socket, struct xm_datagram *ret,
+		   u64 deadline_ns)
 {
 	int err = xl_file_receive(socket, ret, deadline_ns == ~0ULL ? 0 : MSG_DONTWAIT);
 
@@ -265,6 +243,8 @@ static int receive(int socket, struct xm_datagram *ret, u64 deadline_ns)
 			return err;
 		err = xl_file_receive(socket, ret, MSG_DONTWAIT);
 	}
+	if (!err)
+		xm_store(&exchange->answers, exchange->answers + 1);
 	return err;
 }
 
@@ -275,7 +255,7 @@ static int receive_reply(struct xl_exchange *exchange, int socket, u64 number,
 	int err;
 
 	for (;;) {
-		err = receive(socket, ret, deadline_ns);
+		err = receive(exchange, socket, ret, deadline_ns);
 		/* A daemon that is full answers a join that has no number. */
 		if (err || ret->head.number == number || !ret->head.number)
 			return err;
@@ -310,7 +290,7 @@ static int make_room(struct xl_exchange *exchange, int socket, u64 deadline_ns)
 	int err = 0;
 
 	while (!err && exchange->unanswered) {
-		err = receive(socket, &late,
+		err = receive(exchange, socket, &late,
 			      exchange->unanswered < MAX_UNANSWERED ? 0 : deadline_ns);
 		if (!err)
 			undo(exchange, socket, &late);
@@ -403,7 +383,7 @@ int xl_exchange(struct xl_exchange *exchange, int socket, unsigned int request,
 
 	if (size > XM_REQUEST_BYTES)
 		return xm_request_find(request) ? -E2BIG : -ENOTTY;
-	err = take_turn(exchange, deadline_ns);
+	err = xl_turn_take(&exchange->turn, deadline_ns);
 	if (err)
 		return err;
 	err = make_room(exchange, socket, deadline_ns);
@@ -425,7 +405,7 @@ int xl_exchange(struct xl_exchange *exchange, int socket, unsigned int request,
 	if (err == -EMFILE && request == XMEM_IOC_PAYLOAD &&
 	    argument->payload.flags & XMEM_PAYLOAD_OPEN)
 		close_payload(exchange, socket, argument->payload.payload);
-	end_turn(exchange);
+	xl_turn_end(&exchange->turn);
 	return err;
 }
 
@@ -469,11 +449,12 @@ int xl_exchange_send_kept(struct xl_exchange *exchange, int socket, u64 patience
 	return err;
 }
 
-void xl_exchange_catch_up(struct xl_exchange *exchange, int socket)
+u64 xl_exchange_catch_up(struct xl_exchange *exchange, int socket)
 {
 	/* Whoever has the turn reads them itself. */
-	if (!xm_load(&exchange->unanswered) || !xm_cas_full(&exchange->turn, 0, 1))
-		return;
-	make_room(exchange, socket, 0);
-	end_turn(exchange);
+	if (xm_load(&exchange->unanswered) && xl_turn_try(&exchange->turn)) {
+		make_room(exchange, socket, 0);
+		xl_turn_end(&exchange->turn);
+	}
+	return xm_load(&exchange->answers);
 }

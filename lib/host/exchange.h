@@ -11,6 +11,7 @@
 struct xl_exchange {
 	u32 turn;		/* a lock: one request and its reply at a time */
 	u64 number;		/* of the last request; under the turn, as the next */
+	u64 answers;		/* replies so far; only read without it */
 	u32 unanswered;		/* requests that were given up, and whose replies will come */
 	pthread_mutex_t posts_lock;	/* guards what follows; nobody sleeps under it */
 	struct xl_post *posts;	/* what could not be sent at once; oldest first */
@@ -47,7 +48,10 @@ void xl_exchange_flush(struct xl_exchange *exchange, int socket);
  */
 int xl_exchange_send_kept(struct xl_exchange *exchange, int socket, u64 patience_ns);
 
-/* Read late replies to requests that were given up, as far as they are there, and undo these. */
-void xl_exchange_catch_up(struct xl_exchange *exchange, int socket);
+/*
+ * Read late replies to requests that were given up, as far as they are there, and undo these.
+ * Returns how many replies have been read so far.
+ */
+u64 xl_exchange_catch_up(struct xl_exchange *exchange, int socket);
 
 #endif

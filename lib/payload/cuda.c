@@ -305,7 +305,7 @@ int xl_cuda_open(struct xmem_pool *pool, u32 slot)
 	/* A thread that is cancelled here would keep what it has opened, and the lock. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	xl_payload_unmap_some(pool);
-	xl_cuda_settle(pool);
+	xl_cuda_settle(pool, 0);
 	xl_lock(&pool->cuda_opening);
 	err = open_slot(pool, slot, gpu);
 	xl_unlock(&pool->cuda_opening);
@@ -376,24 +376,28 @@ static void wait_for_others(struct xmem_pool *pool, struct xl_mapping *mapping, 
 }
 
 /* -ENOENT: nobody has it open any more, so the host does not know it. Else it must not go. */
-static int ask(struct xmem_pool *pool, const struct xl_mapping *mapping, u64 deadline_ns)
+static int ask(struct xmem_pool *pool, const struct xl_mapping *mapping, u64 patience_ns)
 {
 	struct xmem_payload_request request = {
 		.size = sizeof(request), .payload = mapping->payload, .fd = -1,
 	};
+	u64 until = patience_ns ? xl_deadline(patience_ns) : xl_ask_until(~0ULL);
 	int err;
 
+	if (xl_is_put_off(pool))
+		return -ETIMEDOUT;
 	do		/* the program's signals are no reason to believe anything */
-		err = xl_request_until(pool, XMEM_IOC_PAYLOAD, &request, deadline_ns);
+		err = xl_request_until(pool, XMEM_IOC_PAYLOAD, &request, until);
 	while (err == -EINTR);
+	xl_ask_note(pool, err);
 	return err;
 }
 
-/* All that are settled together wait for a host that is stopped until one deadline. */
-static void end_or_wait(struct xmem_pool *pool, struct xl_mapping *mapping, u64 deadline_ns)
+/* All that are settled together wait once for a host that is stopped. */
+static void end_or_wait(struct xmem_pool *pool, struct xl_mapping *mapping, u64 patience_ns)
 {
 	u64 closed = xm_load_acquire(&pool->map.pool->payloads_closed);
-	int err = ask(pool, mapping, deadline_ns);
+	int err = ask(pool, mapping, patience_ns);
 
 	if (err == -ENOENT)
 		end(mapping);
@@ -422,10 +426,9 @@ static struct xl_mapping *take_closing(struct xmem_pool *pool)
 	return take_list(&mappings->closing);
 }
 
-void xl_cuda_settle_slowly(struct xmem_pool *pool)
+void xl_cuda_settle_slowly(struct xmem_pool *pool, u64 patience_ns)
 {
 	struct xl_mapping *dropped, *closing, *mapping;
-	u64 deadline = xl_deadline(XL_HOST_NS);
 	XL_UNCANCELLED;
 
 	xl_lock(&pool->lock);
@@ -435,13 +438,13 @@ void xl_cuda_settle_slowly(struct xmem_pool *pool)
 	while ((mapping = dropped)) {
 		dropped = mapping->next;
 		if (waits(mapping))
-			end_or_wait(pool, mapping, deadline);
+			end_or_wait(pool, mapping, patience_ns);
 		else
 			end_at_once(pool, mapping);
 	}
 	while ((mapping = closing)) {
 		closing = mapping->next;
-		end_or_wait(pool, mapping, deadline);
+		end_or_wait(pool, mapping, patience_ns);
 	}
 }
 

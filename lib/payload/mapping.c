@@ -257,10 +257,10 @@ void xl_payload_unmap_stale(struct xmem_pool *pool)
 	unmap_beyond(pool, 0);
 }
 
-void xl_payload_settle(struct xmem_pool *pool)
+void xl_payload_settle(struct xmem_pool *pool, u64 patience_ns)
 {
 	unmap_beyond(pool, 0);
-	xl_cuda_settle(pool);
+	xl_cuda_settle(pool, patience_ns);
 	xl_cuda_settle_remnants();
 }
 
@@ -293,7 +293,8 @@ int xl_mapping_map(struct xmem_pool *pool, struct xl_mapping *mapping, int fd)
 }
 
 /* Ask the host for the file and map it. NULL: *err has been noted. */
-static struct xl_mapping *map_file(struct xmem_pool *pool, u64 payload, bool shared, int *err)
+static struct xl_mapping *map_file(struct xmem_pool *pool, u64 payload, bool shared,
+				   u64 deadline_ns, int *err)
 {
 	struct xmem_payload_request request = {
 		.size = sizeof(request), .payload = payload,
@@ -301,7 +302,7 @@ static struct xl_mapping *map_file(struct xmem_pool *pool, u64 payload, bool sha
 	};
 	struct xl_mapping *mapping;
 
-	*err = xl_request(pool, XMEM_IOC_PAYLOAD, &request);
+	*err = xl_request_until(pool, XMEM_IOC_PAYLOAD, &request, deadline_ns);
 	if (*err) {
 		xl_fail(-*err, "a descriptor of payload %llu: %s", payload, xl_request_error(*err));
 		return NULL;
@@ -332,7 +333,7 @@ static struct xl_mapping *map_file(struct xmem_pool *pool, u64 payload, bool sha
  * moved before.
  */
 static struct xl_mapping *find_or_map(struct xmem_pool *pool, u64 payload, bool shared,
-				      int *err)
+				      u64 deadline_ns, int *err)
 {
 	struct xl_mapping *mapping = xl_mapping_find(pool, payload), *other;
 	u64 gone;
@@ -343,7 +344,7 @@ static struct xl_mapping *find_or_map(struct xmem_pool *pool, u64 payload, bool 
 	xl_unlock(&pool->lock);
 	xl_payload_unmap_some(pool);
 	gone = xm_load_acquire(&pool->map.pool->payloads_gone);
-	mapping = map_file(pool, payload, shared, err);
+	mapping = map_file(pool, payload, shared, deadline_ns, err);
 	xl_lock(&pool->lock);
 	if (!mapping)
 		return NULL;
@@ -375,57 +376,109 @@ static bool within(const struct xmem_slot_row *row, const struct xl_mapping *map
 	return row->length <= mapping->bytes && row->offset <= mapping->bytes - row->length;
 }
 
+/* Note where @slot is in @mapping, and return its address. NULL: an error, noted. */
+static char *place_in(struct xmem_pool *pool, u32 slot, u64 payload,
+		      const struct xl_mapping *mapping)
+{
+	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
+	u64 offset = xm_load_acquire(&row->offset);
+
+	/* The id once more, behind the offset: see xl_payload_data. */
+	if (within(row, mapping) && xm_load(&row->payload) == payload) {
+		xl_place(pool, slot, mapping);
+		return mapping->base + offset;
+	}
+	if (xl_host_died(pool))
+		xl_fail_died(pool);
+	else
+		xl_fail(EIO, "slot %u lies outside payload %llu", slot, payload);
+	return NULL;
+}
+
+/* May this client see contents with these traits? 0 or -errno, noted. */
+static int check_traits(const struct xmem_pool *pool, u32 traits)
+{
+	if (traits & XMEM_TRAIT_CUDA)
+		return xl_fail_fast(EMEDIUMTYPE, "data: the contents are in memory of a GPU: use "
+				    "xmem_cuda_ptr or xmem_copy_to_cpu");
+	if (traits & XMEM_TRAIT_SHARED && pool->role != XMEM_ROLE_WRITER)
+		return xl_fail_fast(EACCES, "data: other writers may write these contents, so "
+				    "readers do not get them; open the pool with XMEM_OPEN_WRITER");
+	return 0;
+}
+
 char *xl_payload_find(struct xmem_pool *pool, u32 slot)
 {
 	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
 	u64 payload = xm_load(&row->payload);
 	u32 traits = xm_load(&row->traits);
-	bool shared = traits & XMEM_TRAIT_SHARED;
 	struct xl_mapping *mapping;
 	char *data = NULL;
-	u64 offset;
 	int err;
 
-	if (traits & XMEM_TRAIT_CUDA) {
-		xl_fail_fast(EMEDIUMTYPE, "data: the contents are in memory of a GPU: use "
-					  "xmem_cuda_ptr or xmem_copy_to_cpu");
+	if (check_traits(pool, traits))
 		return NULL;
-	}
-	if (shared && pool->role != XMEM_ROLE_WRITER) {
-		xl_fail_fast(EACCES, "data: other writers may write these contents, so readers "
-				     "do not get them; open the pool with XMEM_OPEN_WRITER");
-		return NULL;
-	}
 	xl_lock(&pool->lock);
-	mapping = find_or_map(pool, payload, shared, &err);
-	offset = xm_load_acquire(&row->offset);
-	/* The id once more, behind the offset: see xl_payload_data. */
-	if (mapping && within(row, mapping) && xm_load(&row->payload) == payload) {
-		xl_place(pool, slot, mapping);
-		data = mapping->base + offset;
-	}
+	mapping = find_or_map(pool, payload, traits & XMEM_TRAIT_SHARED, ~0ULL, &err);
+	if (mapping)
+		data = place_in(pool, slot, payload, mapping);
 	xl_unlock(&pool->lock);
-	if (mapping && !data && xl_host_died(pool))
-		xl_fail_died(pool);
-	else if (mapping && !data)
-		xl_fail(EIO, "slot %u lies outside payload %llu", slot, payload);
 	return data;
+}
+
+/* Nobody looks at what is on a GPU yet: it is opened when somebody does. */
+static int find_unopened(struct xmem_pool *pool, u32 slot, u64 payload)
+{
+	const struct xl_mapping unopened = { .base = NULL, .payload = payload };
+
+	xl_place(pool, slot, &unopened);
+	return 0;
 }
 
 int xl_payload_find_ahead(struct xmem_pool *pool, u32 slot)
 {
 	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
-	struct xl_mapping unopened = { .base = NULL };
 
-	if (!(xm_load(&row->traits) & XMEM_TRAIT_CUDA))
-		return xl_payload_find(pool, slot) ? 0 : xmem_peek_last_error(NULL);
-	unopened.payload = xm_load(&row->payload);
-	xl_place(pool, slot, &unopened);
-	return 0;
+	if (xm_load(&row->traits) & XMEM_TRAIT_CUDA)
+		return find_unopened(pool, slot, xm_load(&row->payload));
+	return xl_payload_find(pool, slot) ? 0 : xmem_peek_last_error(NULL);
+}
+
+int xl_payload_find_mapped(struct xmem_pool *pool, u32 slot, u64 *ret_payload, bool *ret_shared)
+{
+	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
+	u64 payload = xm_load(&row->payload);
+	u32 traits = xm_load(&row->traits);
+	const struct xl_mapping *mapping;
+	int err;
+
+	if (traits & XMEM_TRAIT_CUDA)
+		return find_unopened(pool, slot, payload);
+	err = check_traits(pool, traits);
+	if (err)
+		return err;
+	xl_lock(&pool->lock);
+	mapping = xl_mapping_find(pool, payload);
+	if (mapping && !place_in(pool, slot, payload, mapping))
+		err = xmem_peek_last_error(NULL);
+	xl_unlock(&pool->lock);
+	*ret_payload = payload;
+	*ret_shared = traits & XMEM_TRAIT_SHARED;
+	return mapping ? err : -EAGAIN;
+}
+
+int xl_payload_map(struct xmem_pool *pool, u64 payload, bool shared, u64 deadline_ns)
+{
+	int err;
+
+	xl_lock(&pool->lock);
+	find_or_map(pool, payload, shared, deadline_ns, &err);
+	xl_unlock(&pool->lock);
+	return err;
 }
 
 /* Nobody holds the slots here, so no place is written, and a payload may just have gone. */
-int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher)
+int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher, u64 deadline_ns)
 {
 	u64 payload, last = 0;
 	bool shared;
@@ -441,9 +494,7 @@ int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher)
 		    xm_load(&row->traits) & XMEM_TRAIT_CUDA ||
 		    (shared && pool->role != XMEM_ROLE_WRITER))
 			continue;
-		xl_lock(&pool->lock);
-		find_or_map(pool, payload, shared, &err);
-		xl_unlock(&pool->lock);
+		err = xl_payload_map(pool, payload, shared, deadline_ns);
 		/* The traits may be those of another payload, which had the slot before. */
 		if (err && err != -ENOENT && err != -EACCES && err != -EMEDIUMTYPE)
 			return err;

@@ -164,8 +164,8 @@ char *xl_payload_find(struct xmem_pool *pool, u32 slot);
  */
 void xl_payload_unmap_stale(struct xmem_pool *pool);
 
-/* The same, and close and free what is on GPUs. Under no lock. */
-void xl_payload_settle(struct xmem_pool *pool);
+/* The same, and close and free what is on GPUs, as xl_cuda_settle. Under no lock. */
+void xl_payload_settle(struct xmem_pool *pool, u64 patience_ns);
 
 /*
  * The same as the first where many payloads may go one by one: not before an eighth of the mapped
@@ -181,9 +181,12 @@ int xl_mapping_map(struct xmem_pool *pool, struct xl_mapping *mapping, int fd);
 
 /*
  * Map the payloads of all slots in which @publisher publishes, so that xmem_data does not have
- * to. 0 or -errno, noted; what has been mapped stays.
+ * to. 0 or -errno, noted; what has been mapped stays. The host is waited for until @deadline_ns.
  */
-int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher);
+int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher, u64 deadline_ns);
+
+/* Map a payload, unless it is mapped: 0 or -errno, noted. Under no lock. */
+int xl_payload_map(struct xmem_pool *pool, u64 payload, bool shared, u64 deadline_ns);
 
 /* Does @place know where the payload that @row names is mapped? A held slot has a payload. */
 static XL_INLINE bool xl_is_placed(const struct xl_place *place, const struct xmem_slot_row *row)
@@ -217,6 +220,12 @@ static XL_INLINE char *xl_payload_data(struct xmem_pool *pool, u32 slot)
 
 /* The same for contents that nobody looks at yet: 0 or -errno, noted. */
 int xl_payload_find_ahead(struct xmem_pool *pool, u32 slot);
+
+/*
+ * As xl_payload_ahead, but without the host: -EAGAIN if *ret_payload has to be mapped first, by
+ * xl_payload_map. That needs no hold on the slot.
+ */
+int xl_payload_find_mapped(struct xmem_pool *pool, u32 slot, u64 *ret_payload, bool *ret_shared);
 
 /*
  * Map the payload of @slot, which is held, unless it is mapped. Memory of a GPU is opened later,
@@ -258,17 +267,18 @@ void xl_cuda_drop(struct xmem_pool *pool, struct xl_mapping *mapping);
 
 /*
  * Close what has been dropped, and tell the host. This client's own that others may have open stays
- * until they have closed it. It may call a program's function, so no lock may be held.
+ * until they have closed it. It may call a program's function, so no lock may be held. The host is
+ * asked for @patience_ns at most; 0: briefly (request.h).
  */
-void xl_cuda_settle_slowly(struct xmem_pool *pool);
+void xl_cuda_settle_slowly(struct xmem_pool *pool, u64 patience_ns);
 
-static inline void xl_cuda_settle(struct xmem_pool *pool)
+static inline void xl_cuda_settle(struct xmem_pool *pool, u64 patience_ns)
 {
 	const struct xl_mappings *mappings = &pool->mappings;
 
 	if (unlikely(__atomic_load_n(&mappings->dropped, __ATOMIC_RELAXED) ||
 		     __atomic_load_n(&mappings->closing, __ATOMIC_RELAXED)))
-		xl_cuda_settle_slowly(pool);
+		xl_cuda_settle_slowly(pool, patience_ns);
 }
 
 /*

@@ -690,6 +690,7 @@ void run_test(struct test *test, struct outcome *outcome)
 	outcome->ran = true;
 	printf("  %s\n", test->name);
 	fflush(stdout);
+	set_host_patience(HOST_IS_BUSY);
 	if (!setjmp(leave_test))
 		test->run();
 	no_step();

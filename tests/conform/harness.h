@@ -264,6 +264,14 @@ bool raw_follows(const struct raw *raw, int subscriber, int publisher);
 
 /* ---- a daemon that is stopped; after use_own_daemon ---- */
 
+/*
+ * A receive and an acquire that do not wait take a daemon that is silent for so long for stopped.
+ * On a busy machine one that runs may be silent for long. So tests have patience, but where they
+ * have stopped it.
+ */
+#define HOST_IS_BUSY	(5 * SECOND)
+#define HOST_IS_STOPPED	(20 * MS)
+void set_host_patience(int64_t ns);
 pid_t stop_daemon(void);			/* SIGSTOP, and wait until it stands */
 void continue_daemon(pid_t daemon);
 /*

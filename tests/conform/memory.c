@@ -388,9 +388,9 @@ TEST(P10_data_that_is_mapped_ahead_needs_no_descriptor)
 	int writer, highest;
 
 	child = start_maker(&maker, &writer);
-	WORKED(xl_payload_ahead_all(pool, writer));
+	WORKED(xl_payload_ahead_all(pool, writer, ~0ULL));
 	SAME(stat_of(pool).bytes_mapped, 3 * BYTES);
-	WORKED(xl_payload_ahead_all(pool, writer));
+	WORKED(xl_payload_ahead_all(pool, writer, ~0ULL));
 	SAME(mapped_files(), 3);
 	tell(child, 1);
 	highest = open("/dev/null", O_RDONLY | O_CLOEXEC);

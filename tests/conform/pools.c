@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "harness.h"
+#include "lib/request.h"
 
 /* ---- what is being tested ---- */
 
@@ -408,6 +409,11 @@ static bool is_stopped(pid_t pid)
 	return strstr(text, ") T ");
 }
 
+void set_host_patience(int64_t ns)
+{
+	xl_ask_ns = ns;
+}
+
 pid_t stop_daemon(void)
 {
 	struct ucred peer;
@@ -421,12 +427,14 @@ pid_t stop_daemon(void)
 	note_stopped(peer.pid);
 	CHECK(!kill(peer.pid, SIGSTOP));
 	EVENTUALLY(is_stopped(peer.pid));
+	set_host_patience(HOST_IS_STOPPED);
 	return peer.pid;
 }
 
 void continue_daemon(pid_t daemon)
 {
 	CHECK(!kill(daemon, SIGCONT));
+	set_host_patience(HOST_IS_BUSY);
 	note_stopped(0);
 }
 

@@ -65,7 +65,12 @@ ROW(acquire_cuda)		{ REFUSED(xmem_acquire_cuda(stage.writer, 1, 0, 0), ENODEV); 
 
 ROW(attach_cuda)
 {
-	REFUSED(xmem_attach_cuda(stage.writer, &stage, 64, 0, NULL, NULL), ENODEV);
+	struct xmem_buffer *b;
+
+	do	/* another thread may be attaching, too */
+		b = xmem_attach_cuda(stage.writer, &stage, 64, 0, NULL, NULL);
+	while (!b && stage.signals && xmem_peek_last_error(NULL) == -EINTR);
+	REFUSED(b, ENODEV);
 }
 
 ROW(cuda_ptr)			{ REFUSED(xmem_cuda_ptr(stage.read), EMEDIUMTYPE); }

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A turn: a mutex for those who ask a host that may be stopped. Waiting for it ends at a deadline,
+ * and when a signal handler has run. A word that is zero is a turn that nobody has.
+ */
+#ifndef XMEM_TURN_H
+#define XMEM_TURN_H
+
+#include "core/env.h"
+
+/* 0, -ETIMEDOUT at @deadline_ns of CLOCK_MONOTONIC (~0: never), or -EINTR. */
+int xl_turn_take(u32 *turn, u64 deadline_ns);
+void xl_turn_end(u32 *turn);
+
+/* Take it if nobody has it. */
+static inline bool xl_turn_try(u32 *turn)
+{
+	return xm_cas_full(turn, 0, 1);
+}
+
+#endif

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: MIT
+/*
+ * P9: calls keep their time-outs whatever the host does, and no call is stuck behind another
+ * thread's. Between the library and the host is a stand-in that does not answer. It notes how long
+ * it would have been waited for, so that no test measures time.
+ */
+#include <pthread.h>
+#include <semaphore.h>
+
+#include "harness.h"
+#include "lib/private.h"
+#include "lib/request.h"
+
+#define BYTES	4096
+#define BRIEFLY	(100 * MS)	/* what a call that does not wait may ask for */
+
+static struct {
+	struct xmem_backend backend;
+	const struct xmem_backend *real;
+	bool holds;		/* the next request stays in the host until `go` */
+	sem_t there, go;
+	int64_t longest;	/* that an answer would have been waited for */
+	unsigned int asked;
+	uint64_t answers;	/* that have come so far */
+} silent;
+
+/* What needs no answer of xmemd: the library does it itself. */
+static bool is_local(unsigned int request)
+{
+	return request == XMEM_IOC_ARM || request == XMEM_IOC_WAIT || request == XMEM_IOC_WAKE ||
+	       request == XMEM_IOC_RESOLVE || (request == XMEM_IOC_POLL_FD && on_kernel());
+}
+
+static int silent_request_until(struct xmem_link *link, unsigned int request, void *argument,
+				u64 deadline_ns)
+{
+	int64_t left = deadline_ns == ~0ULL ? XMEM_FOREVER : (int64_t)(deadline_ns - now_ns());
+
+	if (is_local(request))
+		return silent.real->request_until(link, request, argument, deadline_ns);
+	silent.asked++;
+	if (left > silent.longest)
+		silent.longest = left;
+	if (__atomic_exchange_n(&silent.holds, false, __ATOMIC_SEQ_CST)) {
+		sem_post(&silent.there);
+		while (sem_wait(&silent.go))
+			;
+	}
+	return deadline_ns == ~0ULL ? -EINTR : -ETIMEDOUT;
+}
+
+static int silent_request(struct xmem_link *link, unsigned int request, void *argument)
+{
+	return silent_request_until(link, request, argument, ~0ULL);
+}
+
+static void silent_post(struct xmem_link *link, unsigned int request, const void *argument)
+{
+	silent.real->post(link, request, argument);
+}
+
+static void silent_settle(struct xmem_link *link, u64 patience_ns)
+{
+}
+
+static u64 silent_catch_up(struct xmem_link *link)
+{
+	return silent.answers;
+}
+
+static void be_silent(struct xmem_pool *pool)
+{
+	silent.real = pool->link.backend;
+	silent.backend = *silent.real;
+	silent.backend.request = silent_request;
+	silent.backend.request_until = silent_request_until;
+	silent.backend.post = silent_post;
+	silent.backend.settle = silent_settle;
+	silent.backend.catch_up = silent_catch_up;
+	silent.longest = silent.asked = 0;
+	pool->link.backend = &silent.backend;
+	set_host_patience(BRIEFLY);
+	xm_store(&pool->ask_again_ns, 0);
+}
+
+static void answer_again(struct xmem_pool *pool)
+{
+	pool->link.backend = silent.real;
+	set_host_patience(HOST_IS_BUSY);
+	xm_store(&pool->ask_again_ns, 0);
+}
+
+/* ---- what each call needs the host for ---- */
+
+struct scene {
+	struct xmem_pool *pool, *other;
+	struct xmem_subscription *s;
+	int publisher;
+};
+
+/* A publication whose file has been attached since the subscription began. */
+static void let_a_new_file_come(struct scene *scene)
+{
+	struct xmem_buffer *b;
+
+	WORKED(xmem_preallocate(scene->other, 1, 4 * BYTES));
+	CHECK((b = xmem_acquire(scene->other, 4 * BYTES, 0)));
+	fill(b, 1);
+	WORKED(xmem_publish(b, NULL, NULL));
+}
+
+static void begin_to_receive(struct scene *scene)
+{
+	const char *name = new_name();
+
+	scene->other = open_writer(name, 1, BYTES);
+	scene->pool = open_reader(name);
+	scene->publisher = xmem_pool_client(scene->other);
+}
+
+static void one_new_file(struct scene *scene)
+{
+	begin_to_receive(scene);
+	scene->s = follow(scene->pool, scene->publisher, 0);
+	let_a_new_file_come(scene);
+}
+
+static void all_new_file(struct scene *scene)
+{
+	begin_to_receive(scene);
+	CHECK((scene->s = xmem_subscribe(scene->pool, NULL)));
+	let_a_new_file_come(scene);
+}
+
+static void newcomer(struct scene *scene)
+{
+	begin_to_receive(scene);
+	CHECK((scene->s = xmem_subscribe(scene->pool, NULL)));
+	xmem_pool_close(scene->other);
+	scene->other = open_writer((const char *)scene->pool->map.pool->name, 1, BYTES);
+}
+
+static void nobody_followed(struct scene *scene)
+{
+	begin_to_receive(scene);
+}
+
+static void on_demand(struct scene *scene)
+{
+	scene->pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+}
+
+/* The next acquire needs new generations. */
+static void spent(struct scene *scene)
+{
+	u64 word, *state;
+	uint32_t slot = 0;
+
+	scene->pool = open_writer(new_name(), 1, BYTES);
+	while (xm_load(&xm_slot_row(&scene->pool->map, slot)->owner) !=
+	       (uint32_t)xmem_pool_client(scene->pool))
+		slot++;
+	state = &xm_slot(&scene->pool->map, slot)->state;
+	word = xm_generation(xm_load(state)) >> XMEM_TENANCY_SHIFT;
+	xm_store(state, xm_word(((word + 1) << XMEM_TENANCY_SHIFT) - 1, 0, XMEM_SLOT_FREE));
+}
+
+/* ---- the calls ---- */
+
+static bool had(struct xmem_buffer *buffer)
+{
+	xmem_release(buffer);
+	return buffer;
+}
+
+static bool receive(struct scene *scene, int64_t timeout_ns)
+{
+	return had(xmem_receive(scene->s, timeout_ns));
+}
+
+static bool receive_any(struct scene *scene, int64_t timeout_ns)
+{
+	return had(xmem_receive_any(scene->pool, timeout_ns, NULL));
+}
+
+static bool acquire(struct scene *scene, int64_t timeout_ns)
+{
+	return had(xmem_acquire(scene->pool, BYTES, timeout_ns));
+}
+
+static bool subscribe(struct scene *scene, int64_t timeout_ns)
+{
+	struct xmem_subscription *s = subscribe_for(scene->pool, scene->publisher, 0, timeout_ns);
+
+	xmem_unsubscribe(s);
+	return s;
+}
+
+static const struct {
+	const char *name;
+	void (*begin)(struct scene *scene);
+	bool (*call)(struct scene *scene, int64_t timeout_ns);
+} rows[] = {
+	{ "receive: a new file", one_new_file, receive },
+	{ "receive from all: a new file", all_new_file, receive },
+	{ "receive from all: a new writer", newcomer, receive },
+	{ "receive_any: a new file", one_new_file, receive_any },
+	{ "receive_any: a new writer", newcomer, receive_any },
+	{ "subscribe", nobody_followed, subscribe },
+	{ "acquire: memory", on_demand, acquire },
+	{ "acquire: generations", spent, acquire },
+};
+
+static void end(struct scene *scene)
+{
+	if (scene->s)
+		xmem_unsubscribe(scene->s);
+	if (scene->other)
+		xmem_pool_close(scene->other);
+	xmem_pool_close(scene->pool);
+}
+
+/* What a new writer publishes comes once it is followed, and nothing else says when that is. */
+static bool works(unsigned int row, struct scene *scene)
+{
+	if (rows[row].begin != newcomer)
+		return rows[row].call(scene, patience_ns());
+	EVENTUALLY(publish_stamp(scene->other, 1) && rows[row].call(scene, MS));
+	return true;
+}
+
+static void try(unsigned int row, int64_t timeout_ns)
+{
+	struct scene scene = { .s = NULL };
+	const char *why;
+
+	rows[row].begin(&scene);
+	be_silent(scene.pool);
+	if (rows[row].call(&scene, timeout_ns))
+		FAIL("%s: it has worked", rows[row].name);
+	if (silent.longest == XMEM_FOREVER)
+		FAIL("%s: it waited for the host without end", rows[row].name);
+	if (xmem_peek_last_error(&why) != (timeout_ns ? -ETIMEDOUT : -EAGAIN))
+		FAIL("%s: %s", rows[row].name, why);
+	if (!silent.asked)
+		FAIL("%s: the host was not asked", rows[row].name);
+	if (silent.longest > (timeout_ns > BRIEFLY ? timeout_ns : BRIEFLY))
+		FAIL("%s: within %lld ns it waited for the host for %lld", rows[row].name,
+		     (long long)timeout_ns, (long long)silent.longest);
+	/* It is not asked again at once by a call that does not wait. */
+	silent.asked = 0;
+	if (!timeout_ns) {
+		CHECK(!rows[row].call(&scene, 0));
+		SAME(xmem_peek_last_error(NULL), -EAGAIN);
+		SAME(silent.asked, 0);
+	}
+	answer_again(scene.pool);
+	if (!works(row, &scene))
+		FAIL("%s: nothing when the host answers again", rows[row].name);
+	end(&scene);
+}
+
+TEST(P9_every_call_keeps_its_timeout_when_the_host_is_silent)
+{
+	static const int64_t timeouts[] = { 0, 10 * MS, 300 * MS };
+	unsigned int row, t;
+
+	for (row = 0; row < sizeof(rows) / sizeof(*rows); row++)
+		for (t = 0; t < sizeof(timeouts) / sizeof(*timeouts); t++)
+			if (timeouts[t] || rows[row].call != subscribe)	/* its 0 is for ever */
+				try(row, timeouts[t]);
+}
+
+/* An answer to anything says that the host is there again. */
+TEST(P9_a_host_that_has_answered_is_asked_again)
+{
+	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+
+	be_silent(pool);
+	set_host_patience(3600 * SECOND);	/* so that the pause does not end by itself */
+	REFUSED(xmem_acquire(pool, BYTES, 0), EAGAIN);
+	SAME(silent.asked, 1);
+	REFUSED(xmem_acquire(pool, BYTES, 0), EAGAIN);
+	SAME(silent.asked, 1);
+	silent.answers++;
+	REFUSED(xmem_acquire(pool, BYTES, 0), EAGAIN);
+	SAME(silent.asked, 2);
+	answer_again(pool);
+	xmem_pool_close(pool);
+}
+
+/* ---- beside another thread ---- */
+
+/* A call of @thread is in the host and waits there, until the test lets it go on. */
+static void begin_elsewhere(struct xmem_pool *pool, pthread_t *thread, void *(*call)(void *),
+			    void *argument)
+{
+	CHECK(!sem_init(&silent.there, 0, 0) && !sem_init(&silent.go, 0, 0));
+	be_silent(pool);
+	silent.holds = true;
+	CHECK(!pthread_create(thread, NULL, call, argument));
+	while (sem_wait(&silent.there))
+		;
+}
+
+static void end_elsewhere(struct xmem_pool *pool, pthread_t thread)
+{
+	answer_again(pool);
+	sem_post(&silent.go);
+	CHECK(!pthread_join(thread, NULL));
+}
+
+static void *receive_elsewhere(void *argument)
+{
+	struct xmem_buffer *b = xmem_receive(((struct scene *)argument)->s, XMEM_FOREVER);
+
+	if (b)
+		xmem_release(b);
+	return b;
+}
+
+/* The host has been asked to map a file, or to follow a writer, for a receive without time-out. */
+static void nobody_waits_for_a_receive(void (*begin)(struct scene *scene))
+{
+	struct scene scene = { .s = NULL };
+	pthread_t thread;
+
+	begin(&scene);
+	begin_elsewhere(scene.pool, &thread, receive_elsewhere, &scene);
+	SAME(xmem_subscription_lost(scene.s), 0);
+	SAME(xmem_subscription_publisher(scene.s), scene.publisher);
+	xmem_cancel(scene.pool);
+	REFUSED(xmem_receive(scene.s, 10 * MS), ECANCELED);
+	end_elsewhere(scene.pool, thread);
+	end(&scene);
+}
+
+TEST(P9_a_receive_that_asks_the_host_for_a_file_stops_no_other_call)
+{
+	nobody_waits_for_a_receive(one_new_file);
+}
+
+TEST(P9_a_receive_that_asks_the_host_to_follow_stops_no_other_call)
+{
+	nobody_waits_for_a_receive(newcomer);
+}
+
+static void *subscribe_elsewhere(void *argument)
+{
+	struct scene *scene = argument;
+
+	xmem_unsubscribe(subscribe_for(scene->pool, scene->publisher, 0, 0));
+	return NULL;
+}
+
+/* It is dropped while another thread's request to follow has no answer. */
+TEST(P9_an_unsubscribe_waits_for_no_other_subscribe)
+{
+	struct scene scene = { .s = NULL };
+	struct xmem_pool *second;
+	struct xmem_subscription *s;
+	pthread_t thread;
+
+	begin_to_receive(&scene);
+	second = open_writer((const char *)scene.pool->map.pool->name, 1, BYTES);
+	s = follow(scene.pool, xmem_pool_client(second), 0);
+	begin_elsewhere(scene.pool, &thread, subscribe_elsewhere, &scene);
+	REFUSED(xmem_receive(s, 0), EAGAIN);
+	REFUSED(subscribe_for(scene.pool, xmem_pool_client(second), 0, 10 * MS), ETIMEDOUT);
+	xmem_unsubscribe(s);
+	end_elsewhere(scene.pool, thread);
+	xmem_pool_close(second);
+	end(&scene);
+}
+
+static void *preallocate_elsewhere(void *argument)
+{
+	SAME(xmem_preallocate(argument, 1, 64 * BYTES), -EINTR);
+	return NULL;
+}
+
+TEST(P9_an_acquire_waits_for_no_preallocate_beyond_its_time)
+{
+	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	struct xmem_buffer *b;
+	pthread_t thread;
+
+	begin_elsewhere(pool, &thread, preallocate_elsewhere, pool);
+	REFUSED(xmem_acquire(pool, BYTES, 0), EAGAIN);
+	REFUSED(xmem_acquire(pool, BYTES, 10 * MS), ETIMEDOUT);
+	end_elsewhere(pool, thread);
+	CHECK((b = xmem_acquire(pool, BYTES, patience_ns())));
+	xmem_release(b);
+	xmem_pool_close(pool);
+}
