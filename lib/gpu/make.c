@@ -49,7 +49,7 @@ static int make(struct xmem_pool *pool, const struct xl_buffers *buffers)
 {
 	int err, cancel;
 
-	xl_cuda_settle(pool, XL_HOST_NS);		/* what others have closed since may be room for it */
+	xl_cuda_settle(pool, XL_HOST_NS);	/* what others have closed may be room for it */
 	/* A thread that is cancelled here would keep what it has made, and the turn. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	err = xl_slow_begin(pool, ~0ULL);
