@@ -54,16 +54,16 @@
  * end. A wait ends early with EINTR when a signal handler has run; after one that was
  * installed with SA_RESTART, most waits go on.
  *
- * A daemon that is stopped does not answer. Functions that ask it wait for its answer, within their
- * timeout and until a signal handler has run (EINTR), whatever other threads wait for.
- * Releasing a buffer asks nothing. A receive asks to follow a publisher that has just joined, and
- * for the file of a buffer that was attached since the subscription began. An acquire asks if it
- * needs memory. A receive, and an acquire whose timeout is 0, wait for 100 ms at most, and for 20 ms
- * if their own timeout is shorter. Then they ask no more for a second, or until there is an answer,
- * and hand out all that needs none. These functions wait for 1 second at most: xmem_unsubscribe;
- * whoever drops the last handle that keeps a pool; and, but not again before there is an answer,
- * whoever releases a handle that xmem_set_ref_count has counted in, and xmem_pool_stat in a writer
- * that has just let go of a file that was attached.
+ * A daemon that is stopped does not answer. Functions that ask it wait for its answer, within
+ * their timeout and until a signal handler has run (EINTR), whatever other threads wait for. To
+ * release a buffer, nothing is asked. A receive asks to follow a publisher that has just joined,
+ * and for the file of a buffer that was attached after the subscription began. An acquire asks if
+ * it needs memory. A receive, and an acquire whose timeout is 0, wait for 100 ms at most, or 20 ms
+ * if their timeout is shorter than that. Then they do not ask for a second, or until any answer
+ * comes; what needs no answer they hand out. These functions wait for 1 second at most:
+ * xmem_unsubscribe; the call that drops the last handle that keeps a pool; and two that do not wait
+ * again before there is an answer: the release of a handle that xmem_set_ref_count has counted in,
+ * and xmem_pool_stat in a writer that has just let go of a file that was attached.
  *
  * Structs. Every struct of options or of answers begins with its size, which the caller
  * sets to sizeof the struct. Both sides may be newer than the other: options that an

@@ -378,8 +378,8 @@ static int check_size(const struct xmem_pool *pool, const struct want *want)
 
 static XL_COLD int host_is_silent(void)
 {
-	return xl_fail_fast(EAGAIN, "acquire: no buffer is to be had without the host, which does not "
-				    "answer; is it stopped?");
+	return xl_fail_fast(EAGAIN, "acquire: no buffer is to be had without the host, which does "
+				    "not answer; is it stopped?");
 }
 
 /* Nothing was found at once: say why, or wait. Under owned.lock. */
