@@ -321,10 +321,16 @@ static int serve_unsubscribe(struct xd_call *call)
 static int serve_collect(struct xd_call *call)
 {
 	const struct xmem_slot_request *request = &call->request.slot;
+	struct xd_pool *pool = call->from->pool;
+	u64 *collects = &xm_ring(&pool->host.map, call->from->client)->collects;
 
-	if (request->slot >= call->from->pool->host.map.slots || request->generation)
+	if (request->slot >= pool->host.map.slots || request->generation)
 		return -EINVAL;
-	xd_pool_collect(call->from->pool, request->slot);
+	/* First the word, then the slots: what is let go from now on is asked for anew. */
+	if (xm_xchg_full(collects, XMEM_COLLECTS_NONE) == XMEM_COLLECTS_MORE)
+		xd_pool_reap(pool);
+	else
+		xd_pool_collect(pool, request->slot);
 	return 0;
 }
 

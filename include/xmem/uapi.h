@@ -340,7 +340,21 @@ struct xmem_ring {
 					 * for it */
 	__u64 wanted_device;		/* where `wanted`, `makes` and `lacks` are bytes: the
 					 * number of the device; 0: the CPU */
-	__u64 reserved[4];
+	__u64 collects;			/* enum xmem_collects: what this client has asked the daemon
+					 * to collect, which has not served that yet */
+	__u64 reserved[3];
+};
+
+/*
+ * A client asks to collect one slot, and then asks no more until the daemon serves that: meanwhile
+ * it only notes that there is more. The daemon changes the word to NONE, then looks at the slot, or
+ * after MORE at all. So however many slots a client lets go, one datagram is under way. The module
+ * needs no such word, because it serves each request at once.
+ */
+enum xmem_collects {
+	XMEM_COLLECTS_NONE = 0,
+	XMEM_COLLECTS_ONE = 1,
+	XMEM_COLLECTS_MORE = 2,		/* and other slots, whichever they are */
 };
 
 /* ------------------------------------------------------------------------

@@ -416,6 +416,7 @@ static int daemon_map(struct xmem_link *link, struct xm_map *map)
 	madvise(base, bytes, MADV_DONTDUMP);
 	link->map = map;
 	daemon->host.map = *map;
+	daemon->exchange.collects = &xm_ring(map, link->join.client)->collects;
 	daemon->bytes = bytes;
 	daemon->base = base;
 	xl_file_close(daemon->pages);
@@ -450,6 +451,7 @@ static void daemon_close(struct xmem_link *link)
 
 	if (!daemon)
 		return;
+	daemon->exchange.collects = NULL;
 	if (daemon->base)
 		munmap(daemon->base, daemon->bytes);
 	if (daemon->pages >= 0)

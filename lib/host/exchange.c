@@ -95,19 +95,38 @@ static bool keep(struct xl_exchange *exchange, const struct xl_post *post)
 	return true;
 }
 
+/*
+ * Is a post to collect a slot under way already? Then it stands for this one, too: so no program
+ * that lets go of many slots fills the socket. The slot was let go before. Under posts_lock.
+ */
+static bool stands_for(struct xl_exchange *exchange, const struct xl_post *post)
+{
+	u64 *collects = exchange->collects;
+
+	if (post->request != XMEM_IOC_COLLECT || !collects ||
+	    xm_cas_full(collects, XMEM_COLLECTS_NONE, XMEM_COLLECTS_ONE))
+		return false;
+	return xm_xchg_full(collects, XMEM_COLLECTS_MORE) != XMEM_COLLECTS_NONE;
+}
+
 static void send_or_keep(struct xl_exchange *exchange, int socket, const struct xl_post *post)
 {
 	struct pollfd room = { .fd = socket, .events = POLLOUT };
-	bool done = false;
+	bool done;
 
+	pthread_mutex_lock(&exchange->posts_lock);
+	done = stands_for(exchange, post);
 	while (!done) {
-		pthread_mutex_lock(&exchange->posts_lock);
 		done = (!send_kept(exchange, socket) && send_post(socket, post) != -EAGAIN) ||
 		       keep(exchange, post);
+		if (done)
+			break;
+		/* No memory: then it has to wait, for nothing may be lost. */
 		pthread_mutex_unlock(&exchange->posts_lock);
-		if (!done)	/* no memory: then it has to wait, for nothing may be lost */
-			poll(&room, 1, -1);
+		poll(&room, 1, -1);
+		pthread_mutex_lock(&exchange->posts_lock);
 	}
+	pthread_mutex_unlock(&exchange->posts_lock);
 }
 
 /* ---- replies that come late ---- */
@@ -212,6 +231,7 @@ static void give_up(struct xl_exchange *exchange, int socket, unsigned int reque
 /* Wait until the socket can be read or written. A handler with SA_RESTART ends it too. */
 static int wait_for(int socket, short events, u64 deadline_ns)
 {
+	const struct timespec pause = { .tv_nsec = 1000000 };
 	struct pollfd look = { .fd = socket, .events = events };
 	struct timespec now, left;
 	u64 now_ns;
@@ -225,6 +245,8 @@ static int wait_for(int socket, short events, u64 deadline_ns)
 		return -ETIMEDOUT;
 	left = (struct timespec){ (deadline_ns - now_ns) / NS, (deadline_ns - now_ns) % NS };
 	n = ppoll(&look, 1, &left, NULL);
+	if (n < 0 && errno == EINVAL)	/* RLIMIT_NOFILE is 0 now: look again soon */
+		return nanosleep(&pause, NULL) ? -errno : 0;
 	return n < 0 ? -errno : n ? 0 : -ETIMEDOUT;
 }
 

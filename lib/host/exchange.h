@@ -12,6 +12,7 @@ struct xl_exchange {
 	u32 turn;		/* a lock: one request and its reply at a time */
 	u64 number;		/* of the last request; under the turn, as the next */
 	u64 answers;		/* replies so far; only read without it */
+	u64 *collects;		/* in this client's area (enum xmem_collects); NULL: not mapped */
 	u32 unanswered;		/* requests that were given up, and whose replies will come */
 	pthread_mutex_t posts_lock;	/* guards what follows; nobody sleeps under it */
 	struct xl_post *posts;	/* what could not be sent at once; oldest first */

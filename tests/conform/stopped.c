@@ -186,7 +186,7 @@ static void publish_many(void *argument)
 }
 
 /* A reader that has released more while the daemon stops than there is room for in the socket. */
-static struct xmem_pool *release_many(void)
+static struct xmem_pool *release_many(struct xmem_pool **ret_looker)
 {
 	struct xmem_buffer *held[MANY];
 	struct xmem_pool *reader;
@@ -196,15 +196,16 @@ static struct xmem_pool *release_many(void)
 	pid_t daemon;
 
 	reader = OPEN(name, .slots = 1024);
+	*ret_looker = open_reader(name);
 	child = spawn(publish_many, (void *)name);
 	for (i = 0; i < MANY; i++)
 		CHECK((held[i] = xmem_get(reader, hear(child))));
 	kill_child(child);
-	EVENTUALLY(stat_of(reader).clients == 1);
+	EVENTUALLY(stat_of(reader).clients == 2);
 	daemon = stop_daemon();
 	for (i = 0; i < MANY; i++)
 		xmem_release(held[i]);
-	SAME(stat_of(reader).attached, MANY);
+	SAME(stat_of(*ret_looker).attached, MANY);
 	continue_daemon(daemon);
 	return reader;
 }
@@ -212,26 +213,74 @@ static struct xmem_pool *release_many(void)
 /* None is lost, and none waits. */
 TEST(P9_a_release_does_not_wait_for_a_stopped_daemon)
 {
-	struct xmem_pool *reader;
+	struct xmem_pool *reader, *looker;
 
 	daemon_only("the kernel does not stop");
 	use_own_daemon();
-	reader = release_many();
-	host_has_served(reader);	/* what there was no room for is sent first */
+	reader = release_many(&looker);
+	host_has_served(reader);	/* what was released is served before */
 	SAME(stat_of(reader).attached, 0);
+	xmem_pool_close(looker);
 	xmem_pool_close(reader);
 }
 
-/* Nothing else has to be asked for: who looks what there is sends it. */
-TEST(P9_what_was_released_meanwhile_goes_when_one_looks)
+/* Nothing else has to be asked for: the reader itself makes no further call. */
+TEST(P9_what_was_released_meanwhile_goes_by_itself)
 {
-	struct xmem_pool *reader;
+	struct xmem_pool *reader, *looker;
 
 	daemon_only("the kernel does not stop");
 	use_own_daemon();
-	reader = release_many();
-	EVENTUALLY(stat_of(reader).attached == 0);
+	reader = release_many(&looker);
+	EVENTUALLY(stat_of(looker).attached == 0);
+	xmem_pool_close(looker);
 	xmem_pool_close(reader);
+}
+
+/*
+ * A writer that has let go of more attached files while the daemon stops than there is room for in
+ * the socket. Each of them is detached by a datagram of its own.
+ */
+static struct xmem_pool *detach_many(void)
+{
+	static struct xmem_buffer *b[MANY];
+	struct xmem_pool *writer = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .slots = 1024);
+	int file = new_memfd(64, GOOD_SEALS);
+	unsigned int i;
+	pid_t daemon;
+
+	for (i = 0; i < MANY; i++)
+		CHECK((b[i] = xmem_attach_fd(writer, file, 0, 0, 0)));
+	close(file);
+	daemon = stop_daemon();
+	for (i = 0; i < MANY; i++)
+		xmem_release(b[i]);
+	continue_daemon(daemon);
+	return writer;
+}
+
+TEST(P9_detaching_does_not_wait_for_a_stopped_daemon)
+{
+	struct xmem_pool *writer;
+
+	daemon_only("the kernel does not stop");
+	use_own_daemon();
+	writer = detach_many();
+	host_has_served(writer);	/* what there was no room for is sent first */
+	SAME(stat_of(writer).attached, 0);
+	xmem_pool_close(writer);
+}
+
+/* Nothing else has to be asked for: who looks what there is sends it. */
+TEST(P9_what_was_detached_meanwhile_goes_when_one_looks)
+{
+	struct xmem_pool *writer;
+
+	daemon_only("the kernel does not stop");
+	use_own_daemon();
+	writer = detach_many();
+	EVENTUALLY(stat_of(writer).attached == 0);
+	xmem_pool_close(writer);
 }
 
 static void publish_one(void *argument)

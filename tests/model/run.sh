@@ -24,6 +24,7 @@ policy.pml     S=2              NOINC NOCURSOR QUIET DEPTH
 policy.pml     S=3              NOINC NOCURSOR STALEROOM QUIET NOHAND NOBARRIER DEPTH
 forward.pml    -                FORWARDSFIRST NOFORWARDS NOGET LOOKFIRST NOTELATE NOTEGONE \
 				PASSLATE ENDQUIET
+collects.pml   -                LOOKFIRST ONEONLY ASKFIRST NOTSENT
 resolve.pml    -                FORCED
 resolve.pml    TWOSCANNERS       NONUMBER ENTERPLAIN
 subscribe.pml  -                TAILFIRST NOPIN NOWAKE
