@@ -102,11 +102,35 @@ int xp_source_buffer(struct xp_source *ret, PyObject *from, const Py_buffer *vie
 	return dtype ? 0 : take_format(ret, from, view->format);
 }
 
+/* -1 and BufferError: there are not so many bytes anywhere. */
+static int take_shape(struct xp_source *ret, const struct dl_tensor *tensor)
+{
+	bool empty = false, wrong = false;
+	int64_t step = 1;
+	int i;
+
+	for (i = 0; i < tensor->ndim; i++)
+		empty |= !tensor->shape[i];
+	for (i = tensor->ndim; i--;) {
+		ret->shape[i] = tensor->shape[i];
+		wrong |= tensor->shape[i] < 0 ||
+			 __builtin_mul_overflow(tensor->strides ? tensor->strides[i] : step,
+						ret->item_bytes, &ret->strides[i]);
+		wrong |= !empty && (__builtin_mul_overflow(step, tensor->shape[i], &step) ||
+				    __builtin_mul_overflow(ret->bytes, tensor->shape[i], &ret->bytes));
+	}
+	if (empty)
+		ret->bytes = 0;
+	if (wrong)
+		PyErr_SetString(PyExc_BufferError, "the shape of this tensor has a negative length, or "
+				"more bytes than a process can have");
+	return wrong ? -1 : 0;
+}
+
 int xp_source_tensor(struct xp_source *ret, const struct dl_tensor *tensor)
 {
-	int64_t bits = (int64_t)tensor->dtype.bits * tensor->dtype.lanes, step = 1;
+	int64_t bits = (int64_t)tensor->dtype.bits * tensor->dtype.lanes;
 	bool on_cpu = tensor->device.type == DL_CPU || tensor->device.type == DL_CUDA_HOST;
-	int i;
 
 	if (!on_cpu || !bits || bits % 8 || tensor->ndim < 0 || tensor->ndim > PyBUF_MAX_NDIM) {
 		PyErr_SetString(PyExc_BufferError, on_cpu ? "the elements of this tensor are not "
@@ -119,12 +143,7 @@ int xp_source_tensor(struct xp_source *ret, const struct dl_tensor *tensor)
 		.dtype = XMEM_DTYPE(tensor->dtype.code, tensor->dtype.bits, tensor->dtype.lanes),
 		.item_bytes = bits / 8, .bytes = bits / 8,
 	};
-	for (i = tensor->ndim; i--; step *= tensor->shape[i]) {
-		ret->shape[i] = tensor->shape[i];
-		ret->strides[i] = (tensor->strides ? tensor->strides[i] : step) * ret->item_bytes;
-		ret->bytes *= tensor->shape[i];
-	}
-	return 0;
+	return take_shape(ret, tensor);
 }
 
 /* ---- how it lies ---- */

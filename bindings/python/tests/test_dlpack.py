@@ -120,6 +120,30 @@ def test_a_legacy_capsule_of_what_is_written(pool: Tally) -> None:
     guard.release()
 
 
+class Offers:
+    """What gives a capsule that is there already."""
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **unused: Any) -> Any:
+        return self.capsule
+
+
+@pytest.mark.parametrize("shape", [(1 << 62, 8), (1 << 32, 1 << 32), (-1, 8), (-2, -8)])
+def test_a_shape_that_no_memory_has(pool: Tally, shape: tuple[int, int]) -> None:
+    guard = pool.acquire(16)
+    with pool.reader.get(pool.published(bytes(16), (2, 8), "uint8")) as source:
+        capsule = versioned(source)
+        lengths = views.look(capsule).tensor.shape
+        lengths[0], lengths[1] = shape
+        with pytest.raises(BufferError, match="shape"):
+            guard.copy_from(Offers(capsule))
+        lengths[0], lengths[1] = 2, 8
+        guard.copy_from(Offers(capsule))
+    guard.release()
+
+
 def test_a_copy_is_the_consumers_alone(pool: Tally) -> None:
     with pool.reader.get(pool.published(bytes(range(12)), (3, 4), "uint8")) as guard:
         capsule = versioned(guard, copy=True)
