@@ -5,7 +5,7 @@ FUZZ_TARGETS := metadata reader
 FUZZ_CC      := clang
 FUZZ_CFLAGS  := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined \
 	-fno-sanitize-recover=all
-FUZZ_SRC     := tests/fuzz/host.c tests/fuzz/look.c lib/host/wire.c \
+FUZZ_SRC     := tests/fuzz/host.c tests/fuzz/look.c lib/host/wire.c lib/host/turn.c \
 	$(filter-out lib/host/%,$(LIB_SRC))
 FUZZ_OBJ     := $(FUZZ_SRC:%.c=build/fuzz/obj/%.o)
 

@@ -116,14 +116,15 @@ static int take_shape(struct xp_source *ret, const struct dl_tensor *tensor)
 		wrong |= tensor->shape[i] < 0 ||
 			 __builtin_mul_overflow(tensor->strides ? tensor->strides[i] : step,
 						ret->item_bytes, &ret->strides[i]);
-		wrong |= !empty && (__builtin_mul_overflow(step, tensor->shape[i], &step) ||
-				    __builtin_mul_overflow(ret->bytes, tensor->shape[i], &ret->bytes));
+		wrong |= !empty &&
+			 (__builtin_mul_overflow(step, tensor->shape[i], &step) ||
+			  __builtin_mul_overflow(ret->bytes, tensor->shape[i], &ret->bytes));
 	}
 	if (empty)
 		ret->bytes = 0;
 	if (wrong)
-		PyErr_SetString(PyExc_BufferError, "the shape of this tensor has a negative length, or "
-				"more bytes than a process can have");
+		PyErr_SetString(PyExc_BufferError, "the shape of this tensor has a negative "
+				"length, or more bytes than a process can have");
 	return wrong ? -1 : 0;
 }
 

@@ -394,8 +394,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_cuda_image_view", "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device",
         "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on", "xmem_copy_to_device_on",
         "xmem_publish_on", "xmem_wait_on", "xmem_wait_contents", "xmem_preallocate_with",
-        "xmem_attach_fd", "xmem_get_mut", "xmem_forward", "xmem_send", "xmem_tensor_view",
-        "xmem_image_view",
+        "xmem_trim", "xmem_attach_fd", "xmem_get_mut", "xmem_forward", "xmem_send",
+        "xmem_tensor_view", "xmem_image_view",
     ),
     "EINVAL": (
         "xmem_pool_open", "xmem_cancel", "xmem_subscribe", "xmem_receive", "xmem_receive_any",
