@@ -58,9 +58,9 @@
  * their timeout and until a signal handler has run (EINTR), whatever other threads wait for. To
  * release a buffer, nothing is asked. A receive asks to follow a publisher that has just joined,
  * and for the file of a buffer that was attached after the subscription began. An acquire asks if
- * it needs memory. A receive, and an acquire whose timeout is 0, wait for 100 ms at most, or 20 ms
- * if their timeout is shorter than that. Then they do not ask for a second, or until any answer
- * comes; what needs no answer they hand out. These functions wait for 1 second at most:
+ * it needs memory. If their timeout is 0, they wait for 1 second at most; and a receive waits for
+ * 20 ms even if its timeout is shorter. Without an answer they do not ask for a second, or until
+ * any answer comes; what needs no answer they hand out. These functions wait for 1 second at most:
  * xmem_unsubscribe; the call that drops the last handle that keeps a pool; and two that do not wait
  * again before there is an answer: the release of a handle that xmem_set_ref_count has counted in,
  * and xmem_pool_stat in a writer that has just let go of a file that was attached.

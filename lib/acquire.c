@@ -409,7 +409,7 @@ static XL_SLOW int acquire_slow(struct xmem_pool *pool, struct xl_chain *chain, 
 {
 	struct want want = {
 		.chain = chain, .bytes = bytes,
-		.answer_by = timeout_ns ? xl_deadline(timeout_ns) : xl_ask_until(0),
+		.answer_by = timeout_ns ? xl_deadline(timeout_ns) : xl_ask_patiently(0),
 		.waits = timeout_ns,
 	};
 	int err = is_on_demand(&pool->owned, &want) ? 0 : check_size(pool, &want);

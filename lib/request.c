@@ -32,6 +32,11 @@ u64 xl_ask_until(u64 deadline_ns)
 	return deadline_ns > least ? deadline_ns : least;
 }
 
+u64 xl_ask_patiently(u64 deadline_ns)
+{
+	return deadline_ns ? xl_ask_until(deadline_ns) : xl_deadline(PAUSES * xl_ask_ns);
+}
+
 void xl_ask_note(struct xmem_pool *pool, int err)
 {
 	if (err == -ETIMEDOUT) {

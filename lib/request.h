@@ -58,6 +58,8 @@ extern u64 xl_ask_ns __attribute__((visibility("hidden")));	/* 100 ms; tests cha
  * caller's deadline, but for a fifth of xl_ask_ns in any case.
  */
 u64 xl_ask_until(u64 deadline_ns);
+/* What is there, but for the host: memory to acquire, a file to map. A second, though not again. */
+u64 xl_ask_patiently(u64 deadline_ns);
 void xl_ask_note(struct xmem_pool *pool, int err);
 
 /* Until its time has come, or the host has answered after all. */
