@@ -13,6 +13,7 @@
 
 #define BYTES	4096
 #define BRIEFLY	(100 * MS)
+#define ANSWERS	"the kernel always answers"
 
 static struct {
 	struct xmem_backend backend;
@@ -28,7 +29,7 @@ static struct {
 static bool is_local(unsigned int request)
 {
 	return request == XMEM_IOC_ARM || request == XMEM_IOC_WAIT || request == XMEM_IOC_WAKE ||
-	       request == XMEM_IOC_RESOLVE || (request == XMEM_IOC_POLL_FD && on_kernel());
+	       request == XMEM_IOC_RESOLVE;
 }
 
 static int silent_request_until(struct xmem_link *link, unsigned int request, void *argument,
@@ -265,6 +266,7 @@ TEST(P9_every_call_keeps_its_timeout_when_the_host_is_silent)
 	static const int64_t timeouts[] = { 0, 10 * MS, 300 * MS };
 	unsigned int row, t;
 
+	daemon_only(ANSWERS);
 	for (row = 0; row < sizeof(rows) / sizeof(*rows); row++)
 		for (t = 0; t < sizeof(timeouts) / sizeof(*timeouts); t++)
 			if (timeouts[t] || rows[row].call != subscribe)	/* its 0 is for ever */
@@ -274,8 +276,10 @@ TEST(P9_every_call_keeps_its_timeout_when_the_host_is_silent)
 /* An answer to anything says that the host is there again. */
 TEST(P9_a_host_that_has_answered_is_asked_again)
 {
-	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	struct xmem_pool *pool;
 
+	daemon_only(ANSWERS);
+	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
 	be_silent(pool);
 	set_host_patience(3600 * SECOND);	/* so that the pause does not end by itself */
 	REFUSED(xmem_acquire(pool, BYTES, 0), EAGAIN);
@@ -325,6 +329,7 @@ static void nobody_waits_for_a_receive(void (*begin)(struct scene *scene))
 	struct scene scene = { .s = NULL };
 	pthread_t thread;
 
+	daemon_only(ANSWERS);
 	begin(&scene);
 	begin_elsewhere(scene.pool, &thread, receive_elsewhere, &scene);
 	SAME(xmem_subscription_lost(scene.s), 0);
@@ -361,6 +366,7 @@ TEST(P9_an_unsubscribe_waits_for_no_other_subscribe)
 	struct xmem_subscription *s;
 	pthread_t thread;
 
+	daemon_only(ANSWERS);
 	begin_to_receive(&scene);
 	second = open_writer((const char *)scene.pool->map.pool->name, 1, BYTES);
 	s = follow(scene.pool, xmem_pool_client(second), 0);
@@ -381,10 +387,12 @@ static void *preallocate_elsewhere(void *argument)
 
 TEST(P9_an_acquire_waits_for_no_preallocate_beyond_its_time)
 {
-	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	struct xmem_pool *pool;
 	struct xmem_buffer *b;
 	pthread_t thread;
 
+	daemon_only(ANSWERS);
+	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
 	begin_elsewhere(pool, &thread, preallocate_elsewhere, pool);
 	REFUSED(xmem_acquire(pool, BYTES, 0), EAGAIN);
 	REFUSED(xmem_acquire(pool, BYTES, 10 * MS), ETIMEDOUT);
