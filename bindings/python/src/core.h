@@ -276,7 +276,9 @@ void xp_guard_gone(struct xp_guard *self, bool kept);
 /* The handle shared with a view that any thread may drop; NULL with an exception. */
 struct xp_hold *xp_guard_share(struct xp_guard *self);
 
-/* What the contents are; -1 with an exception. The GIL is kept. */
+/* Where the contents lie; NULL with an exception. The GIL is released: the host may map them. */
+const void *xp_guard_data(struct xp_guard *self);
+/* What the contents are; -1 with an exception. The first look releases the GIL. */
 int xp_guard_view(struct xp_guard *self);
 /* The same of a tensor that has been looked at, wherever it is; and of @bytes of contents. */
 void xp_view_tensor(struct xp_view *ret, const struct xmem_tensor *tensor, const void *data);

@@ -190,15 +190,14 @@ release:
 /* The contents in new memory: all of them as what they are, or a part as bytes. */
 static PyObject *fill_new(struct xp_guard *self, PyObject *nbytes, struct copying *copying)
 {
-	struct xmem_buffer *buffer = xp_guard_look(self);
 	PyObject *result = NULL;
 	struct xp_view view;
 	struct copy *made;
 	size_t size;
 
-	if (!buffer || (self->cuda ? xp_guard_cuda_view(self) : xp_guard_view(self)))
+	if (!xp_guard_look(self) || (self->cuda ? xp_guard_cuda_view(self) : xp_guard_view(self)))
 		return NULL;
-	size = xp_contents(buffer);
+	size = xp_contents(self->buffer);
 	view = self->view;
 	copying->bytes = (size_t)copying->offset < size ? size - copying->offset : 0;
 	if (nbytes != Py_None && !xp_size(nbytes, &copying->bytes))

@@ -93,16 +93,9 @@ static PyObject *get_pool(PyObject *object, void *unused)
 
 static PyObject *get_cpu_ptr(PyObject *object, void *unused)
 {
-	struct xp_guard *self = (struct xp_guard *)object;
-	struct xmem_buffer *buffer = xp_guard_look(self);
-	const void *data;
+	const void *data = xp_guard_data((struct xp_guard *)object);
 
-	if (!buffer)
-		return NULL;
-	data = self->mode == XP_WRITING ? xmem_data_mut(buffer) : NULL;
-	if (!data)		/* an attached file is written by nobody, not even its writer */
-		data = xmem_data(buffer);
-	return data ? PyLong_FromVoidPtr((void *)data) : xp_raise(self->state);
+	return data ? PyLong_FromVoidPtr((void *)data) : NULL;
 }
 
 /* ---- the tables ---- */

@@ -268,15 +268,14 @@ PyObject *xp_guard_describe_user(PyObject *object, PyObject *args, PyObject *kwa
 PyObject *xp_guard_image_view(PyObject *object, PyObject *unused)
 {
 	struct xp_guard *self = (struct xp_guard *)object;
-	struct xmem_buffer *buffer = xp_guard_look(self);
 	struct xmem_image image = { .size = sizeof(image) };
 	PyObject *planes, *plane;
 	uint32_t i;
 	int err;
 
-	if (!buffer)
+	if (!xp_guard_look(self) || (!self->cuda && xp_guard_view(self)))
 		return NULL;
-	err = xmem_image_view(buffer, &image);
+	err = xmem_image_view(self->buffer, &image);
 	if (err)
 		return xp_raise(self->state);
 	planes = PyTuple_New(image.planes);

@@ -93,32 +93,32 @@ static bool is_pool_open(const struct xp_subscription *self)
 	return !xp_pool_is_closed((struct xp_pool *)self->pool);
 }
 
-static struct xmem_buffer *receive(struct xp_subscription *self, int64_t timeout_ns)
+/*
+ * NULL with an exception, or if @iterates and the publishers have ended. The GIL is released even
+ * for a timeout of 0, since a receive may ask the host to map a file or to follow another writer.
+ */
+static struct xmem_buffer *receive(struct xp_subscription *self, int64_t timeout_ns, bool iterates)
 {
 	struct xmem_subscription *subscription = subscription_of(self);
 	int64_t until = xp_until(timeout_ns);
 	bool open = is_pool_open(self);
 	struct xmem_buffer *buffer;
 
-	if (!subscription)
-		return NULL;
-	buffer = xmem_receive(subscription, 0);
-	while (!buffer) {
-		if (timeout_ns && xmem_peek_last_error(NULL) == -EAGAIN) {
-			Py_BEGIN_ALLOW_THREADS
-			buffer = xmem_receive(subscription, timeout_ns);
-			Py_END_ALLOW_THREADS
-			if (buffer)
-				break;
+	while (subscription) {
+		Py_BEGIN_ALLOW_THREADS
+		buffer = xmem_receive(subscription, timeout_ns);
+		Py_END_ALLOW_THREADS
+		if (buffer)
+			return buffer;
+		if (iterates && xmem_peek_last_error(NULL) == -EPIPE) {
+			xmem_clear_last_error();
+			return NULL;
 		}
 		if (!xp_again(self->state, until, &timeout_ns))
-			break;
+			return NULL;
 		subscription = still(self, open);
-		if (!subscription)
-			break;
-		buffer = xmem_receive(subscription, 0);
 	}
-	return buffer;
+	return NULL;
 }
 
 static PyObject *subscription_receive(PyObject *object, PyObject *args, PyObject *kwargs)
@@ -132,7 +132,7 @@ static PyObject *subscription_receive(PyObject *object, PyObject *args, PyObject
 	    !xp_parse(args, kwargs, "|O&:receive", names, xp_timeout,
 		      &timeout_ns))
 		return NULL;
-	buffer = receive(self, timeout_ns);
+	buffer = receive(self, timeout_ns, false);
 	return buffer ? xp_guard_new(self->state, self->pool, buffer, XP_READING) : NULL;
 }
 
@@ -140,33 +140,9 @@ static PyObject *subscription_receive(PyObject *object, PyObject *args, PyObject
 static PyObject *subscription_next(PyObject *object)
 {
 	struct xp_subscription *self = (struct xp_subscription *)object;
-	struct xmem_subscription *subscription = subscription_of(self);
-	bool open = is_pool_open(self);
-	struct xmem_buffer *buffer;
+	struct xmem_buffer *buffer = receive(self, XMEM_FOREVER, true);
 
-	if (!subscription)
-		return NULL;
-	buffer = xmem_receive(subscription, 0);
-	while (!buffer) {
-		if (xmem_peek_last_error(NULL) == -EAGAIN) {
-			Py_BEGIN_ALLOW_THREADS
-			buffer = xmem_receive(subscription, XMEM_FOREVER);
-			Py_END_ALLOW_THREADS
-			if (buffer)
-				break;
-		}
-		if (xmem_peek_last_error(NULL) == -EPIPE) {
-			xmem_clear_last_error();
-			return NULL;
-		}
-		if (!xp_again(self->state, XMEM_FOREVER, NULL))
-			return NULL;
-		subscription = still(self, open);
-		if (!subscription)
-			return NULL;
-		buffer = xmem_receive(subscription, 0);
-	}
-	return xp_guard_new(self->state, self->pool, buffer, XP_READING);
+	return buffer ? xp_guard_new(self->state, self->pool, buffer, XP_READING) : NULL;
 }
 
 PyObject *xp_pool_receive(PyObject *object, PyObject *args, PyObject *kwargs)

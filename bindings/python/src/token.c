@@ -14,28 +14,18 @@ static struct xmem_buffer *get_slot(struct xmem_pool *pool, uint64_t number)
 	return xmem_get_slot(pool, number);
 }
 
-/*
- * A get that takes no claim asks nobody, and costs less than letting go of the GIL. If a claim
- * comes in between, the call asks the host with the GIL, once.
- */
-static bool waits(struct xmem_pool *pool, get_function *call, uint64_t number)
-{
-	return call != xmem_get || xmem_claims(pool, number) > 0;
-}
-
+/* The GIL is released, since a get that takes a claim asks the host. */
 static struct xmem_buffer *get_once(struct xp_pool *self, get_function *call, uint64_t number)
 {
 	struct xmem_pool *pool = xp_pool_begin(self);
 	struct xmem_buffer *buffer;
-	PyThreadState *thread;
 
 	if (!pool)
 		return NULL;
-	thread = waits(pool, call, number) ? PyEval_SaveThread() : NULL;
+	Py_BEGIN_ALLOW_THREADS
 	buffer = call(pool, number);
 	xp_pool_end(self);
-	if (thread)
-		PyEval_RestoreThread(thread);
+	Py_END_ALLOW_THREADS
 	return buffer;
 }
 

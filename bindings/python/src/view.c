@@ -107,10 +107,33 @@ static bool is_same(const struct xp_view *old, const struct xp_view *new)
 	       !memcmp(old->strides, new->strides, sizeof(old->strides));
 }
 
-/*
- * The first look maps the payload, which may ask the host; a later one does neither. So the GIL is
- * kept: a receive has mapped it already.
- */
+/* An attached file is written by nobody, not even by its writer. */
+static const void *data_of(struct xmem_buffer *buffer, bool writing)
+{
+	const void *data = writing ? xmem_data_mut(buffer) : NULL;
+
+	return data ? data : xmem_data(buffer);
+}
+
+const void *xp_guard_data(struct xp_guard *self)
+{
+	bool writing = self->mode == XP_WRITING;
+	struct xmem_buffer *buffer;
+	const void *data;
+
+	do {
+		buffer = xp_guard_begin(self);
+		if (!buffer)
+			return NULL;
+		Py_BEGIN_ALLOW_THREADS
+		data = data_of(buffer, writing);
+		Py_END_ALLOW_THREADS
+		xp_guard_end(self);
+	} while (!data && xp_again(self->state, XMEM_FOREVER, NULL));
+	return data && xp_guard_look(self) ? data : NULL;
+}
+
+/* The first look finds the contents, with the GIL released; the guard may change meanwhile. */
 int xp_guard_view(struct xp_guard *self)
 {
 	struct xmem_buffer *buffer = xp_guard_look(self);
@@ -123,16 +146,16 @@ int xp_guard_view(struct xp_guard *self)
 		return -1;
 	if (self->view.data)
 		return 0;
-	err = xmem_tensor_view(buffer, &tensor);
-	if (err && err != -ENODATA)
-		goto raise;
-	data = self->mode == XP_WRITING ? xmem_data_mut(buffer) : NULL;
-	if (!data)		/* an attached file is written by nobody, not even its writer */
-		data = xmem_data(buffer);
+	data = xp_guard_data(self);
 	if (!data)
-		goto raise;
+		return -1;
+	err = xmem_tensor_view(self->buffer, &tensor);
+	if (err && err != -ENODATA) {
+		xp_raise(self->state);
+		return -1;
+	}
 	if (err)
-		xp_view_bytes(&view, xmem_size(buffer), data);
+		xp_view_bytes(&view, xmem_size(self->buffer), data);
 	else
 		xp_view_tensor(&view, &tensor, data);
 	if (self->exports && !is_same(&self->view, &view)) {
@@ -147,9 +170,6 @@ int xp_guard_view(struct xp_guard *self)
 		self->view = view;
 	}
 	return 0;
-raise:
-	xp_raise(self->state);
-	return -1;
 }
 
 bool xp_guard_readonly(struct xp_guard *self)

@@ -66,6 +66,21 @@ def python(script: str, *arguments: str, expect: int = 0, quiet: bool = True,
     return done.stdout
 
 
+def daemon_at(socket: str) -> int:
+    """The process of the daemon that was started with this XMEM_SOCKET."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            environment = (process / "environ").read_bytes().split(b"\0")
+            if (process / "comm").read_text() == "xmemd\n" and \
+                    f"XMEM_SOCKET={socket}".encode() in environment:
+                found.append(int(process.name))
+        except OSError:
+            continue                # Another user's, or it has ended.
+    only, = found
+    return only
+
+
 def until_asleep(thread: int, look: Callable[[], object] = lambda: None,
                  again: bool = False) -> None:
     """Return once a thread of this process sleeps without wanting the GIL, so in a call of the

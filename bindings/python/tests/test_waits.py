@@ -95,6 +95,69 @@ def test_who_ends_a_wait_is_named() -> None:
             thread.get()
 
 
+# ---- other threads run while the host does not answer ----
+
+SILENT = """
+import os, signal, sys, time, xmem
+sys.path.insert(0, sys.argv[1])
+from support import Thread, daemon_at, published
+os.environ.update(XMEM_BACKEND="daemon", XMEM_SOCKET=sys.argv[2])
+writer, reader = xmem.BufferPool("x", writer=True), xmem.BufferPool("x")
+frames = reader.subscribe()
+host, kept = daemon_at(sys.argv[2]), []
+
+def silence():
+    \"\"\"Publish in memory that the reader has not mapped, and stop the host.\"\"\"
+    kept.append(published(writer, bytes(100000 << len(kept) % 4)))
+    os.kill(host, signal.SIGSTOP)
+"""
+
+
+def silent(script: str, folder: Path) -> None:
+    python(SILENT + script, str(Path(__file__).parent), str(folder / "socket"))
+
+
+def test_the_first_look_at_contents_keeps_no_thread_from_running(tmp_path: Path) -> None:
+    silent("""
+silence()
+guard = reader.get(kept[0].token)
+thread = Thread(lambda: bytes(memoryview(guard)))
+thread.waits()
+os.kill(host, signal.SIGCONT)
+assert thread.get() == bytes(100000)
+""", tmp_path)
+
+
+def test_a_receive_that_does_not_wait_keeps_no_thread_from_running(tmp_path: Path) -> None:
+    """It asks a silent host for a second. A thread that runs after that second says nothing, so
+    the scene is repeated."""
+    silent("""
+def receive():
+    events.append("begins")
+    try:
+        frames.receive(0)
+    except xmem.WouldBlock:
+        pass
+    events.append("ends")
+
+sys.setswitchinterval(1000)         # only a thread that gives the GIL up lets another one run
+for scene in range(100):
+    events = []
+    silence()
+    thread = Thread(receive)
+    while not events:
+        time.sleep(0)
+    events.append("runs")
+    thread.get()
+    os.kill(host, signal.SIGCONT)
+    if events == ["begins", "runs", "ends"]:
+        break
+    frames.receive().release()
+else:
+    raise SystemExit("the GIL was kept")
+""", tmp_path)
+
+
 # ---- waiting that cannot help ----
 
 def test_a_writer_without_slots_does_not_wait_for_others_to_end() -> None:
