@@ -14,5 +14,7 @@ mypy=("$venv/bin/python" -P -m mypy --config-file "$here/../pyproject.toml"
 	--cache-dir "$top/build/python/mypy")
 "${mypy[@]}" --package xmem
 "${mypy[@]}" typed/*.py
+# stubtest takes no --cache-dir, and writes into the current folder.
+cd "$top/build/python/mypy"
 "$venv/bin/python" -P -m mypy.stubtest --mypy-config-file "$here/../pyproject.toml" \
-	--ignore-disjoint-bases --allowlist typed/stubtest.txt xmem._core
+	--ignore-disjoint-bases --allowlist "$here/typed/stubtest.txt" xmem._core
