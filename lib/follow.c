@@ -61,7 +61,22 @@ static void note_end(struct xmem_subscription *subscription, struct xl_ring *rin
 	}
 }
 
-/* Tell the host, once. It refuses this if it has forgotten the ring already. */
+/* No publisher waits for this client any more, even before the host hears of it. */
+static void pass_all(struct xmem_pool *pool, struct xm_follow *follow)
+{
+	struct xm_pending pending = { XM_NOTHING, 0 };
+
+	if (!xm_followed_lives_on(&pool->map, follow))
+		return;
+	xm_receive_move(&pool->map, pool->me, follow, XMEM_CURSOR_NONE, &pending);
+	xl_do(pool, pending);
+}
+
+/*
+ * Tell the host, once. It refuses this if it has forgotten the ring already. Under the lock of a
+ * subscription that is on the list, or under pool->subscribing: so the host sets no cursor in this
+ * place anew (retire_older).
+ */
 static void tell_host(struct xmem_pool *pool, struct xl_ring *ring)
 {
 	u32 publisher = ring->follow.publisher;
@@ -72,6 +87,7 @@ static void tell_host(struct xmem_pool *pool, struct xl_ring *ring)
 
 	if (ring->told)
 		return;
+	pass_all(pool, &ring->follow);
 	xl_post(pool, XMEM_IOC_UNSUBSCRIBE, &request);
 	ring->told = true;
 	/* Only now: whoever finds it followed no longer may ask the host to follow it anew. */

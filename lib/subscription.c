@@ -217,13 +217,13 @@ XMEM_API void xmem_unsubscribe(struct xmem_subscription *handle)
 	pool = subscription->pool;
 	xl_kick(pool);
 	wait_until_empty(subscription);
-	take_off_list(pool, subscription);
 	xl_lock(&subscription->lock);
 	while (subscription->ring)
 		xl_follow_no_longer(subscription, subscription->ring);
 	if (subscription->ended)
 		xl_follow_ended(subscription, true);
 	xl_unlock(&subscription->lock);
+	take_off_list(pool, subscription);
 	xl_settle_posts(pool);
 	xl_poll_drop(pool, &subscription->poll);
 	offer_writers(pool);

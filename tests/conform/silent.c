@@ -385,6 +385,44 @@ static void *preallocate_elsewhere(void *argument)
 	return NULL;
 }
 
+static struct xmem_unsubscribe_request unheard;
+
+static void hear_no_unsubscribe(struct xmem_link *link, unsigned int request, const void *argument)
+{
+	if (request == XMEM_IOC_UNSUBSCRIBE)
+		memcpy(&unheard, argument, sizeof(unheard));
+	else
+		silent.real->post(link, request, argument);
+}
+
+/* The host has yet to hear of the end of the subscription. */
+TEST(P9_a_publisher_waits_for_nobody_who_has_unsubscribed)
+{
+	struct xmem_pool *writer, *reader;
+	struct xmem_subscription *s;
+
+	daemon_only(ANSWERS);
+	writer = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .wait_bound_ns = XMEM_FOREVER);
+	WORKED(xmem_preallocate(writer, 1, BYTES));
+	reader = open_reader((const char *)writer->map.pool->name);
+	s = follow(reader, xmem_pool_client(writer), XMEM_SUBSCRIBE_WAITS);
+	CHECK(publish_stamp(writer, 1));
+	REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);
+	be_silent(reader);
+	silent.backend.post = hear_no_unsubscribe;
+	xmem_unsubscribe(s);
+	SAME(unheard.publisher, xmem_pool_client(writer));
+	CHECK(publish_stamp(writer, 2));
+	answer_again(reader);
+	reader->link.backend->post(&reader->link, XMEM_IOC_UNSUBSCRIBE, &unheard);
+	s = follow(reader, xmem_pool_client(writer), XMEM_SUBSCRIBE_WAITS);
+	CHECK(publish_stamp(writer, 3));
+	had(receive_one(s));
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
 TEST(P9_an_acquire_waits_for_no_preallocate_beyond_its_time)
 {
 	struct xmem_pool *pool;
