@@ -169,6 +169,17 @@ make_video 321x181 1 odd.mkv
 make_video 2x2 1 tiny.mkv ffv1
 make_video 320x180 0.1 one.mkv
 make_video 3840x2160 3 large.mkv
+# What ffmpeg plays: a file with a hole, and two streams of different sizes, one after the other.
+overwrite() {	# FILE FROM BYTES COPY
+	{ head -c "$2" "$work/$1"; head -c "$3" /dev/zero | tr '\0' x
+	  tail -c +$(($2 + $3 + 1)) "$work/$1"; } >"$work/$4"
+}
+make_video 320x180 3 whole.mkv
+overwrite whole.mkv 20000 3000 damaged.mkv
+head -c 1000 "$work/whole.mkv" >"$work/headless.mkv"
+make_video 320x180 1 first.ts mpeg2video
+make_video 640x360 1 second.ts mpeg2video
+cat "$work/first.ts" "$work/second.ts" >"$work/spliced.ts"
 
 refuses missing "$work/none.mp4" 'No such file'
 refuses folder "$work" 'not a regular file'
@@ -179,8 +190,7 @@ refuses text "$work/text.mp4" 'not a video'
 refuses picture "$picture" 'not a video'
 refuses sound "$sound" 'no video in it'
 refuses sound_with_cover "$work/cover.mp3" 'no video in it'
-refuses cut "$work/cut.mpeg" 'cannot be decoded'
-refuses damaged "$work/damaged.mpeg" 'cannot be decoded'
+refuses no_frame "$work/headless.mkv" 'cannot be decoded'
 BACKEND=none refuses backend_unknown "$clip" 'BACKEND is kernel or daemon'
 GPU=2 refuses gpu_unknown "$clip" 'GPU is 1 or nothing'
 GPU=1 MODE=claims refuses gpu_claims "$clip" 'MODE=claims'
@@ -192,6 +202,10 @@ GPU=1 takes gpu_large "$work/large.mkv"
 takes strange_name "$work/with space \$x'\".mpeg"
 takes odd_size "$work/odd.mkv"
 takes two_by_two "$work/tiny.mkv"
+takes cut "$work/cut.mpeg"
+takes damaged "$work/damaged.mpeg"
+takes damaged_mkv "$work/damaged.mkv"
+takes spliced "$work/spliced.ts"
 is_stopped interrupted INT
 is_stopped terminated TERM
 director_is_stopped_while_probing

@@ -282,7 +282,7 @@ bool video_open(struct video *video, const char *path, uint64_t keep, uint64_t t
 	if (keep)
 		snprintf(filter, sizeof(filter), "loop=loop=%" PRIu64 ":size=%" PRIu64, times - 1,
 			 keep);
-	if (!start(video, (char *[]){ "ffmpeg", "-nostdin", "-v", "error", "-xerror",
+	if (!start(video, (char *[]){ "ffmpeg", "-nostdin", "-v", "error",
 				      "-protocol_whitelist", "file", "-i", name,
 				      "-map", "0:V:0", "-vf", filter, "-vsync", "passthrough",
 				      "-pix_fmt", "yuv420p",
