@@ -27,16 +27,20 @@
 
 /* ---- accepting ---- */
 
-static bool within_limits(const struct xd_daemon *daemon, pid_t pid)
+u32 xd_connections_of(const struct xd_daemon *daemon, pid_t pid)
 {
 	const struct xd_connection *other;
-	u32 same = 0;
+	u32 count = 0;
 
-	if (daemon->connection_count >= daemon->limits.connections)
-		return false;
 	for (other = daemon->connections; other; other = other->next)
-		same += other->pid == pid;
-	return same < daemon->limits.per_process;
+		count += other->pid == pid;
+	return count;
+}
+
+static bool within_limits(const struct xd_daemon *daemon, pid_t pid)
+{
+	return daemon->connection_count < daemon->limits.connections &&
+	       xd_connections_of(daemon, pid) < daemon->limits.per_process;
 }
 
 /*

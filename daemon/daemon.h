@@ -176,6 +176,9 @@ void xd_limits_set(struct xd_limits *ret);
 /* Accept the peers that wait, at most a batch of them. Returns how many there were. */
 u32 xd_accept(struct xd_daemon *daemon);
 
+/* How many connections has that process? */
+u32 xd_connections_of(const struct xd_daemon *daemon, pid_t pid);
+
 /* Serve the datagram that has come. This may end @connection. */
 void xd_connection_serve(struct xd_daemon *daemon, struct xd_connection *connection);
 

@@ -31,7 +31,9 @@ int xl_ask_host(struct xmem_link *link, unsigned int request, void *argument)
 }
 
 static const char many_connections[] =
-	"the host has as many connections, in all or of this process, as it may have";
+	"the host has as many connections, in all or of this process, as it may have (xmem limits "
+	"lists both): close pools that are not used, or start xmemd with more descriptors "
+	"(ulimit -Hn)";
 
 int xl_ask_failed(const char *what, int err, const struct xmem_link *link)
 {

@@ -42,6 +42,7 @@ static const struct words {
 	{ XMEM_QUOTA_CONNECTIONS, "connections", false },
 	{ XMEM_QUOTA_POLLS, "descriptors to poll", false },
 	{ XMEM_QUOTA_DESCRIPTORS, "descriptors of its own", false },
+	{ XMEM_QUOTA_PROCESS_CONNECTIONS, "connections of this process", false },
 	{ XMEM_QUOTA_POOL_CLIENTS, "clients", false },
 	{ XMEM_QUOTA_POOL_SLOTS, "slots with buffers", false },
 	{ XMEM_QUOTA_POOL_GROUPS, "groups of slots", false },

@@ -915,6 +915,7 @@ enum xmem_quota {
 	XMEM_QUOTA_CONNECTIONS = 34,	/* daemon; of a user, as all of the daemon */
 	XMEM_QUOTA_POLLS = 35,		/* daemon: descriptors to poll */
 	XMEM_QUOTA_DESCRIPTORS = 36,	/* daemon: that it has none left is all it knows */
+	XMEM_QUOTA_PROCESS_CONNECTIONS = 37,	/* daemon: of the caller's process */
 	/* Of the pool that the file has joined */
 	XMEM_QUOTA_POOL_CLIENTS = 64,	/* its capacities: EUSERS, ENOSPC */
 	XMEM_QUOTA_POOL_SLOTS = 65,

@@ -58,7 +58,7 @@ static int send_post(int socket, const struct xl_post *post)
 	do
 		err = xm_wire_send(socket, &head, &post->size, post->size, -1, MSG_DONTWAIT);
 	while (err == -EINTR);
-	return err == -ENOBUFS || err == -ENOMEM ? -EAGAIN : err;
+	return err == -ENOMEM ? -EAGAIN : err;
 }
 
 /* Send what was kept. -EAGAIN: xmemd has no room yet. Under posts_lock. */

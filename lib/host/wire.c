@@ -63,6 +63,8 @@ int xm_wire_send(int socket, const struct xmem_message *head, const void *body, 
 	sent = sendmsg(socket, &message, flags | MSG_NOSIGNAL);
 	if (sent >= 0)
 		return 0;
+	if (errno == ENOBUFS)
+		return -ENOMEM;		/* the kernel has none for the datagram */
 	return errno == EPIPE || errno == ECONNRESET ? -ENOTCONN : -errno;
 }
 

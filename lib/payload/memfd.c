@@ -31,6 +31,12 @@ int xl_map_error(int err)
 	return is_lack(err) ? ENOMEM : EIO;
 }
 
+const char *xl_map_why(int err)
+{
+	return err == ENOMEM ? "no memory, or this process has as many mappings or addresses as it "
+			       "may have (vm.max_map_count, ulimit -v)" : strerror(err);
+}
+
 static char *try_to_map(int fd, u64 offset, u64 bytes, int protection, int flags)
 {
 	char *base;
@@ -142,7 +148,7 @@ static int map_and_seal(struct xl_mapping *mapping, int fd)
 	mapping->base = map_file(fd, bytes, PROT_READ | PROT_WRITE);
 	if (!mapping->base)
 		return xl_fail(ENOMEM, "map %llu bytes of payload: %s", (unsigned long long)bytes,
-			       strerror(errno));
+			       xl_map_why(errno));
 	err = mapping->advised ? touch_huge(mapping) : 0;
 	if (!err && mapping->advised)
 		err = allocate(fd, bytes);
@@ -233,7 +239,7 @@ static int map(struct xl_mapping *mapping, int fd)
 	if (mapping->base)
 		return 0;
 	return xl_fail(xl_map_error(errno), "map payload %llu, %llu bytes: %s", mapping->payload,
-		       (unsigned long long)mapping->bytes, strerror(errno));
+		       (unsigned long long)mapping->bytes, xl_map_why(errno));
 }
 
 static void unmap(struct xl_mapping *mapping)

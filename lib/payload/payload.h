@@ -97,6 +97,8 @@ char *xl_map_pages(int fd, u64 offset, u64 bytes, int protection, int flags);
 
 /* What an error of mmap is to a reader: ENOMEM, of locked memory too; or EIO. */
 int xl_map_error(int err);
+/* The error of mmap in words. */
+const char *xl_map_why(int err);
 
 extern const struct xl_payload_kind xl_payload_memfd;
 extern const struct xl_payload_kind xl_payload_cuda;

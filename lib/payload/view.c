@@ -151,7 +151,7 @@ static int map(struct xmem_pool *pool, u32 slot, struct xl_mapping *mapping, u64
 	if (view->base)
 		return 0;
 	err = xl_fail(xl_map_error(err), "data_private: map %llu bytes: %s",
-		      (unsigned long long)view->bytes, strerror(err));
+		      (unsigned long long)view->bytes, xl_map_why(err));
 	free(view);
 	return err;
 }

@@ -151,3 +151,23 @@ TEST(P10_files_that_have_gone_leave_memory_for_private_views)
 {
 	finish_child(spawn(look, "a private view"));
 }
+
+static void attach_without_addresses(void *argument)
+{
+	struct xmem_pool *writer = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	int file = stamped(12 * MB, 5, FULL_SEALS);
+	const char *why;
+
+	(void)argument;
+	allow_more(6 * MB);
+	CHECK(!xmem_attach_fd(writer, file, 0, 0, 0));
+	SAME(xmem_peek_last_error(&why), -ENOMEM);
+	CHECK(strstr(why, "vm.max_map_count, ulimit -v"));
+	close(file);
+	xmem_pool_close(writer);
+}
+
+TEST(P10_what_a_process_lacks_to_map_is_named)
+{
+	finish_child(spawn(attach_without_addresses, NULL));
+}

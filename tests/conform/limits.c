@@ -143,6 +143,7 @@ static void use_limited_daemon(unsigned int files)
 TEST(P10_too_many_connections_are_EDQUOT_for_every_question)
 {
 	struct xmem_host_info info = { .size = sizeof(info) };
+	struct xmem_limit_info limit = { .size = sizeof(limit) };
 	struct xmem_pool_entry entry = { .size = sizeof(entry) };
 	struct xmem_pool *pool[4];
 	unsigned int i;
@@ -156,7 +157,11 @@ TEST(P10_too_many_connections_are_EDQUOT_for_every_question)
 	SAME(xmem_host_query(&info), -EDQUOT);
 	says(EDQUOT, "as many connections");
 	SAME(xmem_pool_next(0, &entry), -EDQUOT);
-	says(EDQUOT, "as many connections");
+	says(EDQUOT, "xmem limits");
+	WORKED(xmem_limit_next(pool[0], XMEM_QUOTA_PROCESS_CONNECTIONS, &limit));
+	SAME(limit.number, XMEM_QUOTA_PROCESS_CONNECTIONS);
+	SAME(limit.used, 4);
+	SAME(limit.most, 4);
 	xmem_pool_close(pool[0]);
 	WORKED(xmem_host_query(&info));
 	for (i = 1; i < 4; i++)
