@@ -345,15 +345,29 @@ static void xm_end_upgrades(struct xm_host *host, u32 client, bool exited)
 	}
 }
 
-/* Let one subscriber keep at most XM_MAX_ZOMBIES rings of ended publishers: forget the oldest. */
-static void xm_limit_zombies(const struct xm_map *map, u32 subscriber)
+/*
+ * Does the ring of this zombie stay until @subscriber has received it? The publisher has waited for
+ * that one, and agreed to it for all its life. The slots and the id that such rings take are then
+ * missing to the next publisher, which is told so (XMEM_QUOTA_POOL_SLOTS, XMEM_QUOTA_POOL_CLIENTS).
+ * A stranger takes no more of them than one that is not waited for.
+ */
+static bool xm_is_owed(const struct xm_host *host, u32 subscriber, u32 zombie)
 {
+	return xm_bit(xm_client_row(&host->map, zombie)->waits, subscriber) &&
+	       xm_is_in_by_user(host, subscriber, host->user_of[zombie]);
+}
+
+/* Of the other rings of ended publishers one subscriber keeps XM_MAX_ZOMBIES: forget the oldest. */
+static void xm_limit_zombies(const struct xm_host *host, u32 subscriber)
+{
+	const struct xm_map *map = &host->map;
 	u32 oldest = 0, count = 0, c;
 
 	for (c = 0; c < map->clients; c++) {
 		const struct xmem_client_row *row = xm_client_row(map, c);
 
-		if (row->state != XMEM_CLIENT_ZOMBIE || !xm_bit(row->subscribers, subscriber))
+		if (row->state != XMEM_CLIENT_ZOMBIE || !xm_bit(row->subscribers, subscriber) ||
+		    xm_is_owed(host, subscriber, c))
 			continue;
 		if (!count++ || row->incarnation < xm_client_row(map, oldest)->incarnation)
 			oldest = c;
@@ -385,7 +399,7 @@ void xm_host_end(struct xm_host *host, u32 client, bool opens)
 	xm_store_release(&row->state, XMEM_CLIENT_ZOMBIE);
 	for (c = 0; c < map->clients; c++)
 		if (xm_bit(row->subscribers, c))
-			xm_limit_zombies(map, c);
+			xm_limit_zombies(host, c);
 	xm_full_barrier();
 }
 

@@ -43,8 +43,7 @@ static void xm_let_hold_group(const struct xm_host *host, u32 group, u32 client)
 		xm_set_bit(xm_group_row(&host->map, group)->holders, client, true);
 }
 
-/* May they hold each other's slots from the beginning? @host's own user is everywhere. */
-static bool xm_is_in_by_user(const struct xm_host *host, u32 client, u32 owners_user)
+bool xm_is_in_by_user(const struct xm_host *host, u32 client, u32 owners_user)
 {
 	return host->user_of[client] == host->user || host->user_of[client] == owners_user;
 }

@@ -15,7 +15,8 @@
 
 #include "protocol.h"
 
-#define XM_MAX_ZOMBIES	8	/* rings of ended publishers that one subscriber may keep */
+#define XM_MAX_ZOMBIES	8	/* rings of ended publishers that one subscriber may keep, but for
+				 * those of publishers that waited for it */
 
 /*
  * The ids of payloads begin behind this. In builds for tests they pass 2^32 at once, so whatever
@@ -171,6 +172,11 @@ int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *joi
  * owner are there, and the caller has the pool's lock. A client joins, before it is ALIVE.
  */
 void xm_holders_join(struct xm_host *host, u32 client, u32 user);
+/*
+ * May @client hold what clients of that user own from the beginning? It is of that user, or of the
+ * pool's owner's.
+ */
+bool xm_is_in_by_user(const struct xm_host *host, u32 client, u32 owners_user);
 /* @me is about to follow @publisher: it may hold all that is, or may come to be, in that ring. */
 void xm_holders_subscribe(const struct xm_host *host, u32 me, u32 publisher);
 /* The group gets that owner, of whose slots nobody has a token yet; or the host, or nobody. */

@@ -427,3 +427,75 @@ TEST(P3_rings_of_dead_publishers_are_bounded)
 	xmem_pool_close(reader);
 	xmem_pool_close(watcher);
 }
+
+#define ENDED	100
+
+/* A publisher that waits publishes something, and ends before the reader has received any of it. */
+static struct xmem_subscription *end_unread(struct source *source, struct xmem_pool *reader)
+{
+	struct xmem_subscription *s;
+
+	kill_child(start_source(source, reader, &s, XMEM_SUBSCRIBE_WAITS));
+	EVENTUALLY(stat_of(reader).clients == 1);
+	return s;
+}
+
+TEST(P3_who_is_waited_for_loses_nothing_of_any_number_of_dead_publishers)
+{
+	struct source source = {
+		.name = new_name(), .count = 2, .buffers = 2, .wait_bound_ns = patience_ns(),
+	};
+	struct xmem_pool *reader = OPEN(source.name, .clients = ENDED + 1, .slots = ENDED * 64);
+	struct xmem_subscription *s[ENDED];
+	unsigned int i;
+
+	for (i = 0; i < ENDED; i++) {
+		source.first = 2 * i;
+		s[i] = end_unread(&source, reader);
+	}
+	SAME(stat_of(reader).zombies, ENDED);
+	for (i = 0; i < ENDED; i++) {
+		drained(s[i], 2 * i, 2);
+		ends_with(s[i], "has been received", 0);
+	}
+	EVENTUALLY(stat_of(reader).zombies == 0);
+	EVENTUALLY(stat_of(reader).attached == 0);
+	xmem_pool_close(reader);
+}
+
+/* What the dead have left to a subscriber is missing to the next publisher, which is told so. */
+TEST(P10_rings_that_are_waited_for_refuse_the_next_publisher)
+{
+	struct source source = {
+		.name = new_name(), .count = 1, .buffers = 1, .wait_bound_ns = patience_ns(),
+	};
+	struct xmem_pool *reader = OPEN(source.name, .clients = 12, .slots = 10 * 64), *next;
+	struct xmem_subscription *s[11];
+	struct xmem_pool_options o = {
+		.size = sizeof(o), .flags = XMEM_OPEN_WRITER,
+	};
+	const char *why;
+	unsigned int i;
+
+	for (i = 0; i < 10; i++)
+		s[i] = end_unread(&source, reader);
+	/* No group of slots is left. */
+	next = OPEN(source.name, .flags = XMEM_OPEN_WRITER);
+	SAME(xmem_preallocate(next, 1, BYTES), -ENOSPC);
+	xmem_peek_last_error(&why);
+	CHECK(strstr(why, "10 left by clients that have ended"));
+	/* And no id for one more. */
+	REFUSED(xmem_pool_open(source.name, &o), EUSERS);
+	xmem_peek_last_error(&why);
+	CHECK(strstr(why, "10 have ended whose publications others hold or have yet to receive"));
+	/* It goes on with what the subscriber has received. */
+	drained(s[0], 0, 1);
+	EVENTUALLY(!xmem_preallocate(next, 1, BYTES));
+	xmem_pool_close(next);
+	for (i = 0; i < 10; i++) {
+		if (i)
+			drained(s[i], 0, 1);
+		ends_with(s[i], "has been received", 0);
+	}
+	xmem_pool_close(reader);
+}

@@ -455,6 +455,51 @@ START_TEST(one_subscriber_keeps_eight_zombies_the_oldest_go_first)
 }
 END_TEST
 
+/* Ten writers publish one each for @reader, and end. Returns how many of these rings it keeps. */
+static u32 rings_kept(struct world *world, u32 reader, u32 writers_user, u32 flags)
+{
+	u32 writer[10], slot, i, kept = 0;
+
+	for (i = 0; i < 10; i++) {
+		world->user = writers_user;
+		writer[i] = world_join(world, XMEM_ROLE_WRITER, 1);
+		world_attach(world, writer[i], 1, &slot);
+		world_subscribe(world, reader, writer[i], flags);
+		world_take_publish(world, writer[i], slot);
+	}
+	for (i = 0; i < 10; i++)
+		world_end(world, writer[i]);
+	for (i = 0; i < 10; i++)
+		kept += xm_client_row(&world->host.map, writer[i])->state == XMEM_CLIENT_ZOMBIE;
+	return kept;
+}
+
+/* The pool's owner's user is 0. */
+static u32 rings_kept_by(u32 readers_user, u32 writers_user, u32 flags)
+{
+	struct world *world = world_make(1024, 16, 4);
+	u32 reader, kept;
+
+	world->user = readers_user;
+	reader = world_join(world, XMEM_ROLE_READER, 0);
+	kept = rings_kept(world, reader, writers_user, flags);
+	world_end(world, reader);
+	world_is_clean(world);
+	world_free(world);
+	return kept;
+}
+
+START_TEST(who_is_waited_for_keeps_all_zombies_but_no_stranger_does)
+{
+	ck_assert_uint_eq(rings_kept_by(0, 0, XMEM_SUBSCRIBE_WAIT), 10);
+	ck_assert_uint_eq(rings_kept_by(1, 1, XMEM_SUBSCRIBE_WAIT), 10);
+	ck_assert_uint_eq(rings_kept_by(0, 1, XMEM_SUBSCRIBE_WAIT), 10);
+	ck_assert_uint_eq(rings_kept_by(1, 0, XMEM_SUBSCRIBE_WAIT), XM_MAX_ZOMBIES);
+	ck_assert_uint_eq(rings_kept_by(1, 2, XMEM_SUBSCRIBE_WAIT), XM_MAX_ZOMBIES);
+	ck_assert_uint_eq(rings_kept_by(1, 1, 0), XM_MAX_ZOMBIES);
+}
+END_TEST
+
 void client_tests(Suite *suite)
 {
 	TCase *tcase = tcase_create("client");
@@ -477,5 +522,6 @@ void client_tests(Suite *suite)
 	tcase_add_test(tcase, zombie_is_buried_when_its_last_subscriber_ends);
 	tcase_add_test(tcase, held_slot_outlives_the_burial_of_its_owner);
 	tcase_add_test(tcase, one_subscriber_keeps_eight_zombies_the_oldest_go_first);
+	tcase_add_test(tcase, who_is_waited_for_keeps_all_zombies_but_no_stranger_does);
 	suite_add_tcase(suite, tcase);
 }
