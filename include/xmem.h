@@ -451,8 +451,10 @@ int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes);
  *		says if the system refuses memory for another one
  *	ENOSPC	no buffer is that large, and it may not be made; or a slot is worn out:
  *		preallocate (others). At once, whatever the timeout is, also if this writer has no
- *		slots and other writers have all groups of them, which they keep until they end:
- *		the message names them. Who polls hears of it when one has ended
+ *		slots, and each group of them is another writer's, which keeps it until it ends,
+ *		or was an ended writer's, of which this client itself holds a buffer or has yet
+ *		to receive one: the message names them. Who polls hears of it when one has come
+ *		free
  *	ENOMEM, EDQUOT, EFBIG, EMFILE  none is that large, and it cannot be made; as
  *		xmem_preallocate
  *	EPERM	this client is a reader

@@ -9,6 +9,7 @@
 #include "demand.h"
 #include "files.h"
 #include "holders.h"
+#include "pages.h"
 #include "payload/payload.h"
 #include "request.h"
 
@@ -410,11 +411,23 @@ static bool are_slots_in_use(const struct xmem_pool *pool)
 	return false;
 }
 
+/* A group of an ended owner comes free as a whole: does this client itself keep a slot of it? */
+static bool keeps_group(const struct xmem_pool *pool, u32 group)
+{
+	u32 i;
+
+	for (i = 0; i < XMEM_GROUP_SLOTS; i++)
+		if (xl_keeps(&pool->map, pool->me, group * XMEM_GROUP_SLOTS + i))
+			return true;
+	return false;
+}
+
 /*
- * Do other writers have all groups, so that there are slots for this one when one of them ends, and
- * not before? What the dead have had comes free by what others let go.
+ * Is each group another writer's, which has it until it ends, or an ended one's and kept by this
+ * client itself? Then this writer does not wait for one: mostly that would be for ever. What other
+ * clients keep of the ended ones comes free when they let go.
  */
-static bool have_others_all(const struct xmem_pool *pool)
+static bool waits_in_vain(const struct xmem_pool *pool)
 {
 	u32 g;
 
@@ -422,7 +435,8 @@ static bool have_others_all(const struct xmem_pool *pool)
 		u64 slot = g * XMEM_GROUP_SLOTS;
 		u32 whose = xm_load(&xm_slot_row(&pool->map, slot)->group_owner);
 
-		if (!whose || whose > pool->map.clients || whose == pool->me + 1)
+		if (!whose || whose == pool->me + 1 ||
+		    (whose > pool->map.clients && !keeps_group(pool, g)))
 			return false;
 	}
 	return true;
@@ -566,11 +580,11 @@ static int make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 	if (err)
 		return err;
 	err = make_file(pool, &buffers, evict, &need, &used);
-	if (err == -ENOSPC && have_others_all(pool) && host_finds_slots(pool, answer_by))
+	if (err == -ENOSPC && waits_in_vain(pool) && host_finds_slots(pool, answer_by))
 		err = make_slots(pool, &buffers);
 	if (!say_made(pool, err ? 0 : need, err, used))
 		return err;
-	return have_others_all(pool) ? xl_fail_no_slots(pool) : -EAGAIN;
+	return waits_in_vain(pool) ? xl_fail_no_slots(pool) : -EAGAIN;
 }
 
 int xl_demand_lack(struct xmem_pool *pool, u64 bytes)

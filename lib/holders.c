@@ -335,12 +335,18 @@ int xl_fail_no_slots(struct xmem_pool *pool)
 	char name[XL_NAME_BYTES];
 	struct text text = { .used = 0 };
 	struct census census;
-	u32 dead;
+	u32 dead, others;
 
-	count_groups(pool, &census, &dead);
-	add(&text, "%s: this writer has no slots: writers get them in groups of %u, and others "
-		   "have all of the %u groups until they end",
-	    xl_pool_name(pool, name, sizeof(name)), XMEM_GROUP_SLOTS, pool->map.groups);
+	others = count_groups(pool, &census, &dead) - dead;
+	add(&text, "%s: this writer has no slots: writers get them in groups of %u, and ",
+	    xl_pool_name(pool, name, sizeof(name)), XMEM_GROUP_SLOTS);
+	if (dead)
+		add(&text, "%u of the %u groups are left by clients that have ended, and stay "
+			   "until this client itself releases or receives their buffers%s", dead,
+		    pool->map.groups, others ? "; " : "");
+	if (others)
+		add(&text, "others have all of the %u%s groups until they end", others,
+		    dead ? " other" : "");
 	name_clients(pool, &census, ":", &text);
 	add(&text, "; open the pool with more slots");
 	return xl_fail(ENOSPC, "%s", text.bytes);

@@ -146,8 +146,7 @@ static void add_subscriptions(const struct xm_map *map, struct xmem_client_info 
 	}
 }
 
-/* Does @client keep this slot of an ended owner: held, or not received yet? */
-static bool keeps(const struct xm_map *map, u32 client, u32 slot)
+bool xl_keeps(const struct xm_map *map, u32 client, u32 slot)
 {
 	const struct xmem_slot_row *row = xm_slot_row(map, slot);
 	u32 tenant = xm_load(&row->tenant);
@@ -187,7 +186,7 @@ static int kept_bytes(const struct xm_map *map, u32 client, uint64_t *ret)
 	for (s = 0; s < map->slots; s++) {
 		const struct xmem_slot_row *row = xm_slot_row(map, s);
 
-		if (!xm_device(xm_load(&row->traits)) && keeps(map, client, s))
+		if (!xm_device(xm_load(&row->traits)) && xl_keeps(map, client, s))
 			file[count++] = (struct file){
 				.payload = xm_load(&row->payload),
 				.bytes = xm_load(&row->payload_bytes),

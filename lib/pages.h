@@ -14,6 +14,9 @@ static inline u32 xl_holds(const struct xm_map *map, u32 client, u32 slot)
 	return xm_holds_of(map, client, slot, xm_hold(map, client, slot));
 }
 
+/* Does @client keep this slot of an ended owner: held, or not received yet? (info.c) */
+bool xl_keeps(const struct xm_map *map, u32 client, u32 slot);
+
 static inline u64 xl_holds_of_slot(const struct xm_map *map, u32 slot)
 {
 	u64 holds = 0;
