@@ -348,7 +348,7 @@ int main(int argc, char **argv)
 	if (low) {
 		fprintf(stderr, "xmemd: it serves all programs of this user, and this limit of its "
 			"starter is too low for that: %s; raise the hard limit, or have systemd "
-			"start xmemd (xmemd.socket)\n", low);
+			"start xmemd (xmemd@.socket)\n", low);
 		return XM_EXIT_LIMITS;
 	}
 	daemon.idle_ms = options.idle_ms;

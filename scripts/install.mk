@@ -10,7 +10,7 @@
 #   DATADIR             PREFIX/share
 #   DOCDIR              DATADIR/doc/xmem
 #   MANDIR              DATADIR/man
-#   SYSTEMDUSERUNITDIR  PREFIX/lib/systemd/user: xmemd.socket and xmemd.service
+#   SYSTEMDUNITDIR      PREFIX/lib/systemd/system: xmemd@.socket and xmemd@.service
 #   UDEVDIR             /usr/lib/udev: the rule that kmod-install and dkms-install add
 #   MODULESLOADDIR      /usr/lib/modules-load.d: likewise, that xmem.ko is loaded at each boot
 #
@@ -35,12 +35,12 @@ LIBEXECDIR         ?= $(PREFIX)/libexec
 DATADIR            ?= $(PREFIX)/share
 DOCDIR             ?= $(DATADIR)/doc/xmem
 MANDIR             ?= $(DATADIR)/man
-SYSTEMDUSERUNITDIR ?= $(PREFIX)/lib/systemd/user
+SYSTEMDUNITDIR     ?= $(PREFIX)/lib/systemd/system
 UDEVDIR            ?= /usr/lib/udev
 MODULESLOADDIR     ?= /usr/lib/modules-load.d
 
 INSTALL_DIRS := PREFIX BINDIR LIBDIR INCLUDEDIR LIBEXECDIR DATADIR DOCDIR MANDIR \
-	SYSTEMDUSERUNITDIR UDEVDIR MODULESLOADDIR
+	SYSTEMDUNITDIR UDEVDIR MODULESLOADDIR
 $(foreach dir,$(INSTALL_DIRS),$(if $(and $(filter /%,$(firstword $($(dir)))),\
 	$(if $(word 2,$($(dir))),,one)),,\
 	$(error $(dir) is an absolute path without blanks, not '$($(dir))')))

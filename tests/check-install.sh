@@ -13,7 +13,7 @@ major=${version%%.*} soversion=${version%.*}	# 0.MINOR, from 1 on MAJOR
 [ "$major" = 0 ] || soversion=$major
 soname=libxmem.so.$soversion
 unset "${!XMEM_@}" PREFIX BINDIR LIBDIR INCLUDEDIR LIBEXECDIR DATADIR DOCDIR MANDIR \
-	SYSTEMDUSERUNITDIR UDEVDIR DESTDIR PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR LD_LIBRARY_PATH
+	SYSTEMDUNITDIR UDEVDIR DESTDIR PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR LD_LIBRARY_PATH
 export XMEM_BACKEND=daemon
 fail() { echo "FAIL $*"; exit 1; }
 trap 'echo "FAIL line $LINENO: $BASH_COMMAND" >&2' ERR
@@ -115,7 +115,7 @@ expected() {	# FOLDER that stands for /usr, LIBDIR below it
 	printf '%s\n' bin/xmem "libexec/xmem/xmemd" share/doc/xmem/environment.md \
 		share/doc/xmem/cuda.md \
 		share/man/man1/xmem.1 share/man/man8/xmemd.8 \
-		lib/systemd/user/xmemd.{socket,service} \
+		lib/systemd/system/xmemd@.{socket,service} \
 		"$1"/{libxmem.a,libxmem.so,"$soname","libxmem.so.$version",pkgconfig/xmem.pc} \
 		"$1"/cmake/xmem/xmem-config{,-version}.cmake
 }
@@ -157,7 +157,8 @@ check_prefixes() {
 	runs 'two static' "$two/libexec/xmem/xmemd" "$top/two-static"
 	runs 'two whole' "$two/libexec/xmem/xmemd" "$top/two-whole"
 	grep -qx "ExecStart=$two/libexec/xmem/xmemd --foreground" \
-		"$two/lib/systemd/user/xmemd.service" || fail 'xmemd.service starts another xmemd'
+		"$two/lib/systemd/system/xmemd@.service" ||
+		fail 'xmemd@.service starts another xmemd'
 }
 
 check_staged() {
@@ -186,10 +187,11 @@ refused() {
 check_folders() {
 	local folders=(PREFIX="$top/p" BINDIR="$top/b" LIBDIR="$top/l/64" INCLUDEDIR="$top/i"
 		LIBEXECDIR="$top/x" DATADIR="$top/d" DOCDIR="$top/doc" MANDIR="$top/m"
-		SYSTEMDUSERUNITDIR="$top/u")
+		SYSTEMDUNITDIR="$top/u")
 	quiet make install "${folders[@]}"
 	[ -x "$top/b/xmem" ] && [ -f "$top/doc/environment.md" ] && [ -f "$top/doc/cuda.md" ] &&
-		[ -f "$top/m/man8/xmemd.8" ] && [ -f "$top/u/xmemd.socket" ] && [ ! -e "$top/p" ] ||
+		[ -f "$top/m/man8/xmemd.8" ] && [ -f "$top/u/xmemd@.socket" ] &&
+		[ ! -e "$top/p" ] ||
 		fail 'a folder is not heeded'
 	build folders '' "$top/l/64"
 	runs 'folders shared' "$top/x/xmem/xmemd" LD_LIBRARY_PATH="$top/l/64" "$top/folders-shared"
@@ -287,24 +289,24 @@ check_moved() {
 
 # ---- units
 
+# tests/activation/address.sh tells that libxmem connects to this socket.
 check_units() {
-	local units=$one/lib/systemd/user address
-	mkdir -m 700 -p "$top/runtime/xmem"
-	XMEM_DAEMON=none XDG_RUNTIME_DIR=$top/runtime strace -o "$top/log" -e trace=connect \
-		"$one/bin/xmem" backend >/dev/null 2>&1 || true
-	address=$(sed -n 's/.*sun_path="\([^"]*\)".*/\1/p' "$top/log" | sort -u)
-	[ "$address" = "$top/runtime/xmem/xmemd" ] || fail "libxmem connects to '$address'"
-	grep -qx 'ListenSequentialPacket=%t/xmem/xmemd' "$units/xmemd.socket" ||
-		fail "xmemd.socket does not listen where libxmem connects"
+	local units=$one/lib/systemd/system unit
+	grep -qx 'ListenSequentialPacket=/run/xmem-%i/xmemd' "$units/xmemd@.socket" ||
+		fail "xmemd@.socket does not listen where libxmem connects"
 	if ! command -v systemd-analyze >/dev/null; then
 		echo 'SKIP units: systemd-analyze is not there'
 		return
 	fi
-	mkdir -p "$top/run"
-	MANPATH=$one/share/man XDG_RUNTIME_DIR=$top/run systemd-analyze --user --man=no verify \
-		"$units/xmemd.socket" "$units/xmemd.service" >"$top/log" 2>&1 ||
+	mkdir "$top/instance"
+	for unit in socket service; do
+		cp "$units/xmemd@.$unit" "$top/instance/xmemd@0.$unit"
+	done
+	systemd-analyze --man=no verify "$top"/instance/* >"$top/log" 2>&1 ||
 		fail "units: $(cat "$top/log")"
 	[ ! -s "$top/log" ] || fail "units: $(cat "$top/log")"
+	systemd-analyze security --offline=true --threshold=20 "$top/instance/xmemd@0.service" \
+		>"$top/log" 2>&1 || fail "xmemd@.service is open: $(cat "$top/log")"
 }
 
 # ---- uninstall leaves what was there before, also empty folders and others' files

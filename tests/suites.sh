@@ -83,7 +83,7 @@ suite long native fakecuda-streams-tsan 20 tsan/fakecuda-streams build/tsan/fake
 suite short native fuzz-corpus 5 release:fuzz 'tests/fuzz/run.sh -r'
 suite long native fuzz 25 release:fuzz tests/fuzz/run.sh
 suite both native activation 5 'release:all release/activate' 'make -s check-activation'
-suite both native address 5 'release:all' 'make -s check-address'
+suite both native address 5 'release:all release/activate' 'make -s check-address'
 suite both native extensions 2 release/extensions 'make -s check-extensions'
 suite both native examples 30 'release:examples release:demo-programs release:fakecuda' \
 	"$daemon tests/examples.sh"

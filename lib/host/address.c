@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Where xmemd listens: at a socket in a folder that only its user can write, so that no other
- * user's program can take its place. The folder does not depend on the network namespace:
- * processes share pools if they share the folder.
+ * user's program can take its place. The folder depends neither on a login nor on the network
+ * namespace: processes share pools if they share the folder.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,45 +32,39 @@ static unsigned int outer_uid(void)
 	return found;
 }
 
-static bool is_ours(const char *folder)
+/*
+ * Only root makes folders in /run. So a folder there, whoever listens in it, is the place that
+ * root has chosen for this user. It is also there for services with a /tmp of their own.
+ */
+static bool is_in_run(const char *folder, unsigned int uid)
 {
 	struct stat info;
 
-	return !stat(folder, &info) && S_ISDIR(info.st_mode) && info.st_uid == geteuid();
+	return !lstat(folder, &info) || (!uid && !faccessat(AT_FDCWD, "/run", W_OK, AT_EACCESS));
 }
 
-/* The folder for names, into @ret. -ENAMETOOLONG. */
-static int find_folder(char *ret, size_t bytes)
+/* The folder for names. It is the same one from boot to shutdown. */
+static void find_folder(char *ret, size_t bytes)
 {
-	const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
 	unsigned int uid = outer_uid();
-	char run[40];
-	int length;
 
-	snprintf(run, sizeof(run), "/run/user/%u", uid);
-	if (runtime && *runtime == '/' && is_ours(runtime))
-		length = snprintf(ret, bytes, "%s/xmem", runtime);
-	else if (is_ours(run))
-		length = snprintf(ret, bytes, "%s/xmem", run);
-	else if (!uid && (is_ours("/run/xmem") || !faccessat(AT_FDCWD, "/run", W_OK, AT_EACCESS)))
-		length = snprintf(ret, bytes, "/run/xmem");
-	else
-		length = snprintf(ret, bytes, "/tmp/xmem-%u", uid);
-	return (size_t)length < bytes ? 0 : -ENAMETOOLONG;
+	snprintf(ret, bytes, XM_FOLDER_RUN, uid);
+	if (!is_in_run(ret, uid))
+		snprintf(ret, bytes, XM_FOLDER_TMP, uid);
 }
 
 static int too_long(struct xm_address *address)
 {
 	snprintf(address->why, sizeof(address->why),
-		 "XMEM_SOCKET (or XDG_RUNTIME_DIR) is too long for an address: a socket's path has "
-		 "at most %zu characters", XM_ADDRESS_BYTES - 1);
+		 "XMEM_SOCKET is too long for an address: a socket's path has at most %zu "
+		 "characters", XM_ADDRESS_BYTES - 1);
 	return -ENAMETOOLONG;
 }
 
 int xm_address_find(struct xm_address *ret)
 {
 	const char *given = secure_getenv("XMEM_SOCKET"), *slash;
-	int length;
+	int length = 0;
 
 	*ret = (struct xm_address){ .socket.sun_family = AF_UNIX };
 	if (!given || !*given)
@@ -81,7 +75,7 @@ int xm_address_find(struct xm_address *ret)
 		length = snprintf(ret->folder, sizeof(ret->folder), "%.*s",
 				  slash > given ? (int)(slash - given) : 1, given);
 	else
-		length = find_folder(ret->folder, sizeof(ret->folder));
+		find_folder(ret->folder, sizeof(ret->folder));
 	if (length < 0 || (size_t)length >= sizeof(ret->folder))
 		return too_long(ret);
 	if (slash)

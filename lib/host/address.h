@@ -9,6 +9,10 @@
 
 #define XM_ADDRESS_BYTES	sizeof(((struct sockaddr_un *)0)->sun_path)
 
+/* A user's folder, with the user's number: the first one if it is there, else the second one. */
+#define XM_FOLDER_RUN		"/run/xmem-%u"
+#define XM_FOLDER_TMP		"/tmp/xmem-%u"
+
 struct xm_address {
 	struct sockaddr_un socket;
 	char folder[XM_ADDRESS_BYTES];	/* of the socket, and of its lock */

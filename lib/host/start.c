@@ -119,7 +119,7 @@ static void say_status(const struct xm_address *address, int status)
 	if (status == XM_EXIT_LIMITS)
 		snprintf(why, sizeof(why), "xmemd does not serve others with the hard limits of "
 			 "this process (ulimit -H: CPU time, open files, file size, memory); raise "
-			 "them, or have systemd start it (xmemd.socket)");
+			 "them, or have systemd start it (xmemd@.socket)");
 	else if (status > XM_EXIT_LISTEN)
 		snprintf(why, sizeof(why), "xmemd cannot listen in the folder %s: %s; make that a "
 			 "folder in which this user can write, or set XMEM_SOCKET to the path of a "
@@ -150,12 +150,17 @@ static int start_daemon(const struct xm_address *address)
 
 /* ---- reaching it ---- */
 
-/* A path of XMEM_SOCKET may be in a folder of others, so check that the daemon is this user's. */
-static int check_peer(int file)
+/*
+ * A path of XMEM_SOCKET may be in a folder of others, so check that the daemon is this user's. In
+ * this user's own folder it is, though root's service manager may listen for it.
+ */
+static int check_peer(const struct xm_address *address, int file)
 {
 	struct ucred peer;
 	socklen_t length = sizeof(peer);
 
+	if (address->own_folder)
+		return 0;
 	if (getsockopt(file, SOL_SOCKET, SO_PEERCRED, &peer, &length))
 		return -errno;
 	return peer.uid == geteuid() ? 0 : -EPERM;
@@ -183,7 +188,7 @@ static int connect_once(struct xm_address *address)
 		return -errno;
 	/* This sleeps only if thousands wait already for a daemon that is stopped. */
 	err = connect(file, (const struct sockaddr *)&address->socket, sizeof(address->socket)) ?
-	      -errno : check_peer(file);
+	      -errno : check_peer(address, file);
 	if (!err)
 		return file;
 	xl_file_close(file);

@@ -9,5 +9,5 @@ check-activation: all $(B)/activate
 	$(Q)tests/activation/check.sh $(B)
 
 .PHONY: check-address
-check-address: all
+check-address: all $(B)/activate
 	$(Q)tests/activation/address.sh $(B)

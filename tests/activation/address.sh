@@ -18,7 +18,7 @@ fi
 cd "${1:-build/release}" || exit 2
 mount -t tmpfs tmpfs /run && mount -t tmpfs -o mode=1777 tmpfs /tmp || exit 2
 mkdir -m 755 /run/bin.$$ /run/user
-cp xmem xmemd /run/bin.$$ || exit 2	# nobody may be unable to reach the tree
+cp xmem xmemd activate /run/bin.$$ || exit 2	# nobody may be unable to reach the tree
 cd / || exit 2
 export XMEM_BACKEND=daemon PATH=/run/bin.$$:$PATH
 unset XMEM_SOCKET XMEM_DAEMON XDG_RUNTIME_DIR
@@ -62,24 +62,49 @@ modes() { stat -c %u:%a "$@" | tr '\n' ' '; }
 # ---- which folder
 
 same 'root' "$(xmem backend)" daemon
-same "root's folder and socket" "$(modes /run/xmem /run/xmem/xmemd)" '0:700 0:700 '
+same "root's folder and socket" "$(modes /run/xmem-0 /run/xmem-0/xmemd)" \
+	'0:700 0:700 '
 same 'nobody' "$(nobody xmem backend)" daemon
 same "nobody's folder and socket" "$(modes /tmp/xmem-65534 /tmp/xmem-65534/xmemd)" \
 	'65534:700 65534:700 '
 same 'of each user one' "$(how_many 0) $(how_many 65534)" '1 1'
 kill_daemons
 
+# Logins move nothing, and XDG_RUNTIME_DIR does not either.
+nobody xmemd --daemon --idle-ms=-1
+same 'nobody, before the login' "$(nobody xmem backend)" daemon
 mkdir -m 700 /run/user/65534 /run/runtime
 chown 65534 /run/user/65534 /run/runtime
-same 'in /run/user' "$(nobody xmem backend)" daemon
-same 'socket in /run/user' "$(modes /run/user/65534/xmem/xmemd)" '65534:700 '
-same 'by XDG_RUNTIME_DIR' "$(XDG_RUNTIME_DIR=/run/runtime nobody xmem backend)" daemon
-same 'socket in XDG_RUNTIME_DIR' "$(modes /run/runtime/xmem/xmemd)" '65534:700 '
-same "another user's XDG_RUNTIME_DIR" "$(XDG_RUNTIME_DIR=/run/runtime xmem backend)" daemon
+same 'nobody, logged in' "$(XDG_RUNTIME_DIR=/run/user/65534 nobody xmem backend)" daemon
+rmdir /run/user/65534
+same 'nobody, logged out' "$(XDG_RUNTIME_DIR=/run/user/65534 nobody xmem backend)" daemon
+same 'another runtime folder' "$(XDG_RUNTIME_DIR=/run/runtime nobody xmem backend)" daemon
+same 'one daemon all the time' "$(how_many 65534)" 1
+same 'nothing in the runtime folder' "$(ls -A /run/runtime)" ''
+kill_daemons
+
+# A folder that root has made in /run, also where /tmp is another one.
+mkdir -m 700 /run/xmem-65534
+chown 65534 /run/xmem-65534
+nobody xmemd --daemon --idle-ms=-1
+same 'in /run' "$(nobody xmem backend)" daemon
+same 'socket in /run' "$(modes /run/xmem-65534/xmemd)" '65534:700 '
+# shellcheck disable=SC2016	# the inner shell expands it
+private_tmp='mount -t tmpfs -o mode=1777 tmpfs /tmp && exec "$@"'
+same 'with a /tmp of its own' "$(unshare -m bash -c "$private_tmp" _ setpriv --reuid=65534 \
+	--regid=65534 --clear-groups xmem backend)" daemon
+same 'one for both' "$(how_many 65534)" 1
+kill_daemons
+chmod 755 /run/xmem-65534
+says 'an open folder in /run' 'chmod 700' nobody xmem backend
+chown 0 /run/xmem-65534
+says "root's folder in /run" 'belongs to another user' nobody xmem backend
+rm -r /run/xmem-65534
+
 same 'by a path' "$(XMEM_SOCKET=/run/path xmem backend)" daemon
 same 'socket at the path' "$(modes /run/path)" '0:700 '
 same 'by a name' "$(XMEM_SOCKET=other xmem backend)" daemon
-same 'socket of the name' "$(modes /run/xmem/other)" '0:700 '
+same 'socket of the name' "$(modes /run/xmem-0/other)" '0:700 '
 kill_daemons
 
 # A path in a folder of all users: only its own user is served there.
@@ -89,7 +114,26 @@ says 'in the open, to others' 'another user' env XMEM_SOCKET=/tmp/open setpriv -
 	--regid=65534 --clear-groups xmem backend
 same 'in the open, afterwards' "$(XMEM_SOCKET=/tmp/open xmem backend)" daemon
 kill_daemons
-rm -r /run/user/65534 /run/xmem /tmp/xmem-65534 /tmp/open*
+rm -r /run/xmem-0 /tmp/xmem-65534 /tmp/open*
+
+# ---- root's service manager listens for nobody, in nobody's folder
+
+install -d -m 700 -o 65534 /run/xmem-65534
+exec {lines}< <(exec activate -n 2 /run/xmem-65534/xmemd setpriv --reuid=65534 --regid=65534 \
+	--clear-groups xmemd --foreground --idle-ms=50)
+manager=$!
+hear() { IFS= read -r -t 200 said <&"$lines" || said=nothing; }
+hear; same 'root listens' "$said" listening
+chmod 666 /run/xmem-65534/xmemd
+for round in first second; do
+	same "$round: by root's socket" "$(XMEM_DAEMON=none nobody xmem backend 2>&1)" daemon
+	hear; same "$round: xmemd is started" "${said% *}" started
+	hear; same "$round: xmemd has left" "$said" 'ended 0'
+done
+exec {lines}<&-
+wait "$manager"
+same "the manager's status" $? 0
+rm -r /run/xmem-65534
 
 # ---- whoever is root in a user namespace takes no place of root
 
@@ -122,7 +166,7 @@ same 'twenty at once' "$(sort /run/said | uniq -c | tr -d ' ')" 20daemon
 same 'twenty at once, one daemon' "$(how_many 0)" 1
 kill_daemons
 xmemd --foreground --idle-ms=1
-same 'one that leaves cleans up' "$(ls -A /run/xmem)" ''
+same 'one that leaves cleans up' "$(ls -A /run/xmem-0)" ''
 
 # ---- a folder that is not its user's own
 
