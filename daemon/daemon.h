@@ -117,6 +117,7 @@ struct xd_daemon {
 	int epoll;			/* all events: the listener, requests, ends */
 	int ends;			/* epoll of closed sockets, ended processes; goes first */
 	int listener;
+	int socket_watch;		/* inotify: the listener's name may have changed; or -1 */
 	int spare;			/* given up for a moment to refuse a peer */
 	bool check;			/* XMEMD_CHECK: test the invariants after each request */
 	bool activated;			/* the listener is a service manager's */
@@ -155,6 +156,15 @@ struct xd_call {
  */
 int xd_listen(void);
 int xd_listen_passed(int fd);
+
+/*
+ * An inotify descriptor that is readable when the bound socket may have lost its name. -1: there is
+ * none, or it was not bound in this user's folder.
+ */
+int xd_listen_watch(void);
+
+/* Bind anew where the socket has lost its name. The listener; -EEXIST: it has its name; -errno. */
+int xd_listen_anew(void);
 
 /* What was wrong, in words, or NULL. */
 const char *xd_listen_why(void);

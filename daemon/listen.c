@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The listening socket: one that a starter has passed, or one that is bound here.
+ * The listening socket: one that a starter has passed, or one that is bound here, and bound anew
+ * where somebody removes it.
  *
  * Who has the lock beside the socket binds. If several daemons start at once, exactly one
  * gets it, and what a killed one has left there is replaced. The kernel drops the lock with
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -154,6 +156,62 @@ int xd_listen(void)
 	return err ? err : bind_socket();
 }
 
+/* ---- bound anew ---- */
+
+static bool is_bound(void)
+{
+	struct stat info;
+
+	return !lstat(address.socket.sun_path, &info) && info.st_dev == bound.st_dev &&
+	       info.st_ino == bound.st_ino;
+}
+
+/*
+ * A folder that XMEM_SOCKET names is not watched. Whoever removes that, as a script does with its
+ * temporary folder, would find a socket in it again.
+ */
+int xd_listen_watch(void)
+{
+	int fd;
+
+	if (lock_fd < 0 || !address.own_folder)
+		return -1;
+	fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	inotify_add_watch(fd, address.socket.sun_path, IN_ATTRIB | IN_MOVE_SELF);
+	inotify_add_watch(fd, address.folder, IN_MOVE_SELF);
+	return fd;
+}
+
+/* The lock may have gone with the socket. */
+static int lock_anew(void)
+{
+	char path[XM_ADDRESS_BYTES + 8];
+
+	lock_path(path, sizeof(path));
+	if (lock_fd >= 0 && still_named(lock_fd, path))
+		return 0;
+	if (lock_fd >= 0)
+		close(lock_fd);
+	lock_fd = -1;
+	return take_lock();
+}
+
+int xd_listen_anew(void)
+{
+	int err;
+
+	if (is_bound())
+		return -EEXIST;
+	err = make_folder();
+	if (!err)
+		err = lock_anew();
+	if (!err)
+		err = remove_stale();
+	return err ? err : bind_socket();
+}
+
 int xd_listen_lock(void)
 {
 	return lock_fd;
@@ -162,13 +220,11 @@ int xd_listen_lock(void)
 void xd_listen_end(void)
 {
 	char path[XM_ADDRESS_BYTES + 8];
-	struct stat info;
 
 	if (lock_fd < 0)
 		return;
 	/* A service manager may have put its own socket there. */
-	if (!lstat(address.socket.sun_path, &info) && info.st_dev == bound.st_dev &&
-	    info.st_ino == bound.st_ino)
+	if (is_bound())
 		unlink(address.socket.sun_path);
 	lock_path(path, sizeof(path));
 	if (still_named(lock_fd, path))

@@ -233,6 +233,9 @@ static int set_up(struct xd_daemon *daemon, int listener)
 	if (listen(listener, SOMAXCONN) || watch(daemon, &daemon->listener) ||
 	    watch(daemon, &daemon->ends))
 		return -errno;
+	daemon->socket_watch = xd_listen_watch();
+	if (daemon->socket_watch >= 0 && watch(daemon, &daemon->socket_watch))
+		return -errno;
 	err = xd_polls_init(daemon);
 	return err ? err : xd_claims_init(daemon);
 }
@@ -251,6 +254,31 @@ static int next_event(int epoll, int timeout_ms, struct epoll_event *ret_event)
 		n = epoll_wait(epoll, ret_event, 1, timeout_ms);
 	while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
+}
+
+/*
+ * If somebody has removed or renamed the socket, no program finds it any more: a second xmemd would
+ * start. So bind the address anew, after taking those who have come by the old socket. Where that
+ * fails, xmemd serves the clients that it has, and leaves after them.
+ *
+ * The watch comes before the look, so that nothing that happens meanwhile is missed.
+ */
+static void look_after_socket(struct xd_daemon *daemon)
+{
+	int listener;
+
+	do {
+		close(daemon->socket_watch);
+		daemon->socket_watch = xd_listen_watch();
+		watch(daemon, &daemon->socket_watch);
+		listener = xd_listen_anew();
+		if (listener < 0)
+			return;
+		while (xd_accept(daemon))
+			;
+		close(daemon->listener);
+		daemon->listener = listener;
+	} while (!watch(daemon, &daemon->listener));
 }
 
 /*
@@ -279,6 +307,8 @@ static int run(struct xd_daemon *daemon)
 			xd_connection_end(daemon, end.data.ptr);
 		else if (event.data.ptr == &daemon->listener)
 			xd_accept(daemon);
+		else if (event.data.ptr == &daemon->socket_watch)
+			look_after_socket(daemon);
 		else if (event.data.ptr == &daemon->poll_timer)
 			xd_polls_expired(daemon);
 		else if (event.data.ptr == &daemon->claims_timer)
@@ -290,7 +320,6 @@ static int run(struct xd_daemon *daemon)
 
 static void tear_down(struct xd_daemon *daemon)
 {
-	xd_listen_end();
 	/*
 	 * Duplicates elsewhere must not go on accepting connections that nobody serves. But a
 	 * service manager keeps its own, and starts xmemd again when the next client comes.
@@ -298,6 +327,7 @@ static void tear_down(struct xd_daemon *daemon)
 	if (!daemon->activated)
 		shutdown(daemon->listener, SHUT_RDWR);
 	close(daemon->listener);
+	xd_listen_end();
 	xd_alive_end(daemon);
 	while (daemon->connections)
 		xd_connection_end(daemon, daemon->connections);
@@ -306,6 +336,8 @@ static void tear_down(struct xd_daemon *daemon)
 	close(daemon->ends);
 	close(daemon->epoll);
 	close(daemon->spare);
+	if (daemon->socket_watch >= 0)
+		close(daemon->socket_watch);
 }
 
 static int fail(const char *what, int err)

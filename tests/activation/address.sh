@@ -168,6 +168,33 @@ kill_daemons
 xmemd --foreground --idle-ms=1
 same 'one that leaves cleans up' "$(ls -A /run/xmem-0)" ''
 
+# ---- the socket, or its folder, is removed or renamed: the daemon binds anew
+
+# again WHAT COMMAND...: which takes the address away; a daemon is found there afterwards. The first
+# failure is enough: each waits for long.
+lost=
+again() {
+	local what=$1 limit=$((SECONDS + 100))
+	shift
+	[ -z "$lost" ] || return
+	"$@" 2>/dev/null
+	until [ -S /run/xmem-0/xmemd ] || [ $SECONDS -ge $limit ]; do sleep 0.02; done
+	[ -S /run/xmem-0/xmemd ] || lost=$what
+	same "$what: served" "$(XMEM_DAEMON=none xmem backend 2>&1)" daemon
+}
+xmemd --daemon --idle-ms=-1
+first=$(daemons)
+again 'the socket removed' rm /run/xmem-0/xmemd
+same 'the socket removed: its mode' "$(modes /run/xmem-0/xmemd)" '0:700 '
+again 'the socket renamed' mv /run/xmem-0/xmemd /run/xmem-0/other
+again 'the socket and its lock removed' rm /run/xmem-0/xmemd.lock /run/xmem-0/xmemd
+same 'a second one finds the lock' "$(xmemd --foreground 2>&1 | grep -c 'another xmemd')" 1
+again 'the folder renamed' mv /run/xmem-0 /run/moved
+again 'the folder removed' rm -r /run/xmem-0
+same 'by the same daemon' "$(daemons)" "$first"
+kill_daemons
+rm -r /run/moved
+
 # ---- a folder that is not its user's own
 
 rm -rf /tmp/xmem-65534
