@@ -6,6 +6,7 @@
  *
  *   main.c        the options, the loop, how it starts and leaves
  *   listen.c      the address, its lock, a socket that was passed
+ *   place.c       its cgroup; what it ends with, and where another xmemd listens
  *   limits.c      resource limits
  *   connection.c  connections: how they are accepted, read, answered and ended
  *   request.c     what each request does
@@ -174,6 +175,16 @@ int xd_listen_lock(void);
 
 /* We leave: nobody is to find the address any more. */
 void xd_listen_end(void);
+
+/* ---- its place among others (place.c); both print to standard error ---- */
+
+#define XD_NOTE	"xmemd: note: "	/* no error: it serves all the same */
+
+/* Leave the starter's cgroup where that is allowed. Say what this xmemd still ends with. */
+void xd_place_leave(void);
+
+/* Say where another xmemd of this user listens. This one listens with @listener. */
+void xd_place_other(int listener);
 
 /* ---- resource limits (limits.c) ---- */
 

@@ -397,7 +397,10 @@ int main(int argc, char **argv)
 				     daemon.activated ? PASSED_IS_WRONG : options.listen_fd < 0 ?
 				     "cannot listen for clients" :
 				     "--listen-fd needs a listening SOCK_SEQPACKET socket");
+	if (options.listen_fd < 0 || daemon.activated)
+		xd_place_other(listener);
 	if (options.daemon) {
+		xd_place_leave();
 		listener = close_inherited(listener);
 		ready = listener < 0 ? listener : detach(daemon.check);
 		if (ready < 0)

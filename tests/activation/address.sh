@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: MIT
 # address.sh [FOLDER]: where xmemd listens and how libxmem starts it, as root, as nobody and as
 # a set-user-ID program (the programs are in FOLDER, build/release). It works in a mount
-# namespace with a /run and a /tmp of its own. The last line is "N passed, N failed, N skipped".
+# namespace with a /run and a /tmp of its own, and in a network namespace, in which no xmemd of
+# others is listed. The last line is "N passed, N failed, N skipped".
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
-if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
-	echo 'SKIP address: only root can make a mount namespace'
+if [ "$(id -u)" != 0 ] || ! unshare -mn true 2>/dev/null; then
+	echo 'SKIP address: only root can make these namespaces'
 	echo '0 passed, 0 failed, 1 skipped'
 	exit 0
 fi
 [ -n "${XMEM_ADDRESS_INSIDE:-}" ] ||
-	XMEM_ADDRESS_INSIDE=1 exec unshare -m --propagation private \
+	XMEM_ADDRESS_INSIDE=1 exec unshare -mn --propagation private \
 	tests/activation/address.sh "$@"
 . tests/activation/same.sh
 # The tree may lie below /run or /tmp: from here on only this folder of it is within reach.
@@ -167,6 +168,83 @@ same 'twenty at once, one daemon' "$(how_many 0)" 1
 kill_daemons
 xmemd --foreground --idle-ms=1
 same 'one that leaves cleans up' "$(ls -A /run/xmem-0)" ''
+
+# ---- another world: the second daemon says so and names the first one's address
+
+as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+note='xmemd: note:'
+same 'one world: no note' "$(nobody xmemd --foreground --idle-ms=1 2>&1)" ''
+nobody xmemd --daemon --idle-ms=-1
+apart=$(unshare -m bash -c "$private_tmp" _ "${as_nobody[@]}" xmemd --foreground --idle-ms=1 2>&1)
+same 'in another /tmp' "$(grep -c "$note.* listens at /tmp/xmem-65534/xmemd " <<<"$apart")" 1
+apart=$(unshare -mn bash -c "$private_tmp" _ "${as_nobody[@]}" xmemd --foreground \
+	--idle-ms=1 2>&1)
+same 'without the network it is not seen' "$apart" ''
+same 'another name is no other world' "$(XMEM_SOCKET=other nobody xmemd --foreground --idle-ms=1 \
+	2>&1)" ''
+install -d -m 700 -o 65534 /run/xmem-65534
+apart=$(nobody xmemd --foreground --idle-ms=1 2>&1)
+same 'in /run later' "$(grep -c "$note.* listens at /tmp/xmem-65534/xmemd " <<<"$apart")" 1
+kill_daemons
+rm -r /run/xmem-65534 /tmp/xmem-65534
+
+# ---- the daemon leaves the cgroup of its starter
+
+# in_group GROUP COMMAND...: runs it there; $top is the root of the tree that it sees
+# shellcheck disable=SC2016	# inner shells expand them
+enter_top='echo 0 >"$0/cgroup.procs" && exec unshare -mC bash -c "$@"'
+# shellcheck disable=SC2016
+enter_group='umount /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup &&
+	echo 0 >"/sys/fs/cgroup/$0/cgroup.procs" && exec "$@"'
+in_group() { bash -c "$enter_top" "$top" "$enter_group" "$@"; }
+group_of() { sed -n 's/^0:://p' "/proc/${1#*:}/cgroup"; }
+first_pid_ns=4026531836
+tree=/sys/fs/cgroup
+if [ "$(stat -Lc %i /proc/self/ns/pid)" != $first_pid_ns ]; then
+	echo 'SKIP address: in a container xmemd stays in its cgroup'
+	skipped=$((skipped + 1))
+elif ! mount -t cgroup2 cgroup2 $tree 2>/dev/null || ! mkdir $tree/xmem-test-$$; then
+	echo 'SKIP address: no cgroup2 tree can be mounted'
+	skipped=$((skipped + 1))
+else
+	top=$tree/xmem-test-$$
+	manager=$top/user@65534.service
+	mkdir $top/starter.service $manager $manager/one.service
+	chown 65534 $manager $manager/{,one.service/}cgroup.procs
+	same 'root in a service' "$(in_group starter.service xmemd --daemon --idle-ms=-1 2>&1)" ''
+	same "root's group" "$(group_of "$(daemons)")" /xmem-test-$$/xmemd-0
+	echo 1 >$top/starter.service/cgroup.kill
+	same 'after the end of the service' "$(XMEM_DAEMON=none xmem backend 2>&1)" daemon
+	kill_daemons
+	said=$(in_group user@65534.service/one.service "${as_nobody[@]}" \
+		xmemd --daemon --idle-ms=-1 2>&1)
+	same "below nobody's manager" "$said" ''
+	same "the manager's group" "$(group_of "$(daemons)")" \
+		/xmem-test-$$/user@65534.service/xmemd-65534
+	kill_daemons
+	said=$(in_group starter.service "${as_nobody[@]}" xmemd --daemon --idle-ms=-1 2>&1)
+	same 'nobody in a service of root' \
+		"$(grep -c "$note.* ends with starter.service" <<<"$said")" 1
+	same 'it stays there' "$(group_of "$(daemons)")" /xmem-test-$$/starter.service
+	kill_daemons
+	said=$(in_group starter.service "${as_nobody[@]}" xmemd --foreground --idle-ms=1 2>&1)
+	same 'in the foreground it belongs there' "$said" ''
+	limit=$((SECONDS + 100))	# a killed process may leave its group after its end is seen
+	while [ -d $top ] && [ $SECONDS -lt $limit ]; do
+		rmdir $manager/*/ $top/*/ $top 2>/dev/null || sleep 0.02
+	done
+	[ ! -d $top ]; same 'the groups are gone' $? 0
+	umount $tree
+fi
+
+# ---- nothing helps where the container ends
+
+# shellcheck disable=SC2016	# the inner shell expands it
+said=$(unshare -pf --mount-proc bash -c 'xmemd --daemon --idle-ms=-1
+	[ -S /run/xmem-0/xmemd ]' 2>&1)
+same 'in a PID namespace' $? 0
+same 'it says so' "$(grep -c "$note it ends with this container.* share /run/xmem-0" <<<"$said")" 1
+same 'and ends' "$(how_many 0)" 0
 
 # ---- the socket, or its folder, is removed or renamed: the daemon binds anew
 

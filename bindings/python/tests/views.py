@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import xmem
-from support import LIMIT
+from support import LIMIT, without_notes
 
 SLOTS = 4
 BYTES = 1 << 16
@@ -95,7 +95,7 @@ def script(source: str, *arguments: str, code: int = 0) -> str:
     """Run a program of Python that ends by itself with that code, and says nothing by stderr."""
     done = subprocess.run([sys.executable, "-c", source, *arguments], capture_output=True,
                           text=True, timeout=LIMIT)
-    assert (done.returncode, done.stderr) == (code, ""), done
+    assert (done.returncode, without_notes(done.stderr)) == (code, ""), done
     return done.stdout
 
 
