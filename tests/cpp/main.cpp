@@ -67,13 +67,41 @@ static outcome run(const test &one)
 	return FAILED;
 }
 
+/* Not the daemon that the user's programs use, nor that of a second run. */
+static char own_folder[] = "/tmp/xmem-cpp-XXXXXX";
+static std::string own_path;
+static pid_t own_path_of;
+
+/* A daemon that a test has killed leaves its socket and its lock. */
+static void remove_own_path()
+{
+	if (getpid() != own_path_of)
+		return;		/* a child */
+	unlink(own_path.c_str());
+	unlink((own_path + ".lock").c_str());
+	rmdir(own_folder);
+}
+
+static void use_own_daemon()
+{
+	if (getenv("XMEM_SOCKET"))
+		return;
+	if (!mkdtemp(own_folder)) {
+		std::perror(own_folder);
+		std::exit(1);
+	}
+	own_path = std::string(own_folder) + "/socket";
+	own_path_of = getpid();
+	setenv("XMEM_SOCKET", own_path.c_str(), 1);
+	std::atexit(remove_own_path);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int count[OUTCOMES] = {};
 	const test *one;
 
-	/* Not the daemon that the user's programs use, nor that of a second run. */
-	setenv("XMEM_SOCKET", ("xmem-cpp-" + std::to_string(getpid())).c_str(), 0);
+	use_own_daemon();
 	use_fake_driver();
 	std::setvbuf(stdout, nullptr, _IOLBF, 0);
 	for (one = tests; one; one = one->next) {
