@@ -16,6 +16,7 @@
  *	publish.c	Guard: what hands a buffer over
  *	describe.c	Guard: what it says of its contents
  *	view.c		Guard: what its contents are, and the buffer protocol
+ *	private.c	Guard: private memory, for those who write what is for reading
  *	dlpack.c	Guard: DLPack's capsules; dlpack_table.c: its table of C functions
  *	arrow.c		Guard: Arrow's C interfaces
  *	array_interface.c  Guard: numpy's interface, for those that take no buffers
@@ -231,6 +232,8 @@ struct xp_guard {
 					 * fork */
 	bool lent;			/* consumers of an interface keep this object, and the
 					 * handle goes with it */
+	bool distrust;			/* somebody wanted to write contents that are read-only */
+	struct xp_hold *distrusted;	/* and has this private memory; see private.c */
 	bool ordered;			/* the contents are complete on this stream */
 	bool attached_on;		/* and publish is to be told of it */
 	void *stream;
@@ -280,6 +283,13 @@ struct xp_hold *xp_guard_share(struct xp_guard *self);
 const void *xp_guard_data(struct xp_guard *self);
 /* What the contents are; -1 with an exception. The first look releases the GIL. */
 int xp_guard_view(struct xp_guard *self);
+/*
+ * Contents on the CPU that are for reading, as private memory of a handle of its own, which the
+ * hold returned has, and nobody else (private.c). NULL with an exception. The GIL is released.
+ */
+struct xp_hold *xp_guard_private(struct xp_guard *self, void **ret_memory);
+/* Such memory that stays as long as this object, the same each time. NULL with an exception. */
+void *xp_guard_keep_private(struct xp_guard *self);
 /* The same of a tensor that has been looked at, wherever it is; and of @bytes of contents. */
 void xp_view_tensor(struct xp_view *ret, const struct xmem_tensor *tensor, const void *data);
 void xp_view_bytes(struct xp_view *ret, size_t bytes, const void *data);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Guard: DLPack. The consumer gets the contents themselves, and a share of the hold that keeps
- * them: they stay as they are after the guard is released, the pool closed and the interpreter
- * gone, until the consumer calls the deleter.
+ * Guard: DLPack. The consumer gets the contents, and a share of the hold that keeps them: they stay
+ * as they are after the guard is released, the pool closed and the interpreter gone, until the
+ * consumer calls the deleter.
  *
- * Contents that nobody may write go into versioned capsules only, which say so. A consumer that
- * asks for a legacy one could not know, and its first store would be SIGSEGV.
+ * Contents that are held for reading must not be written. A legacy capsule cannot say that, and
+ * PyTorch ignores a versioned one that says it. No argument tells such a consumer from others. So
+ * all get private memory (private.c). A GPU has no such memory: its contents go into versioned
+ * capsules only.
  */
 #include "core.h"
 #include "dlpack.h"
@@ -317,6 +319,7 @@ static struct xp_dlpack *shared(struct xp_guard *self, const struct xp_view *vie
 				struct dl_device device, bool legacy)
 {
 	bool readonly = xp_guard_readonly(self);
+	void *data = (void *)view->data;
 	struct xp_dlpack *dlpack;
 	struct xp_hold *hold;
 
@@ -326,19 +329,19 @@ static struct xp_dlpack *shared(struct xp_guard *self, const struct xp_view *vie
 		       "copy=True");
 		return NULL;
 	}
-	if (legacy && readonly) {
-		refuse("these contents are read-only, and a capsule of DLPack before 1.0 cannot "
-		       "say so: use numpy.asarray(guard), xmem.torch.tensor(guard), a newer "
-		       "consumer, or copy=True");
+	if (readonly && device.type != DL_CPU && legacy) {
+		refuse("these contents are read-only and on a GPU, and a capsule of DLPack before "
+		       "1.0 cannot say so: use a newer consumer, or copy_to_cpu()");
 		return NULL;
 	}
-	hold = xp_guard_share(self);
+	hold = readonly && device.type == DL_CPU ? xp_guard_private(self, &data) :
+						   xp_guard_share(self);
 	if (!hold)
 		return NULL;
 	if (device.type != DL_CPU)
 		hold->on_stream = true;
-	dlpack = xp_dlpack_new(view, (void *)view->data, device, readonly ? DL_READ_ONLY : 0,
-			       legacy, hold, NULL);
+	dlpack = xp_dlpack_new(view, data, device, readonly ? DL_READ_ONLY : 0, legacy, hold,
+			       NULL);
 	if (!dlpack)
 		PyErr_NoMemory();
 	return dlpack;

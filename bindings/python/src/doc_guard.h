@@ -154,6 +154,8 @@
 	"Make a capsule of DLPack that holds the contents, uncopied unless copy is true or\n" \
 	"dl_device says the CPU of contents on a GPU. max_version: (major, minor) that the\n" \
 	"consumer knows. stream: where it will use contents of a GPU, as DLPack counts.\n" \
+	"Contents on the CPU that are for reading are private memory of the capsule: it is\n" \
+	"said to be read-only, and what is stored there nevertheless is seen by nobody else.\n" \
 	"The consumer owns it. Raises BufferError of what cannot be said so, OwnerDead, Released."
 #define XP_DOC_guard_dlpack_device \
 	"__dlpack_device__($self)\n--\n\n" \

@@ -253,6 +253,8 @@ void xp_guard_dealloc(PyObject *object)
 		drop(self);
 	Py_CLEAR(self->pool);
 	Py_CLEAR(self->lost);
+	if (self->distrusted)
+		xp_hold_put(self->distrusted);
 	PyObject_GC_Del(object);
 	Py_DECREF(type);
 }

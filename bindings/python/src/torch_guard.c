@@ -155,25 +155,6 @@ void xt_guards_after_fork(bool child)
 
 /* ---- the capsule ---- */
 
-/* The memory, which does not move; NULL with an exception. The host may be asked for it. */
-static void *memory_of(struct xp_guard *guard, bool *ret_direct)
-{
-	struct xmem_buffer *buffer;
-	void *memory;
-
-	do {
-		buffer = xp_guard_begin(guard);
-		if (!buffer)
-			return NULL;
-		*ret_direct = guard->mode == XP_WRITING;
-		Py_BEGIN_ALLOW_THREADS
-		memory = *ret_direct ? xmem_data_mut(buffer) : xmem_data_private(buffer);
-		Py_END_ALLOW_THREADS
-		xp_guard_end(guard);
-	} while (!memory && xp_again(guard->state, XMEM_FOREVER, NULL));
-	return memory;
-}
-
 /* DLPack counts in elements. */
 static int fill(struct tensor *tensor, const struct xp_view *view, void *memory, bool integers)
 {
@@ -207,24 +188,31 @@ static int fill(struct tensor *tensor, const struct xp_view *view, void *memory,
 static PyObject *capsule_of(struct xp_guard *guard, int integers)
 {
 	struct tensor *tensor;
+	struct xp_hold *hold;
 	bool direct;
 	void *memory;
 
-	memory = memory_of(guard, &direct);
-	if (!memory || xp_guard_view(guard) < 0)
+	if (xp_guard_view(guard) < 0)
+		return NULL;
+	direct = !xp_guard_readonly(guard);
+	memory = (void *)guard->view.data;
+	hold = direct ? xp_guard_share(guard) : xp_guard_private(guard, &memory);
+	if (!hold)
 		return NULL;
 	tensor = calloc(1, sizeof(*tensor));
-	if (!tensor)
-		return PyErr_NoMemory();
+	if (!tensor) {
+		PyErr_NoMemory();
+		goto put;
+	}
+	tensor->hold = hold;
 	if (fill(tensor, &guard->view, memory, integers) < 0)
-		goto free;
-	tensor->hold = xp_guard_share(guard);
-	if (!tensor->hold)
 		goto free;
 	enlist(tensor, memory, xmem_size(tensor->hold->buffer), direct);
 	return xt_capsule(&tensor->dlpack);
 free:
 	free(tensor);
+put:
+	xp_hold_put(hold);
 	return NULL;
 }
 

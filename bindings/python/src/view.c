@@ -212,6 +212,7 @@ static int get_buffer(PyObject *object, Py_buffer *view, int flags)
 	struct xp_guard *self = (struct xp_guard *)object;
 	bool strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES, readonly;
 	const struct xp_view *of = &self->view;
+	const void *data;
 	const char *format;
 
 	view->obj = NULL;
@@ -221,8 +222,14 @@ static int get_buffer(PyObject *object, Py_buffer *view, int flags)
 	if (xp_guard_view(self))
 		return -1;
 	readonly = xp_guard_readonly(self);
-	if (readonly && flags & PyBUF_WRITABLE)
+	if (readonly && flags & PyBUF_WRITABLE) {
+		self->distrust = true;
 		return refuse("these contents are read-only");
+	}
+	data = readonly && self->distrust && flags == PyBUF_SIMPLE ?
+	       xp_guard_keep_private(self) : of->data;
+	if (!data)
+		return -1;
 	format = xp_format(of->dtype);
 	if (!format && flags & PyBUF_FORMAT)
 		return refuse("Python has no format for this type of elements: use DLPack, "
@@ -231,7 +238,7 @@ static int get_buffer(PyObject *object, Py_buffer *view, int flags)
 		return refuse("the elements do not lie in one row, and the caller wants them so");
 	if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !is_f_order(of))
 		return refuse("the first index does not vary fastest, and the caller wants it so");
-	view->buf = (void *)of->data;
+	view->buf = (void *)data;
 	view->len = of->bytes;
 	view->itemsize = of->item_bytes;
 	view->readonly = readonly;

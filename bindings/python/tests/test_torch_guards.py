@@ -67,6 +67,19 @@ def test_stores_into_what_is_for_reading_are_seen_by_nobody(pool: xmem.BufferPoo
     assert memoryview(pool.get(guard.token))[0] == 5
 
 
+@pytest.mark.parametrize("numbers", [16, 1 << 20], ids=["small", "large"])
+def test_a_tensor_outlives_the_handle_that_forget_drops(pool: xmem.BufferPool,
+                                                        numbers: int) -> None:
+    guard = published(pool, (numbers,), "float32", 5)
+    token, tensor = guard.token, xmem.torch.tensor(guard)
+    guard.forget()
+    for _ in range(3):                  # what has been freed would be used for this
+        xmem.torch.tensor(published(pool, (numbers,), "float32", 9)).add_(1)
+    assert bool(tensor.add_(1).eq(6).all())
+    with pool.get(token) as again:
+        assert memoryview(again)[numbers - 1] == 5
+
+
 def test_bytes_that_nobody_has_described(pool: xmem.BufferPool) -> None:
     guard = pool.acquire_cpu(10)
     memoryview(guard)[:] = bytes(range(10))
@@ -311,10 +324,10 @@ def test_tensors_of_one_guard_in_a_forked_child(pool: xmem.BufferPool) -> None:
     read = [xmem.torch.tensor(guard) for _ in range(3)]
     child = os.fork()
     if not child:
-        for tensors in (written, read):
-            tensors[0].fill_(3)     # they are the same memory still
+        for tensors, seen in ((written, 3), (read, 1)):
+            tensors[0].fill_(3)     # those that were written are the same memory still
             del tensors[::2]
-            if not (len(tensors) == 1 and tensors[0].eq(3).all()):
+            if not (len(tensors) == 1 and tensors[0].eq(seen).all()):
                 os._exit(1)
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0

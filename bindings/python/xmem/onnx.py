@@ -264,6 +264,6 @@ def _address(kind: str, guard: BufferGuard) -> tuple[str, int, int]:
 
 def _hold(guard: BufferGuard) -> object:
     """What keeps the contents in place as long as it lives, also if the guard is released."""
-    if guard.flags & _CUDA or guard.dtype in _NUMBERS:
+    if guard.flags & _CUDA:
         return guard.__dlpack__(max_version=(1, 0))
-    return memoryview(guard)
+    return guard._span() if guard.dtype in _NUMBERS else memoryview(guard)

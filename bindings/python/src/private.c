@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Guard: private memory. Contents that are held for reading must not be written, but some consumers
+ * write them all the same: PyTorch ignores it when DLPack or a buffer says that memory is
+ * read-only, and a capsule from before DLPack 1.0 cannot say it. A store into the contents
+ * themselves would be SIGSEGV in a reader, and would be seen by all readers in their writer.
+ *
+ * So such a consumer gets memory of xmem_data_private: the pages of the contents, of which the
+ * kernel copies those in which something is stored. This memory belongs to a handle, and a handle
+ * may go before the memory is given up (forget). So it has a handle of its own, a clone.
+ */
+#include "core.h"
+
+struct xp_hold *xp_guard_private(struct xp_guard *self, void **ret_memory)
+{
+	struct xmem_buffer *buffer, *clone;
+	struct xp_hold *hold;
+	void *memory;
+
+	if (self->mode == XP_WRITING) {
+		PyErr_SetString(PyExc_BufferError, "this file is attached, so nobody may write it, "
+				"and it is not published yet: call publish(keep=True) before, or "
+				"use numpy.asarray(guard)");
+		return NULL;
+	}
+	do {
+		buffer = xp_guard_begin(self);
+		if (!buffer)
+			return NULL;
+		Py_BEGIN_ALLOW_THREADS
+		clone = xmem_clone(buffer);
+		memory = clone ? xmem_data_private(clone) : NULL;
+		if (clone && !memory)
+			xmem_release(clone);
+		Py_END_ALLOW_THREADS
+		xp_guard_end(self);
+	} while (!memory && xp_again(self->state, XMEM_FOREVER, NULL));
+	if (!memory)
+		return NULL;
+	hold = xp_hold_new(clone);
+	if (!hold) {
+		xmem_release(clone);
+		PyErr_NoMemory();
+	}
+	*ret_memory = memory;
+	return hold;
+}
+
+/*
+ * A consumer of the buffer protocol may ask for memory that it can write, be refused, and then ask
+ * for bytes without a format: torch.frombuffer() does. It writes them, and keeps the guard but no
+ * view. So after a refusal such bytes are private memory, and it stays as long as the guard.
+ */
+void *xp_guard_keep_private(struct xp_guard *self)
+{
+	struct xp_hold *hold = self->distrusted;
+	void *memory;
+
+	if (hold)
+		return xmem_data_private(hold->buffer);
+	hold = xp_guard_private(self, &memory);
+	if (hold && self->distrusted) {		/* another thread was first */
+		xp_hold_put(hold);
+		return xmem_data_private(self->distrusted->buffer);
+	}
+	self->distrusted = hold;
+	return hold ? memory : NULL;
+}
