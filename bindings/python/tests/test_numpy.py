@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import pickle
 import threading
 from types import SimpleNamespace
 from typing import Any
@@ -185,6 +186,61 @@ def test_numpy_never_makes_an_object_of_a_guard(pool: Tally) -> None:
     for ask in (numpy.asarray, numpy.array, memoryview, bytes, hashlib.sha256):
         with pytest.raises(xmem.Released):
             ask(guard)
+
+
+# ---- where numpy looks at the type ----
+
+HAS_PROTOCOL = numpy.lib.NumpyVersion(numpy.__version__) >= "2.4.0"
+LOOKS: list[Any] = [
+    numpy.zeros_like, numpy.empty_like, numpy.ones_like, lambda it: numpy.full_like(it, 1),
+    numpy.asarray, numpy.ascontiguousarray, numpy.ma.asarray, lambda it: numpy.array(it, copy=True),
+    lambda it: numpy.zeros(3, it.dtype), lambda it: numpy.asarray(it, dtype=it.dtype)]
+ASKS: list[Any] = [
+    numpy.common_type, numpy.result_type, lambda it: numpy.finfo(it.dtype).dtype,
+    lambda it: numpy.result_type(it.dtype)]
+
+
+@pytest.mark.parametrize("name", NUMPYS)
+def test_functions_that_look_at_the_type_of_what_they_are_given(pool: Tally, name: str) -> None:
+    with pool.reader.get(pool.published(bytes(64), (2, 2), name)) as guard:
+        array = numpy.asarray(guard)
+        assert guard.dtype == name == str(array.dtype)
+        assert numpy.dtype(guard.dtype) == array.dtype
+        for look in LOOKS:
+            assert look(guard).dtype == look(array).dtype == name
+        for attribute in dtypes._OF_NUMPY | {"name"}:
+            assert getattr(guard.dtype, attribute) == getattr(array.dtype, attribute)
+        if array.dtype.kind in "fc":
+            for ask in ASKS[:1] if not HAS_PROTOCOL else ASKS:
+                assert ask(guard) == ask(array)
+        del array
+
+
+@pytest.mark.skipif(not HAS_PROTOCOL, reason="numpy before 2.4 looks at .dtype, and warns of it")
+@pytest.mark.parametrize("name", list(dtypes.NUMBERS))
+def test_a_guard_where_numpy_takes_a_type(pool: Tally, name: str) -> None:
+    import ml_dtypes
+
+    with pool.reader.get(pool.published(bytes(64), (1, 2), name)) as guard:
+        if not hasattr(numpy, name) and not hasattr(ml_dtypes, name):
+            with pytest.raises(TypeError, match="use DLPack"):
+                numpy.dtype(guard)
+            return
+        wanted = numpy.asarray(guard).dtype
+        assert numpy.dtype(guard) == numpy.result_type(guard) == wanted
+        assert numpy.zeros(3, dtype=guard).dtype == wanted
+        assert numpy.can_cast(guard, wanted)
+    with pool.reader.get(pool.published(b"bytes")) as guard:
+        assert guard.dtype is None and numpy.dtype(guard) == "uint8"
+
+
+def test_the_name_of_a_type_is_a_string(pool: Tally) -> None:
+    with pool.reader.get(pool.published(bytes(64), (2, 2), "float32")) as guard:
+        dtype = guard.dtype
+    assert type(dtype) is dtypes.DType and {"float32": 1}[dtype] == 1 and repr(dtype) == "'float32'"
+    assert type(pickle.loads(pickle.dumps(dtype))) is str == type(dtype.name)
+    assert dtypes.number(dtype) == dtypes.NUMBERS["float32"]
+    assert not hasattr(dtype, "unknown") and not hasattr(dtypes.DType("float4_e2m1fn_x2"), "kind")
 
 
 # ---- the buffer protocol, as C asks for it ----

@@ -1,21 +1,77 @@
 # SPDX-License-Identifier: MIT
 """Types of elements: names, numpy's, torch's and DLPack's, as the number that metadata has.
 
-Nothing here imports numpy or torch, and each name means the same whether they are there or not: a
-type of theirs is known by its name, and numpy's short names ("<f4", "u1") are in a table.
+Each name means the same whether numpy and torch are there or not: a type of theirs is known by its
+name, and numpy's short names ("<f4", "u1") are in a table. numpy is imported for those only that
+ask for what numpy alone knows.
 """
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._constants import DTYPES
 from .typing import DTypeLike
 
+if TYPE_CHECKING:
+    import numpy
+
+# What programs ask of the dtype of an array, which may be another library's.
+_OF_NUMPY = frozenset(("alignment", "base", "byteorder", "char", "fields", "hasobject", "isnative",
+                       "itemsize", "kind", "names", "num", "str", "subdtype", "type"))
+
+
+class DType(str):
+    """The name of a type of elements: a str, which compares and prints as one.
+
+    It has the attributes of the numpy.dtype of that name as well, such as ``kind``, ``itemsize``
+    and ``type``, for functions that look there. The first use of one imports numpy. Without numpy,
+    or where numpy has no such type, there is no such attribute. Pickled, it is a plain str.
+    """
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """The name itself, as numpy.dtype has it."""
+        return str(self)
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute in _OF_NUMPY:
+            try:
+                return getattr(numpy_type(self), attribute)
+            except (ImportError, TypeError) as error:
+                raise AttributeError(f"{self!r} has no {attribute}: {error}") from None
+        raise AttributeError(f"'DType' object has no attribute {attribute!r}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return str, (str(self),)
+
+
 #: The number of each type, by its name.
 NUMBERS: dict[str, int] = {name: dtype.number for name, dtype in DTYPES.items()}
 #: The name of each type, by its number.
-NAMES: dict[int, str] = {number: name for name, number in NUMBERS.items()}
+NAMES: dict[int, DType] = {number: DType(name) for name, number in NUMBERS.items()}
+
+
+def numpy_type(name: str) -> numpy.dtype[Any]:
+    """Get the numpy.dtype of that name, which is ml_dtypes' if numpy has none.
+
+    Raises TypeError where there is no such type, or no ml_dtypes; ImportError without numpy.
+    """
+    import numpy
+    try:
+        return numpy.dtype(str(name))
+    except TypeError:
+        pass
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise TypeError(f"numpy has no {name}: install ml_dtypes, or use DLPack") from None
+    if not hasattr(ml_dtypes, name):
+        raise TypeError(f"neither numpy nor ml_dtypes has {name}: use DLPack")
+    found: numpy.dtype[Any] = numpy.dtype(getattr(ml_dtypes, name))
+    return found
 
 # numpy's names for C's types, and Python's own; where int is of 32 bits and long of 64.
 _ALIASES = {"float": "float64", "double": "float64", "half": "float16", "single": "float32",
@@ -54,7 +110,7 @@ def number(dtype: DTypeLike) -> int:
         return _known[dtype]
     except (KeyError, TypeError):
         pass
-    if getattr(dtype, "isnative", True) is False:
+    if not isinstance(dtype, str) and getattr(dtype, "isnative", True) is False:
         raise _foreign(dtype)
     name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None)
     if not isinstance(name, str) and isinstance(getattr(dtype, "_type_", None), str):

@@ -54,10 +54,13 @@ class BufferGuard(Views, CudaGuard):
     __slots__ = ("__weakref__",)
 
     @property
-    def dtype(self) -> str | None:
-        """The name of the elements' type; None: nobody has said what the contents are."""
+    def dtype(self) -> dtypes.DType | None:
+        """The name of the elements' type; None: nobody has said what the contents are.
+
+        It is a str that also has the attributes of numpy's type of that name.
+        """
         number = self.dtype_number
-        return dtypes.NAMES.get(number, f"dtype {number:#x}") if number else None
+        return dtypes.NAMES.get(number, dtypes.DType(f"dtype {number:#x}")) if number else None
 
     @property
     def ndim(self) -> int:

@@ -18,21 +18,11 @@ if TYPE_CHECKING:
 
 def _type_of(guard: _core.Guard) -> numpy.dtype[Any]:
     """The numpy.dtype of the elements, by its name in ml_dtypes if numpy has none."""
-    import numpy
-    name = dtypes.NAMES.get(guard.dtype_number)
+    number = guard.dtype_number or dtypes.NUMBERS["uint8"]
+    name = dtypes.NAMES.get(number)
     if name is None:
-        raise TypeError(f"numpy has no type for elements of dtype {guard.dtype_number:#x}: use "
-                        "DLPack")
-    if hasattr(numpy, name):
-        return numpy.dtype(name)
-    try:
-        import ml_dtypes
-    except ImportError:
-        raise TypeError(f"numpy has no {name}: install ml_dtypes, or use DLPack") from None
-    if not hasattr(ml_dtypes, name):
-        raise TypeError(f"neither numpy nor ml_dtypes has {name}: use DLPack")
-    found: numpy.dtype[Any] = numpy.dtype(getattr(ml_dtypes, name))
-    return found
+        raise TypeError(f"numpy has no type for elements of dtype {number:#x}: use DLPack")
+    return dtypes.numpy_type(name)
 
 
 def _as_unsigned(array: Any) -> tuple[HasArrayInterface, int] | None:
@@ -48,6 +38,14 @@ class Views(_core.Guard):
     """The part of BufferGuard that gives views of its contents."""
 
     __slots__ = ()
+
+    @property
+    def __numpy_dtype__(self) -> numpy.dtype[Any]:
+        """What numpy.dtype(guard) is, from numpy 2.4 on: the type of numpy.asarray(guard).
+
+        Raises TypeError where there is no such type, or no ml_dtypes.
+        """
+        return _type_of(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray[Any, Any]:
         """Get an array of elements that Python's buffers have no format for, such as bfloat16.

@@ -13,7 +13,7 @@ def publisher(name: str) -> int:
         pool.preallocate_cpu(4, shape=(1080, 1920, 3), dtype="uint8")
         with pool.acquire_cpu((1080, 1920, 3), "uint8", timeout=1.5) as frame:
             assert_type(frame, xmem.BufferGuard)
-            assert_type(frame.dtype, str | None)
+            assert_type(frame.dtype, xmem.dtypes.DType | None)
             assert_type(frame.cpu_ptr, int)
             assert_type(frame.readonly, bool)
             memoryview(frame).cast("B")[0] = 1
