@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 import xmem
-from support import LIMIT, fresh_name, pair, published
+from support import LIMIT, Thread, fresh_name, pair, published, python
 from xmem import words
 
 TOP = Path(__file__).resolve().parents[3]
@@ -84,6 +85,48 @@ def test_messages_speak_python(call: Callable[[Any, Any], object], says: str) ->
             call(writer, reader)
         assert "xmem_" not in str(caught.value) and "XMEM_" not in str(caught.value)
         assert caught.value.args == (caught.value.errno, caught.value.strerror)
+
+
+def test_a_writer_that_waits_for_others_is_told_that_it_does_not_follow_itself() -> None:
+    with pair() as (writer, _), warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        waiting = Thread(writer.subscribe)
+        waiting.waits()
+        warning, = said
+        assert warning.category is RuntimeWarning
+        assert "subscribe by another BufferPool" in str(warning.message)
+        with xmem.BufferPool(writer.name, writer=True) as other:
+            with waiting.get() as frames, published(other):
+                assert frames.receive().publisher == other.client
+            writer.subscribe().close()          # nothing is said where another one is there
+        assert len(said) == 1
+
+
+def test_a_warning_names_the_line_that_subscribes() -> None:
+    text = python("""
+import sys, warnings, xmem
+warnings.simplefilter("error")
+with xmem.BufferPool(sys.argv[1], writer=True) as pool:
+    try:
+        pool.subscribe()
+    except RuntimeWarning as warning:
+        print(warning)
+""", fresh_name())
+    assert "does not follow itself" in text
+
+
+@pytest.mark.parametrize(("call", "says"), [
+    (lambda pool: xmem.BufferPool(3), "a pool's name is a str or None, not 3"),
+    (lambda pool: xmem.BufferPool(b"bytes"), "a pool's name is a str or None, not b'bytes'"),
+    (lambda pool: xmem.BufferPool(label=3), "label is a str or None, not 3"),
+    (lambda pool: pool.subscribe(label=3), "label is a str or None, not 3"),
+    (lambda pool: pool.evict(3), r"as client_info\(\) gives it, not as 3"),
+    (lambda pool: pool.grant("x"), r"as client_info\(\) gives it, not as 'x'")])
+def test_wrong_types_are_named_by_what_they_are_for(call: Callable[[Any], object],
+                                                    says: str) -> None:
+    with pair() as (writer, _), pytest.raises(TypeError, match=says) as caught:
+        call(writer)
+    assert "_" not in str(caught.value).replace("client_info", "")
 
 
 def test_a_reader_is_not_told_that_it_does_not_follow_itself() -> None:

@@ -13,6 +13,12 @@ MAX_DIMENSIONS = 8
 _UINT8 = dtypes.NUMBERS["uint8"]
 
 
+def text(value: str | None, what: str) -> None:
+    """Check a word. Raises TypeError, which says what it is for."""
+    if not isinstance(value, (str, type(None))):
+        raise TypeError(f"{what} is a str or None, not {value!r}")
+
+
 def shape_of(shape: ShapeLike) -> tuple[int, ...]:
     """Check a shape: a tuple or list of at most 8 integers, none negative.
 

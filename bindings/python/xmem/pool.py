@@ -7,6 +7,7 @@ import functools
 import grp
 import operator
 import os
+import warnings
 import weakref
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from . import _core, aio, holders, reduce, unread
 from ._constants import (
     DRAIN_EVICTS, GID_SAME, NO_DEMAND, MayFlags, MemoryFlags, OpenFlags, SubscribeFlags,
 )
-from .arguments import sized, wanted
+from .arguments import sized, text, wanted
 from .cuda import CudaPool
 from .errors import Limit, NotFound, TimedOut, WouldBlock
 from .guard import BufferGuard
@@ -28,6 +29,8 @@ _WRITER, _EXISTING, _EXCLUSIVE, _INHERIT, _GROUP = (int(flag) for flag in OpenFl
 _READ, _WRITE = (int(flag) for flag in MayFlags)
 _HUGE, _SHARED = int(MemoryFlags.HUGE), int(MemoryFlags.SHARED)
 _WAITS, _PUBLISHER, _NOWAIT = (int(flag) for flag in SubscribeFlags)
+
+_NOT_ITSELF = "does not follow itself: subscribe by another BufferPool"
 
 _core.set_types(BufferGuard, Subscription)
 
@@ -77,6 +80,7 @@ class BufferPool(CudaPool):
                  keep: int = 0, in_flight: float | None = 600.0) -> Self:
         if name == "":
             raise ValueError("a pool's name is not empty; None makes an anonymous pool")
+        text(name, "a pool's name")
         return cls._open(name, -1, dict(
             writer=writer, existing=existing, exclusive=exclusive, inherit=inherit,
             mode=mode, group=group, limbo_bytes=limbo_bytes, slots=slots, clients=clients,
@@ -94,6 +98,7 @@ class BufferPool(CudaPool):
             if of[time] is not None and not of[time] >= 0:
                 raise ValueError(f"{time} is None or a number of seconds that is not negative, "
                                  f"not {of[time]!r}")
+        text(of["label"], "label")
         lasts = of["in_flight"]
         if lasts is not None and not lasts > 0:
             raise ValueError("in_flight is None, which is for ever, or a number of seconds that is "
@@ -175,7 +180,7 @@ class BufferPool(CudaPool):
         Released (ENOTCONN). Raises NotPermitted if the pool is another user's, Stale if that
         client has ended, Error (EOPNOTSUPP): xmemd is the host, which cannot do that.
         """
-        self._evict(client.id, client.incarnation)
+        self._evict(*_named(client))
 
     def grant(self, client: _core.ClientInfo) -> None:
         """Let another user's client, as client_info() gave it, hold the buffers of this one.
@@ -184,7 +189,7 @@ class BufferPool(CudaPool):
         NotPermitted before. Raises NotPermitted if this is no writer, Stale if that client has
         ended.
         """
-        self._grant(client.id, client.incarnation)
+        self._grant(*_named(client))
 
     def drain(self, *, evict: bool = False) -> int:
         """Let nobody join the pool any more; evict: end all clients of other processes, too.
@@ -329,26 +334,45 @@ class BufferPool(CudaPool):
         timeout: seconds to wait for a publisher to be there; None: for ever, 0: not at all.
         history: also receive so many of each one's last publications. depth: of what has not been
         received yet only so many publications of each one, the latest; 0: as many as there is room.
-        A writer does not follow itself, unless publisher= says its own number.
+        A writer does not follow itself, unless publisher= says its own number. One that would wait
+        for ever, for no other writer is there yet, is told so by a RuntimeWarning.
         A publisher that joins later is followed by the next receive, or soon by one that waits.
         What it publishes before that does not come and is not counted in lost, unless history=
         says how many of that to receive all the same.
         Raises NotFound, also if publisher is a reader; TimedOut; Exists.
         """
-        flags = (bool(waits) * _WAITS | (publisher is not None) * _PUBLISHER |
-                 (timeout == 0) * _NOWAIT)
+        text(label, "label")
+        flags = bool(waits) * _WAITS | (publisher is not None) * _PUBLISHER
         followed = 0 if publisher is None else operator.index(publisher)
+        alone = publisher is None and self.options["writer"]
+
+        def follow(seconds: float | None) -> Subscription:
+            return self._subscribe(flags | (seconds == 0) * _NOWAIT, followed, seconds, history,
+                                   depth, label)
+
         try:
-            subscription = self._subscribe(flags, followed, timeout, history, depth, label)
+            subscription = follow(0 if alone and timeout is None else timeout)
         except (NotFound, TimedOut) as error:
-            if publisher is None and self.options["writer"]:
+            if alone and timeout is None:
+                warnings.warn("subscribe() waits for another writer, and none is there: this "
+                              f"client is a writer, and {_NOT_ITSELF}", RuntimeWarning,
+                              stacklevel=2)
+                subscription = follow(None)
+            elif alone:
                 raise type(error)(error.errno, f"{error.strerror}; this client is a writer, and "
-                                  "does not follow itself: subscribe by another BufferPool"
-                                  ) from None
-            raise
+                                  f"{_NOT_ITSELF}") from None
+            else:
+                raise
         subscription._waiters = {}      # before another thread can have it
         self._subscriptions.add(subscription)
         return subscription
+
+
+def _named(client: _core.ClientInfo) -> tuple[int, int]:
+    """Which client it is: another one may have its number later."""
+    if not isinstance(client, _core.ClientInfo):
+        raise TypeError(f"a client is given as client_info() gives it, not as {client!r}")
+    return client.id, client.incarnation
 
 
 def _gid(group: int | str | None, otherwise: int) -> int:
