@@ -14,7 +14,7 @@
 # a folder that has no objects made without.
 
 ifneq ($(filter command environment,$(word 1,$(origin PYTHON))),)
-PYTHON_ABI ?= $(shell $(PYTHON) -c 'import sysconfig; value = sysconfig.get_config_var; \
+PYTHON_ABI ?= $(shell '$(PYTHON)' -c 'import sysconfig; value = sysconfig.get_config_var; \
 	print(value("SOABI") if value("Py_GIL_DISABLED") else "abi3")')
 endif
 PYTHON_ABI  ?= abi3
@@ -26,7 +26,7 @@ PYTHON_TREE := $(B)/python$(PYTHON_OWN)/xmem
 PYTHON_SO   := $(PYTHON_TREE)/_core.$(PYTHON_ABI).so
 
 # Asked for once, and only by who compiles.
-PYTHON_INCLUDE = $(eval PYTHON_INCLUDE := $(shell $(PYTHON) -c \
+PYTHON_INCLUDE = $(eval PYTHON_INCLUDE := $(shell '$(PYTHON)' -c \
 	'import sysconfig; print(sysconfig.get_path("include"))'))$(PYTHON_INCLUDE)
 
 ifeq ($(XMEM_PYTHON_SYSTEM),1)
@@ -61,7 +61,7 @@ $(PYTHON_O)/bindings/python/src/%.o: bindings/python/src/%.c | python-ready
 	$(say) CC $<
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -Iinclude -I.,$(XM_CFLAGS)) $(PYTHON_CFLAGS) \
-		-Werror=implicit-function-declaration -isystem $(PYTHON_INCLUDE) $(CFLAGS) \
+		-Werror=implicit-function-declaration -isystem '$(PYTHON_INCLUDE)' $(CFLAGS) \
 		-MMD -MP -c $< -o $@
 
 $(PYTHON_SO): $(PYTHON_OBJ) $(filter $(B)/%,$(PYTHON_LIBS))

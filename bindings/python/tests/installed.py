@@ -32,7 +32,7 @@ def mode(path: Path) -> int:
 
 def maps() -> set[Path]:
     """The libxmem that this process has loaded."""
-    return {Path(line) for line in re.findall(r"(/\S*/libxmem\.so\S*)$",
+    return {Path(line) for line in re.findall(r"(/.*/libxmem\.so\S*)$",
                                               Path("/proc/self/maps").read_text(), re.MULTILINE)}
 
 

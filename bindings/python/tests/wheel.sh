@@ -41,21 +41,22 @@ contents() { (cd "$work/$1" && find . ! -name '__pycache__' ! -name '*.pyc' | so
 # judged NAME KIND XMEMD: installed.py finds it good, served by that program; and it goes again.
 judged() {
 	local by
-	by=$(cd / && XMEM_SOCKET=xmem-wheel-$$-$1 "$work/$1/bin/python" -P -B \
+	by=$(cd / && XMEM_SOCKET=xmem-wheel-$$-${1// /-} "$work/$1/bin/python" -P -B \
 		"$top/bindings/python/tests/installed.py" "$2")
 	[ "$by" = "$3" ] || { echo "served by '$by', not '$3'"; return 1; }
-	"$work/$1/bin/pip" uninstall -q -y xmem-buffers
+	"$work/$1/bin/python" -m pip uninstall -q -y xmem-buffers
 	diff "$work/$1.before" <(contents "$1")
 }
 inside() { echo "$work/$1/lib/python3.11/site-packages/xmem/lib/xmemd"; }
 
-# As the README says it, with setuptools from PyPI. The sources stay as they were.
+# As the README says it, with setuptools from PyPI, and from a folder with a blank in its name. The
+# sources stay as they were.
 repository() {
-	local before
+	local before name='a repository'
 	before=$(flock build git status --porcelain --ignored -- bindings)
-	empty repository
-	flock build "$work/repository/bin/pip" install -q ./bindings/python
-	judged repository bundled "$(inside repository)"
+	empty "$name"
+	flock build "$work/$name/bin/python" -m pip install -q ./bindings/python
+	judged "$name" bundled "$(inside "$name")"
 	diff <(echo "$before") <(flock build git status --porcelain --ignored -- bindings)
 }
 
