@@ -96,6 +96,8 @@
 	X(cuda_query) \
 	X(cuda_tensor_view) \
 	X(data_private) \
+	X(image_bytes) \
+	X(image_plane) \
 	X(limit_next) \
 	X(offer_for) \
 	X(pool_device_info) \

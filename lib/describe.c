@@ -276,3 +276,20 @@ XMEM_API int xmem_tensor_check(const struct xmem_metadata *metadata, uint64_t by
 			 XMEM_STORAGE_CUDA);
 	return err ? err : xl_tensor_measure(metadata, NULL, bytes, &says, NULL);
 }
+
+XMEM_API int xmem_image_plane(const struct xmem_image *image, uint32_t plane,
+			      struct xmem_tensor *ret_tensor)
+{
+	static const struct xl_says says = { "image_plane", EINVAL };
+	struct xmem_tensor tensor;
+	int err = xl_answer_check("xmem_tensor", ret_tensor);
+
+	if (!err && !image)
+		err = xl_fail_fast(EINVAL, "image_plane: no image");
+	if (!err)
+		err = xl_plane_measure(image, plane, &says, &tensor);
+	if (err)
+		return err;
+	xl_answer_give(ret_tensor, &tensor, sizeof(tensor));
+	return 0;
+}

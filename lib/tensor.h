@@ -45,4 +45,8 @@ int xl_image_fill(struct xmem_metadata *metadata, u32 format, u64 width, u64 hei
 int xl_image_measure(const struct xmem_metadata *metadata, const void *data, u64 bytes,
 		     const struct xl_says *says, struct xmem_image *ret);
 
+/* Find the tensor that a plane of such an image is. 0, or -errno, noted. */
+int xl_plane_measure(const struct xmem_image *image, u32 plane, const struct xl_says *says,
+		     struct xmem_tensor *ret);
+
 #endif

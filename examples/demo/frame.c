@@ -15,7 +15,7 @@ size_t frame_bytes(int width, int height)
 {
 	if (width < 1 || height < 1 || width > FRAME_MAX_SIDE || height > FRAME_MAX_SIDE)
 		return 0;
-	return (size_t)width * (size_t)height + 2 * chroma_bytes(width, height);
+	return (size_t)xmem_image_bytes(XMEM_IMAGE_I420, (uint32_t)width, (uint32_t)height, 0);
 }
 
 uint64_t frame_checksum(const void *data, size_t bytes)
@@ -47,9 +47,9 @@ void frame_find_planes(struct frame *frame, const uint8_t *data)
 /* An I420 image whose planes follow each other and have no padding. */
 static bool take_size(struct frame *frame, const struct xmem_metadata *metadata, size_t bytes)
 {
-	int64_t height = metadata->shape[0], width = metadata->shape[1];
+	uint32_t height = metadata->image_height, width = metadata->image_width;
 
-	if (metadata->image != XMEM_IMAGE_I420 || metadata->strides[0] != width ||
+	if (metadata->image != XMEM_IMAGE_I420 || metadata->image_stride != width ||
 	    width < 1 || width > FRAME_MAX_SIDE || height < 1 || height > FRAME_MAX_SIDE ||
 	    frame_bytes((int)width, (int)height) != bytes)
 		return false;

@@ -148,6 +148,9 @@ struct xmem_api {
 	int (*cuda_query)(struct xmem_cuda_info *ret_info);
 	int (*cuda_tensor_view)(struct xmem_buffer *buffer, struct xmem_tensor *ret_tensor);
 	void *(*data_private)(struct xmem_buffer *buffer);
+	int64_t (*image_bytes)(uint32_t format, uint32_t width, uint32_t height, size_t stride);
+	int (*image_plane)(const struct xmem_image *image, uint32_t plane,
+			struct xmem_tensor *ret_tensor);
 	int (*limit_next)(struct xmem_pool *pool, uint32_t number,
 			struct xmem_limit_info *ret_info);
 	int (*offer_for)(struct xmem_buffer *buffer, uint32_t more, int64_t timeout_ns);

@@ -92,23 +92,45 @@ enum xmem_dtype {
 };
 
 /*
- * How the pixels of an image lie in memory, the first byte first. The numbers of 16 bits have the
- * byte order of the machine. In the formats with several planes these follow each other without a
- * gap, and chroma has half the width and height, rounded up.
+ * How the pixels of an image lie in memory, the first byte first. The numbers of 16 and 32 bits
+ * have the byte order of the machine: ffmpeg's names end in "le" or "be" then. In the formats with
+ * several planes these follow each other without a gap. Where chroma has half the width or height,
+ * that is rounded up. The comments have the names that others have for a format: ffmpeg's
+ * pix_fmt, V4L2's fourcc, and DRM's fourcc; "-": none. V4L2 and DRM mean little endian.
  */
 enum xmem_image_format {
 	XMEM_IMAGE_NONE = 0,		/* not an image */
-	XMEM_IMAGE_GRAY8 = 1,
-	XMEM_IMAGE_GRAY16 = 2,
-	XMEM_IMAGE_RGB8 = 3,		/* R, G, B */
-	XMEM_IMAGE_BGR8 = 4,
-	XMEM_IMAGE_RGBA8 = 5,
-	XMEM_IMAGE_BGRA8 = 6,
-	XMEM_IMAGE_YUYV = 7,		/* Y0, U, Y1, V: two pixels */
-	XMEM_IMAGE_UYVY = 8,		/* U, Y0, V, Y1 */
-	XMEM_IMAGE_I420 = 9,		/* planes Y, U, V */
-	XMEM_IMAGE_NV12 = 10,		/* planes Y, and U with V by turns */
-	XMEM_IMAGE_FORMATS = 11		/* the first number that has no meaning yet */
+	XMEM_IMAGE_GRAY8 = 1,		/* gray, GREY, R8 */
+	XMEM_IMAGE_GRAY16 = 2,		/* gray16le, Y16, R16 */
+	XMEM_IMAGE_RGB8 = 3,		/* R, G, B: rgb24, RGB3, BG24 */
+	XMEM_IMAGE_BGR8 = 4,		/* bgr24, BGR3, RG24 */
+	XMEM_IMAGE_RGBA8 = 5,		/* rgba, AB24, AB24 */
+	XMEM_IMAGE_BGRA8 = 6,		/* bgra, AR24, AR24 */
+	XMEM_IMAGE_YUYV = 7,		/* Y0, U, Y1, V for two pixels: yuyv422, YUYV, YUYV */
+	XMEM_IMAGE_UYVY = 8,		/* U, Y0, V, Y1: uyvy422, UYVY, UYVY */
+	XMEM_IMAGE_I420 = 9,		/* planes Y, U, V: yuv420p, YU12, YU12 */
+	XMEM_IMAGE_NV12 = 10,		/* planes Y, and U with V by turns: nv12, NV12, NV12 */
+	XMEM_IMAGE_NV21 = 11,		/* V before U: nv21, NV21, NV21 */
+	XMEM_IMAGE_NV16 = 12,		/* as NV12, chroma in each row: nv16, NV16, NV16 */
+	XMEM_IMAGE_P010 = 13,		/* as NV12, 10 high bits of 16: p010le, P010, P010 */
+	XMEM_IMAGE_P016 = 14,		/* as NV12, 16 bits: p016le, -, P016 */
+	XMEM_IMAGE_YV12 = 15,		/* planes Y, V, U: yuv420p with U and V exchanged, YV12,
+					 * YV12 */
+	XMEM_IMAGE_I422 = 16,		/* as I420, chroma in each row: yuv422p, 422P, YU16 */
+	XMEM_IMAGE_I444 = 17,		/* as I420, chroma of each pixel: yuv444p, YM24, YU24 */
+	XMEM_IMAGE_BAYER_BGGR8 = 18,	/* a number for each pixel: bayer_bggr8, BA81, - */
+	XMEM_IMAGE_BAYER_GBRG8 = 19,	/* bayer_gbrg8, GBRG, - */
+	XMEM_IMAGE_BAYER_GRBG8 = 20,	/* bayer_grbg8, GRBG, - */
+	XMEM_IMAGE_BAYER_RGGB8 = 21,	/* bayer_rggb8, RGGB, - */
+	XMEM_IMAGE_BAYER_BGGR16 = 22,	/* bayer_bggr16le, BYR2, - */
+	XMEM_IMAGE_BAYER_GBRG16 = 23,	/* bayer_gbrg16le, GB16, - */
+	XMEM_IMAGE_BAYER_GRBG16 = 24,	/* bayer_grbg16le, GR16, - */
+	XMEM_IMAGE_BAYER_RGGB16 = 25,	/* bayer_rggb16le, RG16, - */
+	XMEM_IMAGE_RGB48 = 26,		/* 3 numbers of 16 bits: rgb48le, -, - */
+	XMEM_IMAGE_RGBA64 = 27,		/* 4 numbers of 16 bits: rgba64le, -, AB48 */
+	XMEM_IMAGE_RGBF32 = 28,		/* 3 floats: rgbf32le, -, - */
+	XMEM_IMAGE_GBRPF32 = 29,	/* planes G, B, R of floats: gbrpf32le, -, - */
+	XMEM_IMAGE_FORMATS = 30		/* the first number that has no meaning yet */
 };
 
 #define XMEM_MAX_DIMENSIONS	8
@@ -136,7 +158,10 @@ struct xmem_metadata {
 	uint32_t image;			/* enum xmem_image_format */
 	uint32_t order_kind;		/* enum xmem_order; xmem_publish sets these two */
 	uint64_t order_value;		/* below XMEM_READY_OVER; 0: the contents are complete */
-	uint64_t reserved[21];		/* must be 0 */
+	uint32_t image_width;		/* pixels */
+	uint32_t image_height;
+	uint64_t image_stride;		/* bytes from one row of the first plane to the next */
+	uint64_t reserved[19];		/* must be 0 */
 };
 
 #endif

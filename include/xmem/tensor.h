@@ -49,22 +49,31 @@ int xmem_describe_tensor(struct xmem_buffer *buffer, uint32_t dtype, uint32_t nd
 
 /*
  * Say that the contents are an image whose first row begins at the first byte. It replaces all
- * metadata, as xmem_describe_tensor. It sets the content type to "video/x-raw,NAME" with the name
- * that GStreamer has for the format. dtype, shape (rows, columns, and channels if there are
- * several) and strides describe the first plane.
+ * metadata, as xmem_describe_tensor. It sets the content type to the media type that GStreamer has
+ * for the format, such as "video/x-raw,NV12", or else to "video/x-raw," with ffmpeg's name. dtype,
+ * shape and strides say the tensor that xmem_tensor_view finds.
  * @buffer: from xmem_acquire.
  * @format: XMEM_IMAGE_*.
  * @width, @height: pixels, 1 to XMEM_IMAGE_MAX_SIDE.
- * @stride: bytes from one row to the next in the first plane; 0: no padding. In NV12 it is that of
- *	both planes; in I420 that of the others is half of it, rounded up.
+ * @stride: bytes from one row to the next in the first plane; 0: no padding. The rows of other
+ *	planes have room for as many pixels: in NV12 their stride is the same number, if that is
+ *	even, and in I420 half of it, rounded up. ffmpeg and V4L2 derive them in this way too.
  * Returns: 0, or an error, and then the metadata is as it was:
  *	-EINVAL	there is no such format, or a number is out of its range; the message says which
- *	-ERANGE	the image has more bytes than were acquired
+ *	-ERANGE	the image has more bytes than were acquired: see xmem_image_bytes
  *	-EPERM	the buffer is not from xmem_acquire
  * Threads: one thread at a time describes a buffer. Since: 0.4.
  */
 int xmem_describe_image(struct xmem_buffer *buffer, uint32_t format, uint32_t width,
 			uint32_t height, size_t stride);
+
+/*
+ * Get how many bytes an image takes, from its first byte to its last one, to acquire so many.
+ * @format, @width, @height, @stride: as in xmem_describe_image.
+ * Returns: bytes, at least 1, or -EINVAL (there is no such format, or a number is out of its
+ * range; the message says which). Threads: any. Since: 0.5.
+ */
+int64_t xmem_image_bytes(uint32_t format, uint32_t width, uint32_t height, size_t stride);
 
 /*
  * Say what the contents are and who made them, in words.
@@ -128,7 +137,9 @@ struct xmem_tensor {
  * Get the tensor that the contents are, as their publisher says, checked.
  * @ret_tensor: its size field is set. Unchanged after an error.
  * The number of bytes of all elements, also of repeated ones, is below 2^63, so that no product of
- * shape and item_bytes can overflow. An image is seen as the tensor of its first plane.
+ * shape and item_bytes can overflow. An image of one plane is seen as its rows, columns and (if an
+ * element has several numbers) channels; an image of several planes as all of its bytes in a row,
+ * so that none of them is lost: xmem_image_view has its planes.
  * Returns: 0, or
  *	-ENODATA  the publisher has not said what the contents are
  *	-EBADMSG  it says something impossible; the message says what
@@ -167,6 +178,18 @@ struct xmem_image {
  * Since: 0.4.
  */
 int xmem_image_view(struct xmem_buffer *buffer, struct xmem_image *ret_image);
+
+/*
+ * Get one plane of an image as a tensor of rows, columns and (if an element has several numbers)
+ * channels: of NV12 the second has half the rows, half the columns, and U and V as two channels.
+ * @image: from xmem_image_view, or from xmem_cuda_image_view, and then data is a device address.
+ * @plane: below image->planes.
+ * @ret_tensor: its size field is set. Unchanged after an error.
+ * Returns: 0, or -EINVAL: there is no such plane, no image, or size is less than that of the size
+ * field. Ownership: as xmem_image_view. Threads: any. Since: 0.5.
+ */
+int xmem_image_plane(const struct xmem_image *image, uint32_t plane,
+		     struct xmem_tensor *ret_tensor);
 
 /*
  * Check what metadata says of a tensor against a number of bytes, for programs that fill or keep

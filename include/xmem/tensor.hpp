@@ -114,6 +114,23 @@ inline void describe_image(const buffer &to, xmem_image_format format, std::uint
 	});
 }
 
+/* How many bytes such an image takes; 0 after an error. */
+inline std::size_t image_bytes(xmem_image_format format, std::uint32_t width, std::uint32_t height,
+			       std::size_t stride, std::error_code &code) noexcept
+{
+	const std::int64_t bytes = xmem_image_bytes(format, width, height, stride);
+
+	return detail::done(bytes < 0 ? static_cast<int>(bytes) : 0, code) ?
+	       static_cast<std::size_t>(bytes) : 0;
+}
+inline std::size_t image_bytes(xmem_image_format format, std::uint32_t width, std::uint32_t height,
+			       std::size_t stride = 0)
+{
+	return detail::or_throw([&](std::error_code &code) {
+		return image_bytes(format, width, height, stride, code);
+	});
+}
+
 /* nullptr: it stays as it is. */
 inline bool describe_content(const buffer &to, const char *content_type, const char *producer,
 			     std::error_code &code) noexcept
@@ -194,6 +211,22 @@ inline xmem_image image_view(const buffer &from, std::error_code &code) noexcept
 inline xmem_image image_view(const buffer &from)
 {
 	return detail::or_throw([&](std::error_code &code) { return image_view(from, code); });
+}
+
+/* One plane of an image: rows, columns and channels, for elements(). */
+inline xmem_tensor image_plane(const xmem_image &image, std::uint32_t plane,
+			       std::error_code &code) noexcept
+{
+	auto tensor = detail::sized<xmem_tensor>();
+
+	detail::done(xmem_image_plane(&image, plane, &tensor), code);
+	return tensor;
+}
+inline xmem_tensor image_plane(const xmem_image &image, std::uint32_t plane)
+{
+	return detail::or_throw([&](std::error_code &code) {
+		return image_plane(image, plane, code);
+	});
 }
 
 /* The same of contents on a GPU, where all addresses are. */

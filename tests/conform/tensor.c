@@ -67,7 +67,8 @@ TEST(API_a_tensor_is_described_and_read_back)
 	WORKED(xmem_describe_tensor(b, XMEM_DTYPE_FLOAT32, 2, SHAPE(3, 5), NULL));
 	/* All that was there before has gone. */
 	WORKED(xmem_metadata_view(b, &m));
-	SAME(m.id | m.user[7] | m.reserved[20] | m.timestamp_ns | m.image | m.storage, 0);
+	SAME(m.image_stride | m.reserved[18], 0);
+	SAME(m.id | m.user[7] | m.timestamp_ns | m.image | m.storage, 0);
 	SAME(m.shape[2] | m.shape[7] | m.strides[2], 0);
 	CHECK(!strcmp(m.producer, "the camera") && !m.content_type[0] && !m.clock[0]);
 	SAME(m.size, 60);
@@ -102,6 +103,7 @@ TEST(API_an_image_is_described_and_read_back)
 	struct xmem_buffer *b = take(&pair, 128 * 48 + 2 * 64 * 24);
 	struct xmem_metadata m;
 
+	SAME(xmem_image_bytes(XMEM_IMAGE_I420, 100, 48, 128), 128 * 48 + 2 * 64 * 24 - 14);
 	WORKED(xmem_describe_image(b, XMEM_IMAGE_I420, 100, 48, 128));
 	WORKED(xmem_describe_content(b, NULL, "camera 3"));
 	WORKED(xmem_describe_time(b, 123, "CLOCK_TAI"));
@@ -121,9 +123,19 @@ TEST(API_an_image_is_described_and_read_back)
 	SAME(i.plane[2].rows, 24);
 	CHECK(!i.plane[3].data);
 	WORKED(xmem_tensor_view(b, &t));
+	SAME(t.ndim, 1);		/* all planes, none of which is lost */
+	SAME(t.dtype, XMEM_DTYPE_UINT8);
+	SAME(t.shape[0], 128 * 48 + 2 * 64 * 24 - 14);
+	WORKED(xmem_image_plane(&i, 2, &t));
+	CHECK(t.data == i.plane[2].data);
 	SAME(t.ndim, 2);
-	SAME(t.shape[1], 100);
-	SAME(t.strides[0], 128);
+	SAME(t.shape[0], 24);
+	SAME(t.shape[1], 50);
+	SAME(t.strides[0], 64);
+	SAME(xmem_image_plane(&i, 3, &t), -EINVAL);
+	SAME(xmem_image_plane(NULL, 0, &t), -EINVAL);
+	SAME(xmem_image_plane(&i, 0, NULL), -EINVAL);
+	SAME(t.shape[1], 50);
 	WORKED(xmem_metadata_view(b, &m));
 	CHECK(!strcmp(m.content_type, "video/x-raw,I420") && !strcmp(m.producer, "camera 3"));
 	CHECK(!strcmp(m.clock, "CLOCK_TAI"));

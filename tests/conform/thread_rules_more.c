@@ -468,6 +468,18 @@ ROW(image_view)
 	CHECK(image.width == SIDE && image.height == SIDE && image.planes == 1);
 }
 
+ROW(image_plane)
+{
+	struct xmem_image image = { .size = sizeof(image) };
+	struct xmem_tensor plane = { .size = sizeof(plane) };
+
+	SAME(xmem_image_view(stage.image, &image), 0);
+	SAME(xmem_image_plane(&image, 0, &plane), 0);
+	CHECK(plane.elements == BYTES && plane.data == xmem_data(stage.image));
+}
+
+ROW(image_bytes)		{ SAME(xmem_image_bytes(XMEM_IMAGE_GRAY8, SIDE, SIDE, 0), BYTES); }
+
 ROW(tensor_check)
 {
 	struct xmem_metadata metadata;

@@ -93,6 +93,16 @@ TEST(an_image_is_described_and_read)
 	CHECK(image.planes == 2 && image.width == 32 && image.height == 16);
 	CHECK(image.plane[1].stride == 64 && image.plane[1].rows == 8);
 	CODE(0, xmem::image_view(buffer, code));
+	const xmem_tensor chroma = xmem::image_plane(image, 1);
+	CHECK(chroma.data == image.plane[1].data && chroma.ndim == 3);
+	CHECK(chroma.shape[0] == 8 && chroma.shape[1] == 16 && chroma.shape[2] == 2);
+	CHECK(xmem::elements<std::uint8_t>(xmem::tensor_view(buffer)).size() == 64 * 23 + 32);
+	CODE(EINVAL, xmem::image_plane(image, 2, code));
+	THROWS(EINVAL, xmem::image_plane(image, 2));
+	CHECK(xmem::image_bytes(XMEM_IMAGE_NV12, 32, 16, 64) == 64 * 23 + 32);
+	CHECK(xmem::image_bytes(XMEM_IMAGE_P010, 3, 3) == 3 * 6 + 2 * 8);
+	CODE(EINVAL, xmem::image_bytes(XMEM_IMAGE_P010, 0, 3, 0, code));
+	THROWS(EINVAL, xmem::image_bytes(XMEM_IMAGE_NONE, 3, 3));
 	CODE(0, xmem::describe_image(buffer, XMEM_IMAGE_RGB8, 8, 8, 0, code));
 	CODE(EINVAL, xmem::describe_image(buffer, XMEM_IMAGE_NONE, 8, 8, 0, code));
 	THROWS(ERANGE, xmem::describe_image(buffer, XMEM_IMAGE_RGB8, 800, 800));

@@ -446,7 +446,10 @@ TEST(CUDA_views_show_what_is_on_a_gpu)
 	CHECK(image.plane[1].data == base + 64 * 64);
 	WORKED(xmem_cuda_tensor_view(buffer, &tensor));
 	CHECK(tensor.data == base);
-	SAME(tensor.bytes, 64 * 64);
+	SAME(tensor.bytes, 64 * 64 * 3 / 2);
+	WORKED(xmem_image_plane(&image, 1, &tensor));
+	CHECK(tensor.data == base + 64 * 64);
+	SAME(tensor.ndim, 3);
 	xmem_release(buffer);
 	xmem_pool_close(pool);
 }

@@ -271,40 +271,78 @@ END_TEST
 /* Bytes that an image takes, found another way: the last byte of its last row. */
 static u64 image_bytes(u32 format, u64 w, u64 h, u64 stride)
 {
-	u64 half_w = (w + 1) / 2, half_h = (h + 1) / 2;
+	u64 half_w = (w + 1) / 2, half_h = (h + 1) / 2, even = (stride + 1) / 2 * 2;
 
 	switch (format) {
-	case XMEM_IMAGE_GRAY8:	return stride * (h - 1) + w;
-	case XMEM_IMAGE_GRAY16:	return stride * (h - 1) + 2 * w;
+	case XMEM_IMAGE_GRAY8:
+	case XMEM_IMAGE_BAYER_BGGR8:
+	case XMEM_IMAGE_BAYER_GBRG8:
+	case XMEM_IMAGE_BAYER_GRBG8:
+	case XMEM_IMAGE_BAYER_RGGB8:	return stride * (h - 1) + w;
+	case XMEM_IMAGE_GRAY16:
+	case XMEM_IMAGE_BAYER_BGGR16:
+	case XMEM_IMAGE_BAYER_GBRG16:
+	case XMEM_IMAGE_BAYER_GRBG16:
+	case XMEM_IMAGE_BAYER_RGGB16:	return stride * (h - 1) + 2 * w;
 	case XMEM_IMAGE_RGB8:
-	case XMEM_IMAGE_BGR8:	return stride * (h - 1) + 3 * w;
+	case XMEM_IMAGE_BGR8:		return stride * (h - 1) + 3 * w;
 	case XMEM_IMAGE_RGBA8:
-	case XMEM_IMAGE_BGRA8:	return stride * (h - 1) + 4 * w;
+	case XMEM_IMAGE_BGRA8:		return stride * (h - 1) + 4 * w;
+	case XMEM_IMAGE_RGB48:		return stride * (h - 1) + 6 * w;
+	case XMEM_IMAGE_RGBA64:		return stride * (h - 1) + 8 * w;
+	case XMEM_IMAGE_RGBF32:		return stride * (h - 1) + 12 * w;
 	case XMEM_IMAGE_YUYV:
-	case XMEM_IMAGE_UYVY:	return stride * (h - 1) + 4 * half_w;
-	case XMEM_IMAGE_NV12:	return stride * h + stride * (half_h - 1) + 2 * half_w;
+	case XMEM_IMAGE_UYVY:		return stride * (h - 1) + 4 * half_w;
+	case XMEM_IMAGE_NV12:
+	case XMEM_IMAGE_NV21:		return stride * h + even * (half_h - 1) + 2 * half_w;
+	case XMEM_IMAGE_NV16:		return stride * h + even * (h - 1) + 2 * half_w;
+	case XMEM_IMAGE_P010:
+	case XMEM_IMAGE_P016:
+		return stride * h + (stride + 3) / 4 * 4 * (half_h - 1) + 4 * half_w;
 	case XMEM_IMAGE_I420:
+	case XMEM_IMAGE_YV12:
 		return stride * h + (stride + 1) / 2 * (2 * half_h - 1) + half_w;
+	case XMEM_IMAGE_I422:
+		return stride * h + (stride + 1) / 2 * (2 * h - 1) + half_w;
+	case XMEM_IMAGE_I444:		return stride * (3 * h - 1) + w;
+	case XMEM_IMAGE_GBRPF32:
+		return stride * h + (stride + 3) / 4 * 4 * (2 * h - 1) + 4 * w;
 	}
 	ck_abort_msg("format %u is not known to this test", format);
 	return 0;
+}
+
+/* A plane is a tensor of all bytes of its rows, and nothing else. */
+static void check_plane(const struct xmem_image *image, u32 p)
+{
+	const struct xmem_plane *plane = &image->plane[p];
+	struct xmem_tensor t;
+
+	memset(&t, 0xa5, sizeof(t));
+	ck_assert_int_eq(xl_plane_measure(image, p, &says, &t), 0);
+	ck_assert_ptr_eq(t.data, plane->data);
+	ck_assert_uint_eq(t.shape[0], plane->rows);
+	ck_assert_uint_eq(t.elements * t.item_bytes, (u64)plane->rows * plane->row_bytes);
+	ck_assert_uint_eq(t.bytes, plane->stride * (plane->rows - 1) + plane->row_bytes);
 }
 
 static void check_image(u32 format, u32 w, u32 h, u32 padding)
 {
 	struct xmem_metadata m = { 0 }, dense = { 0 };
 	struct xmem_image image;
-	u64 bytes;
+	struct xmem_tensor t;
+	u64 bytes, stride;
 	u32 p;
 
 	ck_assert_int_eq(xl_image_fill(&dense, format, w, h, 0, &says), 0);
-	ck_assert_int_eq(xl_image_fill(&m, format, w, h, dense.strides[0] + padding, &says), 0);
-	if (dense.strides[0] > 1)
-		ck_assert_int_eq(xl_image_fill(&m, format, w, h, dense.strides[0] - 1, &says),
-				 -EBADMSG);
-	ck_assert_int_eq(m.strides[0], dense.strides[0] + padding);
-	ck_assert(!strncmp(m.content_type, "video/x-raw,", 12) && m.content_type[12]);
-	bytes = image_bytes(format, w, h, m.strides[0]);
+	stride = dense.image_stride;
+	ck_assert_int_eq(xl_image_fill(&m, format, w, h, stride + padding, &says), 0);
+	if (stride > 1)
+		ck_assert_int_eq(xl_image_fill(&m, format, w, h, stride - 1, &says), -EBADMSG);
+	ck_assert_int_eq(m.image_stride, stride + padding);
+	ck_assert(!strncmp(m.content_type, "video/x-", 8) && strchr(m.content_type, ','));
+	bytes = image_bytes(format, w, h, m.image_stride);
+	ck_assert_int_eq(xmem_image_bytes(format, w, h, m.image_stride), bytes);
 	ck_assert_int_eq(xl_image_measure(&m, NULL, bytes - 1, &says, NULL), -ERANGE);
 	memset(&image, 0xa5, sizeof(image));
 	ck_assert_int_eq(xl_image_measure(&m, said, bytes, &says, &image), 0);
@@ -318,10 +356,11 @@ static void check_image(u32 format, u32 w, u32 h, u32 padding)
 		ck_assert_uint_le(begin + plane->stride * (plane->rows - 1) + plane->row_bytes,
 				  p + 1 < image.planes ?
 				  (u64)((const char *)plane[1].data - said) : bytes);
+		check_plane(&image, p);
 	}
-	/* Its first plane is a tensor too. */
-	ck_assert_uint_le(measured(&m, said, bytes).bytes,
-			  image.plane[0].stride * (h - 1) + image.plane[0].row_bytes);
+	ck_assert_int_eq(xl_plane_measure(&image, p, &says, &t), -EBADMSG);
+	/* It is a tensor too, of all that it has. */
+	ck_assert_uint_eq(measured(&m, said, bytes).bytes, bytes);
 }
 
 START_TEST(images_of_all_formats_and_sizes)
@@ -345,6 +384,9 @@ START_TEST(an_image_whose_words_disagree_is_refused)
 
 	ck_assert_int_eq(xl_image_fill(&good, XMEM_IMAGE_RGB8, 10, 5, 32, &says), 0);
 	ck_assert_int_eq(xl_image_measure(&good, NULL, 158, &says, NULL), 0);
+	ck_assert_int_eq(xmem_image_bytes(XMEM_IMAGE_RGB8, 10, 5, 29), -EINVAL);
+	ck_assert_int_eq(xmem_image_bytes(XMEM_IMAGE_FORMATS, 10, 5, 0), -EINVAL);
+	ck_assert_int_eq(xmem_image_bytes(XMEM_IMAGE_RGB8, 0, 5, 0), -EINVAL);
 #define WRONG(change) do { \
 	m = good; \
 	m.change; \
@@ -357,20 +399,24 @@ START_TEST(an_image_whose_words_disagree_is_refused)
 	WRONG(image = XMEM_IMAGE_RGBA8);
 	WRONG(dtype = XMEM_DTYPE_INT8);
 	WRONG(ndim = 2);
-	WRONG(shape[0] = 0);
+	WRONG(image_height = 0);
+	WRONG(image_height = XMEM_IMAGE_MAX_SIDE + 1);
+	WRONG(image_width = 0);
+	WRONG(image_width = 11);		/* more than the stride */
+	WRONG(image_width = 9);
+	WRONG(image_stride = 29);
+	WRONG(image_stride = 33);
+	WRONG(image_stride = INT64_MAX);
 	WRONG(shape[0] = -1);
-	WRONG(shape[0] = XMEM_IMAGE_MAX_SIDE + 1);
-	WRONG(shape[1] = 0);
-	WRONG(shape[1] = 11);			/* more than the stride */
+	WRONG(shape[0] = 4);
 	WRONG(shape[1] = 1LL << 32 | 10);
 	WRONG(shape[2] = 4);
 	WRONG(strides[0] = 29);
 	WRONG(strides[0] = -32);
-	WRONG(strides[0] = INT64_MAX);
 	WRONG(strides[1] = 4);
 	WRONG(strides[2] = 0);
 	m = good;
-	m.strides[0] = 1LL << 40;
+	m.image_stride = m.strides[0] = 1LL << 40;
 	ck_assert_int_eq(xl_image_measure(&m, NULL, 1ULL << 40, &says, NULL), -ERANGE);
 }
 END_TEST

@@ -61,6 +61,12 @@ static const struct xp_field xmem_metadata_fields[] = {
 		"enum xmem_order; xmem_publish sets these two"),
 	XP_FIELD(xmem_metadata, order_value, XP_UNSIGNED, 0,
 		"below XMEM_READY_OVER; 0: the contents are complete"),
+	XP_FIELD(xmem_metadata, image_width, XP_UNSIGNED, 0,
+		"pixels"),
+	XP_FIELD(xmem_metadata, image_height, XP_UNSIGNED, 0,
+		"image height"),
+	XP_FIELD(xmem_metadata, image_stride, XP_UNSIGNED, 0,
+		"bytes from one row of the first plane to the next"),
 };
 
 static const struct xp_field xmem_cuda_info_fields[] = {

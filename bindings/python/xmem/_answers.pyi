@@ -47,6 +47,11 @@ class Metadata(tuple[Any, ...]):
     order_kind: Final[int]
     #: below XMEM_READY_OVER; 0: the contents are complete
     order_value: Final[int]
+    #: pixels
+    image_width: Final[int]
+    image_height: Final[int]
+    #: bytes from one row of the first plane to the next
+    image_stride: Final[int]
 
 
 @final

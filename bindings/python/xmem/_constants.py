@@ -191,28 +191,74 @@ class Dtype(enum.IntEnum):
 
 
 class ImageFormat(enum.IntEnum):
-    """How the pixels of an image lie in memory, the first byte first. The numbers of 16 bits have
-    the byte order of the machine. In the formats with several planes these follow each other
-    without a gap, and chroma has half the width and height, rounded up.
+    """How the pixels of an image lie in memory, the first byte first. The numbers of 16 and 32
+    bits have the byte order of the machine: ffmpeg's names end in "le" or "be" then. In the
+    formats with several planes these follow each other without a gap. Where chroma has half the
+    width or height, that is rounded up. The comments have the names that others have for a
+    format: ffmpeg's pix_fmt, V4L2's fourcc, and DRM's fourcc; "-": none. V4L2 and DRM mean
+    little endian.
     """
 
     #: not an image
     NONE = 0
+    #: gray, GREY, R8
     GRAY8 = 1
+    #: gray16le, Y16, R16
     GRAY16 = 2
-    #: R, G, B
+    #: R, G, B: rgb24, RGB3, BG24
     RGB8 = 3
+    #: bgr24, BGR3, RG24
     BGR8 = 4
+    #: rgba, AB24, AB24
     RGBA8 = 5
+    #: bgra, AR24, AR24
     BGRA8 = 6
-    #: Y0, U, Y1, V: two pixels
+    #: Y0, U, Y1, V for two pixels: yuyv422, YUYV, YUYV
     YUYV = 7
-    #: U, Y0, V, Y1
+    #: U, Y0, V, Y1: uyvy422, UYVY, UYVY
     UYVY = 8
-    #: planes Y, U, V
+    #: planes Y, U, V: yuv420p, YU12, YU12
     I420 = 9
-    #: planes Y, and U with V by turns
+    #: planes Y, and U with V by turns: nv12, NV12, NV12
     NV12 = 10
+    #: V before U: nv21, NV21, NV21
+    NV21 = 11
+    #: as NV12, chroma in each row: nv16, NV16, NV16
+    NV16 = 12
+    #: as NV12, 10 high bits of 16: p010le, P010, P010
+    P010 = 13
+    #: as NV12, 16 bits: p016le, -, P016
+    P016 = 14
+    #: planes Y, V, U: yuv420p with U and V exchanged, YV12, YV12
+    YV12 = 15
+    #: as I420, chroma in each row: yuv422p, 422P, YU16
+    I422 = 16
+    #: as I420, chroma of each pixel: yuv444p, YM24, YU24
+    I444 = 17
+    #: a number for each pixel: bayer_bggr8, BA81, -
+    BAYER_BGGR8 = 18
+    #: bayer_gbrg8, GBRG, -
+    BAYER_GBRG8 = 19
+    #: bayer_grbg8, GRBG, -
+    BAYER_GRBG8 = 20
+    #: bayer_rggb8, RGGB, -
+    BAYER_RGGB8 = 21
+    #: bayer_bggr16le, BYR2, -
+    BAYER_BGGR16 = 22
+    #: bayer_gbrg16le, GB16, -
+    BAYER_GBRG16 = 23
+    #: bayer_grbg16le, GR16, -
+    BAYER_GRBG16 = 24
+    #: bayer_rggb16le, RG16, -
+    BAYER_RGGB16 = 25
+    #: 3 numbers of 16 bits: rgb48le, -, -
+    RGB48 = 26
+    #: 4 numbers of 16 bits: rgba64le, -, AB48
+    RGBA64 = 27
+    #: 3 floats: rgbf32le, -, -
+    RGBF32 = 28
+    #: planes G, B, R of floats: gbrpf32le, -, -
+    GBRPF32 = 29
 
 
 class ClientRole(enum.IntEnum):
@@ -270,7 +316,7 @@ API_VERSION: Final = 5
 #: the first number that has no meaning yet
 DTYPE_CODES: Final = 18
 #: the first number that has no meaning yet
-IMAGE_FORMATS: Final = 11
+IMAGE_FORMATS: Final = 30
 
 
 class DType(NamedTuple):
@@ -413,8 +459,9 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_pool_device_info", "xmem_pool_holds", "xmem_host_query", "xmem_limit_next",
         "xmem_pool_next", "xmem_preallocate_with", "xmem_trim", "xmem_collect", "xmem_limbo_hook",
         "xmem_attach_fd", "xmem_forward", "xmem_send", "xmem_describe_tensor",
-        "xmem_describe_image", "xmem_describe_content", "xmem_describe_time",
-        "xmem_metadata_view", "xmem_tensor_view", "xmem_image_view", "xmem_tensor_check",
+        "xmem_describe_image", "xmem_image_bytes", "xmem_describe_content", "xmem_describe_time",
+        "xmem_metadata_view", "xmem_tensor_view", "xmem_image_view", "xmem_image_plane",
+        "xmem_tensor_check",
     ),
     "EIO": (
         "xmem_receive", "xmem_receive_any", "xmem_data", "xmem_publish", "xmem_set_ref_count",
