@@ -123,8 +123,8 @@ static int check(struct xp_guard *self, size_t offset, const struct xp_source *s
 	}
 	if (check_type(&metadata, source->dtype) || check_room(self, offset, source->bytes))
 		return -1;
-	/* What an image says is the shape of its first plane; the others are copied with it. */
-	if (metadata.image && (size_t)source->bytes == xmem_size(self->buffer))
+	/* An image of several planes is all of its bytes, which others have in many shapes. */
+	if (metadata.image && metadata.ndim == 1 && source->bytes == metadata.shape[0])
 		return 0;
 	return is_shape(&metadata, source->ndim, source->shape) ? 0 :
 	       refuse_shape(&metadata, source->ndim, source->shape);
@@ -166,6 +166,14 @@ static PyObject *copy_buffer(struct xp_guard *self, size_t offset, PyObject *fro
 	return done;
 }
 
+/* Two images of other pixels? Their bytes may be as many, and their planes elsewhere. */
+static bool are_unlike(const struct xmem_metadata *a, const struct xmem_metadata *b)
+{
+	return a->image && b->image &&
+	       (a->image != b->image || a->image_width != b->image_width ||
+		a->image_height != b->image_height);
+}
+
 /*
  * Can a guard be copied with what it says of itself? 1; 0: only its elements or bytes, as those of
  * others; -1 with an exception.
@@ -183,6 +191,11 @@ static int check_guard(struct xp_guard *self, struct xmem_buffer *to, struct xp_
 	if (own.dtype && !other.dtype)
 		return 0;
 	if (own.dtype) {
+		if (are_unlike(&own, &other)) {
+			PyErr_SetString(PyExc_ValueError, "this guard and the one that is copied "
+					"are images of two formats or sizes");
+			return -1;
+		}
 		if (check_type(&own, other.dtype))
 			return -1;
 		for (i = 0; i < other.ndim && i < XMEM_MAX_DIMENSIONS; i++)

@@ -17,6 +17,7 @@
  *	describe.c	Guard: what it says of its contents
  *	view.c		Guard: what its contents are, and the buffer protocol
  *	private.c	Guard: private memory, for those who write what is for reading
+ *	plane.c		Plane: one plane of an image, as a buffer
  *	dlpack.c	Guard: DLPack's capsules; dlpack_table.c: its table of C functions
  *	arrow.c		Guard: Arrow's C interfaces
  *	array_interface.c  Guard: numpy's interface, for those that take no buffers
@@ -82,7 +83,7 @@
 
 /* What the module has; each interpreter has its own. */
 struct xp_state {
-	PyTypeObject *pool, *guard, *subscription, *span;	/* of this extension */
+	PyTypeObject *pool, *guard, *subscription, *span, *plane;	/* of this extension */
 	/*
 	 * What is made of them, by the Python package: subclasses (set_types). These four are
 	 * constant once it is imported.
@@ -293,6 +294,14 @@ void *xp_guard_keep_private(struct xp_guard *self);
 /* The same of a tensor that has been looked at, wherever it is; and of @bytes of contents. */
 void xp_view_tensor(struct xp_view *ret, const struct xmem_tensor *tensor, const void *data);
 void xp_view_bytes(struct xp_view *ret, size_t bytes, const void *data);
+/* Are the elements, their shape and strides alike, wherever they are? */
+bool xp_view_is_same(const struct xp_view *old, const struct xp_view *now);
+/*
+ * Fill in all of a buffer but its owner, of elements at @data; its arrays are those of @of. -1 with
+ * BufferError: the caller wants them in another way than they lie.
+ */
+int xp_view_lend(const struct xp_view *of, const void *data, bool readonly, Py_buffer *ret,
+		 int flags);
 /* May nobody write through a view of this guard? */
 bool xp_guard_readonly(struct xp_guard *self);
 /* The numbers as a tuple. */
@@ -358,7 +367,6 @@ PyObject *xp_pool_device_info(PyObject *self, PyObject *device);
 PyObject *xp_pool_holds(PyObject *self, PyObject *args);
 PyObject *xp_guard_metadata(PyObject *self, void *unused);
 PyObject *xp_guard_describe_user(PyObject *self, PyObject *args, PyObject *kwargs);
-PyObject *xp_guard_image_view(PyObject *self, PyObject *unused);
 
 /* publish.c, describe.c */
 PyObject *xp_guard_publish(PyObject *self, PyObject *args, PyObject *kwargs);
@@ -369,6 +377,7 @@ PyObject *xp_guard_forget(PyObject *self, PyObject *unused);
 PyObject *xp_guard_set_ref_count(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *xp_guard_offer(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *xp_guard_describe_tensor(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *xp_image_bytes(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *xp_guard_describe_image(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *xp_guard_describe_content(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *xp_guard_describe_time(PyObject *self, PyObject *args, PyObject *kwargs);
@@ -379,6 +388,10 @@ void xp_guard_releasebuffer(PyObject *self, Py_buffer *view);
 PyObject *xp_guard_get_shape(PyObject *self, void *unused);
 PyObject *xp_guard_get_strides(PyObject *self, void *unused);
 PyObject *xp_guard_get_dtype(PyObject *self, void *unused);
+
+/* plane.c */
+extern PyType_Spec xp_plane_spec;
+PyObject *xp_guard_image_view(PyObject *self, PyObject *unused);
 
 /* dlpack.c, dlpack_table.c, arrow.c, array_interface.c, copy.c */
 PyObject *xp_guard_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);

@@ -95,6 +95,20 @@ PyObject *xp_guard_describe_tensor(PyObject *object, PyObject *args, PyObject *k
 						    strides == Py_None ? NULL : steps));
 }
 
+PyObject *xp_image_bytes(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "format", "width", "height", "stride", NULL };
+	uint32_t format, width, height;
+	size_t stride = 0;
+	int64_t bytes;
+
+	if (!xp_parse(args, kwargs, "O&O&O&|O&:image_bytes", names, xp_u32, &format, xp_u32,
+		      &width, xp_u32, &height, xp_size, &stride))
+		return NULL;
+	bytes = xmem_image_bytes(format, width, height, stride);
+	return bytes < 0 ? xp_raise(PyModule_GetState(module)) : PyLong_FromLongLong(bytes);
+}
+
 PyObject *xp_guard_describe_image(PyObject *object, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "format", "width", "height", "stride", NULL };

@@ -32,6 +32,10 @@
 	"narrow_fd(fd, roles, /)\n--\n\n" \
 	"Make from a descriptor of a pool another one for fewer roles, XMEM_MAY_*.\n" \
 	"The caller closes it. Raises NotPermitted, Released (EBADF), NoDevice, Error (EINVAL)."
+#define XP_DOC_image_bytes \
+	"image_bytes($module, format, width, height, stride=0)\n--\n\n" \
+	"Get how many bytes an image takes, all planes, to acquire so many. The arguments are\n" \
+	"those of describe_image. Raises Error: EINVAL if there is no such image."
 #define XP_DOC_lost_guard \
 	"lost_guard(pool, errno, text, /)\n--\n\n" \
 	"Make a guard that is gone from the start, of which each use raises that error.\n" \

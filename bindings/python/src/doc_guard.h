@@ -95,6 +95,11 @@
 #define XP_DOC_guard_image_view \
 	"_image_view($self)\n--\n\n" \
 	"What image() makes an Image of."
+#define XP_DOC_plane \
+	"One plane of an image: a buffer of rows, columns and, if any, channels.\n\n" \
+	"memoryview() and numpy.asarray() view it without a copy, read-only where its guard is\n" \
+	"for reading; such views keep the contents as views of the guard do. bytes() copies its\n" \
+	"elements without the gaps between rows. In another process it is got from the guard there."
 
 /* ---- on GPUs ---- */
 

@@ -260,36 +260,3 @@ PyObject *xp_guard_describe_user(PyObject *object, PyObject *args, PyObject *kwa
 		memcpy(metadata->user, words, sizeof(words));
 	Py_RETURN_NONE;
 }
-
-/*
- * (format, width, height, planes), where a plane is (offset, stride, row_bytes, rows) in bytes of
- * the contents: what the publisher says, checked.
- */
-PyObject *xp_guard_image_view(PyObject *object, PyObject *unused)
-{
-	struct xp_guard *self = (struct xp_guard *)object;
-	struct xmem_image image = { .size = sizeof(image) };
-	PyObject *planes, *plane;
-	uint32_t i;
-	int err;
-
-	if (!xp_guard_look(self) || (!self->cuda && xp_guard_view(self)))
-		return NULL;
-	err = xmem_image_view(self->buffer, &image);
-	if (err)
-		return xp_raise(self->state);
-	planes = PyTuple_New(image.planes);
-	for (i = 0; planes && i < image.planes; i++) {
-		plane = Py_BuildValue("nnII",
-				      (const char *)image.plane[i].data -
-				      (const char *)image.plane[0].data,
-				      (Py_ssize_t)image.plane[i].stride, image.plane[i].row_bytes,
-				      image.plane[i].rows);
-		if (plane)
-			PyTuple_SetItem(planes, i, plane);
-		else
-			Py_CLEAR(planes);
-	}
-	return planes ? Py_BuildValue("IIIN", image.format, image.width, image.height, planes) :
-			NULL;
-}

@@ -60,6 +60,8 @@ static PyMethodDef functions[] = {
 	{ "host", xp_host, METH_NOARGS, XP_DOC_host },
 	{ "pools", xp_pools, METH_NOARGS, XP_DOC_pools },
 	{ "limits", xp_limits, METH_NOARGS, XP_DOC_limits },
+	{ "image_bytes", (PyCFunction)(void *)xp_image_bytes, METH_VARARGS | METH_KEYWORDS,
+	  XP_DOC_image_bytes },
 	{ "lost_guard", xp_lost_guard, METH_VARARGS, XP_DOC_lost_guard },
 	{ "lost_pool", xp_lost_pool, METH_VARARGS, XP_DOC_lost_pool },
 	{ "set_types", set_types, METH_VARARGS, XP_DOC_set_types },
@@ -105,10 +107,11 @@ static int execute(PyObject *module)
 	state->guard = add_type(module, &xp_guard_spec, "Guard");
 	state->subscription = add_type(module, &xp_subscription_spec, "Subscription");
 	state->span = (PyTypeObject *)PyType_FromModuleAndSpec(module, &xp_span_spec, NULL);
+	state->plane = add_type(module, &xp_plane_spec, "Plane");
 	state->copy = (PyTypeObject *)PyType_FromModuleAndSpec(module, &xp_copy_spec, NULL);
 	state->later = xp_later_new();
 	if (!state->pool || !state->guard || !state->subscription || !state->span ||
-	    !state->copy || !state->later || xp_dlpack_add_table(state->guard))
+	    !state->plane || !state->copy || !state->later || xp_dlpack_add_table(state->guard))
 		return -1;
 	xp_count_forks();
 	if (xp_layout_types(state->layouts))
@@ -129,6 +132,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
 	Py_VISIT(state->guard);
 	Py_VISIT(state->subscription);
 	Py_VISIT(state->span);
+	Py_VISIT(state->plane);
 	Py_VISIT(state->guard_class);
 	Py_VISIT(state->subscription_class);
 	Py_VISIT(state->errors);
@@ -148,6 +152,7 @@ static int clear(PyObject *module)
 	Py_CLEAR(state->guard);
 	Py_CLEAR(state->subscription);
 	Py_CLEAR(state->span);
+	Py_CLEAR(state->plane);
 	Py_CLEAR(state->guard_class);
 	Py_CLEAR(state->subscription_class);
 	Py_CLEAR(state->errors);

@@ -26,32 +26,6 @@ struct handing {
 typedef int hand_function(struct xmem_buffer *buffer, const struct handing *handing,
 			  uint64_t *ret_token);
 
-/* How many bytes the contents take that are described; 0: nobody has said what they are. */
-static uint64_t described_bytes(struct xp_guard *self, const struct xmem_metadata *metadata)
-{
-	struct xmem_image image = { .size = sizeof(image) };
-	const char *data, *end = NULL, *rows;
-	uint64_t bytes;
-	uint32_t i;
-	int err;
-
-	if (!metadata->image)
-		return metadata->dtype ? 1 : 0;
-	err = self->cuda ? xmem_cuda_image_view(self->buffer, &image) :
-			   xmem_image_view(self->buffer, &image);
-	if (err)
-		return 1;
-	data = image.plane[0].data;
-	for (i = 0; i < image.planes; i++) {
-		rows = image.plane[i].data;
-		rows += (size_t)(image.plane[i].rows - 1) * image.plane[i].stride +
-			image.plane[i].row_bytes;
-		end = !end || rows > end ? rows : end;
-	}
-	bytes = end - data;
-	return bytes;
-}
-
 /* -1 with an exception: readers would find a tensor or image that reaches beyond this part. */
 static int check_part(struct xp_guard *self, const struct xmem_publish_options *options)
 {
@@ -73,8 +47,7 @@ static int check_part(struct xp_guard *self, const struct xmem_publish_options *
 	if (options->offset < first || skipped > metadata.size)
 		return 0;		/* the library says that this is outside */
 	bytes = options->length ? options->length : metadata.size - skipped;
-	if (described_bytes(self, &metadata) <= bytes &&
-	    xmem_tensor_check(&metadata, bytes) != -ERANGE)
+	if (xmem_tensor_check(&metadata, bytes) != -ERANGE)
 		return 0;
 	shape = xp_shape(&metadata);
 	if (shape)

@@ -99,12 +99,12 @@ size_t xp_contents(struct xmem_buffer *buffer)
 }
 
 /* Views that are alive have the arrays of @old, which they read without the lock. */
-static bool is_same(const struct xp_view *old, const struct xp_view *new)
+bool xp_view_is_same(const struct xp_view *old, const struct xp_view *now)
 {
-	return old->dtype == new->dtype && old->ndim == new->ndim &&
-	       old->item_bytes == new->item_bytes && old->bytes == new->bytes &&
-	       !memcmp(old->shape, new->shape, sizeof(old->shape)) &&
-	       !memcmp(old->strides, new->strides, sizeof(old->strides));
+	return old->dtype == now->dtype && old->ndim == now->ndim &&
+	       old->item_bytes == now->item_bytes && old->bytes == now->bytes &&
+	       !memcmp(old->shape, now->shape, sizeof(old->shape)) &&
+	       !memcmp(old->strides, now->strides, sizeof(old->strides));
 }
 
 /* An attached file is written by nobody, not even by its writer. */
@@ -158,7 +158,7 @@ int xp_guard_view(struct xp_guard *self)
 		xp_view_bytes(&view, xmem_size(self->buffer), data);
 	else
 		xp_view_tensor(&view, &tensor, data);
-	if (self->exports && !is_same(&self->view, &view)) {
+	if (self->exports && !xp_view_is_same(&self->view, &view)) {
 		PyErr_SetString(PyExc_BufferError, "this guard has views of its contents as they "
 				"were before they were described or published anew");
 		return -1;
@@ -207,30 +207,12 @@ static bool is_f_order(const struct xp_view *view)
 	return true;
 }
 
-static int get_buffer(PyObject *object, Py_buffer *view, int flags)
+int xp_view_lend(const struct xp_view *of, const void *data, bool readonly, Py_buffer *view,
+		 int flags)
 {
-	struct xp_guard *self = (struct xp_guard *)object;
-	bool strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES, readonly;
-	const struct xp_view *of = &self->view;
-	const void *data;
-	const char *format;
+	bool strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
+	const char *format = xp_format(of->dtype);
 
-	view->obj = NULL;
-	if (self->mode != XP_GONE && self->cuda)
-		return refuse("these contents are on a GPU: use __cuda_array_interface__, DLPack "
-			      "or copy_to_cpu()");
-	if (xp_guard_view(self))
-		return -1;
-	readonly = xp_guard_readonly(self);
-	if (readonly && flags & PyBUF_WRITABLE) {
-		self->distrust = true;
-		return refuse("these contents are read-only");
-	}
-	data = readonly && self->distrust && flags == PyBUF_SIMPLE ?
-	       xp_guard_keep_private(self) : of->data;
-	if (!data)
-		return -1;
-	format = xp_format(of->dtype);
 	if (!format && flags & PyBUF_FORMAT)
 		return refuse("Python has no format for this type of elements: use DLPack, "
 			      "or tobytes()");
@@ -248,6 +230,30 @@ static int get_buffer(PyObject *object, Py_buffer *view, int flags)
 	view->strides = strided && of->ndim ? (Py_ssize_t *)of->strides : NULL;
 	view->suboffsets = NULL;
 	view->internal = NULL;
+	return 0;
+}
+
+static int get_buffer(PyObject *object, Py_buffer *view, int flags)
+{
+	struct xp_guard *self = (struct xp_guard *)object;
+	const void *data;
+	bool readonly;
+
+	view->obj = NULL;
+	if (self->mode != XP_GONE && self->cuda)
+		return refuse("these contents are on a GPU: use __cuda_array_interface__, DLPack "
+			      "or copy_to_cpu()");
+	if (xp_guard_view(self))
+		return -1;
+	readonly = xp_guard_readonly(self);
+	if (readonly && flags & PyBUF_WRITABLE) {
+		self->distrust = true;
+		return refuse("these contents are read-only");
+	}
+	data = readonly && self->distrust && flags == PyBUF_SIMPLE ?
+	       xp_guard_keep_private(self) : self->view.data;
+	if (!data || xp_view_lend(&self->view, data, readonly, view, flags))
+		return -1;
 	Py_INCREF(object);
 	view->obj = object;
 	self->exports++;

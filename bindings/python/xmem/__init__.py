@@ -31,7 +31,7 @@ from .cuda import (CudaImage, CudaPlane, CudaTensor, cuda_clear_last_result, cud
                    cuda_last_result, gpus)
 from .errors import (Canceled, Ended, Error, Exists, Forked, HostGone, Limit, NoDevice, NoSpace,
                      NotFound, NotPermitted, OwnerDead, Released, Stale, TimedOut, WouldBlock)
-from .guard import BufferGuard, Image, Plane
+from .guard import BufferGuard, Image
 from .holders import Holder
 from .parcel import Parcel
 from .pool import BufferPool
@@ -40,7 +40,8 @@ from .unread import Unread
 from ._constants import (NOBODY, BufferFlags, ClientRole, CudaCanFlags, ImageFormat,
                          LimitScope, Order, SlotUse, Storage)
 from ._core import (ClientInfo, CudaDeviceInfo, CudaInfo, DeviceInfo, HostInfo, Limbo, LimitInfo,
-                    Metadata, PoolEntry, PoolInfo, SlotInfo, host, limits, pools)
+                    Metadata, Plane, PoolEntry, PoolInfo, SlotInfo, host, image_bytes, limits,
+                    pools)
 from ._core import version as __version__
 
 __all__ = [
@@ -52,7 +53,7 @@ __all__ = [
     "PoolEntry", "PoolInfo",
     "Released", "SlotInfo", "SlotUse", "Stale", "Storage", "Subscription", "TimedOut", "Unread",
     "WouldBlock", "cuda_clear_last_result", "cuda_info", "cuda_last_result", "dtypes", "gpus",
-    "host", "limits", "pools",
+    "host", "image_bytes", "limits", "pools",
 ]
 
 

@@ -6,6 +6,7 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import dtypes, reduce
+from ._core import Plane
 from .arguments import shape_of
 from .cuda import CudaGuard
 from .errors import Error
@@ -17,17 +18,11 @@ if TYPE_CHECKING:
     from .pool import BufferPool
 
 
-class Plane(NamedTuple):
-    """One plane of an image."""
-
-    offset: int         #: of the first row, in bytes of the contents
-    stride: int         #: bytes from one row to the next
-    row_bytes: int      #: of pixels in each row
-    rows: int
-
-
 class Image(NamedTuple):
-    """An image that has been checked: all rows lie within the contents."""
+    """An image that has been checked: all rows lie within the contents.
+
+    Each of its planes is a buffer.
+    """
 
     format: int         #: XMEM_IMAGE_*
     width: int          #: pixels
@@ -74,8 +69,7 @@ class BufferGuard(Views, CudaGuard):
         Raises Error: ENODATA if nobody has said what they are, EBADMSG or ERANGE if what is said
         is impossible, EMEDIUMTYPE on a GPU; and Released.
         """
-        form, width, height, planes = self._image_view()
-        return Image(form, width, height, tuple(Plane(*plane) for plane in planes))
+        return Image(*self._image_view())
 
     def parcel(self, *, lasts: float | EllipsisType | None = ...) -> Parcel:
         """Make what can be put into a multiprocessing.Queue, and is loaded there as a guard.
