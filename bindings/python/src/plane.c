@@ -115,15 +115,8 @@ static int look(struct plane *self)
 
 static int get_buffer(struct plane *self, Py_buffer *view, int flags)
 {
-	bool readonly;
-
 	view->obj = NULL;
-	if (look(self))
-		return -1;
-	readonly = xp_guard_readonly(self->guard);
-	if (readonly && flags & PyBUF_WRITABLE)
-		return refuse("these contents are read-only");
-	if (xp_view_lend(&self->view, self->view.data, readonly, view, flags))
+	if (look(self) || xp_guard_lend(self->guard, &self->view, self->offset, view, flags))
 		return -1;
 	Py_INCREF((PyObject *)self);
 	view->obj = (PyObject *)self;

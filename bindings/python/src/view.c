@@ -207,12 +207,18 @@ static bool is_f_order(const struct xp_view *view)
 	return true;
 }
 
-int xp_view_lend(const struct xp_view *of, const void *data, bool readonly, Py_buffer *view,
-		 int flags)
+int xp_guard_lend(struct xp_guard *self, const struct xp_view *of, size_t offset, Py_buffer *view,
+		  int flags)
 {
 	bool strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
 	const char *format = xp_format(of->dtype);
+	bool readonly = xp_guard_readonly(self);
+	const char *contents;
 
+	if (readonly && flags & PyBUF_WRITABLE) {
+		self->distrust = true;
+		return refuse("these contents are read-only");
+	}
 	if (!format && flags & PyBUF_FORMAT)
 		return refuse("Python has no format for this type of elements: use DLPack, "
 			      "or tobytes()");
@@ -220,7 +226,11 @@ int xp_view_lend(const struct xp_view *of, const void *data, bool readonly, Py_b
 		return refuse("the elements do not lie in one row, and the caller wants them so");
 	if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !is_f_order(of))
 		return refuse("the first index does not vary fastest, and the caller wants it so");
-	view->buf = (void *)data;
+	contents = readonly && self->distrust && flags == PyBUF_SIMPLE ?
+		   xp_guard_keep_private(self) : self->view.data;
+	if (!contents)
+		return -1;
+	view->buf = (void *)(contents + offset);
 	view->len = of->bytes;
 	view->itemsize = of->item_bytes;
 	view->readonly = readonly;
@@ -236,23 +246,12 @@ int xp_view_lend(const struct xp_view *of, const void *data, bool readonly, Py_b
 static int get_buffer(PyObject *object, Py_buffer *view, int flags)
 {
 	struct xp_guard *self = (struct xp_guard *)object;
-	const void *data;
-	bool readonly;
 
 	view->obj = NULL;
 	if (self->mode != XP_GONE && self->cuda)
 		return refuse("these contents are on a GPU: use __cuda_array_interface__, DLPack "
 			      "or copy_to_cpu()");
-	if (xp_guard_view(self))
-		return -1;
-	readonly = xp_guard_readonly(self);
-	if (readonly && flags & PyBUF_WRITABLE) {
-		self->distrust = true;
-		return refuse("these contents are read-only");
-	}
-	data = readonly && self->distrust && flags == PyBUF_SIMPLE ?
-	       xp_guard_keep_private(self) : self->view.data;
-	if (!data || xp_view_lend(&self->view, data, readonly, view, flags))
+	if (xp_guard_view(self) || xp_guard_lend(self, &self->view, 0, view, flags))
 		return -1;
 	Py_INCREF(object);
 	view->obj = object;
