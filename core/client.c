@@ -66,6 +66,7 @@ int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *joi
 		xm_store(&row->subscribers[i], 0);
 		xm_store(&row->waits[i], 0);
 	}
+	xm_store(&row->subscriber_changes, 0);
 	/* After the label: who names the incarnation has read the label of this client. */
 	xm_store_release(&row->incarnation, ++host->incarnations);
 	/* Count the client before it can hold anything: its first hold comes after this (I1). */
@@ -134,14 +135,20 @@ int xm_host_subscribe(struct xm_host *host, u32 me, struct xmem_subscribe_reques
 
 	/* Before the cursor: whatever it receives it can hold (I1). */
 	xm_holders_subscribe(host, me, request->publisher);
+	/* Before the bit: the publisher does not count a client whose cursor may yet move (I2). */
+	xm_store(&row->subscribing, me + 1);
 	/* A cursor of 0 pins every entry; advance it only after all scans can see it (I2, I3). */
 	xm_store(xm_cursor(map, me, request->publisher), 0);
 	XM_STEP(XM_STEP_SUBSCRIBE_CURSOR);
 	xm_set_bit(row->waits, me, request->flags & XMEM_SUBSCRIBE_WAIT);
 	xm_set_bit(row->subscribers, me, true);
 	xm_full_barrier();
+	XM_STEP(XM_STEP_SUBSCRIBE_BIT);
 	tail = xm_load_acquire(&xm_ring(map, request->publisher)->tail);
 	xm_store_release(xm_cursor(map, me, request->publisher), tail);
+	xm_store_release(&row->subscribing, 0);
+	/* Last: who sees the number finds what has changed. */
+	xm_store_release(&row->subscriber_changes, row->subscriber_changes + 1);
 	request->position = tail;
 	return 0;
 }
@@ -152,10 +159,13 @@ int xm_host_subscribe(struct xm_host *host, u32 me, struct xmem_subscribe_reques
  */
 static void xm_forget_at(const struct xm_map *map, u32 subscriber, u32 publisher, u64 cursor)
 {
+	struct xmem_client_row *row = xm_client_row(map, publisher);
+
 	if (map->area[subscriber])
 		xm_store(xm_cursor(map, subscriber, publisher), cursor);
-	xm_set_bit(xm_client_row(map, publisher)->subscribers, subscriber, false);
-	xm_set_bit(xm_client_row(map, publisher)->waits, subscriber, false);
+	xm_set_bit(row->subscribers, subscriber, false);
+	xm_set_bit(row->waits, subscriber, false);
+	xm_store_release(&row->subscriber_changes, row->subscriber_changes + 1);
 }
 
 static void xm_forget_subscriber(const struct xm_map *map, u32 subscriber, u32 publisher)

@@ -71,6 +71,19 @@ static inline u32 xm_depth(const struct xm_map *map, u32 slots)
 	return slots / 2 < map->ring_mask + 1 ? slots / 2 : map->ring_mask + 1;
 }
 
+/*
+ * Does @client follow @publisher? Then it receives whatever that publishes from now on: its cursor
+ * stands where the tail was before.
+ */
+static inline bool xm_is_subscriber(const struct xm_map *map, u32 publisher, u32 client)
+{
+	const struct xmem_client_row *row = xm_client_row(map, publisher);
+
+	/* First the bit: the host sets it after `subscribing`. */
+	return xm_load_acquire(&row->subscribers[client / 64]) >> client % 64 & 1 &&
+	       xm_load_acquire(&row->subscribing) != client + 1;
+}
+
 /* Has @owner demoted @client, and does that still stand at @cursor? */
 bool xm_is_demoted(const struct xm_map *map, u32 owner, u32 client, u64 cursor);
 

@@ -75,7 +75,7 @@ int xm_poll_take(const struct xm_map *map, u32 me, const struct xmem_poll_fd_req
 {
 	bool ring = request->kind == XMEM_POLL_RING;
 
-	if (request->kind > XMEM_POLL_JOINT)
+	if (request->kind > XMEM_POLL_SUBSCRIBERS)
 		return -EINVAL;
 	if (ring ? request->publisher >= map->clients || !request->incarnation :
 		   request->publisher || request->incarnation)
@@ -111,6 +111,15 @@ static bool xm_ring_readable(const struct xm_map *map, u32 me, u32 publisher, u6
 	if (xm_has_history(map, me, publisher))
 		return true;
 	return xm_ready(map, publisher, now, xm_load_acquire(xm_cursor(map, me, publisher)));
+}
+
+/* ---- the client's own ring ---- */
+
+/* Have its subscribers changed since its program last looked at them? */
+static bool xm_subscribers_changed(const struct xm_map *map, u32 me)
+{
+	return xm_load(&xm_ring(map, me)->changes_seen) !=
+	       xm_load_acquire(&xm_client_row(map, me)->subscriber_changes);
 }
 
 /* ---- all that a descriptor is about ---- */
@@ -161,6 +170,8 @@ void xm_poll_arm(const struct xm_map *map, const struct xm_followed *followed,
 	const u64 *rings = xm_poll_rings(followed, poll);
 	u32 i;
 
+	if (poll->kind == XMEM_POLL_SUBSCRIBERS)
+		return;		/* the host wakes who polls, whenever it changes them */
 	if (xm_poll_joins(followed, poll))
 		xm_arm(&map->pool->clients_waiters);
 	if (poll->kind == XMEM_POLL_RING) {
@@ -178,6 +189,8 @@ bool xm_readable(const struct xm_map *map, const struct xm_followed *followed,
 	const u64 *rings = xm_poll_rings(followed, poll);
 	u32 i;
 
+	if (poll->kind == XMEM_POLL_SUBSCRIBERS)
+		return xm_subscribers_changed(map, poll->client);
 	if (poll->kind == XMEM_POLL_RING)
 		return xm_ring_readable(map, poll->client, poll->publisher, poll->incarnation);
 	if (xm_load(poll->kind == XMEM_POLL_JOINT ? &followed->ended_joint : &followed->ended))

@@ -60,7 +60,7 @@ void xm_poll_arm(const struct xm_map *map, const struct xm_followed *followed,
 
 /*
  * Is there something to receive, or an end to see; or, for a client that follows rings as
- * one, a writer that it does not follow yet?
+ * one, a writer that it does not follow yet? Of XMEM_POLL_SUBSCRIBERS: have they changed?
  */
 bool xm_readable(const struct xm_map *map, const struct xm_followed *followed,
 		 const struct xm_poll *poll);

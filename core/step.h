@@ -33,6 +33,7 @@ enum xm_step {
 	XM_STEP_RING_LOOK = XM_CORE_STEPS, /* scan: an entry of a ring looked at */
 	XM_STEP_LETS_GO,		/* end: the ring repaired, the holds not dropped */
 	XM_STEP_SUBSCRIBE_CURSOR,	/* host: a cursor is there, and the publisher not told */
+	XM_STEP_SUBSCRIBE_BIT,		/* host: the bit is set, the cursor is not at the tail */
 	XM_STEP_MAPPING_LOOK,		/* library: one row or mapping looked at */
 	XM_STEP_ROW_OFFSET,		/* library: an offset read, not the payload's id */
 	XM_STEP_VIEW_FOUND,		/* library: contents found, the row not looked at */

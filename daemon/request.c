@@ -283,7 +283,7 @@ static int serve_payload(struct xd_call *call)
 
 /*
  * A cursor has moved, and the publisher may sleep until one does (I5), and so may the owners of
- * what it has forwarded.
+ * what it has forwarded. The publisher may also sleep until it has subscribers.
  */
 static int serve_subscribe(struct xd_call *call)
 {

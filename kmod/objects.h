@@ -132,8 +132,9 @@ struct xk_pollers {
 /* Whom the ends of clients concern: wait.c. */
 struct xk_concerned {
 	u64 ended[XMEM_CLIENT_WORDS];	/* those that have ended: a bitmap, as the next */
-	u64 followers[XMEM_CLIENT_WORDS];	/* who has followed them: may be forgotten by now */
-	bool owners;			/* who waits for a slot, or for room */
+	u64 pollers[XMEM_CLIENT_WORDS];	/* who has followed them, or been followed by them: may be
+					 * forgotten by now */
+	bool owners;			/* who waits for a slot, for room, or for subscribers */
 };
 
 /* What end_work has been asked to reap. */

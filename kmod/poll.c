@@ -240,7 +240,8 @@ static void xk_poll_file_show(struct seq_file *m, struct file *filp)
 		seq_printf(m, "xmem-polls:\tring %u\n", file->what.publisher);
 	else
 		seq_printf(m, "xmem-polls:\t%s\n",
-			   file->what.kind == XMEM_POLL_JOINT ? "joint" : "client");
+			   file->what.kind == XMEM_POLL_JOINT ? "joint" :
+			   file->what.kind == XMEM_POLL_SUBSCRIBERS ? "subscribers" : "client");
 }
 
 static const struct file_operations xk_poll_file_fops = {

@@ -19,10 +19,12 @@ int xk_subscribe_begin(struct xk_call *call)
 	mutex_unlock(&client->pool->lock);
 	/*
 	 * The cursor was 0 for a moment and pinned every entry. A publisher that scanned
-	 * just then may wait for a slot.
+	 * just then may wait for a slot; and it may wait for subscribers, or poll for them.
 	 */
-	if (!err)
+	if (!err) {
 		xk_wake_owners(client->pool);
+		xk_wake_pollers_of(client->pool, publisher, EPOLLIN | EPOLLRDNORM);
+	}
 	/* Those who poll for this client have not armed that ring: they look again. */
 	if (!err)
 		xk_pollers_wake(client->pollers, EPOLLIN | EPOLLRDNORM);
@@ -51,8 +53,10 @@ static int xk_unsubscribe(struct xk_client *client, const struct xmem_unsubscrib
 	mutex_unlock(&pool->lock);
 	if (reap)
 		xk_reap_wait(pool);
-	if (!err)
+	if (!err) {
 		xk_wake_owners(pool);
+		xk_wake_pollers_of(pool, request->publisher, EPOLLIN | EPOLLRDNORM);
+	}
 	/* A ring that is followed no longer has ended for those who poll for it. */
 	xk_pollers_wake(client->pollers, EPOLLIN | EPOLLRDNORM);
 	return err;

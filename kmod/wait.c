@@ -62,7 +62,7 @@ static u32 *xk_word(const struct xk_pool *pool, u32 kind, u32 client)
 
 /* ---- pollers ---- */
 
-static void xk_wake_pollers_of(struct xk_pool *pool, u32 client, __poll_t events)
+void xk_wake_pollers_of(struct xk_pool *pool, u32 client, __poll_t events)
 {
 	struct xk_pollers *pollers;
 
@@ -117,7 +117,10 @@ void xk_wake(struct xk_pool *pool, u32 kind, u32 client)
 	xk_wake_pollers(pool, kind, client);
 }
 
-/* A cursor moved, or slots came free: whoever waits for slots may find one now (I5). */
+/*
+ * A cursor moved, slots came free, or a client follows a ring or does no longer: whoever waits for
+ * slots or for subscribers may find them now (I5).
+ */
 void xk_wake_owners(struct xk_pool *pool)
 {
 	u32 c;
@@ -166,13 +169,16 @@ void xk_wake_newcomers(struct xk_pool *pool)
  */
 void xk_end_concerns(struct xk_pool *pool, u32 client)
 {
-	const struct xmem_client_row *row = xm_client_row(&pool->host.map, client);
+	const struct xm_map *map = &pool->host.map;
 	u32 i;
 
 	lockdep_assert_held(&pool->lock);
 	xm_set_bit(pool->concerned.ended, client, true);
 	for (i = 0; i < XMEM_CLIENT_WORDS; i++)
-		pool->concerned.followers[i] |= row->subscribers[i];
+		pool->concerned.pollers[i] |= xm_client_row(map, client)->subscribers[i];
+	for (i = 0; i < map->clients; i++)
+		if (xm_bit(xm_client_row(map, i)->subscribers, client))
+			xm_set_bit(pool->concerned.pollers, i, true);
 	pool->concerned.owners = true;
 }
 
@@ -200,7 +206,7 @@ void xk_wake_concerned(struct xk_pool *pool)
 
 	lockdep_assert_held(&pool->lock);
 	for (c = 0; c < pool->host.map.clients; c++) {
-		if (xm_bit(whom->followers, c))
+		if (xm_bit(whom->pollers, c))
 			xk_wake_pollers_of(pool, c, EPOLLIN | EPOLLRDNORM);
 		if (!xm_bit(whom->ended, c) || !pool->client[c])
 			continue;

@@ -298,6 +298,7 @@ void xk_exit_forget(struct xk_client *client);
 int xk_queues_prepare(struct xk_pool *pool);
 int xk_clock_prepare(struct xk_pool *pool);
 void xk_clock_set(struct xk_pool *pool);
+void xk_wake_pollers_of(struct xk_pool *pool, u32 client, __poll_t events);
 void xk_wake(struct xk_pool *pool, u32 kind, u32 client);
 void xk_wake_owners(struct xk_pool *pool);
 void xk_wake_rings(struct xk_pool *pool);

@@ -161,11 +161,14 @@ struct xmem_client_row {
 	__u8  label[XMEM_LABEL_BYTES];	/* the client's name for itself; NUL-terminated */
 	__u64 process;			/* the same in all clients of one process that live, and in
 					 * no other that lives */
-	__u64 reserved0;
+	__u32 subscribing;		/* 1 + id of a client whose bit in `subscribers` may be
+					 * set, and whose cursor is not there yet; 0: none */
+	__u32 subscriber_changes;	/* how often `subscribers` has changed so far */
 	__u64 subscribers[XMEM_CLIENT_WORDS];	/* bit set: that client follows this ring */
 	__u64 waits[XMEM_CLIENT_WORDS];		/* bit set: the publisher waits for it too */
 	__u32 ring_waiters;		/* waiters word: until this client publishes */
-	__u32 slots_waiters;		/* waiters word: until a slot of this owner may be free */
+	__u32 slots_waiters;		/* waiters word: until a slot of this owner may be free, or
+					 * its subscribers have changed */
 	__u64 holders[XMEM_CLIENT_WORDS];	/* as in the rows of the groups that are its own,
 						 * and of those that it gets */
 	__u64 reserved1[3];
@@ -342,7 +345,9 @@ struct xmem_ring {
 					 * number of the device; 0: the CPU */
 	__u64 collects;			/* enum xmem_collects: what this client has asked the daemon
 					 * to collect, which has not served that yet */
-	__u64 reserved[3];
+	__u64 changes_seen;		/* subscriber_changes of this client's row, when its program
+					 * last looked at its subscribers */
+	__u64 reserved[2];
 };
 
 /*
@@ -738,9 +743,9 @@ enum xmem_wait_kind {
 					 * host wakes it */
 	XMEM_WAIT_RING = 1,		/* client publishes; only a subscriber may arm it, only
 					 * client wake it */
-	XMEM_WAIT_SLOTS = 2,		/* a slot of client may be free; only client may arm it and
-					 * wait for it, only it and clients whose holds count
-					 * wake it */
+	XMEM_WAIT_SLOTS = 2,		/* a slot of client may be free, or its subscribers have
+					 * changed; only client may arm it and wait for it, only it
+					 * and clients whose holds count wake it */
 };
 #define XMEM_WAKE_OWN	(1u << 0)	/* wake: no word, but the caller's own waits */
 struct xmem_wait_request {
@@ -772,8 +777,9 @@ struct xmem_slot_request {
  * poll_fd: a descriptor for poll, select and epoll, level-triggered. It is readable as long as
  * one of the rings has a publication that this client can receive, or has ended, and the host
  * follows it for this client. That of XMEM_POLL_CLIENT is also writable, exactly as long as an
- * acquire of `wanted` bytes (struct xmem_ring) would succeed. When the client ends, or the host,
- * it is readable and hung up.
+ * acquire of `wanted` bytes (struct xmem_ring) would succeed. That of XMEM_POLL_SUBSCRIBERS is
+ * about the client's own ring: it is readable as long as changes_seen differs from
+ * subscriber_changes. When the client ends, or the host, it is readable and hung up.
  *
  *   kernel   whoever polls it arms what is needed, where there is nothing yet. An owner that
  *            has made a slot free itself wakes its own slots_waiters if that is armed. A wake-up
@@ -788,6 +794,7 @@ enum xmem_poll_kind {
 	XMEM_POLL_RING = 1,		/* the ring of `publisher` */
 	XMEM_POLL_JOINT = 2,		/* all rings with XMEM_SUBSCRIBE_JOINT, and writers that
 					 * the client does not follow yet; publisher must be 0 */
+	XMEM_POLL_SUBSCRIBERS = 3,	/* those that follow the client; publisher must be 0 */
 };
 struct xmem_poll_fd_request {
 	__u32 size;

@@ -133,6 +133,10 @@ TEST(P10_fdinfo_of_descriptors_that_requests_give)
 	SAME(raw_request(&reader, XMEM_IOC_POLL_FD, &poll), 0);
 	CHECK(says(poll.fd, "xmem-polls", "joint"));
 	close(poll.fd);
+	poll = (struct xmem_poll_fd_request){ .size = sizeof(poll), .kind = XMEM_POLL_SUBSCRIBERS };
+	SAME(raw_request(&reader, XMEM_IOC_POLL_FD, &poll), 0);
+	CHECK(says(poll.fd, "xmem-polls", "subscribers"));
+	close(poll.fd);
 	poll = (struct xmem_poll_fd_request){ .size = sizeof(poll), .kind = XMEM_POLL_CLIENT };
 	SAME(raw_request(&reader, XMEM_IOC_POLL_FD, &poll), 0);
 	CHECK(says(poll.fd, "xmem-polls", "client"));

@@ -291,12 +291,14 @@ TEST(P4_poll_fd_requests_with_wrong_fields)
 
 	scene_start();
 	other = writer.link.join.client;
-	SAME(try_poll_fd(&reader, 3, 0, 0), -EINVAL);
+	SAME(try_poll_fd(&reader, 4, 0, 0), -EINVAL);
 	SAME(try_poll_fd(&reader, ~0u, 0, 0), -EINVAL);
 	SAME(try_poll_fd(&reader, XMEM_POLL_CLIENT, 1, 0), -EINVAL);
 	SAME(try_poll_fd(&reader, XMEM_POLL_CLIENT, 0, 1), -EINVAL);
 	SAME(try_poll_fd(&reader, XMEM_POLL_JOINT, 1, 0), -EINVAL);
 	SAME(try_poll_fd(&reader, XMEM_POLL_JOINT, 0, 1), -EINVAL);
+	SAME(try_poll_fd(&reader, XMEM_POLL_SUBSCRIBERS, 1, 0), -EINVAL);
+	SAME(try_poll_fd(&reader, XMEM_POLL_SUBSCRIBERS, 0, 1), -EINVAL);
 	SAME(try_poll_fd(&reader, XMEM_POLL_RING, reader.map.clients, 1), -EINVAL);
 	SAME(try_poll_fd(&reader, XMEM_POLL_RING, ~0u, 1), -EINVAL);
 	SAME(try_poll_fd(&reader, XMEM_POLL_RING, other, 0), -EINVAL);

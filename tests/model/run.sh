@@ -27,7 +27,7 @@ forward.pml    -                FORWARDSFIRST NOFORWARDS NOGET LOOKFIRST NOTELAT
 collects.pml   -                LOOKFIRST ONEONLY ASKFIRST NOTSENT
 resolve.pml    -                FORCED
 resolve.pml    TWOSCANNERS       NONUMBER ENTERPLAIN
-subscribe.pml  -                TAILFIRST NOPIN NOWAKE
+subscribe.pml  -                TAILFIRST NOPIN NOWAKE BITCOUNTS
 history.pml    -                NOLOOK LOOKFIRST NORECHECK NOSCAN PINNED
 upgrade.pml    -                PLAIN HOLDSFIRST FORCED NONUMBER ENDFREES GENSTAYS SKIPMARK
 upgrade_ring.pml -              BEYOND CURSORS HOLDSFIRST NOHOLDS

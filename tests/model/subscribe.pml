@@ -5,12 +5,14 @@
  * sleep on that cursor.
  *
  * One owner with two slots and a ring of two publishes, scans, and sleeps when nothing is free.
- * One client subscribes at some time, then receives and puts until it has had all.
+ * One client subscribes at some time, then receives and puts until it has had all. Whatever the
+ * owner publishes once it has counted the client as its subscriber, the client gets.
  *
  * Each of these breaks it:
  *   TAILFIRST  the tail is read before the bit is set
  *   NOPIN      the cursor is NONE until it stands at the tail
  *   NOWAKE     nobody wakes the owner afterwards
+ *   BITCOUNTS  the owner counts the client as soon as the bit is set
  */
 #ifndef NPUB
 #define NPUB 4
@@ -24,7 +26,8 @@
 byte st[2] = LIVE, gen[2], rp[2];
 byte pos[D], es[D], eg[D], tail;
 byte cursor = NONE, hold[2], bel[2];
-bool follows, armed, over;
+bool follows, subscribing, counted, armed, over;
+byte first;
 byte count;
 
 inline wake() {
@@ -66,6 +69,16 @@ proctype Owner() {
 		   look();
 		   if :: ok -> break :: else -> (count != v) fi
 		od;
+		if
+		:: !counted && follows ->
+			first = tail;
+#ifndef BITCOUNTS
+			if :: !subscribing -> counted = true :: else fi
+#else
+			counted = true
+#endif
+		:: else
+		fi;
 		rp[b] = tail + 1;
 		st[b] = LIVE;
 		pos[tail % D] = 0;
@@ -88,11 +101,14 @@ proctype Client() {
 #ifndef NOPIN
 	cursor = 0;
 #endif
+	subscribing = true;
 	follows = true;
 #ifndef TAILFIRST
 	t = tail;
 #endif
 	cursor = t;
+	subscribing = false;
+	assert(!counted || t <= first);
 	i = t;
 #ifndef NOWAKE
 	wake();

@@ -2,6 +2,7 @@
 /*
  * The host's clients: joining, subscribing, ending, zombies and their limit.
  */
+#include "core/poll.h"
 #include "unit.h"
 
 /* ---- join ---- */
@@ -500,6 +501,91 @@ START_TEST(who_is_waited_for_keeps_all_zombies_but_no_stranger_does)
 }
 END_TEST
 
+/* ---- what a publisher sees of its subscribers ---- */
+
+struct look {
+	const struct xm_map *map;
+	u32 publisher, subscriber;
+	bool seen;
+};
+
+static void before_the_cursor(int step, void *arg)
+{
+	struct look *look = arg;
+
+	if (step != XM_STEP_SUBSCRIBE_BIT)
+		return;
+	look->seen = true;
+	ck_assert(xm_bit(xm_client_row(look->map, look->publisher)->subscribers, look->subscriber));
+	ck_assert(!xm_is_subscriber(look->map, look->publisher, look->subscriber));
+}
+
+/* What is published before the tail is read is not for it. */
+START_TEST(a_subscriber_counts_once_its_cursor_is_there)
+{
+	struct world *world = world_make(64, 4, 4);
+	u32 publisher = world_join(world, XMEM_ROLE_WRITER, 0);
+	u32 reader = world_join(world, XMEM_ROLE_READER, 0);
+	u32 another = world_join(world, XMEM_ROLE_READER, 0);
+	struct look look = { &world->host.map, publisher, reader, false };
+
+	world_subscribe(world, another, publisher, 0);
+	unit_step = before_the_cursor;
+	unit_step_arg = &look;
+	world_subscribe(world, reader, publisher, 0);
+	unit_step = NULL;
+	ck_assert(look.seen);
+	ck_assert(xm_is_subscriber(look.map, publisher, reader));
+	ck_assert(xm_is_subscriber(look.map, publisher, another));
+	world_end(world, reader);
+	ck_assert(!xm_is_subscriber(look.map, publisher, reader));
+	world_free(world);
+}
+END_TEST
+
+static bool changed(const struct world *world, u32 publisher)
+{
+	const struct xm_poll what = { .client = publisher, .kind = XMEM_POLL_SUBSCRIBERS };
+	const struct xm_map *map = &world->host.map;
+	const struct xm_followed none = { .ended = 0 };
+	bool before = xm_readable(map, &none, &what);
+
+	ck_assert(xm_readable(map, &none, &what) == before);
+	xm_store(&xm_ring(map, publisher)->changes_seen,
+		 xm_client_row(map, publisher)->subscriber_changes);
+	ck_assert(!xm_readable(map, &none, &what));
+	return before;
+}
+
+START_TEST(a_publisher_polls_for_its_own_subscribers)
+{
+	struct world *world = world_make(64, 4, 4);
+	u32 publisher = world_join(world, XMEM_ROLE_WRITER, 0);
+	u32 other = world_join(world, XMEM_ROLE_WRITER, 0);
+	u32 reader = world_join(world, XMEM_ROLE_READER, 0);
+	struct xm_follow follow;
+
+	ck_assert(!changed(world, publisher));
+	follow = world_subscribe(world, reader, publisher, 0);
+	ck_assert(changed(world, publisher));
+	world_unsubscribe(world, reader, &follow);
+	ck_assert(changed(world, publisher));
+	world_subscribe(world, reader, other, 0);
+	ck_assert(!changed(world, publisher));
+	ck_assert(changed(world, other));
+	world_end(world, reader);
+	ck_assert(!changed(world, publisher));
+	ck_assert(changed(world, other));
+	world_subscribe(world, publisher, other, 0);
+	world_end(world, other);
+	/* The next client with that id begins anew. */
+	world_end(world, publisher);
+	ck_assert_uint_eq(world_join(world, XMEM_ROLE_WRITER, 0), publisher);
+	ck_assert(!changed(world, publisher));
+	world_free(world);
+}
+END_TEST
+
 void client_tests(Suite *suite)
 {
 	TCase *tcase = tcase_create("client");
@@ -523,5 +609,7 @@ void client_tests(Suite *suite)
 	tcase_add_test(tcase, held_slot_outlives_the_burial_of_its_owner);
 	tcase_add_test(tcase, one_subscriber_keeps_eight_zombies_the_oldest_go_first);
 	tcase_add_test(tcase, who_is_waited_for_keeps_all_zombies_but_no_stranger_does);
+	tcase_add_test(tcase, a_subscriber_counts_once_its_cursor_is_there);
+	tcase_add_test(tcase, a_publisher_polls_for_its_own_subscribers);
 	suite_add_tcase(suite, tcase);
 }
