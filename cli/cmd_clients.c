@@ -12,6 +12,7 @@ static const struct cli_column columns[] = {
 	{ "ROLE", "role", NULL },	{ "STATE", "state", NULL },
 	{ "SLOTS", "slots", NULL },	{ "HOLDS", "holds", NULL },
 	{ "FOLLOWS", "follows", NULL },	{ "BEHIND", "behind", NULL },
+	{ "FOLLOWERS", "followers", NULL },
 	{ "WAIT_NS", "wait_bound_ns", NULL },
 	{ "MAPPED", "bytes_mapped", NULL }, { "KEPT", "bytes_kept", NULL },
 	{ "LIMBO", "limbo", NULL },	{ "LIMBO_BYTES", "bytes_limbo", NULL }, { 0 },
@@ -31,6 +32,7 @@ static json_t *row_of(const struct xmem_client_info *info)
 	cli_set_number(row, "holds", info->holds);
 	cli_set_number(row, "follows", info->follows);
 	cli_set_number(row, "behind", info->behind);
+	cli_set_number(row, "followers", info->followers);
 	cli_set_number(row, "wait_bound_ns", info->wait_bound_ns);
 	cli_set_number(row, "bytes_mapped", info->bytes_mapped);
 	cli_set_number(row, "bytes_kept", info->bytes_kept);

@@ -27,11 +27,11 @@ static const char stat_more[] =
 	"but processes still have it open.\n";
 static const char clients_more[] =
 	"SLOTS counts the buffers that a client owns, HOLDS the handles that it has,\n"
-	"FOLLOWS the publishers that it follows, and BEHIND what these have published\n"
-	"and it has yet to receive. MAPPED is bytes of the files that it has mapped, and\n"
-	"KEPT of those files of ended owners that it keeps. LIMBO counts the buffers\n"
-	"that it holds and whose owner has ended, or wants them back. MAPPED and KEPT\n"
-	"have no memory of GPUs.\n";
+	"FOLLOWS the publishers that it follows, BEHIND what these have published and it\n"
+	"has yet to receive, and FOLLOWERS the clients that follow it. MAPPED is bytes of\n"
+	"the files that it has mapped, and KEPT of those files of ended owners that it\n"
+	"keeps. LIMBO counts the buffers that it holds and whose owner has ended, or wants\n"
+	"them back. MAPPED and KEPT have no memory of GPUs.\n";
 static const char holders_more[] =
 	"Without SLOT: all buffers that somebody holds. Behind each holder is how many\n"
 	"handles it has. DEVICE is the GPU that the buffer is on, or cpu. FILE is the\n"

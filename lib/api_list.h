@@ -109,7 +109,10 @@
 	X(preallocate_cuda) \
 	X(publish_on) \
 	X(release_on) \
+	X(subscriber_next) \
+	X(subscribers_poll_fd) \
 	X(wait_contents) \
-	X(wait_on)
+	X(wait_on) \
+	X(wait_subscribers)
 
 #endif

@@ -238,6 +238,7 @@ static bool read_client(const struct xm_map *map, u32 client, struct xmem_client
 		add_slot_of_client(map, s, ret);
 	if (state == XMEM_CLIENT_ALIVE) {	/* one that has ended follows nobody */
 		add_subscriptions(map, ret);
+		ret->followers = xl_count_subscribers(map, client);
 		ret->bytes_mapped = xm_load(&xm_ring(map, client)->mapped_bytes);
 	}
 	return state != XMEM_CLIENT_NONE;

@@ -4,6 +4,7 @@
 #define XMEM_PAGES_H
 
 #include "core/limbo.h"
+#include "core/policy.h"
 #include "private.h"
 
 /* Holds of one slot that one client has, if they count: not those of who may not have any there. */
@@ -39,6 +40,16 @@ static inline u64 xl_behind(const struct xm_map *map, u32 client, u32 publisher)
 	if (cursor >= tail)
 		return 0;
 	return tail - cursor <= map->ring_mask ? tail - cursor : (u64)map->ring_mask + 1;
+}
+
+/* How many clients follow @publisher? */
+static inline u32 xl_count_subscribers(const struct xm_map *map, u32 publisher)
+{
+	u32 count = 0, c;
+
+	for (c = 0; c < map->clients; c++)
+		count += xm_is_subscriber(map, publisher, c);
+	return count;
 }
 
 /* "pool camera", or "the anonymous pool", as messages call it. */

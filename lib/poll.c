@@ -254,6 +254,20 @@ XMEM_API int xmem_pool_poll_fd(struct xmem_pool *pool)
 	return err ? failed(pool, "a descriptor to poll, of the pool", err) : pool->polls.pool->fd;
 }
 
+XMEM_API int xmem_subscribers_poll_fd(struct xmem_pool *pool)
+{
+	int err;
+	XL_USE(pool);
+
+	err = xl_check_writer(pool, "xmem_subscribers_poll_fd");
+	if (err)
+		return err;
+	err = take_poll(pool, &pool->polls.subscribers,
+			&(struct xm_poll){ .kind = XMEM_POLL_SUBSCRIBERS });
+	return err ? failed(pool, "a descriptor to poll, of subscribers", err) :
+		     pool->polls.subscribers->fd;
+}
+
 XMEM_API int xmem_subscription_poll_fd(struct xmem_subscription *handle)
 {
 	struct xmem_subscription *subscription = xl_subscription_lock(handle);

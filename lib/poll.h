@@ -28,6 +28,7 @@ struct xl_polls {
 	pthread_mutex_t lock;		/* guards what follows and what is in the list */
 	struct xl_poll *first;
 	struct xl_poll *pool;		/* of these: the pool's own */
+	struct xl_poll *subscribers;	/* and that of its subscribers */
 	struct xl_poll *waits[2];	/* and those with which the library waits (wait.c): for all
 					 * rings, and for those of the joint subscription */
 	struct xm_followed followed;

@@ -89,7 +89,8 @@ struct xmem_client_info {
 	uint64_t holds;			/* holds of all slots together */
 	char label[16];			/* NUL-terminated */
 	uint32_t follows;		/* publishers that it follows, also ended ones; since 0.2 */
-	uint32_t reserved;
+	uint32_t followers;		/* clients that follow it: what xmem_subscriber_next of it
+					 * lists; since 0.5 */
 	uint64_t behind;		/* publications in their rings that it has yet to receive,
 					 * all together; since 0.2 */
 	uint64_t bytes_mapped;		/* of the files that it has mapped, as it says itself;
@@ -113,6 +114,64 @@ struct xmem_client_info {
  */
 int xmem_pool_client_info(struct xmem_pool *pool, uint32_t client,
 			  struct xmem_client_info *ret_info);
+
+/* One client that follows a writer's ring. */
+struct xmem_subscriber_info {
+	size_t size;			/* in: sizeof(struct xmem_subscriber_info); out: valid
+					 * bytes */
+	uint32_t client;		/* its id: xmem_pool_client_info knows more of it */
+	uint32_t waits;			/* 1: the writer waits for it (XMEM_SUBSCRIBE_WAITS) */
+	uint64_t incarnation;		/* number of this use of the id, which is never reused */
+	uint64_t behind;		/* publications of this writer that it has yet to receive */
+	uint32_t demoted;		/* 1: it has exceeded wait_bound_ns, and the writer does not
+					 * wait for it until it receives again */
+	uint32_t reserved;
+	char label[16];			/* NUL-terminated */
+};
+
+/*
+ * Get the next client that follows this writer. A loop gets all:
+ *
+ *	for (id = 0; !xmem_subscriber_next(pool, id, &info); id = info.client + 1)
+ *
+ * Whatever the writer publishes from now on, such a client can receive. It can still end or
+ * unsubscribe at any time.
+ * @first: get the one with this id, or with the next one that there is; 0 for the first. Then it
+ * is a look: xmem_subscribers_poll_fd.
+ * @ret_info: its size field is set.
+ * Returns: 0; -ENOENT: there are no more; -EPERM: this client is a reader; -EINVAL: size is less
+ * than that of the size field; -ENOTCONN: the host has gone, or has ended this client; -ECHILD.
+ * Threads: any. Since: 0.5.
+ */
+int xmem_subscriber_next(struct xmem_pool *pool, uint32_t first,
+			 struct xmem_subscriber_info *ret_info);
+
+/*
+ * Wait until clients follow this writer. What is published after that they can receive, so a
+ * program that publishes once, and ends, waits for its readers first.
+ * @count: how many clients; 0: do not wait, only count them.
+ * @timeout_ns: nanoseconds to wait for them; 0 is a look: xmem_subscribers_poll_fd.
+ * Returns: how many there are, at least @count, or
+ *	-EAGAIN	there are fewer, and the timeout is 0; the message says how many
+ *	-ETIMEDOUT  as many have not come in time; the message says how many there are
+ *	-EPERM	this client is a reader
+ *	-EINVAL	the timeout is negative, or @count is more than the pool's clients_max
+ *	-ECANCELED  xmem_cancel, or xmem_pool_close while this call waits
+ *	-ENOTCONN  the host has gone, or has ended this client
+ *	-EINTR, -ECHILD
+ * Threads: any. Since: 0.5.
+ */
+int xmem_wait_subscribers(struct xmem_pool *pool, uint32_t count, int64_t timeout_ns);
+
+/*
+ * Get a descriptor for poll, select and epoll that is about the clients that follow this writer. It
+ * is readable as long as some have come or gone since the program has last looked, in any thread:
+ * by xmem_subscriber_next from 0 on, or by xmem_wait_subscribers with timeout 0. It is hung up like
+ * a pool's, and never writable. While the daemon is stopped it says nothing new.
+ * Returns: as xmem_pool_poll_fd, and -EPERM: this client is a reader.
+ * Ownership: the library's, valid as long as that of xmem_pool_poll_fd. Threads: any. Since: 0.5.
+ */
+int xmem_subscribers_poll_fd(struct xmem_pool *pool);
 
 /* What a slot is used for. */
 enum xmem_slot_use {

@@ -401,6 +401,21 @@ public:
 		return detail::or_throw([&](std::error_code &code) { return poll_fd(code); });
 	}
 
+	/* Likewise; readable as long as clients have come or gone that follow this writer. */
+	int subscribers_poll_fd(std::error_code &code) const noexcept
+	{
+		const int fd = xmem_subscribers_poll_fd(raw());
+
+		detail::counted(fd, code);
+		return code ? -1 : fd;
+	}
+	int subscribers_poll_fd() const
+	{
+		return detail::or_throw([&](std::error_code &code) {
+			return subscribers_poll_fd(code);
+		});
+	}
+
 	/* With which another process can join, too. */
 	descriptor fd(std::error_code &code) const noexcept
 	{
@@ -529,6 +544,41 @@ public:
 	{
 		return detail::or_throw([&](std::error_code &code) {
 			return client_info(id, code);
+		});
+	}
+
+	/* Wait until so many clients follow this writer; returns how many there are. */
+	template <class Rep, class Period>
+	std::uint32_t wait_subscribers(std::uint32_t count,
+				       std::chrono::duration<Rep, Period> timeout,
+				       std::error_code &code) const noexcept
+	{
+		const int found = xmem_wait_subscribers(raw(), count, to_nanoseconds(timeout));
+
+		return static_cast<std::uint32_t>(detail::counted(found, code));
+	}
+	template <class Rep, class Period>
+	std::uint32_t wait_subscribers(std::uint32_t count,
+				       std::chrono::duration<Rep, Period> timeout) const
+	{
+		return detail::or_throw([&](std::error_code &code) {
+			return wait_subscribers(count, timeout, code);
+		});
+	}
+
+	/* The client with that id that follows this writer, or the next; ENOENT: no more. */
+	xmem_subscriber_info subscriber_next(std::uint32_t first,
+					     std::error_code &code) const noexcept
+	{
+		auto info = detail::sized<xmem_subscriber_info>();
+
+		detail::done(xmem_subscriber_next(raw(), first, &info), code);
+		return info;
+	}
+	xmem_subscriber_info subscriber_next(std::uint32_t first) const
+	{
+		return detail::or_throw([&](std::error_code &code) {
+			return subscriber_next(first, code);
 		});
 	}
 

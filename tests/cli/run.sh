@@ -135,18 +135,19 @@ clients_are_who_they_are() {
 	local pids='{cam: $cam, viewer: $viewer, logger: $logger}'
 	local expression="(.pool == \"scene\" and .backend == \$backend),
 		(.clients | sort_by(.label)[] | [.label, .pid == ${pids}[.label], .role, .state,
-		.slots, .holds, .follows, .behind, .uid == \$uid, .bytes_mapped, .bytes_kept])"
+		.slots, .holds, .follows, .behind, .followers, .uid == \$uid, .bytes_mapped,
+		.bytes_kept])"
 	same 'true
-["cam",true,"writer","alive",4,1,0,0,true,16384,0]
-["logger",true,"reader","alive",0,1,0,0,true,16384,0]
-["viewer",true,"reader","alive",0,3,1,3,true,16384,0]' "$(json "$expression" clients scene)" &&
+["cam",true,"writer","alive",4,1,0,0,1,true,16384,0]
+["logger",true,"reader","alive",0,1,0,0,0,true,16384,0]
+["viewer",true,"reader","alive",0,3,1,3,0,true,16384,0]' "$(json "$expression" clients scene)" &&
 		same true "$(json '.clients | map(.client) | . == unique' clients scene)"
 }
 
 clients_as_a_table() {
 	same "$(xmem clients scene --json | jq -r '.clients[] | [.client, .label, .pid, .uid, .role,
-		.state, .slots, .holds, .follows, .behind, .wait_bound_ns, .bytes_mapped,
-		.bytes_kept, .limbo, .bytes_limbo] | map(tostring) | join(" ")')" \
+		.state, .slots, .holds, .follows, .behind, .followers, .wait_bound_ns,
+		.bytes_mapped, .bytes_kept, .limbo, .bytes_limbo] | map(tostring) | join(" ")')" \
 		"$(cells clients scene)"
 }
 

@@ -236,7 +236,7 @@ TEST(API_a_client_that_lags_is_seen)
 	WORKED(xmem_preallocate(writer, 8, BYTES));
 	SAME(client_of(writer, me, &info), 0);
 	SAME(info.follows, 2);
-	SAME(info.reserved, 0);
+	SAME(info.followers, 0);
 	SAME(info.behind, 0);
 	tell(child, 1);
 	hear(child);
@@ -259,6 +259,7 @@ TEST(API_a_client_that_lags_is_seen)
 	SAME(info.behind, 4);
 	SAME(client_of(reader, xmem_pool_client(writer), &info), 0);
 	SAME(info.follows, 0);
+	SAME(info.followers, 1);
 	SAME(info.behind, 0);
 	xmem_unsubscribe(s);
 	xmem_pool_close(reader);

@@ -293,6 +293,25 @@ TEST(P9_a_host_that_has_answered_is_asked_again)
 	xmem_pool_close(pool);
 }
 
+/* The pages say it. */
+TEST(P9_who_waits_for_subscribers_asks_the_host_for_nothing)
+{
+	struct xmem_subscriber_info info = { .size = sizeof(info) };
+	struct scene scene = { .s = NULL };
+
+	daemon_only(ANSWERS);
+	begin_to_receive(&scene);
+	scene.s = follow(scene.pool, scene.publisher, 0);
+	be_silent(scene.other);
+	SAME(xmem_wait_subscribers(scene.other, 2, 0), -EAGAIN);
+	SAME(xmem_wait_subscribers(scene.other, 2, 10 * MS), -ETIMEDOUT);
+	SAME(xmem_wait_subscribers(scene.other, 1, XMEM_FOREVER), 1);
+	SAME(xmem_subscriber_next(scene.other, 0, &info), 0);
+	SAME(silent.asked, 0);
+	answer_again(scene.other);
+	end(&scene);
+}
+
 /* ---- beside another thread ---- */
 
 /* A call of @thread is in the host and waits there, until the test lets it go on. */

@@ -234,6 +234,23 @@ ROW(subscription_poll_fd)
 	NUMBER(xmem_subscription_poll_fd(stage.one));
 }
 
+ROW(subscribers_poll_fd)
+{
+	NUMBER(xmem_subscribers_poll_fd(stage.writer));
+}
+
+ROW(subscriber_next)
+{
+	struct xmem_subscriber_info info = { .size = sizeof(info) };
+
+	NUMBER_OR(xmem_subscriber_next(stage.writer, 0, &info), -ENOENT);
+}
+
+ROW(wait_subscribers)
+{
+	NUMBER(xmem_wait_subscribers(stage.writer, 60, SHORT));
+}
+
 ROW(pool_poll_fd)
 {
 	NUMBER(xmem_pool_poll_fd(stage.reader));

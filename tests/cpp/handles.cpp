@@ -209,6 +209,25 @@ TEST(clients_are_let_hold_what_is_anothers)
 	CODE(EPERM, s.reader.grant(s.writer.client(), 1, code));
 }
 
+TEST(a_writer_knows_its_subscribers)
+{
+	scene s;
+
+	CODE(EAGAIN, s.writer.wait_subscribers(1, xmem::no_wait, code));
+	THROWS(ETIMEDOUT, s.writer.wait_subscribers(1, std::chrono::milliseconds(1)));
+	CODE(ENOENT, s.writer.subscriber_next(0, code));
+	CHECK(s.writer.subscribers_poll_fd() >= 0);
+
+	xmem::subscription frames = s.reader.subscribe();
+
+	CHECK(s.writer.wait_subscribers(1, xmem::forever) == 1);
+	CHECK(s.writer.subscriber_next(0).client == s.reader.client());
+	THROWS(ENOENT, s.writer.subscriber_next(s.reader.client() + 1));
+	CODE(EPERM, s.reader.subscriber_next(0, code));
+	CODE(EPERM, s.reader.subscribers_poll_fd(code));
+	THROWS(EPERM, s.reader.wait_subscribers(1, xmem::no_wait));
+}
+
 TEST(clients_are_evicted_and_pools_drained)
 {
 	scene s;

@@ -363,6 +363,7 @@ PyObject *xp_limits(PyObject *module, PyObject *unused);
 PyObject *xp_pool_limits(PyObject *self, PyObject *unused);
 PyObject *xp_pool_stat(PyObject *self, PyObject *unused);
 PyObject *xp_pool_client_info(PyObject *self, PyObject *client);
+PyObject *xp_pool_subscribers(PyObject *self, PyObject *unused);
 PyObject *xp_pool_slot_info(PyObject *self, PyObject *slot);
 PyObject *xp_pool_device_info(PyObject *self, PyObject *device);
 PyObject *xp_pool_holds(PyObject *self, PyObject *args);

@@ -92,6 +92,16 @@
 	"client_info($self, client, /)\n--\n\n" \
 	"Get what is known of a client, as a ClientInfo.\n" \
 	"Raises NotFound if there is none of that number, Released."
+#define XP_DOC_pool_subscribers \
+	"_subscribers($self)\n--\n\nWhat subscribers() is made of."
+#define XP_DOC_pool_wait_for_subscribers \
+	"_wait_for_subscribers($self, count=1, timeout=None)\n--\n\n" \
+	"What wait_for_subscribers() is made of."
+#define XP_DOC_pool_subscribers_fileno \
+	"subscribers_fileno($self)\n--\n\n" \
+	"Get the library's descriptor that is readable as long as clients have begun or ceased\n" \
+	"to follow this writer since the last look, by subscribers() or with timeout 0 by\n" \
+	"wait_for_subscribers(). Nobody else closes it. Raises NotPermitted of a reader."
 #define XP_DOC_pool_limits \
 	"limits($self)\n--\n\n" \
 	"Get the list of limits, of LimitInfo: those of the host, of this pool and of its client."

@@ -138,6 +138,43 @@ PyObject *xp_pool_client_info(PyObject *object, PyObject *client)
 	return OBJECT(self->state, XP_CLIENT_INFO, info);
 }
 
+/* A list of those that follow this writer. */
+static PyObject *subscribers_of(struct xp_state *state, struct xmem_pool *pool)
+{
+	struct xmem_subscriber_info info = { .client = 0 };
+	PyObject *list = PyList_New(0), *object;
+	uint32_t first = 0;
+	int err;
+
+	while (list) {
+		info.size = sizeof(info);
+		err = xmem_subscriber_next(pool, first, &info);
+		if (err == -ENOENT) {
+			xmem_clear_last_error();
+			return list;
+		}
+		object = err ? xp_raise(state) : OBJECT(state, XP_SUBSCRIBER_INFO, info);
+		if (!object || PyList_Append(list, object))
+			Py_CLEAR(list);
+		Py_XDECREF(object);
+		first = info.client + 1;
+	}
+	return NULL;
+}
+
+PyObject *xp_pool_subscribers(PyObject *object, PyObject *unused)
+{
+	struct xp_pool *self = (struct xp_pool *)object;
+	struct xmem_pool *pool = xp_pool_begin(self);
+	PyObject *list;
+
+	if (!pool)
+		return NULL;
+	list = subscribers_of(self->state, pool);
+	xp_pool_end(self);
+	return list;
+}
+
 PyObject *xp_pool_slot_info(PyObject *object, PyObject *slot)
 {
 	struct xp_pool *self = (struct xp_pool *)object;

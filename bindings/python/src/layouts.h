@@ -12,6 +12,7 @@ enum xp_layout_id {
 	XP_CUDA_DEVICE_INFO,
 	XP_POOL_INFO,
 	XP_CLIENT_INFO,
+	XP_SUBSCRIBER_INFO,
 	XP_SLOT_INFO,
 	XP_DEVICE_INFO,
 	XP_HOST_INFO,
@@ -182,6 +183,8 @@ static const struct xp_field xmem_client_info_fields[] = {
 		"NUL-terminated"),
 	XP_FIELD(xmem_client_info, follows, XP_UNSIGNED, 0,
 		"publishers that it follows, also ended ones"),
+	XP_FIELD(xmem_client_info, followers, XP_UNSIGNED, 0,
+		"clients that follow it: what xmem_subscriber_next of it lists"),
 	XP_FIELD(xmem_client_info, behind, XP_UNSIGNED, 0,
 		"publications in their rings that it has yet to receive, all together"),
 	XP_FIELD(xmem_client_info, bytes_mapped, XP_UNSIGNED, 0,
@@ -196,6 +199,22 @@ static const struct xp_field xmem_client_info_fields[] = {
 	XP_FIELD(xmem_client_info, bytes_ended, XP_UNSIGNED, 0,
 		"of these, those whose owner has ended: limbo_bytes of struct "
 		"xmem_pool_options bounds that"),
+};
+
+static const struct xp_field xmem_subscriber_info_fields[] = {
+	XP_FIELD(xmem_subscriber_info, client, XP_UNSIGNED, 0,
+		"its id: xmem_pool_client_info knows more of it"),
+	XP_FIELD(xmem_subscriber_info, waits, XP_UNSIGNED, 0,
+		"1: the writer waits for it (XMEM_SUBSCRIBE_WAITS)"),
+	XP_FIELD(xmem_subscriber_info, incarnation, XP_UNSIGNED, 0,
+		"number of this use of the id, which is never reused"),
+	XP_FIELD(xmem_subscriber_info, behind, XP_UNSIGNED, 0,
+		"publications of this writer that it has yet to receive"),
+	XP_FIELD(xmem_subscriber_info, demoted, XP_UNSIGNED, 0,
+		"1: it has exceeded wait_bound_ns, and the writer does not wait for it until "
+		"it receives again"),
+	XP_FIELD(xmem_subscriber_info, label, XP_CHARS, 16,
+		"NUL-terminated"),
 };
 
 static const struct xp_field xmem_slot_info_fields[] = {
@@ -346,6 +365,8 @@ static const struct xp_layout xp_layouts[XP_LAYOUTS] = {
 		"not add up."),
 	[XP_CLIENT_INFO] = XP_LAYOUT(xmem_client_info, "xmem.ClientInfo",
 		"One client of a pool."),
+	[XP_SUBSCRIBER_INFO] = XP_LAYOUT(xmem_subscriber_info, "xmem.SubscriberInfo",
+		"One client that follows a writer's ring."),
 	[XP_SLOT_INFO] = XP_LAYOUT(xmem_slot_info, "xmem.SlotInfo",
 		"One slot of a pool."),
 	[XP_DEVICE_INFO] = XP_LAYOUT(xmem_device_info, "xmem.DeviceInfo",

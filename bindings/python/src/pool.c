@@ -329,6 +329,33 @@ static PyObject *pool_attach_fd(PyObject *object, PyObject *args, PyObject *kwar
 	return NULL;
 }
 
+static PyObject *pool_wait_for_subscribers(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "count", "timeout", NULL };
+	struct xp_pool *self = (struct xp_pool *)object;
+	int64_t timeout_ns = XMEM_FOREVER, until;
+	struct xmem_pool *pool;
+	uint32_t count = 1;
+	int found;
+
+	if (!xp_parse(args, kwargs, "|O&O&:_wait_for_subscribers", names, xp_u32, &count,
+		      xp_timeout, &timeout_ns))
+		return NULL;
+	until = xp_until(timeout_ns);
+	do {
+		pool = xp_pool_begin(self);
+		if (!pool)
+			return NULL;
+		Py_BEGIN_ALLOW_THREADS
+		found = xmem_wait_subscribers(pool, count, timeout_ns);
+		xp_pool_end(self);
+		Py_END_ALLOW_THREADS
+		if (found >= 0)
+			return PyLong_FromLong(found);
+	} while (xp_again(self->state, until, &timeout_ns) && xp_pool_still(self));
+	return NULL;
+}
+
 /* ---- the pool as a whole ---- */
 
 static PyObject *pool_collect(PyObject *object, PyObject *unused)
@@ -399,6 +426,11 @@ static PyObject *descriptor(PyObject *object, int (*call)(struct xmem_pool *pool
 static PyObject *pool_fileno(PyObject *self, PyObject *unused)
 {
 	return descriptor(self, xmem_pool_poll_fd);
+}
+
+static PyObject *pool_subscribers_fileno(PyObject *self, PyObject *unused)
+{
+	return descriptor(self, xmem_subscribers_poll_fd);
 }
 
 static PyObject *pool_fd(PyObject *self, PyObject *unused)
@@ -556,6 +588,8 @@ static PyMethodDef methods[] = {
 	{ "limbo_hook", KEYWORDS(xp_pool_limbo_hook), XP_DOC_pool_limbo_hook },
 	{ "cancel", pool_cancel, METH_NOARGS, XP_DOC_pool_cancel },
 	{ "fileno", pool_fileno, METH_NOARGS, XP_DOC_pool_fileno },
+	{ "subscribers_fileno", pool_subscribers_fileno, METH_NOARGS,
+	  XP_DOC_pool_subscribers_fileno },
 	{ "fd", pool_fd, METH_NOARGS, XP_DOC_pool_fd },
 	{ "_set_mode", pool_set_mode, METH_VARARGS, XP_DOC_pool_set_mode },
 	{ "_evict", pool_evict, METH_VARARGS, XP_DOC_pool_evict },
@@ -563,6 +597,9 @@ static PyMethodDef methods[] = {
 	{ "_drain", pool_drain, METH_VARARGS, XP_DOC_pool_drain },
 	{ "stat", xp_pool_stat, METH_NOARGS, XP_DOC_pool_stat },
 	{ "client_info", xp_pool_client_info, METH_O, XP_DOC_pool_client_info },
+	{ "_subscribers", xp_pool_subscribers, METH_NOARGS, XP_DOC_pool_subscribers },
+	{ "_wait_for_subscribers", KEYWORDS(pool_wait_for_subscribers),
+	  XP_DOC_pool_wait_for_subscribers },
 	{ "slot_info", xp_pool_slot_info, METH_O, XP_DOC_pool_slot_info },
 	{ "device_info", xp_pool_device_info, METH_O, XP_DOC_pool_device_info },
 	{ "limits", xp_pool_limits, METH_NOARGS, XP_DOC_pool_limits },

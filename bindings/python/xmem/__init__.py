@@ -40,8 +40,8 @@ from .unread import Unread
 from ._constants import (NOBODY, BufferFlags, ClientRole, CudaCanFlags, ImageFormat,
                          LimitScope, Order, SlotUse, Storage)
 from ._core import (ClientInfo, CudaDeviceInfo, CudaInfo, DeviceInfo, HostInfo, Limbo, LimitInfo,
-                    Metadata, Plane, PoolEntry, PoolInfo, SlotInfo, host, image_bytes, limits,
-                    pools)
+                    Metadata, Plane, PoolEntry, PoolInfo, SlotInfo, SubscriberInfo, host,
+                    image_bytes, limits, pools)
 from ._core import version as __version__
 
 __all__ = [
@@ -51,9 +51,9 @@ __all__ = [
     "Image", "ImageFormat", "Limbo", "Limit", "LimitInfo", "LimitScope", "Metadata", "NOBODY",
     "NoDevice", "NoSpace", "NotFound", "NotPermitted", "Order", "OwnerDead", "Parcel", "Plane",
     "PoolEntry", "PoolInfo",
-    "Released", "SlotInfo", "SlotUse", "Stale", "Storage", "Subscription", "TimedOut", "Unread",
-    "WouldBlock", "cuda_clear_last_result", "cuda_info", "cuda_last_result", "dtypes", "gpus",
-    "host", "image_bytes", "limits", "pools",
+    "Released", "SlotInfo", "SlotUse", "Stale", "Storage", "SubscriberInfo", "Subscription",
+    "TimedOut", "Unread", "WouldBlock", "cuda_clear_last_result", "cuda_info",
+    "cuda_last_result", "dtypes", "gpus", "host", "image_bytes", "limits", "pools",
 ]
 
 

@@ -176,6 +176,8 @@ class ClientInfo(tuple[Any, ...]):
     label: Final[str]
     #: publishers that it follows, also ended ones
     follows: Final[int]
+    #: clients that follow it: what xmem_subscriber_next of it lists
+    followers: Final[int]
     #: publications in their rings that it has yet to receive, all together
     behind: Final[int]
     #: of the files that it has mapped, as it says itself
@@ -188,6 +190,25 @@ class ClientInfo(tuple[Any, ...]):
     bytes_limbo: Final[int]
     #: of these, those whose owner has ended: limbo_bytes of struct xmem_pool_options bounds that
     bytes_ended: Final[int]
+
+
+@final
+class SubscriberInfo(tuple[Any, ...]):
+    """One client that follows a writer's ring."""
+
+    #: its id: xmem_pool_client_info knows more of it
+    client: Final[int]
+    #: 1: the writer waits for it (XMEM_SUBSCRIBE_WAITS)
+    waits: Final[int]
+    #: number of this use of the id, which is never reused
+    incarnation: Final[int]
+    #: publications of this writer that it has yet to receive
+    behind: Final[int]
+    #: 1: it has exceeded wait_bound_ns, and the writer does not wait for it until it receives
+    #: again
+    demoted: Final[int]
+    #: NUL-terminated
+    label: Final[str]
 
 
 @final

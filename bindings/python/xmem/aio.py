@@ -5,7 +5,8 @@ Many coroutines can wait for one descriptor. It is in the loop's selector only w
 waits. Each time that it is ready, one coroutine wakes up, in turn, and tries what it came for; it
 stays ready until a try has found nothing, so the next one may wake up in vain, once. Buffers that
 come free wake all who want one, those that want most first: the descriptor means a buffer as large
-as the last try wanted, and so that is the least that anybody waits for.
+as the last try wanted, and so that is the least that anybody waits for. Subscribers that come or go
+wake all who wait for some: whoever looks at them makes their descriptor unready for the others.
 
 The descriptor that is looked at is a duplicate, which is closed here, in the loop: the library may
 close its own at any time, and the number may be another file's by then.
@@ -90,13 +91,15 @@ _all: weakref.WeakSet[Waiters] = weakref.WeakSet()
 class Waiters:
     """The coroutines of one event loop that wait for one descriptor."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, fd: int, writable: bool) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, fd: int, writable: bool,
+                 everyone: bool) -> None:
         self.loop = loop
         self.fd = os.dup(fd)
         self.own = [self.fd]    # whoever takes it out of here closes it, in any thread
         self.writable = writable
+        self.everyone = everyone        # is to be woken when it is ready
         self.waiting: list[tuple[int, int, asyncio.Future[None]]] = []
-        self.wanted: list[int] = []     # bytes, of each coroutine in until
+        self.wanted: list[int] = []     # how much, of each coroutine in until
         self.turn = 0
         self.armed = False
         self.wakeups = 0        # how often the loop has found the descriptor ready
@@ -129,7 +132,7 @@ class Waiters:
 
     def _ready(self) -> None:
         self.wakeups += 1
-        self._wake(all_of_them=self.writable)
+        self._wake(all_of_them=self.everyone)
         self._look()
 
     def _wake(self, all_of_them: bool) -> None:
@@ -164,20 +167,20 @@ class Waiters:
         self._close()
 
     async def until(self, attempt: Callable[[], Result], pool: Cancelable,
-                    nbytes: int) -> Result:
+                    amount: int) -> Result:
         """Try until it does not raise WouldBlock. Whoever is canceled has not got anything."""
         turn = self.turn = self.turn + 1
-        self.wanted.append(nbytes)
+        self.wanted.append(amount)
         try:
-            return await self._until(attempt, pool, nbytes, turn)
+            return await self._until(attempt, pool, amount, turn)
         finally:
-            self.wanted.remove(nbytes)
+            self.wanted.remove(amount)
 
-    async def _until(self, attempt: Callable[[], Result], pool: Cancelable, nbytes: int,
+    async def _until(self, attempt: Callable[[], Result], pool: Cancelable, amount: int,
                      turn: int) -> Result:
         while True:
             future = self.loop.create_future()
-            entry = (-nbytes, turn, future)
+            entry = (-amount, turn, future)
             heapq.heappush(self.waiting, entry)
             self._look()
             try:
@@ -193,13 +196,15 @@ class Waiters:
 
 
 async def until(of: Pollable, known: dict[Any, Waiters], attempt: Callable[[], Result],
-                pool: Cancelable, nbytes: int = 0, writable: bool = False,
-                timeout: float | None = None) -> Result:
+                pool: Cancelable, amount: int = 0, writable: bool = False,
+                everyone: bool = False, timeout: float | None = None) -> Result:
     """Try, and whenever that raises WouldBlock, wait for the descriptor of a pool or subscription.
 
     Others get their turn also where each try succeeds at once, and whoever is canceled in the
     meantime has not got anything.
     known: who waits for it, of each loop; it is the object's own. pool: the pool, or of what.
+    amount: how many bytes or subscribers the try wants. everyone: wake all when it is ready, as is
+    done anyway when it is writable.
     timeout: seconds; None: for ever, 0: a single try, which raises WouldBlock.
     Raises TimedOut; Canceled once the waits of the pool have been ended.
     """
@@ -207,7 +212,7 @@ async def until(of: Pollable, known: dict[Any, Waiters], attempt: Callable[[], R
         return attempt()
     try:
         async with asyncio.timeout(timeout) as limit:
-            return await _until(of, known, attempt, pool, nbytes, writable)
+            return await _until(of, known, attempt, pool, amount, writable, everyone)
     except TimeoutError as error:
         if isinstance(error, Error) or not limit.expired():
             raise
@@ -215,11 +220,11 @@ async def until(of: Pollable, known: dict[Any, Waiters], attempt: Callable[[], R
 
 
 async def _until(of: Pollable, known: dict[Any, Waiters], attempt: Callable[[], Result],
-                 pool: Cancelable, nbytes: int, writable: bool) -> Result:
+                 pool: Cancelable, amount: int, writable: bool, everyone: bool) -> Result:
     await _go_round()
     loop = asyncio.get_running_loop()
     waiters = known.get((loop, writable))
-    if not waiters or all(wanted > nbytes for wanted in waiters.wanted):
+    if not waiters or all(wanted > amount for wanted in waiters.wanted):
         try:
             return attempt()
         except WouldBlock:
@@ -228,14 +233,15 @@ async def _until(of: Pollable, known: dict[Any, Waiters], attempt: Callable[[], 
         for key in list(known):         # others change it in their threads
             if key[0].is_closed():
                 known.pop(key, None)
-        waiters = known[loop, writable] = Waiters(loop, of.fileno(), writable)
+        waiters = known[loop, writable] = Waiters(loop, of.fileno(), writable,
+                                                  writable or everyone)
         try:
             _check(pool)                # Who ends the waits may not have seen this one,
             of.fileno()                 # nor who closes what is waited for.
         except Error:
             end(known)
             raise
-    return await waiters.until(attempt, pool, nbytes)
+    return await waiters.until(attempt, pool, amount)
 
 
 def end(known: dict[Any, Waiters]) -> None:

@@ -68,6 +68,8 @@ class BufferPool(CudaPool):
     identity: str
     canceled: bool
     _waiters: dict[Any, aio.Waiters]
+    _watchers: dict[Any, aio.Waiters]       # who waits for subscribers
+    _found: int                             # how many of these the last look has found
     _subscriptions: weakref.WeakSet[Subscription]
 
     def __new__(cls, name: str | None = None, *, writer: bool = False, existing: bool = False,
@@ -136,6 +138,8 @@ class BufferPool(CudaPool):
         self.options = options
         self.identity = identity
         self._waiters = {}
+        self._watchers = {}
+        self._found = 0
         self._subscriptions = weakref.WeakSet()
         self._sent = {}
         self.canceled = False
@@ -225,6 +229,7 @@ class BufferPool(CudaPool):
         """Those of coroutines, too, of which the library does not know."""
         self.canceled = True
         aio.end(self._waiters)
+        aio.end(self._watchers)
         while True:
             try:
                 known = list(self._subscriptions)
@@ -311,6 +316,45 @@ class BufferPool(CudaPool):
         return await aio.until(self, self._waiters, functools.partial(self.receive, 0), self,
                                timeout=timeout)
 
+    def subscribers(self) -> list[_core.SubscriberInfo]:
+        """Get the clients that follow this writer. It is a look: subscribers_fileno().
+
+        What it publishes from now on they can receive, unless they end or unsubscribe. Raises
+        NotPermitted of a reader, Released.
+        """
+        found = self._subscribers()
+        self._looked(len(found))
+        return found
+
+    def wait_for_subscribers(self, count: int = 1, timeout: float | None = None) -> int:
+        """Wait until so many clients follow this writer; returns how many there are.
+
+        What is published after that they can receive: a program that publishes once, and ends,
+        waits for its readers first. count: 0 only counts them.
+        timeout: seconds to wait; None: for ever, 0: not at all, which is a look:
+        subscribers_fileno(). Raises TimedOut; WouldBlock; Canceled; NotPermitted of a reader.
+        """
+        if timeout == 0:
+            self._looked(self._wait_for_subscribers(0, 0))
+        return self._wait_for_subscribers(count, timeout)
+
+    async def wait_for_subscribers_async(self, count: int = 1,
+                                         timeout: float | None = None) -> int:
+        """Wait in an event loop until so many clients follow this writer.
+
+        It returns and raises what wait_for_subscribers does, also Released if the pool is closed
+        meanwhile. ``asyncio.timeout`` may be used in place of timeout.
+        """
+        attempt = functools.partial(self.wait_for_subscribers, count, 0)
+        return await aio.until(_Subscribers(self), self._watchers, attempt, self, amount=count,
+                               everyone=True, timeout=timeout)
+
+    def _looked(self, found: int) -> None:
+        """The descriptor is not ready any more, which others wait for."""
+        if found != self._found:
+            self._found = found
+            aio.nudge(self._watchers)
+
     def holders(self) -> list[Holder]:
         """Get who holds buffers of the pool or has yet to receive some, the worst first."""
         return holders.of(self)
@@ -373,6 +417,13 @@ def _named(client: _core.ClientInfo) -> tuple[int, int]:
     if not isinstance(client, _core.ClientInfo):
         raise TypeError(f"a client is given as client_info() gives it, not as {client!r}")
     return client.id, client.incarnation
+
+
+class _Subscribers:
+    """What coroutines wait for that wait for subscribers."""
+
+    def __init__(self, pool: BufferPool) -> None:
+        self.fileno = pool.subscribers_fileno
 
 
 def _gid(group: int | str | None, otherwise: int) -> int:
