@@ -16,8 +16,8 @@
 #include "wait.h"
 
 /*
- * The program looks: its descriptor is not readable until something changes after this. A thread that
- * waits is no look, for another one may poll.
+ * The program looks: its descriptor is not readable until something changes after this. A thread
+ * that waits is no look, for another one may poll.
  */
 static void note_look(struct xmem_pool *pool)
 {
