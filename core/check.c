@@ -141,6 +141,9 @@ const char *xm_host_is_valid(const struct xm_host *host)
 		    (row->tenant >= map->clients ||
 		     xm_client_row(map, row->tenant)->state == XMEM_CLIENT_NONE))
 			return "a slot's tenant is not a client any more";
+		if (row->tenant != XMEM_OWNER_NONE &&
+		    row->tenant != host->group_tenant[s / XMEM_GROUP_SLOTS])
+			return "a slot's tenant is not its group's";
 	}
 	for (c = 1; c <= XMEM_MAX_DEVICES; c++)
 		if (xm_device_row(map, c)->closing_bytes > xm_device_row(map, c)->bytes)

@@ -224,7 +224,7 @@ static void xm_adopt_slots(struct xm_host *host, u32 client)
 	const struct xm_map *map = &host->map;
 	u32 g, s;
 
-	for (s = 0; s < map->slots; s++)
+	xm_each_slot_of(host, client, s)
 		if (xm_slot_row(map, s)->owner == client)
 			xm_store(&xm_slot_row(map, s)->owner, XMEM_OWNER_HOST);
 	xm_full_barrier();	/* pairs with put: hold dropped, full, look at the owner (I5) */
@@ -305,11 +305,12 @@ bool xm_client_lets_go(const struct xm_map *map, u32 client, u64 *ret_holds)
 }
 
 /* Free the slots that were being written; return those that were being scanned to LIVE. */
-static void xm_end_slots(const struct xm_map *map, u32 client)
+static void xm_end_slots(const struct xm_host *host, u32 client)
 {
+	const struct xm_map *map = &host->map;
 	u32 s;
 
-	for (s = 0; s < map->slots; s++) {
+	xm_each_slot_of(host, client, s) {
 		u64 *state, word;
 
 		if (xm_slot_row(map, s)->owner != XMEM_OWNER_HOST ||
@@ -338,6 +339,8 @@ static void xm_end_upgrades(struct xm_host *host, u32 client, bool exited)
 	const struct xm_map *map = &host->map;
 	u32 s;
 
+	if (xm_client_row(map, client)->role != XMEM_ROLE_WRITER)
+		return;		/* xm_host_upgrade has refused it */
 	for (s = 0; s < map->slots; s++) {
 		struct xmem_slot_row *row = xm_slot_row(map, s);
 		u64 word;
@@ -400,7 +403,7 @@ void xm_host_end(struct xm_host *host, u32 client, bool opens)
 			xm_forget_subscriber(map, client, c);
 	xm_repair_ring(map, client);
 	xm_end_upgrades(host, client, false);
-	xm_end_slots(map, client);
+	xm_end_slots(host, client);
 	xm_claims_leave(host, client);
 	opens |= xm_end_holds(map, client);
 	xm_set_bit(host->quarantined, client, opens);
@@ -456,7 +459,7 @@ enum xm_buried xm_host_bury(struct xm_host *host, u32 client)
 	const struct xm_map *map = &host->map;
 	struct xmem_client_row *row = xm_client_row(map, client);
 	enum xm_buried gone = XM_BURIED_NOT;
-	u32 c;
+	u32 c, s;
 
 	if (row->state != XMEM_CLIENT_ZOMBIE || xm_is_followed(map, client))
 		return XM_BURIED_NOT;
@@ -466,12 +469,15 @@ enum xm_buried xm_host_bury(struct xm_host *host, u32 client)
 		xm_forget_subscriber(map, c, client);
 		gone = XM_BURIED_RING;
 	}
-	for (c = 0; c < map->slots; c++) {
-		if (xm_slot_row(map, c)->tenant != client)
+	xm_each_slot_of(host, client, s) {
+		if (xm_slot_row(map, s)->tenant != client)
 			continue;
-		xm_store(&xm_slot_row(map, c)->tenant, XMEM_OWNER_NONE);
+		xm_store(&xm_slot_row(map, s)->tenant, XMEM_OWNER_NONE);
 		gone = XM_BURIED_RING;
 	}
+	for (c = 0; c < map->groups; c++)
+		if (host->group_tenant[c] == client)
+			host->group_tenant[c] = XMEM_OWNER_NONE;
 	if (xm_host_is_quarantined(host, client))
 		return gone;
 	xm_holders_leave(host, client);

@@ -66,6 +66,8 @@ struct xm_host {
 	u64 first_tenancies;			/* a secret that says with which tenancy each slot
 						 * begins; 0 until the first attach */
 	u32 group_owner[XMEM_MAX_GROUPS];	/* client id, XMEM_OWNER_NONE or XMEM_OWNER_HOST */
+	u32 group_tenant[XMEM_MAX_GROUPS];	/* the client that has the group, or had it last,
+						 * until it is buried; else XMEM_OWNER_NONE */
 	struct xm_claims *claims;		/* NULL until the first request for claims */
 	u64 limbo_ns[XMEM_MAX_GROUPS];		/* when a group became the host's; 0: it is not */
 	u32 user;				/* whose the pool is, as in struct xm_joiner */
@@ -254,6 +256,15 @@ enum xm_buried xm_host_bury(struct xm_host *host, u32 client);
 
 /* ---- slots ---- */
 
+/*
+ * The first slot from @slot on in a group of which @client is the tenant, or map.slots. Only these
+ * groups have slots that @client owns, or of which it is the tenant.
+ */
+u32 xm_slot_of(const struct xm_host *host, u32 client, u32 slot);
+#define xm_each_slot_of(host, client, s) \
+	for ((s) = xm_slot_of(host, client, 0); (s) < (host)->map.slots; \
+	     (s) = xm_slot_of(host, client, (s) + 1))
+
 /* How many slots can @me attach without a further group? */
 u32 xm_host_spare_slots(const struct xm_host *host, u32 me);
 
@@ -305,11 +316,15 @@ int xm_seals_check(u32 seals, bool shared);
 int xm_host_upgrade(struct xm_host *host, u32 me, struct xmem_upgrade_request *request);
 
 /*
- * Give back a FREE slot of @me, or all slots of its payload: how many these were, and the
- * payload's id in *ret_payload; or -EINVAL, -EPERM, -EBUSY.
+ * Give back a FREE slot of @me, or all @slots slots of its payload: how many these were, and the
+ * payload's id in *ret_payload; or -EINVAL, -EPERM, -EBUSY. The walk over the slots begins in the
+ * group of the named one, and ends when it has seen @slots of them.
  */
 int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request *request,
-		   u64 *ret_payload);
+		   u32 slots, u64 *ret_payload);
+
+/* The id of the payload that @slot is in; 0: none, or there is no such slot. */
+u64 xm_host_payload_of(const struct xm_host *host, u32 slot);
 
 /*
  * The header says how many payload files there are, and how large they are. The host calls

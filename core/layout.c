@@ -220,5 +220,5 @@ void xm_host_init(struct xm_host *host, struct xmem_pool_header *pool)
 		xm_slot_row(&host->map, i)->generation_first = XM_NO_GENERATIONS;
 	}
 	for (i = 0; i < host->map.groups; i++)
-		host->group_owner[i] = XMEM_OWNER_NONE;
+		host->group_owner[i] = host->group_tenant[i] = XMEM_OWNER_NONE;
 }

@@ -120,6 +120,7 @@ static void xm_sweep_holds(struct xm_host *host, struct xm_sweep *sweep, u32 gro
 
 	if (!marked)
 		return;
+	XM_STEP(XM_STEP_SWEEP_LOOK);
 	used = xm_group_held(map, group, marked, &forwarded);
 	used |= xm_group_claimed(map, group, marked & ~used);
 	xm_sweep_leave(host, group, used);

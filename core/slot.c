@@ -9,7 +9,18 @@ void xm_host_give_group(struct xm_host *host, u32 group, u32 me)
 {
 	xm_holders_give(host, group, me);
 	host->group_owner[group] = me;
+	if (me != XMEM_OWNER_HOST)
+		host->group_tenant[group] = me;
 	xm_store(&xm_slot_row(&host->map, group * XMEM_GROUP_SLOTS)->group_owner, me + 1);
+}
+
+u32 xm_slot_of(const struct xm_host *host, u32 client, u32 slot)
+{
+	while (slot < host->map.slots && !(slot % XMEM_GROUP_SLOTS) &&
+	       host->group_tenant[slot / XMEM_GROUP_SLOTS] != client)
+		slot += XMEM_GROUP_SLOTS;
+	XM_STEP(XM_STEP_ROW_LOOK);
+	return slot;
 }
 
 static bool xm_all_zero(const __u8 *bytes, u32 count)
@@ -144,7 +155,7 @@ u32 xm_host_spare_slots(const struct xm_host *host, u32 me)
 {
 	u32 s, spare = 0;
 
-	for (s = 0; s < host->map.slots; s++)
+	xm_each_slot_of(host, me, s)
 		spare += xm_is_spare(host, s, me);
 	return spare;
 }
@@ -154,7 +165,7 @@ static u32 xm_ripe_slots(const struct xm_host *host, u32 me)
 {
 	u32 s, ripe = 0;
 
-	for (s = 0; s < host->map.slots; s++)
+	xm_each_slot_of(host, me, s)
 		ripe += xm_is_spare(host, s, me) && !xm_is_young(host, s);
 	return ripe;
 }
@@ -237,10 +248,12 @@ int xm_host_attach(struct xm_host *host, u32 me, struct xm_payload *payload, u64
 		return -EALREADY;
 	if (device)
 		xm_device_enter(map, device, payload);
-	for (s = 0; s < map->slots && n < request->count; s++) {
+	xm_each_slot_of(host, me, s) {
 		struct xmem_slot_row *row = xm_slot_row(map, s);
 		u64 first;
 
+		if (n == request->count)
+			break;
 		if (!xm_is_spare(host, s, me) || xm_is_young(host, s))
 			continue;
 		random = random * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -288,29 +301,62 @@ static bool xm_is_free(const struct xm_map *map, u32 slot)
 	       xm_state(xm_load_acquire(&xm_slot(map, slot)->state)) == XMEM_SLOT_FREE;
 }
 
-/* Give back all slots of @payload, which @me alone has, if all of them are FREE. */
-static int xm_detach_file(struct xm_host *host, u32 me, u64 payload)
+/* Look at the slots of @payload in @group, or give them back. How many they are, or -EBUSY. */
+static int xm_detach_in_group(struct xm_host *host, u32 me, u32 group, u64 payload, bool look)
 {
 	const struct xm_map *map = &host->map;
-	u32 s, count = 0;
+	u32 s, first = group * XMEM_GROUP_SLOTS, count = 0;
 
-	for (s = 0; s < map->slots; s++) {
-		const struct xmem_slot_row *row = xm_slot_row(map, s);
-
-		if (row->payload == payload && (row->owner != me || !xm_is_free(map, s)))
-			return -EBUSY;
-	}
-	for (s = 0; s < map->slots; s++) {
+	for (s = first; host->group_owner[group] == me && s < first + XMEM_GROUP_SLOTS; s++) {
+		XM_STEP(XM_STEP_ROW_LOOK);
 		if (xm_slot_row(map, s)->payload != payload)
 			continue;
-		xm_free_slot(host, s);
+		if (look && !xm_is_free(map, s))
+			return -EBUSY;
+		if (!look)
+			xm_free_slot(host, s);
 		count++;
 	}
 	return count;
 }
 
+/*
+ * The slots of @payload, which @me alone has, are mostly in few groups, one behind the other.
+ * Returns how many there were, or -EBUSY.
+ */
+static int xm_detach_walk(struct xm_host *host, u32 me, u32 group, u64 payload, u32 slots,
+			  bool look)
+{
+	const u32 groups = host->map.groups;
+	u32 i, count = 0;
+	int some;
+
+	for (i = 0; i < groups && count < slots; i++) {
+		some = xm_detach_in_group(host, me, (group + i) % groups, payload, look);
+		if (some < 0)
+			return some;
+		count += some;
+	}
+	return count;
+}
+
+/* All of them, if all are FREE. */
+static int xm_detach_file(struct xm_host *host, u32 me, u32 group, u64 payload, u32 slots)
+{
+	int count = xm_detach_walk(host, me, group, payload, slots, true);
+
+	return count < 0 ? count : xm_detach_walk(host, me, group, payload, count, false);
+}
+
+u64 xm_host_payload_of(const struct xm_host *host, u32 slot)
+{
+	if (slot >= host->map.slots)
+		return 0;
+	return xm_load(&xm_slot_row(&host->map, xm_index(slot, host->map.slots))->payload);
+}
+
 int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request *request,
-		   u64 *ret_payload)
+		   u32 slots, u64 *ret_payload)
 {
 	const struct xm_map *map = &host->map;
 	u64 payload;
@@ -324,7 +370,7 @@ int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request 
 		return -EPERM;
 	payload = xm_slot_row(map, slot)->payload;
 	if (request->flags & XMEM_DETACH_FILE)
-		count = xm_detach_file(host, me, payload);
+		count = xm_detach_file(host, me, slot / XMEM_GROUP_SLOTS, payload, slots);
 	else if (xm_is_free(map, slot))
 		xm_free_slot(host, slot);
 	else

@@ -344,13 +344,16 @@ static int serve_renew(struct xd_call *call)
 /* The group stays the caller's until its end: its pages are given to no other client. */
 static int serve_detach(struct xd_call *call)
 {
+	const struct xmem_slot_request *request = &call->request.slot;
 	struct xd_connection *from = call->from;
-	u64 payload;
+	struct xm_host *host = &from->pool->host;
+	u64 id = xm_host_payload_of(host, request->slot);
+	const struct xd_payload *payload = xd_payload_find(from->pool, id);
 	int count;
 
-	count = xm_host_detach(&from->pool->host, from->client, &call->request.slot, &payload);
+	count = xm_host_detach(host, from->client, request, payload ? payload->slots : 0, &id);
 	if (count > 0)
-		xd_payload_put(from->pool, payload, count);
+		xd_payload_put(from->pool, id, count);
 	return count < 0 ? count : 0;
 }
 

@@ -243,11 +243,15 @@ int xk_attach_begin(struct xk_call *call)
  */
 static int xk_detach_locked(struct xk_client *client, const struct xmem_slot_request *request)
 {
-	u64 payload;
-	int count = xm_host_detach(&client->pool->host, client->id, request, &payload);
+	struct xk_pool *pool = client->pool;
+	u64 id = xm_host_payload_of(&pool->host, request->slot);
+	const struct xk_payload *payload = xk_payload_by_id(pool, id);
+	int count;
 
+	count = xm_host_detach(&pool->host, client->id, request, payload ? payload->slots : 0,
+			       &id);
 	if (count > 0)
-		xk_payload_drop_slots(client->pool, payload, count);
+		xk_payload_drop_slots(pool, id, count);
 	return count < 0 ? count : 0;
 }
 

@@ -111,6 +111,7 @@ static bool mark(const struct xl_owned *owned, u64 keep, bool demand)
 			if (may_go(file, demand) && (!oldest || file->idle_ns <= oldest->idle_ns))
 				oldest = file;
 		oldest->going = any = true;
+		oldest->slot = ~0u;
 		idle -= oldest->bytes;
 	}
 	return any;
@@ -119,7 +120,8 @@ static bool mark(const struct xl_owned *owned, u64 keep, bool demand)
 /* It is in no list any more: it is not this client's from now on. */
 static void let_go(struct xl_owned *owned, struct xl_owned_slot *one)
 {
-	one->file->slot = one->own.slot;
+	if (one->own.slot < one->file->slot)
+		one->file->slot = one->own.slot;
 	one->size->slots--;
 	one->size = NULL;
 	one->file = NULL;

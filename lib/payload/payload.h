@@ -61,7 +61,7 @@ struct xl_mapping {
 	bool demand;		/* made on demand */
 	bool going;		/* chosen to be given back */
 	struct xl_chain *chain;	/* of its sizes */
-	u32 slot;		/* one of those that it had, once it is given back */
+	u32 slot;		/* the lowest that it had, once it is given back */
 	u32 slots;		/* buffers */
 	u64 buffer_bytes;	/* of each */
 	u32 idle;		/* of these, at the last look */

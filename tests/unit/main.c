@@ -39,6 +39,7 @@ int main(void)
 	strangers_tests(suite);
 	slot_tests(suite);
 	waiters_tests(suite);
+	looks_tests(suite);
 	claims_tests(suite);
 	claims_alone_tests(suite);
 	reclaim_tests(suite);

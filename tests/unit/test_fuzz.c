@@ -356,7 +356,8 @@ static void op_detach(u32 me, u32 at)
 	u64 payload = 0;
 	bool can = fz.slot[slot].state == FREE;
 
-	ck_assert_int_eq(xm_host_detach(&fz.world->host, me, &request, &payload), can ? 1 : -EBUSY);
+	ck_assert_int_eq(xm_host_detach(&fz.world->host, me, &request, ~0u, &payload),
+			 can ? 1 : -EBUSY);
 	if (!can)
 		return;
 	ck_assert_uint_ne(payload, 0);

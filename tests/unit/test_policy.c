@@ -114,7 +114,7 @@ START_TEST(slots_are_to_be_had_where_an_attach_finds_them)
 	ck_assert(!writable(world, other));
 	/* A group stays its owner's when its slots have come free: nobody else finds them. */
 	detach.slot = 0;
-	ck_assert_int_eq(xm_host_detach(&world->host, one, &detach, &payload), 1);
+	ck_assert_int_eq(xm_host_detach(&world->host, one, &detach, ~0u, &payload), 1);
 	ck_assert(!writable(world, other) && xm_has_slots(map, one, 64));
 	ck_assert_int_eq(xm_host_free_group(&world->host, other, 1), -ENOSPC);
 	world_end(world, one);

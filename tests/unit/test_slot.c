@@ -250,21 +250,21 @@ START_TEST(detach_takes_free_slots_of_ones_own_only)
 
 	world_attach(world, me, 1, &slot);
 	request.slot = slot;
-	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, &payload), -EINVAL);
+	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, ~0u, &payload), -EINVAL);
 	request = (struct xmem_slot_request){ .slot = 64 };
-	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, &payload), -EINVAL);
+	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, ~0u, &payload), -EINVAL);
 	request.slot = slot;
-	ck_assert_int_eq(xm_host_detach(&world->host, other, &request, &payload), -EPERM);
+	ck_assert_int_eq(xm_host_detach(&world->host, other, &request, ~0u, &payload), -EPERM);
 	token = world_take_publish(world, me, slot);
-	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, &payload), -EBUSY);
+	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, ~0u, &payload), -EBUSY);
 	ck_assert_uint_eq(payload, 77);
 	ck_assert(world_scan(world, me, slot, false, 0));
 	ck_assert_int_eq(xm_give_up(&world->host.map, slot), 0);
-	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, &payload), 1);
+	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, ~0u, &payload), 1);
 	ck_assert_uint_eq(payload, FIRST_ID);
 	ck_assert_int_eq(xm_get(&world->host.map, other, token), -ESTALE);
 	world_put(world, other, slot);
-	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, &payload), -EPERM);
+	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, ~0u, &payload), -EPERM);
 	ck_assert_uint_eq(xm_host_spare_slots(&world->host, me), 64);
 	world_is_valid(world);
 	world_free(world);
@@ -288,10 +288,10 @@ START_TEST(ids_of_payloads_have_64_bits)
 		ck_assert_uint_eq(xm_slot_row(&host->map, slot[i][1])->payload, ids[i]);
 	}
 	request.slot = slot[0][0];
-	ck_assert_int_eq(xm_host_detach(host, me, &request, &payload), 2);
+	ck_assert_int_eq(xm_host_detach(host, me, &request, ~0u, &payload), 2);
 	ck_assert_uint_eq(payload, 7);
 	request = (struct xmem_slot_request){ .slot = slot[1][1] };
-	ck_assert_int_eq(xm_host_detach(host, me, &request, &payload), 1);
+	ck_assert_int_eq(xm_host_detach(host, me, &request, ~0u, &payload), 1);
 	ck_assert_uint_eq(payload, (1ULL << 32) + 7);
 	xm_host_end(host, me, false);
 	ck_assert_uint_eq(world_reclaim(host, slot[2][0]), 1ULL << 32);
@@ -499,19 +499,19 @@ START_TEST(detach_takes_whole_files)
 	world_attach(world, me, 3, slot);
 	world_attach(world, me, 2, more);
 	request.slot = slot[1];
-	ck_assert_int_eq(xm_host_detach(&world->host, other, &request, &payload), -EPERM);
+	ck_assert_int_eq(xm_host_detach(&world->host, other, &request, ~0u, &payload), -EPERM);
 	/* All of them, or none. */
 	ck_assert_int_eq(xm_take(&world->host.map, slot[2]), 0);
-	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, &payload), -EBUSY);
+	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, ~0u, &payload), -EBUSY);
 	ck_assert_uint_eq(payload, 77);
 	ck_assert_uint_eq(xm_host_spare_slots(&world->host, me), 59);
 	ck_assert_int_eq(xm_give_up(&world->host.map, slot[2]), 0);
-	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, &payload), 3);
+	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, ~0u, &payload), 3);
 	ck_assert_uint_eq(payload, FIRST_ID);
 	ck_assert_uint_eq(xm_host_spare_slots(&world->host, me), 62);
-	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, &payload), -EPERM);
+	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, ~0u, &payload), -EPERM);
 	request.slot = more[0];
-	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, &payload), 2);
+	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, ~0u, &payload), 2);
 	world_is_valid(world);
 	world_free(world);
 }
@@ -624,7 +624,7 @@ START_TEST(a_slot_begins_one_tenancy_a_millisecond)
 	slot.generation = 0;
 	ck_assert_int_eq(xm_host_renew(host, me, 1, &slot), -EALREADY);
 	/* Who detaches it does not get a further one by that, nor does who attaches all slots. */
-	ck_assert_int_eq(xm_host_detach(host, me, &slot, &payload), 1);
+	ck_assert_int_eq(xm_host_detach(host, me, &slot, ~0u, &payload), 1);
 	ck_assert_int_eq(xm_host_attach(host, me, FILE_OF(2, 1 << 20), 1, &one), -EALREADY);
 	ck_assert_uint_eq(xm_slot_row(&host->map, slot.slot)->tenancies, 2);
 	ck_assert_int_eq(xm_host_attach(host, me, FILE_OF(2, 1 << 20), 1, &more), -ENOSPC);
@@ -634,9 +634,9 @@ START_TEST(a_slot_begins_one_tenancy_a_millisecond)
 	ck_assert_uint_eq(xm_slot_row(&host->map, slot.slot)->tenancies, 3);
 	/* Another that is old enough is taken instead. */
 	slot.slot = all.slot[3];
-	ck_assert_int_eq(xm_host_detach(host, me, &slot, &payload), 1);
+	ck_assert_int_eq(xm_host_detach(host, me, &slot, ~0u, &payload), 1);
 	slot.slot = one.slot[0];
-	ck_assert_int_eq(xm_host_detach(host, me, &slot, &payload), 1);
+	ck_assert_int_eq(xm_host_detach(host, me, &slot, ~0u, &payload), 1);
 	one.slot[0] = 0;
 	ck_assert_int_eq(xm_host_attach(host, me, FILE_OF(3, 1 << 20), 1, &one), 0);
 	ck_assert_uint_eq(one.slot[0], all.slot[3]);

@@ -378,8 +378,8 @@ START_TEST(garbage_words_end_well)
 
 			ck_assert_int_eq(begin(&s), 0);
 			xm_store(&xm_slot(s.map, s.slot[0])->state, ~7ULL | state);
-			ck_assert_int_eq(xm_host_detach(&s.world->host, s.owner, &slot, &payload),
-					 -EBUSY);
+			ck_assert_int_eq(xm_host_detach(&s.world->host, s.owner, &slot, ~0u,
+							&payload), -EBUSY);
 			ck_assert_int_eq(xm_host_renew(&s.world->host, s.owner, 1, &slot),
 					 -ESTALE);
 			ck_assert_int_eq(end(&s, how[i]),

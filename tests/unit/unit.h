@@ -121,6 +121,7 @@ void holders_rings_tests(Suite *suite);
 void strangers_tests(Suite *suite);
 void slot_tests(Suite *suite);
 void waiters_tests(Suite *suite);
+void looks_tests(Suite *suite);
 void claims_tests(Suite *suite);
 void claims_alone_tests(Suite *suite);
 void reclaim_tests(Suite *suite);
