@@ -477,17 +477,28 @@ int xl_payload_map(struct xmem_pool *pool, u64 payload, bool shared, u64 deadlin
 	return err;
 }
 
+/* The next slot from @slot on in a group that @owner has, or the number of all slots. */
+static u32 slot_of(const struct xm_map *map, u32 owner, u32 slot)
+{
+	while (slot < map->slots && !(slot % XMEM_GROUP_SLOTS) &&
+	       xm_load(&xm_slot_row(map, slot)->group_owner) != owner + 1)
+		slot += XMEM_GROUP_SLOTS;
+	return slot;
+}
+
 /* Nobody holds the slots here, so no place is written, and a payload may just have gone. */
 int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher, u64 deadline_ns)
 {
+	const struct xm_map *map = &pool->map;
 	u64 payload, last = 0;
 	bool shared;
 	int err = 0;
 	u32 s;
 
-	for (s = 0; s < pool->map.slots; s++) {
-		const struct xmem_slot_row *row = xm_slot_row(&pool->map, s);
+	for (s = slot_of(map, publisher, 0); s < map->slots; s = slot_of(map, publisher, s + 1)) {
+		const struct xmem_slot_row *row = xm_slot_row(map, s);
 
+		XM_STEP(XM_STEP_MAPPING_LOOK);
 		payload = xm_load(&row->payload);
 		shared = xm_load(&row->traits) & XMEM_TRAIT_SHARED;
 		if (xm_load(&row->tenant) != publisher || !payload || payload == last ||

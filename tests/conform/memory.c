@@ -376,6 +376,30 @@ TEST(P10_mapping_many_files_takes_no_look_at_others)
 	xmem_pool_close(pool);
 }
 
+/* However many slots other writers have, or how many these are. */
+TEST(P10_a_subscribe_looks_at_the_slots_of_its_publisher)
+{
+	const char *name = new_name();
+	struct xmem_pool *other[3], *writer, *pool = OPEN(name, .slots = 1024);
+	struct xmem_subscription *s;
+	unsigned int i;
+
+	steps_only();
+	for (i = 0; i < 3; i++)
+		other[i] = open_writer(name, 2 * XMEM_GROUP_SLOTS, BYTES);
+	writer = open_writer(name, 3, BYTES);
+	count_looks();
+	s = follow(pool, xmem_pool_client(writer), 0);
+	SAME(steps_seen(), XMEM_GROUP_SLOTS);
+	no_step();
+	SAME(stat_of(pool).bytes_mapped, 3 * BYTES);
+	xmem_unsubscribe(s);
+	for (i = 0; i < 3; i++)
+		xmem_pool_close(other[i]);
+	xmem_pool_close(writer);
+	xmem_pool_close(pool);
+}
+
 /* ---- mapping ahead (L26) ---- */
 
 TEST(P10_data_that_is_mapped_ahead_needs_no_descriptor)
