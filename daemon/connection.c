@@ -105,8 +105,9 @@ static bool connection_new(struct xd_daemon *daemon, int socket)
 	connection->process = process_of(socket, peer.pid);
 	if (connection->process < 0)
 		goto err_free;
-	if (watch(daemon->ends, connection->process, EPOLLIN, connection) ||
-	    watch(daemon->ends, socket, EPOLLRDHUP, connection) ||
+	/* Each end is reported once, and noted then. */
+	if (watch(daemon->ends, connection->process, EPOLLIN | EPOLLET, connection) ||
+	    watch(daemon->ends, socket, EPOLLRDHUP | EPOLLET, connection) ||
 	    watch(daemon->epoll, socket, EPOLLIN, connection))
 		goto err_close;
 	connection->next = daemon->connections;
@@ -200,12 +201,25 @@ static void quarantine(struct xd_connection *connection)
 	close(connection->socket);
 }
 
+/* Its end is handled now. Its pool may have ended before. */
+static void end_begins(struct xd_daemon *daemon, struct xd_connection *connection)
+{
+	if (!connection->ending)
+		return;
+	connection->ending = false;
+	daemon->ending--;
+	if (connection->pool)
+		connection->pool->ending--;
+}
+
 void xd_connection_end(struct xd_daemon *daemon, struct xd_connection *connection)
 {
+	if (connection->pool && !connection->ended)
+		serve_posts(daemon, connection);
+	end_begins(daemon, connection);
 	if (connection->pool && connection->ended) {
 		xd_pool_exited(connection->pool, connection);
 	} else if (connection->pool) {
-		serve_posts(daemon, connection);
 		xd_pool_leave(connection->pool, connection);
 		if (connection->pool) {
 			quarantine(connection);
@@ -221,6 +235,39 @@ void xd_connection_end(struct xd_daemon *daemon, struct xd_connection *connectio
 	if (!connection->ended)
 		close(connection->socket);
 	free(connection);
+}
+
+void xd_connection_note_end(struct xd_daemon *daemon, struct xd_connection *connection)
+{
+	if (!connection->pool) {
+		xd_connection_end(daemon, connection);
+	} else if (!connection->ending) {
+		connection->ending = true;
+		connection->pool->ending++;
+		daemon->ending++;
+	}
+}
+
+void xd_connection_end_next(struct xd_daemon *daemon)
+{
+	struct xd_connection *connection = daemon->connections;
+	struct xd_pool *pool = daemon->pools;
+
+	while (pool && !pool->reap.stage)
+		pool = pool->next;
+	while (!pool && !connection->ending)
+		connection = connection->next;
+	XM_STEP(XM_STEP_NEXT_END);
+	if (pool)	/* first, for no client may end in the middle of that */
+		xd_pool_reap_on(pool);
+	else
+		xd_connection_end(daemon, connection);
+}
+
+void xd_connection_end_all(struct xd_daemon *daemon)
+{
+	while (daemon->ending)
+		xd_connection_end_next(daemon);
 }
 
 /*

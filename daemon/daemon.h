@@ -12,6 +12,7 @@
  *   request.c     what each request does
  *   access.c      who may join a pool: its mode, its keys
  *   pool.c        pools: their pages, the ends of their clients, wake-ups
+ *   reap.c        what only ended clients have used is freed
  *   alive.c       what tells clients that xmemd has ended
  *   payload.c     payload files
  *   cuda.c        CUDA payloads: memory of GPUs, and who has it open
@@ -73,6 +74,16 @@ struct xd_payload {
 	bool kept;		/* that client has ended */
 };
 
+/* How far the freeing of what only ended clients have used is (reap.c). */
+struct xd_reap {
+	enum { XD_REAP_NOT, XD_REAP_CLIENTS, XD_REAP_SLOTS, XD_REAP_GROUPS } stage;
+	u32 at;			/* the next client or group */
+	struct xm_sweep sweep;
+	bool swept;		/* all slots, once at least */
+	bool more;		/* a ring has gone since they were */
+	bool gone;		/* or before */
+};
+
 struct xd_pool {
 	struct xd_pool *next;
 	struct xd_daemon *daemon;
@@ -87,6 +98,8 @@ struct xd_pool {
 	int key[XMEM_ROLES_ALL + 1];	/* by mask of roles: the memfd that is the right to join
 					 * in these; -1: never asked for */
 	u32 clients;			/* connections that have joined and not ended */
+	u32 ending;			/* those of it whose `ending` is set */
+	struct xd_reap reap;
 	u32 payload_count;
 	struct xd_payload *payloads[XD_PAYLOAD_LISTS];	/* by id */
 	struct xd_poll *polls;
@@ -103,6 +116,8 @@ struct xd_connection {
 	struct xd_pool *pool;		/* NULL: it has not joined, or its pool has ended */
 	bool ended;			/* its client has, and is quarantined until the process
 					 * exits or the pool ends; the socket is closed */
+	bool ending;			/* the client, or in quarantine the process, has ended, and
+					 * xd_connection_end is yet to be called */
 	u32 client;			/* its id in the pool */
 	u32 role;
 	u32 roles;			/* mask of those that it may pass on */
@@ -117,6 +132,8 @@ struct xd_connection {
 struct xd_daemon {
 	int epoll;			/* all events: the listener, requests, ends */
 	int ends;			/* epoll of closed sockets, ended processes; goes first */
+	u32 ending;			/* connections whose `ending` is set, and pools that are
+					 * reaped after such ends */
 	int listener;
 	int socket_watch;		/* inotify: the listener's name may have changed; or -1 */
 	int spare;			/* given up for a moment to refuse a peer */
@@ -203,6 +220,16 @@ u32 xd_connections_of(const struct xd_daemon *daemon, pid_t pid);
 /* Serve the datagram that has come. This may end @connection. */
 void xd_connection_serve(struct xd_daemon *daemon, struct xd_connection *connection);
 
+/*
+ * The socket has been closed, or the process has ended. A connection without a pool ends at once.
+ * That of a client is noted, and waits for its turn.
+ */
+void xd_connection_note_end(struct xd_daemon *daemon, struct xd_connection *connection);
+
+/* End one of those that are noted, or go on with what follows. Or all of that. */
+void xd_connection_end_next(struct xd_daemon *daemon);
+void xd_connection_end_all(struct xd_daemon *daemon);
+
 /* End the connection and its client, and free both. */
 void xd_connection_end(struct xd_daemon *daemon, struct xd_connection *connection);
 
@@ -215,6 +242,9 @@ int xd_serve(struct xd_call *call, u32 request, const void *body, size_t length)
 
 /* @quota of enum xmem_quota is reached. -EDQUOT. */
 int xd_refuse(struct xd_daemon *daemon, u32 quota, u64 used, u64 most);
+
+/* Is none left of something that all pools share? */
+bool xd_quota_reached(const struct xd_daemon *daemon);
 
 /* A request of @from has been served, and is answered with @err: remember which limit it was. */
 void xd_quota_note(struct xd_daemon *daemon, struct xd_connection *from, int err);
@@ -271,8 +301,9 @@ int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join_request *joi
 int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_join_request *join);
 
 /*
- * @from's client has ended: drop what it had and wake all. The pool ends with its last client, and
- * then from->pool is NULL. If it is not, the client is quarantined until its process has exited.
+ * @from's client has ended: drop what it had. After the last end that is noted the pool is reaped,
+ * and all are woken. The pool ends with its last client, and then from->pool is NULL. If it is not,
+ * the client is quarantined until its process has exited.
  */
 void xd_pool_leave(struct xd_pool *pool, struct xd_connection *from);
 
@@ -285,8 +316,14 @@ void xd_pool_drop(struct xd_pool *pool);
 /* A memfd of @bytes whose length is fixed from now on, or -errno. @seals: further ones. */
 int xd_new_memfd(const char *name, u64 bytes, int seals);
 
-/* Free what only ended clients have used: zombies, slots, groups, payloads. */
-void xd_pool_reap(struct xd_pool *pool);
+/* Go on with what follows the last end, by a batch of steps. */
+void xd_pool_reap_on(struct xd_pool *pool);
+
+/* Are ends noted in this pool, or does something follow them? */
+static inline bool xd_pool_has_ends(const struct xd_pool *pool)
+{
+	return pool->ending || pool->reap.stage;
+}
 
 /*
  * Wake all that wait for what is published: they may want to see that a writer has come, or has
@@ -297,14 +334,29 @@ void xd_wake_rings(struct xd_pool *pool);
 /* Wake all owners that wait for a slot. */
 void xd_pool_wake_owners(struct xd_pool *pool);
 
-/* The same for what the put of one hold of @slot can have freed. */
-void xd_pool_collect(struct xd_pool *pool, u32 slot);
-
 /* Wake all that sleep on this waiters word, if any do. */
 void xd_wake(u32 *waiters);
 
 /* Abort if the host's words make no sense. It does nothing unless daemon->check is set. */
 void xd_pool_check(const struct xd_pool *pool);
+
+/* ---- freeing what the dead have left (reap.c) ---- */
+
+#define XD_REAP_STEPS	32	/* a batch, after which other pools are served */
+
+/*
+ * Free what only ended clients have used: zombies, slots, groups, payloads. While ends are noted it
+ * does nothing, because that follows the last of them.
+ */
+void xd_pool_reap(struct xd_pool *pool);
+
+/* The same for what the put of one hold of @slot can have freed. */
+void xd_pool_collect(struct xd_pool *pool, u32 slot);
+
+/* The same in steps, between which no client of the pool asks for anything or ends. */
+void xd_reap_begin(struct xd_pool *pool);
+/* One step, by one client, group or slot. false: it was the last one. */
+bool xd_reap_step(struct xd_pool *pool);
 
 /* ---- the word that says whether xmemd lives (alive.c) ---- */
 

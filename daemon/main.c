@@ -10,11 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "daemon.h"
 
 #define IDLE_MS		2000
+#define OTHER_SOURCES	5	/* of events: the listener, its watch, the ends, two timers */
 #define PASSED_FD	3	/* where socket activation puts the first socket */
 #define PASSED_IS_WRONG	"descriptor 3 (see LISTEN_FDS) is no listening SOCK_SEQPACKET socket"
 
@@ -25,8 +27,33 @@ void xm_check_failed(const char *what, const char *file, int line)
 }
 
 #ifdef XMEM_STEPS
-/* Tests stop and kill clients at steps, never the host. */
+/* Tests count the steps, and stop the host at one. */
+static u64 *steps;
+
 void xm_step(int step)
+{
+	if (!steps)
+		return;
+	steps[step]++;
+	if (steps[XM_STEPS] == step + 1ULL)
+		raise(SIGSTOP);
+}
+
+/* In a file of the test: a count for each step, and 1 + the step at which to stop. */
+static void count_steps(void)
+{
+	const char *path = getenv("XMEMD_STEPS");
+	int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+	void *at;
+
+	if (fd < 0)
+		return;
+	at = mmap(NULL, (XM_STEPS + 1) * sizeof(*steps), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	steps = at == MAP_FAILED ? NULL : at;
+	close(fd);
+}
+#else
+static void count_steps(void)
 {
 }
 #endif
@@ -222,6 +249,7 @@ static int set_up(struct xd_daemon *daemon, int listener)
 {
 	int err;
 
+	count_steps();
 	xd_alive_begin();
 	daemon->listener = listener;
 	daemon->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -282,44 +310,95 @@ static void look_after_socket(struct xd_daemon *daemon)
 }
 
 /*
- * Ends come before requests: a client that has seen a process die and asks then finds
- * that the process holds nothing. The connection in @event may be the one that ends, so
- * @event is dropped after an end; epoll reports it again.
+ * Has the request from @source its turn although ends are noted? It has if it is about a pool in
+ * which nobody ends. A peer that has not joined may ask about any pool.
+ */
+static bool may_precede_ends(const struct xd_daemon *daemon, const void *source)
+{
+	const struct xd_connection *connection = source;
+
+	if (source == &daemon->poll_timer)
+		return true;
+	return source != &daemon->listener && source != &daemon->ends &&
+	       source != &daemon->claims_timer && source != &daemon->socket_watch &&
+	       connection->pool && !xd_pool_has_ends(connection->pool);
+}
+
+/* As next_event. epoll reports all that are ready in turn, so each is looked at once. */
+static int next_that_may(struct xd_daemon *daemon, struct epoll_event *ret_event)
+{
+	u32 sources = daemon->connection_count + OTHER_SOURCES;
+	int n;
+
+	if (!daemon->ending)
+		return next_event(daemon->epoll, daemon->connections ? -1 : daemon->idle_ms,
+				  ret_event);
+	do {
+		n = next_event(daemon->epoll, 0, ret_event);
+		if (n <= 0 || may_precede_ends(daemon, ret_event->data.ptr))
+			return n;
+	} while (--sources);
+	return 0;
+}
+
+/* Note all ends that there are. Returns how many there were, or -errno. */
+static int note_ends(struct xd_daemon *daemon)
+{
+	struct epoll_event end;
+	int n, count = 0;
+
+	while ((n = next_event(daemon->ends, 0, &end)) > 0) {
+		xd_connection_note_end(daemon, end.data.ptr);
+		count++;
+	}
+	return n < 0 ? n : count;
+}
+
+static void handle(struct xd_daemon *daemon, void *source)
+{
+	if (source == &daemon->listener)
+		xd_accept(daemon);
+	else if (source == &daemon->socket_watch)
+		look_after_socket(daemon);
+	else if (source == &daemon->poll_timer)
+		xd_polls_expired(daemon);
+	else if (source == &daemon->claims_timer)
+		xd_claims_expired(daemon);
+	else if (source != &daemon->ends)
+		xd_connection_serve(daemon, source);
+}
+
+/*
+ * In each pool ends come before requests: a client that has seen a process die and asks then finds
+ * that the process holds nothing. Other pools need not wait: they have a request served between
+ * two ends. The connection in @event may be one that ends, so @event is dropped after an end was
+ * noted; epoll reports it again.
  */
 static int run(struct xd_daemon *daemon)
 {
-	struct epoll_event event, end;
-	int n;
+	struct epoll_event event;
+	int n, ends;
 
 	for (;;) {
-		n = next_event(daemon->epoll, daemon->connections ? -1 : daemon->idle_ms, &event);
-		if (n < 0)
-			return n;
-		if (!n) {
-			if (!xd_accept(daemon))
-				return 0;	/* It is idle, and no peer waits to be accepted. */
+		n = next_that_may(daemon, &event);
+		ends = n < 0 ? n : note_ends(daemon);
+		if (ends < 0)
+			return ends;
+		if (ends)
 			continue;
-		}
-		n = next_event(daemon->ends, 0, &end);
-		if (n < 0)
-			return n;
 		if (n)
-			xd_connection_end(daemon, end.data.ptr);
-		else if (event.data.ptr == &daemon->listener)
-			xd_accept(daemon);
-		else if (event.data.ptr == &daemon->socket_watch)
-			look_after_socket(daemon);
-		else if (event.data.ptr == &daemon->poll_timer)
-			xd_polls_expired(daemon);
-		else if (event.data.ptr == &daemon->claims_timer)
-			xd_claims_expired(daemon);
-		else if (event.data.ptr != &daemon->ends)
-			xd_connection_serve(daemon, event.data.ptr);
+			handle(daemon, event.data.ptr);
+		else if (!daemon->ending && !xd_accept(daemon))
+			return 0;	/* It is idle, and no peer waits to be accepted. */
+		if (daemon->ending)
+			xd_connection_end_next(daemon);
 	}
 }
 
 static void tear_down(struct xd_daemon *daemon)
 {
+	struct xd_connection *connection, *next;
+
 	/*
 	 * Duplicates elsewhere must not go on accepting connections that nobody serves. But a
 	 * service manager keeps its own, and starts xmemd again when the next client comes.
@@ -329,8 +408,11 @@ static void tear_down(struct xd_daemon *daemon)
 	close(daemon->listener);
 	xd_listen_end();
 	xd_alive_end(daemon);
-	while (daemon->connections)
-		xd_connection_end(daemon, daemon->connections);
+	for (connection = daemon->connections; connection; connection = next) {
+		next = connection->next;
+		xd_connection_note_end(daemon, connection);
+	}
+	xd_connection_end_all(daemon);
 	close(daemon->poll_timer);
 	close(daemon->claims_timer);
 	close(daemon->ends);

@@ -238,8 +238,8 @@ void xd_wake_rings(struct xd_pool *pool)
 		xd_wake(&xm_client_row(map, c)->ring_waiters);
 }
 
-/* Nobody waits for what an id would do that no client has; @ended had one until now. */
-static void wake_everybody(struct xd_pool *pool, u32 ended)
+/* Nobody waits for what an id would do that no client has ever had. */
+static void wake_everybody(struct xd_pool *pool)
 {
 	const struct xm_map *map = &pool->host.map;
 	u32 c;
@@ -248,7 +248,7 @@ static void wake_everybody(struct xd_pool *pool, u32 ended)
 	for (c = 0; c < map->clients; c++) {
 		struct xmem_client_row *row = xm_client_row(map, c);
 
-		if (c != ended && xm_load(&row->state) == XMEM_CLIENT_NONE)
+		if (!xm_load(&row->incarnation))
 			continue;
 		wake_anyhow(&row->ring_waiters);
 		wake_anyhow(&row->slots_waiters);
@@ -313,9 +313,34 @@ static void end_quarantine(struct xd_pool *pool, u32 client)
 }
 
 /*
- * Who waits is woken before the slots are searched for what else is free now. It may be queued
- * behind this process, on the same processor, hence the yield.
+ * What all dead have left is searched once, after the last end that is noted. Those who wait are
+ * woken before it, and may be queued behind this process on the same processor, hence the yield.
  */
+static void reap_after_ends(struct xd_pool *pool)
+{
+	if (pool->ending)
+		return;
+	sched_yield();
+	xd_reap_begin(pool);
+	pool->daemon->ending++;
+	xd_claims_left(pool);
+}
+
+void xd_pool_reap_on(struct xd_pool *pool)
+{
+	u32 steps;
+
+	for (steps = 0; steps < XD_REAP_STEPS && xd_reap_step(pool); steps++)
+		;
+	if (pool->reap.stage)
+		return;
+	pool->daemon->ending--;
+	wake_everybody(pool);
+	xd_polls_look(pool);
+	xd_pool_check(pool);
+	xd_pool_drop(pool);
+}
+
 void xd_pool_leave(struct xd_pool *pool, struct xd_connection *from)
 {
 	xm_host_end(&pool->host, from->client, xd_cuda_has_open(pool, from->client));
@@ -325,138 +350,18 @@ void xd_pool_leave(struct xd_pool *pool, struct xd_connection *from)
 	xd_payload_owner_ended(pool, from->incarnation);
 	xd_pool_wake_owners(pool);
 	xd_wake_rings(pool);
-	sched_yield();
-	xd_claims_left(pool);
-	xd_pool_reap(pool);
-	wake_everybody(pool, from->client);
 	xd_polls_drop(from);
-	xd_polls_look(pool);
-	xd_pool_check(pool);
 	pool->clients--;
-	if (pool->clients && !xm_host_is_quarantined(&pool->host, from->client))
+	if (!xm_host_is_quarantined(&pool->host, from->client))
 		from->pool = NULL;
-	xd_pool_drop(pool);
+	reap_after_ends(pool);
 }
 
 void xd_pool_exited(struct xd_pool *pool, struct xd_connection *from)
 {
 	end_quarantine(pool, from->client);
-	xd_pool_reap(pool);
-	wake_everybody(pool, from->client);
-	xd_polls_look(pool);
-	xd_pool_check(pool);
 	from->pool = NULL;
-}
-
-/* Replace pages by fresh ones, for something may still have the old ones pinned. */
-static void replace_pages(struct xd_pool *pool, void *at, u64 bytes)
-{
-	if (fallocate(pool->pages, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-		      (char *)at - pool->base, bytes))
-		memset(at, 0, bytes);
-}
-
-/* ---- freeing what only ended clients have used ---- */
-
-/* true: slots may be free now that were in flight in its ring. */
-static bool bury(struct xd_pool *pool, u32 client)
-{
-	enum xm_buried buried = xm_host_bury(&pool->host, client);
-
-	if (buried != XM_BURIED)
-		return buried == XM_BURIED_RING;
-	replace_pages(pool, pool->host.map.area[client], pool->layout.area_stride);
-	return true;
-}
-
-/* true: there were some to bury. */
-static bool bury_all(struct xd_pool *pool)
-{
-	bool any = false;
-	u32 i;
-
-	for (i = 0; i < pool->host.map.clients; i++)
-		any |= bury(pool, i);
-	return any;
-}
-
-/* Free those of the suspects that nobody uses. true: there were some. */
-static bool sweep(struct xd_pool *pool)
-{
-	struct xm_sweep sweep = { .stage = 0 };
-	bool any = false;
-	u64 payload;
-	int slot;
-
-	while ((slot = xm_host_sweep(&pool->host, &sweep, &payload)) != -ENOENT) {
-		if (slot < 0)
-			continue;
-		xd_payload_put(pool, payload, 1);
-		any = true;
-	}
-	return any;
-}
-
-/* Any writer may wait for slots, and this is a group of them. */
-static void free_group(struct xd_pool *pool, u32 group)
-{
-	if (!xm_host_idle_group(&pool->host, group))
-		return;
-	xm_host_return_group(&pool->host, group);
-	replace_pages(pool, pool->host.map.group[group], pool->layout.group_stride);
-	xd_pool_wake_owners(pool);
-}
-
-/*
- * Rings come first: a slot may be in flight in a ring that nobody follows any more. They come
- * again after each sweep, because a subscriber may receive the rest of a ring meanwhile. It then
- * asks for a look at the slot that it puts; but if the sweep has freed that slot, the daemon does
- * not look, and nobody asks for the ring again.
- */
-void xd_pool_reap(struct xd_pool *pool)
-{
-	const struct xm_map *map = &pool->host.map;
-	bool gone = bury_all(pool), more;
-	u32 i;
-
-	do {
-		xm_host_suspect_all(&pool->host);
-		sweep(pool);
-		more = bury_all(pool);
-		gone |= more;
-	} while (more);
-	for (i = 0; i < map->groups; i++)
-		free_group(pool, i);
-	if (gone)
-		xd_wake(&map->pool->clients_waiters);
-}
-
-/*
- * Only this slot can have become free by that put, and the ring in which it was published can
- * have been received to its end. If it has, that frees other slots too, once for each ring.
- */
-void xd_pool_collect(struct xd_pool *pool, u32 slot)
-{
-	const struct xm_map *map = &pool->host.map;
-	const struct xmem_slot_row *row = xm_slot_row(map, slot);
-	u32 tenant = row->tenant;
-	bool any;
-
-	if (row->owner != XMEM_OWNER_HOST)
-		return;
-	if (tenant < map->clients && bury(pool, tenant)) {
-		xd_wake(&map->pool->clients_waiters);
-		xd_pool_reap(pool);
-		return;
-	}
-	xm_host_suspect(&pool->host, slot);
-	any = sweep(pool);
-	free_group(pool, slot / XMEM_GROUP_SLOTS);
-	/* As in xd_pool_reap: another subscriber may have received the rest meanwhile. */
-	if (any && bury_all(pool)) {
-		xd_wake(&map->pool->clients_waiters);
-		xd_pool_reap(pool);
-	}
+	reap_after_ends(pool);
 }
 
 void xd_pool_check(const struct xd_pool *pool)

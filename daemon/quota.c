@@ -16,6 +16,12 @@ int xd_refuse(struct xd_daemon *daemon, u32 quota, u64 used, u64 most)
 	return -EDQUOT;
 }
 
+bool xd_quota_reached(const struct xd_daemon *daemon)
+{
+	return daemon->payload_count >= daemon->limits.payloads ||
+	       daemon->poll_count >= daemon->limits.polls;
+}
+
 /* What says EDQUOT without a limit of ours has found no descriptor for itself. */
 void xd_quota_note(struct xd_daemon *daemon, struct xd_connection *from, int err)
 {

@@ -137,6 +137,7 @@ const struct xmem_backend *host_backend(void);
 void use_own_daemon(void);
 /* This daemon stands; 0: none does. */
 void note_stopped(pid_t daemon);
+bool is_stopped(pid_t process);
 
 /* ---- children ---- */
 

@@ -397,7 +397,7 @@ bool raw_follows(const struct raw *raw, int subscriber, int publisher)
 
 /* ---- a daemon that is stopped ---- */
 
-static bool is_stopped(pid_t pid)
+bool is_stopped(pid_t pid)
 {
 	char path[32], text[256] = "";
 	int file;

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Freeing what only ended clients have used: their rings, ids, slots and groups. core/reclaim.c
+ * says when nobody uses a slot any more.
+ */
+#include <fcntl.h>
+#include <string.h>
+
+#include "daemon.h"
+
+/* ---- rings and ids ---- */
+
+/* Replace pages by fresh ones, for something may still have the old ones pinned. */
+static void replace_pages(struct xd_pool *pool, void *at, u64 bytes)
+{
+	if (fallocate(pool->pages, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		      (char *)at - pool->base, bytes))
+		memset(at, 0, bytes);
+}
+
+/* true: slots may be free now that were in flight in its ring. */
+static bool bury(struct xd_pool *pool, u32 client)
+{
+	enum xm_buried buried = xm_host_bury(&pool->host, client);
+
+	if (buried != XM_BURIED)
+		return buried == XM_BURIED_RING;
+	replace_pages(pool, pool->host.map.area[client], pool->layout.area_stride);
+	return true;
+}
+
+/* true: there were some to bury. */
+static bool bury_all(struct xd_pool *pool)
+{
+	bool any = false;
+	u32 i;
+
+	for (i = 0; i < pool->host.map.clients; i++)
+		any |= bury(pool, i);
+	return any;
+}
+
+/* ---- slots and groups ---- */
+
+/* As xm_host_sweep, and the payload of the slot that was freed has one slot less. */
+static int sweep_step(struct xd_pool *pool, struct xm_sweep *sweep)
+{
+	u64 payload;
+	int slot = xm_host_sweep(&pool->host, sweep, &payload);
+
+	if (slot >= 0)
+		xd_payload_put(pool, payload, 1);
+	return slot;
+}
+
+/* Free those of the suspects that nobody uses. true: there were some. */
+static bool sweep(struct xd_pool *pool)
+{
+	struct xm_sweep sweep = { .stage = 0 };
+	bool any = false;
+	int slot;
+
+	while ((slot = sweep_step(pool, &sweep)) != -ENOENT)
+		any |= slot >= 0;
+	return any;
+}
+
+/* Any writer may wait for slots, and this is a group of them. */
+static void free_group(struct xd_pool *pool, u32 group)
+{
+	if (!xm_host_idle_group(&pool->host, group))
+		return;
+	xm_host_return_group(&pool->host, group);
+	replace_pages(pool, pool->host.map.group[group], pool->layout.group_stride);
+	xd_pool_wake_owners(pool);
+}
+
+/* ---- all of it ---- */
+
+/*
+ * Rings come first: a slot may be in flight in a ring that nobody follows any more. They come
+ * again after each sweep, because a subscriber may receive the rest of a ring meanwhile. It then
+ * asks for a look at the slot that it puts; but if the sweep has freed that slot, the daemon does
+ * not look, and nobody asks for the ring again.
+ */
+void xd_reap_begin(struct xd_pool *pool)
+{
+	pool->reap = (struct xd_reap){ .stage = XD_REAP_CLIENTS };
+}
+
+static void begin_stage(struct xd_pool *pool, int stage)
+{
+	pool->reap.stage = stage;
+	pool->reap.at = 0;
+	if (stage != XD_REAP_SLOTS)
+		return;
+	pool->reap.more = false;
+	pool->reap.swept = true;
+	pool->reap.sweep = (struct xm_sweep){ .stage = 0 };
+	xm_host_suspect_all(&pool->host);
+}
+
+bool xd_reap_step(struct xd_pool *pool)
+{
+	const struct xm_map *map = &pool->host.map;
+	struct xd_reap *reap = &pool->reap;
+
+	if (reap->stage == XD_REAP_CLIENTS && reap->at < map->clients) {
+		reap->more |= bury(pool, reap->at++);
+		reap->gone |= reap->more;
+	} else if (reap->stage == XD_REAP_CLIENTS) {
+		begin_stage(pool, reap->more || !reap->swept ? XD_REAP_SLOTS : XD_REAP_GROUPS);
+	} else if (reap->stage == XD_REAP_SLOTS) {
+		if (sweep_step(pool, &reap->sweep) == -ENOENT)
+			begin_stage(pool, XD_REAP_CLIENTS);
+	} else if (reap->at < map->groups) {
+		free_group(pool, reap->at++);
+	} else {
+		reap->stage = XD_REAP_NOT;
+		if (reap->gone)
+			xd_wake(&map->pool->clients_waiters);
+	}
+	return reap->stage;
+}
+
+void xd_pool_reap(struct xd_pool *pool)
+{
+	if (xd_pool_has_ends(pool))
+		return;
+	xd_reap_begin(pool);
+	while (xd_reap_step(pool))
+		;
+}
+
+/* ---- one slot ---- */
+
+/*
+ * Only this slot can have become free by that put, and the ring in which it was published can
+ * have been received to its end. If it has, that frees other slots too, once for each ring.
+ */
+void xd_pool_collect(struct xd_pool *pool, u32 slot)
+{
+	const struct xm_map *map = &pool->host.map;
+	const struct xmem_slot_row *row = xm_slot_row(map, slot);
+	u32 tenant = row->tenant;
+	bool any;
+
+	if (row->owner != XMEM_OWNER_HOST || xd_pool_has_ends(pool))
+		return;
+	if (tenant < map->clients && bury(pool, tenant)) {
+		xd_wake(&map->pool->clients_waiters);
+		xd_pool_reap(pool);
+		return;
+	}
+	xm_host_suspect(&pool->host, slot);
+	any = sweep(pool);
+	free_group(pool, slot / XMEM_GROUP_SLOTS);
+	/* As in xd_pool_reap: another subscriber may have received the rest meanwhile. */
+	if (any && bury_all(pool)) {
+		xd_wake(&map->pool->clients_waiters);
+		xd_pool_reap(pool);
+	}
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Many clients of one pool die at once. The daemon has one thread: it serves other pools between
+ * the ends, it serves the pool itself after them, and it searches what the dead have left once.
+ * The daemon is stopped meanwhile, so it finds all ends and all requests at the same moment.
+ */
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "core/step.h"
+#include "harness.h"
+
+#define DEAD	8
+#define BYTES	4096
+#define WHY	"the module has a work item for the ends, and requests do not wait for it"
+
+/* What the daemon that this test starts does at its steps: XMEMD_STEPS in docs/environment.md. */
+static uint64_t *steps_of_daemon(void)
+{
+	const size_t bytes = (XM_STEPS + 1) * sizeof(uint64_t);
+	int file = new_memfd(bytes, 0);
+	char path[40];
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+
+	CHECK(at != MAP_FAILED);
+	files_may_stay = true;
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", getpid(), file);
+	CHECK(!setenv("XMEMD_STEPS", path, 1));
+	return at;
+}
+
+struct client {
+	const char *name;		/* of its pool */
+	int64_t (*ask)(struct raw *raw);	/* NULL: it only waits for its death */
+};
+
+static void client_body(void *argument)
+{
+	struct client *client = argument;
+	struct raw raw;
+
+	raw_start(&raw, client->name, XMEM_ROLE_WRITER);
+	tell_parent(1);
+	hear_parent();
+	tell_parent(client->ask(&raw));
+	hear_parent();
+}
+
+static struct child *start(struct client *client)
+{
+	struct child *child = spawn(client_body, client);
+
+	SAME(hear(child), 1);
+	return child;
+}
+
+/* They die while the daemon stands, and others ask it something. Returns the daemon: it goes on. */
+static pid_t die_and_ask(struct child **dead, struct child **asker, unsigned int askers)
+{
+	pid_t daemon = stop_daemon();
+	unsigned int i;
+
+	for (i = 0; i < DEAD; i++)
+		kill_child(dead[i]);
+	for (i = 0; i < askers; i++)
+		tell(asker[i], 1);
+	EVENTUALLY(others_sleep());
+	continue_daemon(daemon);
+	return daemon;
+}
+
+static void start_mortals(struct client *client, struct child **ret, unsigned int count)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		ret[i] = start(client);
+}
+
+static int64_t ask_for_connections(struct raw *raw)
+{
+	struct xmem_quota_request request = {
+		.size = sizeof(request), .quota = XMEM_QUOTA_CONNECTIONS,
+	};
+
+	SAME(raw_request(raw, XMEM_IOC_QUOTA, &request), 0);
+	SAME(request.quota, XMEM_QUOTA_CONNECTIONS);
+	return request.used;
+}
+
+static int64_t ask_for_itself(struct raw *raw)
+{
+	struct xmem_client_request request = {
+		.size = sizeof(request), .client = raw->link.join.client,
+	};
+
+	return raw_request(raw, XMEM_IOC_CLIENT, &request);
+}
+
+/* How many of the pool's clients have not ended, as the host says it? */
+static unsigned int alive_in(const struct raw *raw)
+{
+	unsigned int alive = 0, c;
+
+	for (c = 0; c < raw->map.clients; c++)
+		alive += xm_load(&xm_client_row(&raw->map, c)->state) == XMEM_CLIENT_ALIVE;
+	return alive;
+}
+
+/* How many have got their answer, once nobody works on one? */
+static unsigned int answered(struct child **asker, unsigned int askers)
+{
+	unsigned int count = 0, i;
+
+	EVENTUALLY(others_sleep());
+	for (i = 0; i < askers; i++) {
+		struct pollfd heard = { .fd = asker[i]->link, .events = POLLIN };
+
+		count += poll(&heard, 1, 0) == 1;
+	}
+	return count;
+}
+
+/* The daemon stops itself before each end. */
+TEST(P4_between_two_ends_another_pool_is_served)
+{
+	struct client mortal = { .name = new_name() };
+	struct client other = { .name = new_name(), .ask = ask_for_itself };
+	struct child *dead[DEAD], *asker[2];
+	struct raw raw;
+	uint64_t *steps;
+	unsigned int i;
+	pid_t daemon;
+
+	daemon_only(WHY);
+	steps_only();
+	steps = steps_of_daemon();
+	use_own_daemon();
+	raw_start(&raw, mortal.name, XMEM_ROLE_READER);
+	start_mortals(&mortal, dead, DEAD);
+	for (i = 0; i < 2; i++)
+		asker[i] = start(&other);
+	steps[XM_STEPS] = 1 + XM_STEP_NEXT_END;
+	daemon = die_and_ask(dead, asker, 2);
+	for (i = 0; i < 3; i++) {
+		EVENTUALLY(is_stopped(daemon));
+		note_stopped(daemon);
+		SAME(alive_in(&raw), DEAD + 1 - i);
+		SAME(answered(asker, 2), i < 2 ? i + 1 : 2);
+		steps[XM_STEPS] = i < 2 ? steps[XM_STEPS] : 0;
+		continue_daemon(daemon);
+	}
+	for (i = 0; i < 2; i++)
+		SAME(hear(asker[i]), 0);
+	raw_close(&raw);
+}
+
+/* It stops itself before each end, and none of them has been answered then. */
+TEST(P2_in_a_pool_all_ends_precede_a_request)
+{
+	struct client client = { .name = new_name(), .ask = ask_for_itself };
+	struct child *dead[DEAD], *asker[2];
+	struct raw raw;
+	uint64_t *steps;
+	unsigned int i;
+	pid_t daemon;
+
+	daemon_only(WHY);
+	steps_only();
+	steps = steps_of_daemon();
+	use_own_daemon();
+	raw_start(&raw, client.name, XMEM_ROLE_READER);
+	start_mortals(&client, dead, DEAD);
+	for (i = 0; i < 2; i++)
+		asker[i] = start(&client);
+	steps[XM_STEPS] = 1 + XM_STEP_NEXT_END;
+	daemon = die_and_ask(dead, asker, 2);
+	for (i = 0; i < DEAD; i++) {
+		EVENTUALLY(is_stopped(daemon));
+		note_stopped(daemon);
+		SAME(alive_in(&raw), DEAD + 3 - i);
+		SAME(answered(asker, 2), 0);
+		steps[XM_STEPS] = i < DEAD - 1 ? steps[XM_STEPS] : 0;
+		continue_daemon(daemon);
+	}
+	for (i = 0; i < 2; i++)
+		SAME(hear(asker[i]), 0);
+	raw_close(&raw);
+}
+
+static int64_t ask_for_the_first_pool(struct raw *raw)
+{
+	struct xmem_pools_request request = { .size = sizeof(request) };
+
+	SAME(raw_request(raw, XMEM_IOC_POOLS, &request), 0);
+	return request.number;
+}
+
+/* The first pool has ended with its last client, so the second one is the first in the list. */
+TEST(P2_a_list_of_pools_shows_none_whose_clients_have_died)
+{
+	struct client mortal = { .name = new_name() };
+	struct client other = { .name = new_name(), .ask = ask_for_the_first_pool };
+	struct child *dead[DEAD], *asker;
+
+	daemon_only(WHY);
+	use_own_daemon();
+	start_mortals(&mortal, dead, DEAD);
+	asker = start(&other);
+	die_and_ask(dead, &asker, 1);
+	SAME(hear(asker), 2);
+}
+
+#define FILES	32			/* that a daemon with so few descriptors takes */
+#define FEW	256
+
+static void attach_all(void *argument)
+{
+	struct client *client = argument;
+	struct raw raw;
+	unsigned int i;
+
+	raw_start(&raw, client->name, XMEM_ROLE_WRITER);
+	for (i = 0; i < FILES; i++)
+		SAME(raw_attach(&raw, new_memfd(BYTES, GOOD_SEALS), 1, NULL), 0);
+	tell_parent(1);
+	hear_parent();
+}
+
+static int64_t ask_for_a_file(struct raw *raw)
+{
+	return -raw_attach(raw, new_memfd(BYTES, GOOD_SEALS), 1, NULL);
+}
+
+TEST(P2_what_all_pools_share_comes_back_before_a_refusal)
+{
+	struct rlimit limit = { FEW, FEW };
+	struct client mortal = { .name = new_name() };
+	struct client other = { .name = new_name(), .ask = ask_for_a_file };
+	struct child *dead[DEAD], *asker;
+
+	daemon_only(WHY);
+	use_own_daemon();
+	CHECK(!setrlimit(RLIMIT_NOFILE, &limit));
+	start_mortals(&mortal, dead + 1, DEAD - 1);
+	dead[0] = spawn(attach_all, &mortal);
+	SAME(hear(dead[0]), 1);
+	asker = start(&other);
+	die_and_ask(dead, &asker, 1);
+	SAME(hear(asker), 0);
+}
+
+/* ---- work ---- */
+
+#define SLOTS	130
+#define GROUPS	3
+
+static void publish_all(void *argument)
+{
+	struct client *client = argument;
+	struct xmem_pool *pool = open_writer(client->name, SLOTS, BYTES);
+	struct xmem_buffer *kept;
+	unsigned int i;
+
+	for (i = 0; i < SLOTS; i++)
+		tell_parent(publish_kept(pool, i, &kept));
+	hear_parent();
+}
+
+TEST(P4_one_sweep_serves_all_ends)
+{
+	struct client mortal = { .name = new_name() };
+	struct child *dead[DEAD], *owner;
+	const uint64_t *steps;
+	uint64_t looks;
+	struct raw raw;
+	unsigned int i;
+
+	daemon_only(WHY);
+	steps_only();
+	steps = steps_of_daemon();
+	use_own_daemon();
+	raw_start(&raw, mortal.name, XMEM_ROLE_READER);
+	owner = spawn(publish_all, &mortal);
+	for (i = 0; i < SLOTS; i++)
+		raw_hold(&raw, hear(owner));
+	kill_child(owner);
+	start_mortals(&mortal, dead, DEAD);
+	ask_for_connections(&raw);
+	looks = steps[XM_STEP_SWEEP_LOOK];
+	CHECK(looks >= GROUPS);			/* after the owner's end */
+	die_and_ask(dead, NULL, 0);
+	SAME(ask_for_connections(&raw), 1);
+	SAME(steps[XM_STEP_SWEEP_LOOK] - looks, GROUPS);
+	raw_close(&raw);
+}
