@@ -297,9 +297,9 @@ void xp_view_bytes(struct xp_view *ret, size_t bytes, const void *data);
 /* Are the elements, their shape and strides alike, wherever they are? */
 bool xp_view_is_same(const struct xp_view *old, const struct xp_view *now);
 /*
- * Fill in all of a buffer but its owner, of elements that begin @offset bytes into the contents; its
- * arrays are those of @of. The guard has been viewed. -1 with BufferError: the caller wants them in
- * another way than they lie, or wants to write what is for reading.
+ * Fill in all of a buffer but its owner. Its elements begin @offset bytes into the contents, and
+ * its arrays are those of @of. The guard has been viewed. -1 with BufferError: the caller wants
+ * them in another way than they lie, or wants to write what is for reading.
  */
 int xp_guard_lend(struct xp_guard *self, const struct xp_view *of, size_t offset, Py_buffer *ret,
 		  int flags);
