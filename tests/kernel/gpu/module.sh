@@ -14,6 +14,9 @@ folder=$("$here/../../vm/kernel.sh" "$1")
 . "$folder/env"
 to=$repo_dir/build/test-gpu/$1
 mkdir -p "$to"
+# Suites that are named alone start at once, and each wants this module.
+exec 9>"$to/lock"
+flock 9
 # not anew when nothing has changed
 cp -u "$here"/{Kbuild,xmem_test_gpu.c,xmem_test_gpu.h} "$to/"
 # shellcheck disable=SC2086
