@@ -359,10 +359,10 @@ static void xm_end_upgrades(struct xm_host *host, u32 client, bool exited)
 }
 
 /*
- * Does the ring of this zombie stay until @subscriber has received it? The publisher has waited for
- * that one, and agreed to it for all its life. The slots and the id that such rings take are then
- * missing to the next publisher, which is told so (XMEM_QUOTA_POOL_SLOTS, XMEM_QUOTA_POOL_CLIENTS).
- * A stranger takes no more of them than one that is not waited for.
+ * Does the ring of this zombie stay until @subscriber has received it? It does if the
+ * publisher has waited for it. The next publisher lacks the slots and ids of such rings, and
+ * is told so (XMEM_QUOTA_POOL_SLOTS, XMEM_QUOTA_POOL_CLIENTS). A subscriber of a strange user keeps
+ * no more rings than one that is not waited for.
  */
 static bool xm_is_owed(const struct xm_host *host, u32 subscriber, u32 zombie)
 {

@@ -175,8 +175,8 @@ int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *joi
  */
 void xm_holders_join(struct xm_host *host, u32 client, u32 user);
 /*
- * May @client hold what clients of that user own from the beginning? It is of that user, or of the
- * pool's owner's.
+ * May @client hold from its join on what clients of @owners_user own? It may if its own user is
+ * that one, or the pool's owner.
  */
 bool xm_is_in_by_user(const struct xm_host *host, u32 client, u32 owners_user);
 /* @me is about to follow @publisher: it may hold all that is, or may come to be, in that ring. */

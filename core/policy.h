@@ -72,8 +72,8 @@ static inline u32 xm_depth(const struct xm_map *map, u32 slots)
 }
 
 /*
- * Does @client follow @publisher? Then it receives whatever that publishes from now on: its cursor
- * stands where the tail was before.
+ * Does @client follow @publisher? Then it can receive all that @publisher publishes from now on:
+ * its cursor is at the present tail, or before it.
  */
 static inline bool xm_is_subscriber(const struct xm_map *map, u32 publisher, u32 client)
 {

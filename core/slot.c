@@ -301,7 +301,7 @@ static bool xm_is_free(const struct xm_map *map, u32 slot)
 	       xm_state(xm_load_acquire(&xm_slot(map, slot)->state)) == XMEM_SLOT_FREE;
 }
 
-/* Look at the slots of @payload in @group, or give them back. How many they are, or -EBUSY. */
+/* Give back the slots of @payload in @group; @look: only check them. How many, or -EBUSY. */
 static int xm_detach_in_group(struct xm_host *host, u32 me, u32 group, u64 payload, bool look)
 {
 	const struct xm_map *map = &host->map;
@@ -340,7 +340,7 @@ static int xm_detach_walk(struct xm_host *host, u32 me, u32 group, u64 payload, 
 	return count;
 }
 
-/* All of them, if all are FREE. */
+/* Give back all slots of @payload, if all are FREE. How many, or -EBUSY. */
 static int xm_detach_file(struct xm_host *host, u32 me, u32 group, u64 payload, u32 slots)
 {
 	int count = xm_detach_walk(host, me, group, payload, slots, true);

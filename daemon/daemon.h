@@ -79,9 +79,9 @@ struct xd_reap {
 	enum { XD_REAP_NOT, XD_REAP_CLIENTS, XD_REAP_SLOTS, XD_REAP_GROUPS } stage;
 	u32 at;			/* the next client or group */
 	struct xm_sweep sweep;
-	bool swept;		/* all slots, once at least */
-	bool more;		/* a ring has gone since they were */
-	bool gone;		/* or before */
+	bool swept;		/* all slots have been swept at least once */
+	bool more;		/* a ring has gone since the last sweep began */
+	bool gone;		/* a ring has gone since this reap began */
 };
 
 struct xd_pool {
@@ -226,7 +226,7 @@ void xd_connection_serve(struct xd_daemon *daemon, struct xd_connection *connect
  */
 void xd_connection_note_end(struct xd_daemon *daemon, struct xd_connection *connection);
 
-/* End one of those that are noted, or go on with what follows. Or all of that. */
+/* Handle one noted end, or go on reaping a pool after its last end. _all: until all is done. */
 void xd_connection_end_next(struct xd_daemon *daemon);
 void xd_connection_end_all(struct xd_daemon *daemon);
 
@@ -301,9 +301,9 @@ int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join_request *joi
 int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_join_request *join);
 
 /*
- * @from's client has ended: drop what it had. After the last end that is noted the pool is reaped,
- * and all are woken. The pool ends with its last client, and then from->pool is NULL. If it is not,
- * the client is quarantined until its process has exited.
+ * @from's client has ended: drop what it had. After the last noted end the pool is reaped, and
+ * all are woken; it ends with its last client. Afterwards from->pool is NULL, unless the
+ * client is quarantined until its process has exited.
  */
 void xd_pool_leave(struct xd_pool *pool, struct xd_connection *from);
 
@@ -350,10 +350,10 @@ void xd_pool_check(const struct xd_pool *pool);
  */
 void xd_pool_reap(struct xd_pool *pool);
 
-/* The same for what the put of one hold of @slot can have freed. */
+/* Free only what the put of one hold of @slot can have left unused. */
 void xd_pool_collect(struct xd_pool *pool, u32 slot);
 
-/* The same in steps, between which no client of the pool asks for anything or ends. */
+/* xd_pool_reap in steps. Between them no client of the pool is served, and none ends. */
 void xd_reap_begin(struct xd_pool *pool);
 /* One step, by one client, group or slot. false: it was the last one. */
 bool xd_reap_step(struct xd_pool *pool);

@@ -310,8 +310,8 @@ static void look_after_socket(struct xd_daemon *daemon)
 }
 
 /*
- * Has the request from @source its turn although ends are noted? It has if it is about a pool in
- * which nobody ends. A peer that has not joined may ask about any pool.
+ * May the request from @source be served before the noted ends? It may if it is about a pool in
+ * which nobody ends. A peer that has not joined waits, since it may ask about any pool.
  */
 static bool may_precede_ends(const struct xd_daemon *daemon, const void *source)
 {
@@ -324,7 +324,7 @@ static bool may_precede_ends(const struct xd_daemon *daemon, const void *source)
 	       connection->pool && !xd_pool_has_ends(connection->pool);
 }
 
-/* As next_event. epoll reports all that are ready in turn, so each is looked at once. */
+/* The next event that may be handled now. epoll takes turns, so each one is looked at once. */
 static int next_that_may(struct xd_daemon *daemon, struct epoll_event *ret_event)
 {
 	u32 sources = daemon->connection_count + OTHER_SOURCES;

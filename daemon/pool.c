@@ -238,7 +238,7 @@ void xd_wake_rings(struct xd_pool *pool)
 		xd_wake(&xm_client_row(map, c)->ring_waiters);
 }
 
-/* Nobody waits for what an id would do that no client has ever had. */
+/* It skips ids that no client has ever had: nobody waits for these. */
 static void wake_everybody(struct xd_pool *pool)
 {
 	const struct xm_map *map = &pool->host.map;

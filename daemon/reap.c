@@ -135,8 +135,8 @@ void xd_pool_reap(struct xd_pool *pool)
 /* ---- one slot ---- */
 
 /*
- * Only this slot can have become free by that put, and the ring in which it was published can
- * have been received to its end. If it has, that frees other slots too, once for each ring.
+ * That put can have freed only this slot. But the ring of the slot's publisher may now be received
+ * to its end: then other slots come free too, so the pool is reaped, once for each ring.
  */
 void xd_pool_collect(struct xd_pool *pool, u32 slot)
 {
@@ -155,7 +155,7 @@ void xd_pool_collect(struct xd_pool *pool, u32 slot)
 	xm_host_suspect(&pool->host, slot);
 	any = sweep(pool);
 	free_group(pool, slot / XMEM_GROUP_SLOTS);
-	/* As in xd_pool_reap: another subscriber may have received the rest meanwhile. */
+	/* See xd_reap_begin: another subscriber may have received the rest meanwhile. */
 	if (any && bury_all(pool)) {
 		xd_wake(&map->pool->clients_waiters);
 		xd_pool_reap(pool);

@@ -469,7 +469,7 @@ int xd_serve(struct xd_call *call, u32 request, const void *body, size_t length)
 	if (call->fd >= 0 && request != XMEM_IOC_JOIN && request != XMEM_IOC_ATTACH &&
 	    request != XMEM_IOC_NARROW)
 		return -EINVAL;
-	/* It is about all pools, or needs what ends in other pools may give back. */
+	/* About all pools, or at a limit that noted ends may relieve: handle all ends first. */
 	if (!call->from->ending && (kind->unjoined || xd_quota_reached(call->daemon)))
 		xd_connection_end_all(call->daemon);
 	err = servers[number](call);

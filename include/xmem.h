@@ -338,8 +338,8 @@ struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
  *	ETIMEDOUT  none came in time
  *	EPIPE	the publisher has ended, or all that were followed have and no other one is
  *		there; and all that was in flight has been received, or the host has dropped
- *		the oldest of more than 8 rings of ended publishers that did not wait for
- *		this subscriber; the message says which.
+ *		the ring (it keeps 8 of ended publishers that did not wait for this client).
+ *		The message says whether all was received.
  *		The subscription is over for good: subscribe anew to follow who comes later
  *	ECANCELED  xmem_cancel; or xmem_unsubscribe, or xmem_pool_close, while this call waits
  *	EBADF	the subscription has been dropped

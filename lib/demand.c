@@ -423,9 +423,9 @@ static bool keeps_group(const struct xmem_pool *pool, u32 group)
 }
 
 /*
- * Is each group another writer's, which has it until it ends, or an ended one's and kept by this
- * client itself? Then this writer does not wait for one: mostly that would be for ever. What other
- * clients keep of the ended ones comes free when they let go.
+ * Is each group another writer's until it ends, or an ended writer's and kept by this client?
+ * Then this writer does not wait for one: mostly that would be for ever. Groups of ended writers
+ * that other clients keep come free when those let go.
  */
 static bool waits_in_vain(const struct xmem_pool *pool)
 {

@@ -73,9 +73,9 @@ static void pass_all(struct xmem_pool *pool, struct xm_follow *follow)
 }
 
 /*
- * Tell the host, once. It refuses this if it has forgotten the ring already. Under the lock of a
- * subscription that is on the list, or under pool->subscribing: so the host sets no cursor in this
- * place anew (retire_older).
+ * Tell the host, once. It refuses if it has forgotten the ring already. The caller has the lock of
+ * a subscription on the list, or pool->subscribing, so meanwhile the host sets no new cursor in
+ * this place (retire_older).
  */
 static void tell_host(struct xmem_pool *pool, struct xl_ring *ring)
 {

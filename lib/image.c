@@ -17,10 +17,10 @@
 
 /* ---- the formats ---- */
 
-/* A plane has elements of one or more numbers each, and some elements are for some pixels. */
+/* A plane is made of blocks of pixels; a block has one or more elements, of one or more numbers. */
 struct form {
 	u8 channels;			/* numbers of one element; 0: there is no such plane */
-	u8 elements;			/* that lie together, for 2^x columns and 2^y rows */
+	u8 elements;			/* of one block, which is 2^x columns by 2^y rows */
 	u8 x, y;
 };
 

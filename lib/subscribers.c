@@ -16,8 +16,8 @@
 #include "wait.h"
 
 /*
- * The program looks: its descriptor is not readable until something changes after this. A thread
- * that waits is no look, for another one may poll.
+ * The program looks: its descriptor is not readable until its subscribers change again. To wait is
+ * no look, because another thread may poll the descriptor.
  */
 static void note_look(struct xmem_pool *pool)
 {
@@ -39,8 +39,8 @@ static int check(struct xmem_pool *pool, const char *what)
 /* ---- one ---- */
 
 /*
- * One look at a client that may be coming or going; false: it does not follow this one. Its cursor
- * says how far it is behind only once it follows.
+ * Look once at a client that may be coming or going. false: it does not follow this writer, and
+ * then its cursor does not say how far it is behind.
  */
 static bool read_subscriber(const struct xmem_pool *pool, u32 client,
 			    struct xmem_subscriber_info *ret)

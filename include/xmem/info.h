@@ -89,8 +89,8 @@ struct xmem_client_info {
 	uint64_t holds;			/* holds of all slots together */
 	char label[16];			/* NUL-terminated */
 	uint32_t follows;		/* publishers that it follows, also ended ones; since 0.2 */
-	uint32_t followers;		/* clients that follow it: what xmem_subscriber_next of it
-					 * lists; since 0.5 */
+	uint32_t followers;		/* clients that follow it, which xmem_subscriber_next lists
+					 * for it; since 0.5 */
 	uint64_t behind;		/* publications in their rings that it has yet to receive,
 					 * all together; since 0.2 */
 	uint64_t bytes_mapped;		/* of the files that it has mapped, as it says itself;
@@ -136,8 +136,8 @@ struct xmem_subscriber_info {
  *
  * Whatever the writer publishes from now on, such a client can receive. It can still end or
  * unsubscribe at any time.
- * @first: get the one with this id, or with the next one that there is; 0 for the first. Then it
- * is a look: xmem_subscribers_poll_fd.
+ * @first: get the client with this id, or else with the next higher one. 0: get the first one; this
+ * counts as a look (see xmem_subscribers_poll_fd).
  * @ret_info: its size field is set.
  * Returns: 0; -ENOENT: there are no more; -EPERM: this client is a reader; -EINVAL: size is less
  * than that of the size field; -ENOTCONN: the host has gone, or has ended this client; -ECHILD.
@@ -147,10 +147,10 @@ int xmem_subscriber_next(struct xmem_pool *pool, uint32_t first,
 			 struct xmem_subscriber_info *ret_info);
 
 /*
- * Wait until clients follow this writer. What is published after that they can receive, so a
- * program that publishes once, and ends, waits for its readers first.
+ * Wait until clients follow this writer. They can receive all that is published after that. So a
+ * program that publishes once and then ends should wait for its readers first.
  * @count: how many clients; 0: do not wait, only count them.
- * @timeout_ns: nanoseconds to wait for them; 0 is a look: xmem_subscribers_poll_fd.
+ * @timeout_ns: nanoseconds to wait; 0: do not, which is a look (xmem_subscribers_poll_fd).
  * Returns: how many there are, at least @count, or
  *	-EAGAIN	there are fewer, and the timeout is 0; the message says how many
  *	-ETIMEDOUT  as many have not come in time; the message says how many there are

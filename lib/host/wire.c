@@ -64,7 +64,7 @@ int xm_wire_send(int socket, const struct xmem_message *head, const void *body, 
 	if (sent >= 0)
 		return 0;
 	if (errno == ENOBUFS)
-		return -ENOMEM;		/* the kernel has none for the datagram */
+		return -ENOMEM;		/* the kernel has no memory for the datagram */
 	return errno == EPIPE || errno == ECONNRESET ? -ENOTCONN : -errno;
 }
 

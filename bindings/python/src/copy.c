@@ -166,7 +166,7 @@ static PyObject *copy_buffer(struct xp_guard *self, size_t offset, PyObject *fro
 	return done;
 }
 
-/* Two images of other pixels? Their bytes may be as many, and their planes elsewhere. */
+/* Images of unlike format or size? They may have as many bytes, but their planes lie elsewhere. */
 static bool are_unlike(const struct xmem_metadata *a, const struct xmem_metadata *b)
 {
 	return a->image && b->image &&

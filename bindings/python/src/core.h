@@ -233,8 +233,8 @@ struct xp_guard {
 					 * fork */
 	bool lent;			/* consumers of an interface keep this object, and the
 					 * handle goes with it */
-	bool distrust;			/* somebody wanted to write contents that are read-only */
-	struct xp_hold *distrusted;	/* and has this private memory; see private.c */
+	bool distrust;			/* a consumer has asked to write read-only contents */
+	struct xp_hold *distrusted;	/* private memory for it, or NULL; see private.c */
 	bool ordered;			/* the contents are complete on this stream */
 	bool attached_on;		/* and publish is to be told of it */
 	void *stream;
@@ -285,13 +285,13 @@ const void *xp_guard_data(struct xp_guard *self);
 /* What the contents are; -1 with an exception. The first look releases the GIL. */
 int xp_guard_view(struct xp_guard *self);
 /*
- * Contents on the CPU that are for reading, as private memory of a handle of its own, which the
- * hold returned has, and nobody else (private.c). NULL with an exception. The GIL is released.
+ * Private memory of contents on the CPU that are for reading (private.c). It belongs to a new
+ * handle that only the returned hold has. NULL with an exception. The GIL is released.
  */
 struct xp_hold *xp_guard_private(struct xp_guard *self, void **ret_memory);
-/* Such memory that stays as long as this object, the same each time. NULL with an exception. */
+/* Private memory that stays as long as the guard, the same each time. NULL with an exception. */
 void *xp_guard_keep_private(struct xp_guard *self);
-/* The same of a tensor that has been looked at, wherever it is; and of @bytes of contents. */
+/* Make a view of a tensor that has been looked at, or of @bytes of contents. */
 void xp_view_tensor(struct xp_view *ret, const struct xmem_tensor *tensor, const void *data);
 void xp_view_bytes(struct xp_view *ret, size_t bytes, const void *data);
 /* Are the elements, their shape and strides alike, wherever they are? */

@@ -184,7 +184,7 @@ static const struct xp_field xmem_client_info_fields[] = {
 	XP_FIELD(xmem_client_info, follows, XP_UNSIGNED, 0,
 		"publishers that it follows, also ended ones"),
 	XP_FIELD(xmem_client_info, followers, XP_UNSIGNED, 0,
-		"clients that follow it: what xmem_subscriber_next of it lists"),
+		"clients that follow it, which xmem_subscriber_next lists for it"),
 	XP_FIELD(xmem_client_info, behind, XP_UNSIGNED, 0,
 		"publications in their rings that it has yet to receive, all together"),
 	XP_FIELD(xmem_client_info, bytes_mapped, XP_UNSIGNED, 0,

@@ -33,7 +33,7 @@ static Py_ssize_t offset_of(const struct xmem_image *image, uint32_t number)
 	return (const char *)image->plane[number].data - (const char *)image->plane[0].data;
 }
 
-/* The plane where this guard has its contents: writers have them mapped elsewhere than readers. */
+/* The plane in the guard's own mapping: a writer's mapping is not the one that readers have. */
 static int find_view(struct xp_guard *guard, const struct xmem_image *image, uint32_t number,
 		     struct xp_view *ret)
 {

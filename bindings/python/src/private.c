@@ -3,7 +3,7 @@
  * Guard: private memory. Contents that are held for reading must not be written, but some consumers
  * write them all the same: PyTorch ignores it when DLPack or a buffer says that memory is
  * read-only, and a capsule from before DLPack 1.0 cannot say it. A store into the contents
- * themselves would be SIGSEGV in a reader, and would be seen by all readers in their writer.
+ * themselves would end a reader by SIGSEGV; one by their writer would be seen by all readers.
  *
  * So such a consumer gets memory of xmem_data_private: the pages of the contents, of which the
  * kernel copies those in which something is stored. This memory belongs to a handle, and a handle

@@ -176,7 +176,7 @@ class ClientInfo(tuple[Any, ...]):
     label: Final[str]
     #: publishers that it follows, also ended ones
     follows: Final[int]
-    #: clients that follow it: what xmem_subscriber_next of it lists
+    #: clients that follow it, which xmem_subscriber_next lists for it
     followers: Final[int]
     #: publications in their rings that it has yet to receive, all together
     behind: Final[int]

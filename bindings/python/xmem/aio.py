@@ -5,8 +5,8 @@ Many coroutines can wait for one descriptor. It is in the loop's selector only w
 waits. Each time that it is ready, one coroutine wakes up, in turn, and tries what it came for; it
 stays ready until a try has found nothing, so the next one may wake up in vain, once. Buffers that
 come free wake all who want one, those that want most first: the descriptor means a buffer as large
-as the last try wanted, and so that is the least that anybody waits for. Subscribers that come or go
-wake all who wait for some: whoever looks at them makes their descriptor unready for the others.
+as the last try wanted, and so that is the least that anybody waits for. When subscribers
+come or go, all who wait for some wake up: the first look makes the descriptor unready for all.
 
 The descriptor that is looked at is a duplicate, which is closed here, in the loop: the library may
 close its own at any time, and the number may be another file's by then.

@@ -317,9 +317,9 @@ class BufferPool(CudaPool):
                                timeout=timeout)
 
     def subscribers(self) -> list[_core.SubscriberInfo]:
-        """Get the clients that follow this writer. It is a look: subscribers_fileno().
+        """Get the clients that follow this writer. A look: see subscribers_fileno().
 
-        What it publishes from now on they can receive, unless they end or unsubscribe. Raises
+        They can receive all that it publishes from now on, unless they end or unsubscribe. Raises
         NotPermitted of a reader, Released.
         """
         found = self._subscribers()
@@ -350,7 +350,7 @@ class BufferPool(CudaPool):
                                everyone=True, timeout=timeout)
 
     def _looked(self, found: int) -> None:
-        """The descriptor is not ready any more, which others wait for."""
+        """Wake the others that wait: this look has made their descriptor unready."""
         if found != self._found:
             self._found = found
             aio.nudge(self._watchers)
@@ -378,8 +378,8 @@ class BufferPool(CudaPool):
         timeout: seconds to wait for a publisher to be there; None: for ever, 0: not at all.
         history: also receive so many of each one's last publications. depth: of what has not been
         received yet only so many publications of each one, the latest; 0: as many as there is room.
-        A writer does not follow itself, unless publisher= says its own number. One that would wait
-        for ever, for no other writer is there yet, is told so by a RuntimeWarning.
+        A writer does not follow itself, unless publisher= says its own number. If no other
+        writer is there and timeout is None, a RuntimeWarning tells it that it may wait for ever.
         A publisher that joins later is followed by the next receive, or soon by one that waits.
         What it publishes before that does not come and is not counted in lost, unless history=
         says how many of that to receive all the same.

@@ -95,7 +95,7 @@ def tensor(guard: BufferGuard) -> torch.Tensor:
     A guard that is being written gives the contents themselves: what is stored in the tensor before
     publish() is published. After publish() the tensor is not to be written any more. A guard for
     reading gives memory that the tensor may write, for torch has no tensors that are read-only; but
-    what is stored there only this tensor and its views see, and nobody else ever does. Contents on
+    only this tensor and its views ever see what is stored there. Contents on
     a GPU are on that GPU, ordered after whatever stream writes them; they are shared, and not to be
     written.
 
