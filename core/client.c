@@ -149,6 +149,7 @@ int xm_host_subscribe(struct xm_host *host, u32 me, struct xmem_subscribe_reques
 	xm_store_release(&row->subscribing, 0);
 	/* Last: who sees the number finds what has changed. */
 	xm_store_release(&row->subscriber_changes, row->subscriber_changes + 1);
+	xm_full_barrier();	/* before the look at who sleeps; pairs with arm */
 	request->position = tail;
 	return 0;
 }

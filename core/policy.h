@@ -73,7 +73,8 @@ static inline u32 xm_depth(const struct xm_map *map, u32 slots)
 
 /*
  * Does @client follow @publisher? Then it can receive all that @publisher publishes from now on:
- * its cursor is at the present tail, or before it.
+ * its cursor is at the present tail, or before it. A client that has left has passed everything,
+ * even before the host has heard of it.
  */
 static inline bool xm_is_subscriber(const struct xm_map *map, u32 publisher, u32 client)
 {
@@ -81,7 +82,8 @@ static inline bool xm_is_subscriber(const struct xm_map *map, u32 publisher, u32
 
 	/* First the bit: the host sets it after `subscribing`. */
 	return xm_load_acquire(&row->subscribers[client / 64]) >> client % 64 & 1 &&
-	       xm_load_acquire(&row->subscribing) != client + 1;
+	       xm_load_acquire(&row->subscribing) != client + 1 &&
+	       xm_load_acquire(xm_cursor(map, client, publisher)) != XMEM_CURSOR_NONE;
 }
 
 /* Has @owner demoted @client, and does that still stand at @cursor? */

@@ -242,6 +242,9 @@ void xd_connection_note_end(struct xd_daemon *daemon, struct xd_connection *conn
 	if (!connection->pool) {
 		xd_connection_end(daemon, connection);
 	} else if (!connection->ending) {
+		/* A peer could report the end of its socket again and again. */
+		if (!connection->ended)
+			epoll_ctl(daemon->ends, EPOLL_CTL_DEL, connection->socket, NULL);
 		connection->ending = true;
 		connection->pool->ending++;
 		daemon->ending++;

@@ -62,12 +62,14 @@ static bool read_subscriber(const struct xmem_pool *pool, u32 client,
 	};
 	for (i = 0; i + 1 < sizeof(ret->label); i++)
 		ret->label[i] = xm_load(&row->label[i]);
-	return true;
+	xm_load_barrier();
+	return xm_is_subscriber(map, pool->me, client);
 }
 
 XMEM_API int xmem_subscriber_next(struct xmem_pool *pool, uint32_t first,
 				  struct xmem_subscriber_info *ret_info)
 {
+	const struct xmem_client_row *row;
 	struct xmem_subscriber_info info;
 	bool found = false;
 	char name[XL_NAME_BYTES];
@@ -84,10 +86,11 @@ XMEM_API int xmem_subscriber_next(struct xmem_pool *pool, uint32_t first,
 	if (!first)
 		note_look(pool);
 	for (c = first; c < pool->map.clients && !found; c++) {
+		row = xm_client_row(&pool->map, c);
 		do {
-			incarnation = xm_load_acquire(&xm_client_row(&pool->map, c)->incarnation);
+			incarnation = xm_load_acquire(&row->incarnation);
 			found = read_subscriber(pool, c, &info);
-		} while (found && info.incarnation != incarnation);
+		} while (incarnation != xm_load_acquire(&row->incarnation));
 	}
 	if (!first)
 		xl_poll_settle(pool, POLLIN);

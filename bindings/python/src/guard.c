@@ -247,14 +247,18 @@ void xp_guard_dealloc(PyObject *object)
 {
 	struct xp_guard *self = (struct xp_guard *)object;
 	PyTypeObject *type = Py_TYPE(object);
+	PyThreadState *thread;
 
 	PyObject_GC_UnTrack(object);
 	if (self->buffer)
 		drop(self);
 	Py_CLEAR(self->pool);
 	Py_CLEAR(self->lost);
-	if (self->distrusted)
+	if (self->distrusted) {		/* the last handle of a closed pool asks the host */
+		thread = PyEval_SaveThread();
 		xp_hold_put(self->distrusted);
+		PyEval_RestoreThread(thread);
+	}
 	PyObject_GC_Del(object);
 	Py_DECREF(type);
 }

@@ -117,14 +117,15 @@ static const void *data_of(struct xmem_buffer *buffer, bool writing)
 
 const void *xp_guard_data(struct xp_guard *self)
 {
-	bool writing = self->mode == XP_WRITING;
 	struct xmem_buffer *buffer;
 	const void *data;
+	bool writing;
 
 	do {
 		buffer = xp_guard_begin(self);
 		if (!buffer)
 			return NULL;
+		writing = self->mode == XP_WRITING;
 		Py_BEGIN_ALLOW_THREADS
 		data = data_of(buffer, writing);
 		Py_END_ALLOW_THREADS

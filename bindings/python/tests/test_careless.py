@@ -204,16 +204,16 @@ def test_who_reads_by_views_shares_after_a_consumer_that_did_not(pool: Tally) ->
 
 
 def test_a_store_into_a_plane_of_an_image(pool: Tally) -> None:
-    guard = pool.writer.acquire_cpu(24)
-    guard.describe_image(xmem.ImageFormat.NV12, 4, 4)
-    memoryview(guard)[:] = bytes(24)
+    guard = pool.writer.acquire_cpu(384)
+    guard.describe_image(xmem.ImageFormat.NV12, 16, 16)
+    memoryview(guard)[:] = bytes(384)
     guard.publish(keep=True)
     for frame in guard, pool.reader.get(guard.token):
         chroma = frame.image().planes[1]
         taken = frombuffer(chroma)
         taken.store()
         assert taken.address != frame.cpu_ptr + chroma.offset
-        assert bytes(frame) == bytes(24)
+        assert bytes(frame) == bytes(384)
         frame.release()
 
 

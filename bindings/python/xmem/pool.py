@@ -334,9 +334,12 @@ class BufferPool(CudaPool):
         timeout: seconds to wait; None: for ever, 0: not at all, which is a look:
         subscribers_fileno(). Raises TimedOut; WouldBlock; Canceled; NotPermitted of a reader.
         """
-        if timeout == 0:
+        if timeout != 0:
+            return self._wait_for_subscribers(count, timeout)
+        try:
+            return self._wait_for_subscribers(count, 0)
+        finally:
             self._looked(self._wait_for_subscribers(0, 0))
-        return self._wait_for_subscribers(count, timeout)
 
     async def wait_for_subscribers_async(self, count: int = 1,
                                          timeout: float | None = None) -> int:
