@@ -3,8 +3,9 @@
  * A subscription to a pool: it follows all writers, also those that come later, gives each its
  * turn, and is over when the last one is. And xmem_receive_any, which looks at several.
  */
-#include <poll.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include "harness.h"
@@ -450,6 +451,33 @@ static void limit_files(struct rlimit *old, unsigned int files)
 	CHECK(!setrlimit(RLIMIT_NOFILE, &less));
 }
 
+static void *receive_in_thread(void *subscription)
+{
+	xmem_release(receive_one(subscription));
+	return NULL;
+}
+
+static void *receive_any_in_thread(void *reader)
+{
+	struct xmem_buffer *b = xmem_receive_any(reader, XMEM_FOREVER, NULL);
+
+	CHECK(b);
+	xmem_release(b);
+	return NULL;
+}
+
+/* A thread of the reader sleeps in @receive until @writer publishes. */
+static void wait_once(struct raw *raw, struct xmem_pool *writer, void *(*receive)(void *),
+		      void *from)
+{
+	pthread_t thread;
+
+	CHECK(!pthread_create(&thread, NULL, receive, from));
+	until_asleep(&xm_client_row(&raw->map, xmem_pool_client(writer))->ring_waiters);
+	publish_stamp(writer, 1);
+	CHECK(!pthread_join(thread, NULL));
+}
+
 /* What the first wait for several writers has needed is kept for the next. */
 TEST(P10_waiting_again_needs_no_descriptor)
 {
@@ -458,10 +486,12 @@ TEST(P10_waiting_again_needs_no_descriptor)
 	struct xmem_pool *reader = open_reader(name);
 	struct xmem_subscription *s = follow_all(reader, 0);
 	struct rlimit old;
+	struct raw raw;
 	int highest;
 
-	REFUSED(xmem_receive(s, MS), ETIMEDOUT);
-	REFUSED(xmem_receive_any(reader, MS, NULL), ETIMEDOUT);
+	raw_start(&raw, name, XMEM_ROLE_READER);
+	wait_once(&raw, writer[0], receive_in_thread, s);
+	wait_once(&raw, writer[0], receive_any_in_thread, reader);
 	highest = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	CHECK(highest >= 0);
 	limit_files(&old, highest);	/* none is free below */
@@ -471,6 +501,7 @@ TEST(P10_waiting_again_needs_no_descriptor)
 	xmem_release(receive_one(s));
 	CHECK(!setrlimit(RLIMIT_NOFILE, &old));
 	close(highest);
+	raw_close(&raw);
 	xmem_unsubscribe(s);
 	xmem_pool_close(reader);
 	xmem_pool_close(writer[1]);
