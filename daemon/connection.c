@@ -194,11 +194,50 @@ static void serve_posts(struct xd_daemon *daemon, struct xd_connection *connecti
 	}
 }
 
-/* No request comes any more. The process says when it has exited. */
-static void quarantine(struct xd_connection *connection)
+static void close_socket(struct xd_connection *connection)
 {
-	connection->ended = true;
-	close(connection->socket);
+	if (connection->socket >= 0)
+		close(connection->socket);
+	connection->socket = -1;
+}
+
+/* No request comes any more. In quarantine the process says when it has exited. */
+static void leave(struct xd_daemon *daemon, struct xd_connection *connection)
+{
+	struct xd_pool *pool = connection->pool;
+
+	xd_pool_leave(pool, connection);
+	connection->left = pool;
+	connection->ended = connection->pool;
+	epoll_ctl(daemon->epoll, EPOLL_CTL_DEL, connection->socket, NULL);
+	epoll_ctl(daemon->ends, EPOLL_CTL_DEL, connection->socket, NULL);
+}
+
+static void forget(struct xd_daemon *daemon, struct xd_connection *connection)
+{
+	*connection->here = connection->next;
+	if (connection->next)
+		connection->next->here = connection->here;
+	daemon->connection_count--;
+	/* No other process has these descriptors, so closing removes them from both epolls. */
+	close(connection->process);
+	close_socket(connection);
+	free(connection);
+}
+
+void xd_connections_told(struct xd_pool *pool)
+{
+	struct xd_connection *connection, *next;
+
+	for (connection = pool->daemon->connections; connection; connection = next) {
+		next = connection->next;
+		if (connection->left != pool)
+			continue;
+		connection->left = NULL;
+		close_socket(connection);
+		if (!connection->ended)
+			forget(pool->daemon, connection);
+	}
 }
 
 /* Its end is handled now. Its pool may have ended before. */
@@ -217,24 +256,13 @@ void xd_connection_end(struct xd_daemon *daemon, struct xd_connection *connectio
 	if (connection->pool && !connection->ended)
 		serve_posts(daemon, connection);
 	end_begins(daemon, connection);
-	if (connection->pool && connection->ended) {
-		xd_pool_exited(connection->pool, connection);
-	} else if (connection->pool) {
-		xd_pool_leave(connection->pool, connection);
-		if (connection->pool) {
-			quarantine(connection);
-			return;
-		}
+	if (connection->pool && !connection->ended) {
+		leave(daemon, connection);
+		return;
 	}
-	*connection->here = connection->next;
-	if (connection->next)
-		connection->next->here = connection->here;
-	daemon->connection_count--;
-	/* No other process has these descriptors, so closing removes them from both epolls. */
-	close(connection->process);
-	if (!connection->ended)
-		close(connection->socket);
-	free(connection);
+	if (connection->pool)
+		xd_pool_exited(connection->pool, connection);
+	forget(daemon, connection);
 }
 
 void xd_connection_note_end(struct xd_daemon *daemon, struct xd_connection *connection)
@@ -251,20 +279,23 @@ void xd_connection_note_end(struct xd_daemon *daemon, struct xd_connection *conn
 	}
 }
 
+/* Pools with ends take turns, so one end waits for no mass death in another pool. */
 void xd_connection_end_next(struct xd_daemon *daemon)
 {
+	struct xd_pool *pool = xd_pool_after(daemon, daemon->last_turn, false);
 	struct xd_connection *connection = daemon->connections;
-	struct xd_pool *pool = daemon->pools;
 
-	while (pool && !pool->reap.stage)
-		pool = pool->next;
-	while (!pool && !connection->ending)
-		connection = connection->next;
+	while (!pool || !xd_pool_has_ends(pool))
+		pool = xd_pool_after(daemon, pool ? pool->number : 0, false);
 	XM_STEP(XM_STEP_NEXT_END);
-	if (pool)	/* first, for no client may end in the middle of that */
+	daemon->last_turn = pool->number;
+	if (pool->reap.stage) {		/* first, for no client may end in the middle of that */
 		xd_pool_reap_on(pool);
-	else
-		xd_connection_end(daemon, connection);
+		return;
+	}
+	while (connection->pool != pool || !connection->ending)
+		connection = connection->next;
+	xd_connection_end(daemon, connection);
 }
 
 void xd_connection_end_all(struct xd_daemon *daemon)

@@ -110,12 +110,14 @@ struct xd_pool {
 struct xd_connection {
 	struct xd_connection *next;
 	struct xd_connection **here;	/* the pointer in the list that points to this one */
-	int socket;
+	int socket;			/* -1: closed */
 	int process;			/* pidfd of the peer */
 	pid_t pid;
 	struct xd_pool *pool;		/* NULL: it has not joined, or its pool has ended */
+	struct xd_pool *left;		/* its client has left that one, and the socket stays open
+					 * until it is reaped, for the peer waits for its end */
 	bool ended;			/* its client has, and is quarantined until the process
-					 * exits or the pool ends; the socket is closed */
+					 * exits or the pool ends */
 	bool ending;			/* the client, or in quarantine the process, has ended, and
 					 * xd_connection_end is yet to be called */
 	u32 client;			/* its id in the pool */
@@ -134,8 +136,11 @@ struct xd_daemon {
 	int ends;			/* epoll of closed sockets, ended processes; goes first */
 	u32 ending;			/* connections whose `ending` is set, and pools that are
 					 * reaped after such ends */
+	u64 last_turn;			/* the number of the pool in which one of these was handled
+					 * last */
 	int listener;
 	int socket_watch;		/* inotify: the listener's name may have changed; or -1 */
+	bool unbound;			/* it has lost it, and binding anew is tried again */
 	int spare;			/* given up for a moment to refuse a peer */
 	bool check;			/* XMEMD_CHECK: test the invariants after each request */
 	bool activated;			/* the listener is a service manager's */
@@ -230,8 +235,11 @@ void xd_connection_note_end(struct xd_daemon *daemon, struct xd_connection *conn
 void xd_connection_end_next(struct xd_daemon *daemon);
 void xd_connection_end_all(struct xd_daemon *daemon);
 
-/* End the connection and its client, and free both. */
+/* End the client. The connection is freed once its pool is reaped; without a client, at once. */
 void xd_connection_end(struct xd_daemon *daemon, struct xd_connection *connection);
+
+/* The pool is reaped: tell those that have left it. */
+void xd_connections_told(struct xd_pool *pool);
 
 /* ---- requests (request.c) ---- */
 
@@ -290,8 +298,8 @@ int xd_grant_serve(struct xd_call *call);
 struct xd_pool *xd_pool_by_name(struct xd_daemon *daemon, const char *name);
 void xd_pool_take_name(struct xd_pool *pool);
 u32 xd_pools_count(const struct xd_daemon *daemon);
-/* The pool with the least number above @number, or NULL. */
-struct xd_pool *xd_pool_after(struct xd_daemon *daemon, u64 number);
+/* The pool with the least number above @number, or NULL. @named: of those that have a name. */
+struct xd_pool *xd_pool_after(struct xd_daemon *daemon, u64 number, bool named);
 
 /* Create a pool as @join asks for it, without clients. 0 or -errno. */
 int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join_request *join,

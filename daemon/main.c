@@ -16,6 +16,7 @@
 #include "daemon.h"
 
 #define IDLE_MS		2000
+#define UNBOUND_MS	2000	/* between two tries to bind the address anew */
 #define OTHER_SOURCES	5	/* of events: the listener, its watch, the ends, two timers */
 #define PASSED_FD	3	/* where socket activation puts the first socket */
 #define PASSED_IS_WRONG	"descriptor 3 (see LISTEN_FDS) is no listening SOCK_SEQPACKET socket"
@@ -286,23 +287,24 @@ static int next_event(int epoll, int timeout_ms, struct epoll_event *ret_event)
 
 /*
  * If somebody has removed or renamed the socket, no program finds it any more: a second xmemd would
- * start. So bind the address anew, after taking those who have come by the old socket. Where that
- * fails, xmemd serves the clients that it has, and leaves after them.
+ * start. So xmemd binds the address anew, and accepts the peers that came by the old socket. If
+ * that fails, it tries again; with no client left it leaves.
  *
  * The watch comes before the look, so that nothing that happens meanwhile is missed.
  */
 static void look_after_socket(struct xd_daemon *daemon)
 {
-	int listener;
+	int listener, left, count;
 
 	do {
 		close(daemon->socket_watch);
 		daemon->socket_watch = xd_listen_watch();
 		watch(daemon, &daemon->socket_watch);
 		listener = xd_listen_anew();
+		daemon->unbound = listener < 0 && listener != -EEXIST;
 		if (listener < 0)
 			return;
-		while (xd_accept(daemon))
+		for (left = SOMAXCONN; left > 0 && (count = xd_accept(daemon)); left -= count)
 			;
 		close(daemon->listener);
 		daemon->listener = listener;
@@ -331,8 +333,8 @@ static int next_that_may(struct xd_daemon *daemon, struct epoll_event *ret_event
 	int n;
 
 	if (!daemon->ending)
-		return next_event(daemon->epoll, daemon->connections ? -1 : daemon->idle_ms,
-				  ret_event);
+		return next_event(daemon->epoll, daemon->unbound ? UNBOUND_MS :
+				  daemon->connections ? -1 : daemon->idle_ms, ret_event);
 	do {
 		n = next_event(daemon->epoll, 0, ret_event);
 		if (n <= 0 || may_precede_ends(daemon, ret_event->data.ptr))
@@ -368,6 +370,14 @@ static void handle(struct xd_daemon *daemon, void *source)
 		xd_connection_serve(daemon, source);
 }
 
+/* Nothing has come in time. Does xmemd leave, since nobody is connected or waits to be accepted? */
+static bool is_over(struct xd_daemon *daemon)
+{
+	if (daemon->unbound)
+		look_after_socket(daemon);
+	return !daemon->connections && daemon->idle_ms >= 0 && !xd_accept(daemon);
+}
+
 /*
  * In each pool ends come before requests: a client that has seen a process die and asks then finds
  * that the process holds nothing. Other pools need not wait: they have a request served between
@@ -388,8 +398,8 @@ static int run(struct xd_daemon *daemon)
 			continue;
 		if (n)
 			handle(daemon, event.data.ptr);
-		else if (!daemon->ending && !xd_accept(daemon))
-			return 0;	/* It is idle, and no peer waits to be accepted. */
+		else if (!daemon->ending && is_over(daemon))
+			return 0;
 		if (daemon->ending)
 			xd_connection_end_next(daemon);
 	}

@@ -47,12 +47,12 @@ u32 xd_pools_count(const struct xd_daemon *daemon)
 	return count;
 }
 
-struct xd_pool *xd_pool_after(struct xd_daemon *daemon, u64 number)
+struct xd_pool *xd_pool_after(struct xd_daemon *daemon, u64 number, bool named)
 {
 	struct xd_pool *pool, *next = NULL;
 
 	for (pool = daemon->pools; pool; pool = pool->next)
-		if (!pool->nameless && pool->number > number &&
+		if (!(named && pool->nameless) && pool->number > number &&
 		    (!next || pool->number < next->number))
 			next = pool;
 	return next;
@@ -338,6 +338,7 @@ void xd_pool_reap_on(struct xd_pool *pool)
 	wake_everybody(pool);
 	xd_polls_look(pool);
 	xd_pool_check(pool);
+	xd_connections_told(pool);
 	xd_pool_drop(pool);
 }
 

@@ -43,7 +43,7 @@ static int serve_query(struct xd_call *call)
 static int serve_pools(struct xd_call *call)
 {
 	struct xmem_pools_request *request = &call->request.pools;
-	const struct xd_pool *pool = xd_pool_after(call->daemon, request->number);
+	const struct xd_pool *pool = xd_pool_after(call->daemon, request->number, true);
 
 	if (!pool)
 		return -ENOENT;
@@ -453,6 +453,24 @@ static int (*const servers[])(struct xd_call *call) = {
 	[_IOC_NR(XMEM_IOC_GRANT)]	= xd_grant_serve,
 };
 
+/* Is the request about all pools, or at a limit that noted ends may relieve? */
+static bool needs_all_ends(const struct xd_call *call, u32 request)
+{
+	switch (request) {
+	case XMEM_IOC_JOIN:
+	case XMEM_IOC_NARROW:
+	case XMEM_IOC_POOLS:
+	case XMEM_IOC_QUERY:
+		return true;
+	case XMEM_IOC_QUOTA:
+		return !(call->request.quota.flags & XMEM_QUOTA_REFUSED);
+	case XMEM_IOC_ATTACH:
+	case XMEM_IOC_POLL_FD:
+		return xd_quota_reached(call->daemon);
+	}
+	return false;
+}
+
 int xd_serve(struct xd_call *call, u32 request, const void *body, size_t length)
 {
 	const struct xm_request_kind *kind = xm_request_find(request);
@@ -469,8 +487,7 @@ int xd_serve(struct xd_call *call, u32 request, const void *body, size_t length)
 	if (call->fd >= 0 && request != XMEM_IOC_JOIN && request != XMEM_IOC_ATTACH &&
 	    request != XMEM_IOC_NARROW)
 		return -EINVAL;
-	/* About all pools, or at a limit that noted ends may relieve: handle all ends first. */
-	if (!call->from->ending && (kind->unjoined || xd_quota_reached(call->daemon)))
+	if (!call->from->ending && needs_all_ends(call, request))
 		xd_connection_end_all(call->daemon);
 	err = servers[number](call);
 	/* Whatever it was, words may have been disarmed, and a `wake` that found no room was

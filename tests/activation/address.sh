@@ -260,6 +260,16 @@ again() {
 	[ -S /run/xmem-0/xmemd ] || lost=$what
 	same "$what: served" "$(XMEM_DAEMON=none xmem backend 2>&1)" daemon
 }
+until_state() { until [ "$(cut -d' ' -f3 "/proc/${first#*:}/stat")" = "$1" ]; do sleep 0.02; done; }
+# Nothing can be bound in /run for a while, and no event says when that is over.
+without_inodes() {
+	kill -STOP "${first#*:}"; until_state T
+	rm "$1"
+	mount -o remount,nr_inodes="$(df --output=iused /run | tail -1 | tr -d ' ')" /run
+	touch /run/none && lost='an inode was left'
+	kill -CONT "${first#*:}"; until_state S
+	mount -o remount,nr_inodes=100k /run
+}
 xmemd --daemon --idle-ms=-1
 first=$(daemons)
 again 'the socket removed' rm /run/xmem-0/xmemd
@@ -269,6 +279,8 @@ again 'the socket and its lock removed' rm /run/xmem-0/xmemd.lock /run/xmem-0/xm
 same 'a second one finds the lock' "$(xmemd --foreground 2>&1 | grep -c 'another xmemd')" 1
 again 'the folder renamed' mv /run/xmem-0 /run/moved
 again 'the folder removed' rm -r /run/xmem-0
+again 'no inodes for a while' without_inodes /run/xmem-0/xmemd
+same 'there were no inodes' "$lost" ''
 same 'by the same daemon' "$(daemons)" "$first"
 kill_daemons
 rm -r /run/moved

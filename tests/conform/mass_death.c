@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include "core/step.h"
 #include "harness.h"
@@ -123,71 +124,153 @@ static unsigned int answered(struct child **asker, unsigned int askers)
 	return count;
 }
 
-/* The daemon stops itself before each end. */
+/* A daemon that stops itself before each end, clients that will die, and two that ask it. */
+struct scene {
+	struct client mortal, other;
+	struct child *dead[DEAD], *older, *asker[2];
+	struct raw raw;			/* a reader of the mortals' pool */
+	uint64_t *steps;
+	pid_t daemon;
+};
+
+static void scene_begin(struct scene *scene, const char *name_of_others)
+{
+	unsigned int i;
+
+	scene->mortal.name = new_name();
+	scene->other.name = name_of_others ? name_of_others : scene->mortal.name;
+	scene->other.ask = ask_for_itself;
+	scene->steps = steps_of_daemon();
+	use_own_daemon();
+	if (name_of_others)
+		scene->older = start(&scene->other);
+	raw_start(&scene->raw, scene->mortal.name, XMEM_ROLE_READER);
+	start_mortals(&scene->mortal, scene->dead, DEAD);
+	for (i = 0; i < 2; i++)
+		scene->asker[i] = start(&scene->other);
+	scene->steps[XM_STEPS] = 1 + XM_STEP_NEXT_END;
+}
+
+static void until_next_end(struct scene *scene)
+{
+	EVENTUALLY(is_stopped(scene->daemon));
+	note_stopped(scene->daemon);
+}
+
+/* The askers have been told to ask. */
+static void scene_end(struct scene *scene)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		SAME(hear(scene->asker[i]), 0);
+	raw_close(&scene->raw);
+}
+
 TEST(P4_between_two_ends_another_pool_is_served)
 {
-	struct client mortal = { .name = new_name() };
-	struct client other = { .name = new_name(), .ask = ask_for_itself };
-	struct child *dead[DEAD], *asker[2];
-	struct raw raw;
-	uint64_t *steps;
+	struct scene scene = { .daemon = 0 };
 	unsigned int i;
-	pid_t daemon;
 
 	daemon_only(WHY);
 	steps_only();
-	steps = steps_of_daemon();
-	use_own_daemon();
-	raw_start(&raw, mortal.name, XMEM_ROLE_READER);
-	start_mortals(&mortal, dead, DEAD);
-	for (i = 0; i < 2; i++)
-		asker[i] = start(&other);
-	steps[XM_STEPS] = 1 + XM_STEP_NEXT_END;
-	daemon = die_and_ask(dead, asker, 2);
+	scene_begin(&scene, new_name());
+	scene.daemon = die_and_ask(scene.dead, scene.asker, 2);
 	for (i = 0; i < 3; i++) {
-		EVENTUALLY(is_stopped(daemon));
-		note_stopped(daemon);
-		SAME(alive_in(&raw), DEAD + 1 - i);
-		SAME(answered(asker, 2), i < 2 ? i + 1 : 2);
-		steps[XM_STEPS] = i < 2 ? steps[XM_STEPS] : 0;
-		continue_daemon(daemon);
+		until_next_end(&scene);
+		SAME(alive_in(&scene.raw), DEAD + 1 - i);
+		SAME(answered(scene.asker, 2), i < 2 ? i + 1 : 2);
+		scene.steps[XM_STEPS] = i < 2 ? scene.steps[XM_STEPS] : 0;
+		continue_daemon(scene.daemon);
 	}
-	for (i = 0; i < 2; i++)
-		SAME(hear(asker[i]), 0);
-	raw_close(&raw);
+	scene_end(&scene);
 }
 
 /* It stops itself before each end, and none of them has been answered then. */
 TEST(P2_in_a_pool_all_ends_precede_a_request)
 {
-	struct client client = { .name = new_name(), .ask = ask_for_itself };
-	struct child *dead[DEAD], *asker[2];
-	struct raw raw;
-	uint64_t *steps;
+	struct scene scene = { .daemon = 0 };
 	unsigned int i;
-	pid_t daemon;
 
 	daemon_only(WHY);
 	steps_only();
-	steps = steps_of_daemon();
-	use_own_daemon();
-	raw_start(&raw, client.name, XMEM_ROLE_READER);
-	start_mortals(&client, dead, DEAD);
-	for (i = 0; i < 2; i++)
-		asker[i] = start(&client);
-	steps[XM_STEPS] = 1 + XM_STEP_NEXT_END;
-	daemon = die_and_ask(dead, asker, 2);
+	scene_begin(&scene, NULL);
+	scene.daemon = die_and_ask(scene.dead, scene.asker, 2);
 	for (i = 0; i < DEAD; i++) {
-		EVENTUALLY(is_stopped(daemon));
-		note_stopped(daemon);
-		SAME(alive_in(&raw), DEAD + 3 - i);
-		SAME(answered(asker, 2), 0);
-		steps[XM_STEPS] = i < DEAD - 1 ? steps[XM_STEPS] : 0;
-		continue_daemon(daemon);
+		until_next_end(&scene);
+		SAME(alive_in(&scene.raw), DEAD + 3 - i);
+		SAME(answered(scene.asker, 2), 0);
+		scene.steps[XM_STEPS] = i < DEAD - 1 ? scene.steps[XM_STEPS] : 0;
+		continue_daemon(scene.daemon);
 	}
+	scene_end(&scene);
+}
+
+/* The one that ends in the others' pool has come before all others that end. */
+TEST(P4_one_end_waits_for_no_mass_death_in_another_pool)
+{
+	struct scene scene = { .daemon = 0 };
+	struct raw others;
+	unsigned int i;
+
+	daemon_only(WHY);
+	steps_only();
+	scene_begin(&scene, new_name());
+	raw_start(&others, scene.other.name, XMEM_ROLE_READER);
+	scene.daemon = stop_daemon();
+	kill_child(scene.older);
+	for (i = 0; i < DEAD; i++)
+		kill_child(scene.dead[i]);
+	continue_daemon(scene.daemon);
+	for (i = 0; i < 3; i++) {
+		until_next_end(&scene);
+		if (i < 2)
+			continue_daemon(scene.daemon);
+	}
+	SAME(alive_in(&others), 3);
+	CHECK(alive_in(&scene.raw) > DEAD - 2);
+	scene.steps[XM_STEPS] = 0;
+	continue_daemon(scene.daemon);
 	for (i = 0; i < 2; i++)
-		SAME(hear(asker[i]), 0);
-	raw_close(&raw);
+		tell(scene.asker[i], 1);
+	raw_close(&others);
+	scene_end(&scene);
+}
+
+static int64_t leave_and_look(struct raw *raw)
+{
+	struct pollfd look = { .fd = raw->link.file, .events = POLLRDHUP };
+
+	CHECK(!shutdown(raw->link.file, SHUT_WR));
+	while (poll(&look, 1, -1) != 1)
+		;
+	return xm_load(&xm_client_row(&raw->map, raw->link.join.client)->state);
+}
+
+/* The daemon stops itself before the end, and again before the reaping. */
+TEST(P2_a_connection_ends_once_its_client_has_given_all_back)
+{
+	struct client leaver = { .name = new_name(), .ask = leave_and_look };
+	struct scene scene = { .daemon = 0 };
+	struct child *child;
+
+	daemon_only(WHY);
+	steps_only();
+	scene_begin(&scene, new_name());
+	child = start(&leaver);
+	scene.daemon = stop_daemon();
+	continue_daemon(scene.daemon);
+	tell(child, 1);
+	until_next_end(&scene);
+	continue_daemon(scene.daemon);
+	until_next_end(&scene);
+	SAME(answered(&child, 1), 0);
+	scene.steps[XM_STEPS] = 0;
+	continue_daemon(scene.daemon);
+	SAME(hear(child), XMEM_CLIENT_NONE);
+	tell(scene.asker[0], 1);
+	tell(scene.asker[1], 1);
+	scene_end(&scene);
 }
 
 static int64_t ask_for_the_first_pool(struct raw *raw)
