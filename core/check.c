@@ -110,9 +110,13 @@ const char *xm_host_is_valid(const struct xm_host *host)
 
 		if (row->owner == XMEM_OWNER_NONE ? row->payload != 0 : row->payload == 0)
 			return "a slot's owner and payload disagree";
-		if (row->owner != XMEM_OWNER_NONE && row->owner != group_owner)
+		if (row->owner != XMEM_OWNER_NONE && row->owner != group_owner &&
+		    !(row->owner == XMEM_OWNER_HOST && group_owner < map->clients))
 			return "a slot's owner is not its group's";
-		if (!(s % XMEM_GROUP_SLOTS) && row->group_owner != group_owner + 1)
+		if (row->owner == XMEM_OWNER_HOST && !xm_has_limbo(host, s / XMEM_GROUP_SLOTS))
+			return "nobody looks for what an owner has left in its group";
+		if (!(s % XMEM_GROUP_SLOTS) &&
+		    row->group_owner != xm_host_said_owner(host, s / XMEM_GROUP_SLOTS) + 1)
 			return "a row says wrongly whose its group is";
 		if (row->owner < XMEM_OWNER_HOST &&
 		    (row->owner >= map->clients ||

@@ -477,8 +477,10 @@ enum xm_buried xm_host_bury(struct xm_host *host, u32 client)
 		gone = XM_BURIED_RING;
 	}
 	for (c = 0; c < map->groups; c++)
-		if (host->group_tenant[c] == client)
+		if (host->group_tenant[c] == client) {
 			host->group_tenant[c] = XMEM_OWNER_NONE;
+			xm_host_say_owner(host, c);
+		}
 	if (xm_host_is_quarantined(host, client))
 		return gone;
 	xm_holders_leave(host, client);

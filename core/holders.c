@@ -89,12 +89,19 @@ void xm_holders_give(struct xm_host *host, u32 group, u32 owner)
 {
 	const struct xm_map *map = &host->map;
 	struct xmem_group_row *row = xm_group_row(map, group);
-	u32 i;
+	bool left = host->group_owner[group] == XMEM_OWNER_HOST && owner < map->clients;
+	u32 c, i;
 
 	if (owner == XMEM_OWNER_HOST)
 		return;
+	/* Clients that may hold what another owner has left there may hold what @owner has. */
+	for (c = 0; left && c < map->clients; c++)
+		if (xm_bit(row->holders, c))
+			xm_let_hold(host, owner, c);
 	for (i = 0; i < XMEM_CLIENT_WORDS; i++) {
-		xm_store(&row->stages[i], owner < map->clients && host->one_user ? ~0ULL : 0);
+		if (!left)
+			xm_store(&row->stages[i],
+				 owner < map->clients && host->one_user ? ~0ULL : 0);
 		xm_store(&row->holders[i], owner < map->clients ?
 			 xm_load(&xm_client_row(map, owner)->holders[i]) : 0);
 	}

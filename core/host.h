@@ -69,7 +69,8 @@ struct xm_host {
 	u32 group_tenant[XMEM_MAX_GROUPS];	/* the client that has the group, or had it last,
 						 * until it is buried; else XMEM_OWNER_NONE */
 	struct xm_claims *claims;		/* NULL until the first request for claims */
-	u64 limbo_ns[XMEM_MAX_GROUPS];		/* when a group became the host's; 0: it is not */
+	u64 limbo_ns[XMEM_MAX_GROUPS];		/* when an owner of the group ended last, of whom it
+						 * still has slots; 0: it has none */
 	u32 user;				/* whose the pool is, as in struct xm_joiner */
 	u32 user_of[XMEM_MAX_CLIENTS];		/* of the clients that are there */
 	u32 group_user[XMEM_MAX_GROUPS];	/* of a group's owner, also if that has ended */
@@ -86,6 +87,12 @@ struct xm_host {
 	u32 now_ms;				/* with born_ms: the host sets it before attach and
 						 * renew; any clock whose milliseconds wrap */
 };
+
+/* May slots of the group be the host's? A writer that lives may have the others. */
+static inline bool xm_has_limbo(const struct xm_host *host, u32 group)
+{
+	return host->group_owner[group] == XMEM_OWNER_HOST || host->limbo_ns[group];
+}
 
 /* In a bitmap that the host alone writes. */
 static inline void xm_set_bit(u64 *words, u32 bit, bool on)
@@ -273,6 +280,9 @@ u32 xm_host_spare_slots(const struct xm_host *host, u32 me);
  * it zeroed pages, then to @me.
  */
 int xm_host_free_group(const struct xm_host *host, u32 me, u32 count);
+/* Whose the row says the group is. */
+u32 xm_host_said_owner(const struct xm_host *host, u32 group);
+void xm_host_say_owner(const struct xm_host *host, u32 group);
 /* @me: also XMEM_OWNER_HOST or XMEM_OWNER_NONE. Its row says so too. */
 void xm_host_give_group(struct xm_host *host, u32 group, u32 me);
 
@@ -464,6 +474,8 @@ void xm_host_limbo(struct xm_host *host, u64 now_ns);
 
 /* Is it the host's, and has no slots? Then its pages may go, and after that it is nobody's. */
 bool xm_host_idle_group(const struct xm_host *host, u32 group);
+/* A slot of the group has gone that was the host's, perhaps the last one. */
+void xm_host_limbo_went(struct xm_host *host, u32 group);
 void xm_host_return_group(struct xm_host *host, u32 group);
 
 /*

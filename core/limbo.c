@@ -49,11 +49,10 @@ bool xm_is_overdue(const struct xm_map *map, u32 slot)
 
 /* ---- of one holder ---- */
 
-/* Its slots are the host's only where the group is. */
-static bool xm_is_of_host(const struct xm_map *map, u32 group)
+/* A writer that lives may have the group, for the free slots of what another has left. */
+static bool xm_is_taken(const struct xm_map *map, u32 group)
 {
-	return xm_load(&xm_slot_row(map, group * XMEM_GROUP_SLOTS)->group_owner) ==
-	       XMEM_OWNER_HOST + 1;
+	return xm_load(&xm_slot_row(map, group * XMEM_GROUP_SLOTS)->group_owner);
 }
 
 u64 xm_limbo_in_group(const struct xm_map *map, u32 group)
@@ -61,7 +60,7 @@ u64 xm_limbo_in_group(const struct xm_map *map, u32 group)
 	u64 bytes = 0;
 	u32 i;
 
-	for (i = 0; xm_is_of_host(map, group) && i < XMEM_GROUP_SLOTS; i++) {
+	for (i = 0; xm_is_taken(map, group) && i < XMEM_GROUP_SLOTS; i++) {
 		const struct xmem_slot_row *row = xm_slot_row(map, group * XMEM_GROUP_SLOTS + i);
 
 		if (xm_load(&row->owner) == XMEM_OWNER_HOST)
@@ -84,7 +83,7 @@ static u64 xm_limbo_held(const struct xm_map *map, const struct xm_claims *claim
 	u64 bytes = 0;
 
 	*ret_held = 0;
-	if (!among || !xm_is_of_host(map, group) || !map->area[client] ||
+	if (!among || !xm_is_taken(map, group) || !map->area[client] ||
 	    !xm_bit(xm_group_row(map, group)->holders, client))
 		return 0;
 	for (; among; among &= among - 1) {

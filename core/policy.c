@@ -117,15 +117,16 @@ u32 xm_spare_slots(const struct xm_map *map, u32 owner, u32 group)
 {
 	u32 slot = group * XMEM_GROUP_SLOTS, end = slot + XMEM_GROUP_SLOTS, count = 0;
 	u32 whose = xm_load(&xm_slot_row(map, slot)->group_owner) - 1;
+	bool left = whose == XMEM_OWNER_LEFT && xm_is_counted(map, owner);
 
-	if (whose != owner && whose != XMEM_OWNER_NONE)
+	if (whose != owner && whose != XMEM_OWNER_NONE && !left)
 		return 0;
 	for (; slot < end; slot++) {
 		const struct xmem_slot_row *row = xm_slot_row(map, slot);
 		u32 has = xm_load_acquire(&row->owner);
 
 		/* Older hosts do not say whose a group is. */
-		if (has != XMEM_OWNER_NONE && has != owner)
+		if (has != XMEM_OWNER_NONE && whose == XMEM_OWNER_NONE && has != owner)
 			return 0;
 		count += has == XMEM_OWNER_NONE && !xm_worn_out(row);
 	}

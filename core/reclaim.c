@@ -26,7 +26,7 @@ void xm_host_suspect_all(struct xm_host *host)
 	u32 g, i;
 
 	for (g = 0; g < host->map.groups; g++)
-		for (i = 0; host->group_owner[g] == XMEM_OWNER_HOST && i < XMEM_GROUP_SLOTS; i++)
+		for (i = 0; xm_has_limbo(host, g) && i < XMEM_GROUP_SLOTS; i++)
 			xm_host_suspect(host, g * XMEM_GROUP_SLOTS + i);
 }
 
@@ -170,7 +170,7 @@ static void xm_sweep_ring(struct xm_host *host, struct xm_sweep *sweep, u32 clie
 /* Free a suspect that nobody uses. Returns its payload's id, or 0: it was resolved for a holder. */
 static u64 xm_sweep_free(struct xm_host *host, u32 slot)
 {
-	u64 *state = &xm_slot(&host->map, slot)->state, word = xm_load(state);
+	u64 *state = &xm_slot(&host->map, slot)->state, word = xm_load(state), payload;
 
 	/* It was resolved for a holder, who may even have begun to write it in place. */
 	if (xm_state(word) == XMEM_SLOT_LIVE || xm_slot_row(&host->map, slot)->upgrader)
@@ -181,7 +181,9 @@ static u64 xm_sweep_free(struct xm_host *host, u32 slot)
 			 XMEM_SLOT_FREE))
 		return 0;
 	xm_store(&xm_slot(&host->map, slot)->position, 0);
-	return xm_free_slot(host, slot);
+	payload = xm_free_slot(host, slot);
+	xm_host_limbo_went(host, slot / XMEM_GROUP_SLOTS);
+	return payload;
 }
 
 static int xm_sweep_end(struct xm_host *host, u32 group, u64 *ret_payload)

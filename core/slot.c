@@ -4,6 +4,39 @@
  * The owner writes the state words, so the host never trusts them.
  */
 #include "host.h"
+#include "policy.h"
+
+/* Has no GPU ever written a ready word of the group? A stream may wait for such a word. */
+static bool xm_is_unordered(const struct xm_map *map, u32 group)
+{
+	const u64 *ready = (void *)((char *)map->group[group] + map->ready_offset);
+	u64 any = 0;
+	u32 i;
+
+	for (i = 0; i < XMEM_GROUP_SLOTS; i++)
+		any |= xm_load(&ready[i]);
+	return !any;
+}
+
+/*
+ * Others can have the free slots of a group once the ring of its last owner is over. They can then
+ * write the state words of what that has left; so they are of one user, the pool's owner's.
+ */
+u32 xm_host_said_owner(const struct xm_host *host, u32 group)
+{
+	u32 owner = host->group_owner[group];
+
+	return owner == XMEM_OWNER_HOST && host->group_tenant[group] == XMEM_OWNER_NONE &&
+	       host->group_user[group] == host->user && host->map.group[group] &&
+	       !host->late_owner[group] && xm_is_unordered(&host->map, group) ?
+	       XMEM_OWNER_LEFT : owner;
+}
+
+void xm_host_say_owner(const struct xm_host *host, u32 group)
+{
+	xm_store(&xm_slot_row(&host->map, group * XMEM_GROUP_SLOTS)->group_owner,
+		 xm_host_said_owner(host, group) + 1);
+}
 
 void xm_host_give_group(struct xm_host *host, u32 group, u32 me)
 {
@@ -11,7 +44,9 @@ void xm_host_give_group(struct xm_host *host, u32 group, u32 me)
 	host->group_owner[group] = me;
 	if (me != XMEM_OWNER_HOST)
 		host->group_tenant[group] = me;
-	xm_store(&xm_slot_row(&host->map, group * XMEM_GROUP_SLOTS)->group_owner, me + 1);
+	else
+		host->limbo_ns[group] = 0;	/* it begins now, also for what was left before */
+	xm_host_say_owner(host, group);
 }
 
 u32 xm_slot_of(const struct xm_host *host, u32 client, u32 slot)
@@ -172,19 +207,20 @@ static u32 xm_ripe_slots(const struct xm_host *host, u32 me)
 
 int xm_host_free_group(const struct xm_host *host, u32 me, u32 count)
 {
-	u32 g, s, spare = xm_host_spare_slots(host, me);
+	u32 g, spare = xm_host_spare_slots(host, me);
+	int left = -ENOSPC;
 
 	for (g = 0; g < host->map.groups; g++) {
-		u32 more = 0;
+		u32 owner = host->group_owner[g];
 
-		if (host->group_owner[g] != XMEM_OWNER_NONE)
+		if (owner == me || spare + xm_spare_slots(&host->map, me, g) < count)
 			continue;
-		for (s = g * XMEM_GROUP_SLOTS; s < (g + 1) * XMEM_GROUP_SLOTS; s++)
-			more += !xm_worn_out(xm_slot_row(&host->map, s));
-		if (spare + more >= count)
+		if (owner == XMEM_OWNER_NONE)
 			return g;
+		if (left < 0)
+			left = g;
 	}
-	return -ENOSPC;
+	return left;
 }
 
 static bool xm_is_device(const struct xmem_device_row *row, const __u8 *uuid)
@@ -458,13 +494,23 @@ bool xm_host_idle_group(const struct xm_host *host, u32 group)
 	return true;
 }
 
+void xm_host_limbo_went(struct xm_host *host, u32 group)
+{
+	u32 s, first = group * XMEM_GROUP_SLOTS;
+
+	if (!host->limbo_ns[group] || host->group_owner[group] == XMEM_OWNER_HOST)
+		return;
+	for (s = first; s < first + XMEM_GROUP_SLOTS; s++)
+		if (xm_slot_row(&host->map, s)->owner == XMEM_OWNER_HOST)
+			return;
+	host->limbo_ns[group] = 0;
+	xm_say_limbo(host);
+}
+
 void xm_host_return_group(struct xm_host *host, u32 group)
 {
 	xm_host_give_group(host, group, XMEM_OWNER_NONE);
-	if (!host->limbo_ns[group])
-		return;
-	host->limbo_ns[group] = 0;
-	xm_say_limbo(host);
+	xm_host_limbo_went(host, group);
 }
 
 int xm_host_resolve(const struct xm_host *host, u32 me, u32 slot, u64 word)

@@ -81,7 +81,7 @@ struct xd_reap {
 	struct xm_sweep sweep;
 	bool swept;		/* all slots have been swept at least once */
 	bool more;		/* a ring has gone since the last sweep began */
-	bool gone;		/* a ring has gone since this reap began */
+	bool gone;		/* a ring or a slot has gone since this reap began */
 };
 
 struct xd_pool {

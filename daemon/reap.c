@@ -104,6 +104,7 @@ bool xd_reap_step(struct xd_pool *pool)
 {
 	const struct xm_map *map = &pool->host.map;
 	struct xd_reap *reap = &pool->reap;
+	int slot;
 
 	if (reap->stage == XD_REAP_CLIENTS && reap->at < map->clients) {
 		reap->more |= bury(pool, reap->at++);
@@ -111,14 +112,18 @@ bool xd_reap_step(struct xd_pool *pool)
 	} else if (reap->stage == XD_REAP_CLIENTS) {
 		begin_stage(pool, reap->more || !reap->swept ? XD_REAP_SLOTS : XD_REAP_GROUPS);
 	} else if (reap->stage == XD_REAP_SLOTS) {
-		if (sweep_step(pool, &reap->sweep) == -ENOENT)
+		slot = sweep_step(pool, &reap->sweep);
+		reap->gone |= slot >= 0;
+		if (slot == -ENOENT)
 			begin_stage(pool, XD_REAP_CLIENTS);
 	} else if (reap->at < map->groups) {
 		free_group(pool, reap->at++);
 	} else {
 		reap->stage = XD_REAP_NOT;
-		if (reap->gone)
+		if (reap->gone) {
 			xd_wake(&map->pool->clients_waiters);
+			xd_pool_wake_owners(pool);
+		}
 	}
 	return reap->stage;
 }
@@ -155,6 +160,8 @@ void xd_pool_collect(struct xd_pool *pool, u32 slot)
 	xm_host_suspect(&pool->host, slot);
 	any = sweep(pool);
 	free_group(pool, slot / XMEM_GROUP_SLOTS);
+	if (any)
+		xd_pool_wake_owners(pool);	/* the group may be left to them */
 	/* See xd_reap_begin: another subscriber may have received the rest meanwhile. */
 	if (any && bury_all(pool)) {
 		xd_wake(&map->pool->clients_waiters);

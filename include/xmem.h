@@ -197,8 +197,10 @@ struct xmem_pool_options {
  *
  * Who makes the pool decides its sizes: those in its options, or 1024 slots, 64 clients
  * and 64 ring entries. Slots are given to writers in groups of 64: a pool of 1024 slots
- * serves at most 16 writers. A pool ends with its last client (and, where the kernel is the
- * host, its last descriptor).
+ * serves at most 16 writers at once. Of the group of a writer that has ended, slots that are
+ * still used stay, and the others serve the next writer of the pool's owner's user. (A group with
+ * buffers on a GPU serves it as a whole, once none of its slots is used.) A pool ends with its
+ * last client (and, where the kernel is the host, its last descriptor).
  *
  * The host is /dev/xmem if there is one, and otherwise xmemd, which this call starts if it
  * does not run. XMEM_BACKEND in the environment insists on one of them

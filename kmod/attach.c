@@ -22,7 +22,9 @@ static struct xk_payload *xk_payload_owned(struct xk_client *client, u64 id)
 
 /* What the caller of xk_grow does without the pool's lock. */
 struct xk_growth {
-	struct xk_chunk *spare;		/* pages for a group, or NULL: to be allocated */
+	bool left;			/* it is a group that an ended client has left */
+	struct xk_pages *pages;		/* spare ones for such a group, or NULL: to be allocated */
+	struct xk_chunk *spare;		/* pages for another group, or NULL: to be allocated */
 	int group;			/* the group that has got them, to be unmapped; or -1 */
 };
 
@@ -54,16 +56,22 @@ static int xk_grow(struct xk_client *client, u32 count, struct xk_growth *growth
 
 	if (group < 0)
 		return group;
-	err = xk_group_share(client);
+	growth->left = pool->group[group];
+	err = growth->left ? 0 : xk_group_share(client);
 	if (err)
 		return err;
-	if (!growth->spare)
+	if (growth->left ? !growth->pages : !growth->spare)
 		return -EAGAIN;
-	xk_chunk_place(pool, &pool->group[group], growth->spare, client);
-	xk_show_group(pool, group, growth->spare->now->view);
+	if (growth->left) {
+		xk_chunk_lend(pool, pool->group[group], growth->pages, client);
+		growth->pages = NULL;
+	} else {
+		xk_chunk_place(pool, &pool->group[group], growth->spare, client);
+		xk_show_group(pool, group, growth->spare->now->view);
+		growth->spare = NULL;
+	}
 	xm_host_give_group(&pool->host, group, client->id);
 	growth->group = group;
-	growth->spare = NULL;
 	return -EAGAIN;
 }
 
@@ -112,6 +120,27 @@ static int xk_attach_locked(struct xk_client *client, struct xk_payload *new,
 	return 0;
 }
 
+/* Allocate what xk_grow lacks. */
+static int xk_grow_begin(struct xk_client *client, struct xk_growth *growth)
+{
+	const u64 bytes = xk_header(client->pool)->group_stride;
+	struct xk_chunk *chunk;
+	struct xk_pages *pages;
+
+	if (growth->left) {
+		pages = xk_pages_new(client->pool, client->payer, bytes >> PAGE_SHIFT);
+		if (IS_ERR(pages))
+			return PTR_ERR(pages);
+		growth->pages = pages;
+		return 0;
+	}
+	chunk = xk_chunk_new(client->pool, client->payer, bytes, XK_GROUP);
+	if (IS_ERR(chunk))
+		return PTR_ERR(chunk);
+	growth->spare = chunk;
+	return 0;
+}
+
 /* The same, without the pool's lock, and with one more group if it takes one. */
 static int xk_attach_unlocked(struct xk_client *client, struct xk_payload *new,
 			      struct xmem_attach_request *request)
@@ -138,13 +167,13 @@ static int xk_attach_unlocked(struct xk_client *client, struct xk_payload *new,
 			growth.group = -1;
 			continue;
 		}
-		growth.spare = xk_chunk_new(pool, client->payer, xk_header(pool)->group_stride,
-					    XK_GROUP);
-		if (IS_ERR(growth.spare))
-			return PTR_ERR(growth.spare);
+		err = xk_grow_begin(client, &growth);
+		if (err)
+			break;
 	}
 	if (growth.spare)
 		xk_chunk_free(pool, growth.spare);
+	xk_pages_free(pool, growth.pages);
 	return err;
 }
 

@@ -77,7 +77,7 @@ bool xk_limbo_is_much(struct xk_pool *pool)
 	if (left == U64_MAX)
 		return false;
 	for (g = 0; g < pool->host.map.groups; g++) {
-		bytes = xm_limbo_in_group(&pool->host.map, g);
+		bytes = xm_has_limbo(&pool->host, g) ? xm_limbo_in_group(&pool->host.map, g) : 0;
 		if (bytes > left) {
 			xk_limbo_look_again(pool);
 			return true;

@@ -224,7 +224,7 @@ static int xk_pages_charge(struct xk_pool *pool, struct xk_payer *payer, u32 cou
 	return err ?: xk_charge_pages(pool, payer, count);
 }
 
-static struct xk_pages *xk_pages_new(struct xk_pool *pool, struct xk_payer *payer, u32 count)
+struct xk_pages *xk_pages_new(struct xk_pool *pool, struct xk_payer *payer, u32 count)
 {
 	struct xk_pages *pages;
 	int err = xk_pages_charge(pool, payer, count);
@@ -391,6 +391,21 @@ void xk_chunk_place(struct xk_pool *pool, struct xk_chunk **place, struct xk_chu
 	WARN_ON(*place);
 	chunk->writer = writer;
 	WRITE_ONCE(*place, chunk);
+	spin_unlock(&pool->pages_lock);
+}
+
+/*
+ * @chunk is the host's, and no client has ever been able to write its pages. Now @writer can, and
+ * the chunk gets @spare.
+ */
+void xk_chunk_lend(struct xk_pool *pool, struct xk_chunk *chunk, struct xk_pages *spare,
+		   struct xk_client *writer)
+{
+	lockdep_assert_held(&pool->lock);
+	WARN_ON(chunk->spare || chunk->writer);
+	spin_lock(&pool->pages_lock);
+	chunk->spare = spare;
+	chunk->writer = writer;
 	spin_unlock(&pool->pages_lock);
 }
 

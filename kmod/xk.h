@@ -163,12 +163,15 @@ void xk_chunk_pass(struct xk_chunk *table, struct xk_payer *payer);
 void xk_chunk_free(struct xk_pool *pool, struct xk_chunk *chunk);
 void xk_chunk_place(struct xk_pool *pool, struct xk_chunk **place, struct xk_chunk *chunk,
 		    struct xk_client *writer);
+void xk_chunk_lend(struct xk_pool *pool, struct xk_chunk *chunk, struct xk_pages *spare,
+		   struct xk_client *writer);
 struct xk_chunk *xk_chunk_take(struct xk_pool *pool, struct xk_chunk **place);
 void *xk_chunk_copy(struct xk_chunk *chunk);
 struct xk_pages *xk_chunk_swap(struct xk_pool *pool, struct xk_chunk *chunk);
 void xk_page_drain(struct page *page);
 void xk_pages_drain(const struct xk_pages *pages);
 void xk_pool_drain(struct xk_pool *pool);
+struct xk_pages *xk_pages_new(struct xk_pool *pool, struct xk_payer *payer, u32 count);
 void xk_pages_free(struct xk_pool *pool, struct xk_pages *pages);
 void xk_pages_retire(struct xk_pool *pool, struct xk_pages *pages);
 void xk_chunk_retire(struct xk_pool *pool, struct xk_chunk *chunk);

@@ -219,17 +219,18 @@ static u64 shared_bytes(const struct xl_demand *demand)
 /* How many slots may this writer still get, and how many of those are in groups that it has? */
 static u64 slots_left(const struct xmem_pool *pool, u64 *ret_spare)
 {
-	u64 has = pool->owned.slots + pool->owned.attached, own = 0, left = 0;
+	u64 left = 0;
 	u32 g;
 
+	*ret_spare = 0;
 	for (g = 0; g < pool->map.groups; g++) {
 		u32 whose = xm_load(&xm_slot_row(&pool->map, g * XMEM_GROUP_SLOTS)->group_owner);
+		u32 spare = whose ? xm_spare_slots(&pool->map, pool->me, g) : XMEM_GROUP_SLOTS;
 
-		own += whose == pool->me + 1 ? XMEM_GROUP_SLOTS : 0;
-		left += whose ? 0 : XMEM_GROUP_SLOTS;
+		left += spare;
+		*ret_spare += whose == pool->me + 1 ? spare : 0;
 	}
-	*ret_spare = own > has ? own - has : 0;
-	return left + *ret_spare;
+	return left;
 }
 
 /*
@@ -411,15 +412,17 @@ static bool are_slots_in_use(const struct xmem_pool *pool)
 	return false;
 }
 
-/* A group of an ended owner comes free as a whole: does this client itself keep a slot of it? */
-static bool keeps_group(const struct xmem_pool *pool, u32 group)
+/*
+ * Does this client itself keep slots of an ended owner's group, so that it comes free for nobody?
+ * One slot is enough, or all, if its slots come free one by one.
+ */
+static bool keeps_group(const struct xmem_pool *pool, u32 group, bool left)
 {
-	u32 i;
+	u32 i, kept = 0;
 
 	for (i = 0; i < XMEM_GROUP_SLOTS; i++)
-		if (xl_keeps(&pool->map, pool->me, group * XMEM_GROUP_SLOTS + i))
-			return true;
-	return false;
+		kept += xl_keeps(&pool->map, pool->me, group * XMEM_GROUP_SLOTS + i);
+	return left ? kept == XMEM_GROUP_SLOTS : kept;
 }
 
 /*
@@ -436,7 +439,9 @@ static bool waits_in_vain(const struct xmem_pool *pool)
 		u32 whose = xm_load(&xm_slot_row(&pool->map, slot)->group_owner);
 
 		if (!whose || whose == pool->me + 1 ||
-		    (whose > pool->map.clients && !keeps_group(pool, g)))
+		    (whose > pool->map.clients &&
+		     !keeps_group(pool, g, whose == XMEM_OWNER_LEFT + 1 &&
+					   xm_is_counted(&pool->map, pool->me))))
 			return false;
 	}
 	return true;

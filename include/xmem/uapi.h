@@ -176,6 +176,8 @@ struct xmem_client_row {
 
 #define XMEM_OWNER_NONE	0xffffffffu	/* nothing is attached */
 #define XMEM_OWNER_HOST	0xfffffffeu	/* the owner has ended; the host reclaims the slot */
+#define XMEM_OWNER_LEFT	0xfffffffdu	/* only of a group: it is the host's, and writers of the
+					 * pool's owner's user get its free slots */
 
 /* One slot as all processes see it. Only the host writes it. */
 struct xmem_slot_row {

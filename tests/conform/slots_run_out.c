@@ -81,6 +81,7 @@ static void refused_for_slots(struct xmem_pool *writer)
 
 struct waiter {
 	pthread_t thread;
+	struct raw raw;			/* open as long as it waits, for its end would wake it */
 	struct xmem_pool *pool;
 	struct xmem_buffer *got;
 };
@@ -96,18 +97,16 @@ static void *wait_for_one(void *argument)
 /* When this returns, it sleeps, if nobody has waited before. */
 static void begin_to_wait(struct waiter *waiter, const char *name, struct xmem_pool *pool)
 {
-	struct raw raw;
-
 	waiter->pool = pool;
-	raw_start(&raw, name, XMEM_ROLE_READER);
+	raw_start(&waiter->raw, name, XMEM_ROLE_READER);
 	CHECK(!pthread_create(&waiter->thread, NULL, wait_for_one, waiter));
-	until_asleep(&xm_client_row(&raw.map, xmem_pool_client(pool))->slots_waiters);
-	raw_close(&raw);
+	until_asleep(&xm_client_row(&waiter->raw.map, xmem_pool_client(pool))->slots_waiters);
 }
 
 static void has_got_one(struct waiter *waiter)
 {
 	CHECK(!pthread_join(waiter->thread, NULL));
+	raw_close(&waiter->raw);
 	CHECK(waiter->got);
 	xmem_release(waiter->got);
 }
@@ -255,27 +254,6 @@ TEST(P9_a_stopped_subscriber_does_not_keep_the_slots)
 	xmem_pool_close(writer);
 }
 
-/* The same where its buffers stay for a reader after its end. */
-TEST(P9_an_acquire_waits_for_the_slots_of_the_dead)
-{
-	const char *name = new_name();
-	struct xmem_pool *other = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = SLOTS);
-	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
-	struct xmem_pool *reader = open_reader(name);
-	struct xmem_buffer *held;
-	struct waiter waiter;
-
-	WORKED(xmem_preallocate(other, 1, BYTES));
-	CHECK((held = xmem_get(reader, publish_stamp(other, 1))));
-	xmem_pool_close(other);
-	refused_for_slots(writer);
-	begin_to_wait(&waiter, name, writer);
-	xmem_release(held);
-	has_got_one(&waiter);
-	xmem_pool_close(reader);
-	xmem_pool_close(writer);
-}
-
 /* Two groups, of which another writer has one: it may end, but those of this one come free, too. */
 TEST(P9_an_acquire_waits_if_it_has_slots_beside_others)
 {
@@ -379,7 +357,8 @@ TEST(API_a_refusal_for_slots_says_who_has_them)
 	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	struct xmem_pool *reader = open_reader(name);
 	char words[64];
-	struct xmem_buffer *held;
+	struct xmem_buffer *held[SLOTS];
+	int i;
 
 	WORKED(xmem_preallocate(other, SLOTS + 1, BYTES));
 	REFUSED(xmem_acquire(writer, LARGE, 0), ENOSPC);
@@ -389,68 +368,68 @@ TEST(API_a_refusal_for_slots_says_who_has_them)
 	SAME(xmem_preallocate(writer, 1, BYTES), -ENOSPC);
 	snprintf(words, sizeof(words), "groups have owners (greedy pid %d: 2)", getpid());
 	says(words);
-	CHECK((held = xmem_get(reader, publish_stamp(other, 1))));
+	for (i = 0; i < SLOTS; i++)
+		CHECK((held[i] = publish_and_get(other, reader, i)));
 	xmem_pool_close(other);
-	EVENTUALLY(stat_of(writer).attached == 1);
+	EVENTUALLY(stat_of(writer).attached == SLOTS);
 	xmem_release(xmem_acquire(writer, 100, patience_ns()));
 	other = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	refused_for_slots(other);
 	says("1 are left by clients that have ended");
 	xmem_pool_close(other);
-	xmem_release(held);
+	for (i = 0; i < SLOTS; i++)
+		xmem_release(held[i]);
 	xmem_pool_close(reader);
 	xmem_pool_close(writer);
 }
 
-/* Short-lived writers publish one buffer each, of which @keeper holds the first @count - 1. */
-static void leave_groups(const char *name, struct xmem_pool *keeper, int count,
-			 struct xmem_buffer **held, struct xmem_subscription **ret_s)
+/* Two writers leave a group each, of which @keeper holds all, and one what is to be received. */
+static struct xmem_subscription *leave_groups(const char *name, struct xmem_pool *keeper,
+					      struct xmem_buffer **held)
 {
-	struct xmem_pool *writer;
-	struct xmem_buffer *b;
+	struct xmem_pool *writer[3];
+	struct xmem_subscription *s;
 	int i;
 
-	for (i = 0; i < count; i++) {
-		writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
-		*ret_s = follow(keeper, xmem_pool_client(writer), 0);
-		CHECK((b = xmem_acquire(writer, BYTES, 0)));
-		WORKED(xmem_publish(b, NULL, NULL));
-		if (i < count - 1) {
-			held[i] = receive_one(*ret_s);
-			xmem_unsubscribe(*ret_s);
-		}
-		xmem_pool_close(writer);
-		EVENTUALLY(stat_of(keeper).limbo == (uint64_t)i + 1);
-	}
+	for (i = 0; i < 3; i++)
+		writer[i] = open_writer(name, i < 2 ? SLOTS : 1, BYTES);
+	for (i = 0; i < 2 * SLOTS; i++)
+		CHECK((held[i] = publish_and_get(writer[i / SLOTS], keeper, i)));
+	s = follow(keeper, xmem_pool_client(writer[2]), 0);
+	publish_stamp(writer[2], 1);
+	for (i = 0; i < 3; i++)
+		xmem_pool_close(writer[i]);
+	EVENTUALLY(stat_of(keeper).limbo == 2 * SLOTS + 1);
+	return s;
 }
 
-/* Each group of the dead has a buffer that this client holds, or has yet to receive. */
+/* This client holds all of two groups of the dead, and has yet to receive from the third. */
 TEST(P9_no_acquire_waits_for_what_its_own_client_keeps)
 {
 	const char *name = new_name();
 	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = 3 * SLOTS);
 	struct xmem_pool *other;
-	struct xmem_subscription *s;
-	struct xmem_buffer *held[2], *b;
+	struct xmem_buffer *held[2 * SLOTS], *b;
+	struct xmem_subscription *s = leave_groups(name, writer, held);
+	int i;
 
-	leave_groups(name, writer, 3, held, &s);
 	refused_without_slots(writer, "3 of the 3 groups are left by clients that have ended");
 	says("until this client itself releases or receives");
 	SAME(by_poll(fd_of(writer), POLLOUT, 0), 0);
 	/* Another client can wait for that, as this one may let go. */
 	other = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	refused_for_slots(other);
-	/* What was received holds nothing any more once it is released. */
+	/* Of a ring that is over nothing but what is held is kept. */
 	b = receive_one(s);
 	xmem_unsubscribe(s);
-	REFUSED(xmem_acquire(writer, LARGE, XMEM_FOREVER), ENOSPC);
-	xmem_release(b);
 	SAME(by_poll(fd_of(writer), POLLOUT, WAIT_MS), POLLOUT);
 	gets_one_by_poll(writer);
+	xmem_release(b);
 	xmem_release(held[0]);
 	xmem_release(xmem_acquire(other, LARGE, patience_ns()));
 	xmem_pool_close(other);
-	xmem_release(held[1]);
+	for (i = 1; i < 2 * SLOTS; i++)
+		xmem_release(held[i]);
 	xmem_pool_close(writer);
 }
 

@@ -35,6 +35,7 @@ int main(void)
 	garbage_tests(suite);
 	client_tests(suite);
 	holders_tests(suite);
+	left_tests(suite);
 	holders_rings_tests(suite);
 	strangers_tests(suite);
 	slot_tests(suite);

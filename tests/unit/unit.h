@@ -117,6 +117,7 @@ void ring_tests(Suite *suite);
 void garbage_tests(Suite *suite);
 void client_tests(Suite *suite);
 void holders_tests(Suite *suite);
+void left_tests(Suite *suite);
 void holders_rings_tests(Suite *suite);
 void strangers_tests(Suite *suite);
 void slot_tests(Suite *suite);

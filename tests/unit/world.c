@@ -94,7 +94,8 @@ void world_attach(struct world *world, u32 me, u32 count, u32 *slot)
 		int group = xm_host_free_group(&world->host, me, 1);
 
 		ck_assert_int_ge(group, 0);
-		zero(world->host.map.group[group], world->host.map.pool->group_stride);
+		if (world->host.group_owner[group] == XMEM_OWNER_NONE)
+			zero(world->host.map.group[group], world->host.map.pool->group_stride);
 		xm_host_give_group(&world->host, group, me);
 	}
 	ck_assert_int_eq(xm_host_attach_check(&request), 0);

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What a writer has left, and others still hold, takes no more slots than it has: the rest of its
+ * group serves the next writers.
+ */
+#include <pthread.h>
+
+#include "attached.h"
+#include "polling.h"
+
+#define BYTES	4096
+#define SLOTS	64
+
+/* A writer comes, publishes one buffer, which @keeper goes on holding, and ends. */
+static struct xmem_buffer *leave_one(const char *name, struct xmem_pool *keeper, uint64_t stamp)
+{
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct xmem_buffer *b = xmem_acquire(writer, BYTES, patience_ns()), *kept;
+	uint64_t token;
+
+	CHECK(b);
+	fill(b, stamp);
+	WORKED(xmem_publish(b, NULL, &token));
+	CHECK((kept = xmem_get(keeper, token)));
+	xmem_pool_close(writer);
+	return kept;
+}
+
+TEST(P10_results_of_a_thousand_short_lived_writers_are_kept)
+{
+	enum { WRITERS = 1000 };
+	const char *name = new_name();
+	struct xmem_pool *keeper = OPEN(name, .slots = 1024);
+	struct xmem_buffer *kept[WRITERS];
+	int i;
+
+	for (i = 0; i < WRITERS; i++)
+		kept[i] = leave_one(name, keeper, i);
+	SAME(stat_of(keeper).limbo, WRITERS);
+	for (i = 0; i < WRITERS; i++) {
+		SAME(stamp_of(kept[i]), i);
+		xmem_release(kept[i]);
+	}
+	check_quiet(keeper, 1);
+	xmem_pool_close(keeper);
+}
+
+/* The next writer uses its slots again and again, and comes and goes; what was left stays. */
+TEST(P1_what_is_left_stays_while_the_next_writer_reuses_its_own)
+{
+	const char *name = new_name();
+	struct xmem_pool *keeper = OPEN(name, .slots = SLOTS), *writer;
+	struct xmem_buffer *first = leave_one(name, keeper, 1), *second, *b;
+	struct xmem_subscription *s;
+	int i;
+
+	writer = open_writer(name, SLOTS - 1, BYTES);
+	s = follow(keeper, xmem_pool_client(writer), 0);
+	for (i = 0; i < 3 * SLOTS; i++) {
+		publish_stamp(writer, 100 + i);
+		b = receive_one(s);
+		SAME(stamp_of(b), 100 + i);
+		SAME(stamp_of(first), 1);
+		xmem_release(b);
+	}
+	SAME(stat_of(keeper).limbo, 1);
+	publish_stamp(writer, 2);
+	second = receive_one(s);
+	xmem_unsubscribe(s);
+	xmem_pool_close(writer);
+	EVENTUALLY(stat_of(keeper).limbo == 2 && stat_of(keeper).clients == 1);
+	SAME(stamp_of(first), 1);
+	SAME(stamp_of(second), 2);
+	/* The first one goes while a third writer has the group. */
+	writer = open_writer(name, SLOTS - 2, BYTES);
+	xmem_release(first);
+	EVENTUALLY(stat_of(keeper).limbo == 1);
+	CHECK(stat_of(keeper).limbo_age_ns);
+	SAME(stamp_of(second), 2);
+	xmem_release(second);
+	EVENTUALLY(!stat_of(keeper).limbo && !stat_of(keeper).limbo_age_ns);
+	WORKED(xmem_preallocate(writer, 2, BYTES));
+	xmem_pool_close(writer);
+	check_quiet(keeper, 1);
+	xmem_pool_close(keeper);
+}
+
+/* ---- waiting ---- */
+
+struct waiter {
+	pthread_t thread;
+	struct raw raw;			/* open as long as it waits, for its end would wake it */
+	struct xmem_pool *pool;
+	struct xmem_buffer *got;
+};
+
+static void *acquire_one(void *argument)
+{
+	struct waiter *waiter = argument;
+
+	waiter->got = xmem_acquire(waiter->pool, BYTES, XMEM_FOREVER);
+	return NULL;
+}
+
+static void begin_to_wait(struct waiter *waiter, const char *name, struct xmem_pool *pool)
+{
+	waiter->pool = pool ? pool : OPEN(name, .flags = XMEM_OPEN_WRITER);
+	raw_start(&waiter->raw, name, XMEM_ROLE_READER);
+	CHECK(!pthread_create(&waiter->thread, NULL, acquire_one, waiter));
+	until_asleep(&xm_client_row(&waiter->raw.map,
+				    xmem_pool_client(waiter->pool))->slots_waiters);
+}
+
+static void gets_one(struct waiter *waiter)
+{
+	CHECK(!pthread_join(waiter->thread, NULL));
+	raw_close(&waiter->raw);
+	CHECK(waiter->got);
+	xmem_release(waiter->got);
+	xmem_pool_close(waiter->pool);
+}
+
+/* All slots of the group are held. One is enough for the next writer. */
+TEST(P9_one_slot_that_is_let_go_serves_a_writer_that_waits)
+{
+	const char *name = new_name();
+	struct xmem_pool *keeper = OPEN(name, .slots = SLOTS), *other;
+	struct xmem_buffer *kept[SLOTS];
+	struct waiter waiter;
+	int i;
+
+	for (i = 0; i < SLOTS; i++)
+		kept[i] = leave_one(name, keeper, i);
+	begin_to_wait(&waiter, name, NULL);
+	xmem_release(kept[7]);
+	gets_one(&waiter);
+	/* By the poll descriptor too. */
+	other = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	kept[7] = leave_one(name, keeper, 7);
+	REFUSED(xmem_acquire(other, BYTES, 0), EAGAIN);
+	SAME(by_poll(fd_of(other), POLLOUT, 0), 0);
+	xmem_release(kept[9]);
+	SAME(by_poll(fd_of(other), POLLOUT, WAIT_MS), POLLOUT);
+	xmem_release(xmem_acquire(other, BYTES, patience_ns()));
+	xmem_pool_close(other);
+	for (i = 0; i < SLOTS; i++)
+		if (i != 9)
+			xmem_release(kept[i]);
+	check_quiet(keeper, 1);
+	xmem_pool_close(keeper);
+}
+
+/* The writer itself holds one slot, which does not keep it from the others of the group. */
+TEST(P9_a_writer_waits_for_others_slots_of_a_left_group)
+{
+	const char *name = new_name();
+	struct xmem_pool *keeper = OPEN(name, .slots = SLOTS);
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct xmem_buffer *kept[SLOTS];
+	struct waiter waiter;
+	int i;
+
+	for (i = 0; i < SLOTS; i++)
+		kept[i] = leave_one(name, i ? keeper : writer, i);
+	begin_to_wait(&waiter, name, writer);
+	xmem_release(kept[SLOTS - 1]);
+	CHECK(!pthread_join(waiter.thread, NULL));
+	raw_close(&waiter.raw);
+	CHECK(waiter.got);
+	SAME(stamp_of(kept[0]), 0);
+	xmem_release(waiter.got);
+	for (i = 0; i < SLOTS - 1; i++)
+		xmem_release(kept[i]);
+	xmem_pool_close(writer);
+	check_quiet(keeper, 1);
+	xmem_pool_close(keeper);
+}
+
+/* As long as somebody has yet to receive from the ring of the dead, nobody gets its group. */
+TEST(P9_a_ring_that_is_over_leaves_its_group_to_a_writer_that_waits)
+{
+	const char *name = new_name();
+	struct xmem_pool *keeper = OPEN(name, .slots = SLOTS);
+	struct xmem_pool *writer = open_writer(name, 1, BYTES);
+	struct xmem_subscription *s = follow(keeper, xmem_pool_client(writer), 0);
+	struct xmem_buffer *kept;
+	struct waiter waiter;
+
+	publish_stamp(writer, 1);
+	xmem_pool_close(writer);
+	EVENTUALLY(stat_of(keeper).limbo == 1);
+	begin_to_wait(&waiter, name, NULL);
+	kept = receive_one(s);
+	xmem_unsubscribe(s);
+	gets_one(&waiter);
+	SAME(stamp_of(kept), 1);
+	xmem_release(kept);
+	check_quiet(keeper, 1);
+	xmem_pool_close(keeper);
+}
+
+/* ---- the end of the keeper ---- */
+
+static void hold_until_killed(void *argument)
+{
+	struct xmem_pool *pool = open_reader(argument);
+
+	CHECK(xmem_get(pool, hear_parent()));
+	tell_parent(1);
+	hear_parent();
+}
+
+TEST(P2_what_a_dead_client_held_of_a_left_group_goes)
+{
+	const char *name = new_name();
+	struct xmem_pool *reader = OPEN(name, .slots = SLOTS);
+	struct xmem_pool *writer = open_writer(name, 1, BYTES);
+	struct child *child = spawn(hold_until_killed, (void *)name);
+	struct xmem_buffer *kept;
+
+	tell(child, publish_kept(writer, 1, &kept));
+	SAME(hear(child), 1);
+	xmem_release(kept);
+	xmem_pool_close(writer);
+	EVENTUALLY(stat_of(reader).limbo == 1 && stat_of(reader).clients == 2);
+	writer = open_writer(name, SLOTS - 1, BYTES);
+	kill_child(child);
+	EVENTUALLY(!stat_of(reader).limbo);
+	WORKED(xmem_preallocate(writer, 1, BYTES));
+	xmem_pool_close(writer);
+	check_quiet(reader, 1);
+	xmem_pool_close(reader);
+}
