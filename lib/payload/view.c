@@ -92,6 +92,14 @@ void xl_view_destroy(struct xl_view *view)
 	free(view);
 }
 
+/* Idle views may have the memory that is lacking. */
+static struct xl_view *new_view(void)
+{
+	struct xl_view *view = calloc(1, sizeof(*view));
+
+	return view || !xl_views_give_up(NULL) ? view : calloc(1, sizeof(*view));
+}
+
 static XL_COLD void *no_memory(struct xl_view *view)
 {
 	free(view);
@@ -102,7 +110,7 @@ static XL_COLD void *no_memory(struct xl_view *view)
 static struct xl_view *copy(const char *contents, u64 length)
 {
 	u64 bytes = (length + COPY_ALIGNMENT) / COPY_ALIGNMENT * COPY_ALIGNMENT;
-	struct xl_view *view = calloc(1, sizeof(*view));
+	struct xl_view *view = new_view();
 
 	if (view)
 		view->base = aligned_alloc(COPY_ALIGNMENT, bytes);
@@ -123,7 +131,7 @@ static int map(struct xmem_pool *pool, u32 slot, struct xl_mapping *mapping, u64
 		.size = sizeof(request), .payload = mapping->payload,
 		.flags = mapping->shared ? XMEM_PAYLOAD_WRITE : 0,
 	};
-	struct xl_view *view = calloc(1, sizeof(*view));
+	struct xl_view *view = new_view();
 	int err;
 
 	if (!view) {
