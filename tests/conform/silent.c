@@ -431,6 +431,7 @@ TEST(P9_a_publisher_waits_for_nobody_who_has_unsubscribed)
 	silent.backend.post = hear_no_unsubscribe;
 	xmem_unsubscribe(s);
 	SAME(unheard.publisher, xmem_pool_client(writer));
+	SAME(xmem_wait_subscribers(writer, 1, 0), -EAGAIN);
 	CHECK(publish_stamp(writer, 2));
 	answer_again(reader);
 	reader->link.backend->post(&reader->link, XMEM_IOC_UNSUBSCRIBE, &unheard);
