@@ -33,6 +33,7 @@ enum xm_step {
 	XM_STEP_RING_LOOK = XM_CORE_STEPS, /* scan: an entry of a ring looked at */
 	XM_STEP_ROW_LOOK,		/* host: a row looked at because of its group's tenant */
 	XM_STEP_SWEEP_LOOK,		/* host: the holds of a group looked at by a sweep */
+	XM_STEP_END_NOTED,		/* xmemd: has noted an end, and looks for another one */
 	XM_STEP_NEXT_END,		/* xmemd: about to handle one of the ends that are noted */
 	XM_STEP_LETS_GO,		/* end: the ring repaired, the holds not dropped */
 	XM_STEP_SUBSCRIBE_CURSOR,	/* host: a cursor is there, and the publisher not told */

@@ -351,6 +351,7 @@ static int note_ends(struct xd_daemon *daemon)
 
 	while ((n = next_event(daemon->ends, 0, &end)) > 0) {
 		xd_connection_note_end(daemon, end.data.ptr);
+		XM_STEP(XM_STEP_END_NOTED);
 		count++;
 	}
 	return n < 0 ? n : count;

@@ -273,6 +273,39 @@ TEST(P2_a_connection_ends_once_its_client_has_given_all_back)
 	scene_end(&scene);
 }
 
+/* The daemon stops itself when it has noted an end. Then the peer shuts its socket down again. */
+TEST(P4_a_peer_that_ends_again_and_again_delays_nobody)
+{
+	struct client other = { .name = new_name(), .ask = ask_for_itself };
+	struct child *asker;
+	uint64_t *steps;
+	struct raw raw;
+	pid_t daemon;
+
+	daemon_only(WHY);
+	steps_only();
+	steps = steps_of_daemon();
+	use_own_daemon();
+	asker = start(&other);
+	daemon = stop_daemon();
+	continue_daemon(daemon);
+	raw_start(&raw, new_name(), XMEM_ROLE_READER);	/* all ends until now have been noted */
+	steps[XM_STEP_END_NOTED] = 0;
+	steps[XM_STEPS] = 1 + XM_STEP_END_NOTED;
+	CHECK(!shutdown(raw.link.file, SHUT_WR));
+	EVENTUALLY(is_stopped(daemon));
+	note_stopped(daemon);
+	CHECK(!shutdown(raw.link.file, SHUT_WR));
+	tell(asker, 1);
+	EVENTUALLY(others_sleep());
+	continue_daemon(daemon);
+	EVENTUALLY(answered(&asker, 1) || is_stopped(daemon));
+	note_stopped(is_stopped(daemon) ? daemon : 0);
+	SAME(steps[XM_STEP_END_NOTED], 1);
+	SAME(hear(asker), 0);
+	raw_close(&raw);
+}
+
 static int64_t ask_for_the_first_pool(struct raw *raw)
 {
 	struct xmem_pools_request request = { .size = sizeof(request) };
