@@ -210,7 +210,6 @@ static void leave(struct xd_daemon *daemon, struct xd_connection *connection)
 	connection->left = pool;
 	connection->ended = connection->pool;
 	epoll_ctl(daemon->epoll, EPOLL_CTL_DEL, connection->socket, NULL);
-	epoll_ctl(daemon->ends, EPOLL_CTL_DEL, connection->socket, NULL);
 }
 
 static void forget(struct xd_daemon *daemon, struct xd_connection *connection)
