@@ -125,3 +125,28 @@ def test_a_look_of_the_program_takes_nothing_from_a_coroutine() -> None:
 
         run(main(writer.subscribers))
         run(main(lambda: writer.wait_for_subscribers(timeout=0)))
+
+
+def test_a_subscriber_that_comes_between_two_looks_wakes_a_coroutine(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look for 5 finds too few, and makes the descriptor unready for who waits for 1."""
+    with pair() as (writer, reader):
+        look = writer._wait_for_subscribers
+        subscriptions: list[xmem.Subscription] = []
+
+        def look_and_subscribe(count: int, timeout: float | None) -> int:
+            try:
+                return look(count, timeout)
+            finally:
+                if not subscriptions:
+                    subscriptions.append(reader.subscribe())
+
+        async def main() -> None:
+            task = asyncio.create_task(writer.wait_for_subscribers_async())
+            await until_waiting(writer, 1)
+            monkeypatch.setattr(writer, "_wait_for_subscribers", look_and_subscribe)
+            with pytest.raises(xmem.WouldBlock):
+                writer.wait_for_subscribers(5, timeout=0)
+            assert await task == 1
+
+        run(main())
