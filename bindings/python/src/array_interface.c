@@ -27,8 +27,11 @@ static void span_dealloc(PyObject *object)
 	freefunc free_object = PyType_GetSlot(type, Py_tp_free);
 	struct xp_hold *hold = ((struct span *)object)->hold;
 
-	if (hold)
+	if (hold) {			/* the last handle of a closed pool asks the host */
+		Py_BEGIN_ALLOW_THREADS
 		xp_hold_put(hold);
+		Py_END_ALLOW_THREADS
+	}
 	free_object(object);
 	Py_DECREF(type);
 }

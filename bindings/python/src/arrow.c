@@ -267,8 +267,11 @@ static void drop_array(PyObject *capsule)
 {
 	struct arrow_array *array = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
 
-	if (array->release)
+	if (array->release) {		/* the last handle of a closed pool asks the host */
+		Py_BEGIN_ALLOW_THREADS
 		array->release(array);
+		Py_END_ALLOW_THREADS
+	}
 	free(array);
 }
 

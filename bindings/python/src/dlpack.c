@@ -89,9 +89,14 @@ struct xp_dlpack *xp_dlpack_new(const struct xp_view *view, void *data, struct d
 static void drop_capsule(PyObject *capsule)
 {
 	const char *name = PyCapsule_GetName(capsule);
+	struct xp_dlpack *dlpack;
 
-	if (name && (!strcmp(name, LEGACY) || !strcmp(name, VERSIONED)))
-		xp_dlpack_drop(PyCapsule_GetPointer(capsule, name));
+	if (!name || (strcmp(name, LEGACY) && strcmp(name, VERSIONED)))
+		return;
+	dlpack = PyCapsule_GetPointer(capsule, name);
+	Py_BEGIN_ALLOW_THREADS		/* the last handle of a closed pool asks the host */
+	xp_dlpack_drop(dlpack);
+	Py_END_ALLOW_THREADS
 }
 
 PyObject *xp_dlpack_capsule(struct xp_dlpack *dlpack, bool legacy)

@@ -247,7 +247,6 @@ void xp_guard_dealloc(PyObject *object)
 {
 	struct xp_guard *self = (struct xp_guard *)object;
 	PyTypeObject *type = Py_TYPE(object);
-	PyThreadState *thread;
 
 	PyObject_GC_UnTrack(object);
 	if (self->buffer)
@@ -255,9 +254,9 @@ void xp_guard_dealloc(PyObject *object)
 	Py_CLEAR(self->pool);
 	Py_CLEAR(self->lost);
 	if (self->distrusted) {		/* the last handle of a closed pool asks the host */
-		thread = PyEval_SaveThread();
+		Py_BEGIN_ALLOW_THREADS
 		xp_hold_put(self->distrusted);
-		PyEval_RestoreThread(thread);
+		Py_END_ALLOW_THREADS
 	}
 	PyObject_GC_Del(object);
 	Py_DECREF(type);

@@ -11,12 +11,14 @@ import ctypes
 import fcntl
 import gc
 import os
+from pathlib import Path
 from typing import Any, Callable
 
 import numpy
 import pytest
 import views
 import xmem
+from test_waits import silent
 from views import READ_ONLY, SLOTS, Tally, Tensor, Versioned, pool  # noqa: F401
 
 SMALL, LARGE = 1 << 10, views.BYTES + 4096      # what the library copies, and what it maps
@@ -178,6 +180,45 @@ def test_what_is_stored_is_one_consumers_and_outlives_the_handle(take: Callable[
             with pytest.raises(xmem.Error, match="alone|others|hold"):
                 again.get_mut()         # these two see no change of the contents
         del taken, other
+
+
+@pytest.mark.parametrize("keeper", ["frombuffer(guard).keeper", "guard.__dlpack__()",
+                                    "guard.__arrow_c_array__()",
+                                    "guard.__array_interface__['data']"])
+def test_the_last_handle_of_a_closed_pool_keeps_no_thread_from_running(keeper: str,
+                                                                       tmp_path: Path) -> None:
+    """It waits a second for a silent host. A thread that runs after that second says nothing, so
+    the scene is repeated."""
+    silent(f"""
+from test_careless import frombuffer
+
+def drop():
+    events.append("begins")
+    keepers.clear()
+    events.append("ends")
+
+token = published(writer).token
+sys.setswitchinterval(1000)         # only a thread that gives the GIL up lets another one run
+for scene in range(100):
+    events = []
+    pool = xmem.BufferPool("x")
+    guard = pool.get(token)
+    keepers = [{keeper}]
+    guard.release()
+    del guard
+    pool.close()
+    os.kill(host, signal.SIGSTOP)
+    thread = Thread(drop)
+    while not events:
+        time.sleep(0)
+    events.append("runs")
+    os.kill(host, signal.SIGCONT)
+    thread.get()
+    if events == ["begins", "runs", "ends"]:
+        break
+else:
+    raise SystemExit("the GIL was kept")
+""", tmp_path)
 
 
 def test_what_asks_for_bytes_alone_gets_the_contents_and_no_longer_than_it_keeps_them(
