@@ -234,7 +234,6 @@ struct xp_guard {
 	bool lent;			/* consumers of an interface keep this object, and the
 					 * handle goes with it */
 	bool distrust;			/* a consumer has asked to write read-only contents */
-	struct xp_hold *distrusted;	/* private memory for it, or NULL; see private.c */
 	bool ordered;			/* the contents are complete on this stream */
 	bool attached_on;		/* and publish is to be told of it */
 	void *stream;
@@ -289,20 +288,21 @@ int xp_guard_view(struct xp_guard *self);
  * handle that only the returned hold has. NULL with an exception. The GIL is released.
  */
 struct xp_hold *xp_guard_private(struct xp_guard *self, void **ret_memory);
-/* Private memory that stays as long as the guard, the same each time. NULL with an exception. */
-void *xp_guard_keep_private(struct xp_guard *self);
+/* Private memory that goes with a new object, its owner. NULL with an exception. */
+PyObject *xp_guard_private_capsule(struct xp_guard *self, void **ret_memory);
 /* Make a view of a tensor that has been looked at, or of @bytes of contents. */
 void xp_view_tensor(struct xp_view *ret, const struct xmem_tensor *tensor, const void *data);
 void xp_view_bytes(struct xp_view *ret, size_t bytes, const void *data);
 /* Are the elements, their shape and strides alike, wherever they are? */
 bool xp_view_is_same(const struct xp_view *old, const struct xp_view *now);
 /*
- * Fill in all of a buffer but its owner. Its elements begin @offset bytes into the contents, and
- * its arrays are those of @of. The guard has been viewed. -1 with BufferError: the caller wants
- * them in another way than they lie, or wants to write what is for reading.
+ * Fill in a buffer, of which @owner becomes the owner: the guard, or its plane. Its elements begin
+ * @offset bytes into the contents, and its arrays are those of @of. The guard has been viewed. -1
+ * with BufferError: the caller wants them in another way than they lie, or wants to write what is
+ * for reading.
  */
-int xp_guard_lend(struct xp_guard *self, const struct xp_view *of, size_t offset, Py_buffer *ret,
-		  int flags);
+int xp_guard_lend(struct xp_guard *self, PyObject *owner, const struct xp_view *of, size_t offset,
+		  Py_buffer *ret, int flags);
 /* May nobody write through a view of this guard? */
 bool xp_guard_readonly(struct xp_guard *self);
 /* The numbers as a tuple. */

@@ -253,11 +253,6 @@ void xp_guard_dealloc(PyObject *object)
 		drop(self);
 	Py_CLEAR(self->pool);
 	Py_CLEAR(self->lost);
-	if (self->distrusted) {		/* the last handle of a closed pool asks the host */
-		Py_BEGIN_ALLOW_THREADS
-		xp_hold_put(self->distrusted);
-		Py_END_ALLOW_THREADS
-	}
 	PyObject_GC_Del(object);
 	Py_DECREF(type);
 }

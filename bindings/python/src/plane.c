@@ -116,12 +116,9 @@ static int look(struct plane *self)
 static int get_buffer(struct plane *self, Py_buffer *view, int flags)
 {
 	view->obj = NULL;
-	if (look(self) || xp_guard_lend(self->guard, &self->view, self->offset, view, flags))
+	if (look(self))
 		return -1;
-	Py_INCREF((PyObject *)self);
-	view->obj = (PyObject *)self;
-	self->guard->exports++;
-	return 0;
+	return xp_guard_lend(self->guard, (PyObject *)self, &self->view, self->offset, view, flags);
 }
 
 static int plane_getbuffer(PyObject *object, Py_buffer *view, int flags)

@@ -48,21 +48,26 @@ struct xp_hold *xp_guard_private(struct xp_guard *self, void **ret_memory)
 
 /*
  * A consumer of the buffer protocol may ask for memory that it can write, be refused, and then ask
- * for bytes without a format: torch.frombuffer() does. It writes them, and keeps the guard but no
- * view. So after a refusal such bytes are private memory, and it stays as long as the guard.
+ * for bytes without a format: torch.frombuffer() does. It writes them, and keeps the owner that the
+ * buffer names (Py_buffer.obj), but no buffer. So after a refusal such bytes are private memory,
+ * and a capsule of their own is the owner. If the guard were, a program that keeps the guard object
+ * after release() would keep the memory, too.
  */
-void *xp_guard_keep_private(struct xp_guard *self)
+static void drop_capsule(PyObject *capsule)
 {
-	struct xp_hold *hold = self->distrusted;
-	void *memory;
+	struct xp_hold *hold = PyCapsule_GetPointer(capsule, NULL);
 
-	if (hold)
-		return xmem_data_private(hold->buffer);
-	hold = xp_guard_private(self, &memory);
-	if (hold && self->distrusted) {		/* another thread was first */
+	Py_BEGIN_ALLOW_THREADS		/* the last handle of a closed pool asks the host */
+	xp_hold_put(hold);
+	Py_END_ALLOW_THREADS
+}
+
+PyObject *xp_guard_private_capsule(struct xp_guard *self, void **ret_memory)
+{
+	struct xp_hold *hold = xp_guard_private(self, ret_memory);
+	PyObject *capsule = hold ? PyCapsule_New(hold, NULL, drop_capsule) : NULL;
+
+	if (hold && !capsule)
 		xp_hold_put(hold);
-		return xmem_data_private(self->distrusted->buffer);
-	}
-	self->distrusted = hold;
-	return hold ? memory : NULL;
+	return capsule;
 }

@@ -208,13 +208,13 @@ static bool is_f_order(const struct xp_view *view)
 	return true;
 }
 
-int xp_guard_lend(struct xp_guard *self, const struct xp_view *of, size_t offset, Py_buffer *view,
-		  int flags)
+int xp_guard_lend(struct xp_guard *self, PyObject *owner, const struct xp_view *of, size_t offset,
+		  Py_buffer *view, int flags)
 {
 	bool strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
 	const char *format = xp_format(of->dtype);
 	bool readonly = xp_guard_readonly(self);
-	const char *contents;
+	void *contents = (void *)self->view.data;
 
 	if (readonly && flags & PyBUF_WRITABLE) {
 		self->distrust = true;
@@ -227,11 +227,6 @@ int xp_guard_lend(struct xp_guard *self, const struct xp_view *of, size_t offset
 		return refuse("the elements do not lie in one row, and the caller wants them so");
 	if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !is_f_order(of))
 		return refuse("the first index does not vary fastest, and the caller wants it so");
-	contents = readonly && self->distrust && flags == PyBUF_SIMPLE ?
-		   xp_guard_keep_private(self) : self->view.data;
-	if (!contents)
-		return -1;
-	view->buf = (void *)(contents + offset);
 	view->len = of->bytes;
 	view->itemsize = of->item_bytes;
 	view->readonly = readonly;
@@ -241,7 +236,14 @@ int xp_guard_lend(struct xp_guard *self, const struct xp_view *of, size_t offset
 	view->strides = strided && of->ndim ? (Py_ssize_t *)of->strides : NULL;
 	view->suboffsets = NULL;
 	view->internal = NULL;
-	return 0;
+	if (readonly && self->distrust && flags == PyBUF_SIMPLE) {
+		view->obj = xp_guard_private_capsule(self, &contents);
+	} else {
+		view->obj = Py_NewRef(owner);
+		self->exports++;
+	}
+	view->buf = (char *)contents + offset;
+	return view->obj ? 0 : -1;
 }
 
 static int get_buffer(PyObject *object, Py_buffer *view, int flags)
@@ -252,12 +254,9 @@ static int get_buffer(PyObject *object, Py_buffer *view, int flags)
 	if (self->mode != XP_GONE && self->cuda)
 		return refuse("these contents are on a GPU: use __cuda_array_interface__, DLPack "
 			      "or copy_to_cpu()");
-	if (xp_guard_view(self) || xp_guard_lend(self, &self->view, 0, view, flags))
+	if (xp_guard_view(self))
 		return -1;
-	Py_INCREF(object);
-	view->obj = object;
-	self->exports++;
-	return 0;
+	return xp_guard_lend(self, object, &self->view, 0, view, flags);
 }
 
 int xp_guard_getbuffer(PyObject *self, Py_buffer *view, int flags)

@@ -92,15 +92,15 @@ def by_table(guard: Any) -> Memory:
 
 
 def frombuffer(guard: Any) -> Memory:
-    """As torch.frombuffer asks: it keeps the object, and no view."""
+    """As torch.frombuffer asks: it keeps the owner that the view names, and no view."""
     view = View()
     with pytest.raises(BufferError, match="read-only"):
         _get(guard, ctypes.byref(view), WRITABLE)
     _get(guard, ctypes.byref(view), SIMPLE)
-    address = view.buf
+    address, owner = view.buf, ctypes.cast(view.obj or 0, ctypes.py_object).value
     _release(ctypes.byref(view))
     assert address is not None
-    return Memory(address, guard)
+    return Memory(address, owner)
 
 
 CONSUMERS = [legacy, versioned, uncopied, by_table, frombuffer]
@@ -164,6 +164,23 @@ def test_the_last_consumer_gives_the_buffer_back(take: Callable[[Any], Memory],
     taken.store()
     del taken
     assert pool.free() == SLOTS
+
+
+@pytest.mark.parametrize("where", ["writer", "reader"])
+@pytest.mark.parametrize("take", CONSUMERS)
+def test_the_guard_object_keeps_no_consumers_memory(take: Callable[[Any], Memory], where: str,
+                                                    contents: bytes) -> None:
+    with xmem.BufferPool(views.name(), writer=True, shared=True) as pool:
+        frame = frame_of(where, pool, pool, contents)
+        with pool.get(frame.token) as again:
+            taken = take(frame)
+            frame.release()
+            with pytest.raises(xmem.Error, match="holds"):
+                again.get_mut()         # the consumer would see the contents change
+            del taken
+            gc.collect()
+            again.get_mut()
+        del frame                       # it was there all the time
 
 
 @pytest.mark.parametrize("take", CONSUMERS)

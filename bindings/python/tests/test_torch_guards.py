@@ -80,6 +80,29 @@ def test_a_tensor_outlives_the_handle_that_forget_drops(pool: xmem.BufferPool,
         assert memoryview(again)[numbers - 1] == 5
 
 
+@pytest.mark.filterwarnings("ignore:The given buffer is not writable")
+@pytest.mark.parametrize("numbers", [16, 1 << 20], ids=["small", "large"])
+def test_frombuffer_keeps_the_contents_as_long_as_its_tensor(numbers: int) -> None:
+    with xmem.BufferPool("frombuffer", writer=True, shared=True) as pool:
+        guard = pool.acquire_cpu((numbers,), "int32")
+        xmem.torch.tensor(guard).fill_(5)
+        guard.publish(keep=True)
+        tensor = torch.frombuffer(guard, dtype=torch.int32)
+        other = torch.frombuffer(guard, dtype=torch.int32)
+        with pool.get(guard.token) as again:
+            guard.release()
+            tensor.fill_(6)
+            assert bool(tensor.eq(6).all()) and bool(other.eq(5).all())
+            assert again.tobytes() == b"\5\0\0\0" * numbers
+            del tensor
+            with pytest.raises(xmem.Error, match="holds"):
+                again.get_mut()
+            del other
+            gc.collect()
+            again.get_mut()
+        assert guard.gone               # and its object is still here
+
+
 def test_bytes_that_nobody_has_described(pool: xmem.BufferPool) -> None:
     guard = pool.acquire_cpu(10)
     memoryview(guard)[:] = bytes(range(10))
