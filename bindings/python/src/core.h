@@ -167,6 +167,11 @@ struct xp_pool {
  */
 struct xmem_pool *xp_pool_begin(struct xp_pool *self);
 void xp_pool_end(struct xp_pool *self);
+/*
+ * A wait has failed, and xp_pool_end has ended it. If a signal was why, begin anew for what is left
+ * of the time (xp_again). NULL with an exception: ECANCELED if the pool was closed meanwhile.
+ */
+struct xmem_pool *xp_pool_again(struct xp_pool *self, int64_t until, int64_t *timeout_ns);
 bool xp_pool_is_closed(struct xp_pool *self);
 /*
  * After a wait that a signal has ended, and that is to go on: has its handler closed the pool? Then
@@ -258,11 +263,13 @@ struct xmem_buffer *xp_guard_write(struct xp_guard *self);
 
 /*
  * Around a call without the GIL that needs the handle: begin gives it, as xp_guard_look, and end
- * drops it if the guard was released meanwhile.
+ * drops it if the guard was released meanwhile. After the end of a call that has failed, again
+ * begins anew if a signal was why (xp_again); otherwise it raises the error, and gives NULL.
  */
 struct xmem_buffer *xp_guard_begin(struct xp_guard *self);
+struct xmem_buffer *xp_guard_again(struct xp_guard *self);
 void xp_guard_end(struct xp_guard *self);
-/* The same of another guard, or this very one, under the lock of @self. */
+/* Begin and end for another guard, or for this very one, under the lock of @self. */
 struct xmem_buffer *xp_guard_begin_other(struct xp_guard *self, struct xp_guard *other);
 void xp_guard_end_other(struct xp_guard *self, struct xp_guard *other);
 

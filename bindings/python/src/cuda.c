@@ -45,10 +45,7 @@ PyObject *xp_pool_cuda_acquire(PyObject *object, PyObject *args, PyObject *kwarg
 		      &bytes, &device, xp_timeout, &timeout_ns))
 		return NULL;
 	until = xp_until(timeout_ns);
-	do {
-		pool = xp_pool_begin(self);
-		if (!pool)
-			return NULL;
+	for (pool = xp_pool_begin(self); pool; pool = xp_pool_again(self, until, &timeout_ns)) {
 		xmem_cuda_clear_last_result();
 		XP_BEGIN_HOOKED
 		buffer = xmem_acquire_cuda(pool, bytes, device, timeout_ns);
@@ -56,7 +53,7 @@ PyObject *xp_pool_cuda_acquire(PyObject *object, PyObject *args, PyObject *kwarg
 		XP_END_HOOKED
 		if (buffer)
 			return xp_guard_new(self->state, object, buffer, XP_WRITING);
-	} while (xp_again(self->state, until, &timeout_ns) && xp_pool_still(self));
+	}
 	return NULL;
 }
 
@@ -66,17 +63,14 @@ int xp_guard_cuda_address(struct xp_guard *self, bool mutable, const void **ret)
 {
 	struct xmem_buffer *buffer;
 
-	do {
-		buffer = xp_guard_begin(self);
-		if (!buffer)
-			return -1;
+	for (buffer = xp_guard_begin(self); buffer; buffer = xp_guard_again(self)) {
 		XP_BEGIN_CUDA
 		*ret = mutable ? xmem_cuda_ptr_mut(buffer) : xmem_cuda_ptr(buffer);
 		XP_END_CUDA
 		xp_guard_end(self);
 		if (*ret)
 			return 0;
-	} while (xp_again(self->state, XMEM_FOREVER, NULL));
+	}
 	return -1;
 }
 

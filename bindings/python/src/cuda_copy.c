@@ -111,10 +111,7 @@ static int copy(struct xp_guard *self, copy_function *call, const struct copying
 	struct xmem_buffer *buffer;
 	int err;
 
-	do {
-		buffer = xp_guard_begin(self);
-		if (!buffer)
-			return -1;
+	for (buffer = xp_guard_begin(self); buffer; buffer = xp_guard_again(self)) {
 		XP_BEGIN_CUDA
 		err = call(buffer, copying);
 		XP_END_CUDA
@@ -123,7 +120,7 @@ static int copy(struct xp_guard *self, copy_function *call, const struct copying
 		xp_guard_end(self);
 		if (!err)
 			return 0;
-	} while (xp_again(self->state, XMEM_FOREVER, NULL));
+	}
 	return -1;
 }
 

@@ -139,16 +139,15 @@ PyObject *xp_guard_cuda_tensor_view(PyObject *object, PyObject *unused)
 	uint32_t i;
 	int err;
 
-	do {
-		buffer = xp_guard_begin(self);
-		if (!buffer)
-			return NULL;
+	for (buffer = xp_guard_begin(self); buffer; buffer = xp_guard_again(self)) {
 		XP_BEGIN_CUDA
 		err = xmem_cuda_tensor_view(buffer, &tensor);
 		XP_END_CUDA
 		xp_guard_end(self);
-	} while (err && xp_again(self->state, XMEM_FOREVER, NULL));
-	if (err)
+		if (!err)
+			break;
+	}
+	if (!buffer)
 		return NULL;
 	for (i = 0; i < tensor.ndim; i++) {
 		shape[i] = tensor.shape[i];
@@ -184,16 +183,14 @@ PyObject *xp_guard_cuda_image_view(PyObject *object, PyObject *unused)
 	struct xmem_buffer *buffer;
 	int err;
 
-	do {
-		buffer = xp_guard_begin(self);
-		if (!buffer)
-			return NULL;
+	for (buffer = xp_guard_begin(self); buffer; buffer = xp_guard_again(self)) {
 		XP_BEGIN_CUDA
 		err = xmem_cuda_image_view(buffer, &image);
 		XP_END_CUDA
 		xp_guard_end(self);
-	} while (err && xp_again(self->state, XMEM_FOREVER, NULL));
-	if (err)
-		return NULL;
-	return Py_BuildValue("IIIN", image.format, image.width, image.height, planes(&image));
+		if (!err)
+			return Py_BuildValue("IIIN", image.format, image.width, image.height,
+					     planes(&image));
+	}
+	return NULL;
 }

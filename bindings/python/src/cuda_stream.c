@@ -154,10 +154,7 @@ PyObject *xp_guard_wait_on(PyObject *object, PyObject *args, PyObject *kwargs)
 
 	if (!xp_parse(args, kwargs, "O&:wait_on", names, some_stream, &stream))
 		return NULL;
-	do {
-		buffer = xp_guard_begin(self);
-		if (!buffer)
-			return NULL;
+	for (buffer = xp_guard_begin(self); buffer; buffer = xp_guard_again(self)) {
 		XP_BEGIN_CUDA
 		err = xmem_wait_on(buffer, stream);
 		XP_END_CUDA
@@ -166,7 +163,7 @@ PyObject *xp_guard_wait_on(PyObject *object, PyObject *args, PyObject *kwargs)
 		xp_guard_end(self);
 		if (!err)
 			Py_RETURN_NONE;
-	} while (xp_again(self->state, XMEM_FOREVER, NULL));
+	}
 	return NULL;
 }
 

@@ -118,6 +118,11 @@ struct xmem_buffer *xp_guard_begin(struct xp_guard *self)
 	return buffer;
 }
 
+struct xmem_buffer *xp_guard_again(struct xp_guard *self)
+{
+	return xp_again(self->state, XMEM_FOREVER, NULL) ? xp_guard_begin(self) : NULL;
+}
+
 void xp_guard_end(struct xp_guard *self)
 {
 	self->users--;

@@ -61,6 +61,12 @@ bool xp_pool_still(struct xp_pool *self)
 	return !closed;
 }
 
+struct xmem_pool *xp_pool_again(struct xp_pool *self, int64_t until, int64_t *timeout_ns)
+{
+	return xp_again(self->state, until, timeout_ns) && xp_pool_still(self) ?
+	       xp_pool_begin(self) : NULL;
+}
+
 /* Once XP_CLOSED is set. Without the GIL. */
 static void wait_for_users(struct xp_pool *self)
 {
@@ -287,10 +293,7 @@ static PyObject *pool_acquire(PyObject *object, PyObject *args, PyObject *kwargs
 		      xp_timeout, &timeout_ns))
 		return NULL;
 	until = xp_until(timeout_ns);
-	do {
-		pool = xp_pool_begin(self);
-		if (!pool)
-			return NULL;
+	for (pool = xp_pool_begin(self); pool; pool = xp_pool_again(self, until, &timeout_ns)) {
 		XP_BEGIN_HOOKED
 		buffer = xmem_acquire(pool, bytes, timeout_ns);
 		if (buffer)
@@ -299,7 +302,7 @@ static PyObject *pool_acquire(PyObject *object, PyObject *args, PyObject *kwargs
 		XP_END_HOOKED
 		if (buffer)
 			return xp_guard_new(self->state, object, buffer, XP_WRITING);
-	} while (xp_again(self->state, until, &timeout_ns) && xp_pool_still(self));
+	}
 	return NULL;
 }
 
@@ -342,17 +345,14 @@ static PyObject *pool_wait_for_subscribers(PyObject *object, PyObject *args, PyO
 		      xp_timeout, &timeout_ns))
 		return NULL;
 	until = xp_until(timeout_ns);
-	do {
-		pool = xp_pool_begin(self);
-		if (!pool)
-			return NULL;
+	for (pool = xp_pool_begin(self); pool; pool = xp_pool_again(self, until, &timeout_ns)) {
 		Py_BEGIN_ALLOW_THREADS
 		found = xmem_wait_subscribers(pool, count, timeout_ns);
 		xp_pool_end(self);
 		Py_END_ALLOW_THREADS
 		if (found >= 0)
 			return PyLong_FromLong(found);
-	} while (xp_again(self->state, until, &timeout_ns) && xp_pool_still(self));
+	}
 	return NULL;
 }
 

@@ -15,7 +15,6 @@ struct xp_hold *xp_guard_private(struct xp_guard *self, void **ret_memory)
 {
 	struct xmem_buffer *buffer, *clone;
 	struct xp_hold *hold;
-	void *memory;
 
 	if (self->mode == XP_WRITING) {
 		PyErr_SetString(PyExc_BufferError, "this file is attached, so nobody may write it, "
@@ -23,27 +22,24 @@ struct xp_hold *xp_guard_private(struct xp_guard *self, void **ret_memory)
 				"use numpy.asarray(guard)");
 		return NULL;
 	}
-	do {
-		buffer = xp_guard_begin(self);
-		if (!buffer)
-			return NULL;
+	for (buffer = xp_guard_begin(self); buffer; buffer = xp_guard_again(self)) {
 		Py_BEGIN_ALLOW_THREADS
 		clone = xmem_clone(buffer);
-		memory = clone ? xmem_data_private(clone) : NULL;
-		if (clone && !memory)
+		*ret_memory = clone ? xmem_data_private(clone) : NULL;
+		if (clone && !*ret_memory)
 			xmem_release(clone);
 		Py_END_ALLOW_THREADS
 		xp_guard_end(self);
-	} while (!memory && xp_again(self->state, XMEM_FOREVER, NULL));
-	if (!memory)
-		return NULL;
-	hold = xp_hold_new(clone);
-	if (!hold) {
-		xmem_release(clone);
-		PyErr_NoMemory();
+		if (!*ret_memory)
+			continue;
+		hold = xp_hold_new(clone);
+		if (!hold) {
+			xmem_release(clone);
+			PyErr_NoMemory();
+		}
+		return hold;
 	}
-	*ret_memory = memory;
-	return hold;
+	return NULL;
 }
 
 /*

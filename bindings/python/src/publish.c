@@ -283,16 +283,13 @@ PyObject *xp_guard_offer(PyObject *object, PyObject *args, PyObject *kwargs)
 	if (!xp_parse(args, kwargs, "|O&O&:offer", names, xp_u32, &more,
 		      xp_lasts, &lasts_ns))
 		return NULL;
-	do {
-		buffer = xp_guard_begin(self);
-		if (!buffer)
-			return NULL;
+	for (buffer = xp_guard_begin(self); buffer; buffer = xp_guard_again(self)) {
 		Py_BEGIN_ALLOW_THREADS
 		err = xmem_offer_for(buffer, more, lasts_ns);
 		Py_END_ALLOW_THREADS
 		xp_guard_end(self);
 		if (!err)
 			Py_RETURN_NONE;
-	} while (xp_again(self->state, XMEM_FOREVER, NULL));
+	}
 	return NULL;
 }

@@ -31,15 +31,33 @@ static struct xmem_subscription *subscription_of(struct xp_subscription *self)
 	return subscription;
 }
 
+/* An object of @subscription, which becomes its own; if that fails it ends. */
+static PyObject *new_subscription(struct xp_pool *pool, struct xmem_subscription *subscription)
+{
+	struct xp_state *state = pool->state;
+	PyTypeObject *class = state->subscription_class ? state->subscription_class :
+							  state->subscription;
+	struct xp_subscription *self = (struct xp_subscription *)PyType_GenericAlloc(class, 0);
+
+	if (!self) {
+		xmem_unsubscribe(subscription);
+		return NULL;
+	}
+	self->state = state;
+	self->subscription = subscription;
+	self->forks = xp_forks;
+	self->pool = Py_NewRef((PyObject *)pool);
+	return (PyObject *)self;
+}
+
 PyObject *xp_pool_subscribe(PyObject *object, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "flags", "publisher", "timeout", "history", "depth", "label",
 				 NULL };
 	struct xmem_subscribe_options options = { .size = sizeof(options) };
-	struct xp_pool *pool = (struct xp_pool *)object;
+	struct xp_pool *self = (struct xp_pool *)object;
 	struct xmem_subscription *subscription;
-	struct xp_state *state = pool->state;
-	struct xp_subscription *self;
+	struct xmem_pool *pool;
 	int64_t until;
 
 	if (!xp_parse(args, kwargs, "|O&O&O&O&O&z:_subscribe", names, xp_u32,
@@ -48,33 +66,16 @@ PyObject *xp_pool_subscribe(PyObject *object, PyObject *args, PyObject *kwargs)
 		      &options.depth, &options.label))
 		return NULL;
 	until = xp_until(options.timeout_ns);
-	do {
-		struct xmem_pool *handle = xp_pool_begin(pool);
-
-		if (!handle)
-			return NULL;
+	for (pool = xp_pool_begin(self); pool;
+	     pool = xp_pool_again(self, until, &options.timeout_ns)) {
 		Py_BEGIN_ALLOW_THREADS
-		subscription = xmem_subscribe(handle, &options);
-		xp_pool_end(pool);
+		subscription = xmem_subscribe(pool, &options);
+		xp_pool_end(self);
 		Py_END_ALLOW_THREADS
 		if (subscription)
-			break;
-	} while (xp_again(state, until, &options.timeout_ns) && xp_pool_still(pool));
-	if (!subscription)
-		return NULL;
-	self = (struct xp_subscription *)PyType_GenericAlloc(state->subscription_class ?
-							     state->subscription_class :
-							     state->subscription, 0);
-	if (!self) {
-		xmem_unsubscribe(subscription);
-		return NULL;
+			return new_subscription(self, subscription);
 	}
-	self->state = state;
-	self->subscription = subscription;
-	self->forks = xp_forks;
-	Py_INCREF(object);
-	self->pool = object;
-	return (PyObject *)self;
+	return NULL;
 }
 
 /* ---- receiving ---- */
@@ -157,17 +158,14 @@ PyObject *xp_pool_receive(PyObject *object, PyObject *args, PyObject *kwargs)
 		      &timeout_ns))
 		return NULL;
 	until = xp_until(timeout_ns);
-	do {
-		pool = xp_pool_begin(self);
-		if (!pool)
-			return NULL;
+	for (pool = xp_pool_begin(self); pool; pool = xp_pool_again(self, until, &timeout_ns)) {
 		Py_BEGIN_ALLOW_THREADS
 		buffer = xmem_receive_any(pool, timeout_ns, NULL);
 		xp_pool_end(self);
 		Py_END_ALLOW_THREADS
 		if (buffer)
 			return xp_guard_new(self->state, object, buffer, XP_READING);
-	} while (xp_again(self->state, until, &timeout_ns) && xp_pool_still(self));
+	}
 	return NULL;
 }
 

@@ -121,17 +121,16 @@ const void *xp_guard_data(struct xp_guard *self)
 	const void *data;
 	bool writing;
 
-	do {
-		buffer = xp_guard_begin(self);
-		if (!buffer)
-			return NULL;
+	for (buffer = xp_guard_begin(self); buffer; buffer = xp_guard_again(self)) {
 		writing = self->mode == XP_WRITING;
 		Py_BEGIN_ALLOW_THREADS
 		data = data_of(buffer, writing);
 		Py_END_ALLOW_THREADS
 		xp_guard_end(self);
-	} while (!data && xp_again(self->state, XMEM_FOREVER, NULL));
-	return data && xp_guard_look(self) ? data : NULL;
+		if (data)
+			return xp_guard_look(self) ? data : NULL;
+	}
+	return NULL;
 }
 
 /* The first look finds the contents, with the GIL released; the guard may change meanwhile. */
