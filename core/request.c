@@ -147,7 +147,8 @@ bool xm_host_quota(const struct xm_host *host, struct xmem_quota_request *reques
 
 	if (!xm_fill_capacity(host, request))
 		return false;
-	xm_quota_is(request, XMEM_QUOTA_OF_POOL, names[request->quota]);
+	xm_quota_is(request, XMEM_QUOTA_OF_POOL,
+		    names[xm_index(request->quota, sizeof(names) / sizeof(*names))]);
 	return true;
 }
 

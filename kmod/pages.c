@@ -505,7 +505,7 @@ static struct page *xk_page_at(const struct xk_client *client, bool write, u64 o
 	chunk = xk_chunk_at(client->pool, offset, &page);
 	if (write && (!chunk || chunk->writer != client))
 		return NULL;
-	return chunk ? chunk->now->page[page] : client->zero;
+	return chunk ? chunk->now->page[xm_index(page, chunk->now->count)] : client->zero;
 }
 
 /*

@@ -35,19 +35,20 @@ static int xk_unsubscribe(struct xk_client *client, const struct xmem_unsubscrib
 {
 	struct xk_pool *pool = client->pool;
 	int err = xk_client_lock(client);
+	u32 publisher;
 	bool reap;
 
 	if (err)
 		return err;
 	err = xm_host_unsubscribe(&pool->host, client->id, request);
+	publisher = xm_index(request->publisher, pool->host.map.clients);
 	xm_follow_end(&pool->host.map, &client->followed, client->id, request);
 	/*
 	 * The publisher has ended, or owners have, and this client may have been the last that
 	 * kept the ring, or what is forwarded in it.
 	 */
-	reap = !err && (xm_client_row(&pool->host.map, request->publisher)->state ==
-			XMEM_CLIENT_ZOMBIE ||
-			xm_host_forwards(&pool->host, request->publisher));
+	reap = !err && (xm_client_row(&pool->host.map, publisher)->state == XMEM_CLIENT_ZOMBIE ||
+			xm_host_forwards(&pool->host, publisher));
 	if (reap)
 		xk_reclaim_all(pool);
 	mutex_unlock(&pool->lock);
@@ -55,7 +56,7 @@ static int xk_unsubscribe(struct xk_client *client, const struct xmem_unsubscrib
 		xk_reap_wait(pool);
 	if (!err) {
 		xk_wake_owners(pool);
-		xk_wake_pollers_of(pool, request->publisher, EPOLLIN | EPOLLRDNORM);
+		xk_wake_pollers_of(pool, publisher, EPOLLIN | EPOLLRDNORM);
 	}
 	/* A ring that is followed no longer has ended for those who poll for it. */
 	xk_pollers_wake(client->pollers, EPOLLIN | EPOLLRDNORM);

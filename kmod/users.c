@@ -97,7 +97,7 @@ static const char *const names[XK_QUOTAS] = {
 
 const char *xk_quota_name(u32 quota)
 {
-	return names[quota];
+	return names[xm_index(quota, XK_QUOTAS)];
 }
 
 /* ---- users ---- */

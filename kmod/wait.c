@@ -54,7 +54,6 @@ static u32 *xk_word(const struct xk_pool *pool, u32 kind, u32 client)
 
 	if (kind == XMEM_WAIT_CLIENTS)
 		return &map->pool->clients_waiters;
-	client = xm_index(client, map->clients);
 	if (kind == XMEM_WAIT_RING)
 		return &xm_client_row(map, client)->ring_waiters;
 	return &xm_client_row(map, client)->slots_waiters;
@@ -107,8 +106,10 @@ static void xk_wake_pollers(struct xk_pool *pool, u32 kind, u32 client)
 /* Wakes all who wait on a word, if it is armed. */
 void xk_wake(struct xk_pool *pool, u32 kind, u32 client)
 {
-	struct xk_word_queue *queue = xk_queue(pool, kind, client);
+	struct xk_word_queue *queue;
 
+	client = xm_index(client, pool->host.map.clients);	/* of a request: it was checked */
+	queue = xk_queue(pool, kind, client);
 	if (!xm_disarm(xk_word(pool, kind, client)))
 		return;
 	trace_xmem_wake(pool->number, kind, client);
