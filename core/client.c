@@ -4,6 +4,7 @@
  * client can write its area, so the host reads each word there once and never trusts
  * it. Only the host writes the header and the rows, so it trusts those.
  */
+#include "policy.h"
 #include "ready.h"
 
 /* ---- clients ---- */
@@ -360,15 +361,19 @@ static void xm_end_upgrades(struct xm_host *host, u32 client, bool exited)
 }
 
 /*
- * Does the ring of this zombie stay until @subscriber has received it? It does if the
- * publisher has waited for it. The next publisher lacks the slots and ids of such rings, and
- * is told so (XMEM_QUOTA_POOL_SLOTS, XMEM_QUOTA_POOL_CLIENTS). A subscriber of a strange user keeps
- * no more rings than one that is not waited for.
+ * Does the ring of this zombie stay until @subscriber has received it? It does if the publisher
+ * has waited for that subscriber, and has not demoted it since. The next publisher lacks the slots
+ * and ids of such rings, and is told so (XMEM_QUOTA_POOL_SLOTS, XMEM_QUOTA_POOL_CLIENTS). A
+ * subscriber of a strange user keeps no more rings than one that is not waited for.
  */
 static bool xm_is_owed(const struct xm_host *host, u32 subscriber, u32 zombie)
 {
-	return xm_bit(xm_client_row(&host->map, zombie)->waits, subscriber) &&
-	       xm_is_in_by_user(host, subscriber, host->user_of[zombie]);
+	const struct xm_map *map = &host->map;
+
+	return xm_bit(xm_client_row(map, zombie)->waits, subscriber) &&
+	       xm_is_in_by_user(host, subscriber, host->user_of[zombie]) &&
+	       !xm_is_demoted(map, zombie, subscriber,
+			      xm_load(xm_cursor(map, subscriber, zombie)));
 }
 
 /* Of the other rings of ended publishers one subscriber keeps XM_MAX_ZOMBIES: forget the oldest. */

@@ -456,8 +456,11 @@ START_TEST(one_subscriber_keeps_eight_zombies_the_oldest_go_first)
 }
 END_TEST
 
-/* Ten writers publish one each for @reader, and end. Returns how many of these rings it keeps. */
-static u32 rings_kept(struct world *world, u32 reader, u32 writers_user, u32 flags)
+/*
+ * Ten writers publish one each for @reader, maybe demote it, and end. Returns how many of these
+ * rings it keeps.
+ */
+static u32 rings_kept(struct world *world, u32 reader, u32 writers_user, u32 flags, bool demote)
 {
 	u32 writer[10], slot, i, kept = 0;
 
@@ -467,6 +470,8 @@ static u32 rings_kept(struct world *world, u32 reader, u32 writers_user, u32 fla
 		world_attach(world, writer[i], 1, &slot);
 		world_subscribe(world, reader, writer[i], flags);
 		world_take_publish(world, writer[i], slot);
+		if (demote)
+			ck_assert_uint_eq(xm_demote(&world->host.map, writer[i], 1), 1);
 	}
 	for (i = 0; i < 10; i++)
 		world_end(world, writer[i]);
@@ -476,14 +481,14 @@ static u32 rings_kept(struct world *world, u32 reader, u32 writers_user, u32 fla
 }
 
 /* The pool's owner's user is 0. */
-static u32 rings_kept_by(u32 readers_user, u32 writers_user, u32 flags)
+static u32 rings_kept_by(u32 readers_user, u32 writers_user, u32 flags, bool demote)
 {
 	struct world *world = world_make(1024, 16, 4);
 	u32 reader, kept;
 
 	world->user = readers_user;
 	reader = world_join(world, XMEM_ROLE_READER, 0);
-	kept = rings_kept(world, reader, writers_user, flags);
+	kept = rings_kept(world, reader, writers_user, flags, demote);
 	world_end(world, reader);
 	world_is_clean(world);
 	world_free(world);
@@ -492,12 +497,13 @@ static u32 rings_kept_by(u32 readers_user, u32 writers_user, u32 flags)
 
 START_TEST(who_is_waited_for_keeps_all_zombies_but_no_stranger_does)
 {
-	ck_assert_uint_eq(rings_kept_by(0, 0, XMEM_SUBSCRIBE_WAIT), 10);
-	ck_assert_uint_eq(rings_kept_by(1, 1, XMEM_SUBSCRIBE_WAIT), 10);
-	ck_assert_uint_eq(rings_kept_by(0, 1, XMEM_SUBSCRIBE_WAIT), 10);
-	ck_assert_uint_eq(rings_kept_by(1, 0, XMEM_SUBSCRIBE_WAIT), XM_MAX_ZOMBIES);
-	ck_assert_uint_eq(rings_kept_by(1, 2, XMEM_SUBSCRIBE_WAIT), XM_MAX_ZOMBIES);
-	ck_assert_uint_eq(rings_kept_by(1, 1, 0), XM_MAX_ZOMBIES);
+	ck_assert_uint_eq(rings_kept_by(0, 0, XMEM_SUBSCRIBE_WAIT, false), 10);
+	ck_assert_uint_eq(rings_kept_by(1, 1, XMEM_SUBSCRIBE_WAIT, false), 10);
+	ck_assert_uint_eq(rings_kept_by(0, 1, XMEM_SUBSCRIBE_WAIT, false), 10);
+	ck_assert_uint_eq(rings_kept_by(1, 0, XMEM_SUBSCRIBE_WAIT, false), XM_MAX_ZOMBIES);
+	ck_assert_uint_eq(rings_kept_by(1, 2, XMEM_SUBSCRIBE_WAIT, false), XM_MAX_ZOMBIES);
+	ck_assert_uint_eq(rings_kept_by(1, 1, 0, false), XM_MAX_ZOMBIES);
+	ck_assert_uint_eq(rings_kept_by(1, 1, XMEM_SUBSCRIBE_WAIT, true), XM_MAX_ZOMBIES);
 }
 END_TEST
 
