@@ -23,9 +23,9 @@
  * and a message that says what was tried and what to do. Beside the errors that a
  * function names, those that make a handle can fail with ENOMEM. Those that make a handle of
  * a buffer or a subscription, publish, or ask the host (they open, preallocate, wait, or look
- * at a buffer's data for the first time) fail with ENOTCONN once the host has gone: what is
- * held stays readable, and the pool can only be closed and opened again. Nothing has changed
- * after an error.
+ * at a buffer's data for the first time) fail with ENOTCONN once the host has gone: held buffers
+ * stay readable, and the pool can only be closed and opened again. Nothing has changed after an
+ * error.
  *
  * Handles. A handle is valid until the caller drops it. A buffer and a subscription keep
  * their pool alive, so handles can be dropped in any order and by any thread. Every
@@ -40,10 +40,10 @@
  * and that of a pool, as long as no other pool has been opened.
  *
  * Threads. Each function says who may call it. "any" is any thread at any time, also with handles
- * that other threads are using; what holds while another thread closes the pool's handle is said
- * by xmem_pool_close, which excepts xmem_get. The C library must have made the threads. Threads
- * that get and drop buffers do not wait for each other. No function is async-signal-safe, and none
- * is a cancellation point: a thread that pthread_cancel cancels in one returns from it first, and
+ * that other threads are using. xmem_pool_close says what is true while another thread closes the
+ * pool's handle, and excepts xmem_get. The C library must have made the threads. Threads that get
+ * and drop buffers do not wait for each other. No function is async-signal-safe, and none is a
+ * cancellation point: a thread that pthread_cancel cancels in one returns from it first, and
  * nothing is lost; xmem_cancel ends waits, pthread_cancel does not. A thread that can be cancelled
  * asynchronously calls no function. After fork the child cannot use handles that it inherited:
  * functions fail with ECHILD, and dropping such a handle does nothing. The child joins the pool
@@ -60,17 +60,17 @@
  * and for the file of a buffer that was attached after the subscription began. An acquire asks if
  * it needs memory. If their timeout is 0, they wait for 1 second at most; and a receive waits for
  * 20 ms even if its timeout is shorter. Without an answer they do not ask for a second, or until
- * any answer comes; what needs no answer they hand out. These functions wait for 1 second at most:
- * xmem_unsubscribe; the call that drops the last handle that keeps a pool; and two that do not wait
- * again before there is an answer: the release of a handle that xmem_set_ref_count has counted in,
- * and xmem_pool_stat in a writer that has just let go of a file that was attached.
+ * any answer comes; they hand out buffers that need no answer. These functions wait for 1 second at
+ * most: xmem_unsubscribe; the call that drops the last handle that keeps a pool; and two that do
+ * not wait again before there is an answer: the release of a handle that xmem_set_ref_count has
+ * counted in, and xmem_pool_stat in a writer that has just let go of a file that was attached.
  *
  * Structs. Every struct of options or of answers begins with its size, which the caller
  * sets to sizeof the struct. Both sides may be newer than the other: options that an
  * older, shorter struct does not have are zero, which is their default; a newer, longer
  * struct is accepted if what the library does not know is zero, and fails with E2BIG
- * otherwise. An answer is cut to the caller's size. What lies behind the fields that the
- * library knows is left alone, and size becomes the number of bytes that are valid.
+ * otherwise. An answer is cut to the caller's size. Fields that the library does not know are left
+ * alone, and size becomes the number of bytes that are valid.
  */
 #ifndef XMEM_H
 #define XMEM_H
@@ -126,7 +126,7 @@ void xmem_clear_last_error(void);
 						 * which xmem_pool_reopen joins it */
 #define XMEM_OPEN_GROUP		(1u << 5)	/* if the pool is made, `gid` is its group */
 
-/* Who may join a pool, in bits of a mode as files have them: 0640, 0666. A writer reads, too. */
+/* The mode of a pool: who may join it, in bits as of files: 0640, 0666. A writer reads, too. */
 #define XMEM_MODE_STRICT	01000	/* a descriptor of the pool helps nobody whom the mode does
 					 * not let in */
 
@@ -187,7 +187,7 @@ struct xmem_pool_options {
  * @name: up to 31 characters of A-Z a-z 0-9 . _ -, the first not a dot. NULL or "" makes
  *	an anonymous pool, which others join by its descriptor. Another user's pool has that
  *	user before its name: "USER/NAME". USER is a number, or a name that /etc/passwd has;
- *	who is known elsewhere only is given by number.
+ *	a user that is known elsewhere only is given by number.
  * @options: NULL opens the pool as a reader.
  *
  * Names belong to users: two users' pools may have the same, and nobody takes another's. A pool
@@ -195,12 +195,12 @@ struct xmem_pool_options {
  * reader, writing to join as a writer. CAP_DAC_OVERRIDE is let in anywhere. xmemd serves one user,
  * so it refuses modes for others. A pool of another user is never made.
  *
- * Who makes the pool decides its sizes: those in its options, or 1024 slots, 64 clients
- * and 64 ring entries. Slots are given to writers in groups of 64: a pool of 1024 slots
- * serves at most 16 writers at once. Of the group of a writer that has ended, slots that are
- * still used stay, and the others serve the next writer of the pool's owner's user. (A group with
- * buffers on a GPU serves it as a whole, once none of its slots is used.) A pool ends with its
- * last client (and, where the kernel is the host, its last descriptor).
+ * The client that makes the pool decides its sizes: those in its options, or 1024 slots, 64 clients
+ * and 64 ring entries. Slots are given to writers in groups of 64: a pool of 1024 slots serves at
+ * most 16 writers at once. When a writer has ended, the slots of its group that are still used
+ * stay, and the others serve the next writer of the pool's owner's user. (A group with buffers on
+ * a GPU serves it as a whole, once none of its slots is used.) A pool ends with its last client
+ * (and, where the kernel is the host, its last descriptor).
  *
  * The host is /dev/xmem if there is one, and otherwise xmemd, which this call starts if it
  * does not run. XMEM_BACKEND in the environment insists on one of them
@@ -242,7 +242,7 @@ struct xmem_pool *xmem_pool_open(const char *name, const struct xmem_pool_option
  * that come later as long as no other pool has been opened. One is excepted, because it would cost
  * each call something: xmem_get. Later ones fail too, but none may be going on in another thread
  * while this handle is closed. Nor may the handle be closed twice at once, or by a function that
- * xmem_limbo_hook has set: what calls that is waited for. Since: 0.1.
+ * xmem_limbo_hook has set: xmem_pool_close waits for the call that runs this function. Since: 0.1.
  */
 void xmem_pool_close(struct xmem_pool *pool);
 
@@ -284,15 +284,15 @@ struct xmem_subscribe_options {
  *
  * With XMEM_SUBSCRIBE_PUBLISHER the subscription follows that client alone. Without it, it follows
  * all other clients that are writers, and also those that join later: the next xmem_receive follows
- * them, or wakes up and does so if it waits. What such a writer publishes before that is not
- * received and does not count as lost; with `history` it is received all the same. A pool handle
- * has at most one such subscription. It leaves out the writers that another subscription of the
- * handle follows.
+ * them, or wakes up and does so if it waits. Earlier publications of such a writer are not received
+ * and do not count as lost; with `history` they are received all the same. A pool handle has at
+ * most one such subscription. It leaves out the writers that another subscription of the handle
+ * follows.
  *
  * Labels as topics: with `label` it follows only writers whose label (struct xmem_pool_options) is
  * that, also of those that join later. xmem_publisher_label says whose each buffer is. A writer's
  * own label may end in a '*', which has no meaning there: a subscription can name it only together
- * with those that begin alike. What stands before the star is 14 characters at most.
+ * with those that begin alike. The part before the star has 14 characters at most.
  *
  * With XMEM_SUBSCRIBE_WAITS and without XMEM_SUBSCRIBE_PUBLISHER, writers whose wait_bound_ns is 0
  * are followed too. They do not wait, so what they publish can be lost.
@@ -455,8 +455,8 @@ int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes);
  *		preallocate (others). At once, whatever the timeout is, also if this writer has no
  *		slots, and each group of them is another writer's, which keeps it until it ends,
  *		or was an ended writer's, of which this client itself holds a buffer or has yet
- *		to receive one: the message names them. Who polls hears of it when one has come
- *		free
+ *		to receive one: the message names them. A program that polls is told when one has
+ *		come free
  *	ENOMEM, EDQUOT, EFBIG, EMFILE  none is that large, and it cannot be made; as
  *		xmem_preallocate
  *	EPERM	this client is a reader
@@ -498,7 +498,7 @@ struct xmem_publish_options {
  * were there are complete.
  * @options: NULL is as all zero: the contents are as long as was acquired, or after xmem_get_mut
  *	where they were.
- * @ret_token: what names these contents, for xmem_get; may be NULL.
+ * @ret_token: the name of these contents, for xmem_get; may be NULL.
  *
  * If buffers were acquired before a subscriber with XMEM_SUBSCRIBE_WAITS came, publishing
  * them may overwrite what it has yet to receive, as the ring has ring_entries places. It then
@@ -541,8 +541,8 @@ uint64_t xmem_token(struct xmem_buffer *buffer);
  *	ESTALE	those contents are gone, or the token belongs to another pool
  *	EAGAIN	the owner keeps scanning the buffer; retry
  *	EACCES	the buffer is another user's, neither the pool nor its owner is of this user, and
- *		this client has not subscribed to who publishes or forwards it, nor has its owner
- *		let it in (xmem_pool_grant): what it held would not count
+ *		this client has not subscribed to a client that publishes or forwards it, nor has
+ *		its owner let it in (xmem_pool_grant): its hold would not count
  *	EOVERFLOW  this client has 2^28 handles of the buffer
  * Ownership: the caller calls xmem_release. Threads: any, but not while another one closes @pool
  * (xmem_pool_close). Since: 0.1.
@@ -566,7 +566,7 @@ struct xmem_buffer *xmem_clone(struct xmem_buffer *buffer);
  *	writable	an xmem_acquire with timeout 0 finds a buffer; if the last one found none,
  *			then one of as many bytes as that wanted (writers only)
  *	hung up		the host has ended, or this client has: close the pool, open it again
- * Who waits for writable waits for slow subscribers no longer than wait_bound_ns, as in
+ * A writer that waits for writable waits for slow subscribers no longer than wait_bound_ns, as in
  * xmem_acquire. A writer that still has a buffer in hand is taken for one that waits only after
  * an acquire has found none.
  * It may be asked for at any time, also before anything is subscribed to, and be passed to
@@ -620,8 +620,8 @@ uint64_t xmem_sequence(struct xmem_buffer *buffer);
 /*
  * Get the client id of the publisher. Publications of different publishers have sequence numbers
  * of their own.
- * What was written in place (payload.h), and got by its token and not received, counts as that of
- * the buffer's owner.
+ * Contents that were written in place (payload.h), and were got by their token and not received,
+ * count as the publication of the buffer's owner.
  * Returns: the id of the client that published these contents, or has the buffer to write into;
  * -ENOENT: the buffer was not received, and its publisher has ended long ago; -EINVAL, -ECHILD.
  * Threads: any. Since: 0.3.
@@ -629,7 +629,8 @@ uint64_t xmem_sequence(struct xmem_buffer *buffer);
 int xmem_publisher(struct xmem_buffer *buffer);
 
 /*
- * Get the label of the publisher: what the program that published these contents calls itself.
+ * Get the label of the publisher: the name that the program that published these contents gives
+ * itself.
  * @ret_label: at most 15 characters and a NUL.
  * Returns: 0; -ENOENT: the publisher has ended and its label is not known any more. Of what was
  * received it is known for as long as the subscription follows no later client with the same id;
@@ -653,8 +654,8 @@ uint64_t xmem_timestamp_ns(struct xmem_buffer *buffer);
 const struct xmem_metadata *xmem_buffer_metadata(struct xmem_buffer *buffer);
 
 /*
- * Get the metadata of a buffer that is being written. What an earlier publication left
- * there is still there.
+ * Get the metadata of a buffer that is being written. It still has the values of an earlier
+ * publication.
  * Returns: the metadata, or NULL: EPERM (the buffer is not from xmem_acquire).
  * Ownership: valid until the buffer is published or released. Threads: any. Since: 0.2.
  */
@@ -663,8 +664,8 @@ struct xmem_metadata *xmem_buffer_metadata_mut(struct xmem_buffer *buffer);
 /* ---- more about a subscription ---- */
 
 /*
- * Get the number of publications that this subscription has lost by being slow. What was
- * left in a ring that the host has dropped counts from the EPIPE of xmem_receive on. If
+ * Get the number of publications that this subscription has lost by being slow. Publications that
+ * were left in a ring that the host has dropped count from the EPIPE of xmem_receive on. If
  * something was received after the host dropped it, that number is not known and does not
  * count; the message of EPIPE says so.
  * Returns: the number, of all publishers together; 0 for NULL. Threads: any. Since: 0.1.
@@ -716,8 +717,8 @@ struct xmem_pool *xmem_pool_reopen(struct xmem_pool *pool);
 /*
  * Make a descriptor with which a process can join this pool, of whichever user it is: in the roles
  * that this client has, which are all if it has made the pool, and otherwise those that the mode,
- * gives it now, or the descriptor by which it joined has given it. What was passed on cannot be
- * taken back.
+ * gives it now, or the descriptor by which it joined has given it. A descriptor that was passed on
+ * cannot be taken back.
  * Returns: the descriptor, which is close-on-exec, or -errno: -EMFILE; -EACCES: it joined another
  * user's pool by name, and the mode does not let it in any more; -EDQUOT.
  * Ownership: the caller closes it. Threads: any. Since: 0.2.
@@ -727,7 +728,7 @@ int xmem_pool_fd(struct xmem_pool *pool);
 /*
  * Make from a descriptor of a pool another one for fewer roles, before it is passed on. The caller
  * need not have joined the pool; a host must run.
- * @fd: from xmem_pool_fd or this function; it stays the caller's, and what it is.
+ * @fd: from xmem_pool_fd or this function; it stays the caller's, and does not change.
  * @roles: XMEM_MAY_*, at least one.
  * Returns: the new descriptor, which is close-on-exec, or -errno: -EACCES: @fd has not all of
  * these roles; -EBADF: it is not a pool's descriptor; -EINVAL; -ENODEV: there is no host; -EMFILE.
@@ -738,8 +739,8 @@ int xmem_pool_fd_narrow(int fd, uint32_t roles);
 #define XMEM_GID_SAME	UINT32_MAX
 
 /*
- * Change who may join a pool from now on. Who has joined stays, and so do descriptors of the pool
- * unless the mode has XMEM_MODE_STRICT.
+ * Change who may join a pool from now on. Clients that have joined stay, and so do descriptors of
+ * the pool unless the mode has XMEM_MODE_STRICT.
  * @mode: as in struct xmem_pool_options; 0: it stays as it is.
  * @gid: its group, one of this user's (or any with CAP_CHOWN); XMEM_GID_SAME: it stays.
  * Returns: 0, or -errno: -EPERM: the pool is another user's and the caller lacks CAP_SYS_ADMIN, or
@@ -751,9 +752,9 @@ int xmem_pool_set_mode(struct xmem_pool *pool, uint32_t mode, uint32_t gid);
 /*
  * End another client of the pool, whether it runs, is stopped or hangs: it loses all that it has of
  * the pool, and its holds, claims and buffers are as if its process had been killed. The process
- * gets no signal; its calls in this pool fail with ENOTCONN from then on, and say why. What it has
- * mapped of buffers it can still read, but not that they stay what they were. When the call returns
- * all that is done; what the client used of a GPU stays until its process has exited.
+ * gets no signal; its calls in this pool fail with ENOTCONN from then on, and say why. It can still
+ * read the buffers that it has mapped, but their contents may change. When the call returns all
+ * that is done; memory of a GPU that the client used stays until its process has exited.
  * @client, @incarnation: of that client, as xmem_pool_client_info gives them.
  * Returns: 0, or -errno: -EPERM: the pool is another user's and the caller lacks CAP_SYS_ADMIN;
  * -ESTALE: that client has ended; -EINVAL: it is this client, or there is no such number;
@@ -766,8 +767,8 @@ int xmem_pool_evict(struct xmem_pool *pool, uint32_t client, uint64_t incarnatio
 
 /*
  * Close the pool to all who would join it, by its name or by a descriptor (ESHUTDOWN), for good.
- * Who has joined goes on; when the last client has left, and the last descriptor of the pool is
- * closed, it is gone, and its name is free for a new one.
+ * Clients that have joined go on; when the last client has left, and the last descriptor of the
+ * pool is closed, it is gone, and its name is free for a new one.
  * @flags: XMEM_DRAIN_EVICTS, or 0.
  * Returns: how many clients it has ended, or -errno: -EPERM, -EOPNOTSUPP, -ENOTCONN as
  * xmem_pool_evict, and then nothing has changed; -EINVAL. Threads: any. Since: 0.5.
@@ -777,7 +778,7 @@ int xmem_pool_drain(struct xmem_pool *pool, uint32_t flags);
 /*
  * Let another client hold this one's buffers, those that there are and those that come, although
  * it is of another user and does not follow this client. It is for tokens that are passed on by a
- * way of one's own: what such a client held would not count, so xmem_get refuses it (EACCES).
+ * way of one's own: holds of such a client would not count, so xmem_get refuses it (EACCES).
  * Clients of the pool's owner, and of this user, are let in when they join, and others when they
  * subscribe to this client, or to one that forwards its buffers. This lasts until one of both ends.
  * @client, @incarnation: of that client, as xmem_pool_client_info gives them.

@@ -12,9 +12,9 @@
  * moved and not copied, and drop it at their end. A function of an empty one fails with EINVAL.
  * raw() is the C handle, for functions that this header lacks.
  *
- * What every program needs are members, and so is what makes, uses and orders buffers on GPUs. The
- * topics (claims, copies, memory, payloads, pipelines, tensors) are functions beside the classes,
- * with the names that they have in C, in headers of their own.
+ * Functions that every program needs are members, and so are those that make, use and order buffers
+ * on GPUs. The topics (claims, copies, memory, payloads, pipelines, tensors) are functions beside
+ * the classes, with the names that they have in C, in headers of their own.
  *
  * Errors. Each function that can fail has two forms: one throws xmem::error, a std::system_error
  * of the generic category, whose what() begins with the library's sentence; the other takes a
@@ -25,8 +25,8 @@
  * callable for which there is no memory, and leave it alone. Where exceptions are off, the first
  * form ends the program.
  *
- * Time. Timeouts are any std::chrono::duration, and xmem::forever. What is more than the library
- * can wait for is forever, and a fraction of a nanosecond is a whole one.
+ * Time. Timeouts are any std::chrono::duration, and xmem::forever. A time that is longer than the
+ * library can wait is forever, and a fraction of a nanosecond is a whole one.
  *
  * Threads. As in xmem.h, if no other thread moves, resets or ends the object meanwhile.
  */

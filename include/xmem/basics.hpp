@@ -45,7 +45,7 @@ private:
 	}
 };
 
-/* What the calling thread's last call that failed says about it; empty if there was none. */
+/* The message of the calling thread's last call that failed; empty if there was none. */
 inline std::string last_message()
 {
 	const char *message = "";
@@ -257,7 +257,7 @@ public:
 		: data_(data), size_(size)
 	{
 	}
-	/* What can be written can be read. */
+	/* A span that can be written can be read. */
 	template <class U, class = std::enable_if_t<std::is_convertible_v<U (*)[], T (*)[]>>>
 	XMEM_EVERYWHERE constexpr device_span(device_span<U> from) noexcept
 		: data_(from.data()), size_(from.size())

@@ -150,7 +150,7 @@ public:
 		return detail::or_throw([&](std::error_code &code) { return publisher(code); });
 	}
 
-	/* What the publisher calls itself: so short that the string needs no memory. */
+	/* The publisher's name for itself: so short that the string needs no memory. */
 	std::string publisher_label(std::error_code &code) const noexcept
 	{
 		char label[16] = "";
@@ -241,7 +241,7 @@ public:
 		});
 	}
 
-	/* What is put into the stream from now on comes after the contents are complete. */
+	/* Work that is put into the stream from now on comes after the contents are complete. */
 	bool wait_on(CUstream_st *stream, std::error_code &code) const noexcept
 	{
 		return detail::done(xmem_wait_on(raw(), stream), code);

@@ -69,7 +69,7 @@ inline void forget(buffer &it)
 	detail::or_throw([&](std::error_code &code) { return forget(it, code); });
 }
 
-/* What is in a slot that has claims: it takes one. */
+/* The contents of a slot that has claims: it takes one. */
 inline buffer get_slot(const pool &in, std::uint32_t slot, std::error_code &code) noexcept
 {
 	return buffer(detail::made(xmem_get_slot(in.raw(), slot), code));

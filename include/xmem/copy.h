@@ -18,7 +18,7 @@ struct xmem_buffer;
 
 /*
  * Copy the contents and the metadata of one buffer to another one, which may be of another pool.
- * Each of them may be in memory of the CPU or of a GPU. What is copied is there when this returns.
+ * Each of them may be in memory of the CPU or of a GPU. The copy is complete when this returns.
  * @to: from xmem_acquire or xmem_acquire_cuda, or made writable by xmem_get_mut. Its contents, from
  *	xmem_data_mut on, are as long as those of @from after this, also if more or less was
  *	acquired, so that xmem_publish without options publishes just them. The time of publication
@@ -39,7 +39,7 @@ int xmem_copy(struct xmem_buffer *to, struct xmem_buffer *from);
 
 /*
  * Copy memory of this process into a buffer, of the CPU or of a GPU, the way xmem_copy does it.
- * @to: as in xmem_copy. What else is in it, how long its contents are, and its metadata stay.
+ * @to: as in xmem_copy. The rest of it, the length of its contents, and its metadata stay.
  * @offset: bytes from xmem_data_mut to the first one that is written.
  * @from: @bytes bytes, no part of @to; may be NULL if there are none.
  * Returns: 0, or -ERANGE (they reach beyond xmem_capacity()), -EPERM, -EINVAL, -ENOMEM;
@@ -53,20 +53,20 @@ int xmem_copy_bytes(struct xmem_buffer *to, size_t offset, const void *from, siz
  * programs that may store into what they only should read.
  * @buffer: held for reading.
  *
- * It shows the contents, xmem_size() bytes. Whatever is stored there is this handle's alone:
- * another one, of the same contents too, has memory of its own, and xmem_data goes on to show what
- * was published. Where the kernel can do it nothing is copied but the pages in which something is
+ * It shows the contents, xmem_size() bytes. Stores there are seen by this handle alone: another
+ * one, of the same contents too, has memory of its own, and xmem_data goes on to show what was
+ * published. Where the kernel can do it nothing is copied but the pages in which something is
  * stored, when it is; they are memory of this process. Contents of up to 64 kB, those in huge pages
  * of the system's pool, and dma-bufs are copied as a whole.
  *
  * Contents that others change all the same, as they can those of shared buffers and of some
  * attached files, may show that here, or not.
  *
- * What is dropped stays mapped for the next handle of the same place in the pool, as mapping takes
- * long: up to 256 MiB and 1024 mappings in a process, of which the oldest go first. It takes
- * address space (RLIMIT_AS, RLIMIT_DATA, and what the system may promise) and no memory, and goes
+ * Memory that is dropped stays mapped for the next handle of the same place in the pool, as mapping
+ * takes long: up to 256 MiB and 1024 mappings in a process, of which the oldest go first. It takes
+ * address space (RLIMIT_AS, RLIMIT_DATA, and the system's commit limit) and no memory, and goes
  * when the library needs room for a mapping, with xmem_collect of its pool, and with its payload.
- * What is longer than 256 MiB is mapped each time. But a program that locks its memory (mlockall)
+ * Contents longer than 256 MiB are mapped each time. But a program that locks its memory (mlockall)
  * has a copy of all that it may write, also of what is kept so. It must not change the protection
  * of this memory (mprotect), which another handle may have later.
  *
@@ -79,7 +79,7 @@ int xmem_copy_bytes(struct xmem_buffer *to, size_t offset, const void *from, siz
  *	EINTR	a signal handler ran before the host had answered, which is asked when something is
  *		to be mapped
  * Ownership: the library's. It is there until the handle is dropped, or xmem_get_mut has made it
- * writable. What was stored is lost then.
+ * writable. Stores are lost then.
  * Threads: any. Since: 0.5.
  */
 void *xmem_data_private(struct xmem_buffer *buffer);

@@ -47,7 +47,7 @@ struct xmem_pool;
 struct xmem_buffer;
 struct xmem_tensor;
 struct xmem_image;
-struct CUstream_st;		/* what CUstream and cudaStream_t point to */
+struct CUstream_st;		/* CUstream and cudaStream_t point to it */
 
 /* ---- errors of the driver ---- */
 
@@ -76,7 +76,7 @@ int xmem_cuda_peek_last_result(const char **ret_name);
  */
 void xmem_cuda_clear_last_result(void);
 
-/* ---- what is there ---- */
+/* ---- the driver and its devices ---- */
 
 /* The driver, as this process finds it. */
 struct xmem_cuda_info {
@@ -102,7 +102,7 @@ struct xmem_cuda_info {
  */
 int xmem_cuda_query(struct xmem_cuda_info *ret_info);
 
-/* What works on a device, with this driver. */
+/* The features of a device, with this driver. */
 #define XMEM_CUDA_CAN_EXPORT		(1u << 0)	/* memory as descriptors (cuMemCreate) */
 #define XMEM_CUDA_CAN_IPC		(1u << 1)	/* legacy handles of memory (cuMemAlloc) */
 #define XMEM_CUDA_CAN_EXPORT_POOL	(1u << 2)	/* memory pools as descriptors */
@@ -154,10 +154,11 @@ int xmem_cuda_device_query(int device, struct xmem_cuda_device_info *ret_info);
  * what is published outlives this process, and needs neither a common PID namespace nor a
  * right to trace. With XMEM_CUDA_LEGACY, and where there are no descriptors, it goes by the
  * driver's IPC handles: then it ends with this client, that is at its xmem_pool_close already and
- * not only with the process, and whoever looks at it later gets EOWNERDEAD.
+ * not only with the process, and a client that looks at it later gets EOWNERDEAD.
  *
- * Whoever opens memory of a GPU can write it: there is no way to open it for reading only. So only
- * writers of the pool get it, unless XMEM_CUDA_READERS says that its readers are trusted as well.
+ * A process that opens memory of a GPU can write it: there is no way to open it for reading only.
+ * So only writers of the pool get it, unless XMEM_CUDA_READERS says that its readers are trusted as
+ * well.
  *
  * Returns: 0, or an error, and then no buffer has been made:
  *	-EINVAL	a number is 0 or larger than the pool can have, or a flag has no meaning
@@ -198,12 +199,12 @@ struct xmem_buffer *xmem_acquire_cuda(struct xmem_pool *pool, size_t bytes, int 
  * @ptr: an address of a GPU's memory, a multiple of 64 bytes behind the beginning of its
  *	allocation: from cudaMalloc or cuMemAlloc; from cuMemCreate with the handle type POSIX file
  *	descriptor; or from a memory pool with that handle type. It stays the caller's, who does
- *	not free it and does not change the contents before @done is called. What cudaMalloc or
- *	cuMemAlloc gives may share a block of 2 MB with other allocations of this process, and
- *	others have the whole block open: none of those is to be freed before @done either. What
- *	is attached in one such block is given back together, when the last of it is no longer used.
- *	Parts of any other allocation are given back one by one; the allocation is not to be freed
- *	before the last of them.
+ *	not free it and does not change the contents before @done is called. Memory of cudaMalloc or
+ *	cuMemAlloc may share a block of 2 MB with other allocations of this process, and others have
+ *	the whole block open: none of those is to be freed before @done either. Attached memory of
+ *	one such block is given back together, when the last of it is no longer used. Parts of any
+ *	other allocation are given back one by one; the allocation is not to be freed before the
+ *	last of them.
  * @bytes: bytes of contents. Others get the whole allocation, as CUDA knows no other way, and the
  *	whole of a block that it shares.
  * @flags: 0 or XMEM_CUDA_READERS.
@@ -221,7 +222,7 @@ struct xmem_buffer *xmem_acquire_cuda(struct xmem_pool *pool, size_t bytes, int 
  *	while a process lives whose driver has failed to close it.
  *
  * The buffer is published or released, as one from xmem_attach_fd is: it is for one content, and
- * xmem_cuda_ptr_mut refuses. What cuMemCreate has made outlives this process; all else ends for
+ * xmem_cuda_ptr_mut refuses. Memory of cuMemCreate outlives this process; all other memory ends for
  * others with this client, that is at its xmem_pool_close already (XMEM_BUFFER_MORTAL).
  *
  * An allocation that is attached several times counts each time, by its whole length and the whole
@@ -248,7 +249,7 @@ struct xmem_buffer *xmem_attach_cuda(struct xmem_pool *pool, void *ptr, size_t b
  *
  * The first call for an allocation opens it, which takes the driver about a millisecond; later ones
  * call neither the driver nor the host, and take no lock. So a process that only passes a buffer on
- * needs no GPU. What has been opened is closed after its owner has given it back.
+ * needs no GPU. An open allocation is closed after its owner has given it back.
  *
  * Returns: the device address, or NULL:
  *	EMEDIUMTYPE  the contents are in memory of the CPU: xmem_data
@@ -273,9 +274,9 @@ const void *xmem_cuda_ptr(struct xmem_buffer *buffer);
 void *xmem_cuda_ptr_mut(struct xmem_buffer *buffer);
 
 /*
- * The same as xmem_tensor_view and xmem_image_view, of contents on a GPU: what the publisher says
- * of them is checked, and data, of each plane of an image, is a device address, as xmem_cuda_ptr
- * gives it.
+ * The same as xmem_tensor_view and xmem_image_view, of contents on a GPU: the publisher's
+ * description of them is checked, and data, of each plane of an image, is a device address, as
+ * xmem_cuda_ptr gives it.
  * Returns: as xmem_tensor_view and xmem_image_view, and as xmem_cuda_ptr. Ownership, Threads: as
  * those. Since: 0.5.
  */
@@ -329,10 +330,10 @@ int xmem_copy_to_device(struct xmem_buffer *to, size_t to_offset, struct xmem_bu
  * keeps the memory of this process, and releases a buffer that it reads by xmem_release_on of that
  * stream only.
  *
- * A buffer that is being written may be published or released at any time, in any way. Whoever
- * receives it waits for the copies, and so does a stream that is given to xmem_publish_on or to a
- * later copy. Its memory is neither written again nor given back before they have run. The stream
- * may be destroyed.
+ * A buffer that is being written may be published or released at any time, in any way. A client
+ * that receives it waits for the copies, and so does a stream that is given to xmem_publish_on or
+ * to a later copy. Its memory is neither written again nor given back before they have run. The
+ * stream may be destroyed.
  *
  * They are ordered as xmem_wait_on says (stream.h). Between two GPUs that cannot copy directly the
  * calling thread waits for the stream, and copies. It waits as well for a copy into or out of a

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * NVIDIA's GPUs in C++, and copies from and to them; xmem/cuda.h has the words. A part of xmem.hpp.
- * What makes buffers there are members of the pool, and the rest members of the buffer.
+ * Functions that make buffers there are members of the pool, and all others of the buffer.
  */
 #ifndef XMEM_CUDA_HPP
 #define XMEM_CUDA_HPP

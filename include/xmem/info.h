@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looking at things: what is known of hosts, pools, clients and slots. A part of xmem.h, whose
- * rules for errors, handles, threads and structs hold here too.
+ * Looking at hosts, pools, clients and slots. A part of xmem.h, whose rules for errors, handles,
+ * threads and structs hold here too.
  */
 #ifndef XMEM_INFO_H
 #define XMEM_INFO_H
@@ -15,7 +15,7 @@ extern "C" {
 
 struct xmem_pool;
 
-/* What is in a pool now. Other clients go on meanwhile, so the numbers need not add up. */
+/* The numbers of a pool now. Other clients go on meanwhile, so they need not add up. */
 struct xmem_pool_info {
 	size_t size;			/* in: sizeof(struct xmem_pool_info); out: valid bytes */
 	uint32_t slots;			/* capacity */
@@ -134,7 +134,7 @@ struct xmem_subscriber_info {
  *
  *	for (id = 0; !xmem_subscriber_next(pool, id, &info); id = info.client + 1)
  *
- * Whatever the writer publishes from now on, such a client can receive. It can still end or
+ * Such a client can receive all that the writer publishes from now on. It can still end or
  * unsubscribe at any time.
  * @first: get the client with this id, or else with the next higher one. 0: get the first one; this
  * counts as a look (see xmem_subscribers_poll_fd).
@@ -173,7 +173,7 @@ int xmem_wait_subscribers(struct xmem_pool *pool, uint32_t count, int64_t timeou
  */
 int xmem_subscribers_poll_fd(struct xmem_pool *pool);
 
-/* What a slot is used for. */
+/* The use of a slot. */
 enum xmem_slot_use {
 	XMEM_USE_NONE = 0,		/* it has no buffer */
 	XMEM_USE_FREE = 1,		/* a buffer without contents */
@@ -222,8 +222,8 @@ struct xmem_device_info {
 	uint32_t reserved;
 	uint8_t uuid[16];		/* as struct xmem_cuda_device_info has it */
 	uint64_t bytes;			/* of the pool's memory there: whole allocations, and whole
-					 * blocks that small ones share; what is attached several
-					 * times counts each time */
+					 * blocks that small ones share; an allocation that is
+					 * attached several times counts each time */
 	uint64_t bytes_closing;		/* of that: see struct xmem_pool_info */
 };
 
@@ -244,7 +244,7 @@ int xmem_pool_device_info(struct xmem_pool *pool, uint32_t device,
  */
 int64_t xmem_pool_holds(struct xmem_pool *pool, uint32_t client, uint32_t slot);
 
-/* What the host is. */
+/* A description of the host. */
 struct xmem_host_info {
 	size_t size;			/* in: sizeof(struct xmem_host_info); out: valid bytes */
 	uint32_t abi;			/* version of the protocol that it speaks */
@@ -272,26 +272,26 @@ struct xmem_host_info {
  */
 int xmem_host_query(struct xmem_host_info *ret_info);
 
-/* Whose limit it is. */
+/* The owner of a limit. */
 enum xmem_limit_scope {
-	XMEM_LIMIT_OF_USER = 0,		/* what one user has, in all pools */
-	XMEM_LIMIT_OF_HOST = 1,		/* what there is, of all users together */
+	XMEM_LIMIT_OF_USER = 0,		/* of one user, in all pools */
+	XMEM_LIMIT_OF_HOST = 1,		/* of all users together */
 	XMEM_LIMIT_OF_POOL = 2,
 	XMEM_LIMIT_OF_CLIENT = 3
 };
 
-/* One limit of the host, and what is in use of it. */
+/* One limit of the host, and how much of it is in use. */
 struct xmem_limit_info {
 	size_t size;			/* in: sizeof(struct xmem_limit_info); out: valid bytes */
 	uint32_t number;		/* of the limit, which stays the same */
 	uint32_t scope;			/* enum xmem_limit_scope */
-	uint32_t uid;			/* of a user: whose; else 0xffffffff */
+	uint32_t uid;			/* of a user: its uid; else 0xffffffff */
 	uint32_t in_bytes;		/* 1: the next two are bytes; 0: a number of things */
 	uint64_t used;
 	uint64_t most;			/* UINT64_MAX: there is no limit */
 	char name[24];			/* NUL-terminated. Kernel: the module's parameter, if there
 					 * is one */
-	char what[40];			/* what is limited: a word or some, in English */
+	char what[40];			/* the limited thing: a word or some, in English */
 };
 
 /*
@@ -327,7 +327,7 @@ struct xmem_pool_entry {
 	uint32_t mode;			/* who may join: as in struct xmem_pool_options; since
 					 * 0.5, as all that follow */
 	uint32_t gid;			/* its group; UINT32_MAX as owner_uid */
-	uint32_t roles;			/* XMEM_MAY_*: what the mode lets this process do */
+	uint32_t roles;			/* XMEM_MAY_*: the mode lets this process do it */
 };
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory of buffers: what kind it is, when it is made, and when it goes back to the system. A
- * part of xmem.h, whose rules for errors, handles, threads and structs hold here too.
+ * The memory of buffers: its kinds, when it is made, and when it goes back to the system. A part of
+ * xmem.h, whose rules for errors, handles, threads and structs hold here too.
  */
 #ifndef XMEM_MEMORY_H
 #define XMEM_MEMORY_H
@@ -60,7 +60,7 @@ int xmem_preallocate_with(struct xmem_pool *pool, const struct xmem_preallocate_
  *	- beyond cache_bytes, when another file is made
  *	- after cache_ns, in a later xmem_acquire that does not find a buffer of its size ready;
  *	  where somebody has to be told of it, or the program polls, also in others and in
- *	  xmem_publish. Who does none of these keeps what it has, until xmem_trim
+ *	  xmem_publish. A writer that does none of these keeps its files until xmem_trim
  *	- when another buffer needs the room within demand_bytes, or memory, files or slots run out,
  *	  xmem_attach_fd's too
  *	- when xmem_trim says so
@@ -84,17 +84,17 @@ int xmem_preallocate_with(struct xmem_pool *pool, const struct xmem_preallocate_
  *
  * Returns: how many bytes have been given back, or -EINVAL, -EPERM (this client is a reader),
  * -ECHILD, -EINTR (a signal handler ran while another thread made buffers). Memory of a GPU that
- * others still have open by a handle counts, and goes once they have closed it; what the driver
- * fails to give back does not count. Threads: any. Since: 0.4.
+ * others still have open by a handle counts, and goes once they have closed it; memory that the
+ * driver fails to give back does not count. Threads: any. Since: 0.4.
  */
 int64_t xmem_trim(struct xmem_pool *pool, uint64_t keep);
 
 /*
  * Find buffers that nobody uses any more, now: those of this writer, for later acquires; and those
  * that ended owners have left and this client could hold, which the host frees a moment later. An
- * acquire that finds nothing does so too, and whoever drops the last handle of a buffer sees to it:
+ * acquire that finds nothing does so too, and so does the release of the last handle of a buffer:
  * this is for a program that wants the memory or the numbers to be right at a moment of its choice.
- * What xmem_data_private (copy.h) has kept mapped of this pool is unmapped.
+ * Memory of this pool that xmem_data_private (copy.h) has kept mapped is unmapped.
  * Returns: how many buffers of this writer were found, or -EINVAL, -ECHILD.
  * Threads: any. Since: 0.4.
  */
@@ -121,7 +121,7 @@ typedef void xmem_limbo_function(struct xmem_pool *pool, const struct xmem_limbo
 /*
  * Be told when a pool has more than so much in limbo.
  * @bytes, @count: it is too much when there are more bytes than that, or more buffers.
- * @call: what to call then, each time that it becomes too much; NULL: nothing any more.
+ * @call: the function to call then, each time that it becomes too much; NULL: nothing any more.
  * @user: handed on to it.
  *
  * It is looked at in xmem_acquire when that finds nothing, xmem_collect, xmem_trim and
@@ -129,7 +129,7 @@ typedef void xmem_limbo_function(struct xmem_pool *pool, const struct xmem_limbo
  * It may call every function but xmem_pool_close, and says itself whom it wants to blame:
  * xmem_pool_client_info and xmem_pool_slot_info say who holds what. It must return: if it leaves
  * by longjmp, an exception or pthread_exit, the call goes on for ever, and xmem_pool_close waits
- * for that. Cancellation is off in it, and what it does to errno and the last error is undone.
+ * for that. Cancellation is off in it, and its changes of errno and of the last error are undone.
  *
  * Returns: 0, or -EINVAL, -ECHILD.
  * Threads: any; another one may still be in the function that was set before. Since: 0.4.

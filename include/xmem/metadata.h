@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR MIT */
 /*
- * What a publisher says about the contents of a buffer: shape, type and so on.
- * The metadata lies in pages that the publisher can write and all clients can
- * read, so a reader must not trust it more than it trusts the publisher.
- * xmem/tensor.h has functions that write it, and that read it with all checks.
+ * A publisher's description of the contents of a buffer: shape, type and so on. The metadata lies
+ * in pages that the publisher can write and all clients can read, so a reader must not trust it
+ * more than it trusts the publisher. xmem/tensor.h has functions that write it, and that read it
+ * with all checks.
  */
 #ifndef XMEM_METADATA_H
 #define XMEM_METADATA_H
@@ -20,15 +20,15 @@ enum xmem_storage {
 	XMEM_STORAGE_CUDA = 1		/* memory of an NVIDIA GPU */
 };
 
-/* What a receiver waits for before it looks at contents of a GPU. */
+/* The event for which a receiver waits before it looks at contents of a GPU. */
 enum xmem_order {
 	XMEM_ORDER_NONE = 0,		/* nothing: they are complete */
 	XMEM_ORDER_READY = 1		/* the slot's ready word reaches order_value */
 };
 
 /*
- * The type of an element, as DLPack has it: what its bits mean, how many they are, and how many
- * such numbers are one element. In memory the 32 bits are a DLDataType. 0 is no type: the
+ * The type of an element, as DLPack has it: the meaning of its bits, how many they are, and how
+ * many such numbers are one element. In memory the 32 bits are a DLDataType. 0 is no type: the
  * publisher has not said what the elements are.
  */
 #define XMEM_DTYPE(code, bits, lanes) \

@@ -27,7 +27,7 @@ struct pool_options : xmem_pool_options {
 		wait_bound_ns = to_nanoseconds(bound);
 		return *this;
 	}
-	/* What the pool has at least, if this makes it. */
+	/* The least room that the pool has, if this makes it. */
 	pool_options &with_room(std::uint32_t buffers, std::uint32_t processes = 0,
 				std::uint32_t entries = 0) noexcept
 	{
@@ -56,13 +56,13 @@ struct pool_options : xmem_pool_options {
 		cache_ns = to_nanoseconds(time);
 		return *this;
 	}
-	/* What is made on demand is of this kind: XMEM_MEMORY_HUGE. */
+	/* Buffers that are made on demand are of this kind: XMEM_MEMORY_HUGE. */
 	pool_options &with_memory(std::uint32_t kind) noexcept
 	{
 		memory = kind;
 		return *this;
 	}
-	/* Who may join the pool, if this makes it: bits as of files, 0640. */
+	/* The mode of the pool, if this makes it: who may join it, in bits as of files, 0640. */
 	pool_options &with_mode(std::uint32_t bits) noexcept
 	{
 		mode = bits;

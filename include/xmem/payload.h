@@ -37,9 +37,10 @@ struct xmem_buffer;
  * that others hold. xmem_buffer_flags says XMEM_BUFFER_CONSTANT where nobody can.
  *
  * A dma-buf is a lesser thing (XMEM_BUFFER_DMABUF). No client of the pool can write it through
- * what it gets here, but its exporter, and whoever has a descriptor of it, can; and an exporter
- * that takes the memory away makes readers end by SIGBUS. Who publishes it has waited for the
- * device and, on machines whose devices do not see the caches, called DMA_BUF_IOCTL_SYNC.
+ * what it gets here, but its exporter, and every process that has a descriptor of it, can; and an
+ * exporter that takes the memory away makes readers end by SIGBUS. The publisher of a dma-buf has
+ * waited for the device and, on machines whose devices do not see the caches, called
+ * DMA_BUF_IOCTL_SYNC.
  *
  * If the pool or the host has no room for a further file, publications of attached files that
  * subscribers may lose are taken away from them, the oldest first.
@@ -107,9 +108,10 @@ uint32_t xmem_buffer_flags(struct xmem_buffer *buffer);
  *	-ENOMEM, -EMFILE, -EINTR
  *
  * In memory of a GPU a stream may have yet to write the contents. This does not wait for them, but
- * what publishes the buffer then does: xmem_publish, xmem_publish_on, xmem_send (for its timeout)
- * and xmem_set_ref_count. They fail as xmem_wait_contents does (stream.h), and leave the buffer as
- * it was. If the process that was to write them has ended (EOWNERDEAD), it can only be released.
+ * the function that publishes the buffer does: xmem_publish, xmem_publish_on, xmem_send (for its
+ * timeout) and xmem_set_ref_count. They fail as xmem_wait_contents does (stream.h), and leave the
+ * buffer as it was. If the process that was to write them has ended (EOWNERDEAD), it can only be
+ * released.
  *
  * Ownership: ends in xmem_publish or xmem_release. Threads: no other thread uses the handle
  * meanwhile. Since: 0.4.

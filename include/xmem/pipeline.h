@@ -51,8 +51,8 @@ int xmem_forward(struct xmem_buffer *buffer, const struct xmem_publish_options *
 		 int64_t timeout_ns, uint64_t *ret_token);
 
 /*
- * Publish to one subscriber of this client alone. The others pass it and lose nothing by it, but
- * whoever lags until the ring has overtaken it counts it with what it has lost.
+ * Publish to one subscriber of this client alone. The others pass it and lose nothing by it, but a
+ * subscriber that lags until the ring has overtaken it counts it as lost.
  * @buffer: from xmem_acquire, or held for reading as in xmem_forward.
  * @client: its id: that of xmem_pool_client there.
  * @options, @ret_token: as in xmem_publish for a buffer from xmem_acquire, else as in xmem_forward.
@@ -74,12 +74,12 @@ int xmem_send(struct xmem_buffer *buffer, uint32_t client,
 /*
  * Take a publication of this client back, so that nobody receives it any more. Subscribers pass it
  * and lose nothing by it.
- * @token: what xmem_publish, xmem_send or xmem_forward gave.
+ * @token: the token that xmem_publish, xmem_send or xmem_forward gave.
  *
  * Its own buffer a writer can take back only as long as nobody has it: no client holds it, this one
  * included, no references of it are set aside (claims.h), and nobody has forwarded it to
- * subscribers that have yet to receive it. What this client has forwarded, or has written in place
- * (payload.h), it takes out of its ring; who has received it keeps it.
+ * subscribers that have yet to receive it. Contents that this client has forwarded, or has written
+ * in place (payload.h), are taken out of its ring; a client that has received them keeps them.
  *
  * Returns: 0, and a buffer of this client's own is free for xmem_acquire, and the file of one from
  * xmem_attach_fd is gone; or

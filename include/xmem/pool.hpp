@@ -65,13 +65,13 @@ xmem_buffer *attach_cuda(xmem_pool *in, void *ptr, std::size_t bytes, std::uint3
 
 } // namespace detail
 
-/* What pool::receive_any gives: also which subscription it is of, as its raw(). */
+/* A buffer of pool::receive_any: also which subscription it is of, as its raw(). */
 struct received {
 	buffer contents;
 	xmem_subscription *from = nullptr;
 };
 
-/* What pool::receive_any throws with EPIPE, when a subscription is over. */
+/* The exception of pool::receive_any with EPIPE, when a subscription is over. */
 class subscription_over : public error {
 public:
 	subscription_over(std::error_code code, const char *sentence, xmem_subscription *which)
@@ -444,7 +444,7 @@ public:
 		});
 	}
 
-	/* Who may join from now on; 0 and XMEM_GID_SAME: as it is. */
+	/* Change who may join from now on; 0 and XMEM_GID_SAME: as it is. */
 	bool set_mode(std::uint32_t mode, std::uint32_t gid, std::error_code &code) const noexcept
 	{
 		return detail::done(xmem_pool_set_mode(raw(), mode, gid), code);
@@ -596,7 +596,7 @@ public:
 		});
 	}
 
-	/* What it has on a GPU: the one with that number in the pool, from 1 on. */
+	/* Its memory on a GPU: the one with that number in the pool, from 1 on. */
 	xmem_device_info device_info(std::uint32_t device, std::error_code &code) const noexcept
 	{
 		auto info = detail::sized<xmem_device_info>();
@@ -629,7 +629,7 @@ public:
 
 /* ---- the host ---- */
 
-/* What it is. */
+/* A description of it. */
 inline xmem_host_info host_query(std::error_code &code) noexcept
 {
 	auto info = detail::sized<xmem_host_info>();

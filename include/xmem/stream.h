@@ -16,17 +16,17 @@
  *	xmem_publish_on(b, ..., stream)          xmem_release_on(b, stream)
  *
  * Without xmem_wait_on the first xmem_cuda_ptr, xmem_cuda_ptr_mut or copy of the buffer waits, in
- * the calling thread, until the GPU has finished the contents. Who uses none of these functions
- * synchronises its streams before it publishes and before it releases.
+ * the calling thread, until the GPU has finished the contents. A program that uses none of these
+ * functions synchronises its streams before it publishes and before it releases.
  *
  * Between two processes the order is kept by a 64-bit word in the pool's pages, which the GPUs
  * write and wait for. Where a device cannot do that (xmem_cuda_device_query: MEMOPS, REGISTER, and
  * on the module for readers REGISTER_READ_ONLY), a host function in the writer's stream writes the
- * word, and whoever waits does so in its thread.
+ * word, and a client that waits does so in its thread.
  *
  * xmem_send and xmem_set_ref_count have no form for streams: the program synchronises what else it
- * has put into streams, such as kernels, before it sends or counts a buffer. Whoever gets it waits
- * only for the copies of cuda.h.
+ * has put into streams, such as kernels, before it sends or counts a buffer. A client that gets it
+ * waits only for the copies of cuda.h.
  *
  * xmem_pool_close waits for the streams that have yet to write what this client has published, and
  * for copies with buffers that it was writing. So does whoever drops the last handle of the pool
@@ -64,7 +64,7 @@ struct CUstream_st;
  * Returns: 0, or as xmem_publish, and
  *	-EMEDIUMTYPE  the buffer is in memory of the CPU
  *	-ENODEV, -ENOMEM, -EINVAL, -EIO  the driver refuses; xmem_cuda_get_last_result says how
- *	-EINTR, -ECANCELED  the wait for the stream was ended; what is in the stream goes on
+ *	-EINTR, -ECANCELED  the wait for the stream was ended; the work in the stream goes on
  * After an error the buffer is as before. Ownership: as xmem_publish. Threads: as xmem_publish.
  * Since: 0.5.
  */
@@ -72,16 +72,16 @@ int xmem_publish_on(struct xmem_buffer *buffer, const struct xmem_publish_option
 		    uint64_t *ret_token, struct CUstream_st *stream);
 
 /*
- * Let a stream wait until the contents of a buffer are complete: what is put into it from now on
- * comes after them. For a buffer from xmem_acquire_cuda these are what streams have yet to do with
- * it: contents that this client has published in it before, by xmem_publish_on, and the copies of
- * cuda.h into it or out of it. What else is in streams, such as kernels that write a buffer that is
- * then released, is the program's to wait for.
+ * Let a stream wait until the contents of a buffer are complete: work that is put into it from now
+ * on comes after them. For a buffer from xmem_acquire_cuda these are what streams have yet to do
+ * with it: contents that this client has published in it before, by xmem_publish_on, and the copies
+ * of cuda.h into it or out of it. The program itself waits for other work in streams, such as
+ * kernels that write a buffer that is then released.
  *
  * If the contents are complete already it does nothing. Where the GPU cannot wait for the word, and
- * once xmemd has ended, the calling thread waits. This takes no hold: who waits so keeps its handle
- * until the stream has read the contents, and drops it by xmem_release_on. The copies of cuda.h
- * without a stream do not rely on it, and wait by themselves.
+ * once xmemd has ended, the calling thread waits. This takes no hold: a program that waits so keeps
+ * its handle until the stream has read the contents, and drops it by xmem_release_on. The copies of
+ * cuda.h without a stream do not rely on it, and wait by themselves.
  *
  * Returns: 0, or
  *	-EOWNERDEAD  the writer's process has ended before its GPU had finished the contents

@@ -102,7 +102,7 @@ public:
 	sentinel end() const noexcept { return {}; }
 };
 
-/* What is received one by one. The buffer that it shows may be moved away. */
+/* It receives one buffer after the other. The buffer that it shows may be moved away. */
 class subscription::iterator {
 public:
 	using iterator_category = std::input_iterator_tag;

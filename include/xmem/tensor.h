@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What contents are: functions that describe a tensor or an image in one call, and functions that
- * read such a description back. A part of xmem.h, whose rules for errors, handles, threads and
+ * Descriptions of contents: functions that describe a tensor or an image in one call, and functions
+ * that read such a description back. A part of xmem.h, whose rules for errors, handles, threads and
  * structs hold here too.
  *
  * A publisher can write anything into its metadata, also while others read it. The functions that
- * read take a copy, each word once, and check all of it against the contents. What they give is
- * true of the contents as long as the buffer is held: a program that stays within it reads nothing
+ * read take a copy, each word once, and check all of it against the contents. Their answer is true
+ * of the contents as long as the buffer is held: a program that stays within it reads nothing
  * outside the buffer. It can still be nonsense, for a publisher can call noise an image.
  */
 #ifndef XMEM_TENSOR_H
@@ -27,8 +27,8 @@ struct xmem_buffer;
 
 /*
  * Say that the contents are a tensor whose first element is the first byte. This replaces all
- * metadata: what an earlier publication left there goes, and the producer becomes the label of
- * this client. What else there is to say (id, user words, xmem_describe_content) comes after it.
+ * metadata: the values of an earlier publication go, and the producer becomes the label of this
+ * client. Call it before you set anything else (id, user words, xmem_describe_content).
  * @buffer: from xmem_acquire.
  * @dtype: XMEM_DTYPE_*; bits times lanes must be whole bytes, so that two 4-bit numbers are one
  *	element of two lanes.

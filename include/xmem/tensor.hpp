@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What contents are, in C++: describing them, and reading such a description back, checked. The
- * functions are those of xmem/tensor.h, and those of xmem/cuda.h for contents on a GPU. A part of
- * xmem.hpp.
+ * Descriptions of contents, in C++: writing them, and reading them back, checked. The functions are
+ * those of xmem/tensor.h, and those of xmem/cuda.h for contents on a GPU. A part of xmem.hpp.
  */
 #ifndef XMEM_TENSOR_HPP
 #define XMEM_TENSOR_HPP

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR MIT */
 /*
- * xmem: what the host (xmem.ko or xmemd) and its clients agree on.
+ * xmem: the interface between the host (xmem.ko or xmemd) and its clients.
  *
  * It describes first the pages, which every client maps and in which everything is
  * counted, then the requests. docs/design.md has the words and the promises, and
@@ -113,15 +113,16 @@ struct xmem_pool_header {
 	/* These have cache lines of their own: every wait for clients reads them. */
 	/*
 	 * Bit set: that client's holds count wherever they are: it is of the pool's owner's user.
-	 * What others hold counts where `holders` of the slot's group says so, and they look there
+	 * Holds of others count where `holders` of the slot's group says so, and they look there
 	 * before each get by a token.
 	 */
 	__u64 counted[XMEM_CLIENT_WORDS];
 	__u64 writers;			/* how many writers have joined so far */
 	__u64 payloads_gone;		/* how many payloads have lost their last slot so far */
 	__u32 host;			/* its low 30 bits are not 0 as long as the host lives;
-					 * a futex (daemon): who finds them 0 wakes all there.
-					 * 0 altogether: the pool has ended before (daemon) */
+					 * a futex (daemon): a client that finds them 0 wakes all
+					 * there. 0 altogether: the pool has ended before
+					 * (daemon) */
 	__u32 pollers;			/* daemon: how many poll_fd it has given out; kernel: 0 */
 	__u64 claimed;			/* how many slots have claims, or more: no fewer; 0: none,
 					 * and in the daemon's pools no owner adds by itself */
@@ -192,7 +193,7 @@ struct xmem_slot_row {
 	__u64 offset;			/* bytes into the payload file */
 	__u64 length;			/* bytes */
 	__u32 tenancies;		/* uses so far; after 2^24 - 1 the slot is worn out (P5) */
-	__u32 traits;			/* XMEM_TRAIT_*: what its payload is like */
+	__u32 traits;			/* XMEM_TRAIT_* of its payload */
 	__u64 payload_bytes;		/* of the whole payload file */
 	__u32 upgrader;			/* 1 + id of the client that writes it in place; 0: none */
 	__u32 group_owner;		/* of the first slot of each group: 1 + whose it is, as in
@@ -200,18 +201,18 @@ struct xmem_slot_row {
 };
 
 /*
- * What the host notes of XMEM_GROUP_SLOTS slots of one owner. A hold counts only if its client
- * could have been given what it holds: a bit in `holders`, which stays until the client ends or the
- * group is given to another owner. In are
+ * The host's notes on XMEM_GROUP_SLOTS slots of one owner. A hold counts only if its client could
+ * have been given what it holds: a bit in `holders`, which stays until the client ends or the group
+ * is given to another owner. In are
  *
  *   - clients of the pool's owner's user, and of the user of the slots' owner, when they join
- *   - who subscribes to the owner's ring, or to a ring in which the owner's buffers are forwarded,
- *     before its cursor is there
- *   - whom the owner lets in by `grant`
+ *   - clients that subscribe to the owner's ring, or to a ring in which the owner's buffers are
+ *     forwarded, before their cursors are there
+ *   - clients that the owner lets in by `grant`
  *
- * For the slots of an owner that has ended it goes on to be what it was; who forwards them lets its
- * subscribers in. Who is not in holds nothing there, whatever it writes, and gets nothing by a
- * token. Whom the owner lets in stays in also when it unsubscribes.
+ * For the slots of an owner that has ended `holders` stays as it was; a client that forwards them
+ * lets its subscribers in. A client that is not in holds nothing there, whatever it writes, and
+ * gets nothing by a token. A client that the owner lets in stays in also when it unsubscribes.
  */
 struct xmem_group_row {
 	__u64 holders[XMEM_CLIENT_WORDS];
@@ -232,7 +233,7 @@ struct xmem_device_row {
 	__u64 reserved[4];
 };
 
-/* What a payload is like. The host finds out, or takes it from the attach. */
+/* The traits of a payload. The host finds them out, or takes them from the attach. */
 #define XMEM_TRAIT_SHARED	(1u << 0)	/* every writer of the pool may write it, when the
 						 * protocol lets it; readers do not get it */
 #define XMEM_TRAIT_CONSTANT	(1u << 1)	/* F_SEAL_WRITE: nobody can write it any more */
@@ -278,10 +279,10 @@ struct xmem_slot_word {
 /*
  * XMEM_GROUP_SLOTS slots of one owner: their state words. metadata_offset has the metadata, and
  * ready_offset a ready word for each: how far the owner's GPU has got with the slot. A GPU stream
- * or the owner's library writes it, and it only grows; what the contents need is order_value in
- * their metadata. When the owner has ended and its process has exited, the host writes
- * XMEM_READY_ENDED where that is not reached, and XMEM_READY_OVER into all others. So nobody waits
- * for ever, whatever the owner has said in the metadata.
+ * or the owner's library writes it, and it only grows; the value that the contents need is
+ * order_value in their metadata. When the owner has ended and its process has exited, the host
+ * writes XMEM_READY_ENDED where that is not reached, and XMEM_READY_OVER into all others. So nobody
+ * waits for ever, whatever the owner has said in the metadata.
  */
 struct xmem_group {
 	struct xmem_slot_word word[XMEM_GROUP_SLOTS];
@@ -290,9 +291,9 @@ struct xmem_group {
 #define XMEM_READY_ENDED	(1ULL << 62)	/* more than that */
 
 /*
- * What a client notes about another one. position is its place in the ring of that client;
- * demoted_* say whether it, as a publisher, has demoted that client: it has, as long as that
- * client's incarnation and cursor are still these. Each has a cache line of its own.
+ * A client's notes about another one. position is its place in the ring of that client; demoted_*
+ * say whether it, as a publisher, has demoted that client: it has, as long as that client's
+ * incarnation and cursor are still these. Each has a cache line of its own.
  */
 struct xmem_cursor {
 	__u64 position;			/* next to receive, or XMEM_CURSOR_* */
@@ -345,8 +346,8 @@ struct xmem_ring {
 					 * for it */
 	__u64 wanted_device;		/* where `wanted`, `makes` and `lacks` are bytes: the
 					 * number of the device; 0: the CPU */
-	__u64 collects;			/* enum xmem_collects: what this client has asked the daemon
-					 * to collect, which has not served that yet */
+	__u64 collects;			/* enum xmem_collects: the requests to collect that this
+					 * client has sent and the daemon has not served yet */
 	__u64 changes_seen;		/* subscriber_changes of this client's row, when its program
 					 * last looked at its subscribers */
 	__u64 reserved[2];
@@ -375,8 +376,8 @@ enum xmem_collects {
  *     stands behind each request (XMEM_*_MIN);
  *   - a longer struct of a newer caller, up to 4096 bytes, is taken if the rest of it is
  *     zero;
- *   - the answer is cut to the caller's size; what lies behind the fields that the host
- *     knows stays as the caller had it.
+ *   - the answer is cut to the caller's size; fields that the host does not know stay as the caller
+ *     had them.
  *
  * The host refuses unknown flags and reserved fields that are not 0. A request that fails
  * changes nothing, with one exception: EFAULT of arm, renew, payload with CLOSE, evict and drain,
@@ -400,8 +401,7 @@ enum xmem_collects {
  *               access, evict, drain: that is the pool's owner's to do, or the group is not the
  *               caller's; or the client's role, or its part in the slot or ring, does not allow it
  *   EACCES      join, pool_fd, narrow: the caller has roles in the pool, but not that one;
- *               claim, grant: what the caller holds there does not count (struct
- *               xmem_group_row);
+ *               claim, grant: the caller's holds there do not count (struct xmem_group_row);
  *               payload: the file was attached with less access than is asked for, or is
  *               shared, or a GPU's without XMEM_TRAIT_READERS, and a reader asks;
  *               attach: the descriptor is not open for reading, or to be shared and not
@@ -444,8 +444,8 @@ enum xmem_collects {
  *   EOPNOTSUPP  subscribe: that ring does not wait for subscribers; upgrade: the slot's
  *               payload is not shared; join, access (daemon): its pools are one user's, so
  *               it has no other owner, no other group, and no mode for others; evict, drain with
- *               EVICT, join with limbo_bytes (daemon): what a live process has mapped it cannot
- *               take away
+ *               EVICT, join with limbo_bytes (daemon): it cannot take away mappings of a live
+ *               process
  *   ENOMEM      there is not enough memory
  */
 #define XMEM_IOC_TYPE	0xE8
@@ -503,17 +503,17 @@ struct xmem_pools_request {
 #define XMEM_POOLS_MIN		16	/* up to number */
 
 /*
- * Who may join a pool: its owner, who made it, its group, and all others, by bits that are those
- * of a file. The first of these three that the caller is of decides, as with files.
- * CAP_DAC_OVERRIDE, in the user namespace in which the pool was made, allows all.
+ * The mode of a pool says who may join it: its owner, who made it, its group, and all others, by
+ * bits that are those of a file. The first of these three that the caller is of decides, as with
+ * files. CAP_DAC_OVERRIDE, in the user namespace in which the pool was made, allows all.
  *
  *   by name   The mode decides, at each join
- *   by file   A descriptor of pool_fd carries a mask of roles, and that decides: whoever has it
- *             was given it by one who might. With XMEM_MODE_STRICT the mode decides as well
+ *   by file   A descriptor of pool_fd carries a mask of roles, and that decides: its holder got it
+ *             from a process that might join. With XMEM_MODE_STRICT the mode decides as well
  *
  * A name belongs to the user who made the pool: two users' pools may have the same, and to join
- * another's is to name it, too (XMEM_JOIN_OWNER). Who has no role in a pool finds none there
- * (ENOENT); who has one, but not that, is told so (EACCES).
+ * another's is to name it, too (XMEM_JOIN_OWNER). A process without a role in a pool finds none
+ * there (ENOENT); a process that has another role is told so (EACCES).
  */
 #define XMEM_MODE_READ		04	/* XMEM_ROLE_READER; for the group << 3, the owner << 6 */
 #define XMEM_MODE_WRITE		02	/* XMEM_ROLE_WRITER; only with READ, since writers read */
@@ -568,12 +568,12 @@ struct xmem_join_request {
 					 * by pool_fd */
 	__u32 reserved1;
 	__u64 limbo_bytes;		/* in: of a pool that is created: how many bytes of what
-					 * ended clients have left one client may hold; who
-					 * holds more is evicted (see there, LIMBO). Its ring keeps
-					 * as much of what it has forwarded and nobody holds; the
-					 * rest is lost to its subscribers. 0 or ~0: any number. The
-					 * kernel's parameter max_limbo_bytes counts, too, if it is
-					 * less. If the pool exists: 0, or it must not allow more
+					 * ended clients have left one client may hold; a client
+					 * that holds more is evicted (see there, LIMBO). Its ring
+					 * keeps as much of what it has forwarded and nobody holds;
+					 * the rest is lost to its subscribers. 0 or ~0: any number.
+					 * The kernel's parameter max_limbo_bytes counts, too, if it
+					 * is less. If the pool exists: 0, or it must not allow more
 					 * (ERANGE) */
 };
 #define XMEM_JOIN_MIN		56	/* up to fd */
@@ -582,7 +582,7 @@ struct xmem_join_request {
  * pool_fd: a descriptor. A process that has it may join this pool in one of these roles, and
  * nothing else; narrow makes another of it, for fewer roles. A mask of roles has the bit
  * 1 << role (enum xmem_role) of each. One for writers alone lets nobody join as a reader (EACCES),
- * but a writer reads, too. What was given cannot be taken back.
+ * but a writer reads, too. A descriptor that was given cannot be taken back.
  */
 #define XMEM_ROLES_ALL	((1u << XMEM_ROLE_READER) | (1u << XMEM_ROLE_WRITER))
 struct xmem_pool_fd_request {
@@ -603,7 +603,7 @@ struct xmem_pool_fd_request {
 struct xmem_narrow_request {
 	__u32 size;
 	__u32 flags;			/* must be 0 */
-	__s32 pool_fd;			/* what pool_fd or narrow gave */
+	__s32 pool_fd;			/* of pool_fd or narrow */
 	__u32 roles;			/* not 0, and no more than that one's (EACCES) */
 	__s32 fd;			/* out; close-on-exec */
 	__u32 reserved;			/* must be 0 */
@@ -612,7 +612,7 @@ struct xmem_narrow_request {
 
 /*
  * access: change who may join from now on; without a flag only say it. For the pool's owner, and
- * CAP_SYS_ADMIN in the user namespace in which it was made (EPERM). Who has joined stays.
+ * CAP_SYS_ADMIN in the user namespace in which it was made (EPERM). Clients that have joined stay.
  */
 #define XMEM_ACCESS_MODE	(1u << 0)	/* change the mode */
 #define XMEM_ACCESS_GROUP	(1u << 1)	/* change the group, as with XMEM_JOIN_GROUP */
@@ -667,18 +667,18 @@ struct xmem_attach_request {
  * payload: a descriptor of a payload file, read-only unless WRITE asks for a writable one. Only
  * the owner gets that, and only if it has attached the file so (EACCES). If the payload is
  * shared, every writer gets it, and no reader gets any. It never waits for a lease of the file
- * (F_SETLEASE): whoever is to get a writable one, and meets one, is told EBUSY.
+ * (F_SETLEASE): a caller that is to get a writable one, and meets a lease, is told EBUSY.
  *
- * A CUDA payload is opened and closed: who opens it can write it, so a reader may only with
- * XMEM_TRAIT_READERS.
+ * A CUDA payload is opened and closed: a process that opens it can write it, so a reader may open
+ * it only with XMEM_TRAIT_READERS.
  *
  *   OPEN    The host notes that the caller has it open, before it answers: with the same open
  *           file as was attached, or -1 where there is none, and with the handle. Once more is
  *           the same. The caller closes what the driver opened before it says CLOSE. ENOENT: it
  *           has no slot any more
- *   CLOSE   The caller has it open no longer. What a client has open at its end is closed when its
- *           process has exited. (Daemon: with `bytes` not 0 it undoes the OPEN whose message had
- *           this number: ENOENT if not that alone has opened it)
+ *   CLOSE   The caller has it open no longer. A payload that a client has open at its end is closed
+ *           when its process has exited. (Daemon: with `bytes` not 0 it undoes the OPEN whose
+ *           message had this number: ENOENT if not that alone has opened it)
  *
  * Without either flag only the question is answered, without the handle. A CUDA payload that has
  * lost its last slot is *closing* until no client has it open; then payloads_closed grows, the
@@ -812,11 +812,11 @@ struct xmem_poll_fd_request {
 /*
  * claim: references that are set aside for clients yet unknown. A slot with claims is in use.
  *
- *   add    `count` more; 0: only the time changes (ENOENT: there are none). Whoever knows the
- *          generation may add to contents that are LIVE; with XMEM_CLAIM_OWN the owner may add
- *          to a slot that is WRITING, and who writes it in place to one that is UPGRADED.
- *          EAGAIN: the owner is scanning the slot; get it, then try again. EPERM: who does not
- *          own the slot asks for more than XMEM_CLAIM_LONGEST_NS
+ *   add    `count` more; 0: only the time changes (ENOENT: there are none). A client that knows
+ *          the generation may add to contents that are LIVE; with XMEM_CLAIM_OWN the owner may add
+ *          to a slot that is WRITING, and its writer in place to one that is UPGRADED.
+ *          EAGAIN: the owner is scanning the slot; get it, then try again. EPERM: a client that
+ *          does not own the slot asks for more than XMEM_CLAIM_LONGEST_NS
  *          After the first `add` without end the daemon's owners add such claims without a
  *          request, once for each contents, while there are none (core/protocol.h, I10)
  *   take   `count` fewer. The caller holds the slot, owns it, or has added some (EPERM). ERANGE:
@@ -889,13 +889,14 @@ struct xmem_upgrade_request {
 #define XMEM_UPGRADE_MIN	24	/* up to generation */
 
 /*
- * quota: one limit, how much of it is in use, and what there may be at most. The caller need not
+ * quota: one limit, how much of it is in use, and the most that there may be. The caller need not
  * have joined; a file that has not is told of no limit of a pool or of a client.
  *
- * In the kernel whoever makes a file of /dev/xmem join pays for it: its user, and the owners of
- * all user namespaces that it is in, so that further uids do not help there. root, and whoever has
- * CAP_SYS_RESOURCE in the initial user namespace, is counted like everybody, but not refused
- * because of a user's limits. The daemon is of one user, and its limits are that user's.
+ * In the kernel the process that makes a file of /dev/xmem join pays for it: its user, and the
+ * owners of all user namespaces that it is in, so that further uids do not help there. root, and
+ * every process with CAP_SYS_RESOURCE in the initial user namespace, is counted like everybody, but
+ * not refused because of a user's limits. The daemon is of one user, and its limits are that
+ * user's.
  */
 enum xmem_quota {
 	/* Of a user. Kernel: user_max_* in /sys/module/xmem/parameters */
@@ -957,7 +958,7 @@ struct xmem_quota_request {
 	__u32 quota;			/* in: look from this number on; out: that of the limit,
 					 * enum xmem_quota. ENOENT: there are no more */
 	__u32 scope;			/* out: enum xmem_quota_scope */
-	__u32 uid;			/* out: scope of a user: whose, in the caller's user
+	__u32 uid;			/* out: scope of a user: its uid, in the caller's user
 					 * namespace; else ~0 */
 	__u32 level;			/* out: REFUSED: the limit is the caller's own user's: 0;
 					 * of an owner of the user namespaces that it is in: 1 and
@@ -973,8 +974,8 @@ struct xmem_quota_request {
 #define XMEM_QUOTA_MIN		12	/* up to quota */
 
 /*
- * client: who another client of the pool is. ENOENT: it is not there, or not that one; EINVAL: the
- * pool has no such id.
+ * client: the identity of another client of the pool. ENOENT: it is not there, or not that one;
+ * EINVAL: the pool has no such id.
  */
 #define XMEM_CLIENT_LIMBO	(1u << 0)	/* say limbo_bytes, too: that takes a while */
 struct xmem_client_request {
@@ -990,27 +991,28 @@ struct xmem_client_request {
 	__u64 limbo_bytes;		/* out: with LIMBO, else 0: bytes of the slots that it holds
 					 * or writes in place and whose owner has ended, as far as
 					 * its holds count, and of those that claims keep because
-					 * of it; what several hold counts for each */
+					 * of it; a slot that several hold counts for each */
 };
 #define XMEM_CLIENT_MIN		12	/* up to client */
 
 /*
  * evict: end another client, as if its process had unmapped its area: its requests are ENOTCONN,
- * what it slept in and polled returns, its holds, claims and subscriptions go, its slots are the
- * host's. Before these it loses all pages of the pool that it has mapped: it reads zeros there, and
- * what it writes nobody sees, so it gets no signal. It need not run for that, and costs nobody
- * anything afterwards. What it has mapped of payloads stays mapped: contents that it held may be
+ * calls in which it slept or polled return, its holds, claims and subscriptions go, its slots are
+ * the host's. Before these it loses all pages of the pool that it has mapped: it reads zeros there,
+ * and nobody sees its stores, so it gets no signal. It need not run for that, and costs nobody
+ * anything afterwards. Payloads that it has mapped stay mapped: contents that it held may be
  * replaced under its eyes; and pages that it has pinned (vmsplice) it can still read, until the
  * clients end whose they are. When the request is answered all this is done.
  *
- * The host evicts by itself whoever holds more bytes of limbo, slots whose owner has ended, than
- * the pool's limbo_bytes: when a client ends, whenever slots of ended ones are reclaimed, and once
- * a second while there is so much of it. It spares nobody, not the pool's owner either, for what is
- * held is the publisher's. What was left less than 5 seconds ago does not count. Slots with claims
- * count for the client that has last made these end later than they did, unless it was their owner.
+ * The host evicts by itself every client that holds more bytes of limbo, slots whose owner has
+ * ended, than the pool's limbo_bytes: when a client ends, whenever slots of ended ones are
+ * reclaimed, and once a second while there is so much of it. It spares nobody, not the pool's owner
+ * either, for the memory is the publisher's. Slots that were left less than 5 seconds ago do not
+ * count. Slots with claims count for the client that has last made these end later than they did,
+ * unless it was their owner.
  *
  * For the pool's owner, and CAP_SYS_ADMIN in the user namespace in which it was made (EPERM).
- * ESTALE: that incarnation has ended. The daemon cannot take away what a live process has mapped:
+ * ESTALE: that incarnation has ended. The daemon cannot take away mappings of a live process:
  * EOPNOTSUPP.
  *
  * With WHY it ends nobody, and says why the client of this file was ended (the file's own mm may
@@ -1054,10 +1056,10 @@ struct xmem_drain_request {
 #define XMEM_DRAIN_MIN		12	/* up to evicted */
 
 /*
- * grant: what another client holds of the caller's slots counts from now on, of those that it has
- * and of those that it gets. It is for clients of other users that are given tokens by a way of
- * their own; subscribers need it not. It lasts until either of the two ends, and does nothing if it
- * was so before. For writers (EPERM). ESTALE: that incarnation has ended.
+ * grant: holds of another client on the caller's slots count from now on, on the slots that the
+ * caller has and on those that it gets later. It is for clients of other users that are given tokens
+ * by a way of their own; subscribers need it not. It lasts until either of the two ends, and does
+ * nothing if it was so before. For writers (EPERM). ESTALE: that incarnation has ended.
  *
  * With FORWARDED the caller is about to forward a slot of another owner, which it holds (EPERM): it
  * is a stage of the slot's group, and all who follow its ring, now or later, may hold what that
@@ -1131,8 +1133,8 @@ struct xmem_shown {
 };
 
 /* In flags, with which each record begins. */
-#define XMEM_SHOWN_CHANGING	(1u << 0)	/* it changed whenever it was looked at: what it
-						 * says is of more than one moment */
+#define XMEM_SHOWN_CHANGING	(1u << 0)	/* it changed whenever it was looked at: its
+						 * values are of more than one moment */
 #define XMEM_SHOWN_QUARANTINE	(1u << 1)	/* a client: it has ended, and its process may
 						 * still use memory of a GPU */
 
@@ -1146,7 +1148,7 @@ struct xmem_shown_slot {
 					 * token */
 	__u64 length;			/* bytes */
 	__u64 payload;			/* id of the payload that it is in */
-	__u64 holds;			/* of all clients together; who writes it in place has one
+	__u64 holds;			/* of all clients together; its writer in place has one
 					 * at least */
 	__u64 holders[XMEM_CLIENT_WORDS];	/* bit set: that client has some. A slot in the
 						 * ring of a publisher is in use without */

@@ -253,7 +253,7 @@ static const struct xp_field xmem_device_info_fields[] = {
 		"as struct xmem_cuda_device_info has it"),
 	XP_FIELD(xmem_device_info, bytes, XP_UNSIGNED, 0,
 		"of the pool's memory there: whole allocations, and whole blocks that small "
-		"ones share; what is attached several times counts each time"),
+		"ones share; an allocation that is attached several times counts each time"),
 	XP_FIELD(xmem_device_info, bytes_closing, XP_UNSIGNED, 0,
 		"of that: see struct xmem_pool_info"),
 };
@@ -291,7 +291,7 @@ static const struct xp_field xmem_limit_info_fields[] = {
 	XP_FIELD(xmem_limit_info, scope, XP_UNSIGNED, 0,
 		"enum xmem_limit_scope"),
 	XP_FIELD(xmem_limit_info, uid, XP_UNSIGNED, 0,
-		"of a user: whose; else 0xffffffff"),
+		"of a user: its uid; else 0xffffffff"),
 	XP_FIELD(xmem_limit_info, in_bytes, XP_UNSIGNED, 0,
 		"1: the next two are bytes; 0: a number of things"),
 	XP_FIELD(xmem_limit_info, used, XP_UNSIGNED, 0,
@@ -301,7 +301,7 @@ static const struct xp_field xmem_limit_info_fields[] = {
 	XP_FIELD(xmem_limit_info, name, XP_CHARS, 24,
 		"NUL-terminated. Kernel: the module's parameter, if there is one"),
 	XP_FIELD(xmem_limit_info, what, XP_CHARS, 40,
-		"what is limited: a word or some, in English"),
+		"the limited thing: a word or some, in English"),
 };
 
 static const struct xp_field xmem_pool_entry_fields[] = {
@@ -333,7 +333,7 @@ static const struct xp_field xmem_pool_entry_fields[] = {
 	XP_FIELD(xmem_pool_entry, gid, XP_UNSIGNED, 0,
 		"its group; UINT32_MAX as owner_uid"),
 	XP_FIELD(xmem_pool_entry, roles, XP_UNSIGNED, 0,
-		"XMEM_MAY_*: what the mode lets this process do"),
+		"XMEM_MAY_*: the mode lets this process do it"),
 };
 
 static const struct xp_field xmem_limbo_fields[] = {
@@ -361,8 +361,8 @@ static const struct xp_layout xp_layouts[XP_LAYOUTS] = {
 	[XP_CUDA_DEVICE_INFO] = XP_LAYOUT(xmem_cuda_device_info, "xmem.CudaDeviceInfo",
 		"One device, as this process sees it."),
 	[XP_POOL_INFO] = XP_LAYOUT(xmem_pool_info, "xmem.PoolInfo",
-		"What is in a pool now. Other clients go on meanwhile, so the numbers need "
-		"not add up."),
+		"The numbers of a pool now. Other clients go on meanwhile, so they need not "
+		"add up."),
 	[XP_CLIENT_INFO] = XP_LAYOUT(xmem_client_info, "xmem.ClientInfo",
 		"One client of a pool."),
 	[XP_SUBSCRIBER_INFO] = XP_LAYOUT(xmem_subscriber_info, "xmem.SubscriberInfo",
@@ -372,9 +372,9 @@ static const struct xp_layout xp_layouts[XP_LAYOUTS] = {
 	[XP_DEVICE_INFO] = XP_LAYOUT(xmem_device_info, "xmem.DeviceInfo",
 		"A GPU in whose memory a pool has, or has had, buffers."),
 	[XP_HOST_INFO] = XP_LAYOUT(xmem_host_info, "xmem.HostInfo",
-		"What the host is."),
+		"A description of the host."),
 	[XP_LIMIT_INFO] = XP_LAYOUT(xmem_limit_info, "xmem.LimitInfo",
-		"One limit of the host, and what is in use of it."),
+		"One limit of the host, and how much of it is in use."),
 	[XP_POOL_ENTRY] = XP_LAYOUT(xmem_pool_entry, "xmem.PoolEntry",
 		"One of the host's pools."),
 	[XP_LIMBO] = XP_LAYOUT(xmem_limbo, "xmem.Limbo",

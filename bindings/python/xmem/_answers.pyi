@@ -88,7 +88,7 @@ class CudaDeviceInfo(tuple[Any, ...]):
 
 @final
 class PoolInfo(tuple[Any, ...]):
-    """What is in a pool now. Other clients go on meanwhile, so the numbers need not add up."""
+    """The numbers of a pool now. Other clients go on meanwhile, so they need not add up."""
 
     #: capacity
     slots: Final[int]
@@ -250,8 +250,8 @@ class DeviceInfo(tuple[Any, ...]):
     device: Final[int]
     #: as struct xmem_cuda_device_info has it
     uuid: Final[builtins.bytes]
-    #: of the pool's memory there: whole allocations, and whole blocks that small ones share; what
-    #: is attached several times counts each time
+    #: of the pool's memory there: whole allocations, and whole blocks that small ones share; an
+    #: allocation that is attached several times counts each time
     bytes: Final[int]
     #: of that: see struct xmem_pool_info
     bytes_closing: Final[int]
@@ -259,7 +259,7 @@ class DeviceInfo(tuple[Any, ...]):
 
 @final
 class HostInfo(tuple[Any, ...]):
-    """What the host is."""
+    """A description of the host."""
 
     #: version of the protocol that it speaks
     abi: Final[int]
@@ -288,13 +288,13 @@ class HostInfo(tuple[Any, ...]):
 
 @final
 class LimitInfo(tuple[Any, ...]):
-    """One limit of the host, and what is in use of it."""
+    """One limit of the host, and how much of it is in use."""
 
     #: of the limit, which stays the same
     number: Final[int]
     #: enum xmem_limit_scope
     scope: Final[int]
-    #: of a user: whose; else 0xffffffff
+    #: of a user: its uid; else 0xffffffff
     uid: Final[int]
     #: 1: the next two are bytes; 0: a number of things
     in_bytes: Final[int]
@@ -303,7 +303,7 @@ class LimitInfo(tuple[Any, ...]):
     most: Final[int]
     #: NUL-terminated. Kernel: the module's parameter, if there is one
     name: Final[str]
-    #: what is limited: a word or some, in English
+    #: the limited thing: a word or some, in English
     what: Final[str]
 
 
@@ -337,7 +337,7 @@ class PoolEntry(tuple[Any, ...]):
     mode: Final[int]
     #: its group; UINT32_MAX as owner_uid
     gid: Final[int]
-    #: XMEM_MAY_*: what the mode lets this process do
+    #: XMEM_MAY_*: the mode lets this process do it
     roles: Final[int]
 
 

@@ -134,7 +134,7 @@ class Storage(enum.IntEnum):
 
 
 class Order(enum.IntEnum):
-    """What a receiver waits for before it looks at contents of a GPU."""
+    """The event for which a receiver waits before it looks at contents of a GPU."""
 
     #: nothing: they are complete
     NONE = 0
@@ -269,7 +269,7 @@ class ClientRole(enum.IntEnum):
 
 
 class SlotUse(enum.IntEnum):
-    """What a slot is used for."""
+    """The use of a slot."""
 
     #: it has no buffer
     NONE = 0
@@ -284,11 +284,11 @@ class SlotUse(enum.IntEnum):
 
 
 class LimitScope(enum.IntEnum):
-    """Whose limit it is."""
+    """The owner of a limit."""
 
-    #: what one user has, in all pools
+    #: of one user, in all pools
     USER = 0
-    #: what there is, of all users together
+    #: of all users together
     HOST = 1
     POOL = 2
     CLIENT = 3
