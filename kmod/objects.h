@@ -132,9 +132,9 @@ struct xk_pollers {
 /* Whom the ends of clients concern: wait.c. */
 struct xk_concerned {
 	u64 ended[XMEM_CLIENT_WORDS];	/* those that have ended: a bitmap, as the next */
-	u64 pollers[XMEM_CLIENT_WORDS];	/* who has followed them, or been followed by them: may be
+	u64 pollers[XMEM_CLIENT_WORDS];	/* their subscribers and their publishers, which may be
 					 * forgotten by now */
-	bool owners;			/* who waits for a slot, for room, or for subscribers */
+	bool owners;			/* waiters for a slot, for room, or for subscribers */
 };
 
 /* What end_work has been asked to reap. */

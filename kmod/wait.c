@@ -119,8 +119,8 @@ void xk_wake(struct xk_pool *pool, u32 kind, u32 client)
 }
 
 /*
- * A cursor moved, slots came free, or a client follows a ring or does no longer: whoever waits for
- * slots or for subscribers may find them now (I5).
+ * A cursor moved, slots came free, or a client follows a ring or does no longer: waiters for slots
+ * or for subscribers may find them now (I5).
  */
 void xk_wake_owners(struct xk_pool *pool)
 {

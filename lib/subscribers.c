@@ -4,9 +4,9 @@
  * pages say it, so the host is asked for nothing.
  *
  * Both hosts wake all owners after each subscribe and unsubscribe and after the end of a client,
- * because a cursor has moved. So whoever waits for subscribers sleeps on its own slots_waiters. The
- * descriptor of xmem_subscribers_poll_fd arms no word (core/poll.c), because a program may poll it
- * as long as it lives, and each release of a buffer would wake it.
+ * because a cursor has moved. So a thread that waits for subscribers sleeps on its own
+ * slots_waiters. The descriptor of xmem_subscribers_poll_fd arms no word (core/poll.c), because a
+ * program may poll it as long as it lives, and each release of a buffer would wake it.
  */
 #include "died.h"
 #include "owned.h"

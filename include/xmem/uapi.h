@@ -1057,9 +1057,9 @@ struct xmem_drain_request {
 
 /*
  * grant: holds of another client on the caller's slots count from now on, on the slots that the
- * caller has and on those that it gets later. It is for clients of other users that are given tokens
- * by a way of their own; subscribers need it not. It lasts until either of the two ends, and does
- * nothing if it was so before. For writers (EPERM). ESTALE: that incarnation has ended.
+ * caller has and on those that it gets later. It is for clients of other users that are given
+ * tokens by a way of their own; subscribers need it not. It lasts until either of the two ends, and
+ * does nothing if it was so before. For writers (EPERM). ESTALE: that incarnation has ended.
  *
  * With FORWARDED the caller is about to forward a slot of another owner, which it holds (EPERM): it
  * is a stage of the slot's group, and all who follow its ring, now or later, may hold what that

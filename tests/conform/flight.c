@@ -463,7 +463,7 @@ TEST(P3_who_is_waited_for_loses_nothing_of_any_number_of_dead_publishers)
 	xmem_pool_close(reader);
 }
 
-/* What the dead have left to a subscriber is missing to the next publisher, which is told so. */
+/* Rings of ended publishers keep slots and ids. The next publisher lacks them, and is told so. */
 TEST(P10_rings_that_are_waited_for_refuse_the_next_publisher)
 {
 	struct source source = {

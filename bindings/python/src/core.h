@@ -206,7 +206,7 @@ enum xp_guard_state {
 	XP_WRITING,
 };
 
-/* What the contents are, for the buffer protocol and others; it is filled at the first look. */
+/* The layout of the contents, for the buffer protocol and others; filled at the first look. */
 struct xp_view {
 	const void *data;		/* NULL: not looked at yet, or on a GPU */
 	uint32_t dtype;			/* XMEM_DTYPE_NONE: bytes */
@@ -288,7 +288,7 @@ struct xp_hold *xp_guard_share(struct xp_guard *self);
 
 /* Where the contents lie; NULL with an exception. The GIL is released: the host may map them. */
 const void *xp_guard_data(struct xp_guard *self);
-/* What the contents are; -1 with an exception. The first look releases the GIL. */
+/* Fill self->view; -1 with an exception. The first look releases the GIL. */
 int xp_guard_view(struct xp_guard *self);
 /*
  * Private memory of contents on the CPU that are for reading (private.c). It belongs to a new

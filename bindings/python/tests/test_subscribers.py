@@ -101,7 +101,7 @@ def test_coroutines_wait_for_different_numbers() -> None:
         for number, task in enumerate((tasks[0], tasks[2], tasks[1]), 1):
             subscriptions.append(readers[number - 1].subscribe())
             assert await task == number
-        # Whoever comes last and finds enough does not wait behind those that want more.
+        # A task that finds enough subscribers does not wait behind tasks that want more.
         later = asyncio.create_task(writer.wait_for_subscribers_async(4))
         await until_waiting(writer, 1)
         assert await writer.wait_for_subscribers_async(3) == 3

@@ -68,7 +68,7 @@ class BufferPool(CudaPool):
     identity: str
     canceled: bool
     _waiters: dict[Any, aio.Waiters]
-    _watchers: dict[Any, aio.Waiters]       # who waits for subscribers
+    _watchers: dict[Any, aio.Waiters]       # tasks that wait for subscribers
     _found: int                             # how many of these the last look has found
     _subscriptions: weakref.WeakSet[Subscription]
 
