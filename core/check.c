@@ -115,6 +115,8 @@ const char *xm_host_is_valid(const struct xm_host *host)
 			return "a slot's owner is not its group's";
 		if (row->owner == XMEM_OWNER_HOST && !xm_has_limbo(host, s / XMEM_GROUP_SLOTS))
 			return "nobody looks for what an owner has left in its group";
+		if (!(s % XMEM_GROUP_SLOTS) && xm_limbo_is_past(host, s / XMEM_GROUP_SLOTS))
+			return "limbo has gone and still has an age";
 		if (!(s % XMEM_GROUP_SLOTS) &&
 		    row->group_owner != xm_host_said_owner(host, s / XMEM_GROUP_SLOTS) + 1)
 			return "a row says wrongly whose its group is";

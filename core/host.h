@@ -474,7 +474,9 @@ void xm_host_limbo(struct xm_host *host, u64 now_ns);
 
 /* Is it the host's, and has no slots? Then its pages may go, and after that it is nobody's. */
 bool xm_host_idle_group(const struct xm_host *host, u32 group);
-/* A slot of the group has gone that was the host's, perhaps the last one. */
+/* Does the host say that the group has slots of an ended owner, and it has none any more? */
+bool xm_limbo_is_past(const struct xm_host *host, u32 group);
+/* Then it says so no longer. */
 void xm_host_limbo_went(struct xm_host *host, u32 group);
 void xm_host_return_group(struct xm_host *host, u32 group);
 

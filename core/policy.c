@@ -135,16 +135,19 @@ u32 xm_spare_slots(const struct xm_map *map, u32 owner, u32 group)
 
 bool xm_has_slots(const struct xm_map *map, u32 owner, u32 count)
 {
-	u32 g, spare, own = 0, most = 0;
+	u32 g, spare, whose, own = 0, left = 0, most = 0;
 
-	for (g = 0; g < map->groups && own + most < count; g++) {
+	for (g = 0; g < map->groups && own + most < count && own + left < count; g++) {
 		spare = xm_spare_slots(map, owner, g);
-		if (xm_load(&xm_slot_row(map, g * XMEM_GROUP_SLOTS)->group_owner) == owner + 1)
+		whose = xm_load(&xm_slot_row(map, g * XMEM_GROUP_SLOTS)->group_owner) - 1;
+		if (whose == owner)
 			own += spare;
+		else if (whose == XMEM_OWNER_LEFT)
+			left += spare;
 		else if (spare > most)
 			most = spare;
 	}
-	return own + most >= count;
+	return own + most >= count || own + left >= count;
 }
 
 /* ---- would an acquire succeed? ---- */

@@ -46,6 +46,7 @@ void xm_host_give_group(struct xm_host *host, u32 group, u32 me)
 		host->group_tenant[group] = me;
 	else
 		host->limbo_ns[group] = 0;	/* it begins now, also for what was left before */
+	xm_host_limbo_went(host, group);
 	xm_host_say_owner(host, group);
 }
 
@@ -207,20 +208,24 @@ static u32 xm_ripe_slots(const struct xm_host *host, u32 me)
 
 int xm_host_free_group(const struct xm_host *host, u32 me, u32 count)
 {
-	u32 g, spare = xm_host_spare_slots(host, me);
+	u32 g, more, spare = xm_host_spare_slots(host, me), all = spare, most = 0;
 	int left = -ENOSPC;
 
 	for (g = 0; g < host->map.groups; g++) {
-		u32 owner = host->group_owner[g];
+		bool free = host->group_owner[g] == XMEM_OWNER_NONE;
 
-		if (owner == me || spare + xm_spare_slots(&host->map, me, g) < count)
+		if (!free && xm_host_said_owner(host, g) != XMEM_OWNER_LEFT)
 			continue;
-		if (owner == XMEM_OWNER_NONE)
+		more = xm_spare_slots(&host->map, me, g);
+		if (free && spare + more >= count)
 			return g;
-		if (left < 0)
-			left = g;
+		all += free ? 0 : more;
+		if (free || more <= most)
+			continue;
+		most = more;
+		left = g;
 	}
-	return left;
+	return all >= count ? left : -ENOSPC;
 }
 
 static bool xm_is_device(const struct xmem_device_row *row, const __u8 *uuid)
@@ -494,15 +499,22 @@ bool xm_host_idle_group(const struct xm_host *host, u32 group)
 	return true;
 }
 
-void xm_host_limbo_went(struct xm_host *host, u32 group)
+bool xm_limbo_is_past(const struct xm_host *host, u32 group)
 {
 	u32 s, first = group * XMEM_GROUP_SLOTS;
 
-	if (!host->limbo_ns[group] || host->group_owner[group] == XMEM_OWNER_HOST)
-		return;
+	if (!host->limbo_ns[group])
+		return false;
 	for (s = first; s < first + XMEM_GROUP_SLOTS; s++)
 		if (xm_slot_row(&host->map, s)->owner == XMEM_OWNER_HOST)
-			return;
+			return false;
+	return host->group_owner[group] != XMEM_OWNER_HOST;
+}
+
+void xm_host_limbo_went(struct xm_host *host, u32 group)
+{
+	if (!xm_limbo_is_past(host, group))
+		return;
 	host->limbo_ns[group] = 0;
 	xm_say_limbo(host);
 }
@@ -510,7 +522,6 @@ void xm_host_limbo_went(struct xm_host *host, u32 group)
 void xm_host_return_group(struct xm_host *host, u32 group)
 {
 	xm_host_give_group(host, group, XMEM_OWNER_NONE);
-	xm_host_limbo_went(host, group);
 }
 
 int xm_host_resolve(const struct xm_host *host, u32 me, u32 slot, u64 word)

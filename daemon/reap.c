@@ -139,6 +139,14 @@ void xd_pool_reap(struct xd_pool *pool)
 
 /* ---- one slot ---- */
 
+/* A ring has gone: ids are free, its group may be left to others, and its slots may be free. */
+static void buried(struct xd_pool *pool)
+{
+	xd_wake(&pool->host.map.pool->clients_waiters);
+	xd_pool_wake_owners(pool);
+	xd_pool_reap(pool);
+}
+
 /*
  * That put can have freed only this slot. But the ring of the slot's publisher may now be received
  * to its end: then other slots come free too, so the pool is reaped, once for each ring.
@@ -153,8 +161,7 @@ void xd_pool_collect(struct xd_pool *pool, u32 slot)
 	if (row->owner != XMEM_OWNER_HOST || xd_pool_has_ends(pool))
 		return;
 	if (tenant < map->clients && bury(pool, tenant)) {
-		xd_wake(&map->pool->clients_waiters);
-		xd_pool_reap(pool);
+		buried(pool);
 		return;
 	}
 	xm_host_suspect(&pool->host, slot);
@@ -163,8 +170,6 @@ void xd_pool_collect(struct xd_pool *pool, u32 slot)
 	if (any)
 		xd_pool_wake_owners(pool);	/* the group may be left to them */
 	/* See xd_reap_begin: another subscriber may have received the rest meanwhile. */
-	if (any && bury_all(pool)) {
-		xd_wake(&map->pool->clients_waiters);
-		xd_pool_reap(pool);
-	}
+	if (any && bury_all(pool))
+		buried(pool);
 }

@@ -186,8 +186,24 @@ static int payload_to_attach(struct xd_call *call, struct xd_payload **ret_paylo
 }
 
 /*
- * Attach slots to the caller, and give it a further group if its own are full. One group
- * is enough for any request.
+ * The ring of an ended client may be over without the daemon's having heard of it. What that has
+ * left serves others then.
+ */
+static bool leaves_more(struct xd_pool *pool)
+{
+	u32 c;
+
+	for (c = 0; c < pool->host.map.clients; c++)
+		if (xm_host_can_bury(&pool->host, c)) {
+			xd_pool_reap(pool);
+			return true;
+		}
+	return false;
+}
+
+/*
+ * Attach slots to the caller, and give it further groups if its own are full: one that is nobody's
+ * is enough for any request, and otherwise some that ended clients have left.
  */
 static int attach_slots(struct xd_call *call, struct xm_payload *what)
 {
@@ -196,17 +212,18 @@ static int attach_slots(struct xd_call *call, struct xm_payload *what)
 	u32 me = call->from->client;
 	int err, group;
 
-	err = xm_host_attach(host, me, what, random_word(), request);
+	while ((err = xm_host_attach(host, me, what, random_word(), request)) == -ENOSPC) {
+		group = xm_host_free_group(host, me, request->count);
+		if (group < 0 && leaves_more(call->from->pool))
+			group = xm_host_free_group(host, me, request->count);
+		if (group < 0)
+			return group;
+		xm_host_give_group(host, group, me);
+	}
 	if (err == -EDQUOT)
 		return xd_refuse(call->daemon, XMEM_QUOTA_POOL_DEVICES, XMEM_MAX_DEVICES,
 				 XMEM_MAX_DEVICES);
-	if (err != -ENOSPC)
-		return err;
-	group = xm_host_free_group(host, me, request->count);
-	if (group < 0)
-		return group;
-	xm_host_give_group(host, group, me);
-	return xm_host_attach(host, me, what, random_word(), request);
+	return err;
 }
 
 /* Attach slots of @payload, and note of a new CUDA payload what it is. */

@@ -236,13 +236,29 @@ static int xk_attach_any(struct xk_client *client, struct xmem_attach_request *r
 	return xk_attach_new(client, request);
 }
 
+/* The ring of an ended client may be over without the module's having heard of it. */
+static bool xk_burial_comes(struct xk_pool *pool)
+{
+	bool comes = false;
+	u32 c;
+
+	if (xk_pool_lock_killable(pool))
+		return false;
+	for (c = 0; !comes && c < pool->host.map.clients; c++)
+		comes = xm_host_can_bury(&pool->host, c);
+	if (comes)
+		xk_bury(pool);
+	mutex_unlock(&pool->lock);
+	return comes;
+}
+
 /* Too little of something: does what ended clients have left come free just now? It waits. */
 static bool xk_attach_again(struct xk_call *call, int err)
 {
 	struct xk_pool *pool = call->client->pool;
 
 	if (err == -ENOSPC)
-		return xk_end_comes(pool) && !xk_end_wait(pool);
+		return (xk_end_comes(pool) || xk_burial_comes(pool)) && !xk_end_wait(pool);
 	return xk_ends_bring(call, err);
 }
 

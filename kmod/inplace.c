@@ -48,7 +48,7 @@ static int xk_upgrade_once(struct xk_client *client, struct xmem_upgrade_request
 	return err;
 }
 
-/* A group moves once in its life, so this waits once. */
+/* A group moves once for each of its writers, so this mostly waits once. */
 static int xk_upgrade(struct xk_client *client, struct xmem_upgrade_request *request,
 		      bool *ret_reap)
 {

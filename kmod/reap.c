@@ -235,13 +235,10 @@ static void xk_remove_idle_groups(struct xk_pool *pool)
 /* Reaps the slots that were named. false: a ring has gone too, so others may be free now. */
 static bool xk_reap_some(struct xk_pool *pool)
 {
-	if (!xk_sweep(pool))
-		return true;
-	xk_remove_idle_groups(pool);
+	if (xk_sweep(pool))
+		xk_remove_idle_groups(pool);
 	/* A ring that goes frees the slots that only it kept: its subscribers skipped them. */
-	if (xk_bury_zombies(pool))
-		return false;
-	return true;
+	return !xk_bury_zombies(pool);
 }
 
 /*

@@ -413,16 +413,25 @@ static bool are_slots_in_use(const struct xmem_pool *pool)
 }
 
 /*
- * Does this client itself keep slots of an ended owner's group, so that it comes free for nobody?
- * One slot is enough, or all, if its slots come free one by one.
+ * Does this client itself keep an ended owner's group, so that this writer gets no slot of it? To
+ * keep one slot is enough. But once the ring of that owner is over, the group may be left: then it
+ * would have to hold all of them.
  */
-static bool keeps_group(const struct xmem_pool *pool, u32 group, bool left)
+static bool keeps_group(const struct xmem_pool *pool, u32 group)
 {
-	u32 i, kept = 0;
+	const struct xm_map *map = &pool->map;
+	u32 slot = group * XMEM_GROUP_SLOTS, end = slot + XMEM_GROUP_SLOTS, kept = 0, held = 0;
+	bool left = xm_load(&xm_slot_row(map, slot)->group_owner) == XMEM_OWNER_LEFT + 1;
 
-	for (i = 0; i < XMEM_GROUP_SLOTS; i++)
-		kept += xl_keeps(&pool->map, pool->me, group * XMEM_GROUP_SLOTS + i);
-	return left ? kept == XMEM_GROUP_SLOTS : kept;
+	for (; slot < end; slot++) {
+		bool keeps = xl_keeps(map, pool->me, slot);
+
+		kept += keeps;
+		held += keeps && xl_holds(map, pool->me, slot);
+		left |= xm_load(&xm_slot_row(map, slot)->tenant) < map->clients;
+	}
+	return left && kept == held && xm_is_counted(map, pool->me) ?
+		held == XMEM_GROUP_SLOTS : kept;
 }
 
 /*
@@ -439,9 +448,7 @@ static bool waits_in_vain(const struct xmem_pool *pool)
 		u32 whose = xm_load(&xm_slot_row(&pool->map, slot)->group_owner);
 
 		if (!whose || whose == pool->me + 1 ||
-		    (whose > pool->map.clients &&
-		     !keeps_group(pool, g, whose == XMEM_OWNER_LEFT + 1 &&
-					   xm_is_counted(&pool->map, pool->me))))
+		    (whose > pool->map.clients && !keeps_group(pool, g)))
 			return false;
 	}
 	return true;

@@ -199,6 +199,109 @@ TEST(P9_a_ring_that_is_over_leaves_its_group_to_a_writer_that_waits)
 	xmem_pool_close(keeper);
 }
 
+/* The last subscriber receives and releases, and another client holds: nobody unsubscribes. */
+TEST(P9_a_release_that_ends_a_ring_leaves_its_group)
+{
+	const char *name = new_name();
+	struct xmem_pool *keeper = OPEN(name, .slots = SLOTS), *follower = open_reader(name);
+	struct xmem_pool *writer = open_writer(name, 1, BYTES);
+	struct xmem_subscription *s = follow(follower, xmem_pool_client(writer), 0);
+	struct xmem_buffer *kept;
+	struct waiter waiter;
+
+	CHECK((kept = publish_and_get(writer, keeper, 1)));
+	xmem_pool_close(writer);
+	EVENTUALLY(stat_of(keeper).limbo == 1);
+	begin_to_wait(&waiter, name, NULL);
+	xmem_release(receive_one(s));
+	gets_one(&waiter);
+	SAME(stamp_of(kept), 1);
+	xmem_release(kept);
+	xmem_unsubscribe(s);
+	xmem_pool_close(follower);
+	check_quiet(keeper, 1);
+	xmem_pool_close(keeper);
+}
+
+/* The last subscriber receives, holds, and does nothing more: the next attach finds it out. */
+TEST(P10_a_buffer_that_was_received_last_takes_one_slot)
+{
+	const char *name = new_name();
+	struct xmem_pool *keeper = OPEN(name, .slots = SLOTS);
+	struct xmem_pool *writer = open_writer(name, 1, BYTES);
+	struct xmem_subscription *s = follow(keeper, xmem_pool_client(writer), 0);
+	struct xmem_buffer *kept;
+
+	publish_stamp(writer, 1);
+	xmem_pool_close(writer);
+	EVENTUALLY(stat_of(keeper).limbo == 1);
+	kept = receive_one(s);
+	writer = open_writer(name, SLOTS - 1, BYTES);
+	SAME(stamp_of(kept), 1);
+	xmem_release(kept);
+	xmem_unsubscribe(s);
+	xmem_pool_close(writer);
+	check_quiet(keeper, 1);
+	xmem_pool_close(keeper);
+}
+
+/* One writer gets what several groups have left, and no more. */
+TEST(P10_several_groups_leave_their_slots_to_one_writer)
+{
+	const char *name = new_name();
+	struct xmem_pool *keeper = OPEN(name, .slots = 2 * SLOTS), *writer[2];
+	struct xmem_buffer *kept[2];
+	int i;
+
+	for (i = 0; i < 2; i++)
+		writer[i] = open_writer(name, 1, BYTES);
+	for (i = 0; i < 2; i++)
+		CHECK((kept[i] = publish_and_get(writer[i], keeper, i)));
+	for (i = 0; i < 2; i++)
+		xmem_pool_close(writer[i]);
+	EVENTUALLY(stat_of(keeper).limbo == 2 && stat_of(keeper).clients == 1);
+	writer[0] = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	SAME(xmem_preallocate(writer[0], 2 * SLOTS - 1, BYTES), -ENOSPC);
+	WORKED(xmem_preallocate(writer[0], SLOTS, BYTES));
+	WORKED(xmem_preallocate(writer[0], SLOTS - 2, BYTES));
+	SAME(xmem_preallocate(writer[0], 1, BYTES), -ENOSPC);
+	for (i = 0; i < 2; i++) {
+		SAME(stamp_of(kept[i]), i);
+		xmem_release(kept[i]);
+	}
+	xmem_pool_close(writer[0]);
+	check_quiet(keeper, 1);
+	xmem_pool_close(keeper);
+}
+
+/* The writer holds a buffer of the dead, from whose ring another client has yet to receive. */
+TEST(P9_a_writer_waits_for_a_ring_that_others_receive)
+{
+	const char *name = new_name();
+	struct xmem_pool *keeper = OPEN(name, .slots = SLOTS);
+	struct xmem_pool *next = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct xmem_pool *writer = open_writer(name, 1, BYTES);
+	struct xmem_subscription *s = follow(keeper, xmem_pool_client(writer), 0);
+	struct xmem_buffer *held;
+	struct waiter waiter;
+
+	CHECK((held = publish_and_get(writer, next, 1)));
+	xmem_pool_close(writer);
+	EVENTUALLY(stat_of(keeper).limbo == 1);
+	begin_to_wait(&waiter, name, next);
+	xmem_release(receive_one(s));
+	CHECK(!pthread_join(waiter.thread, NULL));
+	raw_close(&waiter.raw);
+	CHECK(waiter.got);
+	SAME(stamp_of(held), 1);
+	xmem_release(held);
+	xmem_release(waiter.got);
+	xmem_unsubscribe(s);
+	xmem_pool_close(next);
+	check_quiet(keeper, 1);
+	xmem_pool_close(keeper);
+}
+
 /* ---- the end of the keeper ---- */
 
 static void hold_until_killed(void *argument)
