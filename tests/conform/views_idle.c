@@ -54,8 +54,8 @@ static void view_in_turn(void *argument)
 	allow_more(resource, 20 * MB);
 	for (i = 0; i < 48; i++) {
 		CHECK((b = xmem_get(s.reader, xmem_token(kept[i]))));
-		for (j = 0; i == 30 && j < 100000 && malloc(32); j++)
-			;	/* all that the idle ones have left, less than a view has */
+		for (j = 0; i == 30 && j < 500000 && malloc(32); j++)
+			;	/* all that the idle ones have left, which is less than 20 MB */
 		view_of(b, i + 1)[0] = 0;
 		xmem_release(b);
 		xmem_release(kept[i]);
