@@ -86,7 +86,7 @@ static void answer(struct xmem_quota_request *request, const struct xd_refusal *
 		{ XMEM_QUOTA_CONNECTIONS, XMEM_QUOTA_OF_HOST, "connections" },
 		{ XMEM_QUOTA_POLLS, XMEM_QUOTA_OF_HOST, "descriptors to poll" },
 		{ XMEM_QUOTA_DESCRIPTORS, XMEM_QUOTA_OF_HOST, "descriptors" },
-		{ XMEM_QUOTA_PROCESS_CONNECTIONS, XMEM_QUOTA_OF_HOST, "connections of a process" },
+		{ XMEM_QUOTA_PROCESS_CONNECTIONS, XMEM_QUOTA_OF_HOST, "connections, process" },
 		{ XMEM_QUOTA_POOL_FILES, XMEM_QUOTA_OF_POOL, "payload files" },
 		{ XMEM_QUOTA_POOL_DEVICES, XMEM_QUOTA_OF_POOL, "devices" },
 		{ XMEM_QUOTA_CLIENT_POLLS, XMEM_QUOTA_OF_CLIENT, "descriptors to poll" },

@@ -197,10 +197,11 @@ struct xmem_pool_options {
  *
  * The client that makes the pool decides its sizes: those in its options, or 1024 slots, 64 clients
  * and 64 ring entries. Slots are given to writers in groups of 64: a pool of 1024 slots serves at
- * most 16 writers at once. When a writer has ended, the slots of its group that are still used
- * stay, and the others serve the next writer of the pool's owner's user. (A group with buffers on
- * a GPU serves it as a whole, once none of its slots is used.) A pool ends with its last client
- * (and, where the kernel is the host, its last descriptor).
+ * most 16 writers at once. When a writer has ended, and its subscribers have received the rest of
+ * its ring, the slots of its group that are still used stay, and the others serve the next writer
+ * of the pool's owner's user. (A group with buffers on a GPU serves it as a whole, once none of
+ * its slots is used.) A pool ends with its last client (and, where the kernel is the host, its
+ * last descriptor).
  *
  * The host is /dev/xmem if there is one, and otherwise xmemd, which this call starts if it
  * does not run. XMEM_BACKEND in the environment insists on one of them
@@ -454,9 +455,9 @@ int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes);
  *	ENOSPC	no buffer is that large, and it may not be made; or a slot is worn out:
  *		preallocate (others). At once, whatever the timeout is, also if this writer has no
  *		slots, and each group of them is another writer's, which keeps it until it ends,
- *		or was an ended writer's, of which this client itself holds a buffer or has yet
- *		to receive one: the message names them. A program that polls is told when one has
- *		come free
+ *		or was an ended writer's and comes free only if this client itself receives what
+ *		is left in a ring or releases buffers: the message names them. A program that
+ *		polls is told when one has come free
  *	ENOMEM, EDQUOT, EFBIG, EMFILE  none is that large, and it cannot be made; as
  *		xmem_preallocate
  *	EPERM	this client is a reader

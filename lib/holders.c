@@ -267,7 +267,7 @@ static void describe_limit(struct xmem_pool *pool, const struct xl_chain *chain,
 {
 	const struct xl_demand *demand = &pool->owned.demand;
 
-	if (!is_limited(pool, chain, bytes))
+	if (!is_limited(pool, chain, bytes) || xl_ring_is_full(pool))
 		return;
 	if (demand->no_slots)
 		describe_slots(pool, bytes, census, to);
@@ -312,8 +312,12 @@ static void describe(struct xmem_pool *pool, const struct xl_chain *chain, u64 b
 		if (!census->free)
 			name_laggards(pool, census, to);
 	}
-	if (census->free)
+	if (census->free) {
 		describe_free(pool, chain, bytes, census, to);
+	} else if (is_limited(pool, chain, bytes) && xl_ring_is_full(pool)) {
+		add(to, ", and ");
+		describe_ring(pool, census, to);
+	}
 }
 
 /* What takes no long look: no holds, and no slots one by one. */

@@ -338,3 +338,29 @@ TEST(P9_what_a_stopped_daemon_makes_late_goes)
 	xmem_release(b);
 	xmem_pool_close(pool);
 }
+
+/* Bytes are not what is lacking: the ring has no room before a subscriber receives. */
+TEST(API_an_acquire_on_demand_names_a_full_ring)
+{
+	struct setup setup = {
+		.flags = XMEM_OPEN_WRITER, .slots = 64, .ring = 4, .wait_bound_ns = 3600 * SECOND,
+	};
+	const char *name = new_name(), *why = "";
+	struct xmem_pool *writer = open_with(name, &setup), *reader = open_reader(name);
+	struct xmem_subscription *s;
+	struct xmem_buffer *b;
+	int i;
+
+	s = follow(reader, xmem_pool_client(writer), XMEM_SUBSCRIBE_WAITS);
+	for (i = 0; i < 4; i++) {
+		CHECK((b = xmem_acquire(writer, 1024, 0)));
+		WORKED(xmem_publish(b, NULL, NULL));
+	}
+	REFUSED(xmem_acquire(writer, 1024, 0), EAGAIN);
+	xmem_peek_last_error(&why);
+	CHECK(strstr(why, "the ring of 4 entries"));
+	CHECK(!strstr(why, "demand_bytes"));
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}

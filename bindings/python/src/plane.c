@@ -172,6 +172,24 @@ static PyObject *get_dtype(PyObject *object, void *unused)
 	return PyUnicode_FromString(name);
 }
 
+/*
+ * numpy.asarray() drops the error of a buffer, asks for this, and then makes an array of one
+ * object. So a plane that is no more says here why; any other one is a buffer and has none.
+ */
+static PyObject *get_array_interface(PyObject *object, void *unused)
+{
+	struct plane *self = (struct plane *)object;
+	int err;
+
+	XP_LOCK(self->guard)
+	err = look(self);
+	XP_UNLOCK
+	if (!err)
+		PyErr_SetString(PyExc_AttributeError, "a plane is a buffer, which needs no "
+				"__array_interface__");
+	return NULL;
+}
+
 static PyObject *plane_repr(PyObject *object)
 {
 	struct plane *self = (struct plane *)object;
@@ -220,6 +238,8 @@ static PyGetSetDef properties[] = {
 	{ "strides", get_strides, NULL, "Bytes from one element to the next, in each dimension.",
 	  NULL },
 	{ "dtype", get_dtype, NULL, "The name of the type of the numbers.", NULL },
+	{ "__array_interface__", get_array_interface, NULL, "The error of a plane that is no more.",
+	  NULL },
 	{ NULL, NULL, NULL, NULL, NULL }
 };
 

@@ -570,3 +570,30 @@ def test_waits_have_a_timeout(what: str) -> None:
             (await task).release()
 
         run(main())
+
+
+@pytest.mark.parametrize("timeout, error", [
+    (-1, ValueError), (float("nan"), ValueError), (float("-inf"), ValueError), ("x", TypeError)])
+def test_a_timeout_that_cannot_be_meant_is_refused(timeout: Any, error: type[Exception]) -> None:
+    async def main() -> None:
+        for wait in (writer.acquire_cpu_async, reader.receive_async,
+                     writer.wait_for_subscribers_async):
+            with pytest.raises(error):
+                await wait(timeout=timeout)
+
+    with pair() as (writer, reader):
+        run(main())
+
+
+def test_a_timeout_lists_the_holders() -> None:
+    async def main() -> None:
+        with pytest.raises(xmem.TimedOut) as caught:
+            await writer.acquire_cpu_async(8, timeout=0.001)
+        assert [holder.pid for holder in caught.value.holders] == [os.getpid()]
+
+    with pair() as (writer, reader):
+        writer.preallocate_cpu(1, 8)
+        frames = reader.subscribe()
+        writer.acquire_cpu(8).publish()
+        with frames.receive():
+            run(main())

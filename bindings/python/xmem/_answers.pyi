@@ -138,7 +138,7 @@ class PoolInfo(tuple[Any, ...]):
     overdue: Final[int]
     #: of the slots in limbo
     bytes_limbo: Final[int]
-    #: since the first of their owners has ended
+    #: since the first of their owners has ended, or since a later one that has shared its group
     limbo_age_ns: Final[int]
     #: of these
     bytes_overdue: Final[int]

@@ -6,7 +6,7 @@ what ends in _ns is nanoseconds, and what is called nbytes, offset, length or st
 """
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import (Any, ClassVar, Final, Protocol, Self, SupportsIndex, TypeVar, final,
+from typing import (Any, ClassVar, Final, NoReturn, Protocol, Self, SupportsIndex, TypeVar, final,
                     overload)
 
 from typing_extensions import Buffer, CapsuleType
@@ -236,6 +236,8 @@ class Plane:
     def strides(self) -> tuple[int, ...]: ...
     @property
     def dtype(self) -> str: ...
+    @property
+    def __array_interface__(self) -> NoReturn: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 class Subscription:

@@ -24,6 +24,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import heapq
+import math
 import os
 import threading
 import time
@@ -206,8 +207,11 @@ async def until(of: Pollable, known: dict[Any, Waiters], attempt: Callable[[], R
     amount: how many bytes or subscribers the try wants. everyone: wake all when it is ready, as is
     done anyway when it is writable.
     timeout: seconds; None: for ever, 0: a single try, which raises WouldBlock.
-    Raises TimedOut; Canceled once the waits of the pool have been ended.
+    Raises TimedOut; Canceled once the waits of the pool have been ended; TypeError, ValueError.
     """
+    if timeout is not None and (math.isnan(timeout) or timeout < 0):
+        raise ValueError("a timeout is None or a number of seconds that is not negative, "
+                         f"not {timeout!r}")
     if timeout == 0:
         return attempt()
     try:

@@ -308,8 +308,12 @@ class BufferPool(CudaPool):
         Raises what acquire_cpu raises, also Released if the pool is closed meanwhile.
         """
         attempt = functools.partial(self.acquire_cpu, nbytes, dtype, shape=shape, timeout=0)
-        return await aio.until(self, self._waiters, attempt, self,
-                               wanted(nbytes, shape, dtype)[0], writable=True, timeout=timeout)
+        try:
+            return await aio.until(self, self._waiters, attempt, self,
+                                   wanted(nbytes, shape, dtype)[0], writable=True, timeout=timeout)
+        except TimedOut as error:
+            error.holders = holders.if_known(self)
+            raise
 
     async def receive_async(self, timeout: float | None = None) -> BufferGuard:
         """Receive the next publication of any subscription in an event loop, as receive() does."""
