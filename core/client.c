@@ -364,7 +364,7 @@ static void xm_end_upgrades(struct xm_host *host, u32 client, bool exited)
  * Does the ring of this zombie stay until @subscriber has received it? It does if the publisher
  * has waited for that subscriber, and has not demoted it since. The next publisher lacks the slots
  * and ids of such rings, and is told so (XMEM_QUOTA_POOL_SLOTS, XMEM_QUOTA_POOL_CLIENTS). A
- * subscriber of a strange user keeps no more rings than one that is not waited for.
+ * subscriber of another user keeps no more rings than one that is not waited for.
  */
 static bool xm_is_owed(const struct xm_host *host, u32 subscriber, u32 zombie)
 {

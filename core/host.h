@@ -69,8 +69,8 @@ struct xm_host {
 	u32 group_tenant[XMEM_MAX_GROUPS];	/* the client that has the group, or had it last,
 						 * until it is buried; else XMEM_OWNER_NONE */
 	struct xm_claims *claims;		/* NULL until the first request for claims */
-	u64 limbo_ns[XMEM_MAX_GROUPS];		/* when an owner of the group ended last, of whom it
-						 * still has slots; 0: it has none */
+	u64 limbo_ns[XMEM_MAX_GROUPS];		/* when the last owner of the group ended; 0: it has
+						 * no slots of ended owners */
 	u32 user;				/* whose the pool is, as in struct xm_joiner */
 	u32 user_of[XMEM_MAX_CLIENTS];		/* of the clients that are there */
 	u32 group_user[XMEM_MAX_GROUPS];	/* of a group's owner, also if that has ended */
@@ -280,7 +280,7 @@ u32 xm_host_spare_slots(const struct xm_host *host, u32 me);
  * it zeroed pages, then to @me.
  */
 int xm_host_free_group(const struct xm_host *host, u32 me, u32 count);
-/* Whose the row says the group is. */
+/* The owner of the group, as its first slot's row names it. */
 u32 xm_host_said_owner(const struct xm_host *host, u32 group);
 void xm_host_say_owner(const struct xm_host *host, u32 group);
 /* @me: also XMEM_OWNER_HOST or XMEM_OWNER_NONE. Its row says so too. */
@@ -474,9 +474,9 @@ void xm_host_limbo(struct xm_host *host, u64 now_ns);
 
 /* Is it the host's, and has no slots? Then its pages may go, and after that it is nobody's. */
 bool xm_host_idle_group(const struct xm_host *host, u32 group);
-/* Does the host say that the group has slots of an ended owner, and it has none any more? */
+/* Is limbo_ns set although the group has no slot of an ended owner any more? */
 bool xm_limbo_is_past(const struct xm_host *host, u32 group);
-/* Then it says so no longer. */
+/* If so, clear it. */
 void xm_host_limbo_went(struct xm_host *host, u32 group);
 void xm_host_return_group(struct xm_host *host, u32 group);
 

@@ -49,7 +49,7 @@ bool xm_is_overdue(const struct xm_map *map, u32 slot)
 
 /* ---- of one holder ---- */
 
-/* A writer that lives may have the group, for the free slots of what another has left. */
+/* A living writer may have got a left group for its free slots. */
 static bool xm_is_taken(const struct xm_map *map, u32 group)
 {
 	return xm_load(&xm_slot_row(map, group * XMEM_GROUP_SLOTS)->group_owner);

@@ -19,8 +19,9 @@ static bool xm_is_unordered(const struct xm_map *map, u32 group)
 }
 
 /*
- * Others can have the free slots of a group once the ring of its last owner is over. They can then
- * write the state words of what that has left; so they are of one user, the pool's owner's.
+ * Other writers can have the free slots of a group once the ring of its last owner is over. The new
+ * writer can then write the state words of slots that the old one published. So both have to be of
+ * the pool's owner's user.
  */
 u32 xm_host_said_owner(const struct xm_host *host, u32 group)
 {

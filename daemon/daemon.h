@@ -114,8 +114,8 @@ struct xd_connection {
 	int process;			/* pidfd of the peer */
 	pid_t pid;
 	struct xd_pool *pool;		/* NULL: it has not joined, or its pool has ended */
-	struct xd_pool *left;		/* its client has left that one, and the socket stays open
-					 * until it is reaped, for the peer waits for its end */
+	struct xd_pool *left;		/* the pool that its client has left; the socket stays open
+					 * until that is reaped, for the peer waits for its close */
 	bool ended;			/* its client has, and is quarantined until the process
 					 * exits or the pool ends */
 	bool ending;			/* the client, or in quarantine the process, has ended, and
@@ -140,7 +140,7 @@ struct xd_daemon {
 					 * last */
 	int listener;
 	int socket_watch;		/* inotify: the listener's name may have changed; or -1 */
-	bool unbound;			/* it has lost it, and binding anew is tried again */
+	bool unbound;			/* the address is lost, and binding it is tried again */
 	int spare;			/* given up for a moment to refuse a peer */
 	bool check;			/* XMEMD_CHECK: test the invariants after each request */
 	bool activated;			/* the listener is a service manager's */

@@ -287,8 +287,8 @@ static int next_event(int epoll, int timeout_ms, struct epoll_event *ret_event)
 
 /*
  * If somebody has removed or renamed the socket, no program finds it any more: a second xmemd would
- * start. So xmemd binds the address anew, and accepts the peers that came by the old socket. If
- * that fails, it tries again; with no client left it leaves.
+ * start. So xmemd binds the address anew, and accepts the peers that came by the old socket. If it
+ * cannot bind, it tries again every 2 s, and exits once no client is left.
  *
  * The watch comes before the look, so that nothing that happens meanwhile is missed.
  */

@@ -168,7 +168,7 @@ void xd_pool_collect(struct xd_pool *pool, u32 slot)
 	any = sweep(pool);
 	free_group(pool, slot / XMEM_GROUP_SLOTS);
 	if (any)
-		xd_pool_wake_owners(pool);	/* the group may be left to them */
+		xd_pool_wake_owners(pool);	/* they may get slots of a left group */
 	/* See xd_reap_begin: another subscriber may have received the rest meanwhile. */
 	if (any && bury_all(pool))
 		buried(pool);

@@ -186,8 +186,8 @@ static int payload_to_attach(struct xd_call *call, struct xd_payload **ret_paylo
 }
 
 /*
- * The ring of an ended client may be over without the daemon's having heard of it. What that has
- * left serves others then.
+ * The ring of an ended client may be over without the daemon's having heard of it. Its free
+ * slots can then serve other writers.
  */
 static bool leaves_more(struct xd_pool *pool)
 {

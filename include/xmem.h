@@ -197,11 +197,10 @@ struct xmem_pool_options {
  *
  * The client that makes the pool decides its sizes: those in its options, or 1024 slots, 64 clients
  * and 64 ring entries. Slots are given to writers in groups of 64: a pool of 1024 slots serves at
- * most 16 writers at once. When a writer has ended, and its subscribers have received the rest of
- * its ring, the slots of its group that are still used stay, and the others serve the next writer
- * of the pool's owner's user. (A group with buffers on a GPU serves it as a whole, once none of
- * its slots is used.) A pool ends with its last client (and, where the kernel is the host, its
- * last descriptor).
+ * most 16 writers at once. When a writer of the pool's owner's user has ended, and its subscribers
+ * have received the rest of its ring, its used slots stay, and its free slots serve later writers
+ * of that user. (A group with buffers on a GPU comes free as a whole, once none of its slots is
+ * used.) A pool ends with its last client (and, where the kernel is the host, its last descriptor).
  *
  * The host is /dev/xmem if there is one, and otherwise xmemd, which this call starts if it
  * does not run. XMEM_BACKEND in the environment insists on one of them
@@ -285,10 +284,10 @@ struct xmem_subscribe_options {
  *
  * With XMEM_SUBSCRIBE_PUBLISHER the subscription follows that client alone. Without it, it follows
  * all other clients that are writers, and also those that join later: the next xmem_receive follows
- * them, or wakes up and does so if it waits. Earlier publications of such a writer are not received
- * and do not count as lost; with `history` they are received all the same. A pool handle has at
- * most one such subscription. It leaves out the writers that another subscription of the handle
- * follows.
+ * them, or wakes up and does so if it waits. Publications of such a writer from before that are not
+ * received and do not count as lost; with `history`, those that still exist are received. A pool
+ * handle has at most one such subscription. It leaves out the writers that another subscription of
+ * the handle follows.
  *
  * Labels as topics: with `label` it follows only writers whose label (struct xmem_pool_options) is
  * that, also of those that join later. xmem_publisher_label says whose each buffer is. A writer's
@@ -419,7 +418,7 @@ void xmem_unsubscribe(struct xmem_subscription *subscription);
  * Returns: 0, or an error, and then no buffer has been made:
  *	-EINVAL	a number is 0 or larger than the pool can have
  *	-EPERM	this client is a reader
- *	-ENOSPC	the pool has no group left
+ *	-ENOSPC	the pool has too few free slots for a writer to get so many
  *	-EDQUOT	a limit of the host is reached
  *	-EFBIG	one buffer is larger than the files that this process may make (RLIMIT_FSIZE)
  *	-ENOMEM	a cgroup or the machine has too little memory left; the message names it
@@ -454,10 +453,10 @@ int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes);
  *		says if the system refuses memory for another one
  *	ENOSPC	no buffer is that large, and it may not be made; or a slot is worn out:
  *		preallocate (others). At once, whatever the timeout is, also if this writer has no
- *		slots, and each group of them is another writer's, which keeps it until it ends,
- *		or was an ended writer's and comes free only if this client itself receives what
- *		is left in a ring or releases buffers: the message names them. A program that
- *		polls is told when one has come free
+ *		slots and gets none by waiting. That is so if each group is a living writer's,
+ *		which keeps it until it ends, or an ended writer's that comes free only if this
+ *		client itself receives or releases buffers. The message names the owners. A
+ *		program that polls is told when a group has come free
  *	ENOMEM, EDQUOT, EFBIG, EMFILE  none is that large, and it cannot be made; as
  *		xmem_preallocate
  *	EPERM	this client is a reader

@@ -44,7 +44,7 @@ static void xk_let_go(struct xk_pool *pool, struct xk_chunk **place, u32 number)
 static void xk_remove_group(struct xk_pool *pool, u32 group)
 {
 	xk_show_group(pool, group, NULL);
-	xm_host_say_owner(&pool->host, group);	/* nobody gets it before that is over */
+	xm_host_say_owner(&pool->host, group);	/* no writer gets it before the move is over */
 	xk_let_go(pool, &pool->group[group], group);
 }
 
@@ -196,7 +196,7 @@ static bool xk_sweep(struct xk_pool *pool)
 			xk_tell_over(pool, at, &sweep);
 		xk_let_others(pool, &done, weight);
 	} while (slot != -ENOENT);
-	if (any)	/* of groups that are left to them */
+	if (any)	/* waiting writers may get slots of left groups */
 		xk_end_concerns_owners(pool);
 	return any;
 }

@@ -413,9 +413,9 @@ static bool are_slots_in_use(const struct xmem_pool *pool)
 }
 
 /*
- * Does this client itself keep an ended owner's group, so that this writer gets no slot of it? To
- * keep one slot is enough. But once the ring of that owner is over, the group may be left: then it
- * would have to hold all of them.
+ * Does this client itself keep an ended owner's group, so that this writer gets no slot of it? One
+ * slot is enough if the group comes free only as a whole. If the group is left, or may be once its
+ * ring is over, the client keeps it only by holding all of its slots.
  */
 static bool keeps_group(const struct xmem_pool *pool, u32 group)
 {

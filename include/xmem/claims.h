@@ -29,9 +29,9 @@
  *
  * A signal handler may end a call that sets claims aside (EINTR). Nothing has changed then, unless
  * the daemon has been asked and does not answer within a tenth of a second, as when it is stopped.
- * Then the claims that it has yet to set aside are withdrawn. Claims that somebody takes in the
- * moment before that are not withdrawn, and older claims keep the new time until which they last.
- * The kernel is never late.
+ * Then the claims that it has yet to set aside are withdrawn. A claim that somebody takes just
+ * before the withdrawal stays taken. Older claims keep the new time at which they end. The kernel
+ * is never late.
  *
  * Claims have no names. Every client of the pool may take those that are there, and set others
  * aside, as it may get every buffer: hand over by count among programs that mean well.

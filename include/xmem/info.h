@@ -47,8 +47,9 @@ struct xmem_pool_info {
 	uint32_t overdue;		/* slots that their owner wants back and others hold: see
 					 * struct xmem_limbo; since 0.4 */
 	uint64_t bytes_limbo;		/* of the slots in limbo; since 0.4 */
-	uint64_t limbo_age_ns;		/* since the first of their owners has ended, or since a
-					 * later one that has shared its group; since 0.4 */
+	uint64_t limbo_age_ns;		/* time since the first of their owners ended; where a later
+					 * owner of its group has ended too, since that end; since
+					 * 0.4 */
 	uint64_t bytes_overdue;		/* of these; since 0.4 */
 	uint64_t overdue_age_ns;	/* since one was first missed; since 0.4 */
 	uint64_t bytes_cuda;		/* of memory of GPUs, counted as bytes of struct

@@ -52,7 +52,7 @@ int xmem_forward(struct xmem_buffer *buffer, const struct xmem_publish_options *
 
 /*
  * Publish to one subscriber of this client alone. The others pass it and lose nothing by it, but a
- * subscriber that lags until the ring has overtaken it counts it as lost.
+ * subscriber that the ring overtakes before it has passed the publication counts that as lost.
  * @buffer: from xmem_acquire, or held for reading as in xmem_forward.
  * @client: its id: that of xmem_pool_client there.
  * @options, @ret_token: as in xmem_publish for a buffer from xmem_acquire, else as in xmem_forward.

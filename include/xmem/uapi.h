@@ -201,9 +201,9 @@ struct xmem_slot_row {
 };
 
 /*
- * The host's notes on XMEM_GROUP_SLOTS slots of one owner. A hold counts only if its client could
- * have been given what it holds: a bit in `holders`, which stays until the client ends or the group
- * is given to another owner. In are
+ * The host's notes on a group of XMEM_GROUP_SLOTS slots. A hold counts only if its client could
+ * have been given what it holds: a bit in `holders`. The bit stays until the client ends, or until
+ * the group has come free as a whole and is given to another owner. In are
  *
  *   - clients of the pool's owner's user, and of the user of the slots' owner, when they join
  *   - clients that subscribe to the owner's ring, or to a ring in which the owner's buffers are
@@ -1007,9 +1007,9 @@ struct xmem_client_request {
  * The host evicts by itself every client that holds more bytes of limbo, slots whose owner has
  * ended, than the pool's limbo_bytes: when a client ends, whenever slots of ended ones are
  * reclaimed, and once a second while there is so much of it. It spares nobody, not the pool's owner
- * either, for the memory is the publisher's. Slots that were left less than 5 seconds ago do not
- * count. Slots with claims count for the client that has last made these end later than they did,
- * unless it was their owner.
+ * either, for the memory is the publisher's. Slots do not count in the first 5 seconds after the
+ * end of their group's last owner. Slots with claims count for the client that has last made these
+ * end later than they did, unless it was their owner.
  *
  * For the pool's owner, and CAP_SYS_ADMIN in the user namespace in which it was made (EPERM).
  * ESTALE: that incarnation has ended. The daemon cannot take away mappings of a live process:
@@ -1058,8 +1058,8 @@ struct xmem_drain_request {
 /*
  * grant: holds of another client on the caller's slots count from now on, on the slots that the
  * caller has and on those that it gets later. It is for clients of other users that are given
- * tokens by a way of their own; subscribers need it not. It lasts until either of the two ends, and
- * does nothing if it was so before. For writers (EPERM). ESTALE: that incarnation has ended.
+ * tokens by a way of their own; subscribers do not need it. It lasts until either of the two ends,
+ * and does nothing if it was so before. For writers (EPERM). ESTALE: that incarnation has ended.
  *
  * With FORWARDED the caller is about to forward a slot of another owner, which it holds (EPERM): it
  * is a stage of the slot's group, and all who follow its ring, now or later, may hold what that

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What a writer has left, and others still hold, takes no more slots than it has: the rest of its
- * group serves the next writers.
+ * A buffer that is held after its writer's end takes one slot: the free slots of its group serve
+ * later writers.
  */
 #include <pthread.h>
 
@@ -150,7 +150,7 @@ TEST(P9_one_slot_that_is_let_go_serves_a_writer_that_waits)
 	xmem_pool_close(keeper);
 }
 
-/* The writer itself holds one slot, which does not keep it from the others of the group. */
+/* The writer holds one slot of the group and may still get the others. */
 TEST(P9_a_writer_waits_for_others_slots_of_a_left_group)
 {
 	const char *name = new_name();
@@ -176,7 +176,7 @@ TEST(P9_a_writer_waits_for_others_slots_of_a_left_group)
 	xmem_pool_close(keeper);
 }
 
-/* As long as somebody has yet to receive from the ring of the dead, nobody gets its group. */
+/* As long as somebody has yet to receive from a dead writer's ring, nobody gets its group. */
 TEST(P9_a_ring_that_is_over_leaves_its_group_to_a_writer_that_waits)
 {
 	const char *name = new_name();
@@ -245,7 +245,7 @@ TEST(P10_a_buffer_that_was_received_last_takes_one_slot)
 	xmem_pool_close(keeper);
 }
 
-/* One writer gets what several groups have left, and no more. */
+/* One writer gets all free slots of several left groups, and not one slot more. */
 TEST(P10_several_groups_leave_their_slots_to_one_writer)
 {
 	const char *name = new_name();

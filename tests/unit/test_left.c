@@ -7,7 +7,7 @@
 #include "core/ready.h"
 #include "holders.h"
 
-/* Alice's writer has ended, of whose only group one slot is held. */
+/* Alice's writer has ended. One slot of its only group is held. */
 struct left {
 	struct world *world;
 	struct xm_host *host;
@@ -174,7 +174,7 @@ START_TEST(what_is_left_is_limbo_while_another_writer_has_the_group)
 	xm_limbo_count(l.map, &limbo);
 	ck_assert_uint_eq(limbo.ended, 1);
 	ck_assert_uint_eq(limbo.ended_ns, 1000);
-	/* The time of the next writer's end is that of all: it could not say when it ends. */
+	/* All limbo of the group counts from the next writer's end. */
 	end_at(&l, l.next, 2000);
 	ck_assert_uint_eq(l.host->limbo_ns[0], 2000);
 	ck_assert_uint_eq(xm_limbo_of(l.map, NULL, l.keeper), 128);

@@ -148,8 +148,8 @@ static const struct xp_field xmem_pool_info_fields[] = {
 	XP_FIELD(xmem_pool_info, bytes_limbo, XP_UNSIGNED, 0,
 		"of the slots in limbo"),
 	XP_FIELD(xmem_pool_info, limbo_age_ns, XP_UNSIGNED, 0,
-		"since the first of their owners has ended, or since a later one that has "
-		"shared its group"),
+		"time since the first of their owners ended; where a later owner of its "
+		"group has ended too, since that end"),
 	XP_FIELD(xmem_pool_info, bytes_overdue, XP_UNSIGNED, 0,
 		"of these"),
 	XP_FIELD(xmem_pool_info, overdue_age_ns, XP_UNSIGNED, 0,

@@ -138,7 +138,8 @@ class PoolInfo(tuple[Any, ...]):
     overdue: Final[int]
     #: of the slots in limbo
     bytes_limbo: Final[int]
-    #: since the first of their owners has ended, or since a later one that has shared its group
+    #: time since the first of their owners ended; where a later owner of its group has ended too,
+    #: since that end
     limbo_age_ns: Final[int]
     #: of these
     bytes_overdue: Final[int]
