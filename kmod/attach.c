@@ -237,28 +237,31 @@ static int xk_attach_any(struct xk_client *client, struct xmem_attach_request *r
 }
 
 /* The ring of an ended client may be over without the module's having heard of it. */
-static bool xk_burial_comes(struct xk_pool *pool)
+static int xk_bury_ended(struct xk_pool *pool)
 {
-	bool comes = false;
+	bool any = false;
 	u32 c;
 
 	if (xk_pool_lock_killable(pool))
-		return false;
-	for (c = 0; !comes && c < pool->host.map.clients; c++)
-		comes = xm_host_can_bury(&pool->host, c);
-	if (comes)
+		return -EINTR;
+	for (c = 0; !any && c < pool->host.map.clients; c++)
+		any = xm_host_can_bury(&pool->host, c);
+	if (any)
 		xk_bury(pool);
 	mutex_unlock(&pool->lock);
-	return comes;
+	return xk_end_wait(pool);
 }
 
-/* Too little of something: does what ended clients have left come free just now? It waits. */
+/*
+ * Too little of something. true: try again, for ends that were under way are over; one may have
+ * been over since the request looked.
+ */
 static bool xk_attach_again(struct xk_call *call, int err)
 {
 	struct xk_pool *pool = call->client->pool;
 
 	if (err == -ENOSPC)
-		return (xk_end_comes(pool) || xk_burial_comes(pool)) && !xk_end_wait(pool);
+		return !xk_bury_ended(pool);
 	return xk_ends_bring(call, err);
 }
 

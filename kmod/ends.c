@@ -164,12 +164,6 @@ int xk_end_wait(struct xk_pool *pool)
 	       -EINTR : 0;
 }
 
-/* Is there something to wait for? */
-bool xk_end_comes(const struct xk_pool *pool)
-{
-	return READ_ONCE(pool->end_done) < READ_ONCE(pool->end_asked);
-}
-
 /* Is there something that was asked for by then, in any pool? */
 static bool xk_any_end(u64 until)
 {
@@ -184,8 +178,9 @@ static bool xk_any_end(u64 until)
 }
 
 /*
- * A request finds too little of what users share, as its error @err says. true: it may find more
- * now, for ends were under way, of any pools, and are over; that is so once for each request.
+ * A request finds too little of what users share, as its error @err says. true: it tries again,
+ * once, for ends that were under way, of any pools, are over. If none is under way any more, one
+ * may have ended since the request looked.
  */
 bool xk_ends_bring(struct xk_call *call, int err)
 {
@@ -200,6 +195,5 @@ bool xk_ends_bring(struct xk_call *call, int err)
 	list_for_each_entry(pool, &ends, end_node)
 		xk_end_hurry(pool);
 	spin_unlock_irq(&ends_lock);
-	return xk_any_end(until) &&
-	       wait_event_killable_timeout(ends_queue, !xk_any_end(until), XK_ENDS_PATIENCE) > 0;
+	return wait_event_killable_timeout(ends_queue, !xk_any_end(until), XK_ENDS_PATIENCE) > 0;
 }

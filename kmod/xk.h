@@ -237,7 +237,6 @@ void xk_end_begins(struct xk_pool *pool);
 void xk_end_goes_on(struct xk_pool *pool);
 void xk_end_over(struct xk_pool *pool);
 int xk_end_wait(struct xk_pool *pool);
-bool xk_end_comes(const struct xk_pool *pool);
 bool xk_ends_bring(struct xk_call *call, int err);
 
 /* pool.c */
