@@ -8,7 +8,8 @@
 # From the environment: DEMO_VIDEO (empty: Debian's clip), DEMO_BACKEND (kernel,
 # daemon or empty: what the library chooses), DEMO_PROGRAMS (their folder), DEMO_MODE
 # (empty: the pipeline; claims: buffers handed over by count), DEMO_GPU (1: frames are in
-# the memory of a GPU, or of the driver of tests/fakecuda where there is none).
+# the memory of a GPU, or of the driver of tests/fakecuda where there is none), DEMO_FOLDER
+# (for the results).
 set -euo pipefail
 
 video=${DEMO_VIDEO:-/usr/share/forensics-samples/original-files/movie2/movie-hello.mpeg}
@@ -16,7 +17,7 @@ backend=${DEMO_BACKEND:-${XMEM_BACKEND:-}}
 programs=${DEMO_PROGRAMS:-build/release}
 mode=${DEMO_MODE:-}
 gpu=${DEMO_GPU:-}
-folder=build/demo
+folder=${DEMO_FOLDER:-build/demo}
 device=/dev/xmem
 
 die() { echo "demo: $*" >&2; exit 1; }
@@ -83,9 +84,10 @@ use_fake_driver() {
 	[ "$backend" = kernel ] || backend=daemon
 	[ "$backend" = daemon ] || [ -n "${FAKECUDA_DEVICE_FILE:-}" ] ||
 		die "xmem.ko does not take the fake driver's memory: leave out BACKEND=kernel"
-	rm -f build/demo-gpu-state
+	rm -f "$folder-gpu-state"
 	export XMEM_CUDA_DRIVER=$PWD/$programs/fakecuda/libcuda.so.1
-	export FAKECUDA_STATE=$PWD/build/demo-gpu-state
+	FAKECUDA_STATE=$(realpath -m "$folder-gpu-state")
+	export FAKECUDA_STATE
 	export FAKECUDA_DELAY_US=${FAKECUDA_DELAY_US:-300}
 	export XMEM_SOCKET=${XMEM_SOCKET:-xmem-fakecuda-$UID}
 	export XMEM_DEVICE_FILES=${XMEM_DEVICE_FILES:-195:255,memfd}

@@ -167,8 +167,8 @@ demo_on_a_gpu() {
 	local said
 	use_fake_gpu || return
 	unset XMEM_CUDA_DRIVER
-	DEMO_GPU=1 DEMO_BACKEND=$backend DEMO_PROGRAMS=$programs examples/demo.sh run \
-		>"$work/told" 2>&1
+	DEMO_GPU=1 DEMO_BACKEND=$backend DEMO_PROGRAMS=$programs DEMO_FOLDER=$work/demo \
+		examples/demo.sh run >"$work/told" 2>&1
 	said=$(tail -n 1 "$work/told")
 	[[ $said =~ ^"demo: backend=$backend frames="[0-9]+" stages=1 consumers=3 killed=2 "\
 "corrupt=0 leaked=0 gpu_leaked_bytes=0"$ ]] || { echo "  it says: $said"; return 1; }
