@@ -164,7 +164,10 @@ static bool sheet_write(const char *path, char *text, size_t bytes)
 	return good;
 }
 
-/* Written under another name first: contact.png is whole or not there. */
+/*
+ * Written under another name first: contact.png is whole or not there. The name is this process's
+ * own, for one that was killed may still be at it.
+ */
 static bool contact_finish(const char *folder, char *text, size_t bytes)
 {
 	char part[4096], whole[4096];
@@ -174,7 +177,8 @@ static bool contact_finish(const char *folder, char *text, size_t bytes)
 			 no_memory ? "no memory for a thumbnail" : "no frame was received");
 		return false;
 	}
-	if (snprintf(part, sizeof(part), "%s/.contact.png", folder) >= (int)sizeof(part) ||
+	if (snprintf(part, sizeof(part), "%s/.contact.%d.png", folder,
+		     (int)getpid()) >= (int)sizeof(part) ||
 	    snprintf(whole, sizeof(whole), "%s/contact.png", folder) >= (int)sizeof(whole)) {
 		snprintf(text, bytes, "the folder's name is too long");
 		return false;

@@ -10,6 +10,7 @@
  * With -g the frames are on a GPU. Then it also looks how much memory of the GPU
  * is in use before the first process starts and after the pool has ended.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -379,14 +380,16 @@ static void path_in_folder(char path[4200], const char *name)
 /* Nothing of a run that failed is left, but the log if that says more. */
 static void clean_up(bool keep_log)
 {
-	static const char *const names[] = { "contact.png", ".contact.png", "log" };
-	char path[4200];
-	size_t i;
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
 
-	for (i = 0; i < sizeof(names) / sizeof(names[0]) - keep_log; i++) {
-		path_in_folder(path, names[i]);
-		unlink(path);
-	}
+	while (dir && (entry = readdir(dir)))
+		if (!strcmp(entry->d_name, "contact.png") ||
+		    !strncmp(entry->d_name, ".contact.", strlen(".contact.")) ||
+		    (!keep_log && !strcmp(entry->d_name, "log")))
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		closedir(dir);
 	rmdir(folder);			/* unless there is something else in it */
 }
 
