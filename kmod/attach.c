@@ -75,7 +75,10 @@ static int xk_grow(struct xk_client *client, u32 count, struct xk_growth *growth
 	return -EAGAIN;
 }
 
-/* The client grows only when nothing but slots is missing, so a refusal leaves no group. */
+/*
+ * The client grows only when nothing but slots is missing, so a refusal leaves it no group; unless
+ * it needs several that others have left, and gets the first of them alone.
+ */
 static int xk_attach_slots(struct xk_client *client, struct xm_payload *what,
 			   struct xmem_attach_request *request, struct xk_growth *growth)
 {

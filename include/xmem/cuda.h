@@ -274,8 +274,8 @@ const void *xmem_cuda_ptr(struct xmem_buffer *buffer);
 void *xmem_cuda_ptr_mut(struct xmem_buffer *buffer);
 
 /*
- * The same as xmem_tensor_view and xmem_image_view, of contents on a GPU: the publisher's
- * description of them is checked, and data, of each plane of an image, is a device address, as
+ * xmem_tensor_view and xmem_image_view for contents on a GPU. They check the publisher's
+ * description of the contents, and data, of each plane of an image, is a device address, as
  * xmem_cuda_ptr gives it.
  * Returns: as xmem_tensor_view and xmem_image_view, and as xmem_cuda_ptr. Ownership, Threads: as
  * those. Since: 0.5.

@@ -3,10 +3,9 @@
  * A buffer that is held after its writer's end takes one slot: the free slots of its group serve
  * later writers.
  */
-#include <pthread.h>
-
 #include "attached.h"
 #include "polling.h"
+#include "waiter.h"
 
 #define BYTES	4096
 #define SLOTS	64
@@ -87,36 +86,15 @@ TEST(P1_what_is_left_stays_while_the_next_writer_reuses_its_own)
 
 /* ---- waiting ---- */
 
-struct waiter {
-	pthread_t thread;
-	struct raw raw;			/* open as long as it waits, for its end would wake it */
-	struct xmem_pool *pool;
-	struct xmem_buffer *got;
-};
-
-static void *acquire_one(void *argument)
+/* A new writer, which sleeps until it gets a slot. */
+static void begin_to_write(struct waiter *waiter, const char *name)
 {
-	struct waiter *waiter = argument;
-
-	waiter->got = xmem_acquire(waiter->pool, BYTES, XMEM_FOREVER);
-	return NULL;
-}
-
-static void begin_to_wait(struct waiter *waiter, const char *name, struct xmem_pool *pool)
-{
-	waiter->pool = pool ? pool : OPEN(name, .flags = XMEM_OPEN_WRITER);
-	raw_start(&waiter->raw, name, XMEM_ROLE_READER);
-	CHECK(!pthread_create(&waiter->thread, NULL, acquire_one, waiter));
-	until_asleep(&xm_client_row(&waiter->raw.map,
-				    xmem_pool_client(waiter->pool))->slots_waiters);
+	begin_to_wait(waiter, name, OPEN(name, .flags = XMEM_OPEN_WRITER), BYTES);
 }
 
 static void gets_one(struct waiter *waiter)
 {
-	CHECK(!pthread_join(waiter->thread, NULL));
-	raw_close(&waiter->raw);
-	CHECK(waiter->got);
-	xmem_release(waiter->got);
+	xmem_release(end_of_wait(waiter));
 	xmem_pool_close(waiter->pool);
 }
 
@@ -131,7 +109,7 @@ TEST(P9_one_slot_that_is_let_go_serves_a_writer_that_waits)
 
 	for (i = 0; i < SLOTS; i++)
 		kept[i] = leave_one(name, keeper, i);
-	begin_to_wait(&waiter, name, NULL);
+	begin_to_write(&waiter, name);
 	xmem_release(kept[7]);
 	gets_one(&waiter);
 	/* By the poll descriptor too. */
@@ -156,19 +134,17 @@ TEST(P9_a_writer_waits_for_others_slots_of_a_left_group)
 	const char *name = new_name();
 	struct xmem_pool *keeper = OPEN(name, .slots = SLOTS);
 	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
-	struct xmem_buffer *kept[SLOTS];
+	struct xmem_buffer *kept[SLOTS], *got;
 	struct waiter waiter;
 	int i;
 
 	for (i = 0; i < SLOTS; i++)
 		kept[i] = leave_one(name, i ? keeper : writer, i);
-	begin_to_wait(&waiter, name, writer);
+	begin_to_wait(&waiter, name, writer, BYTES);
 	xmem_release(kept[SLOTS - 1]);
-	CHECK(!pthread_join(waiter.thread, NULL));
-	raw_close(&waiter.raw);
-	CHECK(waiter.got);
+	got = end_of_wait(&waiter);
 	SAME(stamp_of(kept[0]), 0);
-	xmem_release(waiter.got);
+	xmem_release(got);
 	for (i = 0; i < SLOTS - 1; i++)
 		xmem_release(kept[i]);
 	xmem_pool_close(writer);
@@ -189,7 +165,7 @@ TEST(P9_a_ring_that_is_over_leaves_its_group_to_a_writer_that_waits)
 	publish_stamp(writer, 1);
 	xmem_pool_close(writer);
 	EVENTUALLY(stat_of(keeper).limbo == 1);
-	begin_to_wait(&waiter, name, NULL);
+	begin_to_write(&waiter, name);
 	kept = receive_one(s);
 	xmem_unsubscribe(s);
 	gets_one(&waiter);
@@ -212,7 +188,7 @@ TEST(P9_a_release_that_ends_a_ring_leaves_its_group)
 	CHECK((kept = publish_and_get(writer, keeper, 1)));
 	xmem_pool_close(writer);
 	EVENTUALLY(stat_of(keeper).limbo == 1);
-	begin_to_wait(&waiter, name, NULL);
+	begin_to_write(&waiter, name);
 	xmem_release(receive_one(s));
 	gets_one(&waiter);
 	SAME(stamp_of(kept), 1);
@@ -282,20 +258,18 @@ TEST(P9_a_writer_waits_for_a_ring_that_others_receive)
 	struct xmem_pool *next = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	struct xmem_pool *writer = open_writer(name, 1, BYTES);
 	struct xmem_subscription *s = follow(keeper, xmem_pool_client(writer), 0);
-	struct xmem_buffer *held;
+	struct xmem_buffer *held, *got;
 	struct waiter waiter;
 
 	CHECK((held = publish_and_get(writer, next, 1)));
 	xmem_pool_close(writer);
 	EVENTUALLY(stat_of(keeper).limbo == 1);
-	begin_to_wait(&waiter, name, next);
+	begin_to_wait(&waiter, name, next, BYTES);
 	xmem_release(receive_one(s));
-	CHECK(!pthread_join(waiter.thread, NULL));
-	raw_close(&waiter.raw);
-	CHECK(waiter.got);
+	got = end_of_wait(&waiter);
 	SAME(stamp_of(held), 1);
 	xmem_release(held);
-	xmem_release(waiter.got);
+	xmem_release(got);
 	xmem_unsubscribe(s);
 	xmem_pool_close(next);
 	check_quiet(keeper, 1);

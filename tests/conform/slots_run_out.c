@@ -3,11 +3,11 @@
  * All slots of the pool are in use, and an acquire wants a buffer of another size: it waits, and
  * whoever polls waits, until those who use them let go of as many as it takes.
  */
-#include <pthread.h>
 #include <sys/resource.h>
 
 #include "attached.h"
 #include "polling.h"
+#include "waiter.h"
 
 #define BYTES	4096
 #define LARGE	100000
@@ -79,38 +79,6 @@ static void refused_for_slots(struct xmem_pool *writer)
 	CHECK(strstr(why, "groups of 64") && strstr(why, "more slots"));
 }
 
-struct waiter {
-	pthread_t thread;
-	struct raw raw;			/* open as long as it waits, for its end would wake it */
-	struct xmem_pool *pool;
-	struct xmem_buffer *got;
-};
-
-static void *wait_for_one(void *argument)
-{
-	struct waiter *waiter = argument;
-
-	waiter->got = xmem_acquire(waiter->pool, LARGE, patience_ns());
-	return NULL;
-}
-
-/* When this returns, it sleeps, if nobody has waited before. */
-static void begin_to_wait(struct waiter *waiter, const char *name, struct xmem_pool *pool)
-{
-	waiter->pool = pool;
-	raw_start(&waiter->raw, name, XMEM_ROLE_READER);
-	CHECK(!pthread_create(&waiter->thread, NULL, wait_for_one, waiter));
-	until_asleep(&xm_client_row(&waiter->raw.map, xmem_pool_client(pool))->slots_waiters);
-}
-
-static void has_got_one(struct waiter *waiter)
-{
-	CHECK(!pthread_join(waiter->thread, NULL));
-	raw_close(&waiter->raw);
-	CHECK(waiter->got);
-	xmem_release(waiter->got);
-}
-
 /* Whoever polls gets it too, and is told in vain not too often. */
 static void gets_one_by_poll(struct xmem_pool *pool)
 {
@@ -134,10 +102,10 @@ TEST(P9_an_acquire_waits_for_slots)
 
 	fill_slots(writer, reader, held);
 	refused_for_slots(writer);
-	begin_to_wait(&waiter, name, writer);
+	begin_to_wait(&waiter, name, writer, LARGE);
 	for (i = 0; i < SLOTS; i++)
 		xmem_release(held[i]);
-	has_got_one(&waiter);
+	xmem_release(end_of_wait(&waiter));
 	xmem_pool_close(reader);
 	xmem_pool_close(writer);
 }
@@ -204,14 +172,14 @@ TEST(P9_a_file_that_is_let_go_leaves_a_slot)
 	CHECK((got = xmem_get(reader, token)));
 	xmem_release(b[0]);
 	refused_for_slots(writer);
-	begin_to_wait(&waiter, name, writer);
+	begin_to_wait(&waiter, name, writer, LARGE);
 	xmem_release(got);
-	has_got_one(&waiter);
+	xmem_release(end_of_wait(&waiter));
 	CHECK(xmem_trim(writer, 0) > 0);
 	b[0] = attach_stamp(writer, 8);
-	begin_to_wait(&waiter, name, writer);
+	begin_to_wait(&waiter, name, writer, LARGE);
 	xmem_release(b[0]);
-	has_got_one(&waiter);
+	xmem_release(end_of_wait(&waiter));
 	for (i = 1; i < SLOTS; i++)
 		xmem_release(b[i]);
 	xmem_pool_close(reader);
@@ -268,9 +236,9 @@ TEST(P9_an_acquire_waits_if_it_has_slots_beside_others)
 	for (i = 0; i < SLOTS; i++)
 		CHECK((b[i] = xmem_acquire(writer, 100, 0)));
 	refused_for_slots(writer);
-	begin_to_wait(&waiter, name, writer);
+	begin_to_wait(&waiter, name, writer, LARGE);
 	xmem_pool_close(other);
-	has_got_one(&waiter);
+	xmem_release(end_of_wait(&waiter));
 	for (i = 0; i < SLOTS; i++)
 		xmem_release(b[i]);
 	xmem_pool_close(writer);

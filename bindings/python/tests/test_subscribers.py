@@ -129,7 +129,7 @@ def test_a_look_of_the_program_takes_nothing_from_a_coroutine() -> None:
 
 def test_a_subscriber_that_comes_between_two_looks_wakes_a_coroutine(
         monkeypatch: pytest.MonkeyPatch) -> None:
-    """A look for 5 finds too few, and makes the descriptor unready for who waits for 1."""
+    """A look for 5 finds too few, and makes the descriptor unready for a task that waits for 1."""
     with pair() as (writer, reader):
         look = writer._wait_for_subscribers
         subscriptions: list[xmem.Subscription] = []
