@@ -279,10 +279,14 @@ static const char *collect_with_claims(u64 *ret_ns)
 	return NULL;
 }
 
-/* An attach that finds no slots waits for what is asked for. *ret_least_ns: of one. */
+/*
+ * An attach that finds too few slots waits for what is asked for. It wants a whole group, for the
+ * free slots of the owner's are left to others. *ret_least_ns: of one.
+ */
 static const char *collect_and_wait(u64 *ret_ns, u64 *ret_least_ns)
 {
-	struct xmem_attach_request attach = raw_attaching(raw_memfd(1, 1), 1);
+	struct xmem_attach_request attach = raw_attaching(raw_memfd(XMEM_GROUP_SLOTS, 1),
+							  XMEM_GROUP_SLOTS);
 	u64 begin, before, ns;
 	u32 i;
 
