@@ -240,32 +240,27 @@ static int xk_attach_any(struct xk_client *client, struct xmem_attach_request *r
 }
 
 /* The ring of an ended client may be over without the module's having heard of it. */
-static int xk_bury_ended(struct xk_pool *pool)
+static void xk_bury_ended(struct xk_pool *pool)
 {
 	bool any = false;
 	u32 c;
 
 	if (xk_pool_lock_killable(pool))
-		return -EINTR;
+		return;
 	for (c = 0; !any && c < pool->host.map.clients; c++)
 		any = xm_host_can_bury(&pool->host, c);
 	if (any)
 		xk_bury(pool);
 	mutex_unlock(&pool->lock);
-	return xk_end_wait(pool);
 }
 
-/*
- * Too little of something. true: try again, for ends that were under way are over; one may have
- * been over since the request looked.
- */
+/* Too little of something: does what ended clients have left come free just now? It waits. */
 static bool xk_attach_again(struct xk_call *call, int err)
 {
-	struct xk_pool *pool = call->client->pool;
-
-	if (err == -ENOSPC)
-		return !xk_bury_ended(pool);
-	return xk_ends_bring(call, err);
+	if (err != -ENOSPC)
+		return xk_ends_bring(call, err);
+	xk_bury_ended(call->client->pool);
+	return xk_end_brings(call);
 }
 
 int xk_attach_begin(struct xk_call *call)

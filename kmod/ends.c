@@ -35,6 +35,7 @@ struct workqueue_struct *xk_end_wq;
 static DEFINE_SPINLOCK(ends_lock);
 static LIST_HEAD(ends);			/* ends_lock; pools of whose end_work something is asked */
 static u64 ends_last;			/* ends_lock: the last number */
+static u64 ends_runs;			/* ends_lock: how many runs are over, of all pools */
 /* Who lacks what all pools share. Who waits for one pool is in its end_waiters. */
 static DECLARE_WAIT_QUEUE_HEAD(ends_queue);
 
@@ -137,6 +138,7 @@ void xk_end_over(struct xk_pool *pool)
 {
 	spin_lock_irq(&ends_lock);
 	xk_end_rests(pool);
+	smp_store_release(&ends_runs, ends_runs + 1);	/* all that it has given back is there */
 	WRITE_ONCE(pool->end_done, pool->end_serves);
 	if (pool->end_asked == pool->end_serves) {
 		list_del_init(&pool->end_node);
@@ -164,6 +166,24 @@ int xk_end_wait(struct xk_pool *pool)
 	       -EINTR : 0;
 }
 
+/* How many runs are over. The caller looks at limits after this. */
+u64 xk_end_runs(void)
+{
+	return smp_load_acquire(&ends_runs);
+}
+
+/*
+ * A request finds too little of its pool. true: it may find more now, for an end was under way and
+ * is over, or has been over since the request began.
+ */
+bool xk_end_brings(const struct xk_call *call)
+{
+	struct xk_pool *pool = call->client->pool;
+
+	return (READ_ONCE(pool->end_done) < READ_ONCE(pool->end_asked) ||
+		xk_end_runs() != call->runs) && !xk_end_wait(pool);
+}
+
 /* Is there something that was asked for by then, in any pool? */
 static bool xk_any_end(u64 until)
 {
@@ -178,9 +198,9 @@ static bool xk_any_end(u64 until)
 }
 
 /*
- * A request finds too little of what users share, as its error @err says. true: it tries again,
- * once, for ends that were under way, of any pools, are over. If none is under way any more, one
- * may have ended since the request looked.
+ * A request finds too little of what users share, as its error @err says. true: it may find more
+ * now, for ends were under way, of any pools, and are over, or one has been over since the request
+ * began; that is so once for each request.
  */
 bool xk_ends_bring(struct xk_call *call, int err)
 {
@@ -195,5 +215,6 @@ bool xk_ends_bring(struct xk_call *call, int err)
 	list_for_each_entry(pool, &ends, end_node)
 		xk_end_hurry(pool);
 	spin_unlock_irq(&ends_lock);
-	return wait_event_killable_timeout(ends_queue, !xk_any_end(until), XK_ENDS_PATIENCE) > 0;
+	return (xk_any_end(until) || xk_end_runs() != call->runs) &&
+	       wait_event_killable_timeout(ends_queue, !xk_any_end(until), XK_ENDS_PATIENCE) > 0;
 }

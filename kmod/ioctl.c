@@ -137,6 +137,7 @@ long xk_ioctl(struct xk_call *call, unsigned int cmd, void __user *argument)
 	if (!kind || _IOC_NR(cmd) >= ARRAY_SIZE(xk_ops))
 		return -ENOTTY;
 	op = &xk_ops[array_index_nospec(_IOC_NR(cmd), ARRAY_SIZE(xk_ops))];
+	call->runs = xk_end_runs();
 	err = xk_take_in(kind, argument, &call->u, &size);
 	if (err)
 		return err;

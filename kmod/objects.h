@@ -382,7 +382,8 @@ struct xk_call {
 	union xm_request u;
 	struct file *give;		/* becomes a descriptor of the caller */
 	bool passed;			/* others have that file too: it is not new */
-	bool waited;			/* for ends of others: ends.c */
+	bool waited;			/* for ends of others: ends.c, as the next */
+	u64 runs;			/* how many runs of end_work were over when it began */
 	int fd;				/* the number that it will have there; -1: none yet */
 	struct xk_pool *displaced;	/* join: whose name the new pool has taken, with a
 					 * reference; or NULL */

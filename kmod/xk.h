@@ -237,6 +237,8 @@ void xk_end_begins(struct xk_pool *pool);
 void xk_end_goes_on(struct xk_pool *pool);
 void xk_end_over(struct xk_pool *pool);
 int xk_end_wait(struct xk_pool *pool);
+u64 xk_end_runs(void);
+bool xk_end_brings(const struct xk_call *call);
 bool xk_ends_bring(struct xk_call *call, int err);
 
 /* pool.c */
