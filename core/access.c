@@ -8,8 +8,11 @@
 #define OWNER_SHIFT	6
 #define GROUP_BITS	((XMEM_MODE_READ | XMEM_MODE_WRITE) << GROUP_SHIFT)
 
-static u32 xm_role_bit(u32 role)
+/* A caller with one of these roles may join in that one. */
+static u32 xm_role_bits(u32 role)
 {
+	if (role == XMEM_ROLE_EITHER)
+		return XMEM_ROLES_ALL;
 	return role == XMEM_ROLE_READER || role == XMEM_ROLE_WRITER ? 1u << role : 0;
 }
 
@@ -25,9 +28,9 @@ u32 xm_access(u32 owner, u32 mode, const struct xm_who *who)
 	else if (who->in_group)
 		mode >>= GROUP_SHIFT;
 	if (mode & XMEM_MODE_READ)
-		roles |= xm_role_bit(XMEM_ROLE_READER);
+		roles |= xm_role_bits(XMEM_ROLE_READER);
 	if (mode & XMEM_MODE_WRITE)
-		roles |= xm_role_bit(XMEM_ROLE_WRITER);
+		roles |= xm_role_bits(XMEM_ROLE_WRITER);
 	return roles;
 }
 
@@ -45,9 +48,16 @@ int xm_mode_check(u32 mode)
 
 int xm_role_permit(u32 roles, u32 role, bool owner)
 {
-	if (roles & xm_role_bit(role))
+	if (roles & xm_role_bits(role))
 		return 0;
 	return roles || owner ? -EACCES : -ENOENT;
+}
+
+u32 xm_role_within(u32 roles, u32 role)
+{
+	bool writes = roles & xm_role_bits(XMEM_ROLE_WRITER);
+
+	return role == XMEM_ROLE_EITHER && !writes ? XMEM_ROLE_READER : role;
 }
 
 int xm_access_fits(u32 mode, u32 gid, const struct xmem_join_request *join)
@@ -80,7 +90,7 @@ int xm_join_access_check(const struct xmem_join_request *join)
 	bool by_fd = join->flags & XMEM_JOIN_FD;
 	bool owner = join->flags & XMEM_JOIN_OWNER, group = join->flags & XMEM_JOIN_GROUP;
 
-	if (!xm_role_bit(join->role) || join->roles)
+	if (!xm_role_bits(join->role) || join->roles)
 		return -EINVAL;
 	if ((!owner && join->owner_uid) || (!group && join->gid) || join->gid == ~0u)
 		return -EINVAL;

@@ -26,6 +26,9 @@ int xm_mode_check(u32 mode);
 /* A join by a caller that has @roles. @owner: the pool is its own, so it knows that it is there. */
 int xm_role_permit(u32 roles, u32 role, bool owner);
 
+/* The role of a client that joins as @role. EITHER of a caller that may not write is READER. */
+u32 xm_role_within(u32 roles, u32 role);
+
 /*
  * Is a pool that is there, of @mode and group @gid, as strict as its owner asks by @join? 0 or
  * -ERANGE: it lets in more. A join that gives no mode takes what there is.

@@ -24,7 +24,7 @@ static bool xm_good_label(const __u8 *label)
 
 int xm_host_join_check(const struct xmem_join_request *join)
 {
-	if (join->role != XMEM_ROLE_READER && join->role != XMEM_ROLE_WRITER)
+	if (join->role < XMEM_ROLE_READER || join->role > XMEM_ROLE_EITHER)
 		return -EINVAL;
 	if (!xm_good_label(join->label) || (join->role == XMEM_ROLE_READER && join->wait_bound_ns))
 		return -EINVAL;
@@ -41,6 +41,12 @@ int xm_host_free_client(const struct xm_host *host)
 	return -EUSERS;
 }
 
+/* After the state and role: a client that sees the number finds the writer. */
+static void xm_count_writer(const struct xm_map *map)
+{
+	xm_store_release(&map->pool->writers, map->pool->writers + 1);
+}
+
 int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *join,
 		 const struct xm_joiner *who)
 {
@@ -55,7 +61,7 @@ int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *joi
 		xm_store(xm_cursor(map, client, i), XMEM_CURSOR_NONE);
 	/* Who reads the label of this client sees that the one before has gone. */
 	xm_store_barrier();
-	row->role = join->role;
+	xm_store(&row->role, join->role);
 	row->pid = who->pid;
 	row->uid = who->uid;
 	xm_store(&row->process, who->sibling == XM_NO_CLIENT ? host->incarnations + 1 :
@@ -73,13 +79,27 @@ int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *joi
 	/* Count the client before it can hold anything: its first hold comes after this (I1). */
 	xm_holders_join(host, client, who->user);
 	xm_store_release(&row->state, XMEM_CLIENT_ALIVE);
-	/* After the state: who sees the number finds the writer. */
 	if (join->role == XMEM_ROLE_WRITER)
-		xm_store_release(&map->pool->writers, map->pool->writers + 1);
+		xm_count_writer(map);
 	xm_full_barrier();
 	join->client = client;
 	join->incarnation = row->incarnation;
 	join->total_bytes = map->pool->total_bytes;
+	return 0;
+}
+
+int xm_host_writer(const struct xm_host *host, u32 me, bool *ret_new)
+{
+	struct xmem_client_row *row = xm_client_row(&host->map, me);
+
+	*ret_new = row->role == XMEM_ROLE_EITHER;
+	if (row->role == XMEM_ROLE_READER)
+		return -EPERM;
+	if (*ret_new) {
+		xm_store(&row->role, XMEM_ROLE_WRITER);
+		xm_count_writer(&host->map);
+		xm_full_barrier();	/* before the look for waiters */
+	}
 	return 0;
 }
 

@@ -21,10 +21,10 @@ void xm_cuda_init(struct xm_cuda *cuda, const struct xm_payload *payload,
 
 /* ---- openers ---- */
 
-/* Whoever has opened it can write it at any time, so readers get it only if its owner says so. */
+/* A client that has it open can write it: readers get it only if its owner says so. */
 static int xm_cuda_may(const struct xm_cuda *cuda, const struct xm_asker *asker)
 {
-	if (asker->role != XMEM_ROLE_WRITER && !(cuda->traits & XMEM_TRAIT_READERS))
+	if (asker->role == XMEM_ROLE_READER && !(cuda->traits & XMEM_TRAIT_READERS))
 		return -EACCES;
 	if (cuda->traits & XMEM_TRAIT_HANDLE && cuda->ended)
 		return -EOWNERDEAD;

@@ -175,6 +175,8 @@ struct xm_joiner {
 /* The same check, then the client joins and @join's outputs are filled. */
 int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *join,
 		 const struct xm_joiner *who);
+/* A client becomes a writer. *ret_new: it was none, so waiters for writers are to be woken. */
+int xm_host_writer(const struct xm_host *host, u32 me, bool *ret_new);
 
 /*
  * Whose holds count where (holders.c); what they change only grows for as long as a client and an

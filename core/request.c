@@ -61,6 +61,7 @@ static const struct xm_request_kind kinds[] = {
 	     .answers = true, .flags = XMEM_DRAIN_EVICT),
 	KIND(GRANT, xmem_grant_request, XMEM_GRANT_MIN,
 	     .answers = false, .flags = XMEM_GRANT_FORWARDED),
+	FULL(WRITER, xmem_writer_request, XMEM_WRITER_MIN, .answers = false),
 };
 
 const struct xm_request_kind *xm_request_find(u32 request)

@@ -37,6 +37,7 @@ union xm_request {
 	struct xmem_evict_request evict;
 	struct xmem_drain_request drain;
 	struct xmem_grant_request grant;
+	struct xmem_writer_request writer;
 };
 
 /* One kind of request, as this version knows it. */

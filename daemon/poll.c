@@ -152,7 +152,7 @@ static u64 look_out(const struct xd_poll *poll)
 	u64 deadline;
 	int filled;
 
-	if (poll->what.kind != XMEM_POLL_CLIENT || poll->of->role != XMEM_ROLE_WRITER)
+	if (poll->what.kind != XMEM_POLL_CLIENT || poll->of->role == XMEM_ROLE_READER)
 		return 0;
 	/* Before the look: what the client fills later says what it has found later. */
 	filled = filled_with(poll);

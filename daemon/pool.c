@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "lib/host/futex.h"
+#include "core/access.h"
 #include "daemon.h"
 
 /* ---- finding ---- */
@@ -282,6 +283,7 @@ int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_j
 	}
 	if (client < 0)
 		return client;
+	join->role = xm_role_within(from->roles, join->role);
 	err = xm_host_join(&pool->host, client, join, &who);
 	if (err)
 		return err;
@@ -294,6 +296,22 @@ int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_j
 	xd_wake(&pool->host.map.pool->clients_waiters);
 	if (join->role == XMEM_ROLE_WRITER)
 		xd_wake_rings(pool);
+	return 0;
+}
+
+int xd_writer_serve(struct xd_call *call)
+{
+	struct xd_connection *from = call->from;
+	bool new;
+	int err = xm_host_writer(&from->pool->host, from->client, &new);
+
+	if (err)
+		return err;
+	from->role = XMEM_ROLE_WRITER;
+	if (new) {
+		xd_wake(&from->pool->host.map.pool->clients_waiters);
+		xd_wake_rings(from->pool);
+	}
 	return 0;
 }
 

@@ -285,7 +285,7 @@ static int serve_payload(struct xd_call *call)
 	if (write && payload->access != O_RDWR)
 		return -EACCES;
 	/* A shared file forbids nobody to open a read-only descriptor anew for writing. */
-	if (payload->traits & XMEM_TRAIT_SHARED ? from->role != XMEM_ROLE_WRITER : write && !ours)
+	if (payload->traits & XMEM_TRAIT_SHARED ? from->role == XMEM_ROLE_READER : write && !ours)
 		return -EACCES;
 	call->answer = xd_payload_open(payload, write);
 	if (call->answer < 0)
@@ -468,6 +468,7 @@ static int (*const servers[])(struct xd_call *call) = {
 	[_IOC_NR(XMEM_IOC_EVICT)]	= xd_evict_serve,
 	[_IOC_NR(XMEM_IOC_DRAIN)]	= xd_drain_serve,
 	[_IOC_NR(XMEM_IOC_GRANT)]	= xd_grant_serve,
+	[_IOC_NR(XMEM_IOC_WRITER)]	= xd_writer_serve,
 };
 
 /* Is the request about all pools, or at a limit that noted ends may relieve? */

@@ -119,9 +119,10 @@ void xmem_clear_last_error(void);
 
 /* ---- pools ---- */
 
-#define XMEM_OPEN_WRITER	(1u << 0)	/* this client acquires and publishes */
+#define XMEM_OPEN_WRITER	(1u << 0)	/* this client is a writer from the beginning */
 #define XMEM_OPEN_EXISTING	(1u << 1)	/* do not create the pool: ENOENT */
 #define XMEM_OPEN_EXCLUSIVE	(1u << 2)	/* create the pool: EEXIST if it is there */
+#define XMEM_OPEN_READER	(1u << 3)	/* this client never writes */
 #define XMEM_OPEN_INHERIT	(1u << 4)	/* forked children keep a descriptor of the pool, by
 						 * which xmem_pool_reopen joins it */
 #define XMEM_OPEN_GROUP		(1u << 5)	/* if the pool is made, `gid` is its group */
@@ -188,7 +189,13 @@ struct xmem_pool_options {
  *	an anonymous pool, which others join by its descriptor. Another user's pool has that
  *	user before its name: "USER/NAME". USER is a number, or a name that /etc/passwd has;
  *	a user that is known elsewhere only is given by number.
- * @options: NULL opens the pool as a reader.
+ * @options: NULL is as all zero.
+ *
+ * A client is a reader or a writer. It joins as a reader. The first call that is for writers
+ * (acquire, preallocate, attach, get_mut, forward and so on) makes it a writer, if the pool lets it
+ * write; otherwise the call fails with EACCES. Subscribers follow writers, and wait for one, so
+ * they do not see a client that only reads. With XMEM_OPEN_WRITER a client is a writer from the
+ * beginning. With XMEM_OPEN_READER it stays a reader: calls for writers fail with EPERM.
  *
  * Names belong to users: two users' pools may have the same, and nobody takes another's. A pool
  * lets in whom its mode allows, which who makes it gives (`mode`, `gid`): reading is to join as a

@@ -94,7 +94,7 @@ void xk_fdinfo_client(struct seq_file *m, const struct xk_client *client)
 	seq_printf(m, "xmem-client:\t%u\n", client->id);
 	seq_printf(m, "xmem-incarnation:\t%llu\n", client->incarnation);
 	seq_printf(m, "xmem-role:\t%s\n",
-		   client->role == XMEM_ROLE_WRITER ? "writer" : "reader");
+		   READ_ONCE(client->role) == XMEM_ROLE_WRITER ? "writer" : "reader");
 	seq_printf(m, "xmem-state:\t%s\n", ended ? "ended" : "alive");
 	seq_printf(m, "xmem-slots:\t%u\n", ended ? 0 : xk_count_owned(client));
 	seq_printf(m, "xmem-holds:\t%llu\n", xk_count_holds(client));

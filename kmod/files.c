@@ -170,7 +170,7 @@ static bool xk_file_may(const struct xk_client *client, const struct xk_payload 
 		return false;
 	/* A shared file forbids nobody to open a read-only descriptor anew for writing. */
 	if (payload->traits & XMEM_TRAIT_SHARED)
-		return client->role == XMEM_ROLE_WRITER;
+		return client->role != XMEM_ROLE_READER;
 	return !write || payload->incarnation == client->incarnation;
 }
 

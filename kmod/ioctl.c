@@ -54,6 +54,7 @@ static const struct xk_op xk_ops[] = {
 	XK_OP(EVICT, xk_evict_begin),
 	XK_OP(DRAIN, xk_drain_begin),
 	XK_OP(GRANT, xk_grant_begin),
+	XK_OP(WRITER, xk_writer_begin),
 };
 
 /* The caller's struct, as long as the caller says, into ours, which is as long as we know it. */

@@ -312,11 +312,13 @@ static struct file *xk_join_file(struct xk_call *call, struct xk_pool *pool)
 static int xk_join(struct xk_call *call, struct xk_pool *pool, u32 roles)
 {
 	struct xmem_join_request *join = &call->u.join;
-	struct file *file = xk_join_file(call, pool);
 	struct xk_client *client;
 	struct xk_chunk *area;
+	struct file *file;
 	int err;
 
+	join->role = xm_role_within(roles, join->role);
+	file = xk_join_file(call, pool);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	client = file->private_data;
@@ -344,6 +346,25 @@ static int xk_join(struct xk_call *call, struct xk_pool *pool, u32 roles)
 	xk_join_say_access(pool, roles, join);
 	call->give = file;
 	join->fd = -1;	/* until the descriptor is there */
+	return 0;
+}
+
+int xk_writer_begin(struct xk_call *call)
+{
+	struct xk_client *client = call->client;
+	bool new;
+	int err = xk_client_lock(client);
+
+	if (err)
+		return err;
+	err = xm_host_writer(&client->pool->host, client->id, &new);
+	if (!err)
+		WRITE_ONCE(client->role, XMEM_ROLE_WRITER);
+	mutex_unlock(&client->pool->lock);
+	if (err || !new)
+		return err;
+	xk_wake(client->pool, XMEM_WAIT_CLIENTS, 0);
+	xk_wake_newcomers(client->pool);
 	return 0;
 }
 

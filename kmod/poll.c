@@ -173,7 +173,7 @@ static int xk_look(struct xk_client *client, const struct xm_poll *what, __poll_
 	if (wanted & (EPOLLIN | EPOLLRDNORM) && xk_readable(client, what, edges))
 		*ret_events |= EPOLLIN | EPOLLRDNORM;
 	if (!(wanted & (EPOLLOUT | EPOLLWRNORM)) || what->kind != XMEM_POLL_CLIENT ||
-	    client->role != XMEM_ROLE_WRITER)
+	    client->role == XMEM_ROLE_READER)
 		return 0;
 	out = xk_writable(client, edges);
 	if (out > 0)

@@ -425,6 +425,7 @@ void xk_client_closed(struct xk_client *client);
 int xk_evict_begin(struct xk_call *call);
 int xk_drain_begin(struct xk_call *call);
 int xk_grant_begin(struct xk_call *call);
+int xk_writer_begin(struct xk_call *call);
 
 /* pool_fd.c */
 struct xk_pool *xk_pool_of_fd(int fd, u32 *ret_roles);

@@ -317,13 +317,20 @@ static int wait_for_slot(struct xmem_pool *pool, const struct want *want, u32 ca
 	}
 }
 
-static XL_COLD struct xmem_buffer *acquire_refused(struct xmem_pool *pool)
+static int check_writer(struct xmem_pool *pool, int64_t timeout_ns)
 {
 	XL_USE(pool);
 
-	if (!xl_check_writer(pool, "acquire"))
-		xl_fail_fast(EINVAL, "acquire: a negative timeout");
-	return NULL;
+	if (timeout_ns < 0 && pool)
+		return xl_fail_fast(EINVAL, "acquire: a negative timeout");
+	return xl_check_writer(pool, "acquire", timeout_ns);
+}
+
+/* It may not acquire, or not yet. */
+static XL_COLD struct xmem_buffer *acquire_first(struct xmem_pool *pool, size_t bytes,
+						 int64_t timeout_ns)
+{
+	return check_writer(pool, timeout_ns) ? NULL : xmem_acquire(pool, bytes, timeout_ns);
 }
 
 static XL_COLD struct xmem_buffer *acquire_ended(struct xmem_pool *pool)
@@ -583,9 +590,9 @@ XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, 
 	struct xl_size *size;
 
 	if (unlikely(!pool || !xl_peek(&pool->live->writes)))
-		return acquire_refused(pool);
+		return acquire_first(pool, bytes, timeout_ns);
 	if (timeout_ns && unlikely(timeout_ns < 0))
-		return acquire_refused(pool);
+		return acquire_first(pool, bytes, timeout_ns);
 	if (timeout_ns && xl_cancelled(pool))
 		return acquire_ended(pool);
 	owned = &pool->owned;

@@ -434,7 +434,7 @@ static int attach_promised(struct xmem_pool *pool, int fd, u64 offset, u64 lengt
 
 static int check(struct xmem_pool *pool, u64 offset, u32 flags)
 {
-	int err = xl_check_writer(pool, "attach");
+	int err = xl_check_writer(pool, "attach", XMEM_FOREVER);
 
 	if (err)
 		return err;

@@ -269,7 +269,7 @@ XMEM_API int64_t xmem_trim(struct xmem_pool *pool, uint64_t keep)
 	int err, cancel;
 	XL_USE(pool);
 
-	err = xl_check_writer(pool, "trim");
+	err = xl_check_writer(pool, "trim", XMEM_FOREVER);
 	if (err)
 		return err;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);

@@ -93,7 +93,7 @@ void xl_demand_init(struct xmem_pool *pool, const struct xmem_pool_options *opti
 	struct xl_demand *demand = &pool->owned.demand;
 
 	*demand = (struct xl_demand){
-		.on = pool->role == XMEM_ROLE_WRITER && options->demand_bytes != XMEM_NO_DEMAND,
+		.on = pool->role != XMEM_ROLE_READER && options->demand_bytes != XMEM_NO_DEMAND,
 		.by_default = !options->demand_bytes,
 		.limit = options->demand_bytes ? options->demand_bytes : UNKNOWN,
 		.memory = options->memory,

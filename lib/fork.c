@@ -144,7 +144,7 @@ static int fill_live(struct xmem_pool *pool)
 		.holds = pool->holds,
 		/* A client that is not counted always gets by the long way. */
 		.slots = xm_is_counted(&pool->map, pool->me) ? pool->map.slots : 0,
-		.writes = pool->role == XMEM_ROLE_WRITER,
+		.writes = pool->role == XMEM_ROLE_WRITER,	/* later: xl_check_role */
 	};
 	pool->live = live;
 	return 0;

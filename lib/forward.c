@@ -240,7 +240,7 @@ static int forward_to(struct xmem_buffer *buffer, const struct xmem_publish_opti
 /* What both calls refuse. 0, or an error, noted. */
 static int check(struct xmem_pool *pool, const char *what, int64_t timeout_ns)
 {
-	int err = xl_check_role(pool, what);
+	int err = xl_check_role(pool, what, timeout_ns);
 
 	if (err)
 		return err;

@@ -227,7 +227,8 @@ static bool read_client(const struct xm_map *map, u32 client, struct xmem_client
 	*ret = (struct xmem_client_info){
 		.size = sizeof(*ret),
 		.id = client,
-		.role = xm_load(&row->role),
+		.role = xm_load(&row->role) == XMEM_ROLE_WRITER ? XMEM_CLIENT_WRITER :
+								  XMEM_CLIENT_READER,
 		.alive = state == XMEM_CLIENT_ALIVE,
 		.incarnation = xm_load(&row->incarnation),
 		.wait_bound_ns = xm_load(&row->wait_bound_ns),

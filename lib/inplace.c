@@ -118,7 +118,7 @@ static int check(struct xmem_buffer *buffer)
 
 	if (xm_load(&buffer->mode) & XL_WRITING)
 		return xl_fail_fast(EPERM, "get_mut: this buffer is being written already");
-	err = xl_check_role(pool, "get_mut");
+	err = xl_check_role(pool, "get_mut", XMEM_FOREVER);
 	if (err)
 		return err;
 	if (xl_host_died(pool))

@@ -11,7 +11,7 @@
 #include "structs.h"
 
 #define ALL_FLAGS (XMEM_OPEN_WRITER | XMEM_OPEN_EXISTING | XMEM_OPEN_EXCLUSIVE | \
-		   XMEM_OPEN_INHERIT | XMEM_OPEN_GROUP)
+		   XMEM_OPEN_READER | XMEM_OPEN_INHERIT | XMEM_OPEN_GROUP)
 
 static bool good_in_name(char c)
 {
@@ -49,9 +49,9 @@ static int check_keep(const struct xmem_pool_options *o)
 {
 	if (o->keep > XMEM_MAX_RING)
 		return bad("xmem_pool_options: keep is %llu, more than 4096", o->keep);
-	if (o->keep && !(o->flags & XMEM_OPEN_WRITER))
-		return xl_fail(EINVAL, "xmem_pool_options: keep is for writers: flags lack "
-				       "XMEM_OPEN_WRITER");
+	if (o->keep && o->flags & XMEM_OPEN_READER)
+		return xl_fail(EINVAL, "xmem_pool_options: keep is for writers, but flags has "
+				       "XMEM_OPEN_READER");
 	return 0;
 }
 
@@ -68,9 +68,9 @@ static int check_numbers(const struct xmem_pool_options *o)
 			   "from 4 to 4096", ring);
 	if (o->wait_bound_ns < 0)
 		return xl_fail(EINVAL, "xmem_pool_options: wait_bound_ns is negative");
-	if (o->wait_bound_ns && !(o->flags & XMEM_OPEN_WRITER))
-		return xl_fail(EINVAL, "xmem_pool_options: wait_bound_ns is for writers: flags "
-				       "lack XMEM_OPEN_WRITER");
+	if (o->wait_bound_ns && o->flags & XMEM_OPEN_READER)
+		return xl_fail(EINVAL, "xmem_pool_options: wait_bound_ns is for writers, but flags "
+				       "has XMEM_OPEN_READER");
 	return check_keep(o);
 }
 
@@ -82,6 +82,9 @@ static int check_flags(u32 flags, bool by_fd)
 	if (flags & XMEM_OPEN_EXISTING && flags & XMEM_OPEN_EXCLUSIVE)
 		return xl_fail(EINVAL, "xmem_pool_options: flags has both XMEM_OPEN_EXISTING and "
 				       "XMEM_OPEN_EXCLUSIVE");
+	if (flags & XMEM_OPEN_READER && flags & XMEM_OPEN_WRITER)
+		return xl_fail(EINVAL, "xmem_pool_options: flags has both XMEM_OPEN_READER and "
+				       "XMEM_OPEN_WRITER");
 	if (by_fd && flags & XMEM_OPEN_EXCLUSIVE)
 		return xl_fail(EINVAL, "xmem_pool_options: flags has XMEM_OPEN_EXCLUSIVE, but the "
 				       "pool of a descriptor is there already");
@@ -119,9 +122,9 @@ static int check_memory(const struct xmem_pool_options *o)
 			   o->memory & ~(XMEM_MEMORY_HUGE | XMEM_MEMORY_SHARED));
 	if (o->cache_ns < 0)
 		return xl_fail(EINVAL, "xmem_pool_options: cache_ns is negative");
-	if (given && !(o->flags & XMEM_OPEN_WRITER))
+	if (given && o->flags & XMEM_OPEN_READER)
 		return xl_fail(EINVAL, "xmem_pool_options: demand_bytes, cache_bytes, cache_ns and "
-				       "memory are for writers: flags lack XMEM_OPEN_WRITER");
+				       "memory are for writers, but flags has XMEM_OPEN_READER");
 	return 0;
 }
 
@@ -160,7 +163,8 @@ int xl_join_options(const struct xmem_pool_options *options, struct xmem_pool_op
 	request->flags |= (o.flags & XMEM_OPEN_EXISTING ? XMEM_JOIN_EXISTING : 0) |
 			  (o.flags & XMEM_OPEN_EXCLUSIVE ? XMEM_JOIN_EXCLUSIVE : 0) |
 			  (o.flags & XMEM_OPEN_GROUP ? XMEM_JOIN_GROUP : 0);
-	request->role = o.flags & XMEM_OPEN_WRITER ? XMEM_ROLE_WRITER : XMEM_ROLE_READER;
+	request->role = o.flags & XMEM_OPEN_WRITER ? XMEM_ROLE_WRITER :
+			o.flags & XMEM_OPEN_READER ? XMEM_ROLE_READER : XMEM_ROLE_EITHER;
 	request->slots = o.slots;
 	request->clients = o.clients;
 	request->ring_entries = o.ring_entries;

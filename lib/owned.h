@@ -199,11 +199,12 @@ static inline void xl_do_overwritten(struct xmem_pool *pool, u64 token)
 }
 
 /*
- * May this client write? Returns 0, or an error, noted. The second is for a pool's handle, or
- * NULL; the call is counted (wait.h).
+ * May this client write? A client that may, and is no writer yet, becomes one; the call waits for
+ * the host within its @timeout_ns. Returns 0, or an error, noted. The second is for a pool's
+ * handle, or NULL; the call is counted (wait.h).
  */
-int xl_check_role(const struct xmem_pool *pool, const char *what);
-int xl_check_writer(struct xmem_pool *pool, const char *what);
+int xl_check_role(struct xmem_pool *pool, const char *what, int64_t timeout_ns);
+int xl_check_writer(struct xmem_pool *pool, const char *what, int64_t timeout_ns);
 
 int xl_owned_init(struct xmem_pool *pool, const struct xmem_pool_options *options);
 void xl_owned_destroy(struct xmem_pool *pool);

@@ -65,7 +65,7 @@ void xl_poll_settle_all(struct xmem_pool *pool, int events)
 		if (events & POLLIN)
 			look |= settle_in(pool, poll);
 		if (events & POLLOUT && poll->what.kind == XMEM_POLL_CLIENT &&
-		    pool->role == XMEM_ROLE_WRITER)
+		    pool->role != XMEM_ROLE_READER)
 			look |= settle_out(pool, poll);
 	}
 	pthread_mutex_unlock(&polls->lock);
@@ -259,7 +259,7 @@ XMEM_API int xmem_subscribers_poll_fd(struct xmem_pool *pool)
 	int err;
 	XL_USE(pool);
 
-	err = xl_check_writer(pool, "xmem_subscribers_poll_fd");
+	err = xl_check_writer(pool, "xmem_subscribers_poll_fd", XMEM_FOREVER);
 	if (err)
 		return err;
 	err = take_poll(pool, &pool->polls.subscribers,

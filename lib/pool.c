@@ -148,7 +148,7 @@ static struct xmem_pool *open_pool(struct xmem_join_request *request,
 struct xmem_pool *xl_pool_join_again(int fd, u64 deadline_ns)
 {
 	const struct xmem_pool_options options = {
-		.size = sizeof(options), .label = "closing",
+		.size = sizeof(options), .flags = XMEM_OPEN_READER, .label = "closing",
 	};
 	struct xmem_join_request request = {
 		.size = sizeof(request), .abi = XMEM_ABI, .pool_fd = fd, .flags = XMEM_JOIN_FD,

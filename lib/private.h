@@ -303,7 +303,7 @@ struct xmem_pool {
 	struct xl_live *live;
 	u32 *holds;			/* the same as in live, for those who hold a slot */
 	u32 me;
-	u32 role;
+	u32 role;			/* enum xmem_role: EITHER until xl_check_role */
 
 	/* These outlive the pool: a thread that has dropped the last handle looks here, and one
 	 * that comes with a closed handle of the pool. */

@@ -66,7 +66,7 @@ XMEM_API int xmem_retract(struct xmem_pool *pool, uint64_t token)
 	int err;
 	XL_USE(pool);
 
-	err = xl_check_writer(pool, "retract");
+	err = xl_check_writer(pool, "retract", XMEM_FOREVER);
 	if (err)
 		return err;
 	if (xl_host_died(pool))

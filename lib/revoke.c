@@ -77,7 +77,7 @@ XMEM_API int xmem_pool_grant(struct xmem_pool *pool, uint32_t client, uint64_t i
 	int err;
 	XL_USE(pool);
 
-	err = xl_check_writer(pool, "xmem_pool_grant");
+	err = xl_check_writer(pool, "xmem_pool_grant", XMEM_FOREVER);
 	if (err)
 		return err;
 	if (client >= pool->map.clients || !incarnation)

@@ -27,9 +27,9 @@ static void note_look(struct xmem_pool *pool)
 		 xm_load_acquire(&row->subscriber_changes));
 }
 
-static int check(struct xmem_pool *pool, const char *what)
+static int check(struct xmem_pool *pool, const char *what, int64_t timeout_ns)
 {
-	int err = xl_check_writer(pool, what);
+	int err = xl_check_writer(pool, what, timeout_ns);
 
 	if (err)
 		return err;
@@ -78,7 +78,7 @@ XMEM_API int xmem_subscriber_next(struct xmem_pool *pool, uint32_t first,
 	int err;
 	XL_USE(pool);
 
-	err = check(pool, "xmem_subscriber_next");
+	err = check(pool, "xmem_subscriber_next", XMEM_FOREVER);
 	if (!err)
 		err = xl_answer_check("xmem_subscriber_info", ret_info);
 	if (err)
@@ -148,7 +148,7 @@ XMEM_API int xmem_wait_subscribers(struct xmem_pool *pool, uint32_t count, int64
 	int err;
 	XL_USE(pool);
 
-	err = check(pool, "xmem_wait_subscribers");
+	err = check(pool, "xmem_wait_subscribers", timeout_ns);
 	if (err)
 		return err;
 	if (timeout_ns < 0)

@@ -148,6 +148,7 @@ enum xmem_client_state {
 enum xmem_role {
 	XMEM_ROLE_READER = 1,		/* may subscribe, receive, get, put */
 	XMEM_ROLE_WRITER = 2,		/* may attach and publish too; it has a ring */
+	XMEM_ROLE_EITHER = 3,		/* a reader that becomes a writer by XMEM_IOC_WRITER */
 };
 
 /* One client as all processes see it. Only the host writes it. */
@@ -542,7 +543,8 @@ struct xmem_join_request {
 	__u32 size;
 	__u32 flags;			/* XMEM_JOIN_* */
 	__u32 abi;			/* XMEM_ABI of the caller */
-	__u32 role;			/* enum xmem_role */
+	__u32 role;			/* enum xmem_role; EITHER: out: READER, if the caller may
+					 * only read */
 	__u8  name[XMEM_NAME_BYTES];	/* of [A-Za-z0-9._-]; empty: a new anonymous pool */
 	__s32 pool_fd;			/* with XMEM_JOIN_FD; else it must be -1 */
 	__s32 fd;			/* out: the client's file, close-on-exec; -1 (daemon) */
@@ -551,7 +553,7 @@ struct xmem_join_request {
 	__u32 clients;			/* 0: any, 64 if it is created */
 	__u32 ring_entries;		/* a power of two; 0: any, 64 if it is created */
 	__u32 client;			/* out: this client's id */
-	__u64 wait_bound_ns;		/* writer: its longest wait for subscribers; 0: none */
+	__u64 wait_bound_ns;		/* no reader: its longest wait for subscribers; 0: none */
 	__u8  label[XMEM_LABEL_BYTES];	/* NUL-terminated, printable */
 	__u64 incarnation;		/* out */
 	__u64 total_bytes;		/* out: length of the whole layout */
@@ -1078,6 +1080,16 @@ struct xmem_grant_request {
 };
 #define XMEM_GRANT_MIN		24	/* up to incarnation */
 
+/*
+ * writer: a client that has joined as EITHER is a writer from now on. Clients that wait for writers
+ * are woken. A writer stays one. EPERM: the client is a reader.
+ */
+struct xmem_writer_request {
+	__u32 size;
+	__u32 flags;			/* must be 0 */
+};
+#define XMEM_WRITER_MIN		8
+
 #define XMEM_IOC_JOIN		_IO(XMEM_IOC_TYPE, 0x00)
 #define XMEM_IOC_POOL_FD	_IO(XMEM_IOC_TYPE, 0x01)
 #define XMEM_IOC_ATTACH		_IO(XMEM_IOC_TYPE, 0x02)
@@ -1115,6 +1127,7 @@ struct xmem_grant_request {
 #define XMEM_IOC_EVICT		_IO(XMEM_IOC_TYPE, 0x16)
 #define XMEM_IOC_DRAIN		_IO(XMEM_IOC_TYPE, 0x17)
 #define XMEM_IOC_GRANT		_IO(XMEM_IOC_TYPE, 0x18)
+#define XMEM_IOC_WRITER		_IO(XMEM_IOC_TYPE, 0x19)
 
 /* ------------------------------------------------------------------------
  * /sys/class/xmem/poolN/{slots,clients,devices} (kernel): a struct xmem_shown, and then records,

@@ -125,7 +125,7 @@ static int attach_promised(struct xmem_pool *pool, const struct wish *wish, u16 
 
 static int check(struct xmem_pool *pool, const struct wish *wish)
 {
-	int err = xl_check_writer(pool, "attach_cuda");
+	int err = xl_check_writer(pool, "attach_cuda", XMEM_FOREVER);
 
 	if (err)
 		return err;

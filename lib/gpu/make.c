@@ -125,7 +125,7 @@ XMEM_API int xmem_preallocate_cuda(struct xmem_pool *pool, uint32_t count, size_
 	int err;
 	XL_USE(pool);
 
-	err = xl_check_writer(pool, "preallocate_cuda");
+	err = xl_check_writer(pool, "preallocate_cuda", XMEM_FOREVER);
 	if (err)
 		return err;
 	if (xl_host_died(pool))
@@ -162,7 +162,7 @@ struct xmem_buffer *xl_acquire_cuda_slow(struct xmem_pool *pool, u64 bytes, int 
 	struct xl_chain *chain;
 	XL_USE(pool);
 
-	if (xl_check_writer(pool, "acquire_cuda"))
+	if (xl_check_writer(pool, "acquire_cuda", timeout_ns))
 		return NULL;
 	if (timeout_ns < 0) {
 		xl_fail_fast(EINVAL, "acquire_cuda: a negative timeout");

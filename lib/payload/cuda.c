@@ -155,10 +155,10 @@ static int refused(u64 payload, int err)
 {
 	switch (-err) {
 	case EACCES:
-		return xl_fail_fast(EACCES, "cuda_ptr: who opens memory of a GPU can write it, and "
-				    "the owner of this buffer lets only writers have it; open the "
-				    "pool with XMEM_OPEN_WRITER, or let the owner say "
-				    "XMEM_CUDA_READERS where it preallocates or attaches it");
+		return xl_fail_fast(EACCES, "cuda_ptr: a client that has memory of a GPU open can "
+				    "write it, and this client may only read (XMEM_OPEN_READER, or "
+				    "the pool's mode); the owner may say XMEM_CUDA_READERS when it "
+				    "makes or attaches the buffer");
 	case EOWNERDEAD:
 		return xl_fail_fast(EOWNERDEAD, "cuda_ptr: the owner of this memory of a GPU has "
 				    "ended, or has closed its pool, and the memory has gone with "

@@ -401,9 +401,10 @@ static int check_traits(const struct xmem_pool *pool, u32 traits)
 	if (traits & XMEM_TRAIT_CUDA)
 		return xl_fail_fast(EMEDIUMTYPE, "data: the contents are in memory of a GPU: use "
 				    "xmem_cuda_ptr or xmem_copy_to_cpu");
-	if (traits & XMEM_TRAIT_SHARED && pool->role != XMEM_ROLE_WRITER)
+	if (traits & XMEM_TRAIT_SHARED && pool->role == XMEM_ROLE_READER)
 		return xl_fail_fast(EACCES, "data: other writers may write these contents, so "
-				    "readers do not get them; open the pool with XMEM_OPEN_WRITER");
+				    "clients that may only read (XMEM_OPEN_READER, or the pool's "
+				    "mode) do not get them");
 	return 0;
 }
 
@@ -503,7 +504,7 @@ int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher, u64 deadline_ns)
 		shared = xm_load(&row->traits) & XMEM_TRAIT_SHARED;
 		if (xm_load(&row->tenant) != publisher || !payload || payload == last ||
 		    xm_load(&row->traits) & XMEM_TRAIT_CUDA ||
-		    (shared && pool->role != XMEM_ROLE_WRITER))
+		    (shared && pool->role == XMEM_ROLE_READER))
 			continue;
 		err = xl_payload_map(pool, payload, shared, deadline_ns);
 		/* The traits may be those of another payload, which had the slot before. */

@@ -350,7 +350,7 @@ TEST(P6_a_descriptor_without_access_is_refused)
 TEST(P6_who_must_not_attach_is_refused)
 {
 	const char *name = new_name();
-	struct xmem_pool *reader = OPEN(name, .flags = 0);
+	struct xmem_pool *reader = open_reader(name);
 	int file = stamped(BYTES, 1, FULL_SEALS);
 
 	REFUSED(xmem_attach_fd(reader, file, 0, 0, 0), EPERM);

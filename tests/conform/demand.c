@@ -28,7 +28,7 @@ static int make_some(struct xmem_pool *pool, uint32_t flags, uint32_t count, uin
 TEST(API_preallocate_with_refuses_what_it_does_not_know)
 {
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
-	struct xmem_pool *reader = OPEN(new_name(), .flags = 0);
+	struct xmem_pool *reader = open_reader(new_name());
 	struct {
 		struct xmem_preallocate_options known;
 		unsigned char more[16];
@@ -140,15 +140,15 @@ static struct xmem_pool *try_options(const struct xmem_pool_options *options)
 
 TEST(API_options_of_memory_are_checked)
 {
-	const uint32_t writer = XMEM_OPEN_WRITER;
+	const uint32_t writer = XMEM_OPEN_WRITER, reader = XMEM_OPEN_READER;
 
 	REFUSED(TRY(.flags = writer, .memory = 1u << 31), EINVAL);
 	REFUSED(TRY(.flags = writer, .cache_ns = -1), EINVAL);
-	REFUSED(TRY(.demand_bytes = MB), EINVAL);
-	REFUSED(TRY(.cache_bytes = MB), EINVAL);
-	REFUSED(TRY(.cache_ns = 1), EINVAL);
-	REFUSED(TRY(.memory = XMEM_MEMORY_HUGE), EINVAL);
-	REFUSED(TRY(.memory = XMEM_MEMORY_SHARED), EINVAL);
+	REFUSED(TRY(.flags = reader, .demand_bytes = MB), EINVAL);
+	REFUSED(TRY(.flags = reader, .cache_bytes = MB), EINVAL);
+	REFUSED(TRY(.flags = reader, .cache_ns = 1), EINVAL);
+	REFUSED(TRY(.flags = reader, .memory = XMEM_MEMORY_HUGE), EINVAL);
+	REFUSED(TRY(.flags = reader, .memory = XMEM_MEMORY_SHARED), EINVAL);
 	REFUSED(TRY(.flags = writer, .memory = XMEM_MEMORY_SHARED | 4), EINVAL);
 	xmem_pool_close(OPEN(new_name(), .demand_bytes = XMEM_NO_DEMAND));
 }

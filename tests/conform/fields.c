@@ -76,7 +76,7 @@ TEST(P4_join_of_another_abi_is_EPROTONOSUPPORT)
 TEST(P4_join_out_of_range_is_EINVAL)
 {
 	SAME(JOIN_WITH(j.role = 0), -EINVAL);
-	SAME(JOIN_WITH(j.role = 3), -EINVAL);
+	SAME(JOIN_WITH(j.role = 4), -EINVAL);
 	SAME(JOIN_WITH(j.slots = XMEM_MAX_SLOTS + 1), -EINVAL);
 	SAME(JOIN_WITH(j.slots = ~0u), -EINVAL);
 	SAME(JOIN_WITH(j.clients = XMEM_MAX_CLIENTS + 1), -EINVAL);

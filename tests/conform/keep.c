@@ -224,7 +224,9 @@ TEST(P3_keeping_takes_nothing_from_those_who_wait)
 
 TEST(API_keep_is_checked)
 {
-	struct xmem_pool_options o = { .size = sizeof(o), .keep = 1 };
+	struct xmem_pool_options o = {
+		.size = sizeof(o), .flags = XMEM_OPEN_READER, .keep = 1,
+	};
 	const char *why;
 
 	REFUSED(xmem_pool_open(new_name(), &o), EINVAL);

@@ -57,8 +57,8 @@ TEST(API_EINVAL_names_the_field)
 	SAYS(EINVAL, "A-Z", "ring_entries");
 	refuse(name, OPTIONS(.ring_entries = 8192));
 	SAYS(EINVAL, "A-Z", "ring_entries", "8192");
-	refuse(name, OPTIONS(.wait_bound_ns = 5));
-	SAYS(EINVAL, "A-Z", "wait_bound_ns", "XMEM_OPEN_WRITER");
+	refuse(name, OPTIONS(.flags = XMEM_OPEN_READER, .wait_bound_ns = 5));
+	SAYS(EINVAL, "A-Z", "wait_bound_ns", "XMEM_OPEN_READER");
 	refuse(name, OPTIONS(.flags = XMEM_OPEN_WRITER, .wait_bound_ns = -5));
 	SAYS(EINVAL, "A-Z", "wait_bound_ns", "negative");
 	refuse(name, OPTIONS(.label = "sixteen letters."));

@@ -114,7 +114,7 @@ struct xmem_pool *open_with(const char *name, const struct setup *setup)
 
 struct xmem_pool *open_reader(const char *name)
 {
-	return OPEN(name, .flags = 0);
+	return OPEN(name, .flags = XMEM_OPEN_READER);
 }
 
 struct xmem_pool *open_writer(const char *name, unsigned int buffers, size_t bytes)

@@ -151,6 +151,12 @@ static void on_demand(struct scene *scene)
 	scene->pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
 }
 
+/* The client is no writer yet. */
+static void a_first_acquire(struct scene *scene)
+{
+	scene->pool = OPEN(new_name(), .flags = 0);
+}
+
 /* The next acquire needs new generations. */
 static void spent(struct scene *scene)
 {
@@ -189,6 +195,12 @@ static bool acquire(struct scene *scene, int64_t timeout_ns)
 	return had(xmem_acquire(scene->pool, BYTES, timeout_ns));
 }
 
+/* It works if it says that there are none in time, as it does when the host answers. */
+static bool wait_subscribers(struct scene *scene, int64_t timeout_ns)
+{
+	return xmem_wait_subscribers(scene->pool, 0, timeout_ns) == 0;
+}
+
 static bool subscribe(struct scene *scene, int64_t timeout_ns)
 {
 	struct xmem_subscription *s = subscribe_for(scene->pool, scene->publisher, 0, timeout_ns);
@@ -210,6 +222,8 @@ static const struct {
 	{ "subscribe", nobody_followed, subscribe },
 	{ "acquire: memory", on_demand, acquire },
 	{ "acquire: generations", spent, acquire },
+	{ "acquire: the role of a writer", a_first_acquire, acquire },
+	{ "wait_subscribers: the role of a writer", a_first_acquire, wait_subscribers },
 };
 
 static void end(struct scene *scene)

@@ -59,7 +59,7 @@ private:
 /* Two clients of one pool, with that many buffers on the GPU, which readers get too. */
 struct gpu_scene {
 	explicit gpu_scene(unsigned int buffers = 2)
-		: name(new_name()), writer(name, XMEM_OPEN_WRITER), reader(name)
+		: name(new_name()), writer(name, XMEM_OPEN_WRITER), reader(name, XMEM_OPEN_READER)
 	{
 		writer.preallocate_cuda(buffers, bytes_each, 0, XMEM_CUDA_READERS);
 	}

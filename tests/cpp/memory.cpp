@@ -22,7 +22,7 @@ void note(xmem_pool *, const xmem_limbo *limbo, void *user)
 TEST(memory_comes_on_demand_and_is_given_back)
 {
 	const std::string name = new_name();
-	const xmem::pool writer(name, XMEM_OPEN_WRITER), reader(name);
+	const xmem::pool writer(name, XMEM_OPEN_WRITER), reader(name, XMEM_OPEN_READER);
 
 	{
 		const xmem::buffer buffer = writer.acquire(bytes_each, xmem::no_wait);

@@ -90,7 +90,7 @@ constexpr std::chrono::seconds patience{100};
 /* Two clients of one pool. */
 struct scene {
 	explicit scene(unsigned int buffers = 4)
-		: name(new_name()), writer(name, XMEM_OPEN_WRITER), reader(name)
+		: name(new_name()), writer(name, XMEM_OPEN_WRITER), reader(name, XMEM_OPEN_READER)
 	{
 		writer.preallocate(buffers, bytes_each);
 	}

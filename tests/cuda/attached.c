@@ -336,7 +336,7 @@ static void refused(struct xmem_pool *pool, void *at, size_t bytes, int error, c
 TEST(CUDA_what_others_cannot_get_is_not_attached)
 {
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
-	struct xmem_pool *reader = OPEN(new_name(), .flags = 0);
+	struct xmem_pool *reader = OPEN(new_name(), .flags = XMEM_OPEN_READER);
 	struct made made;
 	char here[64];
 

@@ -54,7 +54,7 @@ TEST(CUDA_each_place_has_its_own_functions)
 	got = xmem_get(reader, token);
 	CHECK(got);
 	REFUSED(xmem_cuda_ptr(got), EACCES);
-	SAYS(EACCES, "XMEM_CUDA_READERS", "XMEM_OPEN_WRITER", "attaches");
+	SAYS(EACCES, "XMEM_CUDA_READERS", "XMEM_OPEN_READER", "attaches");
 	SAME(xmem_cuda_device(got), 0);
 	xmem_release(got);
 	xmem_release(cuda);
@@ -99,7 +99,7 @@ TEST(CUDA_no_acquire_finds_a_buffer_of_another_place)
 TEST(CUDA_bad_numbers_are_refused)
 {
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .slots = 64);
-	struct xmem_pool *reader = OPEN(new_name(), .flags = 0);
+	struct xmem_pool *reader = OPEN(new_name(), .flags = XMEM_OPEN_READER);
 
 	SAME(xmem_preallocate_cuda(NULL, 1, 1, 0, 0), -EINVAL);
 	SAME(xmem_preallocate_cuda(reader, 1, 1, 0, 0), -EPERM);

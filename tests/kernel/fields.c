@@ -100,8 +100,8 @@ static void fill_join(struct actor *a, union xm_request *r)
 	bool second = one_in(a, 2);
 
 	r->join = raw_joining(a->pools[second],
-			      one_in(a, 2) ? XMEM_ROLE_READER : XMEM_ROLE_WRITER);
-	if (r->join.role == XMEM_ROLE_WRITER && one_in(a, 2))
+			      XMEM_ROLE_READER + chance(a) % 3);
+	if (r->join.role != XMEM_ROLE_READER && one_in(a, 2))
 		r->join.wait_bound_ns = 1000;
 	if (a->pool_fd >= 0 && one_in(a, 4)) {
 		r->join.flags = XMEM_JOIN_FD;
@@ -440,6 +440,7 @@ static const struct {
 	REQUEST(EVICT, fill_evict, NULL),
 	REQUEST(DRAIN, fill_drain, NULL),
 	REQUEST(GRANT, fill_grant, NULL),
+	REQUEST(WRITER, NULL, NULL),
 };
 #define KINDS	ARRAY(kinds)
 

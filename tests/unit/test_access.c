@@ -83,7 +83,10 @@ START_TEST(a_role_that_is_lacking_is_EACCES_and_none_is_ENOENT)
 		{ 0, XMEM_ROLE_READER, -ENOENT, -EACCES },
 		{ 0, XMEM_ROLE_WRITER, -ENOENT, -EACCES },
 		{ ~0u, 0, -EACCES, -EACCES },
-		{ ~0u, 3, -EACCES, -EACCES },
+		{ R, XMEM_ROLE_EITHER, 0, 0 },
+		{ W, XMEM_ROLE_EITHER, 0, 0 },
+		{ 0, XMEM_ROLE_EITHER, -ENOENT, -EACCES },
+		{ ~0u, 4, -EACCES, -EACCES },
 		{ ~0u, 33, -EACCES, -EACCES },	/* a shift by that is the same as by 1 */
 		{ ~0u, ~0u, -EACCES, -EACCES },
 	};
@@ -95,6 +98,17 @@ START_TEST(a_role_that_is_lacking_is_EACCES_and_none_is_ENOENT)
 		ck_assert_int_eq(xm_role_permit(table[i].roles, table[i].role, true),
 				 table[i].owner);
 	}
+}
+END_TEST
+
+/* A client that asks for either role, and may only read, is a reader. */
+START_TEST(either_role_is_no_more_than_the_caller_has)
+{
+	ck_assert_uint_eq(xm_role_within(R | W, XMEM_ROLE_EITHER), XMEM_ROLE_EITHER);
+	ck_assert_uint_eq(xm_role_within(W, XMEM_ROLE_EITHER), XMEM_ROLE_EITHER);
+	ck_assert_uint_eq(xm_role_within(R, XMEM_ROLE_EITHER), XMEM_ROLE_READER);
+	ck_assert_uint_eq(xm_role_within(R, XMEM_ROLE_READER), XMEM_ROLE_READER);
+	ck_assert_uint_eq(xm_role_within(R | W, XMEM_ROLE_WRITER), XMEM_ROLE_WRITER);
 }
 END_TEST
 
@@ -198,7 +212,8 @@ START_TEST(fields_of_a_join_need_their_flags)
 	join.roles = 0;
 	for (role = 0; role < 40; role++) {
 		join.role = role;
-		ck_assert_int_eq(xm_join_access_check(&join), role == 1 || role == 2 ? 0 : -EINVAL);
+		ck_assert_int_eq(xm_join_access_check(&join),
+				 role >= 1 && role <= 3 ? 0 : -EINVAL);
 	}
 }
 END_TEST
@@ -233,6 +248,7 @@ void access_tests(Suite *suite)
 	tcase_add_test(tcase, a_mode_lets_in_one_class_by_its_bits);
 	tcase_add_test(tcase, modes_that_make_no_sense_are_EINVAL);
 	tcase_add_test(tcase, a_role_that_is_lacking_is_EACCES_and_none_is_ENOENT);
+	tcase_add_test(tcase, either_role_is_no_more_than_the_caller_has);
 	tcase_add_test(tcase, a_pool_that_lets_in_more_than_is_asked_for_is_ERANGE);
 	tcase_add_test(tcase, a_mask_of_roles_never_grows);
 	tcase_add_test(tcase, fields_of_a_join_need_their_flags);

@@ -80,7 +80,7 @@ END_TEST
 START_TEST(bad_join_is_EINVAL_and_changes_nothing)
 {
 	static const struct xmem_join_request bad[] = {
-		{ .role = 0 }, { .role = 3 }, { .role = XMEM_ROLE_READER, .wait_bound_ns = 1 },
+		{ .role = 0 }, { .role = 4 }, { .role = XMEM_ROLE_READER, .wait_bound_ns = 1 },
 		{ .role = XMEM_ROLE_READER, .label = "a\n" },
 		{ .role = XMEM_ROLE_READER, .label = { [0 ... XMEM_LABEL_BYTES - 1] = 'a' } },
 	};

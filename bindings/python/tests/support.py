@@ -34,7 +34,7 @@ def pair(**options: Any) -> Iterator[tuple[xmem.BufferPool, xmem.BufferPool]]:
     """A writer and a reader of a new pool."""
     name = fresh_name()
     with xmem.BufferPool(name, writer=True, **options) as writer, \
-            xmem.BufferPool(name, existing=True) as reader:
+            xmem.BufferPool(name, writer=False, existing=True) as reader:
         yield writer, reader
 
 

@@ -75,7 +75,8 @@ RAISES: list[tuple[Callable[[Any], object], type[xmem.Error], int]] = [
     (ended, xmem.Ended, errno.EPIPE),
     (lambda pool: pool.subscribe(timeout=0), xmem.NotFound, errno.ENOENT),
     (lambda pool: xmem.BufferPool(pool.name, exclusive=True), xmem.Exists, errno.EEXIST),
-    (lambda pool: xmem.BufferPool(pool.name).acquire_cpu(8), xmem.NotPermitted, errno.EPERM),
+    (lambda pool: xmem.BufferPool(pool.name, writer=False).acquire_cpu(8), xmem.NotPermitted,
+     errno.EPERM),
     (lambda pool: (pool.cancel(), pool.acquire_cpu(8, timeout=1)), xmem.Canceled,
      errno.ECANCELED),
     (lambda pool: xmem.BufferPool("a b"), xmem.Error, errno.EINVAL)]

@@ -41,7 +41,7 @@ class Buffers(RuleBasedStateMachine):
         name = fresh_name("model")
         self.writer = xmem.BufferPool(name, writer=True)
         self.writer.preallocate_cpu(6, SIZE)
-        self.reader = xmem.BufferPool(name)
+        self.reader = xmem.BufferPool(name, writer=False)
         self.subscription = self.reader.subscribe()
         self.published: dict[int, bytes] = {}       # every token that there ever was
         self.alive: list[Held] = []

@@ -62,10 +62,11 @@ def parameters(call: Callable[..., object]) -> list[str]:
 
 
 SAYS: list[tuple[Callable[[Any, Any], object], str]] = [
-    (lambda pool, reader: reader.acquire_cpu(8), "open the pool with writer=True"),
-    (lambda pool, reader: xmem.BufferPool("x", wait_bound=1), "wait_bound is for writers: say wr"),
+    (lambda pool, reader: reader.acquire_cpu(8), "opened the pool with writer=False"),
+    (lambda pool, reader: xmem.BufferPool("x", writer=False, wait_bound=1), "but writer=F"),
     (lambda pool, reader: xmem.BufferPool("x", existing=True, exclusive=True), "existing=True and"),
-    (lambda pool, reader: xmem.BufferPool("x", huge=True), "huge and shared are for writers"),
+    (lambda pool, reader: xmem.BufferPool("x", writer=False, huge=True),
+     "huge and shared are for writers"),
     (lambda pool, reader: reader.subscribe(label=""), "^.Errno 22. subscribe: .*None stands for"),
     (lambda pool, reader: published(pool).copy_to_cpu(), "copy_to_cpu: .* use memoryview.guard"),
     (lambda pool, reader: published(pool).copy_to_cuda(b"1"), "copy_to_cuda: .*acquire another"),
@@ -73,7 +74,7 @@ SAYS: list[tuple[Callable[[Any, Any], object], str]] = [
     (lambda pool, reader: published(pool).cuda_ptr_mut, "cuda_ptr_mut: .*acquire another"),
     (lambda pool, reader: published(pool).get_mut(), "makes buffers with shared=True"),
     (lambda pool, reader: published(pool).image(), "uses describe.. or describe_image"),
-    (lambda pool, reader: reader.acquire_cpu(8), "writer=True"),
+    (lambda pool, reader: reader.acquire_cpu(8), "writer=False"),
     (lambda pool, reader: pool.subscribe(timeout=0), "does not follow itself"),
     (lambda pool, reader: pool.subscribe(timeout=0.001), "does not follow itself")]
 
@@ -182,7 +183,7 @@ def test_readers_lose_what_is_shared() -> None:
         with pytest.raises(xmem.WouldBlock):
             subscription.receive(0)
         assert subscription.lost == 1
-        with pytest.raises(xmem.NotPermitted, match="writer=True"):
+        with pytest.raises(xmem.NotPermitted, match="writer=False"):
             reader.get(guard.token).cpu_ptr
 
 

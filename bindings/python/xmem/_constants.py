@@ -13,12 +13,14 @@ from typing import Final, NamedTuple
 class OpenFlags(enum.IntFlag):
     """Flags: XMEM_OPEN_*."""
 
-    #: this client acquires and publishes
+    #: this client is a writer from the beginning
     WRITER = 0x1
     #: do not create the pool: ENOENT
     EXISTING = 0x2
     #: create the pool: EEXIST if it is there
     EXCLUSIVE = 0x4
+    #: this client never writes
+    READER = 0x8
     #: forked children keep a descriptor of the pool, by which xmem_pool_reopen joins it
     INHERIT = 0x10
     #: if the pool is made, `gid` is its group

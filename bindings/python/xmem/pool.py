@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from . import _core, aio, holders, reduce, unread
 from ._constants import (
-    DRAIN_EVICTS, GID_SAME, NO_DEMAND, MayFlags, MemoryFlags, OpenFlags, SubscribeFlags,
+    DRAIN_EVICTS, GID_SAME, NO_DEMAND, ClientRole, MayFlags, MemoryFlags, OpenFlags, SubscribeFlags,
 )
 from .arguments import sized, text, wanted
 from .cuda import CudaPool
@@ -25,8 +25,9 @@ from .typing import DTypeLike, ShapeLike
 from .unread import Unread
 
 _ANY_LIMBO = (1 << 64) - 1
-_WRITER, _EXISTING, _EXCLUSIVE, _INHERIT, _GROUP = (int(flag) for flag in OpenFlags)
+_WRITER, _EXISTING, _EXCLUSIVE, _READER, _INHERIT, _GROUP = (int(flag) for flag in OpenFlags)
 _READ, _WRITE = (int(flag) for flag in MayFlags)
+_ROLES = {None: 0, False: _READER, True: _WRITER}
 _HUGE, _SHARED = int(MemoryFlags.HUGE), int(MemoryFlags.SHARED)
 _WAITS, _PUBLISHER, _NOWAIT = (int(flag) for flag in SubscribeFlags)
 
@@ -40,7 +41,9 @@ class BufferPool(CudaPool):
 
     name: up to 31 characters of A-Z a-z 0-9 . _ -; None: an anonymous pool, always a new one.
     "USER/NAME" is the pool of another user, by number or by the name that /etc/passwd has.
-    writer: this client acquires and publishes; a reader only gets and receives.
+    writer: None: this client is a reader, and becomes a writer when it first acquires,
+    preallocates, attaches, forwards or calls get_mut. (Subscribers follow writers, and wait for
+    one.) True: it is a writer at once. False: it never writes.
     existing, exclusive: only a pool that is there, or only one that is not.
     inherit: forked children may reopen it.
     mode: who may join the pool that is made, as of files (0o640); 0: its user alone, 0o600.
@@ -72,7 +75,7 @@ class BufferPool(CudaPool):
     _found: int                             # how many of these the last look has found
     _subscriptions: weakref.WeakSet[Subscription]
 
-    def __new__(cls, name: str | None = None, *, writer: bool = False, existing: bool = False,
+    def __new__(cls, name: str | None = None, *, writer: bool | None = None, existing: bool = False,
                 exclusive: bool = False, inherit: bool = False,
                 mode: int = 0, group: int | str | None = None,
                 limbo_bytes: int | None = 0, slots: int = 0, clients: int = 0,
@@ -92,7 +95,8 @@ class BufferPool(CudaPool):
 
     @classmethod
     def _open(cls, name: str | None, fd: int, of: dict[str, Any]) -> Self:
-        flags = (bool(of["writer"]) * _WRITER | bool(of["existing"]) * _EXISTING |
+        role = of["writer"]
+        flags = (_ROLES[None if role is None else bool(role)] | bool(of["existing"]) * _EXISTING |
                  bool(of["exclusive"]) * _EXCLUSIVE | bool(of["inherit"]) * _INHERIT |
                  (of["group"] is not None) * _GROUP)
         demand, limbo = of["demand_bytes"], of.get("limbo_bytes", 0)
@@ -375,6 +379,9 @@ class BufferPool(CudaPool):
         """
         return unread.of(self)
 
+    def _writes(self) -> bool:
+        return self.client_info(self.client).role == ClientRole.WRITER
+
     def subscribe(self, *, publisher: int | None = None, label: str | None = None,
                   waits: bool = False, timeout: float | None = None, history: int = 0,
                   depth: int = 0) -> Subscription:
@@ -395,7 +402,7 @@ class BufferPool(CudaPool):
         text(label, "label")
         flags = bool(waits) * _WAITS | (publisher is not None) * _PUBLISHER
         followed = 0 if publisher is None else operator.index(publisher)
-        alone = publisher is None and self.options["writer"]
+        alone = publisher is None and self._writes()
 
         def follow(seconds: float | None) -> Subscription:
             return self._subscribe(flags | (seconds == 0) * _NOWAIT, followed, seconds, history,

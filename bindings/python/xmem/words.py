@@ -12,7 +12,8 @@ import re
 #: What C says, and what Python does. Of several that begin at one place the longest counts.
 WORDS = {
     "NULL stands for": "None stands for",
-    "flags lack XMEM_OPEN_WRITER": "say writer=True",
+    "but flags has XMEM_OPEN_READER": "but writer=False was said",
+    "flags has both XMEM_OPEN_READER and XMEM_OPEN_WRITER": "writer is True, False or None",
     "but flags has XMEM_OPEN_EXISTING": "but existing=True was said",
     "flags has both XMEM_OPEN_EXISTING and XMEM_OPEN_EXCLUSIVE":
         "existing=True and exclusive=True exclude each other",
@@ -26,6 +27,7 @@ WORDS = {
     "only a buffer from xmem_acquire is writable": "acquire another buffer to write into",
     "only a buffer from xmem_acquire_cuda is writable": "acquire another buffer to write into",
     "XMEM_OPEN_WRITER": "writer=True",
+    "XMEM_OPEN_READER": "writer=False",
     "XMEM_OPEN_EXISTING": "existing=True",
     "XMEM_OPEN_EXCLUSIVE": "exclusive=True",
     "flags lack XMEM_OPEN_GROUP": "no group= was said",
