@@ -24,7 +24,7 @@ cp build/release/kernel-fuzz "$out/"
 # vm.sh gives slow kernels four times what is asked for here
 scale=1
 [ "$name" != kasan ] || scale=4
-tests/vm/vm.sh -k "$name" -t $((seconds / scale + 90)) -a "${VM_APPEND:-}" -o "$out" \
+tests/vm/vm.sh -k "$name" -t $((20 * seconds / scale + 90)) -a "${VM_APPEND:-}" -o "$out" \
 	-m "$gpu" -m "$module" -p device_files=240:255 -- \
 	sh -c 'exec "$0" -o "$VM_OUT" "$@"' "$out/kernel-fuzz" "$@"
 status=$?
