@@ -38,13 +38,26 @@ void xm_follow_end(const struct xm_map *map, struct xm_followed *followed, u32 m
 	xm_mark(followed->joint, publisher, false);
 }
 
+static int xm_note_lasting(struct xm_followed *followed, bool dropped)
+{
+	if (!dropped && followed->lasting == ~0u)
+		return -EINVAL;
+	if (dropped && !followed->lasting)
+		return -ENOENT;
+	xm_store(&followed->lasting, followed->lasting + (dropped ? -1 : 1));
+	return 0;
+}
+
 int xm_follow_note(struct xm_followed *followed, const struct xmem_unsubscribe_request *request)
 {
 	u32 joint = request->flags & XMEM_UNSUBSCRIBE_JOINT ? 1 : 0;
 	u32 what = request->flags & ~XMEM_UNSUBSCRIBE_JOINT;
 
-	if (request->publisher || request->incarnation ||
-	    (what != XMEM_UNSUBSCRIBE_ENDED && what != XMEM_UNSUBSCRIBE_DROPPED))
+	if (request->publisher || request->incarnation)
+		return -EINVAL;
+	if ((request->flags & ~XMEM_UNSUBSCRIBE_DROPPED) == XMEM_UNSUBSCRIBE_LASTS)
+		return xm_note_lasting(followed, request->flags & XMEM_UNSUBSCRIBE_DROPPED);
+	if (what != XMEM_UNSUBSCRIBE_ENDED && what != XMEM_UNSUBSCRIBE_DROPPED)
 		return -EINVAL;
 	if (what == XMEM_UNSUBSCRIBE_ENDED) {
 		if (followed->ended == ~0u)
@@ -134,7 +147,8 @@ static const u64 *xm_poll_rings(const struct xm_followed *followed, const struct
 static bool xm_poll_joins(const struct xm_followed *followed, const struct xm_poll *poll)
 {
 	return poll->kind == XMEM_POLL_JOINT ||
-	       (poll->kind == XMEM_POLL_CLIENT && xm_any(followed->joint));
+	       (poll->kind == XMEM_POLL_CLIENT &&
+		(xm_any(followed->joint) || xm_load(&followed->lasting)));
 }
 
 static bool xm_writer_to_follow(const struct xm_map *map, u32 me)

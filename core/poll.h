@@ -24,6 +24,7 @@ struct xm_followed {
 	u64 joint[XMEM_CLIENT_WORDS];	/* of those: with XMEM_SUBSCRIBE_JOINT */
 	u32 ended;			/* subscriptions that have ended, and are not dropped yet */
 	u32 ended_joint;		/* of those: joint ones */
+	u32 lasting;			/* joint subscriptions that last, also without a ring */
 };
 
 /* What one descriptor is about. */
@@ -46,7 +47,7 @@ void xm_follow_end(const struct xm_map *map, struct xm_followed *followed, u32 m
 
 /*
  * An unsubscribe with flags, which is about no ring: a subscription has ended, or one that had
- * ended is dropped. 0, -EINVAL, or -ENOENT: none had ended.
+ * ended is dropped; or one begins to last, or is dropped. 0, -EINVAL, or -ENOENT: there is none.
  */
 int xm_follow_note(struct xm_followed *followed, const struct xmem_unsubscribe_request *request);
 

@@ -31,7 +31,7 @@ static const struct xm_request_kind kinds[] = {
 	     .answers = true, .flags = XMEM_SUBSCRIBE_WAIT | XMEM_SUBSCRIBE_JOINT),
 	KIND(UNSUBSCRIBE, xmem_unsubscribe_request, XMEM_UNSUBSCRIBE_MIN,
 	     .answers = false, .flags = XMEM_UNSUBSCRIBE_ENDED | XMEM_UNSUBSCRIBE_DROPPED |
-					XMEM_UNSUBSCRIBE_JOINT),
+					XMEM_UNSUBSCRIBE_JOINT | XMEM_UNSUBSCRIBE_LASTS),
 	KIND(ARM, xmem_wait_request, XMEM_WAIT_MIN, .answers = true),
 	KIND(WAIT, xmem_wait_request, XMEM_WAIT_MIN, .answers = false),
 	KIND(WAKE, xmem_wait_request, XMEM_WAIT_MIN,

@@ -268,6 +268,8 @@ int xmem_cancel(struct xmem_pool *pool);
 						 * subscriber loses the oldest publication */
 #define XMEM_SUBSCRIBE_PUBLISHER (1u << 1)	/* only the client in `publisher` */
 #define XMEM_SUBSCRIBE_NOWAIT	 (1u << 2)	/* do not wait for a publisher to come: ENOENT */
+#define XMEM_SUBSCRIBE_LASTS	 (1u << 3)	/* it needs no publisher: xmem_receive waits for the
+						 * first, and for the next one */
 
 /* All fields but size may be 0: all publishers, and wait for the first one for ever. */
 struct xmem_subscribe_options {
@@ -300,6 +302,10 @@ struct xmem_subscribe_options {
  * that, also of those that join later. xmem_publisher_label says whose each buffer is. A writer's
  * own label may end in a '*', which has no meaning there: a subscription can name it only together
  * with those that begin alike. The part before the star has 14 characters at most.
+ *
+ * With XMEM_SUBSCRIBE_LASTS the subscription does not need a publisher. If none is there, this call
+ * returns at once (timeout_ns must be 0). When all publishers have ended, xmem_receive waits for
+ * the next one; it does not fail with EPIPE.
  *
  * With XMEM_SUBSCRIBE_WAITS and without XMEM_SUBSCRIBE_PUBLISHER, writers whose wait_bound_ns is 0
  * are followed too. They do not wait, so what they publish can be lost.
@@ -682,8 +688,8 @@ uint64_t xmem_subscription_lost(struct xmem_subscription *subscription);
 /*
  * Get the client id of the publisher of what was received last, or if there is nothing yet of the
  * first that is followed.
- * Returns: the id, or -EINVAL, -ECHILD, -EBADF (the subscription has been dropped).
- * Threads: any. Since: 0.1.
+ * Returns: the id, or -EINVAL, -ECHILD, -EBADF (the subscription has been dropped), -ENOENT (it
+ * lasts, and has not followed any publisher yet). Threads: any. Since: 0.1.
  */
 int xmem_subscription_publisher(struct xmem_subscription *subscription);
 

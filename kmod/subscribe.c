@@ -63,7 +63,7 @@ static int xk_unsubscribe(struct xk_client *client, const struct xmem_unsubscrib
 	return err;
 }
 
-/* A subscription has ended for good, or one that had is dropped: only pollers care. */
+/* A subscription has ended for good, begins to last, or is dropped: only pollers care. */
 static int xk_note_end(struct xk_client *client, const struct xmem_unsubscribe_request *request)
 {
 	int err = xk_client_lock(client);
@@ -71,6 +71,8 @@ static int xk_note_end(struct xk_client *client, const struct xmem_unsubscribe_r
 	if (err)
 		return err;
 	err = xm_follow_note(&client->followed, request);
+	if (client->followed.lasting)
+		WRITE_ONCE(client->pollers->joint, true);
 	mutex_unlock(&client->pool->lock);
 	if (!err)
 		xk_pollers_wake(client->pollers, EPOLLIN | EPOLLRDNORM);

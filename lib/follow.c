@@ -106,6 +106,16 @@ void xl_follow_ended(const struct xmem_subscription *subscription, bool dropped)
 	xl_post(subscription->pool, XMEM_IOC_UNSUBSCRIBE, &request);
 }
 
+void xl_follow_lasts(const struct xmem_subscription *subscription, bool dropped)
+{
+	struct xmem_unsubscribe_request request = {
+		.size = sizeof(request),
+		.flags = XMEM_UNSUBSCRIBE_LASTS | (dropped ? XMEM_UNSUBSCRIBE_DROPPED : 0),
+	};
+
+	xl_post(subscription->pool, XMEM_IOC_UNSUBSCRIBE, &request);
+}
+
 void xl_follow_no_longer(struct xmem_subscription *subscription, struct xl_ring *ring)
 {
 	struct xl_ring *before = ring;

@@ -230,6 +230,7 @@ static bool may_follow(struct xmem_subscription *subscription)
  */
 static int look_at_all(struct xmem_subscription *subscription, struct xmem_buffer **ret)
 {
+	bool lonely = !subscription->rings && subscription->lasts;
 	int err, worst = -EAGAIN;
 	u32 seen = 0;
 
@@ -255,13 +256,13 @@ static int look_at_all(struct xmem_subscription *subscription, struct xmem_buffe
 			worst = err;
 		seen++;
 	}
-	if (subscription->rings)
+	if (subscription->rings || lonely)
 		return worst;
 	xl_look_again(subscription);
 	return !subscription->joint || may_follow(subscription) ? NEWCOMERS : -EAGAIN;
 }
 
-/* The last ring is over. Is another writer there? 0: look at it; -EPIPE; or as below. */
+/* The last ring is over. Is another writer there? 0: look at it; -EPIPE, -EAGAIN; or as below. */
 static int begin_anew(struct xmem_subscription *subscription, u64 deadline)
 {
 	int err = subscription->joint ? xl_follow_newcomers(subscription, deadline) : 0;
@@ -270,6 +271,8 @@ static int begin_anew(struct xmem_subscription *subscription, u64 deadline)
 		return 0;	/* look at what is followed already */
 	if (err || subscription->ring)
 		return err;
+	if (subscription->lasts)
+		return -EAGAIN;
 	xm_store(&subscription->ended, true);
 	xl_follow_ended(subscription, false);
 	xl_look_again(subscription);
@@ -325,6 +328,8 @@ static int receive_wait(struct xmem_subscription *subscription, struct xmem_buff
 		changes = subscription->changes;
 		xl_watch_begin(pool, &watch, XMEM_POLL_JOINT);
 		err = watch_rings(subscription, &watch);
+		if (!err)
+			err = xl_watch_writers(pool, &watch);
 		if (err)
 			return err;
 		if (xl_wait_cancelled(pool, cancels))
@@ -648,6 +653,8 @@ static int any_wait(struct xmem_pool *pool, struct xmem_buffer **ret, u64 *ret_h
 	for (;;) {
 		xl_watch_begin(pool, &watch, XMEM_POLL_CLIENT);
 		err = watch_all(pool, &watch);
+		if (!err)
+			err = xl_watch_writers(pool, &watch);
 		if (err)
 			return err;
 		if (xl_wait_cancelled(pool, cancels))

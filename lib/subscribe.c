@@ -78,7 +78,7 @@ static int follow_pool(struct xmem_subscription *subscription, u64 deadline)
 		err = any_waits(subscription);
 	if (!err)
 		err = xl_follow_all(subscription, deadline);
-	return err || subscription->ring ? err : -ENOENT;
+	return err || subscription->ring || subscription->lasts ? err : -ENOENT;
 }
 
 /* Give it to the pool, and a share of the pool to it. */
@@ -110,6 +110,8 @@ static int subscribe_now(struct xmem_subscription *subscription,
 		xl_follow_no_longer(subscription, subscription->ring);
 	if (!err)
 		add_to_list(pool, subscription);
+	if (!err && subscription->lasts)
+		xl_follow_lasts(subscription, false);
 	xl_turn_end(&pool->subscribing);
 	if (!err)
 		xl_kick(pool);		/* a thread in xmem_receive_any does not wait for it yet */
@@ -198,7 +200,7 @@ static void note_failure(int err, const struct xmem_pool *pool,
 static int check_options(const struct xmem_pool *pool, const struct xmem_subscribe_options *o)
 {
 	u32 unknown = o->flags & ~(XMEM_SUBSCRIBE_WAITS | XMEM_SUBSCRIBE_PUBLISHER |
-				   XMEM_SUBSCRIBE_NOWAIT);
+				   XMEM_SUBSCRIBE_NOWAIT | XMEM_SUBSCRIBE_LASTS);
 
 	if (unknown)
 		return xl_fail(EINVAL,
@@ -218,6 +220,12 @@ static int check_options(const struct xmem_pool *pool, const struct xmem_subscri
 		return xl_fail(EINVAL,
 			       "xmem_subscribe_options: timeout_ns is not 0, but flags have "
 			       "XMEM_SUBSCRIBE_NOWAIT");
+	if (o->flags & XMEM_SUBSCRIBE_LASTS && o->flags & XMEM_SUBSCRIBE_PUBLISHER)
+		return xl_fail(EINVAL, "xmem_subscribe_options: flags has XMEM_SUBSCRIBE_LASTS and "
+				       "XMEM_SUBSCRIBE_PUBLISHER, but one client does not last");
+	if (o->timeout_ns && o->flags & XMEM_SUBSCRIBE_LASTS)
+		return xl_fail(EINVAL, "xmem_subscribe_options: timeout_ns is not 0, but flags has "
+				       "XMEM_SUBSCRIBE_LASTS, which waits for no publisher");
 	if (o->label && o->flags & XMEM_SUBSCRIBE_PUBLISHER)
 		return xl_fail(EINVAL, "xmem_subscribe_options: label is '%.40s', but flags have "
 				       "XMEM_SUBSCRIBE_PUBLISHER", o->label);
@@ -271,6 +279,7 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 		return NULL;
 	subscription->joint = !(options.flags & XMEM_SUBSCRIBE_PUBLISHER);
 	subscription->waits = options.flags & XMEM_SUBSCRIBE_WAITS;
+	subscription->lasts = options.flags & XMEM_SUBSCRIBE_LASTS;
 	subscription->label = label;
 	xl_past_init(subscription, &options);
 	handle = subscription->handle;

@@ -222,6 +222,8 @@ XMEM_API void xmem_unsubscribe(struct xmem_subscription *handle)
 		xl_follow_no_longer(subscription, subscription->ring);
 	if (subscription->ended)
 		xl_follow_ended(subscription, true);
+	if (subscription->lasts)
+		xl_follow_lasts(subscription, true);
 	xl_unlock(&subscription->lock);
 	take_off_list(pool, subscription);
 	xl_settle_posts(pool);
@@ -278,7 +280,9 @@ XMEM_API int xmem_subscription_publisher(struct xmem_subscription *handle)
 
 	if (!subscription)
 		return xmem_peek_last_error(NULL);
-	publisher = xl_origin_client(subscription->origin);
+	publisher = subscription->origin ? (int)xl_origin_client(subscription->origin) : -1;
 	xl_unlock(&subscription->lock);
+	if (publisher < 0)
+		return xl_fail_fast(ENOENT, "subscription_publisher: it has followed none yet");
 	return publisher;
 }

@@ -57,6 +57,7 @@ struct xmem_subscription {
 	u32 inside;		/* threads that have left the lock and will come back */
 	bool joint;
 	bool waits;		/* XMEM_SUBSCRIBE_WAITS */
+	bool lasts;		/* XMEM_SUBSCRIBE_LASTS: it waits for writers also without a ring */
 	bool old;		/* it has been given out: an error is that of a receive */
 	bool ended;		/* EPIPE has been said, and is said from then on */
 	bool put_off;		/* the last look found what the host has to be asked for later */
@@ -142,8 +143,10 @@ int xl_follow_newcomers(struct xmem_subscription *subscription, u64 deadline_ns)
  */
 void xl_follow_no_longer(struct xmem_subscription *subscription, struct xl_ring *ring);
 
-/* It has ended for good, or is @dropped after that: tell who polls. Locked. */
+/* It has ended for good, or is @dropped after that: descriptors to poll say so. Locked. */
 void xl_follow_ended(const struct xmem_subscription *subscription, bool dropped);
+/* It lasts, or is @dropped. */
+void xl_follow_lasts(const struct xmem_subscription *subscription, bool dropped);
 
 /*
  * Is it a writer, not this client itself, that this client does not follow? What the host's row

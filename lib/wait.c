@@ -112,6 +112,11 @@ int xl_watch_ring(struct xmem_pool *pool, struct xl_watch *watch, u32 publisher)
 	return 0;
 }
 
+int xl_watch_writers(struct xmem_pool *pool, struct xl_watch *watch)
+{
+	return watch->count ? 0 : xl_waiters_arm(pool, XMEM_WAIT_CLIENTS, 0, &watch->clients);
+}
+
 static u64 sooner(u64 deadline_ns, u64 pause_ns)
 {
 	u64 now = xl_now_ns();
@@ -271,6 +276,8 @@ int xl_wait_rings(struct xmem_pool *pool, const struct xl_watch *watch, u64 dead
 {
 	if (xl_now_ns() >= deadline_ns)
 		return -ETIMEDOUT;
+	if (!watch->count)
+		return xl_waiters_wait(pool, XMEM_WAIT_CLIENTS, 0, watch->clients, deadline_ns);
 	if (watch->count == 1)
 		return xl_waiters_wait(pool, XMEM_WAIT_RING, watch->ring[0].publisher,
 				       watch->ring[0].armed, deadline_ns);

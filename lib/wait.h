@@ -110,6 +110,7 @@ struct xl_watch {
 	u32 kind;		/* enum xmem_poll_kind: the descriptor that stands for them */
 	u32 kicks;		/* pool->kicks before the words were armed */
 	u32 count;
+	struct xl_armed clients;	/* of the pool, if no ring is waited for */
 	struct {
 		u32 publisher;
 		struct xl_armed armed;
@@ -122,6 +123,9 @@ void xl_watch_begin(struct xmem_pool *pool, struct xl_watch *watch, u32 kind);
  * a look finds out.
  */
 int xl_watch_ring(struct xmem_pool *pool, struct xl_watch *watch, u32 publisher);
+
+/* After the rings: if there is none, arm the word that a writer wakes when it joins. */
+int xl_watch_writers(struct xmem_pool *pool, struct xl_watch *watch);
 
 /*
  * Wait until one of the rings is woken, a writer joins or xl_kick is called. It may return 0 too

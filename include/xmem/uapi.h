@@ -722,11 +722,14 @@ struct xmem_subscribe_request {
  * With ENDED or DROPPED it is about no ring, and publisher and incarnation are 0. ENDED: all
  * rings of one of the caller's subscriptions have ended, and that of a joint one with JOINT. The
  * descriptors that poll_fd has given for it, and for the client, are readable from now on, until
- * DROPPED says the same of a subscription that the program has dropped (ENOENT: of none).
+ * DROPPED says the same of a subscription that the program has dropped (ENOENT: of none). LASTS: a
+ * joint subscription waits for writers also while it follows none, so descriptors for it and for
+ * the client tell of them; LASTS and DROPPED: the program has dropped it.
  */
 #define XMEM_UNSUBSCRIBE_ENDED		(1u << 0)
 #define XMEM_UNSUBSCRIBE_DROPPED	(1u << 1)
 #define XMEM_UNSUBSCRIBE_JOINT		(1u << 2)
+#define XMEM_UNSUBSCRIBE_LASTS		(1u << 3)
 struct xmem_unsubscribe_request {
 	__u32 size;
 	__u32 flags;			/* XMEM_UNSUBSCRIBE_* */

@@ -46,6 +46,8 @@ class SubscribeFlags(enum.IntFlag):
     PUBLISHER = 0x2
     #: do not wait for a publisher to come: ENOENT
     NOWAIT = 0x4
+    #: it needs no publisher: xmem_receive waits for the first, and for the next one
+    LASTS = 0x8
 
 
 class PublishFlags(enum.IntFlag):
@@ -519,9 +521,10 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "ENOENT": (
         "xmem_pool_open", "xmem_subscribe", "xmem_receive_any", "xmem_publisher",
-        "xmem_publisher_label", "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_void_claims",
-        "xmem_pool_client_info", "xmem_subscriber_next", "xmem_pool_device_info",
-        "xmem_pool_holds", "xmem_limit_next", "xmem_pool_next", "xmem_send",
+        "xmem_publisher_label", "xmem_subscription_publisher", "xmem_pool_open_fd",
+        "xmem_pool_reopen", "xmem_void_claims", "xmem_pool_client_info", "xmem_subscriber_next",
+        "xmem_pool_device_info", "xmem_pool_holds", "xmem_limit_next", "xmem_pool_next",
+        "xmem_send",
     ),
     "ENOEXEC": (
         "xmem_attach_fd",

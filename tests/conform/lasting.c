@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+/* Subscriptions that last: they need no publisher, and go on with the next one. */
+#include <pthread.h>
+
+#include "harness.h"
+#include "polling.h"
+
+#define BYTES	4096
+
+static struct xmem_subscription *follow_for_ever(struct xmem_pool *pool, uint32_t history)
+{
+	struct xmem_subscription *s = xmem_subscribe(pool, &(struct xmem_subscribe_options){
+		.size = sizeof(struct xmem_subscribe_options), .flags = XMEM_SUBSCRIBE_LASTS,
+		.history = history,
+	});
+
+	CHECK(s);
+	return s;
+}
+
+static void receives(struct xmem_subscription *s, uint64_t stamp)
+{
+	struct xmem_buffer *b = xmem_receive(s, patience_ns());
+
+	CHECK(b);
+	SAME(stamp_of(b), stamp);
+	xmem_release(b);
+}
+
+/* ---- publishers come and go ---- */
+
+TEST(API_a_subscription_that_lasts_needs_no_publisher)
+{
+	const char *name = new_name();
+	struct xmem_pool *reader = open_reader(name), *writer;
+	struct xmem_subscription *s = follow_for_ever(reader, 0);
+	int i;
+
+	SAME(xmem_subscription_publisher(s), -ENOENT);
+	for (i = 0; i < 20; i++) {
+		REFUSED(xmem_receive(s, 0), EAGAIN);
+		REFUSED(xmem_receive(s, MS), ETIMEDOUT);
+		REFUSED(xmem_receive_any(reader, 0, NULL), EAGAIN);
+		writer = open_writer(name, 2, BYTES);
+		REFUSED(xmem_receive(s, 0), EAGAIN);	/* it is followed from here on */
+		SAME(xmem_wait_subscribers(writer, 1, 0), 1);
+		SAME(xmem_subscription_publisher(s), xmem_pool_client(writer));
+		publish_stamp(writer, 2 * i);
+		receives(s, 2 * i);
+		publish_stamp(writer, 2 * i + 1);
+		xmem_pool_close(writer);
+		receives(s, 2 * i + 1);		/* what it has left */
+	}
+	SAME(xmem_subscription_lost(s), 0);
+	xmem_unsubscribe(s);
+	check_quiet(reader, 1);
+	xmem_pool_close(reader);
+}
+
+/* What a publisher that joins later has published before it is followed is history. */
+TEST(P3_history_of_publishers_that_come_later_is_received)
+{
+	const char *name = new_name();
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *s = follow_for_ever(reader, 8);
+	struct xmem_pool *writer = open_writer(name, 4, BYTES);
+
+	publish_stamp(writer, 1);
+	publish_stamp(writer, 2);
+	receives(s, 1);
+	receives(s, 2);
+	xmem_unsubscribe(s);
+	xmem_pool_close(writer);
+	xmem_pool_close(reader);
+}
+
+/* ---- sleeping without a publisher ---- */
+
+struct sleeper {
+	struct xmem_pool *pool;
+	struct xmem_subscription *s;
+	bool any;
+	pthread_t thread;
+	struct raw raw;
+};
+
+static void *sleep_run(void *argument)
+{
+	struct sleeper *sleeper = argument;
+	struct xmem_buffer *b = sleeper->any ?
+		xmem_receive_any(sleeper->pool, patience_ns(), NULL) :
+		xmem_receive(sleeper->s, patience_ns());
+
+	return b ? b : (void *)(intptr_t)xmem_peek_last_error(NULL);
+}
+
+static void begin_to_sleep(struct sleeper *sleeper, const char *name, bool any)
+{
+	*sleeper = (struct sleeper){ .pool = open_reader(name), .any = any };
+	sleeper->s = follow_for_ever(sleeper->pool, 8);
+	raw_start(&sleeper->raw, name, XMEM_ROLE_READER);
+	CHECK(!pthread_create(&sleeper->thread, NULL, sleep_run, sleeper));
+	until_asleep(&sleeper->raw.map.pool->clients_waiters);
+}
+
+static void *end_of_sleep(struct sleeper *sleeper)
+{
+	void *got;
+
+	CHECK(!pthread_join(sleeper->thread, &got));
+	raw_close(&sleeper->raw);
+	return got;
+}
+
+static void wakes_for_a_writer(bool any)
+{
+	const char *name = new_name();
+	struct sleeper sleeper;
+	struct xmem_pool *writer;
+	struct xmem_buffer *b;
+
+	begin_to_sleep(&sleeper, name, any);
+	writer = open_writer(name, 1, BYTES);
+	publish_stamp(writer, 5);
+	b = end_of_sleep(&sleeper);
+	SAME(stamp_of(b), 5);
+	xmem_release(b);
+	xmem_unsubscribe(sleeper.s);
+	xmem_pool_close(writer);
+	xmem_pool_close(sleeper.pool);
+}
+
+TEST(P9_a_subscription_that_lasts_is_woken_by_the_first_writer)
+{
+	wakes_for_a_writer(false);
+}
+
+TEST(P9_receive_any_is_woken_by_the_first_writer_of_what_lasts)
+{
+	wakes_for_a_writer(true);
+}
+
+/* Another subscription of the handle follows a writer, and its ring is what is slept on. */
+TEST(P9_receive_any_hears_of_a_writer_beside_a_ring_that_another_follows)
+{
+	const char *name = new_name();
+	struct xmem_pool *first = open_writer(name, 1, BYTES), *writer;
+	struct sleeper sleeper = { .pool = open_reader(name), .any = true };
+	struct xmem_subscription *one = follow(sleeper.pool, xmem_pool_client(first), 0);
+	struct xmem_buffer *b;
+
+	sleeper.s = follow_for_ever(sleeper.pool, 8);
+	raw_start(&sleeper.raw, name, XMEM_ROLE_READER);
+	CHECK(!pthread_create(&sleeper.thread, NULL, sleep_run, &sleeper));
+	until_asleep(&xm_client_row(&sleeper.raw.map, xmem_pool_client(first))->ring_waiters);
+	writer = open_writer(name, 1, BYTES);
+	publish_stamp(writer, 6);
+	b = end_of_sleep(&sleeper);
+	SAME(stamp_of(b), 6);
+	xmem_release(b);
+	xmem_unsubscribe(one);
+	xmem_unsubscribe(sleeper.s);
+	xmem_pool_close(writer);
+	xmem_pool_close(first);
+	xmem_pool_close(sleeper.pool);
+}
+
+TEST(P9_a_sleep_without_a_publisher_can_be_ended)
+{
+	struct sleeper sleeper;
+	void *got;
+
+	begin_to_sleep(&sleeper, new_name(), false);
+	xmem_unsubscribe(sleeper.s);
+	got = end_of_sleep(&sleeper);
+	SAME((intptr_t)got, -ECANCELED);
+	xmem_pool_close(sleeper.pool);
+
+	begin_to_sleep(&sleeper, new_name(), true);
+	WORKED(xmem_cancel(sleeper.pool));
+	got = end_of_sleep(&sleeper);
+	SAME((intptr_t)got, -ECANCELED);
+	xmem_unsubscribe(sleeper.s);
+	xmem_pool_close(sleeper.pool);
+}
+
+/* ---- descriptors ---- */
+
+TEST(API_descriptors_say_that_a_writer_is_there_for_what_lasts)
+{
+	const char *name = new_name();
+	struct xmem_pool *reader = open_reader(name), *writer;
+	struct xmem_subscription *s = follow_for_ever(reader, 0);
+	int of_pool = fd_of(reader), of_s = xmem_subscription_poll_fd(s), i;
+
+	WORKED(of_s);
+	for (i = 0; i < 3; i++) {
+		REFUSED(xmem_receive(s, 0), EAGAIN);
+		SAME(by_poll(of_pool, POLLIN, 0), 0);
+		SAME(by_poll(of_s, POLLIN, 0), 0);
+		writer = open_writer(name, 1, BYTES);
+		SAME(by_poll(of_pool, POLLIN, WAIT_MS), POLLIN);
+		SAME(by_poll(of_s, POLLIN, WAIT_MS), POLLIN);
+		REFUSED(xmem_receive(s, 0), EAGAIN);
+		SAME(by_poll(of_s, POLLIN, 0), 0);
+		publish_stamp(writer, i);
+		SAME(by_poll(of_pool, POLLIN, WAIT_MS), POLLIN);
+		receives(s, i);
+		xmem_pool_close(writer);
+		EVENTUALLY(!xmem_receive(s, 0) && !by_poll(of_pool, POLLIN, 0));
+	}
+	xmem_unsubscribe(s);
+	writer = open_writer(name, 1, BYTES);
+	SAME(by_poll(of_pool, POLLIN, 0), 0);
+	xmem_pool_close(writer);
+	xmem_pool_close(reader);
+}
+
+/* ---- what cannot be ---- */
+
+TEST(API_options_of_a_subscription_that_lasts_are_checked)
+{
+	const char *name = new_name();
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscribe_options o = {
+		.size = sizeof(o), .flags = XMEM_SUBSCRIBE_LASTS, .timeout_ns = 1,
+	};
+	struct xmem_subscription *s;
+
+	REFUSED(xmem_subscribe(reader, &o), EINVAL);
+	error_says("timeout_ns");
+	o.timeout_ns = 0;
+	o.flags |= XMEM_SUBSCRIBE_PUBLISHER;
+	REFUSED(xmem_subscribe(reader, &o), EINVAL);
+	error_says("XMEM_SUBSCRIBE_PUBLISHER");
+	s = follow_for_ever(reader, 0);
+	o.flags = XMEM_SUBSCRIBE_LASTS;
+	REFUSED(xmem_subscribe(reader, &o), EEXIST);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+}
+
+TEST(P4_a_client_cannot_drop_what_does_not_last)
+{
+	struct xmem_unsubscribe_request request = { .size = sizeof(request) };
+	const char *name = new_name();
+	struct xmem_pool *reader = open_reader(name);
+	struct raw raw;
+
+	raw_start(&raw, name, XMEM_ROLE_READER);
+	request.flags = XMEM_UNSUBSCRIBE_LASTS | XMEM_UNSUBSCRIBE_DROPPED;
+	SAME(raw_request(&raw, XMEM_IOC_UNSUBSCRIBE, &request), -ENOENT);
+	request.flags = XMEM_UNSUBSCRIBE_LASTS | XMEM_UNSUBSCRIBE_ENDED;
+	SAME(raw_request(&raw, XMEM_IOC_UNSUBSCRIBE, &request), -EINVAL);
+	request.flags = XMEM_UNSUBSCRIBE_LASTS;
+	SAME(raw_request(&raw, XMEM_IOC_UNSUBSCRIBE, &request), 0);
+	request.flags = XMEM_UNSUBSCRIBE_LASTS | XMEM_UNSUBSCRIBE_DROPPED;
+	SAME(raw_request(&raw, XMEM_IOC_UNSUBSCRIBE, &request), 0);
+	SAME(raw_request(&raw, XMEM_IOC_UNSUBSCRIBE, &request), -ENOENT);
+	raw_close(&raw);
+	xmem_pool_close(reader);
+}
