@@ -37,10 +37,17 @@ u32 xd_connections_of(const struct xd_daemon *daemon, pid_t pid)
 	return count;
 }
 
-static bool within_limits(const struct xd_daemon *daemon, pid_t pid)
+static int within_limits(struct xd_daemon *daemon, pid_t pid)
 {
-	return daemon->connection_count < daemon->limits.connections &&
-	       xd_connections_of(daemon, pid) < daemon->limits.per_process;
+	const struct xd_limits *most = &daemon->limits;
+	u32 count = xd_connections_of(daemon, pid);
+
+	if (count >= most->per_process)
+		return xd_refuse(daemon, XMEM_QUOTA_PROCESS_CONNECTIONS, count, most->per_process);
+	if (daemon->connection_count >= most->connections)
+		return xd_refuse(daemon, XMEM_QUOTA_CONNECTIONS, daemon->connection_count,
+				 most->connections);
+	return 0;
 }
 
 /*
@@ -54,9 +61,10 @@ static int process_of(int socket, pid_t pid)
 
 	if (!getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &process, &length))
 		return process;
-	if (errno != ENOPROTOOPT || pid <= 0)
-		return -1;
-	return syscall(SYS_pidfd_open, pid, 0);
+	process = errno == ENOPROTOOPT && pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	if (process >= 0)
+		return process;
+	return errno == EMFILE || errno == ENFILE ? -EDQUOT : -errno;
 }
 
 static int watch(int epoll, int fd, u32 events, struct xd_connection *connection)
@@ -76,64 +84,93 @@ static bool is_stranger(int socket)
 	       peer.uid != geteuid();
 }
 
-/* Refuse a peer, and answer the join that it has sent or is about to send. */
-static void refuse(int socket)
+/*
+ * Refuse a peer because of @err, and answer the request that it has sent or is about to send. With
+ * -EDQUOT the answer names the limit, for the peer cannot ask for it.
+ */
+static void refuse(struct xd_daemon *daemon, int socket, int err)
 {
-	struct xmem_message head = { .request = XMEM_IOC_JOIN, .result = -EDQUOT };
-	char unread[sizeof(head)];
+	struct xmem_message head = { .request = XMEM_IOC_JOIN, .result = err };
+	struct xd_connection peer = { .socket = socket };
+	struct xd_call call = {
+		.daemon = daemon, .from = &peer,
+		.request.quota = { .size = sizeof(struct xmem_quota_request),
+				   .flags = XMEM_QUOTA_REFUSED },
+	};
+	u32 bytes;
 
+	xd_quota_note(daemon, &peer, err);
+	bytes = xd_quota(&call) ? 0 : call.request.size;
 	/* Unread data would reset the connection, and the answer would be lost with it. */
-	recv(socket, unread, sizeof(unread), MSG_DONTWAIT);
-	xm_wire_send(socket, &head, NULL, 0, -1, MSG_DONTWAIT);
+	recv(socket, NULL, 0, MSG_DONTWAIT);
+	xm_wire_send(socket, &head, &call.request, bytes, -1, MSG_DONTWAIT);
 	close(socket);
 }
 
-static bool connection_new(struct xd_daemon *daemon, int socket)
+static int connection_new(struct xd_daemon *daemon, int socket)
 {
 	struct xd_connection *connection;
 	struct ucred peer;
 	socklen_t length = sizeof(peer);
+	int err;
 
-	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) ||
-	    !within_limits(daemon, peer.pid))
-		return false;
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length))
+		return -errno;
+	err = within_limits(daemon, peer.pid);
+	if (err)
+		return err;
 	connection = calloc(1, sizeof(*connection));
 	if (!connection)
-		return false;
+		return -ENOMEM;
 	connection->socket = socket;
 	connection->pid = peer.pid;
-	connection->process = process_of(socket, peer.pid);
-	if (connection->process < 0)
+	err = connection->process = process_of(socket, peer.pid);
+	if (err < 0)
 		goto err_free;
 	/* Each end is reported once, and noted then. */
 	if (watch(daemon->ends, connection->process, EPOLLIN | EPOLLET, connection) ||
 	    watch(daemon->ends, socket, EPOLLRDHUP | EPOLLET, connection) ||
-	    watch(daemon->epoll, socket, EPOLLIN, connection))
+	    watch(daemon->epoll, socket, EPOLLIN, connection)) {
+		err = -errno;
 		goto err_close;
+	}
 	connection->next = daemon->connections;
 	connection->here = &daemon->connections;
 	if (connection->next)
 		connection->next->here = &connection->next;
 	daemon->connections = connection;
 	daemon->connection_count++;
-	return true;
+	return 0;
 
 err_close:
 	close(connection->process);
 err_free:
 	free(connection);
-	return false;
+	return err;
 }
 
-/* No descriptor is left. Free the spare one, accept the next peer with it and close that. */
+static void let_in(struct xd_daemon *daemon, int socket)
+{
+	int err;
+
+	if (is_stranger(socket)) {
+		close(socket);	/* at once, with no answer */
+		return;
+	}
+	err = connection_new(daemon, socket);
+	if (err)
+		refuse(daemon, socket, err);
+}
+
+/* No descriptor is left. Free the spare one, accept the next peer with it and refuse that. */
 static bool turn_away(struct xd_daemon *daemon)
 {
 	int socket;
 
 	close(daemon->spare);
-	socket = accept4(daemon->listener, NULL, NULL, SOCK_CLOEXEC);
+	socket = accept4(daemon->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (socket >= 0)
-		close(socket);
+		let_in(daemon, socket);
 	daemon->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	return socket >= 0;
 }
@@ -147,10 +184,7 @@ u32 xd_accept(struct xd_daemon *daemon)
 		int socket = accept4(daemon->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (socket >= 0) {
-			if (is_stranger(socket))
-				close(socket);	/* at once, with no answer */
-			else if (!connection_new(daemon, socket))
-				refuse(socket);
+			let_in(daemon, socket);
 			continue;
 		}
 		if (errno == EINTR || errno == ECONNABORTED)

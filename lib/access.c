@@ -19,7 +19,7 @@ _Static_assert(XMEM_MAY_WRITE == 1u << XMEM_ROLE_WRITER, "roles");
 
 static int not_narrowed(int err, const struct xmem_link *link)
 {
-	char space[XL_HINT_BYTES];
+	char space[XL_HINT_BYTES], limit[XL_LIMIT_BYTES];
 	const char *hint = NULL;
 
 	switch (-err) {
@@ -28,6 +28,9 @@ static int not_narrowed(int err, const struct xmem_link *link)
 		break;
 	case EBADF:
 		hint = "it is no descriptor from xmem_pool_fd, or the pool has ended since";
+		break;
+	case EDQUOT:
+		hint = xl_limit_refused(link, limit);
 		break;
 	case ENODEV:
 		hint = xl_nothing_runs(link, space);

@@ -22,6 +22,8 @@ int xl_ask_host(struct xmem_link *link, unsigned int request, void *argument)
 		if (err)
 			break;
 		err = link->backend->request(link, request, argument);
+		if (err == -EDQUOT)
+			xl_limit_note(link);
 		link->backend->close(link);
 		if (err != -ENOTCONN)
 			break;
@@ -30,16 +32,13 @@ int xl_ask_host(struct xmem_link *link, unsigned int request, void *argument)
 	return err == -ENOTCONN ? -ENODEV : err;
 }
 
-static const char many_connections[] =
-	"the host has as many connections, in all or of this process, as it may have (xmem limits "
-	"lists both): close pools that are not used, or start xmemd with more descriptors "
-	"(ulimit -Hn)";
-
 int xl_ask_failed(const char *what, int err, const struct xmem_link *link)
 {
-	char space[XL_HINT_BYTES];
-	const char *hint = err == -EDQUOT ? many_connections : xl_reach_hint(err, link, space);
+	char space[XL_HINT_BYTES], limit[XL_LIMIT_BYTES];
+	const char *hint = err == -EDQUOT ? xl_limit_refused(link, limit) : NULL;
 
+	if (!hint)
+		hint = xl_reach_hint(err, link, space);
 	return xl_fail(-err, "%s: %s", what, hint ? hint : strerror(-err));
 }
 
@@ -163,12 +162,4 @@ bool xl_pool_find(const struct xmem_join_request *join, struct xmem_pool_entry *
 		};
 	}
 	return false;
-}
-
-const char *xl_limit_reached(const struct xmem_link *link, char space[XL_LIMIT_BYTES])
-{
-	const char *limit = xl_limit_refused(link, space);
-
-	/* Who is refused as a connection cannot ask for anything. */
-	return limit ? limit : many_connections;
 }

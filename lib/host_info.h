@@ -21,7 +21,4 @@ int xl_ask_failed(const char *what, int err, const struct xmem_link *link);
  */
 bool xl_pool_find(const struct xmem_join_request *join, struct xmem_pool_entry *ret);
 
-/* Which limit has made the host of @link, which is open, say EDQUOT to a join? */
-const char *xl_limit_reached(const struct xmem_link *link, char space[XL_LIMIT_BYTES]);
-
 #endif

@@ -80,7 +80,7 @@ int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join
 	case EUSERS:
 		return full(name, request);
 	case EDQUOT:
-		hint = xl_limit_reached(link, limit);
+		hint = xl_limit_refused(link, limit);
 		break;
 	case ESHUTDOWN:
 		hint = "it is drained: nobody joins it any more, and its name is free when its "

@@ -101,15 +101,18 @@ static void put_how(const struct xmem_quota_request *r, bool kernel, char *ret, 
 	else if (!kernel && (r->quota == XMEM_QUOTA_USER_FILES ||
 			     r->quota == XMEM_QUOTA_CLIENT_POLLS ||
 			     r->scope == XMEM_QUOTA_OF_HOST))
-		snprintf(ret, bytes, "; it grows with the descriptors of xmemd, which are those of "
-				     "whoever starts it (ulimit -Hn)");
+		snprintf(ret, bytes, "%s; it grows with the descriptors of xmemd, which are those "
+				     "of whoever starts it (ulimit -Hn)",
+			 r->quota == XMEM_QUOTA_CONNECTIONS ||
+			 r->quota == XMEM_QUOTA_PROCESS_CONNECTIONS ?
+			 "; close pools that are not used" : "");
 }
 
 static void describe(const struct xmem_quota_request *r, bool kernel, char space[XL_LIMIT_BYTES])
 {
 	const struct words *of = words_of(r->quota);
 	const bool pools = r->quota == XMEM_QUOTA_USER_POOLS || r->quota == XMEM_QUOTA_POOLS;
-	char who[80], how[120], name[sizeof(r->name) + 1], more[48] = "";
+	char who[80], how[160], name[sizeof(r->name) + 1], more[48] = "";
 
 	snprintf(name, sizeof(name), "%.*s", (int)sizeof(r->name), (const char *)r->name);
 	put_who(r, kernel, who, sizeof(who));
@@ -124,17 +127,25 @@ static void describe(const struct xmem_quota_request *r, bool kernel, char space
 		 how);
 }
 
-const char *xl_limit_refused(const struct xmem_link *link, char space[XL_LIMIT_BYTES])
+void xl_limit_note(struct xmem_link *link)
 {
 	struct xmem_quota_request request = {
 		.size = sizeof(request), .flags = XMEM_QUOTA_REFUSED,
 	};
+
+	if (!link->refused.size && link->file >= 0 &&
+	    !link->backend->request_until(link, XMEM_IOC_QUOTA, &request, xl_deadline(XL_HOST_NS)))
+		link->refused = request;
+}
+
+const char *xl_limit_refused(const struct xmem_link *link, char space[XL_LIMIT_BYTES])
+{
 	struct xmem_link asked = *link;		/* only closing and mapping change one */
 
-	if (link->file < 0 || link->backend->request_until(&asked, XMEM_IOC_QUOTA, &request,
-							   xl_deadline(XL_HOST_NS)))
+	xl_limit_note(&asked);
+	if (!asked.refused.size)
 		return NULL;
-	describe(&request, link->backend == &xmem_backend_kmod, space);
+	describe(&asked.refused, link->backend == &xmem_backend_kmod, space);
 	return space;
 }
 

@@ -13,6 +13,9 @@
  */
 const char *xl_limit_refused(const struct xmem_link *link, char space[XL_LIMIT_BYTES]);
 
+/* Keep in link->refused what xl_limit_refused says, for when the link is closed. */
+void xl_limit_note(struct xmem_link *link);
+
 /* What the error of a request means, in words: that limit, if it is EDQUOT. */
 const char *xl_host_error(const struct xmem_pool *pool, int err, char space[XL_LIMIT_BYTES]);
 

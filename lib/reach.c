@@ -152,6 +152,8 @@ const char *xl_reach_hint(int err, const struct xmem_link *link, char space[XL_H
 		return no_host(link, space);
 	case EACCES:
 		return kernel ? no_access(space) : NULL;
+	case EDQUOT:
+		return "a limit of the host is reached (xmem limits lists them)";
 	case EINTR:
 		return "a signal handler ran before the host had answered";
 	case ENOTTY:

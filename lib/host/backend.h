@@ -22,6 +22,7 @@ struct xmem_link {
 	int file;			/* of /dev/xmem, then the client's; or the socket */
 	struct xm_map *map;		/* the pool's pages; set by backend->map */
 	struct xmem_join_request join;		/* as answered */
+	struct xmem_quota_request refused;	/* why the host takes no request; size 0: it does */
 	bool stopped;			/* the host does not answer: close does not wait for it */
 	void *private;			/* the back end's own */
 };

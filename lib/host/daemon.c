@@ -327,6 +327,8 @@ static int daemon_request_until(struct xmem_link *link, unsigned int request, vo
 			  file_out(daemon, request, argument), deadline_ns);
 	if (!err && request == XMEM_IOC_CLAIM && daemon->base)
 		note_shared(daemon, argument);
+	if (err && !daemon->base)
+		link->refused = daemon->exchange.refused;
 	return err;
 }
 

@@ -379,13 +379,23 @@ static int take_reply_file(struct xm_datagram *reply, unsigned int request,
 	return reply->head.result || (!place && !files) ? 0 : -EMFILE;
 }
 
-static int take_reply(struct xm_datagram *reply, unsigned int request, union xm_request *argument,
-		      u32 size, int *place)
+/* xmemd has no room for this connection. The answer has no number: it comes before any request. */
+static int note_refused(struct xl_exchange *exchange, const struct xm_datagram *reply)
+{
+	if (reply->length >= sizeof(exchange->refused))
+		memcpy(&exchange->refused, reply->body, sizeof(exchange->refused));
+	return reply->head.result;
+}
+
+static int take_reply(struct xl_exchange *exchange, struct xm_datagram *reply,
+		      unsigned int request, union xm_request *argument, u32 size, int *place)
 {
 	int err;
 
-	if (reply->head.request == XMEM_IOC_JOIN && reply->head.result == -EDQUOT)
-		reply->head.request = request;
+	if (!reply->head.number && reply->head.request == XMEM_IOC_JOIN && reply->head.result < 0) {
+		close_files(reply);
+		return note_refused(exchange, reply);
+	}
 	if (reply->head.request != request || reply->head.result > 0) {
 		close_files(reply);
 		return -ENOTCONN;	/* this is no answer of xmemd */
@@ -422,7 +432,7 @@ int xl_exchange(struct xl_exchange *exchange, int socket, unsigned int request,
 		err = receive_reply(exchange, socket, exchange->number, &reply, 0) ? -ENOTCONN : 0;
 	}
 	if (!err)
-		err = take_reply(&reply, request, argument, size, place);
+		err = take_reply(exchange, &reply, request, argument, size, place);
 	/* It has been opened, but there was no number left for its descriptor. */
 	if (err == -EMFILE && request == XMEM_IOC_PAYLOAD &&
 	    argument->payload.flags & XMEM_PAYLOAD_OPEN)

@@ -12,6 +12,8 @@ struct xl_exchange {
 	u32 turn;		/* a lock: one request and its reply at a time */
 	u64 number;		/* of the last request; under the turn, as the next */
 	u64 answers;		/* replies so far; only read without it */
+	struct xmem_quota_request refused;	/* why xmemd takes no request of this connection;
+						 * size 0: it does. Only before the join */
 	u64 *collects;		/* in this client's area (enum xmem_collects); NULL: not mapped */
 	u32 unanswered;		/* requests that were given up, and whose replies will come */
 	pthread_mutex_t posts_lock;	/* guards what follows; nobody sleeps under it */

@@ -6,7 +6,9 @@
  * but has the struct only if the result is 0. Descriptors travel as SCM_RIGHTS: with a
  * request those that its struct passes in, with a reply those that it passes out; the
  * reply to a join carries the memfd of all the pool's pages. A descriptor number inside a
- * struct means something only to the process that sends it.
+ * struct means something only to the process that sends it. A connection that xmemd refuses
+ * gets one reply, that of a join, without a number; if its result is -EDQUOT, a struct
+ * xmem_quota_request names the limit.
  */
 #ifndef XMEM_WIRE_H
 #define XMEM_WIRE_H

@@ -4,6 +4,7 @@
  * go; and a refused request leaves nothing behind. Also many subscribers, many
  * publishers and many pools at once.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -140,11 +141,29 @@ static void use_limited_daemon(unsigned int files)
 	CHECK(!setrlimit(RLIMIT_NOFILE, &limit));
 }
 
-TEST(P10_too_many_connections_are_EDQUOT_for_every_question)
+/* No client can be let in, and nobody can ask anything: each call says which limit it is. */
+static void nobody_gets_in(const char *why)
 {
 	struct xmem_host_info info = { .size = sizeof(info) };
 	struct xmem_limit_info limit = { .size = sizeof(limit) };
 	struct xmem_pool_entry entry = { .size = sizeof(entry) };
+
+	CHECK(!xmem_pool_open(NULL, NULL));
+	says(EDQUOT, why);
+	SAME(xmem_host_query(&info), -EDQUOT);
+	says(EDQUOT, why);
+	SAME(xmem_pool_next(0, &entry), -EDQUOT);
+	says(EDQUOT, why);
+	SAME(xmem_limit_next(NULL, 0, &limit), -EDQUOT);
+	says(EDQUOT, why);
+	CHECK(!xmem_pool_open(NULL, NULL));
+	says(EDQUOT, "ulimit -Hn");
+}
+
+TEST(P10_too_many_connections_are_EDQUOT_for_every_question)
+{
+	struct xmem_host_info info = { .size = sizeof(info) };
+	struct xmem_limit_info limit = { .size = sizeof(limit) };
 	struct xmem_pool *pool[4];
 	unsigned int i;
 
@@ -152,12 +171,8 @@ TEST(P10_too_many_connections_are_EDQUOT_for_every_question)
 	use_limited_daemon(256);		/* 16 connections, 4 of one process */
 	for (i = 0; i < 4; i++)
 		pool[i] = open_reader(new_name());
-	CHECK(!xmem_pool_open(NULL, NULL));
-	says(EDQUOT, "as many connections");
-	SAME(xmem_host_query(&info), -EDQUOT);
-	says(EDQUOT, "as many connections");
-	SAME(xmem_pool_next(0, &entry), -EDQUOT);
-	says(EDQUOT, "xmem limits");
+	nobody_gets_in("the host has as many connections of this process as it may have: 4 of 4; "
+		       "close pools that are not used");
 	WORKED(xmem_limit_next(pool[0], XMEM_QUOTA_PROCESS_CONNECTIONS, &limit));
 	SAME(limit.number, XMEM_QUOTA_PROCESS_CONNECTIONS);
 	SAME(limit.used, 4);
@@ -166,6 +181,69 @@ TEST(P10_too_many_connections_are_EDQUOT_for_every_question)
 	WORKED(xmem_host_query(&info));
 	for (i = 1; i < 4; i++)
 		xmem_pool_close(pool[i]);
+}
+
+static void four_connections(void *unused)
+{
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		open_reader(new_name());
+	tell_parent(1);
+	hear_parent();
+}
+
+TEST(P10_too_many_connections_of_all_are_named)
+{
+	struct child *child[4];
+	unsigned int i;
+
+	daemon_only("the kernel has no connections");
+	use_limited_daemon(256);		/* 16 connections, 4 of one process */
+	for (i = 0; i < 4; i++) {
+		child[i] = spawn(four_connections, NULL);
+		hear(child[i]);
+	}
+	nobody_gets_in("the host has as many connections as it may have: 16 of 16");
+	for (i = 0; i < 4; i++)
+		kill_child(child[i]);
+}
+
+/* The lowest number that process @pid has not in use. */
+static unsigned int free_descriptor_of(pid_t pid)
+{
+	char path[40];
+	unsigned int n = 0;
+
+	do
+		snprintf(path, sizeof(path), "/proc/%d/fd/%u", pid, n++);
+	while (!faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW));
+	return n - 1;
+}
+
+TEST(P10_a_daemon_without_a_descriptor_says_so)
+{
+	struct xmem_query_request query = { .size = sizeof(query) };
+	struct rlimit limit = { .rlim_max = 256 };
+	struct xmem_pool *pool;
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
+	struct raw raw;
+
+	daemon_only("the kernel needs no descriptor of its own");
+	use_limited_daemon(256);
+	raw_open(&raw);
+	CHECK(!getsockopt(raw.link.file, SOL_SOCKET, SO_PEERCRED, &peer, &length));
+	/* Once it has answered it has what it needs for this connection. */
+	SAME(raw_request(&raw, XMEM_IOC_QUERY, &query), 0);
+	limit.rlim_cur = free_descriptor_of(peer.pid);
+	CHECK(!prlimit(peer.pid, RLIMIT_NOFILE, &limit, NULL));
+	nobody_gets_in("the host has as many descriptors of its own as it may have: 256 of 256");
+	limit.rlim_cur = 256;
+	CHECK(!prlimit(peer.pid, RLIMIT_NOFILE, &limit, NULL));
+	CHECK((pool = xmem_pool_open(NULL, NULL)));
+	xmem_pool_close(pool);
+	raw_close(&raw);
 }
 
 TEST(P10_too_many_payload_files_are_named)
