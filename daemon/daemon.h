@@ -128,7 +128,7 @@ struct xd_connection {
 	u32 poll_count;			/* descriptors to poll that it has been given */
 	struct xmem_claim_request added; /* the last request that has added claims */
 	u64 added_number;		/* of its message; 0: there is none */
-	struct xd_refusal refusal;	/* the last EDQUOT that it was told */
+	struct xd_refusal refusal;	/* the last limit that it has met */
 };
 
 struct xd_daemon {

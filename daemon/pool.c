@@ -281,8 +281,11 @@ int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_j
 		xd_pool_reap(pool);
 		client = xm_host_free_client(&pool->host);
 	}
-	if (client < 0)
+	if (client < 0) {
+		xd_refuse(pool->daemon, XMEM_QUOTA_POOL_CLIENTS, pool->layout.clients,
+			  pool->layout.clients);
 		return client;
+	}
 	join->role = xm_role_within(from->roles, join->role);
 	err = xm_host_join(&pool->host, client, join, &who);
 	if (err)

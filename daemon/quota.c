@@ -29,7 +29,7 @@ void xd_quota_note(struct xd_daemon *daemon, struct xd_connection *from, int err
 
 	if (err == -EDQUOT && !daemon->refusal.any)
 		xd_refuse(daemon, XMEM_QUOTA_DESCRIPTORS, most, most);
-	if (err == -EDQUOT)
+	if (daemon->refusal.any)
 		from->refusal = daemon->refusal;
 	daemon->refusal.any = false;
 }
@@ -87,6 +87,7 @@ static void answer(struct xmem_quota_request *request, const struct xd_refusal *
 		{ XMEM_QUOTA_POLLS, XMEM_QUOTA_OF_HOST, "descriptors to poll" },
 		{ XMEM_QUOTA_DESCRIPTORS, XMEM_QUOTA_OF_HOST, "descriptors" },
 		{ XMEM_QUOTA_PROCESS_CONNECTIONS, XMEM_QUOTA_OF_HOST, "connections, process" },
+		{ XMEM_QUOTA_POOL_CLIENTS, XMEM_QUOTA_OF_POOL, "clients" },
 		{ XMEM_QUOTA_POOL_FILES, XMEM_QUOTA_OF_POOL, "payload files" },
 		{ XMEM_QUOTA_POOL_DEVICES, XMEM_QUOTA_OF_POOL, "devices" },
 		{ XMEM_QUOTA_CLIENT_POLLS, XMEM_QUOTA_OF_CLIENT, "descriptors to poll" },

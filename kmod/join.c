@@ -103,6 +103,7 @@ static int xk_client_id(struct xk_pool *pool)
 static int xk_client_seat(struct xk_call *call, struct xk_client *client, struct xk_chunk *area)
 {
 	struct xk_pool *pool = client->pool;
+	const u64 most = pool->host.map.clients;
 	int id;
 
 	if (xk_pool_lock_killable(pool))
@@ -122,8 +123,7 @@ static int xk_client_seat(struct xk_call *call, struct xk_client *client, struct
 	if (id >= 0)	/* it may have waited for an id meanwhile */
 		id = (pool->drained ? -ESHUTDOWN : xk_client_share(client)) ?: id;
 	if (id == -EUSERS) {
-		trace_xmem_limit(pool->number, "clients", pool->host.map.clients + 1ULL,
-				 pool->host.map.clients);
+		xk_refuse(client->payer, pool, XMEM_QUOTA_POOL_CLIENTS, most, most + 1, most);
 	} else if (id >= 0) {
 		client->id = id;
 		kref_get(&client->kref);
@@ -334,7 +334,7 @@ static int xk_join(struct xk_call *call, struct xk_pool *pool, u32 roles)
 			xk_chunk_free(pool, area);
 	}
 	if (err) {
-		if (err == -EDQUOT)
+		if (err == -EDQUOT || err == -EUSERS)
 			xk_refused_to_join(call->payer, client->payer);
 		xk_client_end(client);
 		fput(file);

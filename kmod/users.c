@@ -87,6 +87,7 @@ static const char *const names[XK_QUOTAS] = {
 	[XMEM_QUOTA_SHARE_FILES] = "max_payloads",
 	[XMEM_QUOTA_POOLS] = "max_pools",
 	[XMEM_QUOTA_PAGE_BYTES] = "max_bytes",
+	[XMEM_QUOTA_POOL_CLIENTS] = "clients",
 	[XMEM_QUOTA_POOL_FILES] = "max_payloads",
 	[XMEM_QUOTA_POOL_DEVICE_FILES] = "max_device_files",
 	[XMEM_QUOTA_POOL_PAGE_BYTES] = "max_pool_bytes",

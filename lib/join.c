@@ -53,13 +53,19 @@ static int does_not_fit(const char *name, const struct xmem_join_request *reques
  * It has as many clients as it can have: how many of them live? The others have ended, and what
  * they made is held or in flight. The list of pools says so to who has not joined.
  */
-static int full(const char *name, const struct xmem_join_request *request)
+static int full(const char *name, const struct xmem_link *link,
+		const struct xmem_join_request *request)
 {
 	struct xmem_pool_entry there;
+	char space[XL_LIMIT_BYTES];
+	const char *limit;
 	u32 dead;
 
-	if (request->flags & XMEM_JOIN_FD || !xl_pool_find(request, &there))
-		return xl_fail(EUSERS, "open %s: it has as many clients as it can have", name);
+	if (request->flags & XMEM_JOIN_FD || !xl_pool_find(request, &there)) {
+		limit = xl_limit_refused(link, space);
+		return xl_fail(EUSERS, "open %s: %s", name,
+			       limit ? limit : "it has as many clients as it can have");
+	}
 	dead = there.clients < there.clients_max ? there.clients_max - there.clients : 0;
 	return xl_fail(EUSERS, "open %s: it has as many clients as it can have, which is %u: %u "
 		       "are alive, and %u have ended whose publications others hold or have yet to "
@@ -78,7 +84,7 @@ int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join
 	case ERANGE:
 		return does_not_fit(name, request);
 	case EUSERS:
-		return full(name, request);
+		return full(name, link, request);
 	case EDQUOT:
 		hint = xl_limit_refused(link, limit);
 		break;
@@ -114,11 +120,9 @@ int xl_join(struct xmem_link *link, struct xmem_join_request *request, u64 deadl
 			return 0;
 		}
 		link->stopped = err == -ETIMEDOUT;
-		if (err == -EDQUOT)
-			xl_join_failed(err, link, &first);	/* it asks by this link */
+		if (err == -EDQUOT || err == -EUSERS)
+			xl_limit_note(link);
 		link->backend->close(link);
-		if (err == -EDQUOT)
-			return err;
 		if (err != -ENOTCONN)
 			break;
 	}

@@ -35,8 +35,7 @@ const char *xl_join_names(const struct xmem_join_request *request, char space[XL
 int xl_join(struct xmem_link *link, struct xmem_join_request *request, u64 deadline_ns);
 
 /*
- * Note what it means that joining, or what comes after it, failed with @err. Returns @err. With
- * -EDQUOT the link is still open.
+ * Note what it means that joining, or what comes after it, failed with @err. Returns @err.
  */
 int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join_request *request);
 

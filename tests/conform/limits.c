@@ -21,6 +21,7 @@ TEST(P10_a_full_client_table_is_EUSERS)
 	const char *name = new_name(), *why;
 	struct xmem_pool *pool[4], *more;
 	unsigned int i;
+	int fd;
 
 	pool[0] = OPEN(name, .clients = 4);
 	for (i = 1; i < 4; i++)
@@ -30,6 +31,13 @@ TEST(P10_a_full_client_table_is_EUSERS)
 	SAME(xmem_get_last_error(&why), -EUSERS);
 	CHECK(strstr(why, name) && strstr(why, "clients"));
 	CHECK(strstr(why, "which is 4: 4 are alive, and 0 have ended"));
+	/* A descriptor says no name by which the pool could be looked up. */
+	fd = xmem_pool_fd(pool[0]);
+	WORKED(fd);
+	CHECK(!xmem_pool_open_fd(fd, NULL));
+	SAME(xmem_get_last_error(&why), -EUSERS);
+	CHECK(strstr(why, "the pool has as many clients as it may have: 4 of 4"));
+	close(fd);
 	/* A place that comes free can be taken. */
 	xmem_pool_close(pool[2]);
 	EVENTUALLY((pool[2] = xmem_pool_open(name, NULL)));
