@@ -160,7 +160,7 @@ XMEM_API int xmem_wait_subscribers(struct xmem_pool *pool, uint32_t count, int64
 	if (!timeout_ns)
 		note_look(pool);
 	found = xl_count_subscribers(&pool->map, pool->me);
-	if (count && timeout_ns && cancels & XL_CANCEL_ALWAYS)
+	if (timeout_ns && cancels & XL_CANCEL_ALWAYS)
 		err = -ECANCELED;
 	else if (found < count)
 		err = timeout_ns ? wait_for(pool, count, xl_deadline(timeout_ns), cancels,

@@ -271,6 +271,137 @@ TEST(P9_cancel_ends_all_waits_now_and_later)
 	scene_end();
 }
 
+/* ---- calls that have what they want ---- */
+
+static struct {
+	struct xmem_pool *source, *other, *stage, *reader;
+	struct xmem_subscription *s, *follows;
+	struct xmem_buffer *held;
+} ready;
+
+static int had(struct xmem_buffer *buffer)
+{
+	xmem_release(buffer);
+	return buffer ? 0 : xmem_peek_last_error(NULL);
+}
+
+static int receive(int64_t timeout_ns)
+{
+	return had(xmem_receive(ready.s, timeout_ns));
+}
+
+static int receive_any(int64_t timeout_ns)
+{
+	return had(xmem_receive_any(ready.stage, timeout_ns, NULL));
+}
+
+static int acquire(int64_t timeout_ns)
+{
+	return had(xmem_acquire(ready.stage, BYTES, timeout_ns));
+}
+
+/* Its timeout of 0 is for ever. */
+static int subscribe(int64_t timeout_ns)
+{
+	struct xmem_subscription *s =
+		subscribe_for(ready.stage, xmem_pool_client(ready.other),
+			      timeout_ns ? 0 : XMEM_SUBSCRIBE_NOWAIT, timeout_ns);
+
+	xmem_unsubscribe(s);
+	return s ? 0 : xmem_peek_last_error(NULL);
+}
+
+static const struct xmem_publish_options keep = {
+	.size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP,
+};
+
+static int forward(int64_t timeout_ns)
+{
+	return xmem_forward(ready.held, &keep, timeout_ns, NULL);
+}
+
+static int send_held(int64_t timeout_ns)
+{
+	return xmem_send(ready.held, xmem_pool_client(ready.reader), &keep, timeout_ns, NULL);
+}
+
+static int count_subscribers(int64_t timeout_ns)
+{
+	int count = xmem_wait_subscribers(ready.stage, 0, timeout_ns);
+
+	return count < 0 ? count : 0;
+}
+
+static int wait_for_subscriber(int64_t timeout_ns)
+{
+	int count = xmem_wait_subscribers(ready.stage, 1, timeout_ns);
+
+	return count < 0 ? count : 0;
+}
+
+/* Each function with a timeout after which it fails, but those about GPUs: see tests/cuda. */
+static const struct {
+	const char *name;
+	int (*call)(int64_t timeout_ns);
+} calls[] = {
+	{ "receive", receive },
+	{ "receive_any", receive_any },
+	{ "acquire", acquire },
+	{ "subscribe", subscribe },
+	{ "forward", forward },
+	{ "send, held for reading", send_held },
+	{ "wait_subscribers, any", count_subscribers },
+	{ "wait_subscribers", wait_for_subscriber },
+};
+
+static void try_cancelled(const char *name, int (*call)(int64_t timeout_ns))
+{
+	const int64_t timeouts[] = { 1, patience_ns(), XMEM_FOREVER };
+	unsigned int t;
+	int err;
+
+	publish_stamp(ready.source, 1);
+	for (t = 0; t < sizeof(timeouts) / sizeof(*timeouts); t++) {
+		err = call(timeouts[t]);
+		if (err != -ECANCELED)
+			FAIL("%s: %d with timeout %lld", name, err, (long long)timeouts[t]);
+	}
+	err = call(0);
+	if (err)
+		FAIL("%s: %d without a timeout", name, err);
+}
+
+TEST(API_cancel_ends_each_call_that_has_a_timeout)
+{
+	const char *name = new_name();
+	unsigned int i;
+
+	ready.source = open_writer(name, 3, BYTES);
+	ready.other = open_writer(name, 1, BYTES);
+	ready.stage = open_writer(name, 3, BYTES);
+	ready.reader = open_reader(name);
+	ready.s = follow(ready.stage, xmem_pool_client(ready.source), 0);
+	ready.follows = follow(ready.reader, xmem_pool_client(ready.stage), 0);
+	publish_stamp(ready.source, 0);
+	ready.held = receive_one(ready.s);
+	for (i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+		SAME(calls[i].call(0), calls[i].call == receive ||
+				       calls[i].call == receive_any ? -EAGAIN : 0);
+	SAME(xmem_cancel(ready.stage), 0);
+	for (i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+		try_cancelled(calls[i].name, calls[i].call);
+	/* To send what this client has written never waits. */
+	WORKED(xmem_send(xmem_acquire(ready.stage, BYTES, 0), xmem_pool_client(ready.reader), NULL,
+			 XMEM_FOREVER, NULL));
+	xmem_release(ready.held);
+	xmem_unsubscribe(ready.follows);
+	xmem_unsubscribe(ready.s);
+	xmem_pool_close(ready.reader);
+	xmem_pool_close(ready.stage);
+	xmem_pool_close(ready.other);
+	xmem_pool_close(ready.source);
+}
+
 TEST(P9_cancel_ends_a_wait_for_several)
 {
 	const char *name = scene_start();

@@ -238,8 +238,24 @@ TEST(CUDA_a_look_at_contents_does_not_notice_that_waits_are_cancelled)
 	SAME(xmem_wait_contents(buffer, 1), -ECANCELED);
 	order_writer(&scene, OPEN_GATE);
 	EVENTUALLY(!xmem_wait_contents(buffer, 0));
+	SAME(xmem_wait_contents(buffer, XMEM_FOREVER), -ECANCELED);
 	xmem_release(buffer);
 	end_scene(&scene);
+}
+
+TEST(CUDA_an_acquire_that_would_succeed_is_cancelled)
+{
+	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	struct xmem_buffer *buffer;
+
+	WORKED(xmem_preallocate_cuda(pool, 1, WORK_BYTES, 0, 0));
+	xmem_release(cuda_acquire(pool, WORK_BYTES));
+	WORKED(xmem_cancel(pool));
+	REFUSED(xmem_acquire_cuda(pool, WORK_BYTES, 0, 1), ECANCELED);
+	REFUSED(xmem_acquire_cuda(pool, WORK_BYTES, 0, XMEM_FOREVER), ECANCELED);
+	CHECK((buffer = xmem_acquire_cuda(pool, WORK_BYTES, 0, 0)));
+	xmem_release(buffer);
+	xmem_pool_close(pool);
 }
 
 /* This process is the writer, through another handle of the pool. */
