@@ -15,6 +15,7 @@
 #include "demand.h"
 #include "died.h"
 #include "handle.h"
+#include "holders.h"
 #include "limits.h"
 #include "owned.h"
 #include "pages.h"
@@ -235,8 +236,8 @@ static int check_kind(int fd, mode_t mode, u64 bytes)
 		       "buffer", fd, kind_of(mode));
 }
 
-static int refused(const struct xmem_pool *pool, int fd,
-		   const struct xmem_attach_request *request, int err)
+static int refused(struct xmem_pool *pool, int fd, const struct xmem_attach_request *request,
+		   int err)
 {
 	char space[XL_NAME_BYTES], limit[XL_LIMIT_BYTES];
 	const char *name = xl_pool_name(pool, space, sizeof(space));
@@ -261,8 +262,7 @@ static int refused(const struct xmem_pool *pool, int fd,
 		return xl_fail(EBUSY, "attach: somebody has a lease of descriptor %d's file "
 			       "(F_SETLEASE), or is running it as a program", fd);
 	case ENOSPC:
-		return xl_fail(ENOSPC, "attach: %s has no slot left for this writer; open it with "
-			       "more slots", name);
+		return xl_fail_too_few_slots(pool, 1);
 	}
 	return xl_fail(-err, "attach: %s: %s", name, xl_host_error(pool, err, limit));
 }

@@ -25,7 +25,7 @@ struct census {
 };
 
 struct text {
-	char bytes[440];
+	char bytes[XL_ERROR_BYTES];
 	size_t used;
 };
 
@@ -129,7 +129,7 @@ static u32 next_client(const struct xm_map *map, struct census *census, u32 *ret
 	return most;
 }
 
-/* " (viewer pid 412: 5, logger pid 415: 3, and others)"; @first follows the first pid. */
+/* " (client 3 viewer pid 412: 5, client 7 logger pid 415: 3, and others)"; @first: after a pid. */
 static void name_clients(struct xmem_pool *pool, struct census *census, const char *first,
 			 struct text *to)
 {
@@ -145,8 +145,9 @@ static void name_clients(struct xmem_pool *pool, struct census *census, const ch
 			break;
 		}
 		xl_client_who(pool, client, xm_load(&row->incarnation), &who);
-		add(to, "%s%.*s pid %u%s %u", named ? ", " : " (", XMEM_LABEL_BYTES,
-		    (const char *)row->label, who.pid, named ? ":" : first, number);
+		add(to, "%sclient %u %.*s pid %u%s %u", named ? ", " : " (", client,
+		    XMEM_LABEL_BYTES, (const char *)row->label, who.pid, named ? ":" : first,
+		    number);
 	}
 	if (named)
 		add(to, ")");
@@ -216,33 +217,40 @@ static u32 count_groups(const struct xmem_pool *pool, struct census *census, u32
 	return others;
 }
 
-void xl_name_group_owners(struct xmem_pool *pool, char *ret, size_t bytes)
+/* How many slots have ended writers left? Who keeps them, and so the next writer from them? */
+static void describe_left(struct xmem_pool *pool, struct census *census, u64 most_looks,
+			  struct text *to)
 {
-	struct text text = { .used = 0 };
-	struct census census;
-	u32 dead;
+	const struct xm_map *map = &pool->map;
+	u32 left = 0, s, c;
 
-	count_groups(pool, &census, &dead);
-	name_clients(pool, &census, ":", &text);
-	if (dead)
-		add(&text, ", %u left by clients that have ended", dead);
-	snprintf(ret, bytes, "%s", text.bytes);
+	memset(census->by, 0, sizeof(census->by));
+	for (s = 0; s < map->slots; s++)
+		left += xm_load(&xm_slot_row(map, s)->owner) == XMEM_OWNER_HOST;
+	if (!left)
+		return;
+	add(to, ", %u slots of clients that have ended are still used", left);
+	if ((u64)left * map->clients > most_looks)
+		return;
+	for (s = 0; s < map->slots; s++)
+		for (c = 0; c < map->clients; c++)
+			census->by[c] += xl_keeps(map, c, s);
+	name_clients(pool, census, ":", to);
 }
 
-static void describe_slots(struct xmem_pool *pool, u64 bytes, struct census *census,
+static void describe_slots(struct xmem_pool *pool, struct census *census, u64 most_looks,
 			   struct text *to)
 {
 	u32 dead, others = count_groups(pool, census, &dead);
 
-	add(to, "none of %llu bytes can be made, for the pool has no slot for it: writers get "
-		"them in groups of %u, others have %u of the %u groups", (unsigned long long)bytes,
+	add(to, "writers get them in groups of %u, others have %u of the %u groups",
 	    XMEM_GROUP_SLOTS, others, pool->map.groups);
 	name_clients(pool, census, ":", to);
 	if (dead)
 		add(to, ", %u are left by clients that have ended", dead);
+	describe_left(pool, census, most_looks, to);
 	if (others < pool->map.groups)
-		add(to, ", and all slots of this writer's have buffers");
-	add(to, " (open it with more slots): ");
+		add(to, ", and too few slots of this writer's own groups are free");
 }
 
 /* What the host or the system has refused when the last one was to be made. */
@@ -263,20 +271,24 @@ static void describe_failure(struct xmem_pool *pool, u64 bytes, int err, struct 
 }
 
 static void describe_limit(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes,
-			   struct census *census, struct text *to)
+			   struct census *census, u64 most_looks, struct text *to)
 {
 	const struct xl_demand *demand = &pool->owned.demand;
 
 	if (!is_limited(pool, chain, bytes) || xl_ring_is_full(pool))
 		return;
-	if (demand->no_slots)
-		describe_slots(pool, bytes, census, to);
-	else if (demand->failed)
+	if (demand->no_slots) {
+		add(to, "none of %llu bytes can be made, for the pool has no slot for it: ",
+		    (unsigned long long)bytes);
+		describe_slots(pool, census, most_looks, to);
+		add(to, " (open it with more slots): ");
+	} else if (demand->failed) {
 		describe_failure(pool, bytes, demand->failed, to);
-	else
+	} else {
 		add(to, "%llu bytes are wanted, and %llu of the %llu that may be made on demand "
 			"(demand_bytes) are in use: ", (unsigned long long)bytes,
 		    (unsigned long long)demand->used, (unsigned long long)demand->limit);
+	}
 }
 
 /* Free ones are in the way only where others of their files are used; or the ring has no room. */
@@ -352,6 +364,20 @@ int xl_fail_no_slots(struct xmem_pool *pool)
 		add(&text, "others have all of the %u%s groups until they end", others,
 		    dead ? " other" : "");
 	name_clients(pool, &census, ":", &text);
+	describe_left(pool, &census, ~0ULL, &text);
+	add(&text, "; open the pool with more slots");
+	return xl_fail(ENOSPC, "%s", text.bytes);
+}
+
+int xl_fail_too_few_slots(struct xmem_pool *pool, u32 count)
+{
+	char name[XL_NAME_BYTES];
+	struct text text = { .used = 0 };
+	struct census census;
+
+	add(&text, "%s: too few slots for %u buffer%s: ", xl_pool_name(pool, name, sizeof(name)),
+	    count, count == 1 ? "" : "s");
+	describe_slots(pool, &census, ~0ULL, &text);
 	add(&text, "; open the pool with more slots");
 	return xl_fail(ENOSPC, "%s", text.bytes);
 }
@@ -369,13 +395,14 @@ int xl_fail_no_room(struct xmem_pool *pool, int error)
 
 int xl_fail_no_buffer(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes, int error)
 {
+	const u64 most_looks = error == EAGAIN ? QUICK_LOOKS : ~0ULL;
 	char name[XL_NAME_BYTES];
 	struct text text = { .used = 0 };
 	struct census census;
 
 	add(&text, "%s: no free buffer: ", xl_pool_name(pool, name, sizeof(name)));
-	describe_limit(pool, chain, bytes, &census, &text);
-	if (error == EAGAIN && (u64)pool->map.clients * pool->owned.slots > QUICK_LOOKS) {
+	describe_limit(pool, chain, bytes, &census, most_looks, &text);
+	if ((u64)pool->map.clients * pool->owned.slots > most_looks) {
 		describe_quickly(pool, &census, &text);
 	} else {
 		count_slots(pool, chain, is_limited(pool, chain, bytes) ? 1 : bytes, &census);

@@ -16,8 +16,8 @@ int xl_fail_no_buffer(struct xmem_pool *pool, const struct xl_chain *chain, u64 
  * left for @bytes: say what the pool has there, and who holds it. -ENOMEM, noted.
  */
 int xl_fail_gpu_full(struct xmem_pool *pool, u32 device, int ordinal, u64 bytes);
-/* The other clients that have groups of slots: " (viewer pid 412: 5, and others)", or "". */
-void xl_name_group_owners(struct xmem_pool *pool, char *ret, size_t bytes);
+/* The pool has too few slots for @count new buffers: say who has them. -ENOSPC, noted. */
+int xl_fail_too_few_slots(struct xmem_pool *pool, u32 count);
 /*
  * This writer has no slots, and others have all: say who. -ENOSPC, noted. Under no lock, or any.
  */

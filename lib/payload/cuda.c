@@ -14,6 +14,7 @@
 #include "../died.h"
 #include "../gpu/bury.h"
 #include "../handle.h"
+#include "../holders.h"
 #include "../limits.h"
 #include "../pages.h"
 #include "../request.h"
@@ -93,8 +94,7 @@ int xl_cuda_attach_refused(struct xmem_pool *pool, const struct xl_gpu *gpu, int
 			       "driver; name its device files in XMEM_DEVICE_FILES (xmemd) or "
 			       "device_files (xmem.ko)", name);
 	case ENOSPC:
-		return xl_fail(ENOSPC, "%s: no slot is left for this writer; open it with more "
-			       "slots", name);
+		return xl_fail_too_few_slots(pool, 1);
 	case EDQUOT:
 		return too_many(pool, gpu, name);
 	}

@@ -35,26 +35,11 @@ static void detach(struct xmem_pool *pool, const u16 *slot, u32 count)
 	xl_settle_posts(pool);
 }
 
-static u32 groups_taken(const struct xm_map *map)
-{
-	u32 taken = 0, g, s;
-
-	for (g = 0; g < map->groups; g++) {
-		for (s = 0; s < XMEM_GROUP_SLOTS; s++)
-			if (xm_load(&xm_slot_row(map, g * XMEM_GROUP_SLOTS + s)->owner) !=
-			    XMEM_OWNER_NONE)
-				break;
-		taken += s < XMEM_GROUP_SLOTS ||
-			 xm_load(&xm_slot_row(map, g * XMEM_GROUP_SLOTS)->group_owner);
-	}
-	return taken;
-}
-
 /* Say why. Call this before anything is detached, so that the numbers are those that failed. */
 static int attach_failed(struct xmem_pool *pool, const struct xl_buffers *buffers, int err)
 {
 	u32 count = buffers->count;
-	char space[XL_NAME_BYTES], owners[200];
+	char space[XL_NAME_BYTES];
 	const char *name = xl_pool_name(pool, space, sizeof(space));
 	char limit[XL_LIMIT_BYTES];
 
@@ -69,12 +54,7 @@ static int attach_failed(struct xmem_pool *pool, const struct xl_buffers *buffer
 	if (err != -ENOSPC)
 		return xl_fail(-err, "%s: attach buffers (%u): %s", name, count,
 			       xl_request_error(err));
-	xl_name_group_owners(pool, owners, sizeof(owners));
-	return xl_fail(ENOSPC,
-		       "%s: no slots for %u buffers: writers get slots in groups of %u, and %u of "
-		       "the %u groups have owners%s; open the pool with more slots",
-		       name, count, XMEM_GROUP_SLOTS, groups_taken(&pool->map), pool->map.groups,
-		       owners);
+	return xl_fail_too_few_slots(pool, count);
 }
 
 /* Attach @count buffers, at most a group's, of a new file. Returns 0 or -errno, not noted. */

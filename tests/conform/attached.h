@@ -39,4 +39,31 @@ static inline struct xmem_buffer *attach_stamp(struct xmem_pool *writer, uint64_
 	return b;
 }
 
+static inline void error_has(int error, const char *words)
+{
+	const char *why;
+
+	SAME(xmem_get_last_error(&why), -error);
+	if (!strstr(why, words))
+		FAIL("no '%s' in: %s", words, why);
+}
+
+/*
+ * @pool finds no slot for its first buffer, however it asks for one. Each message has these words.
+ */
+static inline void refused_slots(struct xmem_pool *pool, const char *words)
+{
+	int file = stamped(ATTACHED_BYTES, 1, FULL_SEALS);
+
+	SAME(xmem_preallocate(pool, 1, ATTACHED_BYTES), -ENOSPC);
+	error_has(ENOSPC, words);
+	CHECK(!xmem_attach_fd(pool, file, 0, 0, 0));
+	error_has(ENOSPC, words);
+	close(file);
+	CHECK(!xmem_acquire(pool, ATTACHED_BYTES, 0));
+	error_has(EAGAIN, words);
+	CHECK(!xmem_acquire(pool, ATTACHED_BYTES, MS));
+	error_has(ETIMEDOUT, words);
+}
+
 #endif

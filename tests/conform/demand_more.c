@@ -258,11 +258,11 @@ TEST(API_a_refusal_on_demand_names_the_limit_and_the_holders)
 	REFUSED(xmem_acquire(pool, 3 * MB, 0), EAGAIN);
 	says("3145728 bytes are wanted, and 2097152 of the 4194304");
 	says("(demand_bytes)");
-	says("1 of 2 held (holder pid ");
+	says("1 of 2 held (client 1 holder pid ");
 	says("1 being written");
 	REFUSED(xmem_acquire(pool, 3 * MB, MS), ETIMEDOUT);
 	says("(demand_bytes)");
-	says("1 of 2 held (holder pid ");
+	says("1 of 2 held (client 1 holder pid ");
 	/* No more bytes than that are wanted, but a buffer of so many has more. */
 	REFUSED(xmem_acquire(odd, 99999, 0), ENOSPC);
 	says(takes);

@@ -6,7 +6,7 @@
  */
 #include <signal.h>
 
-#include "harness.h"
+#include "attached.h"
 
 #define BYTES	4096
 
@@ -469,21 +469,24 @@ TEST(P10_rings_that_are_waited_for_refuse_the_next_publisher)
 	struct source source = {
 		.name = new_name(), .count = 1, .buffers = 1, .wait_bound_ns = patience_ns(),
 	};
-	struct xmem_pool *reader = OPEN(source.name, .clients = 12, .slots = 10 * 64), *next;
+	struct xmem_pool *reader = OPEN(source.name, .clients = 12, .slots = 10 * 64,
+					.label = "late"), *next;
 	struct xmem_subscription *s[11];
 	struct xmem_pool_options o = {
 		.size = sizeof(o), .flags = XMEM_OPEN_WRITER,
 	};
 	const char *why;
+	char who[128];
 	unsigned int i;
 
 	for (i = 0; i < 10; i++)
 		s[i] = end_unread(&source, reader);
-	/* No group of slots is left. */
+	/* No group of slots is left, and the subscriber that has yet to receive is named. */
 	next = OPEN(source.name, .flags = XMEM_OPEN_WRITER);
-	SAME(xmem_preallocate(next, 1, BYTES), -ENOSPC);
-	xmem_peek_last_error(&why);
-	CHECK(strstr(why, "10 left by clients that have ended"));
+	snprintf(who, sizeof(who), "10 are left by clients that have ended, 10 slots of clients "
+		 "that have ended are still used (client %d late pid %d: 10)",
+		 xmem_pool_client(reader), getpid());
+	refused_slots(next, who);
 	/* And no id for one more. */
 	REFUSED(xmem_pool_open(source.name, &o), EUSERS);
 	xmem_peek_last_error(&why);

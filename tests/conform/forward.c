@@ -710,7 +710,7 @@ TEST(P9_an_owner_waits_for_a_stage_as_long_as_its_bound)
 
 	REFUSED(xmem_acquire(line.owner, BYTES, 50 * MS), ETIMEDOUT);
 	xmem_peek_last_error(&why);
-	if (!strstr(why, "1 forwarded and not yet received (stage pid"))
+	if (!strstr(why, "1 forwarded and not yet received (client 1 stage pid"))
 		FAIL("it says: %s", why);
 	xmem_release(receive_one(line.out));
 	SAME(xmem_subscription_lost(line.out), 0);

@@ -128,6 +128,34 @@ TEST(P9_one_slot_that_is_let_go_serves_a_writer_that_waits)
 	xmem_pool_close(keeper);
 }
 
+/* Who holds the slots of a left group is named, also if they are in a group of the writer's own. */
+TEST(API_a_refusal_for_slots_says_who_keeps_those_of_the_dead)
+{
+	const char *name = new_name();
+	struct xmem_pool *keeper = OPEN(name, .slots = SLOTS, .label = "keeper");
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct xmem_buffer *kept[SLOTS];
+	char who[80];
+	int i;
+
+	for (i = 0; i < SLOTS; i++)
+		kept[i] = leave_one(name, keeper, i);
+	snprintf(who, sizeof(who), "ended are still used (client %d keeper pid %d: 64)",
+		 xmem_pool_client(keeper), getpid());
+	refused_slots(writer, who);
+	xmem_release(kept[0]);
+	EVENTUALLY(!xmem_preallocate(writer, 1, BYTES));
+	SAME(xmem_preallocate(writer, 1, BYTES), -ENOSPC);
+	snprintf(who, sizeof(who), "ended are still used (client %d keeper pid %d: 63)",
+		 xmem_pool_client(keeper), getpid());
+	error_has(ENOSPC, who);
+	for (i = 1; i < SLOTS; i++)
+		xmem_release(kept[i]);
+	xmem_pool_close(writer);
+	check_quiet(keeper, 1);
+	xmem_pool_close(keeper);
+}
+
 /* The writer holds one slot of the group and may still get the others. */
 TEST(P9_a_writer_waits_for_others_slots_of_a_left_group)
 {

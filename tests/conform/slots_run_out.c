@@ -253,7 +253,7 @@ static struct xmem_pool *refused_by_another(struct xmem_pool **ret_other)
 	*ret_other = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = SLOTS, .label = "owner");
 	writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	WORKED(xmem_preallocate(*ret_other, 1, BYTES));
-	refused_without_slots(writer, "(owner pid ");
+	refused_without_slots(writer, "(client 0 owner pid ");
 	SAME(by_poll(fd_of(writer), POLLOUT, 0), 0);
 	return writer;
 }
@@ -275,7 +275,7 @@ TEST(P9_slots_that_others_keep_unused_are_in_use)
 
 	CHECK(xmem_trim(other, 0) > 0);
 	SAME(stat_of(other).attached, 0);
-	refused_without_slots(writer, "(owner pid ");
+	refused_without_slots(writer, "(client 0 owner pid ");
 	SAME(by_poll(fd_of(writer), POLLOUT, 0), 0);
 	xmem_pool_close(other);
 	SAME(by_poll(fd_of(writer), POLLOUT, WAIT_MS), POLLOUT);
@@ -330,11 +330,11 @@ TEST(API_a_refusal_for_slots_says_who_has_them)
 
 	WORKED(xmem_preallocate(other, SLOTS + 1, BYTES));
 	REFUSED(xmem_acquire(writer, LARGE, 0), ENOSPC);
-	snprintf(words, sizeof(words), "all of the 2 groups until they end (greedy pid %d: 2)",
-		 getpid());
+	snprintf(words, sizeof(words), " (client 0 greedy pid %d: 2)", getpid());
+	says("all of the 2 groups until they end");
 	says(words);
 	SAME(xmem_preallocate(writer, 1, BYTES), -ENOSPC);
-	snprintf(words, sizeof(words), "groups have owners (greedy pid %d: 2)", getpid());
+	says("others have 2 of the 2 groups");
 	says(words);
 	for (i = 0; i < SLOTS; i++)
 		CHECK((held[i] = publish_and_get(other, reader, i)));
@@ -383,6 +383,7 @@ TEST(P9_no_acquire_waits_for_what_its_own_client_keeps)
 
 	refused_without_slots(writer, "3 of the 3 groups are left by clients that have ended");
 	says("until this client itself releases or receives");
+	says("129 slots of clients that have ended are still used (client 0 conform pid ");
 	SAME(by_poll(fd_of(writer), POLLOUT, 0), 0);
 	/* Another client can wait for that, as this one may let go. */
 	other = OPEN(name, .flags = XMEM_OPEN_WRITER);

@@ -321,7 +321,7 @@ TEST(CUDA_a_gpu_that_is_full_is_said)
 	cuda_publish(pool, BYTES, 1, &held);
 	many = on_fake() ? 2 : 1;
 	SAME(xmem_preallocate_cuda(pool, many, bytes, 0, XMEM_CUDA_LEGACY), -ENOMEM);
-	SAYS(ENOMEM, "this pool has 50331648 there", "1 of 3 buffers held (cuda pid");
+	SAYS(ENOMEM, "this pool has 50331648 there", "1 of 3 buffers held (client 0 cuda pid");
 	xmem_release(held);
 	WORKED(xmem_trim(pool, 0));
 	USED(0);

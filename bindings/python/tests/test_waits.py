@@ -169,7 +169,8 @@ def test_a_writer_without_slots_does_not_wait_for_others_to_end() -> None:
     last = writers[16]
     for timeout in None, 20, 0:
         thread = Thread(functools.partial(last.acquire_cpu, 8, timeout=timeout))
-        with pytest.raises(xmem.NoSpace, match=r"no slots: .*all of the 16 groups.*\(w0 pid "):
+        named = r"no slots: .*all of the 16 groups.*\(client 0 w0 pid "
+        with pytest.raises(xmem.NoSpace, match=named):
             thread.get()
     writers[3].close()
     last.acquire_cpu(8, timeout=LIMIT).release()
