@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "attached.h"
+#include "lib/private.h"
 
 #define MB	(1ULL << 20)
 
@@ -170,4 +171,69 @@ static void attach_without_addresses(void *argument)
 TEST(P10_what_a_process_lacks_to_map_is_named)
 {
 	finish_child(spawn(attach_without_addresses, NULL));
+}
+
+/* ---- a slot that another writer has had ---- */
+
+static struct {
+	uint32_t slot;		/* that the attach is to get */
+	bool got;
+} again;
+
+/* The attach has its slot, and cannot go on. */
+static int map_no_group(struct xmem_link *link, u32 group)
+{
+	const struct xmem_slot_row *row = xm_slot_row(link->map, again.slot);
+
+	again.got = xm_load(&row->owner) == link->join.client;
+	return -ENOMEM;
+}
+
+/*
+ * This client has had a file of another writer mapped for a slot that is its own now, and holds
+ * what is in another slot of that file. If it gives up the slot, it unmaps its own file.
+ */
+TEST(P7_an_attach_that_fails_unmaps_its_own_file)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = 64), *other;
+	struct xmem_backend cannot_map = *pool->link.backend;
+	const struct xmem_backend *real = pool->link.backend;
+	struct xmem_buffer *b[2], *held;
+	struct xmem_subscription *s;
+	const volatile uint64_t *data;
+	uint64_t before;
+	int i, file = stamped(ATTACHED_BYTES, 5, FULL_SEALS);
+
+	other = open_writer(name, 2, ATTACHED_BYTES);	/* one file */
+	s = follow(pool, xmem_pool_client(other), 0);
+	for (i = 0; i < 2; i++) {
+		publish_stamp(other, 7);
+		b[i] = receive_one(s);
+		CHECK(xmem_data(b[i]));
+	}
+	i = xmem_token(b[0]) % (1 << 16) < xmem_token(b[1]) % (1 << 16) ? 0 : 1;
+	again.slot = xmem_token(b[i]) % (1 << 16);	/* hosts give out the lowest one */
+	held = b[!i];
+	data = xmem_data(held);
+	xmem_release(b[i]);
+	xmem_unsubscribe(s);
+	xmem_pool_close(other);
+	EVENTUALLY(stat_of(pool).limbo == 1);
+	before = mapped_bytes("memfd:");
+	cannot_map.map_group = map_no_group;
+	pool->link.backend = &cannot_map;
+	REFUSED(xmem_attach_fd(pool, file, 0, 0, 0), ENOMEM);
+	pool->link.backend = real;
+	CHECK(again.got);
+	SAME(mapped_bytes("memfd:"), before);
+	SAME(*data, 7);
+	SAME(stamp_of(held), 7);
+	b[0] = xmem_attach_fd(pool, file, 0, 0, 0);
+	CHECK(b[0]);
+	xmem_release(b[0]);
+	xmem_release(held);
+	close(file);
+	check_quiet(pool, 1);
+	xmem_pool_close(pool);
 }
