@@ -65,6 +65,16 @@
  * not wait again before there is an answer: the release of a handle that xmem_set_ref_count has
  * counted in, and xmem_pool_stat in a writer that has just let go of a file that was attached.
  *
+ * To let go of something, a client sends the daemon a message. One message is enough for all
+ * buffers of ended writers. But each of these takes a message of its own: a file from
+ * xmem_attach_fd, a file that xmem_trim or the cache gives back, a publisher that is followed no
+ * longer, a buffer from xmem_get_mut that is given up, a handle that xmem_set_ref_count has counted
+ * in, and memory of a GPU that is closed. As long as the daemon is stopped, a client's socket takes
+ * about 250 messages (fewer if net.core.wmem_default is less than usual), and the library keeps the
+ * rest. It sends them when this client asks the daemon for something or sends another message, and
+ * before most waits in that pool. If no such call comes after the daemon goes on, the things stay
+ * in use until the client ends.
+ *
  * Structs. Every struct of options or of answers begins with its size, which the caller
  * sets to sizeof the struct. Both sides may be newer than the other: options that an
  * older, shorter struct does not have are zero, which is their default; a newer, longer
