@@ -75,7 +75,7 @@ static json_t *row_of(const struct xmem_cuda_device_info *info)
 
 	for (i = 0; i < MECHANISMS; i++)
 		cli_set(works, mechanisms[i].name, json_boolean(info->can & mechanisms[i].bit));
-	cli_set_number(row, "gpu", info->device);
+	cli_set_number(row, "gpu", info->device_id);
 	cli_set(row, "uuid", cli_uuid(info->uuid));
 	cli_set(row, "name", name_text(info->name));
 	cli_set(row, "capability", version_text(info->capability, 10, 1));

@@ -627,6 +627,14 @@ int xmem_subscription_poll_fd(struct xmem_subscription *subscription);
 /* ---- more about a buffer ---- */
 
 /*
+ * Get the number of the slot that a buffer has in its pool, also while it is being written. The
+ * lower 16 bits of a token are this number.
+ * Returns: the number, from 0 to slots - 1 of struct xmem_pool_info, or -EINVAL (NULL), -EBADF,
+ * -ECHILD. Threads: any. Since: 0.5.
+ */
+int xmem_slot(struct xmem_buffer *buffer);
+
+/*
  * Get the number of bytes of the whole buffer, of which the contents are a part. After xmem_get_mut
  * it is how many there are from the contents on, for those can be written.
  * Returns: the number; 0 for NULL. Threads: any. Since: 0.2.

@@ -109,6 +109,7 @@
 	X(preallocate_cuda) \
 	X(publish_on) \
 	X(release_on) \
+	X(slot) \
 	X(subscriber_next) \
 	X(subscribers_poll_fd) \
 	X(wait_contents) \

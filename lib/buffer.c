@@ -363,6 +363,13 @@ XMEM_API size_t xmem_size(struct xmem_buffer *handle)
 	return buffer->what.length;
 }
 
+XMEM_API int xmem_slot(struct xmem_buffer *handle)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+
+	return buffer ? (int)buffer->slot : xl_no_buffer(handle, "slot");
+}
+
 XMEM_API size_t xmem_capacity(struct xmem_buffer *handle)
 {
 	struct xmem_buffer *buffer = xl_buffer(handle);

@@ -109,9 +109,13 @@ static struct xl_chain *chain_of(struct xmem_pool *pool, const struct xl_buffers
 
 static void add(struct xmem_pool *pool, const u16 *slot, const struct xl_buffers *buffers)
 {
+	u32 i;
+
 	XM_STEP(XM_STEP_FILE_MADE);
 	xl_owned_add(pool, chain_of(pool, buffers), slot, buffers->count, buffers->bytes,
 		     buffers->flags & XMEM_MEMORY_SHARED);
+	for (i = 0; buffers->ret_slots && i < buffers->count; i++)
+		buffers->ret_slots[i] = slot[i];
 }
 
 int xl_slow_begin(struct xmem_pool *pool, u64 deadline_ns)
@@ -191,10 +195,15 @@ XMEM_API int xmem_preallocate_with(struct xmem_pool *pool,
 	err = xl_options_take("xmem_preallocate_options", options, &o, sizeof(o));
 	if (err)
 		return err;
+	if (o.flags == XMEM_MEMORY_CUDA)
+		return xl_preallocate_cuda(pool, &o);
 	if (o.flags & ~(XMEM_MEMORY_HUGE | XMEM_MEMORY_SHARED))
 		return xl_fail(EINVAL, "xmem_preallocate_options: flags has 0x%x, which has no "
 			       "meaning", o.flags & ~(XMEM_MEMORY_HUGE | XMEM_MEMORY_SHARED));
+	if (o.device || o.cuda)
+		return xl_fail(EINVAL, "xmem_preallocate_options: device and cuda are for "
+			       "XMEM_MEMORY_CUDA, which flags lack");
 	return preallocate(pool, &(struct xl_buffers){
-		.count = o.count, .bytes = o.bytes, .flags = o.flags,
+		.count = o.count, .bytes = o.bytes, .flags = o.flags, .ret_slots = o.ret_slots,
 	});
 }

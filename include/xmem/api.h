@@ -166,6 +166,7 @@ struct xmem_api {
 	int (*publish_on)(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
 			uint64_t *ret_token, struct CUstream_st *stream);
 	int (*release_on)(struct xmem_buffer *buffer, struct CUstream_st *stream);
+	int (*slot)(struct xmem_buffer *buffer);
 	int (*subscriber_next)(struct xmem_pool *pool, uint32_t first,
 			struct xmem_subscriber_info *ret_info);
 	int (*subscribers_poll_fd)(struct xmem_pool *pool);

@@ -132,6 +132,8 @@ public:
 	std::size_t size() const noexcept { return xmem_size(raw()); }
 	std::size_t capacity() const noexcept { return xmem_capacity(raw()); }
 	std::uint64_t token() const noexcept { return xmem_token(raw()); }
+	/* The number of its slot, also while it is written; negative if there is no buffer. */
+	int slot() const noexcept { return xmem_slot(raw()); }
 	std::uint64_t sequence() const noexcept { return xmem_sequence(raw()); }
 	/* When its publisher says that it was; the clock's epoch: it does not say. */
 	clock::time_point timestamp() const noexcept

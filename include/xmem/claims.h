@@ -113,7 +113,7 @@ int xmem_forget(struct xmem_buffer *buffer);
 
 /*
  * Get the buffer that is in a slot now, and hold it, for reading. For programs that pass on the
- * number of a slot (xmem_token(buffer) & 0xffff) instead of the token: only as long as the buffer
+ * number of a slot (xmem_slot) instead of the token: only as long as the buffer
  * has claims the number means the same to both sides.
  * @slot: from 0 to slots - 1 of struct xmem_pool_info.
  * Returns: the buffer, which has one claim less; or NULL:

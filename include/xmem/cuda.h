@@ -114,7 +114,7 @@ int xmem_cuda_query(struct xmem_cuda_info *ret_info);
 /* One device, as this process sees it. */
 struct xmem_cuda_device_info {
 	size_t size;			/* in: sizeof the struct; out: valid bytes */
-	int32_t device;			/* its ordinal in this process */
+	int32_t device_id;		/* its ordinal in this process */
 	uint32_t can;			/* XMEM_CUDA_CAN_* */
 	uint64_t bytes;			/* of its memory */
 	uint64_t granularity;		/* of exported memory; 0: it cannot be exported */

@@ -50,7 +50,7 @@ XMEM_API int xmem_cuda_device_query(int device, struct xmem_cuda_device_info *re
 	if (!gpu)
 		return xmem_peek_last_error(NULL);
 	info.size = sizeof(info);
-	info.device = gpu->ordinal;
+	info.device_id = gpu->ordinal;
 	info.can = abilities(&gpu->can);
 	info.bytes = gpu->bytes;
 	info.granularity = gpu->granularity;

@@ -90,16 +90,16 @@ static bool may_use_handles(const struct xl_gpu *gpu, u32 used, u32 flags)
 	return !(used & XMEM_ATTACH_HANDLE) && !(flags & XMEM_CUDA_SHARED) && gpu->can.ipc;
 }
 
-static int preallocate(struct xmem_pool *pool, u32 count, u64 bytes, struct xl_gpu *gpu,
-		       u32 flags)
+static int preallocate(struct xmem_pool *pool, const struct xmem_preallocate_options *o,
+		       struct xl_gpu *gpu)
 {
 	struct xl_gpu_buffers cuda = { .gpu = gpu };
 	struct xl_buffers buffers = {
-		.cuda = &cuda, .count = count, .bytes = bytes,
-		.flags = flags & XMEM_CUDA_SHARED ? XMEM_MEMORY_SHARED : 0,
+		.cuda = &cuda, .count = o->count, .bytes = o->bytes, .ret_slots = o->ret_slots,
+		.flags = o->cuda & XMEM_CUDA_SHARED ? XMEM_MEMORY_SHARED : 0,
 	};
 	struct xl_error before;
-	int err = choose(gpu, flags, &cuda.flags);
+	int err = choose(gpu, o->cuda, &cuda.flags);
 
 	if (err)
 		return err;
@@ -108,7 +108,7 @@ static int preallocate(struct xmem_pool *pool, u32 count, u64 bytes, struct xl_g
 		return -ENOMEM;
 	xl_error_save(&before);
 	err = make_or_collect(pool, &buffers);
-	if (err != -EOPNOTSUPP || !may_use_handles(gpu, cuda.flags, flags))
+	if (err != -EOPNOTSUPP || !may_use_handles(gpu, cuda.flags, o->cuda))
 		return err;
 	/* The driver says that it has descriptors, and has none. */
 	cuda.flags |= XMEM_ATTACH_HANDLE;
@@ -118,8 +118,7 @@ static int preallocate(struct xmem_pool *pool, u32 count, u64 bytes, struct xl_g
 	return err;
 }
 
-XMEM_API int xmem_preallocate_cuda(struct xmem_pool *pool, uint32_t count, size_t bytes,
-				   int device, uint32_t flags)
+int xl_preallocate_cuda(struct xmem_pool *pool, const struct xmem_preallocate_options *o)
 {
 	struct xl_gpu *gpu;
 	int err;
@@ -130,11 +129,19 @@ XMEM_API int xmem_preallocate_cuda(struct xmem_pool *pool, uint32_t count, size_
 		return err;
 	if (xl_host_died(pool))
 		return xl_fail_died(pool);
-	err = check_numbers(pool, count, bytes, flags);
+	err = check_numbers(pool, o->count, o->bytes, o->cuda);
 	if (err)
 		return err;
-	gpu = xl_gpu(device);
-	return gpu ? preallocate(pool, count, bytes, gpu, flags) : xmem_peek_last_error(NULL);
+	gpu = xl_gpu(o->device);
+	return gpu ? preallocate(pool, o, gpu) : xmem_peek_last_error(NULL);
+}
+
+XMEM_API int xmem_preallocate_cuda(struct xmem_pool *pool, uint32_t count, size_t bytes,
+				   int device, uint32_t flags)
+{
+	return xl_preallocate_cuda(pool, &(struct xmem_preallocate_options){
+		.count = count, .bytes = bytes, .device = device, .cuda = flags,
+	});
 }
 
 static struct xl_chain *no_buffers(const struct xl_gpu *gpu)

@@ -123,6 +123,7 @@ struct xl_buffers {
 	u64 stride;		/* to the next; 0: whole pages from a page or XL_AT_PAGES on */
 	u64 answer_by;		/* how long the host is waited for; 0: until it answers */
 	bool demand;		/* an acquire needs them */
+	u32 *ret_slots;		/* NULL, or which slots they have got */
 };
 
 /* How long are the huge pages of the system's pool? 0: it has none. */

@@ -47,11 +47,53 @@ TEST(API_preallocate_with_refuses_what_it_does_not_know)
 	o.known.size = sizeof(o);
 	o.more[15] = 1;
 	SAME(xmem_preallocate_with(pool, &o.known), -E2BIG);
-	SAME(stat_of(pool).attached, 0);
 	o.more[15] = 0;
+	o.known.device = 1;
+	SAME(xmem_preallocate_with(pool, &o.known), -EINVAL);
+	o.known.device = 0;
+	o.known.cuda = XMEM_CUDA_READERS;
+	SAME(xmem_preallocate_with(pool, &o.known), -EINVAL);
+	o.known.cuda = 0;
+	SAME(make_some(pool, XMEM_MEMORY_CUDA | XMEM_MEMORY_HUGE, 1, BYTES), -EINVAL);
+	SAME(stat_of(pool).attached, 0);
 	WORKED(xmem_preallocate_with(pool, &o.known));
 	SAME(stat_of(pool).attached, 1);
 	xmem_pool_close(reader);
+	xmem_pool_close(pool);
+}
+
+/* The slots of new buffers, and of one that is being written, are those that acquires give. */
+TEST(API_preallocate_says_which_slots)
+{
+	struct xmem_pool *pool = open_writer(new_name(), 2, BYTES);
+	uint32_t slots[65], unseen = ~0u, i, n;
+	struct xmem_preallocate_options o = {
+		.size = sizeof(o), .count = 64, .bytes = 2 * BYTES, .ret_slots = slots,
+	};
+	struct xmem_buffer *b[64], *last;
+
+	slots[64] = unseen;
+	WORKED(xmem_preallocate_with(pool, &o));
+	SAME(slots[64], unseen);
+	for (n = 0; n < 64; n++) {
+		b[n] = xmem_acquire(pool, 2 * BYTES, 0);
+		CHECK(b[n]);
+		for (i = 0; i < 64 && slots[i] != (uint32_t)xmem_slot(b[n]); i++)
+			;
+		CHECK(i < 64);
+		slots[i] = unseen;
+		SAME(xmem_token(b[n]), 0);
+	}
+	REFUSED(xmem_acquire(pool, 2 * BYTES, 0), EAGAIN);
+	SAME(xmem_slot(NULL), -EINVAL);
+	o.count = 1u << 20;
+	SAME(xmem_preallocate_with(pool, &o), -EINVAL);
+	SAME(slots[0], unseen);
+	last = b[63];
+	for (n = 0; n < 64; n++)
+		xmem_release(b[n]);
+	SAME(xmem_slot(last), -EBADF);
+	check_quiet(pool, 1);
 	xmem_pool_close(pool);
 }
 

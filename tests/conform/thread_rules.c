@@ -310,6 +310,7 @@ ROW(data_mut)			{ CHECK(xmem_data_mut(stage.written)); }
 ROW(size)			{ SAME(xmem_size(stage.read), BYTES); }
 ROW(capacity)			{ SAME(xmem_capacity(stage.read), BYTES); }
 ROW(token)			{ SAME(xmem_token(stage.read), stage.token); }
+ROW(slot)			{ SAME(xmem_slot(stage.read), stage.token & 0xffff); }
 ROW(sequence)			{ SAME(xmem_sequence(stage.read), 0); }
 ROW(timestamp_ns)		{ SAME(xmem_timestamp_ns(stage.read), 0); }
 ROW(buffer_metadata)		{ SAME(xmem_buffer_metadata(stage.read)->id, 0xab); }

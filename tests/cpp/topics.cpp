@@ -85,7 +85,12 @@ TEST(a_buffer_is_handed_over_by_count)
 		CHECK(s.reader.slot_info(slot_of(token)).claims == 1);
 	}
 	CHECK(!s.writer.try_acquire(1));
-	CHECK(stamp_of(xmem::get_slot(s.reader, slot_of(token))) == 5);
+	{
+		const xmem::buffer got = xmem::get_slot(s.reader, slot_of(token));
+
+		CHECK(stamp_of(got) == 5 && got.slot() == static_cast<int>(slot_of(token)));
+		CHECK(xmem::buffer().slot() == -EINVAL);
+	}
 	CHECK(s.writer.try_acquire(1));
 }
 

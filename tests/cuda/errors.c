@@ -144,7 +144,7 @@ TEST(CUDA_a_device_that_is_not_there_is_refused)
 	SAYS(ENODEV, "there is no GPU 2", "it has 0 to 1");
 	SAME(xmem_cuda_device_query(-1, &info), -ENODEV);
 	SAME(xmem_cuda_device_query(1, &info), 0);
-	SAME(info.device, 1);
+	SAME(info.device_id, 1);
 	REFUSED(xl_gpu_by_uuid(nobody), ENODEV);
 	SAYS(ENODEV, "GPU-01020300-0000-0000-0000-000000000000", "CUDA_VISIBLE_DEVICES");
 	CHECK(xl_gpu_by_uuid(info.uuid) == xl_gpu(1));

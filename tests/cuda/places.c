@@ -18,11 +18,16 @@ static void copy_between(void)
 	const char *name = new_name();
 	struct xmem_pool *pool = cuda_writer(name, 2, BYTES, 0);
 	struct xmem_buffer *from = cuda_acquire(pool, BYTES), *near, *far;
+	uint32_t slot;
 
-	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 1, 0));
+	WORKED(xmem_preallocate_with(pool, &(struct xmem_preallocate_options){
+		.size = sizeof(struct xmem_preallocate_options), .flags = XMEM_MEMORY_CUDA,
+		.count = 1, .bytes = BYTES, .device = 1, .ret_slots = &slot,
+	}));
 	near = cuda_acquire(pool, BYTES);
 	far = xmem_acquire_cuda(pool, BYTES, 1, 0);
 	CHECK(far);
+	SAME(xmem_slot(far), slot);
 	SAME(xmem_cuda_device(far), 1);
 	SAME(xmem_cuda_device(near), 0);
 	REFUSED(xmem_acquire_cuda(pool, 1, 1, 0), EAGAIN);

@@ -80,7 +80,7 @@ static const struct xp_field xmem_cuda_info_fields[] = {
 };
 
 static const struct xp_field xmem_cuda_device_info_fields[] = {
-	XP_FIELD(xmem_cuda_device_info, device, XP_SIGNED, 0,
+	XP_FIELD(xmem_cuda_device_info, device_id, XP_SIGNED, 0,
 		"its ordinal in this process"),
 	XP_FIELD(xmem_cuda_device_info, can, XP_UNSIGNED, 0,
 		"XMEM_CUDA_CAN_*"),

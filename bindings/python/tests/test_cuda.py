@@ -41,7 +41,7 @@ def test_the_driver_and_its_devices() -> None:
     info = xmem.cuda_info()
     assert info.version >= 11000 and info.devices >= 1 and "libcuda" in info.file
     gpus = xmem.gpus()
-    assert [gpu.device for gpu in gpus] == list(range(info.devices))
+    assert [gpu.device_id for gpu in gpus] == list(range(info.devices))
     assert gpus[0].bytes > 0 and len(gpus[0].uuid) == 16 and gpus[0].name
     assert gpus[0].can & xmem.CudaCanFlags.IPC or gpus[0].can & xmem.CudaCanFlags.EXPORT
     with pytest.raises(xmem.NoDevice, match="there is no GPU 99"):

@@ -71,7 +71,7 @@ class CudaDeviceInfo(tuple[Any, ...]):
     """One device, as this process sees it."""
 
     #: its ordinal in this process
-    device: Final[int]
+    device_id: Final[int]
     #: XMEM_CUDA_CAN_*
     can: Final[int]
     #: of its memory

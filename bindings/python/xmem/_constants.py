@@ -94,6 +94,8 @@ class MemoryFlags(enum.IntFlag):
     HUGE = 0x1
     #: for xmem_get_mut: see xmem/payload.h
     SHARED = 0x2
+    #: of a GPU: see xmem_preallocate_with
+    CUDA = 0x4
 
 
 class BufferFlags(enum.IntFlag):
@@ -396,9 +398,10 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_forward", "xmem_send",
     ),
     "EBADF": (
-        "xmem_receive", "xmem_receive_any", "xmem_publisher_label", "xmem_subscription_publisher",
-        "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_pool_fd_narrow", "xmem_claims",
-        "xmem_cuda_device", "xmem_release_on", "xmem_attach_fd",
+        "xmem_receive", "xmem_receive_any", "xmem_slot", "xmem_publisher_label",
+        "xmem_subscription_publisher", "xmem_pool_open_fd", "xmem_pool_reopen",
+        "xmem_pool_fd_narrow", "xmem_claims", "xmem_cuda_device", "xmem_release_on",
+        "xmem_attach_fd",
     ),
     "EBADMSG": (
         "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_tensor_view", "xmem_image_view",
@@ -413,16 +416,16 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_wait_contents", "xmem_wait_subscribers", "xmem_forward", "xmem_send",
     ),
     "ECHILD": (
-        "xmem_cancel", "xmem_publisher", "xmem_publisher_label", "xmem_subscription_publisher",
-        "xmem_pool_client", "xmem_claims", "xmem_copy", "xmem_copy_bytes", "xmem_cuda_query",
-        "xmem_cuda_device_query", "xmem_preallocate_cuda", "xmem_acquire_cuda",
-        "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view",
-        "xmem_cuda_image_view", "xmem_cuda_device", "xmem_copy_to_cuda", "xmem_copy_to_cpu",
-        "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
+        "xmem_cancel", "xmem_slot", "xmem_publisher", "xmem_publisher_label",
+        "xmem_subscription_publisher", "xmem_pool_client", "xmem_claims", "xmem_copy",
+        "xmem_copy_bytes", "xmem_cuda_query", "xmem_cuda_device_query", "xmem_preallocate_cuda",
+        "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
+        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_cuda_device", "xmem_copy_to_cuda",
+        "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
         "xmem_copy_to_device_on", "xmem_release_on", "xmem_pool_stat", "xmem_pool_client_info",
         "xmem_subscriber_next", "xmem_wait_subscribers", "xmem_pool_slot_info",
-        "xmem_pool_device_info", "xmem_pool_holds", "xmem_limit_next", "xmem_trim",
-        "xmem_collect", "xmem_limbo_hook",
+        "xmem_pool_device_info", "xmem_pool_holds", "xmem_limit_next", "xmem_preallocate_with",
+        "xmem_trim", "xmem_collect", "xmem_limbo_hook",
     ),
     "EDQUOT": (
         "xmem_pool_open", "xmem_preallocate", "xmem_acquire", "xmem_pool_poll_fd",
@@ -452,7 +455,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "EINVAL": (
         "xmem_pool_open", "xmem_cancel", "xmem_subscribe", "xmem_receive", "xmem_receive_any",
-        "xmem_preallocate", "xmem_acquire", "xmem_publish", "xmem_publisher",
+        "xmem_preallocate", "xmem_acquire", "xmem_publish", "xmem_slot", "xmem_publisher",
         "xmem_publisher_label", "xmem_subscription_publisher", "xmem_pool_open_fd",
         "xmem_pool_reopen", "xmem_pool_fd_narrow", "xmem_pool_set_mode", "xmem_pool_evict",
         "xmem_pool_drain", "xmem_pool_grant", "xmem_pool_client", "xmem_set_ref_count",
@@ -478,7 +481,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_cuda_image_view", "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device",
         "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on", "xmem_copy_to_device_on",
         "xmem_publish_on", "xmem_wait_on", "xmem_wait_contents", "xmem_release_on",
-        "xmem_attach_fd", "xmem_send", "xmem_tensor_view", "xmem_image_view",
+        "xmem_preallocate_with", "xmem_attach_fd", "xmem_send", "xmem_tensor_view",
+        "xmem_image_view",
     ),
     "EMEDIUMTYPE": (
         "xmem_data", "xmem_data_mut", "xmem_copy", "xmem_copy_bytes", "xmem_data_private",
@@ -486,7 +490,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_cuda_device", "xmem_copy_to_cuda",
         "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
         "xmem_copy_to_device_on", "xmem_publish_on", "xmem_wait_on", "xmem_wait_contents",
-        "xmem_attach_fd", "xmem_tensor_view", "xmem_image_view",
+        "xmem_preallocate_with", "xmem_attach_fd", "xmem_tensor_view", "xmem_image_view",
     ),
     "EMFILE": (
         "xmem_pool_open", "xmem_subscribe", "xmem_receive", "xmem_receive_any", "xmem_data",
@@ -517,7 +521,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_cuda_device",
         "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on",
         "xmem_copy_to_cpu_on", "xmem_copy_to_device_on", "xmem_publish_on", "xmem_wait_on",
-        "xmem_release_on", "xmem_host_query",
+        "xmem_release_on", "xmem_host_query", "xmem_preallocate_with",
     ),
     "ENOENT": (
         "xmem_pool_open", "xmem_subscribe", "xmem_receive_any", "xmem_publisher",
@@ -560,7 +564,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     "EOPNOTSUPP": (
         "xmem_pool_open", "xmem_subscribe", "xmem_pool_open_fd", "xmem_pool_reopen",
         "xmem_pool_set_mode", "xmem_pool_evict", "xmem_pool_drain", "xmem_preallocate_cuda",
-        "xmem_get_mut",
+        "xmem_preallocate_with", "xmem_get_mut",
     ),
     "EOVERFLOW": (
         "xmem_receive", "xmem_receive_any", "xmem_publish", "xmem_get", "xmem_clone",

@@ -24,6 +24,9 @@ WORDS = {
     "but flags have XMEM_SUBSCRIBE_NOWAIT": "but it shall not wait",
     "cache_ns and memory are": "cache_time, huge and shared are",
     "with XMEM_MEMORY_SHARED, on a GPU with XMEM_CUDA_SHARED": "with shared=True",
+    "device and cuda are for XMEM_MEMORY_CUDA, which flags lack":
+        "the number of a GPU is for preallocate_cuda()",
+    "XMEM_MEMORY_CUDA": "preallocate_cuda()",
     "only a buffer from xmem_acquire is writable": "acquire another buffer to write into",
     "only a buffer from xmem_acquire_cuda is writable": "acquire another buffer to write into",
     "XMEM_OPEN_WRITER": "writer=True",

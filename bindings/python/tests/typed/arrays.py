@@ -38,7 +38,7 @@ def gpus(pool: xmem.BufferPool, array: numpy.ndarray[Any, Any], stream: StreamLi
         assert_type(gpu, xmem.CudaDeviceInfo)
         assert_type(gpu.uuid, bytes)
         if gpu.can & xmem.CudaCanFlags.EXPORT:
-            pool.preallocate_cuda(2, shape=(4, 4), dtype="bfloat16", device=gpu.device)
+            pool.preallocate_cuda(2, shape=(4, 4), dtype="bfloat16", device=gpu.device_id)
     guard = pool.acquire_cuda((4, 4), "float32", timeout=0)
     guard.copy_to_cuda(array, stream=stream)
     guard.copy_to_cuda(b"abc", stream=0)
