@@ -70,7 +70,7 @@ def main() -> None:
     print(f"{'us':48} {'xmem':>9} {'numpy':>9} {'ratio':>6}")
     largest = 3 * 1080 * 1920 * 16
     with xmem.BufferPool(f"copies-{os.getpid()}", writer=True) as pool:
-        pool.preallocate_cpu(1, largest)
+        pool.preallocate_cpu(largest, 1)
         for dtype in TYPES:
             for name, source in sources(dtype):
                 name = f"{dtype} {name}"

@@ -57,7 +57,7 @@ def main():
     shape = options.height, options.width, 3
     with xmem.BufferPool(options.pool, writer=True, wait_bound=options.patience,
                          keep=options.buffers) as pool:
-        pool.preallocate_cpu(options.buffers, shape=shape, dtype="uint8")
+        pool.preallocate_cpu(count=options.buffers, shape=shape, dtype="uint8")
         ffmpeg = decode(options.video, options.width, options.height, options.frames,
                         options.fast)
         try:

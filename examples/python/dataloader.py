@@ -24,7 +24,7 @@ def draw(index, picture):
 
 def work(name, label, batches, shape, ready, dies):
     with xmem.BufferPool(name, writer=True, label=label, wait_bound=60) as pool:
-        pool.preallocate_cpu(4, shape=shape, dtype="float32")
+        pool.preallocate_cpu(count=4, shape=shape, dtype="float32")
         ready.wait(60)      # all workers have joined
         ready.wait(60)      # and the loop follows them
         for count, batch in enumerate(batches):

@@ -165,6 +165,16 @@ int xp_u32(PyObject *number, void *ret)
 	return 1;
 }
 
+int xp_slot(PyObject *number, void *ret)
+{
+	uint64_t value;
+
+	if (!xp_token(number, &value))
+		return 0;
+	*(uint32_t *)ret = value & 0xffff;
+	return 1;
+}
+
 /* PyLong_AsLongLong and PyObject_AsFileDescriptor say of what is too large that it overflows. */
 static void say_range(const char *what, PyObject *given)
 {

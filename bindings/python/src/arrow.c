@@ -351,7 +351,7 @@ static PyObject *export(PyObject *object, bool with_device)
 				      "arrays of Arrow never change: publish(keep=True) first");
 	if (device.type != DL_CPU && !with_device) {
 		PyErr_SetString(PyExc_TypeError, "these contents are on a GPU: use "
-				"__arrow_c_device_array__, or copy_to_cpu()");
+				"__arrow_c_device_array__, or copy_to_host()");
 		return NULL;
 	}
 	hold = xp_guard_share(self);	/* from now on nobody else writes, or gives them up */

@@ -92,7 +92,7 @@ struct xp_state {
 	PyObject *errors;		/* dict: errno -> class; None: the class of all others */
 	PyObject *words;		/* a function: a message, in Python's words */
 	PyTypeObject *layouts[XP_LAYOUTS];	/* of the library's answers; see layout.h */
-	PyTypeObject *copy;		/* memory that copy_to_cpu makes */
+	PyTypeObject *copy;		/* memory that copy_to_host makes */
 	struct xp_later *later;
 };
 
@@ -132,6 +132,7 @@ int xp_lasts(PyObject *seconds, void *ret_ns);		/* the same, and more than 0 */
 int xp_size(PyObject *number, void *ret);		/* size_t */
 int xp_token(PyObject *number, void *ret);		/* uint64_t */
 int xp_u32(PyObject *number, void *ret);		/* uint32_t */
+int xp_slot(PyObject *number, void *ret);		/* uint32_t; of a token its slot */
 int xp_descriptor(PyObject *file, void *ret);		/* int; also of what has a fileno() */
 int xp_signed(PyObject *number, const char *what, int64_t *ret);
 int xp_stream(PyObject *object, void *ret);		/* void *; None and 0: NULL */
@@ -158,6 +159,8 @@ struct xp_pool {
 	unsigned int forks;		/* constant: xp_forks when it was opened */
 	PyObject *limbo;		/* lock: what limbo_hook() was given; NULL: nothing */
 	PyObject *lost;			/* constant: see lost.c */
+	PyObject *numbered;		/* constant, a dict: by slot a weak reference to the guard
+					 * that was asked last for its number; see token.c */
 };
 
 /*
@@ -242,6 +245,7 @@ struct xp_guard {
 	bool ordered;			/* the contents are complete on this stream */
 	bool attached_on;		/* and publish is to be told of it */
 	void *stream;
+	bool forgotten;			/* that is how it went */
 	PyObject *lost;			/* constant: see lost.c */
 	struct xp_view view;		/* its shape and strides are lent while there are exports,
 					 * and stay as they are */
@@ -347,18 +351,20 @@ PyObject *xp_narrow_fd(PyObject *module, PyObject *args);
 
 /* token.c */
 PyObject *xp_pool_get(PyObject *self, PyObject *token);
-PyObject *xp_pool_get_slot(PyObject *self, PyObject *slot);
 PyObject *xp_pool_claims(PyObject *self, PyObject *token);
 PyObject *xp_pool_add_ref(PyObject *self, PyObject *token);
-PyObject *xp_pool_drop_ref(PyObject *self, PyObject *token);
+PyObject *xp_pool_release(PyObject *self, PyObject *token);
 PyObject *xp_pool_void_claims(PyObject *self, PyObject *token);
 PyObject *xp_pool_retract(PyObject *self, PyObject *token);
+PyObject *xp_pool_get_numbered(PyObject *self, void *unused);
+/* The guard is asked for its number: its pool can find it by that. -1 with an exception. */
+int xp_guard_note_number(struct xp_guard *self, struct xmem_buffer *buffer);
 
 /* guard.c */
 PyObject *xp_guard_release(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *xp_guard_enter(PyObject *self, PyObject *unused);
 PyObject *xp_guard_exit(PyObject *self, PyObject *args);
-PyObject *xp_guard_clone(PyObject *self, PyObject *unused);
+PyObject *xp_guard_clone_ref(PyObject *self, PyObject *unused);
 void xp_guard_dealloc(PyObject *self);
 int xp_guard_traverse(PyObject *self, visitproc visit, void *arg);
 int xp_guard_clear(PyObject *self);
@@ -440,7 +446,6 @@ void xp_done_drop(struct xp_done *done);
 void xp_done_tell(void *done);
 
 /* cuda.c, cuda_attach.c */
-PyObject *xp_pool_cuda_preallocate(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *xp_pool_cuda_acquire(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *xp_pool_cuda_attach(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *xp_dlpack_look(PyObject *module, PyObject *capsule);
@@ -448,14 +453,14 @@ PyObject *xp_dlpack_look(PyObject *module, PyObject *capsule);
 int xp_guard_cuda_address(struct xp_guard *self, bool mutable, const void **ret);
 PyObject *xp_guard_get_cuda_ptr(PyObject *self, void *unused);
 PyObject *xp_guard_get_cuda_ptr_mut(PyObject *self, void *unused);
-PyObject *xp_guard_get_cuda_device(PyObject *self, void *unused);
+PyObject *xp_guard_get_device_id(PyObject *self, void *unused);
 PyObject *xp_guard_get_is_cuda(PyObject *self, void *unused);
 
 /* cuda_copy.c */
 extern PyType_Spec xp_copy_spec;
-PyObject *xp_guard_copy_to_cuda(PyObject *self, PyObject *args, PyObject *kwargs);
-PyObject *xp_guard_copy_to_cpu(PyObject *self, PyObject *args, PyObject *kwargs);
-PyObject *xp_guard_copy_to_device(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *xp_guard_copy_from_host(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *xp_guard_copy_to_host(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *xp_guard_copy_to(PyObject *self, PyObject *args, PyObject *kwargs);
 
 /* cuda_stream.c */
 /* What is put into this stream from now on comes after the contents. */

@@ -1,39 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Buffers on GPUs: making and acquiring them, and where they are. Each of these calls may start the
+ * Buffers on GPUs: acquiring them, and where they are. Each of these calls may start the
  * driver, open memory or wait for a GPU, so none keeps the GIL.
  */
 #include "core.h"
 
-PyObject *xp_pool_cuda_preallocate(PyObject *object, PyObject *args, PyObject *kwargs)
-{
-	static char *names[] = { "count", "nbytes", "device", "flags", NULL };
-	struct xp_pool *self = (struct xp_pool *)object;
-	uint32_t count, flags = 0;
-	struct xmem_pool *pool;
-	int device = 0, err;
-	size_t bytes;
-
-	if (!xp_parse(args, kwargs, "O&O&|iO&:_cuda_preallocate", names, xp_u32,
-		      &count, xp_size, &bytes, &device, xp_u32, &flags))
-		return NULL;
-	do {
-		pool = xp_pool_begin(self);
-		if (!pool)
-			return NULL;
-		XP_BEGIN_CUDA
-		err = xmem_preallocate_cuda(pool, count, bytes, device, flags);
-		xp_pool_end(self);
-		XP_END_CUDA
-		if (!err)
-			Py_RETURN_NONE;
-	} while (xp_again(self->state, XMEM_FOREVER, NULL));
-	return NULL;
-}
-
 PyObject *xp_pool_cuda_acquire(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = { "nbytes", "device", "timeout", NULL };
+	static char *names[] = { "size", "device_id", "timeout", NULL };
 	struct xp_pool *self = (struct xp_pool *)object;
 	int64_t timeout_ns = XMEM_FOREVER, until;
 	struct xmem_buffer *buffer;
@@ -90,7 +64,7 @@ PyObject *xp_guard_get_cuda_ptr_mut(PyObject *object, void *unused)
 	       PyLong_FromVoidPtr((void *)at);
 }
 
-PyObject *xp_guard_get_cuda_device(PyObject *object, void *unused)
+PyObject *xp_guard_get_device_id(PyObject *object, void *unused)
 {
 	struct xp_guard *self = (struct xp_guard *)object;
 	struct xmem_buffer *buffer = xp_guard_begin(self);

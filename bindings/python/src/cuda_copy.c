@@ -124,7 +124,7 @@ static int copy(struct xp_guard *self, copy_function *call, const struct copying
 	return -1;
 }
 
-PyObject *xp_guard_copy_to_cuda(PyObject *object, PyObject *args, PyObject *kwargs)
+PyObject *xp_guard_copy_from_host(PyObject *object, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "source", "offset", "stream", NULL };
 	PyObject *source, *stream = Py_None;
@@ -133,7 +133,7 @@ PyObject *xp_guard_copy_to_cuda(PyObject *object, PyObject *args, PyObject *kwar
 	Py_buffer from;
 	int err;
 
-	if (!xp_parse(args, kwargs, "O|O&$O:copy_to_cuda", names, &source,
+	if (!xp_parse(args, kwargs, "O|O&$O:copy_from_host", names, &source,
 		      xp_size, &offset, &stream) ||
 	    !xp_stream(stream, &copying.stream) ||
 	    PyObject_GetBuffer(source, &from, PyBUF_SIMPLE))
@@ -146,7 +146,7 @@ PyObject *xp_guard_copy_to_cuda(PyObject *object, PyObject *args, PyObject *kwar
 	PyBuffer_Release(&from);
 	if (!err)
 		Py_RETURN_NONE;
-	xp_raised_by("copy_to_cuda");
+	xp_raised_by("copy_from_host");
 	return NULL;
 }
 
@@ -154,7 +154,7 @@ static int copy_out(struct xp_guard *self, const struct copying *copying)
 {
 	if (!copy(self, to_cpu, copying))
 		return 0;
-	xp_raised_by("copy_to_cpu");
+	xp_raised_by("copy_to_host");
 	return -1;
 }
 
@@ -211,7 +211,7 @@ static PyObject *fill_new(struct xp_guard *self, PyObject *nbytes, struct copyin
 	return result;
 }
 
-PyObject *xp_guard_copy_to_cpu(PyObject *object, PyObject *args, PyObject *kwargs)
+PyObject *xp_guard_copy_to_host(PyObject *object, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "out", "offset", "nbytes", "stream", NULL };
 	PyObject *out = Py_None, *nbytes = Py_None, *stream = Py_None;
@@ -219,7 +219,7 @@ PyObject *xp_guard_copy_to_cpu(PyObject *object, PyObject *args, PyObject *kwarg
 	struct copying copying = { 0 };
 	size_t offset = 0;
 
-	if (!xp_parse(args, kwargs, "|OO&O$O:copy_to_cpu", names, &out, xp_size,
+	if (!xp_parse(args, kwargs, "|OO&O$O:copy_to_host", names, &out, xp_size,
 		      &offset, &nbytes, &stream) ||
 	    !xp_stream(stream, &copying.stream))
 		return NULL;
@@ -266,7 +266,7 @@ end:
 	return err;
 }
 
-PyObject *xp_guard_copy_to_device(PyObject *object, PyObject *args, PyObject *kwargs)
+PyObject *xp_guard_copy_to(PyObject *object, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "to", "to_offset", "offset", "nbytes", "stream", NULL };
 	PyObject *nbytes = Py_None, *stream = Py_None, *to;
@@ -276,7 +276,7 @@ PyObject *xp_guard_copy_to_device(PyObject *object, PyObject *args, PyObject *kw
 	struct xmem_buffer *buffer;
 	int err;
 
-	if (!xp_parse(args, kwargs, "O!|O&O&O$O:copy_to_device", names,
+	if (!xp_parse(args, kwargs, "O!|O&O&O$O:copy_to", names,
 		      self->state->guard, &to, xp_size, &to_offset, xp_size,
 		      &offset, &nbytes, &stream) ||
 	    !xp_stream(stream, &copying.stream))
@@ -294,6 +294,6 @@ PyObject *xp_guard_copy_to_device(PyObject *object, PyObject *args, PyObject *kw
 		if (!err)
 			Py_RETURN_NONE;
 	} while (!PyErr_Occurred() && xp_again(self->state, XMEM_FOREVER, NULL));
-	xp_raised_by("copy_to_device");
+	xp_raised_by("copy_to");
 	return NULL;
 }

@@ -336,7 +336,7 @@ static struct xp_dlpack *shared(struct xp_guard *self, const struct xp_view *vie
 	}
 	if (readonly && device.type != DL_CPU && legacy) {
 		refuse("these contents are read-only and on a GPU, and a capsule of DLPack before "
-		       "1.0 cannot say so: use a newer consumer, or copy_to_cpu()");
+		       "1.0 cannot say so: use a newer consumer, or copy_to_host()");
 		return NULL;
 	}
 	hold = readonly && device.type == DL_CPU ? xp_guard_private(self, &data) :

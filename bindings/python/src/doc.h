@@ -59,7 +59,7 @@
 	"cuda_query()\n--\n\n" \
 	"Find the driver, and say what it is, as a CudaInfo. Raises NoDevice, Forked."
 #define XP_DOC_cuda_device_query \
-	"cuda_device_query(device, /)\n--\n\n" \
+	"cuda_device_query(device_id, /)\n--\n\n" \
 	"Get what is known of a GPU, by its number in this process, as a CudaDeviceInfo.\n" \
 	"Raises NoDevice, Forked."
 #define XP_DOC_cuda_get_last_result \
@@ -106,15 +106,17 @@
 	"limits($self)\n--\n\n" \
 	"Get the list of limits, of LimitInfo: those of the host, of this pool and of its client."
 #define XP_DOC_pool_slot_info \
-	"slot_info($self, slot, /)\n--\n\n" \
-	"Get what is known of a slot, as a SlotInfo. Raises Error (EINVAL), Released."
+	"slot_info($self, meta_index, /)\n--\n\n" \
+	"Get what is known of a slot, as a SlotInfo; a token stands for its slot.\n" \
+	"Raises Error (EINVAL), Released."
 #define XP_DOC_pool_device_info \
 	"device_info($self, device, /)\n--\n\n" \
 	"Get what the pool has on a GPU, as a DeviceInfo. device: its number in the pool,\n" \
 	"from 1 on. Raises NotFound, Released."
 #define XP_DOC_pool_holds \
-	"holds($self, client, slot, /)\n--\n\n" \
-	"Get how many holds a client has of a slot. Raises NotFound, Error (EINVAL), Released."
+	"holds($self, client, meta_index, /)\n--\n\n" \
+	"Get how many holds a client has of a slot, or of that of a token.\n" \
+	"Raises NotFound, Error (EINVAL), Released."
 
 #define XP_DOC_pool_reopen \
 	"reopen($self)\n--\n\n" \
@@ -128,12 +130,14 @@
 	"other threads, raises Canceled. A second close does nothing.\n" \
 	"Raises Error (EDEADLK) in a limbo hook of this pool."
 #define XP_DOC_pool_preallocate \
-	"_preallocate($self, count, nbytes, flags)\n--\n\n" \
-	"Make count buffers of nbytes each; flags: XMEM_MEMORY_*.\n" \
-	"Raises NotPermitted of a reader, NoSpace, Limit, Error (ENOMEM, EFBIG, EINVAL)."
+	"_preallocate($self, size, count, flags, device_id=0, cuda=0)\n--\n\n" \
+	"Make count buffers of size bytes each, and return the list of their slots. flags:\n" \
+	"XMEM_MEMORY_*; with XMEM_MEMORY_CUDA on that GPU, and cuda: XMEM_CUDA_*.\n" \
+	"Raises NotPermitted of a reader, NoSpace, Limit, NoDevice, Error (ENOMEM, EFBIG,\n" \
+	"EINVAL, EOPNOTSUPP, EMEDIUMTYPE), Released."
 #define XP_DOC_pool_acquire \
-	"_acquire($self, nbytes=0, timeout=None)\n--\n\n" \
-	"Acquire a buffer of nbytes to write into; 0: any, the whole of it.\n" \
+	"_acquire($self, size=0, timeout=None)\n--\n\n" \
+	"Acquire a buffer of size bytes to write into; 0: any, the whole of it.\n" \
 	"timeout: seconds; None: for ever, 0: not at all. The caller owns the Guard.\n" \
 	"Raises WouldBlock, TimedOut, NoSpace, Canceled, NotPermitted of a reader, Released."
 #define XP_DOC_pool_attach_fd \
@@ -143,31 +147,34 @@
 	"Raises Error (ENOEXEC names the seals that lack, EMEDIUMTYPE, ERANGE, EINVAL),\n" \
 	"NotPermitted, Released (EBADF: also if fd is not open), NoSpace, Limit, WouldBlock."
 #define XP_DOC_pool_get \
-	"get($self, token, /)\n--\n\n" \
-	"Get the buffer that a token names, and hold it, for reading. It takes a\n" \
-	"reference that was set aside, if there is one. Does not wait.\n" \
-	"Raises Stale if the contents are gone, WouldBlock, Error (EOVERFLOW), Released."
-#define XP_DOC_pool_get_slot \
-	"get_slot($self, slot, /)\n--\n\n" \
-	"Get what is in a slot now, by a reference that was set aside.\n" \
-	"Raises Error (ERANGE: there is none, EINVAL: no such slot), WouldBlock, Released."
+	"get($self, meta_index, /)\n--\n\n" \
+	"Get what is in a slot now, or the contents that a token names, and hold it, for\n" \
+	"reading. A number below 65536 is a slot's. It takes a reference that was set aside, if\n" \
+	"there is one. Does not wait.\n" \
+	"Raises Stale if there are no such contents, WouldBlock, Error (EINVAL: no such slot,\n" \
+	"EOVERFLOW), NotPermitted: they are another user's, Released."
 #define XP_DOC_pool_claims \
-	"claims($self, token, /)\n--\n\n" \
-	"How many references are set aside for the contents that a token names, that of\n" \
+	"claims($self, meta_index, /)\n--\n\n" \
+	"How many references are set aside for contents, by their slot or token, that of\n" \
 	"a guard which set_ref_count() has counted among them.\n" \
-	"Raises Stale if they are gone, Released."
+	"Raises Stale if they are gone, Error (EINVAL: no such slot), Released."
 #define XP_DOC_pool_add_ref \
-	"add_ref($self, token, /)\n--\n\n" \
-	"Set one more reference aside, for 10 seconds at least.\n" \
-	"Raises Stale, WouldBlock, Error (ERANGE: there are 65535), Released."
-#define XP_DOC_pool_drop_ref \
-	"drop_ref($self, token, /)\n--\n\n" \
-	"Drop one reference that is set aside.\n" \
-	"Raises Stale, WouldBlock, Error (ERANGE: there is none), Released."
+	"add_ref($self, meta_index, /)\n--\n\n" \
+	"Set one more reference to contents aside, by their slot or token, for 10 seconds at\n" \
+	"least: whoever gets them takes it, or release().\n" \
+	"Raises Stale, WouldBlock, NotPermitted, Error (ERANGE: there are 65535; EINVAL),\n" \
+	"Released."
+#define XP_DOC_pool_release \
+	"release($self, meta_index, /)\n--\n\n" \
+	"Drop one reference to contents, by their slot or token, that is set aside: by\n" \
+	"add_ref(), set_ref_count() or forget(). What guards hold their own release() drops.\n" \
+	"Raises Stale, WouldBlock, NotPermitted, Error (ERANGE: there is none; EINVAL), Released."
 #define XP_DOC_pool_void_claims \
-	"void_claims($self, token, /)\n--\n\n" \
+	"void_claims($self, meta_index, /)\n--\n\n" \
 	"Drop all references that are set aside; holders keep the buffer.\n" \
 	"Raises NotFound if there are none, Stale, NotPermitted, Released."
+#define XP_DOC_pool_numbered \
+	"By slot a weak reference to the guard that was asked last for its number."
 #define XP_DOC_pool_keep \
 	"_keep($self)\n--\n\n" \
 	"Let close() keep the handle for a parcel until _give_back() is called.\n" \
@@ -177,7 +184,7 @@
 	"A parcel needs the handle no more. token: of the reference that is given back; 0:\n" \
 	"there is none. In a child of fork, whose parent has it, it is not. Raises ValueError."
 #define XP_DOC_pool_retract \
-	"retract($self, token, /)\n--\n\n" \
+	"retract($self, meta_index, /)\n--\n\n" \
 	"Take a publication back, so that nobody receives it any more.\n" \
 	"Raises Error (EBUSY: somebody has it), Stale, NotPermitted, Released."
 #define XP_DOC_pool_collect \
@@ -236,14 +243,9 @@
 	"timeout: seconds; None: for ever, 0: not at all. The caller owns the Guard.\n" \
 	"Raises WouldBlock, TimedOut, NotFound if there is no subscription, Ended if one is\n" \
 	"over (close it), Canceled, Released."
-#define XP_DOC_pool_cuda_preallocate \
-	"_cuda_preallocate($self, count, nbytes, device=0, flags=0)\n--\n\n" \
-	"Make count buffers of nbytes each on a GPU; flags: XMEM_CUDA_*.\n" \
-	"Raises NoDevice, NotPermitted of a reader, NoSpace, Limit, Error (ENOMEM, EOPNOTSUPP,\n" \
-	"EMEDIUMTYPE, EINVAL), Released."
 #define XP_DOC_pool_cuda_acquire \
-	"_cuda_acquire($self, nbytes=0, device=0, timeout=None)\n--\n\n" \
-	"Acquire a buffer of nbytes on a GPU to write into; 0: any, the whole of it.\n" \
+	"_cuda_acquire($self, size=0, device_id=0, timeout=None)\n--\n\n" \
+	"Acquire a buffer of size bytes on a GPU to write into; 0: any, the whole of it.\n" \
 	"timeout: seconds; None: for ever, 0: not at all. The caller owns the Guard.\n" \
 	"Raises as acquire, and NoDevice."
 #define XP_DOC_pool_cuda_attach \

@@ -20,8 +20,8 @@
 #define XP_DOC_guard_exit \
 	"__exit__($self, kind, error, trace, /)\n--\n\n" \
 	"Release the guard, unless it is gone already."
-#define XP_DOC_guard_clone \
-	"clone($self)\n--\n\n" \
+#define XP_DOC_guard_clone_ref \
+	"clone_ref($self)\n--\n\n" \
 	"Make another handle of the buffer, for reading.\n" \
 	"Raises NotPermitted while it is written, Error (EOVERFLOW), Released."
 #define XP_DOC_guard_publish \
@@ -51,8 +51,8 @@
 	"not shared), NotPermitted, WouldBlock, Released."
 #define XP_DOC_guard_forget \
 	"forget($self)\n--\n\n" \
-	"Drop the handle and leave its reference to whoever gets the buffer next.\n" \
-	"Raises NotPermitted while it is written, Error (ERANGE), Released."
+	"Drop the handle and leave its reference to whoever gets the buffer next. Contents that\n" \
+	"are being written are complete then. Raises Error (ERANGE), Released."
 #define XP_DOC_guard_set_ref_count \
 	"set_ref_count($self, count, lasts=10.0)\n--\n\n" \
 	"Complete the contents, and say how many references they have: this guard's\n" \
@@ -103,22 +103,22 @@
 
 /* ---- on GPUs ---- */
 
-#define XP_DOC_guard_copy_to_cuda \
-	"copy_to_cuda($self, source, offset=0, *, stream=None)\n--\n\n" \
-	"Copy a buffer of the CPU into this buffer on a GPU, from byte offset on.\n" \
+#define XP_DOC_guard_copy_from_host \
+	"copy_from_host($self, source, offset=0, *, stream=None)\n--\n\n" \
+	"Copy the bytes of a buffer of the CPU into this buffer on a GPU, from byte offset on.\n" \
 	"source: has to lie in one row. With a stream it is there when that has got so far,\n" \
 	"and the caller keeps source until then.\n" \
 	"Raises Error (ERANGE, EMEDIUMTYPE), NotPermitted of what is not written, Released."
-#define XP_DOC_guard_copy_to_cpu \
-	"copy_to_cpu($self, out=None, offset=0, nbytes=None, *, stream=None)\n--\n\n" \
+#define XP_DOC_guard_copy_to_host \
+	"copy_to_host($self, out=None, offset=0, nbytes=None, *, stream=None)\n--\n\n" \
 	"Copy contents from a GPU into out, a writable buffer, and return it; nbytes: as\n" \
 	"many as out has. Without out: a new memoryview with the contents' shape and type, or\n" \
-	"of bytes, if they are a part or Python has no such type. stream: as copy_to_cuda.\n" \
+	"of bytes, if they are a part or Python has no such type. stream: as copy_from_host.\n" \
 	"Raises Error (ERANGE, EMEDIUMTYPE), OwnerDead, NotPermitted, Released."
-#define XP_DOC_guard_copy_to_device \
-	"copy_to_device($self, to, to_offset=0, offset=0, nbytes=None, *, stream=None)\n--\n\n" \
-	"Copy contents, from byte offset on, into the guard to, on this GPU or another.\n" \
-	"nbytes: all that follow. stream: as copy_to_cuda. Raises as copy_to_cpu."
+#define XP_DOC_guard_copy_to \
+	"copy_to($self, to, to_offset=0, offset=0, nbytes=None, *, stream=None)\n--\n\n" \
+	"Copy contents from a GPU, from byte offset on, into the guard to, on this GPU or\n" \
+	"another. nbytes: all that follow. stream: as copy_from_host. Raises as copy_to_host."
 #define XP_DOC_guard_wait \
 	"wait($self, timeout=None)\n--\n\n" \
 	"Wait in this thread until contents on a GPU are complete.\n" \
@@ -191,9 +191,10 @@
 /* ---- attributes ---- */
 
 #define XP_DOC_guard_token \
-	"What names these contents for ever, in any process; 0: they are not published."
+	"What names these contents for ever, in any process, 65536 at least; 0: they are being\n" \
+	"written."
 #define XP_DOC_guard_meta_index \
-	"The number of the slot in the pool. Raises NotPermitted while it is being written."
+	"The number of the slot in the pool, from 0 to 65535, also while it is being written."
 #define XP_DOC_guard_nbytes \
 	"Bytes of contents: while it is being written as many as were acquired; 0 if they are\n" \
 	"a tensor without elements."
@@ -239,7 +240,7 @@
 	"Error (EMEDIUMTYPE: they are on the CPU)."
 #define XP_DOC_guard_cuda_ptr_mut \
 	"The same, for writing. Raises also NotPermitted of a guard for reading."
-#define XP_DOC_guard_cuda_device \
+#define XP_DOC_guard_device_id \
 	"The number of its GPU in this process. Raises Error (EMEDIUMTYPE: it is on the CPU),\n" \
 	"NoDevice if this process does not see it."
 

@@ -81,8 +81,9 @@ static PyObject *refuse(struct xp_guard *self)
 	if (xp_raise_lost(self->state, self->lost))
 		return NULL;
 	if (self->mode == XP_GONE)
-		return xp_raise_errno(self->state, EBADF, "this guard has been released, "
-				      "published or forgotten");
+		return xp_raise_errno(self->state, EBADF, self->forgotten ?
+				      "this guard has been forgotten: get() gets the buffer" :
+				      "this guard has been released, or published");
 	if (self->forks != xp_forks)
 		return xp_raise_forked(self->state, "guard");
 	return xp_raise_errno(self->state, EBUSY, "another thread is publishing or changing this "
@@ -275,7 +276,7 @@ int xp_guard_clear(PyObject *object)
 	return 0;
 }
 
-PyObject *xp_guard_clone(PyObject *object, PyObject *unused)
+PyObject *xp_guard_clone_ref(PyObject *object, PyObject *unused)
 {
 	struct xp_guard *self = (struct xp_guard *)object;
 	struct xmem_buffer *buffer = xp_guard_look(self), *clone;

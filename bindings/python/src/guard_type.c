@@ -15,7 +15,6 @@ static PyObject *get_ ## name(PyObject *object, void *unused)				\
 	return buffer ? make(xmem_ ## name(buffer)) : NULL;				\
 }
 
-NUMBER(token, uint64_t, PyLong_FromUnsignedLongLong)
 NUMBER(capacity, size_t, PyLong_FromSize_t)
 NUMBER(sequence, uint64_t, PyLong_FromUnsignedLongLong)
 NUMBER(timestamp_ns, uint64_t, PyLong_FromUnsignedLongLong)
@@ -28,18 +27,24 @@ static PyObject *get_nbytes(PyObject *object, void *unused)
 	return buffer ? PyLong_FromSize_t(xp_contents(buffer)) : NULL;
 }
 
+static PyObject *get_token(PyObject *object, void *unused)
+{
+	struct xp_guard *self = (struct xp_guard *)object;
+	struct xmem_buffer *buffer = xp_guard_look(self);
+
+	if (!buffer || xp_guard_note_number(self, buffer))
+		return NULL;
+	return PyLong_FromUnsignedLongLong(xmem_token(buffer));
+}
+
 static PyObject *get_meta_index(PyObject *object, void *unused)
 {
 	struct xp_guard *self = (struct xp_guard *)object;
 	struct xmem_buffer *buffer = xp_guard_look(self);
-	uint64_t token = buffer ? xmem_token(buffer) : 0;
 
-	if (!buffer)
+	if (!buffer || xp_guard_note_number(self, buffer))
 		return NULL;
-	if (!token)
-		return xp_raise_errno(self->state, EPERM, "a buffer that is being written has no "
-				      "token, and no index, yet");
-	return PyLong_FromUnsignedLongLong(token & 0xffff);
+	return PyLong_FromLong(xmem_slot(buffer));
 }
 
 static PyObject *get_publisher(PyObject *object, void *unused)
@@ -104,7 +109,8 @@ static PyObject *get_cpu_ptr(PyObject *object, void *unused)
 	KEYED("release", xp_guard_release, XP_DOC_guard_release)			\
 	PLAIN("__enter__", xp_guard_enter, METH_NOARGS, XP_DOC_guard_enter)		\
 	PLAIN("__exit__", xp_guard_exit, METH_VARARGS, XP_DOC_guard_exit)		\
-	PLAIN("clone", xp_guard_clone, METH_NOARGS, XP_DOC_guard_clone)			\
+	PLAIN("clone_ref", xp_guard_clone_ref, METH_NOARGS,				\
+	      XP_DOC_guard_clone_ref)							\
 	KEYED("publish", xp_guard_publish, XP_DOC_guard_publish)			\
 	KEYED("send", xp_guard_send, XP_DOC_guard_send)					\
 	KEYED("forward", xp_guard_forward, XP_DOC_guard_forward)			\
@@ -130,9 +136,9 @@ static PyObject *get_cpu_ptr(PyObject *object, void *unused)
 	KEYED("__arrow_c_array__", xp_guard_arrow_array, XP_DOC_guard_arrow_array)	\
 	KEYED("__arrow_c_device_array__", xp_guard_arrow_device_array,			\
 	      XP_DOC_guard_arrow_device_array)						\
-	KEYED("copy_to_cuda", xp_guard_copy_to_cuda, XP_DOC_guard_copy_to_cuda)		\
-	KEYED("copy_to_cpu", xp_guard_copy_to_cpu, XP_DOC_guard_copy_to_cpu)		\
-	KEYED("copy_to_device", xp_guard_copy_to_device, XP_DOC_guard_copy_to_device)	\
+	KEYED("copy_from_host", xp_guard_copy_from_host, XP_DOC_guard_copy_from_host)	\
+	KEYED("copy_to_host", xp_guard_copy_to_host, XP_DOC_guard_copy_to_host)		\
+	KEYED("copy_to", xp_guard_copy_to, XP_DOC_guard_copy_to)			\
 	KEYED("wait", xp_guard_wait, XP_DOC_guard_wait)					\
 	KEYED("wait_on", xp_guard_wait_on, XP_DOC_guard_wait_on)			\
 	PLAIN("_cuda_tensor_view", xp_guard_cuda_tensor_view, METH_NOARGS,		\
@@ -157,7 +163,7 @@ static PyObject *get_cpu_ptr(PyObject *object, void *unused)
 	GET("cpu_ptr", get_cpu_ptr, XP_DOC_guard_cpu_ptr)				\
 	GET("cuda_ptr", xp_guard_get_cuda_ptr, XP_DOC_guard_cuda_ptr)			\
 	GET("cuda_ptr_mut", xp_guard_get_cuda_ptr_mut, XP_DOC_guard_cuda_ptr_mut)	\
-	GET("cuda_device", xp_guard_get_cuda_device, XP_DOC_guard_cuda_device)		\
+	GET("device_id", xp_guard_get_device_id, XP_DOC_guard_device_id)		\
 	GET("is_cuda", xp_guard_get_is_cuda, XP_DOC_guard_is_cuda)			\
 	GET("__cuda_array_interface__", xp_guard_get_cuda_array_interface,		\
 	      XP_DOC_guard_cuda_array_interface)					\

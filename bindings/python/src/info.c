@@ -183,7 +183,7 @@ PyObject *xp_pool_slot_info(PyObject *object, PyObject *slot)
 	uint32_t number;
 	int err;
 
-	if (!xp_u32(slot, &number))
+	if (!xp_slot(slot, &number))
 		return NULL;
 	pool = xp_pool_begin(self);
 	if (!pool)
@@ -222,7 +222,7 @@ PyObject *xp_pool_holds(PyObject *object, PyObject *args)
 	uint32_t client, slot;
 	int64_t holds;
 
-	if (!PyArg_ParseTuple(args, "O&O&:holds", xp_u32, &client, xp_u32, &slot))
+	if (!PyArg_ParseTuple(args, "O&O&:holds", xp_u32, &client, xp_slot, &slot))
 		return NULL;
 	pool = xp_pool_begin(self);
 	if (!pool)

@@ -14,9 +14,12 @@
 
 #include <limits.h>
 #include <linux/futex.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define MOST_SLOTS	(1u << 17)	/* more than any pool has */
 
 /* ---- who uses the handle ---- */
 
@@ -83,11 +86,14 @@ struct xp_pool *xp_pool_new(struct xp_state *state, PyTypeObject *class)
 	allocfunc alloc = PyType_GetSlot(class, Py_tp_alloc);
 	struct xp_pool *self = (struct xp_pool *)alloc(class, 0);
 
-	if (self) {
-		self->state = state;
-		self->forks = xp_forks;
-		self->shares = 1;
-	}
+	if (!self)
+		return NULL;
+	self->state = state;
+	self->forks = xp_forks;
+	self->shares = 1;
+	self->numbered = PyDict_New();
+	if (!self->numbered)
+		Py_CLEAR(self);
 	return self;
 }
 
@@ -227,6 +233,7 @@ static void pool_dealloc(PyObject *object)
 		xmem_pool_close(self->pool);
 		Py_END_ALLOW_THREADS
 	}
+	Py_CLEAR(self->numbered);
 	pool_clear(object);
 	free_object(object);
 	Py_DECREF(type);
@@ -241,30 +248,44 @@ static int pool_traverse(PyObject *object, visitproc visit, void *arg)
 
 /* ---- making and acquiring buffers ---- */
 
+/* Of the CPU, or of a GPU with XMEM_MEMORY_CUDA. A list of their slots. */
 static PyObject *pool_preallocate(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = { "count", "nbytes", "flags", NULL };
+	static char *names[] = { "size", "count", "flags", "device_id", "cuda", NULL };
 	struct xp_pool *self = (struct xp_pool *)object;
 	struct xmem_preallocate_options options = { .size = sizeof(options) };
+	PyObject *list = NULL, *slot;
 	struct xmem_pool *pool;
+	uint32_t i;
 	int err;
 
-	if (!xp_parse(args, kwargs, "O&O&O&:_preallocate", names, xp_u32,
-		      &options.count, xp_token, &options.bytes, xp_u32,
-		      &options.flags))
+	if (!xp_parse(args, kwargs, "O&O&O&|iO&:_preallocate", names, xp_token, &options.bytes,
+		      xp_u32, &options.count, xp_u32, &options.flags, &options.device, xp_u32,
+		      &options.cuda))
 		return NULL;
+	/* The library refuses larger numbers before it looks at this. */
+	options.ret_slots = calloc(options.count < MOST_SLOTS ? options.count + 1 : 1,
+				   sizeof(*options.ret_slots));
+	if (!options.ret_slots)
+		return PyErr_NoMemory();
 	do {
 		pool = xp_pool_begin(self);
-		if (!pool)
-			return NULL;
-		Py_BEGIN_ALLOW_THREADS
+		err = pool ? 0 : -1;
+		if (err)
+			break;
+		XP_BEGIN_CUDA
 		err = xmem_preallocate_with(pool, &options);
 		xp_pool_end(self);
-		Py_END_ALLOW_THREADS
-	} while (err < 0 && xp_again(self->state, XMEM_FOREVER, NULL));
-	if (err < 0)
-		return NULL;
-	Py_RETURN_NONE;
+		XP_END_CUDA
+	} while (err && xp_again(self->state, XMEM_FOREVER, NULL));
+	list = err ? NULL : PyList_New(options.count);
+	for (i = 0; list && i < options.count; i++) {
+		slot = PyLong_FromUnsignedLong(options.ret_slots[i]);
+		if (!slot || PyList_SetItem(list, i, slot))
+			Py_CLEAR(list);
+	}
+	free(options.ret_slots);
+	return list;
 }
 
 /*
@@ -282,7 +303,7 @@ static void say_nothing(struct xmem_buffer *buffer)
 
 static PyObject *pool_acquire(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = { "nbytes", "timeout", NULL };
+	static char *names[] = { "size", "timeout", NULL };
 	struct xp_pool *self = (struct xp_pool *)object;
 	int64_t timeout_ns = XMEM_FOREVER, until;
 	struct xmem_buffer *buffer;
@@ -571,14 +592,12 @@ static PyMethodDef methods[] = {
 	{ "_preallocate", KEYWORDS(pool_preallocate), XP_DOC_pool_preallocate },
 	{ "_acquire", KEYWORDS(pool_acquire), XP_DOC_pool_acquire },
 	{ "attach_fd", KEYWORDS(pool_attach_fd), XP_DOC_pool_attach_fd },
-	{ "_cuda_preallocate", KEYWORDS(xp_pool_cuda_preallocate), XP_DOC_pool_cuda_preallocate },
 	{ "_cuda_acquire", KEYWORDS(xp_pool_cuda_acquire), XP_DOC_pool_cuda_acquire },
 	{ "_cuda_attach", KEYWORDS(xp_pool_cuda_attach), XP_DOC_pool_cuda_attach },
 	{ "get", xp_pool_get, METH_O, XP_DOC_pool_get },
-	{ "get_slot", xp_pool_get_slot, METH_O, XP_DOC_pool_get_slot },
 	{ "claims", xp_pool_claims, METH_O, XP_DOC_pool_claims },
 	{ "add_ref", xp_pool_add_ref, METH_O, XP_DOC_pool_add_ref },
-	{ "drop_ref", xp_pool_drop_ref, METH_O, XP_DOC_pool_drop_ref },
+	{ "release", xp_pool_release, METH_O, XP_DOC_pool_release },
 	{ "void_claims", xp_pool_void_claims, METH_O, XP_DOC_pool_void_claims },
 	{ "_keep", xp_pool_keep, METH_NOARGS, XP_DOC_pool_keep },
 	{ "_give_back", xp_pool_give_back, METH_O, XP_DOC_pool_give_back },
@@ -614,6 +633,7 @@ static PyGetSetDef properties[] = {
 	{ "backend", get_backend, NULL, XP_DOC_pool_backend, NULL },
 	{ "closed", get_closed, NULL, XP_DOC_pool_closed, NULL },
 	{ "_lost", xp_pool_get_lost, NULL, XP_DOC_lost, NULL },
+	{ "_numbered", xp_pool_get_numbered, NULL, XP_DOC_pool_numbered, NULL },
 	{ "forked", get_forked, NULL, XP_DOC_pool_forked, NULL },
 	{ NULL, NULL, NULL, NULL, NULL }
 };

@@ -203,28 +203,48 @@ PyObject *xp_guard_get_mut(PyObject *object, PyObject *unused)
 
 /* ---- claims ---- */
 
-/* Views need a handle of their own: that of the guard goes, and leaves its reference behind. */
+/*
+ * Contents that are being written are complete now. Views need a handle of their own, @ret_clone:
+ * that of the guard goes, and leaves its reference behind. 0 or -errno. Without the GIL.
+ */
+static int forget(struct xmem_buffer *buffer, bool *writing, bool viewed,
+		  struct xmem_buffer **ret_clone)
+{
+	int err = *writing ? xmem_set_ref_count(buffer, 1, XP_LASTS_NS) : 0;
+
+	*ret_clone = NULL;
+	if (err)
+		return err;
+	*writing = false;
+	*ret_clone = viewed ? xmem_clone(buffer) : NULL;
+	if (viewed && !*ret_clone)
+		return xmem_peek_last_error(NULL);
+	err = xmem_forget(buffer);
+	if (err)
+		xmem_release(*ret_clone);
+	return err;
+}
+
 PyObject *xp_guard_forget(PyObject *object, PyObject *unused)
 {
 	struct xp_guard *self = (struct xp_guard *)object;
-	struct xmem_buffer *buffer, *clone = NULL;
-	bool viewed;
+	struct xmem_buffer *buffer, *clone;
+	bool viewed, writing;
 	int err;
 
 	do {
 		buffer = xp_guard_take(self, &viewed);
 		if (!buffer)
 			return NULL;
-		clone = viewed ? xmem_clone(buffer) : NULL;
-		if (viewed && !clone) {
-			xp_guard_back(self);
-			return xp_raise(self->state);
-		}
+		writing = self->mode == XP_WRITING;
 		Py_BEGIN_ALLOW_THREADS
-		err = xmem_forget(buffer);
-		if (err)
-			xmem_release(clone);
+		err = forget(buffer, &writing, viewed, &clone);
 		Py_END_ALLOW_THREADS
+		if (self->mode == XP_WRITING && !writing) {
+			self->mode = XP_READING;
+			self->counted = true;
+			xp_guard_view_changed(self);
+		}
 		if (err)
 			xp_guard_back(self);
 	} while (err && xp_again(self->state, XMEM_FOREVER, NULL));
@@ -236,6 +256,7 @@ PyObject *xp_guard_forget(PyObject *object, PyObject *unused)
 			self->hold->buffer = clone;
 		self->counted = false;
 	}
+	self->forgotten = true;
 	xp_guard_gone(self, viewed);
 	Py_RETURN_NONE;
 }

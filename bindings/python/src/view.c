@@ -252,7 +252,7 @@ static int get_buffer(PyObject *object, Py_buffer *view, int flags)
 	view->obj = NULL;
 	if (self->mode != XP_GONE && self->cuda)
 		return refuse("these contents are on a GPU: use __cuda_array_interface__, DLPack "
-			      "or copy_to_cpu()");
+			      "or copy_to_host()");
 	if (xp_guard_view(self))
 		return -1;
 	return xp_guard_lend(self, object, &self->view, 0, view, flags);

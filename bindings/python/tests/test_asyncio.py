@@ -194,7 +194,7 @@ def test_who_is_canceled_after_it_was_woken_wakes_the_next() -> None:
 @pytest.mark.parametrize("close", ["subscription", "pool"])
 def test_closing_ends_all_waits(close: str, thread: bool) -> None:
     with pair() as (writer, reader):
-        writer.preallocate_cpu(1, 8)
+        writer.preallocate_cpu(8, 1)
         held = writer.acquire_cpu(8)
         subscription = reader.subscribe()
 
@@ -220,7 +220,7 @@ def test_closing_ends_all_waits(close: str, thread: bool) -> None:
 
 def test_acquiring_waits_until_a_buffer_is_free() -> None:
     with pair() as (writer, reader):
-        writer.preallocate_cpu(2, 64)
+        writer.preallocate_cpu(64, 2)
 
         async def main() -> None:
             held = [await writer.acquire_cpu_async(64) for _ in range(2)]
@@ -246,8 +246,8 @@ def test_acquiring_waits_until_a_buffer_is_free() -> None:
 
 def test_who_wants_little_is_not_behind_who_wants_much() -> None:
     with pair() as (writer, _):
-        writer.preallocate_cpu(1, 64)
-        writer.preallocate_cpu(1, 4096)
+        writer.preallocate_cpu(64, 1)
+        writer.preallocate_cpu(4096, 1)
 
         async def main() -> None:
             large, small = writer.acquire_cpu(4096), writer.acquire_cpu(64)
@@ -360,7 +360,7 @@ def test_a_thread_publishes_while_the_loop_waits() -> None:
 @pytest.mark.parametrize("end", ["cancel", "close"])
 def test_the_end_of_a_pools_waits_ends_those_of_coroutines(end: str) -> None:
     with pair(demand_bytes=None) as (writer, reader):
-        writer.preallocate_cpu(1, 64)
+        writer.preallocate_cpu(64, 1)
         kept = writer.acquire_cpu(64)
         subscription = reader.subscribe()
 
@@ -484,7 +484,7 @@ def test_who_is_canceled_while_the_loop_goes_round_has_got_nothing(
         what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aio, "_ROUND", -1)      # it goes round before each try
     with pair() as (writer, reader):
-        writer.preallocate_cpu(1, 8)
+        writer.preallocate_cpu(8, 1)
         frames = reader.subscribe()
 
         async def main() -> None:
@@ -527,7 +527,7 @@ def test_what_is_there_is_got_without_time(what: str) -> None:
 
 def test_coroutines_get_buffers_in_turn() -> None:
     with pair() as (writer, _):
-        writer.preallocate_cpu(2, 8)
+        writer.preallocate_cpu(8, 2)
         turns = [0] * 10
 
         async def work(who: int) -> None:
@@ -546,7 +546,7 @@ def test_coroutines_get_buffers_in_turn() -> None:
 @pytest.mark.parametrize("what", ["receive", "any", "acquire"])
 def test_waits_have_a_timeout(what: str) -> None:
     with pair() as (writer, reader):
-        writer.preallocate_cpu(1, 8)
+        writer.preallocate_cpu(8, 1)
         frames = reader.subscribe()
         held = writer.acquire_cpu(8)
 
@@ -592,7 +592,7 @@ def test_a_timeout_lists_the_holders() -> None:
         assert [holder.pid for holder in caught.value.holders] == [os.getpid()]
 
     with pair() as (writer, reader):
-        writer.preallocate_cpu(1, 8)
+        writer.preallocate_cpu(8, 1)
         frames = reader.subscribe()
         writer.acquire_cpu(8).publish()
         with frames.receive():

@@ -22,7 +22,7 @@ from xmem import dtypes
 def test_contents_of_no_bytes_are_received_as_such(arguments: tuple[Any, ...]) -> None:
     """Never the whole buffer, in which an earlier publication's bytes still are."""
     with pair() as (writer, reader):
-        writer.preallocate_cpu(2, 1 << 16)
+        writer.preallocate_cpu(1 << 16, 2)
         subscription = reader.subscribe()
         for _ in range(2):
             with writer.acquire_cpu(1 << 16) as guard:
@@ -59,7 +59,7 @@ def test_a_message_may_be_empty() -> None:
 
 def test_nothing_said_is_any_buffer() -> None:
     with pair() as (writer, _):
-        writer.preallocate_cpu(1, 4096)
+        writer.preallocate_cpu(4096, 1)
         with writer.acquire_cpu() as guard:
             assert guard.nbytes == guard.capacity == 4096 and guard.dtype is None
 

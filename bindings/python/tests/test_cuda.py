@@ -24,13 +24,13 @@ BYTES = 4096
 @pytest.fixture
 def pool() -> Iterator[xmem.BufferPool]:
     with xmem.BufferPool(new_name(), writer=True) as pool:
-        pool.preallocate_cuda(3, BYTES)
+        pool.preallocate_cuda(BYTES, 3)
         yield pool
 
 
 def published(pool: xmem.BufferPool, array: numpy.ndarray) -> xmem.BufferGuard:
-    guard = pool.acquire_cuda(array.shape, array.dtype)
-    guard.copy_to_cuda(array)
+    guard = pool.acquire_cuda(array.shape, dtype=array.dtype)
+    guard.copy_from_host(array)
     guard.publish(keep=True)
     return guard
 
@@ -62,14 +62,14 @@ except xmem.NoDevice as error:
 else:
     assert False
 pool = xmem.BufferPool("no-driver", writer=True)
-for call in (lambda: pool.preallocate_cuda(1, 4096), lambda: pool.attach_cuda(4096, 64)):
+for call in (lambda: pool.preallocate_cuda(4096, 1), lambda: pool.attach_cuda(4096, 64)):
     try:
         call()
     except xmem.NoDevice as error:
         assert "/no/driver" in str(error)
     else:
         assert False
-pool.preallocate_cpu(1, 64)
+pool.preallocate_cpu(64, 1)
 with pool.acquire_cpu(64) as guard:
     memoryview(guard)[:3] = b"abc"
     guard.publish(keep=True)
@@ -85,8 +85,8 @@ print("all else works")
 # ---- making and acquiring ----
 
 def test_a_buffer_says_what_and_where_it_is(pool: xmem.BufferPool) -> None:
-    with pool.acquire_cuda((16, 8), "float32") as guard:
-        assert guard.is_cuda and guard.cuda_device == 0 and not guard.readonly
+    with pool.acquire_cuda((16, 8), dtype="float32") as guard:
+        assert guard.is_cuda and guard.device_id == 0 and not guard.readonly
         assert (guard.shape, guard.strides, guard.dtype) == ((16, 8), (32, 4), "float32")
         assert guard.nbytes == 512 and guard.capacity >= BYTES
         assert guard.cuda_ptr == guard.cuda_ptr_mut and guard.cuda_ptr % 512 == 0
@@ -98,16 +98,14 @@ def test_a_buffer_says_what_and_where_it_is(pool: xmem.BufferPool) -> None:
 
 def test_preallocated_by_shape() -> None:
     with xmem.BufferPool(new_name(), writer=True) as pool:
-        pool.preallocate_cuda(1, shape=(1080, 1920, 3), dtype="uint8")
-        with pool.acquire_cuda((1080, 1920, 3), "uint8") as guard:
+        pool.preallocate_cuda(count=1, shape=(1080, 1920, 3), dtype="uint8")
+        with pool.acquire_cuda((1080, 1920, 3), dtype="uint8") as guard:
             assert guard.nbytes == 1080 * 1920 * 3
 
 
 def test_acquire_waits_its_time_and_says_who_holds() -> None:
     with xmem.BufferPool(new_name(), writer=True) as pool:
-        with pytest.raises(xmem.NoSpace):
-            pool.acquire_cuda(BYTES, timeout=0)
-        pool.preallocate_cuda(1, BYTES)
+        pool.preallocate_cuda(BYTES, 1)
         with pytest.raises(xmem.NoSpace):
             pool.acquire_cuda(1 << 30, timeout=0)
         with pool.acquire_cuda(BYTES):
@@ -119,21 +117,21 @@ def test_acquire_waits_its_time_and_says_who_holds() -> None:
 
 
 WRONG: list[tuple[Callable[[xmem.BufferPool], object], type[Exception], int | None]] = [
-    (lambda pool: pool.preallocate_cuda(0, BYTES), xmem.Error, errno.EINVAL),
-    (lambda pool: pool.preallocate_cuda(1, 0), xmem.Error, errno.EINVAL),
-    (lambda pool: pool.preallocate_cuda(1, -1), ValueError, None),
+    (lambda pool: pool.preallocate_cuda(BYTES, 0), xmem.Error, errno.EINVAL),
+    (lambda pool: pool.preallocate_cuda(0, 1), xmem.Error, errno.EINVAL),
     (lambda pool: pool.preallocate_cuda(-1, 1), ValueError, None),
+    (lambda pool: pool.preallocate_cuda(1, -1), ValueError, None),
     (lambda pool: pool.preallocate_cuda(1, 1, dtype="uint8"), TypeError, None),
-    (lambda pool: pool.preallocate_cuda(1, shape=(1,)), TypeError, None),
+    (lambda pool: pool.preallocate_cuda(count=1, shape=(1,)), TypeError, None),
     (lambda pool: pool.preallocate_cuda(1, 1, shape=(1,), dtype="uint8"), TypeError, None),
-    (lambda pool: pool.preallocate_cuda(1, BYTES, device=9), xmem.NoDevice, errno.ENODEV),
-    (lambda pool: pool.preallocate_cuda(1, BYTES, device=-1), xmem.NoDevice, errno.ENODEV),
-    (lambda pool: pool.acquire_cuda(BYTES, device=9), xmem.NoDevice, errno.ENODEV),
+    (lambda pool: pool.preallocate_cuda(BYTES, 1, device_id=9), xmem.NoDevice, errno.ENODEV),
+    (lambda pool: pool.preallocate_cuda(BYTES, 1, device_id=-1), xmem.NoDevice, errno.ENODEV),
+    (lambda pool: pool.acquire_cuda(BYTES, device_id=9), xmem.NoDevice, errno.ENODEV),
     (lambda pool: pool.acquire_cuda(BYTES, timeout=-1), ValueError, None),
     (lambda pool: pool.acquire_cuda(BYTES, timeout="1"), TypeError, None),  # type: ignore
-    (lambda pool: pool.acquire_cuda((4, -4), "uint8"), ValueError, None),
-    (lambda pool: pool.acquire_cuda((1,) * 9, "uint8"), ValueError, None),
-    (lambda pool: pool.acquire_cuda((4,), "object"), TypeError, None),
+    (lambda pool: pool.acquire_cuda((4, -4), dtype="uint8"), ValueError, None),
+    (lambda pool: pool.acquire_cuda((1,) * 9, dtype="uint8"), ValueError, None),
+    (lambda pool: pool.acquire_cuda((4,), dtype="object"), TypeError, None),
     (lambda pool: pool.attach_cuda(0, 4096), xmem.Error, errno.EINVAL),
     (lambda pool: pool.attach_cuda(4096), TypeError, None),
     (lambda pool: pool.attach_cuda(4096, 0), ValueError, None),
@@ -166,27 +164,27 @@ def test_bad_arguments_change_nothing(pool: xmem.BufferPool, number: int) -> Non
 def test_a_reader_makes_and_opens_nothing(pool: xmem.BufferPool) -> None:
     guard = published(pool, numpy.arange(6, dtype="i4").reshape(2, 3))
     with xmem.BufferPool(pool.name, writer=False) as reader:
-        for call in (lambda: reader.preallocate_cuda(1, BYTES),
+        for call in (lambda: reader.preallocate_cuda(BYTES, 1),
                      lambda: reader.acquire_cuda(BYTES)):
             with pytest.raises(xmem.NotPermitted):
                 call()
         with reader.get(guard.token) as got:
             # What the contents are can be told without their memory.
             assert (got.shape, got.dtype, got.is_cuda) == ((2, 3), "int32", True)
-            for look in (lambda: got.cuda_ptr, got.copy_to_cpu, got.cuda_tensor,
+            for look in (lambda: got.cuda_ptr, got.copy_to_host, got.cuda_tensor,
                          lambda: got.__cuda_array_interface__):
                 with pytest.raises(xmem.NotPermitted) as caught:
                     look()
                 assert caught.value.errno == errno.EACCES
-            assert got.cuda_device == 0
+            assert got.device_id == 0
 
 
 def test_readers_get_what_is_made_for_them() -> None:
     with xmem.BufferPool(new_name(), writer=True) as pool:
-        pool.preallocate_cuda(1, BYTES, readers=True)
+        pool.preallocate_cuda(BYTES, 1, readers=True)
         guard = published(pool, numpy.arange(9, dtype="f8"))
         with xmem.BufferPool(pool.name) as reader, reader.get(guard.token) as got:
-            assert got.copy_to_cpu().tolist() == list(range(9))
+            assert got.copy_to_host().tolist() == list(range(9))
             with pytest.raises(xmem.NotPermitted) as caught:
                 got.cuda_ptr_mut
             assert caught.value.errno == errno.EPERM
@@ -194,7 +192,7 @@ def test_readers_get_what_is_made_for_them() -> None:
 
 def test_an_error_of_the_driver_has_its_result(pool: xmem.BufferPool) -> None:
     with pytest.raises(xmem.Error) as caught:
-        pool.preallocate_cuda(8, 1 << 42)
+        pool.preallocate_cuda(1 << 42, 8)
     assert caught.value.errno == errno.ENOMEM
     assert caught.value.cuda_result == "CUDA_ERROR_OUT_OF_MEMORY"
     assert xmem.cuda_last_result() is None          # the exception has it
@@ -212,42 +210,42 @@ def test_an_error_of_the_driver_has_its_result(pool: xmem.BufferPool) -> None:
 def test_a_copy_has_the_shape_and_type(pool: xmem.BufferPool, dtype: str) -> None:
     array = (numpy.arange(24) % 7).astype(dtype).reshape(2, 3, 4)
     with published(pool, array) as guard:
-        copy = numpy.asarray(guard.copy_to_cpu())
+        copy = numpy.asarray(guard.copy_to_host())
         assert copy.dtype == array.dtype and copy.shape == array.shape
         assert (copy == array).all() and copy.flags.writeable
         out = numpy.empty_like(array)
-        assert guard.copy_to_cpu(out) is out and (out == array).all()
+        assert guard.copy_to_host(out) is out and (out == array).all()
 
 
 def test_a_copy_without_a_type_of_pythons_is_bytes(pool: xmem.BufferPool) -> None:
-    with pool.acquire_cuda((4,), "bfloat16") as guard:
-        guard.copy_to_cuda(bytes(range(8)))
-        copy = guard.copy_to_cpu()
+    with pool.acquire_cuda((4,), dtype="bfloat16") as guard:
+        guard.copy_from_host(bytes(range(8)))
+        copy = guard.copy_to_host()
         assert (copy.format, copy.shape, bytes(copy)) == ("B", (8,), bytes(range(8)))
 
 
 def test_a_part_is_bytes(pool: xmem.BufferPool) -> None:
     array = numpy.arange(8, dtype="u2")
     with published(pool, array) as guard:
-        assert bytes(guard.copy_to_cpu(None, 2, 4)) == array.tobytes()[2:6]
-        assert bytes(guard.copy_to_cpu(offset=14)) == array.tobytes()[14:]
-        assert bytes(guard.copy_to_cpu(offset=16)) == b""
-        assert guard.copy_to_cpu(offset=2).format == "B"
+        assert bytes(guard.copy_to_host(None, 2, 4)) == array.tobytes()[2:6]
+        assert bytes(guard.copy_to_host(offset=14)) == array.tobytes()[14:]
+        assert bytes(guard.copy_to_host(offset=16)) == b""
+        assert guard.copy_to_host(offset=2).format == "B"
         out = bytearray(6)
-        guard.copy_to_cpu(out, nbytes=2, offset=4)
+        guard.copy_to_host(out, nbytes=2, offset=4)
         assert out == array.tobytes()[4:6] + bytes(4)
 
 
 def test_rows_with_gaps_keep_their_strides(pool: xmem.BufferPool) -> None:
     with pool.acquire_cuda(64) as guard:
-        guard.copy_to_cuda(bytes(range(64)))
+        guard.copy_from_host(bytes(range(64)))
         guard.describe((4, 3), "uint8", (16, 2))
-        copy = numpy.asarray(guard.copy_to_cpu())
+        copy = numpy.asarray(guard.copy_to_host())
         assert copy.strides == (16, 2)
         assert copy.tolist() == [[16 * i + 2 * j for j in range(3)] for i in range(4)]
         assert guard.__cuda_array_interface__["strides"] == (16, 2)
         with pytest.raises(BufferError, match="one row"):
-            hashlib.sha256(guard.copy_to_cpu().obj)     # it takes no strides
+            hashlib.sha256(guard.copy_to_host().obj)     # it takes no strides
         guard.describe((1, 64), "uint8", (999, 1))     # a stride that finds no element
         assert guard.strides == (64, 1)
 
@@ -262,18 +260,18 @@ def test_copies_are_those_of_a_bytearray(parts: list[tuple[int, bytes]], offset:
     with pool.acquire_cuda(300, timeout=LIMIT) as guard, \
             pool.acquire_cuda(300, timeout=LIMIT) as other:
         for each in (guard, other):
-            each.copy_to_cuda(model)
+            each.copy_from_host(model)
         for at, data in parts:
             if at + len(data) <= guard.capacity:
-                guard.copy_to_cuda(data, at)
+                guard.copy_from_host(data, at)
                 model[at:at + len(data)] = data
         del model[300:]
-        assert bytes(guard.copy_to_cpu(nbytes=300)) == model
+        assert bytes(guard.copy_to_host(nbytes=300)) == model
         if offset + nbytes <= 300:
-            assert bytes(guard.copy_to_cpu(None, offset, nbytes)) == model[offset:offset + nbytes]
-            guard.copy_to_device(other, 300 - nbytes, offset, nbytes)
+            assert bytes(guard.copy_to_host(None, offset, nbytes)) == model[offset:offset + nbytes]
+            guard.copy_to(other, 300 - nbytes, offset, nbytes)
             want = bytes(300 - nbytes) + model[offset:offset + nbytes]
-            assert bytes(other.copy_to_cpu(nbytes=300)) == want
+            assert bytes(other.copy_to_host(nbytes=300)) == want
 
 
 _shared: list[xmem.BufferPool] = []
@@ -282,34 +280,34 @@ _shared: list[xmem.BufferPool] = []
 def shared_pool() -> xmem.BufferPool:
     if not _shared:
         _shared.append(xmem.BufferPool(new_name(), writer=True))
-        _shared[0].preallocate_cuda(2, 300)
+        _shared[0].preallocate_cuda(300, 2)
     return _shared[0]
 
 
 def test_bad_copies_are_refused(pool: xmem.BufferPool) -> None:
     guard, other = pool.acquire_cuda(64), pool.acquire_cuda(64)
-    guard.copy_to_cuda(bytes(range(64)))
-    pool.preallocate_cpu(1, 64)
+    guard.copy_from_host(bytes(range(64)))
+    pool.preallocate_cpu(64, 1)
     cpu = pool.acquire_cpu(64)
     room = guard.capacity
     wrong: list[tuple[Callable[[], object], type[Exception], int | None]] = [
-        (lambda: guard.copy_to_cuda(bytes(65), room - 64), xmem.Error, errno.ERANGE),
-        (lambda: guard.copy_to_cpu(bytearray(room + 1)), xmem.Error, errno.ERANGE),
-        (lambda: guard.copy_to_cpu(None, 0, room + 1), xmem.Error, errno.ERANGE),
-        (lambda: guard.copy_to_cpu(bytes(4)), BufferError, None),
-        (lambda: guard.copy_to_cpu(bytearray(4), nbytes=5), ValueError, None),
-        (lambda: guard.copy_to_cpu(stream=0), TypeError, None),
-        (lambda: guard.copy_to_cpu(bytearray(4), -1), ValueError, None),
-        (lambda: guard.copy_to_cuda(numpy.zeros((4, 4))[:, 1]), (BufferError, ValueError), None),
-        (lambda: guard.copy_to_cuda("text"), TypeError, None),
-        (lambda: guard.copy_to_device(guard), xmem.Error, errno.EINVAL),
-        (lambda: guard.copy_to_device(b""), TypeError, None),
-        (lambda: guard.copy_to_device(other, room, 0, 1), xmem.Error, errno.ERANGE),
-        (lambda: guard.copy_to_device(cpu), xmem.Error, errno.EMEDIUMTYPE),
-        (lambda: cpu.copy_to_cpu(), xmem.Error, errno.EMEDIUMTYPE),
-        (lambda: cpu.copy_to_cuda(b"x"), xmem.Error, errno.EMEDIUMTYPE),
+        (lambda: guard.copy_from_host(bytes(65), room - 64), xmem.Error, errno.ERANGE),
+        (lambda: guard.copy_to_host(bytearray(room + 1)), xmem.Error, errno.ERANGE),
+        (lambda: guard.copy_to_host(None, 0, room + 1), xmem.Error, errno.ERANGE),
+        (lambda: guard.copy_to_host(bytes(4)), BufferError, None),
+        (lambda: guard.copy_to_host(bytearray(4), nbytes=5), ValueError, None),
+        (lambda: guard.copy_to_host(stream=0), TypeError, None),
+        (lambda: guard.copy_to_host(bytearray(4), -1), ValueError, None),
+        (lambda: guard.copy_from_host(numpy.zeros((4, 4))[:, 1]), (BufferError, ValueError), None),
+        (lambda: guard.copy_from_host("text"), TypeError, None),
+        (lambda: guard.copy_to(guard), xmem.Error, errno.EINVAL),
+        (lambda: guard.copy_to(b""), TypeError, None),
+        (lambda: guard.copy_to(other, room, 0, 1), xmem.Error, errno.ERANGE),
+        (lambda: guard.copy_to(cpu), xmem.Error, errno.EMEDIUMTYPE),
+        (lambda: cpu.copy_to_host(), xmem.Error, errno.EMEDIUMTYPE),
+        (lambda: cpu.copy_from_host(b"x"), xmem.Error, errno.EMEDIUMTYPE),
         (lambda: cpu.cuda_ptr, xmem.Error, errno.EMEDIUMTYPE),
-        (lambda: cpu.cuda_device, xmem.Error, errno.EMEDIUMTYPE),
+        (lambda: cpu.device_id, xmem.Error, errno.EMEDIUMTYPE),
         (lambda: cpu.wait(), xmem.Error, errno.EMEDIUMTYPE),
         (lambda: guard.cpu_ptr, xmem.Error, errno.EMEDIUMTYPE),
         (lambda: cpu.cuda_tensor(), xmem.Error, None),
@@ -321,10 +319,10 @@ def test_bad_copies_are_refused(pool: xmem.BufferPool) -> None:
             assert caught.value.errno == err, caught.value      # type: ignore[attr-defined]
     guard.publish(keep=True)
     with pytest.raises(xmem.NotPermitted):
-        guard.copy_to_cuda(b"no")
-    assert bytes(guard.copy_to_cpu()) == bytes(range(64))       # after all that
-    guard.copy_to_device(other)
-    assert bytes(other.copy_to_cpu(nbytes=64)) == bytes(range(64))
+        guard.copy_from_host(b"no")
+    assert bytes(guard.copy_to_host()) == bytes(range(64))       # after all that
+    guard.copy_to(other)
+    assert bytes(other.copy_to_host(nbytes=64)) == bytes(range(64))
 
 
 # ---- the interfaces ----
@@ -334,14 +332,14 @@ def test_the_buffer_protocol_says_what_to_do(pool: xmem.BufferPool) -> None:
         for look in (memoryview, bytes):
             with pytest.raises((BufferError, TypeError), match="GPU|bytes"):
                 look(guard)
-        with pytest.raises(BufferError, match="copy_to_cpu"):
+        with pytest.raises(BufferError, match="copy_to_host"):
             memoryview(guard)
 
 
 def test_cuda_array_interface(pool: xmem.BufferPool) -> None:
     array = numpy.arange(12, dtype="f4").reshape(3, 4)
-    guard = pool.acquire_cuda(array.shape, array.dtype)
-    guard.copy_to_cuda(array)
+    guard = pool.acquire_cuda(array.shape, dtype=array.dtype)
+    guard.copy_from_host(array)
     interface = guard.__cuda_array_interface__
     assert interface == {"shape": (3, 4), "typestr": "<f4", "strides": None, "stream": None,
                          "data": (guard.cuda_ptr_mut, False), "version": 3}
@@ -356,18 +354,18 @@ def test_cuda_array_interface(pool: xmem.BufferPool) -> None:
     ("float16", "<f2"), ("float32", "<f4"), ("float64", "<f8"), ("complex64", "<c8"),
     ("complex128", "<c16")])
 def test_types_of_the_interface(pool: xmem.BufferPool, dtype: str, typestr: str) -> None:
-    with pool.acquire_cuda((2,), dtype) as guard:
+    with pool.acquire_cuda((2,), dtype=dtype) as guard:
         assert guard.__cuda_array_interface__["typestr"] == typestr
         assert numpy.dtype(typestr) == numpy.dtype(dtype)
 
 
 def test_what_has_no_interface(pool: xmem.BufferPool) -> None:
-    with pool.acquire_cuda((2,), "bfloat16") as guard:
+    with pool.acquire_cuda((2,), dtype="bfloat16") as guard:
         assert not hasattr(guard, "__cuda_array_interface__")
-    pool.preallocate_cpu(1, 64)
+    pool.preallocate_cpu(64, 1)
     with pool.acquire_cpu(64) as guard:
         assert not hasattr(guard, "__cuda_array_interface__")
-    with pool.acquire_cuda((0, 3), "float32") as guard:
+    with pool.acquire_cuda((0, 3), dtype="float32") as guard:
         assert guard.__cuda_array_interface__["data"][0] == 0
     with pool.acquire_cuda(48) as guard:
         assert guard.__cuda_array_interface__["typestr"] == "|u1"
@@ -376,10 +374,10 @@ def test_what_has_no_interface(pool: xmem.BufferPool) -> None:
 
 def test_a_consumer_keeps_the_buffer() -> None:
     with xmem.BufferPool(new_name(), writer=True) as pool:
-        pool.preallocate_cuda(1, BYTES)
+        pool.preallocate_cuda(BYTES, 1)
         for leave in ("release", "publish", "with"):
-            guard = pool.acquire_cuda((4,), "int32")
-            guard.copy_to_cuda(numpy.arange(4, dtype="i4"))
+            guard = pool.acquire_cuda((4,), dtype="int32")
+            guard.copy_from_host(numpy.arange(4, dtype="i4"))
             if leave == "publish":
                 kept, _ = consume(guard)
                 guard.publish()
@@ -401,7 +399,7 @@ def test_a_consumer_keeps_the_buffer() -> None:
 
 
 def test_views_are_checked(pool: xmem.BufferPool) -> None:
-    with pool.acquire_cuda((2, 4), "int16") as guard:
+    with pool.acquire_cuda((2, 4), dtype="int16") as guard:
         assert guard.cuda_tensor() == (guard.cuda_ptr, "int16", (2, 4), (8, 2))
         with pytest.raises(xmem.Error):
             guard.cuda_image()
@@ -420,12 +418,12 @@ def test_views_are_checked(pool: xmem.BufferPool) -> None:
 
 GONE: dict[str, Callable[[xmem.BufferGuard], Any]] = {
     "cuda_ptr": lambda guard: guard.cuda_ptr, "cuda_ptr_mut": lambda guard: guard.cuda_ptr_mut,
-    "cuda_device": lambda guard: guard.cuda_device, "is_cuda": lambda guard: guard.is_cuda,
+    "device_id": lambda guard: guard.device_id, "is_cuda": lambda guard: guard.is_cuda,
     "interface": lambda guard: guard.__cuda_array_interface__,
-    "copy_to_cuda": lambda guard: guard.copy_to_cuda(b"x"),
-    "copy_to_cpu": lambda guard: guard.copy_to_cpu(),
-    "copy_into": lambda guard: guard.copy_to_cpu(bytearray(1)),
-    "copy_to_device": lambda guard: guard.copy_to_device(guard),
+    "copy_from_host": lambda guard: guard.copy_from_host(b"x"),
+    "copy_to_host": lambda guard: guard.copy_to_host(),
+    "copy_into": lambda guard: guard.copy_to_host(bytearray(1)),
+    "copy_to": lambda guard: guard.copy_to(guard),
     "tensor": lambda guard: guard.cuda_tensor(), "image": lambda guard: guard.cuda_image(),
     "wait": lambda guard: guard.wait(), "wait_on": lambda guard: guard.wait_on(0),
     "release": lambda guard: guard.release(stream=0), "shape": lambda guard: guard.shape,
@@ -434,13 +432,13 @@ GONE: dict[str, Callable[[xmem.BufferGuard], Any]] = {
 
 @pytest.mark.parametrize("use", GONE)
 def test_a_released_guard_is_an_error(pool: xmem.BufferPool, use: str) -> None:
-    guard = pool.acquire_cuda((4,), "int32")
+    guard = pool.acquire_cuda((4,), dtype="int32")
     guard.release()
     with pytest.raises(xmem.Released):
         GONE[use](guard)
     with pool.acquire_cuda(BYTES) as live:
         with pytest.raises(xmem.Released):
-            live.copy_to_device(guard)
+            live.copy_to(guard)
 
 
 def test_looking_at_a_guard_calls_no_driver(pool: xmem.BufferPool) -> None:

@@ -55,11 +55,11 @@ def test_an_address(pool: xmem.BufferPool, memory: Memory) -> None:
     with pytest.raises(xmem.NotPermitted):
         guard.cuda_ptr_mut
     with pytest.raises(xmem.NotPermitted):
-        guard.copy_to_cuda(b"x")
+        guard.copy_from_host(b"x")
     assert guard.__cuda_array_interface__["data"] == (memory.ptr + 512, True)
     token = guard.publish(keep=True)
     with pool.get(token) as got:
-        assert bytes(got.copy_to_cpu()) == bytes(range(256)) * 16
+        assert bytes(got.copy_to_host()) == bytes(range(256)) * 16
     assert not done
     guard.release()
     del guard
@@ -121,7 +121,7 @@ def test_an_array_is_kept_until_all_is_over(pool: xmem.BufferPool, memory: Memor
     del guard
     gc.collect()
     assert gone() is not None and not seen
-    assert bytes(got.copy_to_cpu().cast("B")) == (bytes(range(256)) * 16)[:128]
+    assert bytes(got.copy_to_host().cast("B")) == (bytes(range(256)) * 16)[:128]
     got.release()
     eventually(pool, lambda: seen)
     assert seen == [True]               # done is called first, and then the array goes
@@ -165,7 +165,7 @@ def test_contents_that_a_stream_has_yet_to_write(pool: xmem.BufferPool, memory: 
             stream.open_gate()
         guard.wait()
         stream.synchronize()
-        assert bytes(guard.copy_to_cpu()) == bytes([5]) * BYTES, name
+        assert bytes(guard.copy_to_host()) == bytes([5]) * BYTES, name
         guard.release()
         del guard
     pool.close()
@@ -293,7 +293,7 @@ def test_the_main_thread_runs_what_another_has_found_out(pool: xmem.BufferPool,
     def find_out() -> None:
         while not ended.is_set():
             with pytest.raises(xmem.Error):
-                pool.preallocate_cuda(1, 1 << 42)       # it first looks what is free by now
+                pool.preallocate_cuda(1 << 42, 1)       # it first looks what is free by now
 
     thread = threading.Thread(target=find_out)
     thread.start()
@@ -311,7 +311,7 @@ def test_threads_that_collect_and_threads_that_hold_the_gil() -> None:
     driver()
     memory = Memory()
     with xmem.BufferPool(new_name(), writer=True) as pool:
-        pool.preallocate_cpu(4, 64)
+        pool.preallocate_cpu(64, 4)
         ended, done, failed = threading.Event(), [], []
 
         def collect() -> None:

@@ -18,13 +18,13 @@ NUMBERS = numpy.arange(24, dtype="f4").reshape(4, 6)
 @pytest.fixture
 def pool() -> Iterator[xmem.BufferPool]:
     with xmem.BufferPool(new_name(), writer=True) as pool:
-        pool.preallocate_cuda(1, 4096)
+        pool.preallocate_cuda(4096, 1)
         yield pool
 
 
 def filled(pool: xmem.BufferPool) -> xmem.BufferGuard:
-    guard = pool.acquire_cuda(NUMBERS.shape, "float32", timeout=LIMIT)
-    guard.copy_to_cuda(NUMBERS)
+    guard = pool.acquire_cuda(NUMBERS.shape, dtype="float32", timeout=LIMIT)
+    guard.copy_from_host(NUMBERS)
     return guard
 
 
@@ -78,7 +78,7 @@ def test_the_capsule_keeps_the_buffer(pool: xmem.BufferPool) -> None:
 
 def test_the_consumers_stream_waits_for_the_contents(pool: xmem.BufferPool) -> None:
     writer, reader = Stream(), Stream()
-    guard = pool.acquire_cuda((4096,), "uint8")
+    guard = pool.acquire_cuda((4096,), dtype="uint8")
     guard.wait_on(writer)
     writer.close_gate()
     writer.fill(guard.cuda_ptr_mut, 4, 4096)
@@ -111,7 +111,7 @@ def test_a_guard_is_an_array_for_another_pool(pool: xmem.BufferPool) -> None:
         attached = other.attach_cuda(guard, done=lambda: done.append(1))
         del guard
         attached.publish(keep=True)
-        assert (numpy.asarray(attached.copy_to_cpu()) == NUMBERS).all()
+        assert (numpy.asarray(attached.copy_to_host()) == NUMBERS).all()
         with pytest.raises(xmem.WouldBlock):
             pool.acquire_cuda(64, timeout=0)
         attached.release()
@@ -122,12 +122,12 @@ def test_a_guard_is_an_array_for_another_pool(pool: xmem.BufferPool) -> None:
 
 
 def test_copies_from_the_cpu_and_from_guards(pool: xmem.BufferPool) -> None:
-    pool.preallocate_cpu(1, 4096)
+    pool.preallocate_cpu(4096, 1)
     with filled(pool) as guard, pool.acquire_cpu(NUMBERS.shape, "float32") as cpu:
         cpu.copy_from(guard)                    # xmem_copy, from a GPU
         assert (numpy.asarray(cpu) == NUMBERS).all()
         numpy.asarray(cpu)[:] += 1
         guard.copy_from(cpu)
-        assert (numpy.asarray(guard.copy_to_cpu()) == NUMBERS + 1).all()
+        assert (numpy.asarray(guard.copy_to_host()) == NUMBERS + 1).all()
         guard.copy_from(NUMBERS[:, ::-1])       # and an array whose rows do not lie so
-        assert (numpy.asarray(guard.copy_to_cpu()) == NUMBERS[:, ::-1]).all()
+        assert (numpy.asarray(guard.copy_to_host()) == NUMBERS[:, ::-1]).all()

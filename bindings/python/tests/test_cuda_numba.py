@@ -43,7 +43,7 @@ def core() -> Any:
 @pytest.fixture
 def pool() -> Iterator[xmem.BufferPool]:
     with xmem.BufferPool(new_name(), writer=True) as pool:
-        pool.preallocate_cuda(3, shape=(ROWS, COLUMNS), dtype="float32", readers=True)
+        pool.preallocate_cuda(count=3, shape=(ROWS, COLUMNS), dtype="float32", readers=True)
         yield pool
 
 
@@ -54,7 +54,7 @@ def table(number: int = 0) -> numpy.ndarray[Any, Any]:
 # ---- numba ----
 
 def test_numba_writes_and_reads_a_guard(pool: xmem.BufferPool, numba_cuda: Any) -> None:
-    guard = pool.acquire_cuda((ROWS, COLUMNS), "float32")
+    guard = pool.acquire_cuda((ROWS, COLUMNS), dtype="float32")
     array = numba_cuda.as_cuda_array(guard)
     assert (array.shape, array.dtype) == ((ROWS, COLUMNS), numpy.float32)
     assert int(array.device_ctypes_pointer.value) == guard.cuda_ptr_mut     # no copy
@@ -73,8 +73,8 @@ def test_numba_writes_and_reads_a_guard(pool: xmem.BufferPool, numba_cuda: Any) 
 
 def test_numba_keeps_what_it_has(pool: xmem.BufferPool, numba_cuda: Any) -> None:
     """Its array outlives the guard, the pool's handle and all that the writer does meanwhile."""
-    with pool.acquire_cuda((ROWS, COLUMNS), "float32") as guard:
-        guard.copy_to_cuda(table(2))
+    with pool.acquire_cuda((ROWS, COLUMNS), dtype="float32") as guard:
+        guard.copy_from_host(table(2))
         token = guard.publish(keep=True)
         reader = xmem.BufferPool(pool.name)
         got = reader.get(token)
@@ -84,8 +84,8 @@ def test_numba_keeps_what_it_has(pool: xmem.BufferPool, numba_cuda: Any) -> None
     del got
     reader.close()
     for number in range(6):             # all other buffers go round
-        with pool.acquire_cuda((ROWS, COLUMNS), "float32", timeout=LIMIT) as other:
-            other.copy_to_cuda(table(100 + number))
+        with pool.acquire_cuda((ROWS, COLUMNS), dtype="float32", timeout=LIMIT) as other:
+            other.copy_from_host(table(100 + number))
             other.publish()
     assert gone() is not None and (row.copy_to_host() == table(2)[7]).all()
     del row, reader
@@ -98,7 +98,7 @@ def test_numba_keeps_what_it_has(pool: xmem.BufferPool, numba_cuda: Any) -> None
 
 def test_numba_waits_for_contents_on_its_stream(pool: xmem.BufferPool, numba_cuda: Any) -> None:
     writer, stream = Stream(), numba_cuda.stream()
-    guard = pool.acquire_cuda((ROWS, COLUMNS), "uint8")
+    guard = pool.acquire_cuda((ROWS, COLUMNS), dtype="uint8")
     guard.wait_on(writer)
     writer.close_gate()
     writer.fill(guard.cuda_ptr_mut, 6, ROWS * COLUMNS)
@@ -157,7 +157,7 @@ def test_a_part_of_an_array_of_numbas(numba_cuda: Any) -> None:
         guard = pool.attach_cuda(array[16:20, ::2])
         assert (guard.shape, guard.strides) == ((4, COLUMNS // 2), (4 * COLUMNS, 8))
         guard.publish(keep=True)
-        assert (numpy.asarray(guard.copy_to_cpu()) == table(4)[16:20, ::2]).all()
+        assert (numpy.asarray(guard.copy_to_host()) == table(4)[16:20, ::2]).all()
         with pytest.raises(ValueError, match="negative"):
             pool.attach_cuda(_Reversed(array))
         guard.release()
@@ -172,11 +172,11 @@ class _Reversed:
 
 def test_numba_as_a_stage(pool: xmem.BufferPool, numba_cuda: Any) -> None:
     """From one buffer into the next, on the GPU, and forgotten by all at the end."""
-    with pool.acquire_cuda((ROWS, COLUMNS), "float32") as first:
-        first.copy_to_cuda(table(5))
+    with pool.acquire_cuda((ROWS, COLUMNS), dtype="float32") as first:
+        first.copy_from_host(table(5))
         first.publish(keep=True)
         stream = numba_cuda.stream()
-        with pool.acquire_cuda((ROWS, COLUMNS), "float32") as second:
+        with pool.acquire_cuda((ROWS, COLUMNS), dtype="float32") as second:
             first.wait_on(stream)
             second.wait_on(stream)
             numba_cuda.as_cuda_array(second, sync=False).copy_to_device(
@@ -185,7 +185,7 @@ def test_numba_as_a_stage(pool: xmem.BufferPool, numba_cuda: Any) -> None:
             kept = pool.get(token)
         first.release(stream=stream)
     del first, second
-    assert (numpy.asarray(kept.copy_to_cpu()) == table(5)).all()
+    assert (numpy.asarray(kept.copy_to_host()) == table(5)).all()
     kept.release()
 
 
@@ -193,7 +193,7 @@ def test_numba_as_a_stage(pool: xmem.BufferPool, numba_cuda: Any) -> None:
 
 def test_cuda_core_views_a_guard(pool: xmem.BufferPool, core: Any) -> None:
     from cuda.core.utils import StridedMemoryView
-    with pool.acquire_cuda((ROWS, COLUMNS), "float32") as guard:
+    with pool.acquire_cuda((ROWS, COLUMNS), dtype="float32") as guard:
         view = StridedMemoryView.from_cuda_array_interface(guard, stream_ptr=-1)
         assert (view.ptr, view.shape, view.readonly) == (guard.cuda_ptr, (ROWS, COLUMNS), False)
         guard.publish(keep=True)
@@ -206,14 +206,14 @@ def test_cuda_core_views_a_guard(pool: xmem.BufferPool, core: Any) -> None:
 
 def test_streams_of_cuda_core(pool: xmem.BufferPool, core: Any) -> None:
     stream = core.Device(0).create_stream()
-    guard = pool.acquire_cuda((64,), "uint8")
+    guard = pool.acquire_cuda((64,), dtype="uint8")
     guard.wait_on(stream)
     core.Buffer.from_handle(guard.cuda_ptr_mut, 64).fill(9, stream=stream)
     token = guard.publish(stream=stream)
     got = pool.get(token)
     got.wait_on(stream)
     assert got.__cuda_array_interface__["stream"] == int(stream.handle)
-    assert bytes(got.copy_to_cpu()) == bytes([9]) * 64
+    assert bytes(got.copy_to_host()) == bytes([9]) * 64
     got.release(stream=stream)
     stream.sync()
 
@@ -231,7 +231,7 @@ def test_a_buffer_of_cuda_cores_is_shared(core: Any) -> None:
         guard = pool.attach_cuda(buffer, done=lambda: done.append(1))
         assert guard.nbytes == 1 << 16 and guard.cuda_ptr == int(buffer.handle)
         guard.publish(keep=True)
-        assert bytes(guard.copy_to_cpu().cast("B")) == bytes([3]) * (1 << 16)
+        assert bytes(guard.copy_to_host().cast("B")) == bytes([3]) * (1 << 16)
         guard.release()
         del guard
         while not done:
@@ -261,7 +261,7 @@ def test_cupy_reads_and_writes_a_guard(pool: xmem.BufferPool) -> None:
         cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
         pytest.skip(f"NVIDIA's runtime library, which CuPy uses, wants a genuine driver: {error}")
-    guard = pool.acquire_cuda((ROWS, COLUMNS), "float32")
+    guard = pool.acquire_cuda((ROWS, COLUMNS), dtype="float32")
     stream = cupy.cuda.Stream(non_blocking=True)
     guard.wait_on(stream)
     with stream:
@@ -275,4 +275,4 @@ def test_cupy_reads_and_writes_a_guard(pool: xmem.BufferPool) -> None:
     made[:] = 5
     attached = pool.attach_cuda(made)
     attached.publish(keep=True)
-    assert (numpy.asarray(attached.copy_to_cpu()) == 5).all()
+    assert (numpy.asarray(attached.copy_to_host()) == 5).all()

@@ -32,12 +32,12 @@ def can_export() -> bool:
 
 def publish_frames(pipe: Connection, name: str, count: int, options: dict[str, bool]) -> None:
     with xmem.BufferPool(name, writer=True, wait_bound=LIMIT) as pool:
-        pool.preallocate_cuda(2, BYTES, **options)
+        pool.preallocate_cuda(BYTES, 2, **options)
         pipe.send(pool.client)
         pipe.recv()
         for number in range(count):
-            with pool.acquire_cuda((BYTES // 4,), "uint32", timeout=LIMIT) as frame:
-                frame.copy_to_cuda(pattern(number))
+            with pool.acquire_cuda((BYTES // 4,), dtype="uint32", timeout=LIMIT) as frame:
+                frame.copy_from_host(pattern(number))
                 frame.publish()
         pipe.recv()                     # all have been received
     pipe.send("closed")
@@ -61,9 +61,9 @@ def hold_with_work(pipe: Connection, name: str, tokens: list[int], lent: bool) -
 
 def publish_and_wait(pipe: Connection, name: str, legacy: bool, unfinished: bool) -> None:
     pool = xmem.BufferPool(name, writer=True)
-    pool.preallocate_cuda(1, BYTES, legacy=legacy, readers=True)
-    guard = pool.acquire_cuda((BYTES // 4,), "uint32")
-    guard.copy_to_cuda(pattern(5))
+    pool.preallocate_cuda(BYTES, 1, legacy=legacy, readers=True)
+    guard = pool.acquire_cuda((BYTES // 4,), dtype="uint32")
+    guard.copy_from_host(pattern(5))
     if unfinished:
         stream = Stream()
         guard.wait_on(stream)
@@ -111,7 +111,7 @@ def test_frames_from_another_process(options: dict[str, bool]) -> None:
         for number in range(count):
             with subscription.receive(LIMIT) as frame:
                 assert (frame.shape, frame.dtype) == ((BYTES // 4,), "uint32")
-                assert (numpy.asarray(frame.copy_to_cpu()) == pattern(number)).all()
+                assert (numpy.asarray(frame.copy_to_host()) == pattern(number)).all()
                 addresses.add(frame.cuda_ptr)
         assert len(addresses) <= 2      # opened once, and the two buffers go round
         writer.tell("close")
@@ -128,10 +128,10 @@ def test_frames_from_another_process(options: dict[str, bool]) -> None:
 @pytest.mark.parametrize("lent", [False, True])
 def test_a_consumer_is_killed_with_work_in_flight(lent: bool) -> None:
     with xmem.BufferPool(new_name(), writer=True) as pool:
-        pool.preallocate_cuda(4, BYTES)
-        kept = [pool.acquire_cuda((BYTES // 4,), "uint32", timeout=0) for _ in range(4)]
+        pool.preallocate_cuda(BYTES, 4)
+        kept = [pool.acquire_cuda((BYTES // 4,), dtype="uint32", timeout=0) for _ in range(4)]
         for number, guard in enumerate(kept):
-            guard.copy_to_cuda(pattern(number))
+            guard.copy_from_host(pattern(number))
             guard.publish(keep=True)
         with Child(hold_with_work, pool.name, [guard.token for guard in kept], lent) as consumer:
             assert consumer.hear() == (4 if lent else 0)
@@ -153,20 +153,31 @@ def test_a_producer_is_killed(legacy: bool) -> None:
     with xmem.BufferPool(name) as pool, \
             Child(publish_and_wait, name, legacy, False) as producer:
         guard = pool.get(producer.hear())
-        late = guard.clone()
+        late = guard.clone_ref()
         assert bool(guard.flags & 64) == legacy         # XMEM_BUFFER_MORTAL
         producer.kill()
         if legacy:
-            for look in (lambda: guard.cuda_ptr, guard.copy_to_cpu,
+            for look in (lambda: guard.cuda_ptr, guard.copy_to_host,
                          lambda: guard.__cuda_array_interface__):
                 with pytest.raises(xmem.OwnerDead) as caught:
                     until_it_is_known(look)
                 assert caught.value.errno == errno.EOWNERDEAD and str(caught.value)
             assert guard.shape == (BYTES // 4,)         # what is said of them is there still
+            copies_to_nothing(name, guard.token)
         else:
-            assert (numpy.asarray(guard.copy_to_cpu()) == pattern(5)).all()
+            assert (numpy.asarray(guard.copy_to_host()) == pattern(5)).all()
         guard.release()
         late.release()
+
+
+def copies_to_nothing(name: str, token: int) -> None:
+    """A copy of what is lost fails after it has acquired a buffer, which is free again."""
+    with xmem.BufferPool(name, writer=True) as pool, pool.get(token) as guard:
+        pool.preallocate_cpu(BYTES, 1)
+        with pytest.raises(xmem.OwnerDead) as caught:
+            guard.copy_to_cpu()
+        pool.acquire_cpu(BYTES, timeout=0).release()
+        assert caught.traceback         # which knows all that the call has had
 
 
 def until_it_is_known(look: Callable[[], object]) -> None:
@@ -192,7 +203,7 @@ def test_a_producer_is_killed_before_its_stream_has_written() -> None:
         with pytest.raises(xmem.OwnerDead):
             guard.wait(0)               # and this says that what it has read is not complete
         with pytest.raises(xmem.OwnerDead):
-            guard.copy_to_cpu()
+            guard.copy_to_host()
         guard.release()
 
 
@@ -200,7 +211,7 @@ def test_done_comes_after_the_last_process_has_closed_it() -> None:
     name = new_name()
     with xmem.BufferPool(name) as pool, Child(attach_and_wait, name) as owner:
         guard = pool.get(owner.hear())
-        assert (numpy.asarray(guard.copy_to_cpu()) == pattern(3)).all()
+        assert (numpy.asarray(guard.copy_to_host()) == pattern(3)).all()
         owner.tell("it is open here")
         assert owner.hear() == []
         guard.release()
@@ -227,20 +238,20 @@ def in_forked_child(body: Callable[[], None]) -> None:
 
 def test_a_forked_child_is_told_so() -> None:
     with xmem.BufferPool(new_name(), writer=True) as pool:
-        pool.preallocate_cuda(2, BYTES)
+        pool.preallocate_cuda(BYTES, 2)
         memory, done = Memory(), []
-        guard = pool.acquire_cuda((BYTES // 4,), "uint32")
-        guard.copy_to_cuda(pattern(1))
+        guard = pool.acquire_cuda((BYTES // 4,), dtype="uint32")
+        guard.copy_from_host(pattern(1))
         guard.publish(keep=True)
         consume(guard)
         attached = pool.attach_cuda(memory.ptr, BYTES, done=lambda: done.append(1))
 
         def child() -> None:
             for call in (xmem.cuda_info, lambda: xmem.cuda.gpu(0), lambda: guard.cuda_ptr,
-                         guard.copy_to_cpu, lambda: guard.cuda_device, guard.wait,
+                         guard.copy_to_host, lambda: guard.device_id, guard.wait,
                          lambda: guard.wait_on(0), lambda: guard.__cuda_array_interface__,
                          lambda: pool.acquire_cuda(BYTES), lambda: attached.publish(stream=0),
-                         lambda: pool.preallocate_cuda(1, BYTES),
+                         lambda: pool.preallocate_cuda(BYTES, 1),
                          lambda: pool.attach_cuda(memory.ptr, BYTES)):
                 with pytest.raises(xmem.Forked) as caught:
                     call()
@@ -250,7 +261,7 @@ def test_a_forked_child_is_told_so() -> None:
 
         in_forked_child(child)
         # Here all goes on.
-        assert (numpy.asarray(guard.copy_to_cpu()) == pattern(1)).all()
+        assert (numpy.asarray(guard.copy_to_host()) == pattern(1)).all()
         guard.release()
         attached.release()
         del guard, attached

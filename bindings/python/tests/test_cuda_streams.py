@@ -25,13 +25,13 @@ BYTES = 4096
 @pytest.fixture
 def pool() -> Iterator[xmem.BufferPool]:
     with xmem.BufferPool(new_name(), writer=True) as pool:
-        pool.preallocate_cuda(2, BYTES, shared=bool(xmem.gpus()[0].can & xmem.CudaCanFlags.EXPORT))
+        pool.preallocate_cuda(BYTES, 2, shared=bool(xmem.gpus()[0].can & xmem.CudaCanFlags.EXPORT))
         yield pool
 
 
 def unfinished(pool: xmem.BufferPool, stream: Stream, value: int) -> xmem.BufferGuard:
     """Contents that the stream writes when its gate opens."""
-    guard = pool.acquire_cuda((BYTES,), "uint8", timeout=LIMIT)
+    guard = pool.acquire_cuda((BYTES,), dtype="uint8", timeout=LIMIT)
     guard.wait_on(stream)
     stream.close_gate()
     stream.fill(guard.cuda_ptr_mut, value, BYTES)
@@ -56,7 +56,7 @@ def test_who_waits_sees_the_contents_complete(pool: xmem.BufferPool, stream: Str
     opener = stream.open_when_asleep()
     guard.wait()                # without the GIL, or the other thread could not open it
     guard.wait(0)
-    assert bytes(guard.copy_to_cpu()) == bytes([7]) * BYTES
+    assert bytes(guard.copy_to_host()) == bytes([7]) * BYTES
     opener.join()
 
 
@@ -71,7 +71,7 @@ def test_a_stream_waits_in_the_place_of_the_thread(pool: xmem.BufferPool, stream
     guard, reader = unfinished(pool, stream, 9), Stream()
     out = pinned(BYTES)
     guard.wait_on(reader)
-    guard.copy_to_cpu(out, stream=reader)
+    guard.copy_to_host(out, stream=reader)
     interface = guard.__cuda_array_interface__          # and nobody has waited
     assert interface["stream"] == reader.number
     with pytest.raises(xmem.WouldBlock):
@@ -92,10 +92,10 @@ def test_the_default_stream_has_a_number_in_the_interface(pool: xmem.BufferPool)
 def test_copies_on_a_stream(pool: xmem.BufferPool, stream: Stream) -> None:
     here = pinned(BYTES)
     here.raw = bytes(range(256)) * 16
-    one, two = pool.acquire_cuda((BYTES,), "uint8"), pool.acquire_cuda((BYTES,), "uint8")
+    one, two = (pool.acquire_cuda((BYTES,), dtype="uint8") for _ in range(2))
     stream.close_gate()
-    one.copy_to_cuda(here, stream=stream)
-    one.copy_to_device(two, stream=stream)
+    one.copy_from_host(here, stream=stream)
+    one.copy_to(two, stream=stream)
     assert two.__cuda_array_interface__["stream"] == stream.number
     one.publish(keep=True)      # the copies are the contents, on whatever stream they are
     two.publish(keep=True)
@@ -103,14 +103,14 @@ def test_copies_on_a_stream(pool: xmem.BufferPool, stream: Stream) -> None:
         with pytest.raises(xmem.WouldBlock):
             guard.wait(0)
     stream.open_gate()
-    assert bytes(two.copy_to_cpu()) == here.raw and bytes(one.copy_to_cpu()) == here.raw
+    assert bytes(two.copy_to_host()) == here.raw and bytes(one.copy_to_host()) == here.raw
 
 
 def test_a_buffer_is_held_until_the_stream_has_read_it(stream: Stream) -> None:
     with xmem.BufferPool(new_name(), writer=True) as pool:
-        pool.preallocate_cuda(1, BYTES)
+        pool.preallocate_cuda(BYTES, 1)
         for lent in (False, True):
-            guard = pool.acquire_cuda((BYTES,), "uint8", timeout=LIMIT)
+            guard = pool.acquire_cuda((BYTES,), dtype="uint8", timeout=LIMIT)
             guard.publish(keep=True)
             kept = consume(guard) if lent else None
             stream.close_gate()
@@ -130,9 +130,9 @@ def test_a_buffer_is_held_until_the_stream_has_read_it(stream: Stream) -> None:
 def test_the_array_of_a_consumer_goes_after_its_work(stream: Stream) -> None:
     """numba and CuPy drop an array while their kernel still reads it."""
     with xmem.BufferPool(new_name(), writer=True) as pool:
-        pool.preallocate_cuda(1, BYTES)
+        pool.preallocate_cuda(BYTES, 1)
         blocking = Stream(flags=0)
-        guard = pool.acquire_cuda((BYTES,), "uint8")
+        guard = pool.acquire_cuda((BYTES,), dtype="uint8")
         guard.publish(keep=True)
         array = consume(guard)
         blocking.close_gate()
@@ -205,7 +205,7 @@ def test_what_is_no_stream(pool: xmem.BufferPool, bad: Any) -> None:
             with pytest.raises((TypeError, ValueError)):
                 call(stream=bad)        # type: ignore[call-arg]
         with pytest.raises((TypeError, ValueError)):
-            guard.copy_to_cuda(b"x", stream=bad)
+            guard.copy_from_host(b"x", stream=bad)
     guard.release()
 
 

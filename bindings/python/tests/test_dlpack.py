@@ -298,7 +298,7 @@ def test_forget_under_a_view_leaves_both_the_reference_and_the_view(pool: Tally)
     tensor = views.look(capsule).tensor
     pool.overwrite()
     assert views.bytes_of(tensor, 5) == b"stays"
-    pool.reader.drop_ref(token)             # the reference that forget has left behind
+    pool.reader.release(token)             # the reference that forget has left behind
     pool.overwrite()
     assert views.bytes_of(tensor, 5) == b"stays" and pool.free() == SLOTS - 1
     del capsule
@@ -310,7 +310,7 @@ def test_forget_under_a_view_leaves_both_the_reference_and_the_view(pool: Tally)
     guard.forget()
     del capsule
     assert pool.free() == SLOTS - 1
-    pool.reader.drop_ref(token)
+    pool.reader.release(token)
     assert pool.free() == SLOTS
 
 

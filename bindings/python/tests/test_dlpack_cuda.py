@@ -21,20 +21,20 @@ BYTES = 4096
 @pytest.fixture
 def pool() -> Iterator[xmem.BufferPool]:
     with xmem.BufferPool(new_name(), writer=True) as pool:
-        pool.preallocate_cuda(1, BYTES, shared=bool(xmem.gpus()[0].can & xmem.CudaCanFlags.EXPORT))
+        pool.preallocate_cuda(BYTES, 1, shared=bool(xmem.gpus()[0].can & xmem.CudaCanFlags.EXPORT))
         yield pool
 
 
 def published(pool: xmem.BufferPool, value: int = 7) -> xmem.BufferGuard:
-    guard = pool.acquire_cuda((BYTES // 4, 4), "uint8", timeout=LIMIT)
-    guard.copy_to_cuda(bytes([value]) * BYTES)
+    guard = pool.acquire_cuda((BYTES // 4, 4), dtype="uint8", timeout=LIMIT)
+    guard.copy_from_host(bytes([value]) * BYTES)
     guard.publish(keep=True)
     return guard
 
 
 def unfinished(pool: xmem.BufferPool, stream: Stream, value: int) -> xmem.BufferGuard:
     """Contents that the stream writes when its gate opens."""
-    guard = pool.acquire_cuda((BYTES,), "uint8", timeout=LIMIT)
+    guard = pool.acquire_cuda((BYTES,), dtype="uint8", timeout=LIMIT)
     guard.wait_on(stream)
     stream.close_gate()
     stream.fill(guard.cuda_ptr_mut, value, BYTES)
@@ -64,7 +64,7 @@ def test_the_capsule_names_the_gpu_and_holds(pool: xmem.BufferPool) -> None:
 
 
 def test_what_is_written_is_not_read_only(pool: xmem.BufferPool) -> None:
-    with pool.acquire_cuda((BYTES,), "uint8", timeout=LIMIT) as guard:
+    with pool.acquire_cuda((BYTES,), dtype="uint8", timeout=LIMIT) as guard:
         capsule = guard.__dlpack__(max_version=(1, 0))
         assert views.look(capsule).flags == 0
         assert views.look(capsule).tensor.data == guard.cuda_ptr_mut
@@ -134,11 +134,11 @@ def test_the_hold_goes_when_blocking_streams_have_read(pool: xmem.BufferPool) ->
 
 def test_copies_into_a_gpu(pool: xmem.BufferPool) -> None:
     array = numpy.arange(64, dtype="uint8").reshape(8, 8)
-    guard = pool.acquire_cuda((8, 8), "uint8", timeout=LIMIT)
+    guard = pool.acquire_cuda((8, 8), dtype="uint8", timeout=LIMIT)
     assert guard.copy_from(array.T) == 64
-    assert bytes(guard.copy_to_cpu()) == array.T.tobytes()
+    assert bytes(guard.copy_to_host()) == array.T.tobytes()
     assert guard.copy_from(array[0], 8) == 8
-    assert bytes(guard.copy_to_cpu())[8:16] == bytes(range(8))
+    assert bytes(guard.copy_to_host())[8:16] == bytes(range(8))
     guard.release()
 
 

@@ -89,4 +89,4 @@ def test_signatures_say_what_is_left_out() -> None:
     assert publish["keep"].default is False and publish["stream"].default is None
     assert publish["timestamp_ns"].kind is inspect.Parameter.KEYWORD_ONLY
     get = inspect.signature(xmem.BufferPool.get).parameters
-    assert get["token"].kind is inspect.Parameter.POSITIONAL_ONLY
+    assert get["meta_index"].kind is inspect.Parameter.POSITIONAL_ONLY

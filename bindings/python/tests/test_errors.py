@@ -41,7 +41,7 @@ def stale(pool: xmem.BufferPool) -> None:
 
 
 def would_block(pool: xmem.BufferPool) -> None:
-    pool.preallocate_cpu(1, 8)
+    pool.preallocate_cpu(8, 1)
     held = pool.acquire_cpu(8)
     try:
         pool.acquire_cpu(8, timeout=0)
@@ -50,7 +50,7 @@ def would_block(pool: xmem.BufferPool) -> None:
 
 
 def timed_out(pool: xmem.BufferPool) -> None:
-    pool.preallocate_cpu(1, 8)
+    pool.preallocate_cpu(8, 1)
     held = pool.acquire_cpu(8)
     try:
         pool.acquire_cpu(8, timeout=0.001)
@@ -59,7 +59,7 @@ def timed_out(pool: xmem.BufferPool) -> None:
 
 
 def no_space(pool: xmem.BufferPool) -> None:
-    pool.preallocate_cpu(1, 8)
+    pool.preallocate_cpu(8, 1)
     pool.acquire_cpu(1 << 30, timeout=0)
 
 
@@ -129,7 +129,7 @@ daemon, = found
 os.kill(daemon, signal.SIGKILL)
 try:
     while True:
-        pool.preallocate_cpu(1, 4096)
+        pool.preallocate_cpu(4096, 1)
 except xmem.HostGone as error:
     assert isinstance(error, ConnectionError)
 assert bytes(view) == b"contents"
@@ -167,7 +167,7 @@ def test_an_exception_in_a_handler_ends_each_wait_and_loses_nothing() -> None:
     old = handled(stop)
     try:
         with pair() as (writer, reader):
-            writer.preallocate_cpu(1, 8)
+            writer.preallocate_cpu(8, 1)
             subscription = reader.subscribe()
             held = writer.acquire_cpu(8)
             empty = xmem.BufferPool(fresh_name())

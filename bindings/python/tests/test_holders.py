@@ -13,7 +13,7 @@ from support import LIMIT, fresh_name
 def test_a_writer_that_waits_in_vain_learns_who_holds_its_buffers() -> None:
     with xmem.BufferPool(fresh_name(), writer=True, demand_bytes=None) as writer, \
             xmem.BufferPool(writer.name, label="hoarder") as reader:
-        writer.preallocate_cpu(2, 4096)
+        writer.preallocate_cpu(4096, 2)
         with reader.subscribe(timeout=0) as frames:
             held = []
             for _ in range(2):

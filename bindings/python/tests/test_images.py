@@ -190,7 +190,7 @@ def test_a_row_of_pairs_has_all_bytes() -> None:
 def test_a_view_of_a_plane_keeps_the_contents() -> None:
     with pair() as (writer, reader):
         subscription = reader.subscribe()
-        writer.preallocate_cpu(1, 27)
+        writer.preallocate_cpu(27, 1)
         with writer.acquire_cpu(27) as guard:
             guard.describe_image(ImageFormat.NV12, 5, 3)
             numpy.asarray(guard)[:] = 7

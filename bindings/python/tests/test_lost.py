@@ -97,7 +97,7 @@ def test_what_is_lost_is_so_for_the_next_process_too() -> None:
 
 def test_a_message_says_that_its_time_has_passed() -> None:
     with pair(in_flight=0.02) as (writer, _):
-        writer.preallocate_cpu(1, 8)
+        writer.preallocate_cpu(8, 1)
         message = pickle.dumps(published(writer))
         writer.acquire_cpu(8, timeout=LIMIT).release()
         with pytest.raises(xmem.Stale, match=r"set aside for 0\.02 s \(in_flight\)"):

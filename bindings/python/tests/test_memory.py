@@ -56,7 +56,7 @@ def stays_flat(turn: Callable[[], Any], turns: int) -> None:
 
 def test_a_hundred_thousand_buffers_are_handed_over() -> None:
     with pair() as (writer, reader):
-        writer.preallocate_cpu(4, 4096)
+        writer.preallocate_cpu(4096, 4)
         subscription = reader.subscribe()
 
         def turn() -> None:
@@ -75,7 +75,7 @@ def test_gets_clones_and_views() -> None:
 
         def turn() -> None:
             with reader.get(token) as got, memoryview(got) as view:
-                assert view.shape == (16, 16) and got.clone().dtype == "float32"
+                assert view.shape == (16, 16) and got.clone_ref().dtype == "float32"
 
         stays_flat(turn, 20_000)
 
@@ -148,7 +148,7 @@ def test_no_reference_is_lost_or_kept() -> None:
         for _ in range(1000):
             writer.acquire_cpu(8).publish()
             guard = subscription.receive(0)
-            guard.clone()
+            guard.clone_ref()
             try:
                 reader.get(1)
             except xmem.Stale:

@@ -23,7 +23,7 @@ from test_fork import in_child
 @pytest.mark.parametrize("as_parcel", [False, True])
 def test_a_message_that_nobody_loads_keeps_its_buffer_for_a_time(as_parcel: bool) -> None:
     with pair(in_flight=0.05) as (writer, _):
-        writer.preallocate_cpu(1, 8)
+        writer.preallocate_cpu(8, 1)
         for _ in range(3):
             with writer.acquire_cpu(8, timeout=LIMIT) as guard:
                 guard.publish(keep=True)
@@ -37,7 +37,7 @@ def test_a_send_that_fails_does_not_use_the_pool_up() -> None:
     here, there = multiprocessing.Pipe()
     there.close()
     with pair(in_flight=0.05) as (writer, _):
-        writer.preallocate_cpu(1, 8)
+        writer.preallocate_cpu(8, 1)
         for _ in range(3):
             with writer.acquire_cpu(8, timeout=LIMIT) as guard:
                 guard.publish(keep=True)
@@ -71,7 +71,7 @@ def test_a_parcel_has_a_time_of_its_own() -> None:
         assert [each.lasts for each in writer.unread()] == [None]
         del kept
     with pair(in_flight=None) as (writer, _):
-        writer.preallocate_cpu(1, 8)
+        writer.preallocate_cpu(8, 1)
         with published(writer) as guard:
             pickle.dumps(guard.parcel(lasts=0.05))
         writer.acquire_cpu(8, timeout=LIMIT).release()
@@ -94,7 +94,7 @@ def test_a_pickled_pool_keeps_its_time() -> None:
 def test_all_that_is_set_aside_of_a_buffer_lasts_as_long_as_the_longest() -> None:
     """The host has one time for a buffer: what offer() has set aside waits as the message does."""
     with pair(in_flight=2) as (writer, _):
-        writer.preallocate_cpu(1, 8)
+        writer.preallocate_cpu(8, 1)
         together = False
         while not together:     # on a busy machine the offer may be over before the message is made
             with published(writer) as guard:
@@ -111,7 +111,7 @@ def test_all_that_is_set_aside_of_a_buffer_lasts_as_long_as_the_longest() -> Non
 
 def test_an_acquire_in_vain_says_which_messages_wait() -> None:
     with pair() as (writer, _):
-        writer.preallocate_cpu(2, 8)
+        writer.preallocate_cpu(8, 2)
         guards = [published(writer) for _ in range(2)]
         pickle.dumps(guards[0])
         guards[1].offer(1, lasts=30)
@@ -155,7 +155,7 @@ def test_the_oldest_message_that_nobody_has_loaded_comes_first() -> None:
 
 def test_a_parcel_that_could_not_be_sent_is_sent_again() -> None:
     with pair() as (writer, _):
-        writer.preallocate_cpu(1, 8)
+        writer.preallocate_cpu(8, 1)
         with published(writer) as guard:
             parcel, token = guard.parcel(), guard.token
         with pytest.raises(TypeError):

@@ -40,7 +40,7 @@ class Buffers(RuleBasedStateMachine):
     def open(self) -> None:
         name = fresh_name("model")
         self.writer = xmem.BufferPool(name, writer=True)
-        self.writer.preallocate_cpu(6, SIZE)
+        self.writer.preallocate_cpu(SIZE, 6)
         self.reader = xmem.BufferPool(name, writer=False)
         self.subscription = self.reader.subscribe()
         self.published: dict[int, bytes] = {}       # every token that there ever was
@@ -120,7 +120,7 @@ class Buffers(RuleBasedStateMachine):
     def clone(self, of: Held) -> Any:
         if of.guard is None:
             return Held()
-        return self.hold(of.guard.clone(), of.contents)
+        return self.hold(of.guard.clone_ref(), of.contents)
 
     @rule(of=held, how=st.sampled_from(["release", "drop", "with", "forward", "offer"]))
     def let_go(self, of: Held, how: str) -> None:

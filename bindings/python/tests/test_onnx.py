@@ -73,7 +73,7 @@ def free(pool):
 def pool():
     """A pool whose buffers are all free in the end, whatever the test has done."""
     with xmem.BufferPool("onnx", writer=True) as made:
-        made.preallocate_cpu(BUFFERS, 1024)
+        made.preallocate_cpu(1024, BUFFERS)
         yield made
         assert free(made) == BUFFERS
 
@@ -355,9 +355,9 @@ def test_what_is_on_a_gpu_is_bound_by_its_device_address():
     if not xmem.gpus():
         pytest.skip("there is no GPU, and no driver that stands in for one")
     with xmem.BufferPool("onnx-gpu", writer=True) as pool:
-        pool.preallocate_cuda(2, 4096)
-        x, y = pool.acquire_cuda((4, 3), "float32"), pool.acquire_cuda((4, 3), "float32")
-        x.copy_to_cuda(numpy.full((4, 3), 1.5, "float32"))
+        pool.preallocate_cuda(4096, 2)
+        x, y = (pool.acquire_cuda((4, 3), dtype="float32") for _ in range(2))
+        x.copy_from_host(numpy.full((4, 3), 1.5, "float32"))
         x.publish(keep=True)
         session = Recorder(doubling())
         with xmem.onnx.Binding(session) as binding:

@@ -69,7 +69,7 @@ assert guard.pool.options["writer"]
 
 def test_a_message_holds_the_buffer_until_it_is_loaded() -> None:
     with pair() as (writer, _):
-        writer.preallocate_cpu(1, 8)
+        writer.preallocate_cpu(8, 1)
         guard = published(writer)
         token = guard.token
         message = pickle.dumps(guard)
@@ -152,7 +152,7 @@ def test_nobody_is_kept_alive_by_having_been_pickled() -> None:
 
 def test_a_parcel_outlives_its_guard() -> None:
     with pair() as (writer, _):
-        writer.preallocate_cpu(1, 8)
+        writer.preallocate_cpu(8, 1)
         with published(writer) as guard:
             token = guard.token
             parcel = guard.parcel()
@@ -168,7 +168,7 @@ def test_a_parcel_outlives_its_guard() -> None:
 
 def test_a_parcel_that_is_not_sent_gives_its_reference_back() -> None:
     with pair() as (writer, reader):
-        writer.preallocate_cpu(1, 8)
+        writer.preallocate_cpu(8, 1)
         guard = published(writer)
         token = guard.token
         for parcel in (guard.parcel(), reader.get(token).parcel()):
@@ -330,7 +330,7 @@ def hang(queue: Any, ready: Any) -> None:
 def test_a_worker_that_is_killed_gives_all_back() -> None:
     context = multiprocessing.get_context("spawn")
     with pair() as (writer, _):
-        writer.preallocate_cpu(10, 8)
+        writer.preallocate_cpu(8, 10)
         queue = context.Queue()
         here, there = context.Pipe()
         worker = context.Process(target=hang, args=(queue, there))

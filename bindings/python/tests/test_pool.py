@@ -105,8 +105,9 @@ def test_the_types_cannot_be_made_without_a_call() -> None:
 # Every call of a pool, with arguments that are right.
 CALLS: dict[str, tuple[Any, ...]] = {
     "_acquire": (8, 0), "acquire_cpu": (8,), "attach_fd": (0,), "cancel": (), "claims": (1,),
-    "add_ref": (1,), "collect": (), "drop_ref": (1,), "fd": (), "fileno": (), "get": (1,),
-    "get_slot": (0,), "limbo_hook": (None,), "_preallocate": (1, 8, 0), "preallocate_cpu": (1, 8),
+    "add_ref": (1,), "collect": (), "release": (1,), "fd": (), "fileno": (), "get": (1,),
+    "get_mut": (1,), "set_ref_count": (1, 1), "limbo_hook": (None,),
+    "_preallocate": (8, 1, 0), "preallocate_cpu": (8, 1),
     "receive": (0,), "reopen": (), "retract": (1,), "subscribe": (), "trim": (),
     "void_claims": (1,)}
 # What waits for ever, makes pools, or takes what is no argument of a pool's.
@@ -165,7 +166,7 @@ def test_any_timeout(value: Any) -> None:
 
 def test_preallocated_buffers_are_all_there_is() -> None:
     with pair() as (writer, _):
-        writer.preallocate_cpu(2, 4096)
+        writer.preallocate_cpu(4096, 2)
         first, second = writer.acquire_cpu(4096), writer.acquire_cpu(100)
         assert (first.nbytes, second.nbytes, second.capacity) == (4096, 100, 4096)
         with pytest.raises(xmem.WouldBlock):
@@ -201,7 +202,7 @@ def test_shapes_and_types_of_what_is_acquired() -> None:
 
 def test_a_reader_is_told_how_to_write() -> None:
     with pair() as (_, reader):
-        for call in (lambda: reader.acquire_cpu(8), lambda: reader.preallocate_cpu(1, 8),
+        for call in (lambda: reader.acquire_cpu(8), lambda: reader.preallocate_cpu(8, 1),
                      reader.trim):
             with pytest.raises(xmem.NotPermitted) as caught:
                 call()
@@ -248,30 +249,29 @@ def test_claims_are_counted_taken_and_voided() -> None:
         assert writer.claims(token) == 3
         first = reader.get(token)
         assert writer.claims(token) == 2
-        second = reader.get_slot(guard.meta_index)
+        second = reader.get(guard.meta_index)
         assert writer.claims(token) == 1
         guard.release()
         assert writer.claims(token) == 0
-        with pytest.raises(xmem.Error) as caught:
-            reader.get_slot(token & 0xffff)
-        assert caught.value.errno == errno.ERANGE
+        reader.get(token & 0xffff).release()    # it is there, and nothing is set aside
         first.forget()
         assert writer.claims(token) == 1
         writer.add_ref(token)
-        writer.drop_ref(token)
+        writer.release(token)
         assert writer.claims(token) == 1
         writer.void_claims(token)
         assert writer.claims(token) == 0
         with pytest.raises(xmem.NotFound):
             writer.void_claims(token)
         with pytest.raises(xmem.Error) as caught:
-            writer.drop_ref(token)
+            writer.release(token)
         assert caught.value.errno == errno.ERANGE
         second.release()
         writer.collect()
-        for call in (writer.get, writer.claims, writer.add_ref, writer.drop_ref):
-            with pytest.raises(xmem.Stale):
-                call(token)
+        for call in (writer.get, writer.claims, writer.add_ref, writer.release):
+            for number in (token, token & 0xffff):
+                with pytest.raises(xmem.Stale):
+                    call(number)
 
 
 def test_what_nobody_has_can_be_taken_back() -> None:
@@ -457,7 +457,7 @@ def test_garbage_with_a_pool_in_it_is_collected() -> None:
 
 def full(writer: xmem.BufferPool) -> list[xmem.BufferGuard]:
     """Take all of two buffers, whose contents another client holds."""
-    writer.preallocate_cpu(2, 64)
+    writer.preallocate_cpu(64, 2)
     other = writer.reopen()
     return [other.get(published(writer, bytes([i])).token) for i in range(2)]
 

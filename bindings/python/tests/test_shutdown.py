@@ -67,7 +67,7 @@ ready.wait()
 def work():
     while True:
         with published() as mine:
-            reader.get(mine.token).clone()
+            reader.get(mine.token).clone_ref()
         try:
             subscription.receive(0)
         except xmem.WouldBlock:
@@ -79,7 +79,7 @@ ready.wait()
 """,
     "a daemon thread in a limbo hook": """
 full = xmem.BufferPool(name + "f", writer=True)
-full.preallocate_cpu(1, 8)
+full.preallocate_cpu(8, 1)
 other = full.acquire_cpu(8)
 other.publish(keep=True)
 ready, never = threading.Event(), threading.Event()
@@ -169,7 +169,7 @@ try:
     raise SystemExit(1)
 except xmem.Stale:
     pass
-pool.preallocate_cpu(1, 8)
+pool.preallocate_cpu(8, 1)
 seen = []
 pool.limbo_hook(seen.append, count=0)
 held = pool.acquire_cpu(8)

@@ -113,7 +113,7 @@ def test_nobody_publishes(pools: Pair) -> None:
 
 def test_a_publisher_that_waits() -> None:
     with pair(wait_bound=60) as (writer, reader):
-        writer.preallocate_cpu(2, 8)
+        writer.preallocate_cpu(8, 2)
         subscription = reader.subscribe(waits=True)
         put(writer, 1, 2)
         with pytest.raises(xmem.WouldBlock):
@@ -130,7 +130,7 @@ def test_a_publisher_that_waits() -> None:
 
 def test_a_slow_subscriber_loses_the_oldest(pools: Pair) -> None:
     writer, reader = pools
-    writer.preallocate_cpu(4, 8)
+    writer.preallocate_cpu(8, 4)
     subscription = reader.subscribe()
     put(writer, *range(20))
     got = take(subscription)

@@ -80,7 +80,7 @@ def test_one_guard_released_by_one_and_used_by_all() -> None:
                     for _ in range(3):
                         assert guard.token and guard.nbytes == 8
                         assert bytes(guard) == b"contents"
-                        guard.clone().release()
+                        guard.clone_ref().release()
                         if number % 3 == 1:
                             guard.offer()
                         if number % 3 == 2:
@@ -116,7 +116,7 @@ def test_one_guard_published_by_many() -> None:
 
 def test_views_made_and_dropped_while_the_guard_goes() -> None:
     with pair() as (writer, _):
-        writer.preallocate_cpu(1, 8)
+        writer.preallocate_cpu(8, 1)
         for _ in range(60):
             guard = published(writer)
 
@@ -149,7 +149,7 @@ def test_closing_ends_a_receive(close: str) -> None:
 
 def test_closing_ends_an_acquire_and_a_subscribe() -> None:
     with pair() as (writer, _), xmem.BufferPool(fresh_name()) as empty:
-        writer.preallocate_cpu(1, 8)
+        writer.preallocate_cpu(8, 1)
         held = writer.acquire_cpu(8)
         threads = [Thread(lambda: writer.acquire_cpu(8)), Thread(empty.subscribe)]
         for thread in threads:
@@ -190,7 +190,7 @@ def test_closing_while_others_get() -> None:
 def test_closing_in_a_limbo_hook_s_time() -> None:
     """Another thread that closes the pool waits until the hook has returned."""
     with pair() as (writer, reader):
-        writer.preallocate_cpu(1, 8)
+        writer.preallocate_cpu(8, 1)
         held = [reader.get(published(writer).token)]
         entered, go_on = threading.Event(), threading.Event()
 
@@ -280,7 +280,7 @@ def test_a_guard_is_ended_once(ways: tuple[str, str]) -> None:
     calls = [ENDS[way] for way in ways]
     guards: list[xmem.BufferGuard] = []
     with pair(demand_bytes=None) as (writer, _):
-        writer.preallocate_cpu(slots, 8)
+        writer.preallocate_cpu(8, slots)
 
         def work(number: int) -> list[bool]:
             done = []
@@ -304,7 +304,7 @@ def test_a_guard_ended_while_it_is_looked_at() -> None:
     """What has been seen of it stays as it is, and what keeps it gives it back."""
     meeting, guards = Meeting(), list[xmem.BufferGuard]()
     with pair(demand_bytes=None) as (writer, _):
-        writer.preallocate_cpu(1, 8)
+        writer.preallocate_cpu(8, 1)
 
         def work(number: int) -> None:
             for turn in range(200):
@@ -343,7 +343,7 @@ def test_the_last_view_gives_the_buffer_back() -> None:
     """Whichever it is of those that two threads drop at the same moment."""
     meeting, views = Meeting(), list[list[memoryview]]()
     with pair(demand_bytes=None) as (writer, _):
-        writer.preallocate_cpu(1, 8)
+        writer.preallocate_cpu(8, 1)
 
         def work(number: int) -> None:
             for turn in range(TURNS):
@@ -362,7 +362,7 @@ def test_the_last_view_gives_the_buffer_back() -> None:
 def test_views_are_counted() -> None:
     """Those that threads make and drop at once: none is forgotten, and none counted twice."""
     with pair(demand_bytes=None) as (writer, _):
-        writer.preallocate_cpu(1, 8)
+        writer.preallocate_cpu(8, 1)
         guard = writer.acquire_cpu(8)
 
         def work(number: int) -> None:
@@ -378,7 +378,7 @@ def test_one_hold_for_all_views() -> None:
     """Two threads that share a handle for the first time share the same: either keeps it."""
     meeting, guards, shares = Meeting(), list[xmem.BufferGuard](), [None, None]
     with pair(demand_bytes=None) as (writer, _):
-        writer.preallocate_cpu(1, 8)
+        writer.preallocate_cpu(8, 1)
 
         def work(number: int) -> None:
             for turn in range(TURNS):
@@ -489,7 +489,7 @@ def test_each_publication_is_received_once() -> None:
 def test_guards_copied_into_each_other() -> None:
     """Each takes both: they do not wait for each other, and go when nobody copies any more."""
     with pair(demand_bytes=None) as (writer, _):
-        writer.preallocate_cpu(2, 8)
+        writer.preallocate_cpu(8, 2)
         for turns in (10, 10, 10 * TURNS):
             guards: Any = [writer.acquire_cpu(8, timeout=0) for _ in range(2)]
             for guard in guards:
@@ -518,7 +518,7 @@ def test_contents_described_while_they_are_viewed() -> None:
     shapes = [(2, 3, 4), (24,), (4, 6), (1, 24)]
     uint8 = xmem.dtypes.number("uint8")
     with pair(demand_bytes=None) as (writer, _):
-        writer.preallocate_cpu(1, 24)
+        writer.preallocate_cpu(24, 1)
         guard = writer.acquire_cpu(24)
         guard.describe_tensor(uint8, shapes[0])
         memoryview(guard).cast("B")[:] = bytes(range(24))

@@ -56,7 +56,7 @@ def test_a_handler_that_closes_the_pool_ends_its_waits(wait: str, end: str) -> N
     name = fresh_name()
     with xmem.BufferPool(name, writer=True) as other:
         pool = xmem.BufferPool(name, writer=True)
-        pool.preallocate_cpu(1, 64)
+        pool.preallocate_cpu(64, 1)
         held = pool.acquire_cpu(64)
         frames = pool.subscribe(publisher=other.client) if wait == "subscribe" else pool.subscribe()
         with on_alarm(getattr(pool, end)), pytest.raises(xmem.Canceled):
@@ -310,7 +310,7 @@ def test_what_prevents_naming_holders_does_not_replace_the_error(
         raise xmem.Error(errno.ENOMEM, "no memory to count")
 
     with xmem.BufferPool(fresh_name(), writer=True) as pool:
-        pool.preallocate_cpu(1, 8)
+        pool.preallocate_cpu(8, 1)
         with pool.acquire_cpu(8):
             monkeypatch.setattr(holders, "of", fails)
             with pytest.raises(xmem.TimedOut, match="by this writer itself") as caught:

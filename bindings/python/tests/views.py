@@ -35,7 +35,7 @@ class Tally:
     def __init__(self) -> None:
         self.name = name()
         self.writer = xmem.BufferPool(self.name, writer=True, demand_bytes=None)
-        self.writer.preallocate_cpu(SLOTS, BYTES)
+        self.writer.preallocate_cpu(BYTES, SLOTS)
         self.reader: Any = xmem.BufferPool(self.name)
 
     def acquire(self, *arguments: Any, **keywords: Any) -> Any:

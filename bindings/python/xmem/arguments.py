@@ -38,50 +38,62 @@ def shape_of(shape: ShapeLike) -> tuple[int, ...]:
     return found
 
 
-def sized(nbytes: int | None, shape: ShapeLike | None,
-          dtype: DTypeLike | None) -> tuple[int, int]:
+def made(size: int | ShapeLike | None, count: int | None, shape: ShapeLike | None,
+         dtype: DTypeLike | None) -> tuple[int, int]:
+    """Bytes and number of the buffers that are to be made; size may be the shape."""
+    if count is None:
+        raise TypeError("give count, how many buffers are to be made")
+    if size is None and shape is None:
+        raise TypeError("give size, the bytes of each buffer, or shape and dtype")
+    size, shape = _size_or_shape(size, shape)
+    return _sized(size, None if shape is None else shape_of(shape), dtype)[0], count
+
+
+def _sized(size: int | None, shape: tuple[int, ...] | None,
+           dtype: DTypeLike | None) -> tuple[int, int]:
     """How many bytes are wanted, and of which type of elements.
 
     An empty shape wants one byte: a buffer has to have some, and 0 stands for any buffer.
     """
-    return _sized(nbytes, None if shape is None else shape_of(shape), dtype)
-
-
-def _sized(nbytes: int | None, shape: tuple[int, ...] | None,
-           dtype: DTypeLike | None) -> tuple[int, int]:
     if shape is None:
-        if dtype is not None and nbytes is not None:
+        if dtype is not None and size is not None:
             raise TypeError("with a dtype give a shape and not a number of bytes: "
-                            f"({nbytes!r},) is {nbytes!r} elements in a row")
+                            f"({size!r},) is {size!r} elements in a row")
         if dtype is not None:
             raise TypeError("a dtype needs a shape")
-        return nbytes or 0, 0
-    if nbytes is not None:
-        raise TypeError("give nbytes, or shape and dtype, not both")
+        return size or 0, 0
+    if size is not None:
+        raise TypeError("give size, or shape and dtype, not both")
     if dtype is None:
         raise TypeError("a shape needs a dtype")
     number = dtypes.number(dtype)
     return max(math.prod(shape) * dtypes.item_bytes(number), 1), number
 
 
-def wanted(nbytes: int | ShapeLike | None, shape: ShapeLike | None,
+def _size_or_shape(size: int | ShapeLike | None,
+                   shape: ShapeLike | None) -> tuple[int | None, ShapeLike | None]:
+    if isinstance(size, (tuple, list)):
+        if shape is not None:
+            raise TypeError("give the shape once")
+        return None, size
+    if size is None:
+        return None, shape
+    try:
+        return operator.index(size), shape
+    except TypeError:
+        raise TypeError("give a number of bytes, or a shape as a tuple or list, not "
+                        f"{size!r}") from None
+
+
+def wanted(size: int | ShapeLike | None, shape: ShapeLike | None,
            dtype: DTypeLike | None) -> tuple[int, tuple[int, ...] | None, int]:
-    """Bytes, shape and type of what is to be acquired; nbytes may be the shape.
+    """Bytes, shape and type of what is to be acquired; size may be the shape.
 
     0 bytes are a tensor of no bytes, for contents without a description have some.
     """
-    if isinstance(nbytes, (tuple, list)):
-        if shape is not None:
-            raise TypeError("give the shape once")
-        shape, nbytes = nbytes, None
-    elif nbytes is not None:
-        try:
-            nbytes = operator.index(nbytes)
-        except TypeError:
-            raise TypeError("give a number of bytes, or a shape as a tuple or list, not "
-                            f"{nbytes!r}") from None
+    size, shape = _size_or_shape(size, shape)
     checked = None if shape is None else shape_of(shape)
-    total, number = _sized(nbytes, checked, dtype)
-    if nbytes == 0:
+    total, number = _sized(size, checked, dtype)
+    if size == 0:
         return 1, (0,), _UINT8
     return total, checked, number

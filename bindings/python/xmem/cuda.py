@@ -11,18 +11,21 @@ import atexit
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from . import _core, dtypes, holders, unread
-from ._constants import CudaFlags
+from ._constants import CudaFlags, MemoryFlags
 from ._core import CudaDeviceInfo, CudaInfo
-from .arguments import sized, wanted
-from .errors import NoDevice, TimedOut, WouldBlock
+from .arguments import made, wanted
+from .errors import Error, NoDevice, NoSpace, TimedOut, WouldBlock
 from .typing import CudaArrayLike, DTypeLike, ShapeLike
 
 if TYPE_CHECKING:
     from .guard import BufferGuard
     from .unread import Sent
 
-_READERS, _LEGACY, _SHARED = CudaFlags.READERS, CudaFlags.LEGACY, CudaFlags.SHARED
+_READERS, _LEGACY, _SHARED = (int(flag) for flag in CudaFlags)
+_CUDA = int(MemoryFlags.CUDA)
 _DLPACK_CUDA = 2
+_TOGETHER = 16 << 20    # bytes of buffers that are made together on demand, or one,
+_MOST = 8               # and not more than so many
 _LEGACY_STREAM = 1      # as DLPack and the CUDA array interface count
 
 atexit.register(_core.end_later)
@@ -51,9 +54,9 @@ def gpus() -> list[CudaDeviceInfo]:
     return [gpu(number) for number in range(count)]
 
 
-def gpu(device: int) -> CudaDeviceInfo:
+def gpu(device_id: int) -> CudaDeviceInfo:
     """Get what is known of one GPU. Raises NoDevice, also if there is none of that number."""
-    return _core.cuda_device_query(device)
+    return _core.cuda_device_query(device_id)
 
 
 def cuda_last_result(*, forget: bool = True) -> tuple[int, str] | None:
@@ -87,41 +90,65 @@ class _Memory(NamedTuple):
 class CudaPool(_core.Pool):
     """What BufferPool has for GPUs."""
 
+    options: dict[str, Any]     #: what it was opened with: the arguments but the name
     _sent: dict[int, Sent]      # by slot: which message is the first that may wait (unread.py)
+    _preallocated: set[int]     # on which GPUs the program has made buffers itself
 
-    def preallocate_cuda(self, count: int, nbytes: int | None = None, *,
+    def preallocate_cuda(self, size: int | ShapeLike | None = None, count: int | None = None,
+                         device_id: int = 0, *,
                          shape: ShapeLike | None = None, dtype: DTypeLike | None = None,
-                         device: int = 0, readers: bool = False, legacy: bool = False,
-                         shared: bool = False) -> None:
-        """Make buffers in the memory of a GPU: of nbytes, or of a tensor's shape and type.
+                         readers: bool = False, legacy: bool = False,
+                         shared: bool = False) -> list[int]:
+        """Make count buffers in the memory of a GPU, and return the list of their meta_index.
 
-        device: this process's number of the GPU. readers: readers of the pool get the memory,
+        size: bytes of each; or shape and dtype: each has room for such a tensor.
+        device_id: this process's number of the GPU. readers: readers of the pool get the memory,
         too, which whoever opens it can write. legacy: by the driver's IPC handles, also where
         there are descriptors. shared: for get_mut: only writers of the pool get such buffers,
         and readers lose them.
+        From then on acquire_cuda() makes none on that GPU.
         Raises NoDevice, NotPermitted (a reader), NoSpace, Limit, Error (ENOMEM: the GPU is full;
         EOPNOTSUPP: it cannot share memory; EMEDIUMTYPE: the host refuses this driver).
         """
-        self._cuda_preallocate(count, sized(nbytes, shape, dtype)[0], device,
-                               bool(readers) * _READERS | bool(legacy) * _LEGACY |
-                               bool(shared) * _SHARED)
+        slots = self._preallocate(*made(size, count, shape, dtype), _CUDA, device_id,
+                                  bool(readers) * _READERS | bool(legacy) * _LEGACY |
+                                  bool(shared) * _SHARED)
+        self._preallocated.add(device_id)
+        return slots
 
-    def acquire_cuda(self, nbytes: int | ShapeLike | None = None, dtype: DTypeLike | None = None, *,
-                     shape: ShapeLike | None = None, device: int = 0,
+    def acquire_cuda(self, size: int | ShapeLike | None = None, device_id: int = 0,
+                     dtype: DTypeLike | None = None, *, shape: ShapeLike | None = None,
                      timeout: float | None = None) -> BufferGuard:
         """Acquire a buffer on a GPU to write into, as acquire_cpu does for memory of the CPU.
 
-        Raises as acquire_cpu; NoSpace also: this writer has no buffers on that GPU; NoDevice.
+        A writer that has preallocated none on that GPU gets new ones there, when none that is
+        large enough is free. They stay its own, for later acquires, until trim().
+        Raises as acquire_cpu; NoDevice; and as preallocate_cuda, where it makes some.
         """
-        total, shape, number = wanted(nbytes, shape, dtype)
+        total, shape, number = wanted(size, shape, dtype)
         try:
-            guard = self._cuda_acquire(total, device, timeout)
+            guard = self._acquire_or_make(total, device_id, timeout)
         except (TimedOut, WouldBlock) as error:
             unread.explain(error, self)
             if isinstance(error, TimedOut):
                 error.holders = holders.if_known(self)
             raise
         return _described(guard, number, shape, None)
+
+    def _acquire_or_make(self, size: int, device_id: int, timeout: float | None) -> BufferGuard:
+        if not size or device_id in self._preallocated or self.options["demand_bytes"] is None:
+            return self._cuda_acquire(size, device_id, timeout)
+        try:
+            return self._cuda_acquire(size, device_id, 0)
+        except (NoSpace, WouldBlock) as error:
+            # Memory goes by blocks, and what a subscriber has yet to receive needs some, too.
+            count = min(max(_TOGETHER // size, 1), _MOST)
+            try:
+                self._preallocate(size, count, _CUDA, device_id)
+            except Error:
+                if isinstance(error, NoSpace):
+                    raise
+        return self._cuda_acquire(size, device_id, timeout)
 
     def attach_cuda(self, source: int | CudaArrayLike, nbytes: int | None = None, *,
                     readers: bool = False,
@@ -264,19 +291,19 @@ class CudaImage(NamedTuple):
 class CudaGuard(_core.Guard):
     """What BufferGuard has for GPUs.
 
-    Beside what is here: is_cuda, cuda_device, cuda_ptr (the device address of the contents, for
+    Beside what is here: is_cuda, device_id, cuda_ptr (the device address of the contents, for
     reading), cuda_ptr_mut (for writing). The first look at an address opens the memory, and waits
     until the contents are complete unless wait_on() has ordered that; it raises OwnerDead where
     they are lost, and NotPermitted where only writers get them.
 
-    copy_to_cuda(source, offset=0, *, stream=None): copy a buffer of the CPU, such as bytes or a
-        numpy array, into this buffer, which is being written.
-    copy_to_cpu(out=None, offset=0, nbytes=None, *, stream=None): copy the contents into out, a
+    copy_from_host(source, offset=0, *, stream=None): copy the bytes of a buffer of the CPU, such as
+        bytes or a numpy array, into this buffer, which is being written.
+    copy_to_host(out=None, offset=0, nbytes=None, *, stream=None): copy the contents into out, a
         writable buffer of the CPU, as many bytes as that has, and return it. Without out they come
         in new memory: a memoryview with their shape and type (flat bytes if they are a part, or if
         Python has no such type).
-    copy_to_device(to, to_offset=0, offset=0, nbytes=None, *, stream=None): copy the contents into
-        the guard to, on this GPU or another.
+    copy_to(to, to_offset=0, offset=0, nbytes=None, *, stream=None): copy the contents into the
+        guard to, on this GPU or another.
     Offsets and nbytes count bytes. Without a stream what is copied is there at the return. With
     one it is there when that has got so far: until then the caller keeps the memory of the CPU,
     and drops a guard that is read by release(stream=).
@@ -288,11 +315,39 @@ class CudaGuard(_core.Guard):
 
     Consumers of __cuda_array_interface__ (numba, CuPy, ...) keep this object, and so its handle,
     also after release() or publish(): the buffer is given back when both are gone. Give them
-    clone() where the guard itself lives for longer. The interface's stream is that of the last
+    clone_ref() where the guard itself lives for longer. The interface's stream is that of the last
     wait_on() or copy, which consumers wait for.
     """
 
     __slots__ = ()
+
+    def copy_to_cuda(self, device_id: int, *, timeout: float | None = None) -> BufferGuard:
+        """Copy the contents into a new guard of this pool on a GPU, which is being written.
+
+        It has what is said of the contents, too. This guard stays as it is. What a stream has yet
+        to write into it is copied only if it was published on that stream.
+        timeout: as of acquire_cuda. Raises what acquire_cuda and copy_from raise.
+        """
+        return self._copied(self.pool.acquire_cuda(self.nbytes or 1, device_id, timeout=timeout))
+
+    def copy_to_cpu(self, *, timeout: float | None = None) -> BufferGuard:
+        """Copy the contents into a new guard of this pool in memory of the CPU, being written.
+
+        Raises what acquire_cpu and copy_from raise; else as copy_to_cuda.
+        """
+        return self._copied(self.pool.acquire_cpu(self.nbytes or 1, timeout=timeout))
+
+    def copy_to_device(self, device_id: int, *, timeout: float | None = None) -> BufferGuard:
+        """Copy the contents into a new guard on this GPU or another one, as copy_to_cuda does."""
+        return self.copy_to_cuda(device_id, timeout=timeout)
+
+    def _copied(self, to: BufferGuard) -> BufferGuard:
+        try:
+            to._copy_from(self)
+        except BaseException:
+            to.release()
+            raise
+        return to
 
     def cuda_tensor(self) -> CudaTensor:
         """Get the tensor that the contents are, as their publisher says, checked.

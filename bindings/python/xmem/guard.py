@@ -94,7 +94,7 @@ class BufferGuard(Views, CudaGuard):
         return reduce.guard(self)
 
     def __copy__(self) -> BufferGuard:
-        return self.clone()
+        return self.clone_ref()
 
     def __deepcopy__(self, memo: Any) -> BufferGuard:
         return self.__copy__()

@@ -257,9 +257,9 @@ def _address(kind: str, guard: BufferGuard) -> tuple[str, int, int]:
     if not guard.flags & _CUDA:
         return "cpu", 0, guard.cpu_ptr
     if kind == "output":
-        return "cuda", guard.cuda_device, guard.cuda_ptr_mut
+        return "cuda", guard.device_id, guard.cuda_ptr_mut
     guard.wait()
-    return "cuda", guard.cuda_device, guard.cuda_ptr
+    return "cuda", guard.device_id, guard.cuda_ptr
 
 
 def _hold(guard: BufferGuard) -> object:

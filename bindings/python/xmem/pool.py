@@ -15,7 +15,7 @@ from . import _core, aio, holders, reduce, unread
 from ._constants import (
     DRAIN_EVICTS, GID_SAME, NO_DEMAND, ClientRole, MayFlags, MemoryFlags, OpenFlags, SubscribeFlags,
 )
-from .arguments import sized, text, wanted
+from .arguments import made, text, wanted
 from .cuda import CudaPool
 from .errors import Limit, NotFound, TimedOut, WouldBlock
 from .guard import BufferGuard
@@ -65,8 +65,6 @@ class BufferPool(CudaPool):
     pool; the child opens it anew (reopen). Pickled, it is opened by its name where it is loaded.
     """
 
-    #: What it was opened with: the arguments but the name.
-    options: dict[str, Any]
     #: What stands for an anonymous pool in messages; empty for others.
     identity: str
     canceled: bool
@@ -146,6 +144,7 @@ class BufferPool(CudaPool):
         self._found = 0
         self._subscriptions = weakref.WeakSet()
         self._sent = {}
+        self._preallocated = set()
         self.canceled = False
 
     @classmethod
@@ -261,31 +260,32 @@ class BufferPool(CudaPool):
             return f"<xmem.BufferPool {self.name!r}, of the parent process>"
         return f"<xmem.BufferPool {self.name!r}, client {self.client}>"
 
-    def preallocate_cpu(self, count: int, nbytes: int | None = None, *,
+    def preallocate_cpu(self, size: int | ShapeLike | None = None, count: int | None = None, *,
                         shape: ShapeLike | None = None, dtype: DTypeLike | None = None,
-                        huge: bool = False, shared: bool = False) -> None:
-        """Make buffers in memory of the CPU, of nbytes, or of a tensor's shape and type.
+                        huge: bool = False, shared: bool = False) -> list[int]:
+        """Make count buffers in memory of the CPU, and return the list of their meta_index.
 
+        size: bytes of each; or shape and dtype: each has room for such a tensor.
         huge: of large pages. shared: for get_mut: other writers may write the contents in place,
         so only writers of the pool get such buffers: readers lose them.
         Raises NotPermitted of a reader, NoSpace, Limit, Error (ENOMEM).
         """
-        self._preallocate(count, sized(nbytes, shape, dtype)[0], bool(huge) * _HUGE |
-                          bool(shared) * _SHARED)
+        return self._preallocate(*made(size, count, shape, dtype), bool(huge) * _HUGE |
+                                 bool(shared) * _SHARED)
 
-    def acquire_cpu(self, nbytes: int | ShapeLike | None = None, dtype: DTypeLike | None = None, *,
+    def acquire_cpu(self, size: int | ShapeLike | None = None, dtype: DTypeLike | None = None, *,
                     shape: ShapeLike | None = None,
                     timeout: float | None = None) -> BufferGuard:
-        """Acquire a buffer to write into: of nbytes, or as a tensor of that shape and type.
+        """Acquire a buffer to write into: of size bytes, or as a tensor of that shape and type.
 
-        nbytes: 0 is a tensor of no bytes, which readers see as such; None: any buffer, and the
-        whole of it. In place of nbytes the shape may be given.
+        size: 0 is a tensor of no bytes, which readers see as such; None: any buffer, and the
+        whole of it. In place of size the shape may be given.
         timeout: seconds to wait for one; None: for ever, 0: not at all.
         Raises TimedOut, whose text and holders say who holds the buffers, and which messages, and
         the text also what this writer itself has; WouldBlock; NoSpace, also at once if other
         writers have all slots of the pool; NotPermitted of a reader.
         """
-        total, shape, number = wanted(nbytes, shape, dtype)
+        total, shape, number = wanted(size, shape, dtype)
         try:
             guard = self._acquire(total, timeout)
         except (TimedOut, WouldBlock) as error:
@@ -301,7 +301,7 @@ class BufferPool(CudaPool):
                 raise
         return guard
 
-    async def acquire_cpu_async(self, nbytes: int | ShapeLike | None = None,
+    async def acquire_cpu_async(self, size: int | ShapeLike | None = None,
                                 dtype: DTypeLike | None = None, *,
                                 shape: ShapeLike | None = None,
                                 timeout: float | None = None) -> BufferGuard:
@@ -311,12 +311,47 @@ class BufferPool(CudaPool):
         ``asyncio.timeout`` may be used in place of timeout.
         Raises what acquire_cpu raises, also Released if the pool is closed meanwhile.
         """
-        attempt = functools.partial(self.acquire_cpu, nbytes, dtype, shape=shape, timeout=0)
+        attempt = functools.partial(self.acquire_cpu, size, dtype, shape=shape, timeout=0)
         try:
             return await aio.until(self, self._waiters, attempt, self,
-                                   wanted(nbytes, shape, dtype)[0], writable=True, timeout=timeout)
+                                   wanted(size, shape, dtype)[0], writable=True, timeout=timeout)
         except TimedOut as error:
             error.holders = holders.if_known(self)
+            raise
+
+    def get_mut(self, meta_index: int) -> BufferGuard:
+        """Get the contents that get() gets, and write them in place: get().get_mut().
+
+        Raises what these two raise, and then nothing has changed.
+        """
+        aside = self.claims(meta_index)
+        guard = self.get(meta_index)
+        try:
+            return guard.get_mut()
+        except BaseException:
+            _put_back(guard, aside)
+            raise
+
+    def set_ref_count(self, meta_index: int, count: int, lasts: float | None = 10.0) -> None:
+        """Say how many references contents have, by their slot or token.
+
+        If this pool has a guard of them, it is BufferGuard.set_ref_count() of the one that was
+        asked last for its meta_index or token: that guard's reference is one of them. Otherwise
+        all of them are set aside for those who get() the contents.
+        Raises what that raises, and what get() raises.
+        """
+        ref = self._numbered.get(operator.index(meta_index) & 0xffff)
+        asked = ref() if ref else None
+        if asked and not asked.gone and meta_index in (asked.meta_index, asked.token):
+            asked.set_ref_count(count, lasts)
+            return
+        aside = self.claims(meta_index)
+        guard = self.get(meta_index)
+        try:
+            guard.set_ref_count(count, lasts)
+            guard.forget()
+        except BaseException:
+            _put_back(guard, aside)
             raise
 
     async def receive_async(self, timeout: float | None = None) -> BufferGuard:
@@ -424,6 +459,12 @@ class BufferPool(CudaPool):
         subscription._waiters = {}      # before another thread can have it
         self._subscriptions.add(subscription)
         return subscription
+
+
+def _put_back(guard: BufferGuard, aside: int) -> None:
+    """It was got for what could not be done: so is the reference that was set aside, if any."""
+    if not guard.gone:
+        guard.forget() if aside else guard.release()
 
 
 def _named(client: _core.ClientInfo) -> tuple[int, int]:

@@ -38,15 +38,18 @@ def gpus(pool: xmem.BufferPool, array: numpy.ndarray[Any, Any], stream: StreamLi
         assert_type(gpu, xmem.CudaDeviceInfo)
         assert_type(gpu.uuid, bytes)
         if gpu.can & xmem.CudaCanFlags.EXPORT:
-            pool.preallocate_cuda(2, shape=(4, 4), dtype="bfloat16", device=gpu.device_id)
-    guard = pool.acquire_cuda((4, 4), "float32", timeout=0)
-    guard.copy_to_cuda(array, stream=stream)
-    guard.copy_to_cuda(b"abc", stream=0)
+            pool.preallocate_cuda(count=2, shape=(4, 4), dtype="bfloat16", device_id=gpu.device_id)
+        assert_type(pool.preallocate_cuda(4096, 8, gpu.device_id), list[int])
+    guard = pool.acquire_cuda((4, 4), dtype="float32", timeout=0)
+    guard.copy_from_host(array, stream=stream)
+    guard.copy_from_host(b"abc", stream=0)
     guard.publish(keep=True, stream=Stream())
     guard.wait_on(Stream())
-    assert_type(guard.copy_to_cpu(), memoryview)
-    assert_type(guard.copy_to_cpu(array), numpy.ndarray[Any, Any])
-    assert_type(guard.copy_to_cpu(bytearray(4), nbytes=4), bytearray)
+    assert_type(guard.copy_to_host(), memoryview)
+    assert_type(guard.copy_to_host(array), numpy.ndarray[Any, Any])
+    assert_type(guard.copy_to_host(bytearray(4), nbytes=4), bytearray)
+    assert_type(guard.copy_to_cuda(device_id=0), xmem.BufferGuard)
+    assert_type(guard.copy_to_cpu(), xmem.BufferGuard)
     assert_type(guard.cuda_tensor().dtype, str)
     assert_type(guard.image(), xmem.Image)
     assert_type(guard.image().planes, tuple[xmem.Plane, ...])
@@ -57,6 +60,9 @@ def gpus(pool: xmem.BufferPool, array: numpy.ndarray[Any, Any], stream: StreamLi
 
 
 def known(pool: xmem.BufferPool) -> None:
+    assert_type(pool.preallocate_cpu(size=4096, count=8), list[int])
+    assert_type(pool.get_mut(1).clone_ref(), xmem.BufferGuard)
+    pool.set_ref_count(1, 2, lasts=None)
     assert_type(pool.stat().bytes, int)
     assert_type(pool.client_info(1).label, str)
     assert_type(pool.slot_info(1).state, int)
@@ -77,10 +83,11 @@ def wrapper(pool: xmem.BufferPool, shape: ShapeLike, dtype: DTypeLike, source: A
 def mistakes(pool: xmem.BufferPool, guard: xmem.BufferGuard) -> None:
     pool.acquire_cpu((4, 4), 8)                     # type: ignore[arg-type]
     pool.acquire_cpu((4.0, 4.0), "uint8")           # type: ignore[arg-type]
+    pool.acquire_cuda((4, 4), "float32")            # type: ignore[arg-type]
     pool.acquire_cpu(4096, 0.5)                     # type: ignore[arg-type]
     guard.copy_from("text")                         # type: ignore[arg-type]
     guard.copy_from([1, 2, 3])                      # type: ignore[arg-type]
-    guard.copy_to_cpu([0] * 4)                      # type: ignore[call-overload]
+    guard.copy_to_host([0] * 4)                     # type: ignore[call-overload]
     guard.publish(True)                             # type: ignore[call-arg]
     guard.publish(stream="default")                 # type: ignore[arg-type]
     guard.publish().release()                       # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ import xmem
 def publisher(name: str) -> int:
     with xmem.BufferPool(name, writer=True, wait_bound=0.5, label="camera") as pool:
         assert_type(pool, xmem.BufferPool)
-        pool.preallocate_cpu(4, shape=(1080, 1920, 3), dtype="uint8")
+        pool.preallocate_cpu(count=4, shape=(1080, 1920, 3), dtype="uint8")
         with pool.acquire_cpu((1080, 1920, 3), "uint8", timeout=1.5) as frame:
             assert_type(frame, xmem.BufferGuard)
             assert_type(frame.dtype, xmem.dtypes.DType | None)

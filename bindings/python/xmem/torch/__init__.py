@@ -14,9 +14,10 @@ killed: the host of the pool drops all that it held, and nothing stays behind.
 from __future__ import annotations
 
 from .allocator import cpu_allocator, cuda_allocator
+from .blob import from_blob
 from .guards import tensor
 from .installing import install, installed, uninstall
 from .storages import is_pooled, share
 
-__all__ = ["cpu_allocator", "cuda_allocator", "install", "installed", "is_pooled", "share",
-           "tensor", "uninstall"]
+__all__ = ["cpu_allocator", "cuda_allocator", "from_blob", "install", "installed", "is_pooled",
+           "share", "tensor", "uninstall"]
