@@ -314,8 +314,8 @@ struct xmem_subscribe_options {
  * with those that begin alike. The part before the star has 14 characters at most.
  *
  * With XMEM_SUBSCRIBE_LASTS the subscription does not need a publisher. If none is there, this call
- * returns at once (timeout_ns must be 0). When all publishers have ended, xmem_receive waits for
- * the next one; it does not fail with EPIPE.
+ * returns at once (timeout_ns must be 0 or XMEM_FOREVER). When all publishers have ended,
+ * xmem_receive waits for the next one; it does not fail with EPIPE.
  *
  * With XMEM_SUBSCRIBE_WAITS and without XMEM_SUBSCRIBE_PUBLISHER, writers whose wait_bound_ns is 0
  * are followed too. They do not wait, so what they publish can be lost.

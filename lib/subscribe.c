@@ -223,8 +223,8 @@ static int check_options(const struct xmem_pool *pool, const struct xmem_subscri
 	if (o->flags & XMEM_SUBSCRIBE_LASTS && o->flags & XMEM_SUBSCRIBE_PUBLISHER)
 		return xl_fail(EINVAL, "xmem_subscribe_options: flags has XMEM_SUBSCRIBE_LASTS and "
 				       "XMEM_SUBSCRIBE_PUBLISHER, but one client does not last");
-	if (o->timeout_ns && o->flags & XMEM_SUBSCRIBE_LASTS)
-		return xl_fail(EINVAL, "xmem_subscribe_options: timeout_ns is not 0, but flags has "
+	if (o->timeout_ns && o->timeout_ns != XMEM_FOREVER && o->flags & XMEM_SUBSCRIBE_LASTS)
+		return xl_fail(EINVAL, "xmem_subscribe_options: timeout_ns is given, but flags has "
 				       "XMEM_SUBSCRIBE_LASTS, which waits for no publisher");
 	if (o->label && o->flags & XMEM_SUBSCRIBE_PUBLISHER)
 		return xl_fail(EINVAL, "xmem_subscribe_options: label is '%.40s', but flags have "

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import xmem
-from support import Thread, fresh_name, pair, published
+from support import LIMIT, Thread, fresh_name, pair, published
 
 Pair = tuple[xmem.BufferPool, xmem.BufferPool]
 
@@ -226,3 +226,31 @@ def test_any_timeout(value: Any) -> None:
                 subscription.receive(0)
             with pytest.raises(xmem.WouldBlock):
                 subscription.receive(0)
+
+
+# ---- subscriptions that last ----
+
+def test_a_subscription_that_lasts_needs_no_publisher() -> None:
+    name = fresh_name()
+    with xmem.BufferPool(name, writer=False) as reader, reader.subscribe(lasts=True) as frames:
+        for number in range(5):
+            with pytest.raises(xmem.NotYet):
+                frames.receive(0)
+            with pytest.raises(xmem.NotYet):
+                frames.receive(0.001)
+            with xmem.BufferPool(name, writer=True) as writer:
+                with pytest.raises(xmem.WouldBlock):
+                    frames.receive(0)           # the writer is followed from here on
+                assert writer.wait_for_subscribers(1, LIMIT) == 1
+                put(writer, number)
+            with frames.receive(LIMIT) as guard:
+                assert bytes(guard)[0] == number
+        assert frames.lost == 0
+
+
+def test_what_a_subscription_that_lasts_cannot_have() -> None:
+    with pair() as (_, reader):
+        with pytest.raises(xmem.Error, match="with lasts=True"):
+            reader.subscribe(lasts=True, timeout=1)
+        with pytest.raises(xmem.Error, match="exclude each other"):
+            reader.subscribe(lasts=True, publisher=0)

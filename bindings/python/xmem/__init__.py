@@ -30,7 +30,8 @@ from . import dtypes, typing
 from .cuda import (CudaImage, CudaPlane, CudaTensor, cuda_clear_last_result, cuda_info,
                    cuda_last_result, gpus)
 from .errors import (Canceled, Ended, Error, Exists, Forked, HostGone, Limit, NoDevice, NoSpace,
-                     NotFound, NotPermitted, OwnerDead, Released, Stale, TimedOut, WouldBlock)
+                     NotFound, NotPermitted, NotYet, OwnerDead, Released, Stale, TimedOut,
+                     WouldBlock)
 from .guard import BufferGuard, Image
 from .holders import Holder
 from .parcel import Parcel
@@ -49,7 +50,8 @@ __all__ = [
     "CudaCanFlags", "CudaDeviceInfo", "CudaImage", "CudaInfo", "CudaPlane", "CudaTensor",
     "DeviceInfo", "Ended", "Error", "Exists", "Forked", "Holder", "HostGone", "HostInfo",
     "Image", "ImageFormat", "Limbo", "Limit", "LimitInfo", "LimitScope", "Metadata", "NOBODY",
-    "NoDevice", "NoSpace", "NotFound", "NotPermitted", "Order", "OwnerDead", "Parcel", "Plane",
+    "NoDevice", "NoSpace", "NotFound", "NotPermitted", "NotYet", "Order", "OwnerDead", "Parcel",
+    "Plane",
     "PoolEntry", "PoolInfo",
     "Released", "SlotInfo", "SlotUse", "Stale", "Storage", "SubscriberInfo", "Subscription",
     "TimedOut", "Unread", "WouldBlock", "cuda_clear_last_result", "cuda_info",

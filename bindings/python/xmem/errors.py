@@ -22,14 +22,18 @@ class Error(OSError):
     cuda_result: str | None = None
 
 
-class TimedOut(Error, TimeoutError):
+class NotYet(Error):
+    """It has not happened yet, and may later: TimedOut or WouldBlock."""
+
+
+class TimedOut(NotYet, TimeoutError):
     """It did not happen in time."""
 
     #: Who held buffers of the pool, or had yet to receive some, when an acquire gave up.
     holders: list[Holder] = []
 
 
-class WouldBlock(Error, BlockingIOError):
+class WouldBlock(NotYet, BlockingIOError):
     """It cannot be done at once, and the timeout was 0."""
 
 

@@ -29,7 +29,7 @@ _WRITER, _EXISTING, _EXCLUSIVE, _READER, _INHERIT, _GROUP = (int(flag) for flag 
 _READ, _WRITE = (int(flag) for flag in MayFlags)
 _ROLES = {None: 0, False: _READER, True: _WRITER}
 _HUGE, _SHARED = int(MemoryFlags.HUGE), int(MemoryFlags.SHARED)
-_WAITS, _PUBLISHER, _NOWAIT = (int(flag) for flag in SubscribeFlags)
+_WAITS, _PUBLISHER, _NOWAIT, _LASTS = (int(flag) for flag in SubscribeFlags)
 
 _NOT_ITSELF = "does not follow itself: subscribe by another BufferPool"
 
@@ -419,7 +419,7 @@ class BufferPool(CudaPool):
 
     def subscribe(self, *, publisher: int | None = None, label: str | None = None,
                   waits: bool = False, timeout: float | None = None, history: int = 0,
-                  depth: int = 0) -> Subscription:
+                  depth: int = 0, lasts: bool = False) -> Subscription:
         """Follow the publishers of the pool, from their next publication on.
 
         publisher: only that client. label: only writers that call themselves so; a '*' at its end
@@ -427,6 +427,8 @@ class BufferPool(CudaPool):
         timeout: seconds to wait for a publisher to be there; None: for ever, 0: not at all.
         history: also receive so many of each one's last publications. depth: of what has not been
         received yet only so many publications of each one, the latest; 0: as many as there is room.
+        lasts: it needs no publisher: subscribe() does not wait for one, and when all have ended
+        receive() waits for the next one, so that an iteration never ends.
         A writer does not follow itself, unless publisher= says its own number. If no other
         writer is there and timeout is None, a RuntimeWarning tells it that it may wait for ever.
         A publisher that joins later is followed by the next receive, or soon by one that waits.
@@ -435,9 +437,10 @@ class BufferPool(CudaPool):
         Raises NotFound, also if publisher is a reader; TimedOut; Exists.
         """
         text(label, "label")
-        flags = bool(waits) * _WAITS | (publisher is not None) * _PUBLISHER
+        flags = (bool(waits) * _WAITS | (publisher is not None) * _PUBLISHER |
+                 bool(lasts) * _LASTS)
         followed = 0 if publisher is None else operator.index(publisher)
-        alone = publisher is None and self._writes()
+        alone = publisher is None and not lasts and self._writes()
 
         def follow(seconds: float | None) -> Subscription:
             return self._subscribe(flags | (seconds == 0) * _NOWAIT, followed, seconds, history,

@@ -45,6 +45,10 @@ WORDS = {
     "XMEM_SUBSCRIBE_PUBLISHER": "publisher=",
     "XMEM_SUBSCRIBE_WAITS": "waits=True",
     "XMEM_SUBSCRIBE_NOWAIT": "timeout=0",
+    "XMEM_SUBSCRIBE_LASTS": "lasts=True",
+    "but flags has XMEM_SUBSCRIBE_LASTS": "with lasts=True",
+    "flags has XMEM_SUBSCRIBE_LASTS and XMEM_SUBSCRIBE_PUBLISHER":
+        "lasts=True and publisher= exclude each other",
     "XMEM_MEMORY_SHARED": "shared=True",
     "XMEM_CUDA_SHARED": "shared=True",
     "XMEM_CUDA_READERS": "readers=True",
