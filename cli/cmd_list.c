@@ -17,7 +17,7 @@ static char *name_text(const json_t *row)
 		return cli_format("(anonymous)");
 	if (uid == (json_int_t)geteuid() || uid == UINT32_MAX)
 		return cli_format("%s", name);
-	return cli_format("%" JSON_INTEGER_FORMAT "/%s", uid, name);
+	return cli_format("%" JSON_INTEGER_FORMAT ":%s", uid, name);
 }
 
 static char *owner_text(const json_t *row)
@@ -50,12 +50,13 @@ static char *clients_text(const json_t *row)
 			  json_integer_value(json_object_get(row, "clients_max")));
 }
 
+/* The name is last: one of 128 characters moves no other column. */
 static const struct cli_column columns[] = {
-	{ "NUMBER", "number", NULL },	{ "POOL", NULL, name_text },
-	{ "OWNER", NULL, owner_text },	{ "MODE", NULL, mode_text },
-	{ "CLIENTS", NULL, clients_text },	{ "SLOTS", "slots", NULL },
-	{ "RING", "ring_entries", NULL },	{ "BYTES", "bytes", NULL },
-	{ "FILES", "bytes_files", NULL },	{ "KEPT", "bytes_kept", NULL },
+	{ "NUMBER", "number", NULL },	{ "OWNER", NULL, owner_text },
+	{ "MODE", NULL, mode_text },	{ "CLIENTS", NULL, clients_text },
+	{ "SLOTS", "slots", NULL },	{ "RING", "ring_entries", NULL },
+	{ "BYTES", "bytes", NULL },	{ "FILES", "bytes_files", NULL },
+	{ "KEPT", "bytes_kept", NULL },	{ "POOL", NULL, name_text },
 	{ 0 },
 };
 

@@ -30,19 +30,19 @@ static bool host_is_there(const char *name)
 	return !err;
 }
 
-/* Does "USER/NAME" name a pool of that user, or "NAME" one of this user's? */
-static bool is_owner(const char *name, const char *slash, uint32_t uid)
+/* Does "USER:NAME" name a pool of that user, or "NAME" one of this user's? */
+static bool is_owner(const char *name, const char *colon, uint32_t uid)
 {
 	char user[16];
 
-	if (!slash)
+	if (!colon)
 		return uid == geteuid();
-	if (name + strspn(name, "0123456789") == slash) {
-		snprintf(user, sizeof(user), "%u/", uid);
-		return !strncmp(name, user, slash - name + 1);
+	if (name + strspn(name, "0123456789") == colon) {
+		snprintf(user, sizeof(user), "%u:", uid);
+		return !strncmp(name, user, colon - name + 1);
 	}
-	return cli_user(uid) && !strncmp(name, cli_user(uid), slash - name) &&
-	       !cli_user(uid)[slash - name];
+	return cli_user(uid) && !strncmp(name, cli_user(uid), colon - name) &&
+	       !cli_user(uid)[colon - name];
 }
 
 /*
@@ -51,7 +51,7 @@ static bool is_owner(const char *name, const char *slash, uint32_t uid)
  */
 static void say_full(const char *given)
 {
-	const char *slash = strchr(given, '/'), *name = slash ? slash + 1 : given;
+	const char *colon = strchr(given, ':'), *name = colon ? colon + 1 : given;
 	struct xmem_pool_entry entry = { 0 };
 	char dead[24];
 	uint32_t count;
@@ -62,7 +62,7 @@ static void say_full(const char *given)
 			cli_fail("open pool '%s': it had no place left, and has ended", given);
 			return;
 		}
-	} while (strcmp(entry.name, name) || !is_owner(given, slash, entry.owner_uid));
+	} while (strcmp(entry.name, name) || !is_owner(given, colon, entry.owner_uid));
 	count = entry.clients < entry.clients_max ? entry.clients_max - entry.clients : 0;
 	snprintf(dead, sizeof(dead), "%u %s", count, count == 1 ? "has" : "have");
 	cli_fail("open pool '%s': it is full: %u clients are alive, and %s ended whose "

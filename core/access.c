@@ -85,6 +85,26 @@ int xm_roles_narrow(u32 has, u32 wanted, u32 *ret_roles)
 	return 0;
 }
 
+bool xm_name_is_good(const __u8 name[XMEM_NAME_BYTES])
+{
+	bool begins = true;	/* a part, with this character */
+	u32 i;
+
+	for (i = 0; i <= XMEM_NAME_MAX; i++) {
+		__u8 c = name[i];
+
+		if (!c)
+			return !i || !begins;
+		if (begins && (c == '.' || (c == '/' && i)))
+			return false;
+		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		      c == '_' || c == '-' || c == '.' || c == '/'))
+			return false;
+		begins = c == '/';
+	}
+	return false;	/* the name is too long, or has no NUL */
+}
+
 int xm_join_access_check(const struct xmem_join_request *join)
 {
 	bool by_fd = join->flags & XMEM_JOIN_FD;

@@ -41,6 +41,9 @@ int xm_access_fits(u32 mode, u32 gid, const struct xmem_join_request *join);
  */
 int xm_roles_narrow(u32 has, u32 wanted, u32 *ret_roles);
 
+/* Is it a name that a pool may have (uapi.h, NAMES), with a NUL behind it, or none: ""? */
+bool xm_name_is_good(const __u8 name[XMEM_NAME_BYTES]);
+
 /* The fields of a join, and of access, as far as they are about who may join. 0 or -EINVAL. */
 int xm_join_access_check(const struct xmem_join_request *join);
 int xm_access_check(const struct xmem_access_request *request);

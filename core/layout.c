@@ -3,25 +3,10 @@
  * The layout of a pool: where each part of its pages begins, what the header says about
  * it, and how a mapping of the pages becomes a struct xm_map.
  */
+#include "access.h"
 #include "host.h"
 
 #define ROUND_UP(n, to)	(((n) + (to) - 1) / (to) * (to))
-
-static bool xm_good_name(const __u8 *name)
-{
-	u32 i;
-
-	for (i = 0; i < XMEM_NAME_BYTES; i++) {
-		__u8 c = name[i];
-
-		if (!c)
-			return true;
-		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-		      c == '_' || c == '-' || (c == '.' && i)))
-			return false;
-	}
-	return false;	/* the name has no NUL */
-}
 
 void xm_layout_place(struct xmem_pool_header *header, u64 page)
 {
@@ -62,7 +47,7 @@ int xm_host_layout(const struct xmem_join_request *join, u64 page, struct xmem_p
 	u64 ring = join->ring_entries ? join->ring_entries : 64;
 	u32 i;
 
-	if (slots > XMEM_MAX_SLOTS || clients > XMEM_MAX_CLIENTS || !xm_good_name(join->name) ||
+	if (slots > XMEM_MAX_SLOTS || clients > XMEM_MAX_CLIENTS || !xm_name_is_good(join->name) ||
 	    ring < 4 || ring > XMEM_MAX_RING || ring & (ring - 1))
 		return -EINVAL;
 	*header = (struct xmem_pool_header){

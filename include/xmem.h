@@ -195,10 +195,12 @@ struct xmem_pool_options {
 
 /*
  * Join a pool. If there is no pool of that name, make it.
- * @name: up to 31 characters of A-Z a-z 0-9 . _ -, the first not a dot. NULL or "" makes
- *	an anonymous pool, which others join by its descriptor. Another user's pool has that
- *	user before its name: "USER/NAME". USER is a number, or a name that /etc/passwd has;
- *	a user that is known elsewhere only is given by number.
+ * @name: up to 128 characters of A-Z a-z 0-9 . _ - and '/', as "/camera/front/image_raw". '/' parts
+ *	it as it parts a path: no part is empty or begins with a dot, so the last character is no
+ *	'/'. The first may be one, and "/camera" and "camera" are two names. NULL or "" makes an
+ *	anonymous pool, which others join by its descriptor. Another user's pool has that user and
+ *	a colon before its name: "USER:NAME", "alice:/camera/front". USER is a number, or a name
+ *	that /etc/passwd has; a user that is known elsewhere only is given by number.
  * @options: NULL is as all zero.
  *
  * A client is a reader or a writer. It joins as a reader. The first call that is for writers
@@ -226,7 +228,7 @@ struct xmem_pool_options {
  * Returns: the pool, or NULL:
  *	EINVAL	a name, number, label or flag is out of its range; the message says which
  *	E2BIG	the options are newer than this library and ask for something it lacks
- *	ENOENT	XMEM_OPEN_EXISTING or USER/NAME, and there is no such pool, or it is another
+ *	ENOENT	XMEM_OPEN_EXISTING or USER:NAME, and there is no such pool, or it is another
  *		user's and does not let this one in at all
  *	EEXIST	XMEM_OPEN_EXCLUSIVE, and there is one that not only other users keep
  *	ERANGE	the pool is there and smaller than the options ask for; or it is this user's,

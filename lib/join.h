@@ -13,7 +13,7 @@ int xl_join_name(const char *name, struct xmem_join_request *request);
 int xl_join_options(const struct xmem_pool_options *options, struct xmem_pool_options *ret,
 		    struct xmem_join_request *request);
 
-/* The user that stands before the slash in a name. 0, or an error, noted. */
+/* The user that stands before the colon in a name. 0, or an error, noted. */
 int xl_join_owner(const char *name, size_t length, struct xmem_join_request *request);
 
 /*

@@ -13,31 +13,39 @@
 #define ALL_FLAGS (XMEM_OPEN_WRITER | XMEM_OPEN_EXISTING | XMEM_OPEN_EXCLUSIVE | \
 		   XMEM_OPEN_READER | XMEM_OPEN_INHERIT | XMEM_OPEN_GROUP)
 
-static bool good_in_name(char c)
+#define IN_NAMES	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-"
+
+/* The host checks it, too, but cannot say what is wrong. */
+static int check_name(const char *name, size_t length, const struct xmem_join_request *request)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '.' || c == '_' || c == '-';
+	size_t good = strspn(name, IN_NAMES);
+
+	if (good < length)
+		return xl_fail(EINVAL, "open pool '%s': a name has only characters of "
+				       "[A-Za-z0-9._/-], and behind its user stands a ':'; the one "
+				       "at %zu is another", name, good);
+	if (!xm_name_is_good(request->name))
+		return xl_fail(EINVAL, "open pool '%s': no part of a name, between one '/' and the "
+				       "next, is empty or begins with a dot", name);
+	return 0;
 }
 
 int xl_join_name(const char *given, struct xmem_join_request *request)
 {
-	const char *slash = given ? strchr(given, '/') : NULL, *name = slash ? slash + 1 : given;
-	size_t length = name ? strlen(name) : 0, i;
+	const char *colon = given ? strchr(given, ':') : NULL, *name = colon ? colon + 1 : given;
+	size_t length = name ? strlen(name) : 0;
 
-	if (slash && xl_join_owner(given, slash - given, request))
+	if (colon && xl_join_owner(given, colon - given, request))
 		return xmem_peek_last_error(NULL);
-	if (slash && !length)
+	if (colon && !length)
 		return xl_fail(EINVAL, "open pool '%.40s': behind the user stands no name", given);
-	if (length >= XMEM_NAME_BYTES)
-		return xl_fail(EINVAL, "open pool '%.40s...': a name has at most 31 characters, "
-				       "this one has %zu", name, length);
-	for (i = 0; i < length; i++)
-		if (!good_in_name(name[i]) || *name == '.')
-			return xl_fail(EINVAL, "open pool '%s': a name has only characters of "
-					       "[A-Za-z0-9._-], and the first is not a dot", name);
-	if (length)
-		memcpy(request->name, name, length);
-	return 0;
+	if (length > XMEM_NAME_MAX)
+		return xl_fail(EINVAL, "open pool '%.40s...': a name has at most %d characters, "
+				       "this one has %zu", name, XMEM_NAME_MAX, length);
+	if (!length)
+		return 0;
+	memcpy(request->name, name, length);
+	return check_name(name, length, request);
 }
 
 static int bad(const char *format, unsigned long long given)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * The user in a pool's name: "USER/NAME". A name of a user is looked up in /etc/passwd, and not
- * where the machine may know others (NSS): that would load modules into this process and might
- * ask the network, while a pool is opened. Who is known there only is given by number.
+ * The user in a pool's name: "USER:NAME", as scp writes a file of a host. Neither of the two has a
+ * colon in it: /etc/passwd parts its fields by colons, and a pool's name has none (uapi.h, NAMES).
+ * A name of a user is looked up in /etc/passwd, and not where the machine may know others (NSS):
+ * that would load modules into this process and might ask the network, while a pool is opened. A
+ * user that is known there only is given by number.
  */
 #include <pwd.h>
 #include <stdio.h>
@@ -55,14 +57,14 @@ int xl_join_owner(const char *name, size_t length, struct xmem_join_request *req
 	XL_UNCANCELLED;
 
 	if (!length || length >= sizeof(user))
-		return xl_fail(EINVAL, "open pool '%.40s': before the slash stands no user", name);
+		return xl_fail(EINVAL, "open pool '%.40s': before the colon stands no user", name);
 	memcpy(user, name, length);
 	user[length] = 0;
 	err = take_number(user, &uid);
 	if (err == -EINVAL)
 		return xl_fail(EINVAL, "open pool '%.40s': '%s' is no user's number", name, user);
 	if (err && find_user(user, &uid))
-		return xl_fail(EINVAL, "open pool '%.40s': in a name, before a slash stands a "
+		return xl_fail(EINVAL, "open pool '%.40s': in a name, before a colon stands a "
 				       "user, and /etc/passwd has no '%s'; one that is known "
 				       "elsewhere is given by number", name, user);
 	if (uid == geteuid())

@@ -84,7 +84,7 @@
 int xl_fail(int error, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 int xl_fail_fast(int error, const char *message);
 
-#define XL_ERROR_BYTES	512
+#define XL_ERROR_BYTES	640
 
 /* A thread's last error and errno, which what the program does in our call must not change. */
 struct xl_error {

@@ -103,7 +103,7 @@ static struct xmem_pool *join_again(const struct xl_opening *opening)
 		return NULL;
 	}
 	/* By its user too: this process may have become another's meanwhile. */
-	snprintf(name, sizeof(name), "%u/%s", opening->owner, opening->name);
+	snprintf(name, sizeof(name), "%u:%s", opening->owner, opening->name);
 	return join_by_name(name, &opening->options);
 }
 

@@ -314,7 +314,8 @@ int xmem_limit_next(struct xmem_pool *pool, uint32_t number, struct xmem_limit_i
 struct xmem_pool_entry {
 	size_t size;			/* in: sizeof(struct xmem_pool_entry); out: valid bytes */
 	uint64_t number;		/* of the pool, never reused while the host runs */
-	char name[32];			/* NUL-terminated; empty: anonymous */
+	char name[136];			/* at most 128 characters; NUL-terminated; empty:
+					 * anonymous */
 	uint32_t owner_uid;		/* of who made it; UINT32_MAX: it has no number in this
 					 * process's user namespace */
 	uint32_t slots;			/* capacity */

@@ -17,6 +17,7 @@
  *   6  pids and uids are asked for, and not in the kernel's pages; processes in the rows; who may
  *      join: owner, group and mode of a pool, names of users, roles of descriptors; ids of
  *      payloads have 64 bits; clients can be ended by others, and pools closed to joins
+ *   7  names of pools have up to 128 characters, and '/' among them
  */
 #ifndef XMEM_UAPI_H
 #define XMEM_UAPI_H
@@ -26,8 +27,8 @@
 
 #include "metadata.h"
 
-#define XMEM_ABI	6	/* the newest that this header describes */
-#define XMEM_ABI_OLDEST	6	/* the oldest that a host built with it still serves */
+#define XMEM_ABI	7	/* the newest that this header describes */
+#define XMEM_ABI_OLDEST	7	/* the oldest that a host built with it still serves */
 #define XMEM_MAGIC	0x6c6f6f706d656d78ULL	/* "xmempool" */
 
 /* Limits of the layout; a pool's own are in its header. */
@@ -37,7 +38,8 @@
 #define XMEM_MAX_RING		4096	/* entries; a power of two, at least 4 */
 #define XMEM_GROUP_SLOTS	64	/* slots that share pages, and so an owner */
 #define XMEM_MAX_GROUPS		(XMEM_MAX_SLOTS / XMEM_GROUP_SLOTS)
-#define XMEM_NAME_BYTES		32	/* a pool's name with its NUL */
+#define XMEM_NAME_MAX		128	/* characters of a pool's name */
+#define XMEM_NAME_BYTES		136	/* a pool's name, and NULs up to a multiple of 8 */
 #define XMEM_LABEL_BYTES	16	/* a client's label with its NUL */
 #define XMEM_MAX_DEVICES	16	/* GPUs of one pool */
 #define XMEM_UUID_BYTES		16	/* of a GPU, as its driver gives it */
@@ -98,7 +100,7 @@ struct xmem_pool_header {
 	__u64 total_bytes;		/* of all parts together */
 	__u8  name[XMEM_NAME_BYTES];	/* NUL-terminated; empty: anonymous */
 	__u32 payloads;			/* payloads with slots now: files, and memory of GPUs */
-	__u32 reserved0;
+	__u32 reserved0[7];
 	__u64 payload_bytes;		/* of all payload files, as the next two; memory of GPUs is
 					 * counted in the device table */
 	__u64 kept_bytes;		/* of those whose owner has ended, and which others use */
@@ -524,6 +526,14 @@ struct xmem_pools_request {
 #define XMEM_MODE_DEFAULT	0600
 
 /*
+ * NAMES: The name of a pool has up to XMEM_NAME_MAX characters of [A-Za-z0-9._/-] (EINVAL). '/'
+ * parts it as it parts a path. No part is empty or begins with a dot, so there is neither "." nor
+ * "..", nor a '/' at the end; but the first character may be a '/': "/camera" and "camera" are two
+ * names. Programs write "USER:NAME" for another user's pool, because ':' is in no user's name. '!'
+ * is not allowed, so a name is still its own when '!' stands for '/' in the name of a file.
+ */
+
+/*
  * join: become a client of a pool. The kernel answers with a descriptor of the client's own file,
  * by which it asks and maps from then on; an open /dev/xmem is for joining, and can do so again.
  * The daemon makes the connection itself the client, once.
@@ -545,7 +555,7 @@ struct xmem_join_request {
 	__u32 abi;			/* XMEM_ABI of the caller */
 	__u32 role;			/* enum xmem_role; EITHER: out: READER, if the caller may
 					 * only read */
-	__u8  name[XMEM_NAME_BYTES];	/* of [A-Za-z0-9._-]; empty: a new anonymous pool */
+	__u8  name[XMEM_NAME_BYTES];	/* see NAMES; empty: a new anonymous pool */
 	__s32 pool_fd;			/* with XMEM_JOIN_FD; else it must be -1 */
 	__s32 fd;			/* out: the client's file, close-on-exec; -1 (daemon) */
 	/* Capacities. If the pool exists, it must have at least these (ERANGE). */
@@ -578,7 +588,7 @@ struct xmem_join_request {
 					 * is less. If the pool exists: 0, or it must not allow more
 					 * (ERANGE) */
 };
-#define XMEM_JOIN_MIN		56	/* up to fd */
+#define XMEM_JOIN_MIN		160	/* up to fd */
 
 /*
  * pool_fd: a descriptor. A process that has it may join this pool in one of these roles, and

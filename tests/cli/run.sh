@@ -74,10 +74,13 @@ set_scene() {
 		--argjson logger "${is[logger]}" --arg backend "$backend")
 }
 
-# set_other [CLIENTS | --gpus], other_says LINE, end_other: another scene, in the pool "other".
+# set_other [-n POOL] [CLIENTS | --gpus], other_says LINE, end_other: another scene, in the pool
+# "other".
 set_other() {
+	local pool=other
+	[ "${1:-}" != -n ] || { pool=$2; shift 2; }
 	mkfifo "$work/other-to" "$work/other-from"
-	"$programs/cli-scene" other "$@" <"$work/other-to" >"$work/other-from" &
+	"$programs/cli-scene" "$pool" "$@" <"$work/other-to" >"$work/other-from" &
 	other=$!
 	exec {other_in}>"$work/other-to" {other_out}<"$work/other-from"
 	other_says ready
@@ -112,12 +115,29 @@ list_has_named_and_anonymous() {
 }
 
 list_as_a_table() {
-	same 'NUMBER POOL OWNER MODE CLIENTS SLOTS RING BYTES FILES KEPT' \
+	same 'NUMBER OWNER MODE CLIENTS SLOTS RING BYTES FILES KEPT POOL' \
 		"$(xmem list | head -n 1 | sed 's/  */ /g')" &&
 		same "$(xmem list --json | jq -r --arg me "$(id -un)" '.[] | [.number,
-			.name // "(anonymous)", $me, "0600", "\(.clients)/\(.clients_max)",
-			.slots, .ring_entries, .bytes, .bytes_files, .bytes_kept] |
+			$me, "0600", "\(.clients)/\(.clients_max)", .slots, .ring_entries,
+			.bytes, .bytes_files, .bytes_kept, .name // "(anonymous)"] |
 			map(tostring) | join(" ")')" "$(cells list)"
+}
+
+# A name of 128 characters is listed as it is, moves no other column, and is taken as it is listed.
+long_name_with_slashes() {
+	local name bad=0
+	name=/camera/front/$(printf 'n%.0s' {1..114})
+	xmem list >"$work/table"
+	set_other -n "$name" || return
+	same "$(head -n 1 "$work/table")" "$(xmem list | head -n 1)" &&
+		same "$name" "$(xmem list | cut -c "$(head -n 1 "$work/table" |
+			awk '{ print index($0, "POOL") }')"- | grep ^/)" &&
+		same "\"$name\"" "$(json .pool clients "$name")" &&
+		same 128 "$(json '.pool | length' stat "$name")" &&
+		same "\"$(id -un):$name\"" "$(json .pool holders "$(id -un):$name")" &&
+		refuses 1 "open pool '/camera/': no part of a name.*" xmem stat /camera/ || bad=1
+	end_other
+	return $bad
 }
 
 # Titles, numbers and texts begin or end in one column; no line ends with a space.
@@ -350,7 +370,7 @@ no_such_pool() {
 	local command
 	for command in stat clients holders claims; do
 		refuses 1 "there is no pool 'nosuch' on the $backend host" xmem $command nosuch &&
-			refuses 1 "open pool 'no/such'.*name" xmem $command no/such || return
+			refuses 1 "open pool 'no//such'.*name" xmem $command no//such || return
 	done
 	refuses 1 "pool 'scene': it has no slot 128, only 0 to 127" xmem holders scene 128 &&
 		refuses 1 "pool 'scene': it has no slot 128, only 0 to 127" xmem claims scene 128
@@ -607,7 +627,7 @@ daemon_runs() { grep -qsazxF "XMEM_SOCKET=$XMEM_SOCKET-none" /proc/[0-9]*/enviro
 no_host_and_none_is_started() {
 	local command
 	same '[]' "$($nowhere "$programs/xmem" list --json)" &&
-		same 'NUMBER POOL OWNER MODE CLIENTS SLOTS RING BYTES FILES KEPT' \
+		same 'NUMBER OWNER MODE CLIENTS SLOTS RING BYTES FILES KEPT POOL' \
 			"$($nowhere "$programs/xmem" list | sed 's/  */ /g')" || return
 	for command in stat clients holders claims; do
 		refuses 1 "there is no pool 'scene': no host is running" \
@@ -649,7 +669,7 @@ build_without_json_library() {
 }
 
 set_scene || { echo '0 passed, 1 failed, 0 skipped'; exit 1; }
-for name in list_has_named_and_anonymous list_as_a_table table_is_aligned \
+for name in list_has_named_and_anonymous list_as_a_table table_is_aligned long_name_with_slashes \
 	clients_are_who_they_are clients_as_a_table holders_are_who_they_are holders_as_a_table \
 	holders_of_one_slot claims_are_set_aside limits_are_listed stat_counts_without_the_tool \
 	output_that_nobody_reads_keeps_no_pool full_pool bad_usage no_such_pool \

@@ -181,20 +181,21 @@ TEST(API_a_user_in_a_pools_name)
 	struct xmem_pool *pool = open_reader(name), *again;
 	char full[80];
 
-	snprintf(full, sizeof(full), "%u/%s", geteuid(), name);
+	snprintf(full, sizeof(full), "%u:%s", geteuid(), name);
 	again = xmem_pool_open(full, NULL);
 	CHECK(again);
 	SAME(stat_of(pool).clients, 2);
 	xmem_pool_close(again);
-	REFUSED(xmem_pool_open("/x", NULL), EINVAL);
-	REFUSED(xmem_pool_open("1/", NULL), EINVAL);
-	REFUSED(xmem_pool_open("1x/x", NULL), EINVAL);
+	REFUSED(xmem_pool_open(":x", NULL), EINVAL);
+	REFUSED(xmem_pool_open("1:", NULL), EINVAL);
+	REFUSED(xmem_pool_open("1x:x", NULL), EINVAL);
 	error_says("/etc/passwd has no '1x'");
-	REFUSED(xmem_pool_open("4294967295/x", NULL), EINVAL);
-	REFUSED(xmem_pool_open("99999999999999999999999/x", NULL), EINVAL);
-	REFUSED(xmem_pool_open("a/b/c", NULL), EINVAL);
-	REFUSED(xmem_pool_open("0/b/c", NULL), EINVAL);
-	REFUSED(xmem_pool_open("no-such-user-here/x", NULL), EINVAL);
+	REFUSED(xmem_pool_open("4294967295:x", NULL), EINVAL);
+	REFUSED(xmem_pool_open("99999999999999999999999:x", NULL), EINVAL);
+	REFUSED(xmem_pool_open("a:b:c", NULL), EINVAL);
+	REFUSED(xmem_pool_open("0:b:c", NULL), EINVAL);
+	REFUSED(xmem_pool_open("0:/", NULL), EINVAL);
+	REFUSED(xmem_pool_open("no-such-user-here:x", NULL), EINVAL);
 	error_says("no-such-user-here");
 	error_says("/etc/passwd");
 	xmem_pool_close(pool);
@@ -420,7 +421,7 @@ TEST(P4_a_daemon_has_one_user)
 	group.gid++;
 	REFUSED(xmem_pool_open(name, &group), EOPNOTSUPP);
 	error_says("group");
-	snprintf(foreign, sizeof(foreign), "%u/%s", geteuid() + 1, name);
+	snprintf(foreign, sizeof(foreign), "%u:%s", geteuid() + 1, name);
 	REFUSED(xmem_pool_open(foreign, NULL), EOPNOTSUPP);
 	error_says("one user");
 	/* Nothing of that has left a pool. */

@@ -110,7 +110,7 @@ static int join(const char *name, int fd, uint32_t role)
 	struct xmem_pool *pool;
 	char full[64];
 
-	snprintf(full, sizeof(full), "%u/%s", OWNER, name);
+	snprintf(full, sizeof(full), "%u:%s", OWNER, name);
 	pool = fd < 0 ? xmem_pool_open(full, &options) : xmem_pool_open_fd(fd, &options);
 	if (!pool)
 		return xmem_peek_last_error(NULL);
@@ -375,7 +375,7 @@ static void join_and_change(void *argument)
 	char full[64];
 
 	be(MEMBER);
-	snprintf(full, sizeof(full), "%u/%s", OWNER, scene->name[2]);
+	snprintf(full, sizeof(full), "%u:%s", OWNER, scene->name[2]);
 	pool = xmem_pool_open(full, NULL);
 	CHECK(pool);
 	SAME(xmem_pool_set_mode(pool, 0666, XMEM_GID_SAME), -EPERM);
@@ -435,7 +435,7 @@ TEST(P4_the_owner_and_root_change_who_may_join)
 	in_turn(changer);
 	in_turn(member);
 	kill_child(changer);
-	snprintf(full, sizeof(full), "%u/%s", OWNER, scene.name[2]);
+	snprintf(full, sizeof(full), "%u:%s", OWNER, scene.name[2]);
 	pool = xmem_pool_open(full, NULL);
 	CHECK(pool);
 	WORKED(xmem_pool_set_mode(pool, 0606, XMEM_GID_SAME));
@@ -472,7 +472,7 @@ static void join_as_a_member(void *argument)
 	struct xmem_pool *pool;
 
 	be(OWNER);		/* whose group it is */
-	snprintf(full, sizeof(full), "%u/%s", MEMBER, (const char *)argument);
+	snprintf(full, sizeof(full), "%u:%s", MEMBER, (const char *)argument);
 	pool = xmem_pool_open(full, NULL);
 	CHECK(pool);
 	SAME(stat_of(pool).clients, 2);
@@ -501,7 +501,7 @@ static void join_anew(void *argument)
 	char full[64];
 
 	be(MEMBER);
-	snprintf(full, sizeof(full), "%u/%s", OWNER, scene->name[1]);
+	snprintf(full, sizeof(full), "%u:%s", OWNER, scene->name[1]);
 	pool = xmem_pool_open(full, NULL);
 	CHECK(pool);
 	again = xmem_pool_reopen(pool);

@@ -393,7 +393,7 @@ static struct xmem_pool *join_theirs(const char *name)
 {
 	char full[64];
 
-	snprintf(full, sizeof(full), "%u/%s", OWNER, name);
+	snprintf(full, sizeof(full), "%u:%s", OWNER, name);
 	return xmem_pool_open(full, NULL);
 }
 

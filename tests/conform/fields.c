@@ -53,7 +53,8 @@ static int try_join(struct xmem_join_request join)
 	assignment; \
 	try_join(j); \
 })
-#define NAMED(text)	JOIN_WITH((memset(j.name, 0, sizeof(j.name)), \
+#define NO_NAME(j)	memset((j).name, 0, sizeof((j).name))
+#define NAMED(text)	JOIN_WITH((NO_NAME(j), \
 				   memcpy(j.name, text, sizeof(text) - 1)))
 
 TEST(P4_join_with_reserved_or_unknown_bits_is_EINVAL)
@@ -91,13 +92,21 @@ TEST(P4_join_out_of_range_is_EINVAL)
 
 TEST(P4_join_of_a_strange_name_is_EINVAL)
 {
-	SAME(NAMED("has/slash"), -EINVAL);
-	SAME(NAMED("has space"), -EINVAL);
-	SAME(NAMED(".hidden"), -EINVAL);
-	SAME(NAMED("new\nline"), -EINVAL);
-	SAME(NAMED("\xff"), -EINVAL);
-	SAME(JOIN_WITH(memset(j.name, 'x', sizeof(j.name))), -EINVAL);
+	static const char *const bad[] = {
+		"/", "//", "a/", "/a/", "//a", "a//b", ".", "..", ".hidden", "a/.", "a/..",
+		"a/../b", "/.a", "a:b", ":a", "0:a", "a!b", "!a", "a b", "new\nline", "a\\b",
+		"\xff", "~a",
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		if (JOIN_WITH(snprintf((char *)j.name, sizeof(j.name), "%s", bad[i])) != -EINVAL)
+			FAIL("the host takes the name '%s'", bad[i]);
 	SAME(NAMED("A.b-c_9"), 0);
+	SAME(NAMED("/A./b-c_9"), 0);
+	for (i = XMEM_NAME_MAX + 1; i <= XMEM_NAME_BYTES; i++)
+		SAME(JOIN_WITH(memset(NO_NAME(j), 'x', i)), -EINVAL);
+	SAME(JOIN_WITH(memset(j.name, 'x', XMEM_NAME_MAX)), 0);
 }
 
 TEST(P4_join_by_file_wants_a_file_and_no_name)
@@ -107,11 +116,11 @@ TEST(P4_join_by_file_wants_a_file_and_no_name)
 	CHECK(!pipe(pipes));
 	SAME(JOIN_WITH(j.pool_fd = pipes[0]), -EINVAL);		/* without the flag */
 	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FD, j.pool_fd = pipes[0])), -EINVAL); /* and a name */
-	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FD, j.pool_fd = pipes[0], memset(j.name, 0, 32))),
+	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FD, j.pool_fd = pipes[0], NO_NAME(j))),
 	     -EBADF);
-	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FD, j.pool_fd = 999, memset(j.name, 0, 32))), -EBADF);
-	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FD, j.pool_fd = -1, memset(j.name, 0, 32))), -EBADF);
-	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FD, j.pool_fd = pipes[0], memset(j.name, 0, 32),
+	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FD, j.pool_fd = 999, NO_NAME(j))), -EBADF);
+	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FD, j.pool_fd = -1, NO_NAME(j))), -EBADF);
+	SAME(JOIN_WITH((j.flags = XMEM_JOIN_FD, j.pool_fd = pipes[0], NO_NAME(j),
 			j.ring_entries = 3)), -EINVAL);
 	close(pipes[0]);
 	close(pipes[1]);

@@ -26,7 +26,7 @@ static struct xmem_pool *join(const struct scene *scene, uint32_t flags)
 	struct xmem_pool *pool;
 	char full[64];
 
-	snprintf(full, sizeof(full), "%u/%s", OWNER, scene->name);
+	snprintf(full, sizeof(full), "%u:%s", OWNER, scene->name);
 	pool = xmem_pool_open(full, &options);
 	CHECK(pool);
 	return pool;

@@ -59,7 +59,7 @@ static struct xmem_pool *visit(const struct scene *scene, unsigned int i)
 {
 	char full[64];
 
-	snprintf(full, sizeof(full), "%u/%s", scene->owner, scene->name[i]);
+	snprintf(full, sizeof(full), "%u:%s", scene->owner, scene->name[i]);
 	return xmem_pool_open(full, NULL);
 }
 

@@ -8,6 +8,7 @@
 #include "harness.h"
 
 #define BYTES	4096
+#define TEN	"0123456789"
 
 /* The thread's error is @error and its message has all words, and none of @not. */
 static void says(int error, const char *not, const char *const *word)
@@ -41,12 +42,18 @@ TEST(API_EINVAL_names_the_field)
 	const uint32_t both = XMEM_OPEN_EXISTING | XMEM_OPEN_EXCLUSIVE;
 	const char *name = new_name();
 
-	refuse("no/slash", NULL);
-	SAYS(EINVAL, NULL, "no/slash", "name", "user");
-	refuse(".hidden", NULL);
-	SAYS(EINVAL, NULL, ".hidden", "dot");
-	refuse("a.name.that.is.longer.than.any.pool.may.have", NULL);
-	SAYS(EINVAL, NULL, "name", "31");
+	refuse("no:user", NULL);
+	SAYS(EINVAL, "slash", "no:user", "name", "user", "colon");
+	refuse("0:", NULL);
+	SAYS(EINVAL, NULL, "'0:'", "user", "no name");
+	refuse("a/.hidden", NULL);
+	SAYS(EINVAL, "A-Z", "a/.hidden", "dot");
+	refuse("a//b", NULL);
+	SAYS(EINVAL, "A-Z", "a//b", "empty");
+	refuse("a!b", NULL);
+	SAYS(EINVAL, "dot", "a!b", "A-Za-z0-9._/-", "at 1 ");
+	refuse("/" TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN "12345678", NULL);
+	SAYS(EINVAL, NULL, "name", "128", "129");
 	refuse(name, OPTIONS(.slots = 65537));
 	SAYS(EINVAL, "A-Z", "slots", "65537", "65536");
 	refuse(name, OPTIONS(.clients = 257));
@@ -213,7 +220,6 @@ TEST(API_a_pool_that_is_too_small_is_ERANGE_and_both_numbers)
 	SAME(xmem_host_query(&info_), -ENODEV); \
 	SAYS(ENODEV, not, __VA_ARGS__); \
 } while (0)
-#define TEN	"0123456789"
 
 TEST(API_a_host_that_is_not_there_is_named)
 {

@@ -21,7 +21,7 @@ static const char *name_of(uint32_t uid, const char *name)
 {
 	static char text[64];
 
-	snprintf(text, sizeof(text), "%u/%s", uid, name);
+	snprintf(text, sizeof(text), "%u:%s", uid, name);
 	return text;
 }
 
@@ -80,7 +80,7 @@ TEST(P4_a_name_is_of_its_user)
 	CHECK(theirs);
 	SAME(stat_of(theirs).clients, 2);
 	xmem_pool_close(theirs);
-	theirs = xmem_pool_open("nobody/no-such", NULL);
+	theirs = xmem_pool_open("nobody:no-such", NULL);
 	REFUSED(theirs, ENOENT);
 	kill_child(child);
 	REFUSED(xmem_pool_open(name_of(SOMEBODY_ELSE, names[1]), NULL), ENOENT);

@@ -5,7 +5,7 @@
  */
 #include "unit.h"
 
-_Static_assert(sizeof(struct xmem_pool_header) == 384, "pool header");
+_Static_assert(sizeof(struct xmem_pool_header) == 512, "pool header");
 _Static_assert(sizeof(struct xmem_client_row) == 192, "client row");
 _Static_assert(sizeof(struct xmem_slot_row) == 64, "slot row");
 _Static_assert(sizeof(struct xmem_entry) == 64, "entry");
@@ -15,7 +15,7 @@ _Static_assert(sizeof(struct xmem_metadata) == 512, "metadata");
 _Static_assert(sizeof(struct xmem_device_row) == 64, "device row");
 _Static_assert(sizeof(struct xmem_attach_request) == 264, "attach");
 _Static_assert(sizeof(struct xmem_payload_request) == 112, "payload");
-_Static_assert(sizeof(struct xmem_join_request) == 144, "join");
+_Static_assert(sizeof(struct xmem_join_request) == 248, "join");
 _Static_assert(sizeof(struct xmem_pool_fd_request) == 20, "pool_fd");
 _Static_assert(sizeof(struct xmem_narrow_request) == 24, "narrow");
 _Static_assert(sizeof(struct xmem_access_request) == 24, "access");
@@ -36,17 +36,17 @@ AT(xmem_pool_header, metadata_stride, 60);
 AT(xmem_pool_header, clients_offset, 64);
 AT(xmem_pool_header, holds_offset, 136);
 AT(xmem_pool_header, name, 152);
-AT(xmem_pool_header, payloads, 184);
-AT(xmem_pool_header, kept_bytes, 200);
-AT(xmem_pool_header, huge_bytes, 208);
-AT(xmem_pool_header, limbo_ns, 216);
-AT(xmem_pool_header, ready_offset, 224);
-AT(xmem_pool_header, devices_offset, 232);
-AT(xmem_pool_header, devices_stride, 240);
-AT(xmem_pool_header, group_rows_offset, 248);
-AT(xmem_pool_header, counted, 256);
-AT(xmem_pool_header, payloads_gone, 296);
-AT(xmem_pool_header, payloads_closed, 328);
+AT(xmem_pool_header, payloads, 288);
+AT(xmem_pool_header, kept_bytes, 328);
+AT(xmem_pool_header, huge_bytes, 336);
+AT(xmem_pool_header, limbo_ns, 344);
+AT(xmem_pool_header, ready_offset, 352);
+AT(xmem_pool_header, devices_offset, 360);
+AT(xmem_pool_header, devices_stride, 368);
+AT(xmem_pool_header, group_rows_offset, 376);
+AT(xmem_pool_header, counted, 384);
+AT(xmem_pool_header, payloads_gone, 424);
+AT(xmem_pool_header, payloads_closed, 456);
 AT(xmem_device_row, bytes, 16);
 AT(xmem_device_row, closing_bytes, 24);
 AT(xmem_attach_request, payload, 16);
@@ -166,7 +166,11 @@ START_TEST(numbers_out_of_range_are_EINVAL)
 		{ .slots = XMEM_MAX_SLOTS + 1 }, { .slots = 0xffffffff },
 		{ .clients = XMEM_MAX_CLIENTS + 1 }, { .ring_entries = 1 }, { .ring_entries = 2 },
 		{ .ring_entries = 3 }, { .ring_entries = 6 }, { .ring_entries = XMEM_MAX_RING * 2 },
-		{ .name = "a/b" }, { .name = ".hidden" }, { .name = "a b" }, { .name = "a\x80" },
+		{ .name = ".hidden" }, { .name = "a b" }, { .name = "a\x80" }, { .name = "a:b" },
+		{ .name = "a!b" }, { .name = "/" }, { .name = "//a" }, { .name = "a//b" },
+		{ .name = "a/" }, { .name = "/a/" }, { .name = "." }, { .name = ".." },
+		{ .name = "/." }, { .name = "a/.." }, { .name = "a/../b" }, { .name = "a/.b" },
+		{ .name = { [0 ... XMEM_NAME_MAX] = 'a' } },
 		{ .name = { [0 ... XMEM_NAME_BYTES - 1] = 'a' } },
 	};
 	struct xmem_pool_header h;
@@ -183,11 +187,15 @@ END_TEST
 START_TEST(good_names_are_taken)
 {
 	static const char *const good[] = {
-		"", "a", "camera.0", "A-z_9", "0123456789012345678901234567890",
+		"", "a", "camera.0", "A-z_9", "/camera/front/image_raw", "/a", "a/b", "-/_/9.",
+		"a../b",
+		"/234567890123456789012345678901234567890123456789012345678901234"
+		"/234567890123456789012345678901234567890123456789012345678901234",
 	};
 	struct xmem_pool_header h;
 	u32 i;
 
+	ck_assert_uint_eq(strlen(good[ARRAY_SIZE(good) - 1]), XMEM_NAME_MAX);
 	for (i = 0; i < ARRAY_SIZE(good); i++) {
 		struct xmem_join_request join = { 0 };
 

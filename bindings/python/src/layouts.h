@@ -308,8 +308,8 @@ static const struct xp_field xmem_limit_info_fields[] = {
 static const struct xp_field xmem_pool_entry_fields[] = {
 	XP_FIELD(xmem_pool_entry, number, XP_UNSIGNED, 0,
 		"of the pool, never reused while the host runs"),
-	XP_FIELD(xmem_pool_entry, name, XP_CHARS, 32,
-		"NUL-terminated; empty: anonymous"),
+	XP_FIELD(xmem_pool_entry, name, XP_CHARS, 136,
+		"at most 128 characters; NUL-terminated; empty: anonymous"),
 	XP_FIELD(xmem_pool_entry, owner_uid, XP_UNSIGNED, 0,
 		"of who made it; UINT32_MAX: it has no number in this process's user "
 		"namespace"),

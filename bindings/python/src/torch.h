@@ -55,7 +55,7 @@ struct xt_dlpack {
 #define XT_POOLS	64		/* that one process can join */
 
 struct xt_pool {
-	char name[32];
+	char name[200];			/* maybe with its user: "USER:NAME" */
 	struct xmem_pool *handle;	/* NULL: this process has not joined it yet, or anew */
 	struct xmem_pool *inherited;	/* of the parent, in a child that has not joined it yet */
 	bool gone;			/* its host has ended, and all but its pages; atomic */

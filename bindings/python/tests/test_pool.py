@@ -59,7 +59,18 @@ def test_what_the_library_refuses(options: dict[str, Any]) -> None:
     assert caught.value.strerror and next(iter(options)) in caught.value.strerror
 
 
-@pytest.mark.parametrize("name", ["a b", ".dot", "x" * 32, "ä"])
+def test_names_have_slashes_and_128_characters() -> None:
+    name = f"/{fresh_name()}/image_raw".ljust(128, "x")
+    with xmem.BufferPool(name, writer=True, exclusive=True) as writer:
+        published(writer, b"hello")
+        assert [entry.clients for entry in xmem.pools() if entry.name == name] == [1]
+        xmem.BufferPool(f"{os.getuid()}:{name}", existing=True).close()
+        with pytest.raises(xmem.NotFound):
+            xmem.BufferPool(name[1:], existing=True)
+
+
+@pytest.mark.parametrize("name", ["a b", ".dot", "x" * 129, "ä", "a//b", "a/", "a/../b", "a!b",
+                                  "nobody-here:a"])
 def test_bad_names(name: str) -> None:
     with pytest.raises(xmem.Error) as caught:
         xmem.BufferPool(name)
@@ -367,7 +378,7 @@ def test_modes_say_who_may_join() -> None:
         assert (entry().mode, entry().roles) == (0o600, 6)
         pool.set_mode(group=os.getegid())
         assert entry().mode == 0o600
-        with xmem.BufferPool(f"{os.geteuid()}/{name}", writer=True) as again:
+        with xmem.BufferPool(f"{os.geteuid()}:{name}", writer=True) as again:
             assert again.stat().clients == 2
         if pool.backend == "daemon":
             with pytest.raises(xmem.Error, match="xmemd") as refused:

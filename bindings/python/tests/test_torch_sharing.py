@@ -2,6 +2,7 @@
 """Tensors through torch.multiprocessing by xmem: what its users rely on, in both processes."""
 from __future__ import annotations
 
+import os
 import pickle
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, Iterator
@@ -17,6 +18,7 @@ from torch_children import (Child, ask, backward, both_see, describe, echo,  # n
 import xmem                                         # noqa: E402
 import xmem.torch                                   # noqa: E402
 from xmem import _torch                             # noqa: E402
+from support import fresh_name                      # noqa: E402
 from xmem.torch import versions                     # noqa: E402
 
 METHODS = ["fork", "spawn", "forkserver"]
@@ -486,6 +488,17 @@ def test_messages_that_are_in_flight_outlive_uninstall() -> None:
     xmem.torch.uninstall()
     assert pickle.loads(sent).tolist() == [0, 1, 2]
     assert xmem.torch.installed() is None
+
+
+def test_a_pool_of_the_longest_name_with_its_user() -> None:
+    xmem.torch.uninstall()
+    xmem.torch.install(f"{os.getuid()}:" + f"/{fresh_name()}/batches".ljust(128, "x"))
+    tensor = torch.zeros(5, 5)
+    with Child(fill, 4.0, method="forkserver") as child:
+        child.put([tensor])
+        assert child.get() == "filled"
+        assert bool(tensor.eq(4).all())
+        child.end()
 
 
 def test_another_pool_is_refused() -> None:

@@ -314,7 +314,7 @@ class PoolEntry(tuple[Any, ...]):
 
     #: of the pool, never reused while the host runs
     number: Final[int]
-    #: NUL-terminated; empty: anonymous
+    #: at most 128 characters; NUL-terminated; empty: anonymous
     name: Final[str]
     #: of who made it; UINT32_MAX: it has no number in this process's user namespace
     owner_uid: Final[int]

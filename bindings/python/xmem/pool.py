@@ -39,8 +39,9 @@ _core.set_types(BufferGuard, Subscription)
 class BufferPool(CudaPool):
     """A handle of the pool of that name, which is made if there is none.
 
-    name: up to 31 characters of A-Z a-z 0-9 . _ -; None: an anonymous pool, always a new one.
-    "USER/NAME" is the pool of another user, by number or by the name that /etc/passwd has.
+    name: up to 128 characters of A-Z a-z 0-9 . _ - and "/", as "/camera/front/image_raw"; no part
+    between slashes is empty or begins with a dot. None: an anonymous pool, always a new one.
+    "USER:NAME" is the pool of another user, by number or by the name that /etc/passwd has.
     writer: None: this client is a reader, and becomes a writer when it first acquires,
     preallocates, attaches, forwards or calls get_mut. (Subscribers follow writers, and wait for
     one.) True: it is a writer at once. False: it never writes.

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Names of pools: as long as users have them, and with slashes. Whose name it is: users.c; which
+ * ones no host takes: fields.c; what an error says of them: messages.c.
+ */
+#include "harness.h"
+
+#define BYTES	4096
+
+/* A name of @length characters, of this test's own, that differs from others in its last one. */
+static const char *long_name(size_t length, char last)
+{
+	static char name[4][XMEM_NAME_BYTES + 1];
+	static unsigned int count;
+	char *place = name[count++ % 4];
+
+	memset(place, 'n', length);
+	place[snprintf(place, length, "/conform/%d/", getpid())] = 'n';
+	place[length - 1] = last;
+	place[length] = 0;
+	return place;
+}
+
+/* How many clients the pool of exactly that name has; 0: the host lists none. */
+static unsigned int clients_of(const char *name)
+{
+	struct xmem_pool_entry entry = { .size = sizeof(entry) };
+
+	while (!xmem_pool_next(entry.number, &entry)) {
+		if (!strcmp(entry.name, name))
+			return entry.clients;
+		entry.size = sizeof(entry);
+	}
+	return 0;
+}
+
+/* Joined by its whole name from another handle, published in, and listed. */
+static void use(const char *name)
+{
+	struct xmem_pool *writer = open_writer(name, 1, BYTES), *reader;
+	struct xmem_subscription *s;
+	struct xmem_buffer *b;
+
+	reader = OPEN(name, .flags = XMEM_OPEN_EXISTING);
+	s = follow(reader, xmem_pool_client(writer), 0);
+	publish_stamp(writer, 7);
+	b = receive_one(s);
+	SAME(stamp_of(b), 7);
+	SAME(clients_of(name), 2);
+	xmem_release(b);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
+TEST(API_a_name_has_128_characters)
+{
+	use(long_name(128, 'a'));
+	use(long_name(127, 'a'));
+	REFUSED(xmem_pool_open(long_name(129, 'a'), NULL), EINVAL);
+}
+
+TEST(API_a_name_has_slashes)
+{
+	char name[80];
+
+	snprintf(name, sizeof(name), "/%s/front/image_raw", new_name());
+	use(name);
+	use(name + 1);
+}
+
+/* Each has its pool: a name is what it is from the first to the last character. */
+TEST(API_names_that_are_alike_are_two)
+{
+	const char *name[6];
+	struct xmem_pool *pool[6];
+	char with_slash[3][80];
+	unsigned int i;
+
+	name[0] = long_name(128, 'a');
+	name[1] = long_name(128, 'b');
+	name[2] = new_name();
+	for (i = 0; i < 3; i++)
+		name[3 + i] = with_slash[i];
+	snprintf(with_slash[0], sizeof(*with_slash), "/%s", name[2]);
+	snprintf(with_slash[1], sizeof(*with_slash), "%s/front", name[2]);
+	snprintf(with_slash[2], sizeof(*with_slash), "/%s/front", name[2]);
+	for (i = 0; i < 6; i++)
+		pool[i] = OPEN(name[i], .flags = XMEM_OPEN_EXCLUSIVE);
+	for (i = 0; i < 6; i++) {
+		SAME(stat_of(pool[i]).clients, 1);
+		SAME(clients_of(name[i]), 1);
+	}
+	for (i = 0; i < 6; i++)
+		xmem_pool_close(pool[i]);
+}
+
+/* The pool of a child by fork is joined by its name. */
+static void reopen(void *pool)
+{
+	struct xmem_pool *again = xmem_pool_reopen(pool);
+
+	CHECK(again);
+	SAME(stat_of(again).clients, 2);
+	xmem_pool_close(again);
+	tell_parent(1);
+	hear_parent();
+}
+
+TEST(API_a_long_name_is_reopened)
+{
+	struct xmem_pool *pool = open_reader(long_name(128, 'r'));
+	struct child *child = spawn(reopen, pool);
+
+	SAME(hear(child), 1);
+	tell(child, 1);
+	finish_child(child);
+	xmem_pool_close(pool);
+}
