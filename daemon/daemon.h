@@ -31,7 +31,6 @@
 #include "core/host.h"
 #include "core/poll.h"
 
-#define XD_MAX_POOLS	64
 #define XD_MAX_PAYLOADS	4096	/* payload files of one pool */
 #define XD_PAYLOAD_LISTS	256
 #define XD_DEVICE_FILES	16	/* device numbers in XMEM_DEVICE_FILES */
@@ -39,6 +38,7 @@
 /* How many of each kind the daemon takes; derived from RLIMIT_NOFILE. */
 struct xd_limits {
 	u32 descriptors;	/* that it may have open itself */
+	u32 pools;		/* each needs a descriptor, and one for each key */
 	u32 connections;	/* each needs two descriptors */
 	u32 per_process;	/* connections of one process */
 	u32 payloads;		/* payload files of all pools */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
+#include "lib/host/wire.h"
 #include "daemon.h"
 
 #define SPARE_FDS	64	/* for everything but connections and payloads */
@@ -56,7 +57,12 @@ void xd_limits_set(struct xd_limits *ret)
 
 	getrlimit(RLIMIT_NOFILE, &files);
 	count = files.rlim_cur < 1 << 20 ? files.rlim_cur : 1 << 20;
-	count = count > 4 * SPARE_FDS ? count - 2 * XD_MAX_POOLS - SPARE_FDS : SPARE_FDS;
+	ret->pools = count / XM_POOL_DESCRIPTORS;
+	if (ret->pools < XM_LEAST_POOLS)
+		ret->pools = XM_LEAST_POOLS;
+	if (ret->pools > XM_MOST_POOLS)
+		ret->pools = XM_MOST_POOLS;
+	count = count > 4 * SPARE_FDS ? count - 2 * ret->pools - SPARE_FDS : SPARE_FDS;
 	if (count > SPARE_FDS)
 		count -= count / 9;
 	ret->descriptors = files.rlim_cur < ~0u ? files.rlim_cur : ~0u;

@@ -142,8 +142,9 @@ int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join_request *joi
 	err = xm_host_layout(join, sysconf(_SC_PAGESIZE), &header);
 	if (err)
 		return err;
-	if (daemon->pool_count >= XD_MAX_POOLS)
-		return xd_refuse(daemon, XMEM_QUOTA_USER_POOLS, daemon->pool_count, XD_MAX_POOLS);
+	if (daemon->pool_count >= daemon->limits.pools)
+		return xd_refuse(daemon, XMEM_QUOTA_USER_POOLS, daemon->pool_count,
+				 daemon->limits.pools);
 	widen(&header);
 	header.owner_uid = geteuid();
 	pool = calloc(1, sizeof(*pool));

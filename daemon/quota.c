@@ -45,7 +45,7 @@ static bool look(const struct xd_daemon *daemon, const struct xd_connection *fro
 	switch (quota) {
 	case XMEM_QUOTA_USER_POOLS:
 		ret->used = daemon->pool_count;
-		ret->most = XD_MAX_POOLS;
+		ret->most = limits->pools;
 		return true;
 	case XMEM_QUOTA_USER_FILES:
 		ret->used = daemon->payload_count;

@@ -33,7 +33,7 @@ static int serve_query(struct xd_call *call)
 
 	xm_host_query(request);
 	request->max_payloads = XD_MAX_PAYLOADS;
-	request->max_pools = XD_MAX_POOLS;
+	request->max_pools = call->daemon->limits.pools;
 	request->pools = xd_pools_count(call->daemon);
 	memset(request->version, 0, sizeof(request->version));
 	snprintf((char *)request->version, sizeof(request->version), "%s", XMEM_VERSION);

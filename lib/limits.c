@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "host/wire.h"
 #include "host_info.h"
 #include "limits.h"
 #include "reach.h"
@@ -98,6 +99,10 @@ static void put_how(const struct xmem_quota_request *r, bool kernel, char *ret, 
 	if (kernel && strstr(name, "max_"))
 		snprintf(ret, bytes, "; root raises it in /sys/module/xmem/parameters/%.*s",
 			 (int)sizeof(r->name), name);
+	else if (r->quota == XMEM_QUOTA_USER_POOLS && r->most < XM_MOST_POOLS)
+		snprintf(ret, bytes, "; xmemd has one for each %d descriptors, and %d pools if "
+				     "whoever starts it may have %d (ulimit -Hn)",
+			 XM_POOL_DESCRIPTORS, XM_MOST_POOLS, XM_POOL_DESCRIPTORS * XM_MOST_POOLS);
 	else if (!kernel && (r->quota == XMEM_QUOTA_USER_FILES ||
 			     r->quota == XMEM_QUOTA_CLIENT_POLLS ||
 			     r->scope == XMEM_QUOTA_OF_HOST))

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * Names of pools: as long as users have them, and with slashes. Whose name it is: users.c; which
- * ones no host takes: fields.c; what an error says of them: messages.c.
+ * Names of pools: as long as users have them, and with slashes; and as many pools as one user may
+ * have. Whose name it is: users.c; which names no host takes: fields.c; what an error says of
+ * them: messages.c.
  */
+#include <stdlib.h>
+#include <sys/resource.h>
+
 #include "harness.h"
 
 #define BYTES	4096
@@ -116,4 +120,75 @@ TEST(API_a_long_name_is_reopened)
 	tell(child, 1);
 	finish_child(child);
 	xmem_pool_close(pool);
+}
+
+/* ---- as many as one user may have ---- */
+
+#define POOLS		1024u
+#define PROCESSES	4u	/* a daemon gives none of them all connections */
+
+/* The module's limits do not bind root. */
+static void be_one_user(void)
+{
+	if (on_kernel())
+		be_user(65534);
+}
+
+static void make_pools(void *argument)
+{
+	struct raw *raw = calloc(POOLS / PROCESSES, sizeof(*raw));
+	char name[60];
+	unsigned int i;
+
+	(void)argument;
+	CHECK(raw);
+	be_one_user();
+	for (i = 0; i < POOLS / PROCESSES; i++) {
+		snprintf(name, sizeof(name), "/conform/%d/%u", getpid(), i);
+		raw_open(&raw[i]);
+		SAME(raw_join(&raw[i], name, XMEM_ROLE_WRITER, XMEM_JOIN_EXCLUSIVE), 0);
+	}
+	SAME(clients_of(name), 1);
+	tell_parent(1);
+	hear_parent();
+}
+
+static void make_one_more(void *argument)
+{
+	const char *why;
+
+	(void)argument;
+	be_one_user();
+	REFUSED(xmem_pool_open(NULL, NULL), EDQUOT);
+	xmem_peek_last_error(&why);
+	if (!strstr(why, "has as many pools as it may have: 1024 of 1024"))
+		FAIL("it says: %s", why);
+	tell_parent(1);
+	hear_parent();
+}
+
+TEST_WITHIN(P10_a_user_may_have_1024_pools, 600)
+{
+	struct child *child[PROCESSES], *last;
+	struct rlimit files;
+	unsigned int i;
+
+	CHECK(!getrlimit(RLIMIT_NOFILE, &files));
+	files.rlim_cur = files.rlim_max;
+	if (on_kernel())
+		several_users_or_skip();
+	else
+		use_own_daemon();
+	if (!on_kernel() && files.rlim_max < 16384)
+		skip("xmemd has 1024 pools from a hard limit of 16384 open files on (ulimit -Hn)");
+	CHECK(!setrlimit(RLIMIT_NOFILE, &files));
+	for (i = 0; i < PROCESSES; i++) {
+		child[i] = spawn(make_pools, NULL);
+		hear(child[i]);
+	}
+	last = spawn(make_one_more, NULL);
+	hear(last);
+	kill_child(last);
+	for (i = 0; i < PROCESSES; i++)
+		kill_child(child[i]);
 }
