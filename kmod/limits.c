@@ -11,7 +11,7 @@
 #include "xk.h"
 #include "trace.h"
 
-unsigned int xk_max_pools = 1024;
+unsigned int xk_max_pools = 4096;
 module_param_named(max_pools, xk_max_pools, uint, 0644);
 MODULE_PARM_DESC(max_pools, "how many pools there may be, of all users together; one that has "
 		 "ended counts until its clients' files are closed and its drivers' released");

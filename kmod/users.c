@@ -31,7 +31,7 @@
 /* ---- what a user may have ---- */
 
 static unsigned long user_max[XK_USER_QUOTAS] = {
-	[XMEM_QUOTA_USER_POOLS] = 64,
+	[XMEM_QUOTA_USER_POOLS] = 1024,
 	[XMEM_QUOTA_USER_CLIENTS] = 4096,
 	[XMEM_QUOTA_USER_SLOTS] = 4 * XMEM_MAX_SLOTS,
 	[XMEM_QUOTA_USER_GROUPS] = 4 * XMEM_MAX_GROUPS,

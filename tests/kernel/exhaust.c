@@ -349,7 +349,7 @@ static const char *counted_holders_keep_what_they_may(void)
 /* ---- pools ---- */
 
 #define DEAD_POOLS	505u		/* the reviewer's */
-#define POOLS		80u		/* more than max_pools */
+#define POOLS		80u		/* more than with_few_pools lets one have */
 #define USERS		80u
 #define LEAST_BYTES	"67108864"	/* max_bytes, so that memory of the machine is not needed */
 
@@ -440,13 +440,26 @@ static const char *makes_pools(void *argument)
 	return NULL;
 }
 
+/* So that the machine has memory for as many as there may be. */
+static const char *with_few_pools(const char *(*attack)(struct scene *))
+{
+	const char *why;
+
+	SAME(xmem_set("max_pools", "1024"), 0);
+	why = with_parameter("user_max_pools", "64", "1024", attack);
+	SAME(xmem_set("max_pools", "4096"), 0);
+	return why;
+}
+
+static const char *empty_pools(struct scene *scene)
+{
+	GOES_WELL(kid_start(&scene->attacker, makes_pools, scene));
+	return victim_makes_a_pool(scene);
+}
+
 static const char *empty_pools_leave_room(void)
 {
-	struct scene scene;
-
-	GOES_WELL(start_scene(&scene));
-	GOES_WELL(kid_start(&scene.attacker, makes_pools, &scene));
-	return victim_makes_a_pool(&scene);
+	return with_few_pools(empty_pools);
 }
 
 /*
@@ -490,16 +503,18 @@ static const char *write_map(pid_t pid, const char *which, const char *line)
 	return NULL;
 }
 
+static const char *sub_uids(struct scene *scene)
+{
+	GOES_WELL(kid_start(&scene->attacker, is_many, scene));
+	GOES_WELL(write_map(scene->attacker.pid, "uid_map", "0 200000 1000\n"));
+	kid_go_on(&scene->attacker);
+	GOES_WELL(kid_ready(&scene->attacker));
+	return victim_makes_a_pool(scene);
+}
+
 static const char *sub_uids_leave_room(void)
 {
-	struct scene scene;
-
-	GOES_WELL(start_scene(&scene));
-	GOES_WELL(kid_start(&scene.attacker, is_many, &scene));
-	GOES_WELL(write_map(scene.attacker.pid, "uid_map", "0 200000 1000\n"));
-	kid_go_on(&scene.attacker);
-	GOES_WELL(kid_ready(&scene.attacker));
-	return victim_makes_a_pool(&scene);
+	return with_few_pools(sub_uids);
 }
 
 /* ---- groups and files of one pool ---- */
@@ -631,7 +646,7 @@ static const char *pools_at_once(struct scene *scene)
 
 static const char *shares_hold_for_many(void)
 {
-	return with_parameter("max_pools", ALL_POOLS, "1024", pools_at_once);
+	return with_parameter("max_pools", ALL_POOLS, "4096", pools_at_once);
 }
 
 /* ---- parts of mappings ---- */

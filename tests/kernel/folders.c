@@ -268,7 +268,7 @@ static const char *folders_count_for_their_maker(void)
 
 	SAME(xmem_set("user_max_pools", "4"), 0);
 	why = with_readers(read_folders);
-	SAME(xmem_set("user_max_pools", "64"), 0);
+	SAME(xmem_set("user_max_pools", "1024"), 0);
 	return why;
 }
 
@@ -357,7 +357,7 @@ static const char *the_last_pool_does_not_count(void)
 
 	SAME(xmem_set("user_max_pools", "1"), 0);
 	why = kid_start(&kid, makes_one_after_the_other, NULL);
-	SAME(xmem_set("user_max_pools", "64"), 0);
+	SAME(xmem_set("user_max_pools", "1024"), 0);
 	return why;
 }
 
