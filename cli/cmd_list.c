@@ -3,18 +3,24 @@
  * xmem list: the pools of the host, which the tool does not join for this.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "cli.h"
 
-/* As the other commands take it: another user's pool with that user's number. */
+/*
+ * As the other commands take it: another user's pool with that user's number, and one without a
+ * name by its own.
+ */
 static char *name_text(const json_t *row)
 {
 	const char *name = json_string_value(json_object_get(row, "name"));
+	json_int_t number = json_integer_value(json_object_get(row, "number"));
 	json_int_t uid = json_integer_value(json_object_get(row, "uid"));
+	char tag[24];
 
-	if (!name)
-		return cli_format("(anonymous)");
+	snprintf(tag, sizeof(tag), "@%" JSON_INTEGER_FORMAT, number);
+	name = name ? name : tag;
 	if (uid == (json_int_t)geteuid() || uid == UINT32_MAX)
 		return cli_format("%s", name);
 	return cli_format("%" JSON_INTEGER_FORMAT ":%s", uid, name);

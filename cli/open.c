@@ -3,6 +3,7 @@
  * Joining a pool only to look at it.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <pwd.h>
 #include <string.h>
@@ -53,7 +54,7 @@ static void say_full(const char *given)
 {
 	const char *colon = strchr(given, ':'), *name = colon ? colon + 1 : given;
 	struct xmem_pool_entry entry = { 0 };
-	char dead[24];
+	char dead[24], tag[24];
 	uint32_t count;
 
 	do {
@@ -62,7 +63,9 @@ static void say_full(const char *given)
 			cli_fail("open pool '%s': it had no place left, and has ended", given);
 			return;
 		}
-	} while (strcmp(entry.name, name) || !is_owner(given, colon, entry.owner_uid));
+		snprintf(tag, sizeof(tag), "@%" PRIu64, entry.number);
+	} while ((strcmp(entry.name, name) && strcmp(tag, name)) ||
+		 !is_owner(given, colon, entry.owner_uid));
 	count = entry.clients < entry.clients_max ? entry.clients_max - entry.clients : 0;
 	snprintf(dead, sizeof(dead), "%u %s", count, count == 1 ? "has" : "have");
 	cli_fail("open pool '%s': it is full: %u clients are alive, and %s ended whose "

@@ -105,6 +105,26 @@ bool xm_name_is_good(const __u8 name[XMEM_NAME_BYTES])
 	return false;	/* the name is too long, or has no NUL */
 }
 
+u64 xm_name_number(const __u8 name[XMEM_NAME_BYTES])
+{
+	u64 number = 0;
+	u32 i;
+
+	if (name[0] != '@')
+		return 0;
+	for (i = 1; i < 20 && name[i] >= '0' && name[i] <= '9'; i++)
+		number = number * 10 + (name[i] - '0');
+	return name[i] ? 0 : number;
+}
+
+/* By its number a pool is looked at, and never made. */
+bool xm_join_names_well(const struct xmem_join_request *join)
+{
+	return xm_name_is_good(join->name) ||
+	       (join->flags & XMEM_JOIN_EXISTING && join->role == XMEM_ROLE_READER &&
+		xm_name_number(join->name));
+}
+
 int xm_join_access_check(const struct xmem_join_request *join)
 {
 	bool by_fd = join->flags & XMEM_JOIN_FD;

@@ -47,7 +47,7 @@ int xm_host_layout(const struct xmem_join_request *join, u64 page, struct xmem_p
 	u64 ring = join->ring_entries ? join->ring_entries : 64;
 	u32 i;
 
-	if (slots > XMEM_MAX_SLOTS || clients > XMEM_MAX_CLIENTS || !xm_name_is_good(join->name) ||
+	if (slots > XMEM_MAX_SLOTS || clients > XMEM_MAX_CLIENTS || !xm_join_names_well(join) ||
 	    ring < 4 || ring > XMEM_MAX_RING || ring & (ring - 1))
 		return -EINVAL;
 	*header = (struct xmem_pool_header){

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/access.h"
 #include "lib/host/futex.h"
 #include "core/access.h"
 #include "daemon.h"
@@ -21,9 +22,11 @@
 
 struct xd_pool *xd_pool_by_name(struct xd_daemon *daemon, const char *name)
 {
+	u64 number = xm_name_number((const __u8 *)name);
 	struct xd_pool *pool = daemon->pools;
 
-	while (pool && (!*name || pool->nameless || strncmp(pool->name, name, XMEM_NAME_BYTES)))
+	while (pool && (pool->nameless || (number ? pool->number != number : !*name ||
+					   strncmp(pool->name, name, XMEM_NAME_BYTES))))
 		pool = pool->next;
 	return pool;
 }

@@ -200,7 +200,9 @@ struct xmem_pool_options {
  *	'/'. The first may be one, and "/camera" and "camera" are two names. NULL or "" makes an
  *	anonymous pool, which others join by its descriptor. Another user's pool has that user and
  *	a colon before its name: "USER:NAME", "alice:/camera/front". USER is a number, or a name
- *	that /etc/passwd has; a user that is known elsewhere only is given by number.
+ *	that /etc/passwd has; a user that is known elsewhere only is given by number. In place of
+ *	NAME the number of a pool that is there (xmem_pool_next), as "@17", lets a reader in, also
+ *	where the pool has no name.
  * @options: NULL is as all zero.
  *
  * A client is a reader or a writer. It joins as a reader. The first call that is for writers

@@ -405,6 +405,7 @@ static kuid_t xk_pool_owner(const struct xmem_join_request *join)
 
 static struct xk_pool *xk_pool_of_name(u64 net, kuid_t owner, const u8 *name)
 {
+	u64 number = xm_name_number(name);
 	struct xk_pool *pool;
 
 	lockdep_assert_held(&pools_lock);
@@ -412,7 +413,8 @@ static struct xk_pool *xk_pool_of_name(u64 net, kuid_t owner, const u8 *name)
 		return NULL;
 	list_for_each_entry(pool, &pools, list)
 		if (pool->net == net && uid_eq(pool->owner, owner) &&
-		    !strncmp(xk_header(pool)->name, name, XMEM_NAME_BYTES))
+		    (number ? pool->serial == number :
+		     !strncmp(xk_header(pool)->name, name, XMEM_NAME_BYTES)))
 			return pool;
 	return NULL;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/access.h"
 #include "host_info.h"
 #include "limits.h"
 #include "reach.h"
@@ -143,8 +144,10 @@ static bool is_meant(const struct xmem_pool_entry *entry, const struct xmem_join
 		     const struct xmem_link *link)
 {
 	u32 owner = join->flags & XMEM_JOIN_OWNER ? join->owner_uid : geteuid();
+	u64 number = xm_name_number(join->name);
 
-	return !strcmp(entry->name, (const char *)join->name) &&
+	return (number ? entry->number == number :
+			 !strcmp(entry->name, (const char *)join->name)) &&
 	       (entry->owner_uid == owner || link->backend == &xmem_backend_daemon);
 }
 

@@ -92,6 +92,10 @@ int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join
 		hint = "it is drained: nobody joins it any more, and its name is free when its "
 		       "last client has left";
 		break;
+	case EINVAL:
+		if (xm_name_number(request->name))
+			hint = "by its number a pool is joined as a reader, and not made";
+		break;
 	case EBADF:
 		hint = "this is no descriptor from xmem_pool_fd, or the pool has ended since";
 		break;

@@ -16,10 +16,14 @@
 #define IN_NAMES	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-"
 
 /* The host checks it, too, but cannot say what is wrong. */
-static int check_name(const char *name, size_t length, const struct xmem_join_request *request)
+static int check_name(const char *name, size_t length, struct xmem_join_request *request)
 {
 	size_t good = strspn(name, IN_NAMES);
 
+	if (xm_name_number(request->name)) {
+		request->flags |= XMEM_JOIN_EXISTING;
+		return 0;
+	}
 	if (good < length)
 		return xl_fail(EINVAL, "open pool '%s': a name has only characters of "
 				       "[A-Za-z0-9._/-], and behind its user stands a ':'; the one "
@@ -172,7 +176,8 @@ int xl_join_options(const struct xmem_pool_options *options, struct xmem_pool_op
 			  (o.flags & XMEM_OPEN_EXCLUSIVE ? XMEM_JOIN_EXCLUSIVE : 0) |
 			  (o.flags & XMEM_OPEN_GROUP ? XMEM_JOIN_GROUP : 0);
 	request->role = o.flags & XMEM_OPEN_WRITER ? XMEM_ROLE_WRITER :
-			o.flags & XMEM_OPEN_READER ? XMEM_ROLE_READER : XMEM_ROLE_EITHER;
+			o.flags & XMEM_OPEN_READER || xm_name_number(request->name) ?
+			XMEM_ROLE_READER : XMEM_ROLE_EITHER;
 	request->slots = o.slots;
 	request->clients = o.clients;
 	request->ring_entries = o.ring_entries;

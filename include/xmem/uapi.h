@@ -531,6 +531,10 @@ struct xmem_pools_request {
  * "..", nor a '/' at the end; but the first character may be a '/': "/camera" and "camera" are two
  * names. Programs write "USER:NAME" for another user's pool, because ':' is in no user's name. '!'
  * is not allowed, so a name is still its own when '!' stands for '/' in the name of a file.
+ *
+ * In place of a name '@' and a number, as "@17", mean the pool that the request `pools` lists with
+ * that number, which may have no name. The role is that of a reader, and EXISTING is set (EINVAL).
+ * Then the pool's mode decides as for a join by name.
  */
 
 /*

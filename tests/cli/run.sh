@@ -119,8 +119,19 @@ list_as_a_table() {
 		"$(xmem list | head -n 1 | sed 's/  */ /g')" &&
 		same "$(xmem list --json | jq -r --arg me "$(id -un)" '.[] | [.number,
 			$me, "0600", "\(.clients)/\(.clients_max)", .slots, .ring_entries,
-			.bytes, .bytes_files, .bytes_kept, .name // "(anonymous)"] |
+			.bytes, .bytes_files, .bytes_kept, .name // "@\(.number)"] |
 			map(tostring) | join(" ")')" "$(cells list)"
+}
+
+# A pool without a name is called by its number, and looked at by it.
+anonymous_is_looked_at() {
+	local tag
+	tag=$(xmem list | awk 'NR > 1 { print $NF }' | grep ^@)
+	same "$(json '.[] | select(.name == null).number' list)" "${tag#@}" &&
+		same '"cli-scene"' "$(json '.clients[].label' clients "$tag")" &&
+		same 1 "$(json .clients stat "$(id -un):$tag")" &&
+		refuses 1 "there is no pool '@999999' on the $backend host" xmem stat @999999 &&
+		refuses 1 "open pool '@1x': a name has only.*" xmem stat @1x
 }
 
 # A name of 128 characters is listed as it is, moves no other column, and is taken as it is listed.
@@ -669,7 +680,8 @@ build_without_json_library() {
 }
 
 set_scene || { echo '0 passed, 1 failed, 0 skipped'; exit 1; }
-for name in list_has_named_and_anonymous list_as_a_table table_is_aligned long_name_with_slashes \
+for name in list_has_named_and_anonymous list_as_a_table table_is_aligned \
+	long_name_with_slashes anonymous_is_looked_at \
 	clients_are_who_they_are clients_as_a_table holders_are_who_they_are holders_as_a_table \
 	holders_of_one_slot claims_are_set_aside limits_are_listed stat_counts_without_the_tool \
 	output_that_nobody_reads_keeps_no_pool full_pool bad_usage no_such_pool \

@@ -122,6 +122,112 @@ TEST(API_a_long_name_is_reopened)
 	xmem_pool_close(pool);
 }
 
+/* ---- by number ---- */
+
+static uint64_t number_of_the_last(void)
+{
+	struct xmem_pool_entry entry = { .size = sizeof(entry) };
+	uint64_t last = 0;
+
+	while (!xmem_pool_next(last, &entry)) {
+		last = entry.number;
+		entry.size = sizeof(entry);
+	}
+	return last;
+}
+
+static int join_by(const char *tag, uint32_t role, uint32_t flags)
+{
+	struct raw raw;
+	int err;
+
+	raw_open(&raw);
+	err = raw_join(&raw, tag, role, flags);
+	raw_close(&raw);
+	return err;
+}
+
+TEST(API_an_anonymous_pool_is_looked_at_by_its_number)
+{
+	struct xmem_pool *pool = OPEN(NULL, .flags = XMEM_OPEN_WRITER), *named, *look;
+	struct xmem_pool_options writer = {
+		.size = sizeof(writer), .flags = XMEM_OPEN_WRITER,
+	};
+	char tag[40], full[80];
+	const char *why;
+
+	snprintf(tag, sizeof(tag), "@%llu", (unsigned long long)number_of_the_last());
+	snprintf(full, sizeof(full), "%u:%s", geteuid(), tag);
+	look = OPEN(tag, .flags = XMEM_OPEN_EXISTING);
+	SAME(stat_of(pool).clients, 2);
+	xmem_pool_close(look);
+	look = xmem_pool_open(full, NULL);	/* it makes none, whatever the flags are */
+	CHECK(look);
+	SAME(stat_of(pool).clients, 2);
+	xmem_pool_close(look);
+	REFUSED(xmem_pool_open(tag, &writer), EINVAL);
+	xmem_peek_last_error(&why);
+	CHECK(strstr(why, tag) && strstr(why, "as a reader"));
+	SAME(join_by(tag, XMEM_ROLE_READER, XMEM_JOIN_EXISTING), 0);
+	SAME(join_by(tag, XMEM_ROLE_READER, 0), -EINVAL);
+	SAME(join_by(tag, XMEM_ROLE_READER, XMEM_JOIN_EXCLUSIVE), -EINVAL);
+	SAME(join_by(tag, XMEM_ROLE_WRITER, XMEM_JOIN_EXISTING), -EINVAL);
+	SAME(join_by(tag, XMEM_ROLE_EITHER, XMEM_JOIN_EXISTING), -EINVAL);
+	xmem_pool_close(pool);
+	EVENTUALLY(join_by(tag, XMEM_ROLE_READER, XMEM_JOIN_EXISTING) == -ENOENT);
+	REFUSED(xmem_pool_open(tag, NULL), ENOENT);
+
+	named = open_reader(new_name());
+	snprintf(tag, sizeof(tag), "@%llu", (unsigned long long)number_of_the_last());
+	look = OPEN(tag, .flags = 0);
+	SAME(stat_of(named).clients, 2);
+	xmem_pool_close(look);
+	xmem_pool_close(named);
+}
+
+TEST(P4_a_number_is_one)
+{
+	static const char *const bad[] = {
+		"@", "@0", "@x", "@1x", "@-1", "@ 1", "1@", "@@1", "@1/", "/@1",
+		"@12345678901234567890",
+	};
+	unsigned int i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		if (join_by(bad[i], XMEM_ROLE_READER, XMEM_JOIN_EXISTING) != -EINVAL)
+			FAIL("the host takes the number '%s'", bad[i]);
+	SAME(join_by("@1234567890123456789", XMEM_ROLE_READER, XMEM_JOIN_EXISTING), -ENOENT);
+}
+
+/* Root's pool has mode 0600: neither its number nor anything else lets others in. */
+static void look_at(void *tag)
+{
+	be_user(65534);
+	REFUSED(xmem_pool_open(tag, NULL), ENOENT);
+	tell_parent(1);
+	hear_parent();
+}
+
+TEST(P4_a_number_lets_in_whom_the_mode_does)
+{
+	struct xmem_pool *pool;
+	char tag[2][40];
+	unsigned int i;
+
+	several_users_or_skip();
+	pool = OPEN(NULL, .flags = XMEM_OPEN_WRITER);
+	snprintf(tag[0], sizeof(*tag), "@%llu", (unsigned long long)number_of_the_last());
+	snprintf(tag[1], sizeof(*tag), "0:@%llu", (unsigned long long)number_of_the_last());
+	for (i = 0; i < 2; i++) {
+		struct child *child = spawn(look_at, tag[i]);
+
+		hear(child);
+		kill_child(child);
+	}
+	SAME(stat_of(pool).clients, 1);
+	xmem_pool_close(pool);
+}
+
 /* ---- as many as one user may have ---- */
 
 #define POOLS		1024u

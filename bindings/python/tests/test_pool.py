@@ -69,6 +69,16 @@ def test_names_have_slashes_and_128_characters() -> None:
             xmem.BufferPool(name[1:], existing=True)
 
 
+def test_an_anonymous_pool_is_looked_at_by_its_number() -> None:
+    before = {entry.number for entry in xmem.pools()}
+    with xmem.BufferPool(writer=True) as pool:
+        number, = {entry.number for entry in xmem.pools() if not entry.name} - before
+        with xmem.BufferPool(f"@{number}") as look:
+            assert pool.stat().clients == look.stat().clients == 2
+        with pytest.raises(xmem.Error, match="as a reader"):
+            xmem.BufferPool(f"@{number}", writer=True)
+
+
 @pytest.mark.parametrize("name", ["a b", ".dot", "x" * 129, "ä", "a//b", "a/", "a/../b", "a!b",
                                   "nobody-here:a"])
 def test_bad_names(name: str) -> None:

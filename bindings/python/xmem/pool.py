@@ -41,7 +41,8 @@ class BufferPool(CudaPool):
 
     name: up to 128 characters of A-Z a-z 0-9 . _ - and "/", as "/camera/front/image_raw"; no part
     between slashes is empty or begins with a dot. None: an anonymous pool, always a new one.
-    "USER:NAME" is the pool of another user, by number or by the name that /etc/passwd has.
+    "USER:NAME" is the pool of another user, by number or by the name that /etc/passwd has. "@17" is
+    the pool that pools() lists with that number, which a reader may join.
     writer: None: this client is a reader, and becomes a writer when it first acquires,
     preallocates, attaches, forwards or calls get_mut. (Subscribers follow writers, and wait for
     one.) True: it is a writer at once. False: it never writes.
