@@ -15,7 +15,6 @@
 
 #include "core/access.h"
 #include "lib/host/futex.h"
-#include "core/access.h"
 #include "daemon.h"
 
 /* ---- finding ---- */

@@ -164,7 +164,7 @@ static void get_what_is_granted(void *argument)
 	struct xmem_pool *pool;
 
 	be_user(READER);
-	pool = join(scene, 0, "reader");
+	pool = join(scene, XMEM_OPEN_READER, "reader");
 	check_refused(pool, scene->token);
 	SAME(xmem_pool_grant(pool, find(pool, "owner").id, 1), -EPERM);
 	tell_parent(0);

@@ -121,7 +121,7 @@ TEST(P10_sysfs_shows_slots_and_who_holds_them)
 	client = shown_client(pool_dir, id);
 	SAME(client.flags, 0);
 	SAME(client.state, XMEM_CLIENT_ALIVE);
-	SAME(client.role, XMEM_ROLE_READER);
+	SAME(client.role, XMEM_ROLE_EITHER);
 	SAME(client.pid, child->pid);
 	SAME(client.uid, geteuid());
 	SAME(client.holds, 2);
