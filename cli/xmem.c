@@ -108,8 +108,8 @@ static int help_all(void)
 		printf("  %-8s %-30s %s\n", commands[i].name, commands[i].arguments,
 		       commands[i].meaning);
 	puts("\n"
-	     "POOL is a name, or of another user's pool USER:NAME. A pool without a name has its\n"
-	     "number in place of it: @17, or USER:@17.\n"
+	     "POOL is a name, or USER:NAME for another user's pool. Give a pool without a name by\n"
+	     "its number: @17, or USER:@17.\n"
 	     "stat, clients, holders, claims, limits, evict and drain join the pool for a moment,\n"
 	     "so they need one free place among its clients; they leave before they print.\n"
 	     "\n"

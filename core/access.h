@@ -44,10 +44,10 @@ int xm_roles_narrow(u32 has, u32 wanted, u32 *ret_roles);
 /* Is it a name that a pool may have (uapi.h, NAMES), with a NUL behind it, or none: ""? */
 bool xm_name_is_good(const __u8 name[XMEM_NAME_BYTES]);
 
-/* The number of the pool that stands there in place of a name, as "@17"; 0: it is none. */
+/* The number in "@17", which stands for a pool in place of a name; 0: @name is not of this form. */
 u64 xm_name_number(const __u8 name[XMEM_NAME_BYTES]);
 
-/* Does @join name a pool, or none, in a way that it may? */
+/* Is the name in @join valid: a good name, "", or a number with EXISTING, as a reader? */
 bool xm_join_names_well(const struct xmem_join_request *join);
 
 /* The fields of a join, and of access, as far as they are about who may join. 0 or -EINVAL. */

@@ -71,9 +71,9 @@
  * longer, a buffer from xmem_get_mut that is given up, a handle that xmem_set_ref_count has counted
  * in, and memory of a GPU that is closed. As long as the daemon is stopped, a client's socket takes
  * about 250 messages (fewer if net.core.wmem_default is less than usual), and the library keeps the
- * rest. It sends them when this client asks the daemon for something or sends another message, and
- * before most waits in that pool. If no such call comes after the daemon goes on, the things stay
- * in use until the client ends.
+ * rest. The library sends the rest before this client's next request or message to the daemon, and
+ * before most waits in the pool. If the client makes no such call after the daemon has gone on,
+ * what it has let go of stays in use until the client ends.
  *
  * Structs. Every struct of options or of answers begins with its size, which the caller
  * sets to sizeof the struct. Both sides may be newer than the other: options that an
@@ -195,21 +195,22 @@ struct xmem_pool_options {
 
 /*
  * Join a pool. If there is no pool of that name, make it.
- * @name: up to 128 characters of A-Z a-z 0-9 . _ - and '/', as "/camera/front/image_raw". '/' parts
- *	it as it parts a path: no part is empty or begins with a dot, so the last character is no
- *	'/'. The first may be one, and "/camera" and "camera" are two names. NULL or "" makes an
- *	anonymous pool, which others join by its descriptor. Another user's pool has that user and
- *	a colon before its name: "USER:NAME", "alice:/camera/front". USER is a number, or a name
- *	that /etc/passwd has; a user that is known elsewhere only is given by number. In place of
- *	NAME the number of a pool that is there (xmem_pool_next), as "@17", lets a reader in, also
- *	where the pool has no name.
- * @options: NULL is as all zero.
+ * @name: up to 128 characters of A-Z a-z 0-9 . _ - and '/', such as "/camera/front/image_raw". The
+ *	'/' divides a name into parts, as it divides a path. No part is empty or begins with a dot,
+ *	so a name does not end with a '/'. A name may begin with one: "/camera" and "camera" are
+ *	two names. NULL or "" makes an anonymous pool, which others join by its descriptor. To name
+ *	another user's pool, write the user and a colon before the name: "USER:NAME", for example
+ *	"alice:/camera/front". USER is a number, or a name that /etc/passwd has; a user that only
+ *	other sources know is given by number. In place of NAME, "@17" stands for the pool that
+ *	xmem_pool_next lists with the number 17. Only a reader can join by a number, also if the
+ *	pool has no name.
+ * @options: NULL stands for options that are all zero.
  *
- * A client is a reader or a writer. It joins as a reader. The first call that is for writers
+ * A client is a reader or a writer. It joins as a reader. Its first call that only writers may make
  * (acquire, preallocate, attach, get_mut, forward and so on) makes it a writer, if the pool lets it
- * write; otherwise the call fails with EACCES. Subscribers follow writers, and wait for one, so
- * they do not see a client that only reads. With XMEM_OPEN_WRITER a client is a writer from the
- * beginning. With XMEM_OPEN_READER it stays a reader: calls for writers fail with EPERM.
+ * write. If the pool does not, the call fails with EACCES. A subscription follows writers and waits
+ * for a writer; it ignores clients that only read. With XMEM_OPEN_WRITER a client is a writer from
+ * the beginning. With XMEM_OPEN_READER it stays a reader: calls for writers fail with EPERM.
  *
  * Names belong to users: two users' pools may have the same, and nobody takes another's. A pool
  * lets in whom its mode allows, which who makes it gives (`mode`, `gid`): reading is to join as a
@@ -282,8 +283,9 @@ int xmem_cancel(struct xmem_pool *pool);
 						 * subscriber loses the oldest publication */
 #define XMEM_SUBSCRIBE_PUBLISHER (1u << 1)	/* only the client in `publisher` */
 #define XMEM_SUBSCRIBE_NOWAIT	 (1u << 2)	/* do not wait for a publisher to come: ENOENT */
-#define XMEM_SUBSCRIBE_LASTS	 (1u << 3)	/* it needs no publisher: xmem_receive waits for the
-						 * first, and for the next one */
+#define XMEM_SUBSCRIBE_LASTS	 (1u << 3)	/* the subscription needs no publisher:
+						 * xmem_receive waits for the first, and for
+						 * later ones */
 
 /* All fields but size may be 0: all publishers, and wait for the first one for ever. */
 struct xmem_subscribe_options {
@@ -710,8 +712,8 @@ uint64_t xmem_subscription_lost(struct xmem_subscription *subscription);
 /*
  * Get the client id of the publisher of what was received last, or if there is nothing yet of the
  * first that is followed.
- * Returns: the id, or -EINVAL, -ECHILD, -EBADF (the subscription has been dropped), -ENOENT (it
- * lasts, and has not followed any publisher yet). Threads: any. Since: 0.1.
+ * Returns: the id, or -EINVAL, -ECHILD, -EBADF (the subscription has been dropped), -ENOENT (with
+ * XMEM_SUBSCRIBE_LASTS, if no publisher has come yet). Threads: any. Since: 0.1.
  */
 int xmem_subscription_publisher(struct xmem_subscription *subscription);
 

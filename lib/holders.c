@@ -217,7 +217,7 @@ static u32 count_groups(const struct xmem_pool *pool, struct census *census, u32
 	return others;
 }
 
-/* How many slots have ended writers left? Who keeps them, and so the next writer from them? */
+/* Say how many slots of ended writers are still used, and which clients keep them from others. */
 static void describe_left(struct xmem_pool *pool, struct census *census, u64 most_looks,
 			  struct text *to)
 {
@@ -243,7 +243,7 @@ static void describe_slots(struct xmem_pool *pool, struct census *census, u64 mo
 {
 	u32 dead, others = count_groups(pool, census, &dead);
 
-	add(to, "writers get them in groups of %u, others have %u of the %u groups",
+	add(to, "writers get slots in groups of %u, others have %u of the %u groups",
 	    XMEM_GROUP_SLOTS, others, pool->map.groups);
 	name_clients(pool, census, ":", to);
 	if (dead)
@@ -278,7 +278,8 @@ static void describe_limit(struct xmem_pool *pool, const struct xl_chain *chain,
 	if (!is_limited(pool, chain, bytes) || xl_ring_is_full(pool))
 		return;
 	if (demand->no_slots) {
-		add(to, "none of %llu bytes can be made, for the pool has no slot for it: ",
+		add(to, "none of %llu bytes can be made, for the pool has no slot for "
+			"this writer: ",
 		    (unsigned long long)bytes);
 		describe_slots(pool, census, most_looks, to);
 		add(to, " (open it with more slots): ");

@@ -94,7 +94,8 @@ int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join
 		break;
 	case EINVAL:
 		if (xm_name_number(request->name))
-			hint = "by its number a pool is joined as a reader, and not made";
+			hint = "a number (@N) stands for a pool that is there, and only a reader "
+			       "can join by it";
 		break;
 	case EBADF:
 		hint = "this is no descriptor from xmem_pool_fd, or the pool has ended since";

@@ -100,8 +100,8 @@ static void put_how(const struct xmem_quota_request *r, bool kernel, char *ret, 
 		snprintf(ret, bytes, "; root raises it in /sys/module/xmem/parameters/%.*s",
 			 (int)sizeof(r->name), name);
 	else if (r->quota == XMEM_QUOTA_USER_POOLS && r->most < XM_MOST_POOLS)
-		snprintf(ret, bytes, "; xmemd has one for each %d descriptors, and %d pools if "
-				     "whoever starts it may have %d (ulimit -Hn)",
+		snprintf(ret, bytes, "; xmemd serves one pool for each %d descriptors that whoever "
+				     "starts it may have, and %d from %d on (ulimit -Hn)",
 			 XM_POOL_DESCRIPTORS, XM_MOST_POOLS, XM_POOL_DESCRIPTORS * XM_MOST_POOLS);
 	else if (!kernel && (r->quota == XMEM_QUOTA_USER_FILES ||
 			     r->quota == XMEM_QUOTA_CLIENT_POLLS ||

@@ -26,8 +26,8 @@ static int check_name(const char *name, size_t length, struct xmem_join_request 
 	}
 	if (good < length)
 		return xl_fail(EINVAL, "open pool '%s': a name has only characters of "
-				       "[A-Za-z0-9._/-], and behind its user stands a ':'; the one "
-				       "at %zu is another", name, good);
+				       "[A-Za-z0-9._/-], and the one at position %zu is none of "
+				       "these; another user's pool is USER:NAME", name, good);
 	if (!xm_name_is_good(request->name))
 		return xl_fail(EINVAL, "open pool '%s': no part of a name, between one '/' and the "
 				       "next, is empty or begins with a dot", name);

@@ -57,15 +57,16 @@ int xl_join_owner(const char *name, size_t length, struct xmem_join_request *req
 	XL_UNCANCELLED;
 
 	if (!length || length >= sizeof(user))
-		return xl_fail(EINVAL, "open pool '%.40s': before the colon stands no user", name);
+		return xl_fail(EINVAL, "open pool '%.40s': what is before the colon is no user",
+			       name);
 	memcpy(user, name, length);
 	user[length] = 0;
 	err = take_number(user, &uid);
 	if (err == -EINVAL)
 		return xl_fail(EINVAL, "open pool '%.40s': '%s' is no user's number", name, user);
 	if (err && find_user(user, &uid))
-		return xl_fail(EINVAL, "open pool '%.40s': in a name, before a colon stands a "
-				       "user, and /etc/passwd has no '%s'; one that is known "
+		return xl_fail(EINVAL, "open pool '%.40s': a user has to be before the colon, and "
+				       "/etc/passwd has no '%s'; a user that is known "
 				       "elsewhere is given by number", name, user);
 	if (uid == geteuid())
 		return 0;

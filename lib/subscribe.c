@@ -222,7 +222,8 @@ static int check_options(const struct xmem_pool *pool, const struct xmem_subscri
 			       "XMEM_SUBSCRIBE_NOWAIT");
 	if (o->flags & XMEM_SUBSCRIBE_LASTS && o->flags & XMEM_SUBSCRIBE_PUBLISHER)
 		return xl_fail(EINVAL, "xmem_subscribe_options: flags has XMEM_SUBSCRIBE_LASTS and "
-				       "XMEM_SUBSCRIBE_PUBLISHER, but one client does not last");
+				       "XMEM_SUBSCRIBE_PUBLISHER; a subscription to one client "
+				       "ends with that client");
 	if (o->timeout_ns && o->timeout_ns != XMEM_FOREVER && o->flags & XMEM_SUBSCRIBE_LASTS)
 		return xl_fail(EINVAL, "xmem_subscribe_options: timeout_ns is given, but flags has "
 				       "XMEM_SUBSCRIBE_LASTS, which waits for no publisher");

@@ -283,6 +283,7 @@ XMEM_API int xmem_subscription_publisher(struct xmem_subscription *handle)
 	publisher = subscription->origin ? (int)xl_origin_client(subscription->origin) : -1;
 	xl_unlock(&subscription->lock);
 	if (publisher < 0)
-		return xl_fail_fast(ENOENT, "subscription_publisher: it has followed none yet");
+		return xl_fail_fast(ENOENT, "subscription_publisher: no publisher has come "
+				    "yet");
 	return publisher;
 }

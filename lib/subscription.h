@@ -145,7 +145,7 @@ void xl_follow_no_longer(struct xmem_subscription *subscription, struct xl_ring 
 
 /* It has ended for good, or is @dropped after that: descriptors to poll say so. Locked. */
 void xl_follow_ended(const struct xmem_subscription *subscription, bool dropped);
-/* It lasts, or is @dropped. */
+/* Tell the host that a subscription that lasts begins, or is @dropped. Locked. */
 void xl_follow_lasts(const struct xmem_subscription *subscription, bool dropped);
 
 /*

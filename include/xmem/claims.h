@@ -112,9 +112,9 @@ int xmem_offer_for(struct xmem_buffer *buffer, uint32_t more, int64_t timeout_ns
 int xmem_forget(struct xmem_buffer *buffer);
 
 /*
- * Get the buffer that is in a slot now, and hold it, for reading. For programs that pass on the
- * number of a slot (xmem_slot) instead of the token: only as long as the buffer
- * has claims the number means the same to both sides.
+ * Get the buffer that is in a slot now, and hold it, for reading. This is for programs that pass on
+ * the number of a slot (xmem_slot) instead of the token. The number stands for this buffer on both
+ * sides only as long as the buffer has claims.
  * @slot: from 0 to slots - 1 of struct xmem_pool_info.
  * Returns: the buffer, which has one claim less; or NULL:
  *	ERANGE	the slot has no claims

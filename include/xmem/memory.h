@@ -18,7 +18,7 @@ struct xmem_pool;
 /* The kind of memory. */
 #define XMEM_MEMORY_HUGE	(1u << 0)	/* in huge pages, where the system has some */
 #define XMEM_MEMORY_SHARED	(1u << 1)	/* for xmem_get_mut: see xmem/payload.h */
-#define XMEM_MEMORY_CUDA	(1u << 2)	/* of a GPU: see xmem_preallocate_with */
+#define XMEM_MEMORY_CUDA	(1u << 2)	/* in memory of a GPU: see xmem_preallocate_with */
 
 /* All fields but size, count and bytes may be 0. */
 struct xmem_preallocate_options {
@@ -26,10 +26,11 @@ struct xmem_preallocate_options {
 	uint32_t flags;			/* XMEM_MEMORY_* */
 	uint32_t count;			/* buffers to make */
 	uint64_t bytes;			/* of each */
-	uint32_t *ret_slots;		/* NULL, or room for `count` numbers: which slots they have
-					 * got (xmem_slot); since 0.5 */
-	int32_t device;			/* XMEM_MEMORY_CUDA: the GPU, by this process's number, */
-	uint32_t cuda;			/* and XMEM_CUDA_*; both since 0.5 */
+	uint32_t *ret_slots;		/* NULL, or room for `count` numbers: the slots that the
+					 * buffers have got (xmem_slot); since 0.5 */
+	int32_t device;			/* with XMEM_MEMORY_CUDA: this process's number of the GPU;
+					 * since 0.5 */
+	uint32_t cuda;			/* with XMEM_MEMORY_CUDA: XMEM_CUDA_*; since 0.5 */
 };
 
 /*
@@ -45,11 +46,12 @@ struct xmem_preallocate_options {
  * holds them (xmem_get_mut). Readers do not get such contents: xmem_data fails (EACCES), and
  * xmem_receive counts them as lost. A writer that breaks the rules can harm their other holders.
  *
- * With XMEM_MEMORY_CUDA, and no other flag, they are made as xmem_preallocate_cuda makes them.
+ * With XMEM_MEMORY_CUDA this call makes the buffers as xmem_preallocate_cuda does. Then no other
+ * flag may be given.
  *
  * Returns: as xmem_preallocate, or as xmem_preallocate_cuda, and
- *	-EINVAL	also: no options, or flags that have no meaning; `device` or `cuda` without
- *		XMEM_MEMORY_CUDA
+ *	-EINVAL	also: @options is NULL; a flag has no meaning; XMEM_MEMORY_CUDA is given with
+ *		another flag; `device` or `cuda` is not 0, and XMEM_MEMORY_CUDA is not given
  *	-E2BIG	as xmem_pool_open
  * Threads: as xmem_preallocate. Since: 0.4.
  */

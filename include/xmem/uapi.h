@@ -526,15 +526,16 @@ struct xmem_pools_request {
 #define XMEM_MODE_DEFAULT	0600
 
 /*
- * NAMES: The name of a pool has up to XMEM_NAME_MAX characters of [A-Za-z0-9._/-] (EINVAL). '/'
- * parts it as it parts a path. No part is empty or begins with a dot, so there is neither "." nor
- * "..", nor a '/' at the end; but the first character may be a '/': "/camera" and "camera" are two
- * names. Programs write "USER:NAME" for another user's pool, because ':' is in no user's name. '!'
- * is not allowed, so a name is still its own when '!' stands for '/' in the name of a file.
+ * NAMES: The name of a pool has up to XMEM_NAME_MAX characters of [A-Za-z0-9._/-] (EINVAL). The '/'
+ * divides it into parts, as it divides a path. No part is empty or begins with a dot. So no part is
+ * "." or "..", and the last character is no '/'. The first character may be a '/': "/camera" and
+ * "camera" are two names. Programs write "USER:NAME" for another user's pool, because no user's
+ * name has a ':'. A pool's name has no '!'. So two pools' names stay different if a program writes
+ * '!' for '/' to make names of files of them.
  *
- * In place of a name '@' and a number, as "@17", mean the pool that the request `pools` lists with
- * that number, which may have no name. The role is that of a reader, and EXISTING is set (EINVAL).
- * Then the pool's mode decides as for a join by name.
+ * In place of a name, '@' and a number, as in "@17", stand for the pool that the request `pools`
+ * lists with that number. That pool may have no name. Such a join has to ask for the role of a
+ * reader and to set EXISTING (EINVAL). The pool's mode decides, as it does for a join by name.
  */
 
 /*
@@ -557,8 +558,8 @@ struct xmem_join_request {
 	__u32 size;
 	__u32 flags;			/* XMEM_JOIN_* */
 	__u32 abi;			/* XMEM_ABI of the caller */
-	__u32 role;			/* enum xmem_role; EITHER: out: READER, if the caller may
-					 * only read */
+	__u32 role;			/* in: enum xmem_role; out: READER in place of EITHER, if
+					 * the caller may only read */
 	__u8  name[XMEM_NAME_BYTES];	/* see NAMES; empty: a new anonymous pool */
 	__s32 pool_fd;			/* with XMEM_JOIN_FD; else it must be -1 */
 	__s32 fd;			/* out: the client's file, close-on-exec; -1 (daemon) */
@@ -567,7 +568,7 @@ struct xmem_join_request {
 	__u32 clients;			/* 0: any, 64 if it is created */
 	__u32 ring_entries;		/* a power of two; 0: any, 64 if it is created */
 	__u32 client;			/* out: this client's id */
-	__u64 wait_bound_ns;		/* no reader: its longest wait for subscribers; 0: none */
+	__u64 wait_bound_ns;		/* longest wait for subscribers; 0: none, or a reader */
 	__u8  label[XMEM_LABEL_BYTES];	/* NUL-terminated, printable */
 	__u64 incarnation;		/* out */
 	__u64 total_bytes;		/* out: length of the whole layout */
@@ -737,8 +738,9 @@ struct xmem_subscribe_request {
  * rings of one of the caller's subscriptions have ended, and that of a joint one with JOINT. The
  * descriptors that poll_fd has given for it, and for the client, are readable from now on, until
  * DROPPED says the same of a subscription that the program has dropped (ENOENT: of none). LASTS: a
- * joint subscription waits for writers also while it follows none, so descriptors for it and for
- * the client tell of them; LASTS and DROPPED: the program has dropped it.
+ * joint subscription waits for writers also while it follows none. So a writer that joins makes the
+ * descriptors for that subscription and for the client readable. LASTS and DROPPED: the program has
+ * dropped that subscription (ENOENT: there is none).
  */
 #define XMEM_UNSUBSCRIBE_ENDED		(1u << 0)
 #define XMEM_UNSUBSCRIBE_DROPPED	(1u << 1)
@@ -1098,8 +1100,8 @@ struct xmem_grant_request {
 #define XMEM_GRANT_MIN		24	/* up to incarnation */
 
 /*
- * writer: a client that has joined as EITHER is a writer from now on. Clients that wait for writers
- * are woken. A writer stays one. EPERM: the client is a reader.
+ * writer: a client that has joined as EITHER is a writer from now on. The host wakes clients that
+ * wait for writers. If the client is a writer already, nothing changes. EPERM: it is a reader.
  */
 struct xmem_writer_request {
 	__u32 size;

@@ -32,7 +32,10 @@ int xm_wire_take(const struct xm_request_kind *kind, const void *bytes, size_t l
 /* This and an errno: it cannot listen at its address. */
 #define XM_EXIT_LISTEN	64
 
-/* xmemd has a pool for each so many of its descriptors, but no fewer and no more than these. */
+/*
+ * xmemd serves one pool for each XM_POOL_DESCRIPTORS descriptors that it may have, but at least
+ * XM_LEAST_POOLS and at most XM_MOST_POOLS.
+ */
 #define XM_POOL_DESCRIPTORS	16
 #define XM_LEAST_POOLS		64
 #define XM_MOST_POOLS		1024

@@ -115,7 +115,7 @@
 	"from 1 on. Raises NotFound, Released."
 #define XP_DOC_pool_holds \
 	"holds($self, client, meta_index, /)\n--\n\n" \
-	"Get how many holds a client has of a slot, or of that of a token.\n" \
+	"Get how many holds a client has of a slot; a token stands for its slot.\n" \
 	"Raises NotFound, Error (EINVAL), Released."
 
 #define XP_DOC_pool_reopen \
@@ -132,7 +132,8 @@
 #define XP_DOC_pool_preallocate \
 	"_preallocate($self, size, count, flags, device_id=0, cuda=0)\n--\n\n" \
 	"Make count buffers of size bytes each, and return the list of their slots. flags:\n" \
-	"XMEM_MEMORY_*; with XMEM_MEMORY_CUDA on that GPU, and cuda: XMEM_CUDA_*.\n" \
+	"XMEM_MEMORY_*. With XMEM_MEMORY_CUDA they are on the GPU device_id, and cuda has\n" \
+	"XMEM_CUDA_*.\n" \
 	"Raises NotPermitted of a reader, NoSpace, Limit, NoDevice, Error (ENOMEM, EFBIG,\n" \
 	"EINVAL, EOPNOTSUPP, EMEDIUMTYPE), Released."
 #define XP_DOC_pool_acquire \
@@ -148,26 +149,27 @@
 	"NotPermitted, Released (EBADF: also if fd is not open), NoSpace, Limit, WouldBlock."
 #define XP_DOC_pool_get \
 	"get($self, meta_index, /)\n--\n\n" \
-	"Get what is in a slot now, or the contents that a token names, and hold it, for\n" \
-	"reading. A number below 65536 is a slot's. It takes a reference that was set aside, if\n" \
-	"there is one. Does not wait.\n" \
+	"Get the contents that are in a slot now, or that a token names, and hold them, for\n" \
+	"reading. A number below 65536 is a slot's. If a reference to the contents was set\n" \
+	"aside, the new guard takes it. Does not wait.\n" \
 	"Raises Stale if there are no such contents, WouldBlock, Error (EINVAL: no such slot,\n" \
 	"EOVERFLOW), NotPermitted: they are another user's, Released."
 #define XP_DOC_pool_claims \
 	"claims($self, meta_index, /)\n--\n\n" \
-	"How many references are set aside for contents, by their slot or token, that of\n" \
-	"a guard which set_ref_count() has counted among them.\n" \
+	"Get how many references to the contents of a slot or token are set aside. The\n" \
+	"reference of a guard that set_ref_count() has counted in is one of them.\n" \
 	"Raises Stale if they are gone, Error (EINVAL: no such slot), Released."
 #define XP_DOC_pool_add_ref \
 	"add_ref($self, meta_index, /)\n--\n\n" \
-	"Set one more reference to contents aside, by their slot or token, for 10 seconds at\n" \
-	"least: whoever gets them takes it, or release().\n" \
+	"Set one more reference to the contents of a slot or token aside, for 10 seconds at\n" \
+	"least. A get() of these contents takes it, or release() drops it.\n" \
 	"Raises Stale, WouldBlock, NotPermitted, Error (ERANGE: there are 65535; EINVAL),\n" \
 	"Released."
 #define XP_DOC_pool_release \
 	"release($self, meta_index, /)\n--\n\n" \
-	"Drop one reference to contents, by their slot or token, that is set aside: by\n" \
-	"add_ref(), set_ref_count() or forget(). What guards hold their own release() drops.\n" \
+	"Drop one reference to the contents of a slot or token that add_ref(),\n" \
+	"set_ref_count() or forget() has set aside. The reference that a guard holds is\n" \
+	"dropped by release() of that guard.\n" \
 	"Raises Stale, WouldBlock, NotPermitted, Error (ERANGE: there is none; EINVAL), Released."
 #define XP_DOC_pool_void_claims \
 	"void_claims($self, meta_index, /)\n--\n\n" \

@@ -51,8 +51,8 @@
 	"not shared), NotPermitted, WouldBlock, Released."
 #define XP_DOC_guard_forget \
 	"forget($self)\n--\n\n" \
-	"Drop the handle and leave its reference to whoever gets the buffer next. Contents that\n" \
-	"are being written are complete then. Raises Error (ERANGE), Released."
+	"Drop the handle and leave its reference to whoever gets the buffer next. If the\n" \
+	"contents are being written, this completes them. Raises Error (ERANGE), Released."
 #define XP_DOC_guard_set_ref_count \
 	"set_ref_count($self, count, lasts=10.0)\n--\n\n" \
 	"Complete the contents, and say how many references they have: this guard's\n" \
@@ -191,8 +191,8 @@
 /* ---- attributes ---- */
 
 #define XP_DOC_guard_token \
-	"What names these contents for ever, in any process, 65536 at least; 0: they are being\n" \
-	"written."
+	"The number that names these contents for ever, in any process: 65536 or more. 0 while\n" \
+	"they are being written."
 #define XP_DOC_guard_meta_index \
 	"The number of the slot in the pool, from 0 to 65535, also while it is being written."
 #define XP_DOC_guard_nbytes \

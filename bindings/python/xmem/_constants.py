@@ -46,7 +46,7 @@ class SubscribeFlags(enum.IntFlag):
     PUBLISHER = 0x2
     #: do not wait for a publisher to come: ENOENT
     NOWAIT = 0x4
-    #: it needs no publisher: xmem_receive waits for the first, and for the next one
+    #: the subscription needs no publisher: xmem_receive waits for the first, and for later ones
     LASTS = 0x8
 
 
@@ -94,7 +94,7 @@ class MemoryFlags(enum.IntFlag):
     HUGE = 0x1
     #: for xmem_get_mut: see xmem/payload.h
     SHARED = 0x2
-    #: of a GPU: see xmem_preallocate_with
+    #: in memory of a GPU: see xmem_preallocate_with
     CUDA = 0x4
 
 

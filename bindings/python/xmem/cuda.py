@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _READERS, _LEGACY, _SHARED = (int(flag) for flag in CudaFlags)
 _CUDA = int(MemoryFlags.CUDA)
 _DLPACK_CUDA = 2
-_TOGETHER = 16 << 20    # bytes of buffers that are made together on demand, or one,
-_MOST = 8               # and not more than so many
+_TOGETHER = 16 << 20    # on demand make so many bytes of buffers at once, but at least one buffer
+_MOST = 8               # and at most so many buffers
 _LEGACY_STREAM = 1      # as DLPack and the CUDA array interface count
 
 atexit.register(_core.end_later)
@@ -101,7 +101,7 @@ class CudaPool(_core.Pool):
                          shared: bool = False) -> list[int]:
         """Make count buffers in the memory of a GPU, and return the list of their meta_index.
 
-        size: bytes of each; or shape and dtype: each has room for such a tensor.
+        size: bytes of each buffer. With shape and dtype instead, each has room for such a tensor.
         device_id: this process's number of the GPU. readers: readers of the pool get the memory,
         too, which whoever opens it can write. legacy: by the driver's IPC handles, also where
         there are descriptors. shared: for get_mut: only writers of the pool get such buffers,
@@ -121,9 +121,10 @@ class CudaPool(_core.Pool):
                      timeout: float | None = None) -> BufferGuard:
         """Acquire a buffer on a GPU to write into, as acquire_cpu does for memory of the CPU.
 
-        A writer that has preallocated none on that GPU gets new ones there, when none that is
-        large enough is free. They stay its own, for later acquires, until trim().
-        Raises as acquire_cpu; NoDevice; and as preallocate_cuda, where it makes some.
+        If this writer has preallocated no buffers on that GPU, and none that is large enough is
+        free, the call makes new ones. They stay this writer's own for later acquires, until trim().
+        Raises what acquire_cpu raises; NoDevice; and, if it makes some, what preallocate_cuda
+        raises.
         """
         total, shape, number = wanted(size, shape, dtype)
         try:
@@ -324,8 +325,9 @@ class CudaGuard(_core.Guard):
     def copy_to_cuda(self, device_id: int, *, timeout: float | None = None) -> BufferGuard:
         """Copy the contents into a new guard of this pool on a GPU, which is being written.
 
-        It has what is said of the contents, too. This guard stays as it is. What a stream has yet
-        to write into it is copied only if it was published on that stream.
+        The new guard gets the description of the contents, too. This guard stays as it is. If a
+        stream has yet to write into this guard's contents, what it writes is copied only if they
+        were published on that stream.
         timeout: as of acquire_cuda. Raises what acquire_cuda and copy_from raise.
         """
         return self._copied(self.pool.acquire_cuda(self.nbytes or 1, device_id, timeout=timeout))
@@ -333,7 +335,7 @@ class CudaGuard(_core.Guard):
     def copy_to_cpu(self, *, timeout: float | None = None) -> BufferGuard:
         """Copy the contents into a new guard of this pool in memory of the CPU, being written.
 
-        Raises what acquire_cpu and copy_from raise; else as copy_to_cuda.
+        All else is as in copy_to_cuda. Raises what acquire_cpu and copy_from raise.
         """
         return self._copied(self.pool.acquire_cpu(self.nbytes or 1, timeout=timeout))
 

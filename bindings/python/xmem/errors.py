@@ -23,7 +23,7 @@ class Error(OSError):
 
 
 class NotYet(Error):
-    """It has not happened yet, and may later: TimedOut or WouldBlock."""
+    """It has not happened yet and still may: the base of TimedOut and WouldBlock."""
 
 
 class TimedOut(NotYet, TimeoutError):

@@ -39,13 +39,13 @@ _core.set_types(BufferGuard, Subscription)
 class BufferPool(CudaPool):
     """A handle of the pool of that name, which is made if there is none.
 
-    name: up to 128 characters of A-Z a-z 0-9 . _ - and "/", as "/camera/front/image_raw"; no part
+    name: up to 128 characters of A-Z a-z 0-9 . _ - and "/", as "/camera/front/image_raw". No part
     between slashes is empty or begins with a dot. None: an anonymous pool, always a new one.
-    "USER:NAME" is the pool of another user, by number or by the name that /etc/passwd has. "@17" is
-    the pool that pools() lists with that number, which a reader may join.
+    "USER:NAME" is the pool of another user, who is a number, or a name that /etc/passwd has. "@17"
+    is the pool that pools() lists with the number 17; only a reader can join by a number.
     writer: None: this client is a reader, and becomes a writer when it first acquires,
-    preallocates, attaches, forwards or calls get_mut. (Subscribers follow writers, and wait for
-    one.) True: it is a writer at once. False: it never writes.
+    preallocates, attaches, forwards or calls get_mut. (Subscriptions wait for writers and follow
+    them, and ignore readers.) True: it is a writer at once. False: it never writes.
     existing, exclusive: only a pool that is there, or only one that is not.
     inherit: forked children may reopen it.
     mode: who may join the pool that is made, as of files (0o640); 0: its user alone, 0o600.
@@ -267,7 +267,7 @@ class BufferPool(CudaPool):
                         huge: bool = False, shared: bool = False) -> list[int]:
         """Make count buffers in memory of the CPU, and return the list of their meta_index.
 
-        size: bytes of each; or shape and dtype: each has room for such a tensor.
+        size: bytes of each buffer. With shape and dtype instead, each has room for such a tensor.
         huge: of large pages. shared: for get_mut: other writers may write the contents in place,
         so only writers of the pool get such buffers: readers lose them.
         Raises NotPermitted of a reader, NoSpace, Limit, Error (ENOMEM).
@@ -322,9 +322,9 @@ class BufferPool(CudaPool):
             raise
 
     def get_mut(self, meta_index: int) -> BufferGuard:
-        """Get the contents that get() gets, and write them in place: get().get_mut().
+        """Get contents, by their slot or token, to write them in place, as get().get_mut() does.
 
-        Raises what these two raise, and then nothing has changed.
+        Raises what get() and BufferGuard.get_mut() raise. If it raises, nothing has changed.
         """
         aside = self.claims(meta_index)
         guard = self.get(meta_index)
@@ -337,10 +337,11 @@ class BufferPool(CudaPool):
     def set_ref_count(self, meta_index: int, count: int, lasts: float | None = 10.0) -> None:
         """Say how many references contents have, by their slot or token.
 
-        If this pool has a guard of them, it is BufferGuard.set_ref_count() of the one that was
-        asked last for its meta_index or token: that guard's reference is one of them. Otherwise
-        all of them are set aside for those who get() the contents.
-        Raises what that raises, and what get() raises.
+        If this pool has a guard of the contents whose meta_index or token was read, the call does
+        what set_ref_count() of that guard does (of the guard that was read last): its reference is
+        one of the count, and the others are set aside. Otherwise all are set aside for those who
+        get() the contents.
+        Raises what BufferGuard.set_ref_count() and get() raise.
         """
         ref = self._numbered.get(operator.index(meta_index) & 0xffff)
         asked = ref() if ref else None
@@ -429,8 +430,8 @@ class BufferPool(CudaPool):
         timeout: seconds to wait for a publisher to be there; None: for ever, 0: not at all.
         history: also receive so many of each one's last publications. depth: of what has not been
         received yet only so many publications of each one, the latest; 0: as many as there is room.
-        lasts: it needs no publisher: subscribe() does not wait for one, and when all have ended
-        receive() waits for the next one, so that an iteration never ends.
+        lasts: the subscription needs no publisher. subscribe() does not wait for one. When all have
+        ended, receive() waits for the next one. So an iteration over the subscription never ends.
         A writer does not follow itself, unless publisher= says its own number. If no other
         writer is there and timeout is None, a RuntimeWarning tells it that it may wait for ever.
         A publisher that joins later is followed by the next receive, or soon by one that waits.
@@ -467,7 +468,7 @@ class BufferPool(CudaPool):
 
 
 def _put_back(guard: BufferGuard, aside: int) -> None:
-    """It was got for what could not be done: so is the reference that was set aside, if any."""
+    """Undo a get() whose purpose has failed: set its reference aside again if it was set aside."""
     if not guard.gone:
         guard.forget() if aside else guard.release()
 

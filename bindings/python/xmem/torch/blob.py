@@ -26,12 +26,12 @@ def from_blob(ptr: int, shape: ShapeLike, dtype: torch.dtype = torch.float32,
               device: Any = "cpu") -> torch.Tensor:
     """Make a dense tensor of the memory at an address, without a copy.
 
-    ptr: guard.cpu_ptr or cuda_ptr, or any other address where the tensor's bytes are. device: where
-    that is. Nothing is kept, as in C++: the guard has to live for as long as the tensor is used,
-    and a store into contents that are for reading ends the process, or changes what others read.
-    tensor(guard) has none of these hazards.
+    ptr: guard.cpu_ptr or cuda_ptr, or any other address where the tensor's bytes are. device: the
+    device that has this memory. As in C++, the tensor does not keep the guard, which has to live
+    for as long as the tensor is used. A store into contents that are for reading ends the process
+    (CPU), or changes what others read (GPU). tensor(guard) has none of these hazards.
 
-    Raises ValueError: ptr is 0, or not an address of that GPU; TypeError: a shape that is none.
+    Raises ValueError: ptr is 0, or not an address of that GPU; TypeError: shape is not a shape.
     """
     sizes, place = shape_of(shape), torch.device(device)
     nbytes = math.prod(sizes) * torch.empty(0, dtype=dtype).element_size()
