@@ -264,13 +264,25 @@ static int serve_attach(struct xd_call *call)
 	return err;
 }
 
+/*
+ * A shared file forbids nobody to open a read-only descriptor anew for writing. But whoever could do
+ * so is of the daemon's user, and can write the owner's memory as well.
+ */
+static bool may_write(const struct xd_connection *from, const struct xd_payload *payload)
+{
+	if (payload->access != O_RDWR)
+		return false;
+	if (payload->traits & XMEM_TRAIT_SHARED)
+		return from->role != XMEM_ROLE_READER;
+	return payload->incarnation == from->incarnation;
+}
+
 static int serve_payload(struct xd_call *call)
 {
 	struct xmem_payload_request *request = &call->request.payload;
 	bool write = request->flags & XMEM_PAYLOAD_WRITE;
 	struct xd_connection *from = call->from;
 	struct xd_payload *payload;
-	bool ours;
 	int err;
 
 	payload = xd_payload_find(from->pool, request->payload);
@@ -281,11 +293,7 @@ static int serve_payload(struct xd_call *call)
 	err = xm_payload_file_check(request);
 	if (err)
 		return err;
-	ours = payload->incarnation == from->incarnation;
-	if (write && payload->access != O_RDWR)
-		return -EACCES;
-	/* A shared file forbids nobody to open a read-only descriptor anew for writing. */
-	if (payload->traits & XMEM_TRAIT_SHARED ? from->role == XMEM_ROLE_READER : write && !ours)
+	if (write && !may_write(from, payload))
 		return -EACCES;
 	call->answer = xd_payload_open(payload, write);
 	if (call->answer < 0)

@@ -50,6 +50,32 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 }
 #endif
 
+/*
+ * Map @file at @vma, in the place of the file that is there: as if it had been asked for. Modules
+ * cannot call vma_set_file before Linux 5.11; there mmap drops the file that was there itself if
+ * this fails.
+ */
+static inline int xk_mmap_instead(struct file *file, struct vm_area_struct *vma)
+{
+#ifdef XK_HAVE_VFS_MMAP
+	vma_set_file(vma, file);
+	return vfs_mmap(file, vma);
+#elif defined(XK_HAVE_VMA_SET_FILE)
+	vma_set_file(vma, file);
+	return call_mmap(file, vma);
+#else
+	struct file *old = vma->vm_file;
+	int err;
+
+	vma->vm_file = get_file(file);
+	err = call_mmap(file, vma);
+	fput(err ? file : old);
+	if (err)
+		vma->vm_file = old;
+	return err;
+#endif
+}
+
 /* Called before a mapping is split: .split before Linux 5.11. */
 #ifdef XK_HAVE_MAY_SPLIT
 #define XK_MAY_SPLIT may_split

@@ -5,7 +5,6 @@
  * reading. What the exporter does with the memory is not in our hands: it may change the contents
  * and take the memory away, and the slot's row says so (XMEM_TRAIT_DMABUF).
  */
-#include <linux/anon_inodes.h>
 #include <linux/dma-buf.h>
 #include <linux/file.h>
 
@@ -14,49 +13,11 @@
 
 XK_IMPORT_NS_DMA_BUF;
 
-static int xk_dmabuf_mmap(struct file *file, struct vm_area_struct *vma)
-{
-	struct dma_buf *dmabuf = file->private_data;
-
-	if (!(vma->vm_flags & VM_MAYSHARE))
-		return -EINVAL;
-	if (vma->vm_flags & (VM_WRITE | VM_EXEC))
-		return -EACCES;
-	vm_flags_clear(vma, VM_MAYWRITE | VM_MAYEXEC);
-	return dma_buf_mmap(dmabuf, vma, vma->vm_pgoff);
-}
-
-/*
- * In a work item it must not be dma_buf_put, by which a thread of the kernel leaves the exporter's
- * release to one work item of the whole kernel: see xk_drop_now.
- */
-static int xk_dmabuf_release(struct inode *inode, struct file *file)
-{
-	struct dma_buf *dmabuf = file->private_data;
-
-	if (current->flags & PF_KTHREAD)
-		__fput_sync(dmabuf->file);
-	else
-		dma_buf_put(dmabuf);
-	return 0;
-}
-
 static const struct file_operations xk_dmabuf_ops = {
 	.owner = THIS_MODULE,
-	.mmap = xk_dmabuf_mmap,
-	.release = xk_dmabuf_release,
+	.mmap = xk_readonly_mmap,
+	.release = xk_readonly_release,
 };
-
-/* Takes over the caller's reference to @dmabuf, also if it fails. */
-static struct file *xk_dmabuf_wrap(struct dma_buf *dmabuf)
-{
-	struct file *file = anon_inode_getfile("[xmem-dmabuf]", &xk_dmabuf_ops, dmabuf,
-					       O_RDONLY | O_LARGEFILE);
-
-	if (IS_ERR(file))
-		dma_buf_put(dmabuf);
-	return file;
-}
 
 /*
  * The dma-buf that the caller's file is, or for which it stands: a client may attach what it got.
@@ -65,10 +26,13 @@ static struct file *xk_dmabuf_wrap(struct dma_buf *dmabuf)
  */
 static struct dma_buf *xk_dmabuf_get(const struct file *file, int fd)
 {
+	struct dma_buf *dmabuf;
+
 	if (file->f_op != &xk_dmabuf_ops)
 		return dma_buf_get(fd);
-	get_dma_buf(file->private_data);
-	return file->private_data;
+	dmabuf = xk_readonly_of(file)->private_data;
+	get_dma_buf(dmabuf);
+	return dmabuf;
 }
 
 /* 0 or an errno of attach. Nobody could write a shared one, so there is none. */
@@ -94,7 +58,7 @@ static int xk_dmabuf_check(const struct xmem_attach_request *request, struct xk_
 	}
 	offer->bytes = dmabuf->size;
 	offer->traits = XMEM_TRAIT_DMABUF;
-	file = xk_dmabuf_wrap(dmabuf);
+	file = xk_readonly_new("[xmem-dmabuf]", &xk_dmabuf_ops, dmabuf->file);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	fput(offer->file);
@@ -105,10 +69,8 @@ static int xk_dmabuf_check(const struct xmem_attach_request *request, struct xk_
 /* One more, for another client: such a file cannot be opened anew. */
 static struct file *xk_dmabuf_open(const struct xk_call *call)
 {
-	struct dma_buf *dmabuf = call->keep->file->private_data;
-
-	get_dma_buf(dmabuf);
-	return xk_dmabuf_wrap(dmabuf);
+	return xk_readonly_new("[xmem-dmabuf]", &xk_dmabuf_ops,
+			       get_file(xk_readonly_of(call->keep->file)));
 }
 
 const struct xk_kind xk_kind_dmabuf = {

@@ -5,7 +5,7 @@
  *
  * It is a memfd that nobody can shrink, punch or write through a new mapping. So no reader
  * gets SIGBUS or sees contents change, and files cannot hold each other in a cycle. A shared
- * one is a memfd that writers can write and punch, too; so readers do not get it at all.
+ * one is a memfd that writers can write and punch, too; readers get a file of ours (readonly.c).
  *
  * What is kept is an open file of the host's own: see xk_memfd_own.
  */
@@ -166,12 +166,13 @@ static int xk_hugetlb_check(const struct xmem_attach_request *request, struct xk
 static bool xk_file_may(const struct xk_client *client, const struct xk_payload *payload,
 			bool write)
 {
-	if (write && !payload->writable)
+	if (!write)
+		return true;
+	if (!payload->writable)
 		return false;
-	/* A shared file forbids nobody to open a read-only descriptor anew for writing. */
 	if (payload->traits & XMEM_TRAIT_SHARED)
 		return client->role != XMEM_ROLE_READER;
-	return !write || payload->incarnation == client->incarnation;
+	return payload->incarnation == client->incarnation;
 }
 
 /* For every kind that is a file which all can map. */
@@ -190,15 +191,51 @@ int xk_file_serve(struct xk_call *call, struct xk_payload *payload)
 	return 0;
 }
 
+/* A private mapping is a copy of what is stored there, as one of any file. */
+static int xk_shmem_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	if (vma->vm_flags & VM_MAYSHARE)
+		return xk_readonly_mmap(file, vma);
+	return xk_mmap_instead(xk_readonly_of(file), vma);
+}
+
+static const struct file_operations xk_shmem_ops = {
+	.owner = THIS_MODULE,
+	.mmap = xk_shmem_mmap,
+	.release = xk_readonly_release,
+};
+
+/* Where a mapping of huge pages may begin and end, these know. */
+static unsigned long xk_hugetlb_area(struct file *file, unsigned long at, unsigned long bytes,
+				     unsigned long offset, unsigned long flags)
+{
+	struct file *other = xk_readonly_of(file);
+
+	return other->f_op->get_unmapped_area(other, at, bytes, offset, flags);
+}
+
+static const struct file_operations xk_hugetlb_ops = {
+	.owner = THIS_MODULE,
+	.mmap = xk_readonly_mmap,
+	.get_unmapped_area = xk_hugetlb_area,
+	.release = xk_readonly_release,
+};
+
 /*
  * Opens the file anew, so that neither position nor flags are shared. dentry_open checks
- * no permission; the access of the file that was attached decides.
+ * no permission; the access of the file that was attached decides. A shared file forbids nobody to
+ * open a read-only descriptor anew for writing, so nobody gets one of those.
  */
 static struct file *xk_memfd_open(const struct xk_call *call)
 {
 	int access = call->u.payload.flags & XMEM_PAYLOAD_WRITE ? O_RDWR : O_RDONLY;
+	struct file *file = xk_memfd_reopen(call->keep->file, access);
+	u32 traits = call->u.payload.traits;
 
-	return xk_memfd_reopen(call->keep->file, access);
+	if (IS_ERR(file) || access == O_RDWR || !(traits & XMEM_TRAIT_SHARED))
+		return file;
+	return xk_readonly_new("[xmem-shared]", traits & XMEM_TRAIT_HUGE ? &xk_hugetlb_ops :
+			       &xk_shmem_ops, file);
 }
 
 /* ---- the kinds ---- */

@@ -21,7 +21,8 @@
  *   unmap.c exited.c                             whom pools count; who waits for their ends; what
  *                                                clients have mapped; has a process exited?
  *   wait.c keep.c payload.c                      what a pool has besides its pages
- *   files.c dmabuf.c drivers.c cuda.c kinds.c    the kinds of payload, a file for each; drivers.c:
+ *   readonly.c files.c dmabuf.c drivers.c        the kinds of payload, a file for each; readonly.c:
+ *   cuda.c kinds.c                               files of ours that clients can only read; drivers.c:
  *                                                whose devices' files may be payloads
  *   opened.c                                     who gets payloads
  *   sysfs_text.c sysfs_records.c sysfs.c         what is shown
@@ -338,6 +339,13 @@ struct xk_payload *xk_payload_by_id(struct xk_pool *pool, u64 id);
 void xk_payload_owner_ended(struct xk_pool *pool, u64 incarnation);
 void xk_payload_drop_slots(struct xk_pool *pool, u64 id, u32 slots);
 void xk_payload_drop_all(struct xk_pool *pool);
+
+/* readonly.c */
+struct file *xk_readonly_of(const struct file *file);
+int xk_readonly_mmap(struct file *file, struct vm_area_struct *vma);
+int xk_readonly_release(struct inode *inode, struct file *file);
+struct file *xk_readonly_new(const char *name, const struct file_operations *ops,
+			     struct file *other);
 
 /* files.c */
 extern const struct xk_kind xk_kind_memfd, xk_kind_hugetlb;

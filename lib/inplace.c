@@ -132,7 +132,8 @@ static int check(struct xmem_buffer *buffer)
 		return err;
 	if (traits & XMEM_TRAIT_CUDA)
 		return xl_cuda_open(pool, buffer->slot);
-	return xl_payload_ahead(pool, buffer->slot);
+	err = xl_payload_ahead(pool, buffer->slot);
+	return err ? err : xl_payload_let_write(pool, buffer->slot);
 }
 
 static int upgrade(struct xmem_buffer *buffer, struct xl_upgrade *new)

@@ -4,7 +4,9 @@
  * needs data in it and keeps the mapping as long as the payload is attached anywhere, so that
  * later hand-overs map nothing. payload.h says why finding data needs no lock.
  */
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "../died.h"
@@ -298,7 +300,7 @@ static struct xl_mapping *map_file(struct xmem_pool *pool, u64 payload, bool sha
 {
 	struct xmem_payload_request request = {
 		.size = sizeof(request), .payload = payload,
-		.flags = shared ? XMEM_PAYLOAD_WRITE : 0,
+		.flags = shared && pool->role != XMEM_ROLE_READER ? XMEM_PAYLOAD_WRITE : 0,
 	};
 	struct xl_mapping *mapping;
 
@@ -313,7 +315,6 @@ static struct xl_mapping *map_file(struct xmem_pool *pool, u64 payload, bool sha
 	} else {
 		mapping->kind = &xl_payload_memfd;
 		mapping->payload = payload;
-		mapping->shared = shared;
 		mapping->bytes = request.bytes;
 		*err = xl_mapping_map(pool, mapping, request.fd);
 		if (*err) {
@@ -395,16 +396,12 @@ static char *place_in(struct xmem_pool *pool, u32 slot, u64 payload,
 	return NULL;
 }
 
-/* May this client see contents with these traits? 0 or -errno, noted. */
-static int check_traits(const struct xmem_pool *pool, u32 traits)
+/* Can a CPU see contents with these traits? 0 or -errno, noted. */
+static int check_traits(u32 traits)
 {
 	if (traits & XMEM_TRAIT_CUDA)
 		return xl_fail_fast(EMEDIUMTYPE, "data: the contents are in memory of a GPU: use "
 				    "xmem_cuda_ptr or xmem_copy_to_cpu");
-	if (traits & XMEM_TRAIT_SHARED && pool->role == XMEM_ROLE_READER)
-		return xl_fail_fast(EACCES, "data: other writers may write these contents, so "
-				    "clients that may only read (XMEM_OPEN_READER, or the pool's "
-				    "mode) do not get them");
 	return 0;
 }
 
@@ -417,7 +414,7 @@ char *xl_payload_find(struct xmem_pool *pool, u32 slot)
 	char *data = NULL;
 	int err;
 
-	if (check_traits(pool, traits))
+	if (check_traits(traits))
 		return NULL;
 	xl_lock(&pool->lock);
 	mapping = find_or_map(pool, payload, traits & XMEM_TRAIT_SHARED, ~0ULL, &err);
@@ -451,13 +448,10 @@ int xl_payload_find_mapped(struct xmem_pool *pool, u32 slot, u64 *ret_payload, b
 	u64 payload = xm_load(&row->payload);
 	u32 traits = xm_load(&row->traits);
 	const struct xl_mapping *mapping;
-	int err;
+	int err = 0;
 
 	if (traits & XMEM_TRAIT_CUDA)
 		return find_unopened(pool, slot, payload);
-	err = check_traits(pool, traits);
-	if (err)
-		return err;
 	xl_lock(&pool->lock);
 	mapping = xl_mapping_find(pool, payload);
 	if (mapping && !place_in(pool, slot, payload, mapping))
@@ -476,6 +470,25 @@ int xl_payload_map(struct xmem_pool *pool, u64 payload, bool shared, u64 deadlin
 	find_or_map(pool, payload, shared, deadline_ns, &err);
 	xl_unlock(&pool->lock);
 	return err;
+}
+
+/*
+ * It stays in the table, for its slot is held. So the lock is left before the kernel is asked, and
+ * of two threads both may ask.
+ */
+int xl_payload_let_write(struct xmem_pool *pool, u32 slot)
+{
+	struct xl_mapping *mapping = xl_mapping_of(pool, slot);
+
+	if (!mapping)			/* it has been evicted meanwhile, and reads zeros */
+		return xl_fail_died(pool);
+	if (mapping->owned || xm_load(&mapping->writable))
+		return 0;
+	if (mprotect(mapping->base, mapping->bytes, PROT_READ | PROT_WRITE))
+		return xl_fail(xl_map_error(errno), "get_mut: make the mapping of payload %llu "
+			       "writable: %s", mapping->payload, xl_map_why(errno));
+	xm_store(&mapping->writable, true);
+	return 0;
 }
 
 /* The next slot from @slot on in a group that @owner has, or the number of all slots. */
@@ -503,8 +516,7 @@ int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher, u64 deadline_ns)
 		payload = xm_load(&row->payload);
 		shared = xm_load(&row->traits) & XMEM_TRAIT_SHARED;
 		if (xm_load(&row->tenant) != publisher || !payload || payload == last ||
-		    xm_load(&row->traits) & XMEM_TRAIT_CUDA ||
-		    (shared && pool->role == XMEM_ROLE_READER))
+		    xm_load(&row->traits) & XMEM_TRAIT_CUDA)
 			continue;
 		err = xl_payload_map(pool, payload, shared, deadline_ns);
 		/* The traits may be those of another payload, which had the slot before. */

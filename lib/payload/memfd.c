@@ -234,8 +234,7 @@ out_close:
 
 static int map(struct xl_mapping *mapping, int fd)
 {
-	mapping->base = map_file(fd, mapping->bytes,
-				 mapping->shared ? PROT_READ | PROT_WRITE : PROT_READ);
+	mapping->base = map_file(fd, mapping->bytes, PROT_READ);
 	if (mapping->base)
 		return 0;
 	return xl_fail(xl_map_error(errno), "map payload %llu, %llu bytes: %s", mapping->payload,

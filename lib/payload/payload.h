@@ -48,7 +48,8 @@ struct xl_mapping {
 	u32 pass;		/* the last look at all rows that found it attached */
 	bool owned;		/* made here: stays until it is given back, or the pool goes */
 	bool advised;		/* in ordinary pages, with the wish for huge ones */
-	bool shared;		/* other writers may map it writable, too, and so do we */
+	bool shared;		/* made here, and other writers may map it writable, too */
+	bool writable;		/* another's, and mapped for writing since a first get_mut; a word */
 	char *base;		/* NULL: it is memory of a GPU: */
 	struct xl_memory *memory;
 	bool opened;		/* and another client's, which the host has noted */
@@ -82,7 +83,7 @@ struct xl_payload_kind {
 	 */
 	int (*make)(struct xl_mapping *mapping, u64 bytes);
 
-	/* Map the payload that @fd is. pre: mapping->bytes, ->shared. post: ->base. */
+	/* Map the payload that @fd is, for reading. pre: mapping->bytes. post: ->base. */
 	int (*map)(struct xl_mapping *mapping, int fd);
 
 	/* pre: mapped by one of the above. */
@@ -188,7 +189,10 @@ int xl_mapping_map(struct xmem_pool *pool, struct xl_mapping *mapping, int fd);
  */
 int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher, u64 deadline_ns);
 
-/* Map a payload, unless it is mapped: 0 or -errno, noted. Under no lock. */
+/*
+ * Map a payload, unless it is mapped: 0 or -errno, noted. Under no lock. A writer maps a @shared one
+ * such that xl_payload_let_write can make it writable.
+ */
 int xl_payload_map(struct xmem_pool *pool, u64 payload, bool shared, u64 deadline_ns);
 
 /* Does @place know where the payload that @row names is mapped? A held slot has a payload. */
@@ -229,6 +233,12 @@ int xl_payload_find_ahead(struct xmem_pool *pool, u32 slot);
  * xl_payload_map. That needs no hold on the slot.
  */
 int xl_payload_find_mapped(struct xmem_pool *pool, u32 slot, u64 *ret_payload, bool *ret_shared);
+
+/*
+ * Let this process write the mapping of a shared payload of the CPU's, in which @slot is held: until
+ * then a stray store meets SIGSEGV. 0 or -errno, noted. pre: mapped (xl_payload_ahead).
+ */
+int xl_payload_let_write(struct xmem_pool *pool, u32 slot);
 
 /*
  * Map the payload of @slot, which is held, unless it is mapped. Memory of a GPU is opened later,

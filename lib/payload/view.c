@@ -129,7 +129,6 @@ static int map(struct xmem_pool *pool, u32 slot, struct xl_mapping *mapping, u64
 {
 	struct xmem_payload_request request = {
 		.size = sizeof(request), .payload = mapping->payload,
-		.flags = mapping->shared ? XMEM_PAYLOAD_WRITE : 0,
 	};
 	struct xl_view *view = new_view();
 	int err;

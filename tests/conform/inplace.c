@@ -3,8 +3,10 @@
  * xmem_get_mut: the only holder of shared contents writes them in place. Nobody else sees that
  * before it is published, and wherever somebody dies nothing is lost or leaked.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "core/step.h"
@@ -254,28 +256,90 @@ TEST(P6_only_shared_contents_are_written_in_place)
 	xmem_pool_close(owner);
 }
 
-TEST(P6_a_reader_does_not_get_shared_contents)
+/* A mapping of the payload that @b is in says, in /proc/self/maps, whether it can be written. */
+static bool is_mapped_writable(const void *where)
+{
+	FILE *file = fopen("/proc/self/maps", "re");
+	unsigned long long from, to;
+	char access[5], line[512];
+
+	CHECK(file);
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%llx-%llx %4s", &from, &to, access) != 3 ||
+		    from > (uintptr_t)where || to <= (uintptr_t)where)
+			continue;
+		fclose(file);
+		return access[1] == 'w';
+	}
+	FAIL("nothing is mapped at %p", where);
+}
+
+TEST(P6_a_store_through_a_guard_that_reads_is_a_fault_until_get_mut)
+{
+	struct scene s = scene_start(1);
+	struct xmem_buffer *b = receive_stamp(&s, 1), *got;
+
+	CHECK(!is_mapped_writable(xmem_data(b)));
+	WORKED(xmem_get_mut(b));
+	CHECK(is_mapped_writable(xmem_data(b)));
+	fill(b, 2);
+	WORKED(xmem_publish(b, NULL, NULL));
+	got = receive_one(s.second);
+	CHECK(!is_mapped_writable(xmem_data(got)));
+	SAME(stamp_of(got), 2);
+	xmem_release(got);
+	scene_end(&s);
+}
+
+/* On the daemon the descriptor is only read-only: all processes are of one user there. */
+static void cannot_be_written(int fd)
+{
+	char path[40];
+	void *map;
+
+	CHECK(mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED);
+	SAME(errno, EACCES);
+	map = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fd, 0);
+	CHECK(map != MAP_FAILED);
+	SAME(*(const uint64_t *)map, 1);
+	CHECK(mprotect(map, BYTES, PROT_READ | PROT_WRITE) < 0 && errno == EACCES);
+	CHECK(madvise(map, BYTES, MADV_REMOVE) < 0);
+	munmap(map, BYTES);
+	CHECK(pwrite(fd, "x", 1, 0) < 0);
+	CHECK(ftruncate(fd, BYTES) < 0);
+	if (!on_kernel())
+		return;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	CHECK(open(path, O_RDWR | O_CLOEXEC) < 0);
+	CHECK(open(path, O_RDONLY | O_CLOEXEC) < 0);
+}
+
+TEST(P6_a_reader_gets_shared_contents_and_cannot_write_them)
 {
 	const char *name = new_name();
-	struct xmem_pool *owner = open_sharing(name, 3), *reader = open_reader(name);
+	struct xmem_pool *owner = open_sharing(name, 3);
+	struct xmem_pool *reader = OPEN(name, .flags = XMEM_OPEN_READER);
 	struct xmem_subscription *s = follow(reader, xmem_pool_client(owner), 0);
 	struct xmem_payload_request request = { .size = sizeof(request) };
 	struct xmem_buffer *kept, *b;
 	struct raw raw;
 
 	publish_kept(owner, 1, &kept);
-	REFUSED(xmem_receive(s, 0), EAGAIN);
-	SAME(xmem_subscription_lost(s), 1);
-	b = xmem_get(reader, xmem_token(kept));
-	CHECK(b);
-	REFUSED(xmem_data(b), EACCES);
+	b = receive_one(s);
+	SAME(stamp_of(b), 1);
+	CHECK(!is_mapped_writable(xmem_data(b)));
+	SAME(*(const uint64_t *)xmem_data_private(b), 1);
 	SAME(xmem_get_mut(b), -EPERM);
+	SAME(xmem_subscription_lost(s), 0);
 	request.payload = slot_of(reader, xmem_token(kept)).payload;
 	xmem_release(b);
 	raw_start(&raw, name, XMEM_ROLE_READER);
-	SAME(raw_request(&raw, XMEM_IOC_PAYLOAD, &request), -EACCES);
 	request.flags = XMEM_PAYLOAD_WRITE;
 	SAME(raw_request(&raw, XMEM_IOC_PAYLOAD, &request), -EACCES);
+	request.flags = 0;
+	SAME(raw_request(&raw, XMEM_IOC_PAYLOAD, &request), 0);
+	cannot_be_written(request.fd);
+	close(request.fd);
 	raw_close(&raw);
 	xmem_release(kept);
 	xmem_unsubscribe(s);

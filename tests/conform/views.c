@@ -438,15 +438,18 @@ TEST(API_a_private_view_is_refused)
 	end(&s);
 }
 
-TEST(API_a_reader_gets_no_private_view_of_shared_contents)
+TEST(API_a_reader_gets_a_private_view_of_shared_contents)
 {
-	struct scene s = start(PAGE, 1, XMEM_MEMORY_SHARED);
+	struct scene s = start(LARGE, 1, XMEM_MEMORY_SHARED);
 	struct xmem_buffer *kept, *b;
 
 	xmem_pool_close(s.reader);
-	s.reader = open_reader(s.name);
+	s.reader = OPEN(s.name, .flags = XMEM_OPEN_READER);
 	b = give(&s, 1, &kept);
-	REFUSED(xmem_data_private(b), EACCES);
+	store_all(view_of(b, 1), LARGE, 2);
+	check_all(xmem_data(b), LARGE, 1);
+	check_all(xmem_data(kept), LARGE, 1);
+	SAME(private_mappings(), 1);
 	xmem_release(b);
 	xmem_release(kept);
 	end(&s);
