@@ -221,12 +221,13 @@ static xm_inline void xm_scan_mark(const struct xm_map *map, const struct xm_sca
 	scan->among = among;
 }
 
-static __attribute__((__noinline__)) void xm_scan_mark_shared(const struct xm_map *map,
-							  const struct xm_scan_rules *how,
-							  struct xm_own *const *own, u32 count,
-							  struct xm_scanned *scan)
+/* Few slots are not shared, so this is kept out of the way of the others. */
+static __attribute__((__noinline__)) void xm_scan_mark_alone(const struct xm_map *map,
+							 const struct xm_scan_rules *how,
+							 struct xm_own *const *own, u32 count,
+							 struct xm_scanned *scan)
 {
-	xm_scan_mark(map, how, own, count, true, scan);
+	xm_scan_mark(map, how, own, count, false, scan);
 }
 
 /* Take the entries from those that may lose them: they become void and keep their position. */
@@ -351,10 +352,10 @@ u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how,
 	scan.voids = scan.elsewhere = 0;
 	/* I2: the caller has read the cursors; the holds come after. */
 	XM_STEP(XM_STEP_SCAN_CURSORS);
-	if (__builtin_expect(how->shared, 0))
-		xm_scan_mark_shared(map, how, own, count, &scan);
+	if (__builtin_expect(how->shared, 1))
+		xm_scan_mark(map, how, own, count, true, &scan);
 	else
-		xm_scan_mark(map, how, own, count, false, &scan);
+		xm_scan_mark_alone(map, how, own, count, &scan);
 	if (!scan.marked)
 		return 0;
 	XM_STEP(XM_STEP_SCAN_SCANNING);

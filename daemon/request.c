@@ -265,8 +265,8 @@ static int serve_attach(struct xd_call *call)
 }
 
 /*
- * A shared file forbids nobody to open a read-only descriptor anew for writing. But whoever could do
- * so is of the daemon's user, and can write the owner's memory as well.
+ * A shared file forbids nobody to open a read-only descriptor anew for writing. But whoever could
+ * do so is of the daemon's user, and can write the owner's memory as well.
  */
 static bool may_write(const struct xd_connection *from, const struct xd_payload *payload)
 {

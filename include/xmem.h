@@ -166,7 +166,7 @@ struct xmem_pool_options {
 					 * and at least 1 MB */
 	int64_t cache_ns;		/* writer: and for so long; 0: 10 s; XMEM_FOREVER: always */
 	uint32_t memory;		/* writer: of what is made on demand: XMEM_MEMORY_* of
-					 * xmem/memory.h, or 0; SHARED since 0.5 */
+					 * xmem/memory.h, or 0 */
 	uint32_t keep;			/* writer: so many of its last publications stay for those
 					 * who subscribe later with `history`, until an acquire
 					 * finds no other buffer; at most 4096. Those count that
@@ -398,9 +398,8 @@ struct xmem_buffer *xmem_receive_any(struct xmem_pool *pool, int64_t timeout_ns,
 /*
  * Get the contents, xmem_size() bytes, which do not change while the buffer is held.
  * Returns: their address, or NULL: EMEDIUMTYPE (they are on a GPU: xmem_cuda_ptr or
- *	xmem_copy_to_cpu), EACCES (other writers may write them, and this client is a reader:
- *	memory.h), EIO (the publisher gave a wrong place, or they cannot be mapped), ENOMEM,
- *	EMFILE, ENOTCONN (the host has gone, and they are not mapped yet), EINTR.
+ *	xmem_copy_to_cpu), EIO (the publisher gave a wrong place, or they cannot be mapped),
+ *	ENOMEM, EMFILE, ENOTCONN (the host has gone, and they are not mapped yet), EINTR.
  * Ownership: valid until the handle of the buffer is dropped. Threads: any. Since: 0.1.
  */
 const void *xmem_data(struct xmem_buffer *buffer);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Files of the module's own that stand for others. Whoever has a descriptor of a dma-buf or of a
- * shared memfd may be able to write it, or can open it anew for writing. So a client that is only to
- * read gets a file of ours, which can be mapped for reading, and cannot be read, written, opened anew
- * or mapped for writing.
+ * shared memfd may be able to write it, or can open it anew for writing. So a client that is only
+ * to read gets a file of ours, which can be mapped for reading, and cannot be read, written, opened
+ * anew or mapped for writing.
  *
  * Its mapping is one of the other file, as of a descriptor that is open for reading only: a fault
  * needs that file there. The file of a mapping is to be had from /proc/PID/map_files, and only with
@@ -33,8 +33,8 @@ int xk_readonly_mmap(struct file *file, struct vm_area_struct *vma)
 }
 
 /*
- * In a work item it must not be fput, by which a thread of the kernel leaves the other file's release
- * to one work item of the whole kernel: see xk_drop_now.
+ * In a work item it must not be fput, by which a thread of the kernel leaves the other file's
+ * release to one work item of the whole kernel: see xk_drop_now.
  */
 int xk_readonly_release(struct inode *inode, struct file *file)
 {

@@ -21,8 +21,8 @@
  *   unmap.c exited.c                             whom pools count; who waits for their ends; what
  *                                                clients have mapped; has a process exited?
  *   wait.c keep.c payload.c                      what a pool has besides its pages
- *   readonly.c files.c dmabuf.c drivers.c        the kinds of payload, a file for each; readonly.c:
- *   cuda.c kinds.c                               files of ours that clients can only read; drivers.c:
+ *   readonly.c files.c dmabuf.c drivers.c        our files, by which others are only read;
+ *   cuda.c kinds.c                               the kinds of payload, a file for each; drivers.c:
  *                                                whose devices' files may be payloads
  *   opened.c                                     who gets payloads
  *   sysfs_text.c sysfs_records.c sysfs.c         what is shown

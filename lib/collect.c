@@ -105,15 +105,16 @@ static void make_busy(struct xmem_pool *pool, struct xl_size *size, u32 at, u8 h
 }
 
 /*
- * Take those that a client wrote in place, and gave up. Returns the bitmap of them. They were not
- * in flight when it began, so they still are not.
+ * Take those of @some that a client wrote in place, and gave up. Returns the bitmap of them. They
+ * were not in flight when it began, so they still are not.
  */
-static XL_SLOW u64 take_freed(struct xmem_pool *pool, struct xm_own *const *own, u32 count)
+static XL_SLOW u64 take_freed(struct xmem_pool *pool, struct xm_own *const *own, u64 some)
 {
 	u64 taken = 0;
-	u32 i;
 
-	for (i = 0; i < count; i++) {
+	for (; some; some &= some - 1) {
+		u32 i = __builtin_ctzll(some);
+
 		if (xm_take(&pool->map, own[i]->slot))
 			continue;
 		xm_store(&own[i]->word->position, 0);
@@ -130,14 +131,14 @@ static bool scan_live(struct xmem_pool *pool, const struct xm_scan_rules *how, s
 		      struct xm_own *const *own, u32 count, u32 at)
 {
 	u8 holder[XL_MAX_BATCH] = { 0 };	/* stays 0 where a getter had a scan resolved */
-	u64 mine = xm_scan(&pool->map, how, own, count, holder);
+	u64 mine = xm_scan(&pool->map, how, own, count, holder), all = ~0ULL >> (64 - count);
 	u32 i, last = at + count - 1;
 
-	if (unlikely(size->shared))
-		mine |= take_freed(pool, own, count);
+	if (unlikely(mine != all) && size->shared)
+		mine |= take_freed(pool, own, all & ~mine);
 
 	/* All of them, none is left out, and none stands before them. */
-	if (likely(mine == ~0ULL >> (64 - count) && at == size->live &&
+	if (likely(mine == all && at == size->live &&
 		   size->circle[last & size->mask] == own[count - 1])) {
 		size->live += count;
 		return true;
@@ -451,8 +452,8 @@ static bool scan_busy(struct xmem_pool *pool, struct xl_size *size, struct xm_ow
 	/* They are not in flight: each one is passed, or its entry is void. */
 	how.passed = how.evictable = how.tail;
 	mine = xm_scan(&pool->map, &how, own, count, holder);
-	if (unlikely(size->shared))
-		mine |= take_freed(pool, own, count);
+	if (size->shared)
+		mine |= take_freed(pool, own, ~0ULL >> (64 - count) & ~mine);
 	for (i = 0; i < count; i++) {
 		struct xl_owned_slot *one = xl_owned_slot(own[i]);
 

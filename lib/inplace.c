@@ -39,6 +39,20 @@ static int begin(struct xmem_pool *pool, struct xmem_upgrade_request *request)
 	return -EAGAIN;
 }
 
+static XL_COLD int not_shared(u32 traits)
+{
+	if (traits & XMEM_TRAIT_ONCE)
+		return xl_fail_fast(EOPNOTSUPP, "get_mut: the buffer is of memory that a program "
+				    "has attached; copy it");
+	if (traits & XMEM_TRAIT_HANDLE)
+		return xl_fail_fast(EOPNOTSUPP, "get_mut: the buffer is in memory of a GPU that is "
+				    "exported by the driver's IPC handles, as this GPU has no "
+				    "descriptors or XMEM_CUDA_LEGACY was said; copy it");
+	return xl_fail_fast(EOPNOTSUPP, "get_mut: only their own writer writes these contents, as "
+			    "it made the buffer with XMEM_MEMORY_SEALED or XMEM_CUDA_SEALED; copy "
+			    "it");
+}
+
 static int begin_failed(int err)
 {
 	switch (-err) {
@@ -46,10 +60,6 @@ static int begin_failed(int err)
 		return xl_fail_fast(EBUSY, "get_mut: somebody else holds these contents or has yet "
 					   "to receive them, there is another handle here, or "
 					   "references are set aside");
-	case EOPNOTSUPP:
-		return xl_fail_fast(EOPNOTSUPP, "get_mut: these contents are not shared; their "
-						"writer makes buffers with XMEM_MEMORY_SHARED, "
-						"on a GPU with XMEM_CUDA_SHARED");
 	case EAGAIN:
 		return xl_fail_fast(EAGAIN, "get_mut: the owner keeps scanning the buffer; retry");
 	case ENOSPC:
@@ -126,7 +136,7 @@ static int check(struct xmem_buffer *buffer)
 	/* Mapped now, so that xmem_data_mut does not fail later. */
 	traits = xm_load(&xm_slot_row(&pool->map, buffer->slot)->traits);
 	if (!(traits & XMEM_TRAIT_SHARED))
-		return begin_failed(-EOPNOTSUPP);
+		return not_shared(traits);
 	err = xl_stage(pool, buffer->slot);
 	if (err)
 		return err;

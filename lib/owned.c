@@ -223,7 +223,7 @@ int xl_owned_prepare(struct xmem_pool *pool, struct xl_chain *chain, u64 bytes, 
 	made = size && make_places(size, size->slots + count);
 	/* Without memory for its fence, small buffers may be large. */
 	if (made && is_on_demand(owned, chain) && xl_fence(bytes))
-		make_size(chain, xl_fence(bytes), owned->demand.memory & XMEM_MEMORY_SHARED);
+		make_size(chain, xl_fence(bytes), !(owned->demand.memory & XMEM_MEMORY_SEALED));
 	xl_unlock(&owned->lock);
 	if (made)
 		return 0;

@@ -113,7 +113,7 @@ static void add(struct xmem_pool *pool, const u16 *slot, const struct xl_buffers
 
 	XM_STEP(XM_STEP_FILE_MADE);
 	xl_owned_add(pool, chain_of(pool, buffers), slot, buffers->count, buffers->bytes,
-		     buffers->flags & XMEM_MEMORY_SHARED);
+		     !(buffers->flags & XMEM_MEMORY_SEALED));
 	for (i = 0; buffers->ret_slots && i < buffers->count; i++)
 		buffers->ret_slots[i] = slot[i];
 }
@@ -132,7 +132,7 @@ int xl_slow_begin(struct xmem_pool *pool, u64 deadline_ns)
 /* Acquire and publish do not wait for files to be made. */
 int xl_make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers)
 {
-	bool shared = buffers->flags & XMEM_MEMORY_SHARED;
+	bool shared = !(buffers->flags & XMEM_MEMORY_SEALED);
 	u16 *slot = calloc(buffers->count, sizeof(*slot));
 	int err;
 
@@ -197,9 +197,9 @@ XMEM_API int xmem_preallocate_with(struct xmem_pool *pool,
 		return err;
 	if (o.flags == XMEM_MEMORY_CUDA)
 		return xl_preallocate_cuda(pool, &o);
-	if (o.flags & ~(XMEM_MEMORY_HUGE | XMEM_MEMORY_SHARED))
+	if (o.flags & ~(XMEM_MEMORY_HUGE | XMEM_MEMORY_SEALED))
 		return xl_fail(EINVAL, "xmem_preallocate_options: flags has 0x%x, which has no "
-			       "meaning", o.flags & ~(XMEM_MEMORY_HUGE | XMEM_MEMORY_SHARED));
+			       "meaning", o.flags & ~(XMEM_MEMORY_HUGE | XMEM_MEMORY_SEALED));
 	if (o.device || o.cuda)
 		return xl_fail(EINVAL, "xmem_preallocate_options: device and cuda are for "
 			       "XMEM_MEMORY_CUDA, which flags lack");

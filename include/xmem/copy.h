@@ -31,7 +31,7 @@ struct xmem_buffer;
  *	-ERANGE	the contents are longer than xmem_capacity() of @to
  *	-EPERM	@to is not being written, or is from xmem_attach_fd
  *	-EINVAL	NULL, or both are the same handle
- *	-EACCES, -EIO, -ENOMEM, -EMFILE, -ENOTCONN, -EINTR  as xmem_data
+ *	-EIO, -ENOMEM, -EMFILE, -ENOTCONN, -EINTR  as xmem_data
  *	with a GPU also as xmem_copy_to_device
  * Threads: one thread at a time writes a buffer. Since: 0.4.
  */
@@ -72,7 +72,7 @@ int xmem_copy_bytes(struct xmem_buffer *to, size_t offset, const void *from, siz
  *
  * Returns: the same memory each time that it is called for this handle; or NULL:
  *	EPERM	the buffer is still being written
- *	EACCES, EMEDIUMTYPE, EIO  as xmem_data
+ *	EMEDIUMTYPE, EIO  as xmem_data
  *	ENOMEM	also: the limit of locked memory is reached
  *	EMFILE
  *	ENOTCONN  the host has gone, and the contents are not mapped yet; else they are copied then

@@ -138,8 +138,8 @@ int xmem_cuda_device_query(int device, struct xmem_cuda_device_info *ret_info);
 #define XMEM_CUDA_READERS	(1u << 0)	/* readers get the buffers too, not only writers */
 #define XMEM_CUDA_LEGACY	(1u << 1)	/* by the driver's IPC handles, also where there are
 						 * descriptors */
-#define XMEM_CUDA_SHARED	(1u << 2)	/* for xmem_get_mut: every writer can write them in
-						 * place once it alone holds them */
+#define XMEM_CUDA_SEALED	(1u << 2)	/* no xmem_get_mut: only this writer writes them, as
+						 * long as all keep to the rules */
 
 /*
  * Make buffers in the memory of a GPU, all of it now, and attach them to the pool. A writer does so
@@ -158,14 +158,14 @@ int xmem_cuda_device_query(int device, struct xmem_cuda_device_info *ret_info);
  *
  * A process that opens memory of a GPU can write it: there is no way to open it for reading only.
  * So only writers of the pool get it, unless XMEM_CUDA_READERS says that its readers are trusted as
- * well.
+ * well. What is exported as a descriptor every writer can write in place once it alone holds it
+ * (xmem_get_mut), unless XMEM_CUDA_SEALED says otherwise; what goes by IPC handles nobody can.
  *
  * Returns: 0, or an error, and then no buffer has been made:
  *	-EINVAL	a number is 0 or larger than the pool can have, or a flag has no meaning
  *	-EPERM	this client is a reader
  *	-ENODEV	there is no driver, or no such GPU; the message says why
- *	-EOPNOTSUPP  this GPU, or its driver, has no way to share memory; or XMEM_CUDA_SHARED, and
- *		it has no descriptors
+ *	-EOPNOTSUPP  this GPU, or its driver, has no way to share memory
  *	-ENOMEM	the GPU has too little memory left
  *	-EMEDIUMTYPE  the host does not take descriptors of this driver (docs/environment.md)
  *	-ENOSPC, -EDQUOT, -EMFILE, -EINTR  as xmem_preallocate; EDQUOT also: the pool has

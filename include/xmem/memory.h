@@ -17,7 +17,7 @@ struct xmem_pool;
 
 /* The kind of memory. */
 #define XMEM_MEMORY_HUGE	(1u << 0)	/* in huge pages, where the system has some */
-#define XMEM_MEMORY_SHARED	(1u << 1)	/* for xmem_get_mut: see xmem/payload.h */
+#define XMEM_MEMORY_SEALED	(1u << 1)	/* only this writer can ever write it */
 #define XMEM_MEMORY_CUDA	(1u << 2)	/* in memory of a GPU: see xmem_preallocate_with */
 
 /* All fields but size, count and bytes may be 0. */
@@ -42,9 +42,11 @@ struct xmem_preallocate_options {
  * struct xmem_pool_info say which it was. A file takes whole huge pages, and buffers of 32 kB and
  * more begin at a page.
  *
- * With XMEM_MEMORY_SHARED every writer of the pool can write the contents in place once it alone
- * holds them (xmem_get_mut). Readers do not get such contents: xmem_data fails (EACCES), and
- * xmem_receive counts them as lost. A writer that breaks the rules can harm their other holders.
+ * Every writer of the pool can write the contents in place once it alone holds them (xmem_get_mut),
+ * and readers can only read them. So the writers of a pool trust each other: one that breaks the
+ * rules can write contents that others hold. With XMEM_MEMORY_SEALED the file is sealed: nobody but
+ * this writer can ever write it, and xmem_get_mut says EOPNOTSUPP. xmem_preallocate makes no such
+ * buffers.
  *
  * With XMEM_MEMORY_CUDA this call makes the buffers as xmem_preallocate_cuda does. Then no other
  * flag may be given.
@@ -77,9 +79,8 @@ int xmem_preallocate_with(struct xmem_pool *pool, const struct xmem_preallocate_
  * With XMEM_MEMORY_HUGE in `memory` of struct xmem_pool_options a file lies in huge pages of the
  * system's pool if it leaves at most an eighth of them unused: that of one large buffer, and those
  * of smaller ones of which there are many. Others lie in ordinary memory, with the kernel asked to
- * use huge pages for those that are as long as one of these. With XMEM_MEMORY_SHARED (since 0.5)
- * they are as those that xmem_preallocate_with makes with it: writers may write them in place, and
- * readers get none.
+ * use huge pages for those that are as long as one of these. With XMEM_MEMORY_SEALED they are as
+ * those that xmem_preallocate_with makes with it: only this writer can ever write them.
  *
  * Those who have such a file mapped unmap it as xmem_pool_stat tells.
  */

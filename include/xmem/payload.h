@@ -65,7 +65,7 @@ struct xmem_buffer;
 struct xmem_buffer *xmem_attach_fd(struct xmem_pool *pool, int fd, uint64_t offset,
 				   uint64_t length, uint32_t flags);
 
-#define XMEM_BUFFER_SHARED	(1u << 0)	/* every writer can write it: XMEM_MEMORY_SHARED */
+#define XMEM_BUFFER_SHARED	(1u << 0)	/* xmem_get_mut can write it */
 #define XMEM_BUFFER_CONSTANT	(1u << 1)	/* nobody can write this file any more */
 #define XMEM_BUFFER_HUGE	(1u << 2)	/* it is in huge pages (hugetlb) */
 #define XMEM_BUFFER_ATTACHED	(1u << 3)	/* from xmem_attach_fd or xmem_attach_cuda */
@@ -83,8 +83,10 @@ uint32_t xmem_buffer_flags(struct xmem_buffer *buffer);
 
 /*
  * Write received contents in place: their only holder becomes their writer.
- * @buffer: held for reading, of a writer that makes its buffers with XMEM_MEMORY_SHARED: by
- *	xmem_preallocate_with, or on demand (`memory` of struct xmem_pool_options).
+ * @buffer: held for reading, of what any client of the pool has made ahead or on demand, unless it
+ *	said XMEM_MEMORY_SEALED or XMEM_CUDA_SEALED. Until now this process has its file mapped for
+ *	reading only, unless it has made it: a stray store is a SIGSEGV. From now on the whole file
+ *	is mapped for writing here.
  *
  * From then on the buffer is as one from xmem_acquire whose contents and metadata are there:
  * xmem_data_mut and xmem_buffer_metadata_mut give them, and xmem_publish publishes the next
@@ -100,7 +102,8 @@ uint32_t xmem_buffer_flags(struct xmem_buffer *buffer);
  *		another handle of them, or references of them are set aside (claims.h); or, for a
  *		moment, the owner is in the last step of publishing them, or a subscriber that lags
  *		is finding out that older contents of the buffer are gone
- *	-EOPNOTSUPP  the contents are not shared
+ *	-EOPNOTSUPP  the buffer is sealed, or of memory that a program has attached, or of a GPU
+ *		that exports memory by IPC handles (XMEM_CUDA_LEGACY); the message says which
  *	-EPERM	this client is a reader, or the buffer is being written
  *	-EAGAIN	the ring is full, as xmem_attach_fd says it; or the owner keeps scanning the buffer
  *	-ENOSPC	the buffer has used up its numbers of contents until its owner acquires it; this

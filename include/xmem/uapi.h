@@ -238,7 +238,7 @@ struct xmem_device_row {
 
 /* The traits of a payload. The host finds them out, or takes them from the attach. */
 #define XMEM_TRAIT_SHARED	(1u << 0)	/* every writer of the pool may write it, when the
-						 * protocol lets it; readers do not get it */
+						 * protocol lets it */
 #define XMEM_TRAIT_CONSTANT	(1u << 1)	/* F_SEAL_WRITE: nobody can write it any more */
 #define XMEM_TRAIT_HUGE		(1u << 2)	/* a memfd in huge pages */
 #define XMEM_TRAIT_ONCE		(1u << 3)	/* the slot is for one content, and then
@@ -405,8 +405,8 @@ enum xmem_collects {
  *               caller's; or the client's role, or its part in the slot or ring, does not allow it
  *   EACCES      join, pool_fd, narrow: the caller has roles in the pool, but not that one;
  *               claim, grant: the caller's holds there do not count (struct xmem_group_row);
- *               payload: the file was attached with less access than is asked for, or is
- *               shared, or a GPU's without XMEM_TRAIT_READERS, and a reader asks;
+ *               payload: the file was attached with less access than is asked for, or a reader
+ *               asks for a writable one, or for a GPU's without XMEM_TRAIT_READERS;
  *               attach: the descriptor is not open for reading, or to be shared and not
  *               for writing
  *   EEXIST      join: a pool of that name exists; subscribe: it is subscribed already
@@ -681,10 +681,12 @@ struct xmem_attach_request {
 #define XMEM_ATTACH_MIN		48	/* up to length */
 
 /*
- * payload: a descriptor of a payload file, read-only unless WRITE asks for a writable one. Only
- * the owner gets that, and only if it has attached the file so (EACCES). If the payload is
- * shared, every writer gets it, and no reader gets any. It never waits for a lease of the file
- * (F_SETLEASE): a caller that is to get a writable one, and meets a lease, is told EBUSY.
+ * payload: a descriptor of a payload file, read-only unless WRITE asks for a writable one. Only the
+ * owner gets that, and only if it has attached the file so (EACCES). If the payload is shared,
+ * every writer gets it. In the kernel a descriptor of a shared payload without WRITE can only be
+ * mapped, for reading (in huge pages: MAP_SHARED only), for one of the memfd could be opened anew
+ * for writing. It never waits for a lease of the file (F_SETLEASE): a caller that is to get a
+ * writable one, and meets a lease, is told EBUSY.
  *
  * A CUDA payload is opened and closed: a process that opens it can write it, so a reader may open
  * it only with XMEM_TRAIT_READERS.

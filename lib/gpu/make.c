@@ -9,7 +9,7 @@
 #include "../holders.h"
 #include "../wait.h"
 
-#define FLAGS	(XMEM_CUDA_READERS | XMEM_CUDA_LEGACY | XMEM_CUDA_SHARED)
+#define FLAGS	(XMEM_CUDA_READERS | XMEM_CUDA_LEGACY | XMEM_CUDA_SEALED)
 
 /* By which mechanism do others get memory of @gpu? 0 and *ret_flags, or -errno, noted. */
 static int choose(const struct xl_gpu *gpu, u32 flags, u32 *ret_flags)
@@ -17,11 +17,6 @@ static int choose(const struct xl_gpu *gpu, u32 flags, u32 *ret_flags)
 	*ret_flags = XMEM_ATTACH_CUDA | (flags & XMEM_CUDA_READERS ? XMEM_ATTACH_READERS : 0);
 	if (gpu->can.export_fd && !(flags & XMEM_CUDA_LEGACY))
 		return 0;	/* as far as the driver's attributes say */
-	if (flags & XMEM_CUDA_SHARED)
-		return xl_fail(EOPNOTSUPP, "preallocate_cuda: only memory that is exported as a "
-			       "descriptor can be shared for writing (XMEM_CUDA_SHARED), and %s",
-			       gpu->can.export_fd ? "XMEM_CUDA_LEGACY excludes that" :
-						    "this GPU or its driver has none");
 	if (!gpu->can.ipc)
 		return xl_fail(EOPNOTSUPP, "preallocate_cuda: GPU %d (%s) can share memory with "
 			       "other processes neither by descriptors nor by handles",
@@ -85,9 +80,9 @@ static int make_or_collect(struct xmem_pool *pool, const struct xl_buffers *buff
 }
 
 /* After descriptors have failed. */
-static bool may_use_handles(const struct xl_gpu *gpu, u32 used, u32 flags)
+static bool may_use_handles(const struct xl_gpu *gpu, u32 used)
 {
-	return !(used & XMEM_ATTACH_HANDLE) && !(flags & XMEM_CUDA_SHARED) && gpu->can.ipc;
+	return !(used & XMEM_ATTACH_HANDLE) && gpu->can.ipc;
 }
 
 static int preallocate(struct xmem_pool *pool, const struct xmem_preallocate_options *o,
@@ -96,22 +91,25 @@ static int preallocate(struct xmem_pool *pool, const struct xmem_preallocate_opt
 	struct xl_gpu_buffers cuda = { .gpu = gpu };
 	struct xl_buffers buffers = {
 		.cuda = &cuda, .count = o->count, .bytes = o->bytes, .ret_slots = o->ret_slots,
-		.flags = o->cuda & XMEM_CUDA_SHARED ? XMEM_MEMORY_SHARED : 0,
 	};
 	struct xl_error before;
 	int err = choose(gpu, o->cuda, &cuda.flags);
 
 	if (err)
 		return err;
+	/* A host lets others write only what it keeps itself. */
+	if (o->cuda & XMEM_CUDA_SEALED || cuda.flags & XMEM_ATTACH_HANDLE)
+		buffers.flags = XMEM_MEMORY_SEALED;
 	cuda.chain = xl_owned_chain(pool, gpu);
 	if (!cuda.chain)
 		return -ENOMEM;
 	xl_error_save(&before);
 	err = make_or_collect(pool, &buffers);
-	if (err != -EOPNOTSUPP || !may_use_handles(gpu, cuda.flags, o->cuda))
+	if (err != -EOPNOTSUPP || !may_use_handles(gpu, cuda.flags))
 		return err;
 	/* The driver says that it has descriptors, and has none. */
 	cuda.flags |= XMEM_ATTACH_HANDLE;
+	buffers.flags = XMEM_MEMORY_SEALED;
 	err = make_or_collect(pool, &buffers);
 	if (!err)
 		xl_error_restore(&before);

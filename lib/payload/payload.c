@@ -187,7 +187,7 @@ static int new_payload(struct xmem_pool *pool, struct making *making, u64 bytes,
 {
 	const struct xl_gpu_buffers *cuda = making->buffers.cuda;
 
-	mapping->shared = making->buffers.flags & XMEM_MEMORY_SHARED;
+	mapping->shared = !(making->buffers.flags & XMEM_MEMORY_SEALED);
 	if (cuda)
 		return xl_cuda_make(pool, cuda, bytes, mapping, ret_fd);
 	*ret_fd = new_file(making, bytes, mapping);

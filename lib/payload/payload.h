@@ -49,7 +49,7 @@ struct xl_mapping {
 	bool owned;		/* made here: stays until it is given back, or the pool goes */
 	bool advised;		/* in ordinary pages, with the wish for huge ones */
 	bool shared;		/* made here, and other writers may map it writable, too */
-	bool writable;		/* another's, and mapped for writing since a first get_mut; a word */
+	bool writable;		/* another's, mapped for writing since a get_mut; a word */
 	char *base;		/* NULL: it is memory of a GPU: */
 	struct xl_memory *memory;
 	bool opened;		/* and another client's, which the host has noted */
@@ -190,8 +190,8 @@ int xl_mapping_map(struct xmem_pool *pool, struct xl_mapping *mapping, int fd);
 int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher, u64 deadline_ns);
 
 /*
- * Map a payload, unless it is mapped: 0 or -errno, noted. Under no lock. A writer maps a @shared one
- * such that xl_payload_let_write can make it writable.
+ * Map a payload, unless it is mapped: 0 or -errno, noted. Under no lock. A client that may write
+ * maps a @shared one such that xl_payload_let_write can make it writable.
  */
 int xl_payload_map(struct xmem_pool *pool, u64 payload, bool shared, u64 deadline_ns);
 
@@ -235,8 +235,8 @@ int xl_payload_find_ahead(struct xmem_pool *pool, u32 slot);
 int xl_payload_find_mapped(struct xmem_pool *pool, u32 slot, u64 *ret_payload, bool *ret_shared);
 
 /*
- * Let this process write the mapping of a shared payload of the CPU's, in which @slot is held: until
- * then a stray store meets SIGSEGV. 0 or -errno, noted. pre: mapped (xl_payload_ahead).
+ * Let this process write the mapping of the shared payload that @slot is in, which is held: until
+ * then a stray store meets SIGSEGV. 0 or -errno, noted. pre: mapped (xl_payload_ahead), on the CPU.
  */
 int xl_payload_let_write(struct xmem_pool *pool, u32 slot);
 

@@ -14,7 +14,7 @@
 #define BYTES	4096
 #define COUNT	4
 
-/* A payload with stamped contents, and a reader's own descriptor of it. */
+/* A sealed payload with stamped contents, and a reader's own descriptor of it. */
 struct scene {
 	const char *name;
 	struct xmem_pool *writer;
@@ -25,11 +25,15 @@ struct scene {
 
 static void scene_start(struct scene *scene, uint32_t role)
 {
+	struct xmem_preallocate_options sealed = {
+		.size = sizeof(sealed), .flags = XMEM_MEMORY_SEALED, .count = COUNT, .bytes = BYTES,
+	};
 	uint64_t token;
 
 	memset(scene, 0, sizeof(*scene));
 	scene->name = new_name();
-	scene->writer = open_writer(scene->name, COUNT, BYTES);
+	scene->writer = OPEN(scene->name, .flags = XMEM_OPEN_WRITER);
+	WORKED(xmem_preallocate_with(scene->writer, &sealed));
 	token = publish_kept(scene->writer, 0xabc, &scene->kept);
 	raw_start(&scene->raw, scene->name, role);
 	scene->payload = (struct xmem_payload_request){

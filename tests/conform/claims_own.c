@@ -303,7 +303,7 @@ TEST(API_a_counted_handle_that_writes_in_place_can_be_counted_in_again)
 {
 	struct xmem_pool *writer = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
 	struct xmem_preallocate_options shared = {
-		.size = sizeof(shared), .flags = XMEM_MEMORY_SHARED, .count = 1, .bytes = BYTES,
+		.size = sizeof(shared), .count = 1, .bytes = BYTES,
 	};
 	struct xmem_buffer *b;
 	uint64_t token;

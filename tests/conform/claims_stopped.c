@@ -343,7 +343,7 @@ TEST(P1_contents_written_in_place_are_published_as_asked_for_last)
 	struct sigaction action = { .sa_handler = nothing };
 	struct xmem_pool *writer = OPEN(alone(), .flags = XMEM_OPEN_WRITER);
 	struct xmem_preallocate_options shared = {
-		.size = sizeof(shared), .flags = XMEM_MEMORY_SHARED, .count = 1, .bytes = BYTES,
+		.size = sizeof(shared), .count = 1, .bytes = BYTES,
 	};
 	struct xmem_publish_options first = { .size = sizeof(first), .length = 100 };
 	struct xmem_publish_options last = {

@@ -18,7 +18,7 @@ struct crossing {
 static inline struct crossing crossing_start(void)
 {
 	struct xmem_preallocate_options o = {
-		.size = sizeof(o), .flags = XMEM_MEMORY_SHARED, .count = BUFFERS, .bytes = BYTES,
+		.size = sizeof(o), .count = BUFFERS, .bytes = BYTES,
 	};
 	struct crossing x = { .name = new_name() };
 

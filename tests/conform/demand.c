@@ -190,8 +190,8 @@ TEST(API_options_of_memory_are_checked)
 	REFUSED(TRY(.flags = reader, .cache_bytes = MB), EINVAL);
 	REFUSED(TRY(.flags = reader, .cache_ns = 1), EINVAL);
 	REFUSED(TRY(.flags = reader, .memory = XMEM_MEMORY_HUGE), EINVAL);
-	REFUSED(TRY(.flags = reader, .memory = XMEM_MEMORY_SHARED), EINVAL);
-	REFUSED(TRY(.flags = writer, .memory = XMEM_MEMORY_SHARED | 4), EINVAL);
+	REFUSED(TRY(.flags = reader, .memory = XMEM_MEMORY_SEALED), EINVAL);
+	REFUSED(TRY(.flags = writer, .memory = XMEM_MEMORY_SEALED | 4), EINVAL);
 	xmem_pool_close(OPEN(new_name(), .demand_bytes = XMEM_NO_DEMAND));
 }
 

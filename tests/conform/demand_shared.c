@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Buffers that are made on demand and that every writer may write in place. What others have
+ * Buffers that are made on demand, which every writer may write in place. What others have
  * changed, given up or published comes back to their owner as any other buffer does: it uses it
  * again, gives it back to the system, and hears of it when it waits or polls for another size.
  */
@@ -23,7 +23,7 @@ static struct scene start(uint64_t limit)
 {
 	struct scene s = { .name = new_name() };
 
-	s.owner = OPEN(s.name, .flags = XMEM_OPEN_WRITER, .memory = XMEM_MEMORY_SHARED,
+	s.owner = OPEN(s.name, .flags = XMEM_OPEN_WRITER,
 		       .demand_bytes = limit, .wait_bound_ns = XMEM_FOREVER);
 	s.stage = OPEN(s.name, .flags = XMEM_OPEN_WRITER);
 	s.sink = OPEN(s.name, .flags = XMEM_OPEN_WRITER);
@@ -94,11 +94,14 @@ TEST(P1_what_is_made_on_demand_is_written_in_place)
 /* They are of two kinds, and of the same size: each acquire takes either. */
 TEST(API_buffers_on_demand_beside_preallocated_ones_of_another_kind)
 {
+	struct xmem_preallocate_options sealed = {
+		.size = sizeof(sealed), .flags = XMEM_MEMORY_SEALED, .count = 2, .bytes = PAGE,
+	};
 	struct scene s = start(8 * MB);
 	struct xmem_buffer *b[4];
 	int i, shared = 0;
 
-	WORKED(xmem_preallocate(s.owner, 2, PAGE));
+	WORKED(xmem_preallocate_with(s.owner, &sealed));
 	for (i = 0; i < 4; i++) {
 		b[i] = pass(&s, PAGE, i + 1);
 		shared += xmem_buffer_flags(b[i]) & XMEM_BUFFER_SHARED ? 1 : 0;
@@ -115,7 +118,7 @@ TEST(API_shared_buffers_on_demand_in_huge_pages)
 {
 	const char *name = new_name();
 	struct xmem_pool *owner = OPEN(name, .flags = XMEM_OPEN_WRITER,
-				       .memory = XMEM_MEMORY_SHARED | XMEM_MEMORY_HUGE);
+				       .memory = XMEM_MEMORY_HUGE);
 	struct xmem_pool *stage = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	struct xmem_publish_options keep = { .size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
 	struct xmem_buffer *b = xmem_acquire(owner, huge_page_size(), 0), *got;

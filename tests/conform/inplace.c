@@ -17,7 +17,7 @@
 static struct xmem_pool *open_sharing(const char *name, unsigned int buffers)
 {
 	struct xmem_preallocate_options o = {
-		.size = sizeof(o), .flags = XMEM_MEMORY_SHARED, .count = buffers, .bytes = BYTES,
+		.size = sizeof(o), .count = buffers, .bytes = BYTES,
 	};
 	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER);
 
@@ -237,14 +237,23 @@ TEST(P1_contents_that_others_have_are_EBUSY)
 	scene_end(&s);
 }
 
-TEST(P6_only_shared_contents_are_written_in_place)
+TEST(P6_sealed_contents_are_not_written_in_place)
 {
+	struct xmem_preallocate_options sealed = {
+		.size = sizeof(sealed), .flags = XMEM_MEMORY_SEALED, .count = 2, .bytes = BYTES,
+	};
 	const char *name = new_name();
-	struct xmem_pool *owner = open_writer(name, 2, BYTES);
+	struct xmem_pool *owner = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	struct xmem_pool *stage = OPEN(name, .flags = XMEM_OPEN_WRITER);
-	struct xmem_buffer *b = publish_and_get(owner, stage, 1);
+	struct xmem_buffer *b;
+	const char *why;
 
+	WORKED(xmem_preallocate_with(owner, &sealed));
+	b = publish_and_get(owner, stage, 1);
+	SAME(xmem_buffer_flags(b), 0);
 	SAME(xmem_get_mut(b), -EOPNOTSUPP);
+	SAME(xmem_peek_last_error(&why), -EOPNOTSUPP);
+	CHECK(strstr(why, "XMEM_MEMORY_SEALED"));
 	SAME(stamp_of(b), 1);
 	SAME(xmem_get_mut(NULL), -EINVAL);
 	xmem_release(b);

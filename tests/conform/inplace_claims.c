@@ -14,7 +14,7 @@
 static struct xmem_pool *open_sharing(const char *name)
 {
 	struct xmem_preallocate_options shared = {
-		.size = sizeof(shared), .flags = XMEM_MEMORY_SHARED, .count = 1, .bytes = BYTES,
+		.size = sizeof(shared), .count = 1, .bytes = BYTES,
 	};
 	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER);
 

@@ -22,7 +22,7 @@ static void nobody_gets_it_yet(int step)
 TEST(P1_contents_written_in_place_are_thrown_away_after_their_hold)
 {
 	struct xmem_preallocate_options shared = {
-		.size = sizeof(shared), .flags = XMEM_MEMORY_SHARED, .count = 1, .bytes = BYTES,
+		.size = sizeof(shared), .count = 1, .bytes = BYTES,
 	};
 	const char *name = new_name();
 	struct xmem_buffer *b;
@@ -71,7 +71,7 @@ static void the_last_is_thrown_away(int step)
 TEST(P9_a_buffer_thrown_away_during_a_scan_is_found)
 {
 	struct xmem_preallocate_options shared = {
-		.size = sizeof(shared), .flags = XMEM_MEMORY_SHARED, .count = 3, .bytes = BYTES,
+		.size = sizeof(shared), .count = 3, .bytes = BYTES,
 	};
 	struct xmem_buffer *b[3];
 	const char *name = new_name();
@@ -129,7 +129,7 @@ static struct xmem_buffer *publish_in_turn(struct xmem_pool *owner, struct xmem_
 TEST(API_a_subscriber_that_lags_makes_get_mut_busy_for_a_moment)
 {
 	struct xmem_preallocate_options shared = {
-		.size = sizeof(shared), .flags = XMEM_MEMORY_SHARED, .count = 1, .bytes = BYTES,
+		.size = sizeof(shared), .count = 1, .bytes = BYTES,
 	};
 	const char *name = new_name();
 	struct xmem_pool *owner, *stage, *reader;
@@ -186,7 +186,7 @@ static void the_first_has_it_already(int step)
 TEST(P3_what_is_being_published_is_not_written_in_place)
 {
 	struct xmem_preallocate_options shared = {
-		.size = sizeof(shared), .flags = XMEM_MEMORY_SHARED, .count = 2, .bytes = BYTES,
+		.size = sizeof(shared), .count = 2, .bytes = BYTES,
 	};
 	const char *name = new_name();
 	struct xmem_pool *owner, *one, *two;

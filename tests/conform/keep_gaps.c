@@ -206,7 +206,7 @@ TEST(API_what_is_forwarded_is_not_kept)
 TEST(API_what_is_written_in_place_is_not_kept)
 {
 	const char *name = new_name();
-	struct xmem_pool *writer = open_with_gaps(name, 2, XMEM_MEMORY_SHARED, 6);
+	struct xmem_pool *writer = open_with_gaps(name, 2, 0, 6);
 	struct xmem_pool *stage = open_with_gaps(name, 0, 0, 1);
 	uint64_t token[4];
 	struct xmem_buffer *b;

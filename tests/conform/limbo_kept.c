@@ -26,7 +26,7 @@ static void publish_and_let_go(void *argument)
 {
 	struct scene *scene = argument;
 	struct xmem_preallocate_options shared = {
-		.size = sizeof(shared), .flags = XMEM_MEMORY_SHARED, .count = BUFFERS,
+		.size = sizeof(shared), .count = BUFFERS,
 		.bytes = BYTES,
 	};
 	struct xmem_pool *pool = OPEN(scene->name, .flags = XMEM_OPEN_WRITER);

@@ -100,7 +100,7 @@ static const struct {
 static struct xmem_pool *open_sharing(const char *name)
 {
 	struct xmem_preallocate_options o = {
-		.size = sizeof(o), .flags = XMEM_MEMORY_SHARED, .count = 1, .bytes = BYTES,
+		.size = sizeof(o), .count = 1, .bytes = BYTES,
 	};
 	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER);
 

@@ -38,7 +38,7 @@ static struct xmem_buffer *publish_image(void)
 void line_set(void)
 {
 	struct xmem_preallocate_options shared = {
-		.size = sizeof(shared), .flags = XMEM_MEMORY_SHARED, .count = SHARED_BUFFERS,
+		.size = sizeof(shared), .count = SHARED_BUFFERS,
 		.bytes = SHARED_BYTES,
 	};
 	const char *name = new_name();
@@ -362,7 +362,7 @@ ROW(attach_fd)
 ROW(preallocate_with)
 {
 	struct xmem_preallocate_options options = {
-		.size = sizeof(options), .flags = XMEM_MEMORY_SHARED, .count = 2, .bytes = BYTES,
+		.size = sizeof(options), .count = 2, .bytes = BYTES,
 	};
 	struct xmem_pool *pool = HANDLE(xmem_pool_reopen(stage.writer), 0);
 
@@ -506,7 +506,7 @@ ROW(data_private)
 	CHECK(!mine || *mine == 0xab);
 }
 
-ROW(buffer_flags)		{ SAME(xmem_buffer_flags(stage.read), 0); }
+ROW(buffer_flags)		{ SAME(xmem_buffer_flags(stage.read), XMEM_BUFFER_SHARED); }
 
 ROW(publisher_label)
 {

@@ -225,7 +225,7 @@ TEST(P10_a_subscribe_whose_answer_is_lost_is_undone)
 TEST(P10_an_upgrade_whose_answer_is_lost_is_undone)
 {
 	struct xmem_preallocate_options shared = {
-		.size = sizeof(shared), .flags = XMEM_MEMORY_SHARED, .count = 1, .bytes = BYTES,
+		.size = sizeof(shared), .count = 1, .bytes = BYTES,
 	};
 	const char *name = new_name();
 	struct xmem_upgrade_request upgrade = { .size = sizeof(upgrade) };

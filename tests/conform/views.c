@@ -164,7 +164,7 @@ TEST(P1_a_private_view_of_a_part)
 
 TEST(P1_a_private_view_of_what_every_writer_may_write)
 {
-	struct scene s = start(LARGE, 1, XMEM_MEMORY_SHARED);
+	struct scene s = start(LARGE, 1, 0);
 	struct xmem_buffer *kept, *b = give(&s, 7, &kept);
 	uint64_t *words = view_of(b, 7);
 
@@ -206,7 +206,7 @@ TEST(P10_what_was_stored_in_a_private_view_is_given_back)
 /* However a handle goes, its view is ended: else the next one would need a further mapping. */
 TEST(P10_a_private_view_goes_with_its_handle)
 {
-	struct scene s = start(LARGE, 1, XMEM_MEMORY_SHARED);
+	struct scene s = start(LARGE, 1, 0);
 	struct xmem_buffer *kept, *b;
 	uint64_t token, round;
 
@@ -440,7 +440,7 @@ TEST(API_a_private_view_is_refused)
 
 TEST(API_a_reader_gets_a_private_view_of_shared_contents)
 {
-	struct scene s = start(LARGE, 1, XMEM_MEMORY_SHARED);
+	struct scene s = start(LARGE, 1, 0);
 	struct xmem_buffer *kept, *b;
 
 	xmem_pool_close(s.reader);

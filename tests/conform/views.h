@@ -89,7 +89,7 @@ static inline struct scene start(size_t bytes, unsigned int buffers, uint32_t me
 
 	s.writer = OPEN(s.name, .flags = XMEM_OPEN_WRITER);
 	WORKED(xmem_preallocate_with(s.writer, &o));
-	s.reader = OPEN(s.name, .flags = memory & XMEM_MEMORY_SHARED ? XMEM_OPEN_WRITER : 0);
+	s.reader = OPEN(s.name, .flags = 0);
 	return s;
 }
 

@@ -331,7 +331,7 @@ TEST(the_only_holder_writes_in_place)
 	const std::string name = new_name();
 	xmem::pool writer(name, XMEM_OPEN_WRITER), stage(name, XMEM_OPEN_WRITER);
 
-	xmem::preallocate(writer, {1, bytes_each, XMEM_MEMORY_SHARED});
+	xmem::preallocate(writer, {1, bytes_each, 0});
 	xmem::subscription in = stage.subscribe(xmem::subscribe_options().only(writer.client()));
 	xmem::subscription out = writer.subscribe(xmem::subscribe_options().only(stage.client()));
 

@@ -491,7 +491,7 @@ TEST(CUDA_attached_memory_is_not_done_before_a_copy_out_of_it)
 TEST(CUDA_a_copy_into_what_is_written_in_place_is_waited_for)
 {
 	const char *name = new_name();
-	struct xmem_pool *pool = cuda_writer(name, 2, BYTES, XMEM_CUDA_SHARED);
+	struct xmem_pool *pool = cuda_writer(name, 2, BYTES, 0);
 	struct xmem_pool *other = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	struct xmem_subscription *sub = follow(other, xmem_pool_client(pool), 0);
 	struct work *work = new_work();

@@ -276,7 +276,7 @@ TEST(CUDA_the_only_holder_writes_in_place)
 {
 	const char *name = new_name();
 	struct child *child = spawn(write_in_place, (void *)name);
-	struct xmem_pool *pool = cuda_writer(name, 1, BYTES, XMEM_CUDA_SHARED);
+	struct xmem_pool *pool = cuda_writer(name, 1, BYTES, 0);
 	struct xmem_buffer *buffer;
 
 	tell(child, cuda_publish(pool, BYTES, 1, &buffer));

@@ -21,7 +21,7 @@ TEST(CUDA_each_place_has_its_own_functions)
 	uint64_t token;
 	char byte;
 
-	WORKED(xmem_preallocate_cuda(pool, 2, BYTES, 0, 0));
+	WORKED(xmem_preallocate_cuda(pool, 2, BYTES, 0, XMEM_CUDA_SEALED));
 	cuda = cuda_acquire(pool, BYTES);
 	CHECK(cpu && cuda);
 	REFUSED(xmem_data(cuda), EMEDIUMTYPE);
@@ -45,7 +45,7 @@ TEST(CUDA_each_place_has_its_own_functions)
 	}, &token));
 	REFUSED(xmem_cuda_ptr_mut(cuda), EPERM);
 	SAME(xmem_get_mut(cuda), -EOPNOTSUPP);
-	SAYS(EOPNOTSUPP, "XMEM_CUDA_SHARED");
+	SAYS(EOPNOTSUPP, "XMEM_CUDA_SEALED");
 	SAME(xmem_copy_to_cuda(cuda, 0, &byte, 1), -EPERM);
 	SAME(xmem_copy_to_cpu(&byte, cuda, 500, 1), -ERANGE);
 	WORKED(xmem_copy_to_cpu(&byte, cuda, 499, 1));
@@ -110,8 +110,6 @@ TEST(CUDA_bad_numbers_are_refused)
 	SAME(xmem_preallocate_cuda(pool, 1, 1, 0, 1u << 9), -EINVAL);
 	SAME(xmem_preallocate_cuda(pool, 1, 1, 99, 0), -ENODEV);
 	SAME(xmem_preallocate_cuda(pool, 1, 1, -1, 0), -ENODEV);
-	SAME(xmem_preallocate_cuda(pool, 1, 1, 0, XMEM_CUDA_SHARED | XMEM_CUDA_LEGACY),
-	     -EOPNOTSUPP);
 	REFUSED(xmem_acquire_cuda(pool, 1, 0, 0), ENOSPC);
 	SAYS(ENOSPC, "xmem_preallocate_cuda");
 	REFUSED(xmem_acquire_cuda(pool, 1, 0, -1), EINVAL);
@@ -358,6 +356,7 @@ TEST(CUDA_without_descriptors_memory_goes_by_handle)
 	static const char *const missing[] = {
 		"cuMemCreate:1+:801", "cuMemExportToShareableHandle:1+:801",
 	};
+	struct xmem_publish_options keep = { .size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
 	struct xmem_buffer *buffer;
 	size_t i;
@@ -370,10 +369,14 @@ TEST(CUDA_without_descriptors_memory_goes_by_handle)
 		SAME(xmem_peek_last_error(NULL), 0);
 		buffer = cuda_acquire(pool, BYTES);
 		CHECK(xmem_buffer_flags(buffer) & XMEM_BUFFER_MORTAL);
+		CHECK(!(xmem_buffer_flags(buffer) & XMEM_BUFFER_SHARED));
+		WORKED(xmem_publish(buffer, &keep, NULL));
+		SAME(xmem_get_mut(buffer), -EOPNOTSUPP);
+		SAYS(EOPNOTSUPP, "IPC handles");
+		xmem_clear_last_error();
 		xmem_release(buffer);
 		WORKED(xmem_trim(pool, 0));
 	}
-	SAME(xmem_preallocate_cuda(pool, 1, BYTES, 0, XMEM_CUDA_SHARED), -EOPNOTSUPP);
 	driver_fails(NULL);
 	xmem_pool_close(pool);
 	USED(0);

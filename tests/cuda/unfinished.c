@@ -51,7 +51,7 @@ struct stages {
 
 static void begin_stages(struct stages *it, uint64_t stamp)
 {
-	spawn_writer(&it->scene, new_name(), 1, XMEM_CUDA_SHARED);
+	spawn_writer(&it->scene, new_name(), 1, 0);
 	start_writer(&it->scene, NULL);
 	begin_work(&it->work);
 	it->next = OPEN(it->scene.name, .flags = XMEM_OPEN_WRITER);

@@ -20,7 +20,7 @@ TEST(CUDA_who_writes_in_place_waits_for_the_owners_stream)
 	pthread_t thread;
 	int i;
 
-	spawn_writer(&scene, new_name(), 2, XMEM_CUDA_SHARED);
+	spawn_writer(&scene, new_name(), 2, 0);
 	start_writer(&scene, NULL);
 	for (i = 1; i <= 2; i++) {
 		order_writer(&scene, TELL(FILL, i));

@@ -235,6 +235,7 @@ struct xp_guard {
 	bool counted;			/* releasing it asks the host */
 	unsigned int forks;		/* constant: xp_forks when it was made */
 	bool slow;			/* it was being written when it was released */
+	bool in_place;			/* it is being written since get_mut */
 	unsigned int users;		/* calls without the GIL that need the handle */
 	unsigned int exports;		/* memoryviews and others by the buffer protocol */
 	bool cuda;			/* constant: on a GPU, as the library says in no child of

@@ -7,10 +7,10 @@
 #include "core.h"
 
 /* Does a publish wait, for the host or a stream? Contents written in place, and those of GPUs. */
-static bool waits(struct xmem_buffer *buffer)
+static bool waits(const struct xp_guard *self, struct xmem_buffer *buffer)
 {
-	return xmem_buffer_flags(buffer) &
-	       (XMEM_BUFFER_SHARED | XMEM_BUFFER_CUDA | XMEM_BUFFER_ATTACHED);
+	return self->in_place ||
+	       xmem_buffer_flags(buffer) & (XMEM_BUFFER_CUDA | XMEM_BUFFER_ATTACHED);
 }
 
 /* What publish, send and forward have in common. */
@@ -75,7 +75,7 @@ static PyObject *hand_over(struct xp_guard *self, struct handing *handing, hand_
 		if (!buffer)
 			return NULL;
 		handing->options.flags = keep || handing->keep ? XMEM_PUBLISH_KEEP : 0;
-		thread = slow || waits(buffer) ? PyEval_SaveThread() : NULL;
+		thread = slow || waits(self, buffer) ? PyEval_SaveThread() : NULL;
 		err = call(buffer, handing, &token);
 		if (thread)
 			PyEval_RestoreThread(thread);
@@ -90,7 +90,7 @@ static PyObject *hand_over(struct xp_guard *self, struct handing *handing, hand_
 	} else {
 		xp_guard_back(self);
 		self->mode = XP_READING;
-		self->attached_on = false;
+		self->attached_on = self->in_place = false;
 		xp_guard_view_changed(self);
 	}
 	return PyLong_FromUnsignedLongLong(token);
@@ -193,6 +193,7 @@ PyObject *xp_guard_get_mut(PyObject *object, PyObject *unused)
 		xp_guard_back(self);
 		if (!err) {
 			self->mode = XP_WRITING;
+			self->in_place = true;
 			xp_guard_view_changed(self);
 			Py_INCREF(object);
 			return object;

@@ -84,10 +84,9 @@ static struct xmem_buffer *acquire(struct xmem_pool *pool, size_t bytes, int dev
 	if (buffer && xmem_capacity(buffer) <= 2 * wanted)
 		return buffer;
 	xmem_release(buffer);
-	if (xmem_preallocate_cuda(pool, count < MOST ? count : MOST, wanted, device,
-				  XMEM_CUDA_SHARED) < 0) {
+	if (xmem_preallocate_cuda(pool, count < MOST ? count : MOST, wanted, device, 0) < 0) {
 		xmem_trim(pool, 0);		/* other sizes may have used up the GPU */
-		if (xmem_preallocate_cuda(pool, 1, wanted, device, XMEM_CUDA_SHARED) < 0)
+		if (xmem_preallocate_cuda(pool, 1, wanted, device, 0) < 0)
 			return NULL;
 	}
 	return xmem_acquire_cuda(pool, bytes, device, 0);

@@ -170,7 +170,7 @@ def test_the_last_consumer_gives_the_buffer_back(take: Callable[[Any], Memory],
 @pytest.mark.parametrize("take", CONSUMERS)
 def test_the_guard_object_keeps_no_consumers_memory(take: Callable[[Any], Memory], where: str,
                                                     contents: bytes) -> None:
-    with xmem.BufferPool(views.name(), writer=True, shared=True) as pool:
+    with xmem.BufferPool(views.name(), writer=True) as pool:
         frame = frame_of(where, pool, pool, contents)
         with pool.get(frame.token) as again:
             taken = take(frame)
@@ -186,7 +186,7 @@ def test_the_guard_object_keeps_no_consumers_memory(take: Callable[[Any], Memory
 @pytest.mark.parametrize("take", CONSUMERS)
 def test_what_is_stored_is_one_consumers_and_outlives_the_handle(take: Callable[[Any], Memory],
                                                                  contents: bytes) -> None:
-    with xmem.BufferPool(views.name(), writer=True, shared=True) as pool:
+    with xmem.BufferPool(views.name(), writer=True) as pool:
         frame = frame_of("writer", pool, pool, contents)
         taken, other = take(frame), legacy(frame)
         taken.store()

@@ -21,7 +21,7 @@ BYTES = 4096
 @pytest.fixture
 def pool() -> Iterator[xmem.BufferPool]:
     with xmem.BufferPool(new_name(), writer=True) as pool:
-        pool.preallocate_cuda(BYTES, 1, shared=bool(xmem.gpus()[0].can & xmem.CudaCanFlags.EXPORT))
+        pool.preallocate_cuda(BYTES, 1)
         yield pool
 
 

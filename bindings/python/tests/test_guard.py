@@ -314,7 +314,7 @@ def test_forwarding_is_the_same_buffer(pools: Pair) -> None:
 
 
 def test_writing_in_place(pools: Pair) -> None:
-    with pair(shared=True) as (writer, _), writer.reopen() as second:
+    with pair() as (writer, _), writer.reopen() as second:
         token = published(writer, b"12345678").token
         guard = second.subscribe(history=1).receive(0)
         view = memoryview(guard)
@@ -334,7 +334,8 @@ def test_writing_in_place(pools: Pair) -> None:
         assert bytes(guard) == b"ab345678"
         with pytest.raises(xmem.Stale):
             writer.get(token)
-    guard = published(pools[0])
+    pools[0].preallocate_cpu(8, 1, sealed=True)
+    guard = published(pools[0], b"12345678")
     with pytest.raises(xmem.Error) as caught:
         guard.get_mut()
     assert caught.value.errno == errno.EOPNOTSUPP and not guard.gone

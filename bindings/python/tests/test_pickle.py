@@ -58,13 +58,17 @@ assert bytes(guards[1]) == b"\\1"
 """, send=" ".join(messages))
 
 
-def test_contents_that_all_write_are_loaded_by_a_writer() -> None:
-    with pair(shared=True) as (writer, _):
+def test_contents_that_are_loaded_are_written_in_place() -> None:
+    with pair() as (writer, _):
+        guard = published(writer)
+        message = pickle.dumps(guard).hex()
+        guard.release()
         python("""
 import pickle, sys
 guard = pickle.loads(bytes.fromhex(sys.stdin.read()))
-assert guard.pool.options["writer"]
-""", send=pickle.dumps(published(writer)).hex())
+memoryview(guard.get_mut())[:1] = b"C"
+assert bytes(guard)[:2] == b"Co"
+""", send=message)
 
 
 def test_a_message_holds_the_buffer_until_it_is_loaded() -> None:

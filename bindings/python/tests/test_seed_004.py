@@ -507,7 +507,7 @@ def test_a_guard_that_is_written_is_forgotten_with_its_reference() -> None:
 
 
 def test_get_mut_by_index() -> None:
-    with pair(shared=True) as (pool, _):
+    with pair() as (pool, _):
         guard = published(pool)
         index = guard.meta_index
         with pytest.raises(xmem.Error) as caught:

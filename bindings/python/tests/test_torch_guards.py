@@ -83,7 +83,7 @@ def test_a_tensor_outlives_the_handle_that_forget_drops(pool: xmem.BufferPool,
 @pytest.mark.filterwarnings("ignore:The given buffer is not writable")
 @pytest.mark.parametrize("numbers", [16, 1 << 20], ids=["small", "large"])
 def test_frombuffer_keeps_the_contents_as_long_as_its_tensor(numbers: int) -> None:
-    with xmem.BufferPool("frombuffer", writer=True, shared=True) as pool:
+    with xmem.BufferPool("frombuffer", writer=True) as pool:
         guard = pool.acquire_cpu((numbers,), "int32")
         xmem.torch.tensor(guard).fill_(5)
         guard.publish(keep=True)

@@ -66,14 +66,16 @@ SAYS: list[tuple[Callable[[Any, Any], object], str]] = [
     (lambda pool, reader: xmem.BufferPool("x", writer=False, wait_bound=1), "but writer=F"),
     (lambda pool, reader: xmem.BufferPool("x", existing=True, exclusive=True), "existing=True and"),
     (lambda pool, reader: xmem.BufferPool("x", writer=False, huge=True),
-     "huge and shared are for writers"),
+     "huge and sealed are for writers"),
     (lambda pool, reader: reader.subscribe(label=""), "^.Errno 22. subscribe: .*None stands for"),
     (lambda pool, reader: published(pool).copy_to_host(), "copy_to_host: .* use memoryview.guard"),
     (lambda pool, reader: published(pool).copy_from_host(b"1"),
      "copy_from_host: .*acquire another"),
     (lambda pool, reader: published(pool).copy_to(pool.acquire_cpu(8)), "copy_to:"),
     (lambda pool, reader: published(pool).cuda_ptr_mut, "cuda_ptr_mut: .*acquire another"),
-    (lambda pool, reader: published(pool).get_mut(), "makes buffers with shared=True"),
+    (lambda pool, reader: (pool.preallocate_cpu(64, 1, sealed=True),
+                           published(pool, bytes(64)).get_mut()),
+     "made the buffer with sealed=True"),
     (lambda pool, reader: published(pool).image(), "uses describe.. or describe_image"),
     (lambda pool, reader: reader.acquire_cpu(8), "writer=False"),
     (lambda pool, reader: pool.subscribe(timeout=0), "does not follow itself"),
@@ -176,16 +178,24 @@ def test_times_of_a_pool(name: str) -> None:
             pool.acquire_cpu(8).release()
 
 
-def test_readers_lose_what_is_shared() -> None:
-    """What BufferPool, preallocate_cpu and the tutorial say of shared=."""
-    with pair(shared=True) as (writer, reader):
-        subscription = reader.subscribe()
-        guard = published(writer)
-        with pytest.raises(xmem.WouldBlock):
-            subscription.receive(0)
-        assert subscription.lost == 1
-        with pytest.raises(xmem.NotPermitted, match="writer=False"):
-            reader.get(guard.token).cpu_ptr
+@pytest.mark.parametrize("sealed", [False, True])
+def test_who_may_write_what_is_received(sealed: bool) -> None:
+    """What BufferPool, preallocate_cpu and the tutorial say of sealed=."""
+    with pair(sealed=sealed) as (writer, reader), writer.reopen() as second:
+        subscription, in_place = reader.subscribe(), second.subscribe()
+        published(writer).release()
+        with subscription.receive(0) as guard:
+            assert bytes(guard) == b"contents" and guard.readonly
+            with pytest.raises(xmem.NotPermitted, match="writer=False"):
+                guard.get_mut()
+        guard = in_place.receive(0)
+        if sealed:
+            with pytest.raises(xmem.Error, match="sealed=True"):
+                guard.get_mut()
+        else:
+            memoryview(guard.get_mut())[:1] = b"C"
+            assert bytes(guard) == b"Contents"
+        guard.release()
 
 
 # ---- what it says of itself ----

@@ -83,8 +83,8 @@ class CudaFlags(enum.IntFlag):
     READERS = 0x1
     #: by the driver's IPC handles, also where there are descriptors
     LEGACY = 0x2
-    #: for xmem_get_mut: every writer can write them in place once it alone holds them
-    SHARED = 0x4
+    #: no xmem_get_mut: only this writer writes them, as long as all keep to the rules
+    SEALED = 0x4
 
 
 class MemoryFlags(enum.IntFlag):
@@ -92,8 +92,8 @@ class MemoryFlags(enum.IntFlag):
 
     #: in huge pages, where the system has some
     HUGE = 0x1
-    #: for xmem_get_mut: see xmem/payload.h
-    SHARED = 0x2
+    #: only this writer can ever write it
+    SEALED = 0x2
     #: in memory of a GPU: see xmem_preallocate_with
     CUDA = 0x4
 
@@ -101,7 +101,7 @@ class MemoryFlags(enum.IntFlag):
 class BufferFlags(enum.IntFlag):
     """Flags: XMEM_BUFFER_*."""
 
-    #: every writer can write it: XMEM_MEMORY_SHARED
+    #: xmem_get_mut can write it
     SHARED = 0x1
     #: nobody can write this file any more
     CONSTANT = 0x2
@@ -384,12 +384,12 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_send",
     ),
     "EACCES": (
-        "xmem_pool_open", "xmem_data", "xmem_get", "xmem_pool_open_fd", "xmem_pool_reopen",
-        "xmem_pool_fd", "xmem_pool_fd_narrow", "xmem_add_ref", "xmem_copy", "xmem_copy_bytes",
-        "xmem_data_private", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view",
-        "xmem_cuda_image_view", "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device",
-        "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on", "xmem_copy_to_device_on",
-        "xmem_host_query", "xmem_limit_next", "xmem_pool_next", "xmem_attach_fd",
+        "xmem_pool_open", "xmem_get", "xmem_pool_open_fd", "xmem_pool_reopen", "xmem_pool_fd",
+        "xmem_pool_fd_narrow", "xmem_add_ref", "xmem_copy", "xmem_copy_bytes", "xmem_cuda_ptr",
+        "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_copy_to_cuda",
+        "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
+        "xmem_copy_to_device_on", "xmem_host_query", "xmem_limit_next", "xmem_pool_next",
+        "xmem_attach_fd",
     ),
     "EAGAIN": (
         "xmem_receive", "xmem_receive_any", "xmem_acquire", "xmem_get", "xmem_get_slot",

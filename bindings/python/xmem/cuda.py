@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .guard import BufferGuard
     from .unread import Sent
 
-_READERS, _LEGACY, _SHARED = (int(flag) for flag in CudaFlags)
+_READERS, _LEGACY, _SEALED = (int(flag) for flag in CudaFlags)
 _CUDA = int(MemoryFlags.CUDA)
 _DLPACK_CUDA = 2
 _TOGETHER = 16 << 20    # on demand make so many bytes of buffers at once, but at least one buffer
@@ -98,21 +98,21 @@ class CudaPool(_core.Pool):
                          device_id: int = 0, *,
                          shape: ShapeLike | None = None, dtype: DTypeLike | None = None,
                          readers: bool = False, legacy: bool = False,
-                         shared: bool = False) -> list[int]:
+                         sealed: bool = False) -> list[int]:
         """Make count buffers in the memory of a GPU, and return the list of their meta_index.
 
         size: bytes of each buffer. With shape and dtype instead, each has room for such a tensor.
         device_id: this process's number of the GPU. readers: readers of the pool get the memory,
         too, which whoever opens it can write. legacy: by the driver's IPC handles, also where
-        there are descriptors. shared: for get_mut: only writers of the pool get such buffers,
-        and readers lose them.
+        there are descriptors. sealed: nobody writes them in place (get_mut); nor does anybody
+        what goes by handles.
         From then on acquire_cuda() makes none on that GPU.
         Raises NoDevice, NotPermitted (a reader), NoSpace, Limit, Error (ENOMEM: the GPU is full;
         EOPNOTSUPP: it cannot share memory; EMEDIUMTYPE: the host refuses this driver).
         """
         slots = self._preallocate(*made(size, count, shape, dtype), _CUDA, device_id,
                                   bool(readers) * _READERS | bool(legacy) * _LEGACY |
-                                  bool(shared) * _SHARED)
+                                  bool(sealed) * _SEALED)
         self._preallocated.add(device_id)
         return slots
 

@@ -28,7 +28,7 @@ _ANY_LIMBO = (1 << 64) - 1
 _WRITER, _EXISTING, _EXCLUSIVE, _READER, _INHERIT, _GROUP = (int(flag) for flag in OpenFlags)
 _READ, _WRITE = (int(flag) for flag in MayFlags)
 _ROLES = {None: 0, False: _READER, True: _WRITER}
-_HUGE, _SHARED = int(MemoryFlags.HUGE), int(MemoryFlags.SHARED)
+_HUGE, _SEALED = int(MemoryFlags.HUGE), int(MemoryFlags.SEALED)
 _WAITS, _PUBLISHER, _NOWAIT, _LASTS = (int(flag) for flag in SubscribeFlags)
 
 _NOT_ITSELF = "does not follow itself: subscribe by another BufferPool"
@@ -58,8 +58,8 @@ class BufferPool(CudaPool):
     demand_bytes: memory that acquire may make; 0: the default, None: none.
     cache_bytes, cache_time: of what is unused so much is kept, for so many seconds; 0: the
     default; cache_time None: for ever. keep: publications for late subscribers.
-    huge: acquire makes memory of large pages. shared: it makes memory that other writers may
-    write in place (get_mut); only writers of the pool get such buffers: readers lose them.
+    huge: acquire makes memory of large pages. sealed: it makes memory that only this writer can
+    ever write; else any writer of the pool may write it in place while it alone holds it (get_mut).
     in_flight: seconds for which a pickled guard or parcel keeps its buffer if nobody loads it, so
     that messages which are lost do not use up the pool; None: as long as this process lives.
 
@@ -81,7 +81,7 @@ class BufferPool(CudaPool):
                 limbo_bytes: int | None = 0, slots: int = 0, clients: int = 0,
                 ring_entries: int = 0, wait_bound: float | None = 0.0, label: str | None = None,
                 demand_bytes: int | None = 0, cache_bytes: int = 0,
-                cache_time: float | None = 0.0, huge: bool = False, shared: bool = False,
+                cache_time: float | None = 0.0, huge: bool = False, sealed: bool = False,
                  keep: int = 0, in_flight: float | None = 600.0) -> Self:
         if name == "":
             raise ValueError("a pool's name is not empty; None makes an anonymous pool")
@@ -91,7 +91,7 @@ class BufferPool(CudaPool):
             mode=mode, group=group, limbo_bytes=limbo_bytes, slots=slots, clients=clients,
             ring_entries=ring_entries, wait_bound=wait_bound, label=label,
             demand_bytes=demand_bytes, cache_bytes=cache_bytes, cache_time=cache_time, huge=huge,
-            shared=shared, keep=keep, in_flight=in_flight))
+            sealed=sealed, keep=keep, in_flight=in_flight))
 
     @classmethod
     def _open(cls, name: str | None, fd: int, of: dict[str, Any]) -> Self:
@@ -114,7 +114,7 @@ class BufferPool(CudaPool):
                 cls, name, fd, flags, of["slots"], of["clients"], of["ring_entries"],
                 of["wait_bound"], of["label"], NO_DEMAND if demand is None else demand,
                 of["cache_bytes"], of["cache_time"],
-                bool(of["huge"]) * _HUGE | bool(of["shared"]) * _SHARED, of["keep"],
+                bool(of["huge"]) * _HUGE | bool(of["sealed"]) * _SEALED, of["keep"],
                 of["mode"], _gid(of["group"], 0), _ANY_LIMBO if limbo is None else limbo)
         except Limit as error:
             if error.errno == errno.EUSERS:
@@ -264,16 +264,16 @@ class BufferPool(CudaPool):
 
     def preallocate_cpu(self, size: int | ShapeLike | None = None, count: int | None = None, *,
                         shape: ShapeLike | None = None, dtype: DTypeLike | None = None,
-                        huge: bool = False, shared: bool = False) -> list[int]:
+                        huge: bool = False, sealed: bool = False) -> list[int]:
         """Make count buffers in memory of the CPU, and return the list of their meta_index.
 
         size: bytes of each buffer. With shape and dtype instead, each has room for such a tensor.
-        huge: of large pages. shared: for get_mut: other writers may write the contents in place,
-        so only writers of the pool get such buffers: readers lose them.
+        huge: of large pages. sealed: only this writer can ever write them; else any writer of the
+        pool may write them in place while it alone holds them (get_mut).
         Raises NotPermitted of a reader, NoSpace, Limit, Error (ENOMEM).
         """
         return self._preallocate(*made(size, count, shape, dtype), bool(huge) * _HUGE |
-                                 bool(shared) * _SHARED)
+                                 bool(sealed) * _SEALED)
 
     def acquire_cpu(self, size: int | ShapeLike | None = None, dtype: DTypeLike | None = None, *,
                     shape: ShapeLike | None = None,

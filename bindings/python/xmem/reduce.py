@@ -32,7 +32,6 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 from . import _core, unread
-from ._constants import BufferFlags
 from .errors import Error, HostGone, NotFound, NotPermitted, Released, Stale, WouldBlock
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 
 #: Seconds that a reference which another client's buffer is to have stays set aside.
 _TIME = 60.0
-_SHARED = int(BufferFlags.SHARED)
 _TRIES = 16     # to get a buffer whose owner keeps looking at it
 _ENDS = ("; a pool ends with the last process that has it open, and so does what waits in messages"
          ": open it where they are received before they are sent, or make it there, keep it open "
@@ -199,12 +197,10 @@ def guard(of: BufferGuard, lasts: float | EllipsisType | None = ...) -> tuple[An
         return load_lost_guard, of._lost
     check(of)
     where = of.pool
-    shared = bool(of.flags & _SHARED)
     sent = time.monotonic(), _offer(of, lasts)
     if where.name is None:
         return load_anonymous_guard, (where, of.token, sent)
-    options = where.options if shared else {}
-    return load_guard, (type(where), where.name, options, of.token, sent)
+    return load_guard, (type(where), where.name, of.token, sent)
 
 
 def _offer(of: BufferGuard, lasts: float | EllipsisType | None) -> float | None:
@@ -224,15 +220,10 @@ def _offer(of: BufferGuard, lasts: float | EllipsisType | None) -> float | None:
     return seconds
 
 
-def load_guard(cls: type[BufferPool], name: str, options: dict[str, Any], token: int,
+def load_guard(cls: type[BufferPool], name: str, token: int,
                sent: tuple[float, float | None]) -> BufferGuard:
-    """Get a buffer by any pool of that name which this process has; a reader's, if it has none.
-
-    What all writers can write is for writers only, and so it is loaded by one.
-    """
-    writer = options.get("writer", False)
-
-    found = _find(lambda each: each.name == name and (each.options["writer"] or not writer))
+    """Get a buffer by any pool of that name which this process has; a new one's, if it has none."""
+    found = _find(lambda each: each.name == name)
     if found:
         try:
             return _get(found, token)
@@ -240,7 +231,7 @@ def load_guard(cls: type[BufferPool], name: str, options: dict[str, Any], token:
             pass        # Its host has gone, and there may be another; or it was closed just now.
         except Error as error:
             return _lost(found, error, sent)
-    return load_anonymous_guard(load_pool(cls, name, {**options, "existing": True}), token, sent)
+    return load_anonymous_guard(load_pool(cls, name, {"existing": True}), token, sent)
 
 
 def load_anonymous_guard(pool: BufferPool, token: int,

@@ -22,8 +22,8 @@ WORDS = {
     "but flags have XMEM_SUBSCRIBE_PUBLISHER": "and publisher= was said, too",
     "but flags have XMEM_SUBSCRIBE_WAITS, with which": "but waits=True was said, with which",
     "but flags have XMEM_SUBSCRIBE_NOWAIT": "but it shall not wait",
-    "cache_ns and memory are": "cache_time, huge and shared are",
-    "with XMEM_MEMORY_SHARED, on a GPU with XMEM_CUDA_SHARED": "with shared=True",
+    "cache_ns and memory are": "cache_time, huge and sealed are",
+    "with XMEM_MEMORY_SEALED or XMEM_CUDA_SEALED": "with sealed=True",
     "device and cuda are for XMEM_MEMORY_CUDA, which flags lack":
         "the number of a GPU is for preallocate_cuda()",
     "XMEM_MEMORY_CUDA": "preallocate_cuda()",
@@ -49,8 +49,8 @@ WORDS = {
     "but flags has XMEM_SUBSCRIBE_LASTS": "with lasts=True",
     "flags has XMEM_SUBSCRIBE_LASTS and XMEM_SUBSCRIBE_PUBLISHER":
         "lasts=True and publisher= exclude each other",
-    "XMEM_MEMORY_SHARED": "shared=True",
-    "XMEM_CUDA_SHARED": "shared=True",
+    "XMEM_MEMORY_SEALED": "sealed=True",
+    "XMEM_CUDA_SEALED": "sealed=True",
     "XMEM_CUDA_READERS": "readers=True",
     "XMEM_CUDA_LEGACY": "legacy=True",
     "wait_bound_ns": "wait_bound",
