@@ -43,7 +43,7 @@ TEST(API_EINVAL_names_the_field)
 	const char *name = new_name();
 
 	refuse("no:user", NULL);
-	SAYS(EINVAL, "slash", "no:user", "name", "user", "colon");
+	SAYS(EINVAL, "slash", "no:user", "user", "colon", "number");
 	refuse("0:", NULL);
 	SAYS(EINVAL, NULL, "'0:'", "user", "no name");
 	refuse("a/.hidden", NULL);
@@ -51,7 +51,7 @@ TEST(API_EINVAL_names_the_field)
 	refuse("a//b", NULL);
 	SAYS(EINVAL, "A-Z", "a//b", "empty");
 	refuse("a!b", NULL);
-	SAYS(EINVAL, "dot", "a!b", "A-Za-z0-9._/-", "at 1 ");
+	SAYS(EINVAL, "dot", "a!b", "A-Za-z0-9._/-", "position 1 ");
 	refuse("/" TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN "12345678", NULL);
 	SAYS(EINVAL, NULL, "name", "128", "129");
 	refuse(name, OPTIONS(.slots = 65537));

@@ -167,7 +167,7 @@ TEST(API_an_anonymous_pool_is_looked_at_by_its_number)
 	xmem_pool_close(look);
 	REFUSED(xmem_pool_open(tag, &writer), EINVAL);
 	xmem_peek_last_error(&why);
-	CHECK(strstr(why, tag) && strstr(why, "as a reader"));
+	CHECK(strstr(why, tag) && strstr(why, "only a reader can join by it"));
 	SAME(join_by(tag, XMEM_ROLE_READER, XMEM_JOIN_EXISTING), 0);
 	SAME(join_by(tag, XMEM_ROLE_READER, 0), -EINVAL);
 	SAME(join_by(tag, XMEM_ROLE_READER, XMEM_JOIN_EXCLUSIVE), -EINVAL);
