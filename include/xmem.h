@@ -58,12 +58,14 @@
  * their timeout and until a signal handler has run (EINTR), whatever other threads wait for. To
  * release a buffer, nothing is asked. A receive asks to follow a publisher that has just joined,
  * and for the file of a buffer that was attached after the subscription began. An acquire asks if
- * it needs memory. If their timeout is 0, they wait for 1 second at most; and a receive waits for
- * 20 ms even if its timeout is shorter. Without an answer they do not ask for a second, or until
- * any answer comes; they hand out buffers that need no answer. These functions wait for 1 second at
- * most: xmem_unsubscribe; the call that drops the last handle that keeps a pool; and two that do
- * not wait again before there is an answer: the release of a handle that xmem_set_ref_count has
- * counted in, and xmem_pool_stat in a writer that has just let go of a file that was attached.
+ * it needs memory. If their timeout is 0, they wait for 1 second at most. A receive, and the first
+ * call for writers of a client, wait for 20 ms even if their timeout is shorter. Without an answer
+ * they do not ask for a second, or until any answer comes; they hand out buffers that need no
+ * answer. These functions wait for 1 second at most: xmem_subscribe with XMEM_SUBSCRIBE_LASTS;
+ * those that give a descriptor to poll, the first time; xmem_unsubscribe; the call that drops the
+ * last handle that keeps a pool; and two that do not wait again before there is an answer: the
+ * release of a handle that xmem_set_ref_count has counted in, and xmem_pool_stat in a writer that
+ * has just let go of a file that was attached.
  *
  * To let go of something, a client sends the daemon a message. One message is enough for all
  * buffers of ended writers. But each of these takes a message of its own: a file from
@@ -214,8 +216,9 @@ struct xmem_pool_options {
  *
  * Names belong to users: two users' pools may have the same, and nobody takes another's. A pool
  * lets in whom its mode allows, which who makes it gives (`mode`, `gid`): reading is to join as a
- * reader, writing to join as a writer. CAP_DAC_OVERRIDE is let in anywhere. xmemd serves one user,
- * so it refuses modes for others. A pool of another user is never made.
+ * reader, writing to join as a writer. Where the kernel is the host, CAP_DAC_OVERRIDE is let in
+ * anywhere. xmemd serves one user, so it refuses modes for others. A pool of another user is never
+ * made.
  *
  * The client that makes the pool decides its sizes: those in its options, or 1024 slots, 64 clients
  * and 64 ring entries. Slots are given to writers in groups of 64: a pool of 1024 slots serves at
@@ -271,7 +274,8 @@ void xmem_pool_close(struct xmem_pool *pool);
 /*
  * End all waiting in a pool handle and its subscriptions, now and for ever: calls that wait, and
  * later ones whose timeout is not 0, fail with ECANCELED, also if there would be something. Calls
- * that may not wait go on as before. This is for a program that ends: its threads return.
+ * that may not wait go on as before. A call that waits for the answer of a daemon that is stopped
+ * goes on waiting for that. This is for a program that ends: its threads return.
  * Returns: 0, or -EINVAL, -ECHILD. Threads: any. Since: 0.3.
  */
 int xmem_cancel(struct xmem_pool *pool);
@@ -615,6 +619,7 @@ struct xmem_buffer *xmem_clone(struct xmem_buffer *buffer);
  *
  * Returns: the descriptor, the same at every call, or -errno:
  *	-EDQUOT	the daemon has given out as many as it may (the kernel counts the process's files)
+ *	-ETIMEDOUT  the daemon does not answer
  *	-ENOMEM, -EMFILE
  * Ownership: the library's, valid until the handle of the pool and those that keep the pool
  * alive are dropped; nobody else reads, writes or closes it. Threads: any. Since: 0.3.

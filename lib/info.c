@@ -267,11 +267,11 @@ XMEM_API int xmem_pool_client_info(struct xmem_pool *pool, uint32_t client,
 	do
 		there = read_client(&pool->map, client, &info);
 	while (info.incarnation != xm_load_acquire(&row->incarnation));
+	if (!there)
+		return xl_fail(ENOENT, "no client has the id %u now", client);
 	xl_client_who(pool, client, info.incarnation, &who);
 	info.pid = who.pid;
 	info.uid = who.uid;
-	if (!there)
-		return xl_fail(ENOENT, "no client has the id %u now", client);
 	if (info.alive)
 		err = kept_bytes(&pool->map, client, &info.bytes_kept);
 	if (err)

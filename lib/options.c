@@ -24,6 +24,9 @@ static int check_name(const char *name, size_t length, struct xmem_join_request 
 		request->flags |= XMEM_JOIN_EXISTING;
 		return 0;
 	}
+	if (*name == '@')
+		return xl_fail(EINVAL, "open pool '%s': behind a '@' stands the number of a pool, "
+				       "from 1 on, and nothing else", name);
 	if (good < length)
 		return xl_fail(EINVAL, "open pool '%s': a name has only characters of "
 				       "[A-Za-z0-9._/-], and the one at position %zu is none of "

@@ -105,7 +105,8 @@ static struct xl_poll *new_poll(struct xmem_pool *pool, const struct xm_poll *wh
 	};
 	struct xl_poll *poll = calloc(1, sizeof(*poll));
 
-	*ret_err = poll ? xl_request(pool, XMEM_IOC_POLL_FD, &request) : -ENOMEM;
+	*ret_err = !poll ? -ENOMEM : xl_request_until(pool, XMEM_IOC_POLL_FD, &request,
+						      xl_deadline(XL_HOST_NS));
 	if (*ret_err) {
 		free(poll);
 		return NULL;

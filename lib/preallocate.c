@@ -18,7 +18,7 @@ static int is_reader(const struct xmem_pool *pool, const char *what)
 		return xl_fail(EPERM, "%s: this client is a reader, because it has opened the pool "
 				      "with XMEM_OPEN_READER", what);
 	return xl_fail(EACCES, "%s: this client may only read, by the pool's mode or by the "
-			       "descriptor with which it has joined", what);
+			       "descriptor or number with which it has joined", what);
 }
 
 /* xmem_acquire may go the short way from now on, unless the handle is closed meanwhile. */

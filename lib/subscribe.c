@@ -74,7 +74,8 @@ static int follow_pool(struct xmem_subscription *subscription, u64 deadline)
 	xm_want_label(&pool->map, pool->me, &subscription->label);
 	subscription->joins = &pool->map.pool->writers;
 	subscription->joins_seen = xm_load_acquire(subscription->joins);
-	if (subscription->waits)
+	/* One that lasts also waits for writers that come later, and those may wait for it. */
+	if (subscription->waits && !subscription->lasts)
 		err = any_waits(subscription);
 	if (!err)
 		err = xl_follow_all(subscription, deadline);
@@ -145,7 +146,7 @@ static int subscribe(struct xmem_subscription *subscription,
 		     const struct xmem_subscribe_options *options)
 {
 	struct xmem_pool *pool = subscription->pool;
-	bool may_wait = !(options->flags & XMEM_SUBSCRIBE_NOWAIT);
+	bool may_wait = !(options->flags & (XMEM_SUBSCRIBE_NOWAIT | XMEM_SUBSCRIBE_LASTS));
 	u64 deadline = xl_deadline(may_wait ? options->timeout_ns : XL_HOST_NS);
 	u32 cancels = xl_wait_begin(pool);
 	int err;

@@ -149,7 +149,8 @@ int xmem_subscriber_next(struct xmem_pool *pool, uint32_t first,
 			 struct xmem_subscriber_info *ret_info);
 
 /*
- * Wait until clients follow this writer. They can receive all that is published after that. So a
+ * Wait until clients follow this writer. They can receive all that is published after that, but of
+ * more than 8 ended writers only what the last 8 left, without XMEM_SUBSCRIBE_WAITS. So a
  * program that publishes once and then ends should wait for its readers first.
  * @count: how many clients; 0: do not wait, only count them.
  * @timeout_ns: nanoseconds to wait; 0: do not, which is a look (xmem_subscribers_poll_fd).

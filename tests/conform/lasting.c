@@ -57,6 +57,30 @@ TEST(API_a_subscription_that_lasts_needs_no_publisher)
 	xmem_pool_close(reader);
 }
 
+/* So does one that is waited for: publishers that come later wait for it. */
+TEST(P3_a_writer_that_comes_later_waits_for_what_lasts)
+{
+	const char *name = new_name();
+	struct xmem_pool *reader = open_reader(name), *writer;
+	struct xmem_subscription *s = xmem_subscribe(reader, &(struct xmem_subscribe_options){
+		.size = sizeof(struct xmem_subscribe_options),
+		.flags = XMEM_SUBSCRIBE_LASTS | XMEM_SUBSCRIBE_WAITS,
+	});
+
+	CHECK(s);
+	writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 3600 * SECOND);
+	WORKED(xmem_preallocate(writer, 1, BYTES));
+	REFUSED(xmem_receive(s, 0), EAGAIN);
+	publish_stamp(writer, 1);
+	REFUSED(xmem_acquire(writer, 0, 0), EAGAIN);
+	receives(s, 1);
+	xmem_release(xmem_acquire(writer, 0, 0));
+	SAME(xmem_subscription_lost(s), 0);
+	xmem_unsubscribe(s);
+	xmem_pool_close(writer);
+	xmem_pool_close(reader);
+}
+
 /* What a publisher that joins later has published before it is followed is history. */
 TEST(P3_history_of_publishers_that_come_later_is_received)
 {

@@ -326,6 +326,33 @@ TEST(P9_who_waits_for_subscribers_asks_the_host_for_nothing)
 	end(&scene);
 }
 
+/* Calls without a timeout of their own wait for a second. */
+TEST(P9_calls_without_a_timeout_are_bounded_when_the_host_is_silent)
+{
+	struct xmem_subscribe_options lasts = {
+		.size = sizeof(lasts), .flags = XMEM_SUBSCRIBE_LASTS,
+	};
+	struct xmem_client_info info = { .size = sizeof(info) };
+	struct scene scene = { .s = NULL };
+
+	daemon_only(ANSWERS);
+	begin_to_receive(&scene);
+	be_silent(scene.pool);
+	REFUSED(xmem_subscribe(scene.pool, &lasts), ETIMEDOUT);
+	SAME(silent.asked, 1);
+	CHECK(silent.longest <= SECOND);
+	SAME(xmem_pool_poll_fd(scene.pool), -ETIMEDOUT);
+	SAME(silent.asked, 2);
+	CHECK(silent.longest <= SECOND);
+	/* No client has that number, which the pages say. */
+	SAME(xmem_pool_client_info(scene.pool, 40, &info), -ENOENT);
+	SAME(silent.asked, 2);
+	answer_again(scene.pool);
+	CHECK((scene.s = xmem_subscribe(scene.pool, &lasts)));
+	WORKED(xmem_pool_poll_fd(scene.pool));
+	end(&scene);
+}
+
 /* ---- beside another thread ---- */
 
 /* A call of @thread is in the host and waits there, until the test lets it go on. */

@@ -616,8 +616,9 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_drop_ref", "xmem_claims", "xmem_void_claims", "xmem_retract",
     ),
     "ETIMEDOUT": (
-        "xmem_subscribe", "xmem_receive", "xmem_receive_any", "xmem_acquire", "xmem_acquire_cuda",
-        "xmem_wait_subscribers", "xmem_forward", "xmem_send",
+        "xmem_subscribe", "xmem_receive", "xmem_receive_any", "xmem_acquire", "xmem_pool_poll_fd",
+        "xmem_subscription_poll_fd", "xmem_acquire_cuda", "xmem_wait_subscribers",
+        "xmem_subscribers_poll_fd", "xmem_forward", "xmem_send",
     ),
     "EUSERS": (
         "xmem_pool_open", "xmem_pool_open_fd", "xmem_pool_reopen",
