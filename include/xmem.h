@@ -138,6 +138,9 @@ void xmem_clear_last_error(void);
 #define XMEM_OPEN_INHERIT	(1u << 4)	/* forked children keep a descriptor of the pool, by
 						 * which xmem_pool_reopen joins it */
 #define XMEM_OPEN_GROUP		(1u << 5)	/* if the pool is made, `gid` is its group */
+#define XMEM_OPEN_SHARES	(1u << 6)	/* this process writes contents that others hold, by
+						 * rules of its own: what xmem_data gives can be
+						 * written, without xmem_get_mut; since 0.5 */
 
 /* The mode of a pool: who may join it, in bits as of files: 0640, 0666. A writer reads, too. */
 #define XMEM_MODE_STRICT	01000	/* a descriptor of the pool helps nobody whom the mode does

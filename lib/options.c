@@ -11,7 +11,7 @@
 #include "structs.h"
 
 #define ALL_FLAGS (XMEM_OPEN_WRITER | XMEM_OPEN_EXISTING | XMEM_OPEN_EXCLUSIVE | \
-		   XMEM_OPEN_READER | XMEM_OPEN_INHERIT | XMEM_OPEN_GROUP)
+		   XMEM_OPEN_READER | XMEM_OPEN_INHERIT | XMEM_OPEN_GROUP | XMEM_OPEN_SHARES)
 
 #define IN_NAMES	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-"
 
@@ -100,6 +100,9 @@ static int check_flags(u32 flags, bool by_fd)
 	if (flags & XMEM_OPEN_READER && flags & XMEM_OPEN_WRITER)
 		return xl_fail(EINVAL, "xmem_pool_options: flags has both XMEM_OPEN_READER and "
 				       "XMEM_OPEN_WRITER");
+	if (flags & XMEM_OPEN_READER && flags & XMEM_OPEN_SHARES)
+		return xl_fail(EINVAL, "xmem_pool_options: flags has XMEM_OPEN_READER, which never "
+				       "writes, and XMEM_OPEN_SHARES");
 	if (by_fd && flags & XMEM_OPEN_EXCLUSIVE)
 		return xl_fail(EINVAL, "xmem_pool_options: flags has XMEM_OPEN_EXCLUSIVE, but the "
 				       "pool of a descriptor is there already");

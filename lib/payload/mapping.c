@@ -294,6 +294,16 @@ int xl_mapping_map(struct xmem_pool *pool, struct xl_mapping *mapping, int fd)
 	return err;
 }
 
+/* Make a mapping writable; its file is open for that. 0 or -errno, noted. */
+static int let_write(struct xl_mapping *mapping)
+{
+	if (mprotect(mapping->base, mapping->bytes, PROT_READ | PROT_WRITE))
+		return xl_fail(xl_map_error(errno), "make the mapping of payload %llu writable: %s",
+			       mapping->payload, xl_map_why(errno));
+	xm_store(&mapping->writable, true);
+	return 0;
+}
+
 /* Ask the host for the file and map it. NULL: *err has been noted. */
 static struct xl_mapping *map_file(struct xmem_pool *pool, u64 payload, bool shared,
 				   u64 deadline_ns, int *err)
@@ -322,6 +332,9 @@ static struct xl_mapping *map_file(struct xmem_pool *pool, u64 payload, bool sha
 			mapping = NULL;
 		}
 	}
+	/* If this fails, it stays mapped, for reading; a later get_mut tries again. */
+	if (mapping && shared && pool->opening.options.flags & XMEM_OPEN_SHARES)
+		let_write(mapping);
 	xl_file_close(request.fd);
 	return mapping;
 }
@@ -484,11 +497,7 @@ int xl_payload_let_write(struct xmem_pool *pool, u32 slot)
 		return xl_fail_died(pool);
 	if (mapping->owned || xm_load(&mapping->writable))
 		return 0;
-	if (mprotect(mapping->base, mapping->bytes, PROT_READ | PROT_WRITE))
-		return xl_fail(xl_map_error(errno), "get_mut: make the mapping of payload %llu "
-			       "writable: %s", mapping->payload, xl_map_why(errno));
-	xm_store(&mapping->writable, true);
-	return 0;
+	return let_write(mapping);
 }
 
 /* The next slot from @slot on in a group that @owner has, or the number of all slots. */

@@ -170,6 +170,8 @@ TEST(API_modes_that_make_no_sense_are_EINVAL)
 	gid.gid = ~0u;
 	REFUSED(xmem_pool_open(name, &gid), EINVAL);
 	error_says("no group's number");
+	REFUSED(open_as(name, XMEM_OPEN_READER | XMEM_OPEN_SHARES, 0), EINVAL);
+	error_says("XMEM_OPEN_SHARES");
 	REFUSED(open_as(name, XMEM_OPEN_READER | XMEM_OPEN_WRITER, 0), EINVAL);
 	error_says("both");
 	SAME(join_named(name, 0), -ENOENT);

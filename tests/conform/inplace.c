@@ -323,6 +323,24 @@ static void cannot_be_written(int fd)
 	CHECK(open(path, O_RDONLY | O_CLOEXEC) < 0);
 }
 
+/* For programs that share memory by rules of their own. */
+TEST(P6_who_opens_to_share_writes_without_being_alone)
+{
+	const char *name = new_name();
+	struct xmem_pool *owner = open_writer(name, 1, BYTES);
+	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_SHARES);
+	struct xmem_buffer *kept, *b;
+
+	publish_kept(owner, 1, &kept);
+	CHECK((b = xmem_get(pool, xmem_token(kept))));
+	*(uint64_t *)(uintptr_t)xmem_data(b) = 77;
+	SAME(*(const uint64_t *)xmem_data(kept), 77);
+	xmem_release(b);
+	xmem_release(kept);
+	xmem_pool_close(pool);
+	xmem_pool_close(owner);
+}
+
 TEST(P6_a_reader_gets_shared_contents_and_cannot_write_them)
 {
 	const char *name = new_name();

@@ -64,7 +64,7 @@ static struct xt_pool *live_pool_at(PyObject *module, int number)
 PyObject *xt_call_join(PyObject *module, PyObject *args)
 {
 	struct xmem_pool_options options = {
-		.size = sizeof(options), .flags = XMEM_OPEN_WRITER,
+		.size = sizeof(options), .flags = XMEM_OPEN_WRITER | XMEM_OPEN_SHARES,
 	};
 	unsigned long long demand, cache;
 	long long cache_ns;

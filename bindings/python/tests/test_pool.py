@@ -75,7 +75,7 @@ def test_an_anonymous_pool_is_looked_at_by_its_number() -> None:
         number, = {entry.number for entry in xmem.pools() if not entry.name} - before
         with xmem.BufferPool(f"@{number}") as look:
             assert pool.stat().clients == look.stat().clients == 2
-        with pytest.raises(xmem.Error, match="as a reader"):
+        with pytest.raises(xmem.Error, match="only a reader can join by it"):
             xmem.BufferPool(f"@{number}", writer=True)
 
 

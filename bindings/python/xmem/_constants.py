@@ -25,6 +25,9 @@ class OpenFlags(enum.IntFlag):
     INHERIT = 0x10
     #: if the pool is made, `gid` is its group
     GROUP = 0x20
+    #: this process writes contents that others hold, by rules of its own: what xmem_data gives can
+    #: be written, without xmem_get_mut; since 0.5
+    SHARES = 0x40
 
 
 class MayFlags(enum.IntFlag):

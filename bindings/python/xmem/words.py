@@ -31,6 +31,7 @@ WORDS = {
     "only a buffer from xmem_acquire_cuda is writable": "acquire another buffer to write into",
     "XMEM_OPEN_WRITER": "writer=True",
     "XMEM_OPEN_READER": "writer=False",
+    "XMEM_OPEN_SHARES": "sharing memory",
     "XMEM_OPEN_EXISTING": "existing=True",
     "XMEM_OPEN_EXCLUSIVE": "exclusive=True",
     "flags lack XMEM_OPEN_GROUP": "no group= was said",
