@@ -68,7 +68,8 @@ static void send_and_receive(struct xmem_pool *writer, struct xmem_pool *reader,
 TEST(API_what_is_sent_to_one_is_not_kept)
 {
 	const char *name = new_name();
-	struct xmem_pool *writer = open_with_gaps(name, 3, 0, 16), *reader = open_reader(name);
+	struct xmem_pool *writer = open_with_gaps(name, 3, XMEM_MEMORY_SEALED, 16);
+	struct xmem_pool *reader = open_reader(name);
 	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
 	int i;
 
@@ -92,7 +93,8 @@ TEST(API_what_is_sent_to_one_is_not_kept)
 TEST(API_what_is_sent_to_one_goes_before_what_is_kept)
 {
 	const char *name = new_name();
-	struct xmem_pool *writer = open_with_gaps(name, 4, 0, 5), *reader = open_reader(name);
+	struct xmem_pool *writer = open_with_gaps(name, 4, XMEM_MEMORY_SEALED, 5);
+	struct xmem_pool *reader = open_reader(name);
 	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
 	struct xmem_buffer *b;
 	int i;
@@ -112,7 +114,7 @@ TEST(API_what_is_sent_to_one_goes_before_what_is_kept)
 TEST(API_what_is_retracted_is_not_kept)
 {
 	const char *name = new_name();
-	struct xmem_pool *writer = open_with_gaps(name, 3, 0, 9);
+	struct xmem_pool *writer = open_with_gaps(name, 3, XMEM_MEMORY_SEALED, 9);
 	uint64_t token[8];
 	int i;
 
@@ -136,7 +138,8 @@ TEST(API_what_is_retracted_is_not_kept)
 TEST(API_what_is_evicted_is_not_kept)
 {
 	const char *name = new_name();
-	struct xmem_pool *writer = open_with_gaps(name, 2, 0, 3), *reader = open_reader(name);
+	struct xmem_pool *writer = open_with_gaps(name, 2, XMEM_MEMORY_SEALED, 3);
+	struct xmem_pool *reader = open_reader(name);
 	struct xmem_buffer *held = xmem_get(reader, publish_stamp(writer, 0)), *b[2];
 
 	CHECK(held);
@@ -160,7 +163,8 @@ TEST(API_what_is_evicted_is_not_kept)
 TEST(API_a_batch_that_is_evicted_leaves_what_is_kept)
 {
 	const char *name = new_name();
-	struct xmem_pool *writer = open_with_gaps(name, 6, 0, 8), *reader = open_reader(name);
+	struct xmem_pool *writer = open_with_gaps(name, 6, XMEM_MEMORY_SEALED, 8);
+	struct xmem_pool *reader = open_reader(name);
 	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
 	uint64_t token[8];
 	int i;
@@ -182,8 +186,8 @@ TEST(API_a_batch_that_is_evicted_leaves_what_is_kept)
 TEST(API_what_is_forwarded_is_not_kept)
 {
 	const char *name = new_name();
-	struct xmem_pool *stage = open_with_gaps(name, 2, 0, 4);
-	struct xmem_pool *source = open_with_gaps(name, 0, 0, 2);
+	struct xmem_pool *stage = open_with_gaps(name, 2, XMEM_MEMORY_SEALED, 4);
+	struct xmem_pool *source = open_with_gaps(name, 0, XMEM_MEMORY_SEALED, 2);
 	struct xmem_subscription *s = follow(stage, xmem_pool_client(source), 0);
 	struct xmem_buffer *b;
 	int i;
