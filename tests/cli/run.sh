@@ -131,7 +131,7 @@ anonymous_is_looked_at() {
 		same '"cli-scene"' "$(json '.clients[].label' clients "$tag")" &&
 		same 1 "$(json .clients stat "$(id -un):$tag")" &&
 		refuses 1 "there is no pool '@999999' on the $backend host" xmem stat @999999 &&
-		refuses 1 "open pool '@1x': a name has only.*" xmem stat @1x
+		refuses 1 "open pool '@1x': behind a '@' stands the number.*" xmem stat @1x
 }
 
 # A name of 128 characters is listed as it is, moves no other column, and is taken as it is listed.
