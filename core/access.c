@@ -53,11 +53,12 @@ int xm_role_permit(u32 roles, u32 role, bool owner)
 	return roles || owner ? -EACCES : -ENOENT;
 }
 
-u32 xm_role_within(u32 roles, u32 role)
+void xm_role_settle(u32 roles, struct xmem_join_request *join)
 {
-	bool writes = roles & xm_role_bits(XMEM_ROLE_WRITER);
-
-	return role == XMEM_ROLE_EITHER && !writes ? XMEM_ROLE_READER : role;
+	if (join->role != XMEM_ROLE_EITHER || roles & xm_role_bits(XMEM_ROLE_WRITER))
+		return;
+	join->role = XMEM_ROLE_READER;
+	join->wait_bound_ns = 0;	/* a reader waits for no subscriber */
 }
 
 int xm_access_fits(u32 mode, u32 gid, const struct xmem_join_request *join)

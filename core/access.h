@@ -26,8 +26,8 @@ int xm_mode_check(u32 mode);
 /* A join by a caller that has @roles. @owner: the pool is its own, so it knows that it is there. */
 int xm_role_permit(u32 roles, u32 role, bool owner);
 
-/* The role of a client that joins as @role. EITHER of a caller that may not write is READER. */
-u32 xm_role_within(u32 roles, u32 role);
+/* A caller with @roles joins. If it asks for EITHER and may not write, it is a reader. */
+void xm_role_settle(u32 roles, struct xmem_join_request *join);
 
 /*
  * Is a pool that is there, of @mode and group @gid, as strict as its owner asks by @join? 0 or

@@ -317,7 +317,7 @@ static int xk_join(struct xk_call *call, struct xk_pool *pool, u32 roles)
 	struct file *file;
 	int err;
 
-	join->role = xm_role_within(roles, join->role);
+	xm_role_settle(roles, join);
 	file = xk_join_file(call, pool);
 	if (IS_ERR(file))
 		return PTR_ERR(file);

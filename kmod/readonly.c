@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Files of the module's own that stand for others. Whoever has a descriptor of a dma-buf or of a
- * shared memfd may be able to write it, or can open it anew for writing. So a client that is only
- * to read gets a file of ours, which can be mapped for reading, and cannot be read, written, opened
- * anew or mapped for writing.
+ * Files of the module's own that stand for others. A process with a descriptor of a dma-buf or of
+ * a shared memfd may be able to write it, or can open it anew for writing. So a client that is
+ * only to read gets a file of ours, which can be mapped for reading, and cannot be read, written,
+ * opened anew or mapped for writing.
  *
  * Its mapping is one of the other file, as of a descriptor that is open for reading only: a fault
  * needs that file there. The file of a mapping is to be had from /proc/PID/map_files, and only with

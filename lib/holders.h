@@ -16,7 +16,7 @@ int xl_fail_no_buffer(struct xmem_pool *pool, const struct xl_chain *chain, u64 
  * left for @bytes: say what the pool has there, and who holds it. -ENOMEM, noted.
  */
 int xl_fail_gpu_full(struct xmem_pool *pool, u32 device, int ordinal, u64 bytes);
-/* The pool has too few slots for @count new buffers: say who has them. -ENOSPC, noted. */
+/* The pool has too few slots for @count new buffers: name the clients that have them. -ENOSPC. */
 int xl_fail_too_few_slots(struct xmem_pool *pool, u32 count);
 /*
  * This writer has no slots, and others have all: say who. -ENOSPC, noted. Under no lock, or any.

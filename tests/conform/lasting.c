@@ -81,7 +81,7 @@ TEST(P3_a_writer_that_comes_later_waits_for_what_lasts)
 	xmem_pool_close(reader);
 }
 
-/* What a publisher that joins later has published before it is followed is history. */
+/* A publisher that joins later may publish before it is followed: that is history. */
 TEST(P3_history_of_publishers_that_come_later_is_received)
 {
 	const char *name = new_name();

@@ -128,7 +128,7 @@ TEST(P9_one_slot_that_is_let_go_serves_a_writer_that_waits)
 	xmem_pool_close(keeper);
 }
 
-/* Who holds the slots of a left group is named, also if they are in a group of the writer's own. */
+/* The message names the holders of a left group's slots, also if the writer has the group now. */
 TEST(API_a_refusal_for_slots_says_who_keeps_those_of_the_dead)
 {
 	const char *name = new_name();

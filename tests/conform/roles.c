@@ -218,7 +218,10 @@ TEST(P4_a_client_that_may_only_read_becomes_no_writer)
 	int all = xmem_pool_fd(writer), reads = xmem_pool_fd_narrow(all, XMEM_MAY_READ);
 
 	CHECK(all >= 0 && reads >= 0);
-	pool = xmem_pool_open_fd(reads, NULL);
+	/* What is for writers alone is no reason to refuse it. */
+	pool = xmem_pool_open_fd(reads, &(struct xmem_pool_options){
+		.size = sizeof(struct xmem_pool_options), .wait_bound_ns = SECOND, .keep = 1,
+	});
 	CHECK(pool);
 	REFUSED(xmem_acquire(pool, BYTES, 0), EACCES);
 	error_says("only read");

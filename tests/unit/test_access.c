@@ -104,11 +104,24 @@ END_TEST
 /* A client that asks for either role, and may only read, is a reader. */
 START_TEST(either_role_is_no_more_than_the_caller_has)
 {
-	ck_assert_uint_eq(xm_role_within(R | W, XMEM_ROLE_EITHER), XMEM_ROLE_EITHER);
-	ck_assert_uint_eq(xm_role_within(W, XMEM_ROLE_EITHER), XMEM_ROLE_EITHER);
-	ck_assert_uint_eq(xm_role_within(R, XMEM_ROLE_EITHER), XMEM_ROLE_READER);
-	ck_assert_uint_eq(xm_role_within(R, XMEM_ROLE_READER), XMEM_ROLE_READER);
-	ck_assert_uint_eq(xm_role_within(R | W, XMEM_ROLE_WRITER), XMEM_ROLE_WRITER);
+	static const struct {
+		u32 roles, asked, role, wait_bound_ns;
+	} table[] = {
+		{ R | W, XMEM_ROLE_EITHER, XMEM_ROLE_EITHER, 5 },
+		{ W, XMEM_ROLE_EITHER, XMEM_ROLE_EITHER, 5 },
+		{ R, XMEM_ROLE_EITHER, XMEM_ROLE_READER, 0 },
+		{ R, XMEM_ROLE_READER, XMEM_ROLE_READER, 5 },	/* which is refused */
+		{ R | W, XMEM_ROLE_WRITER, XMEM_ROLE_WRITER, 5 },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(table); i++) {
+		struct xmem_join_request join = { .role = table[i].asked, .wait_bound_ns = 5 };
+
+		xm_role_settle(table[i].roles, &join);
+		ck_assert_uint_eq(join.role, table[i].role);
+		ck_assert_uint_eq(join.wait_bound_ns, table[i].wait_bound_ns);
+	}
 }
 END_TEST
 

@@ -51,7 +51,7 @@
 	"not shared), NotPermitted, WouldBlock, Released."
 #define XP_DOC_guard_forget \
 	"forget($self)\n--\n\n" \
-	"Drop the handle and leave its reference to whoever gets the buffer next. If the\n" \
+	"Drop the handle and leave its reference for the next get() of the buffer. If the\n" \
 	"contents are being written, this completes them. Raises Error (ERANGE), Released."
 #define XP_DOC_guard_set_ref_count \
 	"set_ref_count($self, count, lasts=10.0)\n--\n\n" \

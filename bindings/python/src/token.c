@@ -91,7 +91,7 @@ PyObject *xp_pool_get(PyObject *object, PyObject *given)
 
 typedef int token_function(struct xmem_pool *pool, uint64_t token);
 
-/* What the call gives, not negative; -1 with an exception. */
+/* Returns the result of @call, which is not negative, or -1 with an exception. */
 static int call_by(PyObject *object, PyObject *given, token_function *call)
 {
 	struct xp_pool *self = (struct xp_pool *)object;

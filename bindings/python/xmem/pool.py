@@ -41,7 +41,7 @@ class BufferPool(CudaPool):
 
     name: up to 128 characters of A-Z a-z 0-9 . _ - and "/", as "/camera/front/image_raw". No part
     between slashes is empty or begins with a dot. None: an anonymous pool, always a new one.
-    "USER:NAME" is the pool of another user, who is a number, or a name that /etc/passwd has. "@17"
+    "USER:NAME" is the pool of another user. USER is a number, or a name of /etc/passwd. "@17"
     is the pool that pools() lists with the number 17; only a reader can join by a number.
     writer: None: this client is a reader, and becomes a writer when it first acquires,
     preallocates, attaches, forwards or calls get_mut. (Subscriptions wait for writers and follow
