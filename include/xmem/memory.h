@@ -15,6 +15,35 @@ extern "C" {
 
 struct xmem_pool;
 
+/*
+ * Make buffers: allocate their memory, all of it now, and attach them to the pool. A
+ * writer does so before it acquires, and may do so again.
+ * @count: buffers to make.
+ * @bytes: bytes of each.
+ *
+ * The buffers take slots of groups that belong to this writer alone; when those are full,
+ * the writer gets a further group of 64 slots.
+ *
+ * A file has at most 64 buffers and, unless one buffer is larger, about 16 MB; with more than
+ * 1024 large buffers it has as many as it takes for 1024 files. When this writer has ended, a
+ * buffer that somebody still uses keeps its whole file (bytes_kept of struct xmem_pool_info).
+ *
+ * The memory cgroups of this process, up to the root, and MemAvailable of the machine are looked
+ * at first, and again after each 16 MB, so that too large a number fails instead of getting a
+ * process killed. Programs that allocate at the same moment can still pass a limit together.
+ *
+ * Returns: 0, or an error, and then no buffer has been made:
+ *	-EINVAL	a number is 0 or larger than the pool can have
+ *	-EPERM	this client is a reader
+ *	-ENOSPC	the pool has too few free slots for a writer to get so many
+ *	-EDQUOT	a limit of the host is reached
+ *	-EFBIG	one buffer is larger than the files that this process may make (RLIMIT_FSIZE)
+ *	-ENOMEM	a cgroup or the machine has too little memory left; the message names it
+ *	-EMFILE, -EINTR
+ * Threads: any. Since: 0.1.
+ */
+int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes);
+
 /* The kind of memory. */
 #define XMEM_MEMORY_HUGE	(1u << 0)	/* in huge pages, where the system has some */
 #define XMEM_MEMORY_SEALED	(1u << 1)	/* only this writer can ever write it */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pipelines in C++; xmem/pipeline.h has the words. A part of xmem.hpp. */
+/* Pipelines in C++; xmem/publish.h has the words. A part of xmem.hpp. */
 #ifndef XMEM_PIPELINE_HPP
 #define XMEM_PIPELINE_HPP
 

@@ -8,6 +8,7 @@
 
 enum xp_layout_id {
 	XP_METADATA,
+	XP_LIMBO,
 	XP_CUDA_INFO,
 	XP_CUDA_DEVICE_INFO,
 	XP_POOL_INFO,
@@ -18,7 +19,6 @@ enum xp_layout_id {
 	XP_HOST_INFO,
 	XP_LIMIT_INFO,
 	XP_POOL_ENTRY,
-	XP_LIMBO,
 	XP_LAYOUTS
 };
 
@@ -68,6 +68,21 @@ static const struct xp_field xmem_metadata_fields[] = {
 		"image height"),
 	XP_FIELD(xmem_metadata, image_stride, XP_UNSIGNED, 0,
 		"bytes from one row of the first plane to the next"),
+};
+
+static const struct xp_field xmem_limbo_fields[] = {
+	XP_FIELD(xmem_limbo, ended, XP_UNSIGNED, 0,
+		"buffers whose owner has ended"),
+	XP_FIELD(xmem_limbo, overdue, XP_UNSIGNED, 0,
+		"buffers that their owner wants back"),
+	XP_FIELD(xmem_limbo, bytes_ended, XP_UNSIGNED, 0,
+		"bytes ended"),
+	XP_FIELD(xmem_limbo, bytes_overdue, XP_UNSIGNED, 0,
+		"bytes overdue"),
+	XP_FIELD(xmem_limbo, ended_age_ns, XP_UNSIGNED, 0,
+		"since the first of these owners has ended"),
+	XP_FIELD(xmem_limbo, overdue_age_ns, XP_UNSIGNED, 0,
+		"since an owner first found that it misses one of them"),
 };
 
 static const struct xp_field xmem_cuda_info_fields[] = {
@@ -337,26 +352,16 @@ static const struct xp_field xmem_pool_entry_fields[] = {
 		"XMEM_MAY_*: the mode lets this process do it"),
 };
 
-static const struct xp_field xmem_limbo_fields[] = {
-	XP_FIELD(xmem_limbo, ended, XP_UNSIGNED, 0,
-		"buffers whose owner has ended"),
-	XP_FIELD(xmem_limbo, overdue, XP_UNSIGNED, 0,
-		"buffers that their owner wants back"),
-	XP_FIELD(xmem_limbo, bytes_ended, XP_UNSIGNED, 0,
-		"bytes ended"),
-	XP_FIELD(xmem_limbo, bytes_overdue, XP_UNSIGNED, 0,
-		"bytes overdue"),
-	XP_FIELD(xmem_limbo, ended_age_ns, XP_UNSIGNED, 0,
-		"since the first of these owners has ended"),
-	XP_FIELD(xmem_limbo, overdue_age_ns, XP_UNSIGNED, 0,
-		"since an owner first found that it misses one of them"),
-};
-
 static const struct xp_layout xp_layouts[XP_LAYOUTS] = {
 	[XP_METADATA] = XP_LAYOUT(xmem_metadata, "xmem.Metadata",
 		"All fields but size, offset and order_* are the publisher's to use as it "
 		"likes; xmem_tensor_view and xmem_image_view understand those that "
 		"xmem_describe_tensor and xmem_describe_image set."),
+	[XP_LIMBO] = XP_LAYOUT(xmem_limbo, "xmem.Limbo",
+		"Limbo: buffers that are used longer than they should be. Either their owner "
+		"has ended, and somebody holds them or has yet to receive them; or they are "
+		"*overdue*: their owner has found no buffer, or has collected, no subscriber "
+		"has yet to receive them, and others hold them."),
 	[XP_CUDA_INFO] = XP_LAYOUT(xmem_cuda_info, "xmem.CudaInfo",
 		"The driver, as this process finds it."),
 	[XP_CUDA_DEVICE_INFO] = XP_LAYOUT(xmem_cuda_device_info, "xmem.CudaDeviceInfo",
@@ -378,11 +383,6 @@ static const struct xp_layout xp_layouts[XP_LAYOUTS] = {
 		"One limit of the host, and how much of it is in use."),
 	[XP_POOL_ENTRY] = XP_LAYOUT(xmem_pool_entry, "xmem.PoolEntry",
 		"One of the host's pools."),
-	[XP_LIMBO] = XP_LAYOUT(xmem_limbo, "xmem.Limbo",
-		"Limbo: buffers that are used longer than they should be. Either their owner "
-		"has ended, and somebody holds them or has yet to receive them; or they are "
-		"*overdue*: their owner has found no buffer, or has collected, no subscriber "
-		"has yet to receive them, and others hold them."),
 };
 
 #endif

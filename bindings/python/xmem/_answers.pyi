@@ -55,6 +55,25 @@ class Metadata(tuple[Any, ...]):
 
 
 @final
+class Limbo(tuple[Any, ...]):
+    """Limbo: buffers that are used longer than they should be. Either their owner has ended, and
+    somebody holds them or has yet to receive them; or they are *overdue*: their owner has found
+    no buffer, or has collected, no subscriber has yet to receive them, and others hold them.
+    """
+
+    #: buffers whose owner has ended
+    ended: Final[int]
+    #: buffers that their owner wants back
+    overdue: Final[int]
+    bytes_ended: Final[int]
+    bytes_overdue: Final[int]
+    #: since the first of these owners has ended
+    ended_age_ns: Final[int]
+    #: since an owner first found that it misses one of them
+    overdue_age_ns: Final[int]
+
+
+@final
 class CudaInfo(tuple[Any, ...]):
     """The driver, as this process finds it."""
 
@@ -340,22 +359,3 @@ class PoolEntry(tuple[Any, ...]):
     gid: Final[int]
     #: XMEM_MAY_*: the mode lets this process do it
     roles: Final[int]
-
-
-@final
-class Limbo(tuple[Any, ...]):
-    """Limbo: buffers that are used longer than they should be. Either their owner has ended, and
-    somebody holds them or has yet to receive them; or they are *overdue*: their owner has found
-    no buffer, or has collected, no subscriber has yet to receive them, and others hold them.
-    """
-
-    #: buffers whose owner has ended
-    ended: Final[int]
-    #: buffers that their owner wants back
-    overdue: Final[int]
-    bytes_ended: Final[int]
-    bytes_overdue: Final[int]
-    #: since the first of these owners has ended
-    ended_age_ns: Final[int]
-    #: since an owner first found that it misses one of them
-    overdue_age_ns: Final[int]

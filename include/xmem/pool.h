@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pools: joining one, leaving it, and descriptors of it. A part of xmem.h, whose rules for errors, handles, threads and structs
+ * hold here too.
+ */
+#ifndef XMEM_POOL_H
+#define XMEM_POOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xmem_pool;
+
+#define XMEM_OPEN_WRITER	(1u << 0)	/* this client is a writer from the beginning */
+#define XMEM_OPEN_EXISTING	(1u << 1)	/* do not create the pool: ENOENT */
+#define XMEM_OPEN_EXCLUSIVE	(1u << 2)	/* create the pool: EEXIST if it is there */
+#define XMEM_OPEN_READER	(1u << 3)	/* this client never writes */
+#define XMEM_OPEN_INHERIT	(1u << 4)	/* forked children keep a descriptor of the pool, by
+						 * which xmem_pool_reopen joins it */
+#define XMEM_OPEN_GROUP		(1u << 5)	/* if the pool is made, `gid` is its group */
+#define XMEM_OPEN_SHARES	(1u << 6)	/* this process writes contents that others hold, by
+						 * rules of its own: what xmem_data gives can be
+						 * written, without xmem_get_mut; since 0.5 */
+
+/* The mode of a pool: who may join it, in bits as of files: 0640, 0666. A writer reads, too. */
+#define XMEM_MODE_STRICT	01000	/* a descriptor of the pool helps nobody whom the mode does
+					 * not let in */
+
+/* The roles in which somebody may join, as a mask. A writer reads, too. */
+#define XMEM_MAY_READ		(1u << 1)	/* as a reader */
+#define XMEM_MAY_WRITE		(1u << 2)	/* as a writer */
+
+/* All fields but size may be 0, which means the default. */
+struct xmem_pool_options {
+	size_t size;			/* sizeof(struct xmem_pool_options) */
+	uint32_t flags;			/* XMEM_OPEN_* */
+	uint32_t slots;			/* buffers needed at least, at most 65536; 0: any number */
+	uint32_t clients;		/* clients needed at least, at most 256; 0: any number */
+	uint32_t ring_entries;		/* publications of each writer that the pool remembers at
+					 * least: a power of two from 4 to 4096; 0: any number */
+	int64_t wait_bound_ns;		/* writer: how long a slow subscriber may make it wait in
+					 * all before it is passed over; 0: it never waits */
+	const char *label;		/* the name that others see for this client: at most 15
+					 * printable ASCII characters; NULL: the program's name */
+	uint64_t demand_bytes;		/* writer: bytes that xmem_acquire may make on demand, in
+					 * all; 0: a quarter of the memory that is left when the
+					 * first is made, and none after xmem_preallocate;
+					 * XMEM_NO_DEMAND: none; since 0.4, as all that follow */
+	uint64_t cache_bytes;		/* writer: of what is made on demand and not used, so much
+					 * is kept; 0: an eighth of the most that was in use,
+					 * and at least 1 MB */
+	int64_t cache_ns;		/* writer: and for so long; 0: 10 s; XMEM_FOREVER: always */
+	uint32_t memory;		/* writer: of what is made on demand: XMEM_MEMORY_* of
+					 * xmem/memory.h, or 0 */
+	uint32_t keep;			/* writer: so many of its last publications stay for those
+					 * who subscribe later with `history`, until an acquire
+					 * finds no other buffer; at most 4096. Those count that
+					 * such a subscriber could receive from its own buffers:
+					 * not what was sent to one client, retracted or written
+					 * in place, nor what it forwards, which stays as long as
+					 * its owner keeps it */
+	uint32_t mode;			/* of the pool, if it is made: who may join it, as 0640; 0:
+					 * 0600, its owner alone. A umask does not count. One
+					 * that is there must not let in more (ERANGE); 0: it
+					 * may; since 0.5, as the next */
+	uint32_t gid;			/* with XMEM_OPEN_GROUP: a group of this user; else 0, and
+					 * the group is this process's */
+	uint64_t limbo_bytes;		/* of the pool, if it is made: how many bytes of buffers
+					 * whose writers have ended one client may hold; the
+					 * host ends a client that holds more (as xmem_pool_evict
+					 * does) 5 seconds after their writers have ended, and
+					 * lets what it has forwarded be lost beyond as much. 0 or
+					 * UINT64_MAX: any number, if the administrator says
+					 * nothing else. One that is there must not allow more
+					 * (ERANGE); 0: it may. Not where xmemd is the host
+					 * (EOPNOTSUPP); since 0.5 */
+};
+
+#define XMEM_NO_DEMAND	UINT64_MAX	/* demand_bytes: xmem_acquire makes no buffers */
+
+/*
+ * Join a pool. If there is no pool of that name, make it.
+ * @name: up to 128 characters of A-Z a-z 0-9 . _ - and '/', such as "/camera/front/image_raw". The
+ *	'/' divides a name into parts, as it divides a path. No part is empty or begins with a dot,
+ *	so a name does not end with a '/'. A name may begin with one: "/camera" and "camera" are
+ *	two names. NULL or "" makes an anonymous pool, which others join by its descriptor. To name
+ *	another user's pool, write the user and a colon before the name: "USER:NAME", for example
+ *	"alice:/camera/front". USER is a number, or a name that /etc/passwd has; a user that only
+ *	other sources know is given by number. In place of NAME, "@17" stands for the pool that
+ *	xmem_pool_next lists with the number 17. Only a reader can join by a number, also if the
+ *	pool has no name.
+ * @options: NULL stands for options that are all zero.
+ *
+ * A client is a reader or a writer. It joins as a reader. Its first call that only writers may make
+ * (acquire, preallocate, attach, get_mut, forward and so on) makes it a writer, if the pool lets it
+ * write. If the pool does not, the call fails with EACCES. A subscription follows writers and waits
+ * for a writer; it ignores clients that only read. With XMEM_OPEN_WRITER a client is a writer from
+ * the beginning. With XMEM_OPEN_READER it stays a reader: calls for writers fail with EPERM.
+ *
+ * Names belong to users: two users' pools may have the same, and nobody takes another's. A pool
+ * lets in whom its mode allows, which who makes it gives (`mode`, `gid`): reading is to join as a
+ * reader, writing to join as a writer. Where the kernel is the host, CAP_DAC_OVERRIDE is let in
+ * anywhere. xmemd serves one user, so it refuses modes for others. A pool of another user is never
+ * made.
+ *
+ * The client that makes the pool decides its sizes: those in its options, or 1024 slots, 64 clients
+ * and 64 ring entries. Slots are given to writers in groups of 64: a pool of 1024 slots serves at
+ * most 16 writers at once. When a writer of the pool's owner's user has ended, and its subscribers
+ * have received the rest of its ring, its used slots stay, and its free slots serve later writers
+ * of that user. (A group with buffers on a GPU comes free as a whole, once none of its slots is
+ * used.) A pool ends with its last client (and, where the kernel is the host, its last descriptor).
+ *
+ * The host is /dev/xmem if there is one, and otherwise xmemd, which this call starts if it
+ * does not run. XMEM_BACKEND in the environment insists on one of them
+ * (docs/environment.md).
+ *
+ * Returns: the pool, or NULL:
+ *	EINVAL	a name, number, label or flag is out of its range; the message says which
+ *	E2BIG	the options are newer than this library and ask for something it lacks
+ *	ENOENT	XMEM_OPEN_EXISTING or USER:NAME, and there is no such pool, or it is another
+ *		user's and does not let this one in at all
+ *	EEXIST	XMEM_OPEN_EXCLUSIVE, and there is one that not only other users keep
+ *	ERANGE	the pool is there and smaller than the options ask for; or it is this user's,
+ *		and its mode or group let in more than `mode` and `gid` would, so that whom
+ *		these keep out may be in it
+ *	EPERM	`gid` is no group of this user; or the folder of the daemon's address is not
+ *		this user's alone; the message names it
+ *	EACCES	the pool lets this user in as a reader only; or this user may not open
+ *		/dev/xmem, or the socket that XMEM_SOCKET names
+ *	EOPNOTSUPP  xmemd is the host, and another user's pool, or a mode or a group for others,
+ *		is asked for
+ *	EUSERS	the pool has as many clients as it can have
+ *	ESHUTDOWN  the pool is drained (xmem_pool_drain): nobody joins it any more
+ *	EDQUOT	a limit of the host is reached
+ *	ENODEV	there is no host, or its daemon does not start; the message says why
+ *	EINTR	a signal handler ran before the host had answered
+ *	ENAMETOOLONG  XMEM_SOCKET in the environment is too long for an address
+ *	EPROTONOSUPPORT  the host speaks another version of the protocol
+ *	ENOMEM, EMFILE
+ * Ownership: the caller calls xmem_pool_close. Threads: any. Since: 0.1.
+ */
+struct xmem_pool *xmem_pool_open(const char *name, const struct xmem_pool_options *options);
+
+/*
+ * Drop the handle of a pool. The client ends when its buffers and subscriptions have been
+ * dropped too. While others have memory of a GPU open that goes by the driver's IPC handles or is
+ * from xmem_attach_cuda, a client labelled "closing" stays in the pool until they have closed it.
+ * Threads: calls that wait in this handle or its subscriptions end with ECANCELED. Those that use
+ * the handle itself, in other threads, are over when this returns, or fail with EBADF, as those do
+ * that come later as long as no other pool has been opened. One is excepted, because it would cost
+ * each call something: xmem_get. Later ones fail too, but none may be going on in another thread
+ * while this handle is closed. Nor may the handle be closed twice at once, or by a function that
+ * xmem_limbo_hook has set: xmem_pool_close waits for the call that runs this function. Since: 0.1.
+ */
+void xmem_pool_close(struct xmem_pool *pool);
+
+/*
+ * End all waiting in a pool handle and its subscriptions, now and for ever: calls that wait, and
+ * later ones whose timeout is not 0, fail with ECANCELED, also if there would be something. Calls
+ * that may not wait go on as before. A call that waits for the answer of a daemon that is stopped
+ * goes on waiting for that. This is for a program that ends: its threads return.
+ * Returns: 0, or -EINVAL, -ECHILD. Threads: any. Since: 0.3.
+ */
+int xmem_cancel(struct xmem_pool *pool);
+
+/* ---- event loops ---- */
+
+/*
+ * Get the descriptor of a pool for poll, select and epoll: one thing to wait on.
+ *	readable	a subscription has something to receive, or has ended: xmem_receive
+ *			with timeout 0 does not fail with EAGAIN
+ *	writable	an xmem_acquire with timeout 0 finds a buffer; if the last one found none,
+ *			then one of as many bytes as that wanted (writers only)
+ *	hung up		the host has ended, or this client has: close the pool, open it again
+ * A writer that waits for writable waits for slow subscribers no longer than wait_bound_ns, as in
+ * xmem_acquire. A writer that still has a buffer in hand is taken for one that waits only after
+ * an acquire has found none.
+ * It may be asked for at any time, also before anything is subscribed to, and be passed to
+ * other processes. It is level-triggered: as long as it is readable there is something. A
+ * program uses timeout 0 and goes back to its loop after EAGAIN, for it can be ready in vain:
+ *	readable	the publication that it meant is taken from a slow subscriber; it is
+ *			retracted, or was sent to another client: the receive passes it, which the
+ *			writer may wait for; a few times after publishers have ended, until the
+ *			daemon has heard that nobody follows them any more; with a subscription to
+ *			all writers, one has joined, or is free because another subscription of
+ *			the handle is dropped: the receive follows it
+ *	writable	somebody gets the buffer that was free; a bound is to begin, which is the
+ *			acquire's to do, once: a subscriber that had exceeded it is waited for again
+ *			while the writer sleeps, or only a client that has forwarded them keeps
+ *			buffers; on demand, when buffers come free whose file is still in use
+ * While the daemon is stopped it says nothing new, although xmem_receive and xmem_acquire with
+ * timeout 0 still succeed.
+ *
+ * Returns: the descriptor, the same at every call, or -errno:
+ *	-EDQUOT	the daemon has given out as many as it may (the kernel counts the process's files)
+ *	-ETIMEDOUT  the daemon does not answer
+ *	-ENOMEM, -EMFILE
+ * Ownership: the library's, valid until the handle of the pool and those that keep the pool
+ * alive are dropped; nobody else reads, writes or closes it. Threads: any. Since: 0.3.
+ */
+int xmem_pool_poll_fd(struct xmem_pool *pool);
+
+/* ---- descriptors, and children ---- */
+
+/*
+ * Join the pool that a descriptor stands for.
+ * @fd: from xmem_pool_fd, passed on in any way; it stays the caller's.
+ * @options: as xmem_pool_open.
+ * Returns: as xmem_pool_open, and EBADF: @fd is not a pool's descriptor.
+ * Ownership: the caller calls xmem_pool_close. Threads: any. Since: 0.2.
+ */
+struct xmem_pool *xmem_pool_open_fd(int fd, const struct xmem_pool_options *options);
+
+/*
+ * Join anew the pool that a handle stands for: in a child that has inherited it by fork, or where
+ * its host has gone, or as a second client. The name and the options are those with which the
+ * handle was opened, but without XMEM_OPEN_EXCLUSIVE; the user whose pool it is stays the same. The
+ * pool has the sizes that it has by now, and is a new one if it has ended meanwhile, unless the
+ * options had XMEM_OPEN_EXISTING or it is another user's.
+ *
+ * With XMEM_OPEN_INHERIT a child joins by a descriptor instead, so it is the same pool, which may
+ * be anonymous. The child keeps the descriptor until it calls xmem_pool_close for the handle that
+ * it has inherited; where the kernel is the host, the pool lives as long.
+ *
+ * The handle that was inherited stays as it is: dead in the child, and the parent's there. No
+ * buffer and no subscription comes along: the child subscribes anew, and gets by their tokens the
+ * buffers that somebody holds.
+ *
+ * Returns: as xmem_pool_open, and
+ *	EOPNOTSUPP  the pool was opened without XMEM_OPEN_INHERIT, and it is anonymous, or of a
+ *		user that has no number in this user namespace
+ *	EBADF	the handle has been closed, or the pool of its descriptor has ended
+ * Ownership: the caller calls xmem_pool_close. Threads: any. Since: 0.4.
+ */
+struct xmem_pool *xmem_pool_reopen(struct xmem_pool *pool);
+
+/*
+ * Make a descriptor with which a process can join this pool, of whichever user it is: in the roles
+ * that this client has, which are all if it has made the pool, and otherwise those that the mode,
+ * gives it now, or the descriptor by which it joined has given it. A descriptor that was passed on
+ * cannot be taken back.
+ * Returns: the descriptor, which is close-on-exec, or -errno: -EMFILE; -EACCES: it joined another
+ * user's pool by name, and the mode does not let it in any more; -EDQUOT.
+ * Ownership: the caller closes it. Threads: any. Since: 0.2.
+ */
+int xmem_pool_fd(struct xmem_pool *pool);
+
+/*
+ * Make from a descriptor of a pool another one for fewer roles, before it is passed on. The caller
+ * need not have joined the pool; a host must run.
+ * @fd: from xmem_pool_fd or this function; it stays the caller's, and does not change.
+ * @roles: XMEM_MAY_*, at least one.
+ * Returns: the new descriptor, which is close-on-exec, or -errno: -EACCES: @fd has not all of
+ * these roles; -EBADF: it is not a pool's descriptor; -EINVAL; -ENODEV: there is no host; -EMFILE.
+ * Ownership: the caller closes it. Threads: any. Since: 0.5.
+ */
+int xmem_pool_fd_narrow(int fd, uint32_t roles);
+
+/* ---- this client ---- */
+
+/*
+ * Get the name of the host: "kernel" or "daemon".
+ * Returns: the name; NULL for NULL. Ownership: valid as long as the pool. Threads: any. Since: 0.1.
+ */
+const char *xmem_pool_backend(struct xmem_pool *pool);
+
+/*
+ * Get the id of this client in the pool.
+ * Returns: the id, or -EINVAL, -ECHILD. Threads: any. Since: 0.1.
+ */
+int xmem_pool_client(struct xmem_pool *pool);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

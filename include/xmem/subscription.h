@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Subscriptions: receiving what other clients publish. A part of xmem.h, whose rules for errors, handles, threads and structs
+ * hold here too.
+ */
+#ifndef XMEM_SUBSCRIPTION_H
+#define XMEM_SUBSCRIPTION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xmem_pool;
+struct xmem_buffer;
+struct xmem_subscription;
+
+#define XMEM_SUBSCRIBE_WAITS	 (1u << 0)	/* the publisher waits for this subscriber within
+						 * its wait_bound_ns; otherwise a slow
+						 * subscriber loses the oldest publication */
+#define XMEM_SUBSCRIBE_PUBLISHER (1u << 1)	/* only the client in `publisher` */
+#define XMEM_SUBSCRIBE_NOWAIT	 (1u << 2)	/* do not wait for a publisher to come: ENOENT */
+#define XMEM_SUBSCRIBE_LASTS	 (1u << 3)	/* the subscription needs no publisher:
+						 * xmem_receive waits for the first, and for
+						 * later ones */
+
+/* All fields but size may be 0: all publishers, and wait for the first one for ever. */
+struct xmem_subscribe_options {
+	size_t size;			/* sizeof(struct xmem_subscribe_options) */
+	uint32_t flags;			/* XMEM_SUBSCRIBE_* */
+	uint32_t publisher;		/* client id, with XMEM_SUBSCRIBE_PUBLISHER; else 0 */
+	int64_t timeout_ns;		/* how long to wait for a publisher to be there; 0 or
+					 * XMEM_FOREVER: for ever; with NOWAIT: 0 */
+	uint32_t history;		/* also receive up to so many of each publisher's last
+					 * publications before now, as far as they still exist */
+	uint32_t depth;			/* of each publisher's publications only the latest so
+					 * many, without XMEM_SUBSCRIBE_WAITS; 0: all */
+	const char *label;		/* only publishers with this label, without
+					 * XMEM_SUBSCRIBE_PUBLISHER; a '*' at its end stands for
+					 * any rest; at most 15 characters with it; NULL: all */
+};
+
+/*
+ * Follow the publishers of a pool, each from its next publication on.
+ * @options: NULL is as all zero.
+ *
+ * With XMEM_SUBSCRIBE_PUBLISHER the subscription follows that client alone. Without it, it follows
+ * all other clients that are writers, and also those that join later: the next xmem_receive follows
+ * them, or wakes up and does so if it waits. Publications of such a writer from before that are not
+ * received and do not count as lost; with `history`, those that still exist are received. A pool
+ * handle has at most one such subscription. It leaves out the writers that another subscription of
+ * the handle follows.
+ *
+ * Labels as topics: with `label` it follows only writers whose label (struct xmem_pool_options) is
+ * that, also of those that join later. xmem_publisher_label says whose each buffer is. A writer's
+ * own label may end in a '*', which has no meaning there: a subscription can name it only together
+ * with those that begin alike. The part before the star has 14 characters at most.
+ *
+ * With XMEM_SUBSCRIBE_LASTS the subscription does not need a publisher. If none is there, this call
+ * returns at once (timeout_ns must be 0 or XMEM_FOREVER). When all publishers have ended,
+ * xmem_receive waits for the next one; it does not fail with EPIPE.
+ *
+ * With XMEM_SUBSCRIBE_WAITS and without XMEM_SUBSCRIBE_PUBLISHER, writers whose wait_bound_ns is 0
+ * are followed too. They do not wait, so what they publish can be lost.
+ *
+ * History: with `history`, xmem_receive first gives up to so many of the last publications that
+ * each publisher had made before, as far as their contents still exist. Nothing protects them
+ * until they are received: those that have gone meanwhile are passed and do not count as lost,
+ * and when the publisher ends they end with it. Of a publisher that joins after this call was
+ * made it gives all that still exist, from the first one on. `keep` of struct xmem_pool_options
+ * says how many stay at least.
+ *
+ * Depth: a subscriber that is more than `depth` publications behind when it receives goes on with
+ * the latest so many. The older ones are lost, and history that is older is passed.
+ *
+ * The payloads that the publishers have attached are mapped now, so that xmem_data() of what is
+ * received does not have to.
+ *
+ * Returns: the subscription, or NULL:
+ *	EINVAL	a field or flag is out of its range; the message says which
+ *	E2BIG	as xmem_pool_open
+ *	ENOENT	there is no such publisher, and XMEM_SUBSCRIBE_NOWAIT; or it is a reader
+ *	ETIMEDOUT  no publisher came in time, or the host did not answer
+ *	EEXIST	this client follows it already, or this handle all writers
+ *	EOPNOTSUPP  XMEM_SUBSCRIBE_WAITS, and its wait_bound_ns is 0, or that of all writers there
+ *	ESTALE	it ended meanwhile
+ *	ECANCELED  xmem_cancel, or xmem_pool_close while this call waits
+ *	EMFILE	a payload cannot be mapped
+ *	EINTR
+ * Ownership: the caller calls xmem_unsubscribe. Threads: any.
+ * Since: 0.1; all writers: 0.3; history, depth, label: 0.4.
+ */
+struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
+					 const struct xmem_subscribe_options *options);
+
+/*
+ * Receive the next publication: hold it, for reading.
+ * @timeout_ns: nanoseconds to wait for it.
+ *
+ * The publications of one publisher come in their order. Publishers that have some take turns.
+ * If the contents lie in a payload that is not mapped yet, this call maps it. When that fails the
+ * publication is still the next one.
+ *
+ * Returns: the buffer, or NULL:
+ *	EAGAIN	there is none yet, and the timeout is 0
+ *	ETIMEDOUT  none came in time
+ *	EPIPE	the publisher has ended, or all that were followed have and no other one is
+ *		there; and all that was in flight has been received, or the host has dropped
+ *		the ring (it keeps 8 of ended publishers that did not wait for this client).
+ *		The message says whether all was received.
+ *		The subscription is over for good: subscribe anew to follow who comes later
+ *	ECANCELED  xmem_cancel; or xmem_unsubscribe, or xmem_pool_close, while this call waits
+ *	EBADF	the subscription has been dropped
+ *	EMFILE, EIO  the contents cannot be mapped
+ *	EOVERFLOW  this client has 2^28 handles of the buffer
+ *	EINVAL	the timeout is negative
+ *	EINTR
+ * Ownership: the caller calls xmem_release. Threads: any. Since: 0.1.
+ */
+struct xmem_buffer *xmem_receive(struct xmem_subscription *subscription, int64_t timeout_ns);
+
+/*
+ * Receive the next publication of any subscription of a pool handle. They take turns.
+ * @timeout_ns: nanoseconds to wait for it.
+ * @ret_subscription: which one it was; NULL after an error other than EPIPE. May be NULL.
+ * Returns: as xmem_receive, and
+ *	ENOENT	the handle has no subscription
+ *	EPIPE	nothing is there to receive, and *ret_subscription is over: xmem_unsubscribe it
+ *	EMFILE	also: no descriptor is left to wait with
+ * Ownership: the caller calls xmem_release. Threads: any. Since: 0.3.
+ */
+struct xmem_buffer *xmem_receive_any(struct xmem_pool *pool, int64_t timeout_ns,
+				     struct xmem_subscription **ret_subscription);
+
+/*
+ * Drop the handle of a subscription. The buffers that were received stay held.
+ * Threads: calls that wait in it end with ECANCELED before this returns; later ones fail with
+ * EBADF. Since: 0.1.
+ */
+void xmem_unsubscribe(struct xmem_subscription *subscription);
+
+/* ---- event loops ---- */
+
+/*
+ * Get the descriptor of one subscription, which is readable and hung up like a pool's, and
+ * never writable. After the subscription has ended it stays readable.
+ * Returns: as xmem_pool_poll_fd.
+ * Ownership: the library's, valid until xmem_unsubscribe. Threads: any. Since: 0.3.
+ */
+int xmem_subscription_poll_fd(struct xmem_subscription *subscription);
+
+/* ---- more about a subscription ---- */
+
+/*
+ * Get the number of publications that this subscription has lost by being slow. Publications that
+ * were left in a ring that the host has dropped count from the EPIPE of xmem_receive on. If
+ * something was received after the host dropped it, that number is not known and does not
+ * count; the message of EPIPE says so.
+ * Returns: the number, of all publishers together; 0 for NULL. Threads: any. Since: 0.1.
+ */
+uint64_t xmem_subscription_lost(struct xmem_subscription *subscription);
+
+/*
+ * Get the client id of the publisher of what was received last, or if there is nothing yet of the
+ * first that is followed.
+ * Returns: the id, or -EINVAL, -ECHILD, -EBADF (the subscription has been dropped), -ENOENT (with
+ * XMEM_SUBSCRIBE_LASTS, if no publisher has come yet). Threads: any. Since: 0.1.
+ */
+int xmem_subscription_publisher(struct xmem_subscription *subscription);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
