@@ -4,8 +4,8 @@
  * whether they go on, and whether they may hold its buffers. A part of xmem.h, whose rules for errors, handles, threads and structs
  * hold here too.
  */
-#ifndef XMEM_ACCESS_H
-#define XMEM_ACCESS_H
+#ifndef XMEM_API_ACCESS_H
+#define XMEM_API_ACCESS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * Buffers: their contents, their tokens, and what is known of them. A part of xmem.h, whose rules for errors, handles, threads and structs
  * hold here too.
  */
-#ifndef XMEM_BUFFER_H
-#define XMEM_BUFFER_H
+#ifndef XMEM_API_BUFFER_H
+#define XMEM_API_BUFFER_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
 /*
  * The last error of a thread. A part of xmem.h, which says how functions fail.
  */
-#ifndef XMEM_ERROR_H
-#define XMEM_ERROR_H
+#ifndef XMEM_API_ERROR_H
+#define XMEM_API_ERROR_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * Pools: joining one, leaving it, and descriptors of it. A part of xmem.h, whose rules for errors, handles, threads and structs
  * hold here too.
  */
-#ifndef XMEM_POOL_H
-#define XMEM_POOL_H
+#ifndef XMEM_API_POOL_H
+#define XMEM_API_POOL_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * Writing a buffer and publishing it, and passing on what was received. A part of xmem.h, whose rules for errors, handles, threads and structs
  * hold here too.
  */
-#ifndef XMEM_PUBLISH_H
-#define XMEM_PUBLISH_H
+#ifndef XMEM_API_PUBLISH_H
+#define XMEM_API_PUBLISH_H
 
 #include <stddef.h>
 #include <stdint.h>

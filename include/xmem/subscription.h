@@ -3,8 +3,8 @@
  * Subscriptions: receiving what other clients publish. A part of xmem.h, whose rules for errors, handles, threads and structs
  * hold here too.
  */
-#ifndef XMEM_SUBSCRIPTION_H
-#define XMEM_SUBSCRIPTION_H
+#ifndef XMEM_API_SUBSCRIPTION_H
+#define XMEM_API_SUBSCRIPTION_H
 
 #include <stddef.h>
 #include <stdint.h>
