@@ -20,7 +20,6 @@
 #   make check-mutants  plants bugs and expects a test to find each
 #   make check-kernel-mutants  plants bugs in kmod/, for the tests in the VM
 #   make api            after a change of a public header: what is made from them (Python)
-#   make man            the manual pages of the C functions, for install (Python)
 #   make install        into PREFIX (folders: see below); make uninstall undoes it
 #   make clean          keeps build/vm and build/bare, downloaded; make distclean does not
 #   make help           prints this; V=1 shows commands

@@ -1,28 +1,35 @@
 # Bindings: one description of the C API, and what is made of it.
 #
-# The files that are made are checked in, so building needs no Python. Who has changed a public
-# header runs "make api" and commits what it changes (bindings/README.md). It needs the Debian
-# package python3-pycparser; "make man" needs python3 alone.
+# What is made of it is checked in, so compiling needs no Python. After a change of a public header
+# "make api" makes it anew (bindings/README.md), with the Debian package python3-pycparser. Only the
+# manual pages of the C API are made by "make install", for which python3 alone is enough.
 
 PYTHON ?= python3
 
-.PHONY: api man
+.PHONY: api
 api:
 	$(say) GEN bindings/api.json
 	$(Q)$(PYTHON) -B bindings/extract.py && $(PYTHON) -B bindings/generate.py
 
-# The pages of section 3, which install puts in place where they have been made. uninstall knows
-# their names without them.
-MAN3 := build/man/man3
-man:
-	$(say) GEN $(MAN3)
-	$(Q)rm -rf $(MAN3) && $(PYTHON) -B bindings/generate.py --man $(MAN3)
+# A page of section 3 for each function, and one of section 7 for each header.
+MAN := build/man
+MAN_FUNCTIONS := get_api $(shell sed -n 's/^\tX(\([a-z0-9_]*\)).*/\1/p' lib/api_list.h)
+MAN_PAGES := $(MAN_FUNCTIONS:%=man3/xmem_%.3) man7/xmem.7 \
+	$(patsubst include/xmem/%.h,man7/xmem_%.7,\
+		$(filter-out %/uapi.h,$(wildcard include/xmem/*.h)))
+$(MAN)/made: bindings/api.json $(wildcard bindings/*.py)
+	$(say) GEN $(MAN)
+	$(Q)rm -rf $(MAN) && $(PYTHON) -B bindings/generate.py --man $(MAN) && touch $@
 
-MAN3_NAMES := xmem_get_api.3 xmem.h.3 \
-	$(patsubst include/xmem/%,xmem_%.3,$(filter-out %/uapi.h,$(wildcard include/xmem/*.h))) \
-	$(shell sed -n 's/^\tX(\([a-z0-9_]*\)).*/xmem_\1.3/p' lib/api_list.h)
-INSTALL += $(foreach page,$(MAN3_NAMES),$(if $(filter uninstall,$(MAKECMDGOALS))$(wildcard \
-	$(MAN3)/$(page)),644:$(MAN3)/$(page):$(MANDIR)/man3/$(page)))
+# Without Python they cannot be made, and "make install" says so. uninstall knows their names.
+ifneq ($(filter uninstall,$(MAKECMDGOALS))$(shell command -v $(PYTHON)),)
+install: $(MAN)/made
+INSTALL += $(foreach page,$(MAN_PAGES),644:$(MAN)/$(page):$(MANDIR)/$(page))
+else
+install: without-man
+without-man:
+	@echo "$(PYTHON) is not there: the manual pages of the C API are not installed." >&2
+endif
 
 # Each language has a folder, and its rules there.
 include bindings/python/python.mk

@@ -5,7 +5,7 @@
     bindings/generate.py            writes the files below, each if it changes
     bindings/generate.py --check    says which of them are not what api.json says: status 1
     bindings/generate.py --list     one line for each function: name, header, since, threads
-    bindings/generate.py --man DIR  writes the manual pages of section 3 into DIR
+    bindings/generate.py --man DIR  writes the manual pages of sections 3 and 7 into DIR
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def main(arguments: list[str]) -> int:
         return 0
     if len(arguments) == 2 and arguments[0] == "--man":
         for name, text in write_man.pages(api).items():
-            put(Path(arguments[1], name), text)
+            put(Path(arguments[1], f"man{name[-1]}", name), text)
         return 0
     if arguments not in ([], ["--check"]):
         print("usage: generate.py [--check | --list | --man DIR]", file=sys.stderr)

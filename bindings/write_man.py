@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What is made of api.json for people: manual pages of section 3. Each function has a page, but
-those that say to be as another one share that one's; and each header has one that lists them."""
+"""Manual pages, made of api.json. Section 3 has a page for each function; functions that say to be
+as another one share its page. Section 7 has a page for each header: what it says of its topic, its
+functions and its structs."""
 
 from __future__ import annotations
 
@@ -17,29 +18,33 @@ def _safe(text: str) -> str:
     """Text as roff takes it."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("^", "\\(ha")
     text = text.replace("`", "\\(ga").replace("~", "\\(ti")
+    text = re.sub(r"(?<!\S)\*(\w+)\*", r"\\fI\1\\fR", text)  # a word that is being defined
     return "\\&" + text if text.startswith((".", "\\(aq")) else text
 
 
 def _prose(value: Any) -> str:
-    """Paragraphs, and what begins with a tab as it stands."""
+    """Paragraphs. Lines that begin with a tab stay as they are. A paragraph that begins with one
+    word as a sentence has that as its heading."""
     text, table, blank = "", False, False
     for line in pretty.unwrapped(value):
         if not line:
             blank = True
             continue
         if line.startswith("\t") != table:
-            text += ".fi\n.RE\n" if table else ".RS 4\n.nf\n"
+            text += ".fi\n.RE\n.PP\n" if table else ".RS 4\n.nf\n"
             table = not table
         elif blank:
-            text += ".sp\n" if table else ".PP\n"
+            heading = None if table else re.match(r"([A-Z][a-z]+)\. (?=[A-Z])", line)
+            text += ".sp\n" if table else f".SS {heading[1]}\n" if heading else ".PP\n"
+            line = line[heading.end():] if heading else line
         text += _safe(line[1:].expandtabs(8) if table else line) + "\n"
         blank = False
     return text + (".fi\n.RE\n" if table else "")
 
 
-def _title(name: str, api: Json) -> str:
+def _title(name: str, section: int, api: Json) -> str:
     return ('.\\" SPDX-License-Identifier: MIT\n.\\" Made by bindings/generate.py.\n'
-            f'.TH {name} 3 "" "xmem {api["version"]}" "xmem"\n')
+            f'.TH {name} {section} "" "xmem {api["version"]}" "xmem"\n')
 
 
 def _declaration(function: Json) -> str:
@@ -83,7 +88,7 @@ def _page(function: Json, siblings: list[Json], api: Json) -> str:
     group = [function, *siblings]
     names = ", ".join(each["name"] for each in group)
     purpose = pretty.sentence(function["purpose"])
-    text = _title(function["name"], api) + f".SH NAME\n{_safe(names)} \\- "
+    text = _title(function["name"], 3, api) + f".SH NAME\n{_safe(names)} \\- "
     text += _safe(purpose[:1].lower() + purpose[1:].rstrip(".?!")) + "\n"
     text += ".SH SYNOPSIS\n.nf\n.B #include <xmem.h>\n.PP\n"
     text += ".PP\n".join(_declaration(each) for each in group) + ".fi\n"
@@ -107,19 +112,19 @@ def _page(function: Json, siblings: list[Json], api: Json) -> str:
     others = [each for each in function.get("errors_as", []) if each != function["name"]]
     others = [f".BR {_safe(each)} (3),\n" for each in others]
     return (text + ".SH SEE ALSO\n" + "".join(others)
-            + f".BR {_safe(_header_page(function['header']))} (3)\n")
+            + f".BR {_header_page(function['header'])} (7)\n")
 
 
 def _header_page(header: str) -> str:
-    """The name of a header's page: xmem.h, xmem_claims.h."""
-    return header.replace("/", "_")
+    """The name of a header's page: xmem, xmem_claims."""
+    return header.removesuffix(".h").replace("/", "_")
 
 
 def _overview(header: Json, api: Json) -> str:
     """The page of a header: what it says of itself, and what is in it."""
     name = _header_page(header["name"])
     first = pretty.sentence(header["text"]).split(". ")[0].rstrip(".")
-    text = _title(name, api) + f".SH NAME\n{_safe(name)} \\- {_safe(first)}\n"
+    text = _title(name, 7, api) + f".SH NAME\n{name} \\- {_safe(first)}\n"
     text += ".SH SYNOPSIS\n.nf\n.B #include <xmem.h>\n.fi\n.SH DESCRIPTION\n"
     text += _prose(header["text"])
     mine = [each for each in api["functions"] if each["header"] == header["name"]]
@@ -137,7 +142,9 @@ def _overview(header: Json, api: Json) -> str:
             said = pretty.sentence(field.get("text"))
             text += f".TP\n.I {_safe(pretty.declare(field['type'], field['name']))}\n"
             text += (_safe(said) if said else "\\&") + "\n"
-    return text
+    others = [_header_page(each["name"]) for each in api["headers"]]
+    text += ".SH SEE ALSO\n" + ",\n".join(f".BR {each} (7)" for each in others if each != name)
+    return text + "\n"
 
 
 def pages(api: Json) -> Pages:
@@ -153,5 +160,5 @@ def pages(api: Json) -> Pages:
         found[f"{each['name']}.3"] = text
     for header in api["headers"]:
         name = _header_page(header["name"])
-        found[f"{name}.3"] = _overview(header, api)
+        found[f"{name}.7"] = _overview(header, api)
     return found

@@ -15,7 +15,7 @@ architecture() { dpkg --print-architecture; }
 packages_for() {
 	local p
 	case $1 in
-	build) echo make gcc libc6-dev libjansson-dev ;;
+	build) echo make gcc libc6-dev libjansson-dev python3 ;;
 	demo)
 		echo make gcc libc6-dev libpng-dev libxxhash-dev ffmpeg forensics-samples-files
 		;;

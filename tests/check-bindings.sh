@@ -175,15 +175,15 @@ said=$("$python" "$work/bindings/extract.py" 2>&1) && complain 'a header apart i
 
 # ---- the manual pages
 
-"$python" bindings/generate.py --man "$work/man/man3" || complain 'no manual pages are made'
-grep -L '^\.so ' "$work"/man/man3/*.3 | xargs mandoc -Tlint -Wwarning 2>&1 |
+"$python" bindings/generate.py --man "$work/man" || complain 'no manual pages are made'
+grep -L '^\.so ' "$work"/man/man?/* | xargs mandoc -Tlint -Wwarning 2>&1 |
 	grep -v 'missing date' | sed 's|^|FAIL |' >"$work/log"
 [ ! -s "$work/log" ] || { cat "$work/log"; bad=1; }
 while read -r _ target; do
 	[ -f "$work/man/$target" ] || complain "a manual page refers to $target"
 done < <(cat "$work"/man/man3/*.3 | grep '^\.so ')
-pages=$(cd "$work/man/man3" && ls)
-[ "$(make -sn uninstall MANDIR=/m | grep -o 'build/man/man3/[^:]*' | sed 's|.*/||' | sort)" = \
+pages=$(cd "$work/man" && ls man?/*)
+[ "$(make -sn uninstall MANDIR=/m | grep -o 'build/man/[^:]*' | sed 's|build/man/||' | sort)" = \
 	"$pages" ] || complain 'bindings.mk does not know all manual pages'
 
 # ---- structs as Python objects
@@ -197,5 +197,5 @@ then
 else
 	complain "layout.c does not compile: $(head -5 "$work/log")"
 fi
-[ $bad != 0 ] || echo "$(ls "$work/man/man3" | wc -l) manual pages, all as the headers say"
+[ $bad != 0 ] || echo "$(wc -w <<<"$pages") manual pages, all as the headers say"
 exit $bad

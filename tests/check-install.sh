@@ -111,7 +111,7 @@ build() {
 
 expected() {	# FOLDER that stands for /usr, LIBDIR below it
 	(cd include && find . '(' -name '*.h' -o -name '*.hpp' ')' -printf 'include/%P\n')
-	[ ! -d build/man/man3 ] || (cd build/man/man3 && printf 'share/man/man3/%s\n' *.3)
+	(cd build/man && printf 'share/man/%s\n' man3/*.3 man7/*.7)
 	printf '%s\n' bin/xmem "libexec/xmem/xmemd" share/doc/xmem/environment.md \
 		share/doc/xmem/cuda.md \
 		share/man/man1/xmem.1 share/man/man8/xmemd.8 \

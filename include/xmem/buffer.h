@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Buffers: their contents, their tokens, and what is known of them. A part of xmem.h, whose rules for errors, handles, threads and structs
- * hold here too.
+ * Buffers: their contents, their tokens, and what is known of them. A part of xmem.h, whose rules
+ * for errors, handles, threads and structs hold here too.
  */
 #ifndef XMEM_API_BUFFER_H
 #define XMEM_API_BUFFER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pools: joining one, leaving it, and descriptors of it. A part of xmem.h, whose rules for errors, handles, threads and structs
- * hold here too.
+ * Pools: joining one, leaving it, and descriptors of it. A part of xmem.h, whose rules for
+ * errors, handles, threads and structs hold here too.
  */
 #ifndef XMEM_API_POOL_H
 #define XMEM_API_POOL_H

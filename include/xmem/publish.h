@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing a buffer and publishing it, and passing on what was received. A part of xmem.h, whose rules for errors, handles, threads and structs
- * hold here too.
+ * Writing a buffer and publishing it, and passing on what was received. A part of xmem.h, whose
+ * rules for errors, handles, threads and structs hold here too.
  */
 #ifndef XMEM_API_PUBLISH_H
 #define XMEM_API_PUBLISH_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Subscriptions: receiving what other clients publish. A part of xmem.h, whose rules for errors, handles, threads and structs
- * hold here too.
+ * Subscriptions: receiving what other clients publish. A part of xmem.h, whose rules for errors,
+ * handles, threads and structs hold here too.
  */
 #ifndef XMEM_API_SUBSCRIPTION_H
 #define XMEM_API_SUBSCRIPTION_H

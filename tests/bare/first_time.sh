@@ -88,6 +88,8 @@ install_it() {
 	verdict 'the compiler and pkg-config can be installed' $?
 	make install
 	verdict 'make install ends well' $?
+	[ -s /usr/local/share/man/man3/xmem_publish.3 ] && [ -s /usr/local/share/man/man7/xmem.7 ]
+	verdict 'the manual pages of functions and topics are installed' $?
 	for program in subscriber publisher; do
 		compile $program
 		verdict "$program compiles as README.md says" $?
