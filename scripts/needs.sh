@@ -37,7 +37,7 @@ packages_for() {
 	arm64) echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-system-arm ;;
 	# python3-torch has numpy, hypothesis and psutil with it: 540 MB. The headers of torch, with
 	# which the allocator of xmem.torch is compiled, are 26 MB more, and protobuf's.
-	python) echo make gcc libc6-dev python3-dev python3-venv ;;
+	python) echo make gcc libc6-dev libjansson-dev python3-dev python3-venv ;;
 	python-tests)
 		packages_for python; packages_for fakecuda
 		echo pkg-config python3-torch libtorch-dev python3-setuptools python3-wheel ffmpeg

@@ -40,7 +40,7 @@ PYTHON_WANTS  := xmem >= $(VERSION) xmem < $(if $(filter 0.%,$(SOVERSION)),0.$(s
 else
 PYTHON_CFLAGS := -Iinclude
 PYTHON_LIBS   := $(B)/libxmem.so.$(SOVERSION) -Wl,-rpath,'$$ORIGIN/lib'
-PYTHON_BESIDE := $(PYTHON_TREE)/lib/libxmem.so.$(SOVERSION) $(PYTHON_TREE)/lib/xmemd
+PYTHON_BESIDE := $(addprefix $(PYTHON_TREE)/lib/,libxmem.so.$(SOVERSION) xmemd xmem)
 endif
 
 .PHONY: python python-ready
@@ -70,6 +70,11 @@ $(PYTHON_SO): $(PYTHON_OBJ) $(filter $(B)/%,$(PYTHON_LIBS))
 	$(Q)$(CC) -shared $(XM_LDFLAGS) $(LDFLAGS) $(PYTHON_OBJ) -o $@ $(PYTHON_LIBS)
 
 # The library looks for xmemd first in the folder in which it is found itself, link or not.
+# The tool in a wheel has all that it needs besides the C library.
+$(PYTHON_TREE)/lib/xmem: $(CLI_OBJ) $(B)/libxmem.a
+	$(say) LD $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ -l:libjansson.a -ldl
 $(PYTHON_TREE)/lib/%: $(B)/%
 	$(Q)mkdir -p $(@D) && ln -sfr $< $@
 $(PYTHON_TREE)/%: bindings/python/xmem/%

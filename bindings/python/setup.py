@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Builds the distribution xmem-buffers: the package xmem, with libxmem and xmemd inside.
+"""Builds the distribution xmem-buffers: the package xmem, with libxmem, xmemd and the tool inside.
 
 All that is compiled is made by the Makefile of the repository ("make python"); what comes out is
 copied to where setuptools wants it. A source distribution is an excerpt of the repository, each
@@ -44,9 +44,10 @@ ABI = sysconfig.get_config_var("SOABI") if FREE else "abi3"
 
 # What make needs for the library, the daemon and the extension, and what says how it may be used.
 SOURCES = ["Makefile", "LICENSES/*", "include/*.h", "include/*/*.h", "core/*", "lib/*", "lib/*/*",
-           "daemon/*", "scripts/*", "docs/environment.md", "bindings/*.mk", "bindings/python/*.*",
-           "bindings/python/LICENSE", "bindings/python/src/*", "bindings/python/xmem/**/*",
-           "bindings/python/tests/**/*", "bindings/python/requirements/*"]
+           "daemon/*", "cli/*", "scripts/*", "docs/environment.md", "bindings/*.mk",
+           "bindings/python/*.*", "bindings/python/LICENSE", "bindings/python/src/*",
+           "bindings/python/xmem/**/*", "bindings/python/tests/**/*",
+           "bindings/python/requirements/*"]
 
 
 def missing(environment: Mapping[str, str]) -> str:
@@ -94,7 +95,8 @@ class Make(build_ext):
         made = TOP / BUILT / (f"python-{ABI}" if FREE else "python") / "xmem"
         names = [Path(f"_core.{ABI}.so")]
         if SYSTEM != "1":
-            names += [Path("lib", f"libxmem.so.{soversion()}"), Path("lib/xmemd")]
+            names += [Path("lib", f"libxmem.so.{soversion()}"), Path("lib/xmemd"),
+                      Path("lib/xmem")]
         return [(made / name, Path(self.build_lib, "xmem", name)) for name in names]
 
     def get_outputs(self) -> list[str]:
@@ -153,6 +155,8 @@ setup(
                          for found in PACKAGE.glob("xmem/*/__init__.py")],
     package_dir={"xmem": os.path.relpath(PACKAGE / "xmem", HERE)},
     package_data={"": ["py.typed", "*.pyi", "*.cpp"]},
+    # A system's libxmem comes with a tool of its own.
+    entry_points={} if SYSTEM == "1" else {"console_scripts": ["xmem = xmem.__main__:main"]},
     # It has no sources for setuptools: the entry says that the wheel is for one machine.
     ext_modules=[Extension("xmem._core", [], py_limited_api=not FREE)],
     cmdclass={"build_ext": Make, "sdist": Excerpt},

@@ -7,10 +7,13 @@ Prints where the xmemd is that served it. test_package.py asks the same within p
 """
 
 import importlib.metadata
+import json
 import os
 import re
 import stat
+import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import xmem
@@ -66,12 +69,30 @@ def check_files(bundled: bool) -> None:
         assert not (FOLDER / "lib").exists(), list((FOLDER / "lib").iterdir())
         return
     library, daemon = FOLDER / "lib" / f"libxmem.so.{soversion(version)}", FOLDER / "lib/xmemd"
-    assert sorted((FOLDER / "lib").iterdir()) == [library, daemon], list((FOLDER / "lib").iterdir())
-    assert mode(daemon) == 0o755 and mode(library) & 0o444 == 0o444, (mode(daemon), mode(library))
+    tool = FOLDER / "lib/xmem"
+    assert sorted((FOLDER / "lib").iterdir()) == [library, tool, daemon], \
+        list((FOLDER / "lib").iterdir())
+    assert mode(daemon) == mode(tool) == 0o755, (mode(daemon), mode(tool))
+    assert mode(library) & 0o444 == 0o444, mode(library)
     assert maps() == {library}, maps()
 
 
-def check_use() -> None:
+def check_tool(bundled: bool) -> None:
+    """The command xmem, and python -m xmem, show the pool "installed", which this process has."""
+    for command in ([str(Path(sysconfig.get_path("scripts"), "xmem"))],
+                    [sys.executable, "-P", "-B", "-m", "xmem"]):
+        if not bundled and command[0] != sys.executable:
+            assert not Path(command[0]).exists(), command
+            continue
+        done = subprocess.run([*command, "list", "--json"], capture_output=True, text=True)
+        if bundled:
+            names = [pool["name"] for pool in json.loads(done.stdout)]
+            assert done.returncode == 0 and "installed" in names, (command, done)
+        else:
+            assert done.returncode == 1 and "of the system" in done.stderr, (command, done)
+
+
+def check_use(bundled: bool) -> None:
     """A frame goes round, and what it goes round by is in the package."""
     with xmem.BufferPool("installed", writer=True) as pool:
         guard = pool.acquire_cpu(4096)
@@ -80,13 +101,14 @@ def check_use() -> None:
         with xmem.BufferPool("installed") as reader, reader.get(token) as held:
             assert bytes(memoryview(held).cast("B")[:5]) == b"frame"
         guard.release()
+        check_tool(bundled)
 
 
 def main() -> None:
     kind = sys.argv[1]
     assert kind in ("bundled", "system"), kind
     check_files(kind == "bundled")
-    check_use()
+    check_use(kind == "bundled")
     served = daemons()
     assert len(served) == 1, served
     print(served.pop())

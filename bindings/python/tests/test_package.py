@@ -30,7 +30,7 @@ def test_files_and_their_modes() -> None:
 
 
 def test_xmemd_is_found_in_the_package() -> None:
-    installed.check_use()
+    installed.check_use(bundled=True)
     assert installed.daemons() == {installed.FOLDER / "lib/xmemd"}
 
 
