@@ -116,6 +116,11 @@ uint32_t xmem_buffer_flags(struct xmem_buffer *buffer);
  * buffer as it was. If the process that was to write them has ended (EOWNERDEAD), it can only be
  * released.
  *
+ * Several writers fill ranges of one buffer by turns. Each one fills its range, calls
+ * xmem_set_ref_count with 1, takes the token, calls xmem_forget, and sends the token to the next
+ * one. That calls xmem_get and xmem_get_mut, and goes on. The last one publishes. If one is killed
+ * in its turn the buffer goes back to its owner.
+ *
  * Ownership: ends in xmem_publish or xmem_release. Threads: no other thread uses the handle
  * meanwhile. Since: 0.4.
  */
