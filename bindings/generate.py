@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pretty
+import write_abi
 import write_c
 import write_man
 import write_python
@@ -29,6 +30,7 @@ def files(api: dict[str, Any]) -> dict[str, str]:
     """Each file that is made, and its text."""
     template = (TOP / "bindings" / "api.h.in").read_text()
     return {
+        "docs/abi/api.txt": write_abi.page(api),
         "include/xmem/api.h": write_c.table_header(api, template),
         "lib/api_list.h": write_c.table_list(api),
         "lib/libxmem.map": write_c.symbol_map(api),
@@ -77,6 +79,12 @@ def main(arguments: list[str]) -> int:
         made = files(api)
     except Complaint as complaint:
         print(f"FAIL generate.py: {complaint}", file=sys.stderr)
+        return 1
+    page = TOP / "docs/abi/api.txt"
+    gone = write_abi.gone(page.read_text(), api) if page.exists() else []
+    for fact in gone:
+        print(f"FAIL the C API is frozen, and this fact of docs/abi/api.txt is gone: {fact}")
+    if gone:
         return 1
     if arguments:
         return check(made)

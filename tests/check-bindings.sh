@@ -114,6 +114,26 @@ sed -i 's/"version"/"version_"/' "$work/bindings/api.json"
 "$python" "$work/bindings/extract.py" --check >"$work/log" && complain '--check takes any api.json'
 grep -q '^FAIL bindings/api.json is not' "$work/log" || complain "drift: $(<"$work/log")"
 
+# From 0.9 on nothing that a program relies on may go: a field, a value, a parameter, a place.
+pushd "$work" >/dev/null || exit 2
+mkdir -p docs/abi
+cp "$OLDPWD/bindings/api.json" bindings/api.json
+sed -i 's/^ "version": "[^"]*"/ "version": "0.9.0"/' bindings/api.json
+rm -f docs/abi/api.txt
+"$python" bindings/generate.py && "$python" bindings/generate.py --check ||
+	complain 'a C API that is frozen and stays is refused'
+for change in 's/"value": 8,/"value": 16,/' 's/"offset": 16,/"offset": 24,/' \
+	's/"type": "int64_t"/"type": "int32_t"/' \
+	's/^  "xmem_acquire", "xmem_clear_last_error",/  "xmem_clear_last_error", "xmem_acquire",/'
+do
+	cp bindings/api.json before.json
+	sed -i "$change" bindings/api.json
+	said=$("$python" bindings/generate.py) && complain "frozen, and taken: $change"
+	[[ $said == *'is frozen, and this fact'* ]] || complain "frozen, $change: $said"
+	mv before.json bindings/api.json
+done
+popd >/dev/null || exit 2
+
 # ---- broken headers
 
 # refused TEXT WORDS...: it is refused with all these words, and nothing is written.
