@@ -13,6 +13,7 @@ static const struct cli_column columns[] = {
 	{ "SLOTS", "slots", NULL },	{ "HOLDS", "holds", NULL },
 	{ "FOLLOWS", "follows", NULL },	{ "BEHIND", "behind", NULL },
 	{ "FOLLOWERS", "followers", NULL },
+	{ "AWAITS", "awaits", NULL },
 	{ "WAIT_NS", "wait_bound_ns", NULL },
 	{ "MAPPED", "bytes_mapped", NULL }, { "KEPT", "bytes_kept", NULL },
 	{ "LIMBO", "limbo", NULL },	{ "LIMBO_BYTES", "bytes_limbo", NULL }, { 0 },
@@ -33,6 +34,7 @@ static json_t *row_of(const struct xmem_client_info *info)
 	cli_set_number(row, "follows", info->follows);
 	cli_set_number(row, "behind", info->behind);
 	cli_set_number(row, "followers", info->followers);
+	cli_set(row, "awaits", info->awaits_writer ? json_string("writer") : json_null());
 	cli_set_number(row, "wait_bound_ns", info->wait_bound_ns);
 	cli_set_number(row, "bytes_mapped", info->bytes_mapped);
 	cli_set_number(row, "bytes_kept", info->bytes_kept);

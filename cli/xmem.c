@@ -28,7 +28,8 @@ static const char stat_more[] =
 static const char clients_more[] =
 	"SLOTS counts the buffers that a client owns, HOLDS the handles that it has,\n"
 	"FOLLOWS the publishers that it follows, BEHIND what these have published and it\n"
-	"has yet to receive, and FOLLOWERS the clients that follow it. MAPPED is bytes of\n"
+	"has yet to receive, and FOLLOWERS the clients that follow it. AWAITS says writer\n"
+	"if it waits because no writer is there that it could follow. MAPPED is bytes of\n"
 	"the files that it has mapped, and KEPT of those files of ended owners that it\n"
 	"keeps. LIMBO counts the buffers that it holds and whose owner has ended, or wants\n"
 	"them back. MAPPED and KEPT have no memory of GPUs.\n";

@@ -180,6 +180,7 @@ static void add_ring(struct xmem_subscription *subscription, struct xl_ring *rin
 		ring->next = subscription->ring;
 	}
 	subscription->rings++;
+	xm_store(&subscription->pool->told_waiting, 0);
 	subscription->pasts += xl_has_past(ring);
 	subscription->changes++;
 	xl_unlock(&subscription->lock);

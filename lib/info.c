@@ -241,6 +241,7 @@ static bool read_client(const struct xm_map *map, u32 client, struct xmem_client
 		add_subscriptions(map, ret);
 		ret->followers = xl_count_subscribers(map, client);
 		ret->bytes_mapped = xm_load(&xm_ring(map, client)->mapped_bytes);
+		ret->awaits_writer = xm_load(&xm_ring(map, client)->awaits_writer);
 	}
 	return state != XMEM_CLIENT_NONE;
 }

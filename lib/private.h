@@ -331,6 +331,7 @@ struct xmem_pool {
 
 	u32 cancels;			/* waits are over: see wait.h; these are atomic */
 	u32 kicks;			/* counts xl_kick; a futex */
+	u32 told_waiting;		/* not 0: the terminal knows that a writer is waited for */
 
 	struct xl_hook hook;
 	struct xl_owned owned;

@@ -569,6 +569,25 @@ void xl_receive_slowly(struct xmem_pool *pool)
 	xl_unlock(&pool->list);
 }
 
+void xl_follow_who_came(struct xmem_pool *pool, u64 deadline)
+{
+	struct xmem_subscription *one;
+
+	xl_lock(&pool->list);
+	for (one = pool->subscriptions; one; one = one->next) {
+		xl_lock(&one->lock);
+		if (one->handle && one->joint && !one->ended)
+			break;
+		xl_unlock(&one->lock);
+	}
+	xl_unlock(&pool->list);
+	if (!one)
+		return;
+	if (may_follow(one))
+		xl_follow_newcomers(one, deadline);
+	xl_unlock(&one->lock);
+}
+
 /* ---- any subscription of a pool ---- */
 
 /*

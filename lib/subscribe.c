@@ -135,7 +135,7 @@ static int subscribe_wait(struct xmem_subscription *subscription,
 		err = subscribe_now(subscription, options, deadline);
 		if (err != -ENOENT)
 			return err;
-		err = xl_waiters_wait(pool, XMEM_WAIT_CLIENTS, 0, armed, deadline);
+		err = xl_await_writer(pool, armed, deadline);
 		if (err)
 			return err;
 	}

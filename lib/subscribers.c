@@ -13,6 +13,7 @@
 #include "pages.h"
 #include "request.h"
 #include "structs.h"
+#include "subscription.h"
 #include "wait.h"
 
 /*
@@ -25,6 +26,12 @@ static void note_look(struct xmem_pool *pool)
 
 	xm_store(&xm_ring(&pool->map, pool->me)->changes_seen,
 		 xm_load_acquire(&row->subscriber_changes));
+}
+
+static void look(struct xmem_pool *pool)
+{
+	note_look(pool);
+	xl_follow_who_came(pool, 0);
 }
 
 static int check(struct xmem_pool *pool, const char *what, int64_t timeout_ns)
@@ -84,7 +91,7 @@ XMEM_API int xmem_subscriber_next(struct xmem_pool *pool, uint32_t first,
 	if (err)
 		return err;
 	if (!first)
-		note_look(pool);
+		look(pool);
 	for (c = first; c < pool->map.clients && !found; c++) {
 		row = xm_client_row(&pool->map, c);
 		do {
@@ -113,6 +120,8 @@ static int wait_for(struct xmem_pool *pool, u32 count, u64 deadline, u32 cancels
 		err = xl_waiters_arm(pool, XMEM_WAIT_SLOTS, pool->me, &armed);
 		if (err)
 			break;
+		/* Writers that come may wait for this client to follow them, and will wake it. */
+		xl_follow_who_came(pool, deadline);
 		*ret_found = xl_count_subscribers(&pool->map, pool->me);
 		if (*ret_found >= count)
 			break;
@@ -158,7 +167,7 @@ XMEM_API int xmem_wait_subscribers(struct xmem_pool *pool, uint32_t count, int64
 			       count, pool->map.clients);
 	cancels = xl_wait_cancels(pool);
 	if (!timeout_ns)
-		note_look(pool);
+		look(pool);
 	found = xl_count_subscribers(&pool->map, pool->me);
 	if (timeout_ns && cancels & XL_CANCEL_ALWAYS)
 		err = -ECANCELED;

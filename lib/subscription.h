@@ -138,6 +138,11 @@ int xl_follow_all(struct xmem_subscription *subscription, u64 deadline_ns);
  */
 int xl_follow_newcomers(struct xmem_subscription *subscription, u64 deadline_ns);
 /*
+ * Let the pool's subscription to all writers follow those that have come, as its next receive
+ * would. An error is left to that (receive.c).
+ */
+void xl_follow_who_came(struct xmem_pool *pool, u64 deadline_ns);
+/*
  * Its ring is over: count what is lost, tell the host, and take it out of the circle. It waits
  * for nothing; xl_settle_posts does. Locked.
  */

@@ -277,7 +277,7 @@ int xl_wait_rings(struct xmem_pool *pool, const struct xl_watch *watch, u64 dead
 	if (xl_now_ns() >= deadline_ns)
 		return -ETIMEDOUT;
 	if (!watch->count)
-		return xl_waiters_wait(pool, XMEM_WAIT_CLIENTS, 0, watch->clients, deadline_ns);
+		return xl_await_writer(pool, watch->clients, deadline_ns);
 	if (watch->count == 1)
 		return xl_waiters_wait(pool, XMEM_WAIT_RING, watch->ring[0].publisher,
 				       watch->ring[0].armed, deadline_ns);

@@ -117,6 +117,12 @@ struct xl_watch {
 	} ring[XMEM_MAX_CLIENTS];
 };
 
+/*
+ * Wait for XMEM_WAIT_CLIENTS, because there is no writer to follow. Until then this client's area
+ * says so, and a terminal is told after a second, once until a writer is followed (await.c).
+ */
+int xl_await_writer(struct xmem_pool *pool, struct xl_armed armed, u64 deadline_ns);
+
 void xl_watch_begin(struct xmem_pool *pool, struct xl_watch *watch, u32 kind);
 /*
  * Arm a ring's word, if that is how it is waited for. -ENOENT: the host has dropped the ring, which

@@ -101,7 +101,8 @@ struct xmem_client_info {
 					 * has yet to receive one; since 0.3 */
 	uint32_t limbo;			/* slots that it holds and that are in limbo, or overdue;
 					 * since 0.4 */
-	uint32_t reserved1;
+	uint32_t awaits_writer;		/* threads that wait because no writer is there to follow,
+					 * as it says itself; since 0.5 */
 	uint64_t bytes_limbo;		/* of these; since 0.4 */
 	uint64_t bytes_ended;		/* of these, those whose owner has ended: limbo_bytes of
 					 * struct xmem_pool_options bounds that; since 0.5 */
@@ -152,6 +153,9 @@ int xmem_subscriber_next(struct xmem_pool *pool, uint32_t first,
  * Wait until clients follow this writer. They can receive all that is published after that, but of
  * more than 8 ended writers only what the last 8 left, without XMEM_SUBSCRIBE_WAITS. So a
  * program that publishes once and then ends should wait for its readers first.
+ *
+ * Meanwhile this handle's subscription to all writers follows the writers that come, as
+ * xmem_receive would. So clients that follow all writers can wait for each other.
  * @count: how many clients; 0: do not wait, only count them.
  * @timeout_ns: nanoseconds to wait; 0: do not, which is a look (xmem_subscribers_poll_fd).
  * Returns: how many there are, at least @count, or

@@ -353,7 +353,8 @@ struct xmem_ring {
 					 * client has sent and the daemon has not served yet */
 	__u64 changes_seen;		/* subscriber_changes of this client's row, when its program
 					 * last looked at its subscribers */
-	__u64 reserved[2];
+	__u64 awaits_writer;		/* threads of this client that wait for a writer to come */
+	__u64 reserved;
 };
 
 /*

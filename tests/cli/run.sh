@@ -175,10 +175,24 @@ clients_are_who_they_are() {
 		same true "$(json '.clients | map(.client) | . == unique' clients scene)"
 }
 
+# A program of this tree that subscribes where no writer is.
+client_waits_for_a_writer() {
+	local waits='.clients[0].awaits // "nobody"' said=''
+	"$programs/cli-scene" waiting --waits >/dev/null &
+	other=$!
+	until [ "$said" = '"writer"' ] || ! kill -0 $other; do
+		said=$(json "$waits" clients waiting 2>/dev/null)
+	done
+	kill $other && wait $other
+	other=''
+	same '"writer"' "$said" && same '"nobody"' "$(json "[$waits][0]" clients scene)"
+}
+
 clients_as_a_table() {
 	same "$(xmem clients scene --json | jq -r '.clients[] | [.client, .label, .pid, .uid, .role,
-		.state, .slots, .holds, .follows, .behind, .followers, .wait_bound_ns,
-		.bytes_mapped, .bytes_kept, .limbo, .bytes_limbo] | map(tostring) | join(" ")')" \
+		.state, .slots, .holds, .follows, .behind, .followers,
+		.awaits // "-", .wait_bound_ns, .bytes_mapped, .bytes_kept, .limbo,
+		.bytes_limbo] | map(tostring) | join(" ")')" \
 		"$(cells clients scene)"
 }
 
@@ -682,7 +696,8 @@ build_without_json_library() {
 set_scene || { echo '0 passed, 1 failed, 0 skipped'; exit 1; }
 for name in list_has_named_and_anonymous list_as_a_table table_is_aligned \
 	long_name_with_slashes anonymous_is_looked_at \
-	clients_are_who_they_are clients_as_a_table holders_are_who_they_are holders_as_a_table \
+	clients_are_who_they_are client_waits_for_a_writer \
+	clients_as_a_table holders_are_who_they_are holders_as_a_table \
 	holders_of_one_slot claims_are_set_aside limits_are_listed stat_counts_without_the_tool \
 	output_that_nobody_reads_keeps_no_pool full_pool bad_usage no_such_pool \
 	host_that_does_not_answer daemon_help_that_cannot_be_written daemon_without_proc \

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
+ * cli-scene POOL --waits: a client that waits for a writer.
  * cli-scene POOL [CLIENTS]: a pool for so many clients (8), in which it is known who holds
  * what, for tests of the xmem tool. cli-scene POOL --gpus: the same with two GPUs, see below.
  *
@@ -286,6 +287,16 @@ static void set_scene_with_gpus(void)
 	hear_done(c.from);
 }
 
+/* It ends when it is killed. */
+static int wait_for_a_writer(void)
+{
+	struct xmem_pool *pool = xmem_pool_open(name, NULL);
+
+	if (!pool || !xmem_subscribe(pool, NULL))
+		fail("wait for a writer");
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	bool gpus = argc == 3 && !strcmp(argv[2], "--gpus");
@@ -294,6 +305,8 @@ int main(int argc, char **argv)
 	if (argc < 2 || argc > 3)
 		return 2;
 	name = argv[1];
+	if (argc == 3 && !strcmp(argv[2], "--waits"))
+		return wait_for_a_writer();
 	if (argc == 3 && !gpus)
 		clients = (uint32_t)strtoul(argv[2], NULL, 10);
 	if (gpus)

@@ -296,7 +296,7 @@ TEST_WITHIN(P1_what_an_evicted_publisher_has_published_stays, 60)
 
 static __u64 *word_of(const struct raw *raw, unsigned int client)
 {
-	return &xm_ring(&raw->map, client)->reserved[0];
+	return &xm_ring(&raw->map, client)->reserved;
 }
 
 /* One publication, so that its ring stays; then it counts as fast as it can. */

@@ -90,6 +90,7 @@ AT(xmem_ring, lacks, 64);
 AT(xmem_ring, lacks_slots, 80);
 AT(xmem_ring, limbo_ns, 72);
 AT(xmem_ring, wanted_device, 88);
+AT(xmem_ring, awaits_writer, 112);
 
 /* Each struct of a request begins with its size. */
 AT(xmem_join_request, size, 0);

@@ -210,6 +210,8 @@ static const struct xp_field xmem_client_info_fields[] = {
 		"one"),
 	XP_FIELD(xmem_client_info, limbo, XP_UNSIGNED, 0,
 		"slots that it holds and that are in limbo, or overdue"),
+	XP_FIELD(xmem_client_info, awaits_writer, XP_UNSIGNED, 0,
+		"threads that wait because no writer is there to follow, as it says itself"),
 	XP_FIELD(xmem_client_info, bytes_limbo, XP_UNSIGNED, 0,
 		"of these"),
 	XP_FIELD(xmem_client_info, bytes_ended, XP_UNSIGNED, 0,

@@ -206,6 +206,8 @@ class ClientInfo(tuple[Any, ...]):
     bytes_kept: Final[int]
     #: slots that it holds and that are in limbo, or overdue
     limbo: Final[int]
+    #: threads that wait because no writer is there to follow, as it says itself
+    awaits_writer: Final[int]
     #: of these
     bytes_limbo: Final[int]
     #: of these, those whose owner has ended: limbo_bytes of struct xmem_pool_options bounds that

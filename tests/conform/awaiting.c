@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Clients that wait for a writer: others see them wait, a terminal is told, and processes that all
+ * subscribe before they publish work in any order.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+#define BYTES		4096
+#define LONGER		(3 * SECOND / 2)	/* than it takes until a terminal is told */
+#define WAITS_FOR	"xmem: waiting for a writer of pool "
+
+static const char *name_of_pool;
+
+static struct xmem_subscription *follow_for_ever(struct xmem_pool *pool)
+{
+	struct xmem_subscription *s = xmem_subscribe(pool,
+		XMEM_OPTIONS(xmem_subscribe_options, .flags = XMEM_SUBSCRIBE_LASTS));
+
+	CHECK(s);
+	return s;
+}
+
+/* ---- others see it ---- */
+
+static void subscribe_and_receive(void *argument)
+{
+	struct xmem_pool *pool = open_reader(name_of_pool);
+	struct xmem_subscription *s = argument ? follow_for_ever(pool) : xmem_subscribe(pool, NULL);
+	struct xmem_buffer *b;
+
+	CHECK(s);
+	b = xmem_receive(s, XMEM_FOREVER);
+	CHECK(b);
+	xmem_release(b);
+	tell_parent(xmem_pool_client(pool));
+	hear_parent();
+}
+
+/* How many of the pool's clients await a writer? */
+static unsigned int awaiting(struct xmem_pool *pool)
+{
+	unsigned int count = 0, c, all = stat_of(pool).clients_max;
+	struct xmem_client_info info = XMEM_INIT(info);
+
+	for (c = 0; c < all; c++)
+		count += !xmem_pool_client_info(pool, c, &info) && info.awaits_writer;
+	return count;
+}
+
+TEST(API_others_see_who_waits_for_a_writer)
+{
+	struct xmem_pool *looker = open_reader(name_of_pool = new_name()), *writer;
+	struct child *children[2];
+	unsigned int i;
+
+	SAME(awaiting(looker), 0);
+	for (i = 0; i < 2; i++) {
+		children[i] = spawn(subscribe_and_receive, i ? looker : NULL);
+		EVENTUALLY(awaiting(looker) == i + 1);
+	}
+	writer = open_writer(name_of_pool, 2, BYTES);
+	SAME(xmem_wait_subscribers(writer, 2, patience_ns()), 2);
+	EVENTUALLY(!awaiting(looker));	/* they wait for what it publishes */
+	publish_stamp(writer, 1);
+	for (i = 0; i < 2; i++)
+		hear(children[i]);
+	SAME(awaiting(looker), 0);
+	for (i = 0; i < 2; i++)
+		kill_child(children[i]);
+	xmem_pool_close(writer);
+	xmem_pool_close(looker);
+}
+
+/* Its number is used again by a client that waits for nothing. */
+TEST(P2_a_client_that_died_while_it_waited_waits_no_more)
+{
+	struct xmem_pool *looker = open_reader(name_of_pool = new_name()), *next;
+	struct child *child = spawn(subscribe_and_receive, NULL);
+
+	EVENTUALLY(awaiting(looker) == 1);
+	kill_child(child);
+	EVENTUALLY(stat_of(looker).clients == 1);
+	next = open_reader(name_of_pool);
+	SAME(awaiting(looker), 0);
+	xmem_pool_close(next);
+	xmem_pool_close(looker);
+}
+
+/* ---- a terminal is told ---- */
+
+/* The end of a terminal, or of a pipe, that becomes the standard error of a child. */
+static int errors_of_child;
+
+static void wait_in_vain(void *argument)
+{
+	struct xmem_pool *pool = open_reader(name_of_pool);
+	struct xmem_subscription *s = follow_for_ever(pool);
+	struct xmem_buffer *b;
+	unsigned int i;
+
+	CHECK(dup2(errors_of_child, STDERR_FILENO) == STDERR_FILENO);
+	for (i = 0; i < 2; i++)
+		REFUSED(xmem_receive(s, LONGER), ETIMEDOUT);
+	tell_parent(1);
+	b = xmem_receive(s, patience_ns());	/* a writer comes, publishes once, and ends */
+	CHECK(b);
+	xmem_release(b);
+	REFUSED(xmem_receive(s, LONGER), ETIMEDOUT);
+	tell_parent(2);
+	hear_parent();
+}
+
+/* What is there to be read, with a NUL. */
+static void read_all(int file, char *text, size_t bytes)
+{
+	struct pollfd look = { .fd = file, .events = POLLIN };
+	size_t got = 0;
+	ssize_t n;
+
+	while (got < bytes - 1 && poll(&look, 1, 0) == 1 &&
+	       (n = read(file, text + got, bytes - 1 - got)) > 0)
+		got += n;
+	text[got] = '\0';
+}
+
+static unsigned int lines_in(const char *text)
+{
+	unsigned int count = 0;
+
+	for (; (text = strstr(text, WAITS_FOR)); text++)
+		count++;
+	return count;
+}
+
+/* @file: where the child's errors can be read. They are @lines for each writer that is missing. */
+static void wait_and_read(int file, unsigned int lines)
+{
+	struct child *child = spawn(wait_in_vain, NULL);
+	struct xmem_pool *writer;
+	char text[1000];
+
+	SAME(hear(child), 1);
+	read_all(file, text, sizeof(text));
+	SAME(lines_in(text), lines);
+	CHECK(!lines || strstr(text, name_of_pool));
+	CHECK(lines || !*text);
+	writer = open_writer(name_of_pool, 1, BYTES);
+	SAME(xmem_wait_subscribers(writer, 1, patience_ns()), 1);
+	publish_stamp(writer, 1);
+	xmem_pool_close(writer);
+	SAME(hear(child), 2);
+	read_all(file, text, sizeof(text));
+	SAME(lines_in(text), lines);
+	kill_child(child);
+	close(errors_of_child);
+	close(file);
+}
+
+static int new_terminal(void)
+{
+	int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+	CHECK(terminal >= 0 && !grantpt(terminal) && !unlockpt(terminal));
+	errors_of_child = open(ptsname(terminal), O_RDWR | O_NOCTTY | O_CLOEXEC);
+	CHECK(errors_of_child >= 0);
+	return terminal;
+}
+
+TEST(API_a_terminal_is_told_once_that_a_writer_is_missing)
+{
+	name_of_pool = new_name();
+	CHECK(!unsetenv("XMEM_QUIET"));
+	wait_and_read(new_terminal(), 1);
+}
+
+TEST(API_a_terminal_is_not_told_what_it_does_not_want_to_hear)
+{
+	name_of_pool = new_name();
+	CHECK(!setenv("XMEM_QUIET", "1", 1));
+	wait_and_read(new_terminal(), 0);
+}
+
+TEST(API_only_a_terminal_is_told)
+{
+	int ends[2];
+
+	name_of_pool = new_name();
+	CHECK(!unsetenv("XMEM_QUIET"));
+	CHECK(!pipe2(ends, O_CLOEXEC));
+	errors_of_child = ends[1];
+	wait_and_read(ends[0], 0);
+}
+
+/* ---- all subscribe first ---- */
+
+#define PROCESSES	3
+
+/* It hears all the others, and itself it is heard by all of them. */
+static void subscribe_then_publish(void *argument)
+{
+	struct xmem_pool *pool = xmem_pool_open(name_of_pool, NULL);
+	struct xmem_subscription *s;
+	uint64_t heard = 0;
+	unsigned int i;
+
+	CHECK(pool);
+	s = follow_for_ever(pool);
+	tell_parent(1);
+	hear_parent();
+	WORKED(xmem_preallocate(pool, 1, BYTES));
+	SAME(xmem_wait_subscribers(pool, PROCESSES - 1, patience_ns()), PROCESSES - 1);
+	publish_stamp(pool, 1 + (uintptr_t)argument);
+	for (i = 0; i < PROCESSES - 1; i++) {
+		struct xmem_buffer *b = xmem_receive(s, patience_ns());
+
+		CHECK(b);
+		heard |= 1ULL << stamp_of(b);
+		xmem_release(b);
+	}
+	tell_parent(heard);
+	hear_parent();
+}
+
+TEST(P9_processes_that_all_subscribe_first_hear_each_other)
+{
+	struct child *child[PROCESSES];
+	uintptr_t i;
+
+	name_of_pool = new_name();
+	for (i = 0; i < PROCESSES; i++)
+		child[i] = spawn(subscribe_then_publish, (void *)i);
+	for (i = 0; i < PROCESSES; i++)
+		SAME(hear(child[i]), 1);
+	for (i = 0; i < PROCESSES; i++)
+		tell(child[i], 1);
+	for (i = 0; i < PROCESSES; i++)		/* all but its own */
+		SAME(hear(child[i]), 14 & ~(2 << i));
+	for (i = 0; i < PROCESSES; i++)
+		tell(child[i], 1);
+	for (i = 0; i < PROCESSES; i++)
+		finish_child(child[i]);
+}
